@@ -1,0 +1,18 @@
+// The table of pure functions a Call may name. Interpreter, error bounds, code generator and text read it.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+namespace hone {
+
+struct IntrinsicInfo {
+  std::string_view name;
+  int arity;
+  bool returns_bool = false;                        // otherwise the type of the first argument
+};
+// exp exp2 log log2 sqrt rsqrt tanh erf sigmoid sin cos tan pow floor ceil round trunc abs fma isnan isinf, popcount.
+std::span<const IntrinsicInfo> Intrinsics();
+const IntrinsicInfo* FindIntrinsic(std::string_view name);         // nullptr when unknown
+
+}  // namespace hone
