@@ -1,0 +1,145 @@
+// Reads the include lines of the sources and holds the arrows of README.md, "How it is built": with one include root the
+// linker does not notice a wrong #include.
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path kRoot = fs::path(HONE_TEST_DATA).parent_path();
+
+// What the sources of a folder may include, by the folder's path; itself, compiler/support and proto always.
+const std::map<std::string, std::set<std::string>> kMayInclude = {
+    {"compiler/support", {}},
+    {"compiler/ir", {}},
+    {"compiler/arith", {"compiler/ir"}},
+    {"compiler/interp", {"compiler/ir", "compiler/arith"}},
+    {"compiler/schedule", {"compiler/ir", "compiler/arith"}},
+    {"compiler/lower", {"compiler/ir", "compiler/arith", "compiler/schedule"}},
+    {"compiler/target", {}},
+    {"compiler/codegen",
+     {"compiler/ir", "compiler/arith", "compiler/schedule", "compiler/lower", "compiler/target", "deploy/runtime"}},
+    {"compiler/te", {"compiler/ir", "compiler/arith"}},
+    {"compiler/topi", {"compiler/ir", "compiler/arith", "compiler/te"}},
+    {"compiler/graph", {"compiler/ir", "compiler/arith", "compiler/te", "compiler/topi", "compiler/interp"}},
+    {"compiler/frontend", {"compiler/ir", "compiler/graph", "compiler/interp"}},
+    {"compiler/package",
+     {"compiler/ir", "compiler/interp", "compiler/graph", "compiler/schedule", "compiler/codegen", "compiler/target",
+      "deploy/runtime"}},
+    {"compiler/driver",
+     {"compiler/ir", "compiler/interp", "compiler/graph", "compiler/frontend", "compiler/schedule", "compiler/lower",
+      "compiler/codegen", "compiler/target", "compiler/package", "database", "tuner/space", "tuner/service",
+      "deploy/runtime", "worker/measure"}},
+    {"database", {}},
+    {"tuner/space",
+     {"compiler/ir", "compiler/arith", "compiler/schedule", "compiler/target", "compiler/te", "compiler/topi"}},
+    {"tuner/model",
+     {"compiler/ir", "compiler/arith", "compiler/schedule", "compiler/lower", "compiler/target", "tuner/space"}},
+    {"tuner/search",
+     {"compiler/ir", "compiler/arith", "compiler/schedule", "compiler/lower", "compiler/target", "tuner/space",
+      "tuner/model"}},
+    {"tuner/dispatch", {"database"}},
+    {"tuner/service", {"database", "tuner/dispatch"}},
+    {"worker/measure", {"deploy/runtime"}},
+    {"worker/runner", {"deploy/runtime", "worker/measure"}},
+    {"worker/builder",
+     {"compiler/ir", "compiler/interp", "compiler/schedule", "compiler/lower", "compiler/codegen", "compiler/target",
+      "deploy/runtime", "worker/measure"}},
+    {"worker/agent",
+     {"compiler/ir", "compiler/interp", "compiler/schedule", "compiler/target", "deploy/runtime", "worker/builder",
+      "worker/runner", "worker/measure"}},
+    {"deploy/runtime", {}},
+};
+
+// Headers of heavy libraries, and the folders that may name them.
+const std::map<std::string, std::set<std::string>> kOnlyIn = {
+    {"llvm/", {"compiler/codegen"}},
+    {"xgboost/", {"tuner/model"}},
+    {"sqlite3.h", {"database"}},
+    {"onnx/", {"compiler/frontend"}},
+    {"cuda.h", {"compiler/codegen", "deploy/runtime", "worker/runner"}},
+};
+
+std::string FolderOf(const std::string& include) {
+  static const std::set<std::string> kTops = {"compiler", "tuner", "worker", "deploy", "database"};
+  const size_t slash = include.find('/');
+  if (slash == std::string::npos) return "";
+  const std::string top = include.substr(0, slash);
+  if (kTops.count(top) == 0) return "";
+  if (top == "database") return top;
+  const size_t second = include.find('/', slash + 1);
+  return second == std::string::npos ? "" : include.substr(0, second);
+}
+
+struct Include {
+  fs::path file;
+  int line;
+  std::string what;
+};
+
+std::vector<Include> IncludesOf(const fs::path& folder) {
+  std::vector<Include> found;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    const std::string extension = entry.path().extension();
+    if (extension != ".h" && extension != ".cc" && extension != ".c") continue;
+    std::ifstream in(entry.path());
+    std::string text;
+    for (int line = 1; std::getline(in, text); ++line) {
+      if (text.rfind("#include", 0) != 0) continue;
+      const size_t open = text.find_first_of("\"<");
+      const size_t close = text.find_first_of("\">", open + 1);
+      if (open == std::string::npos || close == std::string::npos) continue;
+      found.push_back({entry.path(), line, text.substr(open + 1, close - open - 1)});
+    }
+  }
+  return found;
+}
+
+TEST(Layering, IncludesFollowTheArrows) {
+  size_t seen = 0;
+  for (const auto& [folder, allowed] : kMayInclude) {
+    ASSERT_TRUE(fs::is_directory(kRoot / folder)) << folder << " is in the table but not in the project";
+    for (const Include& include : IncludesOf(kRoot / folder)) {
+      ++seen;
+      const std::string target = FolderOf(include.what);
+      if (target.empty() || target == folder || target == "compiler/support") continue;
+      EXPECT_TRUE(allowed.count(target) > 0)
+          << include.file.string() << ":" << include.line << ": " << folder << " may not include " << include.what;
+    }
+  }
+  EXPECT_GT(seen, 100u) << "the include lines were not found";
+}
+
+TEST(Layering, HeavyHeadersStayInTheirFoldersAndOutOfHeaders) {
+  for (const auto& [folder, unused] : kMayInclude) {
+    for (const Include& include : IncludesOf(kRoot / folder)) {
+      for (const auto& [prefix, folders] : kOnlyIn) {
+        if (include.what.rfind(prefix, 0) != 0) continue;
+        EXPECT_TRUE(folders.count(folder) > 0)
+            << include.file.string() << ":" << include.line << ": " << include.what << " belongs to another folder";
+        const bool internal = include.file.stem().string().ends_with("_internal");
+        EXPECT_TRUE(include.file.extension() != ".h" || internal)
+            << include.file.string() << ":" << include.line << ": " << include.what << " in a header others include";
+      }
+    }
+  }
+}
+
+TEST(Layering, EverySourceFolderIsInTheTable) {
+  for (const char* top : {"compiler", "tuner", "worker"}) {
+    for (const fs::directory_entry& entry : fs::directory_iterator(kRoot / top)) {
+      if (!entry.is_directory()) continue;
+      const std::string folder = std::string(top) + "/" + entry.path().filename().string();
+      EXPECT_TRUE(kMayInclude.count(folder) > 0) << folder << " has no row in the table of this test";
+    }
+  }
+}
+
+}  // namespace
