@@ -1,0 +1,48 @@
+// From a scheduled program to machine code.
+//
+// The object is a position-independent ELF file without undefined symbols: link_image.h makes an image of one or several.
+// Every call is independent of every other and may run on any thread. The same program, target and options give the same
+// bytes in every process.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "compiler/ir/numeric.h"
+#include "compiler/ir/stmt.h"
+#include "compiler/schedule/program.h"
+#include "compiler/target/target.h"
+#include "deploy/runtime/kernel_set.h"
+
+namespace hone {
+
+struct CompileOptions {
+  std::string symbol = "kernel";        // the main kernel; prepare kernels are symbol + "_prepare0", ...
+  NumericLevel numeric = NumericLevel::kDefault;
+  bool optimize = true;                 // false: no clean-up passes and the quickest code generation
+  int threads = 0;                      // threads the program will run with; 1 calls loop bodies directly, 0 is unknown
+};
+
+struct CompiledKernel {
+  KernelSet set;
+  std::string object;
+  uint64_t program_hash = 0;            // StructuralHash of the main function and of every prepare function
+};
+
+// FailedPrecondition when the program cannot be lowered, InvalidArgument when the target is not one of LLVM's.
+absl::StatusOr<CompiledKernel> CompileKernel(const ScheduledProgram& program, const Target& target,
+                                             const CompileOptions& options = {});
+
+// The plain build of an unscheduled function: one thread, scalar, in the order the program states, each operation rounded
+// as written (nothing is contracted). The reference that candidates are compared with. Takes every function, float64 too.
+absl::StatusOr<CompiledKernel> CompilePlain(const PrimFunc& func, const Target& target, const CompileOptions& options = {});
+
+// The same code as text: assembly of the target, for tests and for people.
+absl::StatusOr<std::string> CompileToAssembly(const ScheduledProgram& program, const Target& target,
+                                              const CompileOptions& options = {});
+
+// Changes whenever the same program might compile to other bytes: our own version and LLVM's.
+std::string GeneratorFingerprint();
+
+}  // namespace hone

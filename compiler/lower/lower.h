@@ -1,0 +1,44 @@
+// From a scheduled function to the form that a code generator takes: loops, loads and stores, no blocks.
+//
+// The product of Lower:
+//   - No BlockRealize: block variables are replaced by their values, predicates have become IfThen or masks, `init` runs
+//     under a condition (or where decompose_reduction has put it).
+//   - Every intermediate is an Alloc around the smallest part of the program that uses it, shrunk to the region that part
+//     touches. kRegister buffers whose indices are not all constant are demoted to kThread.
+//   - Buffers keep their dimensions; only the last index may be a vector (a Ramp or any vector of indices).
+//   - No kVectorized and no kUnrolled loop is left: explicit Ramp / Broadcast vectors, and copies of the body.
+//   - At most one kParallel loop on any path, the outermost; it runs over [0, extent).
+//   - Alloc statements that are kGlobal or kThread have a place in scratch memory: see `places`.
+#pragma once
+
+#include <cstdint>
+#include <map>
+
+#include "absl/status/statusor.h"
+#include "compiler/ir/stmt.h"
+
+namespace hone {
+
+struct LowerOptions {
+  bool vectorize = true;                // false: kVectorized loops stay scalar loops (the reference build)
+  int64_t max_unrolled = 4096;          // statements a nest of unrolled loops may become; loops beyond that stay loops
+};
+
+// Where an allocation lives: bytes from the start of the launch's scratch, or of the thread's area. 64-byte aligned.
+struct ScratchPlace {
+  bool thread = false;
+  int64_t offset = 0;
+};
+
+struct LoweredFunc {
+  PrimFunc func;
+  std::map<Buffer, ScratchPlace> places;          // every kGlobal and kThread Alloc of func.body
+  int64_t scratch_bytes = 0;                      // shared by the threads of one call
+  int64_t thread_scratch_bytes = 0;               // for each thread
+};
+
+// FailedPrecondition when the program cannot be lowered (a symbolic size of an intermediate, a tile operation, a GPU
+// binding); Internal never.
+absl::StatusOr<LoweredFunc> Lower(const PrimFunc& scheduled, const LowerOptions& options = {});
+
+}  // namespace hone
