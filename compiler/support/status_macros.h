@@ -1,7 +1,6 @@
 // Propagation of absl::Status, which the Abseil release we build with does not have.
 #pragma once
 
-#include <string_view>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -11,7 +10,7 @@
 namespace hone {
 
 // The same status with what only this layer knows in front: "compiling candidate 17: ...". OK stays OK.
-inline absl::Status Annotate(const absl::Status& status, std::string_view context) {
+inline absl::Status Annotate(const absl::Status& status, absl::string_view context) {
   if (status.ok()) return status;
   return absl::Status(status.code(), absl::StrCat(context, ": ", status.message()));
 }
