@@ -1,0 +1,43 @@
+// The operators a graph is made of. An operator is one row in the table of the op_*.cc file of its group: what its outputs
+// are, how it is computed (as tensor expressions), and how it may be fused.
+//
+// Conventions: image tensors are NHWC, convolution weights [KH][KW][IC/groups][OC], depthwise weights [KH][KW][C], dense
+// weights [K][N]. "pads" are {top, left, bottom, right}; axes are not negative.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/graph/graph.h"
+#include "compiler/te/te.h"
+
+namespace hone {
+
+// How an operator takes part in fusion.
+//   kElementwise  output element i needs input element i (inputs are broadcast): may follow any anchor, or chain up
+//   kInjective    each output element comes from one place of the inputs, moved: transpose, slice, gather, pad, concat
+//   kAnchor       convolution, matrix product, pooling, reduction, softmax: one a group, elementwise epilogue
+//   kView         the same elements in the same order under another shape: costs nothing
+//   kOpaque       never fused
+enum class OpKind : uint8_t { kElementwise, kInjective, kAnchor, kView, kOpaque };
+
+struct OpInfo {
+  std::string_view name;
+  OpKind kind = OpKind::kElementwise;
+  // The output types, or InvalidArgument with what is wrong ("3 channels, the weight has 4").
+  std::function<absl::StatusOr<std::vector<TensorType>>(std::span<const TensorType> inputs, const Attrs&)> infer;
+  // The outputs as tensor expressions. Inputs have passed `infer`.
+  std::function<std::vector<te::Tensor>(std::span<const te::Tensor> inputs, const Attrs&,
+                                        std::span<const TensorType> outputs)> lower;
+  // Floating-point operations of one run, a multiply-add being 2; absent: one for each output element.
+  std::function<double(std::span<const TensorType> inputs, const Attrs&, std::span<const TensorType> outputs)> flop;
+};
+
+const OpInfo* FindOp(std::string_view name);        // nullptr when there is none
+std::vector<std::string_view> OpNames();
+
+}  // namespace hone

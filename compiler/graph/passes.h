@@ -1,0 +1,26 @@
+// The passes over graphs, in the order in which Optimize runs them. Each is one file in passes/, leaves a graph that
+// computes the same (up to rounding where it says so), and may be run alone.
+#pragma once
+
+#include "absl/status/status.h"
+#include "compiler/graph/graph.h"
+
+namespace hone {
+
+// Values that depend on constants alone become constants. Results beyond `max_elements` are left to run time.
+absl::Status FoldConstants(Graph& graph, int64_t max_elements = int64_t{1} << 26);
+// Identity, dropout, trivial reshape, transpose, cast, slice, expand, pad, concat; x + 0, x * 1; equal nodes become one.
+absl::Status RemoveNoOps(Graph& graph);
+// A per-channel scale or shift by constants after a convolution or dense product goes into its weights and bias
+// (reorders roundings).
+absl::Status FoldScales(Graph& graph);
+// Chains that are one operator: gelu from erf, layer norm from its parts, silu, hard swish.
+absl::Status RecognisePatterns(Graph& graph);
+// Moves transposes and reshapes towards the outputs, through everything that allows it, until they cancel: image
+// networks run in NHWC with one layout change at each end, and products of many axes become products of matrices.
+absl::Status SinkLayout(Graph& graph);
+
+// All of them, until nothing changes.
+absl::Status Optimize(Graph& graph);
+
+}  // namespace hone
