@@ -1,0 +1,46 @@
+// compute_at: a block moves under a loop of its consumers and computes there exactly what they read in one iteration.
+//   for i: B[i] = ..                        for j0:
+//   for j0: for j1: C[j] = B[j] + B[j+1] =>   for x in [0, 17): B[j0*16 + x] = ..      where j0*16 + x < n
+//                                             for j1: C[j] = B[j] + B[j+1]
+// reverse_compute_at: a block moves under a loop of its producers and consumes there what one iteration of it produced.
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "compiler/schedule/ref.h"
+#include "compiler/schedule/step_field.h"
+
+namespace hone {
+
+class Schedule;
+
+struct ComputeAtStep {
+  BlockRef block;
+  LoopRef loop;
+  bool preserve_unit_loops = false;
+  static constexpr StepInfo kInfo{"compute_at", OutputKind::kNone};
+  static constexpr auto Fields() {
+    return std::tuple(Field("block", &ComputeAtStep::block), Field("loop", &ComputeAtStep::loop),
+                      Field("preserve_unit_loops", &ComputeAtStep::preserve_unit_loops));
+  }
+};
+struct ReverseComputeAtStep {
+  BlockRef block;
+  LoopRef loop;
+  bool preserve_unit_loops = false;
+  static constexpr StepInfo kInfo{"reverse_compute_at", OutputKind::kNone};
+  static constexpr auto Fields() {
+    return std::tuple(Field("block", &ReverseComputeAtStep::block), Field("loop", &ReverseComputeAtStep::loop),
+                      Field("preserve_unit_loops", &ReverseComputeAtStep::preserve_unit_loops));
+  }
+};
+
+// The block gets new loops, one for each iteration variable it has (those that would run once are dropped, unless
+// `preserve_unit_loops`), over the part that is needed; instances outside its domain are kept out by its predicate.
+// compute_at refuses: a consumer that is not under the loop, a block that writes a param of the function, a loop the
+// block is already under, and a loop that its own producers are not complete before.
+absl::Status ComputeAt(Schedule& schedule, BlockRef block, LoopRef loop, bool preserve_unit_loops = false);
+// Refuses: a producer that is not under the loop or not complete after one iteration (a reduction that goes on across
+// the loop or outside it), a block that reduces, and a consumer of the block that comes before its new place.
+absl::Status ReverseComputeAt(Schedule& schedule, BlockRef block, LoopRef loop, bool preserve_unit_loops = false);
+
+}  // namespace hone

@@ -1,0 +1,62 @@
+// Finding blocks and loops to schedule. These change nothing; they are steps so that later steps can refer to what they found.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/schedule/ref.h"
+#include "compiler/schedule/step_field.h"
+
+namespace hone {
+
+class Schedule;
+
+struct GetBlockStep {
+  std::string name;
+  std::string func_name = "main";
+  static constexpr StepInfo kInfo{"get_block", OutputKind::kBlock};
+  static constexpr auto Fields() {
+    return std::tuple(Field("name", &GetBlockStep::name), Field("func_name", &GetBlockStep::func_name));
+  }
+};
+struct GetLoopsStep {
+  BlockRef block;
+  static constexpr StepInfo kInfo{"get_loops", OutputKind::kLoop};
+  static constexpr auto Fields() { return std::tuple(Field("block", &GetLoopsStep::block)); }
+};
+struct GetChildBlocksStep {
+  BlockOrLoop parent;
+  static constexpr StepInfo kInfo{"get_child_blocks", OutputKind::kBlock};
+  static constexpr auto Fields() { return std::tuple(Field("block_or_loop", &GetChildBlocksStep::parent)); }
+};
+struct GetProducersStep {
+  BlockRef block;
+  static constexpr StepInfo kInfo{"get_producers", OutputKind::kBlock};
+  static constexpr auto Fields() { return std::tuple(Field("block", &GetProducersStep::block)); }
+};
+struct GetConsumersStep {
+  BlockRef block;
+  static constexpr StepInfo kInfo{"get_consumers", OutputKind::kBlock};
+  static constexpr auto Fields() { return std::tuple(Field("block", &GetConsumersStep::block)); }
+};
+struct GetOutputBlocksStep {
+  static constexpr StepInfo kInfo{"get_output_blocks", OutputKind::kBlock};
+  static constexpr auto Fields() { return std::tuple(); }
+};
+
+// NotFound when there is no such block; the message lists those there are. "root" is the root block.
+absl::StatusOr<BlockRef> GetBlock(Schedule& schedule, std::string_view name);
+// The loops around a block up to the enclosing block, outermost first.
+absl::StatusOr<std::vector<LoopRef>> GetLoops(Schedule& schedule, BlockRef block);
+// The blocks directly inside a block, or under a loop, in program order.
+absl::StatusOr<std::vector<BlockRef>> GetChildBlocks(Schedule& schedule, BlockOrLoop parent);
+// Blocks that write what this one reads, and blocks that read what it writes, under the same enclosing block, in program order.
+absl::StatusOr<std::vector<BlockRef>> GetProducers(Schedule& schedule, BlockRef block);
+absl::StatusOr<std::vector<BlockRef>> GetConsumers(Schedule& schedule, BlockRef block);
+// Blocks that write a param of the function, in program order.
+absl::StatusOr<std::vector<BlockRef>> GetOutputBlocks(Schedule& schedule);
+
+}  // namespace hone

@@ -1,0 +1,27 @@
+// How a step struct describes itself, so that its text form, its equality and the refs in it are read off one list.
+#pragma once
+
+#include <string_view>
+#include <tuple>
+
+namespace hone {
+
+enum class OutputKind { kNone, kBlock, kLoop, kValue };
+
+struct StepInfo {
+  std::string_view name;                            // the method of the python dialect: sch.NAME(...)
+  OutputKind output = OutputKind::kNone;            // what its outputs are, if it has any
+  int version = 1;                                  // of this step alone; a newer one than we know is refused
+};
+
+template <class Owner, class T>
+struct StepField {
+  std::string_view name;                            // the keyword of the argument
+  T Owner::*member;
+};
+template <class Owner, class T>
+constexpr StepField<Owner, T> Field(std::string_view name, T Owner::*member) {
+  return {name, member};
+}
+
+}  // namespace hone
