@@ -1,0 +1,37 @@
+// The interpreter defines what a program means: it runs any function, scheduled or not, without a code generator.
+//
+// A function is first compiled to a compact code over numbered slots, then run on one thread. Parallel, vectorised and
+// unrolled loops run in order, one iteration after the other. Floating values are rounded to their declared type after
+// every operation, 16-bit types included.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "compiler/interp/ndarray.h"
+#include "compiler/ir/stmt.h"
+
+namespace hone {
+
+struct InterpretOptions {
+  bool double_accumulation = false;  // all floating arithmetic, and every floating buffer, in double; rounded at the end
+  bool check_bounds = true;          // OutOfRange names the buffer, the index and the block
+  bool check_uninitialised = true;   // FailedPrecondition when an element is read before it is written, or an output
+                                     // element is never written
+  int64_t max_steps = 0;             // loop iterations after which it gives up with DeadlineExceeded; 0: no limit
+};
+
+// Runs `f` on `args`, one for each of f.params in order; outputs are written in place. Symbolic sizes are taken from the
+// shapes of the arguments. InvalidArgument when the arguments do not fit the function.
+absl::Status Interpret(const PrimFunc& f, std::span<NdArray> args, const InterpretOptions& options = {});
+
+// The values of chosen elements of one output (0 is the first) of an unscheduled function, computing only what they need.
+// `inputs` are the arguments before the outputs; each of `where` is an index of the output. Values have been rounded to the
+// declared types on the way.
+absl::StatusOr<std::vector<double>> InterpretElements(const PrimFunc& f, std::span<const NdArray> inputs, int output,
+                                                      std::span<const std::vector<int64_t>> where);
+
+}  // namespace hone

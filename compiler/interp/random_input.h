@@ -1,0 +1,32 @@
+// Seeded inputs for verification: the same numbers on every machine.
+#pragma once
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "compiler/interp/ndarray.h"
+#include "compiler/ir/stmt.h"
+
+namespace hone {
+
+// kUniform    floats in [-1, 1), integers in a small range
+// kInteger    small integers also in floating tensors: sums of products are exact, so every difference is a defect
+// kPatterned  0, +-1, large and tiny powers of two, and alternating signs, so that structure shows
+enum class InputKind : uint8_t { kUniform, kInteger, kPatterned };
+
+// A domain of the function's "domains" attribute ("int[0,10)", "positive", "nonnegative", ""). Values drawn honour it.
+struct Domain {
+  enum class Kind : uint8_t { kAny, kInt, kPositive, kNonnegative } kind = Kind::kAny;
+  int64_t low = 0, high = 0;                        // kInt: half-open
+};
+absl::StatusOr<Domain> ParseDomain(std::string_view text);
+
+// A value for parameter `param` of `f`, whose shape must be constant (pass `shape` where it is symbolic). A domain that
+// does not parse counts as any value.
+NdArray RandomInput(const PrimFunc& f, int param, uint64_t seed, InputKind kind);
+NdArray RandomArray(DType type, std::vector<int64_t> shape, const Domain& domain, uint64_t seed, InputKind kind);
+
+// Arguments for a whole function: inputs by RandomInput with a stream of their own each, outputs zero.
+std::vector<NdArray> RandomArguments(const PrimFunc& f, uint64_t seed, InputKind kind);
+
+}  // namespace hone
