@@ -1,0 +1,51 @@
+// From a plan and its kernels to model.hone, the bundle that deploy/runtime/bundle.h describes.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "compiler/codegen/compile.h"
+#include "compiler/graph/plan.h"
+#include "compiler/ir/numeric.h"
+#include "compiler/schedule/program.h"
+#include "compiler/target/target.h"
+
+namespace hone {
+
+// Where a kernel came from; kept in the manifest.
+struct Provenance {
+  std::string source;                     // "record", "near record", "default"
+  std::string record;                     // id of the tuning record, "" when there is none
+  double measured_us = 0;                 // 0: not measured
+  std::string object_digest;              // SHA-256 of the object, hex; filled in when empty
+};
+
+struct PackagedKernel {
+  CompiledKernel kernel;
+  Provenance provenance;
+  // The program the kernel was made from. Needed only for a target whose code this machine cannot run: its constants
+  // are then packed by code made for this machine.
+  std::optional<ScheduledProgram> program;
+};
+
+struct BundleOptions {
+  Target target;
+  NumericLevel numeric = NumericLevel::kDefault;
+  int threads = 0;                        // what the kernels were tuned for; 0: any
+  int pack_threads = 1;                   // threads to pack constants with
+};
+
+// The bytes of the bundle: one kernel for each task of the plan, in its order. Links the objects, packs constant operands
+// by running the kernels' prepare functions in this process (equal results are stored once), places every intermediate.
+// InvalidArgument when the kernels do not fit the plan, FailedPrecondition when constants cannot be packed here.
+absl::StatusOr<std::string> MakeBundle(const Plan& plan, std::span<const PackagedKernel> kernels,
+                                       const BundleOptions& options);
+
+// The same into a file, which appears whole or not at all (a temporary file beside it, synced and renamed).
+absl::Status WriteBundle(const Plan& plan, std::span<const PackagedKernel> kernels, const BundleOptions& options,
+                         const std::string& path);
+
+}  // namespace hone

@@ -1,0 +1,119 @@
+// A bundle as the runtime sees it: kernels, an execution plan with every tensor placed, packed constants.
+//
+// A bundle is an archive (archive.h) with these members:
+//
+//   manifest.json   for people and tools: model, target, numeric level, threads, provenance of every kernel
+//   graph.json      the execution plan, see below
+//   image, image1.. kernel images (image.h); usually the first holds all
+//   params          packed constants, each 64-byte aligned; absent when there are none
+//
+// graph.json, version 1:
+//
+//   { "version": 1, "model": NAME, "target": TEXT, "features": "avx2,fma", "threads": N,
+//     "arena_bytes": N,
+//     "tensors": [ {"name": .., "region": "arena" | "params", "offset": N, "bytes": N} ],
+//     "inputs" and "outputs": [ {"name": .., "dtype": "float32", "shape": [..], "tensor": I} ],
+//     "kernels": [ {"name": TASK, "image": I, "symbol": .., "tensor_bytes": [..], "scratch_bytes": N,
+//                   "thread_scratch_bytes": N, "record": ID, "recorded_us": X} ],
+//     "steps": [ {"kernel": I, "tensors": [I ..]} ],
+//     "copies": [ {"from": I, "to": I} ] }
+//
+// Offsets are multiples of 64. Steps run in order, then the copies. Two tensors whose lives do not meet may share bytes of
+// the arena; those of one step never do. Shape variables, devices and streams will be further fields and a higher version.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "deploy/runtime/error.h"
+#include "deploy/runtime/image.h"
+
+namespace hone {
+
+inline constexpr int64_t kGraphVersion = 1;
+
+struct BundleTensor {
+  enum Region : uint8_t { kArena, kParams };
+  std::string name;
+  Region region = kArena;
+  int64_t offset = 0;
+  int64_t bytes = 0;
+};
+
+struct BundlePort {                       // an input or output of the model
+  std::string name;
+  std::string dtype;
+  std::vector<int64_t> shape;
+  int tensor = 0;
+};
+
+struct BundleKernel {
+  std::string name;                       // of the task, for people
+  int image = 0;
+  std::string symbol;
+  std::vector<int64_t> tensor_bytes;      // of each parameter
+  int64_t scratch_bytes = 0;
+  int64_t thread_scratch_bytes = 0;
+  std::string record;                     // "" when it was not tuned
+  double recorded_us = 0;
+};
+
+struct BundleStep {
+  int kernel = 0;
+  std::vector<int> tensors;
+};
+
+struct BundleCopy {
+  int from = 0, to = 0;
+};
+
+struct BundleGraph {
+  std::string model, target, features;
+  int threads = 0;                        // what it was tuned for; 0: any
+  int64_t arena_bytes = 0;
+  std::vector<BundleTensor> tensors;
+  std::vector<BundlePort> inputs, outputs;
+  std::vector<BundleKernel> kernels;
+  std::vector<BundleStep> steps;
+  std::vector<BundleCopy> copies;
+};
+
+// graph.json. ParseGraph checks every index, offset and size against each other, and `params_bytes` and `images`.
+std::string ToJson(const BundleGraph& graph);
+RuntimeResult<BundleGraph> ParseGraph(std::string_view json, int64_t params_bytes, int images);
+
+// Bytes of one element, a bool takes one; 0 when the text is not the name of a type.
+int64_t DTypeBytes(std::string_view dtype);
+
+// A loaded bundle: immutable, used by any number of threads.
+class Bundle {
+ public:
+  // Maps the file. kNotFound, kCorrupt, kUnsupported (says which CPU features are missing), kOutOfMemory.
+  static RuntimeResult<std::shared_ptr<const Bundle>> Open(const std::string& path);
+  static RuntimeResult<std::shared_ptr<const Bundle>> FromMemory(std::string_view bytes);       // copies them
+
+  ~Bundle();
+  Bundle(const Bundle&) = delete;
+
+  const BundleGraph& graph() const { return graph_; }
+  const std::string& manifest() const { return manifest_; }
+  const char* params() const { return params_.data(); }
+  HoneKernelFn kernel(int i) const { return functions_[i]; }
+
+ private:
+  Bundle() = default;
+  RuntimeError Init();                    // of file_
+
+  char* mapping_ = nullptr;               // page-aligned
+  size_t mapping_bytes_ = 0;
+  std::string manifest_;
+  BundleGraph graph_;
+  std::string_view params_;
+  std::vector<Image> images_;
+  std::vector<HoneKernelFn> functions_;
+};
+
+}  // namespace hone

@@ -1,0 +1,61 @@
+// Runs one task's kernels from an image on buffers that the caller owns. The runner, the packager and tests use it.
+//
+//   Image image = ...;  KernelSet set = ...;
+//   RuntimeResult<Invocation> invocation = Invocation::Create(image, set, pool);
+//   invocation->Prepare(tensors);              // packs the constant operands, once
+//   invocation->Bind(tensors);                 // whenever a pointer changes
+//   invocation->Run();                         // again and again; allocates nothing
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "deploy/runtime/aligned_buffer.h"
+#include "deploy/runtime/error.h"
+#include "deploy/runtime/image.h"
+#include "deploy/runtime/kernel_abi.h"
+#include "deploy/runtime/kernel_set.h"
+#include "deploy/runtime/thread_pool.h"
+
+namespace hone {
+
+// Calls one kernel with the pool's threads. `scratch` and `thread_scratch` must hold what the kernel set states.
+struct KernelCall {
+  HoneKernelFn fn = nullptr;
+  std::span<void* const> tensors;
+  void* scratch = nullptr;
+  void* thread_scratch = nullptr;
+  int64_t thread_scratch_stride = 0;
+};
+int32_t CallKernel(const KernelCall& call, ThreadPool& pool);
+
+class Invocation {
+ public:
+  // Finds the symbols, allocates scratch and the packed constants. `image` and `pool` must outlive the result.
+  // kInvalidArgument when a symbol is missing or the set contradicts itself, kOutOfMemory.
+  static RuntimeResult<Invocation> Create(const Image& image, const KernelSet& set, ThreadPool& pool);
+
+  // Runs the prepare kernels. `tensors` has one pointer for each of set.params, in their original form; only those of
+  // prepared constants are read. kKernelFailed names the symbol and its result.
+  RuntimeError Prepare(std::span<void* const> tensors);
+  // One pointer for each of set.params, 64-byte aligned; those of prepared constants are ignored.
+  void Bind(std::span<void* const> tensors);
+  // 0, or what the kernel returned. Prepare (where there is something to prepare) and Bind come first.
+  int32_t Run();
+
+  // The packed form of set.prepared[i].
+  const AlignedBuffer& packed(int i) const { return packed_[i]; }
+
+ private:
+  KernelSet set_;
+  ThreadPool* pool_ = nullptr;
+  HoneKernelFn main_ = nullptr;
+  std::vector<HoneKernelFn> prepare_;
+  std::vector<AlignedBuffer> packed_;
+  AlignedBuffer scratch_, thread_scratch_;
+  int64_t thread_scratch_stride_ = 0;
+  std::vector<void*> tensors_;
+};
+
+}  // namespace hone
