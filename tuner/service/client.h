@@ -1,0 +1,51 @@
+// How a client reaches a daemon: a channel with the token on every call, connected within a deadline, and gRPC's statuses
+// as ours. Unavailable and DeadlineExceeded mean "no daemon" (exit code 5), Unauthenticated and PermissionDenied "not
+// allowed" (8).
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "grpcpp/grpcpp.h"
+#include "hone/v1/fleet.grpc.pb.h"
+#include "hone/v1/tune.grpc.pb.h"
+
+namespace hone {
+
+class DaemonClient {
+ public:
+  // `address` is "unix:PATH" or "HOST:PORT"; `token` may be empty. Waits for the connection, but makes no call.
+  static absl::StatusOr<std::unique_ptr<DaemonClient>> Connect(const std::string& address, const std::string& token,
+                                                               absl::Duration timeout);
+
+  v1::Tune::Stub& tune() { return *tune_; }
+  v1::Fleet::Stub& fleet() { return *fleet_; }
+  const std::string& address() const { return address_; }
+  // A context with the token, and a deadline unless `timeout` is infinite.
+  std::unique_ptr<grpc::ClientContext> Context(absl::Duration timeout = absl::Seconds(60)) const;
+
+  // Calls `seen` with each snapshot until the job has ended or `seen` returns false; survives a daemon that restarts for up
+  // to `patience` without an answer. Returns the last snapshot.
+  absl::StatusOr<v1::JobSnapshot> Watch(uint64_t job, absl::Duration interval, absl::Duration patience,
+                                        const std::function<bool(const v1::JobSnapshot&)>& seen);
+
+ private:
+  DaemonClient() = default;
+  std::string address_;
+  std::string token_;
+  std::unique_ptr<v1::Tune::Stub> tune_;
+  std::unique_ptr<v1::Fleet::Stub> fleet_;
+};
+
+// OK for OK; else the same meaning, with the daemon's message as it is.
+absl::Status FromGrpc(const grpc::Status& status);
+grpc::Status ToGrpc(const absl::Status& status);
+// The first line of a token file, without white space around it. InvalidArgument when empty; a file that others may read is
+// refused.
+absl::StatusOr<std::string> ReadToken(const std::string& path);
+
+}  // namespace hone
