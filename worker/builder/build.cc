@@ -1,0 +1,67 @@
+#include "worker/builder/build.h"
+
+#include <chrono>
+#include <string>
+
+#include "compiler/codegen/compile.h"
+#include "compiler/codegen/link_image.h"
+#include "compiler/interp/oracle.h"
+#include "compiler/ir/text.h"
+#include "compiler/ir/verify.h"
+#include "compiler/schedule/schedule.h"
+#include "compiler/schedule/trace.h"
+#include "compiler/support/sha256.h"
+#include "compiler/support/status_macros.h"
+#include "compiler/target/target.h"
+#include "deploy/runtime/kernel_set.h"
+
+namespace hone {
+namespace {
+
+std::string BigEndian(uint64_t value) {
+  std::string bytes(8, '\0');
+  for (int i = 7; i >= 0; --i, value >>= 8) bytes[static_cast<size_t>(i)] = static_cast<char>(value);
+  return bytes;
+}
+
+absl::StatusOr<CompiledKernel> Compile(const v1::BuildRequest& request) {
+  HONE_ASSIGN_OR_RETURN(const PrimFunc workload, ParsePrimFunc(request.workload()));
+  HONE_RETURN_IF_ERROR(Annotate(Verify(workload), "the workload"));
+  HONE_ASSIGN_OR_RETURN(const Target target, ParseTarget(request.target()));
+  CompileOptions options;
+  options.symbol = request.symbol();
+  options.numeric = request.numeric() == v1::NUMERIC_STRICT ? NumericLevel::kStrict : NumericLevel::kDefault;
+  options.threads = request.threads();
+  if (request.what_case() == v1::BuildRequest::kOracle) {
+    HONE_ASSIGN_OR_RETURN(const PrimFunc oracle, MakeOracle(workload));
+    return CompilePlain(oracle, target, options);
+  }
+  HONE_ASSIGN_OR_RETURN(const Trace trace, ParseTrace(request.trace()));
+  HONE_ASSIGN_OR_RETURN(const Schedule schedule, Replay(trace, workload));
+  return CompileKernel(schedule.Program(), target, options);
+}
+
+absl::Status Fill(const v1::BuildRequest& request, v1::BuildReply* reply) {
+  HONE_ASSIGN_OR_RETURN(CompiledKernel kernel, Compile(request));
+  HONE_ASSIGN_OR_RETURN(std::string image, LinkImage(std::span<const std::string>(&kernel.object, 1)));
+  reply->set_image(std::move(image));
+  reply->set_kernel_set(Serialize(kernel.set));
+  reply->set_object_digest(Sha256(kernel.object));
+  reply->set_object(std::move(kernel.object));
+  reply->set_program_hash(BigEndian(kernel.program_hash));
+  reply->set_generator(GeneratorFingerprint());
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+v1::BuildReply Build(const v1::BuildRequest& request) {
+  const auto start = std::chrono::steady_clock::now();
+  v1::BuildReply reply;
+  reply.set_id(request.id());
+  if (const absl::Status status = Fill(request, &reply); !status.ok()) reply.set_error(std::string(status.message()));
+  reply.set_seconds(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  return reply;
+}
+
+}  // namespace hone
