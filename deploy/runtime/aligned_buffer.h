@@ -18,7 +18,8 @@ class AlignedBuffer {
   AlignedBuffer() = default;
   // data() is nullptr when the system has no memory left. Zero bytes give a valid pointer too. Contents are not set.
   explicit AlignedBuffer(size_t bytes)
-      : data_(static_cast<char*>(std::aligned_alloc(kTensorAlignment, AlignUp(bytes == 0 ? 1 : bytes)))), size_(bytes) {}
+      : data_(static_cast<char*>(std::aligned_alloc(kTensorAlignment, AlignUp(bytes == 0 ? 1 : bytes)))),
+        size_(bytes) {}
   char* data() const { return data_.get(); }
   size_t size() const { return size_; }
 

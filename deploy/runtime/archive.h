@@ -26,21 +26,21 @@ struct ArchiveHeader {
   uint32_t version;
   uint32_t members;
   uint64_t total_bytes;
-  uint64_t checksum;             // Hash64 of header (this field as zero) and entries
+  uint64_t checksum;  // Hash64 of header (this field as zero) and entries
 };
 static_assert(sizeof(ArchiveHeader) == 32);
 
 struct ArchiveEntry {
-  char name[32];                 // zero-terminated
-  uint64_t offset;               // from the start of the file, a multiple of kArchivePageBytes
+  char name[32];    // zero-terminated
+  uint64_t offset;  // from the start of the file, a multiple of kArchivePageBytes
   uint64_t bytes;
-  uint64_t checksum;             // Hash64 of the member
+  uint64_t checksum;  // Hash64 of the member
   uint64_t reserved;
 };
 static_assert(sizeof(ArchiveEntry) == 64);
 
 struct ArchiveMember {
-  std::string name;              // at most 31 bytes
+  std::string name;  // at most 31 bytes
   std::string_view bytes;
 };
 

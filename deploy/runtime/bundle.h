@@ -18,8 +18,9 @@
 //     "steps": [ {"kernel": I, "tensors": [I ..]} ],
 //     "copies": [ {"from": I, "to": I} ] }
 //
-// Offsets are multiples of 64. Steps run in order, then the copies. Two tensors whose lives do not meet may share bytes of
-// the arena; those of one step never do. Shape variables, devices and streams will be further fields and a higher version.
+// Offsets are multiples of 64. Steps run in order, then the copies. Two tensors whose lives do not meet may share bytes
+// of the arena; those of one step never do. Shape variables, devices and streams will be further fields and a higher
+// version.
 #pragma once
 
 #include <cstdint>
@@ -43,7 +44,7 @@ struct BundleTensor {
   int64_t bytes = 0;
 };
 
-struct BundlePort {                       // an input or output of the model
+struct BundlePort {  // an input or output of the model
   std::string name;
   std::string dtype;
   std::vector<int64_t> shape;
@@ -51,13 +52,13 @@ struct BundlePort {                       // an input or output of the model
 };
 
 struct BundleKernel {
-  std::string name;                       // of the task, for people
+  std::string name;  // of the task, for people
   int image = 0;
   std::string symbol;
-  std::vector<int64_t> tensor_bytes;      // of each parameter
+  std::vector<int64_t> tensor_bytes;  // of each parameter
   int64_t scratch_bytes = 0;
   int64_t thread_scratch_bytes = 0;
-  std::string record;                     // "" when it was not tuned
+  std::string record;  // "" when it was not tuned
   double recorded_us = 0;
 };
 
@@ -72,7 +73,7 @@ struct BundleCopy {
 
 struct BundleGraph {
   std::string model, target, features;
-  int threads = 0;                        // what it was tuned for; 0: any
+  int threads = 0;  // what it was tuned for; 0: any
   int64_t arena_bytes = 0;
   std::vector<BundleTensor> tensors;
   std::vector<BundlePort> inputs, outputs;
@@ -93,7 +94,7 @@ class Bundle {
  public:
   // Maps the file. kNotFound, kCorrupt, kUnsupported (says which CPU features are missing), kOutOfMemory.
   static RuntimeResult<std::shared_ptr<const Bundle>> Open(const std::string& path);
-  static RuntimeResult<std::shared_ptr<const Bundle>> FromMemory(std::string_view bytes);       // copies them
+  static RuntimeResult<std::shared_ptr<const Bundle>> FromMemory(std::string_view bytes);  // copies them
 
   ~Bundle();
   Bundle(const Bundle&) = delete;
@@ -105,9 +106,9 @@ class Bundle {
 
  private:
   Bundle() = default;
-  RuntimeError Init();                    // of file_
+  RuntimeError Init();  // of file_
 
-  char* mapping_ = nullptr;               // page-aligned
+  char* mapping_ = nullptr;  // page-aligned
   size_t mapping_bytes_ = 0;
   std::string manifest_;
   BundleGraph graph_;

@@ -1,5 +1,6 @@
 // Which instruction set extensions this machine can run: what the CPU has (cpuid) and the operating system saves on a
-// context switch (xgetbv). Names are LLVM's: "avx2", "fma", "avx512f", "bmi2", "amx-tile", on AArch64 "neon", "dotprod".
+// context switch (xgetbv). Names are LLVM's: "avx2", "fma", "avx512f", "bmi2", "amx-tile", on AArch64 "neon",
+// "dotprod".
 #pragma once
 
 #include <string>

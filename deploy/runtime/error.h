@@ -11,19 +11,19 @@ namespace hone {
 // The values are those of HoneStatus in hone_runtime.h.
 enum class RuntimeCode : int {
   kOk = 0,
-  kInvalidArgument = 1,   // the request can never work: unknown name, wrong shape or type
-  kNotFound = 2,          // no such file
-  kCorrupt = 3,           // unreadable, truncated or damaged bytes
-  kUnsupported = 4,       // this machine cannot run it: architecture, missing CPU feature, newer format
+  kInvalidArgument = 1,  // the request can never work: unknown name, wrong shape or type
+  kNotFound = 2,         // no such file
+  kCorrupt = 3,          // unreadable, truncated or damaged bytes
+  kUnsupported = 4,      // this machine cannot run it: architecture, missing CPU feature, newer format
   kOutOfMemory = 5,
-  kKernelFailed = 6,      // a kernel returned a non-zero result
-  kInternal = 7,          // our bug, or the operating system refused something it never should
+  kKernelFailed = 6,  // a kernel returned a non-zero result
+  kInternal = 7,      // our bug, or the operating system refused something it never should
 };
 
 // Converts to true when it holds an error.
 class [[nodiscard]] RuntimeError {
  public:
-  RuntimeError() = default;                                                     // no error
+  RuntimeError() = default;  // no error
   RuntimeError(RuntimeCode code, std::string message) : code_(code), message_(std::move(message)) {}
 
   explicit operator bool() const { return code_ != RuntimeCode::kOk; }
@@ -44,8 +44,8 @@ class [[nodiscard]] RuntimeError {
 template <class T>
 class [[nodiscard]] RuntimeResult {
  public:
-  RuntimeResult(T value) : value_(std::move(value)) {}                          // NOLINT: implicit on purpose
-  RuntimeResult(RuntimeError error) : error_(std::move(error)) {}               // NOLINT
+  RuntimeResult(T value) : value_(std::move(value)) {}             // NOLINT: implicit on purpose
+  RuntimeResult(RuntimeError error) : error_(std::move(error)) {}  // NOLINT
 
   bool ok() const { return value_.has_value(); }
   const RuntimeError& error() const { return error_; }

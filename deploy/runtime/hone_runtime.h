@@ -2,9 +2,10 @@
  *
  * Conventions
  *  - Functions that can fail return a HoneStatus; HONE_OK is 0. hone_last_error() then says what, where and why, in
- *    English, for the calling thread, until its next failing call. Results are written through pointers only on HONE_OK.
- *  - Handles are opaque. What a *_load or *_create gives is freed by the matching *_free, which accepts NULL. An instance holds
- *    its module alive, so the two may be freed in either order.
+ *    English, for the calling thread, until its next failing call. Results are written through pointers only on
+ * HONE_OK.
+ *  - Handles are opaque. What a *_load or *_create gives is freed by the matching *_free, which accepts NULL. An
+ * instance holds its module alive, so the two may be freed in either order.
  *  - Strings and arrays that are returned belong to the module or instance and live as long as it does.
  *  - A module never changes and may be used from all threads at once. An instance has its own memory and threads and is
  *    used by one thread at a time; make one instance for each thread that runs the model.
@@ -31,7 +32,7 @@ typedef struct {
 typedef enum { kDLInt = 0U, kDLUInt = 1U, kDLFloat = 2U, kDLBfloat = 4U, kDLComplex = 5U, kDLBool = 6U } DLDataTypeCode;
 typedef struct {
   uint8_t code;
-  uint8_t bits;                      /* 8 for a bool */
+  uint8_t bits; /* 8 for a bool */
   uint16_t lanes;
 } DLDataType;
 typedef struct {
@@ -40,17 +41,17 @@ typedef struct {
   int ndim;
   DLDataType dtype;
   int64_t* shape;
-  int64_t* strides;                  /* in elements; NULL: contiguous */
+  int64_t* strides; /* in elements; NULL: contiguous */
   uint64_t byte_offset;
 } DLTensor;
 #endif
 
 typedef enum HoneStatus {
   HONE_OK = 0,
-  HONE_INVALID_ARGUMENT = 1,         /* unknown name, wrong shape or type, NULL where a value is needed */
-  HONE_NOT_FOUND = 2,                /* no such file */
-  HONE_CORRUPT = 3,                  /* not a bundle, truncated, or damaged */
-  HONE_UNSUPPORTED = 4,              /* this machine cannot run it; the message says what is missing */
+  HONE_INVALID_ARGUMENT = 1, /* unknown name, wrong shape or type, NULL where a value is needed */
+  HONE_NOT_FOUND = 2,        /* no such file */
+  HONE_CORRUPT = 3,          /* not a bundle, truncated, or damaged */
+  HONE_UNSUPPORTED = 4,      /* this machine cannot run it; the message says what is missing */
   HONE_OUT_OF_MEMORY = 5,
   HONE_KERNEL_FAILED = 6,
   HONE_INTERNAL = 7
@@ -60,7 +61,7 @@ typedef struct HoneModule HoneModule;
 typedef struct HoneInstance HoneInstance;
 
 const char* hone_runtime_version(void);
-const char* hone_last_error(void);   /* never NULL; "" when no call of this thread has failed */
+const char* hone_last_error(void); /* never NULL; "" when no call of this thread has failed */
 
 /* ---- modules: a loaded bundle ---- */
 
@@ -73,7 +74,7 @@ void hone_module_free(HoneModule* module);
 typedef struct HoneTensorInfo {
   const char* name;
   DLDataType dtype;
-  const char* dtype_name;            /* "float32" */
+  const char* dtype_name; /* "float32" */
   int32_t ndim;
   const int64_t* shape;
   int64_t bytes;
@@ -89,8 +90,8 @@ const char* hone_module_manifest(const HoneModule* module);
 /* ---- instances: memory and threads to run a module with ---- */
 
 typedef struct HoneInstanceOptions {
-  int32_t threads;                   /* the caller included; 0: what the bundle was tuned for, at most the CPUs allowed */
-  int32_t pin_threads;               /* not 0: each thread, the creating one included, on a CPU of its own */
+  int32_t threads;     /* the caller included; 0: what the bundle was tuned for, at most the CPUs allowed */
+  int32_t pin_threads; /* not 0: each thread, the creating one included, on a CPU of its own */
 } HoneInstanceOptions;
 
 /* `options` may be NULL: zeros. With pin_threads, run the instance on the thread that created it. */
@@ -116,11 +117,11 @@ HoneStatus hone_instance_view_output(const HoneInstance* instance, const char* n
 /* ---- profile ---- */
 
 typedef struct HoneStepProfile {
-  const char* name;                  /* of the task, "conv2d_3" */
-  const char* symbol;                /* of its kernel */
-  const char* record;                /* the tuning record it was compiled from, "" when it has none */
-  double us;                         /* microseconds it took in the last run; 0 when that was not profiled */
-  double recorded_us;                /* what the tuner measured, 0 when it did not */
+  const char* name;   /* of the task, "conv2d_3" */
+  const char* symbol; /* of its kernel */
+  const char* record; /* the tuning record it was compiled from, "" when it has none */
+  double us;          /* microseconds it took in the last run; 0 when that was not profiled */
+  double recorded_us; /* what the tuner measured, 0 when it did not */
 } HoneStepProfile;
 
 /* While on, every run notes the time of each step (about 50 ns each). */

@@ -3,7 +3,7 @@
 //
 // The form, all numbers little-endian:
 //
-//   ImageHeader           104 bytes
+//   ImageHeader           96 bytes
 //   symbol table          symbol_count x ImageSymbol
 //   strings               symbol names and the feature text, not terminated
 //   (zeros up to a multiple of page_bytes)
@@ -28,31 +28,31 @@ namespace hone {
 inline constexpr char kImageMagic[8] = {'H', 'O', 'N', 'E', 'I', 'M', 'G', '\n'};
 inline constexpr uint32_t kImageVersion = 1;
 
-enum class ImageArch : uint32_t { kX86_64 = 62, kAArch64 = 183 };       // the numbers of ELF's e_machine
+enum class ImageArch : uint32_t { kX86_64 = 62, kAArch64 = 183 };  // the numbers of ELF's e_machine
 
 struct ImageHeader {
   char magic[8];
   uint32_t version;
   uint32_t arch;
-  uint64_t total_bytes;          // of the whole image, header included
-  uint64_t checksum;             // Hash64 of all bytes, this field taken as zero
-  uint32_t page_bytes;           // a power of two, at least 4096: what payload and data are aligned to
+  uint64_t total_bytes;  // of the whole image, header included
+  uint64_t checksum;     // Hash64 of all bytes, this field taken as zero
+  uint32_t page_bytes;   // a power of two, at least 4096: what payload and data are aligned to
   uint32_t symbol_count;
   uint64_t strings_bytes;
-  uint32_t features_at;          // in strings
+  uint32_t features_at;  // in strings
   uint32_t features_bytes;
-  uint64_t payload_at;           // from the start of the image
-  uint64_t code_bytes;           // code starts the payload
-  uint64_t data_at;              // from the start of the payload, a multiple of page_bytes
+  uint64_t payload_at;  // from the start of the image
+  uint64_t code_bytes;  // code starts the payload
+  uint64_t data_at;     // from the start of the payload, a multiple of page_bytes
   uint64_t data_bytes;
   uint64_t reserved;
 };
-static_assert(sizeof(ImageHeader) == 104);
+static_assert(sizeof(ImageHeader) == 96);
 
 struct ImageSymbol {
-  uint32_t name_at;              // in strings
+  uint32_t name_at;  // in strings
   uint32_t name_bytes;
-  uint64_t code_offset;          // from the start of the code
+  uint64_t code_offset;  // from the start of the code
 };
 static_assert(sizeof(ImageSymbol) == 16);
 
@@ -63,13 +63,13 @@ struct ImageParts {
     uint64_t code_offset = 0;
   };
   ImageArch arch = ImageArch::kX86_64;
-  std::string features;          // CPU features the code needs, "avx2,fma": names as in cpu_features.h
-  std::vector<Symbol> symbols;   // names are unique
+  std::string features;         // CPU features the code needs, "avx2,fma": names as in cpu_features.h
+  std::vector<Symbol> symbols;  // names are unique
   std::string code;
-  std::string data;              // read-only
+  std::string data;  // read-only
 };
-uint32_t ImagePageBytes(ImageArch arch);                        // the largest page that systems of it use
-uint64_t DataOffset(ImageArch arch, uint64_t code_bytes);       // code_bytes rounded up to a page
+uint32_t ImagePageBytes(ImageArch arch);                   // the largest page that systems of it use
+uint64_t DataOffset(ImageArch arch, uint64_t code_bytes);  // code_bytes rounded up to a page
 std::string WriteImage(const ImageParts& parts);
 // Checks every number and the checksum, for any architecture. Nothing is executed or mapped.
 RuntimeResult<ImageParts> ReadImage(std::string_view bytes);
@@ -92,15 +92,14 @@ class Image {
 
  private:
   struct Unmap {
-    size_t bytes = 0;
+    size_t bytes;
     void operator()(char* base) const;
   };
-  Image() = default;
+  Image() : base_(nullptr, Unmap{0}) {}
 
-  std::unique_ptr<char, Unmap> base_;
-  uint64_t code_bytes_ = 0;
+  std::unique_ptr<char, Unmap> base_;  // the whole mapping: code, then data
   std::string features_;
-  std::vector<ImageParts::Symbol> symbols_;      // by name
+  std::vector<ImageParts::Symbol> symbols_;  // by name
 };
 
 }  // namespace hone

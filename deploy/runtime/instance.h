@@ -17,8 +17,8 @@ namespace hone {
 class Instance {
  public:
   struct Options {
-    int threads = 0;               // 0: what the bundle was tuned for, at most the CPUs allowed
-    bool pin = false;              // each thread, the caller included, on a CPU of its own
+    int threads = 0;   // 0: what the bundle was tuned for, at most the CPUs allowed
+    bool pin = false;  // each thread, the caller included, on a CPU of its own
   };
   static RuntimeResult<std::unique_ptr<Instance>> Create(std::shared_ptr<const Bundle> bundle, const Options& options);
 
@@ -32,7 +32,7 @@ class Instance {
   // Where the tensor lies now: the instance's own memory, or what was bound.
   char* input(int i) { return data_[bundle_->graph().inputs[i].tensor]; }
   const char* output(int i) const { return data_[bundle_->graph().outputs[i].tensor]; }
-  void MarkInputSet(int i) { input_set_[i] = true; }         // its bytes have been written
+  void MarkInputSet(int i) { input_set_[i] = true; }  // its bytes have been written
   // Memory of the caller's in place of the instance's: 64-byte aligned, as many bytes as the tensor has.
   void BindInput(int i, char* data);
   void BindOutput(int i, char* data);
@@ -41,7 +41,7 @@ class Instance {
   RuntimeError Run();
 
   void set_profiling(bool on) { profiling_ = on; }
-  double step_us(int step) const { return step_us_[step]; }   // of the last run, 0 when it was not profiled
+  double step_us(int step) const { return step_us_[step]; }  // of the last run, 0 when it was not profiled
 
  private:
   struct Call {
@@ -54,8 +54,8 @@ class Instance {
   std::shared_ptr<const Bundle> bundle_;
   std::unique_ptr<ThreadPool> pool_;
   AlignedBuffer arena_, scratch_, thread_scratch_;
-  std::vector<char*> data_;                // of each tensor
-  std::vector<void*> pointers_;            // the calls' tensors, one after another
+  std::vector<char*> data_;      // of each tensor
+  std::vector<void*> pointers_;  // the calls' tensors, one after another
   std::vector<Call> calls_;
   std::vector<char> input_set_;
   std::vector<double> step_us_;

@@ -24,12 +24,12 @@ class Json {
 
   // Each is nullptr when the value is of another kind.
   const bool* boolean() const { return std::get_if<bool>(&value_); }
-  const int64_t* integer() const { return std::get_if<int64_t>(&value_); }     // written without fraction or exponent
+  const int64_t* integer() const { return std::get_if<int64_t>(&value_); }  // written without fraction or exponent
   const std::string* string() const { return std::get_if<std::string>(&value_); }
   const Array* array() const { return std::get_if<Array>(&value_); }
   const Object* object() const { return std::get_if<Object>(&value_); }
   bool is_number() const { return integer() != nullptr || std::get_if<double>(&value_) != nullptr; }
-  double number() const;                                                        // 0 when it is none
+  double number() const;  // 0 when it is none
 
   // The member of an object; nullptr when this is no object or has no such member.
   const Json* Find(std::string_view key) const;

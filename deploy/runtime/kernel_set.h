@@ -9,14 +9,14 @@
 namespace hone {
 
 struct KernelTensor {
-  std::string dtype;                    // "float32", as in the program text
+  std::string dtype;  // "float32", as in the program text
   std::vector<int64_t> shape;
   int64_t bytes = 0;
 };
 
 // A constant parameter that the main kernel takes in another form: run `symbol` once with tensors {original, packed}.
 struct PreparedConstant {
-  int param = 0;                        // index in `params`
+  int param = 0;  // index in `params`
   std::string symbol;
   KernelTensor packed;
   int64_t scratch_bytes = 0;
@@ -24,12 +24,12 @@ struct PreparedConstant {
 };
 
 struct KernelSet {
-  std::string symbol;                   // the main kernel: its tensors are `params`, packed ones in their packed form
-  std::vector<KernelTensor> params;     // as the task states them, inputs first, outputs last
+  std::string symbol;                // the main kernel: its tensors are `params`, packed ones in their packed form
+  std::vector<KernelTensor> params;  // as the task states them, inputs first, outputs last
   int num_outputs = 1;
   std::vector<PreparedConstant> prepared;
-  int64_t scratch_bytes = 0;            // shared, for one call
-  int64_t thread_scratch_bytes = 0;     // for each thread
+  int64_t scratch_bytes = 0;         // shared, for one call
+  int64_t thread_scratch_bytes = 0;  // for each thread
 };
 
 // A compact, versioned binary form, for hand-over between processes and for bundles.

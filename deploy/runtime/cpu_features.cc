@@ -1,0 +1,197 @@
+#include "deploy/runtime/cpu_features.h"
+
+#include <algorithm>
+#include <iterator>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#elif defined(__aarch64__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#endif
+
+namespace hone {
+namespace {
+
+#if defined(__x86_64__)
+
+// Parts of the processor state that the operating system must save before an extension may be used: bits of XCR0.
+enum State : uint32_t { kNone = 0, kAvx = 0x6, kAvx512 = 0xE6, kAmx = 0x60000 };
+enum Register { kEax, kEbx, kEcx, kEdx };
+
+struct Feature {
+  const char* name;
+  uint32_t leaf, subleaf;
+  Register reg;
+  int bit;
+  State state;
+};
+
+// Intel SDM volume 2, CPUID; AMD APM volume 3, appendix E.
+constexpr Feature kFeatures[] = {
+    {"sse", 1, 0, kEdx, 25, kNone},
+    {"sse2", 1, 0, kEdx, 26, kNone},
+    {"sse3", 1, 0, kEcx, 0, kNone},
+    {"pclmul", 1, 0, kEcx, 1, kNone},
+    {"ssse3", 1, 0, kEcx, 9, kNone},
+    {"fma", 1, 0, kEcx, 12, kAvx},
+    {"cx16", 1, 0, kEcx, 13, kNone},
+    {"sse4.1", 1, 0, kEcx, 19, kNone},
+    {"sse4.2", 1, 0, kEcx, 20, kNone},
+    {"movbe", 1, 0, kEcx, 22, kNone},
+    {"popcnt", 1, 0, kEcx, 23, kNone},
+    {"aes", 1, 0, kEcx, 25, kNone},
+    {"avx", 1, 0, kEcx, 28, kAvx},
+    {"f16c", 1, 0, kEcx, 29, kAvx},
+    {"rdrnd", 1, 0, kEcx, 30, kNone},
+    {"bmi", 7, 0, kEbx, 3, kNone},
+    {"avx2", 7, 0, kEbx, 5, kAvx},
+    {"bmi2", 7, 0, kEbx, 8, kNone},
+    {"avx512f", 7, 0, kEbx, 16, kAvx512},
+    {"avx512dq", 7, 0, kEbx, 17, kAvx512},
+    {"rdseed", 7, 0, kEbx, 18, kNone},
+    {"adx", 7, 0, kEbx, 19, kNone},
+    {"avx512ifma", 7, 0, kEbx, 21, kAvx512},
+    {"avx512cd", 7, 0, kEbx, 28, kAvx512},
+    {"sha", 7, 0, kEbx, 29, kNone},
+    {"avx512bw", 7, 0, kEbx, 30, kAvx512},
+    {"avx512vl", 7, 0, kEbx, 31, kAvx512},
+    {"avx512vbmi", 7, 0, kEcx, 1, kAvx512},
+    {"avx512vbmi2", 7, 0, kEcx, 6, kAvx512},
+    {"gfni", 7, 0, kEcx, 8, kNone},
+    {"vaes", 7, 0, kEcx, 9, kAvx},
+    {"vpclmulqdq", 7, 0, kEcx, 10, kAvx},
+    {"avx512vnni", 7, 0, kEcx, 11, kAvx512},
+    {"avx512bitalg", 7, 0, kEcx, 12, kAvx512},
+    {"avx512vpopcntdq", 7, 0, kEcx, 14, kAvx512},
+    {"avx512vp2intersect", 7, 0, kEdx, 8, kAvx512},
+    {"amx-bf16", 7, 0, kEdx, 22, kAmx},
+    {"avx512fp16", 7, 0, kEdx, 23, kAvx512},
+    {"amx-tile", 7, 0, kEdx, 24, kAmx},
+    {"amx-int8", 7, 0, kEdx, 25, kAmx},
+    {"avxvnni", 7, 1, kEax, 4, kAvx},
+    {"avx512bf16", 7, 1, kEax, 5, kAvx512},
+    {"avxifma", 7, 1, kEax, 23, kAvx},
+    {"avxvnniint8", 7, 1, kEdx, 4, kAvx},
+    {"avxneconvert", 7, 1, kEdx, 5, kAvx},
+    {"avxvnniint16", 7, 1, kEdx, 10, kAvx},
+    {"sahf", 0x80000001, 0, kEcx, 0, kNone},
+    {"lzcnt", 0x80000001, 0, kEcx, 5, kNone},
+    {"sse4a", 0x80000001, 0, kEcx, 6, kNone},
+    {"prfchw", 0x80000001, 0, kEcx, 8, kNone},
+};
+
+uint64_t SavedState() {
+  uint32_t r[4] = {};
+  if (!__get_cpuid_count(1, 0, &r[0], &r[1], &r[2], &r[3]) || (r[kEcx] >> 27 & 1) == 0) return 0;  // OSXSAVE
+  uint32_t low, high;
+  __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  return low | uint64_t{high} << 32;
+}
+
+bool Has(const Feature& feature) {
+  uint32_t r[4] = {};
+  if (!__get_cpuid_count(feature.leaf, feature.subleaf, &r[0], &r[1], &r[2], &r[3])) return false;
+  if (feature.leaf == 7 && feature.subleaf > 0) {
+    uint32_t top[4] = {};  // leaf 7 states its highest subleaf in eax of subleaf 0
+    if (!__get_cpuid_count(7, 0, &top[0], &top[1], &top[2], &top[3]) || top[kEax] < feature.subleaf) return false;
+  }
+  return (r[feature.reg] >> feature.bit & 1) != 0 && (SavedState() & feature.state) == feature.state;
+}
+
+#elif defined(__aarch64__)
+
+struct Feature {
+  const char* name;
+  unsigned long hwcap, hwcap2;
+};
+
+constexpr Feature kFeatures[] = {
+    {"neon", HWCAP_ASIMD, 0},      {"fp-armv8", HWCAP_FP, 0},      {"fullfp16", HWCAP_ASIMDHP, 0},
+    {"dotprod", HWCAP_ASIMDDP, 0}, {"fp16fml", HWCAP_ASIMDFHM, 0}, {"lse", HWCAP_ATOMICS, 0},
+    {"rdm", HWCAP_ASIMDRDM, 0},    {"aes", HWCAP_AES, 0},          {"sha2", HWCAP_SHA2, 0},
+    {"crc", HWCAP_CRC32, 0},       {"sve", HWCAP_SVE, 0},          {"sve2", 0, HWCAP2_SVE2},
+    {"i8mm", 0, HWCAP2_I8MM},      {"bf16", 0, HWCAP2_BF16},
+};
+
+bool Has(const Feature& feature) {
+  return (getauxval(AT_HWCAP) & feature.hwcap) == feature.hwcap &&
+         (getauxval(AT_HWCAP2) & feature.hwcap2) == feature.hwcap2;
+}
+
+#else
+#error "the runtime knows x86-64 and AArch64"
+#endif
+
+const Feature* FindFeature(std::string_view name) {
+  const auto* at =
+      std::find_if(std::begin(kFeatures), std::end(kFeatures), [&](const Feature& f) { return name == f.name; });
+  return at == std::end(kFeatures) ? nullptr : at;
+}
+
+void AppendName(std::string* list, std::string_view name) {
+  if (!list->empty()) *list += ", ";
+  *list += name;
+}
+
+}  // namespace
+
+ImageArch HostArch() {
+#if defined(__x86_64__)
+  return ImageArch::kX86_64;
+#else
+  return ImageArch::kAArch64;
+#endif
+}
+
+std::string_view ToText(ImageArch arch) {
+  switch (arch) {
+    case ImageArch::kX86_64:
+      return "x86-64";
+    case ImageArch::kAArch64:
+      return "AArch64";
+  }
+  return "an unknown architecture";
+}
+
+bool IsKnownCpuFeature(std::string_view name) { return FindFeature(name) != nullptr; }
+
+bool HostHasCpuFeature(std::string_view name) {
+  const Feature* feature = FindFeature(name);
+  return feature != nullptr && Has(*feature);
+}
+
+std::vector<std::string> HostCpuFeatures() {
+  std::vector<std::string> names;
+  for (const Feature& feature : kFeatures) {
+    if (Has(feature)) names.emplace_back(feature.name);
+  }
+  return names;
+}
+
+RuntimeError CheckCpuFeatures(std::string_view features) {
+  std::string missing, unknown;
+  while (!features.empty()) {
+    const size_t comma = std::min(features.find(','), features.size());
+    std::string_view name = features.substr(0, comma);
+    features.remove_prefix(std::min(comma + 1, features.size()));
+    if (name.starts_with('+')) name.remove_prefix(1);
+    if (name.empty()) continue;
+    if (!IsKnownCpuFeature(name)) {
+      AppendName(&unknown, name);
+    } else if (!HostHasCpuFeature(name)) {
+      AppendName(&missing, name);
+    }
+  }
+  if (!missing.empty()) {
+    return {RuntimeCode::kUnsupported, "this machine's CPU or operating system lacks " + missing +
+                                           ", which the kernels need; compile for this machine's target"};
+  }
+  if (!unknown.empty()) {
+    return {RuntimeCode::kUnsupported, "the kernels need CPU features this runtime does not know: " + unknown +
+                                           "; use a newer runtime, or compile for this machine's target"};
+  }
+  return {};
+}
+
+}  // namespace hone

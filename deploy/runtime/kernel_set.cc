@@ -1,0 +1,131 @@
+#include "deploy/runtime/kernel_set.h"
+
+#include <cstring>
+#include <limits>
+#include <string_view>
+#include <utility>
+
+namespace hone {
+namespace {
+
+// "HKS" and the version of the form, then the fields in the order of the header: numbers as 8 bytes little-endian,
+// strings and lists preceded by their length.
+constexpr std::string_view kMagic = "HKS\x01";
+constexpr uint64_t kMaxCount = 1 << 16;
+
+class Writer {
+ public:
+  void Number(int64_t value) { bytes_.append(reinterpret_cast<const char*>(&value), sizeof(value)); }
+  void Text(std::string_view text) {
+    Number(static_cast<int64_t>(text.size()));
+    bytes_ += text;
+  }
+  void Tensor(const KernelTensor& tensor) {
+    Text(tensor.dtype);
+    Number(static_cast<int64_t>(tensor.shape.size()));
+    for (const int64_t extent : tensor.shape) Number(extent);
+    Number(tensor.bytes);
+  }
+  std::string bytes_{kMagic};
+};
+
+// Reads what Writer wrote. After the first failure every read gives zero and `error` stays.
+class Reader {
+ public:
+  Reader(std::string_view bytes, std::string* error) : bytes_(bytes), error_(error) {}
+
+  bool failed() const { return failed_; }
+  void Fail(const std::string& why) {
+    if (!failed_) *error_ = "kernel set: " + why;
+    failed_ = true;
+  }
+  int64_t Number(const char* what, int64_t min = 0, int64_t max = std::numeric_limits<int64_t>::max()) {
+    int64_t value = 0;
+    if (failed_) return 0;
+    if (bytes_.size() < sizeof(value)) {
+      Fail(std::string("ends within ") + what);
+      return 0;
+    }
+    std::memcpy(&value, bytes_.data(), sizeof(value));
+    bytes_.remove_prefix(sizeof(value));
+    if (value < min || value > max) {
+      Fail(std::string(what) + " is " + std::to_string(value));
+      return 0;
+    }
+    return value;
+  }
+  std::string Text(const char* what) {
+    const int64_t size = Number(what, 0, kMaxCount);
+    if (!failed_ && bytes_.size() < static_cast<size_t>(size)) Fail(std::string("ends within ") + what);
+    if (failed_) return "";
+    std::string text(bytes_.substr(0, size));
+    bytes_.remove_prefix(size);
+    return text;
+  }
+  KernelTensor Tensor() {
+    KernelTensor tensor;
+    tensor.dtype = Text("a tensor's type");
+    const int64_t rank = Number("a tensor's rank", 0, 64);
+    for (int64_t i = 0; i < rank && !failed_; ++i) tensor.shape.push_back(Number("a tensor's shape"));
+    tensor.bytes = Number("a tensor's size");
+    return tensor;
+  }
+  bool at_end() const { return bytes_.empty(); }
+
+ private:
+  std::string_view bytes_;
+  std::string* error_;
+  bool failed_ = false;
+};
+
+}  // namespace
+
+std::string Serialize(const KernelSet& set) {
+  Writer writer;
+  writer.Text(set.symbol);
+  writer.Number(static_cast<int64_t>(set.params.size()));
+  for (const KernelTensor& param : set.params) writer.Tensor(param);
+  writer.Number(set.num_outputs);
+  writer.Number(static_cast<int64_t>(set.prepared.size()));
+  for (const PreparedConstant& prepared : set.prepared) {
+    writer.Number(prepared.param);
+    writer.Text(prepared.symbol);
+    writer.Tensor(prepared.packed);
+    writer.Number(prepared.scratch_bytes);
+    writer.Number(prepared.thread_scratch_bytes);
+  }
+  writer.Number(set.scratch_bytes);
+  writer.Number(set.thread_scratch_bytes);
+  return std::move(writer.bytes_);
+}
+
+bool Parse(const std::string& bytes, KernelSet* set, std::string* error) {
+  if (bytes.compare(0, kMagic.size(), kMagic) != 0) {
+    *error = "kernel set: does not start as one of version 1 does";
+    return false;
+  }
+  Reader reader(std::string_view(bytes).substr(kMagic.size()), error);
+  KernelSet result;
+  result.symbol = reader.Text("the symbol");
+  const int64_t params = reader.Number("the number of parameters", 1, kMaxCount);
+  for (int64_t i = 0; i < params && !reader.failed(); ++i) result.params.push_back(reader.Tensor());
+  result.num_outputs = static_cast<int>(reader.Number("the number of outputs", 0, params));
+  const int64_t prepared = reader.Number("the number of prepared constants", 0, params);
+  for (int64_t i = 0; i < prepared && !reader.failed(); ++i) {
+    PreparedConstant constant;
+    constant.param = static_cast<int>(reader.Number("a prepared constant's parameter", 0, params - 1));
+    constant.symbol = reader.Text("a prepare symbol");
+    constant.packed = reader.Tensor();
+    constant.scratch_bytes = reader.Number("scratch of a prepare kernel");
+    constant.thread_scratch_bytes = reader.Number("thread scratch of a prepare kernel");
+    result.prepared.push_back(std::move(constant));
+  }
+  result.scratch_bytes = reader.Number("scratch");
+  result.thread_scratch_bytes = reader.Number("thread scratch");
+  if (!reader.failed() && !reader.at_end()) reader.Fail("goes on after its end");
+  if (reader.failed()) return false;
+  *set = std::move(result);
+  return true;
+}
+
+}  // namespace hone
