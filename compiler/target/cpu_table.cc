@@ -1,0 +1,64 @@
+#include "compiler/target/cpu_table.h"
+
+#include <algorithm>
+
+namespace hone {
+namespace {
+
+// x86-64 psABI levels (v3, v4), and what each core adds to them as LLVM 19's X86.td has it.
+#define HONE_V3 "avx avx2 fma f16c bmi bmi2 lzcnt movbe popcnt"
+#define HONE_V4 HONE_V3 " avx512f avx512bw avx512cd avx512dq avx512vl"
+#define HONE_ICELAKE HONE_V4 " avx512ifma avx512vbmi avx512vbmi2 avx512vnni avx512bitalg avx512vpopcntdq"
+#define HONE_ZEN4 HONE_ICELAKE " avx512bf16"
+#define HONE_SAPPHIRE HONE_ICELAKE " avx512bf16 avx512fp16 avxvnni"
+
+constexpr int64_t kKiB = 1 << 10, kMiB = 1 << 20;
+constexpr std::string_view kX86 = "x86_64", kArm = "aarch64";
+
+// Rates of fused multiply-add: Zen 4 runs 512-bit operations on 256-bit pipes, one a cycle; Zen 5 and Intel's server
+// cores start two.
+constexpr CpuInfo kCpus[] = {
+    {"x86-64-v3", kX86, HONE_V3, 256, 2, 32 * kKiB, 512 * kKiB, 16 * kMiB},
+    {"x86-64-v4", kX86, HONE_V4, 512, 1, 32 * kKiB, 1 * kMiB, 32 * kMiB},
+    {"haswell", kX86, HONE_V3, 256, 2, 32 * kKiB, 256 * kKiB, 8 * kMiB},
+    {"skylake", kX86, HONE_V3, 256, 2, 32 * kKiB, 256 * kKiB, 8 * kMiB},
+    {"alderlake", kX86, HONE_V3 " avxvnni", 256, 2, 48 * kKiB, 1280 * kKiB, 24 * kMiB},
+    {"skylake-avx512", kX86, HONE_V4, 512, 2, 32 * kKiB, 1 * kMiB, 24 * kMiB},
+    {"cascadelake", kX86, HONE_V4 " avx512vnni", 512, 2, 32 * kKiB, 1 * kMiB, 32 * kMiB},
+    {"icelake-server", kX86, HONE_ICELAKE, 512, 2, 48 * kKiB, 1280 * kKiB, 32 * kMiB},
+    {"sapphirerapids", kX86, HONE_SAPPHIRE, 512, 2, 48 * kKiB, 2 * kMiB, 64 * kMiB},
+    {"znver1", kX86, HONE_V3, 256, 1, 32 * kKiB, 512 * kKiB, 8 * kMiB},
+    {"znver2", kX86, HONE_V3, 256, 2, 32 * kKiB, 512 * kKiB, 16 * kMiB},
+    {"znver3", kX86, HONE_V3, 256, 2, 32 * kKiB, 512 * kKiB, 32 * kMiB},
+    {"znver4", kX86, HONE_ZEN4, 512, 1, 32 * kKiB, 1 * kMiB, 32 * kMiB},
+    {"znver5", kX86, HONE_ZEN4 " avxvnni", 512, 2, 48 * kKiB, 1 * kMiB, 32 * kMiB},
+    {"generic", kArm, "neon", 128, 2, 32 * kKiB, 512 * kKiB, 0},
+    {"cortex-a72", kArm, "neon", 128, 1, 32 * kKiB, 1 * kMiB, 0},
+    {"cortex-a76", kArm, "neon dotprod fullfp16", 128, 2, 64 * kKiB, 512 * kKiB, 2 * kMiB},
+    {"neoverse-n1", kArm, "neon dotprod fullfp16", 128, 2, 64 * kKiB, 1 * kMiB, 32 * kMiB},
+    {"neoverse-v1", kArm, "neon dotprod fullfp16 bf16 i8mm", 128, 4, 64 * kKiB, 1 * kMiB, 32 * kMiB},
+    {"neoverse-v2", kArm, "neon dotprod fullfp16 bf16 i8mm", 128, 4, 64 * kKiB, 2 * kMiB, 32 * kMiB},
+};
+
+constexpr std::string_view kX86Features[] = {
+    "avx",      "avx2",     "fma",      "f16c",       "bmi",        "bmi2",        "lzcnt",      "movbe",        "popcnt",
+    "avx512f",  "avx512bw", "avx512cd", "avx512dq",   "avx512vl",   "avx512ifma",  "avx512vbmi", "avx512vbmi2",  "avx512vnni",
+    "avx512bitalg",         "avx512vpopcntdq",        "avx512bf16", "avx512fp16",  "avxvnni",
+};
+constexpr std::string_view kArmFeatures[] = {"neon", "fullfp16", "dotprod", "bf16", "i8mm"};
+
+}  // namespace
+
+std::span<const CpuInfo> CpuTable() { return kCpus; }
+
+const CpuInfo* FindCpu(std::string_view name) {
+  const auto* found = std::ranges::find(kCpus, name, &CpuInfo::name);
+  return found == std::end(kCpus) ? nullptr : found;
+}
+
+std::span<const std::string_view> KnownFeatures(std::string_view arch) {
+  if (arch == kArm) return kArmFeatures;
+  return kX86Features;
+}
+
+}  // namespace hone
