@@ -19,7 +19,7 @@ namespace hone {
 inline constexpr char kArchiveMagic[8] = {'H', 'O', 'N', 'E', 'B', 'N', 'D', '\n'};
 inline constexpr uint32_t kArchiveVersion = 1;
 inline constexpr uint64_t kArchivePageBytes = 4096;
-inline constexpr uint32_t kArchiveMaxMembers = 64;
+inline constexpr uint32_t kArchiveMaxMembers = 4096;
 
 struct ArchiveHeader {
   char magic[8];

@@ -1,0 +1,100 @@
+#include "deploy/runtime/bundle.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "deploy/runtime/archive.h"
+#include "deploy/runtime/cpu_features.h"
+
+namespace hone {
+namespace {
+
+const ArchiveMember* FindMember(const std::vector<ArchiveMember>& members, std::string_view name) {
+  for (const ArchiveMember& member : members) {
+    if (member.name == name) return &member;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+Bundle::~Bundle() {
+  if (mapping_ != nullptr) munmap(mapping_, mapping_bytes_);
+}
+
+RuntimeResult<std::shared_ptr<const Bundle>> Bundle::Open(const std::string& path) {
+  const std::string name = "bundle `" + path + "`";
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) {
+    const RuntimeCode code = errno == ENOENT || errno == ENOTDIR ? RuntimeCode::kNotFound : RuntimeCode::kCorrupt;
+    return RuntimeError(code, name + " cannot be opened: " + std::strerror(errno));
+  }
+  struct stat info;
+  const bool regular = fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
+  if (!regular || info.st_size == 0) {
+    close(fd);
+    return RuntimeError(RuntimeCode::kCorrupt, name + (regular ? " is empty" : " is not a file"));
+  }
+  const size_t bytes = static_cast<size_t>(info.st_size);
+  void* mapping = mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, fd, 0);
+  close(fd);
+  if (mapping == MAP_FAILED) return RuntimeError(RuntimeCode::kOutOfMemory, name + " cannot be mapped");
+  std::shared_ptr<Bundle> bundle(new Bundle);
+  bundle->mapping_ = static_cast<char*>(mapping);
+  bundle->mapping_bytes_ = bytes;
+  if (RuntimeError error = bundle->Init()) return error.Annotate(name);
+  return std::shared_ptr<const Bundle>(std::move(bundle));
+}
+
+RuntimeResult<std::shared_ptr<const Bundle>> Bundle::FromMemory(std::string_view bytes) {
+  if (bytes.empty()) return RuntimeError(RuntimeCode::kCorrupt, "bundle in memory: is empty");
+  void* mapping = mmap(nullptr, bytes.size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapping == MAP_FAILED) return RuntimeError(RuntimeCode::kOutOfMemory, "bundle in memory: no memory for a copy");
+  std::memcpy(mapping, bytes.data(), bytes.size());
+  std::shared_ptr<Bundle> bundle(new Bundle);
+  bundle->mapping_ = static_cast<char*>(mapping);
+  bundle->mapping_bytes_ = bytes.size();
+  if (RuntimeError error = bundle->Init()) return error.Annotate("bundle in memory");
+  return std::shared_ptr<const Bundle>(std::move(bundle));
+}
+
+RuntimeError Bundle::Init() {
+  const RuntimeResult<std::vector<ArchiveMember>> members = ReadArchive({mapping_, mapping_bytes_});
+  if (!members.ok()) return members.error();
+  const ArchiveMember* manifest = FindMember(*members, "manifest.json");
+  const ArchiveMember* graph = FindMember(*members, "graph.json");
+  const ArchiveMember* params = FindMember(*members, "params");
+  if (manifest == nullptr || graph == nullptr) {
+    return {RuntimeCode::kCorrupt,
+            std::string("has no member `") + (graph == nullptr ? "graph.json`" : "manifest.json`")};
+  }
+  manifest_ = manifest->bytes;
+  if (params != nullptr) params_ = params->bytes;
+  for (int i = 0;; ++i) {
+    const ArchiveMember* image = FindMember(*members, i == 0 ? "image" : "image" + std::to_string(i));
+    if (image == nullptr) break;
+    RuntimeResult<Image> loaded = Image::Load(image->bytes);
+    if (!loaded.ok()) return loaded.error();
+    images_.push_back(*std::move(loaded));
+  }
+  RuntimeResult<BundleGraph> parsed =
+      ParseGraph(graph->bytes, static_cast<int64_t>(params_.size()), static_cast<int>(images_.size()));
+  if (!parsed.ok()) return parsed.error();
+  graph_ = *std::move(parsed);
+  if (RuntimeError missing = CheckCpuFeatures(graph_.features)) return missing.Annotate("made for " + graph_.target);
+  for (const BundleKernel& kernel : graph_.kernels) {
+    functions_.push_back(images_[kernel.image].Find(kernel.symbol));
+    if (functions_.back() == nullptr) {
+      return {RuntimeCode::kCorrupt,
+              "its image has no symbol `" + kernel.symbol + "`, which `" + kernel.name + "` needs"};
+    }
+  }
+  return {};
+}
+
+}  // namespace hone

@@ -1,0 +1,285 @@
+// graph.json: writing it, and reading it with every number checked.
+#include <cstdio>
+#include <limits>
+#include <set>
+
+#include "deploy/runtime/bundle.h"
+#include "deploy/runtime/json.h"
+
+namespace hone {
+namespace {
+
+constexpr int64_t kMaxBytes = int64_t{1} << 40;
+constexpr int64_t kMaxInt = std::numeric_limits<int>::max();
+
+// ---- writing ----
+
+std::string Number(double value) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.6g", value);
+  return text;
+}
+template <class List, class Fn>
+std::string ListOf(const List& list, Fn item, const char* separator = ",") {
+  std::string text = "[";
+  for (const auto& element : list) text += (text.size() > 1 ? separator : "") + item(element);
+  return text + "]";
+}
+template <class T>
+std::string Numbers(const std::vector<T>& numbers) {
+  return ListOf(numbers, [](T number) { return std::to_string(number); });
+}
+constexpr const char* kLines = ",\n  ";
+
+std::string PortToJson(const BundlePort& port) {
+  return "{\"name\":" + JsonQuote(port.name) + ",\"dtype\":" + JsonQuote(port.dtype) +
+         ",\"shape\":" + Numbers(port.shape) + ",\"tensor\":" + std::to_string(port.tensor) + "}";
+}
+std::string TensorToJson(const BundleTensor& tensor) {
+  return "{\"name\":" + JsonQuote(tensor.name) +
+         ",\"region\":" + (tensor.region == BundleTensor::kParams ? "\"params\"" : "\"arena\"") +
+         ",\"offset\":" + std::to_string(tensor.offset) + ",\"bytes\":" + std::to_string(tensor.bytes) + "}";
+}
+std::string KernelToJson(const BundleKernel& kernel) {
+  return "{\"name\":" + JsonQuote(kernel.name) + ",\"image\":" + std::to_string(kernel.image) +
+         ",\"symbol\":" + JsonQuote(kernel.symbol) + ",\"tensor_bytes\":" + Numbers(kernel.tensor_bytes) +
+         ",\"scratch_bytes\":" + std::to_string(kernel.scratch_bytes) +
+         ",\"thread_scratch_bytes\":" + std::to_string(kernel.thread_scratch_bytes) +
+         ",\"record\":" + JsonQuote(kernel.record) + ",\"recorded_us\":" + Number(kernel.recorded_us) + "}";
+}
+
+// ---- reading ----
+
+// Reads members of objects and notes the first thing that is wrong, with its place: "steps[3].kernel is 9".
+class GraphReader {
+ public:
+  bool failed() const { return !error_.empty(); }
+  const std::string& error() const { return error_; }
+  void Fail(const std::string& what) {
+    if (error_.empty()) error_ = place_ + what;
+  }
+  void At(const std::string& place) { place_ = place; }
+
+  int64_t Integer(const Json& object, const char* key, int64_t min, int64_t max) {
+    const Json* member = object.Find(key);
+    return Checked(member, key, min, max);
+  }
+  int Index(const Json& object, const char* key, size_t size) {
+    return static_cast<int>(Integer(object, key, 0, static_cast<int64_t>(size) - 1));
+  }
+  std::string Text(const Json& object, const char* key) {
+    const Json* member = object.Find(key);
+    if (member == nullptr || member->string() == nullptr) {
+      Fail(std::string(key) + " is missing or no text");
+      return "";
+    }
+    return *member->string();
+  }
+  double Real(const Json& object, const char* key) {
+    const Json* member = object.Find(key);
+    if (member == nullptr || !member->is_number()) Fail(std::string(key) + " is missing or no number");
+    return member == nullptr ? 0 : member->number();
+  }
+  const Json::Array& List(const Json& object, const char* key) {
+    static const Json::Array kNone;
+    const Json* member = object.Find(key);
+    if (member == nullptr || member->array() == nullptr) {
+      Fail(std::string(key) + " is missing or no list");
+      return kNone;
+    }
+    return *member->array();
+  }
+  template <class T>
+  std::vector<T> Integers(const Json& object, const char* key, int64_t min, int64_t max) {
+    std::vector<T> numbers;
+    for (const Json& item : List(object, key)) {
+      numbers.push_back(static_cast<T>(Checked(&item, key, min, max)));
+      if (failed()) break;
+    }
+    return numbers;
+  }
+
+ private:
+  int64_t Checked(const Json* value, const char* key, int64_t min, int64_t max) {
+    if (value == nullptr || value->integer() == nullptr) {
+      Fail(std::string(key) + " is missing or no whole number");
+      return 0;
+    }
+    if (*value->integer() < min || *value->integer() > max) {
+      Fail(std::string(key) + " is " + std::to_string(*value->integer()) + ", outside [" + std::to_string(min) + ", " +
+           std::to_string(max) + "]");
+      return 0;
+    }
+    return *value->integer();
+  }
+
+  std::string place_, error_;
+};
+
+// Bytes of a tensor of that type and shape; -1 when the type is unknown or the size absurd.
+int64_t BytesOf(const std::string& dtype, const std::vector<int64_t>& shape) {
+  int64_t bytes = DTypeBytes(dtype);
+  if (bytes == 0 || shape.size() > 32) return -1;
+  for (const int64_t extent : shape) {
+    if (extent < 0 || extent > kMaxBytes || __builtin_mul_overflow(bytes, extent, &bytes) || bytes > kMaxBytes)
+      return -1;
+  }
+  return bytes;
+}
+
+std::string PlaceOf(const char* list, size_t i) { return std::string(list) + "[" + std::to_string(i) + "]: "; }
+
+void ReadTensors(const Json& root, int64_t params_bytes, GraphReader& reader, BundleGraph* graph) {
+  for (const Json& item : reader.List(root, "tensors")) {
+    reader.At(PlaceOf("tensors", graph->tensors.size()));
+    BundleTensor tensor;
+    tensor.name = reader.Text(item, "name");
+    const std::string region = reader.Text(item, "region");
+    if (region != "arena" && region != "params") reader.Fail("region is `" + region + "`");
+    tensor.region = region == "params" ? BundleTensor::kParams : BundleTensor::kArena;
+    const int64_t limit = tensor.region == BundleTensor::kParams ? params_bytes : graph->arena_bytes;
+    tensor.offset = reader.Integer(item, "offset", 0, limit);
+    tensor.bytes = reader.Integer(item, "bytes", 0, limit - tensor.offset);
+    if (tensor.offset % 64 != 0) reader.Fail("offset is no multiple of 64");
+    if (reader.failed()) return;
+    graph->tensors.push_back(std::move(tensor));
+  }
+}
+
+void ReadPorts(const Json& root, const char* key, const BundleGraph& graph, GraphReader& reader,
+               std::vector<BundlePort>* ports) {
+  std::set<std::string> names;
+  for (const Json& item : reader.List(root, key)) {
+    reader.At(PlaceOf(key, ports->size()));
+    BundlePort port;
+    port.name = reader.Text(item, "name");
+    port.dtype = reader.Text(item, "dtype");
+    port.shape = reader.Integers<int64_t>(item, "shape", 0, kMaxBytes);
+    port.tensor = reader.Index(item, "tensor", graph.tensors.size());
+    if (reader.failed()) return;
+    const BundleTensor& tensor = graph.tensors[port.tensor];
+    if (!names.insert(port.name).second) reader.Fail("the name `" + port.name + "` occurs twice");
+    if (tensor.region != BundleTensor::kArena) reader.Fail("its tensor is a constant");
+    if (BytesOf(port.dtype, port.shape) != tensor.bytes) reader.Fail("type and shape do not give its tensor's size");
+    if (reader.failed()) return;
+    ports->push_back(std::move(port));
+  }
+}
+
+void ReadKernels(const Json& root, int images, GraphReader& reader, BundleGraph* graph) {
+  for (const Json& item : reader.List(root, "kernels")) {
+    reader.At(PlaceOf("kernels", graph->kernels.size()));
+    BundleKernel kernel;
+    kernel.name = reader.Text(item, "name");
+    kernel.image = reader.Index(item, "image", images);
+    kernel.symbol = reader.Text(item, "symbol");
+    kernel.tensor_bytes = reader.Integers<int64_t>(item, "tensor_bytes", 0, kMaxBytes);
+    kernel.scratch_bytes = reader.Integer(item, "scratch_bytes", 0, kMaxBytes);
+    kernel.thread_scratch_bytes = reader.Integer(item, "thread_scratch_bytes", 0, kMaxBytes);
+    kernel.record = reader.Text(item, "record");
+    kernel.recorded_us = reader.Real(item, "recorded_us");
+    if (reader.failed()) return;
+    graph->kernels.push_back(std::move(kernel));
+  }
+}
+
+void ReadSteps(const Json& root, GraphReader& reader, BundleGraph* graph) {
+  for (const Json& item : reader.List(root, "steps")) {
+    reader.At(PlaceOf("steps", graph->steps.size()));
+    BundleStep step;
+    step.kernel = reader.Index(item, "kernel", graph->kernels.size());
+    step.tensors = reader.Integers<int>(item, "tensors", 0, static_cast<int64_t>(graph->tensors.size()) - 1);
+    if (reader.failed()) return;
+    const BundleKernel& kernel = graph->kernels[step.kernel];
+    if (step.tensors.size() != kernel.tensor_bytes.size()) {
+      return reader.Fail(std::to_string(step.tensors.size()) + " tensors, its kernel takes " +
+                         std::to_string(kernel.tensor_bytes.size()));
+    }
+    for (size_t i = 0; i < step.tensors.size(); ++i) {
+      if (graph->tensors[step.tensors[i]].bytes != kernel.tensor_bytes[i]) {
+        return reader.Fail("tensor " + std::to_string(i) + " has another size than its kernel takes");
+      }
+    }
+    graph->steps.push_back(std::move(step));
+  }
+}
+
+void ReadCopies(const Json& root, GraphReader& reader, BundleGraph* graph) {
+  for (const Json& item : reader.List(root, "copies")) {
+    reader.At(PlaceOf("copies", graph->copies.size()));
+    BundleCopy copy;
+    copy.from = reader.Index(item, "from", graph->tensors.size());
+    copy.to = reader.Index(item, "to", graph->tensors.size());
+    if (reader.failed()) return;
+    const BundleTensor& from = graph->tensors[copy.from];
+    const BundleTensor& to = graph->tensors[copy.to];
+    const bool apart =
+        from.region != to.region || from.offset + from.bytes <= to.offset || to.offset + to.bytes <= from.offset;
+    if (to.region != BundleTensor::kArena || from.bytes != to.bytes || !apart)
+      return reader.Fail("the tensors do not fit");
+    graph->copies.push_back(copy);
+  }
+}
+
+}  // namespace
+
+int64_t DTypeBytes(std::string_view dtype) {
+  struct Type {
+    std::string_view name;
+    int64_t bytes;
+  };
+  static constexpr Type kTypes[] = {{"bool", 1},     {"int8", 1},    {"uint8", 1},  {"int16", 2},  {"uint16", 2},
+                                    {"int32", 4},    {"uint32", 4},  {"int64", 8},  {"uint64", 8}, {"float16", 2},
+                                    {"bfloat16", 2}, {"float32", 4}, {"float64", 8}};
+  for (const Type& type : kTypes) {
+    if (type.name == dtype) return type.bytes;
+  }
+  return 0;
+}
+
+std::string ToJson(const BundleGraph& graph) {
+  const auto copy_to_json = [](const BundleCopy& copy) {
+    return "{\"from\":" + std::to_string(copy.from) + ",\"to\":" + std::to_string(copy.to) + "}";
+  };
+  const auto step_to_json = [](const BundleStep& step) {
+    return "{\"kernel\":" + std::to_string(step.kernel) + ",\"tensors\":" + Numbers(step.tensors) + "}";
+  };
+  return "{\"version\":" + std::to_string(kGraphVersion) + ",\n \"model\":" + JsonQuote(graph.model) +
+         ",\n \"target\":" + JsonQuote(graph.target) + ",\n \"features\":" + JsonQuote(graph.features) +
+         ",\n \"threads\":" + std::to_string(graph.threads) +
+         ",\n \"arena_bytes\":" + std::to_string(graph.arena_bytes) +
+         ",\n \"tensors\":" + ListOf(graph.tensors, TensorToJson, kLines) +
+         ",\n \"inputs\":" + ListOf(graph.inputs, PortToJson, kLines) +
+         ",\n \"outputs\":" + ListOf(graph.outputs, PortToJson, kLines) +
+         ",\n \"kernels\":" + ListOf(graph.kernels, KernelToJson, kLines) +
+         ",\n \"steps\":" + ListOf(graph.steps, step_to_json, kLines) +
+         ",\n \"copies\":" + ListOf(graph.copies, copy_to_json) + "}\n";
+}
+
+RuntimeResult<BundleGraph> ParseGraph(std::string_view json, int64_t params_bytes, int images) {
+  const RuntimeResult<Json> root = Json::Parse(json);
+  if (!root.ok()) return root.error().Annotate("graph.json");
+  GraphReader reader;
+  reader.At("graph.json: ");
+  const int64_t version = reader.Integer(*root, "version", 1, kMaxInt);
+  if (!reader.failed() && version != kGraphVersion) {
+    return RuntimeError(RuntimeCode::kUnsupported, "graph.json: version " + std::to_string(version) +
+                                                       ", this runtime reads version " + std::to_string(kGraphVersion));
+  }
+  BundleGraph graph;
+  graph.model = reader.Text(*root, "model");
+  graph.target = reader.Text(*root, "target");
+  graph.features = reader.Text(*root, "features");
+  graph.threads = static_cast<int>(reader.Integer(*root, "threads", 0, 1024));
+  graph.arena_bytes = reader.Integer(*root, "arena_bytes", 0, kMaxBytes);
+  if (!reader.failed()) ReadTensors(*root, params_bytes, reader, &graph);
+  if (!reader.failed()) ReadPorts(*root, "inputs", graph, reader, &graph.inputs);
+  if (!reader.failed()) ReadPorts(*root, "outputs", graph, reader, &graph.outputs);
+  if (!reader.failed()) ReadKernels(*root, images, reader, &graph);
+  if (!reader.failed()) ReadSteps(*root, reader, &graph);
+  if (!reader.failed()) ReadCopies(*root, reader, &graph);
+  if (reader.failed()) return RuntimeError(RuntimeCode::kCorrupt, reader.error());
+  return graph;
+}
+
+}  // namespace hone
