@@ -1,0 +1,114 @@
+#include "tuner/space/generator.h"
+
+#include <algorithm>
+
+#include "compiler/support/random.h"
+#include "compiler/support/status_macros.h"
+#include "tuner/space/default_schedule.h"
+#include "tuner/space/template_generator.h"
+
+namespace hone {
+namespace {
+
+constexpr double kExhaustiveLimit = 100000;         // choices; a draft is a fraction of a microsecond
+constexpr int kStarts = 24;                         // of the descent
+
+struct Best {
+  Choice choice;
+  std::optional<double> us;
+  bool Offer(const Choice& other, std::optional<double> other_us) {
+    if (!other_us.has_value() || (us.has_value() && *us <= *other_us)) return false;
+    choice = other;
+    us = other_us;
+    return true;
+  }
+};
+
+void Exhaust(const Generator& generator, Best* best) {
+  const std::vector<Knob>& knobs = generator.knobs();
+  Choice choice(knobs.size(), 0);
+  for (;;) {
+    best->Offer(choice, generator.Draft(choice));
+    size_t i = 0;
+    while (i < choice.size() && ++choice[i] == static_cast<int>(knobs[i].candidates.size())) choice[i++] = 0;
+    if (i == choice.size()) return;
+  }
+}
+
+// Changes one knob, or two neighbouring knobs together, as long as that helps.
+void Descend(const Generator& generator, Choice start, Best* best) {
+  const std::vector<Knob>& knobs = generator.knobs();
+  Best here;
+  here.choice = start;
+  here.us = generator.Draft(start);
+  for (bool better = true; better;) {
+    better = false;
+    for (size_t i = 0; i < knobs.size(); ++i) {
+      for (size_t j = i; j < std::min(knobs.size(), i + 3); ++j) {
+        Choice choice = here.choice;
+        for (int a = 0; a < static_cast<int>(knobs[i].candidates.size()); ++a) {
+          choice[i] = a;
+          if (i == j) {
+            better |= here.Offer(choice, generator.Draft(choice));
+            continue;
+          }
+          for (int b = 0; b < static_cast<int>(knobs[j].candidates.size()); ++b) {
+            choice[j] = b;
+            better |= here.Offer(choice, generator.Draft(choice));
+          }
+        }
+      }
+    }
+  }
+  best->Offer(here.choice, here.us);
+}
+
+}  // namespace
+
+absl::StatusOr<Choice> BestByDraft(const Generator& generator) {
+  double choices = 1;
+  for (const Knob& knob : generator.knobs()) choices *= static_cast<double>(knob.candidates.size());
+  Best best;
+  if (choices <= kExhaustiveLimit) {
+    Exhaust(generator, &best);
+  } else {
+    Descend(generator, Choice(generator.knobs().size(), 0), &best);
+    for (int start = 0; start < kStarts; ++start) {
+      Random random(0, static_cast<uint64_t>(start));
+      Choice choice;
+      for (const Knob& knob : generator.knobs()) choice.push_back(static_cast<int>(random.Below(knob.candidates.size())));
+      Descend(generator, std::move(choice), &best);
+    }
+  }
+  if (!best.us.has_value()) return absl::NotFoundError("no choice of the template is legal on this target");
+  return best.choice;
+}
+
+absl::StatusOr<std::vector<std::unique_ptr<Generator>>> Generators(const PrimFunc& workload, const Target& target, int threads) {
+  std::vector<std::unique_ptr<Generator>> found;
+  HONE_ASSIGN_OR_RETURN(std::unique_ptr<Generator> templates, MakeTemplateGenerator(workload, target, threads));
+  found.push_back(std::move(templates));
+  return found;
+}
+
+std::optional<Origin> OriginOf(const Trace& trace) {
+  Origin origin;
+  for (const Step& step : trace.steps) {
+    if (const auto* annotate = std::get_if<AnnotateStep>(&step); annotate != nullptr && annotate->key == kGeneratorKey) {
+      if (const auto* name = std::get_if<std::string>(&annotate->value)) origin.generator = *name;
+    } else if (const auto* sample = std::get_if<SampleCategoricalStep>(&step)) {
+      origin.choice.push_back(static_cast<int>(sample->decision));
+    }
+  }
+  if (origin.generator.empty()) return std::nullopt;
+  return origin;
+}
+
+absl::StatusOr<Trace> DefaultTrace(const PrimFunc& workload, const Target& target, int threads) {
+  HONE_ASSIGN_OR_RETURN(const auto generators, Generators(workload, target, threads));
+  HONE_ASSIGN_OR_RETURN(const Choice choice, BestByDraft(*generators.front()));
+  HONE_ASSIGN_OR_RETURN(const Schedule schedule, generators.front()->Build(choice));
+  return schedule.trace();
+}
+
+}  // namespace hone

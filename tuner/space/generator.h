@@ -1,0 +1,59 @@
+// A source of schedules for one workload: a template with knobs, or a sketch with tile sizes to fill in.
+//
+// Whoever proposes, a candidate is (generator, choice): the search varies the choice, the draft judges it by arithmetic, and
+// only finalists are built into a schedule, whose trace is what travels and is stored. The first steps of the trace are
+// sample_categorical steps with the choice as their decisions and the root block carries the generator's name, so that a
+// stored trace can be turned back into (generator, choice).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/ir/stmt.h"
+#include "compiler/schedule/schedule.h"
+#include "compiler/target/target.h"
+
+namespace hone {
+
+struct Knob {
+  std::string name;
+  std::vector<int64_t> candidates;                  // at least one; in an order in which neighbours are alike
+};
+// One index into `candidates` for each knob.
+using Choice = std::vector<int>;
+
+class Generator {
+ public:
+  virtual ~Generator() = default;
+  // "tile", "rows", ...: unique among the generators of a workload.
+  virtual const std::string& name() const = 0;
+  virtual const std::vector<Knob>& knobs() const = 0;
+  // Microseconds the program would take by the analytic model; nullopt when the choice is not legal (too many registers).
+  // Arithmetic alone: microseconds to call.
+  virtual std::optional<double> Draft(const Choice& choice) const = 0;
+  // A refusal is news: the draft said that the choice is legal.
+  virtual absl::StatusOr<Schedule> Build(const Choice& choice) const = 0;
+};
+
+// The annotation of the root block that names the generator.
+inline constexpr char kGeneratorKey[] = "hone.generator";
+
+// Every source that applies, the best one for a start first. Never empty for a function that AnalyzeWorkload takes.
+absl::StatusOr<std::vector<std::unique_ptr<Generator>>> Generators(const PrimFunc& workload, const Target& target, int threads);
+
+// The choice with the least draft: exhaustive where the space is small, by coordinate descent from several starts otherwise.
+// NotFound when no choice is legal.
+absl::StatusOr<Choice> BestByDraft(const Generator& generator);
+
+// Turns the trace of a candidate back; nullopt when it is of another making.
+struct Origin {
+  std::string generator;
+  Choice choice;
+};
+std::optional<Origin> OriginOf(const Trace& trace);
+
+}  // namespace hone

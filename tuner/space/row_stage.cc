@@ -1,0 +1,131 @@
+// rows: a reduction along memory, a row to a value (sums and maxima of softmax and layer norm).
+//
+//   for r: for k: C[r] += f(A[r, k])    =>   parallel r: { for k0: vectorized k1: P[k1] += f(A[r, k0, k1])   P in registers
+//                                                          for k1: C[r] += P[k1] }
+// Several vectors of partial results hide the latency of the addition.
+#include <algorithm>
+
+#include "compiler/schedule/compute_at.h"
+#include "compiler/schedule/decompose_reduction.h"
+#include "compiler/schedule/locate.h"
+#include "compiler/schedule/loop_kind.h"
+#include "compiler/schedule/reorder.h"
+#include "compiler/schedule/rfactor.h"
+#include "compiler/schedule/set_scope.h"
+#include "compiler/schedule/split.h"
+#include "compiler/support/status_macros.h"
+#include "tuner/space/stage.h"
+
+namespace hone {
+namespace {
+
+class RowStage : public StageTemplate {
+ public:
+  RowStage(const StageContext& context, int block)
+      : block_(context.info->blocks[static_cast<size_t>(block)]), target_(context.target), threads_(context.threads) {
+    for (size_t i = 0; i < block_.iters.size(); ++i) {
+      if (block_.spatial(static_cast<int>(i))) {
+        rows_ *= block_.extents[i];
+        ++spatial_;
+        continue;
+      }
+      for (const BlockInfo::Access& read : block_.reads) {
+        if (read.strides[i] == 1 && block_.extents[i] > 1) along_ = static_cast<int>(i);
+      }
+    }
+    const int lanes = target_.lanes(std::max(32, static_cast<int>(block_.output.type().bits)));
+    if (along_ >= 0 && block_.single_store && block_.extents[static_cast<size_t>(along_)] >= lanes) {
+      std::vector<int64_t> vectors;                          // of partial results
+      for (const int64_t n : {1, 2, 4, 8}) {
+        if (n * lanes <= block_.extents[static_cast<size_t>(along_)]) vectors.push_back(n);
+      }
+      knobs_.push_back({"vectors", vectors});
+      lanes_ = lanes;
+    }
+    if (threads_ > 1 && rows_ > 1) knobs_.push_back({"parallel", {0, 1}});
+  }
+
+  const std::vector<Knob>& knobs() const override { return knobs_; }
+
+  std::optional<double> Draft(std::span<const int> choice) const override {
+    const double vectors = lanes_ > 0 ? static_cast<double>(knobs_[0].candidates[static_cast<size_t>(choice[0])]) : 1;
+    const double steps = static_cast<double>(block_.instances()) / std::max(1, lanes_);
+    const double latency = 4 / vectors;                      // of an addition, cycles
+    const double cycles = steps * std::max(latency, 0.5 * block_.operations) +
+                          static_cast<double>(rows_) * (10 + vectors * std::max(1, lanes_) * 0.5);
+    const double us = cycles / kCyclesPerMicrosecond;
+    return RunsInParallel(choice) ? ParallelTime(us, rows_, threads_) : us;
+  }
+
+  absl::Status Apply(Schedule& schedule, std::span<const int> choice) const override {
+    HONE_ASSIGN_OR_RETURN(const BlockRef block, GetBlock(schedule, block_.name));
+    HONE_ASSIGN_OR_RETURN(const std::vector<LoopRef> loops, GetLoops(schedule, block));
+    std::vector<LoopRef> rows(loops.begin(), loops.begin() + spatial_);
+    if (lanes_ > 0) {
+      HONE_RETURN_IF_ERROR(KeepPartialResults(schedule, block, loops, knobs_[0].candidates[static_cast<size_t>(choice[0])]));
+    }
+    return RunsInParallel(choice) ? FuseAndParallel(schedule, std::move(rows)) : absl::OkStatus();
+  }
+
+ private:
+  bool RunsInParallel(std::span<const int> choice) const {
+    return knobs_.size() > (lanes_ > 0 ? 1u : 0u) && choice[lanes_ > 0 ? 1 : 0] == 1;
+  }
+
+  absl::Status KeepPartialResults(Schedule& schedule, BlockRef block, const std::vector<LoopRef>& loops,
+                                  int64_t vectors) const {
+    const LoopRef along = loops[static_cast<size_t>(along_)];
+    std::vector<LoopRef> order(loops.begin() + spatial_, loops.end());
+    std::erase(order, along);
+    order.push_back(along);
+    if (order.size() > 1) HONE_RETURN_IF_ERROR(Reorder(schedule, order));
+    HONE_ASSIGN_OR_RETURN(const std::vector<LoopRef> parts, Split(schedule, along, {-1, vectors * lanes_}));
+    HONE_ASSIGN_OR_RETURN(const BlockRef partial, Rfactor(schedule, parts[1], -1));
+    HONE_RETURN_IF_ERROR(SetScope(schedule, partial, 0, Scope::kRegister));
+    if (spatial_ > 0) {
+      HONE_ASSIGN_OR_RETURN(const std::vector<LoopRef> outer, GetLoops(schedule, block));
+      HONE_RETURN_IF_ERROR(ComputeAt(schedule, partial, outer[static_cast<size_t>(spatial_ - 1)]));
+    }
+    // In the partial block the vector loop goes inside the loops along the row, which come last.
+    HONE_ASSIGN_OR_RETURN(std::vector<LoopRef> inner, GetLoops(schedule, partial));
+    inner.erase(inner.begin(), inner.begin() + spatial_);
+    HONE_ASSIGN_OR_RETURN(const int lane_loop, LaneLoop(schedule, inner, vectors * lanes_));
+    const LoopRef lanes = inner[static_cast<size_t>(lane_loop)];
+    inner.erase(inner.begin() + lane_loop);
+    inner.push_back(lanes);
+    if (inner.size() > 1) HONE_RETURN_IF_ERROR(Reorder(schedule, inner));
+    HONE_ASSIGN_OR_RETURN(const std::vector<LoopRef> tile, Split(schedule, lanes, {vectors, lanes_}));
+    HONE_RETURN_IF_ERROR(Unroll(schedule, tile[0]));
+    HONE_RETURN_IF_ERROR(Vectorize(schedule, tile[1]));
+    if (inner.size() > 1) HONE_RETURN_IF_ERROR(DecomposeReduction(schedule, partial, inner[0]).status());
+    HONE_ASSIGN_OR_RETURN(const std::vector<LoopRef> last, GetLoops(schedule, block));
+    HONE_RETURN_IF_ERROR(DecomposeReduction(schedule, block, last[static_cast<size_t>(spatial_)]).status());
+    return Unroll(schedule, last.back());
+  }
+
+  // The loop of the partial block that runs over the lanes: the first of that extent (reduce loops come later).
+  static absl::StatusOr<int> LaneLoop(const Schedule& schedule, const std::vector<LoopRef>& loops, int64_t extent) {
+    for (int i = 0; i < static_cast<int>(loops.size()); ++i) {
+      HONE_ASSIGN_OR_RETURN(const For* loop, schedule.FindLoop(loops[static_cast<size_t>(i)]));
+      if (IsConst(loop->extent, extent)) return i;
+    }
+    return absl::InternalError("the partial results have no loop over their lanes");
+  }
+
+  const BlockInfo& block_;
+  Target target_;
+  int threads_;
+  int64_t rows_ = 1;
+  int spatial_ = 0;                                          // loops over rows, the outer ones
+  int along_ = -1;                                           // the reduce variable that moves along memory
+  int lanes_ = 0;                                            // 0: rows are too short for vectors
+  std::vector<Knob> knobs_;
+};
+
+}  // namespace
+
+std::unique_ptr<StageTemplate> MakeRowStage(const StageContext& context, int block) {
+  return std::make_unique<RowStage>(context, block);
+}
+
+}  // namespace hone

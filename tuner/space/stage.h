@@ -1,0 +1,54 @@
+// One nest of a program that templates make: what it computes, its knobs, its model and how it is scheduled.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "compiler/schedule/schedule.h"
+#include "compiler/target/target.h"
+#include "tuner/space/generator.h"
+#include "tuner/space/workload_info.h"
+
+namespace hone {
+
+class StageTemplate {
+ public:
+  virtual ~StageTemplate() = default;
+  virtual const std::vector<Knob>& knobs() const = 0;
+  // `choice` has one index for each knob of this stage. Microseconds; nullopt: not legal.
+  virtual std::optional<double> Draft(std::span<const int> choice) const = 0;
+  virtual absl::Status Apply(Schedule& schedule, std::span<const int> choice) const = 0;
+};
+
+// What every stage is made for.
+struct StageContext {
+  const WorkloadInfo* info = nullptr;               // outlives the stage
+  Target target;
+  int threads = 1;
+};
+
+// A block that accumulates into a register tile: convolution, product, depthwise, pooling; see tile_stage.cc. `epilogue` is
+// the elementwise block that takes its results, -1 when there is none.
+std::unique_ptr<StageTemplate> MakeTileStage(const StageContext& context, int block, int epilogue);
+// A reduction along memory: a row to a value.
+std::unique_ptr<StageTemplate> MakeRowStage(const StageContext& context, int block);
+// A block without reduction: elementwise, moving, padding.
+std::unique_ptr<StageTemplate> MakeMapStage(const StageContext& context, int block);
+
+// ---- Shared pieces of the model ----
+// One core of an unnamed server; drafts are compared with each other, so only ratios matter.
+inline constexpr double kCyclesPerMicrosecond = 3500;
+// Handing a loop to the pool and waiting for all.
+inline constexpr double kParallelMicroseconds = 3;
+// Time of `work_us` spread over `tasks` equal pieces on `threads` threads.
+double ParallelTime(double work_us, int64_t tasks, int threads);
+// Bytes a core moves in a cycle from where `footprint` bytes live.
+double BytesPerCycle(const Target& target, double footprint);
+// Divisors of n that are at most `limit`, ascending.
+std::vector<int64_t> DivisorsUpTo(int64_t n, int64_t limit);
+// Fuses the loops (at least one) and runs the result in parallel.
+absl::Status FuseAndParallel(Schedule& schedule, std::vector<LoopRef> loops);
+
+}  // namespace hone

@@ -1,0 +1,145 @@
+#include "tuner/space/workload_info.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/arith/linear.h"
+#include "compiler/ir/visit.h"
+#include "compiler/support/status_macros.h"
+
+namespace hone {
+namespace {
+
+// Weights in units of one multiply or add; transcendental functions cost about a polynomial of their degree.
+double OperationsOf(const Expr& root) {
+  double total = 0;
+  ForEachExpr(root, [&](const Expr& e) {
+    if (e.As<Load>() != nullptr) return false;              // index arithmetic is not counted
+    if (const Binary* binary = e.As<Binary>()) total += e.type().is_float() && binary->op == BinaryOp::kDiv ? 4 : 1;
+    if (e.As<Select>() != nullptr || e.As<IfThenElseExpr>() != nullptr) total += 1;
+    if (const Call* call = e.As<Call>()) total += call->name == "sqrt" ? 4 : call->name == "abs" ? 1 : 16;
+    return true;
+  });
+  return total;
+}
+
+int IterOf(const Expr& index, const std::vector<IterVar>& iters) {
+  const VarRef* ref = index.As<VarRef>();
+  for (size_t i = 0; ref != nullptr && i < iters.size(); ++i) {
+    if (iters[i].var == ref->var) return static_cast<int>(i);
+  }
+  return -1;
+}
+
+void AddReads(const PrimFunc& func, const Block& block, BlockInfo* info) {
+  ForEachExpr(block.body, [&](const Expr& e) {
+    const Load* load = e.As<Load>();
+    if (load == nullptr || load->buffer == info->output) return true;
+    for (const BlockInfo::Access& known : info->reads) {
+      if (known.buffer == load->buffer) return true;
+    }
+    BlockInfo::Access access;
+    access.buffer = load->buffer;
+    access.indices = load->indices;
+    access.elements = load->buffer.NumElements().value_or(0);
+    for (const IterVar& iter : info->iters) {
+      const std::optional<int64_t> stride = ElementStride(load->buffer, load->indices, iter.var);
+      access.affine = access.affine && stride.has_value();
+      access.strides.push_back(stride.value_or(0));
+    }
+    for (size_t param = 0; param < func.params.size(); ++param) {
+      if (func.params[param] == load->buffer) access.constant = func.IsConstant(static_cast<int>(param));
+    }
+    for (size_t r = 0; r < block.reads.size(); ++r) {
+      if (block.reads[r].buffer == load->buffer) {
+        access.read_index = static_cast<int>(r);
+        break;
+      }
+    }
+    info->reads.push_back(std::move(access));
+    return true;
+  });
+}
+
+absl::StatusOr<BlockInfo> Describe(const PrimFunc& func, const Block& block) {
+  BlockInfo info;
+  info.name = block.name;
+  info.iters = block.iters;
+  for (const IterVar& iter : block.iters) {
+    const std::optional<int64_t> extent = ConstantValue(iter.domain.extent);
+    if (!extent.has_value()) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("block ", block.name, ": the extent of ", iter.var.name(), " is not a constant"));
+    }
+    info.extents.push_back(*extent);
+    info.reduces = info.reduces || iter.kind == IterKind::kReduce;
+  }
+  if (block.writes.empty()) return absl::FailedPreconditionError(absl::StrCat("block ", block.name, " writes nothing"));
+  info.output = block.writes.front().buffer;
+  for (const Buffer& param : func.params) info.writes_param = info.writes_param || param == info.output;
+  const Store* store = block.body.As<Store>();
+  info.single_store = store != nullptr && block.writes.size() == 1;
+  if (store != nullptr) {
+    for (const Expr& index : store->indices) info.output_iters.push_back(IterOf(index, info.iters));
+    info.operations = OperationsOf(store->value);
+  } else {
+    ForEachStmt(block.body, [&](const Stmt& stmt) {
+      if (const Store* part = stmt.As<Store>()) info.operations += OperationsOf(part->value);
+      return true;
+    });
+  }
+  AddReads(func, block, &info);
+  return info;
+}
+
+}  // namespace
+
+int64_t BlockInfo::instances() const {
+  int64_t n = 1;
+  for (const int64_t extent : extents) n *= extent;
+  return n;
+}
+
+int WorkloadInfo::Find(const std::string& name) const {
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    if (blocks[i].name == name) return static_cast<int>(i);
+  }
+  return -1;
+}
+
+std::vector<int> WorkloadInfo::Consumers(int i) const {
+  std::vector<int> found;
+  for (size_t j = 0; j < blocks.size(); ++j) {
+    const auto reads_it = [&](const BlockInfo::Access& access) {
+      return access.buffer == blocks[static_cast<size_t>(i)].output;
+    };
+    if (std::any_of(blocks[j].reads.begin(), blocks[j].reads.end(), reads_it)) found.push_back(static_cast<int>(j));
+  }
+  return found;
+}
+
+absl::StatusOr<WorkloadInfo> AnalyzeWorkload(const PrimFunc& func) {
+  const BlockRealize* root = func.body.As<BlockRealize>();
+  if (root == nullptr) return absl::FailedPreconditionError(absl::StrCat(func.name, " has no root block"));
+  WorkloadInfo info;
+  absl::Status status;
+  ForEachStmt(root->block.body, [&](const Stmt& stmt) {
+    const BlockRealize* realize = stmt.As<BlockRealize>();
+    if (realize == nullptr || !status.ok()) return status.ok();
+    absl::StatusOr<BlockInfo> block = Describe(func, realize->block);
+    if (block.ok()) {
+      info.blocks.push_back(*std::move(block));
+    } else {
+      status = block.status();
+    }
+    return false;
+  });
+  HONE_RETURN_IF_ERROR(status);
+  if (info.blocks.empty()) return absl::FailedPreconditionError(absl::StrCat(func.name, " has no block"));
+  for (size_t i = 1; i < info.blocks.size(); ++i) {
+    if (info.blocks[i].flop() > info.blocks[static_cast<size_t>(info.heaviest)].flop()) info.heaviest = static_cast<int>(i);
+  }
+  return info;
+}
+
+}  // namespace hone

@@ -1,0 +1,55 @@
+// What a workload does, block by block: the facts that templates, sketch rules and the draft model decide by.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/ir/stmt.h"
+
+namespace hone {
+
+// One block of an unscheduled function, with constant extents.
+struct BlockInfo {
+  // How a buffer that the block reads moves with each iteration variable: the stride in elements, 0 when it does not.
+  struct Access {
+    Buffer buffer;
+    std::vector<Expr> indices;                      // over the iteration variables
+    std::vector<int64_t> strides;                   // one for each iteration variable
+    bool affine = true;                             // false: strides are those that could be found, the rest are 0
+    bool constant = false;                          // a param that holds constants
+    int read_index = 0;                             // in Block::reads
+    int64_t elements = 0;                           // of the whole buffer
+  };
+  std::string name;
+  std::vector<IterVar> iters;
+  std::vector<int64_t> extents;
+  std::vector<Access> reads;                        // one for each distinct buffer: its first access; the written one excluded
+  Buffer output;
+  std::vector<int> output_iters;                    // for every dimension of the output: the iteration variable, -1: another form
+  bool reduces = false;
+  bool writes_param = false;
+  bool single_store = true;                         // the body is one store (templates take no other)
+  double operations = 0;                            // arithmetic operations of one instance
+
+  int64_t instances() const;
+  double flop() const { return operations * static_cast<double>(instances()); }
+  bool spatial(int iter) const { return iters[static_cast<size_t>(iter)].kind == IterKind::kSpatial; }
+  // The iteration variable of the output's last dimension, -1 when that is not one variable.
+  int last_iter() const { return output_iters.empty() ? -1 : output_iters.back(); }
+};
+
+struct WorkloadInfo {
+  std::vector<BlockInfo> blocks;                    // in program order
+  int heaviest = 0;                                 // the block with most operations
+
+  int Find(const std::string& name) const;          // -1: none
+  // Blocks that read what block i writes.
+  std::vector<int> Consumers(int i) const;
+};
+
+// FailedPrecondition when a size is symbolic or the function is scheduled already.
+absl::StatusOr<WorkloadInfo> AnalyzeWorkload(const PrimFunc& func);
+
+}  // namespace hone
