@@ -91,6 +91,9 @@ Reduction Max(Expr source, std::vector<ReduceAxis> axes);           // identity:
 Reduction Min(Expr source, std::vector<ReduceAxis> axes);
 Reduction And(Expr source, std::vector<ReduceAxis> axes);           // of bools
 Reduction Or(Expr source, std::vector<ReduceAxis> axes);
+// The identities of Max and Min: -infinity and infinity, or the ends of an integer type; false and true.
+Expr LeastValue(DType dtype);
+Expr GreatestValue(DType dtype);
 // (value, index) of the greatest (least) value; of equal ones the lowest index, or the highest with `last`.
 Reduction ArgMax(Expr value, Expr index, std::vector<ReduceAxis> axes, bool last = false);
 Reduction ArgMin(Expr value, Expr index, std::vector<ReduceAxis> axes, bool last = false);

@@ -26,8 +26,8 @@ struct ResizeAttrs {
   std::vector<double> scales;                       // one a spatial dimension, or empty: out / in
 };
 
-// Positions are worked out when the program is made; the kernel reads them from small constant expressions where the
-// relation is affine (whole factors), else it computes them in floating point. Outside coordinates are clamped to the edge.
+// Positions are exact: a scale is taken as the fraction it stands for, so that indices are integer arithmetic of the output's
+// (floor divisions), never rounded floats. Coordinates outside are clamped to the edge.
 te::Tensor Resize(const te::Tensor& x, const std::vector<int64_t>& spatial, const ResizeAttrs& attrs,
                   const std::string& name = "resize");
 

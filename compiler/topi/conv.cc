@@ -1,0 +1,187 @@
+#include "compiler/topi/conv.h"
+
+#include <algorithm>
+
+#include "compiler/support/check.h"
+#include "compiler/topi/axes.h"
+#include "compiler/topi/shape_ops.h"
+
+namespace hone::topi {
+namespace {
+
+// Names of the spatial axes for one to three dimensions: "h", "w"; "w" alone; "d", "h", "w".
+std::string SpatialName(size_t d, size_t count) { return std::string(1, "dhw"[3 - count + d]); }
+
+std::vector<std::string> OutputAxes(size_t spatial, const std::string& channel) {
+  std::vector<std::string> names = {"n"};
+  for (size_t d = 0; d < spatial; ++d) names.push_back("o" + SpatialName(d, spatial));
+  names.push_back(channel);
+  return names;
+}
+
+struct Window {
+  std::vector<int64_t> strides, dilations, before, after;
+};
+
+Window WindowOf(const ConvAttrs& attrs, size_t spatial) {
+  HONE_CHECK(spatial >= 1 && spatial <= 3) << "convolution over " << spatial << " spatial dimensions";
+  return {OrDefault(attrs.strides, spatial, 1), OrDefault(attrs.dilations, spatial, 1),
+          OrDefault(attrs.pads_before, spatial, 0), OrDefault(attrs.pads_after, spatial, 0)};
+}
+
+// Zeros around the spatial dimensions; x itself when there are none.
+te::Tensor PadSpatial(const te::Tensor& x, const std::vector<int64_t>& before, const std::vector<int64_t>& after) {
+  if (AllAre(before, 0) && AllAre(after, 0)) return x;
+  std::vector<int64_t> all_before = {0}, all_after = {0};
+  all_before.insert(all_before.end(), before.begin(), before.end());
+  all_after.insert(all_after.end(), after.begin(), after.end());
+  all_before.push_back(0);
+  all_after.push_back(0);
+  return Pad(x, all_before, all_after);
+}
+
+std::vector<te::ReduceAxis> KernelAxes(const te::Tensor& w, size_t spatial) {
+  std::vector<te::ReduceAxis> axes;
+  for (size_t d = 0; d < spatial; ++d) axes.emplace_back(w.shape()[d], "k" + SpatialName(d, spatial));
+  return axes;
+}
+
+}  // namespace
+
+int64_t ConvOutputSize(int64_t in, int64_t kernel, int64_t stride, int64_t dilation, int64_t before, int64_t after) {
+  return (in + before + after - (kernel - 1) * dilation - 1) / stride + 1;
+}
+
+te::Tensor Conv(const te::Tensor& x, const te::Tensor& w, const ConvAttrs& attrs, const std::string& name) {
+  const size_t spatial = x.rank() - 2;
+  const Window window = WindowOf(attrs, spatial);
+  const int64_t group_in = w.dim(-2), out = w.dim(-1);
+  HONE_CHECK(w.rank() == x.rank() && x.dim(-1) == group_in * attrs.groups && out % attrs.groups == 0)
+      << name << ": " << x.dim(-1) << " input channels, weights for " << group_in << " to " << out << ", "
+      << attrs.groups << " groups";
+  const int64_t group_out = out / attrs.groups;
+  te::Shape shape = {x.shape()[0]};
+  for (size_t d = 0; d < spatial; ++d) {
+    shape.push_back(ConvOutputSize(x.dim(d + 1), w.dim(d), window.strides[d], window.dilations[d], window.before[d],
+                                   window.after[d]));
+  }
+  shape.push_back(out);
+  const te::Tensor padded = PadSpatial(x, window.before, window.after);
+  std::vector<te::ReduceAxis> axes = KernelAxes(w, spatial);
+  axes.emplace_back(w.shape()[spatial], "ic");
+  const te::ReduceAxis& channel = axes.back();
+  return te::Compute(
+      shape,
+      [&](const te::Indices& i) {
+        std::vector<Expr> at = {i[0]}, weight;
+        for (size_t d = 0; d < spatial; ++d) {
+          at.push_back(i[d + 1] * window.strides[d] + axes[d] * window.dilations[d]);
+          weight.push_back(axes[d]);
+        }
+        at.push_back(attrs.groups == 1 ? Expr(channel) : FloorDiv(i.back(), group_out) * group_in + channel);
+        weight.push_back(channel);
+        weight.push_back(i.back());
+        return te::Sum(padded(at) * w(weight), axes);
+      },
+      name, {OutputAxes(spatial, "oc"), {}});
+}
+
+te::Tensor Conv2d(const te::Tensor& x, const te::Tensor& w, const ConvAttrs& attrs, const std::string& name) {
+  HONE_CHECK(x.rank() == 4) << name << ": input of rank " << x.rank();
+  return Conv(x, w, attrs, name);
+}
+
+te::Tensor DepthwiseConv2d(const te::Tensor& x, const te::Tensor& w, const ConvAttrs& attrs, const std::string& name) {
+  const Window window = WindowOf(attrs, 2);
+  HONE_CHECK(x.rank() == 4 && w.rank() == 3 && x.dim(3) == w.dim(2)) << name << ": channels do not match";
+  te::Shape shape = {x.shape()[0]};
+  for (int d = 0; d < 2; ++d) {
+    shape.push_back(ConvOutputSize(x.dim(d + 1), w.dim(d), window.strides[d], window.dilations[d], window.before[d],
+                                   window.after[d]));
+  }
+  shape.push_back(x.shape()[3]);
+  const te::Tensor padded = PadSpatial(x, window.before, window.after);
+  const std::vector<te::ReduceAxis> k = KernelAxes(w, 2);
+  return te::Compute(
+      shape,
+      [&](const te::Indices& i) {
+        return te::Sum(padded(i[0], i[1] * window.strides[0] + k[0] * window.dilations[0],
+                              i[2] * window.strides[1] + k[1] * window.dilations[1], i[3]) *
+                           w(k[0], k[1], i[3]),
+                       k);
+      },
+      name, {OutputAxes(2, "c"), {}});
+}
+
+// With dilation 1 an output at o takes the taps k = (o + before) mod s + s * j of the kernel, j in [0, ceil(K / s)), and the
+// inputs (o + before) div s - j: no tap is wasted on zeros between the inputs. Taps past the kernel's end are zeros of a
+// block "pad_w". With dilation the inputs are tested for each tap.
+te::Tensor ConvTranspose(const te::Tensor& x, const te::Tensor& w, const ConvAttrs& attrs,
+                         const std::vector<int64_t>& output_padding, const std::string& name) {
+  const size_t spatial = x.rank() - 2;
+  const Window window = WindowOf(attrs, spatial);
+  const std::vector<int64_t> extra = OrDefault(output_padding, spatial, 0);
+  const int64_t in = x.dim(-1), group_in = in / attrs.groups, group_out = w.dim(-1), out = group_out * attrs.groups;
+  HONE_CHECK(w.rank() == x.rank() && w.dim(-2) == in && in % attrs.groups == 0) << name << ": channels do not match";
+  te::Shape shape = {x.shape()[0]};
+  std::vector<int64_t> sizes;
+  for (size_t d = 0; d < spatial; ++d) {
+    sizes.push_back((x.dim(d + 1) - 1) * window.strides[d] + (w.dim(d) - 1) * window.dilations[d] + 1 - window.before[d] -
+                    window.after[d] + extra[d]);
+    shape.push_back(sizes.back());
+  }
+  shape.push_back(out);
+  const bool phases = AllAre(window.dilations, 1);
+
+  te::Tensor source = x, weights = w;
+  std::vector<int64_t> shift(spatial, 0);           // zeros put before the input
+  std::vector<te::ReduceAxis> axes;
+  if (phases) {
+    std::vector<int64_t> after(spatial), weights_after(w.rank(), 0);
+    for (size_t d = 0; d < spatial; ++d) {
+      const int64_t s = window.strides[d], taps = (w.dim(d) + s - 1) / s;
+      shift[d] = std::max<int64_t>(0, taps - 1 - window.before[d] / s);
+      after[d] = std::max<int64_t>(0, (sizes[d] - 1 + window.before[d]) / s - (x.dim(d + 1) - 1));
+      weights_after[d] = taps * s - w.dim(d);
+      axes.emplace_back(Expr(taps), "k" + SpatialName(d, spatial));
+    }
+    source = PadSpatial(x, shift, after);
+    if (!AllAre(weights_after, 0)) {
+      weights = Pad(w, std::vector<int64_t>(w.rank(), 0), weights_after, PadMode::kConstant, 0, "pad_w");
+    }
+  } else {
+    axes = KernelAxes(w, spatial);
+  }
+  axes.emplace_back(Expr(group_in), "ic");
+  const te::ReduceAxis& channel = axes.back();
+  return te::Compute(
+      shape,
+      [&](const te::Indices& i) {
+        const Expr group = FloorDiv(i.back(), group_out);
+        const Expr in_channel = attrs.groups == 1 ? Expr(channel) : group * group_in + channel;
+        std::vector<Expr> at = {i[0]}, weight;
+        Expr inside = True();
+        for (size_t d = 0; d < spatial; ++d) {
+          const Expr place = i[d + 1] + window.before[d];
+          if (phases) {
+            at.push_back(FloorDiv(place, window.strides[d]) - axes[d] + shift[d]);
+            weight.push_back(FloorMod(place, window.strides[d]) + axes[d] * window.strides[d]);
+          } else {
+            const Expr distance = place - axes[d] * window.dilations[d];
+            const Expr at_input = FloorDiv(distance, window.strides[d]);
+            inside = And(inside, And(Eq(FloorMod(distance, window.strides[d]), 0),
+                                     And(at_input >= 0, at_input < x.dim(d + 1))));
+            at.push_back(at_input);
+            weight.push_back(axes[d]);
+          }
+        }
+        at.push_back(in_channel);
+        weight.push_back(in_channel);
+        weight.push_back(attrs.groups == 1 ? Expr(i.back()) : FloorMod(i.back(), group_out));
+        const Expr value = source(at);
+        return te::Sum((phases ? value : IfThenElse(inside, value, Const(0, x.dtype()))) * weights(weight), axes);
+      },
+      name, {OutputAxes(spatial, "oc"), {}});
+}
+
+}  // namespace hone::topi
