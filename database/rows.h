@@ -111,7 +111,7 @@ uint64_t RecordId(const TuningKey& key, const std::string& trace);
 struct PutWorkload { v1::Workload workload; };              // no effect when it is there
 struct PutDeviceClass { DeviceClassRow row; };              // replaces
 struct PutJob { JobRow row; };                              // inserts or replaces
-struct PutPlan { uint64_t job = 0; std::string plan; };
+struct PutPlan { uint64_t job = 0; std::string model_hash, plan; };
 struct PutTask { TaskRow row; };                            // inserts or replaces
 struct PutTrial { TrialRow row; };                          // inserts or replaces; the trace of a trial never changes
 struct AddMeasurement { MeasurementRow row; };              // no effect when (trial, attempt) is there

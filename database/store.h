@@ -28,14 +28,14 @@ struct BestEntry {
 };
 
 struct RecordFilter {
-  std::string workload_regex;                   // ECMAScript, searched in workload names; empty: all
+  std::string workload_regex;                   // POSIX extended, searched in workload names; empty: all
   bool best_only = false;
   bool with_objects = false;
   uint64_t after = 0;                           // only records whose position is above: for reading page by page
   int limit = 0;                                // 0: no limit
 };
 struct RecordPage {
-  std::vector<RecordRow> rows;                  // by workload name, then time, within `best_only`; else by position
+  std::vector<RecordRow> rows;                  // in the order they were written
   std::vector<bool> best;                       // beside `rows`: is it its key's best?
   uint64_t last = 0;                            // `after` for the next page; 0 when this was the last
   int corrupt = 0;                              // rows left out because their checksum does not match

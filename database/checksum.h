@@ -1,0 +1,38 @@
+// Checksums of rows and lines: SHA-256 over the fields in order, each with its length in front, so that no two different
+// rows run together into the same bytes.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+#include "compiler/support/sha256.h"
+
+namespace hone {
+
+class Digester {
+ public:
+  Digester& Add(std::string_view bytes) {
+    Raw(bytes.size());
+    text_.append(bytes);
+    return *this;
+  }
+  Digester& Add(int64_t value) { return Raw(static_cast<uint64_t>(value)); }
+  Digester& Add(double value) {
+    uint64_t bits = 0;
+    std::memcpy(&bits, &value, sizeof(bits));
+    return Raw(bits);
+  }
+  std::string Finish() const { return Sha256(text_); }                   // 32 bytes
+  std::string Short() const { return Sha256(text_).substr(0, 8); }       // enough against accidents
+
+ private:
+  Digester& Raw(uint64_t value) {
+    for (int shift = 0; shift < 64; shift += 8) text_.push_back(static_cast<char>(value >> shift));
+    return *this;
+  }
+  std::string text_;
+};
+
+}  // namespace hone

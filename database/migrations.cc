@@ -1,0 +1,222 @@
+#include "database/migrations.h"
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/support/check.h"
+#include "compiler/support/sha256.h"
+#include "compiler/support/status_macros.h"
+
+namespace hone {
+namespace {
+
+// Version 1. Tenant and numeric level are part of every key from the start. Texts that repeat (traces) are stored once.
+// `checksum` is over all other columns of its row, as the store computes it: a row whose bits changed is not served.
+constexpr char kFirstSchema[] = R"sql(
+CREATE TABLE migration (version INTEGER PRIMARY KEY, name TEXT NOT NULL, digest TEXT NOT NULL) STRICT;
+CREATE TABLE term (one INTEGER PRIMARY KEY CHECK (one = 1), epoch INTEGER NOT NULL) STRICT;
+INSERT INTO term VALUES (1, 0);
+CREATE TABLE tenant (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT;
+INSERT INTO tenant VALUES (1, 'local');
+
+CREATE TABLE workload (
+  id INTEGER PRIMARY KEY,
+  hash BLOB NOT NULL UNIQUE,
+  name TEXT NOT NULL,
+  text TEXT NOT NULL,
+  flop REAL NOT NULL,
+  bytes REAL NOT NULL
+) STRICT;
+
+CREATE TABLE device_class (
+  id INTEGER PRIMARY KEY,
+  name TEXT NOT NULL UNIQUE,
+  profile BLOB NOT NULL
+) STRICT;
+
+CREATE TABLE tuning_key (
+  id INTEGER PRIMARY KEY,
+  tenant INTEGER NOT NULL REFERENCES tenant (id),
+  visibility TEXT NOT NULL DEFAULT 'tenant',
+  workload INTEGER NOT NULL REFERENCES workload (id),
+  device_class INTEGER NOT NULL REFERENCES device_class (id),
+  threads INTEGER NOT NULL,
+  numeric INTEGER NOT NULL,
+  protocol INTEGER NOT NULL,
+  UNIQUE (workload, device_class, threads, numeric, protocol, tenant)
+) STRICT;
+
+CREATE TABLE trace (
+  id INTEGER PRIMARY KEY,
+  digest BLOB NOT NULL UNIQUE,
+  text TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE job (
+  id INTEGER PRIMARY KEY,
+  tenant INTEGER NOT NULL REFERENCES tenant (id),
+  request_id TEXT NOT NULL,
+  request BLOB NOT NULL,
+  state INTEGER NOT NULL,
+  reason TEXT NOT NULL,
+  device_class TEXT NOT NULL,
+  threads INTEGER NOT NULL,
+  protocol INTEGER NOT NULL,
+  created TEXT NOT NULL,
+  stop_requested INTEGER NOT NULL,
+  seconds REAL NOT NULL,
+  build_seconds REAL NOT NULL,
+  verify_seconds REAL NOT NULL,
+  measure_seconds REAL NOT NULL,
+  busy_seconds REAL NOT NULL,
+  UNIQUE (tenant, request_id)
+) STRICT;
+CREATE INDEX open_job ON job (id) WHERE state IN (1, 2);
+
+CREATE TABLE plan (
+  job INTEGER PRIMARY KEY REFERENCES job (id),
+  model_hash BLOB NOT NULL,
+  bytes BLOB NOT NULL
+) STRICT;
+
+CREATE TABLE task (
+  id INTEGER PRIMARY KEY,
+  job INTEGER NOT NULL REFERENCES job (id),
+  position INTEGER NOT NULL,
+  workload INTEGER NOT NULL REFERENCES workload (id),
+  name TEXT NOT NULL,
+  weight REAL NOT NULL,
+  flop REAL NOT NULL,
+  bytes REAL NOT NULL,
+  default_trace TEXT NOT NULL,
+  trials INTEGER NOT NULL,
+  failed TEXT NOT NULL,
+  default_us REAL NOT NULL,
+  best_us REAL NOT NULL,
+  lower_bound_us REAL NOT NULL,
+  record INTEGER NOT NULL,
+  state TEXT NOT NULL,
+  UNIQUE (job, position)
+) STRICT;
+
+CREATE TABLE trial (
+  id INTEGER PRIMARY KEY,
+  key INTEGER NOT NULL REFERENCES tuning_key (id),
+  task INTEGER NOT NULL REFERENCES task (id),
+  trace INTEGER NOT NULL REFERENCES trace (id),
+  source TEXT NOT NULL,
+  duel INTEGER NOT NULL,
+  state INTEGER NOT NULL,
+  attempt INTEGER NOT NULL,
+  epoch INTEGER NOT NULL,
+  lost_workers INTEGER NOT NULL,
+  kind INTEGER NOT NULL,
+  median_us REAL NOT NULL,
+  ended INTEGER
+) STRICT;
+CREATE UNIQUE INDEX trial_once ON trial (key, trace) WHERE duel = 0 AND state <> 3;
+CREATE INDEX trial_leased ON trial (id) WHERE state = 1;
+CREATE INDEX trial_ended ON trial (key, ended) WHERE state = 2;
+
+CREATE TABLE measurement (
+  id INTEGER PRIMARY KEY,
+  trial INTEGER NOT NULL REFERENCES trial (id),
+  attempt INTEGER NOT NULL,
+  epoch INTEGER NOT NULL,
+  worker TEXT NOT NULL,
+  outcome BLOB NOT NULL,
+  checksum BLOB NOT NULL,
+  UNIQUE (trial, attempt)
+) STRICT;
+
+CREATE TABLE record (
+  position INTEGER PRIMARY KEY,
+  id INTEGER NOT NULL UNIQUE,
+  key INTEGER NOT NULL REFERENCES tuning_key (id),
+  trace INTEGER NOT NULL REFERENCES trace (id),
+  median_us REAL NOT NULL,
+  low_us REAL NOT NULL,
+  high_us REAL NOT NULL,
+  program_hash BLOB NOT NULL,
+  object_digest BLOB NOT NULL,
+  generator TEXT NOT NULL,
+  target TEXT NOT NULL,
+  created TEXT NOT NULL,
+  origin TEXT NOT NULL,
+  checksum BLOB NOT NULL,
+  UNIQUE (key, trace)
+) STRICT;
+CREATE INDEX record_fastest ON record (key, median_us);
+
+CREATE TABLE object (
+  record INTEGER PRIMARY KEY REFERENCES record (id),
+  object BLOB NOT NULL,
+  kernel_set BLOB NOT NULL,
+  checksum BLOB NOT NULL
+) STRICT;
+
+CREATE TABLE best (
+  key INTEGER PRIMARY KEY REFERENCES tuning_key (id),
+  record INTEGER NOT NULL REFERENCES record (id),
+  median_us REAL NOT NULL
+) STRICT;
+
+CREATE TABLE cost_model (
+  device_class INTEGER NOT NULL REFERENCES device_class (id),
+  kind TEXT NOT NULL,
+  bytes BLOB NOT NULL,
+  checksum BLOB NOT NULL,
+  PRIMARY KEY (device_class, kind)
+) STRICT, WITHOUT ROWID;
+)sql";
+
+constexpr Migration kMigrations[] = {
+    {1, "first", kFirstSchema},
+};
+
+}  // namespace
+
+std::span<const Migration> Migrations() { return kMigrations; }
+
+absl::StatusOr<int> SchemaVersion(SqliteConnection& connection, std::span<const Migration> migrations) {
+  HONE_ASSIGN_OR_RETURN(const int64_t application, connection.Number("PRAGMA application_id"));
+  HONE_ASSIGN_OR_RETURN(const int64_t version, connection.Number("PRAGMA user_version"));
+  HONE_ASSIGN_OR_RETURN(const int64_t tables, connection.Number("SELECT count(*) FROM sqlite_schema"));
+  if (application == 0 && version == 0 && tables == 0) return 0;
+  if (application != kApplicationId) {
+    return absl::DataLossError(absl::StrCat(
+        connection.path(), ": an SQLite database of another program, not Hone's; give another file with --db"));
+  }
+  const int newest = migrations.empty() ? 0 : migrations.back().version;
+  if (version > newest) {
+    return absl::DataLossError(absl::StrCat(connection.path(), ": written by a newer Hone (schema ", version,
+                                            ", this program knows ", newest, "); use that release, or another --db file"));
+  }
+  return static_cast<int>(version);
+}
+
+absl::Status Migrate(SqliteConnection& connection, std::span<const Migration> migrations) {
+  HONE_ASSIGN_OR_RETURN(const int version, SchemaVersion(connection, migrations));
+  const int newest = migrations.empty() ? 0 : migrations.back().version;
+  if (version == newest) return absl::OkStatus();
+  if (version > 0) {
+    HONE_RETURN_IF_ERROR(connection.BackUpTo(absl::StrCat(connection.path(), ".before-v", newest)));
+  }
+  for (const Migration& migration : migrations) {
+    if (migration.version <= version) continue;
+    const std::string mark =
+        absl::StrCat("INSERT INTO migration VALUES (", migration.version, ", '", migration.name, "', '",
+                     ToHex(Sha256(migration.sql)), "');\nPRAGMA application_id = ", kApplicationId,
+                     ";\nPRAGMA user_version = ", migration.version, ";\n");
+    absl::Status status =
+        connection.Execute(absl::StrCat("BEGIN IMMEDIATE;\n", migration.sql, "\n", mark, "COMMIT;\n"));
+    if (!status.ok()) {
+      // A fatal error has rolled back already; a second ROLLBACK would hide its cause.
+      if (connection.in_transaction()) connection.Execute("ROLLBACK").IgnoreError();
+      return Annotate(status, absl::StrCat("migration ", migration.version, " (", migration.name, ")"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace hone

@@ -1,0 +1,38 @@
+#include "database/rows.h"
+
+#include "compiler/support/sha256.h"
+#include "database/checksum.h"
+
+namespace hone {
+
+std::string OutcomeName(v1::OutcomeKind kind) {
+  switch (kind) {
+    case v1::OUTCOME_OK: return "ok";
+    case v1::OUTCOME_BUILD_ERROR: return "build_error";
+    case v1::OUTCOME_CRASH: return "crash";
+    case v1::OUTCOME_TIMEOUT: return "timeout";
+    case v1::OUTCOME_OUT_OF_MEMORY: return "out_of_memory";
+    case v1::OUTCOME_WRONG_RESULT: return "wrong_result";
+    case v1::OUTCOME_INVALID_TIMING: return "invalid_timing";
+    case v1::OUTCOME_INFRA: return "infra";
+    case v1::OUTCOME_CANCELLED: return "cancelled";
+    default: return "unknown";
+  }
+}
+
+uint64_t RecordId(const TuningKey& key, const std::string& trace) {
+  const std::string digest = Digester()
+                                 .Add(key.workload_hash)
+                                 .Add(key.device_class)
+                                 .Add(int64_t{key.threads})
+                                 .Add(int64_t{key.numeric})
+                                 .Add(int64_t{key.protocol})
+                                 .Add(trace)
+                                 .Finish();
+  uint64_t id = 0;
+  for (int i = 0; i < 8; ++i) id = id << 8 | static_cast<uint8_t>(digest[i]);
+  id &= (uint64_t{1} << 63) - 1;                // SQLite's integers are signed; 2^63 leaves no room for accidents
+  return id == 0 ? 1 : id;
+}
+
+}  // namespace hone

@@ -1,0 +1,156 @@
+#include "database/sqlite_connection.h"
+
+#include <sqlite3.h>
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/support/check.h"
+#include "compiler/support/status_macros.h"
+
+namespace hone {
+namespace {
+
+absl::StatusCode CodeOf(int result) {
+  switch (result & 0xff) {
+    case SQLITE_NOTADB:
+    case SQLITE_CORRUPT: return absl::StatusCode::kDataLoss;
+    case SQLITE_FULL: return absl::StatusCode::kResourceExhausted;
+    case SQLITE_NOMEM: return absl::StatusCode::kResourceExhausted;
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED: return absl::StatusCode::kUnavailable;
+    case SQLITE_PERM:
+    case SQLITE_AUTH:
+    case SQLITE_READONLY: return absl::StatusCode::kPermissionDenied;
+    case SQLITE_CANTOPEN: return absl::StatusCode::kPermissionDenied;
+    case SQLITE_CONSTRAINT: return absl::StatusCode::kAlreadyExists;
+    default: return absl::StatusCode::kInternal;
+  }
+}
+
+}  // namespace
+
+SqliteQuery::SqliteQuery(SqliteQuery&& other) noexcept
+    : connection_(other.connection_), statement_(std::exchange(other.statement_, nullptr)), bound_(other.bound_) {}
+
+SqliteQuery::~SqliteQuery() {
+  if (statement_ == nullptr) return;
+  sqlite3_reset(statement_);
+  sqlite3_clear_bindings(statement_);
+}
+
+SqliteQuery& SqliteQuery::Int(int64_t value) {
+  HONE_CHECK(sqlite3_bind_int64(statement_, ++bound_, value) == SQLITE_OK) << sqlite3_sql(statement_);
+  return *this;
+}
+SqliteQuery& SqliteQuery::Real(double value) {
+  HONE_CHECK(sqlite3_bind_double(statement_, ++bound_, value) == SQLITE_OK) << sqlite3_sql(statement_);
+  return *this;
+}
+SqliteQuery& SqliteQuery::Text(std::string_view value) {
+  const char* data = value.data() == nullptr ? "" : value.data();
+  HONE_CHECK(sqlite3_bind_text64(statement_, ++bound_, data, value.size(), SQLITE_TRANSIENT, SQLITE_UTF8) == SQLITE_OK)
+      << sqlite3_sql(statement_);
+  return *this;
+}
+SqliteQuery& SqliteQuery::Blob(std::string_view value) {
+  const char* data = value.data() == nullptr ? "" : value.data();
+  HONE_CHECK(sqlite3_bind_blob64(statement_, ++bound_, data, value.size(), SQLITE_TRANSIENT) == SQLITE_OK)
+      << sqlite3_sql(statement_);
+  return *this;
+}
+SqliteQuery& SqliteQuery::Null() {
+  HONE_CHECK(sqlite3_bind_null(statement_, ++bound_) == SQLITE_OK) << sqlite3_sql(statement_);
+  return *this;
+}
+
+absl::StatusOr<bool> SqliteQuery::Next() {
+  switch (sqlite3_step(statement_)) {
+    case SQLITE_ROW: return true;
+    case SQLITE_DONE: return false;
+    default: return connection_->Error("reading or writing");
+  }
+}
+
+absl::Status SqliteQuery::Run() {
+  absl::StatusOr<bool> row = Next();
+  while (row.ok() && *row) row = Next();
+  return row.status();
+}
+
+int64_t SqliteQuery::GetInt(int column) const { return sqlite3_column_int64(statement_, column); }
+double SqliteQuery::GetReal(int column) const { return sqlite3_column_double(statement_, column); }
+std::string SqliteQuery::GetText(int column) const {
+  const void* data = sqlite3_column_blob(statement_, column);
+  const int size = sqlite3_column_bytes(statement_, column);
+  return data == nullptr ? std::string() : std::string(static_cast<const char*>(data), size);
+}
+bool SqliteQuery::IsNull(int column) const { return sqlite3_column_type(statement_, column) == SQLITE_NULL; }
+
+absl::StatusOr<std::unique_ptr<SqliteConnection>> SqliteConnection::Open(const std::string& path, Mode mode) {
+  int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
+  if (mode == Mode::kRead) flags |= SQLITE_OPEN_READONLY;
+  if (mode != Mode::kRead) flags |= SQLITE_OPEN_READWRITE;
+  if (mode == Mode::kCreate) flags |= SQLITE_OPEN_CREATE;
+  sqlite3* db = nullptr;
+  const int result = sqlite3_open_v2(path.c_str(), &db, flags, nullptr);
+  std::unique_ptr<SqliteConnection> connection(new SqliteConnection(db, path));
+  if (result != SQLITE_OK) return connection->Error("opening");
+  // A file is data, not a program: no functions from its schema, no writing to it past SQL, every cell checked.
+  sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+  sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
+  sqlite3_busy_timeout(db, 10'000);
+  HONE_RETURN_IF_ERROR(connection->Execute("PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0; PRAGMA foreign_keys = ON"));
+  return connection;
+}
+
+SqliteConnection::~SqliteConnection() {
+  for (auto& [sql, statement] : statements_) sqlite3_finalize(statement);
+  sqlite3_close(db_);
+}
+
+absl::StatusOr<SqliteQuery> SqliteConnection::Prepare(std::string_view sql) {
+  auto found = statements_.find(sql);
+  if (found == statements_.end()) {
+    sqlite3_stmt* statement = nullptr;
+    const int result =
+        sqlite3_prepare_v3(db_, sql.data(), static_cast<int>(sql.size()), SQLITE_PREPARE_PERSISTENT, &statement, nullptr);
+    if (result != SQLITE_OK) return Error(absl::StrCat("preparing `", std::string(sql), "`"));
+    found = statements_.emplace(std::string(sql), statement).first;
+  }
+  return SqliteQuery(*this, found->second);
+}
+
+absl::Status SqliteConnection::Execute(const std::string& script) {
+  if (sqlite3_exec(db_, script.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK) return Error("executing");
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int64_t> SqliteConnection::Number(std::string_view sql) {
+  HONE_ASSIGN_OR_RETURN(SqliteQuery query, Prepare(sql));
+  HONE_ASSIGN_OR_RETURN(const bool row, query.Next());
+  return row ? query.GetInt(0) : 0;
+}
+
+bool SqliteConnection::in_transaction() const { return sqlite3_get_autocommit(db_) == 0; }
+
+absl::Status SqliteConnection::BackUpTo(const std::string& path) {
+  sqlite3* target = nullptr;
+  int result = sqlite3_open_v2(path.c_str(), &target, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nullptr);
+  if (result == SQLITE_OK) {
+    sqlite3_backup* backup = sqlite3_backup_init(target, "main", db_, "main");
+    result = backup == nullptr ? sqlite3_errcode(target) : sqlite3_backup_step(backup, -1);
+    if (backup != nullptr) sqlite3_backup_finish(backup);
+  }
+  sqlite3_close(target);
+  if (result == SQLITE_DONE) return absl::OkStatus();
+  return absl::Status(CodeOf(result), absl::StrCat("copying ", path_, " to ", path, ": ", sqlite3_errstr(result)));
+}
+
+absl::Status SqliteConnection::Error(const std::string& doing) const {
+  const int result = db_ == nullptr ? SQLITE_NOMEM : sqlite3_extended_errcode(db_);
+  const char* text = db_ == nullptr ? "out of memory" : sqlite3_errmsg(db_);
+  return absl::Status(CodeOf(result), absl::StrCat(path_, ": ", doing, ": ", text));
+}
+
+}  // namespace hone

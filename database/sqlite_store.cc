@@ -1,0 +1,217 @@
+#include "database/sqlite_store.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <mutex>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "compiler/support/status_macros.h"
+#include "database/file_lock.h"
+#include "database/migrations.h"
+#include "database/sqlite_connection.h"
+#include "database/sqlite_reads.h"
+#include "database/sqlite_writes.h"
+
+namespace hone {
+namespace {
+
+// SQLite's own words for a file that is none ("file is not a database") say what, not what to do.
+absl::Status Explain(const std::string& path, const absl::Status& status) {
+  if (status.code() != absl::StatusCode::kDataLoss) return status;
+  if (status.message().find("not a database") != std::string_view::npos) {
+    return absl::DataLossError(absl::StrCat(path, ": not a Hone database; give another file with --db"));
+  }
+  if (status.message().find("malformed") != std::string_view::npos ||
+      status.message().find("disk image") != std::string_view::npos) {
+    return absl::DataLossError(absl::StrCat(status.message(), "; the database is damaged: restore a copy, or export what "
+                                            "can still be read with `hone records export --db ", path, "`"));
+  }
+  return status;
+}
+
+absl::Status QuickCheck(SqliteConnection& connection) {
+  HONE_ASSIGN_OR_RETURN(SqliteQuery query, connection.Prepare("PRAGMA quick_check(1)"));
+  HONE_ASSIGN_OR_RETURN(const bool row, query.Next());
+  if (row && query.GetText(0) == "ok") return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat(connection.path(), ": damaged disk image: ", query.GetText(0)));
+}
+
+// A new database is made beside its name and moved there complete, so that an interrupted start leaves no half file.
+absl::Status CreateFile(const std::string& path) {
+  const std::string fresh = absl::StrCat(path, ".new-", getpid());
+  std::remove(fresh.c_str());
+  absl::Status status = [&]() -> absl::Status {
+    HONE_ASSIGN_OR_RETURN(std::unique_ptr<SqliteConnection> connection,
+                          SqliteConnection::Open(fresh, SqliteConnection::Mode::kCreate));
+    HONE_RETURN_IF_ERROR(connection->Execute("PRAGMA synchronous = FULL"));
+    return Migrate(*connection, Migrations());
+  }();
+  if (status.ok() && chmod(fresh.c_str(), 0600) != 0) status = absl::InternalError(std::strerror(errno));
+  if (status.ok() && std::rename(fresh.c_str(), path.c_str()) != 0) {
+    status = absl::PermissionDeniedError(absl::StrCat("cannot create ", path, ": ", std::strerror(errno)));
+  }
+  if (!status.ok()) std::remove(fresh.c_str());
+  return Annotate(status, absl::StrCat("creating the database ", path));
+}
+
+class SqliteStore : public TuningStore {
+ public:
+  SqliteStore(std::unique_ptr<FileLock> lock, std::unique_ptr<SqliteConnection> writer,
+              std::unique_ptr<SqliteConnection> reader)
+      : lock_(std::move(lock)), writer_(std::move(writer)), reader_(std::move(reader)) {}
+
+  absl::StatusOr<uint64_t> BeginEpoch() override {
+    const std::lock_guard<std::mutex> guard(write_mutex_);
+    uint64_t epoch = 0;
+    HONE_RETURN_IF_ERROR(Transaction([&]() -> absl::Status {
+      HONE_RETURN_IF_ERROR(writer_->Execute("UPDATE term SET epoch = epoch + 1"));
+      HONE_ASSIGN_OR_RETURN(epoch, writer_->Number("SELECT epoch FROM term"));
+      return absl::OkStatus();
+    }));
+    return epoch;
+  }
+
+  absl::Status Commit(uint64_t epoch, std::span<const Write> writes) override {
+    const std::lock_guard<std::mutex> guard(write_mutex_);
+    return Transaction([&]() -> absl::Status {
+      HONE_ASSIGN_OR_RETURN(const int64_t current, writer_->Number("SELECT epoch FROM term"));
+      if (static_cast<uint64_t>(current) != epoch) {
+        return absl::AbortedError(absl::StrCat("another daemon has taken over this database: its term is ", current,
+                                               ", ours was ", epoch));
+      }
+      for (const Write& write : writes) HONE_RETURN_IF_ERROR(ApplyWrite(*writer_, write));
+      return absl::OkStatus();
+    });
+  }
+
+  absl::StatusOr<StoredState> LoadState() override { return Read([&] { return ReadState(*reader_); }); }
+  absl::StatusOr<KeyHistory> LoadHistory(const TuningKey& key) override {
+    return Read([&] { return ReadHistory(*reader_, key); });
+  }
+  absl::StatusOr<std::string> CostModel(const std::string& device_class, const std::string& kind) override {
+    return Read([&] { return ReadCostModel(*reader_, device_class, kind); });
+  }
+  absl::StatusOr<v1::Workload> GetWorkload(const std::string& hash) override {
+    return Read([&] { return ReadWorkload(*reader_, hash); });
+  }
+  absl::StatusOr<JobRow> GetJob(uint64_t id) override { return Read([&] { return ReadJob(*reader_, id); }); }
+  absl::StatusOr<std::optional<uint64_t>> FindJob(uint64_t tenant, const std::string& request_id) override {
+    return Read([&] { return ReadJobByRequest(*reader_, tenant, request_id); });
+  }
+  absl::StatusOr<std::vector<TaskRow>> GetTasks(uint64_t job) override { return Read([&] { return ReadTasks(*reader_, job); }); }
+  absl::StatusOr<std::string> GetPlan(uint64_t job) override { return Read([&] { return ReadPlan(*reader_, job); }); }
+  absl::StatusOr<std::vector<JobRow>> ListJobs() override { return Read([&] { return ReadJobs(*reader_, false); }); }
+  absl::StatusOr<std::vector<std::optional<BestEntry>>> Best(uint64_t tenant, std::span<const v1::BestKey> keys) override {
+    return Read([&]() -> absl::StatusOr<std::vector<std::optional<BestEntry>>> {
+      std::vector<std::optional<BestEntry>> answers;
+      for (const v1::BestKey& key : keys) {
+        HONE_ASSIGN_OR_RETURN(std::optional<BestEntry> entry, ReadBest(*reader_, tenant, key));
+        answers.push_back(std::move(entry));
+      }
+      return answers;
+    });
+  }
+  absl::StatusOr<RecordPage> Records(uint64_t tenant, const RecordFilter& filter) override {
+    return Read([&] { return ReadRecords(*reader_, tenant, filter); });
+  }
+
+ private:
+  template <class Body>
+  absl::Status Transaction(Body body) {
+    if (writer_ == nullptr) return absl::FailedPreconditionError("the database is open for reading only");
+    HONE_RETURN_IF_ERROR(Explain(writer_->path(), writer_->Execute("BEGIN IMMEDIATE")));
+    absl::Status status = body();
+    if (status.ok()) status = writer_->Execute("COMMIT");
+    // A fatal error (disk full, input/output) has rolled back already; a second ROLLBACK would hide its cause.
+    if (!status.ok() && writer_->in_transaction()) writer_->Execute("ROLLBACK").IgnoreError();
+    return Explain(writer_->path(), status);
+  }
+
+  // One snapshot for all queries of a read.
+  template <class Body>
+  auto Read(Body body) -> decltype(body()) {
+    const std::lock_guard<std::mutex> guard(read_mutex_);
+    if (absl::Status began = reader_->Execute("BEGIN"); !began.ok()) return Explain(reader_->path(), began);
+    auto result = body();
+    reader_->Execute("COMMIT").IgnoreError();
+    if (!result.ok()) return Explain(reader_->path(), result.status());
+    return result;
+  }
+
+  std::unique_ptr<FileLock> lock_;
+  std::mutex write_mutex_;
+  std::unique_ptr<SqliteConnection> writer_;    // nullptr when open for reading
+  std::mutex read_mutex_;
+  std::unique_ptr<SqliteConnection> reader_;
+};
+
+// What a file must be before SQLite sees it.
+absl::Status CheckFile(const std::string& path, StoreMode mode, bool* missing) {
+  struct stat info{};
+  *missing = stat(path.c_str(), &info) != 0;
+  if (*missing) {
+    if (errno != ENOENT) return absl::PermissionDeniedError(absl::StrCat("cannot open ", path, ": ", std::strerror(errno)));
+    if (mode == StoreMode::kRead) {
+      return absl::NotFoundError(absl::StrCat(path, ": no such database; `hone tune --db ", path, "` makes one"));
+    }
+    return absl::OkStatus();
+  }
+  if (S_ISDIR(info.st_mode)) return absl::InvalidArgumentError(absl::StrCat(path, ": a folder, not a database file"));
+  if (info.st_size == 0) {
+    return absl::DataLossError(absl::StrCat(path, ": an empty file, not a Hone database; delete it to have one made anew"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<TuningStore>> OpenExisting(const std::string& path, StoreMode mode,
+                                                          std::unique_ptr<FileLock> lock) {
+  HONE_ASSIGN_OR_RETURN(std::unique_ptr<SqliteConnection> reader,
+                        SqliteConnection::Open(path, SqliteConnection::Mode::kRead));
+  HONE_ASSIGN_OR_RETURN(const int version, SchemaVersion(*reader, Migrations()));
+  if (version == 0) return absl::DataLossError(absl::StrCat(path, ": a database without tables, not Hone's"));
+  if (mode == StoreMode::kRead) {
+    if (version < Migrations().back().version) {
+      return absl::FailedPreconditionError(absl::StrCat(path, ": written by an older Hone (schema ", version,
+                                                        "); start `honed --db ", path, "` once to bring it up to date"));
+    }
+    return std::make_unique<SqliteStore>(nullptr, nullptr, std::move(reader));
+  }
+  HONE_ASSIGN_OR_RETURN(std::unique_ptr<SqliteConnection> writer,
+                        SqliteConnection::Open(path, SqliteConnection::Mode::kWrite));
+  HONE_RETURN_IF_ERROR(writer->Execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 4000"));
+  HONE_RETURN_IF_ERROR(QuickCheck(*writer));
+  HONE_RETURN_IF_ERROR(Migrate(*writer, Migrations()));
+  return std::make_unique<SqliteStore>(std::move(lock), std::move(writer), std::move(reader));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<TuningStore>> OpenSqliteStore(const std::string& path, StoreMode mode) {
+  bool missing = false;
+  HONE_RETURN_IF_ERROR(CheckFile(path, mode, &missing));
+  std::unique_ptr<FileLock> lock;
+  if (mode == StoreMode::kWrite) {
+    HONE_ASSIGN_OR_RETURN(lock, FileLock::Acquire(path + ".lock"));
+    HONE_RETURN_IF_ERROR(CheckFile(path, mode, &missing));     // again: another writer may have made it meanwhile
+    if (missing) HONE_RETURN_IF_ERROR(CreateFile(path));
+  }
+  absl::StatusOr<std::unique_ptr<TuningStore>> store = OpenExisting(path, mode, std::move(lock));
+  if (!store.ok()) return Explain(path, store.status());
+  return store;
+}
+
+std::string AddressOfDaemon(const std::string& path) { return FileLock::TextOfHolder(path + ".lock"); }
+
+absl::Status PublishAddress(const std::string& path, const std::string& address) {
+  return FileLock::WriteText(path + ".lock", address);
+}
+
+}  // namespace hone
