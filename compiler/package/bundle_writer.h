@@ -17,10 +17,10 @@ namespace hone {
 
 // Where a kernel came from; kept in the manifest.
 struct Provenance {
-  std::string source;                     // "record", "near record", "default"
-  std::string record;                     // id of the tuning record, "" when there is none
-  double measured_us = 0;                 // 0: not measured
-  std::string object_digest;              // SHA-256 of the object, hex; filled in when empty
+  std::string source;         // "record", "near record", "default"
+  std::string record;         // id of the tuning record, "" when there is none
+  double measured_us = 0;     // 0: not measured
+  std::string object_digest;  // SHA-256 of the object, hex; filled in when empty
 };
 
 struct PackagedKernel {
@@ -34,13 +34,14 @@ struct PackagedKernel {
 struct BundleOptions {
   Target target;
   NumericLevel numeric = NumericLevel::kDefault;
-  int threads = 0;                        // what the kernels were tuned for; 0: any
-  int pack_threads = 1;                   // threads to pack constants with
+  int threads = 0;       // what the kernels were tuned for; 0: any
+  int pack_threads = 1;  // threads to pack constants with
 };
 
-// The bytes of the bundle: one kernel for each task of the plan, in its order. Links the objects, packs constant operands
-// by running the kernels' prepare functions in this process (equal results are stored once), places every intermediate.
-// InvalidArgument when the kernels do not fit the plan, FailedPrecondition when constants cannot be packed here.
+// The bytes of the bundle: one kernel for each task of the plan, in its order. Links the objects, packs constant
+// operands by running the kernels' prepare functions in this process (equal results are stored once), places every
+// intermediate. InvalidArgument when the kernels do not fit the plan, FailedPrecondition when constants cannot be
+// packed here.
 absl::StatusOr<std::string> MakeBundle(const Plan& plan, std::span<const PackagedKernel> kernels,
                                        const BundleOptions& options);
 

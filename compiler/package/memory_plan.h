@@ -9,11 +9,11 @@ namespace hone {
 
 struct TensorLife {
   int64_t bytes = 0;
-  int first = 0, last = 0;                // the steps that use it, both included
+  int first = 0, last = 0;  // the steps that use it, both included
 };
 
 struct MemoryPlan {
-  std::vector<int64_t> offsets;           // multiples of 64
+  std::vector<int64_t> offsets;  // multiples of 64
   int64_t arena_bytes = 0;
 };
 

@@ -1,0 +1,334 @@
+#include "compiler/package/bundle_writer.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "compiler/package/constant_pool.h"
+#include "compiler/package/link_kernels.h"
+#include "compiler/package/memory_plan.h"
+#include "compiler/support/file.h"
+#include "compiler/support/sha256.h"
+#include "compiler/support/status_macros.h"
+#include "deploy/runtime/archive.h"
+#include "deploy/runtime/bundle.h"
+
+namespace hone {
+namespace {
+
+int64_t BytesOf(const PlanTensor& tensor) {
+  int64_t bytes = tensor.dtype.bytes();
+  for (const int64_t extent : tensor.shape) bytes *= extent;
+  return bytes;
+}
+
+std::span<const char> BytesOf(const NdArray& array) { return array.data; }
+
+// The tensor whose memory `tensor` is.
+int RootOf(const Plan& plan, int tensor) {
+  return plan.tensors[tensor].alias_of < 0 ? tensor : plan.tensors[tensor].alias_of;
+}
+
+// Bytes the main kernel takes at `param`: of the packed form where there is one.
+int64_t BytesAt(const KernelSet& set, int param) {
+  for (const PreparedConstant& prepared : set.prepared) {
+    if (prepared.param == param) return prepared.packed.bytes;
+  }
+  return set.params[param].bytes;
+}
+
+int PreparedIndex(const KernelSet& set, int param) {
+  for (size_t i = 0; i < set.prepared.size(); ++i) {
+    if (set.prepared[i].param == param) return static_cast<int>(i);
+  }
+  return -1;
+}
+
+absl::Status CheckKernelsFit(const Plan& plan, std::span<const PackagedKernel> kernels) {
+  if (kernels.size() != plan.tasks.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the plan has ", plan.tasks.size(), " tasks, but ", kernels.size(), " kernels came"));
+  }
+  for (size_t s = 0; s < plan.steps.size(); ++s) {
+    const PlanStep& step = plan.steps[s];
+    const KernelSet& set = kernels[step.task].kernel.set;
+    const std::string where = absl::StrCat("step ", s, ", task `", plan.tasks[step.task].name, "`: ");
+    if (set.params.size() != step.tensors.size()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(where, "its kernel takes ", set.params.size(), " tensors, the plan has ", step.tensors.size()));
+    }
+    for (size_t i = 0; i < step.tensors.size(); ++i) {
+      const PlanTensor& tensor = plan.tensors[step.tensors[i]];
+      if (set.params[i].bytes != BytesOf(tensor)) {
+        return absl::InvalidArgumentError(absl::StrCat(where, "its kernel takes ", set.params[i].bytes,
+                                                       " bytes at param ", i, ", tensor `", tensor.name, "` has ",
+                                                       BytesOf(tensor)));
+      }
+      const bool constant = plan.tensors[RootOf(plan, step.tensors[i])].kind == PlanTensor::kConstant;
+      if (PreparedIndex(set, static_cast<int>(i)) >= 0 && !constant) {
+        return absl::InvalidArgumentError(absl::StrCat(where, "its kernel packs param ", i, " beforehand, but tensor `",
+                                                       tensor.name, "` is no constant"));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Builds the execution plan; tensors of the graph are made as they are met.
+class GraphBuilder {
+ public:
+  GraphBuilder(const Plan& plan, std::span<const PackagedKernel> kernels, ConstantPacker& packer)
+      : plan_(plan), kernels_(kernels), packer_(packer) {}
+
+  absl::StatusOr<BundleGraph> Build() {
+    AddPorts();
+    AddKernels();
+    for (size_t s = 0; s < plan_.steps.size(); ++s) HONE_RETURN_IF_ERROR(AddStep(static_cast<int>(s)));
+    HONE_RETURN_IF_ERROR(AddCopies());
+    PlaceArena();
+    return std::move(graph_);
+  }
+  const std::string& params() const { return constants_.bytes(); }
+
+ private:
+  static constexpr int kForEver = std::numeric_limits<int>::max();
+
+  // A tensor in the arena, alive from step `first` to step `last`.
+  int NewArenaTensor(const std::string& name, int64_t bytes, int first, int last) {
+    graph_.tensors.push_back({name, BundleTensor::kArena, 0, bytes});
+    lives_.push_back({bytes, first, last});
+    return static_cast<int>(graph_.tensors.size()) - 1;
+  }
+  int NewConstant(const std::string& name, std::string_view bytes) {
+    const int64_t offset = constants_.Add(bytes);
+    const auto [at, is_new] =
+        constant_at_.try_emplace({offset, static_cast<int64_t>(bytes.size())}, static_cast<int>(graph_.tensors.size()));
+    if (is_new) {
+      graph_.tensors.push_back({name, BundleTensor::kParams, offset, static_cast<int64_t>(bytes.size())});
+      lives_.push_back({});
+    }
+    return at->second;
+  }
+
+  BundlePort PortOf(const PlanTensor& tensor, int index) {
+    return {tensor.name, ToText(tensor.dtype), tensor.shape, index};
+  }
+
+  void AddPorts() {
+    for (const int input : plan_.inputs) {
+      const PlanTensor& tensor = plan_.tensors[input];
+      // What the caller sets stays, so that a second run needs no new inputs.
+      arena_tensor_[input] = NewArenaTensor(tensor.name, BytesOf(tensor), 0, kForEver);
+      graph_.inputs.push_back(PortOf(tensor, arena_tensor_[input]));
+    }
+    for (const int output : plan_.outputs) {
+      const PlanTensor& tensor = plan_.tensors[output];
+      const int root = RootOf(plan_, output);
+      const PlanTensor::Kind kind = plan_.tensors[root].kind;
+      const bool has_place =
+          kind != PlanTensor::kInput && kind != PlanTensor::kConstant && arena_tensor_.count(root) == 0;
+      const int index = NewArenaTensor(tensor.name, BytesOf(tensor),
+                                       has_place ? kForEver : static_cast<int>(plan_.steps.size()), kForEver);
+      if (has_place) {
+        arena_tensor_[root] = index;  // a step will write it; its life begins there
+      } else {
+        copied_outputs_.push_back({root, index});  // an input, a constant, or another output once more
+      }
+      graph_.outputs.push_back(PortOf(tensor, index));
+    }
+  }
+
+  void AddKernels() {
+    for (size_t i = 0; i < kernels_.size(); ++i) {
+      const KernelSet& set = kernels_[i].kernel.set;
+      BundleKernel kernel;
+      kernel.name = plan_.tasks[i].name;
+      kernel.symbol = set.symbol;
+      for (size_t p = 0; p < set.params.size(); ++p) kernel.tensor_bytes.push_back(BytesAt(set, static_cast<int>(p)));
+      kernel.scratch_bytes = set.scratch_bytes;
+      kernel.thread_scratch_bytes = set.thread_scratch_bytes;
+      kernel.record = kernels_[i].provenance.record;
+      kernel.recorded_us = kernels_[i].provenance.measured_us;
+      graph_.kernels.push_back(std::move(kernel));
+    }
+  }
+
+  absl::StatusOr<int> Constant(int root) {
+    const auto at = plain_constant_.find(root);
+    if (at != plain_constant_.end()) return at->second;
+    HONE_ASSIGN_OR_RETURN(const std::span<const char> bytes, DataOf(root));
+    return plain_constant_[root] = NewConstant(plan_.tensors[root].name, {bytes.data(), bytes.size()});
+  }
+
+  absl::StatusOr<int> PackedConstant(int root, int task, int prepared) {
+    const auto key = std::tuple(root, task, prepared);
+    const auto at = packed_constant_.find(key);
+    if (at != packed_constant_.end()) return at->second;
+    HONE_ASSIGN_OR_RETURN(const std::span<const char> bytes, DataOf(root));
+    HONE_ASSIGN_OR_RETURN(const std::string packed, packer_.Pack(task, prepared, bytes));
+    return packed_constant_[key] = NewConstant(plan_.tensors[root].name, packed);
+  }
+
+  absl::StatusOr<std::span<const char>> DataOf(int root) {
+    const PlanTensor& tensor = plan_.tensors[root];
+    if (tensor.data == nullptr || static_cast<int64_t>(tensor.data->data.size()) != BytesOf(tensor)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("constant `", tensor.name, "` of the plan has no data of its size"));
+    }
+    return BytesOf(*tensor.data);
+  }
+
+  absl::Status AddStep(int s) {
+    const PlanStep& step = plan_.steps[s];
+    const KernelSet& set = kernels_[step.task].kernel.set;
+    BundleStep out{step.task, {}};
+    for (size_t i = 0; i < step.tensors.size(); ++i) {
+      const int root = RootOf(plan_, step.tensors[i]);
+      const PlanTensor& tensor = plan_.tensors[root];
+      const int prepared = PreparedIndex(set, static_cast<int>(i));
+      if (prepared >= 0) {
+        HONE_ASSIGN_OR_RETURN(const int packed, PackedConstant(root, step.task, prepared));
+        out.tensors.push_back(packed);
+      } else if (tensor.kind == PlanTensor::kConstant) {
+        HONE_ASSIGN_OR_RETURN(const int constant, Constant(root));
+        out.tensors.push_back(constant);
+      } else {
+        const auto [at, is_new] = arena_tensor_.try_emplace(root, 0);
+        if (is_new) at->second = NewArenaTensor(tensor.name, BytesOf(tensor), s, s);
+        TensorLife& life = lives_[at->second];
+        life.first = std::min(life.first, s);
+        life.last = std::max(life.last, s);
+        out.tensors.push_back(at->second);
+      }
+    }
+    graph_.steps.push_back(std::move(out));
+    return absl::OkStatus();
+  }
+
+  absl::Status AddCopies() {
+    for (const auto& [root, to] : copied_outputs_) {
+      int from;
+      if (plan_.tensors[root].kind == PlanTensor::kConstant) {
+        HONE_ASSIGN_OR_RETURN(from, Constant(root));
+      } else {
+        from = arena_tensor_.at(root);
+        lives_[from].last = std::max(lives_[from].last, static_cast<int>(plan_.steps.size()));
+      }
+      graph_.copies.push_back({from, to});
+    }
+    return absl::OkStatus();
+  }
+
+  void PlaceArena() {
+    std::vector<int> in_arena;
+    std::vector<TensorLife> lives;
+    for (size_t i = 0; i < graph_.tensors.size(); ++i) {
+      if (graph_.tensors[i].region != BundleTensor::kArena) continue;
+      in_arena.push_back(static_cast<int>(i));
+      lives.push_back(lives_[i]);
+    }
+    const MemoryPlan memory = PlanMemory(lives);
+    for (size_t i = 0; i < in_arena.size(); ++i) graph_.tensors[in_arena[i]].offset = memory.offsets[i];
+    graph_.arena_bytes = memory.arena_bytes;
+  }
+
+  const Plan& plan_;
+  std::span<const PackagedKernel> kernels_;
+  ConstantPacker& packer_;
+  BundleGraph graph_;
+  ConstantPool constants_;
+  std::vector<TensorLife> lives_;    // of graph_.tensors; constants have none
+  std::map<int, int> arena_tensor_;  // plan root to graph tensor
+  std::map<int, int> plain_constant_;
+  std::map<std::tuple<int, int, int>, int> packed_constant_;  // (plan root, task, prepared)
+  std::map<std::pair<int64_t, int64_t>, int> constant_at_;    // (offset, bytes) to graph tensor
+  std::vector<std::pair<int, int>> copied_outputs_;           // plan root, graph tensor
+};
+
+std::string Manifest(const Plan& plan, std::span<const PackagedKernel> kernels, const BundleGraph& graph,
+                     int64_t params_bytes, const BundleOptions& options) {
+  using Json = nlohmann::ordered_json;
+  const auto ports = [](const std::vector<BundlePort>& list) {
+    Json items = Json::array();
+    for (const BundlePort& port : list)
+      items.push_back({{"name", port.name}, {"dtype", port.dtype}, {"shape", port.shape}});
+    return items;
+  };
+  Json items = Json::array();
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    const PackagedKernel& kernel = kernels[i];
+    const PlanTask& task = plan.tasks[i];
+    const std::string digest =
+        kernel.provenance.object_digest.empty() ? ToHex(Sha256(kernel.kernel.object)) : kernel.provenance.object_digest;
+    Json item = {{"name", task.name},
+                 {"symbol", kernel.kernel.set.symbol},
+                 {"weight", task.weight},
+                 {"flop", task.flop},
+                 {"bytes", task.bytes},
+                 {"source", kernel.provenance.source},
+                 {"record", kernel.provenance.record},
+                 {"object_digest", digest},
+                 {"program_hash", absl::StrFormat("%016x", kernel.kernel.program_hash)}};
+    if (kernel.provenance.measured_us > 0) item["measured_us"] = kernel.provenance.measured_us;
+    items.push_back(std::move(item));
+  }
+  const Json manifest = {{"format", 1},
+                         {"model", plan.model_name},
+                         {"target", options.target.text},
+                         {"device_class", DeviceClass(options.target)},
+                         {"features", graph.features},
+                         {"numeric", std::string(ToText(options.numeric))},
+                         {"threads", options.threads},
+                         {"generator", GeneratorFingerprint()},
+                         {"inputs", ports(graph.inputs)},
+                         {"outputs", ports(graph.outputs)},
+                         {"arena_bytes", graph.arena_bytes},
+                         {"params_bytes", params_bytes},
+                         {"kernels", std::move(items)}};
+  // Names come from models and may not be UTF-8; a manifest is.
+  return manifest.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> MakeBundle(const Plan& plan, std::span<const PackagedKernel> kernels,
+                                       const BundleOptions& options) {
+  HONE_RETURN_IF_ERROR(CheckKernelsFit(plan, kernels));
+  HONE_ASSIGN_OR_RETURN(const LinkedKernels linked, LinkKernels(kernels));
+  HONE_ASSIGN_OR_RETURN(ConstantPacker packer, ConstantPacker::Create(kernels, linked, options));
+  GraphBuilder builder(plan, kernels, packer);
+  HONE_ASSIGN_OR_RETURN(BundleGraph graph, builder.Build());
+  graph.model = plan.model_name;
+  graph.target = options.target.text;
+  graph.features = linked.features;
+  graph.threads = options.threads;
+  for (size_t i = 0; i < kernels.size(); ++i) graph.kernels[i].image = linked.image_of[i];
+
+  const std::string json = ToJson(graph);
+  // Read back at once: what the runtime would refuse is our mistake, and is found here.
+  const RuntimeResult<BundleGraph> read =
+      ParseGraph(json, static_cast<int64_t>(builder.params().size()), static_cast<int>(linked.images.size()));
+  if (!read.ok()) return absl::InternalError(absl::StrCat("the bundle contradicts itself: ", read.error().message()));
+  const std::string manifest = Manifest(plan, kernels, graph, static_cast<int64_t>(builder.params().size()), options);
+  std::vector<ArchiveMember> members = {{"manifest.json", manifest}, {"graph.json", json}};
+  for (size_t i = 0; i < linked.images.size(); ++i) {
+    members.push_back({i == 0 ? "image" : absl::StrCat("image", i), linked.images[i]});
+  }
+  members.push_back({"params", builder.params()});
+  return WriteArchive(members);
+}
+
+absl::Status WriteBundle(const Plan& plan, std::span<const PackagedKernel> kernels, const BundleOptions& options,
+                         const std::string& path) {
+  HONE_ASSIGN_OR_RETURN(const std::string bytes, MakeBundle(plan, kernels, options));
+  return WriteFileAtomically(path, bytes);
+}
+
+}  // namespace hone
