@@ -1,0 +1,39 @@
+// Memory shared between processes by descriptor: no name, no file system.
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+
+namespace hone {
+
+class MemoryFile {
+ public:
+  MemoryFile() = default;
+  // Zeroed and mapped. ResourceExhausted when there is no memory or no descriptor left.
+  static absl::StatusOr<MemoryFile> Create(const char* name, size_t bytes);
+  // With these bytes, sealed against any change.
+  static absl::StatusOr<MemoryFile> CreateSealed(const char* name, std::string_view bytes);
+
+  MemoryFile(MemoryFile&& other) noexcept { Swap(other); }
+  MemoryFile& operator=(MemoryFile&& other) noexcept {
+    Swap(other);
+    return *this;
+  }
+  ~MemoryFile();
+
+  int fd() const { return fd_; }
+  char* data() const { return data_; }  // nullptr once sealed
+  size_t size() const { return size_; }
+  // Unmaps and forbids writing, growing and shrinking from now on, by anybody.
+  absl::Status Seal();
+
+ private:
+  void Swap(MemoryFile& other);
+  int fd_ = -1;
+  char* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+}  // namespace hone

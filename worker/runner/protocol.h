@@ -1,0 +1,103 @@
+// Between an agent and one runner process: messages over a Unix socket of type SOCK_SEQPACKET, which keeps them whole.
+// The runner executes one candidate, so it gets plain structs and no parser that could be attacked, and it is not
+// believed: what counts are its wait status, the bytes of the outputs and the agent's own clock; its replies are hints.
+//
+//   agent: LoadRequest with descriptors {image, kernel set, then inputs and outputs of each set}
+//   runner: Reply (kReady or a failure)                    from here on it is locked in (sandbox.h)
+//   agent: VerifyRequest or TimeRequest, one at a time     runner: Reply
+//   agent closes the socket: the runner ends
+//
+// Image, kernel set and inputs are sealed memory files (memfd); outputs are memory files that the agent maps too. A
+// *set* is one set of values for all inputs, with a place for the outputs. In both files every tensor has pages of its
+// own, laid out by LayOutTensors; in the runner each is fenced by pages that cannot be touched.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "deploy/runtime/kernel_set.h"
+
+namespace hone {
+
+inline constexpr uint32_t kRunnerProtocol = 1;
+inline constexpr int kRunnerMaxSets = 8;
+inline constexpr int kRunnerMaxSamples = 256;
+inline constexpr int kRunnerMessageBytes = 256;
+
+enum class RunnerCommand : uint32_t { kLoad = 1, kVerify = 2, kTime = 3 };
+
+struct LoadRequest {
+  RunnerCommand command = RunnerCommand::kLoad;
+  uint32_t protocol = kRunnerProtocol;
+  int32_t sets = 1;
+  int32_t threads = 1;
+  uint8_t pin = 1;                     // threads on CPUs of their own
+  uint8_t start_aligned_last_set = 1;  // LayOutTensors' alignment in the last of several sets, to catch reads in front
+  uint8_t reserved[2] = {};
+  int32_t cpu_seconds = 60;      // RLIMIT_CPU: all its threads together
+  int64_t memory_bytes = 0;      // RLIMIT_AS; 0: none
+  uint32_t wanted_layers = ~0u;  // of the sandbox: bits of SandboxLayer
+  uint32_t reserved2 = 0;
+};
+
+// Packs the constants of that set, poisons scratch, runs the kernel once on the fenced buffers.
+struct VerifyRequest {
+  RunnerCommand command = RunnerCommand::kVerify;
+  int32_t set = 0;
+};
+
+// Times the kernel on plain memory, allocated as a deployed program allocates it, with the first set's inputs.
+struct TimeRequest {
+  RunnerCommand command = RunnerCommand::kTime;
+  int32_t warm_up = 1;       // calls before the first sample
+  int32_t samples = 1;       // at most kRunnerMaxSamples
+  int32_t inner = 1;         // calls in each
+  uint8_t copy_outputs = 0;  // afterwards copy the last call's outputs to the first set's
+  uint8_t reserved[3] = {};
+};
+
+enum class RunnerOutcome : int32_t {
+  kReady = 0,  // the answer to a LoadRequest
+  kDone = 1,
+  kKernelFailed = 2,  // the kernel returned `kernel_result`, not 0
+  kRefused = 3,       // the request or the candidate makes no sense; `message` says why
+  kOutOfMemory = 4,
+  kCrashed = 5,  // sent by the signal handler just before the process dies: `message` says where
+};
+
+struct RunnerSample {
+  double us = 0;                      // of one call
+  uint32_t involuntary_switches = 0;  // of all threads, over the sample
+  uint32_t major_faults = 0;
+};
+
+struct RunnerReply {
+  RunnerOutcome outcome = RunnerOutcome::kDone;
+  int32_t kernel_result = 0;
+  uint32_t layers = 0;  // of the sandbox that hold, in the answer to a LoadRequest
+  int32_t num_samples = 0;
+  double elapsed_us = 0;  // of the whole request
+  char message[kRunnerMessageBytes] = {};
+  RunnerSample samples[kRunnerMaxSamples];  // only num_samples of them are sent
+};
+size_t ReplyBytes(const RunnerReply& reply);
+
+// ---- tensors in a memory file ----
+
+struct TensorPlace {
+  uint64_t region_at = 0, region_bytes = 0;  // whole pages of the file
+  uint64_t at = 0;                           // of the tensor itself, in the file, 64-byte aligned
+  uint64_t bytes = 0;
+};
+struct TensorFile {
+  std::vector<TensorPlace> places;
+  uint64_t total_bytes = 0;
+};
+// At the end of its pages (so that a step beyond it faults, but for fewer than 64 bytes) or at their start.
+TensorFile LayOutTensors(std::span<const KernelTensor> tensors, bool start_aligned);
+// The inputs and the outputs of a kernel set, as its params list them.
+std::span<const KernelTensor> InputsOf(const KernelSet& set);
+std::span<const KernelTensor> OutputsOf(const KernelSet& set);
+
+}  // namespace hone

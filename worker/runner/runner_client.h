@@ -1,0 +1,103 @@
+// The agent's end of a runner: starts the process, hands it a candidate, asks, and always comes back, whatever the
+// candidate does.
+//
+//   RunnerJob job{.image = .., .set = .., .inputs = {set0, set1}, .threads = 2};
+//   HONE_ASSIGN_OR_RETURN(RunnerClient runner, RunnerClient::Start(job));        // loaded and locked in, asleep
+//   RunnerVerdict verdict = runner.Verify(0, timeout);                           // then read runner.output(0, i)
+//   RunnerVerdict timing = runner.Time({.samples = 3, .inner = 40}, timeout);
+//
+// Several runners may exist at once; a runner that is not asked sleeps.
+#pragma once
+
+#include <sys/types.h>
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "deploy/runtime/kernel_set.h"
+#include "worker/measure/statistics.h"
+#include "worker/runner/memory_file.h"
+#include "worker/runner/protocol.h"
+
+namespace hone {
+
+// Input values that several candidates of a task share: written once, handed to every runner.
+class InputSet {
+ public:
+  // `values` has the bytes of each input of `set`, in order. InvalidArgument when sizes differ.
+  static absl::StatusOr<InputSet> Create(const KernelSet& set, std::span<const std::string_view> values,
+                                         bool start_aligned = false);
+  int fd() const { return file_.fd(); }
+  bool start_aligned() const { return start_aligned_; }
+
+ private:
+  MemoryFile file_;
+  bool start_aligned_ = false;
+};
+
+struct RunnerJob {
+  std::string_view image;  // deploy/runtime/image.h
+  KernelSet set;
+  std::vector<const InputSet*> inputs;  // 1 to kRunnerMaxSets; if several, only the last may be start-aligned
+  int threads = 1;
+  bool pin = true;
+  int cpu_seconds = 60;
+  int64_t memory_bytes = int64_t{4} << 30;  // of address space
+  uint32_t wanted_layers = ~0u;
+  absl::Duration start_timeout = absl::Seconds(10);
+  std::string program;  // "" : hone-runner beside this program
+};
+
+// What came of a request.
+struct RunnerVerdict {
+  enum Kind : uint8_t {
+    kOk,
+    kKernelFailed,  // the kernel returned something else than 0
+    kCrashed,       // the process died: a signal, a forbidden system call, an exit of its own
+    kTimedOut,      // no answer in time; it was killed
+    kOutOfMemory,
+    kRefused,  // it cannot be loaded: damaged image, missing symbol, missing CPU feature
+  };
+  Kind kind = kOk;
+  std::string message;  // "killed by signal 11 (Segmentation fault); touched 0x... past the end of output 0"
+  std::vector<TimedSample> samples;  // of a Time request
+  double reported_us = 0;            // what the runner says the request took
+  double elapsed_us = 0;             // by our clock, the messages included
+  bool ok() const { return kind == kOk; }
+};
+
+class RunnerClient {
+ public:
+  // Starts the process and loads the candidate. When that fails because of the candidate, `started` of the result is
+  // still a client, one whose load_verdict() is not ok; a Status is about us: no program, no memory, no descriptors.
+  static absl::StatusOr<RunnerClient> Start(const RunnerJob& job);
+  RunnerClient(RunnerClient&&) noexcept;
+  RunnerClient& operator=(RunnerClient&&) noexcept;
+  ~RunnerClient();  // kills and reaps
+
+  const RunnerVerdict& load_verdict() const;
+  uint32_t layers() const;  // of the sandbox that hold
+
+  // Fills the outputs of `set` with 0xFF bytes (NaN, -1), runs the kernel on it once.
+  RunnerVerdict Verify(int set, absl::Duration timeout);
+  // The samples' times are checked against our own clock: when the runner reports less than `elapsed_us` allows by more
+  // than 5 % and 1 ms, the verdict is kRefused, "reported times are not those that passed".
+  RunnerVerdict Time(const TimeRequest& request, absl::Duration timeout);
+  // Output `index` of `set` as the last Verify left it (or Time with copy_outputs, set 0).
+  std::string_view output(int set, int index) const;
+  // False when bytes around an output, which no kernel may touch, were changed.
+  bool OutputEdgesIntact(int set) const;
+
+  bool alive() const;
+
+ private:
+  struct Impl;
+  explicit RunnerClient(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace hone
