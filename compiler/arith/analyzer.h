@@ -27,8 +27,8 @@ namespace hone {
 
 // The closed interval of values an expression can take; the ends of int64 stand for "no bound known".
 struct Bounds {
-  static constexpr int64_t kNone = std::numeric_limits<int64_t>::min();      // as `min`
-  static constexpr int64_t kNoneAbove = std::numeric_limits<int64_t>::max(); // as `max`
+  static constexpr int64_t kNone = std::numeric_limits<int64_t>::min();        // as `min`
+  static constexpr int64_t kNoneAbove = std::numeric_limits<int64_t>::max();   // as `max`
   int64_t min = kNone;
   int64_t max = kNoneAbove;
   bool bounded_below() const { return min != kNone; }
@@ -82,9 +82,10 @@ class Analyzer {
   Residue ResidueOf(const Expr& e);
   bool IsMultipleOf(const Expr& e, int64_t factor);
 
+  struct Impl;                                      // analyzer_impl.h: for the other files of this folder
+  Impl& impl() { return *impl_; }
+
  private:
-  friend class SimplifierAccess;
-  struct Impl;
   std::unique_ptr<Impl> impl_;
 };
 

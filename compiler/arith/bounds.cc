@@ -1,0 +1,187 @@
+// Constant bounds and residues of sums.
+#include <numeric>
+
+#include "compiler/arith/analyzer_impl.h"
+
+namespace hone {
+namespace {
+
+Bounds TypeBounds(DType t) {
+  if (t.is_bool()) return {0, 1};
+  if (t.is_int() && t.bits < 32) {
+    if (t.code == TypeCode::kUInt) return {0, (int64_t{1} << t.bits) - 1};
+    return {-(int64_t{1} << (t.bits - 1)), (int64_t{1} << (t.bits - 1)) - 1};
+  }
+  if (t.code == TypeCode::kUInt && t.bits == 32) return {0, 0xFFFFFFFF};
+  return {};
+}
+
+Bounds ModBounds(Bounds b, int64_t modulus) {
+  if (b.bounded() && FloorDivide(b.min, modulus) == FloorDivide(b.max, modulus)) {
+    return {FloorModulo(b.min, modulus), FloorModulo(b.max, modulus)};
+  }
+  return {0, modulus - 1};
+}
+
+// The min or max of a sum that can be distributed over: the only one of coefficient +-1 is enough in practice.
+const Term* ChoiceTerm(const Sum& sum) {
+  for (const Term& term : sum.terms) {
+    const Binary* op = term.atom.As<Binary>();
+    if (op != nullptr && (op->op == BinaryOp::kMin || op->op == BinaryOp::kMax)) return &term;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+Bounds Analyzer::Impl::AtomBounds(const Expr& atom, int depth) {
+  if (const VarRef* ref = atom.As<VarRef>()) {
+    const auto found = vars.find(ref->var.id());
+    return found == vars.end() ? TypeBounds(atom.type()) : Meet(found->second.bounds, TypeBounds(atom.type()));
+  }
+  if (const IntImm* value = atom.As<IntImm>()) return {value->value, value->value};
+  if (const Binary* op = atom.As<Binary>()) {
+    if (!IsIndexType(atom.type())) return TypeBounds(atom.type());
+    const auto side = [&](const Expr& e) { return BoundsOf(Linear(e), depth - 1); };
+    if (depth <= 0) return {};
+    switch (op->op) {
+      case BinaryOp::kMul: return Multiply(side(op->a), side(op->b));
+      case BinaryOp::kMin: {
+        const Bounds a = side(op->a), b = side(op->b);
+        return {std::min(a.min, b.min), std::min(a.max, b.max)};
+      }
+      case BinaryOp::kMax: {
+        const Bounds a = side(op->a), b = side(op->b);
+        return {std::max(a.min, b.min), std::max(a.max, b.max)};
+      }
+      case BinaryOp::kFloorMod: {                   // by a symbolic modulus
+        const Bounds modulus = side(op->b);
+        if (modulus.min >= 1) return {0, SatAdd(modulus.max, -1)};
+        return {};
+      }
+      case BinaryOp::kFloorDiv: {
+        const Bounds a = side(op->a), b = side(op->b);
+        if (b.min < 1) return {};
+        return {a.min >= 0 ? 0 : a.min, a.max >= 0 ? SatFloorDiv(a.max, b.min) : int64_t{-1}};
+      }
+      case BinaryOp::kBitAnd: {
+        const Bounds a = side(op->a), b = side(op->b);
+        if (a.min >= 0 && b.min >= 0) return {0, std::min(a.max, b.max)};
+        if (a.min >= 0) return {0, a.max};
+        if (b.min >= 0) return {0, b.max};
+        return {};
+      }
+      case BinaryOp::kMod: {
+        const Bounds a = side(op->a), b = side(op->b);
+        if (b.min >= 1 && b.bounded_above()) return {a.min >= 0 ? 0 : 1 - b.max, a.max <= 0 ? 0 : b.max - 1};
+        return {};
+      }
+      default: return {};
+    }
+  }
+  const auto either = [&](const Expr& yes, const Expr& no) {
+    if (depth <= 0 || !IsIndexType(atom.type())) return TypeBounds(atom.type());
+    return Hull(BoundsOf(Linear(yes), depth - 1), BoundsOf(Linear(no), depth - 1));
+  };
+  if (const Select* choice = atom.As<Select>()) return either(choice->yes, choice->no);
+  if (const IfThenElseExpr* choice = atom.As<IfThenElseExpr>()) return either(choice->yes, choice->no);
+  if (const Cast* cast = atom.As<Cast>()) {
+    const DType from = cast->a.type();
+    if (from.is_bool() || (from.is_int() && from.bits < atom.type().bits && from.lanes == 1)) {
+      return Meet(AtomBounds(cast->a, depth), from == kInt32 ? Bounds{INT32_MIN, INT32_MAX} : TypeBounds(from));
+    }
+  }
+  return TypeBounds(atom.type());
+}
+
+Bounds Analyzer::Impl::BoundsOf(const Term& term, int depth) {
+  if (!term.is_split()) return AtomBounds(term.atom, depth);
+  Bounds source = BoundsOf(term.source->sum, depth);
+  if (term.lower != 1) source = {SatFloorDiv(source.min, term.lower), SatFloorDiv(source.max, term.lower)};
+  return term.upper == 0 ? source : ModBounds(source, term.upper);
+}
+
+Bounds Analyzer::Impl::PlainBounds(const Sum& sum, int depth) {
+  Bounds total{sum.constant, sum.constant};
+  for (const Term& term : sum.terms) total = Add(total, Scale(BoundsOf(term, depth), term.coefficient));
+  return total;
+}
+
+// The least upper bound of `sum` that one of the facts gives: with m * sum = l * fact + rest, m and l positive,
+// sum <= floor((l * limit + max(rest)) / m).
+int64_t Analyzer::Impl::UpperFromFacts(const Sum& sum, int depth) {
+  int64_t upper = kPlusInf;
+  for (const Fact& fact : facts) {
+    if (!fact.live) continue;
+    for (const Term& known : fact.sum.terms) {
+      const Term* own = FindTerm(sum, known);
+      if (own == nullptr || (own->coefficient > 0) != (known.coefficient > 0)) continue;
+      const int64_t gcd = std::gcd(own->coefficient, known.coefficient);
+      const int64_t l = std::abs(own->coefficient / gcd), m = std::abs(known.coefficient / gcd);
+      Sum rest = Scaled(sum, m);
+      AddScaled(rest, fact.sum, -l);
+      const int64_t rest_max = depth > 0 && rest.terms.size() < sum.terms.size() + fact.sum.terms.size() - 1
+                                   ? BoundsOf(rest, depth - 1).max
+                                   : PlainBounds(rest, depth).max;
+      if (rest_max == kPlusInf) continue;
+      upper = std::min(upper, SatFloorDiv(SatAdd(SatMul(l, fact.limit), rest_max), m));
+    }
+  }
+  return upper;
+}
+
+Bounds Analyzer::Impl::BoundsOf(const Sum& sum, int depth) {
+  if (sum.is_constant()) return {sum.constant, sum.constant};
+  Bounds best = PlainBounds(sum, depth);
+  if (best.min == best.max || depth <= 0) return best;
+  // floordiv(x, l) - floordiv(y, l) where x - y is bounded.
+  for (size_t i = 0; i < sum.terms.size(); ++i) {
+    const Term& a = sum.terms[i];
+    if (!a.is_split() || a.upper != 0) continue;
+    for (size_t j = i + 1; j < sum.terms.size(); ++j) {
+      const Term& b = sum.terms[j];
+      if (b.lower != a.lower || b.upper != 0 || b.coefficient != -a.coefficient) continue;
+      const Bounds apart = BoundsOf(Difference(a.source->sum, b.source->sum), depth - 1);
+      const Bounds quotient{SatFloorDiv(apart.min, a.lower), SatNegate(SatFloorDiv(SatNegate(apart.max), a.lower))};
+      Sum rest = sum;
+      rest.terms.erase(rest.terms.begin() + j);
+      rest.terms.erase(rest.terms.begin() + i);
+      best = Meet(best, Add(Scale(quotient, a.coefficient), BoundsOf(rest, depth - 1)));
+    }
+  }
+  // The sum is one of what it becomes with either side of a min or max.
+  if (const Term* choice = sum.terms.size() > 1 ? ChoiceTerm(sum) : nullptr) {
+    const Binary& op = *choice->atom.As<Binary>();
+    Sum a = sum;
+    AddTerm(a, *choice, -1);
+    Sum b = a;
+    AddScaled(a, Linear(op.a), choice->coefficient);
+    AddScaled(b, Linear(op.b), choice->coefficient);
+    const Bounds in_a = BoundsOf(Recombined(std::move(a)), depth - 1), in_b = BoundsOf(Recombined(std::move(b)), depth - 1);
+    const bool takes_less = (op.op == BinaryOp::kMin) == (choice->coefficient > 0);
+    best = Meet(best, takes_less ? Bounds{std::min(in_a.min, in_b.min), std::min(in_a.max, in_b.max)}
+                                 : Bounds{std::max(in_a.min, in_b.min), std::max(in_a.max, in_b.max)});
+  }
+  if (!facts.empty()) {
+    best.max = std::min(best.max, UpperFromFacts(sum, depth - 1));
+    best.min = std::max(best.min, SatNegate(UpperFromFacts(Scaled(sum, -1), depth - 1)));
+  }
+  return best;
+}
+
+Analyzer::Residue Analyzer::Impl::ResidueOf(const Sum& sum) {
+  int64_t modulus = 0, remainder = sum.constant;    // the constant, exactly
+  for (const Term& term : sum.terms) {
+    int64_t step = 1;                               // the term is offset + step * anything
+    if (term.is_split() && term.lower == 1 && term.upper != 0) {
+      const Residue inside = ResidueOf(term.source->sum);
+      step = std::gcd(inside.modulus, term.upper);
+      if (step > 1) remainder += term.coefficient * FloorModulo(inside.remainder, step);
+    }
+    modulus = std::gcd(modulus, step * term.coefficient);
+  }
+  if (modulus == 0) return {0, remainder};
+  return {modulus, FloorModulo(remainder, modulus)};
+}
+
+}  // namespace hone
