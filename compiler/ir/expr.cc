@@ -40,7 +40,8 @@ Expr WithType(Expr e, DType element, int lanes) {
   const DType from = e.type().element();
   const bool may_convert = from == element || IsIntConstant(e) || (from == kInt32 && element == kInt64);
   HONE_CHECK(may_convert) << "operands of types " << ToText(from) << " and " << ToText(element) << "; cast one of them";
-  if (from != element) e = MakeCast(element.with_lanes(e.type().lanes), std::move(e));
+  const DType converted = element.with_lanes(e.type().lanes);
+  if (from != element) e = MakeCast(converted, std::move(e));
   if (e.type().lanes != lanes) {
     HONE_CHECK(e.type().is_scalar()) << "operands of " << e.type().lanes << " and " << lanes << " lanes";
     e = MakeBroadcast(std::move(e), lanes);

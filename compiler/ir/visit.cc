@@ -70,7 +70,10 @@ struct Rebuild {
     return Expr::Make(std::move(n), type);              // ill-typed: the verifier says so
   }
   Expr operator()(Not n) const { return MakeNot(std::move(n.a)); }
-  Expr operator()(Cast n) const { return MakeCast(old_type.element().with_lanes(n.a.type().lanes), std::move(n.a)); }
+  Expr operator()(Cast n) const {
+    const DType type = old_type.element().with_lanes(n.a.type().lanes);
+    return MakeCast(type, std::move(n.a));
+  }
   Expr operator()(Select n) const { return Choice(std::move(n), MakeSelect); }
   Expr operator()(IfThenElseExpr n) const { return Choice(std::move(n), IfThenElse); }
   Expr operator()(LetExpr n) const {
