@@ -94,4 +94,8 @@ CanonicalWorkload Canonicalize(const PrimFunc& func) {
   return result;
 }
 
+std::string KernelSymbol(const std::string& workload_hash) {
+  return absl::StrCat("hone_", ToHex(workload_hash).substr(0, 24));
+}
+
 }  // namespace hone

@@ -1,0 +1,139 @@
+#include "compiler/driver/bundle_session.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "compiler/driver/exit_code.h"
+#include "compiler/support/random.h"
+#include "compiler/support/status_macros.h"
+
+namespace hone {
+namespace {
+
+absl::Status FromRuntime(HoneStatus code, const std::string& context) {
+  if (code == HONE_OK) return absl::OkStatus();
+  const std::string text = absl::StrCat(context, ": ", hone_last_error());
+  switch (code) {
+    case HONE_INVALID_ARGUMENT:
+    case HONE_NOT_FOUND: return WithExitCode(ExitCode::kUsage, absl::InvalidArgumentError(text));
+    case HONE_CORRUPT: return WithExitCode(ExitCode::kCorrupt, absl::DataLossError(text));
+    case HONE_UNSUPPORTED: return WithExitCode(ExitCode::kWrongMachine, absl::FailedPreconditionError(text));
+    case HONE_OUT_OF_MEMORY: return absl::ResourceExhaustedError(text);
+    default: return absl::InternalError(text);
+  }
+}
+
+std::string ShapeText(DType type, const std::vector<int64_t>& shape) {
+  return absl::StrCat(ToText(type), "(", absl::StrJoin(shape, ", "), ")");
+}
+
+DLDataType ToDlpack(DType type) {
+  DLDataType result{};
+  result.bits = static_cast<uint8_t>(type.bytes() * 8);
+  result.lanes = 1;
+  switch (type.code) {
+    case TypeCode::kBool: result.code = kDLBool; break;
+    case TypeCode::kInt: result.code = kDLInt; break;
+    case TypeCode::kUInt: result.code = kDLUInt; break;
+    case TypeCode::kFloat: result.code = kDLFloat; break;
+    case TypeCode::kBFloat: result.code = kDLBfloat; break;
+  }
+  return result;
+}
+
+DLTensor View(const NdArray& array, std::vector<int64_t>* shape) {
+  *shape = array.shape;
+  DLTensor tensor{};
+  tensor.data = const_cast<char*>(array.data.data());
+  tensor.device = {kDLCPU, 0};
+  tensor.ndim = static_cast<int>(shape->size());
+  tensor.dtype = ToDlpack(array.dtype);
+  tensor.shape = shape->data();
+  return tensor;
+}
+
+BundleSession::Tensor Describe(const HoneTensorInfo& info) {
+  BundleSession::Tensor tensor;
+  tensor.name = info.name;
+  tensor.dtype = ParseDType(info.dtype_name).value_or(kFloat32);
+  tensor.shape.assign(info.shape, info.shape + info.ndim);
+  return tensor;
+}
+
+}  // namespace
+
+absl::StatusOr<BundleSession> BundleSession::Load(const std::string& path, int threads) {
+  BundleSession session;
+  HoneModule* module = nullptr;
+  HONE_RETURN_IF_ERROR(FromRuntime(hone_module_load(path.c_str(), &module), absl::StrCat("loading ", path)));
+  session.module_.reset(module);
+  HoneInstanceOptions options{};
+  options.threads = threads;
+  options.pin_threads = 1;
+  HoneInstance* instance = nullptr;
+  HONE_RETURN_IF_ERROR(FromRuntime(hone_instance_create(module, &options, &instance), absl::StrCat("loading ", path)));
+  session.instance_.reset(instance);
+  HoneTensorInfo info{};
+  for (int32_t i = 0; i < hone_module_num_inputs(module); ++i) {
+    HONE_RETURN_IF_ERROR(FromRuntime(hone_module_input(module, i, &info), path));
+    session.inputs_.push_back(Describe(info));
+  }
+  for (int32_t i = 0; i < hone_module_num_outputs(module); ++i) {
+    HONE_RETURN_IF_ERROR(FromRuntime(hone_module_output(module, i, &info), path));
+    session.outputs_.push_back(Describe(info));
+  }
+  return session;
+}
+
+absl::Status BundleSession::SetInput(const std::string& name, const NdArray& value) {
+  const Tensor* wanted = nullptr;
+  std::vector<std::string> names;
+  for (const Tensor& input : inputs_) {
+    names.push_back(input.name);
+    if (input.name == name) wanted = &input;
+  }
+  if (wanted == nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the model has no input '", name, "'; its inputs are: ", absl::StrJoin(names, ", ")));
+  }
+  if (!(wanted->dtype == value.dtype) || wanted->shape != value.shape) {
+    return absl::InvalidArgumentError(absl::StrCat("input '", name, "': the model wants ",
+                                                   ShapeText(wanted->dtype, wanted->shape), ", the file holds ",
+                                                   ShapeText(value.dtype, value.shape)));
+  }
+  std::vector<int64_t> shape;
+  const DLTensor tensor = View(value, &shape);
+  return FromRuntime(hone_instance_set_input(instance_.get(), name.c_str(), &tensor), absl::StrCat("input '", name, "'"));
+}
+
+absl::Status BundleSession::SetRandomInputs(uint64_t seed) {
+  uint64_t stream = 0;
+  for (const Tensor& input : inputs_) {
+    NdArray value(input.dtype, input.shape);
+    Random random(seed, stream++);
+    for (int64_t i = 0; i < value.NumElements(); ++i) {
+      value.Set(i, input.dtype.is_float() ? random.Uniform() * 2 - 1 : static_cast<double>(random.Below(2)));
+    }
+    HONE_RETURN_IF_ERROR(SetInput(input.name, value));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status BundleSession::Run() { return FromRuntime(hone_instance_run(instance_.get()), "running the bundle"); }
+
+absl::StatusOr<NdArray> BundleSession::Output(const std::string& name) const {
+  for (const Tensor& output : outputs_) {
+    if (output.name != name) continue;
+    NdArray value(output.dtype, output.shape);
+    std::vector<int64_t> shape;
+    DLTensor tensor = View(value, &shape);
+    HONE_RETURN_IF_ERROR(FromRuntime(hone_instance_get_output(instance_.get(), name.c_str(), &tensor),
+                                     absl::StrCat("output '", name, "'")));
+    return value;
+  }
+  std::vector<std::string> names;
+  for (const Tensor& output : outputs_) names.push_back(output.name);
+  return absl::InvalidArgumentError(
+      absl::StrCat("the model has no output '", name, "'; its outputs are: ", absl::StrJoin(names, ", ")));
+}
+
+}  // namespace hone

@@ -1,0 +1,49 @@
+// A bundle loaded and made ready through the runtime's C interface, as a user's program would.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/interp/ndarray.h"
+#include "deploy/runtime/hone_runtime.h"
+
+namespace hone {
+
+class BundleSession {
+ public:
+  struct Tensor {
+    std::string name;
+    DType dtype;
+    std::vector<int64_t> shape;
+  };
+
+  // threads 0: what the bundle was tuned for. Carries exit codes 9 (corrupt) and 10 (another machine).
+  static absl::StatusOr<BundleSession> Load(const std::string& path, int threads);
+
+  const std::vector<Tensor>& inputs() const { return inputs_; }
+  const std::vector<Tensor>& outputs() const { return outputs_; }
+  std::string manifest() const { return hone_module_manifest(module_.get()); }
+  int threads() const { return hone_instance_threads(instance_.get()); }
+  HoneInstance* instance() const { return instance_.get(); }
+
+  // InvalidArgument that names the input, what the model wants and what was given.
+  absl::Status SetInput(const std::string& name, const NdArray& value);
+  // Gives every input seeded values: integers small and not negative, so that they can be indices.
+  absl::Status SetRandomInputs(uint64_t seed);
+  absl::Status Run();
+  absl::StatusOr<NdArray> Output(const std::string& name) const;
+
+ private:
+  struct Free {
+    void operator()(HoneModule* m) const { hone_module_free(m); }
+    void operator()(HoneInstance* i) const { hone_instance_free(i); }
+  };
+  BundleSession() = default;
+  std::unique_ptr<HoneModule, Free> module_;
+  std::unique_ptr<HoneInstance, Free> instance_;            // declared after the module: freed before it
+  std::vector<Tensor> inputs_, outputs_;
+};
+
+}  // namespace hone

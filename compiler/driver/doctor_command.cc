@@ -1,0 +1,97 @@
+// `hone doctor`: is everything there that a job needs? One line a check, with the remedy where something is amiss.
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/driver/command.h"
+#include "compiler/driver/exit_code.h"
+#include "compiler/driver/service_options.h"
+#include "compiler/support/file.h"
+#include "compiler/support/status_macros.h"
+#include "compiler/support/turn_lock.h"
+#include "compiler/target/target.h"
+#include "database/sqlite_store.h"
+
+namespace hone {
+namespace {
+
+// What was found, or what is wrong and how to mend it.
+using Check = std::function<absl::StatusOr<std::string>()>;
+
+absl::StatusOr<std::string> CheckPrograms() {
+  for (const char* program : {"honed", "hone-search", "hone-worker", "hone-builder", "hone-runner"}) {
+    const std::string path = ProgramFolder() + "/" + program;
+    if (::access(path.c_str(), X_OK) != 0) {
+      return absl::NotFoundError(absl::StrCat(path, " is missing; install it beside hone (deploy/quickstart builds all of them)"));
+    }
+  }
+  return absl::StrCat("all in ", ProgramFolder());
+}
+
+absl::StatusOr<std::string> CheckTarget() {
+  const Target target = HostTarget();
+  if (target.arch == "x86_64" && !target.has("avx2")) {
+    return absl::UnimplementedError("this CPU has no AVX2; Hone's kernels need it");
+  }
+  return absl::StrCat(DeviceClass(target), " (", target.text, ")");
+}
+
+absl::StatusOr<std::string> CheckTurnLock() {
+  HONE_RETURN_IF_ERROR(TurnLock::Open().status());
+  return std::string("can be taken");
+}
+
+absl::StatusOr<std::string> CheckDatabase(const ServiceOptions& options) {
+  const std::string path = options.database();
+  if (!std::filesystem::exists(path)) return absl::StrCat(path, " (not there yet: the first hone tune makes it)");
+  HONE_ASSIGN_OR_RETURN(const std::unique_ptr<TuningStore> store, OpenForReading(options));
+  RecordFilter filter;
+  filter.best_only = true;
+  HONE_ASSIGN_OR_RETURN(const RecordPage page, store->Records(kLocalTenant, filter));
+  return absl::StrCat(path, ", ", page.rows.size(), " kernels have a best record");
+}
+
+absl::StatusOr<std::string> CheckDaemon(const ServiceOptions& options) {
+  if (options.server.empty() && AddressOfDaemon(options.database()).empty()) {
+    return std::string("none runs on this database (hone tune starts one)");
+  }
+  HONE_ASSIGN_OR_RETURN(const std::unique_ptr<DaemonClient> client, ConnectTo(options));
+  v1::ListWorkersReply reply;
+  HONE_RETURN_IF_ERROR(FromGrpc(client->tune().ListWorkers(client->Context().get(), {}, &reply)));
+  return absl::StrCat(client->address(), ", ", reply.workers_size(), " workers");
+}
+
+absl::Status Doctor(const ServiceOptions& options) {
+  const std::vector<std::pair<const char*, Check>> checks = {
+      {"programs", CheckPrograms},
+      {"device", CheckTarget},
+      {"turn lock", CheckTurnLock},
+      {"database", [&] { return CheckDatabase(options); }},
+      {"daemon", [&] { return CheckDaemon(options); }},
+  };
+  absl::Status first;
+  for (const auto& [name, check] : checks) {
+    const absl::StatusOr<std::string> found = check();
+    std::printf("%-10s %-5s %s\n", name, found.ok() ? "ok" : "AMISS",
+                (found.ok() ? *found : std::string(found.status().message())).c_str());
+    if (!found.ok() && first.ok()) first = Annotate(found.status(), name);
+  }
+  return first;
+}
+
+}  // namespace
+
+void AddDoctorCommand(CLI::App& app, Action* chosen) {
+  auto options = std::make_shared<ServiceOptions>();
+  CLI::App* command = app.add_subcommand("doctor", "Check that this machine has what a job needs.");
+  options->AddTo(*command);
+  command->footer(Examples({"hone doctor", "hone doctor --db tuned.db"}));
+  command->callback([options, chosen] { *chosen = [options] { return Doctor(*options); }; });
+}
+
+}  // namespace hone

@@ -1,0 +1,41 @@
+// `hone`: the compile client.
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "CLI/CLI.hpp"
+#include "compiler/driver/command.h"
+#include "compiler/driver/exit_code.h"
+
+int main(int argc, char** argv) {
+  CLI::App app("hone: tunes, compiles and runs tensor programs.");
+  app.require_subcommand(1);
+  app.set_version_flag("--version", "hone 0.1.0");
+  app.footer(hone::Examples({"hone tune resnet18.onnx --budget 5m", "hone compile resnet18.onnx -o resnet18.hone",
+                             "hone run resnet18.hone --input x=x.npy --output y=y.npy"}) +
+             "\nExit codes: 0 done, 1 a bug of Hone's, 2 usage, 3 the model cannot be imported, 4 no valid schedule,\n"
+             "5 no daemon or worker, 6 results differ, 8 not allowed, 9 a file is unreadable or corrupt,\n"
+             "10 this machine cannot run the bundle, 130 and 143 interrupted.");
+
+  hone::Action chosen;
+  hone::AddTuneCommand(app, &chosen);
+  hone::AddCompileCommand(app, &chosen);
+  hone::AddRunCommand(app, &chosen);
+  hone::AddBenchCommand(app, &chosen);
+  hone::AddInspectCommand(app, &chosen);
+  hone::AddOptCommand(app, &chosen);
+  hone::AddRecordsCommand(app, &chosen);
+  hone::AddJobsCommand(app, &chosen);
+  hone::AddWorkersCommand(app, &chosen);
+  hone::AddDoctorCommand(app, &chosen);
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {                // CLI11's way to say --help, --version and bad usage
+    const int code = app.exit(error);
+    return code == 0 ? 0 : static_cast<int>(hone::ExitCode::kUsage);
+  }
+  const absl::Status status = chosen();
+  if (!status.ok()) std::fprintf(stderr, "hone: %s\n", std::string(status.message()).c_str());
+  return hone::ExitCodeOf(status);
+}

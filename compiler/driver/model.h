@@ -1,0 +1,52 @@
+// A model on its way to a bundle: imported, cut into tasks, each with a program from a record or by default.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/driver/service_options.h"
+#include "compiler/graph/plan.h"
+#include "compiler/ir/canonical.h"
+#include "compiler/ir/numeric.h"
+#include "compiler/target/target.h"
+
+namespace hone {
+
+// What a kernel is built for; part of every key.
+struct BuildSettings {
+  std::string target_text = "cpu:native";
+  int threads = 0;                                  // 0: the target's cores
+  std::string numeric_text = "default";
+
+  void AddTo(CLI::App& command);                    // --target, --threads, --numeric
+};
+struct ResolvedSettings {
+  Target target;
+  int threads = 1;
+  NumericLevel numeric = NumericLevel::kDefault;
+  v1::NumericLevel wire_numeric() const {
+    return numeric == NumericLevel::kStrict ? v1::NUMERIC_STRICT : v1::NUMERIC_DEFAULT;
+  }
+};
+absl::StatusOr<ResolvedSettings> Resolve(const BuildSettings& settings);
+
+struct Model {
+  Plan plan;
+  std::vector<CanonicalWorkload> workloads;         // one for each task
+  std::string hash;                                 // SHA-256 of the file
+};
+// Exit code 3 when it cannot be imported.
+absl::StatusOr<Model> LoadModel(const std::string& path);
+
+// How the kernels of a bundle were come by, for the user.
+struct CompileSummary {
+  int from_records = 0, from_near_records = 0, from_defaults = 0;
+  int stored_objects = 0;                           // linked as they were measured
+};
+
+// Compiles and writes the bundle. `records` nullptr: defaults alone. A record whose trace no longer replays is passed over.
+absl::StatusOr<CompileSummary> CompileModel(const Model& model, const ResolvedSettings& settings,
+                                            const ServiceOptions* records, const std::string& output);
+
+}  // namespace hone

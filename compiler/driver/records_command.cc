@@ -1,0 +1,157 @@
+// `hone records`: what was learned, as a list, and out of and into a database as JSON lines.
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/driver/command.h"
+#include "compiler/driver/exit_code.h"
+#include "compiler/driver/service_options.h"
+#include "compiler/support/file.h"
+#include "compiler/support/sha256.h"
+#include "compiler/support/status_macros.h"
+#include "database/record_json.h"
+#include "database/sqlite_store.h"
+#include "nlohmann/json.hpp"
+
+namespace hone {
+namespace {
+
+constexpr size_t kChunkBytes = 1 << 20;
+
+struct RecordsOptions {
+  ServiceOptions service;
+  std::string regex, file;
+  int limit = 0;
+  bool json = false;
+};
+
+void PrintRecord(const v1::Record& record, bool json) {
+  if (json) {
+    const nlohmann::ordered_json line = {{"id", std::to_string(record.id())},     {"workload", ToHex(record.workload_hash())},
+                                         {"name", record.workload_name()},        {"device_class", record.device_class()},
+                                         {"threads", record.threads()},           {"numeric", record.numeric() == v1::NUMERIC_STRICT ? "strict" : "default"},
+                                         {"median_us", record.median_us()},       {"created", record.created()},
+                                         {"generator", record.generator()},       {"trace", record.trace()}};
+    std::printf("%s\n", line.dump().c_str());
+    return;
+  }
+  std::printf("%-20llu %12.2f %3d %-8s %-40s %s\n", static_cast<unsigned long long>(record.id()), record.median_us(),
+              record.threads(), record.numeric() == v1::NUMERIC_STRICT ? "strict" : "default", record.device_class().c_str(),
+              record.workload_name().c_str());
+}
+
+absl::Status List(const RecordsOptions& options, bool best_only) {
+  if (!options.json) std::printf("%-20s %12s %3s %-8s %-40s %s\n", "record", "us", "thr", "numeric", "device class", "workload");
+  if (!options.service.server.empty()) {
+    HONE_ASSIGN_OR_RETURN(const std::unique_ptr<DaemonClient> client, ConnectTo(options.service));
+    v1::ListRecordsRequest request;
+    request.set_workload_regex(options.regex);
+    request.set_limit(static_cast<uint32_t>(options.limit));
+    request.set_best_only(best_only);
+    const std::unique_ptr<grpc::ClientContext> context = client->Context();
+    const auto reader = client->tune().ListRecords(context.get(), request);
+    for (v1::Record record; reader->Read(&record);) PrintRecord(record, options.json);
+    return FromGrpc(reader->Finish());
+  }
+  HONE_ASSIGN_OR_RETURN(const std::unique_ptr<TuningStore> store, OpenForReading(options.service));
+  RecordFilter filter;
+  filter.workload_regex = options.regex;
+  filter.best_only = best_only;
+  filter.limit = options.limit;
+  HONE_ASSIGN_OR_RETURN(const RecordPage page, store->Records(kLocalTenant, filter));
+  for (const RecordRow& row : page.rows) PrintRecord(row.record, options.json);
+  if (page.corrupt > 0) std::fprintf(stderr, "%d records are left out: their checksums do not match\n", page.corrupt);
+  return absl::OkStatus();
+}
+
+absl::Status Export(const RecordsOptions& options) {
+  std::string all;
+  if (!options.service.server.empty()) {
+    HONE_ASSIGN_OR_RETURN(const std::unique_ptr<DaemonClient> client, ConnectTo(options.service));
+    const std::unique_ptr<grpc::ClientContext> context = client->Context(absl::InfiniteDuration());
+    const auto reader = client->tune().ExportRecords(context.get(), {});
+    for (v1::ExportChunk chunk; reader->Read(&chunk);) all += chunk.lines();
+    HONE_RETURN_IF_ERROR(FromGrpc(reader->Finish()));
+  } else {
+    HONE_ASSIGN_OR_RETURN(const std::unique_ptr<TuningStore> store, OpenForReading(options.service));
+    HONE_RETURN_IF_ERROR(ExportRecords(*store, kLocalTenant, [&](std::string lines) {
+      all += lines;
+      return absl::OkStatus();
+    }));
+  }
+  if (!options.file.empty()) return WriteFileAtomically(options.file, all);
+  std::fwrite(all.data(), 1, all.size(), stdout);
+  return absl::OkStatus();
+}
+
+absl::Status ReportImport(uint64_t records, uint64_t duplicates, const std::vector<std::string>& refused) {
+  std::fprintf(stderr, "%llu records imported, %llu were there already, %zu lines refused\n",
+               static_cast<unsigned long long>(records), static_cast<unsigned long long>(duplicates), refused.size());
+  for (const std::string& line : refused) std::fprintf(stderr, "  %s\n", line.c_str());
+  if (refused.empty()) return absl::OkStatus();
+  return WithExitCode(ExitCode::kCorrupt, absl::DataLossError(absl::StrCat(refused.size(), " lines are not records; the others are imported")));
+}
+
+absl::Status ImportToDaemon(DaemonClient& client, const std::string& text) {
+  const std::unique_ptr<grpc::ClientContext> context = client.Context(absl::InfiniteDuration());
+  v1::ImportReply reply;
+  const auto writer = client.tune().ImportRecords(context.get(), &reply);
+  for (size_t at = 0; at < text.size();) {                   // pieces end where a line ends
+    size_t end = text.size();
+    if (at + kChunkBytes < text.size()) {
+      const size_t line_end = text.find('\n', at + kChunkBytes);
+      end = line_end == std::string::npos ? text.size() : line_end + 1;
+    }
+    v1::ExportChunk chunk;
+    chunk.set_lines(text.substr(at, end - at));
+    if (!writer->Write(chunk)) break;
+    at = end;
+  }
+  writer->WritesDone();
+  HONE_RETURN_IF_ERROR(FromGrpc(writer->Finish()));
+  return ReportImport(reply.records(), reply.duplicates(), {reply.refused().begin(), reply.refused().end()});
+}
+
+absl::Status Import(const RecordsOptions& options) {
+  HONE_ASSIGN_OR_RETURN(const std::string text, ReadFile(options.file));
+  const std::string daemon = options.service.server.empty() ? AddressOfDaemon(options.service.database()) : options.service.server;
+  if (!daemon.empty()) {                                     // the file has one writer: the daemon
+    HONE_ASSIGN_OR_RETURN(const std::unique_ptr<DaemonClient> client, ConnectTo(options.service));
+    return ImportToDaemon(*client, text);
+  }
+  HONE_ASSIGN_OR_RETURN(const std::unique_ptr<TuningStore> store, OpenSqliteStore(options.service.database(), StoreMode::kWrite));
+  HONE_ASSIGN_OR_RETURN(const uint64_t epoch, store->BeginEpoch());
+  HONE_ASSIGN_OR_RETURN(const ImportPlan plan, PlanImport(*store, kLocalTenant, text));
+  HONE_RETURN_IF_ERROR(store->Commit(epoch, plan.writes));
+  return ReportImport(plan.records, plan.duplicates, plan.refused);
+}
+
+}  // namespace
+
+void AddRecordsCommand(CLI::App& app, Action* chosen) {
+  auto options = std::make_shared<RecordsOptions>();
+  CLI::App* command = app.add_subcommand("records", "What was learned: list it, take it out, bring it in.");
+  command->require_subcommand(1);
+  command->footer(Examples({"hone records best --db tuned.db", "hone records export --db tuned.db > records.jsonl",
+                            "hone records import records.jsonl --db other.db"}));
+  for (const bool best_only : {false, true}) {
+    CLI::App* list = command->add_subcommand(best_only ? "best" : "list", best_only ? "The best record of each key." : "All records, as written.");
+    options->service.AddTo(*list);
+    list->add_option("--workload", options->regex, "only workloads whose name matches this regular expression");
+    list->add_option("--limit", options->limit, "at most this many");
+    list->add_flag("--json", options->json, "one JSON object a line");
+    list->callback([options, chosen, best_only] { *chosen = [options, best_only] { return List(*options, best_only); }; });
+  }
+  CLI::App* out = command->add_subcommand("export", "Print all records as JSON lines.");
+  options->service.AddTo(*out);
+  out->add_option("-o,--output", options->file, "a file instead of standard output");
+  out->callback([options, chosen] { *chosen = [options] { return Export(*options); }; });
+  CLI::App* in = command->add_subcommand("import", "Bring exported records in.");
+  options->service.AddTo(*in);
+  in->add_option("file", options->file, "what hone records export wrote")->required();
+  in->callback([options, chosen] { *chosen = [options] { return Import(*options); }; });
+}
+
+}  // namespace hone

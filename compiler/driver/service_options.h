@@ -1,0 +1,44 @@
+// Where a command finds records and jobs: a daemon by its address, or a database file.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "CLI/CLI.hpp"
+#include "absl/status/statusor.h"
+#include "database/store.h"
+#include "tuner/service/client.h"
+
+namespace hone {
+
+struct ServiceOptions {
+  std::string server;             // "unix:PATH" or "HOST:PORT"; empty: none named
+  std::string token_file;
+  std::string db;                 // empty: DefaultDatabase()
+
+  // --server, --token-file and --db; the first and the last exclude each other.
+  void AddTo(CLI::App& command);
+  std::string database() const;
+};
+
+// $HONE_DATA/hone.db, else $XDG_DATA_HOME/hone/hone.db, else ~/.local/share/hone/hone.db.
+std::string DefaultDatabase();
+
+// The daemon named by --server, or the private one of the database while it runs. Unavailable (exit code 5) says how to
+// start one.
+absl::StatusOr<std::unique_ptr<DaemonClient>> ConnectTo(const ServiceOptions& options);
+
+// The same, but starts a private daemon, and a worker where it has none. `threads` are the worker's.
+absl::StatusOr<std::unique_ptr<DaemonClient>> ConnectOrStart(const ServiceOptions& options, int threads);
+
+// The database for reading; works while a daemon runs. Exit code 9 when it is not one of ours, 2 when there is none.
+absl::StatusOr<std::unique_ptr<TuningStore>> OpenForReading(const ServiceOptions& options);
+
+// The best records for some keys, from the daemon when one is named, else from the file; all absent when there is no file
+// and none was named.
+absl::StatusOr<std::vector<std::optional<v1::BestAnswer>>> FindBest(const ServiceOptions& options,
+                                                                    const std::vector<v1::BestKey>& keys);
+
+}  // namespace hone
