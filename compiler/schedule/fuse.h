@@ -14,11 +14,10 @@ class Schedule;
 
 struct FuseStep {
   std::vector<LoopRef> loops;
-  bool preserve_unit_iters = true;
   static constexpr StepInfo kInfo{"fuse", OutputKind::kLoop};
   static constexpr bool kSpread = true;             // sch.fuse(l1, l2): the list is the positional arguments
   static constexpr auto Fields() {
-    return std::tuple(Field("loops", &FuseStep::loops), Field("preserve_unit_iters", &FuseStep::preserve_unit_iters));
+    return std::tuple(Field("loops", &FuseStep::loops));
   }
 };
 

@@ -24,8 +24,8 @@ struct IndexMap {
 std::string ToText(const IndexMap& map);
 absl::StatusOr<IndexMap> ParseIndexMap(std::string_view text);
 
-// The map's shape and its inverse over a tensor of `shape`. Only maps in which every output is one digit of one input (or
-// a constant-weighted sum of digits) can be inverted; anything else is refused with the output at fault.
+// The map's shape and its inverse over a tensor of `shape`. Only maps in which every output is one digit of one input, such
+// as (k // 4) % 16, or 0 can be inverted; anything else is refused with the output at fault.
 // Where a factor does not divide, the new shape is larger than the tensor: the places outside are padding.
 struct InverseMap {
   std::vector<int64_t> shape;                       // of the new layout

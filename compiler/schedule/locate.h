@@ -25,25 +25,30 @@ struct GetBlockStep {
 struct GetLoopsStep {
   BlockRef block;
   static constexpr StepInfo kInfo{"get_loops", OutputKind::kLoop};
+  static constexpr bool kList = true;
   static constexpr auto Fields() { return std::tuple(Field("block", &GetLoopsStep::block)); }
 };
 struct GetChildBlocksStep {
   BlockOrLoop parent;
   static constexpr StepInfo kInfo{"get_child_blocks", OutputKind::kBlock};
+  static constexpr bool kList = true;
   static constexpr auto Fields() { return std::tuple(Field("block_or_loop", &GetChildBlocksStep::parent)); }
 };
 struct GetProducersStep {
   BlockRef block;
   static constexpr StepInfo kInfo{"get_producers", OutputKind::kBlock};
+  static constexpr bool kList = true;
   static constexpr auto Fields() { return std::tuple(Field("block", &GetProducersStep::block)); }
 };
 struct GetConsumersStep {
   BlockRef block;
   static constexpr StepInfo kInfo{"get_consumers", OutputKind::kBlock};
+  static constexpr bool kList = true;
   static constexpr auto Fields() { return std::tuple(Field("block", &GetConsumersStep::block)); }
 };
 struct GetOutputBlocksStep {
   static constexpr StepInfo kInfo{"get_output_blocks", OutputKind::kBlock};
+  static constexpr bool kList = true;
   static constexpr auto Fields() { return std::tuple(); }
 };
 

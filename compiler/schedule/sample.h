@@ -19,6 +19,7 @@ struct SamplePerfectTileStep {
   int64_t max_innermost_factor = 64;
   std::vector<int64_t> decision;
   static constexpr StepInfo kInfo{"sample_perfect_tile", OutputKind::kValue};
+  static constexpr bool kList = true;
   static constexpr auto Fields() {
     return std::tuple(Field("loop", &SamplePerfectTileStep::loop), Field("n", &SamplePerfectTileStep::n),
                       Field("max_innermost_factor", &SamplePerfectTileStep::max_innermost_factor),

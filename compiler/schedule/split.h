@@ -15,11 +15,10 @@ class Schedule;
 struct SplitStep {
   LoopRef loop;
   std::vector<Value> factors;
-  bool preserve_unit_iters = true;                  // part of the dialect; loops of one iteration always stay
   static constexpr StepInfo kInfo{"split", OutputKind::kLoop};
+  static constexpr bool kList = true;
   static constexpr auto Fields() {
-    return std::tuple(Field("loop", &SplitStep::loop), Field("factors", &SplitStep::factors),
-                      Field("preserve_unit_iters", &SplitStep::preserve_unit_iters));
+    return std::tuple(Field("loop", &SplitStep::loop), Field("factors", &SplitStep::factors));
   }
 };
 

@@ -14,6 +14,12 @@ struct StepInfo {
   int version = 1;                                  // of this step alone; a newer one than we know is refused
 };
 
+// Whether the step gives a list, which may have any number of outputs, rather than exactly one.
+template <class S>
+constexpr bool GivesList(const S&) {
+  return requires { S::kList; };
+}
+
 template <class Owner, class T>
 struct StepField {
   std::string_view name;                            // the keyword of the argument

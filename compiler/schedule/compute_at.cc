@@ -1,0 +1,371 @@
+#include "compiler/schedule/compute_at.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "compiler/schedule/dataflow.h"
+#include "compiler/schedule/message.h"
+#include "compiler/schedule/nest.h"
+#include "compiler/schedule/region.h"
+#include "compiler/schedule/schedule.h"
+#include "compiler/support/status_macros.h"
+
+namespace hone {
+namespace {
+
+// The values an iteration variable takes in its new place: [min, min + extent), the guards holding.
+struct Part {
+  Expr min;
+  int64_t extent = 1;
+  bool from_start = false, to_end = false;          // proven to lie inside the domain at that end
+  Expr last;                                        // absent, or values above it are not to be run
+};
+
+// What one iteration variable needs, both ends included.
+struct Need {
+  bool whole = true;
+  IntervalSet set;
+};
+
+bool HasLoad(const Expr& e) {
+  bool found = false;
+  ForEachExpr(e, [&](const Expr& x) {
+    found |= x.As<Load>() != nullptr;
+    return !found;
+  });
+  return found;
+}
+
+// Ends usable at the new place mention nothing but the loops around it.
+bool Usable(const IntervalSet& set, const VarRanges& around) {
+  if (!set.bounded() || HasLoad(set.min) || HasLoad(set.max)) return false;
+  for (const Expr& end : {set.min, set.max}) {
+    for (const Var& var : FreeVars(end)) {
+      if (around.count(var) == 0) return false;
+    }
+  }
+  return true;
+}
+
+Expr CeilDiv(const Expr& a, int64_t b) {
+  return b == 1 ? a : FloorDiv(a + IntConst(b - 1), IntConst(b));
+}
+
+// A nest of new loops around the block that runs the given parts.
+Stmt NestOver(const BlockRealize& realize, const std::vector<Part>& parts, bool keep_unit_loops, Analyzer& known) {
+  BlockRealize moved = realize;
+  moved.predicate = True();
+  std::vector<std::pair<Var, Expr>> loops;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const Part& part = parts[i];
+    const IterVar& iter = realize.block.iters[i];
+    const DType type = iter.var.type();
+    Expr value = part.min;
+    if (part.extent != 1 || keep_unit_loops) {
+      const Var ax(Message("ax", loops.size()), type);
+      loops.push_back({ax, IntConst(part.extent, type)});
+      known.Bind(ax, Range{IntConst(0, type), IntConst(part.extent, type)});
+      value = part.min + Expr(ax);
+    }
+    moved.values[i] = known.Simplify(MakeCast(type, value));
+    if (!part.from_start) moved.predicate = Conjoin(moved.predicate, moved.values[i] >= iter.domain.min);
+    if (!part.to_end) moved.predicate = Conjoin(moved.predicate, moved.values[i] < iter.domain.min + iter.domain.extent);
+    if (part.last) moved.predicate = Conjoin(moved.predicate, moved.values[i] <= part.last);
+  }
+  moved.predicate = known.Simplify(moved.predicate);
+  Stmt nest = Stmt::Make(std::move(moved));
+  for (size_t i = loops.size(); i-- > 0;) nest = MakeLoop(loops[i].first, loops[i].second, std::move(nest));
+  return nest;
+}
+
+struct Places {
+  int block = 0, loop = 0, scope = 0;
+  std::string where;                                // how messages begin
+};
+
+absl::StatusOr<Places> FindPlaces(const Schedule& schedule, BlockRef block_ref, LoopRef loop_ref, std::string_view primitive) {
+  const ProgramIndex& index = schedule.index();
+  Places p;
+  HONE_ASSIGN_OR_RETURN(p.block, schedule.BlockNode(block_ref, primitive));
+  HONE_ASSIGN_OR_RETURN(p.loop, schedule.LoopNode(loop_ref, primitive));
+  const Block& block = index.block(p.block);
+  const For& loop = index.loop(p.loop);
+  p.where = Message(primitive, "(", block.name, ", ", loop.var, ")");
+  if (p.block == 0) return Refused(p.where, ": the root block cannot move");
+  p.scope = index.EnclosingBlock(p.block);
+  if (index.Contains(p.loop, p.block)) return Refused(p.where, ": the block is under the loop already");
+  if (index.EnclosingBlock(p.loop) != p.scope) {
+    return Refused(p.where, ": the loop lies in block ", index.block(index.EnclosingBlock(p.loop)).name, ", the block in ",
+                   index.block(p.scope).name, "; both must be directly inside one block");
+  }
+  for (int n = p.loop; n > p.scope; n = index.parent(n)) {
+    if (index.IsLoop(n) && index.loop(n).kind == ForKind::kVectorized) {
+      return Refused(p.where, ": loop ", index.loop(n).var, " is vectorized; choose a loop outside it");
+    }
+  }
+  if (UpdatesInPlace(block)) {
+    return Refused(p.where, ": the block reads what it writes; move a reduction before its init is split off by decompose_reduction");
+  }
+  for (const IterVar& iter : block.iters) {
+    if (!ConstantValue(iter.domain.min).has_value() || !ConstantValue(iter.domain.extent).has_value()) {
+      return Refused(p.where, ": the domain of ", iter.var, " is symbolic");
+    }
+    if (iter.kind == IterKind::kOpaque) return Refused(p.where, ": the order of ", iter.var, " counts");
+  }
+  for (const BufferRegion& write : block.writes) {
+    for (const int w : WritersOf(index, p.scope, write.buffer)) {
+      if (w != p.block) return Refused(p.where, ": block ", index.block(w).name, " writes ", write.buffer, " too");
+    }
+  }
+  if (!PredicateFollowsFromDomain(index.realize(p.block), RangesAround(index, p.block))) {
+    return Refused(p.where, ": the block has a condition of its own, ", index.realize(p.block).predicate,
+                   ", that its domain does not imply, so its loops cannot be made anew");
+  }
+  return p;
+}
+
+// The statement of the loop's body that holds the node.
+int Piece(const ProgramIndex& index, int loop, int node) {
+  const int body = loop + 1;
+  return index.stmt(body).As<Seq>() != nullptr ? index.ChildTowards(body, node) : body;
+}
+
+// A part of a domain that must hold all of `set`; what is outside the domain is not run.
+Part AtLeast(const Need& need, const Range& domain, const VarRanges& around, Analyzer& known) {
+  const Part whole{domain.min, *ConstantValue(domain.extent), true, true, Expr()};
+  if (need.whole || !Usable(need.set, around)) return whole;
+  const Expr end = domain.min + domain.extent;
+  const Expr min = known.Simplify(need.set.min), max = known.Simplify(need.set.max);
+  const std::optional<int64_t> extent = MaxExtent({min, max}, known);
+  if (!extent.has_value() || *extent >= whole.extent) return whole;
+  if (*extent < 1) return whole;
+  Part part{min, *extent, false, false, Expr()};
+  part.from_start = known.CanProve(min >= domain.min);
+  part.to_end = known.CanProve(min + IntConst(*extent) <= end);
+  return part;
+}
+
+}  // namespace
+
+absl::Status ComputeAt(Schedule& schedule, BlockRef block_ref, LoopRef loop_ref, bool preserve_unit_loops) {
+  ComputeAtStep step{.block = block_ref, .loop = loop_ref, .preserve_unit_loops = preserve_unit_loops};
+  HONE_ASSIGN_OR_RETURN(const Schedule::Output target,
+                        schedule.FindOutput(loop_ref.step, loop_ref.output, OutputKind::kLoop, "compute_at"));
+  if (!target.loop) {                               // a sampled "where it is"
+    schedule.Record(std::move(step), {});
+    return absl::OkStatus();
+  }
+  HONE_ASSIGN_OR_RETURN(const Places p, FindPlaces(schedule, block_ref, loop_ref, "compute_at"));
+  const ProgramIndex& index = schedule.index();
+  const BlockRealize& realize = index.realize(p.block);
+  const Block& block = realize.block;
+  for (const BufferRegion& write : block.writes) {
+    if (!IsIntermediate(index, p.scope, write.buffer)) {
+      return Refused(p.where, ": it writes ", write.buffer, ", which is seen outside, so no consumer says which part is needed; "
+                     "reverse_compute_at moves outputs");
+    }
+  }
+  const std::vector<int> consumers = ConsumersOf(index, p.block);
+  if (consumers.empty()) return Refused(p.where, ": no block reads what it writes");
+  for (const int c : consumers) {
+    if (!index.Contains(p.loop, c)) {
+      return Refused(p.where, ": its consumer ", index.block(c).name, " is not under the loop; choose a loop around all consumers");
+    }
+    if (c < p.block) return Refused(p.where, ": its consumer ", index.block(c).name, " comes before it");
+  }
+  for (const int b : index.BlocksBelow(p.scope)) {
+    if (b <= p.block) continue;
+    for (const BufferRegion& read : block.reads) {
+      if (Writes(index.block(b), read.buffer)) {
+        return Refused(p.where, ": block ", index.block(b).name, ", which comes later, overwrites ", read.buffer, ", which it reads");
+      }
+    }
+  }
+
+  // ---- nothing below fails ----
+  VarRanges around = RangesAround(index, p.loop);
+  around[index.loop(p.loop).var] = Range{index.loop(p.loop).min, index.loop(p.loop).extent};
+  Analyzer known(around);
+  std::vector<Need> needs(block.iters.size());
+  bool first_buffer = true;
+  for (size_t w = 0; w < block.writes.size(); ++w) {
+    const Buffer& buffer = block.writes[w].buffer;
+    std::vector<std::vector<IntervalSet>> touched;
+    for (const int c : consumers) {
+      for (auto& region : TouchedWithin(index, p.loop, c, buffer, false, known)) touched.push_back(std::move(region));
+    }
+    if (touched.empty()) continue;
+    const std::vector<IntervalSet> required = UnionOf(touched, known);
+    // What this buffer asks of each variable: all the dimensions it appears in at once.
+    std::vector<Need> mine(block.iters.size());
+    for (size_t d = 0; d < required.size(); ++d) {
+      const std::optional<AffineIndex> at = AffineIn(block.writes[w].region[d], block.iters);
+      if (!at.has_value() || at->iter < 0 || at->scale < 1 || !required[d].bounded()) continue;
+      if (block.iters[at->iter].kind != IterKind::kSpatial) continue;
+      const IntervalSet set{CeilDiv(required[d].min - at->base - IntConst(at->extent - 1), at->scale),
+                            FloorDiv(required[d].max - at->base, IntConst(at->scale))};
+      Need& need = mine[at->iter];
+      if (need.whole) {
+        need = {false, set};
+      } else {
+        need.set = Intersect(need.set, set, known);
+      }
+    }
+    for (size_t i = 0; i < needs.size(); ++i) {
+      if (first_buffer) {
+        needs[i] = mine[i];
+      } else if (mine[i].whole) {
+        needs[i].whole = true;
+      } else if (!needs[i].whole) {
+        needs[i].set = Union(needs[i].set, mine[i].set, known);
+      }
+    }
+    first_buffer = false;
+  }
+  std::vector<Part> parts;
+  for (size_t i = 0; i < needs.size(); ++i) parts.push_back(AtLeast(needs[i], block.iters[i].domain, around, known));
+  Stmt nest = NestOver(realize, parts, preserve_unit_loops, known);
+  const std::string first_consumer = index.block(consumers[0]).name;
+  const ProgramIndex without(index.Replace(p.block, Stmt()));
+  const int loop = without.FindLoop(target.loop);
+  schedule.SetBody(without.InsertBeside(Piece(without, loop, without.FindBlock(first_consumer)), std::move(nest), Stmt()));
+  schedule.Record(std::move(step), {});
+  return absl::OkStatus();
+}
+
+absl::Status ReverseComputeAt(Schedule& schedule, BlockRef block_ref, LoopRef loop_ref, bool preserve_unit_loops) {
+  HONE_ASSIGN_OR_RETURN(const Places p, FindPlaces(schedule, block_ref, loop_ref, "reverse_compute_at"));
+  const ProgramIndex& index = schedule.index();
+  const BlockRealize& realize = index.realize(p.block);
+  const Block& block = realize.block;
+  if (HasReduction(block)) {
+    return Refused(p.where, ": the block reduces, and would reduce over what other iterations have not produced yet");
+  }
+  VarRanges around = RangesAround(index, p.loop);
+  around[index.loop(p.loop).var] = Range{index.loop(p.loop).min, index.loop(p.loop).extent};
+  Analyzer known(around);
+
+  // Producers under the loop say which part there is; the others must be complete before it.
+  std::vector<int> driving;
+  std::vector<std::pair<int, int>> beside;          // (producer, the innermost loop it shares with the new place alone)
+  for (const int producer : ProducersOf(index, p.block)) {
+    if (producer > p.block) {
+      return Refused(p.where, ": block ", index.block(producer).name, ", which comes later, overwrites what it reads");
+    }
+    if (index.Contains(p.loop, producer)) {
+      driving.push_back(producer);
+      if (const absl::Status exact = CheckExact(index, p.loop, producer); !exact.ok()) {
+        return Refused(p.where, ": ", exact.message());
+      }
+      continue;
+    }
+    if (producer > p.loop) {
+      return Refused(p.where, ": its producer ", index.block(producer).name, " comes after the loop; choose a loop around all producers");
+    }
+    for (int n = index.parent(p.loop); n > p.scope; n = index.parent(n)) {
+      if (!index.IsLoop(n) || !index.Contains(n, producer)) continue;
+      if (!index.Contains(n, p.block)) beside.push_back({producer, n});
+      break;
+    }
+  }
+  if (driving.empty()) return Refused(p.where, ": no block under the loop produces what it reads");
+  for (const BufferRegion& write : block.writes) {
+    for (const int reader : ReadersOf(index, p.scope, write.buffer)) {
+      if (reader < p.block) {
+        return Refused(p.where, ": block ", index.block(reader).name, " reads ", write.buffer, " before the block writes it");
+      }
+    }
+  }
+
+  std::vector<Need> needs(block.iters.size());
+  for (const BufferRegion& read : block.reads) {
+    std::vector<std::vector<IntervalSet>> touched;
+    for (const int producer : driving) {
+      for (auto& region : TouchedWithin(index, p.loop, producer, read.buffer, true, known)) touched.push_back(std::move(region));
+    }
+    if (touched.empty()) continue;
+    const std::vector<IntervalSet> produced = UnionOf(touched, known);
+    for (size_t d = 0; d < produced.size(); ++d) {
+      const Expr last = read.buffer.shape()[d] - 1;
+      const bool all = (!produced[d].min || known.CanProve(produced[d].min <= IntConst(0))) &&
+                       (!produced[d].max || known.CanProve(produced[d].max >= last));
+      if (all) continue;                            // this dimension is whole in every iteration
+      const std::string dim = Message("dimension ", d, " of ", read.buffer);
+      const std::optional<AffineIndex> at = AffineIn(read.region[d], block.iters);
+      if (!at.has_value() || at->scale < 1 || !Usable(produced[d], around)) {
+        return Refused(p.where, ": ", dim, " is produced in parts and read at ", read.region[d].min,
+                       ", which is not one iteration variable times a number plus a number");
+      }
+      const IntervalSet set{CeilDiv(produced[d].min - at->base, at->scale), FloorDiv(produced[d].max - at->base, IntConst(at->scale))};
+      // An instance belongs to the iteration that produces the first element it reads; it must find the rest there too.
+      const Expr end = at->iter < 0 ? at->base : set.max * IntConst(at->scale) + at->base;
+      const bool complete = known.CanProve(end + IntConst(at->extent - 1) <= produced[d].max) &&
+                            (at->iter >= 0 || known.CanProve(produced[d].min <= at->base));
+      if (!complete) {
+        return Refused(p.where, ": ", dim, " is produced in parts, and an instance of the block reads ", at->extent,
+                       " elements of it, from ", read.region[d].min, ", which may lie in two of them");
+      }
+      if (at->iter < 0) continue;
+      Need& need = needs[at->iter];
+      if (need.whole) {
+        need = {false, set};
+      } else if (!known.CanProveEqual(need.set.min, set.min) || !known.CanProveEqual(need.set.max, set.max)) {
+        return Refused(p.where, ": its producers do not agree on which part of ", block.iters[at->iter].var, " one iteration gives");
+      }
+    }
+  }
+  std::vector<Part> parts;
+  for (size_t i = 0; i < needs.size(); ++i) {
+    const Range& domain = block.iters[i].domain;
+    const int64_t whole = *ConstantValue(domain.extent);
+    if (needs[i].whole) {
+      parts.push_back({domain.min, whole, true, true, Expr()});
+      continue;
+    }
+    Part part;
+    part.min = known.Simplify(needs[i].set.min);
+    const Expr max = known.Simplify(needs[i].set.max);
+    const std::optional<int64_t> extent = MaxExtent({part.min, max}, known);
+    if (!extent.has_value() || *extent < 1) {
+      return Refused(p.where, ": how much of ", block.iters[i].var, " one iteration gives has no constant bound: from ", part.min,
+                     " to ", max);
+    }
+    part.extent = *extent;
+    part.from_start = known.CanProve(part.min >= domain.min);
+    if (part.from_start && known.CanProveEqual(part.min, domain.min)) part.extent = std::min(part.extent, whole);
+    part.to_end = known.CanProve(part.min + IntConst(part.extent) <= domain.min + domain.extent);
+    if (!known.CanProve(part.min + IntConst(part.extent - 1) <= max)) part.last = max;
+    parts.push_back(std::move(part));
+  }
+
+  // Producers beside the loop, under an outer loop that the block was not under: what is read must be theirs of this
+  // iteration of that outer loop.
+  for (const auto& [producer, outer] : beside) {
+    if (const absl::Status exact = CheckExact(index, outer, producer); !exact.ok()) return Refused(p.where, ": ", exact.message());
+    SetMap domains;
+    for (size_t i = 0; i < parts.size(); ++i) {
+      const Expr max = parts[i].min + IntConst(parts[i].extent - 1);
+      domains[block.iters[i].var] = {parts[i].min, parts[i].last ? parts[i].last : max};
+    }
+    for (const BufferRegion& read : block.reads) {
+      const auto written = TouchedWithin(index, outer, producer, read.buffer, true, known);
+      if (written.empty()) continue;
+      if (!Covers(UnionOf(written, known), EvalRegion(read.region, domains, known), read.buffer, known)) {
+        return Refused(p.where, ": it also reads ", read.buffer, ", of which block ", index.block(producer).name,
+                       " produces only a part in one iteration of loop ", index.loop(outer).var);
+      }
+    }
+  }
+
+  // ---- nothing below fails ----
+  Stmt nest = NestOver(realize, parts, preserve_unit_loops, known);
+  const std::string last_producer = index.block(driving.back()).name;
+  const Var target = index.loop(p.loop).var;
+  const ProgramIndex without(index.Replace(p.block, Stmt()));
+  const int loop = without.FindLoop(target);
+  schedule.SetBody(without.InsertBeside(Piece(without, loop, without.FindBlock(last_producer)), Stmt(), std::move(nest)));
+  schedule.Record(ReverseComputeAtStep{.block = block_ref, .loop = loop_ref, .preserve_unit_loops = preserve_unit_loops}, {});
+  return absl::OkStatus();
+}
+
+}  // namespace hone

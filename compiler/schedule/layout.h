@@ -1,0 +1,16 @@
+// Giving a buffer another layout in a piece of program: shared by layout_constant and transform_layout.
+#pragma once
+
+#include "compiler/ir/stmt.h"
+#include "compiler/schedule/index_map.h"
+
+namespace hone {
+
+// Every load, store and region of `from` under `root` goes to the mapped place in `to`. Regions become the least ranges that
+// hold the mapped ones.
+Stmt WithLayout(const Stmt& root, const Buffer& from, const Buffer& to, const IndexMap& map);
+
+// Is the buffer used by a tile operation or as the source of a match_buffer, whose operands' shapes a new layout would change?
+bool IsMatched(const Stmt& root, const Buffer& buffer);
+
+}  // namespace hone

@@ -1,0 +1,80 @@
+#include "compiler/schedule/locate.h"
+
+#include "compiler/schedule/dataflow.h"
+#include "compiler/schedule/message.h"
+#include "compiler/schedule/program_index.h"
+#include "compiler/schedule/schedule.h"
+#include "compiler/support/status_macros.h"
+
+namespace hone {
+namespace {
+
+std::vector<BlockRef> RecordBlocks(Schedule& schedule, Step step, const std::vector<int>& nodes) {
+  Schedule::Outputs outputs;
+  for (const int n : nodes) outputs.push_back(Schedule::Output::Block(schedule.index().block(n).name));
+  const int number = schedule.Record(std::move(step), std::move(outputs));
+  std::vector<BlockRef> refs;
+  for (size_t k = 0; k < nodes.size(); ++k) refs.push_back({number, static_cast<int>(k)});
+  return refs;
+}
+
+}  // namespace
+
+absl::StatusOr<BlockRef> GetBlock(Schedule& schedule, std::string_view name) {
+  const ProgramIndex& index = schedule.index();
+  const int node = index.FindBlock(name);
+  if (node < 0) {
+    std::string names;
+    for (const int b : index.AllBlocks()) names += Message(names.empty() ? "" : ", ", index.block(b).name);
+    return absl::NotFoundError(Message("get_block(", name, "): there is no such block; there are ", names));
+  }
+  return RecordBlocks(schedule, GetBlockStep{.name = std::string(name)}, {node})[0];
+}
+
+absl::StatusOr<std::vector<LoopRef>> GetLoops(Schedule& schedule, BlockRef block) {
+  HONE_ASSIGN_OR_RETURN(const int node, schedule.BlockNode(block, "get_loops"));
+  Schedule::Outputs outputs;
+  for (const int loop : schedule.index().LoopsAbove(node)) outputs.push_back(Schedule::Output::Loop(schedule.index().loop(loop).var));
+  const size_t count = outputs.size();
+  const int number = schedule.Record(GetLoopsStep{.block = block}, std::move(outputs));
+  std::vector<LoopRef> refs;
+  for (size_t k = 0; k < count; ++k) refs.push_back({number, static_cast<int>(k)});
+  return refs;
+}
+
+absl::StatusOr<std::vector<BlockRef>> GetChildBlocks(Schedule& schedule, BlockOrLoop parent) {
+  int node = -1;
+  if (const BlockRef* block = std::get_if<BlockRef>(&parent)) {
+    HONE_ASSIGN_OR_RETURN(node, schedule.BlockNode(*block, "get_child_blocks"));
+  } else {
+    HONE_ASSIGN_OR_RETURN(node, schedule.LoopNode(std::get<LoopRef>(parent), "get_child_blocks"));
+  }
+  return RecordBlocks(schedule, GetChildBlocksStep{.parent = parent}, schedule.index().BlocksBelow(node));
+}
+
+absl::StatusOr<std::vector<BlockRef>> GetProducers(Schedule& schedule, BlockRef block) {
+  HONE_ASSIGN_OR_RETURN(const int node, schedule.BlockNode(block, "get_producers"));
+  return RecordBlocks(schedule, GetProducersStep{.block = block},
+                      node == 0 ? std::vector<int>() : ProducersOf(schedule.index(), node));
+}
+
+absl::StatusOr<std::vector<BlockRef>> GetConsumers(Schedule& schedule, BlockRef block) {
+  HONE_ASSIGN_OR_RETURN(const int node, schedule.BlockNode(block, "get_consumers"));
+  return RecordBlocks(schedule, GetConsumersStep{.block = block},
+                      node == 0 ? std::vector<int>() : ConsumersOf(schedule.index(), node));
+}
+
+absl::StatusOr<std::vector<BlockRef>> GetOutputBlocks(Schedule& schedule) {
+  std::vector<int> found;
+  for (const int b : schedule.index().AllBlocks()) {
+    for (const Buffer& param : schedule.func().params) {
+      if (Writes(schedule.index().block(b), param)) {
+        found.push_back(b);
+        break;
+      }
+    }
+  }
+  return RecordBlocks(schedule, GetOutputBlocksStep{}, found);
+}
+
+}  // namespace hone

@@ -1,0 +1,46 @@
+// The parts of buffers that blocks touch while a loop stands still: what compute_at and its like are made of.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "compiler/arith/interval_set.h"
+#include "compiler/schedule/program_index.h"
+
+namespace hone {
+
+// The regions of `buffer` that one iteration of `outer` (a loop or block node) makes `block` read or write: its declared
+// regions with its bindings put in, the loops strictly between `outer` and it roaming. One entry for each declared region.
+std::vector<std::vector<IntervalSet>> TouchedWithin(const ProgramIndex& index, int outer, int block, const Buffer& buffer,
+                                                    bool writes, Analyzer& known);
+
+// Their union, dimension by dimension.
+std::vector<IntervalSet> UnionOf(std::span<const std::vector<IntervalSet>> regions, Analyzer& known);
+
+// Does one iteration of `outer` write the whole box that TouchedWithin says, as far as it lies inside the buffer, and have
+// its reductions come to an end there? Loops that are fused or split across `outer` can leave holes in the box.
+//   Refused says which block and why, in the words after "block NAME ".
+absl::Status CheckExact(const ProgramIndex& index, int outer, int producer);
+
+// Is it certain that `inner` lies in `outer` where both lie inside the buffer?
+bool Covers(const std::vector<IntervalSet>& outer, const std::vector<IntervalSet>& inner, const Buffer& buffer, Analyzer& known);
+
+// Does `consumer` read, in one iteration of `outer`, only what `producer` wrote in that iteration?
+bool CoveredWithin(const ProgramIndex& index, int outer, int producer, int consumer, const Buffer& buffer);
+
+// Everything the loops around a node say.
+Analyzer KnownAround(const ProgramIndex& index, int node);
+
+// Solves for an iteration variable: the values of v for which [scale*v + base, scale*v + base + extent) meets the set.
+//   nullopt: the expression is not of this form in exactly one of the variables.
+struct AffineIndex {
+  int iter = -1;                                    // which iteration variable; -1 when the index mentions none
+  int64_t scale = 1;
+  Expr base;                                        // mentions no iteration variable
+  int64_t extent = 1;
+};
+std::optional<AffineIndex> AffineIn(const Range& index, std::span<const IterVar> iters);
+
+}  // namespace hone

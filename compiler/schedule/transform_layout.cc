@@ -1,0 +1,47 @@
+#include "compiler/schedule/transform_layout.h"
+
+#include <utility>
+
+#include "compiler/schedule/dataflow.h"
+#include "compiler/schedule/layout.h"
+#include "compiler/schedule/message.h"
+#include "compiler/schedule/schedule.h"
+#include "compiler/support/status_macros.h"
+
+namespace hone {
+
+absl::Status TransformLayout(Schedule& schedule, BlockRef ref, int buffer_index, BufferKind kind, IndexMap map) {
+  HONE_ASSIGN_OR_RETURN(const int node, schedule.BlockNode(ref, "transform_layout"));
+  const ProgramIndex& index = schedule.index();
+  const Block& block = index.block(node);
+  const std::vector<BufferRegion>& regions = kind == BufferKind::kRead ? block.reads : block.writes;
+  if (buffer_index < 0 || buffer_index >= static_cast<int>(regions.size())) {
+    return Invalid("transform_layout(", block.name, "): it ", kind == BufferKind::kRead ? "reads " : "writes ", regions.size(),
+                   " buffers, there is no number ", buffer_index);
+  }
+  const Buffer buffer = regions[buffer_index].buffer;
+  const std::string where = Message("transform_layout(", block.name, ", ", buffer, ")");
+  if (AllocatingBlock(index, buffer) < 0) {
+    return Refused(where, ": it is a param of the function, whose layout the caller knows; layout_constant re-lays constants, "
+                   "cache_read and cache_write make a copy that can be re-laid");
+  }
+  std::vector<int64_t> shape;
+  for (const Expr& extent : buffer.shape()) {
+    const std::optional<int64_t> value = ConstantValue(extent);
+    if (!value.has_value()) return Refused(where, ": the shape is symbolic: ", extent);
+    shape.push_back(*value);
+  }
+  const absl::StatusOr<InverseMap> inverse = Invert(map, shape);
+  if (!inverse.ok()) return Annotate(inverse.status(), where);
+  if (IsMatched(schedule.func().body, buffer)) return Refused(where, ": it is an operand of a tile operation, whose layout is fixed");
+
+  // ---- nothing below fails ----
+  std::vector<Expr> new_shape;
+  for (const int64_t extent : inverse->shape) new_shape.push_back(IntConst(extent));
+  const Buffer changed(buffer.name(), buffer.type(), new_shape, buffer.scope());
+  schedule.SetBody(WithLayout(schedule.func().body, buffer, changed, map));
+  schedule.Record(TransformLayoutStep{.block = ref, .buffer = {kind, buffer_index}, .index_map = std::move(map)}, {});
+  return absl::OkStatus();
+}
+
+}  // namespace hone
