@@ -74,7 +74,7 @@ class Detector {
       const int64_t scale = CoefficientGcd(sum);
       sum = DividedExactly(sum, scale);
       absl::StatusOr<Fusion> fused = Fuse(sum);
-      if (!fused.ok()) return Annotate(fused.status(), absl::StrCat("predicate on ", ToText(ToExpr(sum, kInt64))));
+      if (!fused.ok()) return Annotate(fused.status(), absl::StrCat("predicate on ", Text(sum)));
       const int64_t count = FloorDivide(limit, scale) + 1;
       fused->extent = std::min(fused->extent, count);
       constraint_used_.push_back(false);
@@ -95,8 +95,8 @@ class Detector {
     HONE_ASSIGN_OR_RETURN(const int64_t source, SourceExtent(term.source->sum));
     const int64_t whole = term.upper == 0 ? source : term.lower * term.upper;
     if (source % term.lower != 0 || source % whole != 0) {
-      return Refuse(absl::StrCat(ToText(ToExpr(term, kInt64)), " does not divide the ", source, " values of ",
-                                 ToText(ToExpr(term.source->sum, kInt64)), " evenly"));
+      return Refuse(absl::StrCat(Text(term), " does not divide the ", source, " values of ",
+                                 Text(term.source->sum), " evenly"));
     }
     return whole / term.lower;
   }
@@ -104,11 +104,19 @@ class Detector {
   absl::StatusOr<int64_t> SourceExtent(const Sum& source) {
     Sum bare = source;
     bare.constant = 0;
-    if (source.constant != 0 || bare.terms.empty()) return Refuse(absl::StrCat(ToText(ToExpr(source, kInt64)), " does not start at 0"));
+    if (source.constant != 0 || bare.terms.empty()) return Refuse(absl::StrCat(Text(source), " does not start at 0"));
     if (bare.terms.size() == 1 && bare.terms[0].coefficient == 1) return ExtentOf(bare.terms[0]);
-    if (CoefficientGcd(bare) != 1) return Refuse(absl::StrCat(ToText(ToExpr(source, kInt64)), " skips values"));
+    if (CoefficientGcd(bare) != 1) return Refuse(absl::StrCat(Text(source), " skips values"));
     HONE_ASSIGN_OR_RETURN(const Fusion fused, Fuse(bare));
     return fused.extent;
+  }
+
+  std::string Text(const Sum& sum) { return ToText(ToExpr(sum, known_.impl().FitsInt32(sum) ? kInt32 : kInt64)); }
+  std::string Text(const Term& term) {
+    Sum sum;
+    sum.terms.push_back(term);
+    sum.terms[0].coefficient = 1;
+    return Text(sum);
   }
 
   // The terms of a sum as a mixed radix; constraints that cover some of them make one digit of those.
@@ -125,11 +133,11 @@ class Detector {
     while (!left.terms.empty()) {
       const Term* next = nullptr;
       for (const Term& term : left.terms) {
-        if (term.coefficient < 0) return Refuse(absl::StrCat(ToText(ToExpr(term, kInt64)), " runs backwards"));
+        if (term.coefficient < 0) return Refuse(absl::StrCat(Text(term), " runs backwards"));
         if (next == nullptr || term.coefficient < next->coefficient) next = &term;
       }
       if (next->coefficient != expected) {
-        return Refuse(absl::StrCat("the factor of ", ToText(ToExpr(*next, kInt64)), " is ", next->coefficient, ", but the parts below it take ",
+        return Refuse(absl::StrCat("the factor of ", Text(*next), " is ", next->coefficient, ", but the parts below it take ",
                                    expected, next->coefficient < expected ? " values: they overlap" : " values: they leave gaps"));
       }
       Digit digit;
@@ -173,7 +181,7 @@ class Detector {
     for (const Digit& digit : digits) {
       if (digit.constraint >= 0) MarkConstraint(digit.constraint);
       for (const Term& leaf : digit.leaves) {
-        if (!Use(leaf)) return Refuse(absl::StrCat("uses ", ToText(ToExpr(leaf, kInt64)), ", which another binding uses too"));
+        if (!Use(leaf)) return Refuse(absl::StrCat("uses ", Text(leaf), ", which another binding uses too"));
       }
       found.pieces.insert(found.pieces.begin(), PieceOf(digit, scale, map));
       scale *= digit.extent;
@@ -266,7 +274,7 @@ class Detector {
   absl::Status CheckUse(const VarRanges& loops) {
     for (size_t c = 0; c < constraints_.size(); ++c) {
       if (!constraint_used_[c]) {
-        return Refuse(absl::StrCat("predicate on ", ToText(ToExpr(constraints_[c].sum, kInt64)), " cuts values that no single binding has"));
+        return Refuse(absl::StrCat("predicate on ", Text(constraints_[c].sum), " cuts values that no single binding has"));
       }
     }
     for (const Source& source : used_) {
@@ -279,7 +287,7 @@ class Detector {
         reached = span.upper == 0 ? extent : span.upper;
       }
       if (reached != extent && require_all_) {
-        return Refuse(absl::StrCat("only a part of ", ToText(ToExpr(source.sum, kInt64)), " is used: the block would run several times for the same values"));
+        return Refuse(absl::StrCat("only a part of ", Text(source.sum), " is used: the block would run several times for the same values"));
       }
     }
     if (!require_all_) return absl::OkStatus();

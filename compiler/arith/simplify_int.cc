@@ -35,22 +35,19 @@ std::vector<Expr> FactorsOf(const Term& term, DType type) {
   return factors;
 }
 
-// Coefficients and constant reduced towards zero below `modulus`, what was taken off counted in `quotient`.
+// Terms with a coefficient that `modulus` divides, and the whole multiples in the constant, go to `quotient`. Other
+// coefficients stay as they are, even above the modulus: 5*o + n is a fusion of two loops, 2*2*o + (o + n) is not.
 void TakeMultiples(Sum& s, int64_t modulus, Sum* quotient) {
   Sum rest;
   const int64_t whole = FloorDivide(s.constant, modulus);
   rest.constant = s.constant - whole * modulus;
   if (quotient != nullptr) quotient->constant += whole;
   for (const Term& term : s.terms) {
-    const int64_t q = term.coefficient / modulus, r = term.coefficient % modulus;
-    if (q != 0 && quotient != nullptr) {
-      Term taken = term;
-      taken.coefficient = q;
-      AddTerm(*quotient, taken);
-    }
-    if (r != 0) {
+    if (term.coefficient % modulus != 0) {
       rest.terms.push_back(term);
-      rest.terms.back().coefficient = r;
+    } else if (quotient != nullptr) {
+      quotient->terms.push_back(term);
+      quotient->terms.back().coefficient /= modulus;
     }
   }
   s = std::move(rest);
@@ -180,8 +177,15 @@ Sum Analyzer::Impl::Mod(const Sum& s, int64_t divisor) {
 // floordiv and floormod by a positive constant, together.
 std::pair<Sum, Sum> Analyzer::Impl::DivMod(Sum s, int64_t divisor, int depth) {
   Sum quotient;
-  TakeMultiples(s, divisor, &quotient);             // (c*q + r) div c = q + r div c
-  // Now every coefficient is below the divisor and the constant is in [0, divisor).
+  if (!facts.empty()) {                             // x - 8*o with 8*o <= x < 8*o + 8: known before it is taken apart
+    const Bounds whole = BoundsOf(s);
+    if (whole.bounded() && FloorDivide(whole.min, divisor) == FloorDivide(whole.max, divisor)) {
+      quotient.constant = FloorDivide(whole.min, divisor);
+      s.constant -= quotient.constant * divisor;
+      return {std::move(quotient), std::move(s)};
+    }
+  }
+  TakeMultiples(s, divisor, &quotient);             // (c*q + r) div c = q + r div c, and the constant of r is in [0, c)
   const auto finish = [&](Sum rest_quotient, Sum remainder) {
     AddScaled(quotient, rest_quotient);
     return std::pair(Recombined(std::move(quotient)), std::move(remainder));

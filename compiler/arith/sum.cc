@@ -58,6 +58,10 @@ Expr Shifted(const Expr& side, int64_t shift) {
   if (sum != nullptr && (sum->op == BinaryOp::kMin || sum->op == BinaryOp::kMax)) {
     return MakeBinary(sum->op, Shifted(sum->a, shift), Shifted(sum->b, shift));
   }
+  if (sum != nullptr && sum->op == BinaryOp::kMul && shift > 0) {
+    const std::optional<int64_t> factor = ConstantValue(sum->b);
+    if (factor && *factor < 0 && *factor != INT64_MIN) return IntConst(shift, side.type()) - sum->a * IntConst(-*factor, side.type());
+  }
   if (sum == nullptr || (sum->op != BinaryOp::kAdd && sum->op != BinaryOp::kSub)) return PlusConstant(side, shift);
   if (const std::optional<int64_t> tail = ConstantValue(sum->b)) {
     return PlusConstant(sum->a, WrapAdd(shift, sum->op == BinaryOp::kAdd ? *tail : WrapMul(*tail, -1)));
