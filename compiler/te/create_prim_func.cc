@@ -69,6 +69,7 @@ class FuncBuilder {
   std::vector<IterVar> iters_;
   std::vector<Var> loops_;
   std::map<Var, Var> block_var_;                    // from the stage's axes
+  std::set<Var> vars_;                              // the block's
   VarRanges ranges_;
 };
 
@@ -77,7 +78,9 @@ void FuncBuilder::AddIter(const Var& axis, const Range& domain, IterKind kind) {
   iters_.push_back({var, domain, kind});
   loops_.push_back(Var(Identifier(axis.name()), axis.type()));
   block_var_.emplace(axis, var);
-  ranges_[var] = domain;
+  // A variable of one value is left unknown: C[v_n, v_m] stays C[v_n, v_m] on both sides of an update, not C[0, v_m].
+  if (!IsConst(domain.extent, 1)) ranges_[var] = domain;
+  vars_.insert(var);
 }
 
 Expr FuncBuilder::InBlock(const Expr& e) {
@@ -141,7 +144,7 @@ Range FuncBuilder::RegionOf(const std::vector<Expr>& indices, const Expr& size) 
   std::vector<Expr> simple;
   for (const Expr& index : indices) {
     for (const Var& var : FreeVars(index)) {
-      if (!ranges_.contains(var)) return whole;     // bound inside the formula
+      if (!vars_.contains(var)) return whole;     // bound inside the formula
     }
     bool from_data = false;
     ForEachExpr(index, [&](const Expr& e) {
@@ -192,6 +195,7 @@ Stmt FuncBuilder::BuildStage(const Stage& stage) {
   iters_.clear();
   loops_.clear();
   block_var_.clear();
+  vars_.clear();
   ranges_.clear();
   std::vector<Buffer> outputs;
   for (const Buffer& output : stage.outputs) outputs.push_back(Find(output));

@@ -58,8 +58,9 @@ te::Tensor BatchMatmul(const te::Tensor& a, const te::Tensor& b, bool transpose_
           std::vector<Expr> at;
           const int batch = t.rank() - 2;
           for (int d = 0; d < batch; ++d) {
-            const Var& var = i[leading - batch + d];
-            at.push_back(IsConst(t.shape()[d], 1) ? IntConst(0, var.type()) : Expr(var));
+            const size_t place = leading - batch + d;
+            const bool repeated = IsConst(t.shape()[d], 1) && !IsConst(shape[place], 1);
+            at.push_back(repeated ? IntConst(0, i[place].type()) : Expr(i[place]));
           }
           at.push_back(std::move(row));
           at.push_back(std::move(column));

@@ -59,12 +59,13 @@ te::Shape BroadcastShape(const te::Shape& a, const te::Shape& b) {
   return shape;
 }
 
-Expr BroadcastAccess(const te::Tensor& t, const te::Indices& at) {
+Expr BroadcastAccess(const te::Tensor& t, const te::Indices& at, const te::Shape& shape) {
   HONE_CHECK(t.rank() <= static_cast<int>(at.size())) << t.name() << " has a higher rank than what it broadcasts to";
   std::vector<Expr> indices;
   for (int d = 0; d < t.rank(); ++d) {
-    const Var& var = at[at.size() - t.rank() + d];
-    indices.push_back(IsConst(t.shape()[d], 1) ? IntConst(0, var.type()) : Expr(var));
+    const size_t place = at.size() - t.rank() + d;
+    const bool repeated = IsConst(t.shape()[d], 1) && !IsConst(shape[place], 1);
+    indices.push_back(repeated ? IntConst(0, at[place].type()) : Expr(at[place]));
   }
   return t(indices);
 }
@@ -76,9 +77,9 @@ te::Tensor Unary(const te::Tensor& x, const std::function<Expr(Expr)>& f, const 
 te::Tensor Binary(const te::Tensor& a, const te::Tensor& b, const std::function<Expr(Expr, Expr)>& f,
                   const std::string& name) {
   HONE_CHECK(a.dtype() == b.dtype()) << name << " of " << ToText(a.dtype()) << " and " << ToText(b.dtype());
+  const te::Shape shape = BroadcastShape(a.shape(), b.shape());
   return te::Compute(
-      BroadcastShape(a.shape(), b.shape()),
-      [&](const te::Indices& i) { return f(BroadcastAccess(a, i), BroadcastAccess(b, i)); }, name);
+      shape, [&](const te::Indices& i) { return f(BroadcastAccess(a, i, shape), BroadcastAccess(b, i, shape)); }, name);
 }
 
 te::Tensor Add(const te::Tensor& a, const te::Tensor& b, const std::string& name) {
@@ -151,10 +152,11 @@ te::Tensor LogicalNot(const te::Tensor& x, const std::string& name) { return Una
 
 te::Tensor Where(const te::Tensor& condition, const te::Tensor& a, const te::Tensor& b, const std::string& name) {
   HONE_CHECK(condition.dtype().is_bool() && a.dtype() == b.dtype()) << name << ": types do not match";
+  const te::Shape shape = BroadcastShape(condition.shape(), BroadcastShape(a.shape(), b.shape()));
   return te::Compute(
-      BroadcastShape(condition.shape(), BroadcastShape(a.shape(), b.shape())),
+      shape,
       [&](const te::Indices& i) {
-        return MakeSelect(BroadcastAccess(condition, i), BroadcastAccess(a, i), BroadcastAccess(b, i));
+        return MakeSelect(BroadcastAccess(condition, i, shape), BroadcastAccess(a, i, shape), BroadcastAccess(b, i, shape));
       },
       name);
 }

@@ -13,8 +13,9 @@ namespace hone::topi {
 
 // The shape two shapes broadcast to; HONE_CHECK when they do not.
 te::Shape BroadcastShape(const te::Shape& a, const te::Shape& b);
-// The element of `t` that broadcasting puts at these indices of a result of higher or equal rank.
-Expr BroadcastAccess(const te::Tensor& t, const te::Indices& at);
+// The element of `t` that broadcasting puts at these indices of a result of shape `shape`. A dimension that is not repeated is
+// read at the result's own variable, also where both have size 1.
+Expr BroadcastAccess(const te::Tensor& t, const te::Indices& at, const te::Shape& shape);
 
 // y = f(x) and y = f(a, b), named `name`: what all the others are made of.
 te::Tensor Unary(const te::Tensor& x, const std::function<Expr(Expr)>& f, const std::string& name);

@@ -69,7 +69,7 @@ te::Tensor LogSoftmax(const te::Tensor& x, int64_t axis, const std::string& name
   return te::Compute(
       x.shape(),
       [&](const te::Indices& i) {
-        return x(i) - BroadcastAccess(top, i) - MakeCall("log", {BroadcastAccess(sum, i)});
+        return x(i) - BroadcastAccess(top, i, x.shape()) - MakeCall("log", {BroadcastAccess(sum, i, x.shape())});
       },
       name);
 }
@@ -85,8 +85,8 @@ LayerNormResult LayerNormAll(const te::Tensor& x, const te::Tensor& scale, const
   const te::Tensor y = te::Compute(
       x.shape(),
       [&](const te::Indices& i) {
-        const Expr normal = (x(i) - BroadcastAccess(mean, i)) * BroadcastAccess(rstd, i) * BroadcastAccess(scale, i);
-        return bias ? normal + BroadcastAccess(bias, i) : normal;
+        const Expr normal = (x(i) - BroadcastAccess(mean, i, x.shape())) * BroadcastAccess(rstd, i, x.shape()) * BroadcastAccess(scale, i, x.shape());
+        return bias ? normal + BroadcastAccess(bias, i, x.shape()) : normal;
       },
       name);
   return {y, mean, rstd};
@@ -103,7 +103,7 @@ te::Tensor RmsNorm(const te::Tensor& x, const te::Tensor& scale, int64_t axis, d
   const te::Tensor rstd = ReciprocalDeviation(squares, Elements(x, axes), epsilon, name + "_rstd");
   return te::Compute(
       x.shape(),
-      [&](const te::Indices& i) { return x(i) * BroadcastAccess(rstd, i) * BroadcastAccess(scale, i); }, name);
+      [&](const te::Indices& i) { return x(i) * BroadcastAccess(rstd, i, x.shape()) * BroadcastAccess(scale, i, x.shape()); }, name);
 }
 
 te::Tensor GroupNorm(const te::Tensor& x, const te::Tensor& scale, const te::Tensor& bias, int64_t groups, double epsilon,

@@ -124,15 +124,14 @@ te::Tensor AveragePool(const te::Tensor& x, const PoolAttrs& attrs, const std::s
   return te::Compute(
       pool.shape,
       [&](const te::Indices& i) {
-        Expr count = 1;
+        Expr count = Const(1, x.dtype());
         for (size_t d = 0; d < pool.windows.size(); ++d) {
           const Window& w = pool.windows[d];
           const int64_t low = attrs.count_include_pad ? -w.before : 0;
           const int64_t high = attrs.count_include_pad ? w.padded_end() : w.in;
-          count = count * CountExpr(w, i[d + 1], low, high);
+          count = count * MakeCast(x.dtype(), CountExpr(w, i[d + 1], low, high));
         }
-        const std::optional<int64_t> same = ConstantValue(count);
-        return sum(i) / (same ? Const(static_cast<double>(*same), x.dtype()) : MakeCast(x.dtype(), count));
+        return sum(i) / count;
       },
       name, {pool.axes, {}});
 }

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <functional>
+#include <numeric>
 
 #include "compiler/support/check.h"
 #include "compiler/topi/axes.h"
@@ -55,6 +56,12 @@ Line LineOf(int64_t in, int64_t out, double scale, ResizeCoordinates coordinates
       return line;
   }
   HONE_UNREACHABLE();
+}
+
+Line Reduced(Line line) {
+  const int64_t common = std::gcd(std::gcd(line.slope, line.offset), line.unit);
+  line.slope /= common, line.offset /= common, line.unit /= common;
+  return line;
 }
 
 Expr Clamp(const Expr& e, int64_t low, int64_t high) { return Min(Max(e, Expr(low)), Expr(high)); }
@@ -110,8 +117,8 @@ te::Tensor Resize(const te::Tensor& x, const std::vector<int64_t>& spatial, cons
   std::vector<Line> lines;
   for (size_t d = 0; d < spatial.size(); ++d) {
     shape.push_back(spatial[d]);
-    lines.push_back(LineOf(x.dim(static_cast<int>(d) + 1), spatial[d], attrs.scales.empty() ? 0 : attrs.scales[d],
-                           attrs.coordinates));
+    lines.push_back(Reduced(LineOf(x.dim(static_cast<int>(d) + 1), spatial[d],
+                                   attrs.scales.empty() ? 0 : attrs.scales[d], attrs.coordinates)));
   }
   shape.push_back(x.shape().back());
   return te::Compute(

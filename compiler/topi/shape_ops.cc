@@ -21,7 +21,9 @@ std::vector<Regroup> FindGroups(const std::vector<int64_t>& from, const std::vec
   size_t i = 0, j = 0;
   while (i < from.size() || j < to.size()) {
     Regroup g{i, i, j, j};
-    if (i < from.size() && from[i] == 1) {
+    if (i < from.size() && j < to.size() && from[i] == to[j]) {
+      ++i, ++j;
+    } else if (i < from.size() && from[i] == 1) {
       ++i;
     } else if (j < to.size() && to[j] == 1) {
       ++j;
@@ -84,6 +86,10 @@ te::Tensor Reshape(const te::Tensor& x, const std::vector<int64_t>& shape, const
       [&](const te::Indices& i) {
         std::vector<Expr> at(from.size());
         for (const Regroup& g : groups) {
+          if (g.from_end == g.from + 1 && g.to_end == g.to + 1) {      // the dimension stays
+            at[g.from] = i[g.to];
+            continue;
+          }
           Expr flat = 0;
           for (size_t d = g.to; d < g.to_end; ++d) flat = flat * shape[d] + i[d];
           int64_t stride = 1;
@@ -198,8 +204,8 @@ std::vector<te::Tensor> Split(const te::Tensor& x, const std::vector<int64_t>& s
 }
 
 te::Tensor BroadcastTo(const te::Tensor& x, const std::vector<int64_t>& shape, const std::string& name) {
-  return te::Compute(
-      BroadcastShape(x.shape(), te::Shape(shape)), [&](const te::Indices& i) { return BroadcastAccess(x, i); }, name);
+  const te::Shape result = BroadcastShape(x.shape(), te::Shape(shape));
+  return te::Compute(result, [&](const te::Indices& i) { return BroadcastAccess(x, i, result); }, name);
 }
 
 te::Tensor Tile(const te::Tensor& x, const std::vector<int64_t>& repeats, const std::string& name) {
