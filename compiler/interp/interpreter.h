@@ -17,20 +17,21 @@
 namespace hone {
 
 struct InterpretOptions {
-  bool double_accumulation = false;  // all floating arithmetic, and every floating buffer, in double; rounded at the end
-  bool check_bounds = true;          // OutOfRange names the buffer, the index and the block
-  bool check_uninitialised = true;   // FailedPrecondition when an element is read before it is written, or an output
-                                     // element is never written
-  int64_t max_steps = 0;             // loop iterations after which it gives up with DeadlineExceeded; 0: no limit
+  bool double_accumulation =
+      false;                        // all floating arithmetic, and every floating buffer, in double; rounded at the end
+  bool check_bounds = true;         // OutOfRange names the buffer, the index and the block
+  bool check_uninitialised = true;  // FailedPrecondition when an element is read before it is written, or an output
+                                    // element is never written
+  int64_t max_steps = 0;            // loop iterations after which it gives up with DeadlineExceeded; 0: no limit
 };
 
-// Runs `f` on `args`, one for each of f.params in order; outputs are written in place. Symbolic sizes are taken from the
-// shapes of the arguments. InvalidArgument when the arguments do not fit the function.
+// Runs `f` on `args`, one for each of f.params in order; outputs are written in place. Symbolic sizes are taken from
+// the shapes of the arguments. InvalidArgument when the arguments do not fit the function.
 absl::Status Interpret(const PrimFunc& f, std::span<NdArray> args, const InterpretOptions& options = {});
 
-// The values of chosen elements of one output (0 is the first) of an unscheduled function, computing only what they need.
-// `inputs` are the arguments before the outputs; each of `where` is an index of the output. Values have been rounded to the
-// declared types on the way.
+// The values of chosen elements of one output (0 is the first) of an unscheduled function, computing only what they
+// need. `inputs` are the arguments before the outputs; each of `where` is an index of the output. Values have been
+// rounded to the declared types on the way.
 absl::StatusOr<std::vector<double>> InterpretElements(const PrimFunc& f, std::span<const NdArray> inputs, int output,
                                                       std::span<const std::vector<int64_t>> where);
 

@@ -2,18 +2,21 @@
 // error of a right kernel may be.
 //
 // The bound belongs to the task, not to the candidate. It comes from running error analysis: every floating value v is
-// carried with an error e, in absolute terms; an operation that rounds to a type with unit roundoff u adds u|v|, and errors
-// of operands are carried through by the operation's derivative. A sum over n terms may be taken in any order, in vectors
-// of partial sums and with fused multiply-add, so each of its terms adds k(n) u |term| where
-//   k(n) = 4 sqrt(n)   for float32 and wider: rounding errors of a sum act like a random walk, whose standard deviation is
-//                      below sqrt(n)/3 u sum|terms| (Higham, Accuracy and Stability, 2nd ed., section 4.5), in any order
+// carried with an error e, in absolute terms; an operation that rounds to a type with unit roundoff u adds u|v|, and
+// errors of operands are carried through by the operation's derivative. A sum over n terms may be taken in any order,
+// in vectors of partial sums and with fused multiply-add, so each of its terms adds k(n) u |term| where
+//   k(n) = 4 sqrt(n)   for float32 and wider: rounding errors of a sum act like a random walk, whose standard deviation
+//   is
+//                      below sqrt(n)/3 u sum|terms| (Higham, Accuracy and Stability, 2nd ed., section 4.5), in any
+//                      order
 //   k(n) = n           for 16-bit accumulators, whose sums stagnate
 // Library functions (exp, erf, tanh ...) add 4u. A comparison of values closer than their errors is uncertain: what is
-// selected by it may be either side. Integers have error 0 and must be exact, unless they were made from uncertain values.
+// selected by it may be either side. Integers have error 0 and must be exact, unless they were made from uncertain
+// values.
 //
 // The bound is then  constant(level) * eps(dtype) * scale + constant(level) * smallest normal number  with eps = 2 u,
-// constants 1 (strict) and 4 (default). A dropped element of a float32 sum of n terms changes the value by about sum|terms| / n
-// and is found in most elements up to n of about 10,000 (strict) and 4,000 (default).
+// constants 1 (strict) and 4 (default). A dropped element of a float32 sum of n terms changes the value by about
+// sum|terms| / n and is found in most elements up to n of about 10,000 (strict) and 4,000 (default).
 //
 // Limits: an IfThen statement or a loop bound that depends on floating values is taken as decided by the double value;
 // an element whose error may be unlimited (division by a number not told from 0, overflow of the declared type) is
@@ -27,17 +30,18 @@
 
 namespace hone {
 
-// The inputs of `workload` with their types, then for each of its outputs two float64 outputs of its shape: the value, and
-// the error scale in units of eps(dtype of the output) (for integer and bool outputs: in units of 1, and 0 where they must
-// be exact). It is an ordinary unscheduled function: compiled plainly by a worker, interpreted in tests.
-// Unimplemented for programs with tile operations or vectors: the oracle is made from the workload, not from a schedule.
+// The inputs of `workload` with their types, then for each of its outputs two float64 outputs of its shape: the value,
+// and the error scale in units of eps(dtype of the output) (for integer and bool outputs: in units of 1, and 0 where
+// they must be exact). It is an ordinary unscheduled function: compiled plainly by a worker, interpreted in tests.
+// Unimplemented for programs with tile operations or vectors: the oracle is made from the workload, not from a
+// schedule.
 absl::StatusOr<PrimFunc> MakeOracle(const PrimFunc& workload);
 
 // Unit distance eps = 2u of a floating type (2^-23 for float32), 1 for integers and bool.
 double Epsilon(DType dtype);
 double LevelConstant(NumericLevel level);
-// |value - oracle_value| as a multiple of the bound: at most 1 is right. 0 for equal values, equal infinities and two NaNs;
-// infinity when only one of the two is NaN, or an exact value differs.
+// |value - oracle_value| as a multiple of the bound: at most 1 is right. 0 for equal values, equal infinities and two
+// NaNs; infinity when only one of the two is NaN, or an exact value differs.
 double ErrorOverBound(double value, double oracle_value, double scale, DType dtype, NumericLevel level);
 bool WithinBound(double value, double oracle_value, double scale, DType dtype, NumericLevel level);
 

@@ -17,7 +17,7 @@ enum class InputKind : uint8_t { kUniform, kInteger, kPatterned };
 // A domain of the function's "domains" attribute ("int[0,10)", "positive", "nonnegative", ""). Values drawn honour it.
 struct Domain {
   enum class Kind : uint8_t { kAny, kInt, kPositive, kNonnegative } kind = Kind::kAny;
-  int64_t low = 0, high = 0;                        // kInt: half-open
+  int64_t low = 0, high = 0;  // kInt: half-open
 };
 absl::StatusOr<Domain> ParseDomain(std::string_view text);
 

@@ -12,7 +12,9 @@ namespace hone {
 // A kernel for a looser level is never handed to a stricter user.
 enum class NumericLevel : uint8_t { kStrict, kDefault };
 
-inline constexpr std::string_view ToText(NumericLevel level) { return level == NumericLevel::kStrict ? "strict" : "default"; }
+inline constexpr std::string_view ToText(NumericLevel level) {
+  return level == NumericLevel::kStrict ? "strict" : "default";
+}
 inline constexpr std::optional<NumericLevel> ParseNumericLevel(std::string_view text) {
   if (text == "strict") return NumericLevel::kStrict;
   if (text == "default") return NumericLevel::kDefault;

@@ -1,0 +1,635 @@
+#include "compiler/interp/machine.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "compiler/ir/scalar_arith.h"
+#include "compiler/support/status_macros.h"
+
+namespace hone::interp {
+namespace {
+
+constexpr int64_t kMaxBytes = int64_t{1} << 36;
+
+double RoundFast(double value, DType type) {
+  return type.bits == 32 ? static_cast<double>(static_cast<float>(value)) : RoundToType(value, type);
+}
+
+int64_t SaturatingToInt(double value, DType type) {
+  if (std::isnan(value)) return 0;
+  const bool is_unsigned = type.code == TypeCode::kUInt;
+  const double whole = std::trunc(value);
+  const double limit = std::ldexp(1.0, is_unsigned ? type.bits : type.bits - 1);
+  const double low = is_unsigned ? 0 : -limit;
+  if (whole < low) return is_unsigned ? 0 : WrapToType(static_cast<int64_t>(uint64_t{1} << (type.bits - 1)), type);
+  if (whole >= limit)
+    return WrapToType(is_unsigned ? -1 : static_cast<int64_t>((uint64_t{1} << (type.bits - 1)) - 1), type);
+  return is_unsigned ? WrapToType(static_cast<int64_t>(static_cast<uint64_t>(whole)), type)
+                     : static_cast<int64_t>(whole);
+}
+
+int64_t Wrap32(int64_t v) { return static_cast<int32_t>(static_cast<uint32_t>(static_cast<uint64_t>(v))); }
+
+}  // namespace
+
+Machine::Storage Machine::StorageOf(DType type) {
+  if (type.is_bool()) return Storage::kBool;
+  if (type.code == TypeCode::kBFloat) return Storage::kBF16;
+  const bool is_unsigned = type.code == TypeCode::kUInt;
+  if (type.is_float()) return type.bits == 64 ? Storage::kF64 : type.bits == 32 ? Storage::kF32 : Storage::kF16;
+  switch (type.bits) {
+    case 8:
+      return is_unsigned ? Storage::kU8 : Storage::kI8;
+    case 16:
+      return is_unsigned ? Storage::kU16 : Storage::kI16;
+    case 32:
+      return is_unsigned ? Storage::kU32 : Storage::kI32;
+    default:
+      return Storage::kI64;
+  }
+}
+
+Machine::Machine(const PrimFunc& f, const Code& code, const InterpretOptions& options)
+    : f_(f), code_(code), options_(options) {
+  slots_.resize(static_cast<size_t>(code.num_slots) + code.constants.size());
+  std::copy(code.constants.begin(), code.constants.end(), slots_.begin() + code.num_slots);
+  for (const BufferInfo& info : code.buffers) {
+    Memory memory;
+    memory.storage = StorageOf(info.storage);
+    memory.bytes = info.storage.bytes();
+    memory_.push_back(std::move(memory));
+  }
+}
+
+absl::Status Machine::At(const std::string& place, const absl::Status& status) const {
+  return Annotate(status, absl::StrCat("interpreting ", f_.name, place.empty() ? "" : ", block ", place));
+}
+
+namespace {
+
+// The value of a parameter's dimension; nullopt when it mentions a size that is not known yet.
+std::optional<int64_t> EvaluateSize(const Expr& e, const std::unordered_map<uint64_t, int64_t>& sizes) {
+  if (const std::optional<int64_t> value = ConstantValue(e)) return value;
+  if (const VarRef* ref = e.As<VarRef>()) {
+    const auto found = sizes.find(ref->var.id());
+    return found == sizes.end() ? std::nullopt : std::optional(found->second);
+  }
+  if (const Cast* cast = e.As<Cast>()) return EvaluateSize(cast->a, sizes);
+  const Binary* node = e.As<Binary>();
+  if (node == nullptr) return std::nullopt;
+  const std::optional<int64_t> a = EvaluateSize(node->a, sizes), b = EvaluateSize(node->b, sizes);
+  return a.has_value() && b.has_value() ? EvalInt(node->op, *a, *b, e.type()) : std::nullopt;
+}
+
+}  // namespace
+
+absl::Status Machine::Bind(std::span<NdArray> args) {
+  const auto refuse = [&](size_t i, const std::string& why) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("interpreting ", f_.name, ": argument ", i, " (", f_.params[i].name(), ") ", why));
+  };
+  if (args.size() != f_.params.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("interpreting ", f_.name, ": found ", args.size(), " arguments, expected ", f_.params.size()));
+  }
+  std::unordered_map<uint64_t, int64_t> sizes;
+  for (size_t i = 0; i < args.size(); ++i) {
+    const Buffer& param = f_.params[i];
+    if (args[i].dtype != param.type())
+      return refuse(i, absl::StrCat("is ", ToText(args[i].dtype), ", expected ", ToText(param.type())));
+    if (static_cast<int>(args[i].shape.size()) != param.rank()) {
+      return refuse(i, absl::StrCat("has ", args[i].shape.size(), " dimensions, expected ", param.rank()));
+    }
+    for (size_t d = 0; d < args[i].shape.size(); ++d) {
+      if (const VarRef* ref = param.shape()[d].As<VarRef>()) sizes.emplace(ref->var.id(), args[i].shape[d]);
+    }
+  }
+  for (size_t i = 0; i < args.size(); ++i) {
+    for (size_t d = 0; d < args[i].shape.size(); ++d) {
+      const std::optional<int64_t> size = EvaluateSize(f_.params[i].shape()[d], sizes);
+      if (size != args[i].shape[d]) {
+        return refuse(i, absl::StrCat("has size ", args[i].shape[d], " in dimension ", d, ", expected ",
+                                      size.has_value() ? absl::StrCat(*size) : "one that follows from other shapes"));
+      }
+    }
+    if (static_cast<int64_t>(args[i].data.size()) != args[i].NumElements() * args[i].dtype.bytes()) {
+      return refuse(i, "has data of another size than its shape");
+    }
+  }
+  for (size_t k = 0; k < f_.dims.size(); ++k) {
+    const auto found = sizes.find(f_.dims[k].id());
+    if (found == sizes.end()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("interpreting ", f_.name, ": no argument's shape gives the size ", f_.dims[k].name()));
+    }
+    slots_[static_cast<size_t>(code_.dim_slots[k])].i = found->second;
+  }
+  const size_t first_output =
+      args.size() - std::min<size_t>(args.size(), static_cast<size_t>(std::max(0, f_.num_outputs())));
+  for (size_t b = 0; b < code_.buffers.size(); ++b) {
+    const int param = code_.buffers[b].param;
+    if (param < 0) continue;
+    NdArray& arg = args[static_cast<size_t>(param)];
+    Memory& memory = memory_[b];
+    memory.dims = arg.shape;
+    memory.elements = arg.NumElements();
+    const bool output = static_cast<size_t>(param) >= first_output;
+    if (code_.buffers[b].storage == arg.dtype) {
+      memory.data = arg.data.data();
+      if (output && options_.check_uninitialised) {
+        memory.own_written = {static_cast<uint8_t*>(std::calloc(static_cast<size_t>(memory.elements) + 1, 1)),
+                              std::free};
+        memory.written = memory.own_written.get();
+      }
+      continue;
+    }
+    HONE_RETURN_IF_ERROR(Allocate(static_cast<int>(b), output));
+    for (int64_t i = 0; i < memory.elements && !output; ++i) reinterpret_cast<double*>(memory.data)[i] = arg.Get(i);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Machine::Sizes(int buffer) {
+  Memory& memory = memory_[static_cast<size_t>(buffer)];
+  const BufferInfo& info = code_.buffers[static_cast<size_t>(buffer)];
+  memory.dims.clear();
+  memory.elements = 1;
+  for (const int slot : info.dims) {
+    const int64_t extent = slots_[static_cast<size_t>(slot)].i;
+    memory.dims.push_back(extent);
+    if (extent < 0 || __builtin_mul_overflow(memory.elements, extent, &memory.elements) ||
+        memory.elements > kMaxBytes / 8) {
+      return absl::ResourceExhaustedError(absl::StrCat("buffer ", info.buffer.name(), " of shape [",
+                                                       absl::StrJoin(memory.dims, ", "),
+                                                       ", ...] is negative or beyond 64 GiB"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// New contents: nothing is written yet. Memory of the same size is used again.
+absl::Status Machine::Allocate(int buffer, bool with_flags) {
+  Memory& memory = memory_[static_cast<size_t>(buffer)];
+  const int64_t bytes = memory.elements * memory.bytes;
+  if (memory.own_bytes < bytes || memory.own == nullptr) {
+    memory.own = {static_cast<char*>(std::calloc(static_cast<size_t>(bytes) + 8, 1)), std::free};
+    if (memory.own == nullptr) return absl::ResourceExhaustedError(absl::StrCat("no memory for ", bytes, " bytes"));
+    memory.own_bytes = bytes;
+  }
+  memory.data = memory.own.get();
+  memory.written = nullptr;
+  if (!with_flags || !options_.check_uninitialised) return absl::OkStatus();
+  if (memory.own_flags < memory.elements || memory.own_written == nullptr) {
+    memory.own_written = {static_cast<uint8_t*>(std::calloc(static_cast<size_t>(memory.elements) + 1, 1)), std::free};
+    if (memory.own_written == nullptr)
+      return absl::ResourceExhaustedError(absl::StrCat("no memory for ", memory.elements, " flags"));
+    memory.own_flags = memory.elements;
+  } else {
+    std::memset(memory.own_written.get(), 0, static_cast<size_t>(memory.elements));
+  }
+  memory.written = memory.own_written.get();
+  return absl::OkStatus();
+}
+
+std::string Machine::IndexText(const Memory& memory, int64_t offset) const {
+  std::vector<int64_t> index(memory.dims.size());
+  for (size_t d = memory.dims.size(); d-- > 0;) {
+    index[d] = offset % std::max<int64_t>(1, memory.dims[d]);
+    offset /= std::max<int64_t>(1, memory.dims[d]);
+  }
+  return absl::StrCat("[", absl::StrJoin(index, ", "), "]");
+}
+
+int64_t Machine::Offset(const Access& access, const Memory& memory, int lane, absl::Status& status) const {
+  int64_t offset = 0;
+  const size_t rank = access.indices.size();
+  for (size_t d = 0; d < rank; ++d) {
+    const int64_t index = slots_[static_cast<size_t>(access.indices[d] + lane * access.strides[d])].i;
+    if (static_cast<uint64_t>(index) >= static_cast<uint64_t>(memory.dims[d])) {
+      if (options_.check_bounds) {
+        const Buffer& buffer = code_.buffers[static_cast<size_t>(access.buffer)].buffer;
+        status = At(access.place, absl::OutOfRangeError(absl::StrCat("index ", d, " of ", buffer.name(), " is ", index,
+                                                                     ", outside of [0, ", memory.dims[d], ")")));
+      }
+      return -1;
+    }
+    offset = offset * memory.dims[d] + index;
+  }
+  return offset;
+}
+
+absl::Status Machine::Unwritten(const Access& access, int lane, int64_t offset) {
+  if (code_.elements.contains(access.buffer)) {
+    HONE_RETURN_IF_ERROR(Produce(access.buffer, offset));
+    if (memory_[static_cast<size_t>(access.buffer)].written[offset] != 0) return absl::OkStatus();
+  }
+  const Buffer& buffer = code_.buffers[static_cast<size_t>(access.buffer)].buffer;
+  const std::string index = IndexText(memory_[static_cast<size_t>(access.buffer)], offset);
+  return At(access.place,
+            absl::FailedPreconditionError(absl::StrCat(buffer.name(), index, " is read before it is written",
+                                                       access.lanes > 1 ? absl::StrCat(" (lane ", lane, ")") : "")));
+}
+
+absl::Status Machine::Produce(int buffer, int64_t offset) {
+  const ElementCode& element = code_.elements.at(buffer);
+  const Memory& memory = memory_[static_cast<size_t>(buffer)];
+  for (size_t d = memory.dims.size(); d-- > 0;) {
+    if (element.index_slots[d] >= 0) slots_[static_cast<size_t>(element.index_slots[d])].i = offset % memory.dims[d];
+    offset /= memory.dims[d];
+  }
+  return Run(element.entry);
+}
+
+absl::Status Machine::Load(const Access& access, Slot* dst) {
+  const Memory& memory = memory_[static_cast<size_t>(access.buffer)];
+  if (memory.data == nullptr) return At(access.place, absl::InternalError("a buffer is read outside of its scope"));
+  for (int lane = 0; lane < access.lanes; ++lane) {
+    if (access.mask >= 0 && slots_[static_cast<size_t>(access.mask + lane)].i == 0) {
+      dst[lane].i = 0;  // also the bits of 0.0
+      continue;
+    }
+    absl::Status status;
+    const int64_t offset = Offset(access, memory, lane, status);
+    if (offset < 0) {
+      if (!status.ok()) return status;
+      dst[lane].i = 0;
+      continue;
+    }
+    if (memory.written != nullptr && memory.written[offset] == 0) HONE_RETURN_IF_ERROR(Unwritten(access, lane, offset));
+    const char* at = memory.data + offset * memory.bytes;
+    const auto read = [at]<class T>(T) {
+      T value;
+      std::memcpy(&value, at, sizeof(T));
+      return value;
+    };
+    switch (memory.storage) {
+      case Storage::kF64:
+        dst[lane].f = read(double{});
+        break;
+      case Storage::kF32:
+        dst[lane].f = read(float{});
+        break;
+      case Storage::kF16:
+        dst[lane].f = HalfToDouble(read(uint16_t{}));
+        break;
+      case Storage::kBF16:
+        dst[lane].f = BFloat16ToDouble(read(uint16_t{}));
+        break;
+      case Storage::kI8:
+        dst[lane].i = read(int8_t{});
+        break;
+      case Storage::kU8:
+        dst[lane].i = read(uint8_t{});
+        break;
+      case Storage::kI16:
+        dst[lane].i = read(int16_t{});
+        break;
+      case Storage::kU16:
+        dst[lane].i = read(uint16_t{});
+        break;
+      case Storage::kI32:
+        dst[lane].i = read(int32_t{});
+        break;
+      case Storage::kU32:
+        dst[lane].i = read(uint32_t{});
+        break;
+      case Storage::kI64:
+        dst[lane].i = read(int64_t{});
+        break;
+      case Storage::kBool:
+        dst[lane].i = read(uint8_t{}) != 0;
+        break;
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Machine::Store(const Access& access, const Slot* value) {
+  const Memory& memory = memory_[static_cast<size_t>(access.buffer)];
+  if (memory.data == nullptr) return At(access.place, absl::InternalError("a buffer is written outside of its scope"));
+  for (int lane = 0; lane < access.lanes; ++lane) {
+    if (access.mask >= 0 && slots_[static_cast<size_t>(access.mask + lane)].i == 0) continue;
+    absl::Status status;
+    const int64_t offset = Offset(access, memory, lane, status);
+    if (offset < 0) {
+      if (!status.ok()) return status;
+      continue;
+    }
+    if (memory.written != nullptr) memory.written[offset] = 1;
+    char* at = memory.data + offset * memory.bytes;
+    const auto write = [at](auto v) { std::memcpy(at, &v, sizeof(v)); };
+    const Slot v = value[lane];
+    switch (memory.storage) {
+      case Storage::kF64:
+        write(v.f);
+        break;
+      case Storage::kF32:
+        write(static_cast<float>(v.f));
+        break;
+      case Storage::kF16:
+        write(FloatToHalf(v.f));
+        break;
+      case Storage::kBF16:
+        write(FloatToBFloat16(v.f));
+        break;
+      case Storage::kI8:
+      case Storage::kU8:
+      case Storage::kBool:
+        write(static_cast<uint8_t>(v.i));
+        break;
+      case Storage::kI16:
+      case Storage::kU16:
+        write(static_cast<uint16_t>(v.i));
+        break;
+      case Storage::kI32:
+      case Storage::kU32:
+        write(static_cast<uint32_t>(v.i));
+        break;
+      case Storage::kI64:
+        write(v.i);
+        break;
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Machine::Run(int entry) {
+  Slot* const s = slots_.data();
+  const Instr* const base = code_.instrs.data();
+  const Instr* at = base + entry;
+  while (true) {
+    const Instr& in = *at++;
+    const int lanes = in.lanes;
+    Slot* const d = s + in.dst;
+    const Slot* const a = s + in.a;
+    const Slot* const b = s + in.b;
+#define HONE_LANES(statement)                \
+  for (int l = 0; l < lanes; ++l) statement; \
+  break
+    switch (in.op) {
+      case Op::kMove:
+        HONE_LANES(d[l] = a[l]);
+      case Op::kSplat:
+        HONE_LANES(d[l] = *a);
+      case Op::kRamp: {
+        const DType type = code_.types[static_cast<size_t>(in.c)];
+        const Slot first = *a, stride = *b;
+        HONE_LANES(d[l].i = WrapToType(static_cast<int64_t>(static_cast<uint64_t>(first.i) +
+                                                            static_cast<uint64_t>(stride.i) * static_cast<uint64_t>(l)),
+                                       type));
+      }
+      case Op::kAddI64:
+        HONE_LANES(d[l].i = static_cast<int64_t>(static_cast<uint64_t>(a[l].i) + static_cast<uint64_t>(b[l].i)));
+      case Op::kSubI64:
+        HONE_LANES(d[l].i = static_cast<int64_t>(static_cast<uint64_t>(a[l].i) - static_cast<uint64_t>(b[l].i)));
+      case Op::kMulI64:
+        HONE_LANES(d[l].i = static_cast<int64_t>(static_cast<uint64_t>(a[l].i) * static_cast<uint64_t>(b[l].i)));
+      case Op::kAddI32:
+        HONE_LANES(d[l].i = Wrap32(a[l].i + b[l].i));
+      case Op::kSubI32:
+        HONE_LANES(d[l].i = Wrap32(a[l].i - b[l].i));
+      case Op::kMulI32:
+        HONE_LANES(d[l].i = Wrap32(a[l].i * b[l].i));
+      case Op::kFloorDivI:
+      case Op::kFloorModI: {
+        const DType type = code_.types[static_cast<size_t>(in.c)];
+        for (int l = 0; l < lanes; ++l) {
+          if (b[l].i == 0) return At(code_.places[in.aux2], absl::InvalidArgumentError("a division by zero"));
+          d[l].i =
+              in.op == Op::kFloorDivI ? WrapToType(FloorDivide(a[l].i, b[l].i), type) : FloorModulo(a[l].i, b[l].i);
+        }
+        break;
+      }
+      case Op::kMinI:
+        HONE_LANES(d[l].i = std::min(a[l].i, b[l].i));
+      case Op::kMaxI:
+        HONE_LANES(d[l].i = std::max(a[l].i, b[l].i));
+      case Op::kEqI:
+        HONE_LANES(d[l].i = a[l].i == b[l].i);
+      case Op::kNeI:
+        HONE_LANES(d[l].i = a[l].i != b[l].i);
+      case Op::kLtI:
+        HONE_LANES(d[l].i = a[l].i < b[l].i);
+      case Op::kLeI:
+        HONE_LANES(d[l].i = a[l].i <= b[l].i);
+      case Op::kGtI:
+        HONE_LANES(d[l].i = a[l].i > b[l].i);
+      case Op::kGeI:
+        HONE_LANES(d[l].i = a[l].i >= b[l].i);
+      case Op::kAnd:
+        HONE_LANES(d[l].i = a[l].i & b[l].i);
+      case Op::kOr:
+        HONE_LANES(d[l].i = a[l].i | b[l].i);
+      case Op::kNot:
+        HONE_LANES(d[l].i = a[l].i == 0);
+      case Op::kAnyInt: {
+        const DType type = code_.types[static_cast<size_t>(in.c)];
+        for (int l = 0; l < lanes; ++l) {
+          const std::optional<int64_t> value = EvalInt(static_cast<BinaryOp>(in.aux), a[l].i, b[l].i, type);
+          if (!value.has_value()) {
+            return At(code_.places[in.aux2],
+                      absl::InvalidArgumentError("a division by zero, or a shift by more than the width"));
+          }
+          d[l].i = *value;
+        }
+        break;
+      }
+      case Op::kAddF64:
+        HONE_LANES(d[l].f = a[l].f + b[l].f);
+      case Op::kSubF64:
+        HONE_LANES(d[l].f = a[l].f - b[l].f);
+      case Op::kMulF64:
+        HONE_LANES(d[l].f = a[l].f * b[l].f);
+      case Op::kDivF64:
+        HONE_LANES(d[l].f = a[l].f / b[l].f);
+      // A double holds enough digits for one rounding to float32 to be the right one (Figueroa 1995).
+      case Op::kAddF32:
+        HONE_LANES(d[l].f = static_cast<float>(a[l].f + b[l].f));
+      case Op::kSubF32:
+        HONE_LANES(d[l].f = static_cast<float>(a[l].f - b[l].f));
+      case Op::kMulF32:
+        HONE_LANES(d[l].f = static_cast<float>(a[l].f * b[l].f));
+      case Op::kDivF32:
+        HONE_LANES(d[l].f = static_cast<float>(a[l].f / b[l].f));
+      case Op::kMinF:
+        HONE_LANES(d[l].f = *EvalFloat(BinaryOp::kMin, a[l].f, b[l].f, DType::Float(64)));
+      case Op::kMaxF:
+        HONE_LANES(d[l].f = *EvalFloat(BinaryOp::kMax, a[l].f, b[l].f, DType::Float(64)));
+      case Op::kEqF:
+        HONE_LANES(d[l].i = a[l].f == b[l].f);
+      case Op::kNeF:
+        HONE_LANES(d[l].i = a[l].f != b[l].f);
+      case Op::kLtF:
+        HONE_LANES(d[l].i = a[l].f < b[l].f);
+      case Op::kLeF:
+        HONE_LANES(d[l].i = a[l].f <= b[l].f);
+      case Op::kGtF:
+        HONE_LANES(d[l].i = a[l].f > b[l].f);
+      case Op::kGeF:
+        HONE_LANES(d[l].i = a[l].f >= b[l].f);
+      case Op::kAnyFloat: {
+        const DType type = code_.types[static_cast<size_t>(in.c)];
+        for (int l = 0; l < lanes; ++l) {
+          const std::optional<double> value = EvalFloat(static_cast<BinaryOp>(in.aux), a[l].f, b[l].f, type);
+          if (!value.has_value()) return absl::InvalidArgumentError("a bit operation on floats");
+          d[l].f = *value;
+        }
+        break;
+      }
+      case Op::kRound: {
+        const DType type = code_.types[static_cast<size_t>(in.c)];
+        HONE_LANES(d[l].f = RoundFast(a[l].f, type));
+      }
+      case Op::kCall1: {
+        double (*const function)(double) = code_.calls1[static_cast<size_t>(in.c)];
+        HONE_LANES(d[l].f = function(a[l].f));
+      }
+      case Op::kCall2: {
+        double (*const function)(double, double) = code_.calls2[static_cast<size_t>(in.c)];
+        HONE_LANES(d[l].f = function(a[l].f, b[l].f));
+      }
+      case Op::kFma:
+        HONE_LANES(d[l].f = std::fma(a[l].f, b[l].f, s[in.c + l].f));
+      case Op::kFmaF32:
+        HONE_LANES(d[l].f = std::fmaf(static_cast<float>(a[l].f), static_cast<float>(b[l].f),
+                                      static_cast<float>(s[in.c + l].f)));
+      case Op::kIsNan:
+        HONE_LANES(d[l].i = std::isnan(a[l].f));
+      case Op::kIsInf:
+        HONE_LANES(d[l].i = std::isinf(a[l].f));
+      case Op::kPopcount: {
+        const DType type = code_.types[static_cast<size_t>(in.c)];
+        const uint64_t mask = type.bits == 64 ? ~uint64_t{0} : (uint64_t{1} << type.bits) - 1;
+        HONE_LANES(d[l].i = std::popcount(static_cast<uint64_t>(a[l].i) & mask));
+      }
+      case Op::kAbsI: {
+        const DType type = code_.types[static_cast<size_t>(in.c)];
+        const bool is_unsigned = type.code == TypeCode::kUInt;
+        HONE_LANES(d[l].i = is_unsigned || a[l].i >= 0
+                                ? a[l].i
+                                : WrapToType(static_cast<int64_t>(0 - static_cast<uint64_t>(a[l].i)), type));
+      }
+      case Op::kIntToFloat: {
+        const DType type = code_.types[static_cast<size_t>(in.c)], from = code_.types[in.aux];
+        const bool big = from == DType::UInt(64);
+        for (int l = 0; l < lanes; ++l) {
+          const int64_t v = a[l].i;
+          // Straight to float32: by way of a double it would be rounded twice.
+          if (type.bits == 32) {
+            d[l].f = big ? static_cast<float>(static_cast<uint64_t>(v)) : static_cast<float>(v);
+          } else {
+            d[l].f = RoundToType(big ? static_cast<double>(static_cast<uint64_t>(v)) : static_cast<double>(v), type);
+          }
+        }
+        break;
+      }
+      case Op::kFloatToInt: {
+        const DType type = code_.types[static_cast<size_t>(in.c)];
+        HONE_LANES(d[l].i = SaturatingToInt(a[l].f, type));
+      }
+      case Op::kFloatToBool:
+        HONE_LANES(d[l].i = a[l].f != 0);
+      case Op::kWrap: {
+        const DType type = code_.types[static_cast<size_t>(in.c)];
+        HONE_LANES(d[l].i = WrapToType(a[l].i, type));
+      }
+      case Op::kSelect: {
+        const Slot* const c = s + in.c;
+        if (in.aux2 == 0) {
+          const Slot* const chosen = a->i != 0 ? b : c;
+          HONE_LANES(d[l] = chosen[l]);
+        }
+        HONE_LANES(d[l] = a[l].i != 0 ? b[l] : c[l]);
+      }
+      case Op::kLoad:
+        HONE_RETURN_IF_ERROR(Load(code_.accesses[static_cast<size_t>(in.a)], d));
+        break;
+      case Op::kStore:
+        HONE_RETURN_IF_ERROR(Store(code_.accesses[static_cast<size_t>(in.a)], d));
+        break;
+      case Op::kJump:
+        at = base + in.c;
+        break;
+      case Op::kJumpIfZero:
+        if (a->i == 0) at = base + in.c;
+        break;
+      case Op::kJumpIfNotEqual:
+        if (a->i != b->i) at = base + in.c;
+        break;
+      case Op::kLoopTest:
+        if (a->i >= b->i) at = base + in.c;
+        break;
+      case Op::kLoopNext:
+        if (++steps_ == options_.max_steps) {
+          return absl::DeadlineExceededError(
+              absl::StrCat("interpreting ", f_.name, ": gave up after ", steps_, " loop iterations"));
+        }
+        if (++s[in.a].i < b->i) at = base + in.c;
+        break;
+      case Op::kCheckDomain:
+        if (a->i < b->i || a->i - b->i >= s[in.c].i) {
+          return absl::OutOfRangeError(absl::StrCat("interpreting ", f_.name, ", block ", code_.places[in.aux], " is ",
+                                                    a->i, ", outside of its domain [", b->i, ", ", b->i + s[in.c].i,
+                                                    ")"));
+        }
+        break;
+      case Op::kAlloc:
+        HONE_RETURN_IF_ERROR(Sizes(in.a));
+        HONE_RETURN_IF_ERROR(Allocate(in.a, true));
+        break;
+      case Op::kReturn:
+        return absl::OkStatus();
+    }
+#undef HONE_LANES
+  }
+}
+
+absl::Status Machine::Finish(std::span<NdArray> args) {
+  for (size_t b = 0; b < code_.buffers.size(); ++b) {
+    const int param = code_.buffers[b].param;
+    if (param < 0) continue;
+    const Memory& memory = memory_[b];
+    for (int64_t i = 0; memory.written != nullptr && i < memory.elements; ++i) {
+      if (memory.written[i] != 0) continue;
+      return absl::FailedPreconditionError(absl::StrCat("interpreting ", f_.name, ": output ",
+                                                        f_.params[static_cast<size_t>(param)].name(),
+                                                        IndexText(memory, i), " is never written"));
+    }
+    NdArray& arg = args[static_cast<size_t>(param)];
+    if (memory.own == nullptr || memory.data != memory.own.get()) continue;
+    for (int64_t i = 0; i < memory.elements; ++i) arg.Set(i, reinterpret_cast<const double*>(memory.data)[i]);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<double> Machine::Element(int param, std::span<const int64_t> index) {
+  for (size_t b = 0; b < code_.buffers.size(); ++b) {
+    if (code_.buffers[b].param != param) continue;
+    Memory& memory = memory_[b];
+    if (index.size() != memory.dims.size()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("an index of ", index.size(), " numbers, expected ", memory.dims.size()));
+    }
+    int64_t offset = 0;
+    for (size_t d = 0; d < index.size(); ++d) {
+      if (index[d] < 0 || index[d] >= memory.dims[d]) {
+        return absl::OutOfRangeError(
+            absl::StrCat("index ", d, " is ", index[d], ", outside of [0, ", memory.dims[d], ")"));
+      }
+      offset = offset * memory.dims[d] + index[d];
+    }
+    if (memory.written[offset] == 0) HONE_RETURN_IF_ERROR(Produce(static_cast<int>(b), offset));
+    NdArray one(f_.params[static_cast<size_t>(param)].type(), {1});
+    std::memcpy(one.data.data(), memory.data + offset * memory.bytes, static_cast<size_t>(memory.bytes));
+    return one.Get(0);
+  }
+  return absl::InternalError("no such output");
+}
+
+}  // namespace hone::interp

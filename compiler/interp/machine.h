@@ -1,0 +1,62 @@
+// Runs the interpreter's code (bytecode.h).
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "compiler/interp/bytecode.h"
+#include "compiler/interp/ndarray.h"
+
+namespace hone::interp {
+
+class Machine {
+ public:
+  // `code` outlives the machine.
+  Machine(const PrimFunc& f, const Code& code, const InterpretOptions& options);
+
+  // Sizes from the shapes of the arguments, and their memory. Arguments are written in place unless everything is in
+  // double.
+  absl::Status Bind(std::span<NdArray> args);
+  absl::Status Run(int entry);
+  // After a run: outputs rounded to their types, and checked to be written everywhere.
+  absl::Status Finish(std::span<NdArray> args);
+  // Computes one element of a parameter where the code has element code.
+  absl::StatusOr<double> Element(int param, std::span<const int64_t> index);
+
+ private:
+  enum class Storage : uint8_t { kF64, kF32, kF16, kBF16, kI8, kU8, kI16, kU16, kI32, kU32, kI64, kBool };
+  struct Memory {
+    char* data = nullptr;
+    uint8_t* written = nullptr;  // one for each element; null: all of them
+    Storage storage = Storage::kF32;
+    int bytes = 4;
+    int64_t elements = 0;
+    std::vector<int64_t> dims;
+    std::unique_ptr<char[], void (*)(void*)> own{nullptr, nullptr};
+    std::unique_ptr<uint8_t[], void (*)(void*)> own_written{nullptr, nullptr};
+    int64_t own_bytes = 0, own_flags = 0;
+  };
+
+  static Storage StorageOf(DType type);
+  absl::Status Allocate(int buffer, bool with_flags);
+  absl::Status Sizes(int buffer);
+  absl::Status Load(const Access& access, Slot* dst);
+  absl::Status Store(const Access& access, const Slot* value);
+  // The element of lane `lane`; -1 and `status` set when it is outside.
+  int64_t Offset(const Access& access, const Memory& memory, int lane, absl::Status& status) const;
+  absl::Status Unwritten(const Access& access, int lane, int64_t offset);
+  std::string IndexText(const Memory& memory, int64_t offset) const;
+  absl::Status Produce(int buffer, int64_t offset);
+  absl::Status At(const std::string& place, const absl::Status& status) const;
+
+  const PrimFunc& f_;
+  const Code& code_;
+  const InterpretOptions options_;
+  std::vector<Slot> slots_;
+  std::vector<Memory> memory_;
+  int64_t steps_ = 0;
+};
+
+}  // namespace hone::interp

@@ -1,0 +1,147 @@
+#include "compiler/interp/random_input.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/support/random.h"
+
+namespace hone {
+namespace {
+
+// Numbers with few digits, so that sums of equal ones round alike to nothing; signs alternate.
+constexpr double kPattern[] = {0, 1, -1, 0.5, -2, 4, -0.25, 0, 1024, -512, 0x1p-20, -0x1p-12, 3, -3, 1, -1};
+
+int64_t PickInt(DType type, const Domain& domain, Random& random, InputKind kind, int64_t i) {
+  if (domain.kind == Domain::Kind::kInt) {
+    const uint64_t width = static_cast<uint64_t>(domain.high) - static_cast<uint64_t>(domain.low);
+    if (kind == InputKind::kPatterned && i % 4 < 2) return i % 4 == 0 ? domain.low : domain.high - 1;  // both ends
+    return domain.low + static_cast<int64_t>(random.Below(width));
+  }
+  if (type.is_bool()) return static_cast<int64_t>(random.Below(2));
+  const bool no_sign = type.code == TypeCode::kUInt || domain.kind != Domain::Kind::kAny;
+  const int64_t low = domain.kind == Domain::Kind::kPositive ? 1 : 0;
+  if (kind == InputKind::kPatterned) {
+    // The ends of 8-bit types, where quantised programs go wrong.
+    const int64_t high = type.bits == 8 ? (type.code == TypeCode::kUInt ? 255 : 127) : 1000;
+    const int64_t ends[] = {0, 1, -1, high, type.bits == 8 ? -128 : -high, 2, -3, 7};
+    const int64_t value = ends[static_cast<size_t>(i + static_cast<int64_t>(random.Below(3))) % 8];
+    return no_sign ? std::clamp<int64_t>(std::abs(value), low, high) : value;
+  }
+  const int64_t range = kind == InputKind::kInteger ? 4 : type.bits == 8 ? 127 : 100;
+  if (no_sign) return low + static_cast<int64_t>(random.Below(static_cast<uint64_t>(range)));
+  return static_cast<int64_t>(random.Below(static_cast<uint64_t>(2 * range + 1))) - range;
+}
+
+double PickFloat(const Domain& domain, Random& random, InputKind kind, int64_t i) {
+  double value = 0;
+  switch (kind) {
+    case InputKind::kUniform:
+      value = 2 * random.Uniform() - 1;
+      break;
+    case InputKind::kInteger:
+      value = static_cast<double>(random.Below(9)) - 4;
+      break;
+    case InputKind::kPatterned: {
+      // Runs of a pattern, shifted at random places.
+      const uint64_t shift = random.Below(16) == 0 ? random.Below(16) : 0;
+      value = kPattern[(static_cast<uint64_t>(i) + shift) % std::size(kPattern)];
+      break;
+    }
+  }
+  switch (domain.kind) {
+    case Domain::Kind::kAny:
+      return value;
+    case Domain::Kind::kNonnegative:
+      return std::abs(value);
+    case Domain::Kind::kPositive:
+      return kind == InputKind::kUniform ? 0.1 + std::abs(value) : std::max(0.25, std::abs(value));
+    case Domain::Kind::kInt:
+      return static_cast<double>(PickInt(kInt64, domain, random, kind, i));
+  }
+  return value;
+}
+
+}  // namespace
+
+absl::StatusOr<Domain> ParseDomain(std::string_view text) {
+  if (text.empty()) return Domain{};
+  if (text == "positive") return Domain{Domain::Kind::kPositive};
+  if (text == "nonnegative") return Domain{Domain::Kind::kNonnegative};
+  const auto refuse = [&] {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "domain \"", std::string(text), "\" is none of \"\", \"positive\", \"nonnegative\" and \"int[LOW,HIGH)\""));
+  };
+  constexpr std::string_view kPrefix = "int[";
+  if (!text.starts_with(kPrefix) || !text.ends_with(')')) return refuse();
+  const size_t comma = text.find(',');
+  if (comma == std::string_view::npos) return refuse();
+  const auto number = [](std::string_view digits, int64_t& value) {
+    while (!digits.empty() && digits.front() == ' ') digits.remove_prefix(1);
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    return error == std::errc() && end == digits.data() + digits.size();
+  };
+  Domain domain{Domain::Kind::kInt};
+  if (!number(text.substr(kPrefix.size(), comma - kPrefix.size()), domain.low) ||
+      !number(text.substr(comma + 1, text.size() - comma - 2), domain.high) || domain.low >= domain.high) {
+    return refuse();
+  }
+  return domain;
+}
+
+NdArray RandomArray(DType type, std::vector<int64_t> shape, const Domain& domain, uint64_t seed, InputKind kind) {
+  NdArray array(type, std::move(shape));
+  Random random(seed, static_cast<uint64_t>(kind));
+  const int64_t n = array.NumElements();
+  for (int64_t i = 0; i < n; ++i) {
+    if (type.is_float()) {
+      array.Set(i, PickFloat(domain, random, kind, i));
+    } else {
+      array.SetInt(i, PickInt(type, domain, random, kind, i));
+    }
+  }
+  return array;
+}
+
+namespace {
+
+Domain DomainOf(const PrimFunc& f, int param) {
+  const auto found = f.attrs.find("domains");
+  if (found == f.attrs.end()) return {};
+  const auto* texts = std::get_if<std::vector<std::string>>(&found->second);
+  if (texts == nullptr || param >= static_cast<int>(texts->size())) return {};
+  return ParseDomain((*texts)[static_cast<size_t>(param)]).value_or(Domain{});
+}
+
+std::vector<int64_t> ConstantShape(const Buffer& buffer) {
+  std::vector<int64_t> shape;
+  for (const Expr& extent : buffer.shape()) {
+    const std::optional<int64_t> n = ConstantValue(extent);
+    HONE_CHECK(n.has_value()) << "parameter " << buffer.name() << " has a symbolic shape";
+    shape.push_back(*n);
+  }
+  return shape;
+}
+
+}  // namespace
+
+NdArray RandomInput(const PrimFunc& f, int param, uint64_t seed, InputKind kind) {
+  const Buffer& buffer = f.params[static_cast<size_t>(param)];
+  return RandomArray(buffer.type(), ConstantShape(buffer), DomainOf(f, param), seed, kind);
+}
+
+std::vector<NdArray> RandomArguments(const PrimFunc& f, uint64_t seed, InputKind kind) {
+  std::vector<NdArray> args;
+  const int inputs = static_cast<int>(f.params.size()) - f.num_outputs();
+  for (int i = 0; i < static_cast<int>(f.params.size()); ++i) {
+    if (i < inputs) {
+      args.push_back(RandomInput(f, i, Random(seed, static_cast<uint64_t>(i)).Next(), kind));
+    } else {
+      args.emplace_back(f.params[static_cast<size_t>(i)].type(), ConstantShape(f.params[static_cast<size_t>(i)]));
+    }
+  }
+  return args;
+}
+
+}  // namespace hone
