@@ -188,7 +188,10 @@ RuntimeResult<std::unique_ptr<ThreadPool>> ThreadPool::Create(const Options& opt
     }
     ++impl->started;
   }
-  return std::unique_ptr<ThreadPool>(new ThreadPool(std::move(impl)));
+  std::unique_ptr<ThreadPool> pool(new ThreadPool(std::move(impl)));
+  // Every thread has started and found its CPU before anybody is timed, or locked into a sandbox.
+  pool->Run([](void*, int64_t, int64_t, int32_t) -> int32_t { return 0; }, nullptr, threads);
+  return pool;
 }
 
 int32_t ThreadPool::Run(HoneTaskFn fn, void* closure, int64_t extent) {

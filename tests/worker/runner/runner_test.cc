@@ -1,0 +1,307 @@
+#include "worker/runner/runner_client.h"
+
+#include <unistd.h>
+
+#include <cstring>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/deploy/runtime/machine_code.h"
+#include "worker/runner/sandbox.h"
+
+namespace hone {
+namespace {
+
+using ::testing::AnyOf;
+using ::testing::Each;
+using ::testing::HasSubstr;
+
+constexpr int kElements = 1000;  // 4000 bytes: no multiple of 64
+const KernelTensor kTensor{"int32", {kElements}, 4 * kElements};
+
+// out = a + w, where w may be packed by `k_prepare0`.
+KernelSet AddSet(bool packed) {
+  KernelSet set;
+  set.symbol = "k";
+  set.params = {kTensor, kTensor, kTensor};
+  if (packed) set.prepared = {{1, "k_prepare0", kTensor, 128, 64}};
+  set.scratch_bytes = 200;
+  set.thread_scratch_bytes = 70;
+  return set;
+}
+
+std::string Numbers(int factor) {
+  std::string bytes;
+  for (int i = 0; i < kElements; ++i) bytes += Int32(factor * i);
+  return bytes;
+}
+
+struct Fixture {
+  explicit Fixture(const std::string& code, bool packed = false, bool two_sets = false) : set(AddSet(packed)) {
+    std::vector<std::pair<std::string, std::string>> kernels = {{"k", code}};
+    if (packed) kernels.emplace_back("k_prepare0", CopyKernel(0, 1, kTensor.bytes));
+    image = ImageOf(kernels);
+    Add(3, 100, false);
+    if (two_sets) Add(7, 1000, true);
+  }
+  void Add(int a, int w, bool start_aligned) {
+    const std::string a_bytes = Numbers(a), w_bytes = Numbers(w);
+    const std::string_view values[] = {a_bytes, w_bytes};
+    inputs.push_back(*InputSet::Create(set, values, start_aligned));
+  }
+  RunnerJob Job() const {
+    RunnerJob job{.image = image, .set = set, .threads = 2, .program = std::string(HONE_BIN) + "/hone-runner"};
+    for (const InputSet& input : inputs) job.inputs.push_back(&input);
+    return job;
+  }
+  RunnerClient Start() const {
+    absl::StatusOr<RunnerClient> runner = RunnerClient::Start(Job());
+    EXPECT_TRUE(runner.ok()) << runner.status();
+    return *std::move(runner);
+  }
+
+  KernelSet set;
+  std::string image;
+  std::vector<InputSet> inputs;
+};
+
+constexpr absl::Duration kLong = absl::Seconds(20);
+
+// Assembles `mov rax, [rdi]; mov rsi, [rax + 8 * tensor]` and then an access relative to rsi.
+std::string At(int tensor, std::initializer_list<int> access) {
+  return Bytes({0x48, 0x8B, 0x07, 0x48, 0x8B, 0x70, 8 * tensor}) + Bytes(access) + Bytes({0x31, 0xC0, 0xC3});
+}
+std::string StoreAt(int tensor, int32_t offset) {
+  return At(tensor, {0xC6, 0x86}).substr(0, 9) + Int32(offset) + Bytes({0x01, 0x31, 0xC0, 0xC3});
+}
+std::string LoadAt(int tensor, int32_t offset) {
+  return At(tensor, {0x8A, 0x86}).substr(0, 9) + Int32(offset) + Bytes({0x31, 0xC0, 0xC3});
+}
+// mov eax, number; mov edi, argument; xor esi, esi; syscall; ret
+std::string SystemCall(int number, int argument) {
+  return Bytes({0xB8}) + Int32(number) + Bytes({0xBF}) + Int32(argument) + Bytes({0x31, 0xF6, 0x0F, 0x05, 0xC3});
+}
+
+TEST(Runner, VerifiesOnEverySet) {
+  for (const bool packed : {false, true}) {
+    const Fixture fixture(AddKernel(kElements), packed, true);
+    RunnerClient runner = fixture.Start();
+    ASSERT_TRUE(runner.load_verdict().ok()) << runner.load_verdict().message;
+    for (int round = 0; round < 3; ++round) {
+      for (int s = 0; s < 2; ++s) {
+        const RunnerVerdict verdict = runner.Verify(s, kLong);
+        ASSERT_TRUE(verdict.ok()) << verdict.message;
+        EXPECT_EQ(runner.output(s, 0), Numbers(s == 0 ? 103 : 1007));
+        EXPECT_TRUE(runner.OutputEdgesIntact(s));
+      }
+    }
+  }
+}
+
+TEST(Runner, TimesAndCopiesOutputs) {
+  const Fixture fixture(AddKernel(kElements), true);
+  RunnerClient runner = fixture.Start();
+  RunnerVerdict verdict = runner.Time({.samples = 5, .inner = 100, .copy_outputs = 1}, kLong);
+  ASSERT_TRUE(verdict.ok()) << verdict.message;
+  ASSERT_EQ(verdict.samples.size(), 5u);
+  for (const TimedSample& sample : verdict.samples) {
+    EXPECT_GT(sample.us, 0.01);
+    EXPECT_LT(sample.us, 10000);
+  }
+  EXPECT_EQ(runner.output(0, 0), Numbers(103));
+  EXPECT_EQ(runner.Time({.samples = kRunnerMaxSamples + 1}, kLong).kind, RunnerVerdict::kRefused);
+  EXPECT_EQ(runner.Verify(0, kLong).kind, RunnerVerdict::kOk);
+}
+
+TEST(Runner, SeveralTakeTurns) {
+  const Fixture fixture(AddKernel(kElements));
+  std::vector<RunnerClient> runners;
+  for (int i = 0; i < 4; ++i) runners.push_back(fixture.Start());
+  for (int round = 0; round < 10; ++round) {
+    for (RunnerClient& runner : runners) {
+      const RunnerVerdict verdict = runner.Time({.samples = 1, .inner = 10}, kLong);
+      EXPECT_TRUE(verdict.ok()) << verdict.message;
+    }
+  }
+}
+
+TEST(Runner, EveryLayerTheKernelOffersHolds) {
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  const Fixture fixture(AddKernel(kElements));
+  const RunnerClient runner = fixture.Start();
+  for (const SandboxLayer layer :
+       {kLayerDeathSignal, kLayerNoNewPrivs, kLayerLimits, kLayerMemoryLimit, kLayerSystemCalls}) {
+    EXPECT_NE(runner.layers() & layer, 0u) << layer;
+  }
+#endif
+}
+
+// ---- candidates that are wrong or evil ----
+
+struct EvilCase {
+  const char* name;
+  std::string code;
+  RunnerVerdict::Kind kind;
+  const char* message;
+};
+class EvilCandidate : public testing::TestWithParam<EvilCase> {};
+
+TEST_P(EvilCandidate, IsFoundOutAndLeavesTheAgentWell) {
+  const Fixture fixture(GetParam().code);
+  RunnerClient runner = fixture.Start();
+  ASSERT_TRUE(runner.load_verdict().ok()) << runner.load_verdict().message;
+  const RunnerVerdict verdict =
+      runner.Verify(0, GetParam().kind == RunnerVerdict::kTimedOut ? absl::Milliseconds(300) : kLong);
+  EXPECT_EQ(verdict.kind, GetParam().kind) << verdict.message;
+  EXPECT_THAT(verdict.message, HasSubstr(GetParam().message));
+  if (verdict.kind != RunnerVerdict::kKernelFailed) {
+    EXPECT_FALSE(runner.alive());
+    EXPECT_FALSE(runner.Verify(0, kLong).ok());
+  }
+}
+const EvilCase kEvil[] = {
+    {"WritesPastTheEnd", StoreAt(2, 4032), RunnerVerdict::kCrashed, "past the end of output 0"},
+    {"WritesFarPastTheEnd", StoreAt(2, 4032 + 40000), RunnerVerdict::kCrashed, "past the end of output 0"},
+    {"ReadsPastTheEnd", LoadAt(0, 4032), RunnerVerdict::kCrashed, "past the end of input 0"},
+    {"WritesBefore", StoreAt(2, -4096), RunnerVerdict::kCrashed, "before output 0"},
+    {"WritesAnInput", StoreAt(1, 0), RunnerVerdict::kCrashed, "within input 1"},
+    {"WritesNull", CrashKernel(), RunnerVerdict::kCrashed, "signal 11"},
+    {"EndlessLoop", LoopKernel(), RunnerVerdict::kTimedOut, "no answer within"},
+    {"UndefinedInstruction", Bytes({0x0F, 0x0B}), RunnerVerdict::kCrashed, "signal 4"},
+    {"DividesByZero", Bytes({0x31, 0xC9, 0x31, 0xD2, 0xF7, 0xF1, 0xC3}), RunnerVerdict::kCrashed, "signal 8"},
+    {"RecursesForEver", Bytes({0xE8, 0xFB, 0xFF, 0xFF, 0xFF}), RunnerVerdict::kCrashed, "signal 11"},
+    {"ReturnsFailure", ReturnKernel(-3), RunnerVerdict::kKernelFailed, "returned -3"},
+    {"Exits", SystemCall(231, 0), RunnerVerdict::kCrashed, "ended with 0"},
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    {"Forks", SystemCall(57, 0), RunnerVerdict::kCrashed, "system call"},
+    {"OpensAFile", SystemCall(2, 0), RunnerVerdict::kCrashed, "system call"},
+    {"OpensASocket", SystemCall(41, 2), RunnerVerdict::kCrashed, "system call"},
+    {"Kills", SystemCall(62, -1), RunnerVerdict::kCrashed, "system call"},
+    {"Executes", SystemCall(59, 0), RunnerVerdict::kCrashed, "system call"},
+    {"ChangesSignals", SystemCall(13, 11), RunnerVerdict::kCrashed, "system call"},
+    {"Traces", SystemCall(101, 0), RunnerVerdict::kCrashed, "system call"},
+    {"MapsMemory", SystemCall(9, 0), RunnerVerdict::kKernelFailed, "returned -12"},
+    {"OldCallsOf32Bits", Bytes({0xB8, 1, 0, 0, 0, 0xCD, 0x80, 0xC3}), RunnerVerdict::kCrashed, "system call"},
+#endif
+};
+INSTANTIATE_TEST_SUITE_P(Cases, EvilCandidate, testing::ValuesIn(kEvil),
+                         [](const auto& info) { return info.param.name; });
+
+TEST(Runner, FewBytesPastTheEndAreSeenAtTheEdges) {
+  const Fixture fixture(StoreAt(2, 4001));
+  RunnerClient runner = fixture.Start();
+  ASSERT_TRUE(runner.Verify(0, kLong).ok());
+  EXPECT_FALSE(runner.OutputEdgesIntact(0));
+}
+
+TEST(Runner, StepsInFrontFaultWhenStartAligned) {
+  Fixture fixture(LoadAt(0, -1), false, true);
+  RunnerClient runner = fixture.Start();
+  EXPECT_TRUE(runner.Verify(0, kLong).ok());  // end-aligned: there is room in front
+  EXPECT_THAT(runner.Verify(1, kLong).message, HasSubstr("before input 0"));
+}
+
+TEST(Runner, UnwrittenOutputsStayPoisoned) {
+  const Fixture fixture(ReturnKernel(0));
+  RunnerClient runner = fixture.Start();
+  ASSERT_TRUE(runner.Verify(0, kLong).ok());
+  EXPECT_THAT(runner.output(0, 0), Each('\xFF'));
+}
+
+TEST(Runner, HangWhileTimingIsEnded) {
+  const Fixture fixture(LoopKernel());
+  RunnerClient runner = fixture.Start();
+  EXPECT_EQ(runner.Time({.samples = 1}, absl::Milliseconds(200)).kind, RunnerVerdict::kTimedOut);
+}
+
+TEST(Runner, CpuTimeIsLimited) {
+  const Fixture fixture(LoopKernel());
+  RunnerJob job = fixture.Job();
+  job.cpu_seconds = 1;
+  RunnerClient runner = *RunnerClient::Start(job);
+  const RunnerVerdict verdict = runner.Verify(0, kLong);
+  EXPECT_EQ(verdict.kind, RunnerVerdict::kCrashed);
+  EXPECT_THAT(verdict.message, HasSubstr("signal"));
+}
+
+TEST(Runner, MemoryBombIsRefused) {
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  for (const int64_t bytes : {int64_t{1} << 33, int64_t{1} << 39, int64_t{1} << 45, int64_t{1} << 62}) {
+    Fixture fixture(ReturnKernel(0));
+    fixture.set.scratch_bytes = bytes;
+    const RunnerClient runner = fixture.Start();
+    EXPECT_THAT(runner.load_verdict().kind, AnyOf(RunnerVerdict::kOutOfMemory, RunnerVerdict::kRefused)) << bytes;
+    EXPECT_FALSE(runner.alive());
+  }
+#endif
+}
+
+TEST(Runner, WhatCannotBeLoadedIsRefused) {
+  Fixture damaged(ReturnKernel(0));
+  damaged.image[damaged.image.size() - 1] ^= 1;
+  EXPECT_EQ(damaged.Start().load_verdict().kind, RunnerVerdict::kRefused);
+  EXPECT_THAT(damaged.Start().load_verdict().message, HasSubstr("checksum"));
+
+  Fixture missing(ReturnKernel(0));
+  missing.set.symbol = "elsewhere";
+  EXPECT_THAT(missing.Start().load_verdict().message, HasSubstr("no symbol `elsewhere`"));
+
+  Fixture empty(ReturnKernel(0));
+  empty.image.clear();
+  EXPECT_EQ(empty.Start().load_verdict().kind, RunnerVerdict::kRefused);
+}
+
+TEST(Runner, OurOwnMistakesAreStatuses) {
+  const Fixture fixture(ReturnKernel(0));
+  RunnerJob job = fixture.Job();
+  job.program = "/no/such/program";
+  EXPECT_FALSE(RunnerClient::Start(job).ok());
+  job = fixture.Job();
+  job.inputs.clear();
+  EXPECT_FALSE(RunnerClient::Start(job).ok());
+  const std::string_view few[] = {"abc"};
+  EXPECT_FALSE(InputSet::Create(fixture.set, few).ok());
+}
+
+// Sends a "done" of its own before it has done anything: sendto(fd, stack, 8).
+TEST(Runner, ForgedShortReplyIsNoReply) {
+  // mov eax, 44; mov edi, fd...; the socket is the lowest descriptor above the standard ones that is a socket: try
+  // some.
+  std::string code;
+  for (int fd = 3; fd < 16; ++fd) {
+    code +=
+        Bytes({0xB8, 44, 0, 0, 0, 0xBF}) + Int32(fd) +
+        Bytes({0x48, 0x89, 0xE6, 0xBA, 8, 0, 0, 0, 0x45, 0x31, 0xD2, 0x45, 0x31, 0xC0, 0x45, 0x31, 0xC9, 0x0F, 0x05});
+  }
+  const Fixture fixture(code + LoopKernel());
+  RunnerClient runner = fixture.Start();
+  const RunnerVerdict verdict = runner.Verify(0, kLong);
+  EXPECT_EQ(verdict.kind, RunnerVerdict::kCrashed);
+  EXPECT_THAT(verdict.message, HasSubstr("no reply"));
+}
+
+TEST(LayOutTensors, PagesOfTheirOwnAlignedAtEitherEnd) {
+  const std::vector<KernelTensor> tensors = {
+      {"int8", {100}, 100}, {"int8", {4096}, 4096}, {"int8", {0}, 0}, {"int8", {5000}, 5000}};
+  for (const bool start : {false, true}) {
+    const TensorFile file = LayOutTensors(tensors, start);
+    uint64_t end = 0;
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      const TensorPlace& place = file.places[i];
+      EXPECT_EQ(place.region_at, end);
+      EXPECT_EQ(place.region_at % 4096, 0u);
+      EXPECT_EQ(place.at % 64, 0u);
+      EXPECT_LE(place.at + place.bytes, place.region_at + place.region_bytes);
+      if (start) {
+        EXPECT_EQ(place.at, place.region_at);
+      } else {
+        EXPECT_LT(place.region_at + place.region_bytes - place.at - place.bytes, 64u);
+      }
+      end = place.region_at + place.region_bytes;
+    }
+    EXPECT_EQ(file.total_bytes, end);
+  }
+}
+
+}  // namespace
+}  // namespace hone

@@ -1,0 +1,264 @@
+#include "worker/runner/candidate.h"
+
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+
+namespace hone {
+namespace {
+
+constexpr int64_t kPage = 4096;
+constexpr char kPoison = '\xFF';  // a NaN, or -1
+
+double NowUs() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<double>(now.tv_sec) * 1e6 + static_cast<double>(now.tv_nsec) * 1e-3;
+}
+
+RuntimeError NoMemory(const char* what) { return {RuntimeCode::kOutOfMemory, std::string("no memory for ") + what}; }
+
+RuntimeResult<std::string> ReadAll(int fd, const char* what) {
+  struct stat info;
+  if (fstat(fd, &info) != 0 || info.st_size <= 0)
+    return RuntimeError(RuntimeCode::kCorrupt, std::string(what) + " is empty");
+  void* mapping = mmap(nullptr, static_cast<size_t>(info.st_size), PROT_READ, MAP_PRIVATE, fd, 0);
+  if (mapping == MAP_FAILED) return NoMemory(what);
+  std::string bytes(static_cast<const char*>(mapping), static_cast<size_t>(info.st_size));
+  munmap(mapping, static_cast<size_t>(info.st_size));
+  return bytes;
+}
+
+RuntimeError MapTensors(int fd, std::span<const KernelTensor> tensors, bool start_aligned, bool read_only,
+                        std::vector<FencedMemory>* memory, std::vector<void*>* pointers) {
+  const TensorFile file = LayOutTensors(tensors, start_aligned);
+  struct stat info;
+  if (fstat(fd, &info) != 0 || static_cast<uint64_t>(info.st_size) < file.total_bytes) {
+    return {RuntimeCode::kInvalidArgument, "the memory file of the tensors is smaller than they are"};
+  }
+  for (const TensorPlace& place : file.places) {
+    memory->emplace_back(fd, place.region_at, place.region_bytes, read_only);
+    if (memory->back().data() == nullptr) return NoMemory("a tensor");
+    pointers->push_back(memory->back().data() + (place.at - place.region_at));
+  }
+  return {};
+}
+
+// Seen from outside, a set must be sane: sizes that fit their shapes are the builder's promise, but not overflow.
+RuntimeError CheckSizes(const KernelSet& set) {
+  constexpr int64_t kMax = int64_t{1} << 40;
+  bool sane = set.num_outputs >= 1;
+  for (const KernelTensor& param : set.params) sane &= param.bytes >= 0 && param.bytes <= kMax;
+  return sane ? RuntimeError() : RuntimeError(RuntimeCode::kInvalidArgument, "kernel set: sizes out of range");
+}
+
+}  // namespace
+
+RuntimeResult<std::unique_ptr<Candidate>> Candidate::Load(const LoadRequest& request, std::span<const int> files) {
+  std::unique_ptr<Candidate> candidate(new Candidate);
+  Candidate& self = *candidate;
+  if (RuntimeError error = self.LoadCode(files)) return error;
+  RuntimeResult<std::unique_ptr<ThreadPool>> pool =
+      ThreadPool::Create({.threads = request.threads, .pin_workers = request.pin != 0, .pin_caller = request.pin != 0});
+  if (!pool.ok()) return pool.error();
+  self.pool_ = *std::move(pool);
+  if (RuntimeError error = self.MapScratch()) return error;
+  if (RuntimeError error = self.MapSets(request, files)) return error;
+  if (RuntimeError error = self.MakePlainBuffers()) return error;
+  return candidate;
+}
+
+RuntimeError Candidate::LoadCode(std::span<const int> files) {
+  RuntimeResult<std::string> bytes = ReadAll(files[0], "the image");
+  if (!bytes.ok()) return bytes.error();
+  RuntimeResult<Image> image = Image::Load(*bytes);
+  if (!image.ok()) return image.error();
+  image_ = std::make_unique<Image>(*std::move(image));
+  const RuntimeResult<std::string> set = ReadAll(files[1], "the kernel set");
+  if (!set.ok()) return set.error();
+  std::string why;
+  if (!Parse(*set, &set_, &why)) return {RuntimeCode::kCorrupt, why};
+  if (RuntimeError error = CheckSizes(set_)) return error;
+  main_ = image_->Find(set_.symbol);
+  if (main_ == nullptr) return {RuntimeCode::kInvalidArgument, "the image has no symbol `" + set_.symbol + "`"};
+  for (const PreparedConstant& prepared : set_.prepared) {
+    prepare_.push_back(image_->Find(prepared.symbol));
+    if (prepare_.back() == nullptr)
+      return {RuntimeCode::kInvalidArgument, "the image has no symbol `" + prepared.symbol + "`"};
+  }
+  return {};
+}
+
+RuntimeError Candidate::MapScratch() {
+  int64_t scratch = set_.scratch_bytes, thread_scratch = set_.thread_scratch_bytes;
+  for (const PreparedConstant& prepared : set_.prepared) {
+    scratch = std::max(scratch, prepared.scratch_bytes);
+    thread_scratch = std::max(thread_scratch, prepared.thread_scratch_bytes);
+    packed_.emplace_back(-1, 0, static_cast<size_t>(prepared.packed.bytes), false);
+    if (packed_.back().data() == nullptr) return NoMemory("a packed constant");
+  }
+  constexpr int64_t kMax = int64_t{1} << 40;
+  if (scratch > kMax || thread_scratch > kMax) return NoMemory("scratch");
+  scratch_ = FencedMemory(-1, 0, static_cast<size_t>(scratch), false);
+  // Areas of threads lie one after another, as the kernel expects; one page between them takes what runs over an end.
+  thread_area_ = (std::max<int64_t>(thread_scratch, 1) + kPage - 1) / kPage * kPage;
+  thread_scratch_ = FencedMemory(-1, 0, static_cast<size_t>((thread_area_ + kPage) * pool_->threads()), false);
+  if (scratch_.data() == nullptr || thread_scratch_.data() == nullptr) return NoMemory("scratch");
+  for (int t = 0; t < pool_->threads(); ++t) {
+    if (mprotect(thread_scratch_.data() + t * (thread_area_ + kPage) + thread_area_, kPage, PROT_NONE) != 0) {
+      return NoMemory("scratch");
+    }
+  }
+  return {};
+}
+
+RuntimeError Candidate::MapSets(const LoadRequest& request, std::span<const int> files) {
+  for (int s = 0; s < request.sets; ++s) {
+    Set set;
+    const bool start_aligned = s > 0 && s == request.sets - 1 && request.start_aligned_last_set != 0;
+    const int inputs = files[static_cast<size_t>(2 + 2 * s)], outputs = files[static_cast<size_t>(3 + 2 * s)];
+    if (RuntimeError error = MapTensors(inputs, InputsOf(set_), start_aligned, true, &set.inputs, &set.originals))
+      return error;
+    if (RuntimeError error = MapTensors(outputs, OutputsOf(set_), start_aligned, false, &set.outputs, &set.originals))
+      return error;
+    set.tensors = set.originals;
+    for (size_t i = 0; i < packed_.size(); ++i) {
+      set.tensors[set_.prepared[i].param] = packed_[i].LastBytes(static_cast<size_t>(set_.prepared[i].packed.bytes));
+    }
+    sets_.push_back(std::move(set));
+  }
+  return {};
+}
+
+RuntimeError Candidate::MakePlainBuffers() {
+  RuntimeResult<Invocation> invocation = Invocation::Create(*image_, set_, *pool_);
+  if (!invocation.ok()) return invocation.error();
+  invocation_ = std::make_unique<Invocation>(*std::move(invocation));
+  for (size_t i = 0; i < set_.params.size(); ++i) {
+    const size_t bytes = static_cast<size_t>(set_.params[i].bytes);
+    plain_.emplace_back(bytes);
+    if (plain_.back().data() == nullptr) return NoMemory("a tensor");
+    // Outputs too, so that their pages are there.
+    std::memcpy(plain_.back().data(), sets_[0].originals[i], bytes);
+    plain_tensors_.push_back(plain_.back().data());
+  }
+  return {};
+}
+
+int32_t Candidate::CallFenced(HoneKernelFn fn, std::span<void* const> tensors, int64_t scratch_bytes,
+                              int64_t thread_scratch_bytes) {
+  std::memset(scratch_.data(), kPoison, scratch_.size());
+  for (int t = 0; t < pool_->threads(); ++t)
+    std::memset(thread_scratch_.data() + t * (thread_area_ + kPage), kPoison, thread_area_);
+  const int64_t used = (std::max<int64_t>(thread_scratch_bytes, 0) + 63) / 64 * 64;
+  char* thread_scratch = thread_scratch_.data() + (thread_area_ - used);
+  return CallKernel(
+      {fn, tensors, scratch_.LastBytes(static_cast<size_t>(scratch_bytes)), thread_scratch, thread_area_ + kPage},
+      *pool_);
+}
+
+void Candidate::Verify(const VerifyRequest& request, RunnerReply* reply) {
+  if (request.set < 0 || request.set >= static_cast<int>(sets_.size())) {
+    reply->outcome = RunnerOutcome::kRefused;
+    std::snprintf(reply->message, sizeof(reply->message), "there is no set %d", request.set);
+    return;
+  }
+  Set& set = sets_[static_cast<size_t>(request.set)];
+  for (size_t i = 0; i < packed_.size(); ++i) {
+    const PreparedConstant& prepared = set_.prepared[i];
+    std::memset(packed_[i].data(), kPoison, packed_[i].size());
+    void* const tensors[] = {set.originals[prepared.param], set.tensors[prepared.param]};
+    reply->kernel_result = CallFenced(prepare_[i], tensors, prepared.scratch_bytes, prepared.thread_scratch_bytes);
+    if (reply->kernel_result != 0) {
+      reply->outcome = RunnerOutcome::kKernelFailed;
+      std::snprintf(reply->message, sizeof(reply->message), "prepare kernel %zu returned %d", i, reply->kernel_result);
+      return;
+    }
+  }
+  const double start = NowUs();
+  reply->kernel_result = CallFenced(main_, set.tensors, set_.scratch_bytes, set_.thread_scratch_bytes);
+  reply->elapsed_us = NowUs() - start;
+  if (reply->kernel_result != 0) {
+    reply->outcome = RunnerOutcome::kKernelFailed;
+    std::snprintf(reply->message, sizeof(reply->message), "the kernel returned %d", reply->kernel_result);
+  }
+}
+
+void Candidate::Time(const TimeRequest& request, RunnerReply* reply) {
+  const auto failed = [&](RunnerOutcome outcome, const char* message) {
+    reply->outcome = outcome;
+    std::snprintf(reply->message, sizeof(reply->message), "%s", message);
+  };
+  if (request.samples < 0 || request.samples > kRunnerMaxSamples || request.inner < 1 || request.warm_up < 0) {
+    return failed(RunnerOutcome::kRefused, "a number of samples or repeats is out of range");
+  }
+  if (!prepared_) {
+    if (invocation_->Prepare(plain_tensors_)) return failed(RunnerOutcome::kKernelFailed, "a prepare kernel failed");
+    invocation_->Bind(plain_tensors_);
+    prepared_ = true;
+  }
+  const double begin = NowUs();
+  int32_t result = 0;
+  for (int i = 0; i < request.warm_up; ++i) result |= invocation_->Run();
+  rusage before{}, after{};
+  for (int s = 0; s < request.samples; ++s) {
+    getrusage(RUSAGE_SELF, &before);
+    const double start = NowUs();
+    for (int i = 0; i < request.inner; ++i) result |= invocation_->Run();
+    const double stop = NowUs();
+    getrusage(RUSAGE_SELF, &after);
+    reply->samples[s] = {(stop - start) / request.inner, static_cast<uint32_t>(after.ru_nivcsw - before.ru_nivcsw),
+                         static_cast<uint32_t>(after.ru_majflt - before.ru_majflt)};
+  }
+  reply->num_samples = request.samples;
+  reply->elapsed_us = NowUs() - begin;
+  reply->kernel_result = result;
+  if (result != 0) return failed(RunnerOutcome::kKernelFailed, "the kernel did not return 0 every time");
+  if (request.copy_outputs != 0) {
+    for (size_t i = InputsOf(set_).size(); i < set_.params.size(); ++i) {
+      std::memcpy(sets_[0].originals[i], plain_tensors_[i], static_cast<size_t>(set_.params[i].bytes));
+    }
+  }
+}
+
+Candidate::Place Candidate::Describe(const void* address) const {
+  using Hit = FencedMemory::Hit;
+  const auto place = [&](const FencedMemory& memory, const char* what, int index) -> Place {
+    switch (memory.Where(address)) {
+      case Hit::kNone:
+        return {};
+      case Hit::kBefore:
+        return {"before ", what, index};
+      case Hit::kInside:
+        return {"within ", what, index};
+      case Hit::kBehind:
+        return {"past the end of ", what, index};
+    }
+    return {};
+  };
+  for (const Set& set : sets_) {
+    for (size_t i = 0; i < set.inputs.size(); ++i) {
+      if (const Place found = place(set.inputs[i], "input ", static_cast<int>(i)); found.index >= 0) return found;
+    }
+    for (size_t i = 0; i < set.outputs.size(); ++i) {
+      if (const Place found = place(set.outputs[i], "output ", static_cast<int>(i)); found.index >= 0) return found;
+    }
+  }
+  for (size_t i = 0; i < packed_.size(); ++i) {
+    if (const Place found = place(packed_[i], "packed constant ", static_cast<int>(i)); found.index >= 0) return found;
+  }
+  if (const Place found = place(scratch_, "scratch ", 0); found.index >= 0) return found;
+  if (thread_scratch_.Where(address) != Hit::kNone) {
+    const int64_t at = static_cast<const char*>(address) - thread_scratch_.data();
+    return {"past an end of ", "scratch of thread ",
+            static_cast<int>(std::max<int64_t>(0, at) / (thread_area_ + kPage))};
+  }
+  return {};
+}
+
+}  // namespace hone

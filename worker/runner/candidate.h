@@ -1,0 +1,68 @@
+// A candidate inside its runner: code, fenced buffers for verification, plain ones for timing. All memory is there once
+// Load has returned; the calls after it allocate nothing.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "deploy/runtime/aligned_buffer.h"
+#include "deploy/runtime/error.h"
+#include "deploy/runtime/image.h"
+#include "deploy/runtime/invoke.h"
+#include "deploy/runtime/kernel_set.h"
+#include "deploy/runtime/thread_pool.h"
+#include "worker/runner/fenced_memory.h"
+#include "worker/runner/protocol.h"
+
+namespace hone {
+
+class Candidate {
+ public:
+  // `files`: image, kernel set, then inputs and outputs of each set. They stay the caller's.
+  static RuntimeResult<std::unique_ptr<Candidate>> Load(const LoadRequest& request, std::span<const int> files);
+
+  void Verify(const VerifyRequest& request, RunnerReply* reply);
+  void Time(const TimeRequest& request, RunnerReply* reply);
+
+  // What of ours lies at an address, for the message of a crash: "past the end of output 0". "" when nothing does. Safe
+  // in a signal handler.
+  struct Place {
+    const char* where = "";  // "before", "within" (a write to an input), "past the end of"
+    const char* what = "";   // "input", "output", "packed constant", "scratch", "scratch of thread"
+    int index = -1;
+  };
+  Place Describe(const void* address) const;
+
+ private:
+  struct Set {
+    std::vector<FencedMemory> inputs, outputs;
+    std::vector<void*> tensors;    // of the main kernel: inputs, packed constants in place, outputs
+    std::vector<void*> originals;  // the same with constants in their original form
+  };
+  Candidate() = default;
+  RuntimeError LoadCode(std::span<const int> files);
+  RuntimeError MapSets(const LoadRequest& request, std::span<const int> files);
+  RuntimeError MapScratch();
+  RuntimeError MakePlainBuffers();
+  int32_t CallFenced(HoneKernelFn fn, std::span<void* const> tensors, int64_t scratch_bytes,
+                     int64_t thread_scratch_bytes);
+
+  KernelSet set_;
+  std::unique_ptr<ThreadPool> pool_;
+  std::unique_ptr<Image> image_;
+  std::vector<Set> sets_;
+  std::vector<FencedMemory> packed_;
+  std::vector<HoneKernelFn> prepare_;
+  HoneKernelFn main_ = nullptr;
+  FencedMemory scratch_;
+  FencedMemory thread_scratch_;
+  int64_t thread_area_ = 0;
+  std::vector<AlignedBuffer> plain_;
+  std::vector<void*> plain_tensors_;
+  std::unique_ptr<Invocation> invocation_;
+  bool prepared_ = false;
+};
+
+}  // namespace hone

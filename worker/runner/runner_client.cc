@@ -1,0 +1,291 @@
+#include "worker/runner/runner_client.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/support/child_process.h"
+#include "compiler/support/file.h"
+#include "compiler/support/status_macros.h"
+
+namespace hone {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double MicrosecondsSince(Clock::time_point start) {
+  return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
+}
+
+constexpr char kPoison = '\xFF';
+
+bool SendLoad(int socket, const LoadRequest& request, std::span<const int> files) {
+  iovec bytes{const_cast<LoadRequest*>(&request), sizeof(request)};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * (2 + 2 * kRunnerMaxSets))] = {};
+  msghdr message{};
+  message.msg_iov = &bytes;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = CMSG_SPACE(files.size_bytes());
+  cmsghdr* part = CMSG_FIRSTHDR(&message);
+  part->cmsg_level = SOL_SOCKET;
+  part->cmsg_type = SCM_RIGHTS;
+  part->cmsg_len = CMSG_LEN(files.size_bytes());
+  std::memcpy(CMSG_DATA(part), files.data(), files.size_bytes());
+  return sendmsg(socket, &message, MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof(request));
+}
+
+}  // namespace
+
+absl::StatusOr<InputSet> InputSet::Create(const KernelSet& set, std::span<const std::string_view> values,
+                                          bool start_aligned) {
+  const std::span<const KernelTensor> inputs = InputsOf(set);
+  if (values.size() != inputs.size()) {
+    return absl::InvalidArgumentError(absl::StrCat(values.size(), " values for ", inputs.size(), " inputs"));
+  }
+  const TensorFile layout = LayOutTensors(inputs, start_aligned);
+  InputSet result;
+  result.start_aligned_ = start_aligned;
+  HONE_ASSIGN_OR_RETURN(result.file_, MemoryFile::Create("hone-inputs", layout.total_bytes));
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (values[i].size() != layout.places[i].bytes) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("input ", i, " has ", layout.places[i].bytes, " bytes, its value ", values[i].size()));
+    }
+    std::memcpy(result.file_.data() + layout.places[i].at, values[i].data(), values[i].size());
+  }
+  HONE_RETURN_IF_ERROR(result.file_.Seal());
+  return result;
+}
+
+struct RunnerClient::Impl {
+  KernelSet set;
+  std::optional<ChildProcess> child;
+  int socket = -1;
+  std::vector<MemoryFile> outputs;  // of each set
+  std::vector<TensorFile> layouts;
+  RunnerVerdict load;
+  uint32_t layers = 0;
+  bool alive = false;
+  bool timed_before = false;
+
+  ~Impl() {
+    if (socket >= 0) ::close(socket);
+    if (child.has_value()) child->Kill(SIGKILL);
+  }
+
+  // The process is of no more use: end it and say what became of it.
+  RunnerVerdict End(RunnerVerdict verdict) {
+    alive = false;
+    if (!child.has_value()) return verdict;
+    if (verdict.kind == RunnerVerdict::kCrashed) {
+      // It is dying by itself, with a status worth reading; a candidate that lingers is helped along.
+      std::optional<int> status = child->Wait(absl::Seconds(2));
+      if (!status.has_value()) {
+        child->Kill(SIGKILL);
+        status = child->Wait(absl::Seconds(10));
+      }
+      const std::string ended = status.has_value() ? DescribeWaitStatus(*status) : "does not end";
+      const bool forbidden = status.has_value() && WIFSIGNALED(*status) && WTERMSIG(*status) == SIGSYS;
+      const std::string why = forbidden ? "made a system call that candidates must not make" : verdict.message;
+      verdict.message = absl::StrCat("the runner ", ended, why.empty() ? "" : "; it ", why);
+    } else {
+      child->Kill(SIGKILL);
+      child->Wait(absl::Seconds(10));
+    }
+    return verdict;
+  }
+
+  // Waits for the reply to what was sent at `start` or after.
+  RunnerVerdict Await(Clock::time_point start, absl::Duration timeout, RunnerReply* reply) {
+    const Clock::time_point deadline = start + std::chrono::nanoseconds(absl::ToInt64Nanoseconds(timeout));
+    RunnerVerdict verdict;
+    ssize_t got;
+    while (true) {
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
+      pollfd waiting{socket, POLLIN, 0};
+      const int ready = ::poll(&waiting, 1, static_cast<int>(std::clamp<int64_t>(left, 0, 1 << 30)));
+      if (ready < 0 && errno == EINTR) continue;
+      if (ready == 0) {
+        verdict.kind = RunnerVerdict::kTimedOut;
+        verdict.message = absl::StrCat("no answer within ", absl::FormatDuration(timeout));
+        return End(std::move(verdict));
+      }
+      got = ::recv(socket, reply, sizeof(*reply), MSG_DONTWAIT);
+      if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+      break;
+    }
+    verdict.elapsed_us = MicrosecondsSince(start);
+    reply->message[kRunnerMessageBytes - 1] = '\0';
+    const bool whole = got >= static_cast<ssize_t>(offsetof(RunnerReply, samples)) && reply->num_samples >= 0 &&
+                       reply->num_samples <= kRunnerMaxSamples && got == static_cast<ssize_t>(ReplyBytes(*reply));
+    if (!whole) {
+      verdict.kind = RunnerVerdict::kCrashed;
+      verdict.message = got > 0 ? "answered with something that is no reply" : "";
+      return End(std::move(verdict));
+    }
+    verdict.message = reply->message;
+    verdict.reported_us = reply->elapsed_us;
+    switch (reply->outcome) {
+      case RunnerOutcome::kReady:
+      case RunnerOutcome::kDone:
+        verdict.kind = RunnerVerdict::kOk;
+        break;
+      case RunnerOutcome::kKernelFailed:
+        verdict.kind = RunnerVerdict::kKernelFailed;
+        break;
+      case RunnerOutcome::kRefused:
+        verdict.kind = RunnerVerdict::kRefused;
+        break;
+      case RunnerOutcome::kOutOfMemory:
+        verdict.kind = RunnerVerdict::kOutOfMemory;
+        break;
+      default:
+        verdict.kind = RunnerVerdict::kCrashed;
+        return End(std::move(verdict));
+    }
+    return verdict;
+  }
+
+  template <class Request>
+  RunnerVerdict Ask(const Request& request, absl::Duration timeout, RunnerReply* reply) {
+    if (!alive) return {.kind = RunnerVerdict::kCrashed, .message = "the runner has ended before"};
+    char unasked;
+    if (::recv(socket, &unasked, 1, MSG_DONTWAIT | MSG_PEEK) > 0) {
+      return End({.kind = RunnerVerdict::kCrashed, .message = "spoke without being asked"});
+    }
+    const Clock::time_point start = Clock::now();
+    if (::send(socket, &request, sizeof(request), MSG_NOSIGNAL) < 0) return End({.kind = RunnerVerdict::kCrashed});
+    return Await(start, timeout, reply);
+  }
+};
+
+RunnerClient::RunnerClient(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+RunnerClient::RunnerClient(RunnerClient&&) noexcept = default;
+RunnerClient& RunnerClient::operator=(RunnerClient&&) noexcept = default;
+RunnerClient::~RunnerClient() = default;
+
+absl::StatusOr<RunnerClient> RunnerClient::Start(const RunnerJob& job) {
+  if (job.inputs.empty() || job.inputs.size() > kRunnerMaxSets) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(job.inputs.size(), " input sets; a runner takes 1 to ", kRunnerMaxSets));
+  }
+  for (size_t s = 0; s < job.inputs.size(); ++s) {
+    if (job.inputs[s]->start_aligned() && (s == 0 || s + 1 < job.inputs.size())) {
+      return absl::InvalidArgumentError("only the last of several input sets may be start-aligned");
+    }
+  }
+  auto impl = std::make_unique<Impl>();
+  impl->set = job.set;
+  HONE_ASSIGN_OR_RETURN(const MemoryFile image, MemoryFile::CreateSealed("hone-image", job.image));
+  HONE_ASSIGN_OR_RETURN(const MemoryFile set, MemoryFile::CreateSealed("hone-kernel-set", Serialize(job.set)));
+  std::vector<int> files = {image.fd(), set.fd()};
+  for (const InputSet* inputs : job.inputs) {
+    impl->layouts.push_back(LayOutTensors(OutputsOf(job.set), inputs->start_aligned()));
+    HONE_ASSIGN_OR_RETURN(MemoryFile outputs, MemoryFile::Create("hone-outputs", impl->layouts.back().total_bytes));
+    files.insert(files.end(), {inputs->fd(), outputs.fd()});
+    impl->outputs.push_back(std::move(outputs));
+  }
+
+  int sockets[2];
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) != 0) {
+    return absl::ResourceExhaustedError(absl::StrCat("no socket for a runner: ", std::strerror(errno)));
+  }
+  impl->socket = sockets[0];
+  const std::string program = job.program.empty() ? ProgramFolder() + "/hone-runner" : job.program;
+  absl::StatusOr<ChildProcess> child =
+      ChildProcess::Start(program, {absl::StrCat(sockets[1])}, {.pipes = false, .inherit = {sockets[1]}});
+  ::close(sockets[1]);
+  if (!child.ok()) return child.status();
+  impl->child = *std::move(child);
+  impl->alive = true;
+
+  LoadRequest request;
+  request.sets = static_cast<int32_t>(job.inputs.size());
+  request.threads = job.threads;
+  request.pin = job.pin;
+  request.start_aligned_last_set = job.inputs.back()->start_aligned();
+  request.cpu_seconds = job.cpu_seconds;
+  request.memory_bytes = job.memory_bytes;
+  request.wanted_layers = job.wanted_layers;
+  RunnerReply reply;
+  if (SendLoad(impl->socket, request, files)) {
+    impl->load = impl->Await(Clock::now(), job.start_timeout, &reply);
+    if (impl->load.ok()) impl->layers = reply.layers;
+  } else {
+    impl->load = impl->End({.kind = RunnerVerdict::kCrashed, .message = "took no request"});
+  }
+  if (!impl->load.ok() && impl->alive) impl->load = impl->End(std::move(impl->load));
+  return RunnerClient(std::move(impl));
+}
+
+const RunnerVerdict& RunnerClient::load_verdict() const { return impl_->load; }
+uint32_t RunnerClient::layers() const { return impl_->layers; }
+bool RunnerClient::alive() const { return impl_->alive; }
+
+RunnerVerdict RunnerClient::Verify(int set, absl::Duration timeout) {
+  MemoryFile& outputs = impl_->outputs[static_cast<size_t>(set)];
+  if (outputs.data() != nullptr) std::memset(outputs.data(), kPoison, outputs.size());
+  RunnerReply reply;
+  return impl_->Ask(VerifyRequest{.set = set}, timeout, &reply);
+}
+
+RunnerVerdict RunnerClient::Time(const TimeRequest& request, absl::Duration timeout) {
+  RunnerReply reply;
+  // Warmed up (and its constants packed) in a request of its own, so that the other's duration is that of the samples.
+  if (request.warm_up > 0 || !std::exchange(impl_->timed_before, true)) {
+    RunnerVerdict warm = impl_->Ask(TimeRequest{.warm_up = request.warm_up, .samples = 0}, timeout, &reply);
+    if (!warm.ok()) return warm;
+  }
+  TimeRequest timed = request;
+  timed.warm_up = 0;
+  RunnerVerdict verdict = impl_->Ask(timed, timeout, &reply);
+  double sum_us = 0;
+  for (int i = 0; i < reply.num_samples && verdict.ok(); ++i) {
+    const RunnerSample& sample = reply.samples[i];
+    if (!(sample.us > 0) || !(sample.us < 1e12)) {
+      return {.kind = RunnerVerdict::kRefused, .message = "reported a time that is none"};
+    }
+    sum_us += sample.us * request.inner;
+    verdict.samples.push_back({sample.us, sample.involuntary_switches, sample.major_faults, 0});
+  }
+  if (verdict.ok() && reply.num_samples != request.samples) {
+    return {.kind = RunnerVerdict::kRefused, .message = "reported another number of samples than asked for"};
+  }
+  if (verdict.ok() && (sum_us < 0.95 * verdict.elapsed_us - 5000 || sum_us > verdict.elapsed_us + 1)) {
+    return {
+        .kind = RunnerVerdict::kRefused,
+        .message = absl::StrCat("reported times are not those that passed: ", sum_us, " us of ", verdict.elapsed_us),
+        .reported_us = sum_us,
+        .elapsed_us = verdict.elapsed_us};
+  }
+  return verdict;
+}
+
+std::string_view RunnerClient::output(int set, int index) const {
+  const TensorPlace& place = impl_->layouts[static_cast<size_t>(set)].places[static_cast<size_t>(index)];
+  return {impl_->outputs[static_cast<size_t>(set)].data() + place.at, place.bytes};
+}
+
+bool RunnerClient::OutputEdgesIntact(int set) const {
+  const MemoryFile& file = impl_->outputs[static_cast<size_t>(set)];
+  const auto poisoned = [&](uint64_t from, uint64_t to) {
+    return std::all_of(file.data() + from, file.data() + to, [](char byte) { return byte == kPoison; });
+  };
+  for (const TensorPlace& place : impl_->layouts[static_cast<size_t>(set)].places) {
+    if (!poisoned(place.region_at, place.at) || !poisoned(place.at + place.bytes, place.region_at + place.region_bytes))
+      return false;
+  }
+  return true;
+}
+
+}  // namespace hone

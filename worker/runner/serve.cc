@@ -1,0 +1,162 @@
+#include "worker/runner/serve.h"
+
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <new>
+
+#include "worker/runner/candidate.h"
+#include "worker/runner/protocol.h"
+#include "worker/runner/sandbox.h"
+
+namespace hone {
+namespace {
+
+// What the signal handler reads; set before any candidate runs.
+int g_socket = -1;
+const Candidate* g_candidate = nullptr;
+RunnerReply g_crash;
+
+bool Send(int socket, const RunnerReply& reply) {
+  while (send(socket, &reply, ReplyBytes(reply), MSG_NOSIGNAL) < 0) {
+    if (errno != EINTR) return false;
+  }
+  return true;
+}
+
+// Tells the agent where it happened and lets the signal take its course. Only calls that are safe here.
+void OnCrash(int signal_number, siginfo_t* info, void*) {
+  char* at = g_crash.message;
+  const auto put = [&](const char* text) {
+    while (*text != '\0' && at < g_crash.message + kRunnerMessageBytes - 1) *at++ = *text++;
+  };
+  const auto put_number = [&](uint64_t value, unsigned base) {
+    char digits[24];
+    int count = 0;
+    do digits[count++] = "0123456789abcdef"[value % base];
+    while ((value /= base) != 0);
+    while (count > 0 && at < g_crash.message + kRunnerMessageBytes - 1) *at++ = digits[--count];
+  };
+  if (signal_number == SIGSEGV || signal_number == SIGBUS) {
+    put("touched 0x");
+    put_number(reinterpret_cast<uintptr_t>(info->si_addr), 16);
+    const Candidate::Place place = g_candidate == nullptr ? Candidate::Place{} : g_candidate->Describe(info->si_addr);
+    if (place.index >= 0) {
+      put(", ");
+      put(place.where);
+      put(place.what);
+      put_number(static_cast<uint64_t>(place.index), 10);
+    }
+  } else {
+    put(signal_number == SIGILL ? "an instruction this CPU does not have" : "a forbidden arithmetic operation");
+  }
+  *at = '\0';
+  g_crash.outcome = RunnerOutcome::kCrashed;
+  Send(g_socket, g_crash);
+}
+
+void CatchCrashes() {
+  static char stack[64 << 10];  // of its own: the usual one may have run over
+  const stack_t alternate{stack, 0, sizeof(stack)};
+  sigaltstack(&alternate, nullptr);
+  struct sigaction action {};
+  action.sa_sigaction = &OnCrash;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESETHAND;
+  for (const int signal_number : {SIGSEGV, SIGBUS, SIGILL, SIGFPE}) sigaction(signal_number, &action, nullptr);
+}
+
+constexpr int kMaxFiles = 2 + 2 * kRunnerMaxSets;
+
+// The load request and its descriptors; false when the agent is gone or talks nonsense.
+bool Receive(int socket, LoadRequest* request, int* files, int* num_files) {
+  iovec bytes{request, sizeof(*request)};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * kMaxFiles)];
+  msghdr message{};
+  message.msg_iov = &bytes;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof(control);
+  ssize_t got;
+  do got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+  while (got < 0 && errno == EINTR);
+  *num_files = 0;
+  for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr; part = CMSG_NXTHDR(&message, part)) {
+    if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) continue;
+    *num_files = static_cast<int>((part->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+    std::memcpy(files, CMSG_DATA(part), sizeof(int) * static_cast<size_t>(*num_files));
+  }
+  return got == sizeof(*request) && (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) == 0 &&
+         request->command == RunnerCommand::kLoad && request->protocol == kRunnerProtocol && request->sets >= 1 &&
+         request->sets <= kRunnerMaxSets && *num_files == 2 + 2 * request->sets;
+}
+
+RuntimeResult<std::unique_ptr<Candidate>> LoadCandidate(const LoadRequest& request, std::span<const int> files) {
+  try {
+    return Candidate::Load(request, files);
+  } catch (const std::bad_alloc&) { return RuntimeError(RuntimeCode::kOutOfMemory, "out of memory"); }
+}
+
+}  // namespace
+
+int ServeRunner(int socket) {
+  LoadRequest load;
+  int files[kMaxFiles], num_files = 0;
+  if (!Receive(socket, &load, files, &num_files)) return 2;
+
+  static RunnerReply reply;  // 4 KiB of samples
+  SandboxLimits limits;
+  limits.wanted = load.wanted_layers;
+  limits.cpu_seconds = load.cpu_seconds;
+  limits.memory_bytes = load.memory_bytes;
+  reply.layers = EnterSandbox(limits);
+  RuntimeResult<std::unique_ptr<Candidate>> candidate = LoadCandidate(load, {files, static_cast<size_t>(num_files)});
+  for (int i = 0; i < num_files; ++i) close(files[i]);
+  if (!candidate.ok()) {
+    reply.outcome =
+        candidate.error().code() == RuntimeCode::kOutOfMemory ? RunnerOutcome::kOutOfMemory : RunnerOutcome::kRefused;
+    std::snprintf(reply.message, sizeof(reply.message), "%s", candidate.error().message().c_str());
+    Send(socket, reply);
+    return 0;
+  }
+  g_socket = socket;
+  g_candidate = candidate->get();
+  CatchCrashes();
+  reply.layers |= LockSandbox(load.wanted_layers);
+  reply.outcome = RunnerOutcome::kReady;
+  if (!Send(socket, reply)) _exit(0);
+
+  alignas(8) char request[64];
+  static_assert(sizeof(request) > sizeof(TimeRequest) && sizeof(request) > sizeof(VerifyRequest));
+  while (true) {
+    const ssize_t got = recv(socket, request, sizeof(request), 0);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < static_cast<ssize_t>(sizeof(RunnerCommand))) _exit(0);  // the agent is gone; no destructors here
+    reply.outcome = RunnerOutcome::kDone;
+    reply.kernel_result = 0;
+    reply.num_samples = 0;
+    reply.elapsed_us = 0;
+    reply.message[0] = '\0';
+    RunnerCommand command;
+    std::memcpy(&command, request, sizeof(command));
+    if (command == RunnerCommand::kVerify && got == sizeof(VerifyRequest)) {
+      VerifyRequest verify;
+      std::memcpy(&verify, request, sizeof(verify));
+      (*candidate)->Verify(verify, &reply);
+    } else if (command == RunnerCommand::kTime && got == sizeof(TimeRequest)) {
+      TimeRequest time;
+      std::memcpy(&time, request, sizeof(time));
+      (*candidate)->Time(time, &reply);
+    } else {
+      reply.outcome = RunnerOutcome::kRefused;
+      std::snprintf(reply.message, sizeof(reply.message), "an unknown request");
+    }
+    if (!Send(socket, reply)) _exit(0);
+  }
+}
+
+}  // namespace hone
