@@ -1,9 +1,19 @@
 // The verifier: what every pass and primitive may rely on.
 //
-// Checks: variables are used inside their scope and defined once; types agree; a block's values and domains match in number;
-// regions name buffers in scope with as many ranges as dimensions; stores and loads have as many indices as the buffer has
-// dimensions; params, then allocations, define every buffer used; constant indices lie inside the shape. It names the rule
-// broken and the place: "store-rank: block Y: Y[vi] has 1 index, the buffer has 2 dimensions".
+// Checks, by the name of the rule:
+//   variable-scope  defined-twice   variables (and buffers) are used inside their scope and defined once
+//   loop-in-block                   a block sees the loops around it through its bindings alone
+//   buffer-scope                    params, then allocations, define every buffer used
+//   input-written                   inputs are only read
+//   binding-count                   a block has a value for every iteration variable
+//   store-rank  load-rank  region-rank   as many indices (ranges) as the buffer has dimensions
+//   index-range                     constant indices lie inside the shape, except under a condition
+//   types  integer  condition  shape-type   operands, indices, conditions, extents have the types they need
+//   intrinsic  tile-op              calls name a function of intrinsics.h, with its number of arguments
+//   loop-thread  loop-extent        thread names go with thread bindings; vectorized and unrolled loops have constant extents
+//   attributes                      "outputs", "constants" and "domains" fit the params
+//   absent-part                     nothing that must be there is an absent handle
+// It names the first rule broken and the place: "store-rank: block Y: Y[vi] has 1 index, the buffer has 2 dimensions".
 #pragma once
 
 #include "absl/status/status.h"
