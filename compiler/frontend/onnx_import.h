@@ -1,9 +1,11 @@
 // ONNX models as graphs.
 //
-// libonnx parses; shapes, types and meanings are inferred here (operators.h). Everything static is folded away on the way: the result
-// has static shapes only. Opset 7 to 21; float32, and integers and bool where they carry shapes, indices and masks.
+// libonnx parses; shapes, types and meanings are inferred here (operators.h). Everything static is folded away on the
+// way: the result has static shapes only. Opset 7 to 21; float32, and integers and bool where they carry shapes,
+// indices and masks.
 //
-// External data is read from the model's own folder or below it, never through a symbolic link or a path that climbs out.
+// External data is read from the model's own folder or below it, never through a symbolic link or a path that climbs
+// out.
 #pragma once
 
 #include <cstdint>
@@ -23,11 +25,13 @@ struct ImportOptions {
   std::map<std::string, int64_t> dims;
 };
 
-// Any failure satisfies IsImportError: the file cannot be read (NotFound, ...), is not ONNX or is truncated, or holds what is
-// malformed or not supported (InvalidArgument: one line for each such node, by name and reason, all of them at once).
+// Any failure satisfies IsImportError: the file cannot be read (NotFound, ...), is not ONNX or is truncated, or holds
+// what is malformed or not supported (InvalidArgument: one line for each such node, by name and reason, all of them at
+// once).
 absl::StatusOr<Graph> ImportOnnx(const std::string& path, const ImportOptions& options = {});
 // The same from the bytes of a model file; `folder` is where external data lies ("": external data is refused).
-absl::StatusOr<Graph> ImportOnnxBytes(std::string_view bytes, const std::string& folder, const ImportOptions& options = {});
+absl::StatusOr<Graph> ImportOnnxBytes(std::string_view bytes, const std::string& folder,
+                                      const ImportOptions& options = {});
 
 // Whether the status says that a model could not be imported, as opposed to a failure later on.
 bool IsImportError(const absl::Status& status);

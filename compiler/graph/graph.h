@@ -1,9 +1,9 @@
 // The graph of a model: values with static types, and nodes in an order in which they can run.
 //
-// A node's operator is one of Hone's own, described in op.h: fewer and simpler than ONNX's, image operators always NHWC.
-// Values are addressed by index and written once: by one node, or they are inputs or constants. Passes (passes.h) rewrite
-// a graph in place: they append nodes and values, redirect uses with ReplaceUses, and Compact() drops what nothing reaches
-// and puts the nodes in order again.
+// A node's operator is one of Hone's own, described in op.h: fewer and simpler than ONNX's, image operators always
+// NHWC. Values are addressed by index and written once: by one node, or they are inputs or constants. Passes (passes.h)
+// rewrite a graph in place: they append nodes and values, redirect uses with ReplaceUses, and Compact() drops what
+// nothing reaches and puts the nodes in order again.
 #pragma once
 
 #include <cstdint>
@@ -21,44 +21,46 @@ namespace hone {
 
 struct TensorType {
   DType dtype;
-  std::vector<int64_t> shape;                       // empty for a scalar; extents may be 0
+  std::vector<int64_t> shape;  // empty for a scalar; extents may be 0
   int rank() const { return static_cast<int>(shape.size()); }
   friend bool operator==(const TensorType&, const TensorType&) = default;
 };
-std::string ToText(const TensorType& type);         // "float32[1, 224, 224, 3]"
+std::string ToText(const TensorType& type);  // "float32[1, 224, 224, 3]"
 
 // The product of the extents; nullopt when it does not fit in int64 or an extent is negative.
 std::optional<int64_t> NumElements(const std::vector<int64_t>& shape);
 
-struct Value {
-  std::string name;                                 // for people and for the model's inputs and outputs
+struct GraphValue {
+  std::string name;  // for people and for the model's inputs and outputs
   TensorType type;
-  std::shared_ptr<const NdArray> data;              // of a constant
+  std::shared_ptr<const NdArray> data;  // of a constant
   bool is_constant() const { return data != nullptr; }
 };
 
 struct Node {
-  std::string op;                                   // a name in op.h's table
-  std::string name;                                 // the model's name for it: for messages
-  std::vector<int> inputs;                          // values
+  std::string op;           // a name in op.h's table
+  std::string name;         // the model's name for it: for messages
+  std::vector<int> inputs;  // values
   std::vector<int> outputs;
   Attrs attrs;
 };
 
 struct Graph {
   std::string name;
-  std::vector<Value> values;
-  std::vector<Node> nodes;                          // in topological order
-  std::vector<int> inputs, outputs;                 // in the model's order; a value may be an output twice
-  std::vector<std::string> output_names;            // one for each output: two outputs may be one value
-  std::vector<std::string> notes;                   // what was assumed at import, in whole sentences
+  std::vector<GraphValue> values;
+  std::vector<Node> nodes;                // in topological order
+  std::vector<int> inputs, outputs;       // in the model's order; a value may be an output twice
+  std::vector<std::string> output_names;  // one for each output: two outputs may be one value
+  std::vector<std::string> notes;         // what was assumed at import, in whole sentences
 
   int AddValue(std::string name, TensorType type);
   int AddConstant(std::string name, NdArray data);
   int AddConstant(std::string name, std::shared_ptr<const NdArray> data);
   // Appends a node and its outputs, whose types the operator infers. InvalidArgument when the operator refuses.
-  absl::StatusOr<std::vector<int>> AddNode(std::string_view op, std::string name, std::vector<int> inputs, Attrs attrs = {});
-  absl::StatusOr<int> Add(std::string_view op, std::string name, std::vector<int> inputs, Attrs attrs = {});   // of one output
+  absl::StatusOr<std::vector<int>> AddNode(std::string_view op, std::string name, std::vector<int> inputs,
+                                           Attrs attrs = {});
+  absl::StatusOr<int> Add(std::string_view op, std::string name, std::vector<int> inputs,
+                          Attrs attrs = {});  // of one output
 
   const TensorType& type(int value) const { return values[value].type; }
   // Every use of `from`, also as an output of the graph, becomes one of `to`. Types are equal.
@@ -68,7 +70,8 @@ struct Graph {
   absl::Status Compact();
 };
 
-// For each value: the node that writes it (-1: none) and the nodes that read it (each once), outputs of the graph apart.
+// For each value: the node that writes it (-1: none) and the nodes that read it (each once), outputs of the graph
+// apart.
 struct Uses {
   explicit Uses(const Graph& graph);
   std::vector<int> producer;

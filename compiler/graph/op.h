@@ -1,8 +1,8 @@
-// The operators a graph is made of. An operator is one row in the table of the op_*.cc file of its group: what its outputs
-// are, how it is computed (as tensor expressions), and how it may be fused.
+// The operators a graph is made of. An operator is one row in the table of the op_*.cc file of its group: what its
+// outputs are, how it is computed (as tensor expressions), and how it may be fused.
 //
-// Conventions: image tensors are NHWC, convolution weights [KH][KW][IC/groups][OC], depthwise weights [KH][KW][C], dense
-// weights [K][N]. "pads" are {top, left, bottom, right}; axes are not negative.
+// Conventions: image tensors are NHWC, convolution weights [KH][KW][IC/groups][OC], depthwise weights [KH][KW][C],
+// dense weights [K][N]. "pads" are {top, left, bottom, right}; axes are not negative.
 #pragma once
 
 #include <functional>
@@ -32,12 +32,13 @@ struct OpInfo {
   std::function<absl::StatusOr<std::vector<TensorType>>(std::span<const TensorType> inputs, const Attrs&)> infer;
   // The outputs as tensor expressions. Inputs have passed `infer`.
   std::function<std::vector<te::Tensor>(std::span<const te::Tensor> inputs, const Attrs&,
-                                        std::span<const TensorType> outputs)> lower;
+                                        std::span<const TensorType> outputs)>
+      lower;
   // Floating-point operations of one run, a multiply-add being 2; absent: one for each output element.
   std::function<double(std::span<const TensorType> inputs, const Attrs&, std::span<const TensorType> outputs)> flop;
 };
 
-const OpInfo* FindOp(std::string_view name);        // nullptr when there is none
+const OpInfo* FindOp(std::string_view name);  // nullptr when there is none
 std::vector<std::string_view> OpNames();
 
 }  // namespace hone

@@ -9,7 +9,8 @@ namespace hone {
 
 // Values that depend on constants alone become constants. Results beyond `max_elements` are left to run time.
 absl::Status FoldConstants(Graph& graph, int64_t max_elements = int64_t{1} << 26);
-// Identity, dropout, trivial reshape, transpose, cast, slice, expand, pad, concat; x + 0, x * 1; equal nodes become one.
+// Identity, dropout, trivial reshape, transpose, cast, slice, expand, pad, concat; x + 0, x * 1; equal nodes become
+// one.
 absl::Status RemoveNoOps(Graph& graph);
 // A per-channel scale or shift by constants after a convolution or dense product goes into its weights and bias
 // (reorders roundings).

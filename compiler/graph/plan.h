@@ -1,8 +1,8 @@
 // A plan: a model cut into kernels.
 //
-// Every fused group of the graph is one TensorIR function (a task); equal functions are one task with a weight. The steps
-// say in which order the tasks run and on which tensors. This is what is tuned (tasks), packaged (all of it) and executed.
-// Nothing here changes once made; constants are shared, not copied.
+// Every fused group of the graph is one TensorIR function (a task); equal functions are one task with a weight. The
+// steps say in which order the tasks run and on which tensors. This is what is tuned (tasks), packaged (all of it) and
+// executed. Nothing here changes once made; constants are shared, not copied.
 #pragma once
 
 #include <cstdint>
@@ -20,32 +20,32 @@ struct PlanTensor {
   enum Kind : uint8_t { kInput, kOutput, kConstant, kIntermediate };
   std::string name;
   DType dtype;
-  std::vector<int64_t> shape;                       // static; empty for a scalar
-  Kind kind = kIntermediate;                        // what it is to the outside; an output that is only a view of an input
-                                                    // or constant is kOutput with alias_of set, and is copied out
-  std::shared_ptr<const NdArray> data;              // of constants alone
-  int alias_of = -1;                                // a view: same bytes as that tensor under another shape; never a view itself
+  std::vector<int64_t> shape;           // static; empty for a scalar
+  Kind kind = kIntermediate;            // what it is to the outside; an output that is only a view of an input
+                                        // or constant is kOutput with alias_of set, and is copied out
+  std::shared_ptr<const NdArray> data;  // of constants alone
+  int alias_of = -1;                    // a view: same bytes as that tensor under another shape; never a view itself
 };
 
 struct PlanStep {
   int task = 0;
-  std::vector<int> tensors;                         // one for each param of the task's function, in its order
+  std::vector<int> tensors;  // one for each param of the task's function, in its order
 };
 
 struct PlanTask {
-  PrimFunc func;                                    // unscheduled
-  std::string name;                                 // for people, unique in the plan: "conv2d_3x3_s2_112x112x64_add_relu"
-  double weight = 0;                                // how many steps run it
-  double flop = 0;                                  // of one run: a multiply-add is 2
-  double bytes = 0;                                 // of one run: every param read or written once
+  PrimFunc func;      // unscheduled
+  std::string name;   // for people, unique in the plan: "conv2d_3x3_s2_112x112x64_add_relu"
+  double weight = 0;  // how many steps run it
+  double flop = 0;    // of one run: a multiply-add is 2
+  double bytes = 0;   // of one run: every param read or written once
 };
 
 struct Plan {
   std::string model_name;
   std::vector<PlanTensor> tensors;
-  std::vector<PlanStep> steps;                      // in an order in which they may run
+  std::vector<PlanStep> steps;  // in an order in which they may run
   std::vector<PlanTask> tasks;
-  std::vector<int> inputs, outputs;                 // tensors, in the model's order
+  std::vector<int> inputs, outputs;  // tensors, in the model's order
 };
 
 }  // namespace hone

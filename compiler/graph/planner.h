@@ -1,8 +1,8 @@
 // From graph to plan: groups of nodes become TensorIR functions.
 //
-// A group is one anchor (convolution, product, pooling, reduction, softmax, layer norm) with the elementwise operators that
-// follow it, and for reductions those in front of it; or a chain of elementwise and moving operators. It has one output. Reshapes are
-// views and belong to no group.
+// A group is one anchor (convolution, product, pooling, reduction, softmax, layer norm) with the elementwise operators
+// that follow it, and for reductions those in front of it; or a chain of elementwise and moving operators. It has one
+// output. Reshapes are views and belong to no group.
 #pragma once
 
 #include <span>
@@ -16,15 +16,15 @@
 namespace hone {
 
 struct PlanOptions {
-  bool optimize = true;                             // run Optimize first; otherwise the graph is planned as it is
-  bool fuse = true;                                 // otherwise every node is its own task
+  bool optimize = true;  // run Optimize first; otherwise the graph is planned as it is
+  bool fuse = true;      // otherwise every node is its own task
 };
 
 // Equal functions are one task. A graph whose output is an input or a constant gets a copying step.
 absl::StatusOr<Plan> MakePlan(Graph graph, const PlanOptions& options = {});
 
-// The plan run step by step in the interpreter: for tests on small shapes. Inputs in the plan's order; outputs likewise.
-// InvalidArgument when an input has another type or shape than the plan's.
+// The plan run step by step in the interpreter: for tests on small shapes. Inputs in the plan's order; outputs
+// likewise. InvalidArgument when an input has another type or shape than the plan's.
 absl::StatusOr<std::vector<NdArray>> InterpretPlan(const Plan& plan, std::span<const NdArray> inputs);
 
 // The plan as text: steps with their tasks and tensors.

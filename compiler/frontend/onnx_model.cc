@@ -1,0 +1,333 @@
+#include "compiler/frontend/onnx_model.h"
+
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+
+#include <algorithm>
+#include <climits>
+#include <cstring>
+#include <set>
+
+#define ONNX_ML 1
+#define ONNX_NAMESPACE onnx
+#include <onnx/onnx_pb.h>
+
+#include "absl/status/status.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "compiler/frontend/external_data.h"
+#include "compiler/graph/graph.h"
+#include "compiler/support/status_macros.h"
+
+namespace hone {
+namespace {
+
+constexpr int kMessageDepth = 100;  // nested messages: a graph in an attribute of a node takes three
+constexpr int kGraphDepth = 16;
+constexpr int64_t kMaxRank = 32;
+
+// `count` numbers of a repeated field, each stored as a T.
+template <class T, class Field>
+absl::Status CopyField(const Field& field, int64_t count, NdArray& array) {
+  if (field.size() != count) {
+    return absl::InvalidArgumentError(absl::StrCat("it holds ", field.size(), " numbers, its shape ", count));
+  }
+  T* to = array.As<T>();
+  for (int64_t i = 0; i < count; ++i) to[i] = static_cast<T>(field.Get(static_cast<int>(i)));
+  return absl::OkStatus();
+}
+
+absl::Status CopyTyped(const onnx::TensorProto& proto, int64_t count, NdArray& array) {
+  switch (proto.data_type()) {
+    case onnx::TensorProto::FLOAT:
+      return CopyField<float>(proto.float_data(), count, array);
+    case onnx::TensorProto::DOUBLE:
+      return CopyField<double>(proto.double_data(), count, array);
+    case onnx::TensorProto::INT64:
+      return CopyField<int64_t>(proto.int64_data(), count, array);
+    case onnx::TensorProto::UINT64:
+      return CopyField<uint64_t>(proto.uint64_data(), count, array);
+    case onnx::TensorProto::UINT32:
+      return CopyField<uint32_t>(proto.uint64_data(), count, array);
+    case onnx::TensorProto::INT32:
+      return CopyField<int32_t>(proto.int32_data(), count, array);
+    case onnx::TensorProto::INT16:
+      return CopyField<int16_t>(proto.int32_data(), count, array);
+    case onnx::TensorProto::INT8:
+      return CopyField<int8_t>(proto.int32_data(), count, array);
+    case onnx::TensorProto::UINT8:
+      return CopyField<uint8_t>(proto.int32_data(), count, array);
+    case onnx::TensorProto::BOOL:
+      return CopyField<uint8_t>(proto.int32_data(), count, array);
+    default:
+      return CopyField<uint16_t>(proto.int32_data(), count, array);  // 16-bit floats and unsigned integers
+  }
+}
+
+// A bool is 0 or 1 in our programs, whatever nonzero byte the file has.
+void NormaliseBools(NdArray& array) {
+  if (!array.dtype.is_bool()) return;
+  for (char& byte : array.data) byte = byte != 0;
+}
+
+absl::StatusOr<std::shared_ptr<const NdArray>> DecodeTensor(const onnx::TensorProto& proto, ExternalData& external) {
+  const std::optional<DType> dtype = OnnxDType(proto.data_type());
+  if (!dtype.has_value()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("elements of type ", OnnxDTypeName(proto.data_type()), " are not supported"));
+  }
+  std::vector<int64_t> shape(proto.dims().begin(), proto.dims().end());
+  if (static_cast<int64_t>(shape.size()) > kMaxRank)
+    return absl::InvalidArgumentError(absl::StrCat("it has ", shape.size(), " dimensions"));
+  const std::optional<int64_t> count = NumElements(shape);
+  int64_t bytes = 0;
+  if (!count.has_value() || __builtin_mul_overflow(*count, int64_t{dtype->bytes()}, &bytes)) {
+    return absl::InvalidArgumentError("its shape is negative or too large");
+  }
+  const auto differ = [&](int64_t has) {
+    return absl::InvalidArgumentError(absl::StrCat("it holds ", has, " bytes, its shape takes ", bytes));
+  };
+  if (proto.data_location() == onnx::TensorProto::EXTERNAL) {
+    std::string location;
+    int64_t offset = 0, length = -1;
+    for (const onnx::StringStringEntryProto& entry : proto.external_data()) {
+      if (entry.key() == "location") location = entry.value();
+      int64_t* number = entry.key() == "offset" ? &offset : entry.key() == "length" ? &length : nullptr;
+      if (number != nullptr && (!absl::SimpleAtoi(entry.value(), number) || *number < 0)) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("external data \"", location, "\": ", entry.key(), " is \"", entry.value(), "\""));
+      }
+    }
+    HONE_ASSIGN_OR_RETURN(const int64_t size, external.Size(location));
+    if (length >= 0 && length != bytes) return differ(length);
+    if (offset > size || bytes > size - offset) {  // before memory is taken for it
+      return absl::InvalidArgumentError(absl::StrCat("external data \"", location, "\": ", bytes, " bytes from offset ",
+                                                     offset, " on reach beyond its end: it has ", size));
+    }
+    NdArray array(*dtype, std::move(shape));
+    HONE_RETURN_IF_ERROR(external.Read(location, offset, {array.data.data(), array.data.size()}));
+    NormaliseBools(array);
+    return std::make_shared<const NdArray>(std::move(array));
+  }
+  if (proto.has_raw_data()) {
+    if (static_cast<int64_t>(proto.raw_data().size()) != bytes)
+      return differ(static_cast<int64_t>(proto.raw_data().size()));
+    NdArray array(*dtype, std::move(shape));
+    if (bytes > 0) std::memcpy(array.data.data(), proto.raw_data().data(), static_cast<size_t>(bytes));
+    NormaliseBools(array);
+    return std::make_shared<const NdArray>(std::move(array));
+  }
+  const int64_t present = int64_t{proto.float_data_size()} + proto.double_data_size() + proto.int32_data_size() +
+                          proto.int64_data_size() + proto.uint64_data_size();
+  if (present != *count)
+    return absl::InvalidArgumentError(absl::StrCat("it holds ", present, " numbers, its shape ", *count));
+  NdArray array(*dtype, std::move(shape));
+  HONE_RETURN_IF_ERROR(CopyTyped(proto, *count, array));
+  NormaliseBools(array);
+  return std::make_shared<const NdArray>(std::move(array));
+}
+
+class Decoder {
+ public:
+  Decoder(const std::string& folder, std::vector<std::string>& problems) : external_(folder), problems_(problems) {}
+
+  OnnxGraph Graph(const onnx::GraphProto& proto, int depth) {
+    OnnxGraph graph;
+    graph.name = proto.name();
+    for (const onnx::TensorProto& tensor : proto.initializer()) {
+      if (tensor.name().empty()) {
+        problems_.push_back("an initializer has no name");
+        continue;
+      }
+      absl::StatusOr<std::shared_ptr<const NdArray>> array = DecodeTensor(tensor, external_);
+      if (!array.ok()) Problem(absl::StrCat("initializer \"", tensor.name(), "\""), array.status());
+      // Present all the same, so that its readers are not reported as well.
+      std::shared_ptr<const NdArray> data = array.ok() ? *std::move(array) : nullptr;
+      if (!graph.initializers.emplace(tensor.name(), std::move(data)).second) {
+        problems_.push_back(absl::StrCat("initializer \"", tensor.name(), "\": a second one has this name"));
+      }
+    }
+    for (const onnx::SparseTensorProto& tensor : proto.sparse_initializer()) {
+      problems_.push_back(
+          absl::StrCat("initializer \"", tensor.values().name(), "\": sparse tensors are not supported"));
+      graph.initializers.emplace(tensor.values().name(), nullptr);
+    }
+    for (const onnx::ValueInfoProto& info : proto.input()) {
+      if (graph.initializers.count(info.name()) == 0) Input(info, graph);  // before IR version 4 both lists had them
+    }
+    for (const onnx::ValueInfoProto& info : proto.output()) graph.outputs.push_back(info.name());
+    for (int n = 0; n < proto.node_size(); ++n) Node(proto.node(n), n, depth, graph);
+    return graph;
+  }
+
+ private:
+  void Problem(const std::string& where, const absl::Status& status) {
+    problems_.push_back(absl::StrCat(where, ": ", status.message()));
+  }
+
+  void Input(const onnx::ValueInfoProto& info, OnnxGraph& graph) {
+    OnnxInput input;
+    input.name = info.name();
+    const std::string where = absl::StrCat("input \"", info.name(), "\"");
+    if (!info.type().has_tensor_type()) {
+      problems_.push_back(absl::StrCat(where, ": it is not a tensor"));
+      return;
+    }
+    const onnx::TypeProto::Tensor& type = info.type().tensor_type();
+    const std::optional<DType> dtype = OnnxDType(type.elem_type());
+    if (!dtype.has_value()) {
+      problems_.push_back(
+          absl::StrCat(where, ": elements of type ", OnnxDTypeName(type.elem_type()), " are not supported"));
+      return;
+    }
+    input.dtype = *dtype;
+    input.has_shape = type.has_shape();
+    for (const auto& dim : type.shape().dim()) {
+      OnnxDim d;
+      if (dim.value_case() == onnx::TensorShapeProto::Dimension::kDimValue) d.size = dim.dim_value();
+      if (dim.value_case() == onnx::TensorShapeProto::Dimension::kDimParam) d.symbol = dim.dim_param();
+      input.dims.push_back(d);
+    }
+    graph.inputs.push_back(std::move(input));
+  }
+
+  void Node(const onnx::NodeProto& proto, int index, int depth, OnnxGraph& graph) {
+    OnnxNode node;
+    node.op = proto.op_type();
+    node.domain = proto.domain() == "ai.onnx" ? "" : proto.domain();
+    node.name = proto.name().empty() ? absl::StrCat(proto.op_type().empty() ? "node" : proto.op_type(), "_", index)
+                                     : proto.name();
+    node.inputs.assign(proto.input().begin(), proto.input().end());
+    node.outputs.assign(proto.output().begin(), proto.output().end());
+    for (const onnx::AttributeProto& attribute : proto.attribute()) {
+      const absl::Status status = Attribute(attribute, depth, node);
+      if (!status.ok())
+        Problem(absl::StrCat("node \"", node.name, "\" (", node.op, "): attribute \"", attribute.name(), "\""), status);
+    }
+    graph.nodes.push_back(std::move(node));
+  }
+
+  absl::Status Attribute(const onnx::AttributeProto& proto, int depth, OnnxNode& node) {
+    OnnxAttribute& value = node.attributes[proto.name()];
+    switch (proto.type()) {
+      case onnx::AttributeProto::INT:
+        value = static_cast<int64_t>(proto.i());
+        break;
+      case onnx::AttributeProto::FLOAT:
+        value = static_cast<double>(proto.f());
+        break;
+      case onnx::AttributeProto::STRING:
+        value = proto.s();
+        break;
+      case onnx::AttributeProto::INTS:
+        value = std::vector<int64_t>(proto.ints().begin(), proto.ints().end());
+        break;
+      case onnx::AttributeProto::FLOATS:
+        value = std::vector<double>(proto.floats().begin(), proto.floats().end());
+        break;
+      case onnx::AttributeProto::STRINGS:
+        value = std::vector<std::string>(proto.strings().begin(), proto.strings().end());
+        break;
+      case onnx::AttributeProto::TENSOR: {
+        HONE_ASSIGN_OR_RETURN(value, DecodeTensor(proto.t(), external_));
+        break;
+      }
+      case onnx::AttributeProto::GRAPH: {
+        if (depth >= kGraphDepth)
+          return absl::InvalidArgumentError(absl::StrCat("graphs are nested more than ", kGraphDepth, " deep"));
+        value = std::make_shared<const OnnxGraph>(Graph(proto.g(), depth + 1));
+        break;
+      }
+      default:
+        node.attributes.erase(proto.name());  // kinds no operator here has; one that needs it will miss it
+    }
+    return absl::OkStatus();
+  }
+
+  ExternalData external_;
+  std::vector<std::string>& problems_;
+};
+
+}  // namespace
+
+std::optional<DType> OnnxDType(int64_t number) {
+  switch (number) {
+    case onnx::TensorProto::FLOAT:
+      return kFloat32;
+    case onnx::TensorProto::UINT8:
+      return DType::UInt(8);
+    case onnx::TensorProto::INT8:
+      return DType::Int(8);
+    case onnx::TensorProto::UINT16:
+      return DType::UInt(16);
+    case onnx::TensorProto::INT16:
+      return DType::Int(16);
+    case onnx::TensorProto::INT32:
+      return kInt32;
+    case onnx::TensorProto::INT64:
+      return kInt64;
+    case onnx::TensorProto::BOOL:
+      return kBool;
+    case onnx::TensorProto::FLOAT16:
+      return DType::Float(16);
+    case onnx::TensorProto::DOUBLE:
+      return DType::Float(64);
+    case onnx::TensorProto::UINT32:
+      return DType::UInt(32);
+    case onnx::TensorProto::UINT64:
+      return DType::UInt(64);
+    case onnx::TensorProto::BFLOAT16:
+      return DType::BFloat16();
+    default:
+      return std::nullopt;
+  }
+}
+
+std::string OnnxDTypeName(int64_t number) {
+  if (number == onnx::TensorProto::STRING) return "string";
+  if (number == onnx::TensorProto::COMPLEX64) return "complex64";
+  if (number == onnx::TensorProto::COMPLEX128) return "complex128";
+  return absl::StrCat("number ", number);
+}
+
+absl::StatusOr<OnnxModel> DecodeOnnx(std::string_view bytes, const std::string& folder,
+                                     std::vector<std::string>& problems) {
+  if (bytes.empty()) return absl::InvalidArgumentError("not an ONNX model: the file is empty");
+  if (bytes.size() > static_cast<size_t>(INT_MAX)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the file has ", bytes.size(), " bytes; beyond 2 GiB weights must be external data"));
+  }
+  onnx::ModelProto proto;
+  {
+    google::protobuf::io::ArrayInputStream stream(bytes.data(), static_cast<int>(bytes.size()));
+    google::protobuf::io::CodedInputStream coded(&stream);
+    coded.SetTotalBytesLimit(INT_MAX);
+    coded.SetRecursionLimit(kMessageDepth);
+    if (!proto.ParseFromCodedStream(&coded) || !coded.ConsumedEntireMessage()) {
+      return absl::InvalidArgumentError(
+          "not an ONNX model, or one that is cut off or nested too deep: its messages cannot be decoded");
+    }
+  }
+  if (!proto.has_graph() || proto.ir_version() < 1) {
+    return absl::InvalidArgumentError("not an ONNX model, or one that is cut off: it has no graph or no version");
+  }
+  OnnxModel model;
+  model.producer = proto.producer_name();
+  for (const onnx::OperatorSetIdProto& set : proto.opset_import()) {
+    model.opsets[set.domain() == "ai.onnx" ? "" : set.domain()] = set.version();
+  }
+  if (model.opsets.empty()) {
+    return absl::InvalidArgumentError(
+        "not a complete ONNX model: it does not say which operator sets it uses (it may be cut off)");
+  }
+  if (proto.functions_size() > 0) {
+    problems.push_back(absl::StrCat("the model defines ", proto.functions_size(), " functions of its own (\"",
+                                    proto.functions(0).name(),
+                                    "\"), which are not supported; export it with functions inlined"));
+  }
+  Decoder decoder(folder, problems);
+  model.graph = decoder.Graph(proto.graph(), 0);
+  return model;
+}
+
+}  // namespace hone

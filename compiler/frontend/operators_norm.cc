@@ -1,0 +1,227 @@
+// Normalisations, softmax, reductions.
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/frontend/image_layout.h"
+#include "compiler/frontend/operators.h"
+#include "compiler/support/status_macros.h"
+
+namespace hone {
+namespace {
+
+using Outputs = absl::StatusOr<std::vector<int>>;
+using Ints = std::vector<int64_t>;
+
+// x * (scale / sqrt(var + epsilon)) + (bias - mean * scale / sqrt(var + epsilon)), a multiply and an add by channel:
+// with constant statistics both fold into the convolution in front.
+Outputs BatchNormalization(NodeContext& c) {
+  HONE_RETURN_IF_ERROR(c.NeedInputs(5, 5));
+  if (c.IntAttr("training_mode", 0) != 0)
+    return Unsupported("training_mode is not supported; export the model in evaluation mode");
+  if (c.IntAttr("spatial", 1) == 0) return Unsupported("spatial 0 is not supported");
+  const int x = c.input(0);
+  if (c.rank(x) < 2) return Unsupported(absl::StrCat("a batch norm of ", ToText(c.type(x))));
+  const DType dtype = c.type(x).dtype;
+  const int64_t channels = c.shape(x)[1];
+  for (int i = 1; i < 5; ++i) {
+    if (c.shape(c.input(i)) != Ints{channels})
+      return Unsupported(absl::StrCat("input ", i, " is ", ToText(c.type(c.input(i))), " for ", channels, " channels"));
+  }
+  HONE_ASSIGN_OR_RETURN(const int safe, c.Emit("add", {c.input(4), c.Scalar(dtype, c.FloatAttr("epsilon", 1e-5))}));
+  HONE_ASSIGN_OR_RETURN(const int deviation, c.Emit("sqrt", {safe}));
+  HONE_ASSIGN_OR_RETURN(int scale, c.Emit("divide", {c.input(1), deviation}));
+  HONE_ASSIGN_OR_RETURN(const int moved, c.Emit("multiply", {c.input(3), scale}));
+  HONE_ASSIGN_OR_RETURN(int shift, c.Emit("subtract", {c.input(2), moved}));
+  Ints shape(c.rank(x) - 1, 1);
+  shape[0] = channels;
+  HONE_ASSIGN_OR_RETURN(scale, c.Reshape(scale, shape));
+  HONE_ASSIGN_OR_RETURN(shift, c.Reshape(shift, shape));
+  HONE_ASSIGN_OR_RETURN(const int scaled, c.Emit("multiply", {x, scale}));
+  HONE_ASSIGN_OR_RETURN(const int y, c.Emit("add", {scaled, shift}));
+  return std::vector<int>{y};
+}
+
+Outputs EmitGroupNorm(NodeContext& c, int scale, int bias, int64_t groups, double epsilon) {
+  HONE_ASSIGN_OR_RETURN(const int x, ToChannelsLast(c, c.input(0)));
+  HONE_ASSIGN_OR_RETURN(int y, c.Emit("group_norm", {x, scale, bias}, {{"groups", groups}, {"epsilon", epsilon}}));
+  HONE_ASSIGN_OR_RETURN(y, ToChannelsFirst(c, y));
+  return std::vector<int>{y};
+}
+
+Outputs InstanceNormalization(NodeContext& c) {
+  HONE_RETURN_IF_ERROR(c.NeedInputs(3, 3));
+  if (c.rank(c.input(0)) < 3) return Unsupported(absl::StrCat("an instance norm of ", ToText(c.type(c.input(0)))));
+  return EmitGroupNorm(c, c.input(1), c.input(2), c.shape(c.input(0))[1], c.FloatAttr("epsilon", 1e-5));
+}
+
+Outputs GroupNormalization(NodeContext& c) {
+  HONE_RETURN_IF_ERROR(c.NeedInputs(3, 3));
+  if (c.rank(c.input(0)) < 3) return Unsupported(absl::StrCat("a group norm of ", ToText(c.type(c.input(0)))));
+  const int64_t groups = c.IntAttr("num_groups", 0), channels = c.shape(c.input(0))[1];
+  if (groups < 1 || channels % groups != 0)
+    return Unsupported(absl::StrCat(groups, " groups of ", channels, " channels"));
+  int params[2] = {c.input(1), c.input(2)};
+  for (int& param : params) {
+    if (c.shape(param) == Ints{channels}) continue;  // since operator set 21; before that one number a group
+    if (c.shape(param) != Ints{groups})
+      return Unsupported(absl::StrCat("scale or bias is ", ToText(c.type(param)), " for ", channels, " channels"));
+    HONE_ASSIGN_OR_RETURN(param, c.Reshape(param, {groups, 1}));
+    HONE_ASSIGN_OR_RETURN(param, c.Emit("expand", {param}, {{"shape", Ints{groups, channels / groups}}}));
+    HONE_ASSIGN_OR_RETURN(param, c.Reshape(param, {channels}));
+  }
+  return EmitGroupNorm(c, params[0], params[1], groups, c.FloatAttr("epsilon", 1e-5));
+}
+
+// Scale or bias made the shape of the normalised dimensions.
+absl::StatusOr<int> NormParam(NodeContext& c, int param, const Ints& normal) {
+  if (c.shape(param) == normal) return param;
+  return c.Emit("expand", {param}, {{"shape", normal}});
+}
+
+Outputs LayerNormalization(NodeContext& c) {
+  HONE_RETURN_IF_ERROR(c.NeedInputs(2, 3));
+  HONE_ASSIGN_OR_RETURN(const int64_t axis, c.Axis(c.IntAttr("axis", -1), c.rank(c.input(0))));
+  const Ints& shape = c.shape(c.input(0));
+  const Ints normal(shape.begin() + axis, shape.end());
+  std::vector<int> inputs = {c.input(0)};
+  HONE_ASSIGN_OR_RETURN(const int scale, NormParam(c, c.input(1), normal));
+  inputs.push_back(scale);
+  if (c.HasInput(2)) {
+    HONE_ASSIGN_OR_RETURN(const int bias, NormParam(c, c.input(2), normal));
+    inputs.push_back(bias);
+  }
+  HONE_ASSIGN_OR_RETURN(const int y,
+                        c.Emit("layer_norm", inputs, {{"axis", axis}, {"epsilon", c.FloatAttr("epsilon", 1e-5)}}));
+  return std::vector<int>{y};
+}
+
+// Before operator set 13 the dimensions from `axis` (1 by default) on were one.
+Outputs Softmax(NodeContext& c, std::string_view op) {
+  HONE_RETURN_IF_ERROR(c.NeedInputs(1, 1));
+  const int x = c.input(0);
+  if (c.opset() >= 13) {
+    HONE_ASSIGN_OR_RETURN(const int64_t axis, c.Axis(c.IntAttr("axis", -1), c.rank(x)));
+    HONE_ASSIGN_OR_RETURN(const int y, c.Emit(op, {x}, {{"axis", axis}}));
+    return std::vector<int>{y};
+  }
+  HONE_ASSIGN_OR_RETURN(const int64_t axis, c.Axis(c.IntAttr("axis", 1), c.rank(x)));
+  const Ints shape = c.shape(x);
+  const auto product = [&](int64_t from, int64_t to) {
+    return std::accumulate(shape.begin() + from, shape.begin() + to, int64_t{1}, std::multiplies<int64_t>());
+  };
+  if (axis + 1 == c.rank(x)) {
+    HONE_ASSIGN_OR_RETURN(const int y, c.Emit(op, {x}, {{"axis", axis}}));
+    return std::vector<int>{y};
+  }
+  HONE_ASSIGN_OR_RETURN(int y, c.Reshape(x, {product(0, axis), product(axis, c.rank(x))}));
+  HONE_ASSIGN_OR_RETURN(y, c.Emit(op, {y}, {{"axis", int64_t{1}}}));
+  HONE_ASSIGN_OR_RETURN(y, c.Reshape(y, shape));
+  return std::vector<int>{y};
+}
+
+// Axes are an attribute, from operator set `by_input` on an input. None at all means every axis, or, where the model
+// says so, no reduction.
+Outputs Reduce(NodeContext& c, std::string_view op, int by_input) {
+  const bool as_input = c.opset() >= by_input;
+  HONE_RETURN_IF_ERROR(c.NeedInputs(1, as_input ? 2 : 1));
+  int x = c.input(0);
+  Ints axes;
+  if (!as_input) axes = c.IntsAttr("axes");
+  if (as_input && c.HasInput(1)) { HONE_ASSIGN_OR_RETURN(axes, c.Ints(1, "axes")); }
+  const int64_t keepdims = c.IntAttr("keepdims", 1);
+  if (axes.empty() && c.IntAttr("noop_with_empty_axes", 0) != 0) return std::vector<int>{x};
+  Ints shape = c.shape(x);
+  HONE_ASSIGN_OR_RETURN(axes, c.Axes(axes, c.rank(x)));
+  if (axes.empty()) {
+    axes.resize(shape.size());
+    std::iota(axes.begin(), axes.end(), 0);
+  }
+  std::sort(axes.begin(), axes.end());
+  if (axes.empty()) {  // a scalar: one element to reduce
+    HONE_ASSIGN_OR_RETURN(x, c.Reshape(x, {1}));
+    HONE_ASSIGN_OR_RETURN(const int y, c.Emit(op, {x}, {{"axes", Ints{0}}, {"keepdims", int64_t{0}}}));
+    return std::vector<int>{y};
+  }
+  HONE_ASSIGN_OR_RETURN(const int y, c.Emit(op, {x}, {{"axes", axes}, {"keepdims", keepdims}}));
+  return std::vector<int>{y};
+}
+
+Outputs ReduceLogSum(NodeContext& c) {
+  HONE_ASSIGN_OR_RETURN(const std::vector<int> sum, Reduce(c, "reduce_sum", 18));
+  HONE_ASSIGN_OR_RETURN(const int y, c.Emit("log", {sum[0]}));
+  return std::vector<int>{y};
+}
+
+Outputs ArgReduce(NodeContext& c, std::string_view op) {
+  HONE_RETURN_IF_ERROR(c.NeedInputs(1, 1));
+  HONE_ASSIGN_OR_RETURN(const int64_t axis, c.Axis(c.IntAttr("axis", 0), c.rank(c.input(0))));
+  HONE_ASSIGN_OR_RETURN(const int y, c.Emit(op, {c.input(0)},
+                                            {{"axis", axis},
+                                             {"keepdims", c.IntAttr("keepdims", 1)},
+                                             {"select_last", c.IntAttr("select_last_index", 0)}}));
+  return std::vector<int>{y};
+}
+
+// x divided by its norm along an axis.
+Outputs LpNormalization(NodeContext& c) {
+  HONE_RETURN_IF_ERROR(c.NeedInputs(1, 1));
+  const int64_t p = c.IntAttr("p", 2);
+  if (p != 1 && p != 2) return Unsupported(absl::StrCat("p is ", p, "; 1 and 2 are supported"));
+  HONE_ASSIGN_OR_RETURN(const int64_t axis, c.Axis(c.IntAttr("axis", -1), c.rank(c.input(0))));
+  HONE_ASSIGN_OR_RETURN(const int norm, c.Emit(p == 1 ? "reduce_l1" : "reduce_l2", {c.input(0)},
+                                               {{"axes", Ints{axis}}, {"keepdims", int64_t{1}}}));
+  HONE_ASSIGN_OR_RETURN(const int y, c.Emit("divide", {c.input(0), norm}));
+  return std::vector<int>{y};
+}
+
+Outputs CumSum(NodeContext& c) {
+  HONE_RETURN_IF_ERROR(c.NeedInputs(2, 2));
+  HONE_ASSIGN_OR_RETURN(int64_t axis, c.Int(1, "the axis"));
+  HONE_ASSIGN_OR_RETURN(axis, c.Axis(axis, c.rank(c.input(0))));
+  HONE_ASSIGN_OR_RETURN(
+      const int y,
+      c.Emit("cumsum", {c.input(0)},
+             {{"axis", axis}, {"exclusive", c.IntAttr("exclusive", 0)}, {"reverse", c.IntAttr("reverse", 0)}}));
+  return std::vector<int>{y};
+}
+
+Outputs TopK(NodeContext& c) {
+  const bool as_input = c.opset() >= 10;
+  HONE_RETURN_IF_ERROR(c.NeedInputs(as_input ? 2 : 1, as_input ? 2 : 1));
+  int64_t k = as_input ? 0 : c.IntAttr("k", 0);
+  if (as_input) { HONE_ASSIGN_OR_RETURN(k, c.Int(1, "k")); }
+  HONE_ASSIGN_OR_RETURN(const int64_t axis, c.Axis(c.IntAttr("axis", -1), c.rank(c.input(0))));
+  return c.EmitAll("topk", {c.input(0)}, {{"k", k}, {"axis", axis}, {"largest", c.IntAttr("largest", 1)}});
+}
+
+constexpr OnnxOperator kOperators[] = {
+    {"ArgMax", 1, [](NodeContext& c) { return ArgReduce(c, "argmax"); }},
+    {"ArgMin", 1, [](NodeContext& c) { return ArgReduce(c, "argmin"); }},
+    {"BatchNormalization", 7, BatchNormalization},
+    {"CumSum", 11, CumSum},
+    {"GroupNormalization", 18, GroupNormalization},
+    {"InstanceNormalization", 6, InstanceNormalization},
+    {"LayerNormalization", 17, LayerNormalization},
+    {"LogSoftmax", 1, [](NodeContext& c) { return Softmax(c, "log_softmax"); }},
+    {"LpNormalization", 1, LpNormalization},
+    {"ReduceL1", 1, [](NodeContext& c) { return Reduce(c, "reduce_l1", 18); }},
+    {"ReduceL2", 1, [](NodeContext& c) { return Reduce(c, "reduce_l2", 18); }},
+    {"ReduceLogSum", 1, ReduceLogSum},
+    {"ReduceLogSumExp", 1, [](NodeContext& c) { return Reduce(c, "reduce_logsumexp", 18); }},
+    {"ReduceMax", 1, [](NodeContext& c) { return Reduce(c, "reduce_max", 18); }},
+    {"ReduceMean", 1, [](NodeContext& c) { return Reduce(c, "reduce_mean", 18); }},
+    {"ReduceMin", 1, [](NodeContext& c) { return Reduce(c, "reduce_min", 18); }},
+    {"ReduceProd", 1, [](NodeContext& c) { return Reduce(c, "reduce_prod", 18); }},
+    {"ReduceSum", 1, [](NodeContext& c) { return Reduce(c, "reduce_sum", 13); }},
+    {"ReduceSumSquare", 1, [](NodeContext& c) { return Reduce(c, "reduce_sum_square", 18); }},
+    {"Softmax", 1, [](NodeContext& c) { return Softmax(c, "softmax"); }},
+    {"TopK", 1, TopK},
+};
+
+}  // namespace
+
+std::span<const OnnxOperator> NormOperators() { return kOperators; }
+
+}  // namespace hone

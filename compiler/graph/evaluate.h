@@ -1,0 +1,30 @@
+// Values of operators whose inputs are known: constant folding, and the reference for tests.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/graph/graph.h"
+
+namespace hone {
+
+// The operator's own function of these input types, unfused: params are the inputs, then the outputs. The inputs have
+// passed the operator's inference, which gave `outputs`.
+PrimFunc OpFunction(std::string_view op, const Attrs& attrs, std::span<const TensorType> inputs,
+                    std::span<const TensorType> outputs);
+
+// Runs the operator on constants: transposes, reshapes and casts directly, all others by interpreting OpFunction.
+absl::StatusOr<std::vector<NdArray>> EvaluateOp(std::string_view op, const Attrs& attrs,
+                                                std::span<const std::shared_ptr<const NdArray>> inputs);
+
+// Whether folding is worth it: few enough elements and operations that it takes about a second at most.
+bool CheapToEvaluate(std::string_view op, const Attrs& attrs, std::span<const TensorType> inputs,
+                     std::span<const TensorType> outputs);
+
+// y.shape[d] = x.shape[perm[d]], in blocks that stay in cache.
+NdArray TransposeArray(const NdArray& x, std::span<const int64_t> perm);
+
+}  // namespace hone

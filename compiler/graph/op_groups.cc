@@ -1,0 +1,49 @@
+#include "compiler/graph/op_groups.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_join.h"
+
+namespace hone {
+
+absl::Status ExpectInputs(TypeSpan inputs, size_t count) {
+  if (inputs.size() == count) return absl::OkStatus();
+  return Refuse(inputs.size(), " inputs instead of ", count);
+}
+
+absl::StatusOr<std::vector<int64_t>> BroadcastShapes(const std::vector<int64_t>& a, const std::vector<int64_t>& b) {
+  std::vector<int64_t> shape(std::max(a.size(), b.size()), 1);
+  for (size_t i = 0; i < shape.size(); ++i) {  // from the last dimension
+    const int64_t da = i < a.size() ? a[a.size() - 1 - i] : 1;
+    const int64_t db = i < b.size() ? b[b.size() - 1 - i] : 1;
+    if (da != db && da != 1 && db != 1) {
+      return Refuse("the shapes [", absl::StrJoin(a, ", "), "] and [", absl::StrJoin(b, ", "), "] do not broadcast");
+    }
+    shape[shape.size() - 1 - i] = da == 1 ? db : da;
+  }
+  return shape;
+}
+
+absl::StatusOr<std::vector<int64_t>> CheckedAxes(const Attrs& attrs, std::string_view name, int rank) {
+  std::vector<int64_t> axes = IntsAttr(attrs, name);
+  std::sort(axes.begin(), axes.end());
+  for (size_t i = 0; i < axes.size(); ++i) {
+    if (axes[i] < 0 || axes[i] >= rank) return Refuse("axis ", axes[i], " is outside the rank ", rank);
+    if (i > 0 && axes[i] == axes[i - 1]) return Refuse("axis ", axes[i], " is named twice");
+  }
+  return axes;
+}
+
+absl::StatusOr<int64_t> CheckedAxis(const Attrs& attrs, int rank) {
+  const int64_t axis = IntAttr(attrs, "axis");
+  if (axis < 0 || axis >= rank) return Refuse("axis ", axis, " is outside the rank ", rank);
+  return axis;
+}
+
+double Count(const std::vector<int64_t>& shape) {
+  double product = 1;
+  for (const int64_t extent : shape) product *= static_cast<double>(extent);
+  return product;
+}
+
+}  // namespace hone
