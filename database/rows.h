@@ -128,6 +128,7 @@ struct StoredState {
   uint64_t last_job = 0, last_task = 0, last_trial = 0;     // the highest identifiers in use
   std::vector<JobRow> jobs;                                 // waiting or running, by id
   std::vector<TaskRow> tasks;                               // of those jobs, by id
+  std::vector<v1::Workload> workloads;                      // of those tasks
   std::vector<TrialRow> leased;                             // by id
   std::vector<DeviceClassRow> device_classes;
 };
@@ -143,6 +144,7 @@ struct KeyHistory {
   uint64_t best_record = 0;
   std::string best_trace;
   double best_us = 0;
+  std::vector<std::string> duelled;                         // traces that met the champion already, won or lost
   std::vector<std::string> seeds;                           // best traces of the same workload under other keys
 };
 

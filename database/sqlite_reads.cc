@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <set>
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
@@ -148,6 +149,12 @@ absl::StatusOr<StoredState> ReadState(SqliteConnection& c) {
     HONE_ASSIGN_OR_RETURN(std::vector<TaskRow> tasks, ReadTasks(c, job.id));
     for (TaskRow& task : tasks) state.tasks.push_back(std::move(task));
   }
+  std::set<std::string> hashes;
+  for (const TaskRow& task : state.tasks) {
+    if (!hashes.insert(task.workload_hash).second) continue;
+    HONE_ASSIGN_OR_RETURN(v1::Workload workload, ReadWorkload(c, task.workload_hash));
+    state.workloads.push_back(std::move(workload));
+  }
   {
     HONE_ASSIGN_OR_RETURN(
         SqliteQuery q,
@@ -236,6 +243,16 @@ absl::StatusOr<KeyHistory> ReadHistory(SqliteConnection& c, const TuningKey& key
       HONE_ASSIGN_OR_RETURN(const bool more, q.Next());
       if (!more) break;
       history.trials.push_back({q.GetText(0), v1::OUTCOME_OK, q.GetReal(1)});
+    }
+  }
+  {
+    HONE_ASSIGN_OR_RETURN(SqliteQuery q, c.Prepare("SELECT t.text FROM trial l JOIN trace t ON t.id = l.trace "
+                                                   "WHERE l.key = ? AND l.state = 2 AND l.duel = 1 ORDER BY l.ended"));
+    q.Int(id);
+    for (;;) {
+      HONE_ASSIGN_OR_RETURN(const bool more, q.Next());
+      if (!more) break;
+      history.duelled.push_back(q.GetText(0));
     }
   }
   HONE_ASSIGN_OR_RETURN(SqliteQuery q, c.Prepare("SELECT b.record, b.median_us, t.text FROM best b JOIN record r "

@@ -22,7 +22,7 @@ struct Start {};                                // once, first: asks for what a 
 struct Submit { ReplyTo to = 0; v1::SubmitRequest request; std::string created; };
 struct StopJob { ReplyTo to = 0; uint64_t job = 0; };
 struct Hello { ReplyTo to = 0; v1::HelloRequest request; };
-struct Sync { ReplyTo to = 0; v1::SyncRequest request; };
+struct Sync { ReplyTo to = 0; v1::SyncRequest request; std::string utc; };   // utc: for the rows, never for a decision
 struct SyncGone { ReplyTo to = 0; };            // the call was cut: nobody reads the answer any more
 struct SearchDone { v1::SearchReply reply; };
 struct SearchFailed { uint64_t request_id = 0; std::string reason; };   // the process died or answered nonsense

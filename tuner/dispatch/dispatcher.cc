@@ -1,0 +1,205 @@
+#include "tuner/dispatch/dispatcher.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/support/check.h"
+#include "tuner/dispatch/dispatcher_impl.h"
+
+namespace hone {
+
+Dispatcher::Dispatcher(const DispatchOptions& options, uint64_t epoch, StoredState state)
+    : impl_(std::make_unique<Impl>(options, epoch, std::move(state))) {}
+Dispatcher::~Dispatcher() = default;
+
+std::vector<Effect> Dispatcher::Step(Micros now, const Event& event) {
+  Impl& impl = *impl_;
+  impl.now = std::max(impl.now, now);           // time never goes back, whatever the caller's clock does
+  std::visit([&](const auto& e) { impl.On(e); }, event);
+  impl.Settle();
+  const Micros wake = impl.NextWake();
+  if (wake != std::numeric_limits<Micros>::max()) impl.effects.push_back(Wake{wake});
+  return std::exchange(impl.effects, {});
+}
+
+bool Dispatcher::HasJob(uint64_t job) const { return impl_->jobs.count(job) != 0; }
+v1::JobSnapshot Dispatcher::Snapshot(uint64_t job, bool with_tasks) const {
+  const auto found = impl_->jobs.find(job);
+  HONE_CHECK(found != impl_->jobs.end()) << "job " << job;
+  return impl_->SnapshotOf(found->second, with_tasks);
+}
+std::vector<uint64_t> Dispatcher::Jobs() const {
+  std::vector<uint64_t> ids;
+  for (const auto& [id, job] : impl_->jobs) ids.push_back(id);
+  return ids;
+}
+uint64_t Dispatcher::ChangesOf(uint64_t job) const {
+  const auto found = impl_->jobs.find(job);
+  return found == impl_->jobs.end() ? 0 : found->second.changes;
+}
+bool Dispatcher::Idle() const { return impl_->jobs.empty(); }
+void Dispatcher::CheckInvariants() const { impl_->CheckInvariants(); }
+
+std::vector<v1::WorkerInfo> Dispatcher::Workers(Micros now) const {
+  std::vector<v1::WorkerInfo> infos;
+  for (const auto& [id, worker] : impl_->workers) {
+    v1::WorkerInfo& info = infos.emplace_back();
+    const int held = static_cast<int>(impl_->leases.HeldBy(id).size());
+    info.set_worker_id(id);
+    info.set_name(worker.hello.worker_name());
+    info.set_state(worker.draining ? "draining" : held > 0 ? "busy" : "idle");
+    *info.mutable_profile() = worker.hello.profile();
+    info.set_leases(held);
+    info.set_trials(worker.trials);
+    info.set_last_seen_seconds(std::max(0.0, static_cast<double>(now - worker.last_seen) * 1e-6));
+  }
+  return infos;
+}
+
+std::string Dispatcher::DebugString() const {
+  std::string text;
+  for (const auto& [id, job] : impl_->jobs) {
+    absl::StrAppend(&text, "job ", id, " state ", static_cast<int>(job.row.state), " ending ", job.ending, " lent ",
+                    impl_->leases.LentOfJob(id), " ", job.row.reason, "\n");
+    for (const TaskRow& task : job.tasks) {
+      absl::StrAppend(&text, "  task ", task.id, " ", task.state, " trials ", task.trials, " best ", task.best_us, "\n");
+    }
+  }
+  for (const auto& [key, state] : impl_->keys) {
+    absl::StrAppend(&text, "key loaded ", state.loaded(), " request ", state.search_request, " failures ",
+                    state.search_failures, " exhausted ", state.exhausted, " queue ", impl_->leases.QueueOf(key).size(),
+                    " live ", impl_->leases.LiveOf(key, false), " duels ", impl_->leases.LiveOf(key, true), "\n");
+  }
+  for (const auto& [id, worker] : impl_->workers) {
+    absl::StrAppend(&text, "worker ", id, " credits ", worker.credits, " held ", impl_->leases.HeldBy(id).size(),
+                    " waiting ", worker.waiting.has_value(), " draining ", worker.draining, "\n");
+  }
+  return text;
+}
+
+// ---- Impl: state in and out ----
+
+Dispatcher::Impl::Impl(const DispatchOptions& o, uint64_t e, StoredState state)
+    : options(o), epoch(e), restored(std::move(state)) {
+  next_job = restored.last_job + 1;
+  next_task = restored.last_task + 1;
+  next_trial = restored.last_trial + 1;
+}
+
+void Dispatcher::Impl::On(const Committed& event) {
+  const auto found = after_commit.find(event.commit);
+  HONE_CHECK(found != after_commit.end()) << "commit " << event.commit << " was not asked for, or came twice";
+  const std::function<void()> after = std::move(found->second);
+  after_commit.erase(found);
+  if (after) after();
+}
+
+void Dispatcher::Impl::On(const Tick& event) {}
+
+void Dispatcher::Impl::On(const ShutDown& event) {
+  shutting_down = true;
+  for (auto& [id, worker] : workers) AnswerSync(worker);
+}
+
+void Dispatcher::Impl::On(const ImportLines& event) {
+  const v1::ImportReply reply = event.reply;
+  const ReplyTo to = event.to;
+  std::vector<Write> writes;
+  for (const Write& write : event.writes) {
+    // A key in use has its champion already or is about to have one: what is imported for it waits for the next job.
+    const SetBest* best = std::get_if<SetBest>(&write);
+    const auto state = best == nullptr ? keys.end() : keys.find(best->key);
+    if (state != keys.end()) {
+      if (!state->second.loaded() || state->second.best_record() != 0) continue;
+    }
+    writes.push_back(write);
+    if (const PutRecord* put = std::get_if<PutRecord>(&write)) {
+      const auto known = keys.find(put->row.key);
+      const std::string& trace = put->row.record.trace();
+      if (known != keys.end() && known->second.loaded() && !known->second.Knows(trace)) {
+        known->second.AddKnown(trace);
+        known->second.Observe(trace, v1::OUTCOME_OK, put->row.record.median_us(), 0, options);
+      }
+    }
+    if (best != nullptr && state != keys.end()) {
+      for (const Write& other : event.writes) {
+        const PutRecord* put = std::get_if<PutRecord>(&other);
+        if (put != nullptr && put->row.record.id() == best->record) {
+          state->second.Crown(put->row.record.trace(), best->record, best->median_us);
+        }
+      }
+      RefreshTasks(best->key, &writes);
+    }
+  }
+  CommitThen(std::move(writes), [this, to, reply] { ReplyNow(to, reply); });
+}
+
+void Dispatcher::Impl::Settle() {
+  ExpireWorkers();
+  BindJobs();
+  UpdateJobStates();
+  EndJobs();
+  QueueDuels();
+  AskForCandidates();
+  LendTrials();
+  AnswerSyncs();
+}
+
+void Dispatcher::Impl::CommitThen(std::vector<Write> writes, std::function<void()> after) {
+  const uint64_t id = next_commit++;
+  after_commit[id] = std::move(after);
+  effects.push_back(Commit{id, std::move(writes)});
+}
+
+void Dispatcher::Impl::ReplyNow(ReplyTo to, Message message) { effects.push_back(Reply{to, std::move(message)}); }
+
+Micros Dispatcher::Impl::NextWake() const {
+  Micros wake = std::numeric_limits<Micros>::max();
+  for (const auto& [id, worker] : workers) {
+    wake = std::min(wake, worker.silent_until + 1);
+    if (worker.waiting.has_value()) wake = std::min(wake, worker.answer_by);
+  }
+  for (const auto& [id, trial] : leases.trials()) {
+    if (trial.place == Trial::Place::kOrphan) wake = std::min(wake, trial.orphan_until);
+    if (trial.place == Trial::Place::kQueued && trial.not_before > now) wake = std::min(wake, trial.not_before);
+    if (trial.place == Trial::Place::kLent && trial.working_since > 0) {
+      wake = std::min(wake, trial.working_since + Micros{options.stuck_ms} * 1000);
+    }
+  }
+  for (const auto& [id, job] : jobs) {
+    const double limit = job.row.request.max_seconds();
+    if (limit > 0 && job.started && !job.ending) {
+      wake = std::min(wake, job.clock + static_cast<Micros>(std::max(0.0, limit - job.row.seconds) * 1e6) + 1);
+    }
+  }
+  return wake == std::numeric_limits<Micros>::max() ? wake : std::max(wake, now + 1);
+}
+
+void Dispatcher::Impl::CheckInvariants() const {
+  leases.CheckInvariants();
+  for (const auto& [id, trial] : leases.trials()) {
+    HONE_CHECK(jobs.count(trial.job) != 0) << "trial " << id << " of job " << trial.job << ", which is gone";
+    HONE_CHECK(static_cast<int>(trial.row.attempt) <= options.max_attempts) << "trial " << id;
+    const auto key = keys.find(trial.row.key);
+    HONE_CHECK(key != keys.end()) << "trial " << id << " without a key";
+    HONE_CHECK(trial.row.duel || !key->second.loaded() || key->second.Knows(trial.row.trace)) << "trial " << id;
+    if (trial.place == Trial::Place::kLent) {
+      HONE_CHECK(workers.count(trial.worker) != 0) << "trial " << id << " held by a lost worker";
+    }
+  }
+  for (const auto& [request, key] : key_by_search) {
+    HONE_CHECK(keys.count(key) == 0 || keys.at(key).search_request != 0) << "search " << request;
+  }
+  for (const auto& [key, state] : keys) {
+    HONE_CHECK(state.best_record() == 0 || state.Knows(state.best_trace())) << "champion nobody knows";
+    if (state.search_request != 0) {
+      const auto found = key_by_search.find(state.search_request);
+      HONE_CHECK(found != key_by_search.end() && found->second == key) << "search " << state.search_request;
+    }
+  }
+  for (const auto& [session, id] : worker_by_session) HONE_CHECK(workers.count(id) != 0) << "session of worker " << id;
+  HONE_CHECK(worker_by_session.size() == workers.size());
+}
+
+}  // namespace hone

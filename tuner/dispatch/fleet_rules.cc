@@ -1,0 +1,360 @@
+// Workers and leases: who is alive, who holds what, who gets the next candidate.
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/support/check.h"
+#include "tuner/dispatch/dispatcher_impl.h"
+
+namespace hone {
+namespace {
+
+constexpr uint32_t kProtocolVersion = 1;
+constexpr uint32_t kLongestQuietMs = 120'000;
+
+bool UnderWork(v1::Phase phase) { return phase >= v1::PHASE_BUILDING; }
+
+}  // namespace
+
+void Dispatcher::Impl::On(const Hello& event) {
+  const v1::HelloRequest& request = event.request;
+  const auto refuse = [&](absl::StatusCode code, std::string message) {
+    ReplyNow(event.to, Refusal{static_cast<int>(code), std::move(message)});
+  };
+  if (request.session().empty() || request.session().size() > 64 || request.worker_name().empty() ||
+      request.profile().device_class().empty()) {
+    return refuse(absl::StatusCode::kInvalidArgument,
+                  "hello: session (1 to 64 bytes), worker_name and profile.device_class are needed");
+  }
+  const bool states_range = request.has_version() && request.version().max() != 0;
+  if (states_range && (request.version().min() > kProtocolVersion || request.version().max() < kProtocolVersion)) {
+    return refuse(absl::StatusCode::kUnimplemented,
+                  absl::StrCat("hello: the worker speaks versions ", request.version().min(), " to ",
+                               request.version().max(), ", this daemon speaks ", kProtocolVersion,
+                               "; install the same release on both"));
+  }
+  Worker* worker = FindSession(request.session());
+  if (worker == nullptr) {
+    // The same name in a new session: the worker was restarted, its old session is over. One that still has a call open
+    // is another, living worker that happens to have the name.
+    std::vector<uint64_t> over;
+    for (const auto& [id, other] : workers) {
+      if (other.hello.worker_name() == request.worker_name() && !other.waiting.has_value()) over.push_back(id);
+    }
+    for (const uint64_t id : over) LoseWorker(id);
+    const uint64_t id = next_worker++;
+    worker = &workers[id];
+    worker->id = id;
+    worker_by_session[request.session()] = id;
+  }
+  worker->hello = request;
+  worker->hello.set_threads(std::max(1, request.threads()));
+  worker->hello.set_measure_protocol(std::max<uint32_t>(1, request.measure_protocol()));
+  worker->last_seen = now;
+  worker->silent_until = now + Micros{options.lease_ms} * 1000;
+  v1::HelloReply reply;
+  reply.set_version(kProtocolVersion);
+  reply.set_worker_id(worker->id);
+  reply.set_lease_ms(options.lease_ms);
+  reply.set_sync_hold_ms(options.sync_hold_ms);
+  const v1::DeviceProfile& profile = worker->hello.profile();
+  profiles[profile.device_class()] = profile;
+  CommitThen({PutDeviceClass{{profile.device_class(), profile}}},
+             [this, to = event.to, reply] { ReplyNow(to, reply); });
+}
+
+Worker* Dispatcher::Impl::FindSession(const std::string& session) {
+  const auto found = worker_by_session.find(session);
+  return found == worker_by_session.end() ? nullptr : &workers.at(found->second);
+}
+
+void Dispatcher::Impl::On(const SyncGone& event) {
+  for (auto& [id, worker] : workers) {
+    if (worker.waiting.has_value() && worker.waiting_to == event.to) worker.waiting.reset();
+  }
+}
+
+void Dispatcher::Impl::On(const Sync& event) {
+  const v1::SyncRequest& request = event.request;
+  Worker* worker = FindSession(request.session());
+  if (worker == nullptr) {
+    v1::SyncReply reply;
+    reply.set_unknown_session(true);
+    reply.set_shut_down(shutting_down);
+    return ReplyNow(event.to, reply);
+  }
+  utc = event.utc;
+  worker->last_seen = now;
+  worker->silent_until =
+      now + Micros{options.lease_ms} * 1000 + Micros{std::min(request.quiet_ms(), kLongestQuietMs)} * 1000;
+  for (const v1::TrialResult& result : request.results()) TakeResult(*worker, result);
+  if (request.seq() < worker->seq) {
+    // Overtaken by a newer call: what it says of leases is old, its results are not.
+    return ReplyNow(event.to, DesiredState(*worker, request));
+  }
+  if (worker->waiting.has_value()) AnswerSync(*worker);
+  worker->seq = request.seq();
+  worker->draining = request.draining();
+  ChargeWallTime(*worker, request);
+
+  std::set<uint64_t> said;
+  for (const v1::LeaseState& held : request.held()) {
+    Trial* trial = leases.Find(held.id().trial());
+    if (trial == nullptr || TokenOf(held.id()) != TokenOf(trial->row)) continue;
+    if (trial->place == Trial::Place::kOrphan) leases.Adopt(*trial, worker->id);
+    if (trial->place != Trial::Place::kLent || trial->worker != worker->id) continue;
+    said.insert(trial->row.id);
+    if (UnderWork(held.phase()) && trial->working_since == 0) trial->working_since = now;
+    trial->phase = held.phase();
+  }
+  const int wanted = std::min<int>(static_cast<int>(std::min<uint32_t>(request.credits(), 1u << 20)), options.max_credits);
+  int untold = 0;                               // given to it, but the answer that said so was lost or is on its way
+  for (const uint64_t id : leases.HeldBy(worker->id)) untold += said.count(id) == 0;
+  worker->credits = std::max(0, wanted - untold);
+  worker->waiting = request;
+  worker->waiting_to = event.to;
+  worker->answer_by = now + Micros{options.sync_hold_ms} * 1000;
+}
+
+void Dispatcher::Impl::ChargeWallTime(Worker& worker, const v1::SyncRequest& request) {
+  const auto risen = [](double& before, double after) {
+    if (!std::isfinite(after) || after <= before) return 0.0;
+    return after - std::exchange(before, after);
+  };
+  const double build = risen(worker.build_seconds, request.build_seconds());
+  const double verify = risen(worker.verify_seconds, request.verify_seconds());
+  const double measure = risen(worker.measure_seconds, request.measure_seconds());
+  if (build + verify + measure <= 0) return;
+  worker.reports_wall_time = true;
+  // Shared by the jobs whose trials it has in hand, by their number.
+  std::map<uint64_t, int> trials_of_job;
+  int total = 0;
+  for (const auto& held : request.held()) {
+    const Trial* trial = leases.Find(held.id().trial());
+    if (trial == nullptr || trial->worker != worker.id) continue;
+    ++trials_of_job[trial->job];
+    ++total;
+  }
+  if (total == 0) {
+    for (auto& [id, job] : jobs) {
+      if (!job.started || !Matches(worker, job)) continue;
+      ++trials_of_job[id];
+      ++total;
+    }
+  }
+  for (const auto& [id, count] : trials_of_job) {
+    const auto found = jobs.find(id);
+    if (found == jobs.end()) continue;
+    Job& job = found->second;
+    const double share = static_cast<double>(count) / total;
+    job.row.build_seconds += build * share;
+    job.row.verify_seconds += verify * share;
+    job.row.measure_seconds += measure * share;
+    job.busy_by_worker[worker.id] += (build + verify + measure) * share;
+    double busiest = 0;
+    for (const auto& [who, seconds] : job.busy_by_worker) busiest = std::max(busiest, seconds);
+    job.row.busy_seconds = job.busy_before + busiest;
+  }
+}
+
+bool Dispatcher::Impl::Matches(const Worker& worker, const Job& job) const {
+  const v1::DeviceProfile& profile = worker.hello.profile();
+  if (job.bound() && (profile.device_class() != job.row.device_class ||
+                      worker.hello.measure_protocol() != job.row.protocol)) {
+    return false;
+  }
+  const int threads = job.bound() ? job.row.threads : job.row.request.threads();
+  if (threads > worker.hello.threads()) return false;
+  const std::string& target = job.row.request.target();
+  return target.empty() || target == "cpu:native" || target == profile.target() ||
+         target == absl::StrCat("cpu:", profile.device_class()) || target == profile.device_class();
+}
+
+void Dispatcher::Impl::ExpireWorkers() {
+  std::vector<uint64_t> lost;
+  for (const auto& [id, worker] : workers) {
+    if (worker.silent_until < now) lost.push_back(id);
+  }
+  for (const uint64_t id : lost) LoseWorker(id);
+
+  std::vector<uint64_t> over;
+  for (const auto& [id, trial] : leases.trials()) {
+    const bool given_up = trial.place == Trial::Place::kOrphan && trial.orphan_until <= now;
+    const bool stuck = trial.place == Trial::Place::kLent && trial.working_since > 0 &&
+                       trial.working_since + Micros{options.stuck_ms} * 1000 <= now;
+    if (given_up || stuck) over.push_back(id);
+  }
+  for (const uint64_t id : over) {
+    Trial& trial = *leases.Find(id);
+    // An orphan's worker may be well and only this daemon was away: that does not count against the candidate.
+    TakeBack(trial, trial.place == Trial::Place::kLent);
+  }
+}
+
+void Dispatcher::Impl::LoseWorker(uint64_t id) {
+  Worker& worker = workers.at(id);
+  if (worker.waiting.has_value()) {
+    v1::SyncReply reply;
+    reply.set_unknown_session(true);
+    ReplyNow(worker.waiting_to, reply);
+  }
+  const std::set<uint64_t> held = leases.HeldBy(id);
+  for (const uint64_t trial : held) TakeBack(*leases.Find(trial), true);
+  worker_by_session.erase(worker.hello.session());
+  workers.erase(id);
+}
+
+void Dispatcher::Impl::TakeBack(Trial& trial, bool worker_was_lost) {
+  if (worker_was_lost && UnderWork(trial.phase)) ++trial.row.lost_workers;
+  const bool quarantine = static_cast<int>(trial.row.lost_workers) >= options.quarantine_after;
+  const Job& job = jobs.at(trial.job);
+  if (!quarantine && static_cast<int>(trial.row.attempt) < options.max_attempts && !job.ending) {
+    leases.Requeue(trial, now);
+    return;
+  }
+  std::vector<Write> writes;
+  v1::Outcome outcome;
+  if (quarantine) {
+    outcome.set_kind(v1::OUTCOME_CRASH);
+    outcome.set_detail(absl::StrCat("quarantined: ", trial.row.lost_workers, " workers were lost while they worked on it"));
+  } else if (job.ending) {
+    DropTrial(trial.row.id, writes);
+    CommitThen(std::move(writes), nullptr);
+    return;
+  } else {
+    outcome.set_kind(v1::OUTCOME_INFRA);
+    outcome.set_detail(absl::StrCat("given up after ", trial.row.attempt, " attempts that did not come back"));
+  }
+  EndTrial(trial, outcome, nullptr, writes);
+  CommitThen(std::move(writes), nullptr);
+}
+
+uint64_t Dispatcher::Impl::NextTrialFor(Worker& worker) {
+  // The job that was charged least comes first; what it has lent counts as charged.
+  std::vector<std::pair<double, uint64_t>> order;
+  for (const auto& [id, job] : jobs) {
+    if (job.ended || !job.bound() || !Matches(worker, job) || !AllLoaded(job)) continue;
+    order.emplace_back(job.virtual_seconds + 0.3 * leases.LentOfJob(id), id);
+  }
+  std::sort(order.begin(), order.end());
+  const auto ready = [&](const TuningKey& key, uint64_t job) -> uint64_t {
+    for (const uint64_t id : leases.QueueOf(key)) {
+      const Trial& trial = *leases.Find(id);
+      if (trial.job == job && trial.not_before <= now) return id;
+    }
+    return 0;
+  };
+  for (const auto& [charged, id] : order) {
+    const Job& job = jobs.at(id);
+    if (worker.last_key.has_value()) {
+      if (const uint64_t trial = ready(*worker.last_key, id)) return trial;
+    }
+    uint64_t oldest = 0;
+    for (const TaskRow& task : job.tasks) {
+      const uint64_t trial = ready(job.KeyOf(task), id);
+      if (trial != 0 && (oldest == 0 || trial < oldest)) oldest = trial;
+    }
+    if (oldest != 0) return oldest;
+  }
+  return 0;
+}
+
+void Dispatcher::Impl::LendTrials() {
+  if (shutting_down) return;
+  std::vector<Write> writes;
+  std::vector<LeaseToken> granted;
+  for (auto& [id, worker] : workers) {
+    while (!worker.draining && worker.waiting.has_value() && worker.credits > 0 &&
+           static_cast<int>(leases.HeldBy(id).size()) < options.max_credits) {
+      const uint64_t next = NextTrialFor(worker);
+      if (next == 0) break;
+      Trial& trial = *leases.Find(next);
+      leases.Lend(trial, id, epoch);
+      worker.last_key = trial.row.key;
+      --worker.credits;
+      writes.push_back(PutTrial{trial.row});
+      granted.push_back(TokenOf(trial.row));
+      Job& job = jobs.at(trial.job);
+      if (!job.started) {
+        job.started = true;
+        job.clock = now;
+      }
+      Changed(job);
+    }
+  }
+  if (granted.empty()) return;
+  CommitThen(std::move(writes), [this, granted] {
+    for (const LeaseToken& token : granted) {
+      Trial* trial = leases.Find(token.trial);
+      if (trial != nullptr && TokenOf(trial->row) == token && trial->place == Trial::Place::kLent) trial->granted = true;
+    }
+  });
+}
+
+v1::Lease Dispatcher::Impl::MakeLease(const Trial& trial) {
+  const KeyState& key = keys.at(trial.row.key);
+  v1::Lease lease;
+  *lease.mutable_id() = IdOf(trial.row);
+  lease.set_task(trial.row.task);
+  lease.set_workload_hash(trial.row.key.workload_hash);
+  lease.set_trace(trial.row.trace);
+  lease.set_threads(trial.row.key.threads);
+  lease.set_numeric(trial.row.key.numeric);
+  lease.set_champion_us(key.best_us());
+  lease.set_champion_trace(key.best_trace());
+  lease.set_build_limit_ms(options.build_limit_ms);
+  lease.set_run_limit_ms(options.run_limit_ms);
+  lease.set_memory_limit_bytes(options.memory_limit_bytes);
+  lease.set_duel(trial.row.duel);
+  return lease;
+}
+
+// The whole of what the worker should hold and may forget. Complete every time: a lost or late answer does no harm.
+v1::SyncReply Dispatcher::Impl::DesiredState(Worker& worker, const v1::SyncRequest& request) {
+  v1::SyncReply reply;
+  std::set<LeaseToken> said;
+  for (const v1::LeaseState& held : request.held()) said.insert(TokenOf(held.id()));
+  for (const v1::TrialResult& result : request.results()) said.insert(TokenOf(result.id()));
+  for (const uint64_t id : leases.HeldBy(worker.id)) {
+    const Trial& trial = *leases.Find(id);
+    if (!trial.granted) continue;
+    *reply.add_keep() = IdOf(trial.row);
+    if (said.count(TokenOf(trial.row)) == 0) *reply.add_want() = MakeLease(trial);
+  }
+  for (const LeaseToken& token : worker.acks) {
+    v1::LeaseId& id = *reply.add_acked();
+    id.set_trial(token.trial);
+    id.set_attempt(token.attempt);
+    id.set_epoch(token.epoch);
+  }
+  worker.acks.clear();
+  reply.set_shut_down(shutting_down);
+  return reply;
+}
+
+void Dispatcher::Impl::AnswerSync(Worker& worker) {
+  if (!worker.waiting.has_value()) return;
+  ReplyNow(worker.waiting_to, DesiredState(worker, *worker.waiting));
+  worker.waiting.reset();
+}
+
+void Dispatcher::Impl::AnswerSyncs() {
+  for (auto& [id, worker] : workers) {
+    if (!worker.waiting.has_value()) continue;
+    bool news = !worker.acks.empty() || shutting_down || worker.answer_by <= now;
+    std::set<LeaseToken> said;
+    for (const v1::LeaseState& held : worker.waiting->held()) {
+      const Trial* trial = leases.Find(held.id().trial());
+      const bool kept = trial != nullptr && trial->worker == id && TokenOf(trial->row) == TokenOf(held.id());
+      news = news || !kept;                     // to be dropped
+      said.insert(TokenOf(held.id()));
+    }
+    for (const uint64_t held : leases.HeldBy(id)) {
+      const Trial& trial = *leases.Find(held);
+      news = news || (trial.granted && said.count(TokenOf(trial.row)) == 0);
+    }
+    if (news) AnswerSync(worker);
+  }
+}
+
+}  // namespace hone

@@ -1,0 +1,112 @@
+#include "tuner/dispatch/job_state.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/support/sha256.h"
+
+namespace hone {
+
+void Job::Advance(Micros now) {
+  if (started && now > clock) row.seconds += static_cast<double>(now - clock) * 1e-6;
+  clock = now;
+}
+
+TuningKey Job::KeyOf(const TaskRow& task) const {
+  return TuningKey{.tenant = row.tenant,
+                   .workload_hash = task.workload_hash,
+                   .device_class = row.device_class,
+                   .threads = row.threads,
+                   .numeric = row.request.numeric(),
+                   .protocol = row.protocol};
+}
+
+absl::Status CheckSubmit(const v1::SubmitRequest& request) {
+  const auto invalid = [](const auto&... parts) { return absl::InvalidArgumentError(absl::StrCat(parts...)); };
+  if (request.request_id().empty() || request.request_id().size() > 256) {
+    return invalid("submit: request_id has ", request.request_id().size(), " bytes; 1 to 256 are allowed");
+  }
+  if (request.numeric() != v1::NUMERIC_STRICT && request.numeric() != v1::NUMERIC_DEFAULT) {
+    return invalid("submit: numeric level ", static_cast<int>(request.numeric()), " is not known; use strict or default");
+  }
+  if (request.threads() < 0 || request.threads() > 4096) {
+    return invalid("submit: threads is ", request.threads(), "; 0 (all of the worker's) to 4096 are allowed");
+  }
+  if (request.max_trials() < 0) return invalid("submit: max_trials is ", request.max_trials(), ", below 0");
+  if (!std::isfinite(request.max_seconds()) || request.max_seconds() < 0) {
+    return invalid("submit: max_seconds is ", request.max_seconds(), "; a number not below 0 is needed");
+  }
+  if (request.tasks_size() == 0) return invalid("submit: the job has no tasks");
+  if (request.tasks_size() > 100'000) return invalid("submit: ", request.tasks_size(), " tasks; at most 100000 are allowed");
+  for (int i = 0; i < request.tasks_size(); ++i) {
+    const v1::TaskSpec& task = request.tasks(i);
+    const std::string where = absl::StrCat("submit: task ", i, " (", task.workload().name(), "): ");
+    if (task.workload().text().empty()) return invalid(where, "its workload has no text");
+    if (Sha256(task.workload().text()) != task.workload().hash()) {
+      return invalid(where, "the hash is not that of the workload's text");
+    }
+    for (const double number : {task.weight(), task.workload().flop(), task.workload().bytes()}) {
+      if (!std::isfinite(number) || number < 0) return invalid(where, "weight, flop or bytes is ", number);
+    }
+  }
+  return absl::OkStatus();
+}
+
+std::string TaskStateOf(const KeyState& key, double lower_bound_us, const DispatchOptions& options) {
+  if (key.best_us() > 0 && lower_bound_us > 0 && key.best_us() <= lower_bound_us * (1 + options.limit_margin)) {
+    return "at_limit";
+  }
+  if (key.exhausted) return "exhausted";
+  if (key.verified() > 0 && key.trials_since_gain() >= options.stall_trials) return "stalled";
+  if (key.verified() == 0 && key.trials_since_gain() >= options.hopeless_failures) return "stalled";
+  return "open";
+}
+
+v1::TaskSnapshot MakeTaskSnapshot(const TaskRow& row) {
+  v1::TaskSnapshot snapshot;
+  snapshot.set_task_id(row.id);
+  snapshot.set_name(row.name);
+  snapshot.set_workload_hash(row.workload_hash);
+  snapshot.set_weight(row.weight);
+  snapshot.set_flop(row.flop);
+  snapshot.set_bytes(row.bytes);
+  snapshot.set_trials(row.trials);
+  for (const auto& [kind, count] : row.failed) (*snapshot.mutable_failed())[kind] = count;
+  snapshot.set_default_us(row.default_us);
+  snapshot.set_best_us(row.best_us);
+  snapshot.set_lower_bound_us(row.lower_bound_us);
+  snapshot.set_record_id(row.record);
+  snapshot.set_state(row.state);
+  return snapshot;
+}
+
+v1::JobSnapshot MakeJobSnapshot(const JobRow& row, const std::vector<TaskRow>& tasks, bool with_tasks) {
+  v1::JobSnapshot snapshot;
+  snapshot.set_job_id(row.id);
+  snapshot.set_state(row.state);
+  snapshot.set_reason(row.reason);
+  snapshot.set_model_name(row.request.model_name());
+  snapshot.set_threads(row.threads > 0 ? row.threads : row.request.threads());
+  snapshot.set_numeric(row.request.numeric());
+  snapshot.set_max_trials(row.request.max_trials());
+  snapshot.set_max_seconds(row.request.max_seconds());
+  snapshot.set_seconds(row.seconds);
+  snapshot.set_search_seconds(std::max(0.0, row.seconds - row.busy_seconds));
+  snapshot.set_build_seconds(row.build_seconds);
+  snapshot.set_verify_seconds(row.verify_seconds);
+  snapshot.set_measure_seconds(row.measure_seconds);
+  snapshot.set_device_class(row.device_class);
+  snapshot.set_target(row.request.target());
+  snapshot.set_created(row.created);
+  int64_t trials = 0;
+  for (const TaskRow& task : tasks) {
+    trials += task.trials;
+    for (const auto& [kind, count] : task.failed) (*snapshot.mutable_failed())[kind] += count;
+    if (with_tasks) *snapshot.add_tasks() = MakeTaskSnapshot(task);
+  }
+  snapshot.set_trials(trials);
+  return snapshot;
+}
+
+}  // namespace hone

@@ -1,0 +1,47 @@
+// One job while it waits or runs: its rows, its tasks, its clock, its accounts.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "database/rows.h"
+#include "tuner/dispatch/events.h"
+#include "tuner/dispatch/key_state.h"
+#include "tuner/dispatch/options.h"
+
+namespace hone {
+
+struct Job {
+  JobRow row;
+  std::vector<TaskRow> tasks;                   // in the order of the request
+  bool started = false;                         // its clock runs, in this process
+  Micros clock = 0;                             // row.seconds is right as of then
+  bool ending = false;                          // no new trials; ends when those under work have
+  std::string end_reason;
+  bool ended = false;                           // its last commit is on its way
+  double virtual_seconds = 0;                   // device time charged, for fairness between jobs
+  double busy_before = 0;                       // row.busy_seconds at the start of this process
+  std::map<uint64_t, double> busy_by_worker;
+  uint64_t changes = 1;
+
+  // Brings row.seconds up to `now`.
+  void Advance(Micros now);
+  TuningKey KeyOf(const TaskRow& task) const;   // of a bound job
+  bool bound() const { return !row.device_class.empty(); }
+};
+
+// Whether a request can ever work: InvalidArgument names the task and the field.
+absl::Status CheckSubmit(const v1::SubmitRequest& request);
+
+// "open", "at_limit", "stalled" or "exhausted".
+std::string TaskStateOf(const KeyState& key, double lower_bound_us, const DispatchOptions& options);
+
+v1::TaskSnapshot MakeTaskSnapshot(const TaskRow& row);
+// From the rows alone, as for a job that has ended; what lives (in_flight, workers, target) the caller adds.
+v1::JobSnapshot MakeJobSnapshot(const JobRow& row, const std::vector<TaskRow>& tasks, bool with_tasks);
+
+}  // namespace hone

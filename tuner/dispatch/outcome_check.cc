@@ -1,0 +1,68 @@
+#include "tuner/dispatch/outcome_check.h"
+
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+
+namespace hone {
+namespace {
+
+constexpr double kLongestUs = 3600e6;           // an hour: no candidate runs that long
+
+bool IsTime(double us) { return std::isfinite(us) && us > 0 && us < kLongestUs; }
+bool IsDuration(double seconds) { return std::isfinite(seconds) && seconds >= 0 && seconds < 86400; }
+
+std::string TimingFault(const v1::Outcome& outcome, double implausible_below_us) {
+  const v1::Timing& timing = outcome.timing();
+  if (!IsTime(timing.median_us())) return absl::StrCat("median is ", timing.median_us(), " us");
+  if (timing.samples_us_size() < kLeastSamples) return absl::StrCat("only ", timing.samples_us_size(), " samples");
+  for (const float sample : timing.samples_us()) {
+    if (!IsTime(sample)) return absl::StrCat("a sample is ", sample, " us");
+  }
+  if (!IsTime(timing.low_us()) || !IsTime(timing.high_us()) || timing.low_us() > timing.median_us() ||
+      timing.high_us() < timing.median_us()) {
+    return absl::StrCat("interval ", timing.low_us(), "..", timing.high_us(), " us does not hold the median ",
+                        timing.median_us(), " us");
+  }
+  if (timing.median_us() < implausible_below_us) {
+    return absl::StrCat("median ", timing.median_us(), " us is below what the device can do (", implausible_below_us, " us)");
+  }
+  return "";
+}
+
+}  // namespace
+
+v1::Outcome CheckedOutcome(v1::Outcome outcome, double implausible_below_us) {
+  if (outcome.kind() < v1::OUTCOME_OK || outcome.kind() > v1::OUTCOME_CANCELLED) {
+    outcome.set_kind(v1::OUTCOME_INFRA);
+    outcome.set_detail("an outcome of a kind this daemon does not know");
+  }
+  if (outcome.detail().size() > 4096) outcome.mutable_detail()->resize(4096);
+  for (double seconds : {outcome.build_seconds(), outcome.verify_seconds(), outcome.measure_seconds()}) {
+    if (IsDuration(seconds)) continue;
+    outcome.set_build_seconds(0);
+    outcome.set_verify_seconds(0);
+    outcome.set_measure_seconds(0);
+  }
+  if (outcome.kind() != v1::OUTCOME_OK) {
+    outcome.clear_timing();
+    return outcome;
+  }
+  // An interval is a courtesy: absent means the median alone.
+  v1::Timing& timing = *outcome.mutable_timing();
+  if (timing.low_us() == 0 && timing.high_us() == 0) {
+    timing.set_low_us(timing.median_us());
+    timing.set_high_us(timing.median_us());
+  }
+  if (timing.samples_us_size() > kMostSamples) timing.mutable_samples_us()->Truncate(kMostSamples);
+  if (!std::isfinite(outcome.duel_ratio()) || outcome.duel_ratio() < 0) outcome.set_duel_ratio(0);
+  const std::string fault = TimingFault(outcome, implausible_below_us);
+  if (!fault.empty()) {
+    outcome.set_kind(v1::OUTCOME_INVALID_TIMING);
+    outcome.set_detail(fault);
+    outcome.clear_timing();
+  }
+  return outcome;
+}
+
+}  // namespace hone

@@ -1,0 +1,174 @@
+// What an outcome changes: the trial's end, its record, the champion, the accounts.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/support/check.h"
+#include "tuner/dispatch/dispatcher_impl.h"
+#include "tuner/dispatch/outcome_check.h"
+#include "tuner/dispatch/roofline.h"
+
+namespace hone {
+namespace {
+
+constexpr Micros kFirstBackOff = 1'000'000;
+
+double SecondsOf(const v1::Outcome& outcome) {
+  return outcome.build_seconds() + outcome.verify_seconds() + outcome.measure_seconds();
+}
+
+}  // namespace
+
+void Dispatcher::Impl::TakeResult(Worker& worker, const v1::TrialResult& result) {
+  const LeaseToken token = TokenOf(result.id());
+  if (becoming_durable.count(token) != 0) return;                 // said already, acked once it is durable
+  Trial* trial = leases.Find(token.trial);
+  const bool current = trial != nullptr && TokenOf(trial->row) == token && trial->place != Trial::Place::kQueued;
+  if (!current) {
+    worker.acks.insert(token);                                    // superseded: the worker may forget it
+    return;
+  }
+  KeyState& key = keys.at(trial->row.key);
+  if (!key.loaded()) return;                                      // after a restart: the worker says it again
+  const TaskRow* task = nullptr;
+  Job& job = jobs.at(trial->job);
+  for (const TaskRow& row : job.tasks) {
+    if (row.id == trial->row.task) task = &row;
+  }
+  HONE_CHECK(task != nullptr) << "trial " << token.trial;
+  const v1::Outcome outcome =
+      CheckedOutcome(result.outcome(), ImplausibleBelowUs(task->lower_bound_us, trial->row.key.numeric));
+  std::vector<Write> writes;
+  writes.push_back(AddMeasurement{{token.trial, token.attempt, token.epoch, worker.hello.worker_name(), outcome}});
+  job.virtual_seconds += SecondsOf(outcome);
+  if (!worker.reports_wall_time) {
+    job.row.build_seconds += outcome.build_seconds();
+    job.row.verify_seconds += outcome.verify_seconds();
+    job.row.measure_seconds += outcome.measure_seconds();
+    job.row.busy_seconds += SecondsOf(outcome);
+    job.busy_before += SecondsOf(outcome);
+  }
+  const bool again = (outcome.kind() == v1::OUTCOME_INFRA || outcome.kind() == v1::OUTCOME_CANCELLED) &&
+                     static_cast<int>(trial->row.attempt) < options.max_attempts && !job.ending;
+  if (again) {
+    leases.Requeue(*trial, now + (kFirstBackOff << std::min<uint32_t>(trial->row.attempt - 1, 6)));
+  } else if (job.ending && (outcome.kind() == v1::OUTCOME_INFRA || outcome.kind() == v1::OUTCOME_CANCELLED)) {
+    DropTrial(token.trial, writes);
+  } else {
+    ++worker.trials;
+    EndTrial(*trial, outcome, &worker, writes);
+  }
+  becoming_durable.insert(token);
+  CommitThen(std::move(writes), [this, token, session = worker.hello.session()] {
+    becoming_durable.erase(token);
+    if (Worker* reporter = FindSession(session)) reporter->acks.insert(token);
+  });
+}
+
+void Dispatcher::Impl::EndTrial(Trial& trial, const v1::Outcome& outcome, const Worker* worker,
+                                std::vector<Write>& writes) {
+  KeyState& key = keys.at(trial.row.key);
+  trial.row.state = TrialState::kDone;
+  trial.row.kind = outcome.kind();
+  trial.row.median_us = outcome.kind() == v1::OUTCOME_OK ? outcome.timing().median_us() : 0;
+  const TrialRow row = trial.row;
+  const uint64_t job_id = trial.job;
+  Job& job = jobs.at(job_id);
+  writes.push_back(PutTrial{row});
+  if (row.duel) {
+    EndDuel(trial, outcome, writes);
+  } else {
+    for (TaskRow& task : job.tasks) {
+      if (task.id != row.task) continue;
+      if (row.kind == v1::OUTCOME_OK) ++task.trials;
+      if (row.kind != v1::OUTCOME_OK) ++task.failed[OutcomeName(row.kind)];
+    }
+    key.Observe(row.trace, row.kind, row.median_us, SecondsOf(outcome), options);
+    if (row.kind == v1::OUTCOME_OK) {
+      RecordRow record{.key = row.key, .record = {}, .origin = "tuned"};
+      v1::Record& r = record.record;
+      r.set_id(RecordId(row.key, row.trace));
+      r.set_trace(row.trace);
+      r.set_median_us(outcome.timing().median_us());
+      r.set_low_us(outcome.timing().low_us());
+      r.set_high_us(outcome.timing().high_us());
+      r.set_program_hash(outcome.program_hash());
+      r.set_object_digest(outcome.object_digest());
+      r.set_generator(outcome.generator());
+      r.set_object(outcome.object());
+      r.set_kernel_set(outcome.kernel_set());
+      if (worker != nullptr) r.set_target(worker->hello.profile().target());
+      r.set_created(utc);
+      const uint64_t id = r.id();
+      writes.push_back(PutRecord{std::move(record)});
+      if (key.best_record() == 0) {
+        // The first verified result of a key has nobody to fight.
+        key.Crown(row.trace, id, row.median_us);
+        writes.push_back(SetBest{row.key, id, row.median_us});
+      }
+      if (!outcome.object().empty()) writes.push_back(PruneObjects{row.key, options.keep_objects});
+    }
+  }
+  leases.Remove(row.id);
+  job.Advance(now);
+  writes.push_back(PutJob{job.row});
+  RefreshTasks(row.key, &writes);
+}
+
+void Dispatcher::Impl::EndDuel(Trial& trial, const v1::Outcome& outcome, std::vector<Write>& writes) {
+  KeyState& key = keys.at(trial.row.key);
+  const std::string& trace = trial.row.trace;
+  key.MarkDuelled(trace);
+  const std::optional<double> us = key.TimeOf(trace);
+  if (outcome.kind() != v1::OUTCOME_OK || !us.has_value()) return;
+  // Taken in turn in the same minutes, the ratio is free of drift: the champion's time is lowered by it. A worker that
+  // gives no ratio is believed by the time it took for the challenger.
+  double ratio = outcome.duel_ratio();
+  if (ratio <= 0) ratio = outcome.timing().median_us() / key.best_us();
+  const bool sure = outcome.duel_ratio_high() <= 0 || outcome.duel_ratio_high() < 1;
+  if (!(ratio < 1) || !sure) return;
+  const uint64_t record = RecordId(trial.row.key, trace);
+  key.Crown(trace, record, key.best_us() * ratio);
+  writes.push_back(SetBest{trial.row.key, record, key.best_us()});
+}
+
+void Dispatcher::Impl::RefreshTasks(const TuningKey& tuning_key, std::vector<Write>* writes) {
+  const KeyState& key = keys.at(tuning_key);
+  for (auto& [id, job] : jobs) {
+    if (!job.bound()) continue;
+    for (TaskRow& task : job.tasks) {
+      if (task.workload_hash != tuning_key.workload_hash || job.KeyOf(task) != tuning_key) continue;
+      const std::optional<double> default_us = key.TimeOf(task.default_trace);
+      if (default_us.has_value()) task.default_us = *default_us;
+      task.best_us = key.best_us();
+      task.record = key.best_record();
+      task.state = TaskStateOf(key, task.lower_bound_us, options);
+      if (writes != nullptr) writes->push_back(PutTask{task});
+      Changed(job);
+    }
+  }
+}
+
+void Dispatcher::Impl::QueueDuels() {
+  for (auto& [tuning_key, key] : keys) {
+    if (!key.loaded() || leases.LiveOf(tuning_key, true) > 0) continue;
+    const int live = leases.LiveOf(tuning_key, false);
+    if (live > 0 && key.results_since_duel < options.batch) continue;
+    const std::optional<std::string> challenger = key.Challenger(options);
+    if (!challenger.has_value()) continue;
+    for (auto& [id, job] : jobs) {
+      if (!job.bound() || job.ended || job.row.stop_requested) continue;
+      const auto task = std::find_if(job.tasks.begin(), job.tasks.end(),
+                                     [&](const TaskRow& row) { return job.KeyOf(row) == tuning_key; });
+      if (task == job.tasks.end()) continue;
+      Trial trial;
+      trial.row = TrialRow{.id = next_trial++, .key = tuning_key, .task = task->id, .trace = *challenger,
+                           .source = "duel", .duel = true};
+      trial.job = id;
+      leases.AddQueued(std::move(trial), /*in_front=*/true);
+      key.results_since_duel = 0;
+      break;
+    }
+  }
+}
+
+}  // namespace hone

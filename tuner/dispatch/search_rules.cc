@@ -1,0 +1,166 @@
+// Asking the search for candidates, and what comes back.
+#include <algorithm>
+#include <limits>
+
+#include "compiler/support/check.h"
+#include "tuner/dispatch/dispatcher_impl.h"
+#include "tuner/dispatch/task_scheduler.h"
+
+namespace hone {
+namespace {
+
+constexpr int kLeastBatch = 4;                  // smaller ones are not worth a search
+constexpr size_t kMostSeeds = 12;
+
+}  // namespace
+
+void Dispatcher::Impl::AskForCandidates() {
+  if (shutting_down) return;
+  std::vector<std::pair<double, uint64_t>> order;                 // as for lending: the least charged job first
+  for (const auto& [id, job] : jobs) {
+    if (!job.ending && job.bound() && AllLoaded(job)) order.emplace_back(job.virtual_seconds, id);
+  }
+  std::sort(order.begin(), order.end());
+  for (const auto& [charged, id] : order) {
+    Job& job = jobs.at(id);
+    int wanted = 0;                             // what its workers could take at once
+    bool alive = false;
+    for (const auto& [who, worker] : workers) {
+      if (!Matches(worker, job) || worker.draining) continue;
+      alive = true;
+      wanted += worker.credits;
+    }
+    if (!alive) continue;
+    while (static_cast<int>(key_by_search.size()) < options.searches && AskFor(job, wanted)) {}
+  }
+}
+
+// One batch for the task of the job that gains most by it, unless enough is queued or on its way.
+bool Dispatcher::Impl::AskFor(Job& job, int wanted) {
+  int coming = 0;
+  std::vector<TaskProgress> progress;
+  std::vector<bool> eligible;
+  for (const TaskRow& task : job.tasks) {
+    const TuningKey tuning_key = job.KeyOf(task);
+    const KeyState& key = keys.at(tuning_key);
+    const int queued = static_cast<int>(leases.QueueOf(tuning_key).size());
+    coming += queued + (key.search_request != 0 ? key.search_batch : 0);
+    TaskProgress& p = progress.emplace_back();
+    p.weight = task.weight;
+    p.flop = task.flop;
+    p.best_us = key.best_us();
+    p.lower_bound_us = task.lower_bound_us;
+    p.rounds = key.rounds();
+    p.searched = key.searched;
+    p.seconds_per_trial = key.seconds_per_trial();
+    p.kind = KindOfName(task.name);
+    eligible.push_back(TaskStateOf(key, task.lower_bound_us, options) == "open" && key.search_request == 0 &&
+                       queued < options.batch / 2);
+  }
+  if (coming >= options.batch / 2 + wanted) return false;
+  const int64_t left = TrialsLeft(job);
+  if (left <= 0) return false;
+  const int index = PickTask(progress, eligible, options);
+  if (index < 0) return false;
+  const TaskRow& task = job.tasks[index];
+  KeyState& key = keys.at(job.KeyOf(task));
+  int64_t batch = options.batch;
+  if (job.row.request.max_trials() > 0) {
+    // A small budget still reaches every task: half of it goes round before the gradient takes over.
+    const int64_t fair = job.row.request.max_trials() / (2 * static_cast<int64_t>(job.tasks.size()));
+    if (!key.searched) batch = std::clamp<int64_t>(fair, kLeastBatch, options.batch);
+    batch = std::min(batch, left);
+  }
+  key.search_request = next_request++;
+  key.search_job = job.row.id;
+  key.search_batch = static_cast<int>(batch);
+  key_by_search[key.search_request] = key.key();
+  effects.push_back(AskSearch{MakeRequest(job, task, key, static_cast<int>(batch))});
+  return true;
+}
+
+v1::SearchRequest Dispatcher::Impl::MakeRequest(const Job& job, const TaskRow& task, KeyState& key, int batch) {
+  v1::SearchRequest request;
+  request.set_request_id(key.search_request);
+  request.set_task_id(task.id);
+  *request.mutable_workload() = workloads.at(task.workload_hash);
+  if (const v1::DeviceProfile* profile = ProfileOf(job.row.device_class)) *request.mutable_device() = *profile;
+  request.set_threads(job.row.threads);
+  request.set_numeric(job.row.request.numeric());
+  request.set_seed(job.row.request.seed());
+  request.set_batch(batch);
+  for (const v1::Observation& observation : key.observations()) *request.add_observations() = observation;
+  // Seeds: the same workload elsewhere, then the champions of the job's tasks of the same kind.
+  std::set<std::string> seeds;
+  const auto add = [&](const std::string& trace) {
+    if (!trace.empty() && seeds.size() < kMostSeeds && !key.Knows(trace) && seeds.insert(trace).second) {
+      request.add_seeds(trace);
+    }
+  };
+  for (const std::string& trace : key.seeds) add(trace);
+  const std::string kind = KindOfName(task.name);
+  for (const TaskRow& other : job.tasks) {
+    if (other.id != task.id && KindOfName(other.name) == kind) add(keys.at(job.KeyOf(other)).best_trace());
+  }
+  return request;
+}
+
+Trial& Dispatcher::Impl::QueueCandidate(Job& job, const TaskRow& task, KeyState& key, const std::string& trace,
+                                        const std::string& source) {
+  key.AddKnown(trace);
+  Trial trial;
+  trial.row = TrialRow{.id = next_trial++, .key = key.key(), .task = task.id, .trace = trace, .source = source};
+  trial.job = job.row.id;
+  return leases.AddQueued(std::move(trial), /*in_front=*/false);
+}
+
+void Dispatcher::Impl::On(const SearchDone& event) {
+  const v1::SearchReply& reply = event.reply;
+  const auto found = key_by_search.find(reply.request_id());
+  if (found == key_by_search.end()) return;     // of a job that ended meanwhile
+  const auto state = keys.find(found->second);
+  key_by_search.erase(found);
+  if (state == keys.end()) return;
+  KeyState& key = state->second;
+  key.search_request = 0;
+  const auto job = jobs.find(key.search_job);
+  int fresh = 0;
+  if (job != jobs.end() && !job->second.ending) {
+    const int64_t left = TrialsLeft(job->second);
+    for (const TaskRow& task : job->second.tasks) {
+      if (job->second.KeyOf(task) != key.key()) continue;
+      for (const v1::Candidate& candidate : reply.candidates()) {
+        if (candidate.trace().empty() || key.Knows(candidate.trace()) || fresh >= left) continue;
+        QueueCandidate(job->second, task, key, candidate.trace(), candidate.source());
+        ++fresh;
+      }
+      break;
+    }
+    key.searched = true;
+    key.round_size = std::max(1, fresh);
+    if (reply.exhausted()) key.exhausted = true;
+    SearchAnswered(key, fresh == 0 && !reply.exhausted());
+    if (!reply.error().empty()) job->second.row.reason = "search: " + reply.error();
+    RefreshTasks(key.key(), nullptr);
+  }
+}
+
+void Dispatcher::Impl::On(const SearchFailed& event) {
+  const auto found = key_by_search.find(event.request_id);
+  if (found == key_by_search.end()) return;
+  const auto state = keys.find(found->second);
+  key_by_search.erase(found);
+  if (state == keys.end()) return;
+  state->second.search_request = 0;
+  SearchAnswered(state->second, /*failed=*/true);
+  const auto job = jobs.find(state->second.search_job);
+  if (job != jobs.end() && state->second.exhausted) job->second.row.reason = "search: " + event.reason;
+  RefreshTasks(state->second.key(), nullptr);
+}
+
+void Dispatcher::Impl::SearchAnswered(KeyState& key, bool failed) {
+  key.search_failures = failed ? key.search_failures + 1 : 0;
+  if (key.search_failures >= options.search_retries) key.exhausted = true;
+}
+
+}  // namespace hone
