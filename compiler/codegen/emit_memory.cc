@@ -1,0 +1,212 @@
+// Loads, stores and their addresses.
+#include <algorithm>
+#include <numeric>
+
+#include "compiler/codegen/emitter.h"
+#include "compiler/ir/structural.h"
+#include "compiler/ir/visit.h"
+#include "compiler/support/check.h"
+
+namespace hone {
+namespace {
+
+// constant + sum of coefficient * atom. Atoms are variables, and what is not linear (quotients, remainders, loads).
+struct LinearSum {
+  struct Term {
+    Expr atom;
+    int64_t coefficient;
+  };
+  std::vector<Term> terms;
+  int64_t constant = 0;
+
+  void AddTerm(const Expr& atom, int64_t coefficient) {
+    for (Term& term : terms) {
+      const VarRef *a = term.atom.As<VarRef>(), *b = atom.As<VarRef>();
+      const bool same = a != nullptr && b != nullptr ? a->var == b->var
+                        : a == nullptr && b == nullptr && (term.atom.SameAs(atom) || StructuralEqual(term.atom, atom));
+      if (same) {
+        term.coefficient += coefficient;
+        return;
+      }
+    }
+    terms.push_back({atom, coefficient});
+  }
+
+  void Add(const Expr& e, int64_t scale) {
+    if (const std::optional<int64_t> value = ConstantValue(e)) {
+      constant += *value * scale;
+      return;
+    }
+    if (const Binary* binary = e.As<Binary>()) {
+      if (binary->op == BinaryOp::kAdd || binary->op == BinaryOp::kSub) {
+        Add(binary->a, scale);
+        Add(binary->b, binary->op == BinaryOp::kAdd ? scale : -scale);
+        return;
+      }
+      if (binary->op == BinaryOp::kMul) {
+        if (const std::optional<int64_t> b = ConstantValue(binary->b)) return Add(binary->a, scale * *b);
+        if (const std::optional<int64_t> a = ConstantValue(binary->a)) return Add(binary->b, scale * *a);
+      }
+    }
+    if (const Cast* cast = e.As<Cast>()) {
+      const auto index_type = [](DType t) { return t == kInt32 || t == kInt64; };
+      if (index_type(e.type()) && index_type(cast->a.type()) && e.type().bits >= cast->a.type().bits) return Add(cast->a, scale);
+    }
+    AddTerm(e, scale);
+  }
+};
+
+// The stride-1 ramp's base when the elements are contiguous.
+const Ramp* Contiguous(const Expr& index) {
+  const Ramp* ramp = index.As<Ramp>();
+  return ramp != nullptr && IsConst(ramp->stride, 1) ? ramp : nullptr;
+}
+
+}  // namespace
+
+// base + (terms of outer loops) + ... + (terms of the innermost loop) + constant, each sum an address of its own: what an
+// outer loop decides is computed there, rows of an unrolled tile share everything but the constant, and the constant goes
+// into the instruction.
+Emitter::Address Emitter::AddressOf(const Buffer& buffer, const Expr& index) {
+  const auto found = frame_.buffers.find(buffer);
+  HONE_CHECK(found != frame_.buffers.end()) << buffer.name() << " is not in scope";
+  const BufferMemory& memory = found->second;
+  LinearSum sum;
+  sum.Add(index, 1);
+  const auto depth_of = [&](const Expr& atom) {
+    int depth = 0;
+    ForEachExpr(atom, [&](const Expr& e) {
+      if (const VarRef* ref = e.As<VarRef>()) {
+        const auto d = depth_.find(ref->var);
+        if (d != depth_.end()) depth = std::max(depth, d->second + 1);
+      } else if (e.As<Load>() != nullptr) {
+        depth = 1 << 21;
+      }
+      return true;
+    });
+    return depth;
+  };
+  std::vector<std::pair<int, LinearSum::Term>> terms;
+  for (const LinearSum::Term& term : sum.terms) {
+    if (term.coefficient != 0) terms.emplace_back(depth_of(term.atom), term);
+  }
+  std::ranges::stable_sort(terms, {}, [](const auto& t) { return t.first; });
+
+  const int64_t bytes = buffer.type().bytes();
+  uint64_t align = std::gcd(memory.align, static_cast<uint64_t>(std::abs(sum.constant * bytes)));
+  llvm::Value* pointer = memory.pointer;
+  llvm::Type* element = MemoryTypeOf(buffer.type());
+  for (size_t i = 0; i < terms.size();) {
+    llvm::Value* offset = nullptr;
+    const int depth = terms[i].first;
+    for (; i < terms.size() && terms[i].first == depth; ++i) {
+      const int64_t coefficient = terms[i].second.coefficient;
+      align = std::gcd(align, static_cast<uint64_t>(std::abs(coefficient * bytes)));
+      llvm::Value* atom = EmitWide(terms[i].second.atom);
+      llvm::Value* product = coefficient == 1 ? atom : b_.CreateNSWMul(atom, Int64(coefficient));
+      offset = offset == nullptr ? product : b_.CreateNSWAdd(offset, product);
+    }
+    pointer = b_.CreateGEP(element, pointer, offset);
+  }
+  if (sum.constant != 0) pointer = b_.CreateGEP(element, pointer, Int64(sum.constant));
+  return {pointer, align};
+}
+
+// Pointers to the elements that a vector of indices names.
+llvm::Value* Emitter::VectorAddress(const Buffer& buffer, const Expr& index) {
+  const auto found = frame_.buffers.find(buffer);
+  HONE_CHECK(found != frame_.buffers.end()) << buffer.name() << " is not in scope";
+  llvm::Type* element = MemoryTypeOf(buffer.type());
+  if (const Ramp* ramp = index.As<Ramp>()) {       // a scalar base, so that the offsets are constants
+    if (const std::optional<int64_t> stride = ConstantValue(ramp->stride)) {
+      std::vector<llvm::Constant*> offsets;
+      const bool narrow = std::abs(*stride) * index.type().lanes < (int64_t{1} << 31);
+      for (int i = 0; i < index.type().lanes; ++i) {
+        offsets.push_back(narrow ? b_.getInt32(static_cast<uint32_t>(*stride * i)) : Int64(*stride * i));
+      }
+      return b_.CreateGEP(element, AddressOf(buffer, ramp->base).pointer, llvm::ConstantVector::get(offsets));
+    }
+  }
+  return b_.CreateGEP(element, found->second.pointer, EmitExpr(index));
+}
+
+void Emitter::Annotate(llvm::Instruction* access, const BufferMemory& memory) const {
+  if (memory.scope != nullptr) access->setMetadata(llvm::LLVMContext::MD_alias_scope, memory.scope);
+  if (memory.noalias != nullptr) access->setMetadata(llvm::LLVMContext::MD_noalias, memory.noalias);
+  if (memory.read_only && access->mayReadFromMemory()) {
+    access->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(context_, {}));
+  }
+}
+
+llvm::Value* Emitter::ToMemory(llvm::Value* value, DType type) {
+  return type.is_bool() ? b_.CreateZExt(value, MemoryTypeOf(type)) : value;
+}
+llvm::Value* Emitter::FromMemory(llvm::Value* value, DType type) {
+  return type.is_bool() ? b_.CreateICmpNE(value, llvm::Constant::getNullValue(value->getType())) : value;
+}
+
+llvm::Value* Emitter::EmitLoad(const Load& load, DType type) {
+  HONE_CHECK(load.indices.size() == 1) << load.buffer.name() << ": not flattened";
+  const Expr& index = load.indices[0];
+  const BufferMemory& memory = frame_.buffers.at(load.buffer);
+  llvm::Type* memory_type = MemoryTypeOf(type);
+  llvm::Value* mask = load.mask ? EmitExpr(load.mask) : nullptr;
+  if (index.type().is_scalar() && mask == nullptr) {
+    const Address at = AddressOf(load.buffer, index);
+    llvm::LoadInst* value = b_.CreateAlignedLoad(memory_type, at.pointer, llvm::Align(at.align));
+    Annotate(value, memory);
+    return FromMemory(value, type);
+  }
+  llvm::Constant* zero = llvm::Constant::getNullValue(memory_type);
+  const Ramp* ramp = Contiguous(index);
+  if (index.type().is_scalar()) {                  // a scalar under a scalar mask
+    llvm::Value* chosen = b_.CreateSelect(mask, AddressOf(load.buffer, index).pointer, memory.pointer);
+    llvm::LoadInst* value = b_.CreateAlignedLoad(memory_type, chosen, llvm::Align(type.bytes()));
+    Annotate(value, memory);
+    return FromMemory(b_.CreateSelect(mask, value, zero), type);
+  }
+  const bool in_registers = llvm::isa<llvm::AllocaInst>(memory.pointer);
+  if (ramp != nullptr && (mask == nullptr || in_registers)) {
+    const Address at = AddressOf(load.buffer, ramp->base);
+    llvm::LoadInst* value = b_.CreateAlignedLoad(memory_type, at.pointer, llvm::Align(at.align));
+    Annotate(value, memory);
+    return FromMemory(mask == nullptr ? value : b_.CreateSelect(mask, value, zero), type);
+  }
+  llvm::CallInst* value;
+  if (ramp != nullptr) {
+    const Address at = AddressOf(load.buffer, ramp->base);
+    value = b_.CreateMaskedLoad(memory_type, at.pointer, llvm::Align(at.align), mask, zero);
+  } else {
+    if (mask == nullptr) mask = llvm::Constant::getAllOnesValue(llvm::FixedVectorType::get(b_.getInt1Ty(), type.lanes));
+    value = b_.CreateMaskedGather(memory_type, VectorAddress(load.buffer, index), llvm::Align(type.bytes()), mask, zero);
+  }
+  Annotate(value, memory);
+  return FromMemory(value, type);
+}
+
+void Emitter::EmitMemoryStore(const Buffer& buffer, const Expr& index, llvm::Value* value, llvm::Value* mask, DType type) {
+  const auto found = frame_.buffers.find(buffer);
+  HONE_CHECK(found != frame_.buffers.end()) << buffer.name() << " is not in scope";
+  const BufferMemory& memory = found->second;
+  value = ToMemory(value, type);
+  const Ramp* ramp = Contiguous(index);
+  const bool in_registers = llvm::isa<llvm::AllocaInst>(memory.pointer);
+  if (index.type().is_scalar() || (ramp != nullptr && (mask == nullptr || in_registers))) {
+    HONE_CHECK(!index.type().is_scalar() || mask == nullptr) << buffer.name() << ": a scalar store is guarded by a branch";
+    const Address at = AddressOf(buffer, ramp != nullptr ? ramp->base : index);
+    if (mask != nullptr) {                          // a register keeps its old lanes: no branch, no memory
+      value = b_.CreateSelect(mask, value, b_.CreateAlignedLoad(value->getType(), at.pointer, llvm::Align(at.align)));
+    }
+    Annotate(b_.CreateAlignedStore(value, at.pointer, llvm::Align(at.align)), memory);
+    return;
+  }
+  if (ramp != nullptr) {
+    const Address at = AddressOf(buffer, ramp->base);
+    Annotate(b_.CreateMaskedStore(value, at.pointer, llvm::Align(at.align), mask), memory);
+    return;
+  }
+  if (mask == nullptr) mask = llvm::Constant::getAllOnesValue(llvm::FixedVectorType::get(b_.getInt1Ty(), type.lanes));
+  Annotate(b_.CreateMaskedScatter(value, VectorAddress(buffer, index), llvm::Align(type.bytes()), mask), memory);
+}
+
+}  // namespace hone

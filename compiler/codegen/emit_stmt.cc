@@ -1,0 +1,105 @@
+// Statements: loops, branches, stores.
+#include "compiler/codegen/emitter.h"
+#include "compiler/ir/visit.h"
+#include "compiler/support/check.h"
+
+namespace hone {
+
+void Emitter::EmitStmt(const Stmt& stmt) {
+  if (const Seq* seq = stmt.As<Seq>()) {
+    for (const Stmt& s : seq->stmts) EmitStmt(s);
+  } else if (const For* loop = stmt.As<For>()) {
+    EmitFor(*loop);
+  } else if (const Store* store = stmt.As<Store>()) {
+    EmitStore(*store);
+  } else if (const IfThen* branch = stmt.As<IfThen>()) {
+    EmitIf(*branch);
+  } else if (const Let* let = stmt.As<Let>()) {
+    const bool wide = let->var.type() == kInt32 || let->var.type() == kInt64;
+    frame_.vars[let->var] = wide ? EmitWide(let->value) : EmitExpr(let->value);
+    depth_[let->var] = 1 << 20;
+    if (wide && NonNegative(let->value)) non_negative_.insert(let->var);
+    EmitStmt(let->body);
+  } else if (const Alloc* alloc = stmt.As<Alloc>()) {
+    EmitAlloc(*alloc);
+  } else if (const Evaluate* evaluate = stmt.As<Evaluate>()) {
+    EmitExpr(evaluate->value);
+  } else {
+    HONE_UNREACHABLE() << "a block or tile operation after lowering";
+  }
+}
+
+void Emitter::EmitFor(const For& loop) {
+  const std::optional<int64_t> extent = ConstantValue(loop.extent);
+  if (extent.has_value() && *extent <= 0) return;
+  if (loop.kind == ForKind::kParallel && !options_.serial && extent != 1) return EmitParallel(loop);
+  const std::optional<int64_t> min = ConstantValue(loop.min);
+  llvm::Value* begin = EmitWide(loop.min);
+  if (min.value_or(-1) >= 0 || NonNegative(loop.min)) non_negative_.insert(loop.var);
+  if (extent == 1) {
+    frame_.vars[loop.var] = begin;
+    depth_[loop.var] = static_cast<int>(depth_.size());
+    EmitStmt(loop.body);
+    return;
+  }
+  llvm::Value* end = b_.CreateNSWAdd(begin, EmitWide(loop.extent));
+  EmitLoop(loop, begin, end, !extent.has_value());
+}
+
+// The test is at the end, so that what does not change in the loop may move in front of it.
+void Emitter::EmitLoop(const For& loop, llvm::Value* begin, llvm::Value* end, bool may_be_empty) {
+  llvm::BasicBlock* before = b_.GetInsertBlock();
+  llvm::BasicBlock* body = llvm::BasicBlock::Create(context_, loop.var.name(), frame_.function);
+  llvm::BasicBlock* after = llvm::BasicBlock::Create(context_, loop.var.name() + "_end", frame_.function);
+  if (may_be_empty) {
+    llvm::BasicBlock* enter = llvm::BasicBlock::Create(context_, loop.var.name() + "_enter", frame_.function, body);
+    b_.CreateCondBr(b_.CreateICmpSLT(begin, end), enter, after);
+    b_.SetInsertPoint(enter);
+    before = enter;
+  }
+  b_.CreateBr(body);
+  b_.SetInsertPoint(body);
+  llvm::PHINode* index = b_.CreatePHI(b_.getInt64Ty(), 2, loop.var.name());
+  index->addIncoming(begin, before);
+  if (loop.kind == ForKind::kParallel) non_negative_.insert(loop.var);
+  frame_.vars[loop.var] = index;
+  depth_[loop.var] = static_cast<int>(depth_.size());
+  EmitStmt(loop.body);
+  llvm::Value* next = b_.CreateNSWAdd(index, Int64(1));
+  index->addIncoming(next, b_.GetInsertBlock());
+  b_.CreateCondBr(b_.CreateICmpSLT(next, end), body, after);
+  b_.SetInsertPoint(after);
+}
+
+void Emitter::EmitIf(const IfThen& branch) {
+  if (const std::optional<int64_t> known = ConstantValue(branch.condition)) {
+    if (*known != 0) {
+      EmitStmt(branch.yes);
+    } else if (branch.no) {
+      EmitStmt(branch.no);
+    }
+    return;
+  }
+  llvm::BasicBlock* yes = llvm::BasicBlock::Create(context_, "then", frame_.function);
+  llvm::BasicBlock* no = branch.no ? llvm::BasicBlock::Create(context_, "else", frame_.function) : nullptr;
+  llvm::BasicBlock* after = llvm::BasicBlock::Create(context_, "endif", frame_.function);
+  b_.CreateCondBr(EmitExpr(branch.condition), yes, no != nullptr ? no : after);
+  b_.SetInsertPoint(yes);
+  EmitStmt(branch.yes);
+  b_.CreateBr(after);
+  if (no != nullptr) {
+    b_.SetInsertPoint(no);
+    EmitStmt(branch.no);
+    b_.CreateBr(after);
+  }
+  b_.SetInsertPoint(after);
+}
+
+void Emitter::EmitStore(const Store& store) {
+  HONE_CHECK(store.indices.size() == 1) << store.buffer.name() << ": not flattened";
+  llvm::Value* value = EmitExpr(store.value);
+  llvm::Value* mask = store.mask ? EmitExpr(store.mask) : nullptr;
+  EmitMemoryStore(store.buffer, store.indices[0], value, mask, store.value.type());
+}
+
+}  // namespace hone

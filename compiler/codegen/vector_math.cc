@@ -1,0 +1,279 @@
+#include "compiler/codegen/vector_math.h"
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <numbers>
+#include <vector>
+
+#include "compiler/support/check.h"
+
+namespace hone {
+namespace {
+
+using llvm::Value;
+
+// Instructions on one floating type, float or double, scalar or vector.
+class Math {
+ public:
+  Math(llvm::IRBuilder<>& b, llvm::Type* type) : b_(b), type_(type), wide_(type->getScalarType()->isDoubleTy()) {
+    int_ = wide_ ? b.getInt64Ty() : b.getInt32Ty();
+    if (auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(type)) int_ = llvm::FixedVectorType::get(int_, vector->getNumElements());
+  }
+
+  Value* Exp(Value* x) { return ExpOfReduced(x, std::numbers::log2e, wide_ ? 710 : 89, wide_ ? -746 : -104, /*base_two=*/false); }
+  Value* Exp2(Value* x) { return ExpOfReduced(x, 1, wide_ ? 1025 : 129, wide_ ? -1080 : -155, /*base_two=*/true); }
+
+  // expm1(z) / (expm1(z) + 2) with z = 2|x|: no cancellation near 0, 1 for large z.
+  Value* Tanh(Value* x) {
+    Value* z = b_.CreateFMul(Abs(x), C(2));
+    const double limit = wide_ ? 40 : 20;
+    z = b_.CreateSelect(b_.CreateFCmpOGT(z, C(limit)), C(limit), z);
+    const Reduced reduced = Reduce(z);
+    std::vector<double> taylor;                     // (e^r - 1) / r
+    for (int k = 1; k <= Terms(); ++k) taylor.push_back(1 / Factorial(k));
+    Value* minus_one = b_.CreateFMul(reduced.r, Polynomial(taylor, reduced.r));
+    Value* scale = PowerOfTwo(reduced.n);
+    Value* e = Fma(scale, minus_one, b_.CreateFSub(scale, C(1)));
+    return CopySign(b_.CreateFDiv(e, b_.CreateFAdd(e, C(2))), x);
+  }
+
+  Value* Sigmoid(Value* x) { return b_.CreateFDiv(C(1), b_.CreateFAdd(C(1), Exp(b_.CreateFNeg(x)))); }
+
+  Value* Log(Value* x) {
+    const Split s = SplitExponent(x);
+    // ln 2 in two parts: the first has few bits, so that its product with an exponent is exact (Cody and Waite).
+    const double high = wide_ ? 0x1.62e42fee00000p-1 : 0.693359375;
+    const double low = wide_ ? 0x1.a39ef35793c76p-33 : -2.12194440054690583e-4;
+    return LogSpecials(x, Fma(s.exponent, C(high), Fma(s.exponent, C(low), s.log_mantissa)));
+  }
+  Value* Log2(Value* x) {
+    const Split s = SplitExponent(x);
+    return LogSpecials(x, Fma(s.log_mantissa, C(std::numbers::log2e), s.exponent));
+  }
+
+  Value* Erf(Value* x) { return wide_ ? ErfDouble(x) : ErfFloat(x); }
+
+  Value* Sin(Value* x) { return SinOrCos(x, 0); }
+  Value* Cos(Value* x) { return SinOrCos(x, 1); }
+
+  // |x|^y = e^(y ln|x|), then C's special cases.
+  Value* Pow(Value* x, Value* y) {
+    Value* magnitude = Exp(b_.CreateFMul(y, Log(Abs(x))));
+    Value* zero = C(0);
+    Value* is_integer = b_.CreateFCmpOEQ(Unary(llvm::Intrinsic::trunc, y), y);
+    Value* half = b_.CreateFMul(y, C(0.5));
+    Value* odd = b_.CreateAnd(is_integer, b_.CreateFCmpONE(Unary(llvm::Intrinsic::trunc, half), half));
+    Value* negative = b_.CreateFCmpOLT(x, zero);
+    Value* y_infinite = b_.CreateFCmpOEQ(Abs(y), Infinity());
+    Value* x_infinite = b_.CreateFCmpOEQ(Abs(x), Infinity());
+    Value* result = b_.CreateSelect(b_.CreateAnd(negative, odd), b_.CreateFNeg(magnitude), magnitude);
+    Value* undefined = b_.CreateAnd(negative, b_.CreateNot(b_.CreateOr(b_.CreateOr(is_integer, y_infinite), x_infinite)));
+    result = b_.CreateSelect(undefined, llvm::ConstantFP::getNaN(type_), result);
+    result = b_.CreateSelect(b_.CreateAnd(b_.CreateFCmpOEQ(Abs(x), C(1)), y_infinite), C(1), result);
+    return b_.CreateSelect(b_.CreateOr(b_.CreateFCmpOEQ(y, zero), b_.CreateFCmpOEQ(x, C(1))), C(1), result);
+  }
+
+  Value* Abs(Value* x) { return Unary(llvm::Intrinsic::fabs, x); }
+  Value* Unary(llvm::Intrinsic::ID id, Value* x) { return b_.CreateUnaryIntrinsic(id, x); }
+  Value* C(double value) { return llvm::ConstantFP::get(type_, value); }
+  Value* Infinity() { return llvm::ConstantFP::getInfinity(type_); }
+  Value* Fma(Value* a, Value* b, Value* c) { return b_.CreateIntrinsic(llvm::Intrinsic::fma, {type_}, {a, b, c}); }
+
+ private:
+  struct Reduced {
+    Value* n;                           // integer
+    Value* r;                           // |r| <= ln 2 / 2
+  };
+  struct Split {
+    Value* exponent;                    // as a float
+    Value* log_mantissa;
+  };
+
+  Value* I(int64_t value) { return llvm::ConstantInt::get(int_, static_cast<uint64_t>(value), /*IsSigned=*/true); }
+  Value* CopySign(Value* magnitude, Value* sign) { return b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, magnitude, sign); }
+  int MantissaBits() const { return wide_ ? 52 : 23; }
+  int Bias() const { return wide_ ? 1023 : 127; }
+  // The Taylor series of e^r on |r| <= ln 2 / 2 is exact to the type with so many terms: r^8/8! < 6e-9, r^14/14! < 5e-18.
+  int Terms() const { return wide_ ? 14 : 8; }
+  static double Factorial(int n) { return n <= 1 ? 1 : n * Factorial(n - 1); }
+
+  // coefficients[0] + coefficients[1] x + ..., by Horner's rule.
+  Value* Polynomial(const std::vector<double>& coefficients, Value* x) {
+    Value* sum = C(coefficients.back());
+    for (size_t i = coefficients.size() - 1; i-- > 0;) sum = Fma(sum, x, C(coefficients[i]));
+    return sum;
+  }
+
+  // The nearest integer, as a float and as an integer: adding 1.5 * 2^mantissa leaves it in the low bits. No conversion
+  // that a NaN would make undefined.
+  Value* Nearest(Value* x, Value* scale, Value** integer) {
+    const double magic = std::ldexp(1.5, MantissaBits());
+    Value* shifted = Fma(x, scale, C(magic));
+    *integer = b_.CreateSub(b_.CreateBitCast(shifted, int_), b_.CreateBitCast(C(magic), int_));
+    return b_.CreateFSub(shifted, C(magic));
+  }
+
+  Reduced Reduce(Value* x) {
+    Reduced reduced;
+    Value* n = b_.CreateFNeg(Nearest(x, C(std::numbers::log2e), &reduced.n));
+    const double high = wide_ ? 0x1.62e42fee00000p-1 : 0.693359375;
+    const double low = wide_ ? 0x1.a39ef35793c76p-33 : -2.12194440054690583e-4;
+    reduced.r = Fma(n, C(low), Fma(n, C(high), x));
+    return reduced;
+  }
+
+  Value* PowerOfTwo(Value* n) {
+    return b_.CreateBitCast(b_.CreateShl(b_.CreateAdd(n, I(Bias())), I(MantissaBits())), type_);
+  }
+
+  Value* ExpOfReduced(Value* x, double log2_of_base, double high, double low, bool base_two) {
+    x = b_.CreateSelect(b_.CreateFCmpOGT(x, C(high)), C(high), x);             // keeps a NaN
+    x = b_.CreateSelect(b_.CreateFCmpOLT(x, C(low)), C(low), x);
+    Reduced reduced;
+    if (base_two) {
+      Value* n = Nearest(x, C(log2_of_base), &reduced.n);
+      reduced.r = b_.CreateFMul(b_.CreateFSub(x, n), C(std::numbers::ln2));
+    } else {
+      reduced = Reduce(x);
+    }
+    std::vector<double> taylor;
+    for (int k = 0; k < Terms(); ++k) taylor.push_back(1 / Factorial(k));
+    Value* p = Polynomial(taylor, reduced.r);
+    // 2^n in two factors: n reaches beyond the exponents of the type where the result overflows or is denormal.
+    Value* half = b_.CreateAShr(reduced.n, I(1));
+    return b_.CreateFMul(b_.CreateFMul(p, PowerOfTwo(half)), PowerOfTwo(b_.CreateSub(reduced.n, half)));
+  }
+
+  // x = 2^e m with m in [sqrt 1/2, sqrt 2); ln m = 2 atanh(s), s = (m - 1) / (m + 1), |s| < 0.1716.
+  Split SplitExponent(Value* x) {
+    const double smallest = wide_ ? std::numeric_limits<double>::min() : std::numeric_limits<float>::min();
+    Value* denormal = b_.CreateFCmpOLT(x, C(smallest));
+    x = b_.CreateSelect(denormal, b_.CreateFMul(x, C(std::ldexp(1.0, MantissaBits() + 1))), x);
+    Value* bits = b_.CreateBitCast(x, int_);
+    Value* root = b_.CreateBitCast(C(std::numbers::sqrt2 / 2), int_);
+    Value* e = b_.CreateAShr(b_.CreateSub(bits, root), I(MantissaBits()));
+    Value* m = b_.CreateBitCast(b_.CreateSub(bits, b_.CreateShl(e, I(MantissaBits()))), type_);
+    e = b_.CreateSub(e, b_.CreateSelect(denormal, I(MantissaBits() + 1), I(0)));
+    Value* f = b_.CreateFSub(m, C(1));
+    Value* s = b_.CreateFDiv(f, b_.CreateFAdd(f, C(2)));
+    Value* square = b_.CreateFMul(s, s);
+    std::vector<double> atanh;                      // 1/3 + s^2/5 + s^4/7 + ...
+    for (int k = 3; k <= (wide_ ? 25 : 9); k += 2) atanh.push_back(1.0 / k);
+    Value* twice = b_.CreateFAdd(s, s);
+    Value* log = Fma(b_.CreateFMul(twice, square), Polynomial(atanh, square), twice);
+    return {b_.CreateSIToFP(e, type_), log};
+  }
+
+  Value* LogSpecials(Value* x, Value* log) {
+    log = b_.CreateSelect(b_.CreateFCmpOEQ(x, Infinity()), Infinity(), log);
+    log = b_.CreateSelect(b_.CreateFCmpOEQ(x, C(0)), llvm::ConstantFP::getInfinity(type_, /*Negative=*/true), log);
+    return b_.CreateSelect(b_.CreateFCmpULT(x, C(0)), llvm::ConstantFP::getNaN(type_), log);   // NaN is unordered: stays one
+  }
+
+  // x P(x^2) / Q(x^2) on [-4, 4], beyond which erf is 1 in float. P and Q: least squares at 200 Chebyshev nodes of [0, 16]
+  // with the weights of Sanathanan and Koerner, 50 digits; relative error 2.6e-8.
+  Value* ErfFloat(Value* x) {
+    Value* clamped = b_.CreateSelect(b_.CreateFCmpOGT(x, C(4)), C(4), x);
+    clamped = b_.CreateSelect(b_.CreateFCmpOLT(clamped, C(-4)), C(-4), clamped);
+    Value* u = b_.CreateFMul(clamped, clamped);
+    Value* p = Polynomial({1.12837914238, 0.193132192648, 0.0530448035073, 0.00386522331382, 0.000284092222336, 1.98896278994e-6}, u);
+    Value* q = Polynomial({1.0, 0.504491575957, 0.115177290507, 0.0151707190011, 0.00118107103909, 3.74182418181e-5}, u);
+    return b_.CreateFDiv(b_.CreateFMul(clamped, p), q);
+  }
+
+  // |x| < 1: x P(x^2); up to 6.2: 1 - e^(-x^2) R(s), s the place of 1/(1 + |x|/2) in its range. P and R: interpolation at
+  // Chebyshev nodes with 40 digits; errors 8e-18 and 2e-17. Beyond 6.2 erf is 1 in double.
+  Value* ErfDouble(Value* x) {
+    Value* a = Abs(x);
+    a = b_.CreateSelect(b_.CreateFCmpOGT(a, C(6.2)), C(6.2), a);
+    Value* u = b_.CreateFMul(a, a);
+    Value* near = b_.CreateFMul(
+        a, Polynomial({1.12837916709551257, -0.376126389031837481, 0.112837916709548787, -0.0268661706450767932,
+                       0.00522397762481801447, -0.000854832698083378991, 0.000120553311116427109, -0.0000149255952668311816,
+                       1.6461000484121368e-6, -1.6350312701054695e-7, 1.46597752740474358e-8, -1.13728488567916737e-9,
+                       5.9571761477489114e-11},
+                      u));
+    Value* t = b_.CreateFDiv(C(1), Fma(a, C(0.5), C(1)));
+    Value* s = b_.CreateFMul(b_.CreateFSub(t, C(0.45528455284552845528)), C(1 / 0.21138211382113821138));
+    Value* r = Polynomial({0.219068606620957262, 0.163121264711837606, 0.0394450973751371018, 0.00582555295713778074,
+                           0.000215174946877295131, -0.0000861767656594345011, -8.22926117955093422e-6, 2.16968142416991469e-6,
+                           1.94006176497649974e-7, -7.97057064321681677e-8, -1.17342221434365811e-9, 3.13386018157759833e-9,
+                           -3.02665581773774208e-10, -9.57525005182840694e-11, 2.71179385564147874e-11, 8.89165663174695333e-13,
+                           -1.22228421186808062e-12},
+                          s);
+    Value* far = b_.CreateFSub(C(1), b_.CreateFMul(Exp(b_.CreateFNeg(u)), r));
+    return CopySign(b_.CreateSelect(b_.CreateFCmpOLT(a, C(1)), near, far), x);
+  }
+
+  // In double. x - q pi/2 with pi/2 in three parts, each product exact inside a fused multiply-add; then the Taylor series
+  // on [-pi/4, pi/4], exact to double with the terms below.
+  Value* SinOrCos(Value* x, int shift) {
+    HONE_CHECK(wide_) << "sines of floats are computed in double";
+    Value* quadrant;
+    Value* q = b_.CreateFNeg(Nearest(x, C(2 / std::numbers::pi), &quadrant));
+    Value* r = Fma(q, C(0x1.921fb54442d18p+0), x);
+    r = Fma(q, C(0x1.1a62633145c07p-54), r);
+    r = Fma(q, C(-0x1.f1976b7ed8fbcp-110), r);
+    if (shift != 0) quadrant = b_.CreateAdd(quadrant, I(shift));
+    Value* square = b_.CreateFMul(r, r);
+    std::vector<double> sine, cosine;
+    for (int k = 0; k <= 9; ++k) {
+      const double sign = k % 2 == 0 ? 1 : -1;
+      sine.push_back(sign / Factorial(2 * k + 1));
+      cosine.push_back(sign / Factorial(2 * k));
+    }
+    Value* sin = b_.CreateFMul(r, Polynomial(sine, square));
+    Value* cos = Polynomial(cosine, square);
+    Value* use_cos = b_.CreateICmpNE(b_.CreateAnd(quadrant, I(1)), I(0));
+    Value* negative = b_.CreateICmpNE(b_.CreateAnd(quadrant, I(2)), I(0));
+    Value* value = b_.CreateSelect(use_cos, cos, sin);
+    return b_.CreateSelect(negative, b_.CreateFNeg(value), value);
+  }
+
+  llvm::IRBuilder<>& b_;
+  llvm::Type* type_;
+  llvm::Type* int_;
+  bool wide_;
+};
+
+}  // namespace
+
+Value* EmitMath(llvm::IRBuilder<>& b, std::string_view name, std::span<Value* const> args) {
+  llvm::Type* type = args[0]->getType();
+  // A sine needs more digits of pi than a float has, a power more of the logarithm: computed in double.
+  if (!type->getScalarType()->isDoubleTy() && (name == "sin" || name == "cos" || name == "tan" || name == "pow")) {
+    llvm::Type* wide = b.getDoubleTy();
+    if (auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(type)) wide = llvm::FixedVectorType::get(wide, vector->getNumElements());
+    std::vector<Value*> extended;
+    for (Value* arg : args) extended.push_back(b.CreateFPExt(arg, wide));
+    return b.CreateFPTrunc(EmitMath(b, name, extended), type);
+  }
+  Math m(b, type);
+  Value* x = args[0];
+  if (name == "exp") return m.Exp(x);
+  if (name == "exp2") return m.Exp2(x);
+  if (name == "log") return m.Log(x);
+  if (name == "log2") return m.Log2(x);
+  if (name == "sqrt") return m.Unary(llvm::Intrinsic::sqrt, x);
+  if (name == "rsqrt") return b.CreateFDiv(m.C(1), m.Unary(llvm::Intrinsic::sqrt, x));
+  if (name == "tanh") return m.Tanh(x);
+  if (name == "erf") return m.Erf(x);
+  if (name == "sigmoid") return m.Sigmoid(x);
+  if (name == "sin") return m.Sin(x);
+  if (name == "cos") return m.Cos(x);
+  if (name == "tan") return b.CreateFDiv(m.Sin(x), m.Cos(x));
+  if (name == "pow") return m.Pow(x, args[1]);
+  if (name == "floor") return m.Unary(llvm::Intrinsic::floor, x);
+  if (name == "ceil") return m.Unary(llvm::Intrinsic::ceil, x);
+  if (name == "round") return m.Unary(llvm::Intrinsic::roundeven, x);
+  if (name == "trunc") return m.Unary(llvm::Intrinsic::trunc, x);
+  if (name == "abs") return m.Abs(x);
+  if (name == "fma") return m.Fma(x, args[1], args[2]);
+  if (name == "isnan") return b.CreateFCmpUNO(x, x);
+  if (name == "isinf") return b.CreateFCmpOEQ(m.Abs(x), m.Infinity());
+  HONE_UNREACHABLE() << "no code for the function " << name;
+  return nullptr;
+}
+
+}  // namespace hone

@@ -1,0 +1,19 @@
+// Mathematical functions as LLVM instructions, for scalars and vectors of float and double alike. A kernel calls no
+// library, so each function is written out: range reduction and a polynomial.
+//
+// Accuracy against the exact value, over the whole range (tests/compiler/codegen/vector_math_test.cc measures it):
+// float at most 4 units in the last place; double a relative error below 1e-13 (pow: 4e-13; sin, cos, tan for arguments
+// below 1e6). Denormals, infinities and NaN are treated as C's functions treat them.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "llvm/IR/IRBuilder.h"
+
+namespace hone {
+
+// The value of a function of ir/intrinsics.h on arguments that are all float or double, scalars or vectors of one length.
+llvm::Value* EmitMath(llvm::IRBuilder<>& builder, std::string_view name, std::span<llvm::Value* const> args);
+
+}  // namespace hone

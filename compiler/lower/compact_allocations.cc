@@ -1,0 +1,119 @@
+#include <map>
+
+#include "compiler/arith/analyzer.h"
+#include "compiler/arith/interval_set.h"
+#include "compiler/ir/visit.h"
+#include "compiler/lower/passes.h"
+
+namespace hone {
+namespace {
+
+// The regions of one buffer touched under its Alloc, relative to the loops around the Alloc.
+class Touched {
+ public:
+  Touched(const Buffer& buffer, Analyzer& known) : buffer_(buffer), known_(known) {}
+
+  void Visit(const Stmt& stmt) {
+    if (const For* loop = stmt.As<For>()) {
+      inner_[loop->var] = Range{loop->min, loop->extent};
+      Expression(loop->min);
+      Expression(loop->extent);
+      Visit(loop->body);
+      return;
+    }
+    if (const Store* store = stmt.As<Store>(); store != nullptr && store->buffer == buffer_) Add(store->indices);
+    MapChildren(stmt, [&](const Stmt& s) { Visit(s); return s; }, [&](const Expr& e) { Expression(e); return e; });
+  }
+
+  // nullopt when the whole buffer is needed.
+  std::optional<std::vector<Range>> Region() {
+    if (accesses_.empty()) return std::nullopt;
+    return UnionRegions(accesses_, buffer_.shape(), known_, /*constant_extent=*/true);
+  }
+
+ private:
+  void Expression(const Expr& root) {
+    ForEachExpr(root, [&](const Expr& e) {
+      if (const Load* load = e.As<Load>(); load != nullptr && load->buffer == buffer_) Add(load->indices);
+      return true;
+    });
+  }
+
+  void Add(const std::vector<Expr>& indices) {
+    BufferRegion access{buffer_, {}};
+    for (const Expr& index : indices) access.region.push_back(Range{index, IntConst(1, index.type())});
+    accesses_.push_back(RelaxRegion(access, ToSets(inner_), known_, /*constant_extent=*/true));
+  }
+
+  const Buffer& buffer_;
+  Analyzer& known_;
+  VarRanges inner_;
+  std::vector<std::vector<Range>> accesses_;
+};
+
+class Compact {
+ public:
+  Stmt Visit(const Stmt& stmt) {
+    if (const For* loop = stmt.As<For>()) {
+      known_.Bind(loop->var, Range{loop->min, loop->extent});
+      outer_.insert(loop->var);
+      return MapChildren(stmt, [&](const Stmt& s) { return Visit(s); }, [](const Expr& e) { return e; });
+    }
+    if (const Let* let = stmt.As<Let>()) outer_.insert(let->var);
+    const Alloc* alloc = stmt.As<Alloc>();
+    if (alloc == nullptr) return MapChildren(stmt, [&](const Stmt& s) { return Visit(s); }, [](const Expr& e) { return e; });
+    Touched touched(alloc->buffer, known_);
+    touched.Visit(alloc->body);
+    const std::optional<std::vector<Range>> region = touched.Region();
+    if (!region.has_value() || !Shrinks(alloc->buffer, *region)) {
+      return Stmt::Make(Alloc{alloc->buffer, Visit(alloc->body)});
+    }
+    return Shrink(*alloc, *region);
+  }
+
+ private:
+  // Ends of the region may mention only what is defined around the Alloc.
+  bool Shrinks(const Buffer& buffer, const std::vector<Range>& region) const {
+    int64_t elements = 1;
+    for (const Range& range : region) {
+      const std::optional<int64_t> extent = ConstantValue(range.extent);
+      if (!extent.has_value()) return false;
+      elements *= *extent;
+      for (const Var& v : FreeVars(range.min)) {
+        if (outer_.count(v) == 0) return false;
+      }
+    }
+    return elements < buffer.NumElements().value_or(std::numeric_limits<int64_t>::max());
+  }
+
+  Stmt Shrink(const Alloc& alloc, const std::vector<Range>& region) {
+    std::vector<Expr> shape;
+    for (const Range& range : region) shape.push_back(range.extent);
+    const Buffer small(alloc.buffer.name(), alloc.buffer.type(), shape, alloc.buffer.scope());
+    const auto shift = [&](const std::vector<Expr>& indices) {
+      std::vector<Expr> out;
+      for (size_t d = 0; d < indices.size(); ++d) out.push_back(indices[d] - region[d].min);
+      return out;
+    };
+    Stmt body = RewriteExprs(alloc.body, [&](const Expr& e) -> std::optional<Expr> {
+      const Load* load = e.As<Load>();
+      if (load == nullptr || load->buffer != alloc.buffer) return std::nullopt;
+      return MakeLoad(small, shift(load->indices), load->mask);
+    });
+    body = RewriteBottomUp(body, [&](const Stmt& s) -> std::optional<Stmt> {
+      const Store* store = s.As<Store>();
+      if (store == nullptr || store->buffer != alloc.buffer) return std::nullopt;
+      return Stmt::Make(Store{small, shift(store->indices), store->value, store->mask});
+    });
+    return Stmt::Make(Alloc{small, Visit(body)});
+  }
+
+  Analyzer known_;
+  std::set<Var> outer_;
+};
+
+}  // namespace
+
+Stmt CompactAllocations(const Stmt& body) { return Compact().Visit(body); }
+
+}  // namespace hone

@@ -1,0 +1,53 @@
+#include "compiler/lower/condition.h"
+
+#include "compiler/ir/visit.h"
+
+namespace hone {
+namespace {
+
+void AppendConjuncts(const Expr& condition, std::vector<Expr>& parts) {
+  const Binary* binary = condition.As<Binary>();
+  if (binary != nullptr && binary->op == BinaryOp::kAnd) {
+    AppendConjuncts(binary->a, parts);
+    AppendConjuncts(binary->b, parts);
+  } else if (!IsConst(condition, 1)) {
+    parts.push_back(condition);
+  }
+}
+
+}  // namespace
+
+std::vector<Expr> Conjuncts(const Expr& condition) {
+  std::vector<Expr> parts;
+  AppendConjuncts(condition, parts);
+  return parts;
+}
+
+Expr Conjunction(const std::vector<Expr>& parts) {
+  Expr condition = True();
+  for (const Expr& part : parts) condition = And(condition, part);
+  return condition;
+}
+
+std::optional<Expr> AtMostZero(const Expr& comparison) {
+  const Binary* c = comparison.As<Binary>();
+  if (c == nullptr || c->a.type().code != TypeCode::kInt || !c->a.type().is_scalar()) return std::nullopt;
+  switch (c->op) {
+    case BinaryOp::kLt: return c->a - c->b + 1;
+    case BinaryOp::kLe: return c->a - c->b;
+    case BinaryOp::kGt: return c->b - c->a + 1;
+    case BinaryOp::kGe: return c->b - c->a;
+    default: return std::nullopt;
+  }
+}
+
+bool IsPure(const Expr& e) {
+  bool pure = true;
+  ForEachExpr(e, [&](const Expr& part) {
+    if (part.As<Load>() != nullptr) pure = false;
+    return pure;
+  });
+  return pure;
+}
+
+}  // namespace hone

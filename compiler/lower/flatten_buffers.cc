@@ -1,0 +1,65 @@
+#include <limits>
+#include <map>
+
+#include "compiler/arith/linear.h"
+#include "compiler/ir/visit.h"
+#include "compiler/lower/passes.h"
+
+namespace hone {
+namespace {
+
+class Flatten {
+ public:
+  Buffer Define(const Buffer& buffer) {
+    if (buffer.rank() == 1) return buffer;
+    Expr elements = IntConst(1);
+    if (const std::optional<int64_t> count = buffer.NumElements()) {
+      elements = Expr(*count);
+    } else {
+      for (const Expr& extent : buffer.shape()) elements = elements * extent;
+    }
+    return flat_[buffer] = Buffer(buffer.name(), buffer.type(), {elements}, buffer.scope());
+  }
+
+  Stmt OnStmt(const Stmt& stmt) {
+    if (const Alloc* alloc = stmt.As<Alloc>()) {
+      const Buffer flat = Define(alloc->buffer);
+      return Stmt::Make(Alloc{flat, OnStmt(alloc->body)});
+    }
+    const Stmt mapped = MapChildren(stmt, [&](const Stmt& s) { return OnStmt(s); }, [&](const Expr& e) { return OnExpr(e); });
+    const Store* store = mapped.As<Store>();
+    if (store == nullptr) return mapped;
+    const auto found = flat_.find(store->buffer);
+    if (found == flat_.end()) return mapped;
+    return Stmt::Make(Store{found->second, {Index(store->buffer, store->indices)}, store->value, store->mask});
+  }
+
+  Expr OnExpr(const Expr& e) {
+    const Expr mapped = MapChildren(e, [&](const Expr& child) { return OnExpr(child); });
+    const Load* load = mapped.As<Load>();
+    if (load == nullptr) return mapped;
+    const auto found = flat_.find(load->buffer);
+    if (found == flat_.end()) return mapped;
+    return MakeLoad(found->second, {Index(load->buffer, load->indices)}, load->mask);
+  }
+
+ private:
+  // In 64 bits where 32 are too few.
+  static Expr Index(const Buffer& buffer, std::vector<Expr> indices) {
+    if (buffer.NumElements().value_or(0) > std::numeric_limits<int32_t>::max()) {
+      for (Expr& index : indices) index = MakeCast(kInt64.with_lanes(index.type().lanes), index);
+    }
+    return FlatIndex(buffer, indices);
+  }
+  std::map<Buffer, Buffer> flat_;
+};
+
+}  // namespace
+
+Stmt FlattenBuffers(const Stmt& body, std::vector<Buffer>& params) {
+  Flatten flatten;
+  for (Buffer& param : params) param = flatten.Define(param);
+  return flatten.OnStmt(body);
+}
+
+}  // namespace hone

@@ -1,0 +1,62 @@
+// The passes of Lower, in the order in which it runs them (lower.cc). Each is a function from a body to a body that computes
+// the same, in a file of its own; what a pass may rely on is what those before it established.
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/ir/stmt.h"
+#include "compiler/lower/lower.h"
+
+namespace hone {
+
+// `init` moves into the body, run when every reduce variable is at the start of its domain:
+//   with init: A; B   =>   if k == 0: A;  B
+Stmt LowerInit(const Stmt& body);
+
+// Allocations leave their blocks: each becomes an Alloc around the smallest part of the program that uses the buffer. An
+// element that is accumulated over a loop lives outside that loop; what a vectorised loop touches lives outside it.
+Stmt PlaceAllocations(const Stmt& body);
+
+// Blocks become what they do: their variables are replaced by their values, a predicate becomes a condition, and a matched
+// buffer the region that it names.
+Stmt ConvertBlocks(const Stmt& body);
+
+// An Alloc is shrunk to the region that is touched under it, in the coordinates of the loops around it:
+//   for i: alloc T[100]: for j in [0, 4): T[i*4 + j]   =>   for i: alloc T[4]: for j: T[j]
+Stmt CompactAllocations(const Stmt& body);
+
+// Conditions move out of loops on which they do not depend, and a serial loop whose whole body is under a condition on its
+// variable runs only where that holds:
+//   for i in [0, 16): for j: if o*16 + i < 100: S   =>   for i in [0, max(min(16, 100 - o*16), 0)): for j: S
+Stmt TightenLoops(const Stmt& body);
+
+// Every buffer gets one dimension; params become new buffers of the same names. `params` is replaced.
+Stmt FlattenBuffers(const Stmt& body, std::vector<Buffer>& params);
+
+// A tile whose unrolled and vectorised part stands under a condition is written several times: for the tiles where the
+// condition always holds, without it; for the tile at the edge, where often only one remainder is possible, with that
+// known; nothing for tiles outside. The choice is made once a tile, outside the loops it contains:
+//   for o: alloc R: for k: for i in unroll(14): if o*14 + i < 100: S
+//   =>  for o: alloc R: if o*14 <= 86: for k: for i in unroll(14): S
+//                       else: for k: for i in unroll(14): if i < 2: S
+Stmt SplitTails(const Stmt& body);
+
+// Vectorised loops become vector expressions, conditions on their variable masks:
+//   for j in vectorized(16): if o*16 + j < n: A[o*16 + j] = x   =>   A[ramp(o*16, 1, 16)] = broadcast(x), masked
+// A loop that is not data-parallel after all (or with vectorize off) becomes serial; one longer than 64 is cut up.
+Stmt VectorizeLoops(const Stmt& body, bool vectorize);
+
+// Unrolled loops become copies of their bodies, as long as the copies of a nest are at most `max_copies`; serial beyond.
+Stmt UnrollLoops(const Stmt& body, int64_t max_copies);
+
+// At most one parallel loop on any path, from 0: inner ones become serial.
+Stmt KeepOuterParallel(const Stmt& body);
+
+// Decides where every allocation lives: in registers (kRegister) when it is small and all its indices are constant, else in
+// scratch memory, of the thread when it is allocated inside a parallel loop. Allocations that are not in use at the same
+// time share bytes. FailedPrecondition for a symbolic size.
+absl::StatusOr<LoweredFunc> AssignMemory(PrimFunc func);
+
+}  // namespace hone

@@ -1,0 +1,91 @@
+// Compiles, links, loads and runs a function on arrays, as worker and bundle do; and compares with the interpreter.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "compiler/codegen/compile.h"
+#include "compiler/codegen/link_image.h"
+#include "compiler/interp/interpreter.h"
+#include "compiler/interp/ndarray.h"
+#include "compiler/interp/random_input.h"
+#include "compiler/ir/text.h"
+#include "compiler/support/status_macros.h"
+#include "deploy/runtime/image.h"
+#include "deploy/runtime/invoke.h"
+
+namespace hone {
+
+// Runs the compiled kernel on `args` in place.
+inline absl::Status RunCompiled(const CompiledKernel& kernel, std::vector<NdArray>& args, int threads = 2) {
+  const absl::StatusOr<std::string> image_bytes = LinkImage({&kernel.object, 1});
+  if (!image_bytes.ok()) return image_bytes.status();
+  RuntimeResult<Image> image = Image::Load(*image_bytes);
+  if (!image.ok()) return absl::InternalError(image.error().message());
+  RuntimeResult<std::unique_ptr<ThreadPool>> pool = ThreadPool::Create(threads);
+  if (!pool.ok()) return absl::InternalError(pool.error().message());
+  RuntimeResult<Invocation> invocation = Invocation::Create(*image, kernel.set, **pool);
+  if (!invocation.ok()) return absl::InternalError(invocation.error().message());
+  std::vector<void*> tensors;
+  for (NdArray& arg : args) tensors.push_back(arg.data.data());
+  if (RuntimeError error = invocation->Prepare(tensors)) return absl::InternalError(error.message());
+  invocation->Bind(tensors);
+  const int32_t code = invocation->Run();
+  return code == 0 ? absl::OkStatus() : absl::InternalError("the kernel returned " + std::to_string(code));
+}
+
+// Every element of the outputs within `tolerance`, relative to the larger of 1 and the expected value; NaN equals NaN.
+inline void ExpectOutputsNear(const PrimFunc& func, const std::vector<NdArray>& got, const std::vector<NdArray>& want, double tolerance) {
+  for (size_t p = func.params.size() - func.num_outputs(); p < func.params.size(); ++p) {
+    int shown = 0;
+    for (int64_t i = 0; i < want[p].NumElements() && shown < 5; ++i) {
+      const double a = got[p].Get(i), b = want[p].Get(i);
+      const bool same = a == b || (std::isnan(a) && std::isnan(b)) || std::abs(a - b) <= tolerance * std::max(1.0, std::abs(b));
+      if (!same) {
+        ADD_FAILURE() << func.params[p].name() << "[" << i << "] is " << a << ", the interpreter says " << b;
+        ++shown;
+      }
+    }
+    if (shown > 0) ADD_FAILURE() << ToText(func);
+  }
+}
+
+// A scheduled function, compiled for this machine, against the interpreter running it.
+inline void ExpectCompiledAgrees(const PrimFunc& func, double tolerance = 0, InputKind kind = InputKind::kInteger, int threads = 2) {
+  std::vector<NdArray> want = RandomArguments(func, 7, kind);
+  const absl::Status interpreted = Interpret(func, want, {.check_uninitialised = false});
+  ASSERT_TRUE(interpreted.ok()) << interpreted << "\n" << ToText(func);
+  for (const bool optimize : {true, false}) {
+    std::vector<NdArray> got = RandomArguments(func, 7, kind);
+    const absl::StatusOr<CompiledKernel> kernel = CompileKernel(ScheduledProgram{func, {}}, HostTarget(), {.optimize = optimize});
+    ASSERT_TRUE(kernel.ok()) << kernel.status() << "\n" << ToText(func);
+    const absl::Status ran = RunCompiled(*kernel, got, threads);
+    ASSERT_TRUE(ran.ok()) << ran;
+    SCOPED_TRACE(optimize ? "optimized" : "not optimized");
+    ExpectOutputsNear(func, got, want, tolerance);
+  }
+}
+
+// An unscheduled function through the plain build.
+inline void ExpectPlainAgrees(const PrimFunc& func, double tolerance = 0, InputKind kind = InputKind::kInteger) {
+  std::vector<NdArray> want = RandomArguments(func, 7, kind), got = RandomArguments(func, 7, kind);
+  const absl::Status interpreted = Interpret(func, want, {.check_uninitialised = false});
+  ASSERT_TRUE(interpreted.ok()) << interpreted << "\n" << ToText(func);
+  const absl::StatusOr<CompiledKernel> kernel = CompilePlain(func, HostTarget());
+  ASSERT_TRUE(kernel.ok()) << kernel.status() << "\n" << ToText(func);
+  const absl::Status ran = RunCompiled(*kernel, got, 1);
+  ASSERT_TRUE(ran.ok()) << ran;
+  ExpectOutputsNear(func, got, want, tolerance);
+}
+
+inline PrimFunc ParseOrDie(const std::string& text) {
+  absl::StatusOr<PrimFunc> func = ParsePrimFunc(text);
+  HONE_CHECK(func.ok()) << func.status() << "\n" << text;
+  return *std::move(func);
+}
+
+}  // namespace hone
