@@ -48,7 +48,7 @@ class ArgumentPrinter {
   std::string operator()(const LoopRef& ref) const { return name_(ref.step, ref.output); }
   std::string operator()(const BlockOrLoop& ref) const { return std::visit(*this, ref); }
   std::string operator()(const Value& v) const {
-    if (v.number() != nullptr) return std::to_string(*v.number());
+    if (v.number() != nullptr && *v.number() != -1) return std::to_string(*v.number());   // a factor -1 is None
     if (v.ref() != nullptr) return name_(v.ref()->step, v.ref()->output);
     return "None";
   }

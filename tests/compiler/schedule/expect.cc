@@ -1,0 +1,79 @@
+#include "tests/compiler/schedule/expect.h"
+
+#include <vector>
+
+#include "compiler/interp/interpreter.h"
+#include "compiler/interp/random_input.h"
+#include "compiler/ir/structural.h"
+#include "compiler/ir/text.h"
+#include "compiler/ir/verify.h"
+#include "compiler/schedule/program_index.h"
+
+namespace hone::testing {
+
+void ExpectReplays(const Schedule& schedule, const PrimFunc& workload) {
+  const std::string text = ToText(schedule.trace());
+  const absl::StatusOr<Trace> trace = ParseTrace(text);
+  ASSERT_TRUE(trace.ok()) << trace.status().ToString() << "\n" << text;
+  EXPECT_TRUE(*trace == schedule.trace()) << text << "became\n" << ToText(*trace);
+  const absl::StatusOr<Schedule> again = Replay(*trace, workload);
+  ASSERT_TRUE(again.ok()) << again.status().ToString() << "\n" << text;
+  EXPECT_TRUE(StructuralEqual(again->func(), schedule.func())) << text << ToText(schedule.func()) << "became\n" << ToText(again->func());
+  ASSERT_EQ(again->prepares().size(), schedule.prepares().size());
+  for (size_t i = 0; i < again->prepares().size(); ++i) {
+    EXPECT_EQ(again->prepares()[i].param, schedule.prepares()[i].param);
+    EXPECT_TRUE(StructuralEqual(again->prepares()[i].func, schedule.prepares()[i].func));
+  }
+}
+
+void ExpectSameResult(const Schedule& schedule, const PrimFunc& workload, uint64_t seed) {
+  const ScheduledProgram program = schedule.Program();
+  const absl::Status verified = Verify(program.main);
+  ASSERT_TRUE(verified.ok()) << verified.ToString() << "\n" << ToText(program.main) << ToText(schedule.trace());
+  std::vector<NdArray> expected = RandomArguments(workload, seed, InputKind::kInteger);
+  std::vector<NdArray> actual = expected;
+  const absl::Status plain = Interpret(workload, expected);
+  ASSERT_TRUE(plain.ok()) << plain.ToString() << "\n" << ToText(workload);
+  for (const Prepare& prepare : program.prepares) {
+    const absl::Status valid = Verify(prepare.func);
+    ASSERT_TRUE(valid.ok()) << valid.ToString() << "\n" << ToText(prepare.func);
+    std::vector<int64_t> shape;
+    for (const Expr& extent : prepare.func.params[1].shape()) shape.push_back(*ConstantValue(extent));
+    std::vector<NdArray> args = {actual[prepare.param], NdArray(prepare.func.params[1].type(), shape)};
+    const absl::Status packed = Interpret(prepare.func, args);
+    ASSERT_TRUE(packed.ok()) << packed.ToString() << "\n" << ToText(prepare.func);
+    actual[prepare.param] = args[1];
+  }
+  const absl::Status ran = Interpret(program.main, actual);
+  ASSERT_TRUE(ran.ok()) << ran.ToString() << "\n" << ToText(program.main) << ToText(schedule.trace());
+  for (size_t p = workload.params.size() - workload.num_outputs(); p < workload.params.size(); ++p) {
+    for (int64_t i = 0; i < expected[p].NumElements(); ++i) {
+      ASSERT_EQ(expected[p].Get(i), actual[p].Get(i))
+          << "param " << p << ", element " << i << "\n" << ToText(program.main) << ToText(schedule.trace());
+    }
+  }
+}
+
+void ExpectSound(const Schedule& schedule, const PrimFunc& workload) {
+  ExpectReplays(schedule, workload);
+  ExpectSameResult(schedule, workload);
+}
+
+void ExpectBody(const Schedule& schedule, std::string_view expected) {
+  const std::string actual = ToText(schedule.index().block(0).body);
+  const auto trim = [](std::string_view text) {
+    while (!text.empty() && (text.front() == '\n')) text.remove_prefix(1);
+    while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.remove_suffix(1);
+    return std::string(text);
+  };
+  EXPECT_EQ(trim(actual), trim(expected));
+}
+
+::testing::AssertionResult Says(const absl::Status& status, std::string_view text) {
+  if (status.ok()) return ::testing::AssertionFailure() << "it succeeded; expected: " << text;
+  const std::string message(status.message());
+  if (message.find(text) != std::string::npos) return ::testing::AssertionSuccess();
+  return ::testing::AssertionFailure() << "it says: " << message << "\nexpected: " << text;
+}
+
+}  // namespace hone::testing
