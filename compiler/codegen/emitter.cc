@@ -24,6 +24,7 @@ enum CallOffset : int {
 };
 
 constexpr uint64_t kTensorAlign = 64;
+constexpr int64_t kMostLanes = 64;                  // of a vector that lowering makes
 
 bool ContainsParallel(const Stmt& body) {
   bool found = false;
@@ -289,8 +290,8 @@ void Emitter::EmitAlloc(const Alloc& alloc) {
     llvm::IRBuilder<>::InsertPointGuard guard(b_);
     llvm::BasicBlock& entry = frame_.function->getEntryBlock();
     b_.SetInsertPoint(&entry, entry.getFirstInsertionPt());
-    llvm::AllocaInst* slot =
-        b_.CreateAlloca(llvm::ArrayType::get(MemoryTypeOf(alloc.buffer.type()), std::max<int64_t>(*elements, 1)));
+    // A masked store writes back the old lanes, which may lie behind the end.
+    llvm::AllocaInst* slot = b_.CreateAlloca(llvm::ArrayType::get(MemoryTypeOf(alloc.buffer.type()), *elements + kMostLanes));
     const uint64_t bytes = static_cast<uint64_t>(*elements) * alloc.buffer.type().bytes();
     const uint64_t align = bytes >= 64 ? 64 : 16;
     slot->setAlignment(llvm::Align(align));

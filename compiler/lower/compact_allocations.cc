@@ -1,4 +1,5 @@
-#include <map>
+#include <limits>
+#include <set>
 
 #include "compiler/arith/analyzer.h"
 #include "compiler/arith/interval_set.h"
@@ -7,6 +8,8 @@
 
 namespace hone {
 namespace {
+
+constexpr int64_t kMostRegisterElements = 4096;
 
 // The regions of one buffer touched under its Alloc, relative to the loops around the Alloc.
 class Touched {
@@ -25,10 +28,20 @@ class Touched {
     MapChildren(stmt, [&](const Stmt& s) { Visit(s); return s; }, [&](const Expr& e) { Expression(e); return e; });
   }
 
-  // nullopt when the whole buffer is needed.
+  // nullopt when the whole buffer is needed. What a mask cuts off counts for a register tile: its rows keep the length of
+  // the vectors that are written to them.
   std::optional<std::vector<Range>> Region() {
     if (accesses_.empty()) return std::nullopt;
-    return UnionRegions(accesses_, buffer_.shape(), known_, /*constant_extent=*/true);
+    if (buffer_.scope() == Scope::kRegister) {
+      if (std::optional<std::vector<Range>> whole = UnclippedRegion()) return whole;
+    }
+    std::vector<std::vector<Range>> relaxed;
+    for (const std::vector<Expr>& indices : accesses_) {
+      BufferRegion access{buffer_, {}};
+      for (const Expr& index : indices) access.region.push_back(Range{index, IntConst(1, index.type())});
+      relaxed.push_back(RelaxRegion(access, ToSets(inner_), known_, /*constant_extent=*/true));
+    }
+    return UnionRegions(relaxed, buffer_.shape(), known_, /*constant_extent=*/true);
   }
 
  private:
@@ -39,16 +52,27 @@ class Touched {
     });
   }
 
-  void Add(const std::vector<Expr>& indices) {
-    BufferRegion access{buffer_, {}};
-    for (const Expr& index : indices) access.region.push_back(Range{index, IntConst(1, index.type())});
-    accesses_.push_back(RelaxRegion(access, ToSets(inner_), known_, /*constant_extent=*/true));
+  void Add(const std::vector<Expr>& indices) { accesses_.push_back(indices); }
+
+  std::optional<std::vector<Range>> UnclippedRegion() {
+    std::vector<Range> region;
+    for (size_t d = 0; d < buffer_.shape().size(); ++d) {
+      IntervalSet set;
+      for (size_t i = 0; i < accesses_.size(); ++i) {
+        const IntervalSet one = EvalSet(accesses_[i][d], ToSets(inner_), known_);
+        set = i == 0 ? one : Union(set, one, known_);
+      }
+      const std::optional<int64_t> extent = set.bounded() ? MaxExtent(set, known_) : std::nullopt;
+      if (!extent.has_value() || *extent > kMostRegisterElements) return std::nullopt;
+      region.push_back(Range{set.min, Expr(*extent)});
+    }
+    return region;
   }
 
   const Buffer& buffer_;
   Analyzer& known_;
   VarRanges inner_;
-  std::vector<std::vector<Range>> accesses_;
+  std::vector<std::vector<Expr>> accesses_;        // indices
 };
 
 class Compact {
@@ -83,6 +107,7 @@ class Compact {
         if (outer_.count(v) == 0) return false;
       }
     }
+    if (buffer.scope() == Scope::kRegister && elements <= kMostRegisterElements) return true;
     return elements < buffer.NumElements().value_or(std::numeric_limits<int64_t>::max());
   }
 
