@@ -1,0 +1,323 @@
+#include "tuner/service/core.h"
+
+#include <algorithm>
+#include <chrono>
+#include <future>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "compiler/support/check.h"
+#include "compiler/support/status_macros.h"
+#include "spdlog/spdlog.h"
+#include "tuner/dispatch/job_state.h"
+
+namespace hone {
+namespace {
+
+constexpr size_t kGroup = 512;                  // commits in one transaction at most
+constexpr auto kRetryWrite = std::chrono::seconds(1);
+
+}  // namespace
+
+Micros Core::Now() {
+  return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+std::string Core::Utc() { return absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", absl::Now(), absl::UTCTimeZone()); }
+
+absl::StatusOr<std::unique_ptr<Core>> Core::Start(const DispatchOptions& options, std::unique_ptr<TuningStore> store,
+                                                  const SearchPoolOptions& search,
+                                                  std::function<void(absl::Status)> on_fatal) {
+  std::unique_ptr<Core> core(new Core());
+  core->store_ = std::move(store);
+  core->on_fatal_ = std::move(on_fatal);
+  HONE_ASSIGN_OR_RETURN(core->epoch_, core->store_->BeginEpoch());
+  HONE_ASSIGN_OR_RETURN(StoredState state, core->store_->LoadState());
+  spdlog::info("term {}, {} open jobs, {} trials were lent", core->epoch_, state.jobs.size(), state.leased.size());
+  core->dispatcher_ = std::make_unique<Dispatcher>(options, core->epoch_, std::move(state));
+  Core* raw = core.get();
+  core->pool_ = std::make_unique<SearchPool>(
+      search, [raw](v1::SearchReply reply) { raw->Post(SearchDone{std::move(reply)}); },
+      [raw](uint64_t id, std::string reason) { raw->Post(SearchFailed{id, std::move(reason)}); });
+  core->Post(hone::Start{});
+  core->writer_thread_ = std::thread([raw] { raw->RunWriter(); });
+  core->dispatcher_thread_ = std::thread([raw] { raw->RunDispatcher(); });
+  return core;
+}
+
+Core::~Core() { Stop(); }
+
+void Core::Stop() {
+  {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    if (stopping_) return;
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  if (dispatcher_thread_.joinable()) dispatcher_thread_.join();
+  if (pool_ != nullptr) pool_->Stop();
+  {
+    const std::lock_guard<std::mutex> guard(write_mutex_);
+    writer_stopping_ = true;
+  }
+  write_changed_.notify_all();
+  if (writer_thread_.joinable()) writer_thread_.join();
+  std::map<ReplyTo, std::function<void(const Message&)>> left;
+  {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    stopped_ = true;
+    left.swap(replies_);
+  }
+  const Message refusal = Refusal{static_cast<int>(absl::StatusCode::kUnavailable), "the daemon is stopping"};
+  for (const auto& [to, then] : left) then(refusal);
+}
+
+ReplyTo Core::Expect(std::function<void(const Message&)> then) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  const ReplyTo to = next_reply_++;
+  if (!stopping_) {
+    replies_[to] = std::move(then);
+    return to;
+  }
+  lock.unlock();
+  then(Refusal{static_cast<int>(absl::StatusCode::kUnavailable), "the daemon is stopping"});
+  return to;
+}
+
+void Core::Post(Event event) {
+  {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    queue_.push_back(std::move(event));
+  }
+  changed_.notify_one();
+}
+
+bool Core::Query(const std::function<void(const Dispatcher&)>& question) {
+  auto done = std::make_shared<std::promise<bool>>();
+  std::future<bool> answered = done->get_future();
+  {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    if (stopping_) return false;
+    queue_.push_back(std::function<void()>([this, &question, done] {
+      question(*dispatcher_);
+      done->set_value(true);
+    }));
+  }
+  changed_.notify_one();
+  return answered.get();
+}
+
+void Core::RunDispatcher() {
+  for (;;) {
+    std::deque<Item> items;
+    bool stop = false;
+    {
+      std::unique_lock<std::mutex> lock(mutex_);
+      const auto ready = [&] { return !queue_.empty() || stopping_; };
+      const Micros delay = wake_at_ - Now();
+      if (delay > 0) {
+        changed_.wait_for(lock, std::chrono::microseconds(std::min<Micros>(delay, 60'000'000)), ready);
+      }
+      items.swap(queue_);
+      stop = stopping_;
+    }
+    wake_at_ = std::numeric_limits<Micros>::max();
+    if (items.empty()) CarryOut(dispatcher_->Step(Now(), Tick{}));
+    for (Item& item : items) {
+      if (Event* event = std::get_if<Event>(&item)) {
+        CarryOut(dispatcher_->Step(Now(), *event));
+      } else {
+        std::get<std::function<void()>>(item)();
+      }
+    }
+    wake_at_ = std::min(wake_at_, ServeWatches(Now()));
+    if (stop && items.empty()) return;
+  }
+}
+
+void Core::CarryOut(std::vector<Effect> effects) {
+  bool wrote = false;
+  for (Effect& effect : effects) {
+    if (Commit* commit = std::get_if<Commit>(&effect)) {
+      const std::lock_guard<std::mutex> guard(write_mutex_);
+      to_write_.push_back(std::move(*commit));
+      wrote = true;
+    } else if (LoadHistory* load = std::get_if<LoadHistory>(&effect)) {
+      const std::lock_guard<std::mutex> guard(write_mutex_);
+      to_write_.push_back(std::move(*load));
+      wrote = true;
+    } else if (AskSearch* ask = std::get_if<AskSearch>(&effect)) {
+      pool_->Ask(std::move(ask->request));
+    } else if (Reply* reply = std::get_if<Reply>(&effect)) {
+      Send(reply->to, reply->message);
+    } else if (const Wake* wake = std::get_if<Wake>(&effect)) {
+      wake_at_ = wake->at;
+    }
+  }
+  if (wrote) write_changed_.notify_one();
+}
+
+void Core::Send(ReplyTo to, const Message& message) {
+  std::function<void(const Message&)> then;
+  {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    const auto found = replies_.find(to);
+    if (found == replies_.end()) return;        // the caller has gone
+    then = std::move(found->second);
+    replies_.erase(found);
+  }
+  then(message);
+}
+
+// ---- the writer ----
+
+void Core::RunWriter() {
+  for (;;) {
+    std::vector<uint64_t> commits;
+    std::vector<Write> writes;
+    std::optional<LoadHistory> load;
+    {
+      std::unique_lock<std::mutex> lock(write_mutex_);
+      write_changed_.wait(lock, [&] { return !to_write_.empty() || writer_stopping_; });
+      if (to_write_.empty()) return;
+      // Everything up to the next load is one transaction: the wait for the disk is shared.
+      while (!to_write_.empty() && commits.size() < kGroup) {
+        if (Commit* commit = std::get_if<Commit>(&to_write_.front())) {
+          commits.push_back(commit->id);
+          for (Write& write : commit->writes) writes.push_back(std::move(write));
+        } else {
+          if (!commits.empty()) break;
+          load = std::get<LoadHistory>(to_write_.front());
+        }
+        to_write_.pop_front();
+        if (load.has_value()) break;
+      }
+    }
+    if (writer_failed_) continue;               // nothing is promised any more
+    if (load.has_value()) {
+      absl::StatusOr<KeyHistory> history = store_->LoadHistory(load->key);
+      if (!history.ok()) {
+        spdlog::error("reading what is known of a task: {}", std::string(history.status().message()));
+        writer_failed_ = true;
+        on_fatal_(history.status());
+        continue;
+      }
+      Post(HistoryLoaded{load->key, *std::move(history)});
+      continue;
+    }
+    if (!writes.empty() && !WriteGroup(writes)) continue;
+    for (const uint64_t commit : commits) Post(Committed{commit});
+  }
+}
+
+bool Core::WriteGroup(const std::vector<Write>& writes) {
+  for (bool warned = false;;) {
+    const absl::Status status = store_->Commit(epoch_, writes);
+    if (status.ok()) {
+      if (warned) spdlog::info("the database can be written again");
+      return true;
+    }
+    // A full disk or a backup tool's lock passes; callers wait meanwhile, and nothing is acknowledged.
+    const bool passing = absl::IsResourceExhausted(status) || absl::IsUnavailable(status);
+    if (passing) {
+      if (!warned) spdlog::warn("cannot write the database, trying again: {}", std::string(status.message()));
+      warned = true;
+      std::unique_lock<std::mutex> lock(write_mutex_);
+      if (!write_changed_.wait_for(lock, kRetryWrite, [&] { return writer_stopping_; })) continue;
+    }
+    spdlog::error("writing the database: {}", status.ToString());
+    writer_failed_ = true;
+    on_fatal_(status);
+    return false;
+  }
+}
+
+// ---- views ----
+
+absl::StatusOr<v1::JobSnapshot> Core::StoredSnapshot(uint64_t job, bool with_tasks) {
+  HONE_ASSIGN_OR_RETURN(const JobRow row, store_->GetJob(job));
+  HONE_ASSIGN_OR_RETURN(const std::vector<TaskRow> tasks, store_->GetTasks(job));
+  return MakeJobSnapshot(row, tasks, with_tasks);
+}
+
+absl::StatusOr<v1::JobSnapshot> Core::Snapshot(uint64_t job, bool with_tasks) {
+  std::optional<v1::JobSnapshot> live;
+  Query([&](const Dispatcher& dispatcher) {
+    if (dispatcher.HasJob(job)) live = dispatcher.Snapshot(job, with_tasks);
+  });
+  if (live.has_value()) return *std::move(live);
+  return StoredSnapshot(job, with_tasks);
+}
+
+absl::StatusOr<std::vector<v1::JobSnapshot>> Core::ListJobs() {
+  std::map<uint64_t, v1::JobSnapshot> live;
+  Query([&](const Dispatcher& dispatcher) {
+    for (const uint64_t job : dispatcher.Jobs()) live[job] = dispatcher.Snapshot(job, false);
+  });
+  HONE_ASSIGN_OR_RETURN(const std::vector<JobRow> rows, store_->ListJobs());
+  for (const JobRow& row : rows) {
+    if (live.count(row.id) != 0) continue;
+    HONE_ASSIGN_OR_RETURN(const std::vector<TaskRow> tasks, store_->GetTasks(row.id));
+    live[row.id] = MakeJobSnapshot(row, tasks, false);
+  }
+  std::vector<v1::JobSnapshot> all;
+  for (auto& [id, snapshot] : live) all.push_back(std::move(snapshot));
+  return all;
+}
+
+uint64_t Core::AddWatch(uint64_t job, Micros interval, WatchSink sink) {
+  const uint64_t id = next_watch_++;
+  ++watch_count_;
+  {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    queue_.push_back(std::function<void()>([this, id, job, interval, sink = std::move(sink)] {
+      Watch& watch = watches_[id];
+      watch.job = job;
+      watch.interval = std::max<Micros>(interval, 20'000);
+      watch.sink = sink;
+    }));
+  }
+  changed_.notify_one();
+  return id;
+}
+
+void Core::RemoveWatch(uint64_t watch) {
+  Query([&](const Dispatcher&) {
+    if (watches_.erase(watch) != 0) --watch_count_;
+  });
+}
+
+Micros Core::ServeWatches(Micros now) {
+  Micros next = std::numeric_limits<Micros>::max();
+  for (auto entry = watches_.begin(); entry != watches_.end();) {
+    Watch& watch = entry->second;
+    const bool live = dispatcher_->HasJob(watch.job);
+    if (live && watch.next > now) {
+      next = std::min(next, watch.next);
+      ++entry;
+      continue;
+    }
+    if (!live) {
+      // Its end is durable: the last word is what the store says.
+      const absl::StatusOr<v1::JobSnapshot> last = StoredSnapshot(watch.job, true);
+      if (last.ok()) watch.sink(*last, true);
+      --watch_count_;
+      entry = watches_.erase(entry);
+      continue;
+    }
+    v1::JobSnapshot snapshot = dispatcher_->Snapshot(watch.job);
+    const uint64_t changes = dispatcher_->ChangesOf(watch.job);
+    const bool ended = snapshot.state() != v1::JOB_WAITING && snapshot.state() != v1::JOB_RUNNING;
+    if (!ended && (watch.first || changes != watch.seen || now >= watch.next)) watch.sink(snapshot, false);
+    watch.first = false;
+    watch.seen = changes;
+    watch.next = now + watch.interval;
+    next = std::min(next, watch.next);
+    ++entry;
+  }
+  return next;
+}
+
+}  // namespace hone

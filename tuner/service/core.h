@@ -1,0 +1,105 @@
+// The dispatcher at work: one thread that owns it and feeds it events, one that writes to the store (many commits in one
+// transaction), the search processes. Everything the services want from the dispatcher goes through `Post` and `Query`.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "database/store.h"
+#include "tuner/dispatch/dispatcher.h"
+#include "tuner/service/search_pool.h"
+
+namespace hone {
+
+// What a watcher of a job is given, on the core's thread: must return at once. `last`: the job has ended, nothing follows.
+using WatchSink = std::function<void(const v1::JobSnapshot&, bool last)>;
+
+class Core {
+ public:
+  // Becomes the writer of the store and takes up what it left. `on_fatal` is called once, from any thread, when the store
+  // can no longer be written; nothing is promised to anybody afterwards.
+  static absl::StatusOr<std::unique_ptr<Core>> Start(const DispatchOptions& options, std::unique_ptr<TuningStore> store,
+                                                     const SearchPoolOptions& search,
+                                                     std::function<void(absl::Status)> on_fatal);
+  ~Core();                                      // stops
+  // Carries out what was committed, ends the threads and the search processes. Callers still waiting are refused.
+  void Stop();
+
+  // Registers who gets the reply; used once, on the core's thread.
+  ReplyTo Expect(std::function<void(const Message&)> then);
+  void Post(Event event);
+  // Runs `question` on the core's thread and waits for it. False when the core has stopped: it did not run.
+  bool Query(const std::function<void(const Dispatcher&)>& question);
+
+  // NotFound when there is no such job, now or in the store.
+  absl::StatusOr<v1::JobSnapshot> Snapshot(uint64_t job, bool with_tasks);
+  absl::StatusOr<std::vector<v1::JobSnapshot>> ListJobs();
+  uint64_t AddWatch(uint64_t job, Micros interval, WatchSink sink);
+  void RemoveWatch(uint64_t watch);             // the sink is not called after this returns
+  int watches() const { return watch_count_; }
+
+  TuningStore& store() { return *store_; }
+  SearchPool& searches() { return *pool_; }
+  static Micros Now();                          // monotonic
+  static std::string Utc();                     // "2026-11-21T05:03:59Z"
+
+ private:
+  struct Watch {
+    uint64_t job = 0;
+    Micros interval = 0;
+    Micros next = 0;
+    uint64_t seen = 0;                          // ChangesOf at the last snapshot
+    bool first = true;
+    WatchSink sink;
+  };
+
+  Core() = default;
+  void RunDispatcher();
+  void RunWriter();
+  bool WriteGroup(const std::vector<Write>& writes);            // false: given up
+  void CarryOut(std::vector<Effect> effects);
+  void Send(ReplyTo to, const Message& message);
+  Micros ServeWatches(Micros now);                              // when the next one is due
+  absl::StatusOr<v1::JobSnapshot> StoredSnapshot(uint64_t job, bool with_tasks);
+
+  std::unique_ptr<TuningStore> store_;
+  std::unique_ptr<Dispatcher> dispatcher_;                      // of the dispatcher thread alone
+  std::unique_ptr<SearchPool> pool_;
+  uint64_t epoch_ = 0;
+  std::function<void(absl::Status)> on_fatal_;
+
+  std::mutex mutex_;                                            // of the queue, the replies and the stop flag
+  std::condition_variable changed_;
+  using Item = std::variant<Event, std::function<void()>>;
+  std::deque<Item> queue_;
+  std::map<ReplyTo, std::function<void(const Message&)>> replies_;
+  ReplyTo next_reply_ = 1;
+  bool stopping_ = false;
+  bool stopped_ = false;
+  Micros wake_at_ = 0;
+
+  std::mutex write_mutex_;
+  std::condition_variable write_changed_;
+  std::deque<std::variant<Commit, LoadHistory>> to_write_;
+  bool writer_stopping_ = false;
+  bool writer_failed_ = false;
+
+  std::map<uint64_t, Watch> watches_;                           // of the dispatcher thread
+  std::atomic<uint64_t> next_watch_{1};
+  std::atomic<int> watch_count_{0};
+  std::thread dispatcher_thread_;
+  std::thread writer_thread_;
+};
+
+}  // namespace hone

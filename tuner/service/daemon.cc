@@ -1,0 +1,177 @@
+#include "tuner/service/daemon.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <mutex>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "compiler/support/status_macros.h"
+#include "database/sqlite_store.h"
+#include "grpcpp/grpcpp.h"
+#include "spdlog/spdlog.h"
+#include "tuner/service/auth.h"
+#include "tuner/service/client.h"
+#include "tuner/service/core.h"
+#include "tuner/service/fleet_service.h"
+#include "tuner/service/tune_service.h"
+
+namespace hone {
+namespace {
+
+constexpr char kUnix[] = "unix:";
+constexpr int kLongestMessage = 256 << 20;
+constexpr auto kStopGrace = std::chrono::milliseconds(300);
+
+// A socket file that nobody listens on is left over and may go; one that somebody answers is not ours to take.
+absl::Status ClearSocket(const std::string& path) {
+  sockaddr_un name{};
+  if (path.empty() || path.size() >= sizeof(name.sun_path)) {
+    return absl::InvalidArgumentError(absl::StrCat("unix:", path, ": the path of a socket has 1 to ",
+                                                   sizeof(name.sun_path) - 1, " characters; choose a shorter one"));
+  }
+  struct stat info{};
+  if (stat(path.c_str(), &info) != 0) return absl::OkStatus();
+  if (!S_ISSOCK(info.st_mode)) {
+    return absl::InvalidArgumentError(absl::StrCat("unix:", path, ": there is a file of that name that is no socket"));
+  }
+  name.sun_family = AF_UNIX;
+  std::memcpy(name.sun_path, path.c_str(), path.size());
+  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const bool answered = fd >= 0 && connect(fd, reinterpret_cast<sockaddr*>(&name), sizeof(name)) == 0;
+  if (fd >= 0) close(fd);
+  if (answered) return absl::UnavailableError(absl::StrCat("unix:", path, ": another program listens there"));
+  unlink(path.c_str());
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+struct Daemon::Parts {
+  DaemonOptions options;
+  std::unique_ptr<Gate> gate;
+  std::unique_ptr<Core> core;
+  std::unique_ptr<grpc::Service> tune, fleet;
+  std::unique_ptr<grpc::Server> server;
+  std::atomic<Micros> last_call{0};
+  std::string socket_path;
+  std::mutex mutex;
+  absl::Status failure;
+};
+
+Daemon::Daemon() : parts_(std::make_unique<Parts>()) {}
+
+absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const DaemonOptions& options) {
+  std::unique_ptr<Daemon> daemon(new Daemon());
+  Parts& parts = *daemon->parts_;
+  parts.options = options;
+  const bool is_unix = absl::StartsWith(options.listen, kUnix);
+  std::string token;
+  if (!options.token_file.empty()) {
+    HONE_ASSIGN_OR_RETURN(token, ReadToken(options.token_file));
+  }
+  if (!is_unix && options.listen.rfind(':') == std::string::npos) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--listen ", options.listen, ": not an address; use unix:PATH or HOST:PORT"));
+  }
+  if (!is_unix && token.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat("--listen ", options.listen,
+                                                   ": a daemon on the network needs a token; give --token-file FILE"));
+  }
+  parts.gate = std::make_unique<Gate>(token);
+  HONE_ASSIGN_OR_RETURN(std::unique_ptr<TuningStore> store, OpenSqliteStore(options.db, StoreMode::kWrite));
+  Daemon* raw = daemon.get();
+  DispatchOptions dispatch = options.dispatch;
+  dispatch.searches = std::max(1, options.search.processes);
+  HONE_ASSIGN_OR_RETURN(parts.core, Core::Start(dispatch, std::move(store), options.search, [raw](absl::Status status) {
+                          const std::lock_guard<std::mutex> guard(raw->parts_->mutex);
+                          raw->parts_->failure = std::move(status);
+                        }));
+  parts.tune = MakeTuneService(*parts.core, *parts.gate, parts.last_call);
+  parts.fleet = MakeFleetService(*parts.core, *parts.gate);
+
+  grpc::ServerBuilder builder;
+  int port = 0;
+  if (is_unix) {
+    parts.socket_path = options.listen.substr(std::strlen(kUnix));
+    HONE_RETURN_IF_ERROR(ClearSocket(parts.socket_path));
+    builder.AddListeningPort(options.listen, grpc::InsecureServerCredentials(), &port);
+  } else {
+    builder.AddListeningPort(options.listen, grpc::InsecureServerCredentials(), &port);
+    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  }
+  builder.SetMaxReceiveMessageSize(kLongestMessage);
+  builder.SetMaxSendMessageSize(kLongestMessage);
+  builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, 16 << 10);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 10'000);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 20'000);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
+  builder.RegisterService(parts.tune.get());
+  builder.RegisterService(parts.fleet.get());
+  const mode_t before = umask(0177);            // the socket is its owner's alone from the first moment
+  parts.server = builder.BuildAndStart();
+  umask(before);
+  if (parts.server == nullptr || (!is_unix && port == 0)) {
+    parts.server = nullptr;
+    return absl::UnavailableError(absl::StrCat("cannot listen on ", options.listen,
+                                               ": the address is in use or not of this machine"));
+  }
+  daemon->address_ = options.listen;
+  if (!is_unix) daemon->address_ = absl::StrCat(options.listen.substr(0, options.listen.rfind(':')), ":", port);
+  HONE_RETURN_IF_ERROR(PublishAddress(options.db, daemon->address_));
+  parts.last_call = Core::Now();
+  return daemon;
+}
+
+absl::Status Daemon::Serve() {
+  Parts& parts = *parts_;
+  const bool is_private = parts.options.exit_when_idle != absl::InfiniteDuration();
+  absl::Status result;
+  while (!stop_) {
+    absl::SleepFor(absl::Milliseconds(50));
+    {
+      const std::lock_guard<std::mutex> guard(parts.mutex);
+      if (!parts.failure.ok()) {
+        result = parts.failure;
+        break;
+      }
+    }
+    if (!is_private) continue;
+    bool idle = parts.core->watches() == 0 &&
+                absl::Microseconds(Core::Now() - parts.last_call) > parts.options.exit_when_idle;
+    if (idle) parts.core->Query([&](const Dispatcher& dispatcher) { idle = dispatcher.Idle(); });
+    if (!idle) continue;
+    spdlog::info("nobody needs this daemon any more");
+    break;
+  }
+  // Workers of a private daemon end with it; those of a shared one wait for the next.
+  if (is_private) {
+    parts.core->Post(ShutDown{});
+    absl::SleepFor(absl::Milliseconds(300));
+  }
+  parts.core->Stop();                           // what was promised is written; everybody who waits is answered
+  parts.server->Shutdown(std::chrono::system_clock::now() + kStopGrace);
+  parts.server->Wait();
+  if (!parts.socket_path.empty()) unlink(parts.socket_path.c_str());
+  return result;
+}
+
+Daemon::~Daemon() {
+  Parts& parts = *parts_;
+  if (parts.server != nullptr) {
+    parts.core->Stop();
+    parts.server->Shutdown(std::chrono::system_clock::now());
+    parts.server->Wait();
+  }
+  parts.server = nullptr;
+}
+
+}  // namespace hone

@@ -1,0 +1,17 @@
+// The workers' side of the daemon: decode, hand to the core, encode. Sync is a long poll and holds no thread.
+#pragma once
+
+#include <memory>
+
+#include "grpcpp/grpcpp.h"
+#include "hone/v1/fleet.grpc.pb.h"
+
+namespace hone {
+
+class Core;
+class Gate;
+
+// Both must outlive the service.
+std::unique_ptr<grpc::Service> MakeFleetService(Core& core, const Gate& gate);
+
+}  // namespace hone

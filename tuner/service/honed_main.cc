@@ -1,0 +1,103 @@
+// honed: the tuning daemon. Options, signals, exit codes; everything else is Daemon.
+#include <pthread.h>
+#include <signal.h>
+
+#include <cstdio>
+#include <string>
+#include <thread>
+
+#include "CLI/CLI.hpp"
+#include "compiler/support/file.h"
+#include "spdlog/sinks/stdout_sinks.h"
+#include "spdlog/spdlog.h"
+#include "tuner/service/daemon.h"
+
+namespace {
+
+// The codes all programs of Hone share.
+int ExitCode(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kOk: return 0;
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kNotFound: return 2;
+    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kFailedPrecondition: return 5;        // another daemon has the database or the address
+    case absl::StatusCode::kPermissionDenied: return 8;
+    case absl::StatusCode::kDataLoss: return 9;
+    default: return 1;
+  }
+}
+
+int DefaultSearches() {
+  const int cores = static_cast<int>(std::thread::hardware_concurrency());
+  return std::max(1, std::min(8, cores / 2));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  hone::DaemonOptions options;
+  options.search.program = hone::ProgramFolder() + "/hone-search";
+  options.search.processes = DefaultSearches();
+  double idle_seconds = 0;
+  double lease_seconds = options.dispatch.lease_ms * 1e-3;
+  bool verbose = false;
+
+  CLI::App app("honed: keeps tuning jobs and records, and hands candidates to workers");
+  app.footer(
+      "examples:\n"
+      "  honed --db ~/tuning.db --listen unix:/run/user/1000/hone.sock\n"
+      "  honed --db /var/lib/hone/tuning.db --listen 0.0.0.0:7411 --token-file /etc/hone/token\n"
+      "exit codes: 0 stopped by SIGTERM or SIGINT; 1 a bug of ours; 2 wrong use; 5 another daemon has the database or the "
+      "address; 8 not allowed; 9 the database is unreadable or corrupt");
+  app.add_option("--db", options.db, "SQLite file with jobs and records; made when there is none")->required();
+  app.add_option("--listen", options.listen, "unix:PATH (its owner alone) or HOST:PORT (needs --token-file)")->required();
+  app.add_option("--token-file", options.token_file, "file with the secret that callers must show");
+  app.add_option("--exit-when-idle", idle_seconds, "end when there was no job and no client for this many seconds")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--lease", lease_seconds, "seconds after which a silent worker's candidates go to another")
+      ->check(CLI::Range(1.0, 3600.0))->capture_default_str();
+  app.add_option("--searches", options.search.processes, "search processes at most")
+      ->check(CLI::Range(1, 256))->capture_default_str();
+  app.add_option("--search-program", options.search.program, "the search program to start")->group("");
+  app.add_flag("--verbose", verbose, "say more on standard error");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  if (idle_seconds > 0) options.exit_when_idle = absl::Seconds(idle_seconds);
+  options.dispatch.lease_ms = static_cast<uint32_t>(lease_seconds * 1e3);
+  options.dispatch.sync_hold_ms = std::min(options.dispatch.sync_hold_ms, options.dispatch.lease_ms / 3);
+
+  spdlog::set_default_logger(spdlog::stderr_logger_mt("honed"));
+  spdlog::set_pattern("%Y-%m-%d %H:%M:%S.%e %n %l: %v");
+  spdlog::set_level(verbose ? spdlog::level::debug : spdlog::level::info);
+
+  // Signals are waited for by one thread; every thread made from here on has them blocked.
+  signal(SIGPIPE, SIG_IGN);
+  sigset_t ending;
+  sigemptyset(&ending);
+  for (const int number : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&ending, number);
+  pthread_sigmask(SIG_BLOCK, &ending, nullptr);
+
+  absl::StatusOr<std::unique_ptr<hone::Daemon>> daemon = hone::Daemon::Start(options);
+  if (!daemon.ok()) {
+    std::fprintf(stderr, "honed: %s\n", std::string(daemon.status().message()).c_str());
+    return ExitCode(daemon.status());
+  }
+  std::thread([&ending, raw = daemon->get()] {
+    int number = 0;
+    sigwait(&ending, &number);
+    spdlog::info("signal {}: stopping", number);
+    raw->RequestStop();
+    sigwait(&ending, &number);                  // a second one does not wait for anybody
+    _exit(128 + number);
+  }).detach();
+
+  std::printf("listening on %s\n", (*daemon)->address().c_str());
+  std::fflush(stdout);
+  const absl::Status status = (*daemon)->Serve();
+  if (!status.ok()) std::fprintf(stderr, "honed: %s\n", std::string(status.message()).c_str());
+  return ExitCode(status);
+}

@@ -1,0 +1,143 @@
+#include "tuner/service/search_pool.h"
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "compiler/support/status_macros.h"
+#include "spdlog/spdlog.h"
+#include "tuner/service/child_process.h"
+
+namespace hone {
+
+struct SearchPool::Slot {
+  int number = 0;
+  std::deque<v1::SearchRequest> queue;          // under the pool's mutex, like `child`'s replacement
+  std::unique_ptr<ChildProcess> child;
+  std::map<uint64_t, int> has;                  // observations of each task the child was sent
+  int failures = 0;                             // in a row
+  absl::Time not_before = absl::InfinitePast();
+  std::thread thread;
+};
+
+namespace {
+
+// One question and its answer. On an error the child is of no more use.
+absl::StatusOr<v1::SearchReply> Exchange(ChildProcess& child, const v1::SearchRequest& request, absl::Time deadline) {
+  HONE_RETURN_IF_ERROR(child.Send(request.SerializeAsString(), deadline));
+  HONE_ASSIGN_OR_RETURN(const std::string bytes, child.Receive(deadline));
+  v1::SearchReply reply;
+  if (!reply.ParseFromString(bytes) || reply.request_id() != request.request_id()) {
+    return absl::DataLossError("its answer cannot be read");
+  }
+  return reply;
+}
+
+v1::SearchRequest Without(const v1::SearchRequest& request, int first) {
+  v1::SearchRequest shorter = request;
+  shorter.mutable_observations()->DeleteSubrange(0, first);
+  shorter.set_observations_before(first);
+  return shorter;
+}
+
+}  // namespace
+
+SearchPool::SearchPool(const SearchPoolOptions& options, std::function<void(v1::SearchReply)> done,
+                       std::function<void(uint64_t, std::string)> failed)
+    : options_(options), done_(std::move(done)), failed_(std::move(failed)) {
+  for (int i = 0; i < std::max(1, options.processes); ++i) {
+    slots_.push_back(std::make_unique<Slot>());
+    Slot& slot = *slots_.back();
+    slot.number = i;
+    slot.thread = std::thread([this, &slot] { Run(slot); });
+  }
+}
+
+SearchPool::~SearchPool() { Stop(); }
+
+void SearchPool::Stop() {
+  {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    if (stopping_) return;
+    stopping_ = true;
+    for (const auto& slot : slots_) {
+      if (slot->child != nullptr) slot->child->Kill();
+    }
+  }
+  changed_.notify_all();
+  for (const auto& slot : slots_) slot->thread.join();
+}
+
+void SearchPool::Ask(v1::SearchRequest request) {
+  {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    // The process that knows the task, unless it has a queue and another has none.
+    Slot* best = slots_[request.task_id() % slots_.size()].get();
+    for (const auto& slot : slots_) {
+      if (slot->queue.size() + 1 < best->queue.size()) best = slot.get();
+    }
+    best->queue.push_back(std::move(request));
+  }
+  changed_.notify_all();
+}
+
+void SearchPool::Run(Slot& slot) {
+  for (;;) {
+    v1::SearchRequest request;
+    {
+      std::unique_lock<std::mutex> lock(mutex_);
+      changed_.wait(lock, [&] { return stopping_ || !slot.queue.empty(); });
+      // A process that keeps dying is not started again at once.
+      const absl::Duration pause = slot.not_before - absl::Now();
+      if (!stopping_ && pause > absl::ZeroDuration()) {
+        changed_.wait_for(lock, absl::ToChronoMilliseconds(pause), [&] { return stopping_; });
+      }
+      if (stopping_) break;
+      request = std::move(slot.queue.front());
+      slot.queue.pop_front();
+    }
+    const absl::StatusOr<v1::SearchReply> reply = [&]() -> absl::StatusOr<v1::SearchReply> {
+      if (slot.child == nullptr) {
+        HONE_ASSIGN_OR_RETURN(std::unique_ptr<ChildProcess> child,
+                              ChildProcess::Start(options_.program, options_.arguments));
+        spdlog::info("search process {} started, pid {}", slot.number, child->pid());
+        slot.has.clear();
+        const std::lock_guard<std::mutex> guard(mutex_);
+        slot.child = std::move(child);
+        if (stopping_) return absl::CancelledError("stopping");
+      }
+      const absl::Time deadline = absl::Now() + options_.reply_timeout;
+      int& has = slot.has[request.task_id()];
+      const int known = std::min(has, request.observations_size());
+      HONE_ASSIGN_OR_RETURN(v1::SearchReply answer, Exchange(*slot.child, Without(request, known), deadline));
+      if (answer.need_all()) {
+        HONE_ASSIGN_OR_RETURN(answer, Exchange(*slot.child, request, deadline));
+      }
+      has = request.observations_size();
+      return answer;
+    }();
+    if (reply.ok()) {
+      slot.failures = 0;
+      done_(*reply);
+      continue;
+    }
+    {
+      const std::lock_guard<std::mutex> guard(mutex_);
+      if (stopping_) break;
+      slot.child = nullptr;
+    }
+    ++crashes_;
+    const absl::Duration pause = std::min(options_.longest_back_off, options_.first_back_off * (1 << std::min(slot.failures, 10)));
+    ++slot.failures;
+    slot.not_before = absl::Now() + pause;
+    const std::string reason = absl::StrCat("search process ", slot.number, ": ", std::string(reply.status().message()));
+    spdlog::warn("{}", reason);
+    failed_(request.request_id(), reason);
+  }
+  const std::lock_guard<std::mutex> guard(mutex_);
+  slot.child = nullptr;
+}
+
+}  // namespace hone

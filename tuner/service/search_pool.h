@@ -1,0 +1,57 @@
+// The hone-search processes: started when first needed, spoken to over pipes, started again when they die. Nothing they do
+// can harm a job: a request that fails is reported and may be asked again.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "hone/v1/search.pb.h"
+
+namespace hone {
+
+struct SearchPoolOptions {
+  std::string program;                          // path of hone-search
+  std::vector<std::string> arguments;
+  int processes = 1;
+  absl::Duration reply_timeout = absl::Minutes(10);   // it may wait long for its turn on a machine that measures
+  absl::Duration first_back_off = absl::Milliseconds(200);
+  absl::Duration longest_back_off = absl::Seconds(10);
+};
+
+class SearchPool {
+ public:
+  // The two functions are called from the pool's threads, once for each request between them.
+  SearchPool(const SearchPoolOptions& options, std::function<void(v1::SearchReply)> done,
+             std::function<void(uint64_t request_id, std::string reason)> failed);
+  ~SearchPool();
+
+  // A task stays with one process, which then is sent only the observations it does not have.
+  void Ask(v1::SearchRequest request);
+  void Stop();                                  // kills the processes; requests under way are not answered
+  int64_t crashes() const { return crashes_; }  // processes that died or had to be killed
+
+ private:
+  struct Slot;
+  void Run(Slot& slot);
+
+  const SearchPoolOptions options_;
+  const std::function<void(v1::SearchReply)> done_;
+  const std::function<void(uint64_t, std::string)> failed_;
+  std::vector<std::unique_ptr<Slot>> slots_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool stopping_ = false;
+  std::atomic<int64_t> crashes_{0};
+};
+
+}  // namespace hone

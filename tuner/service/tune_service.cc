@@ -1,0 +1,191 @@
+#include "tuner/service/tune_service.h"
+
+#include "absl/strings/str_cat.h"
+#include "database/record_json.h"
+#include "tuner/service/auth.h"
+#include "tuner/service/client.h"
+#include "tuner/service/core.h"
+#include "tuner/service/waiting.h"
+#include "tuner/service/watch_call.h"
+
+namespace hone {
+namespace {
+
+constexpr int kPage = 64;
+
+// The writes of a piece of an import, through the dispatcher: it knows which champions are in use.
+absl::Status Import(Core& core, grpc::ServerContext* context, const std::string& lines, uint64_t first_line,
+                    v1::ImportReply& total) {
+  absl::StatusOr<ImportPlan> plan = PlanImport(core.store(), kLocalTenant, lines, first_line);
+  if (!plan.ok()) return plan.status();
+  v1::ImportReply part;
+  part.set_records(plan->records);
+  part.set_duplicates(plan->duplicates);
+  for (const std::string& refused : plan->refused) part.add_refused(refused);
+  v1::ImportReply reply;
+  const grpc::Status status = AskCore(core, context, &reply, [&](ReplyTo to) {
+    return ImportLines{to, part, std::move(plan->writes)};
+  });
+  if (!status.ok()) return FromGrpc(status);
+  total.set_records(total.records() + reply.records());
+  total.set_duplicates(total.duplicates() + reply.duplicates());
+  for (const std::string& refused : reply.refused()) total.add_refused(refused);
+  return absl::OkStatus();
+}
+
+class TuneService : public v1::Tune::WithCallbackMethod_Watch<v1::Tune::Service> {
+ public:
+  TuneService(Core& core, const Gate& gate, std::atomic<Micros>& last_call)
+      : core_(core), gate_(gate), last_call_(last_call) {}
+
+  grpc::Status Submit(grpc::ServerContext* context, const v1::SubmitRequest* request, v1::SubmitReply* reply) override {
+    if (const grpc::Status admitted = Admit(*context); !admitted.ok()) return admitted;
+    // A job of an earlier life of the daemon, ended or not, may have the same request.
+    const absl::StatusOr<std::optional<uint64_t>> known = core_.store().FindJob(kLocalTenant, request->request_id());
+    if (!known.ok()) return ToGrpc(known.status());
+    if (known->has_value()) {
+      reply->set_job_id(**known);
+      reply->set_existed(true);
+      return grpc::Status::OK;
+    }
+    return AskCore(core_, context, reply, [&](ReplyTo to) { return hone::Submit{to, *request, Core::Utc()}; });
+  }
+
+  grpc::ServerWriteReactor<v1::JobEvent>* Watch(grpc::CallbackServerContext* context,
+                                                const v1::WatchRequest* request) override {
+    if (const grpc::Status admitted = Admit(*context); !admitted.ok()) {
+      class Refused : public grpc::ServerWriteReactor<v1::JobEvent> {
+       public:
+        explicit Refused(const grpc::Status& status) { Finish(status); }
+        void OnDone() override { delete this; }
+      };
+      return new Refused(admitted);
+    }
+    return StartWatch(core_, *request);
+  }
+
+  grpc::Status Stop(grpc::ServerContext* context, const v1::StopRequest* request, v1::JobSnapshot* reply) override {
+    if (const grpc::Status admitted = Admit(*context); !admitted.ok()) return admitted;
+    const grpc::Status status =
+        AskCore(core_, context, reply, [&](ReplyTo to) { return StopJob{to, request->job_id()}; });
+    if (status.error_code() != grpc::StatusCode::NOT_FOUND) return status;
+    return Return(core_.Snapshot(request->job_id(), true), reply);   // it has ended before: nothing to stop
+  }
+
+  grpc::Status GetJob(grpc::ServerContext* context, const v1::GetJobRequest* request, v1::JobSnapshot* reply) override {
+    if (const grpc::Status admitted = Admit(*context); !admitted.ok()) return admitted;
+    return Return(core_.Snapshot(request->job_id(), true), reply);
+  }
+
+  grpc::Status ListJobs(grpc::ServerContext* context, const v1::ListJobsRequest*, v1::ListJobsReply* reply) override {
+    if (const grpc::Status admitted = Admit(*context); !admitted.ok()) return admitted;
+    absl::StatusOr<std::vector<v1::JobSnapshot>> jobs = core_.ListJobs();
+    if (!jobs.ok()) return ToGrpc(jobs.status());
+    for (v1::JobSnapshot& job : *jobs) *reply->add_jobs() = std::move(job);
+    return grpc::Status::OK;
+  }
+
+  grpc::Status ListWorkers(grpc::ServerContext* context, const v1::ListWorkersRequest*,
+                           v1::ListWorkersReply* reply) override {
+    if (const grpc::Status admitted = Admit(*context); !admitted.ok()) return admitted;
+    core_.Query([&](const Dispatcher& dispatcher) {
+      for (v1::WorkerInfo& worker : dispatcher.Workers(Core::Now())) *reply->add_workers() = std::move(worker);
+    });
+    return grpc::Status::OK;
+  }
+
+  grpc::Status BestRecords(grpc::ServerContext* context, const v1::BestRecordsRequest* request,
+                           v1::BestRecordsReply* reply) override {
+    if (const grpc::Status admitted = Admit(*context); !admitted.ok()) return admitted;
+    const std::vector<v1::BestKey> keys(request->keys().begin(), request->keys().end());
+    absl::StatusOr<std::vector<std::optional<BestEntry>>> entries = core_.store().Best(kLocalTenant, keys);
+    if (!entries.ok()) return ToGrpc(entries.status());
+    for (std::optional<BestEntry>& entry : *entries) {
+      v1::BestAnswer& answer = *reply->add_answers();
+      if (!entry.has_value()) continue;
+      *answer.mutable_record() = std::move(entry->row.record);
+      answer.mutable_record()->set_origin(entry->row.origin);
+      answer.set_exact(entry->exact);
+    }
+    return grpc::Status::OK;
+  }
+
+  grpc::Status ListRecords(grpc::ServerContext* context, const v1::ListRecordsRequest* request,
+                           grpc::ServerWriter<v1::Record>* writer) override {
+    if (const grpc::Status admitted = Admit(*context); !admitted.ok()) return admitted;
+    RecordFilter filter;
+    filter.workload_regex = request->workload_regex();
+    filter.best_only = request->best_only();
+    uint32_t left = request->limit() == 0 ? UINT32_MAX : request->limit();
+    do {
+      filter.limit = static_cast<int>(std::min<uint32_t>(kPage, left));
+      absl::StatusOr<RecordPage> page = core_.store().Records(kLocalTenant, filter);
+      if (!page.ok()) return ToGrpc(page.status());
+      for (size_t i = 0; i < page->rows.size(); ++i) {
+        v1::Record& record = page->rows[i].record;
+        record.set_origin(page->rows[i].origin);
+        record.set_best(page->best[i]);
+        if (!writer->Write(record)) return {grpc::StatusCode::CANCELLED, "the caller has gone"};
+        --left;
+      }
+      filter.after = page->last;
+    } while (filter.after != 0 && left > 0);
+    return grpc::Status::OK;
+  }
+
+  grpc::Status ExportRecords(grpc::ServerContext* context, const v1::ExportRecordsRequest*,
+                             grpc::ServerWriter<v1::ExportChunk>* writer) override {
+    if (const grpc::Status admitted = Admit(*context); !admitted.ok()) return admitted;
+    return ToGrpc(hone::ExportRecords(core_.store(), kLocalTenant, [&](std::string lines) {
+      v1::ExportChunk chunk;
+      chunk.set_lines(std::move(lines));
+      return writer->Write(chunk) ? absl::OkStatus() : absl::CancelledError("the caller has gone");
+    }));
+  }
+
+  grpc::Status ImportRecords(grpc::ServerContext* context, grpc::ServerReader<v1::ExportChunk>* reader,
+                             v1::ImportReply* reply) override {
+    if (const grpc::Status admitted = Admit(*context); !admitted.ok()) return admitted;
+    std::string waiting;                        // the beginning of a line whose end is in the next chunk
+    uint64_t line = 1;
+    const auto take = [&](size_t size) -> absl::Status {
+      const std::string lines = waiting.substr(0, size);
+      waiting.erase(0, size);
+      const absl::Status status = Import(core_, context, lines, line, *reply);
+      line += std::count(lines.begin(), lines.end(), '\n');
+      return status;
+    };
+    v1::ExportChunk chunk;
+    while (reader->Read(&chunk)) {
+      waiting += chunk.lines();
+      const size_t end = waiting.rfind('\n');
+      if (end == std::string::npos) continue;
+      if (const absl::Status status = take(end + 1); !status.ok()) return ToGrpc(status);
+    }
+    return waiting.empty() ? grpc::Status::OK : ToGrpc(take(waiting.size()));
+  }
+
+ private:
+  grpc::Status Admit(const grpc::ServerContextBase& context) {
+    const grpc::Status admitted = gate_.Admit(context);
+    if (admitted.ok()) last_call_ = Core::Now();
+    return admitted;
+  }
+  static grpc::Status Return(absl::StatusOr<v1::JobSnapshot> snapshot, v1::JobSnapshot* reply) {
+    if (!snapshot.ok()) return ToGrpc(snapshot.status());
+    *reply = *std::move(snapshot);
+    return grpc::Status::OK;
+  }
+
+  Core& core_;
+  const Gate& gate_;
+  std::atomic<Micros>& last_call_;
+};
+
+}  // namespace
+
+std::unique_ptr<grpc::Service> MakeTuneService(Core& core, const Gate& gate, std::atomic<Micros>& last_call) {
+  return std::make_unique<TuneService>(core, gate, last_call);
+}
+
+}  // namespace hone

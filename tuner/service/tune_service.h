@@ -1,0 +1,20 @@
+// The clients' side of the daemon.
+#pragma once
+
+#include <atomic>
+#include <memory>
+
+#include "grpcpp/grpcpp.h"
+#include "hone/v1/tune.grpc.pb.h"
+#include "tuner/dispatch/events.h"
+
+namespace hone {
+
+class Core;
+class Gate;
+
+// Both must outlive the service. `last_call` is set to the time of each call (Core::Now), so that a private daemon knows
+// when nobody needs it any more.
+std::unique_ptr<grpc::Service> MakeTuneService(Core& core, const Gate& gate, std::atomic<Micros>& last_call);
+
+}  // namespace hone
