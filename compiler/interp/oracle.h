@@ -5,11 +5,10 @@
 // carried with an error e, in absolute terms; an operation that rounds to a type with unit roundoff u adds u|v|, and
 // errors of operands are carried through by the operation's derivative. A sum over n terms may be taken in any order,
 // in vectors of partial sums and with fused multiply-add, so each of its terms adds k(n) u |term| where
-//   k(n) = 4 sqrt(n)   for float32 and wider: rounding errors of a sum act like a random walk, whose standard deviation
-//   is
-//                      below sqrt(n)/3 u sum|terms| (Higham, Accuracy and Stability, 2nd ed., section 4.5), in any
-//                      order
-//   k(n) = n           for 16-bit accumulators, whose sums stagnate
+//   k(n) = 4 sqrt(n), at most n     rounding errors of a sum act like a random walk, whose standard deviation is below
+//                                   sqrt(n)/3 u sum|terms| in any order (Higham, Accuracy and Stability of Numerical
+//                                   Algorithms, 2nd ed., sections 4.2 and 4.5)
+//   k(n) = 2 sqrt(n) (1 + 4 n u)    at most n, for 16-bit accumulators, whose sums stagnate as n nears 1/u
 // Library functions (exp, erf, tanh ...) add 4u. A comparison of values closer than their errors is uncertain: what is
 // selected by it may be either side. Integers have error 0 and must be exact, unless they were made from uncertain
 // values.
