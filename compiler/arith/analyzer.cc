@@ -98,6 +98,12 @@ void Analyzer::Impl::Assume(const Expr& raw) {
           AddFact(difference, 0);
           AddFact(Scaled(difference, -1), 0);
           return;
+        case BinaryOp::kNe: {                       // at an end of what is possible it moves the end
+          const Bounds bounds = BoundsOf(difference);
+          if (bounds.max == 0) AddFact(difference, -1);
+          if (bounds.min == 0) AddFact(Scaled(difference, -1), -1);
+          break;
+        }
         default: break;
       }
     }

@@ -121,7 +121,7 @@ int64_t Analyzer::Impl::UpperFromFacts(const Sum& sum, int depth) {
       Sum rest = Scaled(sum, m);
       AddScaled(rest, fact.sum, -l);
       const int64_t rest_max = depth > 0 && rest.terms.size() < sum.terms.size() + fact.sum.terms.size() - 1
-                                   ? BoundsOf(rest, depth - 1).max
+                                   ? BoundsOf(rest, depth).max
                                    : PlainBounds(rest, depth).max;
       if (rest_max == kPlusInf) continue;
       upper = std::min(upper, SatFloorDiv(SatAdd(SatMul(l, fact.limit), rest_max), m));

@@ -49,7 +49,13 @@ class Detector {
   }
 
  private:
-  // ---- Predicates: conjunctions of terms < limit. Smaller ones first, since larger ones may contain them.
+  // ---- Predicates: conjunctions of terms < limit. Those that others are made of come first: sums that pieces are cut
+  // from before the pieces, small sums before larger ones.
+  static int Depth(const Sum& sum) {
+    int depth = 0;
+    for (const Term& term : sum.terms) depth = std::max(depth, term.is_split() ? Depth(term.source->sum) + 1 : 0);
+    return depth;
+  }
   absl::Status AddConstraints(const Expr& predicate) {
     std::vector<std::pair<Sum, int64_t>> limits;    // sum <= limit
     const auto collect = [&](const Expr& e, const auto& self) -> absl::Status {
@@ -69,7 +75,9 @@ class Detector {
       return absl::OkStatus();
     };
     HONE_RETURN_IF_ERROR(collect(known_.Simplify(predicate), collect));
-    std::stable_sort(limits.begin(), limits.end(), [](const auto& a, const auto& b) { return a.first.terms.size() < b.first.terms.size(); });
+    std::stable_sort(limits.begin(), limits.end(), [](const auto& a, const auto& b) {
+      return std::pair(Depth(a.first), a.first.terms.size()) < std::pair(Depth(b.first), b.first.terms.size());
+    });
     for (auto& [sum, limit] : limits) {
       const int64_t scale = CoefficientGcd(sum);
       sum = DividedExactly(sum, scale);
@@ -105,7 +113,6 @@ class Detector {
     Sum bare = source;
     bare.constant = 0;
     if (source.constant != 0 || bare.terms.empty()) return Refuse(absl::StrCat(Text(source), " does not start at 0"));
-    if (bare.terms.size() == 1 && bare.terms[0].coefficient == 1) return ExtentOf(bare.terms[0]);
     if (CoefficientGcd(bare) != 1) return Refuse(absl::StrCat(Text(source), " skips values"));
     HONE_ASSIGN_OR_RETURN(const Fusion fused, Fuse(bare));
     return fused.extent;
@@ -263,6 +270,11 @@ class Detector {
       return true;
     }
     used_.push_back({source, {span}});
+    const absl::StatusOr<std::vector<Digit>> digits = Digits(source);
+    if (!digits.ok()) return false;
+    for (const Digit& digit : *digits) {
+      if (digit.constraint >= 0) MarkConstraint(digit.constraint);
+    }
     if (source.terms.size() == 1 && !source.terms[0].is_split()) return true;
     for (Term part : source.terms) {                // a fusion uses up what it is made of
       part.coefficient = 1;

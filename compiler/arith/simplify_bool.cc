@@ -28,6 +28,12 @@ void Separate(const Sum& sum, Sum& left, Sum& right) {
   }
 }
 
+bool Loads(const Expr& e) {
+  bool found = false;
+  ForEachExpr(e, [&](const Expr& part) { return !(found = found || part.As<Load>() != nullptr); });
+  return found;
+}
+
 }  // namespace
 
 Expr Analyzer::Impl::Simplify(const Expr& e) {
@@ -66,19 +72,16 @@ template <class Choice>
 Expr Analyzer::Impl::SimplifyChoice(const Expr& e, const Choice& choice) {
   const Expr condition = Simplify(choice.condition);
   if (const std::optional<int64_t> value = ConstantValue(condition)) return Simplify(*value ? choice.yes : choice.no);
-  Expr yes, no;
-  if (condition.type() == kBool) {
+  // Both sides of a Select run: what it loads must stay in range where the condition is false too.
+  const auto side = [&](const Expr& e, bool holds) {
+    if (condition.type() != kBool || (std::is_same_v<Choice, Select> && Loads(e))) return Simplify(e);
     const size_t mark = Save();
-    Assume(condition);
-    yes = Simplify(choice.yes);
+    Assume(holds ? condition : Negated(condition));
+    Expr simple = Simplify(e);
     Restore(mark);
-    Assume(Negated(condition));
-    no = Simplify(choice.no);
-    Restore(mark);
-  } else {
-    yes = Simplify(choice.yes);
-    no = Simplify(choice.no);
-  }
+    return simple;
+  };
+  const Expr yes = side(choice.yes, true), no = side(choice.no, false);
   if (CompareExprs(yes, no) == 0) return yes;
   if (condition.SameAs(choice.condition) && yes.SameAs(choice.yes) && no.SameAs(choice.no)) return e;
   return Expr::Make(Choice{condition, yes, no}, e.type());
@@ -200,7 +203,8 @@ Expr Analyzer::Impl::CompareZero(BinaryOp op, Sum d, DType type) {
     large.constant = -q;
     return CompareZero(BinaryOp::kLe, std::move(large), type);
   }
-  // x div l <= k is x <= k*l + l - 1, and x div l >= k is x >= k*l.
+  // x div l <= k is x <= k*l + l - 1, and x div l >= k is x >= k*l. Alone only: in z + x div l <= k the quotient is often
+  // what an iteration variable is made of, and iter_map.cc looks for it.
   if (d.terms.size() == 1 && d.terms[0].is_split() && d.terms[0].upper == 0) {
     const Term& piece = d.terms[0];
     const bool below = piece.coefficient > 0;

@@ -49,6 +49,9 @@ const Case kCases[] = {
      WHERE(And(Expr(j) * 8 + k < 250, Expr(i) * 250 + Expr(j) * 8 + k < 900)), {900}, ""},
     {"TailOfFused", "f", VALUES(f), WHERE(Expr(f) < 100), {100}, ""},
     {"TailDropsOuter", "ij", VALUES(Expr(i) * 32 + j), WHERE(Expr(i) * 32 + j < 96), {96}, ""},
+    {"FusedWithTail", "ij", VALUES(FloorDiv(Expr(i) * 32 + j, 10), FloorMod(Expr(i) * 32 + j, 10)), WHERE(Expr(i) * 32 + j < 100), {10, 10}, ""},
+    {"FusedWithTailOfOneLoop", "f", VALUES(FloorDiv(f, 10), FloorMod(f, 10)), WHERE(Expr(f) < 120), {12, 10}, ""},
+    {"TailInPieces", "ik", VALUES(Expr(i) * 4 + FloorDiv(k, 2), FloorMod(k, 2)), WHERE(Expr(i) * 4 + FloorDiv(k, 2) < 14), {14, 2}, ""},
     {"Shifted", "ij", VALUES(Expr(i) * 32 + j + 5), WHERE(True()), {128}, ""},
     {"Overlap", "jk", VALUES(Expr(k) * 2 + j), WHERE(True()), {}, "overlap"},
     {"Gaps", "ij", VALUES(Expr(i) * 64 + j), WHERE(True()), {}, "gaps"},
@@ -84,7 +87,7 @@ INSTANTIATE_TEST_SUITE_P(Cases, IterMapTable, testing::ValuesIn(kCases), [](cons
 
 // Random splits and fusions of loops, as scheduling makes them, are accepted; and whatever is accepted is one to one.
 TEST(IterMap, AcceptsWhatScheduleMakesAndNothingElse) {
-  int accepted_broken = 0;
+  int accepted_broken = 0, with_tails = 0, tails_accepted = 0;
   for (uint64_t seed = 0; seed < 300; ++seed) {
     Random random(seed);
     // Iteration variables of known extents; `exprs` says what each is in the loops.
@@ -132,6 +135,10 @@ TEST(IterMap, AcceptsWhatScheduleMakesAndNothingElse) {
     Expr predicate = True();
     for (const Expr& p : predicates) predicate = And(predicate, p);
     const absl::StatusOr<IterMap> map = DetectIterMap(values, ranges, predicate);
+    if (!broken && !predicates.empty()) {
+      ++with_tails;
+      tails_accepted += map.ok();
+    }
     // Whatever was accepted: run all iterations and see.
     if (map.ok()) {
       std::set<std::vector<int64_t>> seen;
@@ -170,6 +177,7 @@ TEST(IterMap, AcceptsWhatScheduleMakesAndNothingElse) {
     }
   }
   EXPECT_LT(accepted_broken, 60);
+  EXPECT_GE(tails_accepted, with_tails * 9 / 10);
 }
 
 TEST(CheckBindings, ComparesWithTheDomain) {

@@ -126,6 +126,37 @@ TEST(Analyzer, SymbolicRanges) {
   EXPECT_TRUE(IsConst(known.Simplify(FloorDiv(Expr(x) - Expr(o) * 8, 8)), 0));
 }
 
+TEST(Analyzer, TailOfATile) {
+  const Var o("o"), x("x"), n("n");
+  Analyzer known;
+  known.Bind(n, Range{1, 1000});
+  known.Bind(o, Range{0, FloorDiv(Expr(n) + 15, 16)});
+  known.Bind(x, Range{0, Min(16, Expr(n) - Expr(o) * 16)});
+  EXPECT_TRUE(known.CanProve(Expr(x) < 16));
+  EXPECT_TRUE(known.CanProve(Expr(o) * 16 + x < Expr(n)));
+  EXPECT_FALSE(known.CanProve(Expr(o) * 16 + x + 1 < Expr(n)));
+}
+
+TEST(Analyzer, UnequalMovesAnEnd) {
+  const Names v;
+  Analyzer known(v.Ranges());
+  const ConstraintScope inside(known, Ne(v.i, 0));
+  EXPECT_EQ(known.ConstBounds(v.i), (Bounds{1, 7}));
+  EXPECT_TRUE(known.CanProve(Expr(v.i) >= 1));
+}
+
+// Both sides of a Select are evaluated: the guarded index keeps what holds it in range.
+TEST(Analyzer, SelectKeepsItsLoadsInRange) {
+  const Names v;
+  Analyzer known(v.Ranges());
+  const Buffer a("A", kInt32, {8});
+  const Expr load = MakeLoad(a, {FloorMod(v.j, 8)});
+  const Expr select = MakeSelect(Expr(v.j) < 8, load, 0);
+  EXPECT_TRUE(known.Simplify(select).SameAs(select));
+  const Expr lazy = IfThenElse(Expr(v.j) < 8, load, 0);
+  EXPECT_TRUE(StructuralEqual(known.Simplify(lazy), IfThenElse(Expr(v.j) < 8, MakeLoad(a, {v.j}), 0)));
+}
+
 TEST(Analyzer, RebindingForgetsAndRestoreRemembers) {
   const Var i("i"), n("n");
   Analyzer known;
