@@ -125,6 +125,10 @@ absl::StatusOr<KernelSet> DescribeSet(const ScheduledProgram& program, const std
   return set;
 }
 
+EmitOptions ScheduledCode(const CompileOptions& options) {
+  return {.contract = true, .precise = options.numeric == NumericLevel::kStrict, .serial = options.threads == 1};
+}
+
 absl::StatusOr<CompiledKernel> Compile(const ScheduledProgram& program, const Target& target, const CompileOptions& options,
                                        const LowerOptions& lower, const EmitOptions& emit) {
   const std::vector<Kernel> kernels = KernelsOf(program, options.symbol);
@@ -139,18 +143,17 @@ absl::StatusOr<CompiledKernel> Compile(const ScheduledProgram& program, const Ta
 }  // namespace
 
 absl::StatusOr<CompiledKernel> CompileKernel(const ScheduledProgram& program, const Target& target, const CompileOptions& options) {
-  return Compile(program, target, options, LowerOptions{}, EmitOptions{.contract = true, .serial = options.threads == 1});
+  return Compile(program, target, options, LowerOptions{}, ScheduledCode(options));
 }
 
 absl::StatusOr<CompiledKernel> CompilePlain(const PrimFunc& func, const Target& target, const CompileOptions& options) {
   return Compile(ScheduledProgram{func, {}}, target, options, LowerOptions{.vectorize = false},
-                 EmitOptions{.contract = false, .serial = true});
+                 EmitOptions{.contract = false, .precise = true, .serial = true});
 }
 
 absl::StatusOr<std::string> CompileToAssembly(const ScheduledProgram& program, const Target& target, const CompileOptions& options) {
-  const EmitOptions emit{.contract = true, .serial = options.threads == 1};
-  HONE_ASSIGN_OR_RETURN(const Generated generated,
-                        Generate(KernelsOf(program, options.symbol), target, LowerOptions{}, emit, options.optimize));
+  HONE_ASSIGN_OR_RETURN(const Generated generated, Generate(KernelsOf(program, options.symbol), target, LowerOptions{},
+                                                            ScheduledCode(options), options.optimize));
   return EmitAssembly(*generated.module, *generated.machine);
 }
 

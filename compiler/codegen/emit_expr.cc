@@ -409,7 +409,7 @@ llvm::Value* Emitter::EmitCall(const Call& call, DType type) {
     HONE_UNREACHABLE() << call.name << " of integers";
   }
   for (llvm::Value*& arg : args) arg = ToFloat(arg, operand);
-  llvm::Value* result = EmitMath(b_, call.name, args);
+  llvm::Value* result = EmitMath(b_, call.name, args, options_.precise);
   return type.is_bool() ? result : FromFloat(result, operand);
 }
 

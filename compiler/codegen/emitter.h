@@ -21,6 +21,7 @@ namespace hone {
 struct EmitOptions {
   std::string symbol;
   bool contract = true;                 // multiplications and additions may be fused
+  bool precise = false;                 // mathematical functions to the last place
   bool serial = false;                  // parallel loops are run by the calling thread
 };
 

@@ -38,7 +38,12 @@ class Math {
     return CopySign(b_.CreateFDiv(e, b_.CreateFAdd(e, C(2))), x);
   }
 
-  Value* Sigmoid(Value* x) { return b_.CreateFDiv(C(1), b_.CreateFAdd(C(1), Exp(b_.CreateFNeg(x)))); }
+  // With e = e^-|x|, which cannot overflow: 1 / (1 + e), or e / (1 + e) for negative x.
+  Value* Sigmoid(Value* x) {
+    Value* e = Exp(b_.CreateFNeg(Abs(x)));
+    Value* above = b_.CreateSelect(b_.CreateFCmpOLT(x, C(0)), e, C(1));
+    return b_.CreateFDiv(above, b_.CreateFAdd(C(1), e));
+  }
 
   Value* Log(Value* x) {
     const Split s = SplitExponent(x);
@@ -237,17 +242,22 @@ class Math {
   bool wide_;
 };
 
+bool IsTranscendental(std::string_view name) {
+  return name == "exp" || name == "exp2" || name == "log" || name == "log2" || name == "tanh" || name == "erf" || name == "sigmoid";
+}
+
 }  // namespace
 
-Value* EmitMath(llvm::IRBuilder<>& b, std::string_view name, std::span<Value* const> args) {
+Value* EmitMath(llvm::IRBuilder<>& b, std::string_view name, std::span<Value* const> args, bool precise) {
   llvm::Type* type = args[0]->getType();
   // A sine needs more digits of pi than a float has, a power more of the logarithm: computed in double.
-  if (!type->getScalarType()->isDoubleTy() && (name == "sin" || name == "cos" || name == "tan" || name == "pow")) {
+  const bool in_double = name == "sin" || name == "cos" || name == "tan" || name == "pow" || (precise && IsTranscendental(name));
+  if (!type->getScalarType()->isDoubleTy() && in_double) {
     llvm::Type* wide = b.getDoubleTy();
     if (auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(type)) wide = llvm::FixedVectorType::get(wide, vector->getNumElements());
     std::vector<Value*> extended;
     for (Value* arg : args) extended.push_back(b.CreateFPExt(arg, wide));
-    return b.CreateFPTrunc(EmitMath(b, name, extended), type);
+    return b.CreateFPTrunc(EmitMath(b, name, extended, precise), type);
   }
   Math m(b, type);
   Value* x = args[0];

@@ -5,11 +5,11 @@
 namespace hone {
 namespace {
 
-void AppendConjuncts(const Expr& condition, std::vector<Expr>& parts) {
+void AppendParts(const Expr& condition, std::vector<Expr>& parts) {
   const Binary* binary = condition.As<Binary>();
   if (binary != nullptr && binary->op == BinaryOp::kAnd) {
-    AppendConjuncts(binary->a, parts);
-    AppendConjuncts(binary->b, parts);
+    AppendParts(binary->a, parts);
+    AppendParts(binary->b, parts);
   } else if (!IsConst(condition, 1)) {
     parts.push_back(condition);
   }
@@ -17,13 +17,13 @@ void AppendConjuncts(const Expr& condition, std::vector<Expr>& parts) {
 
 }  // namespace
 
-std::vector<Expr> Conjuncts(const Expr& condition) {
+std::vector<Expr> ConditionParts(const Expr& condition) {
   std::vector<Expr> parts;
-  AppendConjuncts(condition, parts);
+  AppendParts(condition, parts);
   return parts;
 }
 
-Expr Conjunction(const std::vector<Expr>& parts) {
+Expr JoinCondition(const std::vector<Expr>& parts) {
   Expr condition = True();
   for (const Expr& part : parts) condition = And(condition, part);
   return condition;

@@ -9,8 +9,8 @@
 namespace hone {
 
 // The parts of a conjunction, left to right.
-std::vector<Expr> Conjuncts(const Expr& condition);
-Expr Conjunction(const std::vector<Expr>& parts);
+std::vector<Expr> ConditionParts(const Expr& condition);
+Expr JoinCondition(const std::vector<Expr>& parts);
 
 // For a comparison of scalar integers, an expression that is at most 0 exactly when it holds: a < b gives a - b + 1.
 // nullopt for anything else, equalities included.

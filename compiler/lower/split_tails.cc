@@ -168,7 +168,7 @@ class SplitTile {
     std::optional<TailCondition> found;
     Tile tile(known_);
     tile.Map(stmt, [&](const IfThen& branch) -> std::optional<Stmt> {
-      for (const Expr& part : Conjuncts(branch.condition)) {
+      for (const Expr& part : ConditionParts(branch.condition)) {
         if (!found.has_value()) found = tile.Read(part);
       }
       return std::nullopt;
@@ -180,7 +180,7 @@ class SplitTile {
     bool occurs = false;
     Tile tile(known_);
     tile.Map(stmt, [&](const IfThen& branch) -> std::optional<Stmt> {
-      for (const Expr& part : Conjuncts(branch.condition)) {
+      for (const Expr& part : ConditionParts(branch.condition)) {
         const std::optional<TailCondition> read = tile.Read(part);
         occurs |= read.has_value() && *read == c;
       }
@@ -195,7 +195,7 @@ class SplitTile {
     return tile.Map(stmt, [&](const IfThen& branch) -> std::optional<Stmt> {
       bool changed = false;
       Expr condition = True();
-      for (const Expr& part : Conjuncts(branch.condition)) {
+      for (const Expr& part : ConditionParts(branch.condition)) {
         const std::optional<TailCondition> read = tile.Read(part);
         const bool match = read.has_value() && *read == c;
         const Expr replaced = match ? by(part) : part;

@@ -111,7 +111,8 @@ class Vectorizer {
     }
     const Expr mapped = MapChildren(e, [&](const Expr& child) { return OnExpr(child); });
     const Load* load = mapped.As<Load>();
-    if (load == nullptr || !mask_ || mapped.type().is_scalar()) return mapped;
+    // Registers may be read whole: what the lanes that are off hold is never used.
+    if (load == nullptr || !mask_ || mapped.type().is_scalar() || load->buffer.scope() == Scope::kRegister) return mapped;
     return MakeLoad(load->buffer, load->indices, mask_);
   }
 

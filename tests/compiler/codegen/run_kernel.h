@@ -2,8 +2,13 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <deque>
 #include <string>
 #include <vector>
 
@@ -20,6 +25,39 @@
 
 namespace hone {
 
+// Memory that ends at an unreadable page: reading or writing past a tensor's last 64-byte line ends the test, and the bytes
+// between the tensor's end and the line's are watched.
+class GuardedCopy {
+ public:
+  explicit GuardedCopy(NdArray& array) : array_(array) {
+    const size_t bytes = array.data.size(), page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+    const size_t lines = (bytes + 63) / 64 * 64;
+    mapped_ = (lines + page - 1) / page * page + page;
+    base_ = static_cast<char*>(mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    HONE_CHECK(base_ != MAP_FAILED);
+    HONE_CHECK(mprotect(base_ + mapped_ - page, page, PROT_NONE) == 0);
+    start_ = base_ + mapped_ - page - lines;
+    std::memset(start_, kCanary, lines);
+    std::memcpy(start_, array.data.data(), bytes);
+    slack_ = lines - bytes;
+  }
+  ~GuardedCopy() { munmap(base_, mapped_); }
+  GuardedCopy(const GuardedCopy&) = delete;
+  char* start() { return start_; }
+  // Copies the result back; false when bytes behind the end were written.
+  bool Finish() {
+    const char* end = start_ + array_.data.size();
+    std::memcpy(array_.data.data(), start_, array_.data.size());
+    return std::all_of(end, end + slack_, [](char c) { return c == kCanary; });
+  }
+
+ private:
+  static constexpr char kCanary = 0x5A;
+  NdArray& array_;
+  char *base_, *start_;
+  size_t mapped_, slack_;
+};
+
 // Runs the compiled kernel on `args` in place.
 inline absl::Status RunCompiled(const CompiledKernel& kernel, std::vector<NdArray>& args, int threads = 2) {
   const absl::StatusOr<std::string> image_bytes = LinkImage({&kernel.object, 1});
@@ -30,11 +68,15 @@ inline absl::Status RunCompiled(const CompiledKernel& kernel, std::vector<NdArra
   if (!pool.ok()) return absl::InternalError(pool.error().message());
   RuntimeResult<Invocation> invocation = Invocation::Create(*image, kernel.set, **pool);
   if (!invocation.ok()) return absl::InternalError(invocation.error().message());
+  std::deque<GuardedCopy> guarded;
   std::vector<void*> tensors;
-  for (NdArray& arg : args) tensors.push_back(arg.data.data());
+  for (NdArray& arg : args) tensors.push_back(guarded.emplace_back(arg).start());
   if (RuntimeError error = invocation->Prepare(tensors)) return absl::InternalError(error.message());
   invocation->Bind(tensors);
   const int32_t code = invocation->Run();
+  for (GuardedCopy& copy : guarded) {
+    if (!copy.Finish()) return absl::InternalError("the kernel wrote past the end of a tensor");
+  }
   return code == 0 ? absl::OkStatus() : absl::InternalError("the kernel returned " + std::to_string(code));
 }
 

@@ -1,0 +1,169 @@
+// Accuracy of the mathematical functions over their whole range, special values included, against the C library: float
+// functions in units in the last place against the double function, double functions against long double.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+
+#include "compiler/support/random.h"
+#include "tests/compiler/codegen/run_kernel.h"
+
+namespace hone {
+namespace {
+
+PrimFunc Apply(const std::string& name, DType type, int64_t n, int arity) {
+  std::string args;
+  for (int i = 0; i < arity; ++i) args += std::string(i == 0 ? "" : ", ") + (i == 0 ? "A[v]" : "B[v]");
+  const std::string shape = "T.Buffer((" + std::to_string(n) + ",), \"" + ToText(type) + "\")";
+  return ParseOrDie("@T.prim_func\ndef main(A: " + shape + ", B: " + shape + ", C: " + shape + R"():
+    for o in range()" + std::to_string(n / 16) + R"():
+        for i in T.vectorized(16):
+            with T.block("C"):
+                v = T.axis.spatial()" + std::to_string(n) + ", o * 16 + i)\n" +
+                    "                C[v] = T." + name + "(" + args + ")\n");
+}
+
+std::vector<NdArray> Evaluate(const std::string& name, DType type, const std::vector<double>& a, const std::vector<double>& b, int arity,
+                              NumericLevel numeric = NumericLevel::kDefault) {
+  const int64_t n = (static_cast<int64_t>(a.size()) + 15) / 16 * 16;
+  std::vector<NdArray> args(3, NdArray(type, {n}));
+  for (size_t i = 0; i < a.size(); ++i) args[0].Set(static_cast<int64_t>(i), a[i]);
+  for (size_t i = 0; i < b.size(); ++i) args[1].Set(static_cast<int64_t>(i), b[i]);
+  const PrimFunc func = Apply(name, type, n, arity);
+  const absl::StatusOr<CompiledKernel> kernel = CompileKernel(ScheduledProgram{func, {}}, HostTarget(), {.numeric = numeric});
+  HONE_CHECK(kernel.ok()) << kernel.status();
+  const absl::Status ran = RunCompiled(*kernel, args);
+  HONE_CHECK(ran.ok()) << ran;
+  return args;
+}
+
+struct FunctionCase {
+  const char* name;
+  long double (*exact)(long double);
+  double low, high;                     // range to sample; the special values are always tried
+  double ulp;                           // allowed in float
+  double relative;                      // allowed in double
+};
+long double Sigmoid(long double x) { return 1 / (1 + expl(-x)); }
+long double Rsqrt(long double x) { return 1 / sqrtl(x); }
+
+const FunctionCase kCases[] = {
+    {"exp", expl, -110, 95, 2, 1e-15},        {"exp2", exp2l, -155, 130, 2, 1e-15},  {"log", logl, 0, 1e30, 3, 1e-15},
+    {"log2", log2l, 0, 1e30, 4, 1e-15},       {"tanh", tanhl, -25, 25, 4, 2e-15},    {"erf", erfl, -7, 7, 6, 2e-15},
+    {"sigmoid", Sigmoid, -100, 100, 3, 1e-15}, {"sin", sinl, -1e4, 1e4, 1, 1e-13},   {"cos", cosl, -1e4, 1e4, 1, 1e-13},
+    {"tan", tanl, -1e4, 1e4, 1, 1e-13},       {"rsqrt", Rsqrt, 0, 1e30, 2, 1e-15},   {"sqrt", sqrtl, 0, 1e30, 0.5, 1e-15},
+};
+
+class Accuracy : public testing::TestWithParam<FunctionCase> {};
+
+// Uniform over the range, close to 0 and 1, and over all magnitudes.
+std::vector<double> Samples(const FunctionCase& c, bool wide) {
+  Random random(11);
+  std::vector<double> x;
+  for (int i = 0; i < 20000; ++i) x.push_back(c.low + (c.high - c.low) * random.Uniform());
+  for (int i = 0; i < 4000; ++i) x.push_back((c.low < 0 ? 2 : 1) * random.Uniform() - (c.low < 0 ? 1 : 0));
+  for (int i = 0; i < 4000; ++i) x.push_back(1 + (random.Uniform() - 0.5) * 1e-3);
+  for (int i = 0; i < 4000; ++i) {
+    const double magnitude = std::ldexp(1 + random.Uniform(), static_cast<int>(random.Below(wide ? 600 : 140)) - (wide ? 500 : 130));
+    if (magnitude <= c.high) x.push_back(c.low < 0 && random.Chance(0.5) ? -magnitude : magnitude);
+  }
+  return x;
+}
+
+// The largest error of the float function, in units of the last place of the result.
+void ExpectWithin(const FunctionCase& c, NumericLevel numeric, double allowed) {
+  const std::vector<double> x = Samples(c, false);
+  const std::vector<NdArray> args = Evaluate(c.name, kFloat32, x, {}, 1, numeric);
+  double worst = 0, at = 0;
+  for (size_t i = 0; i < x.size(); ++i) {
+    const double input = args[0].Get(static_cast<int64_t>(i)), got = args[2].Get(static_cast<int64_t>(i));
+    const double want = static_cast<double>(c.exact(input));
+    const float rounded = static_cast<float>(want);
+    if (std::isinf(rounded)) {
+      EXPECT_EQ(got, rounded) << c.name << "(" << input << ")";
+      continue;
+    }
+    const double unit = std::max(std::ldexp(1.0, std::ilogb(want == 0 ? 1e-300 : want) - 23), 0x1p-149);
+    const double error = std::abs(got - want) / unit;
+    if (!(error <= worst)) worst = error, at = input;
+  }
+  EXPECT_LE(worst, allowed) << c.name << " is worst at " << at;
+}
+
+TEST_P(Accuracy, Float) { ExpectWithin(GetParam(), NumericLevel::kDefault, GetParam().ulp); }
+TEST_P(Accuracy, FloatStrict) { ExpectWithin(GetParam(), NumericLevel::kStrict, GetParam().exact == Rsqrt ? 2 : 1); }
+
+TEST_P(Accuracy, Double) {
+  const FunctionCase& c = GetParam();
+  const std::vector<double> x = Samples(c, true);
+  const std::vector<NdArray> args = Evaluate(c.name, DType::Float(64), x, {}, 1);
+  double worst = 0, at = 0;
+  for (size_t i = 0; i < x.size(); ++i) {
+    const double got = args[2].Get(static_cast<int64_t>(i));
+    const long double want = c.exact(x[i]);
+    if (std::isinf(static_cast<double>(want))) {
+      EXPECT_EQ(got, static_cast<double>(want)) << c.name << "(" << x[i] << ")";
+      continue;
+    }
+    const double error = static_cast<double>(std::abs(got - want) / std::max<long double>(std::abs(want), std::numeric_limits<double>::min()));
+    if (!(error <= worst)) worst = error, at = x[i];
+  }
+  EXPECT_LE(worst, c.relative) << c.name << " is worst at " << at;
+}
+
+TEST_P(Accuracy, SpecialValues) {
+  const FunctionCase& c = GetParam();
+  const double inf = std::numeric_limits<double>::infinity(), nan = std::nan("");
+  for (const DType type : {kFloat32, DType::Float(64)}) {
+    const std::vector<double> x = {0, 1, -1, inf, -inf, nan, 1e30, -1e30};
+    const std::vector<NdArray> args = Evaluate(c.name, type, x, {}, 1);
+    for (size_t i = 0; i < x.size(); ++i) {
+      if (std::abs(x[i]) == 1e30 && c.low == -1e4) continue;      // no digits of pi reach so far
+      const double got = args[2].Get(static_cast<int64_t>(i));
+      const double want = RoundTo(type, static_cast<double>(c.exact(args[0].Get(static_cast<int64_t>(i)))));
+      if (std::isnan(want)) {
+        EXPECT_TRUE(std::isnan(got)) << c.name << "(" << x[i] << ") is " << got;
+      } else if (std::isinf(want) || want == 0) {
+        EXPECT_EQ(got, want) << c.name << "(" << x[i] << ")";
+      } else {
+        EXPECT_NEAR(got, want, 1e-6 * std::abs(want)) << c.name << "(" << x[i] << ")";
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Functions, Accuracy, testing::ValuesIn(kCases), [](const auto& info) { return info.param.name; });
+
+TEST(Power, AgreesWithTheLibrary) {
+  Random random(3);
+  for (const DType type : {kFloat32, DType::Float(64)}) {
+    std::vector<double> a, b;
+    for (int i = 0; i < 8000; ++i) {
+      a.push_back(std::exp(20 * random.Uniform() - 10));
+      b.push_back(8 * random.Uniform() - 4);
+    }
+    const double inf = std::numeric_limits<double>::infinity(), nan = std::nan("");
+    for (const double x : {0.0, 1.0, -1.0, 2.0, -2.0, -2.5, 0.5, inf, -inf, nan}) {
+      for (const double y : {0.0, 1.0, 2.0, 3.0, -1.0, -2.0, -3.0, 0.5, -0.5, inf, -inf, nan}) {
+        a.push_back(x);
+        b.push_back(y);
+      }
+    }
+    const std::vector<NdArray> args = Evaluate("pow", type, a, b, 2);
+    for (size_t i = 0; i < a.size(); ++i) {
+      const int64_t at = static_cast<int64_t>(i);
+      const double want = std::pow(args[0].Get(at), args[1].Get(at)), got = args[2].Get(at);
+      if (std::isnan(want)) {
+        EXPECT_TRUE(std::isnan(got)) << "pow(" << a[i] << ", " << b[i] << ") is " << got;
+      } else if (std::isinf(want)) {
+        EXPECT_EQ(std::abs(got), want < 0 ? -want : want) << "pow(" << a[i] << ", " << b[i] << ")";
+      } else {
+        EXPECT_NEAR(got, want, (type == kFloat32 ? 1.2e-7 : 4e-13) * std::abs(want)) << "pow(" << a[i] << ", " << b[i] << ")";
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace hone
