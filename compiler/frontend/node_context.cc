@@ -116,26 +116,7 @@ absl::StatusOr<std::vector<int64_t>> NodeContext::Axes(std::vector<int64_t> axes
 }
 
 absl::StatusOr<std::vector<int>> NodeContext::EmitAll(std::string_view op, std::vector<int> inputs, Attrs attrs) {
-  const bool known = std::all_of(inputs.begin(), inputs.end(), [&](int v) { return graph_.values[v].is_constant(); });
-  const std::vector<int> arguments = inputs;
-  HONE_ASSIGN_OR_RETURN(std::vector<int> outputs, graph_.AddNode(op, name(), std::move(inputs), attrs));
-  if (!known) return outputs;
-  std::vector<TensorType> input_types, output_types;
-  std::vector<std::shared_ptr<const NdArray>> data;
-  for (const int argument : arguments) {
-    input_types.push_back(type(argument));
-    data.push_back(graph_.values[argument].data);
-  }
-  for (const int output : outputs) output_types.push_back(type(output));
-  if (!CheapToEvaluate(op, attrs, input_types, output_types)) return outputs;
-  absl::StatusOr<std::vector<NdArray>> results = EvaluateOp(op, attrs, data);
-  if (absl::IsUnimplemented(results.status())) return outputs;
-  if (!results.ok()) return results.status();
-  graph_.nodes.pop_back();
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    graph_.values[outputs[i]].data = std::make_shared<const NdArray>(std::move((*results)[i]));
-  }
-  return outputs;
+  return AddFolded(graph_, op, name(), std::move(inputs), std::move(attrs));
 }
 
 absl::StatusOr<int> NodeContext::Emit(std::string_view op, std::vector<int> inputs, Attrs attrs) {

@@ -16,7 +16,8 @@ template <int kBytes>
 void CopyPermuted(const char* x, char* y, const std::vector<int64_t>& shape, const std::vector<int64_t>& strides) {
   const int rank = static_cast<int>(shape.size());
   const int64_t inner = shape[rank - 1], inner_stride = strides[rank - 1];
-  // The dimension of y along which x is contiguous: a block of it is moved at a time, so that lines of x are used whole.
+  // The dimension of y along which x is contiguous: a block of it is moved at a time, so that lines of x are used
+  // whole.
   int across = rank - 1;
   for (int d = 0; d < rank; ++d) {
     if (strides[d] == 1 && shape[d] > 1) across = d;
@@ -63,7 +64,7 @@ NdArray CastArray(const NdArray& x, DType to) {
     } else if (from_int && !to.is_float()) {
       y.SetInt(i, x.GetInt(i));
     } else if (!to.is_float()) {
-      const double value = x.Get(i);          // out of range: the nearest there is; NaN: 0
+      const double value = x.Get(i);  // out of range: the nearest there is; NaN: 0
       y.SetInt(i, value != value     ? 0
                   : value >= 0x1p63  ? INT64_MAX
                   : value <= -0x1p63 ? INT64_MIN
@@ -73,6 +74,21 @@ NdArray CastArray(const NdArray& x, DType to) {
     }
   }
   return y;
+}
+
+NdArray ConcatArrays(std::span<const std::shared_ptr<const NdArray>> parts, const TensorType& type, int64_t axis) {
+  NdArray joined(type.dtype, type.shape);
+  size_t rows = 1;
+  for (int64_t d = 0; d < axis; ++d) rows *= static_cast<size_t>(type.shape[d]);
+  char* to = joined.data.data();
+  for (size_t row = 0; row < rows; ++row) {
+    for (const auto& part : parts) {
+      const size_t bytes = part->data.size() / rows;
+      if (bytes > 0) std::memcpy(to, part->data.data() + row * bytes, bytes);
+      to += bytes;
+    }
+  }
+  return joined;
 }
 
 }  // namespace
@@ -92,11 +108,20 @@ NdArray TransposeArray(const NdArray& x, std::span<const int64_t> perm) {
     return y;
   }
   switch (x.dtype.bytes()) {
-    case 1: CopyPermuted<1>(x.data.data(), y.data.data(), shape, strides); break;
-    case 2: CopyPermuted<2>(x.data.data(), y.data.data(), shape, strides); break;
-    case 4: CopyPermuted<4>(x.data.data(), y.data.data(), shape, strides); break;
-    case 8: CopyPermuted<8>(x.data.data(), y.data.data(), shape, strides); break;
-    default: HONE_UNREACHABLE() << "elements of " << x.dtype.bytes() << " bytes";
+    case 1:
+      CopyPermuted<1>(x.data.data(), y.data.data(), shape, strides);
+      break;
+    case 2:
+      CopyPermuted<2>(x.data.data(), y.data.data(), shape, strides);
+      break;
+    case 4:
+      CopyPermuted<4>(x.data.data(), y.data.data(), shape, strides);
+      break;
+    case 8:
+      CopyPermuted<8>(x.data.data(), y.data.data(), shape, strides);
+      break;
+    default:
+      HONE_UNREACHABLE() << "elements of " << x.dtype.bytes() << " bytes";
   }
   return y;
 }
@@ -134,11 +159,8 @@ absl::StatusOr<std::vector<NdArray>> EvaluateOp(std::string_view op, const Attrs
     results.push_back(CastArray(*inputs[0], outputs[0].dtype));
     return results;
   }
-  if (op == "concat" && IntAttr(attrs, "axis") == 0) {
-    NdArray joined(outputs[0].dtype, outputs[0].shape);
-    char* to = joined.data.data();
-    for (const auto& input : inputs) to = std::copy(input->data.begin(), input->data.end(), to);
-    results.push_back(std::move(joined));
+  if (op == "concat") {
+    results.push_back(ConcatArrays(inputs, outputs[0], IntAttr(attrs, "axis")));
     return results;
   }
   std::vector<NdArray> args;
@@ -148,9 +170,9 @@ absl::StatusOr<std::vector<NdArray>> EvaluateOp(std::string_view op, const Attrs
     empty = empty && results.back().data.empty();
   }
   if (empty) return results;
-  std::vector<int> filled;                    // inputs without elements are no params a program could have
   for (const auto& input : inputs) {
-    if (input->data.empty()) return absl::UnimplementedError(absl::StrCat("an input of ", std::string(op), " has no elements"));
+    if (input->data.empty())
+      return absl::UnimplementedError(absl::StrCat("an input of ", std::string(op), " has no elements"));
     args.push_back(*input);
   }
   for (NdArray& result : results) args.push_back(std::move(result));
@@ -170,6 +192,30 @@ bool CheapToEvaluate(std::string_view op, const Attrs& attrs, std::span<const Te
     if (!elements.has_value() || *elements > (direct ? kMovedElements : kInterpretedElements)) return false;
   }
   return info->flop == nullptr || info->flop(inputs, attrs, outputs) <= static_cast<double>(kInterpretedElements);
+}
+
+absl::StatusOr<std::vector<int>> AddFolded(Graph& graph, std::string_view op, std::string name, std::vector<int> inputs,
+                                           Attrs attrs) {
+  const std::vector<int> arguments = inputs;
+  HONE_ASSIGN_OR_RETURN(std::vector<int> outputs, graph.AddNode(op, std::move(name), std::move(inputs), attrs));
+  std::vector<TensorType> input_types, output_types;
+  std::vector<std::shared_ptr<const NdArray>> data;
+  for (const int argument : arguments) {
+    const GraphValue& value = graph.values[argument];
+    if (!value.is_constant()) return outputs;
+    input_types.push_back(value.type);
+    data.push_back(value.data);
+  }
+  for (const int output : outputs) output_types.push_back(graph.type(output));
+  if (!CheapToEvaluate(op, attrs, input_types, output_types)) return outputs;
+  absl::StatusOr<std::vector<NdArray>> results = EvaluateOp(op, attrs, data);
+  if (absl::IsUnimplemented(results.status())) return outputs;
+  if (!results.ok()) return results.status();
+  graph.nodes.pop_back();
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    graph.values[outputs[i]].data = std::make_shared<const NdArray>(std::move((*results)[i]));
+  }
+  return outputs;
 }
 
 }  // namespace hone

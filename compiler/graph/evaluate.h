@@ -24,6 +24,11 @@ absl::StatusOr<std::vector<NdArray>> EvaluateOp(std::string_view op, const Attrs
 bool CheapToEvaluate(std::string_view op, const Attrs& attrs, std::span<const TensorType> inputs,
                      std::span<const TensorType> outputs);
 
+// Graph::AddNode, except that a node whose inputs are all constants, and cheap, is evaluated at once: its outputs are
+// constants then.
+absl::StatusOr<std::vector<int>> AddFolded(Graph& graph, std::string_view op, std::string name, std::vector<int> inputs,
+                                           Attrs attrs = {});
+
 // y.shape[d] = x.shape[perm[d]], in blocks that stay in cache.
 NdArray TransposeArray(const NdArray& x, std::span<const int64_t> perm);
 

@@ -7,8 +7,8 @@
 
 namespace hone {
 
-// Values that depend on constants alone become constants. Results beyond `max_elements` are left to run time.
-absl::Status FoldConstants(Graph& graph, int64_t max_elements = int64_t{1} << 26);
+// Values that depend on constants alone become constants. What takes long (evaluate.h) is left to run time.
+absl::Status FoldConstants(Graph& graph);
 // Identity, dropout, trivial reshape, transpose, cast, slice, expand, pad, concat; x + 0, x * 1; equal nodes become
 // one.
 absl::Status RemoveNoOps(Graph& graph);

@@ -21,8 +21,7 @@ struct PlanTensor {
   std::string name;
   DType dtype;
   std::vector<int64_t> shape;           // static; empty for a scalar
-  Kind kind = kIntermediate;            // what it is to the outside; an output that is only a view of an input
-                                        // or constant is kOutput with alias_of set, and is copied out
+  Kind kind = kIntermediate;            // what it is to the outside; an output is never a view
   std::shared_ptr<const NdArray> data;  // of constants alone
   int alias_of = -1;                    // a view: same bytes as that tensor under another shape; never a view itself
 };

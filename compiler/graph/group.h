@@ -1,0 +1,24 @@
+// Which nodes become one kernel.
+#pragma once
+
+#include <vector>
+
+#include "compiler/graph/graph.h"
+
+namespace hone {
+
+// One output: the first of the last node's, others of that node beside it where it has several; everything in between
+// is seen by the group alone.
+struct Group {
+  std::vector<int> nodes;  // in topological order
+  int anchor = -1;         // the node the group is about; -1: elementwise and moving operators alone
+};
+
+// Every node but views belongs to exactly one group; groups are in an order in which they can run. `fuse` false: a
+// group a node.
+//
+// Anchors take what follows them, the most work first, so that a residual sum goes to the larger of two convolutions;
+// then reductions take the elementwise operators in front of them; then what is left forms chains.
+std::vector<Group> FormGroups(const Graph& graph, bool fuse);
+
+}  // namespace hone

@@ -1,0 +1,16 @@
+#include "compiler/graph/passes.h"
+#include "compiler/support/status_macros.h"
+
+namespace hone {
+
+absl::Status Optimize(Graph& graph) {
+  HONE_RETURN_IF_ERROR(FoldConstants(graph));
+  HONE_RETURN_IF_ERROR(RemoveNoOps(graph));
+  HONE_RETURN_IF_ERROR(RecognisePatterns(graph));
+  HONE_RETURN_IF_ERROR(SinkLayout(graph));
+  HONE_RETURN_IF_ERROR(FoldScales(graph));
+  HONE_RETURN_IF_ERROR(FoldConstants(graph));
+  return RemoveNoOps(graph);
+}
+
+}  // namespace hone

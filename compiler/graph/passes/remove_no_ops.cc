@@ -1,0 +1,119 @@
+// Operators that change nothing, compositions that are one operator, nodes that are there twice.
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "compiler/graph/op.h"
+#include "compiler/graph/passes.h"
+#include "compiler/graph/passes/rewrite.h"
+#include "compiler/support/status_macros.h"
+
+namespace hone {
+namespace {
+
+using Replacement = absl::StatusOr<std::optional<int>>;
+using Ints = std::vector<int64_t>;
+
+bool AllAre(const Ints& values, int64_t value) {
+  return std::all_of(values.begin(), values.end(), [value](int64_t v) { return v == value; });
+}
+
+Replacement SimplifyReshape(Rewriting& r, const Node& node) {
+  const int x = node.inputs[0];
+  const Ints shape = IntsAttr(node.attrs, "shape");
+  if (r.shape(x) == shape) return x;
+  const Node* inner = r.Producer(x, "reshape");
+  if (inner == nullptr) return std::nullopt;
+  return r.Reshape(node, inner->inputs[0], shape);
+}
+
+Replacement SimplifyTranspose(Rewriting& r, const Node& node) {
+  const int x = node.inputs[0];
+  const Ints perm = IntsAttr(node.attrs, "perm");
+  if (std::is_sorted(perm.begin(), perm.end())) return x;
+  if (const Node* inner = r.Producer(x, "transpose"); inner != nullptr) {
+    const Ints first = IntsAttr(inner->attrs, "perm");
+    Ints both;
+    for (const int64_t axis : perm) both.push_back(first[axis]);
+    return r.Transpose(node, inner->inputs[0], both);
+  }
+  // Moving dimensions of size 1 alone keeps the order of the elements.
+  Ints moved;
+  for (const int64_t axis : perm) {
+    if (r.shape(x)[axis] != 1) moved.push_back(axis);
+  }
+  if (!std::is_sorted(moved.begin(), moved.end())) return std::nullopt;
+  const Ints shape = r.shape(node.outputs[0]);
+  return r.Reshape(node, x, shape);
+}
+
+// x + 0, x - 0, x * 1, x / 1 where x has the shape of the result.
+std::optional<int> Neutral(Rewriting& r, const Node& node) {
+  const bool additive = node.op == "add" || node.op == "subtract";
+  if (!additive && node.op != "multiply" && node.op != "divide") return std::nullopt;
+  const bool commutes = node.op == "add" || node.op == "multiply";
+  for (int i = 0; i < 2; ++i) {
+    const int x = node.inputs[i], other = node.inputs[1 - i];
+    if (i == 1 && !commutes) break;
+    const std::optional<double> value = r.Splat(other);
+    if (value.has_value() && *value == (additive ? 0 : 1) && r.type(x) == r.type(node.outputs[0])) return x;
+  }
+  return std::nullopt;
+}
+
+// Broadcasting is part of elementwise operators: what was expanded for one need not be, as long as the result stays.
+Replacement DropExpand(Rewriting& r, const Node& node) {
+  std::vector<int> inputs = node.inputs;
+  for (int& input : inputs) {
+    const Node* expand = r.Producer(input, "expand");
+    if (expand == nullptr) continue;
+    const int expanded = input;
+    input = expand->inputs[0];
+    std::vector<TensorType> types;
+    for (const int i : inputs) types.push_back(r.type(i));
+    const auto inferred = FindOp(node.op)->infer(types, node.attrs);
+    if (!inferred.ok() || (*inferred)[0] != r.type(node.outputs[0])) input = expanded;
+  }
+  if (inputs == node.inputs) return std::nullopt;
+  return r.Add(node.op, node, inputs, node.attrs);
+}
+
+Replacement Simplify(Rewriting& r, const Node& node) {
+  const std::string& op = node.op;
+  const int x = node.inputs.empty() ? -1 : node.inputs[0];
+  if (op == "reshape") return SimplifyReshape(r, node);
+  if (op == "transpose") return SimplifyTranspose(r, node);
+  const bool same = x >= 0 && r.type(x) == r.type(node.outputs[0]);
+  if (same && (op == "identity" || op == "cast" || op == "expand" || (op == "concat" && node.inputs.size() == 1)))
+    return x;
+  if (same && op == "slice" && AllAre(IntsAttr(node.attrs, "steps"), 1)) return x;
+  if (same && op == "tile" && AllAre(IntsAttr(node.attrs, "repeats"), 1)) return x;
+  if (same && op == "pad" && AllAre(IntsAttr(node.attrs, "before"), 0) && AllAre(IntsAttr(node.attrs, "after"), 0))
+    return x;
+  if (FindOp(op)->kind != OpKind::kElementwise) return std::nullopt;
+  if (const std::optional<int> neutral = Neutral(r, node); neutral.has_value()) return neutral;
+  return DropExpand(r, node);
+}
+
+// Of nodes with equal operator, inputs and attributes the first stays.
+absl::StatusOr<bool> MergeEqualNodes(Graph& graph) {
+  std::map<std::tuple<std::string, std::vector<int>, Attrs>, int> seen;
+  return RewriteNodes(graph, [&](Rewriting&, const Node& node) -> Replacement {
+    const auto [first, fresh] = seen.emplace(std::tuple(node.op, node.inputs, node.attrs), node.outputs[0]);
+    if (fresh) return std::nullopt;
+    return first->second;
+  });
+}
+
+}  // namespace
+
+absl::Status RemoveNoOps(Graph& graph) {
+  for (bool changed = true; changed;) {
+    HONE_ASSIGN_OR_RETURN(changed, RewriteNodes(graph, Simplify));
+    HONE_ASSIGN_OR_RETURN(const bool merged, MergeEqualNodes(graph));
+    changed = changed || merged;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace hone
