@@ -392,8 +392,7 @@ absl::Status Parser::AxisStatement(BlockParts* block, const std::vector<std::str
 
 // ---- assignments
 
-absl::StatusOr<Stmt> Parser::StoreStatement(const Symbol& target) {
-  const Token at = Peek();
+absl::StatusOr<Stmt> Parser::StoreStatement(const Token& at, const Symbol& target) {
   const Buffer buffer = target.buffer;
   Store store{buffer, {}, Expr(), Expr()};
   IndexList list;
@@ -441,7 +440,7 @@ absl::StatusOr<Stmt> Parser::AssignStatement(BlockParts* block, std::optional<St
     const Symbol* symbol = Find(names[0]);
     if (symbol == nullptr || !symbol->buffer)
       return ErrorAt(at, absl::StrCat("`", names[0], "` is no buffer defined here"));
-    return StoreStatement(Symbol(*symbol));
+    return StoreStatement(at, Symbol(*symbol));
   }
   while (TakeIf(",")) {
     if (At("=")) break;

@@ -90,7 +90,7 @@ class Parser {
   absl::StatusOr<Stmt> BlockStatement();
   absl::StatusOr<Stmt> IfStatement();
   absl::StatusOr<Stmt> AssignStatement(BlockParts* block, std::optional<Stmt>& wrap);
-  absl::StatusOr<Stmt> StoreStatement(const Symbol& target);
+  absl::StatusOr<Stmt> StoreStatement(const Token& at, const Symbol& target);
   absl::StatusOr<Stmt> ScriptStatement(BlockParts* block);
   absl::StatusOr<Stmt> TileOpStatement();
   absl::Status AxisStatement(BlockParts* block, const std::vector<std::string>& names);
