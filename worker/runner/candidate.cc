@@ -139,13 +139,16 @@ RuntimeError Candidate::MakePlainBuffers() {
   RuntimeResult<Invocation> invocation = Invocation::Create(*image_, set_, *pool_);
   if (!invocation.ok()) return invocation.error();
   invocation_ = std::make_unique<Invocation>(*std::move(invocation));
+  size_t total = 0;
+  for (const KernelTensor& param : set_.params) total += AlignUp(static_cast<size_t>(param.bytes));
+  plain_ = AlignedBuffer(total);
+  if (plain_.data() == nullptr) return NoMemory("the tensors");
+  char* at = plain_.data();
   for (size_t i = 0; i < set_.params.size(); ++i) {
     const size_t bytes = static_cast<size_t>(set_.params[i].bytes);
-    plain_.emplace_back(bytes);
-    if (plain_.back().data() == nullptr) return NoMemory("a tensor");
-    // Outputs too, so that their pages are there.
-    std::memcpy(plain_.back().data(), sets_[0].originals[i], bytes);
-    plain_tensors_.push_back(plain_.back().data());
+    std::memcpy(at, sets_[0].originals[i], bytes);  // outputs too, so that their pages are there
+    plain_tensors_.push_back(at);
+    at += AlignUp(bytes);
   }
   return {};
 }

@@ -59,7 +59,7 @@ class Candidate {
   FencedMemory scratch_;
   FencedMemory thread_scratch_;
   int64_t thread_area_ = 0;
-  std::vector<AlignedBuffer> plain_;
+  AlignedBuffer plain_;  // every tensor, in one piece as in a deployed program's arena
   std::vector<void*> plain_tensors_;
   std::unique_ptr<Invocation> invocation_;
   bool prepared_ = false;
