@@ -8,6 +8,7 @@
 #include "compiler/schedule/dataflow.h"
 #include "compiler/schedule/message.h"
 #include "compiler/schedule/nest.h"
+#include "compiler/schedule/region.h"
 #include "compiler/schedule/schedule.h"
 #include "compiler/support/status_macros.h"
 
@@ -45,22 +46,30 @@ Stmt CopyNest(const std::string& name, const Buffer& from, const Buffer& to, con
   return nest;
 }
 
-// What all instances of the block touch of a buffer, clipped to it.
-std::vector<Range> WholeRegion(const Block& block, const Buffer& buffer, bool writes) {
+// What the instances of the block that run touch of a buffer, clipped to it. A block that was moved to its consumer runs
+// less than its domain.
+std::vector<Range> TouchedRegion(const ProgramIndex& index, int node, const Buffer& buffer, bool writes) {
+  Analyzer known;
+  const int scope = index.EnclosingBlock(node);
+  const auto touched = TouchedWithin(index, scope, node, buffer, writes, known);
+  const std::vector<IntervalSet> box = UnionOf(touched, known);
+  const Block& block = index.block(node);
   SetMap domains;
   for (const IterVar& it : block.iters) domains[it.var] = IntervalSet::FromRange(it.domain);
-  Analyzer known;
-  std::vector<std::vector<Range>> regions;
+  std::vector<std::vector<IntervalSet>> by_domain;
   for (const BufferRegion& access : writes ? block.writes : block.reads) {
-    if (access.buffer.SameAs(buffer)) regions.push_back(RelaxRegion(access, domains, known));
+    if (access.buffer.SameAs(buffer)) by_domain.push_back(EvalRegion(access.region, domains, known));
   }
-  std::vector<Range> whole = regions.size() == 1 ? regions[0] : UnionRegions(regions, buffer.shape(), known);
-  for (size_t d = 0; d < whole.size(); ++d) {       // a copy of everything unless both ends are numbers
-    if (!ConstantValue(whole[d].min).has_value() || !ConstantValue(whole[d].extent).has_value()) {
-      whole[d] = Range{IntConst(0, buffer.shape()[d].type()), buffer.shape()[d]};
-    }
+  const std::vector<IntervalSet> most = UnionOf(by_domain, known);
+  std::vector<Range> region;
+  for (size_t d = 0; d < box.size(); ++d) {
+    const Expr size = buffer.shape()[d];
+    IntervalSet set = Intersect(Intersect(box[d], most[d], known), {IntConst(0), size - 1}, known);
+    const std::optional<Range> range = ToRange(set, known);
+    const bool constant = range.has_value() && ConstantValue(range->min).has_value() && ConstantValue(range->extent).has_value();
+    region.push_back(constant ? *range : Range{IntConst(0, size.type()), size});
   }
-  return whole;
+  return region;
 }
 
 // The statement of the enclosing block's body that holds the node: its outermost loop, or itself.
@@ -96,11 +105,27 @@ absl::StatusOr<BlockRef> CacheRead(Schedule& schedule, BlockRef ref, int read_in
                      " writes it in or after the nest of the block, so a copy made before the nest would be stale");
     }
   }
+  const std::vector<Range> region = TouchedRegion(index, node, buffer, false);
+  const std::vector<int> writers = WritersOf(index, scope_block, buffer);
+  bool there = writers.empty();                     // a param, or made before the enclosing block
+  for (const int w : writers) {
+    Analyzer known;
+    const std::vector<Range> written = TouchedRegion(index, w, buffer, true);
+    std::vector<IntervalSet> outer, inner;
+    for (size_t d = 0; d < region.size(); ++d) {
+      outer.push_back(IntervalSet::FromRange(written[d]));
+      inner.push_back(IntervalSet::FromRange(region[d]));
+    }
+    there = there || (CheckExact(index, scope_block, w, buffer).ok() && Covers(outer, inner, buffer, known));
+  }
+  if (!there) {
+    return Refused("cache_read(", block.name, ", ", buffer, "): no block writes all elements of the part that would be copied");
+  }
   // ---- nothing below fails ----
   const Buffer cached(CacheName(buffer, scope), buffer.type(), buffer.shape(), scope);
   const std::string name = FreshBlockName(index, cached.name());
   const std::string scope_name = index.block(scope_block).name;
-  Stmt copy = CopyNest(name, buffer, cached, WholeRegion(block, buffer, false));
+  Stmt copy = CopyNest(name, buffer, cached, region);
   const Stmt renamed = ReplaceBuffers(index.stmt(node), [&](const Buffer& b) -> std::optional<Buffer> {
     return b.SameAs(buffer) ? std::optional<Buffer>(cached) : std::nullopt;
   });
@@ -131,11 +156,14 @@ absl::StatusOr<BlockRef> CacheWrite(Schedule& schedule, BlockRef ref, int write_
                      " writes it too, in another nest, and the copy back would overwrite that");
     }
   }
+  if (const absl::Status all = CheckExact(index, scope_block, node, buffer); !all.ok()) {
+    return Refused("cache_write(", block.name, ", ", buffer, "): the block leaves out elements that the copy back would read: ", all.message());
+  }
   // ---- nothing below fails ----
   const Buffer cached(CacheName(buffer, scope), buffer.type(), buffer.shape(), scope);
   const std::string name = FreshBlockName(index, cached.name());
   const std::string scope_name = index.block(scope_block).name;
-  std::vector<Range> region = WholeRegion(block, buffer, true);
+  std::vector<Range> region = TouchedRegion(index, node, buffer, true);
   Stmt copy = CopyNest(name, cached, buffer, region);
   // The whole nest works on the new buffer: an init beside the block, readers below the same loops.
   const Stmt renamed = ReplaceBuffers(index.stmt(outermost), [&](const Buffer& b) -> std::optional<Buffer> {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "compiler/ir/structural.h"
 #include "compiler/schedule/dataflow.h"
 #include "compiler/schedule/message.h"
 #include "compiler/schedule/nest.h"
@@ -52,9 +53,9 @@ Expr CeilDiv(const Expr& a, int64_t b) {
 }
 
 // A nest of new loops around the block that runs the given parts.
-Stmt NestOver(const BlockRealize& realize, const std::vector<Part>& parts, bool keep_unit_loops, Analyzer& known) {
+Stmt NestOver(const BlockRealize& realize, const std::vector<Part>& parts, const Expr& only_where, bool keep_unit_loops, Analyzer& known) {
   BlockRealize moved = realize;
-  moved.predicate = True();
+  moved.predicate = only_where;
   std::vector<std::pair<Var, Expr>> loops;
   for (size_t i = 0; i < parts.size(); ++i) {
     const Part& part = parts[i];
@@ -224,7 +225,7 @@ absl::Status ComputeAt(Schedule& schedule, BlockRef block_ref, LoopRef loop_ref,
   }
   std::vector<Part> parts;
   for (size_t i = 0; i < needs.size(); ++i) parts.push_back(AtLeast(needs[i], block.iters[i].domain, around, known));
-  Stmt nest = NestOver(realize, parts, preserve_unit_loops, known);
+  Stmt nest = NestOver(realize, parts, True(), preserve_unit_loops, known);
   const std::string first_consumer = index.block(consumers[0]).name;
   const ProgramIndex without(index.Replace(p.block, Stmt()));
   const int loop = without.FindLoop(target.loop);
@@ -247,6 +248,7 @@ absl::Status ReverseComputeAt(Schedule& schedule, BlockRef block_ref, LoopRef lo
 
   // Producers under the loop say which part there is; the others must be complete before it.
   std::vector<int> driving;
+  Expr only_where = True();                         // iterations in which they produce nothing are not the block's either
   std::vector<std::pair<int, int>> beside;          // (producer, the innermost loop it shares with the new place alone)
   for (const int producer : ProducersOf(index, p.block)) {
     if (producer > p.block) {
@@ -254,9 +256,16 @@ absl::Status ReverseComputeAt(Schedule& schedule, BlockRef block_ref, LoopRef lo
     }
     if (index.Contains(p.loop, producer)) {
       driving.push_back(producer);
-      if (const absl::Status exact = CheckExact(index, p.loop, producer); !exact.ok()) {
-        return Refused(p.where, ": ", exact.message());
+      Expr outside = True();
+      for (const BufferRegion& read : block.reads) {
+        if (const absl::Status exact = CheckExact(index, p.loop, producer, read.buffer, &outside); !exact.ok()) {
+          return Refused(p.where, ": ", exact.message());
+        }
       }
+      if (driving.size() > 1 && !StructuralEqual(outside, only_where)) {
+        return Refused(p.where, ": block ", index.block(producer).name, " runs where ", outside, ", another producer where ", only_where);
+      }
+      only_where = outside;
       continue;
     }
     if (producer > p.loop) {
@@ -341,7 +350,6 @@ absl::Status ReverseComputeAt(Schedule& schedule, BlockRef block_ref, LoopRef lo
   // Producers beside the loop, under an outer loop that the block was not under: what is read must be theirs of this
   // iteration of that outer loop.
   for (const auto& [producer, outer] : beside) {
-    if (const absl::Status exact = CheckExact(index, outer, producer); !exact.ok()) return Refused(p.where, ": ", exact.message());
     SetMap domains;
     for (size_t i = 0; i < parts.size(); ++i) {
       const Expr max = parts[i].min + IntConst(parts[i].extent - 1);
@@ -350,6 +358,9 @@ absl::Status ReverseComputeAt(Schedule& schedule, BlockRef block_ref, LoopRef lo
     for (const BufferRegion& read : block.reads) {
       const auto written = TouchedWithin(index, outer, producer, read.buffer, true, known);
       if (written.empty()) continue;
+      if (const absl::Status exact = CheckExact(index, outer, producer, read.buffer); !exact.ok()) {
+        return Refused(p.where, ": ", exact.message());
+      }
       if (!Covers(UnionOf(written, known), EvalRegion(read.region, domains, known), read.buffer, known)) {
         return Refused(p.where, ": it also reads ", read.buffer, ", of which block ", index.block(producer).name,
                        " produces only a part in one iteration of loop ", index.loop(outer).var);
@@ -358,7 +369,7 @@ absl::Status ReverseComputeAt(Schedule& schedule, BlockRef block_ref, LoopRef lo
   }
 
   // ---- nothing below fails ----
-  Stmt nest = NestOver(realize, parts, preserve_unit_loops, known);
+  Stmt nest = NestOver(realize, parts, only_where, preserve_unit_loops, known);
   const std::string last_producer = index.block(driving.back()).name;
   const Var target = index.loop(p.loop).var;
   const ProgramIndex without(index.Replace(p.block, Stmt()));

@@ -5,6 +5,7 @@
 #include "compiler/schedule/dataflow.h"
 #include "compiler/schedule/message.h"
 #include "compiler/schedule/nest.h"
+#include "compiler/schedule/region.h"
 #include "compiler/schedule/schedule.h"
 #include "compiler/support/status_macros.h"
 
@@ -39,18 +40,26 @@ absl::StatusOr<BlockRef> DecomposeReduction(Schedule& schedule, BlockRef block_r
       return Refused(where, ": loop ", loop.var, " runs over spatial and reduce variables at once; split it first");
     }
   }
+  // The init moves in front of all that runs inside the target: nothing there may run twice for one element.
+  VarRanges inside;
+  for (int n = index.parent(node); n >= loop_node; n = index.parent(n)) {
+    if (index.IsLoop(n)) inside[index.loop(n).var] = Range{index.loop(n).min, index.loop(n).extent};
+  }
+  if (!TellApart(realize.values, inside, realize.predicate)) {
+    return Refused(where, ": inside the loop the block computes some elements more than once, each time from its init; choose a loop further in");
+  }
 
   // ---- nothing below fails ----
   // Loops at and below the target that number elements of the result, each with a new variable.
   std::vector<std::pair<const For*, Var>> kept;
-  std::vector<Var> dropped;
+  std::vector<std::pair<Var, Expr>> dropped;        // the others, at their start, where the reduction's first instance is
   for (int n = index.parent(node); n >= loop_node; n = index.parent(n)) {
     if (!index.IsLoop(n)) continue;
     const For& loop = index.loop(n);
     if (uses(loop.var, false)) {
       kept.push_back({&loop, Var(loop.var.name() + "_init", loop.var.type())});
     } else {
-      dropped.push_back(loop.var);
+      dropped.push_back({loop.var, loop.min});
     }
   }
   const VarMap rename = [&](const Var& var) -> std::optional<Expr> {
@@ -81,12 +90,14 @@ absl::StatusOr<BlockRef> DecomposeReduction(Schedule& schedule, BlockRef block_r
   for (BufferRegion& w : init.block.writes) {
     for (Range& r : w.region) r = Range{Substitute(r.min, to_init), Substitute(r.extent, to_init)};
   }
-  init.predicate = True();
-  for (const Expr& part : Conjuncts(realize.predicate)) {
-    bool about_reduction = false;                   // no loop is of both kinds, so neither is a remainder
-    for (const Var& var : dropped) about_reduction |= UsesVar(part, var);
-    if (!about_reduction) init.predicate = Conjoin(init.predicate, Substitute(part, rename));
-  }
+  Analyzer known(RangesAround(index, node));
+  for (const auto& [loop, fresh] : kept) known.Bind(fresh, Range{loop->min, loop->extent});
+  init.predicate = known.Simplify(Substitute(realize.predicate, [&](const Var& var) -> std::optional<Expr> {
+    for (const auto& [old, start] : dropped) {
+      if (old.SameAs(var)) return start;
+    }
+    return rename(var);
+  }));
   const std::string init_name = init.block.name;
   Stmt init_nest = Stmt::Make(std::move(init));
   for (const auto& [loop, fresh] : kept) {          // innermost first

@@ -47,7 +47,6 @@ absl::Status CheckDataParallel(const ProgramIndex& index, int node, std::string_
     for (const BufferRegion& write : block.writes) shared |= !IsPrivateTo(index, node, write.buffer);
     if (!shared && primitive != "vectorize") continue;
     if (!used) {
-      if (!shared) continue;
       return Refused(primitive, "(", loop.var, "): block ", block.name, " below does not depend on the loop, so every iteration writes the "
                      "same elements; move the block out of the loop");
     }

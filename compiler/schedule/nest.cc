@@ -74,20 +74,23 @@ Expr Conjoin(const Expr& a, const Expr& b) {
   return all;
 }
 
-bool PredicateFollowsFromDomain(const BlockRealize& realize, const VarRanges& loops) {
-  const std::vector<Expr> parts = Conjuncts(realize.predicate);
-  if (parts.empty()) return true;
+std::vector<Expr> PartsBeyondDomain(const BlockRealize& realize, const VarRanges& loops) {
+  std::vector<Expr> parts = Conjuncts(realize.predicate);
+  if (parts.empty()) return parts;
   Analyzer known(loops);
   for (size_t i = 0; i < realize.values.size(); ++i) {
     const Range& domain = realize.block.iters[i].domain;
     known.Assume(realize.values[i] < domain.min + domain.extent);
     known.Assume(realize.values[i] >= domain.min);
   }
-  bool proven = true;
-  for (const Expr& part : parts) proven = proven && known.CanProve(part);
-  if (proven) return true;
-  Analyzer plain(loops);
-  return CheckBindings(realize, loops, plain).ok();
+  std::erase_if(parts, [&](const Expr& part) { return known.CanProve(part); });
+  return parts;
+}
+
+bool PredicateFollowsFromDomain(const BlockRealize& realize, const VarRanges& loops) {
+  if (PartsBeyondDomain(realize, loops).empty()) return true;
+  Analyzer known(loops);
+  return CheckBindings(realize, loops, known).ok();
 }
 
 Stmt MakeLoop(const Var& var, const Expr& extent, Stmt body, ForKind kind) {

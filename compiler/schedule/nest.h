@@ -27,6 +27,8 @@ std::vector<Expr> Conjuncts(const Expr& predicate);
 // a and b, without parts that are there twice.
 Expr Conjoin(const Expr& a, const Expr& b);
 
+// The parts of the predicate that are not certain for an instance whose iteration variables lie in their domains.
+std::vector<Expr> PartsBeyondDomain(const BlockRealize& realize, const VarRanges& loops);
 // Do all instances whose iteration variables lie in their domains satisfy the predicate? Then the domain alone says what
 // the block computes, and its loops can be made anew.
 bool PredicateFollowsFromDomain(const BlockRealize& realize, const VarRanges& loops);

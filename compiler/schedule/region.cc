@@ -1,5 +1,6 @@
 #include "compiler/schedule/region.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "compiler/arith/linear.h"
@@ -7,8 +8,18 @@
 #include "compiler/ir/visit.h"
 #include "compiler/schedule/message.h"
 #include "compiler/schedule/nest.h"
+#include "compiler/support/status_macros.h"
 
 namespace hone {
+
+VarMap BindingsOf(const BlockRealize& realize) {
+  return [&realize](const Var& var) -> std::optional<Expr> {
+    for (size_t i = 0; i < realize.values.size(); ++i) {
+      if (realize.block.iters[i].var.SameAs(var)) return realize.values[i];
+    }
+    return std::nullopt;
+  };
+}
 
 Analyzer KnownAround(const ProgramIndex& index, int node) { return Analyzer(RangesAround(index, node)); }
 
@@ -20,12 +31,7 @@ std::vector<std::vector<IntervalSet>> TouchedWithin(const ProgramIndex& index, i
     const For& loop = index.loop(n);
     roaming[loop.var] = IntervalSet::FromRange(Range{loop.min, loop.extent});
   }
-  const VarMap bind = [&](const Var& var) -> std::optional<Expr> {
-    for (size_t i = 0; i < realize.values.size(); ++i) {
-      if (realize.block.iters[i].var.SameAs(var)) return realize.values[i];
-    }
-    return std::nullopt;
-  };
+  const VarMap bind = BindingsOf(realize);
   std::vector<std::vector<IntervalSet>> found;
   for (const BufferRegion& access : writes ? realize.block.writes : realize.block.reads) {
     if (!access.buffer.SameAs(buffer)) continue;
@@ -57,52 +63,142 @@ bool Covers(const std::vector<IntervalSet>& outer, const std::vector<IntervalSet
   return true;
 }
 
-absl::Status CheckExact(const ProgramIndex& index, int outer, int producer) {
+namespace {
+
+// The terms of a sum: (coefficient, number of values 0, 1, .. it is multiplied with).
+using Terms = std::vector<std::pair<int64_t, int64_t>>;
+
+// It takes every value of its interval when no coefficient, taken in rising order, is larger than the reach of those before
+// it plus one.
+bool TakesAllValues(Terms terms) {
+  std::sort(terms.begin(), terms.end());
+  int64_t reach = 0;
+  for (const auto& [coefficient, extent] : terms) {
+    if (extent == 1) continue;
+    if (coefficient < 1 || coefficient > reach + 1) return false;
+    reach += coefficient * (extent - 1);
+  }
+  return true;
+}
+
+// The values as sums over variables, no variable in two of them; nullopt when they are not of this form.
+struct VarList {
+  std::vector<Var> vars;
+  std::vector<int64_t> extents;                     // 0 where not constant
+};
+std::optional<std::vector<Terms>> DisjointSums(std::span<const Expr> values, const VarList& list) {
+  std::vector<bool> taken(list.vars.size(), false);
+  std::vector<Terms> sums;
+  for (const Expr& value : values) {
+    const std::optional<LinearForm> form = DetectLinear(value, list.vars);
+    if (!form.has_value()) return std::nullopt;
+    Terms terms;
+    for (size_t i = 0; i < list.vars.size(); ++i) {
+      if (form->coefficients[i] == 0 || list.extents[i] == 1) continue;
+      if (form->coefficients[i] < 0 || list.extents[i] < 1 || taken[i]) return std::nullopt;
+      taken[i] = true;
+      terms.push_back({form->coefficients[i], list.extents[i]});
+    }
+    sums.push_back(std::move(terms));
+  }
+  return sums;
+}
+
+VarList ListOf(const VarRanges& ranges) {
+  VarList list;
+  for (const auto& [var, range] : ranges) {
+    list.vars.push_back(var);
+    list.extents.push_back(ConstantValue(range.extent).value_or(0));
+  }
+  return list;
+}
+
+}  // namespace
+
+bool TellApart(std::span<const Expr> values, const VarRanges& roaming, const Expr& predicate) {
+  const VarList list = ListOf(roaming);
+  if (const auto sums = DisjointSums(values, list); sums.has_value()) {
+    int64_t instances = 1, different = 1;
+    for (const int64_t extent : list.extents) instances *= extent;
+    for (Terms terms : *sums) {
+      std::sort(terms.begin(), terms.end());
+      int64_t reach = 0;
+      for (const auto& [coefficient, extent] : terms) {
+        if (coefficient <= reach) return false;
+        reach += coefficient * (extent - 1);
+        different *= extent;
+      }
+    }
+    return instances == different;                  // every loop is used
+  }
+  return DetectIterMap(values, roaming, predicate, true).ok();
+}
+
+absl::Status FillsBox(std::span<const Range> region, const VarRanges& roaming, const Expr& predicate) {
+  std::vector<Expr> values;
+  VarRanges ranges = roaming;
+  for (const Range& r : region) {
+    Expr value = r.min;
+    if (!IsConst(r.extent, 1)) {                    // a run of elements is one more loop
+      const Var run("run", r.extent.type());
+      ranges[run] = Range{IntConst(0, run.type()), r.extent};
+      value = value + Expr(run);
+    }
+    values.push_back(std::move(value));
+  }
+  // Nearly always every index is a sum of loops of its own, plus what stands still. Overlaps, as of h*2 + kh, do no harm.
+  if (const auto sums = DisjointSums(values, ListOf(ranges)); sums.has_value()) {
+    bool all = true;
+    for (const Terms& terms : *sums) all = all && TakesAllValues(terms);
+    if (all) return absl::OkStatus();
+  }
+  Expr about_roaming = True();                      // what else the predicate says stands still with the rest
+  for (const Expr& part : Conjuncts(predicate)) {
+    bool inside = true;
+    for (const Var& var : FreeVars(part)) inside = inside && ranges.count(var) > 0;
+    if (inside) about_roaming = Conjoin(about_roaming, part);
+  }
+  HONE_ASSIGN_OR_RETURN(const IterMap map, DetectIterMap(values, ranges, about_roaming, false));
+  for (size_t d = 0; d < map.values.size(); ++d) {
+    Terms terms;
+    for (const IterPiece& piece : map.values[d].pieces) terms.push_back({piece.scale, piece.extent});
+    if (!TakesAllValues(std::move(terms))) return Refused(values[d], " leaves out elements in between");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckExact(const ProgramIndex& index, int outer, int producer, const Buffer& buffer, Expr* outside) {
   const BlockRealize& realize = index.realize(producer);
   VarRanges roaming;
   for (const int n : index.LoopsBetween(outer, producer)) roaming[index.loop(n).var] = Range{index.loop(n).min, index.loop(n).extent};
-  std::vector<Expr> values;
-  bool simple = true;                               // every value is a loop of its own, shifted by what stands still
-  std::vector<Var> taken;
   for (size_t i = 0; i < realize.values.size(); ++i) {
     const IterVar& iter = realize.block.iters[i];
-    if (iter.kind != IterKind::kSpatial) {
-      // Complete only when the whole domain is run through inside.
-      for (const Var& var : FreeVars(realize.values[i])) {
-        if (roaming.count(var) == 0) {
-          return Refused("block ", realize.block.name, " goes on reducing ", iter.var, " across loop ", var,
-                         ", so its values are not complete after one iteration");
-        }
+    if (iter.kind == IterKind::kSpatial) continue;
+    for (const Var& var : FreeVars(realize.values[i])) {            // complete only when the whole domain is run through inside
+      if (roaming.count(var) == 0) {
+        return Refused("block ", realize.block.name, " goes on reducing ", iter.var, " across loop ", var,
+                       ", so its values are not complete after one iteration");
       }
-      continue;
     }
-    values.push_back(realize.values[i]);
-    const std::optional<AffineIndex> affine = [&]() -> std::optional<AffineIndex> {
-      std::vector<IterVar> loops;
-      for (const auto& [var, range] : roaming) loops.push_back({var, range, IterKind::kSpatial});
-      std::optional<AffineIndex> found = AffineIn(Range{realize.values[i], IntConst(1)}, loops);
-      if (found.has_value() && found->iter >= 0) {
-        const Var& var = loops[found->iter].var;
-        if (found->scale != 1) return std::nullopt;
-        for (const Var& other : taken) {
-          if (other.SameAs(var)) return std::nullopt;
-        }
-        taken.push_back(var);
-      }
-      return found;
-    }();
-    simple = simple && affine.has_value();
   }
-  if (simple) return absl::OkStatus();
-  Expr predicate = True();                          // the parts about what roams; others stand still with the rest
-  for (const Expr& part : Conjuncts(realize.predicate)) {
-    bool inside = true;
-    for (const Var& var : FreeVars(part)) inside = inside && roaming.count(var) > 0;
-    if (inside) predicate = Conjoin(predicate, part);
+  for (const Expr& part : PartsBeyondDomain(realize, RangesAround(index, producer))) {
+    bool stands_still = outside != nullptr;
+    for (const Var& var : FreeVars(part)) stands_still = stands_still && roaming.count(var) == 0;
+    if (!stands_still) {
+      return Refused("block ", realize.block.name, " runs only where ", part, ", which leaves holes in what it writes");
+    }
+    *outside = Conjoin(*outside, part);
   }
-  const absl::StatusOr<IterMap> map = DetectIterMap(values, roaming, predicate, false);
-  if (map.ok()) return absl::OkStatus();
-  return Refused("block ", realize.block.name, " does not produce a whole box in one iteration: ", map.status().message());
+  const VarMap bind = BindingsOf(realize);
+  for (const BufferRegion& write : realize.block.writes) {
+    if (!write.buffer.SameAs(buffer)) continue;
+    std::vector<Range> region;
+    for (const Range& r : write.region) region.push_back(Range{Substitute(r.min, bind), Substitute(r.extent, bind)});
+    if (const absl::Status filled = FillsBox(region, roaming, realize.predicate); !filled.ok()) {
+      return Refused("block ", realize.block.name, " does not write a whole box of ", buffer, " in one iteration: ", filled.message());
+    }
+  }
+  return absl::OkStatus();
 }
 
 bool CoveredWithin(const ProgramIndex& index, int outer, int producer, int consumer, const Buffer& buffer) {
@@ -110,7 +206,7 @@ bool CoveredWithin(const ProgramIndex& index, int outer, int producer, int consu
   if (index.IsLoop(outer)) known.Bind(index.loop(outer).var, Range{index.loop(outer).min, index.loop(outer).extent});
   const auto written = TouchedWithin(index, outer, producer, buffer, true, known);
   const auto read = TouchedWithin(index, outer, consumer, buffer, false, known);
-  if (written.empty() || !CheckExact(index, outer, producer).ok()) return false;
+  if (written.empty() || !CheckExact(index, outer, producer, buffer).ok()) return false;
   if (read.empty()) return true;
   return Covers(UnionOf(written, known), UnionOf(read, known), buffer, known);
 }

@@ -15,13 +15,36 @@ namespace {
 
 // Iterations of the nest may run in another order when each is complete in itself: whatever a block in it reads of another
 // block in it was produced in the same iteration.
-absl::Status CheckIndependent(const ProgramIndex& index, int innermost, const std::string& names) {
+absl::Status CheckIndependent(const ProgramIndex& index, const std::vector<int>& chain, const std::string& names) {
+  const int innermost = chain.back();
   const std::vector<int> blocks = index.BlocksBelow(innermost);
   for (const int b : blocks) {
     const BlockRealize& realize = index.realize(b);
     for (size_t i = 0; i < realize.values.size(); ++i) {
       if (realize.block.iters[i].kind == IterKind::kOpaque) {
         return Refused("reorder(", names, "): the order of ", realize.block.iters[i].var, " of block ", realize.block.name, " counts");
+      }
+    }
+    // An init runs before the instance at the start of the reduction, which must stay the first of its element: so it does
+    // when every loop is of one kind, and not when a loop that was fused of both kinds was split and is taken apart.
+    for (const int n : realize.block.init ? chain : std::vector<int>()) {
+      bool spatial = false, reduce = false;
+      for (size_t i = 0; i < realize.values.size(); ++i) {
+        if (UsesVar(realize.values[i], index.loop(n).var)) (realize.block.iters[i].kind == IterKind::kSpatial ? spatial : reduce) = true;
+      }
+      if (spatial && reduce) {
+        return Refused("reorder(", names, "): loop ", index.loop(n).var, " runs over spatial and reduce variables of block ",
+                       realize.block.name, " at once; reorder before fusing them");
+      }
+    }
+    if (HasReduction(realize.block)) {
+      VarRanges loops;
+      for (int n = index.parent(b); n >= chain[0]; n = index.parent(n)) {
+        if (index.IsLoop(n)) loops[index.loop(n).var] = Range{index.loop(n).min, index.loop(n).extent};
+      }
+      if (!TellApart(realize.values, loops, realize.predicate)) {
+        return Refused("reorder(", names, "): block ", realize.block.name, " below computes some elements more than once, and sums of "
+                       "different times would mix");
       }
     }
     if (UpdatesInPlace(realize.block)) {
@@ -94,7 +117,7 @@ absl::Status Reorder(Schedule& schedule, std::vector<LoopRef> loops) {
         }
       }
     }
-    HONE_RETURN_IF_ERROR(CheckIndependent(index, bottom, names));
+    HONE_RETURN_IF_ERROR(CheckIndependent(index, chain, names));
   }
   // ---- nothing below fails ----
   if (arranged != chain) {

@@ -170,12 +170,18 @@ absl::StatusOr<BlockRef> Rfactor(Schedule& schedule, LoopRef ref, int factor_axi
   final.block.name = block.name;
   final.predicate = True();
   std::vector<std::pair<Var, Expr>> fresh_loops;
-  std::vector<const For*> final_loops;
+  std::vector<std::pair<const For*, Var>> final_loops;
+  Analyzer known(RangesAround(index, loops[top]));
   for (size_t i = top; i < loops.size(); ++i) {
     const For& loop = index.loop(loops[i]);
-    if (!loop.var.SameAs(factor.var) && !uses(loop.var, false)) continue;
-    final_loops.push_back(&loop);
-    fresh_loops.push_back({loop.var, Expr(Var(loop.var.name(), loop.var.type()))});
+    if (!loop.var.SameAs(factor.var) && !uses(loop.var, false)) {
+      fresh_loops.push_back({loop.var, loop.min});  // left out, at its start
+      continue;
+    }
+    const Var fresh(loop.var.name(), loop.var.type());
+    final_loops.push_back({&loop, fresh});
+    fresh_loops.push_back({loop.var, Expr(fresh)});
+    known.Bind(fresh, Range{loop.min, loop.extent});
   }
   std::vector<std::pair<Var, Expr>> iter_to_final;
   const Var vr_final(Message("v", factor.var), factor.var.type());
@@ -189,6 +195,7 @@ absl::StatusOr<BlockRef> Rfactor(Schedule& schedule, LoopRef ref, int factor_axi
   final.block.iters.push_back({vr_final, Range{factor.min, factor.extent}, IterKind::kReduce});
   final.values.push_back(Substitute(Expr(factor.var), MapOf(fresh_loops)));
   for (const Expr& part : spatial_conditions) final.predicate = Conjoin(final.predicate, Substitute(part, MapOf(fresh_loops)));
+  final.predicate = known.Simplify(final.predicate);
   const VarMap to_final = MapOf(iter_to_final);
   std::vector<Expr> at;
   for (const Expr& i : store->indices) at.push_back(Substitute(i, to_final));
@@ -198,8 +205,8 @@ absl::StatusOr<BlockRef> Rfactor(Schedule& schedule, LoopRef ref, int factor_axi
   RefreshRegions(final.block);
   Stmt final_nest = Stmt::Make(std::move(final));
   for (size_t i = final_loops.size(); i-- > 0;) {
-    For copy = *final_loops[i];
-    copy.var = fresh_loops[i].second.As<VarRef>()->var;
+    For copy = *final_loops[i].first;
+    copy.var = final_loops[i].second;
     copy.body = std::move(final_nest);
     final_nest = Stmt::Make(std::move(copy));
   }

@@ -19,7 +19,9 @@ void ExpectReplays(const Schedule& schedule, const PrimFunc& workload);
 // The program passes the verifier and computes, on seeded inputs, what the workload computes (constants packed by the prepare
 // functions first). Inputs are small integers, so that no order of summation makes a difference.
 void ExpectSameResult(const Schedule& schedule, const PrimFunc& workload, uint64_t seed = 1);
-// Both.
+// The same with the iterations of parallel and vectorized loops in reverse order: they must not depend on one another.
+void ExpectSameResultReversed(const Schedule& schedule, const PrimFunc& workload, uint64_t seed = 1);
+// All of these.
 void ExpectSound(const Schedule& schedule, const PrimFunc& workload);
 // The statements of the program from the first loop or block below the root on, compared as text.
 void ExpectBody(const Schedule& schedule, std::string_view expected);

@@ -66,6 +66,14 @@ PrimFunc TwoElementwise(int64_t n, int64_t m) {
   return CreatePrimFunc({a}, {c}, "main");
 }
 
+PrimFunc ThreeStages(int64_t n, int64_t m) {
+  const Tensor a = Placeholder({n, m}, kFloat32, "A"), b = Placeholder({m, n}, kFloat32, "B");
+  const Tensor up = Compute({n, m}, [&](const Indices& i) { return a(i) * FloatConst(2.0); }, "up", {.axes = {"i", "j"}});
+  const Tensor t = Compute({m, n}, [&](const Indices& i) { return up(i[1], i[0]) + b(i); }, "t", {.axes = {"i", "j"}});
+  const Tensor out = Compute({n, m}, [&](const Indices& i) { return t(i[1], i[0]) * t(i[1], i[0]) - up(i); }, "out", {.axes = {"i", "j"}});
+  return CreatePrimFunc({a, b}, {out}, "main");
+}
+
 PrimFunc Softmax(int64_t n, int64_t m) {
   const Tensor a = Placeholder({n, m}, kFloat32, "A");
   const ReduceAxis k(m, "k"), r(m, "r");

@@ -19,6 +19,8 @@ PrimFunc ConvBiasResidualRelu(const ConvShape& shape);
 
 // Blocks "B" and "C": B = A * 2, C = B + 1.
 PrimFunc TwoElementwise(int64_t n, int64_t m);
+// Blocks "up" (A * 2), "t" (transposed, + B), "out" (t * t, then - up).
+PrimFunc ThreeStages(int64_t n, int64_t m);
 // Blocks "max", "exp", "sum", "softmax" over rows.
 PrimFunc Softmax(int64_t n, int64_t m);
 // Blocks "up" (A * 3), "blur" (the sum of `taps` neighbours), "out" (blur - A).
