@@ -158,7 +158,7 @@ def group1():
     case("clip_low", "Clip", [rand(3, 7, low=-9, high=9), Const(-1.0, F)])
     case("clip_high", "Clip", [rand(3, 7, low=-9, high=9), None, Const(2.5, F)])
     case("clip_none", "Clip", [rand(3, 7)])
-    case("clip_opset6", "Clip", [rand(3, 7, low=-9, high=9)], opset=6, min=0.0, max=6.0)
+    case("clip_opset10", "Clip", [rand(3, 7, low=-9, high=9)], opset=10, min=0.0, max=6.0)
     far = np.iinfo(np.int64).max
     for what, starts, ends, axes, steps in [
             ("front", [0], [3], [1], None), ("middle", [1, 2], [-1, 7], [0, 2], None), ("to_end", [-3], [far], [-1], None),
