@@ -56,8 +56,14 @@ void Race::Fail() {
 void Race::EndRound() {
   if (has_champion_) {
     const double a = round_[states_.size()], b = round_[states_.size() + 1];
-    // Both come from one kernel: their logs differ by sigma * sqrt(2) or so.
-    if (a == 0 || b == 0 || std::abs(std::log(a / b)) > options_.z * options_.machine_sigma * std::sqrt(2.0)) {
+    if (a == 0 || b == 0) {
+      ++bad_rounds_;
+      return;
+    }
+    // Both come from one kernel: their logs differ by noise * sqrt(2) or so.
+    const double disagreement = std::abs(std::log(a / b));
+    disagreements_.push_back(disagreement);
+    if (disagreement > options_.z * noise() * std::sqrt(2.0)) {
       ++bad_rounds_;
       return;
     }
@@ -95,7 +101,8 @@ void Race::Judge(int challenger) {
     rival = times_[leader];
   }
   const PairedRatio ratio = CompareInterleaved(own, rival);
-  const double sigma = std::max(ratio.log_sigma, options_.machine_sigma * std::sqrt(2.0));
+  // The champion's time is the mean of two samples.
+  const double sigma = std::max(ratio.log_sigma, noise() * std::sqrt(has_champion_ ? 1.5 : 2.0));
   const double half_width = options_.z * 1.2533 * sigma / std::sqrt(static_cast<double>(ratio.pairs));
   if (std::log(ratio.ratio) - half_width > options_.lose_margin) {
     states_[challenger] = RaceState::kLost;
@@ -103,6 +110,14 @@ void Race::Judge(int challenger) {
     states_[challenger] = RaceState::kMeasured;
   }
 }
+
+double Race::noise() const {
+  if (disagreements_.size() < 3) return options_.machine_sigma;
+  // The median of |x| is 0.6745 standard deviations of a normal x, and x is the difference of two samples.
+  return std::max(options_.machine_sigma, kMadToSigma * Median(disagreements_) / std::sqrt(2.0));
+}
+
+bool Race::noisy() const { return bad_rounds_ > options_.max_bad_rounds || noise() > options_.max_noise; }
 
 std::optional<PairedRatio> Race::ratio(int challenger) const {
   const std::vector<double>& own = times_[challenger];

@@ -1,9 +1,9 @@
 // Which of several kernels is measured next, and when there is enough: a race of challengers against the champion.
 //
 // In every round each runner still in the race is timed once, in shuffled order, and the champion twice: its two series
-// are an A/A control, and a round in which they disagree is thrown away, because the machine was not quiet. A
-// challenger leaves when it has plainly lost, or when its ratio to the champion is known well enough. Times are
-// compared as logarithms, pair by pair within a round, so that drift cancels. Input and output free: the caller
+// are an A/A control. They tell how noisy the machine is, and a round in which they disagree by more than that is
+// thrown away. A challenger leaves when it has plainly lost, or when its ratio to the champion is known well enough.
+// Times are compared as logarithms, pair by pair within a round, so that drift cancels. No input or output: the caller
 // measures.
 #pragma once
 
@@ -22,9 +22,10 @@ struct RaceOptions {
   double z = 3;                   // standard errors between "seems" and "is"
   double lose_margin = 0.01;      // plainly slower: by more than this, in log time
   double tie_half_width = 0.005;  // known well enough
-  double machine_sigma = 0.01;    // log noise of one sample on this machine: pooled over earlier races, and the
-                                  // least that is assumed, since few samples often look too equal
+  double machine_sigma = 0.01;    // log noise of one sample on this machine: the least that is assumed, since few
+                                  // samples often look too equal. A worker pools it over its races (noise()).
   int max_bad_rounds = 6;         // more thrown away than this: the race ends and is `noisy`
+  double max_noise = 0.15;        // and so it does when single samples are off by this much
 };
 
 enum class RaceState : uint8_t { kRunning, kLost, kMeasured };
@@ -49,7 +50,9 @@ class Race {
   std::optional<PairedRatio> ratio(int challenger) const;
   int rounds() const { return rounds_; }
   int bad_rounds() const { return bad_rounds_; }
-  bool noisy() const { return bad_rounds_ > options_.max_bad_rounds; }
+  // Log noise of one sample: machine_sigma, or what the champion's two series show when that is more.
+  double noise() const;
+  bool noisy() const;
 
  private:
   void StartRound();
@@ -63,6 +66,7 @@ class Race {
   std::vector<char> failed_;
   std::vector<std::vector<double>> times_;  // of each challenger, one a good round
   std::vector<double> champion_;            // one a good round: the geometric mean of both series
+  std::vector<double> disagreements_;       // |log(a / b)| of the champion's series, one a round, bad ones too
   std::vector<int> order_;                  // of the round, what is left of it at the back
   std::vector<double> round_;               // this round's times, challengers then A and B; 0: none
   int rounds_ = 0, bad_rounds_ = 0;
