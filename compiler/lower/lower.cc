@@ -45,6 +45,7 @@ absl::StatusOr<LoweredFunc> Lower(const PrimFunc& scheduled, const LowerOptions&
   body = FlattenBuffers(body, func.params);
   body = KeepOuterParallel(body);
   body = Simplify(body);
+  body = UnrollRegisterLoops(body);
   body = SplitTails(body);
   body = VectorizeLoops(body, options.vectorize);
   body = UnrollLoops(body, options.max_unrolled);

@@ -43,6 +43,9 @@ Stmt FlattenBuffers(const Stmt& body, std::vector<Buffer>& params);
 //                       else: for k: for i in unroll(14): if i < 2: S
 Stmt SplitTails(const Stmt& body);
 
+// A serial loop whose variable indexes a register buffer is marked unrolled when it is short: registers have no addresses.
+Stmt UnrollRegisterLoops(const Stmt& body);
+
 // Vectorised loops become vector expressions, conditions on their variable masks:
 //   for j in vectorized(16): if o*16 + j < n: A[o*16 + j] = x   =>   A[ramp(o*16, 1, 16)] = broadcast(x), masked
 // A loop that is not data-parallel after all (or with vectorize off) becomes serial; one longer than 64 is cut up.
