@@ -91,6 +91,38 @@ NdArray ConcatArrays(std::span<const std::shared_ptr<const NdArray>> parts, cons
   return joined;
 }
 
+// Sum, difference, product or quotient of float32 arrays, the second's shape being that of the first's last dimensions
+// or ones: what the folding of scales into weights needs. nullopt for anything else.
+std::optional<NdArray> FloatArithmetic(std::string_view op, const NdArray& a, const NdArray& b, const TensorType& out) {
+  if (a.dtype != kFloat32 || b.dtype != kFloat32 || a.shape != out.shape || a.data.empty()) return std::nullopt;
+  std::vector<int64_t> suffix = b.shape;
+  while (!suffix.empty() && suffix[0] == 1) suffix.erase(suffix.begin());
+  if (suffix.size() > a.shape.size() || !std::equal(suffix.rbegin(), suffix.rend(), a.shape.rbegin()))
+    return std::nullopt;
+  NdArray y(kFloat32, out.shape);
+  const float *x = a.As<float>(), *z = b.As<float>();
+  float* to = y.As<float>();
+  const int64_t n = a.NumElements(), period = b.NumElements();
+  const auto apply = [&](auto f) {
+    for (int64_t i = 0; i < n; i += period) {
+      for (int64_t j = 0; j < period; ++j) to[i + j] = f(x[i + j], z[j]);
+    }
+  };
+  if (op == "add")
+    apply([](float p, float q) { return p + q; });
+  else if (op == "subtract")
+    apply([](float p, float q) { return p - q; });
+  else if (op == "multiply")
+    apply([](float p, float q) { return p * q; });
+  else if (op == "divide")
+    apply([](float p, float q) { return p / q; });
+  else
+    return std::nullopt;
+  return y;
+}
+
+bool IsArithmetic(std::string_view op) { return op == "add" || op == "subtract" || op == "multiply" || op == "divide"; }
+
 }  // namespace
 
 NdArray TransposeArray(const NdArray& x, std::span<const int64_t> perm) {
@@ -163,6 +195,12 @@ absl::StatusOr<std::vector<NdArray>> EvaluateOp(std::string_view op, const Attrs
     results.push_back(ConcatArrays(inputs, outputs[0], IntAttr(attrs, "axis")));
     return results;
   }
+  if (IsArithmetic(op)) {
+    if (std::optional<NdArray> result = FloatArithmetic(op, *inputs[0], *inputs[1], outputs[0]); result.has_value()) {
+      results.push_back(*std::move(result));
+      return results;
+    }
+  }
   std::vector<NdArray> args;
   bool empty = true;
   for (const TensorType& type : outputs) {
@@ -185,7 +223,9 @@ absl::StatusOr<std::vector<NdArray>> EvaluateOp(std::string_view op, const Attrs
 bool CheapToEvaluate(std::string_view op, const Attrs& attrs, std::span<const TensorType> inputs,
                      std::span<const TensorType> outputs) {
   constexpr int64_t kMovedElements = int64_t{1} << 29, kInterpretedElements = int64_t{1} << 22;
-  const bool direct = op == "transpose" || op == "reshape" || op == "identity" || op == "cast" || op == "concat";
+  const bool arithmetic = IsArithmetic(op) && inputs[0].dtype == kFloat32 && inputs[0].shape == outputs[0].shape;
+  const bool direct =
+      op == "transpose" || op == "reshape" || op == "identity" || op == "cast" || op == "concat" || arithmetic;
   const OpInfo* info = FindOp(op);
   for (const TensorType& type : outputs) {
     const std::optional<int64_t> elements = NumElements(type.shape);

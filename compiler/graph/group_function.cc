@@ -45,6 +45,7 @@ class Lowering {
   // The results of the last node; every value from outside becomes a placeholder, in the order of first use.
   std::vector<te::Tensor> Run() {
     const Node& last = graph_.nodes[group_.nodes.back()];
+    if (group_.anchor >= 0) Materialise(graph_.nodes[group_.anchor].outputs[0]);  // its operands are the first params
     std::vector<te::Tensor> results;
     for (const int output : last.outputs) results.push_back(Materialise(output));
     return results;
@@ -98,14 +99,18 @@ class Lowering {
                                                    : IntConst(v.data->GetInt(0), v.type.dtype);
       return {[literal](const te::Indices&) { return literal; }, {}};
     }
-    // A value read twice is computed once, in a block of its own, unless it is an operator on params alone.
+    // A value that is read twice is computed once, in a block of its own.
     const bool joins = root || (IsElementwise(value) && reads_.at(value) == 1 && tensors_.count(value) == 0);
     if (!joins) return Access(Materialise(value), shape);
     const Node& node = graph_.nodes[producer_.at(value)];
+    std::vector<int> inputs = node.inputs;
+    const bool commutes = node.op == "add" || node.op == "multiply" || node.op == "minimum" || node.op == "maximum";
+    // What the group makes comes first, so that conv + x and x + conv are one task.
+    if (commutes && producer_.count(inputs[0]) == 0 && producer_.count(inputs[1]) > 0) std::swap(inputs[0], inputs[1]);
     std::vector<Expression> operands;
     std::vector<te::Tensor> symbols;
     std::vector<std::string> names;
-    for (const int input : node.inputs) {
+    for (const int input : inputs) {
       // An operand that is broadcast would be computed again for every element: it gets a block of its own.
       const bool same_shape = graph_.type(input).shape == v.type.shape;
       operands.push_back(same_shape || !IsElementwise(input) ? Compose(input, false, shape)
@@ -153,6 +158,12 @@ std::string ShapeText(const std::vector<int64_t>& shape) {
   return absl::StrJoin(shape.begin() + static_cast<int64_t>(skip), shape.end(), "x");
 }
 
+// "2" for 2, 2; "2x1" for 2, 1.
+std::string SameText(const std::vector<int64_t>& v) {
+  const bool same = std::all_of(v.begin(), v.end(), [&](int64_t x) { return x == v[0]; });
+  return same ? absl::StrCat(v[0]) : absl::StrJoin(v, "x");
+}
+
 std::string AnchorName(const Graph& graph, const Node& node) {
   const std::vector<int64_t>& out = graph.type(node.outputs[0]).shape;
   const std::string shape = ShapeText(out);
@@ -162,14 +173,10 @@ std::string AnchorName(const Graph& graph, const Node& node) {
     const std::vector<int64_t> strides = IntsAttr(node.attrs, "strides", std::vector<int64_t>(spatial, 1));
     const std::vector<int64_t> dilations = IntsAttr(node.attrs, "dilations", std::vector<int64_t>(spatial, 1));
     const int64_t groups = IntAttr(node.attrs, "groups", 1);
-    const auto text = [](const std::vector<int64_t>& v) {
-      const bool same = std::all_of(v.begin(), v.end(), [&](int64_t x) { return x == v[0]; });
-      return same ? absl::StrCat(v[0]) : absl::StrJoin(v, "x");
-    };
     std::string name = node.op == "depthwise_conv2d" ? node.op : absl::StrCat(node.op, spatial, "d");
     absl::StrAppend(&name, "_", absl::StrJoin(w.begin(), w.begin() + static_cast<int64_t>(spatial), "x"), "_s",
-                    text(strides));
-    if (text(dilations) != "1") absl::StrAppend(&name, "_d", text(dilations));
+                    SameText(strides));
+    if (SameText(dilations) != "1") absl::StrAppend(&name, "_d", SameText(dilations));
     if (groups > 1) absl::StrAppend(&name, "_g", groups);
     return absl::StrCat(name, "_", shape);
   }
@@ -182,7 +189,7 @@ std::string AnchorName(const Graph& graph, const Node& node) {
   }
   if (node.op == "max_pool" || node.op == "avg_pool") {
     return absl::StrCat(node.op, "_", absl::StrJoin(IntsAttr(node.attrs, "kernel"), "x"), "_s",
-                        absl::StrJoin(IntsAttr(node.attrs, "strides"), "x"), "_", shape);
+                        SameText(IntsAttr(node.attrs, "strides", std::vector<int64_t>(out.size() - 2, 1))), "_", shape);
   }
   if (node.op.starts_with("reduce_")) {
     return absl::StrCat(node.op.substr(7), "_", ShapeText(graph.type(node.inputs[0]).shape),

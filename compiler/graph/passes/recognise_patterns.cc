@@ -4,6 +4,7 @@
 //   0.5 * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)))           =>  gelu_tanh(x)
 //   x * sigmoid(x)                                                      =>  silu(x)
 //   x * hard_sigmoid(x, 1/6, 1/2)                                       =>  hard_swish(x)
+//   a 1 x 1 convolution                                                 =>  dense, pixels being rows
 //   d / sqrt(mean(d^2) + eps) * scale + bias, d = x - mean(x)           =>  layer_norm(x, scale, bias)
 #include <algorithm>
 #include <cmath>
@@ -191,7 +192,26 @@ Replacement LayerNormShift(Rewriting& r, const Node& node) {
   return std::nullopt;
 }
 
+// Without stride, padding and groups.
+Replacement DenseOf(Rewriting& r, const Node& node) {
+  const Ints x = r.shape(node.inputs[0]), w = r.shape(node.inputs[1]);
+  const auto all = [](const Ints& v, int64_t value) {
+    return std::all_of(v.begin(), v.end(), [=](int64_t n) { return n == value; });
+  };
+  if (!all(Ints(w.begin(), w.end() - 2), 1) || IntAttr(node.attrs, "groups", 1) != 1 ||
+      !all(IntsAttr(node.attrs, "strides"), 1) || !all(IntsAttr(node.attrs, "pads"), 0)) {
+    return std::nullopt;
+  }
+  const Ints out = r.shape(node.outputs[0]);
+  const int64_t channels = x.back(), pixels = *NumElements(x) / channels;
+  HONE_ASSIGN_OR_RETURN(const int rows, r.Reshape(node, node.inputs[0], {pixels, channels}));
+  HONE_ASSIGN_OR_RETURN(const int weight, r.Reshape(node, node.inputs[1], {channels, w.back()}));
+  HONE_ASSIGN_OR_RETURN(const int y, r.Add("dense", node, {rows, weight}));
+  return r.Reshape(node, y, out);
+}
+
 Replacement Recognise(Rewriting& r, const Node& node) {
+  if (node.op == "conv") return DenseOf(r, node);
   if (node.op == "add") return LayerNormShift(r, node);
   if (node.op != "multiply") return std::nullopt;
   for (const auto pattern : {GatedOf, GeluOf, LayerNormOf}) {

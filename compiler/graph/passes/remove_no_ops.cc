@@ -78,6 +78,27 @@ Replacement DropExpand(Rewriting& r, const Node& node) {
   return r.Add(node.op, node, inputs, node.attrs);
 }
 
+// A constant operand of a sum, product, minimum or maximum comes last, and has no leading dimensions of size 1 that
+// broadcasting would add.
+Replacement Canonicalise(Rewriting& r, const Node& node) {
+  std::vector<int> inputs = node.inputs;
+  const bool commutes = node.op == "add" || node.op == "multiply" || node.op == "minimum" || node.op == "maximum";
+  if (commutes && r.IsConstant(inputs[0]) && !r.IsConstant(inputs[1])) std::swap(inputs[0], inputs[1]);
+  const size_t rank = r.shape(node.outputs[0]).size();
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Ints shape = r.shape(inputs[i]);
+    if (!r.IsConstant(inputs[i]) || shape.empty() || shape[0] != 1) continue;
+    const bool carried = std::any_of(inputs.begin(), inputs.end(), [&](int other) {
+      return other != inputs[i] && !r.IsConstant(other) && r.shape(other).size() == rank;
+    });
+    if (!carried) continue;
+    const auto first = std::find_if(shape.begin(), shape.end(), [](int64_t n) { return n != 1; });
+    HONE_ASSIGN_OR_RETURN(inputs[i], r.Reshape(node, inputs[i], Ints(first, shape.end())));
+  }
+  if (inputs == node.inputs) return std::nullopt;
+  return r.Add(node.op, node, inputs, node.attrs);
+}
+
 Replacement Simplify(Rewriting& r, const Node& node) {
   const std::string& op = node.op;
   const int x = node.inputs.empty() ? -1 : node.inputs[0];
@@ -92,7 +113,9 @@ Replacement Simplify(Rewriting& r, const Node& node) {
     return x;
   if (FindOp(op)->kind != OpKind::kElementwise) return std::nullopt;
   if (const std::optional<int> neutral = Neutral(r, node); neutral.has_value()) return neutral;
-  return DropExpand(r, node);
+  HONE_ASSIGN_OR_RETURN(const std::optional<int> unexpanded, DropExpand(r, node));
+  if (unexpanded.has_value()) return unexpanded;
+  return Canonicalise(r, node);
 }
 
 // Of nodes with equal operator, inputs and attributes the first stays.

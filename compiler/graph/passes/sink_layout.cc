@@ -235,6 +235,16 @@ Replacement Unreshaped(Rewriting& r, const Node& node, int input, const Ints& in
   return r.Reshape(node, input, result);
 }
 
+// Whether the other operands come along: constants, reshapes of the same shape, or values that a view can give it. The
+// last only towards fewer dimensions, so that two operands do not drive each other's reshapes around for ever.
+bool OperandsAgree(Rewriting& r, const Node& node, const Ints& inner, const Ints& outer) {
+  return std::all_of(node.inputs.begin(), node.inputs.end(), [&](int input) {
+    const Node* reshape = r.Producer(input, "reshape");
+    const bool same = reshape != nullptr && r.shape(reshape->inputs[0]) == inner;
+    return r.IsConstant(input) || same || inner.size() < outer.size();
+  });
+}
+
 Replacement SinkReshapeThroughElementwise(Rewriting& r, const Node& node) {
   const Ints outer = r.shape(node.outputs[0]);
   for (const int candidate : node.inputs) {
@@ -242,7 +252,7 @@ Replacement SinkReshapeThroughElementwise(Rewriting& r, const Node& node) {
     if (reshape == nullptr || r.shape(candidate) != outer) continue;
     const Ints inner = r.shape(reshape->inputs[0]);
     const std::optional<std::vector<ReshapeGroup>> groups = ReshapeGroups(inner, outer);
-    if (!groups.has_value()) continue;
+    if (!groups.has_value() || !OperandsAgree(r, node, inner, outer)) continue;
     std::vector<int> inputs;
     for (const int input : node.inputs) {
       HONE_ASSIGN_OR_RETURN(const std::optional<int> plain, Unreshaped(r, node, input, inner, outer, *groups));
