@@ -1,0 +1,61 @@
+#include "tuner/search/serve.h"
+
+#include <chrono>
+#include <utility>
+
+#include "compiler/ir/text.h"
+#include "compiler/support/status_macros.h"
+
+namespace hone {
+namespace {
+
+absl::StatusOr<std::unique_ptr<TaskSearch>> CreateSearch(const v1::SearchRequest& request) {
+  HONE_ASSIGN_OR_RETURN(const PrimFunc workload, ParsePrimFunc(request.workload().text()));
+  HONE_ASSIGN_OR_RETURN(const Target target, ParseTarget(request.device().target()));
+  SearchTuning tuning;
+  tuning.threads = HostTarget().cores;
+  return TaskSearch::Create(workload, target, request.threads(), request.seed(), tuning);
+}
+
+}  // namespace
+
+v1::SearchReply SearchServer::Answer(const v1::SearchRequest& request) {
+  const auto start = std::chrono::steady_clock::now();
+  v1::SearchReply reply;
+  reply.set_request_id(request.request_id());
+  Task& task = tasks_[request.task_id()];
+  const size_t known = task.search == nullptr ? 0 : task.search->num_observations();
+  if (request.observations_before() > known) {
+    reply.set_need_all(true);
+    return reply;
+  }
+  if (task.search == nullptr || request.observations_before() < known) {   // from the start: the log is another one
+    absl::StatusOr<std::unique_ptr<TaskSearch>> created = CreateSearch(request);
+    if (!created.ok()) {
+      tasks_.erase(request.task_id());
+      reply.set_error(std::string(created.status().message()));
+      return reply;
+    }
+    if (request.observations_before() > 0) {
+      reply.set_need_all(true);
+      return reply;
+    }
+    task.search = *std::move(created);
+    task.seeded = false;
+  }
+  for (const v1::Observation& observation : request.observations()) task.search->Observe(observation);
+  if (!std::exchange(task.seeded, true)) {
+    for (const std::string& seed : request.seeds()) task.search->AddSeed(seed);
+  }
+  absl::StatusOr<std::vector<v1::Candidate>> batch = task.search->Propose(std::max(1, request.batch()));
+  if (!batch.ok()) {
+    reply.set_error(std::string(batch.status().message()));
+    return reply;
+  }
+  for (v1::Candidate& candidate : *batch) *reply.add_candidates() = std::move(candidate);
+  reply.set_exhausted(batch->empty());
+  reply.set_search_seconds(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  return reply;
+}
+
+}  // namespace hone

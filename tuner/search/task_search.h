@@ -1,0 +1,91 @@
+// The search for one task: proposes the next candidates from what was observed so far.
+//
+// Draft, then verify: choices are bred from the best ones measured and from the draft's favourites, and judged by the
+// analytic draft; the survivors are built and lowered and ranked by the cost model, with credit for what it is unsure of;
+// a batch of them, spread over the space, goes out (search.md 2b and 2f). What comes next is a function of the seed and
+// the observations in their order, so a search can be repeated.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/ir/stmt.h"
+#include "compiler/support/random.h"
+#include "compiler/target/target.h"
+#include "hone/v1/search.pb.h"
+#include "tuner/model/cost_model.h"
+#include "tuner/space/generator.h"
+
+namespace hone {
+
+struct SearchTuning {
+  int pool = 1024;                                  // choices judged by the draft in a round
+  int finalists = 48;                               // built, lowered and ranked by the model
+  int parents = 8;                                  // best measured choices that are bred from
+  double explore = 0.08;                            // share of the batch taken at random from the finalists
+  int threads = 1;                                  // to build finalists with
+};
+
+class TaskSearch {
+ public:
+  // FailedPrecondition where no generator applies.
+  static absl::StatusOr<std::unique_ptr<TaskSearch>> Create(const PrimFunc& workload, const Target& target, int threads,
+                                                            uint64_t seed, const SearchTuning& tuning = {});
+
+  size_t num_observations() const { return observations_; }
+  void Observe(const v1::Observation& observation);
+  // Traces of like workloads, tried once before all else where they replay.
+  void AddSeed(const std::string& trace);
+
+  // At most `count` candidates that were never proposed or observed; fewer when the space runs out.
+  absl::StatusOr<std::vector<v1::Candidate>> Propose(int count);
+
+ private:
+  struct Point {                                    // a choice of one generator
+    size_t generator = 0;
+    Choice choice;
+    auto operator<=>(const Point&) const = default;
+  };
+  struct Finalist {
+    Point point;
+    std::string trace;
+    std::string source;
+    double draft_us = 0;
+    double score = 0;                               // predicted log time less the credit for uncertainty
+    double predicted_us = 0;
+    std::vector<float> features;
+    bool ok = false;
+  };
+  TaskSearch() = default;
+
+  // Points with their drafts, best first; none that was seen.
+  std::vector<std::pair<double, Point>> Breed(Random& random) const;
+  std::vector<Point> Neighbours(const Point& point) const;
+  void Build(Finalist* finalist) const;
+  absl::StatusOr<std::vector<Finalist>> Rank(std::vector<Finalist> finalists);
+  double Similarity(const Point& a, const Point& b) const;
+  void TrainIfDue();
+
+  PrimFunc workload_;
+  Target target_;
+  int threads_ = 1;
+  uint64_t seed_ = 0;
+  SearchTuning tuning_;
+  std::vector<std::unique_ptr<Generator>> generators_;
+  std::set<Point> seen_;                            // proposed or observed
+  std::set<std::string> seen_traces_;
+  std::vector<std::string> seeds_;
+  std::map<std::string, Finalist> proposed_;        // by trace, until its observation comes
+  std::vector<std::pair<double, Point>> measured_;  // best first
+  std::vector<TrainingRow> rows_;
+  size_t trained_rows_ = 0;
+  CostModel model_;
+  size_t observations_ = 0;
+  uint64_t round_ = 0;
+};
+
+}  // namespace hone

@@ -1,0 +1,120 @@
+#include "worker/agent/agent.h"
+
+#include <unistd.h>
+
+#include <list>
+#include <map>
+#include <memory>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/support/status_macros.h"
+#include "compiler/support/turn_lock.h"
+#include "spdlog/spdlog.h"
+#include "worker/agent/builder_pool.h"
+#include "worker/agent/device_probe.h"
+#include "worker/agent/session.h"
+#include "worker/agent/task_context.h"
+#include "worker/agent/trial_batch.h"
+#include "worker/agent/work_queue.h"
+
+namespace hone {
+namespace {
+
+constexpr size_t kBatch = 16;                       // candidates raced together
+constexpr size_t kTasksKept = 48;                   // contexts: inputs and expected outputs, tens of megabytes each
+constexpr absl::Duration kOracleLimit = absl::Seconds(120);
+
+std::string WorkerName() {
+  char host[256] = "worker";
+  ::gethostname(host, sizeof(host) - 1);
+  return absl::StrCat(host, "-", ::getpid());
+}
+
+// The contexts used last.
+class TaskCache {
+ public:
+  TaskCache(std::string target, BuilderPool& builders) : target_(std::move(target)), builders_(builders) {}
+
+  absl::StatusOr<const TaskContext*> Get(const std::string& hash, Session& session) {
+    for (auto it = kept_.begin(); it != kept_.end(); ++it) {
+      if (it->first != hash) continue;
+      kept_.splice(kept_.begin(), kept_, it);
+      return kept_.front().second.get();
+    }
+    HONE_ASSIGN_OR_RETURN(const v1::Workload workload, session.GetWorkload(hash));
+    HONE_ASSIGN_OR_RETURN(std::unique_ptr<TaskContext> context, TaskContext::Create(workload, target_, builders_, kOracleLimit));
+    kept_.emplace_front(hash, std::move(context));
+    if (kept_.size() > kTasksKept) kept_.pop_back();
+    return kept_.front().second.get();
+  }
+
+ private:
+  std::string target_;
+  BuilderPool& builders_;
+  std::list<std::pair<std::string, std::unique_ptr<TaskContext>>> kept_;
+};
+
+// A task that cannot be prepared fails its candidates: as our failure when the machine or the network was in the way, as
+// the candidates' own when the workload itself is at fault.
+v1::Outcome Unprepared(const absl::Status& status) {
+  v1::Outcome outcome;
+  const bool ours = absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) || absl::IsNotFound(status);
+  outcome.set_kind(ours ? v1::OUTCOME_INFRA : v1::OUTCOME_BUILD_ERROR);
+  outcome.set_detail(std::string(status.message()));
+  return outcome;
+}
+
+void WorkUntilStopped(WorkQueue& queue, Session& session, const std::string& target, int threads, const std::string& builder,
+                      TurnLock& turn) {
+  BuilderPool builders(threads, builder);
+  TaskCache tasks(target, builders);
+  for (std::vector<v1::Lease> batch; !(batch = queue.Take(kBatch)).empty();) {
+    const TurnLock::Turn held(turn);
+    const absl::Time start = absl::Now();
+    const absl::StatusOr<const TaskContext*> task = tasks.Get(batch.front().workload_hash(), session);
+    PhaseSeconds seconds;
+    seconds.verify = absl::ToDoubleSeconds(absl::Now() - start);
+    if (!task.ok()) {
+      spdlog::warn("a task cannot be prepared: {}", std::string(task.status().message()));
+      for (const v1::Lease& lease : batch) queue.Finish(lease.id(), Unprepared(task.status()));
+      queue.AddSeconds(seconds);
+      continue;
+    }
+    TrialBatch trials(**task, target, builders, [&](const v1::LeaseId& id, v1::Phase phase) { queue.SetPhase(id, phase); });
+    std::vector<v1::Outcome> outcomes = trials.Run(batch);
+    seconds.build += trials.seconds().build;
+    seconds.verify += trials.seconds().verify;
+    seconds.measure += trials.seconds().measure;
+    queue.AddSeconds(seconds);
+    for (size_t i = 0; i < batch.size(); ++i) queue.Finish(batch[i].id(), std::move(outcomes[i]));
+  }
+}
+
+}  // namespace
+
+absl::Status RunAgent(const AgentOptions& options, const std::atomic<bool>& stop) {
+  HONE_ASSIGN_OR_RETURN(TurnLock turn, TurnLock::Open());
+  const Target target = HostTarget();
+  SessionOptions session_options;
+  session_options.address = options.server;
+  session_options.token = options.token;
+  session_options.name = WorkerName();
+  session_options.threads = options.threads > 0 ? options.threads : target.cores;
+  session_options.exit_with_daemon = options.exit_with_daemon;
+  {
+    const TurnLock::Turn quiet(turn);
+    session_options.profile = ProbeDevice(target, session_options.threads);
+  }
+  WorkQueue queue;
+  Session session(session_options, queue);
+  std::thread work([&] {
+    WorkUntilStopped(queue, session, target.text, session_options.threads, options.builder, turn);
+  });
+  const absl::Status status = session.Run(stop);
+  queue.Stop();
+  work.join();
+  return status;
+}
+
+}  // namespace hone

@@ -1,0 +1,23 @@
+// A worker: a network thread that keeps up with the daemon, and this thread, which does one batch after the other.
+#pragma once
+
+#include <atomic>
+#include <string>
+
+#include "absl/status/status.h"
+#include "compiler/target/target.h"
+
+namespace hone {
+
+struct AgentOptions {
+  std::string server;
+  std::string token;
+  int threads = 0;                                  // 0: all cores
+  bool exit_with_daemon = false;
+  std::string builder;                              // program that builds; "": hone-builder beside this program
+};
+
+// Until the daemon ends it or `stop` is set. Statuses as of Session::Run.
+absl::Status RunAgent(const AgentOptions& options, const std::atomic<bool>& stop);
+
+}  // namespace hone

@@ -1,0 +1,122 @@
+#include "worker/agent/device_probe.h"
+
+#include <sys/utsname.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "compiler/support/file.h"
+
+namespace hone {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+double SecondsSince(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+// Sixteen chains hide the latency of two pipes of four cycles, and then some.
+constexpr int kChains = 16;
+
+// One step of every chain, `steps` times; the result keeps the work from being dropped. Vector types of GCC and Clang, so that
+// one text serves every width.
+#define HONE_FMA_LOOP(name, attribute, lanes)                                        \
+  attribute float name(int64_t steps) {                                              \
+    typedef float Vector __attribute__((vector_size(4 * (lanes))));                  \
+    Vector sums[kChains] = {};                                                       \
+    Vector a, b;                                                                     \
+    for (int i = 0; i < (lanes); ++i) {                                              \
+      a[i] = 0.999f;                                                                 \
+      b[i] = 0.001f;                                                                 \
+    }                                                                                \
+    for (int64_t s = 0; s < steps; ++s) {                                            \
+      for (int c = 0; c < kChains; ++c) sums[c] = sums[c] * a + b;                   \
+    }                                                                                \
+    Vector total = sums[0];                                                          \
+    for (int c = 1; c < kChains; ++c) total += sums[c];                              \
+    return total[0];                                                                 \
+  }
+
+// GCC contracts to multiply-adds only when told so in a strict language mode; Clang does within an expression anyway.
+#if defined(__clang__)
+#define HONE_CONTRACT
+#else
+#define HONE_CONTRACT __attribute__((optimize("O3,fast-math")))
+#endif
+
+#if defined(__x86_64__)
+HONE_FMA_LOOP(FmaLoop512, HONE_CONTRACT __attribute__((target("avx512f,fma"), noinline)), 16)
+HONE_FMA_LOOP(FmaLoop256, HONE_CONTRACT __attribute__((target("avx2,fma"), noinline)), 8)
+#endif
+HONE_FMA_LOOP(FmaLoop128, HONE_CONTRACT __attribute__((noinline)), 4)
+
+struct FmaKernel {
+  float (*run)(int64_t);
+  int lanes;
+};
+
+FmaKernel WidestKernel([[maybe_unused]] const Target& target) {
+#if defined(__x86_64__)
+  if (target.has("avx512f")) return {FmaLoop512, 16};
+  if (target.has("avx2") && target.has("fma")) return {FmaLoop256, 8};
+#endif
+  return {FmaLoop128, 4};
+}
+
+}  // namespace
+
+double MeasurePeakGflops(const Target& target, int threads) {
+  const FmaKernel kernel = WidestKernel(target);
+  constexpr int64_t kSteps = 400000;
+  double best = 0;
+  for (int attempt = 0; attempt < 4; ++attempt) {            // the best: a peak is what the machine can do
+    std::vector<std::thread> others;
+    volatile float sink = 0;
+    const Clock::time_point start = Clock::now();
+    for (int t = 1; t < threads; ++t) {
+      others.emplace_back([&kernel] {
+        volatile float own = kernel.run(kSteps);
+        (void)own;
+      });
+    }
+    sink = kernel.run(kSteps);
+    for (std::thread& other : others) other.join();
+    (void)sink;
+    const double operations = 2.0 * kernel.lanes * kChains * kSteps * threads;
+    best = std::max(best, operations / SecondsSince(start) / 1e9);
+  }
+  return best;
+}
+
+double MeasureCopyGbps(const Target& target) {
+  const size_t bytes = static_cast<size_t>(std::clamp<int64_t>(target.l3 * 2, 16 << 20, 128 << 20));
+  std::vector<char> from(bytes, 1), to(bytes, 2);
+  double best = 0;
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    const Clock::time_point start = Clock::now();
+    std::memcpy(to.data(), from.data(), bytes);
+    best = std::max(best, 2.0 * static_cast<double>(bytes) / SecondsSince(start) / 1e9);
+    from[static_cast<size_t>(attempt)] = to[bytes - 1];
+  }
+  return best;
+}
+
+v1::DeviceProfile ProbeDevice(const Target& target, int threads) {
+  v1::DeviceProfile profile;
+  profile.set_device_class(DeviceClass(target));
+  profile.set_target(target.text);
+  profile.set_cores(target.cores);
+  profile.set_l1d_bytes(target.l1d);
+  profile.set_l2_bytes(target.l2);
+  profile.set_l3_bytes(target.l3);
+  profile.set_vector_bits(target.vector_bits);
+  profile.set_peak_gflops_1(MeasurePeakGflops(target, 1));
+  profile.set_peak_gflops_all(threads > 1 ? MeasurePeakGflops(target, threads) : profile.peak_gflops_1());
+  profile.set_memory_gbps(MeasureCopyGbps(target));
+  utsname system{};
+  if (::uname(&system) == 0) (*profile.mutable_facts())["kernel"] = system.release;
+  return profile;
+}
+
+}  // namespace hone

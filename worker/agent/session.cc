@@ -1,0 +1,166 @@
+#include "worker/agent/session.h"
+
+#include <algorithm>
+#include <deque>
+#include <random>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/support/status_macros.h"
+#include "spdlog/spdlog.h"
+
+namespace hone {
+namespace {
+
+constexpr uint32_t kProtocolVersion = 1;
+constexpr absl::Duration kCallTimeout = absl::Seconds(20);
+constexpr absl::Duration kGiveUpAfter = absl::Seconds(10);        // without a daemon, when we end with it
+constexpr absl::Duration kCoalesce = absl::Milliseconds(2);       // results of one batch come one after the other
+constexpr int kMessageBytes = 64 << 20;
+
+std::string RandomBytes(int count) {
+  std::random_device device;
+  std::string bytes;
+  for (int i = 0; i < count; ++i) bytes.push_back(static_cast<char>(device()));
+  return bytes;
+}
+
+absl::Status FromGrpc(const grpc::Status& status) {
+  return status.ok() ? absl::OkStatus() : absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
+}
+
+bool IsRefusal(const absl::Status& status) {
+  return absl::IsUnauthenticated(status) || absl::IsPermissionDenied(status) || absl::IsFailedPrecondition(status) ||
+         absl::IsInvalidArgument(status) || absl::IsUnimplemented(status);
+}
+
+}  // namespace
+
+// One Sync on its way. Owned by the session's loop and by gRPC's callback, whichever is later.
+struct Session::Call {
+  std::unique_ptr<grpc::ClientContext> context;
+  v1::SyncRequest request;
+  v1::SyncReply reply;
+  absl::Status status;
+  std::atomic<bool> done{false};
+};
+
+Session::Session(SessionOptions options, WorkQueue& queue) : options_(std::move(options)), queue_(queue), session_(RandomBytes(16)) {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(kMessageBytes);
+  arguments.SetMaxSendMessageSize(kMessageBytes);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 20000);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000);
+  stub_ = v1::Fleet::NewStub(grpc::CreateCustomChannel(options_.address, grpc::InsecureChannelCredentials(), arguments));
+}
+
+std::unique_ptr<grpc::ClientContext> Session::Context(absl::Duration timeout) const {
+  auto context = std::make_unique<grpc::ClientContext>();
+  if (!options_.token.empty()) context->AddMetadata("authorization", "Bearer " + options_.token);
+  context->set_deadline(std::chrono::system_clock::now() + absl::ToChronoMilliseconds(timeout));
+  return context;
+}
+
+absl::Status Session::Hello() {
+  v1::HelloRequest request;
+  request.set_worker_name(options_.name);
+  request.set_session(session_);
+  request.mutable_version()->set_min(kProtocolVersion);
+  request.mutable_version()->set_max(kProtocolVersion);
+  *request.mutable_profile() = options_.profile;
+  request.set_threads(options_.threads);
+  request.set_can_build(true);
+  request.set_can_measure(true);
+  v1::HelloReply reply;
+  HONE_RETURN_IF_ERROR(FromGrpc(stub_->Hello(Context(kCallTimeout).get(), request, &reply)));
+  hold_ = absl::Milliseconds(reply.sync_hold_ms());
+  spdlog::info("worker {} at {}: {}", reply.worker_id(), options_.address, options_.profile.device_class());
+  return absl::OkStatus();
+}
+
+std::shared_ptr<Session::Call> Session::StartSync(bool draining) {
+  auto call = std::make_shared<Call>();
+  call->request.set_session(session_);
+  call->request.set_seq(++seq_);
+  call->request.set_draining(draining);
+  queue_.Describe(draining ? 0 : options_.capacity, &call->request);
+  call->context = Context(hold_ + kCallTimeout);
+  stub_->async()->Sync(call->context.get(), &call->request, &call->reply, [call, this](grpc::Status status) {
+    call->status = FromGrpc(status);
+    call->done = true;
+    queue_.Poke();
+  });
+  return call;
+}
+
+absl::Status Session::Run(const std::atomic<bool>& stop) {
+  bool greeted = false;
+  absl::Duration pause = absl::Milliseconds(100);
+  absl::Time last_answer = absl::Now();
+  std::deque<std::shared_ptr<Call>> calls;                   // at most two: a newer one makes the daemon answer the older
+  const auto leave = [&](absl::Status status) {
+    for (const auto& call : calls) call->context->TryCancel();
+    while (!calls.empty()) {                                 // callbacks refer to the queue
+      if (calls.front()->done) {
+        calls.pop_front();
+      } else {
+        queue_.WaitForNews(absl::Milliseconds(50));
+      }
+    }
+    return status;
+  };
+  for (;;) {
+    if (!greeted) {
+      const absl::Status status = Hello();
+      if (IsRefusal(status)) return leave(status);
+      if (!status.ok()) {
+        if (stop) return leave(absl::OkStatus());
+        if (options_.exit_with_daemon && absl::Now() - last_answer > kGiveUpAfter) return leave(status);
+        absl::SleepFor(pause);
+        pause = std::min(pause * 2, absl::Seconds(5));
+        continue;
+      }
+      greeted = true;
+      pause = absl::Milliseconds(100);
+      last_answer = absl::Now();
+    }
+    calls.push_back(StartSync(stop));
+    const bool draining = stop;
+    // Until this call is answered, or there is something new to say.
+    for (;;) {
+      queue_.WaitForNews(absl::Seconds(1));
+      while (!calls.empty() && calls.front()->done && calls.size() > 1) calls.pop_front();       // overtaken
+      if (calls.back()->done || stop != draining) break;
+      absl::SleepFor(kCoalesce);
+      v1::SyncRequest now;
+      queue_.Describe(options_.capacity, &now);
+      if (now.results_size() > calls.back()->request.results_size() && calls.size() < 2) break;
+    }
+    if (!calls.back()->done) continue;
+    const std::shared_ptr<Call> call = calls.back();
+    calls.clear();
+    if (!call->status.ok()) {
+      if (IsRefusal(call->status)) return leave(call->status);
+      greeted = false;                                       // it may be another daemon by now
+      continue;
+    }
+    last_answer = absl::Now();
+    if (call->reply.unknown_session()) {
+      queue_.ForgetLeases();
+      greeted = false;
+      continue;
+    }
+    queue_.Apply(call->reply);
+    if (call->reply.shut_down()) return leave(absl::OkStatus());
+    if (draining && call->request.held_size() == 0 && call->request.results_size() == 0) return leave(absl::OkStatus());
+  }
+}
+
+absl::StatusOr<v1::Workload> Session::GetWorkload(const std::string& hash) {
+  v1::GetWorkloadRequest request;
+  request.set_hash(hash);
+  v1::Workload workload;
+  HONE_RETURN_IF_ERROR(FromGrpc(stub_->GetWorkload(Context(kCallTimeout).get(), request, &workload)));
+  return workload;
+}
+
+}  // namespace hone

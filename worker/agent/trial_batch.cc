@@ -1,0 +1,247 @@
+#include "worker/agent/trial_batch.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <optional>
+#include <random>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/ir/canonical.h"
+#include "compiler/support/sha256.h"
+#include "deploy/runtime/kernel_set.h"
+#include "worker/measure/statistics.h"
+
+namespace hone {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+double SecondsSince(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+// A sample is long enough for the clock and short enough for many of them.
+constexpr double kSampleMicroseconds = 300;
+// A candidate this much slower than the champion has its three samples and no more calls in each than it takes.
+constexpr double kHopeless = 2.0;
+constexpr int kMaxSamples = 64;
+// Timings below this are not those of a program that did its work.
+constexpr double kShortestMicroseconds = 0.01;
+
+NumericLevel Level(v1::NumericLevel level) { return level == v1::NUMERIC_STRICT ? NumericLevel::kStrict : NumericLevel::kDefault; }
+
+uint64_t RaceSeed() {
+  std::random_device device;
+  return device();
+}
+
+void Set(v1::Outcome* outcome, v1::OutcomeKind kind, const std::string& detail) {
+  outcome->set_kind(kind);
+  outcome->set_detail(detail.substr(0, 400));
+}
+
+void SetFromVerdict(v1::Outcome* outcome, const RunnerVerdict& verdict) {
+  switch (verdict.kind) {
+    case RunnerVerdict::kTimedOut: return Set(outcome, v1::OUTCOME_TIMEOUT, verdict.message);
+    case RunnerVerdict::kOutOfMemory: return Set(outcome, v1::OUTCOME_OUT_OF_MEMORY, verdict.message);
+    case RunnerVerdict::kRefused: return Set(outcome, v1::OUTCOME_BUILD_ERROR, verdict.message);
+    default: return Set(outcome, v1::OUTCOME_CRASH, verdict.message);
+  }
+}
+
+}  // namespace
+
+// One program on its way to an outcome.
+struct TrialBatch::Contender {
+  v1::Lease lease;
+  BuilderPool::Built built;
+  std::optional<RunnerClient> runner;
+  v1::Outcome outcome;                              // kind UNSPECIFIED while nothing went wrong
+  int inner = 1;                                    // calls in a sample
+  bool in() const { return outcome.kind() == v1::OUTCOME_UNSPECIFIED; }
+};
+
+TrialBatch::TrialBatch(const TaskContext& task, std::string target, BuilderPool& builders, PhaseNote note)
+    : task_(task), target_(std::move(target)), builders_(builders), note_(std::move(note)) {}
+
+v1::BuildRequest TrialBatch::RequestFor(const v1::Lease& lease, const std::string& trace, uint64_t id) const {
+  v1::BuildRequest request;
+  request.set_id(id);
+  request.set_workload(task_.text());
+  request.set_trace(trace);
+  request.set_target(target_);
+  request.set_threads(lease.threads());
+  request.set_numeric(lease.numeric());
+  request.set_symbol(KernelSymbol(lease.workload_hash()));
+  return request;
+}
+
+std::vector<TrialBatch::Contender> TrialBatch::Build(const std::vector<v1::Lease>& leases) {
+  const Clock::time_point start = Clock::now();
+  std::vector<v1::BuildRequest> requests;
+  for (const v1::Lease& lease : leases) {
+    note_(lease.id(), v1::PHASE_BUILDING);
+    requests.push_back(RequestFor(lease, lease.trace(), requests.size()));
+  }
+  const bool has_champion = !leases.front().champion_trace().empty();
+  if (has_champion) requests.push_back(RequestFor(leases.front(), leases.front().champion_trace(), requests.size()));
+  std::vector<BuilderPool::Built> built = builders_.Build(requests, absl::Milliseconds(leases.front().build_limit_ms()));
+
+  std::vector<Contender> contenders(requests.size());
+  for (size_t i = 0; i < contenders.size(); ++i) {
+    Contender& contender = contenders[i];
+    contender.lease = i < leases.size() ? leases[i] : leases.front();
+    contender.built = std::move(built[i]);
+    const v1::BuildReply& reply = contender.built.reply;
+    contender.outcome.set_build_seconds(reply.seconds());
+    contender.outcome.set_program_hash(reply.program_hash());
+    contender.outcome.set_object_digest(reply.object_digest());
+    contender.outcome.set_generator(reply.generator());
+    if (reply.error().empty()) continue;
+    Set(&contender.outcome,
+        contender.built.infrastructure ? v1::OUTCOME_INFRA : contender.built.timed_out ? v1::OUTCOME_TIMEOUT : v1::OUTCOME_BUILD_ERROR,
+        reply.error());
+  }
+  seconds_.build += SecondsSince(start);
+  return contenders;
+}
+
+void TrialBatch::Verify(Contender& contender) const {
+  if (!contender.in()) return;
+  const v1::Lease& lease = contender.lease;
+  RunnerJob job;
+  job.image = contender.built.reply.image();
+  std::string error;
+  if (!Parse(contender.built.reply.kernel_set(), &job.set, &error)) {
+    return Set(&contender.outcome, v1::OUTCOME_BUILD_ERROR, absl::StrCat("the kernel set: ", error));
+  }
+  const absl::Duration limit = absl::Milliseconds(lease.run_limit_ms());
+  job.inputs = task_.inputs();
+  job.threads = std::max(1, lease.threads());
+  job.cpu_seconds = static_cast<int>(lease.run_limit_ms() / 1000 * 6) * job.threads + 10;
+  if (lease.memory_limit_bytes() > 0) job.memory_bytes = lease.memory_limit_bytes();
+  absl::StatusOr<RunnerClient> runner = RunnerClient::Start(job);
+  if (!runner.ok()) return Set(&contender.outcome, v1::OUTCOME_INFRA, std::string(runner.status().message()));
+  if (!runner->load_verdict().ok()) return SetFromVerdict(&contender.outcome, runner->load_verdict());
+  double worst = 0;
+  for (int set = 0; set < task_.num_sets(); ++set) {
+    const RunnerVerdict verdict = runner->Verify(set, limit);
+    if (!verdict.ok()) return SetFromVerdict(&contender.outcome, verdict);
+    if (!runner->OutputEdgesIntact(set)) {
+      return Set(&contender.outcome, v1::OUTCOME_WRONG_RESULT, "bytes beside an output were written");
+    }
+    std::string where;
+    worst = std::max(worst, task_.WorstError(*runner, set, Level(lease.numeric()), &where));
+    if (!(worst <= 1)) return Set(&contender.outcome, v1::OUTCOME_WRONG_RESULT, where);
+  }
+  contender.outcome.set_max_error(worst);
+  contender.runner = *std::move(runner);
+}
+
+void TrialBatch::Measure(std::vector<Contender>& contenders, bool has_champion, const RaceOptions& options) {
+  const Clock::time_point start = Clock::now();
+  const size_t challengers = contenders.size() - (has_champion ? 1 : 0);
+  // Who is in, and how many calls make a sample.
+  std::vector<size_t> in;
+  for (size_t i = 0; i < contenders.size(); ++i) {
+    Contender& contender = contenders[i];
+    if (!contender.in()) continue;
+    note_(contender.lease.id(), v1::PHASE_MEASURING);
+    const absl::Duration limit = absl::Milliseconds(contender.lease.run_limit_ms());
+    const RunnerVerdict verdict = contender.runner->Time({.warm_up = 1, .samples = 1, .inner = 1}, limit);
+    if (!verdict.ok() || verdict.samples.empty()) {
+      SetFromVerdict(&contender.outcome, verdict);
+      continue;
+    }
+    const double us = verdict.samples[0].us;
+    const double champion_us = contender.lease.champion_us();
+    const bool hopeless = champion_us > 0 && us > kHopeless * champion_us;
+    contender.inner = hopeless ? 1 : InnerRepeats(us, kSampleMicroseconds);
+    if (i < challengers) in.push_back(i);
+  }
+  Contender* champion = has_champion && contenders.back().in() ? &contenders.back() : nullptr;
+  Race race(static_cast<int>(in.size()), champion != nullptr, RaceSeed(), options);
+  while (const std::optional<int> next = race.Next()) {
+    Contender& contender = *next < 0 ? *champion : contenders[in[static_cast<size_t>(*next)]];
+    const absl::Duration limit = absl::Milliseconds(contender.lease.run_limit_ms());
+    RunnerVerdict verdict;
+    if (contender.in()) verdict = contender.runner->Time({.warm_up = 1, .samples = 1, .inner = contender.inner}, limit);
+    if (!contender.in() || !verdict.ok() || verdict.samples.empty()) {
+      if (contender.in()) SetFromVerdict(&contender.outcome, verdict);
+      race.Fail();
+      continue;
+    }
+    race.Add(verdict.samples[0].us);
+  }
+  const double champion_now = champion != nullptr && !race.champion_samples().empty() ? Median(race.champion_samples()) : 0;
+  for (size_t k = 0; k < in.size(); ++k) {
+    Contender& contender = contenders[in[k]];
+    if (!contender.in()) continue;
+    const std::vector<double>& samples = race.samples(static_cast<int>(k));
+    if (samples.size() < 3 || *std::min_element(samples.begin(), samples.end()) < kShortestMicroseconds) {
+      Set(&contender.outcome, race.noisy() ? v1::OUTCOME_INFRA : v1::OUTCOME_INVALID_TIMING,
+          absl::StrCat(samples.size(), " usable samples"));
+      continue;
+    }
+    contender.outcome.set_kind(v1::OUTCOME_OK);
+    v1::Timing* timing = contender.outcome.mutable_timing();
+    const MedianInterval interval = ConfidenceOfMedian(samples);
+    // In units of the champion's recorded time, which cancels what changed on the machine since then.
+    const double champion_us = contender.lease.champion_us();
+    const double drift = champion_now > 0 && champion_us > 0 ? champion_now / champion_us : 1;
+    const std::optional<PairedRatio> ratio = race.ratio(static_cast<int>(k));
+    timing->set_median_us(ratio.has_value() && champion_us > 0 ? ratio->ratio * champion_us : Median(samples));
+    timing->set_low_us(std::min(interval.low / drift, timing->median_us()));
+    timing->set_high_us(std::max(interval.high / drift, timing->median_us()));
+    timing->set_anchor_ratio(drift);
+    for (size_t s = 0; s < samples.size() && s < kMaxSamples; ++s) timing->add_samples_us(static_cast<float>(samples[s]));
+    if (contender.lease.duel() && ratio.has_value()) {
+      contender.outcome.set_duel_ratio(ratio->ratio);
+      contender.outcome.set_duel_ratio_low(ratio->ratio * std::exp(-2 * ratio->log_error));
+      contender.outcome.set_duel_ratio_high(ratio->ratio * std::exp(2 * ratio->log_error));
+    }
+  }
+  seconds_.measure += SecondsSince(start);
+}
+
+std::vector<v1::Outcome> TrialBatch::Run(const std::vector<v1::Lease>& leases) {
+  const bool has_champion = !leases.front().champion_trace().empty();
+  const bool duel = leases.front().duel();
+  std::vector<Contender> contenders = Build(leases);
+  const Clock::time_point start = Clock::now();
+  for (Contender& contender : contenders) {
+    if (contender.in()) note_(contender.lease.id(), v1::PHASE_VERIFYING);
+    const Clock::time_point begin = Clock::now();
+    Verify(contender);
+    contender.outcome.set_verify_seconds(SecondsSince(begin));
+  }
+  seconds_.verify += SecondsSince(start);
+  RaceOptions options;
+  if (duel) {
+    options.min_rounds = 8;                         // what is published is worth more samples
+    options.max_rounds = 24;
+  }
+  const double before = seconds_.measure;
+  Measure(contenders, has_champion, options);
+  const double share = (seconds_.measure - before) / static_cast<double>(leases.size());
+
+  // The bytes of whoever would be the best so far go along, for the database to keep.
+  double best_us = leases.front().champion_us();
+  Contender* best = nullptr;
+  for (size_t i = 0; i < leases.size(); ++i) {
+    Contender& contender = contenders[i];
+    contender.outcome.set_measure_seconds(share);
+    if (contender.outcome.kind() != v1::OUTCOME_OK) continue;
+    const double us = contender.outcome.timing().median_us();
+    if (best_us > 0 && us >= best_us && !duel) continue;
+    best_us = us;
+    best = &contender;
+  }
+  if (best != nullptr) {
+    best->outcome.set_object(best->built.reply.object());
+    best->outcome.set_kernel_set(best->built.reply.kernel_set());
+  }
+  std::vector<v1::Outcome> outcomes;
+  for (size_t i = 0; i < leases.size(); ++i) outcomes.push_back(std::move(contenders[i].outcome));
+  return outcomes;
+}
+
+}  // namespace hone
