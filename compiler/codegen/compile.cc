@@ -147,7 +147,7 @@ absl::StatusOr<CompiledKernel> CompileKernel(const ScheduledProgram& program, co
 }
 
 absl::StatusOr<CompiledKernel> CompilePlain(const PrimFunc& func, const Target& target, const CompileOptions& options) {
-  return Compile(ScheduledProgram{func, {}}, target, options, LowerOptions{.vectorize = false},
+  return Compile(ScheduledProgram{func, {}}, target, options, LowerOptions{.plain = true},
                  EmitOptions{.contract = false, .precise = true, .serial = true});
 }
 

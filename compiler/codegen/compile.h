@@ -34,8 +34,8 @@ struct CompiledKernel {
 absl::StatusOr<CompiledKernel> CompileKernel(const ScheduledProgram& program, const Target& target,
                                              const CompileOptions& options = {});
 
-// The plain build of an unscheduled function: one thread, scalar, in the order the program states, each operation rounded
-// as written (nothing is contracted). The reference that candidates are compared with. Takes every function, float64 too.
+// The plain build of an unscheduled function: one thread, every element computed in the order the program states, each
+// operation rounded as written (nothing is contracted). The reference that candidates are compared with. Takes every function, float64 too.
 absl::StatusOr<CompiledKernel> CompilePlain(const PrimFunc& func, const Target& target, const CompileOptions& options = {});
 
 // The same code as text: assembly of the target, for tests and for people.

@@ -36,9 +36,11 @@ absl::StatusOr<LoweredFunc> Lower(const PrimFunc& scheduled, const LowerOptions&
   HONE_RETURN_IF_ERROR(CheckSupported(scheduled));
   PrimFunc func = scheduled;
   Stmt& body = func.body;
+  if (options.plain) body = OrderPlain(body);
   body = LowerInit(body);
   body = PlaceAllocations(body);
   body = ConvertBlocks(body);
+  body = InlineLets(body);
   body = Simplify(body);
   body = CompactAllocations(body);
   body = TightenLoops(body);
@@ -47,7 +49,7 @@ absl::StatusOr<LoweredFunc> Lower(const PrimFunc& scheduled, const LowerOptions&
   body = Simplify(body);
   body = UnrollRegisterLoops(body);
   body = SplitTails(body);
-  body = VectorizeLoops(body, options.vectorize);
+  body = VectorizeLoops(body);
   body = UnrollLoops(body, options.max_unrolled);
   return AssignMemory(std::move(func));
 }

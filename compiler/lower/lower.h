@@ -4,8 +4,8 @@
 //   - No BlockRealize: block variables are replaced by their values, predicates have become IfThen or masks, `init` runs
 //     under a condition (or where decompose_reduction has put it).
 //   - Every intermediate is an Alloc around the smallest part of the program that uses it, shrunk to the region that part
-//     touches. kRegister buffers whose indices are not all constant are demoted to kThread.
-//   - Buffers keep their dimensions; only the last index may be a vector (a Ramp or any vector of indices).
+//     touches. What is small and only indexed by constants is kRegister, all else kThread or kGlobal.
+//   - Every buffer has one dimension, params included; its index may be a vector (a Ramp or any vector of indices).
 //   - No kVectorized and no kUnrolled loop is left: explicit Ramp / Broadcast vectors, and copies of the body.
 //   - At most one kParallel loop on any path, the outermost; it runs over [0, extent).
 //   - Alloc statements that are kGlobal or kThread have a place in scratch memory: see `places`.
@@ -20,7 +20,7 @@
 namespace hone {
 
 struct LowerOptions {
-  bool vectorize = true;                // false: kVectorized loops stay scalar loops (the reference build)
+  bool plain = false;                   // an unscheduled function: one thread, each element computed in the stated order
   int64_t max_unrolled = 4096;          // statements a nest of unrolled loops may become; loops beyond that stay loops
 };
 
@@ -38,7 +38,7 @@ struct LoweredFunc {
 };
 
 // FailedPrecondition when the program cannot be lowered (a symbolic size of an intermediate, a tile operation, a GPU
-// binding); Internal never.
+// binding).
 absl::StatusOr<LoweredFunc> Lower(const PrimFunc& scheduled, const LowerOptions& options = {});
 
 }  // namespace hone

@@ -11,6 +11,12 @@
 
 namespace hone {
 
+// For an unscheduled function, the order of a plain build: all loops serial, but that the loop of a block's last spatial
+// variable goes inside its reductions and is vectorised where instances are independent. Every element is still computed
+// by the same operations in the same order, so the numbers are those of the program as it stands.
+//   for i, j, k: C[i, j] += ...   =>   for i: for k: for j in vectorized: C[i, j] += ...
+Stmt OrderPlain(const Stmt& body);
+
 // `init` moves into the body, run when every reduce variable is at the start of its domain:
 //   with init: A; B   =>   if k == 0: A;  B
 Stmt LowerInit(const Stmt& body);
@@ -22,6 +28,9 @@ Stmt PlaceAllocations(const Stmt& body);
 // Blocks become what they do: their variables are replaced by their values, a predicate becomes a condition, and a matched
 // buffer the region that it names.
 Stmt ConvertBlocks(const Stmt& body);
+
+// A Let of index arithmetic is replaced by its value, which the passes below then see through.
+Stmt InlineLets(const Stmt& body);
 
 // An Alloc is shrunk to the region that is touched under it, in the coordinates of the loops around it:
 //   for i: alloc T[100]: for j in [0, 4): T[i*4 + j]   =>   for i: alloc T[4]: for j: T[j]
@@ -48,8 +57,8 @@ Stmt UnrollRegisterLoops(const Stmt& body);
 
 // Vectorised loops become vector expressions, conditions on their variable masks:
 //   for j in vectorized(16): if o*16 + j < n: A[o*16 + j] = x   =>   A[ramp(o*16, 1, 16)] = broadcast(x), masked
-// A loop that is not data-parallel after all (or with vectorize off) becomes serial; one longer than 64 is cut up.
-Stmt VectorizeLoops(const Stmt& body, bool vectorize);
+// A loop that is not data-parallel after all becomes serial; one longer than 64 is cut up.
+Stmt VectorizeLoops(const Stmt& body);
 
 // Unrolled loops become copies of their bodies, as long as the copies of a nest are at most `max_copies`; serial beyond.
 Stmt UnrollLoops(const Stmt& body, int64_t max_copies);

@@ -152,14 +152,11 @@ Stmt Vectorize(const For& loop) {
 
 }  // namespace
 
-Stmt VectorizeLoops(const Stmt& body, bool vectorize) {
-  return RewriteBottomUp(body, [&](const Stmt& s) -> std::optional<Stmt> {
+Stmt VectorizeLoops(const Stmt& body) {
+  return RewriteBottomUp(body, [](const Stmt& s) -> std::optional<Stmt> {
     const For* loop = s.As<For>();
     if (loop == nullptr || loop->kind != ForKind::kVectorized) return std::nullopt;
-    if (vectorize) return Vectorize(*loop);
-    For serial = *loop;
-    serial.kind = ForKind::kSerial;
-    return Stmt::Make(std::move(serial));
+    return Vectorize(*loop);
   });
 }
 
