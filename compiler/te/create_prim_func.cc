@@ -29,7 +29,7 @@ class Names {
   }
 
  private:
-  std::set<std::string> taken_ = {"root"};          // the root block's
+  std::set<std::string> taken_ = {"root"};  // the root block's
 };
 
 // Producers before consumers; placeholders are left out.
@@ -57,7 +57,7 @@ class FuncBuilder {
 
  private:
   void AddIter(const Var& axis, const Range& domain, IterKind kind);
-  Expr InBlock(const Expr& e);                      // in terms of the block's variables and the function's buffers
+  Expr InBlock(const Expr& e);  // in terms of the block's variables and the function's buffers
   Stmt StoreAll(const std::vector<Buffer>& outputs, const std::vector<Expr>& at, const std::vector<Expr>& values);
   Stmt Update(const Stage& stage, const std::vector<Buffer>& outputs, const std::vector<Expr>& at);
   std::vector<BufferRegion> Reads(const Stmt& body, const std::vector<Buffer>& outputs);
@@ -68,8 +68,8 @@ class FuncBuilder {
   // The stage being built.
   std::vector<IterVar> iters_;
   std::vector<Var> loops_;
-  std::map<Var, Var> block_var_;                    // from the stage's axes
-  std::set<Var> vars_;                              // the block's
+  std::map<Var, Var> block_var_;  // from the stage's axes
+  std::set<Var> vars_;            // the block's
   VarRanges ranges_;
 };
 
@@ -90,7 +90,7 @@ Expr FuncBuilder::InBlock(const Expr& e) {
       if (found == block_var_.end()) return std::nullopt;
       return Expr(found->second);
     }
-    if (const Load* load = node.As<Load>()) return MakeLoad(Find(load->buffer), load->indices);   // masks come later
+    if (const Load* load = node.As<Load>()) return MakeLoad(Find(load->buffer), load->indices);  // masks come later
     return std::nullopt;
   });
   Analyzer known(ranges_);
@@ -101,8 +101,8 @@ Stmt FuncBuilder::StoreAll(const std::vector<Buffer>& outputs, const std::vector
                            const std::vector<Expr>& values) {
   std::vector<Stmt> stores;
   for (size_t i = 0; i < outputs.size(); ++i) {
-    HONE_CHECK(values[i].type() == outputs[i].type()) << outputs[i].name() << " is " << ToText(outputs[i].type())
-                                                      << ", its new value " << ToText(values[i].type());
+    HONE_CHECK(values[i].type() == outputs[i].type())
+        << outputs[i].name() << " is " << ToText(outputs[i].type()) << ", its new value " << ToText(values[i].type());
     stores.push_back(Stmt::Make(Store{outputs[i], at, InBlock(values[i]), Expr()}));
   }
   return MakeSeq(std::move(stores));
@@ -137,14 +137,15 @@ Stmt FuncBuilder::Update(const Stage& stage, const std::vector<Buffer>& outputs,
   return body;
 }
 
-// The least range that holds these indices of one dimension; all of it when they depend on data or are not apart by constants.
+// The least range that holds these indices of one dimension; all of it when they depend on data or are not apart by
+// constants.
 Range FuncBuilder::RegionOf(const std::vector<Expr>& indices, const Expr& size) {
   const Range whole{IntConst(0, size.type()), size};
   Analyzer known(ranges_);
   std::vector<Expr> simple;
   for (const Expr& index : indices) {
     for (const Var& var : FreeVars(index)) {
-      if (!vars_.contains(var)) return whole;     // bound inside the formula
+      if (!vars_.contains(var)) return whole;  // bound inside the formula
     }
     bool from_data = false;
     ForEachExpr(index, [&](const Expr& e) {
@@ -170,7 +171,7 @@ Range FuncBuilder::RegionOf(const std::vector<Expr>& indices, const Expr& size) 
 
 std::vector<BufferRegion> FuncBuilder::Reads(const Stmt& body, const std::vector<Buffer>& outputs) {
   std::vector<Buffer> order;
-  std::map<Buffer, std::vector<std::vector<Expr>>> accesses;      // [dimension][access]
+  std::map<Buffer, std::vector<std::vector<Expr>>> accesses;  // [dimension][access]
   ForEachExpr(body, [&](const Expr& e) {
     const Load* load = e.As<Load>();
     if (load == nullptr || std::find(outputs.begin(), outputs.end(), load->buffer) != outputs.end()) return true;
@@ -208,7 +209,8 @@ Stmt FuncBuilder::BuildStage(const Stage& stage) {
   std::vector<Expr> at;
   for (const IterVar& iter : iters_) at.push_back(iter.var);
   for (const ReduceAxis& axis : stage.reduce_axes) AddIter(axis.var, axis.domain, IterKind::kReduce);
-  if (iters_.empty()) AddIter(Var("u"), Range{0, 1}, IterKind::kSpatial);      // a scalar: one instance, in a loop as all are
+  if (iters_.empty())
+    AddIter(Var("u"), Range{0, 1}, IterKind::kSpatial);  // a scalar: one instance, in a loop as all are
 
   Block block;
   block.name = outputs[0].name();

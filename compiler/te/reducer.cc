@@ -47,29 +47,35 @@ Expr LeastValue(DType dtype) {
 Expr GreatestValue(DType dtype) {
   if (dtype.is_float()) return FloatConst(std::numeric_limits<double>::infinity(), dtype);
   if (dtype.is_bool()) return IntConst(1, dtype);
-  if (dtype.code == TypeCode::kUInt) {                // uint64 is kept in int64: all bits set
+  if (dtype.code == TypeCode::kUInt) {  // uint64 is kept in int64: all bits set
     return IntConst(dtype.bits == 64 ? -1 : (int64_t{1} << dtype.bits) - 1, dtype);
   }
   return IntConst(std::numeric_limits<int64_t>::max() >> (64 - dtype.bits), dtype);
 }
 
 Reduction Sum(Expr source, std::vector<ReduceAxis> axes) {
-  return OfOne("sum", [](DType t) { return Const(0, t); }, [](Expr a, Expr b) { return a + b; }, source, axes);
+  return OfOne(
+      "sum", [](DType t) { return Const(0, t); }, [](Expr a, Expr b) { return a + b; }, source, axes);
 }
 Reduction Prod(Expr source, std::vector<ReduceAxis> axes) {
-  return OfOne("prod", [](DType t) { return Const(1, t); }, [](Expr a, Expr b) { return a * b; }, source, axes);
+  return OfOne(
+      "prod", [](DType t) { return Const(1, t); }, [](Expr a, Expr b) { return a * b; }, source, axes);
 }
 Reduction Max(Expr source, std::vector<ReduceAxis> axes) {
-  return OfOne("max", LeastValue, [](Expr a, Expr b) { return hone::Max(a, b); }, source, axes);
+  return OfOne(
+      "max", LeastValue, [](Expr a, Expr b) { return hone::Max(a, b); }, source, axes);
 }
 Reduction Min(Expr source, std::vector<ReduceAxis> axes) {
-  return OfOne("min", GreatestValue, [](Expr a, Expr b) { return hone::Min(a, b); }, source, axes);
+  return OfOne(
+      "min", GreatestValue, [](Expr a, Expr b) { return hone::Min(a, b); }, source, axes);
 }
 Reduction And(Expr source, std::vector<ReduceAxis> axes) {
-  return OfOne("and", GreatestValue, [](Expr a, Expr b) { return hone::And(a, b); }, source, axes);
+  return OfOne(
+      "and", GreatestValue, [](Expr a, Expr b) { return hone::And(a, b); }, source, axes);
 }
 Reduction Or(Expr source, std::vector<ReduceAxis> axes) {
-  return OfOne("or", LeastValue, [](Expr a, Expr b) { return hone::Or(a, b); }, source, axes);
+  return OfOne(
+      "or", LeastValue, [](Expr a, Expr b) { return hone::Or(a, b); }, source, axes);
 }
 Reduction ArgMax(Expr value, Expr index, std::vector<ReduceAxis> axes, bool last) {
   return ArgBest(true, std::move(value), std::move(index), std::move(axes), last);

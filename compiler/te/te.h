@@ -1,14 +1,16 @@
-// Tensor expressions: a tensor is said by the formula of one element, and a function of tensors is made from such formulas.
+// Tensor expressions: a tensor is said by the formula of one element, and a function of tensors is made from such
+// formulas.
 //
 //   Tensor a = Placeholder({128, 64}, kFloat32, "A"), b = Placeholder({64, 32}, kFloat32, "B");
 //   ReduceAxis k(64, "k");
 //   Tensor c = Compute({128, 32}, [&](const Indices& i) { return Sum(a(i[0], k) * b(k, i[1]), {k}); }, "C");
 //   PrimFunc f = CreatePrimFunc({a, b}, {c}, "matmul");
 //
-// Shapes may be symbolic (expressions over variables that become PrimFunc::dims). Misuse (a rank that does not match, an
-// access outside Compute's function) is a broken promise of the caller's: HONE_CHECK.
+// Shapes may be symbolic (expressions over variables that become PrimFunc::dims). Misuse (a rank that does not match,
+// an access outside Compute's function) is a broken promise of the caller's: HONE_CHECK.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
@@ -26,11 +28,11 @@ class Shape : public std::vector<Expr> {
  public:
   Shape() = default;
   Shape(std::initializer_list<Expr> dims) : std::vector<Expr>(dims) {}
-  Shape(std::vector<Expr> dims) : std::vector<Expr>(std::move(dims)) {}          // NOLINT: a list of sizes is a shape
-  Shape(const std::vector<int64_t>& dims) { for (int64_t d : dims) emplace_back(d); }      // NOLINT
+  Shape(std::vector<Expr> dims) : std::vector<Expr>(std::move(dims)) {}  // NOLINT: a list of sizes is a shape
+  Shape(const std::vector<int64_t>& dims) : std::vector<Expr>(dims.begin(), dims.end()) {}  // NOLINT
 };
 
-using Indices = std::vector<Var>;                   // the index variables of one element, outermost first
+using Indices = std::vector<Var>;  // the index variables of one element, outermost first
 struct Stage;
 
 // A handle: cheap to copy, refers to an input (placeholder) or to a result of Compute; never changes.
@@ -41,8 +43,8 @@ class Tensor {
   DType dtype() const;
   const std::string& name() const;
   int rank() const { return static_cast<int>(shape().size()); }
-  int64_t dim(int d) const;                         // a static size; d < 0 counts from the end
-  std::vector<int64_t> StaticShape() const;         // all of them; HONE_CHECK when one is symbolic
+  int64_t dim(int d) const;                  // a static size; d < 0 counts from the end
+  std::vector<int64_t> StaticShape() const;  // all of them; HONE_CHECK when one is symbolic
   bool IsPlaceholder() const;
   explicit operator bool() const { return stage_ != nullptr; }
   friend bool operator==(const Tensor& a, const Tensor& b) { return a.stage_ == b.stage_ && a.output_ == b.output_; }
@@ -50,13 +52,14 @@ class Tensor {
   // The element at these indices: only inside the function given to Compute.
   Expr operator()(const std::vector<Expr>& indices) const;
   Expr operator()(const Indices& indices) const;
-  template <class... Index>
-    requires(std::is_convertible_v<Index, Expr> && ...)
-  Expr operator()(const Index&... index) const { return (*this)(std::vector<Expr>{Expr(index)...}); }
+  template <std::convertible_to<Expr>... Index>
+  Expr operator()(const Index&... index) const {
+    return (*this)(std::vector<Expr>{Expr(index)...});
+  }
 
   const Stage& stage() const { return *stage_; }
-  int output() const { return output_; }            // which output of the stage
-  const Buffer& buffer() const;                     // stands for this tensor in expressions
+  int output() const { return output_; }  // which output of the stage
+  const Buffer& buffer() const;           // stands for this tensor in expressions
 
  private:
   friend struct TensorMaker;
@@ -70,7 +73,7 @@ struct ReduceAxis {
   ReduceAxis(Range domain, std::string name);
   Var var;
   Range domain;
-  operator Expr() const { return var; }             // NOLINT: used in formulas as the variable it is
+  operator Expr() const { return var; }  // NOLINT: used in formulas as the variable it is
 };
 
 // How values are gathered into one. Both functions work on tuples: argmax carries (value, index).
@@ -81,15 +84,15 @@ struct Reducer {
 };
 struct Reduction {
   Reducer reducer;
-  std::vector<Expr> sources;                        // one for each part of the tuple
-  std::vector<ReduceAxis> axes;                     // outermost first
-  std::vector<Expr> init;                           // absent: the reducer's identity; else what it starts from
+  std::vector<Expr> sources;     // one for each part of the tuple
+  std::vector<ReduceAxis> axes;  // outermost first
+  std::vector<Expr> init;        // absent: the reducer's identity; else what it starts from
 };
 Reduction Sum(Expr source, std::vector<ReduceAxis> axes);
 Reduction Prod(Expr source, std::vector<ReduceAxis> axes);
-Reduction Max(Expr source, std::vector<ReduceAxis> axes);           // identity: -infinity, or the type's least value
+Reduction Max(Expr source, std::vector<ReduceAxis> axes);  // identity: -infinity, or the type's least value
 Reduction Min(Expr source, std::vector<ReduceAxis> axes);
-Reduction And(Expr source, std::vector<ReduceAxis> axes);           // of bools
+Reduction And(Expr source, std::vector<ReduceAxis> axes);  // of bools
 Reduction Or(Expr source, std::vector<ReduceAxis> axes);
 // The identities of Max and Min: -infinity and infinity, or the ends of an integer type; false and true.
 Expr LeastValue(DType dtype);
@@ -101,9 +104,9 @@ Reduction ArgMin(Expr value, Expr index, std::vector<ReduceAxis> axes, bool last
 // What Compute's function gives: an element, or a reduction to it.
 class Body {
  public:
-  Body(Expr value) : values_{std::move(value)} {}                   // NOLINT
-  Body(std::vector<Expr> values) : values_(std::move(values)) {}    // NOLINT: one for each output of ComputeTuple
-  Body(Reduction reduction) : reduction_(std::make_shared<Reduction>(std::move(reduction))) {}   // NOLINT
+  Body(Expr value) : values_{std::move(value)} {}                 // NOLINT
+  Body(std::vector<Expr> values) : values_(std::move(values)) {}  // NOLINT: one for each output of ComputeTuple
+  Body(Reduction reduction) : reduction_(std::make_shared<Reduction>(std::move(reduction))) {}  // NOLINT
   const std::vector<Expr>& values() const { return reduction_ ? reduction_->sources : values_; }
   const Reduction* reduction() const { return reduction_.get(); }
 
@@ -114,8 +117,8 @@ class Body {
 using ElementFn = std::function<Body(const Indices&)>;
 
 struct ComputeOptions {
-  std::vector<std::string> axes;                    // names of the index variables; i0, i1, ... when empty
-  Attrs attrs;                                      // become the block's annotations
+  std::vector<std::string> axes;  // names of the index variables; i0, i1, ... when empty
+  Attrs attrs;                    // become the block's annotations
 };
 
 Tensor Placeholder(Shape shape, DType dtype, std::string name);
@@ -127,12 +130,12 @@ std::vector<Tensor> ComputeTuple(Shape shape, const ElementFn& element, const st
 
 // What makes a tensor: public for those who look at it, such as the fusion of operators.
 struct Stage {
-  std::vector<Buffer> outputs;                      // one, or several for ComputeTuple
+  std::vector<Buffer> outputs;  // one, or several for ComputeTuple
   Shape shape;
-  Indices axes;                                     // empty for a placeholder
+  Indices axes;  // empty for a placeholder
   std::vector<ReduceAxis> reduce_axes;
-  std::shared_ptr<const Body> body;                 // absent for a placeholder
-  std::vector<Tensor> inputs;                       // tensors the body reads, in the order of first use
+  std::shared_ptr<const Body> body;  // absent for a placeholder
+  std::vector<Tensor> inputs;        // tensors the body reads, in the order of first use
   Attrs attrs;
 };
 

@@ -101,8 +101,8 @@ std::vector<Tensor> ComputeTuple(Shape shape, const ElementFn& element, const st
     stage.body = std::make_shared<const Body>(element(stage.axes));
   }
   const std::vector<Expr>& values = stage.body->values();
-  HONE_CHECK(values.size() == names.size()) << names[0] << ": " << values.size() << " values for " << names.size()
-                                            << " outputs";
+  HONE_CHECK(values.size() == names.size())
+      << names[0] << ": " << values.size() << " values for " << names.size() << " outputs";
   if (stage.body->reduction() != nullptr) stage.reduce_axes = stage.body->reduction()->axes;
   for (size_t i = 0; i < names.size(); ++i) stage.outputs.push_back(Buffer(names[i], values[i].type(), shape));
   stage.shape = std::move(shape);

@@ -102,20 +102,19 @@ te::Tensor DepthwiseConv2d(const te::Tensor& x, const te::Tensor& w, const ConvA
   shape.push_back(x.shape()[3]);
   const te::Tensor padded = PadSpatial(x, window.before, window.after);
   const std::vector<te::ReduceAxis> k = KernelAxes(w, 2);
-  return te::Compute(
-      shape,
-      [&](const te::Indices& i) {
-        return te::Sum(padded(i[0], i[1] * window.strides[0] + k[0] * window.dilations[0],
-                              i[2] * window.strides[1] + k[1] * window.dilations[1], i[3]) *
-                           w(k[0], k[1], i[3]),
-                       k);
-      },
-      name, {OutputAxes(2, "c"), {}});
+  return te::Compute(shape,
+                     [&](const te::Indices& i) {
+                       return te::Sum(padded(i[0], i[1] * window.strides[0] + k[0] * window.dilations[0],
+                                             i[2] * window.strides[1] + k[1] * window.dilations[1], i[3]) *
+                                          w(k[0], k[1], i[3]),
+                                      k);
+                     },
+                     name, {OutputAxes(2, "c"), {}});
 }
 
-// With dilation 1 an output at o takes the taps k = (o + before) mod s + s * j of the kernel, j in [0, ceil(K / s)), and the
-// inputs (o + before) div s - j: no tap is wasted on zeros between the inputs. Taps past the kernel's end are zeros of a
-// block "pad_w". With dilation the inputs are tested for each tap.
+// With dilation 1 an output at o takes the taps k = (o + before) mod s + s * j of the kernel, j in [0, ceil(K / s)),
+// and the inputs (o + before) div s - j: no tap is wasted on zeros between the inputs. Taps past the kernel's end are
+// zeros of a block "pad_w". With dilation the inputs are tested for each tap.
 te::Tensor ConvTranspose(const te::Tensor& x, const te::Tensor& w, const ConvAttrs& attrs,
                          const std::vector<int64_t>& output_padding, const std::string& name) {
   const size_t spatial = x.rank() - 2;
@@ -126,15 +125,15 @@ te::Tensor ConvTranspose(const te::Tensor& x, const te::Tensor& w, const ConvAtt
   te::Shape shape = {x.shape()[0]};
   std::vector<int64_t> sizes;
   for (size_t d = 0; d < spatial; ++d) {
-    sizes.push_back((x.dim(d + 1) - 1) * window.strides[d] + (w.dim(d) - 1) * window.dilations[d] + 1 - window.before[d] -
-                    window.after[d] + extra[d]);
+    sizes.push_back((x.dim(d + 1) - 1) * window.strides[d] + (w.dim(d) - 1) * window.dilations[d] + 1 -
+                    window.before[d] - window.after[d] + extra[d]);
     shape.push_back(sizes.back());
   }
   shape.push_back(out);
   const bool phases = AllAre(window.dilations, 1);
 
   te::Tensor source = x, weights = w;
-  std::vector<int64_t> shift(spatial, 0);           // zeros put before the input
+  std::vector<int64_t> shift(spatial, 0);  // zeros put before the input
   std::vector<te::ReduceAxis> axes;
   if (phases) {
     std::vector<int64_t> after(spatial), weights_after(w.rank(), 0);
@@ -169,8 +168,8 @@ te::Tensor ConvTranspose(const te::Tensor& x, const te::Tensor& w, const ConvAtt
           } else {
             const Expr distance = place - axes[d] * window.dilations[d];
             const Expr at_input = FloorDiv(distance, window.strides[d]);
-            inside = And(inside, And(Eq(FloorMod(distance, window.strides[d]), 0),
-                                     And(at_input >= 0, at_input < x.dim(d + 1))));
+            inside = And(
+                inside, And(Eq(FloorMod(distance, window.strides[d]), 0), And(at_input >= 0, at_input < x.dim(d + 1))));
             at.push_back(at_input);
             weight.push_back(axes[d]);
           }

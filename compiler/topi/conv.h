@@ -1,6 +1,7 @@
 // Convolutions over channels-last tensors: N spatial... C, weights spatial... input channels, output channels.
 //
-// Padding that is not zero is a block of its own, named "pad"; without padding the convolution reads its input directly.
+// Padding that is not zero is a block of its own, named "pad"; without padding the convolution reads its input
+// directly.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,7 @@ namespace hone::topi {
 struct ConvAttrs {
   std::vector<int64_t> strides;
   std::vector<int64_t> dilations;
-  std::vector<int64_t> pads_before;                 // elements of zeros before and after: they may differ
+  std::vector<int64_t> pads_before;  // elements of zeros before and after: they may differ
   std::vector<int64_t> pads_after;
   int64_t groups = 1;
 };
@@ -24,7 +25,8 @@ struct ConvAttrs {
 int64_t ConvOutputSize(int64_t in, int64_t kernel, int64_t stride, int64_t dilation, int64_t before, int64_t after);
 
 // x [N, S..., IC], w [K..., IC / groups, OC] -> [N, O..., OC] for one, two or three spatial dimensions:
-//   y[n, o, oc] = sum_{k, ic} pad(x)[n, o * stride + k * dilation, (oc / (OC / groups)) * (IC / groups) + ic] * w[k, ic, oc]
+//   y[n, o, oc] = sum_{k, ic} pad(x)[n, o * stride + k * dilation, (oc / (OC / groups)) * (IC / groups) + ic] * w[k,
+//   ic, oc]
 te::Tensor Conv(const te::Tensor& x, const te::Tensor& w, const ConvAttrs& attrs, const std::string& name = "conv");
 // Conv of two dimensions: NHWC x HWIO -> NHWC.
 te::Tensor Conv2d(const te::Tensor& x, const te::Tensor& w, const ConvAttrs& attrs, const std::string& name = "conv2d");
@@ -37,7 +39,8 @@ te::Tensor DepthwiseConv2d(const te::Tensor& x, const te::Tensor& w, const ConvA
 // x [N, S..., IC], w [K..., IC, OC / groups] -> [N, O..., OC], the gradient of Conv:
 //   O = (S - 1) * stride + (K - 1) * dilation + 1 - before - after + output_padding
 //   y[n, o, oc] = sum_{k, ic} x[n, (o + before - k * dilation) / stride, ic] * w[k, ic, oc mod (OC / groups)]
-// over the k for which the division is exact and inside x, and the input channels of oc's group. `output_padding` empty: none.
+// over the k for which the division is exact and inside x, and the input channels of oc's group. `output_padding`
+// empty: none.
 te::Tensor ConvTranspose(const te::Tensor& x, const te::Tensor& w, const ConvAttrs& attrs,
                          const std::vector<int64_t>& output_padding = {}, const std::string& name = "conv_transpose");
 

@@ -27,14 +27,13 @@ te::Tensor Dense(const te::Tensor& x, const te::Tensor& w, bool transpose_w, con
     axes.push_back("m");
   }
   axes.push_back("n");
-  return te::Compute(
-      shape,
-      [&](const te::Indices& i) {
-        std::vector<Expr> at = ToExprs(i);
-        at.back() = k;
-        return te::Sum(x(at) * (transpose_w ? w(i.back(), k) : w(k, i.back())), {k});
-      },
-      name, {axes, {}});
+  return te::Compute(shape,
+                     [&](const te::Indices& i) {
+                       std::vector<Expr> at = ToExprs(i);
+                       at.back() = k;
+                       return te::Sum(x(at) * (transpose_w ? w(i.back(), k) : w(k, i.back())), {k});
+                     },
+                     name, {axes, {}});
 }
 
 te::Tensor BatchMatmul(const te::Tensor& a, const te::Tensor& b, bool transpose_a, bool transpose_b,
@@ -67,8 +66,8 @@ te::Tensor BatchMatmul(const te::Tensor& a, const te::Tensor& b, bool transpose_
           return t(at);
         };
         const Expr m = i[leading], n = i[leading + 1];
-        return te::Sum((transpose_a ? access(a, k, m) : access(a, m, k)) * (transpose_b ? access(b, n, k) : access(b, k, n)),
-                       {k});
+        return te::Sum(
+            (transpose_a ? access(a, k, m) : access(a, m, k)) * (transpose_b ? access(b, n, k) : access(b, k, n)), {k});
       },
       name, {axes, {}});
 }
@@ -77,7 +76,7 @@ te::Tensor Matmul(const te::Tensor& a, const te::Tensor& b, const std::string& n
   HONE_CHECK(a.rank() >= 1 && b.rank() >= 1) << name << ": a scalar has no matrix product";
   if (b.rank() == 2) return Dense(a, b, false, name);
   if (a.rank() >= 2 && b.rank() >= 2) return BatchMatmul(a, b, false, false, name);
-  const bool row = a.rank() == 1;                   // else b is a column
+  const bool row = a.rank() == 1;  // else b is a column
   HONE_CHECK(a.dim(-1) == b.dim(b.rank() == 1 ? 0 : -2)) << name << ": the inner sizes do not match";
   const te::ReduceAxis k(a.shape().back(), "k");
   te::Shape shape;

@@ -1,8 +1,8 @@
 #include "compiler/topi/elementwise.h"
 
 #include <algorithm>
-#include <limits>
 #include <cmath>
+#include <limits>
 
 #include "compiler/support/check.h"
 #include "compiler/topi/axes.h"
@@ -71,7 +71,8 @@ Expr BroadcastAccess(const te::Tensor& t, const te::Indices& at, const te::Shape
 }
 
 te::Tensor Unary(const te::Tensor& x, const std::function<Expr(Expr)>& f, const std::string& name) {
-  return te::Compute(x.shape(), [&](const te::Indices& i) { return f(x(i)); }, name);
+  return te::Compute(
+      x.shape(), [&](const te::Indices& i) { return f(x(i)); }, name);
 }
 
 te::Tensor Binary(const te::Tensor& a, const te::Tensor& b, const std::function<Expr(Expr, Expr)>& f,
@@ -83,36 +84,48 @@ te::Tensor Binary(const te::Tensor& a, const te::Tensor& b, const std::function<
 }
 
 te::Tensor Add(const te::Tensor& a, const te::Tensor& b, const std::string& name) {
-  return Binary(a, b, [](Expr x, Expr y) { return x + y; }, name);
+  return Binary(
+      a, b, [](Expr x, Expr y) { return x + y; }, name);
 }
 te::Tensor Subtract(const te::Tensor& a, const te::Tensor& b, const std::string& name) {
-  return Binary(a, b, [](Expr x, Expr y) { return x - y; }, name);
+  return Binary(
+      a, b, [](Expr x, Expr y) { return x - y; }, name);
 }
 te::Tensor Multiply(const te::Tensor& a, const te::Tensor& b, const std::string& name) {
-  return Binary(a, b, [](Expr x, Expr y) { return x * y; }, name);
+  return Binary(
+      a, b, [](Expr x, Expr y) { return x * y; }, name);
 }
 te::Tensor Divide(const te::Tensor& a, const te::Tensor& b, const std::string& name) {
-  return Binary(a, b, [](Expr x, Expr y) { return x / y; }, name);
+  return Binary(
+      a, b, [](Expr x, Expr y) { return x / y; }, name);
 }
 te::Tensor FloorDivide(const te::Tensor& a, const te::Tensor& b, const std::string& name) {
   return Binary(
-      a, b,
-      [](Expr x, Expr y) { return x.type().is_float() ? MakeCall("floor", {x / y}) : FloorDiv(x, y); }, name);
+      a, b, [](Expr x, Expr y) { return x.type().is_float() ? MakeCall("floor", {x / y}) : FloorDiv(x, y); }, name);
 }
 te::Tensor Mod(const te::Tensor& a, const te::Tensor& b, const std::string& name) {
-  return Binary(a, b, [](Expr x, Expr y) { return FloorMod(x, y); }, name);
+  return Binary(
+      a, b, [](Expr x, Expr y) { return FloorMod(x, y); }, name);
 }
 te::Tensor Fmod(const te::Tensor& a, const te::Tensor& b, const std::string& name) {
-  return Binary(a, b, [](Expr x, Expr y) { return MakeBinary(BinaryOp::kMod, x, y); }, name);
+  return Binary(
+      a, b, [](Expr x, Expr y) { return MakeBinary(BinaryOp::kMod, x, y); }, name);
 }
 te::Tensor Maximum(const te::Tensor& a, const te::Tensor& b, const std::string& name) {
-  return Binary(a, b, [](Expr x, Expr y) { return Max(x, y); }, name);
+  return Binary(
+      a, b, [](Expr x, Expr y) { return Max(x, y); }, name);
 }
 te::Tensor Minimum(const te::Tensor& a, const te::Tensor& b, const std::string& name) {
-  return Binary(a, b, [](Expr x, Expr y) { return Min(x, y); }, name);
+  return Binary(
+      a, b, [](Expr x, Expr y) { return Min(x, y); }, name);
 }
 te::Tensor Power(const te::Tensor& a, const te::Tensor& b, const std::string& name) {
-  return Binary(a, b, [](Expr x, Expr y) { return MakeCall("pow", {x, y}); }, name);
+  return Binary(
+      a, b,
+      [](Expr x, Expr y) {
+        return MakeCall("pow", {x, y});
+      },
+      name);
 }
 
 te::Tensor PowerScalar(const te::Tensor& x, double exponent, const std::string& name) {
@@ -130,24 +143,34 @@ te::Tensor PowerScalar(const te::Tensor& x, double exponent, const std::string& 
 }
 
 te::Tensor Equal(const te::Tensor& a, const te::Tensor& b, const std::string& name) { return Binary(a, b, Eq, name); }
-te::Tensor NotEqual(const te::Tensor& a, const te::Tensor& b, const std::string& name) { return Binary(a, b, Ne, name); }
+te::Tensor NotEqual(const te::Tensor& a, const te::Tensor& b, const std::string& name) {
+  return Binary(a, b, Ne, name);
+}
 te::Tensor Less(const te::Tensor& a, const te::Tensor& b, const std::string& name) {
-  return Binary(a, b, [](Expr x, Expr y) { return x < y; }, name);
+  return Binary(
+      a, b, [](Expr x, Expr y) { return x < y; }, name);
 }
 te::Tensor LessEqual(const te::Tensor& a, const te::Tensor& b, const std::string& name) {
-  return Binary(a, b, [](Expr x, Expr y) { return x <= y; }, name);
+  return Binary(
+      a, b, [](Expr x, Expr y) { return x <= y; }, name);
 }
 te::Tensor Greater(const te::Tensor& a, const te::Tensor& b, const std::string& name) {
-  return Binary(a, b, [](Expr x, Expr y) { return x > y; }, name);
+  return Binary(
+      a, b, [](Expr x, Expr y) { return x > y; }, name);
 }
 te::Tensor GreaterEqual(const te::Tensor& a, const te::Tensor& b, const std::string& name) {
-  return Binary(a, b, [](Expr x, Expr y) { return x >= y; }, name);
+  return Binary(
+      a, b, [](Expr x, Expr y) { return x >= y; }, name);
 }
 te::Tensor LogicalAnd(const te::Tensor& a, const te::Tensor& b, const std::string& name) {
   return Binary(a, b, And, name);
 }
-te::Tensor LogicalOr(const te::Tensor& a, const te::Tensor& b, const std::string& name) { return Binary(a, b, Or, name); }
-te::Tensor LogicalXor(const te::Tensor& a, const te::Tensor& b, const std::string& name) { return Binary(a, b, Ne, name); }
+te::Tensor LogicalOr(const te::Tensor& a, const te::Tensor& b, const std::string& name) {
+  return Binary(a, b, Or, name);
+}
+te::Tensor LogicalXor(const te::Tensor& a, const te::Tensor& b, const std::string& name) {
+  return Binary(a, b, Ne, name);
+}
 te::Tensor LogicalNot(const te::Tensor& x, const std::string& name) { return Unary(x, MakeNot, name); }
 
 te::Tensor Where(const te::Tensor& condition, const te::Tensor& a, const te::Tensor& b, const std::string& name) {
@@ -156,7 +179,8 @@ te::Tensor Where(const te::Tensor& condition, const te::Tensor& a, const te::Ten
   return te::Compute(
       shape,
       [&](const te::Indices& i) {
-        return MakeSelect(BroadcastAccess(condition, i, shape), BroadcastAccess(a, i, shape), BroadcastAccess(b, i, shape));
+        return MakeSelect(BroadcastAccess(condition, i, shape), BroadcastAccess(a, i, shape),
+                          BroadcastAccess(b, i, shape));
       },
       name);
 }
@@ -166,7 +190,8 @@ te::Tensor Log(const te::Tensor& x, const std::string& name) { return Unary(x, I
 te::Tensor Sqrt(const te::Tensor& x, const std::string& name) { return Unary(x, Intrinsic("sqrt"), name); }
 te::Tensor Rsqrt(const te::Tensor& x, const std::string& name) { return Unary(x, Intrinsic("rsqrt"), name); }
 te::Tensor Reciprocal(const te::Tensor& x, const std::string& name) {
-  return Unary(x, [](Expr e) { return One(e) / e; }, name);
+  return Unary(
+      x, [](Expr e) { return One(e) / e; }, name);
 }
 te::Tensor Sin(const te::Tensor& x, const std::string& name) { return Unary(x, Intrinsic("sin"), name); }
 te::Tensor Cos(const te::Tensor& x, const std::string& name) { return Unary(x, Intrinsic("cos"), name); }
@@ -179,12 +204,12 @@ te::Tensor IsNan(const te::Tensor& x, const std::string& name) { return Unary(x,
 te::Tensor IsInf(const te::Tensor& x, const std::string& name) { return Unary(x, Intrinsic("isinf"), name); }
 te::Tensor Sigmoid(const te::Tensor& x, const std::string& name) { return Unary(x, Intrinsic("sigmoid"), name); }
 te::Tensor Silu(const te::Tensor& x, const std::string& name) {
-  return Unary(x, [](Expr e) { return e * MakeCall("sigmoid", {e}); }, name);
+  return Unary(
+      x, [](Expr e) { return e * MakeCall("sigmoid", {e}); }, name);
 }
 te::Tensor Gelu(const te::Tensor& x, const std::string& name) {
   return Unary(
-      x,
-      [](Expr e) { return e * Scalar(0.5, e) * (One(e) + MakeCall("erf", {e * Scalar(std::sqrt(0.5), e)})); }, name);
+      x, [](Expr e) { return e * Scalar(0.5, e) * (One(e) + MakeCall("erf", {e * Scalar(std::sqrt(0.5), e)})); }, name);
 }
 te::Tensor GeluTanh(const te::Tensor& x, const std::string& name) {
   return Unary(
@@ -213,46 +238,57 @@ te::Tensor Elu(const te::Tensor& x, double alpha, const std::string& name) {
       name);
 }
 te::Tensor LeakyRelu(const te::Tensor& x, double alpha, const std::string& name) {
-  return Unary(x, [alpha](Expr e) { return MakeSelect(e < Zero(e), e * Scalar(alpha, e), e); }, name);
+  return Unary(
+      x, [alpha](Expr e) { return MakeSelect(e < Zero(e), e * Scalar(alpha, e), e); }, name);
 }
 te::Tensor Prelu(const te::Tensor& x, const te::Tensor& slope, const std::string& name) {
-  return Binary(x, slope, [](Expr e, Expr s) { return MakeSelect(e < Zero(e), e * s, e); }, name);
+  return Binary(
+      x, slope, [](Expr e, Expr s) { return MakeSelect(e < Zero(e), e * s, e); }, name);
 }
 te::Tensor HardSigmoid(const te::Tensor& x, double alpha, double beta, const std::string& name) {
-  return Unary(x, [=](Expr e) { return HardSigmoidExpr(e, alpha, beta); }, name);
+  return Unary(
+      x, [=](Expr e) { return HardSigmoidExpr(e, alpha, beta); }, name);
 }
 te::Tensor HardSwish(const te::Tensor& x, const std::string& name) {
-  return Unary(x, [](Expr e) { return e * HardSigmoidExpr(e, 1.0 / 6, 0.5); }, name);
+  return Unary(
+      x, [](Expr e) { return e * HardSigmoidExpr(e, 1.0 / 6, 0.5); }, name);
 }
 
 te::Tensor Relu(const te::Tensor& x, const std::string& name) {
-  return Unary(x, [](Expr e) { return Max(e, Zero(e)); }, name);
+  return Unary(
+      x, [](Expr e) { return Max(e, Zero(e)); }, name);
 }
 te::Tensor Clip(const te::Tensor& x, double low, double high, const std::string& name) {
-  return Unary(x, [=](Expr e) { return ClipExpr(e, low, high); }, name);
+  return Unary(
+      x, [=](Expr e) { return ClipExpr(e, low, high); }, name);
 }
 te::Tensor Negative(const te::Tensor& x, const std::string& name) {
-  return Unary(x, [](Expr e) { return -e; }, name);
+  return Unary(
+      x, [](Expr e) { return -e; }, name);
 }
 te::Tensor Abs(const te::Tensor& x, const std::string& name) {
-  return Unary(x, [](Expr e) { return e.type().is_float() ? MakeCall("abs", {e}) : Max(e, Zero(e) - e); }, name);
+  return Unary(
+      x, [](Expr e) { return e.type().is_float() ? MakeCall("abs", {e}) : Max(e, Zero(e) - e); }, name);
 }
 te::Tensor Sign(const te::Tensor& x, const std::string& name) {
   return Unary(
-      x,
-      [](Expr e) { return MakeSelect(e > Zero(e), One(e), MakeSelect(e < Zero(e), Scalar(-1, e), Zero(e))); }, name);
+      x, [](Expr e) { return MakeSelect(e > Zero(e), One(e), MakeSelect(e < Zero(e), Scalar(-1, e), Zero(e))); }, name);
 }
 te::Tensor AddScalar(const te::Tensor& x, double value, const std::string& name) {
-  return Unary(x, [value](Expr e) { return e + Scalar(value, e); }, name);
+  return Unary(
+      x, [value](Expr e) { return e + Scalar(value, e); }, name);
 }
 te::Tensor MultiplyScalar(const te::Tensor& x, double value, const std::string& name) {
-  return Unary(x, [value](Expr e) { return e * Scalar(value, e); }, name);
+  return Unary(
+      x, [value](Expr e) { return e * Scalar(value, e); }, name);
 }
 te::Tensor Cast(const te::Tensor& x, DType dtype, const std::string& name) {
-  return Unary(x, [dtype](Expr e) { return ToTypeExpr(dtype, e); }, name);
+  return Unary(
+      x, [dtype](Expr e) { return ToTypeExpr(dtype, e); }, name);
 }
 te::Tensor Identity(const te::Tensor& x, const std::string& name) {
-  return Unary(x, [](Expr e) { return e; }, name);
+  return Unary(
+      x, [](Expr e) { return e; }, name);
 }
 
 }  // namespace hone::topi

@@ -23,11 +23,20 @@ te::Reduction Combine(const te::Tensor& x, const te::Indices& i, const Scatter& 
   reducer.combine = [matches = scatter.matches, mode](const std::vector<Expr>& so_far, const std::vector<Expr>& next) {
     Expr changed = next[0];
     switch (mode) {
-      case ScatterMode::kReplace: break;
-      case ScatterMode::kAdd: changed = so_far[0] + next[0]; break;
-      case ScatterMode::kMul: changed = so_far[0] * next[0]; break;
-      case ScatterMode::kMin: changed = Min(so_far[0], next[0]); break;
-      case ScatterMode::kMax: changed = Max(so_far[0], next[0]); break;
+      case ScatterMode::kReplace:
+        break;
+      case ScatterMode::kAdd:
+        changed = so_far[0] + next[0];
+        break;
+      case ScatterMode::kMul:
+        changed = so_far[0] * next[0];
+        break;
+      case ScatterMode::kMin:
+        changed = Min(so_far[0], next[0]);
+        break;
+      case ScatterMode::kMax:
+        changed = Max(so_far[0], next[0]);
+        break;
     }
     return std::vector<Expr>{MakeSelect(matches, changed, so_far[0])};
   };
@@ -96,7 +105,7 @@ te::Tensor ScatterNd(const te::Tensor& x, const te::Tensor& indices, const te::T
       << name << ": updates do not match the indices";
   std::vector<te::ReduceAxis> axes;
   for (int64_t d = 0; d < leading; ++d) axes.emplace_back(indices.shape()[d], "u" + std::to_string(d));
-  if (leading == 0) axes.emplace_back(Expr(1), "u");             // a single tuple
+  if (leading == 0) axes.emplace_back(Expr(1), "u");  // a single tuple
   return te::Compute(
       x.shape(),
       [&](const te::Indices& i) {
@@ -125,7 +134,7 @@ te::Tensor ScatterElements(const te::Tensor& x, const te::Tensor& indices, const
       [&](const te::Indices& i) {
         std::vector<Expr> from = ToExprs(i);
         from[along] = u;
-        Expr inside = True();                       // indices may cover less than x in the other dimensions
+        Expr inside = True();  // indices may cover less than x in the other dimensions
         for (int d = 0; d < x.rank(); ++d) {
           if (d != along && indices.dim(d) < x.dim(d)) inside = And(inside, i[d] < indices.dim(d));
         }
@@ -171,12 +180,13 @@ te::Tensor Trilu(const te::Tensor& x, bool upper, int64_t k, const std::string& 
 
 te::Tensor Arange(double start, double step, int64_t count, DType dtype, const std::string& name) {
   return te::Compute(
-      {count},
-      [&](const te::Indices& i) { return MakeCast(dtype, i[0]) * Const(step, dtype) + Const(start, dtype); }, name);
+      {count}, [&](const te::Indices& i) { return MakeCast(dtype, i[0]) * Const(step, dtype) + Const(start, dtype); },
+      name);
 }
 
 te::Tensor Full(const std::vector<int64_t>& shape, double value, DType dtype, const std::string& name) {
-  return te::Compute(te::Shape(shape), [&](const te::Indices&) { return Const(value, dtype); }, name);
+  return te::Compute(
+      te::Shape(shape), [&](const te::Indices&) { return Const(value, dtype); }, name);
 }
 
 }  // namespace hone::topi

@@ -17,13 +17,14 @@ te::Tensor Gather(const te::Tensor& x, const te::Tensor& indices, int64_t axis, 
 // y[i...] = x[i... with indices[i...] at `axis`]; y has the shape of the indices.
 te::Tensor GatherElements(const te::Tensor& x, const te::Tensor& indices, int64_t axis,
                           const std::string& name = "gather_elements");
-// indices [B..., I..., K]: y[b..., i..., rest] = x[b..., indices[b..., i..., :], rest]; `batch_dims` is the number of b's.
+// indices [B..., I..., K]: y[b..., i..., rest] = x[b..., indices[b..., i..., :], rest]; `batch_dims` is the number of
+// b's.
 te::Tensor GatherNd(const te::Tensor& x, const te::Tensor& indices, int64_t batch_dims = 0,
                     const std::string& name = "gather_nd");
 
 enum class ScatterMode { kReplace, kAdd, kMul, kMin, kMax };
-// indices [I..., K], updates [I..., x.shape[K:]]: a copy of x in which x[indices[i...], :] is replaced by (combined with)
-// updates[i...]. Each element looks at all index tuples: meant for few of them.
+// indices [I..., K], updates [I..., x.shape[K:]]: a copy of x in which x[indices[i...], :] is replaced by (combined
+// with) updates[i...]. Each element looks at all index tuples: meant for few of them.
 te::Tensor ScatterNd(const te::Tensor& x, const te::Tensor& indices, const te::Tensor& updates,
                      ScatterMode mode = ScatterMode::kReplace, const std::string& name = "scatter_nd");
 // updates and indices of one shape: x[i... with indices[i...] at `axis`] is replaced by (combined with) updates[i...].

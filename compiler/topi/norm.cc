@@ -17,8 +17,7 @@ std::vector<int64_t> AxesFrom(int64_t axis, int64_t rank) {
 // 1 / sqrt(sum / count + epsilon)
 te::Tensor ReciprocalDeviation(const te::Tensor& sum, double count, double epsilon, const std::string& name) {
   return Unary(
-      sum,
-      [=](Expr e) { return MakeCall("rsqrt", {e / Const(count, e.type()) + Const(epsilon, e.type())}); }, name);
+      sum, [=](Expr e) { return MakeCall("rsqrt", {e / Const(count, e.type()) + Const(epsilon, e.type())}); }, name);
 }
 
 double Elements(const te::Tensor& x, const std::vector<int64_t>& axes) {
@@ -49,7 +48,8 @@ Expr Along(const te::Tensor& v, const te::Indices& i, int64_t axis) { return v(i
 
 te::Tensor Softmax(const te::Tensor& x, int64_t axis, const std::string& name) {
   const te::Tensor top = ReduceMax(x, {axis}, true, name + "_max");
-  const te::Tensor e = Binary(x, top, [](Expr a, Expr b) { return MakeCall("exp", {a - b}); }, name + "_exp");
+  const te::Tensor e = Binary(
+      x, top, [](Expr a, Expr b) { return MakeCall("exp", {a - b}); }, name + "_exp");
   const te::Tensor sum = ReduceSum(e, {axis}, true, name + "_sum");
   return Divide(e, sum, name);
 }
@@ -79,13 +79,15 @@ LayerNormResult LayerNormAll(const te::Tensor& x, const te::Tensor& scale, const
   const std::vector<int64_t> axes = AxesFrom(axis, x.rank());
   const double count = Elements(x, axes);
   const te::Tensor sum = ReduceSum(x, axes, true, name + "_sum");
-  const te::Tensor mean = Unary(sum, [count](Expr e) { return e / Const(count, e.type()); }, name + "_mean");
+  const te::Tensor mean = Unary(
+      sum, [count](Expr e) { return e / Const(count, e.type()); }, name + "_mean");
   const te::Tensor squares = SquaredDistance(x, mean, axes, name + "_var_sum");
   const te::Tensor rstd = ReciprocalDeviation(squares, count, epsilon, name + "_rstd");
   const te::Tensor y = te::Compute(
       x.shape(),
       [&](const te::Indices& i) {
-        const Expr normal = (x(i) - BroadcastAccess(mean, i, x.shape())) * BroadcastAccess(rstd, i, x.shape()) * BroadcastAccess(scale, i, x.shape());
+        const Expr normal = (x(i) - BroadcastAccess(mean, i, x.shape())) * BroadcastAccess(rstd, i, x.shape()) *
+                            BroadcastAccess(scale, i, x.shape());
         return bias ? normal + BroadcastAccess(bias, i, x.shape()) : normal;
       },
       name);
@@ -97,19 +99,24 @@ te::Tensor LayerNorm(const te::Tensor& x, const te::Tensor& scale, const te::Ten
   return LayerNormAll(x, scale, bias, axis, epsilon, name).y;
 }
 
-te::Tensor RmsNorm(const te::Tensor& x, const te::Tensor& scale, int64_t axis, double epsilon, const std::string& name) {
+te::Tensor RmsNorm(const te::Tensor& x, const te::Tensor& scale, int64_t axis, double epsilon,
+                   const std::string& name) {
   const std::vector<int64_t> axes = AxesFrom(axis, x.rank());
   const te::Tensor squares = ReduceSumSquare(x, axes, true, name + "_sum_square");
   const te::Tensor rstd = ReciprocalDeviation(squares, Elements(x, axes), epsilon, name + "_rstd");
   return te::Compute(
       x.shape(),
-      [&](const te::Indices& i) { return x(i) * BroadcastAccess(rstd, i, x.shape()) * BroadcastAccess(scale, i, x.shape()); }, name);
+      [&](const te::Indices& i) {
+        return x(i) * BroadcastAccess(rstd, i, x.shape()) * BroadcastAccess(scale, i, x.shape());
+      },
+      name);
 }
 
-te::Tensor GroupNorm(const te::Tensor& x, const te::Tensor& scale, const te::Tensor& bias, int64_t groups, double epsilon,
-                     const std::string& name) {
+te::Tensor GroupNorm(const te::Tensor& x, const te::Tensor& scale, const te::Tensor& bias, int64_t groups,
+                     double epsilon, const std::string& name) {
   const int64_t channels = x.dim(-1);
-  HONE_CHECK(x.rank() >= 2 && channels % groups == 0) << name << ": " << channels << " channels in " << groups << " groups";
+  HONE_CHECK(x.rank() >= 2 && channels % groups == 0)
+      << name << ": " << channels << " channels in " << groups << " groups";
   const int64_t width = channels / groups;
   std::vector<te::ReduceAxis> reduce;
   double count = static_cast<double>(width);
@@ -126,9 +133,10 @@ te::Tensor GroupNorm(const te::Tensor& x, const te::Tensor& scale, const te::Ten
     at.push_back(reduce.size() == spatial ? Expr(i[1]) : i[1] * width + reduce[spatial]);
     return x(at);
   };
-  const te::Tensor sum =
-      te::Compute(stats, [&](const te::Indices& i) { return te::Sum(element(i), reduce); }, name + "_sum");
-  const te::Tensor mean = Unary(sum, [count](Expr e) { return e / Const(count, e.type()); }, name + "_mean");
+  const te::Tensor sum = te::Compute(
+      stats, [&](const te::Indices& i) { return te::Sum(element(i), reduce); }, name + "_sum");
+  const te::Tensor mean = Unary(
+      sum, [count](Expr e) { return e / Const(count, e.type()); }, name + "_mean");
   const te::Tensor squares = te::Compute(
       stats,
       [&](const te::Indices& i) {
@@ -176,8 +184,7 @@ te::Tensor Lrn(const te::Tensor& x, int64_t size, int64_t axis, double alpha, do
         std::vector<Expr> at = ToExprs(i);
         at[along] = i[along] + k - before;
         const Expr value = x(at);
-        return te::Sum(
-            IfThenElse(And(at[along] >= 0, at[along] < channels), value * value, Const(0, x.dtype())), {k});
+        return te::Sum(IfThenElse(And(at[along] >= 0, at[along] < channels), value * value, Const(0, x.dtype())), {k});
       },
       name + "_sum_square");
   return te::Compute(

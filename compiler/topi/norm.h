@@ -1,4 +1,5 @@
-// Softmax and normalisations. Every step is its own block, so that a schedule decides what is recomputed and what is kept.
+// Softmax and normalisations. Every step is its own block, so that a schedule decides what is recomputed and what is
+// kept.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,8 @@ te::Tensor Softmax(const te::Tensor& x, int64_t axis, const std::string& name = 
 te::Tensor LogSoftmax(const te::Tensor& x, int64_t axis, const std::string& name = "log_softmax");
 
 // Over all dimensions from `axis` on: blocks NAME_sum, NAME_mean, NAME_var_sum (of (x - mean)^2), NAME_rstd, NAME.
-//   y = (x - mean) * 1 / sqrt(var + epsilon) * scale + bias;  scale and bias [x.shape[axis:]] broadcast; bias may be absent.
+//   y = (x - mean) * 1 / sqrt(var + epsilon) * scale + bias;  scale and bias [x.shape[axis:]] broadcast; bias may be
+//   absent.
 // `mean` and `rstd` keep the reduced dimensions with size 1.
 struct LayerNormResult {
   te::Tensor y, mean, rstd;
@@ -29,8 +31,8 @@ te::Tensor RmsNorm(const te::Tensor& x, const te::Tensor& scale, int64_t axis, d
 
 // x [N, ..., C] (channels last): mean and variance of each group of C / groups channels of one image; scale, bias [C].
 // Instance norm is groups == C.
-te::Tensor GroupNorm(const te::Tensor& x, const te::Tensor& scale, const te::Tensor& bias, int64_t groups, double epsilon,
-                     const std::string& name = "group_norm");
+te::Tensor GroupNorm(const te::Tensor& x, const te::Tensor& scale, const te::Tensor& bias, int64_t groups,
+                     double epsilon, const std::string& name = "group_norm");
 
 // x * scale + shift along `axis`; scale, shift [x.shape[axis]]: a batch norm whose statistics are folded.
 te::Tensor ScaleShift(const te::Tensor& x, const te::Tensor& scale, const te::Tensor& shift, int64_t axis,
@@ -39,8 +41,8 @@ te::Tensor ScaleShift(const te::Tensor& x, const te::Tensor& scale, const te::Te
 te::Tensor BatchNorm(const te::Tensor& x, const te::Tensor& scale, const te::Tensor& bias, const te::Tensor& mean,
                      const te::Tensor& var, int64_t axis, double epsilon, const std::string& name = "batch_norm");
 
-// Local response normalisation across the channels (axis): y = x / (bias + alpha / size * s) ^ beta, where s is the sum of
-// squares over channels c - floor((size - 1) / 2) .. c + ceil((size - 1) / 2) that exist.
+// Local response normalisation across the channels (axis): y = x / (bias + alpha / size * s) ^ beta, where s is the sum
+// of squares over channels c - floor((size - 1) / 2) .. c + ceil((size - 1) / 2) that exist.
 te::Tensor Lrn(const te::Tensor& x, int64_t size, int64_t axis, double alpha, double beta, double bias,
                const std::string& name = "lrn");
 

@@ -34,7 +34,7 @@ struct Pool {
   te::Shape shape;
   std::vector<std::string> axes;
   std::vector<te::ReduceAxis> reduce;
-  std::vector<int64_t> before, after;               // of all dimensions
+  std::vector<int64_t> before, after;  // of all dimensions
 
   Pool(const te::Tensor& x, const PoolAttrs& attrs, const std::string& name) {
     const size_t spatial = attrs.kernel.size();
@@ -49,7 +49,8 @@ struct Pool {
     before.push_back(0);
     after.push_back(0);
     for (size_t d = 0; d < spatial; ++d) {
-      Window w{x.dim(static_cast<int>(d) + 1), 0, attrs.kernel[d], strides[d], dilations[d], pads_before[d], pads_after[d]};
+      Window w{
+          x.dim(static_cast<int>(d) + 1), 0, attrs.kernel[d], strides[d], dilations[d], pads_before[d], pads_after[d]};
       w.out = PoolOutputSize(w.in, w.kernel, w.stride, w.dilation, w.before, w.after, attrs.ceil_mode);
       windows.push_back(w);
       shape.push_back(w.out);
@@ -87,7 +88,7 @@ Expr CountExpr(const Window& w, const Expr& o, int64_t low, int64_t high) {
   for (int64_t at = 1; at < w.out && same; ++at) same = w.CountInside(at, low, high) == first;
   if (same) return IntConst(first);
   const Expr start = o * w.stride - w.before;
-  const auto before = [&](int64_t end) {            // places k * dilation below end - start, among the kernel's
+  const auto before = [&](int64_t end) {  // places k * dilation below end - start, among the kernel's
     const Expr count = FloorDiv(Expr(end) - start + (w.dilation - 1), w.dilation);
     return Max(Min(count, Expr(w.kernel)), Expr(0));
   };
@@ -111,29 +112,28 @@ te::Tensor MaxPool(const te::Tensor& x, const PoolAttrs& attrs, const std::strin
   const double least = type.is_float() ? -std::numeric_limits<double>::infinity()
                                        : static_cast<double>(*ConstantValue(te::LeastValue(type)));
   const te::Tensor padded = pool.Padded(x, least);
-  return te::Compute(
-      pool.shape, [&](const te::Indices& i) { return te::Max(padded(pool.At(i)), pool.reduce); }, name, {pool.axes, {}});
+  return te::Compute(pool.shape, [&](const te::Indices& i) { return te::Max(padded(pool.At(i)), pool.reduce); }, name,
+                     {pool.axes, {}});
 }
 
 te::Tensor AveragePool(const te::Tensor& x, const PoolAttrs& attrs, const std::string& name) {
   const Pool pool(x, attrs, name);
   const te::Tensor padded = pool.Padded(x, 0);
-  const te::Tensor sum = te::Compute(
-      pool.shape, [&](const te::Indices& i) { return te::Sum(padded(pool.At(i)), pool.reduce); }, name + "_sum",
-      {pool.axes, {}});
-  return te::Compute(
-      pool.shape,
-      [&](const te::Indices& i) {
-        Expr count = Const(1, x.dtype());
-        for (size_t d = 0; d < pool.windows.size(); ++d) {
-          const Window& w = pool.windows[d];
-          const int64_t low = attrs.count_include_pad ? -w.before : 0;
-          const int64_t high = attrs.count_include_pad ? w.padded_end() : w.in;
-          count = count * MakeCast(x.dtype(), CountExpr(w, i[d + 1], low, high));
-        }
-        return sum(i) / count;
-      },
-      name, {pool.axes, {}});
+  const te::Tensor sum =
+      te::Compute(pool.shape, [&](const te::Indices& i) { return te::Sum(padded(pool.At(i)), pool.reduce); },
+                  name + "_sum", {pool.axes, {}});
+  return te::Compute(pool.shape,
+                     [&](const te::Indices& i) {
+                       Expr count = Const(1, x.dtype());
+                       for (size_t d = 0; d < pool.windows.size(); ++d) {
+                         const Window& w = pool.windows[d];
+                         const int64_t low = attrs.count_include_pad ? -w.before : 0;
+                         const int64_t high = attrs.count_include_pad ? w.padded_end() : w.in;
+                         count = count * MakeCast(x.dtype(), CountExpr(w, i[d + 1], low, high));
+                       }
+                       return sum(i) / count;
+                     },
+                     name, {pool.axes, {}});
 }
 
 te::Tensor GlobalAveragePool(const te::Tensor& x, const std::string& name) {

@@ -15,8 +15,8 @@ struct PoolAttrs {
   std::vector<int64_t> strides;
   std::vector<int64_t> dilations;
   std::vector<int64_t> pads_before, pads_after;
-  bool ceil_mode = false;                           // the output size is rounded up
-  bool count_include_pad = false;                   // average: padding (not what ceil_mode adds) counts as elements
+  bool ceil_mode = false;          // the output size is rounded up
+  bool count_include_pad = false;  // average: padding (not what ceil_mode adds) counts as elements
 };
 
 // With ceil_mode a window that would start in the padding after the input is left out.

@@ -13,8 +13,8 @@ using Combine = te::Reduction (*)(Expr, std::vector<te::ReduceAxis>);
 using Map = std::function<Expr(Expr)>;
 
 struct Plan {
-  std::vector<int64_t> axes;                        // normalised
-  te::Shape shape;                                  // of the result
+  std::vector<int64_t> axes;  // normalised
+  te::Shape shape;            // of the result
   std::vector<te::ReduceAxis> reduce;
   bool keepdims = false;
 
@@ -56,7 +56,7 @@ struct Plan {
 te::Tensor Reduce(const te::Tensor& x, const Axes& axes, bool keepdims, Combine combine, const Map& map,
                   const std::string& name) {
   const Plan plan(x, axes, keepdims);
-  if (plan.reduce.empty()) return Unary(x, map, name);            // a scalar has nothing to gather
+  if (plan.reduce.empty()) return Unary(x, map, name);  // a scalar has nothing to gather
   return te::Compute(
       plan.shape, [&](const te::Indices& i) { return combine(map(x(plan.Source(i))), plan.reduce); }, name);
 }
@@ -70,16 +70,17 @@ double Count(const te::Tensor& x, const Axes& axes) {
   return count;
 }
 
-te::Tensor ArgBest(const te::Tensor& x, int64_t axis, bool keepdims, bool greatest, bool last, const std::string& name) {
+te::Tensor ArgBest(const te::Tensor& x, int64_t axis, bool keepdims, bool greatest, bool last,
+                   const std::string& name) {
   const Plan plan(x, {axis}, keepdims);
   const te::ReduceAxis& k = plan.reduce[0];
-  const te::Tensor index = te::ComputeTuple(
-      plan.shape,
-      [&](const te::Indices& i) {
-        const Expr value = x(plan.Source(i));
-        return greatest ? te::ArgMax(value, k, {k}, last) : te::ArgMin(value, k, {k}, last);
-      },
-      {name + "_value", name + "_index"})[1];
+  const te::Tensor index =
+      te::ComputeTuple(plan.shape,
+                       [&](const te::Indices& i) {
+                         const Expr value = x(plan.Source(i));
+                         return greatest ? te::ArgMax(value, k, {k}, last) : te::ArgMin(value, k, {k}, last);
+                       },
+                       {name + "_value", name + "_index"})[1];
   return Cast(index, kInt64, name);
 }
 
@@ -100,7 +101,8 @@ te::Tensor ReduceProd(const te::Tensor& x, const Axes& axes, bool keepdims, cons
 te::Tensor ReduceMean(const te::Tensor& x, const Axes& axes, bool keepdims, const std::string& name) {
   const double count = Count(x, axes);
   const te::Tensor sum = ReduceSum(x, axes, keepdims, name + "_sum");
-  return Unary(sum, [count](Expr e) { return e / Const(count, e.type()); }, name);
+  return Unary(
+      sum, [count](Expr e) { return e / Const(count, e.type()); }, name);
 }
 te::Tensor ReduceL1(const te::Tensor& x, const Axes& axes, bool keepdims, const std::string& name) {
   const auto magnitude = [](Expr e) {
@@ -117,13 +119,14 @@ te::Tensor ReduceSumSquare(const te::Tensor& x, const Axes& axes, bool keepdims,
 
 te::Tensor ReduceLogSumExp(const te::Tensor& x, const Axes& axes, bool keepdims, const std::string& name) {
   const te::Tensor top = ReduceMax(x, axes, true, name + "_max");
-  const te::Tensor e = Binary(x, top, [](Expr a, Expr b) { return MakeCall("exp", {a - b}); }, name + "_exp");
+  const te::Tensor e = Binary(
+      x, top, [](Expr a, Expr b) { return MakeCall("exp", {a - b}); }, name + "_exp");
   const te::Tensor sum = ReduceSum(e, axes, keepdims, name + "_sum");
   const Plan plan(x, axes, keepdims);
   return te::Compute(
       plan.shape,
       [&](const te::Indices& i) {
-        std::vector<Expr> at = plan.Source(i);      // of `top`, whose reduced dimensions have size 1
+        std::vector<Expr> at = plan.Source(i);  // of `top`, whose reduced dimensions have size 1
         for (const int64_t axis : plan.axes) at[axis] = Expr(0);
         return MakeCall("log", {sum(i)}) + top(at);
       },
@@ -152,8 +155,8 @@ te::Tensor CumSum(const te::Tensor& x, int64_t axis, bool exclusive, bool revers
       name);
 }
 
-// Each element's rank is the number of elements that come before it; the result at place r is the element of rank r. n * n
-// comparisons: simple, parallel and exact; meant for rows of up to a few thousand.
+// Each element's rank is the number of elements that come before it; the result at place r is the element of rank r. n
+// * n comparisons: simple, parallel and exact; meant for rows of up to a few thousand.
 TopKResult TopK(const te::Tensor& x, int64_t k, int64_t axis, bool largest, const std::string& name) {
   const int64_t along = NormalizeAxis(axis, x.rank());
   HONE_CHECK(k >= 0 && k <= x.dim(along)) << name << ": the " << k << " best of " << x.dim(along);

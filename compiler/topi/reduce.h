@@ -20,7 +20,8 @@ te::Tensor ReduceProd(const te::Tensor& x, const Axes& axes, bool keepdims, cons
 te::Tensor ReduceMean(const te::Tensor& x, const Axes& axes, bool keepdims, const std::string& name = "mean");
 te::Tensor ReduceL1(const te::Tensor& x, const Axes& axes, bool keepdims, const std::string& name = "l1");
 te::Tensor ReduceL2(const te::Tensor& x, const Axes& axes, bool keepdims, const std::string& name = "l2");
-te::Tensor ReduceSumSquare(const te::Tensor& x, const Axes& axes, bool keepdims, const std::string& name = "sum_square");
+te::Tensor ReduceSumSquare(const te::Tensor& x, const Axes& axes, bool keepdims,
+                           const std::string& name = "sum_square");
 // log(sum(exp(x))), with the maximum taken out first.
 te::Tensor ReduceLogSumExp(const te::Tensor& x, const Axes& axes, bool keepdims, const std::string& name = "logsumexp");
 
@@ -34,7 +35,8 @@ te::Tensor ArgMin(const te::Tensor& x, int64_t axis, bool keepdims, bool select_
 te::Tensor CumSum(const te::Tensor& x, int64_t axis, bool exclusive = false, bool reverse = false,
                   const std::string& name = "cumsum");
 
-// The k greatest (least) elements along an axis in order, and their indices (int64); of equal ones the lower index first.
+// The k greatest (least) elements along an axis in order, and their indices (int64); of equal ones the lower index
+// first.
 struct TopKResult {
   te::Tensor values, indices;
 };

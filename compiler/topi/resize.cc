@@ -14,7 +14,7 @@ namespace {
 // Where pixel `o` of the output lies in the input: (slope * o + offset) / unit, exact integers with unit > 0.
 struct Line {
   int64_t slope = 0, offset = 0, unit = 1;
-  int64_t in = 1;                                   // pixels of the input
+  int64_t in = 1;  // pixels of the input
   bool one_to_one() const { return slope == unit && offset == 0; }
 };
 
@@ -39,7 +39,7 @@ Ratio Rational(double value) {
 Line LineOf(int64_t in, int64_t out, double scale, ResizeCoordinates coordinates) {
   Line line;
   line.in = in;
-  const Ratio step = scale > 0 ? Rational(1 / scale) : Ratio{in, out};          // pixels of the input for one of the output
+  const Ratio step = scale > 0 ? Rational(1 / scale) : Ratio{in, out};  // pixels of the input for one of the output
   switch (coordinates) {
     case ResizeCoordinates::kAlignCorners:
       if (out > 1) line.slope = in - 1, line.unit = out - 1;
@@ -71,18 +71,22 @@ Expr NearestIndex(const Line& line, const Expr& o, ResizeRounding rounding) {
   const Expr place = o * line.slope + line.offset;
   const int64_t u = line.unit;
   switch (rounding) {
-    case ResizeRounding::kFloor: return Clamp(FloorDiv(place, u), 0, line.in - 1);
-    case ResizeRounding::kCeil: return Clamp(FloorDiv(place + (u - 1), u), 0, line.in - 1);
+    case ResizeRounding::kFloor:
+      return Clamp(FloorDiv(place, u), 0, line.in - 1);
+    case ResizeRounding::kCeil:
+      return Clamp(FloorDiv(place + (u - 1), u), 0, line.in - 1);
     // ceil(x - 1/2) and floor(x + 1/2)
-    case ResizeRounding::kRoundPreferFloor: return Clamp(FloorDiv(place * 2 + (u - 1), 2 * u), 0, line.in - 1);
-    case ResizeRounding::kRoundPreferCeil: return Clamp(FloorDiv(place * 2 + u, 2 * u), 0, line.in - 1);
+    case ResizeRounding::kRoundPreferFloor:
+      return Clamp(FloorDiv(place * 2 + (u - 1), 2 * u), 0, line.in - 1);
+    case ResizeRounding::kRoundPreferCeil:
+      return Clamp(FloorDiv(place * 2 + u, 2 * u), 0, line.in - 1);
   }
   HONE_UNREACHABLE();
 }
 
 // One weighted element of the input along one dimension.
 struct Tap {
-  Expr index, weight;                               // no weight: 1
+  Expr index, weight;  // no weight: 1
 };
 
 std::vector<Tap> LinearTaps(const Line& line, const Expr& o, DType type) {
@@ -100,8 +104,8 @@ std::vector<Tap> CubicTaps(const Line& line, const Expr& o, DType type, double a
   const Expr low = FloorDiv(place, line.unit);
   const Expr t = MakeCast(type, FloorMod(place, line.unit)) * Const(1.0 / static_cast<double>(line.unit), type);
   const auto c = [&](double v) { return Const(v, type); };
-  const auto near = [&](const Expr& d) { return (c(a + 2) * d - c(a + 3)) * d * d + c(1); };                // d <= 1
-  const auto far = [&](const Expr& d) { return ((c(a) * d - c(5 * a)) * d + c(8 * a)) * d - c(4 * a); };    // 1 < d < 2
+  const auto near = [&](const Expr& d) { return (c(a + 2) * d - c(a + 3)) * d * d + c(1); };              // d <= 1
+  const auto far = [&](const Expr& d) { return ((c(a) * d - c(5 * a)) * d + c(8 * a)) * d - c(4 * a); };  // 1 < d < 2
   const std::vector<Expr> weights = {far(t + c(1)), near(t), near(c(1) - t), far(c(2) - t)};
   std::vector<Tap> taps;
   for (int64_t k = 0; k < 4; ++k) taps.push_back({Clamp(low + (k - 1), 0, line.in - 1), weights[k]});

@@ -21,13 +21,13 @@ enum class ResizeRounding { kRoundPreferFloor, kRoundPreferCeil, kFloor, kCeil }
 struct ResizeAttrs {
   ResizeMode mode = ResizeMode::kNearest;
   ResizeCoordinates coordinates = ResizeCoordinates::kHalfPixel;
-  ResizeRounding rounding = ResizeRounding::kRoundPreferFloor;     // for kNearest
+  ResizeRounding rounding = ResizeRounding::kRoundPreferFloor;  // for kNearest
   double cubic_coefficient = -0.75;
-  std::vector<double> scales;                       // one a spatial dimension, or empty: out / in
+  std::vector<double> scales;  // one a spatial dimension, or empty: out / in
 };
 
-// Positions are exact: a scale is taken as the fraction it stands for, so that indices are integer arithmetic of the output's
-// (floor divisions), never rounded floats. Coordinates outside are clamped to the edge.
+// Positions are exact: a scale is taken as the fraction it stands for, so that indices are integer arithmetic of the
+// output's (floor divisions), never rounded floats. Coordinates outside are clamped to the edge.
 te::Tensor Resize(const te::Tensor& x, const std::vector<int64_t>& spatial, const ResizeAttrs& attrs,
                   const std::string& name = "resize");
 

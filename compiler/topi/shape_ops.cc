@@ -14,8 +14,8 @@ struct Regroup {
   size_t from, from_end, to, to_end;
 };
 
-// The finest such groups, left to right, so that a dimension that stays is addressed by its own index. Both shapes hold the
-// same number of elements, which is not 0.
+// The finest such groups, left to right, so that a dimension that stays is addressed by its own index. Both shapes hold
+// the same number of elements, which is not 0.
 std::vector<Regroup> FindGroups(const std::vector<int64_t>& from, const std::vector<int64_t>& to) {
   std::vector<Regroup> groups;
   size_t i = 0, j = 0;
@@ -60,7 +60,7 @@ te::Tensor Transpose(const te::Tensor& x, const std::vector<int64_t>& permutatio
     from.push_back(NormalizeAxis(p, x.rank()));
     shape.push_back(x.shape()[from.back()]);
   }
-  NormalizeAxes(from, x.rank());                    // checks that none is there twice
+  NormalizeAxes(from, x.rank());  // checks that none is there twice
   return te::Compute(
       shape,
       [&](const te::Indices& i) {
@@ -73,12 +73,11 @@ te::Tensor Transpose(const te::Tensor& x, const std::vector<int64_t>& permutatio
 
 te::Tensor Reshape(const te::Tensor& x, const std::vector<int64_t>& shape, const std::string& name) {
   const std::vector<int64_t> from = x.StaticShape();
-  HONE_CHECK(Product(from) == Product(shape)) << name << ": " << Product(from) << " elements, the new shape holds "
-                                              << Product(shape);
-  if (Product(shape) == 0) {                        // no element is ever read
-    return te::Compute(te::Shape(shape), [&](const te::Indices&) {
-      return x(std::vector<Expr>(from.size(), Expr(0)));
-    }, name);
+  HONE_CHECK(Product(from) == Product(shape))
+      << name << ": " << Product(from) << " elements, the new shape holds " << Product(shape);
+  if (Product(shape) == 0) {  // no element is ever read
+    return te::Compute(
+        te::Shape(shape), [&](const te::Indices&) { return x(std::vector<Expr>(from.size(), Expr(0))); }, name);
   }
   const std::vector<Regroup> groups = FindGroups(from, shape);
   return te::Compute(
@@ -86,7 +85,7 @@ te::Tensor Reshape(const te::Tensor& x, const std::vector<int64_t>& shape, const
       [&](const te::Indices& i) {
         std::vector<Expr> at(from.size());
         for (const Regroup& g : groups) {
-          if (g.from_end == g.from + 1 && g.to_end == g.to + 1) {      // the dimension stays
+          if (g.from_end == g.from + 1 && g.to_end == g.to + 1) {  // the dimension stays
             at[g.from] = i[g.to];
             continue;
           }
@@ -174,11 +173,13 @@ te::Tensor StridedSlice(const te::Tensor& x, const std::vector<int64_t>& begin, 
     };
     // Backwards, -1 stands for the place before the first element.
     const int64_t first = s > 0 ? clamp(std::max(begin[a], -size), 0, size) : clamp(begin[a], -1, size - 1);
-    const int64_t last = s > 0 ? clamp(std::max(end[a], -size), 0, size)
-                               : end[a] < -size ? -1 : clamp(end[a], -1, size - 1);
+    const int64_t last = s > 0            ? clamp(std::max(end[a], -size), 0, size)
+                         : end[a] < -size ? -1
+                                          : clamp(end[a], -1, size - 1);
     start[d] = first;
     stride[d] = s;
-    shape[d] = s > 0 ? std::max<int64_t>(0, (last - first + s - 1) / s) : std::max<int64_t>(0, (first - last - s - 1) / -s);
+    shape[d] =
+        s > 0 ? std::max<int64_t>(0, (last - first + s - 1) / s) : std::max<int64_t>(0, (first - last - s - 1) / -s);
   }
   return te::Compute(
       shape,
@@ -205,7 +206,8 @@ std::vector<te::Tensor> Split(const te::Tensor& x, const std::vector<int64_t>& s
 
 te::Tensor BroadcastTo(const te::Tensor& x, const std::vector<int64_t>& shape, const std::string& name) {
   const te::Shape result = BroadcastShape(x.shape(), te::Shape(shape));
-  return te::Compute(result, [&](const te::Indices& i) { return BroadcastAccess(x, i, result); }, name);
+  return te::Compute(
+      result, [&](const te::Indices& i) { return BroadcastAccess(x, i, result); }, name);
 }
 
 te::Tensor Tile(const te::Tensor& x, const std::vector<int64_t>& repeats, const std::string& name) {
@@ -229,8 +231,8 @@ te::Tensor Pad(const te::Tensor& x, const std::vector<int64_t>& before, const st
   HONE_CHECK(static_cast<int>(before.size()) == x.rank() && static_cast<int>(after.size()) == x.rank())
       << name << ": pads of another rank";
   te::Shape shape;
-  for (int d = 0; d < x.rank(); ++d) shape.push_back(before[d] == 0 && after[d] == 0 ? x.shape()[d]
-                                                                                    : Expr(x.dim(d) + before[d] + after[d]));
+  for (int d = 0; d < x.rank(); ++d)
+    shape.push_back(before[d] == 0 && after[d] == 0 ? x.shape()[d] : Expr(x.dim(d) + before[d] + after[d]));
   return te::Compute(
       shape,
       [&](const te::Indices& i) -> Expr {
@@ -249,15 +251,19 @@ te::Tensor Pad(const te::Tensor& x, const std::vector<int64_t>& before, const st
               if (after[d] > 0) inside = And(inside, i[d] < before[d] + size);
               at.push_back(place);
               break;
-            case PadMode::kEdge: at.push_back(Min(Max(place, Expr(0)), Expr(size - 1))); break;
-            case PadMode::kWrap: at.push_back(FloorMod(place, size)); break;
+            case PadMode::kEdge:
+              at.push_back(Min(Max(place, Expr(0)), Expr(size - 1)));
+              break;
+            case PadMode::kWrap:
+              at.push_back(FloorMod(place, size));
+              break;
             case PadMode::kReflect:
               if (size == 1) {
                 at.push_back(0);
               } else if (before[d] < size && after[d] < size) {
-                const Expr distance = Max(place, Expr(0) - place);          // from element 0
+                const Expr distance = Max(place, Expr(0) - place);  // from element 0
                 at.push_back(Min(distance, Expr(2 * (size - 1)) - distance));
-              } else {                                                      // there and back, again and again
+              } else {  // there and back, again and again
                 const Expr phase = FloorMod(place, 2 * (size - 1));
                 at.push_back(Min(phase, Expr(2 * (size - 1)) - phase));
               }
@@ -273,27 +279,25 @@ te::Tensor Pad(const te::Tensor& x, const std::vector<int64_t>& before, const st
 te::Tensor DepthToSpace(const te::Tensor& x, int64_t block, bool dcr, const std::string& name) {
   HONE_CHECK(x.rank() == 4 && x.dim(3) % (block * block) == 0) << name << ": channels are no multiple of the block";
   const int64_t channels = x.dim(3) / (block * block);
-  return te::Compute(
-      {x.shape()[0], x.dim(1) * block, x.dim(2) * block, channels},
-      [&](const te::Indices& i) {
-        const Expr within = FloorMod(i[1], block) * block + FloorMod(i[2], block);
-        const Expr channel = dcr ? within * channels + i[3] : i[3] * (block * block) + within;
-        return x(i[0], FloorDiv(i[1], block), FloorDiv(i[2], block), channel);
-      },
-      name, {{"n", "h", "w", "c"}, {}});
+  return te::Compute({x.shape()[0], x.dim(1) * block, x.dim(2) * block, channels},
+                     [&](const te::Indices& i) {
+                       const Expr within = FloorMod(i[1], block) * block + FloorMod(i[2], block);
+                       const Expr channel = dcr ? within * channels + i[3] : i[3] * (block * block) + within;
+                       return x(i[0], FloorDiv(i[1], block), FloorDiv(i[2], block), channel);
+                     },
+                     name, {{"n", "h", "w", "c"}, {}});
 }
 
 te::Tensor SpaceToDepth(const te::Tensor& x, int64_t block, const std::string& name) {
   HONE_CHECK(x.rank() == 4 && x.dim(1) % block == 0 && x.dim(2) % block == 0) << name << ": no multiple of the block";
   const int64_t channels = x.dim(3);
-  return te::Compute(
-      {x.shape()[0], x.dim(1) / block, x.dim(2) / block, channels * block * block},
-      [&](const te::Indices& i) {
-        const Expr within = FloorDiv(i[3], channels);
-        return x(i[0], i[1] * block + FloorDiv(within, block), i[2] * block + FloorMod(within, block),
-                 FloorMod(i[3], channels));
-      },
-      name, {{"n", "h", "w", "c"}, {}});
+  return te::Compute({x.shape()[0], x.dim(1) / block, x.dim(2) / block, channels * block * block},
+                     [&](const te::Indices& i) {
+                       const Expr within = FloorDiv(i[3], channels);
+                       return x(i[0], i[1] * block + FloorDiv(within, block), i[2] * block + FloorMod(within, block),
+                                FloorMod(i[3], channels));
+                     },
+                     name, {{"n", "h", "w", "c"}, {}});
 }
 
 }  // namespace hone::topi

@@ -10,7 +10,8 @@
 namespace hone::topi {
 
 // y.shape[d] = x.shape[permutation[d]]
-te::Tensor Transpose(const te::Tensor& x, const std::vector<int64_t>& permutation, const std::string& name = "transpose");
+te::Tensor Transpose(const te::Tensor& x, const std::vector<int64_t>& permutation,
+                     const std::string& name = "transpose");
 // Row-major order is kept; the sizes are all known (no -1).
 te::Tensor Reshape(const te::Tensor& x, const std::vector<int64_t>& shape, const std::string& name = "reshape");
 te::Tensor Squeeze(const te::Tensor& x, const std::vector<int64_t>& axes, const std::string& name = "squeeze");
@@ -23,7 +24,8 @@ te::Tensor StridedSlice(const te::Tensor& x, const std::vector<int64_t>& begin, 
 // Parts of these sizes along `axis`, named NAME_0, NAME_1, ...
 std::vector<te::Tensor> Split(const te::Tensor& x, const std::vector<int64_t>& sizes, int64_t axis,
                               const std::string& name = "split");
-te::Tensor BroadcastTo(const te::Tensor& x, const std::vector<int64_t>& shape, const std::string& name = "broadcast_to");
+te::Tensor BroadcastTo(const te::Tensor& x, const std::vector<int64_t>& shape,
+                       const std::string& name = "broadcast_to");
 te::Tensor Tile(const te::Tensor& x, const std::vector<int64_t>& repeats, const std::string& name = "tile");
 
 enum class PadMode { kConstant, kReflect, kEdge, kWrap };
@@ -32,7 +34,8 @@ te::Tensor Pad(const te::Tensor& x, const std::vector<int64_t>& before, const st
                PadMode mode = PadMode::kConstant, double value = 0, const std::string& name = "pad");
 
 // [N, H, W, C * b * b] -> [N, H * b, W * b, C]. dcr: the channel of the input is (bh, bw, c); else (c, bh, bw).
-te::Tensor DepthToSpace(const te::Tensor& x, int64_t block, bool dcr = true, const std::string& name = "depth_to_space");
+te::Tensor DepthToSpace(const te::Tensor& x, int64_t block, bool dcr = true,
+                        const std::string& name = "depth_to_space");
 // The inverse of dcr: [N, H, W, C] -> [N, H / b, W / b, (bh, bw, c)].
 te::Tensor SpaceToDepth(const te::Tensor& x, int64_t block, const std::string& name = "space_to_depth");
 

@@ -33,7 +33,8 @@ PrimFunc Product() {
   const ReduceAxis k(6, "k");
   const Tensor c = Compute(
       {4, 5}, [&](const Indices& i) { return Sum(a(i[0], k) * b(k, i[1]), {k}); }, "C");
-  const Tensor d = Compute({4, 5}, [&](const Indices& i) { return hone::Max(c(i), FloatConst(0)); }, "D");
+  const Tensor d = Compute(
+      {4, 5}, [&](const Indices& i) { return hone::Max(c(i), FloatConst(0)); }, "D");
   return CreatePrimFunc({a, b}, {d}, "product_relu", {{"domains", std::vector<std::string>{"", "", ""}}});
 }
 
@@ -72,10 +73,7 @@ TEST(CreatePrimFunc, IsRepeatable) { EXPECT_TRUE(StructuralEqual(Product(), Prod
 TEST(CreatePrimFunc, RegionsCoverWhatIsRead) {
   const Tensor x = Placeholder({10, 8}, kFloat32, "x"), index = Placeholder({8}, kInt64, "index");
   const Tensor y = Compute(
-      {8, 8},
-      [&](const Indices& i) {
-        return x(i[0], i[1]) + x(i[0] + 2, i[1]) + x(MakeCast(kInt32, index(i[1])), 3);
-      },
+      {8, 8}, [&](const Indices& i) { return x(i[0], i[1]) + x(i[0] + 2, i[1]) + x(MakeCast(kInt32, index(i[1])), 3); },
       "y");
   const PrimFunc f = CreatePrimFunc({x, index}, {y}, "f");
   const Block& block = *Blocks(f)[1];
@@ -90,7 +88,8 @@ TEST(CreatePrimFunc, RegionsCoverWhatIsRead) {
 TEST(CreatePrimFunc, NamesAreIdentifiersAndUnique) {
   const Tensor x = Placeholder({3}, kFloat32, "/in/0:x");
   const auto next = [](const Tensor& t) {
-    return Compute({3}, [&](const Indices& i) { return t(i) + FloatConst(1); }, "root");
+    return Compute(
+        {3}, [&](const Indices& i) { return t(i) + FloatConst(1); }, "root");
   };
   const Tensor y = next(next(x));
   const PrimFunc f = CreatePrimFunc({x}, {y}, "f");
@@ -104,9 +103,10 @@ TEST(CreatePrimFunc, NamesAreIdentifiersAndUnique) {
 TEST(CreatePrimFunc, ScalarsAndTuples) {
   const Tensor x = Placeholder({7}, kFloat32, "x");
   const ReduceAxis k(7, "k");
-  const std::vector<Tensor> best = ComputeTuple(
-      {}, [&](const Indices&) { return ArgMax(x(k), k, {k}); }, {"value", "index"});
-  const Tensor twice = Compute({}, [&](const Indices&) { return best[0]() + best[0](); }, "twice");
+  const std::vector<Tensor> best =
+      ComputeTuple({}, [&](const Indices&) { return ArgMax(x(k), k, {k}); }, {"value", "index"});
+  const Tensor twice = Compute(
+      {}, [&](const Indices&) { return best[0]() + best[0](); }, "twice");
   const PrimFunc f = CreatePrimFunc({x}, {best[1], twice}, "f");
   ASSERT_TRUE(Verify(f).ok()) << Verify(f) << ToText(f);
   EXPECT_EQ(f.num_outputs(), 2);
@@ -114,7 +114,7 @@ TEST(CreatePrimFunc, ScalarsAndTuples) {
   std::vector<NdArray> args = {NdArray::Of<float>(kFloat32, {7}, values), NdArray(kInt32, {}), NdArray(kFloat32, {})};
   const absl::Status ran = Interpret(f, args);
   ASSERT_TRUE(ran.ok()) << ran << ToText(f);
-  EXPECT_EQ(args[1].GetInt(0), 1);                  // the first of the two fives
+  EXPECT_EQ(args[1].GetInt(0), 1);  // the first of the two fives
   EXPECT_EQ(args[2].Get(0), 10);
   const auto parsed = ParsePrimFunc(ToText(f));
   ASSERT_TRUE(parsed.ok()) << parsed.status() << ToText(f);
@@ -124,7 +124,8 @@ TEST(CreatePrimFunc, ScalarsAndTuples) {
 TEST(CreatePrimFunc, SymbolicSizesBecomeDims) {
   const Var n("n", kInt64);
   const Tensor x = Placeholder({n, 4}, kFloat32, "x");
-  const Tensor y = Compute(x.shape(), [&](const Indices& i) { return x(i) * FloatConst(2); }, "y");
+  const Tensor y = Compute(
+      x.shape(), [&](const Indices& i) { return x(i) * FloatConst(2); }, "y");
   const PrimFunc f = CreatePrimFunc({x}, {y}, "f");
   EXPECT_THAT(f.dims, ElementsAre(n));
   EXPECT_TRUE(Verify(f).ok()) << Verify(f) << ToText(f);
@@ -139,7 +140,8 @@ TEST(CreatePrimFunc, EveryReducer) {
   const Tensor x = Placeholder({5}, DType::Int(32), "x");
   const ReduceAxis k(5, "k");
   const auto run = [&](const std::function<Reduction(Expr)>& reduce) {
-    const Tensor y = Compute({1}, [&](const Indices&) { return reduce(x(k)); }, "y");
+    const Tensor y = Compute(
+        {1}, [&](const Indices&) { return reduce(x(k)); }, "y");
     const PrimFunc f = CreatePrimFunc({x}, {y}, "f");
     const int32_t values[] = {3, -4, 2, 5, -1};
     std::vector<NdArray> args = {NdArray::Of<int32_t>(kInt32, {5}, values), NdArray(y.dtype(), {1})};
@@ -158,8 +160,11 @@ TEST(CreatePrimFunc, EveryReducer) {
 TEST(CreatePrimFuncDeathTest, Misuse) {
   const Tensor x = Placeholder({4, 6}, kFloat32, "x"), z = Placeholder({4, 6}, kFloat32, "z");
   EXPECT_DEATH(x(0, 0), "outside Compute");
-  EXPECT_DEATH(Compute({4}, [&](const Indices& i) { return x(i[0]); }, "y"), "1 indices, its rank is 2");
-  const Tensor y = Compute({4, 6}, [&](const Indices& i) { return x(i) + z(i); }, "y");
+  EXPECT_DEATH(Compute(
+                   {4}, [&](const Indices& i) { return x(i[0]); }, "y"),
+               "1 indices, its rank is 2");
+  const Tensor y = Compute(
+      {4, 6}, [&](const Indices& i) { return x(i) + z(i); }, "y");
   EXPECT_DEATH(CreatePrimFunc({x}, {y}, "f"), "z is read but is no input");
   EXPECT_DEATH(CreatePrimFunc({x}, {x}, "f"), "not computed");
 }

@@ -23,21 +23,21 @@ TEST(Attention, MatchesLoops) {
     if (mask == allowed) {
       for (int64_t i = 0; i < 14; ++i) arrays[3].SetInt(i, i % 3 != 1);
     }
-    ExpectComputesOn(
-        inputs, arrays, Attention(q, k, v, mask, mask ? std::optional<double>(scale) : std::nullopt),
-        [&](const std::vector<Values>& in, const Index& at) {
-          double sum = 0, weighted = 0;
-          for (int64_t n = 0; n < 7; ++n) {
-            double score = 0;
-            for (int64_t d = 0; d < 4; ++d) score += in[0]({at[0], at[1], at[2], d}) * in[1]({at[0], at[1], n, d});
-            score *= scale;
-            if (mask == added) score += in[3]({at[2], n});
-            if (mask == allowed && in[3]({at[0], 0, 0, n}) == 0) continue;
-            sum += std::exp(score);
-            weighted += std::exp(score) * in[2]({0, at[1], n, at[3]});
-          }
-          return weighted / sum;
-        });
+    ExpectComputesOn(inputs, arrays, Attention(q, k, v, mask, mask ? std::optional<double>(scale) : std::nullopt),
+                     [&](const std::vector<Values>& in, const Index& at) {
+                       double sum = 0, weighted = 0;
+                       for (int64_t n = 0; n < 7; ++n) {
+                         double score = 0;
+                         for (int64_t d = 0; d < 4; ++d)
+                           score += in[0]({at[0], at[1], at[2], d}) * in[1]({at[0], at[1], n, d});
+                         score *= scale;
+                         if (mask == added) score += in[3]({at[2], n});
+                         if (mask == allowed && in[3]({at[0], 0, 0, n}) == 0) continue;
+                         sum += std::exp(score);
+                         weighted += std::exp(score) * in[2]({0, at[1], n, at[3]});
+                       }
+                       return weighted / sum;
+                     });
   }
 }
 

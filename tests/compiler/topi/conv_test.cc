@@ -12,17 +12,20 @@ using te::Tensor;
 
 struct ConvCase {
   const char* name;
-  std::vector<int64_t> x, w;                        // channels last; K..., IC / groups, OC
+  std::vector<int64_t> x, w;  // channels last; K..., IC / groups, OC
   ConvAttrs attrs;
 };
 std::string CaseName(const testing::TestParamInfo<ConvCase>& info) { return info.param.name; }
 
-int64_t At(const std::vector<int64_t>& values, size_t d, int64_t fallback) { return values.empty() ? fallback : values[d]; }
+int64_t At(const std::vector<int64_t>& values, size_t d, int64_t fallback) {
+  return values.empty() ? fallback : values[d];
+}
 
 double NaiveConv(const std::vector<Values>& in, const Index& at, const ConvAttrs& a) {
   const Values &x = in[0], &w = in[1];
   const size_t spatial = at.size() - 2;
-  const int64_t group_in = w.dim(static_cast<int>(spatial)), group_out = w.dim(static_cast<int>(spatial) + 1) / a.groups;
+  const int64_t group_in = w.dim(static_cast<int>(spatial)),
+                group_out = w.dim(static_cast<int>(spatial) + 1) / a.groups;
   std::vector<int64_t> kernel;
   for (size_t d = 0; d < spatial; ++d) kernel.push_back(w.dim(static_cast<int>(d)));
   double sum = 0;
@@ -87,9 +90,12 @@ TEST_P(DepthwiseTest, MatchesLoops) {
     double sum = 0;
     for (int64_t kh = 0; kh < in[1].dim(0); ++kh) {
       for (int64_t kw = 0; kw < in[1].dim(1); ++kw) {
-        sum += in[0]({at[0], at[1] * At(c.attrs.strides, 0, 1) + kh * At(c.attrs.dilations, 0, 1) - At(c.attrs.pads_before, 0, 0),
-                      at[2] * At(c.attrs.strides, 1, 1) + kw * At(c.attrs.dilations, 1, 1) - At(c.attrs.pads_before, 1, 0), at[3]}) *
-               in[1]({kh, kw, at[3]});
+        sum +=
+            in[0]({at[0],
+                   at[1] * At(c.attrs.strides, 0, 1) + kh * At(c.attrs.dilations, 0, 1) - At(c.attrs.pads_before, 0, 0),
+                   at[2] * At(c.attrs.strides, 1, 1) + kw * At(c.attrs.dilations, 1, 1) - At(c.attrs.pads_before, 1, 0),
+                   at[3]}) *
+            in[1]({kh, kw, at[3]});
       }
     }
     return sum;
@@ -104,7 +110,7 @@ INSTANTIATE_TEST_SUITE_P(Cases, DepthwiseTest,
 
 struct TransposeCase {
   const char* name;
-  std::vector<int64_t> x, w;                        // K..., IC, OC / groups
+  std::vector<int64_t> x, w;  // K..., IC, OC / groups
   ConvAttrs attrs;
   std::vector<int64_t> output_padding;
 };
@@ -127,7 +133,8 @@ TEST_P(ConvTransposeTest, MatchesScatter) {
       for (const Index& k : AllIndices(kernel)) {
         bool here = true;
         for (size_t d = 0; d < spatial; ++d) {
-          here &= from[d] * At(c.attrs.strides, d, 1) + k[d] * At(c.attrs.dilations, d, 1) - At(c.attrs.pads_before, d, 0) ==
+          here &= from[d] * At(c.attrs.strides, d, 1) + k[d] * At(c.attrs.dilations, d, 1) -
+                      At(c.attrs.pads_before, d, 0) ==
                   at[d + 1];
         }
         if (!here) continue;

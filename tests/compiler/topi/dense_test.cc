@@ -33,7 +33,8 @@ TEST(Dense, MatchesLoops) {
       std::vector<int64_t> shape = leading;
       shape.push_back(13);
       const Tensor x = Placeholder(shape, kFloat32, "x");
-      const Tensor w = Placeholder(transpose ? std::vector<int64_t>{5, 13} : std::vector<int64_t>{13, 5}, kFloat32, "w");
+      const Tensor w =
+          Placeholder(transpose ? std::vector<int64_t>{5, 13} : std::vector<int64_t>{13, 5}, kFloat32, "w");
       ExpectComputes({x, w}, Dense(x, w, transpose), [&](const std::vector<Values>& in, const Index& at) {
         double sum = 0;
         for (int64_t k = 0; k < 13; ++k) {
@@ -76,14 +77,18 @@ TEST(Matmul, VectorsAreRowsAndColumns) {
     return sum;
   };
   const auto self = [](int64_t k) { return Index{k}; };
-  ExpectComputes({v, u}, Matmul(v, u), [&](const std::vector<Values>& in, const Index&) {
-    return inner(in[0], self, in[1], self);
-  });
+  ExpectComputes({v, u}, Matmul(v, u),
+                 [&](const std::vector<Values>& in, const Index&) { return inner(in[0], self, in[1], self); });
   ExpectComputes({v, m}, Matmul(v, m), [&](const std::vector<Values>& in, const Index& at) {
     return inner(in[0], self, in[1], [&](int64_t k) { return Index{k, at[0]}; });
   });
   ExpectComputes({batch, v}, Matmul(batch, v), [&](const std::vector<Values>& in, const Index& at) {
-    return inner(in[0], [&](int64_t k) { return Index{at[0], at[1], k}; }, in[1], self);
+    return inner(
+        in[0],
+        [&](int64_t k) {
+          return Index{at[0], at[1], k};
+        },
+        in[1], self);
   });
   ExpectComputes({v, right}, Matmul(v, right), [&](const std::vector<Values>& in, const Index& at) {
     return inner(in[0], self, in[1], [&](int64_t k) { return Index{at[0], k, at[1]}; });

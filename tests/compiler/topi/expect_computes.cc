@@ -36,7 +36,8 @@ std::vector<NdArray> RandomArrays(const std::vector<te::Tensor>& inputs, const I
       if (input.dtype().is_float()) {
         array.Set(i, how.low + u * (how.high - how.low));
       } else {
-        const int64_t low = input.dtype().is_bool() ? 0 : how.int_low, high = input.dtype().is_bool() ? 2 : how.int_high;
+        const int64_t low = input.dtype().is_bool() ? 0 : how.int_low,
+                      high = input.dtype().is_bool() ? 2 : how.int_high;
         array.SetInt(i, low + static_cast<int64_t>(u * static_cast<double>(high - low)));
       }
     }
@@ -50,8 +51,8 @@ void ExpectComputes(const std::vector<te::Tensor>& inputs, const te::Tensor& out
   ExpectComputesOn(inputs, RandomArrays(inputs, how, 7), output, naive, how);
 }
 
-void ExpectComputesOn(const std::vector<te::Tensor>& inputs, const std::vector<NdArray>& arrays, const te::Tensor& output,
-                      const Naive& naive, const Inputs& how) {
+void ExpectComputesOn(const std::vector<te::Tensor>& inputs, const std::vector<NdArray>& arrays,
+                      const te::Tensor& output, const Naive& naive, const Inputs& how) {
   const PrimFunc f = te::CreatePrimFunc(inputs, {output}, "main");
   ASSERT_TRUE(Verify(f).ok()) << Verify(f) << "\n" << ToText(f);
   const auto parsed = ParsePrimFunc(ToText(f));
@@ -70,7 +71,8 @@ void ExpectComputesOn(const std::vector<te::Tensor>& inputs, const std::vector<N
     const bool same = want == got || (std::isnan(want) && std::isnan(got)) ||
                       std::abs(want - got) <= how.tolerance * (1 + std::abs(want));
     if (!same && ++wrong <= 3) {
-      ADD_FAILURE() << output.name() << " at " << testing::PrintToString(indices[i]) << " is " << got << ", not " << want;
+      ADD_FAILURE() << output.name() << " at " << testing::PrintToString(indices[i]) << " is " << got << ", not "
+                    << want;
     }
   }
   EXPECT_EQ(wrong, 0) << "of " << indices.size() << " elements; the program:\n" << ToText(f);
@@ -97,7 +99,7 @@ std::vector<std::string> BlockNames(const PrimFunc& f) {
     if (const BlockRealize* realize = s.As<BlockRealize>()) names.push_back(realize->block.name);
     return true;
   });
-  names.erase(names.begin());                       // root
+  names.erase(names.begin());  // root
   return names;
 }
 

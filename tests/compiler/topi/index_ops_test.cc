@@ -19,31 +19,48 @@ TEST(IndexOps, Gather) {
   for (const DType type : {kInt64, kInt32}) {
     const Tensor index = Placeholder({2, 3}, type, "index"), scalar = Placeholder({}, type, "scalar");
     const Inputs how = {-1, 1, -4, 4};
-    ExpectComputes({x, index}, Gather(x, index, 0), [](const auto& in, const Index& at) {
-      return in[0]({Wrap(in[1]({at[0], at[1]}), 4), at[2], at[3]});
-    }, how);
-    ExpectComputes({x, index}, Gather(x, index, 1), [](const auto& in, const Index& at) {
-      return in[0]({at[0], Wrap(in[1]({at[1], at[2]}), 5), at[3]});
-    }, how);
-    ExpectComputes({x, scalar}, Gather(x, scalar, -1), [](const auto& in, const Index& at) {
-      return in[0]({at[0], at[1], Wrap(in[1]({}), 6)});
-    }, how);
+    ExpectComputes(
+        {x, index}, Gather(x, index, 0),
+        [](const auto& in, const Index& at) {
+          return in[0]({Wrap(in[1]({at[0], at[1]}), 4), at[2], at[3]});
+        },
+        how);
+    ExpectComputes(
+        {x, index}, Gather(x, index, 1),
+        [](const auto& in, const Index& at) {
+          return in[0]({at[0], Wrap(in[1]({at[1], at[2]}), 5), at[3]});
+        },
+        how);
+    ExpectComputes(
+        {x, scalar}, Gather(x, scalar, -1),
+        [](const auto& in, const Index& at) {
+          return in[0]({at[0], at[1], Wrap(in[1]({}), 6)});
+        },
+        how);
   }
 }
 
 TEST(IndexOps, GatherElementsAndNd) {
   const Tensor x = Placeholder({4, 5}, kFloat32, "x"), index = Placeholder({3, 5}, kInt64, "index");
-  ExpectComputes({x, index}, GatherElements(x, index, 0), [](const auto& in, const Index& at) {
-    return in[0]({Wrap(in[1](at), 4), at[1]});
-  }, {-1, 1, -4, 4});
+  ExpectComputes({x, index}, GatherElements(x, index, 0),
+                 [](const auto& in, const Index& at) {
+                   return in[0]({Wrap(in[1](at), 4), at[1]});
+                 },
+                 {-1, 1, -4, 4});
   const Tensor y = Placeholder({3, 4, 5}, kFloat32, "y"), tuples = Placeholder({3, 2, 2}, kInt64, "tuples");
   const Inputs how = {-1, 1, -3, 3};
-  ExpectComputes({y, tuples}, GatherNd(y, tuples), [](const auto& in, const Index& at) {
-    return in[0]({Wrap(in[1]({at[0], at[1], 0}), 3), Wrap(in[1]({at[0], at[1], 1}), 4), at[2]});
-  }, how);
-  ExpectComputes({y, tuples}, GatherNd(y, tuples, 1), [](const auto& in, const Index& at) {
-    return in[0]({at[0], Wrap(in[1]({at[0], at[1], 0}), 4), Wrap(in[1]({at[0], at[1], 1}), 5)});
-  }, how);
+  ExpectComputes(
+      {y, tuples}, GatherNd(y, tuples),
+      [](const auto& in, const Index& at) {
+        return in[0]({Wrap(in[1]({at[0], at[1], 0}), 3), Wrap(in[1]({at[0], at[1], 1}), 4), at[2]});
+      },
+      how);
+  ExpectComputes(
+      {y, tuples}, GatherNd(y, tuples, 1),
+      [](const auto& in, const Index& at) {
+        return in[0]({at[0], Wrap(in[1]({at[0], at[1], 0}), 4), Wrap(in[1]({at[0], at[1], 1}), 5)});
+      },
+      how);
 }
 
 TEST(IndexOps, ScatterNd) {
@@ -90,24 +107,24 @@ TEST(IndexOps, ScatterElements) {
 TEST(IndexOps, OneHot) {
   const Tensor index = Placeholder({2, 3}, kInt64, "index"), values = Placeholder({2}, kFloat32, "values");
   for (const int64_t axis : {0, 1, -1}) {
-    ExpectComputes({index, values}, OneHot(index, 4, values, axis), [&](const auto& in, const Index& at) {
-      Index from = at;
-      const int64_t d = axis < 0 ? 2 : axis;
-      from.erase(from.begin() + d);
-      return Wrap(in[0](from), 4) == at[d] ? in[1]({1}) : in[1]({0});
-    }, {-1, 1, -4, 4});
+    ExpectComputes({index, values}, OneHot(index, 4, values, axis),
+                   [&](const auto& in, const Index& at) {
+                     Index from = at;
+                     const int64_t d = axis < 0 ? 2 : axis;
+                     from.erase(from.begin() + d);
+                     return Wrap(in[0](from), 4) == at[d] ? in[1]({1}) : in[1]({0});
+                   },
+                   {-1, 1, -4, 4});
   }
 }
 
 TEST(IndexOps, Trilu) {
   const Tensor x = Placeholder({2, 4, 6}, kFloat32, "x");
   for (const int64_t k : {-2, 0, 1, 9}) {
-    ExpectComputes({x}, Trilu(x, true, k), [&](const auto& in, const Index& at) {
-      return at[2] - at[1] >= k ? in[0](at) : 0;
-    });
-    ExpectComputes({x}, Trilu(x, false, k), [&](const auto& in, const Index& at) {
-      return at[2] - at[1] <= k ? in[0](at) : 0;
-    });
+    ExpectComputes({x}, Trilu(x, true, k),
+                   [&](const auto& in, const Index& at) { return at[2] - at[1] >= k ? in[0](at) : 0; });
+    ExpectComputes({x}, Trilu(x, false, k),
+                   [&](const auto& in, const Index& at) { return at[2] - at[1] <= k ? in[0](at) : 0; });
   }
 }
 

@@ -23,8 +23,8 @@ TEST(Softmax, MatchesLoops) {
       return std::exp(v(at)) / sum;
     };
     ExpectComputes({x}, Softmax(x, axis), [&](const auto& in, const Index& at) { return naive(in[0], at); }, {-9, 9});
-    ExpectComputes({x}, LogSoftmax(x, axis), [&](const auto& in, const Index& at) { return std::log(naive(in[0], at)); },
-                   {-9, 9});
+    ExpectComputes({x}, LogSoftmax(x, axis),
+                   [&](const auto& in, const Index& at) { return std::log(naive(in[0], at)); }, {-9, 9});
   }
 }
 
@@ -58,16 +58,14 @@ TEST(LayerNorm, MatchesLoops) {
   ExpectComputes({x, scale, bias}, LayerNorm(x, scale, bias, -1, 1e-5), [&](const auto& in, const Index& at) {
     return Normal(in[0], at, 1e-5, row) * in[1]({at[2]}) + in[2]({at[2]});
   });
-  ExpectComputes({x, scale}, LayerNorm(x, scale, Tensor(), -1, 1e-5), [&](const auto& in, const Index& at) {
-    return Normal(in[0], at, 1e-5, row) * in[1]({at[2]});
-  });
+  ExpectComputes({x, scale}, LayerNorm(x, scale, Tensor(), -1, 1e-5),
+                 [&](const auto& in, const Index& at) { return Normal(in[0], at, 1e-5, row) * in[1]({at[2]}); });
   const Tensor wide = Placeholder({3, 13}, kFloat32, "wide");
   ExpectComputes({x, wide, bias}, LayerNorm(x, wide, bias, 1, 1e-3), [&](const auto& in, const Index& at) {
     return Normal(in[0], at, 1e-3, image) * in[1]({at[1], at[2]}) + in[2]({at[2]});
   });
-  ExpectComputes({x, scale}, RmsNorm(x, scale, -1, 1e-6), [&](const auto& in, const Index& at) {
-    return Normal(in[0], at, 1e-6, row, false) * in[1]({at[2]});
-  });
+  ExpectComputes({x, scale}, RmsNorm(x, scale, -1, 1e-6),
+                 [&](const auto& in, const Index& at) { return Normal(in[0], at, 1e-6, row, false) * in[1]({at[2]}); });
 }
 
 TEST(GroupNorm, MatchesLoops) {
@@ -86,16 +84,14 @@ TEST(BatchNorm, MatchesFormula) {
   const Tensor x = Placeholder({2, 5, 3}, kFloat32, "x");
   std::vector<Tensor> inputs = {x};
   for (const char* name : {"scale", "bias", "mean", "var"}) inputs.push_back(Placeholder({5}, kFloat32, name));
-  ExpectComputes(
-      inputs, BatchNorm(x, inputs[1], inputs[2], inputs[3], inputs[4], 1, 1e-5),
-      [](const auto& in, const Index& at) {
-        const Index c = {at[1]};
-        return (in[0](at) - in[3](c)) / std::sqrt(in[4](c) + 1e-5) * in[1](c) + in[2](c);
-      },
-      {0.1, 2});
-  ExpectComputes({x, inputs[1], inputs[2]}, ScaleShift(x, inputs[1], inputs[2], 1), [](const auto& in, const Index& at) {
-    return in[0](at) * in[1]({at[1]}) + in[2]({at[1]});
-  });
+  ExpectComputes(inputs, BatchNorm(x, inputs[1], inputs[2], inputs[3], inputs[4], 1, 1e-5),
+                 [](const auto& in, const Index& at) {
+                   const Index c = {at[1]};
+                   return (in[0](at) - in[3](c)) / std::sqrt(in[4](c) + 1e-5) * in[1](c) + in[2](c);
+                 },
+                 {0.1, 2});
+  ExpectComputes({x, inputs[1], inputs[2]}, ScaleShift(x, inputs[1], inputs[2], 1),
+                 [](const auto& in, const Index& at) { return in[0](at) * in[1]({at[1]}) + in[2]({at[1]}); });
 }
 
 TEST(Lrn, MatchesFormula) {

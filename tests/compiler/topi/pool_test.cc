@@ -19,7 +19,9 @@ struct PoolCase {
   PoolAttrs attrs;
 };
 
-int64_t At(const std::vector<int64_t>& values, size_t d, int64_t fallback) { return values.empty() ? fallback : values[d]; }
+int64_t At(const std::vector<int64_t>& values, size_t d, int64_t fallback) {
+  return values.empty() ? fallback : values[d];
+}
 
 class PoolTest : public testing::TestWithParam<PoolCase> {};
 
@@ -80,7 +82,7 @@ TEST(Pool, OutputSize) {
   EXPECT_EQ(PoolOutputSize(7, 3, 2, 1, 0, 0, true), 3);
   EXPECT_EQ(PoolOutputSize(8, 3, 2, 1, 0, 0, true), 4);
   EXPECT_EQ(PoolOutputSize(4, 1, 3, 1, 0, 1, true), 2);
-  EXPECT_EQ(PoolOutputSize(4, 2, 4, 1, 0, 2, true), 1);          // the second window would start in the padding
+  EXPECT_EQ(PoolOutputSize(4, 2, 4, 1, 0, 2, true), 1);  // the second window would start in the padding
 }
 
 TEST(Pool, Global) {

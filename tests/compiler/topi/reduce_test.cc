@@ -42,25 +42,61 @@ using Fold = double (*)(const std::vector<double>&);
 
 TEST(Reduce, MatchesLoops) {
   const std::pair<Op, Fold> ops[] = {
-      {ReduceSum, [](const std::vector<double>& v) { double s = 0; for (double x : v) s += x; return s; }},
+      {ReduceSum,
+       [](const std::vector<double>& v) {
+         double s = 0;
+         for (double x : v) s += x;
+         return s;
+       }},
       {ReduceMax, [](const std::vector<double>& v) { return *std::max_element(v.begin(), v.end()); }},
       {ReduceMin, [](const std::vector<double>& v) { return *std::min_element(v.begin(), v.end()); }},
-      {ReduceProd, [](const std::vector<double>& v) { double s = 1; for (double x : v) s *= x; return s; }},
-      {ReduceMean, [](const std::vector<double>& v) { double s = 0; for (double x : v) s += x; return s / v.size(); }},
-      {ReduceL1, [](const std::vector<double>& v) { double s = 0; for (double x : v) s += std::abs(x); return s; }},
-      {ReduceL2, [](const std::vector<double>& v) { double s = 0; for (double x : v) s += x * x; return std::sqrt(s); }},
-      {ReduceSumSquare, [](const std::vector<double>& v) { double s = 0; for (double x : v) s += x * x; return s; }},
-      {ReduceLogSumExp, [](const std::vector<double>& v) { double s = 0; for (double x : v) s += std::exp(x); return std::log(s); }},
+      {ReduceProd,
+       [](const std::vector<double>& v) {
+         double s = 1;
+         for (double x : v) s *= x;
+         return s;
+       }},
+      {ReduceMean,
+       [](const std::vector<double>& v) {
+         double s = 0;
+         for (double x : v) s += x;
+         return s / v.size();
+       }},
+      {ReduceL1,
+       [](const std::vector<double>& v) {
+         double s = 0;
+         for (double x : v) s += std::abs(x);
+         return s;
+       }},
+      {ReduceL2,
+       [](const std::vector<double>& v) {
+         double s = 0;
+         for (double x : v) s += x * x;
+         return std::sqrt(s);
+       }},
+      {ReduceSumSquare,
+       [](const std::vector<double>& v) {
+         double s = 0;
+         for (double x : v) s += x * x;
+         return s;
+       }},
+      {ReduceLogSumExp,
+       [](const std::vector<double>& v) {
+         double s = 0;
+         for (double x : v) s += std::exp(x);
+         return std::log(s);
+       }},
   };
-  const std::pair<std::vector<int64_t>, Axes> cases[] = {
-      {{3, 5, 7}, {1}}, {{3, 5, 7}, {-1}}, {{3, 5, 7}, {0, 2}}, {{3, 5, 7}, {}}, {{4}, {0}}, {{2, 1, 6}, {1}}};
+  const std::pair<std::vector<int64_t>, Axes> cases[] = {{{3, 5, 7}, {1}}, {{3, 5, 7}, {-1}}, {{3, 5, 7}, {0, 2}},
+                                                         {{3, 5, 7}, {}},  {{4}, {0}},        {{2, 1, 6}, {1}}};
   for (const auto& [op, fold] : ops) {
     for (const auto& [shape, axes] : cases) {
       for (const bool keepdims : {false, true}) {
         const Tensor x = Placeholder(shape, kFloat32, "x");
-        ExpectComputes({x}, op(x, axes, keepdims, "y"), [&, fold = fold, &axes = axes](const auto& in, const Index& at) {
-          return fold(Gathered(in[0], axes, keepdims, at));
-        });
+        ExpectComputes({x}, op(x, axes, keepdims, "y"),
+                       [&, fold = fold, &axes = axes](const auto& in, const Index& at) {
+                         return fold(Gathered(in[0], axes, keepdims, at));
+                       });
       }
     }
   }
@@ -72,7 +108,7 @@ TEST(Reduce, ArgMaxFirstAndLast) {
       for (const int64_t axis : {0, 1, -1}) {
         const Tensor x = Placeholder({4, 9, 5}, kFloat32, "x");
         std::vector<NdArray> arrays(1, NdArray(kFloat32, {4, 9, 5}));
-        for (int64_t i = 0; i < 180; ++i) arrays[0].Set(i, static_cast<double>((i * 7 + i / 5) % 4));      // many ties
+        for (int64_t i = 0; i < 180; ++i) arrays[0].Set(i, static_cast<double>((i * 7 + i / 5) % 4));  // many ties
         const Tensor y = greatest ? ArgMax(x, axis, false, last) : ArgMin(x, axis, false, last);
         ExpectComputesOn({x}, arrays, y, [&](const std::vector<Values>& in, const Index& at) {
           const std::vector<double> row = Gathered(in[0], {axis}, false, at);

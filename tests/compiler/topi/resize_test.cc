@@ -14,10 +14,14 @@ using te::Tensor;
 
 double Place(int64_t o, int64_t in, int64_t out, double scale, ResizeCoordinates c) {
   switch (c) {
-    case ResizeCoordinates::kHalfPixel: return (o + 0.5) / scale - 0.5;
-    case ResizeCoordinates::kPytorchHalfPixel: return out > 1 ? (o + 0.5) / scale - 0.5 : 0;
-    case ResizeCoordinates::kAsymmetric: return o / scale;
-    case ResizeCoordinates::kAlignCorners: return out > 1 ? static_cast<double>(o) * (in - 1) / (out - 1) : 0;
+    case ResizeCoordinates::kHalfPixel:
+      return (o + 0.5) / scale - 0.5;
+    case ResizeCoordinates::kPytorchHalfPixel:
+      return out > 1 ? (o + 0.5) / scale - 0.5 : 0;
+    case ResizeCoordinates::kAsymmetric:
+      return o / scale;
+    case ResizeCoordinates::kAlignCorners:
+      return out > 1 ? static_cast<double>(o) * (in - 1) / (out - 1) : 0;
   }
   return 0;
 }
@@ -50,9 +54,10 @@ void Check(const std::vector<int64_t>& from, const std::vector<int64_t>& to, con
   ExpectComputes({x}, Resize(x, to, attrs), [&](const auto& in, const Index& at) {
     std::vector<std::vector<std::pair<int64_t, double>>> taps;
     for (int d = 0; d < 2; ++d) {
-      const double scale = attrs.scales.empty() ? static_cast<double>(to[d]) / static_cast<double>(from[d]) : attrs.scales[d];
-      taps.push_back(Taps(attrs.mode, attrs.rounding, Place(at[d + 1], from[d], to[d], scale, attrs.coordinates), from[d],
-                          attrs.cubic_coefficient));
+      const double scale =
+          attrs.scales.empty() ? static_cast<double>(to[d]) / static_cast<double>(from[d]) : attrs.scales[d];
+      taps.push_back(Taps(attrs.mode, attrs.rounding, Place(at[d + 1], from[d], to[d], scale, attrs.coordinates),
+                          from[d], attrs.cubic_coefficient));
     }
     double sum = 0;
     for (const auto& [h, wh] : taps[0]) {
@@ -63,7 +68,8 @@ void Check(const std::vector<int64_t>& from, const std::vector<int64_t>& to, con
 }
 
 TEST(Resize, Nearest) {
-  // Sizes whose ratios are exact in floating point, so that the double formulas above decide ties as exact arithmetic does.
+  // Sizes whose ratios are exact in floating point, so that the double formulas above decide ties as exact arithmetic
+  // does.
   for (const ResizeCoordinates c : kAllCoordinates) {
     for (const ResizeRounding r : {ResizeRounding::kRoundPreferFloor, ResizeRounding::kRoundPreferCeil,
                                    ResizeRounding::kFloor, ResizeRounding::kCeil}) {

@@ -31,7 +31,8 @@ Index Unflat(int64_t place, const Values& x) {
 
 TEST(ShapeOps, Transpose) {
   const Tensor x = Placeholder({2, 3, 4, 5}, kFloat32, "x");
-  for (const std::vector<int64_t>& p : std::vector<std::vector<int64_t>>{{0, 2, 3, 1}, {3, 2, 1, 0}, {0, 1, 2, 3}, {1, 0, -1, 2}}) {
+  for (const std::vector<int64_t>& p :
+       std::vector<std::vector<int64_t>>{{0, 2, 3, 1}, {3, 2, 1, 0}, {0, 1, 2, 3}, {1, 0, -1, 2}}) {
     ExpectComputes({x}, Transpose(x, p), [&](const auto& in, const Index& at) {
       Index from(4);
       for (int d = 0; d < 4; ++d) from[p[d] < 0 ? p[d] + 4 : p[d]] = at[d];
@@ -42,14 +43,13 @@ TEST(ShapeOps, Transpose) {
 
 TEST(ShapeOps, Reshape) {
   const std::pair<std::vector<int64_t>, std::vector<int64_t>> cases[] = {
-      {{2, 3, 4}, {6, 4}}, {{2, 3, 4}, {2, 12}},    {{24}, {2, 3, 4}},       {{4, 6}, {3, 8}},       {{1, 5, 1}, {5}},
-      {{5}, {1, 5, 1, 1}}, {{1}, {}},               {{}, {1, 1}},            {{6, 4, 5}, {3, 8, 5}}, {{1, 128, 12}, {128, 3, 4}},
-      {{4, 9}, {6, 6}},    {{2, 1, 3}, {1, 3, 2, 1}}};
+      {{2, 3, 4}, {6, 4}},    {{2, 3, 4}, {2, 12}},        {{24}, {2, 3, 4}}, {{4, 6}, {3, 8}},
+      {{1, 5, 1}, {5}},       {{5}, {1, 5, 1, 1}},         {{1}, {}},         {{}, {1, 1}},
+      {{6, 4, 5}, {3, 8, 5}}, {{1, 128, 12}, {128, 3, 4}}, {{4, 9}, {6, 6}},  {{2, 1, 3}, {1, 3, 2, 1}}};
   for (const auto& [from, to] : cases) {
     const Tensor x = Placeholder(from, kFloat32, "x");
-    ExpectComputes({x}, Reshape(x, to), [&, &to = to](const auto& in, const Index& at) {
-      return in[0](Unflat(Flat(at, to), in[0]));
-    });
+    ExpectComputes({x}, Reshape(x, to),
+                   [&, &to = to](const auto& in, const Index& at) { return in[0](Unflat(Flat(at, to), in[0])); });
   }
 }
 
@@ -88,7 +88,7 @@ TEST(ShapeOps, Concat) {
 TEST(ShapeOps, StridedSlice) {
   struct Case {
     std::vector<int64_t> begin, end, step, axes;
-    std::vector<int64_t> start, shape;              // what numpy gives for [7, 10]
+    std::vector<int64_t> start, shape;  // what numpy gives for [7, 10]
   };
   const int64_t far = int64_t{1} << 62;
   const Case cases[] = {{{1}, {5}, {1}, {0}, {1, 0}, {4, 10}},
@@ -137,9 +137,8 @@ TEST(ShapeOps, Pad) {
   };
   for (const Case& c : {Case{{1, 2}, {3, 0}}, Case{{0, 4}, {0, 4}}, Case{{-1, 1}, {0, -2}}, Case{{0, 0}, {2, 0}}}) {
     const auto source = [&](const Index& at) { return Index{at[0] - c.before[0], at[1] - c.before[1]}; };
-    ExpectComputes({x}, Pad(x, c.before, c.after, PadMode::kConstant, 2.5), [&](const auto& in, const Index& at) {
-      return in[0].Has(source(at)) ? in[0](source(at)) : 2.5;
-    });
+    ExpectComputes({x}, Pad(x, c.before, c.after, PadMode::kConstant, 2.5),
+                   [&](const auto& in, const Index& at) { return in[0].Has(source(at)) ? in[0](source(at)) : 2.5; });
     ExpectComputes({x}, Pad(x, c.before, c.after, PadMode::kEdge), [&](const auto& in, const Index& at) {
       const Index s = source(at);
       return in[0]({std::clamp<int64_t>(s[0], 0, 3), std::clamp<int64_t>(s[1], 0, 4)});
@@ -157,7 +156,7 @@ TEST(ShapeOps, Pad) {
       return in[0]({(s[0] + 40) % 4, (s[1] + 40) % 5});
     });
   }
-  const Tensor y = Placeholder({3}, kFloat32, "y");                // reflected more than once
+  const Tensor y = Placeholder({3}, kFloat32, "y");  // reflected more than once
   ExpectComputes({y}, Pad(y, {5}, {7}, PadMode::kReflect), [](const auto& in, const Index& at) {
     int64_t s = at[0] - 5;
     while (s < 0 || s > 2) s = s < 0 ? -s : 4 - s;
