@@ -64,6 +64,7 @@ void LeaseTable::Lend(Trial& trial, uint64_t worker, uint64_t epoch) {
   trial.place = Trial::Place::kLent;
   trial.worker = worker;
   trial.granted = false;
+  trial.answered = false;
   trial.phase = v1::PHASE_UNSPECIFIED;
   trial.working_since = 0;
   trial.row.attempt += 1;
@@ -87,6 +88,7 @@ void LeaseTable::Requeue(Trial& trial, Micros not_before) {
   trial.place = Trial::Place::kQueued;
   trial.worker = 0;
   trial.granted = false;
+  trial.phase = v1::PHASE_UNSPECIFIED;
   trial.not_before = not_before;
   std::vector<uint64_t>& queue = queues_[trial.row.key];
   queue.insert(queue.begin(), trial.row.id);

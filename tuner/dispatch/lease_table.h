@@ -19,6 +19,7 @@ struct Trial {
   enum class Place { kQueued, kOrphan, kLent } place = Place::kQueued;
   uint64_t worker = 0;                          // when lent
   bool granted = false;                         // the lease is durable: the worker may be told
+  bool answered = false;                        // this attempt has had its result; another one follows
   v1::Phase phase = v1::PHASE_UNSPECIFIED;      // as the worker last said
   Micros working_since = 0;                     // when it was first said to be under work in this attempt
   Micros not_before = 0;                        // queued: back-off after an infrastructure failure

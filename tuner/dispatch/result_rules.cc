@@ -22,7 +22,8 @@ void Dispatcher::Impl::TakeResult(Worker& worker, const v1::TrialResult& result)
   const LeaseToken token = TokenOf(result.id());
   if (becoming_durable.count(token) != 0) return;                 // said already, acked once it is durable
   Trial* trial = leases.Find(token.trial);
-  const bool current = trial != nullptr && TokenOf(trial->row) == token && trial->place != Trial::Place::kQueued;
+  // A late result is as good as any until the trial is lent again: the attempt it names must be the latest, unanswered.
+  const bool current = trial != nullptr && TokenOf(trial->row) == token && token.attempt > 0 && !trial->answered;
   if (!current) {
     worker.acks.insert(token);                                    // superseded: the worker may forget it
     return;
@@ -50,7 +51,8 @@ void Dispatcher::Impl::TakeResult(Worker& worker, const v1::TrialResult& result)
   const bool again = (outcome.kind() == v1::OUTCOME_INFRA || outcome.kind() == v1::OUTCOME_CANCELLED) &&
                      static_cast<int>(trial->row.attempt) < options.max_attempts && !job.ending;
   if (again) {
-    leases.Requeue(*trial, now + (kFirstBackOff << std::min<uint32_t>(trial->row.attempt - 1, 6)));
+    trial->answered = true;
+    if (trial->place != Trial::Place::kQueued) leases.Requeue(*trial, now + (kFirstBackOff << std::min<uint32_t>(trial->row.attempt - 1, 6)));
   } else if (job.ending && (outcome.kind() == v1::OUTCOME_INFRA || outcome.kind() == v1::OUTCOME_CANCELLED)) {
     DropTrial(token.trial, writes);
   } else {

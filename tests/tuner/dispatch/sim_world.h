@@ -1,0 +1,119 @@
+// A world for the dispatcher in virtual time: a daemon that may be killed and starts again from its store, a network that
+// drops, delays, repeats and reorders, workers that crash, hang, lie and vanish, searches that die, clients that insist.
+// Everything follows from one seed.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "compiler/support/random.h"
+#include "tests/database/memory_store.h"
+#include "tuner/dispatch/dispatcher.h"
+#include "tuner/dispatch/lease_table.h"
+
+namespace hone {
+
+struct SimOptions {
+  int workers = 3;
+  int credits = 6;
+  int space = 60;                               // candidates of each task
+  double drop = 0.05;                           // of each message
+  double repeat = 0.03;
+  double slow = 0.03;                           // delayed by seconds
+  double worker_crash = 0.01;                   // of each candidate worked on
+  double worker_vanish = 0.003;                 // of each candidate: silent for minutes, then back as if nothing was
+  double lie = 0.03;                            // of each result
+  double infra = 0.02;
+  double search_crash = 0.1;
+  double daemon_crash = 0.002;                  // of each message that reaches it
+  double poison = 0.01;                         // of the candidates kill every worker that touches them
+  double wrong = 0.1;                           // of the candidates fail in one of the honest ways
+};
+
+class SimWorld {
+ public:
+  SimWorld(uint64_t seed, const SimOptions& faults);
+  ~SimWorld();
+
+  // Submits a job of `tasks` tasks taken from a pool of `workloads`; the client repeats itself until it is told the job.
+  void Submit(int tasks, int64_t max_trials, double max_seconds = 0);
+  void StopSomeJobAt(Micros at);
+  // Runs until `until` holds or the time is over; false: it is over. Checks the invariants after every event.
+  bool RunFor(Micros time, const std::function<bool()>& until = nullptr);
+  void StopFaults();                            // from now on everybody works and every message arrives
+
+  bool AllJobsEnded() const;                    // every job a client was told of, and every request was answered
+  void CheckEnd() const;                        // what must hold when all has ended
+  const MemoryStore& store() const { return store_; }
+  std::string Describe() const;
+  uint64_t fingerprint() const { return fingerprint_; }   // of everything that happened
+  int64_t events() const { return events_; }
+  int daemon_starts() const { return starts_; }
+  int workers_lost() const { return worker_crashes_; }
+  Micros now() const { return now_; }
+
+ private:
+  struct Worker;
+  struct Client;
+
+  void At(Micros when, std::function<void()> what);
+  void Send(std::function<void()> arrive);      // by the network: not at all, once or twice, now or later
+
+  // ---- the daemon ----
+  void StartDaemon();
+  void KillDaemon();
+  void ToDaemon(const Event& event);            // an event that arrived
+  void CarryOut(std::vector<Effect> effects);
+  void WriterTurn();
+  void Answer(ReplyTo to, const Message& message);
+  void SearchTurn(const v1::SearchRequest& request);
+  ReplyTo Expect(std::function<void(const Message&)> then);
+
+  // ---- the others ----
+  void StartWorker(int index);
+  void SayHello(int index);
+  void SaySync(int index);
+  void TakeReply(int index, const v1::SyncReply& reply, uint64_t seq);
+  void WorkOn(int index);
+  v1::Outcome Judge(const std::string& trace, double champion_us);
+  void Insist(int index);
+  void CheckInvariants();
+
+  // What a candidate is like, by its text: the same for everybody who tries it.
+  bool IsPoison(const std::string& trace) const;
+  double TrueTime(const std::string& trace) const;
+
+  SimOptions faults_;
+  Random random_;
+  Micros now_ = 0;
+  uint64_t next_event_ = 1;
+  std::map<std::pair<Micros, uint64_t>, std::function<void()>> queue_;
+  uint64_t fingerprint_ = 0;
+  int64_t events_ = 0;
+
+  MemoryStore store_;
+  std::unique_ptr<Dispatcher> dispatcher_;      // nullptr while the daemon is down
+  uint64_t incarnation_ = 0;                    // of the daemon: what was under way in an earlier one is void
+  uint64_t epoch_ = 0;
+  int starts_ = 0;
+  Micros wake_at_ = 0;
+  std::vector<std::variant<Commit, LoadHistory>> to_write_;
+  bool writer_busy_ = false;
+  std::map<ReplyTo, std::function<void(const Message&)>> replies_;
+  ReplyTo next_reply_ = 1;
+
+  std::vector<std::unique_ptr<Worker>> workers_;
+  std::vector<std::unique_ptr<Client>> clients_;
+  int worker_crashes_ = 0;
+  std::map<std::string, int> poison_deaths_;
+  std::map<TuningKey, double> best_seen_;
+};
+
+}  // namespace hone
