@@ -53,7 +53,7 @@ struct TimeRequest {
   int32_t warm_up = 1;       // calls before the first sample
   int32_t samples = 1;       // at most kRunnerMaxSamples
   int32_t inner = 1;         // calls in each
-  uint8_t copy_outputs = 0;  // afterwards copy the last call's outputs to the first set's
+  uint8_t copy_outputs = 0;  // poison the outputs before the last sample, and afterwards copy them to the first set's
   uint8_t reserved[3] = {};
 };
 

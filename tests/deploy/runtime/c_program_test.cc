@@ -1,4 +1,4 @@
-// Runs c_program, which is C and links nothing but the runtime, on a bundle.
+// Runs c_program, which is C and links nothing but the runtime (as an archive, as a shared library), on a bundle.
 #include <unistd.h>
 
 #include <cstdio>
@@ -11,10 +11,13 @@
 namespace hone {
 namespace {
 
-TEST(CProgram, UsesTheHeaderAlone) {
+class CProgram : public testing::TestWithParam<const char*> {};
+
+TEST_P(CProgram, UsesTheHeaderAlone) {
   const std::string path = testing::TempDir() + "/sample_" + std::to_string(getpid()) + ".hone";
   std::ofstream(path, std::ios::binary) << SampleMembers().Archive();
-  FILE* program = popen((std::string(HONE_BIN) + "/runtime_c_program '" + path + "' 2>&1").c_str(), "r");
+  const std::string command = std::string(HONE_BIN) + "/c_program_" + GetParam() + " '" + path + "' 2>&1";
+  FILE* program = popen(command.c_str(), "r");
   ASSERT_NE(program, nullptr);
   std::string output;
   for (char buffer[256]; std::fgets(buffer, sizeof(buffer), program) != nullptr;) output += buffer;
@@ -22,6 +25,8 @@ TEST(CProgram, UsesTheHeaderAlone) {
   EXPECT_EQ(output, "ok\n");
   unlink(path.c_str());
 }
+INSTANTIATE_TEST_SUITE_P(Libraries, CProgram, testing::Values("hone_runtime", "hone_runtime_shared"),
+                         [](const auto& info) { return std::string(info.param); });
 
 }  // namespace
 }  // namespace hone
