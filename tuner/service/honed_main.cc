@@ -60,6 +60,7 @@ int main(int argc, char** argv) {
   app.add_option("--searches", options.search.processes, "search processes at most")
       ->check(CLI::Range(1, 256))->capture_default_str();
   app.add_option("--search-program", options.search.program, "the search program to start")->group("");
+  app.add_option("--search-argument", options.search.arguments, "what to give it")->group("");
   app.add_flag("--verbose", verbose, "say more on standard error");
   try {
     app.parse(argc, argv);

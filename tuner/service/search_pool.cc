@@ -8,14 +8,14 @@
 #include "absl/time/clock.h"
 #include "compiler/support/status_macros.h"
 #include "spdlog/spdlog.h"
-#include "tuner/service/child_process.h"
+#include "tuner/service/search_process.h"
 
 namespace hone {
 
 struct SearchPool::Slot {
   int number = 0;
   std::deque<v1::SearchRequest> queue;          // under the pool's mutex, like `child`'s replacement
-  std::unique_ptr<ChildProcess> child;
+  std::unique_ptr<SearchProcess> child;
   std::map<uint64_t, int> has;                  // observations of each task the child was sent
   int failures = 0;                             // in a row
   absl::Time not_before = absl::InfinitePast();
@@ -25,8 +25,8 @@ struct SearchPool::Slot {
 namespace {
 
 // One question and its answer. On an error the child is of no more use.
-absl::StatusOr<v1::SearchReply> Exchange(ChildProcess& child, const v1::SearchRequest& request, absl::Time deadline) {
-  HONE_RETURN_IF_ERROR(child.Send(request.SerializeAsString(), deadline));
+absl::StatusOr<v1::SearchReply> Exchange(SearchProcess& child, const v1::SearchRequest& request, absl::Time deadline) {
+  HONE_RETURN_IF_ERROR(child.Send(request.SerializeAsString()));
   HONE_ASSIGN_OR_RETURN(const std::string bytes, child.Receive(deadline));
   v1::SearchReply reply;
   if (!reply.ParseFromString(bytes) || reply.request_id() != request.request_id()) {
@@ -100,8 +100,8 @@ void SearchPool::Run(Slot& slot) {
     }
     const absl::StatusOr<v1::SearchReply> reply = [&]() -> absl::StatusOr<v1::SearchReply> {
       if (slot.child == nullptr) {
-        HONE_ASSIGN_OR_RETURN(std::unique_ptr<ChildProcess> child,
-                              ChildProcess::Start(options_.program, options_.arguments));
+        HONE_ASSIGN_OR_RETURN(std::unique_ptr<SearchProcess> child,
+                              SearchProcess::Start(options_.program, options_.arguments));
         spdlog::info("search process {} started, pid {}", slot.number, child->pid());
         slot.has.clear();
         const std::lock_guard<std::mutex> guard(mutex_);

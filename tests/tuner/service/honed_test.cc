@@ -1,0 +1,353 @@
+// The daemon as a program: jobs through real sockets, processes that die, files and tokens that are wrong.
+#include <signal.h>
+#include <sys/stat.h>
+
+#include <fstream>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "compiler/support/sha256.h"
+#include "database/sqlite_store.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/tuner/service/fake_worker.h"
+#include "tests/tuner/service/honed_process.h"
+
+namespace hone {
+namespace {
+
+using testing::HasSubstr;
+
+const char kFakeSearch[] = HONE_BIN "/hone-fake-search";
+
+v1::SubmitRequest Request(const std::string& id, const std::vector<std::string>& tasks, int64_t max_trials) {
+  v1::SubmitRequest request;
+  request.set_request_id(id);
+  request.set_model_name("model");
+  request.set_target("cpu:native");
+  request.set_threads(2);
+  request.set_numeric(v1::NUMERIC_DEFAULT);
+  request.set_max_trials(max_trials);
+  for (const std::string& name : tasks) {
+    v1::TaskSpec& task = *request.add_tasks();
+    task.mutable_workload()->set_name(name);
+    task.mutable_workload()->set_text("text of " + name);
+    task.mutable_workload()->set_hash(Sha256(task.workload().text()));
+    task.mutable_workload()->set_flop(1e6);
+    task.set_weight(2);
+    task.set_default_trace(name + " default");
+  }
+  return request;
+}
+
+class HonedTest : public testing::Test {
+ protected:
+  std::vector<std::string> Arguments(std::vector<std::string> more = {}) {
+    std::vector<std::string> all = {"--db", folder_ / "t.db", "--listen", "unix:" + (folder_ / "s"), "--lease", "2",
+                                    "--search-program", kFakeSearch};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+  std::unique_ptr<DaemonClient> Connect(const HonedProcess& honed, const std::string& token = "") {
+    auto client = DaemonClient::Connect(honed.address(), token, absl::Seconds(5));
+    EXPECT_TRUE(client.ok()) << client.status();
+    return client.ok() ? *std::move(client) : nullptr;
+  }
+  uint64_t Submit(DaemonClient& client, const v1::SubmitRequest& request) {
+    v1::SubmitReply reply;
+    const auto context = client.Context(absl::Seconds(10));
+    const grpc::Status status = client.tune().Submit(context.get(), request, &reply);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    return reply.job_id();
+  }
+  v1::JobSnapshot WaitForEnd(DaemonClient& client, uint64_t job) {
+    const auto last = client.Watch(job, absl::Milliseconds(50), absl::Seconds(20), [](const v1::JobSnapshot&) { return true; });
+    EXPECT_TRUE(last.ok()) << last.status();
+    return last.ok() ? *last : v1::JobSnapshot();
+  }
+
+  TempFolder folder_;
+};
+
+TEST_F(HonedTest, TunesAJobAndKeepsWhatItFound) {
+  HonedProcess honed(Arguments());
+  ASSERT_TRUE(honed.ready()) << honed.Errors();
+  struct stat info{};
+  ASSERT_EQ(stat((folder_ / "s").c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0600u);
+  EXPECT_EQ(AddressOfDaemon(folder_ / "t.db"), honed.address());
+  const auto client = Connect(honed);
+  const FakeWorker worker("w", honed.address());
+  const uint64_t job = Submit(*client, Request("one", {"conv2d_1", "dense_2"}, 50));
+  const v1::JobSnapshot end = WaitForEnd(*client, job);
+  EXPECT_EQ(end.state(), v1::JOB_DONE) << end.reason();
+  EXPECT_EQ(end.trials(), 50);
+  EXPECT_GT(end.measure_seconds(), 0);
+  ASSERT_EQ(end.tasks_size(), 2);
+  for (const v1::TaskSnapshot& task : end.tasks()) {
+    EXPECT_GT(task.best_us(), 0);
+    EXPECT_DOUBLE_EQ(task.default_us(), FakeTime(task.name() + " default"));
+    EXPECT_LE(task.best_us(), task.default_us());
+    EXPECT_NE(task.record_id(), 0u);
+  }
+  // Look-up over the wire, and straight from the file while the daemon runs.
+  v1::BestRecordsRequest request;
+  v1::BestKey& key = *request.add_keys();
+  key.set_workload_hash(Sha256("text of conv2d_1"));
+  key.set_threads(2);
+  key.set_numeric(v1::NUMERIC_DEFAULT);
+  v1::BestRecordsReply reply;
+  ASSERT_TRUE(client->tune().BestRecords(client->Context().get(), request, &reply).ok());
+  ASSERT_TRUE(reply.answers(0).has_record());
+  EXPECT_TRUE(reply.answers(0).exact());
+  auto store = OpenSqliteStore(folder_ / "t.db", StoreMode::kRead);
+  ASSERT_TRUE(store.ok()) << store.status();
+  const auto best = (*store)->Best(kLocalTenant, {&key, 1});
+  ASSERT_TRUE(best.ok() && best->at(0).has_value());
+  EXPECT_EQ(best->at(0)->row.record.trace(), reply.answers(0).record().trace());
+  honed.Signal(SIGTERM);
+  EXPECT_EQ(honed.Wait(), 0) << honed.Errors();
+  EXPECT_EQ(AddressOfDaemon(folder_ / "t.db"), "");
+}
+
+TEST_F(HonedTest, ASecondJobMeasuresNothingTwice) {
+  HonedProcess honed(Arguments());
+  ASSERT_TRUE(honed.ready()) << honed.Errors();
+  const auto client = Connect(honed);
+  FakeWorker::Reset();
+  const FakeWorker worker("w", honed.address());
+  WaitForEnd(*client, Submit(*client, Request("one", {"conv2d_1", "dense_2"}, 0)));
+  const std::multiset<std::string> first = FakeWorker::Tried();
+  const v1::JobSnapshot second = WaitForEnd(*client, Submit(*client, Request("two", {"conv2d_1", "dense_2"}, 0)));
+  EXPECT_EQ(second.state(), v1::JOB_DONE) << second.reason();
+  EXPECT_EQ(second.trials(), 0);
+  EXPECT_GT(second.tasks(0).best_us(), 0);
+  EXPECT_EQ(FakeWorker::Tried(), first);
+  for (const std::string& trace : first) EXPECT_EQ(first.count(trace), 1u) << trace;
+}
+
+TEST_F(HonedTest, SurvivesBeingKilledInTheMiddle) {
+  const auto slow = [](const v1::Lease& lease) {
+    absl::SleepFor(absl::Milliseconds(10));
+    return GoodOutcome(lease);
+  };
+  auto honed = std::make_unique<HonedProcess>(Arguments());
+  ASSERT_TRUE(honed->ready()) << honed->Errors();
+  const FakeWorker worker("w", honed->address(), "", slow);
+  auto client = Connect(*honed);
+  const uint64_t job = Submit(*client, Request("one", {"conv2d_1", "dense_2"}, 60));
+  while (worker.done() < 20) absl::SleepFor(absl::Milliseconds(5));
+  const int64_t acknowledged = worker.done();
+  honed->Signal(SIGKILL);
+  EXPECT_EQ(honed->Wait(), 128 + SIGKILL);
+  honed = std::make_unique<HonedProcess>(Arguments());
+  ASSERT_TRUE(honed->ready()) << honed->Errors();
+  client = Connect(*honed);
+  const v1::JobSnapshot end = WaitForEnd(*client, job);
+  EXPECT_EQ(end.state(), v1::JOB_DONE) << end.reason();
+  EXPECT_EQ(end.trials(), 60);
+  EXPECT_GE(end.trials(), acknowledged);
+}
+
+TEST_F(HonedTest, AWorkerThatVanishesCostsItsLeasesOnly) {
+  HonedProcess honed(Arguments());
+  ASSERT_TRUE(honed.ready()) << honed.Errors();
+  const auto client = Connect(honed);
+  const auto slow = [](const v1::Lease& lease) {
+    absl::SleepFor(absl::Milliseconds(20));
+    return GoodOutcome(lease);
+  };
+  auto first = std::make_unique<FakeWorker>("first", honed.address(), "", slow);
+  const uint64_t job = Submit(*client, Request("one", {"conv2d_1", "dense_2"}, 50));
+  while (first->done() < 10) absl::SleepFor(absl::Milliseconds(5));
+  const FakeWorker second("second", honed.address(), "", slow);
+  first = nullptr;
+  const v1::JobSnapshot end = WaitForEnd(*client, job);
+  EXPECT_EQ(end.state(), v1::JOB_DONE) << end.reason();
+  EXPECT_EQ(end.trials(), 50);
+}
+
+TEST_F(HonedTest, SearchProcessesMayCrash) {
+  HonedProcess honed(Arguments({"--searches", "1", "--search-argument", folder_ / "crashes"}));
+  ASSERT_TRUE(honed.ready()) << honed.Errors();
+  const auto client = Connect(honed);
+  const FakeWorker worker("w", honed.address());
+  const v1::JobSnapshot end = WaitForEnd(*client, Submit(*client, Request("one", {"crash_1"}, 20)));
+  EXPECT_EQ(end.state(), v1::JOB_DONE) << end.reason();
+  EXPECT_EQ(end.trials(), 20);
+  honed.Signal(SIGINT);
+  EXPECT_EQ(honed.Wait(), 0);
+  EXPECT_THAT(honed.Errors(), HasSubstr("ended by signal 6"));
+}
+
+TEST_F(HonedTest, WithoutASearchProgramTheDefaultsAreMeasured) {
+  HonedProcess honed({"--db", folder_ / "t.db", "--listen", "unix:" + (folder_ / "s"), "--search-program", folder_ / "none"});
+  ASSERT_TRUE(honed.ready()) << honed.Errors();
+  const auto client = Connect(honed);
+  const FakeWorker worker("w", honed.address());
+  const v1::JobSnapshot end = WaitForEnd(*client, Submit(*client, Request("one", {"conv2d_1"}, 20)));
+  EXPECT_EQ(end.state(), v1::JOB_DONE);
+  EXPECT_EQ(end.trials(), 1);
+  EXPECT_THAT(end.reason(), HasSubstr("cannot start"));
+}
+
+TEST_F(HonedTest, StopKeepsWhatWasMeasured) {
+  HonedProcess honed(Arguments());
+  ASSERT_TRUE(honed.ready()) << honed.Errors();
+  const auto client = Connect(honed);
+  const FakeWorker worker("w", honed.address(), "", [](const v1::Lease& lease) {
+    absl::SleepFor(absl::Milliseconds(20));
+    return GoodOutcome(lease);
+  });
+  const uint64_t job = Submit(*client, Request("one", {"conv2d_1", "dense_2"}, 0));
+  while (worker.done() < 10) absl::SleepFor(absl::Milliseconds(5));
+  v1::StopRequest stop;
+  stop.set_job_id(job);
+  v1::JobSnapshot snapshot;
+  ASSERT_TRUE(client->tune().Stop(client->Context().get(), stop, &snapshot).ok());
+  const v1::JobSnapshot end = WaitForEnd(*client, job);
+  EXPECT_EQ(end.state(), v1::JOB_STOPPED);
+  EXPECT_GE(end.trials(), 10);
+  EXPECT_LT(end.trials(), 82);
+  // Stopping it again is no error, and it is listed.
+  EXPECT_TRUE(client->tune().Stop(client->Context().get(), stop, &snapshot).ok());
+  EXPECT_EQ(snapshot.state(), v1::JOB_STOPPED);
+  v1::ListJobsReply jobs;
+  ASSERT_TRUE(client->tune().ListJobs(client->Context().get(), {}, &jobs).ok());
+  ASSERT_EQ(jobs.jobs_size(), 1);
+  EXPECT_EQ(jobs.jobs(0).trials(), end.trials());
+}
+
+TEST_F(HonedTest, AJobWithoutWorkersWaitsAndSaysWhy) {
+  HonedProcess honed(Arguments());
+  ASSERT_TRUE(honed.ready()) << honed.Errors();
+  const auto client = Connect(honed);
+  const uint64_t job = Submit(*client, Request("one", {"conv2d_1"}, 5));
+  EXPECT_EQ(Submit(*client, Request("one", {"conv2d_1"}, 5)), job) << "a request is one job";
+  v1::GetJobRequest get;
+  get.set_job_id(job);
+  v1::JobSnapshot snapshot;
+  ASSERT_TRUE(client->tune().GetJob(client->Context().get(), get, &snapshot).ok());
+  EXPECT_EQ(snapshot.state(), v1::JOB_WAITING);
+  EXPECT_THAT(snapshot.reason(), HasSubstr("no worker is connected"));
+  get.set_job_id(99);
+  EXPECT_EQ(client->tune().GetJob(client->Context().get(), get, &snapshot).error_code(), grpc::StatusCode::NOT_FOUND);
+}
+
+TEST_F(HonedTest, APrivateDaemonEndsWithItsWorkers) {
+  HonedProcess honed(Arguments({"--exit-when-idle", "0.5"}));
+  ASSERT_TRUE(honed.ready()) << honed.Errors();
+  const auto client = Connect(honed);
+  FakeWorker worker("w", honed.address());
+  WaitForEnd(*client, Submit(*client, Request("one", {"conv2d_1"}, 5)));
+  EXPECT_EQ(honed.Wait(), 0) << honed.Errors();
+  EXPECT_TRUE(worker.told_to_shut_down());
+}
+
+TEST_F(HonedTest, WantsTheTokenOnTheNetwork) {
+  std::ofstream(folder_ / "token") << "secret\n";
+  chmod((folder_ / "token").c_str(), 0600);
+  HonedProcess honed({"--db", folder_ / "t.db", "--listen", "127.0.0.1:0", "--token-file", folder_ / "token"});
+  ASSERT_TRUE(honed.ready()) << honed.Errors();
+  struct Case { const char* token; grpc::StatusCode code; };
+  for (const Case& c : {Case{"secret", grpc::StatusCode::OK}, Case{"wrong", grpc::StatusCode::PERMISSION_DENIED},
+                        Case{"", grpc::StatusCode::UNAUTHENTICATED}}) {
+    const auto client = Connect(honed, c.token);
+    v1::ListJobsReply jobs;
+    EXPECT_EQ(client->tune().ListJobs(client->Context().get(), {}, &jobs).error_code(), c.code) << c.token;
+    v1::SyncRequest sync;
+    v1::SyncReply reply;
+    EXPECT_EQ(client->fleet().Sync(client->Context().get(), sync, &reply).error_code(), c.code) << c.token;
+    const auto watch = client->Watch(1, absl::Milliseconds(50), absl::Seconds(1), [](const auto&) { return true; });
+    EXPECT_EQ(static_cast<int>(watch.status().code()),
+              static_cast<int>(c.code == grpc::StatusCode::OK ? grpc::StatusCode::NOT_FOUND : c.code));
+  }
+}
+
+struct RefusalCase { const char* name; std::vector<std::string> arguments; int code; const char* message; };
+class HonedRefuses : public HonedTest, public testing::WithParamInterface<RefusalCase> {};
+TEST_P(HonedRefuses, WithOneMessageAndItsCode) {
+  std::ofstream(folder_ / "text") << std::string(5000, 'x');
+  std::ofstream(folder_ / "empty") << "";
+  std::ofstream(folder_ / "open_token") << "secret";
+  chmod((folder_ / "open_token").c_str(), 0644);
+  std::vector<std::string> arguments = GetParam().arguments;
+  for (std::string& argument : arguments) {
+    const size_t at = argument.find('@');
+    if (at != std::string::npos) argument.replace(at, 1, folder_ / "");
+  }
+  HonedProcess honed(arguments);
+  EXPECT_FALSE(honed.ready());
+  EXPECT_EQ(honed.Wait(), GetParam().code);
+  EXPECT_THAT(honed.Errors(), HasSubstr(GetParam().message));
+}
+INSTANTIATE_TEST_SUITE_P(
+    Cases, HonedRefuses,
+    testing::Values(RefusalCase{"NoOptions", {}, 2, "--db"},
+                    RefusalCase{"UnknownOption", {"--db", "@t", "--listen", "unix:@s", "--what"}, 2, "--what"},
+                    RefusalCase{"NotADatabase", {"--db", "@text", "--listen", "unix:@s"}, 9, "not a Hone database"},
+                    RefusalCase{"EmptyDatabase", {"--db", "@empty", "--listen", "unix:@s"}, 9, "an empty file"},
+                    RefusalCase{"DatabaseIsAFolder", {"--db", "@", "--listen", "unix:@s"}, 2, "a folder"},
+                    RefusalCase{"NoSuchFolder", {"--db", "@none/t", "--listen", "unix:@s"}, 8, "No such file"},
+                    RefusalCase{"NoToken", {"--db", "@t", "--listen", "127.0.0.1:0"}, 2, "needs a token"},
+                    RefusalCase{"OpenToken", {"--db", "@t", "--listen", "127.0.0.1:0", "--token-file", "@open_token"}, 2,
+                                "chmod 600"},
+                    RefusalCase{"NotAnAddress", {"--db", "@t", "--listen", "somewhere"}, 2, "not an address"},
+                    RefusalCase{"SocketIsAFile", {"--db", "@t", "--listen", "unix:@text"}, 2, "no socket"}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+TEST_F(HonedTest, ASecondDaemonOnTheSameDatabaseIsRefused) {
+  HonedProcess honed(Arguments());
+  ASSERT_TRUE(honed.ready()) << honed.Errors();
+  HonedProcess second({"--db", folder_ / "t.db", "--listen", "unix:" + (folder_ / "other")});
+  EXPECT_FALSE(second.ready());
+  EXPECT_EQ(second.Wait(), 5);
+  EXPECT_THAT(second.Errors(), HasSubstr("listens on unix:"));
+  HonedProcess third({"--db", folder_ / "u.db", "--listen", "unix:" + (folder_ / "s")});
+  EXPECT_FALSE(third.ready());
+  EXPECT_EQ(third.Wait(), 5);
+  EXPECT_THAT(third.Errors(), HasSubstr("another program listens there"));
+}
+
+TEST_F(HonedTest, ExportsAndImportsOverTheWire) {
+  std::string lines;
+  {
+    HonedProcess honed(Arguments());
+    ASSERT_TRUE(honed.ready()) << honed.Errors();
+    const auto client = Connect(honed);
+    const FakeWorker worker("w", honed.address());
+    WaitForEnd(*client, Submit(*client, Request("one", {"conv2d_1", "dense_2"}, 30)));
+    const auto context = client->Context();
+    const auto reader = client->tune().ExportRecords(context.get(), {});
+    for (v1::ExportChunk chunk; reader->Read(&chunk);) lines += chunk.lines();
+    ASSERT_TRUE(reader->Finish().ok());
+  }
+  HonedProcess honed({"--db", folder_ / "new.db", "--listen", "unix:" + (folder_ / "s2")});
+  ASSERT_TRUE(honed.ready()) << honed.Errors();
+  const auto client = Connect(honed);
+  for (int round = 0; round < 2; ++round) {
+    v1::ImportReply reply;
+    const auto context = client->Context();
+    const auto writer = client->tune().ImportRecords(context.get(), &reply);
+    for (size_t at = 0; at < lines.size(); at += 1000) {   // pieces that end in the middle of lines
+      v1::ExportChunk chunk;
+      chunk.set_lines(lines.substr(at, 1000));
+      writer->Write(chunk);
+    }
+    writer->WritesDone();
+    const grpc::Status status = writer->Finish();
+    ASSERT_TRUE(status.ok()) << status.error_message();
+    EXPECT_EQ(reply.records(), round == 0 ? 30u : 0u);
+    EXPECT_EQ(reply.duplicates(), round == 0 ? 0u : 30u);
+    EXPECT_EQ(reply.refused_size(), 0);
+  }
+  std::string again;
+  const auto context = client->Context();
+  const auto reader = client->tune().ExportRecords(context.get(), {});
+  for (v1::ExportChunk chunk; reader->Read(&chunk);) again += chunk.lines();
+  ASSERT_TRUE(reader->Finish().ok());
+  EXPECT_EQ(again, lines);
+}
+
+}  // namespace
+}  // namespace hone
