@@ -146,6 +146,27 @@ Part AtLeast(const Need& need, const Range& domain, const VarRanges& around, Ana
   return part;
 }
 
+// Does each of the producers, over its whole domain, write all that the block reads over its own in dimension d? A guarded
+// read, such as one of the border of an image, may go where nobody writes.
+bool AllProduced(const ProgramIndex& index, const std::vector<int>& producers, const Block& block, const BufferRegion& read, size_t d) {
+  const auto over_domain = [d](const Block& b, const BufferRegion& access, Analyzer& known) {
+    SetMap domains;
+    for (const IterVar& iter : b.iters) domains[iter.var] = IntervalSet::FromRange(iter.domain);
+    return EvalRegion(std::span(&access.region[d], 1), domains, known)[0];
+  };
+  Analyzer known;
+  const IntervalSet reads = over_domain(block, read, known);
+  if (!reads.bounded()) return false;
+  for (const int producer : producers) {
+    for (const BufferRegion& write : index.block(producer).writes) {
+      if (!write.buffer.SameAs(read.buffer)) continue;
+      const IntervalSet writes = over_domain(index.block(producer), write, known);
+      if (!writes.bounded() || !known.CanProve(writes.min <= reads.min) || !known.CanProve(writes.max >= reads.max)) return false;
+    }
+  }
+  return true;
+}
+
 }  // namespace
 
 absl::Status ComputeAt(Schedule& schedule, BlockRef block_ref, LoopRef loop_ref, bool preserve_unit_loops) {
@@ -304,6 +325,10 @@ absl::Status ReverseComputeAt(Schedule& schedule, BlockRef block_ref, LoopRef lo
       if (!at.has_value() || at->scale < 1 || !Usable(produced[d], around)) {
         return Refused(p.where, ": ", dim, " is produced in parts and read at ", read.region[d].min,
                        ", which is not one iteration variable times a number plus a number");
+      }
+      if (!AllProduced(index, driving, block, read, d)) {
+        return Refused(p.where, ": some instances of the block read ", read.buffer, " in dimension ", d, " at ", read.region[d].min,
+                       ", where the producers under the loop never write; no iteration could take them");
       }
       const IntervalSet set{CeilDiv(produced[d].min - at->base, at->scale), FloorDiv(produced[d].max - at->base, IntConst(at->scale))};
       // An instance belongs to the iteration that produces the first element it reads; it must find the rest there too.

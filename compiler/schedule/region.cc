@@ -134,7 +134,7 @@ bool TellApart(std::span<const Expr> values, const VarRanges& roaming, const Exp
   return DetectIterMap(values, roaming, predicate, true).ok();
 }
 
-absl::Status FillsBox(std::span<const Range> region, const VarRanges& roaming, const Expr& predicate) {
+absl::Status FillsBox(std::span<const Range> region, const VarRanges& roaming) {
   std::vector<Expr> values;
   VarRanges ranges = roaming;
   for (const Range& r : region) {
@@ -152,13 +152,7 @@ absl::Status FillsBox(std::span<const Range> region, const VarRanges& roaming, c
     for (const Terms& terms : *sums) all = all && TakesAllValues(terms);
     if (all) return absl::OkStatus();
   }
-  Expr about_roaming = True();                      // what else the predicate says stands still with the rest
-  for (const Expr& part : Conjuncts(predicate)) {
-    bool inside = true;
-    for (const Var& var : FreeVars(part)) inside = inside && ranges.count(var) > 0;
-    if (inside) about_roaming = Conjoin(about_roaming, part);
-  }
-  HONE_ASSIGN_OR_RETURN(const IterMap map, DetectIterMap(values, ranges, about_roaming, false));
+  HONE_ASSIGN_OR_RETURN(const IterMap map, DetectIterMap(values, ranges, True(), false));
   for (size_t d = 0; d < map.values.size(); ++d) {
     Terms terms;
     for (const IterPiece& piece : map.values[d].pieces) terms.push_back({piece.scale, piece.extent});
@@ -189,12 +183,44 @@ absl::Status CheckExact(const ProgramIndex& index, int outer, int producer, cons
     }
     *outside = Conjoin(*outside, part);
   }
+  // An iteration in which the block does not run at all, because a split covers more than its loop, must show: as a part of
+  // the buffer that lies outside.
+  std::vector<bool> may_be_empty(realize.values.size(), false);
+  if (!Conjuncts(realize.predicate).empty()) {
+    Analyzer known = KnownAround(index, outer);
+    if (index.IsLoop(outer)) known.Bind(index.loop(outer).var, Range{index.loop(outer).min, index.loop(outer).extent});
+    const SetMap sets = ToSets(roaming);
+    for (size_t i = 0; i < realize.values.size(); ++i) {
+      const Range& domain = realize.block.iters[i].domain;
+      const IntervalSet set = EvalSet(realize.values[i], sets, known);
+      may_be_empty[i] = !set.bounded() || !known.CanProve(set.min < domain.min + domain.extent) || !known.CanProve(set.max >= domain.min);
+    }
+  }
   const VarMap bind = BindingsOf(realize);
   for (const BufferRegion& write : realize.block.writes) {
     if (!write.buffer.SameAs(buffer)) continue;
+    for (size_t i = 0; i < realize.values.size(); ++i) {
+      bool shows = !may_be_empty[i];
+      for (const Range& r : write.region) {
+        const std::optional<AffineIndex> at = AffineIn(r, realize.block.iters);
+        shows = shows || (at.has_value() && at->iter == static_cast<int>(i));
+      }
+      if (!shows) {
+        return Refused("block ", realize.block.name, " does not run in some iterations, those in which ", realize.values[i],
+                       " is outside its domain");
+      }
+    }
     std::vector<Range> region;
     for (const Range& r : write.region) region.push_back(Range{Substitute(r.min, bind), Substitute(r.extent, bind)});
-    if (const absl::Status filled = FillsBox(region, roaming, realize.predicate); !filled.ok()) {
+    // Instances outside the domain do not run: that cuts the box straight only where a dimension is one variable.
+    for (const Range& r : Conjuncts(realize.predicate).empty() ? std::span<const Range>() : std::span<const Range>(write.region)) {
+      const std::optional<AffineIndex> at = AffineIn(r, realize.block.iters);
+      if (!at.has_value() || at->scale != 1) {
+        return Refused("block ", realize.block.name, " runs only where ", realize.predicate, ", which leaves holes in ", buffer,
+                       ", written at ", r.min);
+      }
+    }
+    if (const absl::Status filled = FillsBox(region, roaming); !filled.ok()) {
       return Refused("block ", realize.block.name, " does not write a whole box of ", buffer, " in one iteration: ", filled.message());
     }
   }

@@ -26,7 +26,7 @@ bool TellApart(std::span<const Expr> values, const VarRanges& roaming, const Exp
 
 // Do the ranges, while the variables of `roaming` run through theirs, touch every element of the box around them? Loops that
 // were fused across the border of what roams, or an index such as (v // 3, v % 3), can leave holes.
-absl::Status FillsBox(std::span<const Range> region, const VarRanges& roaming, const Expr& predicate);
+absl::Status FillsBox(std::span<const Range> region, const VarRanges& roaming);
 
 // Does one iteration of `outer` write all of the buffer that TouchedWithin says, as far as it lies inside, and have its
 // reductions come to an end there? Refused says which block and why, in the words after "PRIMITIVE(..): ".
