@@ -37,7 +37,13 @@ void Dispatcher::Impl::AskForCandidates() {
 
 // One batch for the task of the job that gains most by it, unless enough is queued or on its way.
 bool Dispatcher::Impl::AskFor(Job& job, int wanted) {
-  int coming = 0;
+  int coming = 0, capacity = wanted;
+  for (const auto& [who, worker] : workers) {
+    if (Matches(worker, job)) capacity += static_cast<int>(leases.HeldBy(who).size());
+  }
+  // A search learns most when the outcomes of its last batch are known: a task is asked for again when no more of it is
+  // out than keeps half of the fleet busy.
+  const int most_out = std::max(options.batch, capacity) / 2;
   std::vector<TaskProgress> progress;
   std::vector<bool> eligible;
   for (const TaskRow& task : job.tasks) {
@@ -55,7 +61,7 @@ bool Dispatcher::Impl::AskFor(Job& job, int wanted) {
     p.seconds_per_trial = key.seconds_per_trial();
     p.kind = KindOfName(task.name);
     eligible.push_back(TaskStateOf(key, task.lower_bound_us, options) == "open" && key.search_request == 0 &&
-                       queued < options.batch / 2);
+                       leases.LiveOf(tuning_key, false) <= most_out);
   }
   if (coming >= options.batch / 2 + wanted) return false;
   const int64_t left = TrialsLeft(job);
@@ -90,6 +96,9 @@ v1::SearchRequest Dispatcher::Impl::MakeRequest(const Job& job, const TaskRow& t
   request.set_seed(job.row.request.seed());
   request.set_batch(batch);
   for (const v1::Observation& observation : key.observations()) *request.add_observations() = observation;
+  for (const auto& [id, trial] : leases.trials()) {
+    if (!trial.row.duel && trial.row.key == key.key()) request.add_pending(trial.row.trace);
+  }
   // Seeds: the same workload elsewhere, then the champions of the job's tasks of the same kind.
   std::set<std::string> seeds;
   const auto add = [&](const std::string& trace) {

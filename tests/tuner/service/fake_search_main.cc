@@ -35,7 +35,8 @@ int main(int argc, char** argv) {
     }
     hone::v1::SearchReply reply;
     reply.set_request_id(request.request_id());
-    const int known = static_cast<int>(request.observations_before()) + request.observations_size();
+    const int known =
+        static_cast<int>(request.observations_before()) + request.observations_size() + request.pending_size();
     for (int i = 0; i < request.batch() && known + i < 40; ++i) {
       hone::v1::Candidate& candidate = *reply.add_candidates();
       candidate.set_trace(request.workload().name() + " candidate " + std::to_string(known + i));
