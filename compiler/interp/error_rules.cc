@@ -153,8 +153,11 @@ Estimate ErrorRules::Quotient(const Estimate& a, const Estimate& b, double u) {
 }
 
 Estimate ErrorRules::Extremum(BinaryOp op, const Estimate& a, const Estimate& b) {
+  if (a.exact() && b.exact()) {
+    const Expr value = MakeBinary(op, a.value, b.value);
+    return {value.type().is_float() ? Bind(value) : value};
+  }
   const Expr value = Bind(MakeBinary(op, a.value, b.value));
-  if (a.exact() && b.exact()) return {value};
   const Expr ea = OrZero(Absolute(a)), eb = OrZero(Absolute(b));
   const bool real = a.value.type().is_float();
   const Expr apart = AsReal(a.value) - AsReal(b.value);
@@ -165,8 +168,8 @@ Estimate ErrorRules::Extremum(BinaryOp op, const Estimate& a, const Estimate& b)
 }
 
 Estimate ErrorRules::Comparison(BinaryOp op, const Estimate& a, const Estimate& b) {
+  if (a.exact() && b.exact()) return {MakeBinary(op, a.value, b.value)};
   const Expr value = Bind(MakeBinary(op, a.value, b.value));
-  if (a.exact() && b.exact()) return {value};
   const Expr doubt = Real(kMost) * AddErrors(Absolute(a), Absolute(b));
   const Expr gap = Magnitude(AsReal(a.value) - AsReal(b.value));
   const Expr some = Bind(doubt);
@@ -183,8 +186,9 @@ Estimate ErrorRules::Step(const std::string& function, const Estimate& a) {
 }
 
 absl::StatusOr<Estimate> ErrorRules::OfIntBinary(const Binary& n, const Estimate& a, const Estimate& b) {
+  // Index arithmetic stays where it is used: the regions of blocks are read off it.
+  if (a.exact() && b.exact()) return Estimate{MakeBinary(n.op, a.value, b.value)};
   const Expr value = Bind(MakeBinary(n.op, a.value, b.value));
-  if (a.exact() && b.exact()) return Estimate{value};
   const Expr ea = OrZero(Absolute(a)), eb = OrZero(Absolute(b));
   const Expr size_a = Magnitude(AsReal(a.value)), size_b = Bind(Magnitude(AsReal(b.value)));
   const auto unless = [](const Expr& exact, const Expr& error, const Expr& otherwise) {
@@ -263,8 +267,11 @@ absl::StatusOr<Estimate> ErrorRules::OfCast(const Cast& n, DType to) {
     const Expr rounding = MakeSelect(size > Real(ExactIntegers(to)), size * Real(UnitRoundoff(to)), Real(0));
     return Estimate{value, Bind(AddErrors(a.error, rounding))};
   }
+  if (a.exact()) {
+    const Expr value = MakeCast(to, a.value);
+    return Estimate{from.is_float() ? Bind(value) : value};
+  }
   const Expr value = Bind(MakeCast(to, a.value));
-  if (a.exact()) return Estimate{value};
   const Expr off = Absolute(a);
   if (to.is_bool()) {
     return Estimate{

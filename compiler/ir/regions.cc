@@ -92,6 +92,7 @@ class Collector {
     if (!root) return;
     ForEachExpr(root, [&](const Expr& e) {
       if (const Load* load = e.As<Load>()) AddAccess(load->buffer, Points(load->indices), false);
+      if (const LetExpr* let = e.As<LetExpr>()) lets_.insert_or_assign(let->var.id(), let->value);
       return true;
     });
   }
@@ -129,7 +130,7 @@ class Collector {
       }
       void operator()(const Let& n) {
         c.Loads(n.value);
-        c.opaque_.insert(n.var.id());
+        c.lets_.insert_or_assign(n.var.id(), n.value);
         c.Walk(n.body);
       }
       void operator()(const Alloc& n) {
@@ -188,7 +189,7 @@ class Collector {
     }
   }
 
-  // Replaces the variables of loops inside the block by their ranges.
+  // Replaces the variables of lets inside the block by their values, and those of loops by their ranges.
   Dimension ToDimension(const Range& range) const {
     Dimension dim;
     if (!range.min) return {.whole = true};
@@ -203,6 +204,14 @@ class Collector {
         const auto [atom, coefficient] = dim.min.terms[t];
         if (coefficient == 0) continue;
         const VarRef* ref = atom.As<VarRef>();
+        const auto let = ref == nullptr ? lets_.end() : lets_.find(ref->var.id());
+        if (let != lets_.end()) {
+          const Expr value = let->second;
+          dim.min.terms[t].second = 0;
+          Add(dim.min, ToLinear(value), coefficient);
+          changed = relaxed = true;
+          break;
+        }
         const auto loop = ref == nullptr ? ranges_.end() : ranges_.find(ref->var.id());
         if (loop == ranges_.end()) {
           if (IsInside(atom)) return {.whole = true};
@@ -227,7 +236,7 @@ class Collector {
   // Does the expression depend on a variable defined inside the block?
   bool IsInside(const Expr& e) const {
     for (const Var& var : FreeVars(e)) {
-      if (ranges_.contains(var.id()) || opaque_.contains(var.id())) return true;
+      if (ranges_.contains(var.id()) || lets_.contains(var.id())) return true;
     }
     return false;
   }
@@ -261,7 +270,8 @@ class Collector {
   std::vector<std::pair<Buffer, std::vector<Dimension>>> reads_, writes_;
   std::unordered_map<uint64_t, size_t> read_index_, write_index_;
   std::unordered_map<uint64_t, Range> ranges_;  // of loops inside the block
-  std::set<uint64_t> opaque_, local_;
+  std::unordered_map<uint64_t, Expr> lets_;     // of lets inside the block
+  std::set<uint64_t> local_;
 };
 
 }  // namespace
