@@ -38,29 +38,18 @@ struct PassRow {
   std::function<absl::StatusOr<PrimFunc>(PrimFunc)> run;
 };
 
-std::function<absl::StatusOr<PrimFunc>(PrimFunc)> OnBody(std::function<Stmt(const Stmt&)> pass) {
-  return [pass](PrimFunc func) -> absl::StatusOr<PrimFunc> {
-    func.body = pass(func.body);
-    return func;
-  };
-}
-
 const std::vector<PassRow>& Passes() {
-  static const auto* rows = new std::vector<PassRow>{
-      {"lower_init", OnBody(LowerInit)},
-      {"place_allocations", OnBody(PlaceAllocations)},
-      {"convert_blocks", OnBody(ConvertBlocks)},
-      {"tighten_loops", OnBody(TightenLoops)},
-      {"compact_allocations", OnBody(CompactAllocations)},
-      {"split_tails", OnBody(SplitTails)},
-      {"vectorize_loops", OnBody([](const Stmt& body) { return VectorizeLoops(body, true); })},
-      {"unroll_loops", OnBody([](const Stmt& body) { return UnrollLoops(body, LowerOptions().max_unrolled); })},
-      {"keep_outer_parallel", OnBody(KeepOuterParallel)},
-      {"lower", [](PrimFunc func) -> absl::StatusOr<PrimFunc> {
-         HONE_ASSIGN_OR_RETURN(LoweredFunc lowered, Lower(func));
-         return std::move(lowered.func);
-       }},
-  };
+  static const auto* rows = [] {
+    auto* all = new std::vector<PassRow>;
+    for (const LoweringPass& pass : LoweringPasses()) {
+      all->push_back({pass.name, [&pass](PrimFunc func) -> absl::StatusOr<PrimFunc> { return pass.run(std::move(func), LowerOptions()); }});
+    }
+    all->push_back({"lower", [](PrimFunc func) -> absl::StatusOr<PrimFunc> {
+                      HONE_ASSIGN_OR_RETURN(LoweredFunc lowered, Lower(func));
+                      return std::move(lowered.func);
+                    }});
+    return all;
+  }();
   return *rows;
 }
 
