@@ -152,15 +152,18 @@ Expr Analyzer::Simplify(const Expr& e) {
 bool Analyzer::CanProve(const Expr& condition) { return IsConst(impl_->SimplifyBool(condition), 1); }
 bool Analyzer::CanProveEqual(const Expr& a, const Expr& b) {
   if (a.SameAs(b)) return true;
-  if (!IsIndexType(a.type()) || !IsIndexType(b.type())) return CompareExprs(impl_->Simplify(a), impl_->Simplify(b)) == 0;
+  if (!IsIndexType(a.type()) || !IsIndexType(b.type()))
+    return CompareExprs(impl_->Simplify(a), impl_->Simplify(b)) == 0;
   const Bounds difference = impl_->BoundsOf(impl_->ToSum(a - b));
   return difference.min == 0 && difference.max == 0;
 }
 bool Analyzer::CanProveLess(const Expr& a, const Expr& b) {
-  return IsIndexType(a.type()) && IsIndexType(b.type()) ? impl_->BoundsOf(impl_->ToSum(a - b)).max < 0 : CanProve(a < b);
+  return IsIndexType(a.type()) && IsIndexType(b.type()) ? impl_->BoundsOf(impl_->ToSum(a - b)).max < 0
+                                                        : CanProve(a < b);
 }
 bool Analyzer::CanProveLessEqual(const Expr& a, const Expr& b) {
-  return IsIndexType(a.type()) && IsIndexType(b.type()) ? impl_->BoundsOf(impl_->ToSum(a - b)).max <= 0 : CanProve(a <= b);
+  return IsIndexType(a.type()) && IsIndexType(b.type()) ? impl_->BoundsOf(impl_->ToSum(a - b)).max <= 0
+                                                        : CanProve(a <= b);
 }
 
 Bounds Analyzer::ConstBounds(const Expr& e) {

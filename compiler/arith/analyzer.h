@@ -1,9 +1,9 @@
 // What is known about integers, and what follows from it: simplification, proofs, constant bounds.
 //
-// The integers are the signed 32- and 64-bit ones of index arithmetic, which is assumed not to overflow (as in C). Inside,
-// an expression is a sum of products with an ordered list of terms, so that equal affine expressions come out as
-// structurally equal ones, whatever order they were written in. Expressions of other types are kept, their integer parts
-// simplified.
+// The integers are the signed 32- and 64-bit ones of index arithmetic, which is assumed not to overflow (as in C).
+// Inside, an expression is a sum of products with an ordered list of terms, so that equal affine expressions come out
+// as structurally equal ones, whatever order they were written in. Expressions of other types are kept, their integer
+// parts simplified.
 //
 //   Analyzer known;
 //   known.Bind(i, Range{0, 100});
@@ -54,11 +54,12 @@ class Analyzer {
   // `var` is `value`: Simplify replaces it.
   void Bind(const Var& var, const Expr& value);
   void BindBounds(const Var& var, Bounds bounds);
-  // `condition` holds from here on; a conjunction gives all its parts. Affine comparisons are used fully, others when the
-  // same condition is asked again.
+  // `condition` holds from here on; a conjunction gives all its parts. Affine comparisons are used fully, others when
+  // the same condition is asked again.
   void Assume(const Expr& condition);
 
-  // Assumptions made and variables bound after Save are forgotten by Restore; calls nest. ConstraintScope does it by scope.
+  // Assumptions made and variables bound after Save are forgotten by Restore; calls nest. ConstraintScope does it by
+  // scope.
   size_t Save() const;
   void Restore(size_t mark);
 

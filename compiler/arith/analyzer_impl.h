@@ -1,8 +1,9 @@
-// The inside of the analyzer. Four files share it: what is known (analyzer.cc), bounds (bounds.cc), the sums that integer
-// expressions become (simplify_int.cc), and conditions (simplify_bool.cc).
+// The inside of the analyzer. Four files share it: what is known (analyzer.cc), bounds (bounds.cc), the sums that
+// integer expressions become (simplify_int.cc), and conditions (simplify_bool.cc).
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <vector>
 
@@ -30,7 +31,8 @@ struct Analyzer::Impl {
     uint64_t owner = 0;                             // the variable whose range it came from, 0 when assumed
     bool live = true;
   };
-  // What Restore undoes: a variable's former facts, a fact that was switched off, or additions at the ends of the lists.
+  // What Restore undoes: a variable's former facts, a fact that was switched off, or additions at the ends of the
+  // lists.
   struct Change {
     uint64_t var = 0;
     std::optional<VarFacts> before;                 // absent: nothing was known
@@ -38,9 +40,10 @@ struct Analyzer::Impl {
     size_t facts = 0, conditions = 0;               // sizes before
   };
   absl::flat_hash_map<uint64_t, VarFacts> vars;
-  std::vector<Fact> facts;
+  std::deque<Fact> facts;                           // references hold while more are added
   std::vector<Expr> conditions;                     // simplified conditions that hold and are no affine comparison
   std::vector<Change> changes;
+  int facts_in_use = 0;                             // how many calls of UpperFromFacts are under way
 
   void Bind(const Var& var, const Range& range);
   void Bind(const Var& var, const Expr& value);

@@ -111,7 +111,10 @@ Bounds Analyzer::Impl::PlainBounds(const Sum& sum, int depth) {
 // sum <= floor((l * limit + max(rest)) / m).
 int64_t Analyzer::Impl::UpperFromFacts(const Sum& sum, int depth) {
   int64_t upper = kPlusInf;
-  for (const Fact& fact : facts) {
+  if (facts_in_use >= 2) return upper;              // a fact may mention what is being bounded
+  ++facts_in_use;
+  for (size_t f = 0, count = facts.size(); f < count; ++f) {
+    const Fact& fact = facts[f];                    // stays where it is while conditions inside add their own
     if (!fact.live) continue;
     for (const Term& known : fact.sum.terms) {
       const Term* own = FindTerm(sum, known);
@@ -127,6 +130,7 @@ int64_t Analyzer::Impl::UpperFromFacts(const Sum& sum, int depth) {
       upper = std::min(upper, SatFloorDiv(SatAdd(SatMul(l, fact.limit), rest_max), m));
     }
   }
+  --facts_in_use;
   return upper;
 }
 
@@ -157,7 +161,8 @@ Bounds Analyzer::Impl::BoundsOf(const Sum& sum, int depth) {
     Sum b = a;
     AddScaled(a, Linear(op.a), choice->coefficient);
     AddScaled(b, Linear(op.b), choice->coefficient);
-    const Bounds in_a = BoundsOf(Recombined(std::move(a)), depth - 1), in_b = BoundsOf(Recombined(std::move(b)), depth - 1);
+    const Bounds in_a = BoundsOf(Recombined(std::move(a)), depth - 1),
+                 in_b = BoundsOf(Recombined(std::move(b)), depth - 1);
     const bool takes_less = (op.op == BinaryOp::kMin) == (choice->coefficient > 0);
     best = Meet(best, takes_less ? Bounds{std::min(in_a.min, in_b.min), std::min(in_a.max, in_b.max)}
                                  : Bounds{std::max(in_a.min, in_b.min), std::max(in_a.max, in_b.max)});

@@ -13,8 +13,8 @@ struct Ends {
   std::optional<Sum> min, max;
 };
 
-// Intervals of sums. The domains of the relaxed variables are known to the analyzer while it works, so that what depends
-// on their bounds is simplified; the ends themselves never mention them.
+// Intervals of sums. The domains of the relaxed variables are known to the analyzer while it works, so that what
+// depends on their bounds is simplified; the ends themselves never mention them.
 class SetEvaluator {
  public:
   SetEvaluator(const SetMap& domains, Analyzer& known) : known_(known.impl()), mark_(known.Save()) {
@@ -33,7 +33,8 @@ class SetEvaluator {
 
   IntervalSet Evaluate(const Expr& e) {
     const Ends ends = Of(known_.ToSum(e), e.type());
-    return {ends.min ? known_.Materialize(*ends.min, e.type()) : Expr(), ends.max ? known_.Materialize(*ends.max, e.type()) : Expr()};
+    return {ends.min ? known_.Materialize(*ends.min, e.type()) : Expr(),
+            ends.max ? known_.Materialize(*ends.max, e.type()) : Expr()};
   }
 
  private:
@@ -85,7 +86,8 @@ class SetEvaluator {
     if (ends.min && ends.max) {                      // the quotient does not change: the remainder runs from end to end
       const Sum first = known_.Div(*ends.min, term.upper), last = known_.Div(*ends.max, term.upper);
       const Sum apart = known_.Recombined(Difference(last, first));
-      if (apart.is_constant() && apart.constant == 0) return {known_.Mod(*ends.min, term.upper), known_.Mod(*ends.max, term.upper)};
+      if (apart.is_constant() && apart.constant == 0)
+        return {known_.Mod(*ends.min, term.upper), known_.Mod(*ends.max, term.upper)};
     }
     return {Sum::Constant(0), Sum::Constant(term.upper - 1)};
   }
@@ -181,7 +183,9 @@ SetMap ToSets(const VarRanges& ranges) {
   return sets;
 }
 
-IntervalSet EvalSet(const Expr& e, const SetMap& domains, Analyzer& known) { return SetEvaluator(domains, known).Evaluate(e); }
+IntervalSet EvalSet(const Expr& e, const SetMap& domains, Analyzer& known) {
+  return SetEvaluator(domains, known).Evaluate(e);
+}
 
 std::vector<IntervalSet> EvalRegion(std::span<const Range> region, const SetMap& domains, Analyzer& known) {
   SetEvaluator evaluator(domains, known);
@@ -199,7 +203,9 @@ IntervalSet Union(const IntervalSet& a, const IntervalSet& b, Analyzer& known) {
 }
 
 IntervalSet Intersect(const IntervalSet& a, const IntervalSet& b, Analyzer& known) {
-  const auto end = [&](BinaryOp op, const Expr& x, const Expr& y) { return !x ? y : !y ? x : Combine(op, x, y, known); };
+  const auto end = [&](BinaryOp op, const Expr& x, const Expr& y) {
+    return !x ? y : !y ? x : Combine(op, x, y, known);
+  };
   return {end(BinaryOp::kMax, a.min, b.min), end(BinaryOp::kMin, a.max, b.max)};
 }
 
@@ -214,7 +220,8 @@ std::optional<int64_t> MaxExtent(const IntervalSet& set, Analyzer& known) {
   return bounds.bounded_above() ? std::optional(bounds.max) : std::nullopt;
 }
 
-std::vector<Range> RelaxRegion(const BufferRegion& access, const SetMap& domains, Analyzer& known, bool constant_extent) {
+std::vector<Range> RelaxRegion(const BufferRegion& access, const SetMap& domains, Analyzer& known,
+                               bool constant_extent) {
   const std::vector<IntervalSet> sets = EvalRegion(access.region, domains, known);
   std::vector<Range> region;
   for (size_t i = 0; i < sets.size(); ++i) {
@@ -223,8 +230,8 @@ std::vector<Range> RelaxRegion(const BufferRegion& access, const SetMap& domains
   return region;
 }
 
-std::vector<Range> UnionRegions(std::span<const std::vector<Range>> accesses, const std::vector<Expr>& shape, Analyzer& known,
-                                bool constant_extent) {
+std::vector<Range> UnionRegions(std::span<const std::vector<Range>> accesses, const std::vector<Expr>& shape,
+                                Analyzer& known, bool constant_extent) {
   HONE_CHECK(!accesses.empty());
   std::vector<Range> region;
   for (size_t i = 0; i < shape.size(); ++i) {

@@ -30,7 +30,8 @@ class Detector {
   absl::StatusOr<IterMap> Run(std::span<const Expr> values, const VarRanges& loops, const Expr& predicate) {
     for (const auto& [var, range] : loops) {
       const std::optional<int64_t> extent = ConstantValue(known_.Simplify(range.extent));
-      if (!extent.has_value()) return Refuse(absl::StrCat("loop ", var.name(), " has the symbolic extent ", ToText(range.extent)));
+      if (!extent.has_value())
+        return Refuse(absl::StrCat("loop ", var.name(), " has the symbolic extent ", ToText(range.extent)));
       extents_[var.id()] = *extent;
       const Expr min = known_.Simplify(range.min);
       if (!IsConst(min, 0) && *extent > 1) {
@@ -144,8 +145,9 @@ class Detector {
         if (next == nullptr || term.coefficient < next->coefficient) next = &term;
       }
       if (next->coefficient != expected) {
-        return Refuse(absl::StrCat("the factor of ", Text(*next), " is ", next->coefficient, ", but the parts below it take ",
-                                   expected, next->coefficient < expected ? " values: they overlap" : " values: they leave gaps"));
+        return Refuse(absl::StrCat(
+            "the factor of ", Text(*next), " is ", next->coefficient, ", but the parts below it take ", expected,
+            next->coefficient < expected ? " values: they overlap" : " values: they leave gaps"));
       }
       Digit digit;
       for (int c = static_cast<int>(constraints_.size()) - 1; c >= 0; --c) {       // the one with most terms that fits
@@ -210,7 +212,8 @@ class Detector {
       source.extent = digit.extent;
     }
     std::vector<Term> terms(of.terms.begin(), of.terms.end());
-    std::stable_sort(terms.begin(), terms.end(), [](const Term& a, const Term& b) { return a.coefficient > b.coefficient; });
+    std::stable_sort(terms.begin(), terms.end(),
+                     [](const Term& a, const Term& b) { return a.coefficient > b.coefficient; });
     for (const Term& term : terms) {
       for (const Var& var : FreeVars(ToExpr(term, kInt64))) {
         if (std::ranges::find(source.loops, var) == source.loops.end()) source.loops.push_back(var);
@@ -238,7 +241,8 @@ class Detector {
     constraint_used_[c] = true;
     for (int inner = 0; inner < c; ++inner) {        // those whose leaves it contains
       const auto& leaves = constraints_[inner].leaves;
-      if (std::all_of(leaves.begin(), leaves.end(), [&](const Term& leaf) { return FindTerm(constraints_[c].sum, leaf) != nullptr; })) {
+      if (std::all_of(leaves.begin(), leaves.end(),
+                      [&](const Term& leaf) { return FindTerm(constraints_[c].sum, leaf) != nullptr; })) {
         constraint_used_[inner] = true;
       }
     }
@@ -286,7 +290,8 @@ class Detector {
   absl::Status CheckUse(const VarRanges& loops) {
     for (size_t c = 0; c < constraints_.size(); ++c) {
       if (!constraint_used_[c]) {
-        return Refuse(absl::StrCat("predicate on ", Text(constraints_[c].sum), " cuts values that no single binding has"));
+        return Refuse(
+            absl::StrCat("predicate on ", Text(constraints_[c].sum), " cuts values that no single binding has"));
       }
     }
     for (const Source& source : used_) {
@@ -299,7 +304,8 @@ class Detector {
         reached = span.upper == 0 ? extent : span.upper;
       }
       if (reached != extent && require_all_) {
-        return Refuse(absl::StrCat("only a part of ", Text(source.sum), " is used: the block would run several times for the same values"));
+        return Refuse(absl::StrCat("only a part of ", Text(source.sum),
+                                   " is used: the block would run several times for the same values"));
       }
     }
     if (!require_all_) return absl::OkStatus();
@@ -310,7 +316,8 @@ class Detector {
         return ref != nullptr && ref->var == var;
       });
       if (!used) {
-        return Refuse(absl::StrCat("no binding uses loop ", var.name(), ": the block would run ", extents_.at(var.id()), " times for the same values"));
+        return Refuse(absl::StrCat("no binding uses loop ", var.name(), ": the block would run ", extents_.at(var.id()),
+                                   " times for the same values"));
       }
     }
     return absl::OkStatus();
@@ -335,7 +342,9 @@ absl::StatusOr<IterMap> DetectIterMap(std::span<const Expr> values, const VarRan
 
 absl::Status CheckBindings(const BlockRealize& realize, const VarRanges& loops, Analyzer& known) {
   const Block& block = realize.block;
-  const auto annotate = [&](const absl::Status& status) { return Annotate(status, absl::StrCat("block ", block.name)); };
+  const auto annotate = [&](const absl::Status& status) {
+    return Annotate(status, absl::StrCat("block ", block.name));
+  };
   VarRanges counted = loops;
   std::vector<Expr> values;
   std::vector<const IterVar*> iters;
@@ -347,17 +356,21 @@ absl::Status CheckBindings(const BlockRealize& realize, const VarRanges& loops, 
       any_opaque = true;
       const size_t mark = known.Save();
       for (const auto& [var, range] : loops) known.Bind(var, range);
-      const bool inside = known.CanProveLessEqual(iter.domain.min, value) && known.CanProveLess(value, iter.domain.min + iter.domain.extent);
+      const bool inside = known.CanProveLessEqual(iter.domain.min, value) &&
+                          known.CanProveLess(value, iter.domain.min + iter.domain.extent);
       known.Restore(mark);
-      if (!inside) return annotate(Refuse(absl::StrCat("binding ", ToText(value), " may leave the domain of ", iter.var.name())));
+      if (!inside)
+        return annotate(Refuse(absl::StrCat("binding ", ToText(value), " may leave the domain of ", iter.var.name())));
       continue;
     }
     // A loop of symbolic extent stands for a variable of the same domain as it is.
     const VarRef* ref = value.As<VarRef>();
     const auto loop = ref == nullptr ? counted.end() : counted.find(ref->var);
     if (loop != counted.end() && !ConstantValue(known.Simplify(loop->second.extent)).has_value()) {
-      if (!known.CanProveEqual(loop->second.min, iter.domain.min) || !known.CanProveEqual(loop->second.extent, iter.domain.extent)) {
-        return annotate(Refuse(absl::StrCat("loop ", ref->var.name(), " does not run over the domain of ", iter.var.name())));
+      if (!known.CanProveEqual(loop->second.min, iter.domain.min) ||
+          !known.CanProveEqual(loop->second.extent, iter.domain.extent)) {
+        return annotate(
+            Refuse(absl::StrCat("loop ", ref->var.name(), " does not run over the domain of ", iter.var.name())));
       }
       counted.erase(loop);
       continue;
@@ -371,10 +384,13 @@ absl::Status CheckBindings(const BlockRealize& realize, const VarRanges& loops, 
     const Range& domain = iters[i]->domain;
     const IterValue& value = map->values[i];
     const int64_t smallest = value.pieces.empty() ? 1 : value.pieces.back().scale;
-    if (smallest != 1) return annotate(Refuse(absl::StrCat("binding ", ToText(values[i]), " skips values of ", iters[i]->var.name())));
-    if (!known.CanProveEqual(value.base, domain.min) || !known.CanProveEqual(IntConst(value.extent, domain.extent.type()), domain.extent)) {
-      return annotate(Refuse(absl::StrCat("binding ", ToText(values[i]), " runs over [", ToText(value.base), ", +", value.extent, "), the domain of ",
-                                          iters[i]->var.name(), " is [", ToText(domain.min), ", +", ToText(domain.extent), ")")));
+    if (smallest != 1)
+      return annotate(Refuse(absl::StrCat("binding ", ToText(values[i]), " skips values of ", iters[i]->var.name())));
+    if (!known.CanProveEqual(value.base, domain.min) ||
+        !known.CanProveEqual(IntConst(value.extent, domain.extent.type()), domain.extent)) {
+      return annotate(Refuse(absl::StrCat("binding ", ToText(values[i]), " runs over [", ToText(value.base), ", +",
+                                          value.extent, "), the domain of ", iters[i]->var.name(), " is [",
+                                          ToText(domain.min), ", +", ToText(domain.extent), ")")));
     }
   }
   return absl::OkStatus();

@@ -22,7 +22,8 @@ class Detector {
       return true;
     }
     if (!Mentions(e)) return AddBase(e, scale);
-    if (const Cast* cast = e.As<Cast>(); cast != nullptr && cast->a.type().is_int() && e.type().bits >= cast->a.type().bits) {
+    if (const Cast* cast = e.As<Cast>();
+        cast != nullptr && cast->a.type().is_int() && e.type().bits >= cast->a.type().bits) {
       return Add(cast->a, scale);
     }
     const Binary* op = e.As<Binary>();
@@ -80,7 +81,8 @@ std::optional<int64_t> StrideOf(const Expr& e, const Var& var) {
 }
 
 Expr FlatIndex(const Buffer& buffer, std::span<const Expr> indices) {
-  HONE_CHECK(static_cast<int>(indices.size()) == buffer.rank()) << buffer.name() << " with " << indices.size() << " indices";
+  HONE_CHECK(static_cast<int>(indices.size()) == buffer.rank())
+      << buffer.name() << " with " << indices.size() << " indices";
   Expr flat = 0;
   for (size_t i = 0; i < indices.size(); ++i) flat = i == 0 ? indices[0] : flat * buffer.shape()[i] + indices[i];
   return flat;

@@ -92,11 +92,13 @@ template Expr Analyzer::Impl::SimplifyChoice(const Expr&, const IfThenElseExpr&)
 std::optional<bool> Analyzer::Impl::KnownCondition(const Expr& condition) {
   for (const Expr& known : conditions) {
     if (CompareExprs(known, condition) == 0) return true;
-    if (const Not* opposite = known.As<Not>(); opposite != nullptr && CompareExprs(opposite->a, condition) == 0) return false;
-    if (const Not* opposite = condition.As<Not>(); opposite != nullptr && CompareExprs(opposite->a, known) == 0) return false;
+    if (const Not* opposite = known.As<Not>(); opposite != nullptr && CompareExprs(opposite->a, condition) == 0)
+      return false;
+    if (const Not* opposite = condition.As<Not>(); opposite != nullptr && CompareExprs(opposite->a, known) == 0)
+      return false;
     const Binary *a = known.As<Binary>(), *b = condition.As<Binary>();
-    if (a != nullptr && b != nullptr && a->op == BinaryOp::kNe && b->op == BinaryOp::kEq && CompareExprs(a->a, b->a) == 0 &&
-        CompareExprs(a->b, b->b) == 0) {
+    if (a != nullptr && b != nullptr && a->op == BinaryOp::kNe && b->op == BinaryOp::kEq &&
+        CompareExprs(a->a, b->a) == 0 && CompareExprs(a->b, b->b) == 0) {
       return false;
     }
   }
@@ -203,8 +205,8 @@ Expr Analyzer::Impl::CompareZero(BinaryOp op, Sum d, DType type) {
     large.constant = -q;
     return CompareZero(BinaryOp::kLe, std::move(large), type);
   }
-  // x div l <= k is x <= k*l + l - 1, and x div l >= k is x >= k*l. Alone only: in z + x div l <= k the quotient is often
-  // what an iteration variable is made of, and iter_map.cc looks for it.
+  // x div l <= k is x <= k*l + l - 1, and x div l >= k is x >= k*l. Alone only: in z + x div l <= k the quotient is
+  // often what an iteration variable is made of, and iter_map.cc looks for it.
   if (d.terms.size() == 1 && d.terms[0].is_split() && d.terms[0].upper == 0) {
     const Term& piece = d.terms[0];
     const bool below = piece.coefficient > 0;

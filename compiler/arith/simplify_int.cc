@@ -25,7 +25,8 @@ void CollectFactors(const Expr& e, std::vector<Expr>& factors) {
 Sum Monomial(std::vector<Expr> factors) {
   std::sort(factors.begin(), factors.end(), [](const Expr& a, const Expr& b) { return CompareExprs(a, b) < 0; });
   Expr product = factors[0];
-  for (size_t i = 1; i < factors.size(); ++i) product = Expr::Make(Binary{BinaryOp::kMul, product, factors[i]}, product.type());
+  for (size_t i = 1; i < factors.size(); ++i)
+    product = Expr::Make(Binary{BinaryOp::kMul, product, factors[i]}, product.type());
   return Sum::Atom(std::move(product));
 }
 
@@ -87,7 +88,7 @@ Sum Analyzer::Impl::Linear(const Expr& e) {
     if (found == vars.end()) return Sum::Atom(e);
     const VarFacts& known = found->second;
     if (known.value) return *known.value;
-    if (known.replacement) return Linear(known.replacement);
+    if (const Expr replacement = known.replacement) return Linear(replacement);
     if (known.bounds.min == known.bounds.max) return Sum::Constant(known.bounds.min);
     return Sum::Atom(e);
   }
@@ -197,8 +198,8 @@ std::pair<Sum, Sum> Analyzer::Impl::DivMod(Sum s, int64_t divisor, int depth) {
     s.constant -= q * divisor;
     return finish(Sum::Constant(q), std::move(s));
   }
-  // With g a divisor of c: (g*L + small) div c = L div (c/g), and mod c = g*(L mod (c/g)) + small, for small in [0, g). The
-  // greatest common divisor of all coefficients leaves only part of the constant as small.
+  // With g a divisor of c: (g*L + small) div c = L div (c/g), and mod c = g*(L mod (c/g)) + small, for small in [0, g).
+  // The greatest common divisor of all coefficients leaves only part of the constant as small.
   absl::InlinedVector<int64_t, 4> candidates;
   for (const Term& term : s.terms) candidates.push_back(std::gcd(term.coefficient, divisor));
   candidates.push_back(std::gcd(CoefficientGcd(s), divisor));
@@ -269,7 +270,8 @@ Sum Analyzer::Impl::DivModBySum(BinaryOp op, const Sum& s, const Sum& divisor, D
       std::vector<Expr> left = FactorsOf(term, type);
       bool divides = term.coefficient % c == 0;
       for (const Expr& factor : wanted) {
-        const auto found = std::find_if(left.begin(), left.end(), [&](const Expr& f) { return CompareExprs(f, factor) == 0; });
+        const auto found =
+            std::find_if(left.begin(), left.end(), [&](const Expr& f) { return CompareExprs(f, factor) == 0; });
         if (found == left.end()) {
           divides = false;
           break;
@@ -357,8 +359,8 @@ Sum Analyzer::Impl::Choose(BinaryOp op, const Sum& a, const Sum& b, DType type) 
 
 Sum Analyzer::Impl::Recombined(Sum s) {
   for (int round = 0; round < 16; ++round) {
-    const bool has_choice = s.terms.size() > 1 &&
-                            std::any_of(s.terms.begin(), s.terms.end(), [](const Term& t) { return AsChoice(t) != nullptr; });
+    const bool has_choice = s.terms.size() > 1 && std::any_of(s.terms.begin(), s.terms.end(),
+                                                              [](const Term& t) { return AsChoice(t) != nullptr; });
     if (has_choice && PushIntoChoice(s)) continue;
     if (s.terms.size() > 1 && s.has_splits() && RecombineOnce(s)) continue;
     break;

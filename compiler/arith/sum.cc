@@ -10,8 +10,12 @@
 namespace hone {
 namespace {
 
-int64_t WrapAdd(int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b)); }
-int64_t WrapMul(int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b)); }
+int64_t WrapAdd(int64_t a, int64_t b) {
+  return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+}
+int64_t WrapMul(int64_t a, int64_t b) {
+  return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+}
 
 template <class T>
 int Three(const T& a, const T& b) { return a < b ? -1 : b < a ? 1 : 0; }
@@ -40,7 +44,9 @@ int CompareFields(const T& a, const T& b) {
   return order;
 }
 
-uint64_t TypeKey(DType t) { return (uint64_t{static_cast<uint8_t>(t.code)} << 32) | (uint64_t{t.bits} << 16) | t.lanes; }
+uint64_t TypeKey(DType t) {
+  return (uint64_t{static_cast<uint8_t>(t.code)} << 32) | (uint64_t{t.bits} << 16) | t.lanes;
+}
 
 // The variables of two terms first: they are by far the most common.
 int KindRank(const Expr& e) { return e.As<VarRef>() != nullptr ? -1 : static_cast<int>(e.node().kind.index()); }
@@ -60,7 +66,8 @@ Expr Shifted(const Expr& side, int64_t shift) {
   }
   if (sum != nullptr && sum->op == BinaryOp::kMul && shift > 0) {
     const std::optional<int64_t> factor = ConstantValue(sum->b);
-    if (factor && *factor < 0 && *factor != INT64_MIN) return IntConst(shift, side.type()) - sum->a * IntConst(-*factor, side.type());
+    if (factor && *factor < 0 && *factor != INT64_MIN)
+      return IntConst(shift, side.type()) - sum->a * IntConst(-*factor, side.type());
   }
   if (sum == nullptr || (sum->op != BinaryOp::kAdd && sum->op != BinaryOp::kSub)) return PlusConstant(side, shift);
   if (const std::optional<int64_t> tail = ConstantValue(sum->b)) {

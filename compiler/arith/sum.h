@@ -1,7 +1,7 @@
 // The normal form of index expressions: constant + sum of coefficient * term, terms in a fixed order.
 //
-// A term is an atom (a variable, a product of atoms, a load, a min, ...) or a split floormod(floordiv(source, lower), upper)
-// of another sum, which is how pieces of split and fused loops are told apart and put together again.
+// A term is an atom (a variable, a product of atoms, a load, a min, ...) or a split floormod(floordiv(source, lower),
+// upper) of another sum, which is how pieces of split and fused loops are told apart and put together again.
 #pragma once
 
 #include <cstdint>
@@ -59,7 +59,8 @@ int64_t CoefficientGcd(const Sum& a);
 // Where the term is in the sum, or nullptr.
 const Term* FindTerm(const Sum& a, const Term& term);
 
-// The sum as an expression of the type (int32 or int64): larger coefficients first, then what is subtracted, the constant last.
+// The sum as an expression of the type (int32 or int64): larger coefficients first, then what is subtracted, the
+// constant last.
 Expr ToExpr(const Sum& sum, DType type);
 Expr ToExpr(const Term& term, DType type);          // without the coefficient
 

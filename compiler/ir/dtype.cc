@@ -29,7 +29,8 @@ std::optional<DType> ParseDType(std::string_view text) {
   }
   if (text == "bool") return DType::Bool(lanes);
   if (text == "bfloat16") return DType::BFloat16(lanes);
-  for (const auto& [prefix, code] : {std::pair{"int", TypeCode::kInt}, {"uint", TypeCode::kUInt}, {"float", TypeCode::kFloat}}) {
+  for (const auto& [prefix, code] :
+       {std::pair{"int", TypeCode::kInt}, {"uint", TypeCode::kUInt}, {"float", TypeCode::kFloat}}) {
     if (text.substr(0, std::string_view(prefix).size()) != prefix) continue;
     const std::string_view digits = text.substr(std::string_view(prefix).size());
     for (const int bits : {8, 16, 32, 64}) {

@@ -133,7 +133,8 @@ std::optional<Expr> FoldVectors(BinaryOp op, const Expr& a, const Expr& b) {
   if (op == BinaryOp::kAdd || op == BinaryOp::kSub) {
     const auto apply = [op](const Expr& x, const Expr& y) { return MakeBinary(op, x, y); };
     if (ra != nullptr && bb != nullptr) return MakeRamp(apply(ra->base, bb->value), ra->stride, lanes);
-    if (ra != nullptr && rb != nullptr) return MakeRamp(apply(ra->base, rb->base), apply(ra->stride, rb->stride), lanes);
+    if (ra != nullptr && rb != nullptr)
+      return MakeRamp(apply(ra->base, rb->base), apply(ra->stride, rb->stride), lanes);
     if (ba != nullptr && rb != nullptr) {
       const Expr stride = op == BinaryOp::kAdd ? rb->stride : -rb->stride;
       return MakeRamp(apply(ba->value, rb->base), stride, lanes);
@@ -219,7 +220,8 @@ Expr Const(double value, DType type) {
   if (std::isnan(value)) return IntConst(0, type);
   if (value >= 0x1p63) {
     const bool big = type.code == TypeCode::kUInt && value < 0x1p64;
-    return IntConst(big ? static_cast<int64_t>(static_cast<uint64_t>(value)) : std::numeric_limits<int64_t>::max(), type);
+    return IntConst(big ? static_cast<int64_t>(static_cast<uint64_t>(value)) : std::numeric_limits<int64_t>::max(),
+                    type);
   }
   return IntConst(value <= -0x1p63 ? std::numeric_limits<int64_t>::min() : static_cast<int64_t>(value), type);
 }
@@ -269,12 +271,15 @@ Expr Max(Expr a, Expr b) { return MakeBinary(BinaryOp::kMax, std::move(a), std::
 
 Expr MakeCast(DType type, Expr a) {
   if (a.type() == type) return a;
-  if (a.type().is_scalar() && !type.is_scalar()) return MakeBroadcast(MakeCast(type.element(), std::move(a)), type.lanes);
+  if (a.type().is_scalar() && !type.is_scalar())
+    return MakeBroadcast(MakeCast(type.element(), std::move(a)), type.lanes);
   HONE_CHECK(a.type().lanes == type.lanes) << "a cast from " << ToText(a.type()) << " to " << ToText(type);
-  if (const Broadcast* splat = a.As<Broadcast>()) return MakeBroadcast(MakeCast(type.element(), splat->value), type.lanes);
+  if (const Broadcast* splat = a.As<Broadcast>())
+    return MakeBroadcast(MakeCast(type.element(), splat->value), type.lanes);
   if (const IntImm* value = a.As<IntImm>()) {
     if (!type.is_float()) return IntConst(value->value, type);
-    if (a.type().code == TypeCode::kUInt) return FloatConst(static_cast<double>(static_cast<uint64_t>(value->value)), type);
+    if (a.type().code == TypeCode::kUInt)
+      return FloatConst(static_cast<double>(static_cast<uint64_t>(value->value)), type);
     return FloatConst(static_cast<double>(value->value), type);
   }
   if (const FloatImm* value = a.As<FloatImm>()) {

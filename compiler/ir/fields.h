@@ -20,8 +20,8 @@ void ForEachFieldPair(const Node& a, const Node& b, F&& f) {
   std::apply([&](auto... member) { (f(a.*member, b.*member), ...); }, Node::Fields());
 }
 
-// Variables and buffers that are fields of these nodes are defined there; in all other nodes they are uses. A definition
-// comes before its uses in the order of Fields().
+// Variables and buffers that are fields of these nodes are defined there; in all other nodes they are uses. A
+// definition comes before its uses in the order of Fields().
 template <class Node>
 inline constexpr bool kDefines =
     std::is_same_v<Node, For> || std::is_same_v<Node, IterVar> || std::is_same_v<Node, Let> ||

@@ -6,9 +6,10 @@ namespace hone {
 namespace {
 
 constexpr IntrinsicInfo kIntrinsics[] = {
-    {"exp", 1},     {"exp2", 1},  {"log", 1}, {"log2", 1}, {"sqrt", 1},  {"rsqrt", 1}, {"tanh", 1},        {"erf", 1},
-    {"sigmoid", 1}, {"sin", 1},   {"cos", 1}, {"tan", 1},  {"pow", 2},   {"floor", 1}, {"ceil", 1},        {"round", 1},
-    {"trunc", 1},   {"abs", 1},   {"fma", 3}, {"isnan", 1, true},        {"isinf", 1, true},               {"popcount", 1},
+    {"exp", 1},  {"exp2", 1},        {"log", 1},         {"log2", 1},     {"sqrt", 1},  {"rsqrt", 1},
+    {"tanh", 1}, {"erf", 1},         {"sigmoid", 1},     {"sin", 1},      {"cos", 1},   {"tan", 1},
+    {"pow", 2},  {"floor", 1},       {"ceil", 1},        {"round", 1},    {"trunc", 1}, {"abs", 1},
+    {"fma", 3},  {"isnan", 1, true}, {"isinf", 1, true}, {"popcount", 1},
 };
 
 }  // namespace

@@ -20,13 +20,14 @@ inline int64_t FloorModulo(int64_t a, int64_t b) {
   return (r != 0 && ((r < 0) != (b < 0))) ? r + b : r;
 }
 
-// An integer as the type holds it: two's complement, wrapped to its width. A uint64 is kept by its bits; a bool is 0 or 1.
+// An integer as the type holds it: two's complement, wrapped to its width. A uint64 is kept by its bits; a bool is 0
+// or 1.
 int64_t WrapToType(int64_t value, DType type);
 // A floating-point number as the type holds it, rounded to nearest even; beyond the largest it is infinite.
 double RoundToType(double value, DType type);
 
-// `op` on two scalars of the integer (or bool) type; comparisons give 0 or 1. nullopt for a division by zero or a shift by
-// a negative amount or by the width or more.
+// `op` on two scalars of the integer (or bool) type; comparisons give 0 or 1. nullopt for a division by zero or a shift
+// by a negative amount or by the width or more.
 std::optional<int64_t> EvalInt(BinaryOp op, int64_t a, int64_t b, DType type);
 // `op` on two floats, rounded to the type. nullopt for an operation floats do not have. Not for comparisons.
 std::optional<double> EvalFloat(BinaryOp op, double a, double b, DType type);

@@ -11,11 +11,13 @@ namespace {
 
 bool SameAttr(const Attr& a, const Attr& b) {
   if (a.index() != b.index()) return false;
-  if (const double* x = std::get_if<double>(&a)) return std::bit_cast<uint64_t>(*x) == std::bit_cast<uint64_t>(std::get<double>(b));
+  if (const double* x = std::get_if<double>(&a))
+    return std::bit_cast<uint64_t>(*x) == std::bit_cast<uint64_t>(std::get<double>(b));
   return a == b;
 }
 bool SameAttrs(const Attrs& a, const Attrs& b) {
-  return std::ranges::equal(a, b, [](const auto& x, const auto& y) { return x.first == y.first && SameAttr(x.second, y.second); });
+  return std::ranges::equal(
+      a, b, [](const auto& x, const auto& y) { return x.first == y.first && SameAttr(x.second, y.second); });
 }
 
 class Comparer {
@@ -144,7 +146,8 @@ class Hasher {
     Mix(text.size());
     for (size_t i = 0; i < text.size(); i += 8) {
       uint64_t word = 0;
-      for (size_t k = i; k < std::min(i + 8, text.size()); ++k) word |= uint64_t{static_cast<uint8_t>(text[k])} << (8 * (k - i));
+      for (size_t k = i; k < std::min(i + 8, text.size()); ++k)
+        word |= uint64_t{static_cast<uint8_t>(text[k])} << (8 * (k - i));
       Mix(word);
     }
   }
@@ -204,7 +207,8 @@ class Hasher {
 bool StructuralEqual(const Expr& a, const Expr& b) { return Comparer().Same(a, b); }
 bool StructuralEqual(const Stmt& a, const Stmt& b) { return Comparer().Same(a, b); }
 bool StructuralEqual(const PrimFunc& a, const PrimFunc& b) {
-  if (a.params.size() != b.params.size() || a.dims.size() != b.dims.size() || !SameAttrs(a.attrs, b.attrs)) return false;
+  if (a.params.size() != b.params.size() || a.dims.size() != b.dims.size() || !SameAttrs(a.attrs, b.attrs))
+    return false;
   Comparer comparer;
   for (size_t i = 0; i < a.dims.size(); ++i) {
     if (!comparer.Define(a.dims[i], b.dims[i])) return false;

@@ -83,7 +83,8 @@ class Verifier {
       if (!extent) return Broken("absent-part", absl::StrCat("an extent of buffer ", buffer.name(), " is absent"));
       HONE_RETURN_IF_ERROR(Check(extent));
       if (!extent.type().is_int() || !extent.type().is_scalar()) {
-        return Broken("shape-type", absl::StrCat("buffer ", buffer.name(), " has the extent ", ToText(extent), " of type ", ToText(extent.type())));
+        return Broken("shape-type", absl::StrCat("buffer ", buffer.name(), " has the extent ", ToText(extent),
+                                                 " of type ", ToText(extent.type())));
       }
       if (const std::optional<int64_t> value = ConstantValue(extent); value && *value < 0) {
         return Broken("shape-type", absl::StrCat("buffer ", buffer.name(), " has the extent ", *value));
@@ -109,7 +110,8 @@ class Verifier {
     HONE_RETURN_IF_ERROR(Need(e, what));
     HONE_RETURN_IF_ERROR(Check(e));
     if (e.type().is_bool()) return absl::OkStatus();
-    return Broken("condition", absl::StrCat(std::string(what), " ", ToText(e), " has type ", ToText(e.type()), ", not bool"));
+    return Broken("condition",
+                  absl::StrCat(std::string(what), " ", ToText(e), " has type ", ToText(e.type()), ", not bool"));
   }
 
   absl::Status Check(const Expr& e) {
@@ -129,9 +131,12 @@ class Verifier {
   absl::Status CheckNode(const VarRef& ref, const Expr& e) {
     if (!ref.var) return Broken("absent-part", "a variable is absent");
     if (loops_outside_.contains(ref.var)) {
-      return Broken("loop-in-block", absl::StrCat("loop ", ref.var.name(), " is used inside the block; a block sees the loops around it through its bindings"));
+      return Broken("loop-in-block",
+                    absl::StrCat("loop ", ref.var.name(),
+                                 " is used inside the block; a block sees the loops around it through its bindings"));
     }
-    if (!vars_in_scope_.contains(ref.var)) return Broken("variable-scope", absl::StrCat("variable ", ref.var.name(), " is not defined here"));
+    if (!vars_in_scope_.contains(ref.var))
+      return Broken("variable-scope", absl::StrCat("variable ", ref.var.name(), " is not defined here"));
     if (e.type() != ref.var.type()) return Types(e, "has another type than its variable");
     return absl::OkStatus();
   }
@@ -144,7 +149,8 @@ class Verifier {
     if (a != b) return Types(e, absl::StrCat("has operands of types ", ToText(a), " and ", ToText(b)));
     if (IsLogical(op.op) && !a.is_bool()) return Types(e, absl::StrCat("combines conditions of type ", ToText(a)));
     if (op.op >= BinaryOp::kBitAnd && a.is_float()) return Types(e, "works on the bits of floating-point numbers");
-    if (e.type() != ResultType(op.op, a)) return Types(e, absl::StrCat("of ", ToText(a), " operands has type ", ToText(e.type())));
+    if (e.type() != ResultType(op.op, a))
+      return Types(e, absl::StrCat("of ", ToText(a), " operands has type ", ToText(e.type())));
     return absl::OkStatus();
   }
   absl::Status CheckNode(const Not& op, const Expr& e) {
@@ -205,12 +211,14 @@ class Verifier {
     }
     const DType first = call.args[0].type();
     const DType want = info->returns_bool ? DType::Bool(first.lanes) : first;
-    return e.type() == want ? absl::OkStatus() : Types(e, absl::StrCat("has type ", ToText(e.type()), " instead of ", ToText(want)));
+    return e.type() == want ? absl::OkStatus()
+                            : Types(e, absl::StrCat("has type ", ToText(e.type()), " instead of ", ToText(want)));
   }
   absl::Status CheckNode(const Ramp& ramp, const Expr& e) {
     HONE_RETURN_IF_ERROR(NeedIndex(ramp.base, "the base of a ramp"));
     HONE_RETURN_IF_ERROR(NeedIndex(ramp.stride, "the stride of a ramp"));
-    const bool fits = ramp.stride.type() == ramp.base.type() && e.type().element() == ramp.base.type() && !e.type().is_scalar();
+    const bool fits =
+        ramp.stride.type() == ramp.base.type() && e.type().element() == ramp.base.type() && !e.type().is_scalar();
     return fits ? absl::OkStatus() : Types(e, "is no vector of its base's type");
   }
   absl::Status CheckNode(const Broadcast& splat, const Expr& e) {
@@ -226,41 +234,47 @@ class Verifier {
     return Broken("buffer-scope", absl::StrCat("buffer ", buffer.name(), " is neither a parameter nor allocated here"));
   }
   // What loads and stores share; gives the lanes of the access.
-  absl::StatusOr<int> CheckAccess(std::string_view kind, const Buffer& buffer, const std::vector<Expr>& indices, const Expr& mask) {
+  absl::StatusOr<int> CheckAccess(std::string_view kind, const Buffer& buffer, const std::vector<Expr>& indices,
+                                  const Expr& mask) {
     HONE_RETURN_IF_ERROR(CheckUse(buffer));
     const auto text = [&] { return absl::StrCat(buffer.name(), "[", Join(indices), "]"); };
     const int count = static_cast<int>(indices.size());
     if (count != buffer.rank()) {
-      return Broken(absl::StrCat(std::string(kind), "-rank"), absl::StrCat(text(), " has ", count, count == 1 ? " index" : " indices", ", the buffer has ",
-                                                            buffer.rank(), buffer.rank() == 1 ? " dimension" : " dimensions"));
+      return Broken(absl::StrCat(std::string(kind), "-rank"),
+                    absl::StrCat(text(), " has ", count, count == 1 ? " index" : " indices", ", the buffer has ",
+                                 buffer.rank(), buffer.rank() == 1 ? " dimension" : " dimensions"));
     }
     int lanes = 1;
     for (int i = 0; i < count; ++i) {
       const Expr& index = indices[i];
       HONE_RETURN_IF_ERROR(Need(index, "an index"));
       HONE_RETURN_IF_ERROR(Check(index));
-      if (!index.type().is_int()) return Broken("integer", absl::StrCat("index ", ToText(index), " has type ", ToText(index.type())));
+      if (!index.type().is_int())
+        return Broken("integer", absl::StrCat("index ", ToText(index), " has type ", ToText(index.type())));
       if (!index.type().is_scalar()) {
-        if (lanes != 1 && lanes != index.type().lanes) return Broken("types", absl::StrCat(text(), " has indices of several numbers of lanes"));
+        if (lanes != 1 && lanes != index.type().lanes)
+          return Broken("types", absl::StrCat(text(), " has indices of several numbers of lanes"));
         lanes = index.type().lanes;
       }
       const std::optional<int64_t> value = ConstantValue(index), extent = ConstantValue(buffer.shape()[i]);
       if (guarded_ == 0 && value && (*value < 0 || (extent && *value >= *extent))) {
-        return Broken("index-range", absl::StrCat(text(), ": index ", *value, " of dimension ", i, " is outside [0, ", ToText(buffer.shape()[i]), ")"));
+        return Broken("index-range", absl::StrCat(text(), ": index ", *value, " of dimension ", i, " is outside [0, ",
+                                                  ToText(buffer.shape()[i]), ")"));
       }
     }
     if (mask) {
       HONE_RETURN_IF_ERROR(NeedBool(mask, "the mask"));
       if (lanes == 1) lanes = mask.type().lanes;
-      if (mask.type().lanes != lanes) return Broken("types", absl::StrCat(text(), " has a mask of ", mask.type().lanes, " lanes"));
+      if (mask.type().lanes != lanes)
+        return Broken("types", absl::StrCat(text(), " has a mask of ", mask.type().lanes, " lanes"));
     }
     return lanes;
   }
   absl::Status CheckRegion(const BufferRegion& region) {
     HONE_RETURN_IF_ERROR(CheckUse(region.buffer));
     if (static_cast<int>(region.region.size()) != region.buffer.rank()) {
-      return Broken("region-rank", absl::StrCat("the region of ", region.buffer.name(), " has ", region.region.size(), " ranges, the buffer has ",
-                                                region.buffer.rank(), " dimensions"));
+      return Broken("region-rank", absl::StrCat("the region of ", region.buffer.name(), " has ", region.region.size(),
+                                                " ranges, the buffer has ", region.buffer.rank(), " dimensions"));
     }
     for (const Range& range : region.region) HONE_RETURN_IF_ERROR(CheckRange(range));
     return absl::OkStatus();
@@ -284,15 +298,18 @@ class Verifier {
     HONE_RETURN_IF_ERROR(Define(loop.var));
     const std::string name = absl::StrCat("loop ", loop.var.name());
     if (loop.var.type() != loop.min.type() || loop.var.type() != loop.extent.type()) {
-      return Broken("types", absl::StrCat(name, " of type ", ToText(loop.var.type()), " starts at a ", ToText(loop.min.type()), " and has an extent of type ",
-                                          ToText(loop.extent.type())));
+      return Broken("types",
+                    absl::StrCat(name, " of type ", ToText(loop.var.type()), " starts at a ", ToText(loop.min.type()),
+                                 " and has an extent of type ", ToText(loop.extent.type())));
     }
     if ((loop.kind == ForKind::kThreadBinding) == loop.thread.empty()) {
-      return Broken("loop-thread", absl::StrCat(name, loop.thread.empty() ? " is bound to no thread" : " names a thread but is not bound to one"));
+      return Broken("loop-thread", absl::StrCat(name, loop.thread.empty() ? " is bound to no thread"
+                                                                          : " names a thread but is not bound to one"));
     }
     const bool needs_constant = loop.kind == ForKind::kVectorized || loop.kind == ForKind::kUnrolled;
     if (needs_constant && !ConstantValue(loop.extent).has_value()) {
-      return Broken("loop-extent", absl::StrCat(name, " is vectorized or unrolled, but its extent ", ToText(loop.extent), " is no constant"));
+      return Broken("loop-extent", absl::StrCat(name, " is vectorized or unrolled, but its extent ",
+                                                ToText(loop.extent), " is no constant"));
     }
     loops_.push_back(loop.var);
     HONE_RETURN_IF_ERROR(CheckBody(loop.body, name));
@@ -304,9 +321,11 @@ class Verifier {
     const Block& block = realize.block;
     const std::string outer_place = std::exchange(place_, absl::StrCat("block ", block.name));
     if (realize.values.size() != block.iters.size()) {
-      return Broken("binding-count", absl::StrCat(realize.values.size(), " values for ", block.iters.size(), " iteration variables"));
+      return Broken("binding-count",
+                    absl::StrCat(realize.values.size(), " values for ", block.iters.size(), " iteration variables"));
     }
-    for (const Expr& value : realize.values) HONE_RETURN_IF_ERROR(NeedIndex(value, "the value of an iteration variable"));
+    for (const Expr& value : realize.values)
+      HONE_RETURN_IF_ERROR(NeedIndex(value, "the value of an iteration variable"));
     HONE_RETURN_IF_ERROR(NeedBool(realize.predicate, "the predicate"));
     if (!realize.predicate.type().is_scalar()) return Broken("condition", "the predicate is a vector");
     // Inside, the loops between the enclosing block and this one are out of sight.
@@ -318,8 +337,10 @@ class Verifier {
       HONE_RETURN_IF_ERROR(Define(iter.var));
       const DType type = iter.var.type();
       if (type != realize.values[i].type() || type != iter.domain.min.type() || type != iter.domain.extent.type()) {
-        return Broken("types", absl::StrCat("iteration variable ", iter.var.name(), " of type ", ToText(type), " is bound to ", ToText(realize.values[i]),
-                                            " of type ", ToText(realize.values[i].type()), ", its domain is of type ", ToText(iter.domain.extent.type())));
+        return Broken("types",
+                      absl::StrCat("iteration variable ", iter.var.name(), " of type ", ToText(type), " is bound to ",
+                                   ToText(realize.values[i]), " of type ", ToText(realize.values[i].type()),
+                                   ", its domain is of type ", ToText(iter.domain.extent.type())));
       }
     }
     for (const BufferRegion& region : block.reads) HONE_RETURN_IF_ERROR(CheckRegion(region));
@@ -329,7 +350,8 @@ class Verifier {
       HONE_RETURN_IF_ERROR(CheckRegion(match.source));
       HONE_RETURN_IF_ERROR(Define(match.buffer));
       if (match.buffer.type() != match.source.buffer.type()) {
-        return Broken("types", absl::StrCat("buffer ", match.buffer.name(), " stands for a part of ", match.source.buffer.name(), " but has another type"));
+        return Broken("types", absl::StrCat("buffer ", match.buffer.name(), " stands for a part of ",
+                                            match.source.buffer.name(), " but has another type"));
       }
       if (read_only_.contains(match.source.buffer)) read_only_.insert(match.buffer);
     }
@@ -349,8 +371,8 @@ class Verifier {
     HONE_RETURN_IF_ERROR(Check(store.value));
     const DType want = store.buffer.type().with_lanes(store.buffer.type().lanes * lanes);
     if (store.value.type() != want) {
-      return Broken("types", absl::StrCat("a value of type ", ToText(store.value.type()), " is stored to ", store.buffer.name(), "[", Join(store.indices),
-                                          "] of type ", ToText(want)));
+      return Broken("types", absl::StrCat("a value of type ", ToText(store.value.type()), " is stored to ",
+                                          store.buffer.name(), "[", Join(store.indices), "] of type ", ToText(want)));
     }
     return CheckWritable(store.buffer);
   }
@@ -379,7 +401,8 @@ class Verifier {
     HONE_RETURN_IF_ERROR(Check(let.value));
     HONE_RETURN_IF_ERROR(Define(let.var));
     if (let.var.type() != let.value.type()) {
-      return Broken("types", absl::StrCat("variable ", let.var.name(), " of type ", ToText(let.var.type()), " gets a ", ToText(let.value.type())));
+      return Broken("types", absl::StrCat("variable ", let.var.name(), " of type ", ToText(let.var.type()), " gets a ",
+                                          ToText(let.value.type())));
     }
     HONE_RETURN_IF_ERROR(CheckBody(let.body, "a let"));
     Forget(let.var);
@@ -403,7 +426,7 @@ class Verifier {
   }
 
   std::string place_;
-  int guarded_ = 0;                                 // inside a condition: constant indices may be out of range, never run
+  int guarded_ = 0;  // inside a condition: constant indices may be out of range, never run
   absl::flat_hash_set<Var> defined_vars_, vars_in_scope_, loops_outside_;
   absl::flat_hash_set<Buffer> defined_buffers_, buffers_in_scope_, read_only_;
   std::vector<Var> loops_;                          // since the enclosing block

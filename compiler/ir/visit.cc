@@ -106,7 +106,8 @@ struct Rebuild {
 
 // Rebuilds a node's children with a `Policy`, which has
 //   Expr OnExpr(const Expr&);  Stmt OnStmt(const Stmt&);
-//   Var DefineVar(const Var&);  Var UseVar(const Var&);  Buffer DefineBuffer(const Buffer&);  Buffer UseBuffer(const Buffer&);
+//   Var DefineVar(const Var&);  Var UseVar(const Var&);
+//   Buffer DefineBuffer(const Buffer&);  Buffer UseBuffer(const Buffer&);
 // each of which gives back the same handle for "no change". Fields are taken in order, so definitions come before uses.
 template <class Policy>
 class Mapper {
@@ -199,7 +200,8 @@ Buffer MapShape(const Buffer& buffer, OnExpr&& on_expr) {
   return changed ? Buffer(buffer.name(), buffer.type(), std::move(shape), buffer.scope()) : buffer;
 }
 
-// One level, by functions of the caller's. A buffer whose shape changes becomes another buffer, and its uses below follow.
+// One level, by functions of the caller's. A buffer whose shape changes becomes another buffer, and its uses below
+// follow.
 template <class ExprMap, class StmtMap>
 struct OneLevel {
   ExprMap on_expr;
@@ -234,8 +236,8 @@ T MapOneLevel(const T& root, OnExpr on_expr, OnStmt on_stmt) {
 constexpr auto kSameExpr = [](const Expr& e) { return e; };
 constexpr auto kSameStmt = [](const Stmt& s) { return s; };
 
-// Variables to expressions, everywhere below. Shapes of buffers defined inside are rewritten too; the buffer is then a new
-// one, and its uses follow.
+// Variables to expressions, everywhere below. Shapes of buffers defined inside are rewritten too; the buffer is then a
+// new one, and its uses follow.
 class Substituter {
  public:
   explicit Substituter(const VarMap& map) : map_(map) {}

@@ -21,7 +21,8 @@ inline int64_t Eval(const Expr& e, const Values& values) {
   if (const Not* op = e.As<Not>()) return Eval(op->a, values) == 0;
   if (const Cast* cast = e.As<Cast>()) return WrapToType(Eval(cast->a, values), e.type());
   if (const Select* c = e.As<Select>()) return Eval(Eval(c->condition, values) != 0 ? c->yes : c->no, values);
-  if (const IfThenElseExpr* c = e.As<IfThenElseExpr>()) return Eval(Eval(c->condition, values) != 0 ? c->yes : c->no, values);
+  if (const IfThenElseExpr* c = e.As<IfThenElseExpr>())
+    return Eval(Eval(c->condition, values) != 0 ? c->yes : c->no, values);
   if (const LetExpr* let = e.As<LetExpr>()) {
     Values inner = values;
     inner[let->var] = Eval(let->value, values);

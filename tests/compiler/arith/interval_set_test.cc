@@ -11,8 +11,9 @@
 namespace hone {
 namespace {
 
-#define EXPECT_SAME(actual, expected) \
-  EXPECT_TRUE(StructuralEqual(actual, Simplify(expected))) << ToText(actual) << " instead of " << ToText(Simplify(expected))
+#define EXPECT_SAME(actual, expected)                      \
+  EXPECT_TRUE(StructuralEqual(actual, Simplify(expected))) \
+      << ToText(actual) << " instead of " << ToText(Simplify(expected))
 
 TEST(IntervalSet, ConvolutionHalo) {
   const Var o("o"), oh("oh"), kh("kh");
@@ -64,7 +65,8 @@ TEST(IntervalSet, UnionOfShiftedAccesses) {
   Analyzer known;
   known.Bind(o, Range{0, 8});
   const SetMap domains = ToSets({{x, {0, 8}}});
-  const IntervalSet left = EvalSet(Expr(o) * 8 + x, domains, known), right = EvalSet(Expr(o) * 8 + x + 2, domains, known);
+  const IntervalSet left = EvalSet(Expr(o) * 8 + x, domains, known),
+                    right = EvalSet(Expr(o) * 8 + x + 2, domains, known);
   const Range both = *ToRange(Union(left, right, known), known);
   EXPECT_SAME(both.min, Expr(o) * 8);
   EXPECT_TRUE(IsConst(both.extent, 10));
@@ -88,7 +90,9 @@ TEST(IntervalSet, ContainsEveryValue) {
     const int64_t nx = 1 + random.Below(9), ny = 1 + random.Below(9), tile = 1 + random.Below(12);
     Analyzer known;
     known.Bind(o, Range{0, 6});
-    const auto number = [&](int64_t least, int64_t most) { return least + static_cast<int64_t>(random.Below(most - least + 1)); };
+    const auto number = [&](int64_t least, int64_t most) {
+      return least + static_cast<int64_t>(random.Below(most - least + 1));
+    };
     Expr e = Expr(o) * tile + Expr(x) * number(-3, 5) + Expr(y) * number(-2, 4) + number(-9, 9);
     if (random.Chance(0.6)) e = FloorDiv(e, number(1, 9)) + (random.Chance(0.5) ? Expr(x) : Expr(0));
     if (random.Chance(0.4)) e = FloorMod(e, number(1, 20)) * number(1, 3);

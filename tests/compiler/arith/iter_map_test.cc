@@ -28,7 +28,11 @@ struct Case {
   const char* error;                                // else what the message says
 };
 
-#define VALUES(...) [](const Names& v) -> std::vector<Expr> { [[maybe_unused]] const auto& [i, j, k, f, loops] = v; return {__VA_ARGS__}; }
+#define VALUES(...)                                       \
+  [](const Names& v) -> std::vector<Expr> {               \
+    [[maybe_unused]] const auto& [i, j, k, f, loops] = v; \
+    return {__VA_ARGS__};                                 \
+  }
 #define WHERE(e) [](const Names& v) -> Expr { [[maybe_unused]] const auto& [i, j, k, f, loops] = v; return e; }
 
 const Case kCases[] = {
@@ -37,21 +41,55 @@ const Case kCases[] = {
     {"Split", "ij", VALUES(Expr(i) * 32 + j), WHERE(True()), {128}, ""},
     {"SplitTwice", "ijk", VALUES(Expr(i) * 256 + Expr(j) * 8 + k), WHERE(True()), {1024}, ""},
     {"Fused", "f", VALUES(FloorDiv(f, 32), FloorMod(f, 32)), WHERE(True()), {4, 32}, ""},
-    {"FusedThreeWays", "f", VALUES(FloorDiv(f, 32), FloorMod(FloorDiv(f, 8), 4), FloorMod(f, 8)), WHERE(True()), {4, 4, 8}, ""},
-    {"FusedAndSplit", "ijk", VALUES(FloorDiv(Expr(j) * 8 + k, 64), FloorMod(Expr(j) * 8 + k, 64) + Expr(i) * 64), WHERE(True()), {4, 256}, ""},
+    {"FusedThreeWays",
+     "f",
+     VALUES(FloorDiv(f, 32), FloorMod(FloorDiv(f, 8), 4), FloorMod(f, 8)),
+     WHERE(True()),
+     {4, 4, 8},
+     ""},
+    {"FusedAndSplit",
+     "ijk",
+     VALUES(FloorDiv(Expr(j) * 8 + k, 64), FloorMod(Expr(j) * 8 + k, 64) + Expr(i) * 64),
+     WHERE(True()),
+     {4, 256},
+     ""},
     {"Unaligned", "ij", VALUES(FloorDiv(Expr(i) * 33 + j, 3)), WHERE(True()), {}, "evenly"},
-    {"UnevenPieces", "jk", VALUES(FloorDiv(Expr(j) * 8 + k, 3), FloorMod(Expr(j) * 8 + k, 3)), WHERE(True()), {}, "evenly"},
-    {"UnevenFusion", "ik", VALUES(FloorDiv(Expr(k) * 4 + i, 16), FloorMod(Expr(k) * 4 + i, 16)), WHERE(True()), {2, 16}, ""},
+    {"UnevenPieces",
+     "jk",
+     VALUES(FloorDiv(Expr(j) * 8 + k, 3), FloorMod(Expr(j) * 8 + k, 3)),
+     WHERE(True()),
+     {},
+     "evenly"},
+    {"UnevenFusion",
+     "ik",
+     VALUES(FloorDiv(Expr(k) * 4 + i, 16), FloorMod(Expr(k) * 4 + i, 16)),
+     WHERE(True()),
+     {2, 16},
+     ""},
     {"Tail", "ij", VALUES(Expr(i) * 32 + j), WHERE(Expr(i) * 32 + j < 100), {100}, ""},
     {"TailWithOthers", "ijk", VALUES(k, Expr(i) * 32 + j), WHERE(Expr(i) * 32 + j < 100), {8, 100}, ""},
     {"TailInside", "ijk", VALUES(Expr(i) * 250 + Expr(j) * 8 + k), WHERE(Expr(j) * 8 + k < 250), {1000}, ""},
-    {"TwoTails", "ijk", VALUES(Expr(i) * 250 + Expr(j) * 8 + k),
-     WHERE(And(Expr(j) * 8 + k < 250, Expr(i) * 250 + Expr(j) * 8 + k < 900)), {900}, ""},
+    {"TwoTails",
+     "ijk",
+     VALUES(Expr(i) * 250 + Expr(j) * 8 + k),
+     WHERE(And(Expr(j) * 8 + k < 250, Expr(i) * 250 + Expr(j) * 8 + k < 900)),
+     {900},
+     ""},
     {"TailOfFused", "f", VALUES(f), WHERE(Expr(f) < 100), {100}, ""},
     {"TailDropsOuter", "ij", VALUES(Expr(i) * 32 + j), WHERE(Expr(i) * 32 + j < 96), {96}, ""},
-    {"FusedWithTail", "ij", VALUES(FloorDiv(Expr(i) * 32 + j, 10), FloorMod(Expr(i) * 32 + j, 10)), WHERE(Expr(i) * 32 + j < 100), {10, 10}, ""},
+    {"FusedWithTail",
+     "ij",
+     VALUES(FloorDiv(Expr(i) * 32 + j, 10), FloorMod(Expr(i) * 32 + j, 10)),
+     WHERE(Expr(i) * 32 + j < 100),
+     {10, 10},
+     ""},
     {"FusedWithTailOfOneLoop", "f", VALUES(FloorDiv(f, 10), FloorMod(f, 10)), WHERE(Expr(f) < 120), {12, 10}, ""},
-    {"TailInPieces", "ik", VALUES(Expr(i) * 4 + FloorDiv(k, 2), FloorMod(k, 2)), WHERE(Expr(i) * 4 + FloorDiv(k, 2) < 14), {14, 2}, ""},
+    {"TailInPieces",
+     "ik",
+     VALUES(Expr(i) * 4 + FloorDiv(k, 2), FloorMod(k, 2)),
+     WHERE(Expr(i) * 4 + FloorDiv(k, 2) < 14),
+     {14, 2},
+     ""},
     {"Shifted", "ij", VALUES(Expr(i) * 32 + j + 5), WHERE(True()), {128}, ""},
     {"Overlap", "jk", VALUES(Expr(k) * 2 + j), WHERE(True()), {}, "overlap"},
     {"Gaps", "ij", VALUES(Expr(i) * 64 + j), WHERE(True()), {}, "gaps"},
@@ -83,7 +121,8 @@ TEST_P(IterMapTable, FindsTheFormOrSaysWhy) {
   for (const IterValue& value : map->values) extents.push_back(value.extent);
   EXPECT_EQ(extents, GetParam().extents);
 }
-INSTANTIATE_TEST_SUITE_P(Cases, IterMapTable, testing::ValuesIn(kCases), [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(Cases, IterMapTable, testing::ValuesIn(kCases),
+                         [](const auto& info) { return info.param.name; });
 
 // Random splits and fusions of loops, as scheduling makes them, are accepted; and whatever is accepted is one to one.
 TEST(IterMap, AcceptsWhatScheduleMakesAndNothingElse) {
@@ -173,7 +212,8 @@ TEST(IterMap, AcceptsWhatScheduleMakesAndNothingElse) {
       }
     }
     if (!broken && predicates.empty()) {
-      EXPECT_TRUE(map.ok()) << "seed " << seed << ": " << ToText(values[0]) << ", " << ToText(values[1]) << ": " << map.status();
+      EXPECT_TRUE(map.ok()) << "seed " << seed << ": " << ToText(values[0]) << ", " << ToText(values[1]) << ": "
+                            << map.status();
     }
   }
   EXPECT_LT(accepted_broken, 60);

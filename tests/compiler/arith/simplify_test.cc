@@ -27,7 +27,11 @@ struct Case {
   Expr (*expected)(const Names&);
 };
 
-#define E(expression) [](const Names& v) -> Expr { [[maybe_unused]] const auto& [i, j, k, f, n] = v; return expression; }
+#define E(expression)                                 \
+  [](const Names& v) -> Expr {                        \
+    [[maybe_unused]] const auto& [i, j, k, f, n] = v; \
+    return expression;                                \
+  }
 
 const Case kCases[] = {
     {"Order", E(Expr(1) + Expr(j) + Expr(i) * 2), E(Expr(i) * 2 + j + 1)},
@@ -90,10 +94,12 @@ TEST_P(SimplifyTable, GivesTheSimpleForm) {
   const Expr input = GetParam().input(names), expected = GetParam().expected(names);
   Analyzer known(names.Ranges());
   const Expr simple = known.Simplify(input);
-  EXPECT_TRUE(StructuralEqual(simple, expected)) << ToText(input) << "\n gave     " << ToText(simple) << "\n expected " << ToText(expected);
+  EXPECT_TRUE(StructuralEqual(simple, expected))
+      << ToText(input) << "\n gave     " << ToText(simple) << "\n expected " << ToText(expected);
   EXPECT_TRUE(known.Simplify(simple).SameAs(simple)) << "again: " << ToText(known.Simplify(simple));
 }
-INSTANTIATE_TEST_SUITE_P(Cases, SimplifyTable, testing::ValuesIn(kCases), [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(Cases, SimplifyTable, testing::ValuesIn(kCases),
+                         [](const auto& info) { return info.param.name; });
 
 TEST(Analyzer, ConstraintsHoldInTheirScope) {
   const Names v;
@@ -202,8 +208,11 @@ TEST(SimplifyStmt, KnowsLoopsAndConditions) {
   const Stmt inner = Stmt::Make(For{.var = one, .min = 0, .extent = 1, .body = guarded});
   const Stmt outer = Stmt::Make(For{.var = i, .min = 0, .extent = 100, .body = inner});
   const Stmt simple = Simplify(outer);
-  const Stmt want = Stmt::Make(For{.var = i, .min = 0, .extent = 100, .body = Stmt::Make(For{.var = one, .min = 0, .extent = 1,
-      .body = Stmt::Make(Store{a, {i}, FloatConst(1)})})});
+  const Stmt want = Stmt::Make(For{
+      .var = i,
+      .min = 0,
+      .extent = 100,
+      .body = Stmt::Make(For{.var = one, .min = 0, .extent = 1, .body = Stmt::Make(Store{a, {i}, FloatConst(1)})})});
   EXPECT_TRUE(StructuralEqual(simple, want)) << ToText(simple);
   EXPECT_TRUE(Simplify(simple).SameAs(simple));
 }
@@ -239,7 +248,8 @@ class RandomExprs {
       case 7: return FloorMod(Int(depth - 1), Factor());
       case 8: return Min(Int(depth - 1), Int(depth - 1));
       case 9: return Max(Int(depth - 1), Int(depth - 1));
-      default: return random_.Chance(0.5) ? MakeSelect(Bool(depth - 1), Int(depth - 1), Int(depth - 1)) : Int(1) * Int(1);
+      default:
+        return random_.Chance(0.5) ? MakeSelect(Bool(depth - 1), Int(depth - 1), Int(depth - 1)) : Int(1) * Int(1);
     }
   }
   Expr Bool(int depth) {
@@ -255,7 +265,9 @@ class RandomExprs {
     Values values;
     for (const auto& [var, range] : ranges_) {
       const int64_t min = *ConstantValue(range.min), extent = *ConstantValue(range.extent);
-      const int64_t at = random_.Chance(0.2) ? 0 : random_.Chance(0.25) ? extent - 1 : static_cast<int64_t>(random_.Below(extent));
+      const int64_t at = random_.Chance(0.2)    ? 0
+                         : random_.Chance(0.25) ? extent - 1
+                                                : static_cast<int64_t>(random_.Below(extent));
       values[var] = min + at;
     }
     return values;
@@ -312,7 +324,8 @@ TEST_P(SimplifyProperty, RespectsAssumptions) {
       const Values values = make.Sample();
       if (Eval(condition, values) == 0) continue;
       const int64_t want = Eval(e, values);
-      ASSERT_EQ(Eval(simple, values), want) << ToText(e) << "\n -> " << ToText(simple) << "\n where " << ToText(condition);
+      ASSERT_EQ(Eval(simple, values), want)
+          << ToText(e) << "\n -> " << ToText(simple) << "\n where " << ToText(condition);
       ASSERT_LE(bounds.min, want) << ToText(e) << " where " << ToText(condition);
       ASSERT_GE(bounds.max, want) << ToText(e) << " where " << ToText(condition);
     }
@@ -324,7 +337,8 @@ TEST_P(SimplifyProperty, RespectsAssumptions) {
 TEST_P(SimplifyProperty, EqualAffineExpressionsLookEqual) {
   RandomExprs make(GetParam() + 77);
   std::vector<std::pair<Expr, int64_t>> terms;
-  for (const auto& [var, range] : make.ranges()) terms.emplace_back(var, static_cast<int64_t>(make.random().Below(9)) - 4);
+  for (const auto& [var, range] : make.ranges())
+    terms.emplace_back(var, static_cast<int64_t>(make.random().Below(9)) - 4);
   terms.emplace_back(FloorDiv(terms[0].first, 3), 2);
   terms.emplace_back(FloorMod(terms[1].first + terms[2].first, 5), 7);
   terms.emplace_back(IntConst(13), 1);

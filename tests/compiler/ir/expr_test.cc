@@ -14,13 +14,15 @@ namespace hone {
 namespace {
 
 TEST(DType, TextRoundTrips) {
-  for (const DType t : {kInt32, kInt64, kBool, kFloat32, DType::Int(8, 4), DType::UInt(16), DType::BFloat16(8), DType::Float(16, 32)}) {
+  for (const DType t :
+       {kInt32, kInt64, kBool, kFloat32, DType::Int(8, 4), DType::UInt(16), DType::BFloat16(8), DType::Float(16, 32)}) {
     EXPECT_EQ(ParseDType(ToText(t)), t) << ToText(t);
   }
   EXPECT_EQ(ToText(DType::Float(32, 16)), "float32x16");
   EXPECT_EQ(DType::Int(4).bytes(), 1);
   EXPECT_EQ(kBool.bytes(), 1);
-  for (const char* text : {"", "float", "float33", "float8", "int32x0", "int32x", "x4", "int 32", "bool8", "int32x99999"}) {
+  for (const char* text :
+       {"", "float", "float33", "float8", "int32x0", "int32x", "x4", "int 32", "bool8", "int32x99999"}) {
     EXPECT_EQ(ParseDType(text), std::nullopt) << text;
   }
 }
@@ -40,7 +42,8 @@ TEST(Scalars, RoundAsTheTypeDoes) {
   EXPECT_EQ(EvalInt(BinaryOp::kFloorMod, -7, 2, kInt32), 1);
   EXPECT_EQ(EvalInt(BinaryOp::kDiv, -7, 2, kInt32), -3);
   EXPECT_EQ(EvalInt(BinaryOp::kMod, -7, 2, kInt32), -1);
-  EXPECT_EQ(EvalInt(BinaryOp::kDiv, std::numeric_limits<int64_t>::min(), -1, kInt64), std::numeric_limits<int64_t>::min());
+  EXPECT_EQ(EvalInt(BinaryOp::kDiv, std::numeric_limits<int64_t>::min(), -1, kInt64),
+            std::numeric_limits<int64_t>::min());
   EXPECT_EQ(EvalInt(BinaryOp::kFloorDiv, 1, 0, kInt32), std::nullopt);
   EXPECT_EQ(EvalInt(BinaryOp::kLt, -1, 1, DType::UInt(64)), 0);                    // -1 is the largest uint64
   EXPECT_EQ(EvalInt(BinaryOp::kAdd, INT32_MAX, 1, kInt32), INT32_MIN);
@@ -117,7 +120,8 @@ TEST(Buffer, CountsItsElements) {
   EXPECT_EQ(Buffer("A", kFloat32, {}).NumElements(), 1);
   EXPECT_EQ(Buffer("A", kFloat32, {2, n}).NumElements(), std::nullopt);
   EXPECT_EQ(Buffer("A", kFloat32, {int64_t{1} << 40, int64_t{1} << 40}).NumElements(), std::nullopt);
-  for (const Scope s : {Scope::kGlobal, Scope::kThread, Scope::kRegister, Scope::kShared}) EXPECT_EQ(ParseScope(ToText(s)), s);
+  for (const Scope s : {Scope::kGlobal, Scope::kThread, Scope::kRegister, Scope::kShared})
+    EXPECT_EQ(ParseScope(ToText(s)), s);
   EXPECT_EQ(ParseScope("nowhere"), std::nullopt);
 }
 

@@ -26,7 +26,8 @@ TEST(Structural, NamesDoNotCount) {
 }
 
 TEST(Structural, EverythingElseCounts) {
-  const Buffer a("A", kFloat32, {8}), b("B", kFloat32, {8}), wide("W", DType::Float(64), {8}), longer("L", kFloat32, {9});
+  const Buffer a("A", kFloat32, {8}), b("B", kFloat32, {8}), wide("W", DType::Float(64), {8}),
+      longer("L", kFloat32, {9});
   const Buffer shared("S", kFloat32, {8}, Scope::kShared);
   const Var i("i");
   const PrimFunc base = Copy(i, a, b);
@@ -38,7 +39,8 @@ TEST(Structural, EverythingElseCounts) {
   For loop = *base.body.As<For>();
   loop.kind = ForKind::kParallel;
   parallel.body = Stmt::Make(loop);
-  for (const PrimFunc& other : {Copy(i, a, wide), Copy(i, a, longer), Copy(i, shared, b), Copy(i, a, b, 7), Copy(i, b, b), attributed, swapped, parallel}) {
+  for (const PrimFunc& other : {Copy(i, a, wide), Copy(i, a, longer), Copy(i, shared, b), Copy(i, a, b, 7),
+                                Copy(i, b, b), attributed, swapped, parallel}) {
     EXPECT_FALSE(StructuralEqual(base, other));
     EXPECT_NE(StructuralHash(base), StructuralHash(other));
   }
