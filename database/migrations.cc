@@ -209,7 +209,7 @@ absl::Status Migrate(SqliteConnection& connection, std::span<const Migration> mi
                      ToHex(Sha256(migration.sql)), "');\nPRAGMA application_id = ", kApplicationId,
                      ";\nPRAGMA user_version = ", migration.version, ";\n");
     absl::Status status =
-        connection.Execute(absl::StrCat("BEGIN IMMEDIATE;\n", migration.sql, "\n", mark, "COMMIT;\n"));
+        connection.Execute(absl::StrCat("BEGIN IMMEDIATE;\n", migration.sql, "\n;\n", mark, "COMMIT;\n"));
     if (!status.ok()) {
       // A fatal error has rolled back already; a second ROLLBACK would hide its cause.
       if (connection.in_transaction()) connection.Execute("ROLLBACK").IgnoreError();
