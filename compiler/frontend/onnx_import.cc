@@ -92,8 +92,8 @@ class Importer {
       }
       type.shape.push_back(size);
     }
-    if (!NumElements(type.shape).has_value()) {
-      problems_.push_back(absl::StrCat(where, ": the shape ", ToText(type), " is too large"));
+    if (const absl::Status size = CheckSize(type); !size.ok()) {
+      problems_.push_back(absl::StrCat(where, ": ", size.message()));
       return;
     }
     if (type.dtype.is_float() && type.dtype != kFloat32) {

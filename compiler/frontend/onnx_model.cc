@@ -24,7 +24,6 @@ namespace {
 
 constexpr int kMessageDepth = 100;  // nested messages: a graph in an attribute of a node takes three
 constexpr int kGraphDepth = 16;
-constexpr int64_t kMaxRank = 32;
 
 // `count` numbers of a repeated field, each stored as a T.
 template <class T, class Field>
@@ -77,13 +76,9 @@ absl::StatusOr<std::shared_ptr<const NdArray>> DecodeTensor(const onnx::TensorPr
         absl::StrCat("elements of type ", OnnxDTypeName(proto.data_type()), " are not supported"));
   }
   std::vector<int64_t> shape(proto.dims().begin(), proto.dims().end());
-  if (static_cast<int64_t>(shape.size()) > kMaxRank)
-    return absl::InvalidArgumentError(absl::StrCat("it has ", shape.size(), " dimensions"));
+  HONE_RETURN_IF_ERROR(CheckSize({*dtype, shape}));
   const std::optional<int64_t> count = NumElements(shape);
-  int64_t bytes = 0;
-  if (!count.has_value() || __builtin_mul_overflow(*count, int64_t{dtype->bytes()}, &bytes)) {
-    return absl::InvalidArgumentError("its shape is negative or too large");
-  }
+  const int64_t bytes = *count * dtype->bytes();
   const auto differ = [&](int64_t has) {
     return absl::InvalidArgumentError(absl::StrCat("it holds ", has, " bytes, its shape takes ", bytes));
   };

@@ -61,7 +61,7 @@ absl::StatusOr<WindowAttrs> ReadWindow(NodeContext& c, const Ints& spatial, Ints
   if (w.kernel.size() != n || w.strides.size() != n || w.dilations.size() != n || w.pads.size() != 2 * n) {
     return Unsupported(absl::StrCat("kernel_shape, strides, dilations or pads do not fit ", n, " spatial dimensions"));
   }
-  constexpr int64_t kLimit = int64_t{1} << 24;
+  constexpr int64_t kLimit = int64_t{1} << 20;
   for (const Ints* list : {&w.kernel, &w.strides, &w.dilations}) {
     for (const int64_t v : *list) {
       if (v < 1 || v > kLimit) return Unsupported(absl::StrCat("a kernel size, stride or dilation of ", v));
@@ -160,12 +160,20 @@ Outputs ConvTranspose(NodeContext& c) {
     return Unsupported(
         absl::StrCat("strides, dilations, pads or output_padding do not fit ", n, " spatial dimensions"));
   }
+  for (size_t i = 0; i < n; ++i) {
+    for (const int64_t v : {strides[i], dilations[i], extra[i]}) {
+      if (v < 0 || v > (1 << 20)) return Unsupported(absl::StrCat("strides, dilations or output_padding of ", v));
+    }
+  }
   if (auto_pad == "VALID") pads.assign(2 * n, 0);
   const bool same = auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER";
   if (same || !wanted.empty()) {
     if (!wanted.empty() && wanted.size() != n && wanted.size() != n + 2)
       return Unsupported("output_shape does not fit the image");
     for (size_t i = 0; i < n; ++i) {
+      if (!wanted.empty() && (wanted[wanted.size() - n + i] < 1 || wanted[wanted.size() - n + i] > kMostElements)) {
+        return Unsupported("output_shape is not a size");
+      }
       const int64_t size = wanted.empty() ? xs[i + 2] * strides[i] : wanted[wanted.size() - n + i];
       const int64_t total = (xs[i + 2] - 1) * strides[i] + extra[i] + (kernel[i] - 1) * dilations[i] + 1 - size;
       if (total < 0)

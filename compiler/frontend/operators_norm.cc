@@ -80,6 +80,24 @@ absl::StatusOr<int> NormParam(NodeContext& c, int param, const Ints& normal) {
   return c.Emit("expand", {param}, {{"shape", normal}});
 }
 
+// The mean and the reciprocal deviation are outputs as well: in single steps.
+Outputs LayerNormInSteps(NodeContext& c, int scale, int bias, int64_t axis, double epsilon) {
+  const int x = c.input(0);
+  Ints axes;
+  for (int64_t d = axis; d < c.rank(x); ++d) axes.push_back(d);
+  const Attrs over{{"axes", axes}, {"keepdims", int64_t{1}}};
+  HONE_ASSIGN_OR_RETURN(const int mean, c.Emit("reduce_mean", {x}, over));
+  HONE_ASSIGN_OR_RETURN(const int centred, c.Emit("subtract", {x, mean}));
+  HONE_ASSIGN_OR_RETURN(const int squared, c.Emit("multiply", {centred, centred}));
+  HONE_ASSIGN_OR_RETURN(const int variance, c.Emit("reduce_mean", {squared}, over));
+  HONE_ASSIGN_OR_RETURN(const int safe, c.Emit("add", {variance, c.Scalar(c.type(x).dtype, epsilon)}));
+  HONE_ASSIGN_OR_RETURN(const int rstd, c.Emit("rsqrt", {safe}));
+  HONE_ASSIGN_OR_RETURN(int y, c.Emit("multiply", {centred, rstd}));
+  HONE_ASSIGN_OR_RETURN(y, c.Emit("multiply", {y, scale}));
+  if (bias >= 0) { HONE_ASSIGN_OR_RETURN(y, c.Emit("add", {y, bias})); }
+  return std::vector<int>{y, mean, rstd};
+}
+
 Outputs LayerNormalization(NodeContext& c) {
   HONE_RETURN_IF_ERROR(c.NeedInputs(2, 3));
   HONE_ASSIGN_OR_RETURN(const int64_t axis, c.Axis(c.IntAttr("axis", -1), c.rank(c.input(0))));
@@ -92,6 +110,8 @@ Outputs LayerNormalization(NodeContext& c) {
     HONE_ASSIGN_OR_RETURN(const int bias, NormParam(c, c.input(2), normal));
     inputs.push_back(bias);
   }
+  if (c.num_outputs() > 1)
+    return LayerNormInSteps(c, scale, c.HasInput(2) ? inputs[2] : -1, axis, c.FloatAttr("epsilon", 1e-5));
   HONE_ASSIGN_OR_RETURN(const int y,
                         c.Emit("layer_norm", inputs, {{"axis", axis}, {"epsilon", c.FloatAttr("epsilon", 1e-5)}}));
   return std::vector<int>{y};

@@ -65,7 +65,7 @@ Outputs Constant(NodeContext& c) {
 // A checked size for a constant that is made here.
 absl::Status CheckConstantSize(const Ints& shape) {
   const std::optional<int64_t> elements = NumElements(shape);
-  if (elements.has_value() && *elements <= (int64_t{1} << 30)) return absl::OkStatus();
+  if (elements.has_value() && *elements <= (int64_t{1} << 28)) return absl::OkStatus();
   return Unsupported(absl::StrCat("a constant of shape [", absl::StrJoin(shape, ", "), "]"));
 }
 
@@ -84,23 +84,39 @@ Outputs ConstantOfShape(NodeContext& c) {
   return std::vector<int>{c.AddConstant(std::move(array))};
 }
 
-Outputs Range(NodeContext& c) {
-  HONE_RETURN_IF_ERROR(c.NeedInputs(3, 3));
-  const DType dtype = c.type(c.input(0)).dtype;
+absl::StatusOr<int> IntRange(NodeContext& c, DType dtype) {
+  HONE_ASSIGN_OR_RETURN(const int64_t start, c.Int(0, "the start"));
+  HONE_ASSIGN_OR_RETURN(const int64_t limit, c.Int(1, "the limit"));
+  HONE_ASSIGN_OR_RETURN(const int64_t step, c.Int(2, "the step"));
+  int64_t length = 0;
+  if (step == 0 || step == INT64_MIN || __builtin_sub_overflow(limit, start, &length)) {
+    return Unsupported(absl::StrCat("a range from ", start, " to ", limit, " in steps of ", step));
+  }
+  const bool empty = step > 0 ? length <= 0 : length >= 0;
+  const int64_t count = empty ? 0 : (length - (step > 0 ? 1 : -1)) / step + 1;
+  HONE_RETURN_IF_ERROR(CheckConstantSize({count}));
+  NdArray array(dtype, {count});
+  for (int64_t i = 0; i < count; ++i) array.SetInt(i, start + i * step);
+  return c.AddConstant(std::move(array));
+}
+
+absl::StatusOr<int> FloatRange(NodeContext& c, DType dtype) {
   HONE_ASSIGN_OR_RETURN(const double start, c.Number(0, "the start"));
   HONE_ASSIGN_OR_RETURN(const double limit, c.Number(1, "the limit"));
   HONE_ASSIGN_OR_RETURN(const double step, c.Number(2, "the step"));
-  if (step == 0 || dtype.is_bool()) return Unsupported("a range with a step of 0, or of bools");
   const double count = std::max(0.0, std::ceil((limit - start) / step));
-  if (!(count <= 0x1p30)) return Unsupported(absl::StrCat("a range of ", count, " elements"));
+  if (!(count <= 0x1p28))
+    return Unsupported(absl::StrCat("a range from ", start, " to ", limit, " in steps of ", step));
   NdArray array(dtype, {static_cast<int64_t>(count)});
-  for (int64_t i = 0; i < array.NumElements(); ++i) {
-    if (dtype.is_int())
-      array.SetInt(i, static_cast<int64_t>(start) + i * static_cast<int64_t>(step));
-    else
-      array.Set(i, start + static_cast<double>(i) * step);
-  }
-  return std::vector<int>{c.AddConstant(std::move(array))};
+  for (int64_t i = 0; i < array.NumElements(); ++i) array.Set(i, start + static_cast<double>(i) * step);
+  return c.AddConstant(std::move(array));
+}
+
+Outputs Range(NodeContext& c) {
+  HONE_RETURN_IF_ERROR(c.NeedInputs(3, 3));
+  const DType dtype = c.type(c.input(0)).dtype;
+  if (dtype.is_bool()) return Unsupported("a range of bools");
+  return One(dtype.is_int() ? IntRange(c, dtype) : FloatRange(c, dtype));
 }
 
 Outputs EyeLike(NodeContext& c) {
@@ -114,7 +130,7 @@ Outputs EyeLike(NodeContext& c) {
   }
   HONE_RETURN_IF_ERROR(CheckConstantSize(c.shape(c.input(0))));
   NdArray array(dtype, c.shape(c.input(0)));
-  const int64_t k = c.IntAttr("k", 0), columns = array.shape[1];
+  const int64_t k = std::clamp(c.IntAttr("k", 0), -kMostElements, kMostElements), columns = array.shape[1];
   for (int64_t i = 0; i < array.shape[0]; ++i) {
     if (i + k >= 0 && i + k < columns) array.Set(i * columns + i + k, 1);
   }
@@ -368,7 +384,8 @@ Outputs Trilu(NodeContext& c) {
   HONE_RETURN_IF_ERROR(c.NeedInputs(1, 2));
   int64_t k = 0;
   if (c.HasInput(1)) { HONE_ASSIGN_OR_RETURN(k, c.Int(1, "k")); }
-  return One(c.Emit("trilu", {c.input(0)}, {{"upper", c.IntAttr("upper", 1)}, {"k", k}}));
+  return One(c.Emit("trilu", {c.input(0)},
+                    {{"upper", c.IntAttr("upper", 1)}, {"k", std::clamp<int64_t>(k, -(1 << 30), 1 << 30)}}));
 }
 
 constexpr OnnxOperator kOperators[] = {

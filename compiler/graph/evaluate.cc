@@ -220,18 +220,23 @@ absl::StatusOr<std::vector<NdArray>> EvaluateOp(std::string_view op, const Attrs
                               std::make_move_iterator(args.end()));
 }
 
-bool CheapToEvaluate(std::string_view op, const Attrs& attrs, std::span<const TensorType> inputs,
-                     std::span<const TensorType> outputs) {
-  constexpr int64_t kMovedElements = int64_t{1} << 29, kInterpretedElements = int64_t{1} << 22;
+std::optional<int64_t> EvaluationCost(std::string_view op, const Attrs& attrs, std::span<const TensorType> inputs,
+                                      std::span<const TensorType> outputs) {
+  constexpr int64_t kMovedElements = int64_t{1} << 27, kInterpretedElements = int64_t{1} << 22, kMovedForOne = 4;
   const bool arithmetic = IsArithmetic(op) && inputs[0].dtype == kFloat32 && inputs[0].shape == outputs[0].shape;
   const bool direct =
       op == "transpose" || op == "reshape" || op == "identity" || op == "cast" || op == "concat" || arithmetic;
-  const OpInfo* info = FindOp(op);
+  int64_t cost = 1;
   for (const TensorType& type : outputs) {
-    const std::optional<int64_t> elements = NumElements(type.shape);
-    if (!elements.has_value() || *elements > (direct ? kMovedElements : kInterpretedElements)) return false;
+    const int64_t elements = *NumElements(type.shape);
+    if (elements > (direct ? kMovedElements : kInterpretedElements)) return std::nullopt;
+    cost += direct ? elements / kMovedForOne : elements;
   }
-  return info->flop == nullptr || info->flop(inputs, attrs, outputs) <= static_cast<double>(kInterpretedElements);
+  const OpInfo* info = FindOp(op);
+  if (info->flop == nullptr) return cost;
+  const double flop = info->flop(inputs, attrs, outputs);
+  if (flop > static_cast<double>(kInterpretedElements)) return std::nullopt;
+  return cost + static_cast<int64_t>(flop);
 }
 
 absl::StatusOr<std::vector<int>> AddFolded(Graph& graph, std::string_view op, std::string name, std::vector<int> inputs,
@@ -247,7 +252,9 @@ absl::StatusOr<std::vector<int>> AddFolded(Graph& graph, std::string_view op, st
     data.push_back(value.data);
   }
   for (const int output : outputs) output_types.push_back(graph.type(output));
-  if (!CheapToEvaluate(op, attrs, input_types, output_types)) return outputs;
+  const std::optional<int64_t> cost = EvaluationCost(op, attrs, input_types, output_types);
+  if (!cost.has_value() || *cost > graph.fold_budget) return outputs;
+  graph.fold_budget -= *cost;
   absl::StatusOr<std::vector<NdArray>> results = EvaluateOp(op, attrs, data);
   if (absl::IsUnimplemented(results.status())) return outputs;
   if (!results.ok()) return results.status();

@@ -20,12 +20,12 @@ PrimFunc OpFunction(std::string_view op, const Attrs& attrs, std::span<const Ten
 absl::StatusOr<std::vector<NdArray>> EvaluateOp(std::string_view op, const Attrs& attrs,
                                                 std::span<const std::shared_ptr<const NdArray>> inputs);
 
-// Whether folding is worth it: few enough elements and operations that it takes about a second at most.
-bool CheapToEvaluate(std::string_view op, const Attrs& attrs, std::span<const TensorType> inputs,
-                     std::span<const TensorType> outputs);
+// What folding costs, in interpreted elements; nullopt when one operator alone would take seconds or a gigabyte.
+std::optional<int64_t> EvaluationCost(std::string_view op, const Attrs& attrs, std::span<const TensorType> inputs,
+                                      std::span<const TensorType> outputs);
 
-// Graph::AddNode, except that a node whose inputs are all constants, and cheap, is evaluated at once: its outputs are
-// constants then.
+// Graph::AddNode, except that a node whose inputs are all constants, and whose cost the graph's budget
+// covers, is evaluated at once: its outputs are constants then.
 absl::StatusOr<std::vector<int>> AddFolded(Graph& graph, std::string_view op, std::string name, std::vector<int> inputs,
                                            Attrs attrs = {});
 

@@ -42,6 +42,18 @@ std::optional<int64_t> NumElements(const std::vector<int64_t>& shape) {
   return product;
 }
 
+absl::Status CheckSize(const TensorType& type) {
+  const std::optional<int64_t> elements = NumElements(type.shape);
+  if (!elements.has_value() || *elements > kMostElements) {
+    return absl::InvalidArgumentError(absl::StrCat("the tensor ", ToText(type), " is too large"));
+  }
+  if (type.rank() > kMostDimensions) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a tensor of ", type.rank(), " dimensions; at most ", kMostDimensions, " are supported"));
+  }
+  return absl::OkStatus();
+}
+
 int Graph::AddValue(std::string value_name, TensorType type) {
   values.push_back({std::move(value_name), std::move(type), nullptr});
   return static_cast<int>(values.size()) - 1;
@@ -64,12 +76,7 @@ absl::StatusOr<std::vector<int>> Graph::AddNode(std::string_view op, std::string
   std::vector<TensorType> types;
   for (const int input : node_inputs) types.push_back(values[input].type);
   HONE_ASSIGN_OR_RETURN(std::vector<TensorType> results, info->infer(types, attrs));
-  for (const TensorType& type : results) {
-    const std::optional<int64_t> elements = NumElements(type.shape);
-    if (!elements.has_value() || *elements > (int64_t{1} << 40)) {
-      return absl::InvalidArgumentError(absl::StrCat(std::string(op), ": the output ", ToText(type), " is too large"));
-    }
-  }
+  for (const TensorType& type : results) { HONE_RETURN_IF_ERROR(Annotate(CheckSize(type), std::string(op))); }
   Node node{std::string(op), std::move(node_name), std::move(node_inputs), {}, std::move(attrs)};
   for (size_t i = 0; i < results.size(); ++i) {
     node.outputs.push_back(AddValue(i == 0 ? node.name : absl::StrCat(node.name, ":", i), std::move(results[i])));

@@ -30,6 +30,11 @@ std::string ToText(const TensorType& type);  // "float32[1, 224, 224, 3]"
 // The product of the extents; nullopt when it does not fit in int64 or an extent is negative.
 std::optional<int64_t> NumElements(const std::vector<int64_t>& shape);
 
+// Values of a graph are at most this large, so that arithmetic on their shapes does not overflow.
+inline constexpr int64_t kMostElements = int64_t{1} << 40;
+inline constexpr int kMostDimensions = 32;
+absl::Status CheckSize(const TensorType& type);  // InvalidArgument says which is exceeded
+
 struct GraphValue {
   std::string name;  // for people and for the model's inputs and outputs
   TensorType type;
@@ -52,6 +57,9 @@ struct Graph {
   std::vector<int> inputs, outputs;       // in the model's order; a value may be an output twice
   std::vector<std::string> output_names;  // one for each output: two outputs may be one value
   std::vector<std::string> notes;         // what was assumed at import, in whole sentences
+  // What constant folding may still spend, in interpreted elements: a small file must not cost minutes or gigabytes.
+  // Beyond it, operators on constants are left to run time.
+  int64_t fold_budget = int64_t{1} << 27;
 
   int AddValue(std::string name, TensorType type);
   int AddConstant(std::string name, NdArray data);

@@ -10,7 +10,8 @@
 namespace hone {
 namespace {
 
-constexpr int kMostAtOnce = 12;  // nodes looked at until a group has one output again
+constexpr size_t kMostInGroup = 48;  // a longer chain is several kernels
+constexpr int kMostAtOnce = 12;      // nodes looked at until a group has one output again
 
 double FlopOf(const Graph& graph, const Node& node) {
   const OpInfo* info = FindOp(node.op);
@@ -81,7 +82,7 @@ class Grouper {
     Group& group = groups_[group_of_[from]];
     if (graph_.nodes[from].outputs.size() != 1) return;
     int value = graph_.nodes[from].outputs[0];
-    while (true) {
+    while (group.nodes.size() < kMostInGroup) {
       const std::optional<std::vector<int>> taken = NextSegment(value, moving);
       if (!taken.has_value()) return;
       for (const int n : *taken) {
@@ -116,7 +117,9 @@ class Grouper {
   // Takes the elementwise producers of a value that the group alone reads.
   void Absorb(int group, int value) {
     const int n = uses_.producer[value];
-    if (n < 0 || group_of_[n] >= 0 || Kind(n) != OpKind::kElementwise || uses_.is_output[value]) return;
+    if (n < 0 || groups_[group].nodes.size() >= kMostInGroup || group_of_[n] >= 0 || Kind(n) != OpKind::kElementwise ||
+        uses_.is_output[value])
+      return;
     for (const int consumer : uses_.consumers[value]) {
       if (group_of_[consumer] != group) return;
     }

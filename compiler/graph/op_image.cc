@@ -28,7 +28,7 @@ absl::StatusOr<Window> ReadWindow(const Attrs& attrs, std::vector<int64_t> kerne
   if (w.strides.size() != n) return Refuse(w.strides.size(), " strides for ", n, " spatial dimensions");
   if (w.dilations.size() != n) return Refuse(w.dilations.size(), " dilations for ", n, " spatial dimensions");
   if (pads.size() != 2 * n) return Refuse(pads.size(), " pads for ", n, " spatial dimensions");
-  constexpr int64_t kLimit = int64_t{1} << 24;
+  constexpr int64_t kLimit = int64_t{1} << 20;
   for (size_t i = 0; i < n; ++i) {
     if (w.kernel[i] < 1 || w.kernel[i] > kLimit) return Refuse("a kernel of size ", w.kernel[i]);
     if (w.strides[i] < 1 || w.strides[i] > kLimit) return Refuse("a stride of ", w.strides[i]);

@@ -1,6 +1,8 @@
 #include "compiler/graph/param_domains.h"
 
+#include <algorithm>
 #include <map>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/graph/op.h"
@@ -12,7 +14,8 @@ std::string IndexDomain(int64_t extent) { return absl::StrCat("int[0,", extent, 
 
 // The inputs of the group that a value is computed from by operators that keep what is positive positive.
 void MarkPositive(const Graph& graph, const std::map<int, int>& producer, int value,
-                  std::map<int, std::string>& domains) {
+                  std::map<int, std::string>& domains, std::set<int>& seen) {
+  if (!seen.insert(value).second) return;
   const auto found = producer.find(value);
   if (found == producer.end()) {
     if (graph.type(value).dtype.is_float() && !graph.values[value].is_constant()) domains.emplace(value, "positive");
@@ -20,7 +23,7 @@ void MarkPositive(const Graph& graph, const std::map<int, int>& producer, int va
   }
   const Node& node = graph.nodes[found->second];
   if (FindOp(node.op)->kind == OpKind::kElementwise || FindOp(node.op)->kind == OpKind::kInjective) {
-    for (const int input : node.inputs) MarkPositive(graph, producer, input, domains);
+    for (const int input : node.inputs) MarkPositive(graph, producer, input, domains, seen);
   }
 }
 
@@ -32,6 +35,7 @@ std::vector<std::string> ParamDomains(const Graph& graph, const Group& group, co
     for (const int output : graph.nodes[n].outputs) producer[output] = n;
   }
   std::map<int, std::string> domains;
+  std::set<int> seen;
   for (const int n : group.nodes) {
     const Node& node = graph.nodes[n];
     const auto shape = [&](int i) -> const std::vector<int64_t>& { return graph.type(node.inputs[i]).shape; };
@@ -47,11 +51,11 @@ std::vector<std::string> ParamDomains(const Graph& graph, const Group& group, co
     if (node.op == "one_hot") domains[node.inputs[0]] = IndexDomain(IntAttr(node.attrs, "depth"));
     if (node.op == "sqrt" || node.op == "rsqrt" || node.op == "log" || node.op == "reciprocal" || node.op == "power" ||
         node.op == "pow_scalar") {
-      MarkPositive(graph, producer, node.inputs[0], domains);
+      MarkPositive(graph, producer, node.inputs[0], domains, seen);
     }
     if (node.op == "divide" || node.op == "mod" || node.op == "fmod") {
       if (graph.type(node.inputs[1]).dtype.is_int()) domains.emplace(node.inputs[1], "int[1,64)");
-      MarkPositive(graph, producer, node.inputs[1], domains);
+      MarkPositive(graph, producer, node.inputs[1], domains, seen);
     }
   }
   std::vector<std::string> result;

@@ -16,7 +16,10 @@ absl::Status FoldConstants(Graph& graph) {
       data.push_back(graph.values[input].data);
     }
     for (const int output : node.outputs) outputs.push_back(graph.type(output));
-    if (data.size() == node.inputs.size() && CheapToEvaluate(node.op, node.attrs, inputs, outputs)) {
+    const bool known = data.size() == node.inputs.size();
+    const std::optional<int64_t> cost = known ? EvaluationCost(node.op, node.attrs, inputs, outputs) : std::nullopt;
+    if (cost.has_value() && *cost <= graph.fold_budget) {
+      graph.fold_budget -= *cost;
       absl::StatusOr<std::vector<NdArray>> results = EvaluateOp(node.op, node.attrs, data);
       if (results.ok()) {
         for (size_t i = 0; i < node.outputs.size(); ++i) {
