@@ -46,12 +46,12 @@ absl::Status QuickCheck(SqliteConnection& connection) {
 
 // A new database is made beside its name and moved there complete, so that an interrupted start leaves no half file.
 absl::Status CreateFile(const std::string& path) {
-  const std::string fresh = absl::StrCat(path, ".new-", getpid());
-  std::remove(fresh.c_str());
+  const std::string fresh = path + ".new";      // ours alone: we hold the lock; what a killed process left goes first
+  for (const char* part : {"", "-wal", "-shm", "-journal"}) std::remove((fresh + part).c_str());
   absl::Status status = [&]() -> absl::Status {
     HONE_ASSIGN_OR_RETURN(std::unique_ptr<SqliteConnection> connection,
                           SqliteConnection::Open(fresh, SqliteConnection::Mode::kCreate));
-    HONE_RETURN_IF_ERROR(connection->Execute("PRAGMA synchronous = FULL"));
+    HONE_RETURN_IF_ERROR(connection->Execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL"));
     return Migrate(*connection, Migrations());
   }();
   if (status.ok() && chmod(fresh.c_str(), 0600) != 0) status = absl::InternalError(std::strerror(errno));
@@ -173,6 +173,12 @@ absl::Status CheckFile(const std::string& path, StoreMode mode, bool* missing) {
 
 absl::StatusOr<std::unique_ptr<TuningStore>> OpenExisting(const std::string& path, StoreMode mode,
                                                           std::unique_ptr<FileLock> lock) {
+  // The writer first: only it can put right what a killed writer left half done.
+  std::unique_ptr<SqliteConnection> writer;
+  if (mode == StoreMode::kWrite) {
+    HONE_ASSIGN_OR_RETURN(writer, SqliteConnection::Open(path, SqliteConnection::Mode::kWrite));
+    HONE_RETURN_IF_ERROR(SchemaVersion(*writer, Migrations()).status());
+  }
   HONE_ASSIGN_OR_RETURN(std::unique_ptr<SqliteConnection> reader,
                         SqliteConnection::Open(path, SqliteConnection::Mode::kRead));
   HONE_ASSIGN_OR_RETURN(const int version, SchemaVersion(*reader, Migrations()));
@@ -184,8 +190,6 @@ absl::StatusOr<std::unique_ptr<TuningStore>> OpenExisting(const std::string& pat
     }
     return std::make_unique<SqliteStore>(nullptr, nullptr, std::move(reader));
   }
-  HONE_ASSIGN_OR_RETURN(std::unique_ptr<SqliteConnection> writer,
-                        SqliteConnection::Open(path, SqliteConnection::Mode::kWrite));
   HONE_RETURN_IF_ERROR(writer->Execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 4000"));
   HONE_RETURN_IF_ERROR(QuickCheck(*writer));
   HONE_RETURN_IF_ERROR(Migrate(*writer, Migrations()));

@@ -241,7 +241,10 @@ TEST_F(SqliteTest, WhatWasCommittedSurvivesAKill) {
     const pid_t child = fork();
     if (child == 0) {
       auto store = OpenSqliteStore(path_, StoreMode::kWrite);
-      if (!store.ok()) _exit(3);
+      if (!store.ok()) {
+        std::fprintf(stderr, "%s\n", store.status().ToString().c_str());
+        _exit(3);
+      }
       const uint64_t epoch = *(*store)->BeginEpoch();
       if (!(*store)->Commit(epoch, TestGround()).ok()) _exit(4);
       for (int i = 0;; ++i) {
