@@ -161,16 +161,25 @@ Expr Combine(BinaryOp op, const Expr& a, const Expr& b, Analyzer& known) {
 // Clipped to [0, extent of the buffer's dimension), whole when nothing is known.
 Range ToClippedRange(const IntervalSet& set, const Expr& whole, Analyzer& known, bool constant_extent) {
   if (!set.bounded()) return {IntConst(0, whole.type()), whole};
-  const IntervalSet inside = Intersect(set, {IntConst(0, whole.type()), whole - 1}, known);
-  Range range = *ToRange(inside, known);
-  if (!constant_extent || ConstantValue(range.extent).has_value()) return range;
-  // Both bound the number of elements: the clipped interval's and the unclipped one's.
-  std::optional<int64_t> extent = MaxExtent(inside, known);
-  if (const std::optional<int64_t> unclipped = MaxExtent(set, known)) {
-    extent = extent ? std::min(*extent, *unclipped) : unclipped;
+  Analyzer::Impl& impl = known.impl();
+  const DType type = set.min.type();
+  const auto extent_of = [&](const Sum& min, const Sum& max) {
+    Sum extent = Difference(max, min);
+    extent.constant += 1;
+    return impl.Recombined(std::move(extent));
+  };
+  Sum edge = impl.ToSum(whole);
+  edge.constant -= 1;
+  const Sum min = impl.ToSum(set.min), max = impl.ToSum(set.max);
+  const Sum first = impl.Choose(BinaryOp::kMax, min, Sum::Constant(0), type);
+  const Sum last = impl.Choose(BinaryOp::kMin, max, edge, type);
+  Sum extent = extent_of(first, last);
+  if (constant_extent && !extent.is_constant()) {
+    // Both bound the number of elements: the clipped interval and the unclipped one.
+    const int64_t most = std::min(impl.BoundsOf(extent).max, impl.BoundsOf(extent_of(min, max)).max);
+    if (most != kPlusInf) extent = Sum::Constant(std::max<int64_t>(most, 0));
   }
-  if (extent.has_value()) range.extent = IntConst(std::max<int64_t>(*extent, 0), range.extent.type());
-  return range;
+  return {impl.Materialize(first, type), impl.Materialize(extent, type)};
 }
 
 }  // namespace

@@ -81,6 +81,26 @@ const Binary* AsChoice(const Term& term) {
 
 Sum Analyzer::Impl::ToSum(const Expr& e) { return Recombined(Linear(e)); }
 
+// into += scale * e, without a sum for every node of a chain of additions.
+void Analyzer::Impl::Accumulate(const Expr& e, int64_t scale, Sum& into) {
+  if (const Binary* op = e.As<Binary>()) {
+    if (op->op == BinaryOp::kAdd || op->op == BinaryOp::kSub) {
+      Accumulate(op->a, scale, into);
+      return Accumulate(op->b, op->op == BinaryOp::kAdd ? scale : -scale, into);
+    }
+    int64_t product;
+    const IntImm* factor = op->op == BinaryOp::kMul ? op->b.As<IntImm>() : nullptr;
+    if (factor != nullptr && !__builtin_mul_overflow(scale, factor->value, &product)) {
+      return Accumulate(op->a, product, into);
+    }
+  }
+  if (const IntImm* value = e.As<IntImm>()) {
+    AddScaled(into, Sum::Constant(value->value), scale);
+  } else {
+    AddScaled(into, Linear(e), scale);
+  }
+}
+
 Sum Analyzer::Impl::Linear(const Expr& e) {
   if (const IntImm* value = e.As<IntImm>()) return Sum::Constant(value->value);
   if (const VarRef* ref = e.As<VarRef>()) {
@@ -104,8 +124,8 @@ Sum Analyzer::Impl::Linear(const Expr& e) {
   switch (op->op) {
     case BinaryOp::kAdd:
     case BinaryOp::kSub: {
-      Sum total = Linear(op->a);
-      AddScaled(total, Linear(op->b), op->op == BinaryOp::kAdd ? 1 : -1);
+      Sum total;
+      Accumulate(e, 1, total);
       return total;
     }
     case BinaryOp::kMul: {
