@@ -39,7 +39,8 @@ absl::Status Annotate(Schedule& schedule, BlockOrLoop target, std::string key, A
   // ---- nothing below fails ----
   Attrs annotations = AnnotationsOf(schedule.index().stmt(node));
   annotations[key] = value;
-  schedule.SetBody(schedule.index().Replace(node, WithAnnotations(schedule.index().stmt(node), std::move(annotations))));
+  schedule.SetBody(
+      schedule.index().Replace(node, WithAnnotations(schedule.index().stmt(node), std::move(annotations))));
   schedule.Record(AnnotateStep{.target = target, .key = std::move(key), .value = std::move(value)}, {});
   return absl::OkStatus();
 }
@@ -50,10 +51,12 @@ absl::Status Unannotate(Schedule& schedule, BlockOrLoop target, std::string key)
   if (annotations.erase(key) == 0) {
     std::string keys;
     for (const auto& [name, value] : annotations) keys += Message(keys.empty() ? "" : ", ", name);
-    return absl::NotFoundError(Message("unannotate: there is no annotation ", key, keys.empty() ? "; there is none at all" : "; there are ", keys));
+    return absl::NotFoundError(Message("unannotate: there is no annotation ", key,
+                                       keys.empty() ? "; there is none at all" : "; there are ", keys));
   }
   // ---- nothing below fails ----
-  schedule.SetBody(schedule.index().Replace(node, WithAnnotations(schedule.index().stmt(node), std::move(annotations))));
+  schedule.SetBody(
+      schedule.index().Replace(node, WithAnnotations(schedule.index().stmt(node), std::move(annotations))));
   schedule.Record(UnannotateStep{.target = target, .key = std::move(key)}, {});
   return absl::OkStatus();
 }

@@ -31,7 +31,8 @@ struct UnannotateStep {
   }
 };
 
-absl::Status Annotate(Schedule& schedule, BlockOrLoop target, std::string key, Attr value);    // replaces an earlier value
-absl::Status Unannotate(Schedule& schedule, BlockOrLoop target, std::string key);              // NotFound when there is none
+absl::Status Annotate(Schedule& schedule, BlockOrLoop target, std::string key,
+                      Attr value);                                                 // replaces an earlier value
+absl::Status Unannotate(Schedule& schedule, BlockOrLoop target, std::string key);  // NotFound when there is none
 
 }  // namespace hone

@@ -46,8 +46,8 @@ Stmt CopyNest(const std::string& name, const Buffer& from, const Buffer& to, con
   return nest;
 }
 
-// What the instances of the block that run touch of a buffer, clipped to it. A block that was moved to its consumer runs
-// less than its domain.
+// What the instances of the block that run touch of a buffer, clipped to it. A block that was moved to its consumer
+// runs less than its domain.
 std::vector<Range> TouchedRegion(const ProgramIndex& index, int node, const Buffer& buffer, bool writes) {
   Analyzer known;
   const int scope = index.EnclosingBlock(node);
@@ -66,7 +66,8 @@ std::vector<Range> TouchedRegion(const ProgramIndex& index, int node, const Buff
     const Expr size = buffer.shape()[d];
     IntervalSet set = Intersect(Intersect(box[d], most[d], known), {IntConst(0), size - 1}, known);
     const std::optional<Range> range = ToRange(set, known);
-    const bool constant = range.has_value() && ConstantValue(range->min).has_value() && ConstantValue(range->extent).has_value();
+    const bool constant =
+        range.has_value() && ConstantValue(range->min).has_value() && ConstantValue(range->extent).has_value();
     region.push_back(constant ? *range : Range{IntConst(0, size.type()), size});
   }
   return region;
@@ -94,7 +95,8 @@ absl::StatusOr<BlockRef> CacheRead(Schedule& schedule, BlockRef ref, int read_in
   const ProgramIndex& index = schedule.index();
   const Block& block = index.block(node);
   if (read_index < 0 || read_index >= static_cast<int>(block.reads.size())) {
-    return Invalid("cache_read(", block.name, "): it reads ", block.reads.size(), " buffers, there is no number ", read_index);
+    return Invalid("cache_read(", block.name, "): it reads ", block.reads.size(), " buffers, there is no number ",
+                   read_index);
   }
   const Buffer buffer = block.reads[read_index].buffer;
   const int scope_block = index.EnclosingBlock(node);
@@ -107,7 +109,7 @@ absl::StatusOr<BlockRef> CacheRead(Schedule& schedule, BlockRef ref, int read_in
   }
   const std::vector<Range> region = TouchedRegion(index, node, buffer, false);
   const std::vector<int> writers = WritersOf(index, scope_block, buffer);
-  bool there = writers.empty();                     // a param, or made before the enclosing block
+  bool there = writers.empty();  // a param, or made before the enclosing block
   for (const int w : writers) {
     Analyzer known;
     const std::vector<Range> written = TouchedRegion(index, w, buffer, true);
@@ -119,7 +121,8 @@ absl::StatusOr<BlockRef> CacheRead(Schedule& schedule, BlockRef ref, int read_in
     there = there || (CheckExact(index, scope_block, w, buffer).ok() && Covers(outer, inner, buffer, known));
   }
   if (!there) {
-    return Refused("cache_read(", block.name, ", ", buffer, "): no block writes all elements of the part that would be copied");
+    return Refused("cache_read(", block.name, ", ", buffer,
+                   "): no block writes all elements of the part that would be copied");
   }
   // ---- nothing below fails ----
   const Buffer cached(CacheName(buffer, scope), buffer.type(), buffer.shape(), scope);
@@ -131,7 +134,8 @@ absl::StatusOr<BlockRef> CacheRead(Schedule& schedule, BlockRef ref, int read_in
   });
   const std::string block_name = block.name;
   const ProgramIndex with_cached(index.Replace(node, renamed));
-  Stmt body = with_cached.InsertBeside(Outermost(with_cached, with_cached.FindBlock(block_name)), std::move(copy), Stmt());
+  Stmt body =
+      with_cached.InsertBeside(Outermost(with_cached, with_cached.FindBlock(block_name)), std::move(copy), Stmt());
   schedule.SetBody(WithAlloc(body, scope_block, scope_name, cached));
   const int number = schedule.Record(
       CacheReadStep{.block = ref, .read_buffer_index = read_index, .storage_scope = std::string(ToText(scope))},
@@ -145,7 +149,8 @@ absl::StatusOr<BlockRef> CacheWrite(Schedule& schedule, BlockRef ref, int write_
   const ProgramIndex& index = schedule.index();
   const Block& block = index.block(node);
   if (write_index < 0 || write_index >= static_cast<int>(block.writes.size())) {
-    return Invalid("cache_write(", block.name, "): it writes ", block.writes.size(), " buffers, there is no number ", write_index);
+    return Invalid("cache_write(", block.name, "): it writes ", block.writes.size(), " buffers, there is no number ",
+                   write_index);
   }
   const Buffer buffer = block.writes[write_index].buffer;
   const int scope_block = index.EnclosingBlock(node);
@@ -157,7 +162,8 @@ absl::StatusOr<BlockRef> CacheWrite(Schedule& schedule, BlockRef ref, int write_
     }
   }
   if (const absl::Status all = CheckExact(index, scope_block, node, buffer); !all.ok()) {
-    return Refused("cache_write(", block.name, ", ", buffer, "): the block leaves out elements that the copy back would read: ", all.message());
+    return Refused("cache_write(", block.name, ", ", buffer,
+                   "): the block leaves out elements that the copy back would read: ", all.message());
   }
   // ---- nothing below fails ----
   const Buffer cached(CacheName(buffer, scope), buffer.type(), buffer.shape(), scope);

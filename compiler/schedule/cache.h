@@ -22,7 +22,8 @@ struct CacheReadStep {
   std::string storage_scope = "global";
   static constexpr StepInfo kInfo{"cache_read", OutputKind::kBlock};
   static constexpr auto Fields() {
-    return std::tuple(Field("block", &CacheReadStep::block), Field("read_buffer_index", &CacheReadStep::read_buffer_index),
+    return std::tuple(Field("block", &CacheReadStep::block),
+                      Field("read_buffer_index", &CacheReadStep::read_buffer_index),
                       Field("storage_scope", &CacheReadStep::storage_scope));
   }
 };
@@ -32,7 +33,8 @@ struct CacheWriteStep {
   std::string storage_scope = "global";
   static constexpr StepInfo kInfo{"cache_write", OutputKind::kBlock};
   static constexpr auto Fields() {
-    return std::tuple(Field("block", &CacheWriteStep::block), Field("write_buffer_index", &CacheWriteStep::write_buffer_index),
+    return std::tuple(Field("block", &CacheWriteStep::block),
+                      Field("write_buffer_index", &CacheWriteStep::write_buffer_index),
                       Field("storage_scope", &CacheWriteStep::storage_scope));
   }
 };

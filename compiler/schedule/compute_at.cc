@@ -18,8 +18,8 @@ namespace {
 struct Part {
   Expr min;
   int64_t extent = 1;
-  bool from_start = false, to_end = false;          // proven to lie inside the domain at that end
-  Expr last;                                        // absent, or values above it are not to be run
+  bool from_start = false, to_end = false;  // proven to lie inside the domain at that end
+  Expr last;                                // absent, or values above it are not to be run
 };
 
 // What one iteration variable needs, both ends included.
@@ -48,12 +48,11 @@ bool Usable(const IntervalSet& set, const VarRanges& around) {
   return true;
 }
 
-Expr CeilDiv(const Expr& a, int64_t b) {
-  return b == 1 ? a : FloorDiv(a + IntConst(b - 1), IntConst(b));
-}
+Expr CeilDiv(const Expr& a, int64_t b) { return b == 1 ? a : FloorDiv(a + IntConst(b - 1), IntConst(b)); }
 
 // A nest of new loops around the block that runs the given parts.
-Stmt NestOver(const BlockRealize& realize, const std::vector<Part>& parts, const Expr& only_where, bool keep_unit_loops, Analyzer& known) {
+Stmt NestOver(const BlockRealize& realize, const std::vector<Part>& parts, const Expr& only_where, bool keep_unit_loops,
+              Analyzer& known) {
   BlockRealize moved = realize;
   moved.predicate = only_where;
   std::vector<std::pair<Var, Expr>> loops;
@@ -70,7 +69,8 @@ Stmt NestOver(const BlockRealize& realize, const std::vector<Part>& parts, const
     }
     moved.values[i] = known.Simplify(MakeCast(type, value));
     if (!part.from_start) moved.predicate = Conjoin(moved.predicate, moved.values[i] >= iter.domain.min);
-    if (!part.to_end) moved.predicate = Conjoin(moved.predicate, moved.values[i] < iter.domain.min + iter.domain.extent);
+    if (!part.to_end)
+      moved.predicate = Conjoin(moved.predicate, moved.values[i] < iter.domain.min + iter.domain.extent);
     if (part.last) moved.predicate = Conjoin(moved.predicate, moved.values[i] <= part.last);
   }
   moved.predicate = known.Simplify(moved.predicate);
@@ -81,10 +81,11 @@ Stmt NestOver(const BlockRealize& realize, const std::vector<Part>& parts, const
 
 struct Places {
   int block = 0, loop = 0, scope = 0;
-  std::string where;                                // how messages begin
+  std::string where;  // how messages begin
 };
 
-absl::StatusOr<Places> FindPlaces(const Schedule& schedule, BlockRef block_ref, LoopRef loop_ref, std::string_view primitive) {
+absl::StatusOr<Places> FindPlaces(const Schedule& schedule, BlockRef block_ref, LoopRef loop_ref,
+                                  std::string_view primitive) {
   const ProgramIndex& index = schedule.index();
   Places p;
   HONE_ASSIGN_OR_RETURN(p.block, schedule.BlockNode(block_ref, primitive));
@@ -96,8 +97,8 @@ absl::StatusOr<Places> FindPlaces(const Schedule& schedule, BlockRef block_ref, 
   p.scope = index.EnclosingBlock(p.block);
   if (index.Contains(p.loop, p.block)) return Refused(p.where, ": the block is under the loop already");
   if (index.EnclosingBlock(p.loop) != p.scope) {
-    return Refused(p.where, ": the loop lies in block ", index.block(index.EnclosingBlock(p.loop)).name, ", the block in ",
-                   index.block(p.scope).name, "; both must be directly inside one block");
+    return Refused(p.where, ": the loop lies in block ", index.block(index.EnclosingBlock(p.loop)).name,
+                   ", the block in ", index.block(p.scope).name, "; both must be directly inside one block");
   }
   for (int n = p.loop; n > p.scope; n = index.parent(n)) {
     if (index.IsLoop(n) && index.loop(n).kind == ForKind::kVectorized) {
@@ -105,7 +106,9 @@ absl::StatusOr<Places> FindPlaces(const Schedule& schedule, BlockRef block_ref, 
     }
   }
   if (UpdatesInPlace(block)) {
-    return Refused(p.where, ": the block reads what it writes; move a reduction before its init is split off by decompose_reduction");
+    return Refused(
+        p.where,
+        ": the block reads what it writes; move a reduction before its init is split off by decompose_reduction");
   }
   for (const IterVar& iter : block.iters) {
     if (!ConstantValue(iter.domain.min).has_value() || !ConstantValue(iter.domain.extent).has_value()) {
@@ -146,9 +149,10 @@ Part AtLeast(const Need& need, const Range& domain, const VarRanges& around, Ana
   return part;
 }
 
-// Does each of the producers, over its whole domain, write all that the block reads over its own in dimension d? A guarded
-// read, such as one of the border of an image, may go where nobody writes.
-bool AllProduced(const ProgramIndex& index, const std::vector<int>& producers, const Block& block, const BufferRegion& read, size_t d) {
+// Does each of the producers, over its whole domain, write all that the block reads over its own in dimension d? A
+// guarded read, such as one of the border of an image, may go where nobody writes.
+bool AllProduced(const ProgramIndex& index, const std::vector<int>& producers, const Block& block,
+                 const BufferRegion& read, size_t d) {
   const auto over_domain = [d](const Block& b, const BufferRegion& access, Analyzer& known) {
     SetMap domains;
     for (const IterVar& iter : b.iters) domains[iter.var] = IntervalSet::FromRange(iter.domain);
@@ -161,7 +165,8 @@ bool AllProduced(const ProgramIndex& index, const std::vector<int>& producers, c
     for (const BufferRegion& write : index.block(producer).writes) {
       if (!write.buffer.SameAs(read.buffer)) continue;
       const IntervalSet writes = over_domain(index.block(producer), write, known);
-      if (!writes.bounded() || !known.CanProve(writes.min <= reads.min) || !known.CanProve(writes.max >= reads.max)) return false;
+      if (!writes.bounded() || !known.CanProve(writes.min <= reads.min) || !known.CanProve(writes.max >= reads.max))
+        return false;
     }
   }
   return true;
@@ -173,7 +178,7 @@ absl::Status ComputeAt(Schedule& schedule, BlockRef block_ref, LoopRef loop_ref,
   ComputeAtStep step{.block = block_ref, .loop = loop_ref, .preserve_unit_loops = preserve_unit_loops};
   HONE_ASSIGN_OR_RETURN(const Schedule::Output target,
                         schedule.FindOutput(loop_ref.step, loop_ref.output, OutputKind::kLoop, "compute_at"));
-  if (!target.loop) {                               // a sampled "where it is"
+  if (!target.loop) {  // a sampled "where it is"
     schedule.Record(std::move(step), {});
     return absl::OkStatus();
   }
@@ -183,7 +188,8 @@ absl::Status ComputeAt(Schedule& schedule, BlockRef block_ref, LoopRef loop_ref,
   const Block& block = realize.block;
   for (const BufferRegion& write : block.writes) {
     if (!IsIntermediate(index, p.scope, write.buffer)) {
-      return Refused(p.where, ": it writes ", write.buffer, ", which is seen outside, so no consumer says which part is needed; "
+      return Refused(p.where, ": it writes ", write.buffer,
+                     ", which is seen outside, so no consumer says which part is needed; "
                      "reverse_compute_at moves outputs");
     }
   }
@@ -191,7 +197,8 @@ absl::Status ComputeAt(Schedule& schedule, BlockRef block_ref, LoopRef loop_ref,
   if (consumers.empty()) return Refused(p.where, ": no block reads what it writes");
   for (const int c : consumers) {
     if (!index.Contains(p.loop, c)) {
-      return Refused(p.where, ": its consumer ", index.block(c).name, " is not under the loop; choose a loop around all consumers");
+      return Refused(p.where, ": its consumer ", index.block(c).name,
+                     " is not under the loop; choose a loop around all consumers");
     }
     if (c < p.block) return Refused(p.where, ": its consumer ", index.block(c).name, " comes before it");
   }
@@ -199,7 +206,8 @@ absl::Status ComputeAt(Schedule& schedule, BlockRef block_ref, LoopRef loop_ref,
     if (b <= p.block) continue;
     for (const BufferRegion& read : block.reads) {
       if (Writes(index.block(b), read.buffer)) {
-        return Refused(p.where, ": block ", index.block(b).name, ", which comes later, overwrites ", read.buffer, ", which it reads");
+        return Refused(p.where, ": block ", index.block(b).name, ", which comes later, overwrites ", read.buffer,
+                       ", which it reads");
       }
     }
   }
@@ -250,7 +258,8 @@ absl::Status ComputeAt(Schedule& schedule, BlockRef block_ref, LoopRef loop_ref,
   const std::string first_consumer = index.block(consumers[0]).name;
   const ProgramIndex without(index.Replace(p.block, Stmt()));
   const int loop = without.FindLoop(target.loop);
-  schedule.SetBody(without.InsertBeside(Piece(without, loop, without.FindBlock(first_consumer)), std::move(nest), Stmt()));
+  schedule.SetBody(
+      without.InsertBeside(Piece(without, loop, without.FindBlock(first_consumer)), std::move(nest), Stmt()));
   schedule.Record(std::move(step), {});
   return absl::OkStatus();
 }
@@ -269,8 +278,8 @@ absl::Status ReverseComputeAt(Schedule& schedule, BlockRef block_ref, LoopRef lo
 
   // Producers under the loop say which part there is; the others must be complete before it.
   std::vector<int> driving;
-  Expr only_where = True();                         // iterations in which they produce nothing are not the block's either
-  std::vector<std::pair<int, int>> beside;          // (producer, the innermost loop it shares with the new place alone)
+  Expr only_where = True();                 // iterations in which they produce nothing are not the block's either
+  std::vector<std::pair<int, int>> beside;  // (producer, the innermost loop it shares with the new place alone)
   for (const int producer : ProducersOf(index, p.block)) {
     if (producer > p.block) {
       return Refused(p.where, ": block ", index.block(producer).name, ", which comes later, overwrites what it reads");
@@ -284,13 +293,15 @@ absl::Status ReverseComputeAt(Schedule& schedule, BlockRef block_ref, LoopRef lo
         }
       }
       if (driving.size() > 1 && !StructuralEqual(outside, only_where)) {
-        return Refused(p.where, ": block ", index.block(producer).name, " runs where ", outside, ", another producer where ", only_where);
+        return Refused(p.where, ": block ", index.block(producer).name, " runs where ", outside,
+                       ", another producer where ", only_where);
       }
       only_where = outside;
       continue;
     }
     if (producer > p.loop) {
-      return Refused(p.where, ": its producer ", index.block(producer).name, " comes after the loop; choose a loop around all producers");
+      return Refused(p.where, ": its producer ", index.block(producer).name,
+                     " comes after the loop; choose a loop around all producers");
     }
     for (int n = index.parent(p.loop); n > p.scope; n = index.parent(n)) {
       if (!index.IsLoop(n) || !index.Contains(n, producer)) continue;
@@ -302,7 +313,8 @@ absl::Status ReverseComputeAt(Schedule& schedule, BlockRef block_ref, LoopRef lo
   for (const BufferRegion& write : block.writes) {
     for (const int reader : ReadersOf(index, p.scope, write.buffer)) {
       if (reader < p.block) {
-        return Refused(p.where, ": block ", index.block(reader).name, " reads ", write.buffer, " before the block writes it");
+        return Refused(p.where, ": block ", index.block(reader).name, " reads ", write.buffer,
+                       " before the block writes it");
       }
     }
   }
@@ -311,7 +323,8 @@ absl::Status ReverseComputeAt(Schedule& schedule, BlockRef block_ref, LoopRef lo
   for (const BufferRegion& read : block.reads) {
     std::vector<std::vector<IntervalSet>> touched;
     for (const int producer : driving) {
-      for (auto& region : TouchedWithin(index, p.loop, producer, read.buffer, true, known)) touched.push_back(std::move(region));
+      for (auto& region : TouchedWithin(index, p.loop, producer, read.buffer, true, known))
+        touched.push_back(std::move(region));
     }
     if (touched.empty()) continue;
     const std::vector<IntervalSet> produced = UnionOf(touched, known);
@@ -319,7 +332,7 @@ absl::Status ReverseComputeAt(Schedule& schedule, BlockRef block_ref, LoopRef lo
       const Expr last = read.buffer.shape()[d] - 1;
       const bool all = (!produced[d].min || known.CanProve(produced[d].min <= IntConst(0))) &&
                        (!produced[d].max || known.CanProve(produced[d].max >= last));
-      if (all) continue;                            // this dimension is whole in every iteration
+      if (all) continue;  // this dimension is whole in every iteration
       const std::string dim = Message("dimension ", d, " of ", read.buffer);
       const std::optional<AffineIndex> at = AffineIn(read.region[d], block.iters);
       if (!at.has_value() || at->scale < 1 || !Usable(produced[d], around)) {
@@ -327,10 +340,12 @@ absl::Status ReverseComputeAt(Schedule& schedule, BlockRef block_ref, LoopRef lo
                        ", which is not one iteration variable times a number plus a number");
       }
       if (!AllProduced(index, driving, block, read, d)) {
-        return Refused(p.where, ": some instances of the block read ", read.buffer, " in dimension ", d, " at ", read.region[d].min,
+        return Refused(p.where, ": some instances of the block read ", read.buffer, " in dimension ", d, " at ",
+                       read.region[d].min,
                        ", where the producers under the loop never write; no iteration could take them");
       }
-      const IntervalSet set{CeilDiv(produced[d].min - at->base, at->scale), FloorDiv(produced[d].max - at->base, IntConst(at->scale))};
+      const IntervalSet set{CeilDiv(produced[d].min - at->base, at->scale),
+                            FloorDiv(produced[d].max - at->base, IntConst(at->scale))};
       // An instance belongs to the iteration that produces the first element it reads; it must find the rest there too.
       const Expr end = at->iter < 0 ? at->base : set.max * IntConst(at->scale) + at->base;
       const bool complete = known.CanProve(end + IntConst(at->extent - 1) <= produced[d].max) &&
@@ -344,7 +359,8 @@ absl::Status ReverseComputeAt(Schedule& schedule, BlockRef block_ref, LoopRef lo
       if (need.whole) {
         need = {false, set};
       } else if (!known.CanProveEqual(need.set.min, set.min) || !known.CanProveEqual(need.set.max, set.max)) {
-        return Refused(p.where, ": its producers do not agree on which part of ", block.iters[at->iter].var, " one iteration gives");
+        return Refused(p.where, ": its producers do not agree on which part of ", block.iters[at->iter].var,
+                       " one iteration gives");
       }
     }
   }
@@ -361,8 +377,8 @@ absl::Status ReverseComputeAt(Schedule& schedule, BlockRef block_ref, LoopRef lo
     const Expr max = known.Simplify(needs[i].set.max);
     const std::optional<int64_t> extent = MaxExtent({part.min, max}, known);
     if (!extent.has_value() || *extent < 1) {
-      return Refused(p.where, ": how much of ", block.iters[i].var, " one iteration gives has no constant bound: from ", part.min,
-                     " to ", max);
+      return Refused(p.where, ": how much of ", block.iters[i].var, " one iteration gives has no constant bound: from ",
+                     part.min, " to ", max);
     }
     part.extent = *extent;
     part.from_start = known.CanProve(part.min >= domain.min);
@@ -399,8 +415,10 @@ absl::Status ReverseComputeAt(Schedule& schedule, BlockRef block_ref, LoopRef lo
   const Var target = index.loop(p.loop).var;
   const ProgramIndex without(index.Replace(p.block, Stmt()));
   const int loop = without.FindLoop(target);
-  schedule.SetBody(without.InsertBeside(Piece(without, loop, without.FindBlock(last_producer)), Stmt(), std::move(nest)));
-  schedule.Record(ReverseComputeAtStep{.block = block_ref, .loop = loop_ref, .preserve_unit_loops = preserve_unit_loops}, {});
+  schedule.SetBody(
+      without.InsertBeside(Piece(without, loop, without.FindBlock(last_producer)), Stmt(), std::move(nest)));
+  schedule.Record(
+      ReverseComputeAtStep{.block = block_ref, .loop = loop_ref, .preserve_unit_loops = preserve_unit_loops}, {});
   return absl::OkStatus();
 }
 

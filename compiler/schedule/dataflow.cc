@@ -41,7 +41,8 @@ std::vector<int> ProducersOf(const ProgramIndex& index, int block) {
   for (const int b : index.BlocksBelow(index.EnclosingBlock(block))) {
     if (b == block) continue;
     const std::vector<BufferRegion>& writes = index.block(b).writes;
-    if (std::any_of(writes.begin(), writes.end(), [&](const BufferRegion& w) { return Reads(self, w.buffer); })) found.push_back(b);
+    if (std::any_of(writes.begin(), writes.end(), [&](const BufferRegion& w) { return Reads(self, w.buffer); }))
+      found.push_back(b);
   }
   return found;
 }
@@ -52,7 +53,8 @@ std::vector<int> ConsumersOf(const ProgramIndex& index, int block) {
   for (const int b : index.BlocksBelow(index.EnclosingBlock(block))) {
     if (b == block) continue;
     const std::vector<BufferRegion>& reads = index.block(b).reads;
-    if (std::any_of(reads.begin(), reads.end(), [&](const BufferRegion& r) { return Writes(self, r.buffer); })) found.push_back(b);
+    if (std::any_of(reads.begin(), reads.end(), [&](const BufferRegion& r) { return Writes(self, r.buffer); }))
+      found.push_back(b);
   }
   return found;
 }
@@ -83,11 +85,13 @@ bool IsPrivateTo(const ProgramIndex& index, int node, const Buffer& buffer) {
 
 bool HasReduction(const Block& block) {
   if (block.init) return true;
-  return std::any_of(block.iters.begin(), block.iters.end(), [](const IterVar& it) { return it.kind == IterKind::kReduce; });
+  return std::any_of(block.iters.begin(), block.iters.end(),
+                     [](const IterVar& it) { return it.kind == IterKind::kReduce; });
 }
 
 bool UpdatesInPlace(const Block& block) {
-  return std::any_of(block.writes.begin(), block.writes.end(), [&](const BufferRegion& w) { return Reads(block, w.buffer); });
+  return std::any_of(block.writes.begin(), block.writes.end(),
+                     [&](const BufferRegion& w) { return Reads(block, w.buffer); });
 }
 
 void RefreshRegions(Block& block) {
@@ -96,11 +100,12 @@ void RefreshRegions(Block& block) {
   };
   std::vector<std::pair<Buffer, Access>> reads, writes;
   std::map<Var, Expr> lets;
-  SetMap inner;                                     // loops inside the body
+  SetMap inner;  // loops inside the body
   Analyzer known;
   for (const IterVar& iter : block.iters) known.Bind(iter.var, iter.domain);
 
-  const auto add = [&](std::vector<std::pair<Buffer, Access>>& list, const Buffer& buffer, const std::vector<Range>& region) {
+  const auto add = [&](std::vector<std::pair<Buffer, Access>>& list, const Buffer& buffer,
+                       const std::vector<Range>& region) {
     for (const Buffer& own : block.allocs) {
       if (own.SameAs(buffer)) return;
     }

@@ -1,7 +1,7 @@
 // Who reads and writes what, among the blocks of one enclosing block.
 //
-// Everything here goes by the regions blocks declare. `scope` is the node of the enclosing block; the blocks directly below
-// it stand for all that is inside them.
+// Everything here goes by the regions blocks declare. `scope` is the node of the enclosing block; the blocks directly
+// below it stand for all that is inside them.
 #pragma once
 
 #include <vector>
@@ -27,12 +27,12 @@ int AllocatingBlock(const ProgramIndex& index, const Buffer& buffer);
 // Is every block that touches the buffer below the node?
 bool IsPrivateTo(const ProgramIndex& index, int node, const Buffer& buffer);
 
-bool HasReduction(const Block& block);              // a reduce iteration variable, or an init
+bool HasReduction(const Block& block);  // a reduce iteration variable, or an init
 // Reads an element it writes, other than by its init: running an instance twice is not the same as once.
 bool UpdatesInPlace(const Block& block);
 
-// The regions of the block's buffers found again from its body; for a body that a primitive has changed. Buffers keep the
-// place they had in the old lists, new ones come behind.
+// The regions of the block's buffers found again from its body; for a body that a primitive has changed. Buffers keep
+// the place they had in the old lists, new ones come behind.
 void RefreshRegions(Block& block);
 
 }  // namespace hone

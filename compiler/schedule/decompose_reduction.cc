@@ -33,8 +33,9 @@ absl::StatusOr<BlockRef> DecomposeReduction(Schedule& schedule, BlockRef block_r
     const For& loop = index.loop(n);
     const bool reduce = uses(loop.var, true);
     if (n < loop_node && reduce) {
-      return Refused(where, ": loop ", loop.var, " outside it reduces, so the init would run again in its every iteration; choose loop ",
-                     loop.var, " or one outside it");
+      return Refused(where, ": loop ", loop.var,
+                     " outside it reduces, so the init would run again in its every iteration; choose loop ", loop.var,
+                     " or one outside it");
     }
     if (n >= loop_node && reduce && uses(loop.var, false)) {
       return Refused(where, ": loop ", loop.var, " runs over spatial and reduce variables at once; split it first");
@@ -46,13 +47,15 @@ absl::StatusOr<BlockRef> DecomposeReduction(Schedule& schedule, BlockRef block_r
     if (index.IsLoop(n)) inside[index.loop(n).var] = Range{index.loop(n).min, index.loop(n).extent};
   }
   if (!TellApart(realize.values, inside, realize.predicate)) {
-    return Refused(where, ": inside the loop the block computes some elements more than once, each time from its init; choose a loop further in");
+    return Refused(where,
+                   ": inside the loop the block computes some elements more than once, each time from its init; choose "
+                   "a loop further in");
   }
 
   // ---- nothing below fails ----
   // Loops at and below the target that number elements of the result, each with a new variable.
   std::vector<std::pair<const For*, Var>> kept;
-  std::vector<std::pair<Var, Expr>> dropped;        // the others, at their start, where the reduction's first instance is
+  std::vector<std::pair<Var, Expr>> dropped;  // the others, at their start, where the reduction's first instance is
   for (int n = index.parent(node); n >= loop_node; n = index.parent(n)) {
     if (!index.IsLoop(n)) continue;
     const For& loop = index.loop(n);
@@ -100,7 +103,7 @@ absl::StatusOr<BlockRef> DecomposeReduction(Schedule& schedule, BlockRef block_r
   }));
   const std::string init_name = init.block.name;
   Stmt init_nest = Stmt::Make(std::move(init));
-  for (const auto& [loop, fresh] : kept) {          // innermost first
+  for (const auto& [loop, fresh] : kept) {  // innermost first
     For copy = *loop;
     copy.var = fresh;
     copy.min = Substitute(loop->min, rename);
@@ -111,13 +114,14 @@ absl::StatusOr<BlockRef> DecomposeReduction(Schedule& schedule, BlockRef block_r
 
   BlockRealize update = realize;
   update.block.init = Stmt();
-  for (const BufferRegion& w : block.writes) {      // it now reads what the init wrote
+  for (const BufferRegion& w : block.writes) {  // it now reads what the init wrote
     if (!Reads(block, w.buffer)) update.block.reads.push_back(w);
   }
   const Stmt updated = index.Replace(node, Stmt::Make(std::move(update)));
   const ProgramIndex again(updated);
   schedule.SetBody(again.InsertBeside(again.FindLoop(target.var), std::move(init_nest), Stmt()));
-  const int number = schedule.Record(DecomposeReductionStep{.block = block_ref, .loop = loop_ref}, {Schedule::Output::Block(init_name)});
+  const int number = schedule.Record(DecomposeReductionStep{.block = block_ref, .loop = loop_ref},
+                                     {Schedule::Output::Block(init_name)});
   return BlockRef{number, 0};
 }
 

@@ -19,9 +19,9 @@ struct DecomposeReductionStep {
   }
 };
 
-// Gives the init block, NAME_init, whose loops copy those of the block's spatial variables at and below `loop`, with their
-// kinds (a vectorized or unrolled loop stays so). Refused: a block without init, a loop that is not around it, and a
-// reduce loop outside `loop` (the init would then run again in its every iteration).
+// Gives the init block, NAME_init, whose loops copy those of the block's spatial variables at and below `loop`, with
+// their kinds (a vectorized or unrolled loop stays so). Refused: a block without init, a loop that is not around it,
+// and a reduce loop outside `loop` (the init would then run again in its every iteration).
 absl::StatusOr<BlockRef> DecomposeReduction(Schedule& schedule, BlockRef block, LoopRef loop);
 
 }  // namespace hone

@@ -25,7 +25,8 @@ absl::StatusOr<LoopRef> Fuse(Schedule& schedule, std::vector<LoopRef> loops) {
     if (loop.kind != ForKind::kSerial) {
       return Refused("fuse(", names, "): loop ", loop.var, " is ", Describe(loop.kind), "; fuse before it is made so");
     }
-    if (!IsConst(loop.min, 0)) return Refused("fuse(", names, "): loop ", loop.var, " starts at ", loop.min, ", not at 0");
+    if (!IsConst(loop.min, 0))
+      return Refused("fuse(", names, "): loop ", loop.var, " starts at ", loop.min, ", not at 0");
     if (i > 0 && index.parent(nodes[i]) != nodes[i - 1]) {
       return Refused("fuse(", names, "): loop ", loop.var, " is not the only statement directly inside loop ",
                      index.loop(nodes[i - 1]).var, "; bring the loops together with reorder, outermost first");
@@ -36,8 +37,10 @@ absl::StatusOr<LoopRef> Fuse(Schedule& schedule, std::vector<LoopRef> loops) {
       }
     }
     const std::optional<int64_t> extent = ConstantValue(loop.extent);
-    if (!extent.has_value()) return Refused("fuse(", names, "): the extent of ", loop.var, " is symbolic: ", loop.extent);
-    if (*extent > 0 && product > (int64_t{1} << 62) / *extent) return Refused("fuse(", names, "): the fused extent overflows");
+    if (!extent.has_value())
+      return Refused("fuse(", names, "): the extent of ", loop.var, " is symbolic: ", loop.extent);
+    if (*extent > 0 && product > (int64_t{1} << 62) / *extent)
+      return Refused("fuse(", names, "): the fused extent overflows");
     product *= *extent;
   }
 

@@ -15,13 +15,12 @@ class Schedule;
 struct FuseStep {
   std::vector<LoopRef> loops;
   static constexpr StepInfo kInfo{"fuse", OutputKind::kLoop};
-  static constexpr bool kSpread = true;             // sch.fuse(l1, l2): the list is the positional arguments
-  static constexpr auto Fields() {
-    return std::tuple(Field("loops", &FuseStep::loops));
-  }
+  static constexpr bool kSpread = true;  // sch.fuse(l1, l2): the list is the positional arguments
+  static constexpr auto Fields() { return std::tuple(Field("loops", &FuseStep::loops)); }
 };
 
-// `loops` are outermost first, each the only statement in the one before it, serial, and start at 0. One loop is allowed.
+// `loops` are outermost first, each the only statement in the one before it, serial, and start at 0. One loop is
+// allowed.
 absl::StatusOr<LoopRef> Fuse(Schedule& schedule, std::vector<LoopRef> loops);
 
 }  // namespace hone

@@ -16,7 +16,8 @@
 namespace hone {
 namespace {
 
-// expression := term (("+" | "-") term)*    term := factor (("*" | "//" | "%") factor)*    factor := number | name | "(" .. ")" | "-" factor
+// expression := term (("+" | "-") term)*    term := factor (("*" | "//" | "%") factor)*    factor := number | name |
+// "(" .. ")" | "-" factor
 class MapParser {
  public:
   explicit MapParser(std::string_view text) : text_(text) {}
@@ -110,7 +111,8 @@ class MapParser {
       HONE_ASSIGN_OR_RETURN(const Expr b, Factor(depth));
       if (div || mod) {
         const std::optional<int64_t> divisor = ConstantValue(b);
-        if (!divisor.has_value() || *divisor < 1) return Invalid("index map: the divisor ", b, " is not a number above 0");
+        if (!divisor.has_value() || *divisor < 1)
+          return Invalid("index map: the divisor ", b, " is not a number above 0");
       }
       e = div ? FloorDiv(e, b) : mod ? FloorMod(e, b) : e * b;
     }
@@ -154,14 +156,25 @@ class MapParser {
 std::string OperatorText(const Expr& e, int outer) {
   if (const auto* binary = e.As<Binary>()) {
     std::string_view op;
-    int level = 1;                                  // 1: sums, 2: products
+    int level = 1;  // 1: sums, 2: products
     switch (binary->op) {
-      case BinaryOp::kAdd: op = " + "; break;
-      case BinaryOp::kSub: op = " - "; break;
-      case BinaryOp::kMul: op = " * ", level = 2; break;
-      case BinaryOp::kFloorDiv: op = " // ", level = 2; break;
-      case BinaryOp::kFloorMod: op = " % ", level = 2; break;
-      default: HONE_UNREACHABLE() << "not an operator of index maps: " << ToText(e);
+      case BinaryOp::kAdd:
+        op = " + ";
+        break;
+      case BinaryOp::kSub:
+        op = " - ";
+        break;
+      case BinaryOp::kMul:
+        op = " * ", level = 2;
+        break;
+      case BinaryOp::kFloorDiv:
+        op = " // ", level = 2;
+        break;
+      case BinaryOp::kFloorMod:
+        op = " % ", level = 2;
+        break;
+      default:
+        HONE_UNREACHABLE() << "not an operator of index maps: " << ToText(e);
     }
     const std::string text = Message(OperatorText(binary->a, level - 1), op, OperatorText(binary->b, level));
     return level <= outer ? Message("(", text, ")") : text;
@@ -205,12 +218,12 @@ absl::StatusOr<IndexMap> ParseIndexMap(std::string_view text) { return MapParser
 
 absl::StatusOr<InverseMap> Invert(const IndexMap& map, std::span<const int64_t> shape) {
   if (shape.size() != map.inputs.size()) {
-    return Invalid("index map ", ToText(map), ": it takes ", map.inputs.size(), " indices, the tensor has ", shape.size(),
-                   " dimensions");
+    return Invalid("index map ", ToText(map), ": it takes ", map.inputs.size(), " indices, the tensor has ",
+                   shape.size(), " dimensions");
   }
   // Every output must be one digit of one input: (x // lower) % extent, the last digit without the modulo.
   struct Digit {
-    int input = -1;                                 // -1: a constant output
+    int input = -1;  // -1: a constant output
     int64_t lower = 1;
     int64_t extent = 1;
   };
@@ -218,12 +231,14 @@ absl::StatusOr<InverseMap> Invert(const IndexMap& map, std::span<const int64_t> 
   for (size_t i = 0; i < shape.size(); ++i) ranges[map.inputs[i]] = Range{IntConst(0), IntConst(shape[i])};
   Analyzer known(ranges);
   InverseMap inverse;
-  std::vector<std::vector<std::pair<int64_t, std::pair<int64_t, int>>>> digits(shape.size());  // (lower, (extent, output))
+  std::vector<std::vector<std::pair<int64_t, std::pair<int64_t, int>>>> digits(
+      shape.size());  // (lower, (extent, output))
   for (size_t o = 0; o < map.outputs.size(); ++o) {
     inverse.indices.push_back(Var(Message("p", o)));
     const Expr e = known.Simplify(map.outputs[o]);
     if (ConstantValue(e).has_value()) {
-      if (*ConstantValue(e) != 0) return Invalid("index map ", ToText(map), ": output ", o, " is the constant ", e, ", not 0");
+      if (*ConstantValue(e) != 0)
+        return Invalid("index map ", ToText(map), ": output ", o, " is the constant ", e, ", not 0");
       inverse.shape.push_back(1);
       continue;
     }
@@ -244,7 +259,8 @@ absl::StatusOr<InverseMap> Invert(const IndexMap& map, std::span<const int64_t> 
     }
     const auto* ref = rest.As<VarRef>();
     const auto input = ref == nullptr ? map.inputs.end()
-                                      : std::find_if(map.inputs.begin(), map.inputs.end(), [&](const Var& v) { return v.SameAs(ref->var); });
+                                      : std::find_if(map.inputs.begin(), map.inputs.end(),
+                                                     [&](const Var& v) { return v.SameAs(ref->var); });
     if (input == map.inputs.end()) {
       return Invalid("index map ", ToText(map), ": output ", o, " (", OperatorText(e, 0),
                      ") is not a digit of one index, such as (k // 4) % 16");
@@ -263,14 +279,15 @@ absl::StatusOr<InverseMap> Invert(const IndexMap& map, std::span<const int64_t> 
     Expr value = IntConst(0);
     for (const auto& [lower, digit] : digits[i]) {
       if (lower != reach) {
-        return Invalid("index map ", ToText(map), ": index ", map.inputs[i], " cannot be told from the new indices: its digits reach ",
-                       reach, " and go on at ", lower);
+        return Invalid("index map ", ToText(map), ": index ", map.inputs[i],
+                       " cannot be told from the new indices: its digits reach ", reach, " and go on at ", lower);
       }
       value = value + Expr(inverse.indices[digit.second]) * IntConst(lower);
       reach = lower * digit.first;
     }
     if (reach < shape[i]) {
-      return Invalid("index map ", ToText(map), ": index ", map.inputs[i], " runs to ", shape[i], ", its digits only to ", reach);
+      return Invalid("index map ", ToText(map), ": index ", map.inputs[i], " runs to ", shape[i],
+                     ", its digits only to ", reach);
     }
     if (reach > shape[i]) inverse.inside = And(inverse.inside, value < IntConst(shape[i]));
     inverse.original.push_back(value);

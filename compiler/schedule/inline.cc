@@ -29,7 +29,8 @@ absl::StatusOr<const Store*> OnlyStore(const Schedule& schedule, int node, const
   if (store == nullptr || block.writes.size() != 1 || store->mask || !block.allocs.empty() || !block.matches.empty()) {
     return Refused(where, ": block ", block.name, " does more than store one element");
   }
-  if (Reads(block, store->buffer)) return Refused(where, ": block ", block.name, " reads ", store->buffer, ", which it writes");
+  if (Reads(block, store->buffer))
+    return Refused(where, ": block ", block.name, " reads ", store->buffer, ", which it writes");
   if (!PredicateFollowsFromDomain(realize, RangesAround(schedule.index(), node))) {
     return Refused(where, ": block ", block.name, " has a condition of its own, ", realize.predicate);
   }
@@ -42,8 +43,10 @@ absl::Status CheckInlinable(const Schedule& schedule, int node, const Buffer& bu
   if (!IsIntermediate(index, index.EnclosingBlock(node), buffer)) {
     return Refused(where, ": ", buffer, " is seen outside, so it must be written");
   }
-  if (WritersOf(index, index.EnclosingBlock(node), buffer).size() != 1) return Refused(where, ": several blocks write ", buffer);
-  if (IsMatched(schedule.func().body, buffer)) return Refused(where, ": ", buffer, " is an operand of a tile operation");
+  if (WritersOf(index, index.EnclosingBlock(node), buffer).size() != 1)
+    return Refused(where, ": several blocks write ", buffer);
+  if (IsMatched(schedule.func().body, buffer))
+    return Refused(where, ": ", buffer, " is an operand of a tile operation");
   return absl::OkStatus();
 }
 
@@ -110,7 +113,8 @@ absl::Status ComputeInline(Schedule& schedule, BlockRef ref) {
   const auto inlined = [&](const std::vector<Expr>& indices) {
     return Renewed(Substitute(value, [&](const Var& var) -> std::optional<Expr> {
       for (size_t i = 0; i < block.iters.size(); ++i) {
-        if (block.iters[i].var.SameAs(var)) return dim_of[i].has_value() ? indices[*dim_of[i]] : block.iters[i].domain.min;
+        if (block.iters[i].var.SameAs(var))
+          return dim_of[i].has_value() ? indices[*dim_of[i]] : block.iters[i].domain.min;
       }
       return std::nullopt;
     }));
@@ -120,7 +124,8 @@ absl::Status ComputeInline(Schedule& schedule, BlockRef ref) {
     const BlockRealize* realize = copy.As<BlockRealize>();
     if (realize == nullptr) return copy;
     const bool reads = Reads(realize->block, buffer);
-    const bool home = std::any_of(realize->block.allocs.begin(), realize->block.allocs.end(), [&](const Buffer& b) { return b.SameAs(buffer); });
+    const bool home = std::any_of(realize->block.allocs.begin(), realize->block.allocs.end(),
+                                  [&](const Buffer& b) { return b.SameAs(buffer); });
     if (!reads && !home) return copy;
     BlockRealize changed = *realize;
     DropAlloc(changed.block, buffer);
@@ -144,7 +149,7 @@ absl::Status ReverseComputeInline(Schedule& schedule, BlockRef ref) {
   int producer = -1;
   for (const int candidate : producers) {
     const std::vector<int> consumers = ConsumersOf(index, candidate);
-    if (consumers.size() == 1 && candidate < node) producer = candidate;       // the last of them: the others come before it
+    if (consumers.size() == 1 && candidate < node) producer = candidate;  // the last of them: the others come before it
   }
   if (producer < 0) return Refused(where, ": no block before it is read by it alone");
   const Block& source = index.block(producer);
@@ -153,13 +158,15 @@ absl::Status ReverseComputeInline(Schedule& schedule, BlockRef ref) {
   HONE_RETURN_IF_ERROR(CheckInlinable(schedule, producer, buffer, where));
   for (const int other : producers) {
     if (other > producer) {
-      return Refused(where, ": it also reads what block ", index.block(other).name, " writes, which comes after ", source.name);
+      return Refused(where, ": it also reads what block ", index.block(other).name, " writes, which comes after ",
+                     source.name);
     }
   }
   const int scope = index.EnclosingBlock(node);
   for (const int b : index.BlocksBelow(scope)) {
     if (b == node) continue;
-    if (Writes(index.block(b), store->buffer)) return Refused(where, ": block ", index.block(b).name, " writes ", store->buffer, " too");
+    if (Writes(index.block(b), store->buffer))
+      return Refused(where, ": block ", index.block(b).name, " writes ", store->buffer, " too");
     if (b < node && Reads(index.block(b), store->buffer)) {
       return Refused(where, ": block ", index.block(b).name, " reads ", store->buffer, " before the block writes it");
     }
@@ -181,7 +188,8 @@ absl::Status ReverseComputeInline(Schedule& schedule, BlockRef ref) {
   std::vector<int64_t> shape;
   for (const IterVar& iter : block.iters) {
     const std::optional<int64_t> extent = ConstantValue(iter.domain.extent);
-    if (!extent.has_value() || !IsConst(iter.domain.min, 0)) return Refused(where, ": the domain of ", iter.var, " is not [0, a number)");
+    if (!extent.has_value() || !IsConst(iter.domain.min, 0))
+      return Refused(where, ": the domain of ", iter.var, " is not [0, a number)");
     map.inputs.push_back(iter.var);
     shape.push_back(*extent);
   }
@@ -199,7 +207,7 @@ absl::Status ReverseComputeInline(Schedule& schedule, BlockRef ref) {
   VarRanges domains;
   for (const IterVar& iter : source.iters) domains[iter.var] = iter.domain;
   Analyzer known(domains);
-  const auto element = [&](const Expr& e) {         // over the block's variables -> over the producer's
+  const auto element = [&](const Expr& e) {  // over the block's variables -> over the producer's
     return Substitute(e, [&](const Var& var) -> std::optional<Expr> {
       for (size_t i = 0; i < block.iters.size(); ++i) {
         if (!block.iters[i].var.SameAs(var)) continue;

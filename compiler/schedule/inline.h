@@ -1,6 +1,7 @@
 // compute_inline: a block disappears into its consumers, which compute its values where they read them.
 //   B[i] = A[i] + 1;  C[j] = B[j] * 2    =>    C[j] = (A[j] + 1) * 2
-// reverse_compute_inline: a block disappears into its only producer, which stores the consumer's value instead of its own.
+// reverse_compute_inline: a block disappears into its only producer, which stores the consumer's value instead of its
+// own.
 //   B[i] = f(i);  C[j] = B[j] * 2        =>    C[i] = f(i) * 2
 #pragma once
 
@@ -26,8 +27,9 @@ struct ReverseComputeInlineStep {
 // Refused: a block that reduces, writes a param of the function, writes more than one element an instance, or writes at
 // indices that are not its own iteration variables.
 absl::Status ComputeInline(Schedule& schedule, BlockRef block);
-// Refused: a producer that reduces (its value is complete only at the end: fuse_reduction_epilogue or reverse_compute_at
-// instead), more than one producer or consumer, a block that does not read the producer's element once for each of its own.
+// Refused: a producer that reduces (its value is complete only at the end: fuse_reduction_epilogue or
+// reverse_compute_at instead), more than one producer or consumer, a block that does not read the producer's element
+// once for each of its own.
 absl::Status ReverseComputeInline(Schedule& schedule, BlockRef block);
 
 }  // namespace hone

@@ -18,7 +18,8 @@ class LayoutRewriter {
     } else if (const BlockRealize* realize = stmt.As<BlockRealize>()) {
       for (const IterVar& it : realize->block.iters) known_.Bind(it.var, it.domain);
     }
-    Stmt copy = MapChildren(stmt, [&](const Stmt& s) { return Rewrite(s); }, [&](const Expr& e) { return Rewrite(e); });
+    Stmt copy = MapChildren(
+        stmt, [&](const Stmt& s) { return Rewrite(s); }, [&](const Expr& e) { return Rewrite(e); });
     if (const Store* store = copy.As<Store>(); store != nullptr && store->buffer.SameAs(from_)) {
       return Stmt::Make(Store{to_, Map(store->indices), store->value, store->mask});
     }

@@ -6,11 +6,12 @@
 
 namespace hone {
 
-// Every load, store and region of `from` under `root` goes to the mapped place in `to`. Regions become the least ranges that
-// hold the mapped ones.
+// Every load, store and region of `from` under `root` goes to the mapped place in `to`. Regions become the least ranges
+// that hold the mapped ones.
 Stmt WithLayout(const Stmt& root, const Buffer& from, const Buffer& to, const IndexMap& map);
 
-// Is the buffer used by a tile operation or as the source of a match_buffer, whose operands' shapes a new layout would change?
+// Is the buffer used by a tile operation or as the source of a match_buffer, whose operands' shapes a new layout would
+// change?
 bool IsMatched(const Stmt& root, const Buffer& buffer);
 
 }  // namespace hone

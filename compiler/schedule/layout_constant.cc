@@ -58,7 +58,8 @@ absl::Status LayoutConstant(Schedule& schedule, BlockRef ref, int read_index, In
   const ProgramIndex& index = schedule.index();
   const Block& block = index.block(node);
   if (read_index < 0 || read_index >= static_cast<int>(block.reads.size())) {
-    return Invalid("layout_constant(", block.name, "): it reads ", block.reads.size(), " buffers, there is no number ", read_index);
+    return Invalid("layout_constant(", block.name, "): it reads ", block.reads.size(), " buffers, there is no number ",
+                   read_index);
   }
   const Buffer buffer = block.reads[read_index].buffer;
   const std::string where = Message("layout_constant(", block.name, ", ", buffer, ")");
@@ -69,7 +70,8 @@ absl::Status LayoutConstant(Schedule& schedule, BlockRef ref, int read_index, In
   }
   if (param < 0) return Refused(where, ": it is an intermediate, not a param; transform_layout re-lays intermediates");
   if (!func.IsConstant(param)) {
-    return Refused(where, ": the function does not list param ", param, " in its attribute \"constants\", so its value is not known beforehand");
+    return Refused(where, ": the function does not list param ", param,
+                   " in its attribute \"constants\", so its value is not known beforehand");
   }
   std::vector<int64_t> shape;
   for (const Expr& extent : buffer.shape()) {
@@ -79,7 +81,8 @@ absl::Status LayoutConstant(Schedule& schedule, BlockRef ref, int read_index, In
   }
   const absl::StatusOr<InverseMap> inverse = Invert(map, shape);
   if (!inverse.ok()) return Annotate(inverse.status(), where);
-  if (IsMatched(func.body, buffer)) return Refused(where, ": it is an operand of a tile operation, whose layout is fixed");
+  if (IsMatched(func.body, buffer))
+    return Refused(where, ": it is an operand of a tile operation, whose layout is fixed");
 
   // ---- nothing below fails ----
   std::vector<Expr> new_shape;
@@ -91,7 +94,7 @@ absl::Status LayoutConstant(Schedule& schedule, BlockRef ref, int read_index, In
 
   PrimFunc prepare;
   const Buffer result(Message(buffer.name(), "_packed"), buffer.type(), new_shape);
-  const PrimFunc* before = nullptr;                 // an earlier layout of the same constant
+  const PrimFunc* before = nullptr;  // an earlier layout of the same constant
   for (const Prepare& p : schedule.prepares()) {
     if (p.param == param) before = &p.func;
   }

@@ -24,9 +24,10 @@ struct LayoutConstantStep {
   }
 };
 
-// The param keeps its position and its name; its buffer changes in place, in every block that reads it. Padding (where a
-// factor does not divide) is filled with zeros. Doing it twice composes: there is one prepare function a param, from the
-// original. Refused: a buffer that is not a param listed in the attribute "constants", a map that cannot be inverted.
+// The param keeps its position and its name; its buffer changes in place, in every block that reads it. Padding (where
+// a factor does not divide) is filled with zeros. Doing it twice composes: there is one prepare function a param, from
+// the original. Refused: a buffer that is not a param listed in the attribute "constants", a map that cannot be
+// inverted.
 absl::Status LayoutConstant(Schedule& schedule, BlockRef block, int read_index, IndexMap map);
 
 }  // namespace hone

@@ -34,7 +34,8 @@ absl::StatusOr<BlockRef> GetBlock(Schedule& schedule, std::string_view name) {
 absl::StatusOr<std::vector<LoopRef>> GetLoops(Schedule& schedule, BlockRef block) {
   HONE_ASSIGN_OR_RETURN(const int node, schedule.BlockNode(block, "get_loops"));
   Schedule::Outputs outputs;
-  for (const int loop : schedule.index().LoopsAbove(node)) outputs.push_back(Schedule::Output::Loop(schedule.index().loop(loop).var));
+  for (const int loop : schedule.index().LoopsAbove(node))
+    outputs.push_back(Schedule::Output::Loop(schedule.index().loop(loop).var));
   const size_t count = outputs.size();
   const int number = schedule.Record(GetLoopsStep{.block = block}, std::move(outputs));
   std::vector<LoopRef> refs;

@@ -1,4 +1,5 @@
-// Finding blocks and loops to schedule. These change nothing; they are steps so that later steps can refer to what they found.
+// Finding blocks and loops to schedule. These change nothing; they are steps so that later steps can refer to what they
+// found.
 #pragma once
 
 #include <string>
@@ -58,7 +59,8 @@ absl::StatusOr<BlockRef> GetBlock(Schedule& schedule, std::string_view name);
 absl::StatusOr<std::vector<LoopRef>> GetLoops(Schedule& schedule, BlockRef block);
 // The blocks directly inside a block, or under a loop, in program order.
 absl::StatusOr<std::vector<BlockRef>> GetChildBlocks(Schedule& schedule, BlockOrLoop parent);
-// Blocks that write what this one reads, and blocks that read what it writes, under the same enclosing block, in program order.
+// Blocks that write what this one reads, and blocks that read what it writes, under the same enclosing block, in
+// program order.
 absl::StatusOr<std::vector<BlockRef>> GetProducers(Schedule& schedule, BlockRef block);
 absl::StatusOr<std::vector<BlockRef>> GetConsumers(Schedule& schedule, BlockRef block);
 // Blocks that write a param of the function, in program order.

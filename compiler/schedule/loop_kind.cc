@@ -26,7 +26,8 @@ bool TellsIterationsApart(const ProgramIndex& index, int block, const For& loop)
   return CheckBindings(realize, loops, known).ok();
 }
 
-// The iterations of the loop may run in any order, or at once: no two of them touch one element that one of them writes.
+// The iterations of the loop may run in any order, or at once: no two of them touch one element that one of them
+// writes.
 absl::Status CheckDataParallel(const ProgramIndex& index, int node, std::string_view primitive) {
   const For& loop = index.loop(node);
   if (IsConst(loop.extent, 1)) return absl::OkStatus();
@@ -37,21 +38,23 @@ absl::Status CheckDataParallel(const ProgramIndex& index, int node, std::string_
     for (size_t i = 0; i < realize.values.size(); ++i) {
       if (!UsesVar(realize.values[i], loop.var)) continue;
       if (block.iters[i].kind != IterKind::kSpatial) {
-        return Refused(primitive, "(", loop.var, "): the loop runs over ", block.iters[i].var, " of block ", block.name, ", a ",
-                       block.iters[i].kind == IterKind::kReduce ? "reduction" : "variable whose order counts",
+        return Refused(primitive, "(", loop.var, "): the loop runs over ", block.iters[i].var, " of block ", block.name,
+                       ", a ", block.iters[i].kind == IterKind::kReduce ? "reduction" : "variable whose order counts",
                        "; choose a loop of spatial variables, or rfactor the reduction first");
       }
       used = true;
     }
-    bool shared = false;                            // somebody outside the loop sees what the block writes
+    bool shared = false;  // somebody outside the loop sees what the block writes
     for (const BufferRegion& write : block.writes) shared |= !IsPrivateTo(index, node, write.buffer);
     if (!shared && primitive != "vectorize") continue;
     if (!used) {
-      return Refused(primitive, "(", loop.var, "): block ", block.name, " below does not depend on the loop, so every iteration writes the "
+      return Refused(primitive, "(", loop.var, "): block ", block.name,
+                     " below does not depend on the loop, so every iteration writes the "
                      "same elements; move the block out of the loop");
     }
     if (!TellsIterationsApart(index, b, loop)) {
-      return Refused(primitive, "(", loop.var, "): the bindings of block ", block.name, " do not tell the iterations apart, so two of them "
+      return Refused(primitive, "(", loop.var, "): the bindings of block ", block.name,
+                     " do not tell the iterations apart, so two of them "
                      "may write one element");
     }
   }
@@ -105,7 +108,8 @@ absl::Status Vectorize(Schedule& schedule, LoopRef ref) {
   const std::optional<int64_t> extent = ConstantValue(loop.extent);
   if (!extent.has_value()) return Refused("vectorize(", loop.var, "): the extent ", loop.extent, " is not a constant");
   if (*extent > 1024) {
-    return Refused("vectorize(", loop.var, "): the extent ", *extent, " is above 1024 lanes; split the loop and vectorize the inner part");
+    return Refused("vectorize(", loop.var, "): the extent ", *extent,
+                   " is above 1024 lanes; split the loop and vectorize the inner part");
   }
   for (int n = node + 1; n < index.node(node).end; ++n) {
     if (index.IsLoop(n)) {
@@ -122,7 +126,8 @@ absl::Status Vectorize(Schedule& schedule, LoopRef ref) {
   }
   for (int n = index.parent(node); n >= 0; n = index.parent(n)) {
     if (index.IsLoop(n) && index.loop(n).kind == ForKind::kVectorized) {
-      return Refused("vectorize(", loop.var, "): it lies inside loop ", index.loop(n).var, ", which is vectorized already");
+      return Refused("vectorize(", loop.var, "): it lies inside loop ", index.loop(n).var,
+                     ", which is vectorized already");
     }
   }
   HONE_RETURN_IF_ERROR(CheckDataParallel(index, node, "vectorize"));
@@ -139,7 +144,8 @@ absl::Status Unroll(Schedule& schedule, LoopRef ref) {
   const std::optional<int64_t> extent = ConstantValue(loop.extent);
   if (!extent.has_value()) return Refused("unroll(", loop.var, "): the extent ", loop.extent, " is not a constant");
   if (*extent > 1024) {
-    return Refused("unroll(", loop.var, "): ", *extent, " copies of the body, above 1024; split the loop and unroll the inner part");
+    return Refused("unroll(", loop.var, "): ", *extent,
+                   " copies of the body, above 1024; split the loop and unroll the inner part");
   }
   // ---- nothing below fails ----
   SetKind(schedule, node, ForKind::kUnrolled, "");
@@ -148,18 +154,21 @@ absl::Status Unroll(Schedule& schedule, LoopRef ref) {
 }
 
 absl::Status Bind(Schedule& schedule, LoopRef ref, std::string thread_axis) {
-  static constexpr std::string_view kAxes[] = {"blockIdx.x",  "blockIdx.y",  "blockIdx.z",  "threadIdx.x", "threadIdx.y",
-                                               "threadIdx.z", "vthread.x",   "vthread.y",   "vthread.z"};
+  static constexpr std::string_view kAxes[] = {"blockIdx.x",  "blockIdx.y", "blockIdx.z", "threadIdx.x", "threadIdx.y",
+                                               "threadIdx.z", "vthread.x",  "vthread.y",  "vthread.z"};
   HONE_ASSIGN_OR_RETURN(const int node, schedule.LoopNode(ref, "bind"));
   const ProgramIndex& index = schedule.index();
   const For& loop = index.loop(node);
   HONE_RETURN_IF_ERROR(CheckSerial(loop, "bind"));
   bool found = false;
   for (const std::string_view axis : kAxes) found |= axis == thread_axis;
-  if (!found) return Invalid("bind(", loop.var, "): there is no thread axis ", thread_axis, "; there are blockIdx, threadIdx and vthread with .x, .y, .z");
+  if (!found)
+    return Invalid("bind(", loop.var, "): there is no thread axis ", thread_axis,
+                   "; there are blockIdx, threadIdx and vthread with .x, .y, .z");
   for (int n = index.parent(node); n >= 0; n = index.parent(n)) {
     if (index.IsLoop(n) && index.loop(n).thread == thread_axis) {
-      return Refused("bind(", loop.var, "): loop ", index.loop(n).var, " around it is bound to ", thread_axis, " already");
+      return Refused("bind(", loop.var, "): loop ", index.loop(n).var, " around it is bound to ", thread_axis,
+                     " already");
     }
   }
   HONE_RETURN_IF_ERROR(CheckDataParallel(index, node, "bind"));

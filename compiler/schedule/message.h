@@ -1,4 +1,5 @@
-// The messages of refused primitives: Refused("split(", loop.var, "): factor ", 0, " is below 1; ...") is FailedPrecondition.
+// The messages of refused primitives: Refused("split(", loop.var, "): factor ", 0, " is below 1; ...") is
+// FailedPrecondition.
 #pragma once
 
 #include <string>

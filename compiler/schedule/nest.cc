@@ -44,7 +44,8 @@ Stmt RewriteBindings(const Stmt& root, const VarMap& map, const Expr& guard, Ana
     return Stmt::Make(std::move(copy));
   }
   const auto expr = [&](const Expr& e) { return Substitute(e, map); };
-  return MapChildren(root, [&](const Stmt& child) { return RewriteBindings(child, map, guard, known); }, expr);
+  return MapChildren(
+      root, [&](const Stmt& child) { return RewriteBindings(child, map, guard, known); }, expr);
 }
 
 std::vector<Expr> Conjuncts(const Expr& predicate) {
@@ -105,11 +106,16 @@ Stmt WithBody(const For& loop, Stmt body) {
 
 std::string Describe(ForKind kind) {
   switch (kind) {
-    case ForKind::kSerial: return "serial";
-    case ForKind::kParallel: return "parallel";
-    case ForKind::kVectorized: return "vectorized";
-    case ForKind::kUnrolled: return "unrolled";
-    case ForKind::kThreadBinding: return "bound to threads";
+    case ForKind::kSerial:
+      return "serial";
+    case ForKind::kParallel:
+      return "parallel";
+    case ForKind::kVectorized:
+      return "vectorized";
+    case ForKind::kUnrolled:
+      return "unrolled";
+    case ForKind::kThreadBinding:
+      return "bound to threads";
   }
   return "unknown";
 }

@@ -7,16 +7,16 @@
 
 namespace hone {
 
-// Turns a constant of the workload into the form in which `main` takes it. `func` has two params, {original, packed}: the
-// workload's param and main's. Run once, by whoever deploys the kernel.
+// Turns a constant of the workload into the form in which `main` takes it. `func` has two params, {original, packed}:
+// the workload's param and main's. Run once, by whoever deploys the kernel.
 struct Prepare {
-  int param = 0;                                    // of the workload and of main: positions agree
+  int param = 0;  // of the workload and of main: positions agree
   PrimFunc func;
 };
 
 struct ScheduledProgram {
   PrimFunc main;
-  std::vector<Prepare> prepares;                    // at most one a param
+  std::vector<Prepare> prepares;  // at most one a param
 };
 
 }  // namespace hone

@@ -1,8 +1,8 @@
 // Where every statement of a program is: parents, children, and the way back from a node to the root.
 //
-// A primitive finds its node here, builds what takes its place, and Replace rebuilds the path to the root alone; everything
-// else stays shared with the program before. An index is built for one body in one walk over its statements (not their
-// expressions); it is thrown away with that body.
+// A primitive finds its node here, builds what takes its place, and Replace rebuilds the path to the root alone;
+// everything else stays shared with the program before. An index is built for one body in one walk over its statements
+// (not their expressions); it is thrown away with that body.
 #pragma once
 
 #include <string_view>
@@ -18,8 +18,8 @@ class ProgramIndex {
   struct Node {
     Stmt stmt;
     int parent = -1;
-    int end = 0;                                    // one past its last descendant
-    int slot = 0;                                   // which child of its parent it is
+    int end = 0;   // one past its last descendant
+    int slot = 0;  // which child of its parent it is
   };
 
   explicit ProgramIndex(const Stmt& body);
@@ -34,7 +34,7 @@ class ProgramIndex {
   bool IsLoop(int n) const { return nodes_[n].stmt.As<For>() != nullptr; }
   bool IsBlock(int n) const { return nodes_[n].stmt.As<BlockRealize>() != nullptr; }
 
-  int FindLoop(const Var& var) const;               // -1 when there is none
+  int FindLoop(const Var& var) const;  // -1 when there is none
   int FindBlock(std::string_view name) const;
   bool Contains(int outer, int inner) const { return outer <= inner && inner < nodes_[outer].end; }
 
@@ -51,8 +51,8 @@ class ProgramIndex {
   // Every block but the root.
   std::vector<int> AllBlocks() const;
 
-  // The whole body with one statement replaced; an absent one is removed, and with it what would be left empty above it (up
-  // to the enclosing block, which keeps an empty Seq).
+  // The whole body with one statement replaced; an absent one is removed, and with it what would be left empty above it
+  // (up to the enclosing block, which keeps an empty Seq).
   Stmt Replace(int n, Stmt with) const;
   // The body with `before` put in front of, and `after` put behind, the statement; either may be absent.
   Stmt InsertBeside(int n, Stmt before, Stmt after) const;

@@ -1,5 +1,6 @@
-// What a step of a trace refers to: "output k of step n". Replaying the trace on the workload makes the same step give the
-// same block, loop or number again, so that refs mean the same thing in every copy of a schedule and in stored traces.
+// What a step of a trace refers to: "output k of step n". Replaying the trace on the workload makes the same step give
+// the same block, loop or number again, so that refs mean the same thing in every copy of a schedule and in stored
+// traces.
 #pragma once
 
 #include <cstdint>
@@ -32,10 +33,10 @@ struct ValueRef {
 // A number, an earlier choice, or "whatever fits" (None in the text; as a factor -1 means the same).
 class Value {
  public:
-  Value() = default;                                // whatever fits
-  Value(int64_t number) : kind_(number) {}          // NOLINT: factors read as written: {-1, 4, 16}
-  Value(int number) : kind_(int64_t{number}) {}     // NOLINT
-  Value(ValueRef ref) : kind_(ref) {}               // NOLINT
+  Value() = default;                             // whatever fits
+  Value(int64_t number) : kind_(number) {}       // NOLINT: factors read as written: {-1, 4, 16}
+  Value(int number) : kind_(int64_t{number}) {}  // NOLINT
+  Value(ValueRef ref) : kind_(ref) {}            // NOLINT
   bool absent() const { return std::holds_alternative<std::monostate>(kind_); }
   const int64_t* number() const { return std::get_if<int64_t>(&kind_); }
   const ValueRef* ref() const { return std::get_if<ValueRef>(&kind_); }

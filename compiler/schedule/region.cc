@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "compiler/arith/linear.h"
 #include "compiler/arith/iter_map.h"
+#include "compiler/arith/linear.h"
 #include "compiler/ir/visit.h"
 #include "compiler/schedule/message.h"
 #include "compiler/schedule/nest.h"
@@ -23,8 +23,8 @@ VarMap BindingsOf(const BlockRealize& realize) {
 
 Analyzer KnownAround(const ProgramIndex& index, int node) { return Analyzer(RangesAround(index, node)); }
 
-std::vector<std::vector<IntervalSet>> TouchedWithin(const ProgramIndex& index, int outer, int block, const Buffer& buffer,
-                                                    bool writes, Analyzer& known) {
+std::vector<std::vector<IntervalSet>> TouchedWithin(const ProgramIndex& index, int outer, int block,
+                                                    const Buffer& buffer, bool writes, Analyzer& known) {
   const BlockRealize& realize = index.realize(block);
   SetMap roaming;
   for (const int n : index.LoopsBetween(outer, block)) {
@@ -50,7 +50,8 @@ std::vector<IntervalSet> UnionOf(std::span<const std::vector<IntervalSet>> regio
   return all;
 }
 
-bool Covers(const std::vector<IntervalSet>& outer, const std::vector<IntervalSet>& inner, const Buffer& buffer, Analyzer& known) {
+bool Covers(const std::vector<IntervalSet>& outer, const std::vector<IntervalSet>& inner, const Buffer& buffer,
+            Analyzer& known) {
   for (size_t d = 0; d < outer.size(); ++d) {
     const Expr last = buffer.shape()[d] - 1;
     if (outer[d].min && !known.CanProve(outer[d].min <= IntConst(0))) {
@@ -68,8 +69,8 @@ namespace {
 // The terms of a sum: (coefficient, number of values 0, 1, .. it is multiplied with).
 using Terms = std::vector<std::pair<int64_t, int64_t>>;
 
-// It takes every value of its interval when no coefficient, taken in rising order, is larger than the reach of those before
-// it plus one.
+// It takes every value of its interval when no coefficient, taken in rising order, is larger than the reach of those
+// before it plus one.
 bool TakesAllValues(Terms terms) {
   std::sort(terms.begin(), terms.end());
   int64_t reach = 0;
@@ -84,7 +85,7 @@ bool TakesAllValues(Terms terms) {
 // The values as sums over variables, no variable in two of them; nullopt when they are not of this form.
 struct VarList {
   std::vector<Var> vars;
-  std::vector<int64_t> extents;                     // 0 where not constant
+  std::vector<int64_t> extents;  // 0 where not constant
 };
 std::optional<std::vector<Terms>> DisjointSums(std::span<const Expr> values, const VarList& list) {
   std::vector<bool> taken(list.vars.size(), false);
@@ -129,7 +130,7 @@ bool TellApart(std::span<const Expr> values, const VarRanges& roaming, const Exp
         different *= extent;
       }
     }
-    return instances == different;                  // every loop is used
+    return instances == different;  // every loop is used
   }
   return DetectIterMap(values, roaming, predicate, true).ok();
 }
@@ -139,14 +140,15 @@ absl::Status FillsBox(std::span<const Range> region, const VarRanges& roaming) {
   VarRanges ranges = roaming;
   for (const Range& r : region) {
     Expr value = r.min;
-    if (!IsConst(r.extent, 1)) {                    // a run of elements is one more loop
+    if (!IsConst(r.extent, 1)) {  // a run of elements is one more loop
       const Var run("run", r.extent.type());
       ranges[run] = Range{IntConst(0, run.type()), r.extent};
       value = value + Expr(run);
     }
     values.push_back(std::move(value));
   }
-  // Nearly always every index is a sum of loops of its own, plus what stands still. Overlaps, as of h*2 + kh, do no harm.
+  // Nearly always every index is a sum of loops of its own, plus what stands still. Overlaps, as of h*2 + kh, do no
+  // harm.
   if (const auto sums = DisjointSums(values, ListOf(ranges)); sums.has_value()) {
     bool all = true;
     for (const Terms& terms : *sums) all = all && TakesAllValues(terms);
@@ -164,11 +166,12 @@ absl::Status FillsBox(std::span<const Range> region, const VarRanges& roaming) {
 absl::Status CheckExact(const ProgramIndex& index, int outer, int producer, const Buffer& buffer, Expr* outside) {
   const BlockRealize& realize = index.realize(producer);
   VarRanges roaming;
-  for (const int n : index.LoopsBetween(outer, producer)) roaming[index.loop(n).var] = Range{index.loop(n).min, index.loop(n).extent};
+  for (const int n : index.LoopsBetween(outer, producer))
+    roaming[index.loop(n).var] = Range{index.loop(n).min, index.loop(n).extent};
   for (size_t i = 0; i < realize.values.size(); ++i) {
     const IterVar& iter = realize.block.iters[i];
     if (iter.kind == IterKind::kSpatial) continue;
-    for (const Var& var : FreeVars(realize.values[i])) {            // complete only when the whole domain is run through inside
+    for (const Var& var : FreeVars(realize.values[i])) {  // complete only when the whole domain is run through inside
       if (roaming.count(var) == 0) {
         return Refused("block ", realize.block.name, " goes on reducing ", iter.var, " across loop ", var,
                        ", so its values are not complete after one iteration");
@@ -183,8 +186,8 @@ absl::Status CheckExact(const ProgramIndex& index, int outer, int producer, cons
     }
     *outside = Conjoin(*outside, part);
   }
-  // An iteration in which the block does not run at all, because a split covers more than its loop, must show: as a part of
-  // the buffer that lies outside.
+  // An iteration in which the block does not run at all, because a split covers more than its loop, must show: as a
+  // part of the buffer that lies outside.
   std::vector<bool> may_be_empty(realize.values.size(), false);
   if (!Conjuncts(realize.predicate).empty()) {
     Analyzer known = KnownAround(index, outer);
@@ -193,7 +196,8 @@ absl::Status CheckExact(const ProgramIndex& index, int outer, int producer, cons
     for (size_t i = 0; i < realize.values.size(); ++i) {
       const Range& domain = realize.block.iters[i].domain;
       const IntervalSet set = EvalSet(realize.values[i], sets, known);
-      may_be_empty[i] = !set.bounded() || !known.CanProve(set.min < domain.min + domain.extent) || !known.CanProve(set.max >= domain.min);
+      may_be_empty[i] = !set.bounded() || !known.CanProve(set.min < domain.min + domain.extent) ||
+                        !known.CanProve(set.max >= domain.min);
     }
   }
   const VarMap bind = BindingsOf(realize);
@@ -206,22 +210,24 @@ absl::Status CheckExact(const ProgramIndex& index, int outer, int producer, cons
         shows = shows || (at.has_value() && at->iter == static_cast<int>(i));
       }
       if (!shows) {
-        return Refused("block ", realize.block.name, " does not run in some iterations, those in which ", realize.values[i],
-                       " is outside its domain");
+        return Refused("block ", realize.block.name, " does not run in some iterations, those in which ",
+                       realize.values[i], " is outside its domain");
       }
     }
     std::vector<Range> region;
     for (const Range& r : write.region) region.push_back(Range{Substitute(r.min, bind), Substitute(r.extent, bind)});
     // Instances outside the domain do not run: that cuts the box straight only where a dimension is one variable.
-    for (const Range& r : Conjuncts(realize.predicate).empty() ? std::span<const Range>() : std::span<const Range>(write.region)) {
+    for (const Range& r :
+         Conjuncts(realize.predicate).empty() ? std::span<const Range>() : std::span<const Range>(write.region)) {
       const std::optional<AffineIndex> at = AffineIn(r, realize.block.iters);
       if (!at.has_value() || at->scale != 1) {
-        return Refused("block ", realize.block.name, " runs only where ", realize.predicate, ", which leaves holes in ", buffer,
-                       ", written at ", r.min);
+        return Refused("block ", realize.block.name, " runs only where ", realize.predicate, ", which leaves holes in ",
+                       buffer, ", written at ", r.min);
       }
     }
     if (const absl::Status filled = FillsBox(region, roaming); !filled.ok()) {
-      return Refused("block ", realize.block.name, " does not write a whole box of ", buffer, " in one iteration: ", filled.message());
+      return Refused("block ", realize.block.name, " does not write a whole box of ", buffer,
+                     " in one iteration: ", filled.message());
     }
   }
   return absl::OkStatus();

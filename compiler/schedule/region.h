@@ -12,30 +12,34 @@
 
 namespace hone {
 
-// The regions of `buffer` that one iteration of `outer` (a loop or block node) makes `block` read or write: its declared
-// regions with its bindings put in, the loops strictly between `outer` and it roaming. One entry for each declared region.
-std::vector<std::vector<IntervalSet>> TouchedWithin(const ProgramIndex& index, int outer, int block, const Buffer& buffer,
-                                                    bool writes, Analyzer& known);
+// The regions of `buffer` that one iteration of `outer` (a loop or block node) makes `block` read or write: its
+// declared regions with its bindings put in, the loops strictly between `outer` and it roaming. One entry for each
+// declared region.
+std::vector<std::vector<IntervalSet>> TouchedWithin(const ProgramIndex& index, int outer, int block,
+                                                    const Buffer& buffer, bool writes, Analyzer& known);
 
 // Their union, dimension by dimension.
 std::vector<IntervalSet> UnionOf(std::span<const std::vector<IntervalSet>> regions, Analyzer& known);
 
-// Do different iterations of the `roaming` loops always give different values? Not when a loop is used by none of them (the
-// block runs again in its every iteration) or when parts overlap, as those of a producer computed with its halo do.
+// Do different iterations of the `roaming` loops always give different values? Not when a loop is used by none of them
+// (the block runs again in its every iteration) or when parts overlap, as those of a producer computed with its halo
+// do.
 bool TellApart(std::span<const Expr> values, const VarRanges& roaming, const Expr& predicate);
 
-// Do the ranges, while the variables of `roaming` run through theirs, touch every element of the box around them? Loops that
-// were fused across the border of what roams, or an index such as (v // 3, v % 3), can leave holes.
+// Do the ranges, while the variables of `roaming` run through theirs, touch every element of the box around them? Loops
+// that were fused across the border of what roams, or an index such as (v // 3, v % 3), can leave holes.
 absl::Status FillsBox(std::span<const Range> region, const VarRanges& roaming);
 
 // Does one iteration of `outer` write all of the buffer that TouchedWithin says, as far as it lies inside, and have its
 // reductions come to an end there? Refused says which block and why, in the words after "PRIMITIVE(..): ".
-// With `outside`, it need only do so where *outside holds: conditions of the block that do not change in one iteration are
-// added to it. Without, such a block is refused too.
-absl::Status CheckExact(const ProgramIndex& index, int outer, int producer, const Buffer& buffer, Expr* outside = nullptr);
+// With `outside`, it need only do so where *outside holds: conditions of the block that do not change in one iteration
+// are added to it. Without, such a block is refused too.
+absl::Status CheckExact(const ProgramIndex& index, int outer, int producer, const Buffer& buffer,
+                        Expr* outside = nullptr);
 
 // Is it certain that `inner` lies in `outer` where both lie inside the buffer?
-bool Covers(const std::vector<IntervalSet>& outer, const std::vector<IntervalSet>& inner, const Buffer& buffer, Analyzer& known);
+bool Covers(const std::vector<IntervalSet>& outer, const std::vector<IntervalSet>& inner, const Buffer& buffer,
+            Analyzer& known);
 
 // Does `consumer` read, in one iteration of `outer`, only what `producer` wrote in that iteration?
 bool CoveredWithin(const ProgramIndex& index, int outer, int producer, int consumer, const Buffer& buffer);
@@ -49,9 +53,9 @@ Analyzer KnownAround(const ProgramIndex& index, int node);
 // Solves for an iteration variable: the values of v for which [scale*v + base, scale*v + base + extent) meets the set.
 //   nullopt: the expression is not of this form in exactly one of the variables.
 struct AffineIndex {
-  int iter = -1;                                    // which iteration variable; -1 when the index mentions none
+  int iter = -1;  // which iteration variable; -1 when the index mentions none
   int64_t scale = 1;
-  Expr base;                                        // mentions no iteration variable
+  Expr base;  // mentions no iteration variable
   int64_t extent = 1;
 };
 std::optional<AffineIndex> AffineIn(const Range& index, std::span<const IterVar> iters);

@@ -19,9 +19,10 @@ struct ReorderStep {
   static constexpr auto Fields() { return std::tuple(Field("loops", &ReorderStep::loops)); }
 };
 
-// Puts `loops` in this order, from outside to inside, into the places they hold together; loops between them that are not
-// named stay where they are. Refused: loops that are not in one nest without branches, a loop whose bounds depend on one that
-// would move inside it, and a nest whose innermost block carries something across iterations other than its reduction.
+// Puts `loops` in this order, from outside to inside, into the places they hold together; loops between them that are
+// not named stay where they are. Refused: loops that are not in one nest without branches, a loop whose bounds depend
+// on one that would move inside it, and a nest whose innermost block carries something across iterations other than its
+// reduction.
 absl::Status Reorder(Schedule& schedule, std::vector<LoopRef> loops);
 
 }  // namespace hone

@@ -8,7 +8,8 @@ namespace {
 
 absl::StatusOr<Scope> ScopeOf(std::string_view text) {
   const std::optional<Scope> scope = ParseScope(text);
-  if (!scope.has_value()) return Invalid("there is no storage scope \"", text, "\"; there are global, local.thread, local, shared");
+  if (!scope.has_value())
+    return Invalid("there is no storage scope \"", text, "\"; there are global, local.thread, local, shared");
   return *scope;
 }
 
@@ -17,7 +18,8 @@ struct Applier {
   Schedule& s;
 
   absl::Status operator()(const GetBlockStep& step) const {
-    if (step.func_name != "main") return Invalid("get_block: there is one function, \"main\", not \"", step.func_name, "\"");
+    if (step.func_name != "main")
+      return Invalid("get_block: there is one function, \"main\", not \"", step.func_name, "\"");
     return GetBlock(s, step.name).status();
   }
   absl::Status operator()(const GetLoopsStep& step) const { return GetLoops(s, step.block).status(); }
@@ -45,14 +47,20 @@ struct Applier {
     HONE_ASSIGN_OR_RETURN(const Scope scope, ScopeOf(step.storage_scope));
     return SetScope(s, step.block, Index(step.buffer_index), scope);
   }
-  absl::Status operator()(const ComputeAtStep& step) const { return ComputeAt(s, step.block, step.loop, step.preserve_unit_loops); }
+  absl::Status operator()(const ComputeAtStep& step) const {
+    return ComputeAt(s, step.block, step.loop, step.preserve_unit_loops);
+  }
   absl::Status operator()(const ReverseComputeAtStep& step) const {
     return ReverseComputeAt(s, step.block, step.loop, step.preserve_unit_loops);
   }
   absl::Status operator()(const ComputeInlineStep& step) const { return ComputeInline(s, step.block); }
   absl::Status operator()(const ReverseComputeInlineStep& step) const { return ReverseComputeInline(s, step.block); }
-  absl::Status operator()(const DecomposeReductionStep& step) const { return DecomposeReduction(s, step.block, step.loop).status(); }
-  absl::Status operator()(const RfactorStep& step) const { return Rfactor(s, step.loop, Index(step.factor_axis)).status(); }
+  absl::Status operator()(const DecomposeReductionStep& step) const {
+    return DecomposeReduction(s, step.block, step.loop).status();
+  }
+  absl::Status operator()(const RfactorStep& step) const {
+    return Rfactor(s, step.loop, Index(step.factor_axis)).status();
+  }
   absl::Status operator()(const LayoutConstantStep& step) const {
     return LayoutConstant(s, step.block, Index(step.read_buffer_index), step.index_map);
   }
@@ -72,7 +80,9 @@ struct Applier {
   }
 
   // Numbers from a text may be anything; what no program can have becomes what every primitive refuses.
-  static int Index(int64_t value) { return value < INT32_MIN || value > INT32_MAX ? INT32_MIN : static_cast<int>(value); }
+  static int Index(int64_t value) {
+    return value < INT32_MIN || value > INT32_MAX ? INT32_MIN : static_cast<int>(value);
+  }
 };
 
 }  // namespace
@@ -84,8 +94,8 @@ absl::StatusOr<Schedule> Replay(const Trace& trace, const PrimFunc& workload) {
     if (!applied.ok()) return Annotate(applied, Message("step ", i, " `", ToText(trace.steps[i]), "`"));
     const int outputs = schedule.trace().outputs.back();
     if (outputs != trace.outputs[i] && trace.outputs[i] != 0) {
-      return Refused("step ", i, " `", ToText(trace.steps[i]), "`: it gave ", outputs, " outputs, the trace names ", trace.outputs[i],
-                     "; the trace was made for another program");
+      return Refused("step ", i, " `", ToText(trace.steps[i]), "`: it gave ", outputs, " outputs, the trace names ",
+                     trace.outputs[i], "; the trace was made for another program");
     }
   }
   return schedule;

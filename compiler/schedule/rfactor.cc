@@ -22,8 +22,8 @@ struct Update {
 std::optional<Update> MatchUpdate(const Store& store) {
   const Binary* binary = store.value.As<Binary>();
   if (binary == nullptr) return std::nullopt;
-  const bool associative = binary->op == BinaryOp::kAdd || binary->op == BinaryOp::kMul || binary->op == BinaryOp::kMin ||
-                           binary->op == BinaryOp::kMax;
+  const bool associative = binary->op == BinaryOp::kAdd || binary->op == BinaryOp::kMul ||
+                           binary->op == BinaryOp::kMin || binary->op == BinaryOp::kMax;
   const Load* self = binary->a.As<Load>();
   if (!associative || self == nullptr || !self->buffer.SameAs(store.buffer)) return std::nullopt;
   for (size_t d = 0; d < store.indices.size(); ++d) {
@@ -56,18 +56,21 @@ absl::StatusOr<BlockRef> Rfactor(Schedule& schedule, LoopRef ref, int factor_axi
   const For& factor = index.loop(loop_node);
   const std::string where = Message("rfactor(", factor.var, ")");
   const std::vector<int> blocks = index.BlocksBelow(loop_node);
-  if (blocks.size() != 1) return Refused(where, ": ", blocks.size(), " blocks are under the loop; it must be exactly one");
+  if (blocks.size() != 1)
+    return Refused(where, ": ", blocks.size(), " blocks are under the loop; it must be exactly one");
   const int node = blocks[0];
   const BlockRealize& realize = index.realize(node);
   const Block& block = realize.block;
   if (factor.kind != ForKind::kSerial || !IsConst(factor.min, 0) || !ConstantValue(factor.extent).has_value()) {
     return Refused(where, ": the loop is not a serial one from 0 to a number");
   }
-  if (!block.init) return Refused(where, ": block ", block.name, " has no init; use rfactor before decompose_reduction");
+  if (!block.init)
+    return Refused(where, ": block ", block.name, " has no init; use rfactor before decompose_reduction");
   const Store* store = block.body.As<Store>();
   const std::optional<Update> update = store == nullptr ? std::nullopt : MatchUpdate(*store);
   if (!update.has_value() || block.writes.size() != 1 || block.init.As<Store>() == nullptr) {
-    return Refused(where, ": the update of block ", block.name, " is not x = x + v, x * v, min(x, v) or max(x, v) of one element");
+    return Refused(where, ": the update of block ", block.name,
+                   " is not x = x + v, x * v, min(x, v) or max(x, v) of one element");
   }
   const Buffer buffer = store->buffer;
   const int rank = buffer.rank();
@@ -86,12 +89,13 @@ absl::StatusOr<BlockRef> Rfactor(Schedule& schedule, LoopRef ref, int factor_axi
   const std::vector<int> loops = index.LoopsAbove(node);
   size_t top = loops.size() - 1;
   while (top > 0 && index.BlocksBelow(loops[top - 1]).size() == 1) --top;
-  std::vector<std::pair<Var, Expr>> at_start;       // the other reduce loops, standing at their start
+  std::vector<std::pair<Var, Expr>> at_start;  // the other reduce loops, standing at their start
   std::vector<const For*> reducing;
   for (size_t i = 0; i < loops.size(); ++i) {
     const For& loop = index.loop(loops[i]);
     if (!uses(loop.var, true)) continue;
-    if (uses(loop.var, false)) return Refused(where, ": loop ", loop.var, " runs over spatial and reduce variables at once");
+    if (uses(loop.var, false))
+      return Refused(where, ": loop ", loop.var, " runs over spatial and reduce variables at once");
     if (i < top) return Refused(where, ": reduce loop ", loop.var, " holds other blocks too");
     if (loop.var.SameAs(factor.var)) continue;
     if (!IsConst(loop.min, 0)) return Refused(where, ": reduce loop ", loop.var, " starts at ", loop.min, ", not at 0");
@@ -109,7 +113,9 @@ absl::StatusOr<BlockRef> Rfactor(Schedule& schedule, LoopRef ref, int factor_axi
     }
     Analyzer known(ranges);
     if (!known.CanProve(Substitute(part, MapOf(at_start)))) {
-      return Refused(where, ": where ", part, " fails, some partial results would stay without a value; choose factors that divide the reduction");
+      return Refused(
+          where, ": where ", part,
+          " fails, some partial results would stay without a value; choose factors that divide the reduction");
     }
   }
 
@@ -157,11 +163,12 @@ absl::StatusOr<BlockRef> Rfactor(Schedule& schedule, LoopRef ref, int factor_axi
   const std::vector<Expr> partial_at = rf_indices(store->indices, to_partial, vr);
   const Expr partial_value = Substitute(update->value, to_partial);
   const Expr identity = Substitute(block.init.As<Store>()->value, to_partial);
-  if (reducing.empty()) {                           // each partial result is one term
+  if (reducing.empty()) {  // each partial result is one term
     partial.block.body = Stmt::Make(Store{rf, partial_at, partial_value, Expr()});
   } else {
     partial.block.init = Stmt::Make(Store{rf, partial_at, identity, Expr()});
-    partial.block.body = Stmt::Make(Store{rf, partial_at, MakeBinary(update->op, MakeLoad(rf, partial_at), partial_value), Expr()});
+    partial.block.body =
+        Stmt::Make(Store{rf, partial_at, MakeBinary(update->op, MakeLoad(rf, partial_at), partial_value), Expr()});
   }
   RefreshRegions(partial.block);
 
@@ -194,14 +201,17 @@ absl::StatusOr<BlockRef> Rfactor(Schedule& schedule, LoopRef ref, int factor_axi
   }
   final.block.iters.push_back({vr_final, Range{factor.min, factor.extent}, IterKind::kReduce});
   final.values.push_back(Substitute(Expr(factor.var), MapOf(fresh_loops)));
-  for (const Expr& part : spatial_conditions) final.predicate = Conjoin(final.predicate, Substitute(part, MapOf(fresh_loops)));
+  for (const Expr& part : spatial_conditions)
+    final.predicate = Conjoin(final.predicate, Substitute(part, MapOf(fresh_loops)));
   final.predicate = known.Simplify(final.predicate);
   const VarMap to_final = MapOf(iter_to_final);
   std::vector<Expr> at;
   for (const Expr& i : store->indices) at.push_back(Substitute(i, to_final));
   final.block.init = Stmt::Make(Store{buffer, at, Substitute(block.init.As<Store>()->value, to_final), Expr()});
-  final.block.body = Stmt::Make(Store{
-      buffer, at, MakeBinary(update->op, MakeLoad(buffer, at), MakeLoad(rf, rf_indices(store->indices, to_final, vr_final))), Expr()});
+  final.block.body = Stmt::Make(
+      Store{buffer, at,
+            MakeBinary(update->op, MakeLoad(buffer, at), MakeLoad(rf, rf_indices(store->indices, to_final, vr_final))),
+            Expr()});
   RefreshRegions(final.block);
   Stmt final_nest = Stmt::Make(std::move(final));
   for (size_t i = final_loops.size(); i-- > 0;) {
@@ -220,7 +230,8 @@ absl::StatusOr<BlockRef> Rfactor(Schedule& schedule, LoopRef ref, int factor_axi
   BlockRealize allocating = both.realize(home);
   allocating.block.allocs.push_back(rf);
   schedule.SetBody(both.Replace(home, Stmt::Make(std::move(allocating))));
-  const int number = schedule.Record(RfactorStep{.loop = ref, .factor_axis = factor_axis}, {Schedule::Output::Block(rf_name)});
+  const int number =
+      schedule.Record(RfactorStep{.loop = ref, .factor_axis = factor_axis}, {Schedule::Output::Block(rf_name)});
   return BlockRef{number, 0};
 }
 

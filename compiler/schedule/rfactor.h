@@ -20,9 +20,9 @@ struct RfactorStep {
   }
 };
 
-// Gives the block of the partial results, NAME_rf, in which the loop's variable is spatial and is dimension `factor_axis` of
-// the new buffer (negative counts from the end). Refused: a loop that is not a reduce loop of exactly one block, an update that
-// is not x = x + v, x * v, min(x, v) or max(x, v), a block without init.
+// Gives the block of the partial results, NAME_rf, in which the loop's variable is spatial and is dimension
+// `factor_axis` of the new buffer (negative counts from the end). Refused: a loop that is not a reduce loop of exactly
+// one block, an update that is not x = x + v, x * v, min(x, v) or max(x, v), a block without init.
 absl::StatusOr<BlockRef> Rfactor(Schedule& schedule, LoopRef loop, int factor_axis);
 
 }  // namespace hone

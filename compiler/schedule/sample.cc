@@ -38,35 +38,38 @@ absl::StatusOr<std::vector<Var>> Locations(const Schedule& schedule, BlockRef re
 
 }  // namespace
 
-absl::StatusOr<std::vector<ValueRef>> SamplePerfectTile(Schedule& schedule, LoopRef loop, int n, int64_t max_innermost_factor,
-                                                        std::vector<int64_t> decision) {
+absl::StatusOr<std::vector<ValueRef>> SamplePerfectTile(Schedule& schedule, LoopRef loop, int n,
+                                                        int64_t max_innermost_factor, std::vector<int64_t> decision) {
   HONE_ASSIGN_OR_RETURN(const int64_t extent, ConstantExtent(schedule, loop));
   if (n < 1 || static_cast<int>(decision.size()) != n) {
     return Invalid("sample_perfect_tile: the decision has ", decision.size(), " factors, n is ", n);
   }
   int64_t product = 1;
   for (const int64_t factor : decision) {
-    if (factor < 1 || factor > extent) return Invalid("sample_perfect_tile: factor ", factor, " of extent ", extent, " is out of range");
+    if (factor < 1 || factor > extent)
+      return Invalid("sample_perfect_tile: factor ", factor, " of extent ", extent, " is out of range");
     product *= factor;
     if (product > extent) break;
   }
   if (product != extent) return Invalid("sample_perfect_tile: the decision does not multiply to the extent ", extent);
   if (max_innermost_factor > 0 && n > 1 && decision.back() > max_innermost_factor) {
-    return Invalid("sample_perfect_tile: the last factor is ", decision.back(), ", above max_innermost_factor ", max_innermost_factor);
+    return Invalid("sample_perfect_tile: the last factor is ", decision.back(), ", above max_innermost_factor ",
+                   max_innermost_factor);
   }
   // ---- nothing below fails ----
   Schedule::Outputs outputs;
   for (const int64_t factor : decision) outputs.push_back(Schedule::Output::Number(factor));
-  const int number = schedule.Record(SamplePerfectTileStep{.loop = loop, .n = n, .max_innermost_factor = max_innermost_factor,
-                                                           .decision = std::move(decision)},
-                                     std::move(outputs));
+  const int number = schedule.Record(
+      SamplePerfectTileStep{
+          .loop = loop, .n = n, .max_innermost_factor = max_innermost_factor, .decision = std::move(decision)},
+      std::move(outputs));
   std::vector<ValueRef> refs;
   for (int k = 0; k < n; ++k) refs.push_back({number, k});
   return refs;
 }
 
-absl::StatusOr<std::vector<ValueRef>> SamplePerfectTile(Schedule& schedule, LoopRef loop, int n, int64_t max_innermost_factor,
-                                                        Random& random) {
+absl::StatusOr<std::vector<ValueRef>> SamplePerfectTile(Schedule& schedule, LoopRef loop, int n,
+                                                        int64_t max_innermost_factor, Random& random) {
   HONE_ASSIGN_OR_RETURN(const int64_t extent, ConstantExtent(schedule, loop));
   if (n < 1) return Invalid("sample_perfect_tile: n is ", n, ", below 1");
   // Every prime factor goes to a place of its own; one that would make the last factor too large goes elsewhere.
@@ -76,7 +79,8 @@ absl::StatusOr<std::vector<ValueRef>> SamplePerfectTile(Schedule& schedule, Loop
     if (prime * prime > rest) prime = rest;
     for (; rest % prime == 0; rest /= prime) {
       uint64_t place = random.Below(n);
-      if (n > 1 && place + 1 == static_cast<uint64_t>(n) && max_innermost_factor > 0 && decision[place] * prime > max_innermost_factor) {
+      if (n > 1 && place + 1 == static_cast<uint64_t>(n) && max_innermost_factor > 0 &&
+          decision[place] * prime > max_innermost_factor) {
         place = random.Below(n - 1);
       }
       decision[place] *= prime;
@@ -85,8 +89,8 @@ absl::StatusOr<std::vector<ValueRef>> SamplePerfectTile(Schedule& schedule, Loop
   return SamplePerfectTile(schedule, loop, n, max_innermost_factor, std::move(decision));
 }
 
-absl::StatusOr<ValueRef> SampleCategorical(Schedule& schedule, std::vector<int64_t> candidates, std::vector<double> probs,
-                                           int decision) {
+absl::StatusOr<ValueRef> SampleCategorical(Schedule& schedule, std::vector<int64_t> candidates,
+                                           std::vector<double> probs, int decision) {
   if (!probs.empty() && probs.size() != candidates.size()) {
     return Invalid("sample_categorical: ", candidates.size(), " candidates, ", probs.size(), " probabilities");
   }
@@ -101,8 +105,8 @@ absl::StatusOr<ValueRef> SampleCategorical(Schedule& schedule, std::vector<int64
   return ValueRef{number, 0};
 }
 
-absl::StatusOr<ValueRef> SampleCategorical(Schedule& schedule, std::vector<int64_t> candidates, std::vector<double> probs,
-                                           Random& random) {
+absl::StatusOr<ValueRef> SampleCategorical(Schedule& schedule, std::vector<int64_t> candidates,
+                                           std::vector<double> probs, Random& random) {
   if (candidates.empty()) return Invalid("sample_categorical: no candidates");
   int decision = static_cast<int>(candidates.size()) - 1;
   if (probs.empty()) {
@@ -123,7 +127,8 @@ absl::StatusOr<ValueRef> SampleCategorical(Schedule& schedule, std::vector<int64
 absl::StatusOr<LoopRef> SampleComputeLocation(Schedule& schedule, BlockRef block, int decision) {
   HONE_ASSIGN_OR_RETURN(const std::vector<Var> locations, Locations(schedule, block));
   if (decision < -1 || decision >= static_cast<int>(locations.size())) {
-    return Invalid("sample_compute_location: decision ", decision, ", there are ", locations.size(), " locations; -1 is where it is");
+    return Invalid("sample_compute_location: decision ", decision, ", there are ", locations.size(),
+                   " locations; -1 is where it is");
   }
   // ---- nothing below fails ----
   const int number = schedule.Record(SampleComputeLocationStep{.block = block, .decision = decision},

@@ -16,9 +16,9 @@ struct Schedule::State {
   PrimFunc func;
   std::vector<Prepare> prepares;
   Trace trace;
-  std::vector<Output> outputs;                      // of all steps, one after the other
-  std::vector<int> first_output;                    // of each step
-  std::shared_ptr<const ProgramIndex> index;        // of func.body; built with it, so that readers never write
+  std::vector<Output> outputs;                // of all steps, one after the other
+  std::vector<int> first_output;              // of each step
+  std::shared_ptr<const ProgramIndex> index;  // of func.body; built with it, so that readers never write
 };
 
 namespace {
@@ -53,7 +53,8 @@ Stmt WithUniqueBlockNames(const Stmt& body) {
 }  // namespace
 
 Schedule::Schedule(PrimFunc workload) : state_(std::make_shared<State>()) {
-  HONE_CHECK(workload.body.As<BlockRealize>() != nullptr) << "the body of a function is its root block: " << workload.name;
+  HONE_CHECK(workload.body.As<BlockRealize>() != nullptr)
+      << "the body of a function is its root block: " << workload.name;
   workload.body = WithUniqueBlockNames(workload.body);
   state_->index = std::make_shared<ProgramIndex>(workload.body);
   state_->func = std::move(workload);
@@ -65,7 +66,8 @@ const ProgramIndex& Schedule::index() const { return *state_->index; }
 const std::vector<Prepare>& Schedule::prepares() const { return state_->prepares; }
 ScheduledProgram Schedule::Program() const { return {state_->func, state_->prepares}; }
 
-absl::StatusOr<Schedule::Output> Schedule::FindOutput(int step, int output, OutputKind kind, std::string_view primitive) const {
+absl::StatusOr<Schedule::Output> Schedule::FindOutput(int step, int output, OutputKind kind,
+                                                      std::string_view primitive) const {
   const State& state = *state_;
   const int steps = static_cast<int>(state.trace.steps.size());
   const auto ref = [&] { return absl::StrCat("output ", output, " of step ", step); };

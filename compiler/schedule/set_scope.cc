@@ -15,11 +15,13 @@ absl::Status SetScope(Schedule& schedule, BlockRef ref, int write_index, Scope s
   const ProgramIndex& index = schedule.index();
   const Block& block = index.block(node);
   if (write_index < 0 || write_index >= static_cast<int>(block.writes.size())) {
-    return Invalid("set_scope(", block.name, "): it writes ", block.writes.size(), " buffers, there is no number ", write_index);
+    return Invalid("set_scope(", block.name, "): it writes ", block.writes.size(), " buffers, there is no number ",
+                   write_index);
   }
   const Buffer buffer = block.writes[write_index].buffer;
   if (AllocatingBlock(index, buffer) < 0) {
-    return Refused("set_scope(", block.name, "): ", buffer, " is a param of the function and lives where the caller put it; "
+    return Refused("set_scope(", block.name, "): ", buffer,
+                   " is a param of the function and lives where the caller put it; "
                    "cache_write gives the block a buffer of its own");
   }
   // ---- nothing below fails ----
@@ -27,7 +29,8 @@ absl::Status SetScope(Schedule& schedule, BlockRef ref, int write_index, Scope s
   schedule.SetBody(ReplaceBuffers(schedule.func().body, [&](const Buffer& b) -> std::optional<Buffer> {
     return b.SameAs(buffer) ? std::optional<Buffer>(moved) : std::nullopt;
   }));
-  schedule.Record(SetScopeStep{.block = ref, .buffer_index = write_index, .storage_scope = std::string(ToText(scope))}, {});
+  schedule.Record(SetScopeStep{.block = ref, .buffer_index = write_index, .storage_scope = std::string(ToText(scope))},
+                  {});
   return absl::OkStatus();
 }
 

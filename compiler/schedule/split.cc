@@ -11,12 +11,15 @@ namespace hone {
 namespace {
 
 // The extents of the new loops; the absent one found.
-absl::StatusOr<std::vector<int64_t>> Extents(const Schedule& schedule, const For& loop, const std::vector<Value>& factors) {
+absl::StatusOr<std::vector<int64_t>> Extents(const Schedule& schedule, const For& loop,
+                                             const std::vector<Value>& factors) {
   const std::optional<int64_t> extent = ConstantValue(loop.extent);
   if (!extent.has_value()) {
-    return Refused("split(", loop.var, "): extent ", loop.extent, " is symbolic; only loops of a constant extent can be split");
+    return Refused("split(", loop.var, "): extent ", loop.extent,
+                   " is symbolic; only loops of a constant extent can be split");
   }
-  if (factors.empty()) return Invalid("split(", loop.var, "): no factors; give the extents of the new loops, such as [None, 16]");
+  if (factors.empty())
+    return Invalid("split(", loop.var, "): no factors; give the extents of the new loops, such as [None, 16]");
   std::vector<int64_t> extents;
   int absent = -1;
   int64_t product = 1;
@@ -28,7 +31,8 @@ absl::StatusOr<std::vector<int64_t>> Extents(const Schedule& schedule, const For
       factor = *value;
     }
     if (factor == -1) {
-      if (absent >= 0) return Invalid("split(", loop.var, "): factors ", absent, " and ", i, " are both absent; at most one may be");
+      if (absent >= 0)
+        return Invalid("split(", loop.var, "): factors ", absent, " and ", i, " are both absent; at most one may be");
       absent = static_cast<int>(i);
     } else if (factor < 1) {
       return Invalid("split(", loop.var, "): factor ", i, " is ", factor, ", below 1");
@@ -41,10 +45,11 @@ absl::StatusOr<std::vector<int64_t>> Extents(const Schedule& schedule, const For
   }
   if (absent >= 0) {
     extents[absent] = std::max<int64_t>(1, (*extent + product - 1) / product);
-    if (extents[absent] > INT32_MAX / product) return Invalid("split(", loop.var, "): the new extents multiply to more than 2**31");
+    if (extents[absent] > INT32_MAX / product)
+      return Invalid("split(", loop.var, "): the new extents multiply to more than 2**31");
   } else if (product < *extent) {
-    return Invalid("split(", loop.var, "): the factors multiply to ", product, ", which does not cover the extent ", *extent,
-                   "; leave one of them absent (None)");
+    return Invalid("split(", loop.var, "): the factors multiply to ", product, ", which does not cover the extent ",
+                   *extent, "; leave one of them absent (None)");
   }
   return extents;
 }

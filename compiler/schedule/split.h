@@ -22,10 +22,10 @@ struct SplitStep {
   }
 };
 
-// Factors are the extents of the new loops, outermost first; at most one may be absent and is then the smallest that covers
-// the loop. Where the product is larger than the extent every block inside gets a predicate.
-// Refused: a factor below 1, a product that does not cover the loop, a loop that is not serial, a loop that does not start at
-// 0 (normalise it first), two absent factors.
+// Factors are the extents of the new loops, outermost first; at most one may be absent and is then the smallest that
+// covers the loop. Where the product is larger than the extent every block inside gets a predicate. Refused: a factor
+// below 1, a product that does not cover the loop, a loop that is not serial, a loop that does not start at 0
+// (normalise it first), two absent factors.
 absl::StatusOr<std::vector<LoopRef>> Split(Schedule& schedule, LoopRef loop, std::vector<Value> factors);
 
 }  // namespace hone

@@ -23,10 +23,10 @@
 namespace hone {
 
 using Step = std::variant<GetBlockStep, GetLoopsStep, GetChildBlocksStep, GetProducersStep, GetConsumersStep,
-                          GetOutputBlocksStep, SplitStep, FuseStep, ReorderStep, ParallelStep, VectorizeStep, UnrollStep,
-                          BindStep, AddUnitLoopStep, CacheReadStep, CacheWriteStep, SetScopeStep, ComputeAtStep,
-                          ReverseComputeAtStep, ComputeInlineStep, ReverseComputeInlineStep, DecomposeReductionStep,
-                          RfactorStep, LayoutConstantStep, TransformLayoutStep, AnnotateStep, UnannotateStep,
-                          SamplePerfectTileStep, SampleCategoricalStep, SampleComputeLocationStep>;
+                          GetOutputBlocksStep, SplitStep, FuseStep, ReorderStep, ParallelStep, VectorizeStep,
+                          UnrollStep, BindStep, AddUnitLoopStep, CacheReadStep, CacheWriteStep, SetScopeStep,
+                          ComputeAtStep, ReverseComputeAtStep, ComputeInlineStep, ReverseComputeInlineStep,
+                          DecomposeReductionStep, RfactorStep, LayoutConstantStep, TransformLayoutStep, AnnotateStep,
+                          UnannotateStep, SamplePerfectTileStep, SampleCategoricalStep, SampleComputeLocationStep>;
 
 }  // namespace hone

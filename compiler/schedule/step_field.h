@@ -9,9 +9,9 @@ namespace hone {
 enum class OutputKind { kNone, kBlock, kLoop, kValue };
 
 struct StepInfo {
-  std::string_view name;                            // the method of the python dialect: sch.NAME(...)
-  OutputKind output = OutputKind::kNone;            // what its outputs are, if it has any
-  int version = 1;                                  // of this step alone; a newer one than we know is refused
+  std::string_view name;                  // the method of the python dialect: sch.NAME(...)
+  OutputKind output = OutputKind::kNone;  // what its outputs are, if it has any
+  int version = 1;                        // of this step alone; a newer one than we know is refused
 };
 
 // Whether the step gives a list, which may have any number of outputs, rather than exactly one.
@@ -22,7 +22,7 @@ constexpr bool GivesList(const S&) {
 
 template <class Owner, class T>
 struct StepField {
-  std::string_view name;                            // the keyword of the argument
+  std::string_view name;  // the keyword of the argument
   T Owner::*member;
 };
 template <class Owner, class T>

@@ -15,9 +15,9 @@ namespace {
 
 std::string NumberText(double value) {
   char buffer[40];
-  const auto end = std::to_chars(buffer, buffer + sizeof(buffer), value).ptr;       // the shortest that reads back the same
+  const auto end = std::to_chars(buffer, buffer + sizeof(buffer), value).ptr;  // the shortest that reads back the same
   std::string text(buffer, end);
-  if (text.find_first_of(".en") == std::string::npos) text += ".0";                 // "1" would read back as an integer
+  if (text.find_first_of(".en") == std::string::npos) text += ".0";  // "1" would read back as an integer
   return text;
 }
 
@@ -48,7 +48,7 @@ class ArgumentPrinter {
   std::string operator()(const LoopRef& ref) const { return name_(ref.step, ref.output); }
   std::string operator()(const BlockOrLoop& ref) const { return std::visit(*this, ref); }
   std::string operator()(const Value& v) const {
-    if (v.number() != nullptr && *v.number() != -1) return std::to_string(*v.number());   // a factor -1 is None
+    if (v.number() != nullptr && *v.number() != -1) return std::to_string(*v.number());  // a factor -1 is None
     if (v.ref() != nullptr) return name_(v.ref()->step, v.ref()->output);
     return "None";
   }
@@ -76,7 +76,9 @@ class ArgumentPrinter {
 };
 
 template <class S>
-constexpr bool kSpreads = requires { S::kSpread; };
+constexpr bool kSpreads = requires {
+  S::kSpread;
+};
 
 template <class S>
 std::string CallText(const S& step, const ArgumentPrinter& print) {
@@ -101,7 +103,7 @@ std::string CallText(const S& step, const ArgumentPrinter& print) {
   return Message("sch.", S::kInfo.name, "(", args, ")");
 }
 
-constexpr char kPrefix[] = {'x', 'b', 'l', 'v'};    // by OutputKind
+constexpr char kPrefix[] = {'x', 'b', 'l', 'v'};  // by OutputKind
 
 // Two steps have the same text exactly when they are the same: refs are printed as numbers.
 std::string PlainText(const Step& step) {
@@ -114,13 +116,13 @@ std::string PlainText(const Step& step) {
 std::string ToText(const Step& step) { return PlainText(step); }
 
 std::string ToText(const Trace& trace) {
-  std::vector<std::vector<std::string>> names;      // of the outputs of each step
+  std::vector<std::vector<std::string>> names;  // of the outputs of each step
   names.reserve(trace.steps.size());
   int count = 0;
   const ArgumentPrinter print([&](int step, int output) -> std::string {
     if (step < 0 || step >= static_cast<int>(names.size()) || output < 0 ||
         output >= static_cast<int>(names[step].size())) {
-      return Message("s", step, "_", output);       // a ref to nothing: it parses as an unknown name
+      return Message("s", step, "_", output);  // a ref to nothing: it parses as an unknown name
     }
     return names[step][output];
   });
@@ -129,7 +131,8 @@ std::string ToText(const Trace& trace) {
     const std::string call = std::visit([&](const auto& s) { return CallText(s, print); }, trace.steps[i]);
     const OutputKind kind = std::visit([](const auto& s) { return s.kInfo.output; }, trace.steps[i]);
     std::vector<std::string> outputs;
-    for (int k = 0; k < trace.outputs[i]; ++k) outputs.push_back(Message(std::string(1, kPrefix[static_cast<int>(kind)]), count++));
+    for (int k = 0; k < trace.outputs[i]; ++k)
+      outputs.push_back(Message(std::string(1, kPrefix[static_cast<int>(kind)]), count++));
     for (size_t k = 0; k < outputs.size(); ++k) text += Message(k == 0 ? "" : ", ", outputs[k]);
     // One name unpacks a list of one; `b, = ` is how python says so.
     if (outputs.size() == 1 && std::visit([](const auto& s) { return GivesList(s); }, trace.steps[i])) text += ",";

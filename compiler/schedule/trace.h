@@ -6,8 +6,9 @@
 //   v4 = sch.sample_categorical(candidates=[4, 8], probs=[0.5, 0.5], decision=1)
 //   l5, l6 = sch.split(l1, factors=[None, v4])
 //   sch.parallel(l5)
-// Printing names outputs b, l and v, numbered through; parsing takes any names, arguments by keyword or by position, comments,
-// and a `def apply_trace(sch):` line in front. Stored traces outlive releases: a new field of a step gets a default.
+// Printing names outputs b, l and v, numbered through; parsing takes any names, arguments by keyword or by position,
+// comments, and a `def apply_trace(sch):` line in front. Stored traces outlive releases: a new field of a step gets a
+// default.
 #pragma once
 
 #include <string>
@@ -24,25 +25,25 @@ class Schedule;
 
 struct Trace {
   std::vector<Step> steps;
-  std::vector<int> outputs;                         // how many each step gave, side by side with `steps`
+  std::vector<int> outputs;  // how many each step gave, side by side with `steps`
 };
 
 std::string ToText(const Trace& trace);
-std::string ToText(const Step& step);               // one line, refs as s<step>.<output>: for messages
+std::string ToText(const Step& step);  // one line, refs as s<step>.<output>: for messages
 // InvalidArgument with "line L: what was found, what was expected".
 absl::StatusOr<Trace> ParseTrace(std::string_view text);
-bool operator==(const Trace& a, const Trace& b);    // the same steps with the same arguments
+bool operator==(const Trace& a, const Trace& b);  // the same steps with the same arguments
 
-// Every step of the trace, done again on the workload. A refusal comes with the step's number and text in front; a step that
-// gives another number of outputs than it did when it was recorded is refused too.
+// Every step of the trace, done again on the workload. A refusal comes with the step's number and text in front; a step
+// that gives another number of outputs than it did when it was recorded is refused too.
 absl::StatusOr<Schedule> Replay(const Trace& trace, const PrimFunc& workload);
 
 // The random choices of a trace: what a search varies.
 struct Decision {
   int step = 0;
-  std::vector<int64_t> values;                      // a tile's factors; for the others one index
-  // What else it could be: candidates for a categorical choice (values[0] indexes them), the bound on the last factor of a
-  // tile (0: none).
+  std::vector<int64_t> values;  // a tile's factors; for the others one index
+  // What else it could be: candidates for a categorical choice (values[0] indexes them), the bound on the last factor
+  // of a tile (0: none).
   std::vector<int64_t> candidates;
   int64_t max_innermost_factor = 0;
   enum class Kind { kPerfectTile, kCategorical, kComputeLocation } kind = Kind::kCategorical;

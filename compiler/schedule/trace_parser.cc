@@ -1,5 +1,5 @@
-// The python dialect of traces: statements `a, b = sch.method(argument, keyword=argument)`, one a line (a line goes on inside
-// brackets), arguments being literals, lists, tuples, earlier names and lambdas. Nothing else of python is read.
+// The python dialect of traces: statements `a, b = sch.method(argument, keyword=argument)`, one a line (a line goes on
+// inside brackets), arguments being literals, lists, tuples, earlier names and lambdas. Nothing else of python is read.
 #include <cctype>
 #include <charconv>
 #include <limits>
@@ -27,7 +27,7 @@ struct List {
   std::vector<Literal> items;
 };
 struct Argument {
-  std::string keyword;                              // empty: by position
+  std::string keyword;  // empty: by position
   Literal value;
 };
 struct Statement {
@@ -46,7 +46,7 @@ class Reader {
     while (true) {
       SkipBlank();
       if (at_ >= text_.size()) return calls;
-      if (Word("def") || Word("@")) {               // the frame a published trace stands in
+      if (Word("def") || Word("@")) {  // the frame a published trace stands in
         while (at_ < text_.size() && text_[at_] != '\n') ++at_;
         continue;
       }
@@ -71,7 +71,7 @@ class Reader {
 
   static bool IsName(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
 
-  void SkipSpace() {                                // within a statement: a line ends it, unless inside brackets
+  void SkipSpace() {  // within a statement: a line ends it, unless inside brackets
     while (at_ < text_.size()) {
       const char c = text_[at_];
       if (c == '#') {
@@ -87,7 +87,7 @@ class Reader {
       }
     }
   }
-  void SkipBlank() {                                // between statements
+  void SkipBlank() {  // between statements
     ++depth_;
     SkipSpace();
     while (at_ < text_.size() && text_[at_] == ';') {
@@ -124,7 +124,7 @@ class Reader {
     Statement call;
     call.line = line_;
     const size_t start = at_;
-    const bool bracket = Take('(') || Take('[');    // (a, b) = ... and [a, b] = ...
+    const bool bracket = Take('(') || Take('[');  // (a, b) = ... and [a, b] = ...
     while (true) {
       const std::string name = TakeName();
       if (name.empty()) break;
@@ -135,7 +135,7 @@ class Reader {
     SkipSpace();
     if (at_ < text_.size() && text_[at_] == '=' && text_.substr(at_, 2) != "==") {
       ++at_;
-    } else {                                        // no assignment
+    } else {  // no assignment
       call.targets.clear();
       at_ = start;
       depth_ = 0;
@@ -158,7 +158,7 @@ class Reader {
       } else {
         at_ = before;
         SkipSpace();
-        if (at_ < text_.size() && text_[at_] == '*') ++at_;           // sch.reorder(*loops): the list's items
+        if (at_ < text_.size() && text_[at_] == '*') ++at_;  // sch.reorder(*loops): the list's items
       }
       HONE_ASSIGN_OR_RETURN(argument.value, ReadLiteral(0));
       call.arguments.push_back(std::move(argument));
@@ -191,7 +191,7 @@ class Reader {
         if (Take(close)) break;
         return Error(close == ']' ? "\",\" or \"]\"" : "\",\" or \")\"");
       }
-      if (c == '(' && list->items.size() == 1 && !comma) return list->items[0];     // brackets around one thing
+      if (c == '(' && list->items.size() == 1 && !comma) return list->items[0];  // brackets around one thing
       return Literal(std::move(list));
     }
     if (c == '"' || c == '\'') return ReadString(c);
@@ -232,8 +232,9 @@ class Reader {
       at_ = end + 3;
       return Literal(negative ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity());
     }
-    while (end < text_.size() && (IsName(text_[end]) || text_[end] == '.' ||
-                                  ((text_[end] == '-' || text_[end] == '+') && (text_[end - 1] == 'e' || text_[end - 1] == 'E')))) {
+    while (end < text_.size() &&
+           (IsName(text_[end]) || text_[end] == '.' ||
+            ((text_[end] == '-' || text_[end] == '+') && (text_[end - 1] == 'e' || text_[end - 1] == 'E')))) {
       ++end;
     }
     const char* first = text_.data() + at_ + (text_[at_] == '+' ? 1 : 0);
@@ -268,17 +269,18 @@ class Reader {
   std::string_view text_;
   size_t at_ = 0;
   int line_ = 1;
-  int depth_ = 0;                                   // of brackets
+  int depth_ = 0;  // of brackets
 };
 
-struct Place {                                    // an output of a step
+struct Place {  // an output of a step
   OutputKind kind;
   int step, output;
 };
 using Names = std::map<std::string, Place>;
 
 std::string KindOf(const Literal& value) {
-  static constexpr std::string_view kKinds[] = {"None", "a bool", "an integer", "a number", "a string", "a name", "a lambda", "a list"};
+  static constexpr std::string_view kKinds[] = {"None",     "a bool", "an integer", "a number",
+                                                "a string", "a name", "a lambda",   "a list"};
   if (const Name* name = std::get_if<Name>(&value)) return name->text;
   return std::string(kKinds[value.index()]);
 }
@@ -386,7 +388,8 @@ class ArgumentReader {
   }
   absl::Status Read(const Literal& value, BlockBuffer& out) const {
     const auto* pair = std::get_if<std::shared_ptr<List>>(&value);
-    const std::string* kind = pair != nullptr && (*pair)->items.size() == 2 ? std::get_if<std::string>(&(*pair)->items[0]) : nullptr;
+    const std::string* kind =
+        pair != nullptr && (*pair)->items.size() == 2 ? std::get_if<std::string>(&(*pair)->items[0]) : nullptr;
     const int64_t* index = kind != nullptr ? std::get_if<int64_t>(&(*pair)->items[1]) : nullptr;
     if (index == nullptr || (*kind != "read" && *kind != "write") || *index < 0 || *index > 1000) {
       return Expected("(\"read\", 0) or (\"write\", 0)", value);
@@ -432,8 +435,8 @@ constexpr bool kNeeded = std::is_same_v<T, BlockRef> || std::is_same_v<T, LoopRe
 
 // Arguments of the dialect that make no difference to us: what they ask for is always so, or never is.
 bool Ignored(std::string_view keyword) {
-  return keyword == "preserve_unit_iters" || keyword == "index" || keyword == "pad_value" || keyword == "consumer_blocks" ||
-         keyword == "assume_injective_transform" || keyword == "disable_predication";
+  return keyword == "preserve_unit_iters" || keyword == "index" || keyword == "pad_value" ||
+         keyword == "consumer_blocks" || keyword == "assume_injective_transform" || keyword == "disable_predication";
 }
 
 template <class S>
@@ -441,7 +444,7 @@ absl::StatusOr<Step> ReadStep(const Statement& call, const Names& names) {
   S step;
   const std::string line = Message("line ", call.line, ": ", S::kInfo.name);
   std::vector<bool> given;
-  size_t next = 0;                                  // the next argument by position
+  size_t next = 0;  // the next argument by position
   std::vector<bool> used(call.arguments.size(), false);
   absl::Status status = absl::OkStatus();
   const auto read = [&](const auto& field) {
@@ -450,8 +453,9 @@ absl::StatusOr<Step> ReadStep(const Statement& call, const Names& names) {
     using Member = std::decay_t<decltype(member)>;
     const ArgumentReader reader(names, Message(line, ", argument ", field.name));
     if constexpr (requires { S::kSpread; }) {
-      const bool one_list = call.arguments.size() >= 1 && std::holds_alternative<std::shared_ptr<List>>(call.arguments[0].value);
-      if (!one_list) {                              // the arguments are the list's items
+      const bool one_list =
+          call.arguments.size() >= 1 && std::holds_alternative<std::shared_ptr<List>>(call.arguments[0].value);
+      if (!one_list) {  // the arguments are the list's items
         auto list = std::make_shared<List>();
         for (size_t i = 0; i < call.arguments.size(); ++i) {
           if (!call.arguments[i].keyword.empty()) continue;
@@ -489,7 +493,8 @@ absl::StatusOr<Step> ReadStep(const Statement& call, const Names& names) {
                        "; use a newer release");
       }
     } else if (argument.keyword.empty() || !Ignored(argument.keyword)) {
-      return Invalid(line, ": there is no argument ", argument.keyword.empty() ? Message("number ", i + 1) : argument.keyword);
+      return Invalid(line, ": there is no argument ",
+                     argument.keyword.empty() ? Message("number ", i + 1) : argument.keyword);
     }
   }
   return Step(std::move(step));
@@ -522,7 +527,7 @@ absl::StatusOr<Trace> ParseTrace(std::string_view text) {
     }
     if (info.output != OutputKind::kNone && !list) {
       if (outputs > 1) return Invalid("line ", call.line, ": ", info.name, " gives one thing, not ", outputs);
-      outputs = 1;                                  // a result nobody names is still one
+      outputs = 1;  // a result nobody names is still one
     }
     const int number = static_cast<int>(trace.steps.size());
     for (size_t k = 0; k < call.targets.size(); ++k) {

@@ -16,13 +16,14 @@ absl::Status TransformLayout(Schedule& schedule, BlockRef ref, int buffer_index,
   const Block& block = index.block(node);
   const std::vector<BufferRegion>& regions = kind == BufferKind::kRead ? block.reads : block.writes;
   if (buffer_index < 0 || buffer_index >= static_cast<int>(regions.size())) {
-    return Invalid("transform_layout(", block.name, "): it ", kind == BufferKind::kRead ? "reads " : "writes ", regions.size(),
-                   " buffers, there is no number ", buffer_index);
+    return Invalid("transform_layout(", block.name, "): it ", kind == BufferKind::kRead ? "reads " : "writes ",
+                   regions.size(), " buffers, there is no number ", buffer_index);
   }
   const Buffer buffer = regions[buffer_index].buffer;
   const std::string where = Message("transform_layout(", block.name, ", ", buffer, ")");
   if (AllocatingBlock(index, buffer) < 0) {
-    return Refused(where, ": it is a param of the function, whose layout the caller knows; layout_constant re-lays constants, "
+    return Refused(where,
+                   ": it is a param of the function, whose layout the caller knows; layout_constant re-lays constants, "
                    "cache_read and cache_write make a copy that can be re-laid");
   }
   std::vector<int64_t> shape;
@@ -33,7 +34,8 @@ absl::Status TransformLayout(Schedule& schedule, BlockRef ref, int buffer_index,
   }
   const absl::StatusOr<InverseMap> inverse = Invert(map, shape);
   if (!inverse.ok()) return Annotate(inverse.status(), where);
-  if (IsMatched(schedule.func().body, buffer)) return Refused(where, ": it is an operand of a tile operation, whose layout is fixed");
+  if (IsMatched(schedule.func().body, buffer))
+    return Refused(where, ": it is an operand of a tile operation, whose layout is fixed");
 
   // ---- nothing below fails ----
   std::vector<Expr> new_shape;

@@ -13,7 +13,7 @@ namespace hone {
 
 class Schedule;
 
-enum class BufferKind { kRead, kWrite };            // ("read", 0) and ("write", 0) in the text
+enum class BufferKind { kRead, kWrite };  // ("read", 0) and ("write", 0) in the text
 struct BlockBuffer {
   BufferKind kind = BufferKind::kWrite;
   int index = 0;
@@ -31,8 +31,8 @@ struct TransformLayoutStep {
   }
 };
 
-// Places that are padding in the new layout are never read. Refused for a param of the function (layout_constant re-lays
-// constants) and for a map that cannot be inverted.
+// Places that are padding in the new layout are never read. Refused for a param of the function (layout_constant
+// re-lays constants) and for a map that cannot be inverted.
 absl::Status TransformLayout(Schedule& schedule, BlockRef block, int buffer_index, BufferKind kind, IndexMap map);
 
 }  // namespace hone

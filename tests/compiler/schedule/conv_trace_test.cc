@@ -19,8 +19,9 @@ Schedule RegisterTiled(const PrimFunc& workload, const Tiling& t) {
   const BlockRef pad = Get(GetBlock(s, "pad")), conv = Get(GetBlock(s, "conv")), out = Get(GetBlock(s, "out"));
   const int64_t panel = t.vectors * t.lanes;
   const std::string p = std::to_string(panel);
-  Do(LayoutConstant(s, conv, 1, Get(ParseIndexMap("lambda kh, kw, ic, oc: (oc // " + p + ", kh, kw, ic, oc % " + p + ")"))));
-  const std::vector<LoopRef> l = Get(GetLoops(s, conv));      // n, oh, ow, oc, kh, kw, ic
+  Do(LayoutConstant(s, conv, 1,
+                    Get(ParseIndexMap("lambda kh, kw, ic, oc: (oc // " + p + ", kh, kw, ic, oc % " + p + ")"))));
+  const std::vector<LoopRef> l = Get(GetLoops(s, conv));  // n, oh, ow, oc, kh, kw, ic
   const std::vector<LoopRef> ow = Get(Split(s, l[2], {-1, t.rows}));
   const std::vector<LoopRef> oc = Get(Split(s, l[3], {-1, t.vectors, t.lanes}));
   Do(Reorder(s, {l[0], oc[0], l[1], ow[0], l[4], l[5], l[6], ow[1], oc[1], oc[2]}));
@@ -55,17 +56,18 @@ TEST_P(ConvTrace, KeepsTheResultAndReplays) {
   ExpectSound(s, workload);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Shapes, ConvTrace,
-    ::testing::Values(Tiling{"Even", {6, 8, 4, 64}, 4, 2, 16, false}, Tiling{"EvenPadAtTile", {6, 8, 4, 64}, 4, 2, 16, true},
-                      Tiling{"RowRemainder", {5, 7, 3, 32}, 4, 2, 16, false},
-                      Tiling{"RowRemainderPadAtTile", {5, 7, 3, 32}, 4, 2, 16, true},
-                      Tiling{"ChannelRemainder", {4, 6, 3, 40}, 3, 2, 16, true},
-                      Tiling{"FewChannels", {4, 5, 2, 7}, 2, 1, 8, true}, Tiling{"Strided", {9, 11, 3, 24, 3, 2, 1}, 4, 1, 16, true},
-                      Tiling{"Pointwise", {5, 6, 8, 16, 1, 1, 0}, 4, 1, 16, true},
-                      Tiling{"UnitRow", {1, 1, 3, 16, 3, 1, 1}, 1, 1, 16, true},
-                      Tiling{"SevenBySeven", {9, 9, 3, 16, 7, 2, 3}, 5, 1, 8, true}),
-    [](const ::testing::TestParamInfo<Tiling>& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(Shapes, ConvTrace,
+                         ::testing::Values(Tiling{"Even", {6, 8, 4, 64}, 4, 2, 16, false},
+                                           Tiling{"EvenPadAtTile", {6, 8, 4, 64}, 4, 2, 16, true},
+                                           Tiling{"RowRemainder", {5, 7, 3, 32}, 4, 2, 16, false},
+                                           Tiling{"RowRemainderPadAtTile", {5, 7, 3, 32}, 4, 2, 16, true},
+                                           Tiling{"ChannelRemainder", {4, 6, 3, 40}, 3, 2, 16, true},
+                                           Tiling{"FewChannels", {4, 5, 2, 7}, 2, 1, 8, true},
+                                           Tiling{"Strided", {9, 11, 3, 24, 3, 2, 1}, 4, 1, 16, true},
+                                           Tiling{"Pointwise", {5, 6, 8, 16, 1, 1, 0}, 4, 1, 16, true},
+                                           Tiling{"UnitRow", {1, 1, 3, 16, 3, 1, 1}, 1, 1, 16, true},
+                                           Tiling{"SevenBySeven", {9, 9, 3, 16, 7, 2, 3}, 5, 1, 8, true}),
+                         [](const ::testing::TestParamInfo<Tiling>& info) { return info.param.name; });
 
 TEST(ConvTraceReplay, IsFast) {
   const Tiling t{"", {56, 56, 64, 64}, 14, 2, 16, true};
@@ -75,11 +77,13 @@ TEST(ConvTraceReplay, IsFast) {
   for (int i = 0; i < 20; ++i) {
     const auto start = std::chrono::steady_clock::now();
     const absl::StatusOr<Schedule> again = Replay(s.trace(), workload);
-    best_ms = std::min(best_ms, std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
+    best_ms =
+        std::min(best_ms, std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
     ASSERT_TRUE(again.ok());
   }
   RecordProperty("replay_us", static_cast<int>(best_ms * 1000));
-  EXPECT_LT(best_ms, 50) << "a replay should take a millisecond or two";         // far above, for loaded and instrumented hosts
+  EXPECT_LT(best_ms, 50)
+      << "a replay should take a millisecond or two";  // far above, for loaded and instrumented hosts
 }
 
 }  // namespace

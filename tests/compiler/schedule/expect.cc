@@ -21,7 +21,8 @@ void ExpectReplays(const Schedule& schedule, const PrimFunc& workload) {
   EXPECT_TRUE(*trace == schedule.trace()) << text << "became\n" << ToText(*trace);
   const absl::StatusOr<Schedule> again = Replay(*trace, workload);
   ASSERT_TRUE(again.ok()) << again.status().ToString() << "\n" << text;
-  EXPECT_TRUE(StructuralEqual(again->func(), schedule.func())) << text << ToText(schedule.func()) << "became\n" << ToText(again->func());
+  EXPECT_TRUE(StructuralEqual(again->func(), schedule.func())) << text << ToText(schedule.func()) << "became\n"
+                                                               << ToText(again->func());
   ASSERT_EQ(again->prepares().size(), schedule.prepares().size());
   for (size_t i = 0; i < again->prepares().size(); ++i) {
     EXPECT_EQ(again->prepares()[i].param, schedule.prepares()[i].param);
@@ -34,7 +35,8 @@ namespace {
 Stmt Reversed(const Stmt& root) {
   return RewriteBottomUp(root, [](const Stmt& stmt) -> std::optional<Stmt> {
     const For* loop = stmt.As<For>();
-    if (loop == nullptr || (loop->kind != ForKind::kParallel && loop->kind != ForKind::kVectorized)) return std::nullopt;
+    if (loop == nullptr || (loop->kind != ForKind::kParallel && loop->kind != ForKind::kVectorized))
+      return std::nullopt;
     For copy = *loop;
     copy.body = Substitute(loop->body, loop->var, loop->extent - 1 - Expr(loop->var));
     return Stmt::Make(std::move(copy));
@@ -65,7 +67,8 @@ void ExpectSame(const ScheduledProgram& program, const PrimFunc& workload, const
       // Exact for integers; functions such as exp are summed in another order.
       const double value = expected[p].Get(i), tolerance = 1e-5 * std::max(1.0, std::abs(value));
       ASSERT_NEAR(value, actual[p].Get(i), std::isfinite(value) ? tolerance : 0)
-          << "param " << p << ", element " << i << "\n" << ToText(program.main) << ToText(schedule.trace());
+          << "param " << p << ", element " << i << "\n"
+          << ToText(program.main) << ToText(schedule.trace());
     }
   }
 }

@@ -16,8 +16,8 @@ namespace hone::testing {
 
 // Prints the trace, parses it, replays it on the workload and compares trace and program.
 void ExpectReplays(const Schedule& schedule, const PrimFunc& workload);
-// The program passes the verifier and computes, on seeded inputs, what the workload computes (constants packed by the prepare
-// functions first). Inputs are small integers, so that no order of summation makes a difference.
+// The program passes the verifier and computes, on seeded inputs, what the workload computes (constants packed by the
+// prepare functions first). Inputs are small integers, so that no order of summation makes a difference.
 void ExpectSameResult(const Schedule& schedule, const PrimFunc& workload, uint64_t seed = 1);
 // The same with the iterations of parallel and vectorized loops in reverse order: they must not depend on one another.
 void ExpectSameResultReversed(const Schedule& schedule, const PrimFunc& workload, uint64_t seed = 1);

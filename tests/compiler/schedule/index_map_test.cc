@@ -7,20 +7,23 @@ namespace hone::testing {
 namespace {
 
 TEST(IndexMap, ReadsWhatItPrints) {
-  for (const char* text : {"lambda k, n: (n // 32, k, n % 32)", "lambda i: (i // 4 % 2, i // 8, i % 4)", "lambda i: (i,)",
-                           "lambda a, b: (a * 8 + b,)", "lambda a, b: ((a + b) * 2 - 3, a % (2 * 4))"}) {
+  for (const char* text :
+       {"lambda k, n: (n // 32, k, n % 32)", "lambda i: (i // 4 % 2, i // 8, i % 4)", "lambda i: (i,)",
+        "lambda a, b: (a * 8 + b,)", "lambda a, b: ((a + b) * 2 - 3, a % (2 * 4))"}) {
     EXPECT_EQ(ToText(Get(ParseIndexMap(ToText(Get(ParseIndexMap(text)))))), ToText(Get(ParseIndexMap(text)))) << text;
   }
   EXPECT_EQ(ToText(Get(ParseIndexMap("lambda k,n:[n//32,k,n%32,]"))), "lambda k, n: (n // 32, k, n % 32)");
 }
 
 TEST(IndexMap, InvertsDigits) {
-  const InverseMap inverse = Get(Invert(Get(ParseIndexMap("lambda k, n: (n // 32, k, n % 32)")), std::vector<int64_t>{3, 40}));
+  const InverseMap inverse =
+      Get(Invert(Get(ParseIndexMap("lambda k, n: (n // 32, k, n % 32)")), std::vector<int64_t>{3, 40}));
   EXPECT_EQ(inverse.shape, (std::vector<int64_t>{2, 3, 32}));
   EXPECT_EQ(ToText(inverse.original[0]), "p1");
   EXPECT_EQ(ToText(inverse.original[1]), "p2 + p0 * 32");
   EXPECT_EQ(ToText(inverse.inside), "p2 + p0 * 32 < 40");
-  EXPECT_TRUE(IsConst(Get(Invert(Get(ParseIndexMap("lambda i: (i // 8, i // 4 % 2, i % 4)")), std::vector<int64_t>{16})).inside, 1));
+  EXPECT_TRUE(IsConst(
+      Get(Invert(Get(ParseIndexMap("lambda i: (i // 8, i // 4 % 2, i % 4)")), std::vector<int64_t>{16})).inside, 1));
 }
 
 struct BadMap {
@@ -41,7 +44,8 @@ INSTANTIATE_TEST_SUITE_P(
                       BadMap{"Lost", "lambda i: (i // 4,)", {16}, "its digits reach 1 and go on at 4"},
                       BadMap{"TooShort", "lambda i: (i % 4,)", {16}, "index i runs to 16, its digits only to 4"},
                       BadMap{"Gap", "lambda i: (i // 8, i % 4)", {16}, "its digits reach 4 and go on at 8"},
-                      BadMap{"NoLambda", "i: (i,)", {16}, "expected \"lambda\""}, BadMap{"Empty", "lambda i: ()", {16}, "no new index"},
+                      BadMap{"NoLambda", "i: (i,)", {16}, "expected \"lambda\""},
+                      BadMap{"Empty", "lambda i: ()", {16}, "no new index"},
                       BadMap{"Unknown", "lambda i: (j,)", {16}, "expected a number or one of the indices"},
                       BadMap{"Twice", "lambda i, i: (i,)", {16, 2}, "the index i is there twice"},
                       BadMap{"Tail", "lambda i: (i,) 3", {16}, "expected"}),

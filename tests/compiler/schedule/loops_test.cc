@@ -10,7 +10,8 @@ struct Nest {
   Schedule s;
   BlockRef block;
   std::vector<LoopRef> loops;
-  explicit Nest(PrimFunc f, const char* name = "C") : workload(f), s(std::move(f)), block(Get(GetBlock(s, name))), loops(Get(GetLoops(s, block))) {}
+  explicit Nest(PrimFunc f, const char* name = "C")
+      : workload(f), s(std::move(f)), block(Get(GetBlock(s, name))), loops(Get(GetLoops(s, block))) {}
 };
 
 TEST(Split, DividesTheLoop) {
@@ -61,7 +62,7 @@ struct SplitCase {
   const char* name;
   int64_t extent;
   std::vector<Value> factors;
-  const char* says;                                 // "": it succeeds
+  const char* says;  // "": it succeeds
 };
 class SplitCases : public ::testing::TestWithParam<SplitCase> {};
 TEST_P(SplitCases, SucceedOrSayWhy) {
@@ -76,21 +77,22 @@ TEST_P(SplitCases, SucceedOrSayWhy) {
 }
 INSTANTIATE_TEST_SUITE_P(
     Factors, SplitCases,
-    ::testing::Values(SplitCase{"Exact", 12, {-1, 4}, ""}, SplitCase{"Whole", 12, {1, 12}, ""}, SplitCase{"One", 7, {Value()}, ""},
-                      SplitCase{"Prime", 13, {-1, 4}, ""}, SplitCase{"LargerThanTheLoop", 5, {-1, 16}, ""},
-                      SplitCase{"AbsentInTheMiddle", 24, {2, Value(), 3}, ""}, SplitCase{"Covers", 10, {4, 3}, ""},
-                      SplitCase{"Zero", 12, {-1, 0}, "split(j): factor 1 is 0, below 1"},
-                      SplitCase{"Negative", 12, {-1, -4}, "split(j): factor 1 is -4, below 1"},
-                      SplitCase{"TwoAbsent", 12, {-1, Value()}, "split(j): factors 0 and 1 are both absent"},
-                      SplitCase{"TooSmall", 12, {2, 5}, "split(j): the factors multiply to 10, which does not cover the extent 12"},
-                      SplitCase{"NoFactors", 12, {}, "split(j): no factors"},
-                      SplitCase{"Huge", 12, {int64_t{1} << 20, int64_t{1} << 20}, "more than 2**31"}),
+    ::testing::Values(
+        SplitCase{"Exact", 12, {-1, 4}, ""}, SplitCase{"Whole", 12, {1, 12}, ""}, SplitCase{"One", 7, {Value()}, ""},
+        SplitCase{"Prime", 13, {-1, 4}, ""}, SplitCase{"LargerThanTheLoop", 5, {-1, 16}, ""},
+        SplitCase{"AbsentInTheMiddle", 24, {2, Value(), 3}, ""}, SplitCase{"Covers", 10, {4, 3}, ""},
+        SplitCase{"Zero", 12, {-1, 0}, "split(j): factor 1 is 0, below 1"},
+        SplitCase{"Negative", 12, {-1, -4}, "split(j): factor 1 is -4, below 1"},
+        SplitCase{"TwoAbsent", 12, {-1, Value()}, "split(j): factors 0 and 1 are both absent"},
+        SplitCase{"TooSmall", 12, {2, 5}, "split(j): the factors multiply to 10, which does not cover the extent 12"},
+        SplitCase{"NoFactors", 12, {}, "split(j): no factors"},
+        SplitCase{"Huge", 12, {int64_t{1} << 20, int64_t{1} << 20}, "more than 2**31"}),
     [](const ::testing::TestParamInfo<SplitCase>& info) { return info.param.name; });
 
 TEST(Fuse, NumbersTheNest) {
   Nest n(TwoElementwise(5, 6), "B");
   const LoopRef fused = Get(Fuse(n.s, {n.loops[0], n.loops[1]}));
-  Get(Split(n.s, fused, {-1, 6}));                  // splits back into what it was made of
+  Get(Split(n.s, fused, {-1, 6}));  // splits back into what it was made of
   ExpectBody(n.s, R"(
 for i_j_fused_0, i_j_fused_1 in T.grid(5, 6):
     with T.block("B"):
@@ -110,7 +112,8 @@ for i, j in T.grid(5, 6):
 
 TEST(Fuse, SaysWhy) {
   Nest n(TwoElementwise(5, 6));
-  EXPECT_TRUE(Says(Fuse(n.s, {n.loops[1], n.loops[0]}), "fuse(j, i): loop i is not the only statement directly inside loop j"));
+  EXPECT_TRUE(
+      Says(Fuse(n.s, {n.loops[1], n.loops[0]}), "fuse(j, i): loop i is not the only statement directly inside loop j"));
   EXPECT_TRUE(Says(Fuse(n.s, {}), "no loops given"));
   Do(Unroll(n.s, n.loops[1]));
   EXPECT_TRUE(Says(Fuse(n.s, {n.loops[0], n.loops[1]}), "loop j is unrolled; fuse before it is made so"));
@@ -135,7 +138,8 @@ for k, j, i in T.grid(6, 5, 4):
 TEST(Reorder, SaysWhy) {
   Nest n(Matmul(4, 5, 6));
   const BlockRef init = Get(DecomposeReduction(n.s, n.block, n.loops[2]));
-  EXPECT_TRUE(Says(Reorder(n.s, {n.loops[2], n.loops[1]}), "not in one nest without branches: there are other statements between them"));
+  EXPECT_TRUE(Says(Reorder(n.s, {n.loops[2], n.loops[1]}),
+                   "not in one nest without branches: there are other statements between them"));
   const std::vector<LoopRef> other = Get(GetLoops(n.s, init));
   EXPECT_TRUE(Says(Reorder(n.s, {n.loops[0], n.loops[0]}), "loop i is named twice"));
   EXPECT_EQ(other.size(), 2u);

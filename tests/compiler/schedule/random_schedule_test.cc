@@ -1,5 +1,5 @@
-// Random primitives on small workloads of awkward sizes: whatever the checks let through computes what the workload computes,
-// replays, and whatever they refuse leaves the schedule as it was.
+// Random primitives on small workloads of awkward sizes: whatever the checks let through computes what the workload
+// computes, replays, and whatever they refuse leaves the schedule as it was.
 #include <functional>
 #include <map>
 
@@ -19,18 +19,25 @@ int64_t PickSize(Random& r) {
 
 PrimFunc PickWorkload(Random& r) {
   switch (r.Below(7)) {
-    case 0: return Matmul(PickSize(r), PickSize(r), PickSize(r));
-    case 1: return DenseRelu(PickSize(r), PickSize(r), PickSize(r));
+    case 0:
+      return Matmul(PickSize(r), PickSize(r), PickSize(r));
+    case 1:
+      return DenseRelu(PickSize(r), PickSize(r), PickSize(r));
     case 2: {
       const int64_t kernel = 1 + static_cast<int64_t>(r.Below(3)), padding = static_cast<int64_t>(r.Below(kernel));
       const int64_t size = kernel + static_cast<int64_t>(r.Below(5));
-      return ConvBiasResidualRelu({size, kernel + static_cast<int64_t>(r.Below(5)), 1 + static_cast<int64_t>(r.Below(3)),
-                                   1 + static_cast<int64_t>(r.Below(9)), kernel, 1 + static_cast<int64_t>(r.Below(2)), padding});
+      return ConvBiasResidualRelu({size, kernel + static_cast<int64_t>(r.Below(5)),
+                                   1 + static_cast<int64_t>(r.Below(3)), 1 + static_cast<int64_t>(r.Below(9)), kernel,
+                                   1 + static_cast<int64_t>(r.Below(2)), padding});
     }
-    case 3: return TwoElementwise(PickSize(r), PickSize(r));
-    case 4: return Softmax(PickSize(r), PickSize(r));
-    case 5: return ThreeStages(PickSize(r), PickSize(r));
-    default: return Blur(PickSize(r), 1 + static_cast<int64_t>(r.Below(4)));
+    case 3:
+      return TwoElementwise(PickSize(r), PickSize(r));
+    case 4:
+      return Softmax(PickSize(r), PickSize(r));
+    case 5:
+      return ThreeStages(PickSize(r), PickSize(r));
+    default:
+      return Blur(PickSize(r), 1 + static_cast<int64_t>(r.Below(4)));
   }
 }
 
@@ -57,7 +64,9 @@ class Player {
 
  private:
   template <class T>
-  const T& Pick(const std::vector<T>& list) { return list[random_.Below(list.size())]; }
+  const T& Pick(const std::vector<T>& list) {
+    return list[random_.Below(list.size())];
+  }
 
   absl::StatusOr<BlockRef> Block() {
     const std::vector<int> blocks = schedule_.index().AllBlocks();
@@ -133,8 +142,12 @@ class Player {
         HONE_ASSIGN_OR_RETURN(const LoopRef loop, Loop());
         return Unroll(s, loop);
       }
-      case 10: last_ = "compute_inline"; return ComputeInline(s, block);
-      case 11: last_ = "reverse_compute_inline"; return ReverseComputeInline(s, block);
+      case 10:
+        last_ = "compute_inline";
+        return ComputeInline(s, block);
+      case 11:
+        last_ = "reverse_compute_inline";
+        return ReverseComputeInline(s, block);
       case 12:
       case 13: {
         last_ = "compute_at";
@@ -147,8 +160,12 @@ class Player {
         HONE_ASSIGN_OR_RETURN(const LoopRef loop, Loop());
         return ReverseComputeAt(s, block, loop, random_.Chance(0.3));
       }
-      case 16: last_ = "cache_read"; return CacheRead(s, block, static_cast<int>(random_.Below(2)), Scope::kGlobal).status();
-      case 17: last_ = "cache_write"; return CacheWrite(s, block, 0, Scope::kThread).status();
+      case 16:
+        last_ = "cache_read";
+        return CacheRead(s, block, static_cast<int>(random_.Below(2)), Scope::kGlobal).status();
+      case 17:
+        last_ = "cache_write";
+        return CacheWrite(s, block, 0, Scope::kThread).status();
       case 18: {
         last_ = "decompose_reduction";
         HONE_ASSIGN_OR_RETURN(const std::vector<LoopRef> loops, Loops(block));

@@ -49,7 +49,8 @@ TEST(ComputeInline, TakesPaddingAlong) {
 TEST(ComputeInline, SaysWhy) {
   Schedule s(DenseRelu(4, 4, 4));
   EXPECT_TRUE(Says(ComputeInline(s, Get(GetBlock(s, "C"))), "compute_inline(C): block C reduces"));
-  EXPECT_TRUE(Says(ComputeInline(s, Get(GetBlock(s, "D"))), "compute_inline(D): D is seen outside, so it must be written"));
+  EXPECT_TRUE(
+      Says(ComputeInline(s, Get(GetBlock(s, "D"))), "compute_inline(D): D is seen outside, so it must be written"));
   EXPECT_TRUE(Says(ComputeInline(s, Get(GetBlock(s, "root"))), "the root block cannot be inlined"));
 }
 
@@ -98,7 +99,8 @@ TEST(SetScope, LeavesParamsAlone) {
   const PrimFunc workload = DenseRelu(4, 6, 5);
   Schedule s(workload);
   Do(SetScope(s, Get(GetBlock(s, "C")), 0, Scope::kThread));
-  EXPECT_TRUE(Says(SetScope(s, Get(GetBlock(s, "D")), 0, Scope::kThread), "set_scope(D): D is a param of the function"));
+  EXPECT_TRUE(
+      Says(SetScope(s, Get(GetBlock(s, "D")), 0, Scope::kThread), "set_scope(D): D is a param of the function"));
   ExpectSound(s, workload);
 }
 
@@ -141,7 +143,9 @@ TEST(ComputeAt, SaysWhy) {
   Schedule s(Softmax(4, 6));
   const BlockRef max = Get(GetBlock(s, "max")), exp = Get(GetBlock(s, "exp")), out = Get(GetBlock(s, "softmax"));
   const std::vector<LoopRef> sum = Get(GetLoops(s, Get(GetBlock(s, "sum"))));
-  EXPECT_TRUE(Says(ComputeAt(s, exp, sum[0]), "compute_at(exp, i): its consumer softmax is not under the loop; choose a loop around all consumers"));
+  EXPECT_TRUE(
+      Says(ComputeAt(s, exp, sum[0]),
+           "compute_at(exp, i): its consumer softmax is not under the loop; choose a loop around all consumers"));
   EXPECT_TRUE(Says(ComputeAt(s, out, sum[0]), "compute_at(softmax, i): it writes softmax, which is seen outside"));
   EXPECT_TRUE(Says(ComputeAt(s, max, Get(GetLoops(s, max))[0]), "the block is under the loop already"));
   EXPECT_TRUE(Says(ReverseComputeAt(s, Get(GetBlock(s, "sum")), sum[0]), "the block is under the loop already"));
@@ -189,12 +193,13 @@ TEST(ReverseComputeAt, SaysWhyABoxIsNotWhole) {
   const BlockRef c = Get(GetBlock(s, "C")), d = Get(GetBlock(s, "D"));
   const std::vector<LoopRef> l = Get(GetLoops(s, c));
   const std::vector<LoopRef> f = Get(Split(s, Get(Fuse(s, {l[0], l[1]})), {5, 7}));
-  Do(ReverseComputeAt(s, d, f[0]));                 // a row at a time
+  Do(ReverseComputeAt(s, d, f[0]));  // a row at a time
   ExpectSound(s, DenseRelu(5, 7, 3));
   Schedule odd(DenseRelu(5, 7, 3));
   const std::vector<LoopRef> m = Get(GetLoops(odd, Get(GetBlock(odd, "C"))));
   const std::vector<LoopRef> g = Get(Split(odd, Get(Fuse(odd, {m[0], m[1]})), {-1, 5}));
-  EXPECT_TRUE(Says(ReverseComputeAt(odd, Get(GetBlock(odd, "D")), g[0]), "block C does not write a whole box of C in one iteration"));
+  EXPECT_TRUE(Says(ReverseComputeAt(odd, Get(GetBlock(odd, "D")), g[0]),
+                   "block C does not write a whole box of C in one iteration"));
   // A window of two neighbours may lie in two tiles.
   Schedule blur(Blur(8, 2));
   const std::vector<LoopRef> u = Get(Split(blur, Get(GetLoops(blur, Get(GetBlock(blur, "up"))))[0], {-1, 3}));
@@ -206,7 +211,8 @@ TEST(ReverseComputeAt, DoesNotLoseInstancesThatReadNothing) {
   const PrimFunc workload = ConvBiasResidualRelu({4, 5, 2, 3});
   Schedule s(workload);
   const BlockRef pad = Get(GetBlock(s, "pad")), copy = Get(CacheRead(s, pad, 0, Scope::kGlobal));
-  EXPECT_TRUE(Says(ReverseComputeAt(s, pad, Get(GetLoops(s, copy))[1]), "where the producers under the loop never write"));
+  EXPECT_TRUE(
+      Says(ReverseComputeAt(s, pad, Get(GetLoops(s, copy))[1]), "where the producers under the loop never write"));
 }
 
 TEST(DecomposeReduction, SplitsTheInitOff) {
@@ -254,7 +260,7 @@ TEST(Rfactor, MakesPartialSums) {
   const BlockRef rf = Get(Rfactor(s, k[1], -1));
   EXPECT_EQ(Get(s.FindBlock(rf))->block.name, "C_rf");
   ExpectSound(s, workload);
-  Do(Vectorize(s, k[1]));                           // a spatial loop now
+  Do(Vectorize(s, k[1]));  // a spatial loop now
   Do(Parallel(s, Get(GetLoops(s, c))[0]));
   ExpectSound(s, workload);
 }
@@ -265,7 +271,7 @@ TEST(Rfactor, SaysWhy) {
   EXPECT_TRUE(Says(Rfactor(s, l[0], 0), "rfactor(i): the loop does not reduce"));
   EXPECT_TRUE(Says(Rfactor(s, l[2], 5), "factor_axis is 5, the new buffer has 3 dimensions"));
   const std::vector<LoopRef> k = Get(Split(s, l[2], {-1, 4}));
-  Get(Rfactor(s, k[1], 0));                         // 10 = 2 * 4 + 2: each of the 4 parts has a first term
+  Get(Rfactor(s, k[1], 0));  // 10 = 2 * 4 + 2: each of the 4 parts has a first term
   ExpectSound(s, Matmul(3, 4, 10));
   Schedule few(Matmul(3, 4, 3));
   const std::vector<LoopRef> q = Get(Split(few, Get(GetLoops(few, Get(GetBlock(few, "C"))))[2], {1, 4}));
@@ -300,18 +306,23 @@ TEST(LayoutConstant, SaysWhy) {
   Schedule s(DenseRelu(3, 10, 4));
   const BlockRef c = Get(GetBlock(s, "C")), d = Get(GetBlock(s, "D"));
   const IndexMap swap = Get(ParseIndexMap("lambda a, b: (b, a)"));
-  EXPECT_TRUE(Says(LayoutConstant(s, c, 0, swap), "layout_constant(C, A): the function does not list param 0 in its attribute \"constants\""));
-  EXPECT_TRUE(Says(LayoutConstant(s, d, 0, swap), "layout_constant(D, C): it is an intermediate, not a param; transform_layout"));
-  EXPECT_TRUE(Says(LayoutConstant(s, c, 1, Get(ParseIndexMap("lambda a, b: (a + b,)"))), "is not a digit of one index"));
+  EXPECT_TRUE(Says(LayoutConstant(s, c, 0, swap),
+                   "layout_constant(C, A): the function does not list param 0 in its attribute \"constants\""));
+  EXPECT_TRUE(Says(LayoutConstant(s, d, 0, swap),
+                   "layout_constant(D, C): it is an intermediate, not a param; transform_layout"));
+  EXPECT_TRUE(
+      Says(LayoutConstant(s, c, 1, Get(ParseIndexMap("lambda a, b: (a + b,)"))), "is not a digit of one index"));
 }
 
 TEST(TransformLayout, ChangesEverybodyWhoUsesTheBuffer) {
   const PrimFunc workload = DenseRelu(5, 10, 4);
   Schedule s(workload);
-  Do(TransformLayout(s, Get(GetBlock(s, "C")), 0, BufferKind::kWrite, Get(ParseIndexMap("lambda i, j: (j // 4, i, j % 4)"))));
+  Do(TransformLayout(s, Get(GetBlock(s, "C")), 0, BufferKind::kWrite,
+                     Get(ParseIndexMap("lambda i, j: (j // 4, i, j % 4)"))));
   ExpectSound(s, workload);
-  EXPECT_TRUE(Says(TransformLayout(s, Get(GetBlock(s, "D")), 0, BufferKind::kWrite, Get(ParseIndexMap("lambda i, j: (j, i)"))),
-                   "it is a param of the function, whose layout the caller knows"));
+  EXPECT_TRUE(
+      Says(TransformLayout(s, Get(GetBlock(s, "D")), 0, BufferKind::kWrite, Get(ParseIndexMap("lambda i, j: (j, i)"))),
+           "it is a param of the function, whose layout the caller knows"));
 }
 
 TEST(SampleComputeLocation, GivesALoopOrLeavesIt) {
@@ -325,7 +336,8 @@ TEST(SampleComputeLocation, GivesALoopOrLeavesIt) {
   }
   Schedule s(workload);
   EXPECT_TRUE(Says(SampleComputeLocation(s, Get(GetBlock(s, "up")), 5), "decision 5, there are 2 locations"));
-  EXPECT_TRUE(Says(Parallel(s, Get(SampleComputeLocation(s, Get(GetBlock(s, "up")), -1))), "is no loop; only compute_at takes it"));
+  EXPECT_TRUE(Says(Parallel(s, Get(SampleComputeLocation(s, Get(GetBlock(s, "up")), -1))),
+                   "is no loop; only compute_at takes it"));
 }
 
 }  // namespace

@@ -19,7 +19,8 @@ TEST(TraceText, PrintsThePythonDialect) {
   Do(Reorder(s, {i[0], j[0], l[2], i[1], j[1]}));
   Do(Parallel(s, Get(Fuse(s, {i[0], j[0]}))));
   Do(Annotate(s, c, "note", std::vector<int64_t>{1, 2}));
-  Do(TransformLayout(s, Get(CacheWrite(s, c, 0, Scope::kThread)), 0, BufferKind::kRead, Get(ParseIndexMap("lambda a, b: (b // 4, a, b % 4)"))));
+  Do(TransformLayout(s, Get(CacheWrite(s, c, 0, Scope::kThread)), 0, BufferKind::kRead,
+                     Get(ParseIndexMap("lambda a, b: (b // 4, a, b % 4)"))));
   EXPECT_EQ(ToText(s.trace()), R"(b0 = sch.get_block("C", func_name="main")
 l1, l2, l3 = sch.get_loops(b0)
 v4 = sch.sample_categorical([4, 8], probs=[0.25, 0.75], decision=1)
@@ -82,24 +83,30 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         Bad{"UnknownName", "sch.parallel(l1)", "line 1: parallel, argument loop: the name l1 is not defined above"},
         Bad{"UnknownPrimitive", "\nsch.frobnicate(l1)", "line 2: there is no primitive frobnicate"},
-        Bad{"WrongKind", "b = sch.get_block(\"C\")\nsch.parallel(b)", "line 2: parallel, argument loop: b is a block, expected a loop"},
+        Bad{"WrongKind", "b = sch.get_block(\"C\")\nsch.parallel(b)",
+            "line 2: parallel, argument loop: b is a block, expected a loop"},
         Bad{"Missing", "sch.get_loops()", "line 1: get_loops: the argument block is missing"},
         Bad{"TooMany", "b = sch.get_block(\"C\", \"main\", 3)", "there is no argument number 3"},
         Bad{"UnknownKeyword", "b = sch.get_block(\"C\", colour=1)", "there is no argument colour"},
         Bad{"NoBracket", "b = sch.get_block \"C\"", "line 1: found \"\"\", expected \"(\""},
         Bad{"OpenBracket", "b = sch.get_block(\"C\"", "line 1: found the end of the text, expected \",\" or \")\""},
         Bad{"OpenString", "b = sch.get_block(\"C", "expected the string's end"},
-        Bad{"GivesNothing", "b = sch.get_block(\"C\")\nl, = sch.get_loops(b)\nx = sch.parallel(l)", "line 3: parallel gives nothing to name x"},
+        Bad{"GivesNothing", "b = sch.get_block(\"C\")\nl, = sch.get_loops(b)\nx = sch.parallel(l)",
+            "line 3: parallel gives nothing to name x"},
         Bad{"GivesOne", "a, b = sch.get_block(\"C\")", "gives one thing, not 2"},
-        Bad{"NotANumber", "b = sch.get_block(\"C\")\nl, = sch.get_loops(b)\na, c = sch.split(l, [1x, 2])", "expected a number"},
-        Bad{"NewerVersion", "b = sch.get_block(\"C\", version=7)", "the step has version 7, this release knows up to 1"},
-        Bad{"BadMap", "b = sch.get_block(\"C\")\nsch.transform_layout(b, (\"write\", 0), lambda i: (i // 0,))", "the divisor 0 is not a number above 0"},
+        Bad{"NotANumber", "b = sch.get_block(\"C\")\nl, = sch.get_loops(b)\na, c = sch.split(l, [1x, 2])",
+            "expected a number"},
+        Bad{"NewerVersion", "b = sch.get_block(\"C\", version=7)",
+            "the step has version 7, this release knows up to 1"},
+        Bad{"BadMap", "b = sch.get_block(\"C\")\nsch.transform_layout(b, (\"write\", 0), lambda i: (i // 0,))",
+            "the divisor 0 is not a number above 0"},
         Bad{"DeepLists", "sch.split([[[[[[[[[[1]]]]]]]]]])", "lists at most 8 deep"}),
     [](const ::testing::TestParamInfo<Bad>& info) { return info.param.name; });
 
 TEST(TraceText, SurvivesEveryPrefixAndEveryByte) {
-  const std::string text = "b0 = sch.get_block(\"C\", func_name='main')\nl1, l2 = sch.split(l0, factors=[None, 4.5e3])\n"
-                           "sch.transform_layout(b0, (\"write\", 0), lambda i, j: (i // 4, j % (2 + 3)))\n";
+  const std::string text =
+      "b0 = sch.get_block(\"C\", func_name='main')\nl1, l2 = sch.split(l0, factors=[None, 4.5e3])\n"
+      "sch.transform_layout(b0, (\"write\", 0), lambda i, j: (i // 4, j % (2 + 3)))\n";
   for (size_t n = 0; n <= text.size(); ++n) (void)ParseTrace(text.substr(0, n));
   for (size_t n = 0; n < text.size(); ++n) {
     for (const char c : {'(', ')', '"', ',', '\n', '\0', '=', '-', '%', 'x', '9'}) {
@@ -111,9 +118,12 @@ TEST(TraceText, SurvivesEveryPrefixAndEveryByte) {
 }
 
 TEST(TraceReplay, NamesTheStepThatIsRefused) {
-  const absl::StatusOr<Trace> trace = ParseTrace("b = sch.get_block(\"C\")\ni, j, k = sch.get_loops(b)\nsch.parallel(k)\n");
-  EXPECT_TRUE(Says(Replay(Get(trace), Matmul(4, 4, 4)), "step 2 `sch.parallel(s1.2)`: parallel(k): the loop runs over v_k of block C, a reduction"));
-  EXPECT_TRUE(Says(Replay(Get(ParseTrace("b = sch.get_block(\"Q\")")), Matmul(4, 4, 4)), "get_block(Q): there is no such block; there are C"));
+  const absl::StatusOr<Trace> trace =
+      ParseTrace("b = sch.get_block(\"C\")\ni, j, k = sch.get_loops(b)\nsch.parallel(k)\n");
+  EXPECT_TRUE(Says(Replay(Get(trace), Matmul(4, 4, 4)),
+                   "step 2 `sch.parallel(s1.2)`: parallel(k): the loop runs over v_k of block C, a reduction"));
+  EXPECT_TRUE(Says(Replay(Get(ParseTrace("b = sch.get_block(\"Q\")")), Matmul(4, 4, 4)),
+                   "get_block(Q): there is no such block; there are C"));
 }
 
 TEST(Decisions, CanBeListedAndChanged) {
@@ -138,8 +148,10 @@ TEST(Decisions, CanBeListedAndChanged) {
   EXPECT_EQ(changed[0].values, (std::vector<int64_t>{6, 2}));
   EXPECT_EQ(changed[1].values, (std::vector<int64_t>{1}));
   ExpectSound(again, workload);
-  EXPECT_TRUE(Says(Replay(WithDecision(s.trace(), decisions[0].step, {5, 2}), workload), "does not multiply to the extent 12"));
-  EXPECT_TRUE(Says(Replay(WithDecision(s.trace(), decisions[0].step, {2, 6}), workload), "the last factor is 6, above max_innermost_factor 4"));
+  EXPECT_TRUE(
+      Says(Replay(WithDecision(s.trace(), decisions[0].step, {5, 2}), workload), "does not multiply to the extent 12"));
+  EXPECT_TRUE(Says(Replay(WithDecision(s.trace(), decisions[0].step, {2, 6}), workload),
+                   "the last factor is 6, above max_innermost_factor 4"));
   EXPECT_TRUE(Says(Replay(WithDecision(s.trace(), decisions[1].step, {2}), workload), "decision 2 of 2 candidates"));
 }
 
