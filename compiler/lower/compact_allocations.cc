@@ -115,9 +115,9 @@ class Compact {
     std::vector<Expr> shape;
     for (const Range& range : region) shape.push_back(range.extent);
     const Buffer small(alloc.buffer.name(), alloc.buffer.type(), shape, alloc.buffer.scope());
-    const auto shift = [&](const std::vector<Expr>& indices) {
+    const auto shift = [&](const std::vector<Expr>& indices) {    // a variable of an inner loop is a symbol here
       std::vector<Expr> out;
-      for (size_t d = 0; d < indices.size(); ++d) out.push_back(indices[d] - region[d].min);
+      for (size_t d = 0; d < indices.size(); ++d) out.push_back(known_.Simplify(indices[d] - region[d].min));
       return out;
     };
     Stmt body = RewriteExprs(alloc.body, [&](const Expr& e) -> std::optional<Expr> {

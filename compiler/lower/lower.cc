@@ -30,27 +30,49 @@ absl::Status CheckSupported(const PrimFunc& func) {
   return status;
 }
 
+LoweringPass OnBody(const char* name, Stmt (*pass)(const Stmt&)) {
+  return {name, [pass](PrimFunc func, const LowerOptions&) {
+            func.body = pass(func.body);
+            return func;
+          }};
+}
+
 }  // namespace
+
+std::span<const LoweringPass> LoweringPasses() {
+  static const auto* passes = new std::vector<LoweringPass>{
+      {"order_plain", [](PrimFunc func, const LowerOptions& options) {
+         if (options.plain) func.body = OrderPlain(func.body);
+         return func;
+       }},
+      OnBody("lower_init", LowerInit),
+      OnBody("place_allocations", PlaceAllocations),
+      OnBody("convert_blocks", ConvertBlocks),
+      OnBody("inline_lets", InlineLets),
+      OnBody("simplify", Simplify),
+      OnBody("compact_allocations", CompactAllocations),
+      OnBody("tighten_loops", TightenLoops),
+      {"flatten_buffers", [](PrimFunc func, const LowerOptions&) {
+         func.body = FlattenBuffers(func.body, func.params);
+         return func;
+       }},
+      OnBody("keep_outer_parallel", KeepOuterParallel),
+      OnBody("simplify_again", Simplify),
+      OnBody("unroll_register_loops", UnrollRegisterLoops),
+      OnBody("split_tails", SplitTails),
+      OnBody("vectorize_loops", VectorizeLoops),
+      {"unroll_loops", [](PrimFunc func, const LowerOptions& options) {
+         func.body = UnrollLoops(func.body, options.max_unrolled);
+         return func;
+       }},
+  };
+  return *passes;
+}
 
 absl::StatusOr<LoweredFunc> Lower(const PrimFunc& scheduled, const LowerOptions& options) {
   HONE_RETURN_IF_ERROR(CheckSupported(scheduled));
   PrimFunc func = scheduled;
-  Stmt& body = func.body;
-  if (options.plain) body = OrderPlain(body);
-  body = LowerInit(body);
-  body = PlaceAllocations(body);
-  body = ConvertBlocks(body);
-  body = InlineLets(body);
-  body = Simplify(body);
-  body = CompactAllocations(body);
-  body = TightenLoops(body);
-  body = FlattenBuffers(body, func.params);
-  body = KeepOuterParallel(body);
-  body = Simplify(body);
-  body = UnrollRegisterLoops(body);
-  body = SplitTails(body);
-  body = VectorizeLoops(body);
-  body = UnrollLoops(body, options.max_unrolled);
+  for (const LoweringPass& pass : LoweringPasses()) func = pass.run(std::move(func), options);
   return AssignMemory(std::move(func));
 }
 

@@ -1,8 +1,9 @@
-// The passes of Lower, in the order in which it runs them (lower.cc). Each is a function from a body to a body that computes
-// the same, in a file of its own; what a pass may rely on is what those before it established.
+// The passes of Lower; lower.cc has their order. Each is a function from a body to a body that computes the same, in a file
+// of its own; what a pass may rely on is what those before it established.
 #pragma once
 
-#include <map>
+#include <functional>
+#include <span>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -10,6 +11,13 @@
 #include "compiler/lower/lower.h"
 
 namespace hone {
+
+// All passes but the last (AssignMemory), in order, by name: for tests and for `hone opt --pass`.
+struct LoweringPass {
+  const char* name;
+  std::function<PrimFunc(PrimFunc, const LowerOptions&)> run;
+};
+std::span<const LoweringPass> LoweringPasses();
 
 // For an unscheduled function, the order of a plain build: all loops serial, but that the loop of a block's last spatial
 // variable goes inside its reductions and is vectorised where instances are independent. Every element is still computed

@@ -63,8 +63,8 @@ class FindPlaces {
     return place;
   }
 
-  void Access(const Buffer& buffer, bool writes) {
-    size_t length = path_.size();
+  void Access(const Buffer& buffer, bool writes) { Access(buffer, writes, path_.size()); }
+  void Access(const Buffer& buffer, bool writes, size_t length) {
     if (vector_depth_.has_value()) length = std::min(length, *vector_depth_);
     if (writes && reduce_depth_.has_value()) length = std::min(length, *reduce_depth_);
     Path path(path_.begin(), path_.begin() + static_cast<ptrdiff_t>(length));
@@ -109,6 +109,9 @@ class FindPlaces {
       for (const Expr& value : realize->values) Reads(value);
       Reads(realize->predicate);
       const Block& block = realize->block;
+      // What the block's regions name exists around it.
+      for (const BufferRegion& region : block.reads) Access(region.buffer, false, path_.size() - 1);
+      for (const BufferRegion& region : block.writes) Access(region.buffer, false, path_.size() - 1);
       for (size_t i = 0; i < block.iters.size(); ++i) {
         const std::optional<size_t> depth = OutermostLoop(realize->values[i]);
         if (!depth.has_value()) continue;

@@ -1,0 +1,64 @@
+// What every test of lowering ends with: after each pass the program passes the verifier and computes what it did before.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "compiler/interp/interpreter.h"
+#include "compiler/interp/random_input.h"
+#include "compiler/ir/text.h"
+#include "compiler/ir/verify.h"
+#include "compiler/lower/lower.h"
+#include "compiler/lower/passes.h"
+#include "compiler/support/check.h"
+
+namespace hone {
+
+inline PrimFunc ParseOrDie(const std::string& text) {
+  absl::StatusOr<PrimFunc> func = ParsePrimFunc(text);
+  HONE_CHECK(func.ok()) << func.status() << "\n" << text;
+  return *std::move(func);
+}
+
+// Seeded inputs as the function's params have their shapes: flattened ones hold the same bytes.
+inline std::vector<NdArray> ArgumentsLike(const std::vector<NdArray>& arguments, const PrimFunc& func) {
+  std::vector<NdArray> shaped = arguments;
+  for (size_t p = 0; p < shaped.size(); ++p) {
+    shaped[p].shape.clear();
+    for (const Expr& extent : func.params[p].shape()) shaped[p].shape.push_back(*ConstantValue(extent));
+  }
+  return shaped;
+}
+
+inline void ExpectSameNumbers(const std::vector<NdArray>& inputs, const std::vector<NdArray>& want, const PrimFunc& func,
+                              const std::string& after) {
+  const absl::Status valid = Verify(func);
+  ASSERT_TRUE(valid.ok()) << "after " << after << ": " << valid << "\n" << ToText(func);
+  std::vector<NdArray> got = ArgumentsLike(inputs, func);
+  const absl::Status ran = Interpret(func, got, {.check_uninitialised = false});
+  ASSERT_TRUE(ran.ok()) << "after " << after << ": " << ran << "\n" << ToText(func);
+  for (size_t p = 0; p < want.size(); ++p) {
+    ASSERT_TRUE(got[p].data == want[p].data) << "after " << after << " param " << p << " differs\n" << ToText(func);
+  }
+}
+
+// Runs all passes on a scheduled function.
+inline void CheckPasses(const PrimFunc& scheduled, const LowerOptions& options = {}) {
+  const std::vector<NdArray> inputs = RandomArguments(scheduled, 3, InputKind::kInteger);
+  std::vector<NdArray> want = inputs;
+  const absl::Status ran = Interpret(scheduled, want, {.check_uninitialised = false});
+  ASSERT_TRUE(ran.ok()) << ran << "\n" << ToText(scheduled);
+  PrimFunc func = scheduled;
+  for (const LoweringPass& pass : LoweringPasses()) {
+    func = pass.run(func, options);
+    ExpectSameNumbers(inputs, want, func, pass.name);
+    if (::testing::Test::HasFatalFailure()) return;
+  }
+  const absl::StatusOr<LoweredFunc> lowered = Lower(scheduled, options);
+  ASSERT_TRUE(lowered.ok()) << lowered.status();
+  ExpectSameNumbers(inputs, want, lowered->func, "assign_memory");
+}
+
+}  // namespace hone

@@ -1,0 +1,65 @@
+// Golden files: a comment saying which case it is, a program, a line of dashes, what one pass makes of it. The pass is the
+// name of the folder. HONE_UPDATE_GOLDEN=1 rewrites the second half.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "tests/compiler/lower/check_passes.h"
+
+namespace hone {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<std::string> GoldenFiles() {
+  std::vector<std::string> files;
+  const fs::path root = fs::path(HONE_TEST_DATA) / "compiler/lower/golden";
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(root)) {
+    if (entry.path().extension() == ".txt") files.push_back(fs::relative(entry.path(), root).string());
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+class Golden : public testing::TestWithParam<std::string> {};
+
+TEST_P(Golden, Matches) {
+  const fs::path path = fs::path(HONE_TEST_DATA) / "compiler/lower/golden" / GetParam();
+  std::stringstream text;
+  text << std::ifstream(path).rdbuf();
+  const std::string whole = text.str();
+  const size_t line = whole.find("----\n");
+  ASSERT_NE(line, std::string::npos) << path << " has no line of dashes";
+  const PrimFunc before = ParseOrDie(whole.substr(0, line));
+  const std::string name = fs::path(GetParam()).parent_path().string();
+  const LoweringPass* found = nullptr;
+  for (const LoweringPass& pass : LoweringPasses()) {
+    if (name == pass.name) found = &pass;
+  }
+  ASSERT_NE(found, nullptr) << "no pass is called " << name;
+  LowerOptions options;
+  options.plain = name == "order_plain";
+  const PrimFunc after = found->run(before, options);
+  const std::string printed = ToText(after);
+  if (std::getenv("HONE_UPDATE_GOLDEN") != nullptr) {
+    std::ofstream(path) << whole.substr(0, line) << "----\n" << printed;
+    return;
+  }
+  EXPECT_EQ(printed, whole.substr(line + 5));
+  const std::vector<NdArray> inputs = RandomArguments(before, 3, InputKind::kInteger);
+  std::vector<NdArray> want = inputs;
+  ASSERT_TRUE(Interpret(before, want, {.check_uninitialised = false}).ok());
+  ExpectSameNumbers(inputs, want, after, name);
+}
+
+INSTANTIATE_TEST_SUITE_P(Files, Golden, testing::ValuesIn(GoldenFiles()), [](const auto& info) {
+  std::string name = info.param.substr(0, info.param.size() - 4);
+  for (char& c : name) c = std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+  return name;
+});
+
+}  // namespace
+}  // namespace hone
