@@ -62,9 +62,10 @@ class RowStage : public StageTemplate {
     HONE_ASSIGN_OR_RETURN(const std::vector<LoopRef> loops, GetLoops(schedule, block));
     std::vector<LoopRef> rows(loops.begin(), loops.begin() + spatial_);
     if (lanes_ > 0) {
-      HONE_RETURN_IF_ERROR(KeepPartialResults(schedule, block, loops, knobs_[0].candidates[static_cast<size_t>(choice[0])]));
+      HONE_ASSIGN_OR_RETURN(
+          rows, KeepPartialResults(schedule, block, loops, knobs_[0].candidates[static_cast<size_t>(choice[0])]));
     }
-    return RunsInParallel(choice) ? FuseAndParallel(schedule, std::move(rows)) : absl::OkStatus();
+    return RunsInParallel(choice) && !rows.empty() ? FuseAndParallel(schedule, std::move(rows)) : absl::OkStatus();
   }
 
  private:
@@ -72,8 +73,9 @@ class RowStage : public StageTemplate {
     return knobs_.size() > (lanes_ > 0 ? 1u : 0u) && choice[lanes_ > 0 ? 1 : 0] == 1;
   }
 
-  absl::Status KeepPartialResults(Schedule& schedule, BlockRef block, const std::vector<LoopRef>& loops,
-                                  int64_t vectors) const {
+  // Gives the loops over rows that are left.
+  absl::StatusOr<std::vector<LoopRef>> KeepPartialResults(Schedule& schedule, BlockRef block,
+                                                          const std::vector<LoopRef>& loops, int64_t vectors) const {
     const LoopRef along = loops[static_cast<size_t>(along_)];
     std::vector<LoopRef> order(loops.begin() + spatial_, loops.end());
     std::erase(order, along);
@@ -82,13 +84,14 @@ class RowStage : public StageTemplate {
     HONE_ASSIGN_OR_RETURN(const std::vector<LoopRef> parts, Split(schedule, along, {-1, vectors * lanes_}));
     HONE_ASSIGN_OR_RETURN(const BlockRef partial, Rfactor(schedule, parts[1], -1));
     HONE_RETURN_IF_ERROR(SetScope(schedule, partial, 0, Scope::kRegister));
-    if (spatial_ > 0) {
-      HONE_ASSIGN_OR_RETURN(const std::vector<LoopRef> outer, GetLoops(schedule, block));
-      HONE_RETURN_IF_ERROR(ComputeAt(schedule, partial, outer[static_cast<size_t>(spatial_ - 1)]));
-    }
+    // What is left around the block: loops over rows (those of one iteration are gone), then the one over the lanes.
+    HONE_ASSIGN_OR_RETURN(std::vector<LoopRef> rows, GetLoops(schedule, block));
+    const LoopRef gather = rows.back();
+    rows.pop_back();
+    if (!rows.empty()) HONE_RETURN_IF_ERROR(ComputeAt(schedule, partial, rows.back()));
     // In the partial block the vector loop goes inside the loops along the row, which come last.
     HONE_ASSIGN_OR_RETURN(std::vector<LoopRef> inner, GetLoops(schedule, partial));
-    inner.erase(inner.begin(), inner.begin() + spatial_);
+    inner.erase(inner.begin(), inner.begin() + static_cast<std::ptrdiff_t>(rows.size()));
     HONE_ASSIGN_OR_RETURN(const int lane_loop, LaneLoop(schedule, inner, vectors * lanes_));
     const LoopRef lanes = inner[static_cast<size_t>(lane_loop)];
     inner.erase(inner.begin() + lane_loop);
@@ -98,9 +101,9 @@ class RowStage : public StageTemplate {
     HONE_RETURN_IF_ERROR(Unroll(schedule, tile[0]));
     HONE_RETURN_IF_ERROR(Vectorize(schedule, tile[1]));
     if (inner.size() > 1) HONE_RETURN_IF_ERROR(DecomposeReduction(schedule, partial, inner[0]).status());
-    HONE_ASSIGN_OR_RETURN(const std::vector<LoopRef> last, GetLoops(schedule, block));
-    HONE_RETURN_IF_ERROR(DecomposeReduction(schedule, block, last[static_cast<size_t>(spatial_)]).status());
-    return Unroll(schedule, last.back());
+    HONE_RETURN_IF_ERROR(DecomposeReduction(schedule, block, gather).status());
+    HONE_RETURN_IF_ERROR(Unroll(schedule, gather));
+    return rows;
   }
 
   // The loop of the partial block that runs over the lanes: the first of that extent (reduce loops come later).
