@@ -78,6 +78,7 @@ RuntimeResult<std::vector<ArchiveMember>> ReadArchive(std::string_view file) {
   if (header.checksum != HeadChecksum(header, entries))
     return Corrupt("is damaged: the checksum of its head does not match");
   std::vector<ArchiveMember> members;
+  uint64_t covered = sizeof(header) + entries_bytes;  // members follow each other, with zeros between
   for (uint32_t i = 0; i < header.members; ++i) {
     ArchiveEntry entry;
     std::memcpy(&entry, entries.data() + i * sizeof(entry), sizeof(entry));
@@ -93,7 +94,15 @@ RuntimeResult<std::vector<ArchiveMember>> ReadArchive(std::string_view file) {
     if (Hash64(member.bytes) != entry.checksum) {
       return Corrupt("is damaged: the checksum of its member `" + member.name + "` does not match");
     }
+    if (entry.offset < covered) return Corrupt("member `" + member.name + "` overlaps what comes before it");
+    if (file.substr(covered, entry.offset - covered).find_first_not_of('\0') != std::string_view::npos) {
+      return Corrupt("is damaged: there is something in front of its member `" + member.name + "`");
+    }
+    covered = entry.offset + entry.bytes;
     members.push_back(std::move(member));
+  }
+  if (file.substr(covered).find_first_not_of('\0') != std::string_view::npos) {
+    return Corrupt("is damaged: there is something after its last member");
   }
   return members;
 }

@@ -76,18 +76,13 @@ TEST(Bundle, EveryTruncationIsRefused) {
   EXPECT_EQ(Bundle::FromMemory(bytes + '\0').error().code(), RuntimeCode::kCorrupt);
 }
 
-TEST(Bundle, EveryFlippedBitIsRefusedOrInPadding) {
+TEST(Bundle, EveryFlippedBitIsRefused) {
   const std::string bytes = SampleMembers().Archive();
-  std::vector<char> covered(bytes.size(), 0);
-  const auto members = ReadArchive(bytes);
-  ASSERT_TRUE(members.ok());
-  std::fill_n(covered.begin(), sizeof(ArchiveHeader) + members->size() * sizeof(ArchiveEntry), 1);
-  for (const ArchiveMember& member : *members)
-    std::fill_n(covered.begin() + (member.bytes.data() - bytes.data()), member.bytes.size(), 1);
+  ASSERT_TRUE(ReadArchive(bytes).ok());
   for (size_t at = 0; at < bytes.size(); at += at < 600 ? 1 : 13) {
     std::string damaged = bytes;
     damaged[at] = static_cast<char>(damaged[at] ^ (1 << at % 8));
-    EXPECT_EQ(Bundle::FromMemory(damaged).ok(), covered[at] == 0) << at;
+    EXPECT_FALSE(Bundle::FromMemory(damaged).ok()) << at;
   }
 }
 
