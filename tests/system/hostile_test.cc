@@ -1,0 +1,113 @@
+// Candidates that are wrong or mean harm, handed to a real worker: none becomes a record, the worker lives, the job
+// ends.
+#include <map>
+#include <set>
+#include <sstream>
+
+#include "compiler/support/sha256.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/system/harness.h"
+#include "tests/system/tiny_model.h"
+
+namespace hone::system_test {
+namespace {
+
+constexpr char kBuilder[] = HONE_BIN "/hone-hostile-builder";
+
+// What the hostile builder made of each candidate, by the SHA-256 of its trace.
+std::map<std::string, std::string> Kinds(const std::string& log) {
+  std::map<std::string, std::string> kinds;
+  std::istringstream lines(ReadAll(log));
+  for (std::string kind, digest; lines >> kind >> digest;) kinds[digest] = kind;
+  return kinds;
+}
+
+bool WorkerIsListed(const TempFolder& folder, const Service& service) {
+  const Finished list = Hone(folder, {"workers", "list", "--json", "--server", service.address()});
+  for (const Json& worker : JsonLines(list.output)) {
+    if (worker.at("state") != "lost") return true;
+  }
+  return false;
+}
+
+#if defined(__x86_64__)  // some candidates are machine code
+TEST(Hostile, NoneBecomesARecord) {
+  const std::map<std::string, std::string> expected = {{"dropped_tail", "wrong_result"},
+                                                       {"dropped_rows", "wrong_result"},
+                                                       {"short_reduction", "wrong_result"},
+                                                       {"lost_init", "wrong_result"},
+                                                       {"swapped_axis", "wrong_result"},
+                                                       {"does_nothing", "wrong_result"},
+                                                       {"write_past_end", "crash"},
+                                                       {"null_write", "crash"},
+                                                       {"illegal_instruction", "crash"},
+                                                       {"stack_bomb", "crash"},
+                                                       {"fork", "crash"},
+                                                       {"exit", "crash"},
+                                                       {"fails", "crash"},
+                                                       {"endless_loop", "timeout"},
+                                                       {"memory_bomb", "out_of_memory"},
+                                                       {"not_an_image", "build_error"},
+                                                       {"broken_image", "build_error"},
+                                                       {"builder_crash", "build_error"},
+                                                       {"builder_hang", "timeout"}};
+  std::string list;
+  std::map<std::string, int> failures;
+  for (const auto& [kind, outcome] : expected) {
+    list += (list.empty() ? "" : ",") + kind;
+    ++failures[outcome];
+  }
+  const TempFolder folder;
+  const std::string model = SaveTiny(folder.path()), log = folder / "hostile.log";
+  Service service(folder);
+  Process& worker = service.StartWorker({"--builder", kBuilder}, {{"HONE_HOSTILE", list}, {"HONE_HOSTILE_LOG", log}});
+  // Each kind takes the place of one of the first candidates; enough honest ones are asked for that all have their
+  // turn.
+  Process tune(folder, "hone",
+               {"tune", model, "--tasks", "relu", "--server", service.address(), "--trials",
+                std::to_string(expected.size() + 4), "--threads", "1", "--json"});
+  ASSERT_EQ(tune.Wait(280), 0) << tune.Errors() << worker.Errors();
+  const Json result = JsonLines(tune.Output()).back();
+
+  const std::map<std::string, std::string> kinds = Kinds(log);
+  std::set<std::string> used;
+  for (const auto& [digest, kind] : kinds) used.insert(kind);
+  for (const auto& [kind, outcome] : expected) EXPECT_EQ(used.count(kind), 1u) << kind << " never had its turn";
+
+  const std::vector<Json> records = service.Records();
+  EXPECT_EQ(records.size(), result.at("trials").get<size_t>());
+  for (const Json& record : records) {
+    const auto kind = kinds.find(ToHex(Sha256(record.at("trace").get<std::string>())));
+    ASSERT_NE(kind, kinds.end()) << record.dump();
+    EXPECT_EQ(kind->second, "honest") << record.dump();
+  }
+  for (const auto& [outcome, count] : failures) {
+    EXPECT_GE(result.at("failed").value(outcome, 0), count) << outcome << " in " << result.at("failed").dump();
+  }
+  EXPECT_TRUE(worker.running()) << worker.Errors();
+  EXPECT_TRUE(WorkerIsListed(folder, service));
+}
+#endif
+
+TEST(Hostile, NothingButHostileCandidates) {
+  const TempFolder folder;
+  const std::string model = SaveTiny(folder.path());
+  Service service(folder);
+  Process& worker = service.StartWorker(
+      {"--builder", kBuilder}, {{"HONE_HOSTILE", "always:dropped_tail"}, {"HONE_HOSTILE_LOG", folder / "hostile.log"}});
+  const Finished tune = Hone(folder, {"tune", model, "--tasks", "relu", "--server", service.address(), "--trials", "12",
+                                      "--threads", "1", "--json"});
+  EXPECT_EQ(tune.code, 4) << tune.errors;
+  EXPECT_THAT(tune.errors, testing::HasSubstr("no valid schedule"));
+  EXPECT_TRUE(service.Records().empty());
+  const Json job = service.Job(1);
+  EXPECT_EQ(job.at("state"), "failed");
+  EXPECT_EQ(job.at("trials"), 0);
+  EXPECT_GT(job.at("failed").value("wrong_result", 0), 0) << job.dump();
+  EXPECT_TRUE(worker.running()) << worker.Errors();
+  EXPECT_TRUE(WorkerIsListed(folder, service));
+}
+
+}  // namespace
+}  // namespace hone::system_test
