@@ -59,6 +59,10 @@ std::span<const LoweringPass> LoweringPasses() {
       OnBody("keep_outer_parallel", KeepOuterParallel),
       OnBody("simplify_again", Simplify),
       OnBody("unroll_register_loops", UnrollRegisterLoops),
+      {"reduce_in_tree", [](PrimFunc func, const LowerOptions& options) {
+         if (!options.plain) func.body = ReduceInTree(func.body);
+         return func;
+       }},
       OnBody("split_tails", SplitTails),
       OnBody("vectorize_loops", VectorizeLoops),
       {"unroll_loops", [](PrimFunc func, const LowerOptions& options) {

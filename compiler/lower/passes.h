@@ -63,6 +63,12 @@ Stmt SplitTails(const Stmt& body);
 // A serial loop whose variable indexes a register buffer is marked unrolled when it is short: registers have no addresses.
 Stmt UnrollRegisterLoops(const Stmt& body);
 
+// An unrolled or vectorised loop of 2^n steps that accumulates into one element combines its terms in a tree of vectors in
+// place of a chain (+, *, min, max):
+//   for v in unroll(8): S[0] = S[0] + R[v]
+//   =>  P8[0:8] = R[0:8];  P4[0:4] = P8[0:4] + P8[4:8];  P2[0:2] = ...;  P1[0] = ...;  S[0] = S[0] + P1[0]
+Stmt ReduceInTree(const Stmt& body);
+
 // Vectorised loops become vector expressions, conditions on their variable masks:
 //   for j in vectorized(16): if o*16 + j < n: A[o*16 + j] = x   =>   A[ramp(o*16, 1, 16)] = broadcast(x), masked
 // A loop that is not data-parallel after all becomes serial; one longer than 64 is cut up.
