@@ -1,59 +1,50 @@
 #include "compiler/codegen/link_image.h"
 
+#include <elf.h>
+
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <set>
-#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "compiler/codegen/elf_object.h"
 #include "compiler/codegen/features_section.h"
 #include "compiler/support/status_macros.h"
 #include "deploy/runtime/image.h"
-#include "llvm/BinaryFormat/ELF.h"
-#include "llvm/Object/ELFObjectFile.h"
-#include "llvm/Support/MemoryBuffer.h"
 
 namespace hone {
 namespace {
 
-using llvm::object::ELF64LEObjectFile;
-using llvm::object::SectionRef;
+constexpr uint64_t kMostAlign = 4096;               // the payload starts on a page
 
-absl::Status FromLlvm(llvm::Error error, const std::string& what) {
-  return absl::InvalidArgumentError(absl::StrCat(what, ": ", llvm::toString(std::move(error))));
-}
-
-// Where a section of an object came to lie: an offset from the start of the code. Data lies behind all code.
+// Where a section of an object came to lie.
 struct Placement {
   bool in_code = false;
   uint64_t at = 0;                      // from the start of the code, or of the data
 };
 
 struct Input {
-  std::unique_ptr<ELF64LEObjectFile> file;
-  std::map<uint64_t, Placement> sections;           // by index
+  ElfObject object;
+  std::map<size_t, Placement> sections;             // by index
 };
 
 class Linker {
  public:
   absl::Status Add(const std::string& bytes, int number) {
     where_ = absl::StrCat("object ", number);
-    llvm::Expected<std::unique_ptr<llvm::object::ObjectFile>> parsed =
-        llvm::object::ObjectFile::createELFObjectFile(llvm::MemoryBufferRef(bytes, "object"));
-    if (!parsed) return FromLlvm(parsed.takeError(), where_);
-    auto* elf = llvm::dyn_cast<ELF64LEObjectFile>(parsed->get());
-    const llvm::object::ELFObjectFileBase* header = elf;         // where LLVM lets these be read
-    if (elf == nullptr || header->getEType() != llvm::ELF::ET_REL) return Refuse("not a 64-bit little-endian relocatable file");
-    const auto arch = header->getEMachine() == llvm::ELF::EM_X86_64    ? ImageArch::kX86_64
-                      : header->getEMachine() == llvm::ELF::EM_AARCH64 ? ImageArch::kAArch64
-                                                                    : ImageArch{0};
-    if (arch == ImageArch{0}) return Refuse(absl::StrCat("machine ", header->getEMachine(), " is neither x86-64 nor AArch64"));
+    absl::StatusOr<ElfObject> object = ReadElfObject(bytes);
+    if (!object.ok()) return Annotate(object.status(), where_);
+    if (object->machine != EM_X86_64 && object->machine != EM_AARCH64) {
+      return Refuse(absl::StrCat("machine ", object->machine, " is neither x86-64 nor AArch64"));
+    }
+    const ImageArch arch = object->machine == EM_X86_64 ? ImageArch::kX86_64 : ImageArch::kAArch64;
     if (!inputs_.empty() && arch != parts_.arch) return Refuse("made for another architecture than the objects before it");
     parts_.arch = arch;
-    parsed->release();
-    inputs_.push_back({std::unique_ptr<ELF64LEObjectFile>(elf), {}});
+    inputs_.push_back({*std::move(object), {}});
     return PlaceSections(inputs_.back());
   }
 
@@ -62,7 +53,9 @@ class Linker {
     for (size_t i = 0; i < inputs_.size(); ++i) {
       where_ = absl::StrCat("object ", i);
       HONE_RETURN_IF_ERROR(Export(inputs_[i]));
-      HONE_RETURN_IF_ERROR(Relocate(inputs_[i]));
+      for (const ElfObject::Relocation& relocation : inputs_[i].object.relocations) {
+        HONE_RETURN_IF_ERROR(Apply(inputs_[i], relocation));
+      }
     }
     parts_.features = absl::StrJoin(features_, ",");
     return WriteImage(parts_);
@@ -72,28 +65,26 @@ class Linker {
   absl::Status Refuse(const std::string& what) const { return absl::InvalidArgumentError(absl::StrCat(where_, ": ", what)); }
 
   absl::Status PlaceSections(Input& input) {
-    for (const SectionRef& section : input.file->sections()) {
-      const llvm::object::ELFSectionRef elf(section);
-      llvm::Expected<llvm::StringRef> name = section.getName();
-      if (!name) return FromLlvm(name.takeError(), where_);
-      if ((elf.getFlags() & llvm::ELF::SHF_ALLOC) == 0 || section.getSize() == 0) continue;
-      llvm::Expected<llvm::StringRef> contents = section.getContents();
-      if (!contents) return FromLlvm(contents.takeError(), where_);
-      if (*name == kFeaturesSection) {
-        for (const std::string& f : std::vector<std::string>(absl::StrSplit(contents->str(), ',', absl::SkipEmpty()))) {
-          features_.insert(f);
-        }
+    for (size_t i = 0; i < input.object.sections.size(); ++i) {
+      const ElfObject::Section& section = input.object.sections[i];
+      if ((section.flags & SHF_ALLOC) == 0 || section.size == 0) continue;
+      if (section.name == kFeaturesSection) {
+        const std::vector<std::string> names = absl::StrSplit(std::string(section.bytes), ',', absl::SkipEmpty());
+        features_.insert(names.begin(), names.end());
         continue;
       }
-      if (*name == ".eh_frame") continue;           // kernels never unwind
-      if ((elf.getFlags() & llvm::ELF::SHF_WRITE) != 0) return Refuse(absl::StrCat("section ", name->str(), " is writable data"));
-      const bool code = (elf.getFlags() & llvm::ELF::SHF_EXECINSTR) != 0;
+      if (section.name == ".eh_frame") continue;    // kernels never unwind
+      if ((section.flags & SHF_WRITE) != 0) return Refuse(absl::StrCat("section ", section.name, " is writable data"));
+      if (section.type == SHT_NOBITS) return Refuse(absl::StrCat("section ", section.name, " has no bytes in the file"));
+      if (section.align > kMostAlign) {
+        return Refuse(absl::StrCat("section ", section.name, " wants alignment ", section.align, ", above ", kMostAlign));
+      }
+      const bool code = (section.flags & SHF_EXECINSTR) != 0;
       std::string& out = code ? parts_.code : parts_.data;
-      const uint64_t align = std::max<uint64_t>(section.getAlignment().value(), code ? 64 : 1);
-      if (align > 4096) return Refuse(absl::StrCat("section ", name->str(), " wants alignment ", align, ", above a page"));
+      const uint64_t align = std::max<uint64_t>(section.align, code ? 64 : 1);
       out.resize((out.size() + align - 1) / align * align);
-      input.sections[section.getIndex()] = {code, out.size()};
-      out.append(contents->data(), contents->size());
+      input.sections[i] = {code, out.size()};
+      out.append(section.bytes);
     }
     return absl::OkStatus();
   }
@@ -102,72 +93,44 @@ class Linker {
   uint64_t AddressOf(const Placement& place) const { return place.in_code ? place.at : data_at_ + place.at; }
 
   absl::Status Export(const Input& input) {
-    for (const llvm::object::ELFSymbolRef symbol : input.file->symbols()) {
-      if (symbol.getBinding() == llvm::ELF::STB_LOCAL) continue;
-      llvm::Expected<llvm::StringRef> name = symbol.getName();
-      if (!name) return FromLlvm(name.takeError(), where_);
-      llvm::Expected<uint64_t> address = symbol.getValue();
-      if (!address) return FromLlvm(address.takeError(), where_);
-      llvm::Expected<llvm::object::section_iterator> section = symbol.getSection();
-      if (!section) return FromLlvm(section.takeError(), where_);
-      if (*section == input.file->section_end()) return Refuse(absl::StrCat("symbol ", name->str(), " is undefined"));
-      const auto place = input.sections.find((*section)->getIndex());
+    for (const ElfObject::Symbol& symbol : input.object.symbols) {
+      if (symbol.binding == STB_LOCAL) continue;
+      if (symbol.section == SHN_UNDEF) return Refuse(absl::StrCat("symbol ", symbol.name, " is undefined"));
+      const auto place = input.sections.find(symbol.section);
       if (place == input.sections.end() || !place->second.in_code) continue;
-      if (!exported_.insert(name->str()).second) return Refuse(absl::StrCat("symbol ", name->str(), " is defined twice"));
-      parts_.symbols.push_back({name->str(), place->second.at + *address});
-    }
-    return absl::OkStatus();
-  }
-
-  absl::Status Relocate(const Input& input) {
-    for (const SectionRef& section : input.file->sections()) {
-      llvm::Expected<llvm::object::section_iterator> target = section.getRelocatedSection();
-      if (!target) return FromLlvm(target.takeError(), where_);
-      if (*target == input.file->section_end()) continue;
-      const auto place = input.sections.find((*target)->getIndex());
-      if (place == input.sections.end()) continue;
-      for (const llvm::object::ELFRelocationRef relocation : section.relocations()) {
-        HONE_RETURN_IF_ERROR(Apply(input, place->second, relocation));
+      if (symbol.value >= input.object.sections[symbol.section].size) {
+        return Refuse(absl::StrCat("symbol ", symbol.name, " lies past the end of its section"));
       }
+      if (!exported_.insert(symbol.name).second) return Refuse(absl::StrCat("symbol ", symbol.name, " is defined twice"));
+      parts_.symbols.push_back({symbol.name, place->second.at + symbol.value});
     }
     return absl::OkStatus();
   }
 
-  absl::Status Apply(const Input& input, const Placement& place, const llvm::object::ELFRelocationRef& relocation) {
-    llvm::Expected<int64_t> addend = relocation.getAddend();
-    if (!addend) return FromLlvm(addend.takeError(), where_);
-    const llvm::object::symbol_iterator symbol = relocation.getSymbol();
-    if (symbol == input.file->symbol_end()) return Refuse("a relocation names no symbol");
-    llvm::Expected<llvm::object::section_iterator> section = symbol->getSection();
-    llvm::Expected<uint64_t> value = symbol->getValue();
-    llvm::Expected<llvm::StringRef> name = symbol->getName();
-    if (!section || !value || !name) {
-      llvm::consumeError(section.takeError());
-      llvm::consumeError(value.takeError());
-      llvm::consumeError(name.takeError());
-      return Refuse("a relocation names a symbol that cannot be read");
-    }
-    if (*section == input.file->section_end()) return Refuse(absl::StrCat("symbol ", name->str(), " is undefined"));
-    const auto at = input.sections.find((*section)->getIndex());
-    if (at == input.sections.end()) return Refuse(absl::StrCat("symbol ", name->str(), " lies in a section that is not loaded"));
-
-    std::string& bytes = place.in_code ? parts_.code : parts_.data;
-    const uint64_t offset = place.at + relocation.getOffset();
-    const uint64_t p = AddressOf(place) + relocation.getOffset();
-    const uint64_t s = AddressOf(at->second) + *value + *addend;
-    const uint64_t type = relocation.getType();
-    const bool wide = type == llvm::ELF::R_X86_64_PC64 && parts_.arch == ImageArch::kX86_64;
-    if (offset + (wide ? 8 : 4) > bytes.size()) return Refuse("a relocation lies past the end of its section");
-    if (parts_.arch == ImageArch::kX86_64) return ApplyX86(type, s - p, &bytes[offset]);
-    return ApplyAArch64(type, s, p, &bytes[offset]);
+  absl::Status Apply(const Input& input, const ElfObject::Relocation& relocation) {
+    const auto patched = input.sections.find(relocation.section);
+    if (patched == input.sections.end()) return absl::OkStatus();           // of a section that is not loaded
+    const ElfObject::Symbol& symbol = input.object.symbols[relocation.symbol];
+    if (symbol.section == SHN_UNDEF) return Refuse(absl::StrCat("symbol ", symbol.name, " is undefined"));
+    const auto target = input.sections.find(symbol.section);
+    if (target == input.sections.end()) return Refuse(absl::StrCat("symbol ", symbol.name, " lies in a section that is not loaded"));
+    const bool wide = parts_.arch == ImageArch::kX86_64 && relocation.type == R_X86_64_PC64;
+    const uint64_t bytes = wide ? 8 : 4, size = input.object.sections[relocation.section].size;
+    if (relocation.offset > size || size - relocation.offset < bytes) return Refuse("a relocation lies past the end of its section");
+    std::string& out = patched->second.in_code ? parts_.code : parts_.data;
+    char* at = &out[patched->second.at + relocation.offset];
+    const uint64_t p = AddressOf(patched->second) + relocation.offset;
+    const uint64_t s = AddressOf(target->second) + symbol.value + static_cast<uint64_t>(relocation.addend);
+    if (parts_.arch == ImageArch::kX86_64) return ApplyX86(relocation.type, s - p, at);
+    return ApplyAArch64(relocation.type, s, p, at);
   }
 
-  absl::Status ApplyX86(uint64_t type, uint64_t distance, char* at) const {
-    if (type == llvm::ELF::R_X86_64_PC64) {
+  absl::Status ApplyX86(uint32_t type, uint64_t distance, char* at) const {
+    if (type == R_X86_64_PC64) {
       std::memcpy(at, &distance, 8);
       return absl::OkStatus();
     }
-    if (type != llvm::ELF::R_X86_64_PC32 && type != llvm::ELF::R_X86_64_PLT32) return NotRelative(type);
+    if (type != R_X86_64_PC32 && type != R_X86_64_PLT32) return NotRelative(type);
     const int64_t signed_distance = static_cast<int64_t>(distance);
     if (signed_distance != static_cast<int32_t>(signed_distance)) return Refuse("code and data are more than 2 GiB apart");
     const int32_t word = static_cast<int32_t>(signed_distance);
@@ -177,33 +140,33 @@ class Linker {
 
   // Arm IHI 0056 (ELF for the Arm 64-bit architecture), tables of relocations. The image starts on a page, so pages of
   // addresses in it are pages in memory.
-  absl::Status ApplyAArch64(uint64_t type, uint64_t s, uint64_t p, char* at) const {
+  absl::Status ApplyAArch64(uint32_t type, uint64_t s, uint64_t p, char* at) const {
     uint32_t word;
     std::memcpy(&word, at, 4);
     const int64_t distance = static_cast<int64_t>(s - p);
     const auto low12 = [&](int shift) { word |= static_cast<uint32_t>((s & 0xFFF) >> shift) << 10; };
     switch (type) {
-      case llvm::ELF::R_AARCH64_PREL32: word = static_cast<uint32_t>(distance); break;
-      case llvm::ELF::R_AARCH64_CALL26:
-      case llvm::ELF::R_AARCH64_JUMP26: word |= static_cast<uint32_t>(distance >> 2) & 0x3FFFFFF; break;
-      case llvm::ELF::R_AARCH64_ADR_PREL_PG_HI21: {
+      case R_AARCH64_PREL32: word = static_cast<uint32_t>(distance); break;
+      case R_AARCH64_CALL26:
+      case R_AARCH64_JUMP26: word |= static_cast<uint32_t>(distance >> 2) & 0x3FFFFFF; break;
+      case R_AARCH64_ADR_PREL_PG_HI21: {
         const int64_t pages = static_cast<int64_t>(s >> 12) - static_cast<int64_t>(p >> 12);
         word |= static_cast<uint32_t>(pages & 3) << 29 | static_cast<uint32_t>(pages >> 2 & 0x7FFFF) << 5;
         break;
       }
-      case llvm::ELF::R_AARCH64_ADD_ABS_LO12_NC:
-      case llvm::ELF::R_AARCH64_LDST8_ABS_LO12_NC: low12(0); break;
-      case llvm::ELF::R_AARCH64_LDST16_ABS_LO12_NC: low12(1); break;
-      case llvm::ELF::R_AARCH64_LDST32_ABS_LO12_NC: low12(2); break;
-      case llvm::ELF::R_AARCH64_LDST64_ABS_LO12_NC: low12(3); break;
-      case llvm::ELF::R_AARCH64_LDST128_ABS_LO12_NC: low12(4); break;
+      case R_AARCH64_ADD_ABS_LO12_NC:
+      case R_AARCH64_LDST8_ABS_LO12_NC: low12(0); break;
+      case R_AARCH64_LDST16_ABS_LO12_NC: low12(1); break;
+      case R_AARCH64_LDST32_ABS_LO12_NC: low12(2); break;
+      case R_AARCH64_LDST64_ABS_LO12_NC: low12(3); break;
+      case R_AARCH64_LDST128_ABS_LO12_NC: low12(4); break;
       default: return NotRelative(type);
     }
     std::memcpy(at, &word, 4);
     return absl::OkStatus();
   }
 
-  absl::Status NotRelative(uint64_t type) const {
+  absl::Status NotRelative(uint32_t type) const {
     return Refuse(absl::StrCat("relocation type ", type, " is not relative to the program counter"));
   }
 
