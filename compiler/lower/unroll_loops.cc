@@ -39,7 +39,7 @@ class Unroll {
   }
 
  private:
-  // Conditions that unrolling has decided.
+  // Conditions that unrolling has decided, and loops that never run.
   static Stmt Prune(const Stmt& stmt) {
     return RewriteBottomUp(stmt, [](const Stmt& s) -> std::optional<Stmt> {
       const Stmt pruned = Pruned(s);
@@ -47,6 +47,11 @@ class Unroll {
     });
   }
   static Stmt Pruned(const Stmt& s) {
+    if (const For* loop = s.As<For>()) {
+      const Seq* body = loop->body.As<Seq>();
+      const bool empty = ConstantValue(loop->extent).value_or(1) <= 0 || (body != nullptr && body->stmts.empty());
+      return empty ? MakeSeq({}) : s;
+    }
     const IfThen* branch = s.As<IfThen>();
     const std::optional<int64_t> known = branch == nullptr ? std::nullopt : ConstantValue(branch->condition);
     if (!known.has_value()) return s;
