@@ -1,8 +1,8 @@
 // From a scheduled program to machine code.
 //
-// The object is a position-independent ELF file without undefined symbols: link_image.h makes an image of one or several.
-// Every call is independent of every other and may run on any thread. The same program, target and options give the same
-// bytes in every process.
+// The object is a position-independent ELF file without undefined symbols: link_image.h makes an image of one or
+// several. Every call is independent of every other and may run on any thread. The same program, target and options
+// give the same bytes in every process.
 #pragma once
 
 #include <cstdint>
@@ -18,16 +18,16 @@
 namespace hone {
 
 struct CompileOptions {
-  std::string symbol = "kernel";        // the main kernel; prepare kernels are symbol + "_prepare0", ...
+  std::string symbol = "kernel";  // the main kernel; prepare kernels are symbol + "_prepare0", ...
   NumericLevel numeric = NumericLevel::kDefault;
-  bool optimize = true;                 // false: no clean-up passes and the quickest code generation
-  int threads = 0;                      // threads the program will run with; 1 calls loop bodies directly, 0 is unknown
+  bool optimize = true;  // false: no clean-up passes and the quickest code generation
+  int threads = 0;       // threads the program will run with; 1 calls loop bodies directly, 0 is unknown
 };
 
 struct CompiledKernel {
   KernelSet set;
   std::string object;
-  uint64_t program_hash = 0;            // StructuralHash of the main function and of every prepare function
+  uint64_t program_hash = 0;  // StructuralHash of the main function and of every prepare function
 };
 
 // FailedPrecondition when the program cannot be lowered, InvalidArgument when the target is not one of LLVM's.
@@ -35,8 +35,10 @@ absl::StatusOr<CompiledKernel> CompileKernel(const ScheduledProgram& program, co
                                              const CompileOptions& options = {});
 
 // The plain build of an unscheduled function: one thread, every element computed in the order the program states, each
-// operation rounded as written (nothing is contracted). The reference that candidates are compared with. Takes every function, float64 too.
-absl::StatusOr<CompiledKernel> CompilePlain(const PrimFunc& func, const Target& target, const CompileOptions& options = {});
+// operation rounded as written (nothing is contracted). The reference that candidates are compared with. Takes every
+// function, float64 too.
+absl::StatusOr<CompiledKernel> CompilePlain(const PrimFunc& func, const Target& target,
+                                            const CompileOptions& options = {});
 
 // The same code as text: assembly of the target, for tests and for people.
 absl::StatusOr<std::string> CompileToAssembly(const ScheduledProgram& program, const Target& target,

@@ -42,14 +42,16 @@ class Reader {
   absl::StatusOr<ElfObject> Read() {
     const std::optional<Elf64_Ehdr> header = Record<Elf64_Ehdr>(bytes_, 0);
     if (!header.has_value() || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0) return Refuse("not an ELF file");
-    if (header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_ident[EI_DATA] != ELFDATA2LSB || header->e_type != ET_REL) {
+    if (header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_ident[EI_DATA] != ELFDATA2LSB ||
+        header->e_type != ET_REL) {
       return Refuse("not a 64-bit little-endian relocatable file");
     }
     if (header->e_shentsize != sizeof(Elf64_Shdr)) return Refuse("section headers of an unknown size");
     object_.machine = header->e_machine;
     for (uint64_t i = 0; i < header->e_shnum; ++i) {
       const std::optional<Elf64_Shdr> section = Record<Elf64_Shdr>(bytes_, header->e_shoff + i * sizeof(Elf64_Shdr));
-      if (!section.has_value() || header->e_shoff > bytes_.size()) return Refuse("section headers past the end of the file");
+      if (!section.has_value() || header->e_shoff > bytes_.size())
+        return Refuse("section headers past the end of the file");
       headers_.push_back(*section);
     }
     HONE_RETURN_IF_ERROR(ReadSections(header->e_shstrndx));
@@ -79,7 +81,8 @@ class Reader {
       }
       if (header.sh_type != SHT_NOBITS && header.sh_type != SHT_NULL) {
         const std::optional<std::string_view> contents = Slice(bytes_, header.sh_offset, header.sh_size);
-        if (!contents.has_value()) return Refuse(absl::StrCat("section ", section.name, " lies past the end of the file"));
+        if (!contents.has_value())
+          return Refuse(absl::StrCat("section ", section.name, " lies past the end of the file"));
         section.bytes = *contents;
       }
       object_.sections.push_back(std::move(section));
@@ -101,7 +104,8 @@ class Reader {
       if (special ? record.st_shndx != SHN_ABS : record.st_shndx >= object_.sections.size()) {
         return Refuse(absl::StrCat("symbol ", *name, " lies in no section"));
       }
-      object_.symbols.push_back({*name, static_cast<uint8_t>(ELF64_ST_BIND(record.st_info)), record.st_shndx, record.st_value});
+      object_.symbols.push_back(
+          {*name, static_cast<uint8_t>(ELF64_ST_BIND(record.st_info)), record.st_shndx, record.st_value});
     }
     return absl::OkStatus();
   }
@@ -115,8 +119,9 @@ class Reader {
       const Elf64_Rela record = *Record<Elf64_Rela>(records, at);
       const uint64_t symbol = ELF64_R_SYM(record.r_info);
       if (symbol >= object_.symbols.size()) return Refuse("a relocation names a symbol that is not there");
-      object_.relocations.push_back({header.sh_info, record.r_offset, static_cast<uint32_t>(ELF64_R_TYPE(record.r_info)),
-                                     static_cast<size_t>(symbol), record.r_addend});
+      object_.relocations.push_back({header.sh_info, record.r_offset,
+                                     static_cast<uint32_t>(ELF64_R_TYPE(record.r_info)), static_cast<size_t>(symbol),
+                                     record.r_addend});
     }
     return absl::OkStatus();
   }

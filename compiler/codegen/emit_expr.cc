@@ -34,10 +34,10 @@ bool IsNumber(const Expr& e) {
 
 llvm::Type* Emitter::TypeOf(DType type) const {
   llvm::LLVMContext& c = context_;
-  llvm::Type* element = type.is_bool()   ? llvm::Type::getInt1Ty(c)
-                        : type.is_int()  ? llvm::Type::getIntNTy(c, type.bits)
-                        : IsBFloat(type) ? llvm::Type::getInt16Ty(c)
-                        : IsHalf(type)   ? llvm::Type::getHalfTy(c)
+  llvm::Type* element = type.is_bool()    ? llvm::Type::getInt1Ty(c)
+                        : type.is_int()   ? llvm::Type::getIntNTy(c, type.bits)
+                        : IsBFloat(type)  ? llvm::Type::getInt16Ty(c)
+                        : IsHalf(type)    ? llvm::Type::getHalfTy(c)
                         : type.bits == 32 ? llvm::Type::getFloatTy(c)
                                           : llvm::Type::getDoubleTy(c);
   return type.is_scalar() ? element : llvm::FixedVectorType::get(element, type.lanes);
@@ -115,8 +115,10 @@ bool Emitter::IsIndexArithmetic(const Expr& e) const {
     case BinaryOp::kFloorDiv:
     case BinaryOp::kFloorMod:
     case BinaryOp::kMin:
-    case BinaryOp::kMax: return IsIndexArithmetic(binary->a) && IsIndexArithmetic(binary->b);
-    default: return false;
+    case BinaryOp::kMax:
+      return IsIndexArithmetic(binary->a) && IsIndexArithmetic(binary->b);
+    default:
+      return false;
   }
 }
 
@@ -149,24 +151,35 @@ bool Emitter::NonNegative(const Expr& e) const {
     case BinaryOp::kAdd:
     case BinaryOp::kMul:
     case BinaryOp::kFloorDiv:
-    case BinaryOp::kMin: return NonNegative(binary->a) && NonNegative(binary->b);
-    case BinaryOp::kMax: return NonNegative(binary->a) || NonNegative(binary->b);
-    case BinaryOp::kFloorMod: return NonNegative(binary->b);
-    default: return false;
+    case BinaryOp::kMin:
+      return NonNegative(binary->a) && NonNegative(binary->b);
+    case BinaryOp::kMax:
+      return NonNegative(binary->a) || NonNegative(binary->b);
+    case BinaryOp::kFloorMod:
+      return NonNegative(binary->b);
+    default:
+      return false;
   }
 }
 
 // Integers, scalars or vectors, signed; index arithmetic in i64 and data in their own width share the rounding rules.
 llvm::Value* Emitter::EmitIndexArithmetic(BinaryOp op, llvm::Value* a, llvm::Value* b, bool non_negative) {
   switch (op) {
-    case BinaryOp::kAdd: return b_.CreateNSWAdd(a, b);
-    case BinaryOp::kSub: return b_.CreateNSWSub(a, b);
-    case BinaryOp::kMul: return b_.CreateNSWMul(a, b);
-    case BinaryOp::kMin: return b_.CreateSelect(b_.CreateICmpSLT(a, b), a, b);
-    case BinaryOp::kMax: return b_.CreateSelect(b_.CreateICmpSGT(a, b), a, b);
+    case BinaryOp::kAdd:
+      return b_.CreateNSWAdd(a, b);
+    case BinaryOp::kSub:
+      return b_.CreateNSWSub(a, b);
+    case BinaryOp::kMul:
+      return b_.CreateNSWMul(a, b);
+    case BinaryOp::kMin:
+      return b_.CreateSelect(b_.CreateICmpSLT(a, b), a, b);
+    case BinaryOp::kMax:
+      return b_.CreateSelect(b_.CreateICmpSGT(a, b), a, b);
     case BinaryOp::kFloorDiv:
-    case BinaryOp::kFloorMod: break;
-    default: HONE_UNREACHABLE() << "not index arithmetic";
+    case BinaryOp::kFloorMod:
+      break;
+    default:
+      HONE_UNREACHABLE() << "not index arithmetic";
   }
   const bool quotient = op == BinaryOp::kFloorDiv;
   auto* constant = llvm::dyn_cast<llvm::ConstantInt>(b);
@@ -183,7 +196,7 @@ llvm::Value* Emitter::EmitIndexArithmetic(BinaryOp op, llvm::Value* a, llvm::Val
   }
   llvm::Value* remainder = b_.CreateSRem(a, b);
   llvm::Value* zero = llvm::Constant::getNullValue(a->getType());
-  llvm::Value* differ = b_.CreateICmpSLT(b_.CreateXor(remainder, b), zero);       // signs differ: round the other way
+  llvm::Value* differ = b_.CreateICmpSLT(b_.CreateXor(remainder, b), zero);  // signs differ: round the other way
   llvm::Value* adjust = b_.CreateAnd(b_.CreateICmpNE(remainder, zero), differ);
   if (!quotient) return b_.CreateSelect(adjust, b_.CreateAdd(remainder, b), remainder);
   return b_.CreateAdd(b_.CreateSDiv(a, b), b_.CreateSExt(adjust, a->getType()));
@@ -193,44 +206,70 @@ llvm::Value* Emitter::EmitBinary(const Binary& binary, DType type) {
   const DType operand = binary.a.type();
   const BinaryOp op = binary.op;
   // Comparisons of indices are made in 64 bits: nothing to extend or truncate.
-  const bool wide = IsComparison(op) && IsIndexType(operand) && IsIndexArithmetic(binary.a) && IsIndexArithmetic(binary.b);
+  const bool wide =
+      IsComparison(op) && IsIndexType(operand) && IsIndexArithmetic(binary.a) && IsIndexArithmetic(binary.b);
   llvm::Value* a = wide ? EmitWide(binary.a) : EmitExpr(binary.a);
   llvm::Value* b = wide ? EmitWide(binary.b) : EmitExpr(binary.b);
   if (operand.is_float()) {
     a = ToFloat(a, operand);
     b = ToFloat(b, operand);
     switch (op) {
-      case BinaryOp::kEq: return b_.CreateFCmpOEQ(a, b);
-      case BinaryOp::kNe: return b_.CreateFCmpUNE(a, b);
-      case BinaryOp::kLt: return b_.CreateFCmpOLT(a, b);
-      case BinaryOp::kLe: return b_.CreateFCmpOLE(a, b);
-      case BinaryOp::kGt: return b_.CreateFCmpOGT(a, b);
-      case BinaryOp::kGe: return b_.CreateFCmpOGE(a, b);
-      default: return FromFloat(FloatArithmetic(op, a, b, binary.a, binary.b), operand);
+      case BinaryOp::kEq:
+        return b_.CreateFCmpOEQ(a, b);
+      case BinaryOp::kNe:
+        return b_.CreateFCmpUNE(a, b);
+      case BinaryOp::kLt:
+        return b_.CreateFCmpOLT(a, b);
+      case BinaryOp::kLe:
+        return b_.CreateFCmpOLE(a, b);
+      case BinaryOp::kGt:
+        return b_.CreateFCmpOGT(a, b);
+      case BinaryOp::kGe:
+        return b_.CreateFCmpOGE(a, b);
+      default:
+        return FromFloat(FloatArithmetic(op, a, b, binary.a, binary.b), operand);
     }
   }
   const bool is_unsigned = IsUnsigned(operand);
   switch (op) {
-    case BinaryOp::kEq: return b_.CreateICmpEQ(a, b);
-    case BinaryOp::kNe: return b_.CreateICmpNE(a, b);
-    case BinaryOp::kLt: return is_unsigned ? b_.CreateICmpULT(a, b) : b_.CreateICmpSLT(a, b);
-    case BinaryOp::kLe: return is_unsigned ? b_.CreateICmpULE(a, b) : b_.CreateICmpSLE(a, b);
-    case BinaryOp::kGt: return is_unsigned ? b_.CreateICmpUGT(a, b) : b_.CreateICmpSGT(a, b);
-    case BinaryOp::kGe: return is_unsigned ? b_.CreateICmpUGE(a, b) : b_.CreateICmpSGE(a, b);
+    case BinaryOp::kEq:
+      return b_.CreateICmpEQ(a, b);
+    case BinaryOp::kNe:
+      return b_.CreateICmpNE(a, b);
+    case BinaryOp::kLt:
+      return is_unsigned ? b_.CreateICmpULT(a, b) : b_.CreateICmpSLT(a, b);
+    case BinaryOp::kLe:
+      return is_unsigned ? b_.CreateICmpULE(a, b) : b_.CreateICmpSLE(a, b);
+    case BinaryOp::kGt:
+      return is_unsigned ? b_.CreateICmpUGT(a, b) : b_.CreateICmpSGT(a, b);
+    case BinaryOp::kGe:
+      return is_unsigned ? b_.CreateICmpUGE(a, b) : b_.CreateICmpSGE(a, b);
     case BinaryOp::kAnd:
-    case BinaryOp::kBitAnd: return b_.CreateAnd(a, b);
+    case BinaryOp::kBitAnd:
+      return b_.CreateAnd(a, b);
     case BinaryOp::kOr:
-    case BinaryOp::kBitOr: return b_.CreateOr(a, b);
-    case BinaryOp::kBitXor: return b_.CreateXor(a, b);
-    case BinaryOp::kShiftLeft: return b_.CreateShl(a, b);
-    case BinaryOp::kShiftRight: return is_unsigned ? b_.CreateLShr(a, b) : b_.CreateAShr(a, b);
-    case BinaryOp::kAdd: return b_.CreateAdd(a, b);                // data wraps
-    case BinaryOp::kSub: return b_.CreateSub(a, b);
-    case BinaryOp::kMul: return b_.CreateMul(a, b);
-    case BinaryOp::kDiv: return is_unsigned ? b_.CreateUDiv(a, b) : b_.CreateSDiv(a, b);
-    case BinaryOp::kMod: return is_unsigned ? b_.CreateURem(a, b) : b_.CreateSRem(a, b);
-    case BinaryOp::kMin: return b_.CreateSelect(is_unsigned ? b_.CreateICmpULT(a, b) : b_.CreateICmpSLT(a, b), a, b);
-    case BinaryOp::kMax: return b_.CreateSelect(is_unsigned ? b_.CreateICmpUGT(a, b) : b_.CreateICmpSGT(a, b), a, b);
+    case BinaryOp::kBitOr:
+      return b_.CreateOr(a, b);
+    case BinaryOp::kBitXor:
+      return b_.CreateXor(a, b);
+    case BinaryOp::kShiftLeft:
+      return b_.CreateShl(a, b);
+    case BinaryOp::kShiftRight:
+      return is_unsigned ? b_.CreateLShr(a, b) : b_.CreateAShr(a, b);
+    case BinaryOp::kAdd:
+      return b_.CreateAdd(a, b);  // data wraps
+    case BinaryOp::kSub:
+      return b_.CreateSub(a, b);
+    case BinaryOp::kMul:
+      return b_.CreateMul(a, b);
+    case BinaryOp::kDiv:
+      return is_unsigned ? b_.CreateUDiv(a, b) : b_.CreateSDiv(a, b);
+    case BinaryOp::kMod:
+      return is_unsigned ? b_.CreateURem(a, b) : b_.CreateSRem(a, b);
+    case BinaryOp::kMin:
+      return b_.CreateSelect(is_unsigned ? b_.CreateICmpULT(a, b) : b_.CreateICmpSLT(a, b), a, b);
+    case BinaryOp::kMax:
+      return b_.CreateSelect(is_unsigned ? b_.CreateICmpUGT(a, b) : b_.CreateICmpSGT(a, b), a, b);
     case BinaryOp::kFloorDiv:
       if (is_unsigned) return b_.CreateUDiv(a, b);
       return EmitIndexArithmetic(op, a, b, NonNegative(binary.a));
@@ -242,25 +281,35 @@ llvm::Value* Emitter::EmitBinary(const Binary& binary, DType type) {
   return nullptr;
 }
 
-llvm::Value* Emitter::FloatArithmetic(BinaryOp op, llvm::Value* a, llvm::Value* b, const Expr& a_expr, const Expr& b_expr) {
+llvm::Value* Emitter::FloatArithmetic(BinaryOp op, llvm::Value* a, llvm::Value* b, const Expr& a_expr,
+                                      const Expr& b_expr) {
   llvm::IRBuilder<>::FastMathFlagGuard guard(b_);
   llvm::FastMathFlags flags;
   flags.setAllowContract(options_.contract);
   b_.setFastMathFlags(flags);
   switch (op) {
-    case BinaryOp::kAdd: return b_.CreateFAdd(a, b);
-    case BinaryOp::kSub: return b_.CreateFSub(a, b);
-    case BinaryOp::kMul: return b_.CreateFMul(a, b);
-    case BinaryOp::kDiv: return b_.CreateFDiv(a, b);
-    case BinaryOp::kMod: return FloatModulo(a, b, /*floor=*/false);
-    case BinaryOp::kFloorMod: return FloatModulo(a, b, /*floor=*/true);
-    case BinaryOp::kFloorDiv: return b_.CreateUnaryIntrinsic(llvm::Intrinsic::floor, b_.CreateFDiv(a, b));
+    case BinaryOp::kAdd:
+      return b_.CreateFAdd(a, b);
+    case BinaryOp::kSub:
+      return b_.CreateFSub(a, b);
+    case BinaryOp::kMul:
+      return b_.CreateFMul(a, b);
+    case BinaryOp::kDiv:
+      return b_.CreateFDiv(a, b);
+    case BinaryOp::kMod:
+      return FloatModulo(a, b, /*floor=*/false);
+    case BinaryOp::kFloorMod:
+      return FloatModulo(a, b, /*floor=*/true);
+    case BinaryOp::kFloorDiv:
+      return b_.CreateUnaryIntrinsic(llvm::Intrinsic::floor, b_.CreateFDiv(a, b));
     case BinaryOp::kMin:
-    case BinaryOp::kMax: break;
-    default: HONE_UNREACHABLE() << "an operation that floats do not have";
+    case BinaryOp::kMax:
+      break;
+    default:
+      HONE_UNREACHABLE() << "an operation that floats do not have";
   }
-  // x86's min and max give the second operand when either is NaN. A NaN must stay one: where one side is a number, it goes
-  // first and the single instruction is right; otherwise a NaN in the first operand is put back.
+  // x86's min and max give the second operand when either is NaN. A NaN must stay one: where one side is a number, it
+  // goes first and the single instruction is right; otherwise a NaN in the first operand is put back.
   const auto better = [&](llvm::Value* x, llvm::Value* y) {
     return b_.CreateSelect(op == BinaryOp::kMax ? b_.CreateFCmpOGT(x, y) : b_.CreateFCmpOLT(x, y), x, y);
   };
@@ -328,7 +377,7 @@ llvm::Value* Emitter::DoubleToFloatOdd(llvm::Value* value) {
   llvm::Value* bits = b_.CreateBitCast(nearest, i32);
   const auto magnitude = [&](llvm::Value* v) { return b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, v); };
   llvm::Value* away = b_.CreateFCmpOGT(magnitude(back), magnitude(value));
-  llvm::Value* cut = b_.CreateAdd(bits, b_.CreateSExt(away, i32));             // towards zero
+  llvm::Value* cut = b_.CreateAdd(bits, b_.CreateSExt(away, i32));  // towards zero
   llvm::Value* odd = b_.CreateOr(cut, llvm::ConstantInt::get(i32, 1));
   return b_.CreateBitCast(b_.CreateSelect(b_.CreateFCmpONE(back, value), odd, bits), f32);
 }
@@ -369,7 +418,7 @@ llvm::Value* Emitter::EmitCast(const Expr& from, DType to) {
 
 llvm::Value* Emitter::EmitIfThenElse(const IfThenElseExpr& e, DType type) {
   if (const std::optional<int64_t> known = ConstantValue(e.condition)) return EmitExpr(*known != 0 ? e.yes : e.no);
-  if (!e.condition.type().is_scalar()) {            // the loads inside carry masks
+  if (!e.condition.type().is_scalar()) {  // the loads inside carry masks
     llvm::Value* condition = EmitExpr(e.condition);
     llvm::Value* yes = EmitExpr(e.yes);
     return b_.CreateSelect(condition, yes, EmitExpr(e.no));

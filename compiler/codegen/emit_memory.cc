@@ -23,7 +23,8 @@ struct LinearSum {
     for (Term& term : terms) {
       const VarRef *a = term.atom.As<VarRef>(), *b = atom.As<VarRef>();
       const bool same = a != nullptr && b != nullptr ? a->var == b->var
-                        : a == nullptr && b == nullptr && (term.atom.SameAs(atom) || StructuralEqual(term.atom, atom));
+                                                     : a == nullptr && b == nullptr &&
+                                                           (term.atom.SameAs(atom) || StructuralEqual(term.atom, atom));
       if (same) {
         term.coefficient += coefficient;
         return;
@@ -50,7 +51,8 @@ struct LinearSum {
     }
     if (const Cast* cast = e.As<Cast>()) {
       const auto index_type = [](DType t) { return t == kInt32 || t == kInt64; };
-      if (index_type(e.type()) && index_type(cast->a.type()) && e.type().bits >= cast->a.type().bits) return Add(cast->a, scale);
+      if (index_type(e.type()) && index_type(cast->a.type()) && e.type().bits >= cast->a.type().bits)
+        return Add(cast->a, scale);
     }
     AddTerm(e, scale);
   }
@@ -64,9 +66,9 @@ const Ramp* Contiguous(const Expr& index) {
 
 }  // namespace
 
-// base + (terms of outer loops) + ... + (terms of the innermost loop) + constant, each sum an address of its own: what an
-// outer loop decides is computed there, rows of an unrolled tile share everything but the constant, and the constant goes
-// into the instruction.
+// base + (terms of outer loops) + ... + (terms of the innermost loop) + constant, each sum an address of its own: what
+// an outer loop decides is computed there, rows of an unrolled tile share everything but the constant, and the constant
+// goes into the instruction.
 Emitter::Address Emitter::AddressOf(const Buffer& buffer, const Expr& index) {
   const auto found = frame_.buffers.find(buffer);
   HONE_CHECK(found != frame_.buffers.end()) << buffer.name() << " is not in scope";
@@ -117,7 +119,7 @@ llvm::Value* Emitter::VectorAddress(const Buffer& buffer, const Expr& index) {
   const auto found = frame_.buffers.find(buffer);
   HONE_CHECK(found != frame_.buffers.end()) << buffer.name() << " is not in scope";
   llvm::Type* element = MemoryTypeOf(buffer.type());
-  if (const Ramp* ramp = index.As<Ramp>()) {       // a scalar base, so that the offsets are constants
+  if (const Ramp* ramp = index.As<Ramp>()) {  // a scalar base, so that the offsets are constants
     if (const std::optional<int64_t> stride = ConstantValue(ramp->stride)) {
       std::vector<llvm::Constant*> offsets;
       const bool narrow = std::abs(*stride) * index.type().lanes < (int64_t{1} << 31);
@@ -159,7 +161,7 @@ llvm::Value* Emitter::EmitLoad(const Load& load, DType type) {
   }
   llvm::Constant* zero = llvm::Constant::getNullValue(memory_type);
   const Ramp* ramp = Contiguous(index);
-  if (index.type().is_scalar()) {                  // a scalar under a scalar mask
+  if (index.type().is_scalar()) {  // a scalar under a scalar mask
     llvm::Value* chosen = b_.CreateSelect(mask, AddressOf(load.buffer, index).pointer, memory.pointer);
     llvm::LoadInst* value = b_.CreateAlignedLoad(memory_type, chosen, llvm::Align(type.bytes()));
     Annotate(value, memory);
@@ -178,13 +180,15 @@ llvm::Value* Emitter::EmitLoad(const Load& load, DType type) {
     value = b_.CreateMaskedLoad(memory_type, at.pointer, llvm::Align(at.align), mask, zero);
   } else {
     if (mask == nullptr) mask = llvm::Constant::getAllOnesValue(llvm::FixedVectorType::get(b_.getInt1Ty(), type.lanes));
-    value = b_.CreateMaskedGather(memory_type, VectorAddress(load.buffer, index), llvm::Align(type.bytes()), mask, zero);
+    value =
+        b_.CreateMaskedGather(memory_type, VectorAddress(load.buffer, index), llvm::Align(type.bytes()), mask, zero);
   }
   Annotate(value, memory);
   return FromMemory(value, type);
 }
 
-void Emitter::EmitMemoryStore(const Buffer& buffer, const Expr& index, llvm::Value* value, llvm::Value* mask, DType type) {
+void Emitter::EmitMemoryStore(const Buffer& buffer, const Expr& index, llvm::Value* value, llvm::Value* mask,
+                              DType type) {
   const auto found = frame_.buffers.find(buffer);
   HONE_CHECK(found != frame_.buffers.end()) << buffer.name() << " is not in scope";
   const BufferMemory& memory = found->second;
@@ -192,9 +196,10 @@ void Emitter::EmitMemoryStore(const Buffer& buffer, const Expr& index, llvm::Val
   const Ramp* ramp = Contiguous(index);
   const bool in_registers = llvm::isa<llvm::AllocaInst>(memory.pointer);
   if (index.type().is_scalar() || (ramp != nullptr && (mask == nullptr || in_registers))) {
-    HONE_CHECK(!index.type().is_scalar() || mask == nullptr) << buffer.name() << ": a scalar store is guarded by a branch";
+    HONE_CHECK(!index.type().is_scalar() || mask == nullptr)
+        << buffer.name() << ": a scalar store is guarded by a branch";
     const Address at = AddressOf(buffer, ramp != nullptr ? ramp->base : index);
-    if (mask != nullptr) {                          // a register keeps its old lanes: no branch, no memory
+    if (mask != nullptr) {  // a register keeps its old lanes: no branch, no memory
       value = b_.CreateSelect(mask, value, b_.CreateAlignedLoad(value->getType(), at.pointer, llvm::Align(at.align)));
     }
     Annotate(b_.CreateAlignedStore(value, at.pointer, llvm::Align(at.align)), memory);

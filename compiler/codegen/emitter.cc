@@ -24,7 +24,7 @@ enum CallOffset : int {
 };
 
 constexpr uint64_t kTensorAlign = 64;
-constexpr int64_t kMostLanes = 64;                  // of a vector that lowering makes
+constexpr int64_t kMostLanes = 64;  // of a vector that lowering makes
 
 bool ContainsParallel(const Stmt& body) {
   bool found = false;
@@ -86,7 +86,7 @@ llvm::Function* Emitter::NewFunction(const std::string& name, llvm::FunctionType
   if (exported) function->setVisibility(llvm::GlobalValue::HiddenVisibility);
   function->setDSOLocal(true);
   function->addFnAttr(llvm::Attribute::NoUnwind);
-  function->addFnAttr("no-builtins");               // a loop that copies stays a loop: there is no memcpy to call
+  function->addFnAttr("no-builtins");  // a loop that copies stays a loop: there is no memcpy to call
   function->addFnAttr("no-jump-tables", "true");
   function->addFnAttr("prefer-vector-width", "512");
   function->setAlignment(llvm::Align(64));
@@ -162,7 +162,7 @@ BufferMemory Emitter::Describe(const Buffer& buffer, llvm::Value* pointer, uint6
 void Emitter::PrepareAliasScopes() {
   struct Extent {
     Buffer buffer;
-    int pool;                                       // 0 tensors, 1 scratch, 2 scratch of a thread
+    int pool;  // 0 tensors, 1 scratch, 2 scratch of a thread
     int64_t begin, end;
     llvm::MDNode* scope = nullptr;
   };
@@ -194,8 +194,8 @@ void Emitter::ReturnIfNonZero(llvm::Value* code) {
   b_.SetInsertPoint(next);
 }
 
-// The loop's body becomes `int32_t task(void* closure, int64_t begin, int64_t end, int32_t thread)`; the closure holds the
-// HoneCall and the values of the variables that the body uses from outside.
+// The loop's body becomes `int32_t task(void* closure, int64_t begin, int64_t end, int32_t thread)`; the closure holds
+// the HoneCall and the values of the variables that the body uses from outside.
 void Emitter::EmitParallel(const For& loop) {
   const std::set<Var> free = FreeVariables(loop);
   std::vector<Var> captured;
@@ -252,7 +252,8 @@ llvm::Function* Emitter::EmitTask(const For& loop, const std::vector<Var>& captu
   call->setMetadata(llvm::LLVMContext::MD_invariant_load, empty);
   frame_.call = call;
   for (size_t i = 0; i < captured.size(); ++i) {
-    llvm::LoadInst* value = b_.CreateLoad(outer.vars.at(captured[i])->getType(), b_.CreateConstGEP1_64(i64, closure, i + 1));
+    llvm::LoadInst* value =
+        b_.CreateLoad(outer.vars.at(captured[i])->getType(), b_.CreateConstGEP1_64(i64, closure, i + 1));
     value->setMetadata(llvm::LLVMContext::MD_invariant_load, empty);
     frame_.vars[captured[i]] = value;
   }
@@ -291,7 +292,8 @@ void Emitter::EmitAlloc(const Alloc& alloc) {
     llvm::BasicBlock& entry = frame_.function->getEntryBlock();
     b_.SetInsertPoint(&entry, entry.getFirstInsertionPt());
     // A masked store writes back the old lanes, which may lie behind the end.
-    llvm::AllocaInst* slot = b_.CreateAlloca(llvm::ArrayType::get(MemoryTypeOf(alloc.buffer.type()), *elements + kMostLanes));
+    llvm::AllocaInst* slot =
+        b_.CreateAlloca(llvm::ArrayType::get(MemoryTypeOf(alloc.buffer.type()), *elements + kMostLanes));
     const uint64_t bytes = static_cast<uint64_t>(*elements) * alloc.buffer.type().bytes();
     const uint64_t align = bytes >= 64 ? 64 : 16;
     slot->setAlignment(llvm::Align(align));

@@ -1,8 +1,8 @@
 // Lowered functions into LLVM IR. For the .cc files of this folder alone: it needs LLVM's headers.
 //
-// Loop variables are 64-bit inside: index arithmetic does not overflow (expr.h), so a 32-bit index needs no sign extension
-// in an address. float16 values are `half` and every operation on them is done in float and rounded; bfloat16 values are
-// their 16 bits. A bool is i1 in a register and a byte in memory.
+// Loop variables are 64-bit inside: index arithmetic does not overflow (expr.h), so a 32-bit index needs no sign
+// extension in an address. float16 values are `half` and every operation on them is done in float and rounded; bfloat16
+// values are their 16 bits. A bool is i1 in a register and a byte in memory.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +20,9 @@ namespace hone {
 
 struct EmitOptions {
   std::string symbol;
-  bool contract = true;                 // multiplications and additions may be fused
-  bool precise = false;                 // mathematical functions to the last place
-  bool serial = false;                  // parallel loops are run by the calling thread
+  bool contract = true;  // multiplications and additions may be fused
+  bool precise = false;  // mathematical functions to the last place
+  bool serial = false;   // parallel loops are run by the calling thread
 };
 
 // Adds the function `int32_t symbol(const HoneCall*)` and what it calls to the module.
@@ -31,10 +31,10 @@ void EmitKernel(const LoweredFunc& lowered, const EmitOptions& options, llvm::Mo
 // A buffer as the code of one function sees it.
 struct BufferMemory {
   llvm::Value* pointer = nullptr;
-  uint64_t align = 1;                   // bytes
-  llvm::MDNode* scope = nullptr;        // of loads and stores: what they touch,
-  llvm::MDNode* noalias = nullptr;      // and what they never touch
-  bool read_only = false;               // never written while the kernel runs
+  uint64_t align = 1;               // bytes
+  llvm::MDNode* scope = nullptr;    // of loads and stores: what they touch,
+  llvm::MDNode* noalias = nullptr;  // and what they never touch
+  bool read_only = false;           // never written while the kernel runs
 };
 
 class Emitter {
@@ -46,14 +46,14 @@ class Emitter {
   // State of the function being emitted; a parallel body starts a new one.
   struct Frame {
     llvm::Function* function = nullptr;
-    llvm::Value* call = nullptr;                    // const HoneCall*
-    llvm::Value* thread_scratch = nullptr;          // this thread's area; absent until needed
-    std::map<Var, llvm::Value*> vars;               // integers scalars of loops are i64, others have their own type
+    llvm::Value* call = nullptr;            // const HoneCall*
+    llvm::Value* thread_scratch = nullptr;  // this thread's area; absent until needed
+    std::map<Var, llvm::Value*> vars;       // integers scalars of loops are i64, others have their own type
     std::map<Buffer, BufferMemory> buffers;
   };
 
   // ---- emitter.cc: functions, parallel loops
-  void BindBuffers(const Stmt& body);               // pointers of the params that the body uses
+  void BindBuffers(const Stmt& body);  // pointers of the params that the body uses
   llvm::Function* NewFunction(const std::string& name, llvm::FunctionType* type, bool exported);
   llvm::Value* CallField(int field, llvm::Type* type);
   llvm::Value* ThreadScratch();
@@ -80,12 +80,12 @@ class Emitter {
   llvm::Value* EmitIfThenElse(const IfThenElseExpr& e, DType type);
   // An integer scalar as i64.
   llvm::Value* EmitWide(const Expr& e);
-  bool IsIndexArithmetic(const Expr& e) const;      // made of variables and constants: may be computed in 64 bits
+  bool IsIndexArithmetic(const Expr& e) const;  // made of variables and constants: may be computed in 64 bits
   bool NonNegative(const Expr& e) const;
-  llvm::Value* ToFloat(llvm::Value* value, DType type);            // 16-bit floats to float, others as they are
-  llvm::Value* FromFloat(llvm::Value* value, DType type);          // the inverse: rounds to nearest even
+  llvm::Value* ToFloat(llvm::Value* value, DType type);    // 16-bit floats to float, others as they are
+  llvm::Value* FromFloat(llvm::Value* value, DType type);  // the inverse: rounds to nearest even
   llvm::Value* FloatToBFloat(llvm::Value* value);
-  llvm::Value* DoubleToFloatOdd(llvm::Value* value);               // rounds to odd, so that rounding again is right
+  llvm::Value* DoubleToFloatOdd(llvm::Value* value);  // rounds to odd, so that rounding again is right
   llvm::Value* FloatArithmetic(BinaryOp op, llvm::Value* a, llvm::Value* b, const Expr& a_expr, const Expr& b_expr);
   llvm::Value* FloatModulo(llvm::Value* a, llvm::Value* b, bool floor);
 
@@ -114,9 +114,9 @@ class Emitter {
   llvm::LLVMContext& context_;
   llvm::IRBuilder<> b_;
   Frame frame_;
-  std::map<Buffer, std::pair<llvm::MDNode*, llvm::MDNode*>> alias_;       // scope list, noalias list
+  std::map<Buffer, std::pair<llvm::MDNode*, llvm::MDNode*>> alias_;  // scope list, noalias list
   std::set<Buffer> written_;
-  std::map<Var, int> depth_;                        // how many loops and lets lie around the definition
+  std::map<Var, int> depth_;  // how many loops and lets lie around the definition
   std::set<Var> non_negative_;
   int tasks_ = 0;
 };

@@ -19,17 +19,17 @@
 namespace hone {
 namespace {
 
-constexpr uint64_t kMostAlign = 4096;               // the payload starts on a page
+constexpr uint64_t kMostAlign = 4096;  // the payload starts on a page
 
 // Where a section of an object came to lie.
 struct Placement {
   bool in_code = false;
-  uint64_t at = 0;                      // from the start of the code, or of the data
+  uint64_t at = 0;  // from the start of the code, or of the data
 };
 
 struct Input {
   ElfObject object;
-  std::map<size_t, Placement> sections;             // by index
+  std::map<size_t, Placement> sections;  // by index
 };
 
 class Linker {
@@ -42,7 +42,8 @@ class Linker {
       return Refuse(absl::StrCat("machine ", object->machine, " is neither x86-64 nor AArch64"));
     }
     const ImageArch arch = object->machine == EM_X86_64 ? ImageArch::kX86_64 : ImageArch::kAArch64;
-    if (!inputs_.empty() && arch != parts_.arch) return Refuse("made for another architecture than the objects before it");
+    if (!inputs_.empty() && arch != parts_.arch)
+      return Refuse("made for another architecture than the objects before it");
     parts_.arch = arch;
     inputs_.push_back({*std::move(object), {}});
     return PlaceSections(inputs_.back());
@@ -62,7 +63,9 @@ class Linker {
   }
 
  private:
-  absl::Status Refuse(const std::string& what) const { return absl::InvalidArgumentError(absl::StrCat(where_, ": ", what)); }
+  absl::Status Refuse(const std::string& what) const {
+    return absl::InvalidArgumentError(absl::StrCat(where_, ": ", what));
+  }
 
   absl::Status PlaceSections(Input& input) {
     for (size_t i = 0; i < input.object.sections.size(); ++i) {
@@ -73,11 +76,13 @@ class Linker {
         features_.insert(names.begin(), names.end());
         continue;
       }
-      if (section.name == ".eh_frame") continue;    // kernels never unwind
+      if (section.name == ".eh_frame") continue;  // kernels never unwind
       if ((section.flags & SHF_WRITE) != 0) return Refuse(absl::StrCat("section ", section.name, " is writable data"));
-      if (section.type == SHT_NOBITS) return Refuse(absl::StrCat("section ", section.name, " has no bytes in the file"));
+      if (section.type == SHT_NOBITS)
+        return Refuse(absl::StrCat("section ", section.name, " has no bytes in the file"));
       if (section.align > kMostAlign) {
-        return Refuse(absl::StrCat("section ", section.name, " wants alignment ", section.align, ", above ", kMostAlign));
+        return Refuse(
+            absl::StrCat("section ", section.name, " wants alignment ", section.align, ", above ", kMostAlign));
       }
       const bool code = (section.flags & SHF_EXECINSTR) != 0;
       std::string& out = code ? parts_.code : parts_.data;
@@ -101,7 +106,8 @@ class Linker {
       if (symbol.value >= input.object.sections[symbol.section].size) {
         return Refuse(absl::StrCat("symbol ", symbol.name, " lies past the end of its section"));
       }
-      if (!exported_.insert(symbol.name).second) return Refuse(absl::StrCat("symbol ", symbol.name, " is defined twice"));
+      if (!exported_.insert(symbol.name).second)
+        return Refuse(absl::StrCat("symbol ", symbol.name, " is defined twice"));
       parts_.symbols.push_back({symbol.name, place->second.at + symbol.value});
     }
     return absl::OkStatus();
@@ -109,14 +115,16 @@ class Linker {
 
   absl::Status Apply(const Input& input, const ElfObject::Relocation& relocation) {
     const auto patched = input.sections.find(relocation.section);
-    if (patched == input.sections.end()) return absl::OkStatus();           // of a section that is not loaded
+    if (patched == input.sections.end()) return absl::OkStatus();  // of a section that is not loaded
     const ElfObject::Symbol& symbol = input.object.symbols[relocation.symbol];
     if (symbol.section == SHN_UNDEF) return Refuse(absl::StrCat("symbol ", symbol.name, " is undefined"));
     const auto target = input.sections.find(symbol.section);
-    if (target == input.sections.end()) return Refuse(absl::StrCat("symbol ", symbol.name, " lies in a section that is not loaded"));
+    if (target == input.sections.end())
+      return Refuse(absl::StrCat("symbol ", symbol.name, " lies in a section that is not loaded"));
     const bool wide = parts_.arch == ImageArch::kX86_64 && relocation.type == R_X86_64_PC64;
     const uint64_t bytes = wide ? 8 : 4, size = input.object.sections[relocation.section].size;
-    if (relocation.offset > size || size - relocation.offset < bytes) return Refuse("a relocation lies past the end of its section");
+    if (relocation.offset > size || size - relocation.offset < bytes)
+      return Refuse("a relocation lies past the end of its section");
     std::string& out = patched->second.in_code ? parts_.code : parts_.data;
     char* at = &out[patched->second.at + relocation.offset];
     const uint64_t p = AddressOf(patched->second) + relocation.offset;
@@ -132,7 +140,8 @@ class Linker {
     }
     if (type != R_X86_64_PC32 && type != R_X86_64_PLT32) return NotRelative(type);
     const int64_t signed_distance = static_cast<int64_t>(distance);
-    if (signed_distance != static_cast<int32_t>(signed_distance)) return Refuse("code and data are more than 2 GiB apart");
+    if (signed_distance != static_cast<int32_t>(signed_distance))
+      return Refuse("code and data are more than 2 GiB apart");
     const int32_t word = static_cast<int32_t>(signed_distance);
     std::memcpy(at, &word, 4);
     return absl::OkStatus();
@@ -146,21 +155,36 @@ class Linker {
     const int64_t distance = static_cast<int64_t>(s - p);
     const auto low12 = [&](int shift) { word |= static_cast<uint32_t>((s & 0xFFF) >> shift) << 10; };
     switch (type) {
-      case R_AARCH64_PREL32: word = static_cast<uint32_t>(distance); break;
+      case R_AARCH64_PREL32:
+        word = static_cast<uint32_t>(distance);
+        break;
       case R_AARCH64_CALL26:
-      case R_AARCH64_JUMP26: word |= static_cast<uint32_t>(distance >> 2) & 0x3FFFFFF; break;
+      case R_AARCH64_JUMP26:
+        word |= static_cast<uint32_t>(distance >> 2) & 0x3FFFFFF;
+        break;
       case R_AARCH64_ADR_PREL_PG_HI21: {
         const int64_t pages = static_cast<int64_t>(s >> 12) - static_cast<int64_t>(p >> 12);
         word |= static_cast<uint32_t>(pages & 3) << 29 | static_cast<uint32_t>(pages >> 2 & 0x7FFFF) << 5;
         break;
       }
       case R_AARCH64_ADD_ABS_LO12_NC:
-      case R_AARCH64_LDST8_ABS_LO12_NC: low12(0); break;
-      case R_AARCH64_LDST16_ABS_LO12_NC: low12(1); break;
-      case R_AARCH64_LDST32_ABS_LO12_NC: low12(2); break;
-      case R_AARCH64_LDST64_ABS_LO12_NC: low12(3); break;
-      case R_AARCH64_LDST128_ABS_LO12_NC: low12(4); break;
-      default: return NotRelative(type);
+      case R_AARCH64_LDST8_ABS_LO12_NC:
+        low12(0);
+        break;
+      case R_AARCH64_LDST16_ABS_LO12_NC:
+        low12(1);
+        break;
+      case R_AARCH64_LDST32_ABS_LO12_NC:
+        low12(2);
+        break;
+      case R_AARCH64_LDST64_ABS_LO12_NC:
+        low12(3);
+        break;
+      case R_AARCH64_LDST128_ABS_LO12_NC:
+        low12(4);
+        break;
+      default:
+        return NotRelative(type);
     }
     std::memcpy(at, &word, 4);
     return absl::OkStatus();

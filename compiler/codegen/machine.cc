@@ -42,7 +42,8 @@ void InitializeOnce() {
   });
 }
 
-// Every feature we know is stated, so that the code uses what the target says and nothing that only the core's name implies.
+// Every feature we know is stated, so that the code uses what the target says and nothing that only the core's name
+// implies.
 std::string FeatureText(const Target& target) {
   std::string text;
   for (const std::string_view feature : KnownFeatures(target.arch)) {
@@ -56,7 +57,8 @@ std::string Emit(llvm::Module& module, llvm::TargetMachine& machine, llvm::CodeG
   llvm::SmallVector<char, 0> bytes;
   llvm::raw_svector_ostream out(bytes);
   llvm::legacy::PassManager passes;
-  HONE_CHECK(!machine.addPassesToEmitFile(passes, out, nullptr, type, /*DisableVerify=*/true)) << "LLVM cannot emit this file type";
+  HONE_CHECK(!machine.addPassesToEmitFile(passes, out, nullptr, type, /*DisableVerify=*/true))
+      << "LLVM cannot emit this file type";
   passes.run(module);
   return std::string(bytes.data(), bytes.size());
 }
@@ -76,12 +78,14 @@ absl::StatusOr<llvm::TargetMachine*> MachineFor(const Target& target, bool optim
   const llvm::Target* found = llvm::TargetRegistry::lookupTarget(triple, error);
   if (found == nullptr) {
     machines.erase(key);
-    return absl::InvalidArgumentError(absl::StrCat("target ", target.text, ": this build's LLVM cannot generate code for it: ", error));
+    return absl::InvalidArgumentError(
+        absl::StrCat("target ", target.text, ": this build's LLVM cannot generate code for it: ", error));
   }
   llvm::TargetOptions options;
-  options.AllowFPOpFusion = llvm::FPOpFusion::Standard;           // only what is marked `contract` in the program
+  options.AllowFPOpFusion = llvm::FPOpFusion::Standard;  // only what is marked `contract` in the program
   options.FunctionSections = false;
-  machine.reset(found->createTargetMachine(triple, target.cpu, std::get<2>(key), options, llvm::Reloc::PIC_, llvm::CodeModel::Small,
+  machine.reset(found->createTargetMachine(triple, target.cpu, std::get<2>(key), options, llvm::Reloc::PIC_,
+                                           llvm::CodeModel::Small,
                                            optimize ? llvm::CodeGenOptLevel::Default : llvm::CodeGenOptLevel::None));
   HONE_CHECK(machine != nullptr) << "no machine for " << triple;
   return machine.get();

@@ -14,12 +14,12 @@ class TargetMachine;
 
 namespace hone {
 
-// A machine for code of this target, kept by the calling thread: it is valid while the thread lives and must not be used
-// by another. InvalidArgument when LLVM does not know the target.
+// A machine for code of this target, kept by the calling thread: it is valid while the thread lives and must not be
+// used by another. InvalidArgument when LLVM does not know the target.
 absl::StatusOr<llvm::TargetMachine*> MachineFor(const Target& target, bool optimize);
 
-// The few passes that scheduled code needs: accumulators into registers, common addresses found, invariants out of loops.
-// Neither vectoriser nor unroller: the schedule has decided.
+// The few passes that scheduled code needs: accumulators into registers, common addresses found, invariants out of
+// loops. Neither vectoriser nor unroller: the schedule has decided.
 void CleanUp(llvm::Module& module, llvm::TargetMachine& machine);
 
 std::string EmitObject(llvm::Module& module, llvm::TargetMachine& machine);

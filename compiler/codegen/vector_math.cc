@@ -18,10 +18,13 @@ class Math {
  public:
   Math(llvm::IRBuilder<>& b, llvm::Type* type) : b_(b), type_(type), wide_(type->getScalarType()->isDoubleTy()) {
     int_ = wide_ ? b.getInt64Ty() : b.getInt32Ty();
-    if (auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(type)) int_ = llvm::FixedVectorType::get(int_, vector->getNumElements());
+    if (auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(type))
+      int_ = llvm::FixedVectorType::get(int_, vector->getNumElements());
   }
 
-  Value* Exp(Value* x) { return ExpOfReduced(x, std::numbers::log2e, wide_ ? 710 : 89, wide_ ? -746 : -104, /*base_two=*/false); }
+  Value* Exp(Value* x) {
+    return ExpOfReduced(x, std::numbers::log2e, wide_ ? 710 : 89, wide_ ? -746 : -104, /*base_two=*/false);
+  }
   Value* Exp2(Value* x) { return ExpOfReduced(x, 1, wide_ ? 1025 : 129, wide_ ? -1080 : -155, /*base_two=*/true); }
 
   // expm1(z) / (expm1(z) + 2) with z = 2|x|: no cancellation near 0, 1 for large z.
@@ -30,7 +33,7 @@ class Math {
     const double limit = wide_ ? 40 : 20;
     z = b_.CreateSelect(b_.CreateFCmpOGT(z, C(limit)), C(limit), z);
     const Reduced reduced = Reduce(z);
-    std::vector<double> taylor;                     // (e^r - 1) / r
+    std::vector<double> taylor;  // (e^r - 1) / r
     for (int k = 1; k <= Terms(); ++k) taylor.push_back(1 / Factorial(k));
     Value* minus_one = b_.CreateFMul(reduced.r, Polynomial(taylor, reduced.r));
     Value* scale = PowerOfTwo(reduced.n);
@@ -73,7 +76,8 @@ class Math {
     Value* y_infinite = b_.CreateFCmpOEQ(Abs(y), Infinity());
     Value* x_infinite = b_.CreateFCmpOEQ(Abs(x), Infinity());
     Value* result = b_.CreateSelect(b_.CreateAnd(negative, odd), b_.CreateFNeg(magnitude), magnitude);
-    Value* undefined = b_.CreateAnd(negative, b_.CreateNot(b_.CreateOr(b_.CreateOr(is_integer, y_infinite), x_infinite)));
+    Value* undefined =
+        b_.CreateAnd(negative, b_.CreateNot(b_.CreateOr(b_.CreateOr(is_integer, y_infinite), x_infinite)));
     result = b_.CreateSelect(undefined, llvm::ConstantFP::getNaN(type_), result);
     result = b_.CreateSelect(b_.CreateAnd(b_.CreateFCmpOEQ(Abs(x), C(1)), y_infinite), C(1), result);
     return b_.CreateSelect(b_.CreateOr(b_.CreateFCmpOEQ(y, zero), b_.CreateFCmpOEQ(x, C(1))), C(1), result);
@@ -87,19 +91,22 @@ class Math {
 
  private:
   struct Reduced {
-    Value* n;                           // integer
-    Value* r;                           // |r| <= ln 2 / 2
+    Value* n;  // integer
+    Value* r;  // |r| <= ln 2 / 2
   };
   struct Split {
-    Value* exponent;                    // as a float
+    Value* exponent;  // as a float
     Value* log_mantissa;
   };
 
   Value* I(int64_t value) { return llvm::ConstantInt::get(int_, static_cast<uint64_t>(value), /*IsSigned=*/true); }
-  Value* CopySign(Value* magnitude, Value* sign) { return b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, magnitude, sign); }
+  Value* CopySign(Value* magnitude, Value* sign) {
+    return b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, magnitude, sign);
+  }
   int MantissaBits() const { return wide_ ? 52 : 23; }
   int Bias() const { return wide_ ? 1023 : 127; }
-  // The Taylor series of e^r on |r| <= ln 2 / 2 is exact to the type with so many terms: r^8/8! < 6e-9, r^14/14! < 5e-18.
+  // The Taylor series of e^r on |r| <= ln 2 / 2 is exact to the type with so many terms: r^8/8! < 6e-9, r^14/14! <
+  // 5e-18.
   int Terms() const { return wide_ ? 14 : 8; }
   static double Factorial(int n) { return n <= 1 ? 1 : n * Factorial(n - 1); }
 
@@ -133,7 +140,7 @@ class Math {
   }
 
   Value* ExpOfReduced(Value* x, double log2_of_base, double high, double low, bool base_two) {
-    x = b_.CreateSelect(b_.CreateFCmpOGT(x, C(high)), C(high), x);             // keeps a NaN
+    x = b_.CreateSelect(b_.CreateFCmpOGT(x, C(high)), C(high), x);  // keeps a NaN
     x = b_.CreateSelect(b_.CreateFCmpOLT(x, C(low)), C(low), x);
     Reduced reduced;
     if (base_two) {
@@ -163,7 +170,7 @@ class Math {
     Value* f = b_.CreateFSub(m, C(1));
     Value* s = b_.CreateFDiv(f, b_.CreateFAdd(f, C(2)));
     Value* square = b_.CreateFMul(s, s);
-    std::vector<double> atanh;                      // 1/3 + s^2/5 + s^4/7 + ...
+    std::vector<double> atanh;  // 1/3 + s^2/5 + s^4/7 + ...
     for (int k = 3; k <= (wide_ ? 25 : 9); k += 2) atanh.push_back(1.0 / k);
     Value* twice = b_.CreateFAdd(s, s);
     Value* log = Fma(b_.CreateFMul(twice, square), Polynomial(atanh, square), twice);
@@ -173,46 +180,50 @@ class Math {
   Value* LogSpecials(Value* x, Value* log) {
     log = b_.CreateSelect(b_.CreateFCmpOEQ(x, Infinity()), Infinity(), log);
     log = b_.CreateSelect(b_.CreateFCmpOEQ(x, C(0)), llvm::ConstantFP::getInfinity(type_, /*Negative=*/true), log);
-    return b_.CreateSelect(b_.CreateFCmpULT(x, C(0)), llvm::ConstantFP::getNaN(type_), log);   // NaN is unordered: stays one
+    return b_.CreateSelect(b_.CreateFCmpULT(x, C(0)), llvm::ConstantFP::getNaN(type_),
+                           log);  // NaN is unordered: stays one
   }
 
-  // x P(x^2) / Q(x^2) on [-4, 4], beyond which erf is 1 in float. P and Q: least squares at 200 Chebyshev nodes of [0, 16]
-  // with the weights of Sanathanan and Koerner, 50 digits; relative error 2.6e-8.
+  // x P(x^2) / Q(x^2) on [-4, 4], beyond which erf is 1 in float. P and Q: least squares at 200 Chebyshev nodes of [0,
+  // 16] with the weights of Sanathanan and Koerner, 50 digits; relative error 2.6e-8.
   Value* ErfFloat(Value* x) {
     Value* clamped = b_.CreateSelect(b_.CreateFCmpOGT(x, C(4)), C(4), x);
     clamped = b_.CreateSelect(b_.CreateFCmpOLT(clamped, C(-4)), C(-4), clamped);
     Value* u = b_.CreateFMul(clamped, clamped);
-    Value* p = Polynomial({1.12837914238, 0.193132192648, 0.0530448035073, 0.00386522331382, 0.000284092222336, 1.98896278994e-6}, u);
-    Value* q = Polynomial({1.0, 0.504491575957, 0.115177290507, 0.0151707190011, 0.00118107103909, 3.74182418181e-5}, u);
+    Value* p = Polynomial(
+        {1.12837914238, 0.193132192648, 0.0530448035073, 0.00386522331382, 0.000284092222336, 1.98896278994e-6}, u);
+    Value* q =
+        Polynomial({1.0, 0.504491575957, 0.115177290507, 0.0151707190011, 0.00118107103909, 3.74182418181e-5}, u);
     return b_.CreateFDiv(b_.CreateFMul(clamped, p), q);
   }
 
-  // |x| < 1: x P(x^2); up to 6.2: 1 - e^(-x^2) R(s), s the place of 1/(1 + |x|/2) in its range. P and R: interpolation at
-  // Chebyshev nodes with 40 digits; errors 8e-18 and 2e-17. Beyond 6.2 erf is 1 in double.
+  // |x| < 1: x P(x^2); up to 6.2: 1 - e^(-x^2) R(s), s the place of 1/(1 + |x|/2) in its range. P and R: interpolation
+  // at Chebyshev nodes with 40 digits; errors 8e-18 and 2e-17. Beyond 6.2 erf is 1 in double.
   Value* ErfDouble(Value* x) {
     Value* a = Abs(x);
     a = b_.CreateSelect(b_.CreateFCmpOGT(a, C(6.2)), C(6.2), a);
     Value* u = b_.CreateFMul(a, a);
     Value* near = b_.CreateFMul(
         a, Polynomial({1.12837916709551257, -0.376126389031837481, 0.112837916709548787, -0.0268661706450767932,
-                       0.00522397762481801447, -0.000854832698083378991, 0.000120553311116427109, -0.0000149255952668311816,
-                       1.6461000484121368e-6, -1.6350312701054695e-7, 1.46597752740474358e-8, -1.13728488567916737e-9,
-                       5.9571761477489114e-11},
+                       0.00522397762481801447, -0.000854832698083378991, 0.000120553311116427109,
+                       -0.0000149255952668311816, 1.6461000484121368e-6, -1.6350312701054695e-7, 1.46597752740474358e-8,
+                       -1.13728488567916737e-9, 5.9571761477489114e-11},
                       u));
     Value* t = b_.CreateFDiv(C(1), Fma(a, C(0.5), C(1)));
     Value* s = b_.CreateFMul(b_.CreateFSub(t, C(0.45528455284552845528)), C(1 / 0.21138211382113821138));
-    Value* r = Polynomial({0.219068606620957262, 0.163121264711837606, 0.0394450973751371018, 0.00582555295713778074,
-                           0.000215174946877295131, -0.0000861767656594345011, -8.22926117955093422e-6, 2.16968142416991469e-6,
-                           1.94006176497649974e-7, -7.97057064321681677e-8, -1.17342221434365811e-9, 3.13386018157759833e-9,
-                           -3.02665581773774208e-10, -9.57525005182840694e-11, 2.71179385564147874e-11, 8.89165663174695333e-13,
-                           -1.22228421186808062e-12},
-                          s);
+    Value* r =
+        Polynomial({0.219068606620957262, 0.163121264711837606, 0.0394450973751371018, 0.00582555295713778074,
+                    0.000215174946877295131, -0.0000861767656594345011, -8.22926117955093422e-6, 2.16968142416991469e-6,
+                    1.94006176497649974e-7, -7.97057064321681677e-8, -1.17342221434365811e-9, 3.13386018157759833e-9,
+                    -3.02665581773774208e-10, -9.57525005182840694e-11, 2.71179385564147874e-11,
+                    8.89165663174695333e-13, -1.22228421186808062e-12},
+                   s);
     Value* far = b_.CreateFSub(C(1), b_.CreateFMul(Exp(b_.CreateFNeg(u)), r));
     return CopySign(b_.CreateSelect(b_.CreateFCmpOLT(a, C(1)), near, far), x);
   }
 
-  // In double. x - q pi/2 with pi/2 in three parts, each product exact inside a fused multiply-add; then the Taylor series
-  // on [-pi/4, pi/4], exact to double with the terms below.
+  // In double. x - q pi/2 with pi/2 in three parts, each product exact inside a fused multiply-add; then the Taylor
+  // series on [-pi/4, pi/4], exact to double with the terms below.
   Value* SinOrCos(Value* x, int shift) {
     HONE_CHECK(wide_) << "sines of floats are computed in double";
     Value* quadrant;
@@ -243,7 +254,8 @@ class Math {
 };
 
 bool IsTranscendental(std::string_view name) {
-  return name == "exp" || name == "exp2" || name == "log" || name == "log2" || name == "tanh" || name == "erf" || name == "sigmoid";
+  return name == "exp" || name == "exp2" || name == "log" || name == "log2" || name == "tanh" || name == "erf" ||
+         name == "sigmoid";
 }
 
 }  // namespace
@@ -251,10 +263,12 @@ bool IsTranscendental(std::string_view name) {
 Value* EmitMath(llvm::IRBuilder<>& b, std::string_view name, std::span<Value* const> args, bool precise) {
   llvm::Type* type = args[0]->getType();
   // A sine needs more digits of pi than a float has, a power more of the logarithm: computed in double.
-  const bool in_double = name == "sin" || name == "cos" || name == "tan" || name == "pow" || (precise && IsTranscendental(name));
+  const bool in_double =
+      name == "sin" || name == "cos" || name == "tan" || name == "pow" || (precise && IsTranscendental(name));
   if (!type->getScalarType()->isDoubleTy() && in_double) {
     llvm::Type* wide = b.getDoubleTy();
-    if (auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(type)) wide = llvm::FixedVectorType::get(wide, vector->getNumElements());
+    if (auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(type))
+      wide = llvm::FixedVectorType::get(wide, vector->getNumElements());
     std::vector<Value*> extended;
     for (Value* arg : args) extended.push_back(b.CreateFPExt(arg, wide));
     return b.CreateFPTrunc(EmitMath(b, name, extended, precise), type);

@@ -2,8 +2,9 @@
 // library, so each function is written out: range reduction and a polynomial.
 //
 // Accuracy against the exact value, over the whole range (tests/compiler/codegen/vector_math_test.cc measures it):
-// float at most 4 units in the last place (erf: 6), and with `precise` at most 1; double a relative error below 1e-13 (pow: 4e-13; sin, cos, tan for arguments
-// below 1e6). Denormals, infinities and NaN are treated as C's functions treat them.
+// float at most 4 units in the last place (erf: 6), and with `precise` at most 1; double a relative error below 1e-13
+// (pow: 4e-13; sin, cos, tan for arguments below 1e6). Denormals, infinities and NaN are treated as C's functions treat
+// them.
 #pragma once
 
 #include <span>
@@ -13,7 +14,8 @@
 
 namespace hone {
 
-// The value of a function of ir/intrinsics.h on arguments that are all float or double, scalars or vectors of one length.
+// The value of a function of ir/intrinsics.h on arguments that are all float or double, scalars or vectors of one
+// length.
 llvm::Value* EmitMath(llvm::IRBuilder<>& builder, std::string_view name, std::span<llvm::Value* const> args,
                       bool precise = false);
 

@@ -9,16 +9,18 @@ namespace hone {
 namespace {
 
 constexpr int64_t kAlign = 64;
-constexpr int64_t kMostRegisterBytes = 16 << 10;   // of one buffer; LLVM spills what the machine does not have
-constexpr int64_t kMostStackBytes = 4 << 10;       // of a register buffer that is indexed by a variable
+constexpr int64_t kMostRegisterBytes = 16 << 10;  // of one buffer; LLVM spills what the machine does not have
+constexpr int64_t kMostStackBytes = 4 << 10;      // of a register buffer that is indexed by a variable
 
 bool IsConstantIndex(const Expr& index) {
-  if (const Ramp* ramp = index.As<Ramp>()) return ConstantValue(ramp->base).has_value() && ConstantValue(ramp->stride).has_value();
+  if (const Ramp* ramp = index.As<Ramp>())
+    return ConstantValue(ramp->base).has_value() && ConstantValue(ramp->stride).has_value();
   if (const Broadcast* broadcast = index.As<Broadcast>()) return ConstantValue(broadcast->value).has_value();
   return ConstantValue(index).has_value();
 }
 
-// A buffer in scratch memory and the stretch of the program, counted in accesses and loops, in which its bytes are used.
+// A buffer in scratch memory and the stretch of the program, counted in accesses and loops, in which its bytes are
+// used.
 struct Tenant {
   Buffer buffer;
   int64_t bytes = 0;
@@ -31,7 +33,7 @@ class Survey {
  public:
   struct Facts {
     bool in_parallel = false, holds_parallel = false, constant_indices = true;
-    size_t depth = 0;                               // loops around the Alloc
+    size_t depth = 0;  // loops around the Alloc
     int begin = -1, end = -1;
   };
   std::map<Buffer, Facts> facts;
@@ -66,13 +68,22 @@ class Survey {
       return;
     }
     if (const Store* store = stmt.As<Store>()) Access(store->buffer, store->indices);
-    MapChildren(stmt, [&](const Stmt& s) { Visit(s); return s; }, [&](const Expr& e) { Exprs(e); return e; });
+    MapChildren(
+        stmt,
+        [&](const Stmt& s) {
+          Visit(s);
+          return s;
+        },
+        [&](const Expr& e) {
+          Exprs(e);
+          return e;
+        });
   }
 
  private:
   struct Loop {
     int begin;
-    std::set<Buffer> used;                          // allocated outside of it
+    std::set<Buffer> used;  // allocated outside of it
   };
 
   void Exprs(const Expr& root) {
@@ -83,7 +94,7 @@ class Survey {
   }
   void Access(const Buffer& buffer, const std::vector<Expr>& indices) {
     const auto found = facts.find(buffer);
-    if (found == facts.end()) return;               // a param
+    if (found == facts.end()) return;  // a param
     for (const Expr& index : indices) found->second.constant_indices &= IsConstantIndex(index);
     ++clock_;
     Extend(buffer, clock_, clock_);
@@ -137,7 +148,8 @@ absl::StatusOr<LoweredFunc> AssignMemory(PrimFunc func) {
   for (const auto& [buffer, facts] : survey.facts) {
     const std::optional<int64_t> elements = buffer.NumElements();
     if (!elements.has_value()) {
-      return absl::FailedPreconditionError(absl::StrCat("buffer ", buffer.name(), " has a symbolic size; a kernel's scratch memory is ",
+      return absl::FailedPreconditionError(absl::StrCat("buffer ", buffer.name(),
+                                                        " has a symbolic size; a kernel's scratch memory is ",
                                                         "planned when it is compiled, so fix the sizes first"));
     }
     const int64_t bytes = *elements * buffer.type().bytes();
@@ -146,9 +158,11 @@ absl::StatusOr<LoweredFunc> AssignMemory(PrimFunc func) {
                                                    : buffer.scope() == Scope::kRegister && bytes <= kMostStackBytes);
     const Scope scope = registers ? Scope::kRegister : facts.in_parallel ? Scope::kThread : Scope::kGlobal;
     Buffer assigned = buffer;
-    if (scope != buffer.scope()) assigned = renamed[buffer] = Buffer(buffer.name(), buffer.type(), buffer.shape(), scope);
+    if (scope != buffer.scope())
+      assigned = renamed[buffer] = Buffer(buffer.name(), buffer.type(), buffer.shape(), scope);
     if (registers) continue;
-    (facts.in_parallel ? thread : shared).push_back({assigned, std::max<int64_t>(bytes, 1), facts.in_parallel, facts.begin, facts.end});
+    (facts.in_parallel ? thread : shared)
+        .push_back({assigned, std::max<int64_t>(bytes, 1), facts.in_parallel, facts.begin, facts.end});
   }
   LoweredFunc lowered;
   lowered.scratch_bytes = Pack(shared, lowered.places);

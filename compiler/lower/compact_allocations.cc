@@ -25,11 +25,20 @@ class Touched {
       return;
     }
     if (const Store* store = stmt.As<Store>(); store != nullptr && store->buffer == buffer_) Add(store->indices);
-    MapChildren(stmt, [&](const Stmt& s) { Visit(s); return s; }, [&](const Expr& e) { Expression(e); return e; });
+    MapChildren(
+        stmt,
+        [&](const Stmt& s) {
+          Visit(s);
+          return s;
+        },
+        [&](const Expr& e) {
+          Expression(e);
+          return e;
+        });
   }
 
-  // nullopt when the whole buffer is needed. What a mask cuts off counts for a register tile: its rows keep the length of
-  // the vectors that are written to them.
+  // nullopt when the whole buffer is needed. What a mask cuts off counts for a register tile: its rows keep the length
+  // of the vectors that are written to them.
   std::optional<std::vector<Range>> Region() {
     if (accesses_.empty()) return std::nullopt;
     if (buffer_.scope() == Scope::kRegister) {
@@ -72,7 +81,7 @@ class Touched {
   const Buffer& buffer_;
   Analyzer& known_;
   VarRanges inner_;
-  std::vector<std::vector<Expr>> accesses_;        // indices
+  std::vector<std::vector<Expr>> accesses_;  // indices
 };
 
 class Compact {
@@ -81,11 +90,14 @@ class Compact {
     if (const For* loop = stmt.As<For>()) {
       known_.Bind(loop->var, Range{loop->min, loop->extent});
       outer_.insert(loop->var);
-      return MapChildren(stmt, [&](const Stmt& s) { return Visit(s); }, [](const Expr& e) { return e; });
+      return MapChildren(
+          stmt, [&](const Stmt& s) { return Visit(s); }, [](const Expr& e) { return e; });
     }
     if (const Let* let = stmt.As<Let>()) outer_.insert(let->var);
     const Alloc* alloc = stmt.As<Alloc>();
-    if (alloc == nullptr) return MapChildren(stmt, [&](const Stmt& s) { return Visit(s); }, [](const Expr& e) { return e; });
+    if (alloc == nullptr)
+      return MapChildren(
+          stmt, [&](const Stmt& s) { return Visit(s); }, [](const Expr& e) { return e; });
     Touched touched(alloc->buffer, known_);
     touched.Visit(alloc->body);
     const std::optional<std::vector<Range>> region = touched.Region();
@@ -115,7 +127,7 @@ class Compact {
     std::vector<Expr> shape;
     for (const Range& range : region) shape.push_back(range.extent);
     const Buffer small(alloc.buffer.name(), alloc.buffer.type(), shape, alloc.buffer.scope());
-    const auto shift = [&](const std::vector<Expr>& indices) {    // a variable of an inner loop is a symbol here
+    const auto shift = [&](const std::vector<Expr>& indices) {  // a variable of an inner loop is a symbol here
       std::vector<Expr> out;
       for (size_t d = 0; d < indices.size(); ++d) out.push_back(known_.Simplify(indices[d] - region[d].min));
       return out;

@@ -5,8 +5,8 @@
 namespace hone {
 namespace {
 
-// Accesses of `match.buffer` become accesses of the region it names. The region may have more dimensions in front, each of
-// one element.
+// Accesses of `match.buffer` become accesses of the region it names. The region may have more dimensions in front, each
+// of one element.
 Stmt ReplaceMatched(const Stmt& body, const MatchBuffer& match) {
   const BufferRegion& source = match.source;
   const auto indices_in_source = [&](const std::vector<Expr>& indices) {

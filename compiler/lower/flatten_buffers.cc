@@ -26,7 +26,8 @@ class Flatten {
       const Buffer flat = Define(alloc->buffer);
       return Stmt::Make(Alloc{flat, OnStmt(alloc->body)});
     }
-    const Stmt mapped = MapChildren(stmt, [&](const Stmt& s) { return OnStmt(s); }, [&](const Expr& e) { return OnExpr(e); });
+    const Stmt mapped = MapChildren(
+        stmt, [&](const Stmt& s) { return OnStmt(s); }, [&](const Expr& e) { return OnExpr(e); });
     const Store* store = mapped.As<Store>();
     if (store == nullptr) return mapped;
     const auto found = flat_.find(store->buffer);

@@ -7,7 +7,8 @@ namespace {
 Stmt Visit(const Stmt& stmt, bool inside) {
   const For* loop = stmt.As<For>();
   const bool parallel = loop != nullptr && loop->kind == ForKind::kParallel;
-  const Stmt mapped = MapChildren(stmt, [&](const Stmt& s) { return Visit(s, inside || parallel); }, [](const Expr& e) { return e; });
+  const Stmt mapped = MapChildren(
+      stmt, [&](const Stmt& s) { return Visit(s, inside || parallel); }, [](const Expr& e) { return e; });
   if (!parallel) return mapped;
   For changed = *mapped.As<For>();
   if (inside) {

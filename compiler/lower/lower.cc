@@ -1,13 +1,25 @@
 #include "compiler/lower/lower.h"
 
+#include <set>
+#include <string>
+
 #include "absl/strings/str_cat.h"
 #include "compiler/arith/analyzer.h"
+#include "compiler/ir/verify.h"
 #include "compiler/ir/visit.h"
 #include "compiler/lower/passes.h"
 #include "compiler/support/status_macros.h"
 
 namespace hone {
 namespace {
+
+// Integers have few of the functions, floats all but one.
+bool HasCode(const std::string& function, DType type) {
+  if (type.is_float()) return function != "popcount";
+  static const std::set<std::string> of_integers = {"abs",   "popcount", "isnan", "isinf", "fma",
+                                                    "floor", "ceil",     "round", "trunc"};
+  return of_integers.count(function) != 0;
+}
 
 // What only another back end, or a later stage, can do.
 absl::Status CheckSupported(const PrimFunc& func) {
@@ -21,9 +33,19 @@ absl::Status CheckSupported(const PrimFunc& func) {
     } else if (const BlockRealize* realize = s.As<BlockRealize>()) {
       for (const Buffer& b : realize->block.allocs) {
         if (b.scope() == Scope::kShared) {
-          status = absl::FailedPreconditionError(absl::StrCat("buffer ", b.name(), " is in shared memory, which a CPU does not have"));
+          status = absl::FailedPreconditionError(
+              absl::StrCat("buffer ", b.name(), " is in shared memory, which a CPU does not have"));
         }
       }
+    }
+    return status.ok();
+  });
+  ForEachExpr(func.body, [&](const Expr& e) {
+    const Call* call = e.As<Call>();
+    if (call != nullptr && !HasCode(call->name, call->args[0].type())) {
+      status = absl::FailedPreconditionError(absl::StrCat("there is no code for ", call->name, " of ",
+                                                          ToText(call->args[0].type()),
+                                                          "; cast the argument to another type"));
     }
     return status.ok();
   });
@@ -41,7 +63,8 @@ LoweringPass OnBody(const char* name, Stmt (*pass)(const Stmt&)) {
 
 std::span<const LoweringPass> LoweringPasses() {
   static const auto* passes = new std::vector<LoweringPass>{
-      {"order_plain", [](PrimFunc func, const LowerOptions& options) {
+      {"order_plain",
+       [](PrimFunc func, const LowerOptions& options) {
          if (options.plain) func.body = OrderPlain(func.body);
          return func;
        }},
@@ -52,20 +75,23 @@ std::span<const LoweringPass> LoweringPasses() {
       OnBody("simplify", Simplify),
       OnBody("compact_allocations", CompactAllocations),
       OnBody("tighten_loops", TightenLoops),
-      {"flatten_buffers", [](PrimFunc func, const LowerOptions&) {
+      {"flatten_buffers",
+       [](PrimFunc func, const LowerOptions&) {
          func.body = FlattenBuffers(func.body, func.params);
          return func;
        }},
       OnBody("keep_outer_parallel", KeepOuterParallel),
       OnBody("simplify_again", Simplify),
       OnBody("unroll_register_loops", UnrollRegisterLoops),
-      {"reduce_in_tree", [](PrimFunc func, const LowerOptions& options) {
+      {"reduce_in_tree",
+       [](PrimFunc func, const LowerOptions& options) {
          if (!options.plain) func.body = ReduceInTree(func.body);
          return func;
        }},
       OnBody("split_tails", SplitTails),
       OnBody("vectorize_loops", VectorizeLoops),
-      {"unroll_loops", [](PrimFunc func, const LowerOptions& options) {
+      {"unroll_loops",
+       [](PrimFunc func, const LowerOptions& options) {
          func.body = UnrollLoops(func.body, options.max_unrolled);
          return func;
        }},
@@ -74,6 +100,7 @@ std::span<const LoweringPass> LoweringPasses() {
 }
 
 absl::StatusOr<LoweredFunc> Lower(const PrimFunc& scheduled, const LowerOptions& options) {
+  HONE_RETURN_IF_ERROR(Verify(scheduled));
   HONE_RETURN_IF_ERROR(CheckSupported(scheduled));
   PrimFunc func = scheduled;
   for (const LoweringPass& pass : LoweringPasses()) func = pass.run(std::move(func), options);

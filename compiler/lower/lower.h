@@ -1,9 +1,11 @@
 // From a scheduled function to the form that a code generator takes: loops, loads and stores, no blocks.
 //
 // The product of Lower:
-//   - No BlockRealize: block variables are replaced by their values, predicates have become IfThen or masks, `init` runs
+//   - No BlockRealize: block variables are replaced by their values, predicates have become IfThen or masks, `init`
+//   runs
 //     under a condition (or where decompose_reduction has put it).
-//   - Every intermediate is an Alloc around the smallest part of the program that uses it, shrunk to the region that part
+//   - Every intermediate is an Alloc around the smallest part of the program that uses it, shrunk to the region that
+//   part
 //     touches. What is small and only indexed by constants is kRegister, all else kThread or kGlobal.
 //   - Every buffer has one dimension, params included; its index may be a vector (a Ramp or any vector of indices).
 //   - No kVectorized and no kUnrolled loop is left: explicit Ramp / Broadcast vectors, and copies of the body.
@@ -20,8 +22,8 @@
 namespace hone {
 
 struct LowerOptions {
-  bool plain = false;                   // an unscheduled function: one thread, each element computed in the stated order
-  int64_t max_unrolled = 4096;          // statements a nest of unrolled loops may become; loops beyond that stay loops
+  bool plain = false;           // an unscheduled function: one thread, each element computed in the stated order
+  int64_t max_unrolled = 1024;  // statements a nest of unrolled loops may become; loops beyond that stay loops
 };
 
 // Where an allocation lives: bytes from the start of the launch's scratch, or of the thread's area. 64-byte aligned.
@@ -32,13 +34,13 @@ struct ScratchPlace {
 
 struct LoweredFunc {
   PrimFunc func;
-  std::map<Buffer, ScratchPlace> places;          // every kGlobal and kThread Alloc of func.body
-  int64_t scratch_bytes = 0;                      // shared by the threads of one call
-  int64_t thread_scratch_bytes = 0;               // for each thread
+  std::map<Buffer, ScratchPlace> places;  // every kGlobal and kThread Alloc of func.body
+  int64_t scratch_bytes = 0;              // shared by the threads of one call
+  int64_t thread_scratch_bytes = 0;       // for each thread
 };
 
-// FailedPrecondition when the program cannot be lowered (a symbolic size of an intermediate, a tile operation, a GPU
-// binding).
+// InvalidArgument when the program does not pass the verifier; FailedPrecondition when it cannot be lowered (a symbolic
+// size of an intermediate, a tile operation, a GPU binding, a function that the operand's type does not have).
 absl::StatusOr<LoweredFunc> Lower(const PrimFunc& scheduled, const LowerOptions& options = {});
 
 }  // namespace hone

@@ -33,7 +33,8 @@ bool InstancesAreIndependent(const Block& block, const Var& iter) {
     if (last == nullptr || last->var != iter) return false;
     for (const Store* other : stores) {
       if (other->buffer != store->buffer) continue;
-      for (size_t d = 0; d < store->indices.size(); ++d) independent &= StructuralEqual(store->indices[d], other->indices[d]);
+      for (size_t d = 0; d < store->indices.size(); ++d)
+        independent &= StructuralEqual(store->indices[d], other->indices[d]);
     }
   }
   const auto check_loads = [&](const Stmt& root) {
@@ -42,7 +43,8 @@ bool InstancesAreIndependent(const Block& block, const Var& iter) {
       if (load == nullptr) return true;
       for (const Store* store : stores) {
         if (store->buffer != load->buffer) continue;
-        for (size_t d = 0; d < load->indices.size(); ++d) independent &= StructuralEqual(load->indices[d], store->indices[d]);
+        for (size_t d = 0; d < load->indices.size(); ++d)
+          independent &= StructuralEqual(load->indices[d], store->indices[d]);
       }
       return true;
     });

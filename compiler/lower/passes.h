@@ -1,5 +1,5 @@
-// The passes of Lower; lower.cc has their order. Each is a function from a body to a body that computes the same, in a file
-// of its own; what a pass may rely on is what those before it established.
+// The passes of Lower; lower.cc has their order. Each is a function from a body to a body that computes the same, in a
+// file of its own; what a pass may rely on is what those before it established.
 #pragma once
 
 #include <functional>
@@ -19,9 +19,9 @@ struct LoweringPass {
 };
 std::span<const LoweringPass> LoweringPasses();
 
-// For an unscheduled function, the order of a plain build: all loops serial, but that the loop of a block's last spatial
-// variable goes inside its reductions and is vectorised where instances are independent. Every element is still computed
-// by the same operations in the same order, so the numbers are those of the program as it stands.
+// For an unscheduled function, the order of a plain build: all loops serial, but that the loop of a block's last
+// spatial variable goes inside its reductions and is vectorised where instances are independent. Every element is still
+// computed by the same operations in the same order, so the numbers are those of the program as it stands.
 //   for i, j, k: C[i, j] += ...   =>   for i: for k: for j in vectorized: C[i, j] += ...
 Stmt OrderPlain(const Stmt& body);
 
@@ -29,12 +29,12 @@ Stmt OrderPlain(const Stmt& body);
 //   with init: A; B   =>   if k == 0: A;  B
 Stmt LowerInit(const Stmt& body);
 
-// Allocations leave their blocks: each becomes an Alloc around the smallest part of the program that uses the buffer. An
-// element that is accumulated over a loop lives outside that loop; what a vectorised loop touches lives outside it.
+// Allocations leave their blocks: each becomes an Alloc around the smallest part of the program that uses the buffer.
+// An element that is accumulated over a loop lives outside that loop; what a vectorised loop touches lives outside it.
 Stmt PlaceAllocations(const Stmt& body);
 
-// Blocks become what they do: their variables are replaced by their values, a predicate becomes a condition, and a matched
-// buffer the region that it names.
+// Blocks become what they do: their variables are replaced by their values, a predicate becomes a condition, and a
+// matched buffer the region that it names.
 Stmt ConvertBlocks(const Stmt& body);
 
 // A Let of index arithmetic is replaced by its value, which the passes below then see through.
@@ -44,8 +44,8 @@ Stmt InlineLets(const Stmt& body);
 //   for i: alloc T[100]: for j in [0, 4): T[i*4 + j]   =>   for i: alloc T[4]: for j: T[j]
 Stmt CompactAllocations(const Stmt& body);
 
-// Conditions move out of loops on which they do not depend, and a serial loop whose whole body is under a condition on its
-// variable runs only where that holds:
+// Conditions move out of loops on which they do not depend, and a serial loop whose whole body is under a condition on
+// its variable runs only where that holds:
 //   for i in [0, 16): for j: if o*16 + i < 100: S   =>   for i in [0, max(min(16, 100 - o*16), 0)): for j: S
 Stmt TightenLoops(const Stmt& body);
 
@@ -60,11 +60,12 @@ Stmt FlattenBuffers(const Stmt& body, std::vector<Buffer>& params);
 //                       else: for k: for i in unroll(14): if i < 2: S
 Stmt SplitTails(const Stmt& body);
 
-// A serial loop whose variable indexes a register buffer is marked unrolled when it is short: registers have no addresses.
+// A serial loop whose variable indexes a register buffer is marked unrolled when it is short: registers have no
+// addresses.
 Stmt UnrollRegisterLoops(const Stmt& body);
 
-// An unrolled or vectorised loop of 2^n steps that accumulates into one element combines its terms in a tree of vectors in
-// place of a chain (+, *, min, max):
+// An unrolled or vectorised loop of 2^n steps that accumulates into one element combines its terms in a tree of vectors
+// in place of a chain (+, *, min, max):
 //   for v in unroll(8): S[0] = S[0] + R[v]
 //   =>  P8[0:8] = R[0:8];  P4[0:4] = P8[0:4] + P8[4:8];  P2[0:2] = ...;  P1[0] = ...;  S[0] = S[0] + P1[0]
 Stmt ReduceInTree(const Stmt& body);
@@ -74,15 +75,16 @@ Stmt ReduceInTree(const Stmt& body);
 // A loop that is not data-parallel after all becomes serial; one longer than 64 is cut up.
 Stmt VectorizeLoops(const Stmt& body);
 
-// Unrolled loops become copies of their bodies, as long as the copies of a nest are at most `max_copies`; serial beyond.
+// Unrolled loops become copies of their bodies, as long as the copies of a nest are at most `max_copies`; serial
+// beyond.
 Stmt UnrollLoops(const Stmt& body, int64_t max_copies);
 
 // At most one parallel loop on any path, from 0: inner ones become serial.
 Stmt KeepOuterParallel(const Stmt& body);
 
-// Decides where every allocation lives: in registers (kRegister) when it is small and all its indices are constant, else in
-// scratch memory, of the thread when it is allocated inside a parallel loop. Allocations that are not in use at the same
-// time share bytes. FailedPrecondition for a symbolic size.
+// Decides where every allocation lives: in registers (kRegister) when it is small and all its indices are constant,
+// else in scratch memory, of the thread when it is allocated inside a parallel loop. Allocations that are not in use at
+// the same time share bytes. FailedPrecondition for a symbolic size.
 absl::StatusOr<LoweredFunc> AssignMemory(PrimFunc func);
 
 }  // namespace hone

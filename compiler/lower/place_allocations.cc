@@ -12,7 +12,7 @@ namespace {
 // One step of the way from the root to an access: a statement, and which of a sequence's children is taken.
 struct Step {
   const StmtNode* node;
-  int child;                            // of a Seq; 0 otherwise
+  int child;  // of a Seq; 0 otherwise
   friend bool operator==(const Step&, const Step&) = default;
 };
 using Path = std::vector<Step>;
@@ -30,7 +30,7 @@ class FindPlaces {
     std::map<Buffer, Place> places;
     for (const Buffer& buffer : buffers_) {
       const auto paths = paths_.find(buffer);
-      if (paths == paths_.end()) continue;          // never used: it goes away
+      if (paths == paths_.end()) continue;  // never used: it goes away
       places[buffer] = Meet(paths->second);
     }
     return places;
@@ -50,11 +50,12 @@ class FindPlaces {
       for (size_t i = 0; i < common; ++i) {
         if (path[i].node != paths[0][i].node) common = i;
         // The children of a sequence part here, but the sequence itself is shared.
-        else if (path[i].child != paths[0][i].child) common = i + 1;
+        else if (path[i].child != paths[0][i].child)
+          common = i + 1;
       }
     }
     while (common > 0 && !CanHold(*paths[0][common - 1].node)) --common;
-    if (common == 0) return Place();                // around everything
+    if (common == 0) return Place();  // around everything
     Place place{paths[0][common - 1].node, paths[0][common - 1].child, paths[0][common - 1].child};
     for (const Path& path : paths) {
       place.first = std::min(place.first, path[common - 1].child);
@@ -99,7 +100,7 @@ class FindPlaces {
     } else if (const For* loop = stmt.As<For>()) {
       Reads(loop->min);
       Reads(loop->extent);
-      loop_of_[loop->var] = path_.size() - 1;       // so long a path ends in front of the loop
+      loop_of_[loop->var] = path_.size() - 1;  // so long a path ends in front of the loop
       const std::optional<size_t> outer = vector_depth_;
       if (loop->kind == ForKind::kVectorized && !vector_depth_.has_value()) vector_depth_ = path_.size() - 1;
       Visit(loop->body);
@@ -129,8 +130,16 @@ class FindPlaces {
     } else {
       if (const Store* store = stmt.As<Store>()) Access(store->buffer, true);
       if (const Alloc* alloc = stmt.As<Alloc>()) buffers_.push_back(alloc->buffer);
-      MapChildren(stmt, [&](const Stmt& child) { Visit(child); return child; },
-                  [&](const Expr& e) { Reads(e); return e; });
+      MapChildren(
+          stmt,
+          [&](const Stmt& child) {
+            Visit(child);
+            return child;
+          },
+          [&](const Expr& e) {
+            Reads(e);
+            return e;
+          });
     }
     path_.pop_back();
   }
@@ -150,7 +159,8 @@ struct Use {
 
 // stmts[first..last] inside their allocations. Ranges that overlap are nested, the later in the earlier.
 Stmt WrapRange(const std::vector<Stmt>& stmts, int first, int last, std::vector<Use> uses) {
-  std::ranges::stable_sort(uses, [](const Use& a, const Use& b) { return a.first != b.first ? a.first < b.first : a.last > b.last; });
+  std::ranges::stable_sort(
+      uses, [](const Use& a, const Use& b) { return a.first != b.first ? a.first < b.first : a.last > b.last; });
   std::vector<Stmt> out;
   size_t u = 0;
   for (int i = first; i <= last;) {
@@ -178,7 +188,7 @@ class Insert {
   }
 
   Stmt Rewrite(const Stmt& stmt) {
-    if (const Alloc* alloc = stmt.As<Alloc>()) return Rewrite(alloc->body);      // placed anew
+    if (const Alloc* alloc = stmt.As<Alloc>()) return Rewrite(alloc->body);  // placed anew
     const auto found = at_.find(&stmt.node());
     Stmt mapped;
     if (const Seq* seq = stmt.As<Seq>()) {
@@ -187,7 +197,8 @@ class Insert {
       if (found == at_.end()) return MakeSeq(std::move(stmts));
       return WrapRange(stmts, 0, static_cast<int>(stmts.size()) - 1, found->second);
     }
-    mapped = MapChildren(stmt, [&](const Stmt& s) { return Rewrite(s); }, [](const Expr& e) { return e; });
+    mapped = MapChildren(
+        stmt, [&](const Stmt& s) { return Rewrite(s); }, [](const Expr& e) { return e; });
     if (const BlockRealize* realize = mapped.As<BlockRealize>()) {
       BlockRealize bare = *realize;
       bare.block.allocs.clear();

@@ -20,7 +20,8 @@ std::optional<Accumulation> Read(const For& loop) {
   const Store* store = loop.body.As<Store>();
   const Binary* binary = store == nullptr ? nullptr : store->value.As<Binary>();
   if (binary == nullptr || store->mask || UsesVar(store->indices[0], loop.var)) return std::nullopt;
-  if (binary->op != BinaryOp::kAdd && binary->op != BinaryOp::kMul && binary->op != BinaryOp::kMin && binary->op != BinaryOp::kMax) {
+  if (binary->op != BinaryOp::kAdd && binary->op != BinaryOp::kMul && binary->op != BinaryOp::kMin &&
+      binary->op != BinaryOp::kMax) {
     return std::nullopt;
   }
   const auto is_old = [&](const Expr& e) {
@@ -40,7 +41,8 @@ std::optional<Accumulation> Read(const For& loop) {
 }
 
 Stmt ForLanes(const Var& var, int64_t lanes, Stmt body) {
-  return Stmt::Make(For{.var = var, .min = 0, .extent = Expr(lanes), .kind = ForKind::kVectorized, .body = std::move(body)});
+  return Stmt::Make(
+      For{.var = var, .min = 0, .extent = Expr(lanes), .kind = ForKind::kVectorized, .body = std::move(body)});
 }
 
 // Vectors of the terms are combined lane by lane, then halves of the vector, down to one.
@@ -50,7 +52,9 @@ Stmt InTree(const For& loop, const Accumulation& a, int64_t extent) {
   const auto part = [&](int64_t n) {
     return Buffer(a.store->buffer.name() + "_part" + std::to_string(n), type, {Expr(n)}, Scope::kRegister);
   };
-  const auto term = [&](const Var& lane, int64_t first) { return Substitute(a.term, loop.var, loop.min + Expr(first) + lane); };
+  const auto term = [&](const Var& lane, int64_t first) {
+    return Substitute(a.term, loop.var, loop.min + Expr(first) + lane);
+  };
 
   Buffer whole = part(lanes);
   std::vector<Buffer> parts = {whole};
@@ -79,7 +83,8 @@ Stmt InTree(const For& loop, const Accumulation& a, int64_t extent) {
 Stmt ReduceInTree(const Stmt& body) {
   return RewriteBottomUp(body, [](const Stmt& s) -> std::optional<Stmt> {
     const For* loop = s.As<For>();
-    if (loop == nullptr || (loop->kind != ForKind::kUnrolled && loop->kind != ForKind::kVectorized)) return std::nullopt;
+    if (loop == nullptr || (loop->kind != ForKind::kUnrolled && loop->kind != ForKind::kVectorized))
+      return std::nullopt;
     const std::optional<int64_t> extent = ConstantValue(loop->extent);
     if (!extent.has_value() || *extent < 4 || *extent > 256 || !IsPowerOfTwo(*extent)) return std::nullopt;
     const std::optional<Accumulation> accumulation = Read(*loop);

@@ -10,8 +10,8 @@
 namespace hone {
 namespace {
 
-// Conditions of the form outer + inner <= 0: `outer` is known once a tile, `inner` is a sum over the unrolled and vectorised
-// loops of the tile, which takes values between `least` and `most`.
+// Conditions of the form outer + inner <= 0: `outer` is known once a tile, `inner` is a sum over the unrolled and
+// vectorised loops of the tile, which takes values between `least` and `most`.
 struct TailCondition {
   Expr outer;
   int64_t least = 0, most = 0;
@@ -35,14 +35,14 @@ class Tile {
     std::vector<Var> tile_vars;
     bool any_outer = false;
     for (const Var& v : FreeVars(*value)) {
-      if (hidden_.count(v) != 0) return std::nullopt;            // changes inside the tile, but not by unrolling
+      if (hidden_.count(v) != 0) return std::nullopt;  // changes inside the tile, but not by unrolling
       if (tile_.count(v) != 0) {
         tile_vars.push_back(v);
       } else {
         any_outer = true;
       }
     }
-    if (!any_outer) return std::nullopt;                         // decided when the loops are unrolled
+    if (!any_outer) return std::nullopt;  // decided when the loops are unrolled
     const std::optional<LinearForm> form = DetectLinear(*value, tile_vars);
     if (!form.has_value()) return std::nullopt;
     TailCondition condition{known_.Simplify(form->base)};
@@ -90,17 +90,21 @@ class SplitTile {
  public:
   Stmt Visit(const Stmt& stmt) {
     const For* loop = stmt.As<For>();
-    if (loop == nullptr) return MapChildren(stmt, [&](const Stmt& s) { return Visit(s); }, [](const Expr& e) { return e; });
+    if (loop == nullptr)
+      return MapChildren(
+          stmt, [&](const Stmt& s) { return Visit(s); }, [](const Expr& e) { return e; });
     known_.Bind(loop->var, Range{loop->min, loop->extent});
-    if (IsTileLoop(*loop)) return MapChildren(stmt, [&](const Stmt& s) { return Visit(s); }, [](const Expr& e) { return e; });
+    if (IsTileLoop(*loop))
+      return MapChildren(
+          stmt, [&](const Stmt& s) { return Visit(s); }, [](const Expr& e) { return e; });
     For changed = *loop;
     changed.body = Split(loop->body, kMostConditions);
     return Stmt::Make(std::move(changed));
   }
 
  private:
-  static constexpr int kMostConditions = 2;        // each multiplies the code by up to three
-  static constexpr int64_t kMostCopies = 4000;     // stores of the unrolled tile
+  static constexpr int kMostConditions = 2;     // each multiplies the code by up to three
+  static constexpr int64_t kMostCopies = 1024;  // stores of the unrolled tile
 
   Stmt Split(const Stmt& stmt, int conditions) {
     std::optional<TailCondition> found;
@@ -136,7 +140,8 @@ class SplitTile {
     if (IsConst(full, 1)) return always;
     Stmt edge;
     if (const std::optional<int64_t> value = OnlyPartial(c)) {
-      edge = version([&](const Expr& part) { return known_.Simplify(*AtMostZero(part) - c.outer + Expr(*value)) <= 0; });
+      edge =
+          version([&](const Expr& part) { return known_.Simplify(*AtMostZero(part) - c.outer + Expr(*value)) <= 0; });
     } else if (c.least != c.most) {
       edge = version([](const Expr& part) { return part; });
     }
@@ -155,8 +160,8 @@ class SplitTile {
     if (high - low > kMostCopies) return std::nullopt;
     std::optional<int64_t> only;
     for (int64_t v = low; v <= high; ++v) {
-      const bool fits = residue.modulus == 0 ? v == residue.remainder
-                                             : ((v - residue.remainder) % residue.modulus) == 0;
+      const bool fits =
+          residue.modulus == 0 ? v == residue.remainder : ((v - residue.remainder) % residue.modulus) == 0;
       if (!fits) continue;
       if (only.has_value()) return std::nullopt;
       only = v;
@@ -213,7 +218,13 @@ class SplitTile {
   static int64_t Copies(const Stmt& stmt) {
     if (stmt.As<Store>() != nullptr) return 1;
     int64_t sum = 0;
-    MapChildren(stmt, [&](const Stmt& s) { sum += Copies(s); return s; }, [](const Expr& e) { return e; });
+    MapChildren(
+        stmt,
+        [&](const Stmt& s) {
+          sum += Copies(s);
+          return s;
+        },
+        [](const Expr& e) { return e; });
     const For* loop = stmt.As<For>();
     if (loop != nullptr && loop->kind == ForKind::kUnrolled) sum *= ConstantValue(loop->extent).value_or(1);
     return sum;

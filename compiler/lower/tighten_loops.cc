@@ -9,7 +9,7 @@ namespace {
 
 // The loop with its range narrowed to where `part` holds; false when the part does not say that.
 bool Narrow(For& loop, const Expr& part) {
-  const std::optional<Expr> value = AtMostZero(part);        // coefficient * var + base <= 0
+  const std::optional<Expr> value = AtMostZero(part);  // coefficient * var + base <= 0
   if (!value.has_value()) return false;
   const std::optional<LinearForm> form = DetectLinear(*value, {&loop.var, 1});
   if (!form.has_value() || form->coefficients[0] == 0) return false;

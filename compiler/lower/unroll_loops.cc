@@ -6,7 +6,7 @@ namespace {
 
 struct Unrolled {
   Stmt stmt;
-  int64_t size;                         // statements
+  int64_t size;  // statements
 };
 
 class Unroll {

@@ -6,7 +6,7 @@
 namespace hone {
 namespace {
 
-constexpr int64_t kMostCopies = 256;                // of a statement, by all loops marked here
+constexpr int64_t kMostCopies = 256;  // of a statement, by all loops marked here
 
 // Variables in the indices of register buffers.
 std::set<Var> RegisterIndexVars(const Stmt& body) {
@@ -35,7 +35,8 @@ Stmt Visit(const Stmt& stmt, const std::set<Var>& vars, int64_t copies) {
     unroll = loop->kind == ForKind::kSerial && extent.has_value() && copies * *extent <= kMostCopies;
     if (unroll) copies *= *extent;
   }
-  const Stmt mapped = MapChildren(stmt, [&](const Stmt& s) { return Visit(s, vars, copies); }, [](const Expr& e) { return e; });
+  const Stmt mapped = MapChildren(
+      stmt, [&](const Stmt& s) { return Visit(s, vars, copies); }, [](const Expr& e) { return e; });
   if (!unroll) return mapped;
   For changed = *mapped.As<For>();
   changed.kind = ForKind::kUnrolled;

@@ -7,7 +7,7 @@ namespace hone {
 namespace {
 
 constexpr int64_t kMostLanes = 64;
-constexpr int64_t kPieceLanes = 16;                 // of a longer loop
+constexpr int64_t kPieceLanes = 16;  // of a longer loop
 
 // One loop's body with every iteration at once. Failed() afterwards means that the body cannot be run that way.
 class Vectorizer {
@@ -41,7 +41,7 @@ class Vectorizer {
       vectors_[let->var] = wide;
       return Stmt::Make(Let{wide, value, OnStmt(let->body)});
     }
-    return Fail(stmt);                              // an allocation of each lane's own, a tile operation
+    return Fail(stmt);  // an allocation of each lane's own, a tile operation
   }
 
  private:
@@ -86,13 +86,13 @@ class Vectorizer {
       return found == vectors_.end() ? e : found->second;
     }
     if (!e.type().is_scalar()) {
-      failed_ = true;                               // already a vector
+      failed_ = true;  // already a vector
       return e;
     }
     if (const IfThenElseExpr* choice = e.As<IfThenElseExpr>()) {
       const Expr condition = OnExpr(choice->condition);
       if (condition.type().is_scalar()) return IfThenElse(condition, OnExpr(choice->yes), OnExpr(choice->no));
-      const Expr outer = mask_;                     // a lane loads only what its side of the choice loads
+      const Expr outer = mask_;  // a lane loads only what its side of the choice loads
       mask_ = Both(outer, condition);
       const Expr yes = OnExpr(choice->yes);
       mask_ = Both(outer, MakeNot(condition));
@@ -112,13 +112,14 @@ class Vectorizer {
     const Expr mapped = MapChildren(e, [&](const Expr& child) { return OnExpr(child); });
     const Load* load = mapped.As<Load>();
     // Registers may be read whole: what the lanes that are off hold is never used.
-    if (load == nullptr || !mask_ || mapped.type().is_scalar() || load->buffer.scope() == Scope::kRegister) return mapped;
+    if (load == nullptr || !mask_ || mapped.type().is_scalar() || load->buffer.scope() == Scope::kRegister)
+      return mapped;
     return MakeLoad(load->buffer, load->indices, mask_);
   }
 
   int lanes_;
   std::map<Var, Expr> vectors_;
-  Expr mask_;                                       // lanes that run; absent: all
+  Expr mask_;  // lanes that run; absent: all
   bool failed_ = false;
 };
 

@@ -41,9 +41,11 @@ constexpr CpuInfo kCpus[] = {
 };
 
 constexpr std::string_view kX86Features[] = {
-    "avx",      "avx2",     "fma",      "f16c",       "bmi",        "bmi2",        "lzcnt",      "movbe",        "popcnt",
-    "avx512f",  "avx512bw", "avx512cd", "avx512dq",   "avx512vl",   "avx512ifma",  "avx512vbmi", "avx512vbmi2",  "avx512vnni",
-    "avx512bitalg",         "avx512vpopcntdq",        "avx512bf16", "avx512fp16",  "avxvnni",
+    "avx",        "avx2",        "fma",        "f16c",         "bmi",
+    "bmi2",       "lzcnt",       "movbe",      "popcnt",       "avx512f",
+    "avx512bw",   "avx512cd",    "avx512dq",   "avx512vl",     "avx512ifma",
+    "avx512vbmi", "avx512vbmi2", "avx512vnni", "avx512bitalg", "avx512vpopcntdq",
+    "avx512bf16", "avx512fp16",  "avxvnni",
 };
 constexpr std::string_view kArmFeatures[] = {"neon", "fullfp16", "dotprod", "bf16", "i8mm"};
 

@@ -8,16 +8,16 @@
 namespace hone {
 
 struct CpuInfo {
-  std::string_view name;                // LLVM's
+  std::string_view name;  // LLVM's
   std::string_view arch;
-  std::string_view features;            // "avx2 fma ...", those of kKnownFeatures
+  std::string_view features;  // "avx2 fma ...", those of kKnownFeatures
   int vector_bits;
-  int fma_per_cycle;                    // of vector_bits
-  int64_t l1d, l2, l3;                  // usual sizes, bytes
+  int fma_per_cycle;    // of vector_bits
+  int64_t l1d, l2, l3;  // usual sizes, bytes
 };
 
 std::span<const CpuInfo> CpuTable();
-const CpuInfo* FindCpu(std::string_view name);                    // nullptr when unknown
+const CpuInfo* FindCpu(std::string_view name);  // nullptr when unknown
 // Features that a target text may add or take away, and that an image states as required.
 std::span<const std::string_view> KnownFeatures(std::string_view arch);
 

@@ -133,8 +133,11 @@ HostFacts ProbeCpu() {
   // "CPU part" of Arm's implementations.
   facts.cpu = "generic";
   const std::set<std::string> part = SystemFlags("CPU part");
-  const std::pair<const char*, const char*> parts[] = {
-      {"0xd08", "cortex-a72"}, {"0xd0b", "cortex-a76"}, {"0xd0c", "neoverse-n1"}, {"0xd40", "neoverse-v1"}, {"0xd4f", "neoverse-v2"}};
+  const std::pair<const char*, const char*> parts[] = {{"0xd08", "cortex-a72"},
+                                                       {"0xd0b", "cortex-a76"},
+                                                       {"0xd0c", "neoverse-n1"},
+                                                       {"0xd40", "neoverse-v1"},
+                                                       {"0xd4f", "neoverse-v2"}};
   for (const auto& [number, name] : parts) {
     if (part.count(number) != 0) facts.cpu = name;
   }

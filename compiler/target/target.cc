@@ -33,7 +33,9 @@ std::optional<int64_t> ParseSize(std::string text) {
   return number * unit;
 }
 
-std::set<std::string> FeaturesOf(const CpuInfo& cpu) { return absl::StrSplit(std::string(cpu.features), ' ', absl::SkipEmpty()); }
+std::set<std::string> FeaturesOf(const CpuInfo& cpu) {
+  return absl::StrSplit(std::string(cpu.features), ' ', absl::SkipEmpty());
+}
 
 Target FromCpu(const CpuInfo& cpu) {
   Target target;
@@ -50,7 +52,8 @@ Target FromCpu(const CpuInfo& cpu) {
 // What follows from the features, and the canonical text.
 void Complete(Target* target, const CpuInfo& cpu) {
   if (target->arch == "x86_64") {
-    const bool wide = target->has("avx512f") && target->has("avx512vl") && target->has("avx512bw") && target->has("avx512dq");
+    const bool wide =
+        target->has("avx512f") && target->has("avx512vl") && target->has("avx512bw") && target->has("avx512dq");
     target->vector_bits = wide ? 512 : 256;
     target->vector_registers = wide ? 32 : 16;
     if (wide != (cpu.vector_bits == 512)) target->fma_per_cycle = wide ? 1 : 2;
@@ -91,7 +94,10 @@ absl::Status Unknown(const std::string& text, const std::string& what, const std
 absl::Status SetFact(const std::string& text, const std::string& fact, Target* target) {
   const std::vector<std::string> parts = absl::StrSplit(fact, absl::MaxSplits('=', 1));
   const int64_t value = parts.size() == 2 ? ParseSize(parts[1]).value_or(-1) : -1;
-  int64_t* field = parts[0] == "l1d" ? &target->l1d : parts[0] == "l2" ? &target->l2 : parts[0] == "l3" ? &target->l3 : nullptr;
+  int64_t* field = parts[0] == "l1d"  ? &target->l1d
+                   : parts[0] == "l2" ? &target->l2
+                   : parts[0] == "l3" ? &target->l3
+                                      : nullptr;
   if (parts[0] == "cores" && value >= 1 && value <= 4096) {
     target->cores = static_cast<int>(value);
   } else if (field != nullptr && value >= 0) {
@@ -121,7 +127,8 @@ absl::StatusOr<Target> ParseTarget(std::string_view target_text) {
   for (const CpuInfo& row : CpuTable()) names.emplace_back(row.name);
   for (const std::string& candidate : names) try_name(candidate);
   if (name.empty()) {
-    return Unknown(text, absl::StrCat("\"", core, "\" names no known core"), absl::StrCat("known are ", absl::StrJoin(names, ", ")));
+    return Unknown(text, absl::StrCat("\"", core, "\" names no known core"),
+                   absl::StrCat("known are ", absl::StrJoin(names, ", ")));
   }
   const CpuInfo* cpu = FindCpu(name == "native" ? HostTarget().cpu : name);
   Target target = name == "native" ? HostTarget() : FromCpu(*cpu);
@@ -155,13 +162,13 @@ Target HostTarget() {
 }
 
 std::string DeviceClass(const Target& target) {
-  const char* const simd = target.arch == "aarch64"     ? "neon"
-                                : target.vector_bits < 512   ? "avx2"
-                                : target.has("avx512bf16")   ? "avx512bf16"
-                                : target.has("avx512vnni")   ? "avx512vnni"
-                                                             : "avx512";
-  std::string key = absl::StrCat(target.arch, "-", target.cpu, "-", simd, "-c", target.cores, "-l1d", SizeText(target.l1d),
-                                 "-l2.", SizeText(target.l2));
+  const char* const simd = target.arch == "aarch64"   ? "neon"
+                           : target.vector_bits < 512 ? "avx2"
+                           : target.has("avx512bf16") ? "avx512bf16"
+                           : target.has("avx512vnni") ? "avx512vnni"
+                                                      : "avx512";
+  std::string key = absl::StrCat(target.arch, "-", target.cpu, "-", simd, "-c", target.cores, "-l1d",
+                                 SizeText(target.l1d), "-l2.", SizeText(target.l2));
   if (target.l3 != 0) absl::StrAppend(&key, "-l3.", SizeText(target.l3));
   return key;
 }

@@ -20,16 +20,16 @@
 namespace hone {
 
 struct Target {
-  std::string text;                     // canonical
-  std::string arch;                     // "x86_64" or "aarch64"
-  std::string cpu;                      // LLVM's name: "znver5", "x86-64-v3", "cortex-a76"
-  std::set<std::string> features;       // LLVM's names of those that matter to code or schedules: "avx2", "fma", "avx512f"
-  int vector_bits = 256;                // widest vector a schedule should use
+  std::string text;                // canonical
+  std::string arch;                // "x86_64" or "aarch64"
+  std::string cpu;                 // LLVM's name: "znver5", "x86-64-v3", "cortex-a76"
+  std::set<std::string> features;  // LLVM's names of those that matter to code or schedules: "avx2", "fma", "avx512f"
+  int vector_bits = 256;           // widest vector a schedule should use
   int vector_registers = 16;
-  int fma_per_cycle = 2;                // fused multiply-adds of vector_bits a core starts in one cycle
-  int64_t l1d = 32 << 10;               // bytes: of one core,
-  int64_t l2 = 1 << 20;                 //        of one core,
-  int64_t l3 = 32 << 20;                //        shared; 0 when there is none
+  int fma_per_cycle = 2;   // fused multiply-adds of vector_bits a core starts in one cycle
+  int64_t l1d = 32 << 10;  // bytes: of one core,
+  int64_t l2 = 1 << 20;    //        of one core,
+  int64_t l3 = 32 << 20;   //        shared; 0 when there is none
   int cores = 1;
 
   bool has(std::string_view feature) const { return features.count(std::string(feature)) != 0; }
@@ -40,8 +40,8 @@ struct Target {
 // InvalidArgument says which word is not known and lists what is.
 absl::StatusOr<Target> ParseTarget(std::string_view text);
 
-// The machine this runs on: cpuid (x86-64) or /proc/cpuinfo (AArch64), cache sizes and cores from /sys, cores limited to
-// those this process may run on. Found once, then remembered.
+// The machine this runs on: cpuid (x86-64) or /proc/cpuinfo (AArch64), cache sizes and cores from /sys, cores limited
+// to those this process may run on. Found once, then remembered.
 Target HostTarget();
 
 // The key under which measurements of like machines are kept: instruction set, core, cores and caches, such as

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <thread>
+#include <vector>
 
 #include "compiler/codegen/compile.h"
 #include "compiler/ir/text.h"
@@ -28,7 +30,8 @@ def main(A: T.Buffer((64,), "float32"), C: T.Buffer((64,), "float32")):
 }
 
 CompiledKernel Compile(const std::string& symbol, const std::string& target = "cpu:native") {
-  absl::StatusOr<CompiledKernel> kernel = CompileKernel(ScheduledProgram{Exponential(), {}}, *ParseTarget(target), {.symbol = symbol});
+  absl::StatusOr<CompiledKernel> kernel =
+      CompileKernel(ScheduledProgram{Exponential(), {}}, *ParseTarget(target), {.symbol = symbol});
   HONE_CHECK(kernel.ok()) << kernel.status();
   return *std::move(kernel);
 }
@@ -42,7 +45,7 @@ TEST(LinkImage, ExportsTheKernelsOfAllObjects) {
   EXPECT_NE(image->Find("first"), nullptr);
   EXPECT_NE(image->Find("second"), nullptr);
   EXPECT_EQ(image->Find("third"), nullptr);
-  EXPECT_EQ(image->symbols().size(), 2u);             // what a kernel is made of inside stays inside
+  EXPECT_EQ(image->symbols().size(), 2u);  // what a kernel is made of inside stays inside
   EXPECT_THAT(image->features(), HasSubstr("avx2"));
 }
 
@@ -71,9 +74,7 @@ TEST(LinkImage, AArch64) {
   EXPECT_THAT(parts->features, HasSubstr("dotprod"));
 }
 
-TEST(LinkImage, TheSameProgramGivesTheSameBytes) {
-  EXPECT_EQ(Compile("kernel").object, Compile("kernel").object);
-}
+TEST(LinkImage, TheSameProgramGivesTheSameBytes) { EXPECT_EQ(Compile("kernel").object, Compile("kernel").object); }
 
 TEST(LinkImage, Refusals) {
   const std::string good = Compile("kernel").object;
@@ -117,6 +118,28 @@ TEST(Compile, DescribesTheKernelSet) {
   EXPECT_THAT(GeneratorFingerprint(), HasSubstr("llvm-19"));
 }
 
+TEST(Compile, ManyThreadsAtOnceGiveTheSameBytes) {
+  const std::string want = Compile("kernel").object;
+  std::vector<std::string> got(8);
+  std::vector<std::thread> threads;
+  for (std::string& object : got) threads.emplace_back([&object] { object = Compile("kernel").object; });
+  for (std::thread& thread : threads) thread.join();
+  for (const std::string& object : got) EXPECT_EQ(object, want);
+}
+
+TEST(Compile, RefusesAFunctionWithoutCode) {
+  const absl::StatusOr<CompiledKernel> kernel = CompilePlain(*ParsePrimFunc(R"(
+@T.prim_func
+def main(A: T.Buffer((64,), "int32"), C: T.Buffer((64,), "int32")):
+    for i in range(64):
+        C[i] = T.exp(A[i])
+)"),
+                                                             HostTarget());
+  ASSERT_FALSE(kernel.ok());
+  EXPECT_EQ(kernel.status().message(),
+            "lowering main: there is no code for exp of int32; cast the argument to another type");
+}
+
 TEST(Compile, RefusesWhatACpuCannotDo) {
   const absl::StatusOr<CompiledKernel> kernel = CompileKernel(ScheduledProgram{*ParsePrimFunc(R"(
 @T.prim_func
@@ -125,10 +148,13 @@ def main(A: T.Buffer((64,), "float32"), C: T.Buffer((64,), "float32")):
         with T.block("C"):
             v = T.axis.spatial(64, i)
             C[v] = A[v]
-)"), {}}, HostTarget());
+)"),
+                                                                               {}},
+                                                              HostTarget());
   ASSERT_FALSE(kernel.ok());
   EXPECT_EQ(kernel.status().code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_EQ(kernel.status().message(), "lowering main: loop i is bound to threadIdx.x, which a CPU does not have; use parallel");
+  EXPECT_EQ(kernel.status().message(),
+            "lowering main: loop i is bound to threadIdx.x, which a CPU does not have; use parallel");
 }
 
 }  // namespace

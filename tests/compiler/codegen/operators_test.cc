@@ -14,7 +14,8 @@ using Body = std::function<Expr(const std::vector<Expr>&)>;
 // out[i] = body(in0[i], in1[i], ...) for n elements; `lanes` above 1 vectorises with a tail.
 PrimFunc ElementWise(const std::vector<DType>& inputs, DType output, const Body& body, int64_t n, int lanes) {
   PrimFunc func{.name = "main"};
-  for (size_t i = 0; i < inputs.size(); ++i) func.params.emplace_back("in" + std::to_string(i), inputs[i], std::vector<Expr>{Expr(n)});
+  for (size_t i = 0; i < inputs.size(); ++i)
+    func.params.emplace_back("in" + std::to_string(i), inputs[i], std::vector<Expr>{Expr(n)});
   func.params.emplace_back("out", output, std::vector<Expr>{Expr(n)});
   const Var v("v"), outer("o"), inner("i");
   std::vector<Expr> loads;
@@ -27,7 +28,11 @@ PrimFunc ElementWise(const std::vector<DType>& inputs, DType output, const Body&
   block.body = Stmt::Make(Store{func.params.back(), {v}, body(loads), Expr()});
   const Expr index = outer * lanes + inner;
   Stmt nest = Stmt::Make(BlockRealize{{index}, index < Expr(n), block});
-  nest = Stmt::Make(For{.var = inner, .min = 0, .extent = lanes, .kind = lanes > 1 ? ForKind::kVectorized : ForKind::kSerial, .body = nest});
+  nest = Stmt::Make(For{.var = inner,
+                        .min = 0,
+                        .extent = lanes,
+                        .kind = lanes > 1 ? ForKind::kVectorized : ForKind::kSerial,
+                        .body = nest});
   nest = Stmt::Make(For{.var = outer, .min = 0, .extent = Expr((n + lanes - 1) / lanes), .body = nest});
   func.body = Stmt::Make(BlockRealize{{}, True(), Block{.name = "root", .body = nest}});
   return func;
@@ -36,12 +41,14 @@ PrimFunc ElementWise(const std::vector<DType>& inputs, DType output, const Body&
 // Adds an offset where zeros would divide by zero.
 Expr NonZero(const Expr& e) { return MakeSelect(Eq(e, Const(0, e.type())), Const(3, e.type()), e); }
 
-void Check(const std::vector<DType>& inputs, DType output, const Body& body, double tolerance, const std::string& what) {
+void Check(const std::vector<DType>& inputs, DType output, const Body& body, double tolerance,
+           const std::string& what) {
   for (const int lanes : {1, 16}) {
     SCOPED_TRACE(what + ", " + std::to_string(lanes) + " lanes");
     const PrimFunc func = ElementWise(inputs, output, body, 37, lanes);
     if (lanes > 1) {
       ExpectCompiledAgrees(func, tolerance, InputKind::kUniform);
+      ExpectLinksForAArch64(func);
     } else {
       ExpectPlainAgrees(func, tolerance, InputKind::kInteger);
     }
@@ -49,51 +56,78 @@ void Check(const std::vector<DType>& inputs, DType output, const Body& body, dou
 }
 
 const DType kFloats[] = {DType::Float(16), DType::BFloat16(), kFloat32, DType::Float(64)};
-const DType kIntegers[] = {DType::Int(8), DType::Int(16), kInt32, kInt64, DType::UInt(8), DType::UInt(16), DType::UInt(32), DType::UInt(64)};
+const DType kIntegers[] = {DType::Int(8),  DType::Int(16),  kInt32,          kInt64,
+                           DType::UInt(8), DType::UInt(16), DType::UInt(32), DType::UInt(64)};
 
 TEST(Operators, FloatArithmetic) {
   for (const DType type : kFloats) {
     for (const BinaryOp op : {BinaryOp::kAdd, BinaryOp::kSub, BinaryOp::kMul, BinaryOp::kMin, BinaryOp::kMax}) {
-      Check({type, type}, type, [&](const auto& x) { return MakeBinary(op, x[0], x[1]); }, 0, ToText(type) + " op " + std::to_string(int(op)));
+      Check(
+          {type, type}, type, [&](const auto& x) { return MakeBinary(op, x[0], x[1]); }, 0,
+          ToText(type) + " op " + std::to_string(int(op)));
     }
     for (const BinaryOp op : {BinaryOp::kDiv, BinaryOp::kMod, BinaryOp::kFloorDiv, BinaryOp::kFloorMod}) {
-      Check({type, type}, type, [&](const auto& x) { return MakeBinary(op, x[0], NonZero(x[1])); }, 1e-15,
-            ToText(type) + " op " + std::to_string(int(op)));
+      Check(
+          {type, type}, type, [&](const auto& x) { return MakeBinary(op, x[0], NonZero(x[1])); }, 1e-15,
+          ToText(type) + " op " + std::to_string(int(op)));
     }
-    for (const BinaryOp op : {BinaryOp::kEq, BinaryOp::kNe, BinaryOp::kLt, BinaryOp::kLe, BinaryOp::kGt, BinaryOp::kGe}) {
-      Check({type, type}, kBool, [&](const auto& x) { return MakeBinary(op, x[0], x[1]); }, 0, ToText(type) + " comparison");
+    for (const BinaryOp op :
+         {BinaryOp::kEq, BinaryOp::kNe, BinaryOp::kLt, BinaryOp::kLe, BinaryOp::kGt, BinaryOp::kGe}) {
+      Check(
+          {type, type}, kBool, [&](const auto& x) { return MakeBinary(op, x[0], x[1]); }, 0,
+          ToText(type) + " comparison");
     }
   }
 }
 
 TEST(Operators, IntegerArithmetic) {
   for (const DType type : kIntegers) {
-    for (const BinaryOp op : {BinaryOp::kAdd, BinaryOp::kSub, BinaryOp::kMul, BinaryOp::kMin, BinaryOp::kMax, BinaryOp::kBitAnd,
-                              BinaryOp::kBitOr, BinaryOp::kBitXor}) {
-      Check({type, type}, type, [&](const auto& x) { return MakeBinary(op, x[0], x[1]); }, 0, ToText(type) + " op " + std::to_string(int(op)));
+    for (const BinaryOp op : {BinaryOp::kAdd, BinaryOp::kSub, BinaryOp::kMul, BinaryOp::kMin, BinaryOp::kMax,
+                              BinaryOp::kBitAnd, BinaryOp::kBitOr, BinaryOp::kBitXor}) {
+      Check(
+          {type, type}, type, [&](const auto& x) { return MakeBinary(op, x[0], x[1]); }, 0,
+          ToText(type) + " op " + std::to_string(int(op)));
     }
     for (const BinaryOp op : {BinaryOp::kDiv, BinaryOp::kMod, BinaryOp::kFloorDiv, BinaryOp::kFloorMod}) {
-      Check({type, type}, type, [&](const auto& x) { return MakeBinary(op, x[0], NonZero(x[1])); }, 0, ToText(type) + " op " + std::to_string(int(op)));
-      Check({type}, type, [&](const auto& x) { return MakeBinary(op, x[0], Const(7, type)); }, 0, ToText(type) + " by 7");
-      Check({type}, type, [&](const auto& x) { return MakeBinary(op, x[0], Const(8, type)); }, 0, ToText(type) + " by 8");
+      Check(
+          {type, type}, type, [&](const auto& x) { return MakeBinary(op, x[0], NonZero(x[1])); }, 0,
+          ToText(type) + " op " + std::to_string(int(op)));
+      Check(
+          {type}, type, [&](const auto& x) { return MakeBinary(op, x[0], Const(7, type)); }, 0, ToText(type) + " by 7");
+      Check(
+          {type}, type, [&](const auto& x) { return MakeBinary(op, x[0], Const(8, type)); }, 0, ToText(type) + " by 8");
     }
     for (const BinaryOp op : {BinaryOp::kShiftLeft, BinaryOp::kShiftRight}) {
-      Check({type}, type, [&](const auto& x) { return MakeBinary(op, x[0], Const(3, type)); }, 0, ToText(type) + " shift");
+      Check(
+          {type}, type, [&](const auto& x) { return MakeBinary(op, x[0], Const(3, type)); }, 0,
+          ToText(type) + " shift");
     }
-    for (const BinaryOp op : {BinaryOp::kEq, BinaryOp::kNe, BinaryOp::kLt, BinaryOp::kLe, BinaryOp::kGt, BinaryOp::kGe}) {
-      Check({type, type}, kBool, [&](const auto& x) { return MakeBinary(op, x[0], x[1]); }, 0, ToText(type) + " comparison");
+    for (const BinaryOp op :
+         {BinaryOp::kEq, BinaryOp::kNe, BinaryOp::kLt, BinaryOp::kLe, BinaryOp::kGt, BinaryOp::kGe}) {
+      Check(
+          {type, type}, kBool, [&](const auto& x) { return MakeBinary(op, x[0], x[1]); }, 0,
+          ToText(type) + " comparison");
     }
-    Check({type}, type, [&](const auto& x) { return MakeCall("abs", {x[0]}); }, 0, "abs");
-    Check({type}, type, [&](const auto& x) { return MakeCall("popcount", {x[0]}); }, 0, "popcount");
+    Check(
+        {type}, type, [&](const auto& x) { return MakeCall("abs", {x[0]}); }, 0, "abs");
+    Check(
+        {type}, type, [&](const auto& x) { return MakeCall("popcount", {x[0]}); }, 0, "popcount");
   }
 }
 
 TEST(Operators, Logic) {
-  Check({kBool, kBool}, kBool, [](const auto& x) { return And(x[0], MakeNot(x[1])); }, 0, "and not");
-  Check({kBool, kBool}, kBool, [](const auto& x) { return Or(x[0], x[1]); }, 0, "or");
-  Check({kBool, kFloat32, kFloat32}, kFloat32, [](const auto& x) { return MakeSelect(x[0], x[1], x[2]); }, 0, "select");
-  Check({kBool, kFloat32, kFloat32}, kFloat32, [](const auto& x) { return IfThenElse(x[0], x[1], x[2]); }, 0, "if_then_else");
-  Check({kBool, kInt64, kInt64}, kInt64, [](const auto& x) { return MakeSelect(x[0], x[1], x[2]); }, 0, "select of int64");
+  Check(
+      {kBool, kBool}, kBool, [](const auto& x) { return And(x[0], MakeNot(x[1])); }, 0, "and not");
+  Check(
+      {kBool, kBool}, kBool, [](const auto& x) { return Or(x[0], x[1]); }, 0, "or");
+  Check(
+      {kBool, kFloat32, kFloat32}, kFloat32, [](const auto& x) { return MakeSelect(x[0], x[1], x[2]); }, 0, "select");
+  Check(
+      {kBool, kFloat32, kFloat32}, kFloat32, [](const auto& x) { return IfThenElse(x[0], x[1], x[2]); }, 0,
+      "if_then_else");
+  Check(
+      {kBool, kInt64, kInt64}, kInt64, [](const auto& x) { return MakeSelect(x[0], x[1], x[2]); }, 0,
+      "select of int64");
 }
 
 TEST(Operators, Casts) {
@@ -104,10 +138,13 @@ TEST(Operators, Casts) {
     for (const DType to : types) {
       // Of what both can hold: what a machine does beyond is its own.
       const bool to_unsigned = to.code == TypeCode::kUInt;
-      Check({from}, to, [&](const auto& x) {
-        if (from.is_float() && to_unsigned) return MakeCast(to, MakeCall("abs", {x[0]}));
-        return MakeCast(to, x[0]);
-      }, 0, ToText(from) + " to " + ToText(to));
+      Check(
+          {from}, to,
+          [&](const auto& x) {
+            if (from.is_float() && to_unsigned) return MakeCast(to, MakeCall("abs", {x[0]}));
+            return MakeCast(to, x[0]);
+          },
+          0, ToText(from) + " to " + ToText(to));
     }
   }
 }
@@ -115,55 +152,77 @@ TEST(Operators, Casts) {
 TEST(Operators, SixteenBitFloatsRoundOnce) {
   // Halves of the last place, where rounding twice goes wrong.
   for (const DType to : {DType::Float(16), DType::BFloat16()}) {
-    Check({DType::Float(64)}, to, [&](const auto& x) {
-      const double unit = to.code == TypeCode::kBFloat ? 0x1p-8 : 0x1p-11;
-      return MakeCast(to, Const(1 + unit, DType::Float(64)) + x[0] * Const(0x1p-40, DType::Float(64)));
-    }, 0, "double to 16 bits");
+    Check(
+        {DType::Float(64)}, to,
+        [&](const auto& x) {
+          const double unit = to.code == TypeCode::kBFloat ? 0x1p-8 : 0x1p-11;
+          return MakeCast(to, Const(1 + unit, DType::Float(64)) + x[0] * Const(0x1p-40, DType::Float(64)));
+        },
+        0, "double to 16 bits");
   }
 }
 
 TEST(Operators, NotANumberStaysOne) {
   for (const DType type : {kFloat32, DType::Float(64)}) {
-    const auto nan = [&](const Expr& e) { return e / MakeSelect(e > Const(0, type), e, Const(0, type)); };   // 0/0 for 0, 1 for positive
+    const auto nan = [&](const Expr& e) {
+      return e / MakeSelect(e > Const(0, type), e, Const(0, type));
+    };  // 0/0 for 0, 1 for positive
     for (const BinaryOp op : {BinaryOp::kMin, BinaryOp::kMax}) {
-      Check({type, type}, type, [&](const auto& x) { return MakeBinary(op, nan(x[0]), nan(x[1])); }, 0, "min/max of NaN");
-      Check({type}, type, [&](const auto& x) { return MakeBinary(op, nan(x[0]), Const(0, type)); }, 0, "min/max of NaN and 0");
-      Check({type}, type, [&](const auto& x) { return MakeBinary(op, Const(0, type), nan(x[0])); }, 0, "min/max of 0 and NaN");
+      Check(
+          {type, type}, type, [&](const auto& x) { return MakeBinary(op, nan(x[0]), nan(x[1])); }, 0, "min/max of NaN");
+      Check(
+          {type}, type, [&](const auto& x) { return MakeBinary(op, nan(x[0]), Const(0, type)); }, 0,
+          "min/max of NaN and 0");
+      Check(
+          {type}, type, [&](const auto& x) { return MakeBinary(op, Const(0, type), nan(x[0])); }, 0,
+          "min/max of 0 and NaN");
     }
-    Check({type}, kBool, [&](const auto& x) { return MakeCall("isnan", {nan(x[0])}); }, 0, "isnan");
-    Check({type}, kBool, [&](const auto& x) { return MakeCall("isinf", {nan(x[0])}); }, 0, "isinf");
+    Check(
+        {type}, kBool, [&](const auto& x) { return MakeCall("isnan", {nan(x[0])}); }, 0, "isnan");
+    Check(
+        {type}, kBool, [&](const auto& x) { return MakeCall("isinf", {nan(x[0])}); }, 0, "isinf");
   }
 }
 
 TEST(Operators, Rounding) {
   for (const DType type : kFloats) {
     for (const char* name : {"floor", "ceil", "round", "trunc"}) {
-      Check({type}, type, [&](const auto& x) { return MakeCall(name, {x[0] * Const(2.5, type)}); }, 0, name);
+      Check(
+          {type}, type, [&](const auto& x) { return MakeCall(name, {x[0] * Const(2.5, type)}); }, 0, name);
     }
   }
 }
 
 TEST(Operators, Functions) {
   for (const DType type : kFloats) {
-    const double tolerance = type.bits == 64 ? 1e-13 : type.bits == 32 ? 5e-7 : type.code == TypeCode::kBFloat ? 0.01 : 0.002;
+    const double tolerance = type.bits == 64                  ? 1e-13
+                             : type.bits == 32                ? 5e-7
+                             : type.code == TypeCode::kBFloat ? 0.01
+                                                              : 0.002;
     for (const IntrinsicInfo& info : Intrinsics()) {
       const std::string name(info.name);
       if (info.returns_bool || name == "popcount") continue;
       const bool positive = name == "log" || name == "log2" || name == "sqrt" || name == "rsqrt" || name == "pow";
-      Check(std::vector<DType>(info.arity, type), type, [&](const auto& x) {
-        std::vector<Expr> args = x;
-        if (positive) args[0] = MakeCall("abs", {args[0]}) + Const(0.125, type);
-        return MakeCall(name, args);
-      }, tolerance, name + " of " + ToText(type));
+      Check(
+          std::vector<DType>(info.arity, type), type,
+          [&](const auto& x) {
+            std::vector<Expr> args = x;
+            if (positive) args[0] = MakeCall("abs", {args[0]}) + Const(0.125, type);
+            return MakeCall(name, args);
+          },
+          tolerance, name + " of " + ToText(type));
     }
   }
 }
 
 TEST(Operators, LetAndIndexArithmetic) {
-  Check({kFloat32}, kFloat32, [](const auto& x) {
-    const Var t("t", kFloat32);
-    return Expr::Make(LetExpr{t, x[0] * x[0], Expr(t) + Expr(t)}, kFloat32);
-  }, 1e-6, "let");
+  Check(
+      {kFloat32}, kFloat32,
+      [](const auto& x) {
+        const Var t("t", kFloat32);
+        return Expr::Make(LetExpr{t, x[0] * x[0], Expr(t) + Expr(t)}, kFloat32);
+      },
+      1e-6, "let");
 }
 
 }  // namespace

@@ -21,7 +21,8 @@ void CheckSeed(uint64_t seed) {
   const absl::Status interpreted = Interpret(workload, want);
   ASSERT_TRUE(interpreted.ok()) << interpreted;
   const bool optimize = seed % 4 != 0;
-  const absl::StatusOr<CompiledKernel> kernel = CompileKernel(player.schedule().Program(), HostTarget(), {.optimize = optimize});
+  const absl::StatusOr<CompiledKernel> kernel =
+      CompileKernel(player.schedule().Program(), HostTarget(), {.optimize = optimize});
   ASSERT_TRUE(kernel.ok()) << kernel.status() << "\n" << ToText(player.schedule().func());
   const absl::Status ran = RunCompiled(*kernel, got, 1 + static_cast<int>(seed % 2));
   ASSERT_TRUE(ran.ok()) << ran << "\n" << ToText(player.schedule().func());

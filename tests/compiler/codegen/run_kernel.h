@@ -25,8 +25,8 @@
 
 namespace hone {
 
-// Memory that ends at an unreadable page: reading or writing past a tensor's last 64-byte line ends the test, and the bytes
-// between the tensor's end and the line's are watched.
+// Memory that ends at an unreadable page: reading or writing past a tensor's last 64-byte line ends the test, and the
+// bytes between the tensor's end and the line's are watched.
 class GuardedCopy {
  public:
   explicit GuardedCopy(NdArray& array) : array_(array) {
@@ -81,12 +81,14 @@ inline absl::Status RunCompiled(const CompiledKernel& kernel, std::vector<NdArra
 }
 
 // Every element of the outputs within `tolerance`, relative to the larger of 1 and the expected value; NaN equals NaN.
-inline void ExpectOutputsNear(const PrimFunc& func, const std::vector<NdArray>& got, const std::vector<NdArray>& want, double tolerance) {
+inline void ExpectOutputsNear(const PrimFunc& func, const std::vector<NdArray>& got, const std::vector<NdArray>& want,
+                              double tolerance) {
   for (size_t p = func.params.size() - func.num_outputs(); p < func.params.size(); ++p) {
     int shown = 0;
     for (int64_t i = 0; i < want[p].NumElements() && shown < 5; ++i) {
       const double a = got[p].Get(i), b = want[p].Get(i);
-      const bool same = a == b || (std::isnan(a) && std::isnan(b)) || std::abs(a - b) <= tolerance * std::max(1.0, std::abs(b));
+      const bool same =
+          a == b || (std::isnan(a) && std::isnan(b)) || std::abs(a - b) <= tolerance * std::max(1.0, std::abs(b));
       if (!same) {
         ADD_FAILURE() << func.params[p].name() << "[" << i << "] is " << a << ", the interpreter says " << b;
         ++shown;
@@ -96,20 +98,38 @@ inline void ExpectOutputsNear(const PrimFunc& func, const std::vector<NdArray>& 
   }
 }
 
-// A scheduled function, compiled for this machine, against the interpreter running it.
-inline void ExpectCompiledAgrees(const PrimFunc& func, double tolerance = 0, InputKind kind = InputKind::kInteger, int threads = 2) {
+// A scheduled function, compiled for this machine and for one with AVX2 alone, against the interpreter running it.
+inline void ExpectCompiledAgrees(const PrimFunc& func, double tolerance = 0, InputKind kind = InputKind::kInteger,
+                                 int threads = 2) {
   std::vector<NdArray> want = RandomArguments(func, 7, kind);
   const absl::Status interpreted = Interpret(func, want, {.check_uninitialised = false});
   ASSERT_TRUE(interpreted.ok()) << interpreted << "\n" << ToText(func);
-  for (const bool optimize : {true, false}) {
+  struct Way {
+    const char* target;
+    bool optimize;
+  };
+  for (const Way way : {Way{"cpu:native", true}, Way{"cpu:native", false}, Way{"cpu:x86-64-v3", true}}) {
+    SCOPED_TRACE(std::string(way.target) + (way.optimize ? "" : ", not optimized"));
+    const absl::StatusOr<Target> target = ParseTarget(way.target);
+    ASSERT_TRUE(target.ok()) << target.status();
+    if (!MissingFeatures(*target, HostTarget()).empty()) continue;
     std::vector<NdArray> got = RandomArguments(func, 7, kind);
-    const absl::StatusOr<CompiledKernel> kernel = CompileKernel(ScheduledProgram{func, {}}, HostTarget(), {.optimize = optimize});
+    const absl::StatusOr<CompiledKernel> kernel =
+        CompileKernel(ScheduledProgram{func, {}}, *target, {.optimize = way.optimize});
     ASSERT_TRUE(kernel.ok()) << kernel.status() << "\n" << ToText(func);
     const absl::Status ran = RunCompiled(*kernel, got, threads);
     ASSERT_TRUE(ran.ok()) << ran;
-    SCOPED_TRACE(optimize ? "optimized" : "not optimized");
     ExpectOutputsNear(func, got, want, tolerance);
   }
+}
+
+// Compiles and links for an AArch64 core, where it cannot run: nothing is left undefined.
+inline void ExpectLinksForAArch64(const PrimFunc& func) {
+  const absl::StatusOr<CompiledKernel> kernel =
+      CompileKernel(ScheduledProgram{func, {}}, *ParseTarget("cpu:cortex-a72"));
+  ASSERT_TRUE(kernel.ok()) << kernel.status() << "\n" << ToText(func);
+  const absl::StatusOr<std::string> image = LinkImage({&kernel->object, 1});
+  EXPECT_TRUE(image.ok()) << image.status() << "\n" << ToText(func);
 }
 
 // An unscheduled function through the plain build.

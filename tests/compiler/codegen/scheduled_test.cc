@@ -27,14 +27,18 @@ TEST(Scheduled, VectorTailIsMasked) {
     const std::string pieces = std::to_string((n + 15) / 16);
     ExpectCompiledAgrees(ParseOrDie(R"(
 @T.prim_func
-def main(A: T.Buffer((5, )" + size + R"(), "float32"), C: T.Buffer((5, )" + size + R"(), "float32")):
+def main(A: T.Buffer((5, )" + size + R"(), "float32"), C: T.Buffer((5, )" +
+                                    size + R"(), "float32")):
     for i in T.parallel(5):
-        for j0 in range()" + pieces + R"():
+        for j0 in range()" + pieces +
+                                    R"():
             for j1 in T.vectorized(16):
                 with T.block("C"):
                     vi = T.axis.spatial(5, i)
-                    vj = T.axis.spatial()" + size + R"(, j0 * 16 + j1)
-                    T.where(j0 * 16 + j1 < )" + size + R"()
+                    vj = T.axis.spatial()" +
+                                    size + R"(, j0 * 16 + j1)
+                    T.where(j0 * 16 + j1 < )" +
+                                    size + R"()
                     C[vi, vj] = A[vi, vj] * T.float32(2) + T.float32(1)
 )"));
   }
@@ -44,40 +48,63 @@ def main(A: T.Buffer((5, )" + size + R"(), "float32"), C: T.Buffer((5, )" + size
 PrimFunc TiledProduct(int m, int n, int k, int mr, int nv) {
   const auto s = [](int v) { return std::to_string(v); };
   const int mt = (m + mr - 1) / mr, nr = nv * 16, nt = (n + nr - 1) / nr;
-  const std::string where = "T.where(i0 * " + s(mr) + " + i1 < " + s(m) + " and j0 * " + s(nr) + " + j1 * 16 + j2 < " + s(n) + ")";
+  const std::string where =
+      "T.where(i0 * " + s(mr) + " + i1 < " + s(m) + " and j0 * " + s(nr) + " + j1 * 16 + j2 < " + s(n) + ")";
   const std::string rows = s(mr), vi = "vi = T.axis.spatial(" + s(m) + ", i0 * " + s(mr) + " + i1)",
                     vj = "vj = T.axis.spatial(" + s(n) + ", j0 * " + s(nr) + " + j1 * 16 + j2)";
   return ParseOrDie(R"(
 @T.prim_func
-def main(A: T.Buffer(()" + s(m) + ", " + s(k) + R"(), "float32"), B: T.Buffer(()" + s(k) + ", " + s(n) + R"(), "float32"), C: T.Buffer(()" + s(m) + ", " + s(n) + R"(), "float32")):
-    D = T.alloc_buffer(()" + s(m) + ", " + s(n) + R"(), "float32", scope="local")
-    for i0 in T.parallel()" + s(mt) + R"():
-        for j0 in range()" + s(nt) + R"():
-            for i1 in T.unroll()" + rows + R"():
-                for j1 in T.unroll()" + s(nv) + R"():
+def main(A: T.Buffer(()" +
+                    s(m) + ", " + s(k) + R"(), "float32"), B: T.Buffer(()" + s(k) + ", " + s(n) +
+                    R"(), "float32"), C: T.Buffer(()" + s(m) + ", " + s(n) + R"(), "float32")):
+    D = T.alloc_buffer(()" +
+                    s(m) + ", " + s(n) + R"(), "float32", scope="local")
+    for i0 in T.parallel()" +
+                    s(mt) + R"():
+        for j0 in range()" +
+                    s(nt) + R"():
+            for i1 in T.unroll()" +
+                    rows + R"():
+                for j1 in T.unroll()" +
+                    s(nv) + R"():
                     for j2 in T.vectorized(16):
                         with T.block("D_init"):
-                            )" + vi + R"(
-                            )" + vj + R"(
-                            )" + where + R"(
+                            )" +
+                    vi + R"(
+                            )" +
+                    vj + R"(
+                            )" +
+                    where + R"(
                             D[vi, vj] = T.float32(0)
-            for k0 in range()" + s(k) + R"():
-                for i1 in T.unroll()" + rows + R"():
-                    for j1 in T.unroll()" + s(nv) + R"():
+            for k0 in range()" +
+                    s(k) + R"():
+                for i1 in T.unroll()" +
+                    rows + R"():
+                    for j1 in T.unroll()" +
+                    s(nv) + R"():
                         for j2 in T.vectorized(16):
                             with T.block("D_update"):
-                                )" + vi + R"(
-                                )" + vj + R"(
-                                vk = T.axis.reduce()" + s(k) + R"(, k0)
-                                )" + where + R"(
+                                )" +
+                    vi + R"(
+                                )" +
+                    vj + R"(
+                                vk = T.axis.reduce()" +
+                    s(k) + R"(, k0)
+                                )" +
+                    where + R"(
                                 D[vi, vj] = D[vi, vj] + A[vi, vk] * B[vk, vj]
-            for i1 in T.unroll()" + rows + R"():
-                for j1 in T.unroll()" + s(nv) + R"():
+            for i1 in T.unroll()" +
+                    rows + R"():
+                for j1 in T.unroll()" +
+                    s(nv) + R"():
                     for j2 in T.vectorized(16):
                         with T.block("C"):
-                            )" + vi + R"(
-                            )" + vj + R"(
-                            )" + where + R"(
+                            )" +
+                    vi + R"(
+                            )" +
+                    vj + R"(
+                            )" +
+                    where + R"(
                             C[vi, vj] = T.max(D[vi, vj], T.float32(0))
 )");
 }
@@ -100,7 +127,7 @@ Counts InnerLoop(const std::string& assembly) {
     const size_t end = std::min(assembly.find('\n', at), assembly.size());
     const std::string line = assembly.substr(at, end - at);
     at = end + 1;
-    if (!line.empty() && line[0] == '.') current = Counts();     // a label
+    if (!line.empty() && line[0] == '.') current = Counts();  // a label
     if (line.find("vfmadd") != std::string::npos) ++current.fma;
     if (line.find("(%rsp") != std::string::npos && line.find("mm") != std::string::npos) ++current.spills;
     if (current.fma > best.fma) best = current;

@@ -17,21 +17,23 @@ PrimFunc Apply(const std::string& name, DType type, int64_t n, int arity) {
   for (int i = 0; i < arity; ++i) args += std::string(i == 0 ? "" : ", ") + (i == 0 ? "A[v]" : "B[v]");
   const std::string shape = "T.Buffer((" + std::to_string(n) + ",), \"" + ToText(type) + "\")";
   return ParseOrDie("@T.prim_func\ndef main(A: " + shape + ", B: " + shape + ", C: " + shape + R"():
-    for o in range()" + std::to_string(n / 16) + R"():
+    for o in range()" +
+                    std::to_string(n / 16) + R"():
         for i in T.vectorized(16):
             with T.block("C"):
-                v = T.axis.spatial()" + std::to_string(n) + ", o * 16 + i)\n" +
-                    "                C[v] = T." + name + "(" + args + ")\n");
+                v = T.axis.spatial()" +
+                    std::to_string(n) + ", o * 16 + i)\n" + "                C[v] = T." + name + "(" + args + ")\n");
 }
 
-std::vector<NdArray> Evaluate(const std::string& name, DType type, const std::vector<double>& a, const std::vector<double>& b, int arity,
-                              NumericLevel numeric = NumericLevel::kDefault) {
+std::vector<NdArray> Evaluate(const std::string& name, DType type, const std::vector<double>& a,
+                              const std::vector<double>& b, int arity, NumericLevel numeric = NumericLevel::kDefault) {
   const int64_t n = (static_cast<int64_t>(a.size()) + 15) / 16 * 16;
   std::vector<NdArray> args(3, NdArray(type, {n}));
   for (size_t i = 0; i < a.size(); ++i) args[0].Set(static_cast<int64_t>(i), a[i]);
   for (size_t i = 0; i < b.size(); ++i) args[1].Set(static_cast<int64_t>(i), b[i]);
   const PrimFunc func = Apply(name, type, n, arity);
-  const absl::StatusOr<CompiledKernel> kernel = CompileKernel(ScheduledProgram{func, {}}, HostTarget(), {.numeric = numeric});
+  const absl::StatusOr<CompiledKernel> kernel =
+      CompileKernel(ScheduledProgram{func, {}}, HostTarget(), {.numeric = numeric});
   HONE_CHECK(kernel.ok()) << kernel.status();
   const absl::Status ran = RunCompiled(*kernel, args);
   HONE_CHECK(ran.ok()) << ran;
@@ -41,18 +43,20 @@ std::vector<NdArray> Evaluate(const std::string& name, DType type, const std::ve
 struct FunctionCase {
   const char* name;
   long double (*exact)(long double);
-  double low, high;                     // range to sample; the special values are always tried
-  double ulp;                           // allowed in float
-  double relative;                      // allowed in double
+  double low, high;  // range to sample; the special values are always tried
+  double ulp;        // allowed in float
+  double relative;   // allowed in double
 };
 long double Sigmoid(long double x) { return 1 / (1 + expl(-x)); }
 long double Rsqrt(long double x) { return 1 / sqrtl(x); }
 
 const FunctionCase kCases[] = {
-    {"exp", expl, -110, 95, 2, 1e-15},        {"exp2", exp2l, -155, 130, 2, 1e-15},  {"log", logl, 0, 1e30, 3, 1e-15},
-    {"log2", log2l, 0, 1e30, 4, 1e-15},       {"tanh", tanhl, -25, 25, 4, 2e-15},    {"erf", erfl, -7, 7, 6, 2e-15},
-    {"sigmoid", Sigmoid, -100, 100, 3, 1e-15}, {"sin", sinl, -1e4, 1e4, 1, 1e-13},   {"cos", cosl, -1e4, 1e4, 1, 1e-13},
-    {"tan", tanl, -1e4, 1e4, 1, 1e-13},       {"rsqrt", Rsqrt, 0, 1e30, 2, 1e-15},   {"sqrt", sqrtl, 0, 1e30, 0.5, 1e-15},
+    {"exp", expl, -110, 95, 2, 1e-15},         {"exp2", exp2l, -155, 130, 2, 1e-15},
+    {"log", logl, 0, 1e30, 3, 1e-15},          {"log2", log2l, 0, 1e30, 4, 1e-15},
+    {"tanh", tanhl, -25, 25, 4, 2e-15},        {"erf", erfl, -7, 7, 6, 2e-15},
+    {"sigmoid", Sigmoid, -100, 100, 3, 1e-15}, {"sin", sinl, -1e4, 1e4, 1, 1e-13},
+    {"cos", cosl, -1e4, 1e4, 1, 1e-13},        {"tan", tanl, -1e4, 1e4, 1, 1e-13},
+    {"rsqrt", Rsqrt, 0, 1e30, 2, 1e-15},       {"sqrt", sqrtl, 0, 1e30, 0.5, 1e-15},
 };
 
 class Accuracy : public testing::TestWithParam<FunctionCase> {};
@@ -65,7 +69,8 @@ std::vector<double> Samples(const FunctionCase& c, bool wide) {
   for (int i = 0; i < 4000; ++i) x.push_back((c.low < 0 ? 2 : 1) * random.Uniform() - (c.low < 0 ? 1 : 0));
   for (int i = 0; i < 4000; ++i) x.push_back(1 + (random.Uniform() - 0.5) * 1e-3);
   for (int i = 0; i < 4000; ++i) {
-    const double magnitude = std::ldexp(1 + random.Uniform(), static_cast<int>(random.Below(wide ? 600 : 140)) - (wide ? 500 : 130));
+    const double magnitude =
+        std::ldexp(1 + random.Uniform(), static_cast<int>(random.Below(wide ? 600 : 140)) - (wide ? 500 : 130));
     if (magnitude <= c.high) x.push_back(c.low < 0 && random.Chance(0.5) ? -magnitude : magnitude);
   }
   return x;
@@ -106,7 +111,8 @@ TEST_P(Accuracy, Double) {
       EXPECT_EQ(got, static_cast<double>(want)) << c.name << "(" << x[i] << ")";
       continue;
     }
-    const double error = static_cast<double>(std::abs(got - want) / std::max<long double>(std::abs(want), std::numeric_limits<double>::min()));
+    const double error = static_cast<double>(std::abs(got - want) /
+                                             std::max<long double>(std::abs(want), std::numeric_limits<double>::min()));
     if (!(error <= worst)) worst = error, at = x[i];
   }
   EXPECT_LE(worst, c.relative) << c.name << " is worst at " << at;
@@ -119,7 +125,7 @@ TEST_P(Accuracy, SpecialValues) {
     const std::vector<double> x = {0, 1, -1, inf, -inf, nan, 1e30, -1e30};
     const std::vector<NdArray> args = Evaluate(c.name, type, x, {}, 1);
     for (size_t i = 0; i < x.size(); ++i) {
-      if (std::abs(x[i]) == 1e30 && c.low == -1e4) continue;      // no digits of pi reach so far
+      if (std::abs(x[i]) == 1e30 && c.low == -1e4) continue;  // no digits of pi reach so far
       const double got = args[2].Get(static_cast<int64_t>(i));
       const double want = RoundTo(type, static_cast<double>(c.exact(args[0].Get(static_cast<int64_t>(i)))));
       if (std::isnan(want)) {
@@ -133,7 +139,8 @@ TEST_P(Accuracy, SpecialValues) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Functions, Accuracy, testing::ValuesIn(kCases), [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(Functions, Accuracy, testing::ValuesIn(kCases),
+                         [](const auto& info) { return info.param.name; });
 
 TEST(Power, AgreesWithTheLibrary) {
   Random random(3);
@@ -159,7 +166,8 @@ TEST(Power, AgreesWithTheLibrary) {
       } else if (std::isinf(want)) {
         EXPECT_EQ(std::abs(got), want < 0 ? -want : want) << "pow(" << a[i] << ", " << b[i] << ")";
       } else {
-        EXPECT_NEAR(got, want, (type == kFloat32 ? 1.2e-7 : 4e-13) * std::abs(want)) << "pow(" << a[i] << ", " << b[i] << ")";
+        EXPECT_NEAR(got, want, (type == kFloat32 ? 1.2e-7 : 4e-13) * std::abs(want))
+            << "pow(" << a[i] << ", " << b[i] << ")";
       }
     }
   }

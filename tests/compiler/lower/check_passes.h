@@ -1,4 +1,5 @@
-// What every test of lowering ends with: after each pass the program passes the verifier and computes what it did before.
+// What every test of lowering ends with: after each pass the program passes the verifier and computes what it did
+// before.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -32,8 +33,8 @@ inline std::vector<NdArray> ArgumentsLike(const std::vector<NdArray>& arguments,
   return shaped;
 }
 
-inline void ExpectSameNumbers(const std::vector<NdArray>& inputs, const std::vector<NdArray>& want, const PrimFunc& func,
-                              const std::string& after) {
+inline void ExpectSameNumbers(const std::vector<NdArray>& inputs, const std::vector<NdArray>& want,
+                              const PrimFunc& func, const std::string& after) {
   const absl::Status valid = Verify(func);
   ASSERT_TRUE(valid.ok()) << "after " << after << ": " << valid << "\n" << ToText(func);
   std::vector<NdArray> got = ArgumentsLike(inputs, func);

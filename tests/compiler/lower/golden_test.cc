@@ -1,5 +1,5 @@
-// Golden files: a comment saying which case it is, a program, a line of dashes, what one pass makes of it. The pass is the
-// name of the folder. HONE_UPDATE_GOLDEN=1 rewrites the second half.
+// Golden files: a comment saying which case it is, a program, a line of dashes, what one pass makes of it. The pass is
+// the name of the folder. HONE_UPDATE_GOLDEN=1 rewrites the second half.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

@@ -24,8 +24,8 @@ TEST_P(RandomLowering, EveryPassKeepsTheResult) {
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomLowering, ::testing::Range(0, 8));
 
 TEST(PlainLowering, KeepsTheResult) {
-  for (const PrimFunc& workload : {Matmul(5, 7, 11), DenseRelu(3, 40, 9), ConvBiasResidualRelu({6, 5, 3, 17, 3, 2, 1}), TwoElementwise(3, 70),
-                                   Softmax(4, 9), ThreeStages(6, 13), Blur(11, 3)}) {
+  for (const PrimFunc& workload : {Matmul(5, 7, 11), DenseRelu(3, 40, 9), ConvBiasResidualRelu({6, 5, 3, 17, 3, 2, 1}),
+                                   TwoElementwise(3, 70), Softmax(4, 9), ThreeStages(6, 13), Blur(11, 3)}) {
     CheckPasses(workload, {.plain = true});
   }
 }

@@ -41,7 +41,7 @@ TEST(Target, FeaturesAndFactsAreAddedAndTakenAway) {
   ASSERT_TRUE(target.ok()) << target.status();
   EXPECT_TRUE(target->has("avx512vnni"));
   EXPECT_FALSE(target->has("avx512dq"));
-  EXPECT_EQ(target->vector_bits, 256);              // without dq the wide registers are not worth having
+  EXPECT_EQ(target->vector_bits, 256);  // without dq the wide registers are not worth having
   EXPECT_EQ(target->l1d, 48 << 10);
   EXPECT_EQ(target->l2, 2 << 20);
   EXPECT_EQ(target->l3, 0);
@@ -67,7 +67,11 @@ TEST(Target, MissingFeaturesAreNamed) {
   EXPECT_EQ(MissingFeatures(*ParseTarget("cpu:cortex-a76"), *ParseTarget("cpu:x86-64-v3")), "aarch64");
 }
 
-struct Refusal { const char* name; const char* text; const char* says; };
+struct Refusal {
+  const char* name;
+  const char* text;
+  const char* says;
+};
 class TargetRefusals : public testing::TestWithParam<Refusal> {};
 TEST_P(TargetRefusals, SaysWhatAndWhatIsKnown) {
   const absl::StatusOr<Target> target = ParseTarget(GetParam().text);
@@ -75,16 +79,17 @@ TEST_P(TargetRefusals, SaysWhatAndWhatIsKnown) {
   EXPECT_EQ(target.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(target.status().message()), HasSubstr(GetParam().says));
 }
-INSTANTIATE_TEST_SUITE_P(Rows, TargetRefusals, testing::Values(
-    Refusal{"NoPrefix", "znver5", "does not start with \"cpu:\""},
-    Refusal{"Empty", "", "does not start with \"cpu:\""},
-    Refusal{"UnknownCore", "cpu:zen9", "\"zen9\" names no known core; known are native, "},
-    Refusal{"NoCore", "cpu:", "names no known core"},
-    Refusal{"UnknownFeature", "cpu:znver5+sse9", "\"sse9\" is not a feature of x86_64"},
-    Refusal{"FeatureOfAnother", "cpu:cortex-a76+avx2", "\"avx2\" is not a feature of aarch64"},
-    Refusal{"TooOld", "cpu:x86-64-v3-fma", "the oldest x86-64 supported is cpu:x86-64-v3"},
-    Refusal{"BadFact", "cpu:znver5,l4=3", "\"l4=3\" is not a fact"},
-    Refusal{"BadCores", "cpu:znver5,cores=0", "\"cores=0\" is not a fact"}),
+INSTANTIATE_TEST_SUITE_P(
+    Rows, TargetRefusals,
+    testing::Values(Refusal{"NoPrefix", "znver5", "does not start with \"cpu:\""},
+                    Refusal{"Empty", "", "does not start with \"cpu:\""},
+                    Refusal{"UnknownCore", "cpu:zen9", "\"zen9\" names no known core; known are native, "},
+                    Refusal{"NoCore", "cpu:", "names no known core"},
+                    Refusal{"UnknownFeature", "cpu:znver5+sse9", "\"sse9\" is not a feature of x86_64"},
+                    Refusal{"FeatureOfAnother", "cpu:cortex-a76+avx2", "\"avx2\" is not a feature of aarch64"},
+                    Refusal{"TooOld", "cpu:x86-64-v3-fma", "the oldest x86-64 supported is cpu:x86-64-v3"},
+                    Refusal{"BadFact", "cpu:znver5,l4=3", "\"l4=3\" is not a fact"},
+                    Refusal{"BadCores", "cpu:znver5,cores=0", "\"cores=0\" is not a fact"}),
     [](const auto& info) { return info.param.name; });
 
 }  // namespace
