@@ -11,6 +11,7 @@
 #include "compiler/lower/lower.h"
 #include "compiler/support/check.h"
 #include "compiler/support/status_macros.h"
+#include "generator_hash.h"
 #include "llvm/IR/Module.h"
 #include "llvm/IR/Verifier.h"
 #include "llvm/Support/raw_ostream.h"
@@ -19,9 +20,6 @@
 
 namespace hone {
 namespace {
-
-// Raised with every change that may alter the code of an unchanged program.
-constexpr int kGeneratorVersion = 1;
 
 struct Kernel {
   std::string symbol;
@@ -159,6 +157,6 @@ absl::StatusOr<std::string> CompileToAssembly(const ScheduledProgram& program, c
   return EmitAssembly(*generated.module, *generated.machine);
 }
 
-std::string GeneratorFingerprint() { return absl::StrCat("hone-cpu-", kGeneratorVersion, "/llvm-", LlvmVersion()); }
+std::string GeneratorFingerprint() { return absl::StrCat("hone-cpu-", kGeneratorHash, "/llvm-", LlvmVersion()); }
 
 }  // namespace hone

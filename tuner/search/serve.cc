@@ -1,6 +1,7 @@
 #include "tuner/search/serve.h"
 
 #include <chrono>
+#include <cstdio>
 #include <utility>
 
 #include "compiler/ir/text.h"
@@ -44,9 +45,11 @@ v1::SearchReply SearchServer::Answer(const v1::SearchRequest& request) {
     task.seeded = false;
   }
   for (const v1::Observation& observation : request.observations()) task.search->Observe(observation);
+  for (const std::string& trace : request.pending()) task.search->NotePending(trace);
   if (!std::exchange(task.seeded, true)) {
     for (const std::string& seed : request.seeds()) task.search->AddSeed(seed);
   }
+  const int refused_before = task.search->refused();
   absl::StatusOr<std::vector<v1::Candidate>> batch = task.search->Propose(std::max(1, request.batch()));
   if (!batch.ok()) {
     reply.set_error(std::string(batch.status().message()));
@@ -54,6 +57,10 @@ v1::SearchReply SearchServer::Answer(const v1::SearchRequest& request) {
   }
   for (v1::Candidate& candidate : *batch) *reply.add_candidates() = std::move(candidate);
   reply.set_exhausted(batch->empty());
+  if (const int refused = task.search->refused() - refused_before; refused > 0) {
+    std::fprintf(stderr, "hone-search: %s: %d choices were refused, the last: %s\n", request.workload().name().c_str(), refused,
+                 task.search->last_refusal().c_str());
+  }
   reply.set_search_seconds(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   return reply;
 }

@@ -19,7 +19,9 @@ namespace {
 constexpr float kFailedLogRatio = 2.0f;
 // How much of a standard deviation is credited to a candidate.
 constexpr double kUncertaintyCredit = 0.5;
+constexpr double kLikenessPenalty = 0.15;            // in log time, for the same choice
 constexpr size_t kRowsBetweenTrainings = 8;
+constexpr int kRounds = 6;                          // of finalists that were all refused, before a batch is given up
 
 Choice RandomChoice(const Generator& generator, Random& random) {
   Choice choice;
@@ -41,6 +43,22 @@ absl::StatusOr<std::unique_ptr<TaskSearch>> TaskSearch::Create(const PrimFunc& w
   return search;
 }
 
+std::optional<TaskSearch::Point> TaskSearch::PointOf(const std::string& text) const {
+  const absl::StatusOr<Trace> trace = ParseTrace(text);
+  const std::optional<Origin> origin = trace.ok() ? OriginOf(*trace) : std::nullopt;
+  if (!origin.has_value()) return std::nullopt;
+  for (size_t g = 0; g < generators_.size(); ++g) {
+    const std::vector<Knob>& knobs = generators_[g]->knobs();
+    if (generators_[g]->name() != origin->generator || knobs.size() != origin->choice.size()) continue;
+    bool inside = true;
+    for (size_t k = 0; k < knobs.size(); ++k) {
+      inside = inside && origin->choice[k] >= 0 && origin->choice[k] < static_cast<int>(knobs[k].candidates.size());
+    }
+    if (inside) return Point{g, origin->choice};
+  }
+  return std::nullopt;
+}
+
 void TaskSearch::Observe(const v1::Observation& observation) {
   ++observations_;
   seen_traces_.insert(observation.trace());
@@ -49,23 +67,10 @@ void TaskSearch::Observe(const v1::Observation& observation) {
     finalist = std::move(known->second);
     proposed_.erase(known);
   } else {
-    const absl::StatusOr<Trace> trace = ParseTrace(observation.trace());
-    const std::optional<Origin> origin = trace.ok() ? OriginOf(*trace) : std::nullopt;
-    if (!origin.has_value()) return;
-    bool found = false;
-    for (size_t g = 0; g < generators_.size(); ++g) {
-      if (generators_[g]->name() != origin->generator || generators_[g]->knobs().size() != origin->choice.size()) continue;
-      bool inside = true;
-      for (size_t k = 0; k < origin->choice.size(); ++k) {
-        inside = inside && origin->choice[k] >= 0 &&
-                 origin->choice[k] < static_cast<int>(generators_[g]->knobs()[k].candidates.size());
-      }
-      if (!inside) continue;
-      finalist.point = {g, origin->choice};
-      found = true;
-    }
-    if (!found) return;
-    Build(&finalist);
+    const std::optional<Point> point = PointOf(observation.trace());
+    if (!point.has_value()) return;
+    finalist.point = *point;
+    finalist.status = Build(&finalist);
   }
   seen_.insert(finalist.point);
   const bool timed = observation.kind() == v1::OUTCOME_OK && observation.median_us() > 0;
@@ -73,11 +78,16 @@ void TaskSearch::Observe(const v1::Observation& observation) {
     const auto place = std::pair(observation.median_us(), finalist.point);
     measured_.insert(std::lower_bound(measured_.begin(), measured_.end(), place), place);
   }
-  if (!finalist.ok || finalist.draft_us <= 0) return;
+  if (!finalist.status.ok() || finalist.draft_us <= 0) return;
   TrainingRow row;
   row.features = finalist.features;
   row.log_ratio = timed ? static_cast<float>(std::log(observation.median_us() / finalist.draft_us)) : kFailedLogRatio;
   rows_.push_back(std::move(row));
+}
+
+void TaskSearch::NotePending(const std::string& trace) {
+  if (!seen_traces_.insert(trace).second) return;
+  if (const std::optional<Point> point = PointOf(trace)) seen_.insert(*point);
 }
 
 void TaskSearch::AddSeed(const std::string& trace) { seeds_.push_back(trace); }
@@ -140,20 +150,18 @@ std::vector<std::pair<double, TaskSearch::Point>> TaskSearch::Breed(Random& rand
   return drafted;
 }
 
-void TaskSearch::Build(Finalist* finalist) const {
+absl::Status TaskSearch::Build(Finalist* finalist) const {
   const Generator& generator = *generators_[finalist->point.generator];
-  const absl::StatusOr<Schedule> schedule = generator.Build(finalist->point.choice);
-  if (!schedule.ok()) return;
-  const absl::StatusOr<LoweredFunc> lowered = Lower(schedule->func());
-  if (!lowered.ok()) return;
+  HONE_ASSIGN_OR_RETURN(const Schedule schedule, generator.Build(finalist->point.choice));
+  HONE_ASSIGN_OR_RETURN(const LoweredFunc lowered, Lower(schedule.func()));
   std::vector<int64_t> values;
   for (size_t k = 0; k < generator.knobs().size(); ++k) {
     values.push_back(generator.knobs()[k].candidates[static_cast<size_t>(finalist->point.choice[k])]);
   }
   finalist->draft_us = generator.Draft(finalist->point.choice).value_or(0);
-  finalist->trace = ToText(schedule->trace());
-  finalist->features = ExtractFeatures(*lowered, target_, threads_, finalist->draft_us, values);
-  finalist->ok = true;
+  finalist->trace = ToText(schedule.trace());
+  finalist->features = ExtractFeatures(lowered, target_, threads_, finalist->draft_us, values);
+  return absl::OkStatus();
 }
 
 double TaskSearch::Similarity(const Point& a, const Point& b) const {
@@ -171,13 +179,19 @@ void TaskSearch::TrainIfDue() {
 absl::StatusOr<std::vector<TaskSearch::Finalist>> TaskSearch::Rank(std::vector<Finalist> finalists) {
   std::atomic<size_t> next{0};
   const auto build = [&] {
-    for (size_t i; (i = next++) < finalists.size();) Build(&finalists[i]);
+    for (size_t i; (i = next++) < finalists.size();) finalists[i].status = Build(&finalists[i]);
   };
   std::vector<std::thread> others;
   for (int t = 1; t < tuning_.threads; ++t) others.emplace_back(build);
   build();
   for (std::thread& other : others) other.join();
-  std::erase_if(finalists, [this](const Finalist& f) { return !f.ok || seen_traces_.count(f.trace) > 0; });
+  for (const Finalist& finalist : finalists) {
+    if (finalist.status.ok()) continue;
+    seen_.insert(finalist.point);                            // it will not be better next time
+    ++refused_;
+    last_refusal_ = std::string(finalist.status.message());
+  }
+  std::erase_if(finalists, [this](const Finalist& f) { return !f.status.ok() || seen_traces_.count(f.trace) > 0; });
 
   TrainIfDue();
   std::vector<std::vector<float>> features;
@@ -205,11 +219,21 @@ absl::StatusOr<std::vector<v1::Candidate>> TaskSearch::Propose(int count) {
   }
   seeds_.clear();
 
-  // Half of the finalists are the draft's favourites, the other half the closest relatives of what measured best.
+  // A round in which everything was refused is not the end of the space.
+  for (int attempt = 0; attempt < kRounds && batch.empty(); ++attempt) {
+    std::vector<Finalist> finalists = ChooseFinalists(static_cast<size_t>(std::max(tuning_.finalists, 2 * count)), random);
+    if (finalists.empty()) break;
+    HONE_ASSIGN_OR_RETURN(std::vector<Finalist> ranked, Rank(std::move(finalists)));
+    Choose(count, std::move(ranked), random, &batch);
+  }
+  return batch;
+}
+
+// Relatives of what measured best, then the draft's favourites, then some at random.
+std::vector<TaskSearch::Finalist> TaskSearch::ChooseFinalists(size_t wanted, Random& random) const {
   const std::vector<std::pair<double, Point>> pool = Breed(random);
   std::vector<Finalist> finalists;
   std::set<Point> taken;
-  const size_t wanted = static_cast<size_t>(std::max(tuning_.finalists, 2 * count));
   const auto take = [&](const Point& point, const char* source) {
     if (finalists.size() >= wanted || seen_.count(point) > 0 || !taken.insert(point).second) return;
     if (!generators_[point.generator]->Draft(point.choice).has_value()) return;
@@ -220,12 +244,19 @@ absl::StatusOr<std::vector<v1::Candidate>> TaskSearch::Propose(int count) {
   for (size_t p = 0; p < std::min<size_t>(measured_.size(), 2); ++p) {
     for (const Point& near : Neighbours(measured_[p].second)) take(near, "mutate");
   }
-  for (size_t i = 0; i < pool.size() && finalists.size() < wanted * 3 / 4; ++i) take(pool[i].second, "template");
-  for (size_t i = 0; i < pool.size() && finalists.size() < wanted; ++i) take(pool[random.Below(pool.size())].second, "template");
-  HONE_ASSIGN_OR_RETURN(std::vector<Finalist> ranked, Rank(std::move(finalists)));
+  for (size_t i = 0; i < pool.size() && finalists.size() < wanted * 3 / 4; ++i) {
+    take(pool[i].second, generators_[pool[i].second.generator]->name().c_str());
+  }
+  for (size_t i = 0; i < pool.size() && finalists.size() < wanted; ++i) {
+    const Point& point = pool[random.Below(pool.size())].second;
+    take(point, generators_[point.generator]->name().c_str());
+  }
+  return finalists;
+}
 
-  // The best, each a little spoiled by its likeness to those already chosen; now and then one at random.
-  while (static_cast<int>(batch.size()) < count && !ranked.empty()) {
+// The best first, each a little spoiled by its likeness to those already out; now and then one at random.
+void TaskSearch::Choose(int count, std::vector<Finalist> ranked, Random& random, std::vector<v1::Candidate>* batch) {
+  while (static_cast<int>(batch->size()) < count && !ranked.empty()) {
     size_t best = 0;
     if (random.Chance(tuning_.explore)) {
       best = random.Below(ranked.size());
@@ -234,7 +265,7 @@ absl::StatusOr<std::vector<v1::Candidate>> TaskSearch::Propose(int count) {
       for (size_t i = 0; i < ranked.size(); ++i) {
         double alike = 0;
         for (const auto& [trace, other] : proposed_) alike = std::max(alike, Similarity(ranked[i].point, other.point));
-        const double value = ranked[i].score + 0.15 * alike * alike;
+        const double value = ranked[i].score + kLikenessPenalty * alike * alike;
         if (i == 0 || value < best_value) {
           best_value = value;
           best = i;
@@ -245,13 +276,12 @@ absl::StatusOr<std::vector<v1::Candidate>> TaskSearch::Propose(int count) {
     ranked.erase(ranked.begin() + static_cast<std::ptrdiff_t>(best));
     if (!seen_traces_.insert(finalist.trace).second) continue;
     seen_.insert(finalist.point);
-    v1::Candidate& candidate = batch.emplace_back();
+    v1::Candidate& candidate = batch->emplace_back();
     candidate.set_trace(finalist.trace);
     candidate.set_predicted_us(finalist.predicted_us);
     candidate.set_source(finalist.source);
     proposed_[finalist.trace] = std::move(finalist);
   }
-  return batch;
 }
 
 }  // namespace hone

@@ -8,6 +8,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -38,11 +39,18 @@ class TaskSearch {
 
   size_t num_observations() const { return observations_; }
   void Observe(const v1::Observation& observation);
+  // A candidate that is out already, proposed by an earlier life of this search: not to be proposed again.
+  void NotePending(const std::string& trace);
   // Traces of like workloads, tried once before all else where they replay.
   void AddSeed(const std::string& trace);
 
   // At most `count` candidates that were never proposed or observed; fewer when the space runs out.
   absl::StatusOr<std::vector<v1::Candidate>> Propose(int count);
+
+  // Choices that the draft took for legal and the schedule or lowering refused, and why the last one was: news for whoever
+  // looks after the templates.
+  int refused() const { return refused_; }
+  const std::string& last_refusal() const { return last_refusal_; }
 
  private:
   struct Point {                                    // a choice of one generator
@@ -58,14 +66,18 @@ class TaskSearch {
     double score = 0;                               // predicted log time less the credit for uncertainty
     double predicted_us = 0;
     std::vector<float> features;
-    bool ok = false;
+    absl::Status status = absl::UnknownError("not built yet");
   };
   TaskSearch() = default;
 
   // Points with their drafts, best first; none that was seen.
   std::vector<std::pair<double, Point>> Breed(Random& random) const;
   std::vector<Point> Neighbours(const Point& point) const;
-  void Build(Finalist* finalist) const;
+  std::optional<Point> PointOf(const std::string& trace) const;   // nullopt: of another making
+  absl::Status Build(Finalist* finalist) const;
+  std::vector<Finalist> ChooseFinalists(size_t wanted, Random& random) const;
+  // Moves the best of `ranked` into the batch until it is full.
+  void Choose(int count, std::vector<Finalist> ranked, Random& random, std::vector<v1::Candidate>* batch);
   absl::StatusOr<std::vector<Finalist>> Rank(std::vector<Finalist> finalists);
   double Similarity(const Point& a, const Point& b) const;
   void TrainIfDue();
@@ -86,6 +98,8 @@ class TaskSearch {
   CostModel model_;
   size_t observations_ = 0;
   uint64_t round_ = 0;
+  int refused_ = 0;
+  std::string last_refusal_;
 };
 
 }  // namespace hone
