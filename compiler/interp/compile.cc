@@ -444,6 +444,8 @@ class Compiler {
       access.strides.push_back(index.type().is_scalar() ? 0 : 1);
       if (index.type().lanes != 1 && index.type().lanes != lanes) return Error("an index of another number of lanes");
     }
+    if (static_cast<int>(indices.size()) != named.rank())
+      return Error(absl::StrCat("buffer ", named.name(), " with ", indices.size(), " indices"));
     Buffer buffer = named;
     for (auto view = views_.find(buffer.id()); view != views_.end(); view = views_.find(buffer.id())) {
       // Leading dimensions that the view dropped are points of the source.
@@ -464,8 +466,6 @@ class Compiler {
       }
       buffer = view->second.source;
     }
-    if (static_cast<int>(indices.size()) != named.rank())
-      return Error(absl::StrCat("buffer ", named.name(), " with ", indices.size(), " indices"));
     const auto found = buffers_.find(buffer.id());
     if (found == buffers_.end()) return Error(absl::StrCat("buffer ", buffer.name(), " is used outside of its scope"));
     access.buffer = found->second;
@@ -504,7 +504,8 @@ class Compiler {
     HONE_ASSIGN_OR_RETURN(const int min, Expression(n.min));
     int end;
     if (ConstantValue(n.min).has_value() && ConstantValue(n.extent).has_value()) {
-      end = IntSlot(*ConstantValue(n.min) + *ConstantValue(n.extent));
+      end = IntSlot(static_cast<int64_t>(static_cast<uint64_t>(*ConstantValue(n.min)) +
+                                         static_cast<uint64_t>(*ConstantValue(n.extent))));
     } else {
       HONE_ASSIGN_OR_RETURN(const int extent, Expression(n.extent));
       end = NewSlots(1);

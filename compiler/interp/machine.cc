@@ -570,13 +570,15 @@ absl::Status Machine::Run(int entry) {
           return absl::DeadlineExceededError(
               absl::StrCat("interpreting ", f_.name, ": gave up after ", steps_, " loop iterations"));
         }
-        if (++s[in.a].i < b->i) at = base + in.c;
+        if (a->i < b->i && ++s[in.a].i < b->i) at = base + in.c;
         break;
       case Op::kCheckDomain:
-        if (a->i < b->i || a->i - b->i >= s[in.c].i) {
+        if (a->i < b->i || s[in.c].i <= 0 ||
+            static_cast<uint64_t>(a->i) - static_cast<uint64_t>(b->i) >= static_cast<uint64_t>(s[in.c].i)) {
+          const uint64_t end = static_cast<uint64_t>(b->i) + static_cast<uint64_t>(s[in.c].i);
           return absl::OutOfRangeError(absl::StrCat("interpreting ", f_.name, ", block ", code_.places[in.aux], " is ",
-                                                    a->i, ", outside of its domain [", b->i, ", ", b->i + s[in.c].i,
-                                                    ")"));
+                                                    a->i, ", outside of its domain [", b->i, ", ",
+                                                    static_cast<int64_t>(end), ")"));
         }
         break;
       case Op::kAlloc:

@@ -157,9 +157,9 @@ TEST_F(BadBundle, InputDoesNotFit) {
   const TinyModel tiny;
   const std::string other = folder_ / "other.npy";
   WriteNpy(other, {TinyModel::kIn, TinyModel::kRows}, tiny.Input(0));
-  ExpectRefused(folder_, Run(bundle_, "x=" + other), 2, "(8, 32)");
+  ExpectRefused(folder_, Run(bundle_, "x=" + other), 2, "(12, 50)");
   WriteNpy(other, {TinyModel::kRows * TinyModel::kIn}, tiny.Input(0));
-  ExpectRefused(folder_, Run(bundle_, "x=" + other), 2, "(8, 32)");
+  ExpectRefused(folder_, Run(bundle_, "x=" + other), 2, "(12, 50)");
   std::string integers = ReadAll(folder_ / "x.npy");
   WriteAll(other, integers.replace(integers.find("<f4"), 3, "<i4"));
   ExpectRefused(folder_, Run(bundle_, "x=" + other), 2, "float32");

@@ -69,6 +69,7 @@ void WorkUntilStopped(WorkQueue& queue, Session& session, const std::string& tar
                       TurnLock& turn) {
   BuilderPool builders(threads, builder);
   TaskCache tasks(target, builders);
+  double noise = 0.01;                              // log noise of a sample, to begin with
   for (std::vector<v1::Lease> batch; !(batch = queue.Take(kBatch)).empty();) {
     const TurnLock::Turn held(turn);
     const absl::Time start = absl::Now();
@@ -81,7 +82,7 @@ void WorkUntilStopped(WorkQueue& queue, Session& session, const std::string& tar
       queue.AddSeconds(seconds);
       continue;
     }
-    TrialBatch trials(**task, target, builders, [&](const v1::LeaseId& id, v1::Phase phase) { queue.SetPhase(id, phase); });
+    TrialBatch trials(**task, target, builders, &noise, [&](const v1::LeaseId& id, v1::Phase phase) { queue.SetPhase(id, phase); });
     std::vector<v1::Outcome> outcomes = trials.Run(batch);
     seconds.build += trials.seconds().build;
     seconds.verify += trials.seconds().verify;

@@ -24,7 +24,8 @@ class TrialBatch {
   // Says which leases changed phase, before they do.
   using PhaseNote = std::function<void(const v1::LeaseId&, v1::Phase)>;
 
-  TrialBatch(const TaskContext& task, std::string target, BuilderPool& builders, PhaseNote note);
+  // `noise` is the machine's log noise of one sample, pooled over the worker's races: read, and brought up to date.
+  TrialBatch(const TaskContext& task, std::string target, BuilderPool& builders, double* noise, PhaseNote note);
 
   // Leases of this task with equal threads, level and champion; a duel comes alone, and is the same with more rounds, since
   // champion and challengers always run in fresh processes, in turn. One outcome for each, in order.
@@ -37,8 +38,9 @@ class TrialBatch {
   // One for each lease, and the champion's behind them when they name one. Outcomes of those that cannot be built are set.
   std::vector<Contender> Build(const std::vector<v1::Lease>& leases);
   void Verify(Contender& contender) const;
-  // Times everybody that is still in; the champion, if any, is the last.
-  void Measure(std::vector<Contender>& contenders, bool has_champion, const RaceOptions& options);
+  // Times everybody that is still in; the champion, if any, is the last. Whoever got no usable figure stays in, and false
+  // says that the machine was not quiet enough.
+  bool Measure(std::vector<Contender>& contenders, bool has_champion, RaceOptions options);
   v1::BuildRequest RequestFor(const v1::Lease& lease, const std::string& trace, uint64_t id) const;
 
   const TaskContext& task_;
@@ -46,6 +48,7 @@ class TrialBatch {
   BuilderPool& builders_;
   PhaseNote note_;
   PhaseSeconds seconds_;
+  double* noise_;
 };
 
 }  // namespace hone

@@ -96,8 +96,6 @@ Verdict RunModel(const std::string& bytes, const fs::path& folder) {
     if (!IsImportError(graph.status())) return {Verdict::kWrong, "not an import error: " + graph.status().ToString()};
     return {Verdict::kRefused, std::string(graph.status().message())};
   }
-  const absl::StatusOr<Plan> plan = MakePlan(*graph);
-  if (!plan.ok()) return {Verdict::kWrong, "plan: " + std::string(plan.status().message())};
   onnx::ModelProto original;
   if (!original.ParseFromString(ReadBytes(folder / "model.onnx"))) return {Verdict::kSkipped, "no model"};
   std::vector<NdArray> inputs;
@@ -110,14 +108,20 @@ Verdict RunModel(const std::string& bytes, const fs::path& folder) {
       inputs.push_back(*std::move(input));
     }
   }
-  const absl::StatusOr<std::vector<NdArray>> outputs = InterpretPlan(*plan, inputs);
-  if (!outputs.ok()) return {Verdict::kWrong, std::string(outputs.status().message())};
-  for (size_t i = 0; i < outputs->size(); ++i) {
-    const std::optional<NdArray> expected =
-        ReadTensorFile(folder / "test_data_set_0" / ("output_" + std::to_string(i) + ".pb"));
-    if (!expected.has_value()) return {Verdict::kSkipped, "no output"};
-    const Verdict verdict = Compare((*outputs)[i], *expected);
-    if (verdict.kind != Verdict::kPassed) return verdict;
+  for (const bool optimised : {false, true}) {
+    const absl::StatusOr<Plan> plan = MakePlan(*graph, {.optimize = optimised, .fuse = optimised});
+    if (!plan.ok()) return {Verdict::kWrong, "plan: " + std::string(plan.status().message())};
+    const absl::StatusOr<std::vector<NdArray>> outputs = InterpretPlan(*plan, inputs);
+    if (!outputs.ok()) return {Verdict::kWrong, std::string(outputs.status().message())};
+    for (size_t i = 0; i < outputs->size(); ++i) {
+      const std::optional<NdArray> expected =
+          ReadTensorFile(folder / "test_data_set_0" / ("output_" + std::to_string(i) + ".pb"));
+      if (!expected.has_value()) return {Verdict::kSkipped, "no output"};
+      Verdict verdict = Compare((*outputs)[i], *expected);
+      if (verdict.kind == Verdict::kPassed) continue;
+      if (optimised) verdict.why += " (optimised)";
+      return verdict;
+    }
   }
   return {Verdict::kPassed, ""};
 }
