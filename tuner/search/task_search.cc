@@ -221,7 +221,7 @@ absl::StatusOr<std::vector<v1::Candidate>> TaskSearch::Propose(int count) {
 
   // A round in which everything was refused is not the end of the space.
   for (int attempt = 0; attempt < kRounds && batch.empty(); ++attempt) {
-    std::vector<Finalist> finalists = ChooseFinalists(static_cast<size_t>(std::max(tuning_.finalists, 2 * count)), random);
+    std::vector<Finalist> finalists = ChooseFinalists(static_cast<size_t>(std::max(tuning_.finalists, count + count / 2)), random);
     if (finalists.empty()) break;
     HONE_ASSIGN_OR_RETURN(std::vector<Finalist> ranked, Rank(std::move(finalists)));
     Choose(count, std::move(ranked), random, &batch);

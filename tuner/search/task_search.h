@@ -25,7 +25,7 @@ namespace hone {
 
 struct SearchTuning {
   int pool = 1024;                                  // choices judged by the draft in a round
-  int finalists = 48;                               // built, lowered and ranked by the model
+  int finalists = 24;                               // built, lowered and ranked by the model; half as many again as the batch at least
   int parents = 8;                                  // best measured choices that are bred from
   double explore = 0.08;                            // share of the batch taken at random from the finalists
   int threads = 1;                                  // to build finalists with

@@ -108,6 +108,11 @@ absl::Status Session::Run(const std::atomic<bool>& stop) {
     }
     return status;
   };
+  // An older call's answer may lend something too.
+  const auto follow_oldest = [&] {
+    if (calls.front()->status.ok() && !calls.front()->reply.unknown_session()) queue_.Apply(calls.front()->reply);
+    calls.pop_front();
+  };
   for (;;) {
     if (!greeted) {
       const absl::Status status = Hello();
@@ -128,7 +133,7 @@ absl::Status Session::Run(const std::atomic<bool>& stop) {
     // Until this call is answered, or there is something new to say.
     for (;;) {
       queue_.WaitForNews(absl::Seconds(1));
-      while (!calls.empty() && calls.front()->done && calls.size() > 1) calls.pop_front();       // overtaken
+      while (calls.size() > 1 && calls.front()->done) follow_oldest();
       if (calls.back()->done || stop != draining) break;
       absl::SleepFor(kCoalesce);
       v1::SyncRequest now;
@@ -136,6 +141,14 @@ absl::Status Session::Run(const std::atomic<bool>& stop) {
       if (now.results_size() > calls.back()->request.results_size() && calls.size() < 2) break;
     }
     if (!calls.back()->done) continue;
+    // Answers are followed in the order of the calls. The daemon answered an older one as soon as the newer arrived.
+    while (calls.size() > 1) {
+      if (!calls.front()->done) {
+        queue_.WaitForNews(absl::Milliseconds(20));
+      } else {
+        follow_oldest();
+      }
+    }
     const std::shared_ptr<Call> call = calls.back();
     calls.clear();
     if (!call->status.ok()) {
