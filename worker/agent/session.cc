@@ -110,7 +110,7 @@ absl::Status Session::Run(const std::atomic<bool>& stop) {
   };
   // An older call's answer may lend something too.
   const auto follow_oldest = [&] {
-    if (calls.front()->status.ok() && !calls.front()->reply.unknown_session()) queue_.Apply(calls.front()->reply);
+    if (calls.front()->status.ok() && !calls.front()->reply.unknown_session()) queue_.Apply(calls.front()->request, calls.front()->reply);
     calls.pop_front();
   };
   for (;;) {
@@ -162,7 +162,7 @@ absl::Status Session::Run(const std::atomic<bool>& stop) {
       greeted = false;
       continue;
     }
-    queue_.Apply(call->reply);
+    queue_.Apply(call->request, call->reply);
     if (call->reply.shut_down()) return leave(absl::OkStatus());
     if (draining && call->request.held_size() == 0 && call->request.results_size() == 0) return leave(absl::OkStatus());
   }

@@ -5,14 +5,16 @@
 
 namespace hone {
 
-void WorkQueue::Apply(const v1::SyncReply& reply) {
+void WorkQueue::Apply(const v1::SyncRequest& asked, const v1::SyncReply& reply) {
   const std::lock_guard<std::mutex> lock(mutex_);
+  std::set<Key> named;
+  for (const v1::LeaseState& state : asked.held()) named.insert(KeyOf(state.id()));
   std::set<Key> wanted;
   for (const v1::LeaseId& id : reply.keep()) wanted.insert(KeyOf(id));
   for (const v1::Lease& lease : reply.want()) wanted.insert(KeyOf(lease.id()));
   for (const v1::LeaseId& id : reply.acked()) results_.erase(KeyOf(id));
   for (auto it = held_.begin(); it != held_.end();) {
-    const bool drop = it->second.phase == v1::PHASE_QUEUED && wanted.count(it->first) == 0;
+    const bool drop = it->second.phase == v1::PHASE_QUEUED && wanted.count(it->first) == 0 && named.count(it->first) > 0;
     if (drop) std::erase(queued_, it->first);
     it = drop ? held_.erase(it) : std::next(it);
   }

@@ -18,8 +18,9 @@ class WorkQueue {
  public:
   // ---- the network side ----
   // The complete word of the daemon: what to start, what to keep; leases in neither are dropped unless they are being
-  // worked on. Acknowledged results are forgotten.
-  void Apply(const v1::SyncReply& reply);
+  // worked on. Acknowledged results are forgotten. `asked` is the request that was answered: what it did not name as held came
+  // with another answer, and this one says nothing about it.
+  void Apply(const v1::SyncRequest& asked, const v1::SyncReply& reply);
   // Fills in what is held, what is finished and the seconds spent; `capacity` leases are wanted in all.
   void Describe(int capacity, v1::SyncRequest* request);
   // Waits until there is something to tell: a result, or room for new leases.

@@ -1,0 +1,69 @@
+#include "worker/agent/work_queue.h"
+
+#include "gtest/gtest.h"
+
+namespace hone {
+namespace {
+
+v1::Lease LeaseOf(uint64_t trial) {
+  v1::Lease lease;
+  lease.mutable_id()->set_trial(trial);
+  lease.mutable_id()->set_attempt(1);
+  lease.set_workload_hash("w");
+  return lease;
+}
+
+v1::SyncReply Wanting(uint64_t trial) {
+  v1::SyncReply reply;
+  *reply.add_want() = LeaseOf(trial);
+  return reply;
+}
+
+int Held(WorkQueue& queue) {
+  v1::SyncRequest request;
+  queue.Describe(32, &request);
+  return request.held_size();
+}
+
+// Two calls were out at once: each answer lends something, and the second knows nothing of the first.
+TEST(WorkQueue, AnAnswerSaysNothingAboutLeasesThatCameWithAnother) {
+  WorkQueue queue;
+  v1::SyncRequest asked;
+  queue.Describe(32, &asked);
+  queue.Apply(asked, Wanting(1));
+  queue.Apply(asked, Wanting(2));
+  EXPECT_EQ(Held(queue), 2);
+  EXPECT_EQ(queue.Take(16).size(), 2u);
+}
+
+TEST(WorkQueue, ALeaseThatIsNoLongerWantedIsDropped) {
+  WorkQueue queue;
+  queue.Apply({}, Wanting(1));
+  v1::SyncRequest asked;
+  queue.Describe(32, &asked);
+  queue.Apply(asked, {});
+  EXPECT_EQ(Held(queue), 0);
+}
+
+TEST(WorkQueue, AResultIsOfferedUntilItIsAcknowledged) {
+  WorkQueue queue;
+  queue.Apply({}, Wanting(1));
+  const std::vector<v1::Lease> batch = queue.Take(16);
+  ASSERT_EQ(batch.size(), 1u);
+  queue.Finish(batch[0].id(), {});
+  for (int i = 0; i < 2; ++i) {
+    v1::SyncRequest request;
+    queue.Describe(32, &request);
+    EXPECT_EQ(request.results_size(), 1);
+    EXPECT_EQ(request.held_size(), 0);
+  }
+  v1::SyncReply reply;
+  *reply.add_acked() = batch[0].id();
+  queue.Apply({}, reply);
+  v1::SyncRequest request;
+  queue.Describe(32, &request);
+  EXPECT_EQ(request.results_size(), 0);
+}
+
+}  // namespace
+}  // namespace hone
