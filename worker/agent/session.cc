@@ -41,6 +41,7 @@ struct Session::Call {
   v1::SyncRequest request;
   v1::SyncReply reply;
   absl::Status status;
+  uint64_t finished = 0;                            // results there were when it was made
   std::atomic<bool> done{false};
 };
 
@@ -82,6 +83,7 @@ std::shared_ptr<Session::Call> Session::StartSync(bool draining) {
   call->request.set_session(session_);
   call->request.set_seq(++seq_);
   call->request.set_draining(draining);
+  call->finished = queue_.finished();               // before they are read: one told twice is harmless, one untold is not
   queue_.Describe(draining ? 0 : options_.capacity, &call->request);
   call->context = Context(hold_ + kCallTimeout);
   stub_->async()->Sync(call->context.get(), &call->request, &call->reply, [call, this](grpc::Status status) {
@@ -136,9 +138,7 @@ absl::Status Session::Run(const std::atomic<bool>& stop) {
       while (calls.size() > 1 && calls.front()->done) follow_oldest();
       if (calls.back()->done || stop != draining) break;
       absl::SleepFor(kCoalesce);
-      v1::SyncRequest now;
-      queue_.Describe(options_.capacity, &now);
-      if (now.results_size() > calls.back()->request.results_size() && calls.size() < 2) break;
+      if (queue_.finished() != calls.back()->finished && calls.size() < 2) break;
     }
     if (!calls.back()->done) continue;
     // Answers are followed in the order of the calls. The daemon answered an older one as soon as the newer arrived.

@@ -47,6 +47,11 @@ void WorkQueue::WaitForNews(absl::Duration timeout) {
   news_.wait_for(lock, absl::ToChronoNanoseconds(timeout), [this] { return has_news_ || stopped_; });
 }
 
+uint64_t WorkQueue::finished() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return finished_;
+}
+
 void WorkQueue::Poke() {
   const std::lock_guard<std::mutex> lock(mutex_);
   has_news_ = true;
@@ -101,6 +106,7 @@ void WorkQueue::Finish(const v1::LeaseId& id, v1::Outcome outcome) {
   v1::TrialResult& result = results_[key];
   *result.mutable_id() = id;
   *result.mutable_outcome() = std::move(outcome);
+  ++finished_;
   has_news_ = true;
   news_.notify_all();
 }

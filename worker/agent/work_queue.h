@@ -25,6 +25,8 @@ class WorkQueue {
   void Describe(int capacity, v1::SyncRequest* request);
   // Waits until there is something to tell: a result, or room for new leases.
   void WaitForNews(absl::Duration timeout);
+  // How many results there ever were: whether a call that is out has told all of them.
+  uint64_t finished() const;
   // Something else happened that the network side waits for.
   void Poke();
   // A new session: nothing that was lent before counts any more; results stay, to be offered again.
@@ -52,6 +54,7 @@ class WorkQueue {
   std::vector<Key> queued_;                         // in the order of arrival
   std::map<Key, v1::TrialResult> results_;
   PhaseSeconds seconds_;
+  uint64_t finished_ = 0;
   bool stopped_ = false, has_news_ = false;
 };
 
