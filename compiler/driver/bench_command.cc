@@ -1,9 +1,6 @@
 // `hone bench`: how long a bundle takes, in all and kernel by kernel.
-#include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <memory>
-#include <vector>
 
 #include "compiler/driver/bench.h"
 #include "compiler/driver/command.h"

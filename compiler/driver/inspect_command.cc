@@ -1,6 +1,5 @@
 // `hone inspect`: what is in a model (its tasks and steps) or in a bundle (its manifest).
 #include <cstdio>
-#include <fstream>
 #include <memory>
 
 #include "compiler/driver/bundle_session.h"

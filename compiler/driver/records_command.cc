@@ -1,7 +1,5 @@
 // `hone records`: what was learned, as a list, and out of and into a database as JSON lines.
 #include <cstdio>
-#include <fstream>
-#include <iostream>
 #include <memory>
 
 #include "absl/strings/str_cat.h"
