@@ -79,7 +79,7 @@ class Parser {
   absl::Status DimensionNames(PrimFunc& f);
   absl::StatusOr<Stmt> FunctionBody(PrimFunc& f, bool wrap_root);
 
-  // ---- statements (parse_stmt.cc)
+  // ---- statements (parse_stmt.cc, parse_loop.cc, parse_block.cc, parse_assign.cc, parse_buffer.cc, parse_script.cc)
   absl::StatusOr<Stmt> Suite(BlockParts* block);  // after the colon
   absl::StatusOr<Stmt> Statements(BlockParts* block);
   // One statement; an empty Stmt when it only told something about the block. `wrap` receives the scope a flat
@@ -106,7 +106,7 @@ class Parser {
   absl::StatusOr<Range> LoopRange(absl::string_view function, std::optional<DType>& dtype, std::string& thread,
                                   Attrs& annotations);
 
-  // ---- expressions (parse_expr.cc)
+  // ---- expressions (parse_expr.cc, parse_typing.cc, parse_access.cc, parse_constant.cc, parse_call.cc), parse_attrs.cc
   absl::StatusOr<Parsed> Expression(int min_level = 0);
   absl::StatusOr<Expr> IntExpression(absl::string_view what);  // folded when made of constants alone
   absl::StatusOr<Expr> BoolExpression(absl::string_view what);
@@ -161,5 +161,7 @@ struct Parser::BlockParts {
 Expr ExtentOf(const Expr& min, const Expr& end);
 // A constant where every leaf is an integer constant; otherwise the same handle.
 Expr FoldClosed(const Expr& e);
+// The newest spelling puts an s before what has to do with blocks: sblock, sblock_attr, sblock_alloc_buffer.
+std::string WithoutSblock(const std::string& name);
 
 }  // namespace hone

@@ -1,0 +1,134 @@
+// `name = ...`: stores, lets, and what a name is made for.
+#include "absl/strings/str_cat.h"
+#include "compiler/ir/parser.h"
+#include "compiler/support/status_macros.h"
+
+namespace hone {
+
+absl::StatusOr<Stmt> Parser::StoreStatement(const Token& at, const Symbol& target) {
+  const Buffer buffer = target.buffer;
+  Store store{buffer, {}, Expr(), Expr()};
+  IndexList list;
+  Parsed value;
+  Token value_at;
+  std::optional<BinaryOp> update;
+  if (TakeIf("[")) {
+    HONE_ASSIGN_OR_RETURN(list, Indices(at, buffer));
+    if (At("+=")) update = BinaryOp::kAdd;
+    if (At("-=")) update = BinaryOp::kSub;
+    if (At("*=")) update = BinaryOp::kMul;
+    if (update.has_value()) {
+      value_at = Take();
+    } else {
+      HONE_RETURN_IF_ERROR(Expect("="));
+    }
+    if (!update.has_value()) value_at = Peek();
+    HONE_ASSIGN_OR_RETURN(value, Expression());
+  } else {
+    Take();
+    if (!TakeIf("vstore")) return Unexpected(absl::StrCat("`[` or `.vstore(` after buffer `", buffer.name(), "`"));
+    HONE_RETURN_IF_ERROR(Expect("("));
+    HONE_RETURN_IF_ERROR(Expect("["));
+    HONE_ASSIGN_OR_RETURN(list, Indices(at, buffer));
+    HONE_RETURN_IF_ERROR(Expect(","));
+    value_at = Peek();
+    HONE_ASSIGN_OR_RETURN(value, Expression());
+    if (TakeIf(",")) HONE_RETURN_IF_ERROR(Mask(list));
+    HONE_RETURN_IF_ERROR(Expect(")"));
+  }
+  HONE_ASSIGN_OR_RETURN(const DType type, AccessType(at, buffer, list));
+  if (update.has_value()) {
+    const Expr old = Expr::Make(Load{buffer, list.indices, Expr()}, type);
+    HONE_ASSIGN_OR_RETURN(value, Combine(value_at, *update, {old, list.depth + 1}, std::move(value)));
+  }
+  HONE_ASSIGN_OR_RETURN(value, Coerce(value_at, std::move(value), type, "a value to store"));
+  HONE_RETURN_IF_ERROR(ExpectEndOfLine());
+  return Stmt::Make(Store{buffer, std::move(list.indices), value.e, list.mask});
+}
+
+absl::StatusOr<Stmt> Parser::AssignStatement(BlockParts* block, std::optional<Stmt>& wrap) {
+  const Token at = Peek();
+  std::vector<std::string> names = {Take().text};
+  if (At("[") || At(".")) {
+    const Symbol* symbol = Find(names[0]);
+    if (symbol == nullptr || !symbol->buffer)
+      return ErrorAt(at, absl::StrCat("`", names[0], "` is no buffer defined here"));
+    return StoreStatement(at, Symbol(*symbol));
+  }
+  while (TakeIf(",")) {
+    if (At("=")) break;
+    HONE_ASSIGN_OR_RETURN(std::string name, ExpectName("a variable's name"));
+    names.push_back(std::move(name));
+  }
+  if (TakeIf(":")) {  // x: T.int32 = value
+    HONE_RETURN_IF_ERROR(Expect("T"));
+    HONE_RETURN_IF_ERROR(Expect("."));
+    const Token type_at = Peek();
+    HONE_ASSIGN_OR_RETURN(const std::string text, ExpectName("a type"));
+    const std::optional<DType> type = ParseDType(text);
+    if (!type.has_value() || type->lanes > kMaxLanes)
+      return ErrorAt(type_at, absl::StrCat("`T.", text, "` is no type"));
+    HONE_RETURN_IF_ERROR(Expect("="));
+    HONE_ASSIGN_OR_RETURN(Parsed value, Expression());
+    HONE_ASSIGN_OR_RETURN(value, Coerce(type_at, std::move(value), *type, "a value"));
+    HONE_RETURN_IF_ERROR(ExpectEndOfLine());
+    const Var var(names[0], *type);
+    Define(names[0], {.var = var});
+    wrap = Stmt::Make(Let{var, value.e, Stmt()});
+    return Stmt();
+  }
+  HONE_RETURN_IF_ERROR(Expect("="));
+  const bool is_script = At("T") && Peek(1).text == ".";
+  const std::string function = is_script ? WithoutSblock(Peek(2).text) : "";
+  if (function == "axis") {
+    Take();
+    Take();
+    HONE_RETURN_IF_ERROR(AxisStatement(block, names));
+    HONE_RETURN_IF_ERROR(ExpectEndOfLine());
+    return Stmt();
+  }
+  if (names.size() != 1) return ErrorAt(at, "found several names; expected one, except for T.axis.remap");
+  const std::string name = names[0];
+  if (function == "match_buffer") {
+    HONE_RETURN_IF_ERROR(MatchStatement(block, name));
+    return Stmt();
+  }
+  if (function == "alloc_buffer" || function == "allocate") {
+    for (int i = 0; i < 3; ++i) Take();
+    HONE_RETURN_IF_ERROR(Expect("("));
+    HONE_ASSIGN_OR_RETURN(BufferSpec spec, BufferArguments(true, ")"));
+    HONE_RETURN_IF_ERROR(ExpectEndOfLine());
+    const Buffer buffer(name, spec.type, std::move(spec.shape), spec.scope);
+    Define(name, {.buffer = buffer});
+    if (function == "allocate") {
+      wrap = Stmt::Make(Alloc{buffer, Stmt()});
+    } else if (block == nullptr) {
+      return ErrorAt(at,
+                     "T.alloc_buffer outside of a block; expected it directly in a T.block or function, or T.allocate");
+    } else {
+      block->block.allocs.push_back(buffer);
+    }
+    return Stmt();
+  }
+  const bool empty_call = is_script && Peek(3).text == "(" && (Peek(4).text == ")" || function == "var");
+  if (empty_call && block != nullptr && block->is_function) {  // n = T.int32(): a symbolic size
+    for (int i = 0; i < 4; ++i) Take();
+    const std::optional<DType> type = function == "var" ? ParseDType(Take().text) : ParseDType(function);
+    if (!type.has_value() || !type->is_int() || !type->is_scalar())
+      return ErrorAt(at, "a symbolic size is a T.int32() or T.int64()");
+    HONE_RETURN_IF_ERROR(Expect(")"));
+    HONE_RETURN_IF_ERROR(ExpectEndOfLine());
+    const Var dim(name, *type);
+    function_->dims.push_back(dim);
+    Define(name, {.var = dim});
+    return Stmt();
+  }
+  HONE_ASSIGN_OR_RETURN(const Parsed value, Expression());
+  HONE_RETURN_IF_ERROR(ExpectEndOfLine());
+  const Var var(name, value.e.type());
+  Define(name, {.var = var});
+  wrap = Stmt::Make(Let{var, value.e, Stmt()});
+  return Stmt();
+}
+
+}  // namespace hone
