@@ -1,0 +1,102 @@
+#include "tuner/space/block_fusion.h"
+
+#include <algorithm>
+
+namespace hone {
+namespace {
+
+// What reading costs again is worth saving once it is more than a load of the stored value.
+constexpr double kCheapOperations = 2;
+
+// Instance (i, j, ..) reads element (i, j, ..) of the buffer, and nothing else of it.
+bool ReadsWhereItWrites(const BlockInfo& block, const Buffer& buffer) {
+  for (const BlockInfo::Access& read : block.reads) {
+    if (!(read.buffer == buffer)) continue;
+    if (read.indices.size() != block.output_iters.size()) return false;
+    for (size_t d = 0; d < read.indices.size(); ++d) {
+      const int iter = block.output_iters[d];
+      const VarRef* ref = read.indices[d].As<VarRef>();
+      const bool same = iter >= 0 && ref != nullptr && ref->var == block.iters[static_cast<size_t>(iter)].var;
+      const bool only_one = IsConst(read.indices[d], 0) && IsConst(buffer.shape()[d], 1) &&
+                            (iter < 0 || block.extents[static_cast<size_t>(iter)] == 1);
+      if (!same && !only_one) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+bool WritesAtItsOwnVariables(const BlockInfo& block) {
+  std::set<int> seen;
+  for (size_t d = 0; d < block.output_iters.size(); ++d) {
+    const int iter = block.output_iters[d];
+    if (iter < 0 || !seen.insert(iter).second) return false;
+  }
+  return seen.size() == block.iters.size();
+}
+
+bool CanBeInlined(const WorkloadInfo& info, int i) {
+  const BlockInfo& block = info.blocks[static_cast<size_t>(i)];
+  if (block.reduces || block.writes_param || !block.single_store || !WritesAtItsOwnVariables(block)) return false;
+  const std::vector<int> consumers = info.Consumers(i);
+  if (consumers.empty()) return false;
+  for (const int c : consumers) {
+    const BlockInfo& consumer = info.blocks[static_cast<size_t>(c)];
+    const bool read_once = consumers.size() == 1 && consumer.instances() <= block.instances();
+    if (read_once) continue;
+    // Inside a reduction the work would be done again for every term, and its loads would no longer be plain.
+    if (consumer.reduces ? block.operations > 0 : block.operations > kCheapOperations) return false;
+  }
+  return true;
+}
+
+BlockFusion::BlockFusion(const WorkloadInfo& info) : info_(info) {
+  for (int i = 0; i < size(); ++i) {
+    if (CanBeInlined(info_, i)) inlined_list_.push_back(i);
+  }
+  inlined_.insert(inlined_list_.begin(), inlined_list_.end());
+}
+
+std::set<int> BlockFusion::Readers(int i) const {
+  std::set<int> found;
+  for (const int c : info_.Consumers(i)) {
+    if (inlined_.count(c) == 0) {
+      found.insert(c);
+    } else {
+      found.merge(Readers(c));
+    }
+  }
+  return found;
+}
+
+bool BlockFusion::ReadsInPlaceThroughInlined(int from, int to) const {
+  const Buffer& buffer = info_.blocks[static_cast<size_t>(from)].output;
+  for (const int c : info_.Consumers(from)) {
+    if (!ReadsWhereItWrites(info_.blocks[static_cast<size_t>(c)], buffer)) return false;
+    if (c != to && !ReadsInPlaceThroughInlined(c, to)) return false;
+  }
+  return true;
+}
+
+// Everything that the block, or one inlined into it, reads is there before block `limit` runs.
+bool BlockFusion::InputsReady(int i, int limit) const {
+  for (const BlockInfo::Access& read : info_.blocks[static_cast<size_t>(i)].reads) {
+    for (int producer = 0; producer < size(); ++producer) {
+      if (!(info_.blocks[static_cast<size_t>(producer)].output == read.buffer) || producer == limit) continue;
+      if (inlined_.count(producer) > 0 ? !InputsReady(producer, limit) : producer > limit) return false;
+    }
+  }
+  return true;
+}
+
+int BlockFusion::Epilogue(int i) const {
+  const std::set<int> readers = Readers(i);
+  if (readers.size() != 1 || info_.blocks[static_cast<size_t>(i)].writes_param) return -1;
+  const int reader = *readers.begin();
+  const BlockInfo& block = info_.blocks[static_cast<size_t>(reader)];
+  if (block.reduces || !block.single_store || !WritesAtItsOwnVariables(block)) return -1;
+  return ReadsInPlaceThroughInlined(i, reader) && InputsReady(reader, i) ? reader : -1;
+}
+
+}  // namespace hone
