@@ -1,17 +1,13 @@
 #include "compiler/driver/bench.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "compiler/driver/bundle_session.h"
 #include "compiler/support/status_macros.h"
+#include "compiler/support/stopwatch.h"
 
 namespace hone {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double SecondsSince(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 // Nearest-rank percentile of sorted values.
 double Percentile(const std::vector<double>& sorted, double fraction) {

@@ -14,6 +14,8 @@
 #include "compiler/support/sha256.h"
 #include "compiler/support/status_macros.h"
 #include "database/sqlite_store.h"
+#include "proto/rpc/address.h"
+#include "proto/rpc/token.h"
 
 namespace hone {
 namespace {
@@ -99,6 +101,7 @@ absl::StatusOr<std::unique_ptr<DaemonClient>> ConnectTo(const ServiceOptions& op
     if (!options.token_file.empty()) {
       HONE_ASSIGN_OR_RETURN(token, ReadToken(options.token_file));
     }
+    HONE_RETURN_IF_ERROR(ProbeSocket(options.server));           // what cannot answer is not waited for
     return DaemonClient::Connect(options.server, token, kConnectTimeout);
   }
   const std::string address = AddressOfDaemon(options.database());

@@ -36,7 +36,8 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"compiler/driver",
      {"compiler/ir", "compiler/interp", "compiler/graph", "compiler/frontend", "compiler/schedule", "compiler/lower",
       "compiler/codegen", "compiler/target", "compiler/package", "database", "tuner/space", "tuner/service",
-      "deploy/runtime", "worker/measure"}},
+      "deploy/runtime", "worker/measure", "proto/rpc"}},
+    {"proto/rpc", {}},
     {"database", {}},
     {"tuner/space",
      {"compiler/ir", "compiler/arith", "compiler/schedule", "compiler/target", "compiler/te", "compiler/topi"}},
@@ -46,7 +47,7 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
      {"compiler/ir", "compiler/arith", "compiler/schedule", "compiler/lower", "compiler/target", "tuner/space",
       "tuner/model"}},
     {"tuner/dispatch", {"database"}},
-    {"tuner/service", {"database", "tuner/dispatch"}},
+    {"tuner/service", {"database", "tuner/dispatch", "proto/rpc"}},
     {"worker/measure", {"deploy/runtime"}},
     {"worker/runner", {"deploy/runtime", "worker/measure"}},
     {"worker/builder",
@@ -54,7 +55,7 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
       "deploy/runtime", "worker/measure"}},
     {"worker/agent",
      {"compiler/ir", "compiler/interp", "compiler/schedule", "compiler/target", "deploy/runtime", "worker/builder",
-      "worker/runner", "worker/measure"}},
+      "worker/runner", "worker/measure", "proto/rpc"}},
     {"deploy/runtime", {}},
 };
 
@@ -68,7 +69,7 @@ const std::map<std::string, std::set<std::string>> kOnlyIn = {
 };
 
 std::string FolderOf(const std::string& include) {
-  static const std::set<std::string> kTops = {"compiler", "tuner", "worker", "deploy", "database"};
+  static const std::set<std::string> kTops = {"compiler", "tuner", "worker", "deploy", "database", "proto"};
   const size_t slash = include.find('/');
   if (slash == std::string::npos) return "";
   const std::string top = include.substr(0, slash);

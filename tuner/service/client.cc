@@ -1,15 +1,11 @@
 #include "tuner/service/client.h"
 
-#include <sys/stat.h>
-
 #include <chrono>
 
-#include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "compiler/support/file.h"
 #include "compiler/support/status_macros.h"
+#include "proto/rpc/address.h"
 
 namespace hone {
 namespace {
@@ -18,38 +14,9 @@ constexpr int kLongestMessage = 256 << 20;      // a plan or a page of records
 
 }  // namespace
 
-absl::Status FromGrpc(const grpc::Status& status) {
-  // The two libraries number their codes alike.
-  return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
-}
-
-grpc::Status ToGrpc(const absl::Status& status) {
-  return grpc::Status(static_cast<grpc::StatusCode>(status.code()), std::string(status.message()));
-}
-
-absl::StatusOr<std::string> ReadToken(const std::string& path) {
-  struct stat info{};
-  if (stat(path.c_str(), &info) == 0 && (info.st_mode & 077) != 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, ": others may read this token file; `chmod 600 ", path, "` first"));
-  }
-  HONE_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
-  const std::string token(absl::StripAsciiWhitespace(text.substr(0, text.find('\n'))));
-  if (token.empty()) return absl::InvalidArgumentError(absl::StrCat(path, ": the token file is empty"));
-  for (const char c : token) {
-    if (c <= ' ' || c > '~') {
-      return absl::InvalidArgumentError(absl::StrCat(path, ": a token is made of printable ASCII without spaces"));
-    }
-  }
-  return token;
-}
-
 absl::StatusOr<std::unique_ptr<DaemonClient>> DaemonClient::Connect(const std::string& address, const std::string& token,
                                                                     absl::Duration timeout) {
-  const bool is_unix = absl::StartsWith(address, "unix:");
-  if (!is_unix && address.find(':') == std::string::npos) {
-    return absl::InvalidArgumentError(absl::StrCat("\"", address, "\" is not an address: use unix:PATH or HOST:PORT"));
-  }
+  HONE_RETURN_IF_ERROR(CheckAddress(address));
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kLongestMessage);
   arguments.SetMaxSendMessageSize(kLongestMessage);

@@ -13,6 +13,7 @@
 #include "grpcpp/grpcpp.h"
 #include "hone/v1/fleet.grpc.pb.h"
 #include "hone/v1/tune.grpc.pb.h"
+#include "proto/rpc/status.h"
 
 namespace hone {
 
@@ -40,12 +41,5 @@ class DaemonClient {
   std::unique_ptr<v1::Tune::Stub> tune_;
   std::unique_ptr<v1::Fleet::Stub> fleet_;
 };
-
-// OK for OK; else the same meaning, with the daemon's message as it is.
-absl::Status FromGrpc(const grpc::Status& status);
-grpc::Status ToGrpc(const absl::Status& status);
-// The first line of a token file, without white space around it. InvalidArgument when empty; a file that others may read is
-// refused.
-absl::StatusOr<std::string> ReadToken(const std::string& path);
 
 }  // namespace hone

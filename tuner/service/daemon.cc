@@ -1,24 +1,19 @@
 #include "tuner/service/daemon.h"
 
-#include <fcntl.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
 #include <mutex>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "compiler/support/status_macros.h"
 #include "database/sqlite_store.h"
 #include "grpcpp/grpcpp.h"
+#include "proto/rpc/address.h"
+#include "proto/rpc/token.h"
 #include "spdlog/spdlog.h"
 #include "tuner/service/auth.h"
-#include "tuner/service/client.h"
 #include "tuner/service/core.h"
 #include "tuner/service/fleet_service.h"
 #include "tuner/service/tune_service.h"
@@ -26,29 +21,15 @@
 namespace hone {
 namespace {
 
-constexpr char kUnix[] = "unix:";
 constexpr int kLongestMessage = 256 << 20;
 constexpr auto kStopGrace = std::chrono::milliseconds(300);
 
 // A socket file that nobody listens on is left over and may go; one that somebody answers is not ours to take.
-absl::Status ClearSocket(const std::string& path) {
-  sockaddr_un name{};
-  if (path.empty() || path.size() >= sizeof(name.sun_path)) {
-    return absl::InvalidArgumentError(absl::StrCat("unix:", path, ": the path of a socket has 1 to ",
-                                                   sizeof(name.sun_path) - 1, " characters; choose a shorter one"));
-  }
-  struct stat info{};
-  if (stat(path.c_str(), &info) != 0) return absl::OkStatus();
-  if (!S_ISSOCK(info.st_mode)) {
-    return absl::InvalidArgumentError(absl::StrCat("unix:", path, ": there is a file of that name that is no socket"));
-  }
-  name.sun_family = AF_UNIX;
-  std::memcpy(name.sun_path, path.c_str(), path.size());
-  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  const bool answered = fd >= 0 && connect(fd, reinterpret_cast<sockaddr*>(&name), sizeof(name)) == 0;
-  if (fd >= 0) close(fd);
-  if (answered) return absl::UnavailableError(absl::StrCat("unix:", path, ": another program listens there"));
-  unlink(path.c_str());
+absl::Status ClearSocket(const std::string& address) {
+  const absl::Status probed = ProbeSocket(address);
+  if (probed.ok()) return absl::UnavailableError(absl::StrCat(address, ": another program listens there"));
+  if (!absl::IsUnavailable(probed)) return probed;
+  unlink(SocketPath(address).c_str());
   return absl::OkStatus();
 }
 
@@ -72,14 +53,13 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const DaemonOptions& optio
   std::unique_ptr<Daemon> daemon(new Daemon());
   Parts& parts = *daemon->parts_;
   parts.options = options;
-  const bool is_unix = absl::StartsWith(options.listen, kUnix);
+  if (const absl::Status address = CheckAddress(options.listen); !address.ok()) {
+    return Annotate(address, "--listen");
+  }
+  const bool is_unix = IsUnixAddress(options.listen);
   std::string token;
   if (!options.token_file.empty()) {
     HONE_ASSIGN_OR_RETURN(token, ReadToken(options.token_file));
-  }
-  if (!is_unix && options.listen.rfind(':') == std::string::npos) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--listen ", options.listen, ": not an address; use unix:PATH or HOST:PORT"));
   }
   if (!is_unix && token.empty()) {
     return absl::InvalidArgumentError(absl::StrCat("--listen ", options.listen,
@@ -100,8 +80,8 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const DaemonOptions& optio
   grpc::ServerBuilder builder;
   int port = 0;
   if (is_unix) {
-    parts.socket_path = options.listen.substr(std::strlen(kUnix));
-    HONE_RETURN_IF_ERROR(ClearSocket(parts.socket_path));
+    parts.socket_path = SocketPath(options.listen);
+    HONE_RETURN_IF_ERROR(ClearSocket(options.listen));
     builder.AddListeningPort(options.listen, grpc::InsecureServerCredentials(), &port);
   } else {
     builder.AddListeningPort(options.listen, grpc::InsecureServerCredentials(), &port);

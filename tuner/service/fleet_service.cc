@@ -2,8 +2,8 @@
 
 #include <atomic>
 
+#include "proto/rpc/status.h"
 #include "tuner/service/auth.h"
-#include "tuner/service/client.h"
 #include "tuner/service/core.h"
 #include "tuner/service/waiting.h"
 

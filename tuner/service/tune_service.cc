@@ -2,8 +2,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "database/record_json.h"
+#include "proto/rpc/status.h"
 #include "tuner/service/auth.h"
-#include "tuner/service/client.h"
 #include "tuner/service/core.h"
 #include "tuner/service/waiting.h"
 #include "tuner/service/watch_call.h"

@@ -3,7 +3,7 @@
 #include <mutex>
 #include <optional>
 
-#include "tuner/service/client.h"
+#include "proto/rpc/status.h"
 #include "tuner/service/core.h"
 
 namespace hone {

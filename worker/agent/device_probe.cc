@@ -3,18 +3,15 @@
 #include <sys/utsname.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <thread>
 #include <vector>
 
 #include "compiler/support/file.h"
+#include "compiler/support/stopwatch.h"
 
 namespace hone {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-double SecondsSince(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 // Sixteen chains hide the latency of two pipes of four cycles, and then some.
 constexpr int kChains = 16;

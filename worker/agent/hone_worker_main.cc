@@ -3,11 +3,11 @@
 
 #include <atomic>
 #include <cstdio>
-#include <fstream>
 #include <string>
 
 #include "CLI/CLI.hpp"
-#include "compiler/support/file.h"
+#include "proto/rpc/address.h"
+#include "proto/rpc/token.h"
 #include "spdlog/sinks/stdout_color_sinks.h"
 #include "spdlog/spdlog.h"
 #include "worker/agent/agent.h"
@@ -17,11 +17,6 @@ namespace {
 std::atomic<bool> stop{false};
 
 extern "C" void OnSignal(int) { stop = true; }
-
-std::string FirstWord(const std::string& text) {
-  const size_t begin = text.find_first_not_of(" \t\r\n");
-  return begin == std::string::npos ? "" : text.substr(begin, text.find_first_of(" \t\r\n", begin) - begin);
-}
 
 }  // namespace
 
@@ -44,12 +39,16 @@ int main(int argc, char** argv) {
   }
   spdlog::set_default_logger(spdlog::stderr_color_mt("hone-worker"));
   if (!token_file.empty()) {
-    const absl::StatusOr<std::string> token = hone::ReadFile(token_file);
+    absl::StatusOr<std::string> token = hone::ReadToken(token_file);
     if (!token.ok()) {
       std::fprintf(stderr, "hone-worker: --token-file: %s\n", std::string(token.status().message()).c_str());
       return 2;
     }
-    options.token = FirstWord(*token);
+    options.token = *std::move(token);
+  }
+  if (const absl::Status address = hone::CheckAddress(options.server); !address.ok()) {
+    std::fprintf(stderr, "hone-worker: --server: %s\n", std::string(address.message()).c_str());
+    return 2;
   }
   ::signal(SIGPIPE, SIG_IGN);
   ::signal(SIGINT, OnSignal);

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/support/status_macros.h"
+#include "proto/rpc/status.h"
 #include "spdlog/spdlog.h"
 
 namespace hone {
@@ -22,10 +23,6 @@ std::string RandomBytes(int count) {
   std::string bytes;
   for (int i = 0; i < count; ++i) bytes.push_back(static_cast<char>(device()));
   return bytes;
-}
-
-absl::Status FromGrpc(const grpc::Status& status) {
-  return status.ok() ? absl::OkStatus() : absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
 }
 
 bool IsRefusal(const absl::Status& status) {

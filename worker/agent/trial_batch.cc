@@ -1,7 +1,6 @@
 #include "worker/agent/trial_batch.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <optional>
 #include <random>
@@ -9,14 +8,12 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/ir/canonical.h"
 #include "compiler/support/sha256.h"
+#include "compiler/support/stopwatch.h"
 #include "deploy/runtime/kernel_set.h"
 #include "worker/measure/statistics.h"
 
 namespace hone {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-double SecondsSince(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 // A sample is long enough for the clock and short enough for many of them.
 constexpr double kSampleMicroseconds = 300;

@@ -1,0 +1,14 @@
+// The secret that a caller shows a daemon on the network.
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace hone {
+
+// The first line of a token file, without white space around it. InvalidArgument when it is empty, not printable ASCII, or
+// when others than its owner may read the file; NotFound or PermissionDenied when it cannot be read.
+absl::StatusOr<std::string> ReadToken(const std::string& path);
+
+}  // namespace hone
