@@ -232,8 +232,10 @@ void Dispatcher::Impl::EndJobs() {
       bool open = false;
       for (const TaskRow& task : job.tasks) {
         const KeyState& key = keys.at(job.KeyOf(task));
-        coming += leases.LiveOf(key.key(), false) + (key.search_request != 0);
-        open = open || TaskStateOf(key, task.lower_bound_us, options) == "open";
+        const int live = leases.LiveOf(key.key(), false);
+        const std::string state = TaskStateOf(key, task.lower_bound_us, options);
+        coming += live + (key.search_request != 0);
+        open = open || state == "open" || (state == "exhausted" && live > 0);   // the last of its space are out
       }
       if (job.row.request.max_seconds() > 0 && job.row.seconds >= job.row.request.max_seconds()) {
         StopJobNow(job, "the budget of seconds is used up");

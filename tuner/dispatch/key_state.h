@@ -57,6 +57,7 @@ class KeyState {
   bool searched = false;                                           // some search has answered, now or in an earlier job
   int round_size = 0;                                              // outcomes that make a round; 0: options.batch
   int search_failures = 0;                                         // in a row
+  int64_t fruitless_after = -1;                                    // outcomes known when it last had nothing; -1: it had
   bool exhausted = false;
   std::vector<std::string> seeds;
 

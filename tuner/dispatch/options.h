@@ -22,7 +22,7 @@ struct DispatchOptions {
   // Search.
   int batch = 16;                               // candidates asked for at once
   int searches = 1;                             // requests out at once: as many as there are search processes
-  int search_retries = 5;                       // failures of the search for one task before it counts as exhausted
+  int search_retries = 5;                       // in a row without a candidate, nothing being out: the task is exhausted
   // Task scheduler (Ansor's gradient; alpha, beta, window as published).
   double alpha = 0.2;
   double beta = 2.0;

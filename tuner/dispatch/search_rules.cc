@@ -60,8 +60,11 @@ bool Dispatcher::Impl::AskFor(Job& job, int wanted) {
     p.searched = key.searched;
     p.seconds_per_trial = key.seconds_per_trial();
     p.kind = KindOfName(task.name);
-    eligible.push_back(TaskStateOf(key, task.lower_bound_us, options) == "open" && key.search_request == 0 &&
-                       leases.LiveOf(tuning_key, false) <= most_out);
+    const int live = leases.LiveOf(tuning_key, false);
+    // A search that had nothing to offer may have after the outcomes of what is out.
+    const bool waits = live > 0 && key.fruitless_after == static_cast<int64_t>(key.observations().size());
+    eligible.push_back(TaskStateOf(key, task.lower_bound_us, options) == "open" && key.search_request == 0 && !waits &&
+                       live <= most_out);
   }
   if (coming >= options.batch / 2 + wanted) return false;
   const int64_t left = TrialsLeft(job);
@@ -148,7 +151,10 @@ void Dispatcher::Impl::On(const SearchDone& event) {
     key.searched = true;
     key.round_size = std::max(1, fresh);
     if (reply.exhausted()) key.exhausted = true;
-    SearchAnswered(key, fresh == 0 && !reply.exhausted());
+    const bool fruitless = fresh == 0 && !reply.exhausted();
+    key.fruitless_after = fruitless ? static_cast<int64_t>(key.observations().size()) : -1;
+    // Only an answer that nothing can change any more counts against the task.
+    SearchAnswered(key, fruitless && leases.LiveOf(key.key(), false) == 0);
     if (!reply.error().empty()) job->second.row.reason = "search: " + reply.error();
     RefreshTasks(key.key(), nullptr);
   }

@@ -1,0 +1,112 @@
+// Champions and who challenges them. One rule a test.
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/tuner/dispatch/desk.h"
+
+namespace hone {
+namespace {
+
+using testing::HasSubstr;
+using testing::SizeIs;
+
+// ---- champions ----
+
+class Duels : public testing::Test {
+ protected:
+  // The champion took 10 us; a challenger says it takes 8.
+  void SetUp() override {
+    desk_.Hello("w");
+    job_ = desk_.Submit({"conv2d_1"});
+    auto leases = desk_.Take("w", 1);
+    desk_.Report("w", leases[0], Desk::Good(10));
+    desk_.AnswerSearch({"fast"});
+    leases = desk_.Take("w", 1);
+    desk_.Report("w", leases[0], Desk::Good(8));
+    leases = desk_.Take("w", 4);
+    ASSERT_THAT(leases, SizeIs(1));
+    duel_ = leases[0];
+  }
+  double best() { return desk_.store.best().begin()->second.second; }
+
+  Desk desk_;
+  uint64_t job_ = 0;
+  v1::Lease duel_;
+};
+
+TEST_F(Duels, AreLentWithBothTraces) {
+  EXPECT_EQ(best(), 10) << "a lucky sample wins nothing";
+  EXPECT_TRUE(duel_.duel());
+  EXPECT_EQ(duel_.trace(), "fast");
+  EXPECT_EQ(duel_.champion_trace(), "conv2d_1 default");
+  EXPECT_EQ(duel_.champion_us(), 10);
+}
+
+TEST_F(Duels, TheRatioDecides) {
+  v1::Outcome outcome = Desk::Good(8.4);
+  outcome.set_duel_ratio(0.85);
+  outcome.set_duel_ratio_high(0.9);
+  desk_.Report("w", duel_, outcome);
+  EXPECT_DOUBLE_EQ(best(), 8.5);
+  EXPECT_EQ(desk_.Job(job_).trials(), 2) << "a duel is no trial";
+  EXPECT_DOUBLE_EQ(desk_.Job(job_).tasks(0).best_us(), 8.5);
+}
+
+TEST_F(Duels, AnUnsureOneChangesNothingAndIsNotFoughtTwice) {
+  v1::Outcome outcome = Desk::Good(8.4);
+  outcome.set_duel_ratio(0.97);
+  outcome.set_duel_ratio_high(1.01);
+  desk_.Report("w", duel_, outcome);
+  EXPECT_EQ(best(), 10);
+  EXPECT_THAT(desk_.Take("w", 4), SizeIs(0));
+  desk_.Restart();
+  desk_.Hello("w");
+  EXPECT_THAT(desk_.Take("w", 4), SizeIs(0)) << "nor after a restart";
+}
+
+TEST_F(Duels, ALostOneOrACrashChangesNothing) {
+  desk_.Report("w", duel_, Desk::Bad(v1::OUTCOME_WRONG_RESULT));
+  EXPECT_EQ(best(), 10);
+  EXPECT_THAT(desk_.Take("w", 4), SizeIs(0));
+}
+
+TEST_F(Duels, AreFoughtBeforeAJobOfFewTrialsEnds) {
+  Desk desk;
+  desk.Hello("w");
+  const uint64_t job = desk.Submit({"conv2d_1"}, 2);
+  auto leases = desk.Take("w", 1);
+  desk.Report("w", leases[0], Desk::Good(10));
+  desk.AnswerSearch({"fast"});
+  leases = desk.Take("w", 1);
+  desk.Report("w", leases[0], Desk::Good(8));
+  EXPECT_EQ(desk.Job(job).state(), v1::JOB_RUNNING);
+  leases = desk.Take("w", 1);
+  ASSERT_THAT(leases, SizeIs(1));
+  v1::Outcome outcome = Desk::Good(8);
+  outcome.set_duel_ratio(0.8);
+  desk.Report("w", leases[0], outcome);
+  EXPECT_EQ(desk.Job(job).state(), v1::JOB_DONE);
+  EXPECT_EQ(desk.Job(job).tasks(0).best_us(), 8);
+}
+
+TEST(Imports, OfAKeyInUseBecomeChallengers) {
+  Desk desk;
+  desk.Hello("w");
+  desk.Submit({"conv2d_1"});
+  auto leases = desk.Take("w", 1);
+  desk.Report("w", leases[0], Desk::Good(10));
+  const TuningKey key = desk.store.best().begin()->first;
+  RecordRow row{.key = key, .record = {}, .origin = "imported"};
+  row.record.set_id(RecordId(key, "theirs"));
+  row.record.set_trace("theirs");
+  row.record.set_median_us(4);
+  desk.Do(ImportLines{500, {}, {PutRecord{row}, SetBest{key, row.record.id(), 4}}});
+  EXPECT_TRUE(desk.Answered(500));
+  EXPECT_EQ(desk.store.best().begin()->second.second, 10);
+  leases = desk.Take("w", 1);
+  ASSERT_THAT(leases, SizeIs(1));
+  EXPECT_TRUE(leases[0].duel());
+  EXPECT_EQ(leases[0].trace(), "theirs");
+}
+
+}  // namespace
+}  // namespace hone

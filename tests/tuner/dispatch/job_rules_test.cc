@@ -1,0 +1,171 @@
+// Jobs: taken in, bound to workers, ended. One rule a test.
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/tuner/dispatch/desk.h"
+
+namespace hone {
+namespace {
+
+using testing::HasSubstr;
+using testing::SizeIs;
+
+TEST(Jobs, TheFirstCandidateOfATaskIsItsDefault) {
+  Desk desk;
+  desk.Hello("w");
+  desk.Submit({"conv2d_1", "dense_2"});
+  const std::vector<v1::Lease> leases = desk.Take("w", 8);
+  ASSERT_THAT(leases, SizeIs(2));
+  EXPECT_EQ(leases[0].trace(), "conv2d_1 default");
+  EXPECT_EQ(leases[1].trace(), "dense_2 default");
+  EXPECT_EQ(leases[0].threads(), 2);
+  EXPECT_EQ(leases[0].workload_hash(), Sha256("text of conv2d_1"));
+  EXPECT_FALSE(leases[0].duel());
+}
+
+TEST(Jobs, SayWhyTheyWait) {
+  Desk desk;
+  const uint64_t job = desk.Submit({"conv2d_1"}, 0, 0, "cpu:other", 4);
+  EXPECT_EQ(desk.Job(job).state(), v1::JOB_WAITING);
+  EXPECT_THAT(desk.Job(job).reason(), HasSubstr("no worker is connected"));
+  desk.Hello("w");
+  EXPECT_EQ(desk.Job(job).state(), v1::JOB_WAITING);
+  EXPECT_THAT(desk.Job(job).reason(), HasSubstr("none of the 1 workers fits: the job needs target cpu:other, 4 threads"));
+  EXPECT_THAT(desk.Take("w", 4), SizeIs(0));
+  const uint64_t fits = desk.Submit({"conv2d_1"}, 0, 0, "cpu:fake", 2);
+  EXPECT_EQ(desk.Job(fits).state(), v1::JOB_RUNNING);
+  EXPECT_EQ(desk.Job(fits).device_class(), "fake/c2");
+}
+
+TEST(Jobs, AllThreadsOfTheWorkerWhenNoneAreNamed) {
+  Desk desk;
+  desk.Hello("w", 12);
+  const uint64_t job = desk.Submit({"conv2d_1"}, 0, 0, "cpu:native", 0);
+  EXPECT_EQ(desk.Job(job).threads(), 12);
+}
+
+struct BadSubmit { const char* name; void (*spoil)(v1::SubmitRequest&); const char* message; };
+class SubmitRefused : public testing::TestWithParam<BadSubmit> {};
+TEST_P(SubmitRefused, WithTheReason) {
+  v1::SubmitRequest request;
+  request.set_request_id("r");
+  request.set_numeric(v1::NUMERIC_STRICT);
+  v1::TaskSpec& task = *request.add_tasks();
+  task.mutable_workload()->set_text("text");
+  task.mutable_workload()->set_hash(Sha256("text"));
+  GetParam().spoil(request);
+  Desk desk;
+  desk.Do(Submit{1, request, ""});
+  const Refusal* refusal = std::get_if<Refusal>(&desk.replies.at(1));
+  ASSERT_NE(refusal, nullptr);
+  EXPECT_EQ(refusal->code, static_cast<int>(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(refusal->message, HasSubstr(GetParam().message));
+  EXPECT_TRUE(desk.dispatcher->Idle());
+}
+INSTANTIATE_TEST_SUITE_P(
+    Cases, SubmitRefused,
+    testing::Values(BadSubmit{"NoRequestId", [](v1::SubmitRequest& r) { r.clear_request_id(); }, "request_id has 0 bytes"},
+                    BadSubmit{"NoLevel", [](v1::SubmitRequest& r) { r.clear_numeric(); }, "numeric level 0"},
+                    BadSubmit{"NoTasks", [](v1::SubmitRequest& r) { r.clear_tasks(); }, "no tasks"},
+                    BadSubmit{"NegativeTrials", [](v1::SubmitRequest& r) { r.set_max_trials(-1); }, "max_trials is -1"},
+                    BadSubmit{"EndlessSeconds", [](v1::SubmitRequest& r) { r.set_max_seconds(1.0 / 0.0); }, "max_seconds is inf"},
+                    BadSubmit{"ManyThreads", [](v1::SubmitRequest& r) { r.set_threads(5000); }, "threads is 5000"},
+                    BadSubmit{"OtherHash", [](v1::SubmitRequest& r) { r.mutable_tasks(0)->mutable_workload()->set_hash("x"); },
+                              "task 0 (): the hash is not"},
+                    BadSubmit{"WeightIsNoNumber", [](v1::SubmitRequest& r) { r.mutable_tasks(0)->set_weight(0.0 / 0.0); },
+                              "weight, flop or bytes is nan"}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+TEST(Jobs, EndAtTheirBudgetOfTrials) {
+  Desk desk;
+  desk.Hello("w");
+  const uint64_t job = desk.Submit({"conv2d_1"}, 3);
+  const auto first = desk.Take("w", 8);
+  desk.AnswerSearch({"a", "b", "c", "d"});
+  const auto more = desk.Take("w", 8, first);
+  EXPECT_THAT(more, SizeIs(2)) << "three in all";
+  EXPECT_TRUE(desk.Report("w", first[0], Desk::Good(10)));
+  for (const v1::Lease& lease : more) EXPECT_TRUE(desk.Report("w", lease, Desk::Good(20)));
+  EXPECT_EQ(desk.Job(job).state(), v1::JOB_DONE);
+  EXPECT_EQ(desk.Job(job).trials(), 3);
+  EXPECT_THAT(desk.Job(job).reason(), HasSubstr("budget of trials"));
+}
+
+TEST(Jobs, EndAtTheirBudgetOfSecondsWithWhatIsUnderWork) {
+  Desk desk;
+  desk.Hello("w");
+  const uint64_t job = desk.Submit({"conv2d_1", "dense_2"}, 0, 5);
+  const auto leases = desk.Take("w", 8);
+  ASSERT_THAT(leases, SizeIs(2));
+  EXPECT_TRUE(desk.Report("w", leases[0], Desk::Good(10)));
+  desk.Take("w", 0, {leases[1]}, v1::PHASE_MEASURING);
+  desk.Wait(6 * kSecond);
+  EXPECT_EQ(desk.Job(job).state(), v1::JOB_RUNNING) << "a trial is under work";
+  EXPECT_TRUE(desk.Report("w", leases[1], Desk::Good(10)));
+  EXPECT_EQ(desk.Job(job).state(), v1::JOB_DONE);
+  EXPECT_EQ(desk.Job(job).trials(), 2);
+}
+
+TEST(Jobs, StopTakesBackWhatNobodyWorksOn) {
+  Desk desk;
+  desk.Hello("w");
+  const uint64_t job = desk.Submit({"conv2d_1", "dense_2"});
+  const auto leases = desk.Take("w", 8);
+  v1::SyncRequest request = desk.SyncOf("w");
+  for (int i = 0; i < 2; ++i) {
+    v1::LeaseState& state = *request.add_held();
+    *state.mutable_id() = leases[i].id();
+    state.set_phase(i == 0 ? v1::PHASE_BUILDING : v1::PHASE_QUEUED);
+  }
+  const ReplyTo held = desk.Sync(request);
+  EXPECT_FALSE(desk.Answered(held));
+  desk.Do(StopJob{1000, job});
+  EXPECT_TRUE(desk.Answered(1000));
+  ASSERT_TRUE(desk.Answered(held)) << "the worker is told at once";
+  ASSERT_EQ(desk.SyncReplyTo(held).keep_size(), 1);
+  EXPECT_EQ(desk.SyncReplyTo(held).keep(0).trial(), leases[0].id().trial());
+  EXPECT_TRUE(desk.Report("w", leases[0], Desk::Good(10)));
+  EXPECT_EQ(desk.Job(job).state(), v1::JOB_STOPPED);
+  EXPECT_EQ(desk.Job(job).trials(), 1);
+  EXPECT_TRUE(desk.Report("w", leases[1], Desk::Good(10))) << "acknowledged, and of no account";
+  EXPECT_EQ(desk.Job(job).trials(), 1);
+}
+
+TEST(Jobs, FailWhenATaskHasNoValidSchedule) {
+  Desk desk;
+  desk.Hello("w");
+  const uint64_t job = desk.Submit({"conv2d_1"});
+  const auto leases = desk.Take("w", 8);
+  desk.Report("w", leases[0], Desk::Bad(v1::OUTCOME_WRONG_RESULT));
+  desk.AnswerSearch({}, /*exhausted=*/true);
+  EXPECT_EQ(desk.Job(job).state(), v1::JOB_FAILED);
+  EXPECT_THAT(desk.Job(job).reason(), HasSubstr("no valid schedule for task conv2d_1"));
+}
+
+TEST(Jobs, ATaskAtItsLimitIsLeftAlone) {
+  Desk desk;
+  desk.Hello("w", 2, "", /*gflops=*/100);       // a million operations: 10 us at best
+  const uint64_t job = desk.Submit({"conv2d_1"});
+  const auto leases = desk.Take("w", 8);
+  EXPECT_EQ(desk.Job(job).tasks(0).lower_bound_us(), 10);
+  desk.Report("w", leases[0], Desk::Good(10.2));
+  EXPECT_EQ(desk.Job(job).state(), v1::JOB_DONE);
+  EXPECT_EQ(desk.Job(job).tasks(0).state(), "at_limit");
+}
+
+TEST(Jobs, DeviceTimeIsSharedBetweenThem) {
+  Desk desk({.searches = 2});
+  desk.Hello("w");
+  const uint64_t big = desk.Submit({"conv2d_1"});
+  desk.AnswerSearch({"a0", "a1", "a2", "a3", "a4", "a5", "a6", "a7", "a8", "a9"});
+  auto leases = desk.Take("w", 4);
+  for (const v1::Lease& lease : leases) desk.Report("w", lease, Desk::Good(10));
+  const uint64_t small = desk.Submit({"dense_2"});
+  leases = desk.Take("w", 2);
+  int of_small = 0;
+  for (const v1::Lease& lease : leases) of_small += lease.workload_hash() == Sha256("text of dense_2");
+  EXPECT_EQ(of_small, 1) << "a newcomer starts level with the others, not behind their queue";
+  EXPECT_NE(big, small);
+}
+
+}  // namespace
+}  // namespace hone

@@ -1,0 +1,200 @@
+// Workers and leases. One rule a test.
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/tuner/dispatch/desk.h"
+
+namespace hone {
+namespace {
+
+using testing::HasSubstr;
+using testing::SizeIs;
+
+TEST(Leases, ASilentWorkerLosesThemAndAnotherGetsThem) {
+  Desk desk;
+  desk.Hello("a");
+  desk.Hello("b");
+  desk.Submit({"conv2d_1"});
+  const auto first = desk.Take("a", 1);
+  ASSERT_THAT(first, SizeIs(1));
+  desk.Wait(20 * kSecond);
+  desk.Take("b", 1);
+  desk.Wait(11 * kSecond);                      // 31 s after a's last word
+  const auto second = desk.Take("b", 1);
+  ASSERT_THAT(second, SizeIs(1));
+  EXPECT_EQ(second[0].id().trial(), first[0].id().trial());
+  EXPECT_EQ(second[0].id().attempt(), 2u);
+  EXPECT_TRUE(desk.SyncReplyTo(desk.Sync(desk.SyncOf("a"))).unknown_session());
+  // a comes back with a late result: acknowledged, but another attempt has taken its place.
+  desk.Hello("a", 2, "a2");
+  EXPECT_TRUE(desk.Report("a2", first[0], Desk::Good(1)));
+  EXPECT_TRUE(desk.store.best().empty());
+  EXPECT_TRUE(desk.Report("b", second[0], Desk::Good(7)));
+  EXPECT_EQ(desk.store.best().begin()->second.second, 7);
+}
+
+TEST(Leases, ALateResultCountsUntilTheCandidateIsLentAgain) {
+  Desk desk;
+  desk.Hello("a");
+  desk.Submit({"conv2d_1"});
+  const auto first = desk.Take("a", 1);
+  desk.Wait(31 * kSecond);
+  desk.Hello("a", 2, "a2");
+  EXPECT_TRUE(desk.Report("a2", first[0], Desk::Good(7)));
+  EXPECT_EQ(desk.store.best().begin()->second.second, 7);
+  EXPECT_THAT(desk.Take("a2", 1), SizeIs(0));
+}
+
+TEST(Leases, AQuietWindowIsGranted) {
+  Desk desk;
+  desk.Hello("a");
+  desk.Submit({"conv2d_1"});
+  const auto leases = desk.Take("a", 1);
+  v1::SyncRequest request = desk.SyncOf("a");
+  *request.add_held()->mutable_id() = leases[0].id();
+  request.set_quiet_ms(60'000);
+  desk.Sync(request);
+  desk.Wait(80 * kSecond);
+  EXPECT_FALSE(desk.SyncReplyTo(desk.Sync(desk.SyncOf("a"))).unknown_session());
+}
+
+TEST(Leases, ALostAnswerIsSaidAgain) {
+  Desk desk;
+  desk.Hello("a");
+  desk.Submit({"conv2d_1", "dense_2"});
+  const auto lost = desk.Take("a", 2);
+  const auto again = desk.Take("a", 2);
+  ASSERT_THAT(again, SizeIs(2)) << "and no others beside them";
+  EXPECT_EQ(again[0].id().trial(), lost[0].id().trial());
+  EXPECT_EQ(again[0].id().attempt(), 1u);
+}
+
+TEST(Leases, ANewerSyncReleasesTheOlder) {
+  Desk desk;
+  desk.Hello("a");
+  const v1::SyncRequest older = desk.SyncOf("a");
+  const ReplyTo first = desk.Sync(older);
+  EXPECT_FALSE(desk.Answered(first));
+  const ReplyTo second = desk.Sync(desk.SyncOf("a"));
+  EXPECT_TRUE(desk.Answered(first));
+  EXPECT_FALSE(desk.Answered(second));
+  EXPECT_TRUE(desk.Answered(desk.Sync(older))) << "one that arrives late is answered at once";
+  EXPECT_FALSE(desk.Answered(second));
+  desk.Wait(10 * kSecond);
+  EXPECT_TRUE(desk.Answered(second)) << "no Sync is held longer than promised";
+}
+
+TEST(Leases, ARestartedDaemonTakesThemUpAgain) {
+  Desk desk;
+  desk.Hello("a");
+  desk.Submit({"conv2d_1"});
+  const auto leases = desk.Take("a", 1);
+  desk.Restart();
+  EXPECT_TRUE(desk.SyncReplyTo(desk.Sync(desk.SyncOf("a"))).unknown_session());
+  desk.Hello("a");
+  EXPECT_THAT(desk.Take("a", 4, leases, v1::PHASE_MEASURING), SizeIs(0));
+  desk.Wait(20 * kSecond);
+  EXPECT_TRUE(desk.Report("a", leases[0], Desk::Good(9)));
+  EXPECT_EQ(desk.store.trials().at(leases[0].id().trial()).attempt, 1u) << "a restart is no attempt";
+}
+
+TEST(Leases, NobodyClaimsOneAfterARestart) {
+  Desk desk;
+  desk.Hello("a");
+  desk.Submit({"conv2d_1"});
+  desk.Take("a", 1);
+  desk.Restart();
+  desk.Hello("b");
+  EXPECT_THAT(desk.Take("b", 1), SizeIs(0)) << "its worker may still come";
+  desk.Wait(16 * kSecond);
+  desk.Take("b", 1);
+  desk.Wait(16 * kSecond);
+  const auto leases = desk.Take("b", 1);
+  ASSERT_THAT(leases, SizeIs(1));
+  EXPECT_EQ(leases[0].id().attempt(), 2u);
+}
+
+TEST(Leases, ACandidateThatTwoWorkersWereLostWithIsQuarantined) {
+  Desk desk;
+  const uint64_t job = desk.Submit({"conv2d_1", "dense_2"});
+  for (const std::string session : {"life 1", "life 2"}) {
+    desk.Hello("a", 2, session);                // the same worker, restarted: its old session is over
+    const auto leases = desk.Take(session, 2);
+    ASSERT_THAT(leases, SizeIs(2));
+    v1::SyncRequest request = desk.SyncOf(session);
+    for (const v1::Lease& lease : leases) {
+      v1::LeaseState& state = *request.add_held();
+      *state.mutable_id() = lease.id();
+      state.set_phase(lease.trace() == "conv2d_1 default" ? v1::PHASE_VERIFYING : v1::PHASE_QUEUED);
+    }
+    desk.Do(SyncGone{desk.Sync(request)});      // the connection broke
+  }
+  desk.Hello("a", 2, "life 3");
+  EXPECT_EQ(desk.Job(job).tasks(0).failed().at("crash"), 1);
+  const auto leases = desk.Take("life 3", 2);
+  ASSERT_THAT(leases, SizeIs(1)) << "the one that only waited is innocent";
+  EXPECT_EQ(leases[0].trace(), "dense_2 default");
+}
+
+TEST(Leases, TwoLivingWorkersMayHaveOneName) {
+  Desk desk;
+  desk.Hello("a", 2, "one");
+  desk.Sync(desk.SyncOf("one"));
+  desk.Hello("a", 2, "two");
+  desk.Sync(desk.SyncOf("two"));
+  EXPECT_THAT(desk.dispatcher->Workers(desk.now), SizeIs(2));
+}
+
+TEST(Leases, InfrastructureFailuresAreTriedAgainLaterAndNotForEver) {
+  Desk desk;
+  desk.Hello("a");
+  const uint64_t job = desk.Submit({"conv2d_1"});
+  desk.AnswerSearch({}, true);
+  for (uint32_t attempt = 1; attempt <= 5; ++attempt) {
+    const auto leases = desk.Take("a", 1);
+    ASSERT_THAT(leases, SizeIs(1)) << attempt;
+    EXPECT_EQ(leases[0].id().attempt(), attempt);
+    EXPECT_TRUE(desk.Report("a", leases[0], Desk::Bad(v1::OUTCOME_INFRA)));
+    EXPECT_THAT(desk.Take("a", 1), SizeIs(0)) << "not at once";
+    desk.Wait((kSecond << (attempt - 1)) + 1);
+  }
+  EXPECT_EQ(desk.store.GetTasks(job)->at(0).failed.at("infra"), 1);
+  EXPECT_EQ(desk.Job(job).state(), v1::JOB_FAILED);
+}
+
+TEST(Leases, ADrainingWorkerGetsNoMore) {
+  Desk desk;
+  desk.Hello("a");
+  desk.Submit({"conv2d_1"});
+  v1::SyncRequest request = desk.SyncOf("a", 4);
+  request.set_draining(true);
+  EXPECT_FALSE(desk.Answered(desk.Sync(request)));
+  EXPECT_EQ(desk.dispatcher->Workers(desk.now)[0].state(), "draining");
+}
+
+TEST(Workers, OfAnotherVersionAreRefused) {
+  Desk desk;
+  v1::HelloRequest request;
+  request.set_worker_name("w");
+  request.set_session("s");
+  request.mutable_profile()->set_device_class("fake/c2");
+  request.mutable_version()->set_min(2);
+  request.mutable_version()->set_max(3);
+  desk.Do(Hello{1, request});
+  EXPECT_EQ(std::get<Refusal>(desk.replies.at(1)).code, static_cast<int>(absl::StatusCode::kUnimplemented));
+  request.clear_version();
+  request.clear_session();
+  desk.Do(Hello{2, request});
+  EXPECT_EQ(std::get<Refusal>(desk.replies.at(2)).code, static_cast<int>(absl::StatusCode::kInvalidArgument));
+}
+
+TEST(ShuttingDown, TellsTheWorkers) {
+  Desk desk;
+  desk.Hello("w");
+  const ReplyTo held = desk.Sync(desk.SyncOf("w"));
+  desk.Do(ShutDown{});
+  ASSERT_TRUE(desk.Answered(held));
+  EXPECT_TRUE(desk.SyncReplyTo(held).shut_down());
+}
+
+}  // namespace
+}  // namespace hone

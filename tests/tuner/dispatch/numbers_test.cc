@@ -1,0 +1,144 @@
+// The formulas: where the next batch goes, the roofline, what a worker may claim.
+#include <cmath>
+#include <limits>
+
+#include "gtest/gtest.h"
+#include "tuner/dispatch/outcome_check.h"
+#include "tuner/dispatch/roofline.h"
+#include "tuner/dispatch/task_scheduler.h"
+
+namespace hone {
+namespace {
+
+TaskProgress Task(double weight, double best_us, double bound_us = 0, std::vector<double> rounds = {}) {
+  TaskProgress task;
+  task.weight = weight;
+  task.best_us = best_us;
+  task.lower_bound_us = bound_us;
+  task.rounds = std::move(rounds);
+  task.searched = true;
+  task.seconds_per_trial = 0.5;
+  task.flop = 1e6;
+  return task;
+}
+
+TEST(GainPerSecond, FollowsTheFormula) {
+  const DispatchOptions options;                // alpha 0.2, window 3, batches of 16
+  const TaskProgress task = Task(2, 100, 45, {160, 130, 120, 100});
+  // Backward: (160 - 100) / 3 = 20. Forward: 100 / 5 rounds = 20, below the gap to the bound, 100 - 45 / 0.9 = 50.
+  EXPECT_DOUBLE_EQ(GainPerSecond(task, 0, options), 2 * (0.2 * 20 + 0.8 * 20) / (0.5 * 16));
+}
+TEST(GainPerSecond, IsCappedByTheRoofline) {
+  const DispatchOptions options;
+  EXPECT_DOUBLE_EQ(GainPerSecond(Task(1, 100, 90, {100, 100}), 0, options), 0) << "nothing is left to gain";
+  EXPECT_GT(GainPerSecond(Task(1, 100, 30, {100, 100}), 0, options), 0);
+}
+TEST(GainPerSecond, ATaskFarBehindItsKinIsExpectedToCatchUp) {
+  const DispatchOptions options;
+  const TaskProgress task = Task(1, 1000, 0, {1000, 1000, 1000, 1000});
+  const double alone = GainPerSecond(task, 0, options);
+  // Kin reach 10000 flop/us: 100 us for this one, 200 with beta; 800 us to gain.
+  EXPECT_DOUBLE_EQ(GainPerSecond(task, 10'000, options), 0.8 * 800 / (0.5 * 16));
+  EXPECT_GT(GainPerSecond(task, 10'000, options), alone);
+}
+TEST(GainPerSecond, IsPerSecond) {
+  const DispatchOptions options;
+  TaskProgress slow = Task(1, 100), quick = Task(1, 100);
+  slow.seconds_per_trial = 2;
+  quick.seconds_per_trial = 0.2;
+  EXPECT_DOUBLE_EQ(GainPerSecond(quick, 0, options), 10 * GainPerSecond(slow, 0, options));
+}
+
+TEST(PickTask, GoesRoundOnceThenByGain) {
+  const DispatchOptions options;
+  std::vector<TaskProgress> tasks = {Task(1, 50), Task(4, 40), Task(1, 0.1)};
+  for (TaskProgress& task : tasks) task.searched = false;
+  EXPECT_EQ(PickTask(tasks, {true, true, true}, options), 1) << "the largest share first";
+  tasks[1].searched = true;
+  EXPECT_EQ(PickTask(tasks, {true, true, true}, options), 0);
+  tasks[0].searched = true;
+  EXPECT_EQ(PickTask(tasks, {true, true, true}, options), 1) << "a negligible task is left out of the round";
+  EXPECT_EQ(PickTask(tasks, {false, false, true}, options), 2) << "but not for ever";
+  EXPECT_EQ(PickTask(tasks, {false, false, false}, options), -1);
+}
+
+TEST(KindOfName, IsTheNameUpToItsNumbers) {
+  EXPECT_EQ(KindOfName("conv2d_3x3_s1_64x56x56_add_relu"), "conv2d");
+  EXPECT_EQ(KindOfName("batch_matmul_12x128"), "batch_matmul");
+  EXPECT_EQ(KindOfName("softmax"), "softmax");
+  EXPECT_EQ(KindOfName("3x3"), "3x3");
+  EXPECT_EQ(KindOfName(""), "");
+}
+
+TEST(Roofline, IsTheSlowerOfArithmeticAndTraffic) {
+  v1::DeviceProfile device;
+  EXPECT_EQ(LowerBoundUs(1e9, 1e9, device, 2), 0) << "unknown peaks";
+  device.set_cores(4);
+  device.set_peak_gflops_1(50);
+  device.set_peak_gflops_all(160);
+  device.set_memory_gbps(20);
+  device.set_l3_bytes(1 << 25);
+  EXPECT_DOUBLE_EQ(LowerBoundUs(1e9, 1e3, device, 1), 1e9 / 50e3);
+  EXPECT_DOUBLE_EQ(LowerBoundUs(1e9, 1e3, device, 2), 1e9 / 100e3);
+  EXPECT_DOUBLE_EQ(LowerBoundUs(1e9, 1e3, device, 4), 1e9 / 160e3);
+  EXPECT_DOUBLE_EQ(LowerBoundUs(1e3, 1e8, device, 4), 1e8 / 20e3);
+  EXPECT_DOUBLE_EQ(LowerBoundUs(1e3, 1e6, device, 4), 1e3 / 160e3) << "what stays in the cache is not streamed";
+}
+
+v1::Outcome Good() {
+  v1::Outcome outcome;
+  outcome.set_kind(v1::OUTCOME_OK);
+  outcome.mutable_timing()->set_median_us(10);
+  outcome.mutable_timing()->set_low_us(9.5);
+  outcome.mutable_timing()->set_high_us(10.5);
+  for (int i = 0; i < 5; ++i) outcome.mutable_timing()->add_samples_us(10);
+  return outcome;
+}
+
+TEST(CheckedOutcome, HonestOnesPass) {
+  EXPECT_EQ(CheckedOutcome(Good(), 5).kind(), v1::OUTCOME_OK);
+  v1::Outcome plain = Good();
+  plain.mutable_timing()->clear_low_us();
+  plain.mutable_timing()->clear_high_us();
+  EXPECT_EQ(CheckedOutcome(plain, 0).kind(), v1::OUTCOME_OK);
+  EXPECT_EQ(CheckedOutcome(plain, 0).timing().low_us(), 10);
+}
+
+TEST(CheckedOutcome, EveryHostileTimeIsRefused) {
+  const double hostile[] = {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity(), -1.0, 0.0,
+                            1e300, -std::numeric_limits<double>::infinity()};
+  for (const double value : hostile) {
+    v1::Outcome outcome = Good();
+    outcome.mutable_timing()->set_median_us(value);
+    EXPECT_EQ(CheckedOutcome(outcome, 0).kind(), v1::OUTCOME_INVALID_TIMING) << value;
+    EXPECT_FALSE(CheckedOutcome(outcome, 0).has_timing());
+    outcome = Good();
+    outcome.mutable_timing()->set_samples_us(2, static_cast<float>(value));
+    EXPECT_EQ(CheckedOutcome(outcome, 0).kind(), v1::OUTCOME_INVALID_TIMING) << value;
+    outcome = Good();
+    outcome.mutable_timing()->set_low_us(value);
+    if (!(value > 0 && value < 10)) EXPECT_EQ(CheckedOutcome(outcome, 0).kind(), v1::OUTCOME_INVALID_TIMING) << value;
+    outcome = Good();
+    outcome.set_build_seconds(value);
+    const v1::Outcome checked = CheckedOutcome(outcome, 0);
+    EXPECT_TRUE(std::isfinite(checked.build_seconds()) && checked.build_seconds() >= 0 && checked.build_seconds() < 1e5);
+    outcome.set_duel_ratio(value);
+    EXPECT_TRUE(std::isfinite(CheckedOutcome(outcome, 0).duel_ratio()) && CheckedOutcome(outcome, 0).duel_ratio() >= 0);
+  }
+}
+
+TEST(CheckedOutcome, ImpossibleOnesAreRefused) {
+  EXPECT_EQ(CheckedOutcome(Good(), 11).kind(), v1::OUTCOME_INVALID_TIMING);
+  v1::Outcome few = Good();
+  few.mutable_timing()->mutable_samples_us()->Truncate(2);
+  EXPECT_EQ(CheckedOutcome(few, 0).kind(), v1::OUTCOME_INVALID_TIMING);
+  v1::Outcome swapped = Good();
+  swapped.mutable_timing()->set_low_us(11);
+  EXPECT_EQ(CheckedOutcome(swapped, 0).kind(), v1::OUTCOME_INVALID_TIMING);
+  v1::Outcome unknown;
+  unknown.set_kind(static_cast<v1::OutcomeKind>(77));
+  EXPECT_EQ(CheckedOutcome(unknown, 0).kind(), v1::OUTCOME_INFRA);
+}
+
+}  // namespace
+}  // namespace hone
