@@ -13,20 +13,6 @@
 namespace hone {
 namespace {
 
-// The shortest decimal that reads back as the same value of the type.
-std::string FloatDigits(double value, DType type) {
-  if (std::isnan(value)) return std::signbit(value) ? "\"-nan\"" : "\"nan\"";
-  if (std::isinf(value)) return value > 0 ? "\"inf\"" : "\"-inf\"";
-  char text[64];
-  const auto reads_back = [&](const std::to_chars_result& end) {
-    *end.ptr = '\0';
-    return std::bit_cast<uint64_t>(RoundToType(std::strtod(text, nullptr), type)) == std::bit_cast<uint64_t>(value);
-  };
-  if (type.bits <= 32 && reads_back(std::to_chars(text, text + 60, static_cast<float>(value)))) return text;
-  *std::to_chars(text, text + 60, value).ptr = '\0';
-  return text;
-}
-
 struct BinarySpelling {
   absl::string_view symbol;    // an operator, or
   absl::string_view function;  // a function
@@ -221,6 +207,19 @@ std::string QuotedText(absl::string_view text) {
     }
   }
   return quoted + "\"";
+}
+
+std::string FloatDigits(double value, DType type) {
+  if (std::isnan(value)) return std::signbit(value) ? "\"-nan\"" : "\"nan\"";
+  if (std::isinf(value)) return value > 0 ? "\"inf\"" : "\"-inf\"";
+  char text[64];
+  const auto reads_back = [&](const std::to_chars_result& end) {
+    *end.ptr = '\0';
+    return std::bit_cast<uint64_t>(RoundToType(std::strtod(text, nullptr), type)) == std::bit_cast<uint64_t>(value);
+  };
+  if (type.bits <= 32 && reads_back(std::to_chars(text, text + 60, static_cast<float>(value)))) return text;
+  *std::to_chars(text, text + 60, value).ptr = '\0';
+  return text;
 }
 
 std::string AttrText(const Attr& attr) {

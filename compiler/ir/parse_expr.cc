@@ -137,6 +137,9 @@ absl::StatusOr<Parsed> Parser::Primary() {
         at, absl::StrCat("`", name, "` is not defined here; expected a loop's or block's variable, or a buffer"));
   }
   if (symbol->var) return Parsed{symbol->var};
+  if (symbol->value) {
+    return ErrorAt(at, absl::StrCat("`", name, "` is a value of the graph; expected a number or a symbolic size"));
+  }
   if (!symbol->buffer)
     return ErrorAt(
         at, absl::StrCat("handle `", name, "` is no value; expected the buffer that T.match_buffer makes of it"));

@@ -8,12 +8,14 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "compiler/ir/lexer.h"
+#include "compiler/ir/module.h"
 #include "compiler/ir/stmt.h"
 
 namespace hone {
@@ -36,12 +38,13 @@ struct Symbol {
   Buffer buffer;
   std::optional<Range> loop;  // of a loop's variable: its range
   int handle = -1;            // of a parameter `a: T.handle`: its number
+  GraphVar value;             // of a graph function
 };
 
 class Parser {
  public:
-  explicit Parser(std::vector<Token> tokens) : tokens_(std::move(tokens)) {}
-  absl::StatusOr<std::vector<PrimFunc>> Module();
+  explicit Parser(std::vector<Token> tokens);
+  absl::StatusOr<IrModule> Module();
 
  private:
   struct BlockParts;  // what T.axis, T.reads ... of one block said so far
@@ -72,12 +75,42 @@ class Parser {
   void Define(const std::string& name, Symbol symbol);
   const Symbol* Find(const std::string& name) const;
 
-  // ---- functions (parser.cc)
-  absl::Status TopLevel(std::vector<PrimFunc>& functions);
+  // ---- modules (parse_module.cc)
+  struct Decoration;
+  Decoration Decorations();
+  absl::Status TopLevel(IrModule& module);
+
+  // ---- tensor functions (parse_function.cc)
   absl::StatusOr<PrimFunc> Function(bool wrap_root);
   absl::Status Parameters(PrimFunc& f);
   absl::Status DimensionNames(PrimFunc& f);
   absl::StatusOr<Stmt> FunctionBody(PrimFunc& f, bool wrap_root);
+
+  // ---- graph functions (parse_graph.cc) and their values (parse_graph_value.cc, parse_graph_type.cc)
+  absl::StatusOr<GraphFunc> GraphFunction();
+  absl::Status GraphParameters(GraphFunc& f);
+  absl::Status GraphBody(GraphFunc& f);
+  absl::Status GraphStatement(GraphFunc& f);
+  absl::Status DataflowBlock(GraphFunc& f);
+  absl::StatusOr<bool> GraphDeclaration(GraphFunc& f);  // a symbolic size or an alias of the module
+  absl::Status Bind(BindingBlock& block);
+  bool AtModule() const;  // the class's name, or an alias of it
+  absl::StatusOr<GraphExpr> GraphValues();  // one, or several that make a tuple
+  absl::StatusOr<GraphExpr> GraphValue();
+  absl::StatusOr<GraphExpr> GraphPrimary();
+  absl::StatusOr<GraphExpr> GraphLiteral();
+  absl::StatusOr<GraphExpr> GraphOperator();
+  absl::StatusOr<GraphExpr> GraphConstant();
+  absl::StatusOr<GraphExpr> GraphStoredConstant();
+  absl::StatusOr<GraphExpr> CallTirValue(bool packed);
+  absl::Status CallTirOutput(CallTir& call);
+  absl::Status GraphArguments(GraphCall& call);  // after "(", takes ")"
+  absl::StatusOr<std::vector<GraphExpr>> GraphItems(absl::string_view closing);
+  bool AtGraphType() const;
+  absl::StatusOr<GraphType> TypeOfGraph();
+  absl::Status TensorArguments(GraphType& type);
+  absl::StatusOr<std::vector<Expr>> Extents();  // "(1, n)" or "[1, n]"
+  absl::StatusOr<Expr> Extent();
 
   // ---- statements (parse_stmt.cc, parse_loop.cc, parse_block.cc, parse_assign.cc, parse_buffer.cc, parse_script.cc)
   absl::StatusOr<Stmt> Suite(BlockParts* block);  // after the colon
@@ -141,6 +174,10 @@ class Parser {
   std::vector<std::optional<Buffer>> params_;  // of the function being read; empty until T.match_buffer names them
   std::unordered_map<std::string, std::vector<Symbol>> symbols_;
   std::vector<std::string> scope_;  // names in order of definition
+  std::string class_name_;
+  std::unordered_set<std::string> function_names_;  // of the class
+  std::unordered_set<std::string> aliases_;         // of the class, in the graph function being read
+  std::vector<Var>* graph_dims_ = nullptr;          // of the graph function whose signature is being read
 };
 
 struct Parser::Subscript {

@@ -44,6 +44,8 @@ class ExprPrinter {
 };
 
 std::string QuotedText(absl::string_view text);
+// The shortest decimal that reads back as the same value of the type; "\"inf\"", "\"-inf\"", "\"nan\"" or "\"-nan\"".
+std::string FloatDigits(double value, DType type);
 std::string AttrText(const Attr& attr);
 std::string AttrsText(const Attrs& attrs);  // {"a": 1, "b": [1, 2]}
 

@@ -83,6 +83,7 @@ class Module:
     def other(x: R.Tensor((2,), "float32")) -> R.Tensor((2,), "float32"):
         with R.dataflow():
             y = R.add(x, x)
+            R.output(y)
         return y
 
     @T.prim_func(private=True, s_tir=True)

@@ -1,0 +1,107 @@
+// @T.prim_func: a tensor function's parameters and body.
+#include "absl/strings/str_cat.h"
+#include "compiler/ir/parser.h"
+#include "compiler/ir/visit.h"
+#include "compiler/support/status_macros.h"
+
+namespace hone {
+
+// `n: T.int32` anywhere in the list names a symbolic size, which shapes before it may mention.
+absl::Status Parser::DimensionNames(PrimFunc& f) {
+  int depth = 0;
+  for (int i = 0; Peek(i).kind != TokenKind::kEnd && Peek(i).kind != TokenKind::kNewline; ++i) {
+    const auto is = [&](int k, absl::string_view text) {
+      return Peek(k).kind != TokenKind::kString && Peek(k).text == text;
+    };
+    if (is(i, "(") || is(i, "[")) ++depth;
+    if (is(i, ")") || is(i, "]")) --depth;
+    if (depth < 0) break;
+    if (depth != 0 || Peek(i).kind != TokenKind::kName || !is(i + 1, ":") || !is(i + 2, "T") || !is(i + 3, "."))
+      continue;
+    if (!is(i + 4, "int32") && !is(i + 4, "int64")) continue;
+    const Var dim(Peek(i).text, is(i + 4, "int32") ? kInt32 : kInt64);
+    if (Find(dim.name()) != nullptr) return ErrorAt(Peek(i), absl::StrCat("`", dim.name(), "` is there twice"));
+    f.dims.push_back(dim);
+    Define(dim.name(), {.var = dim});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Parser::Parameters(PrimFunc& f) {
+  HONE_RETURN_IF_ERROR(Expect("("));
+  HONE_RETURN_IF_ERROR(DimensionNames(f));
+  while (!TakeIf(")")) {
+    const Token at = Peek();
+    HONE_ASSIGN_OR_RETURN(const std::string name, ExpectName("a parameter's name"));
+    HONE_RETURN_IF_ERROR(Expect(":"));
+    HONE_RETURN_IF_ERROR(Expect("T"));
+    HONE_RETURN_IF_ERROR(Expect("."));
+    HONE_ASSIGN_OR_RETURN(const std::string type, ExpectName("Buffer, handle, int32 or int64"));
+    const Symbol* earlier = Find(name);
+    const bool is_dim = type == "int32" || type == "int64";
+    if (earlier != nullptr && !is_dim) return ErrorAt(at, absl::StrCat("`", name, "` is there twice"));
+    if (type == "handle") {
+      Define(name, {.handle = static_cast<int>(params_.size())});
+      params_.emplace_back();
+    } else if (type == "Buffer") {
+      const std::string closing = At("[") ? "]" : ")";
+      HONE_RETURN_IF_ERROR(Expect(closing == "]" ? "[" : "("));
+      HONE_ASSIGN_OR_RETURN(BufferSpec spec, BufferArguments(true, closing));
+      const Buffer buffer(name, spec.type, std::move(spec.shape), spec.scope);
+      Define(name, {.buffer = buffer});
+      params_.emplace_back(buffer);
+    } else if (!is_dim) {
+      return ErrorAt(at, absl::StrCat("parameter `", name, "` is a T.", type,
+                                      "; expected T.Buffer, T.handle, T.int32 or T.int64"));
+    }
+    if (!At(")")) HONE_RETURN_IF_ERROR(Expect(","));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<PrimFunc> Parser::Function(bool wrap_root) {
+  HONE_RETURN_IF_ERROR(Expect("def"));
+  PrimFunc f;
+  const Token at = Peek();
+  HONE_ASSIGN_OR_RETURN(f.name, ExpectName("the function's name"));
+  const size_t mark = Mark();
+  params_.clear();
+  function_ = &f;
+  HONE_RETURN_IF_ERROR(Parameters(f));
+  if (TakeIf("->")) {
+    while (!At(":") && Peek().kind != TokenKind::kNewline && Peek().kind != TokenKind::kEnd) Take();
+  }
+  HONE_RETURN_IF_ERROR(Expect(":"));
+  HONE_ASSIGN_OR_RETURN(f.body, FunctionBody(f, wrap_root));
+  for (std::optional<Buffer>& param : params_) {
+    if (!param.has_value())
+      return ErrorAt(at, absl::StrCat("a T.handle of `", f.name, "` is given no shape; add T.match_buffer"));
+    f.params.push_back(*std::move(param));
+  }
+  RollBack(mark);
+  function_ = nullptr;
+  return f;
+}
+
+absl::StatusOr<Stmt> Parser::FunctionBody(PrimFunc& f, bool wrap_root) {
+  BlockParts root;
+  root.is_function = true;
+  HONE_ASSIGN_OR_RETURN(Stmt body, Suite(&root));
+  const BlockRealize* outer = body.As<BlockRealize>();
+  const bool has_root = outer != nullptr && outer->block.name == "root" && outer->block.iters.empty();
+  bool has_blocks = false;
+  ForEachStmt(body, [&](const Stmt& s) {
+    has_blocks = has_blocks || s.As<BlockRealize>() != nullptr;
+    return !has_blocks;
+  });
+  const bool needs_root = !root.block.allocs.empty() || (has_blocks && !has_root);
+  if (!needs_root || !wrap_root) {
+    if (!root.block.allocs.empty()) return ErrorAt(Peek(), "T.alloc_buffer without a root block; use T.allocate");
+    return body;
+  }
+  root.block.name = "root";
+  root.block.body = std::move(body);
+  return Stmt::Make(BlockRealize{{}, True(), std::move(root.block)});
+}
+
+}  // namespace hone
