@@ -144,6 +144,14 @@ void SimWorld::WriterTurn() {
   const uint64_t incarnation = incarnation_;
   for (auto& item : work) {
     if (Commit* commit = std::get_if<Commit>(&item)) {
+      for (const Write& write : commit->writes) {
+        // Only the latest attempt of a trial may change it, and that attempt was written down before anybody worked on it.
+        const AddMeasurement* result = std::get_if<AddMeasurement>(&write);
+        if (result == nullptr) continue;
+        const auto trial = store_.trials().find(result->row.trial);
+        HONE_CHECK(trial != store_.trials().end() && trial->second.attempt == result->row.attempt)
+            << "trial " << result->row.trial << ": a result of attempt " << result->row.attempt << " is not the latest's";
+      }
       HONE_CHECK(store_.Commit(epoch_, commit->writes).ok());
       for (const Write& write : commit->writes) {
         if (const SetBest* best = std::get_if<SetBest>(&write)) {
@@ -174,6 +182,13 @@ void SimWorld::Answer(ReplyTo to, const Message& message) {
   HONE_CHECK(found != replies_.end()) << "a call was answered twice";
   const std::function<void(const Message&)> then = std::move(found->second);
   replies_.erase(found);
+  if (const v1::SyncReply* reply = std::get_if<v1::SyncReply>(&message)) {
+    for (const v1::Lease& lease : reply->want()) {
+      const auto trial = store_.trials().find(lease.id().trial());
+      HONE_CHECK(trial != store_.trials().end() && TokenOf(trial->second) == TokenOf(lease.id()))
+          << "trial " << lease.id().trial() << " was lent before it was durable";
+    }
+  }
   Send([then, message] { then(message); });
 }
 
@@ -526,10 +541,12 @@ bool SimWorld::AllJobsEnded() const {
 void SimWorld::CheckEnd() const {
   // Every candidate that was lent has ended, once, and is on the account of its task.
   std::map<uint64_t, std::pair<int64_t, int64_t>> by_task;        // verified, failed
+  std::set<std::pair<TuningKey, std::string>> tried;
   for (const auto& [id, trial] : store_.trials()) {
     HONE_CHECK(trial.state != TrialState::kLeased) << "trial " << id << " never ended";
     HONE_CHECK(trial.attempt >= 1 && trial.attempt <= 5) << "trial " << id;
     if (trial.duel || trial.state != TrialState::kDone) continue;
+    HONE_CHECK(tried.emplace(trial.key, trial.trace).second) << "trial " << id << " repeats another";
     (trial.kind == v1::OUTCOME_OK ? by_task[trial.task].first : by_task[trial.task].second) += 1;
   }
   for (const auto& [id, task] : store_.tasks()) {
@@ -547,6 +564,7 @@ void SimWorld::CheckEnd() const {
   for (const auto& [key, best] : store_.best()) {
     HONE_CHECK(store_.records().at(best.first).key == key);
   }
+  HONE_CHECK(store_.jobs().size() == clients_.size()) << store_.jobs().size() << " jobs of " << clients_.size();
   for (const auto& client : clients_) {
     const JobRow& row = store_.jobs().at(client->job);
     int64_t trials = 0;

@@ -1,0 +1,63 @@
+# Bugs put into the dispatcher on purpose: the simulation (or the rules, where it says so) must find every one, or it would
+# not find a real one. A planted bug is one replacement in one source file; the program is the tests with that file in place
+# of the true one, and it has to fail.
+#
+#   planted_bug(NAME FILE FILTER [[what stands there]] [[what takes its place]])
+function(planted_bug name file filter from to)
+  set(source ${PROJECT_SOURCE_DIR}/tuner/dispatch/${file})
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
+  file(READ ${source} text)
+  string(FIND "${text}" "${from}" at)
+  if(at EQUAL -1)
+    message(WARNING "tests/tuner/dispatch/planted_bugs.cmake: ${name}: ${file} has no `${from}`")
+    add_test(NAME PlantedBug.${name} COMMAND ${CMAKE_COMMAND} -E false)
+    return()
+  endif()
+  string(REPLACE "${from}" "${to}" text "${text}")
+  set(planted ${CMAKE_CURRENT_BINARY_DIR}/planted_bugs/${name}.cc)
+  file(CONFIGURE OUTPUT ${planted} CONTENT "${text}" @ONLY)
+  add_executable(planted_bug_${name} ${planted} $<TARGET_OBJECTS:tuner_dispatch_tests>)
+  target_link_libraries(planted_bug_${name} PRIVATE hone_dispatch GTest::gmock GTest::gtest_main)
+  add_test(NAME PlantedBug.${name}
+           COMMAND sh -c "ulimit -c 0; ! \"$0\" --gtest_filter='${filter}' --gtest_fail_fast --gtest_brief=1 >/dev/null 2>&1"
+                   $<TARGET_FILE:planted_bug_${name}>)
+  set_tests_properties(PlantedBug.${name} PROPERTIES TIMEOUT 120)
+endfunction()
+
+set(simulation "*DispatcherSim*")
+planted_bug(ack_before_commit result_rules.cc ${simulation}
+  [[  becoming_durable.insert(token);]]
+  [[  worker.acks.insert(token);]])
+planted_bug(told_before_durable fleet_rules.cc ${simulation}
+  [[    if (!trial.granted) continue;]]
+  [[    ]])
+planted_bug(stale_attempt_counts result_rules.cc ${simulation}
+  [[trial != nullptr && TokenOf(trial->row) == token &&]]
+  [[trial != nullptr &&]])
+planted_bug(lease_leaks_with_its_worker fleet_rules.cc ${simulation}
+  [[  for (const uint64_t trial : held) TakeBack(*leases.Find(trial), true);]]
+  [[]])
+planted_bug(attempts_without_end fleet_rules.cc ${simulation}
+  [[static_cast<int>(trial.row.attempt) < options.max_attempts && !job.ending]]
+  [[!job.ending]])
+planted_bug(slower_champion_is_crowned result_rules.cc ${simulation}
+  [[if (!(ratio < 1) || !sure) return;]]
+  [[if (!sure) return;]])
+planted_bug(same_request_makes_two_jobs job_rules.cc ${simulation}
+  [[  if (known != job_by_request.end()) {]]
+  [[  if (false) {]])
+planted_bug(budget_forgets_what_is_out job_rules.cc ${simulation}
+  [[most_tried - tried) - coming;]]
+  [[most_tried - tried) - 0 * coming;]])
+planted_bug(known_candidate_is_measured_again search_rules.cc ${simulation}
+  [[candidate.trace().empty() || key.Knows(candidate.trace()) ||]]
+  [[candidate.trace().empty() ||]])
+planted_bug(hostile_times_are_believed outcome_check.cc ${simulation}
+  [[  if (!fault.empty()) {]]
+  [[  if (false) {]])
+planted_bug(restart_counts_as_an_attempt fleet_rules.cc "Leases.*"
+  [[leases.Adopt(*trial, worker->id);]]
+  [[leases.Requeue(*trial, now);]])
+planted_bug(lost_worker_is_not_counted fleet_rules.cc "Leases.*"
+  [[  if (worker_was_lost && UnderWork(trial.phase)) ++trial.row.lost_workers;]]
+  [[]])
