@@ -231,6 +231,13 @@ llvm::Value* Emitter::EmitBinary(const Binary& binary, DType type) {
     }
   }
   const bool is_unsigned = IsUnsigned(operand);
+  const bool divides =
+      op == BinaryOp::kDiv || op == BinaryOp::kMod || op == BinaryOp::kFloorDiv || op == BinaryOp::kFloorMod;
+  if (divides && b->getType()->isVectorTy() && !llvm::isa<llvm::Constant>(b)) {
+    // Lanes beyond the end of a tail hold 0, and the processor would stop at a division by it.
+    llvm::Type* type = b->getType();
+    b = b_.CreateSelect(b_.CreateICmpEQ(b, llvm::Constant::getNullValue(type)), llvm::ConstantInt::get(type, 1), b);
+  }
   switch (op) {
     case BinaryOp::kEq:
       return b_.CreateICmpEQ(a, b);

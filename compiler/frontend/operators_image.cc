@@ -264,7 +264,8 @@ absl::StatusOr<ResizePlan> PlanResize(const Ints& shape, const std::vector<doubl
   ResizePlan plan;
   for (size_t d = 0; d < shape.size(); ++d) {
     const double scale = sizes.empty() ? scales[d] : 1;
-    const double scaled = std::floor(static_cast<double>(shape[d]) * scale);
+    // In float32, as ONNX Runtime multiplies: 5 * 2.6f is 13 there, and a little less in float64.
+    const double scaled = std::floor(static_cast<float>(shape[d]) * static_cast<float>(scale));
     if (!(scale > 0) || !(scaled < 0x1p40)) return Unsupported(absl::StrCat("a scale of ", scale));
     const int64_t size = sizes.empty() ? static_cast<int64_t>(scaled) : sizes[d];
     if (d < 2 && size != shape[d]) return Unsupported("a resize of the batch or the channels");

@@ -116,42 +116,133 @@ absl::StatusOr<Operand> Contract(NodeContext& c, Operand a, Operand b, const std
   return Operand{y, batch + rows + columns};
 }
 
+// The equation with "..." written out: its dimensions get the labels '0', '1', ... counted so that the last one is the
+// same in every term.
+struct Equation {
+  std::vector<std::string> terms;
+  std::string result;
+};
+absl::StatusOr<Equation> ParseEquation(NodeContext& c, std::string text) {
+  text.erase(std::remove(text.begin(), text.end(), ' '), text.end());
+  const auto refuse = [&](const std::string& why) {
+    return Unsupported(absl::StrCat("equation \"", text, "\": ", why));
+  };
+  const std::vector<std::string> sides = absl::StrSplit(text, "->");
+  Equation equation;
+  equation.terms = absl::StrSplit(sides[0], ',');
+  if (sides.size() > 2 || static_cast<int>(equation.terms.size()) != c.num_inputs())
+    return refuse("it does not fit the inputs");
+  constexpr std::string_view kEllipsis = "...", kDigits = "0123456789";
+  const auto split = [&](const std::string& term, std::string& before, std::string& after) {
+    const size_t at = term.find(kEllipsis);
+    before = term.substr(0, at);
+    after = at == std::string::npos ? "" : term.substr(at + kEllipsis.size());
+    const std::string letters = before + after;
+    return std::all_of(letters.begin(), letters.end(), [](unsigned char l) { return std::isalpha(l) != 0; });
+  };
+  size_t most = 0;  // dimensions that "..." stands for
+  std::string before, after;
+  for (size_t i = 0; i < equation.terms.size(); ++i) {
+    const std::string& term = equation.terms[i];
+    const size_t rank = c.shape(c.input(static_cast<int>(i))).size();
+    if (!split(term, before, after)) return refuse("labels are letters, and \"...\" once a term");
+    const size_t named = before.size() + after.size();
+    const bool open = term.size() != named;
+    if (named > rank || (!open && named != rank)) return refuse("a term does not name each dimension of its input");
+    if (rank - named > kDigits.size()) return refuse("\"...\" stands for too many dimensions");
+    most = std::max(most, rank - named);
+  }
+  for (size_t i = 0; i < equation.terms.size(); ++i) {
+    split(equation.terms[i], before, after);
+    const size_t count = c.shape(c.input(static_cast<int>(i))).size() - before.size() - after.size();
+    equation.terms[i] = before + std::string(kDigits.substr(most - count, count)) + after;
+  }
+  const std::string all(kDigits.substr(0, most));
+  if (sides.size() == 2) {
+    if (!split(sides[1], before, after)) return refuse("labels are letters, and \"...\" once in the result");
+    equation.result = before + (sides[1].size() == before.size() + after.size() ? "" : all) + after;
+    return equation;
+  }
+  std::map<char, int> count;
+  for (const std::string& term : equation.terms) {
+    for (const char label : term) ++count[label];
+  }
+  equation.result = all;
+  for (const auto& [label, times] : count) {
+    if (times == 1 && std::isalpha(static_cast<unsigned char>(label))) equation.result.push_back(label);
+  }
+  return equation;
+}
+
+// The elements where the axes of a label that comes twice meet: as the last two they are one, of which every n + 1st
+// counts.
+absl::StatusOr<Operand> Diagonal(NodeContext& c, Operand x) {
+  for (size_t i = 0; i < x.labels.size(); ++i) {
+    const size_t again = x.labels.find(x.labels[i], i + 1);
+    if (again == std::string::npos) continue;
+    const char label = x.labels[i];
+    std::vector<int64_t> perm;
+    std::string left;
+    for (size_t d = 0; d < x.labels.size(); ++d) {
+      if (d == i || d == again) continue;
+      perm.push_back(static_cast<int64_t>(d));
+      left.push_back(x.labels[d]);
+    }
+    perm.push_back(static_cast<int64_t>(i));
+    perm.push_back(static_cast<int64_t>(again));
+    std::vector<int64_t> shape = c.shape(x.value);
+    const int64_t n = shape[i];
+    if (shape[again] != n)
+      return Unsupported(absl::StrCat("label ", std::string(1, label), " is ", n, " and ", shape[again]));
+    HONE_ASSIGN_OR_RETURN(int value, c.Transpose(x.value, perm));
+    shape = c.shape(value);
+    shape.pop_back();
+    shape.back() = n * n;
+    HONE_ASSIGN_OR_RETURN(value, c.Reshape(value, shape));
+    std::vector<int64_t> steps(left.size(), 1);
+    steps.push_back(n + 1);
+    shape.back() = n;
+    HONE_ASSIGN_OR_RETURN(
+        value, c.Emit("slice", {value},
+                      {{"starts", std::vector<int64_t>(shape.size(), 0)}, {"sizes", shape}, {"steps", steps}}));
+    return Diagonal(c, {value, left + label});
+  }
+  return x;
+}
+
 Outputs Einsum(NodeContext& c) {
   HONE_RETURN_IF_ERROR(c.NeedInputs(1, 16));
-  std::string equation = c.StringAttr("equation", "");
-  equation.erase(std::remove(equation.begin(), equation.end(), ' '), equation.end());
-  const std::vector<std::string> sides = absl::StrSplit(equation, "->");
-  const std::vector<std::string> terms = absl::StrSplit(sides[0], ',');
+  const std::string text = c.StringAttr("equation", "");
+  HONE_ASSIGN_OR_RETURN(const Equation equation, ParseEquation(c, text));
   const auto refuse = [&](const std::string& why) {
-    return Unsupported(absl::StrCat("equation \"", equation, "\": ", why));
+    return Unsupported(absl::StrCat("equation \"", text, "\": ", why));
   };
-  if (sides.size() > 2 || static_cast<int>(terms.size()) != c.num_inputs()) return refuse("it does not fit the inputs");
-  std::map<char, int64_t> extents;
-  std::map<char, int> count;
   std::vector<Operand> operands;
-  for (size_t i = 0; i < terms.size(); ++i) {
-    const std::vector<int64_t>& shape = c.shape(c.input(static_cast<int>(i)));
-    if (terms[i].size() != shape.size())
-      return refuse("a term does not name each dimension of its input once (\"...\" is not supported)");
+  std::map<char, int64_t> extents;
+  for (size_t i = 0; i < equation.terms.size(); ++i) {
+    HONE_ASSIGN_OR_RETURN(const Operand operand, Diagonal(c, {c.input(static_cast<int>(i)), equation.terms[i]}));
+    for (size_t d = 0; d < operand.labels.size(); ++d) {
+      int64_t& extent = extents.emplace(operand.labels[d], 1).first->second;
+      extent = std::max(extent, c.shape(operand.value)[d]);
+    }
+    operands.push_back(operand);
+  }
+  for (Operand& operand : operands) {  // an extent of 1 goes with any other: without it there is nothing to match
+    const std::vector<int64_t> shape = c.shape(operand.value);
+    std::vector<int64_t> kept;
+    std::string labels;
     for (size_t d = 0; d < shape.size(); ++d) {
-      const char label = terms[i][d];
-      if (!std::isalpha(static_cast<unsigned char>(label))) return refuse("only letters are supported as labels");
-      if (terms[i].find(label) != d) return refuse("a label that appears twice in a term is not supported");
-      const auto [known, fresh] = extents.emplace(label, shape[d]);
-      if (known->second != shape[d])
-        return refuse(absl::StrCat("label ", std::string(1, label), " is ", known->second, " and ", shape[d]));
-      ++count[label];
+      const char label = operand.labels[d];
+      if (shape[d] == 1 && extents[label] != 1) continue;
+      if (shape[d] != extents[label])
+        return refuse(absl::StrCat("label ", std::string(1, label), " is ", extents[label], " and ", shape[d]));
+      kept.push_back(shape[d]);
+      labels.push_back(label);
     }
-    operands.push_back({c.input(static_cast<int>(i)), terms[i]});
+    HONE_ASSIGN_OR_RETURN(const int value, c.Reshape(operand.value, kept));
+    operand = {value, labels};
   }
-  std::string result;
-  if (sides.size() == 2) {
-    result = sides[1];
-  } else {
-    for (const auto& [label, times] : count) {
-      if (times == 1) result.push_back(label);
-    }
-  }
+  const std::string& result = equation.result;
   for (size_t i = 0; i < result.size(); ++i) {
     if (extents.count(result[i]) == 0 || result.find(result[i]) != i)
       return refuse("the result has a label that is unknown or twice there");

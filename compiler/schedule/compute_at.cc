@@ -1,6 +1,7 @@
 #include "compiler/schedule/compute_at.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "compiler/ir/structural.h"
@@ -50,9 +51,23 @@ bool Usable(const IntervalSet& set, const VarRanges& around) {
 
 Expr CeilDiv(const Expr& a, int64_t b) { return b == 1 ? a : FloorDiv(a + IntConst(b - 1), IntConst(b)); }
 
-// A nest of new loops around the block that runs the given parts.
-Stmt NestOver(const BlockRealize& realize, const std::vector<Part>& parts, const Expr& only_where, bool keep_unit_loops,
-              Analyzer& known) {
+// The block's condition in terms of its iteration variables, where it mentions no loop that is not one of them: the
+// rows of a split reduction, which rfactor leaves with the condition of their tail.
+std::optional<Expr> ConditionOnIters(const BlockRealize& realize) {
+  std::map<Var, Expr> iter_of;
+  for (size_t i = 0; i < realize.values.size(); ++i) {
+    const VarRef* loop = realize.values[i].As<VarRef>();
+    if (loop != nullptr) iter_of[loop->var] = MakeCast(loop->var.type(), Expr(realize.block.iters[i].var));
+  }
+  for (const Var& var : FreeVars(realize.predicate)) {
+    if (iter_of.count(var) == 0) return std::nullopt;
+  }
+  return Substitute(realize.predicate, [&](const Var& var) { return std::optional<Expr>(iter_of.at(var)); });
+}
+
+// A nest of new loops around the block that runs the given parts, where `on_iters` holds of its variables.
+Stmt NestOver(const BlockRealize& realize, const std::vector<Part>& parts, const Expr& only_where, const Expr& on_iters,
+              bool keep_unit_loops, Analyzer& known) {
   BlockRealize moved = realize;
   moved.predicate = only_where;
   std::vector<std::pair<Var, Expr>> loops;
@@ -73,6 +88,12 @@ Stmt NestOver(const BlockRealize& realize, const std::vector<Part>& parts, const
       moved.predicate = Conjoin(moved.predicate, moved.values[i] < iter.domain.min + iter.domain.extent);
     if (part.last) moved.predicate = Conjoin(moved.predicate, moved.values[i] <= part.last);
   }
+  moved.predicate = Conjoin(moved.predicate, Substitute(on_iters, [&](const Var& var) -> std::optional<Expr> {
+                              for (size_t i = 0; i < parts.size(); ++i) {
+                                if (realize.block.iters[i].var == var) return moved.values[i];
+                              }
+                              return std::nullopt;
+                            }));
   moved.predicate = known.Simplify(moved.predicate);
   Stmt nest = Stmt::Make(std::move(moved));
   for (size_t i = loops.size(); i-- > 0;) nest = MakeLoop(loops[i].first, loops[i].second, std::move(nest));
@@ -81,7 +102,8 @@ Stmt NestOver(const BlockRealize& realize, const std::vector<Part>& parts, const
 
 struct Places {
   int block = 0, loop = 0, scope = 0;
-  std::string where;  // how messages begin
+  Expr on_iters = True();  // the block's own condition
+  std::string where;       // how messages begin
 };
 
 absl::StatusOr<Places> FindPlaces(const Schedule& schedule, BlockRef block_ref, LoopRef loop_ref,
@@ -121,10 +143,13 @@ absl::StatusOr<Places> FindPlaces(const Schedule& schedule, BlockRef block_ref, 
       if (w != p.block) return Refused(p.where, ": block ", index.block(w).name, " writes ", write.buffer, " too");
     }
   }
-  if (!PredicateFollowsFromDomain(index.realize(p.block), RangesAround(index, p.block))) {
+  if (PredicateFollowsFromDomain(index.realize(p.block), RangesAround(index, p.block))) return p;
+  const std::optional<Expr> on_iters = ConditionOnIters(index.realize(p.block));
+  if (!on_iters.has_value() || primitive != "compute_at") {
     return Refused(p.where, ": the block has a condition of its own, ", index.realize(p.block).predicate,
                    ", that its domain does not imply, so its loops cannot be made anew");
   }
+  p.on_iters = *on_iters;
   return p;
 }
 
@@ -254,7 +279,7 @@ absl::Status ComputeAt(Schedule& schedule, BlockRef block_ref, LoopRef loop_ref,
   }
   std::vector<Part> parts;
   for (size_t i = 0; i < needs.size(); ++i) parts.push_back(AtLeast(needs[i], block.iters[i].domain, around, known));
-  Stmt nest = NestOver(realize, parts, True(), preserve_unit_loops, known);
+  Stmt nest = NestOver(realize, parts, True(), p.on_iters, preserve_unit_loops, known);
   const std::string first_consumer = index.block(consumers[0]).name;
   const ProgramIndex without(index.Replace(p.block, Stmt()));
   const int loop = without.FindLoop(target.loop);
@@ -410,7 +435,7 @@ absl::Status ReverseComputeAt(Schedule& schedule, BlockRef block_ref, LoopRef lo
   }
 
   // ---- nothing below fails ----
-  Stmt nest = NestOver(realize, parts, only_where, preserve_unit_loops, known);
+  Stmt nest = NestOver(realize, parts, only_where, p.on_iters, preserve_unit_loops, known);
   const std::string last_producer = index.block(driving.back()).name;
   const Var target = index.loop(p.loop).var;
   const ProgramIndex without(index.Replace(p.block, Stmt()));

@@ -345,6 +345,152 @@ def group3():
     case("size", "Size", [rand(2, 3, 4)])
 
 
+def further():
+    """The operators above on more shapes and attributes: three cases of each at least."""
+    unary = {"Relu": (-6, 6), "Sigmoid": (-20, 20), "HardSwish": (-6, 6), "Tanh": (-9, 9), "Softplus": (-30, 30), "Elu": (-4, 4),
+             "Erf": (-4, 4), "Neg": (-3, 3), "Exp": (-20, 10), "Cos": (-20, 20), "Sin": (-20, 20), "Abs": (-3, 3), "Floor": (-9, 9),
+             "Ceil": (-9, 9), "Sign": (-1, 1), "Round": (-9, 9), "Sqrt": (0, 100), "Log": (0.01, 100), "Reciprocal": (0.01, 9),
+             "LeakyRelu": (-3, 3), "HardSigmoid": (-6, 6), "Identity": (-1, 1)}
+    for op, (low, high) in unary.items():
+        for what, shape in [("image", (1, 5, 9, 7)), ("long", (1031,)), ("scalar", ())]:
+            case(f"{op.lower()}_{what}", op, [rand(*shape, low=low, high=high)])
+    for op in ["Neg", "Abs", "Sign", "Identity"]:
+        case(f"{op.lower()}_int64", op, [rand(3, 7, low=-9, high=9, dtype=I)])
+    case("round_halves", "Round", [np.array([-2.5, -1.5, -0.5, 0.5, 1.5, 2.5, 3.5], F)])
+    case("erf_special", "Erf", [np.array([0.0, -0.0, np.inf, -np.inf, 1e-8, 40.0], F)])
+    case("exp_special", "Exp", [np.array([0.0, -np.inf, -200.0, 88.0, -87.0, 1e-8], F)])
+    case("log_special", "Log", [np.array([1.0, 1e-30, 1e30, np.inf, 2.0], F)])
+    for shape in [(17,), (2, 3, 5, 7)]:
+        case(f"gelu_{len(shape)}d", "Gelu", [rand(*shape, low=-4, high=4)], opset=20)
+        case(f"not_{len(shape)}d", "Not", [rand(*shape, dtype=B)])
+        values = rand(*shape).copy()
+        values.flat[::3], values.flat[1::5] = np.nan, np.inf
+        case(f"isnan_{len(shape)}d", "IsNaN", [values])
+        case(f"isinf_{len(shape)}d", "IsInf", [values])
+    case("isinf_positive", "IsInf", [np.array([1.0, np.nan, np.inf, -np.inf], F)], detect_negative=0)
+    for op in ["And", "Or", "Xor"]:
+        case(f"{op.lower()}_outer", op, [rand(3, 1, dtype=B), rand(1, 5, dtype=B)])
+        case(f"{op.lower()}_same", op, [rand(2, 3, 4, dtype=B), rand(2, 3, 4, dtype=B)])
+    for op in ["Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Equal"]:
+        case(f"{op.lower()}_outer", op, [rand(5, 1, low=0, high=4, dtype=np.int32), rand(1, 6, low=0, high=4, dtype=np.int32)])
+        case(f"{op.lower()}_nan", op, [np.array([1, np.nan, 2, np.inf], F), np.array([1, 1, np.nan, np.inf], F)])
+    for op in ["Max", "Min", "Sum", "Mean"]:
+        case(f"{op.lower()}_two", op, [rand(2, 1, 5), rand(3, 1)])
+        case(f"{op.lower()}_alone", op, [rand(2, 7)])
+    case("max_nan", "Max", [np.array([1, np.nan, 2], F), np.array([np.nan, 1, 3], F)])
+    case("min_int64", "Min", [rand(3, 4, low=-5, high=5, dtype=I), rand(4, low=-5, high=5, dtype=I)])
+    for what, a, b in [("same", (3, 7), (3, 7)), ("outer", (5, 1), (1, 6))]:
+        case(f"mod_{what}", "Mod", [rand(*a, low=-20, high=20, dtype=I), rand(*b, low=1, high=7, dtype=I)])
+        case(f"pow_{what}", "Pow", [rand(*a, low=0.2, high=3), rand(*b, low=-2, high=2)])
+        case(f"where_{what}", "Where", [rand(*a, dtype=B), rand(*b), rand(*a)])
+    case("where_int64", "Where", [rand(3, 4, dtype=B), rand(3, 4, low=-5, high=5, dtype=I), rand(4, low=-5, high=5, dtype=I)])
+
+    for what, attributes in [("value", {"value": numpy_helper.from_array(np.arange(6, dtype=F).reshape(2, 3))}),
+                             ("float", {"value_float": 1.5}), ("floats", {"value_floats": [1.0, -2.0]}), ("int", {"value_int": 7}),
+                             ("ints", {"value_ints": [3, 1, 4]})]:
+        case(f"constant_{what}", "Constant", [], **attributes)
+    case("constant_of_shape_default", "ConstantOfShape", [Const([2, 1, 4], I)])
+    case("constant_of_shape_int64", "ConstantOfShape", [Const([5], I)], value=numpy_helper.from_array(np.array([-3], I)))
+    case("constant_of_shape_bool", "ConstantOfShape", [Const([2, 2], I)], value=numpy_helper.from_array(np.array([True])))
+    case("nonzero", "NonZero", [Const(np.array([[0, 2, 0], [1, 0, 3]], F))])
+    case("nonzero_bool", "NonZero", [Const(np.array([True, False, True, True]))])
+    case("nonzero_int64", "NonZero", [Const(np.arange(8).reshape(2, 2, 2) % 3, I)])
+    case("range_down", "Range", [Const(9, I), Const(0, I), Const(-2, I)])
+    case("range_int32", "Range", [Const(0, np.int32), Const(5, np.int32), Const(1, np.int32)])
+    case("size_scalar", "Size", [rand()])
+    case("size_matrix", "Size", [rand(5, 3)])
+    case("shape_scalar", "Shape", [rand()])
+    case("shape_negative", "Shape", [rand(2, 3, 4, 5)], start=-2)
+    case("expand_rank", "Expand", [rand(3), Const([2, 1, 3], I)])
+    case("expand_both", "Expand", [rand(3, 1, 5), Const([4, 1], I)])
+    case("expand_int64", "Expand", [rand(1, 4, low=0, high=9, dtype=I), Const([3, 4], I)])
+    case("tile_three", "Tile", [rand(2, 1, 3), Const([1, 3, 2], I)])
+    case("tile_vector", "Tile", [rand(5), Const([3], I)])
+    case("tile_int64", "Tile", [rand(2, 3, low=0, high=9, dtype=I), Const([1, 2], I)])
+    case("split_opset18", "Split", [rand(2, 7)], outputs=3, opset=18, axis=1, num_outputs=3)
+    case("split_int64", "Split", [rand(6, 2, low=-9, high=9, dtype=I)], outputs=2, axis=0)
+    case("concat_int64", "Concat", [rand(2, low=0, high=9, dtype=I), rand(3, low=0, high=9, dtype=I)], axis=0)
+    case("transpose_int64", "Transpose", [rand(3, 4, low=0, high=9, dtype=I)])
+    case("transpose_five", "Transpose", [rand(2, 3, 2, 4, 3)], perm=[0, 3, 1, 4, 2])
+    case("slice_int64", "Slice", [rand(9, low=0, high=9, dtype=I), Const([2], I), Const([7], I)])
+    case("slice_int32", "Slice", [rand(4, 6), Const([1], np.int32), Const([3], np.int32), Const([1], np.int32)])
+    case("slice_backwards_steps", "Slice", [rand(3, 10), Const([8], I), Const([0], I), Const([1], I), Const([-3], I)])
+    case("gather_three", "Gather", [rand(4, 5, 6), rand(2, 3, low=-5, high=5, dtype=I)], axis=1)
+    case("gather_int64_table", "Gather", [rand(7, low=0, high=99, dtype=I), rand(2, 2, low=0, high=7, dtype=I)])
+    case("gather_nd_pixels", "GatherND", [rand(2, 6, 5, 4), rand(2, 3, 2, low=0, high=5, dtype=I)], batch_dims=1)
+    case("gather_nd_negative", "GatherND", [rand(3, 4), rand(5, 2, low=-3, high=0, dtype=I)])
+    case("gather_elements_last", "GatherElements", [rand(3, 4, 5), rand(3, 4, 2, low=0, high=5, dtype=I)], axis=-1)
+    case("gather_elements_middle", "GatherElements", [rand(2, 7, 3), rand(2, 4, 3, low=0, high=7, dtype=I)], axis=1)
+    case("scatter_nd_negative", "ScatterND", [rand(5, 3), Const([[-1], [1]], I), rand(2, 3)])
+    case("scatter_nd_dynamic", "ScatterND", [rand(6, 3), np.array([[4], [0], [2]], I), rand(3, 3)])
+    case("scatter_nd_max", "ScatterND", [rand(4, 5), Const([[1], [1], [3]], I), rand(3, 5)], opset=18, reduction="max")
+    case("scatter_elements_last", "ScatterElements", [rand(3, 6), Const([[0, 5], [1, 2], [3, 4]], I), rand(3, 2)], axis=-1)
+    case("scatter_elements_add", "ScatterElements", [rand(3, 4), Const([[0, 0], [1, 2], [3, 3]], I), rand(3, 2)], axis=1,
+         reduction="add")
+    for what, shape, k in [("wide", (3, 8), 2), ("tall", (8, 3), -2), ("batch", (2, 2, 4, 4), 0)]:
+        for upper in (0, 1):
+            case(f"trilu_{what}_{upper}", "Trilu", [rand(*shape), Const(k, I)], upper=upper)
+    case("cumsum_first", "CumSum", [rand(5, 3, 2), Const(0, I)])
+    case("cumsum_negative", "CumSum", [rand(2, 3, 6), Const(-1, np.int32)])
+    case("cumsum_int64", "CumSum", [rand(9, low=-5, high=5, dtype=I), Const(0, I)])
+    ellipsis = [("ellipsis_both", "...ij,...jk->...ik", (2, 5, 3, 4), (2, 5, 4, 2)), ("ellipsis_implicit", "...i,...i", (3, 4), (3, 4)),
+                ("ellipsis_front", "i...,i...->...", (3, 2, 5), (3, 2, 5)), ("ellipsis_middle", "a...b,b->a...", (2, 3, 4, 5), (5,)),
+                ("ellipsis_empty", "...ij,jk->...ik", (3, 4), (4, 5)), ("implicit", "ij,jk", (3, 4), (4, 5)),
+                ("broadcast_one", "bij,bjk->bik", (1, 3, 4), (2, 4, 5))]
+    for what, equation, a, b in ellipsis:
+        case(f"einsum_{what}", "Einsum", [rand(*a), rand(*b)], equation=equation)
+    case("einsum_three", "Einsum", [rand(2, 3), rand(3, 4), rand(4, 5)], equation="ab,bc,cd->ad")
+    case("einsum_diagonal", "Einsum", [rand(4, 4)], equation="ii->i")
+    case("einsum_trace", "Einsum", [rand(2, 4, 4)], equation="...ii->...")
+    case("einsum_hadamard", "Einsum", [rand(3, 4), rand(3, 4)], equation="ij,ij->ij")
+    for op in ["ArgMax", "ArgMin"]:
+        case(f"{op.lower()}_default", op, [rand(3, 7)])
+        case(f"{op.lower()}_flat", op, [rand(2, 3, 9)], axis=-1, keepdims=0)
+    for op in ["ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSumExp", "ReduceLogSum"]:
+        case(f"{op.lower()}_keep", op, [rand(3, 4, 5, low=0.1, high=2)], axes=[0], keepdims=1)
+        case(f"{op.lower()}_last", op, [rand(3, 4, 65, low=0.5, high=1.1)], axes=[2], keepdims=0)
+        case(f"{op.lower()}_opset18", op, [rand(3, 4, 5, low=0.1, high=2), Const([0, 2], I)], opset=18)
+    case("reduce_max_int64", "ReduceMax", [rand(3, 5, low=-9, high=9, dtype=I)], axes=[1])
+    case("reduce_mean_noop", "ReduceMean", [rand(2, 3, 5)], opset=18, noop_with_empty_axes=1)
+    case("reduce_sum_last", "ReduceSum", [rand(5, 1000), Const([1], I)])
+    for what, shape, k, axis in [("last", (4, 9), 3, -1), ("first", (6, 2, 3), 1, 0), ("whole", (5, 4), 4, 1)]:
+        case(f"topk_{what}", "TopK", [rand(*shape), Const([k], I)], outputs=2, axis=axis)
+    case("one_hot_first", "OneHot", [rand(4, low=0, high=6, dtype=I), Const(6, I), Const([0.0, 3.0], F)], axis=0)
+    case("one_hot_int64", "OneHot", [rand(3, low=0, high=4, dtype=I), Const(4, I), Const([2, 5], I)])
+
+    for what, shape in [("image", (1, 3, 17, 5)), ("deep", (2, 37, 4, 4)), ("3d", (1, 2, 3, 4, 5))]:
+        case(f"global_average_pool_{what}", "GlobalAveragePool", [rand(*shape)])
+        case(f"global_max_pool_{what}", "GlobalMaxPool", [rand(*shape)])
+    case("instance_normalization_3d", "InstanceNormalization", [rand(1, 4, 3, 5, 2), Const(rand(4)), Const(rand(4))])
+    case("lrn_wide", "LRN", [rand(2, 6, 3, 3)], size=7, alpha=0.5, beta=0.5, bias=2.0)
+    case("dropout_opset7", "Dropout", [rand(2, 5)], opset=7, ratio=0.4)
+    case("leaky_relu_one", "LeakyRelu", [rand(9)], alpha=1.5)
+    case("prelu_tensor", "PRelu", [rand(2, 3, 4), Const(rand(3, 4))])
+    case("prelu_last", "PRelu", [rand(2, 3, 4), rand(4)])
+    case("depth_to_space_three", "DepthToSpace", [rand(2, 18, 2, 3)], blocksize=3)
+    case("space_to_depth_three", "SpaceToDepth", [rand(2, 2, 6, 9)], blocksize=3)
+    case("space_to_depth_deep", "SpaceToDepth", [rand(1, 5, 8, 4)], blocksize=4)
+    case("layer_normalization_two_outputs", "LayerNormalization", [rand(3, 20, high=3), Const(rand(20))], outputs=2)
+    case("layer_normalization_axis_all", "LayerNormalization", [rand(2, 5, 6), Const(rand(5, 6)), Const(rand(5, 6))], outputs=3, axis=1)
+    case("resize_scales_many", "Resize", [rand(1, 2, 7, 9), None, Const([1, 1, 1.7, 0.6], F)], mode="linear",
+         coordinate_transformation_mode="asymmetric")
+    case("resize_channels_kept", "Resize", [rand(2, 3, 4), None, Const([1, 1, 2.5], F)], mode="linear")
+    case("resize_opset18_axes", "Resize", [rand(1, 2, 4, 4), None, None, Const([6, 7], I)], opset=18, mode="linear", axes=[2, 3])
+    case("pad_reflect_one_side", "Pad", [rand(6, 7), Const([3, 0, 0, 5], I)], mode="reflect")
+    case("pad_edge_three", "Pad", [rand(2, 3, 4), Const([1, 0, 2, 0, 2, 1], I)], mode="edge")
+    case("pad_wrap", "Pad", [rand(4, 5), Const([1, 2, 3, 0], I)], opset=19, mode="wrap")
+    case("pad_int64", "Pad", [rand(3, 4, low=0, high=9, dtype=I), Const([0, 1, 1, 0], I), Const(-7, I)])
+    case("conv_wide", "Conv", [rand(1, 32, 10, 10), Const(rand(48, 32, 3, 3)), Const(rand(48))], pads=[1, 1, 1, 1], rtol=1e-3)
+    case("conv_batch", "Conv", [rand(3, 5, 7, 6), Const(rand(7, 5, 2, 3))], strides=[1, 2])
+    case("conv_groups_one_dimension", "Conv", [rand(2, 6, 15), Const(rand(9, 2, 3)), Const(rand(9))], group=3, pads=[1, 1])
+    case("conv_depthwise_dilated", "Conv", [rand(1, 7, 11, 9), Const(rand(7, 1, 3, 3))], group=7, dilations=[2, 2], pads=[2, 2, 2, 2])
+    case("conv_transpose_same_upper", "ConvTranspose", [rand(1, 2, 4, 5), Const(rand(2, 3, 3, 3))], strides=[2, 2], auto_pad="SAME_UPPER")
+    case("conv_transpose_three_dimensions", "ConvTranspose", [rand(1, 2, 3, 2, 3), Const(rand(2, 2, 2, 2, 2))], strides=[2, 1, 2])
+    case("matmul_large", "MatMul", [rand(33, 129), rand(129, 65)], rtol=1e-3)
+    case("matmul_attention_wide", "MatMul", [rand(2, 3, 17, 33), rand(2, 3, 33, 19)])
+    case("matmul_mixed_batch", "MatMul", [rand(4, 1, 3, 5), rand(2, 5, 6)])
+
+
 def make_model(c):
     names, inputs, initializers = [], [], []
     feeds = {}
@@ -397,7 +543,7 @@ def main():
     parser.add_argument("--filter", default="", metavar="REGEX", help="only cases whose name matches")
     parser.add_argument("--list", action="store_true", help="print the cases and write nothing")
     args = parser.parse_args()
-    for group in (group1, group2, group3):
+    for group in (group1, group2, group3, further):
         group()
     cases = [c for c in CASES if re.search(args.filter, c.name)]
     if args.list:

@@ -1,0 +1,85 @@
+// Whole networks against ONNX Runtime, on three seeded inputs each (rtol 1e-3, atol 1e-4, in check_bundle.py): the five
+// models of make_models.py untuned and after a short tuning, and what PyTorch's exporters write (tests/models/exported)
+// untuned. tests/run says where the models (HONE_MODELS) and Python with ONNX Runtime (HONE_PYTHON) are.
+#include <cstdlib>
+#include <filesystem>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/system/harness.h"
+
+namespace hone::system_test {
+namespace {
+
+constexpr double kMostSeconds = 500;  // of one program, on a machine that does other things as well
+
+std::string Script(const std::string& name) { return HONE_TEST_DATA "/models/" + name; }
+
+class Network : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    const char *python = std::getenv("HONE_PYTHON"), *models = std::getenv("HONE_MODELS");
+    if (python == nullptr || models == nullptr) {
+      GTEST_SKIP() << "HONE_PYTHON and HONE_MODELS are not set; tests/run sets them";
+    }
+    python_ = python;
+    models_ = models;
+  }
+
+  void ExpectAgreesWithOnnxRuntime(const std::string& model, const std::string& bundle) const {
+    const Finished check = RunProgram(
+        folder_, python_, {Script("check_bundle.py"), model, bundle, "--hone", HONE_BIN "/hone"}, kMostSeconds);
+    EXPECT_EQ(check.code, 0) << check.output << check.errors;
+    // A line for every output of every seed: nothing was left out.
+    EXPECT_THAT(check.output, testing::HasSubstr("seed 3: "));
+  }
+
+  std::string Compile(const std::string& model, const Arguments& how) const {
+    Arguments arguments{"compile", model, "-o", folder_ / "model.hone", "--threads", "2"};
+    arguments.insert(arguments.end(), how.begin(), how.end());
+    const Finished compile = RunProgram(folder_, "hone", arguments, kMostSeconds);
+    EXPECT_EQ(compile.code, 0) << compile.errors;
+    return folder_ / "model.hone";
+  }
+
+  TempFolder folder_;
+  std::string python_, models_;
+};
+
+using Untuned = Network;
+TEST_P(Untuned, AgreesWithOnnxRuntime) {
+  const std::string model = models_ + "/" + GetParam() + ".onnx";
+  ASSERT_TRUE(std::filesystem::exists(model)) << model;
+  ExpectAgreesWithOnnxRuntime(model, Compile(model, {"--untuned"}));
+}
+
+using Tuned = Network;
+TEST_P(Tuned, AgreesWithOnnxRuntime) {
+  const std::string model = models_ + "/" + GetParam() + ".onnx", database = folder_ / "tuning.db";
+  ASSERT_TRUE(std::filesystem::exists(model)) << model;
+  const Finished tune = RunProgram(
+      folder_, "hone", {"tune", model, "--db", database, "--threads", "2", "--trials", "40", "--json"}, kMostSeconds);
+  ASSERT_EQ(tune.code, 0) << tune.errors;
+  EXPECT_GT(JsonLines(tune.output).back().at("trials").get<int>(), 0);
+  ExpectAgreesWithOnnxRuntime(model, Compile(model, {"--db", database}));
+}
+
+using Exported = Network;
+TEST_P(Exported, AgreesWithOnnxRuntime) {
+  const Finished fill = RunProgram(
+      folder_, python_,
+      {Script("fill_weights.py"), Script("exported/" + std::string(GetParam()) + ".onnx"), "-o", folder_.path()});
+  ASSERT_EQ(fill.code, 0) << fill.errors;
+  const std::string model = folder_ / (std::string(GetParam()) + ".onnx");
+  ExpectAgreesWithOnnxRuntime(model, Compile(model, {"--untuned"}));
+}
+
+std::string Name(const testing::TestParamInfo<const char*>& info) { return info.param; }
+INSTANTIATE_TEST_SUITE_P(Models, Untuned, testing::Values("mlp", "resnet18", "resnet50", "mobilenetv2", "bert_base"),
+                         Name);
+INSTANTIATE_TEST_SUITE_P(Models, Tuned, testing::Values("mlp", "resnet18", "mobilenetv2"), Name);
+INSTANTIATE_TEST_SUITE_P(Models, Exported,
+                         testing::Values("resnet18", "mobilenet_v3_small", "lraspp", "swin", "bert", "gpt2"), Name);
+
+}  // namespace
+}  // namespace hone::system_test
