@@ -87,6 +87,10 @@ enum class Op : uint16_t {
   kLoopNext,     // ++a, back while a < b; counts steps
   kCheckDomain,  // a within [b, b + c): a block's variable
   kAlloc,        // buffer a, its shape in dims
+  // Threads that wait for one another. The code between kFork and its kThreadEnd is run by threads of their own.
+  kFork,       // aux: the fork; a its variable, b the end of it; `c` is where the parent goes on
+  kThreadEnd,  // the end of one thread
+  kBarrier,    // aux: the barrier
   kReturn,
 };
 
@@ -120,7 +124,21 @@ struct ElementCode {
   std::vector<int> index_slots;  // one for each dimension of the buffer; where the index goes
 };
 
+// A loop over threadIdx with barriers inside.
+struct ForkCode {
+  std::string thread;        // "threadIdx.x"
+  std::vector<int> buffers;  // those that are allocated inside: every thread has its own
+};
+struct BarrierCode {
+  std::string place;  // "block C": for messages
+  std::vector<int>
+      loops;  // slots of the loops between the outermost fork and the barrier: threads meet in one iteration
+  std::vector<std::string> names;
+};
+
 struct Code {
+  std::vector<ForkCode> forks;
+  std::vector<BarrierCode> barriers;
   std::vector<Instr> instrs;
   std::vector<Slot> constants;  // placed behind `num_slots`
   int num_slots = 0;

@@ -6,10 +6,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/interp/bytecode.h"
+#include "compiler/ir/effects.h"
 #include "compiler/ir/intrinsics.h"
 #include "compiler/ir/scalar_arith.h"
 #include "compiler/ir/structural.h"
 #include "compiler/ir/text.h"
+#include "compiler/ir/tile_intrinsic.h"
 #include "compiler/ir/visit.h"
 #include "compiler/support/status_macros.h"
 
@@ -386,6 +388,7 @@ class Compiler {
       return absl::UnimplementedError(
           absl::StrCat("the interpreter knows no function ", n.name, " of ", args.size(), " arguments"));
     }
+    if (info->stands_alone) return args[0];  // a prefetch: its address was checked, its element is not used
     const int lanes = result.lanes;
     const int dst = NewSlots(lanes);
     if (n.name == "isnan" || n.name == "isinf") {
@@ -511,15 +514,55 @@ class Compiler {
       end = NewSlots(1);
       Emit(Op::kAddI64, 1, end, min, extent);
     }
+    const bool threads =
+        n.kind == ForKind::kThreadBinding && n.thread.starts_with("threadIdx") && ContainsBarrier(n.body);
+    if (threads && open_forks_.empty()) HONE_RETURN_IF_ERROR(AllocateShared(n.body));
     const int var = NewSlots(1);
     Emit(Op::kMove, 1, var, min);
     vars_[n.var.id()] = var;
     loops_[n.var.id()] = {n.min, n.extent};
+    if (threads) return ForkThreads(n, var, end);
     const int test = Emit(Op::kLoopTest, 1, 0, var, end);
     const int body = Here();
+    loops_around_.push_back({var, n.var.name()});
     HONE_RETURN_IF_ERROR(Statement(n.body));
+    loops_around_.pop_back();
     Emit(Op::kLoopNext, 1, 0, var, end, body);
     Land(test);
+    return absl::OkStatus();
+  }
+
+  // The loop's iterations run side by side, from barrier to barrier.
+  absl::Status ForkThreads(const For& n, int var, int end) {
+    const int fork = static_cast<int>(code_.forks.size());
+    code_.forks.push_back({n.thread, {}});
+    const std::vector<LoopAround> outside =
+        open_forks_.empty() ? std::exchange(loops_around_, {}) : std::vector<LoopAround>();
+    open_forks_.push_back(fork);
+    const int start = Emit(Op::kFork, 1, 0, var, end);
+    code_.instrs.back().aux = static_cast<uint16_t>(fork);
+    HONE_RETURN_IF_ERROR(Statement(n.body));
+    Emit(Op::kThreadEnd);
+    Land(start);
+    open_forks_.pop_back();
+    if (open_forks_.empty()) loops_around_ = outside;
+    return absl::OkStatus();
+  }
+
+  // What the threads share is there before they start.
+  absl::Status AllocateShared(const Stmt& body) {
+    std::vector<Buffer> shared;
+    ForEachStmt(body, [&](const Stmt& s) {
+      if (const Alloc* alloc = s.As<Alloc>()) shared.push_back(alloc->buffer);
+      if (const BlockRealize* realize = s.As<BlockRealize>())
+        shared.insert(shared.end(), realize->block.allocs.begin(), realize->block.allocs.end());
+      return true;
+    });
+    std::erase_if(shared, [](const Buffer& b) { return b.scope() != Scope::kShared; });
+    for (const Buffer& b : shared) {
+      HONE_RETURN_IF_ERROR(Allocate(b));
+      shared_.insert(b.id());
+    }
     return absl::OkStatus();
   }
 
@@ -596,7 +639,12 @@ class Compiler {
   }
 
   absl::Status Allocate(const Buffer& buffer) {
+    if (shared_.contains(buffer.id())) return absl::OkStatus();
     const int index = AddBuffer(buffer);
+    if (!open_forks_.empty()) {
+      std::vector<int>& own = code_.forks[static_cast<size_t>(open_forks_.back())].buffers;
+      if (std::find(own.begin(), own.end(), index) == own.end()) own.push_back(index);
+    }
     HONE_RETURN_IF_ERROR(Shape(index));
     Emit(Op::kAlloc, 1, 0, index);
     code_.instrs.back().aux = Place("");
@@ -635,8 +683,26 @@ class Compiler {
     HONE_RETURN_IF_ERROR(Allocate(n.buffer));
     return Statement(n.body);
   }
-  absl::Status Do(const TileOp& n) { return absl::UnimplementedError(absl::StrCat("tile operation ", n.intrinsic)); }
-  absl::Status Do(const Evaluate& n) { return Expression(n.value).status(); }
+  absl::Status Do(const TileOp& n) {
+    HONE_RETURN_IF_ERROR(CheckTileOp(n));
+    return Statement(TileMeaning(n));
+  }
+  absl::Status Do(const Evaluate& n) {
+    if (IsBarrier(n)) {
+      BarrierCode barrier{block_, {}, {}};
+      for (const LoopAround& loop : loops_around_) {
+        barrier.loops.push_back(loop.slot);
+        barrier.names.push_back(loop.name);
+      }
+      Emit(Op::kBarrier);
+      code_.instrs.back().aux = static_cast<uint16_t>(code_.barriers.size());
+      code_.barriers.push_back(std::move(barrier));
+      return absl::OkStatus();
+    }
+    // Threads change places at barriers alone: nobody comes between.
+    if (const std::optional<struct Store> update = AtomicUpdate(n)) return Do(*update);
+    return Expression(n.value).status();
+  }
 
   // ---- single elements
 
@@ -793,6 +859,13 @@ class Compiler {
   std::unordered_map<uint64_t, Range> loops_;
   std::unordered_map<uint64_t, View> views_;
   std::unordered_map<uint64_t, const For*> all_loops_;
+  struct LoopAround {
+    int slot;
+    std::string name;
+  };
+  std::vector<LoopAround> loops_around_;  // since the outermost fork
+  std::vector<int> open_forks_;
+  std::set<uint64_t> shared_;  // buffers that were allocated in front of the threads that share them
 };
 
 }  // namespace

@@ -161,7 +161,7 @@ absl::Status Machine::Sizes(int buffer) {
   memory.dims.clear();
   memory.elements = 1;
   for (const int slot : info.dims) {
-    const int64_t extent = slots_[static_cast<size_t>(slot)].i;
+    const int64_t extent = frame_[static_cast<size_t>(slot)].i;
     memory.dims.push_back(extent);
     if (extent < 0 || __builtin_mul_overflow(memory.elements, extent, &memory.elements) ||
         memory.elements > kMaxBytes / 8) {
@@ -210,7 +210,7 @@ int64_t Machine::Offset(const Access& access, const Memory& memory, int lane, ab
   int64_t offset = 0;
   const size_t rank = access.indices.size();
   for (size_t d = 0; d < rank; ++d) {
-    const int64_t index = slots_[static_cast<size_t>(access.indices[d] + lane * access.strides[d])].i;
+    const int64_t index = frame_[static_cast<size_t>(access.indices[d] + lane * access.strides[d])].i;
     if (static_cast<uint64_t>(index) >= static_cast<uint64_t>(memory.dims[d])) {
       if (options_.check_bounds) {
         const Buffer& buffer = code_.buffers[static_cast<size_t>(access.buffer)].buffer;
@@ -240,17 +240,40 @@ absl::Status Machine::Produce(int buffer, int64_t offset) {
   const ElementCode& element = code_.elements.at(buffer);
   const Memory& memory = memory_[static_cast<size_t>(buffer)];
   for (size_t d = memory.dims.size(); d-- > 0;) {
-    if (element.index_slots[d] >= 0) slots_[static_cast<size_t>(element.index_slots[d])].i = offset % memory.dims[d];
+    if (element.index_slots[d] >= 0) frame_[static_cast<size_t>(element.index_slots[d])].i = offset % memory.dims[d];
     offset /= memory.dims[d];
   }
   return Run(element.entry);
+}
+
+inline float* Machine::PlainElement(const Access& access, bool store) const {
+  const Memory& memory = memory_[static_cast<size_t>(access.buffer)];
+  if (access.lanes != 1 || access.mask >= 0 || memory.storage != Storage::kF32 || memory.data == nullptr)
+    return nullptr;
+  int64_t offset = 0;
+  const size_t rank = access.indices.size();
+  const int* const indices = access.indices.data();
+  const int64_t* const dims = memory.dims.data();
+  for (size_t d = 0; d < rank; ++d) {
+    const int64_t index = frame_[indices[d]].i;
+    if (static_cast<uint64_t>(index) >= static_cast<uint64_t>(dims[d])) return nullptr;
+    offset = offset * dims[d] + index;
+  }
+  if (memory.written != nullptr) {
+    if (store) {
+      memory.written[offset] = 1;
+    } else if (memory.written[offset] == 0) {
+      return nullptr;
+    }
+  }
+  return reinterpret_cast<float*>(memory.data) + offset;
 }
 
 absl::Status Machine::Load(const Access& access, Slot* dst) {
   const Memory& memory = memory_[static_cast<size_t>(access.buffer)];
   if (memory.data == nullptr) return At(access.place, absl::InternalError("a buffer is read outside of its scope"));
   for (int lane = 0; lane < access.lanes; ++lane) {
-    if (access.mask >= 0 && slots_[static_cast<size_t>(access.mask + lane)].i == 0) {
+    if (access.mask >= 0 && frame_[static_cast<size_t>(access.mask + lane)].i == 0) {
       dst[lane].i = 0;  // also the bits of 0.0
       continue;
     }
@@ -314,7 +337,7 @@ absl::Status Machine::Store(const Access& access, const Slot* value) {
   const Memory& memory = memory_[static_cast<size_t>(access.buffer)];
   if (memory.data == nullptr) return At(access.place, absl::InternalError("a buffer is written outside of its scope"));
   for (int lane = 0; lane < access.lanes; ++lane) {
-    if (access.mask >= 0 && slots_[static_cast<size_t>(access.mask + lane)].i == 0) continue;
+    if (access.mask >= 0 && frame_[static_cast<size_t>(access.mask + lane)].i == 0) continue;
     absl::Status status;
     const int64_t offset = Offset(access, memory, lane, status);
     if (offset < 0) {
@@ -359,10 +382,11 @@ absl::Status Machine::Store(const Access& access, const Slot* value) {
   return absl::OkStatus();
 }
 
-absl::Status Machine::Run(int entry) {
-  Slot* const s = slots_.data();
+absl::Status Machine::Run(int entry) { return Execute(code_.instrs.data() + entry, slots_.data(), nullptr); }
+
+absl::Status Machine::Execute(const Instr* at, Slot* const s, Stop* stop) {
+  frame_ = s;
   const Instr* const base = code_.instrs.data();
-  const Instr* at = base + entry;
   while (true) {
     const Instr& in = *at++;
     const int lanes = in.lanes;
@@ -547,12 +571,24 @@ absl::Status Machine::Run(int entry) {
         }
         HONE_LANES(d[l] = a[l].i != 0 ? b[l] : c[l]);
       }
-      case Op::kLoad:
-        HONE_RETURN_IF_ERROR(Load(code_.accesses[static_cast<size_t>(in.a)], d));
+      case Op::kLoad: {
+        const Access& access = code_.accesses[static_cast<size_t>(in.a)];
+        if (const float* element = PlainElement(access, false)) {
+          d->f = static_cast<double>(*element);
+        } else {
+          HONE_RETURN_IF_ERROR(Load(access, d));
+        }
         break;
-      case Op::kStore:
-        HONE_RETURN_IF_ERROR(Store(code_.accesses[static_cast<size_t>(in.a)], d));
+      }
+      case Op::kStore: {
+        const Access& access = code_.accesses[static_cast<size_t>(in.a)];
+        if (float* element = PlainElement(access, true)) {
+          *element = static_cast<float>(d->f);
+        } else {
+          HONE_RETURN_IF_ERROR(Store(access, d));
+        }
         break;
+      }
       case Op::kJump:
         at = base + in.c;
         break;
@@ -585,6 +621,22 @@ absl::Status Machine::Run(int entry) {
         HONE_RETURN_IF_ERROR(Sizes(in.a));
         HONE_RETURN_IF_ERROR(Allocate(in.a, true));
         break;
+      case Op::kFork:
+        if (stop != nullptr) {
+          *stop = {Stop::Why::kFork, &in};
+          return absl::OkStatus();
+        }
+        HONE_RETURN_IF_ERROR(RunThreads(in, s));
+        frame_ = s;
+        at = base + in.c;
+        break;
+      case Op::kThreadEnd:
+        *stop = {Stop::Why::kThreadEnd, &in};
+        return absl::OkStatus();
+      case Op::kBarrier:
+        if (stop == nullptr) break;  // one thread waits for nobody
+        *stop = {Stop::Why::kBarrier, &in};
+        return absl::OkStatus();
       case Op::kReturn:
         return absl::OkStatus();
     }

@@ -39,9 +39,28 @@ class Machine {
     int64_t own_bytes = 0, own_flags = 0;
   };
 
+  // Where the code of one thread has stopped, and why.
+  struct Stop {
+    enum class Why : uint8_t { kReturn, kFork, kBarrier, kThreadEnd } why = Why::kReturn;
+    const Instr* at = nullptr;  // the instruction it stopped at
+  };
+  struct Thread;  // threads.cc
+
   static Storage StorageOf(DType type);
+  // Runs from an instruction on, with its slots at `frame`, to the next one that stops a thread; without `stop`, code
+  // that is no thread of its own, to the end.
+  absl::Status Execute(const Instr* at, Slot* frame, Stop* stop);
+  // The threads of the fork, and of forks inside it, to their ends (threads.cc).
+  absl::Status RunThreads(const Instr& fork, Slot* frame);
+  absl::Status Spawn(std::vector<std::unique_ptr<Thread>>& threads, Thread* parent, const Instr& fork,
+                     const Slot* frame);
+  absl::Status Resume(Thread& thread, Stop& stop);
+  absl::Status MeetAtBarrier(const std::vector<std::unique_ptr<Thread>>& threads) const;
+  void SwapBuffers(Thread& thread);
   absl::Status Allocate(int buffer, bool with_flags);
   absl::Status Sizes(int buffer);
+  // The element of an access to one, when it lies inside and is a float32 that was written; nullptr otherwise.
+  float* PlainElement(const Access& access, bool store) const;
   absl::Status Load(const Access& access, Slot* dst);
   absl::Status Store(const Access& access, const Slot* value);
   // The element of lane `lane`; -1 and `status` set when it is outside.
@@ -55,6 +74,7 @@ class Machine {
   const Code& code_;
   const InterpretOptions options_;
   std::vector<Slot> slots_;
+  Slot* frame_ = nullptr;  // those of the code that runs
   std::vector<Memory> memory_;
   int64_t steps_ = 0;
 };

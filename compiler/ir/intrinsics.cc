@@ -10,6 +10,11 @@ constexpr IntrinsicInfo kIntrinsics[] = {
     {"tanh", 1}, {"erf", 1},         {"sigmoid", 1},     {"sin", 1},      {"cos", 1},   {"tan", 1},
     {"pow", 2},  {"floor", 1},       {"ceil", 1},        {"round", 1},    {"trunc", 1}, {"abs", 1},
     {"fma", 3},  {"isnan", 1, true}, {"isinf", 1, true}, {"popcount", 1},
+    {.name = "prefetch", .arity = 1, .stands_alone = true},
+    {.name = "tvm_storage_sync", .arity = 1, .stands_alone = true},  // effects.h
+    {.name = "atomic_add", .arity = 2, .stands_alone = true},
+    {.name = "atomic_min", .arity = 2, .stands_alone = true},
+    {.name = "atomic_max", .arity = 2, .stands_alone = true},
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
 // T.something(...) as a statement.
 #include "absl/strings/str_cat.h"
+#include "compiler/ir/effects.h"
 #include "compiler/ir/parser.h"
 #include "compiler/support/status_macros.h"
 
@@ -65,6 +66,14 @@ absl::StatusOr<Stmt> Parser::ScriptStatement(BlockParts* block) {
     function_->attrs.erase("tir.noalias");    // holds for every function of ours
   } else if (name == "tile_op") {
     HONE_ASSIGN_OR_RETURN(stmt, TileOpStatement());
+  } else if (name == "tvm_storage_sync") {
+    HONE_RETURN_IF_ERROR(Expect("("));
+    const Token scope_at = Peek();
+    HONE_ASSIGN_OR_RETURN(const std::string scope, ExpectString("the memory that is synchronised"));
+    if (scope != "shared")
+      return ErrorAt(scope_at, absl::StrCat("a barrier for \"", scope, "\"; expected \"shared\", for the threads of a block"));
+    HONE_RETURN_IF_ERROR(Expect(")"));
+    stmt = MakeBarrier();
   } else if (name == "evaluate") {
     HONE_RETURN_IF_ERROR(Expect("("));
     HONE_ASSIGN_OR_RETURN(const Parsed value, Expression());
@@ -73,7 +82,7 @@ absl::StatusOr<Stmt> Parser::ScriptStatement(BlockParts* block) {
   } else {
     return ErrorAt(at, absl::StrCat("`T.", name,
                                     "` is no statement known here; expected T.reads, T.writes, T.where, T.block_attr, "
-                                    "T.func_attr, T.tile_op or T.evaluate"));
+                                    "T.func_attr, T.tile_op, T.tvm_storage_sync or T.evaluate"));
   }
   HONE_RETURN_IF_ERROR(ExpectEndOfLine());
   return stmt;

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "compiler/ir/effects.h"
 #include "compiler/ir/structural.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
@@ -151,7 +152,10 @@ class Printer {
         if (!n.params.empty()) absl::StrAppend(&text, ", params=", AttrsText(n.params));
         p.Line(absl::StrCat(text, ")"));
       }
-      void operator()(const Evaluate& n) { p.Line(absl::StrCat("T.evaluate(", p.exprs_.Print(n.value), ")")); }
+      void operator()(const Evaluate& n) {
+        if (IsBarrier(n)) return p.Line("T.tvm_storage_sync(\"shared\")");
+        p.Line(absl::StrCat("T.evaluate(", p.exprs_.Print(n.value), ")"));
+      }
     };
     std::visit(Visitor{*this, last}, stmt.node().kind);
   }

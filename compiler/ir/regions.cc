@@ -6,7 +6,9 @@
 #include <set>
 #include <unordered_map>
 
+#include "compiler/ir/effects.h"
 #include "compiler/ir/structural.h"
+#include "compiler/ir/tile_intrinsic.h"
 #include "compiler/ir/visit.h"
 
 namespace hone {
@@ -138,12 +140,22 @@ class Collector {
         c.Walk(n.body);
       }
       void operator()(const TileOp& n) {
-        for (const BufferRegion& operand : n.operands) {
-          c.AddAccess(operand.buffer, operand.region, false);
-          c.AddAccess(operand.buffer, operand.region, true);
+        const TileIntrinsic* intrinsic = FindTileIntrinsic(n.intrinsic);
+        const size_t outputs =  // of an unknown one any operand may be
+            intrinsic == nullptr ? n.operands.size() : static_cast<size_t>(intrinsic->meaning.num_outputs());
+        for (size_t i = 0; i < n.operands.size(); ++i) {
+          for (const Range& range : n.operands[i].region) {
+            c.Loads(range.min);
+            c.Loads(range.extent);
+          }
+          c.AddAccess(n.operands[i].buffer, n.operands[i].region, false);
+          if (i < outputs) c.AddAccess(n.operands[i].buffer, n.operands[i].region, true);
         }
       }
-      void operator()(const Evaluate& n) { c.Loads(n.value); }
+      void operator()(const Evaluate& n) {
+        c.Loads(n.value);
+        if (const std::optional<Store> update = AtomicUpdate(n)) c.AddAccess(update->buffer, Points(update->indices), true);
+      }
     };
     std::visit(Visitor{*this}, stmt.node().kind);
   }

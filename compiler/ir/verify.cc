@@ -3,10 +3,12 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "compiler/ir/effects.h"
 #include "compiler/ir/fields.h"
 #include "compiler/ir/intrinsics.h"
 #include "compiler/ir/scalar_arith.h"
 #include "compiler/ir/text.h"
+#include "compiler/ir/tile_intrinsic.h"
 #include "compiler/support/status_macros.h"
 
 namespace hone {
@@ -203,6 +205,10 @@ class Verifier {
     if (info == nullptr) return Broken("intrinsic", absl::StrCat("no function is called ", call.name));
     if (static_cast<int>(call.args.size()) != info->arity) {
       return Broken("intrinsic", absl::StrCat(call.name, " takes ", info->arity, " arguments, not ", call.args.size()));
+    }
+    if (info->stands_alone) {
+      return Broken("intrinsic", absl::StrCat(call.name, " has no value: it is T.evaluate(T.", call.name,
+                                              "(an element of a buffer)) and stands alone"));
     }
     for (const Expr& arg : call.args) {
       HONE_RETURN_IF_ERROR(Need(arg, "an argument"));
@@ -418,10 +424,20 @@ class Verifier {
     if (op.intrinsic.empty()) return Broken("tile-op", "a tile operation names no intrinsic");
     if (op.operands.empty()) return Broken("tile-op", absl::StrCat(op.intrinsic, " has no operands"));
     for (const BufferRegion& operand : op.operands) HONE_RETURN_IF_ERROR(CheckRegion(operand));
-    return CheckWritable(op.operands[0].buffer);
+    if (const absl::Status fits = CheckTileOp(op); !fits.ok()) return Broken("tile-op", std::string(fits.message()));
+    for (int i = 0; i < FindTileIntrinsic(op.intrinsic)->meaning.num_outputs(); ++i)
+      HONE_RETURN_IF_ERROR(CheckWritable(op.operands[static_cast<size_t>(i)].buffer));
+    return absl::OkStatus();
   }
   absl::Status CheckNode(const Evaluate& evaluate) {
     HONE_RETURN_IF_ERROR(Need(evaluate.value, "an evaluated expression"));
+    if (IsBarrier(evaluate)) return absl::OkStatus();
+    if (const std::optional<Store> update = AtomicUpdate(evaluate)) return CheckNode(*update);
+    if (const Call* call = evaluate.value.As<Call>(); call != nullptr && call->args.size() == 1) {
+      const IntrinsicInfo* info = FindIntrinsic(call->name);
+      if (info != nullptr && info->stands_alone && call->args[0] && call->args[0].As<Load>() != nullptr)
+        return Check(call->args[0]);
+    }
     return Check(evaluate.value);
   }
 

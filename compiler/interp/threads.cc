@@ -1,0 +1,150 @@
+// Threads that wait for one another at barriers: the iterations of a loop over threadIdx with barriers inside.
+//
+// Every thread has slots and allocations of its own and runs, in order of its number, to the next barrier or to its
+// end. When all have stopped they must have stopped at the same barrier, in the same iteration of the loops around it:
+// anything else would hang a device, or be undefined there. A loop over another threadIdx inside makes further threads;
+// their parent goes on when all of them have ended.
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/interp/machine.h"
+#include "compiler/support/status_macros.h"
+
+namespace hone::interp {
+
+struct Machine::Thread {
+  enum class State : uint8_t { kReady, kAtBarrier, kForked, kEnded };
+  Thread* parent = nullptr;
+  const ForkCode* fork = nullptr;
+  int64_t number = 0;  // of the fork's loop
+  std::vector<Slot> slots;
+  std::vector<Memory> buffers;  // those of the fork
+  const Instr* at = nullptr;    // where it goes on, or the barrier it waits at
+  State state = State::kReady;
+  int children = 0;  // that have not ended
+
+  std::string Name() const {
+    return absl::StrCat(parent == nullptr ? "" : absl::StrCat(parent->Name(), ", "), fork->thread, " = ", number);
+  }
+};
+
+absl::Status Machine::Spawn(std::vector<std::unique_ptr<Thread>>& threads, Thread* parent, const Instr& fork,
+                            const Slot* frame) {
+  constexpr int64_t kMostThreads = 4096;
+  const int64_t begin = frame[fork.a].i, end = frame[fork.b].i;
+  if (end - begin > kMostThreads - static_cast<int64_t>(threads.size())) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("interpreting ", f_.name, ": more than ", kMostThreads, " threads wait for one another"));
+  }
+  for (int64_t number = begin; number < end; ++number) {
+    auto thread = std::make_unique<Thread>();
+    thread->parent = parent;
+    thread->fork = &code_.forks[fork.aux];
+    thread->number = number;
+    thread->slots.assign(frame, frame + slots_.size());
+    thread->slots[static_cast<size_t>(fork.a)].i = number;
+    for (const int buffer : thread->fork->buffers) {
+      const Memory& like = memory_[static_cast<size_t>(buffer)];
+      Memory own;
+      own.storage = like.storage;
+      own.bytes = like.bytes;
+      thread->buffers.push_back(std::move(own));
+    }
+    thread->at = &fork + 1;
+    threads.push_back(std::move(thread));
+  }
+  return absl::OkStatus();
+}
+
+// Puts the buffers of the thread, and of those it comes from, in the place of the machine's, or back.
+void Machine::SwapBuffers(Thread& thread) {
+  for (Thread* t = &thread; t != nullptr; t = t->parent) {
+    for (size_t i = 0; i < t->buffers.size(); ++i)
+      std::swap(memory_[static_cast<size_t>(t->fork->buffers[i])], t->buffers[i]);
+  }
+}
+
+absl::Status Machine::Resume(Thread& thread, Stop& stop) {
+  SwapBuffers(thread);
+  absl::Status status = Execute(thread.at, thread.slots.data(), &stop);
+  SwapBuffers(thread);
+  return status;
+}
+
+absl::Status Machine::MeetAtBarrier(const std::vector<std::unique_ptr<Thread>>& threads) const {
+  const Thread* first = nullptr;
+  for (const auto& thread : threads) {
+    if (thread->state == Thread::State::kAtBarrier && first == nullptr) first = thread.get();
+  }
+  const BarrierCode& barrier = code_.barriers[first->at->aux];
+  for (const auto& thread : threads) {
+    std::string elsewhere;
+    if (thread->state == Thread::State::kEnded) {
+      // A thread of a fork that has been joined is nobody's business.
+      const bool joined = thread->parent != nullptr && thread->parent->state != Thread::State::kForked;
+      if (!joined) elsewhere = "has ended";
+    } else if (thread->state == Thread::State::kAtBarrier && thread->at != first->at) {
+      const std::string& place = code_.barriers[thread->at->aux].place;
+      elsewhere = absl::StrCat("waits at another", place.empty() ? "" : absl::StrCat(", in block ", place));
+    } else if (thread->state == Thread::State::kAtBarrier) {
+      for (size_t i = 0; i < barrier.loops.size() && elsewhere.empty(); ++i) {
+        const size_t slot = static_cast<size_t>(barrier.loops[i]);
+        if (thread->slots[slot].i == first->slots[slot].i) continue;
+        elsewhere = absl::StrCat("is there with ", barrier.names[i], " = ", thread->slots[slot].i, ", not ",
+                                 first->slots[slot].i);
+      }
+    }
+    if (elsewhere.empty()) continue;
+    return At(barrier.place,
+              absl::FailedPreconditionError(absl::StrCat("divergent barrier: thread ", first->Name(),
+                                                         " waits at it, thread ", thread->Name(), " ", elsewhere)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Machine::RunThreads(const Instr& fork, Slot* frame) {
+  std::vector<std::unique_ptr<Thread>> threads;
+  HONE_RETURN_IF_ERROR(Spawn(threads, nullptr, fork, frame));
+  while (true) {
+    bool ran = false;
+    for (size_t i = 0; i < threads.size(); ++i) {  // grows
+      Thread& thread = *threads[i];
+      if (thread.state != Thread::State::kReady) continue;
+      ran = true;
+      Stop stop;
+      HONE_RETURN_IF_ERROR(Resume(thread, stop));
+      thread.at = stop.at;
+      if (stop.why == Stop::Why::kBarrier) {
+        thread.state = Thread::State::kAtBarrier;
+      } else if (stop.why == Stop::Why::kFork) {
+        const size_t before = threads.size();
+        HONE_RETURN_IF_ERROR(Spawn(threads, &thread, *stop.at, thread.slots.data()));
+        thread.children = static_cast<int>(threads.size() - before);
+        if (thread.children > 0) {
+          thread.state = Thread::State::kForked;
+        } else {
+          thread.at = code_.instrs.data() + stop.at->c;
+        }
+      } else {
+        thread.state = Thread::State::kEnded;
+        Thread* parent = thread.parent;
+        if (parent != nullptr && --parent->children == 0) {
+          parent->at = code_.instrs.data() + parent->at->c;
+          parent->state = Thread::State::kReady;
+        }
+      }
+    }
+    if (ran) continue;
+    bool waiting = false;
+    for (const auto& thread : threads) waiting |= thread->state == Thread::State::kAtBarrier;
+    if (!waiting) return absl::OkStatus();
+    HONE_RETURN_IF_ERROR(MeetAtBarrier(threads));
+    for (const auto& thread : threads) {
+      if (thread->state != Thread::State::kAtBarrier) continue;
+      ++thread->at;
+      thread->state = Thread::State::kReady;
+    }
+  }
+}
+
+}  // namespace hone::interp

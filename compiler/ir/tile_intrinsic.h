@@ -1,0 +1,86 @@
+// The intrinsics that tile operations (stmt.h, TileOp) apply. Each is data: what it means as TensorIR, how its operands
+// lie in memory, how many threads take part, and how a back end emits it. A new one is a row in tile_intrinsic.cc.
+//
+//   T.tile_op("fma_tile_f32", C[i:i + 6, j:j + 16], A[i:i + 6, 0:64], B[0:64, j:j + 16], params={"lanes": 16})
+//
+// Operands are regions, outputs first. A region may have more dimensions in front than the intrinsic's operand, each of
+// one element; it may also be a single run of as many elements as the operand has, in row-major order. The sizes that
+// the meaning leaves open (m, n, k) are the extents of the regions, which need not be constants: a tile at the edge is
+// one with smaller extents.
+//
+// Params, all optional:
+//   "m", "n", ..  the largest extent along that axis: lets a back end keep the tile in registers where the extent is no
+//                 constant
+//   "lanes"       elements of a vector; the whole vectorised axis when absent
+//   "unroll"      steps of the innermost serial loop that are written out
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "compiler/ir/stmt.h"
+
+namespace hone {
+
+// A machine instruction that does it, by the name LLVM gives it: (operand 0, operand 1, ..) -> operand 0.
+struct TileInstruction {
+  struct Operand {
+    int bits = 0, lanes = 0;  // the vector of integers (or floats) it is passed as
+    int splat_bits = 0;       // so many bits are read and repeated to fill the vector; 0: the whole vector is read
+    bool is_float = false;
+  };
+  std::string feature;                     // of the target, by LLVM's name
+  std::string function;                    // "llvm.x86.avx512.vpdpbusd.512"
+  std::map<std::string, int64_t> extents;  // of the axes the meaning leaves open
+  std::vector<Operand> operands;
+};
+
+// How the intrinsic is emitted where no instruction fits: its axes as loops, outermost first.
+struct TileLoop {
+  std::string axis;
+  ForKind kind = ForKind::kSerial;
+};
+
+struct TileIntrinsic {
+  std::string name;
+  PrimFunc meaning;  // inputs first, outputs last; one block: output = f(output, inputs)
+  int threads = 1;   // that take part in one operation
+  std::vector<TileLoop> loops;
+  std::vector<TileInstruction> instructions;  // the first that fits is taken
+
+  // Read off the meaning.
+  std::vector<Buffer> operands;  // in the order of TileOp::operands
+  std::vector<IterVar> axes;     // the block's variables; their domains start at 0
+  Stmt update;                   // its Store, over `axes`
+
+  const IterVar* FindAxis(std::string_view name) const;  // nullptr when it has none of that name
+};
+
+std::span<const TileIntrinsic> TileIntrinsics();
+const TileIntrinsic* FindTileIntrinsic(std::string_view name);  // nullptr when unknown
+
+// InvalidArgument when the operation does not fit its intrinsic: "fma_tile_f32 takes 3 operands, not 2".
+absl::Status CheckTileOp(const TileOp& op);
+
+// For an operation that CheckTileOp lets through:
+// how far each axis runs, in the order of `axes`;
+std::vector<Expr> TileExtents(const TileIntrinsic& intrinsic, const TileOp& op);
+// the update with its operands replaced by the regions and its axes by `at`;
+Stmt TileUpdate(const TileIntrinsic& intrinsic, const TileOp& op, std::span<const Expr> at);
+// what it does, as serial loops around a store. Every definition is new.
+Stmt TileMeaning(const TileOp& op);
+
+// The instruction that does the whole operation on a target with these features; nullptr when there is none, or when an
+// operand does not lie in memory in one piece.
+const TileInstruction* FindInstruction(const TileOp& op, const std::vector<std::string>& features);
+// The number of elements of a region that is one piece of its buffer; nullopt when it is not.
+std::optional<int64_t> ContiguousElements(const BufferRegion& region);
+
+}  // namespace hone
