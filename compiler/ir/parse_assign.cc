@@ -65,7 +65,14 @@ absl::StatusOr<Stmt> Parser::AssignStatement(BlockParts* block, std::optional<St
     HONE_RETURN_IF_ERROR(Expect("."));
     const Token type_at = Peek();
     HONE_ASSIGN_OR_RETURN(const std::string text, ExpectName("a type"));
-    const std::optional<DType> type = ParseDType(text);
+    std::optional<DType> type = ParseDType(text);
+    if (text == "let" && TakeIf("[")) {  // x: T.let[T.float32] = value, the newest spelling
+      HONE_RETURN_IF_ERROR(Expect("T"));
+      HONE_RETURN_IF_ERROR(Expect("."));
+      HONE_ASSIGN_OR_RETURN(const std::string inner, ExpectName("a type"));
+      HONE_RETURN_IF_ERROR(Expect("]"));
+      type = ParseDType(inner);
+    }
     if (!type.has_value() || type->lanes > kMaxLanes)
       return ErrorAt(type_at, absl::StrCat("`T.", text, "` is no type"));
     HONE_RETURN_IF_ERROR(Expect("="));

@@ -21,33 +21,50 @@ absl::StatusOr<Attrs> Parser::AttrDict() {
   return attrs;
 }
 
+// Lists of lists, which TVM writes ([[0, 1, 8, 2]]), are read as one list.
+absl::Status Parser::AttrItems(AttrList& list, int depth) {
+  const absl::string_view closing = At("[") ? "]" : ")";
+  if (depth > kMaxNesting) return ErrorAt(Peek(), absl::StrCat("lists nest deeper than ", kMaxNesting));
+  Take();
+  while (!At(closing)) {
+    const Token element = Peek();
+    if (element.kind == TokenKind::kString) {
+      list.texts.push_back(Take().text);
+    } else if (At("[") || At("(")) {
+      HONE_RETURN_IF_ERROR(AttrItems(list, depth + 1));
+    } else if (AtMetadata()) {
+      HONE_RETURN_IF_ERROR(GraphStoredConstant().status());
+      list.is_outside = true;
+    } else {
+      HONE_ASSIGN_OR_RETURN(const Expr e, IntExpression("an element of a list"));
+      const std::optional<int64_t> n = ConstantValue(e);
+      if (!n.has_value()) return ErrorAt(element, "an element of a list that is no constant");
+      list.numbers.push_back(*n);
+    }
+    if (!list.numbers.empty() && !list.texts.empty()) {
+      return ErrorAt(element, "a list of numbers and texts; expected one of them");
+    }
+    if (!At(closing)) HONE_RETURN_IF_ERROR(Expect(","));
+  }
+  Take();
+  return absl::OkStatus();
+}
+
 // A number, text, or list of one of them; nothing for None and for what describes a target.
 absl::StatusOr<std::optional<Attr>> Parser::AttrValue() {
   const Token at = Peek();
   if (at.kind == TokenKind::kString) return Attr(Take().text);
   if (TakeIf("None")) return std::nullopt;
+  if (AtMetadata()) {  // a value kept outside of the text: it says nothing here
+    HONE_RETURN_IF_ERROR(GraphStoredConstant().status());
+    return std::nullopt;
+  }
   if (At("[") || At("(")) {
-    const absl::string_view closing = At("[") ? "]" : ")";
-    Take();
-    std::vector<int64_t> numbers;
-    std::vector<std::string> texts;
-    while (!At(closing)) {
-      const Token element = Peek();
-      if (element.kind == TokenKind::kString) {
-        texts.push_back(Take().text);
-      } else {
-        HONE_ASSIGN_OR_RETURN(const Expr e, IntExpression("an element of a list"));
-        const std::optional<int64_t> n = ConstantValue(e);
-        if (!n.has_value()) return ErrorAt(element, "an element of a list that is no constant");
-        numbers.push_back(*n);
-      }
-      if (!numbers.empty() && !texts.empty())
-        return ErrorAt(element, "a list of numbers and texts; expected one of them");
-      if (!At(closing)) HONE_RETURN_IF_ERROR(Expect(","));
-    }
-    Take();
-    if (!texts.empty()) return Attr(std::move(texts));
-    return Attr(std::move(numbers));
+    AttrList list;
+    HONE_RETURN_IF_ERROR(AttrItems(list, 0));
+    if (list.is_outside) return std::nullopt;
+    if (!list.texts.empty()) return Attr(std::move(list.texts));
+    return Attr(std::move(list.numbers));
   }
   if (At("T") && Peek(1).text == "." && (Peek(2).text == "strings" || Peek(2).text == "target")) {
     const bool strings = Peek(2).text == "strings";

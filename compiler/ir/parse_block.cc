@@ -38,6 +38,20 @@ absl::StatusOr<Stmt> Parser::BlockStatement() {
   return Stmt::Make(BlockRealize{std::move(parts.values), parts.predicate, std::move(parts.block)});
 }
 
+// At "(low, high)" or "[low, high]"; "(n + 31) // 32" is one number.
+bool Parser::AtBounds() const {
+  if (!At("(") && !At("[")) return false;
+  int depth = 0;
+  for (int i = 0; Peek(i).kind != TokenKind::kEnd && Peek(i).kind != TokenKind::kNewline; ++i) {
+    const Token& token = Peek(i);
+    if (token.kind != TokenKind::kPunct) continue;
+    if (token.text == "(" || token.text == "[") ++depth;
+    if ((token.text == ")" || token.text == "]") && --depth == 0) return false;
+    if (token.text == "," && depth == 1) return true;
+  }
+  return false;
+}
+
 absl::Status Parser::AxisStatement(BlockParts* block, const std::vector<std::string>& names) {
   const Token at = Peek();
   if (block == nullptr || block->is_function)
@@ -93,8 +107,9 @@ absl::Status Parser::AxisStatement(BlockParts* block, const std::vector<std::str
   }
   if (names.size() != 1) return ErrorAt(at, absl::StrCat("T.axis.", kind, " gives one variable; found ", names.size()));
   Range domain;
-  if (TakeIf("(") || At("[")) {
-    const bool square = TakeIf("[");
+  if (AtBounds()) {
+    const bool square = At("[");
+    Take();
     const Token end_at = Peek();
     HONE_ASSIGN_OR_RETURN(domain.min, IntExpression("the start of a domain"));
     HONE_RETURN_IF_ERROR(Expect(","));

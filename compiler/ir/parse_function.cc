@@ -1,4 +1,6 @@
 // @T.prim_func: a tensor function's parameters and body.
+#include <set>
+
 #include "absl/strings/str_cat.h"
 #include "compiler/ir/parser.h"
 #include "compiler/ir/visit.h"
@@ -78,9 +80,29 @@ absl::StatusOr<PrimFunc> Parser::Function(bool wrap_root) {
       return ErrorAt(at, absl::StrCat("a T.handle of `", f.name, "` is given no shape; add T.match_buffer"));
     f.params.push_back(*std::move(param));
   }
+  CountOutputs(f);
   RollBack(mark);
   function_ = nullptr;
   return f;
+}
+
+// TVM does not say which parameters are outputs: those at the end that are written, where there are several.
+void Parser::CountOutputs(PrimFunc& f) const {
+  if (f.attrs.count("outputs") != 0) return;
+  std::set<uint64_t> written;
+  ForEachStmt(f.body, [&](const Stmt& s) {
+    if (const Store* store = s.As<Store>()) written.insert(store->buffer.id());
+    if (const BlockRealize* realize = s.As<BlockRealize>()) {
+      for (const BufferRegion& region : realize->block.writes) written.insert(region.buffer.id());
+    }
+    return true;
+  });
+  int64_t outputs = 0;
+  while (outputs < static_cast<int64_t>(f.params.size()) &&
+         written.count(f.params[f.params.size() - 1 - static_cast<size_t>(outputs)].id()) != 0) {
+    ++outputs;
+  }
+  if (outputs > 1) f.attrs["outputs"] = outputs;
 }
 
 absl::StatusOr<Stmt> Parser::FunctionBody(PrimFunc& f, bool wrap_root) {

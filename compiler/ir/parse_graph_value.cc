@@ -74,7 +74,10 @@ absl::StatusOr<GraphExpr> Parser::GraphPrimary() {
     if (!tuple.is_list && tuple.items.size() == 1 && last.text != ",") return tuple.items[0];  // (x) is x
     return GraphExpr::Make(std::move(tuple));
   }
-  if ((At("metadata") || At("meta")) && Find(at.text) == nullptr && Peek(1).text == "[") return GraphStoredConstant();
+  if (AtMetadata()) {
+    HONE_ASSIGN_OR_RETURN(const StoredConstant constant, GraphStoredConstant());
+    return GraphExpr::Make(constant);
+  }
   if (AtModule()) {
     Take();
     Take();
@@ -136,13 +139,18 @@ absl::StatusOr<GraphExpr> Parser::GraphLiteral() {
   return GraphExpr::Make(std::move(literal));
 }
 
-// metadata["relax.expr.Constant"][3], and meta[relay.Constant][3] of 2022.
-absl::StatusOr<GraphExpr> Parser::GraphStoredConstant() {
+// At metadata["relax.expr.Constant"][3], and meta[relay.Constant][3] of 2022.
+bool Parser::AtMetadata() const {
+  return (At("metadata") || At("meta")) && Find(Peek().text) == nullptr && Peek(1).text == "[";
+}
+
+absl::StatusOr<StoredConstant> Parser::GraphStoredConstant() {
   const Token at = Take();
   Take();
   std::string kind = Peek().kind == TokenKind::kString ? Take().text : "";
   while (!At("]") && Peek().kind != TokenKind::kNewline && Peek().kind != TokenKind::kEnd) kind += Take().text;
-  if (kind != "relax.expr.Constant" && kind != "relay.Constant" && kind != "R.expr.Constant") {
+  if (kind != "relax.expr.Constant" && kind != "relay.Constant" && kind != "R.expr.Constant" && kind != "ffi.Tensor" &&
+      kind != "runtime.NDArray") {
     return ErrorAt(
         at, absl::StrCat("`", kind.substr(0, 40), "` is kept outside of the text; expected relax.expr.Constant"));
   }
@@ -153,7 +161,7 @@ absl::StatusOr<GraphExpr> Parser::GraphStoredConstant() {
   Take();
   HONE_ASSIGN_OR_RETURN(const int64_t index, IntegerText(number, false, false));
   HONE_RETURN_IF_ERROR(Expect("]"));
-  return GraphExpr::Make(StoredConstant{index});
+  return StoredConstant{index};
 }
 
 // R.const(value, "float32")

@@ -85,6 +85,7 @@ class Parser {
   absl::Status Parameters(PrimFunc& f);
   absl::Status DimensionNames(PrimFunc& f);
   absl::StatusOr<Stmt> FunctionBody(PrimFunc& f, bool wrap_root);
+  void CountOutputs(PrimFunc& f) const;
 
   // ---- graph functions (parse_graph.cc) and their values (parse_graph_value.cc, parse_graph_type.cc)
   absl::StatusOr<GraphFunc> GraphFunction();
@@ -101,7 +102,7 @@ class Parser {
   absl::StatusOr<GraphExpr> GraphLiteral();
   absl::StatusOr<GraphExpr> GraphOperator();
   absl::StatusOr<GraphExpr> GraphConstant();
-  absl::StatusOr<GraphExpr> GraphStoredConstant();
+  absl::StatusOr<StoredConstant> GraphStoredConstant();
   absl::StatusOr<GraphExpr> CallTirValue(bool packed);
   absl::Status CallTirOutput(CallTir& call);
   absl::Status GraphArguments(GraphCall& call);  // after "(", takes ")"
@@ -126,6 +127,7 @@ class Parser {
   absl::StatusOr<Stmt> StoreStatement(const Token& at, const Symbol& target);
   absl::StatusOr<Stmt> ScriptStatement(BlockParts* block);
   absl::StatusOr<Stmt> TileOpStatement();
+  bool AtBounds() const;
   absl::Status AxisStatement(BlockParts* block, const std::vector<std::string>& names);
   absl::StatusOr<std::vector<BufferRegion>> Regions();
   absl::StatusOr<BufferRegion> Region();
@@ -165,6 +167,13 @@ class Parser {
   absl::StatusOr<int> Lanes();
   absl::StatusOr<Attrs> AttrDict();
   absl::StatusOr<std::optional<Attr>> AttrValue();
+  struct AttrList {
+    std::vector<int64_t> numbers;
+    std::vector<std::string> texts;
+    bool is_outside = false;  // an element is kept outside of the text
+  };
+  absl::Status AttrItems(AttrList& list, int depth);
+  bool AtMetadata() const;  // metadata["..."][3]
   absl::StatusOr<int64_t> IntegerText(const Token& token, bool negative, bool is_unsigned) const;
 
   std::vector<Token> tokens_;

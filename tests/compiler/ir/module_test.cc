@@ -71,8 +71,8 @@ TEST_P(SeedGolden, ReadsAndPrints) {
     EXPECT_THAT(std::string(verified.message()), HasSubstr(expected));
   }
 }
-INSTANTIATE_TEST_SUITE_P(Files, SeedGolden, testing::ValuesIn(SeedFiles()), [](const auto& info) { return info.param; });
-
+INSTANTIATE_TEST_SUITE_P(Files, SeedGolden, testing::ValuesIn(SeedFiles()),
+                         [](const auto& info) { return info.param; });
 
 constexpr char kGraph[] = R"(
 @I.ir_module
@@ -134,12 +134,12 @@ TEST(ModuleTest, EqualityIgnoresNamesOfValuesAndNothingElse) {
   };
   const IrModule base = graph("    a = R.add(x, y)\n    return a\n");
   EXPECT_TRUE(StructuralEqual(base, graph("    other = R.add(x, y)\n    return other\n")));
-  for (const char* different :
-       {"    a = R.add(y, x)\n    return a\n", "    a = R.subtract(x, y)\n    return a\n",
-        "    a = R.add(x, y)\n    return x\n", "    a: R.Object = R.add(x, y)\n    return a\n",
-        "    a = R.add(x, y, axis=1)\n    return a\n", "    R.func_attr({\"k\": 1})\n    a = R.add(x, y)\n    return a\n",
-        "    with R.dataflow():\n        a = R.add(x, y)\n        R.output(a)\n    return a\n",
-        "    a = R.add(x, y)\n    b = R.add(x, y)\n    return a\n"}) {
+  for (const char* different : {"    a = R.add(y, x)\n    return a\n", "    a = R.subtract(x, y)\n    return a\n",
+                                "    a = R.add(x, y)\n    return x\n", "    a: R.Object = R.add(x, y)\n    return a\n",
+                                "    a = R.add(x, y, axis=1)\n    return a\n",
+                                "    R.func_attr({\"k\": 1})\n    a = R.add(x, y)\n    return a\n",
+                                "    with R.dataflow():\n        a = R.add(x, y)\n        R.output(a)\n    return a\n",
+                                "    a = R.add(x, y)\n    b = R.add(x, y)\n    return a\n"}) {
     EXPECT_FALSE(StructuralEqual(base, graph(different))) << different;
   }
 }
@@ -169,18 +169,21 @@ class M:
 
 struct Refusal {
   const char* name;
-  const char* body;     // of a graph function of x, on line 3
+  const char* body;  // of a graph function of x, on line 3
   const char* message;
 };
 constexpr Refusal kRefusals[] = {
-    {"Unknown", "    return y\n", "line 3, column 12: `y` is not defined here; expected a parameter or an earlier value"},
-    {"NoReturn", "    y = R.add(x, x)\n", "line 4, column 1: found the end of the block; expected `return` and the function's value"},
+    {"Unknown", "    return y\n",
+     "line 3, column 12: `y` is not defined here; expected a parameter or an earlier value"},
+    {"NoReturn", "    y = R.add(x, x)\n",
+     "line 4, column 1: found the end of the block; expected `return` and the function's value"},
     {"Branch", "    if x:\n        y = x\n    return x\n",
      "line 3, column 5: found `if` in a graph function, which is a line of bindings; expected an assignment, `with "
      "R.dataflow():` or `return`"},
     {"NoOutput", "    with R.dataflow():\n        y = R.add(x, x)\n    return x\n",
      "line 5, column 5: found the end of the block; expected R.output(...) with what the rest of the function may use"},
-    {"Hidden", "    with R.dataflow():\n        y = R.add(x, x)\n        z = R.add(y, y)\n        R.output(z)\n    return y\n",
+    {"Hidden",
+     "    with R.dataflow():\n        y = R.add(x, x)\n        z = R.add(y, y)\n        R.output(z)\n    return y\n",
      "line 7, column 12: `y` is not defined here; expected a parameter or an earlier value"},
     {"OutputOfAnother", "    with R.dataflow():\n        R.output(x)\n    return x\n",
      "line 4, column 18: `x` is no value of this dataflow block"},
@@ -207,7 +210,8 @@ TEST_P(GraphRefusal, SaysWhereAndWhy) {
   ASSERT_FALSE(module.ok());
   EXPECT_EQ(std::string(module.status().message()), GetParam().message);
 }
-INSTANTIATE_TEST_SUITE_P(Cases, GraphRefusal, testing::ValuesIn(kRefusals), [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(Cases, GraphRefusal, testing::ValuesIn(kRefusals),
+                         [](const auto& info) { return info.param.name; });
 
 TEST(ModuleTest, AClassHasEveryNameOnce) {
   const std::string f = "    @R.function\n    def f(x: R.Object):\n        return x\n";
@@ -225,9 +229,10 @@ TEST(ModuleTest, CallsFitTheFunctionsTheyCall) {
                 B[vi] = A[vi]
 )";
   const auto verify = [&](const std::string& call, const std::string& type = "R.Tensor((4,), \"float32\")") {
-    return std::string(Verify(ParseOk(absl::StrCat("@I.ir_module\nclass M:\n", function, "    @R.function\n    def main(x: ", type,
-                                                   "):\n        cls = M\n        y = ", call, "\n        return y\n")))
-                           .message());
+    return std::string(
+        Verify(ParseOk(absl::StrCat("@I.ir_module\nclass M:\n", function, "    @R.function\n    def main(x: ", type,
+                                    "):\n        cls = M\n        y = ", call, "\n        return y\n")))
+            .message());
   };
   EXPECT_EQ(verify("R.call_tir(cls.f, (x,), R.Tensor((4,), \"float32\"))"), "");
   EXPECT_EQ(verify("R.call_tir(cls.g, (x,), R.Tensor((4,), \"float32\"))"),

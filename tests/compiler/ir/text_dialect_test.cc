@@ -371,7 +371,7 @@ TEST(TextDialectTest, NothingOrTooMuchIsSaid) {
   EXPECT_EQ(ParsePrimFunc("").status().message(),
             "line 1, column 1: found 0 functions with @T.prim_func; expected one");
   EXPECT_EQ(ParsePrimFunc("hello").status().message(),
-            "line 1, column 1: found `hello`; expected a function (@T.prim_func, then `def`), a class of functions, or "
+            "line 1, column 1: found `hello`; expected a function (@T.prim_func or @R.function, then `def`), a class of functions, or "
             "an import");
   const std::string two = absl::StrCat(kReluNow, kReluNow);
   EXPECT_FALSE(ParsePrimFunc(two).ok());
