@@ -1,0 +1,30 @@
+// tensorize: a loop and the block in it become one tile operation an iteration of the loops outside.
+//   for i0: for i1 in [0, 16): for k in [0, 4): C[i0*16 + i1] += A[k] * B[i0*16 + i1, k]
+//   =>  for i0: with block C (vi_o = i0): T.tile_op("dot4_u8s8_s32", C[vi_o*16:+16], A[0:4], B[vi_o*16:+16, 0:4])
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "compiler/schedule/ref.h"
+#include "compiler/schedule/step_field.h"
+
+namespace hone {
+
+class Schedule;
+
+struct TensorizeStep {
+  LoopRef loop;
+  std::string intrinsic;
+  static constexpr StepInfo kInfo{"tensorize", OutputKind::kNone};
+  static constexpr auto Fields() {
+    return std::tuple(Field("block_or_loop", &TensorizeStep::loop), Field("tensor_intrin", &TensorizeStep::intrinsic));
+  }
+};
+
+// The block keeps its name; its instances are tiles from then on, and an init is that of a whole tile. The intrinsic is
+// one of compiler/ir/tile_intrinsic.h; axes whose size it leaves open may be cut off at the edge. Refused: an unknown
+// intrinsic, what DivideBlock refuses, a block that does something else.
+absl::Status Tensorize(Schedule& schedule, LoopRef loop, const std::string& intrinsic);
+
+}  // namespace hone
