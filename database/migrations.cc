@@ -172,6 +172,8 @@ CREATE TABLE cost_model (
 
 constexpr Migration kMigrations[] = {
     {1, "first", kFirstSchema},
+    // 0 in tasks of earlier releases, which are bound already: their lower bound is there.
+    {2, "least_flop", "ALTER TABLE task ADD COLUMN least_flop REAL NOT NULL DEFAULT 0"},
 };
 
 }  // namespace

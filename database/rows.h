@@ -62,6 +62,7 @@ struct TaskRow {
   std::string name;
   double weight = 1;
   double flop = 0, bytes = 0;
+  double least_flop = 0;                        // by the cheapest algorithm allowed: what the lower bound goes by
   std::string default_trace;
   int64_t trials = 0;                           // verified, made for this job
   FailureCounts failed;

@@ -315,7 +315,8 @@ absl::StatusOr<std::optional<uint64_t>> ReadJobByRequest(SqliteConnection& c, ui
 absl::StatusOr<std::vector<TaskRow>> ReadTasks(SqliteConnection& c, uint64_t job) {
   HONE_ASSIGN_OR_RETURN(
       SqliteQuery q, c.Prepare("SELECT k.id, k.job, k.position, w.hash, k.name, k.weight, k.flop, k.bytes, k.default_trace, "
-                               "k.trials, k.failed, k.default_us, k.best_us, k.lower_bound_us, k.record, k.state "
+                               "k.trials, k.failed, k.default_us, k.best_us, k.lower_bound_us, k.record, k.state, "
+                               "k.least_flop "
                                "FROM task k JOIN workload w ON w.id = k.workload WHERE k.job = ? ORDER BY k.position"));
   q.Int(job);
   std::vector<TaskRow> rows;
@@ -339,6 +340,7 @@ absl::StatusOr<std::vector<TaskRow>> ReadTasks(SqliteConnection& c, uint64_t job
     row.lower_bound_us = q.GetReal(13);
     row.record = q.GetInt(14);
     row.state = q.GetText(15);
+    row.least_flop = q.GetReal(16);
     rows.push_back(std::move(row));
   }
 }

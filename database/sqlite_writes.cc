@@ -103,13 +103,14 @@ absl::Status Apply(SqliteConnection& c, const PutTask& write) {
   HONE_ASSIGN_OR_RETURN(const int64_t workload, WorkloadId(c, row.workload_hash));
   HONE_ASSIGN_OR_RETURN(
       SqliteQuery insert,
-      c.Prepare("INSERT INTO task VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET "
+      c.Prepare("INSERT INTO task VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET "
                 "trials = excluded.trials, failed = excluded.failed, default_us = excluded.default_us, "
                 "best_us = excluded.best_us, lower_bound_us = excluded.lower_bound_us, record = excluded.record, "
                 "state = excluded.state"));
   insert.Int(row.id).Int(row.job).Int(row.index).Int(workload).Text(row.name).Real(row.weight).Real(row.flop);
   insert.Real(row.bytes).Text(row.default_trace).Int(row.trials).Text(nlohmann::json(row.failed).dump());
   insert.Real(row.default_us).Real(row.best_us).Real(row.lower_bound_us).Int(row.record).Text(row.state);
+  insert.Real(row.least_flop);
   return insert.Run();
 }
 

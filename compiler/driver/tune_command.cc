@@ -80,9 +80,11 @@ absl::StatusOr<v1::SubmitRequest> MakeRequest(const TuneOptions& options, const 
     spec->mutable_workload()->set_hash(model.workloads[i].hash);
     spec->mutable_workload()->set_name(task.name);
     spec->mutable_workload()->set_flop(task.flop);
+    const absl::StatusOr<double> least = LeastFlop(model.workloads[i].func, settings.space());
+    if (least.ok()) spec->mutable_workload()->set_least_flop(std::min(task.flop, *least));
     spec->mutable_workload()->set_bytes(task.bytes);
     spec->set_weight(task.weight);
-    const absl::StatusOr<Trace> trace = DefaultTrace(model.workloads[i].func, settings.target, settings.threads);
+    const absl::StatusOr<Trace> trace = DefaultTrace(model.workloads[i].func, settings.space());
     if (!trace.ok()) return WithExitCode(ExitCode::kNoSchedule, Annotate(trace.status(), task.name));
     spec->set_default_trace(ToText(*trace));
   }

@@ -68,6 +68,7 @@ inline TaskRow TestTask(uint64_t id, uint64_t job, int index, const std::string&
   row.name = workload;
   row.weight = 3;
   row.flop = 2e6;
+  row.least_flop = 5e5;
   row.default_trace = "default";
   row.failed = {{"crash", 2}, {"wrong_result", 1}};
   row.best_us = 12.5;

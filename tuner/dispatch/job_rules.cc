@@ -99,6 +99,7 @@ void Dispatcher::Impl::On(const Submit& event) {
     row.name = spec.workload().name();
     row.weight = spec.weight() > 0 ? spec.weight() : 1;
     row.flop = spec.workload().flop();
+    row.least_flop = spec.workload().least_flop() > 0 ? spec.workload().least_flop() : row.flop;
     row.bytes = spec.workload().bytes();
     row.default_trace = spec.default_trace();
     workloads[row.workload_hash] = spec.workload();
@@ -144,7 +145,7 @@ void Dispatcher::Impl::Bind(Job& job, const Worker& worker) {
   job.row.protocol = worker.hello.measure_protocol();
   std::vector<Write> writes;
   for (TaskRow& task : job.tasks) {
-    task.lower_bound_us = LowerBoundUs(task.flop, task.bytes, worker.hello.profile(), job.row.threads);
+    task.lower_bound_us = LowerBoundUs(task.least_flop, task.bytes, worker.hello.profile(), job.row.threads);
     const TuningKey key = job.KeyOf(task);
     const auto [state, added] = keys.emplace(key, KeyState(key));
     if (added) effects.push_back(LoadHistory{key});

@@ -46,8 +46,9 @@ absl::Status CheckSubmit(const v1::SubmitRequest& request) {
     if (Sha256(task.workload().text()) != task.workload().hash()) {
       return invalid(where, "the hash is not that of the workload's text");
     }
-    for (const double number : {task.weight(), task.workload().flop(), task.workload().bytes()}) {
-      if (!std::isfinite(number) || number < 0) return invalid(where, "weight, flop or bytes is ", number);
+    for (const double number : {task.weight(), task.workload().flop(), task.workload().bytes(),
+                                task.workload().least_flop()}) {
+      if (!std::isfinite(number) || number < 0) return invalid(where, "weight, flop, bytes or least_flop is ", number);
     }
   }
   return absl::OkStatus();
