@@ -18,37 +18,37 @@ class Schedule;
 struct GetBlockStep {
   std::string name;
   std::string func_name = "main";
-  static constexpr StepInfo kInfo{"get_block", OutputKind::kBlock};
+  static constexpr StepInfo kInfo{.name = "get_block", .output = OutputKind::kBlock, .changes_program = false};
   static constexpr auto Fields() {
     return std::tuple(Field("name", &GetBlockStep::name), Field("func_name", &GetBlockStep::func_name));
   }
 };
 struct GetLoopsStep {
   BlockRef block;
-  static constexpr StepInfo kInfo{"get_loops", OutputKind::kLoop};
+  static constexpr StepInfo kInfo{.name = "get_loops", .output = OutputKind::kLoop, .changes_program = false};
   static constexpr bool kList = true;
   static constexpr auto Fields() { return std::tuple(Field("block", &GetLoopsStep::block)); }
 };
 struct GetChildBlocksStep {
   BlockOrLoop parent;
-  static constexpr StepInfo kInfo{"get_child_blocks", OutputKind::kBlock};
+  static constexpr StepInfo kInfo{.name = "get_child_blocks", .output = OutputKind::kBlock, .changes_program = false};
   static constexpr bool kList = true;
   static constexpr auto Fields() { return std::tuple(Field("block_or_loop", &GetChildBlocksStep::parent)); }
 };
 struct GetProducersStep {
   BlockRef block;
-  static constexpr StepInfo kInfo{"get_producers", OutputKind::kBlock};
+  static constexpr StepInfo kInfo{.name = "get_producers", .output = OutputKind::kBlock, .changes_program = false};
   static constexpr bool kList = true;
   static constexpr auto Fields() { return std::tuple(Field("block", &GetProducersStep::block)); }
 };
 struct GetConsumersStep {
   BlockRef block;
-  static constexpr StepInfo kInfo{"get_consumers", OutputKind::kBlock};
+  static constexpr StepInfo kInfo{.name = "get_consumers", .output = OutputKind::kBlock, .changes_program = false};
   static constexpr bool kList = true;
   static constexpr auto Fields() { return std::tuple(Field("block", &GetConsumersStep::block)); }
 };
 struct GetOutputBlocksStep {
-  static constexpr StepInfo kInfo{"get_output_blocks", OutputKind::kBlock};
+  static constexpr StepInfo kInfo{.name = "get_output_blocks", .output = OutputKind::kBlock, .changes_program = false};
   static constexpr bool kList = true;
   static constexpr auto Fields() { return std::tuple(); }
 };

@@ -1,3 +1,5 @@
+#include "compiler/schedule/replay.h"
+
 #include "compiler/schedule/message.h"
 #include "compiler/schedule/schedule.h"
 #include "compiler/schedule/trace.h"
@@ -87,17 +89,21 @@ struct Applier {
 
 }  // namespace
 
+absl::Status ReplayStep(const Trace& trace, size_t i, Schedule& schedule) {
+  const Step& step = trace.steps[i];
+  const absl::Status applied = std::visit(Applier{schedule}, step);
+  if (!applied.ok()) return Annotate(applied, Message("step ", i, " `", ToText(step), "`"));
+  const int outputs = schedule.trace().outputs.back();
+  if (outputs != trace.outputs[i] && trace.outputs[i] != 0) {
+    return Refused("step ", i, " `", ToText(step), "`: it gave ", outputs, " outputs, the trace names ",
+                   trace.outputs[i], "; the trace was made for another program");
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Schedule> Replay(const Trace& trace, const PrimFunc& workload) {
   Schedule schedule(workload);
-  for (size_t i = 0; i < trace.steps.size(); ++i) {
-    const absl::Status applied = std::visit(Applier{schedule}, trace.steps[i]);
-    if (!applied.ok()) return Annotate(applied, Message("step ", i, " `", ToText(trace.steps[i]), "`"));
-    const int outputs = schedule.trace().outputs.back();
-    if (outputs != trace.outputs[i] && trace.outputs[i] != 0) {
-      return Refused("step ", i, " `", ToText(trace.steps[i]), "`: it gave ", outputs, " outputs, the trace names ",
-                     trace.outputs[i], "; the trace was made for another program");
-    }
-  }
+  for (size_t i = 0; i < trace.steps.size(); ++i) HONE_RETURN_IF_ERROR(ReplayStep(trace, i, schedule));
   return schedule;
 }
 

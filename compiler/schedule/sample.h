@@ -18,7 +18,7 @@ struct SamplePerfectTileStep {
   int64_t n = 2;
   int64_t max_innermost_factor = 64;
   std::vector<int64_t> decision;
-  static constexpr StepInfo kInfo{"sample_perfect_tile", OutputKind::kValue};
+  static constexpr StepInfo kInfo{.name = "sample_perfect_tile", .output = OutputKind::kValue, .changes_program = false};
   static constexpr bool kList = true;
   static constexpr auto Fields() {
     return std::tuple(Field("loop", &SamplePerfectTileStep::loop), Field("n", &SamplePerfectTileStep::n),
@@ -30,7 +30,7 @@ struct SampleCategoricalStep {
   std::vector<int64_t> candidates;
   std::vector<double> probs;
   int64_t decision = 0;  // an index into `candidates`
-  static constexpr StepInfo kInfo{"sample_categorical", OutputKind::kValue};
+  static constexpr StepInfo kInfo{.name = "sample_categorical", .output = OutputKind::kValue, .changes_program = false};
   static constexpr auto Fields() {
     return std::tuple(Field("candidates", &SampleCategoricalStep::candidates),
                       Field("probs", &SampleCategoricalStep::probs),
@@ -40,7 +40,7 @@ struct SampleCategoricalStep {
 struct SampleComputeLocationStep {
   BlockRef block;
   int64_t decision = -1;  // see SampleComputeLocation
-  static constexpr StepInfo kInfo{"sample_compute_location", OutputKind::kLoop};
+  static constexpr StepInfo kInfo{.name = "sample_compute_location", .output = OutputKind::kLoop, .changes_program = false};
   static constexpr auto Fields() {
     return std::tuple(Field("block", &SampleComputeLocationStep::block),
                       Field("decision", &SampleComputeLocationStep::decision));

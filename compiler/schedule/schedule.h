@@ -62,6 +62,9 @@ class Schedule {
   void SetPrepare(Prepare prepare);  // replaces the one of the same param
   // Appends the step; its refs are (number of the step, k). Returns the number.
   int Record(Step step, Outputs outputs);
+  // Another decision in a sample that no later step has read: the step takes the place of number `step`, and gives
+  // these numbers (replay_cache.h).
+  void Redecide(int step, Step sample, const std::vector<int64_t>& numbers);
 
  private:
   struct State;

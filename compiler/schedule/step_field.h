@@ -12,6 +12,8 @@ struct StepInfo {
   std::string_view name;                  // the method of the python dialect: sch.NAME(...)
   OutputKind output = OutputKind::kNone;  // what its outputs are, if it has any
   int version = 1;                        // of this step alone; a newer one than we know is refused
+  int oldest = 1;                         // the oldest version that still means the same; older ones are refused
+  bool changes_program = true;            // false: it only looks something up, or chooses
 };
 
 // Whether the step gives a list, which may have any number of outputs, rather than exactly one.

@@ -2,11 +2,12 @@
 
 #include <charconv>
 #include <functional>
-#include <map>
 #include <utility>
 
 #include "compiler/schedule/message.h"
 #include "compiler/schedule/schedule.h"
+#include "compiler/schedule/step_call.h"
+#include "compiler/schedule/step_compare.h"
 #include "compiler/support/check.h"
 #include "compiler/support/status_macros.h"
 
@@ -34,101 +35,77 @@ std::string QuotedText(std::string_view value) {
   return text + '"';
 }
 
-// Prints arguments; how a ref is called is the caller's business.
-class ArgumentPrinter {
- public:
-  using RefName = std::function<std::string(int step, int output)>;
-  explicit ArgumentPrinter(RefName name) : name_(std::move(name)) {}
+// How a ref is called is the caller's business.
+using RefName = std::function<std::string(int step, int output)>;
 
-  std::string operator()(const std::string& s) const { return QuotedText(s); }
-  std::string operator()(int64_t v) const { return std::to_string(v); }
-  std::string operator()(double v) const { return NumberText(v); }
-  std::string operator()(bool v) const { return v ? "True" : "False"; }
-  std::string operator()(const BlockRef& ref) const { return name_(ref.step, ref.output); }
-  std::string operator()(const LoopRef& ref) const { return name_(ref.step, ref.output); }
-  std::string operator()(const BlockOrLoop& ref) const { return std::visit(*this, ref); }
-  std::string operator()(const Value& v) const {
-    if (v.number() != nullptr && *v.number() != -1) return std::to_string(*v.number());  // a factor -1 is None
-    if (v.ref() != nullptr) return name_(v.ref()->step, v.ref()->output);
-    return "None";
+std::string LiteralText(const StepLiteral& literal, const RefName& name);
+
+std::string Joined(const StepLiteral::List& list, const RefName& name) {
+  std::string text;
+  for (const StepLiteral& item : list) {
+    if (!text.empty()) text += ", ";
+    text += LiteralText(item, name);
   }
-  std::string operator()(const Attr& v) const { return std::visit(*this, v); }
-  std::string operator()(const IndexMap& map) const { return ToText(map); }
-  std::string operator()(const BlockBuffer& b) const {
-    return Message("(", b.kind == BufferKind::kRead ? "\"read\"" : "\"write\"", ", ", b.index, ")");
-  }
-  template <class T>
-  std::string operator()(const std::vector<T>& list) const {
-    return "[" + Joined(list) + "]";
-  }
-  template <class T>
-  std::string Joined(const std::vector<T>& list) const {
-    std::string text;
-    for (const T& item : list) {
-      if (!text.empty()) text += ", ";
-      text += (*this)(item);
+  return text;
+}
+
+std::string LiteralText(const StepLiteral& literal, const RefName& name) {
+  struct Printer {
+    const RefName& name;
+    std::string operator()(std::monostate) const { return "None"; }
+    std::string operator()(bool v) const { return v ? "True" : "False"; }
+    std::string operator()(int64_t v) const { return std::to_string(v); }
+    std::string operator()(double v) const { return NumberText(v); }
+    std::string operator()(const std::string& v) const { return QuotedText(v); }
+    std::string operator()(const StepLiteral::Name& v) const { return v.text; }
+    std::string operator()(const StepLiteral::Map& v) const { return v.text; }
+    std::string operator()(const StepLiteral::Ref& v) const { return name(v.step, v.output); }
+    std::string operator()(const std::shared_ptr<StepLiteral::List>& v) const {
+      // What names a buffer is a pair: ("read", 0).
+      const bool pair = v->size() == 2 && v->front().As<std::string>() != nullptr && v->back().As<int64_t>() != nullptr;
+      return Message(pair ? "(" : "[", Joined(*v, name), pair ? ")" : "]");
     }
-    return text;
-  }
+  };
+  return std::visit(Printer{name}, literal.kind);
+}
 
- private:
-  RefName name_;
-};
-
-template <class S>
-constexpr bool kSpreads = requires {
-  S::kSpread;
-};
-
-template <class S>
-std::string CallText(const S& step, const ArgumentPrinter& print) {
+std::string CallText(const Step& step, const RefName& name) {
+  const StepCall call = CallOf(step);
   std::string args;
-  if constexpr (kSpreads<S>) {
-    args = print.Joined(step.*(std::get<0>(S::Fields()).member));
+  if (SpreadsItsList(step)) {
+    args = Joined(*call.arguments[0].value.AsList(), name);
   } else {
-    std::apply(
-        [&](const auto&... field) {
-          [[maybe_unused]] bool first = true;
-          [[maybe_unused]] const auto add = [&](const auto& f) {
-            if (!first) args += ", ";
-            if (!first) args += std::string(f.name) + "=";
-            args += print(step.*(f.member));
-            first = false;
-          };
-          (add(field), ...);
-        },
-        S::Fields());
+    for (const StepCall::Argument& argument : call.arguments) {
+      if (!args.empty()) args += Message(", ", argument.keyword, "=");  // the first by position
+      args += LiteralText(argument.value, name);
+    }
   }
-  if (S::kInfo.version > 1) args += Message(args.empty() ? "" : ", ", "version=", S::kInfo.version);
-  return Message("sch.", S::kInfo.name, "(", args, ")");
+  if (call.version > 1) args += Message(args.empty() ? "" : ", ", "version=", call.version);
+  return Message("sch.", call.name, "(", args, ")");
 }
 
 constexpr char kPrefix[] = {'x', 'b', 'l', 'v'};  // by OutputKind
 
-// Two steps have the same text exactly when they are the same: refs are printed as numbers.
-std::string PlainText(const Step& step) {
-  const ArgumentPrinter print([](int s, int output) { return Message("s", s, ".", output); });
-  return std::visit([&](const auto& s) { return CallText(s, print); }, step);
-}
-
 }  // namespace
 
-std::string ToText(const Step& step) { return PlainText(step); }
+std::string ToText(const Step& step) {
+  return CallText(step, [](int s, int output) { return Message("s", s, ".", output); });
+}
 
 std::string ToText(const Trace& trace) {
   std::vector<std::vector<std::string>> names;  // of the outputs of each step
   names.reserve(trace.steps.size());
   int count = 0;
-  const ArgumentPrinter print([&](int step, int output) -> std::string {
+  const RefName name = [&](int step, int output) -> std::string {
     if (step < 0 || step >= static_cast<int>(names.size()) || output < 0 ||
         output >= static_cast<int>(names[step].size())) {
       return Message("s", step, "_", output);  // a ref to nothing: it parses as an unknown name
     }
     return names[step][output];
-  });
+  };
   std::string text;
   for (size_t i = 0; i < trace.steps.size(); ++i) {
-    const std::string call = std::visit([&](const auto& s) { return CallText(s, print); }, trace.steps[i]);
+    const std::string call = CallText(trace.steps[i], name);
     const OutputKind kind = std::visit([](const auto& s) { return s.kInfo.output; }, trace.steps[i]);
     std::vector<std::string> outputs;
     for (int k = 0; k < trace.outputs[i]; ++k)
@@ -145,7 +122,7 @@ std::string ToText(const Trace& trace) {
 bool operator==(const Trace& a, const Trace& b) {
   if (a.outputs != b.outputs || a.steps.size() != b.steps.size()) return false;
   for (size_t i = 0; i < a.steps.size(); ++i) {
-    if (a.steps[i].index() != b.steps[i].index() || PlainText(a.steps[i]) != PlainText(b.steps[i])) return false;
+    if (!SameStep(a.steps[i], b.steps[i])) return false;
   }
   return true;
 }
@@ -156,6 +133,8 @@ std::vector<Decision> Decisions(const Trace& trace) {
     const Step& step = trace.steps[i];
     if (const auto* tile = std::get_if<SamplePerfectTileStep>(&step)) {
       decisions.push_back({i, tile->decision, {}, tile->max_innermost_factor, Decision::Kind::kPerfectTile});
+    } else if (const auto* part = std::get_if<SamplePartitionedTileStep>(&step)) {
+      decisions.push_back({i, part->decision, {}, 0, Decision::Kind::kPerfectTile});
     } else if (const auto* choice = std::get_if<SampleCategoricalStep>(&step)) {
       decisions.push_back({i, {choice->decision}, choice->candidates, 0, Decision::Kind::kCategorical});
     } else if (const auto* place = std::get_if<SampleComputeLocationStep>(&step)) {
@@ -172,13 +151,17 @@ Trace WithDecision(Trace trace, int step, const std::vector<int64_t>& values) {
     tile->decision = values;
     return trace;
   }
+  if (auto* part = std::get_if<SamplePartitionedTileStep>(&edited)) {
+    part->decision = values;
+    return trace;
+  }
   HONE_CHECK(values.size() == 1) << "the decision of step " << step << " is one index";
   if (auto* choice = std::get_if<SampleCategoricalStep>(&edited)) {
     choice->decision = values[0];
   } else if (auto* place = std::get_if<SampleComputeLocationStep>(&edited)) {
     place->decision = values[0];
   } else {
-    HONE_UNREACHABLE() << "step " << step << " has no decision: " << PlainText(edited);
+    HONE_UNREACHABLE() << "step " << step << " has no decision: " << ToText(edited);
   }
   return trace;
 }

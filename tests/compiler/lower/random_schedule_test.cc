@@ -15,8 +15,9 @@ TEST_P(RandomLowering, EveryPassKeepsTheResult) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
     Random random(seed);
     Player player(PickWorkload(random), random);
-    const int moves = 5 + static_cast<int>(random.Below(40));
-    for (int m = 0; m < moves; ++m) player.Play();
+    const SmallWorkload workload = PickWorkload(random);
+    Player player(workload.func, random);
+    player.PlayChanges(1 + static_cast<int>(random.Below(30)));
     CheckPasses(player.schedule().Program().main);
     if (HasFailure()) return;
   }

@@ -12,38 +12,9 @@
 #include "compiler/schedule/schedule.h"
 #include "compiler/support/random.h"
 #include "compiler/support/status_macros.h"
-#include "tests/compiler/schedule/workloads.h"
+#include "tests/compiler/schedule/workload_table.h"
 
 namespace hone::testing {
-
-inline int64_t PickSize(Random& r) {
-  static constexpr int64_t kSizes[] = {1, 2, 3, 4, 5, 6, 7, 8, 11, 13};
-  return kSizes[r.Below(std::size(kSizes))];
-}
-
-inline PrimFunc PickWorkload(Random& r) {
-  switch (r.Below(7)) {
-    case 0:
-      return Matmul(PickSize(r), PickSize(r), PickSize(r));
-    case 1:
-      return DenseRelu(PickSize(r), PickSize(r), PickSize(r));
-    case 2: {
-      const int64_t kernel = 1 + static_cast<int64_t>(r.Below(3)), padding = static_cast<int64_t>(r.Below(kernel));
-      const int64_t size = kernel + static_cast<int64_t>(r.Below(5));
-      return ConvBiasResidualRelu({size, kernel + static_cast<int64_t>(r.Below(5)),
-                                   1 + static_cast<int64_t>(r.Below(3)), 1 + static_cast<int64_t>(r.Below(9)), kernel,
-                                   1 + static_cast<int64_t>(r.Below(2)), padding});
-    }
-    case 3:
-      return TwoElementwise(PickSize(r), PickSize(r));
-    case 4:
-      return Softmax(PickSize(r), PickSize(r));
-    case 5:
-      return ThreeStages(PickSize(r), PickSize(r));
-    default:
-      return Blur(PickSize(r), 1 + static_cast<int64_t>(r.Below(4)));
-  }
-}
 
 // Makes one move after the other. A refused one must leave the program as it was.
 class Player {
@@ -52,12 +23,19 @@ class Player {
 
   const Schedule& schedule() const { return schedule_; }
   const std::map<std::string, int>& done() const { return done_; }
+  int changes() const { return changes_; }
+
+  // Moves until `changes` of them were let through (look-ups not counted), or many were refused.
+  void PlayChanges(int changes) {
+    for (int tries = 0; tries < 3 * changes + 10 && changes_ < changes; ++tries) Play();
+  }
 
   void Play() {
     const Schedule before = schedule_;
     const absl::Status status = Move();
     if (status.ok()) {
       ++done_[last_];
+      ++changes_;
       return;
     }
     EXPECT_FALSE(status.message().empty());
@@ -103,9 +81,31 @@ class Player {
     return "lambda " + inputs + ": (" + outputs + tail + ")";
   }
 
+  // Choices, and what is made of them.
+  absl::Status MoveBySample(BlockRef block) {
+    Schedule& s = schedule_;
+    if (random_.Chance(0.3)) {
+      last_ = "sample_compute_location";
+      HONE_ASSIGN_OR_RETURN(const LoopRef place, SampleComputeLocation(s, block, random_));
+      return ComputeAt(s, block, place);
+    }
+    HONE_ASSIGN_OR_RETURN(const LoopRef loop, Loop());
+    if (random_.Chance(0.4)) {
+      last_ = "sample_categorical";
+      HONE_ASSIGN_OR_RETURN(const ValueRef factor, SampleCategorical(s, {1, 2, 3, 4, 8}, {}, random_));
+      return Split(s, loop, {Value(), factor}).status();
+    }
+    last_ = "sample_perfect_tile";
+    const int parts = 2 + static_cast<int>(random_.Below(2));
+    const int64_t most = random_.Chance(0.5) ? 0 : 4;
+    HONE_ASSIGN_OR_RETURN(const std::vector<ValueRef> tile, SamplePerfectTile(s, loop, parts, most, random_));
+    return Split(s, loop, {tile.begin(), tile.end()}).status();
+  }
+
   absl::Status Move() {
     Schedule& s = schedule_;
     HONE_ASSIGN_OR_RETURN(const BlockRef block, Block());
+    if (random_.Chance(0.1)) return MoveBySample(block);
     switch (random_.Below(22)) {
       case 0:
       case 1:
@@ -201,6 +201,7 @@ class Player {
   Schedule schedule_;
   Random& random_;
   std::string last_;
+  int changes_ = 0;
   std::map<std::string, int> done_;
 };
 

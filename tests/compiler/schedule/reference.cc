@@ -1,0 +1,120 @@
+#include "tests/compiler/schedule/reference.h"
+
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/interp/interpreter.h"
+#include "compiler/interp/oracle.h"
+#include "compiler/interp/random_input.h"
+#include "compiler/ir/text.h"
+#include "compiler/ir/verify.h"
+#include "compiler/ir/visit.h"
+#include "compiler/support/check.h"
+
+namespace hone::testing {
+namespace {
+
+size_t NumInputs(const PrimFunc& f) { return f.params.size() - static_cast<size_t>(f.num_outputs()); }
+
+NdArray ArrayFor(const Buffer& buffer) {
+  std::vector<int64_t> shape;
+  for (const Expr& extent : buffer.shape()) shape.push_back(*ConstantValue(extent));
+  return NdArray(buffer.type(), shape);
+}
+
+std::string Differs(const Buffer& param, int64_t element, double got, double want, const std::string& why) {
+  return absl::StrCat(param.name(), " at element ", element, " is ", got, ", must be ", want, why);
+}
+
+}  // namespace
+
+Reference::Reference(const SmallWorkload& workload, uint64_t seed) : workload_(workload) {
+  const PrimFunc& func = workload_.func;
+  arguments_ = RandomArguments(func, seed, workload_.exact ? InputKind::kInteger : InputKind::kUniform);
+  if (workload_.exact) {
+    expected_ = arguments_;
+    const absl::Status ran = Interpret(func, expected_);
+    HONE_CHECK(ran.ok()) << workload_.name << ": " << ran << "\n" << ToText(func);
+    return;
+  }
+  const absl::StatusOr<PrimFunc> oracle = MakeOracle(func);
+  HONE_CHECK(oracle.ok()) << workload_.name << ": " << oracle.status();
+  expected_ = RandomArguments(*oracle, seed, InputKind::kUniform);
+  for (size_t i = 0; i < NumInputs(func); ++i) expected_[i] = arguments_[i];
+  const absl::Status ran = Interpret(*oracle, expected_);
+  HONE_CHECK(ran.ok()) << workload_.name << ": " << ran << "\n" << ToText(*oracle);
+}
+
+std::string Reference::Compare(const std::vector<NdArray>& got) const {
+  const PrimFunc& func = workload_.func;
+  const size_t inputs = NumInputs(func);
+  for (size_t p = inputs; p < func.params.size(); ++p) {
+    const Buffer& param = func.params[p];
+    if (workload_.exact) {
+      if (got[p].data == expected_[p].data) continue;
+      for (int64_t i = 0; i < got[p].NumElements(); ++i) {
+        const double a = got[p].Get(i), b = expected_[p].Get(i);
+        if (a != b) return Differs(param, i, a, b, "");
+      }
+      return absl::StrCat(param.name(), ": the sign of a zero differs");
+    }
+    const NdArray &value = expected_[inputs + 2 * (p - inputs)], &scale = expected_[inputs + 2 * (p - inputs) + 1];
+    for (int64_t i = 0; i < got[p].NumElements(); ++i) {
+      const double error =
+          ErrorOverBound(got[p].Get(i), value.Get(i), scale.Get(i), param.type(), NumericLevel::kStrict);
+      if (error > 1) return Differs(param, i, got[p].Get(i), value.Get(i), absl::StrCat(": ", error, " bounds off"));
+    }
+  }
+  return "";
+}
+
+std::string Reference::CheckInterpreted(const ScheduledProgram& program) const {
+  if (const absl::Status verified = Verify(program.main); !verified.ok()) {
+    return absl::StrCat("the verifier: ", verified.ToString());
+  }
+  std::vector<NdArray> actual = arguments_;
+  for (const Prepare& prepare : program.prepares) {
+    if (const absl::Status valid = Verify(prepare.func); !valid.ok()) {
+      return absl::StrCat("the verifier, of a prepare function: ", valid.ToString());
+    }
+    std::vector<NdArray> args = {actual[prepare.param], ArrayFor(prepare.func.params[1])};
+    if (const absl::Status packed = Interpret(prepare.func, args); !packed.ok()) {
+      return absl::StrCat("a prepare function: ", packed.ToString());
+    }
+    actual[prepare.param] = args[1];
+  }
+  if (const absl::Status ran = Interpret(program.main, actual); !ran.ok()) {
+    return absl::StrCat("the interpreter: ", ran.ToString());
+  }
+  return Compare(actual);
+}
+
+const Reference& ReferenceOf(const SmallWorkload& workload) {
+  static auto& all = *new std::map<std::string, std::unique_ptr<Reference>>;
+  static auto& last = *new std::unique_ptr<Reference>;  // of a workload that is not of the table
+  for (const SmallWorkload& known : SmallWorkloads()) {
+    if (known.name != workload.name || !known.func.body.SameAs(workload.func.body)) continue;
+    std::unique_ptr<Reference>& made = all[workload.name];
+    if (made == nullptr) made = std::make_unique<Reference>(workload);
+    return *made;
+  }
+  last = std::make_unique<Reference>(workload);
+  return *last;
+}
+
+ScheduledProgram Reversed(ScheduledProgram program) {
+  program.main.body = RewriteBottomUp(program.main.body, [](const Stmt& stmt) -> std::optional<Stmt> {
+    const For* loop = stmt.As<For>();
+    if (loop == nullptr || (loop->kind != ForKind::kParallel && loop->kind != ForKind::kVectorized)) {
+      return std::nullopt;
+    }
+    For copy = *loop;
+    copy.body = Substitute(loop->body, loop->var, loop->extent - 1 - Expr(loop->var));
+    return Stmt::Make(std::move(copy));
+  });
+  return program;
+}
+
+}  // namespace hone::testing
