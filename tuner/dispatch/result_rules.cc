@@ -36,8 +36,7 @@ void Dispatcher::Impl::TakeResult(Worker& worker, const v1::TrialResult& result)
     if (row.id == trial->row.task) task = &row;
   }
   HONE_CHECK(task != nullptr) << "trial " << token.trial;
-  const v1::Outcome outcome =
-      CheckedOutcome(result.outcome(), ImplausibleBelowUs(task->lower_bound_us, trial->row.key.numeric));
+  const v1::Outcome outcome = CheckedOutcome(result.outcome(), ImplausibleBelowUs(task->lower_bound_us));
   std::vector<Write> writes;
   writes.push_back(AddMeasurement{{token.trial, token.attempt, token.epoch, worker.hello.worker_name(), outcome}});
   job.virtual_seconds += SecondsOf(outcome);

@@ -18,8 +18,6 @@ double LowerBoundUs(double flop, double bytes, const v1::DeviceProfile& device, 
   return std::isfinite(bound) && bound > 0 ? bound : 0;
 }
 
-double ImplausibleBelowUs(double lower_bound_us, v1::NumericLevel numeric) {
-  return lower_bound_us * (numeric == v1::NUMERIC_STRICT ? 0.5 : 0.15);
-}
+double ImplausibleBelowUs(double lower_bound_us) { return lower_bound_us * 0.5; }
 
 }  // namespace hone

@@ -5,12 +5,12 @@
 
 namespace hone {
 
-// Microseconds; 0 when the peaks are not known. Memory traffic counts only where it cannot stay in the last-level cache:
-// kernels are measured, and run, with their operands warm.
+// Microseconds for `flop` operations, those of the cheapest algorithm that is allowed; 0 when the peaks are not known.
+// Memory traffic counts only where it cannot stay in the last-level cache: kernels are measured, and run, with their
+// operands warm.
 double LowerBoundUs(double flop, double bytes, const v1::DeviceProfile& device, int threads);
 
-// A time that no honest measurement gives. Far below the roofline, since peaks are measured with noise and since an
-// algorithm that the level allows (Winograd) may need a fraction of the stated operations.
-double ImplausibleBelowUs(double lower_bound_us, v1::NumericLevel numeric);
+// A time that no honest measurement gives: well below the roofline, since peaks are measured with noise.
+double ImplausibleBelowUs(double lower_bound_us);
 
 }  // namespace hone

@@ -72,7 +72,7 @@ INSTANTIATE_TEST_SUITE_P(
                     BadSubmit{"OtherHash", [](v1::SubmitRequest& r) { r.mutable_tasks(0)->mutable_workload()->set_hash("x"); },
                               "task 0 (): the hash is not"},
                     BadSubmit{"WeightIsNoNumber", [](v1::SubmitRequest& r) { r.mutable_tasks(0)->set_weight(0.0 / 0.0); },
-                              "weight, flop or bytes is nan"}),
+                              "weight, flop, bytes or least_flop is nan"}),
     [](const auto& info) { return std::string(info.param.name); });
 
 TEST(Jobs, EndAtTheirBudgetOfTrials) {
