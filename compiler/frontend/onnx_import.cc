@@ -5,8 +5,11 @@
 #include <set>
 
 #include "absl/strings/cord.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "compiler/frontend/onnx_model.h"
 #include "compiler/frontend/operators.h"
 #include "compiler/support/file.h"
@@ -101,8 +104,26 @@ class Importer {
                                        " are not supported; convert the model to float32"));
       return;
     }
+    const auto domain = model_.metadata.find("domain." + input.name);
+    if (domain != model_.metadata.end() && !IsIntegerRange(domain->second, type.dtype)) {
+      problems_.push_back(absl::StrCat(where, ": the metadata \"", domain->first, "\" is \"", domain->second,
+                                       "\"; for an input of integers it may be \"int[LOW,HIGH)\""));
+      return;
+    }
     value = graph_.AddValue(input.name, std::move(type));
+    if (domain != model_.metadata.end()) graph_.values[value].domain = domain->second;
     graph_.inputs.push_back(value);
+  }
+
+  // "int[0,30522)"
+  static bool IsIntegerRange(const std::string& text, DType dtype) {
+    absl::string_view rest = text;
+    int64_t low = 0, high = 0;
+    const std::vector<std::string> ends = absl::ConsumePrefix(&rest, "int[") && absl::ConsumeSuffix(&rest, ")")
+                                              ? std::vector<std::string>(absl::StrSplit(rest, ','))
+                                              : std::vector<std::string>();
+    return dtype.is_int() && ends.size() == 2 && absl::SimpleAtoi(ends[0], &low) && absl::SimpleAtoi(ends[1], &high) &&
+           low < high;
   }
 
   // Imports initializers and nodes; the values of the outputs, kBroken for those that could not be had.

@@ -4,6 +4,8 @@
 // way: the result has static shapes only. Opset 7 to 21; float32, and integers and bool where they carry shapes,
 // indices and masks.
 //
+// The model's metadata may say which values an input of integers takes: key "domain.NAME", value "int[LOW,HIGH)".
+//
 // External data is read from the model's own folder or below it, never through a symbolic link or a path that climbs
 // out.
 #pragma once

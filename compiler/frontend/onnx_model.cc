@@ -308,6 +308,7 @@ absl::StatusOr<OnnxModel> DecodeOnnx(std::string_view bytes, const std::string& 
   }
   OnnxModel model;
   model.producer = proto.producer_name();
+  for (const onnx::StringStringEntryProto& entry : proto.metadata_props()) model.metadata[entry.key()] = entry.value();
   for (const onnx::OperatorSetIdProto& set : proto.opset_import()) {
     model.opsets[set.domain() == "ai.onnx" ? "" : set.domain()] = set.version();
   }

@@ -49,6 +49,7 @@ struct OnnxGraph {
 struct OnnxModel {
   std::map<std::string, int64_t> opsets;  // version by domain
   std::string producer;
+  std::map<std::string, std::string> metadata;
   OnnxGraph graph;
 };
 

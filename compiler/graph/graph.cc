@@ -55,7 +55,7 @@ absl::Status CheckSize(const TensorType& type) {
 }
 
 int Graph::AddValue(std::string value_name, TensorType type) {
-  values.push_back({std::move(value_name), std::move(type), nullptr});
+  values.push_back({std::move(value_name), std::move(type), nullptr, ""});
   return static_cast<int>(values.size()) - 1;
 }
 
@@ -65,7 +65,7 @@ int Graph::AddConstant(std::string value_name, NdArray data) {
 
 int Graph::AddConstant(std::string value_name, std::shared_ptr<const NdArray> data) {
   TensorType type{data->dtype, data->shape};
-  values.push_back({std::move(value_name), std::move(type), std::move(data)});
+  values.push_back({std::move(value_name), std::move(type), std::move(data), ""});
   return static_cast<int>(values.size()) - 1;
 }
 

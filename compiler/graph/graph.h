@@ -39,6 +39,7 @@ struct GraphValue {
   std::string name;  // for people and for the model's inputs and outputs
   TensorType type;
   std::shared_ptr<const NdArray> data;  // of a constant
+  std::string domain;                   // of an input of integers: "int[0,30522)" where the model says so, else ""
   bool is_constant() const { return data != nullptr; }
 };
 

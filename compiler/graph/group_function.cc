@@ -27,7 +27,7 @@ Expr Formula(const te::Tensor& t, const std::map<Buffer, Expr>& values) {
     for (const te::Tensor& input : stage.inputs) {
       if (input.buffer() == load->buffer) return Formula(input, values);
     }
-    return std::nullopt;            // a load of an operand put in already, where the operation around it vanished
+    return std::nullopt;  // a load of an operand put in already, where the operation around it vanished
   });
 }
 
@@ -184,7 +184,7 @@ std::string AnchorName(const Graph& graph, const Node& node) {
   if (node.op == "batch_matmul") {
     const std::vector<int64_t>& a = graph.type(node.inputs[0]).shape;
     return absl::StrCat("batch_matmul_", absl::StrJoin(out, "x"), "x",
-                        IntAttr(node.attrs, "transpose_a") != 0 ? a.end()[-2] : a.end()[-1]);
+                        a[IntsAttr(node.attrs, "a_order", {static_cast<int64_t>(a.size()) - 1}).back()]);
   }
   if (node.op == "max_pool" || node.op == "avg_pool") {
     return absl::StrCat(node.op, "_", absl::StrJoin(IntsAttr(node.attrs, "kernel"), "x"), "_s",

@@ -1,4 +1,8 @@
 // Matrix products.
+#include <algorithm>
+#include <numeric>
+
+#include "absl/strings/str_join.h"
 #include "compiler/graph/op_groups.h"
 #include "compiler/support/status_macros.h"
 #include "compiler/topi/dense.h"
@@ -30,7 +34,25 @@ OpInfo DenseOp() {
   return op;
 }
 
-// a [..., M, K], b [..., K, N] -> [..., M, N], with transpose_a, transpose_b as 0 or 1; leading dimensions broadcast.
+// a [..., M, K], b [..., K, N] -> [..., M, N]; leading dimensions broadcast. "a_order" and "b_order" say where the
+// dimensions of the matrices are found in the operands: dimension d is dimension order[d] of the tensor; absent: as
+// they are.
+std::vector<int64_t> OperandOrder(const Attrs& attrs, const char* name, int rank) {
+  std::vector<int64_t> as_it_is(static_cast<size_t>(rank));
+  std::iota(as_it_is.begin(), as_it_is.end(), 0);
+  return IntsAttr(attrs, name, as_it_is);
+}
+
+absl::StatusOr<std::vector<int64_t>> ShapeInOrder(const TensorType& type, const Attrs& attrs, const char* name) {
+  const std::vector<int64_t> order = OperandOrder(attrs, name, type.rank());
+  std::vector<int64_t> sorted = order, shape;
+  std::sort(sorted.begin(), sorted.end());
+  if (sorted != OperandOrder({}, "", type.rank()))
+    return Refuse(name, " [", absl::StrJoin(order, ", "), "] is not an order of ", type.rank(), " dimensions");
+  for (const int64_t d : order) shape.push_back(type.shape[static_cast<size_t>(d)]);
+  return shape;
+}
+
 OpInfo BatchMatmulOp() {
   OpInfo op{.name = "batch_matmul", .kind = OpKind::kAnchor};
   op.infer = [](TypeSpan in, const Attrs& attrs) -> absl::StatusOr<Types> {
@@ -40,27 +62,25 @@ OpInfo BatchMatmulOp() {
     }
     if (in[0].rank() < 2 || in[1].rank() < 2)
       return Refuse("a product of vectors: ", ToText(in[0]), " and ", ToText(in[1]));
-    std::vector<int64_t> a = in[0].shape, b = in[1].shape;
-    if (IntAttr(attrs, "transpose_a") != 0) std::swap(a.end()[-1], a.end()[-2]);
-    if (IntAttr(attrs, "transpose_b") != 0) std::swap(b.end()[-1], b.end()[-2]);
+    HONE_ASSIGN_OR_RETURN(const std::vector<int64_t> a, ShapeInOrder(in[0], attrs, "a_order"));
+    HONE_ASSIGN_OR_RETURN(const std::vector<int64_t> b, ShapeInOrder(in[1], attrs, "b_order"));
     if (a.end()[-1] != b.end()[-2]) {
       return Refuse("the product of ", ToText(in[0]), " and ", ToText(in[1]), " does not exist: the inner sizes are ",
                     a.end()[-1], " and ", b.end()[-2]);
     }
-    const int64_t m = a.end()[-2], n = b.end()[-1];
     HONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape,
                           BroadcastShapes({a.begin(), a.end() - 2}, {b.begin(), b.end() - 2}));
-    shape.push_back(m);
-    shape.push_back(n);
+    shape.push_back(a.end()[-2]);
+    shape.push_back(b.end()[-1]);
     return Types{{in[0].dtype, std::move(shape)}};
   };
   op.lower = [](TensorSpan in, const Attrs& attrs, TypeSpan) {
-    return std::vector{topi::BatchMatmul(in[0], in[1], IntAttr(attrs, "transpose_a") != 0,
-                                         IntAttr(attrs, "transpose_b") != 0, "batch_matmul")};
+    return std::vector{topi::BatchMatmulInOrder(in[0], OperandOrder(attrs, "a_order", in[0].rank()), in[1],
+                                                OperandOrder(attrs, "b_order", in[1].rank()), "batch_matmul")};
   };
   op.flop = [](TypeSpan in, const Attrs& attrs, TypeSpan out) {
-    return 2 * Count(out[0].shape) *
-           static_cast<double>(IntAttr(attrs, "transpose_a") != 0 ? in[0].shape.end()[-2] : in[0].shape.end()[-1]);
+    const int64_t inner = OperandOrder(attrs, "a_order", in[0].rank()).back();
+    return 2 * Count(out[0].shape) * static_cast<double>(in[0].shape[static_cast<size_t>(inner)]);
   };
   return op;
 }

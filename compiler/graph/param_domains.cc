@@ -58,6 +58,15 @@ std::vector<std::string> ParamDomains(const Graph& graph, const Group& group, co
       MarkPositive(graph, producer, node.inputs[1], domains, seen);
     }
   }
+  std::map<int, int> viewed;  // what reshapes take
+  for (const Node& node : graph.nodes) {
+    if (FindOp(node.op)->kind == OpKind::kView) viewed[node.outputs[0]] = node.inputs[0];
+  }
+  for (const int input : inputs) {
+    int source = input;
+    for (auto view = viewed.find(source); view != viewed.end(); view = viewed.find(source)) source = view->second;
+    if (!graph.values[source].domain.empty()) domains.emplace(input, graph.values[source].domain);
+  }
   std::vector<std::string> result;
   for (const int input : inputs) {
     const auto found = domains.find(input);

@@ -21,6 +21,10 @@ absl::Status RecognisePatterns(Graph& graph);
 // networks run in NHWC with one layout change at each end, and products of many axes become products of matrices.
 absl::Status SinkLayout(Graph& graph);
 
+// Transposes in front of products of batches go into the way these read their operands; what a product of constant
+// weights reads stays as it is, since its kernel wants rows.
+absl::Status FoldTransposes(Graph& graph);
+
 // All of them, until nothing changes.
 absl::Status Optimize(Graph& graph);
 

@@ -1,5 +1,7 @@
 #include "compiler/topi/dense.h"
 
+#include <numeric>
+
 #include "compiler/support/check.h"
 #include "compiler/topi/axes.h"
 #include "compiler/topi/elementwise.h"
@@ -39,37 +41,54 @@ te::Tensor Dense(const te::Tensor& x, const te::Tensor& w, bool transpose_w, con
 te::Tensor BatchMatmul(const te::Tensor& a, const te::Tensor& b, bool transpose_a, bool transpose_b,
                        const std::string& name) {
   HONE_CHECK(a.rank() >= 2 && b.rank() >= 2) << name << ": both sides must be matrices";
-  HONE_CHECK(a.dim(transpose_a ? -2 : -1) == b.dim(transpose_b ? -1 : -2)) << name << ": the inner sizes do not match";
-  const te::Shape a_leading(std::vector<Expr>(a.shape().begin(), a.shape().end() - 2));
-  const te::Shape b_leading(std::vector<Expr>(b.shape().begin(), b.shape().end() - 2));
-  te::Shape shape = BroadcastShape(a_leading, b_leading);
+  const auto order = [](const te::Tensor& t, bool transposed) {
+    std::vector<int64_t> dims(static_cast<size_t>(t.rank()));
+    std::iota(dims.begin(), dims.end(), 0);
+    if (transposed) std::swap(dims.end()[-1], dims.end()[-2]);
+    return dims;
+  };
+  return BatchMatmulInOrder(a, order(a, transpose_a), b, order(b, transpose_b), name);
+}
+
+te::Tensor BatchMatmulInOrder(const te::Tensor& a, const std::vector<int64_t>& a_order, const te::Tensor& b,
+                              const std::vector<int64_t>& b_order, const std::string& name) {
+  const auto in_order = [](const te::Tensor& t, const std::vector<int64_t>& order) {
+    std::vector<Expr> dims;
+    for (const int64_t d : order) dims.push_back(t.shape()[static_cast<size_t>(d)]);
+    return dims;
+  };
+  const std::vector<Expr> a_shape = in_order(a, a_order), b_shape = in_order(b, b_order);
+  HONE_CHECK(a_shape.size() >= 2 && b_shape.size() >= 2) << name << ": both sides must be matrices";
+  HONE_CHECK(a.dim(static_cast<int>(a_order.back())) == b.dim(static_cast<int>(b_order.end()[-2])))
+      << name << ": the inner sizes do not match";
+  te::Shape shape = BroadcastShape(te::Shape(std::vector<Expr>(a_shape.begin(), a_shape.end() - 2)),
+                                   te::Shape(std::vector<Expr>(b_shape.begin(), b_shape.end() - 2)));
   const size_t leading = shape.size();
-  shape.push_back(a.shape()[a.rank() - (transpose_a ? 1 : 2)]);
-  shape.push_back(b.shape()[b.rank() - (transpose_b ? 2 : 1)]);
-  const te::ReduceAxis k(a.shape()[a.rank() - (transpose_a ? 2 : 1)], "k");
+  shape.push_back(a_shape.end()[-2]);
+  shape.push_back(b_shape.back());
+  const te::ReduceAxis k(a_shape.back(), "k");
   std::vector<std::string> axes = ProductAxes(leading);
   axes.push_back("m");
   axes.push_back("n");
-  return te::Compute(
-      shape,
-      [&](const te::Indices& i) {
-        const auto access = [&](const te::Tensor& t, Expr row, Expr column) {
-          std::vector<Expr> at;
-          const int batch = t.rank() - 2;
-          for (int d = 0; d < batch; ++d) {
-            const size_t place = leading - batch + d;
-            const bool repeated = IsConst(t.shape()[d], 1) && !IsConst(shape[place], 1);
-            at.push_back(repeated ? IntConst(0, i[place].type()) : Expr(i[place]));
-          }
-          at.push_back(std::move(row));
-          at.push_back(std::move(column));
-          return t(at);
-        };
-        const Expr m = i[leading], n = i[leading + 1];
-        return te::Sum(
-            (transpose_a ? access(a, k, m) : access(a, m, k)) * (transpose_b ? access(b, n, k) : access(b, k, n)), {k});
-      },
-      name, {axes, {}});
+  return te::Compute(shape,
+                     [&](const te::Indices& i) {
+                       const auto access = [&](const te::Tensor& t, const std::vector<Expr>& dims,
+                                               const std::vector<int64_t>& order, const Expr& row, const Expr& column) {
+                         std::vector<Expr> at(dims.size());
+                         const size_t batch = dims.size() - 2;
+                         for (size_t d = 0; d < batch; ++d) {
+                           const size_t place = leading - batch + d;
+                           const bool repeated = IsConst(dims[d], 1) && !IsConst(shape[place], 1);
+                           at[static_cast<size_t>(order[d])] = repeated ? IntConst(0, i[place].type()) : Expr(i[place]);
+                         }
+                         at[static_cast<size_t>(order[batch])] = row;
+                         at[static_cast<size_t>(order[batch + 1])] = column;
+                         return t(at);
+                       };
+                       const Expr m = i[leading], n = i[leading + 1];
+                       return te::Sum(access(a, a_shape, a_order, m, k) * access(b, b_shape, b_order, k, n), {k});
+                     },
+                     name, {axes, {}});
 }
 
 te::Tensor Matmul(const te::Tensor& a, const te::Tensor& b, const std::string& name) {

@@ -205,6 +205,31 @@ TEST_F(BadBundle, IsForAnotherCpu) {
   ExpectRefused(folder_, {"bench", bad_}, 10, "bad.hone");
 }
 
+// The same architecture, but an instruction set extension that this machine does not have.
+TEST_F(BadBundle, NeedsAFeatureThisCpuLacks) {
+  const std::string cpuinfo = ReadAll("/proc/cpuinfo");
+  const size_t at = cpuinfo.find("\nflags");
+  if (at == std::string::npos) GTEST_SKIP() << "not an x86-64 machine";
+  const std::string flags = cpuinfo.substr(at + 1, cpuinfo.find('\n', at + 1) - at - 1) + " ";
+  struct Extension {
+    const char *flag, *target, *feature;
+  };
+  const Extension extensions[] = {{" avx512f ", "cpu:x86-64-v4", "avx512f"},
+                                  {" avx512_fp16 ", "cpu:x86-64-v4+avx512fp16", "avx512fp16"},
+                                  {" avx_vnni ", "cpu:x86-64-v3+avxvnni", "avxvnni"}};
+  int lacking = 0;
+  for (const Extension& extension : extensions) {
+    if (flags.find(extension.flag) != std::string::npos) continue;
+    ++lacking;
+    const Finished compile = Hone(folder_, {"compile", folder_ / "tiny.onnx", "-o", bad_, "--untuned", "--threads", "1",
+                                            "--target", extension.target});
+    ASSERT_EQ(compile.code, 0) << extension.target << ": " << compile.errors;
+    ExpectRefused(folder_, Run(bad_, x()), 10, extension.feature);
+    ExpectRefused(folder_, {"bench", bad_}, 10, extension.feature);
+  }
+  if (lacking == 0) GTEST_SKIP() << "this CPU has every extension that a target can name";
+}
+
 TEST(BadService, DatabaseIsNotOne) {
   const TempFolder folder;
   const std::string model = SaveTiny(folder.path()), database = folder / "bad.db";

@@ -10,7 +10,8 @@ absl::Status Optimize(Graph& graph) {
   HONE_RETURN_IF_ERROR(SinkLayout(graph));
   HONE_RETURN_IF_ERROR(FoldScales(graph));
   HONE_RETURN_IF_ERROR(FoldConstants(graph));
-  return RemoveNoOps(graph);
+  HONE_RETURN_IF_ERROR(RemoveNoOps(graph));
+  return FoldTransposes(graph);
 }
 
 }  // namespace hone

@@ -1,0 +1,200 @@
+// How graphs are cut into kernels, and what the kernels say of themselves.
+#include "compiler/graph/planner.h"
+
+#include "compiler/support/check.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/compiler/graph/net.h"
+
+namespace hone {
+namespace {
+
+using testing::ElementsAre;
+using Ints = std::vector<int64_t>;
+
+// The plan of the graph as it is, fused.
+Plan Fused(const Net& net) {
+  absl::StatusOr<Plan> plan = MakePlan(net.graph(), {.optimize = false});
+  HONE_CHECK(plan.ok()) << plan.status().ToString();
+  return *std::move(plan);
+}
+
+std::vector<std::string> Steps(const Plan& plan) {
+  std::vector<std::string> names;
+  for (const PlanStep& step : plan.steps) names.push_back(plan.tasks[step.task].name);
+  return names;
+}
+
+std::vector<std::string> Domains(const PlanTask& task) {
+  const auto found = task.func.attrs.find("domains");
+  return found == task.func.attrs.end() ? std::vector<std::string>()
+                                        : std::get<std::vector<std::string>>(found->second);
+}
+
+TEST(Planner, ElementwiseOperatorsFollowTheirAnchor) {
+  Net net;
+  const int dense = net.Op("dense", {net.Input({4, 6}), net.Constant({6, 5}, 1)});
+  net.Output(net.Op("relu", {net.Op("add", {dense, net.Constant({5}, 2)})}));
+  const Plan plan = Fused(net);
+  EXPECT_THAT(Steps(plan), ElementsAre("dense_4x5x6_add_relu"));
+  EXPECT_EQ(std::get<Ints>(plan.tasks[0].func.attrs.at("constants")), (Ints{1, 2}));
+  EXPECT_EQ(plan.tasks[0].flop, 2.0 * 4 * 5 * 6 + 2 * 20);
+}
+
+TEST(Planner, AValueReadLaterEndsItsGroup) {
+  Net net;
+  const int dense = net.Op("dense", {net.Input({4, 6}), net.Constant({6, 4}, 1)});
+  const int second = net.Op("dense", {net.Op("relu", {dense}), net.Constant({4, 4}, 2)});
+  net.Output(net.Op("add", {second, dense}));
+  EXPECT_THAT(Steps(Fused(net)), ElementsAre("dense_4x4x6", "relu_4x4", "dense_4x4x4_add"));
+}
+
+TEST(Planner, AnOutputEndsItsGroup) {
+  Net net;
+  const int dense = net.Op("dense", {net.Input({4, 6}), net.Constant({6, 5}, 1)});
+  net.Output(dense);
+  net.Output(net.Op("relu", {dense}));
+  EXPECT_THAT(Steps(Fused(net)), ElementsAre("dense_4x5x6", "relu_4x5"));
+}
+
+TEST(Planner, ReductionsTakeWhatComesBefore) {
+  Net net;
+  const int x = net.Input({4, 6}), y = net.Input({4, 6});
+  const int sum = net.Op("reduce_sum", {net.Op("multiply", {x, y})}, {{"axes", Ints{1}}, {"keepdims", int64_t{0}}});
+  net.Output(net.Op("sqrt", {sum}));
+  EXPECT_THAT(Steps(Fused(net)), ElementsAre("multiply_sum_4x6_to_4_sqrt"));
+}
+
+TEST(Planner, ProductsDoNotTakeWhatComesBefore) {
+  Net net;
+  net.Output(net.Op("dense", {net.Op("exp", {net.Input({4, 6})}), net.Constant({6, 5}, 1)}));
+  EXPECT_THAT(Steps(Fused(net)), ElementsAre("exp_4x6", "dense_4x5x6"));
+}
+
+// The sum goes to the product with more work; the other must run first.
+TEST(Planner, AResidualSumGoesToTheLargerProduct) {
+  Net net;
+  const int x = net.Input({4, 6});
+  const int large = net.Op("dense", {net.Op("dense", {x, net.Constant({6, 90}, 1)}), net.Constant({90, 5}, 2)});
+  const int small = net.Op("dense", {x, net.Constant({6, 5}, 3)});
+  net.Output(net.Op("add", {small, large}));
+  EXPECT_THAT(Steps(Fused(net)), ElementsAre("dense_4x90x6", "dense_4x5x6", "dense_4x5x90_add"));
+}
+
+TEST(Planner, EqualFunctionsAreOneTask) {
+  Net net;
+  int x = net.Input({4, 6});
+  for (uint64_t layer = 0; layer < 3; ++layer) x = net.Op("relu", {net.Op("dense", {x, net.Constant({6, 6}, layer)})});
+  net.Output(net.Op("dense", {x, net.Constant({6, 6}, 9)}));
+  const Plan plan = Fused(net);
+  EXPECT_EQ(plan.steps.size(), 4u);
+  ASSERT_EQ(plan.tasks.size(), 2u);
+  EXPECT_EQ(plan.tasks[0].weight, 3);
+  EXPECT_EQ(plan.tasks[1].weight, 1);
+}
+
+TEST(Planner, ConstantOperandsMakeAnotherTask) {
+  Net net;
+  const int x = net.Input({4, 6});
+  net.Output(net.Op("dense", {x, net.Constant({6, 6}, 1)}));
+  net.Output(net.Op("dense", {x, net.Input({6, 6})}));
+  EXPECT_EQ(Fused(net).tasks.size(), 2u) << "the weight of one may be packed ahead of time";
+}
+
+TEST(Planner, ReshapesAreViews) {
+  Net net;
+  const int dense = net.Op("dense", {net.Input({4, 6}), net.Constant({6, 6}, 1)});
+  const int view = net.Op("reshape", {dense}, {{"shape", Ints{2, 2, 6}}});
+  net.Output(net.Op("softmax", {view}, {{"axis", int64_t{2}}}));
+  const Plan plan = Fused(net);
+  EXPECT_EQ(plan.steps.size(), 2u);
+  const PlanTensor& read = plan.tensors[plan.steps[1].tensors[0]];
+  EXPECT_EQ(read.shape, (Ints{2, 2, 6}));
+  EXPECT_EQ(read.alias_of, plan.steps[0].tensors.back());
+}
+
+TEST(Planner, OutputsThatNothingMakesAreCopied) {
+  Net net;
+  const int x = net.Input({2, 3});
+  net.Output(x);
+  net.Output(net.Constant({4}, 1));
+  const Plan plan = Fused(net);
+  EXPECT_THAT(Steps(plan), ElementsAre("copy_2x3", "copy_4"));
+  for (const int output : plan.outputs) EXPECT_EQ(plan.tensors[output].kind, PlanTensor::kOutput);
+}
+
+TEST(Planner, FusedAndUnfusedComputeTheSame) {
+  Net net;
+  const int x = net.Input({1, 6, 6, 4});
+  const int conv = net.Op("conv", {x, net.Constant({3, 3, 4, 4}, 1)}, {{"pads", Ints{1, 1, 1, 1}}});
+  const int gate = net.Op("sigmoid", {net.Op("reduce_mean", {conv}, {{"axes", Ints{1, 2}}, {"keepdims", int64_t{1}}})});
+  const int sum = net.Op("add", {net.Op("multiply", {conv, gate}), x});
+  net.Output(net.Op("transpose", {net.Op("relu", {sum})}, {{"perm", Ints{0, 3, 1, 2}}}));
+  const Plan plan = Fused(net);
+  EXPECT_LT(plan.steps.size(), net.graph().nodes.size());
+  ExpectNear(Interpreted(plan), Computed(net.graph()), 1e-5);
+}
+
+// ---- Domains
+
+TEST(Planner, IndicesStayInTheTable) {
+  Net net;
+  const int ids = net.Input({5}, kInt64);
+  net.Output(net.Op("gather", {net.Constant({7, 3}, 1), ids}, {{"axis", int64_t{0}}}));
+  EXPECT_THAT(Domains(Fused(net).tasks[0]), ElementsAre("", "int[0,7)", ""));
+}
+
+TEST(Planner, WhatIsRootedIsPositive) {
+  Net net;
+  net.Output(net.Op("sqrt", {net.Op("exp", {net.Input({5})})}));
+  EXPECT_THAT(Domains(Fused(net).tasks[0]), ElementsAre("positive", ""));
+  Net other;
+  other.Output(other.Op("exp", {other.Input({5})}));
+  EXPECT_THAT(Domains(Fused(other).tasks[0]), testing::IsEmpty());
+}
+
+TEST(Planner, TheModelsWordOnItsInputsIsKept) {
+  Net net;
+  const int ids = net.Input({2, 3}, kInt64);
+  net.SetDomain(ids, "int[3,9)");
+  const int flat = net.Op("reshape", {ids}, {{"shape", Ints{6}}});
+  net.Output(net.Op("multiply", {flat, flat}));
+  EXPECT_THAT(Domains(Fused(net).tasks[0]), ElementsAre("int[3,9)", ""));
+}
+
+// ---- Graph
+
+TEST(GraphTest, CompactDropsWhatNobodyNeeds) {
+  Net net;
+  const int x = net.Input({3});
+  net.Op("exp", {x});
+  net.Output(net.Op("relu", {x}));
+  EXPECT_EQ(Operators(After(net, [](Graph& g) { return g.Compact(); })), "relu");
+}
+
+TEST(GraphTest, CompactNamesTheNodesOfACycle) {
+  Net net;
+  const int a = net.Op("relu", {net.Input({3})});
+  const int b = net.Op("exp", {a});
+  net.Output(b);
+  Graph graph = net.graph();
+  graph.nodes[0].inputs[0] = b;
+  const absl::Status status = graph.Compact();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), testing::HasSubstr("relu0, exp1"));
+}
+
+TEST(GraphTest, ShapesThatDoNotFitAreRefused) {
+  Graph graph;
+  const int a = graph.AddValue("a", {kFloat32, {2, 3}}), b = graph.AddValue("b", {kFloat32, {4, 3}});
+  EXPECT_FALSE(graph.Add("add", "sum", {a, b}).ok());
+  EXPECT_FALSE(graph.Add("dense", "product", {a, b}).ok());
+  EXPECT_FALSE(graph.Add("reshape", "view", {a}, {{"shape", Ints{7}}}).ok());
+  EXPECT_TRUE(graph.nodes.empty()) << "a refused node leaves nothing behind";
+  EXPECT_FALSE(CheckSize({kFloat32, {int64_t{1} << 40, 2}}).ok());
+  EXPECT_EQ(NumElements({int64_t{1} << 40, int64_t{1} << 40}), std::nullopt);
+}
+
+}  // namespace
+}  // namespace hone
