@@ -52,10 +52,13 @@ absl::StatusOr<Generated> Generate(const std::vector<Kernel>& kernels, const Tar
   out.module->setTargetTriple(out.machine->getTargetTriple().str());
   out.module->setDataLayout(out.machine->createDataLayout());
   for (const Kernel& kernel : kernels) {
-    absl::StatusOr<LoweredFunc> lowered = Lower(*kernel.func, lower);
+    LowerOptions lower_options = lower;
+    lower_options.features.assign(target.features.begin(), target.features.end());
+    absl::StatusOr<LoweredFunc> lowered = Lower(*kernel.func, lower_options);
     if (!lowered.ok()) return Annotate(lowered.status(), absl::StrCat("lowering ", kernel.func->name));
     EmitOptions options = emit;
     options.symbol = kernel.symbol;
+    options.features = lower_options.features;
     EmitKernel(*lowered, options, *out.module);
     out.lowered.push_back(*std::move(lowered));
   }

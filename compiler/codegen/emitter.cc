@@ -44,6 +44,9 @@ std::set<Buffer> UsedBuffers(const Stmt& body) {
   });
   ForEachStmt(body, [&](const Stmt& s) {
     if (const Store* store = s.As<Store>()) used.insert(store->buffer);
+    if (const TileOp* op = s.As<TileOp>()) {
+      for (const BufferRegion& operand : op->operands) used.insert(operand.buffer);
+    }
     return true;
   });
   return used;
@@ -76,6 +79,7 @@ Emitter::Emitter(const LoweredFunc& lowered, const EmitOptions& options, llvm::M
     : lowered_(lowered), options_(options), module_(module), context_(module.getContext()), b_(context_) {
   ForEachStmt(lowered.func.body, [&](const Stmt& s) {
     if (const Store* store = s.As<Store>()) written_.insert(store->buffer);
+    if (const TileOp* op = s.As<TileOp>()) written_.insert(op->operands[0].buffer);
     return true;
   });
 }

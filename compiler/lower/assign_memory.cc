@@ -68,6 +68,9 @@ class Survey {
       return;
     }
     if (const Store* store = stmt.As<Store>()) Access(store->buffer, store->indices);
+    if (const TileOp* op = stmt.As<TileOp>()) {
+      for (const BufferRegion& operand : op->operands) Access(operand.buffer, {operand.region[0].min});
+    }
     MapChildren(
         stmt,
         [&](const Stmt& s) {

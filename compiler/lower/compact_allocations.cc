@@ -25,6 +25,11 @@ class Touched {
       return;
     }
     if (const Store* store = stmt.As<Store>(); store != nullptr && store->buffer == buffer_) Add(store->indices);
+    if (const TileOp* op = stmt.As<TileOp>()) {
+      for (const BufferRegion& operand : op->operands) {
+        if (operand.buffer == buffer_) AddRegion(operand);
+      }
+    }
     MapChildren(
         stmt,
         [&](const Stmt& s) {
@@ -62,6 +67,16 @@ class Touched {
   }
 
   void Add(const std::vector<Expr>& indices) { accesses_.push_back(indices); }
+  // Its first and its last element.
+  void AddRegion(const BufferRegion& region) {
+    std::vector<Expr> first, last;
+    for (const Range& range : region.region) {
+      first.push_back(range.min);
+      last.push_back(range.min + (range.extent - 1));
+    }
+    Add(first);
+    Add(last);
+  }
 
   std::optional<std::vector<Range>> UnclippedRegion() {
     std::vector<Range> region;
@@ -138,11 +153,23 @@ class Compact {
       return MakeLoad(small, shift(load->indices), load->mask);
     });
     body = RewriteBottomUp(body, [&](const Stmt& s) -> std::optional<Stmt> {
+      if (const TileOp* op = s.As<TileOp>()) return ShiftOperands(*op, alloc.buffer, small, region);
       const Store* store = s.As<Store>();
       if (store == nullptr || store->buffer != alloc.buffer) return std::nullopt;
       return Stmt::Make(Store{small, shift(store->indices), store->value, store->mask});
     });
     return Stmt::Make(Alloc{small, Visit(body)});
+  }
+
+  Stmt ShiftOperands(const TileOp& op, const Buffer& from, const Buffer& to, const std::vector<Range>& region) {
+    TileOp shifted = op;
+    for (BufferRegion& operand : shifted.operands) {
+      if (operand.buffer != from) continue;
+      operand.buffer = to;
+      for (size_t d = 0; d < region.size(); ++d)
+        operand.region[d].min = known_.Simplify(operand.region[d].min - region[d].min);
+    }
+    return Stmt::Make(std::move(shifted));
   }
 
   Analyzer known_;

@@ -2,8 +2,10 @@
 #include <map>
 
 #include "compiler/arith/linear.h"
+#include "compiler/ir/tile_intrinsic.h"
 #include "compiler/ir/visit.h"
 #include "compiler/lower/passes.h"
+#include "compiler/support/check.h"
 
 namespace hone {
 namespace {
@@ -28,6 +30,7 @@ class Flatten {
     }
     const Stmt mapped = MapChildren(
         stmt, [&](const Stmt& s) { return OnStmt(s); }, [&](const Expr& e) { return OnExpr(e); });
+    if (const TileOp* op = mapped.As<TileOp>()) return OnTileOp(*op);
     const Store* store = mapped.As<Store>();
     if (store == nullptr) return mapped;
     const auto found = flat_.find(store->buffer);
@@ -45,6 +48,21 @@ class Flatten {
   }
 
  private:
+  // Only operations whose operands are in one piece are left.
+  Stmt OnTileOp(const TileOp& op) {
+    TileOp flat = op;
+    for (BufferRegion& operand : flat.operands) {
+      const auto found = flat_.find(operand.buffer);
+      if (found == flat_.end()) continue;
+      const std::optional<int64_t> elements = ContiguousElements(operand);
+      HONE_CHECK(elements.has_value()) << op.intrinsic << ": the region of " << operand.buffer.name() << " has gaps";
+      std::vector<Expr> first;
+      for (const Range& range : operand.region) first.push_back(range.min);
+      operand = BufferRegion{found->second, {Range{Index(operand.buffer, first), Expr(*elements)}}};
+    }
+    return Stmt::Make(std::move(flat));
+  }
+
   // In 64 bits where 32 are too few.
   static Expr Index(const Buffer& buffer, std::vector<Expr> indices) {
     if (buffer.NumElements().value_or(0) > std::numeric_limits<int32_t>::max()) {

@@ -10,11 +10,14 @@
 //   - Every buffer has one dimension, params included; its index may be a vector (a Ramp or any vector of indices).
 //   - No kVectorized and no kUnrolled loop is left: explicit Ramp / Broadcast vectors, and copies of the body.
 //   - At most one kParallel loop on any path, the outermost; it runs over [0, extent).
+//   - A TileOp is left only where FindInstruction has an instruction for it; its operands are runs of elements.
 //   - Alloc statements that are kGlobal or kThread have a place in scratch memory: see `places`.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "compiler/ir/stmt.h"
@@ -24,6 +27,7 @@ namespace hone {
 struct LowerOptions {
   bool plain = false;           // an unscheduled function: one thread, each element computed in the stated order
   int64_t max_unrolled = 1024;  // statements a nest of unrolled loops may become; loops beyond that stay loops
+  std::vector<std::string> features;  // of the target, by LLVM's names: tile operations that have an instruction stay
 };
 
 // Where an allocation lives: bytes from the start of the launch's scratch, or of the thread's area. 64-byte aligned.
@@ -40,7 +44,7 @@ struct LoweredFunc {
 };
 
 // InvalidArgument when the program does not pass the verifier; FailedPrecondition when it cannot be lowered (a symbolic
-// size of an intermediate, a tile operation, a GPU binding, a function that the operand's type does not have).
+// size of an intermediate, a GPU binding or barrier, a function that the operand's type does not have).
 absl::StatusOr<LoweredFunc> Lower(const PrimFunc& scheduled, const LowerOptions& options = {});
 
 }  // namespace hone

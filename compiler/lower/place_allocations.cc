@@ -129,6 +129,9 @@ class FindPlaces {
       reduce_depth_ = outer;
     } else {
       if (const Store* store = stmt.As<Store>()) Access(store->buffer, true);
+      if (const TileOp* op = stmt.As<TileOp>()) {
+        for (const BufferRegion& operand : op->operands) Access(operand.buffer, true);
+      }
       if (const Alloc* alloc = stmt.As<Alloc>()) buffers_.push_back(alloc->buffer);
       MapChildren(
           stmt,

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "compiler/arith/interval_set.h"
+#include "compiler/ir/effects.h"
 #include "compiler/ir/visit.h"
 
 namespace hone {
@@ -174,6 +175,8 @@ void RefreshRegions(Block& block) {
       }
     } else if (const Evaluate* evaluate = stmt.As<Evaluate>()) {
       expr(evaluate->value);
+      if (const std::optional<Store> update = AtomicUpdate(*evaluate))
+        add(writes, update->buffer, points(update->indices));
     } else if (const Alloc* alloc = stmt.As<Alloc>()) {
       self(self, alloc->body);
     }

@@ -131,24 +131,36 @@ absl::StatusOr<DividedBlock> DivideBlock(const ProgramIndex& index, int loop, co
   return divided;
 }
 
-std::optional<Range> RangeInTile(const DividedBlock& divided, const Block& block, const Range& index) {
-  std::vector<Var> vars;
-  for (const IterVar& iter : block.iters) vars.push_back(iter.var);
-  const std::optional<LinearForm> form = DetectLinear(index.min, vars);
-  if (!form.has_value()) return std::nullopt;
+std::optional<TileRange> RangeInTile(const DividedBlock& divided, const Block& block, const Range& index) {
   Analyzer known;
-  for (const DividedIter& part : divided.iters) known.Bind(part.tile, part.tile_domain);
-  Expr first = form->base, extent = index.extent;
-  for (size_t i = 0; i < vars.size(); ++i) {
-    const int64_t step = form->coefficients[i];
-    if (step == 0) continue;
-    if (step < 0 && divided.iters[i].factor != 1) return std::nullopt;
-    first = first + divided.iters[i].first * IntConst(step, vars[i].type());
-    if (divided.iters[i].factor == 1) continue;
-    extent = step == 1 && IsConst(extent, 1) ? divided.iters[i].count
-                                             : extent + (divided.iters[i].count - 1) * IntConst(step, vars[i].type());
+  std::vector<Var> positions;
+  for (const DividedIter& part : divided.iters) {
+    known.Bind(part.tile, part.tile_domain);
+    positions.emplace_back("position", part.tile.type());
+    known.Bind(positions.back(), Range{IntConst(0, part.tile.type()), IntConst(part.factor, part.tile.type())});
   }
-  return Range{known.Simplify(first), known.Simplify(extent)};
+  const Expr moved = known.Simplify(Substitute(index.min, [&](const Var& var) -> std::optional<Expr> {
+    for (size_t i = 0; i < block.iters.size(); ++i) {
+      if (!block.iters[i].var.SameAs(var)) continue;
+      const DividedIter& part = divided.iters[i];
+      return part.factor == 1 ? part.first : part.first + Expr(positions[i]);
+    }
+    return std::nullopt;
+  }));
+  const std::optional<LinearForm> form = DetectLinear(moved, positions);
+  if (!form.has_value()) return std::nullopt;
+  TileRange range{form->base, index.extent, form->coefficients};
+  for (size_t i = 0; i < positions.size(); ++i) {
+    const int64_t step = range.steps[i];
+    if (step < 0) return std::nullopt;
+    if (step == 0) continue;
+    const Expr& count = divided.iters[i].count;
+    range.extent =
+        step == 1 && IsConst(range.extent, 1) ? count : range.extent + (count - 1) * IntConst(step, count.type());
+  }
+  range.first = known.Simplify(range.first);
+  range.extent = known.Simplify(range.extent);
+  return range;
 }
 
 BlockRealize MakeTileBlock(const ProgramIndex& index, const DividedBlock& divided, std::string name) {
@@ -167,9 +179,10 @@ BlockRealize MakeTileBlock(const ProgramIndex& index, const DividedBlock& divide
     for (const BufferRegion& region : regions) {
       BufferRegion tile{region.buffer, {}};
       for (size_t d = 0; d < region.region.size(); ++d) {
-        const std::optional<Range> range = RangeInTile(divided, block, region.region[d]);
+        const std::optional<TileRange> range = RangeInTile(divided, block, region.region[d]);
         const Expr& size = region.buffer.shape()[d];
-        tile.region.push_back(range.has_value() ? *range : Range{IntConst(0, size.type()), size});
+        tile.region.push_back(range.has_value() ? Range{range->first, range->extent}
+                                                : Range{IntConst(0, size.type()), size});
       }
       all.push_back(std::move(tile));
     }

@@ -42,7 +42,13 @@ absl::StatusOr<DividedBlock> DivideBlock(const ProgramIndex& index, int loop, co
 // the block has one, is that of every element the tile writes.
 BlockRealize MakeTileBlock(const ProgramIndex& index, const DividedBlock& divided, std::string name);
 
-// An index over the block's variables as the range it takes in one tile; nullopt where it is not a sum of them.
-std::optional<Range> RangeInTile(const DividedBlock& divided, const Block& block, const Range& index);
+// What one tile makes of an index over the block's variables: the elements from `first` on. B[v // 16, k, v % 16],
+// tiled by 16 along v, stands still in its first dimension and runs in its last.
+struct TileRange {
+  Expr first, extent;          // over the tiles' variables
+  std::vector<int64_t> steps;  // by how much the index moves with each of the block's variables inside the tile
+};
+// nullopt where the index is no sum of the positions inside the tile.
+std::optional<TileRange> RangeInTile(const DividedBlock& divided, const Block& block, const Range& index);
 
 }  // namespace hone

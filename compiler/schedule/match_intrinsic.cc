@@ -4,7 +4,6 @@
 
 #include "compiler/ir/visit.h"
 #include "compiler/schedule/message.h"
-#include "compiler/schedule/region.h"
 #include "compiler/support/status_macros.h"
 
 namespace hone {
@@ -91,38 +90,31 @@ class Matcher {
     const size_t leading = indices.size() - axes.size();
     BufferRegion region{buffer, {}};
     for (size_t d = 0; d < indices.size(); ++d) {
-      const Range point{indices[d], IntConst(1, indices[d].type())};
+      const std::optional<TileRange> range =
+          RangeInTile(divided_, block_, Range{indices[d], IntConst(1, indices[d].type())});
+      if (!range.has_value())
+        return Message(buffer, " is used at ", indices[d], ", which is no sum of the variables of the tile");
       int roams = -1;
-      for (size_t i = 0; i < block_.iters.size(); ++i) {
-        if (divided_.iters[i].factor == 1 || !UsesVar(indices[d], block_.iters[i].var)) continue;
-        if (roams >= 0) return Message(buffer, " is read at ", indices[d], ", which two variables of the tile move");
+      for (size_t i = 0; i < range->steps.size(); ++i) {
+        if (range->steps[i] == 0) continue;
+        if (roams >= 0) return Message(buffer, " is used at ", indices[d], ", which two variables of the tile move");
+        if (range->steps[i] != 1)
+          return Message(buffer, " is used at ", indices[d], ", whose elements are not neighbours");
         roams = static_cast<int>(i);
       }
-      const std::optional<AffineIndex> affine = AffineIn(point, block_.iters);
-      const std::optional<Range> range = RangeInTile(divided_, block_, point);
-      if (!range.has_value()) return Message(buffer, " is used at ", indices[d], ", which is no sum of variables");
       if (d < leading) {
         if (roams >= 0)
           return Message(buffer, " is moved along dimension ", d, " by ", block_.iters[static_cast<size_t>(roams)].var,
                          ", the operand ", operand, " has its last ", axes.size(), " dimensions alone");
-      } else {
-        if (roams >= 0 && !Unit(indices[d], block_.iters[static_cast<size_t>(roams)].var, affine))
-          return Message(buffer, " is used at ", indices[d], ", whose elements are not neighbours");
-        if (std::string differs = Assign(axes[d - leading], roams); !differs.empty()) return differs;
+      } else if (std::string differs = Assign(axes[d - leading], roams); !differs.empty()) {
+        return differs;
       }
-      region.region.push_back(*range);
+      region.region.push_back({range->first, range->extent});
     }
     for (size_t i = 0; i < operands_.size(); ++i) {
       if (intrinsic_.operands[i] == operand) operands_[i] = std::move(region);
     }
     return "";
-  }
-
-  // One step of the variable is one element.
-  static bool Unit(const Expr& index, const Var& var, const std::optional<AffineIndex>& affine) {
-    if (affine.has_value()) return affine->scale == 1;
-    const Expr step = Simplify(Substitute(index, var, Expr(var) + IntConst(1, var.type())) - index);
-    return IsConst(step, 1);
   }
 
   std::string Assign(const Expr& axis_index, int iter) {

@@ -1,0 +1,108 @@
+// Tile operations as machine code: as loops around registers, and as the instruction their intrinsic names.
+#include <gtest/gtest.h>
+
+#include "compiler/schedule/schedule.h"
+#include "compiler/te/te.h"
+#include "tests/compiler/codegen/run_kernel.h"
+#include "tests/compiler/schedule/expect.h"
+#include "tests/compiler/schedule/workloads.h"
+
+namespace hone::testing {
+namespace {
+
+void ExpectComputes(const Schedule& schedule, const PrimFunc& workload, const Target& target) {
+  for (const bool optimize : {true, false}) {
+    std::vector<NdArray> want = RandomArguments(workload, 5, InputKind::kInteger), got = want;
+    ASSERT_TRUE(Interpret(workload, want).ok());
+    const absl::StatusOr<CompiledKernel> kernel = CompileKernel(schedule.Program(), target, {.optimize = optimize});
+    ASSERT_TRUE(kernel.ok()) << kernel.status() << "\n" << ToText(schedule.func());
+    const absl::Status ran = RunCompiled(*kernel, got);
+    ASSERT_TRUE(ran.ok()) << ran;
+    ExpectOutputsNear(workload, got, want, 1e-6);
+  }
+}
+
+Schedule Tiled(const PrimFunc& workload, int64_t rows, int64_t columns, int64_t lanes, int64_t unroll) {
+  Schedule s(workload);
+  const BlockRef block = Get(GetBlock(s, "C"));
+  const std::vector<LoopRef> loops = Get(GetLoops(s, block));
+  const std::vector<LoopRef> i = Get(Split(s, loops[0], {-1, rows})), j = Get(Split(s, loops[1], {-1, columns}));
+  Do(Reorder(s, {i[0], j[0], loops[2], i[1], j[1]}));
+  Do(Parallel(s, i[0]));
+  Do(RegisterTile(s, loops[2], lanes, unroll));
+  return s;
+}
+
+TEST(TileOp, RegisterTilesOfAnyShape) {
+  for (const auto& [m, n, k] : std::vector<std::array<int64_t, 3>>{{5, 3, 2}, {7, 33, 5}, {13, 64, 8}, {30, 31, 12}}) {
+    const PrimFunc workload = Matmul(m, n, k);
+    ExpectComputes(Tiled(workload, 6, 32, 16, 4), workload, HostTarget());
+    ExpectComputes(Tiled(workload, 4, 8, 0, 1), workload, HostTarget());
+  }
+}
+
+// C[j] += four products of bytes a lane: int32 from uint8 (or int8) and int8.
+PrimFunc ByteDot(DType type, int64_t columns, int64_t groups) {
+  const te::Tensor a = te::Placeholder({groups, 4}, type, "A"),
+                   b = te::Placeholder({groups, columns, 4}, DType::Int(8), "B");
+  const te::ReduceAxis k(groups, "k"), l(4, "l");
+  const te::Tensor c =
+      te::Compute({columns},
+                  [&](const te::Indices& i) {
+                    return te::Sum(MakeCast(kInt32, a(k, l)) * MakeCast(kInt32, b(k, i[0], l)), {k, l});
+                  },
+                  "C", {.axes = {"j"}});
+  return te::CreatePrimFunc({a, b}, {c}, "main");
+}
+
+Schedule Tensorized(const PrimFunc& workload, int64_t lanes, const char* intrinsic) {
+  Schedule s(workload);
+  const BlockRef block = Get(GetBlock(s, "C"));
+  const std::vector<LoopRef> loops = Get(GetLoops(s, block));
+  const std::vector<LoopRef> j = Get(Split(s, loops[0], {-1, lanes}));
+  Do(Reorder(s, {j[0], loops[1], j[1], loops[2]}));
+  Do(Tensorize(s, j[1], intrinsic));
+  return s;
+}
+
+Target TargetNamed(const char* text) {
+  absl::StatusOr<Target> target = ParseTarget(text);
+  HONE_CHECK(target.ok()) << target.status();
+  return *std::move(target);
+}
+
+struct InstructionCase {
+  const char* name;
+  const char* target;
+  const char* intrinsic;
+  int64_t lanes;
+  const char* instruction;
+};
+class InstructionTest : public ::testing::TestWithParam<InstructionCase> {};
+TEST_P(InstructionTest, IsInTheCode) {
+  const InstructionCase& c = GetParam();
+  const PrimFunc workload =
+      ByteDot(std::string(c.intrinsic) == "dot4_u8s8_s32" ? DType::UInt(8) : DType::Int(8), 48, 5);
+  const Schedule s = Tensorized(workload, c.lanes, c.intrinsic);
+  const absl::StatusOr<std::string> text = CompileToAssembly(s.Program(), TargetNamed(c.target));
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_NE(text->find(c.instruction), std::string::npos) << *text;
+}
+INSTANTIATE_TEST_SUITE_P(
+    Cases, InstructionTest,
+    ::testing::Values(InstructionCase{"Avx512", "cpu:x86-64-v4+avx512vnni", "dot4_u8s8_s32", 16, "vpdpbusd"},
+                      InstructionCase{"Avx512Narrow", "cpu:x86-64-v4+avx512vnni", "dot4_u8s8_s32", 8, "vpdpbusd"},
+                      InstructionCase{"Neon", "cpu:cortex-a76", "dot4_s8s8_s32", 4, "sdot"}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+TEST(TileOp, TheInstructionDoesWhatTheIntrinsicMeans) {
+  const PrimFunc workload = ByteDot(DType::UInt(8), 48, 5);
+  ExpectComputes(Tensorized(workload, 16, "dot4_u8s8_s32"), workload, HostTarget());
+}
+TEST(TileOp, WithoutTheInstructionItIsLoops) {
+  const PrimFunc workload = ByteDot(DType::Int(8), 19, 3);
+  ExpectComputes(Tensorized(workload, 8, "dot4_s8s8_s32"), workload, HostTarget());
+}
+
+}  // namespace
+}  // namespace hone::testing
