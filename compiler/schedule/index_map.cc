@@ -294,4 +294,63 @@ absl::StatusOr<InverseMap> Invert(const IndexMap& map, std::span<const int64_t> 
   return inverse;
 }
 
+absl::StatusOr<InverseMap> InvertOneToOne(const IndexMap& map, std::span<const int64_t> shape) {
+  const std::string where = Message("index map ", ToText(map));
+  if (shape.size() != map.inputs.size()) {
+    return Invalid(where, ": it takes ", map.inputs.size(), " indices, there are ", shape.size());
+  }
+  VarRanges ranges;
+  for (size_t i = 0; i < shape.size(); ++i) ranges[map.inputs[i]] = Range{IntConst(0), IntConst(shape[i])};
+  Analyzer known(ranges);
+  std::vector<Expr> outputs;
+  for (const Expr& e : map.outputs) outputs.push_back(known.Simplify(e));
+  const absl::StatusOr<IterMap> found = DetectIterMap(outputs, ranges, True(), false);
+  if (!found.ok()) return Invalid(where, ": ", found.status().message());
+  InverseMap inverse;
+  inverse.inside = True();
+  // Digits of the inputs, each with its place in the input and its value in terms of the new indices.
+  struct Digit {
+    int64_t lower, extent;
+    Expr value;
+  };
+  std::vector<std::vector<Digit>> digits(shape.size());
+  for (size_t o = 0; o < outputs.size(); ++o) {
+    const IterValue& value = found->values[o];
+    if (!IsConst(known.Simplify(value.base), 0))
+      return Invalid(where, ": output ", o, " (", outputs[o], ") starts at ", value.base, ", not at 0");
+    const Var place(Message("p", o));
+    inverse.indices.push_back(place);
+    inverse.shape.push_back(value.extent);
+    known.Bind(place, Range{IntConst(0), IntConst(value.extent)});
+    int64_t below = 1;  // places that the pieces of lower scale take
+    for (size_t k = value.pieces.size(); k-- > 0;) {
+      const IterPiece& piece = value.pieces[k];
+      const std::vector<Var>& loops = found->sources[piece.source].loops;
+      const auto input = std::find_if(map.inputs.begin(), map.inputs.end(),
+                                      [&](const Var& v) { return loops.size() == 1 && v.SameAs(loops[0]); });
+      if (input == map.inputs.end() || piece.scale != below)
+        return Invalid(where, ": output ", o, " (", outputs[o], ") leaves out places in between");
+      below *= piece.extent;
+      const Expr digit = FloorMod(FloorDiv(place, IntConst(piece.scale)), IntConst(piece.extent));
+      digits[input - map.inputs.begin()].push_back({piece.lower_factor, piece.extent, digit});
+    }
+  }
+  for (size_t i = 0; i < shape.size(); ++i) {
+    std::sort(digits[i].begin(), digits[i].end(), [](const Digit& a, const Digit& b) { return a.lower < b.lower; });
+    int64_t reach = 1;
+    Expr value = IntConst(0);
+    for (const Digit& digit : digits[i]) {
+      if (digit.lower != reach) break;
+      value = value + digit.value * IntConst(digit.lower);
+      reach *= digit.extent;
+    }
+    if (reach != shape[i] || (shape[i] > 1 && digits[i].empty())) {
+      return Invalid(where, ": index ", map.inputs[i], " runs to ", shape[i],
+                     " and cannot be told from the new indices: their parts of it reach ", reach);
+    }
+    inverse.original.push_back(known.Simplify(value));
+  }
+  return inverse;
+}
+
 }  // namespace hone

@@ -1,4 +1,5 @@
-// An affine map from the indices of a tensor to the indices of its new layout: lambda k, n: (n // 32, k, n % 32).
+// An affine map from the indices of a tensor to the indices of its new layout:
+// lambda k, n: (n // 32, k, n % 32).
 #pragma once
 
 #include <optional>
@@ -34,5 +35,8 @@ struct InverseMap {
   Expr inside;                 // bool over `indices`: not padding; True() when there is none
 };
 absl::StatusOr<InverseMap> Invert(const IndexMap& map, std::span<const int64_t> shape);
+// The same for maps that may also put several indices into one, such as lambda i, j: (i * 4 + j,) over (3, 4), but only
+// where every element has one place and every place one element: no padding.
+absl::StatusOr<InverseMap> InvertOneToOne(const IndexMap& map, std::span<const int64_t> shape);
 
 }  // namespace hone

@@ -12,6 +12,7 @@
 #include "compiler/schedule/message.h"
 #include "compiler/schedule/nest.h"
 #include "compiler/schedule/schedule.h"
+#include "compiler/schedule/stage.h"
 #include "compiler/support/status_macros.h"
 
 namespace hone {
@@ -77,6 +78,8 @@ absl::Status ComputeInline(Schedule& schedule, BlockRef ref) {
   if (consumers.empty()) return Refused(where, ": no block reads ", buffer);
   for (const int c : consumers) {
     if (c < node) return Refused(where, ": block ", index.block(c).name, " reads ", buffer, " before it is written");
+    if (index.block(c).writes.empty())
+      return Refused(where, ": block ", index.block(c).name, " prefetches ", buffer, ", which must then have an address");
   }
   // The store's indices are the block's variables, each once; those that are missing have one value.
   std::vector<std::optional<size_t>> dim_of(block.iters.size());
@@ -157,6 +160,10 @@ absl::Status ReverseComputeInline(Schedule& schedule, BlockRef ref) {
   const Buffer buffer = produced->buffer;
   HONE_RETURN_IF_ERROR(CheckInlinable(schedule, producer, buffer, where));
   for (const int other : producers) {
+    if (other < producer && other >= Outermost(index, producer)) {
+      return Refused(where, ": it also reads what block ", index.block(other).name, " writes in the same nest as ",
+                     source.name, ", which may not have come that far");
+    }
     if (other > producer) {
       return Refused(where, ": it also reads what block ", index.block(other).name, " writes, which comes after ",
                      source.name);

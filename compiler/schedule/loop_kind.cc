@@ -34,6 +34,10 @@ absl::Status CheckDataParallel(const ProgramIndex& index, int node, std::string_
   for (const int b : index.BlocksBelow(node)) {
     const BlockRealize& realize = index.realize(b);
     const Block& block = realize.block;
+    if (block.writes.empty() && primitive == "vectorize") {
+      return Refused(primitive, "(", loop.var, "): block ", block.name,
+                     " below writes nothing, so it is there for its effect, once an iteration; vectorize a loop inside");
+    }
     bool used = false;
     for (size_t i = 0; i < realize.values.size(); ++i) {
       if (!UsesVar(realize.values[i], loop.var)) continue;

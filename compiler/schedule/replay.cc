@@ -20,8 +20,8 @@ struct Applier {
   Schedule& s;
 
   absl::Status operator()(const GetBlockStep& step) const {
-    if (step.func_name != "main")
-      return Invalid("get_block: there is one function, \"main\", not \"", step.func_name, "\"");
+    if (step.func_name != "main" && step.func_name != s.func().name)  // "main" is whatever function there is
+      return Invalid("get_block: there is one function, \"", s.func().name, "\", not \"", step.func_name, "\"");
     return GetBlock(s, step.name).status();
   }
   absl::Status operator()(const GetLoopsStep& step) const { return GetLoops(s, step.block).status(); }
@@ -79,6 +79,49 @@ struct Applier {
   }
   absl::Status operator()(const SampleComputeLocationStep& step) const {
     return SampleComputeLocation(s, step.block, Index(step.decision)).status();
+  }
+  absl::Status operator()(const ChooseAlgorithmStep& step) const {
+    return ChooseAlgorithm(s, step.block, step.algorithm).status();
+  }
+  absl::Status operator()(const SamplePartitionedTileStep& step) const {
+    return SamplePartitionedTile(s, step.loop, Index(step.n), Index(step.partition_pos), step.innerpart_factor,
+                                 step.decision)
+        .status();
+  }
+  absl::Status operator()(const ReorderBlockIterVarStep& step) const {
+    return ReorderBlockIterVar(s, step.block, step.new_order);
+  }
+  absl::Status operator()(const ReindexStep& step) const {
+    return Reindex(s, step.block, step.buffer.index, step.buffer.kind).status();
+  }
+  absl::Status operator()(const TransformBlockLayoutStep& step) const {
+    return TransformBlockLayout(s, step.block, step.index_map);
+  }
+  absl::Status operator()(const PadEinsumStep& step) const { return PadEinsum(s, step.block, step.padding); }
+  absl::Status operator()(const DecomposePaddingStep& step) const {
+    return DecomposePadding(s, step.block, step.loop).status();
+  }
+  absl::Status operator()(const FuseReductionEpilogueStep& step) const {
+    return FuseReductionEpilogue(s, step.reduction_block, step.epilogue_block);
+  }
+  absl::Status operator()(const StorageAlignStep& step) const {
+    return StorageAlign(s, step.block, Index(step.buffer_index), Index(step.axis), step.factor, step.offset);
+  }
+  absl::Status operator()(const PrefetchStep& step) const {
+    return Prefetch(s, step.block, Index(step.read_buffer_index), step.loop, step.distance).status();
+  }
+  absl::Status operator()(const PackStep& step) const {
+    HONE_ASSIGN_OR_RETURN(const Scope scope, ScopeOf(step.storage_scope));
+    if (step.tails != "zero" && step.tails != "mask")
+      return Invalid("pack: tails are \"zero\" or \"mask\", not \"", step.tails, "\"");
+    return Pack(s, step.block, Index(step.read_buffer_index), step.loop, step.index_map,
+                step.tails == "zero" ? PanelTails::kZero : PanelTails::kMask, scope)
+        .status();
+  }
+  absl::Status operator()(const BlockizeStep& step) const { return Blockize(s, step.loop).status(); }
+  absl::Status operator()(const TensorizeStep& step) const { return Tensorize(s, step.loop, step.intrinsic); }
+  absl::Status operator()(const RegisterTileStep& step) const {
+    return RegisterTile(s, step.loop, step.lanes, step.unroll);
   }
 
   // Numbers from a text may be anything; what no program can have becomes what every primitive refuses.

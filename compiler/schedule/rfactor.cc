@@ -3,41 +3,16 @@
 #include <algorithm>
 #include <utility>
 
-#include "compiler/ir/structural.h"
 #include "compiler/ir/visit.h"
 #include "compiler/schedule/dataflow.h"
 #include "compiler/schedule/message.h"
 #include "compiler/schedule/nest.h"
+#include "compiler/schedule/reduction.h"
 #include "compiler/schedule/schedule.h"
 #include "compiler/support/status_macros.h"
 
 namespace hone {
 namespace {
-
-// x = x OP v, with what combines and what is added; nullopt when the store is not of this form.
-struct Update {
-  BinaryOp op;
-  Expr value;
-};
-std::optional<Update> MatchUpdate(const Store& store) {
-  const Binary* binary = store.value.As<Binary>();
-  if (binary == nullptr) return std::nullopt;
-  const bool associative = binary->op == BinaryOp::kAdd || binary->op == BinaryOp::kMul ||
-                           binary->op == BinaryOp::kMin || binary->op == BinaryOp::kMax;
-  const Load* self = binary->a.As<Load>();
-  if (!associative || self == nullptr || !self->buffer.SameAs(store.buffer)) return std::nullopt;
-  for (size_t d = 0; d < store.indices.size(); ++d) {
-    if (!StructuralEqual(self->indices[d], store.indices[d])) return std::nullopt;
-  }
-  bool again = false;
-  ForEachExpr(binary->b, [&](const Expr& e) {
-    const Load* load = e.As<Load>();
-    again |= load != nullptr && load->buffer.SameAs(store.buffer);
-    return !again;
-  });
-  if (again) return std::nullopt;
-  return Update{binary->op, binary->b};
-}
 
 VarMap MapOf(const std::vector<std::pair<Var, Expr>>& pairs) {
   return [&pairs](const Var& var) -> std::optional<Expr> {
@@ -67,7 +42,7 @@ absl::StatusOr<BlockRef> Rfactor(Schedule& schedule, LoopRef ref, int factor_axi
   if (!block.init)
     return Refused(where, ": block ", block.name, " has no init; use rfactor before decompose_reduction");
   const Store* store = block.body.As<Store>();
-  const std::optional<Update> update = store == nullptr ? std::nullopt : MatchUpdate(*store);
+  const std::optional<ReductionUpdate> update = store == nullptr ? std::nullopt : MatchUpdate(*store);
   if (!update.has_value() || block.writes.size() != 1 || block.init.As<Store>() == nullptr) {
     return Refused(where, ": the update of block ", block.name,
                    " is not x = x + v, x * v, min(x, v) or max(x, v) of one element");
@@ -113,9 +88,9 @@ absl::StatusOr<BlockRef> Rfactor(Schedule& schedule, LoopRef ref, int factor_axi
     }
     Analyzer known(ranges);
     if (!known.CanProve(Substitute(part, MapOf(at_start)))) {
-      return Refused(
-          where, ": where ", part,
-          " fails, some partial results would stay without a value; choose factors that divide the reduction");
+      return Refused(where, ": where ", part,
+                     " fails, some partial results would stay without a value; "
+                     "choose factors that divide the reduction");
     }
   }
 

@@ -1,0 +1,11 @@
+// Keys of annotations that more than one folder reads.
+#pragma once
+
+namespace hone {
+
+// Of a block: [buffer_index, axis, factor, offset, ..], four numbers for each buffer that the block writes and whose
+// stride of `axis` is to be k * factor + offset elements. Made by storage_align, honoured by lowering. While lowering,
+// of the function: "NAME axis factor offset" for each buffer.
+inline constexpr char kStorageAlign[] = "buffer_dim_align";
+
+}  // namespace hone

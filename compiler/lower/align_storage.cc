@@ -1,0 +1,138 @@
+#include <charconv>
+#include <map>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "compiler/ir/annotations.h"
+#include "compiler/ir/visit.h"
+#include "compiler/lower/passes.h"
+
+namespace hone {
+namespace {
+
+struct Alignment {
+  int64_t axis = 0, factor = 1, offset = 0;
+};
+
+// "NAME axis factor offset", as NoteAlignment wrote it.
+std::optional<std::pair<std::string, Alignment>> ReadNote(const std::string& note) {
+  const std::vector<std::string> parts = absl::StrSplit(note, ' ');
+  if (parts.size() != 4) return std::nullopt;
+  int64_t numbers[3];
+  for (int i = 0; i < 3; ++i) {
+    const std::string& text = parts[static_cast<size_t>(i) + 1];
+    const auto read = std::from_chars(text.data(), text.data() + text.size(), numbers[i]);
+    if (read.ec != std::errc() || read.ptr != text.data() + text.size()) return std::nullopt;
+  }
+  return std::pair(parts[0], Alignment{numbers[0], numbers[1], numbers[2]});
+}
+
+// The least size of dimension axis + 1 that gives the stride; the size it has when there is none.
+int64_t PaddedExtent(const std::vector<int64_t>& shape, const Alignment& to) {
+  int64_t inner = 1;
+  for (size_t d = static_cast<size_t>(to.axis) + 2; d < shape.size(); ++d) inner *= shape[d];
+  const int64_t extent = shape[static_cast<size_t>(to.axis) + 1];
+  for (int64_t padded = extent; padded < extent + to.factor; ++padded) {
+    if (padded * inner % to.factor == to.offset % to.factor) return padded;
+  }
+  return extent;
+}
+
+}  // namespace
+
+PrimFunc NoteAlignment(PrimFunc func) {
+  std::map<Buffer, std::vector<Alignment>> wanted;
+  std::map<std::string, int> names;
+  for (const Buffer& param : func.params) ++names[param.name()];
+  ForEachStmt(func.body, [&](const Stmt& stmt) {
+    const BlockRealize* realize = stmt.As<BlockRealize>();
+    if (realize == nullptr) return true;
+    const Block& block = realize->block;
+    for (const Buffer& buffer : block.allocs) ++names[buffer.name()];
+    const auto found = block.annotations.find(kStorageAlign);
+    const auto* numbers =
+        found == block.annotations.end() ? nullptr : std::get_if<std::vector<int64_t>>(&found->second);
+    for (size_t i = 0; numbers != nullptr && i + 4 <= numbers->size(); i += 4) {
+      const int64_t index = (*numbers)[i], axis = (*numbers)[i + 1], factor = (*numbers)[i + 2];
+      if (index < 0 || index >= static_cast<int64_t>(block.writes.size())) continue;
+      const Buffer& buffer = block.writes[static_cast<size_t>(index)].buffer;
+      if (axis < 0 || axis + 1 >= buffer.rank() || factor < 1 || factor > (1 << 20)) continue;
+      wanted[buffer].push_back({axis, factor, (*numbers)[i + 3]});
+    }
+    return true;
+  });
+  for (const Buffer& param : func.params) wanted.erase(param);
+  ForEachStmt(func.body, [&](const Stmt& stmt) {  // the operands of an instruction stay in one piece
+    const TileOp* op = stmt.As<TileOp>();
+    for (size_t i = 0; op != nullptr && i < op->operands.size(); ++i) wanted.erase(op->operands[i].buffer);
+    return true;
+  });
+  if (wanted.empty()) return func;
+  std::map<Buffer, Buffer> renamed;
+  std::vector<std::string> notes;
+  for (const auto& [buffer, alignments] : wanted) {
+    std::string name = buffer.name();
+    for (int k = 1; names[name] > 1 || (k > 1 && names[name] > 0) || name.find(' ') != std::string::npos; ++k)
+      name = absl::StrCat("aligned_", k);
+    if (name != buffer.name()) {
+      ++names[name];
+      renamed[buffer] = Buffer(name, buffer.type(), buffer.shape(), buffer.scope());
+    }
+    for (const Alignment& to : alignments)
+      notes.push_back(absl::StrCat(name, " ", to.axis, " ", to.factor, " ", to.offset));
+  }
+  func.body = ReplaceBuffers(func.body, [&](const Buffer& buffer) -> std::optional<Buffer> {
+    const auto found = renamed.find(buffer);
+    return found == renamed.end() ? std::nullopt : std::optional<Buffer>(found->second);
+  });
+  func.attrs[kStorageAlign] = std::move(notes);
+  return func;
+}
+
+PrimFunc AlignStorage(PrimFunc func) {
+  const auto noted = func.attrs.find(kStorageAlign);
+  if (noted == func.attrs.end()) return func;
+  std::multimap<std::string, Alignment> wanted;
+  if (const auto* notes = std::get_if<std::vector<std::string>>(&noted->second)) {
+    for (const std::string& note : *notes) {
+      if (const auto read = ReadNote(note)) wanted.insert(*read);
+    }
+  }
+  func.attrs.erase(noted);
+  std::map<Buffer, Buffer> padded;
+  ForEachStmt(func.body, [&](const Stmt& stmt) {
+    const Alloc* alloc = stmt.As<Alloc>();
+    if (alloc == nullptr || alloc->buffer.scope() == Scope::kRegister) return true;
+    const Buffer& buffer = alloc->buffer;
+    std::vector<int64_t> shape;
+    for (const Expr& extent : buffer.shape()) {
+      const std::optional<int64_t> value = ConstantValue(extent);
+      if (!value.has_value()) return true;
+      shape.push_back(*value);
+    }
+    bool changed = false;
+    const auto [begin, end] = wanted.equal_range(buffer.name());
+    for (int64_t axis = buffer.rank() - 2; axis >= 0; --axis) {  // inner strides are part of the outer ones
+      for (auto it = begin; it != end; ++it) {
+        if (it->second.axis != axis) continue;
+        int64_t& extent = shape[static_cast<size_t>(axis) + 1];
+        const int64_t before = extent;
+        extent = PaddedExtent(shape, it->second);
+        changed |= extent != before;
+      }
+    }
+    if (!changed) return true;
+    std::vector<Expr> extents;
+    for (const int64_t extent : shape) extents.push_back(Expr(extent));
+    padded[buffer] = Buffer(buffer.name(), buffer.type(), extents, buffer.scope());
+    return true;
+  });
+  if (padded.empty()) return func;
+  func.body = ReplaceBuffers(func.body, [&](const Buffer& buffer) -> std::optional<Buffer> {
+    const auto found = padded.find(buffer);
+    return found == padded.end() ? std::nullopt : std::optional<Buffer>(found->second);
+  });
+  return func;
+}
+
+}  // namespace hone

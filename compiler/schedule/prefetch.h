@@ -1,0 +1,34 @@
+// prefetch: what a later iteration of a loop will read is asked for now, a cache line at a time.
+//   for i: S(A[i, 0:64])   =>   for i: { for l in [0, 4): prefetch A[i + 1, l * 16]  where i + 1 < n;   S(A[i, 0:64]) }
+// The new block reads and writes nothing that counts: results are the same without it. In the program it is
+// T.evaluate(T.prefetch(A[..])), in machine code a prefetch instruction.
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "compiler/schedule/ref.h"
+#include "compiler/schedule/step_field.h"
+
+namespace hone {
+
+class Schedule;
+
+struct PrefetchStep {
+  BlockRef block;
+  int64_t read_buffer_index = 0;
+  LoopRef loop;
+  int64_t distance = 1;
+  static constexpr StepInfo kInfo{.name = "prefetch", .output = OutputKind::kBlock};
+  static constexpr auto Fields() {
+    return std::tuple(Field("block", &PrefetchStep::block),
+                      Field("read_buffer_index", &PrefetchStep::read_buffer_index), Field("loop", &PrefetchStep::loop),
+                      Field("distance", &PrefetchStep::distance));
+  }
+};
+
+// At the start of every iteration of `loop`: the lines of the region of the buffer that the block reads `distance`
+// iterations later. Gives the new block, NAME_prefetch. Refused: a loop that is not around the block, or is parallel or
+// vectorized (no iteration follows another there); a region that does not move with the loop, has no constant size or
+// is above 4096 lines; a buffer that is not complete before the nest.
+absl::StatusOr<BlockRef> Prefetch(Schedule& schedule, BlockRef block, int read_index, LoopRef loop, int64_t distance);
+
+}  // namespace hone

@@ -1,0 +1,17 @@
+// What a reduction block does in one step, recognised: x = x OP v.
+#pragma once
+
+#include <optional>
+
+#include "compiler/ir/stmt.h"
+
+namespace hone {
+
+struct ReductionUpdate {
+  BinaryOp op;  // +, *, min or max: they may be done in any order
+  Expr value;   // v; it does not read x's buffer
+};
+// nullopt when the store is not of this form.
+std::optional<ReductionUpdate> MatchUpdate(const Store& store);
+
+}  // namespace hone

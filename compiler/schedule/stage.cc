@@ -1,0 +1,100 @@
+#include "compiler/schedule/stage.h"
+
+#include <utility>
+
+#include "compiler/schedule/dataflow.h"
+#include "compiler/schedule/message.h"
+#include "compiler/schedule/nest.h"
+#include "compiler/schedule/region.h"
+
+namespace hone {
+
+int Outermost(const ProgramIndex& index, int node) {
+  const std::vector<int> loops = index.LoopsAbove(node);
+  return loops.empty() ? node : loops[0];
+}
+
+std::vector<Range> TouchedRegion(const ProgramIndex& index, int node, const Buffer& buffer, bool writes) {
+  Analyzer known;
+  const int scope = index.EnclosingBlock(node);
+  const auto touched = TouchedWithin(index, scope, node, buffer, writes, known);
+  const std::vector<IntervalSet> box = UnionOf(touched, known);
+  // A block that was moved to its consumer runs less than its domain, and its bindings may say less than its domain.
+  const Block& block = index.block(node);
+  SetMap domains;
+  for (const IterVar& it : block.iters) domains[it.var] = IntervalSet::FromRange(it.domain);
+  std::vector<std::vector<IntervalSet>> by_domain;
+  for (const BufferRegion& access : writes ? block.writes : block.reads) {
+    if (access.buffer.SameAs(buffer)) by_domain.push_back(EvalRegion(access.region, domains, known));
+  }
+  const std::vector<IntervalSet> most = UnionOf(by_domain, known);
+  std::vector<Range> region;
+  for (size_t d = 0; d < box.size(); ++d) {
+    const Expr size = buffer.shape()[d];
+    IntervalSet set = Intersect(Intersect(box[d], most[d], known), {IntConst(0), size - 1}, known);
+    const std::optional<Range> range = ToRange(set, known);
+    const bool constant =
+        range.has_value() && ConstantValue(range->min).has_value() && ConstantValue(range->extent).has_value();
+    region.push_back(constant ? *range : Range{IntConst(0, size.type()), size});
+  }
+  return region;
+}
+
+bool Holds(const std::vector<Range>& outer, const std::vector<Range>& inner, const Buffer& buffer) {
+  Analyzer known;
+  std::vector<IntervalSet> outer_sets, inner_sets;
+  for (const Range& r : outer) outer_sets.push_back(IntervalSet::FromRange(r));
+  for (const Range& r : inner) inner_sets.push_back(IntervalSet::FromRange(r));
+  return Covers(outer_sets, inner_sets, buffer, known);
+}
+
+absl::Status CheckThereBefore(const ProgramIndex& index, int node, const Buffer& buffer,
+                              const std::vector<Range>& region, const std::string& where) {
+  const int scope = index.EnclosingBlock(node), outermost = Outermost(index, node);
+  const std::vector<int> writers = WritersOf(index, scope, buffer);
+  for (const int w : writers) {
+    if (w >= outermost) {
+      return Refused(where, ": block ", index.block(w).name,
+                     " writes it in or after the nest of the block, so a copy made before the nest would be stale");
+    }
+  }
+  bool there = writers.empty();  // a param, or made before the enclosing block
+  for (const int w : writers) {
+    there = there ||
+            (CheckExact(index, scope, w, buffer).ok() && Holds(TouchedRegion(index, w, buffer, true), region, buffer));
+  }
+  if (!there) return Refused(where, ": no block writes all elements of the part that would be copied");
+  return absl::OkStatus();
+}
+
+Stmt NestAround(Block block) {
+  BlockRealize realize;
+  realize.predicate = True();
+  std::vector<std::pair<Var, Expr>> loops;
+  for (size_t d = 0; d < block.iters.size(); ++d) {
+    const IterVar& iter = block.iters[d];
+    const Var ax(Message("ax", d), iter.var.type());
+    loops.push_back({ax, iter.domain.extent});
+    realize.values.push_back(iter.domain.min + Expr(ax));
+  }
+  realize.block = std::move(block);
+  RefreshRegions(realize.block);
+  Stmt nest = Stmt::Make(std::move(realize));
+  for (size_t d = loops.size(); d-- > 0;) nest = MakeLoop(loops[d].first, loops[d].second, std::move(nest));
+  return nest;
+}
+
+IterVar SpatialIter(const std::string& name, const Expr& extent) {
+  return {Var(name, extent.type()), Range{IntConst(0, extent.type()), extent}, IterKind::kSpatial};
+}
+
+Stmt WithAlloc(const Stmt& body, const std::string& block_name, const Buffer& buffer) {
+  const ProgramIndex index(body);
+  const int found = index.FindBlock(block_name);
+  const int node = found < 0 ? 0 : found;
+  BlockRealize realize = index.realize(node);
+  realize.block.allocs.push_back(buffer);
+  return index.Replace(node, Stmt::Make(std::move(realize)));
+}
+
+}  // namespace hone
