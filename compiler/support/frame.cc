@@ -1,5 +1,6 @@
 #include "compiler/support/frame.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <unistd.h>
 
@@ -15,17 +16,6 @@
 
 namespace hone {
 namespace {
-
-absl::Status WriteAll(int fd, const char* bytes, size_t size) {
-  while (size > 0) {
-    const ssize_t written = ::write(fd, bytes, size);
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return absl::UnavailableError(absl::StrCat("the other process is gone: ", std::strerror(errno)));
-    bytes += written;
-    size -= static_cast<size_t>(written);
-  }
-  return absl::OkStatus();
-}
 
 // Monotonic: a change of the wall clock moves no deadline.
 class Deadline {
@@ -44,6 +34,24 @@ class Deadline {
   bool endless_;
   Clock::time_point end_;
 };
+
+absl::Status WriteAll(int fd, const char* bytes, size_t size, const Deadline& deadline) {
+  while (size > 0) {
+    const ssize_t written = ::write(fd, bytes, size);
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0 && errno == EAGAIN) {
+      pollfd waiting{fd, POLLOUT, 0};
+      if (::poll(&waiting, 1, deadline.PollMilliseconds()) == 0) {
+        return absl::DeadlineExceededError("the other process does not take the message");
+      }
+      continue;
+    }
+    if (written < 0) return absl::UnavailableError(absl::StrCat("the other process is gone: ", std::strerror(errno)));
+    bytes += written;
+    size -= static_cast<size_t>(written);
+  }
+  return absl::OkStatus();
+}
 
 absl::Status ReadAll(int fd, char* bytes, size_t size, const Deadline& deadline, bool may_end) {
   size_t have = 0;
@@ -66,13 +74,20 @@ absl::Status ReadAll(int fd, char* bytes, size_t size, const Deadline& deadline,
 
 }  // namespace
 
-absl::Status WriteFrame(int fd, std::string_view bytes) {
+absl::Status WriteFrame(int fd, std::string_view bytes, absl::Duration timeout) {
   if (bytes.size() > UINT32_MAX) return absl::InvalidArgumentError("a message is longer than 4 GiB");
   const uint32_t size = static_cast<uint32_t>(bytes.size());
   const char length[4] = {static_cast<char>(size), static_cast<char>(size >> 8), static_cast<char>(size >> 16),
                           static_cast<char>(size >> 24)};
-  HONE_RETURN_IF_ERROR(WriteAll(fd, length, sizeof(length)));
-  return WriteAll(fd, bytes.data(), bytes.size());
+  const Deadline deadline(timeout);
+  if (timeout != absl::InfiniteDuration()) {
+    const int flags = ::fcntl(fd, F_GETFL);
+    if (flags < 0 || ::fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0) {
+      return absl::InternalError(absl::StrCat("a pipe cannot be made non-blocking: ", std::strerror(errno)));
+    }
+  }
+  HONE_RETURN_IF_ERROR(WriteAll(fd, length, sizeof(length), deadline));
+  return WriteAll(fd, bytes.data(), bytes.size(), deadline);
 }
 
 absl::StatusOr<std::string> ReadFrame(int fd, size_t limit, absl::Duration timeout) {

@@ -14,6 +14,8 @@
 
 namespace {
 
+constexpr double kGiB = 1024.0 * 1024 * 1024;
+
 // The codes all programs of Hone share.
 int ExitCode(const absl::Status& status) {
   switch (status.code()) {
@@ -41,6 +43,9 @@ int main(int argc, char** argv) {
   options.search.processes = DefaultSearches();
   double idle_seconds = 0;
   double lease_seconds = options.dispatch.lease_ms * 1e-3;
+  double build_seconds = options.dispatch.build_limit_ms * 1e-3;
+  double run_seconds = options.dispatch.run_limit_ms * 1e-3;
+  double memory_gib = static_cast<double>(options.dispatch.memory_limit_bytes) / kGiB;
   bool verbose = false;
 
   CLI::App app("honed: keeps tuning jobs and records, and hands candidates to workers");
@@ -57,6 +62,12 @@ int main(int argc, char** argv) {
       ->check(CLI::PositiveNumber);
   app.add_option("--lease", lease_seconds, "seconds after which a silent worker's candidates go to another")
       ->check(CLI::Range(1.0, 3600.0))->capture_default_str();
+  app.add_option("--build-limit", build_seconds, "seconds in which a candidate must be built")
+      ->check(CLI::Range(0.1, 3600.0))->capture_default_str();
+  app.add_option("--run-limit", run_seconds, "seconds in which one run of a candidate must end")
+      ->check(CLI::Range(0.1, 3600.0))->capture_default_str();
+  app.add_option("--memory-limit", memory_gib, "GiB of address space that a running candidate may have")
+      ->check(CLI::Range(0.1, 65536.0))->capture_default_str();
   app.add_option("--searches", options.search.processes, "search processes at most")
       ->check(CLI::Range(1, 256))->capture_default_str();
   app.add_option("--search-program", options.search.program, "the search program to start")->group("");
@@ -69,6 +80,9 @@ int main(int argc, char** argv) {
   }
   if (idle_seconds > 0) options.exit_when_idle = absl::Seconds(idle_seconds);
   options.dispatch.lease_ms = static_cast<uint32_t>(lease_seconds * 1e3);
+  options.dispatch.build_limit_ms = static_cast<uint32_t>(build_seconds * 1e3);
+  options.dispatch.run_limit_ms = static_cast<uint32_t>(run_seconds * 1e3);
+  options.dispatch.memory_limit_bytes = static_cast<int64_t>(memory_gib * kGiB);
   options.dispatch.sync_hold_ms = std::min(options.dispatch.sync_hold_ms, options.dispatch.lease_ms / 3);
 
   spdlog::set_default_logger(spdlog::stderr_logger_mt("honed"));

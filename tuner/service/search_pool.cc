@@ -26,7 +26,7 @@ namespace {
 
 // One question and its answer. On an error the child is of no more use.
 absl::StatusOr<v1::SearchReply> Exchange(SearchProcess& child, const v1::SearchRequest& request, absl::Time deadline) {
-  HONE_RETURN_IF_ERROR(child.Send(request.SerializeAsString()));
+  HONE_RETURN_IF_ERROR(child.Send(request.SerializeAsString(), deadline));
   HONE_ASSIGN_OR_RETURN(const std::string bytes, child.Receive(deadline));
   v1::SearchReply reply;
   if (!reply.ParseFromString(bytes) || reply.request_id() != request.request_id()) {

@@ -22,7 +22,9 @@ absl::StatusOr<std::unique_ptr<SearchProcess>> SearchProcess::Start(const std::s
   return std::unique_ptr<SearchProcess>(new SearchProcess(std::move(child)));
 }
 
-absl::Status SearchProcess::Send(const std::string& message) { return HowItEnded(WriteFrame(child_.input(), message)); }
+absl::Status SearchProcess::Send(const std::string& message, absl::Time deadline) {
+  return HowItEnded(WriteFrame(child_.input(), message, deadline - absl::Now()));
+}
 
 absl::StatusOr<std::string> SearchProcess::Receive(absl::Time deadline) {
   absl::StatusOr<std::string> bytes = ReadFrame(child_.output(), kMessageLimit, deadline - absl::Now());

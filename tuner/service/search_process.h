@@ -20,7 +20,8 @@ class SearchProcess {
   static absl::StatusOr<std::unique_ptr<SearchProcess>> Start(const std::string& program,
                                                               const std::vector<std::string>& arguments);
 
-  absl::Status Send(const std::string& message);
+  // DeadlineExceeded when the child does not take it in time.
+  absl::Status Send(const std::string& message, absl::Time deadline);
   // Unavailable when it closed its output or died (the message says how), DeadlineExceeded, DataLoss for nonsense.
   absl::StatusOr<std::string> Receive(absl::Time deadline);
   void Kill();                                  // from any thread: `Receive` then ends

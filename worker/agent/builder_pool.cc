@@ -50,7 +50,7 @@ BuilderPool::Built BuilderPool::BuildOn(size_t builder, const v1::BuildRequest& 
     }
     process = std::make_unique<ChildProcess>(*std::move(started));
   }
-  absl::Status status = WriteFrame(process->input(), request.SerializeAsString());
+  absl::Status status = WriteFrame(process->input(), request.SerializeAsString(), limit);
   if (status.ok()) {
     const absl::StatusOr<std::string> bytes = ReadFrame(process->output(), kReplyLimit, limit);
     status = bytes.status();
