@@ -40,6 +40,7 @@ class Grouper {
     }
     for (const int n : anchors) {
       if (TakesPrologue(graph_.nodes[n].op)) Absorb(group_of_[n], graph_.nodes[n].inputs[0]);
+      if (graph_.nodes[n].op == "conv") AbsorbLayout(n);
     }
     for (int n = 0; n < static_cast<int>(graph_.nodes.size()); ++n) {
       if (group_of_[n] >= 0 || Kind(n) == OpKind::kView) continue;
@@ -126,6 +127,23 @@ class Grouper {
     group_of_[n] = group;
     groups_[group].nodes.push_back(n);
     for (const int input : graph_.nodes[n].inputs) Absorb(group, input);
+  }
+
+  // Takes the change of layout in front of a convolution of few channels that pads, as networks have it at their input:
+  // the padded copy is made anyway, and may as well be made from the image as it comes. With many channels their
+  // elements would be gathered from far apart.
+  void AbsorbLayout(int conv) {
+    constexpr int64_t kFewChannels = 16;
+    const Node& node = graph_.nodes[conv];
+    const std::vector<int64_t> pads = IntsAttr(node.attrs, "pads");
+    const bool copies = std::any_of(pads.begin(), pads.end(), [](int64_t pad) { return pad > 0; });
+    const int value = node.inputs[0], n = uses_.producer[value];
+    if (!copies || n < 0 || group_of_[n] >= 0 || graph_.nodes[n].op != "transpose" || uses_.is_output[value] ||
+        uses_.consumers[value].size() != 1 || graph_.type(value).shape.back() > kFewChannels) {
+      return;
+    }
+    group_of_[n] = group_of_[conv];
+    groups_[group_of_[n]].nodes.push_back(n);
   }
 
   // By the place of the last node: all a group needs is made by then.

@@ -72,6 +72,33 @@ TEST(Planner, ProductsDoNotTakeWhatComesBefore) {
   EXPECT_THAT(Steps(Fused(net)), ElementsAre("exp_4x6", "dense_4x5x6"));
 }
 
+// The padded copy is made from the image as it comes.
+TEST(Planner, PaddedConvolutionsTakeTheChangeOfLayoutBeforeThem) {
+  Net net;
+  const int image = net.Op("transpose", {net.Input({1, 3, 6, 6})}, {{"perm", Ints{0, 2, 3, 1}}});
+  net.Output(net.Op("conv", {image, net.Constant({3, 3, 3, 4}, 1)}, {{"pads", Ints{1, 1, 1, 1}}}));
+  const Plan plan = Fused(net);
+  EXPECT_THAT(Steps(plan), ElementsAre("transpose_conv2d_3x3_s1_6x6x4"));
+  EXPECT_EQ(plan.tensors[plan.steps[0].tensors[0]].shape, (Ints{1, 3, 6, 6}));
+  ExpectNear(Interpreted(plan), Computed(net.graph()), 1e-5);
+}
+
+TEST(Planner, OtherConvolutionsReadTheImageAsItIsLaidOutForThem) {
+  Net net;
+  const int image = net.Op("transpose", {net.Input({1, 3, 6, 6})}, {{"perm", Ints{0, 2, 3, 1}}});
+  net.Output(net.Op("conv", {image, net.Constant({3, 3, 3, 4}, 1)}));  // without padding there is no copy
+  EXPECT_THAT(Steps(Fused(net)), ElementsAre("transpose_6x6x3", "conv2d_3x3_s1_4x4x4"));
+  Net deep;  // many channels
+  const int wide = deep.Op("transpose", {deep.Input({1, 32, 4, 4})}, {{"perm", Ints{0, 2, 3, 1}}});
+  deep.Output(deep.Op("conv", {wide, deep.Constant({3, 3, 32, 4}, 1)}, {{"pads", Ints{1, 1, 1, 1}}}));
+  EXPECT_THAT(Steps(Fused(deep)), ElementsAre("transpose_4x4x32", "conv2d_3x3_s1_4x4x4"));
+  Net shared;
+  const int twice = shared.Op("transpose", {shared.Input({1, 3, 6, 6})}, {{"perm", Ints{0, 2, 3, 1}}});
+  shared.Output(shared.Op("conv", {twice, shared.Constant({3, 3, 3, 3}, 1)}, {{"pads", Ints{1, 1, 1, 1}}}));
+  shared.Output(shared.Op("relu", {twice}));
+  EXPECT_THAT(Steps(Fused(shared)), ElementsAre("transpose_6x6x3", "conv2d_3x3_s1_6x6x3", "relu_6x6x3"));
+}
+
 // The sum goes to the product with more work; the other must run first.
 TEST(Planner, AResidualSumGoesToTheLargerProduct) {
   Net net;
