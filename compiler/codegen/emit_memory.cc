@@ -147,6 +147,17 @@ llvm::Value* Emitter::FromMemory(llvm::Value* value, DType type) {
   return type.is_bool() ? b_.CreateICmpNE(value, llvm::Constant::getNullValue(value->getType())) : value;
 }
 
+// For reading, into every level of cache. Registers need none; a vector of places is asked for by its first.
+void Emitter::EmitPrefetch(const Load& element) {
+  const Expr& index = element.indices[0];
+  const Ramp* ramp = index.As<Ramp>();
+  if (element.buffer.scope() == Scope::kRegister || (ramp == nullptr && !index.type().is_scalar())) return;
+  llvm::Value* address = AddressOf(element.buffer, ramp != nullptr ? ramp->base : index).pointer;
+  constexpr int kRead = 0, kKeep = 3, kData = 1;
+  b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {address->getType()},
+                     {address, b_.getInt32(kRead), b_.getInt32(kKeep), b_.getInt32(kData)});
+}
+
 llvm::Value* Emitter::EmitLoad(const Load& load, DType type) {
   HONE_CHECK(load.indices.size() == 1) << load.buffer.name() << ": not flattened";
   const Expr& index = load.indices[0];

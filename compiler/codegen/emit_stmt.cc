@@ -23,9 +23,13 @@ void Emitter::EmitStmt(const Stmt& stmt) {
   } else if (const Alloc* alloc = stmt.As<Alloc>()) {
     EmitAlloc(*alloc);
   } else if (const Evaluate* evaluate = stmt.As<Evaluate>()) {
+    const Call* call = evaluate->value.As<Call>();
+    if (call != nullptr && call->name == "prefetch") return EmitPrefetch(*call->args[0].As<Load>());
     EmitExpr(evaluate->value);
+  } else if (const TileOp* op = stmt.As<TileOp>()) {
+    EmitTileOp(*op);
   } else {
-    HONE_UNREACHABLE() << "a block or tile operation after lowering";
+    HONE_UNREACHABLE() << "a block after lowering";
   }
 }
 

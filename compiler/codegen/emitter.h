@@ -23,6 +23,7 @@ struct EmitOptions {
   bool contract = true;  // multiplications and additions may be fused
   bool precise = false;  // mathematical functions to the last place
   bool serial = false;   // parallel loops are run by the calling thread
+  std::vector<std::string> features;  // of the target: which instructions tile operations may be
 };
 
 // Adds the function `int32_t symbol(const HoneCall*)` and what it calls to the module.
@@ -70,6 +71,7 @@ class Emitter {
   void EmitIf(const IfThen& branch);
   void EmitAlloc(const Alloc& alloc);
   void EmitStore(const Store& store);
+  void EmitTileOp(const TileOp& op);  // emit_tile_op.cc
 
   // ---- emit_expr.cc
   llvm::Value* EmitExpr(const Expr& e);
@@ -91,6 +93,7 @@ class Emitter {
 
   // ---- emit_memory.cc
   llvm::Value* EmitLoad(const Load& load, DType type);
+  void EmitPrefetch(const Load& element);
   void EmitMemoryStore(const Buffer& buffer, const Expr& index, llvm::Value* value, llvm::Value* mask, DType type);
   struct Address {
     llvm::Value* pointer = nullptr;

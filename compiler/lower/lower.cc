@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/arith/analyzer.h"
+#include "compiler/ir/effects.h"
 #include "compiler/ir/verify.h"
 #include "compiler/ir/visit.h"
 #include "compiler/lower/passes.h"
@@ -16,8 +17,8 @@ namespace {
 // Integers have few of the functions, floats all but one.
 bool HasCode(const std::string& function, DType type) {
   if (type.is_float()) return function != "popcount";
-  static const std::set<std::string> of_integers = {"abs",   "popcount", "isnan", "isinf", "fma",
-                                                    "floor", "ceil",     "round", "trunc"};
+  static const std::set<std::string> of_integers = {"prefetch", "abs",   "popcount", "isnan", "isinf",
+                                                    "fma",      "floor", "ceil",     "round", "trunc"};
   return of_integers.count(function) != 0;
 }
 
@@ -28,14 +29,21 @@ absl::Status CheckSupported(const PrimFunc& func) {
     if (const For* loop = s.As<For>(); loop != nullptr && loop->kind == ForKind::kThreadBinding) {
       status = absl::FailedPreconditionError(absl::StrCat("loop ", loop->var.name(), " is bound to ", loop->thread,
                                                           ", which a CPU does not have; use parallel"));
-    } else if (const TileOp* op = s.As<TileOp>()) {
-      status = absl::FailedPreconditionError(absl::StrCat("tile operation ", op->intrinsic, " has no code for a CPU"));
     } else if (const BlockRealize* realize = s.As<BlockRealize>()) {
       for (const Buffer& b : realize->block.allocs) {
         if (b.scope() == Scope::kShared) {
           status = absl::FailedPreconditionError(
               absl::StrCat("buffer ", b.name(), " is in shared memory, which a CPU does not have"));
         }
+      }
+    }
+    if (const Evaluate* evaluate = s.As<Evaluate>()) {
+      if (IsBarrier(*evaluate)) {
+        status =
+            absl::FailedPreconditionError("a barrier stands between threads of a GPU block, which a CPU does not have");
+      } else if (AtomicUpdate(*evaluate).has_value()) {
+        status = absl::FailedPreconditionError(absl::StrCat("there is no code for ", evaluate->value.As<Call>()->name,
+                                                            " on a CPU; use rfactor in place of an atomic update"));
       }
     }
     return status.ok();
@@ -68,12 +76,19 @@ std::span<const LoweringPass> LoweringPasses() {
          if (options.plain) func.body = OrderPlain(func.body);
          return func;
        }},
+      {"expand_tile_ops",
+       [](PrimFunc func, const LowerOptions& options) {
+         func.body = ExpandTileOps(func.body, options);
+         return func;
+       }},
+      {"note_alignment", [](PrimFunc func, const LowerOptions&) { return NoteAlignment(std::move(func)); }},
       OnBody("lower_init", LowerInit),
       OnBody("place_allocations", PlaceAllocations),
       OnBody("convert_blocks", ConvertBlocks),
       OnBody("inline_lets", InlineLets),
       OnBody("simplify", Simplify),
       OnBody("compact_allocations", CompactAllocations),
+      {"align_storage", [](PrimFunc func, const LowerOptions&) { return AlignStorage(std::move(func)); }},
       OnBody("tighten_loops", TightenLoops),
       {"flatten_buffers",
        [](PrimFunc func, const LowerOptions&) {

@@ -25,6 +25,17 @@ std::span<const LoweringPass> LoweringPasses();
 //   for i, j, k: C[i, j] += ...   =>   for i: for k: for j in vectorized: C[i, j] += ...
 Stmt OrderPlain(const Stmt& body);
 
+// A tile operation becomes the loops its intrinsic is emitted as, around accumulators of its own; one for which the
+// target has an instruction stays, to be that instruction:
+//   T.tile_op("fma_tile_f32", C[..6, ..16], A[..6, ..K], B[..K, ..16])
+//   =>  alloc acc[6, 16] in registers: acc = C;  for k: for m in unroll(6): for n in vectorized(16): acc += A * B;  C =
+//   acc
+Stmt ExpandTileOps(const Stmt& body, const LowerOptions& options);
+
+// What storage_align said of buffers, an annotation of the blocks that write them, becomes an attribute of the function:
+// the blocks are gone when AlignStorage comes. Buffers concerned have names of their own afterwards.
+PrimFunc NoteAlignment(PrimFunc func);
+
 // `init` moves into the body, run when every reduce variable is at the start of its domain:
 //   with init: A; B   =>   if k == 0: A;  B
 Stmt LowerInit(const Stmt& body);
@@ -43,6 +54,11 @@ Stmt InlineLets(const Stmt& body);
 // An Alloc is shrunk to the region that is touched under it, in the coordinates of the loops around it:
 //   for i: alloc T[100]: for j in [0, 4): T[i*4 + j]   =>   for i: alloc T[4]: for j: T[j]
 Stmt CompactAllocations(const Stmt& body);
+
+// Alignment that NoteAlignment noted is made: the dimension behind the axis is padded with elements nobody uses, until a
+// step along the axis is the least k * factor + offset elements.
+//   B: (16, 32), axis 0, factor 32, offset 8   =>   B: (16, 40)
+PrimFunc AlignStorage(PrimFunc func);
 
 // Conditions move out of loops on which they do not depend, and a serial loop whose whole body is under a condition on
 // its variable runs only where that holds:
