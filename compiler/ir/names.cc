@@ -1,5 +1,7 @@
 #include "compiler/ir/names.h"
 
+#include <algorithm>
+
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 
@@ -20,6 +22,10 @@ std::string Identifier(absl::string_view wanted) {
 }
 
 }  // namespace
+
+bool IsReserved(absl::string_view name) {
+  return std::find(std::begin(kReserved), std::end(kReserved), name) != std::end(kReserved);
+}
 
 NameTable::NameTable() {
   for (const absl::string_view word : kReserved) used_.emplace(word.data(), word.size());

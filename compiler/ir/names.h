@@ -11,6 +11,9 @@
 
 namespace hone {
 
+// A word that means something in the language, which no function or value can be called by.
+bool IsReserved(absl::string_view name);
+
 // Keys are ids of variables and buffers (unique over both). A name is free again once its scope has ended.
 class NameTable {
  public:

@@ -65,7 +65,7 @@ absl::StatusOr<PrimFunc> Parser::Function(bool wrap_root) {
   HONE_RETURN_IF_ERROR(Expect("def"));
   PrimFunc f;
   const Token at = Peek();
-  HONE_ASSIGN_OR_RETURN(f.name, ExpectName("the function's name"));
+  HONE_ASSIGN_OR_RETURN(f.name, ExpectFunctionName());
   const size_t mark = Mark();
   params_.clear();
   function_ = &f;

@@ -8,7 +8,7 @@ namespace hone {
 absl::StatusOr<GraphFunc> Parser::GraphFunction() {
   HONE_RETURN_IF_ERROR(Expect("def"));
   GraphFunc f;
-  HONE_ASSIGN_OR_RETURN(f.name, ExpectName("the function's name"));
+  HONE_ASSIGN_OR_RETURN(f.name, ExpectFunctionName());
   const size_t mark = Mark();
   aliases_.clear();
   graph_dims_ = &f.dims;

@@ -2,6 +2,7 @@
 #include <cstdlib>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/ir/names.h"
 #include "compiler/ir/parser.h"
 #include "compiler/support/status_macros.h"
 
@@ -81,7 +82,7 @@ absl::StatusOr<GraphExpr> Parser::GraphPrimary() {
   if (AtModule()) {
     Take();
     Take();
-    HONE_ASSIGN_OR_RETURN(std::string name, ExpectName("a function's name"));
+    HONE_ASSIGN_OR_RETURN(std::string name, ExpectFunctionName());
     return GraphExpr::Make(FunctionRef{std::move(name)});
   }
   if (AtGraphType()) {
@@ -235,7 +236,8 @@ absl::Status Parser::GraphArguments(GraphCall& call) {
       Take();
       HONE_ASSIGN_OR_RETURN(GraphExpr value, GraphValue());
       call.named.emplace_back(at.text, std::move(value));
-    } else if (takes_function && call.args.empty() && AtName() && Find(at.text) == nullptr && Peek(1).text == ",") {
+    } else if (takes_function && call.args.empty() && AtName() && Find(at.text) == nullptr && Peek(1).text == "," &&
+               !IsReserved(at.text)) {
       Take();
       call.args.push_back(GraphExpr::Make(FunctionRef{at.text}));
     } else {
@@ -270,7 +272,7 @@ absl::StatusOr<GraphExpr> Parser::CallTirValue(bool packed) {
       Take();
       Take();
     }
-    HONE_ASSIGN_OR_RETURN(call.function, ExpectName("a tensor function of the module"));
+    HONE_ASSIGN_OR_RETURN(call.function, ExpectFunctionName());
   }
   HONE_RETURN_IF_ERROR(Expect(","));
   HONE_ASSIGN_OR_RETURN(GraphExpr args, GraphValue());

@@ -42,7 +42,7 @@ absl::Status Parser::TopLevel(IrModule& module) {
     Take();
     return absl::OkStatus();
   }
-  if (At("from") || At("import") || Peek().kind == TokenKind::kString) {
+  if (At("from") || At("import") || At("pass") || Peek().kind == TokenKind::kString) {
     SkipLine();
     return absl::OkStatus();
   }
@@ -51,9 +51,11 @@ absl::Status Parser::TopLevel(IrModule& module) {
     return absl::OkStatus();
   }
   if (TakeIf("class")) {  // its functions follow, one indentation deeper
-    HONE_ASSIGN_OR_RETURN(module.name, ExpectName("the class's name"));
+    if (!class_name_.empty() || !module.functions.empty()) {
+      return ErrorAt(Peek(), "a class after other functions or a second class; expected one module in a text");
+    }
+    HONE_ASSIGN_OR_RETURN(module.name, ExpectFunctionName());
     class_name_ = module.name;
-    function_names_.clear();
     SkipLine();
     if (Peek().kind != TokenKind::kIndent) return Unexpected("the functions of the class, indented");
     Take();
@@ -85,7 +87,7 @@ absl::Status Parser::TopLevel(IrModule& module) {
     return Unexpected(said.is_tensor ? "`def` after @T.prim_func" : "`def` after @R.function");
   }
   if (At("I") && Peek(1).text == ".") {
-    const bool attrs = Peek(2).text == "module_attrs";
+    const bool attrs = Peek(2).text == "module_attrs" && !class_name_.empty();
     if (!attrs) {  // I.module_global_infos(...): devices, of which we know otherwise
       SkipLine();
       return absl::OkStatus();

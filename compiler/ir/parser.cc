@@ -1,6 +1,7 @@
 #include "compiler/ir/parser.h"
 
 #include "absl/strings/str_cat.h"
+#include "compiler/ir/names.h"
 #include "compiler/support/status_macros.h"
 
 namespace hone {
@@ -44,6 +45,13 @@ absl::Status Parser::Expect(absl::string_view text) {
 }
 absl::StatusOr<std::string> Parser::ExpectName(absl::string_view what) {
   if (!AtName()) return Unexpected(what);
+  return Take().text;
+}
+absl::StatusOr<std::string> Parser::ExpectFunctionName() {
+  if (!AtName()) return Unexpected("a function's name");
+  if (IsReserved(Peek().text)) {
+    return ErrorAt(Peek(), absl::StrCat("`", Peek().text, "` is a word of the language; expected another name"));
+  }
   return Take().text;
 }
 absl::StatusOr<std::string> Parser::ExpectString(absl::string_view what) {

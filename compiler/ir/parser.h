@@ -63,6 +63,7 @@ class Parser {
   bool TakeIf(absl::string_view punct_or_name);
   absl::Status Expect(absl::string_view punct_or_name);
   absl::StatusOr<std::string> ExpectName(absl::string_view what);
+  absl::StatusOr<std::string> ExpectFunctionName();  // not a word of the language
   absl::StatusOr<std::string> ExpectString(absl::string_view what);
   absl::Status ExpectEndOfLine();
   absl::Status Unexpected(absl::string_view expected) const;  // "found X; expected Y"

@@ -125,7 +125,7 @@ class GraphPrinter {
 
   std::string FunctionText(absl::string_view name) {
     names_functions_ = true;
-    return absl::StrCat(module_.empty() ? "" : "cls.", FunctionName(name));
+    return absl::StrCat("cls.", FunctionName(name));
   }
 
   std::vector<std::string> Values(const std::vector<GraphExpr>& values) {
