@@ -9,7 +9,8 @@
 #include "compiler/ir/canonical.h"
 #include "compiler/support/sha256.h"
 #include "compiler/support/stopwatch.h"
-#include "deploy/runtime/kernel_set.h"
+#include "worker/agent/check_winner.h"
+#include "worker/agent/verify_candidate.h"
 #include "worker/measure/statistics.h"
 
 namespace hone {
@@ -24,6 +25,8 @@ constexpr int kMaxSamples = 64;
 constexpr int kMeasureAttempts = 4;
 // The noise of the machine follows its races slowly, within bounds.
 constexpr double kNoiseMemory = 0.8, kLeastNoise = 0.005, kMostNoise = 0.1;
+// How long a candidate that may become the best is watched once more.
+constexpr absl::Duration kDuelCheck = absl::Milliseconds(100), kFirstCheck = absl::Milliseconds(20);
 // Timings below this are not those of a program that did its work.
 constexpr double kShortestMicroseconds = 0.01;
 
@@ -39,14 +42,7 @@ void Set(v1::Outcome* outcome, v1::OutcomeKind kind, const std::string& detail) 
   outcome->set_detail(detail.substr(0, 400));
 }
 
-void SetFromVerdict(v1::Outcome* outcome, const RunnerVerdict& verdict) {
-  switch (verdict.kind) {
-    case RunnerVerdict::kTimedOut: return Set(outcome, v1::OUTCOME_TIMEOUT, verdict.message);
-    case RunnerVerdict::kOutOfMemory: return Set(outcome, v1::OUTCOME_OUT_OF_MEMORY, verdict.message);
-    case RunnerVerdict::kRefused: return Set(outcome, v1::OUTCOME_BUILD_ERROR, verdict.message);
-    default: return Set(outcome, v1::OUTCOME_CRASH, verdict.message);
-  }
-}
+void SetFromVerdict(v1::Outcome* outcome, const RunnerVerdict& verdict) { Set(outcome, KindOf(verdict), verdict.message); }
 
 }  // namespace
 
@@ -108,33 +104,14 @@ std::vector<TrialBatch::Contender> TrialBatch::Build(const std::vector<v1::Lease
 void TrialBatch::Verify(Contender& contender) const {
   if (!contender.in()) return;
   const v1::Lease& lease = contender.lease;
-  RunnerJob job;
-  job.image = contender.built.reply.image();
-  std::string error;
-  if (!Parse(contender.built.reply.kernel_set(), &job.set, &error)) {
-    return Set(&contender.outcome, v1::OUTCOME_BUILD_ERROR, absl::StrCat("the kernel set: ", error));
-  }
-  const absl::Duration limit = absl::Milliseconds(lease.run_limit_ms());
-  job.inputs = task_.inputs();
-  job.threads = std::max(1, lease.threads());
-  job.cpu_seconds = static_cast<int>(lease.run_limit_ms() / 1000 * 6) * job.threads + 10;
-  if (lease.memory_limit_bytes() > 0) job.memory_bytes = lease.memory_limit_bytes();
-  absl::StatusOr<RunnerClient> runner = RunnerClient::Start(job);
-  if (!runner.ok()) return Set(&contender.outcome, v1::OUTCOME_INFRA, std::string(runner.status().message()));
-  if (!runner->load_verdict().ok()) return SetFromVerdict(&contender.outcome, runner->load_verdict());
-  double worst = 0;
-  for (int set = 0; set < task_.num_sets(); ++set) {
-    const RunnerVerdict verdict = runner->Verify(set, limit);
-    if (!verdict.ok()) return SetFromVerdict(&contender.outcome, verdict);
-    if (!runner->OutputEdgesIntact(set)) {
-      return Set(&contender.outcome, v1::OUTCOME_WRONG_RESULT, "bytes beside an output were written");
-    }
-    std::string where;
-    worst = std::max(worst, task_.WorstError(*runner, set, Level(lease.numeric()), &where));
-    if (!(worst <= 1)) return Set(&contender.outcome, v1::OUTCOME_WRONG_RESULT, where);
-  }
-  contender.outcome.set_max_error(worst);
-  contender.runner = *std::move(runner);
+  const v1::BuildReply& reply = contender.built.reply;
+  Verified verified = VerifyCandidate(task_, reply.image(), reply.kernel_set(), Level(lease.numeric()),
+                                      {.threads = lease.threads(),
+                                       .run = absl::Milliseconds(lease.run_limit_ms()),
+                                       .memory_bytes = lease.memory_limit_bytes()});
+  if (verified.kind != v1::OUTCOME_UNSPECIFIED) return Set(&contender.outcome, verified.kind, verified.detail);
+  contender.outcome.set_max_error(verified.worst_error);
+  contender.runner = std::move(verified.runner);
 }
 
 bool TrialBatch::Measure(std::vector<Contender>& contenders, bool has_champion, RaceOptions options) {
@@ -208,6 +185,23 @@ bool TrialBatch::Measure(std::vector<Contender>& contenders, bool has_champion, 
   return !race.noisy();
 }
 
+void TrialBatch::CheckAsWinner(Contender& contender) const {
+  if (contender.outcome.kind() != v1::OUTCOME_OK) return;
+  const auto& samples = contender.outcome.timing().samples_us();
+  const v1::Lease& lease = contender.lease;
+  WinnerCheck check;
+  check.call_us = Median(std::vector<double>(samples.begin(), samples.end()));
+  check.threads = std::max(1, lease.threads());
+  check.level = Level(lease.numeric());
+  check.run_limit = absl::Milliseconds(lease.run_limit_ms());
+  check.duration = lease.duel() ? kDuelCheck : kFirstCheck;
+  std::string detail;
+  const v1::OutcomeKind kind = CheckWinner(task_, *contender.runner, check, &detail);
+  if (kind == v1::OUTCOME_OK) return;
+  contender.outcome.clear_timing();
+  Set(&contender.outcome, kind, detail);
+}
+
 std::vector<v1::Outcome> TrialBatch::Run(const std::vector<v1::Lease>& leases) {
   const bool has_champion = !leases.front().champion_trace().empty();
   const bool duel = leases.front().duel();
@@ -230,6 +224,10 @@ std::vector<v1::Outcome> TrialBatch::Run(const std::vector<v1::Lease>& leases) {
   for (Contender& contender : contenders) {
     if (contender.in()) Set(&contender.outcome, v1::OUTCOME_INFRA, "the machine was not quiet enough to time it");
   }
+  // A duel makes the best of a task, and without a champion the first that is right does.
+  const Clock::time_point checked = Clock::now();
+  for (size_t i = 0; i < leases.size() && (duel || !has_champion); ++i) CheckAsWinner(contenders[i]);
+  seconds_.measure += SecondsSince(checked);
   const double share = (seconds_.measure - before) / static_cast<double>(leases.size());
 
   // The bytes of whoever would be the best so far go along, for the database to keep.

@@ -41,6 +41,7 @@ class TrialBatch {
   // Times everybody that is still in; the champion, if any, is the last. Whoever got no usable figure stays in, and false
   // says that the machine was not quiet enough.
   bool Measure(std::vector<Contender>& contenders, bool has_champion, RaceOptions options);
+  void CheckAsWinner(Contender& contender) const;
   v1::BuildRequest RequestFor(const v1::Lease& lease, const std::string& trace, uint64_t id) const;
 
   const TaskContext& task_;

@@ -2,6 +2,7 @@
 
 #include <poll.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -67,6 +68,11 @@ absl::StatusOr<InputSet> InputSet::Create(const KernelSet& set, std::span<const 
   return result;
 }
 
+bool IsPossibleTime(double us, int threads, double processor_us) {
+  constexpr double kSlowdown = 2, kSurroundingsUs = 5000;
+  return processor_us <= kSlowdown * us * threads + kSurroundingsUs;
+}
+
 struct RunnerClient::Impl {
   KernelSet set;
   std::optional<ChildProcess> child;
@@ -77,6 +83,7 @@ struct RunnerClient::Impl {
   uint32_t layers = 0;
   bool alive = false;
   bool timed_before = false;
+  int threads = 1;
 
   ~Impl() {
     if (socket >= 0) ::close(socket);
@@ -186,6 +193,7 @@ absl::StatusOr<RunnerClient> RunnerClient::Start(const RunnerJob& job) {
   }
   auto impl = std::make_unique<Impl>();
   impl->set = job.set;
+  impl->threads = job.threads;
   HONE_ASSIGN_OR_RETURN(const MemoryFile image, MemoryFile::CreateSealed("hone-image", job.image));
   HONE_ASSIGN_OR_RETURN(const MemoryFile set, MemoryFile::CreateSealed("hone-kernel-set", Serialize(job.set)));
   std::vector<int> files = {image.fd(), set.fd()};
@@ -232,6 +240,15 @@ const RunnerVerdict& RunnerClient::load_verdict() const { return impl_->load; }
 uint32_t RunnerClient::layers() const { return impl_->layers; }
 bool RunnerClient::alive() const { return impl_->alive; }
 
+double RunnerClient::ProcessorMicroseconds() const {
+  clockid_t clock;
+  timespec charged{};
+  if (!impl_->alive || clock_getcpuclockid(impl_->child->pid(), &clock) != 0 || clock_gettime(clock, &charged) != 0) {
+    return 0;
+  }
+  return static_cast<double>(charged.tv_sec) * 1e6 + static_cast<double>(charged.tv_nsec) * 1e-3;
+}
+
 RunnerVerdict RunnerClient::Verify(int set, absl::Duration timeout) {
   MemoryFile& outputs = impl_->outputs[static_cast<size_t>(set)];
   if (outputs.data() != nullptr) std::memset(outputs.data(), kPoison, outputs.size());
@@ -248,6 +265,7 @@ RunnerVerdict RunnerClient::Time(const TimeRequest& request, absl::Duration time
   }
   TimeRequest timed = request;
   timed.warm_up = 0;
+  const double before = ProcessorMicroseconds();
   RunnerVerdict verdict = impl_->Ask(timed, timeout, &reply);
   double sum_us = 0;
   for (int i = 0; i < reply.num_samples && verdict.ok(); ++i) {
@@ -261,10 +279,12 @@ RunnerVerdict RunnerClient::Time(const TimeRequest& request, absl::Duration time
   if (verdict.ok() && reply.num_samples != request.samples) {
     return {.kind = RunnerVerdict::kRefused, .message = "reported another number of samples than asked for"};
   }
-  if (verdict.ok() && (sum_us < 0.95 * verdict.elapsed_us - 5000 || sum_us > verdict.elapsed_us + 1)) {
+  const double charged = ProcessorMicroseconds() - before;
+  if (verdict.ok() && (sum_us > verdict.elapsed_us + 1 || !IsPossibleTime(sum_us, impl_->threads, charged))) {
     return {
         .kind = RunnerVerdict::kRefused,
-        .message = absl::StrCat("reported times are not those that passed: ", sum_us, " us of ", verdict.elapsed_us),
+        .message = absl::StrCat("reported times are not those that passed: ", sum_us, " us of ", verdict.elapsed_us, ", with ",
+                                charged, " us of processor time"),
         .reported_us = sum_us,
         .elapsed_us = verdict.elapsed_us};
   }

@@ -303,5 +303,14 @@ TEST(LayOutTensors, PagesOfTheirOwnAlignedAtEitherEnd) {
   }
 }
 
+TEST(IsPossibleTime, ForgedTimesAreNotAndBusyMachinesAre) {
+  EXPECT_TRUE(IsPossibleTime(100'000, 1, 100'000));
+  EXPECT_TRUE(IsPossibleTime(100'000, 1, 40'000)) << "it waited for a processor";
+  EXPECT_TRUE(IsPossibleTime(100'000, 4, 400'000));
+  EXPECT_TRUE(IsPossibleTime(300, 1, 4'000)) << "a short one says little";
+  EXPECT_FALSE(IsPossibleTime(100'000, 1, 250'000));
+  EXPECT_FALSE(IsPossibleTime(100'000, 2, 450'000));
+}
+
 }  // namespace
 }  // namespace hone

@@ -1,0 +1,65 @@
+#include "worker/agent/verify_candidate.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "deploy/runtime/kernel_set.h"
+
+namespace hone {
+namespace {
+
+Verified Wrong(v1::OutcomeKind kind, std::string detail) {
+  Verified wrong;
+  wrong.kind = kind;
+  wrong.detail = std::move(detail);
+  return wrong;
+}
+Verified Wrong(const RunnerVerdict& verdict) { return Wrong(KindOf(verdict), verdict.message); }
+
+}  // namespace
+
+v1::OutcomeKind KindOf(const RunnerVerdict& verdict) {
+  switch (verdict.kind) {
+    case RunnerVerdict::kTimedOut:
+      return v1::OUTCOME_TIMEOUT;
+    case RunnerVerdict::kOutOfMemory:
+      return v1::OUTCOME_OUT_OF_MEMORY;
+    case RunnerVerdict::kRefused:
+      return v1::OUTCOME_BUILD_ERROR;
+    default:
+      return v1::OUTCOME_CRASH;
+  }
+}
+
+Verified VerifyCandidate(const TaskContext& task, std::string_view image, const std::string& kernel_set,
+                         NumericLevel level, const VerifyLimits& limits) {
+  RunnerJob job;
+  job.image = image;
+  std::string error;
+  if (!Parse(kernel_set, &job.set, &error)) {
+    return Wrong(v1::OUTCOME_BUILD_ERROR, absl::StrCat("the kernel set: ", error));
+  }
+  job.inputs = task.inputs();
+  job.threads = std::max(1, limits.threads);
+  job.cpu_seconds = static_cast<int>(absl::ToInt64Seconds(limits.run) * 6) * job.threads + 10;
+  if (limits.memory_bytes > 0) job.memory_bytes = limits.memory_bytes;
+  absl::StatusOr<RunnerClient> runner = RunnerClient::Start(job);
+  if (!runner.ok()) return Wrong(v1::OUTCOME_INFRA, std::string(runner.status().message()));
+  if (!runner->load_verdict().ok()) return Wrong(runner->load_verdict());
+  Verified right;
+  for (int set = 0; set < task.num_sets(); ++set) {
+    const RunnerVerdict verdict = runner->Verify(set, limits.run);
+    if (!verdict.ok()) return Wrong(verdict);
+    if (!runner->OutputEdgesIntact(set)) {
+      return Wrong(v1::OUTCOME_WRONG_RESULT, "bytes beside an output were written");
+    }
+    std::string where;
+    right.worst_error = std::max(right.worst_error, task.WorstError(*runner, set, level, &where));
+    if (!(right.worst_error <= 1)) return Wrong(v1::OUTCOME_WRONG_RESULT, where);
+  }
+  right.runner = *std::move(runner);
+  return right;
+}
+
+}  // namespace hone
