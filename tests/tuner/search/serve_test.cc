@@ -1,0 +1,107 @@
+#include "tuner/search/serve.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+#include "compiler/ir/text.h"
+#include "compiler/support/random.h"
+#include "tests/compiler/schedule/workloads.h"
+
+namespace hone {
+namespace {
+
+v1::SearchRequest Request(uint64_t task = 1) {
+  v1::SearchRequest request;
+  request.set_request_id(42);
+  request.set_task_id(task);
+  request.mutable_workload()->set_text(ToText(testing::DenseRelu(8, 32, 16)));
+  request.mutable_workload()->set_name("dense");
+  request.mutable_device()->set_target("cpu:x86-64-v4");
+  request.set_threads(2);
+  request.set_numeric(v1::NUMERIC_STRICT);
+  request.set_seed(5);
+  request.set_batch(4);
+  return request;
+}
+
+void Observe(v1::SearchRequest& request, const v1::SearchReply& reply) {
+  for (const v1::Candidate& candidate : reply.candidates()) {
+    v1::Observation& seen = *request.add_observations();
+    seen.set_trace(candidate.trace());
+    seen.set_kind(v1::OUTCOME_OK);
+    seen.set_median_us(10);
+  }
+}
+
+TEST(SearchServer, AnswersWithCandidates) {
+  SearchServer server;
+  const v1::SearchReply reply = server.Answer(Request());
+  EXPECT_EQ(reply.request_id(), 42u);
+  EXPECT_EQ(reply.error(), "");
+  EXPECT_EQ(reply.candidates_size(), 4);
+  EXPECT_FALSE(reply.need_all());
+  EXPECT_GT(reply.search_seconds(), 0);
+}
+
+// The daemon may kill a search at any time: another goes on from the log.
+TEST(SearchServer, ANewProcessAsksForAllObservationsAndGoesOn) {
+  SearchServer first, second;
+  const v1::SearchReply batch = first.Answer(Request());
+  v1::SearchRequest later = Request();
+  Observe(later, batch);
+  const v1::SearchReply next = first.Answer(later);
+
+  v1::SearchRequest rest = Request();
+  rest.set_observations_before(4);
+  EXPECT_TRUE(second.Answer(rest).need_all());
+  const v1::SearchReply again = second.Answer(later);
+  EXPECT_FALSE(again.need_all());
+  std::set<std::string> seen;
+  for (const v1::Candidate& candidate : batch.candidates()) seen.insert(candidate.trace());
+  ASSERT_GT(again.candidates_size(), 0);
+  for (const v1::Candidate& candidate : again.candidates()) EXPECT_EQ(seen.count(candidate.trace()), 0u);
+  EXPECT_GT(next.candidates_size(), 0);
+}
+
+TEST(SearchServer, SaysWhatIsWrongWithARequestAndGoesOn) {
+  SearchServer server;
+  v1::SearchRequest no_workload = Request(2), no_target = Request(3), plain;
+  no_workload.mutable_workload()->set_text("def main(: nonsense");
+  EXPECT_NE(server.Answer(no_workload).error(), "");
+  no_target.mutable_device()->set_target("gpu:quantum");
+  EXPECT_NE(server.Answer(no_target).error(), "");
+  EXPECT_NE(server.Answer(plain).error(), "");
+  v1::SearchRequest odd = Request(4);
+  odd.set_threads(-3);
+  odd.set_batch(-1);
+  odd.add_seeds("nonsense");
+  odd.add_pending("nonsense");
+  const v1::SearchReply reply = server.Answer(odd);
+  EXPECT_EQ(reply.error(), "");
+  EXPECT_EQ(reply.candidates_size(), 1);
+  EXPECT_EQ(server.Answer(Request()).candidates_size(), 4);
+}
+
+// A broken message from the pipe parses into anything.
+TEST(SearchServer, SurvivesRequestsOfRandomBytes) {
+  const std::string good = Request().SerializeAsString();
+  SearchServer server;
+  int parsed = 0;
+  for (uint64_t i = 0; i < 60; ++i) {
+    Random random(9, i);
+    std::string bytes = good;
+    for (int change = 0; change < 6; ++change) bytes[random.Below(bytes.size())] = static_cast<char>(random.Below(256));
+    v1::SearchRequest request;
+    if (!request.ParseFromString(bytes)) continue;
+    request.set_batch(1);
+    ++parsed;
+    const v1::SearchReply reply = server.Answer(request);
+    EXPECT_TRUE(reply.need_all() || !reply.error().empty() || reply.candidates_size() > 0 || reply.exhausted());
+  }
+  EXPECT_GT(parsed, 5);
+}
+
+}  // namespace
+}  // namespace hone

@@ -1,0 +1,40 @@
+#include "tests/tuner/space/extra_workloads.h"
+
+#include "compiler/te/te.h"
+#include "compiler/topi/dense.h"
+#include "compiler/topi/elementwise.h"
+#include "compiler/topi/norm.h"
+#include "compiler/topi/reduce.h"
+#include "tests/compiler/schedule/workloads.h"
+
+namespace hone::testing {
+namespace {
+
+te::Tensor In(const std::vector<int64_t>& shape, const char* name) {
+  return te::Placeholder(te::Shape(shape), kFloat32, name);
+}
+
+}  // namespace
+
+std::vector<SmallWorkload> LargerWorkloads() {
+  std::vector<SmallWorkload> all;
+  all.push_back({"long_dense_relu", DenseRelu(5, 37, 520)});
+  all.push_back({"wide_conv_block", ConvBiasResidualRelu({9, 7, 5, 37, 3, 1, 1})});
+  all.push_back({"rows_softmax", Softmax(7, 45), false});
+  const te::Tensor q = In({2, 5, 37}, "q"), k = In({2, 19, 37}, "k");
+  all.push_back(
+      {"scores",
+       te::CreatePrimFunc({q, k}, {topi::MultiplyScalar(topi::BatchMatmul(q, k, false, true), 2, "scaled")}, "main")});
+  const te::Tensor x = In({5, 43}, "x"), scale = In({43}, "scale"), bias = In({43}, "bias");
+  all.push_back({"rows_layer_norm",
+                 te::CreatePrimFunc({x, scale, bias}, {topi::LayerNorm(x, scale, bias, 1, 1e-5)}, "main"), false});
+  const te::Tensor all_of = In({6, 1503}, "x");
+  all.push_back({"long_sum", te::CreatePrimFunc({all_of}, {topi::ReduceSum(all_of, {}, false)}, "main")});
+  const te::Tensor line = In({9001}, "x");
+  all.push_back({"long_maximum", te::CreatePrimFunc({line}, {topi::ReduceMax(line, {0}, true)}, "main")});
+  const te::Tensor even = In({2, 8192}, "x");
+  all.push_back({"long_rows", te::CreatePrimFunc({even}, {topi::ReduceSum(even, {1}, false)}, "main")});
+  return all;
+}
+
+}  // namespace hone::testing

@@ -1,0 +1,260 @@
+// Each rule alone: where it applies, where it does not, and what the programs it leads to look like.
+#include "tuner/space/sketch.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "compiler/ir/text.h"
+#include "compiler/ir/visit.h"
+#include "tests/compiler/schedule/workloads.h"
+#include "tests/tuner/space/extra_workloads.h"
+#include "tuner/space/sketch_generator.h"
+
+namespace hone {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+SpaceOptions Options(int threads = 2) { return {*ParseTarget("cpu:x86-64-v4"), threads, NumericLevel::kStrict}; }
+
+PrimFunc Larger(const std::string& name) {
+  for (const testing::SmallWorkload& workload : testing::LargerWorkloads()) {
+    if (workload.name == name) return workload.func;
+  }
+  ADD_FAILURE() << "no workload " << name;
+  return {};
+}
+
+// A workload with the sketch that nothing was decided about.
+struct Start {
+  explicit Start(const PrimFunc& func, int threads = 2)
+      : info(*AnalyzeWorkload(func)), fusion(info), context{&info, &fusion, Options().target, threads} {
+    sketch.blocks.resize(info.blocks.size());
+  }
+  std::vector<Sketch> Offer(const std::unique_ptr<SketchRule>& rule, const std::string& block) const {
+    const int index = info.Find(block);
+    EXPECT_GE(index, 0) << block;
+    return rule->Offer(context, sketch, index);
+  }
+  WorkloadInfo info;
+  BlockFusion fusion;
+  SketchContext context;
+  Sketch sketch;
+};
+
+std::vector<std::string> NamesOf(const PrimFunc& func, int threads = 2) {
+  const auto generators = MakeSketchGenerators(func, Options(threads));
+  EXPECT_TRUE(generators.ok()) << generators.status();
+  std::vector<std::string> names;
+  for (const auto& generator : *generators) names.push_back(generator->name());
+  return names;
+}
+
+// The program of a sketch with the choice that its draft likes best.
+PrimFunc BestOf(const PrimFunc& func, const std::string& name, int threads = 2) {
+  const auto generators = MakeSketchGenerators(func, Options(threads));
+  for (const auto& generator : *generators) {
+    if (generator->name() != name) continue;
+    const absl::StatusOr<Schedule> schedule = generator->Build(*BestByDraft(*generator));
+    EXPECT_TRUE(schedule.ok()) << schedule.status();
+    return schedule->func();
+  }
+  ADD_FAILURE() << "no sketch " << name;
+  return func;
+}
+
+int LoopsOfKind(const PrimFunc& func, ForKind kind) {
+  int count = 0;
+  ForEachStmt(func.body, [&](const Stmt& stmt) {
+    const For* loop = stmt.As<For>();
+    count += loop != nullptr && loop->kind == kind ? 1 : 0;
+    return true;
+  });
+  return count;
+}
+
+TEST(SketchRules, AreAskedInThisOrder) {
+  std::vector<std::string> names;
+  for (const auto& rule : SketchRules()) names.push_back(rule->name());
+  EXPECT_THAT(names, ElementsAre("pack", "partial", "fuse_consumer", "cache_write", "tile", "rows", "pieces", "locate",
+                                 "own_nest", "parallel"));
+}
+
+TEST(PackRule, TakesAConstantThatMovesWithTheVectors) {
+  const Start start(testing::DenseRelu(8, 64, 16));
+  const std::vector<Sketch> offers = start.Offer(MakePackRule(), "C");
+  ASSERT_EQ(offers.size(), 1u);
+  EXPECT_EQ(offers[0].at(start.info.Find("C")).packed.size(), 1u);
+  EXPECT_THAT(offers[0].choices, ElementsAre("pack(C.B)"));
+}
+
+TEST(PackRule, LeavesOperandsThatLieRightAndBlocksWithoutTiles) {
+  EXPECT_TRUE(Start(testing::Matmul(8, 64, 16)).Offer(MakePackRule(), "C").empty());
+  EXPECT_TRUE(Start(testing::TwoElementwise(8, 64)).Offer(MakePackRule(), "B").empty());
+}
+
+TEST(PackRule, PacksAVariableOperandThatLiesAcross) {
+  const PrimFunc func = Larger("scores");
+  const Start start(func);
+  const std::vector<Sketch> offers = start.Offer(MakePackRule(), "batch_matmul");
+  ASSERT_EQ(offers.size(), 2u) << "packed, and as it is";
+  EXPECT_THAT(offers[0].choices, ElementsAre("pack(batch_matmul.k)"));
+  EXPECT_TRUE(offers[1].at(start.info.Find("batch_matmul")).packed.empty());
+}
+
+TEST(PartialRule, CutsALongReductionIntoBlocks) {
+  const Start start(Larger("long_dense_relu"));
+  const std::vector<Sketch> offers = start.Offer(MakePartialRule(), "C");
+  ASSERT_EQ(offers.size(), 2u);
+  EXPECT_EQ(offers[0].at(0).partial, SketchBlock::Partial::kNone);
+  EXPECT_EQ(offers[1].at(0).partial, SketchBlock::Partial::kBlocksOfK);
+  EXPECT_EQ(start.Offer(MakePackRule(), "D").size(), 0u);
+}
+
+TEST(PartialRule, RunsVectorsAlongKWhereTheOperandsLieSo) {
+  const Start start(Larger("scores"));
+  const std::vector<Sketch> offers = start.Offer(MakePartialRule(), "batch_matmul");
+  ASSERT_EQ(offers.size(), 1u) << "as it is, an operand would be gathered";
+  EXPECT_EQ(offers[0].at(0).partial, SketchBlock::Partial::kLanesOfK);
+}
+
+TEST(PartialRule, LeavesShortReductions) {
+  for (const Sketch& offer : Start(testing::DenseRelu(8, 64, 16)).Offer(MakePartialRule(), "C")) {
+    EXPECT_EQ(offer.at(0).partial, SketchBlock::Partial::kNone);
+  }
+}
+
+TEST(FuseConsumerRule, TakesTheOnlyReaderThatReadsInPlace) {
+  const Start start(testing::DenseRelu(8, 64, 16));
+  const std::vector<Sketch> offers = start.Offer(MakeFuseConsumerRule(), "C");
+  ASSERT_EQ(offers.size(), 1u);
+  EXPECT_EQ(offers[0].at(start.info.Find("C")).epilogue, start.info.Find("D"));
+  EXPECT_EQ(offers[0].at(start.info.Find("D")).fate, SketchBlock::Fate::kTaken);
+  EXPECT_TRUE(Start(testing::Matmul(8, 64, 16)).Offer(MakeFuseConsumerRule(), "C").empty()) << "nobody reads it";
+  EXPECT_TRUE(Start(testing::Softmax(8, 64)).Offer(MakeFuseConsumerRule(), "sum").empty()) << "it is not tiled";
+}
+
+TEST(CacheWriteRule, IsForTilesWithoutAConsumer) {
+  const Start matmul(testing::Matmul(8, 64, 16)), dense(testing::DenseRelu(8, 64, 16));
+  EXPECT_EQ(matmul.Offer(MakeCacheWriteRule(), "C").size(), 1u);
+  const std::vector<Sketch> fused = dense.Offer(MakeFuseConsumerRule(), "C");
+  EXPECT_TRUE(MakeCacheWriteRule()->Offer(dense.context, fused[0], dense.info.Find("C")).empty());
+  EXPECT_TRUE(dense.Offer(MakeCacheWriteRule(), "D").empty());
+}
+
+TEST(TileRule, GoesByTheReadsOfTheBlock) {
+  EXPECT_EQ(Start(testing::Matmul(8, 64, 16)).Offer(MakeTileRule(), "C").size(), 1u);
+  EXPECT_TRUE(Start(testing::Softmax(8, 64)).Offer(MakeTileRule(), "sum").empty()) << "nothing lies along its results";
+  EXPECT_TRUE(Start(testing::TwoElementwise(8, 64)).Offer(MakeTileRule(), "B").empty()) << "it does not reduce";
+}
+
+TEST(RowsRule, JoinsReductionsOfARowWithTheirReader) {
+  const Start start(testing::Softmax(8, 64));
+  const std::vector<Sketch> offers = start.Offer(MakeRowsRule(), "softmax");
+  ASSERT_EQ(offers.size(), 2u);
+  for (const SketchBlock& block : offers[0].blocks) EXPECT_EQ(block.fate, SketchBlock::Fate::kTaken);
+  EXPECT_TRUE(start.Offer(MakeRowsRule(), "max").empty()) << "a reduction leads no rows";
+  EXPECT_TRUE(Start(testing::ThreeStages(8, 8)).Offer(MakeRowsRule(), "out").empty()) << "nothing reduces";
+  EXPECT_TRUE(Start(testing::Softmax(1, 64)).Offer(MakeRowsRule(), "softmax").empty()) << "one row is no loop";
+}
+
+TEST(RowsRule, LeavesOneParallelLoop) {
+  const PrimFunc rows = BestOf(testing::Softmax(512, 256), "sketch:rows(softmax)");
+  EXPECT_EQ(LoopsOfKind(rows, ForKind::kParallel), 1) << ToText(rows);
+  EXPECT_GE(LoopsOfKind(rows, ForKind::kVectorized), 4) << ToText(rows);
+  EXPECT_EQ(LoopsOfKind(BestOf(testing::Softmax(512, 256), "sketch:rows(softmax)", 1), ForKind::kParallel), 0);
+}
+
+TEST(PiecesRule, CutsALongReductionToFewValues) {
+  EXPECT_EQ(Start(Larger("long_sum")).Offer(MakePiecesRule(), "sum").size(), 2u);
+  EXPECT_TRUE(Start(Larger("long_sum"), 1).Offer(MakePiecesRule(), "sum").empty()) << "one thread";
+  EXPECT_TRUE(Start(testing::Softmax(8, 64)).Offer(MakePiecesRule(), "sum").empty()) << "short, and rows enough";
+  const PrimFunc pieces = BestOf(Larger("long_sum"), "sketch:pieces(sum)");
+  EXPECT_EQ(LoopsOfKind(pieces, ForKind::kParallel), 1);
+}
+
+TEST(LocateRule, IsForWhatATileAloneReads) {
+  const Start start(testing::ConvBiasResidualRelu({9, 9, 4, 32}));
+  EXPECT_TRUE(start.Offer(MakeLocateRule(), "pad").empty()) << "its reader is not tiled yet";
+  const std::vector<Sketch> tiled = start.Offer(MakeTileRule(), "conv");
+  ASSERT_EQ(tiled.size(), 1u);
+  const std::vector<Sketch> located = MakeLocateRule()->Offer(start.context, tiled[0], start.info.Find("pad"));
+  ASSERT_EQ(located.size(), 1u);
+  EXPECT_EQ(located[0].at(start.info.Find("pad")).fate, SketchBlock::Fate::kTaken);
+  ASSERT_FALSE(located[0].steps.back()->knobs().empty());
+  EXPECT_EQ(located[0].steps.back()->knobs()[0].name, "pad.inside");
+}
+
+TEST(OwnNestRule, TakesWhatIsLeft) {
+  const Start start(testing::Softmax(8, 64));
+  for (const char* block : {"max", "sum", "softmax"})
+    EXPECT_EQ(start.Offer(MakeOwnNestRule(), block).size(), 1u) << block;
+}
+
+TEST(ParallelRule, IsForTilesAndThreads) {
+  const Start two(testing::Matmul(8, 64, 16)), one(testing::Matmul(8, 64, 16), 1);
+  const std::vector<Sketch> tiled = two.Offer(MakeTileRule(), "C");
+  EXPECT_EQ(MakeParallelRule()->Offer(two.context, tiled[0], 0).size(), 1u);
+  EXPECT_TRUE(MakeParallelRule()->Offer(one.context, tiled[0], 0).empty());
+  EXPECT_TRUE(two.Offer(MakeParallelRule(), "C").empty()) << "not tiled";
+}
+
+TEST(Sketches, OfAProduct) {
+  EXPECT_THAT(NamesOf(testing::DenseRelu(8, 64, 16)), ElementsAre("sketch:pack(C.B),tile(C)"));
+  EXPECT_THAT(NamesOf(Larger("long_dense_relu")),
+              ElementsAre("sketch:pack(C.B),tile(C)", "sketch:pack(C.B),k_blocks(C),tile(C)"));
+  EXPECT_THAT(NamesOf(Larger("scores")), Contains("sketch:k_lanes(batch_matmul),tile(batch_matmul)"));
+}
+
+TEST(Sketches, OfRowsAndElements) {
+  EXPECT_THAT(NamesOf(testing::Softmax(7, 45)), ElementsAre("sketch:rows(softmax)", "sketch:rows(exp)", "sketch:nests"));
+  EXPECT_THAT(NamesOf(testing::TwoElementwise(7, 13)), ElementsAre("sketch:nests")) << "B is inlined";
+}
+
+// The names are of blocks, never of operators: the same blocks under other names give the same sketches.
+TEST(Sketches, GoByTheBlocksAlone) {
+  std::string text = ToText(testing::ConvBiasResidualRelu({9, 9, 4, 32}));
+  const auto rename = [&](const std::string& from, const std::string& to) {
+    for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
+      text.replace(at, from.size(), to);
+  };
+  rename("conv", "mystery");
+  const absl::StatusOr<PrimFunc> renamed = ParsePrimFunc(text);
+  ASSERT_TRUE(renamed.ok()) << renamed.status();
+  const std::vector<std::string> before = NamesOf(testing::ConvBiasResidualRelu({9, 9, 4, 32})),
+                                 after = NamesOf(*renamed);
+  ASSERT_EQ(before.size(), after.size());
+  for (const std::string& name : after) EXPECT_THAT(name, Not(HasSubstr("conv")));
+}
+
+TEST(Sketches, KnobsHaveNamesOfTheirOwnAndCandidates) {
+  const auto generators = MakeSketchGenerators(testing::ConvBiasResidualRelu({9, 9, 4, 32}), Options());
+  ASSERT_TRUE(generators.ok());
+  for (const auto& generator : *generators) {
+    std::vector<std::string> names;
+    for (const Knob& knob : generator->knobs()) {
+      EXPECT_FALSE(knob.candidates.empty());
+      EXPECT_THAT(names, Not(Contains(knob.name)));
+      names.push_back(knob.name);
+    }
+    EXPECT_GE(names.size(), 5u);
+  }
+}
+
+TEST(Sketches, RefuseAChoiceThatTheDraftRefuses) {
+  const auto generators = MakeSketchGenerators(testing::Matmul(64, 256, 64), Options());
+  ASSERT_TRUE(generators.ok());
+  const Generator& generator = *(*generators)[0];
+  Choice most;
+  for (const Knob& knob : generator.knobs()) most.push_back(static_cast<int>(knob.candidates.size()) - 1);
+  EXPECT_FALSE(generator.Draft(most).has_value()) << "no machine has so many registers";
+}
+
+}  // namespace
+}  // namespace hone

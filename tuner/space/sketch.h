@@ -1,0 +1,167 @@
+// Sketches: schedules with holes, derived from the blocks of a workload alone, whatever operator they came from.
+//
+// First everything is inlined that CanBeInlined; rules look at the blocks that are left. A rule looks at one block of a
+// sketch and says what could be done about it: nothing (it does not apply), one thing, or several, and then the sketch
+// forks. Rules are asked in the order of SketchRules(), each for every block from the last to the first (as Ansor and
+// MetaSchedule derive theirs: search.md 2a). What comes out is a sequence of steps with knobs - tile sizes, unroll
+// depths - and no open question of structure; MakeSketchGenerators turns each into a Generator.
+//
+// Evaluating a choice takes two passes over the steps, arithmetic alone: Plan notes sizes, Cost judges them. Building
+// takes a third: Apply calls primitives. Adding a rule is a file rule_NAME.cc and a row in sketch_rules.cc.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/schedule/schedule.h"
+#include "compiler/target/target.h"
+#include "tuner/space/block_fusion.h"
+#include "tuner/space/generator.h"
+#include "tuner/space/workload_info.h"
+
+namespace hone {
+
+// A block with more iteration variables is not tiled.
+inline constexpr int kMostIters = 12;
+
+// The sizes of one multi-level tile. Spatial loops are, from outside to inside: pieces (run in parallel), steps, the
+// tile in registers; sizes that do not divide leave a masked tail.
+struct TilePlan {
+  std::array<int64_t, kMostIters> inner;   // iterations in the register tile, 1 for reduce variables
+  std::array<int64_t, kMostIters> pieces;  // parallel pieces
+  std::array<int64_t, kMostIters> steps;   // tiles in a piece
+  int64_t partial = 1;                     // with rfactor: how many partial results (blocks of k, or lanes)
+  int64_t unroll = 1;                      // iterations of the innermost reduce loop
+  bool window = false;                     // the other reduce loops are unrolled too
+  bool vector_outside = false;             // the panel loop outside the rows' loops
+  int lanes = 1;
+  TilePlan() {
+    inner.fill(1);
+    pieces.fill(1);
+    steps.fill(1);
+  }
+  int64_t Pieces() const {
+    int64_t n = 1;
+    for (const int64_t p : pieces) n *= p;
+    return n;
+  }
+};
+// One for each block of the workload; only those of tiled blocks mean something.
+using SketchPlan = std::vector<TilePlan>;
+
+// What steps leave for later ones while a schedule is built; all by block of the workload.
+struct SketchBuild {
+  Schedule& schedule;
+  const WorkloadInfo& info;
+  std::vector<BlockRef> epilogues;             // the block that takes the results of a tile
+  std::vector<BlockRef> partials;              // the block of the partial results of rfactor
+  std::vector<std::vector<LoopRef>> parallel;  // the loops to run in parallel
+  std::vector<size_t> depths;                  // how many loops are outside a tile: pieces, and steps
+};
+
+class SketchStep {
+ public:
+  explicit SketchStep(std::string label) : label_(std::move(label)) {}
+  virtual ~SketchStep() = default;
+  const std::string& label() const { return label_; }  // "tile(conv2d)"
+  const std::vector<Knob>& knobs() const { return knobs_; }
+  // `values` has one value for each knob. False: not legal.
+  virtual bool Plan(std::span<const int64_t> values, SketchPlan& plan) const;
+  // Microseconds that this step answers for; nullopt: not legal.
+  virtual std::optional<double> Cost(std::span<const int64_t> values, const SketchPlan& plan) const;
+  virtual absl::Status Apply(std::span<const int64_t> values, const SketchPlan& plan, SketchBuild& build) const = 0;
+
+ protected:
+  std::string label_;
+  std::vector<Knob> knobs_;
+};
+
+// What has become of one block so far.
+struct SketchBlock {
+  enum class Fate {
+    kOpen,
+    kTile,     // multi-level tiles
+    kTaken,    // computed inside the nest of another block
+    kOwnNest,  // a nest without tiles
+  };
+  enum class Partial { kNone, kBlocksOfK, kLanesOfK };
+  Fate fate = Fate::kOpen;
+  Partial partial = Partial::kNone;
+  int along = -1;           // with partial: the reduce variable that is cut
+  int epilogue = -1;        // the block that takes the results tile by tile
+  std::vector<int> packed;  // reads stored in panels, as indices into BlockInfo::reads
+};
+
+// What rules and steps are made for. Steps keep a copy; `info` outlives them, `fusion` only the derivation.
+struct SketchContext {
+  const WorkloadInfo* info = nullptr;
+  const BlockFusion* fusion = nullptr;
+  Target target;
+  int threads = 1;
+
+  const BlockInfo& block(int i) const { return info->blocks[static_cast<size_t>(i)]; }
+};
+
+struct Sketch {
+  std::vector<SketchBlock> blocks;
+  std::vector<std::shared_ptr<const SketchStep>> steps;
+  std::vector<std::string> choices;  // what distinguishes it from its siblings: "pack(dense.1)"
+
+  SketchBlock& at(int i) { return blocks[static_cast<size_t>(i)]; }
+  const SketchBlock& at(int i) const { return blocks[static_cast<size_t>(i)]; }
+};
+
+class SketchRule {
+ public:
+  virtual ~SketchRule() = default;
+  virtual std::string name() const = 0;
+  // The sketches that `sketch` becomes by attending to this block; empty: the rule does not apply.
+  virtual std::vector<Sketch> Offer(const SketchContext& context, const Sketch& sketch, int block) const = 0;
+};
+
+// The list, in the order in which they are asked.
+const std::vector<std::unique_ptr<SketchRule>>& SketchRules();
+
+// All sketches of a workload, at most kMostSketches: the first offers of each rule come first.
+inline constexpr size_t kMostSketches = 8;
+std::vector<Sketch> DeriveSketches(const SketchContext& context);
+
+// ---- Shared by rules ----
+// The multi-level tile applies and nothing else was decided.
+bool WillBeTiled(const SketchContext& context, const Sketch& sketch, int block);
+// Vector lanes that suit the extent of a variable: a power of two, at most what the target has.
+int LanesFor(const Target& target, const BlockInfo& block, int iter);
+// For every iteration variable of a block the first of `loops`, some of those around it, that it is made of; absent
+// where it has none (one iteration).
+absl::StatusOr<std::vector<std::optional<LoopRef>>> LoopsOfIters(const Schedule& schedule, BlockRef block,
+                                                                 std::span<const LoopRef> loops);
+// Of all the loops around it.
+absl::StatusOr<std::vector<std::optional<LoopRef>>> LoopsOfIters(Schedule& schedule, BlockRef block);
+// Vectorises the innermost loop, lanes at a time, where it is at depth `outer` or deeper; `unroll`: and unrolls those
+// around it from that depth on.
+absl::Status VectorizeInnermost(Schedule& schedule, BlockRef block, size_t outer, int lanes, bool unroll);
+// Partial results of a reduction in vector lanes: splits `along` by `width`, which is at most its extent. Gives the
+// block of the partial results, which may now be moved; FinishLanes then vectorises it below depth `outer` of its
+// loops.
+absl::StatusOr<BlockRef> SplitIntoLanes(Schedule& schedule, BlockRef block, LoopRef along, int64_t width);
+absl::Status FinishLanes(Schedule& schedule, BlockRef block, BlockRef partial, size_t outer, int64_t vectors,
+                         int lanes);
+
+// Rules, each in the file of its name: rule_pack.cc and so on.
+std::unique_ptr<SketchRule> MakePackRule();
+std::unique_ptr<SketchRule> MakePartialRule();
+std::unique_ptr<SketchRule> MakeFuseConsumerRule();
+std::unique_ptr<SketchRule> MakeCacheWriteRule();
+std::unique_ptr<SketchRule> MakeTileRule();
+std::unique_ptr<SketchRule> MakeRowsRule();
+std::unique_ptr<SketchRule> MakePiecesRule();
+std::unique_ptr<SketchRule> MakeLocateRule();
+std::unique_ptr<SketchRule> MakeOwnNestRule();
+std::unique_ptr<SketchRule> MakeParallelRule();
+
+}  // namespace hone
