@@ -135,12 +135,15 @@ std::vector<Json> JsonLines(const std::string& text) {
   return lines;
 }
 
-Service::Service(const TempFolder& folder) : folder_(folder) { StartDaemon(); }
+Service::Service(const TempFolder& folder, Arguments of_daemon) : folder_(folder), of_daemon_(std::move(of_daemon)) {
+  StartDaemon();
+}
 
 void Service::StartDaemon() {
   daemon_.reset();  // the address is free before the next one asks for it
-  daemon_ =
-      std::make_unique<Process>(folder_, "honed", Arguments{"--db", database(), "--listen", address(), "--lease", "3"});
+  Arguments arguments{"--db", database(), "--listen", address(), "--lease", "3"};
+  arguments.insert(arguments.end(), of_daemon_.begin(), of_daemon_.end());
+  daemon_ = std::make_unique<Process>(folder_, "honed", arguments);
   EXPECT_TRUE(
       WaitUntil([this] { return daemon_->Output().find("listening on") != std::string::npos || !daemon_->running(); }));
   EXPECT_TRUE(daemon_->running()) << daemon_->Errors();

@@ -70,7 +70,7 @@ std::vector<Json> JsonLines(const std::string& text);
 // A daemon on folder/tuning.db and as many workers as are started, spoken to through folder/s.
 class Service {
  public:
-  explicit Service(const TempFolder& folder);  // the daemon alone
+  explicit Service(const TempFolder& folder, Arguments of_daemon = {});  // the daemon alone
   void StartDaemon();                          // again, on the same file, at the same address
   Process& StartWorker(const Arguments& more = {}, const std::map<std::string, std::string>& environment = {});
   Process& daemon() { return *daemon_; }
@@ -83,6 +83,7 @@ class Service {
 
  private:
   const TempFolder& folder_;
+  const Arguments of_daemon_;
   std::unique_ptr<Process> daemon_;
   std::vector<std::unique_ptr<Process>> workers_;
 };

@@ -60,7 +60,7 @@ TEST(Hostile, NoneBecomesARecord) {
   }
   const TempFolder folder;
   const std::string model = SaveTiny(folder.path()), log = folder / "hostile.log";
-  Service service(folder);
+  Service service(folder, {"--build-limit", "6", "--run-limit", "2"});   // two hang: the limits are what the test takes
   Process& worker = service.StartWorker({"--builder", kBuilder}, {{"HONE_HOSTILE", list}, {"HONE_HOSTILE_LOG", log}});
   // Each kind takes the place of one of the first candidates; enough honest ones are asked for that all have their
   // turn.
