@@ -81,6 +81,25 @@ class Player {
     return "lambda " + inputs + ": (" + outputs + tail + ")";
   }
 
+  // Blocks of tiles, and tile operations.
+  absl::Status MoveByTile(BlockRef block) {
+    HONE_ASSIGN_OR_RETURN(const std::vector<LoopRef> loops, Loops(block));
+    const LoopRef loop = Pick(loops);
+    switch (random_.Below(3)) {
+      case 0:
+        last_ = "blockize";
+        return Blockize(schedule_, loop).status();
+      case 1: {
+        last_ = "tensorize";
+        const std::vector<std::string> names = {"fma_tile_f32", "dot4_u8s8_s32"};
+        return Tensorize(schedule_, loop, Pick(names));
+      }
+      default:
+        last_ = "register_tile";
+        return RegisterTile(schedule_, loop, random_.Chance(0.5) ? 0 : 4, 1 + static_cast<int64_t>(random_.Below(2)));
+    }
+  }
+
   // Choices, and what is made of them.
   absl::Status MoveBySample(BlockRef block) {
     Schedule& s = schedule_;
@@ -106,7 +125,7 @@ class Player {
     Schedule& s = schedule_;
     HONE_ASSIGN_OR_RETURN(const BlockRef block, Block());
     if (random_.Chance(0.1)) return MoveBySample(block);
-    switch (random_.Below(22)) {
+    switch (random_.Below(37)) {
       case 0:
       case 1:
       case 2: {
@@ -189,13 +208,115 @@ class Player {
         HONE_ASSIGN_OR_RETURN(IndexMap map, ParseIndexMap(MapFor(realize->block.reads[index].buffer)));
         return LayoutConstant(s, block, static_cast<int>(index), map);
       }
-      default: {
+      case 21: {
         last_ = "transform_layout";
         HONE_ASSIGN_OR_RETURN(const BlockRealize* realize, s.FindBlock(block));
+        if (realize->block.writes.empty()) return absl::NotFoundError("no writes");
         HONE_ASSIGN_OR_RETURN(IndexMap map, ParseIndexMap(MapFor(realize->block.writes[0].buffer)));
         return TransformLayout(s, block, 0, BufferKind::kWrite, map);
       }
+      case 22:
+      case 23:
+      case 24:
+        return MoveByTile(block);
+      default:
+        return MoveFurther(block);
     }
+  }
+
+  // Primitives that want a block as the operator wrote it, or a buffer: most are let through early in a trace.
+  absl::Status MoveFurther(BlockRef block) {
+    Schedule& s = schedule_;
+    HONE_ASSIGN_OR_RETURN(const BlockRealize* realize, s.FindBlock(block));
+    const std::vector<IterVar> iters = realize->block.iters;
+    const std::vector<BufferRegion> reads = realize->block.reads;
+    const int read = static_cast<int>(random_.Below(std::max<size_t>(1, reads.size())));
+    switch (random_.Below(12)) {
+      case 0: {
+        last_ = "sample_partitioned_tile";
+        HONE_ASSIGN_OR_RETURN(const LoopRef loop, Loop());
+        const int n = 1 + static_cast<int>(random_.Below(3)), at = static_cast<int>(random_.Below(n));
+        const int64_t factor = 1 + static_cast<int64_t>(random_.Below(3));
+        HONE_ASSIGN_OR_RETURN(const std::vector<ValueRef> tile, SamplePartitionedTile(s, loop, n, at, factor, random_));
+        return Split(s, loop, std::vector<Value>(tile.begin(), tile.end())).status();
+      }
+      case 1: {
+        last_ = "reorder_block_iter_var";
+        std::vector<int64_t> order;
+        for (size_t i = 0; i < iters.size(); ++i) order.push_back(static_cast<int64_t>(i));
+        for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random_.Below(i)]);
+        return ReorderBlockIterVar(s, block, order);
+      }
+      case 2:
+      case 3:
+        last_ = "reindex";
+        return Reindex(s, block, random_.Chance(0.5) ? read : 0,
+                       random_.Chance(0.5) ? BufferKind::kRead : BufferKind::kWrite)
+            .status();
+      case 4: {
+        last_ = "transform_block_layout";
+        HONE_ASSIGN_OR_RETURN(IndexMap map, ParseIndexMap(FusingMap(iters)));
+        return TransformBlockLayout(s, block, map);
+      }
+      case 5: {
+        last_ = "pad_einsum";
+        std::vector<int64_t> padding;
+        for (size_t i = 0; i < iters.size(); ++i) padding.push_back(1 + static_cast<int64_t>(random_.Below(4)));
+        return PadEinsum(s, block, padding);
+      }
+      case 6:
+      case 7: {
+        last_ = "decompose_padding";
+        HONE_ASSIGN_OR_RETURN(const std::vector<LoopRef> loops, Loops(block));
+        return DecomposePadding(s, block, Pick(loops)).status();
+      }
+      case 8: {
+        last_ = "fuse_reduction_epilogue";
+        HONE_ASSIGN_OR_RETURN(const std::vector<BlockRef> after, GetConsumers(s, block));
+        if (after.empty()) return absl::NotFoundError("no consumer");
+        return FuseReductionEpilogue(s, block, after[0]);
+      }
+      case 9: {
+        last_ = "storage_align";
+        const int64_t factor = 1 + static_cast<int64_t>(random_.Below(20));
+        return StorageAlign(s, block, 0, static_cast<int>(random_.Below(3)) - 2, factor,
+                            random_.Chance(0.5) ? 0 : static_cast<int64_t>(random_.Below(factor)));
+      }
+      case 10: {
+        last_ = "prefetch";
+        HONE_ASSIGN_OR_RETURN(const std::vector<LoopRef> loops, Loops(block));
+        return Prefetch(s, block, read, Pick(loops), 1 + static_cast<int64_t>(random_.Below(3))).status();
+      }
+      default: {
+        last_ = "pack";
+        if (reads.empty()) return absl::NotFoundError("no reads");
+        HONE_ASSIGN_OR_RETURN(const std::vector<LoopRef> loops, Loops(block));
+        HONE_ASSIGN_OR_RETURN(IndexMap map, ParseIndexMap(MapFor(reads[read].buffer)));
+        return Pack(s, block, read, Pick(loops), map, random_.Chance(0.5) ? PanelTails::kZero : PanelTails::kMask,
+                    random_.Chance(0.7) ? Scope::kThread : Scope::kGlobal)
+            .status();
+      }
+    }
+  }
+
+  // Neighbouring variables of one kind put into one, some of them, and one of them in two.
+  std::string FusingMap(const std::vector<IterVar>& iters) {
+    std::string inputs, outputs, group;
+    for (size_t i = 0; i < iters.size(); ++i) {
+      const std::string name = "i" + std::to_string(i);
+      const int64_t extent = ConstantValue(iters[i].domain.extent).value_or(1);
+      inputs += (i == 0 ? "" : ", ") + name;
+      group = group.empty() ? name : "(" + group + ") * " + std::to_string(extent) + " + " + name;
+      const bool last = i + 1 == iters.size() || iters[i + 1].kind != iters[i].kind;
+      if (!last && random_.Chance(0.5)) continue;
+      if (group == name && extent % 2 == 0 && random_.Chance(0.3)) {
+        outputs += name + " // 2, " + name + " % 2, ";
+      } else {
+        outputs += group + ", ";
+      }
+      group.clear();
+    }
+    return "lambda " + inputs + ": (" + outputs + ")";
   }
 
   Schedule schedule_;
