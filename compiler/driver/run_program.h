@@ -1,0 +1,24 @@
+// Runs one scheduled program on given arguments: interpreted, or compiled for this machine.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/driver/time_runs.h"
+#include "compiler/interp/ndarray.h"
+#include "compiler/schedule/program.h"
+
+namespace hone {
+
+struct RunProgramOptions {
+  bool compiled = false;
+  int threads = 1;  // of a compiled program
+  bool time = false;
+};
+
+// `args` are those of the workload, in order; its outputs are written. Timings where they were asked for.
+absl::StatusOr<std::optional<TimedRuns>> RunProgram(const ScheduledProgram& program, const RunProgramOptions& options,
+                                                    std::vector<NdArray>& args);
+
+}  // namespace hone

@@ -1,0 +1,48 @@
+#include "compiler/driver/time_runs.h"
+
+#include <sched.h>
+#include <sys/resource.h>
+
+#include "compiler/support/status_macros.h"
+#include "compiler/support/stopwatch.h"
+
+namespace hone {
+namespace {
+
+absl::StatusOr<TimedSample> TakeSample(const std::function<absl::Status()>& run, int calls) {
+  rusage before{}, after{};
+  const int cpu = sched_getcpu();
+  getrusage(RUSAGE_SELF, &before);
+  const Clock::time_point start = Clock::now();
+  for (int i = 0; i < calls; ++i) HONE_RETURN_IF_ERROR(run());
+  const double us = SecondsSince(start) * 1e6 / calls;
+  getrusage(RUSAGE_SELF, &after);
+  return TimedSample{us, static_cast<uint32_t>(after.ru_nivcsw - before.ru_nivcsw),
+                     static_cast<uint32_t>(after.ru_majflt - before.ru_majflt), sched_getcpu() != cpu ? 1U : 0U};
+}
+
+}  // namespace
+
+absl::StatusOr<TimedRuns> TimeRuns(const std::function<absl::Status()>& run, int samples) {
+  HONE_RETURN_IF_ERROR(run());  // the first call meets cold caches and unmapped pages
+  HONE_ASSIGN_OR_RETURN(const TimedSample warm, TakeSample(run, 1));
+  TimedRuns result;
+  result.calls = InnerRepeats(warm.us);
+  std::vector<TimedSample> taken;
+  while (static_cast<int>(taken.size()) < samples) {
+    HONE_ASSIGN_OR_RETURN(const TimedSample sample, TakeSample(run, result.calls));
+    taken.push_back(sample);
+  }
+  CleanSamples clean = DropDisturbed(taken);
+  result.dropped = clean.dropped;
+  result.noisy = clean.noisy;
+  if (clean.us.empty()) {  // a busy machine: better a rough number that says so than none
+    for (const TimedSample& sample : taken) clean.us.push_back(sample.us);
+  }
+  result.samples = static_cast<int>(clean.us.size());
+  result.us = Median(clean.us);
+  result.interval = ConfidenceOfMedian(clean.us);
+  return result;
+}
+
+}  // namespace hone
