@@ -1,0 +1,220 @@
+// Wrong variants of right schedules: what a worker does to verify a candidate rejects them, and never a right one.
+//
+// A variant counts where an exact evaluation (in double, on 8 inputs) differs from the original's, or reads what was
+// never written. Variants that leave a buffer's bounds have no value to compare; they are counted beside. Every variant
+// is compiled, and run and judged by the worker's own VerifyCandidate against the oracle of the workload; a compiler
+// that refuses or dies rejects it too, as a builder's would.
+//   HONE_SEEDS=10000 worker_agent_tests --gtest_filter=Mutants.*
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <map>
+#include <memory>
+
+#include "compiler/codegen/compile.h"
+#include "compiler/codegen/link_image.h"
+#include "compiler/interp/interpreter.h"
+#include "compiler/interp/random_input.h"
+#include "compiler/ir/text.h"
+#include "compiler/ir/verify.h"
+#include "tests/compiler/schedule/campaign.h"
+#include "tests/compiler/schedule/mutants.h"
+#include "tests/compiler/schedule/random_schedule.h"
+#include "worker/agent/verify_candidate.h"
+
+namespace hone::testing {
+namespace {
+
+constexpr absl::Duration kLimit = absl::Seconds(20);
+constexpr int kInputs = 8, kTries = 15;
+
+// ---- What is right ----
+
+std::vector<NdArray> ExactArguments(const PrimFunc& workload, int input) {
+  return RandomArguments(workload, 1000 + static_cast<uint64_t>(input),
+                         input % 2 == 0 ? InputKind::kInteger : InputKind::kUniform);
+}
+
+absl::Status EvaluateExactly(const ScheduledProgram& program, std::vector<NdArray>& args) {
+  for (const Prepare& prepare : program.prepares) {
+    std::vector<int64_t> shape;
+    for (const Expr& extent : prepare.func.params[1].shape()) shape.push_back(*ConstantValue(extent));
+    std::vector<NdArray> packing = {args[prepare.param], NdArray(prepare.func.params[1].type(), shape)};
+    HONE_RETURN_IF_ERROR(Interpret(prepare.func, packing));
+    args[prepare.param] = packing[1];
+  }
+  return Interpret(program.main, args, {.double_accumulation = true, .max_steps = 50'000'000});
+}
+
+bool Differ(const PrimFunc& workload, const std::vector<NdArray>& a, const std::vector<NdArray>& b) {
+  for (size_t p = workload.params.size() - workload.num_outputs(); p < workload.params.size(); ++p) {
+    for (int64_t i = 0; i < a[p].NumElements(); ++i) {
+      const double x = a[p].Get(i), y = b[p].Get(i);
+      // Both were rounded to the output's type from sums in double, which a reordering changes by 1e-15 or so.
+      const double tolerance = a[p].dtype.bits < 64 && a[p].dtype.is_float() ? 1e-6 : 1e-12;
+      if (!(std::abs(x - y) <= tolerance * std::max(1.0, std::abs(y))) && !(std::isnan(x) && std::isnan(y)) && x != y) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+enum class Truth { kSame, kWrong, kOutside };
+Truth Judge(const PrimFunc& workload, const ScheduledProgram& mutant) {
+  Truth truth = Truth::kSame;
+  for (int input = 0; input < kInputs; ++input) {
+    std::vector<NdArray> want = ExactArguments(workload, input), got = want;
+    const absl::Status plain = Interpret(workload, want, {.double_accumulation = true});
+    HONE_CHECK(plain.ok()) << plain;
+    const absl::Status ran = EvaluateExactly(mutant, got);
+    if (ran.code() == absl::StatusCode::kFailedPrecondition) return Truth::kWrong;  // reads what nobody wrote
+    if (!ran.ok()) return Truth::kOutside;
+    if (Differ(workload, got, want)) truth = Truth::kWrong;
+  }
+  return truth;
+}
+
+// ---- What the worker says ----
+
+// The task of a workload, made once.
+const TaskContext& TaskOf(const SmallWorkload& workload) {
+  static auto& tasks = *new std::map<std::string, std::unique_ptr<TaskContext>>;
+  static auto& builders = *new BuilderPool(1);
+  std::unique_ptr<TaskContext>& task = tasks[workload.name];
+  if (task == nullptr) {
+    v1::Workload proto;
+    proto.set_text(ToText(workload.func));
+    absl::StatusOr<std::unique_ptr<TaskContext>> made = TaskContext::Create(proto, HostTarget().text, builders, kLimit);
+    HONE_CHECK(made.ok()) << workload.name << ": " << made.status();
+    task = *std::move(made);
+  }
+  return *task;
+}
+
+struct Image {
+  std::string image, kernel_set;
+};
+
+// In a process of its own, as a builder is: a program that is not right may be one the compiler dies of.
+std::optional<Image> Build(const ScheduledProgram& program, int threads) {
+  constexpr size_t kRoom = 16 << 20;
+  struct Answer {
+    size_t image, kernel_set;
+    char bytes[kRoom];
+  };
+  auto* answer = static_cast<Answer*>(
+      mmap(nullptr, sizeof(Answer), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+  HONE_CHECK(answer != MAP_FAILED);
+  std::fflush(nullptr);
+  const pid_t child = fork();
+  HONE_CHECK(child >= 0);
+  if (child == 0) {
+    std::freopen("/dev/null", "w", stderr);
+    const absl::StatusOr<CompiledKernel> kernel = CompileKernel(program, HostTarget(), {.threads = threads});
+    if (!kernel.ok()) _exit(1);
+    const absl::StatusOr<std::string> image = LinkImage({&kernel->object, 1});
+    if (!image.ok()) _exit(1);
+    const std::string set = Serialize(kernel->set);
+    if (image->size() + set.size() > kRoom) _exit(1);
+    std::copy(image->begin(), image->end(), answer->bytes);
+    std::copy(set.begin(), set.end(), answer->bytes + image->size());
+    answer->image = image->size();
+    answer->kernel_set = set.size();
+    _exit(0);
+  }
+  int status = 0;
+  HONE_CHECK(waitpid(child, &status, 0) == child);
+  std::optional<Image> built;
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
+    built = Image{std::string(answer->bytes, answer->image),
+                  std::string(answer->bytes + answer->image, answer->kernel_set)};
+  }
+  munmap(answer, sizeof(Answer));
+  return built;
+}
+
+// "" when the worker takes it, else why it does not.
+std::string Rejected(const TaskContext& task, const ScheduledProgram& program, int threads) {
+  const std::optional<Image> built = Build(program, threads);
+  if (!built.has_value()) return "it cannot be built";
+  const VerifyLimits limits = {.threads = threads, .run = kLimit};
+  Verified verified = VerifyCandidate(task, built->image, built->kernel_set, NumericLevel::kDefault, limits);
+  for (int retry = 0; retry < 3 && verified.kind == v1::OUTCOME_INFRA; ++retry) {
+    verified = VerifyCandidate(task, built->image, built->kernel_set, NumericLevel::kDefault, limits);
+  }
+  HONE_CHECK(verified.kind != v1::OUTCOME_INFRA) << verified.detail;
+  if (verified.kind == v1::OUTCOME_UNSPECIFIED) return "";
+  return absl::StrCat(v1::OutcomeKind_Name(verified.kind), ": ", verified.detail);
+}
+
+std::string CheckSeed(uint64_t seed) {
+  Random random(seed, 77);
+  const std::vector<SmallWorkload>& table = SmallWorkloads();
+  const SmallWorkload& workload = table[random.Below(table.size())];
+  Player player(workload.func, random);
+  player.PlayChanges(1 + static_cast<int>(random.Below(30)));
+  const ScheduledProgram right = player.schedule().Program();
+  const TaskContext& task = TaskOf(workload);
+  const int threads = 1 + static_cast<int>(seed % 2);
+  const std::string rejected = Rejected(task, right, threads);
+  Count("right schedules");
+  if (!rejected.empty()) {
+    return absl::StrCat(workload.name, ", a right schedule: ", rejected, "\n", ToText(player.schedule().trace()),
+                        ToText(right.main));
+  }
+  for (int i = 0; i < kTries; ++i) {
+    const size_t kind = (seed + static_cast<uint64_t>(i)) % kDefectNames.size();
+    const std::string name(kDefectNames[kind]);
+    const std::optional<PrimFunc> changed = WithDefect(right.main, static_cast<Defect>(kind), random);
+    if (!changed.has_value()) continue;
+    const ScheduledProgram mutant = {*changed, right.prepares};
+    const bool refused = !Verify(mutant.main).ok();
+    const Truth truth = refused ? Truth::kWrong : Judge(workload.func, mutant);
+    if (truth == Truth::kSame) continue;
+    const std::string why = Rejected(task, mutant, threads);
+    const std::string beside = truth == Truth::kOutside ? ", outside" : "";
+    Count(absl::StrCat(name, beside, ": wrong"));
+    if (refused) Count(absl::StrCat(name, ": static verifier"));
+    if (why.empty()) {
+      Count(absl::StrCat(name, beside, ": accepted"));
+      std::fprintf(stderr, "accepted: seed %llu, %s, %s%s\n", static_cast<unsigned long long>(seed),
+                   workload.name.c_str(), name.c_str(), beside.c_str());
+      if (FromEnvironment("HONE_SHOW", 0) != 0) {
+        std::fprintf(stderr, "%s\n%s", ToText(right.main).c_str(), ToText(mutant.main).c_str());
+      }
+    }
+    if (truth == Truth::kWrong) break;
+  }
+  return "";
+}
+
+TEST(Mutants, AreRejectedAndRightSchedulesAreNot) {
+  const Campaign campaign = RunCampaign(static_cast<uint64_t>(FromEnvironment("HONE_FIRST_SEED", 0)),
+                                        FromEnvironment("HONE_SEEDS", 150), CheckSeed);
+  for (const std::string& report : campaign.reports) ADD_FAILURE() << report;
+  int64_t wrong = 0, accepted = 0, statically = 0, outside = 0, outside_accepted = 0;
+  for (const auto& [name, count] : campaign.counts) {
+    std::printf("%-36s %8lld\n", name.c_str(), static_cast<long long>(count));
+    const bool beside = name.find(", outside") != std::string::npos;
+    if (name.ends_with(": wrong")) (beside ? outside : wrong) += count;
+    if (name.ends_with(": accepted")) (beside ? outside_accepted : accepted) += count;
+    if (name.ends_with(": static verifier")) statically += count;
+  }
+  std::printf(
+      "wrong variants %lld, accepted %lld (%.3f %% rejected; the static verifier alone %.3f %%)\n"
+      "variants that leave their buffers %lld, accepted %lld\n",
+      static_cast<long long>(wrong), static_cast<long long>(accepted),
+      100.0 * static_cast<double>(wrong - accepted) / static_cast<double>(std::max<int64_t>(1, wrong)),
+      100.0 * static_cast<double>(statically) / static_cast<double>(std::max<int64_t>(1, wrong)),
+      static_cast<long long>(outside), static_cast<long long>(outside_accepted));
+  EXPECT_GT(wrong, 0);
+  EXPECT_LE(accepted * 1000, wrong) << "99.9 % are to be rejected";
+}
+
+}  // namespace
+}  // namespace hone::testing
