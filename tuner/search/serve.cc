@@ -1,5 +1,6 @@
 #include "tuner/search/serve.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <utility>
@@ -10,12 +11,15 @@
 namespace hone {
 namespace {
 
+constexpr int kMostThreads = 4096;
+
 absl::StatusOr<std::unique_ptr<TaskSearch>> CreateSearch(const v1::SearchRequest& request) {
   HONE_ASSIGN_OR_RETURN(const PrimFunc workload, ParsePrimFunc(request.workload().text()));
   HONE_ASSIGN_OR_RETURN(const Target target, ParseTarget(request.device().target()));
   SearchTuning tuning;
   tuning.threads = HostTarget().cores;
-  return TaskSearch::Create(workload, target, request.threads(), request.seed(), tuning);
+  const NumericLevel numeric = request.numeric() == v1::NUMERIC_STRICT ? NumericLevel::kStrict : NumericLevel::kDefault;
+  return TaskSearch::Create(workload, {target, std::clamp(request.threads(), 1, kMostThreads), numeric}, request.seed(), tuning);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <optional>
 #include <thread>
 
+#include "compiler/ir/structural.h"
 #include "compiler/lower/lower.h"
 #include "compiler/schedule/trace.h"
 #include "compiler/support/random.h"
@@ -20,6 +21,8 @@ constexpr float kFailedLogRatio = 2.0f;
 // How much of a standard deviation is credited to a candidate.
 constexpr double kUncertaintyCredit = 0.5;
 constexpr double kLikenessPenalty = 0.15;            // in log time, for the same choice
+constexpr double kHopeless = 1.1;                    // in log time, behind the best: three times slower
+constexpr int kDescentsOfOthers = 4;
 constexpr size_t kRowsBetweenTrainings = 8;
 constexpr int kRounds = 6;                          // of finalists that were all refused, before a batch is given up
 
@@ -31,15 +34,16 @@ Choice RandomChoice(const Generator& generator, Random& random) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<TaskSearch>> TaskSearch::Create(const PrimFunc& workload, const Target& target, int threads,
+absl::StatusOr<std::unique_ptr<TaskSearch>> TaskSearch::Create(const PrimFunc& workload, const SpaceOptions& options,
                                                                uint64_t seed, const SearchTuning& tuning) {
   std::unique_ptr<TaskSearch> search(new TaskSearch);
   search->workload_ = workload;
-  search->target_ = target;
-  search->threads_ = threads;
+  search->target_ = options.target;
+  search->threads_ = options.threads;
   search->seed_ = seed;
   search->tuning_ = tuning;
-  HONE_ASSIGN_OR_RETURN(search->generators_, Generators(workload, target, threads));
+  HONE_ASSIGN_OR_RETURN(search->generators_, Generators(workload, options));
+  search->tried_.assign(search->generators_.size(), 0);
   return search;
 }
 
@@ -73,6 +77,7 @@ void TaskSearch::Observe(const v1::Observation& observation) {
     finalist.status = Build(&finalist);
   }
   seen_.insert(finalist.point);
+  if (finalist.status.ok()) seen_programs_.insert(finalist.program);
   const bool timed = observation.kind() == v1::OUTCOME_OK && observation.median_us() > 0;
   if (timed) {
     const auto place = std::pair(observation.median_us(), finalist.point);
@@ -105,7 +110,7 @@ std::vector<TaskSearch::Point> TaskSearch::Neighbours(const Point& point) const 
   return found;
 }
 
-std::vector<std::pair<double, TaskSearch::Point>> TaskSearch::Breed(Random& random) const {
+std::vector<std::pair<double, TaskSearch::Point>> TaskSearch::Breed(Random& random) {
   std::set<Point> pool;
   std::vector<std::pair<double, Point>> drafted;
   const auto offer = [&](Point point) {
@@ -135,19 +140,35 @@ std::vector<std::pair<double, TaskSearch::Point>> TaskSearch::Breed(Random& rand
         point.choice[k] = static_cast<int>(random.Below(knobs[k].candidates.size()));
       }
     } else {
-      point.generator = random.Below(generators_.size());
+      // Half of them where the best so far came from, so that many sources do not make the search thin.
+      const size_t leading = measured_.empty() ? 0 : measured_[0].second.generator;
+      point.generator = random.Chance(0.5) ? leading : random.Below(generators_.size());
       point.choice = RandomChoice(*generators_[point.generator], random);
     }
     offer(std::move(point));
   }
   for (size_t g = 0; g < generators_.size(); ++g) {
-    if (const absl::StatusOr<Choice> best = BestByDraft(*generators_[g]); measured_.empty() && best.ok()) {
-      offer({g, *best});
-      for (Point& near : Neighbours({g, *best})) offer(std::move(near));
-    }
+    if (!Favourites()[g].has_value() || (tried_[g] > 0 && !measured_.empty())) continue;
+    offer({g, *Favourites()[g]});
+    for (Point& near : Neighbours({g, *Favourites()[g]})) offer(std::move(near));
   }
   std::sort(drafted.begin(), drafted.end());
   return drafted;
+}
+
+const std::vector<std::optional<Choice>>& TaskSearch::Favourites() {
+  if (!favourites_.empty()) return favourites_;
+  for (const auto& generator : generators_) {
+    // The first is what an untuned build takes; a rough answer does for the others, which are bred further anyway.
+    const absl::StatusOr<Choice> best = BestByDraft(*generator, favourites_.empty() ? kDescents : kDescentsOfOthers);
+    favourites_.push_back(best.ok() ? std::optional(*best) : std::nullopt);
+  }
+  return favourites_;
+}
+
+std::string TaskSearch::SourceOf(size_t generator) const {
+  const std::string& name = generators_[generator]->name();
+  return name.substr(0, name.find(':'));
 }
 
 absl::Status TaskSearch::Build(Finalist* finalist) const {
@@ -160,6 +181,7 @@ absl::Status TaskSearch::Build(Finalist* finalist) const {
   }
   finalist->draft_us = generator.Draft(finalist->point.choice).value_or(0);
   finalist->trace = ToText(schedule.trace());
+  finalist->program = StructuralHash(lowered.func);
   finalist->features = ExtractFeatures(lowered, target_, threads_, finalist->draft_us, values);
   return absl::OkStatus();
 }
@@ -191,7 +213,12 @@ absl::StatusOr<std::vector<TaskSearch::Finalist>> TaskSearch::Rank(std::vector<F
     ++refused_;
     last_refusal_ = std::string(finalist.status.message());
   }
-  std::erase_if(finalists, [this](const Finalist& f) { return !f.status.ok() || seen_traces_.count(f.trace) > 0; });
+  for (const Finalist& finalist : finalists) {
+    if (finalist.status.ok() && seen_programs_.count(finalist.program) > 0) seen_.insert(finalist.point);
+  }
+  std::erase_if(finalists, [this](const Finalist& f) {
+    return !f.status.ok() || seen_traces_.count(f.trace) > 0 || seen_programs_.count(f.program) > 0;
+  });
 
   TrainIfDue();
   std::vector<std::vector<float>> features;
@@ -230,11 +257,11 @@ absl::StatusOr<std::vector<v1::Candidate>> TaskSearch::Propose(int count) {
 }
 
 // Relatives of what measured best, then the draft's favourites, then some at random.
-std::vector<TaskSearch::Finalist> TaskSearch::ChooseFinalists(size_t wanted, Random& random) const {
+std::vector<TaskSearch::Finalist> TaskSearch::ChooseFinalists(size_t wanted, Random& random) {
   const std::vector<std::pair<double, Point>> pool = Breed(random);
   std::vector<Finalist> finalists;
   std::set<Point> taken;
-  const auto take = [&](const Point& point, const char* source) {
+  const auto take = [&](const Point& point, const std::string& source) {
     if (finalists.size() >= wanted || seen_.count(point) > 0 || !taken.insert(point).second) return;
     if (!generators_[point.generator]->Draft(point.choice).has_value()) return;
     Finalist& finalist = finalists.emplace_back();
@@ -245,20 +272,38 @@ std::vector<TaskSearch::Finalist> TaskSearch::ChooseFinalists(size_t wanted, Ran
     for (const Point& near : Neighbours(measured_[p].second)) take(near, "mutate");
   }
   for (size_t i = 0; i < pool.size() && finalists.size() < wanted * 3 / 4; ++i) {
-    take(pool[i].second, generators_[pool[i].second.generator]->name().c_str());
+    take(pool[i].second, SourceOf(pool[i].second.generator));
+  }
+  // The favourite of every source that is not among them: the draft may be unjust to all of a kind.
+  std::set<size_t> present;
+  for (const Finalist& finalist : finalists) present.insert(finalist.point.generator);
+  for (const auto& [us, point] : pool) {
+    if (present.insert(point.generator).second) take(point, SourceOf(point.generator));
   }
   for (size_t i = 0; i < pool.size() && finalists.size() < wanted; ++i) {
     const Point& point = pool[random.Below(pool.size())].second;
-    take(point, generators_[point.generator]->name().c_str());
+    take(point, SourceOf(point.generator));
   }
   return finalists;
 }
 
-// The best first, each a little spoiled by its likeness to those already out; now and then one at random.
+size_t TaskSearch::LeastTried(const std::vector<Finalist>& ranked) const {
+  size_t best = 0;
+  for (size_t i = 1; i < ranked.size(); ++i) {      // best score first
+    if (ranked[i].score > ranked[0].score + kHopeless) break;
+    if (tried_[ranked[i].point.generator] < tried_[ranked[best].point.generator]) best = i;
+  }
+  return best;
+}
+
+// The best first, each a little spoiled by its likeness to those already out; now and then one at random, or of a source
+// that has had little of a chance.
 void TaskSearch::Choose(int count, std::vector<Finalist> ranked, Random& random, std::vector<v1::Candidate>* batch) {
   while (static_cast<int>(batch->size()) < count && !ranked.empty()) {
     size_t best = 0;
-    if (random.Chance(tuning_.explore)) {
+    if (batch->size() % static_cast<size_t>(tuning_.sourced) == static_cast<size_t>(tuning_.sourced) - 1) {
+      best = LeastTried(ranked);
+    } else if (random.Chance(tuning_.explore)) {
       best = random.Below(ranked.size());
     } else {
       double best_value = 0;
@@ -274,8 +319,9 @@ void TaskSearch::Choose(int count, std::vector<Finalist> ranked, Random& random,
     }
     Finalist finalist = std::move(ranked[best]);
     ranked.erase(ranked.begin() + static_cast<std::ptrdiff_t>(best));
-    if (!seen_traces_.insert(finalist.trace).second) continue;
+    if (!seen_traces_.insert(finalist.trace).second || !seen_programs_.insert(finalist.program).second) continue;
     seen_.insert(finalist.point);
+    ++tried_[finalist.point.generator];
     v1::Candidate& candidate = batch->emplace_back();
     candidate.set_trace(finalist.trace);
     candidate.set_predicted_us(finalist.predicted_us);

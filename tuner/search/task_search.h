@@ -28,13 +28,14 @@ struct SearchTuning {
   int finalists = 24;                               // built, lowered and ranked by the model; half as many again as the batch at least
   int parents = 8;                                  // best measured choices that are bred from
   double explore = 0.08;                            // share of the batch taken at random from the finalists
+  int sourced = 8;                                  // one in so many of a batch is of the generator tried least
   int threads = 1;                                  // to build finalists with
 };
 
 class TaskSearch {
  public:
   // FailedPrecondition where no generator applies.
-  static absl::StatusOr<std::unique_ptr<TaskSearch>> Create(const PrimFunc& workload, const Target& target, int threads,
+  static absl::StatusOr<std::unique_ptr<TaskSearch>> Create(const PrimFunc& workload, const SpaceOptions& options,
                                                             uint64_t seed, const SearchTuning& tuning = {});
 
   size_t num_observations() const { return observations_; }
@@ -62,6 +63,7 @@ class TaskSearch {
     Point point;
     std::string trace;
     std::string source;
+    uint64_t program = 0;                           // hash of what it lowers to: different choices may be one program
     double draft_us = 0;
     double score = 0;                               // predicted log time less the credit for uncertainty
     double predicted_us = 0;
@@ -71,11 +73,15 @@ class TaskSearch {
   TaskSearch() = default;
 
   // Points with their drafts, best first; none that was seen.
-  std::vector<std::pair<double, Point>> Breed(Random& random) const;
+  std::vector<std::pair<double, Point>> Breed(Random& random);
   std::vector<Point> Neighbours(const Point& point) const;
   std::optional<Point> PointOf(const std::string& trace) const;   // nullopt: of another making
   absl::Status Build(Finalist* finalist) const;
-  std::vector<Finalist> ChooseFinalists(size_t wanted, Random& random) const;
+  std::vector<Finalist> ChooseFinalists(size_t wanted, Random& random);
+  // The place in `ranked` of the best of the generator that was tried least, of those that are not hopeless.
+  size_t LeastTried(const std::vector<Finalist>& ranked) const;
+  const std::vector<std::optional<Choice>>& Favourites();
+  std::string SourceOf(size_t generator) const;     // "template", "sketch"
   // Moves the best of `ranked` into the batch until it is full.
   void Choose(int count, std::vector<Finalist> ranked, Random& random, std::vector<v1::Candidate>* batch);
   absl::StatusOr<std::vector<Finalist>> Rank(std::vector<Finalist> finalists);
@@ -90,6 +96,9 @@ class TaskSearch {
   std::vector<std::unique_ptr<Generator>> generators_;
   std::set<Point> seen_;                            // proposed or observed
   std::set<std::string> seen_traces_;
+  std::set<uint64_t> seen_programs_;
+  std::vector<int> tried_;                          // candidates proposed, by generator
+  std::vector<std::optional<Choice>> favourites_;   // of the draft, by generator; found on first use
   std::vector<std::string> seeds_;
   std::map<std::string, Finalist> proposed_;        // by trace, until its observation comes
   std::vector<std::pair<double, Point>> measured_;  // best first
