@@ -80,12 +80,24 @@ absl::StatusOr<BlockRef> CacheWrite(Schedule& schedule, BlockRef ref, int write_
   }
   const Buffer buffer = block.writes[write_index].buffer;
   const int scope_block = index.EnclosingBlock(node);
+  const std::vector<Buffer>& home = index.block(scope_block).allocs;
+  if (scope_block != 0 && std::none_of(home.begin(), home.end(), [&](const Buffer& b) { return b.SameAs(buffer); })) {
+    return Refused("cache_write(", block.name, ", ", buffer, "): the block lies in block ",
+                   index.block(scope_block).name, ", one run of which writes a part of ", buffer,
+                   " alone, and the copy back would overwrite the rest; cache_write the outer block");
+  }
   const int outermost = Outermost(index, node);
   for (const int w : WritersOf(index, scope_block, buffer)) {
     if (!index.Contains(outermost, w)) {
       return Refused("cache_write(", block.name, ", ", buffer, "): block ", index.block(w).name,
                      " writes it too, in another nest, and the copy back would "
                      "overwrite that");
+    }
+  }
+  for (int outer = scope_block; outer > 0; outer = index.EnclosingBlock(outer)) {
+    if (index.block(outer).init && Writes(index.block(outer), buffer)) {
+      return Refused("cache_write(", block.name, ", ", buffer, "): the init of block ", index.block(outer).name,
+                     " around it writes it too; use cache_write before blockize");
     }
   }
   if (const absl::Status all = CheckExact(index, scope_block, node, buffer); !all.ok()) {

@@ -128,6 +128,19 @@ absl::StatusOr<DividedBlock> DivideBlock(const ProgramIndex& index, int loop, co
   for (const Expr& part : Conjuncts(realize.predicate)) {
     if (!is_inside(part)) divided.tile_predicate = Conjoin(divided.tile_predicate, part);
   }
+  // Others go by what the tile says it writes: that must be a box without holes.
+  for (const BufferRegion& write : block.writes) {
+    for (const Range& range : write.region) {
+      const std::optional<TileRange> whole = RangeInTile(divided, block, range);
+      const bool box =
+          whole.has_value() &&
+          std::count_if(whole->steps.begin(), whole->steps.end(), [](int64_t step) { return step != 0; }) <= 1 &&
+          std::all_of(whole->steps.begin(), whole->steps.end(), [](int64_t step) { return step <= 1; });
+      if (!box)
+        return Refused(where, ": block ", block.name, " writes ", write.buffer, " at ", range.min,
+                       ", of which a tile is no box");
+    }
+  }
   return divided;
 }
 
