@@ -6,7 +6,6 @@
 namespace hone {
 namespace {
 
-using testing::HasSubstr;
 using testing::SizeIs;
 
 TEST(Leases, ASilentWorkerLosesThemAndAnotherGetsThem) {
