@@ -63,7 +63,7 @@ std::optional<PackagedKernel> FromRecord(const v1::BestAnswer& answer, const Can
 }
 
 absl::StatusOr<PackagedKernel> ByDefault(const CanonicalWorkload& workload, const ResolvedSettings& settings, CompileSummary* summary) {
-  HONE_ASSIGN_OR_RETURN(const Trace trace, DefaultTrace(workload.func, settings.target, settings.threads));
+  HONE_ASSIGN_OR_RETURN(const Trace trace, DefaultTrace(workload.func, settings.space()));
   HONE_ASSIGN_OR_RETURN(PackagedKernel packaged, CompileTrace(trace, workload, settings));
   packaged.provenance.source = "default";
   ++summary->from_defaults;

@@ -10,6 +10,7 @@
 #include "compiler/ir/canonical.h"
 #include "compiler/ir/numeric.h"
 #include "compiler/target/target.h"
+#include "tuner/space/generator.h"
 
 namespace hone {
 
@@ -28,6 +29,7 @@ struct ResolvedSettings {
   v1::NumericLevel wire_numeric() const {
     return numeric == NumericLevel::kStrict ? v1::NUMERIC_STRICT : v1::NUMERIC_DEFAULT;
   }
+  SpaceOptions space() const { return {target, threads, numeric}; }
 };
 absl::StatusOr<ResolvedSettings> Resolve(const BuildSettings& settings);
 

@@ -43,12 +43,30 @@ bool CanBeInlined(const WorkloadInfo& info, int i) {
   if (consumers.empty()) return false;
   for (const int c : consumers) {
     const BlockInfo& consumer = info.blocks[static_cast<size_t>(c)];
-    const bool read_once = consumers.size() == 1 && consumer.instances() <= block.instances();
+    const auto read = std::find_if(consumer.reads.begin(), consumer.reads.end(),
+                                   [&](const BlockInfo::Access& access) { return access.buffer == block.output; });
+    const bool read_once =
+        consumers.size() == 1 && consumer.instances() <= block.instances() && read->places == 1;
     if (read_once) continue;
+    // The forms of a transform are straight code in which a guarded load costs little more than another.
+    if (block.pads && consumers.size() == 1 && consumer.chooses()) continue;
     // Inside a reduction the work would be done again for every term, and its loads would no longer be plain.
     if (consumer.reduces ? block.operations > 0 : block.operations > kCheapOperations) return false;
   }
   return true;
+}
+
+bool IsTileable(const BlockInfo& block) {
+  if (!block.reduces || !block.single_store) return false;
+  const int last = block.last_iter();
+  const bool plain =
+      last >= 0 && block.spatial(last) &&
+      std::all_of(block.output_iters.begin(), block.output_iters.end(), [](int iter) { return iter >= 0; });
+  if (!plain || block.extents[static_cast<size_t>(last)] == 1) return false;
+  return std::any_of(block.reads.begin(), block.reads.end(), [last](const BlockInfo::Access& read) {
+    const int64_t stride = read.strides[static_cast<size_t>(last)];
+    return stride == 0 || stride == 1 || read.constant;
+  });
 }
 
 BlockFusion::BlockFusion(const WorkloadInfo& info) : info_(info) {
@@ -77,6 +95,23 @@ bool BlockFusion::ReadsInPlaceThroughInlined(int from, int to) const {
     if (c != to && !ReadsInPlaceThroughInlined(c, to)) return false;
   }
   return true;
+}
+
+std::vector<int64_t> BlockFusion::Forms(int i) const {
+  const BlockInfo& block = info_.blocks[static_cast<size_t>(i)];
+  std::vector<int64_t> forms = block.forms;
+  for (const int producer : inlined_list_) {
+    const BlockInfo& from = info_.blocks[static_cast<size_t>(producer)];
+    const std::vector<int> consumers = info_.Consumers(producer);
+    if (consumers != std::vector<int>{i} || !ReadsWhereItWrites(block, from.output)) continue;
+    const std::vector<int64_t> inherited = Forms(producer);
+    for (size_t d = 0; d < block.output_iters.size(); ++d) {
+      if (block.output_iters[d] < 0) continue;
+      int64_t& form = forms[static_cast<size_t>(block.output_iters[d])];
+      form = std::max(form, inherited[static_cast<size_t>(from.output_iters[d])]);
+    }
+  }
+  return forms;
 }
 
 // Everything that the block, or one inlined into it, reads is there before block `limit` runs.

@@ -16,6 +16,10 @@ bool CanBeInlined(const WorkloadInfo& info, int block);
 // Every element of the output is written by the instance whose variables are its indices.
 bool WritesAtItsOwnVariables(const BlockInfo& block);
 
+// A reduction that accumulates into a tile of registers: its results lie along a spatial variable, and an operand is
+// shared by several of them or lies along them too.
+bool IsTileable(const BlockInfo& block);
+
 // The blocks of a workload once everything that can be inlined is.
 class BlockFusion {
  public:
@@ -28,6 +32,8 @@ class BlockFusion {
   // The only reader, where it is elementwise and reads every element where it was made, and everything else it reads is
   // there before `block` runs; -1: there is none.
   int Epilogue(int block) const;
+  // BlockInfo::forms of the block and of those inlined into it, over its iteration variables.
+  std::vector<int64_t> Forms(int block) const;
 
  private:
   bool ReadsInPlaceThroughInlined(int from, int to) const;

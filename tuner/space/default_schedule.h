@@ -4,11 +4,14 @@
 #include "absl/status/statusor.h"
 #include "compiler/ir/stmt.h"
 #include "compiler/schedule/trace.h"
-#include "compiler/target/target.h"
+#include "tuner/space/generator.h"
 
 namespace hone {
 
 // Vectorised, tiled and parallel. Fails only where AnalyzeWorkload does.
-absl::StatusOr<Trace> DefaultTrace(const PrimFunc& workload, const Target& target, int threads);
+absl::StatusOr<Trace> DefaultTrace(const PrimFunc& workload, const SpaceOptions& options);
+
+// Operations of the heaviest block by the cheapest algorithm that the numeric level allows: no schedule needs fewer.
+absl::StatusOr<double> LeastFlop(const PrimFunc& workload, const SpaceOptions& options);
 
 }  // namespace hone

@@ -5,13 +5,13 @@
 #include "compiler/support/random.h"
 #include "compiler/support/status_macros.h"
 #include "tuner/space/default_schedule.h"
+#include "tuner/space/sketch_generator.h"
 #include "tuner/space/template_generator.h"
 
 namespace hone {
 namespace {
 
-constexpr double kExhaustiveLimit = 100000;         // choices; a draft is a fraction of a microsecond
-constexpr int kStarts = 24;                         // of the descent
+constexpr double kChoicesOfDescent = 4000;          // are drafted, about; that many for each start may be tried one by one
 
 struct Best {
   Choice choice;
@@ -65,15 +65,15 @@ void Descend(const Generator& generator, Choice start, Best* best) {
 
 }  // namespace
 
-absl::StatusOr<Choice> BestByDraft(const Generator& generator) {
+absl::StatusOr<Choice> BestByDraft(const Generator& generator, int descents) {
   double choices = 1;
   for (const Knob& knob : generator.knobs()) choices *= static_cast<double>(knob.candidates.size());
   Best best;
-  if (choices <= kExhaustiveLimit) {
+  if (choices <= kChoicesOfDescent * descents) {
     Exhaust(generator, &best);
   } else {
     Descend(generator, Choice(generator.knobs().size(), 0), &best);
-    for (int start = 0; start < kStarts; ++start) {
+    for (int start = 0; start < descents; ++start) {
       Random random(0, static_cast<uint64_t>(start));
       Choice choice;
       for (const Knob& knob : generator.knobs()) choice.push_back(static_cast<int>(random.Below(knob.candidates.size())));
@@ -84,10 +84,10 @@ absl::StatusOr<Choice> BestByDraft(const Generator& generator) {
   return best.choice;
 }
 
-absl::StatusOr<std::vector<std::unique_ptr<Generator>>> Generators(const PrimFunc& workload, const Target& target, int threads) {
-  std::vector<std::unique_ptr<Generator>> found;
-  HONE_ASSIGN_OR_RETURN(std::unique_ptr<Generator> templates, MakeTemplateGenerator(workload, target, threads));
-  found.push_back(std::move(templates));
+absl::StatusOr<std::vector<std::unique_ptr<Generator>>> Generators(const PrimFunc& workload, const SpaceOptions& options) {
+  HONE_ASSIGN_OR_RETURN(std::vector<std::unique_ptr<Generator>> found, MakeTemplateGenerators(workload, options));
+  HONE_ASSIGN_OR_RETURN(std::vector<std::unique_ptr<Generator>> sketches, MakeSketchGenerators(workload, options));
+  found.insert(found.end(), std::make_move_iterator(sketches.begin()), std::make_move_iterator(sketches.end()));
   return found;
 }
 
@@ -104,11 +104,22 @@ std::optional<Origin> OriginOf(const Trace& trace) {
   return origin;
 }
 
-absl::StatusOr<Trace> DefaultTrace(const PrimFunc& workload, const Target& target, int threads) {
-  HONE_ASSIGN_OR_RETURN(const auto generators, Generators(workload, target, threads));
-  HONE_ASSIGN_OR_RETURN(const Choice choice, BestByDraft(*generators.front()));
-  HONE_ASSIGN_OR_RETURN(const Schedule schedule, generators.front()->Build(choice));
-  return schedule.trace();
+absl::StatusOr<Trace> DefaultTrace(const PrimFunc& workload, const SpaceOptions& options) {
+  HONE_ASSIGN_OR_RETURN(const auto templates, MakeTemplateGenerators(workload, options));
+  absl::Status failure = absl::NotFoundError("no template applies");
+  std::optional<std::pair<double, Schedule>> best;
+  for (const std::unique_ptr<Generator>& generator : templates) {
+    const absl::StatusOr<Choice> choice = BestByDraft(*generator);
+    absl::StatusOr<Schedule> schedule = choice.ok() ? generator->Build(*choice) : choice.status();
+    if (!schedule.ok()) {
+      failure = schedule.status();
+      continue;
+    }
+    const double us = *generator->Draft(*choice);
+    if (!best.has_value() || us < best->first) best.emplace(us, *std::move(schedule));
+  }
+  if (!best.has_value()) return failure;
+  return best->second.trace();
 }
 
 }  // namespace hone

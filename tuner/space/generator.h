@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "compiler/ir/numeric.h"
 #include "compiler/ir/stmt.h"
 #include "compiler/schedule/schedule.h"
 #include "compiler/target/target.h"
@@ -29,7 +30,7 @@ using Choice = std::vector<int>;
 class Generator {
  public:
   virtual ~Generator() = default;
-  // "tile", "rows", ...: unique among the generators of a workload.
+  // "template", "sketch:tile(dense)", ...: unique among the generators of a workload; what is before ':' is the source.
   virtual const std::string& name() const = 0;
   virtual const std::vector<Knob>& knobs() const = 0;
   // Microseconds the program would take by the analytic model; nullopt when the choice is not legal (too many registers).
@@ -42,12 +43,20 @@ class Generator {
 // The annotation of the root block that names the generator.
 inline constexpr char kGeneratorKey[] = "hone.generator";
 
-// Every source that applies, the best one for a start first. Never empty for a function that AnalyzeWorkload takes.
-absl::StatusOr<std::vector<std::unique_ptr<Generator>>> Generators(const PrimFunc& workload, const Target& target, int threads);
+// What candidates are made for.
+struct SpaceOptions {
+  Target target;
+  int threads = 1;
+  NumericLevel numeric = NumericLevel::kDefault;    // the loosest that is allowed
+};
+
+// Every source that applies, templates first. Never empty for a function that AnalyzeWorkload takes.
+absl::StatusOr<std::vector<std::unique_ptr<Generator>>> Generators(const PrimFunc& workload, const SpaceOptions& options);
 
 // The choice with the least draft: exhaustive where the space is small, by coordinate descent from several starts otherwise.
 // NotFound when no choice is legal.
-absl::StatusOr<Choice> BestByDraft(const Generator& generator);
+inline constexpr int kDescents = 24;
+absl::StatusOr<Choice> BestByDraft(const Generator& generator, int descents = kDescents);
 
 // Turns the trace of a candidate back; nullopt when it is of another making.
 struct Origin {

@@ -1,6 +1,7 @@
 #include "tuner/space/nest_plan.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "tuner/space/block_fusion.h"
@@ -18,11 +19,20 @@ class Planner {
     std::set<int> taken;
     for (int i = 0; i < size(); ++i) {
       if (fusion_.IsInlined(i) || taken.count(i) > 0) continue;
+      if (const int reader = ReaderWithForms(i); reader >= 0) {
+        producers_[reader] = i;
+        continue;
+      }
       Nest nest;
       nest.block = i;
       nest.kind = KindOf(i);
       if (nest.kind == Nest::Kind::kTile) nest.epilogue = Epilogue(i, taken);
       if (nest.epilogue >= 0) taken.insert(nest.epilogue);
+      if (const auto producer = producers_.find(i); producer != producers_.end()) {
+        nest.kind = Nest::Kind::kForms;
+        nest.producer = producer->second;
+        nest.forms = fusion_.Forms(i);
+      }
       plan.nests.push_back(nest);
     }
     return plan;
@@ -34,17 +44,18 @@ class Planner {
   Nest::Kind KindOf(int i) const {
     const BlockInfo& block = info_.blocks[static_cast<size_t>(i)];
     if (!block.reduces) return Nest::Kind::kMap;
-    const int last = block.last_iter();
-    const bool plain = block.single_store && last >= 0 && block.spatial(last) &&
-                       std::all_of(block.output_iters.begin(), block.output_iters.end(), [](int iter) { return iter >= 0; });
-    if (!plain || block.extents[static_cast<size_t>(last)] == 1) return Nest::Kind::kRows;
-    bool shared = false, along = false;
-    for (const BlockInfo::Access& read : block.reads) {
-      const int64_t stride = read.strides[static_cast<size_t>(last)];
-      shared = shared || stride == 0;
-      along = along || stride == 1 || (stride != 0 && read.constant);
-    }
-    return along || shared ? Nest::Kind::kTile : Nest::Kind::kRows;
+    return IsTileable(block) ? Nest::Kind::kTile : Nest::Kind::kRows;
+  }
+
+  // The only reader, where both choose among forms: the two halves of a transform. -1: there is none.
+  int ReaderWithForms(int i) const {
+    const BlockInfo& block = info_.blocks[static_cast<size_t>(i)];
+    const std::set<int> readers = fusion_.Readers(i);
+    if (block.reduces || !block.chooses() || readers.size() != 1) return -1;
+    const BlockInfo& reader = info_.blocks[static_cast<size_t>(*readers.begin())];
+    const std::vector<int64_t> forms = fusion_.Forms(*readers.begin());
+    const bool chooses = std::any_of(forms.begin(), forms.end(), [](int64_t period) { return period > 0; });
+    return !reader.reduces && reader.single_store && chooses ? *readers.begin() : -1;
   }
 
   int Epilogue(int i, const std::set<int>& taken) const {
@@ -54,6 +65,7 @@ class Planner {
 
   const WorkloadInfo& info_;
   BlockFusion fusion_;
+  std::map<int, int> producers_;                    // of blocks of kind kForms
 };
 
 }  // namespace

@@ -8,10 +8,12 @@
 namespace hone {
 
 struct Nest {
-  enum class Kind { kTile, kRows, kMap };
+  enum class Kind { kTile, kRows, kMap, kForms };
   Kind kind = Kind::kMap;
   int block = 0;
   int epilogue = -1;                                // with kTile: the elementwise block computed on every tile
+  int producer = -1;                                // with kForms: the block computed for every tile of `block`
+  std::vector<int64_t> forms;                       // with kForms: of `block`, see BlockFusion::Forms
 };
 
 struct NestPlan {

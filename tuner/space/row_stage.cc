@@ -34,7 +34,7 @@ class RowStage : public StageTemplate {
       }
     }
     const int lanes = target_.lanes(std::max(32, static_cast<int>(block_.output.type().bits)));
-    if (along_ >= 0 && block_.single_store && block_.extents[static_cast<size_t>(along_)] >= lanes) {
+    if (along_ >= 0 && block_.splits && block_.extents[static_cast<size_t>(along_)] >= lanes) {
       std::vector<int64_t> vectors;                          // of partial results
       for (const int64_t n : {1, 2, 4, 8}) {
         if (n * lanes <= block_.extents[static_cast<size_t>(along_)]) vectors.push_back(n);

@@ -1,5 +1,6 @@
 #include "tuner/space/stage.h"
 
+#include "absl/strings/str_cat.h"
 #include "compiler/schedule/fuse.h"
 #include "compiler/schedule/loop_kind.h"
 #include "compiler/support/status_macros.h"
@@ -27,6 +28,26 @@ std::vector<int64_t> DivisorsUpTo(int64_t n, int64_t limit) {
     if (n % d == 0) found.push_back(d);
   }
   return found;
+}
+
+IndexMap PanelMap(int rank, int along, int64_t nr) {
+  IndexMap map;
+  for (int d = 0; d < rank; ++d) map.inputs.emplace_back(absl::StrCat("d", d));
+  map.outputs.push_back(FloorDiv(map.inputs[static_cast<size_t>(along)], Expr(nr)));
+  for (int d = 0; d < rank; ++d) {
+    if (d != along) map.outputs.push_back(map.inputs[static_cast<size_t>(d)]);
+  }
+  map.outputs.push_back(FloorMod(map.inputs[static_cast<size_t>(along)], Expr(nr)));
+  return map;
+}
+
+absl::StatusOr<std::optional<int>> ReadIndex(const Schedule& schedule, BlockRef block, const Buffer& buffer) {
+  HONE_ASSIGN_OR_RETURN(const BlockRealize* realize, schedule.FindBlock(block));
+  const std::vector<BufferRegion>& reads = realize->block.reads;
+  for (size_t i = 0; i < reads.size(); ++i) {
+    if (reads[i].buffer == buffer) return static_cast<int>(i);
+  }
+  return std::nullopt;
 }
 
 absl::Status FuseAndParallel(Schedule& schedule, std::vector<LoopRef> loops) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "compiler/schedule/index_map.h"
 #include "compiler/schedule/schedule.h"
 #include "compiler/target/target.h"
 #include "tuner/space/generator.h"
@@ -37,6 +38,11 @@ std::unique_ptr<StageTemplate> MakeRowStage(const StageContext& context, int blo
 // A block without reduction: elementwise, moving, padding.
 std::unique_ptr<StageTemplate> MakeMapStage(const StageContext& context, int block);
 
+// A block that chooses among forms by its iteration variables (BlockInfo::forms, here with those of inlined blocks), with
+// the one it reads from: the transforms of Winograd's algorithm; see forms_stage.cc.
+std::unique_ptr<StageTemplate> MakeFormsStage(const StageContext& context, int block, int producer,
+                                              std::vector<int64_t> forms);
+
 // ---- Shared pieces of the model ----
 // One core of an unnamed server; drafts are compared with each other, so only ratios matter.
 inline constexpr double kCyclesPerMicrosecond = 3500;
@@ -48,6 +54,10 @@ double ParallelTime(double work_us, int64_t tasks, int threads);
 double BytesPerCycle(const Target& target, double footprint);
 // Divisors of n that are at most `limit`, ascending.
 std::vector<int64_t> DivisorsUpTo(int64_t n, int64_t limit);
+// A layout in panels of `nr` along one dimension: (i, j, n) -> (n // nr, i, j, n % nr) for the dimension `along`.
+IndexMap PanelMap(int rank, int along, int64_t nr);
+// Which of the block's reads is of the buffer, now; nullopt: none, as what wrote the buffer was inlined.
+absl::StatusOr<std::optional<int>> ReadIndex(const Schedule& schedule, BlockRef block, const Buffer& buffer);
 // Fuses the loops (at least one) and runs the result in parallel.
 absl::Status FuseAndParallel(Schedule& schedule, std::vector<LoopRef> loops);
 

@@ -37,18 +37,6 @@ enum Order : int64_t { kPanelsOutside = 0, kPanelsInside = 1 };
 // The positions of the knobs in a choice.
 enum KnobAt { kMr, kNv, kUnroll, kWindow, kParallelM, kParallelN, kOrder, kKnobs };
 
-// Splits the last-axis index into panels: (i, j, n) -> (n // nr, i, j, n % nr) for the dimension `along`.
-IndexMap PanelMap(int rank, int along, int64_t nr) {
-  IndexMap map;
-  for (int d = 0; d < rank; ++d) map.inputs.emplace_back(absl::StrCat("d", d));
-  map.outputs.push_back(FloorDiv(map.inputs[static_cast<size_t>(along)], Expr(nr)));
-  for (int d = 0; d < rank; ++d) {
-    if (d != along) map.outputs.push_back(map.inputs[static_cast<size_t>(d)]);
-  }
-  map.outputs.push_back(FloorMod(map.inputs[static_cast<size_t>(along)], Expr(nr)));
-  return map;
-}
-
 class TileStage : public StageTemplate {
  public:
   TileStage(const StageContext& context, int block, int epilogue)
@@ -231,14 +219,23 @@ std::optional<double> TileStage::Draft(std::span<const int> choice) const {
   const double rows_live = outside ? all_rows : row_bytes * 4;
   if (operand_scalars_ > 0) tile_cycles = std::max(tile_cycles, panel_bytes / BytesPerCycle(target_, panel_lives));
   tile_cycles += row_bytes / BytesPerCycle(target_, rows_live + panel_bytes) * 0.5;
-  return ParallelTime(tiles * tile_cycles / kCyclesPerMicrosecond, parallel_m * parallel_n, threads_);
+  // Each operand comes at least once from where it lives: what many small products stream is no panel's alone.
+  double operand_cycles = 0;
+  for (const BlockInfo::Access& read : block_.reads) {
+    const double whole = static_cast<double>(read.elements) * element;
+    operand_cycles += whole / BytesPerCycle(target_, whole);
+  }
+  return std::max(ParallelTime(tiles * tile_cycles / kCyclesPerMicrosecond, parallel_m * parallel_n, threads_),
+                  operand_cycles / (threads_ * kCyclesPerMicrosecond));
 }
 
 absl::Status TileStage::LayOutOperands(Schedule& schedule, BlockRef block, int64_t nr) const {
   for (const Operand& operand : constants_) {
     const BlockInfo::Access& read = block_.reads[static_cast<size_t>(operand.read)];
     const int rank = static_cast<int>(read.indices.size());
-    HONE_RETURN_IF_ERROR(LayoutConstant(schedule, block, read.read_index, PanelMap(rank, operand.along, nr)));
+    HONE_ASSIGN_OR_RETURN(const std::optional<int> at, ReadIndex(schedule, block, read.buffer));
+    if (!at.has_value()) continue;
+    HONE_RETURN_IF_ERROR(LayoutConstant(schedule, block, *at, PanelMap(rank, operand.along, nr)));
   }
   for (const Operand& operand : variables_) HONE_RETURN_IF_ERROR(PackVariable(schedule, block, operand, nr));
   return absl::OkStatus();
@@ -247,7 +244,9 @@ absl::Status TileStage::LayOutOperands(Schedule& schedule, BlockRef block, int64
 absl::Status TileStage::PackVariable(Schedule& schedule, BlockRef block, const Operand& operand, int64_t nr) const {
   const BlockInfo::Access& read = block_.reads[static_cast<size_t>(operand.read)];
   const int rank = static_cast<int>(read.indices.size());
-  HONE_ASSIGN_OR_RETURN(const BlockRef copy, CacheRead(schedule, block, read.read_index, Scope::kGlobal));
+  HONE_ASSIGN_OR_RETURN(const std::optional<int> at, ReadIndex(schedule, block, read.buffer));
+  if (!at.has_value()) return absl::OkStatus();
+  HONE_ASSIGN_OR_RETURN(const BlockRef copy, CacheRead(schedule, block, *at, Scope::kGlobal));
   HONE_RETURN_IF_ERROR(TransformLayout(schedule, copy, 0, BufferKind::kWrite, PanelMap(rank, operand.along, nr)));
   HONE_ASSIGN_OR_RETURN(std::vector<LoopRef> loops, GetLoops(schedule, copy));
   if (threads_ > 1 && loops.size() > 1) {

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/arith/linear.h"
+#include "compiler/ir/structural.h"
 #include "compiler/ir/visit.h"
 #include "compiler/support/status_macros.h"
 
@@ -31,12 +32,48 @@ int IterOf(const Expr& index, const std::vector<IterVar>& iters) {
   return -1;
 }
 
+bool IsLoadOf(const Expr& e, const Buffer& buffer) {
+  const Load* load = e.As<Load>();
+  return load != nullptr && load->buffer == buffer;
+}
+
+bool SamePlace(const Load& a, const Load& b) {
+  if (!(a.buffer == b.buffer)) return false;
+  for (size_t d = 0; d < a.indices.size(); ++d) {
+    if (!StructuralEqual(a.indices[d], b.indices[d])) return false;
+  }
+  return true;
+}
+
+// Conditions  i == constant  and  i % m == constant.
+void AddForms(const Block& block, BlockInfo* info) {
+  info->forms.assign(info->iters.size(), 0);
+  ForEachExpr(block.body, [&](const Expr& e) {
+    const IfThenElseExpr* choice = e.As<IfThenElseExpr>();
+    const Binary* equal = choice == nullptr ? nullptr : choice->condition.As<Binary>();
+    if (equal == nullptr || equal->op != BinaryOp::kEq || !ConstantValue(equal->b).has_value()) return true;
+    if (const int iter = IterOf(equal->a, info->iters); iter >= 0) {
+      info->forms[static_cast<size_t>(iter)] = info->extents[static_cast<size_t>(iter)];
+    } else if (const Binary* mod = equal->a.As<Binary>(); mod != nullptr && mod->op == BinaryOp::kFloorMod) {
+      const int moded = IterOf(mod->a, info->iters);
+      if (moded >= 0) info->forms[static_cast<size_t>(moded)] = ConstantValue(mod->b).value_or(0);
+    }
+    return true;
+  });
+}
+
 void AddReads(const PrimFunc& func, const Block& block, BlockInfo* info) {
+  std::vector<const Load*> loads;
   ForEachExpr(block.body, [&](const Expr& e) {
     const Load* load = e.As<Load>();
     if (load == nullptr || load->buffer == info->output) return true;
-    for (const BlockInfo::Access& known : info->reads) {
-      if (known.buffer == load->buffer) return true;
+    bool same_place = false;
+    for (const Load* other : loads) same_place = same_place || SamePlace(*other, *load);
+    if (!same_place) loads.push_back(load);
+    for (BlockInfo::Access& known : info->reads) {
+      if (!(known.buffer == load->buffer)) continue;
+      if (!same_place) ++known.places;
+      return true;
     }
     BlockInfo::Access access;
     access.buffer = load->buffer;
@@ -49,12 +86,6 @@ void AddReads(const PrimFunc& func, const Block& block, BlockInfo* info) {
     }
     for (size_t param = 0; param < func.params.size(); ++param) {
       if (func.params[param] == load->buffer) access.constant = func.IsConstant(static_cast<int>(param));
-    }
-    for (size_t r = 0; r < block.reads.size(); ++r) {
-      if (block.reads[r].buffer == load->buffer) {
-        access.read_index = static_cast<int>(r);
-        break;
-      }
     }
     info->reads.push_back(std::move(access));
     return true;
@@ -82,6 +113,12 @@ absl::StatusOr<BlockInfo> Describe(const PrimFunc& func, const Block& block) {
   if (store != nullptr) {
     for (const Expr& index : store->indices) info.output_iters.push_back(IterOf(index, info.iters));
     info.operations = OperationsOf(store->value);
+    const IfThenElseExpr* guard = store->value.As<IfThenElseExpr>();
+    info.pads = guard != nullptr && guard->yes.As<Load>() != nullptr && guard->no.As<FloatImm>() != nullptr;
+    const Binary* update = store->value.As<Binary>();
+    info.splits = info.reduces && block.init && update != nullptr && IsLoadOf(update->a, info.output) &&
+                  (update->op == BinaryOp::kAdd || update->op == BinaryOp::kMul || update->op == BinaryOp::kMin ||
+                   update->op == BinaryOp::kMax);
   } else {
     ForEachStmt(block.body, [&](const Stmt& stmt) {
       if (const Store* part = stmt.As<Store>()) info.operations += OperationsOf(part->value);
@@ -89,6 +126,7 @@ absl::StatusOr<BlockInfo> Describe(const PrimFunc& func, const Block& block) {
     });
   }
   AddReads(func, block, &info);
+  AddForms(block, &info);
   return info;
 }
 

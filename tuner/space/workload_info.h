@@ -19,7 +19,7 @@ struct BlockInfo {
     std::vector<int64_t> strides;                   // one for each iteration variable
     bool affine = true;                             // false: strides are those that could be found, the rest are 0
     bool constant = false;                          // a param that holds constants
-    int read_index = 0;                             // in Block::reads
+    int places = 1;                                 // of the buffer that one instance reads
     int64_t elements = 0;                           // of the whole buffer
   };
   std::string name;
@@ -29,11 +29,23 @@ struct BlockInfo {
   Buffer output;
   std::vector<int> output_iters;                    // for every dimension of the output: the iteration variable, -1: another form
   bool reduces = false;
+  // By which iteration variables the body chooses among forms (if_then_else(i == 0, .., if_then_else(i == 1, ..))): for
+  // each the number of iterations after which the choices repeat, 0 for one that chooses nothing. A loop of so many
+  // iterations is best unrolled.
+  std::vector<int64_t> forms;
+  bool pads = false;                                // moves elements, and a constant where there is none
   bool writes_param = false;
+  bool splits = false;                              // a reduction x = x + v, x * v, min(x, v), max(x, v): see rfactor
   bool single_store = true;                         // the body is one store (templates take no other)
   double operations = 0;                            // arithmetic operations of one instance
 
   int64_t instances() const;
+  bool chooses() const {
+    for (const int64_t period : forms) {
+      if (period > 0) return true;
+    }
+    return false;
+  }
   double flop() const { return operations * static_cast<double>(instances()); }
   bool spatial(int iter) const { return iters[static_cast<size_t>(iter)].kind == IterKind::kSpatial; }
   // The iteration variable of the output's last dimension, -1 when that is not one variable.

@@ -8,6 +8,7 @@
 #include "compiler/interp/oracle.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/verify.h"
+#include "compiler/schedule/choose_algorithm.h"
 #include "compiler/schedule/schedule.h"
 #include "compiler/schedule/trace.h"
 #include "compiler/support/sha256.h"
@@ -37,6 +38,9 @@ absl::StatusOr<CompiledKernel> Compile(const v1::BuildRequest& request) {
     return CompilePlain(oracle, target, options);
   }
   HONE_ASSIGN_OR_RETURN(const Trace trace, ParseTrace(request.trace()));
+  if (NumericLevelOf(trace) > options.numeric) {
+    return absl::InvalidArgumentError("the trace chooses an algorithm that numeric level strict does not allow");
+  }
   HONE_ASSIGN_OR_RETURN(const Schedule schedule, Replay(trace, workload));
   return CompileKernel(schedule.Program(), target, options);
 }

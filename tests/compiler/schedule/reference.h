@@ -18,8 +18,8 @@ class Reference {
 
   const std::vector<NdArray>& arguments() const { return arguments_; }  // the workload's, outputs zero
 
-  // "" when the outputs among the arguments are right: the same bits for an exact workload, else within the strict
-  // bound. Otherwise what differs first.
+  // "" when the outputs among the arguments are right: the same bits for an exact workload, else within the bound of
+  // its level. Otherwise what differs first.
   std::string Compare(const std::vector<NdArray>& got) const;
   // Verifies the program and its prepare functions, interprets them and compares. "" or what went wrong.
   std::string CheckInterpreted(const ScheduledProgram& program) const;

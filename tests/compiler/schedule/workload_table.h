@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/ir/numeric.h"
 #include "compiler/ir/stmt.h"
 #include "compiler/support/random.h"
 
@@ -13,8 +14,9 @@ struct SmallWorkload {
   std::string name;
   PrimFunc func;
   // On small integers (InputKind::kInteger) every intermediate is an integer below 2^24: any order of sums gives the
-  // same bits. Where it is false results are held to the oracle's bound (compiler/interp/oracle.h) at the strict level.
+  // same bits. Where it is false results are held to the oracle's bound (compiler/interp/oracle.h) at the level.
   bool exact = true;
+  NumericLevel level = NumericLevel::kStrict;
 };
 
 // Made once, the same on every call.

@@ -1,0 +1,116 @@
+// forms: two blocks without reduction that choose among forms by their iteration variables, such as the two halves of a
+// Winograd transform. What is chosen by is unrolled, so that every form is straight code on vectors, and the first block
+// computes into registers what one tile of the second reads:
+//
+//   parallel tiles: for c0:
+//     unroll i, l: vectorized c1:  D[i, l, c1] = form i of a column of the tile
+//     unroll i, j: vectorized c1:  V[i, j, tile, c0, c1] = form j of D[i, ..]
+#include <algorithm>
+
+#include "compiler/schedule/compute_at.h"
+#include "compiler/schedule/locate.h"
+#include "compiler/schedule/loop_kind.h"
+#include "compiler/schedule/reorder.h"
+#include "compiler/schedule/set_scope.h"
+#include "compiler/schedule/split.h"
+#include "compiler/support/status_macros.h"
+#include "tuner/space/stage.h"
+
+namespace hone {
+namespace {
+
+// Additions and multiplications of a row of a transform, about; those of all forms together say little of one.
+constexpr double kOperationsOfForm = 4;
+
+class FormsStage : public StageTemplate {
+ public:
+  FormsStage(const StageContext& context, int block, int producer, std::vector<int64_t> forms)
+      : block_(context.info->blocks[static_cast<size_t>(block)]),
+        producer_(context.info->blocks[static_cast<size_t>(producer)]),
+        forms_(std::move(forms)),
+        target_(context.target),
+        threads_(context.threads) {
+    const int native = target_.lanes(std::max(32, static_cast<int>(block_.output.type().bits)));
+    const bool along_memory = block_.last_iter() == static_cast<int>(block_.iters.size()) - 1 && forms_.back() == 0;
+    lanes_ = along_memory && block_.extents.back() % native == 0 ? native : 1;
+    if (threads_ > 1) knobs_.push_back({"parallel", {0, 1}});
+  }
+
+  const std::vector<Knob>& knobs() const override { return knobs_; }
+
+  std::optional<double> Draft(std::span<const int> choice) const override {
+    const double vectors = static_cast<double>(block_.instances() + producer_.instances()) / lanes_;
+    const double per_vector = 0.5 * kOperationsOfForm + 1.5;     // two operations a cycle, and a load or store
+    double bytes = static_cast<double>(block_.instances()) * block_.output.type().bytes();
+    for (const BlockInfo::Access& read : producer_.reads) bytes += static_cast<double>(read.elements * read.buffer.type().bytes());
+    const double cycles = std::max(vectors * per_vector, bytes / BytesPerCycle(target_, bytes / threads_));
+    const double us = cycles / kCyclesPerMicrosecond;
+    return RunsInParallel(choice) ? ParallelTime(us, Tiles(), threads_) : us;
+  }
+
+  absl::Status Apply(Schedule& schedule, std::span<const int> choice) const override {
+    HONE_ASSIGN_OR_RETURN(const BlockRef block, GetBlock(schedule, block_.name));
+    HONE_ASSIGN_OR_RETURN(const BlockRef producer, GetBlock(schedule, producer_.name));
+    HONE_ASSIGN_OR_RETURN(const std::vector<LoopRef> loops, GetLoops(schedule, block));
+    std::vector<LoopRef> outer, inner;
+    for (size_t i = 0; i < loops.size(); ++i) {
+      const bool last = i + 1 == loops.size() && lanes_ > 1;
+      if (forms_[i] == block_.extents[i]) {
+        inner.push_back(loops[i]);
+      } else if (forms_[i] > 0 || last) {
+        HONE_ASSIGN_OR_RETURN(const std::vector<LoopRef> parts,
+                              Split(schedule, loops[i], {-1, last ? lanes_ : forms_[i]}));
+        outer.push_back(parts[0]);
+        inner.push_back(parts[1]);
+      } else {
+        outer.push_back(loops[i]);
+      }
+    }
+    std::vector<LoopRef> order = outer;
+    order.insert(order.end(), inner.begin(), inner.end());
+    HONE_RETURN_IF_ERROR(Reorder(schedule, order));
+    HONE_RETURN_IF_ERROR(ComputeAt(schedule, producer, outer.back()));
+    HONE_RETURN_IF_ERROR(SetScope(schedule, producer, 0, Scope::kRegister));
+    HONE_ASSIGN_OR_RETURN(std::vector<LoopRef> produced, GetLoops(schedule, producer));
+    produced.erase(produced.begin(), produced.begin() + static_cast<std::ptrdiff_t>(outer.size()));
+    HONE_RETURN_IF_ERROR(UnrollAndVectorize(schedule, std::move(produced)));
+    HONE_RETURN_IF_ERROR(UnrollAndVectorize(schedule, std::move(inner)));
+    if (!RunsInParallel(choice)) return absl::OkStatus();
+    if (lanes_ > 1 && outer.size() > 1) outer.pop_back();      // tiles are shared out, not pieces of them
+    return FuseAndParallel(schedule, std::move(outer));
+  }
+
+ private:
+  bool RunsInParallel(std::span<const int> choice) const { return !knobs_.empty() && choice[0] == 1; }
+  int64_t Tiles() const {
+    int64_t tiles = 1;
+    for (size_t i = 0; i + 1 < forms_.size(); ++i) {
+      if (forms_[i] != block_.extents[i]) tiles *= (block_.extents[i] + std::max<int64_t>(1, forms_[i]) - 1) / std::max<int64_t>(1, forms_[i]);
+    }
+    return tiles;
+  }
+  absl::Status UnrollAndVectorize(Schedule& schedule, std::vector<LoopRef> loops) const {
+    if (lanes_ > 1) {
+      HONE_RETURN_IF_ERROR(Vectorize(schedule, loops.back()));
+      loops.pop_back();
+    }
+    for (const LoopRef loop : loops) HONE_RETURN_IF_ERROR(Unroll(schedule, loop));
+    return absl::OkStatus();
+  }
+
+  const BlockInfo& block_;
+  const BlockInfo& producer_;
+  std::vector<int64_t> forms_;
+  Target target_;
+  int threads_;
+  int lanes_ = 1;
+  std::vector<Knob> knobs_;
+};
+
+}  // namespace
+
+std::unique_ptr<StageTemplate> MakeFormsStage(const StageContext& context, int block, int producer, std::vector<int64_t> forms) {
+  return std::make_unique<FormsStage>(context, block, producer, std::move(forms));
+}
+
+}  // namespace hone
