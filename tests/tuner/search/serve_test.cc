@@ -89,7 +89,7 @@ TEST(SearchServer, SurvivesRequestsOfRandomBytes) {
   const std::string good = Request().SerializeAsString();
   SearchServer server;
   int parsed = 0;
-  for (uint64_t i = 0; i < 60; ++i) {
+  for (uint64_t i = 0; i < 400; ++i) {
     Random random(9, i);
     std::string bytes = good;
     for (int change = 0; change < 6; ++change) bytes[random.Below(bytes.size())] = static_cast<char>(random.Below(256));
