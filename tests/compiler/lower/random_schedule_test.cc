@@ -2,6 +2,8 @@
 #include "tests/compiler/schedule/random_schedule.h"
 
 #include "tests/compiler/lower/check_passes.h"
+#include "tests/compiler/schedule/workload_table.h"
+#include "tests/compiler/schedule/workloads.h"
 
 namespace hone::testing {
 namespace {
@@ -14,7 +16,6 @@ TEST_P(RandomLowering, EveryPassKeepsTheResult) {
     const uint64_t seed = static_cast<uint64_t>(GetParam() * kPerTest + i);
     SCOPED_TRACE(absl::StrCat("seed ", seed));
     Random random(seed);
-    Player player(PickWorkload(random), random);
     const SmallWorkload workload = PickWorkload(random);
     Player player(workload.func, random);
     player.PlayChanges(1 + static_cast<int>(random.Below(30)));
