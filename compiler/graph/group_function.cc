@@ -197,6 +197,30 @@ std::string AnchorName(const Graph& graph, const Node& node) {
   return shape.empty() ? node.op : absl::StrCat(node.op, "_", shape);
 }
 
+// Elements of a param that a run reads or writes: all of them, or fewer where fewer instances touch it (a gather takes
+// some rows of a table).
+double Touched(const PrimFunc& func, const Buffer& param) {
+  double touches = 0;
+  ForEachStmt(func.body, [&](const Stmt& stmt) {
+    const BlockRealize* realize = stmt.As<BlockRealize>();
+    if (realize == nullptr || realize->block.iters.empty()) return true;   // the root, or a scalar's block
+    double instances = 1, places = 0;
+    for (const IterVar& iter : realize->block.iters) {
+      instances *= static_cast<double>(ConstantValue(iter.domain.extent).value_or(1));
+    }
+    ForEachExpr(realize->block.body, [&](const Expr& e) {
+      const Load* load = e.As<Load>();
+      places += load != nullptr && load->buffer == param ? 1 : 0;
+      return true;
+    });
+    for (const BufferRegion& write : realize->block.writes) places += write.buffer == param ? 1 : 0;
+    touches += instances * places;
+    return false;
+  });
+  const double elements = static_cast<double>(param.NumElements().value_or(0));
+  return touches > 0 ? std::min(elements, touches) : elements;
+}
+
 }  // namespace
 
 std::string GroupName(const Graph& graph, const Group& group) {
@@ -255,8 +279,7 @@ absl::StatusOr<GroupFunction> MakeGroupFunction(const Graph& graph, const Group&
     else if (info->kind == OpKind::kElementwise)
       result.flop += elements;
   }
-  for (const int v : result.params)
-    result.bytes += static_cast<double>(*NumElements(graph.type(v).shape)) * graph.type(v).dtype.bytes();
+  for (const Buffer& param : result.func.params) result.bytes += Touched(result.func, param) * param.type().bytes();
   return result;
 }
 

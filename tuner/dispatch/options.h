@@ -30,6 +30,7 @@ struct DispatchOptions {
   double warm_up_share = 0.002;                 // of the model's time: smaller tasks are left out of the warm-up round
   // Stops.
   double limit_margin = 0.03;                   // within this of the lower bound: at the limit
+  double limit_noise = 0.10;                    // so far below it: still, as the peaks were measured with noise
   int stall_trials = 96;                        // this many trials without a gain of `stall_gain`: stalled
   double stall_gain = 0.005;
   int hopeless_failures = 64;                   // a task that failed this often and never succeeded is given up

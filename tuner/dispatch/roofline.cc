@@ -18,6 +18,6 @@ double LowerBoundUs(double flop, double bytes, const v1::DeviceProfile& device, 
   return std::isfinite(bound) && bound > 0 ? bound : 0;
 }
 
-double ImplausibleBelowUs(double lower_bound_us) { return lower_bound_us * 0.5; }
+double ImplausibleBelowUs(double lower_bound_us) { return lower_bound_us * 0.25; }
 
 }  // namespace hone

@@ -10,7 +10,8 @@ namespace hone {
 // operands warm.
 double LowerBoundUs(double flop, double bytes, const v1::DeviceProfile& device, int threads);
 
-// A time that no honest measurement gives: well below the roofline, since peaks are measured with noise.
+// A time that no honest measurement gives: far below the roofline, since the peaks of a busy machine are measured at half of
+// what it can do when it is quiet.
 double ImplausibleBelowUs(double lower_bound_us);
 
 }  // namespace hone

@@ -152,6 +152,15 @@ TEST(Jobs, ATaskAtItsLimitIsLeftAlone) {
   EXPECT_EQ(desk.Job(job).tasks(0).state(), "at_limit");
 }
 
+TEST(Jobs, ABoundThatIsBeatenByMuchIsNoLimit) {
+  Desk desk;
+  desk.Hello("w", 2, "", /*gflops=*/100);       // measured while the machine was busy
+  const uint64_t job = desk.Submit({"conv2d_1"});
+  const auto leases = desk.Take("w", 8);
+  desk.Report("w", leases[0], Desk::Good(6));
+  EXPECT_EQ(desk.Job(job).tasks(0).state(), "open");
+}
+
 TEST(Jobs, DeviceTimeIsSharedBetweenThem) {
   Desk desk({.searches = 2});
   desk.Hello("w");
