@@ -53,6 +53,7 @@ class Vectorizer {
   Stmt OnStore(const Store& store) {
     const Expr index = OnExpr(store.indices[0]);
     const Expr value = OnExpr(store.value);
+    if (failed_) return Stmt::Make(store);
     if (index.type().is_scalar()) {
       // One element for all lanes: right only when all lanes store the same and at least one does.
       if (!value.type().is_scalar() || mask_) failed_ = true;
@@ -83,7 +84,7 @@ class Vectorizer {
     if (failed_) return e;
     if (const VarRef* ref = e.As<VarRef>()) {
       const auto found = vectors_.find(ref->var);
-      return found == vectors_.end() ? e : found->second;
+      if (found != vectors_.end()) return found->second;
     }
     if (!e.type().is_scalar()) {
       failed_ = true;  // already a vector

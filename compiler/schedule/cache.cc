@@ -62,7 +62,7 @@ absl::StatusOr<BlockRef> CacheRead(Schedule& schedule, BlockRef ref, int read_in
   const ProgramIndex with_cached(index.Replace(node, renamed));
   Stmt body =
       with_cached.InsertBeside(Outermost(with_cached, with_cached.FindBlock(block_name)), std::move(copy), Stmt());
-  schedule.SetBody(WithAlloc(body, scope_name, cached));
+  schedule.SetBody(WithAlloc(WithReads(body, scope_name, buffer, region), scope_name, cached));
   const int number = schedule.Record(
       CacheReadStep{.block = ref, .read_buffer_index = read_index, .storage_scope = std::string(ToText(scope))},
       {Schedule::Output::Block(name)});

@@ -162,7 +162,18 @@ std::optional<TileRange> RangeInTile(const DividedBlock& divided, const Block& b
   }));
   const std::optional<LinearForm> form = DetectLinear(moved, positions);
   if (!form.has_value()) return std::nullopt;
-  TileRange range{form->base, index.extent, form->coefficients};
+  // How many, which may depend on the tile but not on the position in it.
+  bool same = true;
+  const Expr extent = Substitute(index.extent, [&](const Var& var) -> std::optional<Expr> {
+    for (size_t i = 0; i < block.iters.size(); ++i) {
+      if (!block.iters[i].var.SameAs(var)) continue;
+      same = same && divided.iters[i].factor == 1;
+      return divided.iters[i].first;
+    }
+    return std::nullopt;
+  });
+  if (!same) return std::nullopt;
+  TileRange range{form->base, extent, form->coefficients};
   for (size_t i = 0; i < positions.size(); ++i) {
     const int64_t step = range.steps[i];
     if (step < 0) return std::nullopt;

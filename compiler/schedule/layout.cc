@@ -4,6 +4,7 @@
 
 #include "compiler/arith/interval_set.h"
 #include "compiler/ir/visit.h"
+#include "compiler/schedule/region.h"
 
 namespace hone {
 namespace {
@@ -83,6 +84,24 @@ class LayoutRewriter {
 
 Stmt WithLayout(const Stmt& root, const Buffer& from, const Buffer& to, const IndexMap& map) {
   return LayoutRewriter(from, to, map).Rewrite(root);
+}
+
+bool StaysBox(const BufferRegion& write, const Block& block, const IndexMap& map) {
+  Analyzer known;
+  for (const IterVar& iter : block.iters) known.Bind(iter.var, iter.domain);
+  VarRanges runs;  // positions in the region
+  std::vector<Expr> indices;
+  for (const Range& range : write.region) {
+    indices.push_back(range.min);
+    if (IsConst(range.extent, 1)) continue;
+    const Var run("run", range.extent.type());
+    runs[run] = Range{IntConst(0, run.type()), range.extent};
+    known.Bind(run, runs[run]);
+    indices.back() = indices.back() + Expr(run);
+  }
+  std::vector<Range> mapped;
+  for (const Expr& e : map.Map(indices)) mapped.push_back(Range{known.Simplify(e), IntConst(1, e.type())});
+  return runs.empty() || FillsBox(mapped, runs).ok();
 }
 
 bool IsMatched(const Stmt& root, const Buffer& buffer) {

@@ -89,7 +89,8 @@ absl::StatusOr<BlockRef> Pack(Schedule& schedule, BlockRef block_ref, int read_i
     const Buffer panels(Message(buffer.name(), "_pack"), buffer.type(), panel_shape, scope);
     const Stmt packed =
         trial.index().Replace(Outermost(trial.index(), copy_node), PanelNest(name, buffer, panels, *inverse, tails));
-    trial.SetBody(WithLayout(packed, plain, panels, map));
+    const std::string scope_name = trial.index().block(trial.index().EnclosingBlock(copy_node)).name;
+    trial.SetBody(WithReads(WithLayout(packed, plain, panels, map), scope_name, buffer, all));
   }
   const int looked_up = trial.Record(GetBlockStep{.name = name}, {Schedule::Output::Block(name)});
   const absl::Status placed = ComputeAt(trial, BlockRef{looked_up, 0}, loop_ref, false);

@@ -123,7 +123,8 @@ absl::StatusOr<BlockRef> Prefetch(Schedule& schedule, BlockRef block_ref, int re
   const std::string name = fetch.block.name;
   Stmt nest = Stmt::Make(std::move(fetch));
   for (size_t i = loops.size(); i-- > 0;) nest = MakeLoop(loops[i].first, IntConst(loops[i].second), std::move(nest));
-  schedule.SetBody(index.Replace(loop_node + 1, MakeSeq({std::move(nest), index.stmt(loop_node + 1)})));
+  const Stmt body = index.Replace(loop_node + 1, MakeSeq({std::move(nest), index.stmt(loop_node + 1)}));
+  schedule.SetBody(WithReads(body, index.block(index.EnclosingBlock(node)).name, buffer, all));
   const int number = schedule.Record(
       PrefetchStep{.block = block_ref, .read_buffer_index = read_index, .loop = loop_ref, .distance = distance},
       {Schedule::Output::Block(name)});

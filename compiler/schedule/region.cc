@@ -114,6 +114,22 @@ VarList ListOf(const VarRanges& ranges) {
   return list;
 }
 
+// Is there a store to the buffer that an if of the body (not the condition of a block in it) may leave out?
+bool StoresUnderCondition(const Stmt& body, const Buffer& buffer) {
+  bool found = false;
+  ForEachStmt(body, [&](const Stmt& stmt) {
+    if (const Store* store = stmt.As<Store>()) found |= store->mask && store->buffer.SameAs(buffer);
+    if (stmt.As<IfThen>() == nullptr) return !found;
+    ForEachStmt(stmt, [&](const Stmt& inner) {
+      const Store* store = inner.As<Store>();
+      found |= store != nullptr && store->buffer.SameAs(buffer);
+      return !found;
+    });
+    return !found;
+  });
+  return found;
+}
+
 }  // namespace
 
 bool TellApart(std::span<const Expr> values, const VarRanges& roaming, const Expr& predicate) {
@@ -185,6 +201,10 @@ absl::Status CheckExact(const ProgramIndex& index, int outer, int producer, cons
       return Refused("block ", realize.block.name, " runs only where ", part, ", which leaves holes in what it writes");
     }
     *outside = Conjoin(*outside, part);
+  }
+  if (StoresUnderCondition(realize.block.body, buffer)) {
+    return Refused("block ", realize.block.name, " writes ", buffer,
+                   " under a condition in its body, which leaves holes in what it writes");
   }
   // An iteration in which the block does not run at all, because a split covers more than its loop, must show: as a
   // part of the buffer that lies outside.

@@ -142,6 +142,7 @@ absl::StatusOr<BlockRef> Reindex(Schedule& schedule, BlockRef ref, int buffer_in
     return Refused(where, ": the loops do not run the block's domain exactly once: ", whole.message());
   }
   const int scope = index.EnclosingBlock(node), outermost = Outermost(index, node);
+  std::vector<Buffer> read;  // by the copying block
   if (writes) {
     for (const int b : index.BlocksBelow(scope)) {
       if (b == node || !index.Contains(outermost, b)) continue;
@@ -149,8 +150,18 @@ absl::StatusOr<BlockRef> Reindex(Schedule& schedule, BlockRef ref, int buffer_in
         return Refused(where, ": block ", index.block(b).name, " in the same nest uses it too");
     }
   } else {
-    const std::vector<Range> region = TouchedRegion(index, node, buffer, false);
-    HONE_RETURN_IF_ERROR(CheckThereBefore(index, node, buffer, region, where));
+    read = {buffer};
+    for (const Expr& e : at) {  // the copy also reads what says where
+      ForEachExpr(e, [&](const Expr& part) {
+        const Load* load = part.As<Load>();
+        const bool seen = load == nullptr || std::any_of(read.begin(), read.end(),
+                                                         [&](const Buffer& b) { return b.SameAs(load->buffer); });
+        if (!seen) read.push_back(load->buffer);
+        return true;
+      });
+    }
+    for (const Buffer& b : read)
+      HONE_RETURN_IF_ERROR(CheckThereBefore(index, node, b, TouchedRegion(index, node, b, false), where));
   }
 
   // ---- nothing below fails ----
@@ -204,8 +215,9 @@ absl::StatusOr<BlockRef> Reindex(Schedule& schedule, BlockRef ref, int buffer_in
   const int nest = Outermost(redirected, redirected.FindBlock(block_name));
   Stmt before, after;
   (writes ? after : before) = NestAround(std::move(copy));
-  schedule.SetBody(
-      WithAlloc(redirected.InsertBeside(nest, std::move(before), std::move(after)), scope_name, reindexed));
+  Stmt body = redirected.InsertBeside(nest, std::move(before), std::move(after));
+  for (const Buffer& b : read) body = WithReads(body, scope_name, b, TouchedRegion(index, node, b, false));
+  schedule.SetBody(WithAlloc(body, scope_name, reindexed));
   const int number =
       schedule.Record(ReindexStep{.block = ref, .buffer = {kind, buffer_index}}, {Schedule::Output::Block(name)});
   return BlockRef{number, 0};

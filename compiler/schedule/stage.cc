@@ -1,7 +1,9 @@
 #include "compiler/schedule/stage.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "compiler/arith/interval_set.h"
 #include "compiler/schedule/dataflow.h"
 #include "compiler/schedule/message.h"
 #include "compiler/schedule/nest.h"
@@ -58,7 +60,9 @@ absl::Status CheckThereBefore(const ProgramIndex& index, int node, const Buffer&
                      " writes it in or after the nest of the block, so a copy made before the nest would be stale");
     }
   }
-  bool there = writers.empty();  // a param, or made before the enclosing block
+  if (writers.empty() && scope != 0)  // made outside the enclosing block, so before that block's nest
+    return CheckThereBefore(index, scope, buffer, region, where);
+  bool there = writers.empty();  // a param
   for (const int w : writers) {
     there = there ||
             (CheckExact(index, scope, w, buffer).ok() && Holds(TouchedRegion(index, w, buffer, true), region, buffer));
@@ -95,6 +99,30 @@ Stmt WithAlloc(const Stmt& body, const std::string& block_name, const Buffer& bu
   BlockRealize realize = index.realize(node);
   realize.block.allocs.push_back(buffer);
   return index.Replace(node, Stmt::Make(std::move(realize)));
+}
+
+Stmt WithReads(const Stmt& body, const std::string& block_name, const Buffer& buffer,
+               const std::vector<Range>& region) {
+  Stmt changed = body;
+  const ProgramIndex before(body);
+  for (int node = before.FindBlock(block_name); node > 0; node = before.EnclosingBlock(node)) {
+    const std::vector<Buffer>& own = before.block(node).allocs;
+    if (std::any_of(own.begin(), own.end(), [&](const Buffer& b) { return b.SameAs(buffer); })) break;
+    const ProgramIndex index(changed);
+    const int now = index.FindBlock(before.block(node).name);
+    BlockRealize realize = index.realize(now);
+    std::vector<BufferRegion>& reads = realize.block.reads;
+    const auto entry = std::find_if(reads.begin(), reads.end(), [&](const auto& r) { return r.buffer.SameAs(buffer); });
+    if (entry == reads.end()) {
+      reads.push_back({buffer, region});
+    } else if (!Holds(entry->region, region, buffer)) {
+      Analyzer known;
+      for (const IterVar& iter : realize.block.iters) known.Bind(iter.var, iter.domain);
+      entry->region = UnionRegions(std::vector{entry->region, region}, buffer.shape(), known);
+    }
+    changed = index.Replace(now, Stmt::Make(std::move(realize)));
+  }
+  return changed;
 }
 
 }  // namespace hone

@@ -21,7 +21,8 @@ std::vector<Range> TouchedRegion(const ProgramIndex& index, int node, const Buff
 bool Holds(const std::vector<Range>& outer, const std::vector<Range>& inner, const Buffer& buffer);
 
 // Is the region of the buffer there, with its final values, before the nest of the block begins? A param is, unless a
-// block in or after the nest writes it. Refused says "WHERE: ..." otherwise.
+// block in or after the nest writes it; what is made outside the enclosing block, before that block's nest. The region
+// must mention no variable. Refused says "WHERE: ..." otherwise.
 absl::Status CheckThereBefore(const ProgramIndex& index, int node, const Buffer& buffer,
                               const std::vector<Range>& region, const std::string& where);
 
@@ -32,6 +33,10 @@ Stmt NestAround(Block block);
 
 // A spatial iteration variable over [0, extent) of the extent's type.
 IterVar SpatialIter(const std::string& name, const Expr& extent);
+
+// The body with the region added to what the block of that name ("" or the root's: nothing to do) and those around it
+// declare to read of the buffer: what a new block in it reads. The region must mention no variable.
+Stmt WithReads(const Stmt& body, const std::string& block_name, const Buffer& buffer, const std::vector<Range>& region);
 
 // The body with the buffer among the allocations of the block of that name ("" or the root's: the root).
 Stmt WithAlloc(const Stmt& body, const std::string& block_name, const Buffer& buffer);

@@ -36,6 +36,16 @@ absl::Status TransformLayout(Schedule& schedule, BlockRef ref, int buffer_index,
   if (!inverse.ok()) return Annotate(inverse.status(), where);
   if (IsMatched(schedule.func().body, buffer))
     return Refused(where, ": it is an operand of a tile operation, whose layout is fixed");
+  for (int n = 0; n < index.size(); ++n) {
+    if (!index.IsBlock(n)) continue;
+    for (const BufferRegion& write : index.block(n).writes) {
+      if (!write.buffer.SameAs(buffer) || StaysBox(write, index.block(n), map)) continue;
+      return Refused(
+          where, ": block ", index.block(n).name,
+          " writes a region of it that is no box in the new layout; use transform_layout before blockize, or a map "
+          "that does not cut or pad that region");
+    }
+  }
 
   // ---- nothing below fails ----
   std::vector<Expr> new_shape;

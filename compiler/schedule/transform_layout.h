@@ -31,8 +31,8 @@ struct TransformLayoutStep {
   }
 };
 
-// Places that are padding in the new layout are never read. Refused for a param of the function (layout_constant
-// re-lays constants) and for a map that cannot be inverted.
+// Places that are padding in the new layout are never read. Refused for a param of the function (layout_constant does
+// constants), a map that cannot be inverted, one that makes no box of a region (not an element) that a block writes.
 absl::Status TransformLayout(Schedule& schedule, BlockRef block, int buffer_index, BufferKind kind, IndexMap map);
 
 }  // namespace hone
