@@ -76,7 +76,7 @@ void BuildSettings::AddTo(CLI::App& command) {
   command.add_option("--target", target_text, "what to build for")->capture_default_str();
   command.add_option("--threads", threads, "threads a kernel may use (default: all cores of the target)")
       ->check(CLI::Range(1, 1024));
-  command.add_option("--numeric", numeric_text, "strict: reordering only; default: also functions of a few ulp")
+  command.add_option("--numeric", numeric_text, "strict: reordering only; default: also functions of a few ulp, and Winograd")
       ->check(CLI::IsMember({"strict", "default"}))
       ->capture_default_str();
 }
