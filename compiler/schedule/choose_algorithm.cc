@@ -21,12 +21,10 @@ struct Algorithm {
 
 const std::vector<Algorithm>& Algorithms() {
   static const auto* const kAlgorithms = new std::vector<Algorithm>{
-      {"winograd_2x2_3x3", [](const PrimFunc& func, const ProgramIndex& index, int node) {
-         return WinogradConvolution(func, index, node, 2);
-       }},
-      {"winograd_4x4_3x3", [](const PrimFunc& func, const ProgramIndex& index, int node) {
-         return WinogradConvolution(func, index, node, 4);
-       }},
+      {"winograd_2x2_3x3", [](const PrimFunc& func, const ProgramIndex& index,
+                              int node) { return WinogradConvolution(func, index, node, 2); }},
+      {"winograd_4x4_3x3", [](const PrimFunc& func, const ProgramIndex& index,
+                              int node) { return WinogradConvolution(func, index, node, 4); }},
   };
   return *kAlgorithms;
 }
@@ -46,8 +44,8 @@ absl::StatusOr<std::vector<BlockRef>> ChooseAlgorithm(Schedule& schedule, BlockR
   HONE_ASSIGN_OR_RETURN(const int node, schedule.BlockNode(ref, "choose_algorithm"));
   const ProgramIndex& index = schedule.index();
   const std::string where = Message("choose_algorithm(", index.block(node).name, ", ", name, ")");
-  const auto algorithm = std::find_if(Algorithms().begin(), Algorithms().end(),
-                                      [name](const Algorithm& a) { return a.name == name; });
+  const auto algorithm =
+      std::find_if(Algorithms().begin(), Algorithms().end(), [name](const Algorithm& a) { return a.name == name; });
   if (algorithm == Algorithms().end()) {
     return Invalid(where, ": there is no such algorithm; there are ", absl::StrJoin(AlgorithmNames(), ", "));
   }
@@ -74,9 +72,8 @@ absl::StatusOr<std::vector<BlockRef>> ChooseAlgorithm(Schedule& schedule, BlockR
 }
 
 NumericLevel NumericLevelOf(const Trace& trace) {
-  const bool chooses = std::any_of(trace.steps.begin(), trace.steps.end(), [](const Step& step) {
-    return std::holds_alternative<ChooseAlgorithmStep>(step);
-  });
+  const bool chooses = std::any_of(trace.steps.begin(), trace.steps.end(),
+                                   [](const Step& step) { return std::holds_alternative<ChooseAlgorithmStep>(step); });
   return chooses ? NumericLevel::kDefault : NumericLevel::kStrict;
 }
 

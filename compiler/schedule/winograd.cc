@@ -38,8 +38,12 @@ Vector TransformKernel(int tile, const Vector& g) {
   const Expr outer = g[0] + g[2];
   if (tile == 2) return {g[0], Times(0.5, outer + g[1]), Times(0.5, outer - g[1]), g[2]};
   const Expr outer2 = g[0] + Times(4, g[2]), middle2 = Times(2, g[1]);
-  return {Times(0.25, g[0]), Times(-1.0 / 6, outer + g[1]), Times(-1.0 / 6, outer - g[1]),
-          Times(1.0 / 24, outer2 + middle2), Times(1.0 / 24, outer2 - middle2), g[2]};
+  return {Times(0.25, g[0]),
+          Times(-1.0 / 6, outer + g[1]),
+          Times(-1.0 / 6, outer - g[1]),
+          Times(1.0 / 24, outer2 + middle2),
+          Times(1.0 / 24, outer2 - middle2),
+          g[2]};
 }
 
 Vector TransformOutput(int tile, const Vector& m) {
@@ -62,13 +66,13 @@ Expr ChooseRow(const Expr& index, const Vector& options) {
 // ---- What the block is.
 struct Convolution {
   Buffer x, w, y;
-  int param = 0;                    // of w
-  Vector y_indices;                 // over the block's iteration variables
+  int param = 0;     // of w
+  Vector y_indices;  // over the block's iteration variables
   std::vector<IterVar> iters;
   // Iteration variables; batch: -1 when there is none.
   int batch = -1, h = -1, w_out = -1, f = -1, kh = -1, kw = -1, c = -1;
   int x_h = -1, x_w = -1, x_c = -1, x_batch = -1;  // dimensions of x
-  Expr base_h, base_w;              // what is added to h + kh and w + kw
+  Expr base_h, base_w;                             // what is added to h + kh and w + kw
   int w_kh = -1, w_kw = -1, w_c = -1, w_f = -1;    // dimensions of w
 
   const Var& var(int iter) const { return iters[static_cast<size_t>(iter)].var; }
@@ -152,8 +156,7 @@ std::optional<std::pair<const Load*, const Load*>> MatchProduct(const PrimFunc& 
   return std::nullopt;
 }
 
-absl::StatusOr<Convolution> MatchConvolution(const PrimFunc& func, const ProgramIndex& index, int node) {
-  const Block& block = index.block(node);
+absl::StatusOr<Convolution> MatchConvolution(const PrimFunc& func, const Block& block) {
   Convolution conv;
   conv.iters = block.iters;
   for (const IterVar& iter : block.iters) {
@@ -190,8 +193,8 @@ absl::StatusOr<Convolution> MatchConvolution(const PrimFunc& func, const Program
   }
   if (conv.w_kh < 0 || conv.w_kw < 0 || conv.w_c < 0) return NotOne("input and weights share other variables");
   for (int i = 0; i < static_cast<int>(conv.iters.size()); ++i) {
-    const bool known = i == conv.batch || i == conv.h || i == conv.w_out || i == conv.f || i == conv.kh ||
-                       i == conv.kw || i == conv.c;
+    const bool known =
+        i == conv.batch || i == conv.h || i == conv.w_out || i == conv.f || i == conv.kh || i == conv.kw || i == conv.c;
     if (!known && conv.extent(i) != 1) return NotOne(Message("variable ", conv.var(i), " has no place in it"));
   }
   for (const Expr& extent : conv.x.shape()) {
@@ -257,9 +260,8 @@ Stmt MakeNest(const std::string& name, const std::vector<Axis>& axes, const Buff
 
 class Rewriter {
  public:
-  Rewriter(const Convolution& conv, const std::string& name, int tile)
+  Rewriter(const Convolution& conv, int tile)
       : conv_(conv),
-        name_(name),
         m_(tile),
         a_(tile + kKernel - 1),
         tiles_h_((conv.extent(conv.h) + tile - 1) / tile),
@@ -298,11 +300,14 @@ class Rewriter {
   }
   Stmt Product(const std::string& name) const {
     const Axis channels{"c", conv_.extent(conv_.c), IterKind::kReduce};
-    return MakeNest(name, {{"i", a_}, {"j", a_}, {"t", tiles_}, {"f", conv_.extent(conv_.f)}, channels}, product_,
-                    [](const std::vector<Var>& v) { return Vector{v[0], v[1], v[2], v[3]}; },
-                    [this](const std::vector<Var>& v) {
-                      return MakeLoad(v_, {v[0], v[1], v[2], v[4]}) * MakeLoad(u_, {v[0], v[1], v[4], v[3]});
-                    });
+    return MakeNest(
+        name, {{"i", a_}, {"j", a_}, {"t", tiles_}, {"f", conv_.extent(conv_.f)}, channels}, product_,
+        [](const std::vector<Var>& v) {
+          return Vector{v[0], v[1], v[2], v[3]};
+        },
+        [this](const std::vector<Var>& v) {
+          return MakeLoad(v_, {v[0], v[1], v[2], v[4]}) * MakeLoad(u_, {v[0], v[1], v[4], v[3]});
+        });
   }
   Stmt OutputRows(const std::string& name) const {
     return MakeNest(name, {{"p", m_}, {"j", a_}, {"t", tiles_}, {"f", conv_.extent(conv_.f)}}, r_, Point,
@@ -327,29 +332,30 @@ class Rewriter {
       const auto found = std::find(iters.begin(), iters.end(), iter);
       return found == iters.end() ? IntConst(0) : Expr(v[static_cast<size_t>(found - iters.begin())]);
     };
-    return MakeNest(name, axes, conv_.y,
-                    [this, iters](const std::vector<Var>& v) {
-                      Vector at;
-                      for (const Expr& index : conv_.y_indices) {
-                        at.push_back(Substitute(index, [&](const Var& var) -> std::optional<Expr> {
-                          for (size_t i = 0; i < iters.size(); ++i) {
-                            if (conv_.var(iters[i]) == var) return Expr(v[i]);
-                          }
-                          return std::nullopt;
-                        }));
-                      }
-                      return at;
-                    },
-                    [this, var_of](const std::vector<Var>& v) {
-                      const Expr h = var_of(v, conv_.h), w = var_of(v, conv_.w_out), m = IntConst(m_);
-                      const Expr t = (var_of(v, conv_.batch) * IntConst(tiles_h_) + FloorDiv(h, m)) * IntConst(tiles_w_) +
-                                     FloorDiv(w, m);
-                      Vector row;
-                      for (int64_t j = 0; j < a_; ++j) {
-                        row.push_back(MakeLoad(r_, {FloorMod(h, m), IntConst(j), t, var_of(v, conv_.f)}));
-                      }
-                      return ChooseRow(FloorMod(w, m), TransformOutput(m_, row));
-                    });
+    return MakeNest(
+        name, axes, conv_.y,
+        [this, iters](const std::vector<Var>& v) {
+          Vector at;
+          for (const Expr& index : conv_.y_indices) {
+            at.push_back(Substitute(index, [&](const Var& var) -> std::optional<Expr> {
+              for (size_t i = 0; i < iters.size(); ++i) {
+                if (conv_.var(iters[i]) == var) return Expr(v[i]);
+              }
+              return std::nullopt;
+            }));
+          }
+          return at;
+        },
+        [this, var_of](const std::vector<Var>& v) {
+          const Expr h = var_of(v, conv_.h), w = var_of(v, conv_.w_out), m = IntConst(m_);
+          const Expr t =
+              (var_of(v, conv_.batch) * IntConst(tiles_h_) + FloorDiv(h, m)) * IntConst(tiles_w_) + FloorDiv(w, m);
+          Vector row;
+          for (int64_t j = 0; j < a_; ++j) {
+            row.push_back(MakeLoad(r_, {FloorMod(h, m), IntConst(j), t, var_of(v, conv_.f)}));
+          }
+          return ChooseRow(FloorMod(w, m), TransformOutput(m_, row));
+        });
   }
 
   // prepare(W, U): U[i,j,c,f] = G(i) W[.,.,c,f] G(j)^T
@@ -360,8 +366,8 @@ class Rewriter {
     root.predicate = True();
     root.block.name = "root";
     root.block.body =
-        MakeNest("transform", {{"i", a_}, {"j", a_}, {"c", conv_.extent(conv_.c)}, {"f", conv_.extent(conv_.f)}}, result,
-                 Point, [&](const std::vector<Var>& v) {
+        MakeNest("transform", {{"i", a_}, {"j", a_}, {"c", conv_.extent(conv_.c)}, {"f", conv_.extent(conv_.f)}},
+                 result, Point, [&](const std::vector<Var>& v) {
                    Vector columns;
                    for (int64_t kw = 0; kw < kKernel; ++kw) {
                      Vector column;
@@ -401,8 +407,8 @@ class Rewriter {
       const bool fits = first.has_value() && *first + (tiles - 1) * m_ + a_ <= size;
       return fits ? True() : index < IntConst(size);
     };
-    const Expr guard = And(place(conv_.x_h, tile_h, k, conv_.base_h, tiles_h_),
-                           place(conv_.x_w, tile_w, l, conv_.base_w, tiles_w_));
+    const Expr guard =
+        And(place(conv_.x_h, tile_h, k, conv_.base_h, tiles_h_), place(conv_.x_w, tile_w, l, conv_.base_w, tiles_w_));
     at[static_cast<size_t>(conv_.x_c)] = c;
     if (conv_.x_batch >= 0) at[static_cast<size_t>(conv_.x_batch)] = FloorDiv(t, IntConst(tiles_h_ * tiles_w_));
     Expr load = MakeLoad(conv_.x, std::move(at));
@@ -410,7 +416,6 @@ class Rewriter {
   }
 
   const Convolution& conv_;
-  std::string name_;
   int m_;
   int64_t a_, tiles_h_, tiles_w_, tiles_;
   Buffer d_, v_, product_, r_, u_;
@@ -418,15 +423,16 @@ class Rewriter {
 
 }  // namespace
 
-absl::StatusOr<RewrittenBlock> WinogradConvolution(const PrimFunc& func, const ProgramIndex& index, int node, int tile) {
+absl::StatusOr<RewrittenBlock> WinogradConvolution(const PrimFunc& func, const ProgramIndex& index, int node,
+                                                   int tile) {
   HONE_CHECK(tile == 2 || tile == 4) << "there are transforms for tiles of 2 and 4, not " << tile;
   const std::string name = index.block(node).name;
   HONE_ASSIGN_OR_RETURN(const int nest, UntouchedNest(index, node));
-  HONE_ASSIGN_OR_RETURN(const Convolution conv, MatchConvolution(func, index, node));
+  HONE_ASSIGN_OR_RETURN(const Convolution conv, MatchConvolution(func, index.block(node)));
   const int scope = index.EnclosingBlock(node);
   if (ReadersOf(index, scope, conv.w).size() != 1) return Refused("another block reads the weights ", conv.w, " too");
 
-  const Rewriter rewriter(conv, name, tile);
+  const Rewriter rewriter(conv, tile);
   RewrittenBlock result;
   for (const char* part : {"_input_rows", "_input", "_product", "_output_rows"}) {
     result.blocks.push_back(FreshBlockName(index, name + part));

@@ -1,6 +1,6 @@
 // forms: two blocks without reduction that choose among forms by their iteration variables, such as the two halves of a
-// Winograd transform. What is chosen by is unrolled, so that every form is straight code on vectors, and the first block
-// computes into registers what one tile of the second reads:
+// Winograd transform. What is chosen by is unrolled, so that every form is straight code on vectors, and the first
+// block computes into registers what one tile of the second reads:
 //
 //   parallel tiles: for c0:
 //     unroll i, l: vectorized c1:  D[i, l, c1] = form i of a column of the tile
@@ -40,9 +40,10 @@ class FormsStage : public StageTemplate {
 
   std::optional<double> Draft(std::span<const int> choice) const override {
     const double vectors = static_cast<double>(block_.instances() + producer_.instances()) / lanes_;
-    const double per_vector = 0.5 * kOperationsOfForm + 1.5;     // two operations a cycle, and a load or store
+    const double per_vector = 0.5 * kOperationsOfForm + 1.5;  // two operations a cycle, and a load or store
     double bytes = static_cast<double>(block_.instances()) * block_.output.type().bytes();
-    for (const BlockInfo::Access& read : producer_.reads) bytes += static_cast<double>(read.elements * read.buffer.type().bytes());
+    for (const BlockInfo::Access& read : producer_.reads)
+      bytes += static_cast<double>(read.elements * read.buffer.type().bytes());
     const double cycles = std::max(vectors * per_vector, bytes / BytesPerCycle(target_, bytes / threads_));
     const double us = cycles / kCyclesPerMicrosecond;
     return RunsInParallel(choice) ? ParallelTime(us, Tiles(), threads_) : us;
@@ -76,7 +77,7 @@ class FormsStage : public StageTemplate {
     HONE_RETURN_IF_ERROR(UnrollAndVectorize(schedule, std::move(produced)));
     HONE_RETURN_IF_ERROR(UnrollAndVectorize(schedule, std::move(inner)));
     if (!RunsInParallel(choice)) return absl::OkStatus();
-    if (lanes_ > 1 && outer.size() > 1) outer.pop_back();      // tiles are shared out, not pieces of them
+    if (lanes_ > 1 && outer.size() > 1) outer.pop_back();  // tiles are shared out, not pieces of them
     return FuseAndParallel(schedule, std::move(outer));
   }
 
@@ -85,7 +86,8 @@ class FormsStage : public StageTemplate {
   int64_t Tiles() const {
     int64_t tiles = 1;
     for (size_t i = 0; i + 1 < forms_.size(); ++i) {
-      if (forms_[i] != block_.extents[i]) tiles *= (block_.extents[i] + std::max<int64_t>(1, forms_[i]) - 1) / std::max<int64_t>(1, forms_[i]);
+      if (forms_[i] != block_.extents[i])
+        tiles *= (block_.extents[i] + std::max<int64_t>(1, forms_[i]) - 1) / std::max<int64_t>(1, forms_[i]);
     }
     return tiles;
   }
@@ -109,7 +111,8 @@ class FormsStage : public StageTemplate {
 
 }  // namespace
 
-std::unique_ptr<StageTemplate> MakeFormsStage(const StageContext& context, int block, int producer, std::vector<int64_t> forms) {
+std::unique_ptr<StageTemplate> MakeFormsStage(const StageContext& context, int block, int producer,
+                                              std::vector<int64_t> forms) {
   return std::make_unique<FormsStage>(context, block, producer, std::move(forms));
 }
 
