@@ -197,6 +197,65 @@ bool AllProduced(const ProgramIndex& index, const std::vector<int>& producers, c
   return true;
 }
 
+// The parts of its domain that the block runs in its new place, as sets over the loops around that.
+SetMap SetsOf(const Block& block, const std::vector<Part>& parts) {
+  SetMap sets;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const Expr max = parts[i].min + IntConst(parts[i].extent - 1);
+    sets[block.iters[i].var] = {parts[i].min, parts[i].last ? parts[i].last : max};
+  }
+  return sets;
+}
+
+// The block reads more of its buffers in its new place than in its old one, where it runs other parts of its domain.
+// Producers that share a loop with both must have made that in the same iteration: as they have what it read before,
+// in iterations in which it ran.
+absl::Status CheckProducersBeside(const ProgramIndex& index, const Places& p, const std::vector<int>& except,
+                                  const std::vector<Part>& parts, const Expr& new_predicate, Analyzer& known) {
+  const BlockRealize& realize = index.realize(p.block);
+  const SetMap sets = SetsOf(realize.block, parts);
+  for (const int producer : ProducersOf(index, p.block)) {
+    if (std::find(except.begin(), except.end(), producer) != except.end()) continue;
+    int outer = p.loop;  // the innermost loop around both
+    while (outer > p.scope && !(index.IsLoop(outer) && index.Contains(outer, producer))) outer = index.parent(outer);
+    if (outer <= p.scope) continue;
+    SetMap roaming;
+    for (int n = p.loop; n > outer; n = index.parent(n)) {
+      if (index.IsLoop(n)) {
+        const For& loop = index.loop(n);
+        roaming[loop.var] = IntervalSet::FromRange(Range{loop.min, loop.extent});
+      }
+    }
+    bool ran = index.Contains(outer, p.block);  // in every iteration in which it will run
+    for (const Expr& part : PartsBeyondDomain(realize, RangesAround(index, p.block))) {
+      bool stays = false;
+      for (const Expr& other : Conjuncts(new_predicate)) stays |= StructuralEqual(part, other);
+      ran = ran && stays;
+    }
+    for (const BufferRegion& read : realize.block.reads) {
+      const auto written = TouchedWithin(index, outer, producer, read.buffer, true, known);
+      if (written.empty()) continue;
+      std::vector<IntervalSet> needed = EvalRegion(read.region, sets, known);
+      for (IntervalSet& set : needed) {  // over all iterations of the loops inside `outer`
+        const IntervalSet low = set.min ? EvalSet(set.min, roaming, known) : IntervalSet();
+        const IntervalSet high = set.max ? EvalSet(set.max, roaming, known) : IntervalSet();
+        set = {low.min, high.max};
+      }
+      if (ran) {
+        const auto before = TouchedWithin(index, outer, p.block, read.buffer, false, known);
+        if (Covers(UnionOf(before, known), needed, read.buffer, known)) continue;
+      }
+      if (const absl::Status exact = CheckExact(index, outer, producer, read.buffer); !exact.ok())
+        return Refused(p.where, ": ", exact.message());
+      if (!Covers(UnionOf(written, known), needed, read.buffer, known)) {
+        return Refused(p.where, ": it also reads ", read.buffer, ", of which block ", index.block(producer).name,
+                       " produces only a part in one iteration of loop ", index.loop(outer).var);
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status ComputeAt(Schedule& schedule, BlockRef block_ref, LoopRef loop_ref, bool preserve_unit_loops) {
@@ -237,7 +296,6 @@ absl::Status ComputeAt(Schedule& schedule, BlockRef block_ref, LoopRef loop_ref,
     }
   }
 
-  // ---- nothing below fails ----
   VarRanges around = RangesAround(index, p.loop);
   around[index.loop(p.loop).var] = Range{index.loop(p.loop).min, index.loop(p.loop).extent};
   Analyzer known(around);
@@ -279,6 +337,9 @@ absl::Status ComputeAt(Schedule& schedule, BlockRef block_ref, LoopRef loop_ref,
   }
   std::vector<Part> parts;
   for (size_t i = 0; i < needs.size(); ++i) parts.push_back(AtLeast(needs[i], block.iters[i].domain, around, known));
+  HONE_RETURN_IF_ERROR(CheckProducersBeside(index, p, {}, parts, p.on_iters, known));
+
+  // ---- nothing below fails ----
   Stmt nest = NestOver(realize, parts, True(), p.on_iters, preserve_unit_loops, known);
   const std::string first_consumer = index.block(consumers[0]).name;
   const ProgramIndex without(index.Replace(p.block, Stmt()));
@@ -303,8 +364,7 @@ absl::Status ReverseComputeAt(Schedule& schedule, BlockRef block_ref, LoopRef lo
 
   // Producers under the loop say which part there is; the others must be complete before it.
   std::vector<int> driving;
-  Expr only_where = True();                 // iterations in which they produce nothing are not the block's either
-  std::vector<std::pair<int, int>> beside;  // (producer, the innermost loop it shares with the new place alone)
+  Expr only_where = True();  // iterations in which they produce nothing are not the block's either
   for (const int producer : ProducersOf(index, p.block)) {
     if (producer > p.block) {
       return Refused(p.where, ": block ", index.block(producer).name, ", which comes later, overwrites what it reads");
@@ -327,11 +387,6 @@ absl::Status ReverseComputeAt(Schedule& schedule, BlockRef block_ref, LoopRef lo
     if (producer > p.loop) {
       return Refused(p.where, ": its producer ", index.block(producer).name,
                      " comes after the loop; choose a loop around all producers");
-    }
-    for (int n = index.parent(p.loop); n > p.scope; n = index.parent(n)) {
-      if (!index.IsLoop(n) || !index.Contains(n, producer)) continue;
-      if (!index.Contains(n, p.block)) beside.push_back({producer, n});
-      break;
     }
   }
   if (driving.empty()) return Refused(p.where, ": no block under the loop produces what it reads");
@@ -413,26 +468,7 @@ absl::Status ReverseComputeAt(Schedule& schedule, BlockRef block_ref, LoopRef lo
     parts.push_back(std::move(part));
   }
 
-  // Producers beside the loop, under an outer loop that the block was not under: what is read must be theirs of this
-  // iteration of that outer loop.
-  for (const auto& [producer, outer] : beside) {
-    SetMap domains;
-    for (size_t i = 0; i < parts.size(); ++i) {
-      const Expr max = parts[i].min + IntConst(parts[i].extent - 1);
-      domains[block.iters[i].var] = {parts[i].min, parts[i].last ? parts[i].last : max};
-    }
-    for (const BufferRegion& read : block.reads) {
-      const auto written = TouchedWithin(index, outer, producer, read.buffer, true, known);
-      if (written.empty()) continue;
-      if (const absl::Status exact = CheckExact(index, outer, producer, read.buffer); !exact.ok()) {
-        return Refused(p.where, ": ", exact.message());
-      }
-      if (!Covers(UnionOf(written, known), EvalRegion(read.region, domains, known), read.buffer, known)) {
-        return Refused(p.where, ": it also reads ", read.buffer, ", of which block ", index.block(producer).name,
-                       " produces only a part in one iteration of loop ", index.loop(outer).var);
-      }
-    }
-  }
+  HONE_RETURN_IF_ERROR(CheckProducersBeside(index, p, driving, parts, only_where, known));
 
   // ---- nothing below fails ----
   Stmt nest = NestOver(realize, parts, only_where, p.on_iters, preserve_unit_loops, known);

@@ -52,6 +52,17 @@ absl::StatusOr<BlockRef> DecomposeReduction(Schedule& schedule, BlockRef block_r
                    "a loop further in");
   }
 
+  // Nor may what the init reads be made there.
+  Block start{.body = block.init};
+  RefreshRegions(start);
+  for (const BufferRegion& read : start.reads) {
+    for (const int w : WritersOf(index, index.EnclosingBlock(node), read.buffer)) {
+      if (!index.Contains(loop_node, w) || w == node) continue;
+      return Refused(where, ": the init reads ", read.buffer, ", which block ", index.block(w).name,
+                     " writes inside the loop; choose a loop further in");
+    }
+  }
+
   // ---- nothing below fails ----
   // Loops at and below the target that number elements of the result, each with a new variable.
   std::vector<std::pair<const For*, Var>> kept;
@@ -90,8 +101,11 @@ absl::StatusOr<BlockRef> DecomposeReduction(Schedule& schedule, BlockRef block_r
     return std::nullopt;
   };
   init.block.body = RenewDefinitions(Substitute(init.block.body, to_init));
-  for (BufferRegion& w : init.block.writes) {
-    for (Range& r : w.region) r = Range{Substitute(r.min, to_init), Substitute(r.extent, to_init)};
+  for (const BufferRegion& read : start.reads) init.block.reads.push_back(read);
+  for (std::vector<BufferRegion>* regions : {&init.block.reads, &init.block.writes}) {
+    for (BufferRegion& region : *regions) {
+      for (Range& r : region.region) r = Range{Substitute(r.min, to_init), Substitute(r.extent, to_init)};
+    }
   }
   Analyzer known(RangesAround(index, node));
   for (const auto& [loop, fresh] : kept) known.Bind(fresh, Range{loop->min, loop->extent});

@@ -4,6 +4,7 @@
 #include <functional>
 #include <utility>
 
+#include "compiler/arith/iter_map.h"
 #include "compiler/ir/structural.h"
 #include "compiler/ir/visit.h"
 #include "compiler/schedule/dataflow.h"
@@ -78,8 +79,11 @@ absl::Status ComputeInline(Schedule& schedule, BlockRef ref) {
   if (consumers.empty()) return Refused(where, ": no block reads ", buffer);
   for (const int c : consumers) {
     if (c < node) return Refused(where, ": block ", index.block(c).name, " reads ", buffer, " before it is written");
-    if (index.block(c).writes.empty())
-      return Refused(where, ": block ", index.block(c).name, " prefetches ", buffer, ", which must then have an address");
+  }
+  for (const int b : index.AllBlocks()) {
+    if (index.block(b).writes.empty() && Reads(index.block(b), buffer))
+      return Refused(where, ": block ", index.block(b).name, " prefetches ", buffer,
+                     ", which must then have an address");
   }
   // The store's indices are the block's variables, each once; those that are missing have one value.
   std::vector<std::optional<size_t>> dim_of(block.iters.size());
@@ -176,6 +180,16 @@ absl::Status ReverseComputeInline(Schedule& schedule, BlockRef ref) {
       return Refused(where, ": block ", index.block(b).name, " writes ", store->buffer, " too");
     if (b < node && Reads(index.block(b), store->buffer)) {
       return Refused(where, ": block ", index.block(b).name, " reads ", store->buffer, " before the block writes it");
+    }
+  }
+  if (scope != 0) {  // at the root every element is asked for
+    VarRanges inside;
+    for (const int n : index.LoopsBetween(scope, node))
+      inside[index.loop(n).var] = Range{index.loop(n).min, index.loop(n).extent};
+    Analyzer known(inside);
+    if (const absl::Status all = CheckBindings(index.realize(node), inside, known); !all.ok()) {
+      return Refused(where, ": one run of block ", index.block(scope).name, " runs a part of its domain alone, and ",
+                     source.name, " would write the rest too: ", all.message());
     }
   }
   // The block's variables as functions of the element it reads.

@@ -23,6 +23,11 @@ VarMap MapOf(const std::vector<std::pair<Var, Expr>>& pairs) {
   };
 }
 
+bool IsNumber(const Expr& e, int64_t value) {
+  const FloatImm* real = e.As<FloatImm>();
+  return real == nullptr ? IsConst(e, value) : real->value == static_cast<double>(value);
+}
+
 }  // namespace
 
 absl::StatusOr<BlockRef> Rfactor(Schedule& schedule, LoopRef ref, int factor_axis) {
@@ -46,6 +51,14 @@ absl::StatusOr<BlockRef> Rfactor(Schedule& schedule, LoopRef ref, int factor_axi
   if (!update.has_value() || block.writes.size() != 1 || block.init.As<Store>() == nullptr) {
     return Refused(where, ": the update of block ", block.name,
                    " is not x = x + v, x * v, min(x, v) or max(x, v) of one element");
+  }
+  // Every partial result starts as the whole does: it must do no harm to begin from that value twice.
+  const Expr start = block.init.As<Store>()->value;
+  const bool constant = start.As<IntImm>() != nullptr || start.As<FloatImm>() != nullptr;
+  const bool idempotent = update->op == BinaryOp::kMin || update->op == BinaryOp::kMax;
+  if (!constant || (!idempotent && !IsNumber(start, update->op == BinaryOp::kAdd ? 0 : 1))) {
+    return Refused(where, ": block ", block.name, " starts from ", start,
+                   ", which every partial result would count once more; use rfactor before fuse_reduction_epilogue");
   }
   const Buffer buffer = store->buffer;
   const int rank = buffer.rank();
