@@ -63,6 +63,18 @@ double PickFloat(const Domain& domain, Random& random, InputKind kind, int64_t i
   return value;
 }
 
+// Stretches of true, of false and of either: of conditions that are all drawn alone, no two dozen ever agree, and "any"
+// and "all" of them are constants.
+void FillBools(NdArray& array, Random& random) {
+  constexpr int64_t kLongest = 64;
+  const int64_t n = array.NumElements();
+  for (int64_t i = 0; i < n;) {
+    const uint64_t what = random.Below(5);
+    const int64_t end = std::min(n, i + 1 + static_cast<int64_t>(random.Below(kLongest)));
+    for (; i < end; ++i) array.SetInt(i, what < 4 ? static_cast<int64_t>(what % 2) : static_cast<int64_t>(random.Below(2)));
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<Domain> ParseDomain(std::string_view text) {
@@ -94,6 +106,10 @@ NdArray RandomArray(DType type, std::vector<int64_t> shape, const Domain& domain
   NdArray array(type, std::move(shape));
   Random random(seed, static_cast<uint64_t>(kind));
   const int64_t n = array.NumElements();
+  if (type.is_bool() && domain.kind == Domain::Kind::kAny) {
+    FillBools(array, random);
+    return array;
+  }
   for (int64_t i = 0; i < n; ++i) {
     if (type.is_float()) {
       array.Set(i, PickFloat(domain, random, kind, i));

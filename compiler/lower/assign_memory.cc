@@ -11,6 +11,9 @@ namespace {
 constexpr int64_t kAlign = 64;
 constexpr int64_t kMostRegisterBytes = 16 << 10;  // of one buffer; LLVM spills what the machine does not have
 constexpr int64_t kMostStackBytes = 4 << 10;      // of a register buffer that is indexed by a variable
+// So much is not worth sharing: it stays in the first cache, and what a program forgot to write is then what the memory
+// held before the call, not a value of an earlier stage that may be right by chance.
+constexpr int64_t kMostUnshared = 16 << 10;
 
 bool IsConstantIndex(const Expr& index) {
   if (const Ramp* ramp = index.As<Ramp>())
@@ -114,10 +117,11 @@ class Survey {
   std::vector<Buffer> open_;
 };
 
-// Largest first, each at the lowest offset that is free while it is in use.
+// Largest first, each at the lowest offset that is free while it is in use; all side by side when they are small.
 int64_t Pack(std::vector<Tenant>& tenants, std::map<Buffer, ScratchPlace>& places) {
   std::ranges::stable_sort(tenants, [](const Tenant& a, const Tenant& b) { return a.bytes > b.bytes; });
-  int64_t total = 0;
+  int64_t total = 0, sum = 0;
+  for (const Tenant& t : tenants) sum += (t.bytes + kAlign - 1) / kAlign * kAlign;
   struct Placed {
     const Tenant* tenant;
     int64_t offset;
@@ -126,7 +130,7 @@ int64_t Pack(std::vector<Tenant>& tenants, std::map<Buffer, ScratchPlace>& place
   for (const Tenant& t : tenants) {
     std::vector<Placed> busy;
     for (const Placed& p : placed) {
-      if (p.tenant->begin <= t.end && t.begin <= p.tenant->end) busy.push_back(p);
+      if (sum <= kMostUnshared || (p.tenant->begin <= t.end && t.begin <= p.tenant->end)) busy.push_back(p);
     }
     std::ranges::sort(busy, {}, &Placed::offset);
     int64_t offset = 0;

@@ -117,6 +117,7 @@ std::span<const LoweringPass> LoweringPasses() {
 absl::StatusOr<LoweredFunc> Lower(const PrimFunc& scheduled, const LowerOptions& options) {
   HONE_RETURN_IF_ERROR(Verify(scheduled));
   HONE_RETURN_IF_ERROR(CheckSupported(scheduled));
+  HONE_RETURN_IF_ERROR(CheckInitialised(scheduled));
   PrimFunc func = scheduled;
   for (const LoweringPass& pass : LoweringPasses()) func = pass.run(std::move(func), options);
   return AssignMemory(std::move(func));

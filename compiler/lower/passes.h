@@ -19,6 +19,10 @@ struct LoweringPass {
 };
 std::span<const LoweringPass> LoweringPasses();
 
+// Before the passes. InvalidArgument when a buffer is written and every write of it needs what it held before: the first that
+// runs, in whatever order, would read what nobody wrote. A proof, so no right program is refused.
+absl::Status CheckInitialised(const PrimFunc& func);
+
 // For an unscheduled function, the order of a plain build: all loops serial, but that the loop of a block's last
 // spatial variable goes inside its reductions and is vectorised where instances are independent. Every element is still
 // computed by the same operations in the same order, so the numbers are those of the program as it stands.

@@ -23,7 +23,8 @@ struct ExpectedOutput {
 
 class TaskContext {
  public:
-  // Two input sets from seeds nobody else knows: uniform values, and integers, with which products and sums are exact. The
+  // Input sets from seeds nobody else knows, two or for small tensors more: uniform values, and integers, with which products
+  // and sums are exact, in turns. The
   // oracle is built plainly, run in a runner of its own, and checked against the interpreter at sampled elements.
   // InvalidArgument when the workload cannot be understood; Unavailable when the machine is in the way.
   static absl::StatusOr<std::unique_ptr<TaskContext>> Create(const v1::Workload& workload, const std::string& target,

@@ -9,11 +9,27 @@
 #include <cstdio>
 #include <cstring>
 
+#include "worker/runner/poison.h"
+
 namespace hone {
 namespace {
 
 constexpr int64_t kPage = 4096;
-constexpr char kPoison = '\xFF';  // a NaN, or -1
+constexpr size_t kStack = 96 << 10;  // more than a kernel's registers that were spilled, less than a thread has
+
+// Leaves poison where a kernel called next has its local arrays.
+[[gnu::noinline]] int32_t PoisonStack(void* set, int64_t, int64_t, int32_t) {
+  char stack[kStack];
+  Poison(stack, kStack, *static_cast<const int*>(set));
+  asm volatile("" : : "r"(stack) : "memory");  // it is not looked at here, but it is meant
+  return 0;
+}
+// A kernel of its own: the stack of every thread of the pool.
+int32_t PoisonStacks(const HoneCall* call) {
+  int* set = static_cast<int*>(call->scratch);
+  const int32_t result = call->parallel_for(call->pool, PoisonStack, set, call->num_threads);
+  return result | PoisonStack(set, 0, 0, 0);
+}
 
 double NowUs() {
   timespec now;
@@ -153,11 +169,12 @@ RuntimeError Candidate::MakePlainBuffers() {
   return {};
 }
 
-int32_t Candidate::CallFenced(HoneKernelFn fn, std::span<void* const> tensors, int64_t scratch_bytes,
+int32_t Candidate::CallFenced(HoneKernelFn fn, int set, std::span<void* const> tensors, int64_t scratch_bytes,
                               int64_t thread_scratch_bytes) {
-  std::memset(scratch_.data(), kPoison, scratch_.size());
+  CallKernel({.fn = PoisonStacks, .scratch = &set}, *pool_);
+  Poison(scratch_.data(), scratch_.size(), set);
   for (int t = 0; t < pool_->threads(); ++t)
-    std::memset(thread_scratch_.data() + t * (thread_area_ + kPage), kPoison, thread_area_);
+    Poison(thread_scratch_.data() + t * (thread_area_ + kPage), static_cast<size_t>(thread_area_), set);
   const int64_t used = (std::max<int64_t>(thread_scratch_bytes, 0) + 63) / 64 * 64;
   char* thread_scratch = thread_scratch_.data() + (thread_area_ - used);
   return CallKernel(
@@ -174,9 +191,9 @@ void Candidate::Verify(const VerifyRequest& request, RunnerReply* reply) {
   Set& set = sets_[static_cast<size_t>(request.set)];
   for (size_t i = 0; i < packed_.size(); ++i) {
     const PreparedConstant& prepared = set_.prepared[i];
-    std::memset(packed_[i].data(), kPoison, packed_[i].size());
+    Poison(packed_[i].data(), packed_[i].size(), request.set);
     void* const tensors[] = {set.originals[prepared.param], set.tensors[prepared.param]};
-    reply->kernel_result = CallFenced(prepare_[i], tensors, prepared.scratch_bytes, prepared.thread_scratch_bytes);
+    reply->kernel_result = CallFenced(prepare_[i], request.set, tensors, prepared.scratch_bytes, prepared.thread_scratch_bytes);
     if (reply->kernel_result != 0) {
       reply->outcome = RunnerOutcome::kKernelFailed;
       std::snprintf(reply->message, sizeof(reply->message), "prepare kernel %zu returned %d", i, reply->kernel_result);
@@ -184,7 +201,7 @@ void Candidate::Verify(const VerifyRequest& request, RunnerReply* reply) {
     }
   }
   const double start = NowUs();
-  reply->kernel_result = CallFenced(main_, set.tensors, set_.scratch_bytes, set_.thread_scratch_bytes);
+  reply->kernel_result = CallFenced(main_, request.set, set.tensors, set_.scratch_bytes, set_.thread_scratch_bytes);
   reply->elapsed_us = NowUs() - start;
   if (reply->kernel_result != 0) {
     reply->outcome = RunnerOutcome::kKernelFailed;
@@ -213,7 +230,7 @@ void Candidate::Time(const TimeRequest& request, RunnerReply* reply) {
   for (int s = 0; s < request.samples; ++s) {
     if (request.copy_outputs != 0 && s == request.samples - 1) {  // so that what is copied was computed under the clock
       for (size_t i = num_inputs; i < set_.params.size(); ++i) {
-        std::memset(plain_tensors_[i], kPoison, static_cast<size_t>(set_.params[i].bytes));
+        Poison(static_cast<char*>(plain_tensors_[i]), static_cast<size_t>(set_.params[i].bytes), 0);
       }
     }
     getrusage(RUSAGE_SELF, &before);

@@ -46,7 +46,7 @@ class Candidate {
   RuntimeError MapSets(const LoadRequest& request, std::span<const int> files);
   RuntimeError MapScratch();
   RuntimeError MakePlainBuffers();
-  int32_t CallFenced(HoneKernelFn fn, std::span<void* const> tensors, int64_t scratch_bytes,
+  int32_t CallFenced(HoneKernelFn fn, int set, std::span<void* const> tensors, int64_t scratch_bytes,
                      int64_t thread_scratch_bytes);
 
   KernelSet set_;

@@ -41,7 +41,7 @@ struct LoadRequest {
   uint32_t reserved2 = 0;
 };
 
-// Packs the constants of that set, poisons scratch, runs the kernel once on the fenced buffers.
+// Packs the constants of that set, poisons scratch and stacks, runs the kernel once on the fenced buffers.
 struct VerifyRequest {
   RunnerCommand command = RunnerCommand::kVerify;
   int32_t set = 0;

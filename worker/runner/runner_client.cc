@@ -17,6 +17,7 @@
 #include "compiler/support/child_process.h"
 #include "compiler/support/file.h"
 #include "compiler/support/status_macros.h"
+#include "worker/runner/poison.h"
 
 namespace hone {
 namespace {
@@ -26,8 +27,6 @@ using Clock = std::chrono::steady_clock;
 double MicrosecondsSince(Clock::time_point start) {
   return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
 }
-
-constexpr char kPoison = '\xFF';
 
 bool SendLoad(int socket, const LoadRequest& request, std::span<const int> files) {
   iovec bytes{const_cast<LoadRequest*>(&request), sizeof(request)};
@@ -57,6 +56,7 @@ absl::StatusOr<InputSet> InputSet::Create(const KernelSet& set, std::span<const 
   InputSet result;
   result.start_aligned_ = start_aligned;
   HONE_ASSIGN_OR_RETURN(result.file_, MemoryFile::Create("hone-inputs", layout.total_bytes));
+  Poison(result.file_.data(), result.file_.size(), 0);  // around the inputs
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (values[i].size() != layout.places[i].bytes) {
       return absl::InvalidArgumentError(
@@ -251,7 +251,7 @@ double RunnerClient::ProcessorMicroseconds() const {
 
 RunnerVerdict RunnerClient::Verify(int set, absl::Duration timeout) {
   MemoryFile& outputs = impl_->outputs[static_cast<size_t>(set)];
-  if (outputs.data() != nullptr) std::memset(outputs.data(), kPoison, outputs.size());
+  if (outputs.data() != nullptr) Poison(outputs.data(), outputs.size(), set);
   RunnerReply reply;
   return impl_->Ask(VerifyRequest{.set = set}, timeout, &reply);
 }
@@ -299,7 +299,7 @@ std::string_view RunnerClient::output(int set, int index) const {
 bool RunnerClient::OutputEdgesIntact(int set) const {
   const MemoryFile& file = impl_->outputs[static_cast<size_t>(set)];
   const auto poisoned = [&](uint64_t from, uint64_t to) {
-    return std::all_of(file.data() + from, file.data() + to, [](char byte) { return byte == kPoison; });
+    return IsPoisoned(file.data(), from, to, set);
   };
   for (const TensorPlace& place : impl_->layouts[static_cast<size_t>(set)].places) {
     if (!poisoned(place.region_at, place.at) || !poisoned(place.at + place.bytes, place.region_at + place.region_bytes))

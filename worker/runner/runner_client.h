@@ -82,7 +82,7 @@ class RunnerClient {
   const RunnerVerdict& load_verdict() const;
   uint32_t layers() const;  // of the sandbox that hold
 
-  // Fills the outputs of `set` with 0xFF bytes (NaN, -1), runs the kernel on it once.
+  // Fills the outputs of `set` with what is none (worker/runner/poison.h), runs the kernel on it once.
   RunnerVerdict Verify(int set, absl::Duration timeout);
   // The samples' times are held against what is not in the runner's hands: more than passed by our clock, or too little for
   // the processor time its process was charged (IsPossibleTime), and the verdict is kRefused, "reported times are not those
