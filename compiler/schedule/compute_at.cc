@@ -10,6 +10,7 @@
 #include "compiler/schedule/nest.h"
 #include "compiler/schedule/region.h"
 #include "compiler/schedule/schedule.h"
+#include "compiler/schedule/stage.h"
 #include "compiler/support/status_macros.h"
 
 namespace hone {
@@ -138,6 +139,7 @@ absl::StatusOr<Places> FindPlaces(const Schedule& schedule, BlockRef block_ref, 
     }
     if (iter.kind == IterKind::kOpaque) return Refused(p.where, ": the order of ", iter.var, " counts");
   }
+  HONE_RETURN_IF_ERROR(CheckRunsWhole(index, p.block, p.where));
   for (const BufferRegion& write : block.writes) {
     for (const int w : WritersOf(index, p.scope, write.buffer)) {
       if (w != p.block) return Refused(p.where, ": block ", index.block(w).name, " writes ", write.buffer, " too");

@@ -58,6 +58,7 @@ absl::Status FuseReductionEpilogue(Schedule& schedule, BlockRef reduction_ref, B
   const int scope = index.EnclosingBlock(node);
   if (index.EnclosingBlock(last) != scope || last < node)
     return Refused(where, ": ", epilogue.name, " does not follow ", block.name, " in the same block");
+  HONE_RETURN_IF_ERROR(CheckRunsWhole(index, last, where));
   const Store* result = epilogue.body.As<Store>();
   if (HasReduction(epilogue) || result == nullptr || result->mask || epilogue.writes.size() != 1 ||
       !epilogue.allocs.empty() || !epilogue.matches.empty() || Reads(epilogue, result->buffer)) {

@@ -4,7 +4,6 @@
 #include <functional>
 #include <utility>
 
-#include "compiler/arith/iter_map.h"
 #include "compiler/ir/structural.h"
 #include "compiler/ir/visit.h"
 #include "compiler/schedule/dataflow.h"
@@ -182,16 +181,7 @@ absl::Status ReverseComputeInline(Schedule& schedule, BlockRef ref) {
       return Refused(where, ": block ", index.block(b).name, " reads ", store->buffer, " before the block writes it");
     }
   }
-  if (scope != 0) {  // at the root every element is asked for
-    VarRanges inside;
-    for (const int n : index.LoopsBetween(scope, node))
-      inside[index.loop(n).var] = Range{index.loop(n).min, index.loop(n).extent};
-    Analyzer known(inside);
-    if (const absl::Status all = CheckBindings(index.realize(node), inside, known); !all.ok()) {
-      return Refused(where, ": one run of block ", index.block(scope).name, " runs a part of its domain alone, and ",
-                     source.name, " would write the rest too: ", all.message());
-    }
-  }
+  HONE_RETURN_IF_ERROR(CheckRunsWhole(index, node, where));
   // The block's variables as functions of the element it reads.
   const std::vector<Expr>* at = nullptr;
   bool one_place = true;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "compiler/arith/interval_set.h"
+#include "compiler/arith/iter_map.h"
 #include "compiler/schedule/dataflow.h"
 #include "compiler/schedule/message.h"
 #include "compiler/schedule/nest.h"
@@ -69,6 +70,18 @@ absl::Status CheckThereBefore(const ProgramIndex& index, int node, const Buffer&
   }
   if (!there) return Refused(where, ": no block writes all elements of the part that would be copied");
   return absl::OkStatus();
+}
+
+absl::Status CheckRunsWhole(const ProgramIndex& index, int node, const std::string& where) {
+  const int scope = index.EnclosingBlock(node);
+  if (scope == 0) return absl::OkStatus();
+  VarRanges inside;
+  for (const int n : index.LoopsAbove(node)) inside[index.loop(n).var] = Range{index.loop(n).min, index.loop(n).extent};
+  Analyzer known(inside);
+  const absl::Status whole = CheckBindings(index.realize(node), inside, known);
+  if (whole.ok()) return whole;
+  return Refused(where, ": one run of block ", index.block(scope).name, " around it runs only a part of the domain of ",
+                 index.block(node).name, ": ", whole.message());
 }
 
 Stmt NestAround(Block block) {

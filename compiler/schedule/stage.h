@@ -26,6 +26,10 @@ bool Holds(const std::vector<Range>& outer, const std::vector<Range>& inner, con
 absl::Status CheckThereBefore(const ProgramIndex& index, int node, const Buffer& buffer,
                               const std::vector<Range>& region, const std::string& where);
 
+// In a block of tiles: does one run of it run the whole domain of the block that node is, so that its loops may be made
+// anew from the domain? At the root every block does, as far as anybody needs it. Refused says "WHERE: ..." otherwise.
+absl::Status CheckRunsWhole(const ProgramIndex& index, int node, const std::string& where);
+
 // A nest around a block of iteration variables and a body: a loop for each variable, which runs over its domain. What
 // it reads and writes is found in the body.
 //   for ax0, ax1, ..: with block: v0 = spatial(min0 + ax0) ..
