@@ -7,6 +7,7 @@
 #include <string>
 
 #include "compiler/support/frame.h"
+#include "compiler/support/sanitized.h"
 #include "worker/builder/build.h"
 
 namespace {
@@ -18,10 +19,8 @@ void SetLimits() {
   ::signal(SIGPIPE, SIG_IGN);
   const rlimit none{0, 0};
   ::setrlimit(RLIMIT_CORE, &none);
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)   // sanitizers reserve terabytes of addresses
   const rlimit memory{kMemoryLimit, kMemoryLimit};
-  ::setrlimit(RLIMIT_AS, &memory);
-#endif
+  if constexpr (!hone::kSanitized) ::setrlimit(RLIMIT_AS, &memory);
 }
 
 }  // namespace

@@ -16,24 +16,12 @@
 #include <cstddef>
 #include <vector>
 
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define HONE_SANITIZED 1
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define HONE_SANITIZED 1
-#endif
+#include "compiler/support/sanitized.h"
 
 namespace hone {
 namespace {
 
-// A sanitizer maps terabytes of shadow memory and calls the system as it likes.
-#ifdef HONE_SANITIZED
-constexpr uint32_t kPossible = ~static_cast<uint32_t>(kLayerMemoryLimit | kLayerSystemCalls);
-#else
-constexpr uint32_t kPossible = ~0u;
-#endif
+constexpr uint32_t kPossible = kSanitized ? ~static_cast<uint32_t>(kLayerMemoryLimit | kLayerSystemCalls) : ~0u;
 
 #if defined(__x86_64__)
 constexpr uint32_t kArch = AUDIT_ARCH_X86_64;
