@@ -9,13 +9,15 @@
 #include <cstdio>
 #include <cstring>
 
+#include "compiler/support/sanitized.h"
 #include "worker/runner/poison.h"
 
 namespace hone {
 namespace {
 
 constexpr int64_t kPage = 4096;
-constexpr size_t kStack = 96 << 10;  // more than a kernel's registers that were spilled, less than a thread has
+// More than a kernel's registers that were spilled, less than a thread has; little where a sanitizer fences stacks.
+constexpr size_t kStack = kSanitized ? 1 << 10 : 96 << 10;
 
 // Leaves poison where a kernel called next has its local arrays.
 [[gnu::noinline]] int32_t PoisonStack(void* set, int64_t, int64_t, int32_t) {
