@@ -86,8 +86,8 @@ class FormsStage : public StageTemplate {
   int64_t Tiles() const {
     int64_t tiles = 1;
     for (size_t i = 0; i + 1 < forms_.size(); ++i) {
-      if (forms_[i] != block_.extents[i])
-        tiles *= (block_.extents[i] + std::max<int64_t>(1, forms_[i]) - 1) / std::max<int64_t>(1, forms_[i]);
+      const int64_t size = std::max<int64_t>(1, forms_[i]);  // of a tile in this direction
+      tiles *= (block_.extents[i] + size - 1) / size;
     }
     return tiles;
   }

@@ -107,19 +107,27 @@ std::optional<Origin> OriginOf(const Trace& trace) {
 absl::StatusOr<Trace> DefaultTrace(const PrimFunc& workload, const SpaceOptions& options) {
   HONE_ASSIGN_OR_RETURN(const auto templates, MakeTemplateGenerators(workload, options));
   absl::Status failure = absl::NotFoundError("no template applies");
-  std::optional<std::pair<double, Schedule>> best;
+  struct Candidate {
+    double us;
+    const Generator* generator;
+    Choice choice;
+  };
+  std::vector<Candidate> candidates;
   for (const std::unique_ptr<Generator>& generator : templates) {
-    const absl::StatusOr<Choice> choice = BestByDraft(*generator);
-    absl::StatusOr<Schedule> schedule = choice.ok() ? generator->Build(*choice) : choice.status();
-    if (!schedule.ok()) {
-      failure = schedule.status();
-      continue;
+    absl::StatusOr<Choice> choice = BestByDraft(*generator);
+    if (choice.ok()) {
+      candidates.push_back({*generator->Draft(*choice), generator.get(), *std::move(choice)});
+    } else {
+      failure = choice.status();
     }
-    const double us = *generator->Draft(*choice);
-    if (!best.has_value() || us < best->first) best.emplace(us, *std::move(schedule));
   }
-  if (!best.has_value()) return failure;
-  return best->second.trace();
+  std::stable_sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) { return a.us < b.us; });
+  for (const Candidate& candidate : candidates) {            // the first that is not refused
+    const absl::StatusOr<Schedule> schedule = candidate.generator->Build(candidate.choice);
+    if (schedule.ok()) return schedule->trace();
+    failure = schedule.status();
+  }
+  return failure;
 }
 
 }  // namespace hone

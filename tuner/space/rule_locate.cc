@@ -33,7 +33,7 @@ class LocateStep : public SketchStep {
   }
 
   std::optional<double> Cost(std::span<const int64_t> values, const SketchPlan& plan) const override {
-    if (values[0] == 0) return nest_->Draft(ChoiceOf(values));
+    if (values[0] == 0) return nest_->Draft(ChoiceOf(nest_->knobs(), values.subspan(1)));
     // The nest's own knobs mean nothing here: one choice stands for all.
     for (size_t k = 1; k < values.size(); ++k) {
       if (values[k] != knobs_[k].candidates[0]) return std::nullopt;
@@ -51,7 +51,7 @@ class LocateStep : public SketchStep {
   }
 
   absl::Status Apply(std::span<const int64_t> values, const SketchPlan&, SketchBuild& build) const override {
-    if (values[0] == 0) return nest_->Apply(build.schedule, ChoiceOf(values));
+    if (values[0] == 0) return nest_->Apply(build.schedule, ChoiceOf(nest_->knobs(), values.subspan(1)));
     const BlockInfo& info = context_.block(block_);
     HONE_ASSIGN_OR_RETURN(const BlockRef block, GetBlock(build.schedule, info.name));
     const std::vector<LoopRef>& pieces = build.parallel[static_cast<size_t>(reader_)];
@@ -66,16 +66,6 @@ class LocateStep : public SketchStep {
   }
 
  private:
-  Choice ChoiceOf(std::span<const int64_t> values) const {
-    Choice choice;
-    for (size_t k = 1; k < values.size(); ++k) {
-      const std::vector<int64_t>& candidates = knobs_[k].candidates;
-      choice.push_back(
-          static_cast<int>(std::find(candidates.begin(), candidates.end(), values[k]) - candidates.begin()));
-    }
-    return choice;
-  }
-
   SketchContext context_;
   int block_, reader_;
   std::unique_ptr<StageTemplate> nest_;

@@ -1,7 +1,5 @@
 // Own nest: what no other rule took is a nest by itself, vectorised and parallel: elementwise and moving blocks as in
 // map_stage.cc, reductions along memory as in row_stage.cc.
-#include <algorithm>
-
 #include "absl/strings/str_cat.h"
 #include "tuner/space/sketch.h"
 #include "tuner/space/stage.h"
@@ -22,24 +20,14 @@ class OwnNestStep : public SketchStep {
   }
 
   std::optional<double> Cost(std::span<const int64_t> values, const SketchPlan&) const override {
-    return stage_->Draft(ChoiceOf(values));
+    return stage_->Draft(ChoiceOf(stage_->knobs(), values));
   }
 
   absl::Status Apply(std::span<const int64_t> values, const SketchPlan&, SketchBuild& build) const override {
-    return stage_->Apply(build.schedule, ChoiceOf(values));
+    return stage_->Apply(build.schedule, ChoiceOf(stage_->knobs(), values));
   }
 
  private:
-  Choice ChoiceOf(std::span<const int64_t> values) const {
-    Choice choice;
-    for (size_t k = 0; k < values.size(); ++k) {
-      const std::vector<int64_t>& candidates = knobs_[k].candidates;
-      choice.push_back(
-          static_cast<int>(std::find(candidates.begin(), candidates.end(), values[k]) - candidates.begin()));
-    }
-    return choice;
-  }
-
   std::unique_ptr<StageTemplate> stage_;
 };
 

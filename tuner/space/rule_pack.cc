@@ -6,10 +6,7 @@
 // A constant is packed when the kernel is deployed (layout_constant); another operand in front of the nest
 // (cache_read).
 #include "absl/strings/str_cat.h"
-#include "compiler/schedule/cache.h"
-#include "compiler/schedule/layout_constant.h"
 #include "compiler/schedule/locate.h"
-#include "compiler/schedule/transform_layout.h"
 #include "compiler/support/status_macros.h"
 #include "tuner/space/sketch.h"
 #include "tuner/space/stage.h"
@@ -38,18 +35,8 @@ class PackStep : public SketchStep {
   absl::Status Apply(std::span<const int64_t>, const SketchPlan& plan, SketchBuild& build) const override {
     const BlockInfo& info = context_.block(block_);
     const int64_t nr = plan[static_cast<size_t>(block_)].inner[static_cast<size_t>(info.last_iter())];
-    const IndexMap map = PanelMap(static_cast<int>(read_.indices.size()), along_, nr);
     HONE_ASSIGN_OR_RETURN(const BlockRef block, GetBlock(build.schedule, info.name));
-    HONE_ASSIGN_OR_RETURN(const std::optional<int> found, ReadIndex(build.schedule, block, read_.buffer));
-    if (!found.has_value()) return absl::OkStatus();
-    const int index = *found;
-    if (read_.constant) return LayoutConstant(build.schedule, block, index, map);
-    HONE_ASSIGN_OR_RETURN(const BlockRef copy, CacheRead(build.schedule, block, index, Scope::kGlobal));
-    HONE_RETURN_IF_ERROR(TransformLayout(build.schedule, copy, 0, BufferKind::kWrite, map));
-    HONE_ASSIGN_OR_RETURN(std::vector<LoopRef> loops, GetLoops(build.schedule, copy));
-    if (context_.threads == 1 || loops.size() < 2) return absl::OkStatus();
-    loops.pop_back();
-    return FuseAndParallel(build.schedule, std::move(loops));
+    return PackOperand(build.schedule, block, read_, along_, nr, context_.threads);
   }
 
  private:
@@ -68,10 +55,11 @@ class PackRule : public SketchRule {
   std::vector<Sketch> Offer(const SketchContext& context, const Sketch& sketch, int block) const override {
     if (!WillBeTiled(context, sketch, block)) return {};
     const BlockInfo& info = context.block(block);
+    const int64_t lanes = LanesFor(context.target, info, info.last_iter());
     Sketch packed = sketch;
     bool apart = false;
     for (size_t r = 0; r < info.reads.size(); ++r) {
-      const int along = DimensionToPack(context, block, r);
+      const int along = DimensionToPack(info, info.reads[r], lanes);
       if (along < 0) continue;
       apart = apart || info.reads[r].strides[static_cast<size_t>(info.last_iter())] != 1;
       packed.at(block).packed.push_back(static_cast<int>(r));
@@ -82,23 +70,6 @@ class PackRule : public SketchRule {
     std::vector<Sketch> offers{std::move(packed)};
     if (apart) offers.push_back(sketch);
     return offers;
-  }
-
- private:
-  static int DimensionToPack(const SketchContext& context, int block, size_t read) {
-    const BlockInfo& info = context.block(block);
-    const size_t n = static_cast<size_t>(info.last_iter());
-    const BlockInfo::Access& access = info.reads[read];
-    const bool wide = info.extents[n] > LanesFor(context.target, info, info.last_iter());
-    if (access.strides[n] == 0 || (access.strides[n] == 1 && !(access.constant && wide))) return -1;
-    int along = -1, uses = 0;
-    for (size_t d = 0; d < access.indices.size(); ++d) {
-      const VarRef* ref = access.indices[d].As<VarRef>();
-      if (ref == nullptr || !(ref->var == info.iters[n].var)) continue;
-      along = static_cast<int>(d);
-      ++uses;
-    }
-    return uses == 1 ? along : -1;
   }
 };
 

@@ -132,6 +132,8 @@ inline constexpr size_t kMostSketches = 8;
 std::vector<Sketch> DeriveSketches(const SketchContext& context);
 
 // ---- Shared by rules ----
+// The choice by which knobs have these values, each of them one of its candidates.
+Choice ChoiceOf(const std::vector<Knob>& knobs, std::span<const int64_t> values);
 // The multi-level tile applies and nothing else was decided.
 bool WillBeTiled(const SketchContext& context, const Sketch& sketch, int block);
 // Vector lanes that suit the extent of a variable: a power of two, at most what the target has.

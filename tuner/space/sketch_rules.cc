@@ -101,6 +101,16 @@ absl::Status VectorizeInnermost(Schedule& schedule, BlockRef block, size_t outer
   return absl::OkStatus();
 }
 
+Choice ChoiceOf(const std::vector<Knob>& knobs, std::span<const int64_t> values) {
+  Choice choice;
+  for (size_t k = 0; k < values.size(); ++k) {
+    const std::vector<int64_t>& candidates = knobs[k].candidates;
+    choice.push_back(
+        static_cast<int>(std::find(candidates.begin(), candidates.end(), values[k]) - candidates.begin()));
+  }
+  return choice;
+}
+
 absl::StatusOr<BlockRef> SplitIntoLanes(Schedule& schedule, BlockRef block, LoopRef along, int64_t width) {
   HONE_ASSIGN_OR_RETURN(const std::vector<LoopRef> parts, Split(schedule, along, {-1, width}));
   HONE_ASSIGN_OR_RETURN(const BlockRef partial, Rfactor(schedule, parts[1], -1));

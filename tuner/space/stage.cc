@@ -1,15 +1,37 @@
 #include "tuner/space/stage.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
+#include "compiler/schedule/cache.h"
 #include "compiler/schedule/fuse.h"
+#include "compiler/schedule/index_map.h"
+#include "compiler/schedule/layout_constant.h"
+#include "compiler/schedule/locate.h"
 #include "compiler/schedule/loop_kind.h"
+#include "compiler/schedule/transform_layout.h"
 #include "compiler/support/status_macros.h"
 
 namespace hone {
+namespace {
+
+// A layout in panels of `nr` along one dimension: (i, j, n) -> (n // nr, i, j, n % nr) for the dimension `along`.
+IndexMap PanelMap(int rank, int along, int64_t nr) {
+  IndexMap map;
+  for (int d = 0; d < rank; ++d) map.inputs.emplace_back(absl::StrCat("d", d));
+  map.outputs.push_back(FloorDiv(map.inputs[static_cast<size_t>(along)], Expr(nr)));
+  for (int d = 0; d < rank; ++d) {
+    if (d != along) map.outputs.push_back(map.inputs[static_cast<size_t>(d)]);
+  }
+  map.outputs.push_back(FloorMod(map.inputs[static_cast<size_t>(along)], Expr(nr)));
+  return map;
+}
+
+}  // namespace
 
 double ParallelTime(double work_us, int64_t tasks, int threads) {
   if (tasks <= 1 || threads <= 1) return work_us;
-  const int64_t rounds = (tasks + threads - 1) / threads;        // of the busiest thread
+  const int64_t rounds = (tasks + threads - 1) / threads;  // of the busiest thread
   return work_us * static_cast<double>(rounds) / static_cast<double>(tasks) + kParallelMicroseconds;
 }
 
@@ -30,31 +52,41 @@ std::vector<int64_t> DivisorsUpTo(int64_t n, int64_t limit) {
   return found;
 }
 
-IndexMap PanelMap(int rank, int along, int64_t nr) {
-  IndexMap map;
-  for (int d = 0; d < rank; ++d) map.inputs.emplace_back(absl::StrCat("d", d));
-  map.outputs.push_back(FloorDiv(map.inputs[static_cast<size_t>(along)], Expr(nr)));
-  for (int d = 0; d < rank; ++d) {
-    if (d != along) map.outputs.push_back(map.inputs[static_cast<size_t>(d)]);
+int DimensionToPack(const BlockInfo& block, const BlockInfo::Access& operand, int64_t lanes) {
+  const size_t n = static_cast<size_t>(block.last_iter());
+  const int64_t stride = operand.strides[n];
+  if (stride == 0 || (stride == 1 && !(operand.constant && block.extents[n] > lanes))) return -1;
+  int along = -1, uses = 0;
+  for (size_t d = 0; d < operand.indices.size(); ++d) {
+    const VarRef* ref = operand.indices[d].As<VarRef>();
+    if (ref == nullptr || !(ref->var == block.iters[n].var)) continue;
+    along = static_cast<int>(d);
+    ++uses;
   }
-  map.outputs.push_back(FloorMod(map.inputs[static_cast<size_t>(along)], Expr(nr)));
-  return map;
+  return uses == 1 ? along : -1;
 }
 
-absl::StatusOr<std::optional<int>> ReadIndex(const Schedule& schedule, BlockRef block, const Buffer& buffer) {
+absl::Status PackOperand(Schedule& schedule, BlockRef block, const BlockInfo::Access& operand, int along, int64_t nr,
+                         int threads) {
   HONE_ASSIGN_OR_RETURN(const BlockRealize* realize, schedule.FindBlock(block));
   const std::vector<BufferRegion>& reads = realize->block.reads;
-  for (size_t i = 0; i < reads.size(); ++i) {
-    if (reads[i].buffer == buffer) return static_cast<int>(i);
-  }
-  return std::nullopt;
+  const auto read = std::find_if(reads.begin(), reads.end(),
+                                 [&](const BufferRegion& region) { return region.buffer == operand.buffer; });
+  if (read == reads.end()) return absl::OkStatus();
+  const int index = static_cast<int>(read - reads.begin());
+  const IndexMap panels = PanelMap(static_cast<int>(operand.indices.size()), along, nr);
+  if (operand.constant) return LayoutConstant(schedule, block, index, panels);
+  HONE_ASSIGN_OR_RETURN(const BlockRef copy, CacheRead(schedule, block, index, Scope::kGlobal));
+  HONE_RETURN_IF_ERROR(TransformLayout(schedule, copy, 0, BufferKind::kWrite, panels));
+  HONE_ASSIGN_OR_RETURN(std::vector<LoopRef> loops, GetLoops(schedule, copy));
+  if (threads == 1 || loops.size() < 2) return absl::OkStatus();
+  loops.pop_back();
+  return FuseAndParallel(schedule, std::move(loops));
 }
 
 absl::Status FuseAndParallel(Schedule& schedule, std::vector<LoopRef> loops) {
   LoopRef loop = loops.front();
-  if (loops.size() > 1) {
-    HONE_ASSIGN_OR_RETURN(loop, Fuse(schedule, std::move(loops)));
-  }
+  if (loops.size() > 1) { HONE_ASSIGN_OR_RETURN(loop, Fuse(schedule, std::move(loops))); }
   return Parallel(schedule, loop);
 }
 

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "compiler/schedule/index_map.h"
 #include "compiler/schedule/schedule.h"
 #include "compiler/target/target.h"
 #include "tuner/space/generator.h"
@@ -54,10 +53,14 @@ double ParallelTime(double work_us, int64_t tasks, int threads);
 double BytesPerCycle(const Target& target, double footprint);
 // Divisors of n that are at most `limit`, ascending.
 std::vector<int64_t> DivisorsUpTo(int64_t n, int64_t limit);
-// A layout in panels of `nr` along one dimension: (i, j, n) -> (n // nr, i, j, n % nr) for the dimension `along`.
-IndexMap PanelMap(int rank, int along, int64_t nr);
-// Which of the block's reads is of the buffer, now; nullopt: none, as what wrote the buffer was inlined.
-absl::StatusOr<std::optional<int>> ReadIndex(const Schedule& schedule, BlockRef block, const Buffer& buffer);
+// The dimension along which an operand of the block is worth storing in panels, so that vectors of `lanes` along the
+// block's last iteration variable are read in one stream; -1: none. A constant is where it fills more than one vector,
+// another operand where its elements are apart.
+int DimensionToPack(const BlockInfo& block, const BlockInfo::Access& operand, int64_t lanes);
+// Stores the operand in panels of `nr` along that dimension: a constant when the kernel is deployed, another by a copy in
+// front of the nest. Nothing where the block no longer reads it, as what wrote it was inlined.
+absl::Status PackOperand(Schedule& schedule, BlockRef block, const BlockInfo::Access& operand, int along, int64_t nr,
+                         int threads);
 // Fuses the loops (at least one) and runs the result in parallel.
 absl::Status FuseAndParallel(Schedule& schedule, std::vector<LoopRef> loops);
 

@@ -19,13 +19,11 @@
 #include "compiler/schedule/compute_at.h"
 #include "compiler/schedule/decompose_reduction.h"
 #include "compiler/schedule/fuse.h"
-#include "compiler/schedule/layout_constant.h"
 #include "compiler/schedule/locate.h"
 #include "compiler/schedule/loop_kind.h"
 #include "compiler/schedule/reorder.h"
 #include "compiler/schedule/set_scope.h"
 #include "compiler/schedule/split.h"
-#include "compiler/schedule/transform_layout.h"
 #include "compiler/support/status_macros.h"
 #include "tuner/space/stage.h"
 
@@ -70,7 +68,6 @@ class TileStage : public StageTemplate {
   void FindOperands();
   void MakeKnobs();
   absl::Status LayOutOperands(Schedule& schedule, BlockRef block, int64_t nr) const;
-  absl::Status PackVariable(Schedule& schedule, BlockRef block, const Operand& operand, int64_t nr) const;
   absl::Status ScheduleEpilogue(Schedule& schedule, BlockRef epilogue, size_t shared_loops, int64_t nv) const;
 
   const BlockInfo& block_;
@@ -81,7 +78,7 @@ class TileStage : public StageTemplate {
   std::vector<int> outer_;                          // spatial, neither n nor m, in order
   std::vector<int> reduce_;                         // in the order of the block
   int lanes_ = 1;
-  std::vector<Operand> constants_, variables_;      // operands to store in panels
+  std::vector<Operand> packed_;                     // operands to store in panels, constants first
   double operand_vectors_ = 0, operand_scalars_ = 0;  // per step of k: loads for each vector column, for each row
   std::vector<Knob> knobs_;
 };
@@ -118,23 +115,12 @@ void TileStage::FindOperands() {
     const BlockInfo::Access& read = block_.reads[r];
     const int64_t stride = read.strides[static_cast<size_t>(n_)];
     (stride == 0 ? operand_scalars_ : operand_vectors_) += 1;
-    if (stride == 0) continue;
-    int along = -1, uses = 0;
-    for (size_t d = 0; d < read.indices.size(); ++d) {
-      const VarRef* ref = read.indices[d].As<VarRef>();
-      if (ref != nullptr && ref->var == block_.iters[static_cast<size_t>(n_)].var) {
-        along = static_cast<int>(d);
-        ++uses;
-      }
-    }
-    if (uses != 1) continue;
-    const Operand operand{static_cast<int>(r), along};
-    if (read.constant && extent(n_) > lanes_) {
-      constants_.push_back(operand);
-    } else if (stride != 1) {
-      (read.constant ? constants_ : variables_).push_back(operand);
-    }
+    const int along = DimensionToPack(block_, read, lanes_);
+    if (along >= 0) packed_.push_back({static_cast<int>(r), along});
   }
+  std::stable_partition(packed_.begin(), packed_.end(), [this](const Operand& operand) {
+    return block_.reads[static_cast<size_t>(operand.read)].constant;
+  });
 }
 
 void TileStage::MakeKnobs() {
@@ -230,28 +216,9 @@ std::optional<double> TileStage::Draft(std::span<const int> choice) const {
 }
 
 absl::Status TileStage::LayOutOperands(Schedule& schedule, BlockRef block, int64_t nr) const {
-  for (const Operand& operand : constants_) {
+  for (const Operand& operand : packed_) {
     const BlockInfo::Access& read = block_.reads[static_cast<size_t>(operand.read)];
-    const int rank = static_cast<int>(read.indices.size());
-    HONE_ASSIGN_OR_RETURN(const std::optional<int> at, ReadIndex(schedule, block, read.buffer));
-    if (!at.has_value()) continue;
-    HONE_RETURN_IF_ERROR(LayoutConstant(schedule, block, *at, PanelMap(rank, operand.along, nr)));
-  }
-  for (const Operand& operand : variables_) HONE_RETURN_IF_ERROR(PackVariable(schedule, block, operand, nr));
-  return absl::OkStatus();
-}
-
-absl::Status TileStage::PackVariable(Schedule& schedule, BlockRef block, const Operand& operand, int64_t nr) const {
-  const BlockInfo::Access& read = block_.reads[static_cast<size_t>(operand.read)];
-  const int rank = static_cast<int>(read.indices.size());
-  HONE_ASSIGN_OR_RETURN(const std::optional<int> at, ReadIndex(schedule, block, read.buffer));
-  if (!at.has_value()) return absl::OkStatus();
-  HONE_ASSIGN_OR_RETURN(const BlockRef copy, CacheRead(schedule, block, *at, Scope::kGlobal));
-  HONE_RETURN_IF_ERROR(TransformLayout(schedule, copy, 0, BufferKind::kWrite, PanelMap(rank, operand.along, nr)));
-  HONE_ASSIGN_OR_RETURN(std::vector<LoopRef> loops, GetLoops(schedule, copy));
-  if (threads_ > 1 && loops.size() > 1) {
-    loops.pop_back();
-    return FuseAndParallel(schedule, std::move(loops));
+    HONE_RETURN_IF_ERROR(PackOperand(schedule, block, read, operand.along, nr, threads_));
   }
   return absl::OkStatus();
 }
