@@ -67,7 +67,7 @@ struct Rebuild {
     const bool ints = a.code == TypeCode::kInt && b.code == TypeCode::kInt;
     if (a == b || ints) return MakeBinary(n.op, std::move(n.a), std::move(n.b));
     const DType type = ResultType(n.op, n.a.type());
-    return Expr::Make(std::move(n), type);              // ill-typed: the verifier says so
+    return Expr::Make(std::move(n), type);  // ill-typed: the verifier says so
   }
   Expr operator()(Not n) const { return MakeNot(std::move(n.a)); }
   Expr operator()(Cast n) const {
@@ -127,8 +127,10 @@ class Mapper {
         [&](const auto& node) {
           auto mapped = Map(node);
           if (!mapped) return s;
-          if constexpr (std::is_same_v<std::decay_t<decltype(node)>, Seq>) return MakeSeq(std::move(mapped->stmts));
-          else return Stmt::Make(*std::move(mapped));
+          if constexpr (std::is_same_v<std::decay_t<decltype(node)>, Seq>)
+            return MakeSeq(std::move(mapped->stmts));
+          else
+            return Stmt::Make(*std::move(mapped));
         },
         s.node().kind);
   }
@@ -165,11 +167,15 @@ class Mapper {
     } else if constexpr (std::is_same_v<T, Stmt>) {
       return field ? Changed(field, policy_.OnStmt(field)) : std::nullopt;
     } else if constexpr (std::is_same_v<T, Var>) {
-      if constexpr (kDefines<Node>) return Changed(field, policy_.DefineVar(field));
-      else return Changed(field, policy_.UseVar(field));
+      if constexpr (kDefines<Node>)
+        return Changed(field, policy_.DefineVar(field));
+      else
+        return Changed(field, policy_.UseVar(field));
     } else if constexpr (std::is_same_v<T, Buffer>) {
-      if constexpr (kDefines<Node>) return Changed(field, policy_.DefineBuffer(field));
-      else return Changed(field, policy_.UseBuffer(field));
+      if constexpr (kDefines<Node>)
+        return Changed(field, policy_.DefineBuffer(field));
+      else
+        return Changed(field, policy_.UseBuffer(field));
     } else if constexpr (HasFields<T>) {
       return Map(field);
     } else if constexpr (IsVector<T>::value) {
@@ -182,7 +188,7 @@ class Mapper {
       }
       return copy;
     } else {
-      return std::nullopt;                            // names, numbers, annotations
+      return std::nullopt;  // names, numbers, annotations
     }
   }
   Policy& policy_;
@@ -311,16 +317,19 @@ class Renamer {
 
 void WalkExpr(const Expr& e, const std::function<bool(const Expr&)>& visit) {
   if (!visit(e)) return;
-  VisitChildren(e, [&](const Expr& child) { WalkExpr(child, visit); }, kNoStmts);
+  VisitChildren(
+      e, [&](const Expr& child) { WalkExpr(child, visit); }, kNoStmts);
 }
 void WalkExprs(const Stmt& s, const std::function<bool(const Expr&)>& visit) {
-  VisitChildren(s, [&](const Expr& e) { WalkExpr(e, visit); }, [&](const Stmt& child) { WalkExprs(child, visit); });
+  VisitChildren(
+      s, [&](const Expr& e) { WalkExpr(e, visit); }, [&](const Stmt& child) { WalkExprs(child, visit); });
 }
 
 bool UsesVarIn(const Expr& e, const Var& var) {
   if (const VarRef* ref = e.As<VarRef>()) return ref->var == var;
   bool found = false;
-  VisitChildren(e, [&](const Expr& child) { found = found || UsesVarIn(child, var); }, kNoStmts);
+  VisitChildren(
+      e, [&](const Expr& child) { found = found || UsesVarIn(child, var); }, kNoStmts);
   return found;
 }
 
@@ -339,7 +348,8 @@ void CollectFree(const Expr& e, std::vector<Var>& bound, std::set<Var>& free) {
     bound.pop_back();
     return;
   }
-  VisitChildren(e, [&](const Expr& child) { CollectFree(child, bound, free); }, kNoStmts);
+  VisitChildren(
+      e, [&](const Expr& child) { CollectFree(child, bound, free); }, kNoStmts);
 }
 
 }  // namespace
@@ -351,8 +361,17 @@ void ForEachStmt(const Stmt& root, const std::function<bool(const Stmt&)>& visit
   VisitChildren(root, kNoExprs, [&](const Stmt& child) { ForEachStmt(child, visit); });
 }
 
+void ForEachChild(const Stmt& stmt, const std::function<void(const Stmt&)>& on_stmt,
+                  const std::function<void(const Expr&)>& on_expr) {
+  VisitChildren(stmt, on_expr, on_stmt);
+}
+void ForEachChild(const Expr& expr, const std::function<void(const Expr&)>& on_expr) {
+  VisitChildren(expr, on_expr, kNoStmts);
+}
+
 Expr RewriteBottomUp(const Expr& root, const ExprRewrite& rewrite) {
-  Expr rebuilt = MapOneLevel(root, [&](const Expr& child) { return RewriteBottomUp(child, rewrite); }, kSameStmt);
+  Expr rebuilt = MapOneLevel(
+      root, [&](const Expr& child) { return RewriteBottomUp(child, rewrite); }, kSameStmt);
   std::optional<Expr> replaced = rewrite(rebuilt);
   return replaced ? *std::move(replaced) : rebuilt;
 }
@@ -362,15 +381,18 @@ Stmt RewriteBottomUp(const Stmt& root, const StmtRewrite& rewrite) {
   return replaced ? *std::move(replaced) : rebuilt;
 }
 Stmt RewriteExprs(const Stmt& root, const ExprRewrite& rewrite) {
-  return MapOneLevel(root, [&](const Expr& child) { return RewriteBottomUp(child, rewrite); },
-                     [&](const Stmt& child) { return RewriteExprs(child, rewrite); });
+  return MapOneLevel(
+      root, [&](const Expr& child) { return RewriteBottomUp(child, rewrite); },
+      [&](const Stmt& child) { return RewriteExprs(child, rewrite); });
 }
 Stmt MapChildren(const Stmt& stmt, const std::function<Stmt(const Stmt&)>& on_stmt,
                  const std::function<Expr(const Expr&)>& on_expr) {
-  return MapOneLevel(stmt, [&](const Expr& e) { return on_expr(e); }, [&](const Stmt& s) { return on_stmt(s); });
+  return MapOneLevel(
+      stmt, [&](const Expr& e) { return on_expr(e); }, [&](const Stmt& s) { return on_stmt(s); });
 }
 Expr MapChildren(const Expr& expr, const std::function<Expr(const Expr&)>& on_expr) {
-  return MapOneLevel(expr, [&](const Expr& e) { return on_expr(e); }, kSameStmt);
+  return MapOneLevel(
+      expr, [&](const Expr& e) { return on_expr(e); }, kSameStmt);
 }
 
 Expr Substitute(const Expr& root, const VarMap& map) { return Substituter(map).OnExpr(root); }
@@ -389,8 +411,9 @@ Stmt RenewDefinitions(const Stmt& root) { return Renamer().OnStmt(root); }
 bool UsesVar(const Expr& e, const Var& var) { return UsesVarIn(e, var); }
 bool UsesVar(const Stmt& s, const Var& var) {
   bool found = false;
-  VisitChildren(s, [&](const Expr& e) { found = found || UsesVarIn(e, var); },
-                [&](const Stmt& child) { found = found || UsesVar(child, var); });
+  VisitChildren(
+      s, [&](const Expr& e) { found = found || UsesVarIn(e, var); },
+      [&](const Stmt& child) { found = found || UsesVar(child, var); });
   return found;
 }
 std::set<Var> FreeVars(const Expr& e) {

@@ -74,16 +74,8 @@ class Survey {
     if (const TileOp* op = stmt.As<TileOp>()) {
       for (const BufferRegion& operand : op->operands) Access(operand.buffer, {operand.region[0].min});
     }
-    MapChildren(
-        stmt,
-        [&](const Stmt& s) {
-          Visit(s);
-          return s;
-        },
-        [&](const Expr& e) {
-          Exprs(e);
-          return e;
-        });
+    ForEachChild(
+        stmt, [&](const Stmt& s) { Visit(s); }, [&](const Expr& e) { Exprs(e); });
   }
 
  private:

@@ -26,13 +26,8 @@ class Initialisation {
     } else if (const Evaluate* evaluate = stmt.As<Evaluate>()) {
       if (const std::optional<Store> update = AtomicUpdate(*evaluate)) Written(*update);
     }
-    MapChildren(
-        stmt,
-        [this](const Stmt& child) {
-          Visit(child);
-          return child;
-        },
-        [](const Expr& e) { return e; });
+    ForEachChild(
+        stmt, [this](const Stmt& child) { Visit(child); }, [](const Expr&) {});
   }
 
  private:

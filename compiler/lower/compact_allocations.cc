@@ -30,16 +30,8 @@ class Touched {
         if (operand.buffer == buffer_) AddRegion(operand);
       }
     }
-    MapChildren(
-        stmt,
-        [&](const Stmt& s) {
-          Visit(s);
-          return s;
-        },
-        [&](const Expr& e) {
-          Expression(e);
-          return e;
-        });
+    ForEachChild(
+        stmt, [&](const Stmt& s) { Visit(s); }, [&](const Expr& e) { Expression(e); });
   }
 
   // nullopt when the whole buffer is needed. What a mask cuts off counts for a register tile: its rows keep the length

@@ -133,16 +133,8 @@ class FindPlaces {
         for (const BufferRegion& operand : op->operands) Access(operand.buffer, true);
       }
       if (const Alloc* alloc = stmt.As<Alloc>()) buffers_.push_back(alloc->buffer);
-      MapChildren(
-          stmt,
-          [&](const Stmt& child) {
-            Visit(child);
-            return child;
-          },
-          [&](const Expr& e) {
-            Reads(e);
-            return e;
-          });
+      ForEachChild(
+          stmt, [&](const Stmt& child) { Visit(child); }, [&](const Expr& e) { Reads(e); });
     }
     path_.pop_back();
   }

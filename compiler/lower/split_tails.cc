@@ -218,13 +218,8 @@ class SplitTile {
   static int64_t Copies(const Stmt& stmt) {
     if (stmt.As<Store>() != nullptr) return 1;
     int64_t sum = 0;
-    MapChildren(
-        stmt,
-        [&](const Stmt& s) {
-          sum += Copies(s);
-          return s;
-        },
-        [](const Expr& e) { return e; });
+    ForEachChild(
+        stmt, [&](const Stmt& s) { sum += Copies(s); }, [](const Expr&) {});
     const For* loop = stmt.As<For>();
     if (loop != nullptr && loop->kind == ForKind::kUnrolled) sum *= ConstantValue(loop->extent).value_or(1);
     return sum;

@@ -38,16 +38,8 @@ class Collector {
       return;
     }
     if (const Store* store = stmt.As<Store>(); store != nullptr && store->buffer.SameAs(buffer_)) Add(store->indices);
-    MapChildren(
-        stmt,
-        [&](const Stmt& child) {
-          Visit(child);
-          return child;
-        },
-        [&](const Expr& e) {
-          Visit(e);
-          return e;
-        });
+    ForEachChild(
+        stmt, [&](const Stmt& child) { Visit(child); }, [&](const Expr& e) { Visit(e); });
   }
 
  private:
@@ -61,10 +53,7 @@ class Collector {
       return;
     }
     if (const Load* load = e.As<Load>(); load != nullptr && load->buffer.SameAs(buffer_)) Add(load->indices);
-    MapChildren(e, [&](const Expr& child) {
-      Visit(child);
-      return child;
-    });
+    ForEachChild(e, [&](const Expr& child) { Visit(child); });
   }
   void Add(const std::vector<Expr>& indices) {
     found_.places.push_back(&indices);
