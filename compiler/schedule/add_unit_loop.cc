@@ -24,4 +24,8 @@ absl::StatusOr<LoopRef> AddUnitLoop(Schedule& schedule, BlockOrLoop inner) {
   return LoopRef{number, 0};
 }
 
+absl::Status Apply(Schedule& schedule, const AddUnitLoopStep& step) {
+  return AddUnitLoop(schedule, step.inner).status();
+}
+
 }  // namespace hone

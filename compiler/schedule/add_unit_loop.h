@@ -15,6 +15,7 @@ struct AddUnitLoopStep {
   static constexpr StepInfo kInfo{"add_unit_loop", OutputKind::kLoop};
   static constexpr auto Fields() { return std::tuple(Field("block_or_loop", &AddUnitLoopStep::inner)); }
 };
+absl::Status Apply(Schedule& schedule, const AddUnitLoopStep& step);
 
 absl::StatusOr<LoopRef> AddUnitLoop(Schedule& schedule, BlockOrLoop inner);
 

@@ -61,4 +61,12 @@ absl::Status Unannotate(Schedule& schedule, BlockOrLoop target, std::string key)
   return absl::OkStatus();
 }
 
+absl::Status Apply(Schedule& schedule, const AnnotateStep& step) {
+  return Annotate(schedule, step.target, step.key, step.value);
+}
+
+absl::Status Apply(Schedule& schedule, const UnannotateStep& step) {
+  return Unannotate(schedule, step.target, step.key);
+}
+
 }  // namespace hone

@@ -22,6 +22,7 @@ struct AnnotateStep {
                       Field("ann_val", &AnnotateStep::value));
   }
 };
+absl::Status Apply(Schedule& schedule, const AnnotateStep& step);
 struct UnannotateStep {
   BlockOrLoop target;
   std::string key;
@@ -30,6 +31,7 @@ struct UnannotateStep {
     return std::tuple(Field("block_or_loop", &UnannotateStep::target), Field("ann_key", &UnannotateStep::key));
   }
 };
+absl::Status Apply(Schedule& schedule, const UnannotateStep& step);
 
 absl::Status Annotate(Schedule& schedule, BlockOrLoop target, std::string key,
                       Attr value);                                                 // replaces an earlier value

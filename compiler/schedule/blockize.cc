@@ -34,4 +34,6 @@ absl::StatusOr<BlockRef> Blockize(Schedule& schedule, LoopRef ref) {
   return BlockRef{schedule.Record(BlockizeStep{.loop = ref}, {Schedule::Output::Block(name)}), 0};
 }
 
+absl::Status Apply(Schedule& schedule, const BlockizeStep& step) { return Blockize(schedule, step.loop).status(); }
+
 }  // namespace hone

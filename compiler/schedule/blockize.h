@@ -16,6 +16,7 @@ struct BlockizeStep {
   static constexpr StepInfo kInfo{"blockize", OutputKind::kBlock};
   static constexpr auto Fields() { return std::tuple(Field("target", &BlockizeStep::loop)); }
 };
+absl::Status Apply(Schedule& schedule, const BlockizeStep& step);
 
 // Gives the new block, NAME_o. The loops inside and the block keep their refs; an init moves to the new block, as loops
 // over what a tile writes. A tile at the edge, where a split does not divide, is smaller. Refused: what DivideBlock

@@ -10,6 +10,7 @@
 #include "compiler/schedule/region.h"
 #include "compiler/schedule/schedule.h"
 #include "compiler/schedule/stage.h"
+#include "compiler/schedule/step_argument.h"
 #include "compiler/support/status_macros.h"
 
 namespace hone {
@@ -126,6 +127,16 @@ absl::StatusOr<BlockRef> CacheWrite(Schedule& schedule, BlockRef ref, int write_
       CacheWriteStep{.block = ref, .write_buffer_index = write_index, .storage_scope = std::string(ToText(scope))},
       {Schedule::Output::Block(name)});
   return BlockRef{number, 0};
+}
+
+absl::Status Apply(Schedule& schedule, const CacheReadStep& step) {
+  HONE_ASSIGN_OR_RETURN(const Scope scope, ScopeOf(step.storage_scope));
+  return CacheRead(schedule, step.block, AsIndex(step.read_buffer_index), scope).status();
+}
+
+absl::Status Apply(Schedule& schedule, const CacheWriteStep& step) {
+  HONE_ASSIGN_OR_RETURN(const Scope scope, ScopeOf(step.storage_scope));
+  return CacheWrite(schedule, step.block, AsIndex(step.write_buffer_index), scope).status();
 }
 
 }  // namespace hone

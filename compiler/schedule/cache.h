@@ -27,6 +27,7 @@ struct CacheReadStep {
                       Field("storage_scope", &CacheReadStep::storage_scope));
   }
 };
+absl::Status Apply(Schedule& schedule, const CacheReadStep& step);
 struct CacheWriteStep {
   BlockRef block;
   int64_t write_buffer_index = 0;
@@ -38,6 +39,7 @@ struct CacheWriteStep {
                       Field("storage_scope", &CacheWriteStep::storage_scope));
   }
 };
+absl::Status Apply(Schedule& schedule, const CacheWriteStep& step);
 
 // Both give the copying block. The new buffer has the shape of the old one.
 absl::StatusOr<BlockRef> CacheRead(Schedule& schedule, BlockRef block, int read_index, Scope scope);

@@ -77,4 +77,8 @@ NumericLevel NumericLevelOf(const Trace& trace) {
   return chooses ? NumericLevel::kDefault : NumericLevel::kStrict;
 }
 
+absl::Status Apply(Schedule& schedule, const ChooseAlgorithmStep& step) {
+  return ChooseAlgorithm(schedule, step.block, step.algorithm).status();
+}
+
 }  // namespace hone

@@ -25,6 +25,7 @@ struct ChooseAlgorithmStep {
     return std::tuple(Field("block", &ChooseAlgorithmStep::block), Field("algorithm", &ChooseAlgorithmStep::algorithm));
   }
 };
+absl::Status Apply(Schedule& schedule, const ChooseAlgorithmStep& step);
 
 // Every algorithm there is.
 const std::vector<std::string>& AlgorithmNames();

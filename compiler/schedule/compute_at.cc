@@ -485,4 +485,12 @@ absl::Status ReverseComputeAt(Schedule& schedule, BlockRef block_ref, LoopRef lo
   return absl::OkStatus();
 }
 
+absl::Status Apply(Schedule& schedule, const ComputeAtStep& step) {
+  return ComputeAt(schedule, step.block, step.loop, step.preserve_unit_loops);
+}
+
+absl::Status Apply(Schedule& schedule, const ReverseComputeAtStep& step) {
+  return ReverseComputeAt(schedule, step.block, step.loop, step.preserve_unit_loops);
+}
+
 }  // namespace hone

@@ -23,6 +23,7 @@ struct ComputeAtStep {
                       Field("preserve_unit_loops", &ComputeAtStep::preserve_unit_loops));
   }
 };
+absl::Status Apply(Schedule& schedule, const ComputeAtStep& step);
 struct ReverseComputeAtStep {
   BlockRef block;
   LoopRef loop;
@@ -33,6 +34,7 @@ struct ReverseComputeAtStep {
                       Field("preserve_unit_loops", &ReverseComputeAtStep::preserve_unit_loops));
   }
 };
+absl::Status Apply(Schedule& schedule, const ReverseComputeAtStep& step);
 
 // The block gets new loops, one for each iteration variable it has (those that would run once are dropped, unless
 // `preserve_unit_loops`), over the part that is needed; instances outside its domain are kept out by its predicate.

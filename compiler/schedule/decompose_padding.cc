@@ -210,4 +210,8 @@ absl::StatusOr<BlockRef> DecomposePadding(Schedule& schedule, BlockRef block_ref
   return BlockRef{number, 0};
 }
 
+absl::Status Apply(Schedule& schedule, const DecomposePaddingStep& step) {
+  return DecomposePadding(schedule, step.block, step.loop).status();
+}
+
 }  // namespace hone

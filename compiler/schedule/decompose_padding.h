@@ -20,6 +20,7 @@ struct DecomposePaddingStep {
     return std::tuple(Field("block", &DecomposePaddingStep::block), Field("loop", &DecomposePaddingStep::loop));
   }
 };
+absl::Status Apply(Schedule& schedule, const DecomposePaddingStep& step);
 
 // Gives the filling block, NAME_pad_const, which stands in front of `loop` in copies of the loops from there on. Where
 // a variable is one of these loops and nothing else, the loop shrinks to the part inside; elsewhere the condition

@@ -139,4 +139,8 @@ absl::StatusOr<BlockRef> DecomposeReduction(Schedule& schedule, BlockRef block_r
   return BlockRef{number, 0};
 }
 
+absl::Status Apply(Schedule& schedule, const DecomposeReductionStep& step) {
+  return DecomposeReduction(schedule, step.block, step.loop).status();
+}
+
 }  // namespace hone

@@ -18,6 +18,7 @@ struct DecomposeReductionStep {
     return std::tuple(Field("block", &DecomposeReductionStep::block), Field("loop", &DecomposeReductionStep::loop));
   }
 };
+absl::Status Apply(Schedule& schedule, const DecomposeReductionStep& step);
 
 // Gives the init block, NAME_init, whose loops copy those of the block's spatial variables at and below `loop`, with
 // their kinds (a vectorized or unrolled loop stays so). Refused: a block without init, a loop that is not around it,

@@ -77,4 +77,6 @@ absl::StatusOr<LoopRef> Fuse(Schedule& schedule, std::vector<LoopRef> loops) {
   return LoopRef{number, 0};
 }
 
+absl::Status Apply(Schedule& schedule, const FuseStep& step) { return Fuse(schedule, step.loops).status(); }
+
 }  // namespace hone

@@ -18,6 +18,7 @@ struct FuseStep {
   static constexpr bool kSpread = true;  // sch.fuse(l1, l2): the list is the positional arguments
   static constexpr auto Fields() { return std::tuple(Field("loops", &FuseStep::loops)); }
 };
+absl::Status Apply(Schedule& schedule, const FuseStep& step);
 
 // `loops` are outermost first, each the only statement in the one before it, serial, and start at 0. One loop is
 // allowed.

@@ -174,4 +174,8 @@ absl::Status FuseReductionEpilogue(Schedule& schedule, BlockRef reduction_ref, B
   return absl::OkStatus();
 }
 
+absl::Status Apply(Schedule& schedule, const FuseReductionEpilogueStep& step) {
+  return FuseReductionEpilogue(schedule, step.reduction_block, step.epilogue_block);
+}
+
 }  // namespace hone

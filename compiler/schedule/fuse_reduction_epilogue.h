@@ -20,6 +20,7 @@ struct FuseReductionEpilogueStep {
                       Field("epilogue_block", &FuseReductionEpilogueStep::epilogue_block));
   }
 };
+absl::Status Apply(Schedule& schedule, const FuseReductionEpilogueStep& step);
 
 // The reduction is x = x OP v with OP one of + * min max, the epilogue y = x OP e, e OP x, or x - e after +. The
 // epilogue block goes away, the reduction writes its result. Refused: another operation (relu of a sum must see the

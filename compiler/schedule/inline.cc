@@ -251,4 +251,10 @@ absl::Status ReverseComputeInline(Schedule& schedule, BlockRef ref) {
   return absl::OkStatus();
 }
 
+absl::Status Apply(Schedule& schedule, const ComputeInlineStep& step) { return ComputeInline(schedule, step.block); }
+
+absl::Status Apply(Schedule& schedule, const ReverseComputeInlineStep& step) {
+  return ReverseComputeInline(schedule, step.block);
+}
+
 }  // namespace hone

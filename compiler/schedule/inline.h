@@ -18,11 +18,13 @@ struct ComputeInlineStep {
   static constexpr StepInfo kInfo{"compute_inline", OutputKind::kNone};
   static constexpr auto Fields() { return std::tuple(Field("block", &ComputeInlineStep::block)); }
 };
+absl::Status Apply(Schedule& schedule, const ComputeInlineStep& step);
 struct ReverseComputeInlineStep {
   BlockRef block;
   static constexpr StepInfo kInfo{"reverse_compute_inline", OutputKind::kNone};
   static constexpr auto Fields() { return std::tuple(Field("block", &ReverseComputeInlineStep::block)); }
 };
+absl::Status Apply(Schedule& schedule, const ReverseComputeInlineStep& step);
 
 // Refused: a block that reduces, writes a param of the function, writes more than one element an instance, or writes at
 // indices that are not its own iteration variables.

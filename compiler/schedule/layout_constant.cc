@@ -6,6 +6,7 @@
 #include "compiler/schedule/message.h"
 #include "compiler/schedule/nest.h"
 #include "compiler/schedule/schedule.h"
+#include "compiler/schedule/step_argument.h"
 #include "compiler/support/status_macros.h"
 
 namespace hone {
@@ -124,6 +125,10 @@ absl::Status LayoutConstant(Schedule& schedule, BlockRef ref, int read_index, In
   schedule.SetPrepare({param, std::move(prepare)});
   schedule.Record(LayoutConstantStep{.block = ref, .read_buffer_index = read_index, .index_map = std::move(map)}, {});
   return absl::OkStatus();
+}
+
+absl::Status Apply(Schedule& schedule, const LayoutConstantStep& step) {
+  return LayoutConstant(schedule, step.block, AsIndex(step.read_buffer_index), step.index_map);
 }
 
 }  // namespace hone

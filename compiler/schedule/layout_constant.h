@@ -23,6 +23,7 @@ struct LayoutConstantStep {
                       Field("index_map", &LayoutConstantStep::index_map));
   }
 };
+absl::Status Apply(Schedule& schedule, const LayoutConstantStep& step);
 
 // The param keeps its position and its name; its buffer changes in place, in every block that reads it. Padding (where
 // a factor does not divide) is filled with zeros. Doing it twice composes: there is one prepare function a param, from

@@ -78,4 +78,26 @@ absl::StatusOr<std::vector<BlockRef>> GetOutputBlocks(Schedule& schedule) {
   return RecordBlocks(schedule, GetOutputBlocksStep{}, found);
 }
 
+absl::Status Apply(Schedule& schedule, const GetBlockStep& step) {
+  if (step.func_name != "main" && step.func_name != schedule.func().name)  // "main" is whatever function there is
+    return Invalid("get_block: there is one function, \"", schedule.func().name, "\", not \"", step.func_name, "\"");
+  return GetBlock(schedule, step.name).status();
+}
+
+absl::Status Apply(Schedule& schedule, const GetLoopsStep& step) { return GetLoops(schedule, step.block).status(); }
+
+absl::Status Apply(Schedule& schedule, const GetChildBlocksStep& step) {
+  return GetChildBlocks(schedule, step.parent).status();
+}
+
+absl::Status Apply(Schedule& schedule, const GetProducersStep& step) {
+  return GetProducers(schedule, step.block).status();
+}
+
+absl::Status Apply(Schedule& schedule, const GetConsumersStep& step) {
+  return GetConsumers(schedule, step.block).status();
+}
+
+absl::Status Apply(Schedule& schedule, const GetOutputBlocksStep&) { return GetOutputBlocks(schedule).status(); }
+
 }  // namespace hone

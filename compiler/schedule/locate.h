@@ -23,35 +23,41 @@ struct GetBlockStep {
     return std::tuple(Field("name", &GetBlockStep::name), Field("func_name", &GetBlockStep::func_name));
   }
 };
+absl::Status Apply(Schedule& schedule, const GetBlockStep& step);
 struct GetLoopsStep {
   BlockRef block;
   static constexpr StepInfo kInfo{.name = "get_loops", .output = OutputKind::kLoop, .changes_program = false};
   static constexpr bool kList = true;
   static constexpr auto Fields() { return std::tuple(Field("block", &GetLoopsStep::block)); }
 };
+absl::Status Apply(Schedule& schedule, const GetLoopsStep& step);
 struct GetChildBlocksStep {
   BlockOrLoop parent;
   static constexpr StepInfo kInfo{.name = "get_child_blocks", .output = OutputKind::kBlock, .changes_program = false};
   static constexpr bool kList = true;
   static constexpr auto Fields() { return std::tuple(Field("block_or_loop", &GetChildBlocksStep::parent)); }
 };
+absl::Status Apply(Schedule& schedule, const GetChildBlocksStep& step);
 struct GetProducersStep {
   BlockRef block;
   static constexpr StepInfo kInfo{.name = "get_producers", .output = OutputKind::kBlock, .changes_program = false};
   static constexpr bool kList = true;
   static constexpr auto Fields() { return std::tuple(Field("block", &GetProducersStep::block)); }
 };
+absl::Status Apply(Schedule& schedule, const GetProducersStep& step);
 struct GetConsumersStep {
   BlockRef block;
   static constexpr StepInfo kInfo{.name = "get_consumers", .output = OutputKind::kBlock, .changes_program = false};
   static constexpr bool kList = true;
   static constexpr auto Fields() { return std::tuple(Field("block", &GetConsumersStep::block)); }
 };
+absl::Status Apply(Schedule& schedule, const GetConsumersStep& step);
 struct GetOutputBlocksStep {
   static constexpr StepInfo kInfo{.name = "get_output_blocks", .output = OutputKind::kBlock, .changes_program = false};
   static constexpr bool kList = true;
   static constexpr auto Fields() { return std::tuple(); }
 };
+absl::Status Apply(Schedule& schedule, const GetOutputBlocksStep& step);
 
 // NotFound when there is no such block; the message lists those there are. "root" is the root block.
 absl::StatusOr<BlockRef> GetBlock(Schedule& schedule, std::string_view name);

@@ -35,8 +35,9 @@ absl::Status CheckDataParallel(const ProgramIndex& index, int node, std::string_
     const BlockRealize& realize = index.realize(b);
     const Block& block = realize.block;
     if (block.writes.empty() && primitive == "vectorize") {
-      return Refused(primitive, "(", loop.var, "): block ", block.name,
-                     " below writes nothing, so it is there for its effect, once an iteration; vectorize a loop inside");
+      return Refused(
+          primitive, "(", loop.var, "): block ", block.name,
+          " below writes nothing, so it is there for its effect, once an iteration; vectorize a loop inside");
     }
     bool used = false;
     for (size_t i = 0; i < realize.values.size(); ++i) {
@@ -181,5 +182,13 @@ absl::Status Bind(Schedule& schedule, LoopRef ref, std::string thread_axis) {
   schedule.Record(BindStep{.loop = ref, .thread_axis = std::move(thread_axis)}, {});
   return absl::OkStatus();
 }
+
+absl::Status Apply(Schedule& schedule, const ParallelStep& step) { return Parallel(schedule, step.loop); }
+
+absl::Status Apply(Schedule& schedule, const VectorizeStep& step) { return Vectorize(schedule, step.loop); }
+
+absl::Status Apply(Schedule& schedule, const UnrollStep& step) { return Unroll(schedule, step.loop); }
+
+absl::Status Apply(Schedule& schedule, const BindStep& step) { return Bind(schedule, step.loop, step.thread_axis); }
 
 }  // namespace hone

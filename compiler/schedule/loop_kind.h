@@ -16,16 +16,19 @@ struct ParallelStep {
   static constexpr StepInfo kInfo{"parallel", OutputKind::kNone};
   static constexpr auto Fields() { return std::tuple(Field("loop", &ParallelStep::loop)); }
 };
+absl::Status Apply(Schedule& schedule, const ParallelStep& step);
 struct VectorizeStep {
   LoopRef loop;
   static constexpr StepInfo kInfo{"vectorize", OutputKind::kNone};
   static constexpr auto Fields() { return std::tuple(Field("loop", &VectorizeStep::loop)); }
 };
+absl::Status Apply(Schedule& schedule, const VectorizeStep& step);
 struct UnrollStep {
   LoopRef loop;
   static constexpr StepInfo kInfo{"unroll", OutputKind::kNone};
   static constexpr auto Fields() { return std::tuple(Field("loop", &UnrollStep::loop)); }
 };
+absl::Status Apply(Schedule& schedule, const UnrollStep& step);
 struct BindStep {
   LoopRef loop;
   std::string thread_axis;
@@ -34,6 +37,7 @@ struct BindStep {
     return std::tuple(Field("loop", &BindStep::loop), Field("thread_axis", &BindStep::thread_axis));
   }
 };
+absl::Status Apply(Schedule& schedule, const BindStep& step);
 
 // Refused for parallel, vectorize and bind: a loop whose variable reaches a reduce or opaque iteration variable of a
 // block below it (its iterations accumulate into one element), or a block below whose bindings cannot tell its

@@ -10,6 +10,7 @@
 #include "compiler/schedule/nest.h"
 #include "compiler/schedule/schedule.h"
 #include "compiler/schedule/stage.h"
+#include "compiler/schedule/step_argument.h"
 #include "compiler/support/status_macros.h"
 
 namespace hone {
@@ -106,6 +107,15 @@ absl::StatusOr<BlockRef> Pack(Schedule& schedule, BlockRef block_ref, int read_i
                                               .storage_scope = std::string(ToText(scope))},
                                      {Schedule::Output::Block(name)});
   return BlockRef{number, 0};
+}
+
+absl::Status Apply(Schedule& schedule, const PackStep& step) {
+  HONE_ASSIGN_OR_RETURN(const Scope scope, ScopeOf(step.storage_scope));
+  if (step.tails != "zero" && step.tails != "mask")
+    return Invalid("pack: tails are \"zero\" or \"mask\", not \"", step.tails, "\"");
+  return Pack(schedule, step.block, AsIndex(step.read_buffer_index), step.loop, step.index_map,
+              step.tails == "zero" ? PanelTails::kZero : PanelTails::kMask, scope)
+      .status();
 }
 
 }  // namespace hone

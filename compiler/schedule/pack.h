@@ -31,6 +31,7 @@ struct PackStep {
                       Field("tails", &PackStep::tails), Field("storage_scope", &PackStep::storage_scope));
   }
 };
+absl::Status Apply(Schedule& schedule, const PackStep& step);
 
 // What lies beyond the buffer in a panel that the map does not fill.
 enum class PanelTails {

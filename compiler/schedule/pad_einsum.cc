@@ -188,4 +188,8 @@ absl::Status PadEinsum(Schedule& schedule, BlockRef ref, std::vector<int64_t> pa
   return absl::OkStatus();
 }
 
+absl::Status Apply(Schedule& schedule, const PadEinsumStep& step) {
+  return PadEinsum(schedule, step.block, step.padding);
+}
+
 }  // namespace hone

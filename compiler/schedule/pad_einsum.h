@@ -24,6 +24,7 @@ struct PadEinsumStep {
     return std::tuple(Field("block", &PadEinsumStep::block), Field("padding", &PadEinsumStep::padding));
   }
 };
+absl::Status Apply(Schedule& schedule, const PadEinsumStep& step);
 
 // `padding`: for each iteration variable, of what its extent becomes a multiple; 1 leaves it. The copying blocks are
 // NAME_pad, NAME the buffer's. Refused: a block that is not x = x + (product of operands), each indexed by iteration

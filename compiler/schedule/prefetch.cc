@@ -8,6 +8,7 @@
 #include "compiler/schedule/region.h"
 #include "compiler/schedule/schedule.h"
 #include "compiler/schedule/stage.h"
+#include "compiler/schedule/step_argument.h"
 #include "compiler/support/status_macros.h"
 
 namespace hone {
@@ -129,6 +130,10 @@ absl::StatusOr<BlockRef> Prefetch(Schedule& schedule, BlockRef block_ref, int re
       PrefetchStep{.block = block_ref, .read_buffer_index = read_index, .loop = loop_ref, .distance = distance},
       {Schedule::Output::Block(name)});
   return BlockRef{number, 0};
+}
+
+absl::Status Apply(Schedule& schedule, const PrefetchStep& step) {
+  return Prefetch(schedule, step.block, AsIndex(step.read_buffer_index), step.loop, step.distance).status();
 }
 
 }  // namespace hone

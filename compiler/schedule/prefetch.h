@@ -24,6 +24,7 @@ struct PrefetchStep {
                       Field("distance", &PrefetchStep::distance));
   }
 };
+absl::Status Apply(Schedule& schedule, const PrefetchStep& step);
 
 // At the start of every iteration of `loop`: the lines of the region of the buffer that the block reads `distance`
 // iterations later. Gives the new block, NAME_prefetch. Refused: a loop that is not around the block, or is parallel or

@@ -75,4 +75,8 @@ absl::Status RegisterTile(Schedule& schedule, LoopRef ref, int64_t lanes, int64_
   return absl::OkStatus();
 }
 
+absl::Status Apply(Schedule& schedule, const RegisterTileStep& step) {
+  return RegisterTile(schedule, step.loop, step.lanes, step.unroll);
+}
+
 }  // namespace hone

@@ -22,6 +22,7 @@ struct RegisterTileStep {
                       Field("unroll", &RegisterTileStep::unroll));
   }
 };
+absl::Status Apply(Schedule& schedule, const RegisterTileStep& step);
 
 // `loop` is the outermost of the tile's loops, whose order does not matter. `lanes`: elements of a vector, 0 for a
 // whole row; `unroll`: steps of the sum that are written out, where they divide it. The intrinsic is the register tile

@@ -212,4 +212,8 @@ absl::StatusOr<BlockRef> Reindex(Schedule& schedule, BlockRef ref, int buffer_in
   return BlockRef{number, 0};
 }
 
+absl::Status Apply(Schedule& schedule, const ReindexStep& step) {
+  return Reindex(schedule, step.block, step.buffer.index, step.buffer.kind).status();
+}
+
 }  // namespace hone

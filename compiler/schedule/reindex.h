@@ -21,6 +21,7 @@ struct ReindexStep {
     return std::tuple(Field("block", &ReindexStep::block), Field("buffer", &ReindexStep::buffer));
   }
 };
+absl::Status Apply(Schedule& schedule, const ReindexStep& step);
 
 // Gives the copying block, NAME_reindex, whose nest stands before the block's nest (a read) or behind it (a write). The
 // copy's dimensions are the variables the access uses, in the block's order. Refused: accesses at more than one place

@@ -137,4 +137,6 @@ absl::Status Reorder(Schedule& schedule, std::vector<LoopRef> loops) {
   return absl::OkStatus();
 }
 
+absl::Status Apply(Schedule& schedule, const ReorderStep& step) { return Reorder(schedule, step.loops); }
+
 }  // namespace hone

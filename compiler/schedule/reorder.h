@@ -18,6 +18,7 @@ struct ReorderStep {
   static constexpr bool kSpread = true;
   static constexpr auto Fields() { return std::tuple(Field("loops", &ReorderStep::loops)); }
 };
+absl::Status Apply(Schedule& schedule, const ReorderStep& step);
 
 // Puts `loops` in this order, from outside to inside, into the places they hold together; loops between them that are
 // not named stay where they are. Refused: loops that are not in one nest without branches, a loop whose bounds depend

@@ -35,4 +35,8 @@ absl::Status ReorderBlockIterVar(Schedule& schedule, BlockRef ref, std::vector<i
   return absl::OkStatus();
 }
 
+absl::Status Apply(Schedule& schedule, const ReorderBlockIterVarStep& step) {
+  return ReorderBlockIterVar(schedule, step.block, step.new_order);
+}
+
 }  // namespace hone

@@ -23,6 +23,7 @@ struct ReorderBlockIterVarStep {
                       Field("new_order", &ReorderBlockIterVarStep::new_order));
   }
 };
+absl::Status Apply(Schedule& schedule, const ReorderBlockIterVarStep& step);
 
 // Variable k of the block becomes the one that was number new_order[k]. Refused: a list that is not a permutation.
 absl::Status ReorderBlockIterVar(Schedule& schedule, BlockRef block, std::vector<int64_t> new_order);

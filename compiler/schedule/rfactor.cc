@@ -9,6 +9,7 @@
 #include "compiler/schedule/nest.h"
 #include "compiler/schedule/reduction.h"
 #include "compiler/schedule/schedule.h"
+#include "compiler/schedule/step_argument.h"
 #include "compiler/support/status_macros.h"
 
 namespace hone {
@@ -221,6 +222,10 @@ absl::StatusOr<BlockRef> Rfactor(Schedule& schedule, LoopRef ref, int factor_axi
   const int number =
       schedule.Record(RfactorStep{.loop = ref, .factor_axis = factor_axis}, {Schedule::Output::Block(rf_name)});
   return BlockRef{number, 0};
+}
+
+absl::Status Apply(Schedule& schedule, const RfactorStep& step) {
+  return Rfactor(schedule, step.loop, AsIndex(step.factor_axis)).status();
 }
 
 }  // namespace hone

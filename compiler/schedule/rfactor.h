@@ -19,6 +19,7 @@ struct RfactorStep {
     return std::tuple(Field("loop", &RfactorStep::loop), Field("factor_axis", &RfactorStep::factor_axis));
   }
 };
+absl::Status Apply(Schedule& schedule, const RfactorStep& step);
 
 // Gives the block of the partial results, NAME_rf, in which the loop's variable is spatial and is dimension
 // `factor_axis` of the new buffer (negative counts from the end). Refused: a loop that is not a reduce loop of exactly

@@ -7,6 +7,7 @@
 #include "compiler/schedule/message.h"
 #include "compiler/schedule/program_index.h"
 #include "compiler/schedule/schedule.h"
+#include "compiler/schedule/step_argument.h"
 #include "compiler/support/status_macros.h"
 
 namespace hone {
@@ -139,6 +140,18 @@ absl::StatusOr<LoopRef> SampleComputeLocation(Schedule& schedule, BlockRef block
 absl::StatusOr<LoopRef> SampleComputeLocation(Schedule& schedule, BlockRef block, Random& random) {
   HONE_ASSIGN_OR_RETURN(const std::vector<Var> locations, Locations(schedule, block));
   return SampleComputeLocation(schedule, block, static_cast<int>(random.Below(locations.size() + 1)) - 1);
+}
+
+absl::Status Apply(Schedule& schedule, const SamplePerfectTileStep& step) {
+  return SamplePerfectTile(schedule, step.loop, AsIndex(step.n), step.max_innermost_factor, step.decision).status();
+}
+
+absl::Status Apply(Schedule& schedule, const SampleCategoricalStep& step) {
+  return SampleCategorical(schedule, step.candidates, step.probs, AsIndex(step.decision)).status();
+}
+
+absl::Status Apply(Schedule& schedule, const SampleComputeLocationStep& step) {
+  return SampleComputeLocation(schedule, step.block, AsIndex(step.decision)).status();
 }
 
 }  // namespace hone

@@ -18,7 +18,8 @@ struct SamplePerfectTileStep {
   int64_t n = 2;
   int64_t max_innermost_factor = 64;
   std::vector<int64_t> decision;
-  static constexpr StepInfo kInfo{.name = "sample_perfect_tile", .output = OutputKind::kValue, .changes_program = false};
+  static constexpr StepInfo kInfo{
+      .name = "sample_perfect_tile", .output = OutputKind::kValue, .changes_program = false};
   static constexpr bool kList = true;
   static constexpr auto Fields() {
     return std::tuple(Field("loop", &SamplePerfectTileStep::loop), Field("n", &SamplePerfectTileStep::n),
@@ -26,6 +27,7 @@ struct SamplePerfectTileStep {
                       Field("decision", &SamplePerfectTileStep::decision));
   }
 };
+absl::Status Apply(Schedule& schedule, const SamplePerfectTileStep& step);
 struct SampleCategoricalStep {
   std::vector<int64_t> candidates;
   std::vector<double> probs;
@@ -37,15 +39,18 @@ struct SampleCategoricalStep {
                       Field("decision", &SampleCategoricalStep::decision));
   }
 };
+absl::Status Apply(Schedule& schedule, const SampleCategoricalStep& step);
 struct SampleComputeLocationStep {
   BlockRef block;
   int64_t decision = -1;  // see SampleComputeLocation
-  static constexpr StepInfo kInfo{.name = "sample_compute_location", .output = OutputKind::kLoop, .changes_program = false};
+  static constexpr StepInfo kInfo{
+      .name = "sample_compute_location", .output = OutputKind::kLoop, .changes_program = false};
   static constexpr auto Fields() {
     return std::tuple(Field("block", &SampleComputeLocationStep::block),
                       Field("decision", &SampleComputeLocationStep::decision));
   }
 };
+absl::Status Apply(Schedule& schedule, const SampleComputeLocationStep& step);
 
 // The extent of the loop as a product of `n` factors, outermost first, the last at most `max_innermost_factor` (0: no
 // bound). A decision must have n factors whose product is the extent.

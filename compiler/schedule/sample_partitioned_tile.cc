@@ -6,6 +6,7 @@
 #include "compiler/schedule/message.h"
 #include "compiler/schedule/program_index.h"
 #include "compiler/schedule/schedule.h"
+#include "compiler/schedule/step_argument.h"
 #include "compiler/support/status_macros.h"
 
 namespace hone {
@@ -87,6 +88,12 @@ absl::StatusOr<std::vector<ValueRef>> SamplePartitionedTile(Schedule& schedule, 
   spread(innerpart_factor, partition_pos);
   spread(request.extent / innerpart_factor, 0);
   return SamplePartitionedTile(schedule, loop, n, partition_pos, innerpart_factor, std::move(decision));
+}
+
+absl::Status Apply(Schedule& schedule, const SamplePartitionedTileStep& step) {
+  return SamplePartitionedTile(schedule, step.loop, AsIndex(step.n), AsIndex(step.partition_pos), step.innerpart_factor,
+                               step.decision)
+      .status();
 }
 
 }  // namespace hone

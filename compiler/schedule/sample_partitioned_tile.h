@@ -21,7 +21,8 @@ struct SamplePartitionedTileStep {
   int64_t partition_pos = 0;
   int64_t innerpart_factor = 1;
   std::vector<int64_t> decision;
-  static constexpr StepInfo kInfo{.name = "sample_partitioned_tile", .output = OutputKind::kValue};
+  static constexpr StepInfo kInfo{
+      .name = "sample_partitioned_tile", .output = OutputKind::kValue, .changes_program = false};
   static constexpr bool kList = true;
   static constexpr auto Fields() {
     using S = SamplePartitionedTileStep;
@@ -29,6 +30,7 @@ struct SamplePartitionedTileStep {
                       Field("innerpart_factor", &S::innerpart_factor), Field("decision", &S::decision));
   }
 };
+absl::Status Apply(Schedule& schedule, const SamplePartitionedTileStep& step);
 
 // `n` factors, outermost first, that multiply to the extent; the product of those from `partition_pos` on is a multiple
 // of `innerpart_factor`. Refused: an extent that is not a multiple of it, a decision that breaks this.

@@ -168,7 +168,8 @@ int Schedule::Record(Step step, Outputs outputs) {
 
 void Schedule::Redecide(int step, Step sample, const std::vector<int64_t>& numbers) {
   State& state = Own();
-  HONE_CHECK(state.trace.outputs[step] == static_cast<int>(numbers.size())) << "a sample gives as many numbers as before";
+  HONE_CHECK(state.trace.outputs[step] == static_cast<int>(numbers.size()))
+      << "a sample gives as many numbers as before";
   state.trace.steps[step] = std::move(sample);
   for (size_t k = 0; k < numbers.size(); ++k) {
     state.outputs[state.first_output[step] + k] = Output::Number(numbers[k]);

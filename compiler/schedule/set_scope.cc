@@ -6,6 +6,7 @@
 #include "compiler/schedule/dataflow.h"
 #include "compiler/schedule/message.h"
 #include "compiler/schedule/schedule.h"
+#include "compiler/schedule/step_argument.h"
 #include "compiler/support/status_macros.h"
 
 namespace hone {
@@ -32,6 +33,11 @@ absl::Status SetScope(Schedule& schedule, BlockRef ref, int write_index, Scope s
   schedule.Record(SetScopeStep{.block = ref, .buffer_index = write_index, .storage_scope = std::string(ToText(scope))},
                   {});
   return absl::OkStatus();
+}
+
+absl::Status Apply(Schedule& schedule, const SetScopeStep& step) {
+  HONE_ASSIGN_OR_RETURN(const Scope scope, ScopeOf(step.storage_scope));
+  return SetScope(schedule, step.block, AsIndex(step.buffer_index), scope);
 }
 
 }  // namespace hone

@@ -22,6 +22,7 @@ struct SetScopeStep {
                       Field("storage_scope", &SetScopeStep::storage_scope));
   }
 };
+absl::Status Apply(Schedule& schedule, const SetScopeStep& step);
 
 // `write_index`: which of the block's writes names the buffer. Refused for a param of the function.
 absl::Status SetScope(Schedule& schedule, BlockRef block, int write_index, Scope scope);

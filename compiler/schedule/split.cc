@@ -98,4 +98,8 @@ absl::StatusOr<std::vector<LoopRef>> Split(Schedule& schedule, LoopRef ref, std:
   return refs;
 }
 
+absl::Status Apply(Schedule& schedule, const SplitStep& step) {
+  return Split(schedule, step.loop, step.factors).status();
+}
+
 }  // namespace hone

@@ -21,6 +21,7 @@ struct SplitStep {
     return std::tuple(Field("loop", &SplitStep::loop), Field("factors", &SplitStep::factors));
   }
 };
+absl::Status Apply(Schedule& schedule, const SplitStep& step);
 
 // Factors are the extents of the new loops, outermost first; at most one may be absent and is then the smallest that
 // covers the loop. Where the product is larger than the extent every block inside gets a predicate. Refused: a factor

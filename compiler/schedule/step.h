@@ -20,8 +20,8 @@
 #include "compiler/schedule/pack.h"
 #include "compiler/schedule/pad_einsum.h"
 #include "compiler/schedule/prefetch.h"
-#include "compiler/schedule/reindex.h"
 #include "compiler/schedule/register_tile.h"
+#include "compiler/schedule/reindex.h"
 #include "compiler/schedule/reorder.h"
 #include "compiler/schedule/reorder_block_iter_var.h"
 #include "compiler/schedule/rfactor.h"
@@ -36,15 +36,14 @@
 
 namespace hone {
 
-using Step =
-    std::variant<GetBlockStep, GetLoopsStep, GetChildBlocksStep, GetProducersStep, GetConsumersStep,
-                 GetOutputBlocksStep, SplitStep, FuseStep, ReorderStep, ParallelStep, VectorizeStep, UnrollStep,
-                 BindStep, AddUnitLoopStep, CacheReadStep, CacheWriteStep, SetScopeStep, ComputeAtStep,
-                 ReverseComputeAtStep, ComputeInlineStep, ReverseComputeInlineStep, DecomposeReductionStep, RfactorStep,
-                 LayoutConstantStep, TransformLayoutStep, AnnotateStep, UnannotateStep, SamplePerfectTileStep,
-                 SampleCategoricalStep, SampleComputeLocationStep, ChooseAlgorithmStep, SamplePartitionedTileStep,
-                 ReorderBlockIterVarStep, ReindexStep, TransformBlockLayoutStep, PadEinsumStep, DecomposePaddingStep,
-                 FuseReductionEpilogueStep, StorageAlignStep, PrefetchStep, PackStep, BlockizeStep,
-                 TensorizeStep, RegisterTileStep>;
+using Step = std::variant<GetBlockStep, GetLoopsStep, GetChildBlocksStep, GetProducersStep, GetConsumersStep,
+                          GetOutputBlocksStep, SplitStep, FuseStep, ReorderStep, ParallelStep, VectorizeStep,
+                          UnrollStep, BindStep, AddUnitLoopStep, CacheReadStep, CacheWriteStep, SetScopeStep,
+                          ComputeAtStep, ReverseComputeAtStep, ComputeInlineStep, ReverseComputeInlineStep,
+                          DecomposeReductionStep, RfactorStep, LayoutConstantStep, TransformLayoutStep, AnnotateStep,
+                          UnannotateStep, SamplePerfectTileStep, SampleCategoricalStep, SampleComputeLocationStep,
+                          ChooseAlgorithmStep, SamplePartitionedTileStep, ReorderBlockIterVarStep, ReindexStep,
+                          TransformBlockLayoutStep, PadEinsumStep, DecomposePaddingStep, FuseReductionEpilogueStep,
+                          StorageAlignStep, PrefetchStep, PackStep, BlockizeStep, TensorizeStep, RegisterTileStep>;
 
 }  // namespace hone

@@ -1,4 +1,6 @@
 // How a step struct describes itself, so that its text form, its equality and the refs in it are read off one list.
+// Beside every struct stands `Apply(schedule, step)`: the primitive with the step's arguments, which records the step
+// again.
 #pragma once
 
 #include <string_view>

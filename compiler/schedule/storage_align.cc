@@ -7,6 +7,7 @@
 #include "compiler/schedule/message.h"
 #include "compiler/schedule/program_index.h"
 #include "compiler/schedule/schedule.h"
+#include "compiler/schedule/step_argument.h"
 #include "compiler/support/status_macros.h"
 
 namespace hone {
@@ -57,6 +58,10 @@ absl::Status StorageAlign(Schedule& schedule, BlockRef ref, int buffer_index, in
       StorageAlignStep{.block = ref, .buffer_index = buffer_index, .axis = axis, .factor = factor, .offset = offset},
       {});
   return absl::OkStatus();
+}
+
+absl::Status Apply(Schedule& schedule, const StorageAlignStep& step) {
+  return StorageAlign(schedule, step.block, AsIndex(step.buffer_index), AsIndex(step.axis), step.factor, step.offset);
 }
 
 }  // namespace hone

@@ -29,6 +29,7 @@ struct StorageAlignStep {
                       Field("factor", &S::factor), Field("offset", &S::offset));
   }
 };
+absl::Status Apply(Schedule& schedule, const StorageAlignStep& step);
 
 // The stride of `axis` (negative counts from the end) becomes the least k * factor + offset, in elements, that holds a
 // row. Doing it again for an axis replaces what was said. Refused: a param, a register buffer, the last axis (its

@@ -31,4 +31,8 @@ absl::Status Tensorize(Schedule& schedule, LoopRef ref, const std::string& name)
   return absl::OkStatus();
 }
 
+absl::Status Apply(Schedule& schedule, const TensorizeStep& step) {
+  return Tensorize(schedule, step.loop, step.intrinsic);
+}
+
 }  // namespace hone

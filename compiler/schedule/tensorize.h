@@ -21,6 +21,7 @@ struct TensorizeStep {
     return std::tuple(Field("block_or_loop", &TensorizeStep::loop), Field("tensor_intrin", &TensorizeStep::intrinsic));
   }
 };
+absl::Status Apply(Schedule& schedule, const TensorizeStep& step);
 
 // The block keeps its name; its instances are tiles from then on, and an init is that of a whole tile. The intrinsic is
 // one of compiler/ir/tile_intrinsic.h; axes whose size it leaves open may be cut off at the edge. Refused: an unknown

@@ -87,4 +87,8 @@ absl::Status TransformBlockLayout(Schedule& schedule, BlockRef ref, IndexMap map
   return absl::OkStatus();
 }
 
+absl::Status Apply(Schedule& schedule, const TransformBlockLayoutStep& step) {
+  return TransformBlockLayout(schedule, step.block, step.index_map);
+}
+
 }  // namespace hone

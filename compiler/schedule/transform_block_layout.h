@@ -22,6 +22,7 @@ struct TransformBlockLayoutStep {
                       Field("index_map", &TransformBlockLayoutStep::index_map));
   }
 };
+absl::Status Apply(Schedule& schedule, const TransformBlockLayoutStep& step);
 
 // The map takes the block's iteration variables; every output becomes a variable with a loop of its own, outermost
 // first. Refused: a block whose nest is not its own and plain (plain_nest.h); a map that is not one to one; an output

@@ -56,4 +56,8 @@ absl::Status TransformLayout(Schedule& schedule, BlockRef ref, int buffer_index,
   return absl::OkStatus();
 }
 
+absl::Status Apply(Schedule& schedule, const TransformLayoutStep& step) {
+  return TransformLayout(schedule, step.block, step.buffer.index, step.buffer.kind, step.index_map);
+}
+
 }  // namespace hone

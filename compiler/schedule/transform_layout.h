@@ -30,6 +30,7 @@ struct TransformLayoutStep {
                       Field("index_map", &TransformLayoutStep::index_map));
   }
 };
+absl::Status Apply(Schedule& schedule, const TransformLayoutStep& step);
 
 // Places that are padding in the new layout are never read. Refused for a param of the function (layout_constant does
 // constants), a map that cannot be inverted, one that makes no box of a region (not an element) that a block writes.
