@@ -1,5 +1,5 @@
-// Checksums of rows and lines: SHA-256 over the fields in order, each with its length in front, so that no two different
-// rows run together into the same bytes.
+// Checksums of rows and lines: SHA-256 over the fields in order, each with its length in front, so that no two
+// different rows run together into the same bytes.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +24,8 @@ class Digester {
     std::memcpy(&bits, &value, sizeof(bits));
     return Raw(bits);
   }
-  std::string Finish() const { return Sha256(text_); }                   // 32 bytes
-  std::string Short() const { return Sha256(text_).substr(0, 8); }       // enough against accidents
+  std::string Finish() const { return Sha256(text_); }              // 32 bytes
+  std::string Short() const { return Sha256(text_).substr(0, 8); }  // enough against accidents
 
  private:
   Digester& Raw(uint64_t value) {

@@ -22,17 +22,15 @@ std::string ReadAll(int fd) {
 
 absl::StatusOr<std::unique_ptr<FileLock>> FileLock::Acquire(const std::string& path) {
   const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  if (fd < 0) {
-    return absl::PermissionDeniedError(absl::StrCat("cannot open ", path, ": ", std::strerror(errno)));
-  }
+  if (fd < 0) { return absl::PermissionDeniedError(absl::StrCat("cannot open ", path, ": ", std::strerror(errno))); }
   // Somebody who only looks whether a daemon is there holds a shared lock for an instant: try for a second.
   for (int i = 0; flock(fd, LOCK_EX | LOCK_NB) != 0; ++i) {
     if (i == 20) {
       const std::string text = ReadAll(fd);
       close(fd);
-      return absl::FailedPreconditionError(
-          absl::StrCat(path, ": another process has this database open for writing",
-                       text.empty() ? "; wait for it, or give another file" : absl::StrCat("; its daemon listens on ", text)));
+      return absl::FailedPreconditionError(absl::StrCat(
+          path, ": another process has this database open for writing",
+          text.empty() ? "; wait for it, or give another file" : absl::StrCat("; its daemon listens on ", text)));
     }
     usleep(50'000);
   }
@@ -45,14 +43,15 @@ absl::StatusOr<std::unique_ptr<FileLock>> FileLock::Acquire(const std::string& p
 
 // The file stays: removing it would let two processes lock two different files of one name.
 FileLock::~FileLock() {
-  if (ftruncate(fd_, 0) != 0) { /* the text counts for nothing without the lock */ }
+  if (ftruncate(fd_, 0) != 0) { /* the text counts for nothing without the lock */
+  }
   close(fd_);
 }
 
 absl::Status FileLock::WriteText(const std::string& path, const std::string& text) {
   const int fd = open(path.c_str(), O_WRONLY | O_CLOEXEC);
-  bool written = fd >= 0 && ftruncate(fd, 0) == 0 &&
-                 pwrite(fd, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size());
+  bool written =
+      fd >= 0 && ftruncate(fd, 0) == 0 && pwrite(fd, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size());
   const int error = errno;
   if (fd >= 0) close(fd);
   if (written) return absl::OkStatus();

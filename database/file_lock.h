@@ -1,5 +1,5 @@
-// A lock file that says who holds it: flock on the file, a line of text inside. The kernel drops the lock of a process that
-// dies, and a text without a lock counts for nothing.
+// A lock file that says who holds it: flock on the file, a line of text inside. The kernel drops the lock of a process
+// that dies, and a text without a lock counts for nothing.
 #pragma once
 
 #include <memory>
@@ -17,8 +17,8 @@ class FileLock {
   ~FileLock();
   FileLock(const FileLock&) = delete;
 
-  static absl::Status WriteText(const std::string& path, const std::string& text);   // by the holder
-  static std::string TextOfHolder(const std::string& path);                          // empty when nobody holds it
+  static absl::Status WriteText(const std::string& path, const std::string& text);  // by the holder
+  static std::string TextOfHolder(const std::string& path);                         // empty when nobody holds it
 
  private:
   explicit FileLock(int fd) : fd_(fd) {}

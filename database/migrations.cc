@@ -192,7 +192,8 @@ absl::StatusOr<int> SchemaVersion(SqliteConnection& connection, std::span<const 
   const int newest = migrations.empty() ? 0 : migrations.back().version;
   if (version > newest) {
     return absl::DataLossError(absl::StrCat(connection.path(), ": written by a newer Hone (schema ", version,
-                                            ", this program knows ", newest, "); use that release, or another --db file"));
+                                            ", this program knows ", newest,
+                                            "); use that release, or another --db file"));
   }
   return static_cast<int>(version);
 }
@@ -201,9 +202,7 @@ absl::Status Migrate(SqliteConnection& connection, std::span<const Migration> mi
   HONE_ASSIGN_OR_RETURN(const int version, SchemaVersion(connection, migrations));
   const int newest = migrations.empty() ? 0 : migrations.back().version;
   if (version == newest) return absl::OkStatus();
-  if (version > 0) {
-    HONE_RETURN_IF_ERROR(connection.BackUpTo(absl::StrCat(connection.path(), ".before-v", newest)));
-  }
+  if (version > 0) { HONE_RETURN_IF_ERROR(connection.BackUpTo(absl::StrCat(connection.path(), ".before-v", newest))); }
   for (const Migration& migration : migrations) {
     if (migration.version <= version) continue;
     const std::string mark =

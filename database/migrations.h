@@ -10,17 +10,17 @@
 
 namespace hone {
 
-inline constexpr int kApplicationId = 0x486F6E65;      // "Hone", in the file's header
+inline constexpr int kApplicationId = 0x486F6E65;  // "Hone", in the file's header
 
 struct Migration {
-  int version;                                         // 1, 2, 3, ...
+  int version;  // 1, 2, 3, ...
   const char* name;
   const char* sql;
 };
-std::span<const Migration> Migrations();               // all, in order
+std::span<const Migration> Migrations();  // all, in order
 
-// DataLoss when the file is not ours (another application's, or tables without our mark) or its schema is newer than the
-// newest migration; otherwise its version, 0 for a file without tables.
+// DataLoss when the file is not ours (another application's, or tables without our mark) or its schema is newer than
+// the newest migration; otherwise its version, 0 for a file without tables.
 absl::StatusOr<int> SchemaVersion(SqliteConnection& connection, std::span<const Migration> migrations);
 
 // Brings the file to the newest version. A file with data is first copied to FILE.before-vN.

@@ -25,8 +25,8 @@ std::string Base64(const std::string& bytes) {
   return text;
 }
 
-// nlohmann::json keeps its keys sorted and prints the shortest digits that read back the same, so equal values have equal
-// text whoever wrote them, with whatever white space.
+// nlohmann::json keeps its keys sorted and prints the shortest digits that read back the same, so equal values have
+// equal text whoever wrote them, with whatever white space.
 std::string Checksum(const json& without_checksum) {
   return ToHex(Sha256(without_checksum.dump(-1, ' ', false, json::error_handler_t::replace))).substr(0, 16);
 }
@@ -45,7 +45,8 @@ class Fields {
   std::string Hex(const char* name, size_t bytes) {
     const std::string text = Text(name);
     if (!error_.empty()) return "";
-    if (bytes != 0 && text.size() != 2 * bytes) return Complain(name, absl::StrCat("is not ", bytes, " bytes in hex")), "";
+    if (bytes != 0 && text.size() != 2 * bytes)
+      return Complain(name, absl::StrCat("is not ", bytes, " bytes in hex")), "";
     if (text.size() % 2 != 0 || text.find_first_not_of("0123456789abcdef") != std::string::npos) {
       return Complain(name, "is not hex"), "";
     }

@@ -1,5 +1,5 @@
-// Records as JSON lines, the form in which they leave and enter a database: one record a line, each with a checksum over
-// everything else in it, so that a torn or edited line is refused and the others are not.
+// Records as JSON lines, the form in which they leave and enter a database: one record a line, each with a checksum
+// over everything else in it, so that a torn or edited line is refused and the others are not.
 #pragma once
 
 #include <cstdint>
@@ -19,11 +19,12 @@ struct RecordLine {
   v1::Workload workload;
   bool best = false;
 };
-std::string ToJsonLine(const RecordLine& line);                         // without the line feed
-absl::StatusOr<RecordLine> RecordFromJsonLine(std::string_view line);   // InvalidArgument says what is wrong
+std::string ToJsonLine(const RecordLine& line);                        // without the line feed
+absl::StatusOr<RecordLine> RecordFromJsonLine(std::string_view line);  // InvalidArgument says what is wrong
 
 // Every record of the tenant, page by page: whole lines, each with its line feed.
-absl::Status ExportRecords(TuningStore& store, uint64_t tenant, const std::function<absl::Status(std::string lines)>& sink);
+absl::Status ExportRecords(TuningStore& store, uint64_t tenant,
+                           const std::function<absl::Status(std::string lines)>& sink);
 
 // The writes that bring lines into a database. A best record of the file becomes the key's best where the database has
 // none yet; where it has one, the record is kept beside it, to be tried again by the next job on that key.
@@ -31,9 +32,10 @@ struct ImportPlan {
   std::vector<Write> writes;
   uint64_t records = 0;
   uint64_t duplicates = 0;
-  std::vector<std::string> refused;             // "line 17: checksum does not match"
+  std::vector<std::string> refused;  // "line 17: checksum does not match"
 };
 // Reads `text` line by line, numbered from `first_line`; empty lines are skipped. Pieces must end at a line's end.
-absl::StatusOr<ImportPlan> PlanImport(TuningStore& store, uint64_t tenant, std::string_view text, uint64_t first_line = 1);
+absl::StatusOr<ImportPlan> PlanImport(TuningStore& store, uint64_t tenant, std::string_view text,
+                                      uint64_t first_line = 1);
 
 }  // namespace hone

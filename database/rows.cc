@@ -31,7 +31,7 @@ uint64_t RecordId(const TuningKey& key, const std::string& trace) {
                                  .Finish();
   uint64_t id = 0;
   for (int i = 0; i < 8; ++i) id = id << 8 | static_cast<uint8_t>(digest[i]);
-  id &= (uint64_t{1} << 63) - 1;                // SQLite's integers are signed; 2^63 leaves no room for accidents
+  id &= (uint64_t{1} << 63) - 1;  // SQLite's integers are signed; 2^63 leaves no room for accidents
   return id == 0 ? 1 : id;
 }
 

@@ -14,16 +14,16 @@
 
 namespace hone {
 
-inline constexpr uint64_t kLocalTenant = 1;     // the only tenant until accounts exist; part of every key already
+inline constexpr uint64_t kLocalTenant = 1;  // the only tenant until accounts exist; part of every key already
 
 // What is tuned: two results compare, and a trial is not repeated, exactly when these are equal.
 struct TuningKey {
   uint64_t tenant = kLocalTenant;
-  std::string workload_hash;                    // SHA-256 of the workload's text, 32 bytes
+  std::string workload_hash;  // SHA-256 of the workload's text, 32 bytes
   std::string device_class;
   int threads = 1;
   v1::NumericLevel numeric = v1::NUMERIC_DEFAULT;
-  uint32_t protocol = 1;                        // version of the measuring protocol
+  uint32_t protocol = 1;  // version of the measuring protocol
 
   auto operator<=>(const TuningKey&) const = default;
 };
@@ -34,61 +34,61 @@ using FailureCounts = std::map<std::string, int64_t>;
 std::string OutcomeName(v1::OutcomeKind kind);
 
 struct DeviceClassRow {
-  std::string name;                             // the canonical text
-  v1::DeviceProfile profile;                    // the latest of that class: what a record's "target" and roofline come from
+  std::string name;           // the canonical text
+  v1::DeviceProfile profile;  // the latest of that class: what a record's "target" and roofline come from
 };
 
 struct JobRow {
   uint64_t id = 0;
   uint64_t tenant = kLocalTenant;
-  v1::SubmitRequest request;                    // without its tasks and plan, which have their own rows
+  v1::SubmitRequest request;  // without its tasks and plan, which have their own rows
   v1::JobState state = v1::JOB_WAITING;
-  std::string reason;                           // why it waits or failed; empty otherwise
-  std::string device_class;                     // of the workers it runs on; empty until the first one
-  int threads = 0;                              // resolved; 0 until the first worker
+  std::string reason;        // why it waits or failed; empty otherwise
+  std::string device_class;  // of the workers it runs on; empty until the first one
+  int threads = 0;           // resolved; 0 until the first worker
   uint32_t protocol = 0;
-  std::string created;                          // UTC, ISO 8601
+  std::string created;  // UTC, ISO 8601
   bool stop_requested = false;
-  double seconds = 0;                           // since it first ran
+  double seconds = 0;  // since it first ran
   double build_seconds = 0, verify_seconds = 0, measure_seconds = 0;
-  double busy_seconds = 0;                      // wall time in which something was built, verified or measured
+  double busy_seconds = 0;  // wall time in which something was built, verified or measured
 };
 
 struct TaskRow {
   uint64_t id = 0;
   uint64_t job = 0;
-  int index = 0;                                // in the order of the request
+  int index = 0;  // in the order of the request
   std::string workload_hash;
   std::string name;
   double weight = 1;
   double flop = 0, bytes = 0;
-  double least_flop = 0;                        // by the cheapest algorithm allowed: what the lower bound goes by
+  double least_flop = 0;  // by the cheapest algorithm allowed: what the lower bound goes by
   std::string default_trace;
-  int64_t trials = 0;                           // verified, made for this job
+  int64_t trials = 0;  // verified, made for this job
   FailureCounts failed;
   double default_us = 0;
   double best_us = 0;
   double lower_bound_us = 0;
   uint64_t record = 0;
-  std::string state = "open";                   // "open", "at_limit", "stalled", "exhausted"
+  std::string state = "open";  // "open", "at_limit", "stalled", "exhausted"
 };
 
-enum class TrialState { kLeased = 1, kDone = 2, kDropped = 3 };   // dropped: its job ended before it had an outcome
+enum class TrialState { kLeased = 1, kDone = 2, kDropped = 3 };  // dropped: its job ended before it had an outcome
 
 // A candidate that was lent to a worker at least once. (id, attempt, epoch) is the fencing token of its lease.
 struct TrialRow {
   uint64_t id = 0;
   TuningKey key;
-  uint64_t task = 0;                            // the task it was made for
+  uint64_t task = 0;  // the task it was made for
   std::string trace;
-  std::string source;                           // "default", "template", "mutate", ...: who proposed it
-  bool duel = false;                            // a duel repeats a trial against the champion; it is no new candidate
+  std::string source;  // "default", "template", "mutate", ...: who proposed it
+  bool duel = false;   // a duel repeats a trial against the champion; it is no new candidate
   TrialState state = TrialState::kLeased;
   uint32_t attempt = 0;
   uint64_t epoch = 0;
-  uint32_t lost_workers = 0;                    // workers that vanished while they worked on it
+  uint32_t lost_workers = 0;                       // workers that vanished while they worked on it
   v1::OutcomeKind kind = v1::OUTCOME_UNSPECIFIED;  // when done
-  double median_us = 0;                         // when OK
+  double median_us = 0;                            // when OK
 };
 
 // How one attempt ended. Append-only; (trial, attempt) is unique, a second report of the same attempt changes nothing.
@@ -97,40 +97,69 @@ struct MeasurementRow {
   uint32_t attempt = 0;
   uint64_t epoch = 0;
   std::string worker;
-  v1::Outcome outcome;                          // without object and kernel set
+  v1::Outcome outcome;  // without object and kernel set
 };
 
-// A verified trial. `record.id` is a function of the key and the trace (RecordId), so that it survives export and import.
+// A verified trial. `record.id` is a function of the key and the trace (RecordId), so that it survives export and
+// import.
 struct RecordRow {
   TuningKey key;
-  v1::Record record;                            // workload text and name, created, target included when read
-  std::string origin;                           // "tuned" or "imported"
+  v1::Record record;   // workload text and name, created, target included when read
+  std::string origin;  // "tuned" or "imported"
 };
 uint64_t RecordId(const TuningKey& key, const std::string& trace);
 
 // ---- writes ----
-struct PutWorkload { v1::Workload workload; };              // no effect when it is there
-struct PutDeviceClass { DeviceClassRow row; };              // replaces
-struct PutJob { JobRow row; };                              // inserts or replaces
-struct PutPlan { uint64_t job = 0; std::string model_hash, plan; };
-struct PutTask { TaskRow row; };                            // inserts or replaces
-struct PutTrial { TrialRow row; };                          // inserts or replaces; the trace of a trial never changes
-struct AddMeasurement { MeasurementRow row; };              // no effect when (trial, attempt) is there
-struct PutRecord { RecordRow row; };                        // no effect when it is there; objects are kept when given
-struct SetBest { TuningKey key; uint64_t record = 0; double median_us = 0; };   // replaces
-struct PruneObjects { TuningKey key; int keep = 4; };       // keeps the objects of `best` and of the fastest `keep` records
-struct PutCostModel { std::string device_class; std::string kind; std::string bytes; };   // replaces
+struct PutWorkload {
+  v1::Workload workload;
+};  // no effect when it is there
+struct PutDeviceClass {
+  DeviceClassRow row;
+};  // replaces
+struct PutJob {
+  JobRow row;
+};  // inserts or replaces
+struct PutPlan {
+  uint64_t job = 0;
+  std::string model_hash, plan;
+};
+struct PutTask {
+  TaskRow row;
+};  // inserts or replaces
+struct PutTrial {
+  TrialRow row;
+};  // inserts or replaces; the trace of a trial never changes
+struct AddMeasurement {
+  MeasurementRow row;
+};  // no effect when (trial, attempt) is there
+struct PutRecord {
+  RecordRow row;
+};  // no effect when it is there; objects are kept when given
+struct SetBest {
+  TuningKey key;
+  uint64_t record = 0;
+  double median_us = 0;
+};  // replaces
+struct PruneObjects {
+  TuningKey key;
+  int keep = 4;
+};  // keeps the objects of `best` and of the fastest `keep` records
+struct PutCostModel {
+  std::string device_class;
+  std::string kind;
+  std::string bytes;
+};  // replaces
 
 using Write = std::variant<PutWorkload, PutDeviceClass, PutJob, PutPlan, PutTask, PutTrial, AddMeasurement, PutRecord,
                            SetBest, PruneObjects, PutCostModel>;
 
 // ---- what a restart reads ----
 struct StoredState {
-  uint64_t last_job = 0, last_task = 0, last_trial = 0;     // the highest identifiers in use
-  std::vector<JobRow> jobs;                                 // waiting or running, by id
-  std::vector<TaskRow> tasks;                               // of those jobs, by id
-  std::vector<v1::Workload> workloads;                      // of those tasks
-  std::vector<TrialRow> leased;                             // by id
+  uint64_t last_job = 0, last_task = 0, last_trial = 0;  // the highest identifiers in use
+  std::vector<JobRow> jobs;                              // waiting or running, by id
+  std::vector<TaskRow> tasks;                            // of those jobs, by id
+  std::vector<v1::Workload> workloads;                   // of those tasks
+  std::vector<TrialRow> leased;                          // by id
   std::vector<DeviceClassRow> device_classes;
 };
 
@@ -141,12 +170,12 @@ struct PastTrial {
 };
 // All that is known of one key.
 struct KeyHistory {
-  std::vector<PastTrial> trials;                            // done, in the order they ended; imported records last
+  std::vector<PastTrial> trials;  // done, in the order they ended; imported records last
   uint64_t best_record = 0;
   std::string best_trace;
   double best_us = 0;
-  std::vector<std::string> duelled;                         // traces that met the champion already, won or lost
-  std::vector<std::string> seeds;                           // best traces of the same workload under other keys
+  std::vector<std::string> duelled;  // traces that met the champion already, won or lost
+  std::vector<std::string> seeds;    // best traces of the same workload under other keys
 };
 
 }  // namespace hone

@@ -100,7 +100,8 @@ absl::StatusOr<std::unique_ptr<SqliteConnection>> SqliteConnection::Open(const s
   sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
   sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
   sqlite3_busy_timeout(db, 10'000);
-  HONE_RETURN_IF_ERROR(connection->Execute("PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0; PRAGMA foreign_keys = ON"));
+  HONE_RETURN_IF_ERROR(
+      connection->Execute("PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0; PRAGMA foreign_keys = ON"));
   return connection;
 }
 
@@ -113,8 +114,8 @@ absl::StatusOr<SqliteQuery> SqliteConnection::Prepare(std::string_view sql) {
   auto found = statements_.find(sql);
   if (found == statements_.end()) {
     sqlite3_stmt* statement = nullptr;
-    const int result =
-        sqlite3_prepare_v3(db_, sql.data(), static_cast<int>(sql.size()), SQLITE_PREPARE_PERSISTENT, &statement, nullptr);
+    const int result = sqlite3_prepare_v3(db_, sql.data(), static_cast<int>(sql.size()), SQLITE_PREPARE_PERSISTENT,
+                                          &statement, nullptr);
     if (result != SQLITE_OK) return Error(absl::StrCat("preparing `", std::string(sql), "`"));
     found = statements_.emplace(std::string(sql), statement).first;
   }

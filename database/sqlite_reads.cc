@@ -20,7 +20,8 @@ namespace {
 // The columns of a record joined with its key, trace and workload; ReadRecord reads them in this order.
 constexpr char kRecordColumns[] =
     "r.position, r.id, k.tenant, w.hash, d.name, k.threads, k.numeric, k.protocol, t.text, r.median_us, r.low_us, "
-    "r.high_us, r.program_hash, r.object_digest, r.generator, r.target, r.created, r.origin, r.checksum, w.name, w.text, "
+    "r.high_us, r.program_hash, r.object_digest, r.generator, r.target, r.created, r.origin, r.checksum, w.name, "
+    "w.text, "
     "w.flop, w.bytes, coalesce(b.record = r.id, 0)";
 constexpr char kRecordTables[] =
     " FROM record r JOIN tuning_key k ON k.id = r.key JOIN workload w ON w.id = k.workload "
@@ -71,7 +72,8 @@ ReadRow ReadRecord(const SqliteQuery& q) {
 
 // The object of a record, when one is stored and whole; its absence is no error: the trace builds it again.
 absl::Status AddObject(SqliteConnection& c, v1::Record& record) {
-  HONE_ASSIGN_OR_RETURN(SqliteQuery query, c.Prepare("SELECT object, kernel_set, checksum FROM object WHERE record = ?"));
+  HONE_ASSIGN_OR_RETURN(SqliteQuery query,
+                        c.Prepare("SELECT object, kernel_set, checksum FROM object WHERE record = ?"));
   query.Int(record.id());
   HONE_ASSIGN_OR_RETURN(const bool row, query.Next());
   if (!row || query.GetText(2) != ChecksumOfObject(record.id(), query.GetText(0), query.GetText(1))) {
@@ -203,17 +205,22 @@ absl::StatusOr<KeyHistory> ReadHistory(SqliteConnection& c, const TuningKey& key
                                                    "JOIN device_class d ON d.id = k.device_class WHERE w.hash = ? AND "
                                                    "d.name = ? AND threads = ? AND numeric = ? AND protocol = ? AND "
                                                    "tenant = ?"));
-    q.Blob(key.workload_hash).Text(key.device_class).Int(key.threads).Int(key.numeric).Int(key.protocol).Int(key.tenant);
+    q.Blob(key.workload_hash)
+        .Text(key.device_class)
+        .Int(key.threads)
+        .Int(key.numeric)
+        .Int(key.protocol)
+        .Int(key.tenant);
     HONE_ASSIGN_OR_RETURN(const bool row, q.Next());
     if (row) id = q.GetInt(0);
   }
   {
     // Seeds for a key that may be new: the best of the same workload on other devices, threads, levels.
-    HONE_ASSIGN_OR_RETURN(
-        SqliteQuery q, c.Prepare("SELECT DISTINCT t.text FROM best b JOIN tuning_key k ON k.id = b.key "
-                                 "JOIN workload w ON w.id = k.workload JOIN record r ON r.id = b.record "
-                                 "JOIN trace t ON t.id = r.trace WHERE w.hash = ? AND k.id <> ? AND k.tenant = ? "
-                                 "ORDER BY b.key LIMIT 8"));
+    HONE_ASSIGN_OR_RETURN(SqliteQuery q,
+                          c.Prepare("SELECT DISTINCT t.text FROM best b JOIN tuning_key k ON k.id = b.key "
+                                    "JOIN workload w ON w.id = k.workload JOIN record r ON r.id = b.record "
+                                    "JOIN trace t ON t.id = r.trace WHERE w.hash = ? AND k.id <> ? AND k.tenant = ? "
+                                    "ORDER BY b.key LIMIT 8"));
     q.Blob(key.workload_hash).Int(id).Int(key.tenant);
     for (;;) {
       HONE_ASSIGN_OR_RETURN(const bool more, q.Next());
@@ -234,10 +241,11 @@ absl::StatusOr<KeyHistory> ReadHistory(SqliteConnection& c, const TuningKey& key
     }
   }
   {
-    HONE_ASSIGN_OR_RETURN(SqliteQuery q,
-                          c.Prepare("SELECT t.text, r.median_us FROM record r JOIN trace t ON t.id = r.trace WHERE r.key = ? "
-                                    "AND NOT EXISTS (SELECT 1 FROM trial l WHERE l.key = r.key AND l.trace = r.trace "
-                                    "AND l.state = 2 AND l.duel = 0) ORDER BY r.position"));
+    HONE_ASSIGN_OR_RETURN(
+        SqliteQuery q,
+        c.Prepare("SELECT t.text, r.median_us FROM record r JOIN trace t ON t.id = r.trace WHERE r.key = ? "
+                  "AND NOT EXISTS (SELECT 1 FROM trial l WHERE l.key = r.key AND l.trace = r.trace "
+                  "AND l.state = 2 AND l.duel = 0) ORDER BY r.position"));
     q.Int(id);
     for (;;) {
       HONE_ASSIGN_OR_RETURN(const bool more, q.Next());
@@ -267,7 +275,8 @@ absl::StatusOr<KeyHistory> ReadHistory(SqliteConnection& c, const TuningKey& key
   return history;
 }
 
-absl::StatusOr<std::string> ReadCostModel(SqliteConnection& c, const std::string& device_class, const std::string& kind) {
+absl::StatusOr<std::string> ReadCostModel(SqliteConnection& c, const std::string& device_class,
+                                          const std::string& kind) {
   HONE_ASSIGN_OR_RETURN(SqliteQuery q, c.Prepare("SELECT m.bytes, m.checksum FROM cost_model m JOIN device_class d "
                                                  "ON d.id = m.device_class WHERE d.name = ? AND m.kind = ?"));
   q.Text(device_class).Text(kind);
@@ -314,10 +323,11 @@ absl::StatusOr<std::optional<uint64_t>> ReadJobByRequest(SqliteConnection& c, ui
 
 absl::StatusOr<std::vector<TaskRow>> ReadTasks(SqliteConnection& c, uint64_t job) {
   HONE_ASSIGN_OR_RETURN(
-      SqliteQuery q, c.Prepare("SELECT k.id, k.job, k.position, w.hash, k.name, k.weight, k.flop, k.bytes, k.default_trace, "
-                               "k.trials, k.failed, k.default_us, k.best_us, k.lower_bound_us, k.record, k.state, "
-                               "k.least_flop "
-                               "FROM task k JOIN workload w ON w.id = k.workload WHERE k.job = ? ORDER BY k.position"));
+      SqliteQuery q,
+      c.Prepare("SELECT k.id, k.job, k.position, w.hash, k.name, k.weight, k.flop, k.bytes, k.default_trace, "
+                "k.trials, k.failed, k.default_us, k.best_us, k.lower_bound_us, k.record, k.state, "
+                "k.least_flop "
+                "FROM task k JOIN workload w ON w.id = k.workload WHERE k.job = ? ORDER BY k.position"));
   q.Int(job);
   std::vector<TaskRow> rows;
   for (;;) {
@@ -375,10 +385,10 @@ absl::StatusOr<std::optional<BestEntry>> ReadBest(SqliteConnection& c, uint64_t 
     if (two) return std::optional<BestEntry>();
   }
   // Levels are ordered from strict to loose, so a smaller one is always allowed.
-  HONE_ASSIGN_OR_RETURN(
-      SqliteQuery q, c.Prepare(absl::StrCat("SELECT ", kRecordColumns, kRecordTables,
-                                            "WHERE b.record = r.id AND w.hash = ? AND d.name = ? AND k.tenant = ? "
-                                            "AND k.numeric <= ?")));
+  HONE_ASSIGN_OR_RETURN(SqliteQuery q,
+                        c.Prepare(absl::StrCat("SELECT ", kRecordColumns, kRecordTables,
+                                               "WHERE b.record = r.id AND w.hash = ? AND d.name = ? AND k.tenant = ? "
+                                               "AND k.numeric <= ?")));
   q.Blob(key.workload_hash()).Text(device_class).Int(tenant).Int(key.numeric());
   std::optional<ReadRow> best;
   const auto rank = [&key](const ReadRow& r) {

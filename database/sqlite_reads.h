@@ -24,7 +24,8 @@ absl::StatusOr<std::optional<uint64_t>> ReadJobByRequest(SqliteConnection& conne
 absl::StatusOr<std::vector<TaskRow>> ReadTasks(SqliteConnection& connection, uint64_t job);
 absl::StatusOr<std::string> ReadPlan(SqliteConnection& connection, uint64_t job);
 absl::StatusOr<std::vector<JobRow>> ReadJobs(SqliteConnection& connection, bool open_only);
-absl::StatusOr<std::optional<BestEntry>> ReadBest(SqliteConnection& connection, uint64_t tenant, const v1::BestKey& key);
+absl::StatusOr<std::optional<BestEntry>> ReadBest(SqliteConnection& connection, uint64_t tenant,
+                                                  const v1::BestKey& key);
 absl::StatusOr<RecordPage> ReadRecords(SqliteConnection& connection, uint64_t tenant, const RecordFilter& filter);
 
 }  // namespace hone

@@ -31,8 +31,10 @@ absl::Status Explain(const std::string& path, const absl::Status& status) {
   }
   if (status.message().find("malformed") != std::string_view::npos ||
       status.message().find("disk image") != std::string_view::npos) {
-    return absl::DataLossError(absl::StrCat(status.message(), "; the database is damaged: restore a copy, or export what "
-                                            "can still be read with `hone records export --db ", path, "`"));
+    return absl::DataLossError(absl::StrCat(status.message(),
+                                            "; the database is damaged: restore a copy, or export what "
+                                            "can still be read with `hone records export --db ",
+                                            path, "`"));
   }
   return status;
 }
@@ -46,7 +48,7 @@ absl::Status QuickCheck(SqliteConnection& connection) {
 
 // A new database is made beside its name and moved there complete, so that an interrupted start leaves no half file.
 absl::Status CreateFile(const std::string& path) {
-  const std::string fresh = path + ".new";      // ours alone: we hold the lock; what a killed process left goes first
+  const std::string fresh = path + ".new";  // ours alone: we hold the lock; what a killed process left goes first
   for (const char* part : {"", "-wal", "-shm", "-journal"}) std::remove((fresh + part).c_str());
   absl::Status status = [&]() -> absl::Status {
     HONE_ASSIGN_OR_RETURN(std::unique_ptr<SqliteConnection> connection,
@@ -84,15 +86,17 @@ class SqliteStore : public TuningStore {
     return Transaction([&]() -> absl::Status {
       HONE_ASSIGN_OR_RETURN(const int64_t current, writer_->Number("SELECT epoch FROM term"));
       if (static_cast<uint64_t>(current) != epoch) {
-        return absl::AbortedError(absl::StrCat("another daemon has taken over this database: its term is ", current,
-                                               ", ours was ", epoch));
+        return absl::AbortedError(
+            absl::StrCat("another daemon has taken over this database: its term is ", current, ", ours was ", epoch));
       }
       for (const Write& write : writes) HONE_RETURN_IF_ERROR(ApplyWrite(*writer_, write));
       return absl::OkStatus();
     });
   }
 
-  absl::StatusOr<StoredState> LoadState() override { return Read([&] { return ReadState(*reader_); }); }
+  absl::StatusOr<StoredState> LoadState() override {
+    return Read([&] { return ReadState(*reader_); });
+  }
   absl::StatusOr<KeyHistory> LoadHistory(const TuningKey& key) override {
     return Read([&] { return ReadHistory(*reader_, key); });
   }
@@ -102,14 +106,23 @@ class SqliteStore : public TuningStore {
   absl::StatusOr<v1::Workload> GetWorkload(const std::string& hash) override {
     return Read([&] { return ReadWorkload(*reader_, hash); });
   }
-  absl::StatusOr<JobRow> GetJob(uint64_t id) override { return Read([&] { return ReadJob(*reader_, id); }); }
+  absl::StatusOr<JobRow> GetJob(uint64_t id) override {
+    return Read([&] { return ReadJob(*reader_, id); });
+  }
   absl::StatusOr<std::optional<uint64_t>> FindJob(uint64_t tenant, const std::string& request_id) override {
     return Read([&] { return ReadJobByRequest(*reader_, tenant, request_id); });
   }
-  absl::StatusOr<std::vector<TaskRow>> GetTasks(uint64_t job) override { return Read([&] { return ReadTasks(*reader_, job); }); }
-  absl::StatusOr<std::string> GetPlan(uint64_t job) override { return Read([&] { return ReadPlan(*reader_, job); }); }
-  absl::StatusOr<std::vector<JobRow>> ListJobs() override { return Read([&] { return ReadJobs(*reader_, false); }); }
-  absl::StatusOr<std::vector<std::optional<BestEntry>>> Best(uint64_t tenant, std::span<const v1::BestKey> keys) override {
+  absl::StatusOr<std::vector<TaskRow>> GetTasks(uint64_t job) override {
+    return Read([&] { return ReadTasks(*reader_, job); });
+  }
+  absl::StatusOr<std::string> GetPlan(uint64_t job) override {
+    return Read([&] { return ReadPlan(*reader_, job); });
+  }
+  absl::StatusOr<std::vector<JobRow>> ListJobs() override {
+    return Read([&] { return ReadJobs(*reader_, false); });
+  }
+  absl::StatusOr<std::vector<std::optional<BestEntry>>> Best(uint64_t tenant,
+                                                             std::span<const v1::BestKey> keys) override {
     return Read([&]() -> absl::StatusOr<std::vector<std::optional<BestEntry>>> {
       std::vector<std::optional<BestEntry>> answers;
       for (const v1::BestKey& key : keys) {
@@ -148,17 +161,18 @@ class SqliteStore : public TuningStore {
 
   std::unique_ptr<FileLock> lock_;
   std::mutex write_mutex_;
-  std::unique_ptr<SqliteConnection> writer_;    // nullptr when open for reading
+  std::unique_ptr<SqliteConnection> writer_;  // nullptr when open for reading
   std::mutex read_mutex_;
   std::unique_ptr<SqliteConnection> reader_;
 };
 
 // What a file must be before SQLite sees it.
 absl::Status CheckFile(const std::string& path, StoreMode mode, bool* missing) {
-  struct stat info{};
+  struct stat info {};
   *missing = stat(path.c_str(), &info) != 0;
   if (*missing) {
-    if (errno != ENOENT) return absl::PermissionDeniedError(absl::StrCat("cannot open ", path, ": ", std::strerror(errno)));
+    if (errno != ENOENT)
+      return absl::PermissionDeniedError(absl::StrCat("cannot open ", path, ": ", std::strerror(errno)));
     if (mode == StoreMode::kRead) {
       return absl::NotFoundError(absl::StrCat(path, ": no such database; `hone tune --db ", path, "` makes one"));
     }
@@ -166,7 +180,8 @@ absl::Status CheckFile(const std::string& path, StoreMode mode, bool* missing) {
   }
   if (S_ISDIR(info.st_mode)) return absl::InvalidArgumentError(absl::StrCat(path, ": a folder, not a database file"));
   if (info.st_size == 0) {
-    return absl::DataLossError(absl::StrCat(path, ": an empty file, not a Hone database; delete it to have one made anew"));
+    return absl::DataLossError(
+        absl::StrCat(path, ": an empty file, not a Hone database; delete it to have one made anew"));
   }
   return absl::OkStatus();
 }
@@ -186,11 +201,13 @@ absl::StatusOr<std::unique_ptr<TuningStore>> OpenExisting(const std::string& pat
   if (mode == StoreMode::kRead) {
     if (version < Migrations().back().version) {
       return absl::FailedPreconditionError(absl::StrCat(path, ": written by an older Hone (schema ", version,
-                                                        "); start `honed --db ", path, "` once to bring it up to date"));
+                                                        "); start `honed --db ", path,
+                                                        "` once to bring it up to date"));
     }
     return std::make_unique<SqliteStore>(nullptr, nullptr, std::move(reader));
   }
-  HONE_RETURN_IF_ERROR(writer->Execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 4000"));
+  HONE_RETURN_IF_ERROR(
+      writer->Execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 4000"));
   HONE_RETURN_IF_ERROR(QuickCheck(*writer));
   HONE_RETURN_IF_ERROR(Migrate(*writer, Migrations()));
   return std::make_unique<SqliteStore>(std::move(lock), std::move(writer), std::move(reader));
@@ -204,7 +221,7 @@ absl::StatusOr<std::unique_ptr<TuningStore>> OpenSqliteStore(const std::string& 
   std::unique_ptr<FileLock> lock;
   if (mode == StoreMode::kWrite) {
     HONE_ASSIGN_OR_RETURN(lock, FileLock::Acquire(path + ".lock"));
-    HONE_RETURN_IF_ERROR(CheckFile(path, mode, &missing));     // again: another writer may have made it meanwhile
+    HONE_RETURN_IF_ERROR(CheckFile(path, mode, &missing));  // again: another writer may have made it meanwhile
     if (missing) HONE_RETURN_IF_ERROR(CreateFile(path));
   }
   absl::StatusOr<std::unique_ptr<TuningStore>> store = OpenExisting(path, mode, std::move(lock));

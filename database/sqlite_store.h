@@ -1,5 +1,5 @@
-// The embedded store: one SQLite file in WAL mode, every commit synced. The write handle owns FILE.lock, so that a second
-// daemon on the same file is refused; readers need no lock and work while a daemon runs.
+// The embedded store: one SQLite file in WAL mode, every commit synced. The write handle owns FILE.lock, so that a
+// second daemon on the same file is refused; readers need no lock and work while a daemon runs.
 #pragma once
 
 #include <memory>
@@ -11,12 +11,12 @@
 namespace hone {
 
 enum class StoreMode {
-  kWrite,                                       // creates the file when there is none; migrates an older schema
-  kRead,                                        // NotFound when there is none; never changes anything
+  kWrite,  // creates the file when there is none; migrates an older schema
+  kRead,   // NotFound when there is none; never changes anything
 };
 
-// FailedPrecondition when another process has the file open for writing: its message names the daemon's address when that
-// is known. DataLoss for a file that is not ours, is corrupt, or has a newer schema; the file stays as it was.
+// FailedPrecondition when another process has the file open for writing: its message names the daemon's address when
+// that is known. DataLoss for a file that is not ours, is corrupt, or has a newer schema; the file stays as it was.
 absl::StatusOr<std::unique_ptr<TuningStore>> OpenSqliteStore(const std::string& path, StoreMode mode);
 
 // The address that the daemon which holds `path` published; empty when no daemon holds it.

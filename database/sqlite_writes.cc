@@ -32,9 +32,10 @@ absl::StatusOr<int64_t> KeyId(SqliteConnection& c, const TuningKey& key) {
   HONE_ASSIGN_OR_RETURN(const int64_t workload, WorkloadId(c, key.workload_hash));
   HONE_ASSIGN_OR_RETURN(const int64_t device_class, DeviceClassId(c, key.device_class));
   {
-    HONE_ASSIGN_OR_RETURN(SqliteQuery insert,
-                          c.Prepare("INSERT INTO tuning_key (workload, device_class, threads, numeric, protocol, tenant) "
-                                    "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"));
+    HONE_ASSIGN_OR_RETURN(
+        SqliteQuery insert,
+        c.Prepare("INSERT INTO tuning_key (workload, device_class, threads, numeric, protocol, tenant) "
+                  "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"));
     insert.Int(workload).Int(device_class).Int(key.threads).Int(key.numeric).Int(key.protocol).Int(key.tenant);
     HONE_RETURN_IF_ERROR(insert.Run());
   }
@@ -67,9 +68,8 @@ absl::Status Apply(SqliteConnection& c, const PutWorkload& write) {
 }
 
 absl::Status Apply(SqliteConnection& c, const PutDeviceClass& write) {
-  HONE_ASSIGN_OR_RETURN(SqliteQuery insert,
-                        c.Prepare("INSERT INTO device_class (name, profile) VALUES (?, ?) "
-                                  "ON CONFLICT (name) DO UPDATE SET profile = excluded.profile"));
+  HONE_ASSIGN_OR_RETURN(SqliteQuery insert, c.Prepare("INSERT INTO device_class (name, profile) VALUES (?, ?) "
+                                                      "ON CONFLICT (name) DO UPDATE SET profile = excluded.profile"));
   insert.Text(write.row.name).Blob(write.row.profile.SerializeAsString());
   return insert.Run();
 }
@@ -78,12 +78,13 @@ absl::Status Apply(SqliteConnection& c, const PutJob& write) {
   const JobRow& row = write.row;
   HONE_ASSIGN_OR_RETURN(
       SqliteQuery insert,
-      c.Prepare("INSERT INTO job VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET "
-                "request = excluded.request, state = excluded.state, reason = excluded.reason, "
-                "device_class = excluded.device_class, threads = excluded.threads, protocol = excluded.protocol, "
-                "stop_requested = excluded.stop_requested, seconds = excluded.seconds, "
-                "build_seconds = excluded.build_seconds, verify_seconds = excluded.verify_seconds, "
-                "measure_seconds = excluded.measure_seconds, busy_seconds = excluded.busy_seconds"));
+      c.Prepare(
+          "INSERT INTO job VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET "
+          "request = excluded.request, state = excluded.state, reason = excluded.reason, "
+          "device_class = excluded.device_class, threads = excluded.threads, protocol = excluded.protocol, "
+          "stop_requested = excluded.stop_requested, seconds = excluded.seconds, "
+          "build_seconds = excluded.build_seconds, verify_seconds = excluded.verify_seconds, "
+          "measure_seconds = excluded.measure_seconds, busy_seconds = excluded.busy_seconds"));
   insert.Int(row.id).Int(row.tenant).Text(row.request.request_id()).Blob(row.request.SerializeAsString());
   insert.Int(row.state).Text(row.reason).Text(row.device_class).Int(row.threads).Int(row.protocol).Text(row.created);
   insert.Int(row.stop_requested).Real(row.seconds).Real(row.build_seconds).Real(row.verify_seconds);
@@ -92,8 +93,9 @@ absl::Status Apply(SqliteConnection& c, const PutJob& write) {
 }
 
 absl::Status Apply(SqliteConnection& c, const PutPlan& write) {
-  HONE_ASSIGN_OR_RETURN(SqliteQuery insert,
-                        c.Prepare("INSERT INTO plan (job, model_hash, bytes) VALUES (?, ?, ?) ON CONFLICT (job) DO NOTHING"));
+  HONE_ASSIGN_OR_RETURN(
+      SqliteQuery insert,
+      c.Prepare("INSERT INTO plan (job, model_hash, bytes) VALUES (?, ?, ?) ON CONFLICT (job) DO NOTHING"));
   insert.Int(write.job).Blob(write.model_hash).Blob(write.plan);
   return insert.Run();
 }
@@ -103,10 +105,11 @@ absl::Status Apply(SqliteConnection& c, const PutTask& write) {
   HONE_ASSIGN_OR_RETURN(const int64_t workload, WorkloadId(c, row.workload_hash));
   HONE_ASSIGN_OR_RETURN(
       SqliteQuery insert,
-      c.Prepare("INSERT INTO task VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET "
-                "trials = excluded.trials, failed = excluded.failed, default_us = excluded.default_us, "
-                "best_us = excluded.best_us, lower_bound_us = excluded.lower_bound_us, record = excluded.record, "
-                "state = excluded.state"));
+      c.Prepare(
+          "INSERT INTO task VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET "
+          "trials = excluded.trials, failed = excluded.failed, default_us = excluded.default_us, "
+          "best_us = excluded.best_us, lower_bound_us = excluded.lower_bound_us, record = excluded.record, "
+          "state = excluded.state"));
   insert.Int(row.id).Int(row.job).Int(row.index).Int(workload).Text(row.name).Real(row.weight).Real(row.flop);
   insert.Real(row.bytes).Text(row.default_trace).Int(row.trials).Text(nlohmann::json(row.failed).dump());
   insert.Real(row.default_us).Real(row.best_us).Real(row.lower_bound_us).Int(row.record).Text(row.state);
@@ -120,11 +123,12 @@ absl::Status Apply(SqliteConnection& c, const PutTrial& write) {
   HONE_ASSIGN_OR_RETURN(const int64_t trace, TraceId(c, row.trace));
   HONE_ASSIGN_OR_RETURN(
       SqliteQuery insert,
-      c.Prepare("INSERT INTO trial VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, CASE WHEN ?7 = 2 "
-                "THEN (SELECT coalesce(max(ended), 0) + 1 FROM trial WHERE key = ?2 AND state = 2) END) "
-                "ON CONFLICT (id) DO UPDATE SET task = excluded.task, state = excluded.state, attempt = excluded.attempt, "
-                "epoch = excluded.epoch, lost_workers = excluded.lost_workers, kind = excluded.kind, "
-                "median_us = excluded.median_us, ended = coalesce(trial.ended, excluded.ended)"));
+      c.Prepare(
+          "INSERT INTO trial VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, CASE WHEN ?7 = 2 "
+          "THEN (SELECT coalesce(max(ended), 0) + 1 FROM trial WHERE key = ?2 AND state = 2) END) "
+          "ON CONFLICT (id) DO UPDATE SET task = excluded.task, state = excluded.state, attempt = excluded.attempt, "
+          "epoch = excluded.epoch, lost_workers = excluded.lost_workers, kind = excluded.kind, "
+          "median_us = excluded.median_us, ended = coalesce(trial.ended, excluded.ended)"));
   insert.Int(row.id).Int(key).Int(row.task).Int(trace).Text(row.source).Int(row.duel).Int(static_cast<int>(row.state));
   insert.Int(row.attempt).Int(row.epoch).Int(row.lost_workers).Int(row.kind).Real(row.median_us);
   return insert.Run();
@@ -204,10 +208,23 @@ absl::Status ApplyWrite(SqliteConnection& connection, const Write& write) {
 std::string ChecksumOf(const RecordRow& row) {
   const v1::Record& r = row.record;
   return Digester()
-      .Add(int64_t(r.id())).Add(int64_t(row.key.tenant)).Add(row.key.workload_hash).Add(row.key.device_class)
-      .Add(int64_t{row.key.threads}).Add(int64_t{row.key.numeric}).Add(int64_t{row.key.protocol}).Add(r.trace())
-      .Add(r.median_us()).Add(r.low_us()).Add(r.high_us()).Add(r.program_hash()).Add(r.object_digest())
-      .Add(r.generator()).Add(r.target()).Add(r.created()).Add(row.origin)
+      .Add(int64_t(r.id()))
+      .Add(int64_t(row.key.tenant))
+      .Add(row.key.workload_hash)
+      .Add(row.key.device_class)
+      .Add(int64_t{row.key.threads})
+      .Add(int64_t{row.key.numeric})
+      .Add(int64_t{row.key.protocol})
+      .Add(r.trace())
+      .Add(r.median_us())
+      .Add(r.low_us())
+      .Add(r.high_us())
+      .Add(r.program_hash())
+      .Add(r.object_digest())
+      .Add(r.generator())
+      .Add(r.target())
+      .Add(r.created())
+      .Add(row.origin)
       .Short();
 }
 

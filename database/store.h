@@ -4,8 +4,8 @@
 // One process writes. It calls `BeginEpoch` once and states that epoch with every commit: a writer that was overtaken
 // changes nothing. Any number of processes read at the same time. All methods may be called from any thread.
 //
-// Errors: DataLoss when the file is not a database of ours, is corrupt, or was written by a newer release (exit code 9);
-// ResourceExhausted when the disk is full, Unavailable when another program holds the file (both: try again);
+// Errors: DataLoss when the file is not a database of ours, is corrupt, or was written by a newer release (exit code
+// 9); ResourceExhausted when the disk is full, Unavailable when another program holds the file (both: try again);
 // Aborted when the epoch is no longer current; FailedPrecondition when opened for reading; NotFound; Internal.
 #pragma once
 
@@ -24,21 +24,21 @@ namespace hone {
 
 struct BestEntry {
   RecordRow row;
-  bool exact = true;                            // false: measured with another thread count or at a stricter level
+  bool exact = true;  // false: measured with another thread count or at a stricter level
 };
 
 struct RecordFilter {
-  std::string workload_regex;                   // POSIX extended, searched in workload names; empty: all
+  std::string workload_regex;  // POSIX extended, searched in workload names; empty: all
   bool best_only = false;
   bool with_objects = false;
-  uint64_t after = 0;                           // only records whose position is above: for reading page by page
-  int limit = 0;                                // 0: no limit
+  uint64_t after = 0;  // only records whose position is above: for reading page by page
+  int limit = 0;       // 0: no limit
 };
 struct RecordPage {
-  std::vector<RecordRow> rows;                  // in the order they were written
-  std::vector<bool> best;                       // beside `rows`: is it its key's best?
-  uint64_t last = 0;                            // `after` for the next page; 0 when this was the last
-  int corrupt = 0;                              // rows left out because their checksum does not match
+  std::vector<RecordRow> rows;  // in the order they were written
+  std::vector<bool> best;       // beside `rows`: is it its key's best?
+  uint64_t last = 0;            // `after` for the next page; 0 when this was the last
+  int corrupt = 0;              // rows left out because their checksum does not match
 };
 
 class TuningStore {
@@ -53,21 +53,21 @@ class TuningStore {
 
   // ---- the dispatcher's reads ----
   virtual absl::StatusOr<StoredState> LoadState() = 0;
-  virtual absl::StatusOr<KeyHistory> LoadHistory(const TuningKey& key) = 0;   // an unknown key is empty
+  virtual absl::StatusOr<KeyHistory> LoadHistory(const TuningKey& key) = 0;  // an unknown key is empty
   // The latest cost model stored under that name; NotFound.
   virtual absl::StatusOr<std::string> CostModel(const std::string& device_class, const std::string& kind) = 0;
 
   // ---- everybody's reads ----
-  virtual absl::StatusOr<v1::Workload> GetWorkload(const std::string& hash) = 0;              // NotFound
-  virtual absl::StatusOr<JobRow> GetJob(uint64_t id) = 0;                                     // NotFound
+  virtual absl::StatusOr<v1::Workload> GetWorkload(const std::string& hash) = 0;  // NotFound
+  virtual absl::StatusOr<JobRow> GetJob(uint64_t id) = 0;                         // NotFound
   virtual absl::StatusOr<std::optional<uint64_t>> FindJob(uint64_t tenant, const std::string& request_id) = 0;
-  virtual absl::StatusOr<std::vector<TaskRow>> GetTasks(uint64_t job) = 0;                    // in the request's order
-  virtual absl::StatusOr<std::string> GetPlan(uint64_t job) = 0;                              // NotFound
-  virtual absl::StatusOr<std::vector<JobRow>> ListJobs() = 0;                                 // by id
-  // The best record of each key, with its object when stored. Exact first; else one measured at a stricter numeric level
-  // or with another number of threads (the nearest above all), and `exact` is false. A looser level never answers. An
-  // empty device class stands for the only one in the database. The newest measuring protocol wins. A row whose checksum
-  // does not match is not served.
+  virtual absl::StatusOr<std::vector<TaskRow>> GetTasks(uint64_t job) = 0;  // in the request's order
+  virtual absl::StatusOr<std::string> GetPlan(uint64_t job) = 0;            // NotFound
+  virtual absl::StatusOr<std::vector<JobRow>> ListJobs() = 0;               // by id
+  // The best record of each key, with its object when stored. Exact first; else one measured at a stricter numeric
+  // level or with another number of threads (the nearest above all), and `exact` is false. A looser level never
+  // answers. An empty device class stands for the only one in the database. The newest measuring protocol wins. A row
+  // whose checksum does not match is not served.
   virtual absl::StatusOr<std::vector<std::optional<BestEntry>>> Best(uint64_t tenant,
                                                                      std::span<const v1::BestKey> keys) = 0;
   virtual absl::StatusOr<RecordPage> Records(uint64_t tenant, const RecordFilter& filter) = 0;

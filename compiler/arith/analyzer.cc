@@ -14,7 +14,7 @@ void Analyzer::Impl::SetVar(const Var& var, VarFacts now) {
   place->second = std::move(now);
   changes.push_back(std::move(change));
   if (is_new) return;
-  for (size_t i = 0; i < facts.size(); ++i) {      // what an earlier range of it said no longer holds
+  for (size_t i = 0; i < facts.size(); ++i) {  // what an earlier range of it said no longer holds
     if (!facts[i].live || facts[i].owner != var.id()) continue;
     facts[i].live = false;
     changes.push_back({.retired = static_cast<int64_t>(i), .facts = facts.size(), .conditions = conditions.size()});
@@ -35,12 +35,12 @@ void Analyzer::Impl::Bind(const Var& var, const Range& range) {
   SetVar(var, {.bounds = {BoundsOf(min).min, BoundsOf(last).max}});
   const Term self{.coefficient = 1, .atom = var};
   if (!min.is_constant()) {
-    Sum below = min;                                // min - var <= 0
+    Sum below = min;  // min - var <= 0
     AddTerm(below, self, -1);
     AddFact(std::move(below), 0, var.id());
   }
   if (!last.is_constant()) {
-    Sum above = Scaled(last, -1);                   // var - last <= 0
+    Sum above = Scaled(last, -1);  // var - last <= 0
     AddTerm(above, self);
     AddFact(std::move(above), 0, var.id());
   }
@@ -98,7 +98,7 @@ void Analyzer::Impl::Assume(const Expr& raw) {
           AddFact(difference, 0);
           AddFact(Scaled(difference, -1), 0);
           return;
-        case BinaryOp::kNe: {                       // at an end of what is possible it moves the end
+        case BinaryOp::kNe: {  // at an end of what is possible it moves the end
           const Bounds bounds = BoundsOf(difference);
           if (bounds.max == 0) AddFact(difference, -1);
           if (bounds.min == 0) AddFact(Scaled(difference, -1), -1);

@@ -27,8 +27,8 @@ namespace hone {
 
 // The closed interval of values an expression can take; the ends of int64 stand for "no bound known".
 struct Bounds {
-  static constexpr int64_t kNone = std::numeric_limits<int64_t>::min();        // as `min`
-  static constexpr int64_t kNoneAbove = std::numeric_limits<int64_t>::max();   // as `max`
+  static constexpr int64_t kNone = std::numeric_limits<int64_t>::min();       // as `min`
+  static constexpr int64_t kNoneAbove = std::numeric_limits<int64_t>::max();  // as `max`
   int64_t min = kNone;
   int64_t max = kNoneAbove;
   bool bounded_below() const { return min != kNone; }
@@ -38,7 +38,7 @@ struct Bounds {
   friend bool operator==(const Bounds&, const Bounds&) = default;
 };
 
-using VarRanges = std::map<Var, Range>;             // ordered by creation: iterating is deterministic
+using VarRanges = std::map<Var, Range>;  // ordered by creation: iterating is deterministic
 
 class Analyzer {
  public:
@@ -71,8 +71,8 @@ class Analyzer {
   // True only when it is certain; false says nothing.
   bool CanProve(const Expr& condition);
   bool CanProveEqual(const Expr& a, const Expr& b);
-  bool CanProveLess(const Expr& a, const Expr& b);                // a < b
-  bool CanProveLessEqual(const Expr& a, const Expr& b);           // a <= b
+  bool CanProveLess(const Expr& a, const Expr& b);       // a < b
+  bool CanProveLessEqual(const Expr& a, const Expr& b);  // a <= b
 
   // Bounds of an integer expression under what is known.
   Bounds ConstBounds(const Expr& e);
@@ -83,7 +83,7 @@ class Analyzer {
   Residue ResidueOf(const Expr& e);
   bool IsMultipleOf(const Expr& e, int64_t factor);
 
-  struct Impl;                                      // analyzer_impl.h: for the other files of this folder
+  struct Impl;  // analyzer_impl.h: for the other files of this folder
   Impl& impl() { return *impl_; }
 
  private:

@@ -22,33 +22,33 @@ struct Analyzer::Impl {
   struct VarFacts {
     Bounds bounds;
     std::optional<Sum> value;
-    Expr replacement;                               // the value of a variable that is no index
+    Expr replacement;  // the value of a variable that is no index
   };
   // sum <= limit; the sum has no constant.
   struct Fact {
     Sum sum;
     int64_t limit = 0;
-    uint64_t owner = 0;                             // the variable whose range it came from, 0 when assumed
+    uint64_t owner = 0;  // the variable whose range it came from, 0 when assumed
     bool live = true;
   };
   // What Restore undoes: a variable's former facts, a fact that was switched off, or additions at the ends of the
   // lists.
   struct Change {
     uint64_t var = 0;
-    std::optional<VarFacts> before;                 // absent: nothing was known
+    std::optional<VarFacts> before;  // absent: nothing was known
     int64_t retired = -1;
-    size_t facts = 0, conditions = 0;               // sizes before
+    size_t facts = 0, conditions = 0;  // sizes before
   };
   absl::flat_hash_map<uint64_t, VarFacts> vars;
-  std::deque<Fact> facts;                           // references hold while more are added
-  std::vector<Expr> conditions;                     // simplified conditions that hold and are no affine comparison
+  std::deque<Fact> facts;        // references hold while more are added
+  std::vector<Expr> conditions;  // simplified conditions that hold and are no affine comparison
   std::vector<Change> changes;
-  int facts_in_use = 0;                             // how many calls of UpperFromFacts are under way
+  int facts_in_use = 0;  // how many calls of UpperFromFacts are under way
 
   void Bind(const Var& var, const Range& range);
   void Bind(const Var& var, const Expr& value);
   void SetVar(const Var& var, VarFacts now);
-  void Assume(const Expr& condition);               // simplified or not
+  void Assume(const Expr& condition);  // simplified or not
   void AddFact(Sum sum, int64_t limit, uint64_t owner = 0);
   size_t Save() const { return changes.size(); }
   void Restore(size_t mark);
@@ -57,17 +57,17 @@ struct Analyzer::Impl {
   Bounds BoundsOf(const Sum& sum, int depth = 2);
   Bounds BoundsOf(const Term& term, int depth);
   Bounds AtomBounds(const Expr& atom, int depth);
-  Bounds PlainBounds(const Sum& sum, int depth);    // term by term
+  Bounds PlainBounds(const Sum& sum, int depth);  // term by term
   int64_t UpperFromFacts(const Sum& sum, int depth);
   Residue ResidueOf(const Sum& sum);
 
   // ---- Integers
-  Sum ToSum(const Expr& e);                         // canonical, pieces recombined; e is of index type
-  Sum Linear(const Expr& e);                        // the same before recombination
+  Sum ToSum(const Expr& e);   // canonical, pieces recombined; e is of index type
+  Sum Linear(const Expr& e);  // the same before recombination
   void Accumulate(const Expr& e, int64_t scale, Sum& into);
-  Sum AtomOf(const Expr& e);                        // e's children simplified, e itself one term
-  Sum Product(const Sum& a, const Sum& b, DType type);             // here and below: the type new atoms get
-  Sum Div(const Sum& s, int64_t divisor);           // floor, divisor not 0
+  Sum AtomOf(const Expr& e);                            // e's children simplified, e itself one term
+  Sum Product(const Sum& a, const Sum& b, DType type);  // here and below: the type new atoms get
+  Sum Div(const Sum& s, int64_t divisor);               // floor, divisor not 0
   Sum Mod(const Sum& s, int64_t divisor);
   std::pair<Sum, Sum> DivMod(Sum s, int64_t divisor, int depth = 0);
   Sum DivModBySum(BinaryOp op, const Sum& s, const Sum& divisor, DType type);
@@ -82,9 +82,9 @@ struct Analyzer::Impl {
   Expr Simplify(const Expr& e);
   Expr SimplifyBool(const Expr& e);
   Expr SimplifyComparison(const Binary& op);
-  Expr CompareZero(BinaryOp op, Sum difference, DType type);       // op is kLe, kEq or kNe: difference op 0
+  Expr CompareZero(BinaryOp op, Sum difference, DType type);  // op is kLe, kEq or kNe: difference op 0
   Expr SimplifyJunction(const Binary& op);
-  Expr Negated(const Expr& condition);              // simplified, of a simplified condition
+  Expr Negated(const Expr& condition);  // simplified, of a simplified condition
   template <class Choice>
   Expr SimplifyChoice(const Expr& e, const Choice& choice);
   Expr SimplifyLet(const Expr& e, const LetExpr& let);

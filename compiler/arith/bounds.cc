@@ -54,7 +54,7 @@ Bounds Analyzer::Impl::AtomBounds(const Expr& atom, int depth) {
         const Bounds a = side(op->a), b = side(op->b);
         return {std::max(a.min, b.min), std::max(a.max, b.max)};
       }
-      case BinaryOp::kFloorMod: {                   // by a symbolic modulus
+      case BinaryOp::kFloorMod: {  // by a symbolic modulus
         const Bounds modulus = side(op->b);
         if (modulus.min >= 1) return {0, SatAdd(modulus.max, -1)};
         return {};
@@ -111,10 +111,10 @@ Bounds Analyzer::Impl::PlainBounds(const Sum& sum, int depth) {
 // sum <= floor((l * limit + max(rest)) / m).
 int64_t Analyzer::Impl::UpperFromFacts(const Sum& sum, int depth) {
   int64_t upper = kPlusInf;
-  if (facts_in_use >= 2) return upper;              // a fact may mention what is being bounded
+  if (facts_in_use >= 2) return upper;  // a fact may mention what is being bounded
   ++facts_in_use;
   for (size_t f = 0, count = facts.size(); f < count; ++f) {
-    const Fact& fact = facts[f];                    // stays where it is while conditions inside add their own
+    const Fact& fact = facts[f];  // stays where it is while conditions inside add their own
     if (!fact.live) continue;
     for (const Term& known : fact.sum.terms) {
       const Term* own = FindTerm(sum, known);
@@ -175,9 +175,9 @@ Bounds Analyzer::Impl::BoundsOf(const Sum& sum, int depth) {
 }
 
 Analyzer::Residue Analyzer::Impl::ResidueOf(const Sum& sum) {
-  int64_t modulus = 0, remainder = sum.constant;    // the constant, exactly
+  int64_t modulus = 0, remainder = sum.constant;  // the constant, exactly
   for (const Term& term : sum.terms) {
-    int64_t step = 1;                               // the term is offset + step * anything
+    int64_t step = 1;  // the term is offset + step * anything
     if (term.is_split() && term.lower == 1 && term.upper != 0) {
       const Residue inside = ResidueOf(term.source->sum);
       step = std::gcd(inside.modulus, term.upper);

@@ -83,7 +83,7 @@ class SetEvaluator {
       if (ends.max) ends.max = known_.Div(*ends.max, term.lower);
     }
     if (term.upper == 0) return ends;
-    if (ends.min && ends.max) {                      // the quotient does not change: the remainder runs from end to end
+    if (ends.min && ends.max) {  // the quotient does not change: the remainder runs from end to end
       const Sum first = known_.Div(*ends.min, term.upper), last = known_.Div(*ends.max, term.upper);
       const Sum apart = known_.Recombined(Difference(last, first));
       if (apart.is_constant() && apart.constant == 0)

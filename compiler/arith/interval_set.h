@@ -21,7 +21,7 @@ struct IntervalSet {
 
   static IntervalSet Everything() { return {}; }
   static IntervalSet Single(const Expr& value) { return {value, value}; }
-  static IntervalSet FromRange(const Range& range);               // [min, min + extent)
+  static IntervalSet FromRange(const Range& range);  // [min, min + extent)
   bool bounded() const { return static_cast<bool>(min) && static_cast<bool>(max); }
 };
 

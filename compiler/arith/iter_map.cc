@@ -16,8 +16,8 @@ absl::Status Refuse(const std::string& why) { return absl::InvalidArgumentError(
 
 // A fusion of terms: scales form a mixed radix, so its values number [0, extent) without gaps.
 struct Fusion {
-  Sum sum;                                          // what was fused, no constant, smallest coefficient 1
-  std::vector<Term> leaves;                         // sum's terms
+  Sum sum;                   // what was fused, no constant, smallest coefficient 1
+  std::vector<Term> leaves;  // sum's terms
   int64_t extent = 1;
 };
 
@@ -58,7 +58,7 @@ class Detector {
     return depth;
   }
   absl::Status AddConstraints(const Expr& predicate) {
-    std::vector<std::pair<Sum, int64_t>> limits;    // sum <= limit
+    std::vector<std::pair<Sum, int64_t>> limits;  // sum <= limit
     const auto collect = [&](const Expr& e, const auto& self) -> absl::Status {
       const Binary* op = e.As<Binary>();
       if (op != nullptr && op->op == BinaryOp::kAnd) {
@@ -104,8 +104,8 @@ class Detector {
     HONE_ASSIGN_OR_RETURN(const int64_t source, SourceExtent(term.source->sum));
     const int64_t whole = term.upper == 0 ? source : term.lower * term.upper;
     if (source % term.lower != 0 || source % whole != 0) {
-      return Refuse(absl::StrCat(Text(term), " does not divide the ", source, " values of ",
-                                 Text(term.source->sum), " evenly"));
+      return Refuse(
+          absl::StrCat(Text(term), " does not divide the ", source, " values of ", Text(term.source->sum), " evenly"));
     }
     return whole / term.lower;
   }
@@ -150,7 +150,7 @@ class Detector {
             next->coefficient < expected ? " values: they overlap" : " values: they leave gaps"));
       }
       Digit digit;
-      for (int c = static_cast<int>(constraints_.size()) - 1; c >= 0; --c) {       // the one with most terms that fits
+      for (int c = static_cast<int>(constraints_.size()) - 1; c >= 0; --c) {  // the one with most terms that fits
         const Fusion& fusion = constraints_[c];
         const bool fits = std::all_of(fusion.leaves.begin(), fusion.leaves.end(), [&](const Term& leaf) {
           const Term* own = FindTerm(left, leaf);
@@ -239,7 +239,7 @@ class Detector {
   }
   void MarkConstraint(int c) {
     constraint_used_[c] = true;
-    for (int inner = 0; inner < c; ++inner) {        // those whose leaves it contains
+    for (int inner = 0; inner < c; ++inner) {  // those whose leaves it contains
       const auto& leaves = constraints_[inner].leaves;
       if (std::all_of(leaves.begin(), leaves.end(),
                       [&](const Term& leaf) { return FindTerm(constraints_[c].sum, leaf) != nullptr; })) {
@@ -250,7 +250,7 @@ class Detector {
 
   // ---- Every piece at most once, and together all of every loop.
   struct Span {
-    int64_t lower, upper;                           // the digits [lower, upper) of the source, as factors
+    int64_t lower, upper;  // the digits [lower, upper) of the source, as factors
   };
   struct Source {
     Sum sum;
@@ -258,7 +258,7 @@ class Detector {
   };
   bool Use(const Term& leaf) {
     Sum source = Sum::Atom(leaf.atom);
-    Span span{1, 0};                                // 0: to the end
+    Span span{1, 0};  // 0: to the end
     if (leaf.is_split()) {
       source = leaf.source->sum;
       span = {leaf.lower, leaf.upper == 0 ? 0 : leaf.lower * leaf.upper};
@@ -280,7 +280,7 @@ class Detector {
       if (digit.constraint >= 0) MarkConstraint(digit.constraint);
     }
     if (source.terms.size() == 1 && !source.terms[0].is_split()) return true;
-    for (Term part : source.terms) {                // a fusion uses up what it is made of
+    for (Term part : source.terms) {  // a fusion uses up what it is made of
       part.coefficient = 1;
       if (!Use(part)) return false;
     }

@@ -25,7 +25,7 @@ namespace hone {
 
 // scale * floormod(floordiv(source, lower_factor), extent)
 struct IterPiece {
-  int source = 0;                                   // index into IterMap::sources
+  int source = 0;  // index into IterMap::sources
   int64_t lower_factor = 1;
   int64_t extent = 1;
   int64_t scale = 1;
@@ -33,13 +33,13 @@ struct IterPiece {
 // What pieces are cut from: a loop variable minus its min, or a fusion of loops (a predicate makes its extent smaller
 // than the product).
 struct IterSource {
-  std::vector<Var> loops;                           // outermost first
+  std::vector<Var> loops;  // outermost first
   int64_t extent = 1;
 };
 struct IterValue {
-  std::vector<IterPiece> pieces;                    // largest scale first
-  Expr base;                                        // mentions no loop
-  int64_t extent = 1;                               // values lie in [base, base + extent)
+  std::vector<IterPiece> pieces;  // largest scale first
+  Expr base;                      // mentions no loop
+  int64_t extent = 1;             // values lie in [base, base + extent)
 };
 struct IterMap {
   std::vector<IterSource> sources;

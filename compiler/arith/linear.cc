@@ -68,7 +68,7 @@ class Detector {
 std::optional<LinearForm> DetectLinear(const Expr& e, std::span<const Var> vars) {
   Detector direct(vars);
   if (direct.Add(e, 1)) return direct.Result(e.type());
-  const Expr simple = Simplify(e);                  // (i*4) // 4 and its like
+  const Expr simple = Simplify(e);  // (i*4) // 4 and its like
   if (simple.SameAs(e)) return std::nullopt;
   Detector second(vars);
   if (second.Add(simple, 1)) return second.Result(e.type());
@@ -89,11 +89,11 @@ Expr FlatIndex(const Buffer& buffer, std::span<const Expr> indices) {
 }
 
 std::optional<int64_t> ElementStride(const Buffer& buffer, std::span<const Expr> indices, const Var& var) {
-  int64_t stride = 0, step = 1;                     // of the dimension, in elements
+  int64_t stride = 0, step = 1;  // of the dimension, in elements
   for (size_t i = indices.size(); i-- > 0;) {
     const std::optional<int64_t> moves = StrideOf(indices[i], var);
     if (!moves.has_value()) return std::nullopt;
-    if (*moves != 0 && step == 0) return std::nullopt;               // an inner dimension is symbolic
+    if (*moves != 0 && step == 0) return std::nullopt;  // an inner dimension is symbolic
     stride += *moves * step;
     const std::optional<int64_t> extent = ConstantValue(buffer.shape()[i]);
     step = extent.has_value() ? step * *extent : 0;

@@ -32,7 +32,7 @@ inline int64_t SatMul(int64_t a, int64_t b) {
   return Clamp(static_cast<__int128>(a) * b);
 }
 inline int64_t SatNegate(int64_t a) { return a == kMinusInf ? kPlusInf : a == kPlusInf ? kMinusInf : -a; }
-inline int64_t SatFloorDiv(int64_t a, int64_t b) { return IsInfinite(a) ? a : FloorDivide(a, b); }      // b >= 1
+inline int64_t SatFloorDiv(int64_t a, int64_t b) { return IsInfinite(a) ? a : FloorDivide(a, b); }  // b >= 1
 
 inline Bounds Add(Bounds a, Bounds b) { return {SatAdd(a.min, b.min), SatAdd(a.max, b.max)}; }
 inline Bounds Scale(Bounds a, int64_t c) {

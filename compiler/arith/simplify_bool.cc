@@ -170,7 +170,7 @@ Expr Analyzer::Impl::CompareZero(BinaryOp op, Sum d, DType type) {
     d = DividedExactly(d, d.terms[0].coefficient < 0 ? -gcd : gcd);
     Sum left, right;
     Separate(d, left, right);
-    if (left.is_constant()) {                        // numbers stand on the right
+    if (left.is_constant()) {  // numbers stand on the right
       std::swap(left, right);
       right.constant = d.constant;
     } else {
@@ -275,7 +275,7 @@ Expr Analyzer::Impl::SimplifyJunction(const Binary& junction) {
     suppose(simple);
   }
   Restore(mark);
-  if (kept.size() > 1 && kept.size() <= 8) {        // and what later ones say of earlier ones
+  if (kept.size() > 1 && kept.size() <= 8) {  // and what later ones say of earlier ones
     for (size_t i = 0; i + 1 < kept.size() && kept.size() > 1;) {
       for (size_t j = 0; j < kept.size(); ++j) {
         if (j != i) suppose(kept[j]);

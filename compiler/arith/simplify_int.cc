@@ -168,7 +168,7 @@ Sum Analyzer::Impl::AtomOf(const Expr& e) {
 Sum Analyzer::Impl::Product(const Sum& a, const Sum& b, DType type) {
   if (a.is_constant()) return Scaled(b, a.constant);
   if (b.is_constant()) return Scaled(a, b.constant);
-  if ((a.terms.size() + 1) * (b.terms.size() + 1) > 20) {           // too much to multiply out
+  if ((a.terms.size() + 1) * (b.terms.size() + 1) > 20) {  // too much to multiply out
     Sum swapped[] = {a, b};
     if (CompareSums(a, b) > 0) std::swap(swapped[0], swapped[1]);
     const Expr kept = Expr::Make(Binary{BinaryOp::kMul, ToExpr(swapped[0], type), ToExpr(swapped[1], type)}, type);
@@ -198,7 +198,7 @@ Sum Analyzer::Impl::Mod(const Sum& s, int64_t divisor) {
 // floordiv and floormod by a positive constant, together.
 std::pair<Sum, Sum> Analyzer::Impl::DivMod(Sum s, int64_t divisor, int depth) {
   Sum quotient;
-  if (!facts.empty()) {                             // x - 8*o with 8*o <= x < 8*o + 8: known before it is taken apart
+  if (!facts.empty()) {  // x - 8*o with 8*o <= x < 8*o + 8: known before it is taken apart
     const Bounds whole = BoundsOf(s);
     if (whole.bounded() && FloorDivide(whole.min, divisor) == FloorDivide(whole.max, divisor)) {
       quotient.constant = FloorDivide(whole.min, divisor);
@@ -206,7 +206,7 @@ std::pair<Sum, Sum> Analyzer::Impl::DivMod(Sum s, int64_t divisor, int depth) {
       return {std::move(quotient), std::move(s)};
     }
   }
-  TakeMultiples(s, divisor, &quotient);             // (c*q + r) div c = q + r div c, and the constant of r is in [0, c)
+  TakeMultiples(s, divisor, &quotient);  // (c*q + r) div c = q + r div c, and the constant of r is in [0, c)
   const auto finish = [&](Sum rest_quotient, Sum remainder) {
     AddScaled(quotient, rest_quotient);
     return std::pair(Recombined(std::move(quotient)), std::move(remainder));
@@ -345,7 +345,7 @@ Sum Analyzer::Impl::Choose(BinaryOp op, const Sum& a, const Sum& b, DType type) 
       } else {
         sides[i] = sides[j];
         sides.erase(sides.begin() + j);
-        j = i + 1;                                  // a new side meets all others again
+        j = i + 1;  // a new side meets all others again
       }
     }
   }

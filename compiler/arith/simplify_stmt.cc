@@ -33,8 +33,8 @@ class StmtSimplifier {
   }
 
   Stmt Children(const Stmt& s) {
-    return MapChildren(s, [this](const Stmt& child) { return Visit(child); },
-                       [this](const Expr& e) { return known_.Simplify(e); });
+    return MapChildren(
+        s, [this](const Stmt& child) { return Visit(child); }, [this](const Expr& e) { return known_.Simplify(e); });
   }
 
   // The values and the predicate belong to the loops outside; inside, the block's variables have their domains.

@@ -18,7 +18,9 @@ int64_t WrapMul(int64_t a, int64_t b) {
 }
 
 template <class T>
-int Three(const T& a, const T& b) { return a < b ? -1 : b < a ? 1 : 0; }
+int Three(const T& a, const T& b) {
+  return a < b ? -1 : b < a ? 1 : 0;
+}
 
 template <class T>
 int CompareField(const T& a, const T& b) {
@@ -40,7 +42,9 @@ int CompareField(const T& a, const T& b) {
 template <class T>
 int CompareFields(const T& a, const T& b) {
   int order = 0;
-  ForEachFieldPair(a, b, [&](const auto& x, const auto& y) { if (order == 0) order = CompareField(x, y); });
+  ForEachFieldPair(a, b, [&](const auto& x, const auto& y) {
+    if (order == 0) order = CompareField(x, y);
+  });
   return order;
 }
 

@@ -16,16 +16,16 @@ struct SumNode;
 
 struct Term {
   int64_t coefficient = 1;
-  Expr atom;                                        // absent for a split
-  Ref<const SumNode> source;                        // absent for an atom
+  Expr atom;                  // absent for a split
+  Ref<const SumNode> source;  // absent for an atom
   int64_t lower = 1;
-  int64_t upper = 0;                                // 0: no modulus, the whole quotient
+  int64_t upper = 0;  // 0: no modulus, the whole quotient
   bool is_split() const { return static_cast<bool>(source); }
 };
 
 struct Sum {
   int64_t constant = 0;
-  absl::InlinedVector<Term, 4> terms;               // ordered by CompareTerms, no two equal, no coefficient 0
+  absl::InlinedVector<Term, 4> terms;  // ordered by CompareTerms, no two equal, no coefficient 0
 
   static Sum Constant(int64_t value) { return {value, {}}; }
   static Sum Atom(Expr atom) {
@@ -35,7 +35,7 @@ struct Sum {
   }
   static Sum Split(const Sum& source, int64_t lower, int64_t upper);
   bool is_constant() const { return terms.empty(); }
-  bool has_splits() const { return !terms.empty() && terms.back().is_split(); }    // splits come after atoms
+  bool has_splits() const { return !terms.empty() && terms.back().is_split(); }  // splits come after atoms
 };
 struct SumNode : Counted {
   explicit SumNode(Sum s) : sum(std::move(s)) {}
@@ -44,7 +44,7 @@ struct SumNode : Counted {
 
 // A total order, the same whenever variables were created in the same order: -1, 0 or 1.
 int CompareExprs(const Expr& a, const Expr& b);
-int CompareTerms(const Term& a, const Term& b);     // coefficients do not count
+int CompareTerms(const Term& a, const Term& b);  // coefficients do not count
 int CompareSums(const Sum& a, const Sum& b);
 
 // a += scale * b. Arithmetic wraps, which is exact wherever the expressions themselves do not overflow.
@@ -62,6 +62,6 @@ const Term* FindTerm(const Sum& a, const Term& term);
 // The sum as an expression of the type (int32 or int64): larger coefficients first, then what is subtracted, the
 // constant last.
 Expr ToExpr(const Sum& sum, DType type);
-Expr ToExpr(const Term& term, DType type);          // without the coefficient
+Expr ToExpr(const Term& term, DType type);  // without the coefficient
 
 }  // namespace hone

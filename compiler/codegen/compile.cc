@@ -30,14 +30,15 @@ struct Generated {
   std::unique_ptr<llvm::LLVMContext> context;
   std::unique_ptr<llvm::Module> module;
   llvm::TargetMachine* machine = nullptr;
-  std::vector<LoweredFunc> lowered;                 // of each kernel
+  std::vector<LoweredFunc> lowered;  // of each kernel
 };
 
 // The object says which features it needs; the linker passes them on to the image.
 void StateFeatures(const Target& target, llvm::Module& module) {
-  llvm::Constant* text = llvm::ConstantDataArray::getString(module.getContext(), absl::StrJoin(target.features, ","), /*AddNull=*/false);
-  auto* global = new llvm::GlobalVariable(module, text->getType(), /*isConstant=*/true, llvm::GlobalValue::PrivateLinkage, text,
-                                          "hone_features");
+  llvm::Constant* text =
+      llvm::ConstantDataArray::getString(module.getContext(), absl::StrJoin(target.features, ","), /*AddNull=*/false);
+  auto* global = new llvm::GlobalVariable(module, text->getType(), /*isConstant=*/true,
+                                          llvm::GlobalValue::PrivateLinkage, text, "hone_features");
   global->setSection(kFeaturesSection);
   global->setAlignment(llvm::Align(1));
   llvm::appendToCompilerUsed(module, {global});
@@ -62,7 +63,7 @@ absl::StatusOr<Generated> Generate(const std::vector<Kernel>& kernels, const Tar
     EmitKernel(*lowered, options, *out.module);
     out.lowered.push_back(*std::move(lowered));
   }
-  if (!optimize) {                                  // a millisecond that candidates do without
+  if (!optimize) {  // a millisecond that candidates do without
     std::string complaint;
     llvm::raw_string_ostream stream(complaint);
     HONE_CHECK(!llvm::verifyModule(*out.module, &stream)) << complaint;
@@ -81,7 +82,8 @@ absl::StatusOr<KernelTensor> DescribeTensor(const Buffer& buffer) {
   KernelTensor tensor{.dtype = ToText(buffer.type())};
   const std::optional<int64_t> elements = buffer.NumElements();
   if (!elements.has_value()) {
-    return absl::FailedPreconditionError(absl::StrCat("parameter ", buffer.name(), " has a symbolic shape; fix its sizes before compiling"));
+    return absl::FailedPreconditionError(
+        absl::StrCat("parameter ", buffer.name(), " has a symbolic shape; fix its sizes before compiling"));
   }
   for (const Expr& extent : buffer.shape()) tensor.shape.push_back(*ConstantValue(extent));
   tensor.bytes = *elements * buffer.type().bytes();
@@ -120,7 +122,8 @@ absl::StatusOr<KernelSet> DescribeSet(const ScheduledProgram& program, const std
     const Prepare& prepare = program.prepares[i];
     PreparedConstant constant{.param = prepare.param, .symbol = kernels[i + 1].symbol};
     HONE_ASSIGN_OR_RETURN(constant.packed, DescribeTensor(prepare.func.params.at(1)));
-    HONE_ASSIGN_OR_RETURN(set.params.at(prepare.param), DescribeTensor(prepare.func.params.at(0)));   // as the task states it
+    HONE_ASSIGN_OR_RETURN(set.params.at(prepare.param),
+                          DescribeTensor(prepare.func.params.at(0)));  // as the task states it
     constant.scratch_bytes = lowered[i + 1].scratch_bytes;
     constant.thread_scratch_bytes = lowered[i + 1].thread_scratch_bytes;
     set.prepared.push_back(std::move(constant));
@@ -132,8 +135,9 @@ EmitOptions ScheduledCode(const CompileOptions& options) {
   return {.contract = true, .precise = options.numeric == NumericLevel::kStrict, .serial = options.threads == 1};
 }
 
-absl::StatusOr<CompiledKernel> Compile(const ScheduledProgram& program, const Target& target, const CompileOptions& options,
-                                       const LowerOptions& lower, const EmitOptions& emit) {
+absl::StatusOr<CompiledKernel> Compile(const ScheduledProgram& program, const Target& target,
+                                       const CompileOptions& options, const LowerOptions& lower,
+                                       const EmitOptions& emit) {
   const std::vector<Kernel> kernels = KernelsOf(program, options.symbol);
   HONE_ASSIGN_OR_RETURN(const Generated generated, Generate(kernels, target, lower, emit, options.optimize));
   CompiledKernel compiled;
@@ -145,7 +149,8 @@ absl::StatusOr<CompiledKernel> Compile(const ScheduledProgram& program, const Ta
 
 }  // namespace
 
-absl::StatusOr<CompiledKernel> CompileKernel(const ScheduledProgram& program, const Target& target, const CompileOptions& options) {
+absl::StatusOr<CompiledKernel> CompileKernel(const ScheduledProgram& program, const Target& target,
+                                             const CompileOptions& options) {
   return Compile(program, target, options, LowerOptions{}, ScheduledCode(options));
 }
 
@@ -154,7 +159,8 @@ absl::StatusOr<CompiledKernel> CompilePlain(const PrimFunc& func, const Target& 
                  EmitOptions{.contract = false, .precise = true, .serial = true});
 }
 
-absl::StatusOr<std::string> CompileToAssembly(const ScheduledProgram& program, const Target& target, const CompileOptions& options) {
+absl::StatusOr<std::string> CompileToAssembly(const ScheduledProgram& program, const Target& target,
+                                              const CompileOptions& options) {
   HONE_ASSIGN_OR_RETURN(const Generated generated, Generate(KernelsOf(program, options.symbol), target, LowerOptions{},
                                                             ScheduledCode(options), options.optimize));
   return EmitAssembly(*generated.module, *generated.machine);

@@ -115,10 +115,8 @@ bool Emitter::IsIndexArithmetic(const Expr& e) const {
     case BinaryOp::kFloorDiv:
     case BinaryOp::kFloorMod:
     case BinaryOp::kMin:
-    case BinaryOp::kMax:
-      return IsIndexArithmetic(binary->a) && IsIndexArithmetic(binary->b);
-    default:
-      return false;
+    case BinaryOp::kMax: return IsIndexArithmetic(binary->a) && IsIndexArithmetic(binary->b);
+    default: return false;
   }
 }
 
@@ -151,35 +149,24 @@ bool Emitter::NonNegative(const Expr& e) const {
     case BinaryOp::kAdd:
     case BinaryOp::kMul:
     case BinaryOp::kFloorDiv:
-    case BinaryOp::kMin:
-      return NonNegative(binary->a) && NonNegative(binary->b);
-    case BinaryOp::kMax:
-      return NonNegative(binary->a) || NonNegative(binary->b);
-    case BinaryOp::kFloorMod:
-      return NonNegative(binary->b);
-    default:
-      return false;
+    case BinaryOp::kMin: return NonNegative(binary->a) && NonNegative(binary->b);
+    case BinaryOp::kMax: return NonNegative(binary->a) || NonNegative(binary->b);
+    case BinaryOp::kFloorMod: return NonNegative(binary->b);
+    default: return false;
   }
 }
 
 // Integers, scalars or vectors, signed; index arithmetic in i64 and data in their own width share the rounding rules.
 llvm::Value* Emitter::EmitIndexArithmetic(BinaryOp op, llvm::Value* a, llvm::Value* b, bool non_negative) {
   switch (op) {
-    case BinaryOp::kAdd:
-      return b_.CreateNSWAdd(a, b);
-    case BinaryOp::kSub:
-      return b_.CreateNSWSub(a, b);
-    case BinaryOp::kMul:
-      return b_.CreateNSWMul(a, b);
-    case BinaryOp::kMin:
-      return b_.CreateSelect(b_.CreateICmpSLT(a, b), a, b);
-    case BinaryOp::kMax:
-      return b_.CreateSelect(b_.CreateICmpSGT(a, b), a, b);
+    case BinaryOp::kAdd: return b_.CreateNSWAdd(a, b);
+    case BinaryOp::kSub: return b_.CreateNSWSub(a, b);
+    case BinaryOp::kMul: return b_.CreateNSWMul(a, b);
+    case BinaryOp::kMin: return b_.CreateSelect(b_.CreateICmpSLT(a, b), a, b);
+    case BinaryOp::kMax: return b_.CreateSelect(b_.CreateICmpSGT(a, b), a, b);
     case BinaryOp::kFloorDiv:
-    case BinaryOp::kFloorMod:
-      break;
-    default:
-      HONE_UNREACHABLE() << "not index arithmetic";
+    case BinaryOp::kFloorMod: break;
+    default: HONE_UNREACHABLE() << "not index arithmetic";
   }
   const bool quotient = op == BinaryOp::kFloorDiv;
   auto* constant = llvm::dyn_cast<llvm::ConstantInt>(b);
@@ -214,20 +201,13 @@ llvm::Value* Emitter::EmitBinary(const Binary& binary, DType type) {
     a = ToFloat(a, operand);
     b = ToFloat(b, operand);
     switch (op) {
-      case BinaryOp::kEq:
-        return b_.CreateFCmpOEQ(a, b);
-      case BinaryOp::kNe:
-        return b_.CreateFCmpUNE(a, b);
-      case BinaryOp::kLt:
-        return b_.CreateFCmpOLT(a, b);
-      case BinaryOp::kLe:
-        return b_.CreateFCmpOLE(a, b);
-      case BinaryOp::kGt:
-        return b_.CreateFCmpOGT(a, b);
-      case BinaryOp::kGe:
-        return b_.CreateFCmpOGE(a, b);
-      default:
-        return FromFloat(FloatArithmetic(op, a, b, binary.a, binary.b), operand);
+      case BinaryOp::kEq: return b_.CreateFCmpOEQ(a, b);
+      case BinaryOp::kNe: return b_.CreateFCmpUNE(a, b);
+      case BinaryOp::kLt: return b_.CreateFCmpOLT(a, b);
+      case BinaryOp::kLe: return b_.CreateFCmpOLE(a, b);
+      case BinaryOp::kGt: return b_.CreateFCmpOGT(a, b);
+      case BinaryOp::kGe: return b_.CreateFCmpOGE(a, b);
+      default: return FromFloat(FloatArithmetic(op, a, b, binary.a, binary.b), operand);
     }
   }
   const bool is_unsigned = IsUnsigned(operand);
@@ -239,44 +219,26 @@ llvm::Value* Emitter::EmitBinary(const Binary& binary, DType type) {
     b = b_.CreateSelect(b_.CreateICmpEQ(b, llvm::Constant::getNullValue(type)), llvm::ConstantInt::get(type, 1), b);
   }
   switch (op) {
-    case BinaryOp::kEq:
-      return b_.CreateICmpEQ(a, b);
-    case BinaryOp::kNe:
-      return b_.CreateICmpNE(a, b);
-    case BinaryOp::kLt:
-      return is_unsigned ? b_.CreateICmpULT(a, b) : b_.CreateICmpSLT(a, b);
-    case BinaryOp::kLe:
-      return is_unsigned ? b_.CreateICmpULE(a, b) : b_.CreateICmpSLE(a, b);
-    case BinaryOp::kGt:
-      return is_unsigned ? b_.CreateICmpUGT(a, b) : b_.CreateICmpSGT(a, b);
-    case BinaryOp::kGe:
-      return is_unsigned ? b_.CreateICmpUGE(a, b) : b_.CreateICmpSGE(a, b);
+    case BinaryOp::kEq: return b_.CreateICmpEQ(a, b);
+    case BinaryOp::kNe: return b_.CreateICmpNE(a, b);
+    case BinaryOp::kLt: return is_unsigned ? b_.CreateICmpULT(a, b) : b_.CreateICmpSLT(a, b);
+    case BinaryOp::kLe: return is_unsigned ? b_.CreateICmpULE(a, b) : b_.CreateICmpSLE(a, b);
+    case BinaryOp::kGt: return is_unsigned ? b_.CreateICmpUGT(a, b) : b_.CreateICmpSGT(a, b);
+    case BinaryOp::kGe: return is_unsigned ? b_.CreateICmpUGE(a, b) : b_.CreateICmpSGE(a, b);
     case BinaryOp::kAnd:
-    case BinaryOp::kBitAnd:
-      return b_.CreateAnd(a, b);
+    case BinaryOp::kBitAnd: return b_.CreateAnd(a, b);
     case BinaryOp::kOr:
-    case BinaryOp::kBitOr:
-      return b_.CreateOr(a, b);
-    case BinaryOp::kBitXor:
-      return b_.CreateXor(a, b);
-    case BinaryOp::kShiftLeft:
-      return b_.CreateShl(a, b);
-    case BinaryOp::kShiftRight:
-      return is_unsigned ? b_.CreateLShr(a, b) : b_.CreateAShr(a, b);
-    case BinaryOp::kAdd:
-      return b_.CreateAdd(a, b);  // data wraps
-    case BinaryOp::kSub:
-      return b_.CreateSub(a, b);
-    case BinaryOp::kMul:
-      return b_.CreateMul(a, b);
-    case BinaryOp::kDiv:
-      return is_unsigned ? b_.CreateUDiv(a, b) : b_.CreateSDiv(a, b);
-    case BinaryOp::kMod:
-      return is_unsigned ? b_.CreateURem(a, b) : b_.CreateSRem(a, b);
-    case BinaryOp::kMin:
-      return b_.CreateSelect(is_unsigned ? b_.CreateICmpULT(a, b) : b_.CreateICmpSLT(a, b), a, b);
-    case BinaryOp::kMax:
-      return b_.CreateSelect(is_unsigned ? b_.CreateICmpUGT(a, b) : b_.CreateICmpSGT(a, b), a, b);
+    case BinaryOp::kBitOr: return b_.CreateOr(a, b);
+    case BinaryOp::kBitXor: return b_.CreateXor(a, b);
+    case BinaryOp::kShiftLeft: return b_.CreateShl(a, b);
+    case BinaryOp::kShiftRight: return is_unsigned ? b_.CreateLShr(a, b) : b_.CreateAShr(a, b);
+    case BinaryOp::kAdd: return b_.CreateAdd(a, b);  // data wraps
+    case BinaryOp::kSub: return b_.CreateSub(a, b);
+    case BinaryOp::kMul: return b_.CreateMul(a, b);
+    case BinaryOp::kDiv: return is_unsigned ? b_.CreateUDiv(a, b) : b_.CreateSDiv(a, b);
+    case BinaryOp::kMod: return is_unsigned ? b_.CreateURem(a, b) : b_.CreateSRem(a, b);
+    case BinaryOp::kMin: return b_.CreateSelect(is_unsigned ? b_.CreateICmpULT(a, b) : b_.CreateICmpSLT(a, b), a, b);
+    case BinaryOp::kMax: return b_.CreateSelect(is_unsigned ? b_.CreateICmpUGT(a, b) : b_.CreateICmpSGT(a, b), a, b);
     case BinaryOp::kFloorDiv:
       if (is_unsigned) return b_.CreateUDiv(a, b);
       return EmitIndexArithmetic(op, a, b, NonNegative(binary.a));
@@ -295,25 +257,16 @@ llvm::Value* Emitter::FloatArithmetic(BinaryOp op, llvm::Value* a, llvm::Value* 
   flags.setAllowContract(options_.contract);
   b_.setFastMathFlags(flags);
   switch (op) {
-    case BinaryOp::kAdd:
-      return b_.CreateFAdd(a, b);
-    case BinaryOp::kSub:
-      return b_.CreateFSub(a, b);
-    case BinaryOp::kMul:
-      return b_.CreateFMul(a, b);
-    case BinaryOp::kDiv:
-      return b_.CreateFDiv(a, b);
-    case BinaryOp::kMod:
-      return FloatModulo(a, b, /*floor=*/false);
-    case BinaryOp::kFloorMod:
-      return FloatModulo(a, b, /*floor=*/true);
-    case BinaryOp::kFloorDiv:
-      return b_.CreateUnaryIntrinsic(llvm::Intrinsic::floor, b_.CreateFDiv(a, b));
+    case BinaryOp::kAdd: return b_.CreateFAdd(a, b);
+    case BinaryOp::kSub: return b_.CreateFSub(a, b);
+    case BinaryOp::kMul: return b_.CreateFMul(a, b);
+    case BinaryOp::kDiv: return b_.CreateFDiv(a, b);
+    case BinaryOp::kMod: return FloatModulo(a, b, /*floor=*/false);
+    case BinaryOp::kFloorMod: return FloatModulo(a, b, /*floor=*/true);
+    case BinaryOp::kFloorDiv: return b_.CreateUnaryIntrinsic(llvm::Intrinsic::floor, b_.CreateFDiv(a, b));
     case BinaryOp::kMin:
-    case BinaryOp::kMax:
-      break;
-    default:
-      HONE_UNREACHABLE() << "an operation that floats do not have";
+    case BinaryOp::kMax: break;
+    default: HONE_UNREACHABLE() << "an operation that floats do not have";
   }
   // x86's min and max give the second operand when either is NaN. A NaN must stay one: where one side is a number, it
   // goes first and the single instruction is right; otherwise a NaN in the first operand is put back.

@@ -20,9 +20,9 @@ namespace hone {
 
 struct EmitOptions {
   std::string symbol;
-  bool contract = true;  // multiplications and additions may be fused
-  bool precise = false;  // mathematical functions to the last place
-  bool serial = false;   // parallel loops are run by the calling thread
+  bool contract = true;               // multiplications and additions may be fused
+  bool precise = false;               // mathematical functions to the last place
+  bool serial = false;                // parallel loops are run by the calling thread
   std::vector<std::string> features;  // of the target: which instructions tile operations may be
 };
 

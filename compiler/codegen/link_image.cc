@@ -155,36 +155,21 @@ class Linker {
     const int64_t distance = static_cast<int64_t>(s - p);
     const auto low12 = [&](int shift) { word |= static_cast<uint32_t>((s & 0xFFF) >> shift) << 10; };
     switch (type) {
-      case R_AARCH64_PREL32:
-        word = static_cast<uint32_t>(distance);
-        break;
+      case R_AARCH64_PREL32: word = static_cast<uint32_t>(distance); break;
       case R_AARCH64_CALL26:
-      case R_AARCH64_JUMP26:
-        word |= static_cast<uint32_t>(distance >> 2) & 0x3FFFFFF;
-        break;
+      case R_AARCH64_JUMP26: word |= static_cast<uint32_t>(distance >> 2) & 0x3FFFFFF; break;
       case R_AARCH64_ADR_PREL_PG_HI21: {
         const int64_t pages = static_cast<int64_t>(s >> 12) - static_cast<int64_t>(p >> 12);
         word |= static_cast<uint32_t>(pages & 3) << 29 | static_cast<uint32_t>(pages >> 2 & 0x7FFFF) << 5;
         break;
       }
       case R_AARCH64_ADD_ABS_LO12_NC:
-      case R_AARCH64_LDST8_ABS_LO12_NC:
-        low12(0);
-        break;
-      case R_AARCH64_LDST16_ABS_LO12_NC:
-        low12(1);
-        break;
-      case R_AARCH64_LDST32_ABS_LO12_NC:
-        low12(2);
-        break;
-      case R_AARCH64_LDST64_ABS_LO12_NC:
-        low12(3);
-        break;
-      case R_AARCH64_LDST128_ABS_LO12_NC:
-        low12(4);
-        break;
-      default:
-        return NotRelative(type);
+      case R_AARCH64_LDST8_ABS_LO12_NC: low12(0); break;
+      case R_AARCH64_LDST16_ABS_LO12_NC: low12(1); break;
+      case R_AARCH64_LDST32_ABS_LO12_NC: low12(2); break;
+      case R_AARCH64_LDST64_ABS_LO12_NC: low12(3); break;
+      case R_AARCH64_LDST128_ABS_LO12_NC: low12(4); break;
+      default: return NotRelative(type);
     }
     std::memcpy(at, &word, 4);
     return absl::OkStatus();

@@ -11,13 +11,13 @@ namespace hone {
 struct BenchResult {
   struct Kernel {
     std::string name;
-    double us = 0;                 // median over the profiled runs
-    std::string record;            // "" when it was built from a default schedule
+    double us = 0;       // median over the profiled runs
+    std::string record;  // "" when it was built from a default schedule
   };
   double p10_ms = 0, p50_ms = 0, p90_ms = 0;
   int runs = 0;
   int threads = 0;
-  std::vector<Kernel> kernels;     // in the order they run
+  std::vector<Kernel> kernels;  // in the order they run
 };
 
 // Warms up, then times whole runs for `seconds` (at least 10 runs), then profiles kernels in runs of their own, so that

@@ -102,7 +102,8 @@ absl::Status BundleSession::SetInput(const std::string& name, const NdArray& val
   }
   std::vector<int64_t> shape;
   const DLTensor tensor = View(value, &shape);
-  return FromRuntime(hone_instance_set_input(instance_.get(), name.c_str(), &tensor), absl::StrCat("input '", name, "'"));
+  return FromRuntime(hone_instance_set_input(instance_.get(), name.c_str(), &tensor),
+                     absl::StrCat("input '", name, "'"));
 }
 
 absl::Status BundleSession::SetRandomInputs(uint64_t seed) {

@@ -42,7 +42,7 @@ class BundleSession {
   };
   BundleSession() = default;
   std::unique_ptr<HoneModule, Free> module_;
-  std::unique_ptr<HoneInstance, Free> instance_;            // declared after the module: freed before it
+  std::unique_ptr<HoneInstance, Free> instance_;  // declared after the module: freed before it
   std::vector<Tensor> inputs_, outputs_;
 };
 

@@ -21,11 +21,13 @@ absl::Status Compile(const CompileCommand& command) {
   HONE_ASSIGN_OR_RETURN(const Model model, LoadModel(command.model));
   HONE_ASSIGN_OR_RETURN(const CompileSummary summary,
                         CompileModel(model, settings, command.untuned ? nullptr : &command.service, command.output));
-  std::fprintf(stderr, "%s: %zu kernels: %d from records (%d linked as measured), %d from near records, %d from defaults\n",
+  std::fprintf(stderr,
+               "%s: %zu kernels: %d from records (%d linked as measured), %d from near records, %d from defaults\n",
                command.output.c_str(), model.plan.tasks.size(), summary.from_records, summary.stored_objects,
                summary.from_near_records, summary.from_defaults);
   if (summary.from_defaults > 0 && !command.untuned) {
-    std::fprintf(stderr, "kernels without a record use default schedules; hone tune %s finds better ones\n", command.model.c_str());
+    std::fprintf(stderr, "kernels without a record use default schedules; hone tune %s finds better ones\n",
+                 command.model.c_str());
   }
   return absl::OkStatus();
 }
@@ -40,7 +42,8 @@ void AddCompileCommand(CLI::App& app, Action* chosen) {
   command->service.AddTo(*sub);
   command->settings.AddTo(*sub);
   sub->add_flag("--untuned", command->untuned, "use default schedules, whatever is recorded");
-  sub->footer(Examples({"hone compile resnet18.onnx -o resnet18.hone", "hone compile resnet18.onnx -o r.hone --db tuned.db --threads 2",
+  sub->footer(Examples({"hone compile resnet18.onnx -o resnet18.hone",
+                        "hone compile resnet18.onnx -o r.hone --db tuned.db --threads 2",
                         "hone compile resnet18.onnx -o r.hone --untuned"}));
   sub->callback([command, chosen] { *chosen = [command] { return Compile(*command); }; });
 }

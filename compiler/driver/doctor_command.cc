@@ -27,7 +27,8 @@ absl::StatusOr<std::string> CheckPrograms() {
   for (const char* program : {"honed", "hone-search", "hone-worker", "hone-builder", "hone-runner"}) {
     const std::string path = ProgramFolder() + "/" + program;
     if (::access(path.c_str(), X_OK) != 0) {
-      return absl::NotFoundError(absl::StrCat(path, " is missing; install it beside hone (deploy/quickstart builds all of them)"));
+      return absl::NotFoundError(
+          absl::StrCat(path, " is missing; install it beside hone (deploy/quickstart builds all of them)"));
     }
   }
   return absl::StrCat("all in ", ProgramFolder());

@@ -31,7 +31,7 @@ int main(int argc, char** argv) {
 
   try {
     app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {                // CLI11's way to say --help, --version and bad usage
+  } catch (const CLI::ParseError& error) {  // CLI11's way to say --help, --version and bad usage
     const int code = app.exit(error);
     return code == 0 ? 0 : static_cast<int>(hone::ExitCode::kUsage);
   }

@@ -34,12 +34,17 @@ absl::Status InspectModel(const InspectOptions& options) {
   }
   if (options.json) {
     nlohmann::ordered_json json = {{"model", model.plan.model_name}, {"hash", ToHex(model.hash)}};
-    for (const int i : model.plan.inputs) json["inputs"].push_back(TensorJson(model.plan.tensors[static_cast<size_t>(i)]));
-    for (const int i : model.plan.outputs) json["outputs"].push_back(TensorJson(model.plan.tensors[static_cast<size_t>(i)]));
+    for (const int i : model.plan.inputs)
+      json["inputs"].push_back(TensorJson(model.plan.tensors[static_cast<size_t>(i)]));
+    for (const int i : model.plan.outputs)
+      json["outputs"].push_back(TensorJson(model.plan.tensors[static_cast<size_t>(i)]));
     json["tasks"] = nlohmann::ordered_json::array();
     for (size_t i = 0; i < model.plan.tasks.size(); ++i) {
       const PlanTask& task = model.plan.tasks[i];
-      json["tasks"].push_back({{"name", task.name}, {"weight", task.weight}, {"flop", task.flop}, {"bytes", task.bytes},
+      json["tasks"].push_back({{"name", task.name},
+                               {"weight", task.weight},
+                               {"flop", task.flop},
+                               {"bytes", task.bytes},
                                {"workload", ToHex(model.workloads[i].hash)}});
     }
     std::printf("%s\n", json.dump().c_str());
@@ -69,8 +74,9 @@ void AddInspectCommand(CLI::App& app, Action* chosen) {
   command->add_option("file", options->file, "an ONNX file or a bundle (.hone)")->required();
   command->add_option("--task", options->task, "print this task's program");
   command->add_flag("--json", options->json, "print one JSON object");
-  command->footer(Examples({"hone inspect resnet18.onnx", "hone inspect resnet18.onnx --task conv2d_3x3_s2_112x112x64_add_relu",
-                            "hone inspect resnet18.hone --json"}));
+  command->footer(
+      Examples({"hone inspect resnet18.onnx", "hone inspect resnet18.onnx --task conv2d_3x3_s2_112x112x64_add_relu",
+                "hone inspect resnet18.hone --json"}));
   command->callback([options, chosen] { *chosen = [options] { return Inspect(*options); }; });
 }
 

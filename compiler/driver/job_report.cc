@@ -16,7 +16,9 @@ int64_t Failed(const v1::JobSnapshot& job) {
   return total;
 }
 
-double Rate(const v1::JobSnapshot& job) { return job.seconds() > 0 ? static_cast<double>(job.trials()) / job.seconds() : 0; }
+double Rate(const v1::JobSnapshot& job) {
+  return job.seconds() > 0 ? static_cast<double>(job.trials()) / job.seconds() : 0;
+}
 
 // Whichever limit comes first; negative when there is none.
 double SecondsLeft(const v1::JobSnapshot& job) {
@@ -36,7 +38,9 @@ nlohmann::ordered_json FailedJson(const v1::JobSnapshot& job) {
   return json;
 }
 
-nlohmann::ordered_json OrNull(double value) { return value > 0 ? nlohmann::ordered_json(value) : nlohmann::ordered_json(); }
+nlohmann::ordered_json OrNull(double value) {
+  return value > 0 ? nlohmann::ordered_json(value) : nlohmann::ordered_json();
+}
 
 }  // namespace
 
@@ -65,13 +69,13 @@ std::string ProgressLine(const v1::JobSnapshot& job) {
 
 std::string TaskTable(const v1::JobSnapshot& job) {
   const double total_ms = Estimate(job).best_ms;
-  std::string table = absl::StrFormat("%6s %7s %7s %11s %11s %8s %9s %7s  %s\n", "share", "weight", "trials", "default us",
-                                      "best us", "speed-up", "GFLOP/s", "limit", "task");
+  std::string table = absl::StrFormat("%6s %7s %7s %11s %11s %8s %9s %7s  %s\n", "share", "weight", "trials",
+                                      "default us", "best us", "speed-up", "GFLOP/s", "limit", "task");
   for (const v1::TaskSnapshot& task : job.tasks()) {
     const bool known = task.best_us() > 0;
     const double share = known && total_ms > 0 ? task.weight() * task.best_us() / 1e3 / total_ms : 0;
-    absl::StrAppendFormat(&table, "%5.1f%% %7.0f %7d %11.1f %11.1f %7.2fx %9.1f %6.0f%%  %s\n", share * 100, task.weight(),
-                          task.trials(), task.default_us(), task.best_us(),
+    absl::StrAppendFormat(&table, "%5.1f%% %7.0f %7d %11.1f %11.1f %7.2fx %9.1f %6.0f%%  %s\n", share * 100,
+                          task.weight(), task.trials(), task.default_us(), task.best_us(),
                           known && task.default_us() > 0 ? task.default_us() / task.best_us() : 1.0,
                           known ? task.flop() / task.best_us() / 1e3 : 0.0,
                           known ? 100 * task.lower_bound_us() / task.best_us() : 0.0, task.name());
@@ -92,9 +96,14 @@ std::string StateName(v1::JobState state) {
 
 nlohmann::ordered_json ProgressJson(const v1::JobSnapshot& job) {
   const EstimatedTimes times = Estimate(job);
-  return {{"event", "progress"},          {"job", job.job_id()},         {"state", StateName(job.state())},
-          {"trials", job.trials()},       {"failed", FailedJson(job)},   {"in_flight", job.in_flight()},
-          {"seconds", job.seconds()},     {"best_ms", OrNull(times.best_ms)},
+  return {{"event", "progress"},
+          {"job", job.job_id()},
+          {"state", StateName(job.state())},
+          {"trials", job.trials()},
+          {"failed", FailedJson(job)},
+          {"in_flight", job.in_flight()},
+          {"seconds", job.seconds()},
+          {"best_ms", OrNull(times.best_ms)},
           {"speed_up", times.best_ms > 0 ? nlohmann::ordered_json(times.default_ms / times.best_ms) : nullptr}};
 }
 
@@ -113,16 +122,17 @@ nlohmann::ordered_json ResultJson(const v1::JobSnapshot& job) {
   nlohmann::ordered_json tasks = nlohmann::ordered_json::array();
   for (const v1::TaskSnapshot& task : job.tasks()) {
     const bool known = task.best_us() > 0;
-    tasks.push_back({{"name", task.name()},
-                     {"weight", task.weight()},
-                     {"flop", task.flop()},
-                     {"trials", task.trials()},
-                     {"default_us", OrNull(task.default_us())},
-                     {"best_us", OrNull(task.best_us())},
-                     {"gflops", known ? nlohmann::ordered_json(task.flop() / task.best_us() / 1e3) : nullptr},
-                     {"lower_bound_us", OrNull(task.lower_bound_us())},
-                     {"record", task.record_id() != 0 ? nlohmann::ordered_json(std::to_string(task.record_id())) : nullptr},
-                     {"verified", task.record_id() != 0}});
+    tasks.push_back(
+        {{"name", task.name()},
+         {"weight", task.weight()},
+         {"flop", task.flop()},
+         {"trials", task.trials()},
+         {"default_us", OrNull(task.default_us())},
+         {"best_us", OrNull(task.best_us())},
+         {"gflops", known ? nlohmann::ordered_json(task.flop() / task.best_us() / 1e3) : nullptr},
+         {"lower_bound_us", OrNull(task.lower_bound_us())},
+         {"record", task.record_id() != 0 ? nlohmann::ordered_json(std::to_string(task.record_id())) : nullptr},
+         {"verified", task.record_id() != 0}});
   }
   json["tasks"] = std::move(tasks);
   return json;

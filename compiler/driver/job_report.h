@@ -22,6 +22,6 @@ std::string TaskTable(const v1::JobSnapshot& job);
 // What `tune --json` prints last, without the assembled times. {"event":"result","job":...}
 nlohmann::ordered_json ResultJson(const v1::JobSnapshot& job);
 nlohmann::ordered_json ProgressJson(const v1::JobSnapshot& job);
-std::string StateName(v1::JobState state);          // "running"
+std::string StateName(v1::JobState state);  // "running"
 
 }  // namespace hone

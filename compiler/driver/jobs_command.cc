@@ -24,8 +24,9 @@ void PrintJob(const v1::JobSnapshot& job, bool json) {
     std::printf("%s\n", ResultJson(job).dump().c_str());
     return;
   }
-  std::printf("job %llu  %s  %s  %s  %s\n", static_cast<unsigned long long>(job.job_id()), StateName(job.state()).c_str(),
-              job.model_name().c_str(), ShortDuration(job.seconds()).c_str(), ProgressLine(job).c_str());
+  std::printf("job %llu  %s  %s  %s  %s\n", static_cast<unsigned long long>(job.job_id()),
+              StateName(job.state()).c_str(), job.model_name().c_str(), ShortDuration(job.seconds()).c_str(),
+              ProgressLine(job).c_str());
   if (!job.reason().empty()) std::printf("  %s\n", job.reason().c_str());
 }
 
@@ -80,9 +81,12 @@ absl::Status Workers(const JobsOptions& options) {
   HONE_RETURN_IF_ERROR(FromGrpc(client->tune().ListWorkers(client->Context().get(), {}, &reply)));
   for (const v1::WorkerInfo& worker : reply.workers()) {
     if (options.json) {
-      const nlohmann::ordered_json line = {{"id", worker.worker_id()},     {"name", worker.name()},
-                                           {"state", worker.state()},      {"device_class", worker.profile().device_class()},
-                                           {"leases", worker.leases()},    {"trials", worker.trials()},
+      const nlohmann::ordered_json line = {{"id", worker.worker_id()},
+                                           {"name", worker.name()},
+                                           {"state", worker.state()},
+                                           {"device_class", worker.profile().device_class()},
+                                           {"leases", worker.leases()},
+                                           {"trials", worker.trials()},
                                            {"last_seen_seconds", worker.last_seen_seconds()},
                                            {"peak_gflops", worker.profile().peak_gflops_all()},
                                            {"memory_gbps", worker.profile().memory_gbps()}};
@@ -91,8 +95,8 @@ absl::Status Workers(const JobsOptions& options) {
     }
     std::printf("%-4llu %-24s %-9s %-44s trials %lld, seen %.0f s ago, peak %.0f GFLOP/s, memory %.1f GB/s\n",
                 static_cast<unsigned long long>(worker.worker_id()), worker.name().c_str(), worker.state().c_str(),
-                worker.profile().device_class().c_str(), static_cast<long long>(worker.trials()), worker.last_seen_seconds(),
-                worker.profile().peak_gflops_all(), worker.profile().memory_gbps());
+                worker.profile().device_class().c_str(), static_cast<long long>(worker.trials()),
+                worker.last_seen_seconds(), worker.profile().peak_gflops_all(), worker.profile().memory_gbps());
   }
   return absl::OkStatus();
 }
@@ -114,7 +118,8 @@ void AddJobsCommand(CLI::App& app, Action* chosen) {
   auto options = std::make_shared<JobsOptions>();
   CLI::App* jobs = app.add_subcommand("jobs", "What a daemon is doing.");
   jobs->require_subcommand(1);
-  jobs->footer(Examples({"hone jobs list", "hone jobs watch 3", "hone jobs stop 3 --server unix:/run/hone/honed.sock"}));
+  jobs->footer(
+      Examples({"hone jobs list", "hone jobs watch 3", "hone jobs stop 3 --server unix:/run/hone/honed.sock"}));
   AddHandler(*jobs, "list", "All jobs.", false, List, options, chosen);
   AddHandler(*jobs, "show", "One job with its tasks.", true, Show, options, chosen);
   AddHandler(*jobs, "watch", "Follow a job until it ends.", true, Watch, options, chosen);

@@ -18,7 +18,8 @@
 namespace hone {
 namespace {
 
-absl::StatusOr<PackagedKernel> CompileTrace(const Trace& trace, const CanonicalWorkload& workload, const ResolvedSettings& settings) {
+absl::StatusOr<PackagedKernel> CompileTrace(const Trace& trace, const CanonicalWorkload& workload,
+                                            const ResolvedSettings& settings) {
   HONE_ASSIGN_OR_RETURN(const Schedule schedule, Replay(trace, workload.func));
   CompileOptions options;
   options.symbol = KernelSymbol(workload.hash);
@@ -62,7 +63,8 @@ std::optional<PackagedKernel> FromRecord(const v1::BestAnswer& answer, const Can
   return packaged;
 }
 
-absl::StatusOr<PackagedKernel> ByDefault(const CanonicalWorkload& workload, const ResolvedSettings& settings, CompileSummary* summary) {
+absl::StatusOr<PackagedKernel> ByDefault(const CanonicalWorkload& workload, const ResolvedSettings& settings,
+                                         CompileSummary* summary) {
   HONE_ASSIGN_OR_RETURN(const Trace trace, DefaultTrace(workload.func, settings.space()));
   HONE_ASSIGN_OR_RETURN(PackagedKernel packaged, CompileTrace(trace, workload, settings));
   packaged.provenance.source = "default";
@@ -76,7 +78,9 @@ void BuildSettings::AddTo(CLI::App& command) {
   command.add_option("--target", target_text, "what to build for")->capture_default_str();
   command.add_option("--threads", threads, "threads a kernel may use (default: all cores of the target)")
       ->check(CLI::Range(1, 1024));
-  command.add_option("--numeric", numeric_text, "strict: reordering only; default: also functions of a few ulp, and Winograd")
+  command
+      .add_option("--numeric", numeric_text,
+                  "strict: reordering only; default: also functions of a few ulp, and Winograd")
       ->check(CLI::IsMember({"strict", "default"}))
       ->capture_default_str();
 }

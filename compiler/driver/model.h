@@ -17,10 +17,10 @@ namespace hone {
 // What a kernel is built for; part of every key.
 struct BuildSettings {
   std::string target_text = "cpu:native";
-  int threads = 0;                                  // 0: the target's cores
+  int threads = 0;  // 0: the target's cores
   std::string numeric_text = "default";
 
-  void AddTo(CLI::App& command);                    // --target, --threads, --numeric
+  void AddTo(CLI::App& command);  // --target, --threads, --numeric
 };
 struct ResolvedSettings {
   Target target;
@@ -35,8 +35,8 @@ absl::StatusOr<ResolvedSettings> Resolve(const BuildSettings& settings);
 
 struct Model {
   Plan plan;
-  std::vector<CanonicalWorkload> workloads;         // one for each task
-  std::string hash;                                 // SHA-256 of the file
+  std::vector<CanonicalWorkload> workloads;  // one for each task
+  std::string hash;                          // SHA-256 of the file
 };
 // Exit code 3 when it cannot be imported.
 absl::StatusOr<Model> LoadModel(const std::string& path);
@@ -44,10 +44,11 @@ absl::StatusOr<Model> LoadModel(const std::string& path);
 // How the kernels of a bundle were come by, for the user.
 struct CompileSummary {
   int from_records = 0, from_near_records = 0, from_defaults = 0;
-  int stored_objects = 0;                           // linked as they were measured
+  int stored_objects = 0;  // linked as they were measured
 };
 
-// Compiles and writes the bundle. `records` nullptr: defaults alone. A record whose trace no longer replays is passed over.
+// Compiles and writes the bundle. `records` nullptr: defaults alone. A record whose trace no longer replays is passed
+// over.
 absl::StatusOr<CompileSummary> CompileModel(const Model& model, const ResolvedSettings& settings,
                                             const ServiceOptions* records, const std::string& output);
 

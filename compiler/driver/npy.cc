@@ -46,7 +46,8 @@ absl::StatusOr<NdArray> ReadNpy(const std::string& path) {
   const int version = static_cast<unsigned char>(bytes[6]);
   const size_t length_bytes = version == 1 ? 2 : 4;
   size_t header_size = 0;
-  for (size_t i = 0; i < length_bytes; ++i) header_size |= static_cast<size_t>(static_cast<unsigned char>(bytes[8 + i])) << (8 * i);
+  for (size_t i = 0; i < length_bytes; ++i)
+    header_size |= static_cast<size_t>(static_cast<unsigned char>(bytes[8 + i])) << (8 * i);
   const size_t data_start = 8 + length_bytes + header_size;
   if (version < 1 || version > 3 || data_start > bytes.size() || header_size > 65536) {
     return refuse("the header is damaged, or of an unknown version");
@@ -74,8 +75,8 @@ absl::StatusOr<NdArray> ReadNpy(const std::string& path) {
   int64_t wanted = 0;
   if (__builtin_mul_overflow(elements, static_cast<int64_t>(row->type.bytes()), &wanted) ||
       static_cast<uint64_t>(wanted) != bytes.size() - data_start) {
-    return refuse(absl::StrCat("shape and type ask for ", wanted, " bytes of data, the file has ",
-                               bytes.size() - data_start));
+    return refuse(
+        absl::StrCat("shape and type ask for ", wanted, " bytes of data, the file has ", bytes.size() - data_start));
   }
   NdArray array(row->type, shape);
   std::memcpy(array.data.data(), bytes.data() + data_start, static_cast<size_t>(wanted));
@@ -92,7 +93,7 @@ absl::Status WriteNpy(const std::string& path, const NdArray& array) {
   }
   std::string header = absl::StrCat("{'descr': '", row->descr, "', 'fortran_order': False, 'shape': (",
                                     absl::StrJoin(array.shape, ", "), array.shape.size() == 1 ? "," : "", "), }");
-  header.append(63 - (10 + header.size()) % 64, ' ');      // data starts at a multiple of 64
+  header.append(63 - (10 + header.size()) % 64, ' ');  // data starts at a multiple of 64
   header.push_back('\n');
   std::string bytes(kMagic, kMagicSize);
   bytes.append({'\1', '\0', static_cast<char>(header.size() & 255), static_cast<char>(header.size() >> 8)});

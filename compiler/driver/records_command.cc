@@ -27,21 +27,23 @@ struct RecordsOptions {
 
 void PrintRecord(const v1::Record& record, bool json) {
   if (json) {
-    const nlohmann::ordered_json line = {{"id", std::to_string(record.id())},     {"workload", ToHex(record.workload_hash())},
-                                         {"name", record.workload_name()},        {"device_class", record.device_class()},
-                                         {"threads", record.threads()},           {"numeric", record.numeric() == v1::NUMERIC_STRICT ? "strict" : "default"},
-                                         {"median_us", record.median_us()},       {"created", record.created()},
-                                         {"generator", record.generator()},       {"trace", record.trace()}};
+    const nlohmann::ordered_json line = {
+        {"id", std::to_string(record.id())}, {"workload", ToHex(record.workload_hash())},
+        {"name", record.workload_name()},    {"device_class", record.device_class()},
+        {"threads", record.threads()},       {"numeric", record.numeric() == v1::NUMERIC_STRICT ? "strict" : "default"},
+        {"median_us", record.median_us()},   {"created", record.created()},
+        {"generator", record.generator()},   {"trace", record.trace()}};
     std::printf("%s\n", line.dump().c_str());
     return;
   }
   std::printf("%-20llu %12.2f %3d %-8s %-40s %s\n", static_cast<unsigned long long>(record.id()), record.median_us(),
-              record.threads(), record.numeric() == v1::NUMERIC_STRICT ? "strict" : "default", record.device_class().c_str(),
-              record.workload_name().c_str());
+              record.threads(), record.numeric() == v1::NUMERIC_STRICT ? "strict" : "default",
+              record.device_class().c_str(), record.workload_name().c_str());
 }
 
 absl::Status List(const RecordsOptions& options, bool best_only) {
-  if (!options.json) std::printf("%-20s %12s %3s %-8s %-40s %s\n", "record", "us", "thr", "numeric", "device class", "workload");
+  if (!options.json)
+    std::printf("%-20s %12s %3s %-8s %-40s %s\n", "record", "us", "thr", "numeric", "device class", "workload");
   if (!options.service.server.empty()) {
     HONE_ASSIGN_OR_RETURN(const std::unique_ptr<DaemonClient> client, ConnectTo(options.service));
     v1::ListRecordsRequest request;
@@ -89,14 +91,15 @@ absl::Status ReportImport(uint64_t records, uint64_t duplicates, const std::vect
                static_cast<unsigned long long>(records), static_cast<unsigned long long>(duplicates), refused.size());
   for (const std::string& line : refused) std::fprintf(stderr, "  %s\n", line.c_str());
   if (refused.empty()) return absl::OkStatus();
-  return WithExitCode(ExitCode::kCorrupt, absl::DataLossError(absl::StrCat(refused.size(), " lines are not records; the others are imported")));
+  return WithExitCode(ExitCode::kCorrupt, absl::DataLossError(absl::StrCat(
+                                              refused.size(), " lines are not records; the others are imported")));
 }
 
 absl::Status ImportToDaemon(DaemonClient& client, const std::string& text) {
   const std::unique_ptr<grpc::ClientContext> context = client.Context(absl::InfiniteDuration());
   v1::ImportReply reply;
   const auto writer = client.tune().ImportRecords(context.get(), &reply);
-  for (size_t at = 0; at < text.size();) {                   // pieces end where a line ends
+  for (size_t at = 0; at < text.size();) {  // pieces end where a line ends
     size_t end = text.size();
     if (at + kChunkBytes < text.size()) {
       const size_t line_end = text.find('\n', at + kChunkBytes);
@@ -114,12 +117,14 @@ absl::Status ImportToDaemon(DaemonClient& client, const std::string& text) {
 
 absl::Status Import(const RecordsOptions& options) {
   HONE_ASSIGN_OR_RETURN(const std::string text, ReadFile(options.file));
-  const std::string daemon = options.service.server.empty() ? AddressOfDaemon(options.service.database()) : options.service.server;
-  if (!daemon.empty()) {                                     // the file has one writer: the daemon
+  const std::string daemon =
+      options.service.server.empty() ? AddressOfDaemon(options.service.database()) : options.service.server;
+  if (!daemon.empty()) {  // the file has one writer: the daemon
     HONE_ASSIGN_OR_RETURN(const std::unique_ptr<DaemonClient> client, ConnectTo(options.service));
     return ImportToDaemon(*client, text);
   }
-  HONE_ASSIGN_OR_RETURN(const std::unique_ptr<TuningStore> store, OpenSqliteStore(options.service.database(), StoreMode::kWrite));
+  HONE_ASSIGN_OR_RETURN(const std::unique_ptr<TuningStore> store,
+                        OpenSqliteStore(options.service.database(), StoreMode::kWrite));
   HONE_ASSIGN_OR_RETURN(const uint64_t epoch, store->BeginEpoch());
   HONE_ASSIGN_OR_RETURN(const ImportPlan plan, PlanImport(*store, kLocalTenant, text));
   HONE_RETURN_IF_ERROR(store->Commit(epoch, plan.writes));
@@ -135,12 +140,14 @@ void AddRecordsCommand(CLI::App& app, Action* chosen) {
   command->footer(Examples({"hone records best --db tuned.db", "hone records export --db tuned.db > records.jsonl",
                             "hone records import records.jsonl --db other.db"}));
   for (const bool best_only : {false, true}) {
-    CLI::App* list = command->add_subcommand(best_only ? "best" : "list", best_only ? "The best record of each key." : "All records, as written.");
+    CLI::App* list = command->add_subcommand(best_only ? "best" : "list",
+                                             best_only ? "The best record of each key." : "All records, as written.");
     options->service.AddTo(*list);
     list->add_option("--workload", options->regex, "only workloads whose name matches this regular expression");
     list->add_option("--limit", options->limit, "at most this many");
     list->add_flag("--json", options->json, "one JSON object a line");
-    list->callback([options, chosen, best_only] { *chosen = [options, best_only] { return List(*options, best_only); }; });
+    list->callback(
+        [options, chosen, best_only] { *chosen = [options, best_only] { return List(*options, best_only); }; });
   }
   CLI::App* out = command->add_subcommand("export", "Print all records as JSON lines.");
   options->service.AddTo(*out);

@@ -22,7 +22,7 @@ namespace {
 
 constexpr absl::Duration kConnectTimeout = absl::Seconds(5);
 constexpr absl::Duration kStartTimeout = absl::Seconds(20);
-constexpr int kIdleSeconds = 20;                    // a private daemon ends by itself after that
+constexpr int kIdleSeconds = 20;  // a private daemon ends by itself after that
 
 absl::Status NoService(absl::Status status) { return WithExitCode(ExitCode::kNoService, std::move(status)); }
 
@@ -38,9 +38,9 @@ absl::StatusOr<std::unique_ptr<DaemonClient>> StartDaemon(const std::string& dat
   child_options.detached = true;
   child_options.error_file = database + ".log";
   const std::string address = "unix:" + SocketFor(database);
-  absl::StatusOr<ChildProcess> started =
-      ChildProcess::Start(ProgramFolder() + "/honed",
-                          {"--db", database, "--listen", address, "--exit-when-idle", std::to_string(kIdleSeconds)}, child_options);
+  absl::StatusOr<ChildProcess> started = ChildProcess::Start(
+      ProgramFolder() + "/honed",
+      {"--db", database, "--listen", address, "--exit-when-idle", std::to_string(kIdleSeconds)}, child_options);
   if (!started.ok()) return NoService(started.status());
   ChildProcess daemon = *std::move(started);
   // It answers as soon as it listens, or ends with a message in its log.
@@ -50,16 +50,17 @@ absl::StatusOr<std::unique_ptr<DaemonClient>> StartDaemon(const std::string& dat
     if (client.ok()) return client;
     const std::optional<int> status = daemon.Poll();
     if (!status.has_value()) continue;
-    const std::string other = AddressOfDaemon(database);         // somebody else was faster
+    const std::string other = AddressOfDaemon(database);  // somebody else was faster
     if (!other.empty()) return DaemonClient::Connect(other, "", kConnectTimeout);
     const std::string log = ReadFile(child_options.error_file).value_or("");
     const std::vector<std::string> lines = absl::StrSplit(log, '\n', absl::SkipEmpty());
     const ExitCode code = WIFEXITED(*status) && WEXITSTATUS(*status) == 9 ? ExitCode::kCorrupt : ExitCode::kNoService;
-    return WithExitCode(code, absl::UnavailableError(absl::StrCat(
-        "the private daemon ", DescribeWaitStatus(*status), ": ", lines.empty() ? "it left no message" : lines.back())));
+    return WithExitCode(code,
+                        absl::UnavailableError(absl::StrCat("the private daemon ", DescribeWaitStatus(*status), ": ",
+                                                            lines.empty() ? "it left no message" : lines.back())));
   }
-  return NoService(absl::UnavailableError(absl::StrCat("the private daemon does not answer at ", address, "; see ",
-                                                       child_options.error_file)));
+  return NoService(absl::UnavailableError(
+      absl::StrCat("the private daemon does not answer at ", address, "; see ", child_options.error_file)));
 }
 
 absl::Status EnsureWorker(DaemonClient& client, const std::string& database, int threads) {
@@ -72,17 +73,19 @@ absl::Status EnsureWorker(DaemonClient& client, const std::string& database, int
   child_options.pipes = false;
   child_options.detached = true;
   child_options.error_file = database + ".log";
-  return NoService(ChildProcess::Start(ProgramFolder() + "/hone-worker",
-                                       {"--server", client.address(), "--threads", std::to_string(threads), "--exit-with-daemon"},
-                                       child_options)
-                       .status());
+  return NoService(
+      ChildProcess::Start(ProgramFolder() + "/hone-worker",
+                          {"--server", client.address(), "--threads", std::to_string(threads), "--exit-with-daemon"},
+                          child_options)
+          .status());
 }
 
 }  // namespace
 
 void ServiceOptions::AddTo(CLI::App& command) {
   CLI::Option* address = command.add_option("--server", server, "address of a daemon: unix:PATH or HOST:PORT");
-  command.add_option("--token-file", token_file, "file with the token for --server HOST:PORT")->envname("HONE_TOKEN_FILE");
+  command.add_option("--token-file", token_file, "file with the token for --server HOST:PORT")
+      ->envname("HONE_TOKEN_FILE");
   command.add_option("--db", db, absl::StrCat("database file (default ", DefaultDatabase(), ")"))->excludes(address);
 }
 
@@ -98,16 +101,14 @@ std::string DefaultDatabase() {
 absl::StatusOr<std::unique_ptr<DaemonClient>> ConnectTo(const ServiceOptions& options) {
   if (!options.server.empty()) {
     std::string token;
-    if (!options.token_file.empty()) {
-      HONE_ASSIGN_OR_RETURN(token, ReadToken(options.token_file));
-    }
-    HONE_RETURN_IF_ERROR(ProbeSocket(options.server));           // what cannot answer is not waited for
+    if (!options.token_file.empty()) { HONE_ASSIGN_OR_RETURN(token, ReadToken(options.token_file)); }
+    HONE_RETURN_IF_ERROR(ProbeSocket(options.server));  // what cannot answer is not waited for
     return DaemonClient::Connect(options.server, token, kConnectTimeout);
   }
   const std::string address = AddressOfDaemon(options.database());
   if (address.empty()) {
-    return NoService(absl::UnavailableError(absl::StrCat("no daemon runs on ", options.database(),
-                                                         "; start a job with hone tune, or name a daemon by --server ADDR")));
+    return NoService(absl::UnavailableError(absl::StrCat(
+        "no daemon runs on ", options.database(), "; start a job with hone tune, or name a daemon by --server ADDR")));
   }
   return DaemonClient::Connect(address, "", kConnectTimeout);
 }
@@ -123,9 +124,7 @@ absl::StatusOr<std::unique_ptr<DaemonClient>> ConnectOrStart(const ServiceOption
     absl::StatusOr<std::unique_ptr<DaemonClient>> joined = DaemonClient::Connect(address, "", kConnectTimeout);
     if (joined.ok()) client = *std::move(joined);
   }
-  if (client == nullptr) {
-    HONE_ASSIGN_OR_RETURN(client, StartDaemon(database));
-  }
+  if (client == nullptr) { HONE_ASSIGN_OR_RETURN(client, StartDaemon(database)); }
   HONE_RETURN_IF_ERROR(EnsureWorker(*client, database, threads));
   return client;
 }

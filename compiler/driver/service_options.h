@@ -14,9 +14,9 @@
 namespace hone {
 
 struct ServiceOptions {
-  std::string server;             // "unix:PATH" or "HOST:PORT"; empty: none named
+  std::string server;  // "unix:PATH" or "HOST:PORT"; empty: none named
   std::string token_file;
-  std::string db;                 // empty: DefaultDatabase()
+  std::string db;  // empty: DefaultDatabase()
 
   // --server, --token-file and --db; the first and the last exclude each other.
   void AddTo(CLI::App& command);
@@ -36,8 +36,8 @@ absl::StatusOr<std::unique_ptr<DaemonClient>> ConnectOrStart(const ServiceOption
 // The database for reading; works while a daemon runs. Exit code 9 when it is not one of ours, 2 when there is none.
 absl::StatusOr<std::unique_ptr<TuningStore>> OpenForReading(const ServiceOptions& options);
 
-// The best records for some keys, from the daemon when one is named, else from the file; all absent when there is no file
-// and none was named.
+// The best records for some keys, from the daemon when one is named, else from the file; all absent when there is no
+// file and none was named.
 absl::StatusOr<std::vector<std::optional<v1::BestAnswer>>> FindBest(const ServiceOptions& options,
                                                                     const std::vector<v1::BestKey>& keys);
 

@@ -35,9 +35,9 @@ struct TuneOptions {
   bool json = false;
 };
 
-constexpr double kDefaultBudgetSeconds = 300;       // when neither trials nor time are limited
+constexpr double kDefaultBudgetSeconds = 300;  // when neither trials nor time are limited
 constexpr double kBenchSeconds = 1.5;
-constexpr absl::Duration kPatience = absl::Seconds(60);   // with a daemon that is being restarted
+constexpr absl::Duration kPatience = absl::Seconds(60);  // with a daemon that is being restarted
 
 std::atomic<int> interrupted_by{0};
 
@@ -50,7 +50,8 @@ std::string FreshRequestId() {
                       absl::Hex(device(), absl::kZeroPad8), absl::Hex(device(), absl::kZeroPad8));
 }
 
-absl::StatusOr<v1::SubmitRequest> MakeRequest(const TuneOptions& options, const Model& model, const ResolvedSettings& settings) {
+absl::StatusOr<v1::SubmitRequest> MakeRequest(const TuneOptions& options, const Model& model,
+                                              const ResolvedSettings& settings) {
   v1::SubmitRequest request;
   request.set_request_id(FreshRequestId());
   request.set_model_name(model.plan.model_name);
@@ -126,7 +127,8 @@ struct Assembled {
 };
 
 // The two bundles, timed in turn so that a drift of the machine meets both.
-absl::StatusOr<Assembled> TimeAssembled(const Model& model, const ResolvedSettings& settings, const ServiceOptions& service) {
+absl::StatusOr<Assembled> TimeAssembled(const Model& model, const ResolvedSettings& settings,
+                                        const ServiceOptions& service) {
   char pattern[] = "/tmp/hone-tune-XXXXXX";
   if (::mkdtemp(pattern) == nullptr) return absl::InternalError("cannot make a folder under /tmp");
   const std::string folder = pattern;
@@ -182,21 +184,23 @@ absl::Status Tune(const TuneOptions& options) {
   ::sigaction(SIGINT, &action, nullptr);
   ::sigaction(SIGTERM, &action, nullptr);
   Progress progress(options.json);
-  const absl::StatusOr<v1::JobSnapshot> last = client->Watch(job, absl::Seconds(1), kPatience, [&](const v1::JobSnapshot& snapshot) {
-    progress.Show(snapshot);
-    return interrupted_by == 0;
-  });
+  const absl::StatusOr<v1::JobSnapshot> last =
+      client->Watch(job, absl::Seconds(1), kPatience, [&](const v1::JobSnapshot& snapshot) {
+        progress.Show(snapshot);
+        return interrupted_by == 0;
+      });
   progress.Finish();
   if (interrupted_by != 0) return Interrupted(*client, options, job);
   HONE_RETURN_IF_ERROR(last.status());
   if (last->state() == v1::JOB_FAILED) {
-    return WithExitCode(ExitCode::kNoSchedule, absl::FailedPreconditionError(absl::StrCat("job ", job, " failed: ", last->reason())));
+    return WithExitCode(ExitCode::kNoSchedule,
+                        absl::FailedPreconditionError(absl::StrCat("job ", job, " failed: ", last->reason())));
   }
 
   HONE_ASSIGN_OR_RETURN(const Assembled times, TimeAssembled(model, settings, options.service));
-  std::fprintf(stderr, "%s%lld trials in %s; the model: %.3f ms before, %.3f ms now (%.2fx)\n", TaskTable(*last).c_str(),
-               static_cast<long long>(last->trials()), ShortDuration(last->seconds()).c_str(), times.before_ms, times.after_ms,
-               times.before_ms / times.after_ms);
+  std::fprintf(stderr, "%s%lld trials in %s; the model: %.3f ms before, %.3f ms now (%.2fx)\n",
+               TaskTable(*last).c_str(), static_cast<long long>(last->trials()), ShortDuration(last->seconds()).c_str(),
+               times.before_ms, times.after_ms, times.before_ms / times.after_ms);
   if (options.json) {
     nlohmann::ordered_json result = ResultJson(*last);
     result["model_ms_before"] = times.before_ms;
@@ -219,8 +223,9 @@ void AddTuneCommand(CLI::App& app, Action* chosen) {
   command->add_option("--tasks", options->tasks, "tune only the tasks whose name matches this regular expression");
   command->add_option("--seed", options->seed, "of the search")->capture_default_str();
   command->add_flag("--json", options->json, "print one JSON object a line: progress, and the result last");
-  command->footer(Examples({"hone tune resnet18.onnx --budget 5m", "hone tune resnet18.onnx --db tuned.db --trials 500 --json",
-                            "hone tune bert.onnx --server build-host:7171 --token-file token --tasks dense"}));
+  command->footer(
+      Examples({"hone tune resnet18.onnx --budget 5m", "hone tune resnet18.onnx --db tuned.db --trials 500 --json",
+                "hone tune bert.onnx --server build-host:7171 --token-file token --tasks dense"}));
   command->callback([options, chosen] { *chosen = [options] { return Tune(*options); }; });
 }
 

@@ -38,28 +38,17 @@ absl::Status CopyField(const Field& field, int64_t count, NdArray& array) {
 
 absl::Status CopyTyped(const onnx::TensorProto& proto, int64_t count, NdArray& array) {
   switch (proto.data_type()) {
-    case onnx::TensorProto::FLOAT:
-      return CopyField<float>(proto.float_data(), count, array);
-    case onnx::TensorProto::DOUBLE:
-      return CopyField<double>(proto.double_data(), count, array);
-    case onnx::TensorProto::INT64:
-      return CopyField<int64_t>(proto.int64_data(), count, array);
-    case onnx::TensorProto::UINT64:
-      return CopyField<uint64_t>(proto.uint64_data(), count, array);
-    case onnx::TensorProto::UINT32:
-      return CopyField<uint32_t>(proto.uint64_data(), count, array);
-    case onnx::TensorProto::INT32:
-      return CopyField<int32_t>(proto.int32_data(), count, array);
-    case onnx::TensorProto::INT16:
-      return CopyField<int16_t>(proto.int32_data(), count, array);
-    case onnx::TensorProto::INT8:
-      return CopyField<int8_t>(proto.int32_data(), count, array);
-    case onnx::TensorProto::UINT8:
-      return CopyField<uint8_t>(proto.int32_data(), count, array);
-    case onnx::TensorProto::BOOL:
-      return CopyField<uint8_t>(proto.int32_data(), count, array);
-    default:
-      return CopyField<uint16_t>(proto.int32_data(), count, array);  // 16-bit floats and unsigned integers
+    case onnx::TensorProto::FLOAT: return CopyField<float>(proto.float_data(), count, array);
+    case onnx::TensorProto::DOUBLE: return CopyField<double>(proto.double_data(), count, array);
+    case onnx::TensorProto::INT64: return CopyField<int64_t>(proto.int64_data(), count, array);
+    case onnx::TensorProto::UINT64: return CopyField<uint64_t>(proto.uint64_data(), count, array);
+    case onnx::TensorProto::UINT32: return CopyField<uint32_t>(proto.uint64_data(), count, array);
+    case onnx::TensorProto::INT32: return CopyField<int32_t>(proto.int32_data(), count, array);
+    case onnx::TensorProto::INT16: return CopyField<int16_t>(proto.int32_data(), count, array);
+    case onnx::TensorProto::INT8: return CopyField<int8_t>(proto.int32_data(), count, array);
+    case onnx::TensorProto::UINT8: return CopyField<uint8_t>(proto.int32_data(), count, array);
+    case onnx::TensorProto::BOOL: return CopyField<uint8_t>(proto.int32_data(), count, array);
+    default: return CopyField<uint16_t>(proto.int32_data(), count, array);  // 16-bit floats and unsigned integers
   }
 }
 
@@ -205,18 +194,10 @@ class Decoder {
   absl::Status Attribute(const onnx::AttributeProto& proto, int depth, OnnxNode& node) {
     OnnxAttribute& value = node.attributes[proto.name()];
     switch (proto.type()) {
-      case onnx::AttributeProto::INT:
-        value = static_cast<int64_t>(proto.i());
-        break;
-      case onnx::AttributeProto::FLOAT:
-        value = static_cast<double>(proto.f());
-        break;
-      case onnx::AttributeProto::STRING:
-        value = proto.s();
-        break;
-      case onnx::AttributeProto::INTS:
-        value = std::vector<int64_t>(proto.ints().begin(), proto.ints().end());
-        break;
+      case onnx::AttributeProto::INT: value = static_cast<int64_t>(proto.i()); break;
+      case onnx::AttributeProto::FLOAT: value = static_cast<double>(proto.f()); break;
+      case onnx::AttributeProto::STRING: value = proto.s(); break;
+      case onnx::AttributeProto::INTS: value = std::vector<int64_t>(proto.ints().begin(), proto.ints().end()); break;
       case onnx::AttributeProto::FLOATS:
         value = std::vector<double>(proto.floats().begin(), proto.floats().end());
         break;
@@ -233,8 +214,7 @@ class Decoder {
         value = std::make_shared<const OnnxGraph>(Graph(proto.g(), depth + 1));
         break;
       }
-      default:
-        node.attributes.erase(proto.name());  // kinds no operator here has; one that needs it will miss it
+      default: node.attributes.erase(proto.name());  // kinds no operator here has; one that needs it will miss it
     }
     return absl::OkStatus();
   }
@@ -247,34 +227,20 @@ class Decoder {
 
 std::optional<DType> OnnxDType(int64_t number) {
   switch (number) {
-    case onnx::TensorProto::FLOAT:
-      return kFloat32;
-    case onnx::TensorProto::UINT8:
-      return DType::UInt(8);
-    case onnx::TensorProto::INT8:
-      return DType::Int(8);
-    case onnx::TensorProto::UINT16:
-      return DType::UInt(16);
-    case onnx::TensorProto::INT16:
-      return DType::Int(16);
-    case onnx::TensorProto::INT32:
-      return kInt32;
-    case onnx::TensorProto::INT64:
-      return kInt64;
-    case onnx::TensorProto::BOOL:
-      return kBool;
-    case onnx::TensorProto::FLOAT16:
-      return DType::Float(16);
-    case onnx::TensorProto::DOUBLE:
-      return DType::Float(64);
-    case onnx::TensorProto::UINT32:
-      return DType::UInt(32);
-    case onnx::TensorProto::UINT64:
-      return DType::UInt(64);
-    case onnx::TensorProto::BFLOAT16:
-      return DType::BFloat16();
-    default:
-      return std::nullopt;
+    case onnx::TensorProto::FLOAT: return kFloat32;
+    case onnx::TensorProto::UINT8: return DType::UInt(8);
+    case onnx::TensorProto::INT8: return DType::Int(8);
+    case onnx::TensorProto::UINT16: return DType::UInt(16);
+    case onnx::TensorProto::INT16: return DType::Int(16);
+    case onnx::TensorProto::INT32: return kInt32;
+    case onnx::TensorProto::INT64: return kInt64;
+    case onnx::TensorProto::BOOL: return kBool;
+    case onnx::TensorProto::FLOAT16: return DType::Float(16);
+    case onnx::TensorProto::DOUBLE: return DType::Float(64);
+    case onnx::TensorProto::UINT32: return DType::UInt(32);
+    case onnx::TensorProto::UINT64: return DType::UInt(64);
+    case onnx::TensorProto::BFLOAT16: return DType::BFloat16();
+    default: return std::nullopt;
   }
 }
 

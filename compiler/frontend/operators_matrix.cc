@@ -71,10 +71,8 @@ absl::StatusOr<Operand> SumOut(NodeContext& c, const Operand& x, const std::set<
   std::vector<int64_t> axes;
   std::string left;
   for (size_t i = 0; i < x.labels.size(); ++i) {
-    if (keep.count(x.labels[i]) > 0)
-      left.push_back(x.labels[i]);
-    else
-      axes.push_back(static_cast<int64_t>(i));
+    if (keep.count(x.labels[i]) > 0) left.push_back(x.labels[i]);
+    else axes.push_back(static_cast<int64_t>(i));
   }
   if (axes.empty()) return x;
   HONE_ASSIGN_OR_RETURN(const int value, c.Emit("reduce_sum", {x.value}, {{"axes", axes}, {"keepdims", int64_t{0}}}));
@@ -91,12 +89,9 @@ absl::StatusOr<Operand> Contract(NodeContext& c, Operand a, Operand b, const std
   HONE_ASSIGN_OR_RETURN(b, SumOut(c, b, keep_b));
   std::string batch, rows, columns, inner;
   for (const char label : a.labels) {
-    if (in_b.count(label) == 0)
-      rows.push_back(label);
-    else if (keep.count(label) > 0)
-      batch.push_back(label);
-    else
-      inner.push_back(label);
+    if (in_b.count(label) == 0) rows.push_back(label);
+    else if (keep.count(label) > 0) batch.push_back(label);
+    else inner.push_back(label);
   }
   for (const char label : b.labels) {
     if (in_a.count(label) == 0) columns.push_back(label);

@@ -38,10 +38,8 @@ template <class T>
 int List(NodeContext& c, DType dtype, const std::vector<T>& values, bool scalar) {
   NdArray array(dtype, scalar ? Ints{} : Ints{static_cast<int64_t>(values.size())});
   for (size_t i = 0; i < values.size(); ++i) {
-    if constexpr (std::is_integral_v<T>)
-      array.SetInt(static_cast<int64_t>(i), values[i]);
-    else
-      array.Set(static_cast<int64_t>(i), values[i]);
+    if constexpr (std::is_integral_v<T>) array.SetInt(static_cast<int64_t>(i), values[i]);
+    else array.Set(static_cast<int64_t>(i), values[i]);
   }
   return c.AddConstant(std::move(array));
 }

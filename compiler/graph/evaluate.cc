@@ -108,16 +108,11 @@ std::optional<NdArray> FloatArithmetic(std::string_view op, const NdArray& a, co
       for (int64_t j = 0; j < period; ++j) to[i + j] = f(x[i + j], z[j]);
     }
   };
-  if (op == "add")
-    apply([](float p, float q) { return p + q; });
-  else if (op == "subtract")
-    apply([](float p, float q) { return p - q; });
-  else if (op == "multiply")
-    apply([](float p, float q) { return p * q; });
-  else if (op == "divide")
-    apply([](float p, float q) { return p / q; });
-  else
-    return std::nullopt;
+  if (op == "add") apply([](float p, float q) { return p + q; });
+  else if (op == "subtract") apply([](float p, float q) { return p - q; });
+  else if (op == "multiply") apply([](float p, float q) { return p * q; });
+  else if (op == "divide") apply([](float p, float q) { return p / q; });
+  else return std::nullopt;
   return y;
 }
 
@@ -140,20 +135,11 @@ NdArray TransposeArray(const NdArray& x, std::span<const int64_t> perm) {
     return y;
   }
   switch (x.dtype.bytes()) {
-    case 1:
-      CopyPermuted<1>(x.data.data(), y.data.data(), shape, strides);
-      break;
-    case 2:
-      CopyPermuted<2>(x.data.data(), y.data.data(), shape, strides);
-      break;
-    case 4:
-      CopyPermuted<4>(x.data.data(), y.data.data(), shape, strides);
-      break;
-    case 8:
-      CopyPermuted<8>(x.data.data(), y.data.data(), shape, strides);
-      break;
-    default:
-      HONE_UNREACHABLE() << "elements of " << x.dtype.bytes() << " bytes";
+    case 1: CopyPermuted<1>(x.data.data(), y.data.data(), shape, strides); break;
+    case 2: CopyPermuted<2>(x.data.data(), y.data.data(), shape, strides); break;
+    case 4: CopyPermuted<4>(x.data.data(), y.data.data(), shape, strides); break;
+    case 8: CopyPermuted<8>(x.data.data(), y.data.data(), shape, strides); break;
+    default: HONE_UNREACHABLE() << "elements of " << x.dtype.bytes() << " bytes";
   }
   return y;
 }

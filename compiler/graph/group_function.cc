@@ -203,7 +203,7 @@ double Touched(const PrimFunc& func, const Buffer& param) {
   double touches = 0;
   ForEachStmt(func.body, [&](const Stmt& stmt) {
     const BlockRealize* realize = stmt.As<BlockRealize>();
-    if (realize == nullptr || realize->block.iters.empty()) return true;   // the root, or a scalar's block
+    if (realize == nullptr || realize->block.iters.empty()) return true;  // the root, or a scalar's block
     double instances = 1, places = 0;
     for (const IterVar& iter : realize->block.iters) {
       instances *= static_cast<double>(ConstantValue(iter.domain.extent).value_or(1));
@@ -274,10 +274,8 @@ absl::StatusOr<GroupFunction> MakeGroupFunction(const Graph& graph, const Group&
     for (const int v : node.inputs) in.push_back(graph.type(v));
     for (const int v : node.outputs) out.push_back(graph.type(v));
     const double elements = static_cast<double>(*NumElements(out[0].shape));
-    if (info->flop != nullptr)
-      result.flop += info->flop(in, node.attrs, out);
-    else if (info->kind == OpKind::kElementwise)
-      result.flop += elements;
+    if (info->flop != nullptr) result.flop += info->flop(in, node.attrs, out);
+    else if (info->kind == OpKind::kElementwise) result.flop += elements;
   }
   for (const Buffer& param : result.func.params) result.bytes += Touched(result.func, param) * param.type().bytes();
   return result;

@@ -237,38 +237,22 @@ class Compiler {
     const bool wide = type == DType::Int(64, type.lanes), middle = type == DType::Int(32, type.lanes);
     const bool plain = type != DType::UInt(64, type.lanes);  // compares as it is kept
     switch (op) {
-      case BinaryOp::kAdd:
-        return wide ? Op::kAddI64 : middle ? Op::kAddI32 : Op::kAnyInt;
-      case BinaryOp::kSub:
-        return wide ? Op::kSubI64 : middle ? Op::kSubI32 : Op::kAnyInt;
-      case BinaryOp::kMul:
-        return wide ? Op::kMulI64 : middle ? Op::kMulI32 : Op::kAnyInt;
-      case BinaryOp::kFloorDiv:
-        return wide || middle ? Op::kFloorDivI : Op::kAnyInt;
-      case BinaryOp::kFloorMod:
-        return wide || middle ? Op::kFloorModI : Op::kAnyInt;
-      case BinaryOp::kMin:
-        return plain ? Op::kMinI : Op::kAnyInt;
-      case BinaryOp::kMax:
-        return plain ? Op::kMaxI : Op::kAnyInt;
-      case BinaryOp::kEq:
-        return Op::kEqI;
-      case BinaryOp::kNe:
-        return Op::kNeI;
-      case BinaryOp::kLt:
-        return plain ? Op::kLtI : Op::kAnyInt;
-      case BinaryOp::kLe:
-        return plain ? Op::kLeI : Op::kAnyInt;
-      case BinaryOp::kGt:
-        return plain ? Op::kGtI : Op::kAnyInt;
-      case BinaryOp::kGe:
-        return plain ? Op::kGeI : Op::kAnyInt;
-      case BinaryOp::kAnd:
-        return Op::kAnd;
-      case BinaryOp::kOr:
-        return Op::kOr;
-      default:
-        return Op::kAnyInt;
+      case BinaryOp::kAdd: return wide ? Op::kAddI64 : middle ? Op::kAddI32 : Op::kAnyInt;
+      case BinaryOp::kSub: return wide ? Op::kSubI64 : middle ? Op::kSubI32 : Op::kAnyInt;
+      case BinaryOp::kMul: return wide ? Op::kMulI64 : middle ? Op::kMulI32 : Op::kAnyInt;
+      case BinaryOp::kFloorDiv: return wide || middle ? Op::kFloorDivI : Op::kAnyInt;
+      case BinaryOp::kFloorMod: return wide || middle ? Op::kFloorModI : Op::kAnyInt;
+      case BinaryOp::kMin: return plain ? Op::kMinI : Op::kAnyInt;
+      case BinaryOp::kMax: return plain ? Op::kMaxI : Op::kAnyInt;
+      case BinaryOp::kEq: return Op::kEqI;
+      case BinaryOp::kNe: return Op::kNeI;
+      case BinaryOp::kLt: return plain ? Op::kLtI : Op::kAnyInt;
+      case BinaryOp::kLe: return plain ? Op::kLeI : Op::kAnyInt;
+      case BinaryOp::kGt: return plain ? Op::kGtI : Op::kAnyInt;
+      case BinaryOp::kGe: return plain ? Op::kGeI : Op::kAnyInt;
+      case BinaryOp::kAnd: return Op::kAnd;
+      case BinaryOp::kOr: return Op::kOr;
+      default: return Op::kAnyInt;
     }
   }
 

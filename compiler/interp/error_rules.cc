@@ -197,26 +197,17 @@ absl::StatusOr<Estimate> ErrorRules::OfIntBinary(const Binary& n, const Estimate
   Expr error;
   switch (n.op) {
     case BinaryOp::kAdd:
-    case BinaryOp::kSub:
-      error = ea + eb;
-      break;
-    case BinaryOp::kMul:
-      error = ea * size_b + eb * size_a + ea * eb;
-      break;
+    case BinaryOp::kSub: error = ea + eb; break;
+    case BinaryOp::kMul: error = ea * size_b + eb * size_a + ea * eb; break;
     case BinaryOp::kDiv:
     case BinaryOp::kFloorDiv:
       error = unless(eb, MakeSelect(ea > Real(0), ea / size_b + Real(1), Real(0)), Infinity());
       break;
     case BinaryOp::kMod:
-    case BinaryOp::kFloorMod:
-      error = unless(eb, MakeSelect(ea > Real(0), size_b, Real(0)), Infinity());
-      break;
+    case BinaryOp::kFloorMod: error = unless(eb, MakeSelect(ea > Real(0), size_b, Real(0)), Infinity()); break;
     case BinaryOp::kAnd:
-    case BinaryOp::kOr:
-      error = Max(ea, eb);
-      break;
-    default:
-      error = unless(ea + eb, Real(0), Infinity());
+    case BinaryOp::kOr: error = Max(ea, eb); break;
+    default: error = unless(ea + eb, Real(0), Infinity());
   }
   return Estimate{value, Bind(error)};
 }
@@ -229,18 +220,12 @@ absl::StatusOr<Estimate> ErrorRules::OfBinary(const Binary& n, DType type) {
   if (!type.is_float()) return OfIntBinary(n, a, b);
   const double u = UnitRoundoff(type);
   switch (n.op) {
-    case BinaryOp::kAdd:
-      return Sum(a, b, false, u);
-    case BinaryOp::kSub:
-      return Sum(a, b, true, u);
-    case BinaryOp::kMul:
-      return Product(a, b, u);
-    case BinaryOp::kDiv:
-      return Quotient(a, b, u);
-    case BinaryOp::kFloorDiv:
-      return Step("floor", Quotient(a, b, u));
-    default:
-      break;
+    case BinaryOp::kAdd: return Sum(a, b, false, u);
+    case BinaryOp::kSub: return Sum(a, b, true, u);
+    case BinaryOp::kMul: return Product(a, b, u);
+    case BinaryOp::kDiv: return Quotient(a, b, u);
+    case BinaryOp::kFloorDiv: return Step("floor", Quotient(a, b, u));
+    default: break;
   }
   // A remainder is exact; the error may put the dividend on the other side of a multiple of the divisor.
   const Expr value = Bind(MakeBinary(n.op, a.value, b.value));

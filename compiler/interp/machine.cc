@@ -44,14 +44,10 @@ Machine::Storage Machine::StorageOf(DType type) {
   const bool is_unsigned = type.code == TypeCode::kUInt;
   if (type.is_float()) return type.bits == 64 ? Storage::kF64 : type.bits == 32 ? Storage::kF32 : Storage::kF16;
   switch (type.bits) {
-    case 8:
-      return is_unsigned ? Storage::kU8 : Storage::kI8;
-    case 16:
-      return is_unsigned ? Storage::kU16 : Storage::kI16;
-    case 32:
-      return is_unsigned ? Storage::kU32 : Storage::kI32;
-    default:
-      return Storage::kI64;
+    case 8: return is_unsigned ? Storage::kU8 : Storage::kI8;
+    case 16: return is_unsigned ? Storage::kU16 : Storage::kI16;
+    case 32: return is_unsigned ? Storage::kU32 : Storage::kI32;
+    default: return Storage::kI64;
   }
 }
 
@@ -292,42 +288,18 @@ absl::Status Machine::Load(const Access& access, Slot* dst) {
       return value;
     };
     switch (memory.storage) {
-      case Storage::kF64:
-        dst[lane].f = read(double{});
-        break;
-      case Storage::kF32:
-        dst[lane].f = read(float{});
-        break;
-      case Storage::kF16:
-        dst[lane].f = HalfToDouble(read(uint16_t{}));
-        break;
-      case Storage::kBF16:
-        dst[lane].f = BFloat16ToDouble(read(uint16_t{}));
-        break;
-      case Storage::kI8:
-        dst[lane].i = read(int8_t{});
-        break;
-      case Storage::kU8:
-        dst[lane].i = read(uint8_t{});
-        break;
-      case Storage::kI16:
-        dst[lane].i = read(int16_t{});
-        break;
-      case Storage::kU16:
-        dst[lane].i = read(uint16_t{});
-        break;
-      case Storage::kI32:
-        dst[lane].i = read(int32_t{});
-        break;
-      case Storage::kU32:
-        dst[lane].i = read(uint32_t{});
-        break;
-      case Storage::kI64:
-        dst[lane].i = read(int64_t{});
-        break;
-      case Storage::kBool:
-        dst[lane].i = read(uint8_t{}) != 0;
-        break;
+      case Storage::kF64: dst[lane].f = read(double{}); break;
+      case Storage::kF32: dst[lane].f = read(float{}); break;
+      case Storage::kF16: dst[lane].f = HalfToDouble(read(uint16_t{})); break;
+      case Storage::kBF16: dst[lane].f = BFloat16ToDouble(read(uint16_t{})); break;
+      case Storage::kI8: dst[lane].i = read(int8_t{}); break;
+      case Storage::kU8: dst[lane].i = read(uint8_t{}); break;
+      case Storage::kI16: dst[lane].i = read(int16_t{}); break;
+      case Storage::kU16: dst[lane].i = read(uint16_t{}); break;
+      case Storage::kI32: dst[lane].i = read(int32_t{}); break;
+      case Storage::kU32: dst[lane].i = read(uint32_t{}); break;
+      case Storage::kI64: dst[lane].i = read(int64_t{}); break;
+      case Storage::kBool: dst[lane].i = read(uint8_t{}) != 0; break;
     }
   }
   return absl::OkStatus();
@@ -349,34 +321,18 @@ absl::Status Machine::Store(const Access& access, const Slot* value) {
     const auto write = [at](auto v) { std::memcpy(at, &v, sizeof(v)); };
     const Slot v = value[lane];
     switch (memory.storage) {
-      case Storage::kF64:
-        write(v.f);
-        break;
-      case Storage::kF32:
-        write(static_cast<float>(v.f));
-        break;
-      case Storage::kF16:
-        write(FloatToHalf(v.f));
-        break;
-      case Storage::kBF16:
-        write(FloatToBFloat16(v.f));
-        break;
+      case Storage::kF64: write(v.f); break;
+      case Storage::kF32: write(static_cast<float>(v.f)); break;
+      case Storage::kF16: write(FloatToHalf(v.f)); break;
+      case Storage::kBF16: write(FloatToBFloat16(v.f)); break;
       case Storage::kI8:
       case Storage::kU8:
-      case Storage::kBool:
-        write(static_cast<uint8_t>(v.i));
-        break;
+      case Storage::kBool: write(static_cast<uint8_t>(v.i)); break;
       case Storage::kI16:
-      case Storage::kU16:
-        write(static_cast<uint16_t>(v.i));
-        break;
+      case Storage::kU16: write(static_cast<uint16_t>(v.i)); break;
       case Storage::kI32:
-      case Storage::kU32:
-        write(static_cast<uint32_t>(v.i));
-        break;
-      case Storage::kI64:
-        write(v.i);
-        break;
+      case Storage::kU32: write(static_cast<uint32_t>(v.i)); break;
+      case Storage::kI64: write(v.i); break;
     }
   }
   return absl::OkStatus();
@@ -397,10 +353,8 @@ absl::Status Machine::Execute(const Instr* at, Slot* const s, Stop* stop) {
   for (int l = 0; l < lanes; ++l) statement; \
   break
     switch (in.op) {
-      case Op::kMove:
-        HONE_LANES(d[l] = a[l]);
-      case Op::kSplat:
-        HONE_LANES(d[l] = *a);
+      case Op::kMove: HONE_LANES(d[l] = a[l]);
+      case Op::kSplat: HONE_LANES(d[l] = *a);
       case Op::kRamp: {
         const DType type = code_.types[static_cast<size_t>(in.c)];
         const Slot first = *a, stride = *b;
@@ -414,12 +368,9 @@ absl::Status Machine::Execute(const Instr* at, Slot* const s, Stop* stop) {
         HONE_LANES(d[l].i = static_cast<int64_t>(static_cast<uint64_t>(a[l].i) - static_cast<uint64_t>(b[l].i)));
       case Op::kMulI64:
         HONE_LANES(d[l].i = static_cast<int64_t>(static_cast<uint64_t>(a[l].i) * static_cast<uint64_t>(b[l].i)));
-      case Op::kAddI32:
-        HONE_LANES(d[l].i = Wrap32(a[l].i + b[l].i));
-      case Op::kSubI32:
-        HONE_LANES(d[l].i = Wrap32(a[l].i - b[l].i));
-      case Op::kMulI32:
-        HONE_LANES(d[l].i = Wrap32(a[l].i * b[l].i));
+      case Op::kAddI32: HONE_LANES(d[l].i = Wrap32(a[l].i + b[l].i));
+      case Op::kSubI32: HONE_LANES(d[l].i = Wrap32(a[l].i - b[l].i));
+      case Op::kMulI32: HONE_LANES(d[l].i = Wrap32(a[l].i * b[l].i));
       case Op::kFloorDivI:
       case Op::kFloorModI: {
         const DType type = code_.types[static_cast<size_t>(in.c)];
@@ -430,28 +381,17 @@ absl::Status Machine::Execute(const Instr* at, Slot* const s, Stop* stop) {
         }
         break;
       }
-      case Op::kMinI:
-        HONE_LANES(d[l].i = std::min(a[l].i, b[l].i));
-      case Op::kMaxI:
-        HONE_LANES(d[l].i = std::max(a[l].i, b[l].i));
-      case Op::kEqI:
-        HONE_LANES(d[l].i = a[l].i == b[l].i);
-      case Op::kNeI:
-        HONE_LANES(d[l].i = a[l].i != b[l].i);
-      case Op::kLtI:
-        HONE_LANES(d[l].i = a[l].i < b[l].i);
-      case Op::kLeI:
-        HONE_LANES(d[l].i = a[l].i <= b[l].i);
-      case Op::kGtI:
-        HONE_LANES(d[l].i = a[l].i > b[l].i);
-      case Op::kGeI:
-        HONE_LANES(d[l].i = a[l].i >= b[l].i);
-      case Op::kAnd:
-        HONE_LANES(d[l].i = a[l].i & b[l].i);
-      case Op::kOr:
-        HONE_LANES(d[l].i = a[l].i | b[l].i);
-      case Op::kNot:
-        HONE_LANES(d[l].i = a[l].i == 0);
+      case Op::kMinI: HONE_LANES(d[l].i = std::min(a[l].i, b[l].i));
+      case Op::kMaxI: HONE_LANES(d[l].i = std::max(a[l].i, b[l].i));
+      case Op::kEqI: HONE_LANES(d[l].i = a[l].i == b[l].i);
+      case Op::kNeI: HONE_LANES(d[l].i = a[l].i != b[l].i);
+      case Op::kLtI: HONE_LANES(d[l].i = a[l].i < b[l].i);
+      case Op::kLeI: HONE_LANES(d[l].i = a[l].i <= b[l].i);
+      case Op::kGtI: HONE_LANES(d[l].i = a[l].i > b[l].i);
+      case Op::kGeI: HONE_LANES(d[l].i = a[l].i >= b[l].i);
+      case Op::kAnd: HONE_LANES(d[l].i = a[l].i & b[l].i);
+      case Op::kOr: HONE_LANES(d[l].i = a[l].i | b[l].i);
+      case Op::kNot: HONE_LANES(d[l].i = a[l].i == 0);
       case Op::kAnyInt: {
         const DType type = code_.types[static_cast<size_t>(in.c)];
         for (int l = 0; l < lanes; ++l) {
@@ -464,39 +404,23 @@ absl::Status Machine::Execute(const Instr* at, Slot* const s, Stop* stop) {
         }
         break;
       }
-      case Op::kAddF64:
-        HONE_LANES(d[l].f = a[l].f + b[l].f);
-      case Op::kSubF64:
-        HONE_LANES(d[l].f = a[l].f - b[l].f);
-      case Op::kMulF64:
-        HONE_LANES(d[l].f = a[l].f * b[l].f);
-      case Op::kDivF64:
-        HONE_LANES(d[l].f = a[l].f / b[l].f);
+      case Op::kAddF64: HONE_LANES(d[l].f = a[l].f + b[l].f);
+      case Op::kSubF64: HONE_LANES(d[l].f = a[l].f - b[l].f);
+      case Op::kMulF64: HONE_LANES(d[l].f = a[l].f * b[l].f);
+      case Op::kDivF64: HONE_LANES(d[l].f = a[l].f / b[l].f);
       // A double holds enough digits for one rounding to float32 to be the right one (Figueroa 1995).
-      case Op::kAddF32:
-        HONE_LANES(d[l].f = static_cast<float>(a[l].f + b[l].f));
-      case Op::kSubF32:
-        HONE_LANES(d[l].f = static_cast<float>(a[l].f - b[l].f));
-      case Op::kMulF32:
-        HONE_LANES(d[l].f = static_cast<float>(a[l].f * b[l].f));
-      case Op::kDivF32:
-        HONE_LANES(d[l].f = static_cast<float>(a[l].f / b[l].f));
-      case Op::kMinF:
-        HONE_LANES(d[l].f = *EvalFloat(BinaryOp::kMin, a[l].f, b[l].f, DType::Float(64)));
-      case Op::kMaxF:
-        HONE_LANES(d[l].f = *EvalFloat(BinaryOp::kMax, a[l].f, b[l].f, DType::Float(64)));
-      case Op::kEqF:
-        HONE_LANES(d[l].i = a[l].f == b[l].f);
-      case Op::kNeF:
-        HONE_LANES(d[l].i = a[l].f != b[l].f);
-      case Op::kLtF:
-        HONE_LANES(d[l].i = a[l].f < b[l].f);
-      case Op::kLeF:
-        HONE_LANES(d[l].i = a[l].f <= b[l].f);
-      case Op::kGtF:
-        HONE_LANES(d[l].i = a[l].f > b[l].f);
-      case Op::kGeF:
-        HONE_LANES(d[l].i = a[l].f >= b[l].f);
+      case Op::kAddF32: HONE_LANES(d[l].f = static_cast<float>(a[l].f + b[l].f));
+      case Op::kSubF32: HONE_LANES(d[l].f = static_cast<float>(a[l].f - b[l].f));
+      case Op::kMulF32: HONE_LANES(d[l].f = static_cast<float>(a[l].f * b[l].f));
+      case Op::kDivF32: HONE_LANES(d[l].f = static_cast<float>(a[l].f / b[l].f));
+      case Op::kMinF: HONE_LANES(d[l].f = *EvalFloat(BinaryOp::kMin, a[l].f, b[l].f, DType::Float(64)));
+      case Op::kMaxF: HONE_LANES(d[l].f = *EvalFloat(BinaryOp::kMax, a[l].f, b[l].f, DType::Float(64)));
+      case Op::kEqF: HONE_LANES(d[l].i = a[l].f == b[l].f);
+      case Op::kNeF: HONE_LANES(d[l].i = a[l].f != b[l].f);
+      case Op::kLtF: HONE_LANES(d[l].i = a[l].f < b[l].f);
+      case Op::kLeF: HONE_LANES(d[l].i = a[l].f <= b[l].f);
+      case Op::kGtF: HONE_LANES(d[l].i = a[l].f > b[l].f);
+      case Op::kGeF: HONE_LANES(d[l].i = a[l].f >= b[l].f);
       case Op::kAnyFloat: {
         const DType type = code_.types[static_cast<size_t>(in.c)];
         for (int l = 0; l < lanes; ++l) {
@@ -518,15 +442,12 @@ absl::Status Machine::Execute(const Instr* at, Slot* const s, Stop* stop) {
         double (*const function)(double, double) = code_.calls2[static_cast<size_t>(in.c)];
         HONE_LANES(d[l].f = function(a[l].f, b[l].f));
       }
-      case Op::kFma:
-        HONE_LANES(d[l].f = std::fma(a[l].f, b[l].f, s[in.c + l].f));
+      case Op::kFma: HONE_LANES(d[l].f = std::fma(a[l].f, b[l].f, s[in.c + l].f));
       case Op::kFmaF32:
         HONE_LANES(d[l].f = std::fmaf(static_cast<float>(a[l].f), static_cast<float>(b[l].f),
                                       static_cast<float>(s[in.c + l].f)));
-      case Op::kIsNan:
-        HONE_LANES(d[l].i = std::isnan(a[l].f));
-      case Op::kIsInf:
-        HONE_LANES(d[l].i = std::isinf(a[l].f));
+      case Op::kIsNan: HONE_LANES(d[l].i = std::isnan(a[l].f));
+      case Op::kIsInf: HONE_LANES(d[l].i = std::isinf(a[l].f));
       case Op::kPopcount: {
         const DType type = code_.types[static_cast<size_t>(in.c)];
         const uint64_t mask = type.bits == 64 ? ~uint64_t{0} : (uint64_t{1} << type.bits) - 1;
@@ -557,8 +478,7 @@ absl::Status Machine::Execute(const Instr* at, Slot* const s, Stop* stop) {
         const DType type = code_.types[static_cast<size_t>(in.c)];
         HONE_LANES(d[l].i = SaturatingToInt(a[l].f, type));
       }
-      case Op::kFloatToBool:
-        HONE_LANES(d[l].i = a[l].f != 0);
+      case Op::kFloatToBool: HONE_LANES(d[l].i = a[l].f != 0);
       case Op::kWrap: {
         const DType type = code_.types[static_cast<size_t>(in.c)];
         HONE_LANES(d[l].i = WrapToType(a[l].i, type));
@@ -589,9 +509,7 @@ absl::Status Machine::Execute(const Instr* at, Slot* const s, Stop* stop) {
         }
         break;
       }
-      case Op::kJump:
-        at = base + in.c;
-        break;
+      case Op::kJump: at = base + in.c; break;
       case Op::kJumpIfZero:
         if (a->i == 0) at = base + in.c;
         break;
@@ -630,15 +548,12 @@ absl::Status Machine::Execute(const Instr* at, Slot* const s, Stop* stop) {
         frame_ = s;
         at = base + in.c;
         break;
-      case Op::kThreadEnd:
-        *stop = {Stop::Why::kThreadEnd, &in};
-        return absl::OkStatus();
+      case Op::kThreadEnd: *stop = {Stop::Why::kThreadEnd, &in}; return absl::OkStatus();
       case Op::kBarrier:
         if (stop == nullptr) break;  // one thread waits for nobody
         *stop = {Stop::Why::kBarrier, &in};
         return absl::OkStatus();
-      case Op::kReturn:
-        return absl::OkStatus();
+      case Op::kReturn: return absl::OkStatus();
     }
 #undef HONE_LANES
   }

@@ -28,10 +28,8 @@ double NdArray::Get(int64_t i) const {
     return dtype == DType::UInt(64) ? static_cast<double>(static_cast<uint64_t>(value)) : static_cast<double>(value);
   }
   switch (dtype.bytes()) {
-    case 8:
-      return As<double>()[i];
-    case 4:
-      return As<float>()[i];
+    case 8: return As<double>()[i];
+    case 4: return As<float>()[i];
     default: {
       const uint16_t bits = As<uint16_t>()[i];
       return dtype.code == TypeCode::kBFloat ? BFloat16ToDouble(bits) : HalfToDouble(bits);
@@ -45,14 +43,9 @@ void NdArray::Set(int64_t i, double value) {
     return;
   }
   switch (dtype.bytes()) {
-    case 8:
-      As<double>()[i] = value;
-      return;
-    case 4:
-      As<float>()[i] = static_cast<float>(value);
-      return;
-    default:
-      As<uint16_t>()[i] = dtype.code == TypeCode::kBFloat ? FloatToBFloat16(value) : FloatToHalf(value);
+    case 8: As<double>()[i] = value; return;
+    case 4: As<float>()[i] = static_cast<float>(value); return;
+    default: As<uint16_t>()[i] = dtype.code == TypeCode::kBFloat ? FloatToBFloat16(value) : FloatToHalf(value);
   }
 }
 

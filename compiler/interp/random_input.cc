@@ -37,12 +37,8 @@ int64_t PickInt(DType type, const Domain& domain, Random& random, InputKind kind
 double PickFloat(const Domain& domain, Random& random, InputKind kind, int64_t i) {
   double value = 0;
   switch (kind) {
-    case InputKind::kUniform:
-      value = 2 * random.Uniform() - 1;
-      break;
-    case InputKind::kInteger:
-      value = static_cast<double>(random.Below(9)) - 4;
-      break;
+    case InputKind::kUniform: value = 2 * random.Uniform() - 1; break;
+    case InputKind::kInteger: value = static_cast<double>(random.Below(9)) - 4; break;
     case InputKind::kPatterned: {
       // Runs of a pattern, shifted at random places.
       const uint64_t shift = random.Below(16) == 0 ? random.Below(16) : 0;
@@ -51,14 +47,11 @@ double PickFloat(const Domain& domain, Random& random, InputKind kind, int64_t i
     }
   }
   switch (domain.kind) {
-    case Domain::Kind::kAny:
-      return value;
-    case Domain::Kind::kNonnegative:
-      return std::abs(value);
+    case Domain::Kind::kAny: return value;
+    case Domain::Kind::kNonnegative: return std::abs(value);
     case Domain::Kind::kPositive:
       return kind == InputKind::kUniform ? 0.1 + std::abs(value) : std::max(0.25, std::abs(value));
-    case Domain::Kind::kInt:
-      return static_cast<double>(PickInt(kInt64, domain, random, kind, i));
+    case Domain::Kind::kInt: return static_cast<double>(PickInt(kInt64, domain, random, kind, i));
   }
   return value;
 }
@@ -71,7 +64,8 @@ void FillBools(NdArray& array, Random& random) {
   for (int64_t i = 0; i < n;) {
     const uint64_t what = random.Below(5);
     const int64_t end = std::min(n, i + 1 + static_cast<int64_t>(random.Below(kLongest)));
-    for (; i < end; ++i) array.SetInt(i, what < 4 ? static_cast<int64_t>(what % 2) : static_cast<int64_t>(random.Below(2)));
+    for (; i < end; ++i)
+      array.SetInt(i, what < 4 ? static_cast<int64_t>(what % 2) : static_cast<int64_t>(random.Below(2)));
   }
 }
 

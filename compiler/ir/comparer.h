@@ -89,7 +89,7 @@ class Comparer {
       }
       return true;
     } else {
-      return a == b;                                  // names, numbers, enumerations
+      return a == b;  // names, numbers, enumerations
     }
   }
 
@@ -97,7 +97,7 @@ class Comparer {
   static bool SameUse(const T& a, const T& b, const Map& there, const Map& back) {
     const auto to = there.find(a);
     const auto from = back.find(b);
-    if (to == there.end() && from == back.end()) return a == b;      // free in both
+    if (to == there.end() && from == back.end()) return a == b;  // free in both
     return to != there.end() && from != back.end() && to->second == b && from->second == a;
   }
 

@@ -28,7 +28,7 @@ struct DType {
   static constexpr DType BFloat16(int lanes = 1) { return {TypeCode::kBFloat, 16, static_cast<uint16_t>(lanes)}; }
 
   bool is_bool() const { return code == TypeCode::kBool; }
-  bool is_int() const { return code == TypeCode::kInt || code == TypeCode::kUInt; }      // bool is not an integer
+  bool is_int() const { return code == TypeCode::kInt || code == TypeCode::kUInt; }  // bool is not an integer
   bool is_float() const { return code == TypeCode::kFloat || code == TypeCode::kBFloat; }
   bool is_scalar() const { return lanes == 1; }
   DType element() const { return {code, bits, 1}; }

@@ -62,12 +62,12 @@ Expr IntOrBool(int64_t value, DType type) { return Expr::Make(IntImm{value}, typ
 // Both operands scalar constants.
 std::optional<Expr> FoldScalars(BinaryOp op, const Expr& a, const Expr& b) {
   const DType type = a.type();
-  if (const IntImm *x = a.As<IntImm>(), *y = b.As<IntImm>(); x != nullptr && y != nullptr) {
+  if (const IntImm* x = a.As<IntImm>(), *y = b.As<IntImm>(); x != nullptr && y != nullptr) {
     const std::optional<int64_t> value = EvalInt(op, x->value, y->value, type);
     if (value.has_value()) return IntOrBool(*value, ResultType(op, type));
     return std::nullopt;
   }
-  if (const FloatImm *x = AsFloat(a), *y = AsFloat(b); x != nullptr && y != nullptr) {
+  if (const FloatImm* x = AsFloat(a), *y = AsFloat(b); x != nullptr && y != nullptr) {
     if (const std::optional<bool> value = CompareFloat(op, x->value, y->value)) return IntOrBool(*value, kBool);
     if (const std::optional<double> value = EvalFloat(op, x->value, y->value, type)) return FloatConst(*value, type);
   }
@@ -246,7 +246,7 @@ Expr operator*(Expr a, Expr b) { return MakeBinary(BinaryOp::kMul, std::move(a),
 Expr operator/(Expr a, Expr b) { return MakeBinary(BinaryOp::kDiv, std::move(a), std::move(b)); }
 Expr operator-(Expr a) {
   const DType type = a.type();
-  if (type.is_float()) return FloatConst(-1, type) * std::move(a);     // exact, and right for zeros, where 0 - a is not
+  if (type.is_float()) return FloatConst(-1, type) * std::move(a);  // exact, and right for zeros, where 0 - a is not
   return IntConst(0, type) - std::move(a);
 }
 Expr operator<(Expr a, Expr b) { return MakeBinary(BinaryOp::kLt, std::move(a), std::move(b)); }
@@ -283,7 +283,7 @@ Expr MakeCast(DType type, Expr a) {
     return FloatConst(static_cast<double>(value->value), type);
   }
   if (const FloatImm* value = a.As<FloatImm>()) {
-    const bool fits = std::abs(value->value) < 0x1p31;               // what the machine does beyond is not folded
+    const bool fits = std::abs(value->value) < 0x1p31;  // what the machine does beyond is not folded
     if (type.is_float() || type.is_bool() || fits) return Const(value->value, type);
   }
   return Expr::Make(Cast{std::move(a)}, type);

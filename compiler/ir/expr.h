@@ -1,7 +1,8 @@
 // Expressions: immutable trees of typed scalars and vectors, reached through the shared handle `Expr`.
 //
-// A new kind of expression is one struct with `Fields()`, one entry in `ExprNode::kind`, and the places where the compiler
-// says that a std::visit no longer covers every case. Children, equality, hashing and rewriting follow from `Fields()`.
+// A new kind of expression is one struct with `Fields()`, one entry in `ExprNode::kind`, and the places where the
+// compiler says that a std::visit no longer covers every case. Children, equality, hashing and rewriting follow from
+// `Fields()`.
 #pragma once
 
 #include <cstdint>
@@ -19,14 +20,16 @@ namespace hone {
 
 struct ExprNode;
 
-class Expr {                                        // cheap to copy; the tree it points to never changes
+class Expr {  // cheap to copy; the tree it points to never changes
  public:
-  Expr() = default;                                 // the absent expression; most functions do not take it
-  Expr(int32_t value);                              // NOLINT: literals read as in the program text: i * 16 + 1
-  Expr(int64_t value);                              // NOLINT: an int32 constant where it fits, int64 otherwise
+  Expr() = default;     // the absent expression; most functions do not take it
+  Expr(int32_t value);  // NOLINT: literals read as in the program text: i * 16 + 1
+  Expr(int64_t value);  // NOLINT: an int32 constant where it fits, int64 otherwise
 
-  template <class Node> static Expr Make(Node node, DType type);   // no checks: prefer the functions below
-  template <class Node> const Node* As() const;                    // nullptr when it is another kind
+  template <class Node>
+  static Expr Make(Node node, DType type);  // no checks: prefer the functions below
+  template <class Node>
+  const Node* As() const;  // nullptr when it is another kind
   const ExprNode& node() const { return *node_; }
   DType type() const;
   bool SameAs(const Expr& other) const { return node_ == other.node_; }
@@ -43,13 +46,16 @@ class Var {
   explicit Var(std::string name, DType type = kInt32);
   const std::string& name() const;
   DType type() const;
-  operator Expr() const;                            // NOLINT: a variable is an expression
+  operator Expr() const;  // NOLINT: a variable is an expression
   bool SameAs(const Var& other) const { return node_ == other.node_; }
   friend bool operator==(const Var& a, const Var& b) { return a.SameAs(b); }
-  friend bool operator<(const Var& a, const Var& b) { return a.id() < b.id(); }   // order of creation: deterministic
-  uint64_t id() const;                              // unique in the process
+  friend bool operator<(const Var& a, const Var& b) { return a.id() < b.id(); }  // order of creation: deterministic
+  uint64_t id() const;                                                           // unique in the process
   explicit operator bool() const { return static_cast<bool>(node_); }
-  template <class H> friend H AbslHashValue(H h, const Var& v) { return H::combine(std::move(h), v.id()); }
+  template <class H>
+  friend H AbslHashValue(H h, const Var& v) {
+    return H::combine(std::move(h), v.id());
+  }
 
  private:
   friend struct VarRef;
@@ -67,7 +73,7 @@ class Var {
 //   kRegister  registers of one task: every index must be a constant once the program is lowered
 //   kShared    shared memory of a GPU block
 enum class Scope : uint8_t { kGlobal, kThread, kRegister, kShared };
-std::string_view ToText(Scope scope);               // "global", "local.thread", "local", "shared"
+std::string_view ToText(Scope scope);  // "global", "local.thread", "local", "shared"
 std::optional<Scope> ParseScope(std::string_view text);
 
 // A buffer is its own identity, as a variable is. Row-major and contiguous: layouts are made by changing the shape
@@ -82,12 +88,15 @@ class Buffer {
   Scope scope() const;
   int rank() const { return static_cast<int>(shape().size()); }
   uint64_t id() const;
-  std::optional<int64_t> NumElements() const;       // nullopt when symbolic or beyond int64
+  std::optional<int64_t> NumElements() const;  // nullopt when symbolic or beyond int64
   bool SameAs(const Buffer& other) const { return node_ == other.node_; }
   friend bool operator==(const Buffer& a, const Buffer& b) { return a.SameAs(b); }
   friend bool operator<(const Buffer& a, const Buffer& b) { return a.id() < b.id(); }
   explicit operator bool() const { return static_cast<bool>(node_); }
-  template <class H> friend H AbslHashValue(H h, const Buffer& b) { return H::combine(std::move(h), b.id()); }
+  template <class H>
+  friend H AbslHashValue(H h, const Buffer& b) {
+    return H::combine(std::move(h), b.id());
+  }
 
  private:
   struct Node : Counted {
@@ -107,12 +116,12 @@ struct Range {
   static constexpr auto Fields() { return std::tuple(&Range::min, &Range::extent); }
 };
 
-struct IntImm {                                     // integers and bool (0 or 1)
+struct IntImm {  // integers and bool (0 or 1)
   int64_t value = 0;
   static constexpr auto Fields() { return std::tuple(&IntImm::value); }
 };
 struct FloatImm {
-  double value = 0;                                 // compared by its bits: NaN equals itself, -0 differs from 0
+  double value = 0;  // compared by its bits: NaN equals itself, -0 differs from 0
   static constexpr auto Fields() { return std::tuple(&FloatImm::value); }
 };
 struct VarRef {
@@ -122,42 +131,61 @@ struct VarRef {
 
 // kDiv is true division (floats) or truncating division (integers); index arithmetic uses kFloorDiv and kFloorMod.
 enum class BinaryOp : uint8_t {
-  kAdd, kSub, kMul, kDiv, kMod, kFloorDiv, kFloorMod, kMin, kMax,
-  kEq, kNe, kLt, kLe, kGt, kGe, kAnd, kOr,
-  kBitAnd, kBitOr, kBitXor, kShiftLeft, kShiftRight,
+  kAdd,
+  kSub,
+  kMul,
+  kDiv,
+  kMod,
+  kFloorDiv,
+  kFloorMod,
+  kMin,
+  kMax,
+  kEq,
+  kNe,
+  kLt,
+  kLe,
+  kGt,
+  kGe,
+  kAnd,
+  kOr,
+  kBitAnd,
+  kBitOr,
+  kBitXor,
+  kShiftLeft,
+  kShiftRight,
 };
 struct Binary {
   BinaryOp op;
-  Expr a, b;                                        // one type, both; comparisons and and/or give bool
+  Expr a, b;  // one type, both; comparisons and and/or give bool
   static constexpr auto Fields() { return std::tuple(&Binary::op, &Binary::a, &Binary::b); }
 };
 struct Not {
   Expr a;
   static constexpr auto Fields() { return std::tuple(&Not::a); }
 };
-struct Cast {                                       // the node's type says to what
+struct Cast {  // the node's type says to what
   Expr a;
   static constexpr auto Fields() { return std::tuple(&Cast::a); }
 };
-struct Select {                                     // both sides are evaluated
+struct Select {  // both sides are evaluated
   Expr condition, yes, no;
   static constexpr auto Fields() { return std::tuple(&Select::condition, &Select::yes, &Select::no); }
 };
-struct IfThenElseExpr {                             // only the chosen side is evaluated: it may guard a load
+struct IfThenElseExpr {  // only the chosen side is evaluated: it may guard a load
   Expr condition, yes, no;
   static constexpr auto Fields() {
     return std::tuple(&IfThenElseExpr::condition, &IfThenElseExpr::yes, &IfThenElseExpr::no);
   }
 };
 struct LetExpr {
-  Var var;                                          // defined here
+  Var var;  // defined here
   Expr value, body;
   static constexpr auto Fields() { return std::tuple(&LetExpr::var, &LetExpr::value, &LetExpr::body); }
 };
 struct Load {
   Buffer buffer;
-  std::vector<Expr> indices;                        // scalars; after vectorisation the last may be a Ramp or any vector
-  Expr mask;                                        // absent, or a bool vector: lanes that are off read nothing and give 0
+  std::vector<Expr> indices;  // scalars; after vectorisation the last may be a Ramp or any vector
+  Expr mask;                  // absent, or a bool vector: lanes that are off read nothing and give 0
   static constexpr auto Fields() { return std::tuple(&Load::buffer, &Load::indices, &Load::mask); }
 };
 // A pure mathematical function from the table in intrinsics.h: "exp", "sqrt", "fma", ...
@@ -166,7 +194,7 @@ struct Call {
   std::vector<Expr> args;
   static constexpr auto Fields() { return std::tuple(&Call::name, &Call::args); }
 };
-struct Ramp {                                       // base, base + stride, ... : `lanes` of the node's type
+struct Ramp {  // base, base + stride, ... : `lanes` of the node's type
   Expr base, stride;
   static constexpr auto Fields() { return std::tuple(&Ramp::base, &Ramp::stride); }
 };
@@ -176,8 +204,8 @@ struct Broadcast {
 };
 
 struct ExprNode : Counted {
-  using Kind = std::variant<IntImm, FloatImm, VarRef, Binary, Not, Cast, Select, IfThenElseExpr, LetExpr, Load, Call, Ramp,
-                            Broadcast>;
+  using Kind = std::variant<IntImm, FloatImm, VarRef, Binary, Not, Cast, Select, IfThenElseExpr, LetExpr, Load, Call,
+                            Ramp, Broadcast>;
   ExprNode(Kind k, DType t) : kind(std::move(k)), type(t) {}
   Kind kind;
   DType type;
@@ -196,16 +224,17 @@ const Node* Expr::As() const {
 inline DType Expr::type() const { return node_->type; }
 
 // ---- Building. Operands of different types are a broken promise of the caller's (HONE_CHECK), except that an integer
-// constant takes the other side's type and that int32 meets int64 as int64. Constants are folded, x + 0 and x * 1 vanish.
+// constant takes the other side's type and that int32 meets int64 as int64. Constants are folded, x + 0 and x * 1
+// vanish.
 Expr IntConst(int64_t value, DType type = kInt32);
 Expr FloatConst(double value, DType type = kFloat32);
-Expr Const(double value, DType type);               // of any type
+Expr Const(double value, DType type);  // of any type
 Expr True();
 Expr MakeBinary(BinaryOp op, Expr a, Expr b);
 Expr operator+(Expr a, Expr b);
 Expr operator-(Expr a, Expr b);
 Expr operator*(Expr a, Expr b);
-Expr operator/(Expr a, Expr b);                     // BinaryOp::kDiv
+Expr operator/(Expr a, Expr b);  // BinaryOp::kDiv
 Expr operator-(Expr a);
 Expr operator<(Expr a, Expr b);
 Expr operator<=(Expr a, Expr b);
@@ -213,7 +242,7 @@ Expr operator>(Expr a, Expr b);
 Expr operator>=(Expr a, Expr b);
 Expr Eq(Expr a, Expr b);
 Expr Ne(Expr a, Expr b);
-Expr And(Expr a, Expr b);                           // True() is neutral
+Expr And(Expr a, Expr b);  // True() is neutral
 Expr Or(Expr a, Expr b);
 Expr MakeNot(Expr a);
 Expr FloorDiv(Expr a, Expr b);
@@ -224,7 +253,7 @@ Expr MakeCast(DType type, Expr a);
 Expr MakeSelect(Expr condition, Expr yes, Expr no);
 Expr IfThenElse(Expr condition, Expr yes, Expr no);
 Expr MakeLoad(Buffer buffer, std::vector<Expr> indices, Expr mask = Expr());
-Expr MakeCall(std::string name, std::vector<Expr> args);           // the type follows from the intrinsic and its first argument
+Expr MakeCall(std::string name, std::vector<Expr> args);  // the type follows from the intrinsic and its first argument
 Expr MakeRamp(Expr base, Expr stride, int lanes);
 Expr MakeBroadcast(Expr value, int lanes);
 

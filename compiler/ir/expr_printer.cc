@@ -20,50 +20,28 @@ struct BinarySpelling {
 };
 BinarySpelling SpellingOf(BinaryOp op, DType operand) {
   switch (op) {
-    case BinaryOp::kAdd:
-      return {"+", "", kAddLevel};
-    case BinaryOp::kSub:
-      return {"-", "", kAddLevel};
-    case BinaryOp::kMul:
-      return {"*", "", kMulLevel};
-    case BinaryOp::kDiv:
-      return operand.is_float() ? BinarySpelling{"/", "", kMulLevel} : BinarySpelling{"", "T.Div"};
-    case BinaryOp::kMod:
-      return {"", "T.truncmod"};
-    case BinaryOp::kFloorDiv:
-      return {"//", "", kMulLevel};
-    case BinaryOp::kFloorMod:
-      return {"%", "", kMulLevel};
-    case BinaryOp::kMin:
-      return {"", "T.min"};
-    case BinaryOp::kMax:
-      return {"", "T.max"};
-    case BinaryOp::kEq:
-      return {"==", "", kCompareLevel};
-    case BinaryOp::kNe:
-      return {"!=", "", kCompareLevel};
-    case BinaryOp::kLt:
-      return {"<", "", kCompareLevel};
-    case BinaryOp::kLe:
-      return {"<=", "", kCompareLevel};
-    case BinaryOp::kGt:
-      return {">", "", kCompareLevel};
-    case BinaryOp::kGe:
-      return {">=", "", kCompareLevel};
-    case BinaryOp::kAnd:
-      return {"and", "", kAndLevel};
-    case BinaryOp::kOr:
-      return {"or", "", kOrLevel};
-    case BinaryOp::kBitAnd:
-      return {"", "T.bitwise_and"};
-    case BinaryOp::kBitOr:
-      return {"", "T.bitwise_or"};
-    case BinaryOp::kBitXor:
-      return {"", "T.bitwise_xor"};
-    case BinaryOp::kShiftLeft:
-      return {"", "T.shift_left"};
-    case BinaryOp::kShiftRight:
-      return {"", "T.shift_right"};
+    case BinaryOp::kAdd: return {"+", "", kAddLevel};
+    case BinaryOp::kSub: return {"-", "", kAddLevel};
+    case BinaryOp::kMul: return {"*", "", kMulLevel};
+    case BinaryOp::kDiv: return operand.is_float() ? BinarySpelling{"/", "", kMulLevel} : BinarySpelling{"", "T.Div"};
+    case BinaryOp::kMod: return {"", "T.truncmod"};
+    case BinaryOp::kFloorDiv: return {"//", "", kMulLevel};
+    case BinaryOp::kFloorMod: return {"%", "", kMulLevel};
+    case BinaryOp::kMin: return {"", "T.min"};
+    case BinaryOp::kMax: return {"", "T.max"};
+    case BinaryOp::kEq: return {"==", "", kCompareLevel};
+    case BinaryOp::kNe: return {"!=", "", kCompareLevel};
+    case BinaryOp::kLt: return {"<", "", kCompareLevel};
+    case BinaryOp::kLe: return {"<=", "", kCompareLevel};
+    case BinaryOp::kGt: return {">", "", kCompareLevel};
+    case BinaryOp::kGe: return {">=", "", kCompareLevel};
+    case BinaryOp::kAnd: return {"and", "", kAndLevel};
+    case BinaryOp::kOr: return {"or", "", kOrLevel};
+    case BinaryOp::kBitAnd: return {"", "T.bitwise_and"};
+    case BinaryOp::kBitOr: return {"", "T.bitwise_or"};
+    case BinaryOp::kBitXor: return {"", "T.bitwise_xor"};
+    case BinaryOp::kShiftLeft: return {"", "T.shift_left"};
+    case BinaryOp::kShiftRight: return {"", "T.shift_right"};
   }
   return {};
 }
@@ -186,18 +164,10 @@ std::string QuotedText(absl::string_view text) {
   std::string quoted = "\"";
   for (const char c : text) {
     switch (c) {
-      case '"':
-        quoted += "\\\"";
-        break;
-      case '\\':
-        quoted += "\\\\";
-        break;
-      case '\n':
-        quoted += "\\n";
-        break;
-      case '\t':
-        quoted += "\\t";
-        break;
+      case '"': quoted += "\\\""; break;
+      case '\\': quoted += "\\\\"; break;
+      case '\n': quoted += "\\n"; break;
+      case '\t': quoted += "\\t"; break;
       default:
         if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) {
           absl::StrAppend(&quoted, "\\x", absl::Hex(static_cast<unsigned char>(c), absl::kZeroPad2));

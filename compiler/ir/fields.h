@@ -30,7 +30,9 @@ inline constexpr bool kDefines =
 
 // A struct with Fields(): a node, or a part of one.
 template <class T>
-concept HasFields = requires { T::Fields(); };
+concept HasFields = requires {
+  T::Fields();
+};
 
 template <class T>
 struct IsVector : std::false_type {};

@@ -9,12 +9,12 @@ namespace hone {
 struct IntrinsicInfo {
   std::string_view name;
   int arity;
-  bool returns_bool = false;                        // otherwise the type of the first argument
-  bool stands_alone = false;                        // used for its effect, as T.evaluate(T.NAME(an element)), only so
+  bool returns_bool = false;  // otherwise the type of the first argument
+  bool stands_alone = false;  // used for its effect, as T.evaluate(T.NAME(an element)), only so
 };
 // exp exp2 log log2 sqrt rsqrt tanh erf sigmoid sin cos tan pow floor ceil round trunc abs fma isnan isinf, popcount;
 // prefetch, which asks for the cache line of an element and computes nothing.
 std::span<const IntrinsicInfo> Intrinsics();
-const IntrinsicInfo* FindIntrinsic(std::string_view name);         // nullptr when unknown
+const IntrinsicInfo* FindIntrinsic(std::string_view name);  // nullptr when unknown
 
 }  // namespace hone

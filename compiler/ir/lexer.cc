@@ -192,19 +192,11 @@ class Lexer {
       return absl::OkStatus();
     }
     switch (c) {
-      case 'n':
-        value.push_back('\n');
-        break;
-      case 't':
-        value.push_back('\t');
-        break;
-      case 'r':
-        value.push_back('\r');
-        break;
-      case '\n':
-        break;
-      default:
-        value.push_back(c);
+      case 'n': value.push_back('\n'); break;
+      case 't': value.push_back('\t'); break;
+      case 'r': value.push_back('\r'); break;
+      case '\n': break;
+      default: value.push_back(c);
     }
     Advance();
     return absl::OkStatus();
@@ -248,18 +240,12 @@ absl::StatusOr<std::vector<Token>> Tokenize(std::string_view text) { return Lexe
 
 std::string Describe(const Token& token) {
   switch (token.kind) {
-    case TokenKind::kString:
-      return absl::StrCat("the text \"", token.text.substr(0, 40), "\"");
-    case TokenKind::kNewline:
-      return "the end of the line";
-    case TokenKind::kIndent:
-      return "a deeper indentation";
-    case TokenKind::kDedent:
-      return "the end of the block";
-    case TokenKind::kEnd:
-      return "the end of the text";
-    default:
-      return absl::StrCat("`", token.text.substr(0, 40), "`");
+    case TokenKind::kString: return absl::StrCat("the text \"", token.text.substr(0, 40), "\"");
+    case TokenKind::kNewline: return "the end of the line";
+    case TokenKind::kIndent: return "a deeper indentation";
+    case TokenKind::kDedent: return "the end of the block";
+    case TokenKind::kEnd: return "the end of the text";
+    default: return absl::StrCat("`", token.text.substr(0, 40), "`");
   }
 }
 

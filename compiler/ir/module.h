@@ -1,9 +1,9 @@
 // A module: tensor functions, and the graph functions that call them (the R.* dialect: README.md beside this file).
 //
-// A graph function is a line of bindings, some of them in dataflow blocks, which have no side effects. A tensor function
-// is called in destination-passing style: `CallTir` names what it gives back, the caller makes room for it. Nodes are
-// immutable and reached through the shared handle `GraphExpr`, as expressions are (expr.h); the reader makes them, and
-// StructuralEqual compares them up to the names of values and of symbolic sizes.
+// A graph function is a line of bindings, some of them in dataflow blocks, which have no side effects. A tensor
+// function is called in destination-passing style: `CallTir` names what it gives back, the caller makes room for it.
+// Nodes are immutable and reached through the shared handle `GraphExpr`, as expressions are (expr.h); the reader makes
+// them, and StructuralEqual compares them up to the names of values and of symbolic sizes.
 #pragma once
 
 #include <cstdint>
@@ -43,7 +43,10 @@ class GraphVar {
   uint64_t id() const { return node_->id; }                             // unique in the process
   friend bool operator==(const GraphVar& a, const GraphVar& b) { return a.node_ == b.node_; }
   explicit operator bool() const { return static_cast<bool>(node_); }
-  template <class H> friend H AbslHashValue(H h, const GraphVar& v) { return H::combine(std::move(h), v.id()); }
+  template <class H>
+  friend H AbslHashValue(H h, const GraphVar& v) {
+    return H::combine(std::move(h), v.id());
+  }
 
  private:
   struct Node : Counted {
@@ -59,8 +62,10 @@ struct GraphNode;
 class GraphExpr {
  public:
   GraphExpr() = default;
-  template <class Node> static GraphExpr Make(Node node);
-  template <class Node> const Node* As() const;  // nullptr when it is another kind
+  template <class Node>
+  static GraphExpr Make(Node node);
+  template <class Node>
+  const Node* As() const;  // nullptr when it is another kind
   const GraphNode& node() const { return *node_; }
   explicit operator bool() const { return static_cast<bool>(node_); }
 
@@ -72,29 +77,29 @@ struct GraphVarRef {
   GraphVar var;
   static constexpr auto Fields() { return std::tuple(&GraphVarRef::var); }
 };
-struct FunctionRef {                        // cls.relu: a function of the module, by its name
+struct FunctionRef {  // cls.relu: a function of the module, by its name
   std::string name;
   static constexpr auto Fields() { return std::tuple(&FunctionRef::name); }
 };
-struct Literal {                            // an attribute: None, True, 3, 0.5, "NCHW"
+struct Literal {  // an attribute: None, True, 3, 0.5, "NCHW"
   std::variant<std::monostate, bool, int64_t, double, std::string> value;
   static constexpr auto Fields() { return std::tuple(&Literal::value); }
 };
-struct TypeLiteral {                        // a type as an argument: R.Tensor((2,), "int64"), R.dtype("float32")
+struct TypeLiteral {  // a type as an argument: R.Tensor((2,), "int64"), R.dtype("float32")
   GraphType type;
   static constexpr auto Fields() { return std::tuple(&TypeLiteral::type); }
 };
-struct ScalarValue {                        // R.prim_value(n + 1)
+struct ScalarValue {  // R.prim_value(n + 1)
   Expr value;
   static constexpr auto Fields() { return std::tuple(&ScalarValue::value); }
 };
-struct ShapeValue {                         // R.shape([1, n])
+struct ShapeValue {  // R.shape([1, n])
   std::vector<Expr> extents;
   static constexpr auto Fields() { return std::tuple(&ShapeValue::extents); }
 };
-struct TensorConstant {                     // R.const(0.5, "float32"), R.const([1, 2], "int64")
+struct TensorConstant {  // R.const(0.5, "float32"), R.const([1, 2], "int64")
   DType dtype;
-  GraphExpr value;                          // a Literal, or lists of them
+  GraphExpr value;  // a Literal, or lists of them
   static constexpr auto Fields() { return std::tuple(&TensorConstant::dtype, &TensorConstant::value); }
 };
 // A tensor kept outside of the text, by its number in the dictionary of constants: metadata["relax.expr.Constant"][3].
@@ -103,7 +108,7 @@ struct StoredConstant {
   static constexpr auto Fields() { return std::tuple(&StoredConstant::index); }
 };
 struct GraphTuple {
-  bool is_list = false;                     // [a, b], which some attributes are
+  bool is_list = false;  // [a, b], which some attributes are
   std::vector<GraphExpr> items;
   static constexpr auto Fields() { return std::tuple(&GraphTuple::is_list, &GraphTuple::items); }
 };
@@ -112,21 +117,21 @@ struct TupleItem {
   int64_t index = 0;
   static constexpr auto Fields() { return std::tuple(&TupleItem::tuple, &TupleItem::index); }
 };
-// Calls `function` with `args` and with room for what it gives back: a tensor function of the module, or, when `packed`,
-// a function of the environment ("env.linear").
+// Calls `function` with `args` and with room for what it gives back: a tensor function of the module, or, when
+// `packed`, a function of the environment ("env.linear").
 struct CallTir {
   bool packed = false;
   std::string function;
   std::vector<GraphExpr> args;
-  std::vector<GraphType> outputs;           // one tensor, or several: then the value is a tuple
-  std::vector<Expr> sizes;                  // symbolic sizes handed over beside the tensors
+  std::vector<GraphType> outputs;  // one tensor, or several: then the value is a tuple
+  std::vector<Expr> sizes;         // symbolic sizes handed over beside the tensors
   static constexpr auto Fields() {
     return std::tuple(&CallTir::packed, &CallTir::function, &CallTir::args, &CallTir::outputs, &CallTir::sizes);
   }
 };
 // Any other operator: R.nn.relu(x), R.concat((x, y), axis=1); or, with `callee`, a call of a graph function.
 struct GraphCall {
-  std::string op;                           // "nn.relu"; empty with a callee
+  std::string op;  // "nn.relu"; empty with a callee
   GraphExpr callee;
   std::vector<GraphExpr> args;
   std::vector<std::pair<std::string, GraphExpr>> named;
@@ -154,28 +159,28 @@ const Node* GraphExpr::As() const {
 }
 
 struct GraphBinding {
-  GraphVar var;                             // defined here
+  GraphVar var;  // defined here
   GraphExpr value;
 };
 struct BindingBlock {
   bool is_dataflow = false;
   std::vector<GraphBinding> bindings;
-  std::vector<GraphVar> outputs;            // of a dataflow block: what the rest of the function may use
+  std::vector<GraphVar> outputs;  // of a dataflow block: what the rest of the function may use
 };
 
 struct GraphFunc {
   std::string name;
   bool is_private = false, is_pure = true;
-  std::vector<Var> dims;                    // symbolic sizes, in order of their first mention
+  std::vector<Var> dims;  // symbolic sizes, in order of their first mention
   std::vector<GraphVar> params;
-  std::optional<GraphType> returns;         // absent where the text does not say it
+  std::optional<GraphType> returns;  // absent where the text does not say it
   Attrs attrs;
   std::vector<BindingBlock> blocks;
   GraphExpr result;
 };
 
 struct IrModule {
-  std::string name;                         // of the class; empty: functions alone
+  std::string name;  // of the class; empty: functions alone
   Attrs attrs;
   std::vector<std::variant<PrimFunc, GraphFunc>> functions;  // in the order of the text
 };
@@ -186,8 +191,8 @@ const std::string& NameOf(const std::variant<PrimFunc, GraphFunc>& function);
 bool StructuralEqual(const GraphFunc& a, const GraphFunc& b);
 bool StructuralEqual(const IrModule& a, const IrModule& b);
 
-// Every tensor function keeps the rules of verify.h, and every R.call_tir names a tensor function of the module, with as
-// many arguments and outputs as that has parameters, of the same types and, where constants, the same shapes.
+// Every tensor function keeps the rules of verify.h, and every R.call_tir names a tensor function of the module, with
+// as many arguments and outputs as that has parameters, of the same types and, where constants, the same shapes.
 // InvalidArgument names the function and the value.
 absl::Status Verify(const IrModule& module);
 

@@ -56,12 +56,9 @@ std::string_view IntrinsicAlias(std::string_view name) {
 double LargestFinite(DType type) {
   if (type.code == TypeCode::kBFloat) return 0x1.FEp127;
   switch (type.bits) {
-    case 16:
-      return 65504;
-    case 32:
-      return std::numeric_limits<float>::max();
-    default:
-      return std::numeric_limits<double>::max();
+    case 16: return 65504;
+    case 32: return std::numeric_limits<float>::max();
+    default: return std::numeric_limits<double>::max();
   }
 }
 Expr Extreme(DType type, bool largest) {

@@ -71,7 +71,8 @@ absl::StatusOr<Stmt> Parser::ScriptStatement(BlockParts* block) {
     const Token scope_at = Peek();
     HONE_ASSIGN_OR_RETURN(const std::string scope, ExpectString("the memory that is synchronised"));
     if (scope != "shared")
-      return ErrorAt(scope_at, absl::StrCat("a barrier for \"", scope, "\"; expected \"shared\", for the threads of a block"));
+      return ErrorAt(scope_at,
+                     absl::StrCat("a barrier for \"", scope, "\"; expected \"shared\", for the threads of a block"));
     HONE_RETURN_IF_ERROR(Expect(")"));
     stmt = MakeBarrier();
   } else if (name == "evaluate") {

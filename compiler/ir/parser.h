@@ -96,7 +96,7 @@ class Parser {
   absl::Status DataflowBlock(GraphFunc& f);
   absl::StatusOr<bool> GraphDeclaration(GraphFunc& f);  // a symbolic size or an alias of the module
   absl::Status Bind(BindingBlock& block);
-  bool AtModule() const;  // the class's name, or an alias of it
+  bool AtModule() const;                    // the class's name, or an alias of it
   absl::StatusOr<GraphExpr> GraphValues();  // one, or several that make a tuple
   absl::StatusOr<GraphExpr> GraphValue();
   absl::StatusOr<GraphExpr> GraphPrimary();
@@ -142,7 +142,8 @@ class Parser {
   absl::StatusOr<Range> LoopRange(absl::string_view function, std::optional<DType>& dtype, std::string& thread,
                                   Attrs& annotations);
 
-  // ---- expressions (parse_expr.cc, parse_typing.cc, parse_access.cc, parse_constant.cc, parse_call.cc), parse_attrs.cc
+  // ---- expressions (parse_expr.cc, parse_typing.cc, parse_access.cc, parse_constant.cc, parse_call.cc),
+  // parse_attrs.cc
   absl::StatusOr<Parsed> Expression(int min_level = 0);
   absl::StatusOr<Expr> IntExpression(absl::string_view what);  // folded when made of constants alone
   absl::StatusOr<Expr> BoolExpression(absl::string_view what);

@@ -100,8 +100,7 @@ class GraphPrinter {
     std::vector<std::string> parts;
     const auto quoted_dtype = [&] { return absl::StrCat("\"", hone::ToText(*type.dtype), "\""); };
     switch (type.kind) {
-      case Kind::kObject:
-        return "R.Object";
+      case Kind::kObject: return "R.Object";
       case Kind::kTensor:
         if (type.shape.has_value()) parts.push_back(Extents(*type.shape, "(", ")"));
         if (type.dtype.has_value()) parts.push_back(absl::StrCat("dtype=", quoted_dtype()));

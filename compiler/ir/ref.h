@@ -10,7 +10,7 @@ namespace hone {
 // The base of every node: the count lives beside the data, so that a handle is one pointer wide.
 struct Counted {
   Counted() = default;
-  Counted(const Counted&) {}                                  // a copy starts with a count of its own
+  Counted(const Counted&) {}  // a copy starts with a count of its own
   Counted& operator=(const Counted&) { return *this; }
   mutable std::atomic<int32_t> count{0};
 };

@@ -154,7 +154,8 @@ class Collector {
       }
       void operator()(const Evaluate& n) {
         c.Loads(n.value);
-        if (const std::optional<Store> update = AtomicUpdate(n)) c.AddAccess(update->buffer, Points(update->indices), true);
+        if (const std::optional<Store> update = AtomicUpdate(n))
+          c.AddAccess(update->buffer, Points(update->indices), true);
       }
     };
     std::visit(Visitor{*this}, stmt.node().kind);

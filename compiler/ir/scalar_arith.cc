@@ -14,7 +14,7 @@ namespace {
 double RoundToFormat(double value, int mantissa, int min_exponent, double largest) {
   if (value == 0 || !std::isfinite(value)) return value;
   int exponent;
-  std::frexp(value, &exponent);                     // |value| in [0.5, 1) * 2^exponent
+  std::frexp(value, &exponent);  // |value| in [0.5, 1) * 2^exponent
   const int unit = std::max(exponent - 1, min_exponent) - mantissa;
   const double rounded = std::ldexp(std::nearbyint(std::ldexp(value, -unit)), unit);
   return std::abs(rounded) > largest ? std::copysign(std::numeric_limits<double>::infinity(), value) : rounded;
@@ -46,7 +46,7 @@ double RoundToType(double value, DType type) {
 
 std::optional<int64_t> EvalInt(BinaryOp op, int64_t a, int64_t b, DType type) {
   const uint64_t ua = static_cast<uint64_t>(a), ub = static_cast<uint64_t>(b);
-  const bool big = IsUInt64(type);                  // compare and divide by the bits
+  const bool big = IsUInt64(type);  // compare and divide by the bits
   const auto wrap = [&](uint64_t v) { return WrapToType(static_cast<int64_t>(v), type); };
   const bool divides =
       op == BinaryOp::kDiv || op == BinaryOp::kMod || op == BinaryOp::kFloorDiv || op == BinaryOp::kFloorMod;

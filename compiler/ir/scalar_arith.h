@@ -37,8 +37,6 @@ std::optional<bool> CompareFloat(BinaryOp op, double a, double b);
 inline bool IsComparison(BinaryOp op) { return op >= BinaryOp::kEq && op <= BinaryOp::kGe; }
 inline bool IsLogical(BinaryOp op) { return op == BinaryOp::kAnd || op == BinaryOp::kOr; }
 // The type of `op` on operands of `operand` type.
-inline DType ResultType(BinaryOp op, DType operand) {
-  return IsComparison(op) ? DType::Bool(operand.lanes) : operand;
-}
+inline DType ResultType(BinaryOp op, DType operand) { return IsComparison(op) ? DType::Bool(operand.lanes) : operand; }
 
 }  // namespace hone

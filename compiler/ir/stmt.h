@@ -16,9 +16,11 @@ struct StmtNode;
 
 class Stmt {
  public:
-  Stmt() = default;                                 // the absent statement (a block without init)
-  template <class Node> static Stmt Make(Node node);
-  template <class Node> const Node* As() const;
+  Stmt() = default;  // the absent statement (a block without init)
+  template <class Node>
+  static Stmt Make(Node node);
+  template <class Node>
+  const Node* As() const;
   const StmtNode& node() const { return *node_; }
   bool SameAs(const Stmt& other) const { return node_ == other.node_; }
   explicit operator bool() const { return static_cast<bool>(node_); }
@@ -29,15 +31,15 @@ class Stmt {
 
 // A value of a loop's, block's or function's annotations.
 using Attr = std::variant<int64_t, double, std::string, std::vector<int64_t>, std::vector<std::string>>;
-using Attrs = std::map<std::string, Attr>;          // ordered: printing and hashing do not depend on insertion
+using Attrs = std::map<std::string, Attr>;  // ordered: printing and hashing do not depend on insertion
 
 enum class ForKind : uint8_t { kSerial, kParallel, kVectorized, kUnrolled, kThreadBinding };
 
 struct For {
-  Var var;                                          // defined here
+  Var var;  // defined here
   Expr min, extent;
   ForKind kind = ForKind::kSerial;
-  std::string thread;                               // "blockIdx.x", "threadIdx.y": for kThreadBinding alone
+  std::string thread;  // "blockIdx.x", "threadIdx.y": for kThreadBinding alone
   Attrs annotations;
   Stmt body;
   static constexpr auto Fields() {
@@ -47,7 +49,7 @@ struct For {
 
 enum class IterKind : uint8_t { kSpatial, kReduce, kOpaque };
 struct IterVar {
-  Var var;                                          // defined by the block
+  Var var;  // defined by the block
   Range domain;
   IterKind kind = IterKind::kSpatial;
   static constexpr auto Fields() { return std::tuple(&IterVar::var, &IterVar::domain, &IterVar::kind); }
@@ -59,7 +61,7 @@ struct BufferRegion {
 };
 // `buffer` names a part of `source` inside the block.
 struct MatchBuffer {
-  Buffer buffer;                                    // defined here
+  Buffer buffer;  // defined here
   BufferRegion source;
   static constexpr auto Fields() { return std::tuple(&MatchBuffer::buffer, &MatchBuffer::source); }
 };
@@ -70,10 +72,10 @@ struct Block {
   std::string name;
   std::vector<IterVar> iters;
   std::vector<BufferRegion> reads, writes;
-  std::vector<Buffer> allocs;                       // buffers that live as long as the block runs
+  std::vector<Buffer> allocs;  // buffers that live as long as the block runs
   std::vector<MatchBuffer> matches;
   Attrs annotations;
-  Stmt init;                                        // absent: nothing to initialise
+  Stmt init;  // absent: nothing to initialise
   Stmt body;
   static constexpr auto Fields() {
     return std::tuple(&Block::name, &Block::iters, &Block::reads, &Block::writes, &Block::allocs, &Block::matches,
@@ -81,8 +83,8 @@ struct Block {
   }
 };
 struct BlockRealize {
-  std::vector<Expr> values;                         // one for each of the block's iteration variables
-  Expr predicate;                                   // bool; the instance does not run where it is false
+  std::vector<Expr> values;  // one for each of the block's iteration variables
+  Expr predicate;            // bool; the instance does not run where it is false
   Block block;
   static constexpr auto Fields() {
     return std::tuple(&BlockRealize::values, &BlockRealize::predicate, &BlockRealize::block);
@@ -91,9 +93,9 @@ struct BlockRealize {
 
 struct Store {
   Buffer buffer;
-  std::vector<Expr> indices;                        // as in Load
+  std::vector<Expr> indices;  // as in Load
   Expr value;
-  Expr mask;                                        // absent, or a bool vector: lanes that are off are not written
+  Expr mask;  // absent, or a bool vector: lanes that are off are not written
   static constexpr auto Fields() { return std::tuple(&Store::buffer, &Store::indices, &Store::value, &Store::mask); }
 };
 struct Seq {
@@ -102,29 +104,29 @@ struct Seq {
 };
 struct IfThen {
   Expr condition;
-  Stmt yes, no;                                     // `no` may be absent
+  Stmt yes, no;  // `no` may be absent
   static constexpr auto Fields() { return std::tuple(&IfThen::condition, &IfThen::yes, &IfThen::no); }
 };
 struct Let {
-  Var var;                                          // defined here
+  Var var;  // defined here
   Expr value;
   Stmt body;
   static constexpr auto Fields() { return std::tuple(&Let::var, &Let::value, &Let::body); }
 };
 // After blocks are lowered: `buffer` exists inside `body` alone.
 struct Alloc {
-  Buffer buffer;                                    // defined here
+  Buffer buffer;  // defined here
   Stmt body;
   static constexpr auto Fields() { return std::tuple(&Alloc::buffer, &Alloc::body); }
 };
 // Applies an intrinsic (data: see DESIGN, "tile operations") to regions of buffers.
 struct TileOp {
   std::string intrinsic;
-  std::vector<BufferRegion> operands;               // in the intrinsic's order: outputs first
+  std::vector<BufferRegion> operands;  // in the intrinsic's order: outputs first
   Attrs params;
   static constexpr auto Fields() { return std::tuple(&TileOp::intrinsic, &TileOp::operands, &TileOp::params); }
 };
-struct Evaluate {                                   // an expression for its effect: a barrier
+struct Evaluate {  // an expression for its effect: a barrier
   Expr value;
   static constexpr auto Fields() { return std::tuple(&Evaluate::value); }
 };
@@ -146,7 +148,8 @@ const Node* Stmt::As() const {
   return node_ ? std::get_if<Node>(&node_->kind) : nullptr;
 }
 
-// One statement for several: nested sequences are flattened, a single statement stays itself. An empty one is an empty Seq.
+// One statement for several: nested sequences are flattened, a single statement stays itself. An empty one is an empty
+// Seq.
 Stmt MakeSeq(std::vector<Stmt> stmts);
 
 // A tensor function: `params` in order, inputs first and outputs last (attribute "outputs" counts them; 1 when absent).
@@ -158,7 +161,7 @@ Stmt MakeSeq(std::vector<Stmt> stmts);
 struct PrimFunc {
   std::string name;
   std::vector<Buffer> params;
-  std::vector<Var> dims;                            // symbolic sizes the shapes mention, in the order of HoneCall::dims
+  std::vector<Var> dims;  // symbolic sizes the shapes mention, in the order of HoneCall::dims
   Attrs attrs;
   Stmt body;
 

@@ -1,8 +1,8 @@
 // Structural equality and hash: the same program up to the names of variables and buffers.
 //
-// A definition met in one program is matched with the definition at the same place in the other; from there on uses must
-// agree. Free variables and buffers are equal only to themselves (StructuralEqual of functions has none: params are
-// matched in order). The hash agrees with equality, and is the same in every process and on every machine.
+// A definition met in one program is matched with the definition at the same place in the other; from there on uses
+// must agree. Free variables and buffers are equal only to themselves (StructuralEqual of functions has none: params
+// are matched in order). The hash agrees with equality, and is the same in every process and on every machine.
 #pragma once
 
 #include <cstdint>

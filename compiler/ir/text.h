@@ -1,4 +1,5 @@
-// Programs as text: the TVMScript dialect (README.md beside this file). Printing then parsing gives back an equal program.
+// Programs as text: the TVMScript dialect (README.md beside this file). Printing then parsing gives back an equal
+// program.
 #pragma once
 
 #include <string>
@@ -13,9 +14,9 @@ namespace hone {
 
 std::string ToText(const Expr& e);
 std::string ToText(const Stmt& s);
-std::string ToText(const PrimFunc& f);              // "@T.prim_func\ndef name(...):\n ..."
-std::string ToText(const GraphFunc& f);             // "@R.function\ndef name(...):\n ..."
-std::string ToText(const IrModule& module);         // "@I.ir_module\nclass Module:\n ..."; without a name: its functions
+std::string ToText(const PrimFunc& f);       // "@T.prim_func\ndef name(...):\n ..."
+std::string ToText(const GraphFunc& f);      // "@R.function\ndef name(...):\n ..."
+std::string ToText(const IrModule& module);  // "@I.ir_module\nclass Module:\n ..."; without a name: its functions
 
 // InvalidArgument with "line L, column C: what was found, what was expected" when the text is not a program.
 absl::StatusOr<PrimFunc> ParsePrimFunc(std::string_view text);

@@ -445,7 +445,7 @@ class Verifier {
   int guarded_ = 0;  // inside a condition: constant indices may be out of range, never run
   absl::flat_hash_set<Var> defined_vars_, vars_in_scope_, loops_outside_;
   absl::flat_hash_set<Buffer> defined_buffers_, buffers_in_scope_, read_only_;
-  std::vector<Var> loops_;                          // since the enclosing block
+  std::vector<Var> loops_;  // since the enclosing block
 };
 
 }  // namespace

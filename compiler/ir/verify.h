@@ -10,9 +10,9 @@
 //   index-range                     constant indices lie inside the shape, except under a condition
 //   types  integer  condition  shape-type   operands, indices, conditions, extents have the types they need
 //   intrinsic  tile-op              calls name a function of intrinsics.h, with its number of arguments
-//   loop-thread  loop-extent        thread names go with thread bindings; vectorized and unrolled loops have constant extents
-//   attributes                      "outputs", "constants" and "domains" fit the params
-//   absent-part                     nothing that must be there is an absent handle
+//   loop-thread  loop-extent        thread names go with thread bindings; vectorized and unrolled loops have constant
+//   extents attributes                      "outputs", "constants" and "domains" fit the params absent-part nothing
+//   that must be there is an absent handle
 // It names the first rule broken and the place: "store-rank: block Y: Y[vi] has 1 index, the buffer has 2 dimensions".
 #pragma once
 

@@ -127,10 +127,8 @@ class Mapper {
         [&](const auto& node) {
           auto mapped = Map(node);
           if (!mapped) return s;
-          if constexpr (std::is_same_v<std::decay_t<decltype(node)>, Seq>)
-            return MakeSeq(std::move(mapped->stmts));
-          else
-            return Stmt::Make(*std::move(mapped));
+          if constexpr (std::is_same_v<std::decay_t<decltype(node)>, Seq>) return MakeSeq(std::move(mapped->stmts));
+          else return Stmt::Make(*std::move(mapped));
         },
         s.node().kind);
   }
@@ -167,15 +165,11 @@ class Mapper {
     } else if constexpr (std::is_same_v<T, Stmt>) {
       return field ? Changed(field, policy_.OnStmt(field)) : std::nullopt;
     } else if constexpr (std::is_same_v<T, Var>) {
-      if constexpr (kDefines<Node>)
-        return Changed(field, policy_.DefineVar(field));
-      else
-        return Changed(field, policy_.UseVar(field));
+      if constexpr (kDefines<Node>) return Changed(field, policy_.DefineVar(field));
+      else return Changed(field, policy_.UseVar(field));
     } else if constexpr (std::is_same_v<T, Buffer>) {
-      if constexpr (kDefines<Node>)
-        return Changed(field, policy_.DefineBuffer(field));
-      else
-        return Changed(field, policy_.UseBuffer(field));
+      if constexpr (kDefines<Node>) return Changed(field, policy_.DefineBuffer(field));
+      else return Changed(field, policy_.UseBuffer(field));
     } else if constexpr (HasFields<T>) {
       return Map(field);
     } else if constexpr (IsVector<T>::value) {

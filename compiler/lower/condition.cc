@@ -33,16 +33,11 @@ std::optional<Expr> AtMostZero(const Expr& comparison) {
   const Binary* c = comparison.As<Binary>();
   if (c == nullptr || c->a.type().code != TypeCode::kInt || !c->a.type().is_scalar()) return std::nullopt;
   switch (c->op) {
-    case BinaryOp::kLt:
-      return c->a - c->b + 1;
-    case BinaryOp::kLe:
-      return c->a - c->b;
-    case BinaryOp::kGt:
-      return c->b - c->a + 1;
-    case BinaryOp::kGe:
-      return c->b - c->a;
-    default:
-      return std::nullopt;
+    case BinaryOp::kLt: return c->a - c->b + 1;
+    case BinaryOp::kLe: return c->a - c->b;
+    case BinaryOp::kGt: return c->b - c->a + 1;
+    case BinaryOp::kGe: return c->b - c->a;
+    default: return std::nullopt;
   }
 }
 

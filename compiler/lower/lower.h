@@ -25,8 +25,8 @@
 namespace hone {
 
 struct LowerOptions {
-  bool plain = false;           // an unscheduled function: one thread, each element computed in the stated order
-  int64_t max_unrolled = 1024;  // statements a nest of unrolled loops may become; loops beyond that stay loops
+  bool plain = false;                 // an unscheduled function: one thread, each element computed in the stated order
+  int64_t max_unrolled = 1024;        // statements a nest of unrolled loops may become; loops beyond that stay loops
   std::vector<std::string> features;  // of the target, by LLVM's names: tile operations that have an instruction stay
 };
 

@@ -19,8 +19,8 @@ struct LoweringPass {
 };
 std::span<const LoweringPass> LoweringPasses();
 
-// Before the passes. InvalidArgument when a buffer is written and every write of it needs what it held before: the first that
-// runs, in whatever order, would read what nobody wrote. A proof, so no right program is refused.
+// Before the passes. InvalidArgument when a buffer is written and every write of it needs what it held before: the
+// first that runs, in whatever order, would read what nobody wrote. A proof, so no right program is refused.
 absl::Status CheckInitialised(const PrimFunc& func);
 
 // For an unscheduled function, the order of a plain build: all loops serial, but that the loop of a block's last
@@ -36,8 +36,8 @@ Stmt OrderPlain(const Stmt& body);
 //   acc
 Stmt ExpandTileOps(const Stmt& body, const LowerOptions& options);
 
-// What storage_align said of buffers, an annotation of the blocks that write them, becomes an attribute of the function:
-// the blocks are gone when AlignStorage comes. Buffers concerned have names of their own afterwards.
+// What storage_align said of buffers, an annotation of the blocks that write them, becomes an attribute of the
+// function: the blocks are gone when AlignStorage comes. Buffers concerned have names of their own afterwards.
 PrimFunc NoteAlignment(PrimFunc func);
 
 // `init` moves into the body, run when every reduce variable is at the start of its domain:
@@ -59,8 +59,8 @@ Stmt InlineLets(const Stmt& body);
 //   for i: alloc T[100]: for j in [0, 4): T[i*4 + j]   =>   for i: alloc T[4]: for j: T[j]
 Stmt CompactAllocations(const Stmt& body);
 
-// Alignment that NoteAlignment noted is made: the dimension behind the axis is padded with elements nobody uses, until a
-// step along the axis is the least k * factor + offset elements.
+// Alignment that NoteAlignment noted is made: the dimension behind the axis is padded with elements nobody uses, until
+// a step along the axis is the least k * factor + offset elements.
 //   B: (16, 32), axis 0, factor 32, offset 8   =>   B: (16, 40)
 PrimFunc AlignStorage(PrimFunc func);
 

@@ -50,8 +50,7 @@ class FindPlaces {
       for (size_t i = 0; i < common; ++i) {
         if (path[i].node != paths[0][i].node) common = i;
         // The children of a sequence part here, but the sequence itself is shared.
-        else if (path[i].child != paths[0][i].child)
-          common = i + 1;
+        else if (path[i].child != paths[0][i].child) common = i + 1;
       }
     }
     while (common > 0 && !CanHold(*paths[0][common - 1].node)) --common;

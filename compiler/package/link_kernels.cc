@@ -17,21 +17,14 @@ namespace {
 
 absl::Status ToStatus(const RuntimeError& error) {
   switch (error.code()) {
-    case RuntimeCode::kOk:
-      return absl::OkStatus();
-    case RuntimeCode::kInvalidArgument:
-      return absl::InvalidArgumentError(error.message());
-    case RuntimeCode::kNotFound:
-      return absl::NotFoundError(error.message());
-    case RuntimeCode::kCorrupt:
-      return absl::DataLossError(error.message());
-    case RuntimeCode::kUnsupported:
-      return absl::FailedPreconditionError(error.message());
-    case RuntimeCode::kOutOfMemory:
-      return absl::ResourceExhaustedError(error.message());
+    case RuntimeCode::kOk: return absl::OkStatus();
+    case RuntimeCode::kInvalidArgument: return absl::InvalidArgumentError(error.message());
+    case RuntimeCode::kNotFound: return absl::NotFoundError(error.message());
+    case RuntimeCode::kCorrupt: return absl::DataLossError(error.message());
+    case RuntimeCode::kUnsupported: return absl::FailedPreconditionError(error.message());
+    case RuntimeCode::kOutOfMemory: return absl::ResourceExhaustedError(error.message());
     case RuntimeCode::kKernelFailed:
-    case RuntimeCode::kInternal:
-      return absl::InternalError(error.message());
+    case RuntimeCode::kInternal: return absl::InternalError(error.message());
   }
   return absl::InternalError(error.message());
 }

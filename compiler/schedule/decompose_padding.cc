@@ -29,20 +29,14 @@ std::optional<Bound> BoundOf(const Expr& part, const std::vector<IterVar>& iters
   Expr low = binary->a, high = binary->b;
   int64_t strict = 0;
   switch (binary->op) {
-    case BinaryOp::kLt:
-      strict = 1;
-      break;
-    case BinaryOp::kLe:
-      break;
+    case BinaryOp::kLt: strict = 1; break;
+    case BinaryOp::kLe: break;
     case BinaryOp::kGt:
       strict = 1;
       std::swap(low, high);
       break;
-    case BinaryOp::kGe:
-      std::swap(low, high);
-      break;
-    default:
-      return std::nullopt;
+    case BinaryOp::kGe: std::swap(low, high); break;
+    default: return std::nullopt;
   }
   std::vector<Var> vars;
   for (const IterVar& iter : iters) vars.push_back(iter.var);

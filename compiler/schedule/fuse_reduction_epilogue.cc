@@ -18,14 +18,10 @@ namespace {
 
 std::string_view NameOf(BinaryOp op) {
   switch (op) {
-    case BinaryOp::kAdd:
-      return "+";
-    case BinaryOp::kMul:
-      return "*";
-    case BinaryOp::kMin:
-      return "min";
-    default:
-      return "max";
+    case BinaryOp::kAdd: return "+";
+    case BinaryOp::kMul: return "*";
+    case BinaryOp::kMin: return "min";
+    default: return "max";
   }
 }
 

@@ -158,21 +158,11 @@ std::string OperatorText(const Expr& e, int outer) {
     std::string_view op;
     int level = 1;  // 1: sums, 2: products
     switch (binary->op) {
-      case BinaryOp::kAdd:
-        op = " + ";
-        break;
-      case BinaryOp::kSub:
-        op = " - ";
-        break;
-      case BinaryOp::kMul:
-        op = " * ", level = 2;
-        break;
-      case BinaryOp::kFloorDiv:
-        op = " // ", level = 2;
-        break;
-      case BinaryOp::kFloorMod:
-        op = " % ", level = 2;
-        break;
+      case BinaryOp::kAdd: op = " + "; break;
+      case BinaryOp::kSub: op = " - "; break;
+      case BinaryOp::kMul: op = " * ", level = 2; break;
+      case BinaryOp::kFloorDiv: op = " // ", level = 2; break;
+      case BinaryOp::kFloorMod: op = " % ", level = 2; break;
       default:
         return ToText(e);  // no part of a map that can be read, but what a block reads its input at, in a message
     }

@@ -106,16 +106,11 @@ Stmt WithBody(const For& loop, Stmt body) {
 
 std::string Describe(ForKind kind) {
   switch (kind) {
-    case ForKind::kSerial:
-      return "serial";
-    case ForKind::kParallel:
-      return "parallel";
-    case ForKind::kVectorized:
-      return "vectorized";
-    case ForKind::kUnrolled:
-      return "unrolled";
-    case ForKind::kThreadBinding:
-      return "bound to threads";
+    case ForKind::kSerial: return "serial";
+    case ForKind::kParallel: return "parallel";
+    case ForKind::kVectorized: return "vectorized";
+    case ForKind::kUnrolled: return "unrolled";
+    case ForKind::kThreadBinding: return "bound to threads";
   }
   return "unknown";
 }

@@ -36,20 +36,13 @@ void Write(const StepLiteral& literal, v1::TraceValue* proto) {
 absl::StatusOr<StepLiteral> Read(const v1::TraceValue& proto, const std::string& where, int depth = 0) {
   if (depth > kDeepest) return Invalid(where, ": lists at most ", kDeepest, " deep");
   switch (proto.kind_case()) {
-    case v1::TraceValue::kNone:
-      return StepLiteral();
-    case v1::TraceValue::kFlag:
-      return StepLiteral(proto.flag());
-    case v1::TraceValue::kInteger:
-      return StepLiteral(int64_t{proto.integer()});
-    case v1::TraceValue::kNumber:
-      return StepLiteral(proto.number());
-    case v1::TraceValue::kText:
-      return StepLiteral(proto.text());
-    case v1::TraceValue::kIndexMap:
-      return StepLiteral(StepLiteral::Map{proto.index_map()});
-    case v1::TraceValue::kRef:
-      return StepLiteral(StepLiteral::Ref{proto.ref().step(), proto.ref().output()});
+    case v1::TraceValue::kNone: return StepLiteral();
+    case v1::TraceValue::kFlag: return StepLiteral(proto.flag());
+    case v1::TraceValue::kInteger: return StepLiteral(int64_t{proto.integer()});
+    case v1::TraceValue::kNumber: return StepLiteral(proto.number());
+    case v1::TraceValue::kText: return StepLiteral(proto.text());
+    case v1::TraceValue::kIndexMap: return StepLiteral(StepLiteral::Map{proto.index_map()});
+    case v1::TraceValue::kRef: return StepLiteral(StepLiteral::Ref{proto.ref().step(), proto.ref().output()});
     case v1::TraceValue::kList: {
       StepLiteral::List list;
       for (const v1::TraceValue& item : proto.list().items()) {
@@ -58,8 +51,7 @@ absl::StatusOr<StepLiteral> Read(const v1::TraceValue& proto, const std::string&
       }
       return StepLiteral::Of(std::move(list));
     }
-    case v1::TraceValue::KIND_NOT_SET:
-      break;
+    case v1::TraceValue::KIND_NOT_SET: break;
   }
   return Invalid(where, ": a value of a kind this release does not know; use a newer release");
 }

@@ -1,4 +1,5 @@
-// HONE_CHECK: a broken promise of our own ends the process with a message. A failure that a caller can meet is a Status.
+// HONE_CHECK: a broken promise of our own ends the process with a message. A failure that a caller can meet is a
+// Status.
 #pragma once
 
 #include <sstream>
@@ -8,7 +9,7 @@ namespace hone::internal {
 class CheckFailure {
  public:
   CheckFailure(const char* file, int line, const char* condition);
-  [[noreturn]] ~CheckFailure();                     // prints and aborts
+  [[noreturn]] ~CheckFailure();  // prints and aborts
   std::ostream& stream() { return stream_; }
 
  private:
@@ -17,6 +18,6 @@ class CheckFailure {
 
 }  // namespace hone::internal
 
-#define HONE_CHECK(condition)                                                                  \
+#define HONE_CHECK(condition) \
   while (!(condition)) ::hone::internal::CheckFailure(__FILE__, __LINE__, #condition).stream()
 #define HONE_UNREACHABLE() ::hone::internal::CheckFailure(__FILE__, __LINE__, "unreachable").stream()

@@ -24,13 +24,13 @@ void CloseIfOpen(int& fd) {
 }
 
 // After fork, before exec: async-signal-safe calls alone. Reports a failure through `report`.
-[[noreturn]] void BecomeChild(const char* program, char* const* argv, const ChildOptions& options, int in, int out, int error,
-                              pid_t parent, int report) {
+[[noreturn]] void BecomeChild(const char* program, char* const* argv, const ChildOptions& options, int in, int out,
+                              int error, pid_t parent, int report) {
   if (options.detached) {
     ::setsid();
   } else {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (::getppid() != parent) ::_exit(127);               // the parent went before the request took effect
+    if (::getppid() != parent) ::_exit(127);  // the parent went before the request took effect
   }
   ::dup2(in, 0);
   ::dup2(out, 1);
@@ -56,7 +56,8 @@ absl::StatusOr<ChildProcess> ChildProcess::Start(const std::string& program, con
 
   int to_child[2] = {-1, -1}, from_child[2] = {-1, -1}, report[2] = {-1, -1}, error = -1;
   const auto close_all = [&] {
-    for (int* fd : {&to_child[0], &to_child[1], &from_child[0], &from_child[1], &report[0], &report[1], &error}) CloseIfOpen(*fd);
+    for (int* fd : {&to_child[0], &to_child[1], &from_child[0], &from_child[1], &report[0], &report[1], &error})
+      CloseIfOpen(*fd);
   };
   bool ok = ::pipe2(report, O_CLOEXEC) == 0;
   if (options.pipes) {
@@ -72,7 +73,8 @@ absl::StatusOr<ChildProcess> ChildProcess::Start(const std::string& program, con
   }
   const pid_t parent = ::getpid();
   const pid_t pid = ok ? ::fork() : -1;
-  if (pid == 0) BecomeChild(program.c_str(), argv.data(), options, to_child[0], from_child[1], error, parent, report[1]);
+  if (pid == 0)
+    BecomeChild(program.c_str(), argv.data(), options, to_child[0], from_child[1], error, parent, report[1]);
   if (pid < 0) {
     const int code = errno;
     close_all();
@@ -86,11 +88,13 @@ absl::StatusOr<ChildProcess> ChildProcess::Start(const std::string& program, con
   ssize_t got;
   while ((got = ::read(report[0], &code, sizeof(code))) < 0 && errno == EINTR) {}
   CloseIfOpen(report[0]);
-  if (got == static_cast<ssize_t>(sizeof(code))) {          // exec failed; on success the pipe just closed
+  if (got == static_cast<ssize_t>(sizeof(code))) {  // exec failed; on success the pipe just closed
     ::waitpid(pid, nullptr, 0);
     close_all();
     const std::string text = absl::StrCat("cannot start ", program, ": ", std::strerror(code));
-    return code == ENOENT ? absl::NotFoundError(text) : code == EACCES ? absl::PermissionDeniedError(text) : absl::InternalError(text);
+    return code == ENOENT   ? absl::NotFoundError(text)
+           : code == EACCES ? absl::PermissionDeniedError(text)
+                            : absl::InternalError(text);
   }
   ChildProcess child;
   child.pid_ = pid;

@@ -13,25 +13,25 @@
 namespace hone {
 
 struct ChildOptions {
-  bool pipes = true;              // standard input and output are pipes of ours; otherwise they are /dev/null
-  bool detached = false;          // in a session of its own, and not ended with its parent
-  std::string error_file;         // standard error is appended there; empty: it is ours
-  std::vector<int> inherit;       // further descriptors the child keeps, under the same numbers
+  bool pipes = true;         // standard input and output are pipes of ours; otherwise they are /dev/null
+  bool detached = false;     // in a session of its own, and not ended with its parent
+  std::string error_file;    // standard error is appended there; empty: it is ours
+  std::vector<int> inherit;  // further descriptors the child keeps, under the same numbers
 };
 
 class ChildProcess {
  public:
-  // `program` is a path. NotFound, PermissionDenied or Internal when it cannot be started. Unless detached, the child is
-  // killed when its parent's thread ends (PR_SET_PDEATHSIG) or when this is destroyed.
+  // `program` is a path. NotFound, PermissionDenied or Internal when it cannot be started. Unless detached, the child
+  // is killed when its parent's thread ends (PR_SET_PDEATHSIG) or when this is destroyed.
   static absl::StatusOr<ChildProcess> Start(const std::string& program, const std::vector<std::string>& args,
                                             const ChildOptions& options = {});
   ChildProcess(ChildProcess&& other) noexcept;
   ChildProcess& operator=(ChildProcess&& other) noexcept;
-  ~ChildProcess();                // kills and reaps, unless detached
+  ~ChildProcess();  // kills and reaps, unless detached
 
   pid_t pid() const { return pid_; }
-  int input() const { return input_; }      // to the child; -1 without pipes
-  int output() const { return output_; }    // from the child
+  int input() const { return input_; }    // to the child; -1 without pipes
+  int output() const { return output_; }  // from the child
   void CloseInput();
 
   // The wait status once it has ended; nullopt while it runs, or when it is still running after `timeout`.

@@ -16,9 +16,12 @@ namespace {
 absl::Status SystemError(int error, const char* what, const std::string& path) {
   const std::string text = absl::StrCat(what, " ", path, ": ", std::strerror(error));
   switch (error) {
-    case ENOENT: case ENOTDIR: return absl::NotFoundError(text);
-    case EACCES: case EPERM: return absl::PermissionDeniedError(text);
-    case ENOSPC: case EDQUOT: return absl::ResourceExhaustedError(text);
+    case ENOENT:
+    case ENOTDIR: return absl::NotFoundError(text);
+    case EACCES:
+    case EPERM: return absl::PermissionDeniedError(text);
+    case ENOSPC:
+    case EDQUOT: return absl::ResourceExhaustedError(text);
     case EISDIR: return absl::InvalidArgumentError(text);
     default: return absl::InternalError(text);
   }

@@ -95,7 +95,8 @@ absl::StatusOr<std::string> ReadFrame(int fd, size_t limit, absl::Duration timeo
   unsigned char length[4];
   HONE_RETURN_IF_ERROR(ReadAll(fd, reinterpret_cast<char*>(length), sizeof(length), deadline, true));
   const uint32_t size = length[0] | length[1] << 8 | length[2] << 16 | static_cast<uint32_t>(length[3]) << 24;
-  if (size > limit) return absl::DataLossError(absl::StrCat("a message of ", size, " bytes, at most ", limit, " are taken"));
+  if (size > limit)
+    return absl::DataLossError(absl::StrCat("a message of ", size, " bytes, at most ", limit, " are taken"));
   std::string bytes(size, '\0');
   HONE_RETURN_IF_ERROR(ReadAll(fd, bytes.data(), bytes.size(), deadline, false));
   return bytes;

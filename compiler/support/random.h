@@ -18,7 +18,7 @@ class Random {
     HONE_CHECK(bound >= 1);
     return Next() % bound;
   }
-  double Uniform() { return static_cast<double>(Next() >> 11) * 0x1.0p-53; }   // [0, 1)
+  double Uniform() { return static_cast<double>(Next() >> 11) * 0x1.0p-53; }  // [0, 1)
   bool Chance(double probability) { return Uniform() < probability; }
 
  private:

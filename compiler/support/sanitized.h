@@ -1,6 +1,6 @@
-// Whether this program is built with the address or the thread sanitizer, asked in the words of both GCC and Clang. Such a
-// program maps terabytes of shadow memory and calls the system as it likes: it cannot live under a limit of address space
-// or a filter of system calls.
+// Whether this program is built with the address or the thread sanitizer, asked in the words of both GCC and Clang.
+// Such a program maps terabytes of shadow memory and calls the system as it likes: it cannot live under a limit of
+// address space or a filter of system calls.
 #pragma once
 
 namespace hone {

@@ -6,7 +6,7 @@
 
 namespace hone {
 
-std::string Sha256(std::string_view bytes);                  // 32 bytes
-std::string ToHex(std::string_view bytes);                   // lower case
+std::string Sha256(std::string_view bytes);  // 32 bytes
+std::string ToHex(std::string_view bytes);   // lower case
 
 }  // namespace hone

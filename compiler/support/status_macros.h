@@ -17,8 +17,8 @@ inline absl::Status Annotate(const absl::Status& status, absl::string_view conte
 
 }  // namespace hone
 
-#define HONE_RETURN_IF_ERROR(expression)                                  \
-  do {                                                                    \
+#define HONE_RETURN_IF_ERROR(expression)                                                \
+  do {                                                                                  \
     if (absl::Status hone_status = (expression); !hone_status.ok()) return hone_status; \
   } while (false)
 

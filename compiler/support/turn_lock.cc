@@ -36,7 +36,7 @@ TurnLock& TurnLock::operator=(TurnLock&& other) noexcept {
 }
 
 TurnLock::~TurnLock() {
-  if (fd_ >= 0) ::close(fd_);                      // closing drops the lock
+  if (fd_ >= 0) ::close(fd_);  // closing drops the lock
 }
 
 void TurnLock::Acquire() {

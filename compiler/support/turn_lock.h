@@ -1,5 +1,5 @@
-// One machine, one turn: searching, building and measuring take a kernel file lock in turn, so that a host that measures
-// does nothing else meanwhile. The kernel drops the lock of a process that dies.
+// One machine, one turn: searching, building and measuring take a kernel file lock in turn, so that a host that
+// measures does nothing else meanwhile. The kernel drops the lock of a process that dies.
 #pragma once
 
 #include <string>

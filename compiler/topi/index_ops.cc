@@ -23,20 +23,11 @@ te::Reduction Combine(const te::Tensor& x, const te::Indices& i, const Scatter& 
   reducer.combine = [matches = scatter.matches, mode](const std::vector<Expr>& so_far, const std::vector<Expr>& next) {
     Expr changed = next[0];
     switch (mode) {
-      case ScatterMode::kReplace:
-        break;
-      case ScatterMode::kAdd:
-        changed = so_far[0] + next[0];
-        break;
-      case ScatterMode::kMul:
-        changed = so_far[0] * next[0];
-        break;
-      case ScatterMode::kMin:
-        changed = Min(so_far[0], next[0]);
-        break;
-      case ScatterMode::kMax:
-        changed = Max(so_far[0], next[0]);
-        break;
+      case ScatterMode::kReplace: break;
+      case ScatterMode::kAdd: changed = so_far[0] + next[0]; break;
+      case ScatterMode::kMul: changed = so_far[0] * next[0]; break;
+      case ScatterMode::kMin: changed = Min(so_far[0], next[0]); break;
+      case ScatterMode::kMax: changed = Max(so_far[0], next[0]); break;
     }
     return std::vector<Expr>{MakeSelect(matches, changed, so_far[0])};
   };

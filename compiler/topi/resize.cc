@@ -44,9 +44,7 @@ Line LineOf(int64_t in, int64_t out, double scale, ResizeCoordinates coordinates
     case ResizeCoordinates::kAlignCorners:
       if (out > 1) line.slope = in - 1, line.unit = out - 1;
       return line;
-    case ResizeCoordinates::kAsymmetric:
-      line.slope = step.top, line.unit = step.bottom;
-      return line;
+    case ResizeCoordinates::kAsymmetric: line.slope = step.top, line.unit = step.bottom; return line;
     case ResizeCoordinates::kPytorchHalfPixel:
       if (out == 1) return line;
       [[fallthrough]];
@@ -71,15 +69,11 @@ Expr NearestIndex(const Line& line, const Expr& o, ResizeRounding rounding) {
   const Expr place = o * line.slope + line.offset;
   const int64_t u = line.unit;
   switch (rounding) {
-    case ResizeRounding::kFloor:
-      return Clamp(FloorDiv(place, u), 0, line.in - 1);
-    case ResizeRounding::kCeil:
-      return Clamp(FloorDiv(place + (u - 1), u), 0, line.in - 1);
+    case ResizeRounding::kFloor: return Clamp(FloorDiv(place, u), 0, line.in - 1);
+    case ResizeRounding::kCeil: return Clamp(FloorDiv(place + (u - 1), u), 0, line.in - 1);
     // ceil(x - 1/2) and floor(x + 1/2)
-    case ResizeRounding::kRoundPreferFloor:
-      return Clamp(FloorDiv(place * 2 + (u - 1), 2 * u), 0, line.in - 1);
-    case ResizeRounding::kRoundPreferCeil:
-      return Clamp(FloorDiv(place * 2 + u, 2 * u), 0, line.in - 1);
+    case ResizeRounding::kRoundPreferFloor: return Clamp(FloorDiv(place * 2 + (u - 1), 2 * u), 0, line.in - 1);
+    case ResizeRounding::kRoundPreferCeil: return Clamp(FloorDiv(place * 2 + u, 2 * u), 0, line.in - 1);
   }
   HONE_UNREACHABLE();
 }

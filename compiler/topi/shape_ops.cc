@@ -251,12 +251,8 @@ te::Tensor Pad(const te::Tensor& x, const std::vector<int64_t>& before, const st
               if (after[d] > 0) inside = And(inside, i[d] < before[d] + size);
               at.push_back(place);
               break;
-            case PadMode::kEdge:
-              at.push_back(Min(Max(place, Expr(0)), Expr(size - 1)));
-              break;
-            case PadMode::kWrap:
-              at.push_back(FloorMod(place, size));
-              break;
+            case PadMode::kEdge: at.push_back(Min(Max(place, Expr(0)), Expr(size - 1))); break;
+            case PadMode::kWrap: at.push_back(FloorMod(place, size)); break;
             case PadMode::kReflect:
               if (size == 1) {
                 at.push_back(0);

@@ -53,8 +53,8 @@ struct ArchiveLayout {
 ArchiveLayout LayOutArchive(std::span<const ArchiveMember> members);
 std::string WriteArchive(std::span<const ArchiveMember> members);
 
-// The members, as views into `file`. Every offset, the header's and all members' checksums and the zeros between members
-// are checked: kCorrupt with the place and the reason, kUnsupported for a newer version.
+// The members, as views into `file`. Every offset, the header's and all members' checksums and the zeros between
+// members are checked: kCorrupt with the place and the reason, kUnsupported for a newer version.
 RuntimeResult<std::vector<ArchiveMember>> ReadArchive(std::string_view file);
 
 }  // namespace hone

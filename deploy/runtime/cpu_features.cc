@@ -146,10 +146,8 @@ ImageArch HostArch() {
 
 std::string_view ToText(ImageArch arch) {
   switch (arch) {
-    case ImageArch::kX86_64:
-      return "x86-64";
-    case ImageArch::kAArch64:
-      return "AArch64";
+    case ImageArch::kX86_64: return "x86-64";
+    case ImageArch::kAArch64: return "AArch64";
   }
   return "an unknown architecture";
 }

@@ -52,10 +52,8 @@ class JsonParser {
     if (depth > kMaxDepth) return Fail("nested too deeply");
     if (at_ >= text_.size()) return Fail("the document ends too early");
     switch (text_[at_]) {
-      case '{':
-        return Object(out, depth);
-      case '[':
-        return Array(out, depth);
+      case '{': return Object(out, depth);
+      case '[': return Array(out, depth);
       case '"': {
         std::string text;
         String(&text);
@@ -63,22 +61,17 @@ class JsonParser {
         return;
       }
       case 't':
-        if (AcceptWord("true"))
-          out->value_ = true;
-        else
-          Fail("unknown word");
+        if (AcceptWord("true")) out->value_ = true;
+        else Fail("unknown word");
         return;
       case 'f':
-        if (AcceptWord("false"))
-          out->value_ = false;
-        else
-          Fail("unknown word");
+        if (AcceptWord("false")) out->value_ = false;
+        else Fail("unknown word");
         return;
       case 'n':
         if (!AcceptWord("null")) Fail("unknown word");
         return;
-      default:
-        return Number(out);
+      default: return Number(out);
     }
   }
 
@@ -128,30 +121,14 @@ class JsonParser {
       }
       if (at_ >= text_.size()) return Fail("a string does not end");
       switch (text_[at_++]) {
-        case '"':
-          *out += '"';
-          break;
-        case '\\':
-          *out += '\\';
-          break;
-        case '/':
-          *out += '/';
-          break;
-        case 'b':
-          *out += '\b';
-          break;
-        case 'f':
-          *out += '\f';
-          break;
-        case 'n':
-          *out += '\n';
-          break;
-        case 'r':
-          *out += '\r';
-          break;
-        case 't':
-          *out += '\t';
-          break;
+        case '"': *out += '"'; break;
+        case '\\': *out += '\\'; break;
+        case '/': *out += '/'; break;
+        case 'b': *out += '\b'; break;
+        case 'f': *out += '\f'; break;
+        case 'n': *out += '\n'; break;
+        case 'r': *out += '\r'; break;
+        case 't': *out += '\t'; break;
         case 'u': {
           uint32_t code = Hex4();
           if (code >= 0xD800 && code < 0xDC00) {  // the first half of a pair
@@ -166,8 +143,7 @@ class JsonParser {
           AppendUtf8(code, out);
           break;
         }
-        default:
-          return Fail("unknown escape in a string");
+        default: return Fail("unknown escape in a string");
       }
     }
   }

@@ -32,15 +32,15 @@ absl::Status CheckAddress(const std::string& address) {
   }
   const size_t length = SocketPath(address).size();
   if (length >= 1 && length <= kLongestPath) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(address, ": the path of a socket has 1 to ", kLongestPath,
-                                                 " characters; choose a shorter one"));
+  return absl::InvalidArgumentError(
+      absl::StrCat(address, ": the path of a socket has 1 to ", kLongestPath, " characters; choose a shorter one"));
 }
 
 absl::Status ProbeSocket(const std::string& address) {
   HONE_RETURN_IF_ERROR(CheckAddress(address));
   if (!IsUnixAddress(address)) return absl::OkStatus();
   const std::string path = SocketPath(address);
-  struct stat info{};
+  struct stat info {};
   if (stat(path.c_str(), &info) == 0 && !S_ISSOCK(info.st_mode)) {
     return absl::InvalidArgumentError(absl::StrCat(address, ": there is a file of that name that is no socket"));
   }
@@ -48,14 +48,14 @@ absl::Status ProbeSocket(const std::string& address) {
   name.sun_family = AF_UNIX;
   std::memcpy(name.sun_path, path.c_str(), path.size());
   const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (fd < 0) return absl::OkStatus();          // out of descriptors: that says nothing about the other end
+  if (fd < 0) return absl::OkStatus();  // out of descriptors: that says nothing about the other end
   const bool answered = connect(fd, reinterpret_cast<sockaddr*>(&name), sizeof(name)) == 0;
   const int error = errno;
   close(fd);
-  if (answered || error == EAGAIN) return absl::OkStatus();     // EAGAIN: it listens and is busy
+  if (answered || error == EAGAIN) return absl::OkStatus();  // EAGAIN: it listens and is busy
   if (error == EACCES) return absl::PermissionDeniedError(absl::StrCat(address, ": this user may not connect there"));
-  return absl::UnavailableError(absl::StrCat("no daemon listens at ", address, " (", std::strerror(error),
-                                             "); is `honed` running there?"));
+  return absl::UnavailableError(
+      absl::StrCat("no daemon listens at ", address, " (", std::strerror(error), "); is `honed` running there?"));
 }
 
 }  // namespace hone

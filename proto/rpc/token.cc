@@ -10,7 +10,7 @@
 namespace hone {
 
 absl::StatusOr<std::string> ReadToken(const std::string& path) {
-  struct stat info{};
+  struct stat info {};
   if (stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) && (info.st_mode & 077) != 0) {
     return absl::InvalidArgumentError(
         absl::StrCat(path, ": others may read this token file; `chmod 600 ", path, "` first"));

@@ -7,8 +7,8 @@
 
 namespace hone {
 
-// The first line of a token file, without white space around it. InvalidArgument when it is empty, not printable ASCII, or
-// when others than its owner may read the file; NotFound or PermissionDenied when it cannot be read.
+// The first line of a token file, without white space around it. InvalidArgument when it is empty, not printable ASCII,
+// or when others than its owner may read the file; NotFound or PermissionDenied when it cannot be read.
 absl::StatusOr<std::string> ReadToken(const std::string& path);
 
 }  // namespace hone

@@ -136,8 +136,8 @@ TEST_P(StoreTest, HistoryIsInTheOrderTrialsEnded) {
   TrialRow duel = TestTrial(6, key, 1, "b", TrialState::kDone, v1::OUTCOME_OK, 8);
   duel.duel = true;
   Commit({PutTrial{TestTrial(1, key, 1, "a")}, PutTrial{TestTrial(2, key, 1, "b")}});
-  Commit({PutTrial{TestTrial(2, key, 1, "b", TrialState::kDone, v1::OUTCOME_OK, 8)},
-          PutRecord{TestRecord(key, "b", 8)}, PutTrial{duel}});
+  Commit({PutTrial{TestTrial(2, key, 1, "b", TrialState::kDone, v1::OUTCOME_OK, 8)}, PutRecord{TestRecord(key, "b", 8)},
+          PutTrial{duel}});
   Commit({PutTrial{TestTrial(1, key, 1, "a", TrialState::kDone, v1::OUTCOME_CRASH)},
           PutRecord{TestRecord(key, "imported", 9)}, SetBest{key, RecordId(key, "b"), 7.5},
           PutRecord{TestRecord(other, "one thread", 20)}, SetBest{other, RecordId(other, "one thread"), 20}});
@@ -302,7 +302,8 @@ std::unique_ptr<TuningStore> OpenSqlite(const std::string& folder) {
 }
 INSTANTIATE_TEST_SUITE_P(Backends, StoreTest,
                          testing::Values(Backend{"Sqlite", OpenSqlite},
-                                         Backend{"Memory", [](const std::string&) { return std::make_unique<MemoryStore>(); }}),
+                                         Backend{"Memory",
+                                                 [](const std::string&) { return std::make_unique<MemoryStore>(); }}),
                          [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace

@@ -1,5 +1,5 @@
-// A disk that is full: said in one message, nothing lost, and work goes on when there is room again. The disk is a small one
-// in memory, mounted where only a child process of the test sees it.
+// A disk that is full: said in one message, nothing lost, and work goes on when there is room again. The disk is a
+// small one in memory, mounted where only a child process of the test sees it.
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/mount.h>
@@ -41,10 +41,10 @@ bool MountSmallDisk(const std::string& folder) {
          mount("hone-test", folder.c_str(), "tmpfs", 0, "size=1m") == 0;
 }
 
-#define REQUIRE(condition)                                                           \
-  if (!(condition)) {                                                                \
+#define REQUIRE(condition)                                                                  \
+  if (!(condition)) {                                                                       \
     std::fprintf(stderr, "full_disk_test.cc:%d: %s does not hold\n", __LINE__, #condition); \
-    _exit(1);                                                                        \
+    _exit(1);                                                                               \
   }
 
 [[noreturn]] void FillTheDisk(const std::string& folder) {
@@ -52,8 +52,8 @@ bool MountSmallDisk(const std::string& folder) {
   const std::string path = folder + "/t.db";
   int stored = 0;
   const auto add = [&](TuningStore& store, uint64_t epoch) {
-    const Write next = PutRecord{TestRecord(TestKey("conv2d_1"), absl::StrCat("trace ", stored), 1 + stored,
-                                            std::string(8000, 'x'))};
+    const Write next =
+        PutRecord{TestRecord(TestKey("conv2d_1"), absl::StrCat("trace ", stored), 1 + stored, std::string(8000, 'x'))};
     return store.Commit(epoch, {&next, 1});
   };
   {

@@ -1,5 +1,5 @@
-// The store's contract in a hundred lines of maps: the model that the real backends are compared with by the conformance
-// suite, and the store of the dispatcher's simulation. Broken constraints end the test.
+// The store's contract in a hundred lines of maps: the model that the real backends are compared with by the
+// conformance suite, and the store of the dispatcher's simulation. Broken constraints end the test.
 #pragma once
 
 #include <regex.h>
@@ -113,7 +113,8 @@ class MemoryStore : public TuningStore {
     return rows;
   }
 
-  absl::StatusOr<std::vector<std::optional<BestEntry>>> Best(uint64_t tenant, std::span<const v1::BestKey> keys) override {
+  absl::StatusOr<std::vector<std::optional<BestEntry>>> Best(uint64_t tenant,
+                                                             std::span<const v1::BestKey> keys) override {
     std::vector<std::optional<BestEntry>> answers;
     for (const v1::BestKey& wanted : keys) {
       std::string device_class = wanted.device_class();
@@ -155,7 +156,8 @@ class MemoryStore : public TuningStore {
       const bool is_best = best != best_.end() && best->second.first == id;
       page.last = i + 1;
       if (row.key.tenant != tenant || (filter.best_only && !is_best)) continue;
-      if (!filter.workload_regex.empty() && regexec(&regex, row.record.workload_name().c_str(), 0, nullptr, 0) != 0) continue;
+      if (!filter.workload_regex.empty() && regexec(&regex, row.record.workload_name().c_str(), 0, nullptr, 0) != 0)
+        continue;
       page.rows.push_back(std::move(row));
       page.best.push_back(is_best);
       if (filter.limit > 0 && static_cast<int>(page.rows.size()) == filter.limit) break;
@@ -176,7 +178,9 @@ class MemoryStore : public TuningStore {
 
  private:
   template <class Map>
-  static uint64_t Last(const Map& map) { return map.empty() ? 0 : map.rbegin()->first; }
+  static uint64_t Last(const Map& map) {
+    return map.empty() ? 0 : map.rbegin()->first;
+  }
   template <class Map, class Key>
   static absl::StatusOr<typename Map::mapped_type> Find(const Map& map, const Key& key) {
     const auto found = map.find(key);
@@ -226,7 +230,8 @@ class MemoryStore : public TuningStore {
   void Apply(const PutRecord& w) {
     CheckKey(w.row.key);
     const uint64_t id = w.row.record.id();
-    if (!w.row.record.object().empty()) objects_.emplace(id, std::pair(w.row.record.object(), w.row.record.kernel_set()));
+    if (!w.row.record.object().empty())
+      objects_.emplace(id, std::pair(w.row.record.object(), w.row.record.kernel_set()));
     RecordRow row = w.row;
     row.record.clear_object();
     row.record.clear_kernel_set();

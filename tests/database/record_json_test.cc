@@ -16,7 +16,8 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 std::string Line(const std::string& trace, double us = 12.5, bool best = false) {
-  RecordLine line{.row = TestRecord(TestKey("conv2d_1"), trace, us, "object"), .workload = TestWorkload("conv2d_1"), .best = best};
+  RecordLine line{
+      .row = TestRecord(TestKey("conv2d_1"), trace, us, "object"), .workload = TestWorkload("conv2d_1"), .best = best};
   return ToJsonLine(line);
 }
 
@@ -51,7 +52,8 @@ TEST(RecordJson, EveryFlippedBitIsRefused) {
       std::string changed = line;
       changed[at] = static_cast<char>(changed[at] ^ 1 << bit);
       const auto read = RecordFromJsonLine(changed);
-      // A flip may turn a space, a digit's spelling or a letter's case into the same value; anything read must be the same.
+      // A flip may turn a space, a digit's spelling or a letter's case into the same value; anything read must be the
+      // same.
       if (read.ok()) {
         EXPECT_EQ(ToJsonLine(RecordLine{read->row, read->workload, read->best}), line) << at << " " << bit;
       }
@@ -59,7 +61,12 @@ TEST(RecordJson, EveryFlippedBitIsRefused) {
   }
 }
 
-struct ForgedCase { const char* name; const char* field; nlohmann::json value; const char* message; };
+struct ForgedCase {
+  const char* name;
+  const char* field;
+  nlohmann::json value;
+  const char* message;
+};
 class Forged : public testing::TestWithParam<ForgedCase> {};
 // Edited and given a right checksum: a checksum is against accidents, so what it covers is checked as well.
 TEST_P(Forged, IsRefusedWithItsReason) {
@@ -71,33 +78,33 @@ TEST_P(Forged, IsRefusedWithItsReason) {
   EXPECT_THAT(std::string(RecordFromJsonLine(json.dump()).status().message()), HasSubstr(GetParam().message));
 }
 const nlohmann::json kGone(nlohmann::json::value_t::discarded);
-INSTANTIATE_TEST_SUITE_P(
-    Cases, Forged,
-    testing::Values(ForgedCase{"NewerFormat", "hone_record", 2, "newer format"},
-                    ForgedCase{"NoFormat", "hone_record", kGone, "not a Hone record"},
-                    ForgedCase{"NoTrace", "trace", kGone, "\"trace\" is missing"},
-                    ForgedCase{"TraceIsANumber", "trace", 3, "\"trace\" is not text"},
-                    ForgedCase{"NegativeTime", "median_us", -1.0, "not a positive time"},
-                    ForgedCase{"ZeroTime", "median_us", 0, "not a positive time"},
-                    ForgedCase{"TimeIsText", "median_us", "fast", "is not a number"},
-                    ForgedCase{"NoThreads", "threads", 0, "outside 1..65536"},
-                    ForgedCase{"ManyThreads", "threads", 1e300, "not an integer"},
-                    ForgedCase{"UnknownLevel", "numeric", "loose", "neither strict nor default"},
-                    ForgedCase{"OtherText", "workload_text", "another", "digest of the workload's text"},
-                    ForgedCase{"ShortHash", "workload", "abcd", "not 32 bytes in hex"},
-                    ForgedCase{"NotHex", "program_hash", "xy", "is not hex"},
-                    ForgedCase{"OtherObject", "object", "AAAA", "does not have the digest"},
-                    ForgedCase{"NotBase64", "object", "!!", "is not base64"},
-                    ForgedCase{"NoDevice", "device_class", "", "is empty"}),
-    [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(Cases, Forged,
+                         testing::Values(ForgedCase{"NewerFormat", "hone_record", 2, "newer format"},
+                                         ForgedCase{"NoFormat", "hone_record", kGone, "not a Hone record"},
+                                         ForgedCase{"NoTrace", "trace", kGone, "\"trace\" is missing"},
+                                         ForgedCase{"TraceIsANumber", "trace", 3, "\"trace\" is not text"},
+                                         ForgedCase{"NegativeTime", "median_us", -1.0, "not a positive time"},
+                                         ForgedCase{"ZeroTime", "median_us", 0, "not a positive time"},
+                                         ForgedCase{"TimeIsText", "median_us", "fast", "is not a number"},
+                                         ForgedCase{"NoThreads", "threads", 0, "outside 1..65536"},
+                                         ForgedCase{"ManyThreads", "threads", 1e300, "not an integer"},
+                                         ForgedCase{"UnknownLevel", "numeric", "loose", "neither strict nor default"},
+                                         ForgedCase{"OtherText", "workload_text", "another",
+                                                    "digest of the workload's text"},
+                                         ForgedCase{"ShortHash", "workload", "abcd", "not 32 bytes in hex"},
+                                         ForgedCase{"NotHex", "program_hash", "xy", "is not hex"},
+                                         ForgedCase{"OtherObject", "object", "AAAA", "does not have the digest"},
+                                         ForgedCase{"NotBase64", "object", "!!", "is not base64"},
+                                         ForgedCase{"NoDevice", "device_class", "", "is empty"}),
+                         [](const auto& info) { return std::string(info.param.name); });
 
 TEST(RecordJson, ImportRefusesByNumberAndTakesTheRest) {
   MemoryStore store;
   const uint64_t epoch = *store.BeginEpoch();
   std::string broken = Line("broken");
   broken[broken.find("12.5")] = '2';
-  const std::string text = Line("a") + "\n\n" + broken + "\r\n" + Line("a") + "\nnonsense\n" + Line("b", 3, true) + "\n" +
-                           Line("torn").substr(0, 200);
+  const std::string text = Line("a") + "\n\n" + broken + "\r\n" + Line("a") + "\nnonsense\n" + Line("b", 3, true) +
+                           "\n" + Line("torn").substr(0, 200);
   const auto plan = PlanImport(store, kLocalTenant, text, 10);
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_EQ(plan->records, 2u);

@@ -22,10 +22,14 @@ inline v1::Workload TestWorkload(const std::string& name) {
 }
 inline TuningKey TestKey(const std::string& workload, int threads = 2, v1::NumericLevel numeric = v1::NUMERIC_DEFAULT,
                          const std::string& device_class = "fake/c2", uint32_t protocol = 1) {
-  return TuningKey{.workload_hash = TestWorkload(workload).hash(), .device_class = device_class, .threads = threads,
-                   .numeric = numeric, .protocol = protocol};
+  return TuningKey{.workload_hash = TestWorkload(workload).hash(),
+                   .device_class = device_class,
+                   .threads = threads,
+                   .numeric = numeric,
+                   .protocol = protocol};
 }
-inline RecordRow TestRecord(const TuningKey& key, const std::string& trace, double median_us, const std::string& object = "") {
+inline RecordRow TestRecord(const TuningKey& key, const std::string& trace, double median_us,
+                            const std::string& object = "") {
   RecordRow row{.key = key, .record = {}, .origin = "tuned"};
   v1::Record& r = row.record;
   r.set_id(RecordId(key, trace));
@@ -77,8 +81,16 @@ inline TaskRow TestTask(uint64_t id, uint64_t job, int index, const std::string&
 inline TrialRow TestTrial(uint64_t id, const TuningKey& key, uint64_t task, const std::string& trace,
                           TrialState state = TrialState::kLeased, v1::OutcomeKind kind = v1::OUTCOME_UNSPECIFIED,
                           double median_us = 0) {
-  return TrialRow{.id = id, .key = key, .task = task, .trace = trace, .source = "template", .state = state, .attempt = 1,
-                  .epoch = 1, .kind = kind, .median_us = median_us};
+  return TrialRow{.id = id,
+                  .key = key,
+                  .task = task,
+                  .trace = trace,
+                  .source = "template",
+                  .state = state,
+                  .attempt = 1,
+                  .epoch = 1,
+                  .kind = kind,
+                  .median_us = median_us};
 }
 // What every other write needs to be there first: two device classes, three workloads, a job with two tasks.
 inline std::vector<Write> TestGround() {

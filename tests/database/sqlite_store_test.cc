@@ -109,9 +109,13 @@ TEST_F(SqliteTest, AnAddressCountsOnlyWhileItsDaemonLives) {
 }
 
 TEST_F(SqliteTest, FilesThatAreNoneOfOursStayAsTheyWere) {
-  struct Case { const char* bytes; const char* message; };
-  for (const Case& c : {Case{"", "an empty file"}, Case{"hello, I am a text of more than sixteen bytes", "not a Hone database"},
-                        Case{"SQLite format 3", "not a Hone database"}}) {
+  struct Case {
+    const char* bytes;
+    const char* message;
+  };
+  for (const Case& c :
+       {Case{"", "an empty file"}, Case{"hello, I am a text of more than sixteen bytes", "not a Hone database"},
+        Case{"SQLite format 3", "not a Hone database"}}) {
     for (const StoreMode mode : {StoreMode::kRead, StoreMode::kWrite}) {
       WriteBytes(c.bytes);
       const absl::Status status = OpenSqliteStore(path_, mode).status();
@@ -263,7 +267,7 @@ TEST_F(SqliteTest, WhatWasCommittedSurvivesAKill) {
     int acknowledged = -1;
     for (int number; read(pipes[0], &number, sizeof(number)) == sizeof(number);) acknowledged = number;
     close(pipes[0]);
-    if (acknowledged < 0) continue;             // killed before it had written anything
+    if (acknowledged < 0) continue;  // killed before it had written anything
     const auto store = Open();
     const auto page = store->Records(kLocalTenant, {});
     ASSERT_TRUE(page.ok()) << page.status();

@@ -1,5 +1,5 @@
-// Reads the include lines of the sources and holds the arrows of README.md, "How it is built": with one include root the
-// linker does not notice a wrong #include.
+// Reads the include lines of the sources and holds the arrows of README.md, "How it is built": with one include root
+// the linker does not notice a wrong #include.
 #include <filesystem>
 #include <fstream>
 #include <map>

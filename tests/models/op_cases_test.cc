@@ -140,8 +140,8 @@ class OpCases : public testing::TestWithParam<size_t> {
     return outputs;
   }
 
-  // `floor`: an error of so much of an output's largest element is none. What Winograd's algorithm rounds is as large as
-  // the largest of its neighbours, not as the result.
+  // `floor`: an error of so much of an output's largest element is none. What Winograd's algorithm rounds is as large
+  // as the largest of its neighbours, not as the result.
   void ExpectAgrees(const Json& entry, const char* how, const absl::StatusOr<std::map<std::string, NdArray>>& got,
                     const std::map<std::string, NdArray>& want, double floor = 0) const {
     const std::string label =

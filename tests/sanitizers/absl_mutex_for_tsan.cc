@@ -1,6 +1,7 @@
-// Tells the thread sanitizer what gRPC's locks order. Debian's gRPC and Abseil are not instrumented, and absl::Mutex waits by
-// futex, which the sanitizer does not see: without this, everything that gRPC hands from one thread to another looks like a
-// race. A program that defines these functions is asked before the library; they pass on to it and note what was ordered.
+// Tells the thread sanitizer what gRPC's locks order. Debian's gRPC and Abseil are not instrumented, and absl::Mutex
+// waits by futex, which the sanitizer does not see: without this, everything that gRPC hands from one thread to another
+// looks like a race. A program that defines these functions is asked before the library; they pass on to it and note
+// what was ordered.
 //
 // Part of every program when HONE_SANITIZE is thread (CMakeLists.txt); of no other build.
 #include <dlfcn.h>

@@ -71,7 +71,7 @@ std::vector<Json> JsonLines(const std::string& text);
 class Service {
  public:
   explicit Service(const TempFolder& folder, Arguments of_daemon = {});  // the daemon alone
-  void StartDaemon();                          // again, on the same file, at the same address
+  void StartDaemon();                                                    // again, on the same file, at the same address
   Process& StartWorker(const Arguments& more = {}, const std::map<std::string, std::string>& environment = {});
   Process& daemon() { return *daemon_; }
   Process& worker(size_t i) { return *workers_[i]; }

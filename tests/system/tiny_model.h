@@ -11,9 +11,9 @@
 
 namespace hone::system_test {
 
-// y = relu(x W1 + b1) W2 + b2 for 12 rows of 50: W1 is square, and so is y, so that programs with exchanged axes stay in
-// bounds and are wrong all the same. Two tasks, whose sizes fill no vector: neither comes near the limit of the machine, so that
-// a job goes on until its trials are spent.
+// y = relu(x W1 + b1) W2 + b2 for 12 rows of 50: W1 is square, and so is y, so that programs with exchanged axes stay
+// in bounds and are wrong all the same. Two tasks, whose sizes fill no vector: neither comes near the limit of the
+// machine, so that a job goes on until its trials are spent.
 struct TinyModel {
   static constexpr int kRows = 12, kIn = 50, kHidden = 50, kOut = 12;
   TinyModel();

@@ -15,7 +15,7 @@ Dispatcher::~Dispatcher() = default;
 
 std::vector<Effect> Dispatcher::Step(Micros now, const Event& event) {
   Impl& impl = *impl_;
-  impl.now = std::max(impl.now, now);           // time never goes back, whatever the caller's clock does
+  impl.now = std::max(impl.now, now);  // time never goes back, whatever the caller's clock does
   std::visit([&](const auto& e) { impl.On(e); }, event);
   impl.Settle();
   const Micros wake = impl.NextWake();
@@ -63,7 +63,8 @@ std::string Dispatcher::DebugString() const {
     absl::StrAppend(&text, "job ", id, " state ", static_cast<int>(job.row.state), " ending ", job.ending, " lent ",
                     impl_->leases.LentOfJob(id), " ", job.row.reason, "\n");
     for (const TaskRow& task : job.tasks) {
-      absl::StrAppend(&text, "  task ", task.id, " ", task.state, " trials ", task.trials, " best ", task.best_us, "\n");
+      absl::StrAppend(&text, "  task ", task.id, " ", task.state, " trials ", task.trials, " best ", task.best_us,
+                      "\n");
     }
   }
   for (const auto& [key, state] : impl_->keys) {

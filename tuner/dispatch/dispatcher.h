@@ -1,11 +1,12 @@
-// Every rule of the tuning service: which candidate is lent to whom, when a lease ends, what a result means, where the next
-// trials go, when a job has ended. A deterministic state machine: the same events at the same times give the same effects,
-// on any machine, so that a simulation runs hours of fleet life in milliseconds and a failing seed is the bug report.
+// Every rule of the tuning service: which candidate is lent to whom, when a lease ends, what a result means, where the
+// next trials go, when a job has ended. A deterministic state machine: the same events at the same times give the same
+// effects, on any machine, so that a simulation runs hours of fleet life in milliseconds and a failing seed is the bug
+// report.
 //
 // Rules, each in its file: key_state.h (candidates, what is known of a key, champion and duels), lease_table.h (leases,
-// attempts, quarantine), task_scheduler.h (where the next batch goes), job_state.h (budgets and accounts), outcome_check.h
-// (what a worker may claim), roofline.h (the limit of a kernel). A reply that promises something leaves only after the
-// commit that makes it true.
+// attempts, quarantine), task_scheduler.h (where the next batch goes), job_state.h (budgets and accounts),
+// outcome_check.h (what a worker may claim), roofline.h (the limit of a kernel). A reply that promises something leaves
+// only after the commit that makes it true.
 #pragma once
 
 #include <cstdint>
@@ -20,20 +21,21 @@ namespace hone {
 
 class Dispatcher {
  public:
-  // `epoch` from TuningStore::BeginEpoch, `state` from LoadState: an empty state for a new database. The first event is Start.
+  // `epoch` from TuningStore::BeginEpoch, `state` from LoadState: an empty state for a new database. The first event is
+  // Start.
   Dispatcher(const DispatchOptions& options, uint64_t epoch, StoredState state);
   ~Dispatcher();
 
   std::vector<Effect> Step(Micros now, const Event& event);
 
   // ---- views, for look-ups and tests; they change nothing ----
-  bool HasJob(uint64_t job) const;              // ended jobs are forgotten once their end is committed: ask the store
+  bool HasJob(uint64_t job) const;  // ended jobs are forgotten once their end is committed: ask the store
   v1::JobSnapshot Snapshot(uint64_t job, bool with_tasks = true) const;
   std::vector<uint64_t> Jobs() const;
   std::vector<v1::WorkerInfo> Workers(Micros now) const;
-  uint64_t ChangesOf(uint64_t job) const;       // rises with everything a watcher would see
-  bool Idle() const;                            // no job waits or runs
-  void CheckInvariants() const;                 // ends the process when one does not hold
+  uint64_t ChangesOf(uint64_t job) const;  // rises with everything a watcher would see
+  bool Idle() const;                       // no job waits or runs
+  void CheckInvariants() const;            // ends the process when one does not hold
   std::string DebugString() const;
 
  private:

@@ -1,6 +1,6 @@
 // The dispatcher's state, and its rules by topic: dispatcher.cc (events in, effects out), fleet_rules.cc (workers and
-// leases), result_rules.cc (what an outcome changes), search_rules.cc (asking for candidates), job_rules.cc (jobs, budgets,
-// ends). Everything whose order steers a decision is an ordered container.
+// leases), result_rules.cc (what an outcome changes), search_rules.cc (asking for candidates), job_rules.cc (jobs,
+// budgets, ends). Everything whose order steers a decision is an ordered container.
 #pragma once
 
 #include <functional>
@@ -22,19 +22,19 @@ namespace hone {
 struct Worker {
   uint64_t id = 0;
   v1::HelloRequest hello;
-  uint64_t seq = 0;                             // of the latest Sync
+  uint64_t seq = 0;  // of the latest Sync
   Micros last_seen = 0;
-  Micros silent_until = 0;                      // it counts as lost when nothing was heard by then
-  int credits = 0;                              // leases it wants beyond those it holds or was given
+  Micros silent_until = 0;  // it counts as lost when nothing was heard by then
+  int credits = 0;          // leases it wants beyond those it holds or was given
   bool draining = false;
-  std::optional<v1::SyncRequest> waiting;       // the Sync that is held
+  std::optional<v1::SyncRequest> waiting;  // the Sync that is held
   ReplyTo waiting_to = 0;
   Micros answer_by = 0;
-  std::set<LeaseToken> acks;                    // durable or superseded, to be said in the next answer
-  double build_seconds = 0, verify_seconds = 0, measure_seconds = 0;   // as it last reported
+  std::set<LeaseToken> acks;  // durable or superseded, to be said in the next answer
+  double build_seconds = 0, verify_seconds = 0, measure_seconds = 0;  // as it last reported
   bool reports_wall_time = false;
   int64_t trials = 0;
-  std::optional<TuningKey> last_key;            // stays on one workload where it can: inputs and reference are loaded
+  std::optional<TuningKey> last_key;  // stays on one workload where it can: inputs and reference are loaded
 };
 
 class Dispatcher::Impl {
@@ -60,12 +60,12 @@ class Dispatcher::Impl {
 
   // ---- fleet_rules.cc ----
   Worker* FindSession(const std::string& session);
-  bool Matches(const Worker& worker, const Job& job) const;     // may the worker run the (perhaps unbound) job?
+  bool Matches(const Worker& worker, const Job& job) const;  // may the worker run the (perhaps unbound) job?
   void ExpireWorkers();
   void LoseWorker(uint64_t worker);
-  void TakeBack(Trial& trial, bool worker_was_lost);            // a lease that ended without a result
+  void TakeBack(Trial& trial, bool worker_was_lost);  // a lease that ended without a result
   void LendTrials();
-  uint64_t NextTrialFor(Worker& worker);                        // 0: nothing for it
+  uint64_t NextTrialFor(Worker& worker);  // 0: nothing for it
   v1::Lease MakeLease(const Trial& trial);
   v1::SyncReply DesiredState(Worker& worker, const v1::SyncRequest& request);
   void AnswerSyncs();
@@ -77,7 +77,7 @@ class Dispatcher::Impl {
   // `worker` is nullptr when the dispatcher itself gives the trial up. Appends to `writes`, removes the trial.
   void EndTrial(Trial& trial, const v1::Outcome& outcome, const Worker* worker, std::vector<Write>& writes);
   void EndDuel(Trial& trial, const v1::Outcome& outcome, std::vector<Write>& writes);
-  void RefreshTasks(const TuningKey& key, std::vector<Write>* writes);   // the rows of all tasks of that key
+  void RefreshTasks(const TuningKey& key, std::vector<Write>* writes);  // the rows of all tasks of that key
   void QueueDuels();
 
   // ---- search_rules.cc ----
@@ -85,16 +85,17 @@ class Dispatcher::Impl {
   bool AskFor(Job& job, int wanted);
   v1::SearchRequest MakeRequest(const Job& job, const TaskRow& task, KeyState& key, int batch);
   void SearchAnswered(KeyState& key, bool failed);
-  Trial& QueueCandidate(Job& job, const TaskRow& task, KeyState& key, const std::string& trace, const std::string& source);
+  Trial& QueueCandidate(Job& job, const TaskRow& task, KeyState& key, const std::string& trace,
+                        const std::string& source);
 
   // ---- job_rules.cc ----
-  void BindJobs();                              // jobs that wait for a device class
+  void BindJobs();  // jobs that wait for a device class
   void Bind(Job& job, const Worker& worker);
   void QueueDefaults(Job& job);
   bool AllLoaded(const Job& job) const;
-  int64_t TrialsLeft(const Job& job) const;     // by its budget, after those that live
+  int64_t TrialsLeft(const Job& job) const;  // by its budget, after those that live
   void EndJobs();
-  void StopJobNow(Job& job, const std::string& reason);         // takes back what nobody works on yet
+  void StopJobNow(Job& job, const std::string& reason);  // takes back what nobody works on yet
   void FinishJob(Job& job);
   void DropTrial(uint64_t id, std::vector<Write>& writes);
   void UpdateJobStates();
@@ -111,23 +112,23 @@ class Dispatcher::Impl {
 
   const DispatchOptions options;
   const uint64_t epoch;
-  StoredState restored;                         // consumed by Start
+  StoredState restored;  // consumed by Start
   Micros now = 0;
   std::vector<Effect> effects;
 
   uint64_t next_job = 1, next_task = 1, next_trial = 1, next_commit = 1, next_request = 1, next_worker = 1;
   std::map<uint64_t, Job> jobs;
-  std::map<std::string, uint64_t> job_by_request;               // of this process' life
+  std::map<std::string, uint64_t> job_by_request;  // of this process' life
   std::map<TuningKey, KeyState> keys;
   std::map<uint64_t, TuningKey> key_by_search;
   LeaseTable leases;
   std::map<uint64_t, Worker> workers;
   std::map<std::string, uint64_t> worker_by_session;
-  std::map<std::string, v1::DeviceProfile> profiles;            // by device class
-  std::map<std::string, v1::Workload> workloads;                // by hash, of open jobs
+  std::map<std::string, v1::DeviceProfile> profiles;  // by device class
+  std::map<std::string, v1::Workload> workloads;      // by hash, of open jobs
   std::map<uint64_t, std::function<void()>> after_commit;
-  std::set<LeaseToken> becoming_durable;                        // results accepted, commit under way: not to be acked yet
-  std::string utc;                              // of the latest Sync
+  std::set<LeaseToken> becoming_durable;  // results accepted, commit under way: not to be acked yet
+  std::string utc;                        // of the latest Sync
   bool shutting_down = false;
 };
 

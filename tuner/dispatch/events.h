@@ -14,36 +14,81 @@
 
 namespace hone {
 
-using Micros = int64_t;                         // a monotonic clock of any origin; never wall time
-using ReplyTo = uint64_t;                       // whom a Reply is for: chosen by the caller, used once
+using Micros = int64_t;    // a monotonic clock of any origin; never wall time
+using ReplyTo = uint64_t;  // whom a Reply is for: chosen by the caller, used once
 
 // ---- events ----
-struct Start {};                                // once, first: asks for what a restart needs
-struct Submit { ReplyTo to = 0; v1::SubmitRequest request; std::string created; };
-struct StopJob { ReplyTo to = 0; uint64_t job = 0; };
-struct Hello { ReplyTo to = 0; v1::HelloRequest request; };
-struct Sync { ReplyTo to = 0; v1::SyncRequest request; std::string utc; };   // utc: for the rows, never for a decision
-struct SyncGone { ReplyTo to = 0; };            // the call was cut: nobody reads the answer any more
-struct SearchDone { v1::SearchReply reply; };
-struct SearchFailed { uint64_t request_id = 0; std::string reason; };   // the process died or answered nonsense
-struct HistoryLoaded { TuningKey key; KeyHistory history; };
-struct Committed { uint64_t commit = 0; };
-struct ImportLines { ReplyTo to = 0; v1::ImportReply reply; std::vector<Write> writes; };   // made by PlanImport
-struct ShutDown {};                             // workers that sync from now on are told to end
-struct Tick {};                                 // time has passed: due when `Wake` said so
+struct Start {};  // once, first: asks for what a restart needs
+struct Submit {
+  ReplyTo to = 0;
+  v1::SubmitRequest request;
+  std::string created;
+};
+struct StopJob {
+  ReplyTo to = 0;
+  uint64_t job = 0;
+};
+struct Hello {
+  ReplyTo to = 0;
+  v1::HelloRequest request;
+};
+struct Sync {
+  ReplyTo to = 0;
+  v1::SyncRequest request;
+  std::string utc;
+};  // utc: for the rows, never for a decision
+struct SyncGone {
+  ReplyTo to = 0;
+};  // the call was cut: nobody reads the answer any more
+struct SearchDone {
+  v1::SearchReply reply;
+};
+struct SearchFailed {
+  uint64_t request_id = 0;
+  std::string reason;
+};  // the process died or answered nonsense
+struct HistoryLoaded {
+  TuningKey key;
+  KeyHistory history;
+};
+struct Committed {
+  uint64_t commit = 0;
+};
+struct ImportLines {
+  ReplyTo to = 0;
+  v1::ImportReply reply;
+  std::vector<Write> writes;
+};                   // made by PlanImport
+struct ShutDown {};  // workers that sync from now on are told to end
+struct Tick {};      // time has passed: due when `Wake` said so
 
 using Event = std::variant<Start, Submit, StopJob, Hello, Sync, SyncGone, SearchDone, SearchFailed, HistoryLoaded,
                            Committed, ImportLines, ShutDown, Tick>;
 
 // ---- effects ----
 // Apply atomically, then tell `Committed{id}`. Commits and loads are carried out in the order they were asked for.
-struct Commit { uint64_t id = 0; std::vector<Write> writes; };
-struct LoadHistory { TuningKey key; };          // answered by HistoryLoaded
-struct AskSearch { v1::SearchRequest request; };  // answered by SearchDone or SearchFailed, in any order
-struct Refusal { int code = 0; std::string message; };   // absl::StatusCode
+struct Commit {
+  uint64_t id = 0;
+  std::vector<Write> writes;
+};
+struct LoadHistory {
+  TuningKey key;
+};  // answered by HistoryLoaded
+struct AskSearch {
+  v1::SearchRequest request;
+};  // answered by SearchDone or SearchFailed, in any order
+struct Refusal {
+  int code = 0;
+  std::string message;
+};  // absl::StatusCode
 using Message = std::variant<v1::SubmitReply, v1::JobSnapshot, v1::HelloReply, v1::SyncReply, v1::ImportReply, Refusal>;
-struct Reply { ReplyTo to = 0; Message message; };
-struct Wake { Micros at = 0; };                 // send Tick then; the latest Wake replaces earlier ones
+struct Reply {
+  ReplyTo to = 0;
+  Message message;
+};
+struct Wake {
+  Micros at = 0;
+};  // send Tick then; the latest Wake replaces earlier ones
 
 using Effect = std::variant<Commit, LoadHistory, AskSearch, Reply, Wake>;
 

@@ -28,10 +28,10 @@ void Dispatcher::Impl::On(const Hello& event) {
   }
   const bool states_range = request.has_version() && request.version().max() != 0;
   if (states_range && (request.version().min() > kProtocolVersion || request.version().max() < kProtocolVersion)) {
-    return refuse(absl::StatusCode::kUnimplemented,
-                  absl::StrCat("hello: the worker speaks versions ", request.version().min(), " to ",
-                               request.version().max(), ", this daemon speaks ", kProtocolVersion,
-                               "; install the same release on both"));
+    return refuse(
+        absl::StatusCode::kUnimplemented,
+        absl::StrCat("hello: the worker speaks versions ", request.version().min(), " to ", request.version().max(),
+                     ", this daemon speaks ", kProtocolVersion, "; install the same release on both"));
   }
   Worker* worker = FindSession(request.session());
   if (worker == nullptr) {
@@ -107,8 +107,9 @@ void Dispatcher::Impl::On(const Sync& event) {
     if (UnderWork(held.phase()) && trial->working_since == 0) trial->working_since = now;
     trial->phase = held.phase();
   }
-  const int wanted = std::min<int>(static_cast<int>(std::min<uint32_t>(request.credits(), 1u << 20)), options.max_credits);
-  int untold = 0;                               // given to it, but the answer that said so was lost or is on its way
+  const int wanted =
+      std::min<int>(static_cast<int>(std::min<uint32_t>(request.credits(), 1u << 20)), options.max_credits);
+  int untold = 0;  // given to it, but the answer that said so was lost or is on its way
   for (const uint64_t id : leases.HeldBy(worker->id)) untold += said.count(id) == 0;
   worker->credits = std::max(0, wanted - untold);
   worker->waiting = request;
@@ -159,8 +160,8 @@ void Dispatcher::Impl::ChargeWallTime(Worker& worker, const v1::SyncRequest& req
 
 bool Dispatcher::Impl::Matches(const Worker& worker, const Job& job) const {
   const v1::DeviceProfile& profile = worker.hello.profile();
-  if (job.bound() && (profile.device_class() != job.row.device_class ||
-                      worker.hello.measure_protocol() != job.row.protocol)) {
+  if (job.bound() &&
+      (profile.device_class() != job.row.device_class || worker.hello.measure_protocol() != job.row.protocol)) {
     return false;
   }
   const int threads = job.bound() ? job.row.threads : job.row.request.threads();
@@ -216,7 +217,8 @@ void Dispatcher::Impl::TakeBack(Trial& trial, bool worker_was_lost) {
   v1::Outcome outcome;
   if (quarantine) {
     outcome.set_kind(v1::OUTCOME_CRASH);
-    outcome.set_detail(absl::StrCat("quarantined: ", trial.row.lost_workers, " workers were lost while they worked on it"));
+    outcome.set_detail(
+        absl::StrCat("quarantined: ", trial.row.lost_workers, " workers were lost while they worked on it"));
   } else if (job.ending) {
     DropTrial(trial.row.id, writes);
     CommitThen(std::move(writes), nullptr);
@@ -286,7 +288,8 @@ void Dispatcher::Impl::LendTrials() {
   CommitThen(std::move(writes), [this, granted] {
     for (const LeaseToken& token : granted) {
       Trial* trial = leases.Find(token.trial);
-      if (trial != nullptr && TokenOf(trial->row) == token && trial->place == Trial::Place::kLent) trial->granted = true;
+      if (trial != nullptr && TokenOf(trial->row) == token && trial->place == Trial::Place::kLent)
+        trial->granted = true;
     }
   });
 }
@@ -346,7 +349,7 @@ void Dispatcher::Impl::AnswerSyncs() {
     for (const v1::LeaseState& held : worker.waiting->held()) {
       const Trial* trial = leases.Find(held.id().trial());
       const bool kept = trial != nullptr && trial->worker == id && TokenOf(trial->row) == TokenOf(held.id());
-      news = news || !kept;                     // to be dropped
+      news = news || !kept;  // to be dropped
       said.insert(TokenOf(held.id()));
     }
     for (const uint64_t held : leases.HeldBy(id)) {

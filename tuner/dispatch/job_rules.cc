@@ -62,9 +62,7 @@ void Dispatcher::Impl::On(const Start& event) {
 void Dispatcher::Impl::On(const Submit& event) {
   const v1::SubmitRequest& request = event.request;
   const absl::Status valid = CheckSubmit(request);
-  if (!valid.ok()) {
-    return ReplyNow(event.to, Refusal{static_cast<int>(valid.code()), std::string(valid.message())});
-  }
+  if (!valid.ok()) { return ReplyNow(event.to, Refusal{static_cast<int>(valid.code()), std::string(valid.message())}); }
   v1::SubmitReply reply;
   const auto known = job_by_request.find(request.request_id());
   if (known != job_by_request.end()) {
@@ -80,10 +78,10 @@ void Dispatcher::Impl::On(const Submit& event) {
   job.row.request.clear_tasks();
   job.row.request.clear_plan();
   job.clock = now;
-  for (const auto& [id, other] : jobs) {        // it starts level with the least charged of the others
+  for (const auto& [id, other] : jobs) {  // it starts level with the least charged of the others
     if (!other.ended) {
-      job.virtual_seconds = job.virtual_seconds == 0 ? other.virtual_seconds
-                                                     : std::min(job.virtual_seconds, other.virtual_seconds);
+      job.virtual_seconds =
+          job.virtual_seconds == 0 ? other.virtual_seconds : std::min(job.virtual_seconds, other.virtual_seconds);
     }
   }
   std::vector<Write> writes;
@@ -170,7 +168,7 @@ void Dispatcher::Impl::On(const HistoryLoaded& event) {
   if (found == keys.end() || found->second.loaded()) return;
   KeyState& key = found->second;
   key.Load(event.history, options);
-  for (const auto& [id, trial] : leases.trials()) {               // those that a restart found lent
+  for (const auto& [id, trial] : leases.trials()) {  // those that a restart found lent
     if (trial.row.key == event.key && !trial.row.duel) key.AddKnown(trial.row.trace);
   }
   RefreshTasks(event.key, nullptr);
@@ -236,7 +234,7 @@ void Dispatcher::Impl::EndJobs() {
         const int live = leases.LiveOf(key.key(), false);
         const std::string state = TaskStateOf(key, task.lower_bound_us, options);
         coming += live + (key.search_request != 0);
-        open = open || state == "open" || (state == "exhausted" && live > 0);   // the last of its space are out
+        open = open || state == "open" || (state == "exhausted" && live > 0);  // the last of its space are out
       }
       if (job.row.request.max_seconds() > 0 && job.row.seconds >= job.row.request.max_seconds()) {
         StopJobNow(job, "the budget of seconds is used up");
@@ -255,7 +253,7 @@ void Dispatcher::Impl::EndJobs() {
       if (trial.job == id && trial.place == Trial::Place::kQueued) queued.push_back(trial_id);
     }
     waits = waits || (alive && !queued.empty());
-    if (!alive && !queued.empty()) {            // duels that nobody is left to fight
+    if (!alive && !queued.empty()) {  // duels that nobody is left to fight
       std::vector<Write> writes;
       for (const uint64_t trial : queued) DropTrial(trial, writes);
       if (!writes.empty()) CommitThen(std::move(writes), nullptr);
@@ -271,7 +269,7 @@ void Dispatcher::Impl::EndJobs() {
 void Dispatcher::Impl::StopJobNow(Job& job, const std::string& reason) {
   job.ending = true;
   job.end_reason = reason;
-  std::vector<uint64_t> idle;                   // queued here, or in a worker's queue: nobody is at work on them
+  std::vector<uint64_t> idle;  // queued here, or in a worker's queue: nobody is at work on them
   for (const auto& [id, trial] : leases.trials()) {
     if (trial.job != job.row.id) continue;
     const bool duel_to_come = trial.row.duel && !job.row.stop_requested;
@@ -286,7 +284,7 @@ void Dispatcher::Impl::StopJobNow(Job& job, const std::string& reason) {
 void Dispatcher::Impl::DropTrial(uint64_t id, std::vector<Write>& writes) {
   Trial& trial = *leases.Find(id);
   KeyState& key = keys.at(trial.row.key);
-  if (trial.row.duel) key.MarkDuelled(trial.row.trace);           // in this process: a later job may try again
+  if (trial.row.duel) key.MarkDuelled(trial.row.trace);  // in this process: a later job may try again
   if (!trial.row.duel) key.Forget(trial.row.trace);
   trial.row.state = TrialState::kDropped;
   if (trial.row.attempt > 0) writes.push_back(PutTrial{trial.row});

@@ -28,7 +28,8 @@ absl::Status CheckSubmit(const v1::SubmitRequest& request) {
     return invalid("submit: request_id has ", request.request_id().size(), " bytes; 1 to 256 are allowed");
   }
   if (request.numeric() != v1::NUMERIC_STRICT && request.numeric() != v1::NUMERIC_DEFAULT) {
-    return invalid("submit: numeric level ", static_cast<int>(request.numeric()), " is not known; use strict or default");
+    return invalid("submit: numeric level ", static_cast<int>(request.numeric()),
+                   " is not known; use strict or default");
   }
   if (request.threads() < 0 || request.threads() > 4096) {
     return invalid("submit: threads is ", request.threads(), "; 0 (all of the worker's) to 4096 are allowed");
@@ -38,7 +39,8 @@ absl::Status CheckSubmit(const v1::SubmitRequest& request) {
     return invalid("submit: max_seconds is ", request.max_seconds(), "; a number not below 0 is needed");
   }
   if (request.tasks_size() == 0) return invalid("submit: the job has no tasks");
-  if (request.tasks_size() > 100'000) return invalid("submit: ", request.tasks_size(), " tasks; at most 100000 are allowed");
+  if (request.tasks_size() > 100'000)
+    return invalid("submit: ", request.tasks_size(), " tasks; at most 100000 are allowed");
   for (int i = 0; i < request.tasks_size(); ++i) {
     const v1::TaskSpec& task = request.tasks(i);
     const std::string where = absl::StrCat("submit: task ", i, " (", task.workload().name(), "): ");
@@ -46,8 +48,8 @@ absl::Status CheckSubmit(const v1::SubmitRequest& request) {
     if (Sha256(task.workload().text()) != task.workload().hash()) {
       return invalid(where, "the hash is not that of the workload's text");
     }
-    for (const double number : {task.weight(), task.workload().flop(), task.workload().bytes(),
-                                task.workload().least_flop()}) {
+    for (const double number :
+         {task.weight(), task.workload().flop(), task.workload().bytes(), task.workload().least_flop()}) {
       if (!std::isfinite(number) || number < 0) return invalid(where, "weight, flop, bytes or least_flop is ", number);
     }
   }

@@ -17,20 +17,20 @@ namespace hone {
 
 struct Job {
   JobRow row;
-  std::vector<TaskRow> tasks;                   // in the order of the request
-  bool started = false;                         // its clock runs, in this process
-  Micros clock = 0;                             // row.seconds is right as of then
-  bool ending = false;                          // no new trials; ends when those under work have
+  std::vector<TaskRow> tasks;  // in the order of the request
+  bool started = false;        // its clock runs, in this process
+  Micros clock = 0;            // row.seconds is right as of then
+  bool ending = false;         // no new trials; ends when those under work have
   std::string end_reason;
-  bool ended = false;                           // its last commit is on its way
-  double virtual_seconds = 0;                   // device time charged, for fairness between jobs
-  double busy_before = 0;                       // row.busy_seconds at the start of this process
+  bool ended = false;          // its last commit is on its way
+  double virtual_seconds = 0;  // device time charged, for fairness between jobs
+  double busy_before = 0;      // row.busy_seconds at the start of this process
   std::map<uint64_t, double> busy_by_worker;
   uint64_t changes = 1;
 
   // Brings row.seconds up to `now`.
   void Advance(Micros now);
-  TuningKey KeyOf(const TaskRow& task) const;   // of a bound job
+  TuningKey KeyOf(const TaskRow& task) const;  // of a bound job
   bool bound() const { return !row.device_class.empty(); }
 };
 

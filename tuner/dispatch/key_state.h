@@ -1,5 +1,5 @@
-// What is known of one tuning key while a job needs it: every trial that ended (by whichever job), the champion, who may
-// challenge it, and how the search for it stands. Shared by all jobs that have a task of this key.
+// What is known of one tuning key while a job needs it: every trial that ended (by whichever job), the champion, who
+// may challenge it, and how the search for it stands. Shared by all jobs that have a task of this key.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ class KeyState {
   // ---- candidates ----
   bool Knows(const std::string& trace) const { return known_.count(trace) != 0; }
   void AddKnown(const std::string& trace) { known_.insert(trace); }
-  void Forget(const std::string& trace) { known_.erase(trace); }   // a candidate dropped before it had an outcome
+  void Forget(const std::string& trace) { known_.erase(trace); }  // a candidate dropped before it had an outcome
 
   // ---- outcomes, in the order they were made ----
   // `seconds`: what building, verifying and measuring took; 0 when unknown (a restored outcome).
@@ -35,13 +35,13 @@ class KeyState {
                const DispatchOptions& options);
   const std::vector<v1::Observation>& observations() const { return observations_; }
   int64_t verified() const { return verified_; }
-  std::optional<double> TimeOf(const std::string& trace) const;    // its median when it was verified
+  std::optional<double> TimeOf(const std::string& trace) const;  // its median when it was verified
   double seconds_per_trial() const { return seconds_per_trial_; }
   int trials_since_gain() const { return trials_since_gain_; }
-  const std::vector<double>& rounds() const { return rounds_; }    // the champion's time after each batch
+  const std::vector<double>& rounds() const { return rounds_; }  // the champion's time after each batch
 
   // ---- champion and challengers ----
-  double best_us() const { return best_us_; }                      // 0: none
+  double best_us() const { return best_us_; }  // 0: none
   const std::string& best_trace() const { return best_trace_; }
   uint64_t best_record() const { return best_record_; }
   void Crown(const std::string& trace, uint64_t record, double us);
@@ -51,26 +51,26 @@ class KeyState {
   int results_since_duel = 0;
 
   // ---- search ----
-  uint64_t search_request = 0;                                     // the one under way; 0: none
-  uint64_t search_job = 0;                                         // who asked
-  int search_batch = 0;                                            // how many it asked for
-  bool searched = false;                                           // some search has answered, now or in an earlier job
-  int round_size = 0;                                              // outcomes that make a round; 0: options.batch
-  int search_failures = 0;                                         // in a row
-  int64_t fruitless_after = -1;                                    // outcomes known when it last had nothing; -1: it had
+  uint64_t search_request = 0;   // the one under way; 0: none
+  uint64_t search_job = 0;       // who asked
+  int search_batch = 0;          // how many it asked for
+  bool searched = false;         // some search has answered, now or in an earlier job
+  int round_size = 0;            // outcomes that make a round; 0: options.batch
+  int search_failures = 0;       // in a row
+  int64_t fruitless_after = -1;  // outcomes known when it last had nothing; -1: it had
   bool exhausted = false;
   std::vector<std::string> seeds;
 
  private:
   TuningKey key_;
   bool loaded_ = false;
-  std::set<std::string> known_;                                    // queued, lent or ended
+  std::set<std::string> known_;  // queued, lent or ended
   std::vector<v1::Observation> observations_;
   std::map<std::string, double> verified_us_;
   std::set<std::pair<double, std::string>> by_time_;
   std::set<std::string> duelled_;
   int64_t verified_ = 0;
-  double fastest_us_ = 0;                                          // of all verified: what a gain is measured against
+  double fastest_us_ = 0;  // of all verified: what a gain is measured against
   int trials_since_gain_ = 0;
   double seconds_per_trial_ = 0;
   std::vector<double> rounds_;

@@ -14,16 +14,16 @@ namespace hone {
 
 // A trial from the moment its candidate is queued until it has an outcome or is dropped.
 struct Trial {
-  TrialRow row;                                 // attempt and epoch are those of the latest lease
-  uint64_t job = 0;                             // whose budget it is on
+  TrialRow row;      // attempt and epoch are those of the latest lease
+  uint64_t job = 0;  // whose budget it is on
   enum class Place { kQueued, kOrphan, kLent } place = Place::kQueued;
-  uint64_t worker = 0;                          // when lent
-  bool granted = false;                         // the lease is durable: the worker may be told
-  bool answered = false;                        // this attempt has had its result; another one follows
-  v1::Phase phase = v1::PHASE_UNSPECIFIED;      // as the worker last said
-  Micros working_since = 0;                     // when it was first said to be under work in this attempt
-  Micros not_before = 0;                        // queued: back-off after an infrastructure failure
-  Micros orphan_until = 0;                      // orphan: its worker may still come back with it
+  uint64_t worker = 0;                      // when lent
+  bool granted = false;                     // the lease is durable: the worker may be told
+  bool answered = false;                    // this attempt has had its result; another one follows
+  v1::Phase phase = v1::PHASE_UNSPECIFIED;  // as the worker last said
+  Micros working_since = 0;                 // when it was first said to be under work in this attempt
+  Micros not_before = 0;                    // queued: back-off after an infrastructure failure
+  Micros orphan_until = 0;                  // orphan: its worker may still come back with it
 };
 
 struct LeaseToken {
@@ -44,9 +44,9 @@ class LeaseTable {
   Trial* Find(uint64_t id);
   const std::map<uint64_t, Trial>& trials() const { return trials_; }
 
-  void Lend(Trial& trial, uint64_t worker, uint64_t epoch);   // queued -> lent: attempt rises
-  void Adopt(Trial& trial, uint64_t worker);                  // orphan -> lent, same token
-  void Requeue(Trial& trial, Micros not_before);              // lent or orphan -> queued, in front
+  void Lend(Trial& trial, uint64_t worker, uint64_t epoch);  // queued -> lent: attempt rises
+  void Adopt(Trial& trial, uint64_t worker);                 // orphan -> lent, same token
+  void Requeue(Trial& trial, Micros not_before);             // lent or orphan -> queued, in front
   void Remove(uint64_t id);
 
   const std::vector<uint64_t>& QueueOf(const TuningKey& key) const;
@@ -62,7 +62,7 @@ class LeaseTable {
 
   std::map<uint64_t, Trial> trials_;
   std::map<TuningKey, std::vector<uint64_t>> queues_;
-  std::map<uint64_t, std::set<uint64_t>> held_;               // by worker
+  std::map<uint64_t, std::set<uint64_t>> held_;  // by worker
   std::map<TuningKey, std::map<bool, int>> live_;
   std::map<uint64_t, int> lent_of_job_;
 };

@@ -10,33 +10,33 @@ namespace hone {
 struct DispatchOptions {
   uint64_t seed = 1;
   // Leases.
-  uint32_t lease_ms = 30'000;                   // not renewed for this long: lent to somebody else
-  uint32_t sync_hold_ms = 10'000;               // an idle Sync is held this long
-  int max_attempts = 5;                         // of one trial, infrastructure failures and lost leases together
-  int quarantine_after = 2;                     // distinct workers lost while they worked on it
-  uint32_t stuck_ms = 300'000;                  // a lease under work this long is taken back though its worker lives
+  uint32_t lease_ms = 30'000;      // not renewed for this long: lent to somebody else
+  uint32_t sync_hold_ms = 10'000;  // an idle Sync is held this long
+  int max_attempts = 5;            // of one trial, infrastructure failures and lost leases together
+  int quarantine_after = 2;        // distinct workers lost while they worked on it
+  uint32_t stuck_ms = 300'000;     // a lease under work this long is taken back though its worker lives
   uint32_t build_limit_ms = 30'000;
   uint32_t run_limit_ms = 10'000;
   int64_t memory_limit_bytes = int64_t{4} << 30;
-  int max_credits = 64;                         // leases one worker may hold, whatever it asks for
+  int max_credits = 64;  // leases one worker may hold, whatever it asks for
   // Search.
-  int batch = 16;                               // candidates asked for at once
-  int searches = 1;                             // requests out at once: as many as there are search processes
-  int search_retries = 5;                       // in a row without a candidate, nothing being out: the task is exhausted
+  int batch = 16;          // candidates asked for at once
+  int searches = 1;        // requests out at once: as many as there are search processes
+  int search_retries = 5;  // in a row without a candidate, nothing being out: the task is exhausted
   // Task scheduler (Ansor's gradient; alpha, beta, window as published).
   double alpha = 0.2;
   double beta = 2.0;
-  int window = 3;                               // rounds over which progress is looked at
-  double warm_up_share = 0.002;                 // of the model's time: smaller tasks are left out of the warm-up round
+  int window = 3;                // rounds over which progress is looked at
+  double warm_up_share = 0.002;  // of the model's time: smaller tasks are left out of the warm-up round
   // Stops.
-  double limit_margin = 0.03;                   // within this of the lower bound: at the limit
-  double limit_noise = 0.10;                    // so far below it: still, as the peaks were measured with noise
-  int stall_trials = 96;                        // this many trials without a gain of `stall_gain`: stalled
+  double limit_margin = 0.03;  // within this of the lower bound: at the limit
+  double limit_noise = 0.10;   // so far below it: still, as the peaks were measured with noise
+  int stall_trials = 96;       // this many trials without a gain of `stall_gain`: stalled
   double stall_gain = 0.005;
-  int hopeless_failures = 64;                   // a task that failed this often and never succeeded is given up
+  int hopeless_failures = 64;  // a task that failed this often and never succeeded is given up
   // Duels.
-  double duel_margin = 0.005;                   // a challenger must look this much faster to be let in
-  int keep_objects = 4;                         // objects kept for each key, beside the best one's
+  double duel_margin = 0.005;  // a challenger must look this much faster to be let in
+  int keep_objects = 4;        // objects kept for each key, beside the best one's
 };
 
 }  // namespace hone

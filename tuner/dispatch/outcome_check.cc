@@ -7,7 +7,7 @@
 namespace hone {
 namespace {
 
-constexpr double kLongestUs = 3600e6;           // an hour: no candidate runs that long
+constexpr double kLongestUs = 3600e6;  // an hour: no candidate runs that long
 
 bool IsTime(double us) { return std::isfinite(us) && us > 0 && us < kLongestUs; }
 bool IsDuration(double seconds) { return std::isfinite(seconds) && seconds >= 0 && seconds < 86400; }
@@ -25,7 +25,8 @@ std::string TimingFault(const v1::Outcome& outcome, double implausible_below_us)
                         timing.median_us(), " us");
   }
   if (timing.median_us() < implausible_below_us) {
-    return absl::StrCat("median ", timing.median_us(), " us is below what the device can do (", implausible_below_us, " us)");
+    return absl::StrCat("median ", timing.median_us(), " us is below what the device can do (", implausible_below_us,
+                        " us)");
   }
   return "";
 }

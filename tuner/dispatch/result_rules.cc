@@ -20,16 +20,16 @@ double SecondsOf(const v1::Outcome& outcome) {
 
 void Dispatcher::Impl::TakeResult(Worker& worker, const v1::TrialResult& result) {
   const LeaseToken token = TokenOf(result.id());
-  if (becoming_durable.count(token) != 0) return;                 // said already, acked once it is durable
+  if (becoming_durable.count(token) != 0) return;  // said already, acked once it is durable
   Trial* trial = leases.Find(token.trial);
   // A late result is as good as any until the trial is lent again: the attempt it names must be the latest, unanswered.
   const bool current = trial != nullptr && TokenOf(trial->row) == token && token.attempt > 0 && !trial->answered;
   if (!current) {
-    worker.acks.insert(token);                                    // superseded: the worker may forget it
+    worker.acks.insert(token);  // superseded: the worker may forget it
     return;
   }
   KeyState& key = keys.at(trial->row.key);
-  if (!key.loaded()) return;                                      // after a restart: the worker says it again
+  if (!key.loaded()) return;  // after a restart: the worker says it again
   const TaskRow* task = nullptr;
   Job& job = jobs.at(trial->job);
   for (const TaskRow& row : job.tasks) {
@@ -51,7 +51,8 @@ void Dispatcher::Impl::TakeResult(Worker& worker, const v1::TrialResult& result)
                      static_cast<int>(trial->row.attempt) < options.max_attempts && !job.ending;
   if (again) {
     trial->answered = true;
-    if (trial->place != Trial::Place::kQueued) leases.Requeue(*trial, now + (kFirstBackOff << std::min<uint32_t>(trial->row.attempt - 1, 6)));
+    if (trial->place != Trial::Place::kQueued)
+      leases.Requeue(*trial, now + (kFirstBackOff << std::min<uint32_t>(trial->row.attempt - 1, 6)));
   } else if (job.ending && (outcome.kind() == v1::OUTCOME_INFRA || outcome.kind() == v1::OUTCOME_CANCELLED)) {
     DropTrial(token.trial, writes);
   } else {
@@ -162,8 +163,12 @@ void Dispatcher::Impl::QueueDuels() {
                                      [&](const TaskRow& row) { return job.KeyOf(row) == tuning_key; });
       if (task == job.tasks.end()) continue;
       Trial trial;
-      trial.row = TrialRow{.id = next_trial++, .key = tuning_key, .task = task->id, .trace = *challenger,
-                           .source = "duel", .duel = true};
+      trial.row = TrialRow{.id = next_trial++,
+                           .key = tuning_key,
+                           .task = task->id,
+                           .trace = *challenger,
+                           .source = "duel",
+                           .duel = true};
       trial.job = id;
       leases.AddQueued(std::move(trial), /*in_front=*/true);
       key.results_since_duel = 0;

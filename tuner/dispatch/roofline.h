@@ -1,4 +1,5 @@
-// How fast a kernel can be on a device at most, by the peaks that the worker measured (Williams et al., "Roofline", 2009).
+// How fast a kernel can be on a device at most, by the peaks that the worker measured (Williams et al., "Roofline",
+// 2009).
 #pragma once
 
 #include "hone/v1/common.pb.h"
@@ -10,8 +11,8 @@ namespace hone {
 // operands warm.
 double LowerBoundUs(double flop, double bytes, const v1::DeviceProfile& device, int threads);
 
-// A time that no honest measurement gives: far below the roofline, since the peaks of a busy machine are measured at half of
-// what it can do when it is quiet.
+// A time that no honest measurement gives: far below the roofline, since the peaks of a busy machine are measured at
+// half of what it can do when it is quiet.
 double ImplausibleBelowUs(double lower_bound_us);
 
 }  // namespace hone

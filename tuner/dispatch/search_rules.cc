@@ -9,21 +9,21 @@
 namespace hone {
 namespace {
 
-constexpr int kLeastBatch = 4;                  // smaller ones are not worth a search
+constexpr int kLeastBatch = 4;  // smaller ones are not worth a search
 constexpr size_t kMostSeeds = 12;
 
 }  // namespace
 
 void Dispatcher::Impl::AskForCandidates() {
   if (shutting_down) return;
-  std::vector<std::pair<double, uint64_t>> order;                 // as for lending: the least charged job first
+  std::vector<std::pair<double, uint64_t>> order;  // as for lending: the least charged job first
   for (const auto& [id, job] : jobs) {
     if (!job.ending && job.bound() && AllLoaded(job)) order.emplace_back(job.virtual_seconds, id);
   }
   std::sort(order.begin(), order.end());
   for (const auto& [charged, id] : order) {
     Job& job = jobs.at(id);
-    int wanted = 0;                             // what its workers could take at once
+    int wanted = 0;  // what its workers could take at once
     bool alive = false;
     for (const auto& [who, worker] : workers) {
       if (!Matches(worker, job) || worker.draining) continue;
@@ -129,7 +129,7 @@ Trial& Dispatcher::Impl::QueueCandidate(Job& job, const TaskRow& task, KeyState&
 void Dispatcher::Impl::On(const SearchDone& event) {
   const v1::SearchReply& reply = event.reply;
   const auto found = key_by_search.find(reply.request_id());
-  if (found == key_by_search.end()) return;     // of a job that ended meanwhile
+  if (found == key_by_search.end()) return;  // of a job that ended meanwhile
   const auto state = keys.find(found->second);
   key_by_search.erase(found);
   if (state == keys.end()) return;

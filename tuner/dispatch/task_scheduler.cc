@@ -6,7 +6,7 @@
 namespace hone {
 namespace {
 
-constexpr double kUsualSecondsPerTrial = 0.3;   // until a task has been measured itself
+constexpr double kUsualSecondsPerTrial = 0.3;  // until a task has been measured itself
 
 }  // namespace
 
@@ -29,9 +29,10 @@ double GainPerSecond(const TaskProgress& task, double similar_rate, const Dispat
   return task.weight * (options.alpha * backward + (1 - options.alpha) * forward) / (seconds * options.batch);
 }
 
-int PickTask(const std::vector<TaskProgress>& tasks, const std::vector<bool>& eligible, const DispatchOptions& options) {
+int PickTask(const std::vector<TaskProgress>& tasks, const std::vector<bool>& eligible,
+             const DispatchOptions& options) {
   double total_us = 0;
-  std::map<std::string, double> rate;           // best flop/us by kind
+  std::map<std::string, double> rate;  // best flop/us by kind
   for (const TaskProgress& task : tasks) {
     total_us += task.weight * task.best_us;
     if (task.best_us > 0) rate[task.kind] = std::max(rate[task.kind], task.flop / task.best_us);

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kBoosters = 3;
 constexpr int kRounds = 60;
-constexpr double kShare = 0.75;                     // of the rows that each booster sees
+constexpr double kShare = 0.75;  // of the rows that each booster sees
 
 absl::Status Xgb(int code) {
   if (code == 0) return absl::OkStatus();
@@ -33,7 +33,8 @@ using Booster = std::unique_ptr<void, FreeBooster>;
 
 absl::StatusOr<Matrix> MakeMatrix(const std::vector<float>& flat, size_t rows) {
   DMatrixHandle handle = nullptr;
-  HONE_RETURN_IF_ERROR(Xgb(XGDMatrixCreateFromMat(flat.data(), rows, flat.size() / rows, std::numeric_limits<float>::quiet_NaN(), &handle)));
+  HONE_RETURN_IF_ERROR(Xgb(
+      XGDMatrixCreateFromMat(flat.data(), rows, flat.size() / rows, std::numeric_limits<float>::quiet_NaN(), &handle)));
   return Matrix(handle);
 }
 
@@ -44,10 +45,18 @@ absl::StatusOr<Booster> NewBooster(const DMatrixHandle* data, uint64_t seed) {
   // Depth, rate and penalties as in search.md 2c, with shallower trees: there are hundreds of rows here, not tens of
   // thousands.
   const std::pair<const char*, std::string> parameters[] = {
-      {"max_depth", "6"}, {"eta", "0.2"}, {"gamma", "0.001"}, {"min_child_weight", "0.5"}, {"objective", "reg:squarederror"},
-      {"nthread", "1"},   {"verbosity", "0"}, {"base_score", "0"}, {"seed", std::to_string(seed & 0x7fffffff)},
+      {"max_depth", "6"},
+      {"eta", "0.2"},
+      {"gamma", "0.001"},
+      {"min_child_weight", "0.5"},
+      {"objective", "reg:squarederror"},
+      {"nthread", "1"},
+      {"verbosity", "0"},
+      {"base_score", "0"},
+      {"seed", std::to_string(seed & 0x7fffffff)},
   };
-  for (const auto& [name, value] : parameters) HONE_RETURN_IF_ERROR(Xgb(XGBoosterSetParam(booster.get(), name, value.c_str())));
+  for (const auto& [name, value] : parameters)
+    HONE_RETURN_IF_ERROR(Xgb(XGBoosterSetParam(booster.get(), name, value.c_str())));
   return booster;
 }
 
@@ -82,7 +91,8 @@ absl::Status CostModel::Train(std::span<const TrainingRow> rows, uint64_t seed) 
     HONE_RETURN_IF_ERROR(Xgb(XGDMatrixSetFloatInfo(matrix.get(), "weight", weights.data(), weights.size())));
     DMatrixHandle handle = matrix.get();
     HONE_ASSIGN_OR_RETURN(Booster booster, NewBooster(&handle, seed + static_cast<uint64_t>(b)));
-    for (int round = 0; round < kRounds; ++round) HONE_RETURN_IF_ERROR(Xgb(XGBoosterUpdateOneIter(booster.get(), round, handle)));
+    for (int round = 0; round < kRounds; ++round)
+      HONE_RETURN_IF_ERROR(Xgb(XGBoosterUpdateOneIter(booster.get(), round, handle)));
     boosters.push_back(std::move(booster));
   }
   impl_->boosters = std::move(boosters);
@@ -109,7 +119,8 @@ absl::StatusOr<std::vector<Prediction>> CostModel::Predict(std::span<const std::
   const double n = static_cast<double>(impl_->boosters.size());
   for (size_t i = 0; i < rows.size(); ++i) {
     predictions[i].log_ratio = sum[i] / n;
-    predictions[i].deviation = std::sqrt(std::max(0.0, squares[i] / n - predictions[i].log_ratio * predictions[i].log_ratio));
+    predictions[i].deviation =
+        std::sqrt(std::max(0.0, squares[i] / n - predictions[i].log_ratio * predictions[i].log_ratio));
   }
   return predictions;
 }

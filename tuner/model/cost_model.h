@@ -1,7 +1,7 @@
 // Gradient-boosted trees (XGBoost) on the features of lowered programs.
 //
-// The label is log(time / draft): the analytic model carries size and device, the trees what it gets wrong. Several boosters
-// over different halves of the data give an uncertainty.
+// The label is log(time / draft): the analytic model carries size and device, the trees what it gets wrong. Several
+// boosters over different halves of the data give an uncertainty.
 #pragma once
 
 #include <memory>
@@ -16,13 +16,13 @@ namespace hone {
 
 struct TrainingRow {
   std::vector<float> features;
-  float log_ratio = 0;                              // log(time / draft)
+  float log_ratio = 0;  // log(time / draft)
   float weight = 1;
 };
 
 struct Prediction {
   double log_ratio = 0;
-  double deviation = 0;                             // between the boosters
+  double deviation = 0;  // between the boosters
 };
 
 class CostModel {

@@ -12,22 +12,82 @@ namespace hone {
 namespace {
 
 enum Feature {
-  kDraft, kVectorArithmetic, kScalarArithmetic, kIndexArithmetic, kCalls, kDivisions, kSelects,
-  kVectorLoads, kBroadcastLoads, kScalarLoads, kGathers, kMaskedLoads, kThreadLoads, kRegisterUses,
-  kVectorStores, kScalarStores, kMaskedStores, kThreadStores,
-  kBranches, kStatements, kLoops, kIterations, kInnermostTrips, kMaxDepth,
-  kParallelLoops, kParallelExtent, kParallelImbalance, kRegisterBytes, kScratchBytes, kThreadScratchBytes,
-  kBytesTouched, kLoadsPerArithmetic, kBroadcastsPerArithmetic, kArithmeticPerByte, kLanes, kScratchOverL2,
+  kDraft,
+  kVectorArithmetic,
+  kScalarArithmetic,
+  kIndexArithmetic,
+  kCalls,
+  kDivisions,
+  kSelects,
+  kVectorLoads,
+  kBroadcastLoads,
+  kScalarLoads,
+  kGathers,
+  kMaskedLoads,
+  kThreadLoads,
+  kRegisterUses,
+  kVectorStores,
+  kScalarStores,
+  kMaskedStores,
+  kThreadStores,
+  kBranches,
+  kStatements,
+  kLoops,
+  kIterations,
+  kInnermostTrips,
+  kMaxDepth,
+  kParallelLoops,
+  kParallelExtent,
+  kParallelImbalance,
+  kRegisterBytes,
+  kScratchBytes,
+  kThreadScratchBytes,
+  kBytesTouched,
+  kLoadsPerArithmetic,
+  kBroadcastsPerArithmetic,
+  kArithmeticPerByte,
+  kLanes,
+  kScratchOverL2,
   kCounted
 };
 
 constexpr std::array<std::string_view, kCounted> kNames = {
-    "draft_us", "vector_arithmetic", "scalar_arithmetic", "index_arithmetic", "calls", "divisions", "selects",
-    "vector_loads", "broadcast_loads", "scalar_loads", "gathers", "masked_loads", "thread_loads", "register_uses",
-    "vector_stores", "scalar_stores", "masked_stores", "thread_stores",
-    "branches", "statements", "loops", "iterations", "innermost_trips", "max_depth",
-    "parallel_loops", "parallel_extent", "parallel_imbalance", "register_bytes", "scratch_bytes", "thread_scratch_bytes",
-    "bytes_touched", "loads_per_arithmetic", "broadcasts_per_arithmetic", "arithmetic_per_byte", "lanes", "scratch_over_l2",
+    "draft_us",
+    "vector_arithmetic",
+    "scalar_arithmetic",
+    "index_arithmetic",
+    "calls",
+    "divisions",
+    "selects",
+    "vector_loads",
+    "broadcast_loads",
+    "scalar_loads",
+    "gathers",
+    "masked_loads",
+    "thread_loads",
+    "register_uses",
+    "vector_stores",
+    "scalar_stores",
+    "masked_stores",
+    "thread_stores",
+    "branches",
+    "statements",
+    "loops",
+    "iterations",
+    "innermost_trips",
+    "max_depth",
+    "parallel_loops",
+    "parallel_extent",
+    "parallel_imbalance",
+    "register_bytes",
+    "scratch_bytes",
+    "thread_scratch_bytes",
+    "bytes_touched",
+    "loads_per_arithmetic",
+    "broadcasts_per_arithmetic",
+    "arithmetic_per_byte",
+    "lanes",
+    "scratch_over_l2",
 };
 
 // The names of the knobs' places are made once: "knob0" and so on.
@@ -162,7 +222,7 @@ class Counter {
   }
 
   int threads_;
-  double times_ = 1;                                // how often what is visited runs
+  double times_ = 1;  // how often what is visited runs
   double innermost_ = 1;
   int depth_ = 0;
   std::set<Buffer> touched_;

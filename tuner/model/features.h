@@ -1,8 +1,8 @@
 // What a cost model sees of a candidate: counts of the lowered program, and the choice that made it.
 //
 // Counts are weighted by how often their loops run, as log2(x + 1) (search.md 2c, after Ansor's per-store features,
-// summed over the program); ratios have no unit. The analytic draft is one of the features: the model learns what the draft
-// gets wrong.
+// summed over the program); ratios have no unit. The analytic draft is one of the features: the model learns what the
+// draft gets wrong.
 #pragma once
 
 #include <span>
@@ -14,7 +14,7 @@
 
 namespace hone {
 
-inline constexpr int kMaxKnobFeatures = 24;         // a choice with more knobs is cut off
+inline constexpr int kMaxKnobFeatures = 24;  // a choice with more knobs is cut off
 
 // The length of every feature vector, and what is at each place.
 int NumFeatures();

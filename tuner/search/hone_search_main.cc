@@ -32,7 +32,7 @@ int main() {
     }
     std::string reply;
     {
-      const hone::TurnLock::Turn held(*turn);       // a host that measures does nothing else meanwhile
+      const hone::TurnLock::Turn held(*turn);  // a host that measures does nothing else meanwhile
       reply = server.Answer(request).SerializeAsString();
     }
     if (!hone::WriteFrame(1, reply).ok()) return 1;

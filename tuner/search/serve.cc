@@ -19,7 +19,8 @@ absl::StatusOr<std::unique_ptr<TaskSearch>> CreateSearch(const v1::SearchRequest
   SearchTuning tuning;
   tuning.threads = HostTarget().cores;
   const NumericLevel numeric = request.numeric() == v1::NUMERIC_STRICT ? NumericLevel::kStrict : NumericLevel::kDefault;
-  return TaskSearch::Create(workload, {target, std::clamp(request.threads(), 1, kMostThreads), numeric}, request.seed(), tuning);
+  return TaskSearch::Create(workload, {target, std::clamp(request.threads(), 1, kMostThreads), numeric}, request.seed(),
+                            tuning);
 }
 
 }  // namespace
@@ -34,7 +35,7 @@ v1::SearchReply SearchServer::Answer(const v1::SearchRequest& request) {
     reply.set_need_all(true);
     return reply;
   }
-  if (task.search == nullptr || request.observations_before() < known) {   // from the start: the log is another one
+  if (task.search == nullptr || request.observations_before() < known) {  // from the start: the log is another one
     absl::StatusOr<std::unique_ptr<TaskSearch>> created = CreateSearch(request);
     if (!created.ok()) {
       tasks_.erase(request.task_id());
@@ -62,8 +63,8 @@ v1::SearchReply SearchServer::Answer(const v1::SearchRequest& request) {
   for (v1::Candidate& candidate : *batch) *reply.add_candidates() = std::move(candidate);
   reply.set_exhausted(batch->empty());
   if (const int refused = task.search->refused() - refused_before; refused > 0) {
-    std::fprintf(stderr, "hone-search: %s: %d choices were refused, the last: %s\n", request.workload().name().c_str(), refused,
-                 task.search->last_refusal().c_str());
+    std::fprintf(stderr, "hone-search: %s: %d choices were refused, the last: %s\n", request.workload().name().c_str(),
+                 refused, task.search->last_refusal().c_str());
   }
   reply.set_search_seconds(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   return reply;

@@ -20,11 +20,11 @@ namespace {
 constexpr float kFailedLogRatio = 2.0f;
 // How much of a standard deviation is credited to a candidate.
 constexpr double kUncertaintyCredit = 0.5;
-constexpr double kLikenessPenalty = 0.15;            // in log time, for the same choice
-constexpr double kHopeless = 1.1;                    // in log time, behind the best: three times slower
+constexpr double kLikenessPenalty = 0.15;  // in log time, for the same choice
+constexpr double kHopeless = 1.1;          // in log time, behind the best: three times slower
 constexpr int kDescentsOfOthers = 4;
 constexpr size_t kRowsBetweenTrainings = 8;
-constexpr int kRounds = 6;                          // of finalists that were all refused, before a batch is given up
+constexpr int kRounds = 6;  // of finalists that were all refused, before a batch is given up
 
 Choice RandomChoice(const Generator& generator, Random& random) {
   Choice choice;
@@ -104,7 +104,8 @@ std::vector<TaskSearch::Point> TaskSearch::Neighbours(const Point& point) const 
     for (const int step : {-1, 1}) {
       Point near = point;
       near.choice[k] += step;
-      if (near.choice[k] >= 0 && near.choice[k] < static_cast<int>(knobs[k].candidates.size())) found.push_back(std::move(near));
+      if (near.choice[k] >= 0 && near.choice[k] < static_cast<int>(knobs[k].candidates.size()))
+        found.push_back(std::move(near));
     }
   }
   return found;
@@ -115,7 +116,8 @@ std::vector<std::pair<double, TaskSearch::Point>> TaskSearch::Breed(Random& rand
   std::vector<std::pair<double, Point>> drafted;
   const auto offer = [&](Point point) {
     if (seen_.count(point) > 0 || !pool.insert(point).second) return;
-    if (const std::optional<double> us = generators_[point.generator]->Draft(point.choice)) drafted.emplace_back(*us, std::move(point));
+    if (const std::optional<double> us = generators_[point.generator]->Draft(point.choice))
+      drafted.emplace_back(*us, std::move(point));
   };
   const size_t parents = std::min(measured_.size(), static_cast<size_t>(tuning_.parents));
   for (size_t p = 0; p < parents; ++p) {
@@ -126,7 +128,7 @@ std::vector<std::pair<double, TaskSearch::Point>> TaskSearch::Breed(Random& rand
     Point point;
     if (parents > 0 && random.Chance(0.6)) {
       point = measured_[random.Below(parents)].second;
-      if (parents > 1 && random.Chance(0.3)) {               // cross with another of the same generator
+      if (parents > 1 && random.Chance(0.3)) {  // cross with another of the same generator
         const Point& other = measured_[random.Below(parents)].second;
         if (other.generator == point.generator) {
           for (size_t k = 0; k < point.choice.size(); ++k) {
@@ -209,7 +211,7 @@ absl::StatusOr<std::vector<TaskSearch::Finalist>> TaskSearch::Rank(std::vector<F
   for (std::thread& other : others) other.join();
   for (const Finalist& finalist : finalists) {
     if (finalist.status.ok()) continue;
-    seen_.insert(finalist.point);                            // it will not be better next time
+    seen_.insert(finalist.point);  // it will not be better next time
     ++refused_;
     last_refusal_ = std::string(finalist.status.message());
   }
@@ -229,7 +231,8 @@ absl::StatusOr<std::vector<TaskSearch::Finalist>> TaskSearch::Rank(std::vector<F
     finalists[i].predicted_us = std::exp(log_us);
     finalists[i].score = log_us - kUncertaintyCredit * predictions[i].deviation;
   }
-  std::stable_sort(finalists.begin(), finalists.end(), [](const Finalist& a, const Finalist& b) { return a.score < b.score; });
+  std::stable_sort(finalists.begin(), finalists.end(),
+                   [](const Finalist& a, const Finalist& b) { return a.score < b.score; });
   return finalists;
 }
 
@@ -248,7 +251,8 @@ absl::StatusOr<std::vector<v1::Candidate>> TaskSearch::Propose(int count) {
 
   // A round in which everything was refused is not the end of the space.
   for (int attempt = 0; attempt < kRounds && batch.empty(); ++attempt) {
-    std::vector<Finalist> finalists = ChooseFinalists(static_cast<size_t>(std::max(tuning_.finalists, count + count / 2)), random);
+    std::vector<Finalist> finalists =
+        ChooseFinalists(static_cast<size_t>(std::max(tuning_.finalists, count + count / 2)), random);
     if (finalists.empty()) break;
     HONE_ASSIGN_OR_RETURN(std::vector<Finalist> ranked, Rank(std::move(finalists)));
     Choose(count, std::move(ranked), random, &batch);
@@ -289,15 +293,15 @@ std::vector<TaskSearch::Finalist> TaskSearch::ChooseFinalists(size_t wanted, Ran
 
 size_t TaskSearch::LeastTried(const std::vector<Finalist>& ranked) const {
   size_t best = 0;
-  for (size_t i = 1; i < ranked.size(); ++i) {      // best score first
+  for (size_t i = 1; i < ranked.size(); ++i) {  // best score first
     if (ranked[i].score > ranked[0].score + kHopeless) break;
     if (tried_[ranked[i].point.generator] < tried_[ranked[best].point.generator]) best = i;
   }
   return best;
 }
 
-// The best first, each a little spoiled by its likeness to those already out; now and then one at random, or of a source
-// that has had little of a chance.
+// The best first, each a little spoiled by its likeness to those already out; now and then one at random, or of a
+// source that has had little of a chance.
 void TaskSearch::Choose(int count, std::vector<Finalist> ranked, Random& random, std::vector<v1::Candidate>* batch) {
   while (static_cast<int>(batch->size()) < count && !ranked.empty()) {
     size_t best = 0;

@@ -7,7 +7,8 @@
 namespace hone {
 namespace {
 
-// Digests have one length and an attacker cannot steer them, so comparing them to the end tells nothing about the token.
+// Digests have one length and an attacker cannot steer them, so comparing them to the end tells nothing about the
+// token.
 bool SameSecret(std::string_view a, std::string_view b) {
   const std::string x = Sha256(a), y = Sha256(b);
   unsigned char difference = 0;

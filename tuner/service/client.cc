@@ -10,12 +10,12 @@
 namespace hone {
 namespace {
 
-constexpr int kLongestMessage = 256 << 20;      // a plan or a page of records
+constexpr int kLongestMessage = 256 << 20;  // a plan or a page of records
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<DaemonClient>> DaemonClient::Connect(const std::string& address, const std::string& token,
-                                                                    absl::Duration timeout) {
+absl::StatusOr<std::unique_ptr<DaemonClient>> DaemonClient::Connect(const std::string& address,
+                                                                    const std::string& token, absl::Duration timeout) {
   HONE_RETURN_IF_ERROR(CheckAddress(address));
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kLongestMessage);
@@ -23,12 +23,12 @@ absl::StatusOr<std::unique_ptr<DaemonClient>> DaemonClient::Connect(const std::s
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2000);
-  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);              // a daemon on this network, not the web
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);  // a daemon on this network, not the web
   const std::shared_ptr<grpc::Channel> channel =
       grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
   if (!channel->WaitForConnected(absl::ToChronoTime(absl::Now() + timeout))) {
-    return absl::UnavailableError(absl::StrCat("no daemon answers at ", address, " within ", absl::FormatDuration(timeout),
-                                               "; is `honed` running there?"));
+    return absl::UnavailableError(absl::StrCat("no daemon answers at ", address, " within ",
+                                               absl::FormatDuration(timeout), "; is `honed` running there?"));
   }
   std::unique_ptr<DaemonClient> client(new DaemonClient());
   client->address_ = address;
@@ -66,8 +66,8 @@ absl::StatusOr<v1::JobSnapshot> DaemonClient::Watch(uint64_t job, absl::Duration
       return last;
     }
     const grpc::Status status = reader->Finish();
-    const bool ended = last.state() != v1::JOB_STATE_UNSPECIFIED && last.state() != v1::JOB_WAITING &&
-                       last.state() != v1::JOB_RUNNING;
+    const bool ended =
+        last.state() != v1::JOB_STATE_UNSPECIFIED && last.state() != v1::JOB_WAITING && last.state() != v1::JOB_RUNNING;
     if (status.ok() && ended) return last;
     const bool away = status.ok() || status.error_code() == grpc::StatusCode::UNAVAILABLE ||
                       status.error_code() == grpc::StatusCode::CANCELLED;

@@ -1,6 +1,6 @@
-// How a client reaches a daemon: a channel with the token on every call, connected within a deadline, and gRPC's statuses
-// as ours. Unavailable and DeadlineExceeded mean "no daemon" (exit code 5), Unauthenticated and PermissionDenied "not
-// allowed" (8).
+// How a client reaches a daemon: a channel with the token on every call, connected within a deadline, and gRPC's
+// statuses as ours. Unavailable and DeadlineExceeded mean "no daemon" (exit code 5), Unauthenticated and
+// PermissionDenied "not allowed" (8).
 #pragma once
 
 #include <functional>
@@ -29,8 +29,8 @@ class DaemonClient {
   // A context with the token, and a deadline unless `timeout` is infinite.
   std::unique_ptr<grpc::ClientContext> Context(absl::Duration timeout = absl::Seconds(60)) const;
 
-  // Calls `seen` with each snapshot until the job has ended or `seen` returns false; survives a daemon that restarts for up
-  // to `patience` without an answer. Returns the last snapshot.
+  // Calls `seen` with each snapshot until the job has ended or `seen` returns false; survives a daemon that restarts
+  // for up to `patience` without an answer. Returns the last snapshot.
   absl::StatusOr<v1::JobSnapshot> Watch(uint64_t job, absl::Duration interval, absl::Duration patience,
                                         const std::function<bool(const v1::JobSnapshot&)>& seen);
 

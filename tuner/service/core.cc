@@ -16,13 +16,14 @@
 namespace hone {
 namespace {
 
-constexpr size_t kGroup = 512;                  // commits in one transaction at most
+constexpr size_t kGroup = 512;  // commits in one transaction at most
 constexpr auto kRetryWrite = std::chrono::seconds(1);
 
 }  // namespace
 
 Micros Core::Now() {
-  return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
 }
 
 std::string Core::Utc() { return absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", absl::Now(), absl::UTCTimeZone()); }
@@ -40,7 +41,9 @@ absl::StatusOr<std::unique_ptr<Core>> Core::Start(const DispatchOptions& options
   Core* raw = core.get();
   core->pool_ = std::make_unique<SearchPool>(
       search, [raw](v1::SearchReply reply) { raw->Post(SearchDone{std::move(reply)}); },
-      [raw](uint64_t id, std::string reason) { raw->Post(SearchFailed{id, std::move(reason)}); });
+      [raw](uint64_t id, std::string reason) {
+        raw->Post(SearchFailed{id, std::move(reason)});
+      });
   core->Post(hone::Start{});
   core->writer_thread_ = std::thread([raw] { raw->RunWriter(); });
   core->dispatcher_thread_ = std::thread([raw] { raw->RunDispatcher(); });
@@ -117,9 +120,7 @@ void Core::RunDispatcher() {
       std::unique_lock<std::mutex> lock(mutex_);
       const auto ready = [&] { return !queue_.empty() || stopping_; };
       const Micros delay = wake_at_ - Now();
-      if (delay > 0) {
-        changed_.wait_for(lock, std::chrono::microseconds(std::min<Micros>(delay, 60'000'000)), ready);
-      }
+      if (delay > 0) { changed_.wait_for(lock, std::chrono::microseconds(std::min<Micros>(delay, 60'000'000)), ready); }
       items.swap(queue_);
       stop = stopping_;
     }
@@ -164,7 +165,7 @@ void Core::Send(ReplyTo to, const Message& message) {
   {
     const std::lock_guard<std::mutex> guard(mutex_);
     const auto found = replies_.find(to);
-    if (found == replies_.end()) return;        // the caller has gone
+    if (found == replies_.end()) return;  // the caller has gone
     then = std::move(found->second);
     replies_.erase(found);
   }
@@ -195,7 +196,7 @@ void Core::RunWriter() {
         if (load.has_value()) break;
       }
     }
-    if (writer_failed_) continue;               // nothing is promised any more
+    if (writer_failed_) continue;  // nothing is promised any more
     if (load.has_value()) {
       absl::StatusOr<KeyHistory> history = store_->LoadHistory(load->key);
       if (!history.ok()) {

@@ -1,5 +1,6 @@
-// The dispatcher at work: one thread that owns it and feeds it events, one that writes to the store (many commits in one
-// transaction), the search processes. Everything the services want from the dispatcher goes through `Post` and `Query`.
+// The dispatcher at work: one thread that owns it and feeds it events, one that writes to the store (many commits in
+// one transaction), the search processes. Everything the services want from the dispatcher goes through `Post` and
+// `Query`.
 #pragma once
 
 #include <atomic>
@@ -22,17 +23,18 @@
 
 namespace hone {
 
-// What a watcher of a job is given, on the core's thread: must return at once. `last`: the job has ended, nothing follows.
+// What a watcher of a job is given, on the core's thread: must return at once. `last`: the job has ended, nothing
+// follows.
 using WatchSink = std::function<void(const v1::JobSnapshot&, bool last)>;
 
 class Core {
  public:
-  // Becomes the writer of the store and takes up what it left. `on_fatal` is called once, from any thread, when the store
-  // can no longer be written; nothing is promised to anybody afterwards.
+  // Becomes the writer of the store and takes up what it left. `on_fatal` is called once, from any thread, when the
+  // store can no longer be written; nothing is promised to anybody afterwards.
   static absl::StatusOr<std::unique_ptr<Core>> Start(const DispatchOptions& options, std::unique_ptr<TuningStore> store,
                                                      const SearchPoolOptions& search,
                                                      std::function<void(absl::Status)> on_fatal);
-  ~Core();                                      // stops
+  ~Core();  // stops
   // Carries out what was committed, ends the threads and the search processes. Callers still waiting are refused.
   void Stop();
 
@@ -46,20 +48,20 @@ class Core {
   absl::StatusOr<v1::JobSnapshot> Snapshot(uint64_t job, bool with_tasks);
   absl::StatusOr<std::vector<v1::JobSnapshot>> ListJobs();
   uint64_t AddWatch(uint64_t job, Micros interval, WatchSink sink);
-  void RemoveWatch(uint64_t watch);             // the sink is not called after this returns
+  void RemoveWatch(uint64_t watch);  // the sink is not called after this returns
   int watches() const { return watch_count_; }
 
   TuningStore& store() { return *store_; }
   SearchPool& searches() { return *pool_; }
-  static Micros Now();                          // monotonic
-  static std::string Utc();                     // "2026-11-21T05:03:59Z"
+  static Micros Now();       // monotonic
+  static std::string Utc();  // "2026-11-21T05:03:59Z"
 
  private:
   struct Watch {
     uint64_t job = 0;
     Micros interval = 0;
     Micros next = 0;
-    uint64_t seen = 0;                          // ChangesOf at the last snapshot
+    uint64_t seen = 0;  // ChangesOf at the last snapshot
     bool first = true;
     WatchSink sink;
   };
@@ -67,19 +69,19 @@ class Core {
   Core() = default;
   void RunDispatcher();
   void RunWriter();
-  bool WriteGroup(const std::vector<Write>& writes);            // false: given up
+  bool WriteGroup(const std::vector<Write>& writes);  // false: given up
   void CarryOut(std::vector<Effect> effects);
   void Send(ReplyTo to, const Message& message);
-  Micros ServeWatches(Micros now);                              // when the next one is due
+  Micros ServeWatches(Micros now);  // when the next one is due
   absl::StatusOr<v1::JobSnapshot> StoredSnapshot(uint64_t job, bool with_tasks);
 
   std::unique_ptr<TuningStore> store_;
-  std::unique_ptr<Dispatcher> dispatcher_;                      // of the dispatcher thread alone
+  std::unique_ptr<Dispatcher> dispatcher_;  // of the dispatcher thread alone
   std::unique_ptr<SearchPool> pool_;
   uint64_t epoch_ = 0;
   std::function<void(absl::Status)> on_fatal_;
 
-  std::mutex mutex_;                                            // of the queue, the replies and the stop flag
+  std::mutex mutex_;  // of the queue, the replies and the stop flag
   std::condition_variable changed_;
   using Item = std::variant<Event, std::function<void()>>;
   std::deque<Item> queue_;
@@ -95,7 +97,7 @@ class Core {
   bool writer_stopping_ = false;
   bool writer_failed_ = false;
 
-  std::map<uint64_t, Watch> watches_;                           // of the dispatcher thread
+  std::map<uint64_t, Watch> watches_;  // of the dispatcher thread
   std::atomic<uint64_t> next_watch_{1};
   std::atomic<int> watch_count_{0};
   std::thread dispatcher_thread_;

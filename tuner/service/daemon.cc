@@ -58,12 +58,10 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const DaemonOptions& optio
   }
   const bool is_unix = IsUnixAddress(options.listen);
   std::string token;
-  if (!options.token_file.empty()) {
-    HONE_ASSIGN_OR_RETURN(token, ReadToken(options.token_file));
-  }
+  if (!options.token_file.empty()) { HONE_ASSIGN_OR_RETURN(token, ReadToken(options.token_file)); }
   if (!is_unix && token.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat("--listen ", options.listen,
-                                                   ": a daemon on the network needs a token; give --token-file FILE"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("--listen ", options.listen, ": a daemon on the network needs a token; give --token-file FILE"));
   }
   parts.gate = std::make_unique<Gate>(token);
   HONE_ASSIGN_OR_RETURN(std::unique_ptr<TuningStore> store, OpenSqliteStore(options.db, StoreMode::kWrite));
@@ -96,13 +94,13 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const DaemonOptions& optio
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
   builder.RegisterService(parts.tune.get());
   builder.RegisterService(parts.fleet.get());
-  const mode_t before = umask(0177);            // the socket is its owner's alone from the first moment
+  const mode_t before = umask(0177);  // the socket is its owner's alone from the first moment
   parts.server = builder.BuildAndStart();
   umask(before);
   if (parts.server == nullptr || (!is_unix && port == 0)) {
     parts.server = nullptr;
-    return absl::UnavailableError(absl::StrCat("cannot listen on ", options.listen,
-                                               ": the address is in use or not of this machine"));
+    return absl::UnavailableError(
+        absl::StrCat("cannot listen on ", options.listen, ": the address is in use or not of this machine"));
   }
   daemon->address_ = options.listen;
   if (!is_unix) daemon->address_ = absl::StrCat(options.listen.substr(0, options.listen.rfind(':')), ":", port);
@@ -125,8 +123,8 @@ absl::Status Daemon::Serve() {
       }
     }
     if (!is_private) continue;
-    bool idle = parts.core->watches() == 0 &&
-                absl::Microseconds(Core::Now() - parts.last_call) > parts.options.exit_when_idle;
+    bool idle =
+        parts.core->watches() == 0 && absl::Microseconds(Core::Now() - parts.last_call) > parts.options.exit_when_idle;
     if (idle) parts.core->Query([&](const Dispatcher& dispatcher) { idle = dispatcher.Idle(); });
     if (!idle) continue;
     spdlog::info("nobody needs this daemon any more");
@@ -137,7 +135,7 @@ absl::Status Daemon::Serve() {
     parts.core->Post(ShutDown{});
     absl::SleepFor(absl::Milliseconds(300));
   }
-  parts.core->Stop();                           // what was promised is written; everybody who waits is answered
+  parts.core->Stop();  // what was promised is written; everybody who waits is answered
   parts.server->Shutdown(std::chrono::system_clock::now() + kStopGrace);
   parts.server->Wait();
   if (!parts.socket_path.empty()) unlink(parts.socket_path.c_str());

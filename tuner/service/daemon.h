@@ -14,25 +14,26 @@
 namespace hone {
 
 struct DaemonOptions {
-  std::string db;                               // the SQLite file
-  std::string listen;                           // "unix:PATH" (mode 0600), or "HOST:PORT", which needs a token
-  std::string token_file;                       // empty: none
-  absl::Duration exit_when_idle = absl::InfiniteDuration();   // ends, and its workers with it, when nobody needs it this long
+  std::string db;          // the SQLite file
+  std::string listen;      // "unix:PATH" (mode 0600), or "HOST:PORT", which needs a token
+  std::string token_file;  // empty: none
+  absl::Duration exit_when_idle =
+      absl::InfiniteDuration();  // ends, and its workers with it, when nobody needs it this long
   DispatchOptions dispatch;
   SearchPoolOptions search;
 };
 
 class Daemon {
  public:
-  // InvalidArgument for options that can never work, FailedPrecondition when the database has another writer, Unavailable
-  // when the address cannot be listened on, DataLoss for an unreadable database.
+  // InvalidArgument for options that can never work, FailedPrecondition when the database has another writer,
+  // Unavailable when the address cannot be listened on, DataLoss for an unreadable database.
   static absl::StatusOr<std::unique_ptr<Daemon>> Start(const DaemonOptions& options);
   ~Daemon();
 
-  const std::string& address() const { return address_; }   // with the port that was chosen for port 0
+  const std::string& address() const { return address_; }  // with the port that was chosen for port 0
   // Until `RequestStop`, idleness or a failure of the store, which is returned. Then everything is written and closed.
   absl::Status Serve();
-  void RequestStop() { stop_ = true; }          // from any thread
+  void RequestStop() { stop_ = true; }  // from any thread
 
  private:
   struct Parts;

@@ -14,10 +14,10 @@ namespace hone {
 
 struct SearchPool::Slot {
   int number = 0;
-  std::deque<v1::SearchRequest> queue;          // under the pool's mutex, like `child`'s replacement
+  std::deque<v1::SearchRequest> queue;  // under the pool's mutex, like `child`'s replacement
   std::unique_ptr<SearchProcess> child;
-  std::map<uint64_t, int> has;                  // observations of each task the child was sent
-  int failures = 0;                             // in a row
+  std::map<uint64_t, int> has;  // observations of each task the child was sent
+  int failures = 0;             // in a row
   absl::Time not_before = absl::InfinitePast();
   std::thread thread;
 };
@@ -112,9 +112,7 @@ void SearchPool::Run(Slot& slot) {
       int& has = slot.has[request.task_id()];
       const int known = std::min(has, request.observations_size());
       HONE_ASSIGN_OR_RETURN(v1::SearchReply answer, Exchange(*slot.child, Without(request, known), deadline));
-      if (answer.need_all()) {
-        HONE_ASSIGN_OR_RETURN(answer, Exchange(*slot.child, request, deadline));
-      }
+      if (answer.need_all()) { HONE_ASSIGN_OR_RETURN(answer, Exchange(*slot.child, request, deadline)); }
       has = request.observations_size();
       return answer;
     }();
@@ -129,10 +127,12 @@ void SearchPool::Run(Slot& slot) {
       slot.child = nullptr;
     }
     ++crashes_;
-    const absl::Duration pause = std::min(options_.longest_back_off, options_.first_back_off * (1 << std::min(slot.failures, 10)));
+    const absl::Duration pause =
+        std::min(options_.longest_back_off, options_.first_back_off * (1 << std::min(slot.failures, 10)));
     ++slot.failures;
     slot.not_before = absl::Now() + pause;
-    const std::string reason = absl::StrCat("search process ", slot.number, ": ", std::string(reply.status().message()));
+    const std::string reason =
+        absl::StrCat("search process ", slot.number, ": ", std::string(reply.status().message()));
     spdlog::warn("{}", reason);
     failed_(request.request_id(), reason);
   }

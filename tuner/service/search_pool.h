@@ -1,5 +1,5 @@
-// The hone-search processes: started when first needed, spoken to over pipes, started again when they die. Nothing they do
-// can harm a job: a request that fails is reported and may be asked again.
+// The hone-search processes: started when first needed, spoken to over pipes, started again when they die. Nothing they
+// do can harm a job: a request that fails is reported and may be asked again.
 #pragma once
 
 #include <atomic>
@@ -20,10 +20,10 @@
 namespace hone {
 
 struct SearchPoolOptions {
-  std::string program;                          // path of hone-search
+  std::string program;  // path of hone-search
   std::vector<std::string> arguments;
   int processes = 1;
-  absl::Duration reply_timeout = absl::Minutes(10);   // it may wait long for its turn on a machine that measures
+  absl::Duration reply_timeout = absl::Minutes(10);  // it may wait long for its turn on a machine that measures
   absl::Duration first_back_off = absl::Milliseconds(200);
   absl::Duration longest_back_off = absl::Seconds(10);
 };

@@ -24,7 +24,7 @@ class SearchProcess {
   absl::Status Send(const std::string& message, absl::Time deadline);
   // Unavailable when it closed its output or died (the message says how), DeadlineExceeded, DataLoss for nonsense.
   absl::StatusOr<std::string> Receive(absl::Time deadline);
-  void Kill();                                  // from any thread: `Receive` then ends
+  void Kill();  // from any thread: `Receive` then ends
   pid_t pid() const { return child_.pid(); }
 
  private:

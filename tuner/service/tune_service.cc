@@ -66,10 +66,11 @@ class TuneService : public v1::Tune::WithCallbackMethod_Watch<v1::Tune::Service>
 
   grpc::Status Stop(grpc::ServerContext* context, const v1::StopRequest* request, v1::JobSnapshot* reply) override {
     if (const grpc::Status admitted = Admit(*context); !admitted.ok()) return admitted;
-    const grpc::Status status =
-        AskCore(core_, context, reply, [&](ReplyTo to) { return StopJob{to, request->job_id()}; });
+    const grpc::Status status = AskCore(core_, context, reply, [&](ReplyTo to) {
+      return StopJob{to, request->job_id()};
+    });
     if (status.error_code() != grpc::StatusCode::NOT_FOUND) return status;
-    return Return(core_.Snapshot(request->job_id(), true), reply);   // it has ended before: nothing to stop
+    return Return(core_.Snapshot(request->job_id(), true), reply);  // it has ended before: nothing to stop
   }
 
   grpc::Status GetJob(grpc::ServerContext* context, const v1::GetJobRequest* request, v1::JobSnapshot* reply) override {
@@ -146,7 +147,7 @@ class TuneService : public v1::Tune::WithCallbackMethod_Watch<v1::Tune::Service>
   grpc::Status ImportRecords(grpc::ServerContext* context, grpc::ServerReader<v1::ExportChunk>* reader,
                              v1::ImportReply* reply) override {
     if (const grpc::Status admitted = Admit(*context); !admitted.ok()) return admitted;
-    std::string waiting;                        // the beginning of a line whose end is in the next chunk
+    std::string waiting;  // the beginning of a line whose end is in the next chunk
     uint64_t line = 1;
     const auto take = [&](size_t size) -> absl::Status {
       const std::string lines = waiting.substr(0, size);

@@ -13,8 +13,8 @@ namespace hone {
 class Core;
 class Gate;
 
-// Both must outlive the service. `last_call` is set to the time of each call (Core::Now), so that a private daemon knows
-// when nobody needs it any more.
+// Both must outlive the service. `last_call` is set to the time of each call (Core::Now), so that a private daemon
+// knows when nobody needs it any more.
 std::unique_ptr<grpc::Service> MakeTuneService(Core& core, const Gate& gate, std::atomic<Micros>& last_call);
 
 }  // namespace hone

@@ -42,7 +42,7 @@ class WatchCall : public grpc::ServerWriteReactor<v1::JobEvent> {
   void Offer(const v1::JobSnapshot& snapshot, bool last) {
     const std::lock_guard<std::mutex> guard(mutex_);
     if (over_) return;
-    next_ = snapshot;                           // replaces one that could not be sent yet
+    next_ = snapshot;  // replaces one that could not be sent yet
     last_ = last_ || last;
     if (!writing_) WriteNext();
   }

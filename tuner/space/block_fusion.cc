@@ -45,8 +45,7 @@ bool CanBeInlined(const WorkloadInfo& info, int i) {
     const BlockInfo& consumer = info.blocks[static_cast<size_t>(c)];
     const auto read = std::find_if(consumer.reads.begin(), consumer.reads.end(),
                                    [&](const BlockInfo::Access& access) { return access.buffer == block.output; });
-    const bool read_once =
-        consumers.size() == 1 && consumer.instances() <= block.instances() && read->places == 1;
+    const bool read_once = consumers.size() == 1 && consumer.instances() <= block.instances() && read->places == 1;
     if (read_once) continue;
     // The forms of a transform are straight code in which a guarded load costs little more than another.
     if (block.pads && consumers.size() == 1 && consumer.chooses()) continue;

@@ -11,7 +11,7 @@
 namespace hone {
 namespace {
 
-constexpr double kChoicesOfDescent = 4000;          // are drafted, about; that many for each start may be tried one by one
+constexpr double kChoicesOfDescent = 4000;  // are drafted, about; that many for each start may be tried one by one
 
 struct Best {
   Choice choice;
@@ -76,7 +76,8 @@ absl::StatusOr<Choice> BestByDraft(const Generator& generator, int descents) {
     for (int start = 0; start < descents; ++start) {
       Random random(0, static_cast<uint64_t>(start));
       Choice choice;
-      for (const Knob& knob : generator.knobs()) choice.push_back(static_cast<int>(random.Below(knob.candidates.size())));
+      for (const Knob& knob : generator.knobs())
+        choice.push_back(static_cast<int>(random.Below(knob.candidates.size())));
       Descend(generator, std::move(choice), &best);
     }
   }
@@ -84,7 +85,8 @@ absl::StatusOr<Choice> BestByDraft(const Generator& generator, int descents) {
   return best.choice;
 }
 
-absl::StatusOr<std::vector<std::unique_ptr<Generator>>> Generators(const PrimFunc& workload, const SpaceOptions& options) {
+absl::StatusOr<std::vector<std::unique_ptr<Generator>>> Generators(const PrimFunc& workload,
+                                                                   const SpaceOptions& options) {
   HONE_ASSIGN_OR_RETURN(std::vector<std::unique_ptr<Generator>> found, MakeTemplateGenerators(workload, options));
   HONE_ASSIGN_OR_RETURN(std::vector<std::unique_ptr<Generator>> sketches, MakeSketchGenerators(workload, options));
   found.insert(found.end(), std::make_move_iterator(sketches.begin()), std::make_move_iterator(sketches.end()));
@@ -94,7 +96,8 @@ absl::StatusOr<std::vector<std::unique_ptr<Generator>>> Generators(const PrimFun
 std::optional<Origin> OriginOf(const Trace& trace) {
   Origin origin;
   for (const Step& step : trace.steps) {
-    if (const auto* annotate = std::get_if<AnnotateStep>(&step); annotate != nullptr && annotate->key == kGeneratorKey) {
+    if (const auto* annotate = std::get_if<AnnotateStep>(&step);
+        annotate != nullptr && annotate->key == kGeneratorKey) {
       if (const auto* name = std::get_if<std::string>(&annotate->value)) origin.generator = *name;
     } else if (const auto* sample = std::get_if<SampleCategoricalStep>(&step)) {
       origin.choice.push_back(static_cast<int>(sample->decision));
@@ -121,8 +124,9 @@ absl::StatusOr<Trace> DefaultTrace(const PrimFunc& workload, const SpaceOptions&
       failure = choice.status();
     }
   }
-  std::stable_sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) { return a.us < b.us; });
-  for (const Candidate& candidate : candidates) {            // the first that is not refused
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [](const Candidate& a, const Candidate& b) { return a.us < b.us; });
+  for (const Candidate& candidate : candidates) {  // the first that is not refused
     const absl::StatusOr<Schedule> schedule = candidate.generator->Build(candidate.choice);
     if (schedule.ok()) return schedule->trace();
     failure = schedule.status();

@@ -1,9 +1,9 @@
 // A source of schedules for one workload: a template with knobs, or a sketch with tile sizes to fill in.
 //
-// Whoever proposes, a candidate is (generator, choice): the search varies the choice, the draft judges it by arithmetic, and
-// only finalists are built into a schedule, whose trace is what travels and is stored. The first steps of the trace are
-// sample_categorical steps with the choice as their decisions and the root block carries the generator's name, so that a
-// stored trace can be turned back into (generator, choice).
+// Whoever proposes, a candidate is (generator, choice): the search varies the choice, the draft judges it by
+// arithmetic, and only finalists are built into a schedule, whose trace is what travels and is stored. The first steps
+// of the trace are sample_categorical steps with the choice as their decisions and the root block carries the
+// generator's name, so that a stored trace can be turned back into (generator, choice).
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ namespace hone {
 
 struct Knob {
   std::string name;
-  std::vector<int64_t> candidates;                  // at least one; in an order in which neighbours are alike
+  std::vector<int64_t> candidates;  // at least one; in an order in which neighbours are alike
 };
 // One index into `candidates` for each knob.
 using Choice = std::vector<int>;
@@ -33,8 +33,8 @@ class Generator {
   // "template", "sketch:tile(dense)", ...: unique among the generators of a workload; what is before ':' is the source.
   virtual const std::string& name() const = 0;
   virtual const std::vector<Knob>& knobs() const = 0;
-  // Microseconds the program would take by the analytic model; nullopt when the choice is not legal (too many registers).
-  // Arithmetic alone: microseconds to call.
+  // Microseconds the program would take by the analytic model; nullopt when the choice is not legal (too many
+  // registers). Arithmetic alone: microseconds to call.
   virtual std::optional<double> Draft(const Choice& choice) const = 0;
   // A refusal is news: the draft said that the choice is legal.
   virtual absl::StatusOr<Schedule> Build(const Choice& choice) const = 0;
@@ -47,14 +47,15 @@ inline constexpr char kGeneratorKey[] = "hone.generator";
 struct SpaceOptions {
   Target target;
   int threads = 1;
-  NumericLevel numeric = NumericLevel::kDefault;    // the loosest that is allowed
+  NumericLevel numeric = NumericLevel::kDefault;  // the loosest that is allowed
 };
 
 // Every source that applies, templates first. Never empty for a function that AnalyzeWorkload takes.
-absl::StatusOr<std::vector<std::unique_ptr<Generator>>> Generators(const PrimFunc& workload, const SpaceOptions& options);
+absl::StatusOr<std::vector<std::unique_ptr<Generator>>> Generators(const PrimFunc& workload,
+                                                                   const SpaceOptions& options);
 
-// The choice with the least draft: exhaustive where the space is small, by coordinate descent from several starts otherwise.
-// NotFound when no choice is legal.
+// The choice with the least draft: exhaustive where the space is small, by coordinate descent from several starts
+// otherwise. NotFound when no choice is legal.
 inline constexpr int kDescents = 24;
 absl::StatusOr<Choice> BestByDraft(const Generator& generator, int descents = kDescents);
 

@@ -41,7 +41,8 @@ class MapStage : public StageTemplate {
     double gathers = 0;
     for (const BlockInfo::Access& read : block_.reads) {
       bytes += static_cast<double>(std::min(read.elements, block_.instances()) * read.buffer.type().bytes());
-      if (!read.strides.empty() && (!read.affine || std::abs(read.strides.back()) > 1)) gathers += static_cast<double>(lanes);
+      if (!read.strides.empty() && (!read.affine || std::abs(read.strides.back()) > 1))
+        gathers += static_cast<double>(lanes);
     }
     const double compute = static_cast<double>(vectors) * (0.5 * block_.operations + 1 + gathers);
     const double cycles = std::max(compute, bytes / BytesPerCycle(target_, bytes / threads_));
@@ -60,7 +61,7 @@ class MapStage : public StageTemplate {
       loops.back() = parts[0];
     }
     if (!RunsInParallel(choice)) return absl::OkStatus();
-    if (vector_ && loops.size() > 1) loops.pop_back();         // rows are shared out, not pieces of them
+    if (vector_ && loops.size() > 1) loops.pop_back();  // rows are shared out, not pieces of them
     return FuseAndParallel(schedule, loops);
   }
 

@@ -65,7 +65,7 @@ class Planner {
 
   const WorkloadInfo& info_;
   BlockFusion fusion_;
-  std::map<int, int> producers_;                    // of blocks of kind kForms
+  std::map<int, int> producers_;  // of blocks of kind kForms
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 // rows: a reduction along memory, a row to a value (sums and maxima of softmax and layer norm).
 //
-//   for r: for k: C[r] += f(A[r, k])    =>   parallel r: { for k0: vectorized k1: P[k1] += f(A[r, k0, k1])   P in registers
+//   for r: for k: C[r] += f(A[r, k])    =>   parallel r: { for k0: vectorized k1: P[k1] += f(A[r, k0, k1])   P in
+//   registers
 //                                                          for k1: C[r] += P[k1] }
 // Several vectors of partial results hide the latency of the addition.
 #include <algorithm>
@@ -35,7 +36,7 @@ class RowStage : public StageTemplate {
     }
     const int lanes = target_.lanes(std::max(32, static_cast<int>(block_.output.type().bits)));
     if (along_ >= 0 && block_.splits && block_.extents[static_cast<size_t>(along_)] >= lanes) {
-      std::vector<int64_t> vectors;                          // of partial results
+      std::vector<int64_t> vectors;  // of partial results
       for (const int64_t n : {1, 2, 4, 8}) {
         if (n * lanes <= block_.extents[static_cast<size_t>(along_)]) vectors.push_back(n);
       }
@@ -50,7 +51,7 @@ class RowStage : public StageTemplate {
   std::optional<double> Draft(std::span<const int> choice) const override {
     const double vectors = lanes_ > 0 ? static_cast<double>(knobs_[0].candidates[static_cast<size_t>(choice[0])]) : 1;
     const double steps = static_cast<double>(block_.instances()) / std::max(1, lanes_);
-    const double latency = 4 / vectors;                      // of an addition, cycles
+    const double latency = 4 / vectors;  // of an addition, cycles
     const double cycles = steps * std::max(latency, 0.5 * block_.operations) +
                           static_cast<double>(rows_) * (10 + vectors * std::max(1, lanes_) * 0.5);
     const double us = cycles / kCyclesPerMicrosecond;
@@ -119,9 +120,9 @@ class RowStage : public StageTemplate {
   Target target_;
   int threads_;
   int64_t rows_ = 1;
-  int spatial_ = 0;                                          // loops over rows, the outer ones
-  int along_ = -1;                                           // the reduce variable that moves along memory
-  int lanes_ = 0;                                            // 0: rows are too short for vectors
+  int spatial_ = 0;  // loops over rows, the outer ones
+  int along_ = -1;   // the reduce variable that moves along memory
+  int lanes_ = 0;    // 0: rows are too short for vectors
   std::vector<Knob> knobs_;
 };
 

@@ -105,8 +105,7 @@ Choice ChoiceOf(const std::vector<Knob>& knobs, std::span<const int64_t> values)
   Choice choice;
   for (size_t k = 0; k < values.size(); ++k) {
     const std::vector<int64_t>& candidates = knobs[k].candidates;
-    choice.push_back(
-        static_cast<int>(std::find(candidates.begin(), candidates.end(), values[k]) - candidates.begin()));
+    choice.push_back(static_cast<int>(std::find(candidates.begin(), candidates.end(), values[k]) - candidates.begin()));
   }
   return choice;
 }

@@ -24,21 +24,21 @@ class StageTemplate {
 
 // What every stage is made for.
 struct StageContext {
-  const WorkloadInfo* info = nullptr;               // outlives the stage
+  const WorkloadInfo* info = nullptr;  // outlives the stage
   Target target;
   int threads = 1;
 };
 
-// A block that accumulates into a register tile: convolution, product, depthwise, pooling; see tile_stage.cc. `epilogue` is
-// the elementwise block that takes its results, -1 when there is none.
+// A block that accumulates into a register tile: convolution, product, depthwise, pooling; see tile_stage.cc.
+// `epilogue` is the elementwise block that takes its results, -1 when there is none.
 std::unique_ptr<StageTemplate> MakeTileStage(const StageContext& context, int block, int epilogue);
 // A reduction along memory: a row to a value.
 std::unique_ptr<StageTemplate> MakeRowStage(const StageContext& context, int block);
 // A block without reduction: elementwise, moving, padding.
 std::unique_ptr<StageTemplate> MakeMapStage(const StageContext& context, int block);
 
-// A block that chooses among forms by its iteration variables (BlockInfo::forms, here with those of inlined blocks), with
-// the one it reads from: the transforms of Winograd's algorithm; see forms_stage.cc.
+// A block that chooses among forms by its iteration variables (BlockInfo::forms, here with those of inlined blocks),
+// with the one it reads from: the transforms of Winograd's algorithm; see forms_stage.cc.
 std::unique_ptr<StageTemplate> MakeFormsStage(const StageContext& context, int block, int producer,
                                               std::vector<int64_t> forms);
 
@@ -57,8 +57,8 @@ std::vector<int64_t> DivisorsUpTo(int64_t n, int64_t limit);
 // block's last iteration variable are read in one stream; -1: none. A constant is where it fills more than one vector,
 // another operand where its elements are apart.
 int DimensionToPack(const BlockInfo& block, const BlockInfo::Access& operand, int64_t lanes);
-// Stores the operand in panels of `nr` along that dimension: a constant when the kernel is deployed, another by a copy in
-// front of the nest. Nothing where the block no longer reads it, as what wrote it was inlined.
+// Stores the operand in panels of `nr` along that dimension: a constant when the kernel is deployed, another by a copy
+// in front of the nest. Nothing where the block no longer reads it, as what wrote it was inlined.
 absl::Status PackOperand(Schedule& schedule, BlockRef block, const BlockInfo::Access& operand, int along, int64_t nr,
                          int threads);
 // Fuses the loops (at least one) and runs the result in parallel.

@@ -21,8 +21,8 @@ namespace {
 
 // The workload as it is, or with another algorithm for its heaviest block.
 struct Variant {
-  std::string block, algorithm;                     // both empty: as it is
-  WorkloadInfo info;                                // of the program after that
+  std::string block, algorithm;  // both empty: as it is
+  WorkloadInfo info;             // of the program after that
 };
 
 absl::StatusOr<std::vector<Variant>> VariantsOf(const PrimFunc& workload, NumericLevel numeric) {
@@ -32,7 +32,7 @@ absl::StatusOr<std::vector<Variant>> VariantsOf(const PrimFunc& workload, Numeri
   for (const std::string& algorithm : AlgorithmNames()) {
     Schedule schedule(workload);
     HONE_ASSIGN_OR_RETURN(const BlockRef block, GetBlock(schedule, heaviest));
-    if (!ChooseAlgorithm(schedule, block, algorithm).ok()) continue;   // not for this block
+    if (!ChooseAlgorithm(schedule, block, algorithm).ok()) continue;  // not for this block
     if (NumericLevelOf(schedule.trace()) > numeric) continue;
     Variant& variant = found.emplace_back(Variant{heaviest, algorithm, {}});
     HONE_ASSIGN_OR_RETURN(variant.info, AnalyzeWorkload(schedule.func()));
@@ -124,7 +124,8 @@ absl::StatusOr<std::vector<std::unique_ptr<Generator>>> MakeTemplateGenerators(c
                                                                                const SpaceOptions& options) {
   HONE_ASSIGN_OR_RETURN(const std::vector<Variant> variants, VariantsOf(workload, options.numeric));
   std::vector<std::unique_ptr<Generator>> found;
-  for (const Variant& variant : variants) found.push_back(std::make_unique<TemplateGenerator>(workload, variant, options));
+  for (const Variant& variant : variants)
+    found.push_back(std::make_unique<TemplateGenerator>(workload, variant, options));
   return found;
 }
 

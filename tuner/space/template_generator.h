@@ -1,5 +1,5 @@
-// The templates, put together: a nest for every block that is left, each with its knobs. One generator for the program as
-// it is, and one for each algorithm that its heaviest block may take instead.
+// The templates, put together: a nest for every block that is left, each with its knobs. One generator for the program
+// as it is, and one for each algorithm that its heaviest block may take instead.
 #pragma once
 
 #include <memory>

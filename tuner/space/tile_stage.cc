@@ -1,5 +1,5 @@
-// tile: a block that accumulates into a tile of registers. Convolutions, products, depthwise convolutions and pooling are
-// all of this form: y[outer.., m, n] += f(A[.., m, k..], B[k.., n]) with n along memory.
+// tile: a block that accumulates into a tile of registers. Convolutions, products, depthwise convolutions and pooling
+// are all of this form: y[outer.., m, n] += f(A[.., m, k..], B[k.., n]) with n along memory.
 //
 //   parallel (p0, n0):                              p: the outermost of outer.., m with more than one iteration
 //     n1, p1, outer.., m0:                          or p1, outer.., n1, m0: see "order"
@@ -53,8 +53,8 @@ class TileStage : public StageTemplate {
 
  private:
   struct Operand {
-    int read = 0;                                   // in block_.reads
-    int along = 0;                                  // its dimension indexed by n
+    int read = 0;   // in block_.reads
+    int along = 0;  // its dimension indexed by n
   };
   int64_t Value(std::span<const int> choice, KnobAt knob) const {
     return knobs_[knob].candidates[static_cast<size_t>(choice[knob])];
@@ -74,11 +74,11 @@ class TileStage : public StageTemplate {
   const BlockInfo* epilogue_;
   Target target_;
   int threads_;
-  int n_ = -1, m_ = -1, p_ = -1;                    // iteration variables; -1: the block has none of that kind
-  std::vector<int> outer_;                          // spatial, neither n nor m, in order
-  std::vector<int> reduce_;                         // in the order of the block
+  int n_ = -1, m_ = -1, p_ = -1;  // iteration variables; -1: the block has none of that kind
+  std::vector<int> outer_;        // spatial, neither n nor m, in order
+  std::vector<int> reduce_;       // in the order of the block
   int lanes_ = 1;
-  std::vector<Operand> packed_;                     // operands to store in panels, constants first
+  std::vector<Operand> packed_;                       // operands to store in panels, constants first
   double operand_vectors_ = 0, operand_scalars_ = 0;  // per step of k: loads for each vector column, for each row
   std::vector<Knob> knobs_;
 };
@@ -129,7 +129,7 @@ void TileStage::MakeKnobs() {
   Knob& mr = knobs_[kMr];
   mr.name = "mr";
   mr.candidates = DivisorsUpTo(m, 16);
-  if (mr.candidates.back() < 4 && m > 4) {          // no good divisor: tails
+  if (mr.candidates.back() < 4 && m > 4) {  // no good divisor: tails
     for (const int64_t rows : {4, 6, 8, 12, 14}) {
       if (rows < m) mr.candidates.push_back(rows);
     }
@@ -168,7 +168,8 @@ std::optional<double> TileStage::Draft(std::span<const int> choice) const {
   const int64_t mr = Value(choice, kMr), nv = Value(choice, kNv);
   const int64_t parallel_m = Value(choice, kParallelM), parallel_n = Value(choice, kParallelN);
   const int64_t panels = Panels(nv);
-  if (static_cast<double>(mr * nv) + static_cast<double>(nv) * operand_vectors_ + 1 > target_.vector_registers) return std::nullopt;
+  if (static_cast<double>(mr * nv) + static_cast<double>(nv) * operand_vectors_ + 1 > target_.vector_registers)
+    return std::nullopt;
   if (ParallelExtent(mr) % parallel_m != 0 || panels % parallel_n != 0) return std::nullopt;
 
   double outer = 1, steps = 1;
@@ -181,11 +182,14 @@ std::optional<double> TileStage::Draft(std::span<const int> choice) const {
   const double in_flight = std::min(1.0, static_cast<double>(mr * nv) / (4.0 * target_.fma_per_cycle));
   const double operations = std::max(1.0, block_.operations / 2);
   const double fma = steps * static_cast<double>(mr * nv) * operations / (target_.fma_per_cycle * in_flight);
-  const double loads = steps * (static_cast<double>(mr) * operand_scalars_ +
-                                static_cast<double>(nv) * std::max(operand_vectors_, 1.0) *
-                                    (operand_scalars_ > 0 ? 1.0 : static_cast<double>(mr))) / 2;
+  const double loads =
+      steps *
+      (static_cast<double>(mr) * operand_scalars_ + static_cast<double>(nv) * std::max(operand_vectors_, 1.0) *
+                                                        (operand_scalars_ > 0 ? 1.0 : static_cast<double>(mr))) /
+      2;
   const double loop = steps / static_cast<double>(Value(choice, kUnroll)) * 1.5 + 20;
-  double tile_cycles = std::max({fma, loads}) + loop + static_cast<double>(mr * nv) * (epilogue_ ? 3 + epilogue_->operations : 2);
+  double tile_cycles =
+      std::max({fma, loads}) + loop + static_cast<double>(mr * nv) * (epilogue_ ? 3 + epilogue_->operations : 2);
   // A tail in m keeps a branch for every row.
   if (m_ >= 0 && extent(m_) % mr != 0) tile_cycles *= 1.3;
 
@@ -277,7 +281,7 @@ absl::Status TileStage::Apply(Schedule& schedule, std::span<const int> choice) c
     last = p[1];
   }
   parallel.push_back(n[0]);
-  order = outer;                                    // loops of one iteration, mostly
+  order = outer;  // loops of one iteration, mostly
   order.insert(order.end(), parallel.begin(), parallel.end());
   if (Value(choice, kOrder) == kPanelsOutside) order.push_back(n[1]);
   order.insert(order.end(), rows.begin(), rows.end());

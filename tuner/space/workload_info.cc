@@ -15,7 +15,7 @@ namespace {
 double OperationsOf(const Expr& root) {
   double total = 0;
   ForEachExpr(root, [&](const Expr& e) {
-    if (e.As<Load>() != nullptr) return false;              // index arithmetic is not counted
+    if (e.As<Load>() != nullptr) return false;  // index arithmetic is not counted
     if (const Binary* binary = e.As<Binary>()) total += e.type().is_float() && binary->op == BinaryOp::kDiv ? 4 : 1;
     if (e.As<Select>() != nullptr || e.As<IfThenElseExpr>() != nullptr) total += 1;
     if (const Call* call = e.As<Call>()) total += call->name == "sqrt" ? 4 : call->name == "abs" ? 1 : 16;
@@ -175,7 +175,8 @@ absl::StatusOr<WorkloadInfo> AnalyzeWorkload(const PrimFunc& func) {
   HONE_RETURN_IF_ERROR(status);
   if (info.blocks.empty()) return absl::FailedPreconditionError(absl::StrCat(func.name, " has no block"));
   for (size_t i = 1; i < info.blocks.size(); ++i) {
-    if (info.blocks[i].flop() > info.blocks[static_cast<size_t>(info.heaviest)].flop()) info.heaviest = static_cast<int>(i);
+    if (info.blocks[i].flop() > info.blocks[static_cast<size_t>(info.heaviest)].flop())
+      info.heaviest = static_cast<int>(i);
   }
   return info;
 }

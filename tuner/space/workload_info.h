@@ -15,29 +15,29 @@ struct BlockInfo {
   // How a buffer that the block reads moves with each iteration variable: the stride in elements, 0 when it does not.
   struct Access {
     Buffer buffer;
-    std::vector<Expr> indices;                      // over the iteration variables
-    std::vector<int64_t> strides;                   // one for each iteration variable
-    bool affine = true;                             // false: strides are those that could be found, the rest are 0
-    bool constant = false;                          // a param that holds constants
-    int places = 1;                                 // of the buffer that one instance reads
-    int64_t elements = 0;                           // of the whole buffer
+    std::vector<Expr> indices;     // over the iteration variables
+    std::vector<int64_t> strides;  // one for each iteration variable
+    bool affine = true;            // false: strides are those that could be found, the rest are 0
+    bool constant = false;         // a param that holds constants
+    int places = 1;                // of the buffer that one instance reads
+    int64_t elements = 0;          // of the whole buffer
   };
   std::string name;
   std::vector<IterVar> iters;
   std::vector<int64_t> extents;
-  std::vector<Access> reads;                        // one for each distinct buffer: its first access; the written one excluded
+  std::vector<Access> reads;  // one for each distinct buffer: its first access; the written one excluded
   Buffer output;
-  std::vector<int> output_iters;                    // for every dimension of the output: the iteration variable, -1: another form
+  std::vector<int> output_iters;  // for every dimension of the output: the iteration variable, -1: another form
   bool reduces = false;
   // By which iteration variables the body chooses among forms (if_then_else(i == 0, .., if_then_else(i == 1, ..))): for
   // each the number of iterations after which the choices repeat, 0 for one that chooses nothing. A loop of so many
   // iterations is best unrolled.
   std::vector<int64_t> forms;
-  bool pads = false;                                // moves elements, and a constant where there is none
+  bool pads = false;  // moves elements, and a constant where there is none
   bool writes_param = false;
-  bool splits = false;                              // a reduction x = x + v, x * v, min(x, v), max(x, v): see rfactor
-  bool single_store = true;                         // the body is one store (templates take no other)
-  double operations = 0;                            // arithmetic operations of one instance
+  bool splits = false;       // a reduction x = x + v, x * v, min(x, v), max(x, v): see rfactor
+  bool single_store = true;  // the body is one store (templates take no other)
+  double operations = 0;     // arithmetic operations of one instance
 
   int64_t instances() const;
   bool chooses() const {
@@ -53,10 +53,10 @@ struct BlockInfo {
 };
 
 struct WorkloadInfo {
-  std::vector<BlockInfo> blocks;                    // in program order
-  int heaviest = 0;                                 // the block with most operations
+  std::vector<BlockInfo> blocks;  // in program order
+  int heaviest = 0;               // the block with most operations
 
-  int Find(const std::string& name) const;          // -1: none
+  int Find(const std::string& name) const;  // -1: none
   // Blocks that read what block i writes.
   std::vector<int> Consumers(int i) const;
 };

@@ -21,8 +21,8 @@
 namespace hone {
 namespace {
 
-constexpr size_t kBatch = 16;                       // candidates raced together
-constexpr size_t kTasksKept = 48;                   // contexts: inputs and expected outputs, tens of megabytes each
+constexpr size_t kBatch = 16;      // candidates raced together
+constexpr size_t kTasksKept = 48;  // contexts: inputs and expected outputs, tens of megabytes each
 constexpr absl::Duration kOracleLimit = absl::Seconds(120);
 
 std::string WorkerName() {
@@ -43,7 +43,8 @@ class TaskCache {
       return kept_.front().second.get();
     }
     HONE_ASSIGN_OR_RETURN(const v1::Workload workload, session.GetWorkload(hash));
-    HONE_ASSIGN_OR_RETURN(std::unique_ptr<TaskContext> context, TaskContext::Create(workload, target_, builders_, kOracleLimit));
+    HONE_ASSIGN_OR_RETURN(std::unique_ptr<TaskContext> context,
+                          TaskContext::Create(workload, target_, builders_, kOracleLimit));
     kept_.emplace_front(hash, std::move(context));
     if (kept_.size() > kTasksKept) kept_.pop_back();
     return kept_.front().second.get();
@@ -55,8 +56,8 @@ class TaskCache {
   std::list<std::pair<std::string, std::unique_ptr<TaskContext>>> kept_;
 };
 
-// A task that cannot be prepared fails its candidates: as our failure when the machine or the network was in the way, as
-// the candidates' own when the workload itself is at fault.
+// A task that cannot be prepared fails its candidates: as our failure when the machine or the network was in the way,
+// as the candidates' own when the workload itself is at fault.
 v1::Outcome Unprepared(const absl::Status& status) {
   v1::Outcome outcome;
   const bool ours = absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) || absl::IsNotFound(status);
@@ -65,11 +66,11 @@ v1::Outcome Unprepared(const absl::Status& status) {
   return outcome;
 }
 
-void WorkUntilStopped(WorkQueue& queue, Session& session, const std::string& target, int threads, const std::string& builder,
-                      TurnLock& turn) {
+void WorkUntilStopped(WorkQueue& queue, Session& session, const std::string& target, int threads,
+                      const std::string& builder, TurnLock& turn) {
   BuilderPool builders(threads, builder);
   TaskCache tasks(target, builders);
-  double noise = 0.01;                              // log noise of a sample, to begin with
+  double noise = 0.01;  // log noise of a sample, to begin with
   for (std::vector<v1::Lease> batch; !(batch = queue.Take(kBatch)).empty();) {
     const TurnLock::Turn held(turn);
     const absl::Time start = absl::Now();
@@ -82,7 +83,8 @@ void WorkUntilStopped(WorkQueue& queue, Session& session, const std::string& tar
       queue.AddSeconds(seconds);
       continue;
     }
-    TrialBatch trials(**task, target, builders, &noise, [&](const v1::LeaseId& id, v1::Phase phase) { queue.SetPhase(id, phase); });
+    TrialBatch trials(**task, target, builders, &noise,
+                      [&](const v1::LeaseId& id, v1::Phase phase) { queue.SetPhase(id, phase); });
     std::vector<v1::Outcome> outcomes = trials.Run(batch);
     seconds.build += trials.seconds().build;
     seconds.verify += trials.seconds().verify;
@@ -109,9 +111,8 @@ absl::Status RunAgent(const AgentOptions& options, const std::atomic<bool>& stop
   }
   WorkQueue queue;
   Session session(session_options, queue);
-  std::thread work([&] {
-    WorkUntilStopped(queue, session, target.text, session_options.threads, options.builder, turn);
-  });
+  std::thread work(
+      [&] { WorkUntilStopped(queue, session, target.text, session_options.threads, options.builder, turn); });
   const absl::Status status = session.Run(stop);
   queue.Stop();
   work.join();

@@ -12,9 +12,9 @@ namespace hone {
 struct AgentOptions {
   std::string server;
   std::string token;
-  int threads = 0;                                  // 0: all cores
+  int threads = 0;  // 0: all cores
   bool exit_with_daemon = false;
-  std::string builder;                              // program that builds; "": hone-builder beside this program
+  std::string builder;  // program that builds; "": hone-builder beside this program
 };
 
 // Until the daemon ends it or `stop` is set. Statuses as of Session::Run.

@@ -20,7 +20,8 @@ BuilderPool::BuilderPool(int builders, std::string program)
     : program_(program.empty() ? ProgramFolder() + "/hone-builder" : std::move(program)),
       builders_(static_cast<size_t>(builders)) {}
 
-std::vector<BuilderPool::Built> BuilderPool::Build(const std::vector<v1::BuildRequest>& requests, absl::Duration limit) {
+std::vector<BuilderPool::Built> BuilderPool::Build(const std::vector<v1::BuildRequest>& requests,
+                                                   absl::Duration limit) {
   std::vector<Built> results(requests.size());
   std::atomic<size_t> next{0};
   const auto serve = [&](size_t builder) {
@@ -38,8 +39,8 @@ BuilderPool::Built BuilderPool::BuildOn(size_t builder, const v1::BuildRequest& 
   built.reply.set_id(request.id());
   std::unique_ptr<ChildProcess>& process = builders_[builder];
   if (process == nullptr) {
-    // Threads of this pool end with each call, and a child must not be taken with them: no death signal, it ends when its
-    // input closes.
+    // Threads of this pool end with each call, and a child must not be taken with them: no death signal, it ends when
+    // its input closes.
     ChildOptions options;
     options.detached = true;
     absl::StatusOr<ChildProcess> started = ChildProcess::Start(program_, {}, options);
@@ -64,9 +65,10 @@ BuilderPool::Built BuilderPool::BuildOn(size_t builder, const v1::BuildRequest& 
   process.reset();
   built.reply.Clear();
   built.reply.set_id(request.id());
-  built.reply.set_error(built.timed_out ? absl::StrCat("building took longer than ", absl::FormatDuration(limit))
-                                        : absl::StrCat("the builder ", ended.has_value() ? DescribeWaitStatus(*ended) : "hangs", ": ",
-                                                       std::string(status.message())));
+  built.reply.set_error(built.timed_out
+                            ? absl::StrCat("building took longer than ", absl::FormatDuration(limit))
+                            : absl::StrCat("the builder ", ended.has_value() ? DescribeWaitStatus(*ended) : "hangs",
+                                           ": ", std::string(status.message())));
   return built;
 }
 

@@ -17,8 +17,8 @@ class BuilderPool {
   explicit BuilderPool(int builders, std::string program = "");
 
   struct Built {
-    v1::BuildReply reply;                           // `error` says what went wrong
-    bool infrastructure = false;                    // no builder could be started: the candidate is not to blame
+    v1::BuildReply reply;         // `error` says what went wrong
+    bool infrastructure = false;  // no builder could be started: the candidate is not to blame
     bool timed_out = false;
   };
   // All requests, on all builders at once; answers in the order of the requests. A request may take `limit`.

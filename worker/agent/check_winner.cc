@@ -9,13 +9,15 @@
 namespace hone {
 namespace {
 
-constexpr int kTries = 3;                           // a machine that does something else charges for it
+constexpr int kTries = 3;  // a machine that does something else charges for it
 constexpr double kMostCalls = 1e6;
 
 }  // namespace
 
-v1::OutcomeKind CheckWinner(const TaskContext& task, RunnerClient& runner, const WinnerCheck& check, std::string* detail) {
-  const double calls = std::clamp(std::ceil(absl::ToDoubleMicroseconds(check.duration) / check.call_us), 1.0, kMostCalls);
+v1::OutcomeKind CheckWinner(const TaskContext& task, RunnerClient& runner, const WinnerCheck& check,
+                            std::string* detail) {
+  const double calls =
+      std::clamp(std::ceil(absl::ToDoubleMicroseconds(check.duration) / check.call_us), 1.0, kMostCalls);
   double processor_us = 0;
   for (int attempt = 0; attempt < kTries; ++attempt) {
     const double before = runner.ProcessorMicroseconds();

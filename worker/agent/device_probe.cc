@@ -18,24 +18,24 @@ namespace {
 constexpr int kChains = 16;
 
 // Where the chains start, their factor and their summand: read at run time, so that no chain is known to equal another.
-volatile float chain_starts[kChains + 2] = {.1f, .2f, .3f, .4f, .5f, .6f, .7f, .8f, .9f, 1.f, 1.1f, 1.2f,
-                                            1.3f, 1.4f, 1.5f, 1.6f, .999f, .001f};
+volatile float chain_starts[kChains + 2] = {.1f, .2f,  .3f,  .4f,  .5f,  .6f,  .7f,  .8f,   .9f,
+                                            1.f, 1.1f, 1.2f, 1.3f, 1.4f, 1.5f, 1.6f, .999f, .001f};
 
-// One step of every chain, `steps` times; the result keeps the work from being dropped. Vector types of GCC and Clang, so that
-// one text serves every width.
-#define HONE_FMA_LOOP(name, attribute, lanes)                                        \
-  attribute float name(int64_t steps) {                                              \
-    typedef float Vector __attribute__((vector_size(4 * (lanes))));                  \
-    Vector sums[kChains], a, b;                                                      \
-    for (int c = 0; c < kChains; ++c) sums[c] = Vector{} + chain_starts[c];          \
-    a = Vector{} + chain_starts[kChains];                                            \
-    b = Vector{} + chain_starts[kChains + 1];                                        \
-    for (int64_t s = 0; s < steps; ++s) {                                            \
-      for (int c = 0; c < kChains; ++c) sums[c] = sums[c] * a + b;                   \
-    }                                                                                \
-    Vector total = sums[0];                                                          \
-    for (int c = 1; c < kChains; ++c) total += sums[c];                              \
-    return total[0];                                                                 \
+// One step of every chain, `steps` times; the result keeps the work from being dropped. Vector types of GCC and Clang,
+// so that one text serves every width.
+#define HONE_FMA_LOOP(name, attribute, lanes)                               \
+  attribute float name(int64_t steps) {                                     \
+    typedef float Vector __attribute__((vector_size(4 * (lanes))));         \
+    Vector sums[kChains], a, b;                                             \
+    for (int c = 0; c < kChains; ++c) sums[c] = Vector{} + chain_starts[c]; \
+    a = Vector{} + chain_starts[kChains];                                   \
+    b = Vector{} + chain_starts[kChains + 1];                               \
+    for (int64_t s = 0; s < steps; ++s) {                                   \
+      for (int c = 0; c < kChains; ++c) sums[c] = sums[c] * a + b;          \
+    }                                                                       \
+    Vector total = sums[0];                                                 \
+    for (int c = 1; c < kChains; ++c) total += sums[c];                     \
+    return total[0];                                                        \
   }
 
 // GCC contracts to multiply-adds only when told so in a strict language mode; Clang does within an expression anyway.
@@ -75,7 +75,7 @@ double ThreadSeconds() {
 double MeasurePeakGflops(const Target& target, int threads) {
   const FmaKernel kernel = WidestKernel(target);
   constexpr int64_t kSteps = 200000;
-  constexpr int kAttempts = 40;                              // about a millisecond each
+  constexpr int kAttempts = 40;  // about a millisecond each
   // By the processor time of each thread: what else runs on the machine does not count.
   const auto gflops = [&kernel] {
     const double start = ThreadSeconds();
@@ -84,7 +84,7 @@ double MeasurePeakGflops(const Target& target, int threads) {
     return 2.0 * kernel.lanes * kChains * kSteps / (ThreadSeconds() - start) / 1e9;
   };
   double best = 0;
-  for (int attempt = 0; attempt < kAttempts; ++attempt) {    // the best: a peak is what the machine can do
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {  // the best: a peak is what the machine can do
     std::vector<double> others(static_cast<size_t>(threads - 1));
     std::vector<std::thread> running;
     for (double& other : others) running.emplace_back([&other, &gflops] { other = gflops(); });

@@ -26,17 +26,19 @@ int main(int argc, char** argv) {
   std::string token_file;
   app.add_option("--server", options.server, "address of the daemon: unix:PATH or HOST:PORT")->required();
   app.add_option("--token-file", token_file, "file with the daemon's token")->envname("HONE_TOKEN_FILE");
-  app.add_option("--threads", options.threads, "threads to measure with (default: all cores)")->check(CLI::Range(1, 1024));
-  app.add_flag("--exit-with-daemon", options.exit_with_daemon, "end when the daemon is gone, instead of waiting for it");
-  app.add_option("--builder", options.builder, "program that builds candidates (default: hone-builder beside this one)");
-  app.footer("Examples:\n  hone-worker --server unix:/run/hone/honed.sock\n"
-             "  hone-worker --server build-host:7171 --token-file token --threads 2\n\n"
-             "Exit codes: 0 done, 1 a bug of Hone's, 2 usage, 5 the daemon is gone, 8 not allowed.");
+  app.add_option("--threads", options.threads, "threads to measure with (default: all cores)")
+      ->check(CLI::Range(1, 1024));
+  app.add_flag("--exit-with-daemon", options.exit_with_daemon,
+               "end when the daemon is gone, instead of waiting for it");
+  app.add_option("--builder", options.builder,
+                 "program that builds candidates (default: hone-builder beside this one)");
+  app.footer(
+      "Examples:\n  hone-worker --server unix:/run/hone/honed.sock\n"
+      "  hone-worker --server build-host:7171 --token-file token --threads 2\n\n"
+      "Exit codes: 0 done, 1 a bug of Hone's, 2 usage, 5 the daemon is gone, 8 not allowed.");
   try {
     app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  }
+  } catch (const CLI::ParseError& error) { return app.exit(error) == 0 ? 0 : 2; }
   spdlog::set_default_logger(spdlog::stderr_color_mt("hone-worker"));
   if (!token_file.empty()) {
     absl::StatusOr<std::string> token = hone::ReadToken(token_file);

@@ -14,8 +14,8 @@ namespace {
 
 constexpr uint32_t kProtocolVersion = 1;
 constexpr absl::Duration kCallTimeout = absl::Seconds(20);
-constexpr absl::Duration kGiveUpAfter = absl::Seconds(10);        // without a daemon, when we end with it
-constexpr absl::Duration kCoalesce = absl::Milliseconds(2);       // results of one batch come one after the other
+constexpr absl::Duration kGiveUpAfter = absl::Seconds(10);   // without a daemon, when we end with it
+constexpr absl::Duration kCoalesce = absl::Milliseconds(2);  // results of one batch come one after the other
 constexpr int kMessageBytes = 64 << 20;
 
 std::string RandomBytes(int count) {
@@ -38,17 +38,19 @@ struct Session::Call {
   v1::SyncRequest request;
   v1::SyncReply reply;
   absl::Status status;
-  uint64_t finished = 0;                            // results there were when it was made
+  uint64_t finished = 0;  // results there were when it was made
   std::atomic<bool> done{false};
 };
 
-Session::Session(SessionOptions options, WorkQueue& queue) : options_(std::move(options)), queue_(queue), session_(RandomBytes(16)) {
+Session::Session(SessionOptions options, WorkQueue& queue)
+    : options_(std::move(options)), queue_(queue), session_(RandomBytes(16)) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kMessageBytes);
   arguments.SetMaxSendMessageSize(kMessageBytes);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 20000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000);
-  stub_ = v1::Fleet::NewStub(grpc::CreateCustomChannel(options_.address, grpc::InsecureChannelCredentials(), arguments));
+  stub_ =
+      v1::Fleet::NewStub(grpc::CreateCustomChannel(options_.address, grpc::InsecureChannelCredentials(), arguments));
 }
 
 std::unique_ptr<grpc::ClientContext> Session::Context(absl::Duration timeout) const {
@@ -80,7 +82,7 @@ std::shared_ptr<Session::Call> Session::StartSync(bool draining) {
   call->request.set_session(session_);
   call->request.set_seq(++seq_);
   call->request.set_draining(draining);
-  call->finished = queue_.finished();               // before they are read: one told twice is harmless, one untold is not
+  call->finished = queue_.finished();  // before they are read: one told twice is harmless, one untold is not
   queue_.Describe(draining ? 0 : options_.capacity, &call->request);
   call->context = Context(hold_ + kCallTimeout);
   stub_->async()->Sync(call->context.get(), &call->request, &call->reply, [call, this](grpc::Status status) {
@@ -95,10 +97,10 @@ absl::Status Session::Run(const std::atomic<bool>& stop) {
   bool greeted = false;
   absl::Duration pause = absl::Milliseconds(100);
   absl::Time last_answer = absl::Now();
-  std::deque<std::shared_ptr<Call>> calls;                   // at most two: a newer one makes the daemon answer the older
+  std::deque<std::shared_ptr<Call>> calls;  // at most two: a newer one makes the daemon answer the older
   const auto leave = [&](absl::Status status) {
     for (const auto& call : calls) call->context->TryCancel();
-    while (!calls.empty()) {                                 // callbacks refer to the queue
+    while (!calls.empty()) {  // callbacks refer to the queue
       if (calls.front()->done) {
         calls.pop_front();
       } else {
@@ -109,7 +111,8 @@ absl::Status Session::Run(const std::atomic<bool>& stop) {
   };
   // An older call's answer may lend something too.
   const auto follow_oldest = [&] {
-    if (calls.front()->status.ok() && !calls.front()->reply.unknown_session()) queue_.Apply(calls.front()->request, calls.front()->reply);
+    if (calls.front()->status.ok() && !calls.front()->reply.unknown_session())
+      queue_.Apply(calls.front()->request, calls.front()->reply);
     calls.pop_front();
   };
   for (;;) {
@@ -150,7 +153,7 @@ absl::Status Session::Run(const std::atomic<bool>& stop) {
     calls.clear();
     if (!call->status.ok()) {
       if (IsRefusal(call->status)) return leave(call->status);
-      greeted = false;                                       // it may be another daemon by now
+      greeted = false;  // it may be another daemon by now
       continue;
     }
     last_answer = absl::Now();

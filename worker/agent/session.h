@@ -14,13 +14,13 @@
 namespace hone {
 
 struct SessionOptions {
-  std::string address;                              // "unix:PATH" or "HOST:PORT"
+  std::string address;  // "unix:PATH" or "HOST:PORT"
   std::string token;
-  std::string name;                                 // stable over restarts
+  std::string name;  // stable over restarts
   v1::DeviceProfile profile;
   int threads = 1;
-  int capacity = 32;                                // leases held at most: one batch at work, one waiting
-  bool exit_with_daemon = false;                    // end when the daemon is gone, instead of waiting for it
+  int capacity = 32;              // leases held at most: one batch at work, one waiting
+  bool exit_with_daemon = false;  // end when the daemon is gone, instead of waiting for it
 };
 
 class Session {
@@ -28,8 +28,8 @@ class Session {
   Session(SessionOptions options, WorkQueue& queue);
 
   // Until the daemon says so (OK), `stop` is set (OK; leases under work were finished and reported first, as far as the
-  // daemon answers), or it refuses us (Unauthenticated, PermissionDenied, FailedPrecondition). A daemon that is not there is
-  // waited for, unless exit_with_daemon: then Unavailable after ten seconds without it.
+  // daemon answers), or it refuses us (Unauthenticated, PermissionDenied, FailedPrecondition). A daemon that is not
+  // there is waited for, unless exit_with_daemon: then Unavailable after ten seconds without it.
   absl::Status Run(const std::atomic<bool>& stop);
 
   // The workload of a lease, from the daemon. Called by the measuring thread.
@@ -43,7 +43,7 @@ class Session {
 
   SessionOptions options_;
   WorkQueue& queue_;
-  std::string session_;                             // 16 random bytes
+  std::string session_;  // 16 random bytes
   std::unique_ptr<v1::Fleet::Stub> stub_;
   uint64_t seq_ = 0;
   absl::Duration hold_ = absl::Seconds(10);

@@ -15,11 +15,11 @@
 namespace hone {
 namespace {
 
-// Small tensors say little: a maximum over too few elements of a row is right unless the largest is missing. Sets of them
-// cost next to nothing, so there are as many as a runner takes.
+// Small tensors say little: a maximum over too few elements of a row is right unless the largest is missing. Sets of
+// them cost next to nothing, so there are as many as a runner takes.
 constexpr int kSetsOfLarge = 2, kSetsOfSmall = kRunnerMaxSets;
-constexpr int64_t kSmallBytes = 64 << 10;           // of all tensors
-constexpr int kSampledElements = 4;                 // of every output, that the interpreter computes again
+constexpr int64_t kSmallBytes = 64 << 10;  // of all tensors
+constexpr int kSampledElements = 4;        // of every output, that the interpreter computes again
 
 uint64_t SecretSeed() {
   std::random_device device;
@@ -50,8 +50,9 @@ std::vector<int64_t> StaticShape(const Buffer& buffer) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<TaskContext>> TaskContext::Create(const v1::Workload& workload, const std::string& target,
-                                                                 BuilderPool& builders, absl::Duration run_limit) {
+absl::StatusOr<std::unique_ptr<TaskContext>> TaskContext::Create(const v1::Workload& workload,
+                                                                 const std::string& target, BuilderPool& builders,
+                                                                 absl::Duration run_limit) {
   std::unique_ptr<TaskContext> context(new TaskContext);
   context->text_ = workload.text();
   HONE_ASSIGN_OR_RETURN(context->func_, ParsePrimFunc(workload.text()));
@@ -73,14 +74,15 @@ absl::StatusOr<std::unique_ptr<TaskContext>> TaskContext::Create(const v1::Workl
   }
   HONE_RETURN_IF_ERROR(context->RunOracle(built[0].reply, run_limit));
   for (int set = 0; set < context->num_sets(); ++set) HONE_RETURN_IF_ERROR(context->CheckOracle(set));
-  context->values_.clear();                                  // the runners have their own copy
+  context->values_.clear();  // the runners have their own copy
   return context;
 }
 
 absl::Status TaskContext::RunOracle(const v1::BuildReply& oracle, absl::Duration run_limit) {
   KernelSet set;
   std::string error;
-  if (!Parse(oracle.kernel_set(), &set, &error)) return absl::InternalError(absl::StrCat("the oracle's kernel set: ", error));
+  if (!Parse(oracle.kernel_set(), &set, &error))
+    return absl::InternalError(absl::StrCat("the oracle's kernel set: ", error));
   const size_t num_inputs = func_.params.size() - static_cast<size_t>(func_.num_outputs());
   int64_t bytes = 0;
   for (const Buffer& param : func_.params) bytes += *param.NumElements() * param.type().bytes();
@@ -102,7 +104,8 @@ absl::Status TaskContext::RunOracle(const v1::BuildReply& oracle, absl::Duration
   job.inputs = inputs();
   job.cpu_seconds = static_cast<int>(absl::ToInt64Seconds(run_limit)) * num_sets() + 1;
   HONE_ASSIGN_OR_RETURN(RunnerClient runner, RunnerClient::Start(job));
-  if (!runner.load_verdict().ok()) return absl::InternalError(absl::StrCat("the oracle: ", runner.load_verdict().message));
+  if (!runner.load_verdict().ok())
+    return absl::InternalError(absl::StrCat("the oracle: ", runner.load_verdict().message));
   for (int s = 0; s < num_sets(); ++s) {
     const RunnerVerdict verdict = runner.Verify(s, run_limit);
     if (!verdict.ok()) return absl::InternalError(absl::StrCat("the oracle: ", verdict.message));
@@ -133,10 +136,12 @@ absl::Status TaskContext::CheckOracle(int set) const {
                           InterpretElements(func_, values_[static_cast<size_t>(set)], output, where));
     const DType type = func_.params[num_inputs + static_cast<size_t>(output)].type();
     for (size_t i = 0; i < flat.size(); ++i) {
-      const double error = ErrorOverBound(values[i], expected.value.Get(flat[i]), expected.scale.Get(flat[i]), type, NumericLevel::kStrict);
+      const double error = ErrorOverBound(values[i], expected.value.Get(flat[i]), expected.scale.Get(flat[i]), type,
+                                          NumericLevel::kStrict);
       if (error <= 1) continue;
       return absl::InternalError(absl::StrCat("oracle and interpreter differ in output ", output, " at [",
-                                              absl::StrJoin(where[i], ", "), "]: ", expected.value.Get(flat[i]), " and ", values[i]));
+                                              absl::StrJoin(where[i], ", "), "]: ", expected.value.Get(flat[i]),
+                                              " and ", values[i]));
     }
   }
   return absl::OkStatus();
@@ -159,7 +164,7 @@ double TaskContext::WorstError(const RunnerClient& runner, int set, NumericLevel
     const double* scale = expected.scale.As<double>();
     for (int64_t i = 0; i < got.NumElements(); ++i) {
       const double error = ErrorOverBound(got.Get(i), value[i], scale[i], param.type(), level);
-      if (error <= worst) continue;                          // a NaN error does not exist: see ErrorOverBound
+      if (error <= worst) continue;  // a NaN error does not exist: see ErrorOverBound
       worst = error;
       *where = absl::StrCat("output ", output, " at [", absl::StrJoin(IndexOf(i, got.shape), ", "), "] is ", got.Get(i),
                             ", must be ", value[i]);

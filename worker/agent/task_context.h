@@ -16,17 +16,18 @@
 
 namespace hone {
 
-// The outputs of one input set by the oracle: the value and the error scale of every element (compiler/interp/oracle.h).
+// The outputs of one input set by the oracle: the value and the error scale of every element
+// (compiler/interp/oracle.h).
 struct ExpectedOutput {
-  NdArray value, scale;                             // float64
+  NdArray value, scale;  // float64
 };
 
 class TaskContext {
  public:
-  // Input sets from seeds nobody else knows, two or for small tensors more: uniform values, and integers, with which products
-  // and sums are exact, in turns. The
-  // oracle is built plainly, run in a runner of its own, and checked against the interpreter at sampled elements.
-  // InvalidArgument when the workload cannot be understood; Unavailable when the machine is in the way.
+  // Input sets from seeds nobody else knows, two or for small tensors more: uniform values, and integers, with which
+  // products and sums are exact, in turns. The oracle is built plainly, run in a runner of its own, and checked against
+  // the interpreter at sampled elements. InvalidArgument when the workload cannot be understood; Unavailable when the
+  // machine is in the way.
   static absl::StatusOr<std::unique_ptr<TaskContext>> Create(const v1::Workload& workload, const std::string& target,
                                                              BuilderPool& builders, absl::Duration run_limit);
 
@@ -35,8 +36,8 @@ class TaskContext {
   std::vector<const InputSet*> inputs() const;
   int num_sets() const { return static_cast<int>(inputs_.size()); }
 
-  // The largest error over its bound in the outputs that `runner` left for a set; above 1 is wrong, and `where` says which
-  // element is worst.
+  // The largest error over its bound in the outputs that `runner` left for a set; above 1 is wrong, and `where` says
+  // which element is worst.
   double WorstError(const RunnerClient& runner, int set, NumericLevel level, std::string* where) const;
 
  private:
@@ -46,7 +47,7 @@ class TaskContext {
 
   PrimFunc func_;
   std::string text_;
-  std::vector<std::vector<NdArray>> values_;        // of each set, the inputs, until the oracle is checked
+  std::vector<std::vector<NdArray>> values_;  // of each set, the inputs, until the oracle is checked
   std::vector<std::unique_ptr<InputSet>> inputs_;
   std::vector<std::vector<ExpectedOutput>> expected_;  // of each set, the outputs
 };

@@ -30,7 +30,9 @@ constexpr absl::Duration kDuelCheck = absl::Milliseconds(100), kFirstCheck = abs
 // Timings below this are not those of a program that did its work.
 constexpr double kShortestMicroseconds = 0.01;
 
-NumericLevel Level(v1::NumericLevel level) { return level == v1::NUMERIC_STRICT ? NumericLevel::kStrict : NumericLevel::kDefault; }
+NumericLevel Level(v1::NumericLevel level) {
+  return level == v1::NUMERIC_STRICT ? NumericLevel::kStrict : NumericLevel::kDefault;
+}
 
 uint64_t RaceSeed() {
   std::random_device device;
@@ -42,7 +44,9 @@ void Set(v1::Outcome* outcome, v1::OutcomeKind kind, const std::string& detail) 
   outcome->set_detail(detail.substr(0, 400));
 }
 
-void SetFromVerdict(v1::Outcome* outcome, const RunnerVerdict& verdict) { Set(outcome, KindOf(verdict), verdict.message); }
+void SetFromVerdict(v1::Outcome* outcome, const RunnerVerdict& verdict) {
+  Set(outcome, KindOf(verdict), verdict.message);
+}
 
 }  // namespace
 
@@ -51,12 +55,13 @@ struct TrialBatch::Contender {
   v1::Lease lease;
   BuilderPool::Built built;
   std::optional<RunnerClient> runner;
-  v1::Outcome outcome;                              // kind UNSPECIFIED while nothing went wrong
-  int inner = 1;                                    // calls in a sample
+  v1::Outcome outcome;  // kind UNSPECIFIED while nothing went wrong
+  int inner = 1;        // calls in a sample
   bool in() const { return outcome.kind() == v1::OUTCOME_UNSPECIFIED; }
 };
 
-TrialBatch::TrialBatch(const TaskContext& task, std::string target, BuilderPool& builders, double* noise, PhaseNote note)
+TrialBatch::TrialBatch(const TaskContext& task, std::string target, BuilderPool& builders, double* noise,
+                       PhaseNote note)
     : task_(task), target_(std::move(target)), builders_(builders), note_(std::move(note)), noise_(noise) {}
 
 v1::BuildRequest TrialBatch::RequestFor(const v1::Lease& lease, const std::string& trace, uint64_t id) const {
@@ -80,7 +85,8 @@ std::vector<TrialBatch::Contender> TrialBatch::Build(const std::vector<v1::Lease
   }
   const bool has_champion = !leases.front().champion_trace().empty();
   if (has_champion) requests.push_back(RequestFor(leases.front(), leases.front().champion_trace(), requests.size()));
-  std::vector<BuilderPool::Built> built = builders_.Build(requests, absl::Milliseconds(leases.front().build_limit_ms()));
+  std::vector<BuilderPool::Built> built =
+      builders_.Build(requests, absl::Milliseconds(leases.front().build_limit_ms()));
 
   std::vector<Contender> contenders(requests.size());
   for (size_t i = 0; i < contenders.size(); ++i) {
@@ -94,7 +100,9 @@ std::vector<TrialBatch::Contender> TrialBatch::Build(const std::vector<v1::Lease
     contender.outcome.set_generator(reply.generator());
     if (reply.error().empty()) continue;
     Set(&contender.outcome,
-        contender.built.infrastructure ? v1::OUTCOME_INFRA : contender.built.timed_out ? v1::OUTCOME_TIMEOUT : v1::OUTCOME_BUILD_ERROR,
+        contender.built.infrastructure ? v1::OUTCOME_INFRA
+        : contender.built.timed_out    ? v1::OUTCOME_TIMEOUT
+                                       : v1::OUTCOME_BUILD_ERROR,
         reply.error());
   }
   seconds_.build += SecondsSince(start);
@@ -150,7 +158,8 @@ bool TrialBatch::Measure(std::vector<Contender>& contenders, bool has_champion, 
     }
     race.Add(verdict.samples[0].us);
   }
-  const double champion_now = champion != nullptr && !race.champion_samples().empty() ? Median(race.champion_samples()) : 0;
+  const double champion_now =
+      champion != nullptr && !race.champion_samples().empty() ? Median(race.champion_samples()) : 0;
   for (size_t k = 0; k < in.size(); ++k) {
     Contender& contender = contenders[in[k]];
     if (!contender.in()) continue;
@@ -171,7 +180,8 @@ bool TrialBatch::Measure(std::vector<Contender>& contenders, bool has_champion, 
     timing->set_low_us(std::min(interval.low / drift, timing->median_us()));
     timing->set_high_us(std::max(interval.high / drift, timing->median_us()));
     timing->set_anchor_ratio(drift);
-    for (size_t s = 0; s < samples.size() && s < kMaxSamples; ++s) timing->add_samples_us(static_cast<float>(samples[s]));
+    for (size_t s = 0; s < samples.size() && s < kMaxSamples; ++s)
+      timing->add_samples_us(static_cast<float>(samples[s]));
     if (contender.lease.duel() && ratio.has_value()) {
       contender.outcome.set_duel_ratio(ratio->ratio);
       contender.outcome.set_duel_ratio_low(ratio->ratio * std::exp(-2 * ratio->log_error));
@@ -216,7 +226,7 @@ std::vector<v1::Outcome> TrialBatch::Run(const std::vector<v1::Lease>& leases) {
   seconds_.verify += SecondsSince(start);
   RaceOptions options;
   if (duel) {
-    options.min_rounds = 8;                         // what is published is worth more samples
+    options.min_rounds = 8;  // what is published is worth more samples
     options.max_rounds = 24;
   }
   const double before = seconds_.measure;

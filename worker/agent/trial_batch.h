@@ -27,19 +27,20 @@ class TrialBatch {
   // `noise` is the machine's log noise of one sample, pooled over the worker's races: read, and brought up to date.
   TrialBatch(const TaskContext& task, std::string target, BuilderPool& builders, double* noise, PhaseNote note);
 
-  // Leases of this task with equal threads, level and champion; a duel comes alone, and is the same with more rounds, since
-  // champion and challengers always run in fresh processes, in turn. One outcome for each, in order.
+  // Leases of this task with equal threads, level and champion; a duel comes alone, and is the same with more rounds,
+  // since champion and challengers always run in fresh processes, in turn. One outcome for each, in order.
   std::vector<v1::Outcome> Run(const std::vector<v1::Lease>& leases);
 
   const PhaseSeconds& seconds() const { return seconds_; }
 
  private:
   struct Contender;
-  // One for each lease, and the champion's behind them when they name one. Outcomes of those that cannot be built are set.
+  // One for each lease, and the champion's behind them when they name one. Outcomes of those that cannot be built are
+  // set.
   std::vector<Contender> Build(const std::vector<v1::Lease>& leases);
   void Verify(Contender& contender) const;
-  // Times everybody that is still in; the champion, if any, is the last. Whoever got no usable figure stays in, and false
-  // says that the machine was not quiet enough.
+  // Times everybody that is still in; the champion, if any, is the last. Whoever got no usable figure stays in, and
+  // false says that the machine was not quiet enough.
   bool Measure(std::vector<Contender>& contenders, bool has_champion, RaceOptions options);
   void CheckAsWinner(Contender& contender) const;
   v1::BuildRequest RequestFor(const v1::Lease& lease, const std::string& trace, uint64_t id) const;

@@ -21,14 +21,10 @@ Verified Wrong(const RunnerVerdict& verdict) { return Wrong(KindOf(verdict), ver
 
 v1::OutcomeKind KindOf(const RunnerVerdict& verdict) {
   switch (verdict.kind) {
-    case RunnerVerdict::kTimedOut:
-      return v1::OUTCOME_TIMEOUT;
-    case RunnerVerdict::kOutOfMemory:
-      return v1::OUTCOME_OUT_OF_MEMORY;
-    case RunnerVerdict::kRefused:
-      return v1::OUTCOME_BUILD_ERROR;
-    default:
-      return v1::OUTCOME_CRASH;
+    case RunnerVerdict::kTimedOut: return v1::OUTCOME_TIMEOUT;
+    case RunnerVerdict::kOutOfMemory: return v1::OUTCOME_OUT_OF_MEMORY;
+    case RunnerVerdict::kRefused: return v1::OUTCOME_BUILD_ERROR;
+    default: return v1::OUTCOME_CRASH;
   }
 }
 

@@ -14,13 +14,14 @@ void WorkQueue::Apply(const v1::SyncRequest& asked, const v1::SyncReply& reply) 
   for (const v1::Lease& lease : reply.want()) wanted.insert(KeyOf(lease.id()));
   for (const v1::LeaseId& id : reply.acked()) results_.erase(KeyOf(id));
   for (auto it = held_.begin(); it != held_.end();) {
-    const bool drop = it->second.phase == v1::PHASE_QUEUED && wanted.count(it->first) == 0 && named.count(it->first) > 0;
+    const bool drop =
+        it->second.phase == v1::PHASE_QUEUED && wanted.count(it->first) == 0 && named.count(it->first) > 0;
     if (drop) std::erase(queued_, it->first);
     it = drop ? held_.erase(it) : std::next(it);
   }
   for (const v1::Lease& lease : reply.want()) {
     const Key key = KeyOf(lease.id());
-    if (held_.count(key) > 0 || results_.count(key) > 0) continue;     // a repeated message
+    if (held_.count(key) > 0 || results_.count(key) > 0) continue;  // a repeated message
     held_[key].lease = lease;
     queued_.push_back(key);
   }

@@ -18,8 +18,8 @@ class WorkQueue {
  public:
   // ---- the network side ----
   // The complete word of the daemon: what to start, what to keep; leases in neither are dropped unless they are being
-  // worked on. Acknowledged results are forgotten. `asked` is the request that was answered: what it did not name as held came
-  // with another answer, and this one says nothing about it.
+  // worked on. Acknowledged results are forgotten. `asked` is the request that was answered: what it did not name as
+  // held came with another answer, and this one says nothing about it.
   void Apply(const v1::SyncRequest& asked, const v1::SyncReply& reply);
   // Fills in what is held, what is finished and the seconds spent; `capacity` leases are wanted in all.
   void Describe(int capacity, v1::SyncRequest* request);
@@ -51,7 +51,7 @@ class WorkQueue {
   mutable std::mutex mutex_;
   std::condition_variable news_, work_;
   std::map<Key, Held> held_;
-  std::vector<Key> queued_;                         // in the order of arrival
+  std::vector<Key> queued_;  // in the order of arrival
   std::map<Key, v1::TrialResult> results_;
   PhaseSeconds seconds_;
   uint64_t finished_ = 0;

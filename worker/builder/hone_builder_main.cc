@@ -1,5 +1,5 @@
-// `hone-builder`: compiles candidates for a worker, one request after the other. Started by hone-worker alone. LLVM is not
-// hardened against what it is given, so this process has limits and nothing to lose.
+// `hone-builder`: compiles candidates for a worker, one request after the other. Started by hone-worker alone. LLVM is
+// not hardened against what it is given, so this process has limits and nothing to lose.
 #include <signal.h>
 #include <sys/resource.h>
 

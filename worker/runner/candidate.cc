@@ -195,7 +195,8 @@ void Candidate::Verify(const VerifyRequest& request, RunnerReply* reply) {
     const PreparedConstant& prepared = set_.prepared[i];
     Poison(packed_[i].data(), packed_[i].size(), request.set);
     void* const tensors[] = {set.originals[prepared.param], set.tensors[prepared.param]};
-    reply->kernel_result = CallFenced(prepare_[i], request.set, tensors, prepared.scratch_bytes, prepared.thread_scratch_bytes);
+    reply->kernel_result =
+        CallFenced(prepare_[i], request.set, tensors, prepared.scratch_bytes, prepared.thread_scratch_bytes);
     if (reply->kernel_result != 0) {
       reply->outcome = RunnerOutcome::kKernelFailed;
       std::snprintf(reply->message, sizeof(reply->message), "prepare kernel %zu returned %d", i, reply->kernel_result);
@@ -258,14 +259,10 @@ Candidate::Place Candidate::Describe(const void* address) const {
   using Hit = FencedMemory::Hit;
   const auto place = [&](const FencedMemory& memory, const char* what, int index) -> Place {
     switch (memory.Where(address)) {
-      case Hit::kNone:
-        return {};
-      case Hit::kBefore:
-        return {"before ", what, index};
-      case Hit::kInside:
-        return {"within ", what, index};
-      case Hit::kBehind:
-        return {"past the end of ", what, index};
+      case Hit::kNone: return {};
+      case Hit::kBefore: return {"before ", what, index};
+      case Hit::kInside: return {"within ", what, index};
+      case Hit::kBehind: return {"past the end of ", what, index};
     }
     return {};
   };

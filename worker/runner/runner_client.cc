@@ -144,21 +144,11 @@ struct RunnerClient::Impl {
     verdict.reported_us = reply->elapsed_us;
     switch (reply->outcome) {
       case RunnerOutcome::kReady:
-      case RunnerOutcome::kDone:
-        verdict.kind = RunnerVerdict::kOk;
-        break;
-      case RunnerOutcome::kKernelFailed:
-        verdict.kind = RunnerVerdict::kKernelFailed;
-        break;
-      case RunnerOutcome::kRefused:
-        verdict.kind = RunnerVerdict::kRefused;
-        break;
-      case RunnerOutcome::kOutOfMemory:
-        verdict.kind = RunnerVerdict::kOutOfMemory;
-        break;
-      default:
-        verdict.kind = RunnerVerdict::kCrashed;
-        return End(std::move(verdict));
+      case RunnerOutcome::kDone: verdict.kind = RunnerVerdict::kOk; break;
+      case RunnerOutcome::kKernelFailed: verdict.kind = RunnerVerdict::kKernelFailed; break;
+      case RunnerOutcome::kRefused: verdict.kind = RunnerVerdict::kRefused; break;
+      case RunnerOutcome::kOutOfMemory: verdict.kind = RunnerVerdict::kOutOfMemory; break;
+      default: verdict.kind = RunnerVerdict::kCrashed; return End(std::move(verdict));
     }
     return verdict;
   }
@@ -281,12 +271,11 @@ RunnerVerdict RunnerClient::Time(const TimeRequest& request, absl::Duration time
   }
   const double charged = ProcessorMicroseconds() - before;
   if (verdict.ok() && (sum_us > verdict.elapsed_us + 1 || !IsPossibleTime(sum_us, impl_->threads, charged))) {
-    return {
-        .kind = RunnerVerdict::kRefused,
-        .message = absl::StrCat("reported times are not those that passed: ", sum_us, " us of ", verdict.elapsed_us, ", with ",
-                                charged, " us of processor time"),
-        .reported_us = sum_us,
-        .elapsed_us = verdict.elapsed_us};
+    return {.kind = RunnerVerdict::kRefused,
+            .message = absl::StrCat("reported times are not those that passed: ", sum_us, " us of ", verdict.elapsed_us,
+                                    ", with ", charged, " us of processor time"),
+            .reported_us = sum_us,
+            .elapsed_us = verdict.elapsed_us};
   }
   return verdict;
 }
@@ -298,9 +287,7 @@ std::string_view RunnerClient::output(int set, int index) const {
 
 bool RunnerClient::OutputEdgesIntact(int set) const {
   const MemoryFile& file = impl_->outputs[static_cast<size_t>(set)];
-  const auto poisoned = [&](uint64_t from, uint64_t to) {
-    return IsPoisoned(file.data(), from, to, set);
-  };
+  const auto poisoned = [&](uint64_t from, uint64_t to) { return IsPoisoned(file.data(), from, to, set); };
   for (const TensorPlace& place : impl_->layouts[static_cast<size_t>(set)].places) {
     if (!poisoned(place.region_at, place.at) || !poisoned(place.at + place.bytes, place.region_at + place.region_bytes))
       return false;

@@ -84,9 +84,9 @@ class RunnerClient {
 
   // Fills the outputs of `set` with what is none (worker/runner/poison.h), runs the kernel on it once.
   RunnerVerdict Verify(int set, absl::Duration timeout);
-  // The samples' times are held against what is not in the runner's hands: more than passed by our clock, or too little for
-  // the processor time its process was charged (IsPossibleTime), and the verdict is kRefused, "reported times are not those
-  // that passed". Time that a busy machine gave to others counts for neither.
+  // The samples' times are held against what is not in the runner's hands: more than passed by our clock, or too little
+  // for the processor time its process was charged (IsPossibleTime), and the verdict is kRefused, "reported times are
+  // not those that passed". Time that a busy machine gave to others counts for neither.
   RunnerVerdict Time(const TimeRequest& request, absl::Duration timeout);
   // Output `index` of `set` as the last Verify left it (or Time with copy_outputs, set 0).
   std::string_view output(int set, int index) const;
@@ -103,8 +103,9 @@ class RunnerClient {
   std::unique_ptr<Impl> impl_;
 };
 
-// Can a runner on `threads` threads that says it ran for `us` have cost that much processor time? Twice as much is allowed,
-// since a neighbour on the same core slows it down unevenly, and a few milliseconds for what surrounds the calls.
+// Can a runner on `threads` threads that says it ran for `us` have cost that much processor time? Twice as much is
+// allowed, since a neighbour on the same core slows it down unevenly, and a few milliseconds for what surrounds the
+// calls.
 bool IsPossibleTime(double us, int threads, double processor_us);
 
 }  // namespace hone

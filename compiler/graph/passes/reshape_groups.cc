@@ -16,10 +16,8 @@ std::optional<std::vector<ReshapeGroup>> ReshapeGroups(const std::vector<int64_t
     if (i < m && j < n && one_here == one_there) {
       int64_t a = from[i++], b = to[j++];
       while (a != b) {
-        if (a < b)
-          a *= from[i++];
-        else
-          b *= to[j++];
+        if (a < b) a *= from[i++];
+        else b *= to[j++];
       }
     } else if (one_here) {
       ++i;

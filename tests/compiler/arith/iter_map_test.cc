@@ -24,8 +24,8 @@ struct Case {
   const char* loops;
   std::vector<Expr> (*values)(const Names&);
   Expr (*predicate)(const Names&);
-  std::vector<int64_t> extents;                     // of the values, when it is accepted
-  const char* error;                                // else what the message says
+  std::vector<int64_t> extents;  // of the values, when it is accepted
+  const char* error;             // else what the message says
 };
 
 #define VALUES(...)                                       \
@@ -33,7 +33,11 @@ struct Case {
     [[maybe_unused]] const auto& [i, j, k, f, loops] = v; \
     return {__VA_ARGS__};                                 \
   }
-#define WHERE(e) [](const Names& v) -> Expr { [[maybe_unused]] const auto& [i, j, k, f, loops] = v; return e; }
+#define WHERE(e)                                          \
+  [](const Names& v) -> Expr {                            \
+    [[maybe_unused]] const auto& [i, j, k, f, loops] = v; \
+    return e;                                             \
+  }
 
 const Case kCases[] = {
     {"Identity", "ij", VALUES(i, j), WHERE(True()), {4, 32}, ""},
@@ -207,9 +211,7 @@ TEST(IterMap, AcceptsWhatScheduleMakesAndNothingElse) {
         }
       }
       if (broken) ++accepted_broken;
-      if (!broken) {
-        ASSERT_EQ(runs, domain[0] * domain[1]) << seed;
-      }
+      if (!broken) { ASSERT_EQ(runs, domain[0] * domain[1]) << seed; }
     }
     if (!broken && predicates.empty()) {
       EXPECT_TRUE(map.ok()) << "seed " << seed << ": " << ToText(values[0]) << ", " << ToText(values[1]) << ": "

@@ -16,9 +16,7 @@ namespace {
 // Variables every case may use: i in [0, 8), j in [0, 32), k in [0, 4), f in [0, 672), n is a size of at least 1.
 struct Names {
   Var i{"i"}, j{"j"}, k{"k"}, f{"f"}, n{"n"};
-  VarRanges Ranges() const {
-    return {{i, {0, 8}}, {j, {0, 32}}, {k, {0, 4}}, {f, {0, 672}}, {n, {1, 1000}}};
-  }
+  VarRanges Ranges() const { return {{i, {0, 8}}, {j, {0, 32}}, {k, {0, 4}}, {f, {0, 672}}, {n, {1, 1000}}}; }
 };
 
 struct Case {

@@ -11,8 +11,8 @@
 namespace hone::testing {
 namespace {
 
-// What another algorithm rounds is as large as the largest of its neighbours, not as the result: that, at least 1; 1 for
-// traces that only reorder.
+// What another algorithm rounds is as large as the largest of its neighbours, not as the result: that, at least 1; 1
+// for traces that only reorder.
 double LargestWhereLoose(const Schedule& schedule, const NdArray& output) {
   double largest = 1;
   for (int64_t i = 0; NumericLevelOf(schedule.trace()) == NumericLevel::kDefault && i < output.NumElements(); ++i) {

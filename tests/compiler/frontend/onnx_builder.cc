@@ -47,10 +47,8 @@ OnnxBuilder& OnnxBuilder::Input(const std::string& name, const std::vector<int64
   tensor->mutable_shape();
   for (const int64_t d : dims) {
     auto* dim = tensor->mutable_shape()->add_dim();
-    if (d < 0)
-      dim->set_dim_param(d == -1 ? "n" : "n" + std::to_string(-d - 1));
-    else
-      dim->set_dim_value(d);
+    if (d < 0) dim->set_dim_param(d == -1 ? "n" : "n" + std::to_string(-d - 1));
+    else dim->set_dim_value(d);
   }
   return *this;
 }

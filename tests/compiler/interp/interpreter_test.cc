@@ -1,8 +1,8 @@
 #include "compiler/interp/interpreter.h"
 
-#include <ctime>
 #include <cmath>
 #include <cstdio>
+#include <ctime>
 
 #include "compiler/interp/random_input.h"
 #include "compiler/ir/text.h"
@@ -294,11 +294,11 @@ def main(A: T.Buffer((1,), "int32"), B: T.Buffer((1,), "int32")):
 TEST(InterpreterTest, RunsMillionsOfBlockInstancesASecond) {
   const PrimFunc f = Program(kMatmul);
   std::vector<NdArray> args = RandomArguments(f, 7, InputKind::kUniform);
-  const std::clock_t start = std::clock();            // processor time: the machine may be busy
+  const std::clock_t start = std::clock();  // processor time: the machine may be busy
   ASSERT_TRUE(Interpret(f, args).ok());
   const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
   std::printf("%.1f million block instances a second\n", 64 * 80 * 96 / seconds / 1e6);
-  EXPECT_LT(seconds, 2);                            // sanitizers are slow
+  EXPECT_LT(seconds, 2);  // sanitizers are slow
 }
 
 }  // namespace

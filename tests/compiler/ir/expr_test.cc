@@ -30,9 +30,9 @@ TEST(DType, TextRoundTrips) {
 TEST(Scalars, RoundAsTheTypeDoes) {
   EXPECT_EQ(RoundToType(65504.0, DType::Float(16)), 65504.0);
   EXPECT_TRUE(std::isinf(RoundToType(65520.0, DType::Float(16))));
-  EXPECT_EQ(RoundToType(1.0 + 0x1p-11, DType::Float(16)), 1.0);                    // a tie goes to even
+  EXPECT_EQ(RoundToType(1.0 + 0x1p-11, DType::Float(16)), 1.0);  // a tie goes to even
   EXPECT_EQ(RoundToType(1.0 + 0x3p-11, DType::Float(16)), 1.0 + 0x1p-9);
-  EXPECT_EQ(RoundToType(0x1p-24, DType::Float(16)), 0x1p-24);                      // the least subnormal
+  EXPECT_EQ(RoundToType(0x1p-24, DType::Float(16)), 0x1p-24);  // the least subnormal
   EXPECT_EQ(RoundToType(0x1p-26, DType::Float(16)), 0.0);
   EXPECT_EQ(RoundToType(1.0 + 0x1p-8, DType::BFloat16()), 1.0);
   EXPECT_EQ(RoundToType(0.1, kFloat32), 0.1f);
@@ -45,7 +45,7 @@ TEST(Scalars, RoundAsTheTypeDoes) {
   EXPECT_EQ(EvalInt(BinaryOp::kDiv, std::numeric_limits<int64_t>::min(), -1, kInt64),
             std::numeric_limits<int64_t>::min());
   EXPECT_EQ(EvalInt(BinaryOp::kFloorDiv, 1, 0, kInt32), std::nullopt);
-  EXPECT_EQ(EvalInt(BinaryOp::kLt, -1, 1, DType::UInt(64)), 0);                    // -1 is the largest uint64
+  EXPECT_EQ(EvalInt(BinaryOp::kLt, -1, 1, DType::UInt(64)), 0);  // -1 is the largest uint64
   EXPECT_EQ(EvalInt(BinaryOp::kAdd, INT32_MAX, 1, kInt32), INT32_MIN);
 }
 

@@ -31,7 +31,8 @@ class RandomProgram {
  private:
   Buffer MakeBuffer() {
     std::vector<Expr> shape;
-    for (uint64_t d = random_.Below(3) + 1; d > 0; --d) shape.push_back(IntConst(8 + static_cast<int64_t>(random_.Below(9))));
+    for (uint64_t d = random_.Below(3) + 1; d > 0; --d)
+      shape.push_back(IntConst(8 + static_cast<int64_t>(random_.Below(9))));
     return Buffer(Name("B"), kFloat32, std::move(shape));
   }
   std::string Name(const char* stem) { return stem + std::to_string(random_.Below(4)); }
@@ -68,7 +69,8 @@ class RandomProgram {
     read_.resize(reads);
     written_.resize(writes);
     ints_ = outer;
-    Stmt s = Stmt::Make(BlockRealize{std::move(values), random_.Chance(0.7) ? True() : Expr(loops[0]) < 6, std::move(block)});
+    Stmt s = Stmt::Make(
+        BlockRealize{std::move(values), random_.Chance(0.7) ? True() : Expr(loops[0]) < 6, std::move(block)});
     for (size_t l = loops.size(); l-- > 0;) {
       const ForKind kinds[] = {ForKind::kSerial, ForKind::kParallel, ForKind::kUnrolled, ForKind::kVectorized};
       s = Stmt::Make(For{.var = loops[l], .min = 0, .extent = 8, .kind = kinds[random_.Below(4)], .body = s});
@@ -80,7 +82,8 @@ class RandomProgram {
       switch (random_.Below(5)) {
         case 0: return Nest(depth - 1);
         case 1: return MakeSeq({Statement(depth - 1), Statement(depth - 1)});
-        case 2: return Stmt::Make(IfThen{Int(1) < 9, Statement(depth - 1), random_.Chance(0.5) ? Statement(0) : Stmt()});
+        case 2:
+          return Stmt::Make(IfThen{Int(1) < 9, Statement(depth - 1), random_.Chance(0.5) ? Statement(0) : Stmt()});
         case 3: {
           const Var t(Name("t"));
           const Expr value = Int(1);
@@ -97,7 +100,8 @@ class RandomProgram {
   }
   Expr Int(int depth) {
     if (depth == 0 || random_.Chance(0.3)) {
-      return ints_.empty() || random_.Chance(0.2) ? IntConst(static_cast<int64_t>(random_.Below(8))) : Expr(Pick(ints_));
+      return ints_.empty() || random_.Chance(0.2) ? IntConst(static_cast<int64_t>(random_.Below(8)))
+                                                  : Expr(Pick(ints_));
     }
     return random_.Chance(0.5) ? Int(depth - 1) + Int(depth - 1) : FloorMod(Int(depth - 1), 8);
   }
@@ -111,7 +115,8 @@ class RandomProgram {
       const Var t(Name("t"), kFloat32);
       return Expr::Make(LetExpr{t, Float(depth - 1), Expr(t) * Expr(t)}, kFloat32);
     }
-    return random_.Chance(0.5) ? MakeCall("exp", {Float(depth - 1)}) : MakeSelect(Int(1) < 3, Float(depth - 1), Float(depth - 1));
+    return random_.Chance(0.5) ? MakeCall("exp", {Float(depth - 1)})
+                               : MakeSelect(Int(1) < 3, Float(depth - 1), Float(depth - 1));
   }
   std::vector<Expr> Indices(const Buffer& b) {
     std::vector<Expr> indices;

@@ -371,7 +371,8 @@ TEST(TextDialectTest, NothingOrTooMuchIsSaid) {
   EXPECT_EQ(ParsePrimFunc("").status().message(),
             "line 1, column 1: found 0 functions with @T.prim_func; expected one");
   EXPECT_EQ(ParsePrimFunc("hello").status().message(),
-            "line 1, column 1: found `hello`; expected a function (@T.prim_func or @R.function, then `def`), a class of functions, or "
+            "line 1, column 1: found `hello`; expected a function (@T.prim_func or @R.function, then `def`), a class "
+            "of functions, or "
             "an import");
   const std::string two = absl::StrCat(kReluNow, kReluNow);
   EXPECT_FALSE(ParsePrimFunc(two).ok());
@@ -474,15 +475,9 @@ def main(n: T.int32, A: T.Buffer((n, 64), "float32"), B: T.Buffer((n, 64), "floa
     for (uint64_t edits = random.Below(4) + 1; edits > 0; --edits) {
       const size_t at = random.Below(text.size() + 1), length = random.Below(12);
       switch (random.Below(4)) {
-        case 0:
-          text.erase(at, length);
-          break;
-        case 1:
-          text.insert(at, pieces[random.Below(std::size(pieces))]);
-          break;
-        case 2:
-          text.insert(at, text.substr(random.Below(text.size() + 1), length));
-          break;
+        case 0: text.erase(at, length); break;
+        case 1: text.insert(at, pieces[random.Below(std::size(pieces))]); break;
+        case 2: text.insert(at, text.substr(random.Below(text.size() + 1), length)); break;
         default:
           if (at < text.size()) text[at] = static_cast<char>(random.Below(256));
       }

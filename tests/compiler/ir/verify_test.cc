@@ -36,7 +36,7 @@ struct Program {
 struct Case {
   const char* name;
   void (*change)(Program&);
-  const char* error;                                // the message; "": the program is accepted
+  const char* error;  // the message; "": the program is accepted
 };
 
 Expr Raw(BinaryOp op, Expr a, Expr b, DType type) { return Expr::Make(Binary{op, a, b}, type); }

@@ -180,16 +180,11 @@ std::optional<PrimFunc> WithDefect(const PrimFunc& program, Defect defect, Rando
   });
   const auto walk = [&]() -> Walk {
     switch (defect) {
-      case Defect::kBound:
-        return BoundOff(random.Chance(0.5) ? 1 : -1);
-      case Defect::kLostInit:
-        return LostInit();
-      case Defect::kSwappedAxes:
-        return SwappedAxes(random);
-      case Defect::kMissingPredicate:
-        return MissingPredicate();
-      case Defect::kStaleAccumulator:
-        return StaleAccumulator(random, loops);
+      case Defect::kBound: return BoundOff(random.Chance(0.5) ? 1 : -1);
+      case Defect::kLostInit: return LostInit();
+      case Defect::kSwappedAxes: return SwappedAxes(random);
+      case Defect::kMissingPredicate: return MissingPredicate();
+      case Defect::kStaleAccumulator: return StaleAccumulator(random, loops);
     }
     return MissingPredicate();
   };

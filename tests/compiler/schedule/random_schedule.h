@@ -86,9 +86,7 @@ class Player {
     HONE_ASSIGN_OR_RETURN(const std::vector<LoopRef> loops, Loops(block));
     const LoopRef loop = Pick(loops);
     switch (random_.Below(3)) {
-      case 0:
-        last_ = "blockize";
-        return Blockize(schedule_, loop).status();
+      case 0: last_ = "blockize"; return Blockize(schedule_, loop).status();
       case 1: {
         last_ = "tensorize";
         const std::vector<std::string> names = {"fma_tile_f32", "dot4_u8s8_s32"};
@@ -166,12 +164,8 @@ class Player {
         HONE_ASSIGN_OR_RETURN(const LoopRef loop, Loop());
         return Unroll(s, loop);
       }
-      case 10:
-        last_ = "compute_inline";
-        return ComputeInline(s, block);
-      case 11:
-        last_ = "reverse_compute_inline";
-        return ReverseComputeInline(s, block);
+      case 10: last_ = "compute_inline"; return ComputeInline(s, block);
+      case 11: last_ = "reverse_compute_inline"; return ReverseComputeInline(s, block);
       case 12:
       case 13: {
         last_ = "compute_at";
@@ -217,10 +211,8 @@ class Player {
       }
       case 22:
       case 23:
-      case 24:
-        return MoveByTile(block);
-      default:
-        return MoveFurther(block);
+      case 24: return MoveByTile(block);
+      default: return MoveFurther(block);
     }
   }
 

@@ -62,8 +62,7 @@ std::string Reference::Compare(const std::vector<NdArray>& got) const {
     }
     const NdArray &value = expected_[inputs + 2 * (p - inputs)], &scale = expected_[inputs + 2 * (p - inputs) + 1];
     for (int64_t i = 0; i < got[p].NumElements(); ++i) {
-      const double error =
-          ErrorOverBound(got[p].Get(i), value.Get(i), scale.Get(i), param.type(), workload_.level);
+      const double error = ErrorOverBound(got[p].Get(i), value.Get(i), scale.Get(i), param.type(), workload_.level);
       if (error > 1) return Differs(param, i, got[p].Get(i), value.Get(i), absl::StrCat(": ", error, " bounds off"));
     }
   }

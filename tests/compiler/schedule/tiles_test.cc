@@ -147,7 +147,8 @@ TEST(RegisterTile, SaysWhyNot) {
   EXPECT_EQ(std::string(RegisterTile(n.s, n.loops[2], 0, 1).message()),
             "register_tile(k): a tile has 4096 elements, registers hold no more than 1024; split the loops and tile an "
             "inner one");
-  EXPECT_EQ(std::string(RegisterTile(n.s, n.loops[2], -1, 1).message()), "register_tile(k): lanes is -1, not from 0 to 64");
+  EXPECT_EQ(std::string(RegisterTile(n.s, n.loops[2], -1, 1).message()),
+            "register_tile(k): lanes is -1, not from 0 to 64");
   Nest other(TwoElementwise(4, 6), "B");
   EXPECT_EQ(
       std::string(RegisterTile(other.s, other.loops[0], 0, 1).message()),

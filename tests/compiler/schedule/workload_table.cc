@@ -228,10 +228,8 @@ SmallWorkload PickWorkload(Random& r) {
   const std::vector<SmallWorkload>& table = SmallWorkloads();
   if (r.Below(3) != 0) return table[r.Below(table.size())];
   switch (r.Below(7)) {
-    case 0:
-      return {"matmul", Matmul(PickSize(r), PickSize(r), PickSize(r))};
-    case 1:
-      return {"dense_relu", DenseRelu(PickSize(r), PickSize(r), PickSize(r))};
+    case 0: return {"matmul", Matmul(PickSize(r), PickSize(r), PickSize(r))};
+    case 1: return {"dense_relu", DenseRelu(PickSize(r), PickSize(r), PickSize(r))};
     case 2: {
       const int64_t kernel = 1 + static_cast<int64_t>(r.Below(3)), padding = static_cast<int64_t>(r.Below(kernel));
       const int64_t size = kernel + static_cast<int64_t>(r.Below(5));
@@ -244,14 +242,10 @@ SmallWorkload PickWorkload(Random& r) {
                                padding};
       return {"conv_block", ConvBiasResidualRelu(shape)};
     }
-    case 3:
-      return {"two_elementwise", TwoElementwise(PickSize(r), PickSize(r))};
-    case 4:
-      return {"softmax", Softmax(PickSize(r), PickSize(r)), false};
-    case 5:
-      return {"three_stages", ThreeStages(PickSize(r), PickSize(r))};
-    default:
-      return {"blur", Blur(PickSize(r), 1 + static_cast<int64_t>(r.Below(4)))};
+    case 3: return {"two_elementwise", TwoElementwise(PickSize(r), PickSize(r))};
+    case 4: return {"softmax", Softmax(PickSize(r), PickSize(r)), false};
+    case 5: return {"three_stages", ThreeStages(PickSize(r), PickSize(r))};
+    default: return {"blur", Blur(PickSize(r), 1 + static_cast<int64_t>(r.Below(4)))};
   }
 }
 

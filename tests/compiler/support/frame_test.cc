@@ -44,7 +44,7 @@ TEST_F(FrameTest, MessagesStayWhole) {
 }
 
 TEST_F(FrameTest, OneThatNobodyTakesInTimeIsGivenUp) {
-  const std::string large(1 << 20, 'x');        // more than a pipe holds
+  const std::string large(1 << 20, 'x');  // more than a pipe holds
   EXPECT_TRUE(absl::IsDeadlineExceeded(WriteFrame(writer(), large, absl::Milliseconds(50))));
 }
 

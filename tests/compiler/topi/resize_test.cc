@@ -14,14 +14,10 @@ using te::Tensor;
 
 double Place(int64_t o, int64_t in, int64_t out, double scale, ResizeCoordinates c) {
   switch (c) {
-    case ResizeCoordinates::kHalfPixel:
-      return (o + 0.5) / scale - 0.5;
-    case ResizeCoordinates::kPytorchHalfPixel:
-      return out > 1 ? (o + 0.5) / scale - 0.5 : 0;
-    case ResizeCoordinates::kAsymmetric:
-      return o / scale;
-    case ResizeCoordinates::kAlignCorners:
-      return out > 1 ? static_cast<double>(o) * (in - 1) / (out - 1) : 0;
+    case ResizeCoordinates::kHalfPixel: return (o + 0.5) / scale - 0.5;
+    case ResizeCoordinates::kPytorchHalfPixel: return out > 1 ? (o + 0.5) / scale - 0.5 : 0;
+    case ResizeCoordinates::kAsymmetric: return o / scale;
+    case ResizeCoordinates::kAlignCorners: return out > 1 ? static_cast<double>(o) * (in - 1) / (out - 1) : 0;
   }
   return 0;
 }

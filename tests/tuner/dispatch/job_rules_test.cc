@@ -29,7 +29,8 @@ TEST(Jobs, SayWhyTheyWait) {
   EXPECT_THAT(desk.Job(job).reason(), HasSubstr("no worker is connected"));
   desk.Hello("w");
   EXPECT_EQ(desk.Job(job).state(), v1::JOB_WAITING);
-  EXPECT_THAT(desk.Job(job).reason(), HasSubstr("none of the 1 workers fits: the job needs target cpu:other, 4 threads"));
+  EXPECT_THAT(desk.Job(job).reason(),
+              HasSubstr("none of the 1 workers fits: the job needs target cpu:other, 4 threads"));
   EXPECT_THAT(desk.Take("w", 4), SizeIs(0));
   const uint64_t fits = desk.Submit({"conv2d_1"}, 0, 0, "cpu:fake", 2);
   EXPECT_EQ(desk.Job(fits).state(), v1::JOB_RUNNING);
@@ -43,7 +44,11 @@ TEST(Jobs, AllThreadsOfTheWorkerWhenNoneAreNamed) {
   EXPECT_EQ(desk.Job(job).threads(), 12);
 }
 
-struct BadSubmit { const char* name; void (*spoil)(v1::SubmitRequest&); const char* message; };
+struct BadSubmit {
+  const char* name;
+  void (*spoil)(v1::SubmitRequest&);
+  const char* message;
+};
 class SubmitRefused : public testing::TestWithParam<BadSubmit> {};
 TEST_P(SubmitRefused, WithTheReason) {
   v1::SubmitRequest request;
@@ -63,16 +68,17 @@ TEST_P(SubmitRefused, WithTheReason) {
 }
 INSTANTIATE_TEST_SUITE_P(
     Cases, SubmitRefused,
-    testing::Values(BadSubmit{"NoRequestId", [](v1::SubmitRequest& r) { r.clear_request_id(); }, "request_id has 0 bytes"},
-                    BadSubmit{"NoLevel", [](v1::SubmitRequest& r) { r.clear_numeric(); }, "numeric level 0"},
-                    BadSubmit{"NoTasks", [](v1::SubmitRequest& r) { r.clear_tasks(); }, "no tasks"},
-                    BadSubmit{"NegativeTrials", [](v1::SubmitRequest& r) { r.set_max_trials(-1); }, "max_trials is -1"},
-                    BadSubmit{"EndlessSeconds", [](v1::SubmitRequest& r) { r.set_max_seconds(1.0 / 0.0); }, "max_seconds is inf"},
-                    BadSubmit{"ManyThreads", [](v1::SubmitRequest& r) { r.set_threads(5000); }, "threads is 5000"},
-                    BadSubmit{"OtherHash", [](v1::SubmitRequest& r) { r.mutable_tasks(0)->mutable_workload()->set_hash("x"); },
-                              "task 0 (): the hash is not"},
-                    BadSubmit{"WeightIsNoNumber", [](v1::SubmitRequest& r) { r.mutable_tasks(0)->set_weight(0.0 / 0.0); },
-                              "weight, flop, bytes or least_flop is nan"}),
+    testing::Values(
+        BadSubmit{"NoRequestId", [](v1::SubmitRequest& r) { r.clear_request_id(); }, "request_id has 0 bytes"},
+        BadSubmit{"NoLevel", [](v1::SubmitRequest& r) { r.clear_numeric(); }, "numeric level 0"},
+        BadSubmit{"NoTasks", [](v1::SubmitRequest& r) { r.clear_tasks(); }, "no tasks"},
+        BadSubmit{"NegativeTrials", [](v1::SubmitRequest& r) { r.set_max_trials(-1); }, "max_trials is -1"},
+        BadSubmit{"EndlessSeconds", [](v1::SubmitRequest& r) { r.set_max_seconds(1.0 / 0.0); }, "max_seconds is inf"},
+        BadSubmit{"ManyThreads", [](v1::SubmitRequest& r) { r.set_threads(5000); }, "threads is 5000"},
+        BadSubmit{"OtherHash", [](v1::SubmitRequest& r) { r.mutable_tasks(0)->mutable_workload()->set_hash("x"); },
+                  "task 0 (): the hash is not"},
+        BadSubmit{"WeightIsNoNumber", [](v1::SubmitRequest& r) { r.mutable_tasks(0)->set_weight(0.0 / 0.0); },
+                  "weight, flop, bytes or least_flop is nan"}),
     [](const auto& info) { return std::string(info.param.name); });
 
 TEST(Jobs, EndAtTheirBudgetOfTrials) {
@@ -143,7 +149,7 @@ TEST(Jobs, FailWhenATaskHasNoValidSchedule) {
 
 TEST(Jobs, ATaskAtItsLimitIsLeftAlone) {
   Desk desk;
-  desk.Hello("w", 2, "", /*gflops=*/100);       // a million operations: 10 us at best
+  desk.Hello("w", 2, "", /*gflops=*/100);  // a million operations: 10 us at best
   const uint64_t job = desk.Submit({"conv2d_1"});
   const auto leases = desk.Take("w", 8);
   EXPECT_EQ(desk.Job(job).tasks(0).lower_bound_us(), 10);
@@ -154,7 +160,7 @@ TEST(Jobs, ATaskAtItsLimitIsLeftAlone) {
 
 TEST(Jobs, ABoundThatIsBeatenByMuchIsNoLimit) {
   Desk desk;
-  desk.Hello("w", 2, "", /*gflops=*/100);       // measured while the machine was busy
+  desk.Hello("w", 2, "", /*gflops=*/100);  // measured while the machine was busy
   const uint64_t job = desk.Submit({"conv2d_1"});
   const auto leases = desk.Take("w", 8);
   desk.Report("w", leases[0], Desk::Good(6));

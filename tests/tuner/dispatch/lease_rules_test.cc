@@ -17,7 +17,7 @@ TEST(Leases, ASilentWorkerLosesThemAndAnotherGetsThem) {
   ASSERT_THAT(first, SizeIs(1));
   desk.Wait(20 * kSecond);
   desk.Take("b", 1);
-  desk.Wait(11 * kSecond);                      // 31 s after a's last word
+  desk.Wait(11 * kSecond);  // 31 s after a's last word
   const auto second = desk.Take("b", 1);
   ASSERT_THAT(second, SizeIs(1));
   EXPECT_EQ(second[0].id().trial(), first[0].id().trial());
@@ -116,7 +116,7 @@ TEST(Leases, ACandidateThatTwoWorkersWereLostWithIsQuarantined) {
   Desk desk;
   const uint64_t job = desk.Submit({"conv2d_1", "dense_2"});
   for (const std::string session : {"life 1", "life 2"}) {
-    desk.Hello("a", 2, session);                // the same worker, restarted: its old session is over
+    desk.Hello("a", 2, session);  // the same worker, restarted: its old session is over
     const auto leases = desk.Take(session, 2);
     ASSERT_THAT(leases, SizeIs(2));
     v1::SyncRequest request = desk.SyncOf(session);
@@ -125,7 +125,7 @@ TEST(Leases, ACandidateThatTwoWorkersWereLostWithIsQuarantined) {
       *state.mutable_id() = lease.id();
       state.set_phase(lease.trace() == "conv2d_1 default" ? v1::PHASE_VERIFYING : v1::PHASE_QUEUED);
     }
-    desk.Do(SyncGone{desk.Sync(request)});      // the connection broke
+    desk.Do(SyncGone{desk.Sync(request)});  // the connection broke
   }
   desk.Hello("a", 2, "life 3");
   EXPECT_EQ(desk.Job(job).tasks(0).failed().at("crash"), 1);

@@ -23,7 +23,7 @@ TaskProgress Task(double weight, double best_us, double bound_us = 0, std::vecto
 }
 
 TEST(GainPerSecond, FollowsTheFormula) {
-  const DispatchOptions options;                // alpha 0.2, window 3, batches of 16
+  const DispatchOptions options;  // alpha 0.2, window 3, batches of 16
   const TaskProgress task = Task(2, 100, 45, {160, 130, 120, 100});
   // Backward: (160 - 100) / 3 = 20. Forward: 100 / 5 rounds = 20, below the gap to the bound, 100 - 45 / 0.9 = 50.
   EXPECT_DOUBLE_EQ(GainPerSecond(task, 0, options), 2 * (0.2 * 20 + 0.8 * 20) / (0.5 * 16));
@@ -105,8 +105,9 @@ TEST(CheckedOutcome, HonestOnesPass) {
 }
 
 TEST(CheckedOutcome, EveryHostileTimeIsRefused) {
-  const double hostile[] = {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity(), -1.0, 0.0,
-                            1e300, -std::numeric_limits<double>::infinity()};
+  const double hostile[] = {
+      std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity(), -1.0, 0.0, 1e300,
+      -std::numeric_limits<double>::infinity()};
   for (const double value : hostile) {
     v1::Outcome outcome = Good();
     outcome.mutable_timing()->set_median_us(value);
@@ -121,7 +122,8 @@ TEST(CheckedOutcome, EveryHostileTimeIsRefused) {
     outcome = Good();
     outcome.set_build_seconds(value);
     const v1::Outcome checked = CheckedOutcome(outcome, 0);
-    EXPECT_TRUE(std::isfinite(checked.build_seconds()) && checked.build_seconds() >= 0 && checked.build_seconds() < 1e5);
+    EXPECT_TRUE(std::isfinite(checked.build_seconds()) && checked.build_seconds() >= 0 &&
+                checked.build_seconds() < 1e5);
     outcome.set_duel_ratio(value);
     EXPECT_TRUE(std::isfinite(CheckedOutcome(outcome, 0).duel_ratio()) && CheckedOutcome(outcome, 0).duel_ratio() >= 0);
   }

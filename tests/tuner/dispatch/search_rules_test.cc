@@ -68,7 +68,7 @@ TEST(Search, IsAskedAgainWhenOutcomesAreInAndNotBefore) {
   ASSERT_THAT(leases, SizeIs(3));
   for (size_t i = 0; i < leases.size(); ++i) {
     ASSERT_THAT(desk.searches, SizeIs(1)) << i;
-    desk.AnswerSearch({"b"});                   // it knows of nothing new until it has learnt more
+    desk.AnswerSearch({"b"});  // it knows of nothing new until it has learnt more
     EXPECT_THAT(desk.searches, SizeIs(0)) << "nothing has changed since";
     EXPECT_TRUE(desk.Report("w", leases[i], Desk::Good(10)));
   }

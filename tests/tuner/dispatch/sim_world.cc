@@ -44,12 +44,12 @@ v1::Workload MakeWorkload(int number) {
 struct SimWorld::Worker {
   int index = 0;
   bool up = false;
-  Micros silent_until = 0;                      // vanished: it neither hears nor speaks
-  uint64_t life = 0;                            // rises with each start: what an earlier one had under way is void
+  Micros silent_until = 0;  // vanished: it neither hears nor speaks
+  uint64_t life = 0;        // rises with each start: what an earlier one had under way is void
   std::string session;
-  bool known = false;                           // its Hello was answered
+  bool known = false;  // its Hello was answered
   uint64_t seq = 0;
-  bool waiting = false;                         // a Sync is out
+  bool waiting = false;  // a Sync is out
   std::map<LeaseToken, v1::Lease> held;
   std::map<LeaseToken, v1::TrialResult> results;
   std::optional<LeaseToken> working;
@@ -57,7 +57,7 @@ struct SimWorld::Worker {
 
 struct SimWorld::Client {
   v1::SubmitRequest request;
-  uint64_t job = 0;                             // once told
+  uint64_t job = 0;  // once told
   bool stop = false;
   bool stop_answered = false;
 };
@@ -98,14 +98,14 @@ void SimWorld::StartDaemon() {
 void SimWorld::KillDaemon() {
   dispatcher_ = nullptr;
   ++incarnation_;
-  to_write_.clear();                            // what the writer had not carried out is lost; what it had is durable
+  to_write_.clear();  // what the writer had not carried out is lost; what it had is durable
   writer_busy_ = false;
   replies_.clear();
   At(now_ + 1 + random_.Below(40 * kSecond), [this] { StartDaemon(); });
 }
 
 void SimWorld::ToDaemon(const Event& event) {
-  if (dispatcher_ == nullptr) return;           // nobody listens
+  if (dispatcher_ == nullptr) return;  // nobody listens
   CarryOut(dispatcher_->Step(now_, event));
   if (random_.Chance(faults_.daemon_crash)) KillDaemon();
 }
@@ -145,12 +145,14 @@ void SimWorld::WriterTurn() {
   for (auto& item : work) {
     if (Commit* commit = std::get_if<Commit>(&item)) {
       for (const Write& write : commit->writes) {
-        // Only the latest attempt of a trial may change it, and that attempt was written down before anybody worked on it.
+        // Only the latest attempt of a trial may change it, and that attempt was written down before anybody worked on
+        // it.
         const AddMeasurement* result = std::get_if<AddMeasurement>(&write);
         if (result == nullptr) continue;
         const auto trial = store_.trials().find(result->row.trial);
         HONE_CHECK(trial != store_.trials().end() && trial->second.attempt == result->row.attempt)
-            << "trial " << result->row.trial << ": a result of attempt " << result->row.attempt << " is not the latest's";
+            << "trial " << result->row.trial << ": a result of attempt " << result->row.attempt
+            << " is not the latest's";
       }
       HONE_CHECK(store_.Commit(epoch_, commit->writes).ok());
       for (const Write& write : commit->writes) {
@@ -234,7 +236,7 @@ void SimWorld::StartWorker(int index) {
   worker.seq = 0;
   worker.held.clear();
   worker.working.reset();
-  if (random_.Chance(0.5)) worker.results.clear();   // else: its spool survived, and speaks for an older session
+  if (random_.Chance(0.5)) worker.results.clear();  // else: its spool survived, and speaks for an older session
   SayHello(index);
 }
 
@@ -336,7 +338,7 @@ void SimWorld::TakeReply(int index, const v1::SyncReply& reply, uint64_t seq) {
     if (worker.results.count(token) == 0) worker.held.emplace(token, lease);
   }
   WorkOn(index);
-  if (seq == worker.seq) SaySync(index);        // else a newer one is out already
+  if (seq == worker.seq) SaySync(index);  // else a newer one is out already
 }
 
 void SimWorld::WorkOn(int index) {
@@ -345,7 +347,7 @@ void SimWorld::WorkOn(int index) {
   worker.working = worker.held.begin()->first;
   const v1::Lease lease = worker.held.begin()->second;
   const uint64_t life = worker.life;
-  SaySync(index);                               // the phase has changed
+  SaySync(index);  // the phase has changed
   const bool poison = IsPoison(lease.trace());
   if (poison || random_.Chance(faults_.worker_crash)) {
     At(now_ + 50'000 + random_.Below(kSecond), [this, index, life, trace = lease.trace(), poison] {
@@ -376,7 +378,7 @@ void SimWorld::WorkOn(int index) {
       v1::TrialResult& result = w.results[token];
       *result.mutable_id() = lease.id();
       *result.mutable_outcome() = Judge(lease.trace(), lease.duel() ? lease.champion_us() : 0);
-      if (random_.Chance(faults_.lie)) {        // a result of a lease it never had
+      if (random_.Chance(faults_.lie)) {  // a result of a lease it never had
         v1::TrialResult forged = result;
         forged.mutable_id()->set_attempt(result.id().attempt() + 1 + random_.Below(3));
         w.results[TokenOf(forged.id())] = forged;
@@ -523,9 +525,20 @@ void SimWorld::CheckInvariants() {
 
 void SimWorld::StopFaults() {
   const double poison = faults_.poison, wrong = faults_.wrong;
-  faults_ = SimOptions{.workers = faults_.workers, .credits = faults_.credits, .space = faults_.space, .drop = 0,
-                       .repeat = 0, .slow = 0, .worker_crash = 0, .worker_vanish = 0, .lie = 0, .infra = 0,
-                       .search_crash = 0, .daemon_crash = 0, .poison = poison, .wrong = wrong};
+  faults_ = SimOptions{.workers = faults_.workers,
+                       .credits = faults_.credits,
+                       .space = faults_.space,
+                       .drop = 0,
+                       .repeat = 0,
+                       .slow = 0,
+                       .worker_crash = 0,
+                       .worker_vanish = 0,
+                       .lie = 0,
+                       .infra = 0,
+                       .search_crash = 0,
+                       .daemon_crash = 0,
+                       .poison = poison,
+                       .wrong = wrong};
 }
 
 bool SimWorld::AllJobsEnded() const {
@@ -540,7 +553,7 @@ bool SimWorld::AllJobsEnded() const {
 
 void SimWorld::CheckEnd() const {
   // Every candidate that was lent has ended, once, and is on the account of its task.
-  std::map<uint64_t, std::pair<int64_t, int64_t>> by_task;        // verified, failed
+  std::map<uint64_t, std::pair<int64_t, int64_t>> by_task;  // verified, failed
   std::set<std::pair<TuningKey, std::string>> tried;
   for (const auto& [id, trial] : store_.trials()) {
     HONE_CHECK(trial.state != TrialState::kLeased) << "trial " << id << " never ended";
@@ -561,9 +574,7 @@ void SimWorld::CheckEnd() const {
     HONE_CHECK(us > 0.95 * truth && us < 1.05 * truth) << "record " << id << " is a lie: " << us << " for " << truth;
     HONE_CHECK(!IsPoison(row.record.trace()));
   }
-  for (const auto& [key, best] : store_.best()) {
-    HONE_CHECK(store_.records().at(best.first).key == key);
-  }
+  for (const auto& [key, best] : store_.best()) { HONE_CHECK(store_.records().at(best.first).key == key); }
   HONE_CHECK(store_.jobs().size() == clients_.size()) << store_.jobs().size() << " jobs of " << clients_.size();
   for (const auto& client : clients_) {
     const JobRow& row = store_.jobs().at(client->job);
@@ -583,7 +594,8 @@ std::string SimWorld::Describe() const {
   for (size_t i = 0; i < clients_.size(); ++i) absl::StrAppend(&text, "client ", i, " job ", clients_[i]->job, "\n");
   for (const auto& worker : workers_) {
     absl::StrAppend(&text, "worker ", worker->index, " up ", worker->up, " known ", worker->known, " held ",
-                    worker->held.size(), " results ", worker->results.size(), " working ", worker->working.has_value(), "\n");
+                    worker->held.size(), " results ", worker->results.size(), " working ", worker->working.has_value(),
+                    "\n");
   }
   return text;
 }

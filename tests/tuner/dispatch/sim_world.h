@@ -1,6 +1,6 @@
-// A world for the dispatcher in virtual time: a daemon that may be killed and starts again from its store, a network that
-// drops, delays, repeats and reorders, workers that crash, hang, lie and vanish, searches that die, clients that insist.
-// Everything follows from one seed.
+// A world for the dispatcher in virtual time: a daemon that may be killed and starts again from its store, a network
+// that drops, delays, repeats and reorders, workers that crash, hang, lie and vanish, searches that die, clients that
+// insist. Everything follows from one seed.
 #pragma once
 
 #include <cstdint>
@@ -23,18 +23,18 @@ namespace hone {
 struct SimOptions {
   int workers = 3;
   int credits = 6;
-  int space = 60;                               // candidates of each task
-  double drop = 0.05;                           // of each message
+  int space = 60;      // candidates of each task
+  double drop = 0.05;  // of each message
   double repeat = 0.03;
-  double slow = 0.03;                           // delayed by seconds
-  double worker_crash = 0.01;                   // of each candidate worked on
-  double worker_vanish = 0.003;                 // of each candidate: silent for minutes, then back as if nothing was
-  double lie = 0.03;                            // of each result
+  double slow = 0.03;            // delayed by seconds
+  double worker_crash = 0.01;    // of each candidate worked on
+  double worker_vanish = 0.003;  // of each candidate: silent for minutes, then back as if nothing was
+  double lie = 0.03;             // of each result
   double infra = 0.02;
   double search_crash = 0.1;
-  double daemon_crash = 0.002;                  // of each message that reaches it
-  double poison = 0.01;                         // of the candidates kill every worker that touches them
-  double wrong = 0.1;                           // of the candidates fail in one of the honest ways
+  double daemon_crash = 0.002;  // of each message that reaches it
+  double poison = 0.01;         // of the candidates kill every worker that touches them
+  double wrong = 0.1;           // of the candidates fail in one of the honest ways
 };
 
 class SimWorld {
@@ -42,18 +42,19 @@ class SimWorld {
   SimWorld(uint64_t seed, const SimOptions& faults);
   ~SimWorld();
 
-  // Submits a job of `tasks` tasks taken from a pool of `workloads`; the client repeats itself until it is told the job.
+  // Submits a job of `tasks` tasks taken from a pool of `workloads`; the client repeats itself until it is told the
+  // job.
   void Submit(int tasks, int64_t max_trials, double max_seconds = 0);
   void StopSomeJobAt(Micros at);
   // Runs until `until` holds or the time is over; false: it is over. Checks the invariants after every event.
   bool RunFor(Micros time, const std::function<bool()>& until = nullptr);
-  void StopFaults();                            // from now on everybody works and every message arrives
+  void StopFaults();  // from now on everybody works and every message arrives
 
-  bool AllJobsEnded() const;                    // every job a client was told of, and every request was answered
-  void CheckEnd() const;                        // what must hold when all has ended
+  bool AllJobsEnded() const;  // every job a client was told of, and every request was answered
+  void CheckEnd() const;      // what must hold when all has ended
   const MemoryStore& store() const { return store_; }
   std::string Describe() const;
-  uint64_t fingerprint() const { return fingerprint_; }   // of everything that happened
+  uint64_t fingerprint() const { return fingerprint_; }  // of everything that happened
   int64_t events() const { return events_; }
   int daemon_starts() const { return starts_; }
   int workers_lost() const { return worker_crashes_; }
@@ -64,12 +65,12 @@ class SimWorld {
   struct Client;
 
   void At(Micros when, std::function<void()> what);
-  void Send(std::function<void()> arrive);      // by the network: not at all, once or twice, now or later
+  void Send(std::function<void()> arrive);  // by the network: not at all, once or twice, now or later
 
   // ---- the daemon ----
   void StartDaemon();
   void KillDaemon();
-  void ToDaemon(const Event& event);            // an event that arrived
+  void ToDaemon(const Event& event);  // an event that arrived
   void CarryOut(std::vector<Effect> effects);
   void WriterTurn();
   void Answer(ReplyTo to, const Message& message);
@@ -99,8 +100,8 @@ class SimWorld {
   int64_t events_ = 0;
 
   MemoryStore store_;
-  std::unique_ptr<Dispatcher> dispatcher_;      // nullptr while the daemon is down
-  uint64_t incarnation_ = 0;                    // of the daemon: what was under way in an earlier one is void
+  std::unique_ptr<Dispatcher> dispatcher_;  // nullptr while the daemon is down
+  uint64_t incarnation_ = 0;                // of the daemon: what was under way in an earlier one is void
   uint64_t epoch_ = 0;
   int starts_ = 0;
   Micros wake_at_ = 0;

@@ -1,5 +1,5 @@
-// A stand-in for hone-search: speaks its protocol, proposes "candidate 0", "candidate 1", ... of each task, 40 in all. A
-// workload whose name begins with "crash" kills it the first two times it is asked about it.
+// A stand-in for hone-search: speaks its protocol, proposes "candidate 0", "candidate 1", ... of each task, 40 in all.
+// A workload whose name begins with "crash" kills it the first two times it is asked about it.
 #include <unistd.h>
 
 #include <cstdint>
@@ -17,7 +17,7 @@ bool ReadAll(char* data, size_t size) { return std::fread(data, 1, size, stdin) 
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::string mark = argc > 1 ? argv[1] : "";   // a file whose length counts the crashes so far
+  const std::string mark = argc > 1 ? argv[1] : "";  // a file whose length counts the crashes so far
   for (;;) {
     unsigned char head[4];
     if (!ReadAll(reinterpret_cast<char*>(head), 4)) return 0;

@@ -46,8 +46,11 @@ void FakeWorker::Reset() {
 }
 
 FakeWorker::FakeWorker(std::string name, std::string address, std::string token, Judge judge)
-    : name_(std::move(name)), address_(std::move(address)), token_(std::move(token)),
-      judge_(judge ? std::move(judge) : Judge(GoodOutcome)), thread_([this] { Run(); }) {}
+    : name_(std::move(name)),
+      address_(std::move(address)),
+      token_(std::move(token)),
+      judge_(judge ? std::move(judge) : Judge(GoodOutcome)),
+      thread_([this] { Run(); }) {}
 
 FakeWorker::~FakeWorker() {
   stop_ = true;

@@ -1,5 +1,5 @@
-// A worker without a device: holds a Sync out, gives every lease an outcome at once. What a candidate "takes" follows from
-// its text, so that runs agree.
+// A worker without a device: holds a Sync out, gives every lease an outcome at once. What a candidate "takes" follows
+// from its text, so that runs agree.
 #pragma once
 
 #include <atomic>
@@ -18,9 +18,9 @@ class FakeWorker {
   // `judge` says how a lease ends; the default calls everything good and takes 100 us + a hash of the trace.
   using Judge = std::function<v1::Outcome(const v1::Lease&)>;
   FakeWorker(std::string name, std::string address, std::string token = "", Judge judge = nullptr);
-  ~FakeWorker();                                // vanishes without a word
+  ~FakeWorker();  // vanishes without a word
 
-  int64_t done() const { return done_; }        // outcomes reported and acknowledged
+  int64_t done() const { return done_; }  // outcomes reported and acknowledged
   bool told_to_shut_down() const { return shut_down_; }
   // Traces in the order they were worked on, over all workers of this process since `Reset`.
   static std::multiset<std::string> Tried();

@@ -23,15 +23,16 @@ class TempFolder {
 
 class HonedProcess {
  public:
-  // Starts it and waits for its readiness line; `arguments` without the program. `ready` is false when it ended instead.
+  // Starts it and waits for its readiness line; `arguments` without the program. `ready` is false when it ended
+  // instead.
   explicit HonedProcess(const std::vector<std::string>& arguments);
-  ~HonedProcess();                              // kills it when it still runs
+  ~HonedProcess();  // kills it when it still runs
 
   bool ready() const { return !address_.empty(); }
   const std::string& address() const { return address_; }
   void Signal(int number);
-  int Wait();                                   // its exit code, or 128 + signal
-  std::string Errors();                         // all it wrote to standard error; after Wait
+  int Wait();            // its exit code, or 128 + signal
+  std::string Errors();  // all it wrote to standard error; after Wait
 
  private:
   pid_t pid_ = -1;

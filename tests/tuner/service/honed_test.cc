@@ -43,8 +43,8 @@ v1::SubmitRequest Request(const std::string& id, const std::vector<std::string>&
 class HonedTest : public testing::Test {
  protected:
   std::vector<std::string> Arguments(std::vector<std::string> more = {}) {
-    std::vector<std::string> all = {"--db", folder_ / "t.db", "--listen", "unix:" + (folder_ / "s"), "--lease", "2",
-                                    "--search-program", kFakeSearch};
+    std::vector<std::string> all = {"--db", folder_ / "t.db",   "--listen", "unix:" + (folder_ / "s"), "--lease",
+                                    "2",    "--search-program", kFakeSearch};
     all.insert(all.end(), more.begin(), more.end());
     return all;
   }
@@ -61,7 +61,8 @@ class HonedTest : public testing::Test {
     return reply.job_id();
   }
   v1::JobSnapshot WaitForEnd(DaemonClient& client, uint64_t job) {
-    const auto last = client.Watch(job, absl::Milliseconds(50), absl::Seconds(20), [](const v1::JobSnapshot&) { return true; });
+    const auto last =
+        client.Watch(job, absl::Milliseconds(50), absl::Seconds(20), [](const v1::JobSnapshot&) { return true; });
     EXPECT_TRUE(last.ok()) << last.status();
     return last.ok() ? *last : v1::JobSnapshot();
   }
@@ -72,7 +73,7 @@ class HonedTest : public testing::Test {
 TEST_F(HonedTest, TunesAJobAndKeepsWhatItFound) {
   HonedProcess honed(Arguments());
   ASSERT_TRUE(honed.ready()) << honed.Errors();
-  struct stat info{};
+  struct stat info {};
   ASSERT_EQ(stat((folder_ / "s").c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777, 0600u);
   EXPECT_EQ(AddressOfDaemon(folder_ / "t.db"), honed.address());
@@ -181,7 +182,8 @@ TEST_F(HonedTest, SearchProcessesMayCrash) {
 }
 
 TEST_F(HonedTest, WithoutASearchProgramTheDefaultsAreMeasured) {
-  HonedProcess honed({"--db", folder_ / "t.db", "--listen", "unix:" + (folder_ / "s"), "--search-program", folder_ / "none"});
+  HonedProcess honed(
+      {"--db", folder_ / "t.db", "--listen", "unix:" + (folder_ / "s"), "--search-program", folder_ / "none"});
   ASSERT_TRUE(honed.ready()) << honed.Errors();
   const auto client = Connect(honed);
   const FakeWorker worker("w", honed.address());
@@ -249,7 +251,10 @@ TEST_F(HonedTest, WantsTheTokenOnTheNetwork) {
   chmod((folder_ / "token").c_str(), 0600);
   HonedProcess honed({"--db", folder_ / "t.db", "--listen", "127.0.0.1:0", "--token-file", folder_ / "token"});
   ASSERT_TRUE(honed.ready()) << honed.Errors();
-  struct Case { const char* token; grpc::StatusCode code; };
+  struct Case {
+    const char* token;
+    grpc::StatusCode code;
+  };
   for (const Case& c : {Case{"secret", grpc::StatusCode::OK}, Case{"wrong", grpc::StatusCode::PERMISSION_DENIED},
                         Case{"", grpc::StatusCode::UNAUTHENTICATED}}) {
     const auto client = Connect(honed, c.token);
@@ -264,7 +269,12 @@ TEST_F(HonedTest, WantsTheTokenOnTheNetwork) {
   }
 }
 
-struct RefusalCase { const char* name; std::vector<std::string> arguments; int code; const char* message; };
+struct RefusalCase {
+  const char* name;
+  std::vector<std::string> arguments;
+  int code;
+  const char* message;
+};
 class HonedRefuses : public HonedTest, public testing::WithParamInterface<RefusalCase> {};
 TEST_P(HonedRefuses, WithOneMessageAndItsCode) {
   std::ofstream(folder_ / "text") << std::string(5000, 'x');
@@ -290,7 +300,9 @@ INSTANTIATE_TEST_SUITE_P(
                     RefusalCase{"DatabaseIsAFolder", {"--db", "@", "--listen", "unix:@s"}, 2, "a folder"},
                     RefusalCase{"NoSuchFolder", {"--db", "@none/t", "--listen", "unix:@s"}, 8, "No such file"},
                     RefusalCase{"NoToken", {"--db", "@t", "--listen", "127.0.0.1:0"}, 2, "needs a token"},
-                    RefusalCase{"OpenToken", {"--db", "@t", "--listen", "127.0.0.1:0", "--token-file", "@open_token"}, 2,
+                    RefusalCase{"OpenToken",
+                                {"--db", "@t", "--listen", "127.0.0.1:0", "--token-file", "@open_token"},
+                                2,
                                 "chmod 600"},
                     RefusalCase{"NotAnAddress", {"--db", "@t", "--listen", "somewhere"}, 2, "not an address"},
                     RefusalCase{"SocketIsAFile", {"--db", "@t", "--listen", "unix:@text"}, 2, "no socket"}),
@@ -329,7 +341,7 @@ TEST_F(HonedTest, ExportsAndImportsOverTheWire) {
     v1::ImportReply reply;
     const auto context = client->Context();
     const auto writer = client->tune().ImportRecords(context.get(), &reply);
-    for (size_t at = 0; at < lines.size(); at += 1000) {   // pieces that end in the middle of lines
+    for (size_t at = 0; at < lines.size(); at += 1000) {  // pieces that end in the middle of lines
       v1::ExportChunk chunk;
       chunk.set_lines(lines.substr(at, 1000));
       writer->Write(chunk);

@@ -213,7 +213,8 @@ TEST(Sketches, OfAProduct) {
 }
 
 TEST(Sketches, OfRowsAndElements) {
-  EXPECT_THAT(NamesOf(testing::Softmax(7, 45)), ElementsAre("sketch:rows(softmax)", "sketch:rows(exp)", "sketch:nests"));
+  EXPECT_THAT(NamesOf(testing::Softmax(7, 45)),
+              ElementsAre("sketch:rows(softmax)", "sketch:rows(exp)", "sketch:nests"));
   EXPECT_THAT(NamesOf(testing::TwoElementwise(7, 13)), ElementsAre("sketch:nests")) << "B is inlined";
 }
 

@@ -5,13 +5,13 @@
 namespace hone {
 namespace {
 
-// A core starts at most a few vector operations a cycle and clocks below 7 GHz: a probe whose chains the compiler folded
-// together would report several times that.
+// A core starts at most a few vector operations a cycle and clocks below 7 GHz: a probe whose chains the compiler
+// folded together would report several times that.
 TEST(DeviceProbe, PeakIsWhatACoreCanDo) {
   const Target target = HostTarget();
   const double peak = MeasurePeakGflops(target, 1);
   const double per_cycle = 2.0 * target.lanes() * target.fma_per_cycle;
-  EXPECT_GT(peak, per_cycle * 0.5);                          // above 0.5 GHz
+  EXPECT_GT(peak, per_cycle * 0.5);  // above 0.5 GHz
   EXPECT_LT(peak, per_cycle * 7.0);
 }
 

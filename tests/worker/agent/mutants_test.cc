@@ -1,9 +1,9 @@
 // Wrong variants of right schedules: what a worker does to verify a candidate rejects them, and never a right one.
 //
-// A variant counts where an exact evaluation (in double, on 8 inputs) differs from the original's; where it reads what was
-// never written, with some number there. Variants that leave a buffer's bounds have no value to compare; they are counted beside. Every variant
-// is compiled, and run and judged by the worker's own VerifyCandidate against the oracle of the workload; a compiler
-// that refuses or dies rejects it too, as a builder's would.
+// A variant counts where an exact evaluation (in double, on 8 inputs) differs from the original's; where it reads what
+// was never written, with some number there. Variants that leave a buffer's bounds have no value to compare; they are
+// counted beside. Every variant is compiled, and run and judged by the worker's own VerifyCandidate against the oracle
+// of the workload; a compiler that refuses or dies rejects it too, as a builder's would.
 //   HONE_SEEDS=10000 worker_agent_tests --gtest_filter=Mutants.*
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -68,8 +68,8 @@ bool Differ(const PrimFunc& workload, const std::vector<NdArray>& a, const std::
   return false;
 }
 
-// The program with every buffer that it writes full of a number before: what it reads unwritten is that, and shows in the
-// outputs or does not.
+// The program with every buffer that it writes full of a number before: what it reads unwritten is that, and shows in
+// the outputs or does not.
 PrimFunc StartedWith(const PrimFunc& program, int number) {
   const auto fill = [number](const Buffer& buffer) {
     std::vector<Expr> indices;
