@@ -149,8 +149,9 @@ void Service::StartDaemon() {
   EXPECT_TRUE(daemon_->running()) << daemon_->Errors();
 }
 
-Process& Service::StartWorker(const Arguments& more, const std::map<std::string, std::string>& environment) {
-  Arguments arguments{"--server", address(), "--threads", "1"};
+Process& Service::StartWorker(const Arguments& more, const std::map<std::string, std::string>& environment,
+                              const std::string& server) {
+  Arguments arguments{"--server", server.empty() ? address() : server, "--threads", "1"};
   arguments.insert(arguments.end(), more.begin(), more.end());
   workers_.push_back(std::make_unique<Process>(folder_, "hone-worker", arguments, environment));
   return *workers_.back();

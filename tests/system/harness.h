@@ -72,7 +72,9 @@ class Service {
  public:
   explicit Service(const TempFolder& folder, Arguments of_daemon = {});  // the daemon alone
   void StartDaemon();                                                    // again, on the same file, at the same address
-  Process& StartWorker(const Arguments& more = {}, const std::map<std::string, std::string>& environment = {});
+  // At `server` instead of the daemon's own address where that is not "".
+  Process& StartWorker(const Arguments& more = {}, const std::map<std::string, std::string>& environment = {},
+                       const std::string& server = "");
   Process& daemon() { return *daemon_; }
   Process& worker(size_t i) { return *workers_[i]; }
   std::string database() const { return folder_ / "tuning.db"; }
