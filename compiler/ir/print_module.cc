@@ -5,6 +5,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "compiler/ir/module.h"
 #include "compiler/ir/printer.h"
 #include "compiler/ir/text.h"
 

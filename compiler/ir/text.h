@@ -7,10 +7,12 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "compiler/ir/module.h"
 #include "compiler/ir/stmt.h"
 
 namespace hone {
+
+struct GraphFunc;  // module.h
+struct IrModule;
 
 std::string ToText(const Expr& e);
 std::string ToText(const Stmt& s);

@@ -156,7 +156,8 @@ class Desk {
     const JobRow row = *store.GetJob(id);
     snapshot.set_state(row.state);
     snapshot.set_reason(row.reason);
-    for (const TaskRow& task : *store.GetTasks(id)) {
+    const std::vector<TaskRow> tasks = *store.GetTasks(id);
+    for (const TaskRow& task : tasks) {
       v1::TaskSnapshot& t = *snapshot.add_tasks();
       t.set_best_us(task.best_us);
       t.set_state(task.state);
