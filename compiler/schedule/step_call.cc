@@ -1,5 +1,6 @@
 #include "compiler/schedule/step_call.h"
 
+#include <optional>
 #include <type_traits>
 #include <utility>
 
@@ -202,10 +203,20 @@ constexpr bool kSpreads = requires {
   S::kSpread;
 };
 
-// Arguments of the dialect that make no difference to us: what they ask for is always so, or never is.
-bool Ignored(std::string_view keyword) {
-  return keyword == "preserve_unit_iters" || keyword == "index" || keyword == "pad_value" ||
-         keyword == "consumer_blocks" || keyword == "assume_injective_transform" || keyword == "disable_predication";
+// Arguments of TVM's dialect that no step of ours has: whether the value asks for what we do anyway; any other would
+// change what the step means. Absent: there is no such argument in the dialect.
+std::optional<bool> AsksForNothing(std::string_view keyword, const StepLiteral& value) {
+  const bool none = value.As<std::monostate>() != nullptr;
+  const bool* flag = value.As<bool>();
+  const int64_t* number = value.As<int64_t>();
+  const StepLiteral::List* list = value.AsList();
+  if (keyword == "preserve_unit_iters") return flag != nullptr && *flag;
+  if (keyword == "disable_predication") return flag != nullptr && !*flag;
+  if (keyword == "assume_injective_transform") return flag != nullptr;  // an index map is checked to be one
+  if (keyword == "index") return number != nullptr && *number == -1;    // where among the siblings: the last place
+  if (keyword == "pad_value") return none;
+  if (keyword == "consumer_blocks") return none || (list != nullptr && list->empty());
+  return std::nullopt;
 }
 
 template <class S>
@@ -251,7 +262,10 @@ absl::StatusOr<Step> ReadStep(const StepCall& call, const RefScope& scope, std::
   HONE_RETURN_IF_ERROR(status);
   for (size_t i = 0; i < call.arguments.size(); ++i) {
     const std::string& keyword = call.arguments[i].keyword;
-    if (used[i] || (!keyword.empty() && Ignored(keyword))) continue;
+    if (used[i]) continue;
+    const std::optional<bool> nothing = AsksForNothing(keyword, call.arguments[i].value);
+    if (nothing.has_value() && *nothing) continue;
+    if (nothing.has_value()) return Invalid(line, ": the argument ", keyword, " is supported with its default alone");
     return Invalid(line, ": there is no argument ", keyword.empty() ? Message("number ", i + 1) : keyword);
   }
   return Step(std::move(step));
