@@ -66,16 +66,34 @@ std::optional<Expr> ConditionOnIters(const BlockRealize& realize) {
   return Substitute(realize.predicate, [&](const Var& var) { return std::optional<Expr>(iter_of.at(var)); });
 }
 
-// A nest of new loops around the block that runs the given parts, where `on_iters` holds of its variables.
-Stmt NestOver(const BlockRealize& realize, const std::vector<Part>& parts, const Expr& only_where, const Expr& on_iters,
-              bool keep_unit_loops, Analyzer& known) {
+// Of every domain the part the block runs where it stands. What it never ran it must not run in its new place either:
+// producers may have made no more than it read.
+std::vector<Range> RangesRun(const ProgramIndex& index, int node) {
+  const BlockRealize& realize = index.realize(node);
+  Analyzer known(RangesAround(index, node));
+  std::vector<Range> ranges;
+  for (size_t i = 0; i < realize.values.size(); ++i) {
+    const IterVar& iter = realize.block.iters[i];
+    const Bounds runs = known.ConstBounds(realize.values[i]);
+    const int64_t first = *ConstantValue(iter.domain.min), end = first + *ConstantValue(iter.domain.extent);
+    const int64_t min = runs.bounded_below() ? std::max(first, runs.min) : first;
+    const int64_t last = runs.bounded_above() ? std::min(end - 1, runs.max) : end - 1;
+    const DType type = iter.var.type();
+    ranges.push_back(Range{IntConst(min, type), IntConst(last + 1 - min, type)});
+  }
+  return ranges;
+}
+
+// A nest of new loops around the block that runs the given parts within `ranges`, where `on_iters` holds of its
+// variables.
+Stmt NestOver(const BlockRealize& realize, const std::vector<Part>& parts, const std::vector<Range>& ranges,
+              const Expr& only_where, const Expr& on_iters, bool keep_unit_loops, Analyzer& known) {
   BlockRealize moved = realize;
   moved.predicate = only_where;
   std::vector<std::pair<Var, Expr>> loops;
   for (size_t i = 0; i < parts.size(); ++i) {
     const Part& part = parts[i];
-    const IterVar& iter = realize.block.iters[i];
-    const DType type = iter.var.type();
+    const DType type = realize.block.iters[i].var.type();
     Expr value = part.min;
     if (part.extent != 1 || keep_unit_loops) {
       const Var ax(Message("ax", loops.size()), type);
@@ -84,9 +102,8 @@ Stmt NestOver(const BlockRealize& realize, const std::vector<Part>& parts, const
       value = part.min + Expr(ax);
     }
     moved.values[i] = known.Simplify(MakeCast(type, value));
-    if (!part.from_start) moved.predicate = Conjoin(moved.predicate, moved.values[i] >= iter.domain.min);
-    if (!part.to_end)
-      moved.predicate = Conjoin(moved.predicate, moved.values[i] < iter.domain.min + iter.domain.extent);
+    if (!part.from_start) moved.predicate = Conjoin(moved.predicate, moved.values[i] >= ranges[i].min);
+    if (!part.to_end) moved.predicate = Conjoin(moved.predicate, moved.values[i] < ranges[i].min + ranges[i].extent);
     if (part.last) moved.predicate = Conjoin(moved.predicate, moved.values[i] <= part.last);
   }
   moved.predicate = Conjoin(moved.predicate, Substitute(on_iters, [&](const Var& var) -> std::optional<Expr> {
@@ -337,12 +354,13 @@ absl::Status ComputeAt(Schedule& schedule, BlockRef block_ref, LoopRef loop_ref,
     }
     first_buffer = false;
   }
+  const std::vector<Range> ranges = RangesRun(index, p.block);
   std::vector<Part> parts;
-  for (size_t i = 0; i < needs.size(); ++i) parts.push_back(AtLeast(needs[i], block.iters[i].domain, around, known));
+  for (size_t i = 0; i < needs.size(); ++i) parts.push_back(AtLeast(needs[i], ranges[i], around, known));
   HONE_RETURN_IF_ERROR(CheckProducersBeside(index, p, {}, parts, p.on_iters, known));
 
   // ---- nothing below fails ----
-  Stmt nest = NestOver(realize, parts, True(), p.on_iters, preserve_unit_loops, known);
+  Stmt nest = NestOver(realize, parts, ranges, True(), p.on_iters, preserve_unit_loops, known);
   const std::string first_consumer = index.block(consumers[0]).name;
   const ProgramIndex without(index.Replace(p.block, Stmt()));
   const int loop = without.FindLoop(target.loop);
@@ -373,6 +391,11 @@ absl::Status ReverseComputeAt(Schedule& schedule, BlockRef block_ref, LoopRef lo
     }
     if (index.Contains(p.loop, producer)) {
       driving.push_back(producer);
+      if (!PredicateFollowsFromDomain(index.realize(producer), RangesAround(index, producer))) {
+        return Refused(p.where, ": its producer ", index.block(producer).name, " runs only where ",
+                       index.realize(producer).predicate,
+                       "; instances of the block that read what is made elsewhere would be lost");
+      }
       Expr outside = True();
       for (const BufferRegion& read : block.reads) {
         if (const absl::Status exact = CheckExact(index, p.loop, producer, read.buffer, &outside); !exact.ok()) {
@@ -446,9 +469,10 @@ absl::Status ReverseComputeAt(Schedule& schedule, BlockRef block_ref, LoopRef lo
       }
     }
   }
+  const std::vector<Range> ranges = RangesRun(index, p.block);
   std::vector<Part> parts;
   for (size_t i = 0; i < needs.size(); ++i) {
-    const Range& domain = block.iters[i].domain;
+    const Range& domain = ranges[i];
     const int64_t whole = *ConstantValue(domain.extent);
     if (needs[i].whole) {
       parts.push_back({domain.min, whole, true, true, Expr()});
@@ -473,7 +497,7 @@ absl::Status ReverseComputeAt(Schedule& schedule, BlockRef block_ref, LoopRef lo
   HONE_RETURN_IF_ERROR(CheckProducersBeside(index, p, driving, parts, only_where, known));
 
   // ---- nothing below fails ----
-  Stmt nest = NestOver(realize, parts, only_where, p.on_iters, preserve_unit_loops, known);
+  Stmt nest = NestOver(realize, parts, ranges, only_where, p.on_iters, preserve_unit_loops, known);
   const std::string last_producer = index.block(driving.back()).name;
   const Var target = index.loop(p.loop).var;
   const ProgramIndex without(index.Replace(p.block, Stmt()));
