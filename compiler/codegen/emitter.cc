@@ -302,6 +302,9 @@ void Emitter::EmitAlloc(const Alloc& alloc) {
     const uint64_t align = bytes >= 64 ? 64 : 16;
     slot->setAlignment(llvm::Align(align));
     slot->setName(alloc.buffer.name());
+    // What nobody wrote is NaN (or -1), not whatever suits the optimiser: it would let an accumulator without a start
+    // be the right number here and a wrong one elsewhere. Where everything is written first this costs nothing.
+    b_.CreateMemSetInline(slot, slot->getAlign(), b_.getInt8(0xff), b_.getInt64(bytes));
     frame_.buffers[alloc.buffer] = BufferMemory{.pointer = slot, .align = align};
   }
   EmitStmt(alloc.body);
