@@ -5,12 +5,15 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "compiler/arith/analyzer.h"
 #include "compiler/arith/saturating.h"
 #include "compiler/arith/sum.h"
+#include "compiler/ir/shared_results.h"
 
 namespace hone {
 
@@ -89,6 +92,38 @@ struct Analyzer::Impl {
   Expr SimplifyChoice(const Expr& e, const Choice& choice);
   Expr SimplifyLet(const Expr& e, const LetExpr& let);
   std::optional<bool> KnownCondition(const Expr& condition);
+
+  // What was simplified in the present call of Simplify, in layers: each holds under what was known when it began. What
+  // an outer layer says of an expression is right in an inner one too, and as simple unless it mentions a variable that
+  // the inner layer is about.
+  struct Layer {
+    std::set<Var> about;
+    bool used = true;
+    SharedResults simplified;
+  };
+  std::vector<Layer> layers;
+  template <class Compute>
+  Expr Once(const Expr& e, const Compute& compute);
+
+  // What is assumed or bound while it lives holds for that time alone, and so does what is simplified under it.
+  class Supposing {
+   public:
+    Supposing(Impl& impl, std::set<Var> about) : Supposing(impl, Layer{.about = std::move(about)}) {}
+    // Where assumptions come and go: nothing is kept.
+    explicit Supposing(Impl& impl) : Supposing(impl, Layer{.used = false}) {}
+    ~Supposing() {
+      impl_.layers.pop_back();
+      impl_.Restore(mark_);
+    }
+    Supposing(const Supposing&) = delete;
+    Supposing& operator=(const Supposing&) = delete;
+
+   private:
+    Supposing(Impl& impl, Layer layer) : impl_(impl), mark_(impl.Save()) { impl_.layers.push_back(std::move(layer)); }
+
+    Impl& impl_;
+    size_t mark_;
+  };
 };
 
 }  // namespace hone

@@ -245,7 +245,16 @@ std::vector<Range> UnionRegions(std::span<const std::vector<Range>> accesses, co
   std::vector<Range> region;
   for (size_t i = 0; i < shape.size(); ++i) {
     IntervalSet all = IntervalSet::FromRange(accesses[0][i]);
-    for (size_t k = 1; k < accesses.size(); ++k) all = Union(all, IntervalSet::FromRange(accesses[k][i]), known);
+    std::vector<const Range*> distinct = {&accesses[0][i]};
+    for (size_t k = 1; k < accesses.size(); ++k) {
+      const Range& range = accesses[k][i];
+      const bool new_one = std::none_of(distinct.begin(), distinct.end(), [&](const Range* other) {
+        return CompareExprs(range.min, other->min) == 0 && CompareExprs(range.extent, other->extent) == 0;
+      });
+      if (!new_one) continue;
+      distinct.push_back(&range);
+      all = Union(all, IntervalSet::FromRange(range), known);
+    }
     region.push_back(ToClippedRange(all, shape[i], known, constant_extent));
   }
   return region;

@@ -34,35 +34,67 @@ bool Loads(const Expr& e) {
   return found;
 }
 
+bool Mentions(const Expr& e, const std::set<Var>& vars) {
+  bool found = false;
+  if (vars.empty()) return false;
+  ForEachExpr(e, [&](const Expr& part) {
+    const VarRef* ref = part.As<VarRef>();
+    found = found || (ref != nullptr && vars.contains(ref->var));
+    return !found;
+  });
+  return found;
+}
+
 }  // namespace
 
+template <class Compute>
+Expr Analyzer::Impl::Once(const Expr& e, const Compute& compute) {
+  if (layers.empty()) {
+    const Supposing nothing(*this, std::set<Var>());
+    return compute();
+  }
+  if (!layers.back().used || !SharedResults::Applies(e)) return compute();
+  const std::set<Var>* unmentioned = nullptr;
+  for (size_t i = layers.size(); i-- > 0 && layers[i].used;) {
+    if (const Expr* found = layers[i].simplified.Find(e)) return *found;
+    if (unmentioned != nullptr && *unmentioned == layers[i].about) continue;
+    if (Mentions(e, layers[i].about)) break;
+    unmentioned = &layers[i].about;
+  }
+  Expr simple = compute();
+  layers.back().simplified.Keep(e, simple);
+  return simple;
+}
+
 Expr Analyzer::Impl::Simplify(const Expr& e) {
-  if (IsIndexType(e.type())) return Materialize(ToSum(e), e.type());
+  if (IsIndexType(e.type())) {
+    Expr simple = Materialize(ToSum(e), e.type());
+    return CompareExprs(simple, e) == 0 ? e : simple;  // the same handle: what it stands in is then the same too
+  }
   if (e.type() == kBool) return SimplifyBool(e);
   if (e.As<FloatImm>() != nullptr || e.As<IntImm>() != nullptr) return e;
   if (const VarRef* ref = e.As<VarRef>()) {
     const auto found = vars.find(ref->var.id());
     return found != vars.end() && found->second.replacement ? found->second.replacement : e;
   }
-  if (const Select* choice = e.As<Select>()) return SimplifyChoice(e, *choice);
-  if (const IfThenElseExpr* choice = e.As<IfThenElseExpr>()) return SimplifyChoice(e, *choice);
-  if (const LetExpr* let = e.As<LetExpr>()) return SimplifyLet(e, *let);
-  return MapChildren(e, [this](const Expr& child) { return Simplify(child); });
+  return Once(e, [&]() -> Expr {
+    if (const Select* choice = e.As<Select>()) return SimplifyChoice(e, *choice);
+    if (const IfThenElseExpr* choice = e.As<IfThenElseExpr>()) return SimplifyChoice(e, *choice);
+    if (const LetExpr* let = e.As<LetExpr>()) return SimplifyLet(e, *let);
+    return MapChildren(e, [this](const Expr& child) { return Simplify(child); });
+  });
 }
 
 Expr Analyzer::Impl::SimplifyLet(const Expr& e, const LetExpr& let) {
   const Expr value = Simplify(let.value);
   const bool simple = value.As<IntImm>() != nullptr || value.As<FloatImm>() != nullptr || value.As<VarRef>() != nullptr;
-  const size_t mark = Save();
-  if (simple) {
-    Bind(let.var, value);
-    const Expr body = Simplify(let.body);
-    Restore(mark);
-    return body;
-  }
-  if (IsIndexType(value.type())) SetVar(let.var, {.bounds = BoundsOf(ToSum(value))});
-  const Expr body = Simplify(let.body);
-  Restore(mark);
+  const Expr body = [&] {
+    const Supposing inside(*this, {let.var});
+    if (simple) Bind(let.var, value);
+    else if (IsIndexType(value.type())) SetVar(let.var, {.bounds = BoundsOf(ToSum(value))});
+    return Simplify(let.body);
+  }();
+  if (simple) return body;
   if (!UsesVar(body, let.var)) return body;
   if (value.SameAs(let.value) && body.SameAs(let.body)) return e;
   return Expr::Make(LetExpr{let.var, value, body}, body.type());
@@ -72,14 +104,15 @@ template <class Choice>
 Expr Analyzer::Impl::SimplifyChoice(const Expr& e, const Choice& choice) {
   const Expr condition = Simplify(choice.condition);
   if (const std::optional<int64_t> value = ConstantValue(condition)) return Simplify(*value ? choice.yes : choice.no);
+  const std::set<Var> about = FreeVars(condition);
   // Both sides of a Select run: what it loads must stay in range where the condition is false too.
   const auto side = [&](const Expr& e, bool holds) {
-    if (condition.type() != kBool || (std::is_same_v<Choice, Select> && Loads(e))) return Simplify(e);
-    const size_t mark = Save();
+    if (condition.type() != kBool || (std::is_same_v<Choice, Select> && Loads(e)) || !Mentions(e, about)) {
+      return Simplify(e);
+    }
+    const Supposing inside(*this, about);
     Assume(holds ? condition : Negated(condition));
-    Expr simple = Simplify(e);
-    Restore(mark);
-    return simple;
+    return Simplify(e);
   };
   const Expr yes = side(choice.yes, true), no = side(choice.no, false);
   if (CompareExprs(yes, no) == 0) return yes;
@@ -262,6 +295,7 @@ Expr Analyzer::Impl::SimplifyJunction(const Binary& junction) {
   flatten(junction.a, flatten);
   flatten(junction.b, flatten);
   const auto suppose = [&](const Expr& part) { Assume(all ? part : Negated(part)); };
+  const Supposing inside(*this);
   const size_t mark = Save();
   absl::InlinedVector<Expr, 4> kept;
   for (const Expr& part : parts) {

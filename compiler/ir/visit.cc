@@ -3,6 +3,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "compiler/ir/fields.h"
 #include "compiler/ir/scalar_arith.h"
+#include "compiler/ir/shared_results.h"
 #include "compiler/support/check.h"
 
 namespace hone {
@@ -245,14 +246,17 @@ class Substituter {
   Expr OnExpr(const Expr& e) {
     if (e.As<IntImm>() != nullptr || e.As<FloatImm>() != nullptr) return e;
     if (const VarRef* ref = e.As<VarRef>()) return map_(ref->var).value_or(e);
-    return Mapper(*this).Children(e);
+    return shared_.Of(e, [&] { return Mapper(*this).Children(e); });
   }
   Stmt OnStmt(const Stmt& s) { return Mapper(*this).Children(s); }
   Var DefineVar(const Var& v) { return v; }
   Var UseVar(const Var& v) { return v; }
   Buffer DefineBuffer(const Buffer& b) {
     Buffer mapped = MapShape(b, [&](const Expr& e) { return OnExpr(e); });
-    if (!mapped.SameAs(b)) reshaped_.emplace(b, mapped);
+    if (!mapped.SameAs(b)) {
+      reshaped_.emplace(b, mapped);
+      shared_ = {};
+    }
     return mapped;
   }
   Buffer UseBuffer(const Buffer& b) {
@@ -264,6 +268,7 @@ class Substituter {
  private:
   const VarMap& map_;
   absl::flat_hash_map<Buffer, Buffer> reshaped_;
+  SharedResults shared_;
 };
 
 class BufferReplacer {
@@ -364,10 +369,16 @@ void ForEachChild(const Expr& expr, const std::function<void(const Expr&)>& on_e
 }
 
 Expr RewriteBottomUp(const Expr& root, const ExprRewrite& rewrite) {
-  Expr rebuilt = MapOneLevel(
-      root, [&](const Expr& child) { return RewriteBottomUp(child, rewrite); }, kSameStmt);
-  std::optional<Expr> replaced = rewrite(rebuilt);
-  return replaced ? *std::move(replaced) : rebuilt;
+  SharedResults shared;
+  const auto rewritten = [&](const Expr& e, const auto& self) -> Expr {
+    return shared.Of(e, [&] {
+      Expr rebuilt = MapOneLevel(
+          e, [&](const Expr& child) { return self(child, self); }, kSameStmt);
+      std::optional<Expr> replaced = rewrite(rebuilt);
+      return replaced ? *std::move(replaced) : rebuilt;
+    });
+  };
+  return rewritten(root, rewritten);
 }
 Stmt RewriteBottomUp(const Stmt& root, const StmtRewrite& rewrite) {
   Stmt rebuilt = MapOneLevel(root, kSameExpr, [&](const Stmt& child) { return RewriteBottomUp(child, rewrite); });

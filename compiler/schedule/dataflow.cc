@@ -4,8 +4,10 @@
 #include <map>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "compiler/arith/interval_set.h"
 #include "compiler/ir/effects.h"
+#include "compiler/ir/shared_results.h"
 #include "compiler/ir/visit.h"
 
 namespace hone {
@@ -126,7 +128,9 @@ void RefreshRegions(Block& block) {
     return region;
   };
   const auto expr = [&](const Expr& root) {
+    absl::flat_hash_set<const ExprNode*> seen;  // what stands in several places touches nothing new in the second
     ForEachExpr(root, [&](const Expr& e) {
+      if (SharedResults::Applies(e) && !seen.insert(&e.node()).second) return false;
       if (const Load* load = e.As<Load>()) add(reads, load->buffer, points(load->indices));
       return true;
     });

@@ -226,10 +226,11 @@ struct Axis {
   IterKind kind = IterKind::kSpatial;
 };
 
-// for axes..: block NAME: to[at(v)] = value(v), or += with an init of zero when one axis reduces.
+// for axes..: block NAME: to[at(v)] = value(v), or += with an init of zero when one axis reduces. `value` is told what
+// is known of v as well: what an element's place says of the tile it lies in is simpler within the domain.
 Stmt MakeNest(const std::string& name, const std::vector<Axis>& axes, const Buffer& to,
               const std::function<Vector(const std::vector<Var>&)>& at,
-              const std::function<Expr(const std::vector<Var>&)>& value) {
+              const std::function<Expr(const std::vector<Var>&, Analyzer& known)>& value) {
   BlockRealize realize;
   realize.predicate = True();
   realize.block.name = name;
@@ -242,11 +243,10 @@ Stmt MakeNest(const std::string& name, const std::vector<Axis>& axes, const Buff
     realize.values.push_back(loop);
     reduces = reduces || axis.kind == IterKind::kReduce;
   }
-  // What an element's place says of the tile it lies in is simpler within the domain: 0 <= vt < tiles.
-  Analyzer analyzer;
-  for (const IterVar& iter : realize.block.iters) analyzer.Bind(iter.var, iter.domain);
+  Analyzer known;
+  for (const IterVar& iter : realize.block.iters) known.Bind(iter.var, iter.domain);
   const Vector indices = at(vars);
-  Expr result = analyzer.Simplify(value(vars));
+  Expr result = value(vars, known);
   if (reduces) {
     realize.block.init = Stmt::Make(Store{to, indices, Const(0, to.type()), Expr()});
     result = MakeLoad(to, indices) + result;
@@ -284,15 +284,15 @@ class Rewriter {
 
   Stmt InputRows(const std::string& name) const {
     return MakeNest(name, {{"i", a_}, {"l", a_}, {"t", tiles_}, {"c", conv_.extent(conv_.c)}}, d_, Point,
-                    [this](const std::vector<Var>& v) {
+                    [this](const std::vector<Var>& v, Analyzer& known) {
                       Vector column;
-                      for (int64_t k = 0; k < a_; ++k) column.push_back(InputAt(v[2], IntConst(k), v[1], v[3]));
+                      for (int64_t k = 0; k < a_; ++k) column.push_back(InputAt(v[2], IntConst(k), v[1], v[3], known));
                       return ChooseRow(v[0], TransformInput(m_, column));
                     });
   }
   Stmt Input(const std::string& name) const {
     return MakeNest(name, {{"i", a_}, {"j", a_}, {"t", tiles_}, {"c", conv_.extent(conv_.c)}}, v_, Point,
-                    [this](const std::vector<Var>& v) {
+                    [this](const std::vector<Var>& v, Analyzer&) {
                       Vector row;
                       for (int64_t l = 0; l < a_; ++l) row.push_back(MakeLoad(d_, {v[0], IntConst(l), v[2], v[3]}));
                       return ChooseRow(v[1], TransformInput(m_, row));
@@ -305,13 +305,13 @@ class Rewriter {
         [](const std::vector<Var>& v) {
           return Vector{v[0], v[1], v[2], v[3]};
         },
-        [this](const std::vector<Var>& v) {
+        [this](const std::vector<Var>& v, Analyzer&) {
           return MakeLoad(v_, {v[0], v[1], v[2], v[4]}) * MakeLoad(u_, {v[0], v[1], v[4], v[3]});
         });
   }
   Stmt OutputRows(const std::string& name) const {
     return MakeNest(name, {{"p", m_}, {"j", a_}, {"t", tiles_}, {"f", conv_.extent(conv_.f)}}, r_, Point,
-                    [this](const std::vector<Var>& v) {
+                    [this](const std::vector<Var>& v, Analyzer&) {
                       Vector column;
                       for (int64_t k = 0; k < a_; ++k) {
                         column.push_back(MakeLoad(product_, {IntConst(k), v[1], v[2], v[3]}));
@@ -346,15 +346,16 @@ class Rewriter {
           }
           return at;
         },
-        [this, var_of](const std::vector<Var>& v) {
+        [this, var_of](const std::vector<Var>& v, Analyzer& known) {
           const Expr h = var_of(v, conv_.h), w = var_of(v, conv_.w_out), m = IntConst(m_);
-          const Expr t =
-              (var_of(v, conv_.batch) * IntConst(tiles_h_) + FloorDiv(h, m)) * IntConst(tiles_w_) + FloorDiv(w, m);
+          const Expr t = known.Simplify(
+              (var_of(v, conv_.batch) * IntConst(tiles_h_) + FloorDiv(h, m)) * IntConst(tiles_w_) + FloorDiv(w, m));
+          const Expr row_in_tile = known.Simplify(FloorMod(h, m));
           Vector row;
           for (int64_t j = 0; j < a_; ++j) {
-            row.push_back(MakeLoad(r_, {FloorMod(h, m), IntConst(j), t, var_of(v, conv_.f)}));
+            row.push_back(MakeLoad(r_, {row_in_tile, IntConst(j), t, var_of(v, conv_.f)}));
           }
-          return ChooseRow(FloorMod(w, m), TransformOutput(m_, row));
+          return ChooseRow(known.Simplify(FloorMod(w, m)), TransformOutput(m_, row));
         });
   }
 
@@ -367,7 +368,7 @@ class Rewriter {
     root.block.name = "root";
     root.block.body =
         MakeNest("transform", {{"i", a_}, {"j", a_}, {"c", conv_.extent(conv_.c)}, {"f", conv_.extent(conv_.f)}},
-                 result, Point, [&](const std::vector<Var>& v) {
+                 result, Point, [&](const std::vector<Var>& v, Analyzer&) {
                    Vector columns;
                    for (int64_t kw = 0; kw < kKernel; ++kw) {
                      Vector column;
@@ -395,22 +396,24 @@ class Rewriter {
   static Vector Point(const std::vector<Var>& v) { return Vector(v.begin(), v.end()); }
 
   // x at row k and column l of what tile t sees; 0 below and right of x, where the last tiles reach beyond it.
-  Expr InputAt(const Expr& t, const Expr& k, const Expr& l, const Expr& c) const {
+  Expr InputAt(const Expr& t, const Expr& k, const Expr& l, const Expr& c, Analyzer& known) const {
     const Expr tile_h = FloorMod(FloorDiv(t, IntConst(tiles_w_)), IntConst(tiles_h_));
     const Expr tile_w = FloorMod(t, IntConst(tiles_w_));
     Vector at(static_cast<size_t>(conv_.x.rank()), IntConst(0));
     const auto place = [&](int dim, const Expr& tile, const Expr& inside, const Expr& base, int64_t tiles) -> Expr {
-      const Expr index = tile * IntConst(m_) + inside + base;
+      const Expr index = known.Simplify(tile * IntConst(m_) + inside + base);
       at[static_cast<size_t>(dim)] = index;
       const int64_t size = *ConstantValue(conv_.x.shape()[static_cast<size_t>(dim)]);
       const std::optional<int64_t> first = ConstantValue(base);
       const bool fits = first.has_value() && *first + (tiles - 1) * m_ + a_ <= size;
-      return fits ? True() : index < IntConst(size);
+      return fits ? True() : known.Simplify(index < IntConst(size));
     };
     const Expr guard =
         And(place(conv_.x_h, tile_h, k, conv_.base_h, tiles_h_), place(conv_.x_w, tile_w, l, conv_.base_w, tiles_w_));
     at[static_cast<size_t>(conv_.x_c)] = c;
-    if (conv_.x_batch >= 0) at[static_cast<size_t>(conv_.x_batch)] = FloorDiv(t, IntConst(tiles_h_ * tiles_w_));
+    if (conv_.x_batch >= 0) {
+      at[static_cast<size_t>(conv_.x_batch)] = known.Simplify(FloorDiv(t, IntConst(tiles_h_ * tiles_w_)));
+    }
     Expr load = MakeLoad(conv_.x, std::move(at));
     return IsConst(guard, 1) ? load : IfThenElse(guard, load, FloatConst(0));
   }
