@@ -36,7 +36,8 @@ struct TuneOptions {
 };
 
 constexpr double kDefaultBudgetSeconds = 300;  // when neither trials nor time are limited
-constexpr double kBenchSeconds = 1.5;
+constexpr double kBenchSeconds = 2.1;
+constexpr int kBenchRounds = 7;  // a bundle's pages lie elsewhere each time it is loaded, which short kernels feel
 constexpr absl::Duration kPatience = absl::Seconds(60);  // with a daemon that is being restarted
 
 std::atomic<int> interrupted_by{0};
@@ -137,15 +138,15 @@ absl::StatusOr<Assembled> TimeAssembled(const Model& model, const ResolvedSettin
     HONE_RETURN_IF_ERROR(CompileModel(model, settings, nullptr, before).status());
     HONE_RETURN_IF_ERROR(CompileModel(model, settings, &service, after).status());
     std::vector<double> before_ms, after_ms;
-    for (int round = 0; round < 3; ++round) {
-      HONE_ASSIGN_OR_RETURN(const BenchResult b, BenchBundle(before, settings.threads, kBenchSeconds / 3));
-      HONE_ASSIGN_OR_RETURN(const BenchResult a, BenchBundle(after, settings.threads, kBenchSeconds / 3));
+    for (int round = 0; round < kBenchRounds; ++round) {
+      HONE_ASSIGN_OR_RETURN(const BenchResult b, BenchBundle(before, settings.threads, kBenchSeconds / kBenchRounds));
+      HONE_ASSIGN_OR_RETURN(const BenchResult a, BenchBundle(after, settings.threads, kBenchSeconds / kBenchRounds));
       before_ms.push_back(b.p50_ms);
       after_ms.push_back(a.p50_ms);
     }
     std::sort(before_ms.begin(), before_ms.end());
     std::sort(after_ms.begin(), after_ms.end());
-    return Assembled{before_ms[1], after_ms[1]};
+    return Assembled{before_ms[kBenchRounds / 2], after_ms[kBenchRounds / 2]};
   };
   const absl::StatusOr<Assembled> times = time_both();
   std::error_code ignored;

@@ -18,6 +18,8 @@ namespace {
 
 // A sample is long enough for the clock and short enough for many of them.
 constexpr double kSampleMicroseconds = 300;
+// Calls of a candidate shorter than that, to see how many make a sample.
+constexpr int kShortCalls = 8;
 // A candidate this much slower than the champion has its three samples and no more calls in each than it takes.
 constexpr double kHopeless = 2.0;
 constexpr int kMaxSamples = 64;
@@ -132,15 +134,20 @@ bool TrialBatch::Measure(std::vector<Contender>& contenders, bool has_champion, 
     if (!contender.in()) continue;
     note_(contender.lease.id(), v1::PHASE_MEASURING);
     const absl::Duration limit = absl::Milliseconds(contender.lease.run_limit_ms());
-    const RunnerVerdict verdict = contender.runner->Time({.warm_up = 1, .samples = 1, .inner = 1}, limit);
+    RunnerVerdict verdict = contender.runner->Time({.warm_up = 1, .samples = 1, .inner = 1}, limit);
+    // A short call is mostly what wakes its threads up: the best of some tells more.
+    if (verdict.ok() && !verdict.samples.empty() && verdict.samples[0].us < kSampleMicroseconds) {
+      verdict = contender.runner->Time({.warm_up = 1, .samples = kShortCalls, .inner = 1}, limit);
+    }
     if (!verdict.ok() || verdict.samples.empty()) {
       SetFromVerdict(&contender.outcome, verdict);
       continue;
     }
-    const double us = verdict.samples[0].us;
-    const double champion_us = contender.lease.champion_us();
-    const bool hopeless = champion_us > 0 && us > kHopeless * champion_us;
-    contender.inner = hopeless ? 1 : InnerRepeats(us, kSampleMicroseconds);
+    std::vector<double> calls_us;
+    for (const auto& sample : verdict.samples) calls_us.push_back(sample.us);
+    // The champion is what others are compared with: its samples are whole ones whatever it seems to take now.
+    const double hopeless_us = i < challengers ? kHopeless * contender.lease.champion_us() : 0;
+    contender.inner = InnerRepeatsOf(calls_us, kSampleMicroseconds, hopeless_us);
     if (i < challengers) in.push_back(i);
   }
   Contender* champion = has_champion && contenders.back().in() ? &contenders.back() : nullptr;

@@ -46,6 +46,12 @@ int InnerRepeats(double call_us, double min_sample_us, int limit) {
   return static_cast<int>(std::clamp(std::ceil(min_sample_us / call_us), 1.0, static_cast<double>(limit)));
 }
 
+int InnerRepeatsOf(std::span<const double> calls_us, double min_sample_us, double hopeless_us) {
+  HONE_CHECK(!calls_us.empty()) << "no call was timed";
+  const double shortest = *std::min_element(calls_us.begin(), calls_us.end());
+  return hopeless_us > 0 && shortest > hopeless_us ? 1 : InnerRepeats(shortest, min_sample_us);
+}
+
 PairedRatio CompareInterleaved(std::span<const double> a, std::span<const double> b) {
   HONE_CHECK(a.size() == b.size() && !a.empty()) << "pairs of samples: " << a.size() << " and " << b.size();
   std::vector<double> logs;

@@ -31,6 +31,9 @@ MedianInterval ConfidenceOfMedian(std::span<const double> samples, double confid
 // How many calls make one sample: enough that it lasts `min_sample_us`, and at most `limit`. A clock read costs about
 // 0.05 us and jitters by as much, so that 200 us make it one part in some thousands.
 int InnerRepeats(double call_us, double min_sample_us = 200, int limit = 100000);
+// The same from calls timed one by one, of which disturbances only lengthen some: by the shortest. 1 where even that
+// takes longer than `hopeless_us` (0: no time is): samples of what has lost anyway need not be long.
+int InnerRepeatsOf(std::span<const double> calls_us, double min_sample_us, double hopeless_us);
 
 // Pairs of interleaved timings, as the median of log(a / b): what drifts over both cancels.
 struct PairedRatio {

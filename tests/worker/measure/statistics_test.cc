@@ -66,6 +66,12 @@ TEST(Statistics, InnerRepeats) {
   EXPECT_EQ(InnerRepeats(std::nan("")), 100000);
 }
 
+TEST(Statistics, InnerRepeatsOfDisturbedCalls) {
+  EXPECT_EQ(InnerRepeatsOf(std::vector{50.0, 4.0, 5.0}, 300, 8), 75);  // the first call woke the threads up
+  EXPECT_EQ(InnerRepeatsOf(std::vector{50.0, 9.0}, 300, 8), 1);        // it has lost
+  EXPECT_EQ(InnerRepeatsOf(std::vector{50.0}, 300, 0), 6);             // the champion, disturbed: a whole sample still
+}
+
 TEST(Statistics, DriftCancelsInPairs) {
   std::vector<double> a, b;
   for (int i = 0; i < 9; ++i) {
