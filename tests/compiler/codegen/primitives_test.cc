@@ -1,25 +1,12 @@
 // Every golden rewrite of a schedule primitive through lowering and code generation, optimised and not: equal to the
 // interpreted program it was made from.
-#include <algorithm>
-#include <cmath>
-
 #include "compiler/interp/random_input.h"
-#include "compiler/schedule/choose_algorithm.h"
 #include "tests/compiler/codegen/run_kernel.h"
+#include "tests/compiler/schedule/expect.h"
 #include "tests/compiler/schedule/golden_file.h"
 
 namespace hone::testing {
 namespace {
-
-// What another algorithm rounds is as large as the largest of its neighbours, not as the result: that, at least 1; 1
-// for traces that only reorder.
-double LargestWhereLoose(const Schedule& schedule, const NdArray& output) {
-  double largest = 1;
-  for (int64_t i = 0; NumericLevelOf(schedule.trace()) == NumericLevel::kDefault && i < output.NumElements(); ++i) {
-    largest = std::max(largest, std::abs(output.Get(i)));
-  }
-  return largest;
-}
 
 class CompiledPrimitive : public ::testing::TestWithParam<std::string> {};
 
