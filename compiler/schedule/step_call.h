@@ -32,8 +32,8 @@ struct StepLiteral {
 
   StepLiteral() = default;
   template <class T>
-  requires std::is_constructible_v<Kind, T> StepLiteral(T value)
-      : kind(std::move(value)) {}  // NOLINT: literals read as written
+  requires std::is_constructible_v<Kind, T> StepLiteral(T value)  // NOLINT: literals read as written
+      : kind(std::move(value)) {}
   static StepLiteral Of(List items) { return StepLiteral(std::make_shared<List>(std::move(items))); }
   template <class T>
   const T* As() const {

@@ -41,8 +41,8 @@ template <class T>
   return Says(result.status(), text);
 }
 
-// What another algorithm rounds is as large as the largest of its neighbours, not as the result: that, at least 1; 1 for
-// traces that only reorder.
+// What another algorithm rounds is as large as the largest of its neighbours, not as the result: that, at least 1; 1
+// for traces that only reorder.
 double LargestWhereLoose(const Schedule& schedule, const NdArray& output);
 
 }  // namespace hone::testing
