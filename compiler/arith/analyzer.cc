@@ -173,6 +173,7 @@ Bounds Analyzer::ConstBounds(const Expr& e) {
 Analyzer::Residue Analyzer::ResidueOf(const Expr& e) { return impl_->ResidueOf(impl_->ToSum(e)); }
 bool Analyzer::IsMultipleOf(const Expr& e, int64_t factor) {
   const Residue residue = ResidueOf(e);
+  if (factor == 0) return residue.modulus == 0 && residue.remainder == 0;
   return residue.modulus % factor == 0 && residue.remainder % factor == 0;
 }
 

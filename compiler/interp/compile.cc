@@ -18,7 +18,6 @@
 namespace hone::interp {
 namespace {
 
-constexpr double kSqrtHalf = 0.70710678118654752440;
 
 double Rsqrt(double x) { return 1 / std::sqrt(x); }
 double Sigmoid(double x) { return 1 / (1 + std::exp(-x)); }

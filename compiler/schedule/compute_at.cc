@@ -76,8 +76,9 @@ std::vector<Range> RangesRun(const ProgramIndex& index, int node) {
     const IterVar& iter = realize.block.iters[i];
     const Bounds runs = known.ConstBounds(realize.values[i]);
     const int64_t first = *ConstantValue(iter.domain.min), end = first + *ConstantValue(iter.domain.extent);
-    const int64_t min = runs.bounded_below() ? std::max(first, runs.min) : first;
-    const int64_t last = runs.bounded_above() ? std::min(end - 1, runs.max) : end - 1;
+    int64_t min = runs.bounded_below() ? std::max(first, runs.min) : first;
+    int64_t last = runs.bounded_above() ? std::min(end - 1, runs.max) : end - 1;
+    if (last < min) min = first, last = end - 1;  // it never runs
     const DType type = iter.var.type();
     ranges.push_back(Range{IntConst(min, type), IntConst(last + 1 - min, type)});
   }
