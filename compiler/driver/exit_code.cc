@@ -14,7 +14,8 @@ constexpr char kPayload[] = "hone/exit-code";
 
 absl::Status WithExitCode(ExitCode code, absl::Status status) {
   if (!status.ok() && !status.GetPayload(kPayload).has_value()) {
-    status.SetPayload(kPayload, absl::Cord(std::to_string(static_cast<int>(code))));
+    const std::string number = std::to_string(static_cast<int>(code));
+    status.SetPayload(kPayload, absl::Cord(absl::string_view(number)));  // which GCC and Clang name alike
   }
   return status;
 }
