@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -47,7 +46,7 @@ std::optional<NdArray> ReadTensorFile(const fs::path& path) {
   if (!dtype.has_value() || !tensor.has_raw_data()) return std::nullopt;
   NdArray array(*dtype, {tensor.dims().begin(), tensor.dims().end()});
   if (array.data.size() != tensor.raw_data().size()) return std::nullopt;
-  std::memcpy(array.data.data(), tensor.raw_data().data(), array.data.size());
+  std::copy(tensor.raw_data().begin(), tensor.raw_data().end(), array.data.begin());
   return array;
 }
 
