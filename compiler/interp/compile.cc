@@ -18,7 +18,6 @@
 namespace hone::interp {
 namespace {
 
-
 double Rsqrt(double x) { return 1 / std::sqrt(x); }
 double Sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 double RoundHalfEven(double x) { return std::nearbyint(x); }
