@@ -304,7 +304,9 @@ void Emitter::EmitAlloc(const Alloc& alloc) {
     slot->setName(alloc.buffer.name());
     // What nobody wrote is NaN (or -1), not whatever suits the optimiser: it would let an accumulator without a start
     // be the right number here and a wrong one elsewhere. Where everything is written first this costs nothing.
-    b_.CreateMemSetInline(slot, slot->getAlign(), b_.getInt8(0xff), b_.getInt64(bytes));
+    // More than registers hold is not filled: it would be a store for every 64 bytes, in line.
+    constexpr uint64_t kMostFilled = 4096;
+    if (bytes <= kMostFilled) b_.CreateMemSetInline(slot, slot->getAlign(), b_.getInt8(0xff), b_.getInt64(bytes));
     frame_.buffers[alloc.buffer] = BufferMemory{.pointer = slot, .align = align};
   }
   EmitStmt(alloc.body);
