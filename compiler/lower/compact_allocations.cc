@@ -95,13 +95,11 @@ class Compact {
  public:
   Stmt Visit(const Stmt& stmt) {
     if (const For* loop = stmt.As<For>()) {
-      const size_t mark = known_.Save();  // that the loop runs at all is known inside it alone
+      const ConstraintScope inside(known_, True());  // that the loop runs at all is known inside it alone
       known_.Bind(loop->var, Range{loop->min, loop->extent});
       outer_.insert(loop->var);
-      const Stmt visited = MapChildren(
+      return MapChildren(
           stmt, [&](const Stmt& s) { return Visit(s); }, [](const Expr& e) { return e; });
-      known_.Restore(mark);
-      return visited;
     }
     if (const Let* let = stmt.As<Let>()) outer_.insert(let->var);
     const Alloc* alloc = stmt.As<Alloc>();

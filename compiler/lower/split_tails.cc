@@ -93,23 +93,17 @@ class SplitTile {
     if (loop == nullptr)
       return MapChildren(
           stmt, [&](const Stmt& s) { return Visit(s); }, [](const Expr& e) { return e; });
-    const size_t mark = known_.Save();  // that the loop runs at all is known inside it alone
+    const ConstraintScope inside(known_, True());  // that the loop runs at all is known inside it alone
     known_.Bind(loop->var, Range{loop->min, loop->extent});
-    const Stmt visited = VisitBody(stmt, *loop);
-    known_.Restore(mark);
-    return visited;
-  }
-
- private:
-  Stmt VisitBody(const Stmt& stmt, const For& loop) {
-    if (IsTileLoop(loop))
+    if (IsTileLoop(*loop))
       return MapChildren(
           stmt, [&](const Stmt& s) { return Visit(s); }, [](const Expr& e) { return e; });
-    For changed = loop;
-    changed.body = Split(loop.body, kMostConditions);
+    For changed = *loop;
+    changed.body = Split(loop->body, kMostConditions);
     return Stmt::Make(std::move(changed));
   }
 
+ private:
   static constexpr int kMostConditions = 2;     // each multiplies the code by up to three
   static constexpr int64_t kMostCopies = 1024;  // stores of the unrolled tile
 
