@@ -64,18 +64,7 @@ TEST(DispatcherSimTest, TheSameSeedGivesTheSameWorld) {
 }
 
 TEST(DispatcherSimTest, ASecondJobMeasuresNothingTwice) {
-  SimOptions calm{.workers = 1,
-                  .drop = 0,
-                  .repeat = 0,
-                  .slow = 0,
-                  .worker_crash = 0,
-                  .worker_vanish = 0,
-                  .lie = 0,
-                  .infra = 0,
-                  .search_crash = 0,
-                  .daemon_crash = 0,
-                  .poison = 0,
-                  .wrong = 0.1};
+  const SimOptions calm = WithoutFaults({.workers = 1, .poison = 0, .wrong = 0.1});
   SimWorld world(3, calm);
   world.Submit(8, 60);  // all the workloads there are
   ASSERT_TRUE(world.RunFor(60 * kMinute, [&] { return world.AllJobsEnded(); })) << world.Describe();

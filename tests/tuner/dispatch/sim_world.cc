@@ -523,23 +523,14 @@ void SimWorld::CheckInvariants() {
   if (dispatcher_ != nullptr) dispatcher_->CheckInvariants();
 }
 
-void SimWorld::StopFaults() {
-  const double poison = faults_.poison, wrong = faults_.wrong;
-  faults_ = SimOptions{.workers = faults_.workers,
-                       .credits = faults_.credits,
-                       .space = faults_.space,
-                       .drop = 0,
-                       .repeat = 0,
-                       .slow = 0,
-                       .worker_crash = 0,
-                       .worker_vanish = 0,
-                       .lie = 0,
-                       .infra = 0,
-                       .search_crash = 0,
-                       .daemon_crash = 0,
-                       .poison = poison,
-                       .wrong = wrong};
+SimOptions WithoutFaults(SimOptions options) {
+  options.drop = options.repeat = options.slow = 0;
+  options.worker_crash = options.worker_vanish = options.lie = options.infra = 0;
+  options.search_crash = options.daemon_crash = 0;
+  return options;
 }
+
+void SimWorld::StopFaults() { faults_ = WithoutFaults(faults_); }
 
 bool SimWorld::AllJobsEnded() const {
   for (const auto& client : clients_) {

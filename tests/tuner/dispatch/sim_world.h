@@ -37,6 +37,9 @@ struct SimOptions {
   double wrong = 0.1;           // of the candidates fail in one of the honest ways
 };
 
+// The same candidates where everybody works and every message arrives.
+SimOptions WithoutFaults(SimOptions options);
+
 class SimWorld {
  public:
   SimWorld(uint64_t seed, const SimOptions& faults);
