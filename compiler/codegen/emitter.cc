@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "compiler/codegen/unwritten.h"
 #include "compiler/ir/visit.h"
 #include "compiler/support/check.h"
 #include "deploy/runtime/kernel_abi.h"
@@ -302,11 +303,12 @@ void Emitter::EmitAlloc(const Alloc& alloc) {
     const uint64_t align = bytes >= 64 ? 64 : 16;
     slot->setAlignment(llvm::Align(align));
     slot->setName(alloc.buffer.name());
-    // What nobody wrote is NaN (or -1), not whatever suits the optimiser: it would let an accumulator without a start
-    // be the right number here and a wrong one elsewhere. Where everything is written first this costs nothing.
     // More than registers hold is not filled: it would be a store for every 64 bytes, in line.
     constexpr uint64_t kMostFilled = 4096;
-    if (bytes <= kMostFilled) b_.CreateMemSetInline(slot, slot->getAlign(), b_.getInt8(0xff), b_.getInt64(bytes));
+    if (bytes <= kMostFilled) {
+      llvm::Value* unwritten = b_.getInt8(UnwrittenByte(alloc.buffer, alloc.body));
+      b_.CreateMemSetInline(slot, slot->getAlign(), unwritten, b_.getInt64(bytes));
+    }
     frame_.buffers[alloc.buffer] = BufferMemory{.pointer = slot, .align = align};
   }
   EmitStmt(alloc.body);

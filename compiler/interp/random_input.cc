@@ -57,15 +57,18 @@ double PickFloat(const Domain& domain, Random& random, InputKind kind, int64_t i
 }
 
 // Stretches of true, of false and of either: of conditions that are all drawn alone, no two dozen ever agree, and "any"
-// and "all" of them are constants.
-void FillBools(NdArray& array, Random& random) {
+// and "all" of them are constants. Most are false in one kind, so that "any" of a few is false somewhere, and true in
+// the others.
+void FillBools(NdArray& array, Random& random, InputKind kind) {
   constexpr int64_t kLongest = 64;
+  const int64_t most = kind == InputKind::kUniform ? 0 : 1;
   const int64_t n = array.NumElements();
   for (int64_t i = 0; i < n;) {
     const uint64_t what = random.Below(5);
     const int64_t end = std::min(n, i + 1 + static_cast<int64_t>(random.Below(kLongest)));
-    for (; i < end; ++i)
-      array.SetInt(i, what < 4 ? static_cast<int64_t>(what % 2) : static_cast<int64_t>(random.Below(2)));
+    for (; i < end; ++i) {
+      array.SetInt(i, what == 0 ? static_cast<int64_t>(random.Below(2)) : what == 1 ? 1 - most : most);
+    }
   }
 }
 
@@ -101,7 +104,7 @@ NdArray RandomArray(DType type, std::vector<int64_t> shape, const Domain& domain
   Random random(seed, static_cast<uint64_t>(kind));
   const int64_t n = array.NumElements();
   if (type.is_bool() && domain.kind == Domain::Kind::kAny) {
-    FillBools(array, random);
+    FillBools(array, random, kind);
     return array;
   }
   for (int64_t i = 0; i < n; ++i) {

@@ -19,6 +19,8 @@ class Initialisation {
       if (IsConst(realize->predicate, 0)) return;
       for (const MatchBuffer& match : realize->block.matches)
         alias_.insert_or_assign(match.buffer, Root(match.source.buffer));
+    } else if (const Let* let = stmt.As<Let>()) {
+      lets_.insert_or_assign(let->var, let->value);
     } else if (const Store* store = stmt.As<Store>()) {
       Written(*store);
     } else if (const TileOp* op = stmt.As<TileOp>()) {
@@ -44,6 +46,10 @@ class Initialisation {
     bool needs = false;
     ForEachExpr(e, [&](const Expr& part) {
       if (const Load* load = part.As<Load>()) needs |= !load->mask && Root(load->buffer) == buffer;
+      if (const VarRef* ref = part.As<VarRef>()) {
+        const auto let = lets_.find(ref->var);
+        needs |= let != lets_.end() && Needs(let->second, buffer);
+      }
       const Binary* op = part.As<Binary>();
       if (op != nullptr && (op->op == BinaryOp::kAnd || op->op == BinaryOp::kOr)) {
         needs |= Needs(op->a, buffer);
@@ -63,6 +69,7 @@ class Initialisation {
   }
 
   std::map<Buffer, Buffer> alias_;
+  std::map<Var, Expr> lets_;
 };
 
 }  // namespace

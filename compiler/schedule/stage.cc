@@ -36,9 +36,10 @@ std::vector<Range> TouchedRegion(const ProgramIndex& index, int node, const Buff
     const Expr size = buffer.shape()[d];
     IntervalSet set = Intersect(Intersect(box[d], most[d], known), {IntConst(0), size - 1}, known);
     const std::optional<Range> range = ToRange(set, known);
-    const bool constant =
-        range.has_value() && ConstantValue(range->min).has_value() && ConstantValue(range->extent).has_value();
-    region.push_back(constant ? *range : Range{IntConst(0, size.type()), size});
+    // Of a block none of whose instances run, nothing is left: what is between would have a length below 0.
+    const bool known_part =
+        range.has_value() && ConstantValue(range->min).has_value() && ConstantValue(range->extent).value_or(0) > 0;
+    region.push_back(known_part ? *range : Range{IntConst(0, size.type()), size});
   }
   return region;
 }
