@@ -293,16 +293,19 @@ void Emitter::EmitAlloc(const Alloc& alloc) {
     HONE_CHECK(!ContainsParallel(alloc.body)) << alloc.buffer.name() << ": registers are not shared between threads";
     const std::optional<int64_t> elements = alloc.buffer.NumElements();
     HONE_CHECK(elements.has_value()) << alloc.buffer.name() << ": a symbolic size has no place in registers";
-    llvm::IRBuilder<>::InsertPointGuard guard(b_);
-    llvm::BasicBlock& entry = frame_.function->getEntryBlock();
-    b_.SetInsertPoint(&entry, entry.getFirstInsertionPt());
-    // A masked store writes back the old lanes, which may lie behind the end.
-    llvm::AllocaInst* slot =
-        b_.CreateAlloca(llvm::ArrayType::get(MemoryTypeOf(alloc.buffer.type()), *elements + kMostLanes));
+    llvm::AllocaInst* slot;
+    {
+      llvm::IRBuilder<>::InsertPointGuard guard(b_);
+      llvm::BasicBlock& entry = frame_.function->getEntryBlock();
+      b_.SetInsertPoint(&entry, entry.getFirstInsertionPt());
+      // A masked store writes back the old lanes, which may lie behind the end.
+      slot = b_.CreateAlloca(llvm::ArrayType::get(MemoryTypeOf(alloc.buffer.type()), *elements + kMostLanes));
+    }
     const uint64_t bytes = static_cast<uint64_t>(*elements) * alloc.buffer.type().bytes();
     const uint64_t align = bytes >= 64 ? 64 : 16;
     slot->setAlignment(llvm::Align(align));
     slot->setName(alloc.buffer.name());
+    // Anew each time around: what the last time left would often be right.
     // More than registers hold is not filled: it would be a store for every 64 bytes, in line.
     constexpr uint64_t kMostFilled = 4096;
     if (bytes <= kMostFilled) {

@@ -3,11 +3,14 @@
 
     model_table.py MODEL.onnx --hone PATH --untuned A.hone --tuned B.hone [--tune-log LOG.jsonl] [--threads N] [--json]
 
-Every round times each contender once, in turn; a figure is the median over the rounds, the spread is (p90 - p10) / p50 of
-the rounds' medians.
+Every round times each contender once, in turn, every second round in the opposite order; a latency is the median over the
+rounds, the spread is (p90 - p10) / p50 of the rounds' medians. The speed-up is the median over the rounds of untuned over
+tuned in the same round, which a machine that changes its speed between rounds leaves alone, with the interval that holds
+the true median with 95 % confidence (order statistics: the binomial distribution with p = 1/2).
 """
 import argparse
 import json
+import math
 import os
 import subprocess
 import sys
@@ -22,6 +25,14 @@ def hone_ms(hone, bundle, threads, seconds):
     out = subprocess.run([hone, "bench", bundle, "--threads", str(threads), "--seconds", str(seconds), "--json"],
                          check=True, capture_output=True, text=True).stdout
     return json.loads(out)["latency_ms"]["p50"]
+
+
+def median_with_interval(values):
+    """(median, low, high): [low, high] holds the true median with at least 95 % confidence, or is all there is."""
+    ordered, n = sorted(values), len(values)
+    # P(the true median lies before the k-th smallest or after the k-th largest) = 2 P(Binomial(n, 1/2) < k)
+    k = max([k for k in range(1, n // 2 + 1) if 2 * sum(math.comb(n, i) for i in range(k)) <= 0.05 * 2 ** n], default=1)
+    return float(np.median(ordered)), ordered[k - 1], ordered[n - k]
 
 
 def last_result(path):
@@ -40,8 +51,8 @@ def main():
     parser.add_argument("--tuned", required=True)
     parser.add_argument("--tune-log")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=0.6, help="of each contender in each round")
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--seconds", type=float, default=0.3, help="of each contender in each round")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
 
@@ -53,16 +64,17 @@ def main():
         "onnxruntime": lambda: percentile_ms(measure(session, inputs, args.seconds, 0.1), 50),
     }
     rounds = {name: [] for name in contenders}
-    for _ in range(args.rounds):
-        for name, run in contenders.items():
-            rounds[name].append(run())
+    for turn in range(args.rounds):
+        for name in list(contenders)[::1 if turn % 2 == 0 else -1]:
+            rounds[name].append(contenders[name]())
     ms = {name: float(np.median(values)) for name, values in rounds.items()}
     spread = {name: float((np.percentile(v, 90) - np.percentile(v, 10)) / np.median(v)) for name, v in rounds.items()}
+    speed_up, low, high = median_with_interval([a / b for a, b in zip(rounds["untuned"], rounds["tuned"])])
     tune = last_result(args.tune_log)
     row = {
         "model": os.path.splitext(os.path.basename(args.model))[0], "threads": args.threads,
         "untuned_ms": ms["untuned"], "tuned_ms": ms["tuned"], "onnxruntime_ms": ms["onnxruntime"],
-        "speed_up": ms["untuned"] / ms["tuned"],
+        "speed_up": speed_up, "speed_up_interval": [low, high],
         "untuned_over_onnxruntime": ms["untuned"] / ms["onnxruntime"],
         "tuned_over_onnxruntime": ms["tuned"] / ms["onnxruntime"],
         "spread": spread, "trials": tune.get("trials"), "seconds": tune.get("seconds"),
