@@ -13,7 +13,15 @@ namespace {
 // Numbers with few digits, so that sums of equal ones round alike to nothing; signs alternate.
 constexpr double kPattern[] = {0, 1, -1, 0.5, -2, 4, -0.25, 0, 1024, -512, 0x1p-20, -0x1p-12, 3, -3, 1, -1};
 
-int64_t PickInt(DType type, const Domain& domain, Random& random, InputKind kind, int64_t i) {
+// A number of [0, 1) for element i of n.
+double Fraction(Random& random, InputKind kind, int64_t i, int64_t n) {
+  const double drawn = random.Uniform();
+  if (kind == InputKind::kRising) return (static_cast<double>(i) + drawn) / static_cast<double>(n);
+  if (kind == InputKind::kFalling) return (static_cast<double>(n - 1 - i) + drawn) / static_cast<double>(n);
+  return drawn;
+}
+
+int64_t PickInt(DType type, const Domain& domain, Random& random, InputKind kind, int64_t i, int64_t n) {
   if (domain.kind == Domain::Kind::kInt) {
     const uint64_t width = static_cast<uint64_t>(domain.high) - static_cast<uint64_t>(domain.low);
     if (kind == InputKind::kPatterned && i % 4 < 2) return i % 4 == 0 ? domain.low : domain.high - 1;  // both ends
@@ -30,13 +38,16 @@ int64_t PickInt(DType type, const Domain& domain, Random& random, InputKind kind
     return no_sign ? std::clamp<int64_t>(std::abs(value), low, high) : value;
   }
   const int64_t range = kind == InputKind::kInteger ? 4 : type.bits == 8 ? 127 : 100;
-  if (no_sign) return low + static_cast<int64_t>(random.Below(static_cast<uint64_t>(range)));
-  return static_cast<int64_t>(random.Below(static_cast<uint64_t>(2 * range + 1))) - range;
+  const double fraction = Fraction(random, kind, i, n);
+  if (no_sign) return low + static_cast<int64_t>(fraction * static_cast<double>(range));
+  return static_cast<int64_t>(fraction * static_cast<double>(2 * range + 1)) - range;
 }
 
-double PickFloat(const Domain& domain, Random& random, InputKind kind, int64_t i) {
+double PickFloat(const Domain& domain, Random& random, InputKind kind, int64_t i, int64_t n) {
   double value = 0;
   switch (kind) {
+    case InputKind::kRising:
+    case InputKind::kFalling: value = 2 * Fraction(random, kind, i, n) - 1; break;
     case InputKind::kUniform: value = 2 * random.Uniform() - 1; break;
     case InputKind::kInteger: value = static_cast<double>(random.Below(9)) - 4; break;
     case InputKind::kPatterned: {
@@ -46,12 +57,13 @@ double PickFloat(const Domain& domain, Random& random, InputKind kind, int64_t i
       break;
     }
   }
+  const bool in_order = kind == InputKind::kRising || kind == InputKind::kFalling;
+  const double size = in_order ? (1 + value) / 2 : std::abs(value);
   switch (domain.kind) {
     case Domain::Kind::kAny: return value;
-    case Domain::Kind::kNonnegative: return std::abs(value);
-    case Domain::Kind::kPositive:
-      return kind == InputKind::kUniform ? 0.1 + std::abs(value) : std::max(0.25, std::abs(value));
-    case Domain::Kind::kInt: return static_cast<double>(PickInt(kInt64, domain, random, kind, i));
+    case Domain::Kind::kNonnegative: return size;
+    case Domain::Kind::kPositive: return in_order || kind == InputKind::kUniform ? 0.1 + size : std::max(0.25, size);
+    case Domain::Kind::kInt: return static_cast<double>(PickInt(kInt64, domain, random, kind, i, n));
   }
   return value;
 }
@@ -109,9 +121,9 @@ NdArray RandomArray(DType type, std::vector<int64_t> shape, const Domain& domain
   }
   for (int64_t i = 0; i < n; ++i) {
     if (type.is_float()) {
-      array.Set(i, PickFloat(domain, random, kind, i));
+      array.Set(i, PickFloat(domain, random, kind, i, n));
     } else {
-      array.SetInt(i, PickInt(type, domain, random, kind, i));
+      array.SetInt(i, PickInt(type, domain, random, kind, i, n));
     }
   }
   return array;

@@ -12,7 +12,11 @@ namespace hone {
 // kUniform    floats in [-1, 1), integers in a small range
 // kInteger    small integers also in floating tensors: sums of products are exact, so every difference is a defect
 // kPatterned  0, +-1, large and tiny powers of two, and alternating signs, so that structure shows
-enum class InputKind : uint8_t { kUniform, kInteger, kPatterned };
+// kRising     the range of kUniform from its least to its largest along the elements in order: whatever runs over some
+//             of them meets its largest last, so a maximum that ends too early is seen
+// kFalling    from its largest to its least
+// Conditions and what has a domain of integers neither rise nor fall.
+enum class InputKind : uint8_t { kUniform, kInteger, kPatterned, kRising, kFalling };
 
 // A domain of the function's "domains" attribute ("int[0,10)", "positive", "nonnegative", ""). Values drawn honour it.
 struct Domain {

@@ -88,7 +88,8 @@ absl::Status TaskContext::RunOracle(const v1::BuildReply& oracle, absl::Duration
   for (const Buffer& param : func_.params) bytes += *param.NumElements() * param.type().bytes();
   const int sets = bytes <= kSmallBytes ? kSetsOfSmall : kSetsOfLarge;
   for (int s = 0; s < sets; ++s) {
-    const InputKind kind = s % 2 == 0 ? InputKind::kUniform : InputKind::kInteger;
+    constexpr InputKind kKinds[] = {InputKind::kUniform, InputKind::kInteger, InputKind::kRising, InputKind::kFalling};
+    const InputKind kind = kKinds[s % 4];
     const uint64_t seed = SecretSeed();
     std::vector<NdArray>& values = values_.emplace_back();
     std::vector<std::string_view> views;
