@@ -309,7 +309,8 @@ class Detector {
       }
     }
     if (!require_all_) return absl::OkStatus();
-    for (const auto& [var, range] : loops) {
+    for (const auto& loop : loops) {
+      const Var& var = loop.first;
       if (extents_.at(var.id()) == 1) continue;
       const bool used = std::any_of(used_.begin(), used_.end(), [&](const Source& s) {
         const VarRef* ref = s.sum.terms.size() == 1 ? s.sum.terms[0].atom.As<VarRef>() : nullptr;
