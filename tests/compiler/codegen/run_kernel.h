@@ -22,6 +22,7 @@
 #include "compiler/support/status_macros.h"
 #include "deploy/runtime/image.h"
 #include "deploy/runtime/invoke.h"
+#include "tests/compiler/ir/reads_back.h"
 
 namespace hone {
 
@@ -101,6 +102,7 @@ inline void ExpectOutputsNear(const PrimFunc& func, const std::vector<NdArray>& 
 // A scheduled function, compiled for this machine and for one with AVX2 alone, against the interpreter running it.
 inline void ExpectCompiledAgrees(const PrimFunc& func, double tolerance = 0, InputKind kind = InputKind::kInteger,
                                  int threads = 2) {
+  EXPECT_EQ(ReadBackError(func), "");
   std::vector<NdArray> want = RandomArguments(func, 7, kind);
   const absl::Status interpreted = Interpret(func, want, {.check_uninitialised = false});
   ASSERT_TRUE(interpreted.ok()) << interpreted << "\n" << ToText(func);
@@ -134,6 +136,7 @@ inline void ExpectLinksForAArch64(const PrimFunc& func) {
 
 // An unscheduled function through the plain build.
 inline void ExpectPlainAgrees(const PrimFunc& func, double tolerance = 0, InputKind kind = InputKind::kInteger) {
+  EXPECT_EQ(ReadBackError(func), "");
   std::vector<NdArray> want = RandomArguments(func, 7, kind), got = RandomArguments(func, 7, kind);
   const absl::Status interpreted = Interpret(func, want, {.check_uninitialised = false});
   ASSERT_TRUE(interpreted.ok()) << interpreted << "\n" << ToText(func);

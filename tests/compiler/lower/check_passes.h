@@ -14,6 +14,7 @@
 #include "compiler/lower/lower.h"
 #include "compiler/lower/passes.h"
 #include "compiler/support/check.h"
+#include "tests/compiler/ir/reads_back.h"
 
 namespace hone {
 
@@ -37,6 +38,7 @@ inline void ExpectSameNumbers(const std::vector<NdArray>& inputs, const std::vec
                               const PrimFunc& func, const std::string& after) {
   const absl::Status valid = Verify(func);
   ASSERT_TRUE(valid.ok()) << "after " << after << ": " << valid << "\n" << ToText(func);
+  ASSERT_EQ(ReadBackError(func), "") << "after " << after;
   std::vector<NdArray> got = ArgumentsLike(inputs, func);
   const absl::Status ran = Interpret(func, got, {.check_uninitialised = false});
   ASSERT_TRUE(ran.ok()) << "after " << after << ": " << ran << "\n" << ToText(func);

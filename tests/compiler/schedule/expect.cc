@@ -11,11 +11,13 @@
 #include "compiler/ir/verify.h"
 #include "compiler/schedule/choose_algorithm.h"
 #include "compiler/schedule/program_index.h"
+#include "tests/compiler/ir/reads_back.h"
 #include "tests/compiler/schedule/reference.h"
 
 namespace hone::testing {
 
 void ExpectReplays(const Schedule& schedule, const PrimFunc& workload) {
+  EXPECT_EQ(ReadBackError(schedule.func()), "");
   const std::string text = ToText(schedule.trace());
   const absl::StatusOr<Trace> trace = ParseTrace(text);
   ASSERT_TRUE(trace.ok()) << trace.status().ToString() << "\n" << text;

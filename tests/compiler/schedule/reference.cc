@@ -12,6 +12,7 @@
 #include "compiler/ir/verify.h"
 #include "compiler/ir/visit.h"
 #include "compiler/support/check.h"
+#include "tests/compiler/ir/reads_back.h"
 
 namespace hone::testing {
 namespace {
@@ -73,11 +74,13 @@ std::string Reference::CheckInterpreted(const ScheduledProgram& program) const {
   if (const absl::Status verified = Verify(program.main); !verified.ok()) {
     return absl::StrCat("the verifier: ", verified.ToString());
   }
+  if (std::string text = ReadBackError(program.main); !text.empty()) return text;
   std::vector<NdArray> actual = arguments_;
   for (const Prepare& prepare : program.prepares) {
     if (const absl::Status valid = Verify(prepare.func); !valid.ok()) {
       return absl::StrCat("the verifier, of a prepare function: ", valid.ToString());
     }
+    if (std::string text = ReadBackError(prepare.func); !text.empty()) return text;
     std::vector<NdArray> args = {actual[prepare.param], ArrayFor(prepare.func.params[1])};
     if (const absl::Status packed = Interpret(prepare.func, args); !packed.ok()) {
       return absl::StrCat("a prepare function: ", packed.ToString());
