@@ -93,7 +93,6 @@ llvm::Value* Emitter::EmitExpr(const Expr& e) {
   if (const Broadcast* broadcast = e.As<Broadcast>()) return Splat(EmitExpr(broadcast->value), type.lanes);
   if (const Ramp* ramp = e.As<Ramp>()) {
     std::vector<llvm::Constant*> steps;
-    steps.reserve(static_cast<size_t>(type.lanes));
     for (int i = 0; i < type.lanes; ++i) steps.push_back(llvm::ConstantInt::get(TypeOf(type.element()), i));
     llvm::Value* stride = Splat(EmitExpr(ramp->stride), type.lanes);
     llvm::Value* offsets = b_.CreateMul(llvm::ConstantVector::get(steps), stride);

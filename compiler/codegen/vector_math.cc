@@ -150,7 +150,6 @@ class Math {
       reduced = Reduce(x);
     }
     std::vector<double> taylor;
-    taylor.reserve(static_cast<size_t>(Terms()));
     for (int k = 0; k < Terms(); ++k) taylor.push_back(1 / Factorial(k));
     Value* p = Polynomial(taylor, reduced.r);
     // 2^n in two factors: n reaches beyond the exponents of the type where the result overflows or is denormal.

@@ -55,7 +55,6 @@ absl::StatusOr<std::optional<TimedRuns>> RunCompiled(const ScheduledProgram& pro
   auto invocation = Invocation::Create(*image, kernel.set, **pool);
   if (!invocation.ok()) return absl::InternalError(invocation.error().message());
   std::vector<void*> tensors;
-  tensors.reserve(args.size());
   for (NdArray& arg : args) tensors.push_back(arg.data.data());
   if (const RuntimeError error = invocation->Prepare(tensors); !error.ok()) {
     return absl::InternalError(error.message());
