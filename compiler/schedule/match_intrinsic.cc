@@ -112,7 +112,7 @@ class Matcher {
       region.region.push_back({range->first, range->extent});
     }
     for (size_t i = 0; i < operands_.size(); ++i) {
-      if (intrinsic_.operands[i] == operand) operands_[i] = std::move(region);
+      if (intrinsic_.operands[i] == operand) operands_[i] = region;
     }
     return "";
   }

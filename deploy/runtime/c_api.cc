@@ -148,8 +148,9 @@ HoneStatus hone_module_load(const char* path, HoneModule** module) {
   if (path == nullptr || module == nullptr) return Invalid("hone_module_load: an argument is NULL");
   return Guarded([&]() -> RuntimeError {
     auto bundle = hone::Bundle::Open(path);
-    if (bundle.ok()) *module = new HoneModule{*std::move(bundle)};
-    return bundle.error();
+    if (!bundle.ok()) return bundle.error();
+    *module = new HoneModule{*std::move(bundle)};
+    return {};
   });
 }
 
@@ -157,8 +158,9 @@ HoneStatus hone_module_load_memory(const void* bytes, size_t size, HoneModule** 
   if (bytes == nullptr || module == nullptr) return Invalid("hone_module_load_memory: an argument is NULL");
   return Guarded([&]() -> RuntimeError {
     auto bundle = hone::Bundle::FromMemory({static_cast<const char*>(bytes), size});
-    if (bundle.ok()) *module = new HoneModule{*std::move(bundle)};
-    return bundle.error();
+    if (!bundle.ok()) return bundle.error();
+    *module = new HoneModule{*std::move(bundle)};
+    return {};
   });
 }
 
@@ -187,8 +189,9 @@ HoneStatus hone_instance_create(const HoneModule* module, const HoneInstanceOpti
   const HoneInstanceOptions chosen = options == nullptr ? HoneInstanceOptions{} : *options;
   return Guarded([&]() -> RuntimeError {
     auto made = hone::Instance::Create(module->bundle, {.threads = chosen.threads, .pin = chosen.pin_threads != 0});
-    if (made.ok()) *instance = new HoneInstance{*std::move(made)};
-    return made.error();
+    if (!made.ok()) return made.error();
+    *instance = new HoneInstance{*std::move(made)};
+    return {};
   });
 }
 

@@ -121,7 +121,8 @@ void Simplifier() {
       {"a tile's offset", (Expr(i) * 4 + l - (Expr(i) * 4)) + FloorMod(Expr(j) * 16 + k + 32, 16)},
       {"a predicate that holds", And(fused < 7 * 128, FloorDiv(fused, 16) >= 0)},
   };
-  for (const auto& [name, e] : cases) {
+  for (const auto& named : cases) {
+    const Expr& e = named.second;
     constexpr int kTimes = 200;
     const double seconds = BestSeconds([&] {
       for (int t = 0; t < kTimes; ++t) {
@@ -133,7 +134,7 @@ void Simplifier() {
         (void)known.Simplify(e);
       }
     });
-    std::printf("simplifier   %-28s %8.2f us\n", name, seconds / kTimes * 1e6);
+    std::printf("simplifier   %-28s %8.2f us\n", named.first, seconds / kTimes * 1e6);
   }
 }
 
