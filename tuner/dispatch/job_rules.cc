@@ -174,9 +174,7 @@ void Dispatcher::Impl::On(const HistoryLoaded& event) {
   RefreshTasks(event.key, nullptr);
   for (auto& [id, job] : jobs) {
     if (!job.bound() || job.ending || !AllLoaded(job)) continue;
-    const bool uses = std::any_of(job.tasks.begin(), job.tasks.end(),
-                                  [&](const TaskRow& task) { return job.KeyOf(task) == event.key; });
-    if (uses) QueueDefaults(job);
+    if (job.TaskOf(event.key) != nullptr) QueueDefaults(job);
   }
   // Results that could not be judged before.
   for (auto& [id, worker] : workers) {

@@ -22,6 +22,11 @@ TuningKey Job::KeyOf(const TaskRow& task) const {
                    .protocol = row.protocol};
 }
 
+const TaskRow* Job::TaskOf(const TuningKey& key) const {
+  const auto found = std::ranges::find_if(tasks, [&](const TaskRow& task) { return KeyOf(task) == key; });
+  return found == tasks.end() ? nullptr : &*found;
+}
+
 absl::Status CheckSubmit(const v1::SubmitRequest& request) {
   const auto invalid = [](const auto&... parts) { return absl::InvalidArgumentError(absl::StrCat(parts...)); };
   if (request.request_id().empty() || request.request_id().size() > 256) {

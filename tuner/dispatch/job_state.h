@@ -30,7 +30,9 @@ struct Job {
 
   // Brings row.seconds up to `now`.
   void Advance(Micros now);
-  TuningKey KeyOf(const TaskRow& task) const;  // of a bound job
+  // Of a bound job: the key of its task, and its first task of a key, nullptr when it has none.
+  TuningKey KeyOf(const TaskRow& task) const;
+  const TaskRow* TaskOf(const TuningKey& key) const;
   bool bound() const { return !row.device_class.empty(); }
 };
 

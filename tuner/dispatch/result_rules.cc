@@ -159,9 +159,8 @@ void Dispatcher::Impl::QueueDuels() {
     if (!challenger.has_value()) continue;
     for (auto& [id, job] : jobs) {
       if (!job.bound() || job.ended || job.row.stop_requested) continue;
-      const auto task = std::find_if(job.tasks.begin(), job.tasks.end(),
-                                     [&](const TaskRow& row) { return job.KeyOf(row) == tuning_key; });
-      if (task == job.tasks.end()) continue;
+      const TaskRow* task = job.TaskOf(tuning_key);
+      if (task == nullptr) continue;
       Trial trial;
       trial.row = TrialRow{.id = next_trial++,
                            .key = tuning_key,

@@ -102,7 +102,7 @@ const std::vector<std::string>& KnobNames() {
 
 class Counter {
  public:
-  Counter(int threads) : threads_(threads) {}
+  explicit Counter(int threads) : threads_(threads) {}
 
   void Visit(const Stmt& stmt) {
     if (!stmt) return;

@@ -12,7 +12,6 @@ namespace hone::te {
 namespace {
 
 using testing::ElementsAre;
-using testing::HasSubstr;
 
 std::vector<const Block*> Blocks(const PrimFunc& f) {
   std::vector<const Block*> blocks;

@@ -12,7 +12,6 @@
 namespace hone {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 int32_t Call(HoneKernelFn fn) {

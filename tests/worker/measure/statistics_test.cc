@@ -12,7 +12,6 @@ namespace hone {
 namespace {
 
 using ::testing::DoubleNear;
-using ::testing::ElementsAre;
 
 // Normal by Box and Muller.
 double Normal(Random& random) {
