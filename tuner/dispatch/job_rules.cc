@@ -54,7 +54,7 @@ void Dispatcher::Impl::On(const Start& event) {
   if (!writes.empty()) CommitThen(std::move(writes), nullptr);
   for (const TuningKey& key : needed) {
     keys.emplace(key, KeyState(key));
-    effects.push_back(LoadHistory{key});
+    effects.emplace_back(LoadHistory{key});
   }
   restored = StoredState{};
 }
@@ -146,7 +146,7 @@ void Dispatcher::Impl::Bind(Job& job, const Worker& worker) {
     task.lower_bound_us = LowerBoundUs(task.least_flop, task.bytes, worker.hello.profile(), job.row.threads);
     const TuningKey key = job.KeyOf(task);
     const auto [state, added] = keys.emplace(key, KeyState(key));
-    if (added) effects.push_back(LoadHistory{key});
+    if (added) effects.emplace_back(LoadHistory{key});
     writes.push_back(PutTask{task});
   }
   writes.push_back(PutJob{job.row});
