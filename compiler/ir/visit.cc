@@ -421,6 +421,15 @@ bool UsesVar(const Stmt& s, const Var& var) {
       [&](const Stmt& child) { found = found || UsesVar(child, var); });
   return found;
 }
+bool LoadsFrom(const Expr& e, const Buffer& buffer) {
+  bool found = false;
+  ForEachExpr(e, [&](const Expr& part) {
+    const Load* load = part.As<Load>();
+    found |= load != nullptr && load->buffer.SameAs(buffer);
+    return !found;
+  });
+  return found;
+}
 std::set<Var> FreeVars(const Expr& e) {
   std::vector<Var> bound;
   std::set<Var> free;

@@ -49,5 +49,6 @@ Stmt RenewDefinitions(const Stmt& root);
 bool UsesVar(const Expr& e, const Var& var);
 bool UsesVar(const Stmt& s, const Var& var);
 std::set<Var> FreeVars(const Expr& e);
+bool LoadsFrom(const Expr& e, const Buffer& buffer);
 
 }  // namespace hone

@@ -57,7 +57,7 @@ class Vectorizer {
     if (index.type().is_scalar()) {
       // One element for all lanes: right only when all lanes store the same, at least one does, and none adds to what
       // the one before it left.
-      if (!value.type().is_scalar() || mask_ || Reads(value, store.buffer)) failed_ = true;
+      if (!value.type().is_scalar() || mask_ || LoadsFrom(value, store.buffer)) failed_ = true;
       return Stmt::Make(Store{store.buffer, {index}, value, Expr()});
     }
     return Stmt::Make(Store{store.buffer, {index}, MakeCast(value.type().element().with_lanes(lanes_), value), mask_});
@@ -77,16 +77,6 @@ class Vectorizer {
     }
     mask_ = outer;
     return MakeSeq(std::move(stmts));
-  }
-
-  static bool Reads(const Expr& value, const Buffer& buffer) {
-    bool reads = false;
-    ForEachExpr(value, [&](const Expr& e) {
-      const Load* load = e.As<Load>();
-      reads |= load != nullptr && load->buffer.SameAs(buffer);
-      return !reads;
-    });
-    return reads;
   }
 
   static Expr Both(const Expr& a, const Expr& b) { return a ? And(a, b) : b; }

@@ -25,16 +25,6 @@ std::string_view NameOf(BinaryOp op) {
   }
 }
 
-bool LoadsOf(const Expr& root, const Buffer& buffer) {
-  bool found = false;
-  ForEachExpr(root, [&](const Expr& e) {
-    const Load* load = e.As<Load>();
-    found |= load != nullptr && load->buffer.SameAs(buffer);
-    return !found;
-  });
-  return found;
-}
-
 }  // namespace
 
 absl::Status FuseReductionEpilogue(Schedule& schedule, BlockRef reduction_ref, BlockRef epilogue_ref) {
@@ -76,7 +66,7 @@ absl::Status FuseReductionEpilogue(Schedule& schedule, BlockRef reduction_ref, B
                    " something, so it must see the finished value; reverse_compute_at keeps it near");
   }
   const Expr other = on_left ? binary->b : binary->a;
-  if (LoadsOf(other, sum)) return Refused(where, ": ", epilogue.name, " uses ", sum, " twice");
+  if (LoadsFrom(other, sum)) return Refused(where, ": ", epilogue.name, " uses ", sum, " twice");
   if (result->buffer.type() != sum.type())
     return Refused(where, ": ", result->buffer, " is ", ToText(result->buffer.type()), ", the reduction ",
                    ToText(sum.type()));

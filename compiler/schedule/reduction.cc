@@ -15,13 +15,7 @@ std::optional<ReductionUpdate> MatchUpdate(const Store& store) {
   for (size_t d = 0; d < store.indices.size(); ++d) {
     if (!StructuralEqual(self->indices[d], store.indices[d])) return std::nullopt;
   }
-  bool again = false;
-  ForEachExpr(binary->b, [&](const Expr& e) {
-    const Load* load = e.As<Load>();
-    again |= load != nullptr && load->buffer.SameAs(store.buffer);
-    return !again;
-  });
-  if (again) return std::nullopt;
+  if (LoadsFrom(binary->b, store.buffer)) return std::nullopt;
   return ReductionUpdate{binary->op, binary->b};
 }
 
