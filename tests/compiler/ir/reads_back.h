@@ -15,6 +15,7 @@ inline std::string ReadBackError(const PrimFunc& func) {
   const absl::StatusOr<PrimFunc> again = ParsePrimFunc(text);
   if (!again.ok()) return absl::StrCat("does not read back: ", std::string(again.status().message()), "\n", text);
   if (!StructuralEqual(func, *again)) return absl::StrCat("reads back as another program:\n", text, ToText(*again));
+  if (StructuralHash(func) != StructuralHash(*again)) return absl::StrCat("has another hash when read back:\n", text);
   if (ToText(*again) != text) return absl::StrCat("prints differently when read back:\n", text, ToText(*again));
   return "";
 }
