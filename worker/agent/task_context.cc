@@ -89,7 +89,7 @@ absl::Status TaskContext::RunOracle(const v1::BuildReply& oracle, absl::Duration
   const int sets = bytes <= kSmallBytes ? kSetsOfSmall : kSetsOfLarge;
   for (int s = 0; s < sets; ++s) {
     constexpr InputKind kKinds[] = {InputKind::kUniform, InputKind::kInteger, InputKind::kRising, InputKind::kFalling};
-    const InputKind kind = kKinds[s % 4];
+    const InputKind kind = kKinds[static_cast<size_t>(s) % std::size(kKinds)];
     const uint64_t seed = SecretSeed();
     std::vector<NdArray>& values = values_.emplace_back();
     std::vector<std::string_view> views;
