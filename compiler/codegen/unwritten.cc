@@ -20,10 +20,11 @@ class Keeper {
   std::optional<End> Of(const Stmt& body) {
     std::optional<End> end;
     ForEachStmt(body, [&](const Stmt& stmt) {
+      if (end.has_value()) return false;
       if (const Let* let = stmt.As<Let>()) lets_[let->var] = let->value;
       const Store* store = stmt.As<Store>();
-      if (store != nullptr && store->buffer.SameAs(buffer_) && !end.has_value()) end = KeptBy(store->value);
-      return !end.has_value();
+      if (store != nullptr && store->buffer.SameAs(buffer_)) end = KeptBy(store->value);
+      return true;
     });
     return end;
   }
@@ -42,6 +43,7 @@ class Keeper {
   std::optional<End> KeptBy(const Expr& value) const {
     std::optional<End> end;
     ForEachExpr(Resolved(value), [&](const Expr& e) {
+      if (end.has_value()) return false;
       if (const Binary* op = e.As<Binary>(); op != nullptr && (IsOld(op->a) || IsOld(op->b))) {
         if (op->op == BinaryOp::kMax || op->op == BinaryOp::kOr) end = End::kHigh;
         if (op->op == BinaryOp::kMin || op->op == BinaryOp::kAnd) end = End::kLow;
@@ -49,7 +51,7 @@ class Keeper {
         if (IsOld(choice->yes)) end = Decides(choice->condition, true);
         if (IsOld(choice->no)) end = Decides(choice->condition, false);
       }
-      return !end.has_value();
+      return true;
     });
     return end;
   }
@@ -59,10 +61,11 @@ class Keeper {
     std::optional<End> end;
     ForEachExpr(Resolved(condition), [&](const Expr& e) {
       const Binary* op = e.As<Binary>();
-      if (op == nullptr || IsOld(op->a) == IsOld(op->b)) return !end.has_value();
+      if (end.has_value()) return false;
+      if (op == nullptr || IsOld(op->a) == IsOld(op->b)) return true;
       if (op->op == BinaryOp::kGt || op->op == BinaryOp::kGe) end = IsOld(op->a) ? End::kHigh : End::kLow;
       if (op->op == BinaryOp::kLt || op->op == BinaryOp::kLe) end = IsOld(op->a) ? End::kLow : End::kHigh;
-      return !end.has_value();
+      return true;
     });
     return !end.has_value() || outcome ? end : Other(*end);
   }
