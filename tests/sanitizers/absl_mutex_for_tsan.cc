@@ -3,29 +3,12 @@
 // looks like a race. A program that defines these functions is asked before the library; they pass on to it and note
 // what was ordered.
 //
-// Part of every program when HONE_SANITIZE is thread (CMakeLists.txt); of no other build.
-#include <dlfcn.h>
+// Part of every program when HONE_SANITIZE is thread (proto/CMakeLists.txt); of no other build.
 #include <sanitizer/tsan_interface.h>
-
-#include <cstdio>
-#include <cstdlib>
 
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-
-namespace {
-
-template <class Function>
-Function* Library(const char* symbol) {
-  void* found = dlsym(RTLD_NEXT, symbol);
-  if (found == nullptr) {
-    std::fprintf(stderr, "absl_mutex_for_tsan: the library has no %s\n", symbol);
-    std::abort();
-  }
-  return reinterpret_cast<Function*>(found);
-}
-
-}  // namespace
+#include "tests/sanitizers/library.h"
 
 namespace absl {
 ABSL_NAMESPACE_BEGIN
