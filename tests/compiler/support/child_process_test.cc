@@ -1,0 +1,89 @@
+// Programs started beside this one: what they inherit, and what is said when there is none to start.
+#include "compiler/support/child_process.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace hone {
+namespace {
+
+constexpr absl::Duration kLimit = absl::Seconds(20);
+
+// What a shell command writes to its standard output.
+std::string OutputOf(const std::string& command) {
+  absl::StatusOr<ChildProcess> child = ChildProcess::Start("/bin/sh", {"-c", command});
+  EXPECT_TRUE(child.ok()) << child.status();
+  if (!child.ok()) return "";
+  child->CloseInput();
+  std::string output;
+  char bytes[256];
+  for (ssize_t got; (got = ::read(child->output(), bytes, sizeof(bytes))) > 0;) {
+    output.append(bytes, static_cast<size_t>(got));
+  }
+  EXPECT_EQ(child->Wait(kLimit), std::optional<int>(0));
+  return output;
+}
+
+TEST(ChildProcess, TalksOverPipes) { EXPECT_EQ(OutputOf("echo hello"), "hello\n"); }
+
+TEST(ChildProcess, SaysWhyThereIsNone) {
+  EXPECT_EQ(ChildProcess::Start("/no/such/program", {}).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(ChildProcess::Start("/etc/passwd", {}).status().code(), absl::StatusCode::kPermissionDenied);
+}
+
+TEST(ChildProcess, KeepsTheDescriptorsItIsGivenAndNoOther) {
+  int given[2], other[2];
+  ASSERT_EQ(::pipe2(given, O_CLOEXEC), 0);
+  ASSERT_EQ(::pipe2(other, O_CLOEXEC), 0);
+  const std::string command =
+      "test -e /proc/self/fd/" + std::to_string(given[1]) + " && ! test -e /proc/self/fd/" + std::to_string(other[1]);
+  absl::StatusOr<ChildProcess> child =
+      ChildProcess::Start("/bin/sh", {"-c", command}, {.pipes = false, .inherit = {given[1]}});
+  ASSERT_TRUE(child.ok()) << child.status();
+  EXPECT_EQ(child->Wait(kLimit), std::optional<int>(0));
+  for (const int fd : {given[0], given[1], other[0], other[1]}) ::close(fd);
+}
+
+// A child begins with signals as a program expects them, whatever its parent blocks and catches; and the parent keeps
+// what it had.
+TEST(ChildProcess, BeginsWithUsualSignals) {
+  struct sigaction caught {
+  }, before{};
+  caught.sa_handler = [](int) { ::_exit(9); };
+  ASSERT_EQ(::sigaction(SIGTERM, &caught, &before), 0);
+  ::signal(SIGPIPE, SIG_IGN);
+  sigset_t blocked, old;
+  ::sigemptyset(&blocked);
+  ::sigaddset(&blocked, SIGUSR1);
+  ::pthread_sigmask(SIG_BLOCK, &blocked, &old);
+
+  EXPECT_EQ(OutputOf("grep -E '^Sig(Blk|Ign)' /proc/self/status | tr -d '\\t\\n'"),
+            "SigBlk:0000000000000000SigIgn:0000000000000000");
+
+  sigset_t now;
+  ::pthread_sigmask(SIG_SETMASK, &old, &now);
+  EXPECT_TRUE(::sigismember(&now, SIGUSR1));
+  EXPECT_FALSE(::sigismember(&now, SIGUSR2));
+  struct sigaction after {};
+  ASSERT_EQ(::sigaction(SIGTERM, &before, &after), 0);
+  EXPECT_EQ(after.sa_handler, caught.sa_handler);
+  ::signal(SIGPIPE, SIG_DFL);
+}
+
+TEST(ChildProcess, IsKilledWithItsHandle) {
+  pid_t pid;
+  {
+    absl::StatusOr<ChildProcess> child = ChildProcess::Start("/bin/sleep", {"600"});
+    ASSERT_TRUE(child.ok());
+    pid = child->pid();
+    EXPECT_EQ(child->Poll(), std::nullopt);
+  }
+  EXPECT_EQ(::kill(pid, 0), -1);
+}
+
+}  // namespace
+}  // namespace hone
