@@ -31,29 +31,35 @@ std::string WorkerName() {
   return absl::StrCat(host, "-", ::getpid());
 }
 
-// The contexts used last.
+// The tasks used last.
 class TaskCache {
  public:
   TaskCache(std::string target, BuilderPool& builders) : target_(std::move(target)), builders_(builders) {}
 
-  absl::StatusOr<const TaskContext*> Get(const std::string& hash, Session& session) {
+  struct Task {
+    std::string hash;
+    std::unique_ptr<TaskContext> context;
+    KnownChampion champion;
+  };
+
+  absl::StatusOr<Task*> Get(const std::string& hash, Session& session) {
     for (auto it = kept_.begin(); it != kept_.end(); ++it) {
-      if (it->first != hash) continue;
+      if (it->hash != hash) continue;
       kept_.splice(kept_.begin(), kept_, it);
-      return kept_.front().second.get();
+      return &kept_.front();
     }
     HONE_ASSIGN_OR_RETURN(const v1::Workload workload, session.GetWorkload(hash));
     HONE_ASSIGN_OR_RETURN(std::unique_ptr<TaskContext> context,
                           TaskContext::Create(workload, target_, builders_, kOracleLimit));
-    kept_.emplace_front(hash, std::move(context));
+    kept_.push_front({.hash = hash, .context = std::move(context), .champion = {}});
     if (kept_.size() > kTasksKept) kept_.pop_back();
-    return kept_.front().second.get();
+    return &kept_.front();
   }
 
  private:
   std::string target_;
   BuilderPool& builders_;
-  std::list<std::pair<std::string, std::unique_ptr<TaskContext>>> kept_;
+  std::list<Task> kept_;
 };
 
 // A task that cannot be prepared fails its candidates: as our failure when the machine or the network was in the way,
@@ -74,7 +80,7 @@ void WorkUntilStopped(WorkQueue& queue, Session& session, const std::string& tar
   for (std::vector<v1::Lease> batch; !(batch = queue.Take(kBatch)).empty();) {
     const TurnLock::Turn held(turn);
     const absl::Time start = absl::Now();
-    const absl::StatusOr<const TaskContext*> task = tasks.Get(batch.front().workload_hash(), session);
+    const absl::StatusOr<TaskCache::Task*> task = tasks.Get(batch.front().workload_hash(), session);
     PhaseSeconds seconds;
     seconds.verify = absl::ToDoubleSeconds(absl::Now() - start);
     if (!task.ok()) {
@@ -83,7 +89,7 @@ void WorkUntilStopped(WorkQueue& queue, Session& session, const std::string& tar
       queue.AddSeconds(seconds);
       continue;
     }
-    TrialBatch trials(**task, target, builders, &noise,
+    TrialBatch trials(*(*task)->context, target, builders, &(*task)->champion, &noise,
                       [&](const v1::LeaseId& id, v1::Phase phase) { queue.SetPhase(id, phase); });
     std::vector<v1::Outcome> outcomes = trials.Run(batch);
     seconds.build += trials.seconds().build;

@@ -62,9 +62,14 @@ struct TrialBatch::Contender {
   bool in() const { return outcome.kind() == v1::OUTCOME_UNSPECIFIED; }
 };
 
-TrialBatch::TrialBatch(const TaskContext& task, std::string target, BuilderPool& builders, double* noise,
-                       PhaseNote note)
-    : task_(task), target_(std::move(target)), builders_(builders), note_(std::move(note)), noise_(noise) {}
+TrialBatch::TrialBatch(const TaskContext& task, std::string target, BuilderPool& builders, KnownChampion* champion,
+                       double* noise, PhaseNote note)
+    : task_(task),
+      target_(std::move(target)),
+      builders_(builders),
+      note_(std::move(note)),
+      champion_(champion),
+      noise_(noise) {}
 
 v1::BuildRequest TrialBatch::RequestFor(const v1::Lease& lease, const std::string& trace, uint64_t id) const {
   v1::BuildRequest request;
@@ -85,12 +90,19 @@ std::vector<TrialBatch::Contender> TrialBatch::Build(const std::vector<v1::Lease
     note_(lease.id(), v1::PHASE_BUILDING);
     requests.push_back(RequestFor(lease, lease.trace(), requests.size()));
   }
-  const bool has_champion = !leases.front().champion_trace().empty();
-  if (has_champion) requests.push_back(RequestFor(leases.front(), leases.front().champion_trace(), requests.size()));
+  const std::string& champion_trace = leases.front().champion_trace();
+  const bool has_champion = !champion_trace.empty();
+  const std::string champion = RequestFor(leases.front(), champion_trace, 0).SerializeAsString();
+  const bool known = has_champion && champion == champion_->request;
+  if (has_champion && !known) requests.push_back(RequestFor(leases.front(), champion_trace, requests.size()));
   std::vector<BuilderPool::Built> built =
       builders_.Build(requests, absl::Milliseconds(leases.front().build_limit_ms()));
+  if (known) built.push_back(champion_->built);
+  if (has_champion && !known && built.back().reply.error().empty()) {
+    *champion_ = {.request = champion, .built = built.back()};
+  }
 
-  std::vector<Contender> contenders(requests.size());
+  std::vector<Contender> contenders(built.size());
   for (size_t i = 0; i < contenders.size(); ++i) {
     Contender& contender = contenders[i];
     contender.lease = i < leases.size() ? leases[i] : leases.front();
@@ -111,14 +123,16 @@ std::vector<TrialBatch::Contender> TrialBatch::Build(const std::vector<v1::Lease
   return contenders;
 }
 
-void TrialBatch::Verify(Contender& contender) const {
+void TrialBatch::Verify(Contender& contender, bool right_before) const {
   if (!contender.in()) return;
   const v1::Lease& lease = contender.lease;
   const v1::BuildReply& reply = contender.built.reply;
-  Verified verified = VerifyCandidate(task_, reply.image(), reply.kernel_set(), Level(lease.numeric()),
-                                      {.threads = lease.threads(),
-                                       .run = absl::Milliseconds(lease.run_limit_ms()),
-                                       .memory_bytes = lease.memory_limit_bytes()});
+  const VerifyLimits limits = {.threads = lease.threads(),
+                               .run = absl::Milliseconds(lease.run_limit_ms()),
+                               .memory_bytes = lease.memory_limit_bytes()};
+  Verified verified = right_before
+                          ? StartCandidate(task_, reply.image(), reply.kernel_set(), limits)
+                          : VerifyCandidate(task_, reply.image(), reply.kernel_set(), Level(lease.numeric()), limits);
   if (verified.kind != v1::OUTCOME_UNSPECIFIED) return Set(&contender.outcome, verified.kind, verified.detail);
   contender.outcome.set_max_error(verified.worst_error);
   contender.runner = std::move(verified.runner);
@@ -224,10 +238,14 @@ std::vector<v1::Outcome> TrialBatch::Run(const std::vector<v1::Lease>& leases) {
   const bool duel = leases.front().duel();
   std::vector<Contender> contenders = Build(leases);
   const Clock::time_point start = Clock::now();
-  for (Contender& contender : contenders) {
+  for (size_t i = 0; i < contenders.size(); ++i) {
+    Contender& contender = contenders[i];
     if (contender.in()) note_(contender.lease.id(), v1::PHASE_VERIFYING);
     const Clock::time_point begin = Clock::now();
-    Verify(contender);
+    const bool is_champion = i == leases.size();
+    Verify(contender, is_champion && champion_->right);
+    if (is_champion && contender.in()) champion_->right = true;
+    if (is_champion && !contender.in()) *champion_ = {};  // the next batch tries it from the beginning
     contender.outcome.set_verify_seconds(SecondsSince(begin));
   }
   seconds_.verify += SecondsSince(start);

@@ -19,13 +19,23 @@ struct PhaseSeconds {
   double build = 0, verify = 0, measure = 0;
 };
 
+// A task's champion as a worker built it last: every batch of the task races against it, in a fresh process each time,
+// and what was right on the task's inputs once is not built and verified again.
+struct KnownChampion {
+  std::string request;  // the BuildRequest, serialised without an id; "" while there is none
+  BuilderPool::Built built;
+  bool right = false;
+};
+
 class TrialBatch {
  public:
   // Says which leases changed phase, before they do.
   using PhaseNote = std::function<void(const v1::LeaseId&, v1::Phase)>;
 
-  // `noise` is the machine's log noise of one sample, pooled over the worker's races: read, and brought up to date.
-  TrialBatch(const TaskContext& task, std::string target, BuilderPool& builders, double* noise, PhaseNote note);
+  // `champion` is what the worker knows of the task's, `noise` the machine's log noise of one sample, pooled over the
+  // worker's races: both are read, and brought up to date.
+  TrialBatch(const TaskContext& task, std::string target, BuilderPool& builders, KnownChampion* champion, double* noise,
+             PhaseNote note);
 
   // Leases of this task with equal threads, level and champion; a duel comes alone, and is the same with more rounds,
   // since champion and challengers always run in fresh processes, in turn. One outcome for each, in order.
@@ -38,7 +48,7 @@ class TrialBatch {
   // One for each lease, and the champion's behind them when they name one. Outcomes of those that cannot be built are
   // set.
   std::vector<Contender> Build(const std::vector<v1::Lease>& leases);
-  void Verify(Contender& contender) const;
+  void Verify(Contender& contender, bool right_before) const;
   // Times everybody that is still in; the champion, if any, is the last. Whoever got no usable figure stays in, and
   // false says that the machine was not quiet enough.
   bool Measure(std::vector<Contender>& contenders, bool has_champion, RaceOptions options);
@@ -50,6 +60,7 @@ class TrialBatch {
   BuilderPool& builders_;
   PhaseNote note_;
   PhaseSeconds seconds_;
+  KnownChampion* champion_;
   double* noise_;
 };
 

@@ -28,8 +28,8 @@ v1::OutcomeKind KindOf(const RunnerVerdict& verdict) {
   }
 }
 
-Verified VerifyCandidate(const TaskContext& task, std::string_view image, const std::string& kernel_set,
-                         NumericLevel level, const VerifyLimits& limits) {
+Verified StartCandidate(const TaskContext& task, std::string_view image, const std::string& kernel_set,
+                        const VerifyLimits& limits) {
   RunnerJob job;
   job.image = image;
   std::string error;
@@ -43,18 +43,26 @@ Verified VerifyCandidate(const TaskContext& task, std::string_view image, const 
   absl::StatusOr<RunnerClient> runner = RunnerClient::Start(job);
   if (!runner.ok()) return Wrong(v1::OUTCOME_INFRA, std::string(runner.status().message()));
   if (!runner->load_verdict().ok()) return Wrong(runner->load_verdict());
-  Verified right;
+  Verified started;
+  started.runner = *std::move(runner);
+  return started;
+}
+
+Verified VerifyCandidate(const TaskContext& task, std::string_view image, const std::string& kernel_set,
+                         NumericLevel level, const VerifyLimits& limits) {
+  Verified right = StartCandidate(task, image, kernel_set, limits);
+  if (!right.runner.has_value()) return right;
+  RunnerClient& runner = *right.runner;
   for (int set = 0; set < task.num_sets(); ++set) {
-    const RunnerVerdict verdict = runner->Verify(set, limits.run);
+    const RunnerVerdict verdict = runner.Verify(set, limits.run);
     if (!verdict.ok()) return Wrong(verdict);
-    if (!runner->OutputEdgesIntact(set)) {
+    if (!runner.OutputEdgesIntact(set)) {
       return Wrong(v1::OUTCOME_WRONG_RESULT, "bytes beside an output were written");
     }
     std::string where;
-    right.worst_error = std::max(right.worst_error, task.WorstError(*runner, set, level, &where));
+    right.worst_error = std::max(right.worst_error, task.WorstError(runner, set, level, &where));
     if (!(right.worst_error <= 1)) return Wrong(v1::OUTCOME_WRONG_RESULT, where);
   }
-  right.runner = *std::move(runner);
   return right;
 }
 

@@ -25,6 +25,9 @@ struct Verified {
   std::optional<RunnerClient> runner;  // of a candidate that is right, loaded and asleep
 };
 
+// Loaded into a runner and no more: `runner` is set when that went well.
+Verified StartCandidate(const TaskContext& task, std::string_view image, const std::string& kernel_set,
+                        const VerifyLimits& limits);
 Verified VerifyCandidate(const TaskContext& task, std::string_view image, const std::string& kernel_set,
                          NumericLevel level, const VerifyLimits& limits);
 
