@@ -12,7 +12,7 @@
 namespace hone {
 namespace {
 
-// for p..: to[p..] = from[original(p..)], or zero where that is padding.
+// for p..: to[p..] = from[original(p..)], or zero where that is padding; in parallel over the first axis.
 Stmt PackNest(const std::string& name, const Buffer& from, const Buffer& to, const InverseMap& inverse) {
   BlockRealize pack;
   pack.predicate = True();
@@ -48,7 +48,9 @@ Stmt PackNest(const std::string& name, const Buffer& from, const Buffer& to, con
   pack.block.writes = {{to, points}};
   pack.block.body = Stmt::Make(Store{to, indices, value, Expr()});
   Stmt nest = Stmt::Make(std::move(pack));
-  for (size_t d = loops.size(); d-- > 0;) nest = MakeLoop(loops[d].first, loops[d].second, std::move(nest));
+  for (size_t d = loops.size(); d-- > 0;) {
+    nest = MakeLoop(loops[d].first, loops[d].second, std::move(nest), d == 0 ? ForKind::kParallel : ForKind::kSerial);
+  }
   return nest;
 }
 

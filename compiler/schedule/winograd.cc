@@ -224,6 +224,7 @@ struct Axis {
   std::string name;
   int64_t extent = 1;
   IterKind kind = IterKind::kSpatial;
+  ForKind loop = ForKind::kSerial;
 };
 
 // for axes..: block NAME: to[at(v)] = value(v), or += with an init of zero when one axis reduces. `value` is told what
@@ -254,7 +255,9 @@ Stmt MakeNest(const std::string& name, const std::vector<Axis>& axes, const Buff
   realize.block.body = Stmt::Make(Store{to, indices, std::move(result), Expr()});
   RefreshRegions(realize.block);
   Stmt nest = Stmt::Make(std::move(realize));
-  for (size_t i = axes.size(); i-- > 0;) nest = MakeLoop(loops[i], IntConst(axes[i].extent), std::move(nest));
+  for (size_t i = axes.size(); i-- > 0;) {
+    nest = MakeLoop(loops[i], IntConst(axes[i].extent), std::move(nest), axes[i].loop);
+  }
   return nest;
 }
 
@@ -359,31 +362,39 @@ class Rewriter {
         });
   }
 
-  // prepare(W, U): U[i,j,c,f] = G(i) W[.,.,c,f] G(j)^T
+  // prepare(W, U): U[i,j,c,f] = G(i) W[.,.,c,f] G(j)^T. The weights of an input channel stay in the cache for all i,
+  // and with i and j known what the rows of G have in common is computed once.
   PrimFunc PrepareWeights() const {
     const Buffer original(conv_.w.name(), kFloat32, conv_.w.shape());
     const Buffer result(Message(conv_.w.name(), "_packed"), kFloat32, u_.shape());
+    const Axis c{"c", conv_.extent(conv_.c), IterKind::kSpatial, ForKind::kParallel};
+    const Axis i{"i", a_, IterKind::kSpatial, ForKind::kUnrolled};
+    const Axis f{"f", conv_.extent(conv_.f)};
+    const Axis j{"j", a_, IterKind::kSpatial, ForKind::kUnrolled};
     BlockRealize root;
     root.predicate = True();
     root.block.name = "root";
-    root.block.body =
-        MakeNest("transform", {{"i", a_}, {"j", a_}, {"c", conv_.extent(conv_.c)}, {"f", conv_.extent(conv_.f)}},
-                 result, Point, [&](const std::vector<Var>& v, Analyzer&) {
-                   Vector columns;
-                   for (int64_t kw = 0; kw < kKernel; ++kw) {
-                     Vector column;
-                     for (int64_t kh = 0; kh < kKernel; ++kh) {
-                       Vector at(4);
-                       at[static_cast<size_t>(conv_.w_kh)] = IntConst(kh);
-                       at[static_cast<size_t>(conv_.w_kw)] = IntConst(kw);
-                       at[static_cast<size_t>(conv_.w_c)] = v[2];
-                       at[static_cast<size_t>(conv_.w_f)] = v[3];
-                       column.push_back(MakeLoad(original, std::move(at)));
-                     }
-                     columns.push_back(ChooseRow(v[0], TransformKernel(m_, column)));
-                   }
-                   return ChooseRow(v[1], TransformKernel(m_, columns));
-                 });
+    root.block.body = MakeNest(
+        "transform", {c, i, f, j}, result,
+        [](const std::vector<Var>& v) {
+          return Vector{v[1], v[3], v[0], v[2]};
+        },
+        [&](const std::vector<Var>& v, Analyzer&) {
+          Vector columns;
+          for (int64_t kw = 0; kw < kKernel; ++kw) {
+            Vector column;
+            for (int64_t kh = 0; kh < kKernel; ++kh) {
+              Vector at(4);
+              at[static_cast<size_t>(conv_.w_kh)] = IntConst(kh);
+              at[static_cast<size_t>(conv_.w_kw)] = IntConst(kw);
+              at[static_cast<size_t>(conv_.w_c)] = v[0];
+              at[static_cast<size_t>(conv_.w_f)] = v[2];
+              column.push_back(MakeLoad(original, std::move(at)));
+            }
+            columns.push_back(ChooseRow(v[1], TransformKernel(m_, column)));
+          }
+          return ChooseRow(v[3], TransformKernel(m_, columns));
+        });
     PrimFunc prepare;
     prepare.name = Message("prepare_", conv_.w.name());
     prepare.params = {original, result};

@@ -1,5 +1,7 @@
 // Traces as earlier releases wrote them (traces/*.txt): each still makes the program it made then, or is refused by the
 // version of a step. A file is a program, its trace, and the structural hash of the outcome, between lines of dashes.
+// What is hashed is what a record's time speaks of, with the layouts its constants have there. How constants come to be
+// laid out so may get better: that they are is said by the program, which is sound with them and no others.
 // A primitive that makes another program of the same step needs a new version of that step (StepInfo::oldest), and its
 // files here then say "refused: ..". HONE_UPDATE_GOLDEN=1 fills in the hash of a new file, and of no other.
 #include <algorithm>
@@ -30,7 +32,7 @@ std::vector<std::string> Files() {
 
 std::string HashText(const Schedule& schedule) {
   uint64_t hash = StructuralHash(schedule.func());
-  for (const Prepare& prepare : schedule.prepares()) hash = hash * 31 + StructuralHash(prepare.func);
+  for (const Prepare& prepare : schedule.prepares()) hash = hash * 31 + static_cast<uint64_t>(prepare.param);
   char text[20];
   std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(hash));
   return text;

@@ -288,12 +288,13 @@ TEST(LayoutConstant, PacksOncePadsAndComposes) {
   EXPECT_EQ(ToText(s.prepares()[0].func), R"(@T.prim_func
 def prepare_B(B: T.Buffer((4, 10), "float32"), B_packed: T.Buffer((2, 4, 8), "float32")):
     T.func_attr({"outputs": 1})
-    for ax0, ax1, ax2 in T.grid(2, 4, 8):
-        with T.block("pack"):
-            v0, v1, v2 = T.axis.remap("SSS", [ax0, ax1, ax2])
-            T.reads(B[v1, v2 + v0 * 8])
-            T.writes(B_packed[v0, v1, v2])
-            B_packed[v0, v1, v2] = T.if_then_else(v2 + v0 * 8 < 10, B[v1, v2 + v0 * 8], T.float32(0))
+    for ax0 in T.parallel(2):
+        for ax1, ax2 in T.grid(4, 8):
+            with T.block("pack"):
+                v0, v1, v2 = T.axis.remap("SSS", [ax0, ax1, ax2])
+                T.reads(B[v1, v2 + v0 * 8])
+                T.writes(B_packed[v0, v1, v2])
+                B_packed[v0, v1, v2] = T.if_then_else(v2 + v0 * 8 < 10, B[v1, v2 + v0 * 8], T.float32(0))
 )");
   ExpectSound(s, workload);
   Do(LayoutConstant(s, c, 1, Get(ParseIndexMap("lambda a, b, c: (a, b // 2, c, b % 2)"))));
