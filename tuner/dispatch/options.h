@@ -35,8 +35,9 @@ struct DispatchOptions {
   double stall_gain = 0.005;
   int hopeless_failures = 64;  // a task that failed this often and never succeeded is given up
   // Duels.
-  double duel_margin = 0.005;  // a challenger must look this much faster to be let in
-  int keep_objects = 4;        // objects kept for each key, beside the best one's
+  double duel_margin = 0.005;    // a challenger must look this much faster to be let in
+  double default_margin = 0.02;  // and surely be this much faster to replace the default: see EndDuel
+  int keep_objects = 4;          // objects kept for each key, beside the best one's
 };
 
 }  // namespace hone

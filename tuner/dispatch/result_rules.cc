@@ -126,8 +126,13 @@ void Dispatcher::Impl::EndDuel(Trial& trial, const v1::Outcome& outcome, std::ve
   // gives no ratio is believed by the time it took for the challenger.
   double ratio = outcome.duel_ratio();
   if (ratio <= 0) ratio = outcome.timing().median_us() / key.best_us();
-  const bool sure = outcome.duel_ratio_high() <= 0 || outcome.duel_ratio_high() < 1;
-  if (!(ratio < 1) || !sure) return;
+  // A kernel alone and the same kernel in its model differ by some per cent, and of many equal challengers one is
+  // lucky: what a model has without tuning gives way to a clear gain alone, so that tuning makes no model slower.
+  const TaskRow* task = jobs.at(trial.job).TaskOf(trial.row.key);
+  const bool against_default = task != nullptr && task->default_trace == key.best_trace();
+  const double below = against_default ? 1 - options.default_margin : 1;
+  const bool sure = outcome.duel_ratio_high() <= 0 || outcome.duel_ratio_high() < below;
+  if (!(ratio < below) || !sure) return;
   const uint64_t record = RecordId(trial.row.key, trace);
   key.Crown(trace, record, key.best_us() * ratio);
   writes.push_back(SetBest{trial.row.key, record, key.best_us()});

@@ -62,6 +62,27 @@ TEST_F(Duels, AnUnsureOneChangesNothingAndIsNotFoughtTwice) {
   EXPECT_THAT(desk_.Take("w", 4), SizeIs(0)) << "nor after a restart";
 }
 
+// Against the default a gain must be clear; against whatever replaced it, sure.
+TEST_F(Duels, TheDefaultGivesWayToAClearGainAlone) {
+  const auto duel = [&](const v1::Lease& lease, double ratio, double high) {
+    v1::Outcome outcome = Desk::Good(8);
+    outcome.set_duel_ratio(ratio);
+    outcome.set_duel_ratio_high(high);
+    desk_.Report("w", lease, outcome);
+  };
+  const auto challenge = [&](const std::string& trace, double us) {
+    desk_.AnswerSearch({trace});
+    desk_.Report("w", desk_.Take("w", 1).at(0), Desk::Good(us));
+    return desk_.Take("w", 4).at(0);
+  };
+  duel(duel_, 0.975, 0.985);
+  EXPECT_EQ(best(), 10);
+  duel(challenge("faster", 7.9), 0.95, 0.97);
+  EXPECT_DOUBLE_EQ(best(), 9.5);
+  duel(challenge("a little faster", 7.8), 0.985, 0.995);
+  EXPECT_DOUBLE_EQ(best(), 9.5 * 0.985);
+}
+
 TEST_F(Duels, ALostOneOrACrashChangesNothing) {
   desk_.Report("w", duel_, Desk::Bad(v1::OUTCOME_WRONG_RESULT));
   EXPECT_EQ(best(), 10);

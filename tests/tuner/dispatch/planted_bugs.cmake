@@ -41,7 +41,7 @@ planted_bug(attempts_without_end fleet_rules.cc ${simulation}
   [[static_cast<int>(trial.row.attempt) < options.max_attempts && !job.ending]]
   [[!job.ending]])
 planted_bug(slower_champion_is_crowned result_rules.cc ${simulation}
-  [[if (!(ratio < 1) || !sure) return;]]
+  [[if (!(ratio < below) || !sure) return;]]
   [[if (!sure) return;]])
 planted_bug(same_request_makes_two_jobs job_rules.cc ${simulation}
   [[  if (known != job_by_request.end()) {]]
