@@ -25,9 +25,9 @@ struct ExpectedOutput {
 class TaskContext {
  public:
   // Input sets from seeds nobody else knows, two or for small tensors more: uniform values, and integers, with which
-  // products and sums are exact, in turns. The oracle is built plainly, run in a runner of its own, and checked against
-  // the interpreter at sampled elements. InvalidArgument when the workload cannot be understood; Unavailable when the
-  // machine is in the way.
+  // products and sums are exact; where there are more, also values that rise and that fall along a tensor. The oracle
+  // is built plainly, run in a runner of its own, and checked against the interpreter at sampled elements.
+  // InvalidArgument when the workload cannot be understood; Unavailable when the machine is in the way.
   static absl::StatusOr<std::unique_ptr<TaskContext>> Create(const v1::Workload& workload, const std::string& target,
                                                              BuilderPool& builders, absl::Duration run_limit);
 

@@ -48,6 +48,8 @@ class TrialBatch {
   // One for each lease, and the champion's behind them when they name one. Outcomes of those that cannot be built are
   // set.
   std::vector<Contender> Build(const std::vector<v1::Lease>& leases);
+  // Loads who is in into a runner, and unless it was right on these inputs before, holds its outputs against the
+  // oracle.
   void Verify(Contender& contender, bool right_before) const;
   // Times everybody that is still in; the champion, if any, is the last. Whoever got no usable figure stays in, and
   // false says that the machine was not quiet enough.
