@@ -10,34 +10,37 @@ namespace {
 #define HONE_V4 HONE_V3 " avx512f avx512bw avx512cd avx512dq avx512vl"
 #define HONE_ICELAKE HONE_V4 " avx512ifma avx512vbmi avx512vbmi2 avx512vnni avx512bitalg avx512vpopcntdq"
 #define HONE_ZEN4 HONE_ICELAKE " avx512bf16"
+#define HONE_NEOVERSE "neon dotprod fullfp16 bf16 i8mm"
 #define HONE_SAPPHIRE HONE_ICELAKE " avx512bf16 avx512fp16 avxvnni"
 
 constexpr int64_t kKiB = 1 << 10, kMiB = 1 << 20;
 constexpr std::string_view kX86 = "x86_64", kArm = "aarch64";
 
 // Rates of fused multiply-add: Zen 4 runs 512-bit operations on 256-bit pipes, one a cycle; Zen 5 and Intel's server
-// cores start two.
+// cores start two. Clocks are those of all cores under vector load; read rates are what loops of loads reach
+// (codegen.md 2.1; Intel's and AMD's optimisation manuals, Arm's software optimisation guides), lowered beyond the
+// second cache to what one core of a loaded machine gets.
 constexpr CpuInfo kCpus[] = {
-    {"x86-64-v3", kX86, HONE_V3, 256, 2, 32 * kKiB, 512 * kKiB, 16 * kMiB},
-    {"x86-64-v4", kX86, HONE_V4, 512, 1, 32 * kKiB, 1 * kMiB, 32 * kMiB},
-    {"haswell", kX86, HONE_V3, 256, 2, 32 * kKiB, 256 * kKiB, 8 * kMiB},
-    {"skylake", kX86, HONE_V3, 256, 2, 32 * kKiB, 256 * kKiB, 8 * kMiB},
-    {"alderlake", kX86, HONE_V3 " avxvnni", 256, 2, 48 * kKiB, 1280 * kKiB, 24 * kMiB},
-    {"skylake-avx512", kX86, HONE_V4, 512, 2, 32 * kKiB, 1 * kMiB, 24 * kMiB},
-    {"cascadelake", kX86, HONE_V4 " avx512vnni", 512, 2, 32 * kKiB, 1 * kMiB, 32 * kMiB},
-    {"icelake-server", kX86, HONE_ICELAKE, 512, 2, 48 * kKiB, 1280 * kKiB, 32 * kMiB},
-    {"sapphirerapids", kX86, HONE_SAPPHIRE, 512, 2, 48 * kKiB, 2 * kMiB, 64 * kMiB},
-    {"znver1", kX86, HONE_V3, 256, 1, 32 * kKiB, 512 * kKiB, 8 * kMiB},
-    {"znver2", kX86, HONE_V3, 256, 2, 32 * kKiB, 512 * kKiB, 16 * kMiB},
-    {"znver3", kX86, HONE_V3, 256, 2, 32 * kKiB, 512 * kKiB, 32 * kMiB},
-    {"znver4", kX86, HONE_ZEN4, 512, 1, 32 * kKiB, 1 * kMiB, 32 * kMiB},
-    {"znver5", kX86, HONE_ZEN4 " avxvnni", 512, 2, 48 * kKiB, 1 * kMiB, 32 * kMiB},
-    {"generic", kArm, "neon", 128, 2, 32 * kKiB, 512 * kKiB, 0},
-    {"cortex-a72", kArm, "neon", 128, 1, 32 * kKiB, 1 * kMiB, 0},
-    {"cortex-a76", kArm, "neon dotprod fullfp16", 128, 2, 64 * kKiB, 512 * kKiB, 2 * kMiB},
-    {"neoverse-n1", kArm, "neon dotprod fullfp16", 128, 2, 64 * kKiB, 1 * kMiB, 32 * kMiB},
-    {"neoverse-v1", kArm, "neon dotprod fullfp16 bf16 i8mm", 128, 4, 64 * kKiB, 1 * kMiB, 32 * kMiB},
-    {"neoverse-v2", kArm, "neon dotprod fullfp16 bf16 i8mm", 128, 4, 64 * kKiB, 2 * kMiB, 32 * kMiB},
+    {"x86-64-v3", kX86, HONE_V3, 256, 2, 32 * kKiB, 512 * kKiB, 16 * kMiB, 3.5, 4, 64, 32, 16, 8},
+    {"x86-64-v4", kX86, HONE_V4, 512, 1, 32 * kKiB, 1 * kMiB, 32 * kMiB, 3.5, 4, 128, 48, 19, 8},
+    {"haswell", kX86, HONE_V3, 256, 2, 32 * kKiB, 256 * kKiB, 8 * kMiB, 3, 5, 64, 28, 16, 6},
+    {"skylake", kX86, HONE_V3, 256, 2, 32 * kKiB, 256 * kKiB, 8 * kMiB, 3.5, 4, 64, 32, 16, 6},
+    {"alderlake", kX86, HONE_V3 " avxvnni", 256, 2, 48 * kKiB, 1280 * kKiB, 24 * kMiB, 4.5, 4, 96, 40, 12, 6},
+    {"skylake-avx512", kX86, HONE_V4, 512, 2, 32 * kKiB, 1 * kMiB, 24 * kMiB, 2.8, 4, 128, 48, 10, 5},
+    {"cascadelake", kX86, HONE_V4 " avx512vnni", 512, 2, 32 * kKiB, 1 * kMiB, 32 * kMiB, 2.8, 4, 128, 48, 10, 5},
+    {"icelake-server", kX86, HONE_ICELAKE, 512, 2, 48 * kKiB, 1280 * kKiB, 32 * kMiB, 2.9, 4, 128, 48, 10, 5},
+    {"sapphirerapids", kX86, HONE_SAPPHIRE, 512, 2, 48 * kKiB, 2 * kMiB, 64 * kMiB, 3, 4, 128, 48, 10, 5},
+    {"znver1", kX86, HONE_V3, 256, 1, 32 * kKiB, 512 * kKiB, 8 * kMiB, 3.2, 5, 32, 28, 16, 6},
+    {"znver2", kX86, HONE_V3, 256, 2, 32 * kKiB, 512 * kKiB, 16 * kMiB, 3.3, 5, 64, 30, 20, 7},
+    {"znver3", kX86, HONE_V3, 256, 2, 32 * kKiB, 512 * kKiB, 32 * kMiB, 3.5, 4, 64, 30, 22, 8},
+    {"znver4", kX86, HONE_ZEN4, 512, 1, 32 * kKiB, 1 * kMiB, 32 * kMiB, 3.7, 4, 64, 40, 22, 8},
+    {"znver5", kX86, HONE_ZEN4 " avxvnni", 512, 2, 48 * kKiB, 1 * kMiB, 32 * kMiB, 4, 4, 128, 56, 22, 9},
+    {"generic", kArm, "neon", 128, 2, 32 * kKiB, 512 * kKiB, 0, 2, 4, 32, 16, 8, 4},
+    {"cortex-a72", kArm, "neon", 128, 1, 32 * kKiB, 1 * kMiB, 0, 1.5, 7, 16, 8, 4, 3},
+    {"cortex-a76", kArm, "neon dotprod fullfp16", 128, 2, 64 * kKiB, 512 * kKiB, 2 * kMiB, 2.4, 4, 32, 16, 8, 4},
+    {"neoverse-n1", kArm, "neon dotprod fullfp16", 128, 2, 64 * kKiB, 1 * kMiB, 32 * kMiB, 2.6, 4, 32, 20, 9, 5},
+    {"neoverse-v1", kArm, HONE_NEOVERSE, 128, 4, 64 * kKiB, 1 * kMiB, 32 * kMiB, 2.6, 4, 48, 30, 11, 8},
+    {"neoverse-v2", kArm, HONE_NEOVERSE, 128, 4, 64 * kKiB, 2 * kMiB, 32 * kMiB, 3, 4, 48, 32, 12, 8},
 };
 
 constexpr std::string_view kX86Features[] = {

@@ -14,6 +14,9 @@ struct CpuInfo {
   int vector_bits;
   int fma_per_cycle;    // of vector_bits
   int64_t l1d, l2, l3;  // usual sizes, bytes
+  // Usual rates, where none were measured: see Machine (machine.h).
+  double ghz, fma_latency;
+  double l1_rate, l2_rate, l3_rate, memory_rate;  // bytes read in a cycle by one core
 };
 
 std::span<const CpuInfo> CpuTable();

@@ -42,7 +42,6 @@ Target FromCpu(const CpuInfo& cpu) {
   target.arch = cpu.arch;
   target.cpu = cpu.name;
   target.features = FeaturesOf(cpu);
-  target.fma_per_cycle = cpu.fma_per_cycle;
   target.l1d = cpu.l1d;
   target.l2 = cpu.l2;
   target.l3 = cpu.l3;
@@ -56,7 +55,6 @@ void Complete(Target* target, const CpuInfo& cpu) {
         target->has("avx512f") && target->has("avx512vl") && target->has("avx512bw") && target->has("avx512dq");
     target->vector_bits = wide ? 512 : 256;
     target->vector_registers = wide ? 32 : 16;
-    if (wide != (cpu.vector_bits == 512)) target->fma_per_cycle = wide ? 1 : 2;
   } else {
     target->vector_bits = 128;
     target->vector_registers = 32;

@@ -26,7 +26,6 @@ struct Target {
   std::set<std::string> features;  // LLVM's names of those that matter to code or schedules: "avx2", "fma", "avx512f"
   int vector_bits = 256;           // widest vector a schedule should use
   int vector_registers = 16;
-  int fma_per_cycle = 2;   // fused multiply-adds of vector_bits a core starts in one cycle
   int64_t l1d = 32 << 10;  // bytes: of one core,
   int64_t l2 = 1 << 20;    //        of one core,
   int64_t l3 = 32 << 20;   //        shared; 0 when there is none

@@ -48,6 +48,8 @@ enum Feature {
   kArithmeticPerByte,
   kLanes,
   kScratchOverL2,
+  kArithmeticTime,
+  kMemoryTime,
   kCounted
 };
 
@@ -88,6 +90,8 @@ constexpr std::array<std::string_view, kCounted> kNames = {
     "arithmetic_per_byte",
     "lanes",
     "scratch_over_l2",
+    "arithmetic_time",
+    "memory_time",
 };
 
 // The names of the knobs' places are made once: "knob0" and so on.
@@ -230,7 +234,7 @@ class Counter {
 
 bool IsRatio(int feature) {
   return feature == kParallelImbalance || feature == kLoadsPerArithmetic || feature == kBroadcastsPerArithmetic ||
-         feature == kScratchOverL2;
+         feature == kScratchOverL2 || feature == kArithmeticTime || feature == kMemoryTime;
 }
 
 }  // namespace
@@ -242,8 +246,8 @@ std::string_view FeatureName(int index) {
   return KnobNames()[static_cast<size_t>(index - kCounted)];
 }
 
-std::vector<float> ExtractFeatures(const LoweredFunc& lowered, const Target& target, int threads, double draft_us,
-                                   std::span<const int64_t> knob_values) {
+std::vector<float> ExtractFeatures(const LoweredFunc& lowered, const Target& target, const Machine& machine,
+                                   int threads, double draft_us, std::span<const int64_t> knob_values) {
   Counter counter(threads);
   counter.Visit(lowered.func.body);
   std::array<double, kCounted>& c = counter.counts;
@@ -254,6 +258,10 @@ std::vector<float> ExtractFeatures(const LoweredFunc& lowered, const Target& tar
   const double arithmetic = std::max(1.0, c[kVectorArithmetic] + c[kScalarArithmetic]);
   c[kLoadsPerArithmetic] = (c[kVectorLoads] + c[kScalarLoads] + c[kGathers]) / arithmetic;
   c[kBroadcastsPerArithmetic] = c[kBroadcastLoads] / arithmetic;
+  // Parts of the draft that arithmetic alone, and reading everything once from memory, would take.
+  const double cycles = std::max(draft_us, 1e-3) * machine.cycles_per_us();
+  c[kArithmeticTime] = arithmetic / (machine.fma_per_cycle(target.vector_bits) * threads) / cycles;
+  c[kMemoryTime] = c[kBytesTouched] / machine.memory_all / cycles;
   c[kArithmeticPerByte] = arithmetic * std::max(1.0, c[kLanes]) / std::max(1.0, c[kBytesTouched]);
   std::vector<float> features(static_cast<size_t>(NumFeatures()), 0.0f);
   for (int i = 0; i < kCounted; ++i) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "compiler/lower/lower.h"
+#include "compiler/target/machine.h"
 #include "compiler/target/target.h"
 
 namespace hone {
@@ -21,7 +22,7 @@ int NumFeatures();
 std::string_view FeatureName(int index);
 
 // `knob_values` are the values chosen, in the generator's order.
-std::vector<float> ExtractFeatures(const LoweredFunc& lowered, const Target& target, int threads, double draft_us,
-                                   std::span<const int64_t> knob_values);
+std::vector<float> ExtractFeatures(const LoweredFunc& lowered, const Target& target, const Machine& machine,
+                                   int threads, double draft_us, std::span<const int64_t> knob_values);
 
 }  // namespace hone

@@ -39,6 +39,7 @@ absl::StatusOr<std::unique_ptr<TaskSearch>> TaskSearch::Create(const PrimFunc& w
   std::unique_ptr<TaskSearch> search(new TaskSearch);
   search->workload_ = workload;
   search->target_ = options.target;
+  search->machine_ = options.machine;
   search->threads_ = options.threads;
   search->seed_ = seed;
   search->tuning_ = tuning;
@@ -184,7 +185,7 @@ absl::Status TaskSearch::Build(Finalist* finalist) const {
   finalist->draft_us = generator.Draft(finalist->point.choice).value_or(0);
   finalist->trace = ToText(schedule.trace());
   finalist->program = StructuralHash(lowered.func);
-  finalist->features = ExtractFeatures(lowered, target_, threads_, finalist->draft_us, values);
+  finalist->features = ExtractFeatures(lowered, target_, machine_, threads_, finalist->draft_us, values);
   return absl::OkStatus();
 }
 

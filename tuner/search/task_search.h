@@ -90,6 +90,7 @@ class TaskSearch {
 
   PrimFunc workload_;
   Target target_;
+  Machine machine_;
   int threads_ = 1;
   uint64_t seed_ = 0;
   SearchTuning tuning_;

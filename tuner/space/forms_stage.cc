@@ -29,6 +29,7 @@ class FormsStage : public StageTemplate {
         producer_(context.info->blocks[static_cast<size_t>(producer)]),
         forms_(std::move(forms)),
         target_(context.target),
+        machine_(context.machine),
         threads_(context.threads) {
     const int native = target_.lanes(std::max(32, static_cast<int>(block_.output.type().bits)));
     const bool along_memory = block_.last_iter() == static_cast<int>(block_.iters.size()) - 1 && forms_.back() == 0;
@@ -40,13 +41,14 @@ class FormsStage : public StageTemplate {
 
   std::optional<double> Draft(std::span<const int> choice) const override {
     const double vectors = static_cast<double>(block_.instances() + producer_.instances()) / lanes_;
-    const double per_vector = 0.5 * kOperationsOfForm + 1.5;  // two operations a cycle, and a load or store
+    const double per_vector =
+        kOperationsOfForm / machine_.fma_per_cycle(target_.vector_bits) + 1.5;  // and a load or store
     double bytes = static_cast<double>(block_.instances()) * block_.output.type().bytes();
     for (const BlockInfo::Access& read : producer_.reads)
       bytes += static_cast<double>(read.elements * read.buffer.type().bytes());
-    const double cycles = std::max(vectors * per_vector, bytes / BytesPerCycle(target_, bytes / threads_));
-    const double us = cycles / kCyclesPerMicrosecond;
-    return RunsInParallel(choice) ? ParallelTime(us, Tiles(), threads_) : us;
+    const double cycles = std::max(vectors * per_vector, bytes / BytesPerCycle(target_, machine_, bytes / threads_));
+    const double us = cycles / machine_.cycles_per_us();
+    return RunsInParallel(choice) ? ParallelTime(machine_, us, Tiles(), threads_) : us;
   }
 
   absl::Status Apply(Schedule& schedule, std::span<const int> choice) const override {
@@ -104,6 +106,7 @@ class FormsStage : public StageTemplate {
   const BlockInfo& producer_;
   std::vector<int64_t> forms_;
   Target target_;
+  Machine machine_;
   int threads_;
   int lanes_ = 1;
   std::vector<Knob> knobs_;

@@ -16,6 +16,7 @@
 #include "compiler/ir/numeric.h"
 #include "compiler/ir/stmt.h"
 #include "compiler/schedule/schedule.h"
+#include "compiler/target/machine.h"
 #include "compiler/target/target.h"
 
 namespace hone {
@@ -48,6 +49,7 @@ struct SpaceOptions {
   Target target;
   int threads = 1;
   NumericLevel numeric = NumericLevel::kDefault;  // the loosest that is allowed
+  Machine machine = UsualMachine(target);         // what drafts are computed from
 };
 
 // Every source that applies, templates first. Never empty for a function that AnalyzeWorkload takes.

@@ -17,7 +17,10 @@ namespace {
 class MapStage : public StageTemplate {
  public:
   MapStage(const StageContext& context, int block)
-      : block_(context.info->blocks[static_cast<size_t>(block)]), target_(context.target), threads_(context.threads) {
+      : block_(context.info->blocks[static_cast<size_t>(block)]),
+        target_(context.target),
+        machine_(context.machine),
+        threads_(context.threads) {
     const int last = block_.last_iter();
     const int64_t extent = last < 0 ? 1 : block_.extents[static_cast<size_t>(last)];
     const int bits = std::max(8, static_cast<int>(block_.output.type().bits));
@@ -44,10 +47,11 @@ class MapStage : public StageTemplate {
       if (!read.strides.empty() && (!read.affine || std::abs(read.strides.back()) > 1))
         gathers += static_cast<double>(lanes);
     }
-    const double compute = static_cast<double>(vectors) * (0.5 * block_.operations + 1 + gathers);
-    const double cycles = std::max(compute, bytes / BytesPerCycle(target_, bytes / threads_));
-    const double us = cycles / kCyclesPerMicrosecond;
-    return RunsInParallel(choice) ? ParallelTime(us, ParallelTasks(lanes), threads_) : us;
+    const double compute =
+        static_cast<double>(vectors) * (block_.operations / machine_.fma_per_cycle(target_.vector_bits) + 1 + gathers);
+    const double cycles = std::max(compute, bytes / BytesPerCycle(target_, machine_, bytes / threads_));
+    const double us = cycles / machine_.cycles_per_us();
+    return RunsInParallel(choice) ? ParallelTime(machine_, us, ParallelTasks(lanes), threads_) : us;
   }
 
   absl::Status Apply(Schedule& schedule, std::span<const int> choice) const override {
@@ -77,6 +81,7 @@ class MapStage : public StageTemplate {
 
   const BlockInfo& block_;
   Target target_;
+  Machine machine_;
   int threads_;
   bool vector_ = false;
   std::vector<Knob> knobs_;

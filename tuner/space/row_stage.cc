@@ -23,7 +23,10 @@ namespace {
 class RowStage : public StageTemplate {
  public:
   RowStage(const StageContext& context, int block)
-      : block_(context.info->blocks[static_cast<size_t>(block)]), target_(context.target), threads_(context.threads) {
+      : block_(context.info->blocks[static_cast<size_t>(block)]),
+        target_(context.target),
+        machine_(context.machine),
+        threads_(context.threads) {
     for (size_t i = 0; i < block_.iters.size(); ++i) {
       if (block_.spatial(static_cast<int>(i))) {
         rows_ *= block_.extents[i];
@@ -51,11 +54,11 @@ class RowStage : public StageTemplate {
   std::optional<double> Draft(std::span<const int> choice) const override {
     const double vectors = lanes_ > 0 ? static_cast<double>(knobs_[0].candidates[static_cast<size_t>(choice[0])]) : 1;
     const double steps = static_cast<double>(block_.instances()) / std::max(1, lanes_);
-    const double latency = 4 / vectors;  // of an addition, cycles
-    const double cycles = steps * std::max(latency, 0.5 * block_.operations) +
+    const double latency = machine_.fma_latency / vectors;  // of an addition, about
+    const double cycles = steps * std::max(latency, block_.operations / machine_.fma_per_cycle(target_.vector_bits)) +
                           static_cast<double>(rows_) * (10 + vectors * std::max(1, lanes_) * 0.5);
-    const double us = cycles / kCyclesPerMicrosecond;
-    return RunsInParallel(choice) ? ParallelTime(us, rows_, threads_) : us;
+    const double us = cycles / machine_.cycles_per_us();
+    return RunsInParallel(choice) ? ParallelTime(machine_, us, rows_, threads_) : us;
   }
 
   absl::Status Apply(Schedule& schedule, std::span<const int> choice) const override {
@@ -118,6 +121,7 @@ class RowStage : public StageTemplate {
 
   const BlockInfo& block_;
   Target target_;
+  Machine machine_;
   int threads_;
   int64_t rows_ = 1;
   int spatial_ = 0;  // loops over rows, the outer ones

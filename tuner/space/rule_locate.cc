@@ -21,7 +21,7 @@ class LocateStep : public SketchStep {
         context_(context),
         block_(block),
         reader_(reader) {
-    nest_ = MakeMapStage({context.info, context.target, context.threads}, block);
+    nest_ = MakeMapStage({context.info, context.target, context.machine, context.threads}, block);
     knobs_.push_back({absl::StrCat(context.block(block).name, ".inside"), {0, 1}});
     for (Knob knob : nest_->knobs()) {
       knob.name = absl::StrCat(context.block(block).name, ".", knob.name);

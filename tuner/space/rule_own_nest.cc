@@ -11,7 +11,7 @@ class OwnNestStep : public SketchStep {
  public:
   OwnNestStep(const SketchContext& context, int block)
       : SketchStep(absl::StrCat("nest(", context.block(block).name, ")")) {
-    const StageContext stage_context{context.info, context.target, context.threads};
+    const StageContext stage_context{context.info, context.target, context.machine, context.threads};
     stage_ = context.block(block).reduces ? MakeRowStage(stage_context, block) : MakeMapStage(stage_context, block);
     for (Knob knob : stage_->knobs()) {
       knob.name = absl::StrCat(context.block(block).name, ".", knob.name);

@@ -28,8 +28,10 @@ class PackStep : public SketchStep {
   std::optional<double> Cost(std::span<const int64_t>, const SketchPlan&) const override {
     if (read_.constant) return 0;
     const double bytes = static_cast<double>(read_.elements * read_.buffer.type().bytes());
-    const double cycles = static_cast<double>(read_.elements) + 2 * bytes / BytesPerCycle(context_.target, 2 * bytes);
-    return ParallelTime(cycles / kCyclesPerMicrosecond, context_.threads, context_.threads);
+    const double cycles =
+        static_cast<double>(read_.elements) + 2 * bytes / BytesPerCycle(context_.target, context_.machine, 2 * bytes);
+    return ParallelTime(context_.machine, cycles / context_.machine.cycles_per_us(), context_.threads,
+                        context_.threads);
   }
 
   absl::Status Apply(std::span<const int64_t>, const SketchPlan& plan, SketchBuild& build) const override {

@@ -50,11 +50,14 @@ class PiecesStep : public SketchStep {
     const double vectors = static_cast<double>(values[1]), partials = static_cast<double>(rows * values[0]);
     const double bytes = static_cast<double>(info.instances() * info.output.type().bytes());
     const double cycles =
-        std::max(static_cast<double>(info.instances()) / lanes_ * std::max(4 / vectors, 0.5 * info.operations),
-                 bytes / BytesPerCycle(context_.target, bytes / context_.threads)) +
+        std::max(static_cast<double>(info.instances()) / lanes_ *
+                     std::max(context_.machine.fma_latency / vectors,
+                              info.operations / context_.machine.fma_per_cycle(context_.target.vector_bits)),
+                 bytes / BytesPerCycle(context_.target, context_.machine, bytes / context_.threads)) +
         partials * (10 + 4 * vectors);
-    return ParallelTime(cycles / kCyclesPerMicrosecond, rows * values[0], context_.threads) +
-           partials * 4 / kCyclesPerMicrosecond;
+    return ParallelTime(context_.machine, cycles / context_.machine.cycles_per_us(), rows * values[0],
+                        context_.threads) +
+           partials * 4 / context_.machine.cycles_per_us();
   }
 
   absl::Status Apply(std::span<const int64_t> values, const SketchPlan&, SketchBuild& build) const override {

@@ -70,9 +70,10 @@ class RowsStep : public SketchStep {
     for (const Member& member : members_) cycles += CyclesOf(context_.block(member.block), member.along, vectors);
     for (const BlockInfo::Access& read : context_.block(leader_).reads)
       bytes += static_cast<double>(read.elements * read.buffer.type().bytes());
-    cycles = std::max(cycles, 2 * bytes / BytesPerCycle(context_.target, 2 * bytes / context_.threads));
-    const double us = cycles / kCyclesPerMicrosecond;
-    return InParallel(values) ? ParallelTime(us, rows_, context_.threads) : us;
+    cycles =
+        std::max(cycles, 2 * bytes / BytesPerCycle(context_.target, context_.machine, 2 * bytes / context_.threads));
+    const double us = cycles / context_.machine.cycles_per_us();
+    return InParallel(values) ? ParallelTime(context_.machine, us, rows_, context_.threads) : us;
   }
 
   absl::Status Apply(std::span<const int64_t> values, const SketchPlan&, SketchBuild& build) const override {
@@ -122,11 +123,11 @@ class RowsStep : public SketchStep {
 
   double CyclesOf(const BlockInfo& block, int along, double vectors) const {
     const double instances = static_cast<double>(block.instances());
+    const double operations = block.operations / context_.machine.fma_per_cycle(context_.target.vector_bits);  // cycles
     if (!block.reduces)
-      return instances / (block.extents.empty() || block.extents.back() < 4 ? 1 : lanes_) *
-             (0.5 * block.operations + 2);
+      return instances / (block.extents.empty() || block.extents.back() < 4 ? 1 : lanes_) * (operations + 2);
     if (along < 0) return instances * (4 + block.operations);
-    return instances / lanes_ * std::max(4 / vectors, 0.5 * block.operations) +
+    return instances / lanes_ * std::max(context_.machine.fma_latency / vectors, operations) +
            static_cast<double>(rows_) * (10 + vectors * 4);
   }
 

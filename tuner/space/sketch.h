@@ -102,6 +102,7 @@ struct SketchContext {
   const WorkloadInfo* info = nullptr;
   const BlockFusion* fusion = nullptr;
   Target target;
+  Machine machine;
   int threads = 1;
 
   const BlockInfo& block(int i) const { return info->blocks[static_cast<size_t>(i)]; }

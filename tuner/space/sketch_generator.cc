@@ -128,7 +128,7 @@ absl::StatusOr<std::vector<std::unique_ptr<Generator>>> MakeSketchGenerators(con
                                                                              const SpaceOptions& options) {
   HONE_ASSIGN_OR_RETURN(const std::shared_ptr<const Family> family, InlineAll(workload));
   const BlockFusion fusion(family->info);
-  const SketchContext context{&family->info, &fusion, options.target, options.threads};
+  const SketchContext context{&family->info, &fusion, options.target, options.machine, options.threads};
   std::vector<std::unique_ptr<Generator>> generators;
   for (Sketch& sketch : DeriveSketches(context)) {
     generators.push_back(std::make_unique<SketchGenerator>(family, std::move(sketch)));

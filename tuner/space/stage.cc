@@ -29,19 +29,20 @@ IndexMap PanelMap(int rank, int along, int64_t nr) {
 
 }  // namespace
 
-double ParallelTime(double work_us, int64_t tasks, int threads) {
+double ParallelTime(const Machine& machine, double work_us, int64_t tasks, int threads) {
   if (tasks <= 1 || threads <= 1) return work_us;
   const int64_t rounds = (tasks + threads - 1) / threads;  // of the busiest thread
-  return work_us * static_cast<double>(rounds) / static_cast<double>(tasks) + kParallelMicroseconds;
+  return work_us * static_cast<double>(rounds) / static_cast<double>(tasks) + machine.fork_us +
+         machine.piece_us * static_cast<double>(rounds);
 }
 
-// Rates of Zen 4 and Zen 5 cores between levels (codegen.md 2.1: 2 x 64 B from L1, 64 B from L2), lowered to what loops
-// with other work reach.
-double BytesPerCycle(const Target& target, double footprint) {
-  if (footprint <= 0.6 * static_cast<double>(target.l1d)) return 96;
-  if (footprint <= 0.8 * static_cast<double>(target.l2)) return 36;
-  if (footprint <= 0.6 * static_cast<double>(target.l3)) return 14;
-  return 6;
+double BytesPerCycle(const Target& target, const Machine& machine, double footprint) {
+  // Of the rate that nothing but loads reach.
+  constexpr double kWithOtherWork = 0.75;
+  if (footprint <= 0.6 * static_cast<double>(target.l1d)) return kWithOtherWork * machine.l1;
+  if (footprint <= 0.8 * static_cast<double>(target.l2)) return kWithOtherWork * machine.l2;
+  if (footprint <= 0.6 * static_cast<double>(target.l3)) return kWithOtherWork * machine.l3;
+  return kWithOtherWork * machine.memory;
 }
 
 std::vector<int64_t> DivisorsUpTo(int64_t n, int64_t limit) {

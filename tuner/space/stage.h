@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "compiler/schedule/schedule.h"
+#include "compiler/target/machine.h"
 #include "compiler/target/target.h"
 #include "tuner/space/generator.h"
 #include "tuner/space/workload_info.h"
@@ -26,6 +27,7 @@ class StageTemplate {
 struct StageContext {
   const WorkloadInfo* info = nullptr;  // outlives the stage
   Target target;
+  Machine machine;
   int threads = 1;
 };
 
@@ -43,14 +45,10 @@ std::unique_ptr<StageTemplate> MakeFormsStage(const StageContext& context, int b
                                               std::vector<int64_t> forms);
 
 // ---- Shared pieces of the model ----
-// One core of an unnamed server; drafts are compared with each other, so only ratios matter.
-inline constexpr double kCyclesPerMicrosecond = 3500;
-// Handing a loop to the pool and waiting for all.
-inline constexpr double kParallelMicroseconds = 3;
 // Time of `work_us` spread over `tasks` equal pieces on `threads` threads.
-double ParallelTime(double work_us, int64_t tasks, int threads);
-// Bytes a core moves in a cycle from where `footprint` bytes live.
-double BytesPerCycle(const Target& target, double footprint);
+double ParallelTime(const Machine& machine, double work_us, int64_t tasks, int threads);
+// Bytes that a loop with other work moves in a cycle, on one core, from where `footprint` bytes live.
+double BytesPerCycle(const Target& target, const Machine& machine, double footprint);
 // Divisors of n that are at most `limit`, ascending.
 std::vector<int64_t> DivisorsUpTo(int64_t n, int64_t limit);
 // The dimension along which an operand of the block is worth storing in panels, so that vectors of `lanes` along the

@@ -49,7 +49,7 @@ class TemplateGenerator : public Generator {
         name_(algorithm_.empty() ? "template" : algorithm_),
         info_(variant.info),
         plan_(PlanNests(info_)) {
-    const StageContext context{&info_, options.target, options.threads};
+    const StageContext context{&info_, options.target, options.machine, options.threads};
     for (const Nest& nest : plan_.nests) {
       switch (nest.kind) {
         case Nest::Kind::kTile: stages_.push_back(MakeTileStage(context, nest.block, nest.epilogue)); break;

@@ -17,6 +17,7 @@ constexpr double kGatherLanes = 8;     // cycles to put the lanes of one vector 
 TileModel::TileModel(const SketchContext& context, const Sketch& sketch, int block)
     : block_(context.block(block)),
       target_(context.target),
+      machine_(context.machine),
       threads_(context.threads),
       partial_(sketch.at(block).partial),
       along_(sketch.at(block).along),
@@ -81,9 +82,11 @@ std::optional<double> TileModel::Cost(const TilePlan& plan) const {
   const double k_blocks = blocks_of_k ? static_cast<double>(plan.partial) : 1;
   const double steps =
       reduce_steps_ / k_blocks / (lanes_of_k ? static_cast<double>(plan.partial) : 1);  // of one pass over a tile
-  const double in_flight = std::min(1.0, accumulators / (4.0 * target_.fma_per_cycle));
+  const double fma_per_cycle = machine_.fma_per_cycle(target_.vector_bits);
+  const double in_flight = std::min(1.0, accumulators / (machine_.fma_latency * fma_per_cycle));
   const double operations = std::max(1.0, block_.operations / 2);
-  const double core = steps * std::max(accumulators * operations / (target_.fma_per_cycle * in_flight), loads / 2);
+  const double core = steps * std::max(accumulators * operations / (fma_per_cycle * in_flight),
+                                       loads / machine_.loads_per_cycle(target_.vector_bits));
   const double stream = StreamedCycles(plan);
   double cycles = std::max(core, stream) + 0.3 * std::min(core, stream);
   cycles += steps / static_cast<double>(plan.unroll) * kLoopOverhead + kTileOverhead;
@@ -91,7 +94,7 @@ std::optional<double> TileModel::Cost(const TilePlan& plan) const {
   cycles *= tail * k_blocks;
   if (lanes_of_k) cycles += kGatherLanes * accumulators;
   cycles += accumulators * (epilogue_ ? 3 + epilogue_operations_ : 2) * (lanes_of_k ? 4 : 1);
-  return ParallelTime(tiles * cycles / kCyclesPerMicrosecond, plan.Pieces(), threads_);
+  return ParallelTime(machine_, tiles * cycles / machine_.cycles_per_us(), plan.Pieces(), threads_);
 }
 
 // Going outwards through the loops over tiles, an operand that a loop does not move is met again after everything below
@@ -134,7 +137,8 @@ double TileModel::StreamedCycles(const TilePlan& plan) const {
   if (plan.vector_outside) pass(vector_iter_);
   double cycles = 0;
   for (size_t r = 0; r < reads; ++r) {
-    cycles += tile[r] / BytesPerCycle(target_, distance[r] > 0 ? distance[r] : std::max(whole / threads_, tile[r]));
+    cycles +=
+        tile[r] / BytesPerCycle(target_, machine_, distance[r] > 0 ? distance[r] : std::max(whole / threads_, tile[r]));
   }
   return cycles;
 }

@@ -27,6 +27,7 @@ class TileModel {
 
   const BlockInfo& block_;
   Target target_;
+  Machine machine_;
   int threads_;
   SketchBlock::Partial partial_;
   int along_;        // with partial: the reduce variable that is cut

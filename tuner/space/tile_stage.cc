@@ -41,6 +41,7 @@ class TileStage : public StageTemplate {
       : block_(context.info->blocks[static_cast<size_t>(block)]),
         epilogue_(epilogue < 0 ? nullptr : &context.info->blocks[static_cast<size_t>(epilogue)]),
         target_(context.target),
+        machine_(context.machine),
         threads_(context.threads) {
     FindAxes();
     FindOperands();
@@ -73,6 +74,7 @@ class TileStage : public StageTemplate {
   const BlockInfo& block_;
   const BlockInfo* epilogue_;
   Target target_;
+  Machine machine_;
   int threads_;
   int n_ = -1, m_ = -1, p_ = -1;  // iteration variables; -1: the block has none of that kind
   std::vector<int> outer_;        // spatial, neither n nor m, in order
@@ -178,15 +180,16 @@ std::optional<double> TileStage::Draft(std::span<const int> choice) const {
   const double row_tiles = outer * std::ceil(static_cast<double>(extent(m_)) / static_cast<double>(mr));
   const double tiles = row_tiles * static_cast<double>(panels);
 
-  // The registers: multiply-adds against their latency of 4 cycles, and loads at two a cycle.
-  const double in_flight = std::min(1.0, static_cast<double>(mr * nv) / (4.0 * target_.fma_per_cycle));
+  // The registers: multiply-adds against their latency, and loads.
+  const double fma_per_cycle = machine_.fma_per_cycle(target_.vector_bits);
+  const double in_flight = std::min(1.0, static_cast<double>(mr * nv) / (machine_.fma_latency * fma_per_cycle));
   const double operations = std::max(1.0, block_.operations / 2);
-  const double fma = steps * static_cast<double>(mr * nv) * operations / (target_.fma_per_cycle * in_flight);
+  const double fma = steps * static_cast<double>(mr * nv) * operations / (fma_per_cycle * in_flight);
   const double loads =
       steps *
       (static_cast<double>(mr) * operand_scalars_ + static_cast<double>(nv) * std::max(operand_vectors_, 1.0) *
                                                         (operand_scalars_ > 0 ? 1.0 : static_cast<double>(mr))) /
-      2;
+      machine_.loads_per_cycle(target_.vector_bits);
   const double loop = steps / static_cast<double>(Value(choice, kUnroll)) * 1.5 + 20;
   double tile_cycles =
       std::max({fma, loads}) + loop + static_cast<double>(mr * nv) * (epilogue_ ? 3 + epilogue_->operations : 2);
@@ -207,16 +210,18 @@ std::optional<double> TileStage::Draft(std::span<const int> choice) const {
   const bool outside = Value(choice, kOrder) == kPanelsOutside;
   const double panel_lives = outside ? panel_bytes : panel_bytes + (p_ == m_ ? row_bytes : all_panels);
   const double rows_live = outside ? all_rows : row_bytes * 4;
-  if (operand_scalars_ > 0) tile_cycles = std::max(tile_cycles, panel_bytes / BytesPerCycle(target_, panel_lives));
-  tile_cycles += row_bytes / BytesPerCycle(target_, rows_live + panel_bytes) * 0.5;
+  if (operand_scalars_ > 0)
+    tile_cycles = std::max(tile_cycles, panel_bytes / BytesPerCycle(target_, machine_, panel_lives));
+  tile_cycles += row_bytes / BytesPerCycle(target_, machine_, rows_live + panel_bytes) * 0.5;
   // Each operand comes at least once from where it lives: what many small products stream is no panel's alone.
   double operand_cycles = 0;
   for (const BlockInfo::Access& read : block_.reads) {
     const double whole = static_cast<double>(read.elements) * element;
-    operand_cycles += whole / BytesPerCycle(target_, whole);
+    operand_cycles += whole / BytesPerCycle(target_, machine_, whole);
   }
-  return std::max(ParallelTime(tiles * tile_cycles / kCyclesPerMicrosecond, parallel_m * parallel_n, threads_),
-                  operand_cycles / (threads_ * kCyclesPerMicrosecond));
+  return std::max(
+      ParallelTime(machine_, tiles * tile_cycles / machine_.cycles_per_us(), parallel_m * parallel_n, threads_),
+      operand_cycles / (threads_ * machine_.cycles_per_us()));
 }
 
 absl::Status TileStage::LayOutOperands(Schedule& schedule, BlockRef block, int64_t nr) const {

@@ -16,7 +16,7 @@
 namespace hone {
 namespace {
 
-const Target& Machine() {
+const Target& Device() {
   static const Target target = *ParseTarget("cpu:x86-64-v4");
   return target;
 }
@@ -24,7 +24,7 @@ const Target& Machine() {
 std::vector<float> FeaturesOf(const PrimFunc& scheduled, double draft_us = 10, std::vector<int64_t> knobs = {}) {
   const absl::StatusOr<LoweredFunc> lowered = Lower(scheduled);
   EXPECT_TRUE(lowered.ok()) << lowered.status();
-  return ExtractFeatures(*lowered, Machine(), 2, draft_us, knobs);
+  return ExtractFeatures(*lowered, Device(), UsualMachine(Device()), 2, draft_us, knobs);
 }
 
 float At(const std::vector<float>& features, std::string_view name) {
@@ -46,7 +46,7 @@ TEST(Features, HaveNamesOfTheirOwn) {
 TEST(Features, AreFiniteAndTheSameTwiceForEveryKindOfOperator) {
   for (const testing::SmallWorkload& workload : testing::SmallWorkloads()) {
     SCOPED_TRACE(workload.name);
-    const auto generators = Generators(workload.func, {Machine(), 2});
+    const auto generators = Generators(workload.func, {Device(), 2});
     ASSERT_TRUE(generators.ok()) << generators.status();
     const Generator& generator = *generators->back();
     const absl::StatusOr<Choice> choice = BestByDraft(generator);

@@ -16,13 +16,13 @@ namespace {
 
 using Batch = std::vector<v1::Candidate>;
 
-SpaceOptions Machine() { return {*ParseTarget("cpu:x86-64-v4"), 2, NumericLevel::kStrict}; }
+SpaceOptions Options() { return {*ParseTarget("cpu:x86-64-v4"), 2, NumericLevel::kStrict}; }
 
 std::unique_ptr<TaskSearch> NewSearch(const PrimFunc& func, uint64_t seed = 1, int threads = 1) {
   SearchTuning tuning;
   tuning.pool = 256;
   tuning.threads = threads;
-  absl::StatusOr<std::unique_ptr<TaskSearch>> search = TaskSearch::Create(func, Machine(), seed, tuning);
+  absl::StatusOr<std::unique_ptr<TaskSearch>> search = TaskSearch::Create(func, Options(), seed, tuning);
   HONE_CHECK(search.ok()) << search.status().ToString();
   return *std::move(search);
 }
