@@ -1,0 +1,312 @@
+// Where a model's time goes, kernel by kernel: what an untuned build takes, the best of many candidates of the space,
+// and what the machine could do at most. A candidate is compiled and timed in this process, against nothing but the
+// clock; it is not verified, so a figure here is a question to the tuner and not a record.
+//
+//   hone-attribution MODEL.onnx|PROGRAM.py... [--candidates 200] [--threads 2] [--target cpu:native] [--filter TEXT]
+//                    [--source TEXT] [--traces]
+//
+// --filter takes the kernels whose name contains a text, --source the generators whose name does.
+//
+// One row a kernel: GFLOP (of the direct algorithm), the default's time and share of the peak, the best of the
+// candidates, its source, how much of the gain each source reaches alone, and the draft's time for the best.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "compiler/codegen/compile.h"
+#include "compiler/codegen/link_image.h"
+#include "compiler/driver/model.h"
+#include "compiler/interp/random_input.h"
+#include "compiler/ir/text.h"
+#include "compiler/schedule/replay.h"
+#include "compiler/schedule/trace.h"
+#include "compiler/support/file.h"
+#include "compiler/support/random.h"
+#include "compiler/support/status_macros.h"
+#include "deploy/runtime/invoke.h"
+#include "tuner/space/default_schedule.h"
+#include "tuner/space/generator.h"
+#include "tuner/space/workload_info.h"
+#include "worker/agent/device_probe.h"
+
+namespace hone {
+namespace {
+
+struct Options {
+  std::vector<std::string> files;
+  int candidates = 200;
+  int threads = 2;
+  std::string target = "cpu:native", filter, source;
+  bool traces = false;
+};
+
+double Now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// Times kernels of one workload on the same arguments.
+class Stopwatch {
+ public:
+  Stopwatch(const PrimFunc& workload, const ResolvedSettings& settings, ThreadPool& pool)
+      : settings_(settings), pool_(pool), args_(RandomArguments(workload, 1, InputKind::kUniform)) {
+    for (NdArray& arg : args_) tensors_.push_back(arg.data.data());
+  }
+
+  // Microseconds: the least of a few runs, fewer where it has plainly lost against `champion_us` (0: none).
+  absl::StatusOr<double> Time(const ScheduledProgram& program, double champion_us) {
+    CompileOptions compile;
+    compile.threads = settings_.threads;
+    compile.numeric = settings_.numeric;
+    HONE_ASSIGN_OR_RETURN(const CompiledKernel kernel, CompileKernel(program, settings_.target, compile));
+    HONE_ASSIGN_OR_RETURN(const std::string bytes, LinkImage(std::span<const std::string>(&kernel.object, 1)));
+    auto image = Image::Load(bytes);
+    if (!image.ok()) return absl::InternalError(image.error().message());
+    auto invocation = Invocation::Create(*image, kernel.set, pool_);
+    if (!invocation.ok()) return absl::InternalError(invocation.error().message());
+    if (const RuntimeError error = invocation->Prepare(tensors_); !error.ok())
+      return absl::InternalError(error.message());
+    invocation->Bind(tensors_);
+    double best = 1e30;
+    const double limit = Now() + 0.25;
+    for (int run = 0; run < 25 && (run < 4 || Now() < limit); ++run) {
+      const double start = Now();
+      int calls = 0;
+      do {
+        if (invocation->Run() != 0) return absl::InternalError("the kernel failed");
+        ++calls;
+      } while (Now() - start < 100e-6);
+      if (run > 0) best = std::min(best, (Now() - start) * 1e6 / calls);  // the first run meets cold caches
+      if (run >= 2 && champion_us > 0 && best > 1.3 * champion_us) break;
+    }
+    return best;
+  }
+
+ private:
+  const ResolvedSettings& settings_;
+  ThreadPool& pool_;
+  std::vector<NdArray> args_;
+  std::vector<void*> tensors_;
+};
+
+struct Measured {
+  double us = 0, draft_us = 0;
+  std::string source, trace;
+  size_t generator = 0;
+  Choice choice;
+};
+
+// Half by the draft, a quarter at random among what it takes for no worse than four times its best, the rest around the
+// best that was measured.
+class Explorer {
+ public:
+  Explorer(const PrimFunc& workload, const ResolvedSettings& settings, ThreadPool& pool)
+      : workload_(workload), watch_(workload, settings, pool) {
+    absl::StatusOr<std::vector<std::unique_ptr<Generator>>> generators = Generators(workload, settings.space());
+    HONE_CHECK(generators.ok()) << generators.status();
+    generators_ = *std::move(generators);
+  }
+
+  absl::StatusOr<double> TimeTrace(const Trace& trace) {
+    HONE_ASSIGN_OR_RETURN(const Schedule schedule, Replay(trace, workload_));
+    return watch_.Time(schedule.Program(), 0);
+  }
+
+  void Explore(int candidates, const std::string& source) {
+    std::vector<std::pair<double, std::pair<size_t, Choice>>> pool;
+    Random random(7);
+    std::vector<double> least(generators_.size(), 1e30);
+    for (size_t g = 0; g < generators_.size(); ++g) {
+      const Generator& generator = *generators_[g];
+      if (!absl::StrContains(generator.name(), source)) continue;
+      const absl::StatusOr<Choice> favourite = BestByDraft(generator, 8);
+      if (!favourite.ok()) continue;
+      const auto offer = [&](const Choice& choice) {
+        if (const std::optional<double> us = generator.Draft(choice)) pool.push_back({*us, {g, choice}});
+      };
+      offer(*favourite);
+      least[g] = *generator.Draft(*favourite);
+      for (int i = 0; i < 20000; ++i) {
+        Choice choice;
+        for (const Knob& knob : generator.knobs())
+          choice.push_back(static_cast<int>(random.Below(knob.candidates.size())));
+        offer(choice);
+      }
+    }
+    std::sort(pool.begin(), pool.end());
+    const int by_draft = candidates / 2;
+    for (const auto& [us, point] : pool) {
+      if (static_cast<int>(seen_.size()) >= by_draft) break;
+      Try(point.first, point.second, us);
+    }
+    const double limit = pool.empty() ? 0 : pool.front().first * 4;
+    const size_t hopeful = static_cast<size_t>(
+        std::lower_bound(pool.begin(), pool.end(), limit, [](const auto& p, double us) { return p.first < us; }) -
+        pool.begin());
+    for (int i = 0; i < candidates * 4 && static_cast<int>(seen_.size()) < candidates * 3 / 4 && hopeful > 0; ++i) {
+      const auto& [us, point] = pool[random.Below(hopeful)];
+      Try(point.first, point.second, us);
+    }
+    for (size_t next = 0; static_cast<int>(seen_.size()) < candidates && next < measured_.size() && next < 8;) {
+      std::stable_sort(measured_.begin(), measured_.end(), [](const Measured& a, const Measured& b) { return a.us < b.us; });
+      const Measured parent = measured_[next];
+      const size_t before = seen_.size();
+      for (size_t k = 0; k < parent.choice.size(); ++k) {
+        for (const int step : {-1, 1}) {
+          Choice near = parent.choice;
+          near[k] += step;
+          const Generator& generator = *generators_[parent.generator];
+          if (near[k] < 0 || near[k] >= static_cast<int>(generator.knobs()[k].candidates.size())) continue;
+          if (const std::optional<double> us = generator.Draft(near)) Try(parent.generator, near, *us);
+        }
+      }
+      next = seen_.size() == before ? next + 1 : 0;
+    }
+    std::stable_sort(measured_.begin(), measured_.end(), [](const Measured& a, const Measured& b) { return a.us < b.us; });
+  }
+
+  const std::vector<Measured>& measured() const { return measured_; }
+  int refused() const { return refused_; }
+  const Generator& generator(size_t g) const { return *generators_[g]; }
+
+ private:
+  void Try(size_t g, const Choice& choice, double draft_us) {
+    if (!seen_.insert({g, choice}).second) return;
+    const absl::StatusOr<Schedule> schedule = generators_[g]->Build(choice);
+    if (!schedule.ok()) {
+      if (++refused_ == 1) std::fprintf(stderr, "refused: %s\n", std::string(schedule.status().message()).c_str());
+      return;
+    }
+    const absl::StatusOr<double> us = watch_.Time(schedule->Program(), best_us_);
+    if (!us.ok()) {
+      if (++refused_ == 1) std::fprintf(stderr, "refused: %s\n", std::string(us.status().message()).c_str());
+      return;
+    }
+    best_us_ = best_us_ == 0 ? *us : std::min(best_us_, *us);
+    measured_.push_back({*us, draft_us, generators_[g]->name(), ToText(schedule->trace()), g, choice});
+  }
+
+  const PrimFunc& workload_;
+  Stopwatch watch_;
+  std::vector<std::unique_ptr<Generator>> generators_;
+  std::set<std::pair<size_t, Choice>> seen_;
+  std::vector<Measured> measured_;
+  double best_us_ = 0;
+  int refused_ = 0;
+};
+
+struct Row {
+  std::string name;
+  PrimFunc workload;
+  double weight = 1;
+};
+
+absl::StatusOr<std::vector<Row>> Rows(const std::string& file) {
+  std::vector<Row> rows;
+  if (absl::EndsWith(file, ".onnx")) {
+    HONE_ASSIGN_OR_RETURN(const Model model, LoadModel(file));
+    for (size_t t = 0; t < model.plan.tasks.size(); ++t)
+      rows.push_back({model.plan.tasks[t].name, model.plan.tasks[t].func, model.plan.tasks[t].weight});
+    return rows;
+  }
+  HONE_ASSIGN_OR_RETURN(const std::string text, ReadFile(file));
+  HONE_ASSIGN_OR_RETURN(const PrimFunc func, ParsePrimFunc(text));
+  rows.push_back({func.name, func, 1});
+  return rows;
+}
+
+void Print(const Row& row, const Options& options, const ResolvedSettings& settings, double peak, ThreadPool& pool) {
+  const absl::StatusOr<WorkloadInfo> info = AnalyzeWorkload(row.workload);
+  double flop = 0;
+  for (const BlockInfo& block : info->blocks) flop += block.flop();
+  Explorer explorer(row.workload, settings, pool);
+  const absl::StatusOr<Trace> trace = DefaultTrace(row.workload, settings.space());
+  HONE_CHECK(trace.ok()) << trace.status();
+  const absl::StatusOr<double> untuned = explorer.TimeTrace(*trace);
+  explorer.Explore(options.candidates, options.source);
+  const absl::StatusOr<double> again = explorer.TimeTrace(*trace);
+  const double default_us = std::min(untuned.value_or(1e30), again.value_or(1e30));
+  const auto share = [&](double us) { return us > 0 ? 100 * flop / (us * 1e3) / peak : 0; };
+  std::printf("%-44s x%-3g %8.3f GF  default %9.1f us %5.1f%%", row.name.c_str(), row.weight, flop / 1e9, default_us,
+              share(default_us));
+  if (!explorer.measured().empty()) {
+    const Measured& best = explorer.measured().front();
+    std::printf("  best %9.1f us %5.1f%%  draft %9.1f  %zu tried, %d refused  %s", best.us, share(best.us), best.draft_us,
+                explorer.measured().size(), explorer.refused(), best.source.c_str());
+    std::map<std::string, double> by_source;
+    for (const Measured& m : explorer.measured()) by_source.emplace(m.source, m.us);
+    std::printf("\n    ");
+    for (const auto& [source, us] : by_source) std::printf(" %s %.1f", source.c_str(), us);
+    std::printf("\n    ");
+    for (size_t k = 0; k < best.choice.size(); ++k) {
+      const Knob& knob = explorer.generator(best.generator).knobs()[k];
+      std::printf(" %s=%lld", knob.name.c_str(),
+                  static_cast<long long>(knob.candidates[static_cast<size_t>(best.choice[k])]));
+    }
+    if (options.traces) std::printf("\n%s", best.trace.c_str());
+  }
+  std::printf("\n");
+  std::fflush(stdout);
+}
+
+int Run(const Options& options) {
+  BuildSettings wanted;
+  wanted.target_text = options.target;
+  wanted.threads = options.threads;
+  const absl::StatusOr<ResolvedSettings> settings = Resolve(wanted);
+  HONE_CHECK(settings.ok()) << settings.status();
+  auto pool = ThreadPool::Create(options.threads);
+  HONE_CHECK(pool.ok());
+  const double peak = MeasurePeakGflops(settings->target, options.threads);
+  std::printf("%s, %d threads, peak %.0f GFLOP/s\n", settings->target.text.c_str(), options.threads, peak);
+  for (const std::string& file : options.files) {
+    const absl::StatusOr<std::vector<Row>> rows = Rows(file);
+    if (!rows.ok()) {
+      std::fprintf(stderr, "hone-attribution: %s\n", std::string(rows.status().message()).c_str());
+      return 1;
+    }
+    for (const Row& row : *rows) {
+      if (absl::StrContains(row.name, options.filter)) Print(row, options, *settings, peak, **pool);
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace hone
+
+int main(int argc, char** argv) {
+  hone::Options options;
+  for (int i = 1; i < argc; ++i) {
+    const std::string arg = argv[i];
+    const auto value = [&] { return i + 1 < argc ? std::string(argv[++i]) : std::string(); };
+    if (arg == "--candidates") {
+      options.candidates = std::atoi(value().c_str());
+    } else if (arg == "--threads") {
+      options.threads = std::atoi(value().c_str());
+    } else if (arg == "--target") {
+      options.target = value();
+    } else if (arg == "--filter") {
+      options.filter = value();
+    } else if (arg == "--source") {
+      options.source = value();
+    } else if (arg == "--traces") {
+      options.traces = true;
+    } else {
+      options.files.push_back(arg);
+    }
+  }
+  if (options.files.empty()) {
+    std::fprintf(stderr, "hone-attribution: name a model or a program\n");
+    return 2;
+  }
+  return hone::Run(options);
+}
