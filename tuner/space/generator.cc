@@ -5,8 +5,6 @@
 #include "compiler/support/random.h"
 #include "compiler/support/status_macros.h"
 #include "tuner/space/default_schedule.h"
-#include "tuner/space/sketch_generator.h"
-#include "tuner/space/template_generator.h"
 
 namespace hone {
 namespace {
@@ -81,16 +79,8 @@ absl::StatusOr<Choice> BestByDraft(const Generator& generator, int descents) {
       Descend(generator, std::move(choice), &best);
     }
   }
-  if (!best.us.has_value()) return absl::NotFoundError("no choice of the template is legal on this target");
+  if (!best.us.has_value()) return absl::NotFoundError("no choice of the generator is legal on this target");
   return best.choice;
-}
-
-absl::StatusOr<std::vector<std::unique_ptr<Generator>>> Generators(const PrimFunc& workload,
-                                                                   const SpaceOptions& options) {
-  HONE_ASSIGN_OR_RETURN(std::vector<std::unique_ptr<Generator>> found, MakeTemplateGenerators(workload, options));
-  HONE_ASSIGN_OR_RETURN(std::vector<std::unique_ptr<Generator>> sketches, MakeSketchGenerators(workload, options));
-  found.insert(found.end(), std::make_move_iterator(sketches.begin()), std::make_move_iterator(sketches.end()));
-  return found;
 }
 
 std::optional<Origin> OriginOf(const Trace& trace) {
@@ -108,15 +98,15 @@ std::optional<Origin> OriginOf(const Trace& trace) {
 }
 
 absl::StatusOr<Trace> DefaultTrace(const PrimFunc& workload, const SpaceOptions& options) {
-  HONE_ASSIGN_OR_RETURN(const auto templates, MakeTemplateGenerators(workload, options));
-  absl::Status failure = absl::NotFoundError("no template applies");
+  HONE_ASSIGN_OR_RETURN(const auto generators, Generators(workload, options));
+  absl::Status failure = absl::NotFoundError("no generator applies");
   struct Candidate {
     double us;
     const Generator* generator;
     Choice choice;
   };
   std::vector<Candidate> candidates;
-  for (const std::unique_ptr<Generator>& generator : templates) {
+  for (const std::unique_ptr<Generator>& generator : generators) {
     absl::StatusOr<Choice> choice = BestByDraft(*generator);
     if (choice.ok()) {
       candidates.push_back({*generator->Draft(*choice), generator.get(), *std::move(choice)});

@@ -9,6 +9,7 @@
 #include "compiler/schedule/loop_kind.h"
 #include "compiler/schedule/split.h"
 #include "compiler/support/status_macros.h"
+#include "tuner/space/nest_loops.h"
 #include "tuner/space/stage.h"
 
 namespace hone {

@@ -1,29 +1,64 @@
-// How templates cut a function into nests: which blocks disappear into others, and which block takes the results of
-// which.
+// How one block that accumulates into registers is computed: a shape, which rules and templates decide, and a plan, the
+// sizes that the search varies. Whoever fills them in, there is one legality check and one draft cost (nest_model.h),
+// and one builder to a schedule (nest_builder.h).
+//
+//   parallel (pieces of every spatial variable):     a piece is also the cache block: what is read again in it is near
+//     [for blocks of k:]                             partial results are added to memory after each
+//       for tiles in the piece:                      the loop over panels of n outside or inside
+//         for k..:                                   serial; the last one unrolled in part
+//           unrolled rows x vectors of n:            accumulators in registers
+//         [C[tile] += accumulators]
+//         epilogue of the tile                       with blocks of k: of the piece, after the last
+//
+// Tile sizes are what registers like, whatever the extents: the last tile is cut off in lowering (split_tails.cc).
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <vector>
 
 #include "tuner/space/workload_info.h"
 
 namespace hone {
 
-struct Nest {
-  enum class Kind { kTile, kRows, kMap, kForms };
-  Kind kind = Kind::kMap;
-  int block = 0;
-  int epilogue = -1;           // with kTile: the elementwise block computed on every tile
-  int producer = -1;           // with kForms: the block computed for every tile of `block`
-  std::vector<int64_t> forms;  // with kForms: of `block`, see BlockFusion::Forms
+// A block with more iteration variables is not tiled.
+inline constexpr int kMostIters = 12;
+
+// Which way the reduction is cut.
+enum class ReductionCut {
+  kNone,
+  kBlocks,  // blocks of one reduce variable, one after the other: NestPlan::k_parts of them; 1: the same as kNone
+  kLanes,   // vectors run along a reduce variable and are summed at the end: NestPlan::k_parts lanes
+};
+
+// What is decided before any size.
+struct NestShape {
+  ReductionCut cut = ReductionCut::kNone;
+  int along = -1;           // with a cut: the reduce variable
+  int epilogue = -1;        // the elementwise block that takes the results tile by tile
+  std::vector<int> panels;  // reads stored in panels as wide as the tile, as indices into BlockInfo::reads
 };
 
 struct NestPlan {
-  std::vector<int> inlined;  // in the order in which to inline them
-  std::vector<Nest> nests;   // in program order
+  // By iteration variable of the block, from outside to inside; 1 for reduce variables.
+  std::array<int64_t, kMostIters> pieces;  // parallel
+  std::array<int64_t, kMostIters> steps;   // tiles in a piece
+  std::array<int64_t, kMostIters> inner;   // iterations in the register tile
+  int64_t k_parts = 1;                     // see ReductionCut
+  int64_t unroll = 1;                      // iterations of the innermost reduce loop
+  bool window = false;                     // the other reduce loops are unrolled too
+  bool panels_outside = false;             // the loop over panels of n outside the loops over rows
+  int lanes = 1;                           // of a vector along n
+  NestPlan() {
+    inner.fill(1);
+    pieces.fill(1);
+    steps.fill(1);
+  }
+  int64_t Pieces() const {
+    int64_t n = 1;
+    for (const int64_t p : pieces) n *= p;
+    return n;
+  }
 };
-
-// A block is inlined when it is elementwise or moving and costs no more where it is read than where it is: cheap, or
-// read once. A reduction's only reader becomes its epilogue when it reads every element where it was made.
-NestPlan PlanNests(const WorkloadInfo& info);
 
 }  // namespace hone

@@ -15,6 +15,7 @@
 #include "compiler/schedule/set_scope.h"
 #include "compiler/schedule/split.h"
 #include "compiler/support/status_macros.h"
+#include "tuner/space/nest_loops.h"
 #include "tuner/space/stage.h"
 
 namespace hone {

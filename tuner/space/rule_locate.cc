@@ -6,6 +6,7 @@
 #include "compiler/schedule/compute_at.h"
 #include "compiler/schedule/locate.h"
 #include "compiler/support/status_macros.h"
+#include "tuner/space/nest_loops.h"
 #include "tuner/space/sketch.h"
 #include "tuner/space/stage.h"
 
@@ -38,7 +39,7 @@ class LocateStep : public SketchStep {
     for (size_t k = 1; k < values.size(); ++k) {
       if (values[k] != knobs_[k].candidates[0]) return std::nullopt;
     }
-    const TilePlan& tile = plan[static_cast<size_t>(reader_)];
+    const NestPlan& tile = plan[static_cast<size_t>(reader_)];
     double again = 1, pieces = 1;
     for (size_t i = 0; i < read_->strides.size() && i < kMostIters; ++i) {
       (read_->strides[i] == 0 ? again : pieces) *= static_cast<double>(tile.pieces[i]);
@@ -54,7 +55,7 @@ class LocateStep : public SketchStep {
     if (values[0] == 0) return nest_->Apply(build.schedule, ChoiceOf(nest_->knobs(), values.subspan(1)));
     const BlockInfo& info = context_.block(block_);
     HONE_ASSIGN_OR_RETURN(const BlockRef block, GetBlock(build.schedule, info.name));
-    const std::vector<LoopRef>& pieces = build.parallel[static_cast<size_t>(reader_)];
+    const std::vector<LoopRef>& pieces = build.pieces[static_cast<size_t>(reader_)];
     HONE_RETURN_IF_ERROR(ComputeAt(build.schedule, block, pieces.back()));
     const int last = static_cast<int>(info.iters.size()) - 1;
     if (info.last_iter() != last || info.extents.back() < 4) return absl::OkStatus();
@@ -83,8 +84,8 @@ class LocateRule : public SketchRule {
     const std::vector<int> readers = context.info->Consumers(block);
     if (readers.size() != 1 || sketch.at(readers[0]).fate != SketchBlock::Fate::kTile) return {};
     // An operand that was packed is read by the copy.
-    for (const int packed : sketch.at(readers[0]).packed) {
-      if (context.block(readers[0]).reads[static_cast<size_t>(packed)].buffer == info.output) return {};
+    for (const int read : sketch.at(readers[0]).panels) {
+      if (context.block(readers[0]).reads[static_cast<size_t>(read)].buffer == info.output) return {};
     }
     Sketch located = sketch;
     located.at(block).fate = SketchBlock::Fate::kTaken;

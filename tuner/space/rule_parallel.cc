@@ -2,6 +2,7 @@
 // everything that moves blocks below those loops.
 #include "absl/strings/str_cat.h"
 #include "compiler/support/status_macros.h"
+#include "tuner/space/nest_loops.h"
 #include "tuner/space/sketch.h"
 #include "tuner/space/stage.h"
 
@@ -15,7 +16,7 @@ class ParallelPiecesStep : public SketchStep {
 
   absl::Status Apply(std::span<const int64_t>, const SketchPlan& plan, SketchBuild& build) const override {
     if (plan[block_].Pieces() == 1) return absl::OkStatus();
-    return FuseAndParallel(build.schedule, build.parallel[block_]);
+    return FuseAndParallel(build.schedule, build.pieces[block_]);
   }
 
  private:

@@ -12,6 +12,7 @@
 #include "compiler/schedule/rfactor.h"
 #include "compiler/schedule/split.h"
 #include "compiler/support/status_macros.h"
+#include "tuner/space/nest_loops.h"
 #include "tuner/space/sketch.h"
 #include "tuner/space/stage.h"
 

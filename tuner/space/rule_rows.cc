@@ -10,6 +10,7 @@
 #include "compiler/schedule/compute_at.h"
 #include "compiler/schedule/locate.h"
 #include "compiler/support/status_macros.h"
+#include "tuner/space/nest_loops.h"
 #include "tuner/space/sketch.h"
 #include "tuner/space/stage.h"
 

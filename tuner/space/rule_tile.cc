@@ -1,48 +1,28 @@
-// Multi-level tiling of a reduction, with whatever the rules before have decided about its results and its operands.
-//
-//   parallel (pieces of every variable):                         S   rule_parallel.cc makes it one parallel loop
-//     [for k0:]                                                  R   blocks of k (rule_partial.cc)
-//       for tiles in the piece:                                  S   panels outside or inside: "order"
-//         for k..:                                               R   serial; the last one unrolled in part
-//           unroll rows of the tile: vectorized lanes            S   accumulators in registers
-//         [C[tile] += partial results]
-//         epilogue of the tile                                   with blocks of k: of the piece
-//
-// Tile sizes are what registers like, whatever the extents: tails are masked.
+// Tile: a block that accumulates is computed in multi-level tiles, with whatever the rules before have decided about its
+// results and its operands (nest_plan.h). The knobs are the sizes of the plan, taken from what registers and threads like.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "compiler/schedule/compute_at.h"
-#include "compiler/schedule/decompose_reduction.h"
-#include "compiler/schedule/locate.h"
-#include "compiler/schedule/loop_kind.h"
-#include "compiler/schedule/reorder.h"
-#include "compiler/schedule/split.h"
 #include "compiler/support/status_macros.h"
+#include "tuner/space/nest_builder.h"
+#include "tuner/space/nest_model.h"
 #include "tuner/space/sketch.h"
 #include "tuner/space/stage.h"
-#include "tuner/space/tile_model.h"
 
 namespace hone {
 namespace {
-
-using Partial = SketchBlock::Partial;
-using Loops = std::vector<LoopRef>;
-
-void Append(Loops& to, const Loops& more) { to.insert(to.end(), more.begin(), more.end()); }
 
 class TileStep : public SketchStep {
  public:
   TileStep(const SketchContext& context, const Sketch& sketch, int block)
       : SketchStep(absl::StrCat("tile(", context.block(block).name, ")")),
-        context_(context),
+        context_(context.stage()),
         block_(static_cast<size_t>(block)),
         info_(context.block(block)),
-        partial_(sketch.at(block).partial),
-        along_(sketch.at(block).along),
-        model_(context, sketch, block),
+        shape_(sketch.at(block)),
+        model_(context_, block, shape_),
         n_(info_.last_iter()),
-        lanes_(partial_ == Partial::kLanesOfK ? 1 : LanesFor(context.target, info_, n_)) {
+        lanes_(shape_.cut == ReductionCut::kLanes ? 1 : LanesFor(context.target, info_, n_)) {
     FindVariables();
     MakeKnobs();
   }
@@ -62,22 +42,17 @@ class TileStep : public SketchStep {
   void FindVariables();
   void MakeKnobs();
   int AddKnob(const std::string& what, std::vector<int64_t> candidates);
-  absl::Status ScheduleBlock(const TilePlan& plan, SketchBuild& build) const;
-  // Gives the loops of `block` below `depth` the order reduce loops, tile, lanes, and unrolls and vectorises them.
-  absl::Status ScheduleTile(const TilePlan& plan, Schedule& schedule, BlockRef block, size_t depth,
-                            bool is_partial) const;
 
-  SketchContext context_;
+  StageContext context_;
   size_t block_;
   const BlockInfo& info_;
-  Partial partial_;
-  int along_;
-  TileModel model_;
+  NestShape shape_;
+  NestModel model_;
   int n_;                  // the variable of the output's last dimension
   int lanes_;              // along it
   std::vector<Cut> cuts_;  // spatial variables with more than one iteration
   std::vector<int> reduce_;
-  int unroll_knob_ = -1, window_knob_ = -1, order_knob_ = -1;
+  int k_parts_knob_ = -1, unroll_knob_ = -1, window_knob_ = -1, order_knob_ = -1;
 };
 
 void TileStep::FindVariables() {
@@ -125,6 +100,7 @@ void TileStep::MakeKnobs() {
     cut.pieces_knob =
         AddKnob(absl::StrCat(info_.iters[static_cast<size_t>(cut.iter)].var.name(), ".pieces"), std::move(pieces));
   }
+  if (shape_.cut == ReductionCut::kBlocks) k_parts_knob_ = AddKnob("k_blocks", BlocksOfK(info_, shape_.along));
   if (!reduce_.empty()) {
     std::vector<int64_t> unroll;
     for (const int64_t u : {1, 2, 3, 4, 5, 7, 8}) {
@@ -134,13 +110,13 @@ void TileStep::MakeKnobs() {
   }
   int64_t taps = 1;
   for (size_t i = 0; i + 1 < reduce_.size(); ++i) taps *= extent(reduce_[i]);
-  if (partial_ == Partial::kNone && taps > 1 && taps <= 9 && extent(reduce_.back()) <= 9)
+  if (shape_.cut == ReductionCut::kNone && taps > 1 && taps <= 9 && extent(reduce_.back()) <= 9)
     window_knob_ = AddKnob("window", {0, 1});
   if (cuts_.size() > 1) order_knob_ = AddKnob("order", {0, 1});
 }
 
 bool TileStep::Plan(std::span<const int64_t> values, SketchPlan& plans) const {
-  TilePlan& plan = plans[block_];
+  NestPlan& plan = plans[block_];
   const auto value = [&](int knob, int64_t otherwise) {
     return knob < 0 ? otherwise : values[static_cast<size_t>(knob)];
   };
@@ -151,141 +127,19 @@ bool TileStep::Plan(std::span<const int64_t> values, SketchPlan& plans) const {
     const int64_t tiles = (extent(cut.iter) + plan.inner[i] - 1) / plan.inner[i];
     plan.pieces[i] = value(cut.pieces_knob, 1);
     plan.steps[i] = (tiles + plan.pieces[i] - 1) / plan.pieces[i];
-    // Every piece has something to do; else it is another choice.
-    if ((tiles + plan.steps[i] - 1) / plan.steps[i] != plan.pieces[i]) return false;
   }
+  plan.k_parts = shape_.cut == ReductionCut::kLanes ? LanesFor(context_.target, info_, shape_.along)
+                                                    : value(k_parts_knob_, 1);
   plan.unroll = value(unroll_knob_, 1);
-  if (plan.unroll > 1) {
-    int64_t last = extent(reduce_.back());
-    if (along_ == reduce_.back()) last = (last + plan.partial - 1) / plan.partial;
-    if (last % plan.unroll != 0) return false;
-  }
   plan.window = value(window_knob_, 0) == 1;
-  plan.vector_outside = value(order_knob_, 0) == 1;
+  plan.panels_outside = value(order_knob_, 0) == 1;
   return true;
 }
 
-absl::Status TileStep::ScheduleTile(const TilePlan& plan, Schedule& schedule, BlockRef block, size_t depth,
-                                    bool is_partial) const {
-  HONE_ASSIGN_OR_RETURN(std::vector<LoopRef> all, GetLoops(schedule, block));
-  all.erase(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(depth));
-  HONE_ASSIGN_OR_RETURN(const std::vector<std::optional<LoopRef>> by_iter, LoopsOfIters(schedule, block, all));
-  const bool of_lanes = partial_ == Partial::kLanesOfK;
-  // Variables of a block of partial results: its part, the spatial ones, the reduce ones.
-  Loops tile;
-  size_t spatial = is_partial ? 1 : 0;
-  std::optional<LoopRef> n;
-  for (int i = 0; i < static_cast<int>(info_.iters.size()); ++i) {
-    if (!info_.spatial(i)) {
-      spatial += is_partial ? 0 : 1;
-      continue;
-    }
-    const std::optional<LoopRef>& loop = by_iter[spatial++];
-    if (!loop.has_value()) continue;
-    if (i == n_) {
-      n = loop;
-    } else {
-      tile.push_back(*loop);
-    }
-  }
-  if (n.has_value()) tile.push_back(*n);
-  if (is_partial && of_lanes && by_iter[0].has_value()) tile.push_back(*by_iter[0]);
-  Loops reduce;  // what is not of the tile
-  for (const LoopRef loop : all) {
-    if (std::find(tile.begin(), tile.end(), loop) == tile.end()) reduce.push_back(loop);
-  }
-  Loops order = reduce;
-  Append(order, tile);
-  if (order.size() > 1) HONE_RETURN_IF_ERROR(Reorder(schedule, order));
-  if (plan.window) {
-    for (size_t i = 0; i + 1 < reduce.size(); ++i) HONE_RETURN_IF_ERROR(Unroll(schedule, reduce[i]));
-  }
-  const bool vector = is_partial && of_lanes ? by_iter[0].has_value() : n.has_value() && lanes_ > 1;
-  if (vector && is_partial && of_lanes) {
-    HONE_RETURN_IF_ERROR(Vectorize(schedule, tile.back()));
-    tile.pop_back();
-  } else if (vector) {
-    HONE_ASSIGN_OR_RETURN(const std::vector<LoopRef> parts, Split(schedule, tile.back(), {-1, lanes_}));
-    HONE_RETURN_IF_ERROR(Vectorize(schedule, parts[1]));
-    tile.back() = parts[0];
-  }
-  for (const LoopRef loop : tile) HONE_RETURN_IF_ERROR(Unroll(schedule, loop));
-  if (reduce.empty()) return absl::OkStatus();
-  HONE_RETURN_IF_ERROR(DecomposeReduction(schedule, block, reduce[0]).status());
-  if (plan.unroll == 1) return absl::OkStatus();
-  // Last, so that the init's place is told from whole variables.
-  HONE_ASSIGN_OR_RETURN(const std::vector<LoopRef> parts, Split(schedule, reduce.back(), {-1, plan.unroll}));
-  return Unroll(schedule, parts[1]);
-}
-
-absl::Status TileStep::ScheduleBlock(const TilePlan& plan, SketchBuild& build) const {
-  Schedule& schedule = build.schedule;
-  HONE_ASSIGN_OR_RETURN(const BlockRef block, GetBlock(schedule, info_.name));
-  HONE_ASSIGN_OR_RETURN(const std::vector<std::optional<LoopRef>> by_iter, LoopsOfIters(schedule, block));
-  // With partial results the block has its spatial variables, and one over the parts.
-  Loops pieces, steps, inner, rest;
-  LoopRef n_steps, n_inner;
-  size_t place = 0;
-  for (int i = 0; i < static_cast<int>(info_.iters.size()); ++i) {
-    if (!info_.spatial(i)) {
-      if (partial_ != Partial::kNone) continue;
-      if (by_iter[place].has_value()) rest.push_back(*by_iter[place]);
-      ++place;
-      continue;
-    }
-    const std::optional<LoopRef>& loop = by_iter[place++];
-    if (!loop.has_value()) continue;
-    if (extent(i) == 1) {
-      pieces.push_back(*loop);
-      continue;
-    }
-    const size_t at = static_cast<size_t>(i);
-    HONE_ASSIGN_OR_RETURN(const std::vector<LoopRef> parts,
-                          Split(schedule, *loop, {plan.pieces[at], plan.steps[at], plan.inner[at]}));
-    pieces.push_back(parts[0]);
-    (i == n_ ? n_steps : steps.emplace_back()) = parts[1];
-    (i == n_ ? n_inner : inner.emplace_back()) = parts[2];
-  }
-  inner.push_back(n_inner);
-  if (partial_ != Partial::kNone) rest.push_back(*by_iter.back());
-  steps.insert(plan.vector_outside ? steps.begin() : steps.end(), n_steps);
-  build.parallel[block_] = pieces;
-
-  Loops order = pieces;
-  if (partial_ == Partial::kBlocksOfK) Append(order, rest);
-  Append(order, steps);
-  const size_t depth = order.size();
-  if (partial_ == Partial::kNone) Append(order, rest);
-  Append(order, inner);
-  if (partial_ == Partial::kLanesOfK) Append(order, rest);
-  HONE_RETURN_IF_ERROR(Reorder(schedule, order));
-  const LoopRef tile_loop = order[depth - 1];
-  const BlockRef epilogue = build.epilogues[block_];
-  const bool has_epilogue = epilogue.step >= 0;
-  if (partial_ == Partial::kNone) {
-    HONE_RETURN_IF_ERROR(ReverseComputeAt(schedule, epilogue, tile_loop));
-    HONE_RETURN_IF_ERROR(ScheduleTile(plan, schedule, block, depth, false));
-    return VectorizeInnermost(schedule, epilogue, depth, lanes_, true);
-  }
-  const BlockRef partial = build.partials[block_];
-  HONE_RETURN_IF_ERROR(ComputeAt(schedule, partial, tile_loop));
-  HONE_RETURN_IF_ERROR(ScheduleTile(plan, schedule, partial, depth, true));
-  if (partial_ == Partial::kLanesOfK) {
-    if (has_epilogue) HONE_RETURN_IF_ERROR(ReverseComputeAt(schedule, epilogue, tile_loop));
-    for (const LoopRef loop : inner) HONE_RETURN_IF_ERROR(Unroll(schedule, loop));
-    HONE_RETURN_IF_ERROR(DecomposeReduction(schedule, block, rest[0]).status());
-    return Unroll(schedule, rest[0]);
-  }
-  if (has_epilogue) {
-    HONE_RETURN_IF_ERROR(ReverseComputeAt(schedule, epilogue, pieces.back()));
-    HONE_RETURN_IF_ERROR(VectorizeInnermost(schedule, epilogue, pieces.size(), lanes_, false));
-  }
-  HONE_RETURN_IF_ERROR(VectorizeInnermost(schedule, block, depth, lanes_, true));
-  return DecomposeReduction(schedule, block, rest[0]).status();
-}
-
 absl::Status TileStep::Apply(std::span<const int64_t>, const SketchPlan& plans, SketchBuild& build) const {
-  return ScheduleBlock(plans[block_], build);
+  HONE_ASSIGN_OR_RETURN(build.pieces[block_],
+                        BuildNest(build.schedule, context_, static_cast<int>(block_), shape_, plans[block_]));
+  return absl::OkStatus();
 }
 
 class TileRule : public SketchRule {

@@ -10,7 +10,6 @@
 // takes a third: Apply calls primitives. Adding a rule is a file rule_NAME.cc and a row in sketch_rules.cc.
 #pragma once
 
-#include <array>
 #include <memory>
 #include <optional>
 #include <span>
@@ -22,46 +21,20 @@
 #include "compiler/target/target.h"
 #include "tuner/space/block_fusion.h"
 #include "tuner/space/generator.h"
+#include "tuner/space/nest_plan.h"
+#include "tuner/space/stage.h"
 #include "tuner/space/workload_info.h"
 
 namespace hone {
 
-// A block with more iteration variables is not tiled.
-inline constexpr int kMostIters = 12;
-
-// The sizes of one multi-level tile. Spatial loops are, from outside to inside: pieces (run in parallel), steps, the
-// tile in registers; sizes that do not divide leave a masked tail.
-struct TilePlan {
-  std::array<int64_t, kMostIters> inner;   // iterations in the register tile, 1 for reduce variables
-  std::array<int64_t, kMostIters> pieces;  // parallel pieces
-  std::array<int64_t, kMostIters> steps;   // tiles in a piece
-  int64_t partial = 1;                     // with rfactor: how many partial results (blocks of k, or lanes)
-  int64_t unroll = 1;                      // iterations of the innermost reduce loop
-  bool window = false;                     // the other reduce loops are unrolled too
-  bool vector_outside = false;             // the panel loop outside the rows' loops
-  int lanes = 1;
-  TilePlan() {
-    inner.fill(1);
-    pieces.fill(1);
-    steps.fill(1);
-  }
-  int64_t Pieces() const {
-    int64_t n = 1;
-    for (const int64_t p : pieces) n *= p;
-    return n;
-  }
-};
 // One for each block of the workload; only those of tiled blocks mean something.
-using SketchPlan = std::vector<TilePlan>;
+using SketchPlan = std::vector<NestPlan>;
 
 // What steps leave for later ones while a schedule is built; all by block of the workload.
 struct SketchBuild {
   Schedule& schedule;
   const WorkloadInfo& info;
-  std::vector<BlockRef> epilogues;             // the block that takes the results of a tile
-  std::vector<BlockRef> partials;              // the block of the partial results of rfactor
-  std::vector<std::vector<LoopRef>> parallel;  // the loops to run in parallel
-  std::vector<size_t> depths;                  // how many loops are outside a tile: pieces, and steps
+  std::vector<std::vector<LoopRef>> pieces;  // the loops over pieces of a tiled block, to run in parallel
 };
 
 class SketchStep {
@@ -81,20 +54,15 @@ class SketchStep {
   std::vector<Knob> knobs_;
 };
 
-// What has become of one block so far.
-struct SketchBlock {
+// What has become of one block so far; the shape is that of its nest where it is tiled.
+struct SketchBlock : NestShape {
   enum class Fate {
     kOpen,
     kTile,     // multi-level tiles
     kTaken,    // computed inside the nest of another block
     kOwnNest,  // a nest without tiles
   };
-  enum class Partial { kNone, kBlocksOfK, kLanesOfK };
   Fate fate = Fate::kOpen;
-  Partial partial = Partial::kNone;
-  int along = -1;           // with partial: the reduce variable that is cut
-  int epilogue = -1;        // the block that takes the results tile by tile
-  std::vector<int> packed;  // reads stored in panels, as indices into BlockInfo::reads
 };
 
 // What rules and steps are made for. Steps keep a copy; `info` outlives them, `fusion` only the derivation.
@@ -106,6 +74,7 @@ struct SketchContext {
   int threads = 1;
 
   const BlockInfo& block(int i) const { return info->blocks[static_cast<size_t>(i)]; }
+  StageContext stage() const { return {info, target, machine, threads}; }
 };
 
 struct Sketch {
@@ -139,31 +108,15 @@ Choice ChoiceOf(const std::vector<Knob>& knobs, std::span<const int64_t> values)
 bool WillBeTiled(const SketchContext& context, const Sketch& sketch, int block);
 // Vector lanes that suit the extent of a variable: a power of two, at most what the target has.
 int LanesFor(const Target& target, const BlockInfo& block, int iter);
-// For every iteration variable of a block the first of `loops`, some of those around it, that it is made of; absent
-// where it has none (one iteration).
-absl::StatusOr<std::vector<std::optional<LoopRef>>> LoopsOfIters(const Schedule& schedule, BlockRef block,
-                                                                 std::span<const LoopRef> loops);
-// Of all the loops around it.
-absl::StatusOr<std::vector<std::optional<LoopRef>>> LoopsOfIters(Schedule& schedule, BlockRef block);
-// Vectorises the innermost loop, lanes at a time, where it is at depth `outer` or deeper; `unroll`: and unrolls those
-// around it from that depth on.
-absl::Status VectorizeInnermost(Schedule& schedule, BlockRef block, size_t outer, int lanes, bool unroll);
-// Partial results of a reduction in vector lanes: splits `along` by `width`, which is at most its extent. Gives the
-// block of the partial results, which may now be moved; FinishLanes then vectorises it below depth `outer` of its
-// loops.
-absl::StatusOr<BlockRef> SplitIntoLanes(Schedule& schedule, BlockRef block, LoopRef along, int64_t width);
-absl::Status FinishLanes(Schedule& schedule, BlockRef block, BlockRef partial, size_t outer, int64_t vectors,
-                         int lanes);
-
 // Rules, each in the file of its name: rule_pack.cc and so on.
 std::unique_ptr<SketchRule> MakePackRule();
-std::unique_ptr<SketchRule> MakePartialRule();
+std::unique_ptr<SketchRule> MakeCutRule();
 std::unique_ptr<SketchRule> MakeFuseConsumerRule();
-std::unique_ptr<SketchRule> MakeCacheWriteRule();
 std::unique_ptr<SketchRule> MakeTileRule();
 std::unique_ptr<SketchRule> MakeRowsRule();
 std::unique_ptr<SketchRule> MakePiecesRule();
 std::unique_ptr<SketchRule> MakeLocateRule();
+std::unique_ptr<SketchRule> MakeFormsRule();
 std::unique_ptr<SketchRule> MakeOwnNestRule();
 std::unique_ptr<SketchRule> MakeParallelRule();
 

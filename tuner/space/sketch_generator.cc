@@ -1,37 +1,41 @@
-#include "tuner/space/sketch_generator.h"
-
-#include <set>
+// The generators of a workload: for every way to compute it, the sketches that rules derive, and the templates.
+#include <limits>
 #include <span>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "compiler/schedule/annotate.h"
+#include "compiler/schedule/choose_algorithm.h"
 #include "compiler/schedule/inline.h"
 #include "compiler/schedule/locate.h"
 #include "compiler/schedule/sample.h"
 #include "compiler/support/status_macros.h"
+#include "tuner/space/default_schedule.h"
+#include "tuner/space/generator.h"
 #include "tuner/space/sketch.h"
+#include "tuner/space/templates.h"
 
 namespace hone {
 namespace {
 
-// What all sketches of a workload share.
+// What all sketches of a workload, computed one way, share.
 struct Family {
   PrimFunc workload;
+  std::string block, algorithm;      // another algorithm for that block; both empty: as it is
   std::vector<std::string> inlined;  // names of blocks, in the order in which to inline them
   WorkloadInfo info;                 // of what is left
+  double flop = 0;                   // of the heaviest block, before anything was inlined into it
 };
 
+double HeaviestFlop(const WorkloadInfo& info) { return info.blocks[static_cast<size_t>(info.heaviest)].flop(); }
+
 // Again and again until nothing is left to inline: what stands between two elementwise blocks may go first.
-absl::StatusOr<std::shared_ptr<const Family>> InlineAll(const PrimFunc& workload) {
-  auto family = std::make_shared<Family>();
-  family->workload = workload;
-  Schedule schedule(workload);
+absl::Status InlineAll(Schedule schedule, Family* family) {
   for (;;) {
     HONE_ASSIGN_OR_RETURN(family->info, AnalyzeWorkload(schedule.func()));
     const BlockFusion fusion(family->info);
-    if (fusion.inlined().empty()) return family;
+    if (fusion.inlined().empty()) return absl::OkStatus();
     for (const int block : fusion.inlined()) {
       const std::string& name = family->info.blocks[static_cast<size_t>(block)].name;
       HONE_ASSIGN_OR_RETURN(const BlockRef ref, GetBlock(schedule, name));
@@ -41,14 +45,51 @@ absl::StatusOr<std::shared_ptr<const Family>> InlineAll(const PrimFunc& workload
   }
 }
 
+// The workload as it is, then with every other algorithm that its heaviest block has and the numeric level allows.
+absl::StatusOr<std::vector<std::shared_ptr<const Family>>> Families(const PrimFunc& workload, NumericLevel numeric) {
+  HONE_ASSIGN_OR_RETURN(const WorkloadInfo info, AnalyzeWorkload(workload));
+  const std::string& heaviest = info.blocks[static_cast<size_t>(info.heaviest)].name;
+  std::vector<std::shared_ptr<const Family>> found;
+  auto direct = std::make_shared<Family>();
+  direct->workload = workload;
+  direct->flop = HeaviestFlop(info);
+  HONE_RETURN_IF_ERROR(InlineAll(Schedule(workload), direct.get()));
+  found.push_back(std::move(direct));
+  for (const std::string& algorithm : AlgorithmNames()) {
+    Schedule schedule(workload);
+    HONE_ASSIGN_OR_RETURN(const BlockRef block, GetBlock(schedule, heaviest));
+    if (!ChooseAlgorithm(schedule, block, algorithm).ok()) continue;  // not for this block
+    if (NumericLevelOf(schedule.trace()) > numeric) continue;
+    auto other = std::make_shared<Family>();
+    other->workload = workload;
+    other->block = heaviest;
+    other->algorithm = algorithm;
+    HONE_ASSIGN_OR_RETURN(const WorkloadInfo blocks, AnalyzeWorkload(schedule.func()));
+    other->flop = HeaviestFlop(blocks);
+    HONE_RETURN_IF_ERROR(InlineAll(std::move(schedule), other.get()));
+    found.push_back(std::move(other));
+  }
+  return found;
+}
+
 class SketchGenerator : public Generator {
  public:
   SketchGenerator(std::shared_ptr<const Family> family, Sketch sketch)
       : family_(std::move(family)), sketch_(std::move(sketch)) {
-    name_ = absl::StrCat("sketch:", sketch_.choices.empty() ? "nests" : absl::StrJoin(sketch_.choices, ","));
+    std::vector<std::string> choices = sketch_.choices;
+    if (!family_->algorithm.empty()) {
+      choices.insert(choices.begin(), absl::StrCat(family_->algorithm, "(", family_->block, ")"));
+    }
+    name_ = absl::StrCat("sketch:", choices.empty() ? "nests" : absl::StrJoin(choices, ","));
     for (const auto& step : sketch_.steps) knobs_.insert(knobs_.end(), step->knobs().begin(), step->knobs().end());
   }
+  // A template: the same sketch with fewer candidates.
+  SketchGenerator(const SketchGenerator& sketch, const Template& restriction) : SketchGenerator(sketch) {
+    name_ = absl::StrCat("template:", restriction.name, name_.substr(name_.find(':')));
+    for (Knob& knob : knobs_) knob.candidates = Restricted(restriction, knob);
+  }
 
+  bool Applies(const Template& restriction) const { return restriction.applies(family_->info); }
   const std::string& name() const override { return name_; }
   const std::vector<Knob>& knobs() const override { return knobs_; }
 
@@ -57,7 +98,7 @@ class SketchGenerator : public Generator {
     thread_local SketchPlan plan;
     values.resize(knobs_.size());
     for (size_t k = 0; k < knobs_.size(); ++k) values[k] = knobs_[k].candidates[static_cast<size_t>(choice[k])];
-    plan.assign(family_->info.blocks.size(), TilePlan());
+    plan.assign(family_->info.blocks.size(), NestPlan());
     if (!PlanAll(values, plan)) return std::nullopt;
     double total = 0;
     bool legal = true;
@@ -79,6 +120,10 @@ class SketchGenerator : public Generator {
       HONE_RETURN_IF_ERROR(SampleCategorical(schedule, knobs_[i].candidates, {}, choice[i]).status());
       values.push_back(knobs_[i].candidates[static_cast<size_t>(choice[i])]);
     }
+    if (!family_->algorithm.empty()) {
+      HONE_ASSIGN_OR_RETURN(const BlockRef block, GetBlock(schedule, family_->block));
+      HONE_RETURN_IF_ERROR(ChooseAlgorithm(schedule, block, family_->algorithm).status());
+    }
     for (const std::string& name : family_->inlined) {
       HONE_ASSIGN_OR_RETURN(const BlockRef ref, GetBlock(schedule, name));
       HONE_RETURN_IF_ERROR(ComputeInline(schedule, ref));
@@ -86,12 +131,7 @@ class SketchGenerator : public Generator {
     const size_t blocks = family_->info.blocks.size();
     SketchPlan plan(blocks);
     if (!PlanAll(values, plan)) return absl::FailedPreconditionError(absl::StrCat(name_, ": the choice is not legal"));
-    SketchBuild build{schedule,
-                      family_->info,
-                      std::vector<BlockRef>(blocks),
-                      std::vector<BlockRef>(blocks),
-                      std::vector<std::vector<LoopRef>>(blocks),
-                      std::vector<size_t>(blocks, 0)};
+    SketchBuild build{schedule, family_->info, std::vector<std::vector<LoopRef>>(blocks)};
     absl::Status status;
     ForEachStep(values, [&](const SketchStep& step, std::span<const int64_t> own) {
       if (status.ok()) status = hone::Annotate(step.Apply(own, plan, build), step.label());
@@ -124,16 +164,31 @@ class SketchGenerator : public Generator {
 
 }  // namespace
 
-absl::StatusOr<std::vector<std::unique_ptr<Generator>>> MakeSketchGenerators(const PrimFunc& workload,
-                                                                             const SpaceOptions& options) {
-  HONE_ASSIGN_OR_RETURN(const std::shared_ptr<const Family> family, InlineAll(workload));
-  const BlockFusion fusion(family->info);
-  const SketchContext context{&family->info, &fusion, options.target, options.machine, options.threads};
-  std::vector<std::unique_ptr<Generator>> generators;
-  for (Sketch& sketch : DeriveSketches(context)) {
-    generators.push_back(std::make_unique<SketchGenerator>(family, std::move(sketch)));
+absl::StatusOr<std::vector<std::unique_ptr<Generator>>> Generators(const PrimFunc& workload,
+                                                                   const SpaceOptions& options) {
+  HONE_ASSIGN_OR_RETURN(const auto families, Families(workload, options.numeric));
+  std::vector<std::unique_ptr<Generator>> templates, sketches;
+  for (const std::shared_ptr<const Family>& family : families) {
+    const BlockFusion fusion(family->info);
+    const SketchContext context{&family->info, &fusion, options.target, options.machine, options.threads};
+    for (Sketch& derived : DeriveSketches(context)) {
+      auto sketch = std::make_unique<SketchGenerator>(family, std::move(derived));
+      for (const Template& restriction : Templates()) {
+        if (sketch->Applies(restriction))
+          templates.push_back(std::make_unique<SketchGenerator>(*sketch, restriction));
+      }
+      sketches.push_back(std::move(sketch));
+    }
   }
-  return generators;
+  templates.insert(templates.end(), std::make_move_iterator(sketches.begin()), std::make_move_iterator(sketches.end()));
+  return templates;
+}
+
+absl::StatusOr<double> LeastFlop(const PrimFunc& workload, const SpaceOptions& options) {
+  HONE_ASSIGN_OR_RETURN(const auto families, Families(workload, options.numeric));
+  double least = std::numeric_limits<double>::infinity();
+  for (const std::shared_ptr<const Family>& family : families) least = std::min(least, family->flop);
+  return least;
 }
 
 }  // namespace hone

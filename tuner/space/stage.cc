@@ -4,13 +4,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/schedule/cache.h"
-#include "compiler/schedule/fuse.h"
 #include "compiler/schedule/index_map.h"
 #include "compiler/schedule/layout_constant.h"
 #include "compiler/schedule/locate.h"
-#include "compiler/schedule/loop_kind.h"
 #include "compiler/schedule/transform_layout.h"
 #include "compiler/support/status_macros.h"
+#include "tuner/space/nest_loops.h"
 
 namespace hone {
 namespace {
@@ -53,6 +52,19 @@ std::vector<int64_t> DivisorsUpTo(int64_t n, int64_t limit) {
   return found;
 }
 
+std::vector<int64_t> BlocksOfK(const BlockInfo& block, int along) {
+  constexpr int64_t kLongReduction = 512;  // in all; of a shorter one the panels are in cache anyway
+  constexpr int64_t kShortestBlock = 64;
+  constexpr int64_t kMostBlocks = 16;
+  int64_t steps = 1;
+  for (int i = 0; i < static_cast<int>(block.iters.size()); ++i) {
+    if (!block.spatial(i)) steps *= block.extents[static_cast<size_t>(i)];
+  }
+  const int64_t extent = block.extents[static_cast<size_t>(along)];
+  if (steps < kLongReduction || extent < 2 * kShortestBlock) return {1};
+  return DivisorsUpTo(extent, std::min(kMostBlocks, extent / kShortestBlock));
+}
+
 int DimensionToPack(const BlockInfo& block, const BlockInfo::Access& operand, int64_t lanes) {
   const size_t n = static_cast<size_t>(block.last_iter());
   const int64_t stride = operand.strides[n];
@@ -83,12 +95,6 @@ absl::Status PackOperand(Schedule& schedule, BlockRef block, const BlockInfo::Ac
   if (threads == 1 || loops.size() < 2) return absl::OkStatus();
   loops.pop_back();
   return FuseAndParallel(schedule, std::move(loops));
-}
-
-absl::Status FuseAndParallel(Schedule& schedule, std::vector<LoopRef> loops) {
-  LoopRef loop = loops.front();
-  if (loops.size() > 1) { HONE_ASSIGN_OR_RETURN(loop, Fuse(schedule, std::move(loops))); }
-  return Parallel(schedule, loop);
 }
 
 }  // namespace hone

@@ -1,4 +1,4 @@
-// One nest of a program that templates make: what it computes, its knobs, its model and how it is scheduled.
+// One nest of a program whose shape needs no plan: its knobs, its draft and how it is scheduled; and what drafts share.
 #pragma once
 
 #include <memory>
@@ -31,18 +31,10 @@ struct StageContext {
   int threads = 1;
 };
 
-// A block that accumulates into a register tile: convolution, product, depthwise, pooling; see tile_stage.cc.
-// `epilogue` is the elementwise block that takes its results, -1 when there is none.
-std::unique_ptr<StageTemplate> MakeTileStage(const StageContext& context, int block, int epilogue);
 // A reduction along memory: a row to a value.
 std::unique_ptr<StageTemplate> MakeRowStage(const StageContext& context, int block);
 // A block without reduction: elementwise, moving, padding.
 std::unique_ptr<StageTemplate> MakeMapStage(const StageContext& context, int block);
-
-// A block that chooses among forms by its iteration variables (BlockInfo::forms, here with those of inlined blocks),
-// with the one it reads from: the transforms of Winograd's algorithm; see forms_stage.cc.
-std::unique_ptr<StageTemplate> MakeFormsStage(const StageContext& context, int block, int producer,
-                                              std::vector<int64_t> forms);
 
 // ---- Shared pieces of the model ----
 // Time of `work_us` spread over `tasks` equal pieces on `threads` threads.
@@ -51,6 +43,8 @@ double ParallelTime(const Machine& machine, double work_us, int64_t tasks, int t
 double BytesPerCycle(const Target& target, const Machine& machine, double footprint);
 // Divisors of n that are at most `limit`, ascending.
 std::vector<int64_t> DivisorsUpTo(int64_t n, int64_t limit);
+// How many blocks a reduction may be cut into along one of its variables, 1 among them: none shorter than is worth it.
+std::vector<int64_t> BlocksOfK(const BlockInfo& block, int along);
 // The dimension along which an operand of the block is worth storing in panels, so that vectors of `lanes` along the
 // block's last iteration variable are read in one stream; -1: none. A constant is where it fills more than one vector,
 // another operand where its elements are apart.
@@ -59,7 +53,4 @@ int DimensionToPack(const BlockInfo& block, const BlockInfo::Access& operand, in
 // in front of the nest. Nothing where the block no longer reads it, as what wrote it was inlined.
 absl::Status PackOperand(Schedule& schedule, BlockRef block, const BlockInfo::Access& operand, int along, int64_t nr,
                          int threads);
-// Fuses the loops (at least one) and runs the result in parallel.
-absl::Status FuseAndParallel(Schedule& schedule, std::vector<LoopRef> loops);
-
 }  // namespace hone

@@ -11,7 +11,7 @@
 #include "compiler/ir/visit.h"
 #include "tests/compiler/schedule/workloads.h"
 #include "tests/tuner/space/extra_workloads.h"
-#include "tuner/space/sketch_generator.h"
+#include "tuner/space/generator.h"
 
 namespace hone {
 namespace {
@@ -34,7 +34,7 @@ PrimFunc Larger(const std::string& name) {
 // A workload with the sketch that nothing was decided about.
 struct Start {
   explicit Start(const PrimFunc& func, int threads = 2)
-      : info(*AnalyzeWorkload(func)), fusion(info), context{&info, &fusion, Options().target, threads} {
+      : info(*AnalyzeWorkload(func)), fusion(info), context{&info, &fusion, Options().target, UsualMachine(Options().target), threads} {
     sketch.blocks.resize(info.blocks.size());
   }
   std::vector<Sketch> Offer(const std::unique_ptr<SketchRule>& rule, const std::string& block) const {
@@ -49,16 +49,18 @@ struct Start {
 };
 
 std::vector<std::string> NamesOf(const PrimFunc& func, int threads = 2) {
-  const auto generators = MakeSketchGenerators(func, Options(threads));
+  const auto generators = Generators(func, Options(threads));
   EXPECT_TRUE(generators.ok()) << generators.status();
   std::vector<std::string> names;
-  for (const auto& generator : *generators) names.push_back(generator->name());
+  for (const auto& generator : *generators) {
+    if (generator->name().starts_with("sketch:")) names.push_back(generator->name());
+  }
   return names;
 }
 
 // The program of a sketch with the choice that its draft likes best.
 PrimFunc BestOf(const PrimFunc& func, const std::string& name, int threads = 2) {
-  const auto generators = MakeSketchGenerators(func, Options(threads));
+  const auto generators = Generators(func, Options(threads));
   for (const auto& generator : *generators) {
     if (generator->name() != name) continue;
     const absl::StatusOr<Schedule> schedule = generator->Build(*BestByDraft(*generator));
@@ -82,15 +84,15 @@ int LoopsOfKind(const PrimFunc& func, ForKind kind) {
 TEST(SketchRules, AreAskedInThisOrder) {
   std::vector<std::string> names;
   for (const auto& rule : SketchRules()) names.push_back(rule->name());
-  EXPECT_THAT(names, ElementsAre("pack", "partial", "fuse_consumer", "cache_write", "tile", "rows", "pieces", "locate",
-                                 "own_nest", "parallel"));
+  EXPECT_THAT(names, ElementsAre("pack", "cut", "fuse_consumer", "tile", "forms", "rows", "pieces", "locate", "own_nest",
+                                 "parallel"));
 }
 
 TEST(PackRule, TakesAConstantThatMovesWithTheVectors) {
   const Start start(testing::DenseRelu(8, 64, 16));
   const std::vector<Sketch> offers = start.Offer(MakePackRule(), "C");
   ASSERT_EQ(offers.size(), 1u);
-  EXPECT_EQ(offers[0].at(start.info.Find("C")).packed.size(), 1u);
+  EXPECT_EQ(offers[0].at(start.info.Find("C")).panels.size(), 1u);
   EXPECT_THAT(offers[0].choices, ElementsAre("pack(C.B)"));
 }
 
@@ -105,28 +107,27 @@ TEST(PackRule, PacksAVariableOperandThatLiesAcross) {
   const std::vector<Sketch> offers = start.Offer(MakePackRule(), "batch_matmul");
   ASSERT_EQ(offers.size(), 2u) << "packed, and as it is";
   EXPECT_THAT(offers[0].choices, ElementsAre("pack(batch_matmul.k)"));
-  EXPECT_TRUE(offers[1].at(start.info.Find("batch_matmul")).packed.empty());
+  EXPECT_TRUE(offers[1].at(start.info.Find("batch_matmul")).panels.empty());
 }
 
-TEST(PartialRule, CutsALongReductionIntoBlocks) {
+TEST(CutRule, CutsALongReductionIntoBlocks) {
   const Start start(Larger("long_dense_relu"));
-  const std::vector<Sketch> offers = start.Offer(MakePartialRule(), "C");
-  ASSERT_EQ(offers.size(), 2u);
-  EXPECT_EQ(offers[0].at(0).partial, SketchBlock::Partial::kNone);
-  EXPECT_EQ(offers[1].at(0).partial, SketchBlock::Partial::kBlocksOfK);
+  const std::vector<Sketch> offers = start.Offer(MakeCutRule(), "C");
+  ASSERT_EQ(offers.size(), 1u) << "how many blocks, one among them, is a size and not a shape";
+  EXPECT_EQ(offers[0].at(0).cut, ReductionCut::kBlocks);
   EXPECT_EQ(start.Offer(MakePackRule(), "D").size(), 0u);
 }
 
-TEST(PartialRule, RunsVectorsAlongKWhereTheOperandsLieSo) {
+TEST(CutRule, RunsVectorsAlongKWhereTheOperandsLieSo) {
   const Start start(Larger("scores"));
-  const std::vector<Sketch> offers = start.Offer(MakePartialRule(), "batch_matmul");
+  const std::vector<Sketch> offers = start.Offer(MakeCutRule(), "batch_matmul");
   ASSERT_EQ(offers.size(), 1u) << "as it is, an operand would be gathered";
-  EXPECT_EQ(offers[0].at(0).partial, SketchBlock::Partial::kLanesOfK);
+  EXPECT_EQ(offers[0].at(0).cut, ReductionCut::kLanes);
 }
 
-TEST(PartialRule, LeavesShortReductions) {
-  for (const Sketch& offer : Start(testing::DenseRelu(8, 64, 16)).Offer(MakePartialRule(), "C")) {
-    EXPECT_EQ(offer.at(0).partial, SketchBlock::Partial::kNone);
+TEST(CutRule, LeavesShortReductions) {
+  for (const Sketch& offer : Start(testing::DenseRelu(8, 64, 16)).Offer(MakeCutRule(), "C")) {
+    EXPECT_EQ(offer.at(0).cut, ReductionCut::kNone);
   }
 }
 
@@ -138,14 +139,6 @@ TEST(FuseConsumerRule, TakesTheOnlyReaderThatReadsInPlace) {
   EXPECT_EQ(offers[0].at(start.info.Find("D")).fate, SketchBlock::Fate::kTaken);
   EXPECT_TRUE(Start(testing::Matmul(8, 64, 16)).Offer(MakeFuseConsumerRule(), "C").empty()) << "nobody reads it";
   EXPECT_TRUE(Start(testing::Softmax(8, 64)).Offer(MakeFuseConsumerRule(), "sum").empty()) << "it is not tiled";
-}
-
-TEST(CacheWriteRule, IsForTilesWithoutAConsumer) {
-  const Start matmul(testing::Matmul(8, 64, 16)), dense(testing::DenseRelu(8, 64, 16));
-  EXPECT_EQ(matmul.Offer(MakeCacheWriteRule(), "C").size(), 1u);
-  const std::vector<Sketch> fused = dense.Offer(MakeFuseConsumerRule(), "C");
-  EXPECT_TRUE(MakeCacheWriteRule()->Offer(dense.context, fused[0], dense.info.Find("C")).empty());
-  EXPECT_TRUE(dense.Offer(MakeCacheWriteRule(), "D").empty());
 }
 
 TEST(TileRule, GoesByTheReadsOfTheBlock) {
@@ -208,7 +201,7 @@ TEST(ParallelRule, IsForTilesAndThreads) {
 TEST(Sketches, OfAProduct) {
   EXPECT_THAT(NamesOf(testing::DenseRelu(8, 64, 16)), ElementsAre("sketch:pack(C.B),tile(C)"));
   EXPECT_THAT(NamesOf(Larger("long_dense_relu")),
-              ElementsAre("sketch:pack(C.B),tile(C)", "sketch:pack(C.B),k_blocks(C),tile(C)"));
+              ElementsAre("sketch:pack(C.B),tile(C)"));
   EXPECT_THAT(NamesOf(Larger("scores")), Contains("sketch:k_lanes(batch_matmul),tile(batch_matmul)"));
 }
 
@@ -235,7 +228,7 @@ TEST(Sketches, GoByTheBlocksAlone) {
 }
 
 TEST(Sketches, KnobsHaveNamesOfTheirOwnAndCandidates) {
-  const auto generators = MakeSketchGenerators(testing::ConvBiasResidualRelu({9, 9, 4, 32}), Options());
+  const auto generators = Generators(testing::ConvBiasResidualRelu({9, 9, 4, 32}), Options());
   ASSERT_TRUE(generators.ok());
   for (const auto& generator : *generators) {
     std::vector<std::string> names;
@@ -249,7 +242,7 @@ TEST(Sketches, KnobsHaveNamesOfTheirOwnAndCandidates) {
 }
 
 TEST(Sketches, RefuseAChoiceThatTheDraftRefuses) {
-  const auto generators = MakeSketchGenerators(testing::Matmul(64, 256, 64), Options());
+  const auto generators = Generators(testing::Matmul(64, 256, 64), Options());
   ASSERT_TRUE(generators.ok());
   const Generator& generator = *(*generators)[0];
   Choice most;

@@ -1,4 +1,4 @@
-// forms: two blocks without reduction that choose among forms by their iteration variables, such as the two halves of a
+// Forms: two blocks without reduction that choose among forms by their iteration variables, such as the two halves of a
 // Winograd transform. What is chosen by is unrolled, so that every form is straight code on vectors, and the first
 // block computes into registers what one tile of the second reads:
 //
@@ -7,6 +7,7 @@
 //     unroll i, j: vectorized c1:  V[i, j, tile, c0, c1] = form j of D[i, ..]
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
 #include "compiler/schedule/compute_at.h"
 #include "compiler/schedule/locate.h"
 #include "compiler/schedule/loop_kind.h"
@@ -14,6 +15,8 @@
 #include "compiler/schedule/set_scope.h"
 #include "compiler/schedule/split.h"
 #include "compiler/support/status_macros.h"
+#include "tuner/space/nest_loops.h"
+#include "tuner/space/sketch.h"
 #include "tuner/space/stage.h"
 
 namespace hone {
@@ -22,24 +25,23 @@ namespace {
 // Additions and multiplications of a row of a transform, about; those of all forms together say little of one.
 constexpr double kOperationsOfForm = 4;
 
-class FormsStage : public StageTemplate {
+class FormsStep : public SketchStep {
  public:
-  FormsStage(const StageContext& context, int block, int producer, std::vector<int64_t> forms)
-      : block_(context.info->blocks[static_cast<size_t>(block)]),
-        producer_(context.info->blocks[static_cast<size_t>(producer)]),
-        forms_(std::move(forms)),
+  FormsStep(const SketchContext& context, int block, int producer)
+      : SketchStep(absl::StrCat("forms(", context.block(block).name, ")")),
+        block_(context.block(block)),
+        producer_(context.block(producer)),
+        forms_(block_.forms),
         target_(context.target),
         machine_(context.machine),
         threads_(context.threads) {
     const int native = target_.lanes(std::max(32, static_cast<int>(block_.output.type().bits)));
     const bool along_memory = block_.last_iter() == static_cast<int>(block_.iters.size()) - 1 && forms_.back() == 0;
     lanes_ = along_memory && block_.extents.back() % native == 0 ? native : 1;
-    if (threads_ > 1) knobs_.push_back({"parallel", {0, 1}});
+    if (threads_ > 1) knobs_.push_back({absl::StrCat(block_.name, ".parallel"), {0, 1}});
   }
 
-  const std::vector<Knob>& knobs() const override { return knobs_; }
-
-  std::optional<double> Draft(std::span<const int> choice) const override {
+  std::optional<double> Cost(std::span<const int64_t> values, const SketchPlan&) const override {
     const double vectors = static_cast<double>(block_.instances() + producer_.instances()) / lanes_;
     const double per_vector =
         kOperationsOfForm / machine_.fma_per_cycle(target_.vector_bits) + 1.5;  // and a load or store
@@ -48,10 +50,11 @@ class FormsStage : public StageTemplate {
       bytes += static_cast<double>(read.elements * read.buffer.type().bytes());
     const double cycles = std::max(vectors * per_vector, bytes / BytesPerCycle(target_, machine_, bytes / threads_));
     const double us = cycles / machine_.cycles_per_us();
-    return RunsInParallel(choice) ? ParallelTime(machine_, us, Tiles(), threads_) : us;
+    return RunsInParallel(values) ? ParallelTime(machine_, us, Tiles(), threads_) : us;
   }
 
-  absl::Status Apply(Schedule& schedule, std::span<const int> choice) const override {
+  absl::Status Apply(std::span<const int64_t> values, const SketchPlan&, SketchBuild& build) const override {
+    Schedule& schedule = build.schedule;
     HONE_ASSIGN_OR_RETURN(const BlockRef block, GetBlock(schedule, block_.name));
     HONE_ASSIGN_OR_RETURN(const BlockRef producer, GetBlock(schedule, producer_.name));
     HONE_ASSIGN_OR_RETURN(const std::vector<LoopRef> loops, GetLoops(schedule, block));
@@ -78,13 +81,13 @@ class FormsStage : public StageTemplate {
     produced.erase(produced.begin(), produced.begin() + static_cast<std::ptrdiff_t>(outer.size()));
     HONE_RETURN_IF_ERROR(UnrollAndVectorize(schedule, std::move(produced)));
     HONE_RETURN_IF_ERROR(UnrollAndVectorize(schedule, std::move(inner)));
-    if (!RunsInParallel(choice)) return absl::OkStatus();
+    if (!RunsInParallel(values)) return absl::OkStatus();
     if (lanes_ > 1 && outer.size() > 1) outer.pop_back();  // tiles are shared out, not pieces of them
     return FuseAndParallel(schedule, std::move(outer));
   }
 
  private:
-  bool RunsInParallel(std::span<const int> choice) const { return !knobs_.empty() && choice[0] == 1; }
+  bool RunsInParallel(std::span<const int64_t> values) const { return !knobs_.empty() && values[0] == 1; }
   int64_t Tiles() const {
     int64_t tiles = 1;
     for (size_t i = 0; i + 1 < forms_.size(); ++i) {
@@ -109,14 +112,35 @@ class FormsStage : public StageTemplate {
   Machine machine_;
   int threads_;
   int lanes_ = 1;
-  std::vector<Knob> knobs_;
+};
+
+class FormsRule : public SketchRule {
+ public:
+  std::string name() const override { return "forms"; }
+
+  // `block` is the reader: both it and the only block it takes open results of choose, and nobody else reads that one.
+  std::vector<Sketch> Offer(const SketchContext& context, const Sketch& sketch, int block) const override {
+    const BlockInfo& info = context.block(block);
+    if (sketch.at(block).fate != SketchBlock::Fate::kOpen || info.reduces || !info.single_store || !info.chooses())
+      return {};
+    for (int producer = 0; producer < block; ++producer) {
+      const BlockInfo& from = context.block(producer);
+      if (sketch.at(producer).fate != SketchBlock::Fate::kOpen || from.reduces || !from.chooses() ||
+          context.info->Consumers(producer) != std::vector<int>{block}) {
+        continue;
+      }
+      Sketch joined = sketch;
+      joined.at(block).fate = SketchBlock::Fate::kOwnNest;
+      joined.at(producer).fate = SketchBlock::Fate::kTaken;
+      joined.steps.push_back(std::make_shared<FormsStep>(context, block, producer));
+      return {std::move(joined)};
+    }
+    return {};
+  }
 };
 
 }  // namespace
 
-std::unique_ptr<StageTemplate> MakeFormsStage(const StageContext& context, int block, int producer,
-                                              std::vector<int64_t> forms) {
-  return std::make_unique<FormsStage>(context, block, producer, std::move(forms));
-}
+std::unique_ptr<SketchRule> MakeFormsRule() { return std::make_unique<FormsRule>(); }
 
 }  // namespace hone

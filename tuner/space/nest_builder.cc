@@ -1,0 +1,232 @@
+#include "tuner/space/nest_builder.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "compiler/schedule/cache.h"
+#include "compiler/schedule/compute_at.h"
+#include "compiler/schedule/decompose_reduction.h"
+#include "compiler/schedule/locate.h"
+#include "compiler/schedule/loop_kind.h"
+#include "compiler/schedule/reorder.h"
+#include "compiler/schedule/rfactor.h"
+#include "compiler/schedule/set_scope.h"
+#include "compiler/schedule/split.h"
+#include "compiler/support/status_macros.h"
+#include "tuner/space/nest_loops.h"
+
+namespace hone {
+namespace {
+
+using Loops = std::vector<LoopRef>;
+using OptionalLoops = std::vector<std::optional<LoopRef>>;
+
+void Append(Loops& to, const Loops& more) { to.insert(to.end(), more.begin(), more.end()); }
+
+class Builder {
+ public:
+  Builder(Schedule& schedule, const StageContext& context, int block, const NestShape& shape, const NestPlan& plan)
+      : schedule_(schedule),
+        context_(context),
+        info_(context.info->blocks[static_cast<size_t>(block)]),
+        shape_(shape),
+        plan_(plan),
+        cut_(shape.cut == ReductionCut::kBlocks && plan.k_parts == 1 ? ReductionCut::kNone : shape.cut),
+        n_(info_.last_iter()) {}
+
+  absl::StatusOr<Loops> Build() {
+    HONE_ASSIGN_OR_RETURN(block_, GetBlock(schedule_, info_.name));
+    HONE_RETURN_IF_ERROR(PackPanels());
+    if (cut_ != ReductionCut::kNone) HONE_RETURN_IF_ERROR(CutReduction());
+    HONE_RETURN_IF_ERROR(FindEpilogue());
+    HONE_RETURN_IF_ERROR(SplitLoops());
+    switch (cut_) {
+      case ReductionCut::kNone: HONE_RETURN_IF_ERROR(FinishWhole()); break;
+      case ReductionCut::kBlocks: HONE_RETURN_IF_ERROR(FinishBlocks()); break;
+      case ReductionCut::kLanes: HONE_RETURN_IF_ERROR(FinishLanesOfK()); break;
+    }
+    return pieces_;
+  }
+
+ private:
+  int64_t extent(int iter) const { return info_.extents[static_cast<size_t>(iter)]; }
+
+  absl::Status PackPanels() {
+    const int64_t width = plan_.inner[static_cast<size_t>(n_)];
+    for (const int r : shape_.panels) {
+      const BlockInfo::Access& read = info_.reads[static_cast<size_t>(r)];
+      const int along = DimensionToPack(info_, read, plan_.lanes);
+      HONE_RETURN_IF_ERROR(PackOperand(schedule_, block_, read, along, width, context_.threads));
+    }
+    return absl::OkStatus();
+  }
+
+  // The block of the partial results, in registers.
+  absl::Status CutReduction() {
+    HONE_ASSIGN_OR_RETURN(const OptionalLoops loops, LoopsOfIters(schedule_, block_));
+    const LoopRef along = *loops[static_cast<size_t>(shape_.along)];
+    const bool of_lanes = cut_ == ReductionCut::kLanes;
+    HONE_ASSIGN_OR_RETURN(
+        const Loops parts,
+        Split(schedule_, along, of_lanes ? std::vector<Value>{-1, plan_.k_parts} : std::vector<Value>{plan_.k_parts, -1}));
+    HONE_ASSIGN_OR_RETURN(partial_, Rfactor(schedule_, parts[of_lanes ? 1 : 0], of_lanes ? -1 : 0));
+    return SetScope(schedule_, partial_, 0, Scope::kRegister);
+  }
+
+  // Whoever takes the results of a tile: the elementwise block after it, or a copy.
+  absl::Status FindEpilogue() {
+    if (shape_.epilogue >= 0) {
+      const std::string& name = context_.info->blocks[static_cast<size_t>(shape_.epilogue)].name;
+      HONE_ASSIGN_OR_RETURN(epilogue_, GetBlock(schedule_, name));
+      if (cut_ == ReductionCut::kNone) return SetScope(schedule_, block_, 0, Scope::kRegister);
+    } else if (cut_ == ReductionCut::kNone) {
+      HONE_ASSIGN_OR_RETURN(epilogue_, CacheWrite(schedule_, block_, 0, Scope::kRegister));
+    }
+    return absl::OkStatus();
+  }
+
+  // Pieces, then tiles, then the tile; what is left of the reduction goes between or inside.
+  absl::Status SplitLoops() {
+    HONE_ASSIGN_OR_RETURN(const OptionalLoops by_iter, LoopsOfIters(schedule_, block_));
+    // With partial results the block has its spatial variables, and one over the parts.
+    Loops steps;
+    std::optional<LoopRef> n_steps, n_inner;
+    size_t place = 0;
+    for (int i = 0; i < static_cast<int>(info_.iters.size()); ++i) {
+      if (!info_.spatial(i) && cut_ != ReductionCut::kNone) continue;
+      const std::optional<LoopRef>& loop = by_iter[place++];
+      if (!loop.has_value()) continue;
+      if (!info_.spatial(i)) {
+        rest_.push_back(*loop);
+        continue;
+      }
+      if (extent(i) == 1) {
+        pieces_.push_back(*loop);
+        continue;
+      }
+      const size_t at = static_cast<size_t>(i);
+      HONE_ASSIGN_OR_RETURN(const Loops parts,
+                            Split(schedule_, *loop, {plan_.pieces[at], plan_.steps[at], plan_.inner[at]}));
+      pieces_.push_back(parts[0]);
+      if (i == n_) {
+        n_steps = parts[1];
+        n_inner = parts[2];
+      } else {
+        steps.push_back(parts[1]);
+        inner_.push_back(parts[2]);
+      }
+    }
+    if (n_inner.has_value()) inner_.push_back(*n_inner);
+    if (n_steps.has_value()) steps.insert(plan_.panels_outside ? steps.begin() : steps.end(), *n_steps);
+    if (cut_ != ReductionCut::kNone) rest_.push_back(*by_iter.back());
+
+    Loops order = pieces_;
+    if (cut_ == ReductionCut::kBlocks) Append(order, rest_);
+    Append(order, steps);
+    depth_ = order.size();
+    tile_loop_ = order.back();
+    if (cut_ == ReductionCut::kNone) Append(order, rest_);
+    Append(order, inner_);
+    if (cut_ == ReductionCut::kLanes) Append(order, rest_);
+    return Reorder(schedule_, order);
+  }
+
+  absl::Status FinishWhole() {
+    HONE_RETURN_IF_ERROR(ReverseComputeAt(schedule_, epilogue_, tile_loop_));
+    HONE_RETURN_IF_ERROR(ScheduleTile(block_, false));
+    return VectorizeInnermost(schedule_, epilogue_, depth_, plan_.lanes, true);
+  }
+
+  absl::Status FinishBlocks() {
+    HONE_RETURN_IF_ERROR(ComputeAt(schedule_, partial_, tile_loop_));
+    HONE_RETURN_IF_ERROR(ScheduleTile(partial_, true));
+    if (shape_.epilogue >= 0) {
+      HONE_RETURN_IF_ERROR(ReverseComputeAt(schedule_, epilogue_, pieces_.back()));
+      HONE_RETURN_IF_ERROR(VectorizeInnermost(schedule_, epilogue_, pieces_.size(), plan_.lanes, false));
+    }
+    HONE_RETURN_IF_ERROR(VectorizeInnermost(schedule_, block_, depth_, plan_.lanes, true));
+    return DecomposeReduction(schedule_, block_, rest_[0]).status();
+  }
+
+  absl::Status FinishLanesOfK() {
+    HONE_RETURN_IF_ERROR(ComputeAt(schedule_, partial_, tile_loop_));
+    HONE_RETURN_IF_ERROR(ScheduleTile(partial_, true));
+    if (shape_.epilogue >= 0) HONE_RETURN_IF_ERROR(ReverseComputeAt(schedule_, epilogue_, tile_loop_));
+    for (const LoopRef loop : inner_) HONE_RETURN_IF_ERROR(Unroll(schedule_, loop));
+    HONE_RETURN_IF_ERROR(DecomposeReduction(schedule_, block_, rest_[0]).status());
+    return Unroll(schedule_, rest_[0]);
+  }
+
+  // Gives the loops of `block` inside the tiles the order reduce loops, rows, vectors, and unrolls and vectorises them.
+  absl::Status ScheduleTile(BlockRef block, bool is_partial) {
+    HONE_ASSIGN_OR_RETURN(Loops all, GetLoops(schedule_, block));
+    all.erase(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(depth_));
+    HONE_ASSIGN_OR_RETURN(const OptionalLoops by_iter, LoopsOfIters(schedule_, block, all));
+    const bool of_lanes = is_partial && cut_ == ReductionCut::kLanes;
+    // Variables of a block of partial results: its part, the spatial ones, the reduce ones.
+    Loops tile;
+    size_t spatial = is_partial ? 1 : 0;
+    std::optional<LoopRef> n;
+    for (int i = 0; i < static_cast<int>(info_.iters.size()); ++i) {
+      if (!info_.spatial(i)) {
+        spatial += is_partial ? 0 : 1;
+        continue;
+      }
+      const std::optional<LoopRef>& loop = by_iter[spatial++];
+      if (!loop.has_value()) continue;
+      if (i == n_) {
+        n = loop;
+      } else {
+        tile.push_back(*loop);
+      }
+    }
+    if (n.has_value()) tile.push_back(*n);
+    if (of_lanes && by_iter[0].has_value()) tile.push_back(*by_iter[0]);
+    Loops reduce;  // what is not of the tile
+    for (const LoopRef loop : all) {
+      if (std::find(tile.begin(), tile.end(), loop) == tile.end()) reduce.push_back(loop);
+    }
+    Loops order = reduce;
+    Append(order, tile);
+    if (order.size() > 1) HONE_RETURN_IF_ERROR(Reorder(schedule_, order));
+    if (plan_.window) {
+      for (size_t i = 0; i + 1 < reduce.size(); ++i) HONE_RETURN_IF_ERROR(Unroll(schedule_, reduce[i]));
+    }
+    if (of_lanes && by_iter[0].has_value()) {
+      HONE_RETURN_IF_ERROR(Vectorize(schedule_, tile.back()));
+      tile.pop_back();
+    } else if (!of_lanes && n.has_value() && plan_.lanes > 1) {
+      HONE_ASSIGN_OR_RETURN(const Loops parts, Split(schedule_, tile.back(), {-1, plan_.lanes}));
+      HONE_RETURN_IF_ERROR(Vectorize(schedule_, parts[1]));
+      tile.back() = parts[0];
+    }
+    for (const LoopRef loop : tile) HONE_RETURN_IF_ERROR(Unroll(schedule_, loop));
+    if (reduce.empty()) return absl::OkStatus();
+    HONE_RETURN_IF_ERROR(DecomposeReduction(schedule_, block, reduce[0]).status());
+    if (plan_.unroll == 1) return absl::OkStatus();
+    // Last, so that the init's place is told from whole variables.
+    HONE_ASSIGN_OR_RETURN(const Loops parts, Split(schedule_, reduce.back(), {-1, plan_.unroll}));
+    return Unroll(schedule_, parts[1]);
+  }
+
+  Schedule& schedule_;
+  const StageContext& context_;
+  const BlockInfo& info_;
+  const NestShape& shape_;
+  const NestPlan& plan_;
+  ReductionCut cut_;
+  int n_;  // the variable of the output's last dimension
+  BlockRef block_, partial_, epilogue_;
+  Loops pieces_, inner_, rest_;  // over pieces; of the tile, n last; of the reduction, of the parts with a cut
+  LoopRef tile_loop_;            // the innermost around a tile
+  size_t depth_ = 0;             // loops around a tile
+};
+
+}  // namespace
+
+absl::StatusOr<std::vector<LoopRef>> BuildNest(Schedule& schedule, const StageContext& context, int block,
+                                               const NestShape& shape, const NestPlan& plan) {
+  return Builder(schedule, context, block, shape, plan).Build();
+}
+
+}  // namespace hone
