@@ -49,9 +49,7 @@ struct Options {
   bool traces = false;
 };
 
-double Now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+double Now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 // Times kernels of one workload on the same arguments.
 class Stopwatch {
@@ -156,7 +154,8 @@ class Explorer {
       Try(point.first, point.second, us);
     }
     for (size_t next = 0; static_cast<int>(seen_.size()) < candidates && next < measured_.size() && next < 8;) {
-      std::stable_sort(measured_.begin(), measured_.end(), [](const Measured& a, const Measured& b) { return a.us < b.us; });
+      std::stable_sort(measured_.begin(), measured_.end(),
+                       [](const Measured& a, const Measured& b) { return a.us < b.us; });
       const Measured parent = measured_[next];
       const size_t before = seen_.size();
       for (size_t k = 0; k < parent.choice.size(); ++k) {
@@ -170,12 +169,18 @@ class Explorer {
       }
       next = seen_.size() == before ? next + 1 : 0;
     }
-    std::stable_sort(measured_.begin(), measured_.end(), [](const Measured& a, const Measured& b) { return a.us < b.us; });
+    std::stable_sort(measured_.begin(), measured_.end(),
+                     [](const Measured& a, const Measured& b) { return a.us < b.us; });
   }
 
   const std::vector<Measured>& measured() const { return measured_; }
   int refused() const { return refused_; }
-  const Generator& generator(size_t g) const { return *generators_[g]; }
+  const Generator* Find(const std::string& name) const {
+    for (const auto& generator : generators_) {
+      if (generator->name() == name) return generator.get();
+    }
+    return nullptr;
+  }
 
  private:
   void Try(size_t g, const Choice& choice, double draft_us) {
@@ -223,6 +228,17 @@ absl::StatusOr<std::vector<Row>> Rows(const std::string& file) {
   return rows;
 }
 
+std::string Describe(const Explorer& explorer, const Origin& origin) {
+  const Generator* generator = explorer.Find(origin.generator);
+  if (generator == nullptr) return origin.generator;
+  std::string text = origin.generator;
+  for (size_t k = 0; k < origin.choice.size(); ++k) {
+    const Knob& knob = generator->knobs()[k];
+    absl::StrAppend(&text, " ", knob.name, "=", knob.candidates[static_cast<size_t>(origin.choice[k])]);
+  }
+  return absl::StrCat(text, "  draft ", *generator->Draft(origin.choice));
+}
+
 void Print(const Row& row, const Options& options, const ResolvedSettings& settings, double peak, ThreadPool& pool) {
   const absl::StatusOr<WorkloadInfo> info = AnalyzeWorkload(row.workload);
   double flop = 0;
@@ -239,18 +255,14 @@ void Print(const Row& row, const Options& options, const ResolvedSettings& setti
               share(default_us));
   if (!explorer.measured().empty()) {
     const Measured& best = explorer.measured().front();
-    std::printf("  best %9.1f us %5.1f%%  draft %9.1f  %zu tried, %d refused  %s", best.us, share(best.us), best.draft_us,
-                explorer.measured().size(), explorer.refused(), best.source.c_str());
+    std::printf("  best %9.1f us %5.1f%%  draft %9.1f  %zu tried, %d refused  %s", best.us, share(best.us),
+                best.draft_us, explorer.measured().size(), explorer.refused(), best.source.c_str());
     std::map<std::string, double> by_source;
     for (const Measured& m : explorer.measured()) by_source.emplace(m.source, m.us);
     std::printf("\n    ");
     for (const auto& [source, us] : by_source) std::printf(" %s %.1f", source.c_str(), us);
-    std::printf("\n    ");
-    for (size_t k = 0; k < best.choice.size(); ++k) {
-      const Knob& knob = explorer.generator(best.generator).knobs()[k];
-      std::printf(" %s=%lld", knob.name.c_str(),
-                  static_cast<long long>(knob.candidates[static_cast<size_t>(best.choice[k])]));
-    }
+    std::printf("\n     default %s\n     best   ", Describe(explorer, *OriginOf(*trace)).c_str());
+    std::printf(" %s", Describe(explorer, {best.source, best.choice}).c_str());
     if (options.traces) std::printf("\n%s", best.trace.c_str());
   }
   std::printf("\n");

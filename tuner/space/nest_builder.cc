@@ -66,9 +66,9 @@ class Builder {
     HONE_ASSIGN_OR_RETURN(const OptionalLoops loops, LoopsOfIters(schedule_, block_));
     const LoopRef along = *loops[static_cast<size_t>(shape_.along)];
     const bool of_lanes = cut_ == ReductionCut::kLanes;
-    HONE_ASSIGN_OR_RETURN(
-        const Loops parts,
-        Split(schedule_, along, of_lanes ? std::vector<Value>{-1, plan_.k_parts} : std::vector<Value>{plan_.k_parts, -1}));
+    HONE_ASSIGN_OR_RETURN(const Loops parts, Split(schedule_, along,
+                                                   of_lanes ? std::vector<Value>{-1, plan_.k_parts}
+                                                            : std::vector<Value>{plan_.k_parts, -1}));
     HONE_ASSIGN_OR_RETURN(partial_, Rfactor(schedule_, parts[of_lanes ? 1 : 0], of_lanes ? -1 : 0));
     return SetScope(schedule_, partial_, 0, Scope::kRegister);
   }

@@ -7,14 +7,14 @@
 namespace hone {
 namespace {
 
-constexpr double kTileOverhead = 16;      // cycles: loop set-up, the first results of a chain
-constexpr double kLoopExit = 8;           // cycles: a branch that was foreseen otherwise, in part hidden
-constexpr double kIteration = 0.6;        // cycles of an iteration's own arithmetic that other work does not hide
-constexpr double kGatherLanes = 8;        // cycles to put the lanes of one vector together, or to add them up
-constexpr double kMostUnrolled = 1024;    // accumulations in the body of the innermost loop
-constexpr double kNotHidden = 0.25;       // of what is shorter, arithmetic or traffic
-constexpr int64_t kLine = 64;             // bytes of a cache line
-constexpr int64_t kPage = 4096;           // bytes: of a way of the first cache, whose index is within a page
+constexpr double kTileOverhead = 16;    // cycles: loop set-up, the first results of a chain
+constexpr double kLoopExit = 8;         // cycles: a branch that was foreseen otherwise, in part hidden
+constexpr double kIteration = 0.6;      // cycles of an iteration's own arithmetic that other work does not hide
+constexpr double kGatherLanes = 8;      // cycles to put the lanes of one vector together, or to add them up
+constexpr double kMostUnrolled = 1024;  // accumulations in the body of the innermost loop
+constexpr double kNotHidden = 0.25;     // of what is shorter, arithmetic or traffic
+constexpr int64_t kLine = 64;           // bytes of a cache line
+constexpr int64_t kPage = 4096;         // bytes: of a way of the first cache, whose index is within a page
 
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -151,7 +151,8 @@ double NestModel::TileCycles(const NestPlan& plan, const Sizes& inner, const ByR
     if (shape_.along == reduce_.back()) innermost /= parts;
   }
   const double runs = std::max(1.0, steps / std::max(1.0, innermost) / (plan.window ? reduce_steps_ : 1));
-  cycles += runs * kLoopExit + steps / static_cast<double>(plan.unroll) * (plan.window ? 0 : kIteration) + kTileOverhead;
+  cycles +=
+      runs * kLoopExit + steps / static_cast<double>(plan.unroll) * (plan.window ? 0 : kIteration) + kTileOverhead;
   if (of_lanes()) {
     cycles += kGatherLanes * accumulators;
   } else if (plan.k_parts > 1) {

@@ -1,5 +1,6 @@
-// Tile: a block that accumulates is computed in multi-level tiles, with whatever the rules before have decided about its
-// results and its operands (nest_plan.h). The knobs are the sizes of the plan, taken from what registers and threads like.
+// Tile: a block that accumulates is computed in multi-level tiles, with whatever the rules before have decided about
+// its results and its operands (nest_plan.h). The knobs are the sizes of the plan, taken from what registers and
+// threads like.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -128,8 +129,8 @@ bool TileStep::Plan(std::span<const int64_t> values, SketchPlan& plans) const {
     plan.pieces[i] = value(cut.pieces_knob, 1);
     plan.steps[i] = (tiles + plan.pieces[i] - 1) / plan.pieces[i];
   }
-  plan.k_parts = shape_.cut == ReductionCut::kLanes ? LanesFor(context_.target, info_, shape_.along)
-                                                    : value(k_parts_knob_, 1);
+  plan.k_parts =
+      shape_.cut == ReductionCut::kLanes ? LanesFor(context_.target, info_, shape_.along) : value(k_parts_knob_, 1);
   plan.unroll = value(unroll_knob_, 1);
   plan.window = value(window_knob_, 0) == 1;
   plan.panels_outside = value(order_knob_, 0) == 1;

@@ -174,8 +174,7 @@ absl::StatusOr<std::vector<std::unique_ptr<Generator>>> Generators(const PrimFun
     for (Sketch& derived : DeriveSketches(context)) {
       auto sketch = std::make_unique<SketchGenerator>(family, std::move(derived));
       for (const Template& restriction : Templates()) {
-        if (sketch->Applies(restriction))
-          templates.push_back(std::make_unique<SketchGenerator>(*sketch, restriction));
+        if (sketch->Applies(restriction)) templates.push_back(std::make_unique<SketchGenerator>(*sketch, restriction));
       }
       sketches.push_back(std::move(sketch));
     }

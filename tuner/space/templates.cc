@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-
 namespace hone {
 namespace {
 
@@ -16,7 +15,8 @@ int64_t Taps(const BlockInfo& block) {
   return taps;
 }
 
-// Products and convolutions over many terms: long runs of the innermost loop, unrolled by what a line of operands holds.
+// Products and convolutions over many terms: long runs of the innermost loop, unrolled by what a line of operands
+// holds.
 bool IsProduct(const WorkloadInfo& info) {
   const BlockInfo& block = Heaviest(info);
   return block.reduces && block.splits && Taps(block) >= 64;
@@ -32,9 +32,7 @@ bool IsWindow(const WorkloadInfo& info) {
   const BlockInfo& block = Heaviest(info);
   return block.reduces && Taps(block) <= 25;
 }
-bool KeepsForWindow(std::string_view knob, int64_t value) {
-  return knob.ends_with("window") ? value == 1 : true;
-}
+bool KeepsForWindow(std::string_view knob, int64_t value) { return knob.ends_with("window") ? value == 1 : true; }
 
 constexpr Template kTemplates[] = {
     {"product", IsProduct, KeepsForProduct},

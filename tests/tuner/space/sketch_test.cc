@@ -34,7 +34,9 @@ PrimFunc Larger(const std::string& name) {
 // A workload with the sketch that nothing was decided about.
 struct Start {
   explicit Start(const PrimFunc& func, int threads = 2)
-      : info(*AnalyzeWorkload(func)), fusion(info), context{&info, &fusion, Options().target, UsualMachine(Options().target), threads} {
+      : info(*AnalyzeWorkload(func)),
+        fusion(info),
+        context{&info, &fusion, Options().target, UsualMachine(Options().target), threads} {
     sketch.blocks.resize(info.blocks.size());
   }
   std::vector<Sketch> Offer(const std::unique_ptr<SketchRule>& rule, const std::string& block) const {
@@ -84,8 +86,8 @@ int LoopsOfKind(const PrimFunc& func, ForKind kind) {
 TEST(SketchRules, AreAskedInThisOrder) {
   std::vector<std::string> names;
   for (const auto& rule : SketchRules()) names.push_back(rule->name());
-  EXPECT_THAT(names, ElementsAre("pack", "cut", "fuse_consumer", "tile", "forms", "rows", "pieces", "locate", "own_nest",
-                                 "parallel"));
+  EXPECT_THAT(names, ElementsAre("pack", "cut", "fuse_consumer", "tile", "forms", "rows", "pieces", "locate",
+                                 "own_nest", "parallel"));
 }
 
 TEST(PackRule, TakesAConstantThatMovesWithTheVectors) {
@@ -200,8 +202,7 @@ TEST(ParallelRule, IsForTilesAndThreads) {
 
 TEST(Sketches, OfAProduct) {
   EXPECT_THAT(NamesOf(testing::DenseRelu(8, 64, 16)), ElementsAre("sketch:pack(C.B),tile(C)"));
-  EXPECT_THAT(NamesOf(Larger("long_dense_relu")),
-              ElementsAre("sketch:pack(C.B),tile(C)"));
+  EXPECT_THAT(NamesOf(Larger("long_dense_relu")), ElementsAre("sketch:pack(C.B),tile(C)"));
   EXPECT_THAT(NamesOf(Larger("scores")), Contains("sketch:k_lanes(batch_matmul),tile(batch_matmul)"));
 }
 
