@@ -47,7 +47,7 @@ std::string Shortest(double value) {
 
 // Four cores read about as much as the memory of one socket gives.
 constexpr int kCoresOfMemory = 4;
-constexpr double kUsualForkUs = 3, kUsualPieceUs = 0.01;
+constexpr double kUsualForkUs = 3, kUsualPieceUs = 0.001;
 
 }  // namespace
 

@@ -3,8 +3,9 @@
 // clock; it is not verified, so a figure here is a question to the tuner and not a record.
 //
 //   hone-attribution MODEL.onnx|PROGRAM.py... [--candidates 200] [--threads 2] [--target cpu:native] [--filter TEXT]
-//                    [--source TEXT] [--traces]
+//                    [--source TEXT] [--all] [--traces]
 //
+// --all prints every candidate that was timed, --traces the best one's trace.
 // --filter takes the kernels whose name contains a text, --source the generators whose name does.
 //
 // One row a kernel: GFLOP (of the direct algorithm), the default's time and share of the peak, the best of the
@@ -46,7 +47,7 @@ struct Options {
   int candidates = 200;
   int threads = 2;
   std::string target = "cpu:native", filter, source;
-  bool traces = false;
+  bool traces = false, all = false;
 };
 
 double Now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
@@ -263,6 +264,10 @@ void Print(const Row& row, const Options& options, const ResolvedSettings& setti
     for (const auto& [source, us] : by_source) std::printf(" %s %.1f", source.c_str(), us);
     std::printf("\n     default %s\n     best   ", Describe(explorer, *OriginOf(*trace)).c_str());
     std::printf(" %s", Describe(explorer, {best.source, best.choice}).c_str());
+    if (options.all) {
+      for (const Measured& m : explorer.measured())
+        std::printf("\n     %9.1f us  %s", m.us, Describe(explorer, {m.source, m.choice}).c_str());
+    }
     if (options.traces) std::printf("\n%s", best.trace.c_str());
   }
   std::printf("\n");
@@ -310,6 +315,8 @@ int main(int argc, char** argv) {
       options.filter = value();
     } else if (arg == "--source") {
       options.source = value();
+    } else if (arg == "--all") {
+      options.all = true;
     } else if (arg == "--traces") {
       options.traces = true;
     } else {

@@ -15,6 +15,11 @@ constexpr double kMostUnrolled = 1024;  // accumulations in the body of the inne
 constexpr double kNotHidden = 0.25;     // of what is shorter, arithmetic or traffic
 constexpr int64_t kLine = 64;           // bytes of a cache line
 constexpr int64_t kPage = 4096;         // bytes: of a way of the first cache, whose index is within a page
+constexpr int64_t kPrefetched = 256;    // bytes in one piece, from which on the hardware fetches ahead
+constexpr double kOfFirstCache = 0.8;   // of its bytes stay until they are used again
+
+// Of two units that work side by side: the busier one, and a little more where both are busy.
+double Both(double a, double b) { return std::sqrt(std::sqrt(a * a * a * a + b * b * b * b)); }
 
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -30,18 +35,20 @@ NestModel::NestModel(const StageContext& context, int block, const NestShape& sh
   const size_t vector = static_cast<size_t>(of_lanes() ? shape_.along : vector_iter_);
   for (size_t r = 0; r < std::min(block_.reads.size(), kMostReads); ++r) {
     const BlockInfo::Access& access = block_.reads[r];
-    Read read;
+    Read read{AccessRegion(block_, access)};
     for (size_t i = 0; i < block_.iters.size(); ++i) {
       read.moves[i] = access.strides[i] != 0 || !access.affine;
       read.strides[i] = access.strides[i] * access.buffer.type().bytes();
     }
-    read.bytes = static_cast<double>(access.elements * access.buffer.type().bytes());
+    read.element = access.buffer.type().bytes();
     read.with_vector = read.moves[vector];
-    const bool in_panels =
-        std::find(shape_.panels.begin(), shape_.panels.end(), static_cast<int>(r)) != shape_.panels.end();
-    read.gathered = read.with_vector && !in_panels && access.strides[vector] != 1;
-    whole_bytes_ += read.bytes;
-    reads_.push_back(read);
+    read.in_panels = std::find(shape_.panels.begin(), shape_.panels.end(), static_cast<int>(r)) != shape_.panels.end();
+    read.gathered = read.with_vector && !read.in_panels && access.strides[vector] != 1;
+    for (const BlockInfo& other : context.info->blocks) {
+      read.made_here = read.made_here || other.output == access.buffer;
+    }
+    whole_bytes_ += static_cast<double>(access.elements) * read.element;
+    reads_.push_back(std::move(read));
   }
   double results = 1;
   for (int i = 0; i < static_cast<int>(block_.iters.size()); ++i) {
@@ -86,47 +93,45 @@ NestModel::Registers NestModel::RegistersOf(const NestPlan& plan, const Sizes& i
   const double vectors =
       of_lanes() ? 1 : static_cast<double>(CeilDiv(inner[static_cast<size_t>(vector_iter_)], plan.lanes));
   found.accumulators = elements * vectors;
-  for (const Read& read : reads_) {
+  for (size_t r = 0; r < reads_.size(); ++r) {
+    const Read& read = reads_[r];
     double rows = 1;
     for (const int iter : spatial_) {
       const size_t i = static_cast<size_t>(iter);
       if (read.moves[i] && (of_lanes() || iter != vector_iter_)) rows *= static_cast<double>(inner[i]);
     }
-    if (!read.with_vector) {
-      found.loads += rows;
-      continue;
-    }
-    found.loads += rows * vectors * (read.gathered ? kGatherLanes * 2 : 1);
-    found.held += of_lanes() ? std::min(rows, 2.0) : vectors;
+    if (read.with_vector) found.held += of_lanes() ? std::min(rows, 2.0) : vectors;
+    found.loads_of[r] = !read.with_vector ? rows : rows * vectors * (read.gathered ? kGatherLanes * 2 : 1);
+    found.loads += found.loads_of[r];
   }
   return found;
 }
 
 std::optional<double> NestModel::Cost(const NestPlan& plan) const {
   if (!Legal(plan)) return std::nullopt;
-  const ByRead rates = StreamRates(plan);
+  const Sources sources = SourcesOf(plan);
   Sizes inner = plan.inner;
   const int64_t pieces = plan.Pieces();
-  const double piece = PieceCycles(plan, 0, inner, rates) / machine_.cycles_per_us();
+  const double piece = PieceCycles(plan, 0, inner, sources) / machine_.cycles_per_us();
   return ParallelTime(machine_, piece * static_cast<double>(pieces), pieces, threads_) + CopyMicroseconds();
 }
 
-double NestModel::PieceCycles(const NestPlan& plan, size_t variable, Sizes& inner, const ByRead& rates) const {
-  if (variable == spatial_.size()) return TileCycles(plan, inner, rates);
+double NestModel::PieceCycles(const NestPlan& plan, size_t variable, Sizes& inner, const Sources& sources) const {
+  if (variable == spatial_.size()) return TileCycles(plan, inner, sources);
   const size_t i = static_cast<size_t>(spatial_[variable]);
   const int64_t rows = std::min(block_.extents[i], plan.steps[i] * plan.inner[i]);
   const int64_t full = rows / plan.inner[i], tail = rows % plan.inner[i];
   double cycles = 0;
-  if (full > 0) cycles += static_cast<double>(full) * PieceCycles(plan, variable + 1, inner, rates);
+  if (full > 0) cycles += static_cast<double>(full) * PieceCycles(plan, variable + 1, inner, sources);
   if (tail > 0) {
     inner[i] = tail;
-    cycles += PieceCycles(plan, variable + 1, inner, rates);
+    cycles += PieceCycles(plan, variable + 1, inner, sources);
     inner[i] = plan.inner[i];
   }
   return cycles;
 }
 
-double NestModel::TileCycles(const NestPlan& plan, const Sizes& inner, const ByRead& rates) const {
+double NestModel::TileCycles(const NestPlan& plan, const Sizes& inner, const Sources& sources) const {
   const Registers registers = RegistersOf(plan, inner);
   const double accumulators = registers.accumulators;
   const double parts = static_cast<double>(plan.k_parts);
@@ -134,14 +139,22 @@ double NestModel::TileCycles(const NestPlan& plan, const Sizes& inner, const ByR
   const double fma_per_cycle = machine_.fma_per_cycle(target_.vector_bits);
   const double in_flight = std::min(1.0, accumulators / (machine_.fma_latency * fma_per_cycle));
   const double operations = std::max(1.0, block_.operations / 2);
-  const double core = steps * std::max(accumulators * operations / (fma_per_cycle * in_flight),
-                                       registers.loads / machine_.loads_per_cycle(target_.vector_bits));
+  const double core = steps * Both(accumulators * operations / (fma_per_cycle * in_flight),
+                                   registers.loads / machine_.loads_per_cycle(target_.vector_bits));
+  const double near_rate = BytesPerCycle(target_, machine_, static_cast<double>(target_.l2) / 2);
+  const Sizes sizes = TileSizes(plan, inner);
   double stream = 0;
   for (size_t r = 0; r < reads_.size(); ++r) {
-    double bytes = TileBytes(plan, inner, r);
-    // Rows that share a few sets of the first cache push each other out before the rest of a line is used.
-    if (!reads_[r].with_vector && RowsCollide(reads_[r], inner)) bytes *= static_cast<double>(kLine) / 4;
-    stream += bytes * rates[r];
+    const Read& read = reads_[r];
+    const double bytes = read.region.Elements(sizes) * read.element * (plan.k_parts > 1 && !of_lanes() ? parts : 1);
+    stream += bytes * sources[r].cycles;
+    // Lines that are pushed out of the first cache before the rest of them, or their next reader, is used are loaded
+    // again for every load.
+    const double loaded = steps * registers.loads_of[r] * (read.with_vector ? target_.vector_bits / 8 : kLine);
+    const bool again = read.with_vector ? loaded > 1.5 * bytes && bytes / sources[r].share >
+                                                                      kOfFirstCache * static_cast<double>(target_.l1d)
+                                        : RowsCollide(read, inner);
+    if (again) stream += loaded / near_rate;
   }
   double cycles = std::max(core, stream) + kNotHidden * std::min(core, stream);
 
@@ -161,17 +174,26 @@ double NestModel::TileCycles(const NestPlan& plan, const Sizes& inner, const ByR
   const double results = of_lanes() ? accumulators * 4 : accumulators;
   cycles += results * (shape_.epilogue >= 0 ? 2 + 0.6 * epilogue_operations_ : 1.5);
   const double written = accumulators * (of_lanes() ? 4 : target_.vector_bits / 8);
-  return cycles + written / BytesPerCycle(target_, machine_, (output_bytes_ + whole_bytes_) / threads_);
+  return cycles + 2 * written / BytesPerCycle(target_, machine_, (output_bytes_ + whole_bytes_) / threads_);
 }
 
-double NestModel::TileBytes(const NestPlan&, const Sizes& inner, size_t read) const {
-  double bytes = reads_[read].bytes;
+NestModel::Sizes NestModel::TileSizes(const NestPlan& plan, const Sizes& inner) const {
+  Sizes sizes = inner;
+  for (const int iter : reduce_) sizes[static_cast<size_t>(iter)] = block_.extents[static_cast<size_t>(iter)];
+  if (shape_.along >= 0 && !of_lanes()) {
+    int64_t& along = sizes[static_cast<size_t>(shape_.along)];
+    along = CeilDiv(along, plan.k_parts);
+  }
+  return sizes;
+}
+
+NestModel::Sizes NestModel::PieceSizes(const NestPlan& plan) const {
+  Sizes sizes = TileSizes(plan, plan.inner);
   for (const int iter : spatial_) {
     const size_t i = static_cast<size_t>(iter);
-    if (!reads_[read].moves[i]) continue;
-    bytes *= std::min(1.0, static_cast<double>(inner[i]) / static_cast<double>(block_.extents[i]));
+    sizes[i] = std::min(block_.extents[i], plan.inner[i] * plan.steps[i]);
   }
-  return bytes;
+  return sizes;
 }
 
 // Whether more rows of a tile fall on one set of the first cache than it has ways: their distance is a multiple of a
@@ -193,38 +215,47 @@ bool NestModel::RowsCollide(const Read& read, const Sizes& inner) const {
 
 // Going outwards through the loops over tiles, an operand that a loop does not move is met again after everything below
 // that loop was touched once: so far away it lives. One that every loop moves comes from where it was before.
-NestModel::ByRead NestModel::StreamRates(const NestPlan& plan) const {
-  ByRead touched{};  // bytes of each operand below the loop so far
-  ByRead distance{};
-  const bool blocks = shape_.cut == ReductionCut::kBlocks && plan.k_parts > 1;
-  for (size_t r = 0; r < reads_.size(); ++r) {
-    touched[r] = TileBytes(plan, plan.inner, r);
-    if (blocks && reads_[r].moves[static_cast<size_t>(shape_.along)]) touched[r] /= static_cast<double>(plan.k_parts);
-  }
+NestModel::Sources NestModel::SourcesOf(const NestPlan& plan) const {
+  std::array<double, kMostReads> touched{}, distance{};  // bytes of each operand below the loop so far
+  const Sizes tile = TileSizes(plan, plan.inner), piece = PieceSizes(plan);
+  Sizes below = tile;
+  const auto touch = [&] {
+    double all = 0;
+    for (size_t r = 0; r < reads_.size(); ++r) {
+      touched[r] = reads_[r].region.Elements(below) * reads_[r].element;
+      all += touched[r];
+    }
+    return all;
+  };
+  double all = touch();
   const auto pass = [&](int iter) {  // one loop further out
     const size_t i = static_cast<size_t>(iter);
     if (plan.steps[i] == 1) return;
-    double all = 0;
-    for (size_t r = 0; r < reads_.size(); ++r) all += touched[r];
     for (size_t r = 0; r < reads_.size(); ++r) {
-      if (reads_[r].moves[i]) {
-        touched[r] *= static_cast<double>(plan.steps[i]);
-      } else if (distance[r] == 0) {
-        distance[r] = all;
-      }
+      if (!reads_[r].moves[i] && distance[r] == 0) distance[r] = all;
     }
+    below[i] = piece[i];
+    all = touch();
   };
   if (!plan.panels_outside) pass(vector_iter_);
   for (size_t s = spatial_.size(); s-- > 0;) {
     if (spatial_[s] != vector_iter_) pass(spatial_[s]);
   }
   if (plan.panels_outside) pass(vector_iter_);
-  ByRead rates{};
+  Sources sources;
   for (size_t r = 0; r < reads_.size(); ++r) {
-    const double far = distance[r] > 0 ? distance[r] : std::max((whole_bytes_ + output_bytes_) / threads_, touched[r]);
-    rates[r] = 1 / BytesPerCycle(target_, machine_, far);
+    const bool near = (plan.near >> r & 1) != 0;
+    double first = near ? touched[r] : std::max((whole_bytes_ + output_bytes_) / threads_, touched[r]);
+    // What another nest wrote is in the cache of whichever thread ran that part of it.
+    if (reads_[r].made_here && !near && threads_ > 1) first = std::max(first, static_cast<double>(target_.l2));
+    sources[r].cycles = 1 / BytesPerCycle(target_, machine_, distance[r] > 0 ? distance[r] : first);
+    if (reads_[r].with_vector && !reads_[r].in_panels) {
+      if (!near && reads_[r].region.RunBytes(tile) < kPrefetched) sources[r].cycles *= 2;
+      sources[r].share =
+          reads_[r].region.SetShare(tile, near ? std::span<const int64_t>(piece) : std::span<const int64_t>(), kPage);
+    }
   }
-  return rates;
+  return sources;
 }
 
 // Variable operands are copied into panels in front of the nest; constants are packed when the kernel is deployed.

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "tuner/space/access_region.h"
 #include "tuner/space/nest_plan.h"
 #include "tuner/space/stage.h"
 
@@ -23,28 +24,38 @@ class NestModel {
  private:
   static constexpr size_t kMostReads = 8;  // further ones are not counted
   using Sizes = std::array<int64_t, kMostIters>;
-  using ByRead = std::array<double, kMostReads>;
   struct Read {
+    AccessRegion region;
     std::array<bool, kMostIters> moves{};       // with each iteration variable
     std::array<int64_t, kMostIters> strides{};  // in bytes
-    double bytes = 0;                           // of the whole operand
+    double element = 4;                         // bytes
     bool with_vector = false;                   // moves with the vectorised variable
     bool gathered = false;                      // and its elements are apart
+    bool in_panels = false;
+    bool made_here = false;  // by another nest of the function
   };
+  // From where the tiles of a plan take an operand.
+  struct Source {
+    double cycles = 0;  // for a byte
+    double share = 1;   // of the sets of the first cache that a tile falls on
+  };
+  using Sources = std::array<Source, kMostReads>;
   struct Registers {
     double accumulators = 1;  // vectors
-    double loads = 0;         // for one step of k
+    double loads = 0;         // for one step of k, in all
+    std::array<double, kMostReads> loads_of{};
     double held = 0;          // vectors of operands that are live at once
   };
   bool Legal(const NestPlan& plan) const;
   Registers RegistersOf(const NestPlan& plan, const Sizes& inner) const;
-  // Cycles for a byte of each operand.
-  ByRead StreamRates(const NestPlan& plan) const;
-  double TileCycles(const NestPlan& plan, const Sizes& inner, const ByRead& rates) const;
+  Sources SourcesOf(const NestPlan& plan) const;
+  double TileCycles(const NestPlan& plan, const Sizes& inner, const Sources& sources) const;
   // Of all tiles in the first piece, in which no variable but one with a single piece has a tail.
-  double PieceCycles(const NestPlan& plan, size_t variable, Sizes& inner, const ByRead& rates) const;
+  double PieceCycles(const NestPlan& plan, size_t variable, Sizes& inner, const Sources& sources) const;
   bool RowsCollide(const Read& read, const Sizes& inner) const;
-  double TileBytes(const NestPlan& plan, const Sizes& inner, size_t read) const;
+  // Iterations of every variable in a tile, a block of k long; those of the reduction whole or a block of it.
+  Sizes TileSizes(const NestPlan& plan, const Sizes& inner) const;
+  Sizes PieceSizes(const NestPlan& plan) const;
   double CopyMicroseconds() const;
   bool of_lanes() const { return shape_.cut == ReductionCut::kLanes; }
 

@@ -49,6 +49,7 @@ struct NestPlan {
   bool window = false;                     // the other reduce loops are unrolled too
   bool panels_outside = false;             // the loop over panels of n outside the loops over rows
   int lanes = 1;                           // of a vector along n
+  uint32_t near = 0;                       // bit r: what read r reads is computed in the piece, by its producer
   NestPlan() {
     inner.fill(1);
     pieces.fill(1);

@@ -2,10 +2,14 @@
 // thread that reads it, or beforehand as a nest of its own: a knob.
 #include <algorithm>
 
+#include <algorithm>
+#include <cmath>
+
 #include "absl/strings/str_cat.h"
 #include "compiler/schedule/compute_at.h"
 #include "compiler/schedule/locate.h"
 #include "compiler/support/status_macros.h"
+#include "tuner/space/access_region.h"
 #include "tuner/space/nest_loops.h"
 #include "tuner/space/sketch.h"
 #include "tuner/space/stage.h"
@@ -13,7 +17,8 @@
 namespace hone {
 namespace {
 
-constexpr double kHalo = 0.1;  // of a piece is computed by its neighbours too
+constexpr double kWritten = 3;       // a line is fetched, written, and makes another go
+constexpr double kVectorCycles = 3;  // a load, a store and what decides between them and nothing
 
 class LocateStep : public SketchStep {
  public:
@@ -22,15 +27,23 @@ class LocateStep : public SketchStep {
         context_(context),
         block_(block),
         reader_(reader) {
-    nest_ = MakeMapStage({context.info, context.target, context.machine, context.threads}, block);
+    nest_ = MakeMapStage(context.stage(), block);
     knobs_.push_back({absl::StrCat(context.block(block).name, ".inside"), {0, 1}});
     for (Knob knob : nest_->knobs()) {
       knob.name = absl::StrCat(context.block(block).name, ".", knob.name);
       knobs_.push_back(std::move(knob));
     }
-    for (const BlockInfo::Access& read : context.block(reader).reads) {
-      if (read.buffer == context.block(block).output) read_ = &read;
+    const BlockInfo& to = context.block(reader);
+    for (size_t r = 0; r < to.reads.size(); ++r) {
+      if (!(to.reads[r].buffer == context.block(block).output)) continue;
+      read_ = r;
+      region_.emplace(to, to.reads[r]);
     }
+  }
+
+  bool Plan(std::span<const int64_t> values, SketchPlan& plan) const override {
+    if (values[0] == 1) plan[static_cast<size_t>(reader_)].near |= 1U << read_;
+    return true;
   }
 
   std::optional<double> Cost(std::span<const int64_t> values, const SketchPlan& plan) const override {
@@ -39,16 +52,20 @@ class LocateStep : public SketchStep {
     for (size_t k = 1; k < values.size(); ++k) {
       if (values[k] != knobs_[k].candidates[0]) return std::nullopt;
     }
+    const BlockInfo& info = context_.block(block_);
     const NestPlan& tile = plan[static_cast<size_t>(reader_)];
-    double again = 1, pieces = 1;
-    for (size_t i = 0; i < read_->strides.size() && i < kMostIters; ++i) {
-      (read_->strides[i] == 0 ? again : pieces) *= static_cast<double>(tile.pieces[i]);
+    const double elements = PieceElements(tile), type_bytes = info.output.type().bytes();
+    double from = 0;  // bytes of all that the block reads
+    for (const BlockInfo::Access& read : info.reads) {
+      from += static_cast<double>(read.elements * read.buffer.type().bytes());
     }
-    const std::optional<double> alone = nest_->Draft(Choice(knobs_.size() - 1, 0));
-    if (!alone.has_value()) return std::nullopt;
-    const double us = *alone * again * (pieces > 1 ? 1 + kHalo : 1);
-    const double threads = std::min<double>(context_.threads, static_cast<double>(tile.Pieces()));
-    return us / threads;
+    const double cycles = elements / context_.target.lanes(32) * (kVectorCycles + 0.5 * info.operations) +
+                          elements * type_bytes *
+                              (1 / BytesPerCycle(context_.target, context_.machine, from / context_.threads) +
+                               kWritten / BytesPerCycle(context_.target, context_.machine, elements * type_bytes));
+    const int64_t pieces = tile.Pieces();
+    const double rounds = std::ceil(static_cast<double>(pieces) / context_.threads);  // of the busiest thread
+    return cycles * rounds / context_.machine.cycles_per_us();
   }
 
   absl::Status Apply(std::span<const int64_t> values, const SketchPlan&, SketchBuild& build) const override {
@@ -67,10 +84,22 @@ class LocateStep : public SketchStep {
   }
 
  private:
+  // Of what the reader reads in a piece.
+  double PieceElements(const NestPlan& plan) const {
+    const BlockInfo& to = context_.block(reader_);
+    std::array<int64_t, kMostIters> sizes{};
+    for (size_t i = 0; i < to.iters.size(); ++i) {
+      sizes[i] =
+          to.spatial(static_cast<int>(i)) ? std::min(to.extents[i], plan.inner[i] * plan.steps[i]) : to.extents[i];
+    }
+    return region_->Elements(sizes);
+  }
+
   SketchContext context_;
   int block_, reader_;
   std::unique_ptr<StageTemplate> nest_;
-  const BlockInfo::Access* read_ = nullptr;  // the reader's
+  size_t read_ = 0;  // of the reader
+  std::optional<AccessRegion> region_;
 };
 
 class LocateRule : public SketchRule {

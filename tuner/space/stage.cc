@@ -38,10 +38,20 @@ double ParallelTime(const Machine& machine, double work_us, int64_t tasks, int t
 double BytesPerCycle(const Target& target, const Machine& machine, double footprint) {
   // Of the rate that nothing but loads reach.
   constexpr double kWithOtherWork = 0.75;
-  if (footprint <= 0.6 * static_cast<double>(target.l1d)) return kWithOtherWork * machine.l1;
-  if (footprint <= 0.8 * static_cast<double>(target.l2)) return kWithOtherWork * machine.l2;
-  if (footprint <= 0.6 * static_cast<double>(target.l3)) return kWithOtherWork * machine.l3;
-  return kWithOtherWork * machine.memory;
+  // A level serves all of what takes up to this share of it, and nothing of twice as much.
+  constexpr double kServed = 0.6;
+  struct Beyond {
+    int64_t capacity;  // of a level
+    double rate;       // of the next one
+  };
+  double cycles = 1 / machine.l1;  // for a byte
+  for (const Beyond& level :
+       {Beyond{target.l1d, machine.l2}, Beyond{target.l2, machine.l3}, Beyond{target.l3, machine.memory}}) {
+    const double served = kServed * static_cast<double>(level.capacity);
+    const double missing = served > 0 ? std::clamp(footprint / served - 1, 0.0, 1.0) : 1;
+    cycles += missing * (1 / level.rate - cycles);
+  }
+  return kWithOtherWork / cycles;
 }
 
 std::vector<int64_t> DivisorsUpTo(int64_t n, int64_t limit) {

@@ -1,0 +1,70 @@
+#include "tuner/space/access_region.h"
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+
+#include "compiler/arith/linear.h"
+
+namespace hone {
+namespace {
+
+constexpr int64_t kLine = 64;  // bytes of a cache line
+
+}  // namespace
+
+AccessRegion::AccessRegion(const BlockInfo& block, const BlockInfo::Access& access)
+    : bytes_(access.buffer.type().bytes()) {
+  std::vector<Var> vars;
+  for (const IterVar& iter : block.iters) vars.push_back(iter.var);
+  for (size_t d = 0; d < access.indices.size(); ++d) {
+    shape_.push_back(ConstantValue(access.buffer.shape()[d]).value_or(1));
+    const std::optional<LinearForm> form = DetectLinear(access.indices[d], vars);
+    steps_.push_back(form.has_value() ? form->coefficients : std::vector<int64_t>());
+  }
+}
+
+int64_t AccessRegion::BoxSize(size_t dimension, std::span<const int64_t> sizes) const {
+  const std::vector<int64_t>& steps = steps_[dimension];
+  if (steps.empty()) return shape_[dimension];
+  int64_t size = 1;
+  for (size_t i = 0; i < steps.size(); ++i) size += std::abs(steps[i]) * (sizes[i] - 1);
+  return std::min(size, shape_[dimension]);
+}
+
+double AccessRegion::Elements(std::span<const int64_t> sizes) const {
+  double elements = 1;
+  for (size_t d = 0; d < steps_.size(); ++d) elements *= static_cast<double>(BoxSize(d, sizes));
+  return elements;
+}
+
+int64_t AccessRegion::RunBytes(std::span<const int64_t> sizes) const {
+  int64_t run = bytes_;
+  for (size_t d = steps_.size(); d-- > 0;) {
+    const int64_t size = BoxSize(d, sizes);
+    run *= size;
+    if (size < shape_[d]) break;
+  }
+  return run;
+}
+
+double AccessRegion::SetShare(std::span<const int64_t> sizes, std::span<const int64_t> buffer, int64_t period) const {
+  // From the last dimension on: the run that lies in one piece, then the distances between runs.
+  int64_t stride = bytes_, run = bytes_, apart = period;
+  bool in_one_piece = true;
+  for (size_t d = steps_.size(); d-- > 0;) {
+    const int64_t size = BoxSize(d, sizes), extent = buffer.empty() ? shape_[d] : BoxSize(d, buffer);
+    if (in_one_piece) {
+      run = stride * size;
+      in_one_piece = size == extent;
+    } else if (size > 1) {
+      apart = std::gcd(apart, stride);
+    }
+    stride *= extent;
+  }
+  const int64_t lines = std::max<int64_t>(1, (run + kLine - 1) / kLine);
+  const int64_t starts = std::max<int64_t>(1, period / std::max(apart, kLine));  // places at which runs begin
+  return std::min(1.0, static_cast<double>(starts * lines) * kLine / static_cast<double>(period));
+}
+
+}  // namespace hone

@@ -1,0 +1,34 @@
+// What part of a buffer a tile of iterations reads, and how it lies in memory.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "tuner/space/workload_info.h"
+
+namespace hone {
+
+class AccessRegion {
+ public:
+  AccessRegion(const BlockInfo& block, const BlockInfo::Access& access);
+
+  // Elements of the smallest box around what `sizes[i]` neighbouring iterations of every variable read.
+  double Elements(std::span<const int64_t> sizes) const;
+
+  // Bytes that such a tile reads in one piece: along the last dimension, and on along the next where it is whole.
+  int64_t RunBytes(std::span<const int64_t> sizes) const;
+  // Of the sets of a cache whose index repeats every `period` bytes, the share that such a tile touches, in (0, 1]:
+  // rows of it that lie a multiple of a large power of two apart fall on a few sets alone. `buffer`: the sizes of the
+  // tile whose box the buffer is, where it holds no more than that; empty: the whole buffer.
+  double SetShare(std::span<const int64_t> sizes, std::span<const int64_t> buffer, int64_t period) const;
+
+ private:
+  int64_t BoxSize(size_t dimension, std::span<const int64_t> sizes) const;
+
+  std::vector<int64_t> shape_;
+  std::vector<std::vector<int64_t>> steps_;  // of the index in each dimension, by variable; empty: not linear
+  int64_t bytes_ = 4;                        // of an element
+};
+
+}  // namespace hone
