@@ -15,6 +15,7 @@ constexpr double kMostUnrolled = 1024;  // accumulations in the body of the inne
 constexpr double kNotHidden = 0.25;     // of what is shorter, arithmetic or traffic
 constexpr int64_t kLine = 64;           // bytes of a cache line
 constexpr int64_t kPage = 4096;         // bytes: of a way of the first cache, whose index is within a page
+constexpr double kOfLoads = 0.75;       // of the loads that nothing but loads reach, those of a tile
 constexpr int64_t kPrefetched = 256;    // bytes in one piece, from which on the hardware fetches ahead
 constexpr double kOfFirstCache = 0.8;   // of its bytes stay until they are used again
 
@@ -47,7 +48,8 @@ NestModel::NestModel(const StageContext& context, int block, const NestShape& sh
     for (const BlockInfo& other : context.info->blocks) {
       read.made_here = read.made_here || other.output == access.buffer;
     }
-    whole_bytes_ += static_cast<double>(access.elements) * read.element;
+    read.bytes = static_cast<double>(access.elements) * read.element;
+    whole_bytes_ += read.bytes;
     reads_.push_back(std::move(read));
   }
   double results = 1;
@@ -140,7 +142,7 @@ double NestModel::TileCycles(const NestPlan& plan, const Sizes& inner, const Sou
   const double in_flight = std::min(1.0, accumulators / (machine_.fma_latency * fma_per_cycle));
   const double operations = std::max(1.0, block_.operations / 2);
   const double core = steps * Both(accumulators * operations / (fma_per_cycle * in_flight),
-                                   registers.loads / machine_.loads_per_cycle(target_.vector_bits));
+                                   registers.loads / (kOfLoads * machine_.loads_per_cycle(target_.vector_bits)));
   const double near_rate = BytesPerCycle(target_, machine_, static_cast<double>(target_.l2) / 2);
   const Sizes sizes = TileSizes(plan, inner);
   double stream = 0;
@@ -169,7 +171,7 @@ double NestModel::TileCycles(const NestPlan& plan, const Sizes& inner, const Sou
   if (of_lanes()) {
     cycles += kGatherLanes * accumulators;
   } else if (plan.k_parts > 1) {
-    cycles += (parts + 1) * accumulators * 2.5;  // set to nothing, then for each block: read, add, write
+    cycles += (parts + 1) * accumulators * 4;  // set to nothing, then for each block: read, add, write
   }
   const double results = of_lanes() ? accumulators * 4 : accumulators;
   cycles += results * (shape_.epilogue >= 0 ? 2 + 0.6 * epilogue_operations_ : 1.5);
@@ -213,11 +215,12 @@ bool NestModel::RowsCollide(const Read& read, const Sizes& inner) const {
   return rows > ways && CeilDiv(rows, std::max<int64_t>(1, sets)) > ways - 2;
 }
 
-// Going outwards through the loops over tiles, an operand that a loop does not move is met again after everything below
-// that loop was touched once: so far away it lives. One that every loop moves comes from where it was before.
+// Going outwards through the loops over tiles, an operand that a loop does not move is met again in every iteration but
+// the first, after everything below that loop was touched once: so far away it lives. What is met for the first time
+// in a piece comes from where the whole operand is.
 NestModel::Sources NestModel::SourcesOf(const NestPlan& plan) const {
-  std::array<double, kMostReads> touched{}, distance{};  // bytes of each operand below the loop so far
   const Sizes tile = TileSizes(plan, plan.inner), piece = PieceSizes(plan);
+  std::array<double, kMostReads> touched{};  // bytes of each operand below the loop so far
   Sizes below = tile;
   const auto touch = [&] {
     double all = 0;
@@ -227,12 +230,18 @@ NestModel::Sources NestModel::SourcesOf(const NestPlan& plan) const {
     }
     return all;
   };
+  Sources sources;
+  std::array<double, kMostReads> fresh;  // of its uses, the share that is not met again so far
+  fresh.fill(1);
   double all = touch();
   const auto pass = [&](int iter) {  // one loop further out
     const size_t i = static_cast<size_t>(iter);
     if (plan.steps[i] == 1) return;
+    const double first = 1 / static_cast<double>(plan.steps[i]), cycles = 1 / BytesPerCycle(target_, machine_, all);
     for (size_t r = 0; r < reads_.size(); ++r) {
-      if (!reads_[r].moves[i] && distance[r] == 0) distance[r] = all;
+      if (reads_[r].moves[i]) continue;
+      sources[r].cycles += fresh[r] * (1 - first) * cycles;
+      fresh[r] *= first;
     }
     below[i] = piece[i];
     all = touch();
@@ -242,15 +251,24 @@ NestModel::Sources NestModel::SourcesOf(const NestPlan& plan) const {
     if (spatial_[s] != vector_iter_) pass(spatial_[s]);
   }
   if (plan.panels_outside) pass(vector_iter_);
-  Sources sources;
+  // What one thread touches in all: its share of the operands that pieces divide, the whole of the others.
+  double thread = output_bytes_ / threads_;
+  for (const Read& read : reads_) {
+    double pieces = 1;
+    for (const int iter : spatial_) {
+      if (read.moves[static_cast<size_t>(iter)]) pieces *= static_cast<double>(plan.pieces[static_cast<size_t>(iter)]);
+    }
+    thread += read.bytes / std::min<double>(threads_, pieces);
+  }
   for (size_t r = 0; r < reads_.size(); ++r) {
     const bool near = (plan.near >> r & 1) != 0;
-    double first = near ? touched[r] : std::max((whole_bytes_ + output_bytes_) / threads_, touched[r]);
+    double first = near ? touched[r] : std::max(thread, touched[r]);
     // What another nest wrote is in the cache of whichever thread ran that part of it.
     if (reads_[r].made_here && !near && threads_ > 1) first = std::max(first, static_cast<double>(target_.l2));
-    sources[r].cycles = 1 / BytesPerCycle(target_, machine_, distance[r] > 0 ? distance[r] : first);
+    const bool scattered =
+        reads_[r].with_vector && !reads_[r].in_panels && !near && reads_[r].region.RunBytes(tile) < kPrefetched;
+    sources[r].cycles += fresh[r] * (scattered ? 2 : 1) / BytesPerCycle(target_, machine_, first);
     if (reads_[r].with_vector && !reads_[r].in_panels) {
-      if (!near && reads_[r].region.RunBytes(tile) < kPrefetched) sources[r].cycles *= 2;
       sources[r].share =
           reads_[r].region.SetShare(tile, near ? std::span<const int64_t>(piece) : std::span<const int64_t>(), kPage);
     }

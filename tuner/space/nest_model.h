@@ -29,6 +29,7 @@ class NestModel {
     std::array<bool, kMostIters> moves{};       // with each iteration variable
     std::array<int64_t, kMostIters> strides{};  // in bytes
     double element = 4;                         // bytes
+    double bytes = 0;                           // of the whole operand
     bool with_vector = false;                   // moves with the vectorised variable
     bool gathered = false;                      // and its elements are apart
     bool in_panels = false;
@@ -44,7 +45,7 @@ class NestModel {
     double accumulators = 1;  // vectors
     double loads = 0;         // for one step of k, in all
     std::array<double, kMostReads> loads_of{};
-    double held = 0;          // vectors of operands that are live at once
+    double held = 0;  // vectors of operands that are live at once
   };
   bool Legal(const NestPlan& plan) const;
   Registers RegistersOf(const NestPlan& plan, const Sizes& inner) const;
