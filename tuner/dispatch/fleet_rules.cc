@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/support/check.h"
 #include "tuner/dispatch/dispatcher_impl.h"
+#include "tuner/dispatch/roofline.h"
 
 namespace hone {
 namespace {
@@ -57,8 +58,8 @@ void Dispatcher::Impl::On(const Hello& event) {
   reply.set_worker_id(worker->id);
   reply.set_lease_ms(options.lease_ms);
   reply.set_sync_hold_ms(options.sync_hold_ms);
-  const v1::DeviceProfile& profile = worker->hello.profile();
-  profiles[profile.device_class()] = profile;
+  v1::DeviceProfile& profile = profiles[worker->hello.profile().device_class()];
+  profile = BestOfProbes(profile, worker->hello.profile());
   CommitThen({PutDeviceClass{{profile.device_class(), profile}}},
              [this, to = event.to, reply] { ReplyNow(to, reply); });
 }

@@ -143,7 +143,8 @@ void Dispatcher::Impl::Bind(Job& job, const Worker& worker) {
   job.row.protocol = worker.hello.measure_protocol();
   std::vector<Write> writes;
   for (TaskRow& task : job.tasks) {
-    task.lower_bound_us = LowerBoundUs(task.least_flop, task.bytes, worker.hello.profile(), job.row.threads);
+    task.lower_bound_us =
+        LowerBoundUs(task.least_flop, task.bytes, *ProfileOf(worker.hello.profile().device_class()), job.row.threads);
     const TuningKey key = job.KeyOf(task);
     const auto [state, added] = keys.emplace(key, KeyState(key));
     if (added) effects.emplace_back(LoadHistory{key});

@@ -4,20 +4,58 @@
 #include <cmath>
 
 namespace hone {
+namespace {
+
+// What `threads` reach together, of the rates of one core and of all; 0 when neither is known.
+double RateOf(double one, double all, int threads, int cores) {
+  if (one <= 0 || threads >= std::max(1, cores)) return std::max(all, 0.0);
+  return all > 0 ? std::min(all, one * threads) : one * threads;
+}
+
+template <class Repeated>
+double At(const Repeated& rates, int level) {
+  return level < rates.size() ? rates[level] : 0;
+}
+
+}  // namespace
 
 double LowerBoundUs(double flop, double bytes, const v1::DeviceProfile& device, int threads) {
-  double gflops = device.peak_gflops_all();
-  if (device.peak_gflops_1() > 0 && threads < std::max(1, device.cores())) {
-    const double some = device.peak_gflops_1() * threads;
-    gflops = gflops > 0 ? std::min(gflops, some) : some;
+  const double gflops = RateOf(device.peak_gflops_1(), device.peak_gflops_all(), threads, device.cores());
+  double bound = gflops > 0 ? flop / (gflops * 1e3) : 0;
+  // Through each level goes at least what the levels before it cannot hold.
+  double held = 0;
+  const double capacities[] = {static_cast<double>(device.l1d_bytes()) * threads,
+                               static_cast<double>(device.l2_bytes()) * threads, static_cast<double>(device.l3_bytes()),
+                               0};
+  for (int level = 0; level < 4; ++level) {
+    const double gbps =
+        RateOf(At(device.moved_gbps_1(), level), At(device.moved_gbps_all(), level), threads, device.cores());
+    if (gbps > 0) bound = std::max(bound, (bytes - held) / (gbps * 1e3));
+    held += capacities[level];
   }
-  const double arithmetic = gflops > 0 ? flop / (gflops * 1e3) : 0;
-  const bool streams = bytes > static_cast<double>(device.l3_bytes());
-  const double traffic = streams && device.memory_gbps() > 0 ? bytes / (device.memory_gbps() * 1e3) : 0;
-  const double bound = std::max(arithmetic, traffic);
   return std::isfinite(bound) && bound > 0 ? bound : 0;
 }
 
 double ImplausibleBelowUs(double lower_bound_us) { return lower_bound_us * 0.25; }
+
+v1::DeviceProfile BestOfProbes(const v1::DeviceProfile& before, v1::DeviceProfile now) {
+  // Facts are taken together, from the probe that found the machine the quieter.
+  if (!before.machine().empty() && (now.machine().empty() || before.peak_gflops_1() > now.peak_gflops_1())) {
+    now.set_machine(before.machine());
+  }
+  now.set_peak_gflops_1(std::max(now.peak_gflops_1(), before.peak_gflops_1()));
+  now.set_peak_gflops_all(std::max(now.peak_gflops_all(), before.peak_gflops_all()));
+  now.set_memory_gbps(std::max(now.memory_gbps(), before.memory_gbps()));
+  const auto most = [](google::protobuf::RepeatedField<double>* rates,
+                       const google::protobuf::RepeatedField<double>& others) {
+    for (int level = 0; level < others.size(); ++level) {
+      if (level >= rates->size()) rates->Add(0);
+      rates->Set(level, std::max(rates->Get(level), others[level]));
+    }
+  };
+  most(now.mutable_moved_gbps_1(), before.moved_gbps_1());
+  most(now.mutable_moved_gbps_all(), before.moved_gbps_all());
+  return now;
+}
 
 }  // namespace hone

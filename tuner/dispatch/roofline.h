@@ -7,12 +7,16 @@
 namespace hone {
 
 // Microseconds for `flop` operations, those of the cheapest algorithm that is allowed; 0 when the peaks are not known.
-// Memory traffic counts only where it cannot stay in the last-level cache: kernels are measured, and run, with their
-// operands warm.
+// `bytes` come from the nearest caches that hold them, since kernels are measured with their operands warm: of every
+// level the traffic counts that the levels before it cannot hold.
 double LowerBoundUs(double flop, double bytes, const v1::DeviceProfile& device, int threads);
 
 // A time that no honest measurement gives: far below the roofline, since the peaks of a busy machine are measured at
 // half of what it can do when it is quiet.
 double ImplausibleBelowUs(double lower_bound_us);
+
+// What is known of a device class after another probe of it: of each rate the best, since a probe of a busy machine
+// reads low and no limit may be below what the machine can do; everything else as `now` has it.
+v1::DeviceProfile BestOfProbes(const v1::DeviceProfile& before, v1::DeviceProfile now);
 
 }  // namespace hone

@@ -16,11 +16,15 @@ constexpr int kMostThreads = 4096;
 absl::StatusOr<std::unique_ptr<TaskSearch>> CreateSearch(const v1::SearchRequest& request) {
   HONE_ASSIGN_OR_RETURN(const PrimFunc workload, ParsePrimFunc(request.workload().text()));
   HONE_ASSIGN_OR_RETURN(const Target target, ParseTarget(request.device().target()));
+  // Facts that cannot be read are as good as none.
+  const absl::StatusOr<Machine> machine = ParseMachine(request.device().machine(), target);
   SearchTuning tuning;
   tuning.threads = HostTarget().cores;
   const NumericLevel numeric = request.numeric() == v1::NUMERIC_STRICT ? NumericLevel::kStrict : NumericLevel::kDefault;
-  return TaskSearch::Create(workload, {target, std::clamp(request.threads(), 1, kMostThreads), numeric}, request.seed(),
-                            tuning);
+  return TaskSearch::Create(
+      workload,
+      {target, std::clamp(request.threads(), 1, kMostThreads), numeric, machine.ok() ? *machine : UsualMachine(target)},
+      request.seed(), tuning);
 }
 
 }  // namespace

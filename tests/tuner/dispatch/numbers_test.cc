@@ -76,13 +76,46 @@ TEST(Roofline, IsTheSlowerOfArithmeticAndTraffic) {
   device.set_cores(4);
   device.set_peak_gflops_1(50);
   device.set_peak_gflops_all(160);
-  device.set_memory_gbps(20);
-  device.set_l3_bytes(1 << 25);
+  device.set_l1d_bytes(10'000);
+  device.set_l2_bytes(1'000'000);
+  device.set_l3_bytes(30'000'000);
+  for (const double gbps : {200.0, 100.0, 40.0, 15.0}) device.add_moved_gbps_1(gbps);
+  for (const double gbps : {800.0, 400.0, 80.0, 20.0}) device.add_moved_gbps_all(gbps);
   EXPECT_DOUBLE_EQ(LowerBoundUs(1e9, 1e3, device, 1), 1e9 / 50e3);
   EXPECT_DOUBLE_EQ(LowerBoundUs(1e9, 1e3, device, 2), 1e9 / 100e3);
   EXPECT_DOUBLE_EQ(LowerBoundUs(1e9, 1e3, device, 4), 1e9 / 160e3);
-  EXPECT_DOUBLE_EQ(LowerBoundUs(1e3, 1e8, device, 4), 1e8 / 20e3);
-  EXPECT_DOUBLE_EQ(LowerBoundUs(1e3, 1e6, device, 4), 1e3 / 160e3) << "what stays in the cache is not streamed";
+  EXPECT_DOUBLE_EQ(LowerBoundUs(1e3, 1e3, device, 4), 1e3 / 160e3);
+  EXPECT_DOUBLE_EQ(LowerBoundUs(0, 40e3, device, 4), 40e3 / 800e3) << "fits the first caches";
+  EXPECT_DOUBLE_EQ(LowerBoundUs(0, 4e6, device, 4), (4e6 - 40e3) / 400e3) << "what they cannot hold";
+  EXPECT_DOUBLE_EQ(LowerBoundUs(0, 20e6, device, 4), (20e6 - 4.04e6) / 80e3);
+  EXPECT_DOUBLE_EQ(LowerBoundUs(0, 1e9, device, 4), (1e9 - 34.04e6) / 20e3);
+  EXPECT_DOUBLE_EQ(LowerBoundUs(0, 1e9, device, 1), (1e9 - 31.01e6) / 15e3) << "one thread, its own caches and rates";
+  EXPECT_DOUBLE_EQ(LowerBoundUs(0, 1e9, device, 2), (1e9 - 32.02e6) / 20e3) << "two cannot read more than all";
+}
+
+TEST(BestOfProbes, KeepsTheBestOfEachRateAndTheFactsOfTheQuieterProbe) {
+  v1::DeviceProfile quiet, busy;
+  quiet.set_machine("ghz=4");
+  quiet.set_peak_gflops_1(100);
+  quiet.add_moved_gbps_all(10);
+  busy.set_machine("ghz=2");
+  busy.set_target("cpu:new");
+  busy.set_peak_gflops_1(60);
+  busy.set_peak_gflops_all(120);
+  busy.add_moved_gbps_all(8);
+  busy.add_moved_gbps_all(3);
+  const v1::DeviceProfile both = BestOfProbes(quiet, busy), other = BestOfProbes(busy, quiet);
+  EXPECT_EQ(both.machine(), "ghz=4");
+  EXPECT_EQ(both.target(), "cpu:new");
+  EXPECT_EQ(other.machine(), "ghz=4");
+  for (const v1::DeviceProfile& merged : {both, other}) {
+    EXPECT_EQ(merged.peak_gflops_1(), 100);
+    EXPECT_EQ(merged.peak_gflops_all(), 120);
+    ASSERT_EQ(merged.moved_gbps_all_size(), 2);
+    EXPECT_EQ(merged.moved_gbps_all(0), 10);
+    EXPECT_EQ(merged.moved_gbps_all(1), 3);
+  }
+  EXPECT_EQ(BestOfProbes({}, busy).machine(), "ghz=2");
 }
 
 v1::Outcome Good() {

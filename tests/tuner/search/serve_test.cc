@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 #include <string>
 
@@ -43,6 +44,25 @@ TEST(SearchServer, AnswersWithCandidates) {
   EXPECT_EQ(reply.candidates_size(), 4);
   EXPECT_FALSE(reply.need_all());
   EXPECT_GT(reply.search_seconds(), 0);
+}
+
+// What a worker measured reaches the drafts: the same candidates on a clock ten times slower take ten times as long.
+TEST(SearchServer, DraftsUseTheFactsOfTheDevice) {
+  const auto first_us = [](const std::string& machine) {
+    v1::SearchRequest request = Request();
+    request.set_threads(1);
+    request.mutable_device()->set_machine(machine);
+    SearchServer server;
+    const v1::SearchReply reply = server.Answer(request);
+    EXPECT_GT(reply.candidates_size(), 0) << reply.error();
+    double least = 1e9;
+    for (const v1::Candidate& candidate : reply.candidates()) least = std::min(least, candidate.predicted_us());
+    return least;
+  };
+  const double usual = first_us("");
+  EXPECT_GT(usual, 0);
+  EXPECT_NEAR(first_us("ghz=0.35") / first_us("ghz=3.5"), 10, 0.01);
+  EXPECT_EQ(first_us("what is this"), usual) << "facts that cannot be read are as good as none";
 }
 
 // The daemon may kill a search at any time: another goes on from the log.
