@@ -12,16 +12,15 @@
 #include "worker/agent/check_winner.h"
 #include "worker/agent/verify_candidate.h"
 #include "worker/measure/statistics.h"
+#include "worker/measure/timed_race.h"
 
 namespace hone {
 namespace {
 
-// A sample is long enough for the clock and short enough for many of them.
-constexpr double kSampleMicroseconds = 300;
-// Calls of a candidate shorter than that, to see how many make a sample.
-constexpr int kShortCalls = 8;
-// A candidate this much slower than the champion has its three samples and no more calls in each than it takes.
-constexpr double kHopeless = 2.0;
+// What one core reads from memory at the least: how long operands take to come back into the caches.
+constexpr double kColdBytesPerUs = 8000;
+// A duel of long kernels has as many rounds as take the champion so long, or the least.
+constexpr double kDuelRoundUs = 500'000;
 constexpr int kMaxSamples = 64;
 // A race in which the machine was not quiet is run again, this often, while everything is loaded.
 constexpr int kMeasureAttempts = 4;
@@ -34,6 +33,13 @@ constexpr double kShortestMicroseconds = 0.01;
 
 NumericLevel Level(v1::NumericLevel level) {
   return level == v1::NUMERIC_STRICT ? NumericLevel::kStrict : NumericLevel::kDefault;
+}
+
+double OperandBytes(const PrimFunc& func) {
+  double bytes = 0;
+  for (const Buffer& param : func.params)
+    bytes += static_cast<double>(param.NumElements().value_or(0) * param.type().bytes());
+  return bytes;
 }
 
 uint64_t RaceSeed() {
@@ -58,7 +64,6 @@ struct TrialBatch::Contender {
   BuilderPool::Built built;
   std::optional<RunnerClient> runner;
   v1::Outcome outcome;  // kind UNSPECIFIED while nothing went wrong
-  int inner = 1;        // calls in a sample
   bool in() const { return outcome.kind() == v1::OUTCOME_UNSPECIFIED; }
 };
 
@@ -138,51 +143,39 @@ void TrialBatch::Verify(Contender& contender, bool right_before) const {
   contender.runner = std::move(verified.runner);
 }
 
-bool TrialBatch::Measure(std::vector<Contender>& contenders, bool has_champion, RaceOptions options) {
+bool TrialBatch::Measure(std::vector<Contender>& contenders, bool has_champion, TimedRaceOptions options) {
   const Clock::time_point start = Clock::now();
   const size_t challengers = contenders.size() - (has_champion ? 1 : 0);
-  // Who is in, and how many calls make a sample.
+  Contender* champion = has_champion && contenders.back().in() ? &contenders.back() : nullptr;
   std::vector<size_t> in;
-  for (size_t i = 0; i < contenders.size(); ++i) {
-    Contender& contender = contenders[i];
-    if (!contender.in()) continue;
-    note_(contender.lease.id(), v1::PHASE_MEASURING);
+  for (size_t i = 0; i < challengers; ++i) {
+    if (!contenders[i].in()) continue;
+    note_(contenders[i].lease.id(), v1::PHASE_MEASURING);
+    in.push_back(i);
+  }
+  options.race.machine_sigma = *noise_;
+  options.champion_us = contenders.front().lease.champion_us();
+  options.cold_us = OperandBytes(task_.func()) / kColdBytesPerUs;
+  const TimeCalls time = [&](int who, int warm_up, int samples, int inner) -> std::optional<std::vector<double>> {
+    Contender& contender = who < 0 ? *champion : contenders[in[static_cast<size_t>(who)]];
+    if (!contender.in()) return std::nullopt;
     const absl::Duration limit = absl::Milliseconds(contender.lease.run_limit_ms());
-    RunnerVerdict verdict = contender.runner->Time({.warm_up = 1, .samples = 1, .inner = 1}, limit);
-    // A short call is mostly what wakes its threads up: the best of some tells more.
-    if (verdict.ok() && !verdict.samples.empty() && verdict.samples[0].us < kSampleMicroseconds) {
-      verdict = contender.runner->Time({.warm_up = 1, .samples = kShortCalls, .inner = 1}, limit);
-    }
+    const RunnerVerdict verdict =
+        contender.runner->Time({.warm_up = warm_up, .samples = samples, .inner = inner}, limit);
     if (!verdict.ok() || verdict.samples.empty()) {
       SetFromVerdict(&contender.outcome, verdict);
-      continue;
+      return std::nullopt;
     }
-    std::vector<double> calls_us;
-    for (const auto& sample : verdict.samples) calls_us.push_back(sample.us);
-    // The champion is what others are compared with: its samples are whole ones whatever it seems to take now.
-    const double hopeless_us = i < challengers ? kHopeless * contender.lease.champion_us() : 0;
-    contender.inner = InnerRepeatsOf(calls_us, kSampleMicroseconds, hopeless_us);
-    if (i < challengers) in.push_back(i);
-  }
-  Contender* champion = has_champion && contenders.back().in() ? &contenders.back() : nullptr;
-  options.machine_sigma = *noise_;
-  Race race(static_cast<int>(in.size()), champion != nullptr, RaceSeed(), options);
-  while (const std::optional<int> next = race.Next()) {
-    Contender& contender = *next < 0 ? *champion : contenders[in[static_cast<size_t>(*next)]];
-    const absl::Duration limit = absl::Milliseconds(contender.lease.run_limit_ms());
-    RunnerVerdict verdict;
-    if (contender.in()) verdict = contender.runner->Time({.warm_up = 1, .samples = 1, .inner = contender.inner}, limit);
-    if (!contender.in() || !verdict.ok() || verdict.samples.empty()) {
-      if (contender.in()) SetFromVerdict(&contender.outcome, verdict);
-      race.Fail();
-      continue;
-    }
-    race.Add(verdict.samples[0].us);
-  }
+    std::vector<double> us;
+    for (const auto& sample : verdict.samples) us.push_back(sample.us);
+    return us;
+  };
+  const auto [race, entries] =
+      RunTimedRace(static_cast<int>(in.size()), champion != nullptr, RaceSeed(), options, time);
   const double champion_now =
       champion != nullptr && !race.champion_samples().empty() ? Median(race.champion_samples()) : 0;
-  for (size_t k = 0; k < in.size(); ++k) {
-    Contender& contender = contenders[in[k]];
+  for (size_t k = 0; k < entries.size(); ++k) {
+    Contender& contender = contenders[in[static_cast<size_t>(entries[k])]];
     if (!contender.in()) continue;
     const std::vector<double>& samples = race.samples(static_cast<int>(k));
     if (samples.size() < 3) continue;
@@ -249,10 +242,11 @@ std::vector<v1::Outcome> TrialBatch::Run(const std::vector<v1::Lease>& leases) {
     contender.outcome.set_verify_seconds(SecondsSince(begin));
   }
   seconds_.verify += SecondsSince(start);
-  RaceOptions options;
-  if (duel) {
-    options.min_rounds = 8;  // what is published is worth more samples
-    options.max_rounds = 24;
+  TimedRaceOptions options;
+  if (duel) {  // what is published is worth more samples
+    options.race.min_rounds = 8;
+    options.race.max_rounds = 24;
+    options.round_us = kDuelRoundUs;
   }
   const double before = seconds_.measure;
   for (int attempt = 0; attempt < kMeasureAttempts && !Measure(contenders, has_champion, options); ++attempt) {}

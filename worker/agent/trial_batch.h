@@ -10,7 +10,7 @@
 #include "hone/v1/fleet.pb.h"
 #include "worker/agent/builder_pool.h"
 #include "worker/agent/task_context.h"
-#include "worker/measure/race.h"
+#include "worker/measure/timed_race.h"
 
 namespace hone {
 
@@ -53,7 +53,7 @@ class TrialBatch {
   void Verify(Contender& contender, bool right_before) const;
   // Times everybody that is still in; the champion, if any, is the last. Whoever got no usable figure stays in, and
   // false says that the machine was not quiet enough.
-  bool Measure(std::vector<Contender>& contenders, bool has_champion, RaceOptions options);
+  bool Measure(std::vector<Contender>& contenders, bool has_champion, TimedRaceOptions options);
   void CheckAsWinner(Contender& contender) const;
   v1::BuildRequest RequestFor(const v1::Lease& lease, const std::string& trace, uint64_t id) const;
 

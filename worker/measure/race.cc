@@ -106,7 +106,8 @@ void Race::Judge(int challenger) {
   const double half_width = options_.z * 1.2533 * sigma / std::sqrt(static_cast<double>(ratio.pairs));
   if (std::log(ratio.ratio) - half_width > options_.lose_margin) {
     states_[challenger] = RaceState::kLost;
-  } else if (half_width < options_.tie_half_width || rounds_ >= options_.max_rounds) {
+  } else if (half_width < options_.tie_half_width || rounds_ >= options_.max_rounds ||
+             std::log(ratio.ratio) + half_width < -options_.win_margin) {
     states_[challenger] = RaceState::kMeasured;
   }
 }

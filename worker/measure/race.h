@@ -2,7 +2,8 @@
 //
 // In every round each runner still in the race is timed once, in shuffled order, and the champion twice: its two series
 // are an A/A control. They tell how noisy the machine is, and a round in which they disagree by more than that is
-// thrown away. A challenger leaves when it has plainly lost, or when its ratio to the champion is known well enough.
+// thrown away. A challenger leaves when it has plainly lost or won, or when its ratio to the champion is known well
+// enough.
 // Times are compared as logarithms, pair by pair within a round, so that drift cancels. No input or output: the caller
 // measures.
 #pragma once
@@ -21,6 +22,7 @@ struct RaceOptions {
   int max_rounds = 12;
   double z = 3;                   // standard errors between "seems" and "is"
   double lose_margin = 0.01;      // plainly slower: by more than this, in log time
+  double win_margin = 0.01;       // plainly faster, likewise: it is measured, and a duel finds out by how much
   double tie_half_width = 0.005;  // known well enough
   double machine_sigma = 0.01;    // log noise of one sample on this machine: the least that is assumed, since few
                                   // samples often look too equal. A worker pools it over its races (noise()).
