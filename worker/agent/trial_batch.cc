@@ -19,7 +19,7 @@ namespace {
 
 // What one core reads from memory at the least: how long operands take to come back into the caches.
 constexpr double kColdBytesPerUs = 8000;
-// A duel of long kernels has as many rounds as take the champion so long, or the least.
+// A duel of long kernels, and a race without a champion, has as many rounds as take so long, or the least.
 constexpr double kDuelRoundUs = 500'000;
 constexpr int kMaxSamples = 64;
 // A race in which the machine was not quiet is run again, this often, while everything is loaded.
@@ -246,8 +246,9 @@ std::vector<v1::Outcome> TrialBatch::Run(const std::vector<v1::Lease>& leases) {
   if (duel) {  // what is published is worth more samples
     options.race.min_rounds = 8;
     options.race.max_rounds = 24;
-    options.round_us = kDuelRoundUs;
   }
+  // So is what everything after it is compared with.
+  if (duel || !has_champion) options.round_us = kDuelRoundUs;
   const double before = seconds_.measure;
   for (int attempt = 0; attempt < kMeasureAttempts && !Measure(contenders, has_champion, options); ++attempt) {}
   for (Contender& contender : contenders) {
