@@ -22,9 +22,15 @@ absl::Status Compile(const CompileCommand& command) {
   HONE_ASSIGN_OR_RETURN(const CompileSummary summary,
                         CompileModel(model, settings, command.untuned ? nullptr : &command.service, command.output));
   std::fprintf(stderr,
-               "%s: %zu kernels: %d from records (%d linked as measured), %d from near records, %d from defaults\n",
-               command.output.c_str(), model.plan.tasks.size(), summary.from_records, summary.stored_objects,
+               "%s: %zu kernels: %d from records, %d from stale records, %d from near records, %d from defaults\n",
+               command.output.c_str(), model.plan.tasks.size(), summary.from_records, summary.from_stale_records,
                summary.from_near_records, summary.from_defaults);
+  if (summary.from_stale_records > 0) {
+    std::fprintf(stderr,
+                 "stale records: this Hone makes other code of their schedules than was measured, so that their times "
+                 "may not hold; hone bench %s shows what the kernels take\n",
+                 command.output.c_str());
+  }
   if (summary.from_defaults > 0 && !command.untuned) {
     std::fprintf(stderr, "kernels without a record use default schedules; hone tune %s finds better ones\n",
                  command.model.c_str());

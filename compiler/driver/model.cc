@@ -6,11 +6,14 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/codegen/compile.h"
 #include "compiler/driver/exit_code.h"
+#include "compiler/driver/sandboxed_prepare.h"
 #include "compiler/frontend/onnx_import.h"
 #include "compiler/graph/planner.h"
 #include "compiler/package/bundle_writer.h"
+#include "compiler/schedule/choose_algorithm.h"
 #include "compiler/schedule/schedule.h"
 #include "compiler/support/file.h"
+#include "compiler/support/parallel_for.h"
 #include "compiler/support/sha256.h"
 #include "compiler/support/status_macros.h"
 #include "tuner/space/default_schedule.h"
@@ -18,8 +21,15 @@
 namespace hone {
 namespace {
 
+// Sources of kernels, as the manifest has them.
+constexpr char kRecord[] = "record", kStaleRecord[] = "stale record", kNearRecord[] = "near record",
+               kDefault[] = "default";
+
 absl::StatusOr<PackagedKernel> CompileTrace(const Trace& trace, const CanonicalWorkload& workload,
                                             const ResolvedSettings& settings) {
+  if (NumericLevelOf(trace) > settings.numeric) {
+    return absl::InvalidArgumentError("the trace chooses an algorithm that numeric level strict does not allow");
+  }
   HONE_ASSIGN_OR_RETURN(const Schedule schedule, Replay(trace, workload.func));
   CompileOptions options;
   options.symbol = KernelSymbol(workload.hash);
@@ -31,44 +41,22 @@ absl::StatusOr<PackagedKernel> CompileTrace(const Trace& trace, const CanonicalW
   return packaged;
 }
 
-// The very bytes that were measured, when this generator would make the same again.
-std::optional<PackagedKernel> StoredKernel(const v1::Record& record) {
-  if (record.object().empty() || record.generator() != GeneratorFingerprint()) return std::nullopt;
-  if (Sha256(record.object()) != record.object_digest()) return std::nullopt;
-  PackagedKernel packaged;
-  std::string error;
-  if (!Parse(record.kernel_set(), &packaged.kernel.set, &error)) return std::nullopt;
-  packaged.kernel.object = record.object();
-  return packaged;
-}
-
-std::optional<PackagedKernel> FromRecord(const v1::BestAnswer& answer, const CanonicalWorkload& workload,
-                                         const ResolvedSettings& settings, CompileSummary* summary) {
+absl::StatusOr<PackagedKernel> FromRecord(const v1::BestAnswer& answer, const CanonicalWorkload& workload,
+                                          const ResolvedSettings& settings) {
   const v1::Record& record = answer.record();
-  std::optional<PackagedKernel> packaged;
-  if (answer.exact()) packaged = StoredKernel(record);
-  if (packaged.has_value()) {
-    ++summary->stored_objects;
-  } else {
-    const absl::StatusOr<Trace> trace = ParseTrace(record.trace());
-    if (!trace.ok()) return std::nullopt;
-    absl::StatusOr<PackagedKernel> compiled = CompileTrace(*trace, workload, settings);
-    if (!compiled.ok()) return std::nullopt;
-    packaged = *std::move(compiled);
-  }
-  packaged->provenance.source = answer.exact() ? "record" : "near record";
-  packaged->provenance.record = std::to_string(record.id());
-  packaged->provenance.measured_us = record.median_us();
-  ++(answer.exact() ? summary->from_records : summary->from_near_records);
+  HONE_ASSIGN_OR_RETURN(const Trace trace, ParseTrace(record.trace()));
+  HONE_ASSIGN_OR_RETURN(PackagedKernel packaged, CompileTrace(trace, workload, settings));
+  const bool same_code = Sha256(packaged.kernel.object) == record.object_digest();
+  packaged.provenance.source = !answer.exact() ? kNearRecord : same_code ? kRecord : kStaleRecord;
+  packaged.provenance.record = std::to_string(record.id());
+  if (packaged.provenance.source != kStaleRecord) packaged.provenance.measured_us = record.median_us();
   return packaged;
 }
 
-absl::StatusOr<PackagedKernel> ByDefault(const CanonicalWorkload& workload, const ResolvedSettings& settings,
-                                         CompileSummary* summary) {
+absl::StatusOr<PackagedKernel> ByDefault(const CanonicalWorkload& workload, const ResolvedSettings& settings) {
   HONE_ASSIGN_OR_RETURN(const Trace trace, DefaultTrace(workload.func, settings.space()));
   HONE_ASSIGN_OR_RETURN(PackagedKernel packaged, CompileTrace(trace, workload, settings));
-  packaged.provenance.source = "default";
-  ++summary->from_defaults;
+  packaged.provenance.source = kDefault;
   return packaged;
 }
 
@@ -122,26 +110,33 @@ absl::StatusOr<CompileSummary> CompileModel(const Model& model, const ResolvedSe
     }
     HONE_ASSIGN_OR_RETURN(best, FindBest(*records, keys));
   }
+  std::vector<absl::StatusOr<PackagedKernel>> made(model.workloads.size(), absl::UnknownError("not compiled"));
+  const int cores = HostTarget().cores;
+  ParallelFor(made.size(), cores, [&](size_t i) {
+    const CanonicalWorkload& workload = model.workloads[i];
+    if (best[i].has_value()) made[i] = FromRecord(*best[i], workload, settings);
+    if (!made[i].ok()) made[i] = ByDefault(workload, settings);
+  });
   CompileSummary summary;
   std::vector<PackagedKernel> kernels;
-  for (size_t i = 0; i < model.workloads.size(); ++i) {
-    std::optional<PackagedKernel> packaged;
-    if (best[i].has_value()) packaged = FromRecord(*best[i], model.workloads[i], settings, &summary);
-    if (!packaged.has_value()) {
-      absl::StatusOr<PackagedKernel> by_default = ByDefault(model.workloads[i], settings, &summary);
-      if (!by_default.ok()) {
-        return WithExitCode(ExitCode::kNoSchedule,
-                            Annotate(by_default.status(), absl::StrCat("no schedule for ", model.plan.tasks[i].name)));
-      }
-      packaged = *std::move(by_default);
+  for (size_t i = 0; i < made.size(); ++i) {
+    if (!made[i].ok()) {
+      return WithExitCode(ExitCode::kNoSchedule,
+                          Annotate(made[i].status(), absl::StrCat("no schedule for ", model.plan.tasks[i].name)));
     }
-    kernels.push_back(*std::move(packaged));
+    kernels.push_back(*std::move(made[i]));
+    const std::string& source = kernels.back().provenance.source;
+    ++(source == kRecord        ? summary.from_records
+       : source == kStaleRecord ? summary.from_stale_records
+       : source == kNearRecord  ? summary.from_near_records
+                                : summary.from_defaults);
   }
   BundleOptions options;
   options.target = settings.target;
   options.numeric = settings.numeric;
   options.threads = settings.threads;
-  options.pack_threads = settings.threads;
+  options.pack_threads = cores;
+  options.run_prepare = PrepareInSandbox;
   HONE_RETURN_IF_ERROR(WriteBundle(model.plan, kernels, options, output));
   return summary;
 }

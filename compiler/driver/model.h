@@ -43,12 +43,14 @@ absl::StatusOr<Model> LoadModel(const std::string& path);
 
 // How the kernels of a bundle were come by, for the user.
 struct CompileSummary {
-  int from_records = 0, from_near_records = 0, from_defaults = 0;
-  int stored_objects = 0;  // linked as they were measured
+  int from_records = 0;        // byte for byte the code that was measured: the record's time is the kernel's
+  int from_stale_records = 0;  // the record's schedule, but other code than was measured: its time may not hold
+  int from_near_records = 0, from_defaults = 0;
 };
 
-// Compiles and writes the bundle. `records` nullptr: defaults alone. A record whose trace no longer replays is passed
-// over.
+// Compiles and writes the bundle. `records` nullptr: defaults alone. Every kernel is generated here, on all cores, from
+// its schedule; of what others compiled only the digest is looked at, to tell whether it is the same. A record whose
+// trace no longer replays is passed over.
 absl::StatusOr<CompileSummary> CompileModel(const Model& model, const ResolvedSettings& settings,
                                             const ServiceOptions* records, const std::string& output);
 

@@ -14,6 +14,7 @@
 #include "compiler/package/constant_pool.h"
 #include "compiler/package/link_kernels.h"
 #include "compiler/package/memory_plan.h"
+#include "compiler/package/pack_constants.h"
 #include "compiler/support/file.h"
 #include "compiler/support/sha256.h"
 #include "compiler/support/status_macros.h"
@@ -84,10 +85,10 @@ absl::Status CheckKernelsFit(const Plan& plan, std::span<const PackagedKernel> k
 // Builds the execution plan; tensors of the graph are made as they are met.
 class GraphBuilder {
  public:
-  GraphBuilder(const Plan& plan, std::span<const PackagedKernel> kernels, ConstantPacker& packer)
-      : plan_(plan), kernels_(kernels), packer_(packer) {}
+  GraphBuilder(const Plan& plan, std::span<const PackagedKernel> kernels) : plan_(plan), kernels_(kernels) {}
 
-  absl::StatusOr<BundleGraph> Build() {
+  absl::StatusOr<BundleGraph> Build(const BundleOptions& options) {
+    HONE_RETURN_IF_ERROR(Pack(options));
     AddPorts();
     AddKernels();
     for (size_t s = 0; s < plan_.steps.size(); ++s) HONE_RETURN_IF_ERROR(AddStep(static_cast<int>(s)));
@@ -99,6 +100,7 @@ class GraphBuilder {
 
  private:
   static constexpr int kForEver = std::numeric_limits<int>::max();
+  using PackedKey = std::tuple<int, int, int>;  // plan root, task, prepared
 
   // A tensor in the arena, alive from step `first` to step `last`.
   int NewArenaTensor(const std::string& name, int64_t bytes, int first, int last) {
@@ -167,13 +169,34 @@ class GraphBuilder {
     return plain_constant_[root] = NewConstant(plan_.tensors[root].name, {bytes.data(), bytes.size()});
   }
 
-  absl::StatusOr<int> PackedConstant(int root, int task, int prepared) {
-    const auto key = std::tuple(root, task, prepared);
+  // Fills packed_ with every constant that a step wants packed.
+  absl::Status Pack(const BundleOptions& options) {
+    std::vector<ConstantToPack> wanted;
+    std::vector<PackedKey> keys;
+    for (const PlanStep& step : plan_.steps) {
+      for (size_t i = 0; i < step.tensors.size(); ++i) {
+        const int prepared = PreparedIndex(kernels_[step.task].kernel.set, static_cast<int>(i));
+        if (prepared < 0) continue;
+        const int root = RootOf(plan_, step.tensors[i]);
+        const PackedKey key(root, step.task, prepared);
+        if (!packed_.emplace(key, "").second) continue;
+        HONE_ASSIGN_OR_RETURN(const std::span<const char> bytes, DataOf(root));
+        wanted.push_back({step.task, prepared, bytes});
+        keys.push_back(key);
+      }
+    }
+    HONE_ASSIGN_OR_RETURN(std::vector<std::string> packed, PackConstants(kernels_, wanted, options));
+    for (size_t i = 0; i < keys.size(); ++i) packed_[keys[i]] = std::move(packed[i]);
+    return absl::OkStatus();
+  }
+
+  int PackedConstant(const PackedKey& key) {
     const auto at = packed_constant_.find(key);
     if (at != packed_constant_.end()) return at->second;
-    HONE_ASSIGN_OR_RETURN(const std::span<const char> bytes, DataOf(root));
-    HONE_ASSIGN_OR_RETURN(const std::string packed, packer_.Pack(task, prepared, bytes));
-    return packed_constant_[key] = NewConstant(plan_.tensors[root].name, packed);
+    std::string& packed = packed_.at(key);
+    const int constant = NewConstant(plan_.tensors[std::get<0>(key)].name, packed);
+    std::string().swap(packed);  // the pool has it
+    return packed_constant_[key] = constant;
   }
 
   absl::StatusOr<std::span<const char>> DataOf(int root) {
@@ -194,8 +217,7 @@ class GraphBuilder {
       const PlanTensor& tensor = plan_.tensors[root];
       const int prepared = PreparedIndex(set, static_cast<int>(i));
       if (prepared >= 0) {
-        HONE_ASSIGN_OR_RETURN(const int packed, PackedConstant(root, step.task, prepared));
-        out.tensors.push_back(packed);
+        out.tensors.push_back(PackedConstant({root, step.task, prepared}));
       } else if (tensor.kind == PlanTensor::kConstant) {
         HONE_ASSIGN_OR_RETURN(const int constant, Constant(root));
         out.tensors.push_back(constant);
@@ -241,15 +263,15 @@ class GraphBuilder {
 
   const Plan& plan_;
   std::span<const PackagedKernel> kernels_;
-  ConstantPacker& packer_;
   BundleGraph graph_;
   ConstantPool constants_;
   std::vector<TensorLife> lives_;    // of graph_.tensors; constants have none
   std::map<int, int> arena_tensor_;  // plan root to graph tensor
   std::map<int, int> plain_constant_;
-  std::map<std::tuple<int, int, int>, int> packed_constant_;  // (plan root, task, prepared)
-  std::map<std::pair<int64_t, int64_t>, int> constant_at_;    // (offset, bytes) to graph tensor
-  std::vector<std::pair<int, int>> copied_outputs_;           // plan root, graph tensor
+  std::map<PackedKey, std::string> packed_;  // bytes, until they are in the pool
+  std::map<PackedKey, int> packed_constant_;
+  std::map<std::pair<int64_t, int64_t>, int> constant_at_;  // (offset, bytes) to graph tensor
+  std::vector<std::pair<int, int>> copied_outputs_;         // plan root, graph tensor
 };
 
 std::string Manifest(const Plan& plan, std::span<const PackagedKernel> kernels, const BundleGraph& graph,
@@ -302,9 +324,8 @@ absl::StatusOr<std::string> MakeBundle(const Plan& plan, std::span<const Package
                                        const BundleOptions& options) {
   HONE_RETURN_IF_ERROR(CheckKernelsFit(plan, kernels));
   HONE_ASSIGN_OR_RETURN(const LinkedKernels linked, LinkKernels(kernels));
-  HONE_ASSIGN_OR_RETURN(ConstantPacker packer, ConstantPacker::Create(kernels, linked, options));
-  GraphBuilder builder(plan, kernels, packer);
-  HONE_ASSIGN_OR_RETURN(BundleGraph graph, builder.Build());
+  GraphBuilder builder(plan, kernels);
+  HONE_ASSIGN_OR_RETURN(BundleGraph graph, builder.Build(options));
   graph.model = plan.model_name;
   graph.target = options.target.text;
   graph.features = linked.features;

@@ -1,9 +1,11 @@
 // From a plan and its kernels to model.hone, the bundle that deploy/runtime/bundle.h describes.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -17,7 +19,7 @@ namespace hone {
 
 // Where a kernel came from; kept in the manifest.
 struct Provenance {
-  std::string source;         // "record", "near record", "default"
+  std::string source;         // "record", "stale record", "near record", "default"
   std::string record;         // id of the tuning record, "" when there is none
   double measured_us = 0;     // 0: not measured
   std::string object_digest;  // SHA-256 of the object, hex; filled in when empty
@@ -31,16 +33,27 @@ struct PackagedKernel {
   std::optional<ScheduledProgram> program;
 };
 
+// One call of a prepare kernel: what packs a constant.
+struct PrepareCall {
+  std::string_view image;  // of code for this machine; holds prepared.symbol
+  PreparedConstant prepared;
+  KernelTensor original;
+  std::span<const char> value;  // of `original`
+};
+// Makes the call and returns the packed bytes, zero where the kernel writes none. Called from several threads at once.
+using RunPrepare = std::function<absl::StatusOr<std::string>(const PrepareCall&)>;
+
 struct BundleOptions {
   Target target;
   NumericLevel numeric = NumericLevel::kDefault;
-  int threads = 0;       // what the kernels were tuned for; 0: any
-  int pack_threads = 1;  // threads to pack constants with
+  int threads = 0;         // what the kernels were tuned for; 0: any
+  int pack_threads = 1;    // constants packed at the same time
+  RunPrepare run_prepare;  // needed where a kernel packs constants
 };
 
-// The bytes of the bundle: one kernel for each task of the plan, in its order. Links the objects, packs constant
-// operands by running the kernels' prepare functions in this process (equal results are stored once), places every
-// intermediate. InvalidArgument when the kernels do not fit the plan, FailedPrecondition when constants cannot be
+// The bytes of the bundle: one kernel for each task of the plan, in its order. Links the objects, has constant operands
+// packed by `options.run_prepare` (equal results are stored once), places every intermediate. No code of a kernel runs
+// in this process. InvalidArgument when the kernels do not fit the plan, FailedPrecondition when constants cannot be
 // packed here.
 absl::StatusOr<std::string> MakeBundle(const Plan& plan, std::span<const PackagedKernel> kernels,
                                        const BundleOptions& options);

@@ -83,6 +83,23 @@ RuntimeResult<ImageView> ViewImage(std::string_view bytes) {
   return view;
 }
 
+// Whether this machine can run the image's code.
+RuntimeError CheckHost(const ImageView& view) {
+  const ImageHeader& header = view.header;
+  if (static_cast<ImageArch>(header.arch) != HostArch()) {
+    return {RuntimeCode::kUnsupported,
+            "kernel image: its code is for " + std::string(ToText(static_cast<ImageArch>(header.arch))) +
+                ", this machine is " + std::string(ToText(HostArch())) + "; compile it for this target"};
+  }
+  if (RuntimeError missing = CheckCpuFeatures(view.features)) return missing.Annotate("kernel image");
+  const uint64_t page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  if (header.page_bytes % page != 0) {
+    return {RuntimeCode::kUnsupported, "kernel image: laid out for pages of " + std::to_string(header.page_bytes) +
+                                           " bytes, this system has " + std::to_string(page)};
+  }
+  return {};
+}
+
 }  // namespace
 
 uint32_t ImagePageBytes(ImageArch arch) { return arch == ImageArch::kAArch64 ? 65536 : 4096; }
@@ -135,24 +152,19 @@ RuntimeResult<ImageParts> ReadImage(std::string_view bytes) {
   return parts;
 }
 
+RuntimeError CheckImage(std::string_view bytes) {
+  const RuntimeResult<ImageView> view = ViewImage(bytes);
+  return view.ok() ? CheckHost(*view) : view.error();
+}
+
 void Image::Unmap::operator()(char* base) const { munmap(base, bytes); }
 
 RuntimeResult<Image> Image::Load(std::string_view bytes) {
   RuntimeResult<ImageView> view = ViewImage(bytes);
   if (!view.ok()) return view.error();
+  if (RuntimeError refused = CheckHost(*view)) return refused;
   const ImageHeader& header = view->header;
-  if (static_cast<ImageArch>(header.arch) != HostArch()) {
-    return RuntimeError(RuntimeCode::kUnsupported,
-                        "kernel image: its code is for " + std::string(ToText(static_cast<ImageArch>(header.arch))) +
-                            ", this machine is " + std::string(ToText(HostArch())) + "; compile it for this target");
-  }
-  if (RuntimeError missing = CheckCpuFeatures(view->features)) return missing.Annotate("kernel image");
   const uint64_t page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-  if (header.page_bytes % page != 0) {
-    return RuntimeError(RuntimeCode::kUnsupported, "kernel image: laid out for pages of " +
-                                                       std::to_string(header.page_bytes) + " bytes, this system has " +
-                                                       std::to_string(page));
-  }
   // Both parts in one mapping, so that they keep their distance.
   const size_t total = RoundUp(view->data.empty() ? header.code_bytes : header.data_at + header.data_bytes, page);
   void* base = mmap(nullptr, total, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

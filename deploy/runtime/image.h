@@ -73,6 +73,8 @@ uint64_t DataOffset(ImageArch arch, uint64_t code_bytes);  // code_bytes rounded
 std::string WriteImage(const ImageParts& parts);
 // Checks every number and the checksum, for any architecture. Nothing is executed or mapped.
 RuntimeResult<ImageParts> ReadImage(std::string_view bytes);
+// What Image::Load would refuse the image for on this machine, memory apart. Nothing is executed or mapped.
+RuntimeError CheckImage(std::string_view bytes);
 
 // An image mapped for execution. A process may hold many; kernels found in it are valid while it lives. Code is
 // readable and executable, data readable, never writable again. Movable; safe to use from several threads.

@@ -36,7 +36,7 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"compiler/driver",
      {"compiler/ir", "compiler/interp", "compiler/graph", "compiler/frontend", "compiler/schedule", "compiler/lower",
       "compiler/codegen", "compiler/target", "compiler/package", "database", "tuner/space", "tuner/service",
-      "deploy/runtime", "worker/measure", "worker/probe", "proto/rpc"}},
+      "deploy/runtime", "worker/measure", "worker/probe", "worker/runner", "proto/rpc"}},
     {"proto/rpc", {}},
     {"database", {}},
     {"tuner/space",

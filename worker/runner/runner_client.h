@@ -84,6 +84,8 @@ class RunnerClient {
 
   // Fills the outputs of `set` with what is none (worker/runner/poison.h), runs the kernel on it once.
   RunnerVerdict Verify(int set, absl::Duration timeout);
+  // As Verify, but the outputs hold zeros before, so that bytes the kernel does not write are the same every time.
+  RunnerVerdict RunOnZeros(int set, absl::Duration timeout);
   // The samples' times are held against what is not in the runner's hands: more than passed by our clock, or too little
   // for the processor time its process was charged (IsPossibleTime), and the verdict is kRefused, "reported times are
   // not those that passed". Time that a busy machine gave to others counts for neither.

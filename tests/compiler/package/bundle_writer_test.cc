@@ -8,6 +8,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "compiler/driver/sandboxed_prepare.h"
 #include "compiler/support/sha256.h"
 #include "deploy/runtime/bundle.h"
 #include "deploy/runtime/instance.h"
@@ -82,6 +83,7 @@ BundleOptions Options() {
   BundleOptions options;
   options.target.text = "cpu:test";
   options.threads = 2;
+  options.run_prepare = PrepareInSandbox;
   return options;
 }
 
@@ -266,7 +268,7 @@ constexpr RefusalCase kRefusals[] = {
      [](Plan&, std::vector<PackagedKernel>& k) {
        k[1].kernel.object = HandObject({{"k1", AddKernel(kElements)}, {"k1_prepare0", ReturnKernel(4)}});
      },
-     "prepare kernel `k1_prepare0` returned 4"},
+     "prepare kernel `k1_prepare0`: the kernel returned 4"},
     {"PrepareMissing",
      [](Plan&, std::vector<PackagedKernel>& k) {
        k[1].kernel.object = HandObject({{"k1", AddKernel(kElements)}});
@@ -274,7 +276,8 @@ constexpr RefusalCase kRefusals[] = {
      "no symbol `k1_prepare0`"},
     {"OtherMachine",
      [](Plan&, std::vector<PackagedKernel>& k) {
-       k[0].kernel.object = HandObject({{"k0", AddKernel(kElements)}}, "amx-int8,avx-later");
+       k[1].kernel.object = HandObject({{"k1", AddKernel(kElements)}, {"k1_prepare0", CopyKernel(0, 1, kTensor.bytes)}},
+                                       "amx-int8,avx-later");
      },
      "cannot be packed on this machine"},
 };

@@ -1,6 +1,7 @@
 // The whole way from a graph to a running bundle, with compiled kernels.
 #include <cstring>
 
+#include "compiler/driver/sandboxed_prepare.h"
 #include "compiler/graph/planner.h"
 #include "compiler/package/bundle_writer.h"
 #include "compiler/schedule/layout_constant.h"
@@ -76,7 +77,8 @@ TEST(CompiledBundle, ComputesWhatThePlanMeans) {
   const Target host = HostTarget();
   const absl::StatusOr<std::vector<PackagedKernel>> kernels = Compile(*plan, host);
   ASSERT_TRUE(kernels.ok()) << kernels.status();
-  const absl::StatusOr<std::string> bytes = MakeBundle(*plan, *kernels, {.target = host, .threads = 2});
+  const absl::StatusOr<std::string> bytes =
+      MakeBundle(*plan, *kernels, {.target = host, .threads = 2, .pack_threads = 2, .run_prepare = PrepareInSandbox});
   ASSERT_TRUE(bytes.ok()) << bytes.status();
   const auto bundle = Bundle::FromMemory(*bytes);
   ASSERT_TRUE(bundle.ok()) << bundle.error().message();
@@ -101,8 +103,10 @@ TEST(CompiledBundle, ForAnotherMachineConstantsArePackedHere) {
   absl::StatusOr<std::vector<PackagedKernel>> here = Compile(*plan, HostTarget()), there = Compile(*plan, *arm);
   ASSERT_TRUE(here.ok()) << here.status();
   ASSERT_TRUE(there.ok()) << there.status();
-  const absl::StatusOr<std::string> native = MakeBundle(*plan, *here, {.target = HostTarget()});
-  const absl::StatusOr<std::string> foreign = MakeBundle(*plan, *there, {.target = *arm});
+  const absl::StatusOr<std::string> native =
+      MakeBundle(*plan, *here, {.target = HostTarget(), .run_prepare = PrepareInSandbox});
+  const absl::StatusOr<std::string> foreign =
+      MakeBundle(*plan, *there, {.target = *arm, .run_prepare = PrepareInSandbox});
   ASSERT_TRUE(native.ok()) << native.status();
   ASSERT_TRUE(foreign.ok()) << foreign.status();
   EXPECT_EQ(Member(*foreign, "params"), Member(*native, "params"));
@@ -111,7 +115,7 @@ TEST(CompiledBundle, ForAnotherMachineConstantsArePackedHere) {
   EXPECT_THAT(refused.message(), testing::HasSubstr("AArch64"));
 
   for (PackagedKernel& kernel : *there) kernel.program.reset();
-  const absl::Status without = MakeBundle(*plan, *there, {.target = *arm}).status();
+  const absl::Status without = MakeBundle(*plan, *there, {.target = *arm, .run_prepare = PrepareInSandbox}).status();
   EXPECT_EQ(without.code(), absl::StatusCode::kFailedPrecondition);
 }
 

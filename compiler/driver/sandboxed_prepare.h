@@ -1,0 +1,16 @@
+// Prepare kernels run where candidates run: in a process of their own that is locked in (worker/runner/sandbox.h). A
+// kernel is made from a trace, and a trace may be anybody's.
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "compiler/package/bundle_writer.h"
+
+namespace hone {
+
+// A RunPrepare of BundleOptions. NotFound when there is no hone-runner beside this program; Internal when the kernel
+// crashes, hangs or does not return 0, and the message says which; ResourceExhausted.
+absl::StatusOr<std::string> PrepareInSandbox(const PrepareCall& call);
+
+}  // namespace hone
