@@ -48,7 +48,7 @@ std::vector<v1::WorkerInfo> Dispatcher::Workers(Micros now) const {
     const int held = static_cast<int>(impl_->leases.HeldBy(id).size());
     info.set_worker_id(id);
     info.set_name(worker.hello.worker_name());
-    info.set_state(worker.draining ? "draining" : held > 0 ? "busy" : "idle");
+    info.set_state(impl_->IsLost(worker) ? "lost" : worker.draining ? "draining" : held > 0 ? "busy" : "idle");
     *info.mutable_profile() = worker.hello.profile();
     info.set_leases(held);
     info.set_trials(worker.trials);
@@ -160,6 +160,9 @@ Micros Dispatcher::Impl::NextWake() const {
   for (const auto& [id, worker] : workers) {
     wake = std::min(wake, worker.silent_until + 1);
     if (worker.waiting.has_value()) wake = std::min(wake, worker.answer_by);
+    if (worker.silent_since > 0 && !IsLost(worker)) {
+      wake = std::min(wake, worker.silent_since + Micros{options.lost_after_ms} * 1000);
+    }
   }
   for (const auto& [id, trial] : leases.trials()) {
     if (trial.place == Trial::Place::kOrphan) wake = std::min(wake, trial.orphan_until);
@@ -170,7 +173,7 @@ Micros Dispatcher::Impl::NextWake() const {
   }
   for (const auto& [id, job] : jobs) {
     const double limit = job.row.request.max_seconds();
-    if (limit > 0 && job.started && !job.ending) {
+    if (limit > 0 && !job.ending) {
       wake = std::min(wake, job.clock + static_cast<Micros>(std::max(0.0, limit - job.row.seconds) * 1e6) + 1);
     }
   }

@@ -30,6 +30,8 @@ struct Worker {
   std::optional<v1::SyncRequest> waiting;  // the Sync that is held
   ReplyTo waiting_to = 0;
   Micros answer_by = 0;
+  Micros silent_since = 0;  // no call of it has been open since then; 0: one is, or it never called
+  std::string waiting_for;  // as it last said: what keeps it from work
   std::set<LeaseToken> acks;  // durable or superseded, to be said in the next answer
   double build_seconds = 0, verify_seconds = 0, measure_seconds = 0;  // as it last reported
   bool reports_wall_time = false;
@@ -61,6 +63,7 @@ class Dispatcher::Impl {
   // ---- fleet_rules.cc ----
   Worker* FindSession(const std::string& session);
   bool Matches(const Worker& worker, const Job& job) const;  // may the worker run the (perhaps unbound) job?
+  bool IsLost(const Worker& worker) const;  // as far as one can see: it may still come back to its leases
   void ExpireWorkers();
   void LoseWorker(uint64_t worker);
   void TakeBack(Trial& trial, bool worker_was_lost);  // a lease that ended without a result
@@ -77,6 +80,7 @@ class Dispatcher::Impl {
   // `worker` is nullptr when the dispatcher itself gives the trial up. Appends to `writes`, removes the trial.
   void EndTrial(Trial& trial, const v1::Outcome& outcome, const Worker* worker, std::vector<Write>& writes);
   void EndDuel(Trial& trial, const v1::Outcome& outcome, std::vector<Write>& writes);
+  void Gained(const TuningKey& key);  // its champion is new
   void RefreshTasks(const TuningKey& key, std::vector<Write>* writes);  // the rows of all tasks of that key
   void QueueDuels();
 
@@ -93,12 +97,14 @@ class Dispatcher::Impl {
   void Bind(Job& job, const Worker& worker);
   void QueueDefaults(Job& job);
   bool AllLoaded(const Job& job) const;
-  int64_t TrialsLeft(const Job& job) const;  // by its budget, after those that live
+  int64_t Coming(const Job& job) const;      // candidates of it that live, or that a search was asked for
+  int64_t TrialsLeft(const Job& job) const;  // by its budget, after those that come
   void EndJobs();
   void StopJobNow(Job& job, const std::string& reason);  // takes back what nobody works on yet
   void FinishJob(Job& job);
   void DropTrial(uint64_t id, std::vector<Write>& writes);
   void UpdateJobStates();
+  std::pair<v1::HoldUp, std::string> WhatHoldsUp(const Job& job) const;
   v1::JobSnapshot SnapshotOf(const Job& job, bool with_tasks) const;
   const v1::DeviceProfile* ProfileOf(const std::string& device_class) const;
 
@@ -108,6 +114,7 @@ class Dispatcher::Impl {
   void ReplyNow(ReplyTo to, Message message);
   void Changed(Job& job) { ++job.changes; }
   Micros NextWake() const;
+  double SecondsSince(Micros then) const { return now > then ? static_cast<double>(now - then) * 1e-6 : 0; }
   void CheckInvariants() const;
 
   const DispatchOptions options;

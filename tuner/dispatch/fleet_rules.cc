@@ -53,6 +53,7 @@ void Dispatcher::Impl::On(const Hello& event) {
   worker->hello.set_measure_protocol(std::max<uint32_t>(1, request.measure_protocol()));
   worker->last_seen = now;
   worker->silent_until = now + Micros{options.lease_ms} * 1000;
+  worker->silent_since = now;
   v1::HelloReply reply;
   reply.set_version(kProtocolVersion);
   reply.set_worker_id(worker->id);
@@ -71,7 +72,9 @@ Worker* Dispatcher::Impl::FindSession(const std::string& session) {
 
 void Dispatcher::Impl::On(const SyncGone& event) {
   for (auto& [id, worker] : workers) {
-    if (worker.waiting.has_value() && worker.waiting_to == event.to) worker.waiting.reset();
+    if (!worker.waiting.has_value() || worker.waiting_to != event.to) continue;
+    worker.waiting.reset();
+    worker.silent_since = now;
   }
 }
 
@@ -96,6 +99,8 @@ void Dispatcher::Impl::On(const Sync& event) {
   if (worker->waiting.has_value()) AnswerSync(*worker);
   worker->seq = request.seq();
   worker->draining = request.draining();
+  worker->silent_since = 0;
+  worker->waiting_for = request.waiting_for();
   ChargeWallTime(*worker, request);
 
   std::set<uint64_t> said;
@@ -139,7 +144,7 @@ void Dispatcher::Impl::ChargeWallTime(Worker& worker, const v1::SyncRequest& req
   }
   if (total == 0) {
     for (auto& [id, job] : jobs) {
-      if (!job.started || !Matches(worker, job)) continue;
+      if (!job.lent || !Matches(worker, job)) continue;
       ++trials_of_job[id];
       ++total;
     }
@@ -170,6 +175,10 @@ bool Dispatcher::Impl::Matches(const Worker& worker, const Job& job) const {
   const std::string& target = job.row.request.target();
   return target.empty() || target == "cpu:native" || target == profile.target() ||
          target == absl::StrCat("cpu:", profile.device_class()) || target == profile.device_class();
+}
+
+bool Dispatcher::Impl::IsLost(const Worker& worker) const {
+  return worker.silent_since > 0 && now - worker.silent_since >= Micros{options.lost_after_ms} * 1000;
 }
 
 void Dispatcher::Impl::ExpireWorkers() {
@@ -278,10 +287,7 @@ void Dispatcher::Impl::LendTrials() {
       writes.push_back(PutTrial{trial.row});
       granted.push_back(TokenOf(trial.row));
       Job& job = jobs.at(trial.job);
-      if (!job.started) {
-        job.started = true;
-        job.clock = now;
-      }
+      job.lent = true;
       Changed(job);
     }
   }
@@ -340,6 +346,7 @@ void Dispatcher::Impl::AnswerSync(Worker& worker) {
   if (!worker.waiting.has_value()) return;
   ReplyNow(worker.waiting_to, DesiredState(worker, *worker.waiting));
   worker.waiting.reset();
+  worker.silent_since = now;
 }
 
 void Dispatcher::Impl::AnswerSyncs() {

@@ -10,7 +10,7 @@
 namespace hone {
 namespace {
 
-// A budget counts verified trials; this many candidates tried for each of them end a job whose candidates mostly fail.
+// A budget counts the job's own verified trials; this many candidates tried for each of them end a job whose candidates mostly fail.
 constexpr int64_t kTriedPerTrial = 4;
 constexpr int64_t kTriedAtLeast = 64;
 
@@ -21,8 +21,9 @@ void Dispatcher::Impl::On(const Start& event) {
   for (JobRow& row : restored.jobs) {
     Job job;
     job.row = std::move(row);
-    job.started = job.row.seconds > 0;
+    job.lent = job.row.busy_seconds > 0;
     job.clock = now;
+    job.last_gain = now;
     job.busy_before = job.row.busy_seconds;
     job_by_request[job.row.request.request_id()] = job.row.id;
     jobs.emplace(job.row.id, std::move(job));
@@ -78,6 +79,7 @@ void Dispatcher::Impl::On(const Submit& event) {
   job.row.request.clear_tasks();
   job.row.request.clear_plan();
   job.clock = now;
+  job.last_gain = now;
   for (const auto& [id, other] : jobs) {  // it starts level with the least charged of the others
     if (!other.ended) {
       job.virtual_seconds =
@@ -199,18 +201,24 @@ void Dispatcher::Impl::QueueDefaults(Job& job) {
 int64_t Dispatcher::Impl::TrialsLeft(const Job& job) const {
   const int64_t budget = job.row.request.max_trials();
   if (budget == 0) return std::numeric_limits<int64_t>::max();
-  int64_t verified = 0, tried = 0, coming = 0;
-  std::set<TuningKey> counted;
+  int64_t verified = 0, tried = 0;
   for (const TaskRow& task : job.tasks) {
-    const TuningKey tuning_key = job.KeyOf(task);
-    if (!counted.insert(tuning_key).second) continue;
-    const KeyState& key = keys.at(tuning_key);
-    verified += key.verified();
-    tried += static_cast<int64_t>(key.observations().size());
-    coming += leases.LiveOf(tuning_key, false) + (key.search_request != 0 ? key.search_batch : 0);
+    verified += task.trials;
+    tried += task.trials;
+    for (const auto& [kind, count] : task.failed) tried += count;
   }
+  const int64_t coming = Coming(job);
   const int64_t most_tried = std::max(kTriedAtLeast, kTriedPerTrial * budget);
   return std::min(budget - verified, most_tried - tried) - coming;
+}
+
+int64_t Dispatcher::Impl::Coming(const Job& job) const {
+  int64_t coming = leases.CandidatesOfJob(job.row.id);
+  for (const auto& [request, tuning_key] : key_by_search) {
+    const auto key = keys.find(tuning_key);
+    if (key != keys.end() && key->second.search_job == job.row.id) coming += key->second.search_batch;
+  }
+  return coming;
 }
 
 void Dispatcher::Impl::EndJobs() {
@@ -220,24 +228,23 @@ void Dispatcher::Impl::EndJobs() {
     job.Advance(now);
     if (job.row.stop_requested && !job.ending) StopJobNow(job, "stopped on request");
     if (job.ending || !job.bound() || !AllLoaded(job)) {
-      if (job.ending || (job.row.request.max_seconds() > 0 && job.row.seconds >= job.row.request.max_seconds())) {
-        job.ending = true;
-      } else {
-        continue;
+      const bool late = job.row.request.max_seconds() > 0 && job.row.seconds >= job.row.request.max_seconds();
+      if (late && !job.ending) {
+        StopJobNow(job, absl::StrCat("the budget of seconds was used up before anything was measured",
+                                     job.held_up_by.empty() ? "" : ": ", job.held_up_by));
       }
+      if (!job.ending) continue;
     } else {
-      int coming = 0;
       bool open = false;
       for (const TaskRow& task : job.tasks) {
         const KeyState& key = keys.at(job.KeyOf(task));
         const int live = leases.LiveOf(key.key(), false);
         const std::string state = TaskStateOf(key, task.lower_bound_us, options);
-        coming += live + (key.search_request != 0);
         open = open || state == "open" || (state == "exhausted" && live > 0);  // the last of its space are out
       }
       if (job.row.request.max_seconds() > 0 && job.row.seconds >= job.row.request.max_seconds()) {
         StopJobNow(job, "the budget of seconds is used up");
-      } else if (coming == 0 && TrialsLeft(job) <= 0) {
+      } else if (Coming(job) == 0 && TrialsLeft(job) <= 0) {
         StopJobNow(job, "the budget of trials is used up");
       } else if (!open) {
         StopJobNow(job, "");
@@ -342,26 +349,66 @@ void Dispatcher::Impl::FinishJob(Job& job) {
 
 void Dispatcher::Impl::UpdateJobStates() {
   for (auto& [id, job] : jobs) {
-    if (job.ended || job.ending) continue;
-    int matching = 0;
-    for (const auto& [who, worker] : workers) matching += Matches(worker, job);
-    const v1::JobState state = matching > 0 ? v1::JOB_RUNNING : v1::JOB_WAITING;
-    std::string reason;
-    if (matching == 0 && workers.empty()) {
-      reason = "no worker is connected; start one with `hone-worker --server ADDR`";
-    } else if (matching == 0) {
-      reason = absl::StrCat("none of the ", workers.size(), " workers fits: the job needs target ",
-                            job.row.request.target().empty() ? "cpu:native" : job.row.request.target(), ", ",
-                            std::max(1, job.row.request.threads()), " threads",
-                            job.bound() ? absl::StrCat(", device class ", job.row.device_class) : "");
-    } else if (job.row.reason.rfind("search: ", 0) == 0) {
-      reason = job.row.reason;
-    }
-    if (state == job.row.state && reason == job.row.reason) continue;
+    if (job.ended) continue;
+    const auto [hold_up, words] = WhatHoldsUp(job);
+    const bool waits = hold_up == v1::HOLD_UP_NO_WORKER || hold_up == v1::HOLD_UP_NO_FITTING_WORKER;
+    const v1::JobState state = waits ? v1::JOB_WAITING : v1::JOB_RUNNING;
+    std::string reason = waits ? words : "";
+    if (!waits && job.row.reason.rfind("search: ", 0) == 0) reason = job.row.reason;
+    if (hold_up != job.hold_up) job.held_up_since = now;
+    if (state == job.row.state && reason == job.row.reason && words == job.held_up_by) continue;
+    job.hold_up = hold_up;
+    job.held_up_by = words;
+    Changed(job);
+    if (job.ending) continue;
     job.row.state = state;
     job.row.reason = reason;
-    Changed(job);
   }
+}
+
+std::pair<v1::HoldUp, std::string> Dispatcher::Impl::WhatHoldsUp(const Job& job) const {
+  std::string lost, misfits, turn;
+  int living = 0, fitting = 0, ready = 0, waiting = 0;
+  for (const auto& [id, worker] : workers) {
+    if (IsLost(worker)) {
+      absl::StrAppend(&lost, lost.empty() ? "" : ", ", worker.hello.worker_name());
+      continue;
+    }
+    ++living;
+    if (!Matches(worker, job)) {
+      const v1::DeviceProfile& profile = worker.hello.profile();
+      if (misfits.size() > 200) continue;
+      absl::StrAppend(&misfits, misfits.empty() ? "" : "; ", worker.hello.worker_name(), " has ",
+                      profile.device_class(), ", ", worker.hello.threads(), " threads");
+      continue;
+    }
+    ++fitting;
+    if (worker.draining) continue;
+    ++ready;
+    if (worker.waiting_for.empty()) continue;
+    ++waiting;
+    turn = absl::StrCat("worker ", worker.hello.worker_name(), " waits for ", worker.waiting_for);
+  }
+  if (living == 0) {
+    return {v1::HOLD_UP_NO_WORKER, lost.empty() ? "no worker is connected"
+                                                : absl::StrCat("no worker is connected: ", lost, " was lost")};
+  }
+  if (fitting == 0) {
+    return {v1::HOLD_UP_NO_FITTING_WORKER,
+            absl::StrCat("none of the ", living, " workers fits: the job needs target ",
+                         job.row.request.target().empty() ? "cpu:native" : job.row.request.target(), ", ",
+                         std::max(1, job.row.request.threads()), " threads",
+                         job.bound() ? absl::StrCat(", device class ", job.row.device_class) : "", "; ", misfits)};
+  }
+  if (ready == 0) return {v1::HOLD_UP_NO_WORKER, "every worker that fits is about to end"};
+  if (waiting == ready) return {v1::HOLD_UP_TURN, turn};
+  if (!job.worker_fault.empty()) {
+    return {v1::HOLD_UP_WORKER_FAULT, absl::StrCat("a worker cannot measure: ", job.worker_fault)};
+  }
+  if (job.row.reason.rfind("search: ", 0) == 0 && leases.CandidatesOfJob(job.row.id) == 0) {
+    return {v1::HOLD_UP_SEARCH, job.row.reason};
+  }
+  return {v1::HOLD_UP_NONE, ""};
 }
 
 const v1::DeviceProfile* Dispatcher::Impl::ProfileOf(const std::string& device_class) const {
@@ -371,12 +418,27 @@ const v1::DeviceProfile* Dispatcher::Impl::ProfileOf(const std::string& device_c
 
 v1::JobSnapshot Dispatcher::Impl::SnapshotOf(const Job& job, bool with_tasks) const {
   JobRow row = job.row;
-  if (job.started && !job.ended && now > job.clock) row.seconds += static_cast<double>(now - job.clock) * 1e-6;
+  if (!job.ended && now > job.clock) row.seconds += static_cast<double>(now - job.clock) * 1e-6;
   v1::JobSnapshot snapshot = MakeJobSnapshot(row, job.tasks, with_tasks);
+  if (job.ended) snapshot.set_state(v1::JOB_RUNNING);  // until its end is durable
   snapshot.set_in_flight(leases.LentOfJob(job.row.id));
   int matching = 0;
-  for (const auto& [id, worker] : workers) matching += Matches(worker, job);
+  for (const auto& [id, worker] : workers) matching += !IsLost(worker) && Matches(worker, job);
   snapshot.set_workers(matching);
+  snapshot.set_hold_up(job.hold_up);
+  snapshot.set_held_up_by(job.held_up_by);
+  if (job.hold_up != v1::HOLD_UP_NONE) snapshot.set_held_up_seconds(SecondsSince(job.held_up_since));
+  snapshot.set_seconds_since_gain(SecondsSince(job.last_gain));
+  snapshot.set_stopping(job.row.stop_requested);
+  uint64_t current = 0;
+  for (const auto& [id, trial] : leases.trials()) {
+    if (trial.job != job.row.id || trial.place != Trial::Place::kLent) continue;
+    if (current == 0 || trial.phase > v1::PHASE_QUEUED) current = trial.row.task;
+    if (trial.phase > v1::PHASE_QUEUED) break;
+  }
+  for (const TaskRow& task : job.tasks) {
+    if (task.id == current) snapshot.set_current_task(task.name);
+  }
   if (const v1::DeviceProfile* profile = ProfileOf(row.device_class)) snapshot.set_target(profile->target());
   return snapshot;
 }

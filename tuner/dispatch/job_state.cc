@@ -9,7 +9,7 @@
 namespace hone {
 
 void Job::Advance(Micros now) {
-  if (started && now > clock) row.seconds += static_cast<double>(now - clock) * 1e-6;
+  if (now > clock) row.seconds += static_cast<double>(now - clock) * 1e-6;
   clock = now;
 }
 

@@ -18,8 +18,13 @@ namespace hone {
 struct Job {
   JobRow row;
   std::vector<TaskRow> tasks;  // in the order of the request
-  bool started = false;        // its clock runs, in this process
+  bool lent = false;           // something of it was, ever
   Micros clock = 0;            // row.seconds is right as of then
+  Micros last_gain = 0;        // when a champion changed, or it came to this process
+  v1::HoldUp hold_up = v1::HOLD_UP_NONE;
+  std::string held_up_by;
+  Micros held_up_since = 0;
+  std::string worker_fault;    // of the latest result: the worker's machine failed, not the candidate
   bool ending = false;         // no new trials; ends when those under work have
   std::string end_reason;
   bool ended = false;          // its last commit is on its way

@@ -14,6 +14,7 @@ void KeyState::Load(const KeyHistory& history, const DispatchOptions& options) {
   duelled_.insert(history.duelled.begin(), history.duelled.end());
   if (history.best_record != 0) Crown(history.best_trace, history.best_record, history.best_us);
   results_since_duel = 0;
+  trials_since_gain_ = 0;  // whoever asks for new trials gets them, however long earlier jobs found nothing
   searched = static_cast<int>(history.trials.size()) >= options.batch;
 }
 

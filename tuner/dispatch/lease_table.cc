@@ -21,7 +21,7 @@ Trial& LeaseTable::AddQueued(Trial trial, bool in_front) {
   trial.place = Trial::Place::kQueued;
   std::vector<uint64_t>& queue = queues_[trial.row.key];
   queue.insert(in_front ? queue.begin() : queue.end(), id);
-  ++live_[trial.row.key][trial.row.duel];
+  CountLive(trial);
   const auto [entry, added] = trials_.emplace(id, std::move(trial));
   HONE_CHECK(added) << "trial " << id << " exists";
   return entry->second;
@@ -31,11 +31,16 @@ Trial& LeaseTable::AddOrphan(Trial trial, Micros until) {
   const uint64_t id = trial.row.id;
   trial.place = Trial::Place::kOrphan;
   trial.orphan_until = until;
-  ++live_[trial.row.key][trial.row.duel];
+  CountLive(trial);
   ++lent_of_job_[trial.job];
   const auto [entry, added] = trials_.emplace(id, std::move(trial));
   HONE_CHECK(added) << "trial " << id << " exists";
   return entry->second;
+}
+
+void LeaseTable::CountLive(const Trial& trial) {
+  ++live_[trial.row.key][trial.row.duel];
+  if (!trial.row.duel) ++candidates_of_job_[trial.job];
 }
 
 Trial* LeaseTable::Find(uint64_t id) {
@@ -101,6 +106,8 @@ void LeaseTable::Remove(uint64_t id) {
   std::map<bool, int>& live = live_[found->second.row.key];
   if (--live[found->second.row.duel] == 0) live.erase(found->second.row.duel);
   if (live.empty()) live_.erase(found->second.row.key);
+  const uint64_t job = found->second.job;
+  if (!found->second.row.duel && --candidates_of_job_[job] == 0) candidates_of_job_.erase(job);
   trials_.erase(found);
 }
 
@@ -128,6 +135,11 @@ int LeaseTable::LentOfJob(uint64_t job) const {
   return found == lent_of_job_.end() ? 0 : found->second;
 }
 
+int LeaseTable::CandidatesOfJob(uint64_t job) const {
+  const auto found = candidates_of_job_.find(job);
+  return found == candidates_of_job_.end() ? 0 : found->second;
+}
+
 void LeaseTable::CheckInvariants() const {
   size_t queued = 0, lent = 0;
   for (const auto& [key, queue] : queues_) {
@@ -149,7 +161,7 @@ void LeaseTable::CheckInvariants() const {
   }
   std::map<TuningKey, std::set<std::string>> traces;
   std::map<TuningKey, std::map<bool, int>> live;
-  std::map<uint64_t, int> lent_of_job;
+  std::map<uint64_t, int> lent_of_job, candidates_of_job;
   for (const auto& [id, trial] : trials_) {
     HONE_CHECK(trial.row.id == id);
     queued -= trial.place == Trial::Place::kQueued;
@@ -157,10 +169,12 @@ void LeaseTable::CheckInvariants() const {
     ++live[trial.row.key][trial.row.duel];
     if (trial.place != Trial::Place::kQueued) ++lent_of_job[trial.job];
     if (!trial.row.duel) {
+      ++candidates_of_job[trial.job];
       HONE_CHECK(traces[trial.row.key].insert(trial.row.trace).second) << "two live trials of one candidate: " << id;
     }
   }
   HONE_CHECK(queued == 0 && lent == 0 && live == live_ && lent_of_job == lent_of_job_);
+  HONE_CHECK(candidates_of_job == candidates_of_job_);
 }
 
 }  // namespace hone

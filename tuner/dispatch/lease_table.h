@@ -54,10 +54,12 @@ class LeaseTable {
   // Live trials of the key that are no duels, and duels.
   int LiveOf(const TuningKey& key, bool duel) const;
   int LentOfJob(uint64_t job) const;
+  int CandidatesOfJob(uint64_t job) const;  // its live trials that are no duels
 
   void CheckInvariants() const;
 
  private:
+  void CountLive(const Trial& trial);
   void TakeFromPlace(Trial& trial);
 
   std::map<uint64_t, Trial> trials_;
@@ -65,6 +67,7 @@ class LeaseTable {
   std::map<uint64_t, std::set<uint64_t>> held_;  // by worker
   std::map<TuningKey, std::map<bool, int>> live_;
   std::map<uint64_t, int> lent_of_job_;
+  std::map<uint64_t, int> candidates_of_job_;
 };
 
 }  // namespace hone

@@ -15,6 +15,7 @@ struct DispatchOptions {
   int max_attempts = 5;            // of one trial, infrastructure failures and lost leases together
   int quarantine_after = 2;        // distinct workers lost while they worked on it
   uint32_t stuck_ms = 300'000;     // a lease under work this long is taken back though its worker lives
+  uint32_t lost_after_ms = 3'000;  // without an open call of it: shown as lost, though its leases last on
   uint32_t build_limit_ms = 30'000;
   uint32_t run_limit_ms = 10'000;
   int64_t memory_limit_bytes = int64_t{4} << 30;
@@ -27,11 +28,12 @@ struct DispatchOptions {
   double alpha = 0.2;
   double beta = 2.0;
   int window = 3;                // rounds over which progress is looked at
+  double stale_decay = 0.5;      // of what is hoped for a task, for each of its latest rounds without a gain
   double warm_up_share = 0.002;  // of the model's time: smaller tasks are left out of the warm-up round
   // Stops.
   double limit_margin = 0.03;  // within this of the lower bound: at the limit
   double limit_noise = 0.10;   // so far below it: still, as the peaks were measured with noise
-  int stall_trials = 96;       // this many trials without a gain of `stall_gain`: stalled
+  int stall_trials = 96;       // this many trials without a gain of `stall_gain` while jobs want it: stalled
   double stall_gain = 0.005;
   int hopeless_failures = 64;  // a task that failed this often and never succeeded is given up
   // Duels.

@@ -49,6 +49,8 @@ void Dispatcher::Impl::TakeResult(Worker& worker, const v1::TrialResult& result)
   }
   const bool again = (outcome.kind() == v1::OUTCOME_INFRA || outcome.kind() == v1::OUTCOME_CANCELLED) &&
                      static_cast<int>(trial->row.attempt) < options.max_attempts && !job.ending;
+  // It is the latest word on the machine: one failure among results is an accident, failures alone hold the job up.
+  job.worker_fault = outcome.kind() == v1::OUTCOME_INFRA ? outcome.detail() : "";
   if (again) {
     trial->answered = true;
     if (trial->place != Trial::Place::kQueued)
@@ -105,6 +107,7 @@ void Dispatcher::Impl::EndTrial(Trial& trial, const v1::Outcome& outcome, const 
       if (key.best_record() == 0) {
         // The first verified result of a key has nobody to fight.
         key.Crown(row.trace, id, row.median_us);
+        Gained(row.key);
         writes.push_back(SetBest{row.key, id, row.median_us});
       }
       if (!outcome.object().empty()) writes.push_back(PruneObjects{row.key, options.keep_objects});
@@ -135,7 +138,14 @@ void Dispatcher::Impl::EndDuel(Trial& trial, const v1::Outcome& outcome, std::ve
   if (!(ratio < below) || !sure) return;
   const uint64_t record = RecordId(trial.row.key, trace);
   key.Crown(trace, record, key.best_us() * ratio);
+  Gained(trial.row.key);
   writes.push_back(SetBest{trial.row.key, record, key.best_us()});
+}
+
+void Dispatcher::Impl::Gained(const TuningKey& key) {
+  for (auto& [id, job] : jobs) {
+    if (job.bound() && job.TaskOf(key) != nullptr) job.last_gain = now;
+  }
 }
 
 void Dispatcher::Impl::RefreshTasks(const TuningKey& tuning_key, std::vector<Write>* writes) {

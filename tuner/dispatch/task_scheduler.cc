@@ -1,12 +1,19 @@
 #include "tuner/dispatch/task_scheduler.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 namespace hone {
 namespace {
 
 constexpr double kUsualSecondsPerTrial = 0.3;  // until a task has been measured itself
+
+int StaleRounds(const std::vector<double>& rounds, double least_gain) {
+  int stale = 0;
+  for (size_t i = rounds.size(); i-- > 1 && rounds[i] >= rounds[i - 1] * (1 - least_gain);) ++stale;
+  return stale;
+}
 
 }  // namespace
 
@@ -24,6 +31,7 @@ double GainPerSecond(const TaskProgress& task, double similar_rate, const Dispat
     // A task far behind its kin is expected to come within beta of their rate.
     forward = std::max(forward, task.best_us - options.beta * task.flop / similar_rate);
   }
+  forward *= std::pow(options.stale_decay, StaleRounds(task.rounds, options.stall_gain));
   if (task.lower_bound_us > 0) forward = std::min(forward, std::max(0.0, task.best_us - task.lower_bound_us / 0.9));
   const double seconds = task.seconds_per_trial > 0 ? task.seconds_per_trial : kUsualSecondsPerTrial;
   return task.weight * (options.alpha * backward + (1 - options.alpha) * forward) / (seconds * options.batch);

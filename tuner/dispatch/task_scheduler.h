@@ -3,9 +3,11 @@
 // roofline.
 //
 //   gain(i) = w_i * (alpha * (g_i(t - window) - g_i(t)) / window + (1 - alpha) * forward(i)) / seconds(i)
-//   forward(i) = min(max(g_i / t_i, g_i - beta * C_i / V_similar), g_i - bound_i / 0.9)
+//   forward(i) = min(max(g_i / t_i, g_i - beta * C_i / V_similar) * decay^stale, g_i - bound_i / 0.9)
 //
-// with g the best latency, t the rounds made, C the operations, V the rate that similar tasks reached.
+// with g the best latency, t the rounds made, C the operations, V the rate that similar tasks reached, and `stale` the
+// latest rounds in a row that gained nothing. The published formula has no decay: a task that cannot reach the rate of
+// its kin (a depthwise convolution among others) then takes every batch until it stalls.
 #pragma once
 
 #include <string>

@@ -130,6 +130,7 @@ void Core::RunDispatcher() {
       if (Event* event = std::get_if<Event>(&item)) {
         CarryOut(dispatcher_->Step(Now(), *event));
       } else {
+        CarryOut(dispatcher_->Step(Now(), Tick{}));  // whoever asks wants to know how it is now
         std::get<std::function<void()>>(item)();
       }
     }

@@ -1,6 +1,7 @@
 // Hours of fleet life in milliseconds: first safety while everything fails, then the faults stop and everything ends.
 // A failing seed is the bug report: `--gtest_filter='*Everything*/N'` plays it again, event by event.
 #include <chrono>
+#include <set>
 
 #include "gtest/gtest.h"
 #include "tests/tuner/dispatch/sim_world.h"
@@ -68,11 +69,15 @@ TEST(DispatcherSimTest, ASecondJobMeasuresNothingTwice) {
   SimWorld world(3, calm);
   world.Submit(8, 60);  // all the workloads there are
   ASSERT_TRUE(world.RunFor(60 * kMinute, [&] { return world.AllJobsEnded(); })) << world.Describe();
-  const size_t before = world.store().trials().size();
-  EXPECT_GE(before, 60u);
+  const size_t before = world.store().records().size();
+  EXPECT_EQ(before, 60u);
   world.Submit(8, 60);
   ASSERT_TRUE(world.RunFor(60 * kMinute, [&] { return world.AllJobsEnded(); })) << world.Describe();
-  EXPECT_EQ(world.store().trials().size(), before);
+  EXPECT_EQ(world.store().records().size(), 120u) << "sixty new ones";
+  std::set<std::pair<TuningKey, std::string>> measured;
+  for (const auto& [id, trial] : world.store().trials()) {
+    if (!trial.duel) { EXPECT_TRUE(measured.emplace(trial.key, trial.trace).second) << trial.trace; }
+  }
   world.CheckEnd();
 }
 

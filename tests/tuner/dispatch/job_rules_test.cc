@@ -30,11 +30,68 @@ TEST(Jobs, SayWhyTheyWait) {
   desk.Hello("w");
   EXPECT_EQ(desk.Job(job).state(), v1::JOB_WAITING);
   EXPECT_THAT(desk.Job(job).reason(),
-              HasSubstr("none of the 1 workers fits: the job needs target cpu:other, 4 threads"));
+              HasSubstr("none of the 1 workers fits: the job needs target cpu:other, 4 threads; w has fake/c2"));
+  EXPECT_EQ(desk.Job(job).hold_up(), v1::HOLD_UP_NO_FITTING_WORKER);
+  EXPECT_EQ(desk.Job(job).held_up_by(), desk.Job(job).reason());
   EXPECT_THAT(desk.Take("w", 4), SizeIs(0));
   const uint64_t fits = desk.Submit({"conv2d_1"}, 0, 0, "cpu:fake", 2);
   EXPECT_EQ(desk.Job(fits).state(), v1::JOB_RUNNING);
   EXPECT_EQ(desk.Job(fits).device_class(), "fake/c2");
+}
+
+TEST(Jobs, SayForHowLongTheyAreHeldUpAndByWhat) {
+  Desk desk;
+  const uint64_t job = desk.Submit({"conv2d_1"});
+  desk.Wait(4 * kSecond);
+  EXPECT_EQ(desk.Job(job).hold_up(), v1::HOLD_UP_NO_WORKER);
+  EXPECT_EQ(desk.Job(job).held_up_seconds(), 4);
+  desk.Hello("w");
+  const auto leases = desk.Take("w", 8);
+  EXPECT_EQ(desk.Job(job).hold_up(), v1::HOLD_UP_NONE);
+  EXPECT_EQ(desk.Job(job).held_up_seconds(), 0);
+  EXPECT_EQ(desk.Job(job).current_task(), "conv2d_1");
+
+  v1::SyncRequest waits = desk.SyncOf("w");
+  *waits.add_held()->mutable_id() = leases[0].id();
+  waits.set_waiting_for("the turn of its machine: process 7 measures");
+  desk.Sync(waits);
+  EXPECT_EQ(desk.Job(job).hold_up(), v1::HOLD_UP_TURN);
+  EXPECT_EQ(desk.Job(job).held_up_by(), "worker w waits for the turn of its machine: process 7 measures");
+
+  v1::Outcome fault = Desk::Bad(v1::OUTCOME_INFRA);
+  fault.set_detail("cannot start a runner: no memory");
+  EXPECT_TRUE(desk.Report("w", leases[0], fault));
+  EXPECT_EQ(desk.Job(job).hold_up(), v1::HOLD_UP_WORKER_FAULT);
+  EXPECT_THAT(desk.Job(job).held_up_by(), HasSubstr("cannot start a runner: no memory"));
+  desk.Wait(2 * kSecond);
+  const auto again = desk.Take("w", 8);
+  ASSERT_THAT(again, SizeIs(1));
+  EXPECT_TRUE(desk.Report("w", again[0], Desk::Good(10)));
+  EXPECT_EQ(desk.Job(job).hold_up(), v1::HOLD_UP_NONE);
+}
+
+TEST(Jobs, TheBudgetRunsFromTheStartOfTheJob) {
+  Desk desk;
+  const uint64_t job = desk.Submit({"conv2d_1"}, 0, 5);
+  desk.Wait(4 * kSecond);
+  EXPECT_EQ(desk.Job(job).state(), v1::JOB_WAITING);
+  EXPECT_EQ(desk.Job(job).seconds(), 4);
+  desk.Wait(2 * kSecond);
+  EXPECT_EQ(desk.Job(job).state(), v1::JOB_DONE);
+  EXPECT_THAT(desk.Job(job).reason(), HasSubstr("before anything was measured: no worker is connected"));
+}
+
+TEST(Jobs, KnowWhenTheyLastGained) {
+  Desk desk;
+  desk.Hello("w");
+  const uint64_t job = desk.Submit({"conv2d_1", "dense_2"});
+  const auto leases = desk.Take("w", 8);
+  desk.Wait(3 * kSecond);
+  EXPECT_EQ(desk.Job(job).seconds_since_gain(), 3);
+  EXPECT_TRUE(desk.Report("w", leases[0], Desk::Good(10)));
+  EXPECT_EQ(desk.Job(job).seconds_since_gain(), 0);
+  desk.Wait(2 * kSecond);
+  EXPECT_EQ(desk.Job(job).seconds_since_gain(), 2);
 }
 
 TEST(Jobs, AllThreadsOfTheWorkerWhenNoneAreNamed) {
@@ -94,6 +151,42 @@ TEST(Jobs, EndAtTheirBudgetOfTrials) {
   EXPECT_EQ(desk.Job(job).state(), v1::JOB_DONE);
   EXPECT_EQ(desk.Job(job).trials(), 3);
   EXPECT_THAT(desk.Job(job).reason(), HasSubstr("budget of trials"));
+}
+
+TEST(Jobs, ABudgetOfTrialsIsOfNewOnes) {
+  Desk desk;
+  desk.Hello("w");
+  const uint64_t first = desk.Submit({"conv2d_1"}, 3);
+  auto leases = desk.Take("w", 8);
+  desk.AnswerSearch({"a", "b"});
+  for (const v1::Lease& lease : desk.Take("w", 8, leases)) leases.push_back(lease);
+  for (const v1::Lease& lease : leases) EXPECT_TRUE(desk.Report("w", lease, Desk::Good(10)));
+  ASSERT_EQ(desk.Job(first).state(), v1::JOB_DONE);
+  EXPECT_EQ(desk.Job(first).trials(), 3);
+
+  const uint64_t second = desk.Submit({"conv2d_1"}, 2);
+  desk.searches.erase(desk.searches.begin(), desk.searches.end() - 1);
+  desk.AnswerSearch({"c", "d", "e"});
+  leases = desk.Take("w", 8);
+  ASSERT_THAT(leases, SizeIs(2)) << "the three of the first job do not count";
+  for (const v1::Lease& lease : leases) EXPECT_TRUE(desk.Report("w", lease, Desk::Good(20)));
+  EXPECT_EQ(desk.Job(second).state(), v1::JOB_DONE);
+  EXPECT_EQ(desk.Job(second).trials(), 2);
+}
+
+// What earlier jobs found out about a task does not keep the next one from its trials.
+TEST(Jobs, AStalledTaskIsOpenForTheNextJob) {
+  Desk desk({.batch = 4, .stall_trials = 3});
+  desk.Hello("w");
+  const uint64_t first = desk.Submit({"conv2d_1"});
+  auto leases = desk.Take("w", 8);
+  desk.AnswerSearch({"a", "b", "c", "d"});
+  for (const v1::Lease& lease : desk.Take("w", 8, leases)) leases.push_back(lease);
+  for (const v1::Lease& lease : leases) EXPECT_TRUE(desk.Report("w", lease, Desk::Good(10)));
+  ASSERT_EQ(desk.Job(first).state(), v1::JOB_DONE) << "stalled";
+  const uint64_t second = desk.Submit({"conv2d_1"}, 2);
+  EXPECT_EQ(desk.Job(second).state(), v1::JOB_RUNNING);
+  EXPECT_EQ(desk.Job(second).tasks(0).state(), "open");
 }
 
 TEST(Jobs, EndAtTheirBudgetOfSecondsWithWhatIsUnderWork) {

@@ -170,6 +170,29 @@ TEST(Leases, ADrainingWorkerGetsNoMore) {
   EXPECT_EQ(desk.dispatcher->Workers(desk.now)[0].state(), "draining");
 }
 
+TEST(Workers, WithoutAnOpenCallAreShownAsLostAndMayComeBack) {
+  Desk desk;
+  desk.Hello("w");
+  const uint64_t job = desk.Submit({"conv2d_1"});
+  const auto leases = desk.Take("w", 4);
+  ASSERT_THAT(leases, SizeIs(1));
+  v1::SyncRequest holds = desk.SyncOf("w");
+  *holds.add_held()->mutable_id() = leases[0].id();
+  const ReplyTo open = desk.Sync(holds);
+  ASSERT_FALSE(desk.Answered(open));
+  desk.Wait(4 * kSecond);
+  EXPECT_EQ(desk.dispatcher->Workers(desk.now)[0].state(), "busy") << "its call is open";
+  desk.Do(SyncGone{open});
+  desk.Wait(2 * kSecond);
+  EXPECT_EQ(desk.dispatcher->Workers(desk.now)[0].state(), "busy");
+  desk.Wait(1 * kSecond);
+  EXPECT_EQ(desk.dispatcher->Workers(desk.now)[0].state(), "lost");
+  EXPECT_EQ(desk.Job(job).hold_up(), v1::HOLD_UP_NO_WORKER);
+  EXPECT_EQ(desk.Job(job).held_up_by(), "no worker is connected: w was lost");
+  EXPECT_TRUE(desk.Report("w", leases[0], Desk::Good(10))) << "its lease lasted on";
+  EXPECT_EQ(desk.Job(job).hold_up(), v1::HOLD_UP_NONE);
+}
+
 TEST(Workers, OfAnotherVersionAreRefused) {
   Desk desk;
   v1::HelloRequest request;

@@ -35,10 +35,10 @@ TEST(GainPerSecond, IsCappedByTheRoofline) {
 }
 TEST(GainPerSecond, ATaskFarBehindItsKinIsExpectedToCatchUp) {
   const DispatchOptions options;
-  const TaskProgress task = Task(1, 1000, 0, {1000, 1000, 1000, 1000});
+  const TaskProgress task = Task(1, 1000, 0, {4000, 3000, 2000, 1000});
   const double alone = GainPerSecond(task, 0, options);
   // Kin reach 10000 flop/us: 100 us for this one, 200 with beta; 800 us to gain.
-  EXPECT_DOUBLE_EQ(GainPerSecond(task, 10'000, options), 0.8 * 800 / (0.5 * 16));
+  EXPECT_DOUBLE_EQ(GainPerSecond(task, 10'000, options), (0.2 * 1000 + 0.8 * 800) / (0.5 * 16));
   EXPECT_GT(GainPerSecond(task, 10'000, options), alone);
 }
 TEST(GainPerSecond, IsPerSecond) {
@@ -47,6 +47,35 @@ TEST(GainPerSecond, IsPerSecond) {
   slow.seconds_per_trial = 2;
   quick.seconds_per_trial = 0.2;
   EXPECT_DOUBLE_EQ(GainPerSecond(quick, 0, options), 10 * GainPerSecond(slow, 0, options));
+}
+
+TEST(GainPerSecond, IsHalvedByEveryRoundWithoutAGain) {
+  const DispatchOptions options;
+  const double fresh = GainPerSecond(Task(1, 1000, 0, {2000, 1500, 1200, 1000}), 100'000, options);
+  const double stale = GainPerSecond(Task(1, 1000, 0, {1000, 1000, 1000, 1000}), 100'000, options);
+  // Kin reach 100,000 flop/us: 980 us are hoped for, and three rounds have shown none of it.
+  EXPECT_DOUBLE_EQ(stale, 0.8 * 980 / 8 / (0.5 * 16));
+  EXPECT_GT(fresh, 7 * stale);
+}
+
+// 61 % of the model's time lie in two tasks that gain with every round; a third is far behind its kin and stays there.
+TEST(PickTask, GoesWhereTheModelGains) {
+  const DispatchOptions options;
+  std::vector<TaskProgress> tasks = {Task(1, 390, 0, {390}), Task(1, 310, 0, {310}), Task(1, 300, 0, {300})};
+  tasks[0].flop = 1e6;
+  tasks[1].flop = tasks[2].flop = 2e7;
+  std::vector<int> batches(3);
+  for (int round = 0; round < 8; ++round) {
+    const int chosen = PickTask(tasks, {true, true, true}, options);
+    ASSERT_GE(chosen, 0);
+    ++batches[chosen];
+    TaskProgress& task = tasks[chosen];
+    if (chosen != 0) task.best_us *= 0.93;
+    task.rounds.push_back(task.best_us);
+  }
+  EXPECT_LE(batches[0], 3) << "of 8 batches to the task that gains nothing";
+  EXPECT_GE(batches[1], 2);
+  EXPECT_GE(batches[2], 2);
 }
 
 TEST(PickTask, GoesRoundOnceThenByGain) {
