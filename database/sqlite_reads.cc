@@ -308,7 +308,7 @@ absl::StatusOr<JobRow> ReadJob(SqliteConnection& c, uint64_t id) {
   HONE_ASSIGN_OR_RETURN(SqliteQuery q, c.Prepare("SELECT * FROM job WHERE id = ?"));
   q.Int(id);
   HONE_ASSIGN_OR_RETURN(const bool row, q.Next());
-  if (!row) return absl::NotFoundError(absl::StrCat("no job ", id, "; `hone jobs list` shows those there are"));
+  if (!row) return absl::NotFoundError(absl::StrCat("there is no job ", id));
   return ReadJobRow(q);
 }
 

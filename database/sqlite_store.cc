@@ -174,7 +174,7 @@ absl::Status CheckFile(const std::string& path, StoreMode mode, bool* missing) {
     if (errno != ENOENT)
       return absl::PermissionDeniedError(absl::StrCat("cannot open ", path, ": ", std::strerror(errno)));
     if (mode == StoreMode::kRead) {
-      return absl::NotFoundError(absl::StrCat(path, ": no such database; `hone tune --db ", path, "` makes one"));
+      return absl::NotFoundError(absl::StrCat(path, ": no such database; the first hone tune on it makes it"));
     }
     return absl::OkStatus();
   }

@@ -26,4 +26,10 @@ void AddDoctorCommand(CLI::App& app, Action* chosen);
 // The footer of a command's --help: its examples, one a line.
 std::string Examples(std::initializer_list<const char*> lines);
 
+// ---- for all commands at once, once they are added ----
+// The exit codes in every --help; the numbers that no command takes, refused in words: --threads 0, --seconds -1.
+void AddCommonRules(CLI::App& app);
+// A word where a command's name has to be that is none: the message, with the nearest name. Empty when all is well.
+std::string UnknownCommand(const CLI::App& app, int argc, const char* const* argv);
+
 }  // namespace hone

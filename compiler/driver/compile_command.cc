@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "compiler/driver/command.h"
+#include "compiler/driver/hints.h"
 #include "compiler/driver/model.h"
 #include "compiler/support/status_macros.h"
 
@@ -32,8 +33,9 @@ absl::Status Compile(const CompileCommand& command) {
                  command.output.c_str());
   }
   if (summary.from_defaults > 0 && !command.untuned) {
-    std::fprintf(stderr, "kernels without a record use default schedules; hone tune %s finds better ones\n",
-                 command.model.c_str());
+    std::fprintf(stderr, "kernels without a record use default schedules; to find better ones: %s tune %s%s%s\n",
+                 HoneProgram().c_str(), ShellWord(command.model).c_str(), ServiceFlags(command.service).c_str(),
+                 BuildFlags(command.settings).c_str());
   }
   return absl::OkStatus();
 }

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/driver/command.h"
 #include "compiler/driver/exit_code.h"
+#include "compiler/driver/hints.h"
 #include "compiler/driver/service_options.h"
 #include "compiler/support/file.h"
 #include "compiler/support/status_macros.h"
@@ -64,7 +65,15 @@ absl::StatusOr<std::string> CheckDaemon(const ServiceOptions& options) {
   HONE_ASSIGN_OR_RETURN(const std::unique_ptr<DaemonClient> client, ConnectTo(options));
   v1::ListWorkersReply reply;
   HONE_RETURN_IF_ERROR(FromGrpc(client->tune().ListWorkers(client->Context().get(), {}, &reply)));
-  return absl::StrCat(client->address(), ", ", reply.workers_size(), " workers");
+  int living = 0, lost = 0;
+  for (const v1::WorkerInfo& worker : reply.workers()) ++(worker.state() == "lost" ? lost : living);
+  const std::string found = absl::StrCat(client->address(), ", ", living, " workers", lost > 0 ? ", " : "",
+                                         lost > 0 ? absl::StrCat(lost, " lost") : "");
+  if (living > 0) return found;
+  return WithExitCode(ExitCode::kNoService, absl::UnavailableError(absl::StrCat(
+                                                found, ": nothing is measured; ",
+                                                options.server.empty() ? "the next hone tune starts a worker"
+                                                                       : "start one: " + WorkerCommand(options, 0))));
 }
 
 absl::Status Doctor(const ServiceOptions& options) {

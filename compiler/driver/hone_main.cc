@@ -6,16 +6,14 @@
 #include "CLI/CLI.hpp"
 #include "compiler/driver/command.h"
 #include "compiler/driver/exit_code.h"
+#include "compiler/driver/hints.h"
 
 int main(int argc, char** argv) {
   CLI::App app("hone: tunes, compiles and runs tensor programs.");
   app.require_subcommand(1);
   app.set_version_flag("--version", "hone 0.1.0");
   app.footer(hone::Examples({"hone tune resnet18.onnx --budget 5m", "hone compile resnet18.onnx -o resnet18.hone",
-                             "hone run resnet18.hone --input x=x.npy --output y=y.npy"}) +
-             "\nExit codes: 0 done, 1 a bug of Hone's, 2 usage, 3 the model cannot be imported, 4 no valid schedule,\n"
-             "5 no daemon or worker, 6 results differ, 8 not allowed, 9 a file is unreadable or corrupt,\n"
-             "10 this machine cannot run the bundle, 130 and 143 interrupted.");
+                             "hone run resnet18.hone --input x=x.npy --output y=y.npy"}));
 
   hone::Action chosen;
   hone::AddTuneCommand(app, &chosen);
@@ -29,6 +27,12 @@ int main(int argc, char** argv) {
   hone::AddWorkersCommand(app, &chosen);
   hone::AddDoctorCommand(app, &chosen);
 
+  hone::AddCommonRules(app);
+  hone::KeepCommandLine(argc, argv);
+  if (const std::string unknown = hone::UnknownCommand(app, argc, argv); !unknown.empty()) {
+    std::fprintf(stderr, "hone: %s\n", unknown.c_str());
+    return static_cast<int>(hone::ExitCode::kUsage);
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {  // CLI11's way to say --help, --version and bad usage

@@ -2,8 +2,10 @@
 #include <cstdio>
 #include <memory>
 
+#include "absl/strings/str_cat.h"
 #include "compiler/driver/bundle_session.h"
 #include "compiler/driver/command.h"
+#include "compiler/driver/hints.h"
 #include "compiler/driver/model.h"
 #include "compiler/support/sha256.h"
 #include "compiler/support/status_macros.h"
@@ -30,7 +32,8 @@ absl::Status InspectModel(const InspectOptions& options) {
       std::printf("%s", model.workloads[i].text.c_str());
       return absl::OkStatus();
     }
-    return absl::InvalidArgumentError("the model has no task '" + options.task + "'; hone inspect lists them");
+    return absl::InvalidArgumentError(absl::StrCat("the model has no task '", options.task, "'; ", HoneProgram(),
+                                                   " inspect ", ShellWord(options.file), " lists them"));
   }
   if (options.json) {
     nlohmann::ordered_json json = {{"model", model.plan.model_name}, {"hash", ToHex(model.hash)}};

@@ -1,6 +1,7 @@
 #include "compiler/driver/job_report.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -46,41 +47,72 @@ nlohmann::ordered_json OrNull(double value) {
 
 EstimatedTimes Estimate(const v1::JobSnapshot& job) {
   EstimatedTimes times;
+  times.tasks = job.tasks_size();
   for (const v1::TaskSnapshot& task : job.tasks()) {
-    if (task.default_us() <= 0 || task.best_us() <= 0) continue;
+    if (task.best_us() <= 0) continue;
+    const double best_ms = task.weight() * task.best_us() / 1e3;
+    ++times.measured;
+    times.model_ms += best_ms;
+    if (task.default_us() <= 0) continue;
     times.default_ms += task.weight() * task.default_us() / 1e3;
-    times.best_ms += task.weight() * task.best_us() / 1e3;
+    times.best_ms += best_ms;
   }
   return times;
 }
 
+std::string TrialsText(const v1::JobSnapshot& job) {
+  return absl::StrCat("trials ", job.trials(), job.max_trials() > 0 ? absl::StrCat("/", job.max_trials()) : "");
+}
+
 std::string ProgressLine(const v1::JobSnapshot& job) {
-  std::string line = absl::StrCat("trials ", job.trials());
-  if (job.max_trials() > 0) absl::StrAppend(&line, "/", job.max_trials());
-  absl::StrAppendFormat(&line, "  %.1f/s", Rate(job));
-  if (const EstimatedTimes times = Estimate(job); times.best_ms > 0) {
-    absl::StrAppendFormat(&line, "  best %.3f ms (%.2fx)", times.best_ms, times.default_ms / times.best_ms);
+  std::string line = TrialsText(job);
+  const EstimatedTimes times = Estimate(job);
+  if (times.tasks > 0) absl::StrAppendFormat(&line, "  tasks %d/%d", times.measured, times.tasks);
+  if (times.whole()) {
+    absl::StrAppendFormat(&line, "  best %.3f ms", times.model_ms);
+    if (times.speed_up() > 0) absl::StrAppendFormat(&line, " (%.2fx)", times.speed_up());
   }
-  if (Failed(job) > 0) absl::StrAppend(&line, "  failed ", Failed(job));
-  if (job.state() == v1::JOB_WAITING) absl::StrAppend(&line, "  waiting: ", job.reason());
   if (const double left = SecondsLeft(job); left >= 0) absl::StrAppend(&line, "  left ", ShortDuration(left));
+  if (times.measured > 0) absl::StrAppend(&line, "  gain ", ShortDuration(job.seconds_since_gain()), " ago");
+  absl::StrAppendFormat(&line, "  %.1f/s", Rate(job));
+  if (Failed(job) > 0) absl::StrAppend(&line, "  failed ", Failed(job));
+  if (!job.current_task().empty()) absl::StrAppend(&line, "  ", job.current_task());
   return line;
 }
 
 std::string TaskTable(const v1::JobSnapshot& job) {
-  const double total_ms = Estimate(job).best_ms;
-  std::string table = absl::StrFormat("%6s %7s %7s %11s %11s %8s %9s %7s  %s\n", "share", "weight", "trials",
-                                      "default us", "best us", "speed-up", "GFLOP/s", "limit", "task");
-  for (const v1::TaskSnapshot& task : job.tasks()) {
-    const bool known = task.best_us() > 0;
-    const double share = known && total_ms > 0 ? task.weight() * task.best_us() / 1e3 / total_ms : 0;
-    absl::StrAppendFormat(&table, "%5.1f%% %7.0f %7d %11.1f %11.1f %7.2fx %9.1f %6.0f%%  %s\n", share * 100,
-                          task.weight(), task.trials(), task.default_us(), task.best_us(),
-                          known && task.default_us() > 0 ? task.default_us() / task.best_us() : 1.0,
-                          known ? task.flop() / task.best_us() / 1e3 : 0.0,
-                          known ? 100 * task.lower_bound_us() / task.best_us() : 0.0, task.name());
+  const double total_ms = Estimate(job).model_ms;
+  std::vector<const v1::TaskSnapshot*> rows;
+  for (const v1::TaskSnapshot& task : job.tasks()) rows.push_back(&task);
+  const auto time_of = [](const v1::TaskSnapshot* task) { return task->weight() * task->best_us(); };
+  std::stable_sort(rows.begin(), rows.end(), [&](const auto* a, const auto* b) { return time_of(a) > time_of(b); });
+  std::string table = absl::StrFormat("%6s %7s %7s %11s %11s %8s %9s %6s %-9s %s\n", "share", "weight", "trials",
+                                      "default us", "best us", "speed-up", "GFLOP/s", "limit", "state", "task");
+  for (const v1::TaskSnapshot* task : rows) {
+    if (task->best_us() <= 0) {
+      int64_t failed = 0;
+      for (const auto& [kind, count] : task->failed()) failed += count;
+      absl::StrAppendFormat(
+          &table, "%6s %7.0f %7d %-58s %s\n", "-", task->weight(), task->trials(),
+          failed > 0 ? absl::StrCat("   not measured: ", failed, " candidates failed") : "   not measured",
+          task->name());
+      continue;
+    }
+    const bool compared = task->default_us() > 0;
+    absl::StrAppendFormat(
+        &table, "%5.1f%% %7.0f %7d %11s %11.1f %8s %9.1f %6s %-9s %s\n", 100 * time_of(task) / 1e3 / total_ms,
+        task->weight(), task->trials(), compared ? absl::StrFormat("%.1f", task->default_us()) : "-", task->best_us(),
+        compared ? absl::StrFormat("%.2fx", task->default_us() / task->best_us()) : "-",
+        task->flop() / task->best_us() / 1e3,
+        task->lower_bound_us() > 0
+            ? absl::StrFormat("%.0f%%", std::min(100.0, 100 * task->lower_bound_us() / task->best_us()))
+            : "-",
+        task->state(), task->name());
   }
-  return table;
+  return table +
+         "share: of the model's time; weight: how often it runs; trials: of this job; limit: how much is reached of "
+         "what\n"
+         "the machine can do; state: open, or why it is left alone (at_limit, stalled, exhausted)\n";
 }
 
 std::string StateName(v1::JobState state) {
@@ -96,23 +128,34 @@ std::string StateName(v1::JobState state) {
 
 nlohmann::ordered_json ProgressJson(const v1::JobSnapshot& job) {
   const EstimatedTimes times = Estimate(job);
-  return {{"event", "progress"},
-          {"job", job.job_id()},
-          {"state", StateName(job.state())},
-          {"trials", job.trials()},
-          {"failed", FailedJson(job)},
-          {"in_flight", job.in_flight()},
-          {"seconds", job.seconds()},
-          {"best_ms", OrNull(times.best_ms)},
-          {"speed_up", times.best_ms > 0 ? nlohmann::ordered_json(times.default_ms / times.best_ms) : nullptr}};
+  return {
+      {"event", "progress"},
+      {"job", job.job_id()},
+      {"state", StateName(job.state())},
+      {"trials", job.trials()},
+      {"failed", FailedJson(job)},
+      {"in_flight", job.in_flight()},
+      {"seconds", job.seconds()},
+      {"tasks", times.tasks},
+      {"tasks_measured", times.measured},
+      {"task", job.current_task().empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(job.current_task())},
+      {"best_ms", times.whole() ? nlohmann::ordered_json(times.model_ms) : nullptr},
+      {"speed_up", OrNull(times.speed_up())},
+      {"seconds_since_gain", job.seconds_since_gain()},
+      {"seconds_left", SecondsLeft(job) >= 0 ? nlohmann::ordered_json(SecondsLeft(job)) : nullptr},
+      {"waiting_for", job.held_up_by().empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(job.held_up_by())}};
 }
 
 nlohmann::ordered_json ResultJson(const v1::JobSnapshot& job) {
   nlohmann::ordered_json json = {{"event", "result"},
                                  {"job", job.job_id()},
                                  {"state", StateName(job.state())},
+                                 {"reason", job.reason()},
+                                 {"waiting_for", job.held_up_by()},
                                  {"trials", job.trials()},
+                                 {"max_trials", job.max_trials()},
                                  {"failed", FailedJson(job)},
+                                 {"in_flight", job.in_flight()},
                                  {"seconds", job.seconds()},
                                  {"search_seconds", job.search_seconds()},
                                  {"build_seconds", job.build_seconds()},
@@ -132,6 +175,7 @@ nlohmann::ordered_json ResultJson(const v1::JobSnapshot& job) {
          {"gflops", known ? nlohmann::ordered_json(task.flop() / task.best_us() / 1e3) : nullptr},
          {"lower_bound_us", OrNull(task.lower_bound_us())},
          {"record", task.record_id() != 0 ? nlohmann::ordered_json(std::to_string(task.record_id())) : nullptr},
+         {"state", task.state()},
          {"verified", task.record_id() != 0}});
   }
   json["tasks"] = std::move(tasks);

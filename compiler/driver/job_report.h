@@ -8,15 +8,24 @@
 
 namespace hone {
 
-// The model's time by the sum of its kernels': of the tasks that have both figures. 0 when nothing is measured.
+// The model's time by the sum of its kernels'.
 struct EstimatedTimes {
+  int tasks = 0, measured = 0;  // measured: those that have a best time
+  // Of the tasks measured with their default schedule too: what the ratio of the two says.
   double default_ms = 0, best_ms = 0;
+  double model_ms = 0;  // of all tasks with a best time: the model's once `measured` is `tasks`, and never less before
+  bool whole() const { return tasks > 0 && measured == tasks; }
+  double speed_up() const { return best_ms > 0 ? default_ms / best_ms : 0; }  // 0: not known
 };
 EstimatedTimes Estimate(const v1::JobSnapshot& job);
 
-// "trials 120/500  31.2/s  best 12.31 ms (2.4x)  failed 3  left 41s", without a line feed.
+// "trials 120/500  tasks 12/48  best 12.310 ms (2.40x)  left 41s  gain 12s ago  31.2/s  failed 3  conv2d_3x3", without
+// a line feed; what matters least comes last, for it is cut off first. The model's time appears when every task has
+// been measured, so that it never rises.
 std::string ProgressLine(const v1::JobSnapshot& job);
-// A row a task: share, trials, default and best time, rate, how far from the lower bound.
+// "trials 120/500": what the job's own trials came to.
+std::string TrialsText(const v1::JobSnapshot& job);
+// A row a task, the largest share of the model's time first, and what the columns mean.
 std::string TaskTable(const v1::JobSnapshot& job);
 
 // What `tune --json` prints last, without the assembled times. {"event":"result","job":...}

@@ -1,10 +1,15 @@
 // `hone jobs` and `hone workers`: what a daemon is doing, and with whom.
 #include <cstdio>
+#include <functional>
 #include <memory>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "compiler/driver/command.h"
 #include "compiler/driver/duration.h"
+#include "compiler/driver/exit_code.h"
+#include "compiler/driver/hints.h"
+#include "compiler/driver/hold_up.h"
 #include "compiler/driver/job_report.h"
 #include "compiler/driver/service_options.h"
 #include "compiler/support/status_macros.h"
@@ -16,25 +21,40 @@ namespace {
 struct JobsOptions {
   ServiceOptions service;
   uint64_t id = 0;
+  std::string wait = "1m";
   bool json = false;
 };
 
-void PrintJob(const v1::JobSnapshot& job, bool json) {
-  if (json) {
+// One line, and what it waits for on the next.
+void PrintJob(const v1::JobSnapshot& job, const JobsOptions& options) {
+  if (options.json) {
     std::printf("%s\n", ResultJson(job).dump().c_str());
     return;
   }
+  const bool live = job.state() == v1::JOB_RUNNING || job.state() == v1::JOB_WAITING;
   std::printf("job %llu  %s  %s  %s  %s\n", static_cast<unsigned long long>(job.job_id()),
-              StateName(job.state()).c_str(), job.model_name().c_str(), ShortDuration(job.seconds()).c_str(),
-              ProgressLine(job).c_str());
-  if (!job.reason().empty()) std::printf("  %s\n", job.reason().c_str());
+              live && job.stopping() ? "stopping" : StateName(job.state()).c_str(), job.model_name().c_str(),
+              ShortDuration(job.seconds()).c_str(), (live ? ProgressLine(job) : TrialsText(job)).c_str());
+  if (const std::string words = HoldUpText(job, options.service); !words.empty()) {
+    std::printf("  waiting %s: %s\n", ShortDuration(job.held_up_seconds()).c_str(), words.c_str());
+  } else if (!job.reason().empty()) {
+    std::printf("  %s\n", job.reason().c_str());
+  }
+}
+
+// A number that is none's, with the command that lists those there are.
+absl::Status Explained(absl::Status status, const JobsOptions& options) {
+  if (!absl::IsNotFound(status)) return status;
+  return absl::NotFoundError(absl::StrCat("there is no job ", options.id, "; ", HoneProgram(), " jobs list",
+                                          ServiceFlags(options.service), " shows those there are"));
 }
 
 absl::Status List(const JobsOptions& options) {
   HONE_ASSIGN_OR_RETURN(const std::unique_ptr<DaemonClient> client, ConnectTo(options.service));
   v1::ListJobsReply reply;
   HONE_RETURN_IF_ERROR(FromGrpc(client->tune().ListJobs(client->Context().get(), {}, &reply)));
-  for (const v1::JobSnapshot& job : reply.jobs()) PrintJob(job, options.json);
+  for (const v1::JobSnapshot& job : reply.jobs()) PrintJob(job, options);
+  if (reply.jobs().empty() && !options.json) std::printf("none\n");
   return absl::OkStatus();
 }
 
@@ -43,42 +63,93 @@ absl::Status Show(const JobsOptions& options) {
   v1::GetJobRequest request;
   request.set_job_id(options.id);
   v1::JobSnapshot job;
-  HONE_RETURN_IF_ERROR(FromGrpc(client->tune().GetJob(client->Context().get(), request, &job)));
-  PrintJob(job, options.json);
+  HONE_RETURN_IF_ERROR(Explained(FromGrpc(client->tune().GetJob(client->Context().get(), request, &job)), options));
+  PrintJob(job, options);
   if (!options.json) std::printf("%s", TaskTable(job).c_str());
   return absl::OkStatus();
 }
 
+// The last snapshot of a job that ends while the daemon answers; exit code 5 when it does not for a minute.
+absl::StatusOr<v1::JobSnapshot> Follow(DaemonClient& client, const JobsOptions& options, absl::Duration patience,
+                                       const std::function<void(const v1::JobSnapshot&)>& seen) {
+  std::string away;
+  absl::StatusOr<v1::JobSnapshot> last =
+      client.Watch(options.id, absl::Seconds(1), [&](const DaemonClient::Sight& sight) {
+        if (sight.fresh) seen(*sight.snapshot);
+        if (sight.silence < patience) return true;
+        away = absl::StrCat("the daemon at ", client.address(), " has not answered for ",
+                            absl::FormatDuration(patience), sight.away.empty() ? "" : ": ", sight.away);
+        return false;
+      });
+  if (!away.empty()) return WithExitCode(ExitCode::kNoService, absl::UnavailableError(away));
+  if (!last.ok()) return Explained(last.status(), options);
+  return last;
+}
+
 absl::Status Watch(const JobsOptions& options) {
   HONE_ASSIGN_OR_RETURN(const std::unique_ptr<DaemonClient> client, ConnectTo(options.service));
-  HONE_ASSIGN_OR_RETURN(const v1::JobSnapshot last,
-                        client->Watch(options.id, absl::Seconds(1), absl::Seconds(60), [&](const v1::JobSnapshot& job) {
-                          if (options.json) {
-                            std::printf("%s\n", ProgressJson(job).dump().c_str());
-                          } else {
-                            std::printf("%s\n", ProgressLine(job).c_str());
-                          }
-                          std::fflush(stdout);
-                          return true;
-                        }));
-  PrintJob(last, options.json);
+  HONE_ASSIGN_OR_RETURN(
+      const v1::JobSnapshot last, Follow(*client, options, absl::Minutes(1), [&](const v1::JobSnapshot& job) {
+        const std::string words = HoldUpText(job, options.service);
+        if (options.json) {
+          std::printf("%s\n", ProgressJson(job).dump().c_str());
+        } else if (!words.empty()) {
+          std::printf("waiting %s: %s\n", ShortDuration(job.held_up_seconds()).c_str(), words.c_str());
+        } else {
+          std::printf("%s\n", ProgressLine(job).c_str());
+        }
+        std::fflush(stdout);
+      }));
+  PrintJob(last, options);
   return absl::OkStatus();
 }
 
+// Says what became of the job: what is under work is finished first, for up to `wait`.
 absl::Status Stop(const JobsOptions& options) {
+  const absl::StatusOr<double> wait = ParseDuration(options.wait);
+  if (!wait.ok()) return Annotate(wait.status(), "--wait");
   HONE_ASSIGN_OR_RETURN(const std::unique_ptr<DaemonClient> client, ConnectTo(options.service));
   v1::StopRequest request;
   request.set_job_id(options.id);
   v1::JobSnapshot job;
-  HONE_RETURN_IF_ERROR(FromGrpc(client->tune().Stop(client->Context().get(), request, &job)));
-  PrintJob(job, options.json);
-  return absl::OkStatus();
+  HONE_RETURN_IF_ERROR(Explained(FromGrpc(client->tune().Stop(client->Context().get(), request, &job)), options));
+  const auto live = [&] { return job.state() == v1::JOB_RUNNING || job.state() == v1::JOB_WAITING; };
+  const bool had_ended = !live();
+  const absl::Time end = absl::Now() + absl::Seconds(*wait);
+  if (!had_ended) {
+    v1::JobSnapshot last;
+    HONE_ASSIGN_OR_RETURN(
+        last, client->Watch(options.id, absl::Milliseconds(200), [&](const auto& sight) { return absl::Now() < end; }));
+    if (last.state() != v1::JOB_STATE_UNSPECIFIED) job = last;
+  }
+  if (options.json) {
+    PrintJob(job, options);
+  } else if (had_ended) {
+    std::printf("job %llu had ended before: %s, %lld trials\n", static_cast<unsigned long long>(job.job_id()),
+                StateName(job.state()).c_str(), static_cast<long long>(job.trials()));
+  } else if (!live()) {
+    std::printf("job %llu is %s: %lld trials are kept\n", static_cast<unsigned long long>(job.job_id()),
+                StateName(job.state()).c_str(), static_cast<long long>(job.trials()));
+  }
+  if (!live()) return absl::OkStatus();
+  const std::string words = HoldUpText(job, options.service);
+  return WithExitCode(
+      ExitCode::kNoService,
+      absl::UnavailableError(absl::StrCat(
+          "job ", job.job_id(), " is told to stop, and has not within ", options.wait, ": ", job.in_flight(),
+          " trials are under work", words.empty() ? "" : "; waiting: ", words, "; to see how it goes: ", HoneProgram(),
+          " jobs show ", job.job_id(), ServiceFlags(options.service))));
 }
 
 absl::Status Workers(const JobsOptions& options) {
   HONE_ASSIGN_OR_RETURN(const std::unique_ptr<DaemonClient> client, ConnectTo(options.service));
   v1::ListWorkersReply reply;
   HONE_RETURN_IF_ERROR(FromGrpc(client->tune().ListWorkers(client->Context().get(), {}, &reply)));
+  if (reply.workers().empty() && !options.json) {
+    const bool is_private = options.service.server.empty();
+    std::printf("none; %s\n", is_private ? "the next hone tune starts one"
+                                         : ("to start one: " + WorkerCommand(options.service, 0)).c_str());
+  }
   for (const v1::WorkerInfo& worker : reply.workers()) {
     if (options.json) {
       const nlohmann::ordered_json line = {{"id", worker.worker_id()},
@@ -123,7 +194,11 @@ void AddJobsCommand(CLI::App& app, Action* chosen) {
   AddHandler(*jobs, "list", "All jobs.", false, List, options, chosen);
   AddHandler(*jobs, "show", "One job with its tasks.", true, Show, options, chosen);
   AddHandler(*jobs, "watch", "Follow a job until it ends.", true, Watch, options, chosen);
-  AddHandler(*jobs, "stop", "End a job; what it measured stays.", true, Stop, options, chosen);
+  AddHandler(*jobs, "stop", "End a job, and say what became of it; what it measured stays.", true, Stop, options,
+             chosen);
+  jobs->get_subcommand("stop")
+      ->add_option("--wait", options->wait, "end with exit code 5 when it has not ended within that time")
+      ->capture_default_str();
 }
 
 void AddWorkersCommand(CLI::App& app, Action* chosen) {

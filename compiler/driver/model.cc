@@ -64,8 +64,7 @@ absl::StatusOr<PackagedKernel> ByDefault(const CanonicalWorkload& workload, cons
 
 void BuildSettings::AddTo(CLI::App& command) {
   command.add_option("--target", target_text, "what to build for")->capture_default_str();
-  command.add_option("--threads", threads, "threads a kernel may use (default: all cores of the target)")
-      ->check(CLI::Range(1, 1024));
+  command.add_option("--threads", threads, "threads a kernel may use (default: all cores of the target)");
   command
       .add_option("--numeric", numeric_text,
                   "strict: reordering only; default: also functions of a few ulp, and Winograd")

@@ -1,17 +1,10 @@
 #include "compiler/driver/service_options.h"
 
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <cstdlib>
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "compiler/driver/exit_code.h"
-#include "compiler/support/child_process.h"
-#include "compiler/support/file.h"
-#include "compiler/support/sha256.h"
 #include "compiler/support/status_macros.h"
 #include "database/sqlite_store.h"
 #include "proto/rpc/address.h"
@@ -21,64 +14,8 @@ namespace hone {
 namespace {
 
 constexpr absl::Duration kConnectTimeout = absl::Seconds(5);
-constexpr absl::Duration kStartTimeout = absl::Seconds(20);
-constexpr int kIdleSeconds = 20;  // a private daemon ends by itself after that
 
 absl::Status NoService(absl::Status status) { return WithExitCode(ExitCode::kNoService, std::move(status)); }
-
-// Beside the database; in /tmp where the path would be longer than a socket's name may be (108 bytes).
-std::string SocketFor(const std::string& database) {
-  const std::string beside = std::filesystem::absolute(database).string() + ".sock";
-  if (beside.size() < 100) return beside;
-  return absl::StrCat("/tmp/hone-", ::getuid(), "-", ToHex(Sha256(beside)).substr(0, 16), ".sock");
-}
-
-absl::StatusOr<std::unique_ptr<DaemonClient>> StartDaemon(const std::string& database) {
-  ChildOptions child_options;
-  child_options.detached = true;
-  child_options.error_file = database + ".log";
-  const std::string address = "unix:" + SocketFor(database);
-  absl::StatusOr<ChildProcess> started = ChildProcess::Start(
-      ProgramFolder() + "/honed",
-      {"--db", database, "--listen", address, "--exit-when-idle", std::to_string(kIdleSeconds)}, child_options);
-  if (!started.ok()) return NoService(started.status());
-  ChildProcess daemon = *std::move(started);
-  // It answers as soon as it listens, or ends with a message in its log.
-  const absl::Time end = absl::Now() + kStartTimeout;
-  while (absl::Now() < end) {
-    absl::StatusOr<std::unique_ptr<DaemonClient>> client = DaemonClient::Connect(address, "", absl::Milliseconds(200));
-    if (client.ok()) return client;
-    const std::optional<int> status = daemon.Poll();
-    if (!status.has_value()) continue;
-    const std::string other = AddressOfDaemon(database);  // somebody else was faster
-    if (!other.empty()) return DaemonClient::Connect(other, "", kConnectTimeout);
-    const std::string log = ReadFile(child_options.error_file).value_or("");
-    const std::vector<std::string> lines = absl::StrSplit(log, '\n', absl::SkipEmpty());
-    const ExitCode code = WIFEXITED(*status) && WEXITSTATUS(*status) == 9 ? ExitCode::kCorrupt : ExitCode::kNoService;
-    return WithExitCode(code,
-                        absl::UnavailableError(absl::StrCat("the private daemon ", DescribeWaitStatus(*status), ": ",
-                                                            lines.empty() ? "it left no message" : lines.back())));
-  }
-  return NoService(absl::UnavailableError(
-      absl::StrCat("the private daemon does not answer at ", address, "; see ", child_options.error_file)));
-}
-
-absl::Status EnsureWorker(DaemonClient& client, const std::string& database, int threads) {
-  v1::ListWorkersReply reply;
-  HONE_RETURN_IF_ERROR(FromGrpc(client.tune().ListWorkers(client.Context().get(), {}, &reply)));
-  for (const v1::WorkerInfo& worker : reply.workers()) {
-    if (worker.state() != "lost") return absl::OkStatus();
-  }
-  ChildOptions child_options;
-  child_options.pipes = false;
-  child_options.detached = true;
-  child_options.error_file = database + ".log";
-  return NoService(
-      ChildProcess::Start(ProgramFolder() + "/hone-worker",
-                          {"--server", client.address(), "--threads", std::to_string(threads), "--exit-with-daemon"},
-                          child_options)
-          .status());
-}
 
 }  // namespace
 
@@ -107,26 +44,11 @@ absl::StatusOr<std::unique_ptr<DaemonClient>> ConnectTo(const ServiceOptions& op
   }
   const std::string address = AddressOfDaemon(options.database());
   if (address.empty()) {
-    return NoService(absl::UnavailableError(absl::StrCat(
-        "no daemon runs on ", options.database(), "; start a job with hone tune, or name a daemon by --server ADDR")));
+    return NoService(absl::UnavailableError(
+        absl::StrCat("no daemon runs on ", options.database(),
+                     " (hone tune starts one for as long as its job lasts); name a shared one by --server ADDR")));
   }
   return DaemonClient::Connect(address, "", kConnectTimeout);
-}
-
-absl::StatusOr<std::unique_ptr<DaemonClient>> ConnectOrStart(const ServiceOptions& options, int threads) {
-  if (!options.server.empty()) return ConnectTo(options);
-  const std::string database = options.database();
-  std::error_code error;
-  std::filesystem::create_directories(std::filesystem::absolute(database).parent_path(), error);
-  const std::string address = AddressOfDaemon(database);
-  std::unique_ptr<DaemonClient> client;
-  if (!address.empty()) {
-    absl::StatusOr<std::unique_ptr<DaemonClient>> joined = DaemonClient::Connect(address, "", kConnectTimeout);
-    if (joined.ok()) client = *std::move(joined);
-  }
-  if (client == nullptr) { HONE_ASSIGN_OR_RETURN(client, StartDaemon(database)); }
-  HONE_RETURN_IF_ERROR(EnsureWorker(*client, database, threads));
-  return client;
 }
 
 absl::StatusOr<std::unique_ptr<TuningStore>> OpenForReading(const ServiceOptions& options) {

@@ -30,9 +30,6 @@ std::string DefaultDatabase();
 // start one.
 absl::StatusOr<std::unique_ptr<DaemonClient>> ConnectTo(const ServiceOptions& options);
 
-// The same, but starts a private daemon, and a worker where it has none. `threads` are the worker's.
-absl::StatusOr<std::unique_ptr<DaemonClient>> ConnectOrStart(const ServiceOptions& options, int threads);
-
 // The database for reading; works while a daemon runs. Exit code 9 when it is not one of ours, 2 when there is none.
 absl::StatusOr<std::unique_ptr<TuningStore>> OpenForReading(const ServiceOptions& options);
 

@@ -3,20 +3,33 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
+#include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <random>
 #include <regex>
+#include <thread>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "compiler/driver/bench.h"
+#include "absl/time/clock.h"
 #include "compiler/driver/command.h"
+#include "compiler/driver/compare_bundles.h"
 #include "compiler/driver/duration.h"
 #include "compiler/driver/exit_code.h"
+#include "compiler/driver/hints.h"
+#include "compiler/driver/hold_up.h"
 #include "compiler/driver/job_report.h"
 #include "compiler/driver/model.h"
+#include "compiler/driver/private_service.h"
+#include "compiler/driver/status_line.h"
+#include "compiler/support/option_checks.h"
 #include "compiler/support/status_macros.h"
 #include "nlohmann/json.hpp"
 #include "tuner/space/default_schedule.h"
@@ -30,19 +43,31 @@ struct TuneOptions {
   BuildSettings settings;
   int64_t trials = 0;
   std::string budget;
+  std::string wait = "1m";
   std::string tasks;
   uint64_t seed = 0;
   bool json = false;
 };
 
-constexpr double kDefaultBudgetSeconds = 300;  // when neither trials nor time are limited
-constexpr double kBenchSeconds = 2.1;
-constexpr int kBenchRounds = 7;  // a bundle's pages lie elsewhere each time it is loaded, which short kernels feel
-constexpr absl::Duration kPatience = absl::Seconds(60);  // with a daemon that is being restarted
+constexpr double kDefaultBudgetSeconds = 300;          // when neither trials nor time are limited
+constexpr absl::Duration kNoticed = absl::Seconds(2);  // shorter hold-ups are part of the work
+constexpr absl::Duration kSilence = absl::Seconds(3);  // of a daemon that speaks every second
+constexpr absl::Duration kStopCall = absl::Milliseconds(500);
+constexpr absl::Duration kStopWait = absl::Milliseconds(1300);  // for the trials under work, after Ctrl-C
 
 std::atomic<int> interrupted_by{0};
 
-extern "C" void NoteSignal(int signal) { interrupted_by = signal; }
+extern "C" void NoteSignal(int signal) {
+  if (interrupted_by != 0) ::_exit(128 + signal);  // a second one does not wait for anybody
+  interrupted_by = signal;
+}
+
+bool Interrupted() { return interrupted_by != 0; }
+
+absl::Status InterruptedStatus(const std::string& message) {
+  return WithExitCode(interrupted_by == SIGINT ? ExitCode::kInterrupted : ExitCode::kTerminated,
+                      absl::CancelledError(message));
+}
 
 // A request id no other call has: Submit may then be sent again when the answer was lost.
 std::string FreshRequestId() {
@@ -92,123 +117,312 @@ absl::StatusOr<v1::SubmitRequest> MakeRequest(const TuneOptions& options, const 
   }
   if (request.tasks_size() == 0) {
     return absl::InvalidArgumentError(absl::StrCat("--tasks ", options.tasks, " names none of the model's ",
-                                                   model.plan.tasks.size(), " tasks; hone inspect lists them"));
+                                                   model.plan.tasks.size(), " tasks; ", HoneProgram(), " inspect ",
+                                                   ShellWord(options.model), " lists them"));
   }
   return request;
 }
 
-// A line that is rewritten on a terminal, and printed every ten seconds elsewhere.
-class Progress {
+// One `hone tune` from the connection on: what is shown while it waits, what is mended, and how it ends.
+class TuneSession {
  public:
-  explicit Progress(bool json) : json_(json), terminal_(::isatty(2) != 0) {}
-  ~Progress() { Finish(); }
-  void Show(const v1::JobSnapshot& job) {
-    if (json_) {
-      std::printf("%s\n", ProgressJson(job).dump().c_str());
-      std::fflush(stdout);
-    }
-    const absl::Time now = absl::Now();
-    if (!terminal_ && now < next_) return;
-    next_ = now + absl::Seconds(10);
-    std::fprintf(stderr, terminal_ ? "\r\x1b[K%s" : "%s\n", ProgressLine(job).c_str());
-    open_ = terminal_;
-  }
-  void Finish() {
-    if (open_) std::fprintf(stderr, "\n");
-    open_ = false;
+  TuneSession(const TuneOptions& options, absl::Duration patience, std::shared_ptr<const Model> model,
+              const ResolvedSettings& settings)
+      : options_(options), patience_(patience), model_(std::move(model)), settings_(settings) {}
+
+  absl::Status Run(const v1::SubmitRequest& request) {
+    HONE_RETURN_IF_ERROR(Connect());
+    struct sigaction action {};
+    action.sa_handler = NoteSignal;
+    ::sigaction(SIGINT, &action, nullptr);
+    ::sigaction(SIGTERM, &action, nullptr);
+    HONE_RETURN_IF_ERROR(Submit(request));
+    status_.Say(absl::StrCat("job ", job_, ": ", request.tasks_size(), " tasks of ", request.model_name(), " at ",
+                             client().address()));
+    HONE_ASSIGN_OR_RETURN(const v1::JobSnapshot last, Watch());
+    return Conclude(last);
   }
 
  private:
-  bool json_, terminal_, open_ = false;
-  absl::Time next_ = absl::InfinitePast();
-};
+  DaemonClient& client() { return private_ != nullptr ? private_->client() : *shared_; }
 
-struct Assembled {
-  double before_ms = 0, after_ms = 0;
-};
-
-// The two bundles, timed in turn so that a drift of the machine meets both.
-absl::StatusOr<Assembled> TimeAssembled(const Model& model, const ResolvedSettings& settings,
-                                        const ServiceOptions& service) {
-  char pattern[] = "/tmp/hone-tune-XXXXXX";
-  if (::mkdtemp(pattern) == nullptr) return absl::InternalError("cannot make a folder under /tmp");
-  const std::string folder = pattern;
-  const auto time_both = [&]() -> absl::StatusOr<Assembled> {
-    const std::string before = folder + "/before.hone", after = folder + "/after.hone";
-    HONE_RETURN_IF_ERROR(CompileModel(model, settings, nullptr, before).status());
-    HONE_RETURN_IF_ERROR(CompileModel(model, settings, &service, after).status());
-    std::vector<double> before_ms, after_ms;
-    for (int round = 0; round < kBenchRounds; ++round) {
-      HONE_ASSIGN_OR_RETURN(const BenchResult b, BenchBundle(before, settings.threads, kBenchSeconds / kBenchRounds));
-      HONE_ASSIGN_OR_RETURN(const BenchResult a, BenchBundle(after, settings.threads, kBenchSeconds / kBenchRounds));
-      before_ms.push_back(b.p50_ms);
-      after_ms.push_back(a.p50_ms);
+  absl::Status Connect() {
+    if (!options_.service.server.empty()) {
+      HONE_ASSIGN_OR_RETURN(shared_, ConnectTo(options_.service));
+      return absl::OkStatus();
     }
-    std::sort(before_ms.begin(), before_ms.end());
-    std::sort(after_ms.begin(), after_ms.end());
-    return Assembled{before_ms[kBenchRounds / 2], after_ms[kBenchRounds / 2]};
-  };
-  const absl::StatusOr<Assembled> times = time_both();
-  std::error_code ignored;
-  std::filesystem::remove_all(folder, ignored);
-  return times;
-}
+    HONE_ASSIGN_OR_RETURN(private_, PrivateService::Start(options_.service.database(), settings_.threads));
+    return absl::OkStatus();
+  }
 
-absl::Status Interrupted(DaemonClient& client, const TuneOptions& options, uint64_t job) {
-  v1::StopRequest stop;
-  stop.set_job_id(job);
-  v1::JobSnapshot snapshot;
-  const absl::Status stopped = FromGrpc(client.tune().Stop(client.Context().get(), stop, &snapshot));
-  std::fprintf(stderr, "interrupted: %lld trials are kept\n%s", static_cast<long long>(snapshot.trials()),
-               TaskTable(snapshot).c_str());
-  std::fprintf(stderr, "to go on: the same command again; to build with what is known: hone compile %s -o OUT.hone\n",
-               options.model.c_str());
-  if (!stopped.ok()) std::fprintf(stderr, "the job could not be stopped: %s\n", std::string(stopped.message()).c_str());
-  const bool by_terminal = interrupted_by == SIGINT;
-  return WithExitCode(by_terminal ? ExitCode::kInterrupted : ExitCode::kTerminated,
-                      absl::CancelledError(absl::StrCat("job ", job, " was stopped")));
-}
+  // A call that the daemon cannot answer for now is made again: the request has a number of its own.
+  absl::Status Submit(const v1::SubmitRequest& request) {
+    const absl::Time start = absl::Now();
+    for (;;) {
+      v1::SubmitReply reply;
+      const absl::Status status =
+          FromGrpc(client().tune().Submit(client().Context(absl::Seconds(2)).get(), request, &reply));
+      job_ = reply.job_id();
+      const absl::Duration waited = absl::Now() - start;
+      if (status.ok()) return status;
+      if (!absl::IsUnavailable(status) && !absl::IsDeadlineExceeded(status)) return status;
+      if (Interrupted()) return InterruptedStatus("interrupted before there was a job");
+      if (waited >= patience_) return GaveUp(std::string(status.message()), waited);
+      if (absl::IsUnavailable(status)) HONE_RETURN_IF_ERROR(MendDaemon());
+      status_.Show(
+          absl::StrCat("waiting ", ShortDuration(absl::ToDoubleSeconds(waited)), ": ", std::string(status.message())),
+          std::string(status.message()));
+      absl::SleepFor(absl::Milliseconds(200));
+    }
+  }
+
+  absl::Status MendDaemon() {
+    if (private_ == nullptr) return absl::OkStatus();
+    absl::StatusOr<std::string> done = private_->ReviveDaemon(Interrupted);
+    if (Interrupted()) return absl::OkStatus();
+    if (!done.ok()) return done.status();
+    if (!done->empty()) status_.Say(*done);
+    return absl::OkStatus();
+  }
+  absl::Status MendWorker(absl::Duration without) {
+    if (private_ == nullptr) return absl::OkStatus();
+    HONE_ASSIGN_OR_RETURN(const std::string done, private_->ReviveWorker(without));
+    if (!done.empty()) status_.Say(done);
+    return absl::OkStatus();
+  }
+
+  // The job's last snapshot; exit codes 5 (held up for too long), 130 and 143.
+  absl::StatusOr<v1::JobSnapshot> Watch() {
+    for (;;) {
+      absl::Status trouble;
+      bool again = false;  // the daemon is another one now: a watch of its own
+      const DaemonClient* watched = &client();
+      HONE_ASSIGN_OR_RETURN(const v1::JobSnapshot last,
+                            client().Watch(job_, absl::Seconds(1), [&](const DaemonClient::Sight& sight) {
+                              if (Interrupted()) return false;
+                              trouble = Look(sight);
+                              again = &client() != watched;
+                              return trouble.ok() && !again;
+                            }));
+      if (Interrupted()) return StopAndLeave();
+      if (!trouble.ok()) return trouble;
+      if (!again) return last;
+    }
+  }
+
+  // One look at the job: shows it, mends what is ours to mend. Not OK: the wait is over.
+  absl::Status Look(const DaemonClient::Sight& sight) {
+    if (!sight.away.empty() || sight.silence > kSilence) {
+      if (!sight.away.empty()) HONE_RETURN_IF_ERROR(MendDaemon());
+      const std::string words = absl::StrCat("the daemon at ", client().address(), " does not answer",
+                                             sight.away.empty() ? "" : ": ", sight.away);
+      if (sight.silence >= patience_) return GaveUp(words, sight.silence);
+      if (sight.silence > kNoticed) {
+        Held(sight.silence, words, "the daemon");
+        return absl::OkStatus();
+      }
+    }
+    if (sight.snapshot == nullptr || (!sight.fresh && sight.silence < kSilence)) return absl::OkStatus();
+    const v1::JobSnapshot& job = *sight.snapshot;
+    if (options_.json && sight.fresh) {
+      std::printf("%s\n", ProgressJson(job).dump().c_str());
+      std::fflush(stdout);
+    }
+    const absl::Duration held = absl::Seconds(job.held_up_seconds());
+    if (job.hold_up() == v1::HOLD_UP_NO_WORKER && held > kNoticed) HONE_RETURN_IF_ERROR(MendWorker(held));
+    std::string words = HoldUpText(job, options_.service);
+    if (private_ != nullptr && job.hold_up() == v1::HOLD_UP_NO_WORKER) words += "; one is being started";
+    if (!words.empty() && held >= patience_) {
+      Stop(kStopCall).IgnoreError();  // a daemon that cannot write takes note all the same
+      return GaveUp(words, held);
+    }
+    if (!words.empty() && held > kNoticed) {
+      Held(held, words, ProgressLine(job));
+    } else {
+      if (!said_.empty()) status_.Say("going on");
+      said_.clear();
+      status_.Show(ProgressLine(job));
+    }
+    return absl::OkStatus();
+  }
+
+  // The whole reason once, on a line of its own, and from then on for how long.
+  void Held(absl::Duration since, const std::string& words, const std::string& rest) {
+    if (words != said_) status_.Say("waiting: " + words);
+    said_ = words;
+    status_.Show(absl::StrCat("waiting ", ShortDuration(absl::ToDoubleSeconds(since)), "  ", rest));
+  }
+
+  absl::Status GaveUp(const std::string& words, absl::Duration waited) {
+    status_.Close();
+    return WithExitCode(ExitCode::kNoService,
+                        absl::UnavailableError(absl::StrCat(
+                            job_ == 0 ? "no job could be made" : absl::StrCat("job ", job_, " is given up"), " after ",
+                            ShortDuration(absl::ToDoubleSeconds(waited)), " without progress (--wait): ", words,
+                            "\nwhat was measured is kept; to go on: ", CommandLine())));
+  }
+
+  absl::Status Stop(absl::Duration timeout) {
+    v1::StopRequest stop;
+    stop.set_job_id(job_);
+    v1::JobSnapshot snapshot;
+    return FromGrpc(client().tune().Stop(client().Context(timeout).get(), stop, &snapshot));
+  }
+
+  // Ends within two seconds, whatever the daemon does. What is under work may end meanwhile, and is counted.
+  absl::Status StopAndLeave() {
+    status_.Close();
+    const absl::Status stopped = Stop(kStopCall);
+    v1::JobSnapshot job;
+    for (const absl::Time end = absl::Now() + kStopWait; stopped.ok() && absl::Now() < end;) {
+      v1::GetJobRequest request;
+      request.set_job_id(job_);
+      v1::JobSnapshot now;
+      if (client().tune().GetJob(client().Context(kStopCall).get(), request, &now).ok()) job = std::move(now);
+      if (job.state() != v1::JOB_RUNNING && job.state() != v1::JOB_WAITING) break;
+      absl::SleepFor(absl::Milliseconds(50));
+    }
+    const std::string go_on =
+        absl::StrCat("to go on: ", CommandLine(), "\nto build with what is known: ", CompileCommand());
+    if (!stopped.ok()) {
+      std::fprintf(stderr, "interrupted; the daemon could not be told to stop job %llu: %s\n%s\n",
+                   static_cast<unsigned long long>(job_), std::string(stopped.message()).c_str(), go_on.c_str());
+      return InterruptedStatus(absl::StrCat("job ", job_, " goes on; to stop it: ", HoneProgram(), " jobs stop ", job_,
+                                            ServiceFlags(options_.service)));
+    }
+    const bool ended = job.state() == v1::JOB_STOPPED || job.state() == v1::JOB_DONE;
+    std::fprintf(stderr, "%sinterrupted: %lld trials are kept", TaskTable(job).c_str(),
+                 static_cast<long long>(job.trials()));
+    if (!ended && job.in_flight() > 0) {
+      std::fprintf(stderr, ", and up to %lld more that are being measured", static_cast<long long>(job.in_flight()));
+    }
+    std::fprintf(stderr, "\n%s\n", go_on.c_str());
+    if (options_.json) std::printf("%s\n", ResultJson(job).dump().c_str());
+    return InterruptedStatus(absl::StrCat("job ", job_, " was stopped"));
+  }
+
+  std::string CompileCommand() const {
+    return absl::StrCat(HoneProgram(), " compile ", ShellWord(options_.model), " -o ",
+                        ShellWord(model_->plan.model_name + ".hone"), ServiceFlags(options_.service),
+                        BuildFlags(options_.settings));
+  }
+
+  absl::Status Conclude(const v1::JobSnapshot& last) {
+    status_.Close();
+    if (last.state() == v1::JOB_FAILED) {
+      return WithExitCode(ExitCode::kNoSchedule,
+                          absl::FailedPreconditionError(absl::StrCat("job ", job_, " failed: ", last.reason())));
+    }
+    if (last.state() == v1::JOB_STOPPED) {
+      std::fprintf(stderr, "%s", TaskTable(last).c_str());
+      if (options_.json) std::printf("%s\n", ResultJson(last).dump().c_str());
+      return WithExitCode(ExitCode::kInterrupted, absl::CancelledError(absl::StrCat(
+                                                      "job ", job_, " was stopped by another command: ", last.trials(),
+                                                      " trials are kept; to go on: ", CommandLine())));
+    }
+    const EstimatedTimes times = Estimate(last);
+    if (times.measured == 0) {
+      return WithExitCode(ExitCode::kNoService, absl::UnavailableError(absl::StrCat("job ", job_, ": ", last.reason(),
+                                                                                    "; to go on: ", CommandLine())));
+    }
+    std::fprintf(stderr, "%s%s in %s%s%s\n", TaskTable(last).c_str(), TrialsText(last).c_str(),
+                 ShortDuration(last.seconds()).c_str(), last.reason().empty() ? "" : ": ", last.reason().c_str());
+    HONE_ASSIGN_OR_RETURN(const SpeedUp speed_up, Compare());
+    std::fprintf(stderr, "the model: %s: %.3f ms before, %.3f ms now\nto build it: %s\n", ToText(speed_up).c_str(),
+                 speed_up.before_ms, speed_up.after_ms, CompileCommand().c_str());
+    if (options_.json) {
+      nlohmann::ordered_json result = ResultJson(last);
+      result["model_ms_before"] = speed_up.before_ms;
+      result["model_ms_after"] = speed_up.after_ms;
+      result["speed_up"] = speed_up.ratio;
+      result["speed_up_interval"] = {speed_up.low, speed_up.high};
+      result["changed"] = speed_up.changed();
+      std::printf("%s\n", result.dump().c_str());
+    }
+    return absl::OkStatus();
+  }
+
+  // Builds the model untuned and tuned, and times them in turn. The work is done by a thread, which cannot be stopped
+  // in the middle of a compilation: on Ctrl-C the program ends without it.
+  absl::StatusOr<SpeedUp> Compare() {
+    std::string folder = (std::filesystem::temp_directory_path() / "hone-tune-XXXXXX").string();
+    if (::mkdtemp(folder.data()) == nullptr) {
+      return absl::InternalError(absl::StrCat("cannot make ", folder, ": ", std::strerror(errno)));
+    }
+    struct Work {
+      std::mutex mutex;
+      std::condition_variable changed;
+      std::string phase;
+      std::optional<absl::StatusOr<SpeedUp>> result;
+    };
+    const auto work = std::make_shared<Work>();
+    const absl::Time start = absl::Now();
+    std::thread worker([work, folder, model = model_, settings = settings_, service = options_.service] {
+      const auto phase = [&](const std::string& text) {
+        const std::lock_guard<std::mutex> lock(work->mutex);
+        work->phase = text;
+        work->changed.notify_all();
+        return Interrupted() ? absl::CancelledError("interrupted") : absl::OkStatus();
+      };
+      absl::StatusOr<SpeedUp> result = [&]() -> absl::StatusOr<SpeedUp> {
+        const std::string before = folder + "/before.hone", after = folder + "/after.hone";
+        HONE_RETURN_IF_ERROR(phase("compiling the model as it was, with default schedules"));
+        HONE_RETURN_IF_ERROR(CompileModel(*model, settings, nullptr, before).status());
+        HONE_RETURN_IF_ERROR(phase("compiling the model with what was found"));
+        HONE_RETURN_IF_ERROR(CompileModel(*model, settings, &service, after).status());
+        CompareOptions compare;
+        compare.threads = settings.threads;
+        compare.phase = phase;
+        return CompareBundles(before, after, compare);
+      }();
+      const std::lock_guard<std::mutex> lock(work->mutex);
+      work->result.emplace(std::move(result));
+      work->changed.notify_all();
+    });
+    std::optional<absl::StatusOr<SpeedUp>> result;
+    for (std::string shown; !result.has_value() && !Interrupted();) {
+      std::unique_lock<std::mutex> lock(work->mutex);
+      work->changed.wait_for(lock, std::chrono::milliseconds(100));
+      if (work->result.has_value()) {
+        result.emplace(*std::move(work->result));
+      } else {
+        const std::string& phase = work->phase;
+        status_.Show(absl::StrCat(phase, "  ", ShortDuration(absl::ToDoubleSeconds(absl::Now() - start))),
+                     phase.substr(0, phase.find(':')));
+      }
+    }
+    std::error_code ignored;
+    std::filesystem::remove_all(folder, ignored);
+    status_.Close();
+    if (!result.has_value() || absl::IsCancelled(result->status())) {
+      std::fprintf(stderr, "hone: interrupted: the model was not timed; all of job %llu is kept\nto build it: %s\n",
+                   static_cast<unsigned long long>(job_), CompileCommand().c_str());
+      std::fflush(nullptr);
+      ::_exit(128 + interrupted_by);  // not by main: what the thread works with must stay until the end
+    }
+    worker.join();
+    return *std::move(result);
+  }
+
+  const TuneOptions& options_;
+  const absl::Duration patience_;
+  const std::shared_ptr<const Model> model_;
+  const ResolvedSettings settings_;
+  std::unique_ptr<PrivateService> private_;  // one of the two
+  std::unique_ptr<DaemonClient> shared_;
+  StatusLine status_;
+  std::string said_;  // what it waits for, as it was said last
+  uint64_t job_ = 0;
+};
 
 absl::Status Tune(const TuneOptions& options) {
   HONE_ASSIGN_OR_RETURN(const ResolvedSettings settings, Resolve(options.settings));
-  HONE_ASSIGN_OR_RETURN(const Model model, LoadModel(options.model));
-  HONE_ASSIGN_OR_RETURN(const v1::SubmitRequest request, MakeRequest(options, model, settings));
-  HONE_ASSIGN_OR_RETURN(const std::unique_ptr<DaemonClient> client, ConnectOrStart(options.service, settings.threads));
-  v1::SubmitReply submitted;
-  HONE_RETURN_IF_ERROR(FromGrpc(client->tune().Submit(client->Context().get(), request, &submitted)));
-  const uint64_t job = submitted.job_id();
-  std::fprintf(stderr, "job %llu: %d tasks of %s at %s\n", static_cast<unsigned long long>(job), request.tasks_size(),
-               request.model_name().c_str(), client->address().c_str());
-
-  struct sigaction action {};
-  action.sa_handler = NoteSignal;
-  ::sigaction(SIGINT, &action, nullptr);
-  ::sigaction(SIGTERM, &action, nullptr);
-  Progress progress(options.json);
-  const absl::StatusOr<v1::JobSnapshot> last =
-      client->Watch(job, absl::Seconds(1), kPatience, [&](const v1::JobSnapshot& snapshot) {
-        progress.Show(snapshot);
-        return interrupted_by == 0;
-      });
-  progress.Finish();
-  if (interrupted_by != 0) return Interrupted(*client, options, job);
-  HONE_RETURN_IF_ERROR(last.status());
-  if (last->state() == v1::JOB_FAILED) {
-    return WithExitCode(ExitCode::kNoSchedule,
-                        absl::FailedPreconditionError(absl::StrCat("job ", job, " failed: ", last->reason())));
-  }
-
-  HONE_ASSIGN_OR_RETURN(const Assembled times, TimeAssembled(model, settings, options.service));
-  std::fprintf(stderr, "%s%lld trials in %s; the model: %.3f ms before, %.3f ms now (%.2fx)\n",
-               TaskTable(*last).c_str(), static_cast<long long>(last->trials()), ShortDuration(last->seconds()).c_str(),
-               times.before_ms, times.after_ms, times.before_ms / times.after_ms);
-  if (options.json) {
-    nlohmann::ordered_json result = ResultJson(*last);
-    result["model_ms_before"] = times.before_ms;
-    result["model_ms_after"] = times.after_ms;
-    std::printf("%s\n", result.dump().c_str());
-  }
-  return absl::OkStatus();
+  absl::StatusOr<double> wait = ParseDuration(options.wait);
+  if (!wait.ok()) return Annotate(wait.status(), "--wait");
+  HONE_ASSIGN_OR_RETURN(Model loaded, LoadModel(options.model));
+  const auto model = std::make_shared<const Model>(std::move(loaded));
+  HONE_ASSIGN_OR_RETURN(const v1::SubmitRequest request, MakeRequest(options, *model, settings));
+  return TuneSession(options, absl::Seconds(*wait), model, settings).Run(request);
 }
 
 }  // namespace
@@ -219,8 +433,16 @@ void AddTuneCommand(CLI::App& app, Action* chosen) {
   command->add_option("model", options->model, "an ONNX file")->required();
   options->service.AddTo(*command);
   options->settings.AddTo(*command);
-  command->add_option("--trials", options->trials, "stop after that many verified trials")->check(CLI::PositiveNumber);
-  command->add_option("--budget", options->budget, "stop after that time: 90s, 5m, 1h (default 5m without --trials)");
+  command
+      ->add_option("--trials", options->trials,
+                   "stop after that many new verified trials; those of earlier jobs do not count")
+      ->check(AboveZero("trials"));
+  command->add_option("--budget", options->budget,
+                      "stop after that time, from the start of the job: 90s, 5m, 1h (default 5m without --trials)");
+  command
+      ->add_option("--wait", options->wait,
+                   "end with exit code 5 when nothing went on for that long: no worker, a full disk, ...")
+      ->capture_default_str();
   command->add_option("--tasks", options->tasks, "tune only the tasks whose name matches this regular expression");
   command->add_option("--seed", options->seed, "of the search")->capture_default_str();
   command->add_flag("--json", options->json, "print one JSON object a line: progress, and the result last");

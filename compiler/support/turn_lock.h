@@ -2,6 +2,7 @@
 // measures does nothing else meanwhile. The kernel drops the lock of a process that dies.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -16,10 +17,13 @@ class TurnLock {
   TurnLock& operator=(TurnLock&& other) noexcept;
   ~TurnLock();
 
-  // Waits for the turn; `Release` gives it back. Held once at a time by this object.
+  // Waits for the turn, behind those that waited while this object had it last; `Release` gives it back. Held once at a
+  // time by this object.
   void Acquire();
   void Release();
   bool held() const { return held_; }
+  // Who has the turn now: "process 812 (hone-worker)"; "" when nobody has it or the system does not say.
+  std::string Holder() const;
 
   // The turn for as long as this lives.
   class Turn {
@@ -37,6 +41,7 @@ class TurnLock {
   explicit TurnLock(int fd) : fd_(fd) {}
   int fd_ = -1;
   bool held_ = false;
+  int64_t released_ns_ = 0;  // of the monotonic clock; 0: never
 };
 
 }  // namespace hone

@@ -34,28 +34,10 @@ std::vector<uint64_t> Dispatcher::Jobs() const {
   for (const auto& [id, job] : impl_->jobs) ids.push_back(id);
   return ids;
 }
-uint64_t Dispatcher::ChangesOf(uint64_t job) const {
-  const auto found = impl_->jobs.find(job);
-  return found == impl_->jobs.end() ? 0 : found->second.changes;
-}
 bool Dispatcher::Idle() const { return impl_->jobs.empty(); }
 void Dispatcher::CheckInvariants() const { impl_->CheckInvariants(); }
 
-std::vector<v1::WorkerInfo> Dispatcher::Workers(Micros now) const {
-  std::vector<v1::WorkerInfo> infos;
-  for (const auto& [id, worker] : impl_->workers) {
-    v1::WorkerInfo& info = infos.emplace_back();
-    const int held = static_cast<int>(impl_->leases.HeldBy(id).size());
-    info.set_worker_id(id);
-    info.set_name(worker.hello.worker_name());
-    info.set_state(impl_->IsLost(worker) ? "lost" : worker.draining ? "draining" : held > 0 ? "busy" : "idle");
-    *info.mutable_profile() = worker.hello.profile();
-    info.set_leases(held);
-    info.set_trials(worker.trials);
-    info.set_last_seen_seconds(std::max(0.0, static_cast<double>(now - worker.last_seen) * 1e-6));
-  }
-  return infos;
-}
+std::vector<v1::WorkerInfo> Dispatcher::Workers(Micros now) const { return impl_->Workers(now); }
 
 std::string Dispatcher::DebugString() const {
   std::string text;

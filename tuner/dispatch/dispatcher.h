@@ -33,9 +33,8 @@ class Dispatcher {
   v1::JobSnapshot Snapshot(uint64_t job, bool with_tasks = true) const;
   std::vector<uint64_t> Jobs() const;
   std::vector<v1::WorkerInfo> Workers(Micros now) const;
-  uint64_t ChangesOf(uint64_t job) const;  // rises with everything a watcher would see
-  bool Idle() const;                       // no job waits or runs
-  void CheckInvariants() const;            // ends the process when one does not hold
+  bool Idle() const;             // no job waits or runs
+  void CheckInvariants() const;  // ends the process when one does not hold
   std::string DebugString() const;
 
  private:

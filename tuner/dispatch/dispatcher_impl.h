@@ -3,6 +3,7 @@
 // budgets, ends). Everything whose order steers a decision is an ordered container.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -30,8 +31,8 @@ struct Worker {
   std::optional<v1::SyncRequest> waiting;  // the Sync that is held
   ReplyTo waiting_to = 0;
   Micros answer_by = 0;
-  Micros silent_since = 0;  // no call of it has been open since then; 0: one is, or it never called
-  std::string waiting_for;  // as it last said: what keeps it from work
+  Micros silent_since = 0;    // no call of it has been open since then; 0: one is, or it never called
+  std::string waiting_for;    // as it last said: what keeps it from work
   std::set<LeaseToken> acks;  // durable or superseded, to be said in the next answer
   double build_seconds = 0, verify_seconds = 0, measure_seconds = 0;  // as it last reported
   bool reports_wall_time = false;
@@ -65,7 +66,9 @@ class Dispatcher::Impl {
   bool Matches(const Worker& worker, const Job& job) const;  // may the worker run the (perhaps unbound) job?
   bool IsLost(const Worker& worker) const;  // as far as one can see: it may still come back to its leases
   void ExpireWorkers();
-  void LoseWorker(uint64_t worker);
+  void LoseWorker(uint64_t worker);  // its leases go to others
+  v1::WorkerInfo InfoOf(const Worker& worker) const;
+  std::vector<v1::WorkerInfo> Workers(Micros at) const;
   void TakeBack(Trial& trial, bool worker_was_lost);  // a lease that ended without a result
   void LendTrials();
   uint64_t NextTrialFor(Worker& worker);  // 0: nothing for it
@@ -80,7 +83,7 @@ class Dispatcher::Impl {
   // `worker` is nullptr when the dispatcher itself gives the trial up. Appends to `writes`, removes the trial.
   void EndTrial(Trial& trial, const v1::Outcome& outcome, const Worker* worker, std::vector<Write>& writes);
   void EndDuel(Trial& trial, const v1::Outcome& outcome, std::vector<Write>& writes);
-  void Gained(const TuningKey& key);  // its champion is new
+  void Gained(const TuningKey& key);                                    // its champion is new
   void RefreshTasks(const TuningKey& key, std::vector<Write>* writes);  // the rows of all tasks of that key
   void QueueDuels();
 
@@ -112,7 +115,6 @@ class Dispatcher::Impl {
   // `after` runs when the writes are durable.
   void CommitThen(std::vector<Write> writes, std::function<void()> after);
   void ReplyNow(ReplyTo to, Message message);
-  void Changed(Job& job) { ++job.changes; }
   Micros NextWake() const;
   double SecondsSince(Micros then) const { return now > then ? static_cast<double>(now - then) * 1e-6 : 0; }
   void CheckInvariants() const;
@@ -131,6 +133,11 @@ class Dispatcher::Impl {
   LeaseTable leases;
   std::map<uint64_t, Worker> workers;
   std::map<std::string, uint64_t> worker_by_session;
+  struct LostWorker {
+    v1::WorkerInfo info;
+    Micros last_seen = 0;
+  };
+  std::deque<LostWorker> lost_workers;  // shown for a while, so that a user finds out; of no account otherwise
   std::map<std::string, v1::DeviceProfile> profiles;  // by device class
   std::map<std::string, v1::Workload> workloads;      // by hash, of open jobs
   std::map<uint64_t, std::function<void()>> after_commit;

@@ -12,6 +12,8 @@ namespace {
 
 constexpr uint32_t kProtocolVersion = 1;
 constexpr uint32_t kLongestQuietMs = 120'000;
+constexpr Micros kShowLost = Micros{15} * 60 * 1'000'000;
+constexpr size_t kMostLost = 32;
 
 bool UnderWork(v1::Phase phase) { return phase >= v1::PHASE_BUILDING; }
 
@@ -43,6 +45,7 @@ void Dispatcher::Impl::On(const Hello& event) {
       if (other.hello.worker_name() == request.worker_name() && !other.waiting.has_value()) over.push_back(id);
     }
     for (const uint64_t id : over) LoseWorker(id);
+    std::erase_if(lost_workers, [&](const LostWorker& lost) { return lost.info.name() == request.worker_name(); });
     const uint64_t id = next_worker++;
     worker = &workers[id];
     worker->id = id;
@@ -181,12 +184,48 @@ bool Dispatcher::Impl::IsLost(const Worker& worker) const {
   return worker.silent_since > 0 && now - worker.silent_since >= Micros{options.lost_after_ms} * 1000;
 }
 
+v1::WorkerInfo Dispatcher::Impl::InfoOf(const Worker& worker) const {
+  v1::WorkerInfo info;
+  const int held = static_cast<int>(leases.HeldBy(worker.id).size());
+  info.set_worker_id(worker.id);
+  info.set_name(worker.hello.worker_name());
+  info.set_state(IsLost(worker) ? "lost" : worker.draining ? "draining" : held > 0 ? "busy" : "idle");
+  *info.mutable_profile() = worker.hello.profile();
+  info.set_leases(held);
+  info.set_threads(worker.hello.threads());
+  info.set_trials(worker.trials);
+  return info;
+}
+
+std::vector<v1::WorkerInfo> Dispatcher::Impl::Workers(Micros at) const {
+  std::vector<v1::WorkerInfo> infos;
+  const auto seen = [&](v1::WorkerInfo info, Micros then) {
+    info.set_last_seen_seconds(std::max(0.0, static_cast<double>(at - then) * 1e-6));
+    infos.push_back(std::move(info));
+  };
+  for (const LostWorker& lost : lost_workers) {
+    if (at - lost.last_seen <= kShowLost) seen(lost.info, lost.last_seen);
+  }
+  for (const auto& [id, worker] : workers) seen(InfoOf(worker), worker.last_seen);
+  return infos;
+}
+
 void Dispatcher::Impl::ExpireWorkers() {
   std::vector<uint64_t> lost;
   for (const auto& [id, worker] : workers) {
     if (worker.silent_until < now) lost.push_back(id);
   }
-  for (const uint64_t id : lost) LoseWorker(id);
+  for (const uint64_t id : lost) {
+    const Worker& worker = workers.at(id);
+    if (!worker.draining) {  // one that drained has ended as it should
+      v1::WorkerInfo info = InfoOf(worker);
+      info.set_state("lost");
+      info.set_leases(0);
+      lost_workers.push_back({std::move(info), worker.last_seen});
+      if (lost_workers.size() > kMostLost) lost_workers.pop_front();
+    }
+    LoseWorker(id);
+  }
 
   std::vector<uint64_t> over;
   for (const auto& [id, trial] : leases.trials()) {
@@ -288,7 +327,6 @@ void Dispatcher::Impl::LendTrials() {
       granted.push_back(TokenOf(trial.row));
       Job& job = jobs.at(trial.job);
       job.lent = true;
-      Changed(job);
     }
   }
   if (granted.empty()) return;

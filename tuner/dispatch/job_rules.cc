@@ -10,7 +10,8 @@
 namespace hone {
 namespace {
 
-// A budget counts the job's own verified trials; this many candidates tried for each of them end a job whose candidates mostly fail.
+// A budget counts the job's own verified trials; this many candidates tried for each of them end a job whose candidates
+// mostly fail.
 constexpr int64_t kTriedPerTrial = 4;
 constexpr int64_t kTriedAtLeast = 64;
 
@@ -116,13 +117,12 @@ void Dispatcher::Impl::On(const Submit& event) {
 void Dispatcher::Impl::On(const StopJob& event) {
   const auto found = jobs.find(event.job);
   if (found == jobs.end()) {
-    return ReplyNow(event.to, Refusal{static_cast<int>(absl::StatusCode::kNotFound),
-                                      absl::StrCat("no job ", event.job, "; `hone jobs list` shows those there are")});
+    return ReplyNow(
+        event.to, Refusal{static_cast<int>(absl::StatusCode::kNotFound), absl::StrCat("there is no job ", event.job)});
   }
   Job& job = found->second;
   job.row.stop_requested = true;
   job.Advance(now);
-  Changed(job);
   CommitThen({PutJob{job.row}}, [this, to = event.to, snapshot = SnapshotOf(job, true)] { ReplyNow(to, snapshot); });
 }
 
@@ -154,7 +154,6 @@ void Dispatcher::Impl::Bind(Job& job, const Worker& worker) {
   }
   writes.push_back(PutJob{job.row});
   CommitThen(std::move(writes), nullptr);
-  Changed(job);
   for (const TaskRow& task : job.tasks) {
     if (keys.at(job.KeyOf(task)).loaded()) RefreshTasks(job.KeyOf(task), nullptr);
   }
@@ -284,7 +283,6 @@ void Dispatcher::Impl::StopJobNow(Job& job, const std::string& reason) {
   std::vector<Write> writes;
   for (const uint64_t id : idle) DropTrial(id, writes);
   if (!writes.empty()) CommitThen(std::move(writes), nullptr);
-  Changed(job);
 }
 
 void Dispatcher::Impl::DropTrial(uint64_t id, std::vector<Write>& writes) {
@@ -319,7 +317,6 @@ void Dispatcher::Impl::FinishJob(Job& job) {
     job.row.state = v1::JOB_DONE;
     if (!job.end_reason.empty()) job.row.reason = job.end_reason;
   }
-  Changed(job);
   std::vector<Write> writes;
   writes.push_back(PutJob{job.row});
   for (const TaskRow& task : job.tasks) writes.push_back(PutTask{task});
@@ -359,7 +356,6 @@ void Dispatcher::Impl::UpdateJobStates() {
     if (state == job.row.state && reason == job.row.reason && words == job.held_up_by) continue;
     job.hold_up = hold_up;
     job.held_up_by = words;
-    Changed(job);
     if (job.ending) continue;
     job.row.state = state;
     job.row.reason = reason;
@@ -390,8 +386,8 @@ std::pair<v1::HoldUp, std::string> Dispatcher::Impl::WhatHoldsUp(const Job& job)
     turn = absl::StrCat("worker ", worker.hello.worker_name(), " waits for ", worker.waiting_for);
   }
   if (living == 0) {
-    return {v1::HOLD_UP_NO_WORKER, lost.empty() ? "no worker is connected"
-                                                : absl::StrCat("no worker is connected: ", lost, " was lost")};
+    return {v1::HOLD_UP_NO_WORKER,
+            lost.empty() ? "no worker is connected" : absl::StrCat("no worker is connected: ", lost, " was lost")};
   }
   if (fitting == 0) {
     return {v1::HOLD_UP_NO_FITTING_WORKER,

@@ -24,14 +24,13 @@ struct Job {
   v1::HoldUp hold_up = v1::HOLD_UP_NONE;
   std::string held_up_by;
   Micros held_up_since = 0;
-  std::string worker_fault;    // of the latest result: the worker's machine failed, not the candidate
-  bool ending = false;         // no new trials; ends when those under work have
+  std::string worker_fault;  // of the latest result: the worker's machine failed, not the candidate
+  bool ending = false;       // no new trials; ends when those under work have
   std::string end_reason;
   bool ended = false;          // its last commit is on its way
   double virtual_seconds = 0;  // device time charged, for fairness between jobs
   double busy_before = 0;      // row.busy_seconds at the start of this process
   std::map<uint64_t, double> busy_by_worker;
-  uint64_t changes = 1;
 
   // Brings row.seconds up to `now`.
   void Advance(Micros now);

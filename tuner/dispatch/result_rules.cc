@@ -160,7 +160,6 @@ void Dispatcher::Impl::RefreshTasks(const TuningKey& tuning_key, std::vector<Wri
       task.record = key.best_record();
       task.state = TaskStateOf(key, task.lower_bound_us, options);
       if (writes != nullptr) writes->push_back(PutTask{task});
-      Changed(job);
     }
   }
 }

@@ -1,6 +1,8 @@
 #include "tuner/service/client.h"
 
 #include <chrono>
+#include <condition_variable>
+#include <mutex>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -11,6 +13,56 @@ namespace hone {
 namespace {
 
 constexpr int kLongestMessage = 256 << 20;  // a plan or a page of records
+constexpr absl::Duration kLook = absl::Milliseconds(150);
+
+// A watch under way, read by gRPC's threads, so that whoever waits for its news can do something else meanwhile.
+class WatchStream : public grpc::ClientReadReactor<v1::JobEvent> {
+ public:
+  WatchStream(v1::Tune::Stub& tune, grpc::ClientContext* context, const v1::WatchRequest& request) {
+    tune.async()->Watch(context, &request, this);
+    StartRead(&event_);
+    StartCall();
+  }
+  // True when there is a snapshot that was not taken yet: it is put into `snapshot`.
+  bool Wait(absl::Duration timeout, v1::JobSnapshot* snapshot) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    news_.wait_for(lock, absl::ToChronoMilliseconds(timeout), [this] { return has_next_ || over_; });
+    if (!has_next_) return false;
+    *snapshot = std::move(next_);
+    has_next_ = false;
+    return true;
+  }
+  bool over() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return over_;
+  }
+  const grpc::Status& status() const { return status_; }  // once it is over
+
+ private:
+  void OnReadDone(bool ok) override {
+    if (!ok) return;
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      next_ = std::move(*event_.mutable_snapshot());
+      has_next_ = true;
+      news_.notify_all();
+    }
+    StartRead(&event_);
+  }
+  void OnDone(const grpc::Status& status) override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    status_ = status;
+    over_ = true;
+    news_.notify_all();
+  }
+
+  std::mutex mutex_;
+  std::condition_variable news_;
+  v1::JobEvent event_;
+  v1::JobSnapshot next_;
+  bool has_next_ = false, over_ = false;
+  grpc::Status status_;
+};
 
 }  // namespace
 
@@ -45,38 +97,43 @@ std::unique_ptr<grpc::ClientContext> DaemonClient::Context(absl::Duration timeou
   return context;
 }
 
-absl::StatusOr<v1::JobSnapshot> DaemonClient::Watch(uint64_t job, absl::Duration interval, absl::Duration patience,
-                                                    const std::function<bool(const v1::JobSnapshot&)>& seen) {
+absl::StatusOr<v1::JobSnapshot> DaemonClient::Watch(uint64_t job, absl::Duration interval,
+                                                    const std::function<bool(const Sight&)>& seen) {
   v1::JobSnapshot last;
+  Sight sight;
   absl::Time heard = absl::Now();
+  const auto look = [&](bool fresh) {
+    if (fresh) heard = absl::Now();
+    sight.snapshot = last.state() == v1::JOB_STATE_UNSPECIFIED ? nullptr : &last;
+    sight.fresh = fresh;
+    sight.silence = absl::Now() - heard;
+    return seen(sight);
+  };
   for (;;) {
     const std::unique_ptr<grpc::ClientContext> context = Context(absl::InfiniteDuration());
     v1::WatchRequest request;
     request.set_job_id(job);
     request.set_interval_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(interval)));
-    const auto reader = tune_->Watch(context.get(), request);
-    v1::JobEvent event;
-    while (reader->Read(&event)) {
-      heard = absl::Now();
-      last = event.snapshot();
-      if (seen(last)) continue;
-      context->TryCancel();
-      while (reader->Read(&event)) {}
-      reader->Finish();
-      return last;
+    WatchStream stream(*tune_, context.get(), request);
+    bool more = true;
+    for (;;) {
+      const bool fresh = stream.Wait(kLook, &last);
+      if (fresh) sight.away.clear();
+      if (more && (fresh || !stream.over())) more = look(fresh);
+      if (!more) context->TryCancel();
+      if (!fresh && stream.over()) break;
     }
-    const grpc::Status status = reader->Finish();
+    if (!more) return last;
+    const grpc::Status status = stream.status();
     const bool ended =
         last.state() != v1::JOB_STATE_UNSPECIFIED && last.state() != v1::JOB_WAITING && last.state() != v1::JOB_RUNNING;
     if (status.ok() && ended) return last;
     const bool away = status.ok() || status.error_code() == grpc::StatusCode::UNAVAILABLE ||
                       status.error_code() == grpc::StatusCode::CANCELLED;
     if (!away) return FromGrpc(status);
-    if (absl::Now() - heard > patience) {
-      return absl::UnavailableError(absl::StrCat("the daemon at ", address_, " has not answered for ",
-                                                 absl::FormatDuration(patience), ": ", status.error_message()));
-    }
-    absl::SleepFor(absl::Milliseconds(200));
+    sight.away = status.ok() ? "it has ended" : status.error_message();
+    if (!look(false)) return last;
+    absl::SleepFor(kLook);
   }
 }
 

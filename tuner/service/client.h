@@ -29,10 +29,17 @@ class DaemonClient {
   // A context with the token, and a deadline unless `timeout` is infinite.
   std::unique_ptr<grpc::ClientContext> Context(absl::Duration timeout = absl::Seconds(60)) const;
 
-  // Calls `seen` with each snapshot until the job has ended or `seen` returns false; survives a daemon that restarts
-  // for up to `patience` without an answer. Returns the last snapshot.
-  absl::StatusOr<v1::JobSnapshot> Watch(uint64_t job, absl::Duration interval, absl::Duration patience,
-                                        const std::function<bool(const v1::JobSnapshot&)>& seen);
+  struct Sight {
+    const v1::JobSnapshot* snapshot = nullptr;  // the latest; nullptr until one came
+    bool fresh = false;                         // not shown before
+    absl::Duration silence;                     // since the daemon was heard: it says something every `interval`
+    std::string away;  // why it is not heard; empty while the connection holds (a daemon that hangs keeps its own)
+  };
+  // Calls `seen` at least five times a second, until the job has ended or `seen` returns false; a daemon that went away
+  // is asked again and again. Returns the last snapshot, an empty one when there was none. Errors are refusals alone
+  // (NotFound, PermissionDenied, ...).
+  absl::StatusOr<v1::JobSnapshot> Watch(uint64_t job, absl::Duration interval,
+                                        const std::function<bool(const Sight&)>& seen);
 
  private:
   DaemonClient() = default;

@@ -18,6 +18,7 @@ namespace {
 
 constexpr size_t kGroup = 512;  // commits in one transaction at most
 constexpr auto kRetryWrite = std::chrono::seconds(1);
+constexpr Micros kLongWrite = 3'000'000;  // a transaction takes milliseconds
 
 }  // namespace
 
@@ -215,10 +216,19 @@ void Core::RunWriter() {
 }
 
 bool Core::WriteGroup(const std::vector<Write>& writes) {
+  const auto note = [this](Micros began, v1::HoldUp kind, std::string words) {
+    const std::lock_guard<std::mutex> guard(write_mutex_);
+    write_began_ = began;
+    write_hold_up_ = kind;
+    write_held_up_by_ = std::move(words);
+  };
+  const Micros began = Now();
+  note(began, v1::HOLD_UP_NONE, "");
   for (bool warned = false;;) {
     const absl::Status status = store_->Commit(epoch_, writes);
     if (status.ok()) {
       if (warned) spdlog::info("the database can be written again");
+      note(0, v1::HOLD_UP_NONE, "");
       return true;
     }
     // A full disk or a backup tool's lock passes; callers wait meanwhile, and nothing is acknowledged.
@@ -226,6 +236,10 @@ bool Core::WriteGroup(const std::vector<Write>& writes) {
     if (passing) {
       if (!warned) spdlog::warn("cannot write the database, trying again: {}", std::string(status.message()));
       warned = true;
+      const bool full = absl::IsResourceExhausted(status);
+      note(began, full ? v1::HOLD_UP_DISK_FULL : v1::HOLD_UP_DATABASE_LOCKED,
+           absl::StrCat(full ? "the disk is full: " : "another program holds the database: ",
+                        std::string(status.message())));
       std::unique_lock<std::mutex> lock(write_mutex_);
       if (!write_changed_.wait_for(lock, kRetryWrite, [&] { return writer_stopping_; })) continue;
     }
@@ -236,7 +250,27 @@ bool Core::WriteGroup(const std::vector<Write>& writes) {
   }
 }
 
+std::optional<Core::WriteTrouble> Core::write_trouble() {
+  const std::lock_guard<std::mutex> guard(write_mutex_);
+  const Micros since = write_began_ == 0 ? 0 : Now() - write_began_;
+  const double seconds = static_cast<double>(since) * 1e-6;
+  if (write_hold_up_ != v1::HOLD_UP_NONE) return WriteTrouble{write_hold_up_, write_held_up_by_, seconds};
+  if (since < kLongWrite) return std::nullopt;
+  return WriteTrouble{v1::HOLD_UP_DATABASE_LOCKED,
+                      "the database takes no write: another program holds it, or its disk is slow", seconds};
+}
+
 // ---- views ----
+
+v1::JobSnapshot Core::Live(uint64_t job, bool with_tasks) {
+  v1::JobSnapshot snapshot = dispatcher_->Snapshot(job, with_tasks);
+  const std::optional<WriteTrouble> trouble = write_trouble();
+  if (!trouble.has_value()) return snapshot;
+  snapshot.set_hold_up(trouble->kind);
+  snapshot.set_held_up_by(trouble->words);
+  snapshot.set_held_up_seconds(trouble->seconds);
+  return snapshot;
+}
 
 absl::StatusOr<v1::JobSnapshot> Core::StoredSnapshot(uint64_t job, bool with_tasks) {
   HONE_ASSIGN_OR_RETURN(const JobRow row, store_->GetJob(job));
@@ -247,7 +281,7 @@ absl::StatusOr<v1::JobSnapshot> Core::StoredSnapshot(uint64_t job, bool with_tas
 absl::StatusOr<v1::JobSnapshot> Core::Snapshot(uint64_t job, bool with_tasks) {
   std::optional<v1::JobSnapshot> live;
   Query([&](const Dispatcher& dispatcher) {
-    if (dispatcher.HasJob(job)) live = dispatcher.Snapshot(job, with_tasks);
+    if (dispatcher.HasJob(job)) live = Live(job, with_tasks);
   });
   if (live.has_value()) return *std::move(live);
   return StoredSnapshot(job, with_tasks);
@@ -256,7 +290,7 @@ absl::StatusOr<v1::JobSnapshot> Core::Snapshot(uint64_t job, bool with_tasks) {
 absl::StatusOr<std::vector<v1::JobSnapshot>> Core::ListJobs() {
   std::map<uint64_t, v1::JobSnapshot> live;
   Query([&](const Dispatcher& dispatcher) {
-    for (const uint64_t job : dispatcher.Jobs()) live[job] = dispatcher.Snapshot(job, false);
+    for (const uint64_t job : dispatcher.Jobs()) live[job] = Live(job, false);
   });
   HONE_ASSIGN_OR_RETURN(const std::vector<JobRow> rows, store_->ListJobs());
   for (const JobRow& row : rows) {
@@ -309,12 +343,7 @@ Micros Core::ServeWatches(Micros now) {
       entry = watches_.erase(entry);
       continue;
     }
-    v1::JobSnapshot snapshot = dispatcher_->Snapshot(watch.job);
-    const uint64_t changes = dispatcher_->ChangesOf(watch.job);
-    const bool ended = snapshot.state() != v1::JOB_WAITING && snapshot.state() != v1::JOB_RUNNING;
-    if (!ended && (watch.first || changes != watch.seen || now >= watch.next)) watch.sink(snapshot, false);
-    watch.first = false;
-    watch.seen = changes;
+    watch.sink(Live(watch.job, true), false);  // at every interval, also without news: silence means that we are gone
     watch.next = now + watch.interval;
     next = std::min(next, watch.next);
     ++entry;

@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -51,6 +52,14 @@ class Core {
   void RemoveWatch(uint64_t watch);  // the sink is not called after this returns
   int watches() const { return watch_count_; }
 
+  // Why the store cannot be written just now, in words, and for how long; nullopt while it can. From any thread.
+  struct WriteTrouble {
+    v1::HoldUp kind = v1::HOLD_UP_NONE;
+    std::string words;
+    double seconds = 0;
+  };
+  std::optional<WriteTrouble> write_trouble();
+
   TuningStore& store() { return *store_; }
   SearchPool& searches() { return *pool_; }
   static Micros Now();       // monotonic
@@ -61,8 +70,6 @@ class Core {
     uint64_t job = 0;
     Micros interval = 0;
     Micros next = 0;
-    uint64_t seen = 0;  // ChangesOf at the last snapshot
-    bool first = true;
     WatchSink sink;
   };
 
@@ -72,7 +79,8 @@ class Core {
   bool WriteGroup(const std::vector<Write>& writes);  // false: given up
   void CarryOut(std::vector<Effect> effects);
   void Send(ReplyTo to, const Message& message);
-  Micros ServeWatches(Micros now);  // when the next one is due
+  v1::JobSnapshot Live(uint64_t job, bool with_tasks);  // with what holds the writer up; on the dispatcher's thread
+  Micros ServeWatches(Micros now);                      // when the next one is due
   absl::StatusOr<v1::JobSnapshot> StoredSnapshot(uint64_t job, bool with_tasks);
 
   std::unique_ptr<TuningStore> store_;
@@ -96,6 +104,9 @@ class Core {
   std::deque<std::variant<Commit, LoadHistory>> to_write_;
   bool writer_stopping_ = false;
   bool writer_failed_ = false;
+  Micros write_began_ = 0;  // of the transaction under way, with its retries; 0: none
+  v1::HoldUp write_hold_up_ = v1::HOLD_UP_NONE;
+  std::string write_held_up_by_;
 
   std::map<uint64_t, Watch> watches_;  // of the dispatcher thread
   std::atomic<uint64_t> next_watch_{1};

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <mutex>
 
 #include "absl/strings/str_cat.h"
@@ -33,6 +34,21 @@ absl::Status ClearSocket(const std::string& address) {
   return absl::OkStatus();
 }
 
+// The folder of a socket has to be there and to be ours to write: gRPC says of neither what is wrong.
+absl::Status CheckSocketFolder(const std::string& address) {
+  const std::filesystem::path folder = std::filesystem::absolute(SocketPath(address)).parent_path();
+  std::error_code error;
+  if (!std::filesystem::is_directory(folder, error)) {
+    return absl::InvalidArgumentError(absl::StrCat("--listen ", address, ": there is no folder ", folder.string(),
+                                                   "; make it (mkdir -p ", folder.string(), ") or choose another"));
+  }
+  if (::access(folder.c_str(), W_OK | X_OK) != 0) {
+    return absl::PermissionDeniedError(absl::StrCat("--listen ", address, ": this user may not write in ",
+                                                    folder.string(), "; choose another folder"));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 struct Daemon::Parts {
@@ -57,6 +73,7 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const DaemonOptions& optio
     return Annotate(address, "--listen");
   }
   const bool is_unix = IsUnixAddress(options.listen);
+  if (is_unix) HONE_RETURN_IF_ERROR(CheckSocketFolder(options.listen));
   std::string token;
   if (!options.token_file.empty()) { HONE_ASSIGN_OR_RETURN(token, ReadToken(options.token_file)); }
   if (!is_unix && token.empty()) {

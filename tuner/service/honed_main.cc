@@ -8,6 +8,7 @@
 
 #include "CLI/CLI.hpp"
 #include "compiler/support/file.h"
+#include "compiler/support/option_checks.h"
 #include "spdlog/sinks/stdout_sinks.h"
 #include "spdlog/spdlog.h"
 #include "tuner/service/daemon.h"
@@ -23,6 +24,7 @@ int ExitCode(const absl::Status& status) {
     case absl::StatusCode::kInvalidArgument:
     case absl::StatusCode::kNotFound: return 2;
     case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kResourceExhausted:             // the disk is full
     case absl::StatusCode::kFailedPrecondition: return 5;  // another daemon has the database or the address
     case absl::StatusCode::kPermissionDenied: return 8;
     case absl::StatusCode::kDataLoss: return 9;
@@ -50,32 +52,32 @@ int main(int argc, char** argv) {
 
   CLI::App app("honed: keeps tuning jobs and records, and hands candidates to workers");
   app.footer(
-      "examples:\n"
+      "Examples:\n"
       "  honed --db ~/tuning.db --listen unix:/run/user/1000/hone.sock\n"
-      "  honed --db /var/lib/hone/tuning.db --listen 0.0.0.0:7411 --token-file /etc/hone/token\n"
-      "exit codes: 0 stopped by SIGTERM or SIGINT; 1 a bug of ours; 2 wrong use; 5 another daemon has the database or "
-      "the "
-      "address; 8 not allowed; 9 the database is unreadable or corrupt");
+      "  honed --db /var/lib/hone/tuning.db --listen 0.0.0.0:7171 --token-file /etc/hone/token\n\n"
+      "Exit codes: 0 stopped by SIGTERM or SIGINT, 1 a bug of Hone's, 2 usage, 5 another daemon has the database or "
+      "the\n"
+      "address, or the disk is full, 8 not allowed, 9 the database is unreadable or corrupt.");
   app.add_option("--db", options.db, "SQLite file with jobs and records; made when there is none")->required();
   app.add_option("--listen", options.listen, "unix:PATH (its owner alone) or HOST:PORT (needs --token-file)")
       ->required();
   app.add_option("--token-file", options.token_file, "file with the secret that callers must show");
   app.add_option("--exit-when-idle", idle_seconds, "end when there was no job and no client for this many seconds")
-      ->check(CLI::PositiveNumber);
+      ->check(hone::AboveZero("seconds"));
   app.add_option("--lease", lease_seconds, "seconds after which a silent worker's candidates go to another")
-      ->check(CLI::Range(1.0, 3600.0))
+      ->check(hone::FromTo(1.0, 3600.0, "seconds"))
       ->capture_default_str();
   app.add_option("--build-limit", build_seconds, "seconds in which a candidate must be built")
-      ->check(CLI::Range(0.1, 3600.0))
+      ->check(hone::FromTo(0.1, 3600.0, "seconds"))
       ->capture_default_str();
   app.add_option("--run-limit", run_seconds, "seconds in which one run of a candidate must end")
-      ->check(CLI::Range(0.1, 3600.0))
+      ->check(hone::FromTo(0.1, 3600.0, "seconds"))
       ->capture_default_str();
   app.add_option("--memory-limit", memory_gib, "GiB of address space that a running candidate may have")
-      ->check(CLI::Range(0.1, 65536.0))
+      ->check(hone::FromTo(0.1, 65536.0, "GiB"))
       ->capture_default_str();
   app.add_option("--searches", options.search.processes, "search processes at most")
-      ->check(CLI::Range(1, 256))
+      ->check(hone::FromTo(1, 256, "processes"))
       ->capture_default_str();
   app.add_option("--search-program", options.search.program, "the search program to start")->group("");
   app.add_option("--search-argument", options.search.arguments, "what to give it")->group("");

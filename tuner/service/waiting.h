@@ -1,9 +1,11 @@
-// A handler that waits for the core's answer: posts an event and gives back the reply, or the refusal as a status.
+// A handler that waits for the core's answer: posts an event and gives back the reply, or the refusal as a status;
+// UNAVAILABLE with the reason while the store cannot be written.
 #pragma once
 
 #include <chrono>
 #include <future>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "grpcpp/grpcpp.h"
@@ -18,8 +20,11 @@ grpc::Status AskCore(Core& core, grpc::ServerContext* context, Answer* answer, M
   std::future<Message> future = promise->get_future();
   const ReplyTo to = core.Expect([promise](const Message& message) { promise->set_value(message); });
   core.Post(make_event(to));
-  while (future.wait_for(std::chrono::milliseconds(250)) != std::future_status::ready) {
+  for (int quarters = 0; future.wait_for(std::chrono::milliseconds(250)) != std::future_status::ready; ++quarters) {
     if (context->IsCancelled()) return {grpc::StatusCode::CANCELLED, "the caller has gone"};
+    // What was asked for is done as soon as it can be written; whoever asks may ask again.
+    const std::optional<Core::WriteTrouble> trouble = core.write_trouble();
+    if (quarters >= 3 && trouble.has_value()) return {grpc::StatusCode::UNAVAILABLE, trouble->words};
   }
   Message message = future.get();
   if (const Refusal* refusal = std::get_if<Refusal>(&message)) {

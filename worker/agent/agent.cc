@@ -78,7 +78,12 @@ void WorkUntilStopped(WorkQueue& queue, Session& session, const std::string& tar
   TaskCache tasks(target, builders);
   double noise = 0.01;  // log noise of a sample, to begin with
   for (std::vector<v1::Lease> batch; !(batch = queue.Take(kBatch)).empty();) {
+    queue.WaitsFor([&turn] {
+      const std::string holder = turn.Holder();
+      return absl::StrCat("the turn of its machine", holder.empty() ? "" : ", which " + holder + " has");
+    });
     const TurnLock::Turn held(turn);
+    queue.WaitsFor(nullptr);
     const absl::Time start = absl::Now();
     const absl::StatusOr<TaskCache::Task*> task = tasks.Get(batch.front().workload_hash(), session);
     PhaseSeconds seconds;

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "CLI/CLI.hpp"
+#include "compiler/support/option_checks.h"
 #include "proto/rpc/address.h"
 #include "proto/rpc/token.h"
 #include "spdlog/sinks/stdout_color_sinks.h"
@@ -27,7 +28,7 @@ int main(int argc, char** argv) {
   app.add_option("--server", options.server, "address of the daemon: unix:PATH or HOST:PORT")->required();
   app.add_option("--token-file", token_file, "file with the daemon's token")->envname("HONE_TOKEN_FILE");
   app.add_option("--threads", options.threads, "threads to measure with (default: all cores)")
-      ->check(CLI::Range(1, 1024));
+      ->check(hone::FromTo(1, 1024, "threads"));
   app.add_flag("--exit-with-daemon", options.exit_with_daemon,
                "end when the daemon is gone, instead of waiting for it");
   app.add_option("--builder", options.builder,

@@ -2,8 +2,16 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
+
+#include "absl/time/clock.h"
 
 namespace hone {
+namespace {
+
+constexpr absl::Duration kToldAfter = absl::Seconds(2);
+
+}  // namespace
 
 void WorkQueue::Apply(const v1::SyncRequest& asked, const v1::SyncReply& reply) {
   const std::lock_guard<std::mutex> lock(mutex_);
@@ -40,7 +48,22 @@ void WorkQueue::Describe(int capacity, v1::SyncRequest* request) {
   request->set_build_seconds(seconds_.build);
   request->set_verify_seconds(seconds_.verify);
   request->set_measure_seconds(seconds_.measure);
+  if (waits_for_ && absl::Now() - waits_since_ > kToldAfter) {
+    request->set_waiting_for(waits_for_());
+    wait_told_ = true;
+  }
   has_news_ = false;
+}
+
+void WorkQueue::WaitsFor(std::function<std::string()> what) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  waits_for_ = std::move(what);
+  waits_since_ = absl::Now();
+  if (waits_for_ || !wait_told_) return;
+  wait_told_ = false;
+  ++finished_;
+  has_news_ = true;
+  news_.notify_all();
 }
 
 void WorkQueue::WaitForNews(absl::Duration timeout) {

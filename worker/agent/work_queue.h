@@ -3,8 +3,10 @@
 #pragma once
 
 #include <condition_variable>
+#include <functional>
 #include <map>
 #include <mutex>
+#include <string>
 #include <tuple>
 #include <vector>
 
@@ -25,7 +27,7 @@ class WorkQueue {
   void Describe(int capacity, v1::SyncRequest* request);
   // Waits until there is something to tell: a result, or room for new leases.
   void WaitForNews(absl::Duration timeout);
-  // How many results there ever were: whether a call that is out has told all of them.
+  // How often there was something to tell (a result, the end of a wait): whether a call that is out has told all of it.
   uint64_t finished() const;
   // Something else happened that the network side waits for.
   void Poke();
@@ -39,6 +41,9 @@ class WorkQueue {
   void SetPhase(const v1::LeaseId& id, v1::Phase phase);
   void Finish(const v1::LeaseId& id, v1::Outcome outcome);
   void AddSeconds(const PhaseSeconds& seconds);
+  // From now on the measuring side waits for what `what` says, asked when the daemon is told; nullptr: no longer. Waits
+  // of less than two seconds are not told.
+  void WaitsFor(std::function<std::string()> what);
 
  private:
   using Key = std::tuple<uint64_t, uint32_t, uint64_t>;
@@ -55,6 +60,9 @@ class WorkQueue {
   std::map<Key, v1::TrialResult> results_;
   PhaseSeconds seconds_;
   uint64_t finished_ = 0;
+  std::function<std::string()> waits_for_;
+  absl::Time waits_since_;
+  bool wait_told_ = false;
   bool stopped_ = false, has_news_ = false;
 };
 

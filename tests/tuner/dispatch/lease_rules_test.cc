@@ -193,6 +193,20 @@ TEST(Workers, WithoutAnOpenCallAreShownAsLostAndMayComeBack) {
   EXPECT_EQ(desk.Job(job).hold_up(), v1::HOLD_UP_NONE);
 }
 
+TEST(Workers, ThatWereLostAreShownForAWhile) {
+  Desk desk;
+  desk.Hello("w");
+  desk.Wait(40 * kSecond);
+  ASSERT_THAT(desk.dispatcher->Workers(desk.now), SizeIs(1)) << "its session is over";
+  EXPECT_EQ(desk.dispatcher->Workers(desk.now)[0].state(), "lost");
+  EXPECT_EQ(desk.dispatcher->Workers(desk.now)[0].last_seen_seconds(), 40);
+  desk.Hello("w", 2, "another session");
+  ASSERT_THAT(desk.dispatcher->Workers(desk.now), SizeIs(1)) << "it is back";
+  EXPECT_EQ(desk.dispatcher->Workers(desk.now)[0].state(), "idle");
+  desk.Wait(3600 * kSecond);
+  EXPECT_THAT(desk.dispatcher->Workers(desk.now), SizeIs(0));
+}
+
 TEST(Workers, OfAnotherVersionAreRefused) {
   Desk desk;
   v1::HelloRequest request;

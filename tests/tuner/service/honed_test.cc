@@ -61,8 +61,8 @@ class HonedTest : public testing::Test {
     return reply.job_id();
   }
   v1::JobSnapshot WaitForEnd(DaemonClient& client, uint64_t job) {
-    const auto last =
-        client.Watch(job, absl::Milliseconds(50), absl::Seconds(20), [](const v1::JobSnapshot&) { return true; });
+    const auto last = client.Watch(job, absl::Milliseconds(50),
+                                   [](const DaemonClient::Sight& sight) { return sight.silence < absl::Seconds(20); });
     EXPECT_TRUE(last.ok()) << last.status();
     return last.ok() ? *last : v1::JobSnapshot();
   }
@@ -263,7 +263,8 @@ TEST_F(HonedTest, WantsTheTokenOnTheNetwork) {
     v1::SyncRequest sync;
     v1::SyncReply reply;
     EXPECT_EQ(client->fleet().Sync(client->Context().get(), sync, &reply).error_code(), c.code) << c.token;
-    const auto watch = client->Watch(1, absl::Milliseconds(50), absl::Seconds(1), [](const auto&) { return true; });
+    const auto watch =
+        client->Watch(1, absl::Milliseconds(50), [](const auto& sight) { return sight.silence < absl::Seconds(1); });
     EXPECT_EQ(static_cast<int>(watch.status().code()),
               static_cast<int>(c.code == grpc::StatusCode::OK ? grpc::StatusCode::NOT_FOUND : c.code));
   }
