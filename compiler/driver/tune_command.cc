@@ -32,6 +32,7 @@
 #include "compiler/support/option_checks.h"
 #include "compiler/support/status_macros.h"
 #include "nlohmann/json.hpp"
+#include "tuner/space/anchor.h"
 #include "tuner/space/default_schedule.h"
 
 namespace hone {
@@ -46,6 +47,7 @@ struct TuneOptions {
   std::string wait = "1m";
   std::string tasks;
   uint64_t seed = 0;
+  std::string strategy = "model";
   bool json = false;
 };
 
@@ -76,6 +78,11 @@ std::string FreshRequestId() {
                       absl::Hex(device(), absl::kZeroPad8), absl::Hex(device(), absl::kZeroPad8));
 }
 
+v1::SearchStrategy StrategyOf(const std::string& name) {
+  if (name == "random") return v1::SEARCH_RANDOM;
+  return name == "draft" ? v1::SEARCH_DRAFT : v1::SEARCH_MODEL;
+}
+
 absl::StatusOr<v1::SubmitRequest> MakeRequest(const TuneOptions& options, const Model& model,
                                               const ResolvedSettings& settings) {
   v1::SubmitRequest request;
@@ -87,6 +94,7 @@ absl::StatusOr<v1::SubmitRequest> MakeRequest(const TuneOptions& options, const 
   request.set_numeric(settings.wire_numeric());
   request.set_max_trials(options.trials);
   request.set_seed(options.seed);
+  request.set_strategy(StrategyOf(options.strategy));
   if (!options.budget.empty()) {
     HONE_ASSIGN_OR_RETURN(const double seconds, ParseDuration(options.budget));
     request.set_max_seconds(seconds);
@@ -114,6 +122,7 @@ absl::StatusOr<v1::SubmitRequest> MakeRequest(const TuneOptions& options, const 
     const absl::StatusOr<Trace> trace = DefaultTrace(model.workloads[i].func, settings.space());
     if (!trace.ok()) return WithExitCode(ExitCode::kNoSchedule, Annotate(trace.status(), task.name));
     spec->set_default_trace(ToText(*trace));
+    request.add_anchors(AnchorOf(model.workloads[i].func));
   }
   if (request.tasks_size() == 0) {
     return absl::InvalidArgumentError(absl::StrCat("--tasks ", options.tasks, " names none of the model's ",
@@ -445,6 +454,12 @@ void AddTuneCommand(CLI::App& app, Action* chosen) {
       ->capture_default_str();
   command->add_option("--tasks", options->tasks, "tune only the tasks whose name matches this regular expression");
   command->add_option("--seed", options->seed, "of the search")->capture_default_str();
+  command
+      ->add_option("--strategy", options->strategy,
+                   "how candidates are chosen: model (the cost model ranks what is bred), random, draft (the analytic "
+                   "model's order)")
+      ->check(CLI::IsMember({"model", "random", "draft"}))
+      ->capture_default_str();
   command->add_flag("--json", options->json, "print one JSON object a line: progress, and the result last");
   command->footer(
       Examples({"hone tune resnet18.onnx --budget 5m", "hone tune resnet18.onnx --db tuned.db --trials 500 --json",

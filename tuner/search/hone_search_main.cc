@@ -1,11 +1,14 @@
-// `hone-search`: proposes candidates to the daemon that started it. Started by honed alone; may crash without harm.
+// `hone-search`: proposes candidates to the daemon that started it; may crash without harm. `hone-search replay` and
+// `hone-search record` are what `hone replay` runs: the client does not link the search.
 #include <signal.h>
 
 #include <cstdio>
 #include <string>
+#include <string_view>
 
 #include "compiler/support/frame.h"
 #include "compiler/support/turn_lock.h"
+#include "tuner/search/replay.h"
 #include "tuner/search/serve.h"
 
 namespace {
@@ -14,7 +17,9 @@ constexpr size_t kRequestLimit = 256 << 20;
 
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
+  if (argc > 1 && std::string_view(argv[1]) == "replay") return hone::ReplayMain(argc - 1, argv + 1);
+  if (argc > 1 && std::string_view(argv[1]) == "record") return hone::RecordMain(argc - 1, argv + 1);
   ::signal(SIGPIPE, SIG_IGN);
   absl::StatusOr<hone::TurnLock> turn = hone::TurnLock::Open();
   if (!turn.ok()) {

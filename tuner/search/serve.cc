@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <utility>
 
 #include "compiler/ir/text.h"
 #include "compiler/support/status_macros.h"
@@ -24,7 +23,7 @@ absl::StatusOr<std::unique_ptr<TaskSearch>> CreateSearch(const v1::SearchRequest
   return TaskSearch::Create(
       workload,
       {target, std::clamp(request.threads(), 1, kMostThreads), numeric, machine.ok() ? *machine : UsualMachine(target)},
-      request.seed(), tuning);
+      request.seed(), tuning, request.strategy());
 }
 
 }  // namespace
@@ -33,16 +32,16 @@ v1::SearchReply SearchServer::Answer(const v1::SearchRequest& request) {
   const auto start = std::chrono::steady_clock::now();
   v1::SearchReply reply;
   reply.set_request_id(request.request_id());
-  Task& task = tasks_[request.task_id()];
-  const size_t known = task.search == nullptr ? 0 : task.search->num_observations();
+  std::unique_ptr<TaskSearch>& search = searches_[request.task_id()];
+  const size_t known = search == nullptr ? 0 : search->num_observations();
   if (request.observations_before() > known) {
     reply.set_need_all(true);
     return reply;
   }
-  if (task.search == nullptr || request.observations_before() < known) {  // from the start: the log is another one
+  if (search == nullptr || request.observations_before() < known) {  // from the start: the log is another one
     absl::StatusOr<std::unique_ptr<TaskSearch>> created = CreateSearch(request);
     if (!created.ok()) {
-      tasks_.erase(request.task_id());
+      searches_.erase(request.task_id());
       reply.set_error(std::string(created.status().message()));
       return reply;
     }
@@ -50,25 +49,22 @@ v1::SearchReply SearchServer::Answer(const v1::SearchRequest& request) {
       reply.set_need_all(true);
       return reply;
     }
-    task.search = *std::move(created);
-    task.seeded = false;
+    search = *std::move(created);
   }
-  for (const v1::Observation& observation : request.observations()) task.search->Observe(observation);
-  for (const std::string& trace : request.pending()) task.search->NotePending(trace);
-  if (!std::exchange(task.seeded, true)) {
-    for (const std::string& seed : request.seeds()) task.search->AddSeed(seed);
-  }
-  const int refused_before = task.search->refused();
-  absl::StatusOr<std::vector<v1::Candidate>> batch = task.search->Propose(std::max(1, request.batch()));
+  for (const v1::Observation& observation : request.observations()) search->Observe(observation);
+  for (const std::string& trace : request.pending()) search->NotePending(trace);
+  for (const std::string& seed : request.seeds()) search->AddSeed(seed);
+  const int refused_before = search->refused();
+  absl::StatusOr<std::vector<v1::Candidate>> batch = search->Propose(std::max(1, request.batch()), request.polish());
   if (!batch.ok()) {
     reply.set_error(std::string(batch.status().message()));
     return reply;
   }
   for (v1::Candidate& candidate : *batch) *reply.add_candidates() = std::move(candidate);
   reply.set_exhausted(batch->empty());
-  if (const int refused = task.search->refused() - refused_before; refused > 0) {
+  if (const int refused = search->refused() - refused_before; refused > 0) {
     std::fprintf(stderr, "hone-search: %s: %d choices were refused, the last: %s\n", request.workload().name().c_str(),
-                 refused, task.search->last_refusal().c_str());
+                 refused, search->last_refusal().c_str());
   }
   reply.set_search_seconds(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   return reply;

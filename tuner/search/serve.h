@@ -16,11 +16,7 @@ class SearchServer {
   v1::SearchReply Answer(const v1::SearchRequest& request);
 
  private:
-  struct Task {
-    std::unique_ptr<TaskSearch> search;
-    bool seeded = false;
-  };
-  std::map<uint64_t, Task> tasks_;
+  std::map<uint64_t, std::unique_ptr<TaskSearch>> searches_;  // by task
 };
 
 }  // namespace hone

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_join.h"
+#include "compiler/schedule/annotate.h"
+#include "compiler/schedule/locate.h"
 #include "compiler/support/random.h"
 #include "compiler/support/status_macros.h"
 #include "tuner/space/default_schedule.h"
@@ -83,18 +86,13 @@ absl::StatusOr<Choice> BestByDraft(const Generator& generator, int descents) {
   return best.choice;
 }
 
-std::optional<Origin> OriginOf(const Trace& trace) {
-  Origin origin;
-  for (const Step& step : trace.steps) {
-    if (const auto* annotate = std::get_if<AnnotateStep>(&step);
-        annotate != nullptr && annotate->key == kGeneratorKey) {
-      if (const auto* name = std::get_if<std::string>(&annotate->value)) origin.generator = *name;
-    } else if (const auto* sample = std::get_if<SampleCategoricalStep>(&step)) {
-      origin.choice.push_back(static_cast<int>(sample->decision));
-    }
-  }
-  if (origin.generator.empty()) return std::nullopt;
-  return origin;
+absl::StatusOr<Schedule> BuildCandidate(const Generator& generator, const Choice& choice) {
+  HONE_ASSIGN_OR_RETURN(Schedule schedule, generator.Build(choice));
+  std::vector<std::string> names;
+  for (const Knob& knob : generator.knobs()) names.push_back(knob.name);
+  HONE_ASSIGN_OR_RETURN(const BlockRef root, GetBlock(schedule, "root"));
+  HONE_RETURN_IF_ERROR(Annotate(schedule, root, kKnobsKey, absl::StrJoin(names, ",")));
+  return schedule;
 }
 
 absl::StatusOr<Trace> DefaultTrace(const PrimFunc& workload, const SpaceOptions& options) {
@@ -117,7 +115,7 @@ absl::StatusOr<Trace> DefaultTrace(const PrimFunc& workload, const SpaceOptions&
   std::stable_sort(candidates.begin(), candidates.end(),
                    [](const Candidate& a, const Candidate& b) { return a.us < b.us; });
   for (const Candidate& candidate : candidates) {  // the first that is not refused
-    const absl::StatusOr<Schedule> schedule = candidate.generator->Build(candidate.choice);
+    const absl::StatusOr<Schedule> schedule = BuildCandidate(*candidate.generator, candidate.choice);
     if (schedule.ok()) return schedule->trace();
     failure = schedule.status();
   }

@@ -2,8 +2,8 @@
 //
 // Whoever proposes, a candidate is (generator, choice): the search varies the choice, the draft judges it by
 // arithmetic, and only finalists are built into a schedule, whose trace is what travels and is stored. The first steps
-// of the trace are sample_categorical steps with the choice as their decisions and the root block carries the
-// generator's name, so that a stored trace can be turned back into (generator, choice).
+// of the trace are sample_categorical steps with the choice as their decisions, and the root block carries the names of
+// the generator and of its knobs, so that a stored trace can be turned back into (generator, value of each knob).
 #pragma once
 
 #include <cstdint>
@@ -41,8 +41,13 @@ class Generator {
   virtual absl::StatusOr<Schedule> Build(const Choice& choice) const = 0;
 };
 
-// The annotation of the root block that names the generator.
+// Annotations of the root block: the generator's name, which the generator writes, and the names of its knobs,
+// separated by commas, which BuildCandidate writes.
 inline constexpr char kGeneratorKey[] = "hone.generator";
+inline constexpr char kKnobsKey[] = "hone.knobs";
+
+// Build, and the names of the knobs beside the generator's: what is proposed, measured and stored.
+absl::StatusOr<Schedule> BuildCandidate(const Generator& generator, const Choice& choice);
 
 // What candidates are made for.
 struct SpaceOptions {
@@ -61,11 +66,23 @@ absl::StatusOr<std::vector<std::unique_ptr<Generator>>> Generators(const PrimFun
 inline constexpr int kDescents = 24;
 absl::StatusOr<Choice> BestByDraft(const Generator& generator, int descents = kDescents);
 
-// Turns the trace of a candidate back; nullopt when it is of another making.
+// What the trace of a candidate says of its making; nullopt when it is of another making.
 struct Origin {
   std::string generator;
-  Choice choice;
+  Choice choice;                   // indices into the candidates the generator had then
+  std::vector<int64_t> values;     // the values chosen
+  std::vector<std::string> knobs;  // their names; empty in a trace that was stored before names were
 };
 std::optional<Origin> OriginOf(const Trace& trace);
+
+// The choice of `generator` that has exactly the values of `origin`; nullopt where there is none. Values are matched by
+// the name of their knob, by position where the trace has no names.
+std::optional<Choice> ChoiceWithValues(const Generator& generator, const Origin& origin);
+
+// The legal choice of `generator` nearest to the values of `origin`, which may come from another workload: every knob
+// takes the candidate nearest by logarithm to the value of the knob of the same name, a block's name aside where that
+// block is not here; knobs that the origin lacks are set by the draft. nullopt where no legal choice is near, or where
+// the trace has no names and another number of knobs.
+std::optional<Choice> FitChoice(const Generator& generator, const Origin& origin);
 
 }  // namespace hone

@@ -85,6 +85,36 @@ TEST(SearchServer, ANewProcessAsksForAllObservationsAndGoesOn) {
   EXPECT_GT(next.candidates_size(), 0);
 }
 
+TEST(SearchServer, FollowsTheStrategyOfTheRequest) {
+  std::set<std::string> batches;
+  for (const v1::SearchStrategy strategy : {v1::SEARCH_MODEL, v1::SEARCH_RANDOM, v1::SEARCH_DRAFT}) {
+    SearchServer server;
+    v1::SearchRequest request = Request();
+    request.set_strategy(strategy);
+    const v1::SearchReply reply = server.Answer(request);
+    ASSERT_EQ(reply.candidates_size(), 4) << reply.error();
+    std::string batch;
+    for (const v1::Candidate& candidate : reply.candidates()) batch += candidate.trace();
+    EXPECT_TRUE(batches.insert(batch).second) << strategy;
+  }
+}
+
+// A sibling's best may come long after the first request.
+TEST(SearchServer, TakesSeedsWithAnyRequest) {
+  SearchServer donor, server;
+  v1::SearchRequest other = Request();
+  other.set_seed(77);
+  other.set_strategy(v1::SEARCH_RANDOM);
+  const std::string seed = donor.Answer(other).candidates(0).trace();
+  v1::SearchRequest request = Request();
+  Observe(request, server.Answer(request));
+  request.add_seeds(seed);
+  const v1::SearchReply later = server.Answer(request);
+  ASSERT_GT(later.candidates_size(), 0);
+  EXPECT_EQ(later.candidates(0).source(), "seed");
+  EXPECT_EQ(later.candidates(0).trace(), seed);
+}
+
 TEST(SearchServer, SaysWhatIsWrongWithARequestAndGoesOn) {
   SearchServer server;
   v1::SearchRequest no_workload = Request(2), no_target = Request(3), plain;

@@ -1,0 +1,218 @@
+#include "tuner/search/recorded_space.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "compiler/ir/text.h"
+#include "compiler/schedule/trace.h"
+#include "compiler/support/check.h"
+#include "compiler/support/status_macros.h"
+#include "nlohmann/json.hpp"
+#include "tuner/search/generated_space.h"
+#include "tuner/search/workbench.h"
+
+namespace hone {
+namespace {
+
+using nlohmann::json;
+
+constexpr int kFormat = 1;
+
+std::vector<std::string> LinesOf(std::string_view trace) {
+  std::vector<std::string> lines = absl::StrSplit(absl::string_view(trace.data(), trace.size()), '\n');
+  if (!lines.empty() && lines.back().empty()) lines.pop_back();
+  return lines;
+}
+
+absl::Status Wrong(size_t line, absl::string_view what) {
+  return absl::InvalidArgumentError(absl::StrCat("recorded space: line ", line, ": ", what));
+}
+
+}  // namespace
+
+std::string ToText(const Recording& recording) {
+  std::vector<std::string> lines;
+  std::unordered_map<std::string, size_t> numbers;
+  std::string rows;
+  for (const Recording::Candidate& candidate : recording.candidates) {
+    absl::StrAppend(&rows, "[", candidate.us, ",", candidate.draft_us);
+    for (const std::string& line : LinesOf(candidate.trace)) {
+      const auto [number, added] = numbers.emplace(line, lines.size());
+      if (added) lines.push_back(line);
+      absl::StrAppend(&rows, ",", number->second);
+    }
+    rows += "]\n";
+  }
+  const json header = {{"format", kFormat},
+                       {"name", recording.name},
+                       {"workload", recording.workload},
+                       {"target", recording.target},
+                       {"threads", recording.threads},
+                       {"numeric", recording.numeric == v1::NUMERIC_STRICT ? "strict" : "default"},
+                       {"note", recording.note},
+                       {"lines", lines}};
+  return header.dump() + "\n" + rows;
+}
+
+absl::StatusOr<Recording> ParseRecording(std::string_view text) {
+  const std::vector<std::string> rows = LinesOf(text);
+  if (rows.empty()) return Wrong(1, "the file is empty");
+  const json header = json::parse(rows[0], nullptr, /*allow_exceptions=*/false);
+  if (!header.is_object() || header.value("format", 0) != kFormat)
+    return Wrong(1, absl::StrCat("not the header of a recorded space of format ", kFormat));
+  const auto field = [&](const char* name) {
+    const auto found = header.find(name);
+    return found != header.end() && found->is_string() ? found->get<std::string>() : std::string();
+  };
+  Recording recording;
+  recording.name = field("name");
+  recording.workload = field("workload");
+  recording.target = field("target");
+  recording.note = field("note");
+  recording.numeric = field("numeric") == "strict" ? v1::NUMERIC_STRICT : v1::NUMERIC_DEFAULT;
+  if (const auto threads = header.find("threads"); threads != header.end() && threads->is_number_integer())
+    recording.threads = threads->get<int>();
+  std::vector<std::string> lines;
+  if (const auto found = header.find("lines"); found != header.end() && found->is_array()) {
+    for (const json& line : *found) {
+      if (!line.is_string()) return Wrong(1, "\"lines\" holds something that is not text");
+      lines.push_back(line.get<std::string>());
+    }
+  }
+  for (size_t r = 1; r < rows.size(); ++r) {
+    const json row = json::parse(rows[r], nullptr, false);
+    if (!row.is_array() || row.size() < 3 || !row[0].is_number() || !row[1].is_number())
+      return Wrong(r + 1, "not [us, draft_us, lines...]");
+    Recording::Candidate& candidate = recording.candidates.emplace_back();
+    candidate.us = row[0].get<double>();
+    candidate.draft_us = row[1].get<double>();
+    if (!(candidate.us > 0)) return Wrong(r + 1, absl::StrCat("the time is ", candidate.us, " us"));
+    for (size_t i = 2; i < row.size(); ++i) {
+      if (!row[i].is_number_unsigned() || row[i].get<size_t>() >= lines.size())
+        return Wrong(r + 1, absl::StrCat("there is no line ", row[i].dump(), " of traces"));
+      absl::StrAppend(&candidate.trace, lines[row[i].get<size_t>()], "\n");
+    }
+  }
+  return recording;
+}
+
+absl::StatusOr<std::shared_ptr<const RecordedSpace>> RecordedSpace::Make(const Recording& recording, int threads) {
+  HONE_ASSIGN_OR_RETURN(const PrimFunc workload, ParsePrimFunc(recording.workload));
+  HONE_ASSIGN_OR_RETURN(const Target target, ParseTarget(recording.target));
+  const NumericLevel numeric = recording.numeric == v1::NUMERIC_STRICT ? NumericLevel::kStrict : NumericLevel::kDefault;
+  HONE_ASSIGN_OR_RETURN(const std::unique_ptr<CandidateSpace> today,
+                        MakeGeneratedSpace(workload, {target, recording.threads, numeric}));
+  std::vector<std::string> traces;
+  for (const Recording::Candidate& candidate : recording.candidates) traces.push_back(candidate.trace);
+  std::vector<absl::StatusOr<Identified>> identified = Workbench(*today, threads).Identify(traces);
+
+  // Sources by name and number of knobs; a knob's values become indices in their order.
+  std::map<std::pair<std::string, size_t>, std::vector<std::set<int64_t>>> values;
+  std::vector<std::optional<Origin>> origins;
+  for (size_t i = 0; i < traces.size(); ++i) {
+    const absl::StatusOr<Trace> trace = ParseTrace(traces[i]);
+    origins.push_back(trace.ok() && identified[i].ok() ? OriginOf(*trace) : std::nullopt);
+    if (!origins[i].has_value()) continue;
+    std::vector<std::set<int64_t>>& of_knobs = values[{origins[i]->generator, origins[i]->values.size()}];
+    of_knobs.resize(origins[i]->values.size());
+    for (size_t k = 0; k < of_knobs.size(); ++k) of_knobs[k].insert(origins[i]->values[k]);
+  }
+  std::shared_ptr<RecordedSpace> space(new RecordedSpace);
+  std::map<std::pair<std::string, size_t>, size_t> numbers;
+  for (const auto& [source, of_knobs] : values) {
+    numbers[source] = space->sources_.size();
+    Source& added = space->sources_.emplace_back(Source{source.first, {}});
+    for (const std::set<int64_t>& of_knob : of_knobs) added.sizes.push_back(static_cast<int>(of_knob.size()));
+  }
+  space->of_source_.resize(space->sources_.size());
+  space->favourites_.resize(space->sources_.size());
+
+  std::vector<bool> rebuilds(space->sources_.size(), true);
+  for (size_t i = 0; i < traces.size(); ++i) {
+    if (!origins[i].has_value() || identified[i]->point.has_value()) continue;
+    rebuilds[numbers.at({origins[i]->generator, origins[i]->values.size()})] = false;
+  }
+  for (size_t i = 0; i < traces.size(); ++i) {
+    if (!origins[i].has_value()) {
+      ++space->left_out_;
+      continue;
+    }
+    const auto source = numbers.find({origins[i]->generator, origins[i]->values.size()});
+    Point point{source->second, {}};
+    for (size_t k = 0; k < origins[i]->values.size(); ++k) {
+      const std::set<int64_t>& of_knob = values.at(source->first)[k];
+      point.choice.push_back(static_cast<int>(std::distance(of_knob.begin(), of_knob.find(origins[i]->values[k]))));
+    }
+    if (!space->by_point_.emplace(point, space->candidates_.size()).second) continue;  // measured twice
+    Program program = std::move(identified[i]->program);
+    if (!rebuilds[point.source] && recording.candidates[i].draft_us > 0)
+      program.draft_us = recording.candidates[i].draft_us;
+    const double us = recording.candidates[i].us;
+    space->by_trace_[traces[i]] = space->candidates_.size();
+    space->of_source_[point.source].push_back(space->candidates_.size());
+    std::optional<Point>& favourite = space->favourites_[point.source];
+    if (!favourite.has_value() || program.draft_us < *space->Draft(*favourite)) favourite = point;
+    space->candidates_.push_back({point, Built{traces[i], std::move(program)}, us});
+    if (space->best_us_ == 0 || us < space->best_us_) space->best_us_ = us;
+  }
+  if (space->candidates_.empty()) {
+    return absl::FailedPreconditionError(absl::StrCat("recorded space ", recording.name, ": none of its ",
+                                                      traces.size(),
+                                                      " candidates replays with today's schedules; record it anew"));
+  }
+  return space;
+}
+
+double RecordedSpace::TimeOf(const std::string& trace) const {
+  const auto found = by_trace_.find(trace);
+  HONE_CHECK(found != by_trace_.end()) << "a trace that was not recorded";
+  return candidates_[found->second].us;
+}
+
+std::optional<double> RecordedSpace::Draft(const Point& point) const {
+  const auto found = by_point_.find(point);
+  if (found == by_point_.end()) return std::nullopt;
+  return candidates_[found->second].built.program.draft_us;
+}
+
+absl::StatusOr<Built> RecordedSpace::Build(const Point& point) const {
+  const auto found = by_point_.find(point);
+  if (found == by_point_.end()) return absl::NotFoundError("the point was not recorded");
+  return candidates_[found->second].built;
+}
+
+absl::StatusOr<Identified> RecordedSpace::Identify(const std::string& trace) const {
+  const auto found = by_trace_.find(trace);
+  if (found == by_trace_.end()) return absl::NotFoundError("the trace was not recorded");
+  return Identified{candidates_[found->second].point, candidates_[found->second].built.program};
+}
+
+std::optional<Point> RecordedSpace::Fit(const std::string& trace) const {
+  const auto found = by_trace_.find(trace);
+  if (found == by_trace_.end()) return std::nullopt;
+  return candidates_[found->second].point;
+}
+
+Point RecordedSpace::Snap(Point point) const {
+  if (by_point_.count(point) > 0) return point;
+  const std::vector<int>& sizes = sources_[point.source].sizes;
+  size_t best = of_source_[point.source].front();
+  double least = std::numeric_limits<double>::infinity();
+  for (const size_t i : of_source_[point.source]) {
+    const Choice& other = candidates_[i].point.choice;
+    double away = 0;
+    for (size_t k = 0; k < sizes.size() && away < least; ++k)
+      away += std::abs(point.choice[k] - other[k]) / static_cast<double>(sizes[k]);
+    if (away >= least) continue;
+    least = away;
+    best = i;
+  }
+  return candidates_[best].point;
+}
+
+}  // namespace hone

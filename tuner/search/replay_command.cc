@@ -1,0 +1,253 @@
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <map>
+#include <regex>
+
+#include "CLI/CLI.hpp"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "compiler/support/file.h"
+#include "compiler/support/status_macros.h"
+#include "nlohmann/json.hpp"
+#include "tuner/search/replay.h"
+
+namespace hone {
+namespace {
+
+using nlohmann::json;
+
+constexpr int kFailed = 1, kUsage = 2;
+
+const std::map<std::string, v1::SearchStrategy>& StrategyNames() {
+  static const auto* names = new std::map<std::string, v1::SearchStrategy>{
+      {"model", v1::SEARCH_MODEL}, {"random", v1::SEARCH_RANDOM}, {"draft", v1::SEARCH_DRAFT}};
+  return *names;
+}
+
+int Complain(const char* program, const absl::Status& status) {
+  std::fprintf(stderr, "%s: %s\n", program, std::string(status.message()).c_str());
+  return kFailed;
+}
+
+// CLI11's --help is no failure.
+int Parse(CLI::App& app, int argc, const char* const* argv) {
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) { return app.exit(error) == 0 ? -1 : kUsage; }
+  return 0;
+}
+
+struct ReplayArguments {
+  std::vector<std::string> files;
+  std::vector<std::string> strategies = {"model", "random", "draft"};
+  int seeds = 20;
+  int threads = HostTarget().cores;
+  ReplayOptions options;
+  bool json_output = false;
+};
+
+// After 8, 16, 32, ... trials, and at the end.
+std::vector<int> Checkpoints(int trials) {
+  std::vector<int> found;
+  for (int at = 8; at < trials; at *= 2) found.push_back(at);
+  found.push_back(trials);
+  return found;
+}
+
+double QualityAt(const std::vector<double>& curve, int trials) {
+  return curve.empty() ? 0 : curve[std::min(curve.size(), static_cast<size_t>(trials)) - 1];
+}
+
+absl::Status RunReplay(const ReplayArguments& arguments) {
+  const std::vector<int> checkpoints = Checkpoints(arguments.options.trials);
+  // By strategy and seed: curves over the tasks.
+  std::map<std::string, std::vector<std::vector<std::vector<double>>>> curves;
+  for (const std::string& file : arguments.files) {
+    HONE_ASSIGN_OR_RETURN(const std::string text, ReadFile(file));
+    absl::StatusOr<Recording> recording = ParseRecording(text);
+    if (!recording.ok()) return Annotate(recording.status(), file);
+    absl::StatusOr<std::shared_ptr<const RecordedSpace>> space = RecordedSpace::Make(*recording, arguments.threads);
+    if (!space.ok()) return Annotate(space.status(), file);
+    if (!arguments.json_output) {
+      std::printf("%s: %zu candidates of %zu sources, the best %.1f us%s\n", recording->name.c_str(), (*space)->size(),
+                  (*space)->sources().size(), (*space)->best_us(),
+                  (*space)->left_out() > 0 ? absl::StrCat(", ", (*space)->left_out(), " do not replay").c_str() : "");
+    }
+    for (const std::string& strategy : arguments.strategies) {
+      std::vector<std::vector<std::vector<double>>>& of_strategy = curves[strategy];
+      of_strategy.resize(static_cast<size_t>(arguments.seeds));
+      std::vector<std::vector<double>> here;
+      for (int seed = 0; seed < arguments.seeds; ++seed) {
+        HONE_ASSIGN_OR_RETURN(
+            std::vector<double> curve,
+            ReplaySearch(*space, StrategyNames().at(strategy), static_cast<uint64_t>(seed) + 1, arguments.options));
+        here.push_back(curve);
+        of_strategy[static_cast<size_t>(seed)].push_back(std::move(curve));
+      }
+      std::string line = absl::StrFormat("  %-7s", strategy);
+      for (const int at : checkpoints) {
+        std::vector<double> values;
+        for (const std::vector<double>& curve : here) values.push_back(QualityAt(curve, at));
+        const Mean mean = MeanOf(values);
+        if (arguments.json_output) {
+          std::printf("%s\n", json({{"task", recording->name},
+                                    {"strategy", strategy},
+                                    {"trials", at},
+                                    {"quality", mean.mean},
+                                    {"half", mean.half},
+                                    {"seeds", arguments.seeds}})
+                                  .dump()
+                                  .c_str());
+        }
+        absl::StrAppend(&line, absl::StrFormat("  %3d: %.3f +- %.3f", at, mean.mean, mean.half));
+      }
+      if (!arguments.json_output) std::printf("%s\n", line.c_str());
+      std::fflush(stdout);
+    }
+  }
+  if (arguments.files.size() < 2) return absl::OkStatus();
+  if (!arguments.json_output) std::printf("all %zu tasks, geometric mean\n", arguments.files.size());
+  for (const std::string& strategy : arguments.strategies) {
+    std::string line = absl::StrFormat("  %-7s", strategy);
+    for (const int at : checkpoints) {
+      std::vector<double> values;
+      for (const auto& tasks : curves[strategy]) {
+        double sum = 0;
+        for (const std::vector<double>& curve : tasks) sum += std::log(QualityAt(curve, at));
+        values.push_back(std::exp(sum / static_cast<double>(tasks.size())));
+      }
+      const Mean mean = MeanOf(values);
+      if (arguments.json_output) {
+        std::printf("%s\n", json({{"task", "all"},
+                                  {"strategy", strategy},
+                                  {"trials", at},
+                                  {"quality", mean.mean},
+                                  {"half", mean.half},
+                                  {"seeds", arguments.seeds}})
+                                .dump()
+                                .c_str());
+      }
+      absl::StrAppend(&line, absl::StrFormat("  %3d: %.3f +- %.3f", at, mean.mean, mean.half));
+    }
+    if (!arguments.json_output) std::printf("%s\n", line.c_str());
+  }
+  return absl::OkStatus();
+}
+
+struct RecordArguments {
+  std::string lines, workload, output, note;
+  size_t most = 2000;
+};
+
+struct Recorded {
+  Recording recording;
+  std::string key;
+};
+
+absl::Status RunRecord(const RecordArguments& arguments) {
+  HONE_ASSIGN_OR_RETURN(const std::string text, ReadFile(arguments.lines));
+  std::regex wanted;
+  try {
+    wanted = std::regex(arguments.workload, std::regex::extended);
+  } catch (const std::regex_error& error) {
+    return absl::InvalidArgumentError(absl::StrCat("--workload ", arguments.workload, ": ", error.what()));
+  }
+  std::map<std::string, Recording> found;  // by key
+  size_t number = 0;
+  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+    ++number;
+    if (line.empty()) continue;
+    const json record = json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (!record.is_object() || !record.contains("hone_record"))
+      return absl::InvalidArgumentError(
+          absl::StrCat(arguments.lines, ":", number, ": not a record of hone records export"));
+    const std::string name = record.value("workload_name", "");
+    if (!std::regex_search(name, wanted)) continue;
+    const std::string numeric = record.value("numeric", "default"), target = record.value("target", "");
+    const int threads = record.value("threads", 1);
+    const std::string key =
+        absl::StrCat(name, ", ", target, ", ", threads, " threads, ", numeric, ", ", record.value("workload", ""));
+    Recording& recording = found[key];
+    recording.name = name;
+    recording.workload = record.value("workload_text", "");
+    recording.target = target;
+    recording.threads = threads;
+    recording.numeric = numeric == "strict" ? v1::NUMERIC_STRICT : v1::NUMERIC_DEFAULT;
+    recording.note = arguments.note;
+    recording.candidates.push_back({record.value("median_us", 0.0), 0, record.value("trace", "")});
+  }
+  if (found.size() != 1) {
+    std::string keys;
+    for (const auto& [key, recording] : found) absl::StrAppend(&keys, "\n  ", key);
+    return absl::InvalidArgumentError(absl::StrCat("--workload ", arguments.workload, " matches ", found.size(),
+                                                   " workloads; it must match one", keys));
+  }
+  Recording& recording = found.begin()->second;
+  // What is left out is left out at random: the space keeps its spread, and its best.
+  std::vector<Recording::Candidate>& candidates = recording.candidates;
+  if (candidates.size() > arguments.most) {
+    const auto best = std::min_element(candidates.begin(), candidates.end(),
+                                       [](const auto& a, const auto& b) { return a.us < b.us; });
+    std::iter_swap(candidates.begin(), best);
+    for (size_t i = 1; i < arguments.most; ++i) {
+      Random random(1, i);
+      std::swap(candidates[i], candidates[i + random.Below(candidates.size() - i)]);
+    }
+    candidates.resize(arguments.most);
+  }
+  HONE_ASSIGN_OR_RETURN(const std::shared_ptr<const RecordedSpace> space,
+                        RecordedSpace::Make(recording, HostTarget().cores));
+  for (Recording::Candidate& candidate : candidates) {
+    const absl::StatusOr<Identified> known = space->Identify(candidate.trace);
+    if (known.ok()) candidate.draft_us = known->program.draft_us;
+  }
+  HONE_RETURN_IF_ERROR(WriteFileAtomically(arguments.output, ToText(recording)));
+  std::printf("%s: %zu candidates of %s\n", arguments.output.c_str(), candidates.size(), recording.name.c_str());
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+int ReplayMain(int argc, const char* const* argv) {
+  CLI::App app(
+      "hone replay: searches recorded spaces without a device and compares strategies.\n"
+      "Prints the recorded best time over that of the best candidate found, after so many trials: the mean over\n"
+      "the seeds and half its 95 % interval.");
+  ReplayArguments arguments;
+  app.add_option("files", arguments.files, "recorded spaces, one workload each")->required();
+  app.add_option("--strategy", arguments.strategies, "which to compare: model, random, draft")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"model", "random", "draft"}))
+      ->capture_default_str();
+  app.add_option("--seeds", arguments.seeds, "searches of each")->check(CLI::Range(1, 10000))->capture_default_str();
+  app.add_option("--trials", arguments.options.trials, "of one search")
+      ->check(CLI::Range(1, 1000000))
+      ->capture_default_str();
+  app.add_option("--batch", arguments.options.batch, "proposed at once")
+      ->check(CLI::Range(1, 4096))
+      ->capture_default_str();
+  app.add_flag("--json", arguments.json_output, "one JSON object a line");
+  if (const int code = Parse(app, argc, argv); code != 0) return std::max(code, 0);
+  const absl::Status status = RunReplay(arguments);
+  return status.ok() ? 0 : Complain("hone replay", status);
+}
+
+int RecordMain(int argc, const char* const* argv) {
+  CLI::App app(
+      "hone replay record: makes a recorded space of what hone records export wrote.\n"
+      "A space of random draws: hone tune --strategy random --trials 2000 --tasks NAME, with a database of its own.");
+  RecordArguments arguments;
+  app.add_option("lines", arguments.lines, "the file of hone records export")->required();
+  app.add_option("-o,--output", arguments.output, "the recorded space")->required();
+  app.add_option("--workload", arguments.workload, "regular expression that the name of one workload matches")
+      ->required();
+  app.add_option("--most", arguments.most, "candidates to keep, the best among them")->capture_default_str();
+  app.add_option("--note", arguments.note, "kept with it: how it was measured");
+  if (const int code = Parse(app, argc, argv); code != 0) return std::max(code, 0);
+  const absl::Status status = RunRecord(arguments);
+  return status.ok() ? 0 : Complain("hone replay record", status);
+}
+
+}  // namespace hone

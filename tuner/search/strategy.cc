@@ -1,0 +1,38 @@
+#include "tuner/search/strategy.h"
+
+#include <algorithm>
+#include <set>
+#include <span>
+
+namespace hone {
+
+std::unique_ptr<Strategy> MakeStrategy(v1::SearchStrategy strategy, uint64_t seed) {
+  switch (strategy) {
+    case v1::SEARCH_RANDOM: return MakeRandomStrategy();
+    case v1::SEARCH_DRAFT: return MakeDraftStrategy();
+    default: return MakeModelStrategy(seed);
+  }
+}
+
+std::vector<Pick> TakeNew(const std::vector<Point>& points, int count, const SearchState& state) {
+  std::vector<Pick> picks;
+  std::set<uint64_t> taken;
+  for (size_t at = 0; at < points.size() && static_cast<int>(picks.size()) < count;) {
+    const size_t some = std::min(points.size() - at, static_cast<size_t>(count) - picks.size());
+    const std::span<const Point> next(points.data() + at, some);
+    std::vector<std::optional<Program>> programs = state.workbench.Programs(next, &state.experience);
+    for (size_t i = 0; i < some; ++i) {
+      if (!programs[i].has_value()) continue;
+      if (state.experience.KnowsProgram(programs[i]->hash) || !taken.insert(programs[i]->hash).second) {
+        state.experience.Skip(next[i]);
+        continue;
+      }
+      const double us = programs[i]->draft_us;
+      picks.push_back({next[i], *std::move(programs[i]), us, state.space.sources()[next[i].source].kind()});
+    }
+    at += some;
+  }
+  return picks;
+}
+
+}  // namespace hone

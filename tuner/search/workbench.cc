@@ -1,0 +1,59 @@
+#include "tuner/search/workbench.h"
+
+#include <algorithm>
+#include <atomic>
+#include <functional>
+#include <thread>
+#include <utility>
+
+namespace hone {
+namespace {
+
+constexpr size_t kMostKnown = 4096;  // programs; some hundred bytes each
+
+void ForEach(size_t count, int threads, const std::function<void(size_t)>& work) {
+  std::atomic<size_t> next{0};
+  const auto loop = [&] {
+    for (size_t i; (i = next++) < count;) work(i);
+  };
+  std::vector<std::thread> others;
+  for (size_t t = 1; t < std::min(static_cast<size_t>(std::max(threads, 1)), count); ++t) others.emplace_back(loop);
+  loop();
+  for (std::thread& other : others) other.join();
+}
+
+}  // namespace
+
+std::vector<std::optional<Program>> Workbench::Programs(std::span<const Point> points, Experience* experience) {
+  std::vector<size_t> missing;
+  for (size_t i = 0; i < points.size(); ++i) {
+    if (known_.count(points[i]) == 0) missing.push_back(i);
+  }
+  std::vector<absl::StatusOr<Built>> built(missing.size(), absl::UnknownError("not built yet"));
+  ForEach(missing.size(), threads_, [&](size_t i) { built[i] = space_.Build(points[missing[i]]); });
+
+  std::vector<std::optional<Program>> programs(points.size());
+  if (known_.size() + missing.size() > kMostKnown) known_.clear();
+  for (size_t i = 0; i < missing.size(); ++i) {
+    const Point& point = points[missing[i]];
+    if (built[i].ok()) {
+      known_[point] = std::move(built[i]->program);
+      continue;
+    }
+    experience->Refuse(point);
+    ++refused_;
+    last_refusal_ = std::string(built[i].status().message());
+  }
+  for (size_t i = 0; i < points.size(); ++i) {
+    if (const auto found = known_.find(points[i]); found != known_.end()) programs[i] = found->second;
+  }
+  return programs;
+}
+
+std::vector<absl::StatusOr<Identified>> Workbench::Identify(std::span<const std::string> traces) const {
+  std::vector<absl::StatusOr<Identified>> found(traces.size(), absl::UnknownError("not looked at yet"));
+  ForEach(traces.size(), threads_, [&](size_t i) { found[i] = space_.Identify(traces[i]); });
+  return found;
+}
+
+}  // namespace hone
