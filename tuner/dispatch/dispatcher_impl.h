@@ -91,6 +91,9 @@ class Dispatcher::Impl {
   void AskForCandidates();
   bool AskFor(Job& job, int wanted);
   v1::SearchRequest MakeRequest(const Job& job, const TaskRow& task, KeyState& key, int batch);
+  bool AreSiblings(const Job& job, const TaskRow& a, const TaskRow& b) const;  // the same anchor
+  bool SiblingTeaches(const Job& job, const TaskRow& task, const KeyState& key) const;
+  double ShareSpent(const Job& job) const;
   void SearchAnswered(KeyState& key, bool failed);
   Trial& QueueCandidate(Job& job, const TaskRow& task, KeyState& key, const std::string& trace,
                         const std::string& source);

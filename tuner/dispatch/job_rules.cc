@@ -239,7 +239,8 @@ void Dispatcher::Impl::EndJobs() {
         const KeyState& key = keys.at(job.KeyOf(task));
         const int live = leases.LiveOf(key.key(), false);
         const std::string state = TaskStateOf(key, task.lower_bound_us, options);
-        open = open || state == "open" || (state == "exhausted" && live > 0);  // the last of its space are out
+        open = open || state == "open" || (state == "exhausted" && live > 0) ||  // the last of its space are out
+               (state == "stalled" && SiblingTeaches(job, task, key));
       }
       if (job.row.request.max_seconds() > 0 && job.row.seconds >= job.row.request.max_seconds()) {
         StopJobNow(job, "the budget of seconds is used up");

@@ -43,6 +43,14 @@ absl::Status CheckSubmit(const v1::SubmitRequest& request) {
   if (!std::isfinite(request.max_seconds()) || request.max_seconds() < 0) {
     return invalid("submit: max_seconds is ", request.max_seconds(), "; a number not below 0 is needed");
   }
+  if (!v1::SearchStrategy_IsValid(request.strategy())) {
+    return invalid("submit: search strategy ", static_cast<int>(request.strategy()),
+                   " is not known to this daemon; use model, random or draft");
+  }
+  if (request.anchors_size() != 0 && request.anchors_size() != request.tasks_size()) {
+    return invalid("submit: ", request.anchors_size(), " anchors for ", request.tasks_size(),
+                   " tasks; one for each, or none");
+  }
   if (request.tasks_size() == 0) return invalid("submit: the job has no tasks");
   if (request.tasks_size() > 100'000)
     return invalid("submit: ", request.tasks_size(), " tasks; at most 100000 are allowed");

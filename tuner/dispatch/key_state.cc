@@ -4,6 +4,8 @@
 
 namespace hone {
 
+bool SaysNothing(v1::OutcomeKind kind) { return kind == v1::OUTCOME_INFRA || kind == v1::OUTCOME_CANCELLED; }
+
 void KeyState::Load(const KeyHistory& history, const DispatchOptions& options) {
   loaded_ = true;
   seeds = history.seeds;
@@ -38,6 +40,11 @@ void KeyState::Observe(const std::string& trace, v1::OutcomeKind kind, double me
     in_round_ = 0;
     rounds_.push_back(fastest_us_);
   }
+}
+
+void KeyState::GrantMore(const DispatchOptions& options) {
+  const int most = verified_ > 0 ? options.stall_trials : options.hopeless_failures;
+  trials_since_gain_ = std::min(trials_since_gain_, std::max(0, most - 2 * options.batch));
 }
 
 std::optional<double> KeyState::TimeOf(const std::string& trace) const {

@@ -15,6 +15,9 @@
 
 namespace hone {
 
+// An outcome of the infrastructure's, not of the candidate: it may be proposed again.
+bool SaysNothing(v1::OutcomeKind kind);
+
 class KeyState {
  public:
   explicit KeyState(TuningKey key) : key_(std::move(key)) {}
@@ -38,6 +41,8 @@ class KeyState {
   std::optional<double> TimeOf(const std::string& trace) const;  // its median when it was verified
   double seconds_per_trial() const { return seconds_per_trial_; }
   int trials_since_gain() const { return trials_since_gain_; }
+  // A stalled key has something new to try: it may go on for two batches.
+  void GrantMore(const DispatchOptions& options);
   const std::vector<double>& rounds() const { return rounds_; }  // the champion's time after each batch
 
   // ---- champion and challengers ----
@@ -60,6 +65,9 @@ class KeyState {
   int64_t fruitless_after = -1;  // outcomes known when it last had nothing; -1: it had
   bool exhausted = false;
   std::vector<std::string> seeds;
+  // Champions of siblings that its search has been given.
+  bool WasTold(const std::string& trace) const { return told_.count(trace) != 0; }
+  void MarkTold(const std::string& trace) { told_.insert(trace); }
 
  private:
   TuningKey key_;
@@ -69,6 +77,7 @@ class KeyState {
   std::map<std::string, double> verified_us_;
   std::set<std::pair<double, std::string>> by_time_;
   std::set<std::string> duelled_;
+  std::set<std::string> told_;
   int64_t verified_ = 0;
   double fastest_us_ = 0;  // of all verified: what a gain is measured against
   int trials_since_gain_ = 0;

@@ -11,6 +11,10 @@ namespace {
 
 constexpr int kLeastBatch = 4;  // smaller ones are not worth a search
 constexpr size_t kMostSeeds = 12;
+// A task that stopped gaining goes on when a sibling has become so much faster than it.
+constexpr double kSiblingGain = 0.95;
+// What is left of a budget from here on is spent around what is best.
+constexpr double kPolishFrom = 0.75;
 
 }  // namespace
 
@@ -63,8 +67,9 @@ bool Dispatcher::Impl::AskFor(Job& job, int wanted) {
     const int live = leases.LiveOf(tuning_key, false);
     // A search that had nothing to offer may have after the outcomes of what is out.
     const bool waits = live > 0 && key.fruitless_after == static_cast<int64_t>(key.observations().size());
-    eligible.push_back(TaskStateOf(key, task.lower_bound_us, options) == "open" && key.search_request == 0 && !waits &&
-                       live <= most_out);
+    const std::string state = TaskStateOf(key, task.lower_bound_us, options);
+    const bool goes_on = state == "open" || (state == "stalled" && SiblingTeaches(job, task, key));
+    eligible.push_back(goes_on && key.search_request == 0 && !waits && live <= most_out);
   }
   if (coming >= options.batch / 2 + wanted) return false;
   const int64_t left = TrialsLeft(job);
@@ -79,6 +84,10 @@ bool Dispatcher::Impl::AskFor(Job& job, int wanted) {
     const int64_t fair = job.row.request.max_trials() / (2 * static_cast<int64_t>(job.tasks.size()));
     if (!key.searched) batch = std::clamp<int64_t>(fair, kLeastBatch, options.batch);
     batch = std::min(batch, left);
+  }
+  if (TaskStateOf(key, task.lower_bound_us, options) == "stalled") {
+    key.GrantMore(options);
+    RefreshTasks(key.key(), nullptr);
   }
   key.search_request = next_request++;
   key.search_job = job.row.id;
@@ -102,19 +111,62 @@ v1::SearchRequest Dispatcher::Impl::MakeRequest(const Job& job, const TaskRow& t
   for (const auto& [id, trial] : leases.trials()) {
     if (!trial.row.duel && trial.row.key == key.key()) request.add_pending(trial.row.trace);
   }
-  // Seeds: the same workload elsewhere, then the champions of the job's tasks of the same kind.
+  request.set_strategy(job.row.request.strategy());
+  request.set_polish(ShareSpent(job) >= kPolishFrom);
+  // Seeds, told again with every request since they change while the others are tuned: the champions of the job's tasks
+  // with the same anchor, the same workload elsewhere, then the champions of tasks of the same kind.
   std::set<std::string> seeds;
   const auto add = [&](const std::string& trace) {
     if (!trace.empty() && seeds.size() < kMostSeeds && !key.Knows(trace) && seeds.insert(trace).second) {
       request.add_seeds(trace);
     }
   };
+  for (const TaskRow& other : job.tasks) {
+    if (!AreSiblings(job, task, other)) continue;
+    const KeyState& sibling = keys.at(job.KeyOf(other));
+    add(sibling.best_trace());
+    key.MarkTold(sibling.best_trace());
+  }
   for (const std::string& trace : key.seeds) add(trace);
   const std::string kind = KindOfName(task.name);
   for (const TaskRow& other : job.tasks) {
     if (other.id != task.id && KindOfName(other.name) == kind) add(keys.at(job.KeyOf(other)).best_trace());
   }
   return request;
+}
+
+bool Dispatcher::Impl::AreSiblings(const Job& job, const TaskRow& a, const TaskRow& b) const {
+  const auto& anchors = job.row.request.anchors();
+  if (a.id == b.id || a.index >= anchors.size() || b.index >= anchors.size()) return false;
+  return !anchors[a.index].empty() && anchors[a.index] == anchors[b.index];
+}
+
+// Its search was not told yet of a sibling that does the same work much faster.
+bool Dispatcher::Impl::SiblingTeaches(const Job& job, const TaskRow& task, const KeyState& key) const {
+  return std::ranges::any_of(job.tasks, [&](const TaskRow& other) {
+    if (!AreSiblings(job, task, other)) return false;
+    const KeyState& sibling = keys.at(job.KeyOf(other));
+    const bool faster =
+        sibling.best_us() > 0 && (key.best_us() == 0 || sibling.best_us() < kSiblingGain * key.best_us());
+    return faster && !key.Knows(sibling.best_trace()) && !key.WasTold(sibling.best_trace());
+  });
+}
+
+// Of the budget that ends first; 0 without one.
+double Dispatcher::Impl::ShareSpent(const Job& job) const {
+  double share = 0;
+  if (const int64_t budget = job.row.request.max_trials(); budget > 0) {
+    int64_t spent = 0;
+    std::set<TuningKey> counted;
+    for (const TaskRow& task : job.tasks) {
+      const TuningKey key = job.KeyOf(task);
+      if (counted.insert(key).second) spent += keys.at(key).verified() + leases.LiveOf(key, false);
+    }
+    share = static_cast<double>(spent) / static_cast<double>(budget);
+  }
+  if (const double seconds = job.row.request.max_seconds(); seconds > 0)
+    share = std::max(share, job.row.seconds / seconds);
+  return share;
 }
 
 Trial& Dispatcher::Impl::QueueCandidate(Job& job, const TaskRow& task, KeyState& key, const std::string& trace,

@@ -69,7 +69,9 @@ class Desk {
       task.mutable_workload()->set_flop(1e6);
       task.set_weight(1);
       task.set_default_trace(name + " default");
+      if (!anchor_of.empty()) request.add_anchors(anchor_of[name]);
     }
+    request.set_strategy(strategy);
     const ReplyTo to = ++tokens_;
     Do(hone::Submit{to, request, "2026-01-01T00:00:00Z"});
     return std::get<v1::SubmitReply>(replies.at(to)).job_id();
@@ -167,6 +169,8 @@ class Desk {
     return snapshot;
   }
 
+  std::map<std::string, std::string> anchor_of;  // by the task's name, for jobs to come
+  v1::SearchStrategy strategy = v1::SEARCH_STRATEGY_UNSPECIFIED;
   Micros now = 0;
   MemoryStore store;
   std::unique_ptr<Dispatcher> dispatcher;
