@@ -25,6 +25,7 @@ int main(int argc, char** argv) {
   hone::AddRecordsCommand(app, &chosen);
   hone::AddJobsCommand(app, &chosen);
   hone::AddWorkersCommand(app, &chosen);
+  hone::AddReplayCommand(app, &chosen);
   hone::AddDoctorCommand(app, &chosen);
 
   hone::AddCommonRules(app);

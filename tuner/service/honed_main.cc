@@ -79,6 +79,9 @@ int main(int argc, char** argv) {
   app.add_option("--searches", options.search.processes, "search processes at most")
       ->check(hone::FromTo(1, 256, "processes"))
       ->capture_default_str();
+  app.add_option("--stall", options.dispatch.stall_trials, "trials without a gain after which a task is left alone")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   app.add_option("--search-program", options.search.program, "the search program to start")->group("");
   app.add_option("--search-argument", options.search.arguments, "what to give it")->group("");
   app.add_flag("--verbose", verbose, "say more on standard error");
