@@ -208,9 +208,8 @@ HoneStatus hone_instance_set_input(HoneInstance* instance, const char* name, con
     const BundlePort* ports = self.bundle().graph().inputs.data();
     const PortRef port = FindPort(self.bundle().graph().inputs, "input", name, tensor);
     if (port.index < 0) return port.error;
-    std::memmove(self.input(port.index), DataOf(*tensor),
+    std::memmove(self.OwnInput(port.index), DataOf(*tensor),
                  static_cast<size_t>(BytesOf(self.bundle(), ports[port.index])));
-    self.MarkInputSet(port.index);
     return {};
   });
 }

@@ -99,7 +99,7 @@ HoneStatus hone_instance_create(const HoneModule* module, const HoneInstanceOpti
 void hone_instance_free(HoneInstance* instance);
 int32_t hone_instance_threads(const HoneInstance* instance);
 
-/* Copies the tensor. */
+/* Copies the tensor, into the instance's own memory: what was bound before is left as it is and used no more. */
 HoneStatus hone_instance_set_input(HoneInstance* instance, const char* name, const DLTensor* tensor);
 /* Uses the caller's memory from now on, without a copy: 64-byte aligned, alive and unmoved until it is bound anew. An
  * input is not written. A bound output is written by every run, and must not overlap any other tensor. */

@@ -97,6 +97,14 @@ void Instance::Rebind(int tensor, char* data) {
   }
 }
 
+char* Instance::OwnInput(int i) {
+  const int tensor = bundle_->graph().inputs[i].tensor;
+  char* own = arena_.data() + bundle_->graph().tensors[tensor].offset;
+  if (data_[tensor] != own) Rebind(tensor, own);
+  input_set_[i] = true;
+  return own;
+}
+
 void Instance::BindInput(int i, char* data) {
   Rebind(bundle_->graph().inputs[i].tensor, data);
   input_set_[i] = true;

@@ -30,9 +30,9 @@ class Instance {
   int FindOutput(std::string_view name) const;
 
   // Where the tensor lies now: the instance's own memory, or what was bound.
-  char* input(int i) { return data_[bundle_->graph().inputs[i].tensor]; }
   const char* output(int i) const { return data_[bundle_->graph().outputs[i].tensor]; }
-  void MarkInputSet(int i) { input_set_[i] = true; }  // its bytes have been written
+  // The instance's own memory for an input, to be written now; what was bound before is used no more.
+  char* OwnInput(int i);
   // Memory of the caller's in place of the instance's: 64-byte aligned, as many bytes as the tensor has.
   void BindInput(int i, char* data);
   void BindOutput(int i, char* data);

@@ -30,9 +30,8 @@ TEST(Bundle, RunsFromMemory) {
   Instance& self = **instance;
   EXPECT_THAT(self.Run().message(), HasSubstr("input `a` has not been set"));
   for (int round = 0; round < 3; ++round) {
-    auto* a = reinterpret_cast<int32_t*>(self.input(0));
+    auto* a = reinterpret_cast<int32_t*>(self.OwnInput(0));
     for (int i = 0; i < 16; ++i) a[i] = i + round;
-    self.MarkInputSet(0);
     ASSERT_TRUE(self.Run().ok());
     int32_t y[16], z[16];
     std::memcpy(y, self.output(0), sizeof(y));
@@ -61,7 +60,7 @@ TEST(Bundle, FailingKernelIsNamed) {
   members.image1 = ImageOf({{"k0", ReturnKernel(9)}});
   auto instance = Instance::Create(*Bundle::FromMemory(members.Archive()), {});
   ASSERT_TRUE(instance.ok());
-  (*instance)->MarkInputSet(0);
+  (*instance)->OwnInput(0);
   const RuntimeError error = (*instance)->Run();
   EXPECT_EQ(error.code(), RuntimeCode::kKernelFailed);
   EXPECT_THAT(error.message(), HasSubstr("step 1, kernel `add_a`, returned 9"));

@@ -122,6 +122,13 @@ int main(int argc, char** argv) {
   REQUIRE(hone_instance_run(instance) == HONE_OK);
   REQUIRE(hone_instance_view_output(instance, "y", &view) == HONE_OK);
   REQUIRE(((const int32_t*)view.data)[0] == 14);
+  for (i = 0; i < 16; ++i) a[i] = 100 + i; /* set after bind: the bound memory is the caller's and stays as it is */
+  a_tensor = tensor_of(a, 2, a_shape);
+  REQUIRE(hone_instance_set_input(instance, "a", &a_tensor) == HONE_OK);
+  REQUIRE(((const int32_t*)aligned)[16] == 7);
+  REQUIRE(hone_instance_run(instance) == HONE_OK);
+  REQUIRE(hone_instance_view_output(instance, "y", &view) == HONE_OK);
+  REQUIRE(((const int32_t*)view.data)[0] == 200);
 
   {
     pthread_t threads[4];
