@@ -5,6 +5,7 @@
 
 #include "CLI/CLI.hpp"
 #include "compiler/driver/command.h"
+#include "compiler/driver/completion.h"
 #include "compiler/driver/exit_code.h"
 #include "compiler/driver/hints.h"
 
@@ -28,6 +29,10 @@ int main(int argc, char** argv) {
   hone::AddReplayCommand(app, &chosen);
   hone::AddDoctorCommand(app, &chosen);
 
+  if (argc >= 2 && std::string(argv[1]) == "__complete") {  // asked by deploy/completion
+    for (const std::string& word : hone::Completions(app, {argv + 2, argv + argc})) std::printf("%s\n", word.c_str());
+    return 0;
+  }
   hone::AddCommonRules(app);
   hone::KeepCommandLine(argc, argv);
   if (const std::string unknown = hone::UnknownCommand(app, argc, argv); !unknown.empty()) {
