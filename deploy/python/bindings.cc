@@ -1,0 +1,448 @@
+// hone._runtime: the C interface for Python. What users see is hone/__init__.py; this file moves tensors across without
+// copying them and lets go of Python's lock while a model runs.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "deploy/runtime/hone_runtime.h"
+
+namespace nb = nanobind;
+
+namespace {
+
+constexpr size_t kAlignment = 64;  // what the runtime asks of memory it is to use without a copy
+
+// A status of the runtime's on its way to becoming one of the exceptions of hone/_errors.py.
+struct RuntimeFailure {
+  HoneStatus status;
+  std::string message;
+};
+
+void Check(HoneStatus status) {
+  if (status != HONE_OK) throw RuntimeFailure{status, hone_last_error()};
+}
+[[noreturn]] void Refuse(const std::string& message) { throw RuntimeFailure{HONE_INVALID_ARGUMENT, message}; }
+
+struct Port {
+  std::string name, dtype_name;
+  DLDataType dtype;
+  std::vector<int64_t> shape;
+  int64_t bytes = 0;
+};
+
+Port PortOf(const HoneTensorInfo& info) {
+  return {info.name, info.dtype_name, info.dtype, {info.shape, info.shape + info.ndim}, info.bytes};
+}
+
+struct Module {
+  HoneModule* handle = nullptr;
+  std::vector<Port> inputs, outputs;
+
+  Module() = default;
+  Module(const Module&) = delete;
+  ~Module() { hone_module_free(handle); }
+
+  void ReadPorts() {
+    HoneTensorInfo info;
+    for (int32_t i = 0; i < hone_module_num_inputs(handle); ++i) {
+      Check(hone_module_input(handle, i, &info));
+      inputs.push_back(PortOf(info));
+    }
+    for (int32_t i = 0; i < hone_module_num_outputs(handle); ++i) {
+      Check(hone_module_output(handle, i, &info));
+      outputs.push_back(PortOf(info));
+    }
+  }
+};
+
+struct FreeMemory {
+  void operator()(void* memory) const { std::free(memory); }
+};
+using Memory = std::unique_ptr<void, FreeMemory>;
+
+Memory Allocate(int64_t bytes) {
+  const size_t size = (static_cast<size_t>(bytes) + kAlignment - 1) / kAlignment * kAlignment;
+  void* memory = std::aligned_alloc(kAlignment, size == 0 ? kAlignment : size);
+  if (memory == nullptr) throw RuntimeFailure{HONE_OUT_OF_MEMORY, "no memory for " + std::to_string(bytes) + " bytes"};
+  return Memory(memory);
+}
+
+bool IsAligned(const void* data) { return reinterpret_cast<uintptr_t>(data) % kAlignment == 0; }
+
+DLTensor TensorOf(const Port& port, void* data) {
+  DLTensor tensor{};
+  tensor.data = data;
+  tensor.device = {kDLCPU, 0};
+  tensor.ndim = static_cast<int>(port.shape.size());
+  tensor.dtype = port.dtype;
+  tensor.shape = const_cast<int64_t*>(port.shape.data());
+  return tensor;
+}
+
+std::string TypeText(nb::dlpack::dtype type) {
+  switch (static_cast<nb::dlpack::dtype_code>(type.code)) {
+    case nb::dlpack::dtype_code::Int: return "int" + std::to_string(type.bits);
+    case nb::dlpack::dtype_code::UInt: return "uint" + std::to_string(type.bits);
+    case nb::dlpack::dtype_code::Float: return "float" + std::to_string(type.bits);
+    case nb::dlpack::dtype_code::Bfloat: return "bfloat" + std::to_string(type.bits);
+    case nb::dlpack::dtype_code::Complex: return "complex" + std::to_string(type.bits);
+    case nb::dlpack::dtype_code::Bool: return "bool";
+    default: return "DLPack type " + std::to_string(type.code);
+  }
+}
+
+template <class Array>
+std::string ShapeText(const Array& shape, size_t rank) {
+  std::string text = "(";
+  for (size_t i = 0; i < rank; ++i) text += (i > 0 ? ", " : "") + std::to_string(shape[i]);
+  return text + (rank == 1 ? ",)" : ")");
+}
+
+using Given = nb::ndarray<nb::ro, nb::device::cpu>;
+using Taken = nb::ndarray<nb::device::cpu>;
+
+template <class Array>
+void CheckFits(const char* kind, const Port& port, const Array& array) {
+  const nb::dlpack::dtype type = array.dtype();
+  const bool bool_as_uint8 = port.dtype.code == kDLBool && type.code == kDLUInt && type.bits == 8;
+  const bool same_type = type.code == port.dtype.code && type.bits == port.dtype.bits && type.lanes == 1;
+  bool same = (same_type || bool_as_uint8) && array.ndim() == port.shape.size();
+  for (size_t d = 0; same && d < port.shape.size(); ++d) same = array.shape_ptr()[d] == port.shape[d];
+  if (same) return;
+  Refuse(std::string(kind) + " `" + port.name + "`: the model has " + port.dtype_name + " " +
+         ShapeText(port.shape, port.shape.size()) + ", given was " + TypeText(type) + " " +
+         ShapeText(array.shape_ptr(), array.ndim()));
+}
+
+template <class Array>
+bool IsContiguous(const Array& array) {
+  int64_t elements = 1;
+  for (size_t d = array.ndim(); d-- > 0;) {
+    if (array.shape(d) != 1 && array.stride(d) != elements) return false;
+    elements *= static_cast<int64_t>(array.shape(d));
+  }
+  return true;
+}
+
+// Row-major copy of an array with any strides.
+void Pack(const Given& array, size_t dim, const char* from, char** to) {
+  const size_t item = array.itemsize();
+  const int64_t step = array.stride(dim) * static_cast<int64_t>(item);
+  for (size_t i = 0; i < array.shape(dim); ++i, from += step) {
+    if (dim + 1 < array.ndim()) {
+      Pack(array, dim + 1, from, to);
+    } else {
+      std::memcpy(*to, from, item);
+      *to += item;
+    }
+  }
+}
+
+struct Input {
+  Given array;    // held while the model reads it
+  Memory packed;  // where `array` cannot be used as it lies
+  void* data = nullptr;
+};
+
+Input InputFrom(const Port& port, nb::handle value) {
+  Input input;
+  if (!nb::try_cast(value, input.array)) {
+    PyErr_Clear();
+    Refuse(
+        "input `" + port.name + "`: a " + std::string(nb::type_name(value.type()).c_str()) +
+        " is not a tensor on the CPU; give a NumPy array or what has __dlpack__ (a PyTorch tensor: .detach().cpu())");
+  }
+  CheckFits("input", port, input.array);
+  const char* data = static_cast<const char*>(input.array.data());
+  if (IsContiguous(input.array) && IsAligned(data)) {
+    input.data = const_cast<char*>(data);  // an input is only read
+    return input;
+  }
+  input.packed = Allocate(port.bytes);
+  input.data = input.packed.get();
+  if (IsContiguous(input.array)) {
+    std::memcpy(input.data, data, static_cast<size_t>(port.bytes));
+  } else if (port.bytes > 0) {
+    char* to = static_cast<char*>(input.data);
+    Pack(input.array, 0, data, &to);
+  }
+  return input;
+}
+
+nb::dlpack::dtype TypeOf(const Port& port) { return {port.dtype.code, port.dtype.bits, port.dtype.lanes}; }
+
+// An array that owns `memory`: NumPy's, or for a type that NumPy lacks one that others take over by DLPack.
+nb::object ArrayOver(const Port& port, Memory memory) {
+  void* data = memory.get();
+  const nb::capsule owner(memory.release(), [](void* p) noexcept { std::free(p); });
+  const std::vector<size_t> shape(port.shape.begin(), port.shape.end());
+  if (port.dtype.code == kDLBfloat) {
+    return nb::cast(nb::ndarray<nb::array_api>(data, shape.size(), shape.data(), owner, nullptr, TypeOf(port)));
+  }
+  return nb::cast(nb::ndarray<nb::numpy>(data, shape.size(), shape.data(), owner, nullptr, TypeOf(port)));
+}
+
+struct Output {
+  nb::object result;
+  Memory memory;  // becomes `result` after the run, unless the caller gave the memory
+  void* data = nullptr;
+};
+
+Output OutputInto(const Port& port, nb::object given) {
+  Output output;
+  Taken array;
+  if (!nb::try_cast(given, array)) {
+    PyErr_Clear();
+    Refuse("output `" + port.name + "`: a " + std::string(nb::type_name(given.type()).c_str()) +
+           " is not a writable tensor on the CPU");
+  }
+  CheckFits("output", port, array);
+  if (!IsContiguous(array) || !IsAligned(array.data())) {
+    Refuse("output `" + port.name +
+           "`: memory to write into must be contiguous and 64-byte aligned; hone.empty makes such");
+  }
+  output.data = array.data();
+  output.result = std::move(given);
+  return output;
+}
+
+// Memory and threads to run a module with. Calls from several Python threads take turns.
+class Session {
+ public:
+  Session(std::shared_ptr<Module> module, int threads, bool pin) : module_(std::move(module)) {
+    HoneInstanceOptions options{};
+    options.threads = threads;
+    options.pin_threads = pin ? 1 : 0;
+    nb::gil_scoped_release release;
+    Check(hone_instance_create(module_->handle, &options, &instance_));
+  }
+  Session(const Session&) = delete;
+  ~Session() { hone_instance_free(instance_); }
+
+  const std::shared_ptr<Module>& module() const { return module_; }
+  int threads() const { return hone_instance_threads(instance_); }
+
+  nb::dict Run(const nb::dict& inputs, const nb::dict& into) {
+    std::vector<Input> given = Inputs(inputs);
+    std::vector<Output> outputs = Outputs(into);
+    RefuseOverlaps(given, outputs);
+    {
+      nb::gil_scoped_release release;
+      const std::lock_guard<std::mutex> turn(turn_);
+      Bind(given, outputs);
+      Check(hone_instance_run(instance_));
+    }
+    nb::dict results;
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      const Port& port = module_->outputs[i];
+      if (outputs[i].memory != nullptr) outputs[i].result = ArrayOver(port, std::move(outputs[i].memory));
+      results[port.name.c_str()] = outputs[i].result;
+    }
+    return results;
+  }
+
+  // Where a run would read each input: the caller's own memory where nothing is copied.
+  nb::dict Places(const nb::dict& inputs) {
+    const std::vector<Input> given = Inputs(inputs);
+    nb::dict places;
+    for (size_t i = 0; i < given.size(); ++i) {
+      places[module_->inputs[i].name.c_str()] = reinterpret_cast<uintptr_t>(given[i].data);
+    }
+    return places;
+  }
+
+  // The microseconds of each step in each of `runs` runs, with what is known of the steps.
+  nb::list Profile(const nb::dict& inputs, int runs) {
+    std::vector<Input> given = Inputs(inputs);
+    std::vector<Output> outputs = Outputs(nb::dict());
+    std::vector<std::vector<double>> us;
+    std::vector<HoneStepProfile> steps;
+    {
+      nb::gil_scoped_release release;
+      const std::lock_guard<std::mutex> turn(turn_);
+      Bind(given, outputs);
+      steps.resize(static_cast<size_t>(hone_instance_num_steps(instance_)));
+      us.resize(steps.size());
+      struct Off {
+        HoneInstance* instance;
+        ~Off() { hone_instance_set_profiling(instance, 0); }
+      } off{instance_};
+      hone_instance_set_profiling(instance_, 1);
+      for (int run = 0; run < runs; ++run) {
+        Check(hone_instance_run(instance_));
+        for (size_t i = 0; i < steps.size(); ++i) {
+          Check(hone_instance_step_profile(instance_, static_cast<int32_t>(i), &steps[i]));
+          us[i].push_back(steps[i].us);
+        }
+      }
+    }
+    nb::list rows;
+    for (size_t i = 0; i < steps.size(); ++i) {
+      rows.append(nb::make_tuple(steps[i].name, steps[i].symbol, steps[i].record, us[i], steps[i].recorded_us));
+    }
+    return rows;
+  }
+
+ private:
+  std::vector<Input> Inputs(const nb::dict& values) const {
+    std::vector<Input> inputs;
+    size_t found = 0;
+    for (const Port& port : module_->inputs) {
+      if (!values.contains(port.name.c_str()))
+        Refuse("input `" + port.name + "` is not given; the model has " + Names());
+      inputs.push_back(InputFrom(port, values[port.name.c_str()]));
+      ++found;
+    }
+    if (found == values.size()) return inputs;
+    for (const auto& [name, value] : values) {
+      const std::string text = nb::cast<std::string>(nb::str(name));
+      bool known = false;
+      for (const Port& port : module_->inputs) known = known || port.name == text;
+      if (!known) Refuse("the model has no input `" + text + "`; it has " + Names());
+    }
+    return inputs;
+  }
+
+  std::vector<Output> Outputs(const nb::dict& into) const {
+    std::vector<Output> outputs;
+    for (const Port& port : module_->outputs) {
+      if (into.contains(port.name.c_str())) {
+        outputs.push_back(OutputInto(port, into[port.name.c_str()]));
+        continue;
+      }
+      outputs.emplace_back();
+      outputs.back().memory = Allocate(port.bytes);
+      outputs.back().data = outputs.back().memory.get();
+    }
+    for (const auto& [name, value] : into) {
+      const std::string text = nb::cast<std::string>(nb::str(name));
+      bool known = false;
+      for (const Port& port : module_->outputs) known = known || port.name == text;
+      if (!known) Refuse("the model has no output `" + text + "`");
+    }
+    return outputs;
+  }
+
+  // A kernel may write an output before it has read all of an input.
+  void RefuseOverlaps(const std::vector<Input>& inputs, const std::vector<Output>& outputs) const {
+    const auto overlap = [](const void* a, int64_t a_bytes, const void* b, int64_t b_bytes) {
+      const char *x = static_cast<const char*>(a), *y = static_cast<const char*>(b);
+      return x < y + b_bytes && y < x + a_bytes;
+    };
+    for (size_t o = 0; o < outputs.size(); ++o) {
+      const Port& output = module_->outputs[o];
+      if (outputs[o].memory != nullptr) continue;
+      for (size_t i = 0; i < inputs.size(); ++i) {
+        const Port& input = module_->inputs[i];
+        if (overlap(outputs[o].data, output.bytes, inputs[i].data, input.bytes)) {
+          Refuse("output `" + output.name + "` overlaps input `" + input.name + "`");
+        }
+      }
+      for (size_t other = 0; other < outputs.size(); ++other) {
+        if (other != o && overlap(outputs[o].data, output.bytes, outputs[other].data, module_->outputs[other].bytes)) {
+          Refuse("output `" + output.name + "` overlaps output `" + module_->outputs[other].name + "`");
+        }
+      }
+    }
+  }
+
+  void Bind(const std::vector<Input>& inputs, const std::vector<Output>& outputs) {
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const DLTensor tensor = TensorOf(module_->inputs[i], inputs[i].data);
+      Check(hone_instance_bind_input(instance_, module_->inputs[i].name.c_str(), &tensor));
+    }
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      const DLTensor tensor = TensorOf(module_->outputs[i], outputs[i].data);
+      Check(hone_instance_bind_output(instance_, module_->outputs[i].name.c_str(), &tensor));
+    }
+  }
+
+  std::string Names() const {
+    std::string names;
+    for (const Port& port : module_->inputs) names += (names.empty() ? "`" : ", `") + port.name + "`";
+    return names.empty() ? "none" : names;
+  }
+
+  std::shared_ptr<Module> module_;
+  HoneInstance* instance_ = nullptr;
+  std::mutex turn_;
+};
+
+// (name, type, shape) of each.
+nb::list Describe(const std::vector<Port>& ports) {
+  nb::list rows;
+  for (const Port& port : ports) {
+    rows.append(nb::make_tuple(port.name, port.dtype_name, nb::tuple(nb::cast(port.shape))));
+  }
+  return rows;
+}
+
+const Port& FindPort(const Module& module, const std::string& name) {
+  for (const std::vector<Port>* ports : {&module.inputs, &module.outputs}) {
+    for (const Port& port : *ports) {
+      if (port.name == name) return port;
+    }
+  }
+  Refuse("the model has no input or output `" + name + "`");
+}
+
+}  // namespace
+
+NB_MODULE(_runtime, m) {
+  nb::register_exception_translator([](const std::exception_ptr& thrown, void*) {
+    try {
+      std::rethrow_exception(thrown);
+    } catch (const RuntimeFailure& failure) {
+      const nb::object of_status = nb::module_::import_("hone._errors").attr("of_status");
+      const nb::object type = of_status(static_cast<int>(failure.status));
+      PyErr_SetString(type.ptr(), failure.message.c_str());
+    }
+  });
+  m.def("version", &hone_runtime_version);
+
+  nb::class_<Module>(m, "Module")
+      .def("inputs", [](const Module& self) { return Describe(self.inputs); })
+      .def("outputs", [](const Module& self) { return Describe(self.outputs); })
+      .def("manifest", [](const Module& self) { return hone_module_manifest(self.handle); })
+      .def("empty", [](const Module& self, const std::string& name) {
+        const Port& port = FindPort(self, name);
+        Memory memory = Allocate(port.bytes);
+        std::memset(memory.get(), 0, static_cast<size_t>(port.bytes));
+        return ArrayOver(port, std::move(memory));
+      });
+  nb::class_<Session>(m, "Session")
+      .def("threads", &Session::threads)
+      .def("run", &Session::Run, nb::arg("inputs"), nb::arg("into"))
+      .def("places", &Session::Places, nb::arg("inputs"))
+      .def("profile", &Session::Profile, nb::arg("inputs"), nb::arg("runs"));
+
+  m.def("load", [](const std::string& path) {
+    auto module = std::make_shared<Module>();
+    {
+      nb::gil_scoped_release release;
+      Check(hone_module_load(path.c_str(), &module->handle));
+    }
+    module->ReadPorts();
+    return module;
+  });
+  m.def("load_bytes", [](const nb::bytes& bytes) {
+    auto module = std::make_shared<Module>();
+    Check(hone_module_load_memory(bytes.c_str(), bytes.size(), &module->handle));
+    module->ReadPorts();
+    return module;
+  });
+  m.def("session", [](std::shared_ptr<Module> module, int threads, bool pin) {
+    return std::make_unique<Session>(std::move(module), threads, pin);
+  });
+}

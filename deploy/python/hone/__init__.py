@@ -1,0 +1,108 @@
+"""Runs bundles that `hone compile` made.
+
+    import hone
+    model = hone.load("resnet18.hone")
+    y = model(x=array)
+
+Tensors come as NumPy arrays or as anything with `__dlpack__` on the CPU (PyTorch's among them), in the model's own shapes
+and types. What is contiguous and 64-byte aligned is read where it lies (what PyTorch
+allocates is; `model.empty("x")` makes such NumPy arrays); anything else is copied once. Results are fresh NumPy arrays that nothing else refers to, written by the
+kernels themselves; `torch.from_dlpack(y)` takes one over without a copy.
+"""
+import json
+import os
+import statistics
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple, Union
+
+from . import _runtime
+from ._errors import Corrupt, Error, InternalError, InvalidArgument, KernelFailed, NotFound, OutOfMemory, Unsupported
+
+__all__ = ["load", "Model", "TensorInfo", "Step", "Error", "InvalidArgument", "NotFound", "Corrupt", "Unsupported",
+           "OutOfMemory", "KernelFailed", "InternalError", "__version__"]
+__version__: str = _runtime.version()
+
+
+class TensorInfo(NamedTuple):
+    """An input or output of a model."""
+    name: str
+    dtype: str
+    shape: Tuple[int, ...]
+
+
+class Step(NamedTuple):
+    """One kernel of a run, in the order they run."""
+    name: str           # of the task
+    symbol: str         # of the kernel
+    record: str         # the tuning record it was compiled from, "" when it has none
+    us: float           # microseconds: the median over the profiled runs
+    recorded_us: float  # what the tuner measured, 0 when it did not
+
+
+class Model:
+    """A loaded bundle with memory and threads to run it. Calls from several Python threads take turns; `clone` gives each
+    thread a model of its own that shares code and weights."""
+
+    def __init__(self, module: Any, threads: int, pin_threads: bool):
+        self._module = module
+        self._session = _runtime.session(module, threads, pin_threads)
+        self._pin_threads = pin_threads
+        self.inputs: Dict[str, TensorInfo] = {row[0]: TensorInfo(*row) for row in module.inputs()}
+        self.outputs: Dict[str, TensorInfo] = {row[0]: TensorInfo(*row) for row in module.outputs()}
+
+    def __call__(self, *args: Any, **inputs: Any) -> Any:
+        """One run. Inputs by name, or in the model's order. One output comes as itself, several as a dict."""
+        results = self.run(self._named(args, inputs))
+        return next(iter(results.values())) if len(results) == 1 else results
+
+    def run(self, inputs: Dict[str, Any], out: Optional[Dict[str, Any]] = None) -> Dict[str, Any]:
+        """One run, outputs by name. Those in `out` are written into the given arrays (contiguous, 64-byte aligned)."""
+        return self._session.run(inputs, {} if out is None else out)
+
+    def profile(self, *args: Any, runs: int = 11, **inputs: Any) -> List[Step]:
+        """The time of every kernel: the median over `runs` runs. (An input called `runs` is given in the model's order.)"""
+        if runs < 1:
+            raise InvalidArgument(f"runs is {runs}; it must be at least 1")
+        rows = self._session.profile(self._named(args, inputs), runs)
+        return [Step(name, symbol, record, statistics.median(us), recorded) for name, symbol, record, us, recorded in rows]
+
+    def empty(self, name: str) -> Any:
+        """An array of zeros for that input or output, aligned so that a run uses it without a copy."""
+        return self._module.empty(name)
+
+    def clone(self) -> "Model":
+        """Another model of the same bundle for another thread: memory and threads of its own, code and weights shared."""
+        return Model(self._module, self.threads, self._pin_threads)
+
+    @property
+    def threads(self) -> int:
+        return self._session.threads()
+
+    @property
+    def manifest(self) -> Dict[str, Any]:
+        """What the bundle was made of: model, target, numeric level, and for every kernel where it came from."""
+        return json.loads(self._module.manifest())
+
+    def _named(self, args: Tuple[Any, ...], inputs: Dict[str, Any]) -> Dict[str, Any]:
+        if not args:
+            return inputs
+        if len(args) > len(self.inputs):
+            raise InvalidArgument(f"{len(args)} inputs are given, the model has {len(self.inputs)}: {', '.join(self.inputs)}")
+        named = dict(zip(self.inputs, args))
+        for name in inputs:
+            if name in named:
+                raise InvalidArgument(f"input `{name}` is given twice, by place and by name")
+        return {**named, **inputs}
+
+    def __repr__(self) -> str:
+        def line(infos: Dict[str, TensorInfo]) -> str:
+            return ", ".join(f"{i.name}: {i.dtype}{list(i.shape)}" for i in infos.values())
+        return f"<hone.Model ({line(self.inputs)}) -> ({line(self.outputs)}), {self.threads} threads>"
+
+
+def load(bundle: Union[str, "os.PathLike[str]", bytes], threads: int = 0, pin_threads: bool = False) -> Model:
+    """Loads a bundle from a file, or from bytes. `threads` 0: as many as it was tuned for, at most the CPUs allowed. With
+    `pin_threads` every thread has a CPU of its own; call the model on the thread that loaded it."""
+    if threads < 0:
+        raise InvalidArgument(f"threads is {threads}; it must be 0 (as tuned) or more")
+    module = _runtime.load_bytes(bundle) if isinstance(bundle, bytes) else _runtime.load(os.fspath(bundle))
+    return Model(module, threads, pin_threads)
