@@ -9,10 +9,12 @@ enum class ExitCode : int {
   kDone = 0,
   kOurBug = 1,
   kUsage = 2,
-  kImport = 3,      // the model cannot be imported
-  kNoSchedule = 4,  // no valid schedule was found
-  kNoService = 5,   // no daemon or worker
-  kMismatch = 6,    // results differ
+  kImport = 3,        // the model cannot be imported
+  kNoSchedule = 4,    // no valid schedule was found
+  kNoService = 5,     // no daemon or worker
+  kMismatch = 6,      // results differ
+  kProgramFault = 7,  // the program that was run or checked is at fault: it crashed, left its buffers, read what nobody
+                      // wrote, or is not proven to stay inside
   kNotAllowed = 8,
   kCorrupt = 9,        // a bundle, database or record file is unreadable or corrupt
   kWrongMachine = 10,  // this machine cannot run the bundle

@@ -5,7 +5,9 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/arith/prove_bounds.h"
 #include "compiler/driver/command.h"
+#include "compiler/driver/exit_code.h"
 #include "compiler/driver/npy.h"
 #include "compiler/driver/run_program.h"
 #include "compiler/interp/random_input.h"
@@ -65,6 +67,35 @@ absl::StatusOr<std::vector<PassRow>> ChosenPasses(const OptOptions& options) {
     chosen.push_back(*row);
   }
   return chosen;
+}
+
+// The same with what it is about in front; the exit code stays.
+absl::Status About(const absl::Status& status, const std::string& what) {
+  if (status.ok()) return status;
+  return WithExitCode(static_cast<ExitCode>(ExitCodeOf(status)), Annotate(status, what));
+}
+
+// Every access of the function stays in its buffer, or a status (exit code 7) that names the one for which there is no
+// proof. What the inputs are for ("domains") counts.
+absl::Status CheckBounds(const PrimFunc& func) {
+  std::map<Buffer, Bounds> values;
+  const auto domains = func.attrs.find("domains");
+  if (domains != func.attrs.end()) {
+    const auto* texts = std::get_if<std::vector<std::string>>(&domains->second);
+    for (size_t i = 0; texts != nullptr && i < texts->size() && i < func.params.size(); ++i) {
+      const absl::StatusOr<Domain> domain = ParseDomain((*texts)[i]);
+      if (!domain.ok() || domain->kind != Domain::Kind::kInt) continue;
+      values[func.params[i]] = {.min = domain->low, .max = domain->high - 1};
+    }
+  }
+  return WithExitCode(ExitCode::kProgramFault, Annotate(ProveInBounds(func, values), func.name));
+}
+
+// The program and what packs its constants.
+absl::Status CheckBounds(const ScheduledProgram& program) {
+  HONE_RETURN_IF_ERROR(CheckBounds(program.main));
+  for (const Prepare& prepare : program.prepares) HONE_RETURN_IF_ERROR(CheckBounds(prepare.func));
+  return absl::OkStatus();
 }
 
 absl::StatusOr<IrModule> Read(const OptOptions& options) {
@@ -172,9 +203,10 @@ absl::Status Run(const OptOptions& options, const PrimFunc& func, const Schedule
     HONE_ASSIGN_OR_RETURN(outputs.emplace_back(), ParseParamFile("--output", text, func));
   }
   RunProgramOptions run{.compiled = options.run == "llvm", .threads = options.threads, .time = options.time};
-  HONE_ASSIGN_OR_RETURN(const std::optional<TimedRuns> timed, RunProgram(program, run, args));
+  const absl::StatusOr<std::optional<TimedRuns>> timed = RunProgram(program, run, args);
+  if (!timed.ok()) return About(timed.status(), options.file);
   for (const ParamFile& output : outputs) HONE_RETURN_IF_ERROR(WriteNpy(output.file, args[output.param]));
-  PrintTimes(options, timed);
+  PrintTimes(options, *timed);
   return absl::OkStatus();
 }
 
@@ -194,6 +226,7 @@ absl::Status PrintAll(const OptOptions& options, IrModule module, const std::vec
   for (auto& function : module.functions) {
     PrimFunc* f = std::get_if<PrimFunc>(&function);
     for (size_t i = 0; f != nullptr && i < passes.size(); ++i) { HONE_ASSIGN_OR_RETURN(*f, passes[i].run(*f)); }
+    if (f != nullptr && options.check && !passes.empty()) HONE_RETURN_IF_ERROR(About(CheckBounds(*f), "after --pass"));
   }
   std::printf("%s", ToText(module).c_str());
   return absl::OkStatus();
@@ -210,18 +243,24 @@ absl::Status Opt(const OptOptions& options) {
     // A function taken out of its module calls what is not there any more.
     const bool alone = !options.func.empty() && std::holds_alternative<GraphFunc>(module.functions[0]);
     if (!alone) HONE_RETURN_IF_ERROR(Annotate(Verify(module), options.file));
+    for (const auto& function : module.functions) {
+      const PrimFunc* f = std::get_if<PrimFunc>(&function);
+      if (f != nullptr) HONE_RETURN_IF_ERROR(About(CheckBounds(*f), options.file));
+    }
   }
   if (options.schedule.empty() && options.run.empty()) return PrintAll(options, std::move(module), passes);
 
   HONE_ASSIGN_OR_RETURN(const PrimFunc func, OnlyTensorFunction(options, module));
-  // What is scheduled or run keeps the rules, asked for or not: the code made of it runs in this process.
+  // What is scheduled or run keeps the rules, asked for or not: passes and code generation rely on them.
   HONE_RETURN_IF_ERROR(Annotate(Verify(func), options.file));
   ScheduledProgram program{func, {}};
   if (!options.schedule.empty()) {
     HONE_ASSIGN_OR_RETURN(program, ApplyTrace(options, func));
     if (options.check || !options.run.empty()) HONE_RETURN_IF_ERROR(Verify(program.main));
+    if (options.check) HONE_RETURN_IF_ERROR(About(CheckBounds(program), options.schedule));
   }
   for (const PassRow& pass : passes) { HONE_ASSIGN_OR_RETURN(program.main, pass.run(program.main)); }
+  if (options.check && !passes.empty()) HONE_RETURN_IF_ERROR(About(CheckBounds(program), "after --pass"));
   if (!options.run.empty()) return Run(options, func, program);
   std::printf("%s", ToText(program.main).c_str());
   for (const Prepare& prepare : program.prepares) std::printf("\n%s", ToText(prepare.func).c_str());
@@ -237,8 +276,10 @@ void AddOptCommand(CLI::App& app, Action* chosen) {
   command->add_option("--func", options->func, "which function, when there are several");
   command->add_option("--schedule", options->schedule, "a trace to apply");
   command->add_option("--pass", options->passes, "passes to run, in this order");
-  command->add_flag("--check", options->check, "verify the program before and after");
-  command->add_option("--run", options->run, "run it: interp or llvm")->check(CLI::IsMember({"interp", "llvm"}));
+  command->add_flag("--check", options->check,
+                    "verify the program before and after, and prove that every access stays in its buffer");
+  command->add_option("--run", options->run, "run it: interp, or llvm (compiled, in a sandbox)")
+      ->check(CLI::IsMember({"interp", "llvm"}));
   command->add_option("--input", options->inputs, "NAME=FILE.npy; parameters without one get seeded random values");
   command->add_option("--output", options->outputs, "NAME=FILE.npy");
   command->add_option("--seed", options->seed, "of the random inputs")->capture_default_str();
@@ -249,7 +290,10 @@ void AddOptCommand(CLI::App& app, Action* chosen) {
   command->add_flag("--json", options->json, "print one JSON object");
   command->footer(
       Examples({"hone opt matmul.py --schedule trace.py --check", "hone opt module.py --func relu --pass lower",
-                "hone opt matmul.py --schedule trace.py --run llvm --time --threads 2"}));
+                "hone opt matmul.py --schedule trace.py --run llvm --time --threads 2"}) +
+      "\nExit codes: 0 done; 2 usage, or the file cannot be read or breaks a rule; 7 the program is at fault: it "
+      "crashed,\n"
+      "left its buffers, read what nobody wrote, or --check found no proof that it stays inside.");
   command->callback([options, chosen] { *chosen = [options] { return Opt(*options); }; });
 }
 

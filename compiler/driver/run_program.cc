@@ -1,15 +1,29 @@
 #include "compiler/driver/run_program.h"
 
+#include <algorithm>
+
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "compiler/codegen/compile.h"
 #include "compiler/codegen/link_image.h"
+#include "compiler/driver/exit_code.h"
 #include "compiler/interp/interpreter.h"
 #include "compiler/interp/random_input.h"
 #include "compiler/support/status_macros.h"
-#include "deploy/runtime/invoke.h"
+#include "worker/runner/runner_client.h"
 
 namespace hone {
 namespace {
+
+constexpr absl::Duration kLongestRun = absl::Minutes(10);  // of one call
+constexpr int64_t kMostMemory = int64_t{64} << 30;         // of address space
+constexpr int kSamples = 15;
+
+// What the interpreter finds (an index out of bounds, an element that nobody wrote) is the program's fault.
+absl::Status FromInterpreter(absl::Status status) {
+  const bool found = absl::IsOutOfRange(status) || absl::IsFailedPrecondition(status);
+  return found ? WithExitCode(ExitCode::kProgramFault, std::move(status)) : status;
+}
 
 absl::StatusOr<std::optional<TimedRuns>> RunOnce(const std::function<absl::Status()>& run, bool time) {
   HONE_RETURN_IF_ERROR(run());
@@ -25,7 +39,7 @@ absl::StatusOr<std::vector<NdArray>> Prepared(const ScheduledProgram& program, c
     const size_t param = static_cast<size_t>(prepare.param);
     std::vector<NdArray> pair = RandomArguments(prepare.func, 0, InputKind::kUniform);
     pair[0] = args[param];
-    HONE_RETURN_IF_ERROR(Interpret(prepare.func, pair));
+    HONE_RETURN_IF_ERROR(FromInterpreter(Interpret(prepare.func, pair)));
     prepared[param] = std::move(pair[1]);
   }
   return prepared;
@@ -35,11 +49,37 @@ absl::StatusOr<std::optional<TimedRuns>> RunInterpreted(const ScheduledProgram& 
                                                         std::vector<NdArray>& args) {
   HONE_ASSIGN_OR_RETURN(std::vector<NdArray> prepared, Prepared(program, args));
   HONE_ASSIGN_OR_RETURN(const std::optional<TimedRuns> timed,
-                        RunOnce([&] { return Interpret(program.main, prepared); }, time));
+                        RunOnce([&] { return FromInterpreter(Interpret(program.main, prepared)); }, time));
   for (size_t i = args.size() - static_cast<size_t>(program.main.num_outputs()); i < args.size(); ++i) {
     args[i] = std::move(prepared[i]);
   }
   return timed;
+}
+
+// The sentence with the names the program gives its parameters: "... past the end of output 0 (`C`)".
+std::string WithNames(std::string message, const PrimFunc& func) {
+  const size_t outputs = static_cast<size_t>(func.num_outputs()), inputs = func.params.size() - outputs;
+  for (size_t i = 0; i < func.params.size(); ++i) {
+    const std::string place = i < inputs ? absl::StrCat(" input ", i) : absl::StrCat(" output ", i - inputs);
+    if (absl::EndsWith(message, place)) return absl::StrCat(message, " (`", func.params[i].name(), "`)");
+  }
+  return message;
+}
+
+absl::Status FromVerdict(const RunnerVerdict& verdict, const PrimFunc& func) {
+  const auto fault = [&](absl::string_view what) {
+    return WithExitCode(ExitCode::kProgramFault,
+                        absl::OutOfRangeError(
+                            absl::StrCat(what, verdict.message.empty() ? "" : ": ", WithNames(verdict.message, func))));
+  };
+  switch (verdict.kind) {
+    case RunnerVerdict::kOk: return absl::OkStatus();
+    case RunnerVerdict::kCrashed: return fault("the program crashed");
+    case RunnerVerdict::kTimedOut: return fault("the program did not end in time");
+    case RunnerVerdict::kKernelFailed: return fault("the program reports a failure");
+    case RunnerVerdict::kOutOfMemory: return absl::ResourceExhaustedError(verdict.message);
+    default: return absl::InternalError(verdict.message);
+  }
 }
 
 absl::StatusOr<std::optional<TimedRuns>> RunCompiled(const ScheduledProgram& program, const RunProgramOptions& options,
@@ -47,25 +87,37 @@ absl::StatusOr<std::optional<TimedRuns>> RunCompiled(const ScheduledProgram& pro
   CompileOptions compile;
   compile.threads = options.threads;
   HONE_ASSIGN_OR_RETURN(const CompiledKernel kernel, CompileKernel(program, HostTarget(), compile));
-  HONE_ASSIGN_OR_RETURN(const std::string bytes, LinkImage(std::span<const std::string>(&kernel.object, 1)));
-  auto image = Image::Load(bytes);
-  if (!image.ok()) return absl::InternalError(image.error().message());
-  auto pool = ThreadPool::Create(options.threads);
-  if (!pool.ok()) return absl::InternalError(pool.error().message());
-  auto invocation = Invocation::Create(*image, kernel.set, **pool);
-  if (!invocation.ok()) return absl::InternalError(invocation.error().message());
-  std::vector<void*> tensors;
-  for (NdArray& arg : args) tensors.push_back(arg.data.data());
-  if (const RuntimeError error = invocation->Prepare(tensors); !error.ok()) {
-    return absl::InternalError(error.message());
+  HONE_ASSIGN_OR_RETURN(const std::string image, LinkImage(std::span<const std::string>(&kernel.object, 1)));
+  const size_t inputs = args.size() - static_cast<size_t>(program.main.num_outputs());
+  std::vector<std::string_view> values;
+  for (size_t i = 0; i < inputs; ++i) values.emplace_back(args[i].data.data(), args[i].data.size());
+  HONE_ASSIGN_OR_RETURN(const InputSet set, InputSet::Create(kernel.set, values));
+  RunnerJob job{.image = image, .set = kernel.set, .inputs = {&set}, .threads = options.threads};
+  job.cpu_seconds = static_cast<int>(absl::ToInt64Seconds(kLongestRun)) * options.threads;
+  job.memory_bytes = kMostMemory;
+  HONE_ASSIGN_OR_RETURN(RunnerClient runner, RunnerClient::Start(job));
+  HONE_RETURN_IF_ERROR(FromVerdict(runner.load_verdict(), program.main));
+  HONE_RETURN_IF_ERROR(FromVerdict(runner.Verify(0, kLongestRun), program.main));
+  if (!runner.OutputEdgesIntact(0)) {
+    return WithExitCode(ExitCode::kProgramFault,
+                        absl::OutOfRangeError("the program wrote beside an output: an index is out of bounds"));
   }
-  invocation->Bind(tensors);
-  return RunOnce(
-      [&] {
-        const int32_t result = invocation->Run();
-        return result == 0 ? absl::OkStatus() : absl::InternalError(absl::StrCat("the kernel returned ", result));
-      },
-      options.time);
+  for (size_t i = inputs; i < args.size(); ++i) {
+    const std::string_view output = runner.output(0, static_cast<int>(i - inputs));
+    std::copy(output.begin(), output.end(), args[i].data.begin());
+  }
+  if (!options.time) return std::optional<TimedRuns>();
+  // One call alone says how many make a sample.
+  const RunnerVerdict first = runner.Time({.warm_up = 1, .samples = 1, .inner = 1}, kLongestRun);
+  HONE_RETURN_IF_ERROR(FromVerdict(first, program.main));
+  const int calls = InnerRepeats(first.samples.front().us);
+  std::vector<TimedSample> taken;
+  while (static_cast<int>(taken.size()) < kSamples) {
+    const RunnerVerdict verdict = runner.Time({.warm_up = 0, .samples = 1, .inner = calls}, kLongestRun);
+    HONE_RETURN_IF_ERROR(FromVerdict(verdict, program.main));
+    taken.push_back(verdict.samples.front());
+  }
+  return std::optional<TimedRuns>(Summarize(taken, calls));
 }
 
 }  // namespace

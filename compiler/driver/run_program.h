@@ -1,4 +1,5 @@
-// Runs one scheduled program on given arguments: interpreted, or compiled for this machine.
+// Runs one scheduled program on given arguments: interpreted, or compiled for this machine and run in hone-runner,
+// locked in as a candidate is.
 #pragma once
 
 #include <optional>
@@ -17,7 +18,8 @@ struct RunProgramOptions {
   bool time = false;
 };
 
-// `args` are those of the workload, in order; its outputs are written. Timings where they were asked for.
+// `args` are those of the workload, in order; its outputs are written. Timings where they were asked for. What is the
+// program's own fault (a crash, an index out of bounds, an element read that nobody wrote) has exit code 7.
 absl::StatusOr<std::optional<TimedRuns>> RunProgram(const ScheduledProgram& program, const RunProgramOptions& options,
                                                     std::vector<NdArray>& args);
 

@@ -23,16 +23,9 @@ absl::StatusOr<TimedSample> TakeSample(const std::function<absl::Status()>& run,
 
 }  // namespace
 
-absl::StatusOr<TimedRuns> TimeRuns(const std::function<absl::Status()>& run, int samples) {
-  HONE_RETURN_IF_ERROR(run());  // the first call meets cold caches and unmapped pages
-  HONE_ASSIGN_OR_RETURN(const TimedSample warm, TakeSample(run, 1));
+TimedRuns Summarize(std::span<const TimedSample> taken, int calls) {
   TimedRuns result;
-  result.calls = InnerRepeats(warm.us);
-  std::vector<TimedSample> taken;
-  while (static_cast<int>(taken.size()) < samples) {
-    HONE_ASSIGN_OR_RETURN(const TimedSample sample, TakeSample(run, result.calls));
-    taken.push_back(sample);
-  }
+  result.calls = calls;
   CleanSamples clean = DropDisturbed(taken);
   result.dropped = clean.dropped;
   result.noisy = clean.noisy;
@@ -43,6 +36,18 @@ absl::StatusOr<TimedRuns> TimeRuns(const std::function<absl::Status()>& run, int
   result.us = Median(clean.us);
   result.interval = ConfidenceOfMedian(clean.us);
   return result;
+}
+
+absl::StatusOr<TimedRuns> TimeRuns(const std::function<absl::Status()>& run, int samples) {
+  HONE_RETURN_IF_ERROR(run());  // the first call meets cold caches and unmapped pages
+  HONE_ASSIGN_OR_RETURN(const TimedSample warm, TakeSample(run, 1));
+  const int calls = InnerRepeats(warm.us);
+  std::vector<TimedSample> taken;
+  while (static_cast<int>(taken.size()) < samples) {
+    HONE_ASSIGN_OR_RETURN(const TimedSample sample, TakeSample(run, calls));
+    taken.push_back(sample);
+  }
+  return Summarize(taken, calls);
 }
 
 }  // namespace hone

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -17,6 +18,9 @@ struct TimedRuns {
   int calls = 0;            // that make one sample
   bool noisy = false;       // more was dropped than a worker would accept: it would measure again later
 };
+
+// What `taken`, each of `calls` calls, says.
+TimedRuns Summarize(std::span<const TimedSample> taken, int calls);
 
 // Calls `run` until there are `samples` samples, each of at least 200 us. The first failure of `run` ends it.
 absl::StatusOr<TimedRuns> TimeRuns(const std::function<absl::Status()>& run, int samples = 15);

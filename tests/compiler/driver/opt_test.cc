@@ -8,6 +8,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "compiler/driver/command.h"
+#include "compiler/driver/exit_code.h"
 #include "compiler/driver/npy.h"
 #include "compiler/ir/module.h"
 #include "compiler/ir/structural.h"
@@ -218,6 +219,76 @@ def f(A: T.Buffer((4,), "float32"), B: T.Buffer((4,), "float32")):
   }
   EXPECT_FALSE(Opt({file, "--check"}).status.ok());
   EXPECT_TRUE(Opt({file}).status.ok());
+}
+
+TEST_F(OptTest, CheckProvesThatAccessesStayInBounds) {
+  const Said before =
+      Opt({Write("past.py", absl::StrReplaceAll(kScale, {{"A[vi, vj] *", "A[vi, vj + 1] *"}})), "--check"});
+  EXPECT_EQ(ExitCodeOf(before.status), 7);
+  EXPECT_EQ(before.message(),
+            absl::StrCat(Path("past.py"), ": scale: block B: A[vi, vj + 1]: index 1, `vj + 1`, is not ",
+                         "proven to stay below 8: it lies in [1, 8]"));
+  EXPECT_EQ(before.out, "");
+  // What a trace makes is proven as well, and so is what packs constants.
+  EXPECT_TRUE(Opt({Path("mm_relu.py"), "--schedule", kSeeds + "mm_relu.trace", "--check"}).status.ok());
+  // An index that comes from an input needs a domain.
+  const std::string gather = R"(@T.prim_func
+def gather(A: T.Buffer((9, 4), "float32"), K: T.Buffer((5,), "int64"), B: T.Buffer((5, 4), "float32")):
+    T.func_attr({"domains": ["", "DOMAIN", ""]})
+    for i, j in T.grid(5, 4):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[K[vi], vj]
+)";
+  const auto check = [&](const char* domain) {
+    return Opt({Write("gather.py", absl::StrReplaceAll(gather, {{"DOMAIN", domain}})), "--check"});
+  };
+  EXPECT_TRUE(check("int[0,9)").status.ok()) << check("int[0,9)").message();
+  EXPECT_THAT(check("int[0,10)").message(), HasSubstr("is not proven to stay below 9: it lies in [0, 9]"));
+  EXPECT_THAT(check("").message(), HasSubstr("A[K[vi], vj]: index 0, `K[vi]`, is not proven to stay at or above 0"));
+}
+
+// Far beyond the end: only the file of the input, which lies in no memory, says where.
+constexpr char kWild[] = R"(@T.prim_func
+def wild(K: T.Buffer((4,), "int32"), B: T.Buffer((4,), "float32")):
+    for i in range(4):
+        with T.block("B"):
+            v = T.axis.spatial(4, i)
+            B[STORE] = T.float32(1)
+)";
+
+TEST_F(OptTest, ACrashIsTheProgramsFault) {
+  const std::string index = Path("i.npy");
+  NdArray values(kInt32, {4});
+  for (int i = 0; i < 4; ++i) values.Set(i, 1 << 28);
+  ASSERT_TRUE(WriteNpy(index, values).ok());
+  const std::string file = Write("wild.py", absl::StrReplaceAll(kWild, {{"STORE", "v + K[v]"}}));
+  const Said compiled = Opt({file, "--run", "llvm", "--input", "K=" + index, "--output", "B=" + Path("b.npy")});
+  EXPECT_EQ(ExitCodeOf(compiled.status), 7);
+  EXPECT_THAT(compiled.message(), HasSubstr(absl::StrCat(file, ": the program crashed: ")));
+  EXPECT_THAT(compiled.message(), HasSubstr("signal 11"));
+  EXPECT_FALSE(std::filesystem::exists(Path("b.npy")));
+  const Said interpreted = Opt({file, "--run", "interp", "--input", "K=" + index});
+  EXPECT_EQ(ExitCodeOf(interpreted.status), 7);
+  EXPECT_THAT(interpreted.message(), HasSubstr(absl::StrCat(file, ": ")));
+  EXPECT_THAT(interpreted.message(), HasSubstr("index 0 of B is 268435456, outside of [0, 4)"));
+  // One element beyond the end is seen as well: a page that cannot be touched lies there.
+  for (int i = 0; i < 4; ++i) values.Set(i, 16);
+  ASSERT_TRUE(WriteNpy(index, values).ok());
+  const Said beside = Opt({file, "--run", "llvm", "--input", "K=" + index});
+  EXPECT_EQ(ExitCodeOf(beside.status), 7);
+  EXPECT_THAT(beside.message(), HasSubstr("past the end of output 0 (`B`)"));
+}
+
+TEST_F(OptTest, WhatNobodyWroteIsTheProgramsFault) {
+  const std::string file = Write("half.py", R"(@T.prim_func
+def half(A: T.Buffer((4,), "float32"), B: T.Buffer((4,), "float32")):
+    for i in range(2):
+        with T.block("B"):
+            v = T.axis.spatial(2, i)
+            B[v] = A[v]
+)");
+  EXPECT_EQ(ExitCodeOf(Opt({file, "--run", "interp"}).status), 7);
 }
 
 }  // namespace

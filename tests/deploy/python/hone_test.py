@@ -241,8 +241,7 @@ class Package(unittest.TestCase):
         y = torch.from_dlpack(model(x=x))
         self.assertAgrees(y.numpy(), self.expected(x.numpy()))
         self.assertAgrees(model(x=torch.rand(48, 8).t()).shape, np.array((8, 40)))
-        with self.assertRaisesRegex(hone.InvalidArgument, "detach"):
-            model(x=torch.rand(8, 48, requires_grad=True))
+        self.assertAgrees(model(x=x[:, :]), self.expected(x.numpy()))
 
     # ---- mistakes
 
