@@ -3,8 +3,9 @@
 // clock; it is not verified, so a figure here is a question to the tuner and not a record.
 //
 //   hone-attribution MODEL.onnx|PROGRAM.py... [--candidates 200] [--threads 2] [--target cpu:native] [--filter TEXT]
-//                    [--source TEXT] [--all] [--traces]
+//                    [--source TEXT] [--usual] [--all] [--traces]
 //
+// Drafts are computed from what a probe measures of this machine; --usual: from the usual facts of such a core.
 // --all prints every candidate that was timed, --traces the best one's trace.
 // --filter takes the kernels whose name contains a text, --source the generators whose name does.
 //
@@ -37,7 +38,7 @@
 #include "tuner/space/default_schedule.h"
 #include "tuner/space/generator.h"
 #include "tuner/space/workload_info.h"
-#include "worker/agent/device_probe.h"
+#include "worker/probe/machine_probe.h"
 
 namespace hone {
 namespace {
@@ -47,7 +48,7 @@ struct Options {
   int candidates = 200;
   int threads = 2;
   std::string target = "cpu:native", filter, source;
-  bool traces = false, all = false;
+  bool traces = false, all = false, usual = false;
 };
 
 double Now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
@@ -107,9 +108,9 @@ struct Measured {
 // best that was measured.
 class Explorer {
  public:
-  Explorer(const PrimFunc& workload, const ResolvedSettings& settings, ThreadPool& pool)
+  Explorer(const PrimFunc& workload, const ResolvedSettings& settings, const SpaceOptions& space, ThreadPool& pool)
       : workload_(workload), watch_(workload, settings, pool) {
-    absl::StatusOr<std::vector<std::unique_ptr<Generator>>> generators = Generators(workload, settings.space());
+    absl::StatusOr<std::vector<std::unique_ptr<Generator>>> generators = Generators(workload, space);
     HONE_CHECK(generators.ok()) << generators.status();
     generators_ = *std::move(generators);
   }
@@ -240,12 +241,13 @@ std::string Describe(const Explorer& explorer, const Origin& origin) {
   return absl::StrCat(text, "  draft ", *generator->Draft(origin.choice));
 }
 
-void Print(const Row& row, const Options& options, const ResolvedSettings& settings, double peak, ThreadPool& pool) {
+void Print(const Row& row, const Options& options, const ResolvedSettings& settings, const SpaceOptions& space,
+           double peak, ThreadPool& pool) {
   const absl::StatusOr<WorkloadInfo> info = AnalyzeWorkload(row.workload);
   double flop = 0;
   for (const BlockInfo& block : info->blocks) flop += block.flop();
-  Explorer explorer(row.workload, settings, pool);
-  const absl::StatusOr<Trace> trace = DefaultTrace(row.workload, settings.space());
+  Explorer explorer(row.workload, settings, space, pool);
+  const absl::StatusOr<Trace> trace = DefaultTrace(row.workload, space);
   HONE_CHECK(trace.ok()) << trace.status();
   const absl::StatusOr<double> untuned = explorer.TimeTrace(*trace);
   explorer.Explore(options.candidates, options.source);
@@ -282,7 +284,13 @@ int Run(const Options& options) {
   HONE_CHECK(settings.ok()) << settings.status();
   auto pool = ThreadPool::Create(options.threads);
   HONE_CHECK(pool.ok());
-  const double peak = MeasurePeakGflops(settings->target, options.threads);
+  ProbeOptions probe = kThoroughProbe;
+  probe.threads = options.threads;
+  const MachineProbe machine = ProbeMachine(settings->target, probe);
+  const double peak = machine.gflops_all;
+  SpaceOptions space = settings->space();
+  if (!options.usual) space.machine = machine.machine;
+  std::printf("%s\n", ToText(space.machine).c_str());
   std::printf("%s, %d threads, peak %.0f GFLOP/s\n", settings->target.text.c_str(), options.threads, peak);
   for (const std::string& file : options.files) {
     const absl::StatusOr<std::vector<Row>> rows = Rows(file);
@@ -291,7 +299,7 @@ int Run(const Options& options) {
       return 1;
     }
     for (const Row& row : *rows) {
-      if (absl::StrContains(row.name, options.filter)) Print(row, options, *settings, peak, **pool);
+      if (absl::StrContains(row.name, options.filter)) Print(row, options, *settings, space, peak, **pool);
     }
   }
   return 0;
@@ -317,6 +325,8 @@ int main(int argc, char** argv) {
       options.source = value();
     } else if (arg == "--all") {
       options.all = true;
+    } else if (arg == "--usual") {
+      options.usual = true;
     } else if (arg == "--traces") {
       options.traces = true;
     } else {

@@ -103,9 +103,8 @@ std::vector<int> Factors(const std::shared_ptr<const Bundle>& bundle) {
   EXPECT_TRUE(instance.ok()) << instance.error().message();
   const BundleGraph& graph = bundle->graph();
   for (size_t i = 0; i < graph.inputs.size(); ++i) {
-    auto* data = reinterpret_cast<int32_t*>((*instance)->input(static_cast<int>(i)));
+    auto* data = reinterpret_cast<int32_t*>((*instance)->OwnInput(static_cast<int>(i)));
     for (int p = 0; p < kElements; ++p) data[p] = static_cast<int>(i + 1) * p;
-    (*instance)->MarkInputSet(static_cast<int>(i));
   }
   std::vector<int> factors;
   for (int run = 0; run < 2; ++run) {  // the second with what the first left in the arena

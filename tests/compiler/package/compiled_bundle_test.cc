@@ -88,8 +88,7 @@ TEST(CompiledBundle, ComputesWhatThePlanMeans) {
   const NdArray x = Randoms({3, 20}, 9);
   const absl::StatusOr<std::vector<NdArray>> expected = InterpretPlan(*plan, {&x, 1});
   ASSERT_TRUE(expected.ok()) << expected.status();
-  std::memcpy((*instance)->input(0), x.data.data(), x.data.size());
-  (*instance)->MarkInputSet(0);
+  std::memcpy((*instance)->OwnInput(0), x.data.data(), x.data.size());
   ASSERT_TRUE((*instance)->Run().ok());
   const auto* y = reinterpret_cast<const float*>((*instance)->output(0));
   for (int64_t i = 0; i < 33; ++i) EXPECT_NEAR(y[i], (*expected)[0].As<float>()[i], 1e-5) << i;

@@ -15,7 +15,7 @@
 namespace hone {
 namespace {
 
-SpaceOptions Machine() { return {*ParseTarget("cpu:x86-64-v4"), 2, NumericLevel::kStrict}; }
+SpaceOptions Narrow() { return {*ParseTarget("cpu:x86-64-v4"), 2, NumericLevel::kStrict}; }
 
 std::unique_ptr<TaskSearch> NewSearch(v1::SearchStrategy strategy, uint64_t seed = 1, int threads = 1) {
   SearchTuning tuning;
@@ -23,7 +23,7 @@ std::unique_ptr<TaskSearch> NewSearch(v1::SearchStrategy strategy, uint64_t seed
   tuning.finalists = 48;
   tuning.threads = threads;
   absl::StatusOr<std::unique_ptr<TaskSearch>> search =
-      TaskSearch::Create(testing::DenseRelu(24, 48, 40), Machine(), seed, tuning, strategy);
+      TaskSearch::Create(testing::DenseRelu(24, 48, 40), Narrow(), seed, tuning, strategy);
   HONE_CHECK(search.ok()) << search.status().ToString();
   return *std::move(search);
 }

@@ -221,7 +221,7 @@ double Log2Distance(int64_t a, int64_t b) {
 
 TEST(TaskSearch, FitsASeedOfAnotherShapeByValue) {
   const auto donor = NewSearch(LargerDense(), 3);
-  const auto generators = Generators(Dense(), Machine());
+  const auto generators = Generators(Dense(), Options());
   ASSERT_TRUE(generators.ok()) << generators.status();
   int checked = 0;
   for (const v1::Candidate& theirs : Next(*donor, 32)) {
