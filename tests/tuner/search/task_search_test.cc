@@ -81,6 +81,22 @@ const PrimFunc& Dense() {
   return func;
 }
 
+// With a reduction long enough for the template of products.
+const PrimFunc& LongDense() {
+  static const PrimFunc func = testing::DenseRelu(24, 48, 96);
+  return func;
+}
+
+// The height of the register tile that a candidate has.
+int64_t Height(const v1::Candidate& candidate) {
+  const Origin origin = From(candidate);
+  for (size_t k = 0; k < origin.knobs.size(); ++k) {
+    if (origin.knobs[k].ends_with("i.inner")) return origin.values[k];
+  }
+  ADD_FAILURE() << "no height among " << ::testing::PrintToString(origin.knobs);
+  return 0;
+}
+
 TEST(TaskSearch, IsAFunctionOfSeedAndObservations) {
   const auto a = NewSearch(Dense(), 7), b = NewSearch(Dense(), 7, 3), other = NewSearch(Dense(), 8);
   const std::vector<std::string> log = Log(*a, 4);
@@ -106,7 +122,7 @@ TEST(TaskSearch, ProposesNothingTwice) {
 }
 
 TEST(TaskSearch, EverySourceHasATurn) {
-  const auto search = NewSearch(Dense());
+  const auto search = NewSearch(LongDense());
   std::map<std::string, int> by_source;
   for (int round = 0; round < 4; ++round) {
     for (const v1::Candidate& candidate : Next(*search, 16)) {
@@ -120,13 +136,9 @@ TEST(TaskSearch, EverySourceHasATurn) {
     EXPECT_TRUE(source == "template" || source == "sketch" || source == "mutate") << source;
 }
 
-// What fails is tried less than it is where it does not fail: every other height of the template's tile, which the
-// draft knows nothing of.
+// What fails is tried less than it is where it does not fail: high tiles, which the draft likes.
 TEST(TaskSearch, LearnsFromFailures) {
-  const auto is_of_the_kind = [](const v1::Candidate& candidate) {
-    const Origin origin = From(candidate);
-    return origin.generator == "template" && origin.choice[0] % 2 == 0;
-  };
+  const auto is_of_the_kind = [](const v1::Candidate& candidate) { return Height(candidate) >= 8; };
   const auto proposed = [&](bool fails) {
     const auto search = NewSearch(Dense());
     int count = 0;
@@ -146,10 +158,8 @@ TEST(TaskSearch, LearnsFromFailures) {
 
 TEST(TaskSearch, GoesWhereItWasFast) {
   const auto search = NewSearch(Dense());
-  const auto cost = [](const v1::Candidate& candidate) {  // the tall tiles of the template are ten times as fast
-    const Origin origin = From(candidate);
-    return origin.generator == "template" && origin.choice[0] >= 3 ? 1.0 : 10.0;
-  };
+  // Low tiles, which the draft does not like, are ten times as fast.
+  const auto cost = [](const v1::Candidate& candidate) { return Height(candidate) <= 3 ? 1.0 : 10.0; };
   int first = 0, last = 0;
   for (int round = 0; round < 6; ++round) {
     for (const v1::Candidate& candidate : Next(*search)) {
@@ -221,17 +231,17 @@ double Log2Distance(int64_t a, int64_t b) {
 
 TEST(TaskSearch, FitsASeedOfAnotherShapeByValue) {
   const auto donor = NewSearch(LargerDense(), 3);
-  const auto generators = Generators(Dense(), Options());
+  const auto generators = Generators(LongDense(), Options());
   ASSERT_TRUE(generators.ok()) << generators.status();
   int checked = 0;
   for (const v1::Candidate& theirs : Next(*donor, 32)) {
     const Origin from = From(theirs);
-    const auto search = NewSearch(Dense(), 4);
+    const auto search = NewSearch(LongDense(), 4);
     search->AddSeed(theirs.trace());
     const Batch batch = Next(*search, 1);
     ASSERT_FALSE(batch.empty());
     if (batch[0].source() != "seed") continue;  // no source of that name here
-    ASSERT_TRUE(Replay(*ParseTrace(batch[0].trace()), Dense()).ok());
+    ASSERT_TRUE(Replay(*ParseTrace(batch[0].trace()), LongDense()).ok());
     const Origin fitted = From(batch[0]);
     ASSERT_EQ(fitted.generator, from.generator);
     ASSERT_EQ(fitted.knobs, from.knobs);
@@ -299,14 +309,16 @@ TEST(TaskSearch, ReadsTracesWithoutNamesOfKnobs) {
 // What the network or a worker did says nothing of the candidate.
 TEST(TaskSearch, AFailureOfTheInfrastructureIsNoLabel) {
   for (const v1::OutcomeKind kind : {v1::OUTCOME_INFRA, v1::OUTCOME_CANCELLED}) {
-    const auto search = NewSearch(Dense());
+    const auto search = NewSearch(LongDense());
     const Batch batch = Next(*search);
     for (const v1::Candidate& candidate : batch) search->Observe(Failed(candidate.trace(), kind));
     std::set<std::string> again;
     for (const v1::Candidate& candidate : Next(*search)) again.insert(candidate.trace());
     int repeated = 0;
     for (const v1::Candidate& candidate : batch) repeated += again.count(candidate.trace()) > 0 ? 1 : 0;
-    EXPECT_GE(repeated, 6) << "of 8: nothing was learned, so the same are the best";
+    // Nothing was learned, so the draft's favourites come again; the others were drawn at random from a large space.
+    EXPECT_GT(again.count(batch.front().trace()), 0u);
+    EXPECT_GE(repeated, 3) << "of 8";
     EXPECT_TRUE(search->experience().timed().empty());
     for (const v1::Candidate& candidate : batch) {
       const std::optional<Point> point = search->space().Fit(candidate.trace());
