@@ -11,6 +11,7 @@
 #include "compiler/driver/command.h"
 #include "compiler/driver/exit_code.h"
 #include "compiler/driver/hints.h"
+#include "compiler/driver/machine_facts.h"
 #include "compiler/driver/service_options.h"
 #include "compiler/support/file.h"
 #include "compiler/support/status_macros.h"
@@ -41,6 +42,11 @@ absl::StatusOr<std::string> CheckTarget() {
     return absl::UnimplementedError("this CPU has no AVX2; Hone's kernels need it");
   }
   return absl::StrCat(DeviceClass(target), " (", target.text, ")");
+}
+
+absl::StatusOr<std::string> CheckMachineFacts() {
+  HONE_ASSIGN_OR_RETURN(const MachineFacts facts, FindMachineFacts(HostTarget(), "measured"));
+  return absl::StrCat(ToText(facts.machine), " (", facts.source, ")");
 }
 
 absl::StatusOr<std::string> CheckTurnLock() {
@@ -80,6 +86,7 @@ absl::Status Doctor(const ServiceOptions& options) {
   const std::vector<std::pair<const char*, Check>> checks = {
       {"programs", CheckPrograms},
       {"device", CheckTarget},
+      {"machine", CheckMachineFacts},
       {"turn lock", CheckTurnLock},
       {"database", [&] { return CheckDatabase(options); }},
       {"daemon", [&] { return CheckDaemon(options); }},

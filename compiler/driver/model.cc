@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/codegen/compile.h"
 #include "compiler/driver/exit_code.h"
+#include "compiler/driver/machine_facts.h"
 #include "compiler/driver/sandboxed_prepare.h"
 #include "compiler/frontend/onnx_import.h"
 #include "compiler/graph/planner.h"
@@ -70,6 +71,11 @@ void BuildSettings::AddTo(CLI::App& command) {
                   "strict: reordering only; default: also functions of a few ulp, and Winograd")
       ->check(CLI::IsMember({"strict", "default"}))
       ->capture_default_str();
+  command
+      .add_option("--machine", machine_text,
+                  "what untuned kernels are chosen by: measured (on this machine, once), usual (values of the target's "
+                  "core) or facts such as ghz=3.5,l2=48")
+      ->capture_default_str();
 }
 
 absl::StatusOr<ResolvedSettings> Resolve(const BuildSettings& settings) {
@@ -77,6 +83,8 @@ absl::StatusOr<ResolvedSettings> Resolve(const BuildSettings& settings) {
   HONE_ASSIGN_OR_RETURN(resolved.target, ParseTarget(settings.target_text));
   resolved.threads = settings.threads > 0 ? settings.threads : resolved.target.cores;
   resolved.numeric = settings.numeric_text == "strict" ? NumericLevel::kStrict : NumericLevel::kDefault;
+  HONE_ASSIGN_OR_RETURN(const MachineFacts facts, FindMachineFacts(resolved.target, settings.machine_text));
+  resolved.machine = facts.machine;
   return resolved;
 }
 

@@ -19,17 +19,19 @@ struct BuildSettings {
   std::string target_text = "cpu:native";
   int threads = 0;  // 0: the target's cores
   std::string numeric_text = "default";
+  std::string machine_text = "measured";
 
-  void AddTo(CLI::App& command);  // --target, --threads, --numeric
+  void AddTo(CLI::App& command);  // --target, --threads, --numeric, --machine
 };
 struct ResolvedSettings {
   Target target;
   int threads = 1;
   NumericLevel numeric = NumericLevel::kDefault;
+  Machine machine;
   v1::NumericLevel wire_numeric() const {
     return numeric == NumericLevel::kStrict ? v1::NUMERIC_STRICT : v1::NUMERIC_DEFAULT;
   }
-  SpaceOptions space() const { return {target, threads, numeric}; }
+  SpaceOptions space() const { return {target, threads, numeric, machine}; }
 };
 absl::StatusOr<ResolvedSettings> Resolve(const BuildSettings& settings);
 

@@ -29,7 +29,7 @@ constexpr CpuInfo kCpus[] = {
     {"skylake-avx512", kX86, HONE_V4, 512, 2, 32 * kKiB, 1 * kMiB, 24 * kMiB, 2.8, 4, 128, 48, 10, 5},
     {"cascadelake", kX86, HONE_V4 " avx512vnni", 512, 2, 32 * kKiB, 1 * kMiB, 32 * kMiB, 2.8, 4, 128, 48, 10, 5},
     {"icelake-server", kX86, HONE_ICELAKE, 512, 2, 48 * kKiB, 1280 * kKiB, 32 * kMiB, 2.9, 4, 128, 48, 10, 5},
-    {"sapphirerapids", kX86, HONE_SAPPHIRE, 512, 2, 48 * kKiB, 2 * kMiB, 64 * kMiB, 3, 4, 128, 48, 10, 5},
+    {"sapphirerapids", kX86, HONE_SAPPHIRE, 512, 2, 48 * kKiB, 2 * kMiB, 64 * kMiB, 3, 4, 128, 48, 6, 5},
     {"znver1", kX86, HONE_V3, 256, 1, 32 * kKiB, 512 * kKiB, 8 * kMiB, 3.2, 5, 32, 28, 16, 6},
     {"znver2", kX86, HONE_V3, 256, 2, 32 * kKiB, 512 * kKiB, 16 * kMiB, 3.3, 5, 64, 30, 20, 7},
     {"znver3", kX86, HONE_V3, 256, 2, 32 * kKiB, 512 * kKiB, 32 * kMiB, 3.5, 4, 64, 30, 22, 8},
