@@ -21,7 +21,8 @@ class Batch {
   }
 
   size_t Best(const std::vector<Finalist>& finalists, size_t place) {
-    const size_t every = static_cast<size_t>(state_.tuning.sourced);
+    // As long as nothing was timed, every other one: what a draft says of one source is not comparable to another's.
+    const size_t every = state_.experience.timed().empty() ? 2 : static_cast<size_t>(state_.tuning.sourced);
     if (place % every == every - 1) return LeastTried(finalists);
     if (random_.Chance(state_.tuning.explore)) return random_.Below(finalists.size());
     size_t best = 0;

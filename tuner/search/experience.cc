@@ -6,9 +6,8 @@
 namespace hone {
 namespace {
 
-constexpr double kGain = 0.005;     // a smaller one is noise
-constexpr double kBiasPrior = 2.0;  // points that the mean of all sources counts for
-constexpr int kMostLosses = 2;      // a program that took the infrastructure down so often is left alone
+constexpr double kGain = 0.005;  // a smaller one is noise
+constexpr int kMostLosses = 2;   // a program that took the infrastructure down so often is left alone
 
 // What says nothing about the candidate: the worker, the network or the user ended the attempt.
 bool IsOfInfrastructure(v1::OutcomeKind kind) { return kind == v1::OUTCOME_INFRA || kind == v1::OUTCOME_CANCELLED; }
@@ -64,22 +63,7 @@ void Experience::ComesBack(const v1::Observation& observation, Identified what) 
     const std::pair<double, Point> place(us, *what.point);
     measured_.insert(std::lower_bound(measured_.begin(), measured_.end(), place), place);
   }
-  if (what.program.draft_us <= 0) return;
-  if (what.point.has_value()) {
-    for (Sum* sum : {&bias_[what.point->source], &bias_of_all_}) {
-      sum->total += std::log(us / what.program.draft_us);
-      ++sum->count;
-    }
-  }
-  timed_.push_back({std::move(what.program), us});
-}
-
-double Experience::BiasOf(size_t source) const {
-  if (bias_of_all_.count == 0) return 0;
-  const double all = bias_of_all_.total / bias_of_all_.count;
-  const auto found = bias_.find(source);
-  if (found == bias_.end()) return all;
-  return (found->second.total + kBiasPrior * all) / (found->second.count + kBiasPrior);
+  if (what.program.draft_us > 0) timed_.push_back({std::move(what.program), us, std::move(what.point)});
 }
 
 int Experience::tried(size_t source) const {

@@ -22,6 +22,7 @@ class Experience {
   struct Timed {
     Program program;
     double us = 0;
+    std::optional<Point> point;
   };
 
   // ---- what must not be proposed again ----
@@ -47,17 +48,10 @@ class Experience {
   double best_us() const { return best_us_; }                                          // 0: nothing was timed
   int since_gain() const { return since_gain_; }  // candidates that were timed or failed since the best last improved
   const Legality& legality() const { return legality_; }
-  // The mean of log(time / draft) over the points of a source that were timed, drawn to that of all points where there
-  // are few: what a draft says of another source is not comparable otherwise.
-  double BiasOf(size_t source) const;
   // Candidates of a source that went out.
   int tried(size_t source) const;
 
  private:
-  struct Sum {
-    double total = 0;
-    int count = 0;
-  };
   std::set<std::string> traces_;
   std::set<Point> points_;
   std::set<uint64_t> programs_;
@@ -65,8 +59,6 @@ class Experience {
   std::map<std::string, Identified> out_;
   std::vector<std::pair<double, Point>> measured_;
   std::vector<Timed> timed_;
-  std::map<size_t, Sum> bias_;
-  Sum bias_of_all_;
   std::map<size_t, int> tried_;
   Legality legality_;
   double best_us_ = 0;

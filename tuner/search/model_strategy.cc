@@ -4,6 +4,7 @@
 
 #include "compiler/support/status_macros.h"
 #include "tuner/search/batch.h"
+#include "tuner/search/draft_correction.h"
 #include "tuner/search/population.h"
 #include "tuner/search/ranking.h"
 #include "tuner/search/strategy.h"
@@ -14,6 +15,8 @@ namespace {
 constexpr double kUncertaintyCredit = 0.5;  // of a standard deviation
 constexpr double kRiskPenalty = 2.0;        // in log time, for a point that is sure to fail
 constexpr int kPolished = 3;                // best points whose neighbourhoods are gone through near the end
+constexpr size_t kClimbed = 8;              // finalists with the best scores, around which more are looked for
+constexpr size_t kAround = 32;              // of what is around them, by the corrected draft
 constexpr int kAttempts = 6;                // finalists that were all refused, before a batch is given up
 
 class ModelStrategy : public Strategy {
@@ -22,6 +25,11 @@ class ModelStrategy : public Strategy {
 
   absl::StatusOr<std::vector<Pick>> Next(int count, const SearchState& state, Random& random) override {
     ranking_.Learn(state.experience.timed());
+    std::vector<DraftCorrection::Sample> samples;
+    for (const Experience::Timed& timed : state.experience.timed()) {
+      if (timed.point.has_value()) samples.push_back({*timed.point, std::log(timed.us / timed.program.draft_us)});
+    }
+    correction_ = DraftCorrection::Fit(samples);
     if (state.polish) {
       HONE_ASSIGN_OR_RETURN(std::vector<Pick> picks, Polish(count, state, random));
       if (!picks.empty()) return picks;
@@ -31,6 +39,7 @@ class ModelStrategy : public Strategy {
       const std::vector<Point> points = ChooseFinalists(count, state, random);
       if (points.empty()) break;
       HONE_ASSIGN_OR_RETURN(std::vector<Finalist> finalists, Rank(points, state));
+      if (ranking_.trained()) HONE_RETURN_IF_ERROR(Climb(points, state, &finalists));
       std::vector<Pick> picks = ChooseBatch(count, std::move(finalists), state, random);
       if (!picks.empty()) return picks;
     }
@@ -70,13 +79,11 @@ class ModelStrategy : public Strategy {
     for (size_t p = 0; p < std::min(measured.size(), static_cast<size_t>(state.tuning.parents)); ++p)
       parents.push_back(measured[p].second);
 
-    // The drafts of two sources are made comparable by what was measured of them.
     std::vector<std::pair<double, Point>> pool;
     for (auto& [us, point] : Population(state.space, state.tuning).Breed(parents, random)) {
       if (state.experience.Knows(point)) continue;
-      const double log_us = std::log(us) + state.experience.BiasOf(point.source) +
-                            kRiskPenalty * state.experience.legality().RiskOf(point);
-      pool.emplace_back(log_us, std::move(point));
+      const double score = Corrected(us, point, state);
+      pool.emplace_back(score, std::move(point));
     }
     std::sort(pool.begin(), pool.end());
 
@@ -104,6 +111,36 @@ class ModelStrategy : public Strategy {
     return finalists;
   }
 
+  // What is around the best finalists by the model, as a second generation that it ranks too.
+  absl::Status Climb(const std::vector<Point>& points, const SearchState& state, std::vector<Finalist>* finalists) {
+    std::vector<std::pair<double, size_t>> order;
+    for (size_t i = 0; i < finalists->size(); ++i) order.emplace_back((*finalists)[i].score, i);
+    std::sort(order.begin(), order.end());
+    if (order.size() > kClimbed) order.resize(kClimbed);
+    std::set<Point> met(points.begin(), points.end());
+    std::vector<std::pair<double, Point>> around;
+    for (const auto& [score, i] : order) {
+      for (Point& near : Neighbours(state.space, (*finalists)[i].pick.point)) {
+        if (state.experience.Knows(near) || !met.insert(near).second) continue;
+        const std::optional<double> us = state.space.Draft(near);
+        if (!us.has_value()) continue;
+        const double corrected = Corrected(*us, near, state);
+        around.emplace_back(corrected, std::move(near));
+      }
+    }
+    std::sort(around.begin(), around.end());
+    if (around.size() > kAround) around.resize(kAround);
+    std::vector<Point> more;
+    for (auto& [score, point] : around) more.push_back(std::move(point));
+    HONE_ASSIGN_OR_RETURN(std::vector<Finalist> ranked, Rank(more, state));
+    finalists->insert(finalists->end(), std::make_move_iterator(ranked.begin()), std::make_move_iterator(ranked.end()));
+    return absl::OkStatus();
+  }
+
+  double Corrected(double draft_us, const Point& point, const SearchState& state) const {
+    return std::log(draft_us) + correction_.Of(point) + kRiskPenalty * state.experience.legality().RiskOf(point);
+  }
+
   // Those that can be built and are new, with their scores.
   absl::StatusOr<std::vector<Finalist>> Rank(const std::vector<Point>& points, const SearchState& state) {
     std::vector<std::optional<Program>> programs = state.workbench.Programs(points, &state.experience);
@@ -123,8 +160,8 @@ class ModelStrategy : public Strategy {
     HONE_ASSIGN_OR_RETURN(const std::vector<Estimate> estimates, ranking_.Of(asked));
     for (size_t i = 0; i < finalists.size(); ++i) {
       const Point& point = finalists[i].pick.point;
-      // As long as nothing is trained, what a source's draft is wrong by on the whole stands in for the model.
-      const double bias = ranking_.trained() ? 0 : state.experience.BiasOf(point.source);
+      // As long as nothing is trained, the correction of the draft stands in for the model.
+      const double bias = ranking_.trained() ? 0 : correction_.Of(point);
       finalists[i].pick.predicted_us = std::exp(estimates[i].log_us + bias);
       finalists[i].score = estimates[i].log_us + bias - kUncertaintyCredit * estimates[i].deviation +
                            kRiskPenalty * state.experience.legality().RiskOf(point);
@@ -144,6 +181,7 @@ class ModelStrategy : public Strategy {
   }
 
   Ranking ranking_;
+  DraftCorrection correction_;
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <map>
 #include <set>
 #include <string>
 
@@ -184,6 +185,33 @@ TEST(Replay, TheModelLearnsWhatTheDraftGetsWrong) {
   const double model = MeanQuality(space, v1::SEARCH_MODEL, 40);
   EXPECT_GT(model, MeanQuality(space, v1::SEARCH_RANDOM, 40));
   EXPECT_GE(model, MeanQuality(space, v1::SEARCH_DRAFT, 40));
+}
+
+// The short form of tests/bench/search/run: on what was measured of real tasks, the model's strategy finds better
+// candidates than random order and than the draft's, in as many trials.
+TEST(Replay, OnRecordedTasksTheModelBeatsRandomAndDraft) {
+  const std::filesystem::path folder = std::filesystem::path(HONE_TEST_DATA) / "bench/search/spaces";
+  std::map<v1::SearchStrategy, double> log_quality;
+  int tasks = 0;
+  for (const char* task : {"conv2d_3x3_s1_7x7x512_add_relu", "dense_128x768x3072_add_add", "dense_1x1000x1280_add",
+                           "depthwise_conv2d_3x3_s2_56x56x96_add_clip"}) {
+    SCOPED_TRACE(task);
+    const absl::StatusOr<std::string> text = ReadFile(folder / absl::StrCat("chosen_", task, ".space"));
+    ASSERT_TRUE(text.ok()) << text.status();
+    const absl::StatusOr<Recording> recording = ParseRecording(*text);
+    ASSERT_TRUE(recording.ok()) << recording.status();
+    const auto space = SpaceOf(*recording);
+    EXPECT_EQ(space->left_out(), 0u) << "stored traces replay for ever";
+    ++tasks;
+    for (const v1::SearchStrategy strategy : kStrategies) {
+      double sum = 0;
+      for (uint64_t seed = 1; seed <= 4; ++seed) sum += std::log(Curve(space, strategy, seed, 32).back());
+      log_quality[strategy] += sum / 4;
+    }
+  }
+  const auto quality = [&](v1::SearchStrategy strategy) { return std::exp(log_quality[strategy] / tasks); };
+  EXPECT_GT(quality(v1::SEARCH_MODEL), quality(v1::SEARCH_RANDOM) + 0.02);
+  EXPECT_GT(quality(v1::SEARCH_MODEL), quality(v1::SEARCH_DRAFT) + 0.02);
 }
 
 TEST(MeanOf, HasStudentsInterval) {

@@ -3,11 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 #include <string>
 
 #include "tests/compiler/schedule/workloads.h"
+#include "tuner/search/draft_correction.h"
 #include "tuner/search/generated_space.h"
 #include "tuner/search/population.h"
 #include "tuner/search/task_search.h"
@@ -145,6 +147,43 @@ TEST(ModelStrategy, PolishesWhenStalled) {
     }
   }
   EXPECT_GT(polished, 0);
+}
+
+// One value of the second knob doubles the time, one source is four times what its draft says.
+TEST(DraftCorrection, FindsTheEffectsOfSourcesAndValues) {
+  std::vector<DraftCorrection::Sample> samples;
+  for (int source = 0; source < 2; ++source) {
+    for (int a = 0; a < 4; ++a) {
+      for (int b = 0; b < 3; ++b) {
+        const double wrong = (source == 1 ? std::log(4.0) : 0) + (source == 0 && b == 2 ? std::log(2.0) : 0);
+        samples.push_back({{static_cast<size_t>(source), {a, b}}, wrong});
+      }
+    }
+  }
+  const DraftCorrection correction = DraftCorrection::Fit(samples);
+  EXPECT_GT(correction.Of({0, {1, 2}}), correction.Of({0, {1, 1}}) + 0.3);
+  EXPECT_NEAR(correction.Of({0, {0, 1}}), correction.Of({0, {3, 1}}), 0.05) << "the first knob has no effect";
+  EXPECT_GT(correction.Of({1, {1, 1}}), correction.Of({0, {1, 1}}) + 0.9);
+  EXPECT_NEAR(correction.Of({1, {1, 2}}), correction.Of({1, {1, 1}}), 0.1) << "the value is the other source's";
+  EXPECT_EQ(DraftCorrection().Of({0, {1, 2}}), 0);
+}
+
+// A single time that is absurdly long says no more than that the point is slow.
+TEST(DraftCorrection, IsNotCarriedAwayByOneTime) {
+  std::vector<DraftCorrection::Sample> samples(20, {{0, {0}}, 0.0});
+  samples[7].log_ratio = 50;
+  EXPECT_LT(DraftCorrection::Fit(samples).Of({0, {0}}), 0.2);
+}
+
+// Before anything is known the sources take turns: their drafts are not comparable.
+TEST(ModelStrategy, TriesSeveralSourcesFirst) {
+  const auto search = NewSearch(v1::SEARCH_MODEL);
+  const auto batch = search->Propose(8);
+  ASSERT_TRUE(batch.ok());
+  std::map<size_t, int> by_source;
+  for (const v1::Candidate& candidate : *batch) ++by_source[search->space().Fit(candidate.trace())->source];
+  EXPECT_GE(by_source.size(), std::min<size_t>(search->space().sources().size(), 2));
+  for (const auto& [source, count] : by_source) EXPECT_LE(count, 6) << source;
 }
 
 TEST(Legality, BlamesTheValueThatFails) {
