@@ -4,8 +4,6 @@
 
 namespace hone {
 
-bool SaysNothing(v1::OutcomeKind kind) { return kind == v1::OUTCOME_INFRA || kind == v1::OUTCOME_CANCELLED; }
-
 void KeyState::Load(const KeyHistory& history, const DispatchOptions& options) {
   loaded_ = true;
   seeds = history.seeds;

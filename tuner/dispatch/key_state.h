@@ -15,9 +15,6 @@
 
 namespace hone {
 
-// An outcome of the infrastructure's, not of the candidate: it may be proposed again.
-bool SaysNothing(v1::OutcomeKind kind);
-
 class KeyState {
  public:
   explicit KeyState(TuningKey key) : key_(std::move(key)) {}

@@ -47,15 +47,15 @@ void Dispatcher::Impl::TakeResult(Worker& worker, const v1::TrialResult& result)
     job.row.busy_seconds += SecondsOf(outcome);
     job.busy_before += SecondsOf(outcome);
   }
-  const bool again =
-      SaysNothing(outcome.kind()) && static_cast<int>(trial->row.attempt) < options.max_attempts && !job.ending;
+  const bool again = (outcome.kind() == v1::OUTCOME_INFRA || outcome.kind() == v1::OUTCOME_CANCELLED) &&
+                     static_cast<int>(trial->row.attempt) < options.max_attempts && !job.ending;
   // It is the latest word on the machine: one failure among results is an accident, failures alone hold the job up.
   job.worker_fault = outcome.kind() == v1::OUTCOME_INFRA ? outcome.detail() : "";
   if (again) {
     trial->answered = true;
     if (trial->place != Trial::Place::kQueued)
       leases.Requeue(*trial, now + (kFirstBackOff << std::min<uint32_t>(trial->row.attempt - 1, 6)));
-  } else if (job.ending && SaysNothing(outcome.kind())) {
+  } else if (job.ending && (outcome.kind() == v1::OUTCOME_INFRA || outcome.kind() == v1::OUTCOME_CANCELLED)) {
     DropTrial(token.trial, writes);
   } else {
     ++worker.trials;
@@ -71,7 +71,7 @@ void Dispatcher::Impl::TakeResult(Worker& worker, const v1::TrialResult& result)
 void Dispatcher::Impl::EndTrial(Trial& trial, const v1::Outcome& outcome, const Worker* worker,
                                 std::vector<Write>& writes) {
   KeyState& key = keys.at(trial.row.key);
-  trial.row.state = SaysNothing(outcome.kind()) ? TrialState::kDropped : TrialState::kDone;
+  trial.row.state = TrialState::kDone;
   trial.row.kind = outcome.kind();
   trial.row.median_us = outcome.kind() == v1::OUTCOME_OK ? outcome.timing().median_us() : 0;
   const TrialRow row = trial.row;
@@ -87,7 +87,6 @@ void Dispatcher::Impl::EndTrial(Trial& trial, const v1::Outcome& outcome, const 
       if (row.kind != v1::OUTCOME_OK) ++task.failed[OutcomeName(row.kind)];
     }
     key.Observe(row.trace, row.kind, row.median_us, SecondsOf(outcome), options);
-    if (SaysNothing(row.kind)) key.Forget(row.trace);
     if (row.kind == v1::OUTCOME_OK) {
       RecordRow record{.key = row.key, .record = {}, .origin = "tuned"};
       v1::Record& r = record.record;

@@ -190,27 +190,5 @@ TEST(Search, UnknownStrategiesAndStrayAnchorsAreRefused) {
   EXPECT_THAT(std::string(CheckSubmit(request).message()), HasSubstr("search strategy 77 is not known"));
 }
 
-// Its five attempts ended for reasons that are not the candidate's: the search may propose it again.
-TEST(Search, MayProposeAgainWhatTheInfrastructureLost) {
-  Desk desk;
-  desk.Hello("w");
-  const uint64_t job = desk.Submit({"conv2d_1"});
-  for (const v1::Lease& lease : desk.Take("w", 8)) desk.Report("w", lease, Desk::Good(10));
-  desk.AnswerSearch({"a", "b"});
-  for (int attempt = 0; attempt < 5; ++attempt) {
-    for (const v1::Lease& lease : desk.Take("w", 8)) {
-      const bool lost = lease.trace() == "a";
-      desk.Report("w", lease, lost ? Desk::Bad(v1::OUTCOME_INFRA) : Desk::Bad(v1::OUTCOME_CRASH));
-    }
-    desk.Wait(20 * kSecond);
-  }
-  EXPECT_EQ(desk.store.GetTasks(job)->at(0).failed.at("infra"), 1);
-  ASSERT_FALSE(desk.searches.empty());
-  desk.AnswerSearch({"a", "b"});
-  const auto again = desk.Take("w", 8);
-  ASSERT_THAT(again, SizeIs(1)) << "the one that crashed is known";
-  EXPECT_EQ(again[0].trace(), "a");
-}
-
 }  // namespace
 }  // namespace hone

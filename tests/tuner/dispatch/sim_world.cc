@@ -549,10 +549,8 @@ void SimWorld::CheckEnd() const {
   for (const auto& [id, trial] : store_.trials()) {
     HONE_CHECK(trial.state != TrialState::kLeased) << "trial " << id << " never ended";
     HONE_CHECK(trial.attempt >= 1 && trial.attempt <= 5) << "trial " << id;
-    // What the infrastructure lost for good is counted with the failures, and may be tried again by another trial.
-    const bool lost = trial.kind == v1::OUTCOME_INFRA || trial.kind == v1::OUTCOME_CANCELLED;
-    if (trial.duel || (trial.state != TrialState::kDone && !lost)) continue;
-    HONE_CHECK(lost || tried.emplace(trial.key, trial.trace).second) << "trial " << id << " repeats another";
+    if (trial.duel || trial.state != TrialState::kDone) continue;
+    HONE_CHECK(tried.emplace(trial.key, trial.trace).second) << "trial " << id << " repeats another";
     (trial.kind == v1::OUTCOME_OK ? by_task[trial.task].first : by_task[trial.task].second) += 1;
   }
   for (const auto& [id, task] : store_.tasks()) {
