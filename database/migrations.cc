@@ -170,11 +170,28 @@ CREATE TABLE cost_model (
 ) STRICT, WITHOUT ROWID;
 )sql";
 
+constexpr char kTenants[] = R"sql(
+ALTER TABLE trial ADD COLUMN secret BLOB NOT NULL DEFAULT x'';
+DROP TABLE cost_model;
+CREATE TABLE cost_model (
+  tenant INTEGER NOT NULL REFERENCES tenant (id),
+  device_class INTEGER NOT NULL REFERENCES device_class (id),
+  kind TEXT NOT NULL,
+  bytes BLOB NOT NULL,
+  checksum BLOB NOT NULL,
+  PRIMARY KEY (tenant, device_class, kind)
+) STRICT, WITHOUT ROWID;
+)sql";
+
 constexpr Migration kMigrations[] = {
     {1, "first", kFirstSchema},
     // 0 in tasks of earlier releases, which are bound already: their lower bound is there.
     {2, "least_flop", "ALTER TABLE task ADD COLUMN least_flop REAL NOT NULL DEFAULT 0"},
+    // Leases of earlier releases have no secret: whoever holds one shows none. Cost models are computed again.
+    {3, "tenants", kTenants},
 };
+
+std::string DigestOf(const Migration& migration) { return ToHex(Sha256(migration.sql)); }
 
 }  // namespace
 
@@ -195,6 +212,17 @@ absl::StatusOr<int> SchemaVersion(SqliteConnection& connection, std::span<const 
                                             ", this program knows ", newest,
                                             "); use that release, or another --db file"));
   }
+  for (const Migration& migration : migrations) {
+    if (migration.version > version) break;
+    HONE_ASSIGN_OR_RETURN(SqliteQuery query, connection.Prepare("SELECT digest FROM migration WHERE version = ?"));
+    query.Int(migration.version);
+    HONE_ASSIGN_OR_RETURN(const bool row, query.Next());
+    if (row && query.GetText(0) == DigestOf(migration)) continue;
+    return absl::DataLossError(absl::StrCat(connection.path(), ": its schema ", migration.version, " (", migration.name,
+                                            ") is ", row ? "another" : "not", row ? " than this program's" : " noted",
+                                            ": written by a build that is no release; export its records with that "
+                                            "build, import them into a new file"));
+  }
   return static_cast<int>(version);
 }
 
@@ -205,10 +233,9 @@ absl::Status Migrate(SqliteConnection& connection, std::span<const Migration> mi
   if (version > 0) { HONE_RETURN_IF_ERROR(connection.BackUpTo(absl::StrCat(connection.path(), ".before-v", newest))); }
   for (const Migration& migration : migrations) {
     if (migration.version <= version) continue;
-    const std::string mark =
-        absl::StrCat("INSERT INTO migration VALUES (", migration.version, ", '", migration.name, "', '",
-                     ToHex(Sha256(migration.sql)), "');\nPRAGMA application_id = ", kApplicationId,
-                     ";\nPRAGMA user_version = ", migration.version, ";\n");
+    const std::string mark = absl::StrCat("INSERT INTO migration VALUES (", migration.version, ", '", migration.name,
+                                          "', '", DigestOf(migration), "');\nPRAGMA application_id = ", kApplicationId,
+                                          ";\nPRAGMA user_version = ", migration.version, ";\n");
     absl::Status status =
         connection.Execute(absl::StrCat("BEGIN IMMEDIATE;\n", migration.sql, "\n;\n", mark, "COMMIT;\n"));
     if (!status.ok()) {

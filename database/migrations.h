@@ -19,11 +19,13 @@ struct Migration {
 };
 std::span<const Migration> Migrations();  // all, in order
 
-// DataLoss when the file is not ours (another application's, or tables without our mark) or its schema is newer than
-// the newest migration; otherwise its version, 0 for a file without tables.
+// DataLoss when the file is not ours (another application's, or tables without our mark), its schema is newer than the
+// newest migration, or a migration it went through was another than ours of that number (by its digest); otherwise its
+// version, 0 for a file without tables.
 absl::StatusOr<int> SchemaVersion(SqliteConnection& connection, std::span<const Migration> migrations);
 
-// Brings the file to the newest version. A file with data is first copied to FILE.before-vN.
+// Brings the file to the newest version. A file with data is first copied to FILE.before-vN,
+// which its owner alone may read.
 absl::Status Migrate(SqliteConnection& connection, std::span<const Migration> migrations);
 
 }  // namespace hone

@@ -181,7 +181,9 @@ absl::StatusOr<RecordLine> RecordFromJsonLine(std::string_view text) {
   return line;
 }
 
-absl::Status ExportRecords(TuningStore& store, uint64_t tenant, const std::function<absl::Status(std::string)>& sink) {
+absl::StatusOr<int> ExportRecords(TuningStore& store, uint64_t tenant,
+                                  const std::function<absl::Status(std::string)>& sink) {
+  int corrupt = 0;
   RecordFilter filter;
   filter.limit = kPage;
   filter.with_objects = true;
@@ -197,9 +199,10 @@ absl::Status ExportRecords(TuningStore& store, uint64_t tenant, const std::funct
       absl::StrAppend(&lines, ToJsonLine(line), "\n");
     }
     if (!lines.empty()) HONE_RETURN_IF_ERROR(sink(std::move(lines)));
+    corrupt += page.corrupt;
     filter.after = page.last;
   } while (filter.after != 0);
-  return absl::OkStatus();
+  return corrupt;
 }
 
 absl::StatusOr<ImportPlan> PlanImport(TuningStore& store, uint64_t tenant, std::string_view text, uint64_t first_line) {
@@ -225,6 +228,7 @@ absl::StatusOr<ImportPlan> PlanImport(TuningStore& store, uint64_t tenant, std::
       continue;
     }
     line->row.key.tenant = tenant;
+    line->row.record.set_id(RecordId(line->row.key, line->row.record.trace()));
     const TuningKey& key = line->row.key;
     if (known.count(key) == 0) {
       HONE_ASSIGN_OR_RETURN(const KeyHistory history, store.LoadHistory(key));

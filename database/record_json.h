@@ -22,12 +22,14 @@ struct RecordLine {
 std::string ToJsonLine(const RecordLine& line);                        // without the line feed
 absl::StatusOr<RecordLine> RecordFromJsonLine(std::string_view line);  // InvalidArgument says what is wrong
 
-// Every record of the tenant, page by page: whole lines, each with its line feed.
-absl::Status ExportRecords(TuningStore& store, uint64_t tenant,
-                           const std::function<absl::Status(std::string lines)>& sink);
+// Every record of the tenant, page by page: whole lines, each with its line feed. Returns how many rows were left out
+// because their checksums do not match.
+absl::StatusOr<int> ExportRecords(TuningStore& store, uint64_t tenant,
+                                  const std::function<absl::Status(std::string lines)>& sink);
 
-// The writes that bring lines into a database. A best record of the file becomes the key's best where the database has
-// none yet; where it has one, the record is kept beside it, to be tried again by the next job on that key.
+// The writes that bring lines into a database, as claims: their times and their verification are somebody's word until
+// the next job on that key has measured them here. A best record of the file becomes the key's best where the database
+// has none yet; where it has one, the record is kept beside it, to be tried again by the next job on that key.
 struct ImportPlan {
   std::vector<Write> writes;
   uint64_t records = 0;

@@ -21,14 +21,16 @@ std::string OutcomeName(v1::OutcomeKind kind) {
 }
 
 uint64_t RecordId(const TuningKey& key, const std::string& trace) {
-  const std::string digest = Digester()
-                                 .Add(key.workload_hash)
-                                 .Add(key.device_class)
-                                 .Add(int64_t{key.threads})
-                                 .Add(int64_t{key.numeric})
-                                 .Add(int64_t{key.protocol})
-                                 .Add(trace)
-                                 .Finish();
+  Digester digester;
+  digester.Add(key.workload_hash)
+      .Add(key.device_class)
+      .Add(int64_t{key.threads})
+      .Add(int64_t{key.numeric})
+      .Add(int64_t{key.protocol})
+      .Add(trace);
+  // The local tenant's ids are those of the first release, which had no other: files and bundles name records by them.
+  if (key.tenant != kLocalTenant) digester.Add(int64_t(key.tenant));
+  const std::string digest = digester.Finish();
   uint64_t id = 0;
   for (int i = 0; i < 8; ++i) id = id << 8 | static_cast<uint8_t>(digest[i]);
   id &= (uint64_t{1} << 63) - 1;  // SQLite's integers are signed; 2^63 leaves no room for accidents

@@ -14,7 +14,7 @@
 
 namespace hone {
 
-inline constexpr uint64_t kLocalTenant = 1;  // the only tenant until accounts exist; part of every key already
+inline constexpr uint64_t kLocalTenant = 1;  // the only tenant until accounts exist; part of every key and id already
 
 // What is tuned: two results compare, and a trial is not repeated, exactly when these are equal.
 struct TuningKey {
@@ -86,6 +86,7 @@ struct TrialRow {
   TrialState state = TrialState::kLeased;
   uint32_t attempt = 0;
   uint64_t epoch = 0;
+  std::string secret;                              // of the latest lease: who holds it can say it
   uint32_t lost_workers = 0;                       // workers that vanished while they worked on it
   v1::OutcomeKind kind = v1::OUTCOME_UNSPECIFIED;  // when done
   double median_us = 0;                            // when OK
@@ -100,12 +101,14 @@ struct MeasurementRow {
   v1::Outcome outcome;  // without object and kernel set
 };
 
-// A verified trial. `record.id` is a function of the key and the trace (RecordId), so that it survives export and
-// import.
+// A verified trial. `record.id` is a function of the key, its tenant included, and the trace (RecordId), so that it
+// survives export and import.
 struct RecordRow {
   TuningKey key;
-  v1::Record record;   // workload text and name, created, target included when read
-  std::string origin;  // "tuned" or "imported"
+  v1::Record record;  // workload text and name, created, target included when read
+  // "tuned": verified and measured by workers of this database. "imported": a claim of whoever wrote the file, until a
+  // worker here has measured the same trace.
+  std::string origin;
 };
 uint64_t RecordId(const TuningKey& key, const std::string& trace);
 
@@ -134,7 +137,12 @@ struct AddMeasurement {
 };  // no effect when (trial, attempt) is there
 struct PutRecord {
   RecordRow row;
-};  // no effect when it is there; objects are kept when given
+};  // replaces an imported one by one that was measured here; else no effect when it is there. Objects are kept when
+    // given
+struct PutObject {
+  uint64_t record = 0;
+  std::string digest, object, kernel_set;  // SHA-256 of the object
+};  // no effect when the record is not there, states another digest, or has its object
 struct SetBest {
   TuningKey key;
   uint64_t record = 0;
@@ -144,14 +152,21 @@ struct PruneObjects {
   TuningKey key;
   int keep = 4;
 };  // keeps the objects of `best` and of the fastest `keep` records
+// Trials that ended, beyond the `keep` latest of the key, leave with their measurements; what the records say stays, so
+// that of what leaves only failures may be tried again.
+struct PruneTrials {
+  TuningKey key;
+  int keep = 0;
+};
 struct PutCostModel {
+  uint64_t tenant = kLocalTenant;
   std::string device_class;
   std::string kind;
   std::string bytes;
 };  // replaces
 
 using Write = std::variant<PutWorkload, PutDeviceClass, PutJob, PutPlan, PutTask, PutTrial, AddMeasurement, PutRecord,
-                           SetBest, PruneObjects, PutCostModel>;
+                           PutObject, SetBest, PruneObjects, PruneTrials, PutCostModel>;
 
 // ---- what a restart reads ----
 struct StoredState {
@@ -161,12 +176,14 @@ struct StoredState {
   std::vector<v1::Workload> workloads;                   // of those tasks
   std::vector<TrialRow> leased;                          // by id
   std::vector<DeviceClassRow> device_classes;
+  int corrupt = 0;  // rows that cannot be read as what they are, left out
 };
 
 struct PastTrial {
   std::string trace;
   v1::OutcomeKind kind = v1::OUTCOME_OK;
   double median_us = 0;
+  bool claimed = false;  // of an imported record: not measured here
 };
 // All that is known of one key.
 struct KeyHistory {
@@ -174,8 +191,10 @@ struct KeyHistory {
   uint64_t best_record = 0;
   std::string best_trace;
   double best_us = 0;
+  bool best_claimed = false;         // the best record is an imported one, not yet measured here
   std::vector<std::string> duelled;  // traces that met the champion already, won or lost
   std::vector<std::string> seeds;    // best traces of the same workload under other keys
+  int corrupt = 0;                   // rows whose checksums do not match, left out
 };
 
 }  // namespace hone

@@ -1,7 +1,12 @@
 #include "database/sqlite_connection.h"
 
+#include <fcntl.h>
 #include <sqlite3.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -136,6 +141,14 @@ absl::StatusOr<int64_t> SqliteConnection::Number(std::string_view sql) {
 bool SqliteConnection::in_transaction() const { return sqlite3_get_autocommit(db_) == 0; }
 
 absl::Status SqliteConnection::BackUpTo(const std::string& path) {
+  // SQLite takes over the mode of a file that is there, and what it makes beside it gets the same.
+  const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (file < 0 || ::fchmod(file, 0600) != 0) {
+    const std::string why = std::strerror(errno);
+    if (file >= 0) ::close(file);
+    return absl::PermissionDeniedError(absl::StrCat("copying ", path_, " to ", path, ": ", why));
+  }
+  ::close(file);
   sqlite3* target = nullptr;
   int result = sqlite3_open_v2(path.c_str(), &target, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nullptr);
   if (result == SQLITE_OK) {

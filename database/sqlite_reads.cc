@@ -23,6 +23,7 @@ constexpr char kRecordColumns[] =
     "r.high_us, r.program_hash, r.object_digest, r.generator, r.target, r.created, r.origin, r.checksum, w.name, "
     "w.text, "
     "w.flop, w.bytes, coalesce(b.record = r.id, 0)";
+constexpr int kNumRecordColumns = 24;
 constexpr char kRecordTables[] =
     " FROM record r JOIN tuning_key k ON k.id = r.key JOIN workload w ON w.id = k.workload "
     "JOIN device_class d ON d.id = k.device_class JOIN trace t ON t.id = r.trace LEFT JOIN best b ON b.key = r.key ";
@@ -71,12 +72,14 @@ ReadRow ReadRecord(const SqliteQuery& q) {
 }
 
 // The object of a record, when one is stored and whole; its absence is no error: the trace builds it again.
-absl::Status AddObject(SqliteConnection& c, v1::Record& record) {
+absl::Status AddObject(SqliteConnection& c, v1::Record& record, int* corrupt) {
   HONE_ASSIGN_OR_RETURN(SqliteQuery query,
                         c.Prepare("SELECT object, kernel_set, checksum FROM object WHERE record = ?"));
   query.Int(record.id());
   HONE_ASSIGN_OR_RETURN(const bool row, query.Next());
-  if (!row || query.GetText(2) != ChecksumOfObject(record.id(), query.GetText(0), query.GetText(1))) {
+  if (!row) return absl::OkStatus();
+  if (query.GetText(2) != ChecksumOfObject(record.id(), query.GetText(0), query.GetText(1))) {
+    ++*corrupt;
     return absl::OkStatus();
   }
   record.set_object(query.GetText(0));
@@ -84,11 +87,12 @@ absl::Status AddObject(SqliteConnection& c, v1::Record& record) {
   return absl::OkStatus();
 }
 
-JobRow ReadJobRow(const SqliteQuery& q) {
+// Nothing when the request cannot be read.
+std::optional<JobRow> ReadJobRow(const SqliteQuery& q) {
   JobRow row;
   row.id = q.GetInt(0);
   row.tenant = q.GetInt(1);
-  row.request.ParseFromString(q.GetText(3));
+  if (!row.request.ParseFromString(q.GetText(3))) return std::nullopt;
   row.state = static_cast<v1::JobState>(q.GetInt(4));
   row.reason = q.GetText(5);
   row.device_class = q.GetText(6);
@@ -112,6 +116,10 @@ FailureCounts ParseCounts(const std::string& text) {
     if (count.is_number_integer()) counts[name] = count.get<int64_t>();
   }
   return counts;
+}
+
+absl::Status DamagedJob(const SqliteConnection& c, uint64_t id) {
+  return absl::DataLossError(absl::StrCat(c.path(), ": what job ", id, " asked for is damaged; submit it again"));
 }
 
 // A POSIX regular expression that is freed; no expression matches everything.
@@ -146,9 +154,18 @@ absl::StatusOr<StoredState> ReadState(SqliteConnection& c) {
   HONE_ASSIGN_OR_RETURN(state.last_job, c.Number("SELECT max(id) FROM job"));
   HONE_ASSIGN_OR_RETURN(state.last_task, c.Number("SELECT max(id) FROM task"));
   HONE_ASSIGN_OR_RETURN(state.last_trial, c.Number("SELECT max(id) FROM trial"));
-  HONE_ASSIGN_OR_RETURN(state.jobs, ReadJobs(c, /*open_only=*/true));
+  {
+    HONE_ASSIGN_OR_RETURN(SqliteQuery q, c.Prepare("SELECT * FROM job WHERE state IN (1, 2) ORDER BY id"));
+    for (;;) {
+      HONE_ASSIGN_OR_RETURN(const bool more, q.Next());
+      if (!more) break;
+      std::optional<JobRow> row = ReadJobRow(q);
+      if (row.has_value()) state.jobs.push_back(*std::move(row));
+      state.corrupt += !row.has_value();
+    }
+  }
   for (const JobRow& job : state.jobs) {
-    HONE_ASSIGN_OR_RETURN(std::vector<TaskRow> tasks, ReadTasks(c, job.id));
+    HONE_ASSIGN_OR_RETURN(std::vector<TaskRow> tasks, ReadTasks(c, job.tenant, job.id));
     for (TaskRow& task : tasks) state.tasks.push_back(std::move(task));
   }
   std::set<std::string> hashes;
@@ -161,7 +178,7 @@ absl::StatusOr<StoredState> ReadState(SqliteConnection& c) {
     HONE_ASSIGN_OR_RETURN(
         SqliteQuery q,
         c.Prepare("SELECT l.id, k.tenant, w.hash, d.name, k.threads, k.numeric, k.protocol, l.task, t.text, l.source, "
-                  "l.duel, l.attempt, l.epoch, l.lost_workers FROM trial l JOIN tuning_key k ON k.id = l.key "
+                  "l.duel, l.attempt, l.epoch, l.lost_workers, l.secret FROM trial l JOIN tuning_key k ON k.id = l.key "
                   "JOIN workload w ON w.id = k.workload JOIN device_class d ON d.id = k.device_class "
                   "JOIN trace t ON t.id = l.trace WHERE l.state = 1 ORDER BY l.id"));
     for (;;) {
@@ -182,6 +199,7 @@ absl::StatusOr<StoredState> ReadState(SqliteConnection& c) {
       row.attempt = static_cast<uint32_t>(q.GetInt(11));
       row.epoch = q.GetInt(12);
       row.lost_workers = static_cast<uint32_t>(q.GetInt(13));
+      row.secret = q.GetText(14);
       state.leased.push_back(std::move(row));
     }
   }
@@ -191,7 +209,10 @@ absl::StatusOr<StoredState> ReadState(SqliteConnection& c) {
     if (!more) break;
     DeviceClassRow row;
     row.name = q.GetText(0);
-    row.profile.ParseFromString(q.GetText(1));
+    if (!row.profile.ParseFromString(q.GetText(1))) {  // the next worker of that class states it again
+      ++state.corrupt;
+      continue;
+    }
     state.device_classes.push_back(std::move(row));
   }
   return state;
@@ -243,14 +264,20 @@ absl::StatusOr<KeyHistory> ReadHistory(SqliteConnection& c, const TuningKey& key
   {
     HONE_ASSIGN_OR_RETURN(
         SqliteQuery q,
-        c.Prepare("SELECT t.text, r.median_us FROM record r JOIN trace t ON t.id = r.trace WHERE r.key = ? "
-                  "AND NOT EXISTS (SELECT 1 FROM trial l WHERE l.key = r.key AND l.trace = r.trace "
-                  "AND l.state = 2 AND l.duel = 0) ORDER BY r.position"));
+        c.Prepare(absl::StrCat("SELECT ", kRecordColumns, kRecordTables,
+                               "WHERE r.key = ? AND NOT EXISTS (SELECT 1 FROM trial l WHERE l.key = r.key "
+                               "AND l.trace = r.trace AND l.state = 2 AND l.duel = 0) ORDER BY r.position")));
     q.Int(id);
     for (;;) {
       HONE_ASSIGN_OR_RETURN(const bool more, q.Next());
       if (!more) break;
-      history.trials.push_back({q.GetText(0), v1::OUTCOME_OK, q.GetReal(1)});
+      const ReadRow read = ReadRecord(q);
+      if (!read.intact) {
+        ++history.corrupt;
+        continue;
+      }
+      history.trials.push_back({read.row.record.trace(), v1::OUTCOME_OK, read.row.record.median_us(),
+                                /*claimed=*/read.row.origin == "imported"});
     }
   }
   {
@@ -263,23 +290,29 @@ absl::StatusOr<KeyHistory> ReadHistory(SqliteConnection& c, const TuningKey& key
       history.duelled.push_back(q.GetText(0));
     }
   }
-  HONE_ASSIGN_OR_RETURN(SqliteQuery q, c.Prepare("SELECT b.record, b.median_us, t.text FROM best b JOIN record r "
-                                                 "ON r.id = b.record JOIN trace t ON t.id = r.trace WHERE b.key = ?"));
+  HONE_ASSIGN_OR_RETURN(SqliteQuery q, c.Prepare(absl::StrCat("SELECT ", kRecordColumns, ", b.median_us", kRecordTables,
+                                                              "WHERE b.record = r.id AND r.key = ?")));
   q.Int(id);
   HONE_ASSIGN_OR_RETURN(const bool row, q.Next());
-  if (row) {
-    history.best_record = q.GetInt(0);
-    history.best_us = q.GetReal(1);
-    history.best_trace = q.GetText(2);
+  if (!row) return history;
+  const ReadRow best = ReadRecord(q);
+  if (!best.intact) {
+    ++history.corrupt;
+    return history;
   }
+  history.best_record = best.row.record.id();
+  history.best_us = q.GetReal(kNumRecordColumns);
+  history.best_trace = best.row.record.trace();
+  history.best_claimed = best.row.origin == "imported";
   return history;
 }
 
-absl::StatusOr<std::string> ReadCostModel(SqliteConnection& c, const std::string& device_class,
+absl::StatusOr<std::string> ReadCostModel(SqliteConnection& c, uint64_t tenant, const std::string& device_class,
                                           const std::string& kind) {
-  HONE_ASSIGN_OR_RETURN(SqliteQuery q, c.Prepare("SELECT m.bytes, m.checksum FROM cost_model m JOIN device_class d "
-                                                 "ON d.id = m.device_class WHERE d.name = ? AND m.kind = ?"));
-  q.Text(device_class).Text(kind);
+  HONE_ASSIGN_OR_RETURN(SqliteQuery q,
+                        c.Prepare("SELECT m.bytes, m.checksum FROM cost_model m JOIN device_class d "
+                                  "ON d.id = m.device_class WHERE m.tenant = ? AND d.name = ? AND m.kind = ?"));
+  q.Int(tenant).Text(device_class).Text(kind);
   HONE_ASSIGN_OR_RETURN(const bool row, q.Next());
   if (!row || q.GetText(1) != Digester().Add(q.GetText(0)).Short()) {
     return absl::NotFoundError(absl::StrCat("no cost model \"", kind, "\" of ", device_class));
@@ -304,12 +337,14 @@ absl::StatusOr<v1::Workload> ReadWorkload(SqliteConnection& c, const std::string
   return workload;
 }
 
-absl::StatusOr<JobRow> ReadJob(SqliteConnection& c, uint64_t id) {
-  HONE_ASSIGN_OR_RETURN(SqliteQuery q, c.Prepare("SELECT * FROM job WHERE id = ?"));
-  q.Int(id);
+absl::StatusOr<JobRow> ReadJob(SqliteConnection& c, uint64_t tenant, uint64_t id) {
+  HONE_ASSIGN_OR_RETURN(SqliteQuery q, c.Prepare("SELECT * FROM job WHERE tenant = ? AND id = ?"));
+  q.Int(tenant).Int(id);
   HONE_ASSIGN_OR_RETURN(const bool row, q.Next());
   if (!row) return absl::NotFoundError(absl::StrCat("there is no job ", id));
-  return ReadJobRow(q);
+  const std::optional<JobRow> job = ReadJobRow(q);
+  if (!job.has_value()) return DamagedJob(c, id);
+  return *job;
 }
 
 absl::StatusOr<std::optional<uint64_t>> ReadJobByRequest(SqliteConnection& c, uint64_t tenant,
@@ -321,14 +356,15 @@ absl::StatusOr<std::optional<uint64_t>> ReadJobByRequest(SqliteConnection& c, ui
   return std::optional<uint64_t>(q.GetInt(0));
 }
 
-absl::StatusOr<std::vector<TaskRow>> ReadTasks(SqliteConnection& c, uint64_t job) {
+absl::StatusOr<std::vector<TaskRow>> ReadTasks(SqliteConnection& c, uint64_t tenant, uint64_t job) {
   HONE_ASSIGN_OR_RETURN(
       SqliteQuery q,
       c.Prepare("SELECT k.id, k.job, k.position, w.hash, k.name, k.weight, k.flop, k.bytes, k.default_trace, "
                 "k.trials, k.failed, k.default_us, k.best_us, k.lower_bound_us, k.record, k.state, "
                 "k.least_flop "
-                "FROM task k JOIN workload w ON w.id = k.workload WHERE k.job = ? ORDER BY k.position"));
-  q.Int(job);
+                "FROM task k JOIN workload w ON w.id = k.workload JOIN job j ON j.id = k.job "
+                "WHERE k.job = ? AND j.tenant = ? ORDER BY k.position"));
+  q.Int(job).Int(tenant);
   std::vector<TaskRow> rows;
   for (;;) {
     HONE_ASSIGN_OR_RETURN(const bool more, q.Next());
@@ -355,29 +391,42 @@ absl::StatusOr<std::vector<TaskRow>> ReadTasks(SqliteConnection& c, uint64_t job
   }
 }
 
-absl::StatusOr<std::string> ReadPlan(SqliteConnection& c, uint64_t job) {
-  HONE_ASSIGN_OR_RETURN(SqliteQuery q, c.Prepare("SELECT bytes FROM plan WHERE job = ?"));
-  q.Int(job);
+absl::StatusOr<std::string> ReadPlan(SqliteConnection& c, uint64_t tenant, uint64_t job) {
+  HONE_ASSIGN_OR_RETURN(SqliteQuery q, c.Prepare("SELECT p.bytes FROM plan p JOIN job j ON j.id = p.job "
+                                                 "WHERE p.job = ? AND j.tenant = ?"));
+  q.Int(job).Int(tenant);
   HONE_ASSIGN_OR_RETURN(const bool row, q.Next());
   if (!row) return absl::NotFoundError(absl::StrCat("no plan of job ", job));
   return q.GetText(0);
 }
 
-absl::StatusOr<std::vector<JobRow>> ReadJobs(SqliteConnection& c, bool open_only) {
-  HONE_ASSIGN_OR_RETURN(SqliteQuery q, c.Prepare(open_only ? "SELECT * FROM job WHERE state IN (1, 2) ORDER BY id"
-                                                           : "SELECT * FROM job ORDER BY id"));
+absl::StatusOr<std::vector<JobRow>> ReadJobs(SqliteConnection& c, uint64_t tenant) {
+  HONE_ASSIGN_OR_RETURN(SqliteQuery q, c.Prepare("SELECT * FROM job WHERE tenant = ? ORDER BY id"));
+  q.Int(tenant);
   std::vector<JobRow> rows;
   for (;;) {
     HONE_ASSIGN_OR_RETURN(const bool more, q.Next());
     if (!more) return rows;
-    rows.push_back(ReadJobRow(q));
+    std::optional<JobRow> row = ReadJobRow(q);
+    if (!row.has_value()) {  // listed all the same, with what can be read
+      row.emplace();
+      row->id = q.GetInt(0);
+      row->tenant = tenant;
+      row->state = v1::JOB_FAILED;
+      row->reason = std::string(DamagedJob(c, row->id).message());
+    }
+    rows.push_back(*std::move(row));
   }
 }
 
-absl::StatusOr<std::optional<BestEntry>> ReadBest(SqliteConnection& c, uint64_t tenant, const v1::BestKey& key) {
+absl::StatusOr<std::optional<BestEntry>> ReadBest(SqliteConnection& c, uint64_t tenant, const v1::BestKey& key,
+                                                  int* corrupt) {
   std::string device_class = key.device_class();
   if (device_class.empty()) {
-    HONE_ASSIGN_OR_RETURN(SqliteQuery q, c.Prepare("SELECT name FROM device_class ORDER BY id LIMIT 2"));
+    HONE_ASSIGN_OR_RETURN(SqliteQuery q,
+                          c.Prepare("SELECT name FROM device_class WHERE id IN (SELECT device_class FROM "
+                                    "tuning_key WHERE tenant = ?) ORDER BY id LIMIT 2"));
+    q.Int(tenant);
     HONE_ASSIGN_OR_RETURN(const bool one, q.Next());
     if (!one) return std::optional<BestEntry>();
     device_class = q.GetText(0);
@@ -399,10 +448,13 @@ absl::StatusOr<std::optional<BestEntry>> ReadBest(SqliteConnection& c, uint64_t 
     HONE_ASSIGN_OR_RETURN(const bool more, q.Next());
     if (!more) break;
     ReadRow read = ReadRecord(q);
-    if (read.intact && (!best.has_value() || rank(read) < rank(*best))) best = std::move(read);
+    if (!read.intact) {
+      ++*corrupt;
+      continue;
+    }
+    if (!best.has_value() || rank(read) < rank(*best)) best = std::move(read);
   }
   if (!best.has_value()) return std::optional<BestEntry>();
-  HONE_RETURN_IF_ERROR(AddObject(c, best->row.record));
   const bool exact = best->row.key.threads == key.threads() && best->row.key.numeric == key.numeric();
   return std::optional<BestEntry>(BestEntry{std::move(best->row), exact});
 }
@@ -425,7 +477,7 @@ absl::StatusOr<RecordPage> ReadRecords(SqliteConnection& c, uint64_t tenant, con
     if (!read.intact) {
       ++page.corrupt;
     } else if (names->Matches(read.row.record.workload_name())) {
-      if (filter.with_objects) HONE_RETURN_IF_ERROR(AddObject(c, read.row.record));
+      if (filter.with_objects) HONE_RETURN_IF_ERROR(AddObject(c, read.row.record, &page.corrupt));
       page.rows.push_back(std::move(read.row));
       page.best.push_back(read.best);
     }

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -100,34 +101,34 @@ class SqliteStore : public TuningStore {
   absl::StatusOr<KeyHistory> LoadHistory(const TuningKey& key) override {
     return Read([&] { return ReadHistory(*reader_, key); });
   }
-  absl::StatusOr<std::string> CostModel(const std::string& device_class, const std::string& kind) override {
-    return Read([&] { return ReadCostModel(*reader_, device_class, kind); });
+  absl::StatusOr<std::string> CostModel(uint64_t tenant, const std::string& device_class,
+                                        const std::string& kind) override {
+    return Read([&] { return ReadCostModel(*reader_, tenant, device_class, kind); });
   }
   absl::StatusOr<v1::Workload> GetWorkload(const std::string& hash) override {
     return Read([&] { return ReadWorkload(*reader_, hash); });
   }
-  absl::StatusOr<JobRow> GetJob(uint64_t id) override {
-    return Read([&] { return ReadJob(*reader_, id); });
+  absl::StatusOr<JobRow> GetJob(uint64_t tenant, uint64_t id) override {
+    return Read([&] { return ReadJob(*reader_, tenant, id); });
   }
   absl::StatusOr<std::optional<uint64_t>> FindJob(uint64_t tenant, const std::string& request_id) override {
     return Read([&] { return ReadJobByRequest(*reader_, tenant, request_id); });
   }
-  absl::StatusOr<std::vector<TaskRow>> GetTasks(uint64_t job) override {
-    return Read([&] { return ReadTasks(*reader_, job); });
+  absl::StatusOr<std::vector<TaskRow>> GetTasks(uint64_t tenant, uint64_t job) override {
+    return Read([&] { return ReadTasks(*reader_, tenant, job); });
   }
-  absl::StatusOr<std::string> GetPlan(uint64_t job) override {
-    return Read([&] { return ReadPlan(*reader_, job); });
+  absl::StatusOr<std::string> GetPlan(uint64_t tenant, uint64_t job) override {
+    return Read([&] { return ReadPlan(*reader_, tenant, job); });
   }
-  absl::StatusOr<std::vector<JobRow>> ListJobs() override {
-    return Read([&] { return ReadJobs(*reader_, false); });
+  absl::StatusOr<std::vector<JobRow>> ListJobs(uint64_t tenant) override {
+    return Read([&] { return ReadJobs(*reader_, tenant); });
   }
-  absl::StatusOr<std::vector<std::optional<BestEntry>>> Best(uint64_t tenant,
-                                                             std::span<const v1::BestKey> keys) override {
-    return Read([&]() -> absl::StatusOr<std::vector<std::optional<BestEntry>>> {
-      std::vector<std::optional<BestEntry>> answers;
+  absl::StatusOr<BestEntries> Best(uint64_t tenant, std::span<const v1::BestKey> keys) override {
+    return Read([&]() -> absl::StatusOr<BestEntries> {
+      BestEntries answers;
       for (const v1::BestKey& key : keys) {
-        HONE_ASSIGN_OR_RETURN(std::optional<BestEntry> entry, ReadBest(*reader_, tenant, key));
-        answers.push_back(std::move(entry));
+        HONE_ASSIGN_OR_RETURN(std::optional<BestEntry> entry, ReadBest(*reader_, tenant, key, &answers.corrupt));
+        answers.entries.push_back(std::move(entry));
       }
       return answers;
     });
@@ -166,8 +167,25 @@ class SqliteStore : public TuningStore {
   std::unique_ptr<SqliteConnection> reader_;
 };
 
+// SQLite's locks and the memory that its readers share (WAL) do not hold between machines, nor on some network file
+// systems between processes: two writers there damage the file (https://www.sqlite.org/wal.html, "all processes must
+// be on the same host").
+absl::Status CheckFileSystem(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+  struct statfs info {};
+  if (statfs(folder.c_str(), &info) != 0) return absl::OkStatus();  // opening the file says what is wrong
+  const std::string name = NetworkFileSystem(static_cast<uint32_t>(info.f_type));
+  if (name.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      path, ": on a network file system (", name,
+      "), where SQLite's locks do not hold and a database is soon damaged; "
+      "name a file on a local disk with --db, and reach it from other machines through `honed --listen HOST:PORT`"));
+}
+
 // What a file must be before SQLite sees it.
 absl::Status CheckFile(const std::string& path, StoreMode mode, bool* missing) {
+  HONE_RETURN_IF_ERROR(CheckFileSystem(path));
   struct stat info {};
   *missing = stat(path.c_str(), &info) != 0;
   if (*missing) {
@@ -227,6 +245,26 @@ absl::StatusOr<std::unique_ptr<TuningStore>> OpenSqliteStore(const std::string& 
   absl::StatusOr<std::unique_ptr<TuningStore>> store = OpenExisting(path, mode, std::move(lock));
   if (!store.ok()) return Explain(path, store.status());
   return store;
+}
+
+std::string NetworkFileSystem(uint32_t type) {
+  // From linux/magic.h and the file systems' own headers.
+  switch (type) {
+    case 0x6969: return "NFS";
+    case 0x517B: return "SMB";
+    case 0xFF534D42: return "CIFS";
+    case 0xFE534D42: return "SMB2";
+    case 0x5346414F: return "AFS";
+    case 0x6B414653: return "AFS";
+    case 0x73757245: return "Coda";
+    case 0x00C36400: return "Ceph";
+    case 0x0BD00BD0: return "Lustre";
+    case 0x47504653: return "GPFS";
+    case 0x19830326: return "BeeGFS";
+    case 0x7461636F: return "OCFS2";
+    case 0x01161970: return "GFS2";
+    default: return "";
+  }
 }
 
 std::string AddressOfDaemon(const std::string& path) { return FileLock::TextOfHolder(path + ".lock"); }

@@ -125,12 +125,13 @@ absl::Status Apply(SqliteConnection& c, const PutTrial& write) {
       SqliteQuery insert,
       c.Prepare(
           "INSERT INTO trial VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, CASE WHEN ?7 = 2 "
-          "THEN (SELECT coalesce(max(ended), 0) + 1 FROM trial WHERE key = ?2 AND state = 2) END) "
+          "THEN (SELECT coalesce(max(ended), 0) + 1 FROM trial WHERE key = ?2 AND state = 2) END, ?13) "
           "ON CONFLICT (id) DO UPDATE SET task = excluded.task, state = excluded.state, attempt = excluded.attempt, "
-          "epoch = excluded.epoch, lost_workers = excluded.lost_workers, kind = excluded.kind, "
+          "epoch = excluded.epoch, secret = excluded.secret, lost_workers = excluded.lost_workers, kind = "
+          "excluded.kind, "
           "median_us = excluded.median_us, ended = coalesce(trial.ended, excluded.ended)"));
   insert.Int(row.id).Int(key).Int(row.task).Int(trace).Text(row.source).Int(row.duel).Int(static_cast<int>(row.state));
-  insert.Int(row.attempt).Int(row.epoch).Int(row.lost_workers).Int(row.kind).Real(row.median_us);
+  insert.Int(row.attempt).Int(row.epoch).Int(row.lost_workers).Int(row.kind).Real(row.median_us).Blob(row.secret);
   return insert.Run();
 }
 
@@ -147,26 +148,44 @@ absl::Status Apply(SqliteConnection& c, const AddMeasurement& write) {
   return insert.Run();
 }
 
+absl::Status Apply(SqliteConnection& c, const PutObject& write) {
+  HONE_ASSIGN_OR_RETURN(SqliteQuery insert,
+                        c.Prepare("INSERT INTO object (record, object, kernel_set, checksum) SELECT ?1, ?2, ?3, ?4 "
+                                  "WHERE EXISTS (SELECT 1 FROM record WHERE id = ?1 AND object_digest = ?5) "
+                                  "ON CONFLICT (record) DO NOTHING"));
+  insert.Int(write.record).Blob(write.object).Blob(write.kernel_set);
+  insert.Blob(ChecksumOfObject(write.record, write.object, write.kernel_set)).Blob(write.digest);
+  return insert.Run();
+}
+
 absl::Status Apply(SqliteConnection& c, const PutRecord& write) {
   const v1::Record& r = write.row.record;
   HONE_ASSIGN_OR_RETURN(const int64_t key, KeyId(c, write.row.key));
   HONE_ASSIGN_OR_RETURN(const int64_t trace, TraceId(c, r.trace()));
+  if (write.row.origin != "imported") {  // a claim that is replaced takes its object along
+    HONE_ASSIGN_OR_RETURN(SqliteQuery remove,
+                          c.Prepare("DELETE FROM object WHERE record = ?1 AND EXISTS (SELECT 1 FROM record WHERE "
+                                    "id = ?1 AND origin = 'imported' AND object_digest <> ?2)"));
+    remove.Int(r.id()).Blob(r.object_digest());
+    HONE_RETURN_IF_ERROR(remove.Run());
+  }
   {
     HONE_ASSIGN_OR_RETURN(
         SqliteQuery insert,
         c.Prepare("INSERT INTO record (id, key, trace, median_us, low_us, high_us, program_hash, object_digest, "
                   "generator, target, created, origin, checksum) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
-                  "ON CONFLICT (id) DO NOTHING"));
+                  "ON CONFLICT (id) DO UPDATE SET median_us = excluded.median_us, low_us = excluded.low_us, "
+                  "high_us = excluded.high_us, program_hash = excluded.program_hash, "
+                  "object_digest = excluded.object_digest, generator = excluded.generator, target = excluded.target, "
+                  "created = excluded.created, origin = excluded.origin, checksum = excluded.checksum "
+                  "WHERE record.origin = 'imported' AND excluded.origin <> 'imported'"));
     insert.Int(r.id()).Int(key).Int(trace).Real(r.median_us()).Real(r.low_us()).Real(r.high_us());
     insert.Blob(r.program_hash()).Blob(r.object_digest()).Text(r.generator()).Text(r.target()).Text(r.created());
     insert.Text(write.row.origin).Blob(ChecksumOf(write.row));
     HONE_RETURN_IF_ERROR(insert.Run());
   }
   if (r.object().empty()) return absl::OkStatus();
-  HONE_ASSIGN_OR_RETURN(SqliteQuery insert, c.Prepare("INSERT INTO object (record, object, kernel_set, checksum) "
-                                                      "VALUES (?, ?, ?, ?) ON CONFLICT (record) DO NOTHING"));
-  insert.Int(r.id()).Blob(r.object()).Blob(r.kernel_set()).Blob(ChecksumOfObject(r.id(), r.object(), r.kernel_set()));
-  return insert.Run();
+  return Apply(c, PutObject{r.id(), r.object_digest(), r.object(), r.kernel_set()});
 }
 
 absl::Status Apply(SqliteConnection& c, const SetBest& write) {
@@ -190,12 +209,31 @@ absl::Status Apply(SqliteConnection& c, const PruneObjects& write) {
   return remove.Run();
 }
 
+// The latest trial of all stays, so that its number is not given to another after a restart.
+absl::Status Apply(SqliteConnection& c, const PruneTrials& write) {
+  HONE_ASSIGN_OR_RETURN(const int64_t key, KeyId(c, write.key));
+  constexpr char kLeaving[] =
+      "(SELECT id FROM trial WHERE key = ?1 AND state = 2 AND ended <= (SELECT max(ended) FROM trial WHERE key = ?1 "
+      "AND state = 2) - ?2 AND id <> (SELECT max(id) FROM trial))";
+  for (const char* table : {"measurement WHERE trial", "trial WHERE id"}) {
+    HONE_ASSIGN_OR_RETURN(SqliteQuery remove, c.Prepare(absl::StrCat("DELETE FROM ", table, " IN ", kLeaving)));
+    remove.Int(key).Int(write.keep);
+    HONE_RETURN_IF_ERROR(remove.Run());
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Apply(SqliteConnection& c, const PutCostModel& write) {
   HONE_ASSIGN_OR_RETURN(const int64_t device_class, DeviceClassId(c, write.device_class));
-  HONE_ASSIGN_OR_RETURN(SqliteQuery insert,
-                        c.Prepare("INSERT INTO cost_model (device_class, kind, bytes, checksum) VALUES (?, ?, ?, ?) "
-                                  "ON CONFLICT DO UPDATE SET bytes = excluded.bytes, checksum = excluded.checksum"));
-  insert.Int(device_class).Text(write.kind).Blob(write.bytes).Blob(Digester().Add(write.bytes).Short());
+  HONE_ASSIGN_OR_RETURN(
+      SqliteQuery insert,
+      c.Prepare("INSERT INTO cost_model (tenant, device_class, kind, bytes, checksum) VALUES (?, ?, ?, ?, ?) "
+                "ON CONFLICT DO UPDATE SET bytes = excluded.bytes, checksum = excluded.checksum"));
+  insert.Int(write.tenant)
+      .Int(device_class)
+      .Text(write.kind)
+      .Blob(write.bytes)
+      .Blob(Digester().Add(write.bytes).Short());
   return insert.Run();
 }
 

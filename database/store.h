@@ -38,7 +38,11 @@ struct RecordPage {
   std::vector<RecordRow> rows;  // in the order they were written
   std::vector<bool> best;       // beside `rows`: is it its key's best?
   uint64_t last = 0;            // `after` for the next page; 0 when this was the last
-  int corrupt = 0;              // rows left out because their checksum does not match
+  int corrupt = 0;              // rows left out because their checksum does not match, objects too
+};
+struct BestEntries {
+  std::vector<std::optional<BestEntry>> entries;  // one for each key asked for
+  int corrupt = 0;                                // rows not served because their checksum does not match
 };
 
 class TuningStore {
@@ -55,21 +59,22 @@ class TuningStore {
   virtual absl::StatusOr<StoredState> LoadState() = 0;
   virtual absl::StatusOr<KeyHistory> LoadHistory(const TuningKey& key) = 0;  // an unknown key is empty
   // The latest cost model stored under that name; NotFound.
-  virtual absl::StatusOr<std::string> CostModel(const std::string& device_class, const std::string& kind) = 0;
+  virtual absl::StatusOr<std::string> CostModel(uint64_t tenant, const std::string& device_class,
+                                                const std::string& kind) = 0;
 
-  // ---- everybody's reads ----
-  virtual absl::StatusOr<v1::Workload> GetWorkload(const std::string& hash) = 0;  // NotFound
-  virtual absl::StatusOr<JobRow> GetJob(uint64_t id) = 0;                         // NotFound
+  // ---- everybody's reads: what is not the tenant's is not there ----
+  // Workloads alone are shared: whoever knows the digest of a text has the text. NotFound.
+  virtual absl::StatusOr<v1::Workload> GetWorkload(const std::string& hash) = 0;
+  virtual absl::StatusOr<JobRow> GetJob(uint64_t tenant, uint64_t id) = 0;  // NotFound
   virtual absl::StatusOr<std::optional<uint64_t>> FindJob(uint64_t tenant, const std::string& request_id) = 0;
-  virtual absl::StatusOr<std::vector<TaskRow>> GetTasks(uint64_t job) = 0;  // in the request's order
-  virtual absl::StatusOr<std::string> GetPlan(uint64_t job) = 0;            // NotFound
-  virtual absl::StatusOr<std::vector<JobRow>> ListJobs() = 0;               // by id
-  // The best record of each key, with its object when stored. Exact first; else one measured at a stricter numeric
-  // level or with another number of threads (the nearest above all), and `exact` is false. A looser level never
-  // answers. An empty device class stands for the only one in the database. The newest measuring protocol wins. A row
-  // whose checksum does not match is not served.
-  virtual absl::StatusOr<std::vector<std::optional<BestEntry>>> Best(uint64_t tenant,
-                                                                     std::span<const v1::BestKey> keys) = 0;
+  virtual absl::StatusOr<std::vector<TaskRow>> GetTasks(uint64_t tenant, uint64_t job) = 0;  // in the request's order
+  virtual absl::StatusOr<std::string> GetPlan(uint64_t tenant, uint64_t job) = 0;            // NotFound
+  virtual absl::StatusOr<std::vector<JobRow>> ListJobs(uint64_t tenant) = 0;                 // by id
+  // The best record of each key, without its object. Exact first; else one measured at a stricter numeric level or with
+  // another number of threads (the nearest above all), and `exact` is false. A looser level never answers. An empty
+  // device class stands for the only one the tenant has keys of. The newest measuring protocol wins. A row whose
+  // checksum does not match is counted, not served.
+  virtual absl::StatusOr<BestEntries> Best(uint64_t tenant, std::span<const v1::BestKey> keys) = 0;
   virtual absl::StatusOr<RecordPage> Records(uint64_t tenant, const RecordFilter& filter) = 0;
 };
 

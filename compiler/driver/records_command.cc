@@ -25,25 +25,35 @@ struct RecordsOptions {
   bool json = false;
 };
 
+// An imported record is its writer's word until a worker here has measured it.
+const char* StateOf(const v1::Record& record) { return record.origin() == "imported" ? "claimed" : "verified"; }
+
 void PrintRecord(const v1::Record& record, bool json) {
   if (json) {
-    const nlohmann::ordered_json line = {
-        {"id", std::to_string(record.id())}, {"workload", ToHex(record.workload_hash())},
-        {"name", record.workload_name()},    {"device_class", record.device_class()},
-        {"threads", record.threads()},       {"numeric", record.numeric() == v1::NUMERIC_STRICT ? "strict" : "default"},
-        {"median_us", record.median_us()},   {"created", record.created()},
-        {"generator", record.generator()},   {"trace", record.trace()}};
+    const nlohmann::ordered_json line = {{"id", std::to_string(record.id())},
+                                         {"workload", ToHex(record.workload_hash())},
+                                         {"name", record.workload_name()},
+                                         {"device_class", record.device_class()},
+                                         {"threads", record.threads()},
+                                         {"numeric", record.numeric() == v1::NUMERIC_STRICT ? "strict" : "default"},
+                                         {"median_us", record.median_us()},
+                                         {"created", record.created()},
+                                         {"generator", record.generator()},
+                                         {"state", StateOf(record)},
+                                         {"trace", record.trace()}};
     std::printf("%s\n", line.dump().c_str());
     return;
   }
-  std::printf("%-20llu %12.2f %3d %-8s %-40s %s\n", static_cast<unsigned long long>(record.id()), record.median_us(),
-              record.threads(), record.numeric() == v1::NUMERIC_STRICT ? "strict" : "default",
-              record.device_class().c_str(), record.workload_name().c_str());
+  std::printf("%-20llu %12.2f %-8s %3d %-8s %-40s %s\n", static_cast<unsigned long long>(record.id()),
+              record.median_us(), StateOf(record), record.threads(),
+              record.numeric() == v1::NUMERIC_STRICT ? "strict" : "default", record.device_class().c_str(),
+              record.workload_name().c_str());
 }
 
 absl::Status List(const RecordsOptions& options, bool best_only) {
   if (!options.json)
-    std::printf("%-20s %12s %3s %-8s %-40s %s\n", "record", "us", "thr", "numeric", "device class", "workload");
+    std::printf("%-20s %12s %-8s %3s %-8s %-40s %s\n", "record", "us", "state", "thr", "numeric", "device class",
+                "workload");
   if (!options.service.server.empty()) {
     HONE_ASSIGN_OR_RETURN(const std::unique_ptr<DaemonClient> client, ConnectTo(options.service));
     v1::ListRecordsRequest request;
@@ -53,7 +63,9 @@ absl::Status List(const RecordsOptions& options, bool best_only) {
     const std::unique_ptr<grpc::ClientContext> context = client->Context();
     const auto reader = client->tune().ListRecords(context.get(), request);
     for (v1::Record record; reader->Read(&record);) PrintRecord(record, options.json);
-    return FromGrpc(reader->Finish());
+    HONE_RETURN_IF_ERROR(FromGrpc(reader->Finish()));
+    WarnOfCorruptRows(CorruptRowsOf(*context));
+    return absl::OkStatus();
   }
   HONE_ASSIGN_OR_RETURN(const std::unique_ptr<TuningStore> store, OpenForReading(options.service));
   RecordFilter filter;
@@ -61,8 +73,12 @@ absl::Status List(const RecordsOptions& options, bool best_only) {
   filter.best_only = best_only;
   filter.limit = options.limit;
   HONE_ASSIGN_OR_RETURN(const RecordPage page, store->Records(kLocalTenant, filter));
-  for (const RecordRow& row : page.rows) PrintRecord(row.record, options.json);
-  if (page.corrupt > 0) std::fprintf(stderr, "%d records are left out: their checksums do not match\n", page.corrupt);
+  for (const RecordRow& row : page.rows) {
+    v1::Record record = row.record;
+    record.set_origin(row.origin);
+    PrintRecord(record, options.json);
+  }
+  WarnOfCorruptRows(page.corrupt);
   return absl::OkStatus();
 }
 
@@ -74,12 +90,14 @@ absl::Status Export(const RecordsOptions& options) {
     const auto reader = client->tune().ExportRecords(context.get(), {});
     for (v1::ExportChunk chunk; reader->Read(&chunk);) all += chunk.lines();
     HONE_RETURN_IF_ERROR(FromGrpc(reader->Finish()));
+    WarnOfCorruptRows(CorruptRowsOf(*context));
   } else {
     HONE_ASSIGN_OR_RETURN(const std::unique_ptr<TuningStore> store, OpenForReading(options.service));
-    HONE_RETURN_IF_ERROR(ExportRecords(*store, kLocalTenant, [&](std::string lines) {
-      all += lines;
-      return absl::OkStatus();
-    }));
+    HONE_ASSIGN_OR_RETURN(const int corrupt, ExportRecords(*store, kLocalTenant, [&](std::string lines) {
+                            all += lines;
+                            return absl::OkStatus();
+                          }));
+    WarnOfCorruptRows(corrupt);
   }
   if (!options.file.empty()) return WriteFileAtomically(options.file, all);
   std::fwrite(all.data(), 1, all.size(), stdout);

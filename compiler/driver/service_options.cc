@@ -1,5 +1,9 @@
 #include "compiler/driver/service_options.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 
@@ -57,6 +61,17 @@ absl::StatusOr<std::unique_ptr<TuningStore>> OpenForReading(const ServiceOptions
   return store;
 }
 
+void WarnOfCorruptRows(int rows) {
+  if (rows <= 0) return;
+  std::fprintf(stderr, "%d rows of the database are left out: their checksums do not match\n", rows);
+}
+
+int CorruptRowsOf(const grpc::ClientContext& context) {
+  const auto& trailing = context.GetServerTrailingMetadata();
+  const auto found = trailing.find(kCorruptRows);
+  return found == trailing.end() ? 0 : std::atoi(std::string(found->second.data(), found->second.size()).c_str());
+}
+
 absl::StatusOr<std::vector<std::optional<v1::BestAnswer>>> FindBest(const ServiceOptions& options,
                                                                     const std::vector<v1::BestKey>& keys) {
   std::vector<std::optional<v1::BestAnswer>> answers(keys.size());
@@ -66,6 +81,7 @@ absl::StatusOr<std::vector<std::optional<v1::BestAnswer>>> FindBest(const Servic
     for (const v1::BestKey& key : keys) *request.add_keys() = key;
     v1::BestRecordsReply reply;
     HONE_RETURN_IF_ERROR(FromGrpc(client->tune().BestRecords(client->Context().get(), request, &reply)));
+    WarnOfCorruptRows(static_cast<int>(reply.corrupt()));
     for (size_t i = 0; i < keys.size() && i < static_cast<size_t>(reply.answers_size()); ++i) {
       if (reply.answers(static_cast<int>(i)).has_record()) answers[i] = reply.answers(static_cast<int>(i));
     }
@@ -73,12 +89,15 @@ absl::StatusOr<std::vector<std::optional<v1::BestAnswer>>> FindBest(const Servic
   }
   if (options.db.empty() && !std::filesystem::exists(options.database())) return answers;
   HONE_ASSIGN_OR_RETURN(const std::unique_ptr<TuningStore> store, OpenForReading(options));
-  HONE_ASSIGN_OR_RETURN(const auto best, store->Best(kLocalTenant, keys));
-  for (size_t i = 0; i < best.size(); ++i) {
-    if (!best[i].has_value()) continue;
+  HONE_ASSIGN_OR_RETURN(const BestEntries best, store->Best(kLocalTenant, keys));
+  WarnOfCorruptRows(best.corrupt);
+  for (size_t i = 0; i < best.entries.size(); ++i) {
+    const std::optional<BestEntry>& entry = best.entries[i];
+    if (!entry.has_value()) continue;
     v1::BestAnswer answer;
-    *answer.mutable_record() = best[i]->row.record;
-    answer.set_exact(best[i]->exact);
+    *answer.mutable_record() = entry->row.record;
+    answer.mutable_record()->set_origin(entry->row.origin);
+    answer.set_exact(entry->exact);
     answers[i] = std::move(answer);
   }
   return answers;

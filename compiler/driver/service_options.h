@@ -33,6 +33,11 @@ absl::StatusOr<std::unique_ptr<DaemonClient>> ConnectTo(const ServiceOptions& op
 // The database for reading; works while a daemon runs. Exit code 9 when it is not one of ours, 2 when there is none.
 absl::StatusOr<std::unique_ptr<TuningStore>> OpenForReading(const ServiceOptions& options);
 
+// Says on standard error how many rows were not served because they are damaged; nothing when there are none.
+void WarnOfCorruptRows(int rows);
+// What the daemon says of that at the end of a stream of records.
+int CorruptRowsOf(const grpc::ClientContext& context);
+
 // The best records for some keys, from the daemon when one is named, else from the file; all absent when there is no
 // file and none was named.
 absl::StatusOr<std::vector<std::optional<v1::BestAnswer>>> FindBest(const ServiceOptions& options,

@@ -9,4 +9,7 @@ namespace hone {
 absl::Status FromGrpc(const grpc::Status& status);
 grpc::Status ToGrpc(const absl::Status& status);
 
+// Trailing metadata of a stream of records: how many rows were left out because their checksums do not match.
+inline constexpr char kCorruptRows[] = "hone-corrupt-rows";
+
 }  // namespace hone

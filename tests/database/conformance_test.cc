@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <functional>
 
+#include "database/sqlite_connection.h"
 #include "database/sqlite_store.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -40,6 +41,13 @@ class StoreTest : public testing::TestWithParam<Backend> {
     const absl::Status status = store_->Commit(epoch_, writes);
     ASSERT_TRUE(status.ok()) << status;
   }
+  // Accounts are not made through the store: a row where the backend keeps tenants.
+  void AddTenant(uint64_t id) {
+    if (!std::filesystem::exists(folder_ + "/t.db")) return;
+    auto connection = SqliteConnection::Open(folder_ + "/t.db", SqliteConnection::Mode::kWrite);
+    ASSERT_TRUE(connection.ok()) << connection.status();
+    ASSERT_TRUE((*connection)->Execute(absl::StrCat("INSERT INTO tenant VALUES (", id, ", 'tenant ", id, "')")).ok());
+  }
   std::optional<BestEntry> Best(const std::string& workload, int threads, v1::NumericLevel numeric,
                                 const std::string& device_class = "fake/c2") {
     v1::BestKey key;
@@ -49,7 +57,7 @@ class StoreTest : public testing::TestWithParam<Backend> {
     key.set_device_class(device_class);
     auto answers = store_->Best(kLocalTenant, {&key, 1});
     EXPECT_TRUE(answers.ok()) << answers.status();
-    return answers.ok() ? answers->at(0) : std::nullopt;
+    return answers.ok() ? answers->entries.at(0) : std::nullopt;
   }
   std::vector<std::string> Traces(const RecordFilter& filter) {
     std::vector<std::string> traces;
@@ -69,13 +77,13 @@ TEST_P(StoreTest, AnOvertakenWriterChangesNothing) {
   EXPECT_EQ(next, epoch_ + 1);
   const Write write = PutJob{TestJob(2, "late")};
   EXPECT_EQ(store_->Commit(epoch_, {&write, 1}).code(), absl::StatusCode::kAborted);
-  EXPECT_EQ(store_->GetJob(2).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(store_->GetJob(kLocalTenant, 2).status().code(), absl::StatusCode::kNotFound);
   EXPECT_TRUE(store_->Commit(next, {&write, 1}).ok());
-  EXPECT_TRUE(store_->GetJob(2).ok());
+  EXPECT_TRUE(store_->GetJob(kLocalTenant, 2).ok());
 }
 
 TEST_P(StoreTest, JobsTasksAndPlansComeBackAsTheyWere) {
-  const auto job = store_->GetJob(1);
+  const auto job = store_->GetJob(kLocalTenant, 1);
   ASSERT_TRUE(job.ok()) << job.status();
   EXPECT_EQ(job->request.request_id(), "request 1");
   EXPECT_EQ(job->request.max_trials(), 100);
@@ -83,15 +91,15 @@ TEST_P(StoreTest, JobsTasksAndPlansComeBackAsTheyWere) {
   EXPECT_EQ(job->seconds, 1.5);
   EXPECT_EQ(job->build_seconds, 0.25);
   EXPECT_EQ(job->busy_seconds, 0.5);
-  const auto tasks = store_->GetTasks(1);
+  const auto tasks = store_->GetTasks(kLocalTenant, 1);
   ASSERT_TRUE(tasks.ok());
   ASSERT_THAT(*tasks, SizeIs(2));
   EXPECT_EQ(tasks->at(0).name, "conv2d_1");
   EXPECT_EQ(tasks->at(1).name, "dense_3");
   EXPECT_EQ(tasks->at(1).failed, (FailureCounts{{"crash", 2}, {"wrong_result", 1}}));
   EXPECT_EQ(tasks->at(1).best_us, 12.5);
-  EXPECT_EQ(*store_->GetPlan(1), std::string("plan\0bytes", 10));
-  EXPECT_EQ(store_->GetPlan(2).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(*store_->GetPlan(kLocalTenant, 1), std::string("plan\0bytes", 10));
+  EXPECT_EQ(store_->GetPlan(kLocalTenant, 2).status().code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(*store_->FindJob(kLocalTenant, "request 1"), std::optional<uint64_t>(1));
   EXPECT_EQ(*store_->FindJob(kLocalTenant, "request 2"), std::nullopt);
   EXPECT_EQ(store_->GetWorkload(TestWorkload("dense_3").hash())->name(), "dense_3");
@@ -101,9 +109,9 @@ TEST_P(StoreTest, JobsTasksAndPlansComeBackAsTheyWere) {
   changed.state = v1::JOB_DONE;
   changed.reason = "the budget of trials is used up";
   Commit({PutJob{changed}});
-  EXPECT_EQ(store_->GetJob(1)->state, v1::JOB_DONE);
-  EXPECT_EQ(store_->GetJob(1)->reason, changed.reason);
-  EXPECT_THAT(*store_->ListJobs(), SizeIs(1));
+  EXPECT_EQ(store_->GetJob(kLocalTenant, 1)->state, v1::JOB_DONE);
+  EXPECT_EQ(store_->GetJob(kLocalTenant, 1)->reason, changed.reason);
+  EXPECT_THAT(*store_->ListJobs(kLocalTenant), SizeIs(1));
 }
 
 TEST_P(StoreTest, ARestartFindsOpenJobsAndLentTrials) {
@@ -189,8 +197,7 @@ TEST_P(StoreTest, BestAnswersExactlyFirstThenNearlyNeverLooser) {
   auto best = Best("conv2d_1", 2, v1::NUMERIC_DEFAULT);
   ASSERT_TRUE(best.has_value());
   EXPECT_EQ(best->row.record.trace(), "default 2");
-  EXPECT_EQ(best->row.record.object(), "object of default 2");
-  EXPECT_EQ(best->row.record.kernel_set(), "kernel set of object of default 2");
+  EXPECT_EQ(best->row.record.object(), "") << "readers make the code themselves";
   EXPECT_EQ(best->row.record.workload_name(), "conv2d_1");
   EXPECT_EQ(best->row.record.workload_text(), "text of conv2d_1");
   EXPECT_EQ(best->row.record.device_class(), "fake/c2");
@@ -254,12 +261,123 @@ TEST_P(StoreTest, ObjectsOfLeadingRecordsAreKept) {
   EXPECT_THAT(with, ElementsAre("t0", "t1", "t5"));
 }
 
+TEST_P(StoreTest, AnObjectIsKeptWithTheRecordThatStatesItsDigest) {
+  const TuningKey key = TestKey("conv2d_1");
+  RecordRow row = TestRecord(key, "a", 10);
+  row.record.set_object_digest(Sha256("object"));
+  const auto object = [&] { return store_->Records(kLocalTenant, {.with_objects = true})->rows[0].record.object(); };
+  Commit({PutRecord{row}, PutObject{row.record.id(), Sha256("other"), "other", "set"},
+          PutObject{row.record.id() + 1, Sha256("object"), "object", "set"}});
+  EXPECT_EQ(object(), "");
+  Commit({PutObject{row.record.id(), Sha256("object"), "object", "set"}});
+  EXPECT_EQ(object(), "object");
+}
+
+TEST_P(StoreTest, WhatWasMeasuredHereReplacesWhatWasImported) {
+  const TuningKey key = TestKey("conv2d_1");
+  RecordRow claim = TestRecord(key, "a", 1, "their object"), ours = TestRecord(key, "a", 10, "our object");
+  claim.origin = "imported";
+  Commit({PutRecord{claim}, SetBest{key, claim.record.id(), 1}});
+  EXPECT_TRUE(store_->LoadHistory(key)->best_claimed);
+  EXPECT_TRUE(store_->LoadHistory(key)->trials.at(0).claimed);
+  Commit({PutRecord{ours}});
+  Commit({PutRecord{claim}});
+  const auto page = store_->Records(kLocalTenant, {.with_objects = true});
+  ASSERT_THAT(page->rows, SizeIs(1));
+  EXPECT_EQ(page->corrupt, 0);
+  EXPECT_EQ(page->rows[0].origin, "tuned");
+  EXPECT_EQ(page->rows[0].record.median_us(), 10);
+  EXPECT_EQ(page->rows[0].record.object(), "our object");
+  EXPECT_FALSE(store_->LoadHistory(key)->best_claimed);
+}
+
+TEST_P(StoreTest, ATenantSeesItsOwnAndNothingElse) {
+  constexpr uint64_t kOther = 2;
+  const TuningKey mine = TestKey("conv2d_1");
+  TuningKey theirs = mine;
+  theirs.tenant = kOther;
+  ASSERT_NE(RecordId(mine, "same trace"), RecordId(theirs, "same trace"));
+  JobRow job = TestJob(2, "request 1");
+  job.tenant = kOther;
+  AddTenant(kOther);
+  Commit({PutJob{job}, PutTask{TestTask(3, 2, 0, "conv2d_1")}, PutPlan{2, "hash", "their plan"},
+          PutRecord{TestRecord(mine, "same trace", 10, "mine")},
+          PutRecord{TestRecord(theirs, "same trace", 20, "theirs")}, SetBest{mine, RecordId(mine, "same trace"), 10},
+          SetBest{theirs, RecordId(theirs, "same trace"), 20}, PutCostModel{kLocalTenant, "fake/c2", "xgboost", "mine"},
+          PutCostModel{kOther, "fake/c2", "xgboost", "theirs"}});
+  for (const uint64_t tenant : {kLocalTenant, kOther}) {
+    const bool my = tenant == kLocalTenant;
+    const auto page = store_->Records(tenant, {.with_objects = true});
+    ASSERT_THAT(page->rows, SizeIs(1));
+    EXPECT_EQ(page->rows[0].record.median_us(), my ? 10 : 20);
+    EXPECT_EQ(page->rows[0].record.object(), my ? "mine" : "theirs");
+    v1::BestKey key;
+    key.set_workload_hash(mine.workload_hash);
+    key.set_threads(2);
+    key.set_numeric(v1::NUMERIC_DEFAULT);
+    const auto best = store_->Best(tenant, {&key, 1});  // the only device class that the tenant has keys of
+    ASSERT_TRUE(best->entries.at(0).has_value());
+    EXPECT_EQ(best->entries[0]->row.record.median_us(), my ? 10 : 20);
+    EXPECT_EQ(store_->LoadHistory(my ? mine : theirs)->best_us, my ? 10 : 20);
+    EXPECT_THAT(store_->LoadHistory(my ? mine : theirs)->seeds, IsEmpty());
+    EXPECT_EQ(*store_->CostModel(tenant, "fake/c2", "xgboost"), my ? "mine" : "theirs");
+    EXPECT_THAT(*store_->ListJobs(tenant), SizeIs(1));
+    EXPECT_EQ(*store_->FindJob(tenant, "request 1"), std::optional<uint64_t>(my ? 1 : 2));
+    const uint64_t foreign = my ? 2 : 1;
+    EXPECT_EQ(store_->GetJob(tenant, foreign).status().code(), absl::StatusCode::kNotFound);
+    EXPECT_EQ(store_->GetPlan(tenant, foreign).status().code(), absl::StatusCode::kNotFound);
+    EXPECT_THAT(*store_->GetTasks(tenant, foreign), IsEmpty());
+  }
+  // What one tenant exports becomes the other's own.
+  std::string lines;
+  ASSERT_TRUE(ExportRecords(*store_, kLocalTenant, [&](std::string piece) {
+                lines += piece;
+                return absl::OkStatus();
+              }).ok());
+  constexpr uint64_t kThird = 3;
+  AddTenant(kThird);
+  const auto plan = PlanImport(*store_, kThird, lines);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->records, 1u);
+  Commit(plan->writes);
+  EXPECT_THAT(store_->Records(kThird, {})->rows, SizeIs(1));
+  EXPECT_THAT(store_->Records(kLocalTenant, {})->rows, SizeIs(1));
+}
+
+TEST_P(StoreTest, OldTrialsLeaveAndTheirRecordsStay) {
+  const TuningKey key = TestKey("conv2d_1"), other = TestKey("dense_3");
+  MeasurementRow measurement{.trial = 1, .attempt = 1, .epoch = 1, .worker = "w", .outcome = {}};
+  for (uint64_t id = 1; id <= 6; ++id) {
+    const std::string trace = absl::StrCat("t", id);
+    measurement.trial = id;
+    Commit({PutTrial{TestTrial(id, key, 1, trace, TrialState::kDone, id % 2 == 0 ? v1::OUTCOME_OK : v1::OUTCOME_CRASH,
+                               10.0 * static_cast<double>(id))},
+            AddMeasurement{measurement}});
+    if (id % 2 == 0) Commit({PutRecord{TestRecord(key, trace, 10.0 * static_cast<double>(id))}});
+  }
+  Commit({PutTrial{TestTrial(7, key, 1, "lent")}, PutTrial{TestTrial(8, other, 2, "other", TrialState::kDone)}});
+  Commit({PruneTrials{key, 2}});
+  const auto traces = [&] {
+    std::vector<std::string> list;
+    const KeyHistory history = *store_->LoadHistory(key);
+    for (const PastTrial& trial : history.trials) list.push_back(trial.trace);
+    return list;
+  };
+  EXPECT_THAT(traces(), ElementsAre("t5", "t6", "t2", "t4")) << "failures beyond the latest are forgotten";
+  EXPECT_THAT(store_->LoadState()->leased, SizeIs(1));
+  EXPECT_THAT(store_->LoadHistory(other)->trials, SizeIs(1));
+  Commit({PutTrial{TestTrial(9, key, 1, "t1", TrialState::kDone, v1::OUTCOME_OK, 1)}});
+  EXPECT_THAT(traces(), ElementsAre("t5", "t6", "t1", "t2", "t4")) << "and may be tried again";
+  Commit({PruneTrials{key, 0}, PruneTrials{other, 0}});
+  EXPECT_EQ(store_->LoadState()->last_trial, 9u) << "its number is not given to another";
+}
+
 TEST_P(StoreTest, CostModelsAreReplaced) {
-  EXPECT_EQ(store_->CostModel("fake/c2", "xgboost").status().code(), absl::StatusCode::kNotFound);
-  Commit({PutCostModel{"fake/c2", "xgboost", "first"}});
-  Commit({PutCostModel{"fake/c2", "xgboost", std::string("sec\0ond", 7)}});
-  EXPECT_EQ(*store_->CostModel("fake/c2", "xgboost"), std::string("sec\0ond", 7));
-  EXPECT_EQ(store_->CostModel("fake/c64", "xgboost").status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(store_->CostModel(kLocalTenant, "fake/c2", "xgboost").status().code(), absl::StatusCode::kNotFound);
+  Commit({PutCostModel{kLocalTenant, "fake/c2", "xgboost", "first"}});
+  Commit({PutCostModel{kLocalTenant, "fake/c2", "xgboost", std::string("sec\0ond", 7)}});
+  EXPECT_EQ(*store_->CostModel(kLocalTenant, "fake/c2", "xgboost"), std::string("sec\0ond", 7));
+  EXPECT_EQ(store_->CostModel(kLocalTenant, "fake/c64", "xgboost").status().code(), absl::StatusCode::kNotFound);
 }
 
 TEST_P(StoreTest, ExportThenImportGivesTheSameBest) {

@@ -67,7 +67,8 @@ class MemoryStore : public TuningStore {
     for (const uint64_t id : record_order_) {
       const RecordRow& row = records_.at(id);
       if (row.key == key && tried.count(row.record.trace()) == 0) {
-        history.trials.push_back({row.record.trace(), v1::OUTCOME_OK, row.record.median_us()});
+        history.trials.push_back(
+            {row.record.trace(), v1::OUTCOME_OK, row.record.median_us(), /*claimed=*/row.origin == "imported"});
       }
     }
     const auto best = best_.find(key);
@@ -75,6 +76,7 @@ class MemoryStore : public TuningStore {
       history.best_record = best->second.first;
       history.best_us = best->second.second;
       history.best_trace = records_.at(best->second.first).record.trace();
+      history.best_claimed = records_.at(best->second.first).origin == "imported";
     }
     std::set<std::string> seeds;
     for (const auto& [other, entry] : best_) {
@@ -85,40 +87,54 @@ class MemoryStore : public TuningStore {
     return history;
   }
 
-  absl::StatusOr<std::string> CostModel(const std::string& device_class, const std::string& kind) override {
-    const auto found = models_.find({device_class, kind});
+  absl::StatusOr<std::string> CostModel(uint64_t tenant, const std::string& device_class,
+                                        const std::string& kind) override {
+    const auto found = models_.find({tenant, device_class, kind});
     if (found == models_.end()) return absl::NotFoundError("no cost model");
     return found->second;
   }
   absl::StatusOr<v1::Workload> GetWorkload(const std::string& hash) override { return Find(workloads_, hash); }
-  absl::StatusOr<JobRow> GetJob(uint64_t id) override { return Find(jobs_, id); }
+  absl::StatusOr<JobRow> GetJob(uint64_t tenant, uint64_t id) override {
+    if (!IsOf(tenant, id)) return absl::NotFoundError("no such job");
+    return jobs_.at(id);
+  }
   absl::StatusOr<std::optional<uint64_t>> FindJob(uint64_t tenant, const std::string& request_id) override {
     for (const auto& [id, job] : jobs_) {
       if (job.tenant == tenant && job.request.request_id() == request_id) return std::optional<uint64_t>(id);
     }
     return std::optional<uint64_t>();
   }
-  absl::StatusOr<std::vector<TaskRow>> GetTasks(uint64_t job) override {
+  absl::StatusOr<std::vector<TaskRow>> GetTasks(uint64_t tenant, uint64_t job) override {
     std::vector<TaskRow> rows;
+    if (!IsOf(tenant, job)) return rows;
     for (const auto& [id, task] : tasks_) {
       if (task.job == job) rows.push_back(task);
     }
     std::sort(rows.begin(), rows.end(), [](const TaskRow& a, const TaskRow& b) { return a.index < b.index; });
     return rows;
   }
-  absl::StatusOr<std::string> GetPlan(uint64_t job) override { return Find(plans_, job); }
-  absl::StatusOr<std::vector<JobRow>> ListJobs() override {
+  absl::StatusOr<std::string> GetPlan(uint64_t tenant, uint64_t job) override {
+    if (!IsOf(tenant, job)) return absl::NotFoundError("no such plan");
+    return Find(plans_, job);
+  }
+  absl::StatusOr<std::vector<JobRow>> ListJobs(uint64_t tenant) override {
     std::vector<JobRow> rows;
-    for (const auto& [id, job] : jobs_) rows.push_back(job);
+    for (const auto& [id, job] : jobs_) {
+      if (job.tenant == tenant) rows.push_back(job);
+    }
     return rows;
   }
 
-  absl::StatusOr<std::vector<std::optional<BestEntry>>> Best(uint64_t tenant,
-                                                             std::span<const v1::BestKey> keys) override {
-    std::vector<std::optional<BestEntry>> answers;
+  absl::StatusOr<BestEntries> Best(uint64_t tenant, std::span<const v1::BestKey> keys) override {
+    BestEntries result;
+    std::vector<std::optional<BestEntry>>& answers = result.entries;
+    std::set<std::string> classes;
+    for (const TuningKey& key : keys_) {
+      if (key.tenant == tenant) classes.insert(key.device_class);
+    }
     for (const v1::BestKey& wanted : keys) {
       std::string device_class = wanted.device_class();
-      if (device_class.empty() && device_classes_.size() == 1) device_class = device_classes_.begin()->first;
+      if (device_class.empty() && classes.size() == 1) device_class = *classes.begin();
       const TuningKey* chosen = nullptr;
       const auto rank = [&](const TuningKey& key) {
         return std::tuple(std::abs(key.threads - wanted.threads()), -key.threads, wanted.numeric() - key.numeric,
@@ -135,11 +151,11 @@ class MemoryStore : public TuningStore {
         answers.emplace_back();
         continue;
       }
-      BestEntry entry{Filled(best_.at(*chosen).first, true),
+      BestEntry entry{Filled(best_.at(*chosen).first, false),
                       chosen->threads == wanted.threads() && chosen->numeric == wanted.numeric()};
       answers.emplace_back(std::move(entry));
     }
-    return answers;
+    return result;
   }
 
   absl::StatusOr<RecordPage> Records(uint64_t tenant, const RecordFilter& filter) override {
@@ -192,7 +208,8 @@ class MemoryStore : public TuningStore {
   void Apply(const PutDeviceClass& w) { device_classes_[w.row.name] = w.row; }
   void Apply(const PutJob& w) {
     for (const auto& [id, job] : jobs_) {
-      HONE_CHECK(id == w.row.id || job.request.request_id() != w.row.request.request_id()) << "two jobs of one request";
+      HONE_CHECK(id == w.row.id || job.tenant != w.row.tenant || job.request.request_id() != w.row.request.request_id())
+          << "two jobs of one request";
     }
     jobs_[w.row.id] = w.row;
   }
@@ -230,12 +247,39 @@ class MemoryStore : public TuningStore {
   void Apply(const PutRecord& w) {
     CheckKey(w.row.key);
     const uint64_t id = w.row.record.id();
-    if (!w.row.record.object().empty())
-      objects_.emplace(id, std::pair(w.row.record.object(), w.row.record.kernel_set()));
     RecordRow row = w.row;
     row.record.clear_object();
     row.record.clear_kernel_set();
-    if (records_.emplace(id, std::move(row)).second) record_order_.push_back(id);
+    const auto [before, added] = records_.emplace(id, row);
+    if (added) record_order_.push_back(id);
+    if (!added && before->second.origin == "imported" && row.origin != "imported") {
+      if (before->second.record.object_digest() != row.record.object_digest()) objects_.erase(id);
+      before->second = std::move(row);
+    }
+    if (!w.row.record.object().empty()) {
+      Apply(PutObject{id, w.row.record.object_digest(), w.row.record.object(), w.row.record.kernel_set()});
+    }
+  }
+  void Apply(const PutObject& w) {
+    const auto record = records_.find(w.record);
+    if (record == records_.end() || record->second.record.object_digest() != w.digest) return;
+    objects_.emplace(w.record, std::pair(w.object, w.kernel_set));
+  }
+  void Apply(const PruneTrials& w) {
+    std::vector<uint64_t> of_key;
+    for (const uint64_t id : ended_) {
+      const auto found = trials_.find(id);
+      if (found != trials_.end() && found->second.key == w.key) of_key.push_back(id);
+    }
+    const uint64_t latest = Last(trials_);
+    for (size_t i = 0; i + static_cast<size_t>(w.keep) < of_key.size(); ++i) {
+      const uint64_t id = of_key[i];
+      if (id == latest) continue;
+      candidates_[{w.key, trials_.at(id).trace}].erase(id);
+      std::erase_if(measurements_, [&](const auto& entry) { return entry.first.first == id; });
+      std::erase(ended_, id);
+      trials_.erase(id);
+    }
   }
   void Apply(const SetBest& w) {
     CheckKey(w.key);
@@ -254,9 +298,14 @@ class MemoryStore : public TuningStore {
       if (best == best_.end() || best->second.first != with[i].second) objects_.erase(with[i].second);
     }
   }
-  void Apply(const PutCostModel& w) { models_[{w.device_class, w.kind}] = w.bytes; }
+  void Apply(const PutCostModel& w) { models_[{w.tenant, w.device_class, w.kind}] = w.bytes; }
 
-  void CheckKey(const TuningKey& key) const {
+  bool IsOf(uint64_t tenant, uint64_t job) const {
+    const auto found = jobs_.find(job);
+    return found != jobs_.end() && found->second.tenant == tenant;
+  }
+  void CheckKey(const TuningKey& key) {
+    keys_.insert(key);
     HONE_CHECK(workloads_.count(key.workload_hash) != 0 && device_classes_.count(key.device_class) != 0)
         << "workload and device class are written before the key that names them";
   }
@@ -295,7 +344,8 @@ class MemoryStore : public TuningStore {
   std::vector<uint64_t> record_order_;
   std::map<uint64_t, std::pair<std::string, std::string>> objects_;
   std::map<TuningKey, std::pair<uint64_t, double>> best_;
-  std::map<std::pair<std::string, std::string>, std::string> models_;
+  std::map<std::tuple<uint64_t, std::string, std::string>, std::string> models_;
+  std::set<TuningKey> keys_;
 };
 
 }  // namespace hone

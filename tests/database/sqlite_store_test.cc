@@ -2,6 +2,8 @@
 #include "database/sqlite_store.h"
 
 #include <signal.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,6 +16,13 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/database/rows_for_tests.h"
+
+// In place of the C library's: a folder called on_nfs is said to be on such a file system, others are what they are.
+extern "C" int statfs(const char* path, struct statfs* info) {
+  const long result = ::syscall(SYS_statfs, path, info);
+  if (result == 0 && std::string(path).find("on_nfs") != std::string::npos) info->f_type = 0x6969;
+  return static_cast<int>(result);
+}
 
 namespace hone {
 namespace {
@@ -205,7 +214,52 @@ TEST_F(SqliteTest, ARecordWhoseBitsChangedIsNotServed) {
   key.set_threads(2);
   key.set_numeric(v1::NUMERIC_DEFAULT);
   key.set_device_class("fake/c2");
-  EXPECT_FALSE(store->Best(kLocalTenant, {&key, 1})->at(0).has_value());
+  const auto best = store->Best(kLocalTenant, {&key, 1});
+  EXPECT_FALSE(best->entries.at(0).has_value());
+  EXPECT_EQ(best->corrupt, 1) << "and it is said";
+  EXPECT_EQ(store->LoadHistory(TestKey("conv2d_1"))->best_record, 0u);
+  EXPECT_EQ(store->LoadHistory(TestKey("conv2d_1"))->corrupt, 2) << "as a record and as the best";
+}
+
+TEST_F(SqliteTest, DamagedRowsAreCountedNotSkipped) {
+  Fill();
+  {
+    auto connection = SqliteConnection::Open(path_, SqliteConnection::Mode::kWrite);
+    ASSERT_TRUE((*connection)
+                    ->Execute("UPDATE object SET object = x'00' WHERE record IN (SELECT record FROM object "
+                              "LIMIT 3); UPDATE job SET request = x'0AFF'; "
+                              "UPDATE device_class SET profile = x'0AFF' WHERE name = 'fake/c64'")
+                    .ok());
+  }
+  const auto store = Open();
+  const auto page = store->Records(kLocalTenant, {.with_objects = true});
+  EXPECT_EQ(page->rows.size(), 20u) << "the records are whole";
+  EXPECT_EQ(page->corrupt, 3);
+  EXPECT_EQ(*ExportRecords(*store, kLocalTenant, [](const std::string&) { return absl::OkStatus(); }), 3);
+  const auto state = store->LoadState();
+  ASSERT_TRUE(state.ok()) << state.status();
+  EXPECT_EQ(state->jobs.size(), 0u);
+  EXPECT_EQ(state->corrupt, 2);
+  const auto jobs = store->ListJobs(kLocalTenant);
+  ASSERT_EQ(jobs->size(), 1u) << "it is still listed";
+  EXPECT_THAT(jobs->at(0).reason, HasSubstr("what job 1 asked for is damaged"));
+  EXPECT_EQ(store->GetJob(kLocalTenant, 1).status().code(), absl::StatusCode::kDataLoss);
+}
+
+TEST_F(SqliteTest, AFileOnANetworkFileSystemIsRefused) {
+  Fill();
+  fs::create_directory(folder_ + "/on_nfs");
+  fs::copy_file(path_, folder_ + "/on_nfs/t.db");
+  for (const StoreMode mode : {StoreMode::kRead, StoreMode::kWrite}) {
+    for (const char* name : {"/on_nfs/t.db", "/on_nfs/new.db"}) {
+      const absl::Status status = OpenSqliteStore(folder_ + name, mode).status();
+      EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << name;
+      EXPECT_THAT(std::string(status.message()), HasSubstr("on a network file system (NFS)"));
+      EXPECT_THAT(std::string(status.message()), HasSubstr("--db"));
+    }
+  }
+  EXPECT_FALSE(fs::exists(folder_ + "/on_nfs/new.db"));
+  EXPECT_FALSE(fs::exists(folder_ + "/on_nfs/t.db.lock")) << "nothing is made there";
 }
 
 TEST_F(SqliteTest, AnEmptyDeviceClassStandsForTheOnlyOne) {
@@ -219,10 +273,11 @@ TEST_F(SqliteTest, AnEmptyDeviceClassStandsForTheOnlyOne) {
   wanted.set_workload_hash(key.workload_hash);
   wanted.set_threads(2);
   wanted.set_numeric(v1::NUMERIC_DEFAULT);
-  EXPECT_TRUE(store->Best(kLocalTenant, {&wanted, 1})->at(0).has_value());
-  const Write second = PutDeviceClass{{"fake/c64", {}}};
-  ASSERT_TRUE(store->Commit(epoch, {&second, 1}).ok());
-  EXPECT_FALSE(store->Best(kLocalTenant, {&wanted, 1})->at(0).has_value());
+  EXPECT_TRUE(store->Best(kLocalTenant, {&wanted, 1})->entries.at(0).has_value());
+  const TuningKey elsewhere = TestKey("conv2d_1", 2, v1::NUMERIC_DEFAULT, "fake/c64");
+  writes = {PutDeviceClass{{"fake/c64", {}}}, PutRecord{TestRecord(elsewhere, "a", 1)}};
+  ASSERT_TRUE(store->Commit(epoch, writes).ok());
+  EXPECT_FALSE(store->Best(kLocalTenant, {&wanted, 1})->entries.at(0).has_value());
 }
 
 TEST_F(SqliteTest, ACommitThatFailsLeavesNothing) {
@@ -232,7 +287,7 @@ TEST_F(SqliteTest, ACommitThatFailsLeavesNothing) {
   const TuningKey unknown = TestKey("never written");
   const std::vector<Write> writes = {PutJob{TestJob(5, "request 5")}, PutRecord{TestRecord(unknown, "a", 1)}};
   EXPECT_FALSE(store->Commit(epoch, writes).ok());
-  EXPECT_FALSE(store->GetJob(5).ok());
+  EXPECT_FALSE(store->GetJob(kLocalTenant, 5).ok());
   const Write fine = PutJob{TestJob(6, "request 6")};
   EXPECT_TRUE(store->Commit(epoch, {&fine, 1}).ok()) << "the connection is usable afterwards";
 }
@@ -315,6 +370,38 @@ TEST_F(SqliteTest, MigrationsGoForwardOneByOneWithACopyFirst) {
   auto copy = SqliteConnection::Open(path_ + ".before-v2", SqliteConnection::Mode::kRead);
   EXPECT_EQ(*(*copy)->Number("PRAGMA user_version"), 1);
   EXPECT_EQ(*(*copy)->Number("SELECT x FROM a"), 1);
+}
+
+TEST_F(SqliteTest, CopiesAreTheirOwnersAlone) {
+  auto connection = SqliteConnection::Open(path_, SqliteConnection::Mode::kCreate);
+  ASSERT_TRUE(connection.ok());
+  ASSERT_TRUE((*connection)->Execute("CREATE TABLE a (x INTEGER)").ok());
+  const std::string copy = path_ + ".copy";
+  std::ofstream(copy) << "";  // left by an earlier attempt, for everybody to read
+  fs::permissions(copy, fs::perms::owner_all | fs::perms::group_read | fs::perms::others_read);
+  ASSERT_TRUE((*connection)->BackUpTo(copy).ok());
+  EXPECT_EQ(fs::status(copy).permissions(), fs::perms::owner_read | fs::perms::owner_write);
+  ASSERT_TRUE((*connection)->BackUpTo(path_ + ".second").ok());
+  EXPECT_EQ(fs::status(path_ + ".second").permissions(), fs::perms::owner_read | fs::perms::owner_write);
+}
+
+TEST_F(SqliteTest, AFileOfAnotherHistoryIsRefused) {
+  Fill();
+  {
+    auto connection = SqliteConnection::Open(path_, SqliteConnection::Mode::kWrite);
+    ASSERT_TRUE((*connection)->Execute("UPDATE migration SET digest = 'another' WHERE version = 2").ok());
+  }
+  for (const StoreMode mode : {StoreMode::kRead, StoreMode::kWrite}) {
+    const absl::Status status = OpenSqliteStore(path_, mode).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+    EXPECT_THAT(std::string(status.message()), HasSubstr("its schema 2 (least_flop) is another than this program's"));
+  }
+  {
+    auto connection = SqliteConnection::Open(path_, SqliteConnection::Mode::kWrite);
+    ASSERT_TRUE((*connection)->Execute("DELETE FROM migration WHERE version = 2").ok());
+  }
+  EXPECT_THAT(std::string(OpenSqliteStore(path_, StoreMode::kWrite).status().message()),
+              HasSubstr("its schema 2 (least_flop) is not noted"));
 }
 
 TEST_F(SqliteTest, MigrationsAreNumberedWithoutGaps) {

@@ -90,7 +90,8 @@ void Dispatcher::Impl::On(const ImportLines& event) {
   const ReplyTo to = event.to;
   std::vector<Write> writes;
   for (const Write& write : event.writes) {
-    // A key in use has its champion already or is about to have one: what is imported for it waits for the next job.
+    // A key in use has its champion already or is about to have one. What is imported for it is a claim: it is measured
+    // as a candidate like others, now where a job has the budget, else by the next job.
     const SetBest* best = std::get_if<SetBest>(&write);
     const auto state = best == nullptr ? keys.end() : keys.find(best->key);
     if (state != keys.end()) {
@@ -100,19 +101,13 @@ void Dispatcher::Impl::On(const ImportLines& event) {
     if (const PutRecord* put = std::get_if<PutRecord>(&write)) {
       const auto known = keys.find(put->row.key);
       const std::string& trace = put->row.record.trace();
-      if (known != keys.end() && known->second.loaded() && !known->second.Knows(trace)) {
-        known->second.AddKnown(trace);
-        known->second.Observe(trace, v1::OUTCOME_OK, put->row.record.median_us(), 0, options);
+      if (known == keys.end() || !known->second.loaded() || known->second.Knows(trace)) continue;
+      for (auto& [id, job] : jobs) {
+        const TaskRow* task = job.bound() && !job.ending ? job.TaskOf(put->row.key) : nullptr;
+        if (task == nullptr || !AllLoaded(job) || TrialsLeft(job) <= 0) continue;
+        QueueCandidate(job, *task, known->second, trace, "imported");
+        break;
       }
-    }
-    if (best != nullptr && state != keys.end()) {
-      for (const Write& other : event.writes) {
-        const PutRecord* put = std::get_if<PutRecord>(&other);
-        if (put != nullptr && put->row.record.id() == best->record) {
-          state->second.Crown(put->row.record.trace(), best->record, best->median_us);
-        }
-      }
-      RefreshTasks(best->key, &writes);
     }
   }
   CommitThen(std::move(writes), [this, to, reply] { ReplyNow(to, reply); });
@@ -149,6 +144,7 @@ Micros Dispatcher::Impl::NextWake() const {
   for (const auto& [id, trial] : leases.trials()) {
     if (trial.place == Trial::Place::kOrphan) wake = std::min(wake, trial.orphan_until);
     if (trial.place == Trial::Place::kQueued && trial.not_before > now) wake = std::min(wake, trial.not_before);
+    if (trial.place == Trial::Place::kQueued && trial.not_by_until > now) wake = std::min(wake, trial.not_by_until);
     if (trial.place == Trial::Place::kLent && trial.working_since > 0) {
       wake = std::min(wake, trial.working_since + Micros{options.stuck_ms} * 1000);
     }

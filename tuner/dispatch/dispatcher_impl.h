@@ -37,6 +37,7 @@ struct Worker {
   double build_seconds = 0, verify_seconds = 0, measure_seconds = 0;  // as it last reported
   bool reports_wall_time = false;
   int64_t trials = 0;
+  int64_t refused_reports = 0;        // of leases it was not given
   std::optional<TuningKey> last_key;  // stays on one workload where it can: inputs and reference are loaded
 };
 
@@ -71,6 +72,7 @@ class Dispatcher::Impl {
   std::vector<v1::WorkerInfo> Workers(Micros at) const;
   void TakeBack(Trial& trial, bool worker_was_lost);  // a lease that ended without a result
   void LendTrials();
+  std::string SecretOf(const TrialRow& row, const Worker& worker) const;
   uint64_t NextTrialFor(Worker& worker);  // 0: nothing for it
   v1::Lease MakeLease(const Trial& trial);
   v1::SyncReply DesiredState(Worker& worker, const v1::SyncRequest& request);
@@ -79,12 +81,16 @@ class Dispatcher::Impl {
   void ChargeWallTime(Worker& worker, const v1::SyncRequest& request);
 
   // ---- result_rules.cc ----
+  // False, and counted, when the lease of that token was lent to somebody else: the secret is missing or another.
+  static bool Holds(Worker& worker, const v1::LeaseId& id, const TrialRow& row);
   void TakeResult(Worker& worker, const v1::TrialResult& result);
   // `worker` is nullptr when the dispatcher itself gives the trial up. Appends to `writes`, removes the trial.
   void EndTrial(Trial& trial, const v1::Outcome& outcome, const Worker* worker, std::vector<Write>& writes);
   void EndDuel(Trial& trial, const v1::Outcome& outcome, std::vector<Write>& writes);
-  void Gained(const TuningKey& key);                                    // its champion is new
-  void RefreshTasks(const TuningKey& key, std::vector<Write>* writes);  // the rows of all tasks of that key
+  void Gained(const TuningKey& key);  // its champion is new
+  void KeepObject(uint64_t record, const TuningKey& key, const v1::Outcome& outcome, std::vector<Write>& writes);
+  std::string OtherThan(const std::string& worker, const Job& job) const;  // `worker` when another one fits the job
+  void RefreshTasks(const TuningKey& key, std::vector<Write>* writes);     // the rows of all tasks of that key
   void QueueDuels();
 
   // ---- search_rules.cc ----

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/support/check.h"
+#include "database/checksum.h"
 #include "tuner/dispatch/dispatcher_impl.h"
 #include "tuner/dispatch/roofline.h"
 
@@ -38,11 +39,19 @@ void Dispatcher::Impl::On(const Hello& event) {
   }
   Worker* worker = FindSession(request.session());
   if (worker == nullptr) {
-    // The same name in a new session: the worker was restarted, its old session is over. One that still has a call open
-    // is another, living worker that happens to have the name.
+    // The same name in a new session. Who shows the name's key is the same host: the worker was restarted and its old
+    // session is over, unless that one still has a call open and lives beside it. Nobody else gets the name of a worker
+    // that was heard of within its lease.
     std::vector<uint64_t> over;
     for (const auto& [id, other] : workers) {
-      if (other.hello.worker_name() == request.worker_name() && !other.waiting.has_value()) over.push_back(id);
+      if (other.hello.worker_name() != request.worker_name()) continue;
+      if (request.name_key().empty() || request.name_key() != other.hello.name_key()) {
+        return refuse(absl::StatusCode::kAlreadyExists,
+                      absl::StrCat("hello: another worker has the name ", request.worker_name(), " and was heard of ",
+                                   (now - other.last_seen) / 1'000'000,
+                                   " s ago; names of lost workers are free, those of living ones are theirs"));
+      }
+      if (!other.waiting.has_value()) over.push_back(id);
     }
     for (const uint64_t id : over) LoseWorker(id);
     std::erase_if(lost_workers, [&](const LostWorker& lost) { return lost.info.name() == request.worker_name(); });
@@ -109,7 +118,9 @@ void Dispatcher::Impl::On(const Sync& event) {
   std::set<uint64_t> said;
   for (const v1::LeaseState& held : request.held()) {
     Trial* trial = leases.Find(held.id().trial());
-    if (trial == nullptr || TokenOf(held.id()) != TokenOf(trial->row)) continue;
+    if (trial == nullptr || TokenOf(held.id()) != TokenOf(trial->row) || !Holds(*worker, held.id(), trial->row)) {
+      continue;
+    }
     if (trial->place == Trial::Place::kOrphan) leases.Adopt(*trial, worker->id);
     if (trial->place != Trial::Place::kLent || trial->worker != worker->id) continue;
     said.insert(trial->row.id);
@@ -194,6 +205,7 @@ v1::WorkerInfo Dispatcher::Impl::InfoOf(const Worker& worker) const {
   info.set_leases(held);
   info.set_threads(worker.hello.threads());
   info.set_trials(worker.trials);
+  info.set_refused_reports(worker.refused_reports);
   return info;
 }
 
@@ -291,7 +303,8 @@ uint64_t Dispatcher::Impl::NextTrialFor(Worker& worker) {
   const auto ready = [&](const TuningKey& key, uint64_t job) -> uint64_t {
     for (const uint64_t id : leases.QueueOf(key)) {
       const Trial& trial = *leases.Find(id);
-      if (trial.job == job && trial.not_before <= now) return id;
+      const bool for_another = trial.not_by_until > now && trial.not_by == worker.hello.worker_name();
+      if (trial.job == job && trial.not_before <= now && !for_another) return id;
     }
     return 0;
   };
@@ -321,6 +334,7 @@ void Dispatcher::Impl::LendTrials() {
       if (next == 0) break;
       Trial& trial = *leases.Find(next);
       leases.Lend(trial, id, epoch);
+      trial.row.secret = SecretOf(trial.row, worker);
       worker.last_key = trial.row.key;
       --worker.credits;
       writes.push_back(PutTrial{trial.row});
@@ -339,10 +353,23 @@ void Dispatcher::Impl::LendTrials() {
   });
 }
 
+// Known to this daemon and to whom the lease is sent; a restarted daemon reads it from the trial's row.
+std::string Dispatcher::Impl::SecretOf(const TrialRow& row, const Worker& worker) const {
+  return Digester()
+      .Add(options.lease_key)
+      .Add(int64_t(row.id))
+      .Add(int64_t{row.attempt})
+      .Add(int64_t(row.epoch))
+      .Add(worker.hello.session())
+      .Finish()
+      .substr(0, 16);
+}
+
 v1::Lease Dispatcher::Impl::MakeLease(const Trial& trial) {
   const KeyState& key = keys.at(trial.row.key);
   v1::Lease lease;
   *lease.mutable_id() = IdOf(trial.row);
+  lease.mutable_id()->set_secret(trial.row.secret);
   lease.set_task(trial.row.task);
   lease.set_workload_hash(trial.row.key.workload_hash);
   lease.set_trace(trial.row.trace);

@@ -14,6 +14,8 @@ namespace {
 // mostly fail.
 constexpr int64_t kTriedPerTrial = 4;
 constexpr int64_t kTriedAtLeast = 64;
+// Imported traces of a key that are measured first; the others are seeds of the search.
+constexpr size_t kMostClaims = 4;
 
 }  // namespace
 
@@ -186,12 +188,19 @@ void Dispatcher::Impl::On(const HistoryLoaded& event) {
   }
 }
 
-// The first candidate of every task is what an untuned build uses.
+// The first candidate of every task is what an untuned build uses; then what imported records claim to be the best.
 void Dispatcher::Impl::QueueDefaults(Job& job) {
   for (const TaskRow& task : job.tasks) {
     KeyState& key = keys.at(job.KeyOf(task));
     if (task.default_trace.empty() || key.Knows(task.default_trace) || TrialsLeft(job) <= 0) continue;
     QueueCandidate(job, task, key, task.default_trace, "default");
+  }
+  for (const TaskRow& task : job.tasks) {
+    KeyState& key = keys.at(job.KeyOf(task));
+    for (size_t i = 0; i < key.claims().size() && i < kMostClaims; ++i) {
+      const std::string& trace = key.claims()[i];
+      if (!key.Knows(trace) && TrialsLeft(job) > 0) QueueCandidate(job, task, key, trace, "imported");
+    }
   }
 }
 
@@ -320,7 +329,10 @@ void Dispatcher::Impl::FinishJob(Job& job) {
   }
   std::vector<Write> writes;
   writes.push_back(PutJob{job.row});
-  for (const TaskRow& task : job.tasks) writes.push_back(PutTask{task});
+  for (const TaskRow& task : job.tasks) {
+    writes.push_back(PutTask{task});
+    if (job.bound()) writes.push_back(PruneTrials{job.KeyOf(task), options.keep_trials});
+  }
   CommitThen(std::move(writes), [this, id = job.row.id] {
     jobs.erase(id);
     std::set<TuningKey> used_keys;

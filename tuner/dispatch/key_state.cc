@@ -7,12 +7,23 @@ namespace hone {
 void KeyState::Load(const KeyHistory& history, const DispatchOptions& options) {
   loaded_ = true;
   seeds = history.seeds;
+  std::set<std::pair<double, std::string>> claimed;
   for (const PastTrial& trial : history.trials) {
+    if (trial.claimed) {
+      claimed.emplace(history.best_claimed && trial.trace == history.best_trace ? 0 : trial.median_us, trial.trace);
+      continue;
+    }
     known_.insert(trial.trace);
     Observe(trial.trace, trial.kind, trial.median_us, 0, options);
   }
-  duelled_.insert(history.duelled.begin(), history.duelled.end());
-  if (history.best_record != 0) Crown(history.best_trace, history.best_record, history.best_us);
+  for (const auto& [us, trace] : claimed) {
+    claims_.push_back(trace);
+    seeds.push_back(trace);
+  }
+  if (history.best_record != 0 && !history.best_claimed) {
+    duelled_.insert(history.duelled.begin(), history.duelled.end());
+    Crown(history.best_trace, history.best_record, history.best_us);
+  }
   results_since_duel = 0;
   trials_since_gain_ = 0;  // whoever asks for new trials gets them, however long earlier jobs found nothing
   searched = static_cast<int>(history.trials.size()) >= options.batch;
@@ -59,9 +70,8 @@ void KeyState::Crown(const std::string& trace, uint64_t record, double us) {
 }
 
 std::optional<std::string> KeyState::Challenger(const DispatchOptions& options) const {
-  if (best_us_ <= 0) return std::nullopt;
   for (const auto& [us, trace] : by_time_) {
-    if (us >= best_us_ * (1 - options.duel_margin)) return std::nullopt;
+    if (best_us_ > 0 && us >= best_us_ * (1 - options.duel_margin)) return std::nullopt;
     if (duelled_.count(trace) == 0) return trace;
   }
   return std::nullopt;

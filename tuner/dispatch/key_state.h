@@ -47,10 +47,17 @@ class KeyState {
   const std::string& best_trace() const { return best_trace_; }
   uint64_t best_record() const { return best_record_; }
   void Crown(const std::string& trace, uint64_t record, double us);
-  // The fastest verified candidate that looks faster than the champion and has not met it yet.
+  // The fastest verified candidate that looks faster than the champion and has not met it yet; without a champion the
+  // fastest that has not failed to be confirmed as one.
   std::optional<std::string> Challenger(const DispatchOptions& options) const;
   void MarkDuelled(const std::string& trace) { duelled_.insert(trace); }
   int results_since_duel = 0;
+  std::map<std::string, std::string> measured_by;  // trace to worker name, in this process
+
+  // ---- claims ----
+  // Traces of imported records that nobody has measured here, the best one first, then by the time they claim. They are
+  // candidates like others: what they claim counts for nothing.
+  const std::vector<std::string>& claims() const { return claims_; }
 
   // ---- search ----
   uint64_t search_request = 0;   // the one under way; 0: none
@@ -75,6 +82,7 @@ class KeyState {
   std::set<std::pair<double, std::string>> by_time_;
   std::set<std::string> duelled_;
   std::set<std::string> told_;
+  std::vector<std::string> claims_;
   int64_t verified_ = 0;
   double fastest_us_ = 0;  // of all verified: what a gain is measured against
   int trials_since_gain_ = 0;

@@ -24,6 +24,8 @@ struct Trial {
   Micros working_since = 0;                 // when it was first said to be under work in this attempt
   Micros not_before = 0;                    // queued: back-off after an infrastructure failure
   Micros orphan_until = 0;                  // orphan: its worker may still come back with it
+  std::string not_by;                       // a duel: who measured the challenger before,
+  Micros not_by_until = 0;                  // to whom it is not lent until then
 };
 
 struct LeaseToken {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "tuner/dispatch/events.h"
 
@@ -39,7 +40,17 @@ struct DispatchOptions {
   // Duels.
   double duel_margin = 0.005;    // a challenger must look this much faster to be let in
   double default_margin = 0.02;  // and surely be this much faster to replace the default: see EndDuel
-  int keep_objects = 4;          // objects kept for each key, beside the best one's
+  // The first verified result of a key is measured again, in a fresh process, before it is the best. Off in tests of
+  // other rules alone.
+  bool confirm_first = true;
+  // A duel waits this long for another worker than the one that measured the challenger, where there is one that fits.
+  uint32_t second_worker_ms = 10'000;
+  double disagreement = 2;  // a duel's ratio this far from that of the times recorded before is not believed
+  // Retention.
+  int keep_objects = 4;      // objects kept for each key, beside the best one's
+  int keep_trials = 20'000;  // ended trials kept for each key when a job of it ends, with their measurements
+  // What lease secrets are derived from: random bytes that honed draws when it starts.
+  std::string lease_key;
 };
 
 }  // namespace hone

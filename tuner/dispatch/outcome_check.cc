@@ -1,13 +1,18 @@
 #include "tuner/dispatch/outcome_check.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/support/sha256.h"
 
 namespace hone {
 namespace {
 
 constexpr double kLongestUs = 3600e6;  // an hour: no candidate runs that long
+
+constexpr double kMostDrift = 20;    // of a machine between two sessions
+constexpr double kOffSamples = 1.5;  // a ratio of paired samples is not the ratio of their medians
 
 bool IsTime(double us) { return std::isfinite(us) && us > 0 && us < kLongestUs; }
 bool IsDuration(double seconds) { return std::isfinite(seconds) && seconds >= 0 && seconds < 86400; }
@@ -24,6 +29,19 @@ std::string TimingFault(const v1::Outcome& outcome, double implausible_below_us)
     return absl::StrCat("interval ", timing.low_us(), "..", timing.high_us(), " us does not hold the median ",
                         timing.median_us(), " us");
   }
+  // In units of the champion's recorded time the median may lie off the samples by the machine's drift since then.
+  const double drift = timing.anchor_ratio() > 0 ? timing.anchor_ratio() : 1;
+  if (!(drift > 1 / kMostDrift && drift < kMostDrift)) return absl::StrCat("the machine's drift is ", drift);
+  const auto [least, most] = std::minmax_element(timing.samples_us().begin(), timing.samples_us().end());
+  if (timing.median_us() * drift < *least / kOffSamples || timing.median_us() * drift > *most * kOffSamples) {
+    return absl::StrCat("median ", timing.median_us(), " us is not that of samples between ", *least, " and ", *most,
+                        " us");
+  }
+  if (outcome.duel_ratio_high() > 0 &&
+      !(outcome.duel_ratio_high() >= outcome.duel_ratio() && outcome.duel_ratio_low() <= outcome.duel_ratio())) {
+    return absl::StrCat("interval ", outcome.duel_ratio_low(), "..", outcome.duel_ratio_high(),
+                        " does not hold the duel's ratio ", outcome.duel_ratio());
+  }
   if (timing.median_us() < implausible_below_us) {
     return absl::StrCat("median ", timing.median_us(), " us is below what the device can do (", implausible_below_us,
                         " us)");
@@ -39,6 +57,10 @@ v1::Outcome CheckedOutcome(v1::Outcome outcome, double implausible_below_us) {
     outcome.set_detail("an outcome of a kind this daemon does not know");
   }
   if (outcome.detail().size() > 4096) outcome.mutable_detail()->resize(4096);
+  if (!outcome.object().empty() && Sha256(outcome.object()) != outcome.object_digest()) {  // not what was measured
+    outcome.clear_object();
+    outcome.clear_kernel_set();
+  }
   for (double seconds : {outcome.build_seconds(), outcome.verify_seconds(), outcome.measure_seconds()}) {
     if (IsDuration(seconds)) continue;
     outcome.set_build_seconds(0);

@@ -18,14 +18,20 @@ double SecondsOf(const v1::Outcome& outcome) {
 
 }  // namespace
 
+bool Dispatcher::Impl::Holds(Worker& worker, const v1::LeaseId& id, const TrialRow& row) {
+  if (id.secret() == row.secret) return true;
+  ++worker.refused_reports;
+  return false;
+}
+
 void Dispatcher::Impl::TakeResult(Worker& worker, const v1::TrialResult& result) {
   const LeaseToken token = TokenOf(result.id());
   if (becoming_durable.count(token) != 0) return;  // said already, acked once it is durable
   Trial* trial = leases.Find(token.trial);
   // A late result is as good as any until the trial is lent again: the attempt it names must be the latest, unanswered.
   const bool current = trial != nullptr && TokenOf(trial->row) == token && token.attempt > 0 && !trial->answered;
-  if (!current) {
-    worker.acks.insert(token);  // superseded: the worker may forget it
+  if (!current || !Holds(worker, result.id(), trial->row)) {
+    worker.acks.insert(token);  // superseded, or none of its own: the worker may forget it
     return;
   }
   KeyState& key = keys.at(trial->row.key);
@@ -98,19 +104,17 @@ void Dispatcher::Impl::EndTrial(Trial& trial, const v1::Outcome& outcome, const 
       r.set_program_hash(outcome.program_hash());
       r.set_object_digest(outcome.object_digest());
       r.set_generator(outcome.generator());
-      r.set_object(outcome.object());
-      r.set_kernel_set(outcome.kernel_set());
       if (worker != nullptr) r.set_target(worker->hello.profile().target());
       r.set_created(utc);
       const uint64_t id = r.id();
       writes.push_back(PutRecord{std::move(record)});
-      if (key.best_record() == 0) {
-        // The first verified result of a key has nobody to fight.
+      if (worker != nullptr) key.measured_by[row.trace] = worker->hello.worker_name();
+      if (key.best_record() == 0 && !options.confirm_first) {
         key.Crown(row.trace, id, row.median_us);
         Gained(row.key);
         writes.push_back(SetBest{row.key, id, row.median_us});
       }
-      if (!outcome.object().empty()) writes.push_back(PruneObjects{row.key, options.keep_objects});
+      KeepObject(id, row.key, outcome, writes);
     }
   }
   leases.Remove(row.id);
@@ -119,12 +123,27 @@ void Dispatcher::Impl::EndTrial(Trial& trial, const v1::Outcome& outcome, const 
   RefreshTasks(row.key, &writes);
 }
 
+void Dispatcher::Impl::KeepObject(uint64_t record, const TuningKey& key, const v1::Outcome& outcome,
+                                  std::vector<Write>& writes) {
+  if (outcome.object().empty()) return;
+  writes.push_back(PutObject{record, outcome.object_digest(), outcome.object(), outcome.kernel_set()});
+  writes.push_back(PruneObjects{key, options.keep_objects});
+}
+
 void Dispatcher::Impl::EndDuel(Trial& trial, const v1::Outcome& outcome, std::vector<Write>& writes) {
   KeyState& key = keys.at(trial.row.key);
   const std::string& trace = trial.row.trace;
   key.MarkDuelled(trace);
   const std::optional<double> us = key.TimeOf(trace);
   if (outcome.kind() != v1::OUTCOME_OK || !us.has_value()) return;
+  const uint64_t record = RecordId(trial.row.key, trace);
+  if (key.best_record() == 0) {
+    // Nobody to fight: verified and measured a second time, in fresh processes. That time counts.
+    key.Crown(trace, record, outcome.timing().median_us());
+    writes.push_back(SetBest{trial.row.key, record, key.best_us()});
+    KeepObject(record, trial.row.key, outcome, writes);
+    return;
+  }
   // Taken in turn in the same minutes, the ratio is free of drift: the champion's time is lowered by it. A worker that
   // gives no ratio is believed by the time it took for the challenger.
   double ratio = outcome.duel_ratio();
@@ -136,10 +155,14 @@ void Dispatcher::Impl::EndDuel(Trial& trial, const v1::Outcome& outcome, std::ve
   const double below = against_default ? 1 - options.default_margin : 1;
   const bool sure = outcome.duel_ratio_high() <= 0 || outcome.duel_ratio_high() < below;
   if (!(ratio < below) || !sure) return;
-  const uint64_t record = RecordId(trial.row.key, trace);
+  // The times that were recorded of the two say what to expect, and the device's peaks what is possible.
+  const bool expected = ratio * options.disagreement > *us / key.best_us();
+  const bool possible = task == nullptr || key.best_us() * ratio >= ImplausibleBelowUs(task->lower_bound_us);
+  if (!expected || !possible) return;
   key.Crown(trace, record, key.best_us() * ratio);
   Gained(trial.row.key);
   writes.push_back(SetBest{trial.row.key, record, key.best_us()});
+  KeepObject(record, trial.row.key, outcome, writes);
 }
 
 void Dispatcher::Impl::Gained(const TuningKey& key) {
@@ -164,11 +187,20 @@ void Dispatcher::Impl::RefreshTasks(const TuningKey& tuning_key, std::vector<Wri
   }
 }
 
+std::string Dispatcher::Impl::OtherThan(const std::string& worker, const Job& job) const {
+  for (const auto& [id, other] : workers) {
+    if (other.hello.worker_name() != worker && !other.draining && Matches(other, job)) return worker;
+  }
+  return "";
+}
+
 void Dispatcher::Impl::QueueDuels() {
   for (auto& [tuning_key, key] : keys) {
     if (!key.loaded() || leases.LiveOf(tuning_key, true) > 0) continue;
     const int live = leases.LiveOf(tuning_key, false);
-    if (live > 0 && key.results_since_duel < options.batch) continue;
+    const bool confirms = key.best_record() == 0;
+    if (confirms && !options.confirm_first) continue;
+    if (!confirms && live > 0 && key.results_since_duel < options.batch) continue;
     const std::optional<std::string> challenger = key.Challenger(options);
     if (!challenger.has_value()) continue;
     for (auto& [id, job] : jobs) {
@@ -180,9 +212,12 @@ void Dispatcher::Impl::QueueDuels() {
                            .key = tuning_key,
                            .task = task->id,
                            .trace = *challenger,
-                           .source = "duel",
+                           .source = confirms ? "confirm" : "duel",
                            .duel = true};
       trial.job = id;
+      const auto measured_by = key.measured_by.find(*challenger);
+      if (measured_by != key.measured_by.end()) trial.not_by = OtherThan(measured_by->second, job);
+      if (!trial.not_by.empty()) trial.not_by_until = now + Micros{options.second_worker_ms} * 1000;
       leases.AddQueued(std::move(trial), /*in_front=*/true);
       key.results_since_duel = 0;
       break;

@@ -37,6 +37,7 @@ absl::StatusOr<std::unique_ptr<Core>> Core::Start(const DispatchOptions& options
   core->on_fatal_ = std::move(on_fatal);
   HONE_ASSIGN_OR_RETURN(core->epoch_, core->store_->BeginEpoch());
   HONE_ASSIGN_OR_RETURN(StoredState state, core->store_->LoadState());
+  if (state.corrupt > 0) spdlog::error("{} rows of jobs and device classes are left out: damaged", state.corrupt);
   spdlog::info("term {}, {} open jobs, {} trials were lent", core->epoch_, state.jobs.size(), state.leased.size());
   core->dispatcher_ = std::make_unique<Dispatcher>(options, core->epoch_, std::move(state));
   Core* raw = core.get();
@@ -207,6 +208,10 @@ void Core::RunWriter() {
         on_fatal_(history.status());
         continue;
       }
+      if (history->corrupt > 0) {
+        spdlog::error("{} records of one key ({}, {} threads) are left out: their checksums do not match",
+                      history->corrupt, load->key.device_class, load->key.threads);
+      }
       Post(HistoryLoaded{load->key, *std::move(history)});
       continue;
     }
@@ -273,8 +278,8 @@ v1::JobSnapshot Core::Live(uint64_t job, bool with_tasks) {
 }
 
 absl::StatusOr<v1::JobSnapshot> Core::StoredSnapshot(uint64_t job, bool with_tasks) {
-  HONE_ASSIGN_OR_RETURN(const JobRow row, store_->GetJob(job));
-  HONE_ASSIGN_OR_RETURN(const std::vector<TaskRow> tasks, store_->GetTasks(job));
+  HONE_ASSIGN_OR_RETURN(const JobRow row, store_->GetJob(kLocalTenant, job));
+  HONE_ASSIGN_OR_RETURN(const std::vector<TaskRow> tasks, store_->GetTasks(kLocalTenant, job));
   return MakeJobSnapshot(row, tasks, with_tasks);
 }
 
@@ -292,10 +297,10 @@ absl::StatusOr<std::vector<v1::JobSnapshot>> Core::ListJobs() {
   Query([&](const Dispatcher& dispatcher) {
     for (const uint64_t job : dispatcher.Jobs()) live[job] = Live(job, false);
   });
-  HONE_ASSIGN_OR_RETURN(const std::vector<JobRow> rows, store_->ListJobs());
+  HONE_ASSIGN_OR_RETURN(const std::vector<JobRow> rows, store_->ListJobs(kLocalTenant));
   for (const JobRow& row : rows) {
     if (live.count(row.id) != 0) continue;
-    HONE_ASSIGN_OR_RETURN(const std::vector<TaskRow> tasks, store_->GetTasks(row.id));
+    HONE_ASSIGN_OR_RETURN(const std::vector<TaskRow> tasks, store_->GetTasks(kLocalTenant, row.id));
     live[row.id] = MakeJobSnapshot(row, tasks, false);
   }
   std::vector<v1::JobSnapshot> all;

@@ -1,8 +1,12 @@
 // honed: the tuning daemon. Options, signals, exit codes; everything else is Daemon.
 #include <pthread.h>
 #include <signal.h>
+#include <sys/random.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 #include <thread>
 
@@ -30,6 +34,17 @@ int ExitCode(const absl::Status& status) {
     case absl::StatusCode::kDataLoss: return 9;
     default: return 1;
   }
+}
+
+std::string RandomKey() {
+  std::string key(32, '\0');
+  size_t got = 0;
+  while (got < key.size()) {
+    const ssize_t more = ::getrandom(key.data() + got, key.size() - got, 0);
+    if (more < 0 && errno != EINTR) std::abort();  // no kernel that has the call fails otherwise
+    if (more > 0) got += static_cast<size_t>(more);
+  }
+  return key;
 }
 
 int DefaultSearches() {
@@ -76,6 +91,10 @@ int main(int argc, char** argv) {
   app.add_option("--memory-limit", memory_gib, "GiB of address space that a running candidate may have")
       ->check(hone::FromTo(0.1, 65536.0, "GiB"))
       ->capture_default_str();
+  app.add_option("--keep-trials", options.dispatch.keep_trials,
+                 "trials kept for each kernel when a job ends; older ones leave, records stay")
+      ->check(CLI::Range(100, 100'000'000))
+      ->capture_default_str();
   app.add_option("--searches", options.search.processes, "search processes at most")
       ->check(hone::FromTo(1, 256, "processes"))
       ->capture_default_str();
@@ -93,6 +112,7 @@ int main(int argc, char** argv) {
   options.dispatch.build_limit_ms = static_cast<uint32_t>(build_seconds * 1e3);
   options.dispatch.run_limit_ms = static_cast<uint32_t>(run_seconds * 1e3);
   options.dispatch.memory_limit_bytes = static_cast<int64_t>(memory_gib * kGiB);
+  options.dispatch.lease_key = RandomKey();
   options.dispatch.sync_hold_ms = std::min(options.dispatch.sync_hold_ms, options.dispatch.lease_ms / 3);
 
   spdlog::set_default_logger(spdlog::stderr_logger_mt("honed"));

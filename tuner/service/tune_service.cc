@@ -99,9 +99,10 @@ class TuneService : public v1::Tune::WithCallbackMethod_Watch<v1::Tune::Service>
                            v1::BestRecordsReply* reply) override {
     if (const grpc::Status admitted = Admit(*context); !admitted.ok()) return admitted;
     const std::vector<v1::BestKey> keys(request->keys().begin(), request->keys().end());
-    absl::StatusOr<std::vector<std::optional<BestEntry>>> entries = core_.store().Best(kLocalTenant, keys);
-    if (!entries.ok()) return ToGrpc(entries.status());
-    for (std::optional<BestEntry>& entry : *entries) {
+    absl::StatusOr<BestEntries> best = core_.store().Best(kLocalTenant, keys);
+    if (!best.ok()) return ToGrpc(best.status());
+    reply->set_corrupt(static_cast<uint32_t>(best->corrupt));
+    for (std::optional<BestEntry>& entry : best->entries) {
       v1::BestAnswer& answer = *reply->add_answers();
       if (!entry.has_value()) continue;
       *answer.mutable_record() = std::move(entry->row.record);
@@ -118,6 +119,7 @@ class TuneService : public v1::Tune::WithCallbackMethod_Watch<v1::Tune::Service>
     filter.workload_regex = request->workload_regex();
     filter.best_only = request->best_only();
     uint32_t left = request->limit() == 0 ? UINT32_MAX : request->limit();
+    int corrupt = 0;
     do {
       filter.limit = static_cast<int>(std::min<uint32_t>(kPage, left));
       absl::StatusOr<RecordPage> page = core_.store().Records(kLocalTenant, filter);
@@ -129,19 +131,23 @@ class TuneService : public v1::Tune::WithCallbackMethod_Watch<v1::Tune::Service>
         if (!writer->Write(record)) return {grpc::StatusCode::CANCELLED, "the caller has gone"};
         --left;
       }
+      corrupt += page->corrupt;
       filter.after = page->last;
     } while (filter.after != 0 && left > 0);
+    context->AddTrailingMetadata(kCorruptRows, std::to_string(corrupt));
     return grpc::Status::OK;
   }
 
   grpc::Status ExportRecords(grpc::ServerContext* context, const v1::ExportRecordsRequest*,
                              grpc::ServerWriter<v1::ExportChunk>* writer) override {
     if (const grpc::Status admitted = Admit(*context); !admitted.ok()) return admitted;
-    return ToGrpc(hone::ExportRecords(core_.store(), kLocalTenant, [&](std::string lines) {
+    const absl::StatusOr<int> corrupt = hone::ExportRecords(core_.store(), kLocalTenant, [&](std::string lines) {
       v1::ExportChunk chunk;
       chunk.set_lines(std::move(lines));
       return writer->Write(chunk) ? absl::OkStatus() : absl::CancelledError("the caller has gone");
-    }));
+    });
+    if (corrupt.ok()) context->AddTrailingMetadata(kCorruptRows, std::to_string(*corrupt));
+    return ToGrpc(corrupt.status());
   }
 
   grpc::Status ImportRecords(grpc::ServerContext* context, grpc::ServerReader<v1::ExportChunk>* reader,

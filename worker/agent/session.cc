@@ -43,7 +43,7 @@ struct Session::Call {
 };
 
 Session::Session(SessionOptions options, WorkQueue& queue)
-    : options_(std::move(options)), queue_(queue), session_(RandomBytes(16)) {
+    : options_(std::move(options)), queue_(queue), session_(RandomBytes(16)), name_key_(RandomBytes(16)) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kMessageBytes);
   arguments.SetMaxSendMessageSize(kMessageBytes);
@@ -70,6 +70,7 @@ absl::Status Session::Hello() {
   request.set_threads(options_.threads);
   request.set_can_build(true);
   request.set_can_measure(true);
+  request.set_name_key(name_key_);
   v1::HelloReply reply;
   HONE_RETURN_IF_ERROR(FromGrpc(stub_->Hello(Context(kCallTimeout).get(), request, &reply)));
   hold_ = absl::Milliseconds(reply.sync_hold_ms());
@@ -119,6 +120,10 @@ absl::Status Session::Run(const std::atomic<bool>& stop) {
     if (!greeted) {
       const absl::Status status = Hello();
       if (IsRefusal(status)) return leave(status);
+      if (absl::IsAlreadyExists(status)) {  // another host, or container, that calls itself the same
+        absl::StrAppend(&options_.name, "-", absl::Hex(static_cast<uint8_t>(RandomBytes(1)[0]), absl::kZeroPad2));
+        spdlog::info("{}; this one is {} from now on", std::string(status.message()), options_.name);
+      }
       if (!status.ok()) {
         if (stop) return leave(absl::OkStatus());
         if (options_.exit_with_daemon && absl::Now() - last_answer > kGiveUpAfter) return leave(status);

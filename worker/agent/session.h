@@ -43,7 +43,8 @@ class Session {
 
   SessionOptions options_;
   WorkQueue& queue_;
-  std::string session_;  // 16 random bytes
+  std::string session_;   // 16 random bytes
+  std::string name_key_;  // as many: what the daemon knows us by when we say Hello again
   std::unique_ptr<v1::Fleet::Stub> stub_;
   uint64_t seq_ = 0;
   absl::Duration hold_ = absl::Seconds(10);

@@ -61,6 +61,23 @@ TEST(Target, DeviceClassNamesWhatMatters) {
   EXPECT_NE(DeviceClass(*ParseTarget("cpu:znver5,cores=2")), DeviceClass(*ParseTarget("cpu:znver5,cores=4")));
 }
 
+// A measurement is kept under the class and states the text: two machines whose kernels may differ in code or speed
+// differ in one of them.
+TEST(Target, EveryFactIsInTheDeviceClassOrStatedWithTheRecord) {
+  const Target base = *ParseTarget("cpu:znver4,l1d=32K,l2=1M,l3=32M,cores=4");
+  for (const char* changed : {"cpu:znver5,l1d=32K,l2=1M,l3=32M,cores=4", "cpu:znver4,l1d=48K,l2=1M,l3=32M,cores=4",
+                              "cpu:znver4,l1d=32K,l2=2M,l3=32M,cores=4", "cpu:znver4,l1d=32K,l2=1M,l3=16M,cores=4",
+                              "cpu:znver4,l1d=32K,l2=1M,l3=32M,cores=8"}) {
+    EXPECT_NE(DeviceClass(*ParseTarget(changed)), DeviceClass(base)) << changed;
+  }
+  for (const std::string& feature : base.features) {
+    if (feature == "avx2" || feature == "fma" || feature == "f16c") continue;  // every target has them
+    const Target without = *ParseTarget("cpu:znver4-" + feature + ",l1d=32K,l2=1M,l3=32M,cores=4");
+    EXPECT_NE(without.text, base.text) << feature;
+    EXPECT_FALSE(without.has(feature));
+  }
+}
+
 TEST(Target, MissingFeaturesAreNamed) {
   EXPECT_EQ(MissingFeatures(*ParseTarget("cpu:x86-64-v3"), *ParseTarget("cpu:x86-64-v4")), "");
   EXPECT_THAT(MissingFeatures(*ParseTarget("cpu:x86-64-v4"), *ParseTarget("cpu:x86-64-v3")), HasSubstr("avx512f"));

@@ -17,7 +17,8 @@ inline constexpr Micros kSecond = 1'000'000;
 
 class Desk {
  public:
-  explicit Desk(const DispatchOptions& options = {}) : options_(options) { Restart(); }
+  // Tests of other rules do without the confirmation of first results.
+  explicit Desk(const DispatchOptions& options = {.confirm_first = false}) : options_(options) { Restart(); }
 
   // As after a kill of the daemon: what was committed is there.
   void Restart() {
@@ -76,10 +77,12 @@ class Desk {
     Do(hone::Submit{to, request, "2026-01-01T00:00:00Z"});
     return std::get<v1::SubmitReply>(replies.at(to)).job_id();
   }
-  ReplyTo Hello(const std::string& name, int threads = 2, const std::string& session = "", double gflops = 0) {
+  ReplyTo Hello(const std::string& name, int threads = 2, const std::string& session = "", double gflops = 0,
+                const std::string& name_key = "its host's") {
     const ReplyTo to = ++tokens_;
     v1::HelloRequest request;
     request.set_worker_name(name);
+    request.set_name_key(name_key);
     request.set_session(session.empty() ? name : session);
     request.set_threads(threads);
     request.mutable_profile()->set_device_class("fake/c2");
@@ -155,10 +158,10 @@ class Desk {
   v1::JobSnapshot Job(uint64_t id) {
     if (dispatcher->HasJob(id)) return dispatcher->Snapshot(id);
     v1::JobSnapshot snapshot;
-    const JobRow row = *store.GetJob(id);
+    const JobRow row = *store.GetJob(kLocalTenant, id);
     snapshot.set_state(row.state);
     snapshot.set_reason(row.reason);
-    const std::vector<TaskRow> tasks = *store.GetTasks(id);
+    const std::vector<TaskRow> tasks = *store.GetTasks(kLocalTenant, id);
     for (const TaskRow& task : tasks) {
       v1::TaskSnapshot& t = *snapshot.add_tasks();
       t.set_best_us(task.best_us);

@@ -108,7 +108,141 @@ TEST_F(Duels, AreFoughtBeforeAJobOfFewTrialsEnds) {
   EXPECT_EQ(desk.Job(job).tasks(0).best_us(), 8);
 }
 
-TEST(Imports, OfAKeyInUseBecomeChallengers) {
+// ---- what is published ----
+
+TEST(FirstResults, AreMeasuredAgainBeforeTheyAreTheBest) {
+  Desk desk(DispatchOptions{});
+  desk.Hello("w");
+  const uint64_t job = desk.Submit({"conv2d_1"});
+  desk.Report("w", desk.Take("w", 1).at(0), Desk::Good(3));
+  EXPECT_TRUE(desk.store.best().empty()) << "one report is no proof";
+  EXPECT_EQ(desk.store.records().size(), 1u);
+  const v1::Lease confirmation = desk.Take("w", 1).at(0);
+  EXPECT_TRUE(confirmation.duel()) << "in fresh processes";
+  EXPECT_EQ(confirmation.trace(), "conv2d_1 default");
+  EXPECT_EQ(confirmation.champion_trace(), "");
+  desk.Report("w", confirmation, Desk::Good(10));
+  EXPECT_EQ(desk.store.best().begin()->second.second, 10) << "the second time counts";
+  EXPECT_EQ(desk.Job(job).tasks(0).best_us(), 10);
+  EXPECT_EQ(desk.Job(job).trials(), 1);
+}
+
+TEST(FirstResults, ThatAreNotConfirmedGiveWayToTheNext) {
+  Desk desk(DispatchOptions{});
+  desk.Hello("w");
+  const uint64_t job = desk.Submit({"conv2d_1"}, 2);
+  desk.Report("w", desk.Take("w", 1).at(0), Desk::Good(3));
+  desk.AnswerSearch({"slower"});
+  desk.Report("w", desk.Take("w", 1).at(0), Desk::Bad(v1::OUTCOME_WRONG_RESULT));
+  EXPECT_TRUE(desk.store.best().empty());
+  desk.Report("w", desk.Take("w", 1).at(0), Desk::Good(20));
+  EXPECT_EQ(desk.Job(job).state(), v1::JOB_RUNNING) << "its budget is spent, what it publishes is not yet known";
+  const v1::Lease confirmation = desk.Take("w", 1).at(0);
+  EXPECT_EQ(confirmation.trace(), "slower");
+  desk.Report("w", confirmation, Desk::Good(21));
+  EXPECT_EQ(desk.store.best().begin()->second.second, 21);
+  EXPECT_EQ(desk.Job(job).state(), v1::JOB_DONE);
+}
+
+TEST(FirstResults, AreConfirmedByAnotherWorkerWhereThereIsOne) {
+  Desk desk(DispatchOptions{});
+  desk.Hello("a");
+  desk.Hello("b");
+  desk.Submit({"conv2d_1"});
+  desk.Report("a", desk.Take("a", 1).at(0), Desk::Good(3));
+  EXPECT_THAT(desk.Take("a", 1), SizeIs(0));
+  const auto confirmation = desk.Take("b", 1);
+  ASSERT_THAT(confirmation, SizeIs(1));
+  EXPECT_TRUE(confirmation[0].duel());
+}
+
+TEST(FirstResults, DoNotWaitForAnotherWorkerForEver) {
+  Desk desk(DispatchOptions{});
+  desk.Hello("a");
+  desk.Hello("b");
+  desk.Submit({"conv2d_1"});
+  desk.Report("a", desk.Take("a", 1).at(0), Desk::Good(3));
+  EXPECT_THAT(desk.Take("a", 1), SizeIs(0));
+  desk.Wait(10 * kSecond);
+  const auto confirmation = desk.Take("a", 1);
+  ASSERT_THAT(confirmation, SizeIs(1));
+  EXPECT_TRUE(confirmation[0].duel());
+}
+
+TEST_F(Duels, ARatioThatNothingElseSaysIsNotBelieved) {
+  v1::Outcome outcome = Desk::Good(8);
+  outcome.set_duel_ratio(0.3);  // recorded were 8 us and 10
+  outcome.set_duel_ratio_high(0.31);
+  desk_.Report("w", duel_, outcome);
+  EXPECT_EQ(best(), 10);
+}
+
+TEST(Bests, AreNotBelowWhatTheDeviceCan) {
+  Desk desk;
+  desk.Hello("w", 2, "", /*gflops=*/100);  // 10 us at best; what is far below is no honest time
+  desk.Submit({"conv2d_1"});
+  desk.Report("w", desk.Take("w", 1).at(0), Desk::Good(14));
+  desk.AnswerSearch({"a"});
+  desk.Report("w", desk.Take("w", 1).at(0), Desk::Good(4.5));
+  const v1::Lease duel = desk.Take("w", 1).at(0);
+  ASSERT_TRUE(duel.duel());
+  v1::Outcome outcome = Desk::Good(4.5);
+  outcome.set_duel_ratio(0.17);  // 2.4 us
+  outcome.set_duel_ratio_high(0.18);
+  desk.Report("w", duel, outcome);
+  EXPECT_EQ(desk.store.best().begin()->second.second, 14);
+}
+
+// A duel may be the first to bring the bytes of what it proves to be the best.
+TEST(Objects, OfADuelsWinnerAreKept) {
+  for (const std::string measured : {"its bytes", "what the builder of last year made"}) {
+    Desk desk;
+    desk.Hello("w");
+    desk.Submit({"conv2d_1"});
+    desk.Report("w", desk.Take("w", 1).at(0), Desk::Good(10));
+    desk.AnswerSearch({"fast"});
+    v1::Outcome trial = Desk::Good(8);
+    trial.set_object_digest(Sha256(measured));
+    desk.Report("w", desk.Take("w", 1).at(0), trial);
+    v1::Outcome duel = Desk::Good(8);
+    duel.set_duel_ratio(0.8);
+    duel.set_object("its bytes");
+    duel.set_object_digest(Sha256(duel.object()));
+    desk.Report("w", desk.Take("w", 1).at(0), duel);
+    EXPECT_EQ(desk.store.best().begin()->second.second, 8);
+    const RecordPage page = *desk.store.Records(kLocalTenant, {.with_objects = true});
+    EXPECT_EQ(page.rows[1].record.trace(), "fast");
+    EXPECT_EQ(page.rows[1].record.object(), measured == "its bytes" ? measured : "") << "only of the digest stated";
+  }
+}
+
+TEST(Imports, AreClaimsUntilTheyAreMeasuredHere) {
+  Desk desk(DispatchOptions{});
+  desk.Hello("w");
+  desk.Submit({"conv2d_1"}, 1);
+  const TuningKey key{.workload_hash = Sha256("text of conv2d_1"), .device_class = "fake/c2", .threads = 2};
+  desk.Report("w", desk.Take("w", 1).at(0), Desk::Bad(v1::OUTCOME_CRASH));
+  desk.Do(StopJob{900, 1});
+  RecordRow row{.key = key, .record = {}, .origin = "imported"};
+  row.record.set_id(RecordId(key, "theirs"));
+  row.record.set_trace("theirs");
+  row.record.set_median_us(0.001);
+  const std::vector<Write> writes = {PutRecord{row}, SetBest{key, row.record.id(), 0.001}};
+  ASSERT_TRUE(desk.store.Commit(1, writes).ok());
+
+  const uint64_t job = desk.Submit({"conv2d_1"});
+  EXPECT_EQ(desk.Job(job).tasks(0).best_us(), 0) << "a claim is no champion";
+  const v1::Lease first = desk.Take("w", 1).at(0);
+  EXPECT_EQ(first.trace(), "theirs");
+  EXPECT_FALSE(first.duel());
+  desk.Report("w", first, Desk::Good(12));
+  EXPECT_EQ(desk.store.records().at(row.record.id()).origin, "tuned");
+  EXPECT_EQ(desk.store.records().at(row.record.id()).record.median_us(), 12);
+  desk.Report("w", desk.Take("w", 1).at(0), Desk::Good(12.5));
+  EXPECT_EQ(desk.store.best().at(key).second, 12.5);
+}
+
+TEST(Imports, OfAKeyInUseBecomeCandidates) {
   Desk desk;
   desk.Hello("w");
   desk.Submit({"conv2d_1"});
@@ -124,7 +258,7 @@ TEST(Imports, OfAKeyInUseBecomeChallengers) {
   EXPECT_EQ(desk.store.best().begin()->second.second, 10);
   leases = desk.Take("w", 1);
   ASSERT_THAT(leases, SizeIs(1));
-  EXPECT_TRUE(leases[0].duel());
+  EXPECT_FALSE(leases[0].duel()) << "nobody has measured it here";
   EXPECT_EQ(leases[0].trace(), "theirs");
 }
 

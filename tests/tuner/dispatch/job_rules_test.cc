@@ -261,7 +261,7 @@ TEST(Jobs, ABoundThatIsBeatenByMuchIsNoLimit) {
 }
 
 TEST(Jobs, DeviceTimeIsSharedBetweenThem) {
-  Desk desk({.searches = 2});
+  Desk desk({.searches = 2, .confirm_first = false});
   desk.Hello("w");
   const uint64_t big = desk.Submit({"conv2d_1"});
   desk.AnswerSearch({"a0", "a1", "a2", "a3", "a4", "a5", "a6", "a7", "a8", "a9"});

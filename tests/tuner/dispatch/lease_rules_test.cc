@@ -156,7 +156,7 @@ TEST(Leases, InfrastructureFailuresAreTriedAgainLaterAndNotForEver) {
     EXPECT_THAT(desk.Take("a", 1), SizeIs(0)) << "not at once";
     desk.Wait((kSecond << (attempt - 1)) + 1);
   }
-  EXPECT_EQ(desk.store.GetTasks(job)->at(0).failed.at("infra"), 1);
+  EXPECT_EQ(desk.store.GetTasks(kLocalTenant, job)->at(0).failed.at("infra"), 1);
   EXPECT_EQ(desk.Job(job).state(), v1::JOB_FAILED);
 }
 
@@ -205,6 +205,76 @@ TEST(Workers, ThatWereLostAreShownForAWhile) {
   EXPECT_EQ(desk.dispatcher->Workers(desk.now)[0].state(), "idle");
   desk.Wait(3600 * kSecond);
   EXPECT_THAT(desk.dispatcher->Workers(desk.now), SizeIs(0));
+}
+
+// The numbers of a lease can be guessed, its secret cannot: whoever does not show it changes nothing.
+TEST(Leases, AreReportedByWhoHoldsThemAlone) {
+  Desk desk;
+  desk.Hello("a");
+  desk.Hello("thief");
+  const uint64_t job = desk.Submit({"conv2d_1"});
+  const auto leases = desk.Take("a", 1);
+  ASSERT_THAT(leases, SizeIs(1));
+  EXPECT_EQ(leases[0].id().secret().size(), 16u);
+  for (const std::string secret : {std::string(), std::string(16, 'x'), leases[0].id().secret().substr(0, 15)}) {
+    v1::Lease stolen = leases[0];
+    stolen.mutable_id()->set_secret(secret);
+    EXPECT_TRUE(desk.Report("thief", stolen, Desk::Good(1))) << "it may forget it";
+  }
+  EXPECT_EQ(desk.Job(job).trials(), 0);
+  EXPECT_EQ(desk.dispatcher->Workers(desk.now)[1].refused_reports(), 3);
+  EXPECT_TRUE(desk.Report("a", leases[0], Desk::Good(7)));
+  EXPECT_EQ(desk.store.best().begin()->second.second, 7);
+}
+
+TEST(Leases, AreTakenUpAfterARestartByWhoHeldThemAlone) {
+  Desk desk;
+  desk.Hello("a");
+  desk.Submit({"conv2d_1"});
+  auto leases = desk.Take("a", 1);
+  desk.Restart();
+  desk.Hello("thief");
+  auto stolen = leases;
+  stolen[0].mutable_id()->clear_secret();
+  desk.Take("thief", 0, stolen, v1::PHASE_MEASURING);
+  EXPECT_EQ(desk.dispatcher->Workers(desk.now)[0].leases(), 0);
+  desk.Hello("a");
+  desk.Take("a", 0, leases, v1::PHASE_MEASURING);
+  EXPECT_EQ(desk.dispatcher->Workers(desk.now)[1].leases(), 1);
+  EXPECT_TRUE(desk.Report("a", leases[0], Desk::Good(9)));
+  EXPECT_EQ(desk.store.best().begin()->second.second, 9);
+}
+
+TEST(Leases, HaveSecretsOfTheirOwn) {
+  Desk desk({.lease_key = "what honed drew"}), other({.lease_key = "what another drew"});
+  std::set<std::string> secrets;
+  for (Desk* d : {&desk, &other}) {
+    d->Hello("a");
+    d->Submit({"conv2d_1", "dense_2"});
+    for (const v1::Lease& lease : d->Take("a", 2)) secrets.insert(lease.id().secret());
+  }
+  EXPECT_THAT(secrets, SizeIs(4));
+}
+
+TEST(Workers, ANameIsNotTakenFromWhoLives) {
+  Desk desk;
+  desk.Hello("a", 2, "true");
+  desk.Submit({"conv2d_1"});
+  const auto leases = desk.Take("true", 1);
+  for (const char* key : {"", "a guess"}) {
+    const ReplyTo refused = desk.Hello("a", 2, "false", 0, key);
+    const Refusal* refusal = std::get_if<Refusal>(&desk.replies.at(refused));
+    ASSERT_NE(refusal, nullptr) << key;
+    EXPECT_EQ(refusal->code, static_cast<int>(absl::StatusCode::kAlreadyExists));
+    EXPECT_THAT(refusal->message, testing::HasSubstr("another worker has the name a and was heard of 0 s ago"));
+  }
+  EXPECT_THAT(desk.dispatcher->Workers(desk.now), SizeIs(1));
+  EXPECT_TRUE(desk.Report("true", leases[0], Desk::Good(7))) << "its leases stayed its own";
+  desk.Hello("a", 2, "restarted");
+  EXPECT_THAT(desk.dispatcher->Workers(desk.now), SizeIs(1)) << "who has the key takes its own name over";
+  desk.Wait(31 * kSecond);
+  EXPECT_TRUE(std::holds_alternative<v1::HelloReply>(desk.replies.at(desk.Hello("a", 2, "false", 0, "a guess"))))
+      << "a lost worker's name is free";
 }
 
 TEST(Workers, OfAnotherVersionAreRefused) {

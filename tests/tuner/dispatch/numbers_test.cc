@@ -199,6 +199,22 @@ TEST(CheckedOutcome, ImpossibleOnesAreRefused) {
   v1::Outcome swapped = Good();
   swapped.mutable_timing()->set_low_us(11);
   EXPECT_EQ(CheckedOutcome(swapped, 0).kind(), v1::OUTCOME_INVALID_TIMING);
+  v1::Outcome elsewhere = Good();  // the samples are of something else
+  for (float& sample : *elsewhere.mutable_timing()->mutable_samples_us()) sample *= 3;
+  EXPECT_EQ(CheckedOutcome(elsewhere, 0).kind(), v1::OUTCOME_INVALID_TIMING);
+  elsewhere.mutable_timing()->set_anchor_ratio(3);  // or the machine is three times slower today
+  EXPECT_EQ(CheckedOutcome(elsewhere, 0).kind(), v1::OUTCOME_OK);
+  elsewhere.mutable_timing()->set_anchor_ratio(1e6);
+  EXPECT_EQ(CheckedOutcome(elsewhere, 0).kind(), v1::OUTCOME_INVALID_TIMING);
+  v1::Outcome ratio = Good();
+  ratio.set_duel_ratio(0.5);
+  ratio.set_duel_ratio_low(0.8);
+  ratio.set_duel_ratio_high(0.9);
+  EXPECT_EQ(CheckedOutcome(ratio, 0).kind(), v1::OUTCOME_INVALID_TIMING);
+  v1::Outcome bytes = Good();
+  bytes.set_object("not what was measured");
+  bytes.set_object_digest("digest of something else");
+  EXPECT_TRUE(CheckedOutcome(bytes, 0).object().empty()) << "not kept";
   v1::Outcome unknown;
   unknown.set_kind(static_cast<v1::OutcomeKind>(77));
   EXPECT_EQ(CheckedOutcome(unknown, 0).kind(), v1::OUTCOME_INFRA);

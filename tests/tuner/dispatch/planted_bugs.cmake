@@ -32,8 +32,13 @@ planted_bug(told_before_durable fleet_rules.cc ${simulation}
   [[    if (!trial.granted) continue;]]
   [[    ]])
 planted_bug(stale_attempt_counts result_rules.cc ${simulation}
-  [[trial != nullptr && TokenOf(trial->row) == token &&]]
-  [[trial != nullptr &&]])
+  [[trial != nullptr && TokenOf(trial->row) == token && token.attempt > 0 && !trial->answered;
+  if (!current || !Holds(worker, result.id(), trial->row)) {]]
+  [[trial != nullptr && token.attempt > 0 && !trial->answered;
+  if (!current) {]])
+planted_bug(anybody_may_report result_rules.cc ${simulation}
+  [[  if (id.secret() == row.secret) return true;]]
+  [[  return true;]])
 planted_bug(lease_leaks_with_its_worker fleet_rules.cc ${simulation}
   [[  for (const uint64_t trial : held) TakeBack(*leases.Find(trial), true);]]
   [[]])

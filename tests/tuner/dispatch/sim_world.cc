@@ -251,6 +251,7 @@ void SimWorld::SayHello(int index) {
     request.set_threads(2);
     request.set_can_build(true);
     request.set_can_measure(true);
+    request.set_name_key(absl::StrCat("key of ", index));
     request.mutable_profile()->set_device_class("sim/c2");
     request.mutable_profile()->set_target("cpu:sim");
     request.mutable_profile()->set_cores(2);
@@ -278,16 +279,9 @@ void SimWorld::SaySync(int index) {
   v1::SyncRequest request;
   request.set_session(worker.session);
   request.set_seq(++worker.seq);
-  const auto id = [](const LeaseToken& token) {
-    v1::LeaseId lease;
-    lease.set_trial(token.trial);
-    lease.set_attempt(token.attempt);
-    lease.set_epoch(token.epoch);
-    return lease;
-  };
   for (const auto& [token, lease] : worker.held) {
     v1::LeaseState& state = *request.add_held();
-    *state.mutable_id() = id(token);
+    *state.mutable_id() = lease.id();
     state.set_phase(worker.working == token ? v1::PHASE_MEASURING : v1::PHASE_QUEUED);
   }
   for (const auto& [token, result] : worker.results) *request.add_results() = result;
@@ -322,7 +316,7 @@ void SimWorld::TakeReply(int index, const v1::SyncReply& reply, uint64_t seq) {
     // An acknowledged result is durable, or another attempt has taken its place.
     const auto row = store_.trials().find(token.trial);
     if (worker.results.count(token) != 0 && row != store_.trials().end() && TokenOf(row->second) == token &&
-        row->second.state != TrialState::kDropped) {
+        worker.results.at(token).id().secret() == row->second.secret && row->second.state != TrialState::kDropped) {
       HONE_CHECK(store_.HasMeasurement(token.trial, token.attempt) || row->second.state == TrialState::kDone)
           << "trial " << token.trial << " was acknowledged before it was durable";
     }
@@ -383,6 +377,15 @@ void SimWorld::WorkOn(int index) {
         forged.mutable_id()->set_attempt(result.id().attempt() + 1 + random_.Below(3));
         w.results[TokenOf(forged.id())] = forged;
       }
+      const Worker& victim = *workers_[random_.Below(workers_.size())];
+      if (random_.Chance(faults_.lie) && victim.index != index && !victim.held.empty()) {
+        // A plausible result of another's lease, whose numbers can be guessed and whose secret cannot.
+        v1::TrialResult forged = result;
+        *forged.mutable_id() = victim.held.begin()->second.id();
+        forged.mutable_id()->set_secret(random_.Chance(0.5) ? "" : lease.id().secret());
+        *forged.mutable_outcome() = Judge("what is fastest", 0);
+        w.results[TokenOf(forged.id())] = forged;
+      }
     }
     SaySync(index);
     WorkOn(index);
@@ -426,6 +429,7 @@ v1::Outcome SimWorld::Judge(const std::string& trace, double champion_us) {
   timing.set_high_us(median * 1.01);
   for (int i = 0; i < samples; ++i) timing.add_samples_us(static_cast<float>(median));
   outcome.set_object(absl::StrCat("object of ", trace));
+  outcome.set_object_digest(Sha256(outcome.object()));
   return outcome;
 }
 

@@ -75,6 +75,7 @@ void FakeWorker::Run() {
     if (!known) {
       v1::HelloRequest hello;
       hello.set_worker_name(name_);
+      hello.set_name_key("key of " + name_);
       hello.set_session(session);
       hello.set_threads(2);
       hello.mutable_profile()->set_device_class("fake/c2");

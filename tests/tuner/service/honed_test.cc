@@ -7,9 +7,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "compiler/support/sha256.h"
+#include "database/sqlite_connection.h"
 #include "database/sqlite_store.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/database/rows_for_tests.h"
 #include "tests/tuner/service/fake_worker.h"
 #include "tests/tuner/service/honed_process.h"
 
@@ -104,8 +106,8 @@ TEST_F(HonedTest, TunesAJobAndKeepsWhatItFound) {
   auto store = OpenSqliteStore(folder_ / "t.db", StoreMode::kRead);
   ASSERT_TRUE(store.ok()) << store.status();
   const auto best = (*store)->Best(kLocalTenant, {&key, 1});
-  ASSERT_TRUE(best.ok() && best->at(0).has_value());
-  EXPECT_EQ(best->at(0)->row.record.trace(), reply.answers(0).record().trace());
+  ASSERT_TRUE(best.ok() && best->entries.at(0).has_value());
+  EXPECT_EQ(best->entries[0]->row.record.trace(), reply.answers(0).record().trace());
   honed.Signal(SIGTERM);
   EXPECT_EQ(honed.Wait(), 0) << honed.Errors();
   EXPECT_EQ(AddressOfDaemon(folder_ / "t.db"), "");
@@ -320,6 +322,52 @@ TEST_F(HonedTest, ASecondDaemonOnTheSameDatabaseIsRefused) {
   EXPECT_FALSE(third.ready());
   EXPECT_EQ(third.Wait(), 5);
   EXPECT_THAT(third.Errors(), HasSubstr("another program listens there"));
+}
+
+TEST_F(HonedTest, SaysHowManyRowsAreDamaged) {
+  const TuningKey key = TestKey("conv2d_1");
+  {
+    const std::unique_ptr<TuningStore> store = *OpenSqliteStore(folder_ / "t.db", StoreMode::kWrite);
+    const uint64_t epoch = *store->BeginEpoch();
+    std::vector<Write> writes = TestGround();
+    writes.push_back(PutRecord{TestRecord(key, "whole", 10)});
+    writes.push_back(PutRecord{TestRecord(key, "damaged", 9)});
+    writes.push_back(SetBest{key, RecordId(key, "damaged"), 9});
+    ASSERT_TRUE(store->Commit(epoch, writes).ok());
+  }
+  {
+    auto connection = SqliteConnection::Open(folder_ / "t.db", SqliteConnection::Mode::kWrite);
+    ASSERT_TRUE((*connection)->Execute("UPDATE record SET median_us = 1 WHERE median_us = 9").ok());
+  }
+  HonedProcess honed(Arguments());
+  ASSERT_TRUE(honed.ready()) << honed.Errors();
+  const auto client = Connect(honed);
+  v1::BestRecordsRequest request;
+  v1::BestKey& wanted = *request.add_keys();
+  wanted.set_workload_hash(key.workload_hash);
+  wanted.set_threads(2);
+  wanted.set_numeric(v1::NUMERIC_DEFAULT);
+  v1::BestRecordsReply reply;
+  ASSERT_TRUE(client->tune().BestRecords(client->Context().get(), request, &reply).ok());
+  EXPECT_FALSE(reply.answers(0).has_record());
+  EXPECT_EQ(reply.corrupt(), 1u);
+  const auto corrupt_of = [](const grpc::ClientContext& context) {
+    const auto& trailing = context.GetServerTrailingMetadata();
+    const auto found = trailing.find(kCorruptRows);
+    return found == trailing.end() ? "none" : std::string(found->second.data(), found->second.size());
+  };
+  const auto listing = client->Context();
+  const auto records = client->tune().ListRecords(listing.get(), {});
+  int listed = 0;
+  for (v1::Record record; records->Read(&record);) ++listed;
+  ASSERT_TRUE(records->Finish().ok());
+  EXPECT_EQ(listed, 1);
+  EXPECT_EQ(corrupt_of(*listing), "1");
+  const auto exporting = client->Context();
+  const auto exported = client->tune().ExportRecords(exporting.get(), {});
+  for (v1::ExportChunk chunk; exported->Read(&chunk);) {}
+  ASSERT_TRUE(exported->Finish().ok());
+  EXPECT_EQ(corrupt_of(*exporting), "1");
 }
 
 TEST_F(HonedTest, ExportsAndImportsOverTheWire) {
