@@ -11,6 +11,7 @@ namespace hone {
 namespace {
 
 constexpr Micros kFirstBackOff = 1'000'000;
+constexpr double kBearsOut = 1.5;  // two honest medians of one kernel in two processes on a machine that is not quiet
 
 double SecondsOf(const v1::Outcome& outcome) {
   return outcome.build_seconds() + outcome.verify_seconds() + outcome.measure_seconds();
@@ -138,8 +139,11 @@ void Dispatcher::Impl::EndDuel(Trial& trial, const v1::Outcome& outcome, std::ve
   if (outcome.kind() != v1::OUTCOME_OK || !us.has_value()) return;
   const uint64_t record = RecordId(trial.row.key, trace);
   if (key.best_record() == 0) {
-    // Nobody to fight: verified and measured a second time, in fresh processes. That time counts.
-    key.Crown(trace, record, outcome.timing().median_us());
+    // Nobody to fight: verified and measured a second time, in fresh processes. The first time stands where the second
+    // bears it out, as noise goes; else the second counts.
+    const double again = outcome.timing().median_us();
+    const bool borne_out = again < *us * kBearsOut && *us < again * kBearsOut;
+    key.Crown(trace, record, borne_out ? *us : again);
     writes.push_back(SetBest{trial.row.key, record, key.best_us()});
     KeepObject(record, trial.row.key, outcome, writes);
     return;
@@ -180,6 +184,7 @@ void Dispatcher::Impl::RefreshTasks(const TuningKey& tuning_key, std::vector<Wri
       const std::optional<double> default_us = key.TimeOf(task.default_trace);
       if (default_us.has_value()) task.default_us = *default_us;
       task.best_us = key.best_us();
+      if (key.best_trace() == task.default_trace) task.default_us = key.best_us();
       task.record = key.best_record();
       task.state = TaskStateOf(key, task.lower_bound_us, options);
       if (writes != nullptr) writes->push_back(PutTask{task});

@@ -122,7 +122,8 @@ TEST(FirstResults, AreMeasuredAgainBeforeTheyAreTheBest) {
   EXPECT_EQ(confirmation.trace(), "conv2d_1 default");
   EXPECT_EQ(confirmation.champion_trace(), "");
   desk.Report("w", confirmation, Desk::Good(10));
-  EXPECT_EQ(desk.store.best().begin()->second.second, 10) << "the second time counts";
+  EXPECT_EQ(desk.store.best().begin()->second.second, 10) << "the second time counts where it is another";
+  EXPECT_EQ(desk.Job(job).tasks(0).default_us(), 10);
   EXPECT_EQ(desk.Job(job).tasks(0).best_us(), 10);
   EXPECT_EQ(desk.Job(job).trials(), 1);
 }
@@ -140,7 +141,7 @@ TEST(FirstResults, ThatAreNotConfirmedGiveWayToTheNext) {
   const v1::Lease confirmation = desk.Take("w", 1).at(0);
   EXPECT_EQ(confirmation.trace(), "slower");
   desk.Report("w", confirmation, Desk::Good(21));
-  EXPECT_EQ(desk.store.best().begin()->second.second, 21);
+  EXPECT_EQ(desk.store.best().begin()->second.second, 20) << "which the second time bears out";
   EXPECT_EQ(desk.Job(job).state(), v1::JOB_DONE);
 }
 
@@ -239,7 +240,7 @@ TEST(Imports, AreClaimsUntilTheyAreMeasuredHere) {
   EXPECT_EQ(desk.store.records().at(row.record.id()).origin, "tuned");
   EXPECT_EQ(desk.store.records().at(row.record.id()).record.median_us(), 12);
   desk.Report("w", desk.Take("w", 1).at(0), Desk::Good(12.5));
-  EXPECT_EQ(desk.store.best().at(key).second, 12.5);
+  EXPECT_EQ(desk.store.best().at(key).second, 12);
 }
 
 TEST(Imports, OfAKeyInUseBecomeCandidates) {
