@@ -3,8 +3,10 @@
 #include <memory>
 
 #include "compiler/driver/command.h"
+#include "compiler/driver/exit_code.h"
 #include "compiler/driver/hints.h"
 #include "compiler/driver/model.h"
+#include "compiler/support/file.h"
 #include "compiler/support/status_macros.h"
 
 namespace hone {
@@ -14,14 +16,34 @@ struct CompileCommand {
   std::string model, output;
   ServiceOptions service;
   BuildSettings settings;
+  std::string lock, locked;
   bool untuned = false;
 };
 
+absl::Status CompileAsLocked(const CompileCommand& command) {
+  HONE_ASSIGN_OR_RETURN(const std::string text, ReadFile(command.locked));
+  const absl::StatusOr<LockFile> lock = ParseLockFile(text);
+  if (!lock.ok()) return WithExitCode(ExitCode::kCorrupt, Annotate(lock.status(), command.locked));
+  HONE_ASSIGN_OR_RETURN(const Model model, LoadModel(command.model));
+  const absl::StatusOr<CompileSummary> summary = CompileLocked(model, *lock, command.output);
+  if (absl::IsFailedPrecondition(summary.status())) {
+    return WithExitCode(ExitCode::kMismatch, Annotate(summary.status(), command.locked));
+  }
+  HONE_RETURN_IF_ERROR(summary.status());
+  std::fprintf(stderr, "%s: %zu kernels, the bundle of %s byte for byte\n", command.output.c_str(),
+               model.plan.tasks.size(), command.locked.c_str());
+  return absl::OkStatus();
+}
+
 absl::Status Compile(const CompileCommand& command) {
+  if (!command.locked.empty()) return CompileAsLocked(command);
   HONE_ASSIGN_OR_RETURN(const ResolvedSettings settings, Resolve(command.settings));
   HONE_ASSIGN_OR_RETURN(const Model model, LoadModel(command.model));
-  HONE_ASSIGN_OR_RETURN(const CompileSummary summary,
-                        CompileModel(model, settings, command.untuned ? nullptr : &command.service, command.output));
+  LockFile lock;
+  HONE_ASSIGN_OR_RETURN(
+      const CompileSummary summary,
+      CompileModel(model, settings, command.untuned ? nullptr : &command.service, command.output, &lock));
+  if (!command.lock.empty()) HONE_RETURN_IF_ERROR(WriteFileAtomically(command.lock, ToJson(lock)));
   std::fprintf(stderr,
                "%s: %zu kernels: %d from records, %d from stale records, %d from near records, %d from defaults\n",
                command.output.c_str(), model.plan.tasks.size(), summary.from_records, summary.from_stale_records,
@@ -31,6 +53,10 @@ absl::Status Compile(const CompileCommand& command) {
                  "stale records: this Hone makes other code of their schedules than was measured, so that their times "
                  "may not hold; hone bench %s shows what the kernels take\n",
                  command.output.c_str());
+  }
+  if (summary.claimed > 0) {
+    std::fprintf(stderr, "the times of %d kernels are what imported records claim; hone tune %s measures them here\n",
+                 summary.claimed, command.model.c_str());
   }
   if (summary.from_defaults > 0 && !command.untuned) {
     std::fprintf(stderr, "kernels without a record use default schedules; to find better ones: %s tune %s%s%s\n",
@@ -49,10 +75,19 @@ void AddCompileCommand(CLI::App& app, Action* chosen) {
   sub->add_option("-o,--output", command->output, "the bundle to write")->required();
   command->service.AddTo(*sub);
   command->settings.AddTo(*sub);
-  sub->add_flag("--untuned", command->untuned, "use default schedules, whatever is recorded");
-  sub->footer(Examples({"hone compile resnet18.onnx -o resnet18.hone",
-                        "hone compile resnet18.onnx -o r.hone --db tuned.db --threads 2",
-                        "hone compile resnet18.onnx -o r.hone --untuned"}));
+  CLI::Option* lock =
+      sub->add_option("--lock", command->lock, "write to this file which schedule and record made each kernel");
+  CLI::Option* locked =
+      sub->add_option("--locked", command->locked, "make the bundle of this lock file again, byte for byte, or none");
+  locked->excludes(lock);
+  for (const char* other : {"--server", "--db", "--target", "--threads", "--numeric"}) {
+    locked->excludes(sub->get_option(other));  // the lock file says
+  }
+  sub->add_flag("--untuned", command->untuned, "use default schedules, whatever is recorded")->excludes(locked);
+  sub->footer(Examples(
+      {"hone compile resnet18.onnx -o resnet18.hone", "hone compile resnet18.onnx -o r.hone --db tuned.db --threads 2",
+       "hone compile resnet18.onnx -o r.hone --untuned", "hone compile resnet18.onnx -o r.hone --lock resnet18.lock",
+       "hone compile resnet18.onnx -o r.hone --locked resnet18.lock"}));
   sub->callback([command, chosen] { *chosen = [command] { return Compile(*command); }; });
 }
 

@@ -12,7 +12,7 @@ enum class ExitCode : int {
   kImport = 3,        // the model cannot be imported
   kNoSchedule = 4,    // no valid schedule was found
   kNoService = 5,     // no daemon or worker
-  kMismatch = 6,      // results differ
+  kMismatch = 6,      // results differ, or a bundle is not that of its lock file
   kProgramFault = 7,  // the program that was run or checked is at fault: it crashed, left its buffers, read what nobody
                       // wrote, or is not proven to stay inside
   kNotAllowed = 8,

@@ -1,9 +1,13 @@
 #include "compiler/driver/model.h"
 
 #include <filesystem>
+#include <functional>
+#include <map>
+#include <span>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "compiler/codegen/compile.h"
 #include "compiler/driver/exit_code.h"
 #include "compiler/driver/machine_facts.h"
@@ -26,8 +30,14 @@ namespace {
 constexpr char kRecord[] = "record", kStaleRecord[] = "stale record", kNearRecord[] = "near record",
                kDefault[] = "default";
 
-absl::StatusOr<PackagedKernel> CompileTrace(const Trace& trace, const CanonicalWorkload& workload,
-                                            const ResolvedSettings& settings) {
+// A kernel, and the text of the schedule that it was made from.
+struct Made {
+  PackagedKernel packaged;
+  std::string trace;
+};
+
+absl::StatusOr<Made> CompileTrace(const Trace& trace, const CanonicalWorkload& workload,
+                                  const ResolvedSettings& settings) {
   if (NumericLevelOf(trace) > settings.numeric) {
     return absl::InvalidArgumentError("the trace chooses an algorithm that numeric level strict does not allow");
   }
@@ -36,29 +46,69 @@ absl::StatusOr<PackagedKernel> CompileTrace(const Trace& trace, const CanonicalW
   options.symbol = KernelSymbol(workload.hash);
   options.numeric = settings.numeric;
   options.threads = settings.threads;
-  PackagedKernel packaged;
-  packaged.program = schedule.Program();
-  HONE_ASSIGN_OR_RETURN(packaged.kernel, CompileKernel(*packaged.program, settings.target, options));
-  return packaged;
+  Made made;
+  made.packaged.program = schedule.Program();
+  HONE_ASSIGN_OR_RETURN(made.packaged.kernel, CompileKernel(*made.packaged.program, settings.target, options));
+  made.trace = ToText(trace);
+  return made;
 }
 
-absl::StatusOr<PackagedKernel> FromRecord(const v1::BestAnswer& answer, const CanonicalWorkload& workload,
-                                          const ResolvedSettings& settings) {
+absl::StatusOr<Made> FromRecord(const v1::BestAnswer& answer, const CanonicalWorkload& workload,
+                                const ResolvedSettings& settings) {
   const v1::Record& record = answer.record();
   HONE_ASSIGN_OR_RETURN(const Trace trace, ParseTrace(record.trace()));
-  HONE_ASSIGN_OR_RETURN(PackagedKernel packaged, CompileTrace(trace, workload, settings));
+  HONE_ASSIGN_OR_RETURN(Made made, CompileTrace(trace, workload, settings));
+  PackagedKernel& packaged = made.packaged;
   const bool same_code = Sha256(packaged.kernel.object) == record.object_digest();
   packaged.provenance.source = !answer.exact() ? kNearRecord : same_code ? kRecord : kStaleRecord;
   packaged.provenance.record = std::to_string(record.id());
   if (packaged.provenance.source != kStaleRecord) packaged.provenance.measured_us = record.median_us();
-  return packaged;
+  return made;
 }
 
-absl::StatusOr<PackagedKernel> ByDefault(const CanonicalWorkload& workload, const ResolvedSettings& settings) {
+absl::StatusOr<Made> ByDefault(const CanonicalWorkload& workload, const ResolvedSettings& settings) {
   HONE_ASSIGN_OR_RETURN(const Trace trace, DefaultTrace(workload.func, settings.space()));
-  HONE_ASSIGN_OR_RETURN(PackagedKernel packaged, CompileTrace(trace, workload, settings));
-  packaged.provenance.source = kDefault;
-  return packaged;
+  HONE_ASSIGN_OR_RETURN(Made made, CompileTrace(trace, workload, settings));
+  made.packaged.provenance.source = kDefault;
+  return made;
+}
+
+absl::StatusOr<Made> FromLock(const LockedKernel& locked, const CanonicalWorkload& workload,
+                              const ResolvedSettings& settings) {
+  HONE_ASSIGN_OR_RETURN(const Trace trace, ParseTrace(locked.trace));
+  HONE_ASSIGN_OR_RETURN(Made made, CompileTrace(trace, workload, settings));
+  if (Sha256(made.packaged.kernel.object) != locked.object_digest) {
+    return absl::FailedPreconditionError("this Hone makes other code of its schedule");
+  }
+  made.packaged.provenance.source = locked.source;
+  made.packaged.provenance.record = locked.record;
+  made.packaged.provenance.measured_us = locked.measured_us;
+  return made;
+}
+
+// Calls `make` for each task of the model, on all cores.
+std::vector<absl::StatusOr<Made>> MakeAll(const Model& model, const std::function<absl::StatusOr<Made>(size_t)>& make) {
+  std::vector<absl::StatusOr<Made>> all(model.workloads.size(), absl::UnknownError("not compiled"));
+  ParallelFor(all.size(), HostTarget().cores, [&](size_t i) { all[i] = make(i); });
+  return all;
+}
+
+void Count(const std::string& source, CompileSummary* summary) {
+  ++(source == kRecord        ? summary->from_records
+     : source == kStaleRecord ? summary->from_stale_records
+     : source == kNearRecord  ? summary->from_near_records
+                              : summary->from_defaults);
+}
+
+absl::StatusOr<std::string> Bundle(const Plan& plan, std::span<const PackagedKernel> kernels,
+                                   const ResolvedSettings& settings) {
+  BundleOptions options;
+  options.target = settings.target;
+  options.numeric = settings.numeric;
+  options.threads = settings.threads;
+  options.pack_threads = HostTarget().cores;
+  options.run_prepare = PrepareInSandbox;
+  return MakeBundle(plan, kernels, options);
 }
 
 }  // namespace
@@ -103,7 +153,7 @@ absl::StatusOr<Model> LoadModel(const std::string& path) {
 }
 
 absl::StatusOr<CompileSummary> CompileModel(const Model& model, const ResolvedSettings& settings,
-                                            const ServiceOptions* records, const std::string& output) {
+                                            const ServiceOptions* records, const std::string& output, LockFile* made) {
   std::vector<std::optional<v1::BestAnswer>> best(model.workloads.size());
   if (records != nullptr) {
     std::vector<v1::BestKey> keys;
@@ -117,34 +167,92 @@ absl::StatusOr<CompileSummary> CompileModel(const Model& model, const ResolvedSe
     }
     HONE_ASSIGN_OR_RETURN(best, FindBest(*records, keys));
   }
-  std::vector<absl::StatusOr<PackagedKernel>> made(model.workloads.size(), absl::UnknownError("not compiled"));
-  const int cores = HostTarget().cores;
-  ParallelFor(made.size(), cores, [&](size_t i) {
+  std::vector<absl::StatusOr<Made>> all = MakeAll(model, [&](size_t i) {
     const CanonicalWorkload& workload = model.workloads[i];
-    if (best[i].has_value()) made[i] = FromRecord(*best[i], workload, settings);
-    if (!made[i].ok()) made[i] = ByDefault(workload, settings);
+    if (best[i].has_value()) {
+      absl::StatusOr<Made> from_record = FromRecord(*best[i], workload, settings);
+      if (from_record.ok()) return from_record;
+    }
+    return ByDefault(workload, settings);
   });
   CompileSummary summary;
   std::vector<PackagedKernel> kernels;
-  for (size_t i = 0; i < made.size(); ++i) {
-    if (!made[i].ok()) {
-      return WithExitCode(ExitCode::kNoSchedule,
-                          Annotate(made[i].status(), absl::StrCat("no schedule for ", model.plan.tasks[i].name)));
+  std::vector<LockedKernel> locked;
+  for (size_t i = 0; i < all.size(); ++i) {
+    const std::string& name = model.plan.tasks[i].name;
+    if (!all[i].ok()) {
+      return WithExitCode(ExitCode::kNoSchedule, Annotate(all[i].status(), absl::StrCat("no schedule for ", name)));
     }
-    kernels.push_back(*std::move(made[i]));
-    const std::string& source = kernels.back().provenance.source;
-    ++(source == kRecord        ? summary.from_records
-       : source == kStaleRecord ? summary.from_stale_records
-       : source == kNearRecord  ? summary.from_near_records
-                                : summary.from_defaults);
+    kernels.push_back(std::move(all[i]->packaged));
+    const Provenance& provenance = kernels.back().provenance;
+    summary.claimed += provenance.source != kDefault && best[i]->record().origin() == "imported";
+    Count(provenance.source, &summary);
+    locked.push_back({model.workloads[i].hash, name, provenance.source, provenance.record, provenance.measured_us,
+                      std::move(all[i]->trace), Sha256(kernels.back().kernel.object)});
   }
-  BundleOptions options;
-  options.target = settings.target;
-  options.numeric = settings.numeric;
-  options.threads = settings.threads;
-  options.pack_threads = cores;
-  options.run_prepare = PrepareInSandbox;
-  HONE_RETURN_IF_ERROR(WriteBundle(model.plan, kernels, options, output));
+  HONE_ASSIGN_OR_RETURN(const std::string bundle, Bundle(model.plan, kernels, settings));
+  HONE_RETURN_IF_ERROR(WriteFileAtomically(output, bundle));
+  if (made != nullptr) {
+    *made = {.model_name = model.plan.model_name,
+             .model_hash = model.hash,
+             .target = settings.target.text,
+             .threads = settings.threads,
+             .numeric = std::string(ToText(settings.numeric)),
+             .generator = GeneratorFingerprint(),
+             .bundle_digest = Sha256(bundle),
+             .kernels = std::move(locked)};
+  }
+  return summary;
+}
+
+absl::StatusOr<CompileSummary> CompileLocked(const Model& model, const LockFile& lock, const std::string& output) {
+  if (model.hash != lock.model_hash) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the lock file is of another model (", lock.model_name, ", SHA-256 ", ToHex(lock.model_hash),
+                     "), this one has ", ToHex(model.hash), "; take that file, or write a new lock file with --lock"));
+  }
+  ResolvedSettings settings;
+  HONE_ASSIGN_OR_RETURN(settings.target, ParseTarget(lock.target));
+  settings.threads = lock.threads;
+  settings.numeric = lock.numeric == "strict" ? NumericLevel::kStrict : NumericLevel::kDefault;
+  std::map<std::string, const LockedKernel*> by_workload;
+  for (const LockedKernel& kernel : lock.kernels) by_workload[kernel.workload] = &kernel;
+  std::vector<absl::StatusOr<Made>> all = MakeAll(model, [&](size_t i) -> absl::StatusOr<Made> {
+    const auto found = by_workload.find(model.workloads[i].hash);
+    if (found == by_workload.end()) return absl::NotFoundError("it is not in the lock file");
+    return FromLock(*found->second, model.workloads[i], settings);
+  });
+  CompileSummary summary;
+  std::vector<PackagedKernel> kernels;
+  std::vector<std::string> missing;
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (!all[i].ok()) {
+      missing.push_back(absl::StrCat(model.plan.tasks[i].name, ": ", all[i].status().message()));
+      continue;
+    }
+    kernels.push_back(std::move(all[i]->packaged));
+    Count(kernels.back().provenance.source, &summary);
+  }
+  const std::string remedy =
+      lock.generator == GeneratorFingerprint()
+          ? "write a new lock file with --lock"
+          : absl::StrCat("the lock file was written with generator ", lock.generator, ", this is ",
+                         GeneratorFingerprint(), "; use that release, or write a new lock file with --lock");
+  if (!missing.empty()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        missing.size(), " of ", all.size(), " kernels are not those of the lock file: ", absl::StrJoin(missing, "; "),
+        ". To go on: ", remedy));
+  }
+  Plan plan = model.plan;
+  plan.model_name = lock.model_name;
+  HONE_ASSIGN_OR_RETURN(const std::string bundle, Bundle(plan, kernels, settings));
+  if (Sha256(bundle) != lock.bundle_digest) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("every kernel is that of the lock file, but the bundle around them is not (packed constants or "
+                     "its format). To go on: ",
+                     remedy));
+  }
+  HONE_RETURN_IF_ERROR(WriteFileAtomically(output, bundle));
   return summary;
 }
 

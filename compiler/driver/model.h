@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "compiler/driver/lock_file.h"
 #include "compiler/driver/service_options.h"
 #include "compiler/graph/plan.h"
 #include "compiler/ir/canonical.h"
@@ -48,12 +49,19 @@ struct CompileSummary {
   int from_records = 0;        // byte for byte the code that was measured: the record's time is the kernel's
   int from_stale_records = 0;  // the record's schedule, but other code than was measured: its time may not hold
   int from_near_records = 0, from_defaults = 0;
+  int claimed = 0;  // of the records used: imported, and not measured by a worker of this database
 };
 
 // Compiles and writes the bundle. `records` nullptr: defaults alone. Every kernel is generated here, on all cores, from
 // its schedule; of what others compiled only the digest is looked at, to tell whether it is the same. A record whose
 // trace no longer replays is passed over.
+// `made`, where given, is filled with what makes the same bundle again.
 absl::StatusOr<CompileSummary> CompileModel(const Model& model, const ResolvedSettings& settings,
-                                            const ServiceOptions* records, const std::string& output);
+                                            const ServiceOptions* records, const std::string& output,
+                                            LockFile* made = nullptr);
+
+// Makes the bundle that the lock file is of, byte for byte, or none: FailedPrecondition names the kernels that are
+// missing or come out otherwise, and why.
+absl::StatusOr<CompileSummary> CompileLocked(const Model& model, const LockFile& lock, const std::string& output);
 
 }  // namespace hone

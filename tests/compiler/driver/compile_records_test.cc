@@ -10,6 +10,7 @@
 #include "compiler/driver/sandboxed_prepare.h"
 #include "compiler/graph/planner.h"
 #include "compiler/schedule/schedule.h"
+#include "compiler/support/file.h"
 #include "compiler/support/random.h"
 #include "compiler/support/sha256.h"
 #include "database/sqlite_store.h"
@@ -178,6 +179,82 @@ TEST_F(CompileRecords, ATraceThatDoesNotReplayIsPassedOver) {
   const CompileSummary summary = CompileAndRun();
   EXPECT_EQ(summary.from_records, 1);
   EXPECT_EQ(summary.from_defaults, 1);
+}
+
+// ---- lock files ----
+
+class Locked : public CompileRecords {
+ protected:
+  void SetUp() override {
+    CompileRecords::SetUp();
+    model_.hash = Sha256("the model's file");
+    Store([](size_t i, v1::Record& record) {
+      if (i == 0) record.set_object_digest(Sha256("what another generator made"));
+    });
+    const absl::StatusOr<CompileSummary> summary =
+        CompileModel(model_, settings_, &records_, folder_ + "/first.hone", &lock_);
+    ASSERT_TRUE(summary.ok()) << summary.status();
+    std::filesystem::remove(records_.db);
+  }
+  std::string Refused(const LockFile& lock) {
+    const absl::Status status = CompileLocked(model_, lock, folder_ + "/second.hone").status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_FALSE(std::filesystem::exists(folder_ + "/second.hone")) << "all or nothing";
+    return std::string(status.message());
+  }
+  LockFile lock_;
+};
+
+TEST_F(Locked, TheSameBundleComesOutWithoutTheDatabase) {
+  const absl::StatusOr<LockFile> read = ParseLockFile(ToJson(lock_));
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(ToJson(*read), ToJson(lock_));
+  model_.plan.model_name = "renamed";
+  const absl::StatusOr<CompileSummary> summary = CompileLocked(model_, *read, folder_ + "/second.hone");
+  ASSERT_TRUE(summary.ok()) << summary.status();
+  EXPECT_EQ(summary->from_records, 1);
+  EXPECT_EQ(summary->from_stale_records, 1);
+  EXPECT_TRUE(*ReadFile(folder_ + "/first.hone") == *ReadFile(folder_ + "/second.hone"));
+}
+
+TEST_F(Locked, SaysWhatIsMissing) {
+  LockFile lock = lock_;
+  lock.kernels[1].object_digest = Sha256("what the release of then made");
+  lock.generator = "hone-cpu-of-then";
+  const std::string other_code = Refused(lock);
+  EXPECT_THAT(other_code, HasSubstr("1 of 2 kernels are not those of the lock file"));
+  EXPECT_THAT(other_code, HasSubstr(lock.kernels[1].name + ": this Hone makes other code of its schedule"));
+  EXPECT_THAT(other_code, HasSubstr("written with generator hone-cpu-of-then"));
+  lock = lock_;
+  lock.kernels.pop_back();
+  EXPECT_THAT(Refused(lock), HasSubstr(lock_.kernels[1].name + ": it is not in the lock file"));
+  lock = lock_;
+  lock.kernels[0].trace = "[v1] unheard_of()";
+  EXPECT_THAT(Refused(lock), HasSubstr("1 of 2 kernels"));
+  lock = lock_;
+  lock.kernels[1].measured_us = 1;  // stated in the manifest
+  EXPECT_THAT(Refused(lock), HasSubstr("but the bundle around them is not"));
+  lock = lock_;
+  lock.model_hash = Sha256("another file");
+  EXPECT_THAT(Refused(lock), HasSubstr("the lock file is of another model"));
+}
+
+TEST_F(Locked, DamagedFilesAreRefusedWithTheField) {
+  EXPECT_EQ(ParseLockFile("hello").status().code(), absl::StatusCode::kDataLoss);
+  nlohmann::json whole = nlohmann::json::parse(ToJson(lock_));
+  for (const auto& [field, value] : whole.items()) {
+    nlohmann::json damaged = whole;
+    damaged.erase(field);
+    const absl::Status status = ParseLockFile(damaged.dump()).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << field;
+    if (field != "hone_lock") { EXPECT_THAT(std::string(status.message()), HasSubstr(field)); }
+  }
+  for (const auto& [field, value] : whole["kernels"][1].items()) {
+    nlohmann::json damaged = whole;
+    damaged["kernels"][1][field] = nlohmann::json::array();
+    EXPECT_THAT(std::string(ParseLockFile(damaged.dump()).status().message()),
+                HasSubstr("kernel 1, \"" + field + "\""));
+  }
 }
 
 // ---- prepare kernels ----
