@@ -106,16 +106,17 @@ absl::Status BundleSession::SetInput(const std::string& name, const NdArray& val
                      absl::StrCat("input '", name, "'"));
 }
 
-absl::Status BundleSession::SetRandomInputs(uint64_t seed) {
-  uint64_t stream = 0;
-  for (const Tensor& input : inputs_) {
-    NdArray value(input.dtype, input.shape);
-    Random random(seed, stream++);
-    for (int64_t i = 0; i < value.NumElements(); ++i) {
-      value.Set(i, input.dtype.is_float() ? random.Uniform() * 2 - 1 : static_cast<double>(random.Below(2)));
-    }
-    HONE_RETURN_IF_ERROR(SetInput(input.name, value));
+NdArray BundleSession::RandomInput(size_t i, uint64_t seed) const {
+  NdArray value(inputs_[i].dtype, inputs_[i].shape);
+  Random random(seed, i);
+  for (int64_t at = 0; at < value.NumElements(); ++at) {
+    value.Set(at, value.dtype.is_float() ? random.Uniform() * 2 - 1 : static_cast<double>(random.Below(2)));
   }
+  return value;
+}
+
+absl::Status BundleSession::SetRandomInputs(uint64_t seed) {
+  for (size_t i = 0; i < inputs_.size(); ++i) HONE_RETURN_IF_ERROR(SetInput(inputs_[i].name, RandomInput(i, seed)));
   return absl::OkStatus();
 }
 

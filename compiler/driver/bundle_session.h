@@ -30,7 +30,9 @@ class BundleSession {
 
   // InvalidArgument that names the input, what the model wants and what was given.
   absl::Status SetInput(const std::string& name, const NdArray& value);
-  // Gives every input seeded values: integers small and not negative, so that they can be indices.
+  // A seeded value for input `i`: integers small and not negative, so that they can be indices.
+  NdArray RandomInput(size_t i, uint64_t seed) const;
+  // Gives every input such a value.
   absl::Status SetRandomInputs(uint64_t seed);
   absl::Status Run();
   absl::StatusOr<NdArray> Output(const std::string& name) const;

@@ -8,6 +8,7 @@
 #include "compiler/driver/model.h"
 #include "compiler/support/file.h"
 #include "compiler/support/status_macros.h"
+#include "nlohmann/json.hpp"
 
 namespace hone {
 namespace {
@@ -17,7 +18,7 @@ struct CompileCommand {
   ServiceOptions service;
   BuildSettings settings;
   std::string lock, locked;
-  bool untuned = false;
+  bool untuned = false, json = false;
 };
 
 absl::Status CompileAsLocked(const CompileCommand& command) {
@@ -44,6 +45,16 @@ absl::Status Compile(const CompileCommand& command) {
       const CompileSummary summary,
       CompileModel(model, settings, command.untuned ? nullptr : &command.service, command.output, &lock));
   if (!command.lock.empty()) HONE_RETURN_IF_ERROR(WriteFileAtomically(command.lock, ToJson(lock)));
+  if (command.json) {
+    const nlohmann::ordered_json line = {{"bundle", command.output},
+                                         {"kernels", model.plan.tasks.size()},
+                                         {"from_records", summary.from_records},
+                                         {"from_near_records", summary.from_near_records},
+                                         {"from_defaults", summary.from_defaults},
+                                         {"from_stale_records", summary.from_stale_records}};
+    std::printf("%s\n", line.dump().c_str());
+    return absl::OkStatus();
+  }
   std::fprintf(stderr,
                "%s: %zu kernels: %d from records, %d from stale records, %d from near records, %d from defaults\n",
                command.output.c_str(), model.plan.tasks.size(), summary.from_records, summary.from_stale_records,
@@ -84,6 +95,7 @@ void AddCompileCommand(CLI::App& app, Action* chosen) {
     locked->excludes(sub->get_option(other));  // the lock file says
   }
   sub->add_flag("--untuned", command->untuned, "use default schedules, whatever is recorded")->excludes(locked);
+  sub->add_flag("--json", command->json, "print one JSON object");
   sub->footer(Examples(
       {"hone compile resnet18.onnx -o resnet18.hone", "hone compile resnet18.onnx -o r.hone --db tuned.db --threads 2",
        "hone compile resnet18.onnx -o r.hone --untuned", "hone compile resnet18.onnx -o r.hone --lock resnet18.lock",

@@ -1,5 +1,6 @@
 // `hone jobs` and `hone workers`: what a daemon is doing, and with whom.
 #include <cstdio>
+#include <filesystem>
 #include <functional>
 #include <memory>
 
@@ -13,7 +14,9 @@
 #include "compiler/driver/job_report.h"
 #include "compiler/driver/service_options.h"
 #include "compiler/support/status_macros.h"
+#include "database/sqlite_store.h"
 #include "nlohmann/json.hpp"
+#include "tuner/service/stored_jobs.h"
 
 namespace hone {
 namespace {
@@ -49,7 +52,25 @@ absl::Status Explained(absl::Status status, const JobsOptions& options) {
                                           ServiceFlags(options.service), " shows those there are"));
 }
 
+// Without a daemon the database says what there is: when none is named and none runs on it.
+bool FromFile(const JobsOptions& options) {
+  return options.service.server.empty() && AddressOfDaemon(options.service.database()).empty();
+}
+absl::StatusOr<std::vector<v1::JobSnapshot>> JobsInFile(const JobsOptions& options) {
+  if (options.service.db.empty() && !std::filesystem::exists(options.service.database())) {
+    std::fprintf(stderr, "no job yet: the first hone tune makes %s\n", options.service.database().c_str());
+    return std::vector<v1::JobSnapshot>();
+  }
+  HONE_ASSIGN_OR_RETURN(const std::unique_ptr<TuningStore> store, OpenForReading(options.service));
+  return StoredJobs(*store);
+}
+
 absl::Status List(const JobsOptions& options) {
+  if (FromFile(options)) {
+    HONE_ASSIGN_OR_RETURN(const std::vector<v1::JobSnapshot> jobs, JobsInFile(options));
+    for (const v1::JobSnapshot& job : jobs) PrintJob(job, options.json);
+    return absl::OkStatus();
+  }
   HONE_ASSIGN_OR_RETURN(const std::unique_ptr<DaemonClient> client, ConnectTo(options.service));
   v1::ListJobsReply reply;
   HONE_RETURN_IF_ERROR(FromGrpc(client->tune().ListJobs(client->Context().get(), {}, &reply)));
@@ -59,6 +80,17 @@ absl::Status List(const JobsOptions& options) {
 }
 
 absl::Status Show(const JobsOptions& options) {
+  if (FromFile(options)) {
+    HONE_ASSIGN_OR_RETURN(const std::vector<v1::JobSnapshot> jobs, JobsInFile(options));
+    for (const v1::JobSnapshot& job : jobs) {
+      if (job.job_id() != options.id) continue;
+      PrintJob(job, options.json);
+      if (!options.json) std::printf("%s", TaskTable(job).c_str());
+      return absl::OkStatus();
+    }
+    return absl::NotFoundError(absl::StrCat("there is no job ", options.id, " in ", options.service.database(),
+                                            "; hone jobs list shows those there are"));
+  }
   HONE_ASSIGN_OR_RETURN(const std::unique_ptr<DaemonClient> client, ConnectTo(options.service));
   v1::GetJobRequest request;
   request.set_job_id(options.id);
@@ -188,9 +220,14 @@ void AddHandler(CLI::App& parent, const char* name, const char* help, bool takes
 void AddJobsCommand(CLI::App& app, Action* chosen) {
   auto options = std::make_shared<JobsOptions>();
   CLI::App* jobs = app.add_subcommand("jobs", "What a daemon is doing.");
-  jobs->require_subcommand(1);
-  jobs->footer(
-      Examples({"hone jobs list", "hone jobs watch 3", "hone jobs stop 3 --server unix:/run/hone/honed.sock"}));
+  jobs->require_subcommand(0, 1);
+  options->service.AddTo(*jobs);
+  jobs->add_flag("--json", options->json, "one JSON object a line");
+  jobs->callback([options, chosen, jobs] {
+    if (jobs->get_subcommands().empty()) *chosen = [options] { return List(*options); };
+  });
+  jobs->footer("Without a command of its own: list. Where no daemon runs, list and show read the database.\n" +
+               Examples({"hone jobs", "hone jobs watch 3", "hone jobs stop 3 --server unix:/run/hone/honed.sock"}));
   AddHandler(*jobs, "list", "All jobs.", false, List, options, chosen);
   AddHandler(*jobs, "show", "One job with its tasks.", true, Show, options, chosen);
   AddHandler(*jobs, "watch", "Follow a job until it ends.", true, Watch, options, chosen);

@@ -1,8 +1,11 @@
 // `hone records`: what was learned, as a list, and out of and into a database as JSON lines.
 #include <cstdio>
+#include <functional>
 #include <memory>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "compiler/driver/command.h"
 #include "compiler/driver/exit_code.h"
 #include "compiler/driver/service_options.h"
@@ -16,38 +19,46 @@
 namespace hone {
 namespace {
 
+using Json = nlohmann::ordered_json;
+
 constexpr size_t kChunkBytes = 1 << 20;
 
 struct RecordsOptions {
   ServiceOptions service;
-  std::string regex, file;
+  std::string regex, file, id;
   int limit = 0;
-  bool json = false;
+  bool json = false, trace = false, program = false;
 };
 
 // An imported record is its writer's word until a worker here has measured it.
 const char* StateOf(const v1::Record& record) { return record.origin() == "imported" ? "claimed" : "verified"; }
 
+std::string NumericText(const v1::Record& record) {
+  return record.numeric() == v1::NUMERIC_STRICT ? "strict" : "default";
+}
+
+Json RecordJson(const v1::Record& record) {
+  return {{"id", std::to_string(record.id())},
+          {"workload", ToHex(record.workload_hash())},
+          {"name", record.workload_name()},
+          {"device_class", record.device_class()},
+          {"threads", record.threads()},
+          {"numeric", NumericText(record)},
+          {"median_us", record.median_us()},
+          {"created", record.created()},
+          {"generator", record.generator()},
+          {"state", StateOf(record)},
+          {"trace", record.trace()}};
+}
+
 void PrintRecord(const v1::Record& record, bool json) {
   if (json) {
-    const nlohmann::ordered_json line = {{"id", std::to_string(record.id())},
-                                         {"workload", ToHex(record.workload_hash())},
-                                         {"name", record.workload_name()},
-                                         {"device_class", record.device_class()},
-                                         {"threads", record.threads()},
-                                         {"numeric", record.numeric() == v1::NUMERIC_STRICT ? "strict" : "default"},
-                                         {"median_us", record.median_us()},
-                                         {"created", record.created()},
-                                         {"generator", record.generator()},
-                                         {"state", StateOf(record)},
-                                         {"trace", record.trace()}};
-    std::printf("%s\n", line.dump().c_str());
+    std::printf("%s\n", RecordJson(record).dump().c_str());
     return;
   }
   std::printf("%-20llu %12.2f %-8s %3d %-8s %-40s %s\n", static_cast<unsigned long long>(record.id()),
-              record.median_us(), StateOf(record), record.threads(),
-              record.numeric() == v1::NUMERIC_STRICT ? "strict" : "default", record.device_class().c_str(),
-              record.workload_name().c_str());
+              record.median_us(), StateOf(record), record.threads(), NumericText(record).c_str(),
+              record.device_class().c_str(), record.workload_name().c_str());
 }
 
 absl::Status List(const RecordsOptions& options, bool best_only) {
@@ -79,6 +90,86 @@ absl::Status List(const RecordsOptions& options, bool best_only) {
     PrintRecord(record, options.json);
   }
   WarnOfCorruptRows(page.corrupt);
+  return absl::OkStatus();
+}
+
+// Every record, until `visit` says that it has seen enough; from the daemon that is named, else from the file.
+absl::Status ForEachRecord(const RecordsOptions& options, const std::function<bool(const v1::Record&)>& visit) {
+  if (!options.service.server.empty()) {
+    HONE_ASSIGN_OR_RETURN(const std::unique_ptr<DaemonClient> client, ConnectTo(options.service));
+    const std::unique_ptr<grpc::ClientContext> context = client->Context();
+    const auto reader = client->tune().ListRecords(context.get(), {});
+    for (v1::Record record; reader->Read(&record);) {
+      if (visit(record)) continue;
+      context->TryCancel();
+      return absl::OkStatus();
+    }
+    return FromGrpc(reader->Finish());
+  }
+  HONE_ASSIGN_OR_RETURN(const std::unique_ptr<TuningStore> store, OpenForReading(options.service));
+  RecordFilter filter;
+  filter.limit = 1000;
+  do {
+    HONE_ASSIGN_OR_RETURN(const RecordPage page, store->Records(kLocalTenant, filter));
+    for (size_t i = 0; i < page.rows.size(); ++i) {
+      v1::Record record = page.rows[i].record;
+      record.set_best(page.best[i]);
+      record.set_origin(page.rows[i].origin);
+      if (!visit(record)) return absl::OkStatus();
+    }
+    filter.after = page.last;
+  } while (filter.after != 0);
+  return absl::OkStatus();
+}
+
+void PrintWhole(const v1::Record& record) {
+  const auto line = [](const char* name, const std::string& value) { std::printf("%-13s %s\n", name, value.c_str()); };
+  line("record", std::to_string(record.id()));
+  line("workload", absl::StrCat(record.workload_name(), " (", ToHex(record.workload_hash()).substr(0, 16), ")"));
+  line("time", absl::StrFormat("%.2f us (%.2f to %.2f)", record.median_us(), record.low_us(), record.high_us()));
+  line("best", record.best() ? "yes, of its workload, device class, threads and numeric level" : "no");
+  line("device class", record.device_class());
+  line("target", record.target());
+  line("threads", std::to_string(record.threads()));
+  line("numeric", NumericText(record));
+  line("measured", absl::StrCat(record.created(), " by protocol ", record.protocol()));
+  line("origin", record.origin());
+  line("generator", record.generator());
+  line("program", ToHex(record.program_hash()));
+  line("object", ToHex(record.object_digest()));
+  std::printf("\n%s", record.trace().c_str());
+}
+
+absl::Status Show(const RecordsOptions& options) {
+  std::optional<v1::Record> found;
+  HONE_RETURN_IF_ERROR(ForEachRecord(options, [&](const v1::Record& record) {
+    if (std::to_string(record.id()) != options.id) return true;
+    found = record;
+    return false;
+  }));
+  if (!found.has_value()) {
+    return absl::NotFoundError(
+        absl::StrCat("there is no record ", options.id, "; hone records list shows those there are"));
+  }
+  if (options.trace) {
+    std::printf("%s", found->trace().c_str());
+  } else if (options.program) {
+    std::printf("%s", found->workload_text().c_str());
+  } else if (options.json) {
+    Json line = RecordJson(*found);
+    line.update({{"low_us", found->low_us()},
+                 {"high_us", found->high_us()},
+                 {"best", found->best()},
+                 {"origin", found->origin()},
+                 {"target", found->target()},
+                 {"protocol", found->protocol()},
+                 {"program_hash", ToHex(found->program_hash())},
+                 {"object_digest", ToHex(found->object_digest())},
+                 {"program", found->workload_text()}});
+    std::printf("%s\n", line.dump().c_str());
+  } else {
+    PrintWhole(*found);
+  }
   return absl::OkStatus();
 }
 
@@ -154,8 +245,15 @@ absl::Status Import(const RecordsOptions& options) {
 void AddRecordsCommand(CLI::App& app, Action* chosen) {
   auto options = std::make_shared<RecordsOptions>();
   CLI::App* command = app.add_subcommand("records", "What was learned: list it, take it out, bring it in.");
-  command->require_subcommand(1);
-  command->footer(Examples({"hone records best --db tuned.db", "hone records export --db tuned.db > records.jsonl",
+  command->require_subcommand(0, 1);
+  options->service.AddTo(*command);
+  command->add_flag("--json", options->json, "one JSON object a line");
+  command->callback([options, chosen, command] {
+    if (command->get_subcommands().empty()) *chosen = [options] { return List(*options, true); };
+  });
+  command->footer("Without a command of its own: the best of each key.\n" +
+                  Examples({"hone records --db tuned.db", "hone records show 1742359120478836251",
+                            "hone records export --db tuned.db > records.jsonl",
                             "hone records import records.jsonl --db other.db"}));
   for (const bool best_only : {false, true}) {
     CLI::App* list = command->add_subcommand(best_only ? "best" : "list",
@@ -167,6 +265,15 @@ void AddRecordsCommand(CLI::App& app, Action* chosen) {
     list->callback(
         [options, chosen, best_only] { *chosen = [options, best_only] { return List(*options, best_only); }; });
   }
+  CLI::App* show = command->add_subcommand("show", "One record with its trace.");
+  options->service.AddTo(*show);
+  show->add_option("id", options->id, "the record's number")->required();
+  CLI::Option* trace = show->add_flag("--trace", options->trace, "the trace alone: what hone opt --schedule takes");
+  CLI::Option* program = show->add_flag("--program", options->program, "the workload alone: what hone opt takes");
+  CLI::Option* json = show->add_flag("--json", options->json, "one JSON object");
+  trace->excludes(program)->excludes(json);
+  program->excludes(json);
+  show->callback([options, chosen] { *chosen = [options] { return Show(*options); }; });
   CLI::App* out = command->add_subcommand("export", "Print all records as JSON lines.");
   options->service.AddTo(*out);
   out->add_option("-o,--output", options->file, "a file instead of standard output");

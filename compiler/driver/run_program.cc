@@ -25,7 +25,7 @@ absl::Status FromInterpreter(absl::Status status) {
   return found ? WithExitCode(ExitCode::kProgramFault, std::move(status)) : status;
 }
 
-absl::StatusOr<std::optional<TimedRuns>> RunOnce(const std::function<absl::Status()>& run, bool time) {
+absl::StatusOr<std::optional<TimedRuns>> TimedIfAsked(const std::function<absl::Status()>& run, bool time) {
   HONE_RETURN_IF_ERROR(run());
   if (!time) return std::optional<TimedRuns>();
   HONE_ASSIGN_OR_RETURN(const TimedRuns timed, TimeRuns(run));
@@ -49,7 +49,7 @@ absl::StatusOr<std::optional<TimedRuns>> RunInterpreted(const ScheduledProgram& 
                                                         std::vector<NdArray>& args) {
   HONE_ASSIGN_OR_RETURN(std::vector<NdArray> prepared, Prepared(program, args));
   HONE_ASSIGN_OR_RETURN(const std::optional<TimedRuns> timed,
-                        RunOnce([&] { return FromInterpreter(Interpret(program.main, prepared)); }, time));
+                        TimedIfAsked([&] { return FromInterpreter(Interpret(program.main, prepared)); }, time));
   for (size_t i = args.size() - static_cast<size_t>(program.main.num_outputs()); i < args.size(); ++i) {
     args[i] = std::move(prepared[i]);
   }
@@ -82,22 +82,20 @@ absl::Status FromVerdict(const RunnerVerdict& verdict, const PrimFunc& func) {
   }
 }
 
-absl::StatusOr<std::optional<TimedRuns>> RunCompiled(const ScheduledProgram& program, const RunProgramOptions& options,
-                                                     std::vector<NdArray>& args) {
-  CompileOptions compile;
-  compile.threads = options.threads;
-  HONE_ASSIGN_OR_RETURN(const CompiledKernel kernel, CompileKernel(program, HostTarget(), compile));
+// A runner that holds the kernel, its first call done and its outputs in `args`.
+absl::StatusOr<RunnerClient> RunOnce(const CompiledKernel& kernel, const PrimFunc& func, int threads,
+                                     std::vector<NdArray>& args) {
   HONE_ASSIGN_OR_RETURN(const std::string image, LinkImage(std::span<const std::string>(&kernel.object, 1)));
-  const size_t inputs = args.size() - static_cast<size_t>(program.main.num_outputs());
+  const size_t inputs = args.size() - static_cast<size_t>(func.num_outputs());
   std::vector<std::string_view> values;
   for (size_t i = 0; i < inputs; ++i) values.emplace_back(args[i].data.data(), args[i].data.size());
   HONE_ASSIGN_OR_RETURN(const InputSet set, InputSet::Create(kernel.set, values));
-  RunnerJob job{.image = image, .set = kernel.set, .inputs = {&set}, .threads = options.threads};
-  job.cpu_seconds = static_cast<int>(absl::ToInt64Seconds(kLongestRun)) * options.threads;
+  RunnerJob job{.image = image, .set = kernel.set, .inputs = {&set}, .threads = threads};
+  job.cpu_seconds = static_cast<int>(absl::ToInt64Seconds(kLongestRun)) * threads;
   job.memory_bytes = kMostMemory;
   HONE_ASSIGN_OR_RETURN(RunnerClient runner, RunnerClient::Start(job));
-  HONE_RETURN_IF_ERROR(FromVerdict(runner.load_verdict(), program.main));
-  HONE_RETURN_IF_ERROR(FromVerdict(runner.Verify(0, kLongestRun), program.main));
+  HONE_RETURN_IF_ERROR(FromVerdict(runner.load_verdict(), func));
+  HONE_RETURN_IF_ERROR(FromVerdict(runner.Verify(0, kLongestRun), func));
   if (!runner.OutputEdgesIntact(0)) {
     return WithExitCode(ExitCode::kProgramFault,
                         absl::OutOfRangeError("the program wrote beside an output: an index is out of bounds"));
@@ -106,6 +104,15 @@ absl::StatusOr<std::optional<TimedRuns>> RunCompiled(const ScheduledProgram& pro
     const std::string_view output = runner.output(0, static_cast<int>(i - inputs));
     std::copy(output.begin(), output.end(), args[i].data.begin());
   }
+  return runner;
+}
+
+absl::StatusOr<std::optional<TimedRuns>> RunCompiled(const ScheduledProgram& program, const RunProgramOptions& options,
+                                                     std::vector<NdArray>& args) {
+  CompileOptions compile;
+  compile.threads = options.threads;
+  HONE_ASSIGN_OR_RETURN(const CompiledKernel kernel, CompileKernel(program, HostTarget(), compile));
+  HONE_ASSIGN_OR_RETURN(RunnerClient runner, RunOnce(kernel, program.main, options.threads, args));
   if (!options.time) return std::optional<TimedRuns>();
   // One call alone says how many make a sample.
   const RunnerVerdict first = runner.Time({.warm_up = 1, .samples = 1, .inner = 1}, kLongestRun);
@@ -125,6 +132,11 @@ absl::StatusOr<std::optional<TimedRuns>> RunCompiled(const ScheduledProgram& pro
 absl::StatusOr<std::optional<TimedRuns>> RunProgram(const ScheduledProgram& program, const RunProgramOptions& options,
                                                     std::vector<NdArray>& args) {
   return options.compiled ? RunCompiled(program, options, args) : RunInterpreted(program, options.time, args);
+}
+
+absl::Status RunPlain(const PrimFunc& func, std::vector<NdArray>& args) {
+  HONE_ASSIGN_OR_RETURN(const CompiledKernel kernel, CompilePlain(func, HostTarget()));
+  return RunOnce(kernel, func, 1, args).status();
 }
 
 }  // namespace hone

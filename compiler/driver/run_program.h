@@ -23,4 +23,8 @@ struct RunProgramOptions {
 absl::StatusOr<std::optional<TimedRuns>> RunProgram(const ScheduledProgram& program, const RunProgramOptions& options,
                                                     std::vector<NdArray>& args);
 
+// The function unscheduled and plainly compiled (CompilePlain), run once in hone-runner: what candidates are held
+// against.
+absl::Status RunPlain(const PrimFunc& func, std::vector<NdArray>& args);
+
 }  // namespace hone

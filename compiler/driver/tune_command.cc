@@ -48,7 +48,7 @@ struct TuneOptions {
   std::string tasks;
   uint64_t seed = 0;
   std::string strategy = "model";
-  bool json = false;
+  bool json = false, detach = false;
 };
 
 constexpr double kDefaultBudgetSeconds = 300;          // when neither trials nor time are limited
@@ -148,6 +148,7 @@ class TuneSession {
     HONE_RETURN_IF_ERROR(Submit(request));
     status_.Say(absl::StrCat("job ", job_, ": ", request.tasks_size(), " tasks of ", request.model_name(), " at ",
                              client().address()));
+    if (options_.detach) return Detach();
     HONE_ASSIGN_OR_RETURN(const v1::JobSnapshot last, Watch());
     return Conclude(last);
   }
@@ -161,6 +162,20 @@ class TuneSession {
       return absl::OkStatus();
     }
     HONE_ASSIGN_OR_RETURN(private_, PrivateService::Start(options_.service.database(), settings_.threads));
+    return absl::OkStatus();
+  }
+
+  // The job goes on by itself: says its number, and how to join it.
+  absl::Status Detach() {
+    status_.Close();
+    if (options_.json) {
+      const nlohmann::ordered_json line = {{"event", "submitted"}, {"job", job_}, {"server", client().address()}};
+      std::printf("%s\n", line.dump().c_str());
+      return absl::OkStatus();
+    }
+    std::printf("%llu\n", static_cast<unsigned long long>(job_));
+    std::fprintf(stderr, "to follow it: %s jobs watch %llu%s\n", HoneProgram().c_str(),
+                 static_cast<unsigned long long>(job_), ServiceFlags(options_.service).c_str());
     return absl::OkStatus();
   }
 
@@ -460,6 +475,8 @@ void AddTuneCommand(CLI::App& app, Action* chosen) {
                    "model's order)")
       ->check(CLI::IsMember({"model", "random", "draft"}))
       ->capture_default_str();
+  command->add_flag("--detach", options->detach,
+                    "print the job's number and leave it to the daemon; hone jobs watch joins");
   command->add_flag("--json", options->json, "print one JSON object a line: progress, and the result last");
   command->footer(
       Examples({"hone tune resnet18.onnx --budget 5m", "hone tune resnet18.onnx --db tuned.db --trials 500 --json",

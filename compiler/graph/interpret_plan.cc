@@ -7,7 +7,7 @@
 
 namespace hone {
 
-absl::StatusOr<std::vector<NdArray>> InterpretPlan(const Plan& plan, std::span<const NdArray> inputs) {
+absl::StatusOr<std::vector<NdArray>> RunPlan(const Plan& plan, std::span<const NdArray> inputs, const RunTask& run) {
   if (inputs.size() != plan.inputs.size()) {
     return absl::InvalidArgumentError(
         absl::StrCat("the model has ", plan.inputs.size(), " inputs, ", inputs.size(), " are given"));
@@ -36,7 +36,7 @@ absl::StatusOr<std::vector<NdArray>> InterpretPlan(const Plan& plan, std::span<c
       args.push_back(held.data != nullptr ? *held.data : storage.at(root(step.tensors[i])));
       args.back().shape = tensor.shape;
     }
-    HONE_RETURN_IF_ERROR(Annotate(Interpret(task.func, args), absl::StrCat("running ", task.name)));
+    HONE_RETURN_IF_ERROR(Annotate(run(task, args), absl::StrCat("running ", task.name)));
     for (size_t i = first_output; i < step.tensors.size(); ++i) {
       const int held = root(step.tensors[i]);
       args[i].shape = plan.tensors[held].shape;
@@ -49,6 +49,11 @@ absl::StatusOr<std::vector<NdArray>> InterpretPlan(const Plan& plan, std::span<c
     outputs.back().shape = plan.tensors[output].shape;
   }
   return outputs;
+}
+
+absl::StatusOr<std::vector<NdArray>> InterpretPlan(const Plan& plan, std::span<const NdArray> inputs) {
+  return RunPlan(plan, inputs,
+                 [](const PlanTask& task, std::vector<NdArray>& args) { return Interpret(task.func, args); });
 }
 
 }  // namespace hone

@@ -5,6 +5,7 @@
 // output. Reshapes are views and belong to no group.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -23,8 +24,11 @@ struct PlanOptions {
 // Equal functions are one task. A graph whose output is an input or a constant gets a copying step.
 absl::StatusOr<Plan> MakePlan(Graph graph, const PlanOptions& options = {});
 
-// The plan run step by step in the interpreter: for tests on small shapes. Inputs in the plan's order; outputs
-// likewise. InvalidArgument when an input has another type or shape than the plan's.
+// The plan run step by step, each step by `run` on the arguments of its task's function. Inputs in the plan's order;
+// outputs likewise. InvalidArgument when an input has another type or shape than the plan's.
+using RunTask = std::function<absl::Status(const PlanTask& task, std::vector<NdArray>& args)>;
+absl::StatusOr<std::vector<NdArray>> RunPlan(const Plan& plan, std::span<const NdArray> inputs, const RunTask& run);
+// The same in the interpreter: for small shapes.
 absl::StatusOr<std::vector<NdArray>> InterpretPlan(const Plan& plan, std::span<const NdArray> inputs);
 
 // The plan as text: steps with their tasks and tensors.

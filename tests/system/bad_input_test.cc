@@ -254,7 +254,8 @@ TEST(BadService, NobodyListens) {
   ExpectRefused(folder, {"tune", model, "--server", nowhere, "--trials", "1"}, 5, "nobody");
   ExpectRefused(folder, {"jobs", "list", "--server", nowhere}, 5, "nobody");
   ExpectRefused(folder, {"compile", model, "-o", folder / "out.hone", "--server", nowhere}, 5, "nobody");
-  ExpectRefused(folder, {"jobs", "list", "--db", folder / "absent.db"}, 5, "absent.db");
+  ExpectRefused(folder, {"jobs", "list", "--db", folder / "absent.db"}, 2, "absent.db");
+  ExpectRefused(folder, {"jobs", "watch", "1", "--db", folder / "absent.db"}, 5, "absent.db");
 }
 
 TEST(BadService, TokenIsWrong) {

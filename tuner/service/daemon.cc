@@ -3,10 +3,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <mutex>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "compiler/support/status_macros.h"
 #include "database/sqlite_store.h"
@@ -58,7 +60,7 @@ struct Daemon::Parts {
   std::unique_ptr<grpc::Service> tune, fleet;
   std::unique_ptr<grpc::Server> server;
   std::atomic<Micros> last_call{0};
-  std::string socket_path;
+  std::vector<std::string> socket_paths;
   std::mutex mutex;
   absl::Status failure;
 };
@@ -69,16 +71,17 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const DaemonOptions& optio
   std::unique_ptr<Daemon> daemon(new Daemon());
   Parts& parts = *daemon->parts_;
   parts.options = options;
-  if (const absl::Status address = CheckAddress(options.listen); !address.ok()) {
-    return Annotate(address, "--listen");
+  if (options.listen.empty()) return absl::InvalidArgumentError("--listen: at least one address is needed");
+  for (const std::string& address : options.listen) {
+    if (const absl::Status status = CheckAddress(address); !status.ok()) return Annotate(status, "--listen");
+    if (IsUnixAddress(address)) HONE_RETURN_IF_ERROR(CheckSocketFolder(address));
   }
-  const bool is_unix = IsUnixAddress(options.listen);
-  if (is_unix) HONE_RETURN_IF_ERROR(CheckSocketFolder(options.listen));
   std::string token;
   if (!options.token_file.empty()) { HONE_ASSIGN_OR_RETURN(token, ReadToken(options.token_file)); }
-  if (!is_unix && token.empty()) {
+  for (const std::string& address : options.listen) {
+    if (IsUnixAddress(address) || !token.empty()) continue;
     return absl::InvalidArgumentError(
-        absl::StrCat("--listen ", options.listen, ": a daemon on the network needs a token; give --token-file FILE"));
+        absl::StrCat("--listen ", address, ": a daemon on the network needs a token; give --token-file FILE"));
   }
   parts.gate = std::make_unique<Gate>(token);
   HONE_ASSIGN_OR_RETURN(std::unique_ptr<TuningStore> store, OpenSqliteStore(options.db, StoreMode::kWrite));
@@ -93,15 +96,16 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const DaemonOptions& optio
   parts.fleet = MakeFleetService(*parts.core, *parts.gate);
 
   grpc::ServerBuilder builder;
-  int port = 0;
-  if (is_unix) {
-    parts.socket_path = SocketPath(options.listen);
-    HONE_RETURN_IF_ERROR(ClearSocket(options.listen));
-    builder.AddListeningPort(options.listen, grpc::InsecureServerCredentials(), &port);
-  } else {
-    builder.AddListeningPort(options.listen, grpc::InsecureServerCredentials(), &port);
-    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  std::vector<int> ports(options.listen.size(), 0);
+  for (size_t i = 0; i < options.listen.size(); ++i) {
+    const std::string& address = options.listen[i];
+    if (IsUnixAddress(address)) {
+      HONE_RETURN_IF_ERROR(ClearSocket(address));
+      parts.socket_paths.push_back(SocketPath(address));
+    }
+    builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &ports[i]);
   }
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   builder.SetMaxReceiveMessageSize(kLongestMessage);
   builder.SetMaxSendMessageSize(kLongestMessage);
   builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, 16 << 10);
@@ -114,14 +118,22 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const DaemonOptions& optio
   const mode_t before = umask(0177);  // the socket is its owner's alone from the first moment
   parts.server = builder.BuildAndStart();
   umask(before);
-  if (parts.server == nullptr || (!is_unix && port == 0)) {
-    parts.server = nullptr;
-    return absl::UnavailableError(
-        absl::StrCat("cannot listen on ", options.listen, ": the address is in use or not of this machine"));
+  for (size_t i = 0; i < options.listen.size(); ++i) {
+    const std::string& address = options.listen[i];
+    if (parts.server == nullptr || (!IsUnixAddress(address) && ports[i] == 0)) {
+      const bool told = parts.server != nullptr || options.listen.size() == 1;  // else it may be any of them
+      parts.server = nullptr;
+      return absl::UnavailableError(absl::StrCat("cannot listen on ",
+                                                 told ? address : absl::StrJoin(options.listen, ", "),
+                                                 ": the address is in use or not of this machine"));
+    }
+    daemon->addresses_.push_back(
+        IsUnixAddress(address) ? address : absl::StrCat(address.substr(0, address.rfind(':')), ":", ports[i]));
   }
-  daemon->address_ = options.listen;
-  if (!is_unix) daemon->address_ = absl::StrCat(options.listen.substr(0, options.listen.rfind(':')), ":", port);
-  HONE_RETURN_IF_ERROR(PublishAddress(options.db, daemon->address_));
+  // Clients on this machine find it by the database: by a socket where there is one.
+  const auto local = std::find_if(daemon->addresses_.begin(), daemon->addresses_.end(), IsUnixAddress);
+  HONE_RETURN_IF_ERROR(
+      PublishAddress(options.db, local == daemon->addresses_.end() ? daemon->addresses_.front() : *local));
   parts.last_call = Core::Now();
   return daemon;
 }
@@ -155,7 +167,7 @@ absl::Status Daemon::Serve() {
   parts.core->Stop();  // what was promised is written; everybody who waits is answered
   parts.server->Shutdown(std::chrono::system_clock::now() + kStopGrace);
   parts.server->Wait();
-  if (!parts.socket_path.empty()) unlink(parts.socket_path.c_str());
+  for (const std::string& path : parts.socket_paths) unlink(path.c_str());
   return result;
 }
 

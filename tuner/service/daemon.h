@@ -4,6 +4,7 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -14,9 +15,9 @@
 namespace hone {
 
 struct DaemonOptions {
-  std::string db;          // the SQLite file
-  std::string listen;      // "unix:PATH" (mode 0600), or "HOST:PORT", which needs a token
-  std::string token_file;  // empty: none
+  std::string db;                   // the SQLite file
+  std::vector<std::string> listen;  // each "unix:PATH" (mode 0600), or "HOST:PORT", which needs a token
+  std::string token_file;           // empty: none
   absl::Duration exit_when_idle =
       absl::InfiniteDuration();  // ends, and its workers with it, when nobody needs it this long
   DispatchOptions dispatch;
@@ -30,7 +31,8 @@ class Daemon {
   static absl::StatusOr<std::unique_ptr<Daemon>> Start(const DaemonOptions& options);
   ~Daemon();
 
-  const std::string& address() const { return address_; }  // with the port that was chosen for port 0
+  // In the order of `listen`, with the ports that were chosen for port 0.
+  const std::vector<std::string>& addresses() const { return addresses_; }
   // Until `RequestStop`, idleness or a failure of the store, which is returned. Then everything is written and closed.
   absl::Status Serve();
   void RequestStop() { stop_ = true; }  // from any thread
@@ -39,7 +41,7 @@ class Daemon {
   struct Parts;
   Daemon();
   std::unique_ptr<Parts> parts_;
-  std::string address_;
+  std::vector<std::string> addresses_;
   std::atomic<bool> stop_{false};
 };
 

@@ -74,7 +74,9 @@ int main(int argc, char** argv) {
       "the\n"
       "address, or the disk is full, 8 not allowed, 9 the database is unreadable or corrupt.");
   app.add_option("--db", options.db, "SQLite file with jobs and records; made when there is none")->required();
-  app.add_option("--listen", options.listen, "unix:PATH (its owner alone) or HOST:PORT (needs --token-file)")
+  app.add_option("--listen", options.listen,
+                 "unix:PATH (its owner alone) or HOST:PORT (needs --token-file); may be given several times")
+      ->allow_extra_args(false)
       ->required();
   app.add_option("--token-file", options.token_file, "file with the secret that callers must show");
   app.add_option("--exit-when-idle", idle_seconds, "end when there was no job and no client for this many seconds")
@@ -140,7 +142,7 @@ int main(int argc, char** argv) {
     _exit(128 + number);
   }).detach();
 
-  std::printf("listening on %s\n", (*daemon)->address().c_str());
+  for (const std::string& address : (*daemon)->addresses()) std::printf("listening on %s\n", address.c_str());
   std::fflush(stdout);
   const absl::Status status = (*daemon)->Serve();
   if (!status.ok()) std::fprintf(stderr, "honed: %s\n", std::string(status.message()).c_str());
