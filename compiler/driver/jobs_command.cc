@@ -68,7 +68,7 @@ absl::StatusOr<std::vector<v1::JobSnapshot>> JobsInFile(const JobsOptions& optio
 absl::Status List(const JobsOptions& options) {
   if (FromFile(options)) {
     HONE_ASSIGN_OR_RETURN(const std::vector<v1::JobSnapshot> jobs, JobsInFile(options));
-    for (const v1::JobSnapshot& job : jobs) PrintJob(job, options.json);
+    for (const v1::JobSnapshot& job : jobs) PrintJob(job, options);
     return absl::OkStatus();
   }
   HONE_ASSIGN_OR_RETURN(const std::unique_ptr<DaemonClient> client, ConnectTo(options.service));
@@ -84,7 +84,7 @@ absl::Status Show(const JobsOptions& options) {
     HONE_ASSIGN_OR_RETURN(const std::vector<v1::JobSnapshot> jobs, JobsInFile(options));
     for (const v1::JobSnapshot& job : jobs) {
       if (job.job_id() != options.id) continue;
-      PrintJob(job, options.json);
+      PrintJob(job, options);
       if (!options.json) std::printf("%s", TaskTable(job).c_str());
       return absl::OkStatus();
     }

@@ -6,10 +6,10 @@
 namespace hone {
 
 absl::StatusOr<std::vector<v1::JobSnapshot>> StoredJobs(TuningStore& store) {
-  HONE_ASSIGN_OR_RETURN(const std::vector<JobRow> rows, store.ListJobs());
+  HONE_ASSIGN_OR_RETURN(const std::vector<JobRow> rows, store.ListJobs(kLocalTenant));
   std::vector<v1::JobSnapshot> jobs;
   for (const JobRow& row : rows) {
-    HONE_ASSIGN_OR_RETURN(const std::vector<TaskRow> tasks, store.GetTasks(row.id));
+    HONE_ASSIGN_OR_RETURN(const std::vector<TaskRow> tasks, store.GetTasks(kLocalTenant, row.id));
     jobs.push_back(MakeJobSnapshot(row, tasks, true));
     v1::JobSnapshot& job = jobs.back();
     if (job.state() == v1::JOB_RUNNING || job.state() == v1::JOB_WAITING) {
