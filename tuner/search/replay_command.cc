@@ -215,6 +215,11 @@ int ReplayMain(int argc, const char* const* argv) {
       "hone replay: searches recorded spaces without a device and compares strategies.\n"
       "Prints the recorded best time over that of the best candidate found, after so many trials: the mean over\n"
       "the seeds and half its 95 % interval.");
+  app.footer(
+      "Examples:\n"
+      "  hone replay tests/bench/search/spaces/*.space\n"
+      "  hone replay dense.space --strategy model,random --seeds 100 --trials 256\n"
+      "  hone replay record records.jsonl --workload '^dense_1x1000x512_add$' -o dense.space");
   ReplayArguments arguments;
   app.add_option("files", arguments.files, "recorded spaces, one workload each")->required();
   app.add_option("--strategy", arguments.strategies, "which to compare: model, random, draft")

@@ -25,27 +25,29 @@ void ForEach(size_t count, int threads, const std::function<void(size_t)>& work)
 }  // namespace
 
 std::vector<std::optional<Program>> Workbench::Programs(std::span<const Point> points, Experience* experience) {
+  std::vector<std::optional<Program>> programs(points.size());
   std::vector<size_t> missing;
   for (size_t i = 0; i < points.size(); ++i) {
-    if (known_.count(points[i]) == 0) missing.push_back(i);
+    if (const auto found = known_.find(points[i]); found != known_.end()) {
+      programs[i] = found->second;
+    } else {
+      missing.push_back(i);
+    }
   }
   std::vector<absl::StatusOr<Built>> built(missing.size(), absl::UnknownError("not built yet"));
   ForEach(missing.size(), threads_, [&](size_t i) { built[i] = space_.Build(points[missing[i]]); });
 
-  std::vector<std::optional<Program>> programs(points.size());
   if (known_.size() + missing.size() > kMostKnown) known_.clear();
   for (size_t i = 0; i < missing.size(); ++i) {
     const Point& point = points[missing[i]];
     if (built[i].ok()) {
+      programs[missing[i]] = built[i]->program;
       known_[point] = std::move(built[i]->program);
       continue;
     }
     experience->Refuse(point);
     ++refused_;
     last_refusal_ = std::string(built[i].status().message());
-  }
-  for (size_t i = 0; i < points.size(); ++i) {
-    if (const auto found = known_.find(points[i]); found != known_.end()) programs[i] = found->second;
   }
   return programs;
 }
