@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "compiler/driver/bundle_session.h"
+#include "compiler/driver/time_runs.h"
 #include "compiler/support/status_macros.h"
-#include "compiler/support/stopwatch.h"
 #include "compiler/support/turn_lock.h"
 #include "worker/measure/statistics.h"
 
@@ -19,21 +20,37 @@ namespace {
 // With twelve rounds this is the interval between the second and the eleventh: when nothing has changed, six
 // comparisons in a thousand say that something has.
 constexpr double kConfidence = 0.99;
+constexpr double kSampleMs = 1;  // long against the clock, short against the time slice of a busy machine
 constexpr double kSliceMs = 15;  // of one bundle without a break
 constexpr int kSlices = 4;       // of each bundle in a round
 constexpr int kSlicesOfLong = 2;
 
-// Milliseconds a run, of `runs` one after the other.
-absl::StatusOr<double> Slice(BundleSession& session, int runs) {
-  const Clock::time_point start = Clock::now();
-  for (int i = 0; i < runs; ++i) HONE_RETURN_IF_ERROR(session.Run());
-  return SecondsSince(start) * 1e3 / runs;
-}
+// One bundle in a round.
+struct Contender {
+  BundleSession session;
+  int runs = 1;  // in a sample
+  std::vector<TimedSample> samples;
 
-absl::StatusOr<BundleSession> Loaded(const std::string& path, int threads) {
+  absl::StatusOr<double> Sample() {  // in milliseconds a run
+    HONE_ASSIGN_OR_RETURN(const TimedSample sample, TakeSample([this] { return session.Run(); }, runs));
+    samples.push_back(sample);
+    return sample.us / 1e3;
+  }
+  // Of the samples that nothing disturbed; of all where everything was.
+  double Ms() const {
+    CleanSamples clean = DropDisturbed(samples);
+    if (clean.us.empty()) {
+      for (const TimedSample& sample : samples) clean.us.push_back(sample.us);
+    }
+    return Median(clean.us) / 1e3;
+  }
+};
+
+absl::StatusOr<Contender> Loaded(const std::string& path, int threads) {
   HONE_ASSIGN_OR_RETURN(BundleSession session, BundleSession::Load(path, threads));
   HONE_RETURN_IF_ERROR(session.SetRandomInputs(1));
-  return session;
+  HONE_RETURN_IF_ERROR(session.Run());  // cold caches and unmapped pages
+  return Contender{.session = std::move(session)};
 }
 
 // {before, after} in milliseconds a run. Every other round goes the other way round: being the first to be loaded or to
@@ -42,28 +59,25 @@ absl::StatusOr<std::array<double, 2>> Round(const std::string& before, const std
                                             bool swapped) {
   const std::string& first_path = swapped ? after : before;
   const std::string& second_path = swapped ? before : after;
-  HONE_ASSIGN_OR_RETURN(BundleSession first, Loaded(first_path, threads));
-  HONE_ASSIGN_OR_RETURN(BundleSession second, Loaded(second_path, threads));
-  const std::array<BundleSession*, 2> sessions = {&first, &second};
-  std::array<int, 2> runs{};
-  int slices = kSlices;
-  for (int i = 0; i < 2; ++i) {
-    HONE_RETURN_IF_ERROR(sessions[i]->Run());  // cold caches and unmapped pages
-    HONE_ASSIGN_OR_RETURN(const double ms, Slice(*sessions[i], 1));
-    runs[i] = std::clamp(static_cast<int>(kSliceMs / std::max(ms, 1e-4)), 1, 100'000);
+  HONE_ASSIGN_OR_RETURN(Contender first, Loaded(first_path, threads));
+  HONE_ASSIGN_OR_RETURN(Contender second, Loaded(second_path, threads));
+  const std::array<Contender*, 2> contenders = {&first, &second};
+  int slices = kSlices, samples = 1;
+  for (Contender* contender : contenders) {
+    HONE_ASSIGN_OR_RETURN(const double ms, contender->Sample());
+    contender->samples.clear();
+    contender->runs = std::clamp(static_cast<int>(kSampleMs / std::max(ms, 1e-4)), 1, 100'000);
+    samples = std::max(samples, static_cast<int>(kSliceMs / std::max(ms, kSampleMs)));
     if (ms > 2 * kSliceMs) slices = kSlicesOfLong;
   }
-  std::array<std::vector<double>, 2> ms;
   for (int slice = 0; slice < slices; ++slice) {
     for (const int turn : {0, 1}) {  // A B, B A, A B, B A
-      const int i = slice % 2 == 0 ? turn : 1 - turn;
-      HONE_ASSIGN_OR_RETURN(const double taken, Slice(*sessions[i], runs[i]));
-      ms[i].push_back(taken);
+      Contender& contender = *contenders[slice % 2 == 0 ? turn : 1 - turn];
+      for (int i = 0; i < samples; ++i) HONE_RETURN_IF_ERROR(contender.Sample().status());
     }
   }
-  const double of_first = Median(ms[0]), of_second = Median(ms[1]);
-  if (swapped) return std::array<double, 2>{of_second, of_first};
-  return std::array<double, 2>{of_first, of_second};
+  if (swapped) return std::array<double, 2>{second.Ms(), first.Ms()};
+  return std::array<double, 2>{first.Ms(), second.Ms()};
 }
 
 }  // namespace

@@ -18,8 +18,8 @@ struct SpeedUp {
   double confidence = 0;
   int rounds = 0;
 
-  // Whether all of the interval lies on one side of 1.
-  bool changed() const { return low > 1 || high < 1; }
+  // Whether all of the interval lies on one side of 1, as it is shown: a gain of a part in a thousand is none.
+  bool changed() const { return low >= 1.005 || high < 0.995; }
 };
 // "1.09x (1.04-1.12)", "no measurable change (0.98-1.02)"
 std::string ToText(const SpeedUp& speed_up);

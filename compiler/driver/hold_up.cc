@@ -14,7 +14,7 @@ std::string RemedyFor(v1::HoldUp hold_up, const ServiceOptions& service, int thr
                    "such a worker by --server ADDR"
                  : "on a machine of that kind: " + WorkerCommand(service, threads);
     case v1::HOLD_UP_TURN: return "it goes on when the other has finished";
-    case v1::HOLD_UP_WORKER_FAULT: return "make room on the worker's machine; the trial is made again";
+    case v1::HOLD_UP_WORKER_FAULT: return "the trial is made again; the worker's log says more";
     case v1::HOLD_UP_SEARCH:
       return is_private ? absl::StrCat("see ", ShellWord(service.database() + ".log")) : "see the daemon's log";
     case v1::HOLD_UP_DISK_FULL: return "free some space; nothing is lost, and the job goes on by itself";

@@ -7,7 +7,6 @@
 #include "compiler/support/stopwatch.h"
 
 namespace hone {
-namespace {
 
 absl::StatusOr<TimedSample> TakeSample(const std::function<absl::Status()>& run, int calls) {
   rusage before{}, after{};
@@ -20,8 +19,6 @@ absl::StatusOr<TimedSample> TakeSample(const std::function<absl::Status()>& run,
   return TimedSample{us, static_cast<uint32_t>(after.ru_nivcsw - before.ru_nivcsw),
                      static_cast<uint32_t>(after.ru_majflt - before.ru_majflt), sched_getcpu() != cpu ? 1U : 0U};
 }
-
-}  // namespace
 
 TimedRuns Summarize(std::span<const TimedSample> taken, int calls) {
   TimedRuns result;

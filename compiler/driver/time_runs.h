@@ -19,6 +19,9 @@ struct TimedRuns {
   bool noisy = false;       // more was dropped than a worker would accept: it would measure again later
 };
 
+// One sample of `calls` calls, with what disturbed it.
+absl::StatusOr<TimedSample> TakeSample(const std::function<absl::Status()>& run, int calls);
+
 // What `taken`, each of `calls` calls, says.
 TimedRuns Summarize(std::span<const TimedSample> taken, int calls);
 

@@ -75,7 +75,7 @@ TEST(Headline, ClaimsNoChangeWhereThereIsNone) {
     ASSERT_EQ(result.at("trials"), 2);
     const double low = result.at("speed_up_interval")[0], high = result.at("speed_up_interval")[1];
     EXPECT_LE(low, high);
-    EXPECT_EQ(result.at("changed").get<bool>(), low > 1 || high < 1);
+    EXPECT_EQ(result.at("changed").get<bool>(), low >= 1.005 || high < 0.995);
     const std::string headline = After(tune.errors, "the model: ");
     if (result.at("changed").get<bool>()) {
       ++claims;
@@ -232,6 +232,28 @@ TEST(Waiting, ForAFullDiskSaysSoAndGoesOn) {
   EXPECT_LT(watch.seconds(), 2.5);
 }
 
+TEST(Waiting, ForADatabaseThatAnotherProgramHoldsSaysSoAndGoesOn) {
+  const char* python = std::getenv("HONE_PYTHON");
+  if (python == nullptr) GTEST_SKIP() << "HONE_PYTHON is not set; tests/run sets it";
+  const TempFolder folder;
+  const std::string model = SaveTiny(folder.path());
+  Service service(folder);
+  service.StartWorker();
+  Process tune(folder, "hone", {"tune", model, "--server", service.address(), "--trials", "40", "--threads", "1"});
+  ASSERT_TRUE(WaitUntil([&] { return service.Job(1).value("trials", 0) > 0; }, 90)) << tune.Errors();
+  Process backup(folder, python,
+                 {"-c",
+                  "import sqlite3, sys, time; c = sqlite3.connect(sys.argv[1], 60, isolation_level=None); "
+                  "c.execute('BEGIN IMMEDIATE'); time.sleep(60)",
+                  service.database()});
+  EXPECT_TRUE(
+      WaitUntil([&] { return tune.Errors().find("waiting: the database takes no write") != std::string::npos; }, 40))
+      << tune.Errors() << backup.Errors();
+  backup.Signal(SIGKILL);
+  EXPECT_EQ(tune.Wait(), 0) << tune.Errors();
+  EXPECT_EQ(service.Job(1).at("trials"), 40);
+}
+
 TEST(Waiting, ForTheTurnOfTheMachineNamesItsHolder) {
   const TempFolder folder;
   const std::string model = SaveTiny(folder.path());
@@ -270,7 +292,7 @@ TEST(Ends, AJobThatAnotherStopsEndsItsTune) {
 TEST(Ends, APrivateDaemonAndWorkerThatAreKilledAreStartedAgain) {
   const TempFolder folder;
   const std::string model = SaveTiny(folder.path()), database = folder / "t.db";
-  Process tune(folder, "hone", {"tune", model, "--db", database, "--trials", "60", "--threads", "1", "--json"});
+  Process tune(folder, "hone", {"tune", model, "--db", database, "--trials", "90", "--threads", "1", "--json"});
   const auto trials = [&] {
     const std::string output = tune.Output();
     const size_t at = output.rfind("\"trials\":");
@@ -289,7 +311,7 @@ TEST(Ends, APrivateDaemonAndWorkerThatAreKilledAreStartedAgain) {
         << tune.Errors();
   }
   ASSERT_EQ(tune.Wait(), 0) << tune.Errors();
-  EXPECT_EQ(JsonLines(tune.Output()).back().at("trials"), 60);
+  EXPECT_EQ(JsonLines(tune.Output()).back().at("trials"), 90);
 }
 
 // ---- what is suggested, and shown ----
@@ -419,8 +441,14 @@ TEST(Workers, NoneAndLostOnesAreSaid) {
   EXPECT_EQ(Hone(folder, doctor).code, 0);
   const Stopwatch watch;
   worker.Signal(SIGKILL);
-  ASSERT_TRUE(WaitUntil([&] { return Hone(folder, list).output.find("lost") != std::string::npos; }, 10));
-  EXPECT_LT(watch.seconds(), 5.5);
+  double asked = 0;  // when the call began that said so
+  ASSERT_TRUE(WaitUntil(
+      [&] {
+        asked = watch.seconds();
+        return Hone(folder, list).output.find("lost") != std::string::npos;
+      },
+      10));
+  EXPECT_LT(asked, 5);
   EXPECT_EQ(Hone(folder, doctor).code, 5);
 }
 

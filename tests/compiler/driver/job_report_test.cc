@@ -79,6 +79,8 @@ TEST(SpeedUp, IsAChangeWhenTheIntervalLeavesOutOne) {
   speed_up.low = 1.04;
   speed_up.high = 1.12;
   EXPECT_EQ(ToText(speed_up), "1.09x (1.04-1.12)");
+  speed_up.low = 1.003;
+  EXPECT_EQ(ToText(speed_up), "no measurable change (1.00-1.12)");
   speed_up.low = 0.97;
   EXPECT_EQ(ToText(speed_up), "no measurable change (0.97-1.12)");
 }

@@ -1,0 +1,347 @@
+#include "compiler/driver/tune_session.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "compiler/driver/compare_bundles.h"
+#include "compiler/driver/duration.h"
+#include "compiler/driver/exit_code.h"
+#include "compiler/driver/hints.h"
+#include "compiler/driver/hold_up.h"
+#include "compiler/driver/interrupt.h"
+#include "compiler/driver/job_report.h"
+#include "compiler/driver/private_service.h"
+#include "compiler/driver/status_line.h"
+#include "compiler/support/status_macros.h"
+#include "nlohmann/json.hpp"
+
+namespace hone {
+namespace {
+
+constexpr absl::Duration kNoticed = absl::Seconds(2);  // shorter hold-ups are part of the work
+constexpr absl::Duration kSilence = absl::Seconds(3);  // of a daemon that speaks every second
+constexpr absl::Duration kSubmitCall = absl::Milliseconds(1500);
+// After Ctrl-C the program has two seconds: for the daemon to take note, and for the trials under work to end.
+constexpr absl::Duration kStopCall = absl::Seconds(1);
+constexpr absl::Duration kStopWait = absl::Milliseconds(1500);
+constexpr absl::Duration kLastCall = absl::Milliseconds(300);
+
+class TuneSession {
+ public:
+  explicit TuneSession(const TuneOrder& order) : order_(order) {}
+
+  absl::Status Run(const v1::SubmitRequest& request) {
+    HONE_RETURN_IF_ERROR(Connect());
+    CatchInterrupts();
+    HONE_RETURN_IF_ERROR(Submit(request));
+    status_.Say(absl::StrCat("job ", job_, ": ", request.tasks_size(), " tasks of ", request.model_name(), " at ",
+                             client().address()));
+    if (order_.detach) return Detach();
+    HONE_ASSIGN_OR_RETURN(const v1::JobSnapshot last, Watch());
+    return Conclude(last);
+  }
+
+ private:
+  DaemonClient& client() { return private_ != nullptr ? private_->client() : *shared_; }
+
+  // The job goes on by itself: says its number, and how to join it.
+  absl::Status Detach() {
+    status_.Close();
+    if (order_.json) {
+      const nlohmann::ordered_json line = {{"event", "submitted"}, {"job", job_}, {"server", client().address()}};
+      std::printf("%s\n", line.dump().c_str());
+      return absl::OkStatus();
+    }
+    std::printf("%llu\n", static_cast<unsigned long long>(job_));
+    std::fprintf(stderr, "to follow it: %s jobs watch %llu%s\n", HoneProgram().c_str(),
+                 static_cast<unsigned long long>(job_), ServiceFlags(order_.service).c_str());
+    return absl::OkStatus();
+  }
+
+  absl::Status Connect() {
+    if (!order_.service.server.empty()) {
+      HONE_ASSIGN_OR_RETURN(shared_, ConnectTo(order_.service));
+      return absl::OkStatus();
+    }
+    HONE_ASSIGN_OR_RETURN(private_, PrivateService::Start(order_.service.database(), order_.resolved.threads));
+    return absl::OkStatus();
+  }
+
+  // A call that the daemon cannot answer for now is made again: the request has a number of its own.
+  absl::Status Submit(const v1::SubmitRequest& request) {
+    const absl::Time start = absl::Now();
+    for (;;) {
+      v1::SubmitReply reply;
+      const absl::Status status =
+          FromGrpc(client().tune().Submit(client().Context(kSubmitCall).get(), request, &reply));
+      job_ = reply.job_id();
+      const absl::Duration waited = absl::Now() - start;
+      if (status.ok()) return status;
+      if (!absl::IsUnavailable(status) && !absl::IsDeadlineExceeded(status)) return status;
+      if (Interrupted()) return InterruptedStatus("interrupted before there was a job");
+      if (waited >= order_.patience) return GaveUp(std::string(status.message()), waited);
+      if (absl::IsUnavailable(status)) HONE_RETURN_IF_ERROR(MendDaemon());
+      status_.Show(
+          absl::StrCat("waiting ", ShortDuration(absl::ToDoubleSeconds(waited)), ": ", std::string(status.message())),
+          std::string(status.message()));
+      absl::SleepFor(absl::Milliseconds(200));
+    }
+  }
+
+  absl::Status MendDaemon() {
+    if (private_ == nullptr) return absl::OkStatus();
+    absl::StatusOr<std::string> done = private_->ReviveDaemon(Interrupted);
+    if (Interrupted()) return absl::OkStatus();
+    if (!done.ok()) return done.status();
+    if (!done->empty()) status_.Say(*done);
+    return absl::OkStatus();
+  }
+  absl::Status MendWorker(absl::Duration without) {
+    if (private_ == nullptr) return absl::OkStatus();
+    HONE_ASSIGN_OR_RETURN(const std::string done, private_->ReviveWorker(without));
+    if (!done.empty()) status_.Say(done);
+    return absl::OkStatus();
+  }
+
+  // The job's last snapshot; exit codes 5 (held up for too long), 130 and 143.
+  absl::StatusOr<v1::JobSnapshot> Watch() {
+    for (;;) {
+      absl::Status trouble;
+      bool again = false;  // the daemon is another one now: a watch of its own
+      const DaemonClient* watched = &client();
+      HONE_ASSIGN_OR_RETURN(const v1::JobSnapshot last,
+                            client().Watch(job_, absl::Seconds(1), [&](const DaemonClient::Sight& sight) {
+                              if (Interrupted()) return false;
+                              trouble = Look(sight);
+                              again = &client() != watched;
+                              return trouble.ok() && !again;
+                            }));
+      if (Interrupted()) return StopAndLeave();
+      if (!trouble.ok()) return trouble;
+      if (!again) return last;
+    }
+  }
+
+  // One look at the job: shows it, mends what is ours to mend. Not OK: the wait is over.
+  absl::Status Look(const DaemonClient::Sight& sight) {
+    if (!sight.away.empty() || sight.silence > kSilence) {
+      if (!sight.away.empty()) HONE_RETURN_IF_ERROR(MendDaemon());
+      const std::string words = absl::StrCat("the daemon at ", client().address(), " does not answer",
+                                             sight.away.empty() ? "" : ": ", sight.away);
+      if (sight.silence >= order_.patience) return GaveUp(words, sight.silence);
+      if (sight.silence > kNoticed) {
+        Held(sight.silence, words, "the daemon");
+        return absl::OkStatus();
+      }
+    }
+    if (sight.snapshot == nullptr || (!sight.fresh && sight.silence < kSilence)) return absl::OkStatus();
+    const v1::JobSnapshot& job = *sight.snapshot;
+    if (order_.json && sight.fresh) {
+      std::printf("%s\n", ProgressJson(job).dump().c_str());
+      std::fflush(stdout);
+    }
+    const absl::Duration held = absl::Seconds(job.held_up_seconds());
+    if (job.hold_up() == v1::HOLD_UP_NO_WORKER && held > kNoticed) HONE_RETURN_IF_ERROR(MendWorker(held));
+    std::string words = HoldUpText(job, order_.service);
+    if (private_ != nullptr && job.hold_up() == v1::HOLD_UP_NO_WORKER) words += "; one is being started";
+    if (!words.empty() && held >= order_.patience) {
+      Stop().status().IgnoreError();  // a daemon that cannot write takes note all the same
+      return GaveUp(words, held);
+    }
+    if (!words.empty() && held > kNoticed) {
+      Held(held, words, ProgressLine(job));
+    } else {
+      if (!said_.empty()) status_.Say("going on");
+      said_.clear();
+      status_.Show(ProgressLine(job));
+    }
+    return absl::OkStatus();
+  }
+
+  // The whole reason once, on a line of its own, and from then on for how long.
+  void Held(absl::Duration since, const std::string& words, const std::string& rest) {
+    if (words != said_) status_.Say("waiting: " + words);
+    said_ = words;
+    status_.Show(absl::StrCat("waiting ", ShortDuration(absl::ToDoubleSeconds(since)), "  ", rest));
+  }
+
+  absl::Status GaveUp(const std::string& words, absl::Duration waited) {
+    status_.Close();
+    return WithExitCode(ExitCode::kNoService,
+                        absl::UnavailableError(absl::StrCat(
+                            job_ == 0 ? "no job could be made" : absl::StrCat("job ", job_, " is given up"), " after ",
+                            ShortDuration(absl::ToDoubleSeconds(waited)), " without progress (--wait): ", words,
+                            "\nwhat was measured is kept; to go on: ", CommandLine())));
+  }
+
+  absl::StatusOr<v1::JobSnapshot> Stop() {
+    v1::StopRequest stop;
+    stop.set_job_id(job_);
+    v1::JobSnapshot snapshot;
+    HONE_RETURN_IF_ERROR(FromGrpc(client().tune().Stop(client().Context(kStopCall).get(), stop, &snapshot)));
+    return snapshot;
+  }
+
+  // Ends within two seconds, whatever the daemon does. What is under work may end meanwhile, and is counted.
+  absl::Status StopAndLeave() {
+    status_.Close();
+    const absl::Time end = absl::Now() + kStopWait;
+    const absl::StatusOr<v1::JobSnapshot> stopped = Stop();
+    v1::JobSnapshot job = stopped.ok() ? *stopped : v1::JobSnapshot();
+    while (stopped.ok() && (job.state() == v1::JOB_RUNNING || job.state() == v1::JOB_WAITING) && absl::Now() < end) {
+      absl::SleepFor(absl::Milliseconds(50));
+      v1::GetJobRequest request;
+      request.set_job_id(job_);
+      v1::JobSnapshot now;
+      if (client().tune().GetJob(client().Context(kLastCall).get(), request, &now).ok()) job = std::move(now);
+    }
+    const std::string go_on =
+        absl::StrCat("to go on: ", CommandLine(), "\nto build with what is known: ", CompileCommand());
+    if (!stopped.ok()) {
+      std::fprintf(stderr, "interrupted; the daemon could not be told to stop job %llu: %s\n%s\n",
+                   static_cast<unsigned long long>(job_), std::string(stopped.status().message()).c_str(),
+                   go_on.c_str());
+      return InterruptedStatus(absl::StrCat("job ", job_, " goes on; to stop it: ", HoneProgram(), " jobs stop ", job_,
+                                            ServiceFlags(order_.service)));
+    }
+    const bool ended = job.state() == v1::JOB_STOPPED || job.state() == v1::JOB_DONE;
+    std::fprintf(stderr, "%sinterrupted: %lld trials are kept", TaskTable(job).c_str(),
+                 static_cast<long long>(job.trials()));
+    if (!ended && job.in_flight() > 0) {
+      std::fprintf(stderr, ", and up to %lld more that are being measured", static_cast<long long>(job.in_flight()));
+    }
+    std::fprintf(stderr, "\n%s\n", go_on.c_str());
+    if (order_.json) std::printf("%s\n", ResultJson(job).dump().c_str());
+    return InterruptedStatus(absl::StrCat("job ", job_, " was stopped"));
+  }
+
+  std::string CompileCommand() const {
+    return absl::StrCat(HoneProgram(), " compile ", ShellWord(order_.model_path), " -o ",
+                        ShellWord(order_.model->plan.model_name + ".hone"), ServiceFlags(order_.service),
+                        BuildFlags(order_.settings));
+  }
+
+  absl::Status Conclude(const v1::JobSnapshot& last) {
+    status_.Close();
+    if (last.state() == v1::JOB_FAILED) {
+      return WithExitCode(ExitCode::kNoSchedule,
+                          absl::FailedPreconditionError(absl::StrCat("job ", job_, " failed: ", last.reason())));
+    }
+    if (last.state() == v1::JOB_STOPPED) {
+      std::fprintf(stderr, "%s", TaskTable(last).c_str());
+      if (order_.json) std::printf("%s\n", ResultJson(last).dump().c_str());
+      return WithExitCode(ExitCode::kInterrupted, absl::CancelledError(absl::StrCat(
+                                                      "job ", job_, " was stopped by another command: ", last.trials(),
+                                                      " trials are kept; to go on: ", CommandLine())));
+    }
+    const EstimatedTimes times = Estimate(last);
+    if (times.measured == 0) {
+      return WithExitCode(ExitCode::kNoService, absl::UnavailableError(absl::StrCat("job ", job_, ": ", last.reason(),
+                                                                                    "; to go on: ", CommandLine())));
+    }
+    std::fprintf(stderr, "%s%s in %s%s%s\n", TaskTable(last).c_str(), TrialsText(last).c_str(),
+                 ShortDuration(last.seconds()).c_str(), last.reason().empty() ? "" : ": ", last.reason().c_str());
+    HONE_ASSIGN_OR_RETURN(const SpeedUp speed_up, Compare());
+    std::fprintf(stderr, "the model: %s: %.4g ms before, %.4g ms now\nto build it: %s\n", ToText(speed_up).c_str(),
+                 speed_up.before_ms, speed_up.after_ms, CompileCommand().c_str());
+    if (order_.json) {
+      nlohmann::ordered_json result = ResultJson(last);
+      result["model_ms_before"] = speed_up.before_ms;
+      result["model_ms_after"] = speed_up.after_ms;
+      result["speed_up"] = speed_up.ratio;
+      result["speed_up_interval"] = {speed_up.low, speed_up.high};
+      result["changed"] = speed_up.changed();
+      std::printf("%s\n", result.dump().c_str());
+    }
+    return absl::OkStatus();
+  }
+
+  // Builds the model untuned and tuned, and times them in turn. The work is done by a thread, which cannot be stopped
+  // in the middle of a compilation: on Ctrl-C the program ends without it.
+  absl::StatusOr<SpeedUp> Compare() {
+    std::string folder = (std::filesystem::temp_directory_path() / "hone-tune-XXXXXX").string();
+    if (::mkdtemp(folder.data()) == nullptr) {
+      return absl::InternalError(absl::StrCat("cannot make ", folder, ": ", std::strerror(errno)));
+    }
+    struct Work {
+      std::mutex mutex;
+      std::condition_variable changed;
+      std::string phase;
+      std::optional<absl::StatusOr<SpeedUp>> result;
+    };
+    const auto work = std::make_shared<Work>();
+    const absl::Time start = absl::Now();
+    std::thread worker([work, folder, model = order_.model, settings = order_.resolved, service = order_.service] {
+      const auto phase = [&](const std::string& text) {
+        const std::lock_guard<std::mutex> lock(work->mutex);
+        work->phase = text;
+        work->changed.notify_all();
+        return Interrupted() ? absl::CancelledError("interrupted") : absl::OkStatus();
+      };
+      absl::StatusOr<SpeedUp> result = [&]() -> absl::StatusOr<SpeedUp> {
+        const std::string before = folder + "/before.hone", after = folder + "/after.hone";
+        HONE_RETURN_IF_ERROR(phase("compiling the model as it was, with default schedules"));
+        HONE_RETURN_IF_ERROR(CompileModel(*model, settings, nullptr, before).status());
+        HONE_RETURN_IF_ERROR(phase("compiling the model with what was found"));
+        HONE_RETURN_IF_ERROR(CompileModel(*model, settings, &service, after).status());
+        CompareOptions compare;
+        compare.threads = settings.threads;
+        compare.phase = phase;
+        return CompareBundles(before, after, compare);
+      }();
+      const std::lock_guard<std::mutex> lock(work->mutex);
+      work->result.emplace(std::move(result));
+      work->changed.notify_all();
+    });
+    std::optional<absl::StatusOr<SpeedUp>> result;
+    for (std::string shown; !result.has_value() && !Interrupted();) {
+      std::unique_lock<std::mutex> lock(work->mutex);
+      work->changed.wait_for(lock, std::chrono::milliseconds(100));
+      if (work->result.has_value()) {
+        result.emplace(*std::move(work->result));
+      } else {
+        const std::string& phase = work->phase;
+        status_.Show(absl::StrCat(phase, "  ", ShortDuration(absl::ToDoubleSeconds(absl::Now() - start))),
+                     phase.substr(0, phase.find(':')));
+      }
+    }
+    std::error_code ignored;
+    std::filesystem::remove_all(folder, ignored);
+    status_.Close();
+    if (!result.has_value() || absl::IsCancelled(result->status())) {
+      std::fprintf(stderr, "hone: interrupted: the model was not timed; all of job %llu is kept\nto build it: %s\n",
+                   static_cast<unsigned long long>(job_), CompileCommand().c_str());
+      std::fflush(nullptr);
+      ::_exit(InterruptedCode());  // not by main: what the thread works with must stay until the end
+    }
+    worker.join();
+    return *std::move(result);
+  }
+
+  const TuneOrder& order_;
+  std::unique_ptr<PrivateService> private_;  // one of the two
+  std::unique_ptr<DaemonClient> shared_;
+  StatusLine status_;
+  std::string said_;  // what it waits for, as it was said last
+  uint64_t job_ = 0;
+};
+
+}  // namespace
+
+absl::Status RunTuning(const TuneOrder& order, const v1::SubmitRequest& request) {
+  return TuneSession(order).Run(request);
+}
+
+}  // namespace hone
