@@ -13,7 +13,8 @@ namespace {
 
 constexpr char kExitCodes[] =
     "Exit codes: 0 done, 1 a bug of Hone's, 2 usage, 3 the model cannot be imported, 4 no valid schedule,\n"
-    "5 no daemon or worker, or nothing went on, 6 results differ, 7 the program given to hone opt is at fault,\n"
+    "5 no daemon or worker, or nothing went on, 6 results or a locked bundle differ, 7 the program given to hone opt "
+    "is at fault,\n"
     "8 not allowed, 9 a file is unreadable or corrupt, 10 this machine cannot run the bundle, 130 and 143 interrupted, "
     "or the job was stopped.";
 

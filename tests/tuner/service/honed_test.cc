@@ -204,7 +204,7 @@ TEST_F(HonedTest, StopKeepsWhatWasMeasured) {
     return GoodOutcome(lease);
   });
   const uint64_t job = Submit(*client, Request("one", {"conv2d_1", "dense_2"}, 0));
-  while (worker.done() < 10) absl::SleepFor(absl::Milliseconds(5));
+  while (worker.done() < 12) absl::SleepFor(absl::Milliseconds(5));  // two confirm the first results
   v1::StopRequest stop;
   stop.set_job_id(job);
   v1::JobSnapshot snapshot;
