@@ -299,9 +299,11 @@ TEST(BadUsage, IsToldWithExitCode2) {
   ExpectRefused(folder, {"compile", model, "-o", folder / "out.hone", "--target", "cpu:pentium-cabbage"}, 2,
                 "pentium-cabbage");
   ExpectRefused(folder, {"tune", model, "--db", folder / "t.db", "--budget", "soon"}, 2, "soon");
+  ExpectRefused(folder, {"tune", model, "--db", folder / "t.db", "--strategy", "guess"}, 2, "guess");
   ExpectRefused(folder, {"tune", model, "--db", folder / "t.db", "--tasks", "("}, 2, "--tasks");
   ExpectRefused(folder, {"tune", model, "--db", folder / "t.db", "--tasks", "conv9000"}, 2, "conv9000");
-  for (const char* command : {"tune", "compile", "run", "bench", "inspect", "records", "jobs", "workers", "doctor"}) {
+  for (const char* command :
+       {"tune", "compile", "run", "bench", "inspect", "records", "jobs", "workers", "doctor", "replay"}) {
     const Finished help = Hone(folder, {command, "--help"});
     EXPECT_EQ(help.code, 0) << command;
     EXPECT_THAT(help.output, HasSubstr("Examples:")) << command;

@@ -452,6 +452,7 @@ void SimWorld::Submit(int tasks, int64_t max_trials, double max_seconds) {
     *task.mutable_workload() = MakeWorkload(static_cast<int>((first + i) % kWorkloads));
     task.set_weight(1 + i);
     task.set_default_trace(absl::StrCat(task.workload().text(), " / default"));
+    request.add_anchors((first + i) % kWorkloads % 3 == 0 ? "" : absl::StrCat("anchor ", (first + i) % 2));
   }
   clients_.push_back(std::move(client));
   Insist(static_cast<int>(clients_.size()) - 1);
