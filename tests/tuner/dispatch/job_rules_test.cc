@@ -183,6 +183,7 @@ TEST(Jobs, AStalledTaskIsOpenForTheNextJob) {
   desk.AnswerSearch({"a", "b", "c", "d"});
   for (const v1::Lease& lease : desk.Take("w", 8, leases)) leases.push_back(lease);
   for (const v1::Lease& lease : leases) EXPECT_TRUE(desk.Report("w", lease, Desk::Good(10)));
+  for (const v1::Lease& confirmation : desk.Take("w", 8)) EXPECT_TRUE(desk.Report("w", confirmation, Desk::Good(10)));
   ASSERT_EQ(desk.Job(first).state(), v1::JOB_DONE) << "stalled";
   const uint64_t second = desk.Submit({"conv2d_1"}, 2);
   EXPECT_EQ(desk.Job(second).state(), v1::JOB_RUNNING);

@@ -24,8 +24,9 @@ std::unique_ptr<TaskSearch> NewSearch(v1::SearchStrategy strategy, uint64_t seed
   tuning.pool = 256;
   tuning.finalists = 48;
   tuning.threads = threads;
+  // A reduction long enough for the template of products, so that there are two sources.
   absl::StatusOr<std::unique_ptr<TaskSearch>> search =
-      TaskSearch::Create(testing::DenseRelu(24, 48, 40), Narrow(), seed, tuning, strategy);
+      TaskSearch::Create(testing::DenseRelu(24, 48, 96), Narrow(), seed, tuning, strategy);
   HONE_CHECK(search.ok()) << search.status().ToString();
   return *std::move(search);
 }

@@ -1,0 +1,55 @@
+#include "tuner/space/access_region.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <span>
+
+#include "tests/compiler/schedule/workloads.h"
+
+namespace hone {
+namespace {
+
+constexpr std::array<int64_t, 0> kWhole{};
+
+// C[i, j] += A[i, k] * B[k, j].
+TEST(AccessRegion, OfAProductIsItsRows) {
+  const WorkloadInfo info = *AnalyzeWorkload(testing::Matmul(96, 128, 64));
+  const BlockInfo& block = info.blocks[0];
+  const AccessRegion a(block, block.reads[0]), b(block, block.reads[1]);
+  const std::array<int64_t, 3> tile{12, 32, 64};
+  EXPECT_EQ(a.Elements(tile), 12 * 64);
+  EXPECT_EQ(b.Elements(tile), 64 * 32);
+  EXPECT_EQ(a.RunBytes(tile), 12 * 64 * 4) << "whole rows follow each other";
+  EXPECT_EQ(b.RunBytes(tile), 32 * 4);
+}
+
+// Neighbouring results of a convolution share what they read: 3 by 3 taps around a row of 4 read 3 by 6.
+TEST(AccessRegion, OfAWindowHasAHalo) {
+  const WorkloadInfo info = *AnalyzeWorkload(testing::ConvBiasResidualRelu({16, 16, 8, 16}));
+  const BlockInfo& conv = info.blocks[static_cast<size_t>(info.Find("conv"))];
+  std::vector<int64_t> tile(conv.iters.size(), 1);
+  for (size_t i = 0; i < conv.iters.size(); ++i) {
+    if (!conv.spatial(static_cast<int>(i))) tile[i] = conv.extents[i];
+  }
+  const AccessRegion input(conv, conv.reads[0]);
+  const double one = input.Elements(tile);
+  EXPECT_EQ(one, 3 * 3 * 8);
+  for (size_t i = conv.iters.size(); i-- > 0;) {  // the last spatial variable that moves the input: the column
+    if (!conv.spatial(static_cast<int>(i)) || conv.reads[0].strides[i] == 0) continue;
+    tile[i] = 4;
+    break;
+  }
+  EXPECT_EQ(input.Elements(tile), 3 * 6 * 8);
+}
+
+TEST(AccessRegion, OfRowsFarApartFallsOnFewSets) {
+  const WorkloadInfo info = *AnalyzeWorkload(testing::Matmul(96, 1024, 64));
+  const AccessRegion b(info.blocks[0], info.blocks[0].reads[1]);  // rows of 4096 bytes
+  const std::array<int64_t, 3> tile{12, 16, 64};
+  EXPECT_EQ(b.SetShare(tile, kWhole, 4096), 1.0 / 64) << "a line of each row, all on one set";
+  EXPECT_EQ(b.SetShare(tile, tile, 4096), 1) << "in a buffer of its own the lines follow each other";
+}
+
+}  // namespace
+}  // namespace hone

@@ -1,0 +1,106 @@
+// The draft of a nest: what it takes for legal, and what makes one plan dearer than another.
+#include "tuner/space/nest_model.h"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+
+#include "tests/compiler/schedule/workloads.h"
+#include "tuner/space/workload_info.h"
+
+namespace hone {
+namespace {
+
+// C[i, j] += A[i, k] * B[k, j], the variables of the block being i, j, k; one thread unless told otherwise.
+struct Product {
+  Product(int64_t m, int64_t n, int64_t k, int threads = 1)
+      : info(*AnalyzeWorkload(testing::Matmul(m, n, k))), target(*ParseTarget("cpu:x86-64-v4,l1d=48K,l2=1M,l3=32M")) {
+    context = {&info, target, UsualMachine(target), threads};
+  }
+  // A tile of so many rows and vectors, and pieces of rows and columns.
+  NestPlan Plan(int64_t rows, int64_t vectors, int64_t row_pieces = 1, int64_t column_pieces = 1) const {
+    NestPlan plan;
+    plan.lanes = 16;
+    plan.inner[0] = rows;
+    plan.inner[1] = vectors * plan.lanes;
+    plan.pieces[0] = row_pieces;
+    plan.pieces[1] = column_pieces;
+    for (size_t i = 0; i < 2; ++i) {
+      const int64_t tiles = (info.blocks[0].extents[i] + plan.inner[i] - 1) / plan.inner[i];
+      plan.steps[i] = (tiles + plan.pieces[i] - 1) / plan.pieces[i];
+    }
+    return plan;
+  }
+  std::optional<double> Cost(const NestPlan& plan, const NestShape& shape = {}) const {
+    return NestModel(context, 0, shape).Cost(plan);
+  }
+  WorkloadInfo info;
+  Target target;
+  StageContext context;
+};
+
+TEST(NestModel, RefusesWhatDoesNotFitTheRegisters) {
+  const Product product(96, 128, 64);
+  EXPECT_TRUE(product.Cost(product.Plan(14, 2)).has_value());
+  EXPECT_FALSE(product.Cost(product.Plan(16, 2)).has_value()) << "32 accumulators, and nothing for the operands";
+}
+
+TEST(NestModel, RefusesPiecesWithNothingToDo) {
+  const Product product(96, 128, 64, 2);
+  EXPECT_TRUE(product.Cost(product.Plan(12, 2, 4)).has_value());
+  EXPECT_FALSE(product.Cost(product.Plan(12, 2, 7)).has_value()) << "8 tiles in sevens are four pieces";
+}
+
+TEST(NestModel, RefusesAnUnrolledLoopThatDoesNotDivide) {
+  const Product product(96, 128, 60);
+  NestPlan plan = product.Plan(12, 2);
+  plan.unroll = 4;
+  EXPECT_TRUE(product.Cost(plan).has_value());
+  plan.unroll = 8;
+  EXPECT_FALSE(product.Cost(plan).has_value());
+}
+
+// The last tile is cut off: it costs what its rows cost, not a share of the whole nest.
+TEST(NestModel, ATailCostsItsRowsAlone) {
+  const Product whole(996, 128, 256), odd(1001, 128, 256);
+  const double without = *whole.Cost(whole.Plan(12, 2)), with = *odd.Cost(odd.Plan(12, 2));
+  EXPECT_GT(with, without);
+  EXPECT_LT(with, 1.02 * without);
+}
+
+TEST(NestModel, LowTilesWaitForTheirSums) {
+  const Product product(96, 128, 256);
+  EXPECT_GT(*product.Cost(product.Plan(2, 1)), 2 * *product.Cost(product.Plan(12, 2)));
+}
+
+// Rows a multiple of 4096 bytes apart fall on one set of the first cache, which has 12 ways here.
+TEST(NestModel, RowsOnOneSetOfTheCachePushEachOtherOut) {
+  const Product aligned(140, 128, 1024), apart(140, 128, 1040);
+  const double ratio = *aligned.Cost(aligned.Plan(14, 2)) / *apart.Cost(apart.Plan(14, 2));
+  EXPECT_GT(ratio, 1.2);
+  const double few = *aligned.Cost(aligned.Plan(8, 3)) / *apart.Cost(apart.Plan(8, 3));
+  EXPECT_LT(few, 1.1) << "eight rows fit the ways";
+}
+
+// Pieces of rows read all of B each; of a piece of columns, a panel at a time is near.
+TEST(NestModel, WhatEveryPieceReadsAgainCostsMore) {
+  const Product product(48, 1536, 1536, 2);
+  const NestShape shape{.panels = {1}};
+  NestPlan rows = product.Plan(6, 4, 8, 1), columns = product.Plan(6, 4, 1, 8);
+  rows.panels_outside = columns.panels_outside = true;
+  EXPECT_GT(*product.Cost(rows, shape), *product.Cost(columns, shape)) << "with the same copy into panels in front";
+  NestPlan panels_inside = columns;
+  panels_inside.panels_outside = false;
+  EXPECT_GT(*product.Cost(panels_inside, shape), *product.Cost(columns, shape));
+}
+
+TEST(NestModel, AnOperandMadeInThePieceIsNear) {
+  const Product product(512, 64, 2048, 2);
+  NestPlan plan = product.Plan(8, 3, 64);
+  const double far = *product.Cost(plan);
+  plan.near = 1;  // A
+  EXPECT_LT(*product.Cost(plan), far);
+}
+
+}  // namespace
+}  // namespace hone
