@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "tuner/model/features.h"
 #include "tuner/space/generator.h"
 
 namespace hone {
@@ -24,7 +25,7 @@ struct Point {
 struct Program {
   uint64_t hash = 0;    // of the lowered program: different choices may be one program
   double draft_us = 0;  // of its point; of a program without one, the least draft of any point of the workload
-  std::vector<float> features;
+  ProgramFeatures features;
 };
 
 struct Built {

@@ -7,7 +7,6 @@
 #include "compiler/lower/lower.h"
 #include "compiler/schedule/trace.h"
 #include "compiler/support/status_macros.h"
-#include "tuner/model/features.h"
 
 namespace hone {
 namespace {
@@ -97,15 +96,14 @@ class GeneratedSpace : public CandidateSpace {
     HONE_ASSIGN_OR_RETURN(const LoweredFunc lowered, Lower(schedule.func()));
     Program program;
     program.hash = StructuralHash(lowered.func);
-    std::vector<int64_t> values;
+    std::string kind;
     program.draft_us = LeastDraft();
     if (point.has_value()) {
-      const Generator& generator = *generators_[point->source];
-      program.draft_us = generator.Draft(point->choice).value_or(program.draft_us);
-      for (size_t k = 0; k < generator.knobs().size(); ++k)
-        values.push_back(generator.knobs()[k].candidates[static_cast<size_t>(point->choice[k])]);
+      program.draft_us = generators_[point->source]->Draft(point->choice).value_or(program.draft_us);
+      kind = sources_[point->source].kind();
     }
-    program.features = ExtractFeatures(lowered, options_.target, options_.machine, options_.threads, program.draft_us, values);
+    program.features =
+        ExtractFeatures(lowered, options_.target, options_.machine, options_.threads, {program.draft_us, kind});
     return program;
   }
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <utility>
 
 #include "compiler/support/status_macros.h"
 #include "tuner/search/batch.h"
@@ -13,6 +14,7 @@ namespace hone {
 namespace {
 
 constexpr double kUncertaintyCredit = 0.5;  // of a standard deviation
+constexpr double kCorrectionShare = 0.5;    // of a prediction, beside the model
 constexpr double kRiskPenalty = 2.0;        // in log time, for a point that is sure to fail
 constexpr int kPolished = 3;                // best points whose neighbourhoods are gone through near the end
 constexpr size_t kClimbed = 8;              // finalists with the best scores, around which more are looked for
@@ -21,10 +23,10 @@ constexpr int kAttempts = 6;                // finalists that were all refused, 
 
 class ModelStrategy : public Strategy {
  public:
-  explicit ModelStrategy(uint64_t seed) : ranking_(seed) {}
+  ModelStrategy(uint64_t seed, TaskModel model) : ranking_(seed, std::move(model)) {}
 
   absl::StatusOr<std::vector<Pick>> Next(int count, const SearchState& state, Random& random) override {
-    ranking_.Learn(state.experience.timed());
+    HONE_RETURN_IF_ERROR(ranking_.Learn(state.experience.timed()));
     std::vector<DraftCorrection::Sample> samples;
     for (const Experience::Timed& timed : state.experience.timed()) {
       if (timed.point.has_value()) samples.push_back({*timed.point, std::log(timed.us / timed.program.draft_us)});
@@ -160,12 +162,17 @@ class ModelStrategy : public Strategy {
     HONE_ASSIGN_OR_RETURN(const std::vector<Estimate> estimates, ranking_.Of(asked));
     for (size_t i = 0; i < finalists.size(); ++i) {
       const Point& point = finalists[i].pick.point;
-      // As long as nothing is trained, the correction of the draft stands in for the model.
-      const double bias = ranking_.trained() ? 0 : correction_.Of(point);
-      finalists[i].pick.predicted_us = std::exp(estimates[i].log_us + bias);
-      finalists[i].score = estimates[i].log_us + bias - kUncertaintyCredit * estimates[i].deviation +
+      // The trees see the stores and all tasks, the correction sees the knobs and this task alone: their mean errs less
+      // than either. As long as nothing is trained the correction stands in for the model, and as long as nothing of
+      // the task is timed there is none.
+      const double share = !ranking_.trained() ? 1 : state.experience.timed().empty() ? 0 : kCorrectionShare;
+      const double corrected = std::log(finalists[i].pick.program.draft_us) + correction_.Of(point);
+      const double log_us = share * corrected + (1 - share) * estimates[i].log_us;
+      finalists[i].pick.predicted_us = std::exp(log_us);
+      finalists[i].score = log_us - kUncertaintyCredit * estimates[i].deviation +
                            kRiskPenalty * state.experience.legality().RiskOf(point);
       finalists[i].pick.source = SourceOf(point, state);
+      finalists[i].pick.ranked = ranking_.trained();
     }
     return finalists;
   }
@@ -186,6 +193,8 @@ class ModelStrategy : public Strategy {
 
 }  // namespace
 
-std::unique_ptr<Strategy> MakeModelStrategy(uint64_t seed) { return std::make_unique<ModelStrategy>(seed); }
+std::unique_ptr<Strategy> MakeModelStrategy(uint64_t seed, TaskModel model) {
+  return std::make_unique<ModelStrategy>(seed, std::move(model));
+}
 
 }  // namespace hone

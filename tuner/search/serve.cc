@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <utility>
 
 #include "compiler/ir/text.h"
 #include "compiler/support/status_macros.h"
@@ -12,7 +13,8 @@ namespace {
 
 constexpr int kMostThreads = 4096;
 
-absl::StatusOr<std::unique_ptr<TaskSearch>> CreateSearch(const v1::SearchRequest& request) {
+absl::StatusOr<std::unique_ptr<TaskSearch>> CreateSearch(const v1::SearchRequest& request,
+                                                         std::shared_ptr<DeviceModel> model) {
   HONE_ASSIGN_OR_RETURN(const PrimFunc workload, ParsePrimFunc(request.workload().text()));
   HONE_ASSIGN_OR_RETURN(const Target target, ParseTarget(request.device().target()));
   // Facts that cannot be read are as good as none.
@@ -23,15 +25,26 @@ absl::StatusOr<std::unique_ptr<TaskSearch>> CreateSearch(const v1::SearchRequest
   return TaskSearch::Create(
       workload,
       {target, std::clamp(request.threads(), 1, kMostThreads), numeric, machine.ok() ? *machine : UsualMachine(target)},
-      request.seed(), tuning, request.strategy());
+      request.seed(), tuning, request.strategy(), std::move(model));
 }
 
 }  // namespace
+
+std::shared_ptr<DeviceModel> SearchServer::ModelFor(const v1::SearchRequest& request) {
+  std::shared_ptr<DeviceModel>& model = models_[{request.tenant(), request.device().device_class()}];
+  if (model == nullptr) model = std::make_shared<DeviceModel>();
+  if (request.cost_model().empty()) return model;
+  // A model that is of no use is learnt anew.
+  const absl::Status merged = model->Merge(request.cost_model());
+  if (!merged.ok()) std::fprintf(stderr, "hone-search: %s\n", std::string(merged.message()).c_str());
+  return model;
+}
 
 v1::SearchReply SearchServer::Answer(const v1::SearchRequest& request) {
   const auto start = std::chrono::steady_clock::now();
   v1::SearchReply reply;
   reply.set_request_id(request.request_id());
+  const std::shared_ptr<DeviceModel> model = ModelFor(request);
   std::unique_ptr<TaskSearch>& search = searches_[request.task_id()];
   const size_t known = search == nullptr ? 0 : search->num_observations();
   if (request.observations_before() > known) {
@@ -39,7 +52,7 @@ v1::SearchReply SearchServer::Answer(const v1::SearchRequest& request) {
     return reply;
   }
   if (search == nullptr || request.observations_before() < known) {  // from the start: the log is another one
-    absl::StatusOr<std::unique_ptr<TaskSearch>> created = CreateSearch(request);
+    absl::StatusOr<std::unique_ptr<TaskSearch>> created = CreateSearch(request, model);
     if (!created.ok()) {
       searches_.erase(request.task_id());
       reply.set_error(std::string(created.status().message()));
@@ -65,6 +78,14 @@ v1::SearchReply SearchServer::Answer(const v1::SearchRequest& request) {
   if (const int refused = search->refused() - refused_before; refused > 0) {
     std::fprintf(stderr, "hone-search: %s: %d choices were refused, the last: %s\n", request.workload().name().c_str(),
                  refused, search->last_refusal().c_str());
+  }
+  const BatchScores scores = search->TakeScores();
+  reply.set_judged_batches(scores.batches);
+  reply.set_draft_first(scores.draft_first);
+  reply.set_model_first(scores.model_first);
+  if (model->worth_saving()) {
+    if (absl::StatusOr<std::string> saved = model->Save(); saved.ok()) reply.set_cost_model(*std::move(saved));
+    model->NoteSaved();
   }
   reply.set_search_seconds(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   return reply;

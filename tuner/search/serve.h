@@ -1,8 +1,11 @@
-// One search process: answers requests for any number of tasks, keeping what it knows of each.
+// One search process: answers requests for any number of tasks, keeping what it knows of each. A tenant's tasks
+// of one device class train one cost model.
 #pragma once
 
 #include <map>
 #include <memory>
+#include <string>
+#include <utility>
 
 #include "hone/v1/search.pb.h"
 #include "tuner/search/task_search.h"
@@ -16,7 +19,12 @@ class SearchServer {
   v1::SearchReply Answer(const v1::SearchRequest& request);
 
  private:
-  std::map<uint64_t, std::unique_ptr<TaskSearch>> searches_;  // by task
+  // The model of the request's tenant and device class, made when first needed. What the request brings of it is taken
+  // up.
+  std::shared_ptr<DeviceModel> ModelFor(const v1::SearchRequest& request);
+
+  std::map<uint64_t, std::unique_ptr<TaskSearch>> searches_;                         // by task
+  std::map<std::pair<uint64_t, std::string>, std::shared_ptr<DeviceModel>> models_;  // by tenant and device class
 };
 
 }  // namespace hone

@@ -3,14 +3,15 @@
 #include <algorithm>
 #include <set>
 #include <span>
+#include <utility>
 
 namespace hone {
 
-std::unique_ptr<Strategy> MakeStrategy(v1::SearchStrategy strategy, uint64_t seed) {
+std::unique_ptr<Strategy> MakeStrategy(v1::SearchStrategy strategy, uint64_t seed, TaskModel model) {
   switch (strategy) {
     case v1::SEARCH_RANDOM: return MakeRandomStrategy();
     case v1::SEARCH_DRAFT: return MakeDraftStrategy();
-    default: return MakeModelStrategy(seed);
+    default: return MakeModelStrategy(seed, std::move(model));
   }
 }
 

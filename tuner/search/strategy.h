@@ -12,6 +12,7 @@
 #include "compiler/support/random.h"
 #include "hone/v1/common.pb.h"
 #include "tuner/search/experience.h"
+#include "tuner/search/ranking.h"
 #include "tuner/search/workbench.h"
 
 namespace hone {
@@ -39,7 +40,8 @@ struct Pick {
   Point point;
   Program program;
   double predicted_us = 0;
-  std::string source;  // "template", "sketch", "mutate", ...: for people
+  std::string source;   // "template", "sketch", "mutate", ...: for people
+  bool ranked = false;  // predicted_us is a trained model's
 };
 
 class Strategy {
@@ -51,14 +53,14 @@ class Strategy {
 };
 
 // Evolves on the draft, ranks the survivors with the cost model: model_strategy.cc.
-std::unique_ptr<Strategy> MakeModelStrategy(uint64_t seed);
+std::unique_ptr<Strategy> MakeModelStrategy(uint64_t seed, TaskModel model = {});
 // Legal points at random, every source as often as another: random_strategy.cc.
 std::unique_ptr<Strategy> MakeRandomStrategy();
 // The least draft first, whatever was measured: draft_strategy.cc.
 std::unique_ptr<Strategy> MakeDraftStrategy();
 
-// The model's where none is named.
-std::unique_ptr<Strategy> MakeStrategy(v1::SearchStrategy strategy, uint64_t seed);
+// The model's where none is named; the others leave `model` alone.
+std::unique_ptr<Strategy> MakeStrategy(v1::SearchStrategy strategy, uint64_t seed, TaskModel model = {});
 
 // Built and of a new program: what all strategies hand out of `points`, in their order.
 std::vector<Pick> TakeNew(const std::vector<Point>& points, int count, const SearchState& state);

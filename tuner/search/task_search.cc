@@ -1,8 +1,10 @@
 #include "tuner/search/task_search.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
+#include "compiler/ir/structural.h"
 #include "compiler/support/status_macros.h"
 #include "tuner/search/generated_space.h"
 
@@ -17,9 +19,13 @@ constexpr uint64_t kRounds = 1 << 20;
 
 absl::StatusOr<std::unique_ptr<TaskSearch>> TaskSearch::Create(const PrimFunc& workload, const SpaceOptions& options,
                                                                uint64_t seed, const SearchTuning& tuning,
-                                                               v1::SearchStrategy strategy) {
+                                                               v1::SearchStrategy strategy,
+                                                               std::shared_ptr<DeviceModel> model) {
   HONE_ASSIGN_OR_RETURN(std::unique_ptr<CandidateSpace> space, MakeGeneratedSpace(workload, options));
-  return std::make_unique<TaskSearch>(std::move(space), MakeStrategy(strategy, seed), seed, tuning);
+  // Times on another number of threads are another task; the numeric level only limits what is tried.
+  const uint64_t task = StructuralHash(workload) * 1000003 + static_cast<uint64_t>(options.threads);
+  return std::make_unique<TaskSearch>(std::move(space), MakeStrategy(strategy, seed, {std::move(model), task}), seed,
+                                      tuning);
 }
 
 TaskSearch::TaskSearch(std::shared_ptr<const CandidateSpace> space, std::unique_ptr<Strategy> strategy, uint64_t seed,
@@ -56,6 +62,10 @@ void TaskSearch::File() {
   size_t next = 0;
   for (size_t i = 0; i < inbox_.size(); ++i) {
     const v1::Observation& one = inbox_[i];
+    if (one.kind() != v1::OUTCOME_UNSPECIFIED) {
+      const bool timed = one.kind() == v1::OUTCOME_OK && std::isfinite(one.median_us());
+      judge_.Observe(one.trace(), timed ? one.median_us() : 0);
+    }
     if (!is_foreign[i]) {
       if (experience_.IsOut(one.trace())) experience_.ComesBack(one, {});  // else it came back twice
       continue;
@@ -114,8 +124,10 @@ absl::StatusOr<std::vector<v1::Candidate>> TaskSearch::Propose(int count, bool p
     candidate.set_trace(built.trace);
     candidate.set_predicted_us(pick.predicted_us);
     candidate.set_source(pick.source);
+    if (pick.ranked) judge_.Add({built.trace, pick.program.draft_us, pick.predicted_us});
     experience_.GoesOut(built.trace, {pick.point, std::move(pick.program)});
   }
+  judge_.CloseBatch();
   return batch;
 }
 

@@ -1,8 +1,8 @@
 // The search for one task: proposes the next candidates from what was observed so far.
 //
 // It files what comes back (experience.h), adapts the best of like workloads to this one, and leaves the rest to its
-// strategy (strategy.h). What comes next is a function of the seed, the request and the observations in their order, so
-// a search can be repeated, and another process can go on from the log.
+// strategy (strategy.h). What comes next is a function of the seed, the request, the observations in their order and
+// what the model has learnt from other tasks, so a search can be repeated, and another process can go on from the log.
 #pragma once
 
 #include <deque>
@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "compiler/ir/stmt.h"
 #include "hone/v1/search.pb.h"
+#include "tuner/search/batch_judge.h"
 #include "tuner/search/strategy.h"
 #include "tuner/space/generator.h"
 
@@ -21,10 +22,12 @@ namespace hone {
 
 class TaskSearch {
  public:
-  // FailedPrecondition where no generator applies.
+  // FailedPrecondition where no generator applies. `model` is shared with the other searches for the device class; one
+  // of its own when there is none.
   static absl::StatusOr<std::unique_ptr<TaskSearch>> Create(const PrimFunc& workload, const SpaceOptions& options,
                                                             uint64_t seed, const SearchTuning& tuning = {},
-                                                            v1::SearchStrategy strategy = v1::SEARCH_MODEL);
+                                                            v1::SearchStrategy strategy = v1::SEARCH_MODEL,
+                                                            std::shared_ptr<DeviceModel> model = nullptr);
   TaskSearch(std::shared_ptr<const CandidateSpace> space, std::unique_ptr<Strategy> strategy, uint64_t seed,
              const SearchTuning& tuning);
 
@@ -44,6 +47,8 @@ class TaskSearch {
   const std::string& last_refusal() const { return workbench_.last_refusal(); }
   const CandidateSpace& space() const { return *space_; }
   const Experience& experience() const { return experience_; }
+  // Of the batches whose times have become known since the last call.
+  BatchScores TakeScores() { return judge_.Take(); }
 
  private:
   void File();  // what has come in since the last batch
@@ -55,6 +60,7 @@ class TaskSearch {
   const SearchTuning tuning_;
   Experience experience_;
   Workbench workbench_;
+  BatchJudge judge_;
   std::vector<v1::Observation> inbox_;  // kind OUTCOME_UNSPECIFIED: pending
   std::deque<std::string> seeds_;
   std::set<std::string> seeds_given_;

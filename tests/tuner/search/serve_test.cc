@@ -134,6 +134,74 @@ TEST(SearchServer, SaysWhatIsWrongWithARequestAndGoesOn) {
   EXPECT_EQ(server.Answer(Request()).candidates_size(), 4);
 }
 
+// Times that only the choice decides: tasks that are alike have the same rule.
+void ObserveByPrediction(v1::SearchRequest& request, const v1::SearchReply& reply) {
+  for (const v1::Candidate& candidate : reply.candidates()) {
+    v1::Observation& seen = *request.add_observations();
+    seen.set_trace(candidate.trace());
+    seen.set_kind(v1::OUTCOME_OK);
+    seen.set_median_us(10 + static_cast<double>(candidate.trace().size() % 97));
+  }
+}
+
+// Tunes one task for a few rounds; the last model handed back, and how many batches were judged.
+struct Tuned {
+  std::string model;
+  int judged = 0;
+};
+Tuned Tune(SearchServer& server, uint64_t task, int rounds, const std::string& model = "", uint64_t tenant = 1) {
+  Tuned tuned;
+  v1::SearchRequest request = Request(task);
+  request.set_tenant(tenant);
+  request.set_batch(12);
+  request.mutable_device()->set_device_class("a class");
+  request.set_cost_model(model);
+  for (int round = 0; round < rounds; ++round) {
+    const v1::SearchReply reply = server.Answer(request);
+    EXPECT_EQ(reply.error(), "");
+    if (!reply.cost_model().empty()) tuned.model = reply.cost_model();
+    tuned.judged += reply.judged_batches();
+    EXPECT_LE(reply.draft_first(), reply.judged_batches());
+    EXPECT_LE(reply.model_first(), reply.judged_batches());
+    ObserveByPrediction(request, reply);
+    request.clear_cost_model();
+  }
+  return tuned;
+}
+
+TEST(SearchServer, HandsBackTheModelOnceItHasLearnt) {
+  SearchServer server;
+  EXPECT_EQ(Tune(server, 1, 3).model, "") << "two dozen rows are not worth storing";
+  const Tuned tuned = Tune(server, 2, 7);
+  EXPECT_NE(tuned.model, "");
+  EXPECT_LE(tuned.model.size(), DeviceModel::kMostBytes);
+  EXPECT_GT(tuned.judged, 0);
+}
+
+TEST(SearchServer, ANewProcessRanksItsFirstBatchByTheStoredModel) {
+  SearchServer first, second, without;
+  const std::string model = Tune(first, 1, 7).model;
+  ASSERT_NE(model, "");
+  // Only a batch that a trained model has ranked is judged.
+  EXPECT_EQ(Tune(second, 1, 2, model).judged, 1);
+  EXPECT_EQ(Tune(without, 1, 2).judged, 0);
+}
+
+TEST(SearchServer, TasksOfATenantShareAModelThoseOfTwoDoNot) {
+  SearchServer server;
+  Tune(server, 1, 5);
+  EXPECT_EQ(Tune(server, 2, 2).judged, 1) << "its first batch was ranked";
+  EXPECT_EQ(Tune(server, 3, 2, "", /*tenant=*/2).judged, 0);
+}
+
+TEST(SearchServer, AModelThatIsOfNoUseIsLearntAnew) {
+  SearchServer server;
+  EXPECT_EQ(Tune(server, 1, 2, "not a model").judged, 0);
+  v1::SearchRequest request = Request(1);
+  request.set_cost_model(std::string(100, '\xff'));
+  EXPECT_EQ(server.Answer(request).error(), "");
+}
+
 // A broken message from the pipe parses into anything.
 TEST(SearchServer, SurvivesRequestsOfRandomBytes) {
   const std::string good = Request().SerializeAsString();
