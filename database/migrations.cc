@@ -189,6 +189,10 @@ constexpr Migration kMigrations[] = {
     {2, "least_flop", "ALTER TABLE task ADD COLUMN least_flop REAL NOT NULL DEFAULT 0"},
     // Leases of earlier releases have no secret: whoever holds one shows none. Cost models are computed again.
     {3, "tenants", kTenants},
+    {4, "judged_batches",
+     "ALTER TABLE job ADD COLUMN judged_batches INTEGER NOT NULL DEFAULT 0;\n"
+     "ALTER TABLE job ADD COLUMN draft_first REAL NOT NULL DEFAULT 0;\n"
+     "ALTER TABLE job ADD COLUMN model_first REAL NOT NULL DEFAULT 0"},
 };
 
 std::string DigestOf(const Migration& migration) { return ToHex(Sha256(migration.sql)); }

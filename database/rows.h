@@ -52,6 +52,10 @@ struct JobRow {
   double seconds = 0;  // since it first ran
   double build_seconds = 0, verify_seconds = 0, measure_seconds = 0;
   double busy_seconds = 0;  // wall time in which something was built, verified or measured
+  // Batches that a trained cost model ranked, and sums over them of (best time / time of the first pick), by the draft
+  // and by the model.
+  int64_t judged_batches = 0;
+  double draft_first = 0, model_first = 0;
 };
 
 struct TaskRow {

@@ -105,6 +105,9 @@ std::optional<JobRow> ReadJobRow(const SqliteQuery& q) {
   row.verify_seconds = q.GetReal(13);
   row.measure_seconds = q.GetReal(14);
   row.busy_seconds = q.GetReal(15);
+  row.judged_batches = q.GetInt(16);
+  row.draft_first = q.GetReal(17);
+  row.model_first = q.GetReal(18);
   return row;
 }
 

@@ -79,16 +79,20 @@ absl::Status Apply(SqliteConnection& c, const PutJob& write) {
   HONE_ASSIGN_OR_RETURN(
       SqliteQuery insert,
       c.Prepare(
-          "INSERT INTO job VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET "
+          "INSERT INTO job VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE "
+          "SET "
           "request = excluded.request, state = excluded.state, reason = excluded.reason, "
           "device_class = excluded.device_class, threads = excluded.threads, protocol = excluded.protocol, "
           "stop_requested = excluded.stop_requested, seconds = excluded.seconds, "
           "build_seconds = excluded.build_seconds, verify_seconds = excluded.verify_seconds, "
-          "measure_seconds = excluded.measure_seconds, busy_seconds = excluded.busy_seconds"));
+          "measure_seconds = excluded.measure_seconds, busy_seconds = excluded.busy_seconds, "
+          "judged_batches = excluded.judged_batches, draft_first = excluded.draft_first, "
+          "model_first = excluded.model_first"));
   insert.Int(row.id).Int(row.tenant).Text(row.request.request_id()).Blob(row.request.SerializeAsString());
   insert.Int(row.state).Text(row.reason).Text(row.device_class).Int(row.threads).Int(row.protocol).Text(row.created);
   insert.Int(row.stop_requested).Real(row.seconds).Real(row.build_seconds).Real(row.verify_seconds);
   insert.Real(row.measure_seconds).Real(row.busy_seconds);
+  insert.Int(row.judged_batches).Real(row.draft_first).Real(row.model_first);
   return insert.Run();
 }
 

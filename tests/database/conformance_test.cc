@@ -91,6 +91,9 @@ TEST_P(StoreTest, JobsTasksAndPlansComeBackAsTheyWere) {
   EXPECT_EQ(job->seconds, 1.5);
   EXPECT_EQ(job->build_seconds, 0.25);
   EXPECT_EQ(job->busy_seconds, 0.5);
+  EXPECT_EQ(job->judged_batches, 4);
+  EXPECT_EQ(job->draft_first, 2.5);
+  EXPECT_EQ(job->model_first, 3.5);
   const auto tasks = store_->GetTasks(kLocalTenant, 1);
   ASSERT_TRUE(tasks.ok());
   ASSERT_THAT(*tasks, SizeIs(2));

@@ -61,6 +61,9 @@ inline JobRow TestJob(uint64_t id, const std::string& request_id, v1::JobState s
   row.seconds = 1.5;
   row.build_seconds = 0.25;
   row.busy_seconds = 0.5;
+  row.judged_batches = 4;
+  row.draft_first = 2.5;
+  row.model_first = 3.5;
   return row;
 }
 inline TaskRow TestTask(uint64_t id, uint64_t job, int index, const std::string& workload) {

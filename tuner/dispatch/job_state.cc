@@ -115,6 +115,12 @@ v1::JobSnapshot MakeJobSnapshot(const JobRow& row, const std::vector<TaskRow>& t
   snapshot.set_device_class(row.device_class);
   snapshot.set_target(row.request.target());
   snapshot.set_created(row.created);
+  snapshot.set_judged_batches(row.judged_batches);
+  if (row.judged_batches > 0) {
+    const double batches = static_cast<double>(row.judged_batches);
+    snapshot.set_draft_top1(row.draft_first / batches);
+    snapshot.set_model_top1(row.model_first / batches);
+  }
   int64_t trials = 0;
   for (const TaskRow& task : tasks) {
     trials += task.trials;

@@ -101,6 +101,7 @@ v1::SearchRequest Dispatcher::Impl::MakeRequest(const Job& job, const TaskRow& t
   v1::SearchRequest request;
   request.set_request_id(key.search_request);
   request.set_task_id(task.id);
+  request.set_tenant(job.row.tenant);
   *request.mutable_workload() = workloads.at(task.workload_hash);
   if (const v1::DeviceProfile* profile = ProfileOf(job.row.device_class)) *request.mutable_device() = *profile;
   request.set_threads(job.row.threads);
@@ -200,6 +201,9 @@ void Dispatcher::Impl::On(const SearchDone& event) {
       }
       break;
     }
+    job->second.row.judged_batches += std::max(0, reply.judged_batches());
+    job->second.row.draft_first += reply.draft_first();
+    job->second.row.model_first += reply.model_first();
     key.searched = true;
     key.round_size = std::max(1, fresh);
     if (reply.exhausted()) key.exhausted = true;

@@ -19,6 +19,7 @@ namespace {
 constexpr size_t kGroup = 512;  // commits in one transaction at most
 constexpr auto kRetryWrite = std::chrono::seconds(1);
 constexpr Micros kLongWrite = 3'000'000;  // a transaction takes milliseconds
+constexpr char kModelKind[] = "search";   // of the cost models in the store: that of hone-search
 
 }  // namespace
 
@@ -45,7 +46,16 @@ absl::StatusOr<std::unique_ptr<Core>> Core::Start(const DispatchOptions& options
       search, [raw](v1::SearchReply reply) { raw->Post(SearchDone{std::move(reply)}); },
       [raw](uint64_t id, std::string reason) {
         raw->Post(SearchFailed{id, std::move(reason)});
-      });
+      },
+      ModelKeeper{
+          [raw](const ModelOwner& owner) {
+            return raw->store_->CostModel(owner.tenant, owner.device_class, kModelKind).value_or("");
+          },
+          [raw](const ModelOwner& owner, std::string model) {
+            const std::lock_guard<std::mutex> guard(raw->write_mutex_);
+            raw->to_write_.push_back(PutCostModel{owner.tenant, owner.device_class, kModelKind, std::move(model)});
+            raw->write_changed_.notify_one();
+          }});
   core->Post(hone::Start{});
   core->writer_thread_ = std::thread([raw] { raw->RunWriter(); });
   core->dispatcher_thread_ = std::thread([raw] { raw->RunDispatcher(); });
@@ -182,6 +192,7 @@ void Core::RunWriter() {
     std::vector<uint64_t> commits;
     std::vector<Write> writes;
     std::optional<LoadHistory> load;
+    std::optional<PutCostModel> model;
     {
       std::unique_lock<std::mutex> lock(write_mutex_);
       write_changed_.wait(lock, [&] { return !to_write_.empty() || writer_stopping_; });
@@ -193,13 +204,21 @@ void Core::RunWriter() {
           for (Write& write : commit->writes) writes.push_back(std::move(write));
         } else {
           if (!commits.empty()) break;
-          load = std::get<LoadHistory>(to_write_.front());
+          if (PutCostModel* put = std::get_if<PutCostModel>(&to_write_.front())) {
+            model = std::move(*put);
+          } else {
+            load = std::get<LoadHistory>(to_write_.front());
+          }
         }
         to_write_.pop_front();
-        if (load.has_value()) break;
+        if (load.has_value() || model.has_value()) break;
       }
     }
     if (writer_failed_) continue;  // nothing is promised any more
+    if (model.has_value()) {
+      WriteModel(*model);
+      continue;
+    }
     if (load.has_value()) {
       absl::StatusOr<KeyHistory> history = store_->LoadHistory(load->key);
       if (!history.ok()) {
@@ -217,6 +236,15 @@ void Core::RunWriter() {
     }
     if (!writes.empty() && !WriteGroup(writes)) continue;
     for (const uint64_t commit : commits) Post(Committed{commit});
+  }
+}
+
+// Nothing depends on it: a model that cannot be stored is learnt anew.
+void Core::WriteModel(const PutCostModel& model) {
+  const Write write = model;
+  const absl::Status status = store_->Commit(epoch_, {&write, 1});
+  if (!status.ok()) {
+    spdlog::warn("the cost model of {} was not stored: {}", model.device_class, std::string(status.message()));
   }
 }
 

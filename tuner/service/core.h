@@ -77,6 +77,7 @@ class Core {
   void RunDispatcher();
   void RunWriter();
   bool WriteGroup(const std::vector<Write>& writes);  // false: given up
+  void WriteModel(const PutCostModel& model);
   void CarryOut(std::vector<Effect> effects);
   void Send(ReplyTo to, const Message& message);
   v1::JobSnapshot Live(uint64_t job, bool with_tasks);  // with what holds the writer up; on the dispatcher's thread
@@ -101,7 +102,7 @@ class Core {
 
   std::mutex write_mutex_;
   std::condition_variable write_changed_;
-  std::deque<std::variant<Commit, LoadHistory>> to_write_;
+  std::deque<std::variant<Commit, LoadHistory, PutCostModel>> to_write_;
   bool writer_stopping_ = false;
   bool writer_failed_ = false;
   Micros write_began_ = 0;  // of the transaction under way, with its retries; 0: none

@@ -16,13 +16,17 @@ struct SearchPool::Slot {
   int number = 0;
   std::deque<v1::SearchRequest> queue;  // under the pool's mutex, like `child`'s replacement
   std::unique_ptr<SearchProcess> child;
-  std::map<uint64_t, int> has;  // observations of each task the child was sent
-  int failures = 0;             // in a row
+  std::map<uint64_t, int> has;            // observations of each task the child was sent
+  std::map<ModelOwner, uint64_t> models;  // the generation of each model that it has
+  int failures = 0;                       // in a row
   absl::Time not_before = absl::InfinitePast();
   std::thread thread;
 };
 
 namespace {
+
+// A model is at most 4 MiB (tuner/model); what is far beyond that is not kept.
+constexpr size_t kMostModelBytes = 8 << 20;
 
 // One question and its answer. On an error the child is of no more use.
 absl::StatusOr<v1::SearchReply> Exchange(SearchProcess& child, const v1::SearchRequest& request, absl::Time deadline) {
@@ -45,8 +49,8 @@ v1::SearchRequest Without(const v1::SearchRequest& request, int first) {
 }  // namespace
 
 SearchPool::SearchPool(const SearchPoolOptions& options, std::function<void(v1::SearchReply)> done,
-                       std::function<void(uint64_t, std::string)> failed)
-    : options_(options), done_(std::move(done)), failed_(std::move(failed)) {
+                       std::function<void(uint64_t, std::string)> failed, ModelKeeper models)
+    : options_(options), done_(std::move(done)), failed_(std::move(failed)), keeper_(std::move(models)) {
   for (int i = 0; i < std::max(1, options.processes); ++i) {
     slots_.push_back(std::make_unique<Slot>());
     Slot& slot = *slots_.back();
@@ -83,6 +87,46 @@ void SearchPool::Ask(v1::SearchRequest request) {
   changed_.notify_all();
 }
 
+SearchPool::Model SearchPool::NewestModel(const ModelOwner& owner) {
+  const std::lock_guard<std::mutex> guard(models_mutex_);
+  const auto [found, fresh] = models_.try_emplace(owner);
+  if (fresh && keeper_.load != nullptr) found->second = {keeper_.load(owner), 1};
+  return found->second;
+}
+
+uint64_t SearchPool::KeepModel(const ModelOwner& owner, std::string bytes) {
+  const std::lock_guard<std::mutex> guard(models_mutex_);
+  Model& model = models_[owner];
+  model.bytes = std::move(bytes);
+  return ++model.generation;
+}
+
+absl::StatusOr<v1::SearchReply> SearchPool::Answer(Slot& slot, const v1::SearchRequest& request) {
+  const absl::Time deadline = absl::Now() + options_.reply_timeout;
+  const ModelOwner owner{request.tenant(), request.device().device_class()};
+  int& has = slot.has[request.task_id()];
+  v1::SearchRequest first = Without(request, std::min(has, request.observations_size()));
+  if (!owner.device_class.empty()) {
+    const Model newest = NewestModel(owner);
+    if (!newest.bytes.empty() && slot.models[owner] != newest.generation) first.set_cost_model(newest.bytes);
+    slot.models[owner] = newest.generation;
+  }
+  absl::StatusOr<v1::SearchReply> answer = Exchange(*slot.child, first, deadline);
+  if (!answer.ok()) {
+    // It may have died of the model: it is not given to anyone again, the next one that is handed back is.
+    if (!first.cost_model().empty()) KeepModel(owner, "");
+    return answer;
+  }
+  if (answer->need_all()) { HONE_ASSIGN_OR_RETURN(answer, Exchange(*slot.child, request, deadline)); }
+  has = request.observations_size();
+  if (!answer->cost_model().empty() && !owner.device_class.empty() && answer->cost_model().size() <= kMostModelBytes) {
+    slot.models[owner] = KeepModel(owner, answer->cost_model());
+    if (keeper_.save != nullptr) keeper_.save(owner, std::move(*answer->mutable_cost_model()));
+  }
+  answer->clear_cost_model();
+  return answer;
+}
+
 void SearchPool::Run(Slot& slot) {
   for (;;) {
     v1::SearchRequest request;
@@ -104,17 +148,12 @@ void SearchPool::Run(Slot& slot) {
                               SearchProcess::Start(options_.program, options_.arguments));
         spdlog::info("search process {} started, pid {}", slot.number, child->pid());
         slot.has.clear();
+        slot.models.clear();
         const std::lock_guard<std::mutex> guard(mutex_);
         slot.child = std::move(child);
         if (stopping_) return absl::CancelledError("stopping");
       }
-      const absl::Time deadline = absl::Now() + options_.reply_timeout;
-      int& has = slot.has[request.task_id()];
-      const int known = std::min(has, request.observations_size());
-      HONE_ASSIGN_OR_RETURN(v1::SearchReply answer, Exchange(*slot.child, Without(request, known), deadline));
-      if (answer.need_all()) { HONE_ASSIGN_OR_RETURN(answer, Exchange(*slot.child, request, deadline)); }
-      has = request.observations_size();
-      return answer;
+      return Answer(slot, request);
     }();
     if (reply.ok()) {
       slot.failures = 0;

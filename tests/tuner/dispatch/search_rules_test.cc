@@ -162,6 +162,15 @@ TEST(Search, IsToldToPolishWhenTheBudgetNearsItsEnd) {
   EXPECT_TRUE(polished);
 }
 
+TEST(Search, IsToldWhoseTaskItIs) {
+  Desk desk;
+  desk.Hello("w");
+  desk.Submit({"conv2d_1"});
+  for (const v1::Lease& lease : desk.Take("w", 1)) desk.Report("w", lease, Desk::Good(100));
+  ASSERT_THAT(desk.searches, SizeIs(1));
+  EXPECT_EQ(desk.searches[0].tenant(), kLocalTenant);
+}
+
 TEST(Search, FollowsTheStrategyOfTheJob) {
   Desk desk;
   desk.strategy = v1::SEARCH_DRAFT;

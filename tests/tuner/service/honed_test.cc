@@ -183,6 +183,35 @@ TEST_F(HonedTest, SearchProcessesMayCrash) {
   EXPECT_THAT(honed.Errors(), HasSubstr("signal 6"));
 }
 
+// A model outlives the process that learnt it, and the daemon.
+TEST_F(HonedTest, KeepsTheModelOfADeviceClassAndGivesItToTheNextSearch) {
+  std::string first, device_class;
+  for (const char* id : {"one", "two"}) {
+    FakeWorker::Reset();
+    HonedProcess honed(Arguments({"--searches", "1"}));
+    ASSERT_TRUE(honed.ready()) << honed.Errors();
+    const auto client = Connect(honed);
+    const FakeWorker worker("w", honed.address());
+    const std::string task = std::string("learn_") + id;
+    const v1::JobSnapshot end = WaitForEnd(*client, Submit(*client, Request(id, {task}, 20)));
+    EXPECT_EQ(end.state(), v1::JOB_DONE) << end.reason();
+    EXPECT_GE(end.judged_batches(), 1);
+    EXPECT_DOUBLE_EQ(end.draft_top1(), 0.5);
+    EXPECT_DOUBLE_EQ(end.model_top1(), 1);
+    device_class = end.device_class();
+    honed.Signal(SIGTERM);
+    EXPECT_EQ(honed.Wait(), 0) << honed.Errors();
+    const auto store = OpenSqliteStore(folder_ / "t.db", StoreMode::kRead);
+    ASSERT_TRUE(store.ok()) << store.status();
+    const absl::StatusOr<std::string> model = (*store)->CostModel(kLocalTenant, device_class, "search");
+    ASSERT_TRUE(model.ok()) << model.status();
+    EXPECT_THAT(*model, testing::MatchesRegex("x+"));
+    EXPECT_GT(model->size(), first.size()) << "it goes on from the stored one";
+    if (!first.empty()) EXPECT_GE(model->size(), first.size() + static_cast<size_t>(end.judged_batches()));
+    first = *model;
+  }
+}
+
 TEST_F(HonedTest, WithoutASearchProgramTheDefaultsAreMeasured) {
   HonedProcess honed(
       {"--db", folder_ / "t.db", "--listen", "unix:" + (folder_ / "s"), "--search-program", folder_ / "none"});
