@@ -132,7 +132,8 @@ absl::Status DeviceModel::TrainIfDue(uint64_t seed) {
     at += kRowsBetweenTrainings;
     if (at < CostModel::kMinRows) continue;
     due = true;
-    if (base > 0 && static_cast<double>(at - base) <= kGrowth * static_cast<double>(base)) continue;
+    const bool grown = static_cast<double>(at - base) > kGrowth * static_cast<double>(base);
+    if (base > 0 && !grown && at <= kMostRows) continue;
     base = at = Forget(at);
   }
   if (!due) return absl::OkStatus();
