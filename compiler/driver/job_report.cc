@@ -80,6 +80,12 @@ std::string ProgressLine(const v1::JobSnapshot& job) {
   return line;
 }
 
+std::string FirstPicks(const v1::JobSnapshot& job) {
+  if (job.judged_batches() == 0) return "";
+  return absl::StrFormat("first picks: draft %.0f %%, cost model %.0f %% of a batch's best (%d batches)",
+                         100 * job.draft_top1(), 100 * job.model_top1(), job.judged_batches());
+}
+
 std::string TaskTable(const v1::JobSnapshot& job) {
   const double total_ms = Estimate(job).model_ms;
   std::vector<const v1::TaskSnapshot*> rows;
@@ -161,7 +167,10 @@ nlohmann::ordered_json ResultJson(const v1::JobSnapshot& job) {
                                  {"build_seconds", job.build_seconds()},
                                  {"verify_seconds", job.verify_seconds()},
                                  {"measure_seconds", job.measure_seconds()},
-                                 {"trials_per_hour", Rate(job) * 3600}};
+                                 {"trials_per_hour", Rate(job) * 3600},
+                                 {"judged_batches", job.judged_batches()},
+                                 {"draft_top1", OrNull(job.draft_top1())},
+                                 {"model_top1", OrNull(job.model_top1())}};
   nlohmann::ordered_json tasks = nlohmann::ordered_json::array();
   for (const v1::TaskSnapshot& task : job.tasks()) {
     const bool known = task.best_us() > 0;

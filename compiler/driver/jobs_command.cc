@@ -97,7 +97,9 @@ absl::Status Show(const JobsOptions& options) {
   v1::JobSnapshot job;
   HONE_RETURN_IF_ERROR(Explained(FromGrpc(client->tune().GetJob(client->Context().get(), request, &job)), options));
   PrintJob(job, options);
-  if (!options.json) std::printf("%s", TaskTable(job).c_str());
+  if (options.json) return absl::OkStatus();
+  if (const std::string picks = FirstPicks(job); !picks.empty()) std::printf("  %s\n", picks.c_str());
+  std::printf("%s", TaskTable(job).c_str());
   return absl::OkStatus();
 }
 

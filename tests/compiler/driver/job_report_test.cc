@@ -92,5 +92,17 @@ TEST(ShellWord, QuotesWhatAShellWouldRead) {
   EXPECT_EQ(ShellWord(""), "''");
 }
 
+TEST(JobReport, SaysHowOftenTheFirstPicksWereRight) {
+  v1::JobSnapshot job;
+  EXPECT_EQ(FirstPicks(job), "") << "nothing was judged";
+  EXPECT_TRUE(ResultJson(job)["model_top1"].is_null());
+  job.set_judged_batches(14);
+  job.set_draft_top1(0.708);
+  job.set_model_top1(0.93);
+  EXPECT_EQ(FirstPicks(job), "first picks: draft 71 %, cost model 93 % of a batch's best (14 batches)");
+  EXPECT_EQ(ResultJson(job)["judged_batches"], 14);
+  EXPECT_EQ(ResultJson(job)["draft_top1"], 0.708);
+}
+
 }  // namespace
 }  // namespace hone
