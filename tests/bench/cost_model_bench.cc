@@ -55,9 +55,9 @@ double Milliseconds(std::chrono::steady_clock::time_point since) {
 }
 
 absl::Status ReadTasks(TuningStore& store, Data* data) {
-  HONE_ASSIGN_OR_RETURN(const std::vector<JobRow> jobs, store.ListJobs());
+  HONE_ASSIGN_OR_RETURN(const std::vector<JobRow> jobs, store.ListJobs(kLocalTenant));
   for (const JobRow& job : jobs) {
-    HONE_ASSIGN_OR_RETURN(const std::vector<TaskRow> tasks, store.GetTasks(job.id));
+    HONE_ASSIGN_OR_RETURN(const std::vector<TaskRow> tasks, store.GetTasks(kLocalTenant, job.id));
     for (const TaskRow& row : tasks) {
       Task& task = data->tasks[row.workload_hash];
       if (task.networks.insert(job.request.model_name()).second) task.weight += row.weight;
@@ -92,7 +92,7 @@ absl::Status AddProgram(const v1::Record& record, Data* data) {
   HONE_ASSIGN_OR_RETURN(const LoweredFunc lowered, Lower(schedule.func()));
   data->lower_ms += Milliseconds(start);
   const auto extract = std::chrono::steady_clock::now();
-  program.row.features = ExtractFeatures(lowered, target, record.threads(),
+  program.row.features = ExtractFeatures(lowered, target, UsualMachine(target), record.threads(),
                                          {program.draft_us, origin->generator.substr(0, origin->generator.find(':'))});
   data->extract_ms += Milliseconds(extract);
   program.task = record.workload_hash();
