@@ -41,9 +41,11 @@ std::string FreshRequestId() {
                       absl::Hex(device(), absl::kZeroPad8), absl::Hex(device(), absl::kZeroPad8));
 }
 
-v1::SearchStrategy StrategyOf(const std::string& name) {
+absl::StatusOr<v1::SearchStrategy> StrategyOf(const std::string& name) {
+  if (name == "model") return v1::SEARCH_MODEL;
   if (name == "random") return v1::SEARCH_RANDOM;
-  return name == "draft" ? v1::SEARCH_DRAFT : v1::SEARCH_MODEL;
+  if (name == "draft") return v1::SEARCH_DRAFT;
+  return absl::InvalidArgumentError(absl::StrCat("--strategy ", name, ": there are model, random and draft"));
 }
 
 absl::StatusOr<v1::SubmitRequest> MakeRequest(const TuneOptions& options, const Model& model,
@@ -57,7 +59,8 @@ absl::StatusOr<v1::SubmitRequest> MakeRequest(const TuneOptions& options, const 
   request.set_numeric(settings.wire_numeric());
   request.set_max_trials(options.trials);
   request.set_seed(options.seed);
-  request.set_strategy(StrategyOf(options.strategy));
+  HONE_ASSIGN_OR_RETURN(const v1::SearchStrategy strategy, StrategyOf(options.strategy));
+  request.set_strategy(strategy);
   if (!options.budget.empty()) {
     HONE_ASSIGN_OR_RETURN(const double seconds, ParseDuration(options.budget));
     request.set_max_seconds(seconds);
@@ -138,7 +141,6 @@ void AddTuneCommand(CLI::App& app, Action* chosen) {
       ->add_option("--strategy", options->strategy,
                    "how candidates are chosen: model (the cost model ranks what is bred), random, draft (the analytic "
                    "model's order)")
-      ->check(CLI::IsMember({"model", "random", "draft"}))
       ->capture_default_str();
   command->add_flag("--detach", options->detach,
                     "print the job's number and leave it to the daemon; hone jobs watch joins");
