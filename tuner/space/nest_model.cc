@@ -7,6 +7,8 @@
 namespace hone {
 namespace {
 
+// Shares and small costs, fitted to the kernels of four networks on one core with AVX-512 (hone-attribution --all shows
+// drafts beside times). What differs from machine to machine is in Machine.
 constexpr double kTileOverhead = 16;    // cycles: loop set-up, the first results of a chain
 constexpr double kLoopExit = 8;         // cycles: a branch that was foreseen otherwise, in part hidden
 constexpr double kIteration = 0.6;      // cycles of an iteration's own arithmetic that other work does not hide
