@@ -60,6 +60,23 @@ double QualityAt(const std::vector<double>& curve, int trials) {
   return curve.empty() ? 0 : curve[std::min(curve.size(), static_cast<size_t>(trials)) - 1];
 }
 
+// One line of the table: the mean over the seeds at every checkpoint. `values_at(trials)` has one value for each seed.
+template <class ValuesAt>
+void PrintStrategy(const ReplayArguments& arguments, const std::string& task, const std::string& strategy,
+                   const std::vector<int>& checkpoints, const ValuesAt& values_at) {
+  std::string line = absl::StrFormat("  %-7s", strategy);
+  for (const int at : checkpoints) {
+    const Mean mean = MeanOf(values_at(at));
+    if (arguments.json_output) {
+      const json object = {{"task", task},         {"strategy", strategy}, {"trials", at},
+                           {"quality", mean.mean}, {"half", mean.half},    {"seeds", arguments.seeds}};
+      std::printf("%s\n", object.dump().c_str());
+    }
+    absl::StrAppend(&line, absl::StrFormat("  %3d: %.3f +- %.3f", at, mean.mean, mean.half));
+  }
+  if (!arguments.json_output) std::printf("%s\n", line.c_str());
+}
+
 absl::Status RunReplay(const ReplayArguments& arguments) {
   const std::vector<int> checkpoints = Checkpoints(arguments.options.trials);
   // By strategy and seed: curves over the tasks.
@@ -86,52 +103,26 @@ absl::Status RunReplay(const ReplayArguments& arguments) {
         here.push_back(curve);
         of_strategy[static_cast<size_t>(seed)].push_back(std::move(curve));
       }
-      std::string line = absl::StrFormat("  %-7s", strategy);
-      for (const int at : checkpoints) {
+      PrintStrategy(arguments, recording->name, strategy, checkpoints, [&](int at) {
         std::vector<double> values;
         for (const std::vector<double>& curve : here) values.push_back(QualityAt(curve, at));
-        const Mean mean = MeanOf(values);
-        if (arguments.json_output) {
-          std::printf("%s\n", json({{"task", recording->name},
-                                    {"strategy", strategy},
-                                    {"trials", at},
-                                    {"quality", mean.mean},
-                                    {"half", mean.half},
-                                    {"seeds", arguments.seeds}})
-                                  .dump()
-                                  .c_str());
-        }
-        absl::StrAppend(&line, absl::StrFormat("  %3d: %.3f +- %.3f", at, mean.mean, mean.half));
-      }
-      if (!arguments.json_output) std::printf("%s\n", line.c_str());
+        return values;
+      });
       std::fflush(stdout);
     }
   }
   if (arguments.files.size() < 2) return absl::OkStatus();
   if (!arguments.json_output) std::printf("all %zu tasks, geometric mean\n", arguments.files.size());
   for (const std::string& strategy : arguments.strategies) {
-    std::string line = absl::StrFormat("  %-7s", strategy);
-    for (const int at : checkpoints) {
+    PrintStrategy(arguments, "all", strategy, checkpoints, [&](int at) {
       std::vector<double> values;
       for (const auto& tasks : curves[strategy]) {
         double sum = 0;
         for (const std::vector<double>& curve : tasks) sum += std::log(QualityAt(curve, at));
         values.push_back(std::exp(sum / static_cast<double>(tasks.size())));
       }
-      const Mean mean = MeanOf(values);
-      if (arguments.json_output) {
-        std::printf("%s\n", json({{"task", "all"},
-                                  {"strategy", strategy},
-                                  {"trials", at},
-                                  {"quality", mean.mean},
-                                  {"half", mean.half},
-                                  {"seeds", arguments.seeds}})
-                                .dump()
-                                .c_str());
-      }
-      absl::StrAppend(&line, absl::StrFormat("  %3d: %.3f +- %.3f", at, mean.mean, mean.half));
-    }
-    if (!arguments.json_output) std::printf("%s\n", line.c_str());
+      return values;
+    });
   }
   return absl::OkStatus();
 }
