@@ -18,6 +18,7 @@
 #include "compiler/support/turn_lock.h"
 #include "compiler/target/target.h"
 #include "database/sqlite_store.h"
+#include "nlohmann/json.hpp"
 
 namespace hone {
 namespace {
@@ -82,7 +83,7 @@ absl::StatusOr<std::string> CheckDaemon(const ServiceOptions& options) {
                                                                        : "start one: " + WorkerCommand(options, 0))));
 }
 
-absl::Status Doctor(const ServiceOptions& options) {
+absl::Status Doctor(const ServiceOptions& options, bool json) {
   const std::vector<std::pair<const char*, Check>> checks = {
       {"programs", CheckPrograms},
       {"device", CheckTarget},
@@ -94,8 +95,12 @@ absl::Status Doctor(const ServiceOptions& options) {
   absl::Status first;
   for (const auto& [name, check] : checks) {
     const absl::StatusOr<std::string> found = check();
-    std::printf("%-10s %-5s %s\n", name, found.ok() ? "ok" : "AMISS",
-                (found.ok() ? *found : std::string(found.status().message())).c_str());
+    const std::string words = found.ok() ? *found : std::string(found.status().message());
+    if (json) {
+      std::printf("%s\n", nlohmann::ordered_json{{"check", name}, {"ok", found.ok()}, {"found", words}}.dump().c_str());
+    } else {
+      std::printf("%-10s %-5s %s\n", name, found.ok() ? "ok" : "AMISS", words.c_str());
+    }
     if (!found.ok() && first.ok()) first = Annotate(found.status(), name);
   }
   return first;
@@ -105,10 +110,12 @@ absl::Status Doctor(const ServiceOptions& options) {
 
 void AddDoctorCommand(CLI::App& app, Action* chosen) {
   auto options = std::make_shared<ServiceOptions>();
+  auto json = std::make_shared<bool>(false);
   CLI::App* command = app.add_subcommand("doctor", "Check that this machine has what a job needs.");
   options->AddTo(*command);
+  command->add_flag("--json", *json, "one JSON object a line");
   command->footer(Examples({"hone doctor", "hone doctor --db tuned.db"}));
-  command->callback([options, chosen] { *chosen = [options] { return Doctor(*options); }; });
+  command->callback([options, json, chosen] { *chosen = [options, json] { return Doctor(*options, *json); }; });
 }
 
 }  // namespace hone

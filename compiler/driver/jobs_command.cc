@@ -243,8 +243,14 @@ void AddJobsCommand(CLI::App& app, Action* chosen) {
 void AddWorkersCommand(CLI::App& app, Action* chosen) {
   auto options = std::make_shared<JobsOptions>();
   CLI::App* workers = app.add_subcommand("workers", "Who measures for a daemon.");
-  workers->require_subcommand(1);
-  workers->footer(Examples({"hone workers list", "hone workers list --server build-host:7171 --token-file token"}));
+  workers->require_subcommand(0, 1);
+  options->service.AddTo(*workers);
+  workers->add_flag("--json", options->json, "one JSON object a line");
+  workers->callback([options, chosen, workers] {
+    if (workers->get_subcommands().empty()) *chosen = [options] { return Workers(*options); };
+  });
+  workers->footer("Without a command of its own: list.\n" +
+                  Examples({"hone workers", "hone workers list --server build-host:7171 --token-file token"}));
   AddHandler(*workers, "list", "All workers the daemon has seen.", false, Workers, options, chosen);
 }
 

@@ -195,16 +195,21 @@ absl::Status Export(const RecordsOptions& options) {
   return absl::OkStatus();
 }
 
-absl::Status ReportImport(uint64_t records, uint64_t duplicates, const std::vector<std::string>& refused) {
-  std::fprintf(stderr, "%llu records imported, %llu were there already, %zu lines refused\n",
-               static_cast<unsigned long long>(records), static_cast<unsigned long long>(duplicates), refused.size());
-  for (const std::string& line : refused) std::fprintf(stderr, "  %s\n", line.c_str());
+absl::Status ReportImport(bool json, uint64_t records, uint64_t duplicates, const std::vector<std::string>& refused) {
+  if (json) {
+    const Json line = {{"imported", records}, {"duplicates", duplicates}, {"refused", refused}};
+    std::printf("%s\n", line.dump().c_str());
+  } else {
+    std::fprintf(stderr, "%llu records imported, %llu were there already, %zu lines refused\n",
+                 static_cast<unsigned long long>(records), static_cast<unsigned long long>(duplicates), refused.size());
+    for (const std::string& line : refused) std::fprintf(stderr, "  %s\n", line.c_str());
+  }
   if (refused.empty()) return absl::OkStatus();
   return WithExitCode(ExitCode::kCorrupt, absl::DataLossError(absl::StrCat(
                                               refused.size(), " lines are not records; the others are imported")));
 }
 
-absl::Status ImportToDaemon(DaemonClient& client, const std::string& text) {
+absl::Status ImportToDaemon(DaemonClient& client, const std::string& text, bool json) {
   const std::unique_ptr<grpc::ClientContext> context = client.Context(absl::InfiniteDuration());
   v1::ImportReply reply;
   const auto writer = client.tune().ImportRecords(context.get(), &reply);
@@ -221,7 +226,7 @@ absl::Status ImportToDaemon(DaemonClient& client, const std::string& text) {
   }
   writer->WritesDone();
   HONE_RETURN_IF_ERROR(FromGrpc(writer->Finish()));
-  return ReportImport(reply.records(), reply.duplicates(), {reply.refused().begin(), reply.refused().end()});
+  return ReportImport(json, reply.records(), reply.duplicates(), {reply.refused().begin(), reply.refused().end()});
 }
 
 absl::Status Import(const RecordsOptions& options) {
@@ -230,14 +235,14 @@ absl::Status Import(const RecordsOptions& options) {
       options.service.server.empty() ? AddressOfDaemon(options.service.database()) : options.service.server;
   if (!daemon.empty()) {  // the file has one writer: the daemon
     HONE_ASSIGN_OR_RETURN(const std::unique_ptr<DaemonClient> client, ConnectTo(options.service));
-    return ImportToDaemon(*client, text);
+    return ImportToDaemon(*client, text, options.json);
   }
   HONE_ASSIGN_OR_RETURN(const std::unique_ptr<TuningStore> store,
                         OpenSqliteStore(options.service.database(), StoreMode::kWrite));
   HONE_ASSIGN_OR_RETURN(const uint64_t epoch, store->BeginEpoch());
   HONE_ASSIGN_OR_RETURN(const ImportPlan plan, PlanImport(*store, kLocalTenant, text));
   HONE_RETURN_IF_ERROR(store->Commit(epoch, plan.writes));
-  return ReportImport(plan.records, plan.duplicates, plan.refused);
+  return ReportImport(options.json, plan.records, plan.duplicates, plan.refused);
 }
 
 }  // namespace
@@ -281,6 +286,7 @@ void AddRecordsCommand(CLI::App& app, Action* chosen) {
   CLI::App* in = command->add_subcommand("import", "Bring exported records in.");
   options->service.AddTo(*in);
   in->add_option("file", options->file, "what hone records export wrote")->required();
+  in->add_flag("--json", options->json, "what became of the lines as one JSON object");
   in->callback([options, chosen] { *chosen = [options] { return Import(*options); }; });
 }
 

@@ -1,5 +1,4 @@
-# Completion of hone, honed and hone-worker for bash, installed under share/bash-completion/completions. zsh reads it too:
-#   autoload -U +X bashcompinit && bashcompinit && source hone.bash
+# Completion of hone, honed and hone-worker for bash, installed under share/bash-completion/completions.
 _hone() {
   local IFS=$'\n' word=${COMP_WORDS[COMP_CWORD]} words
   case ${1##*/} in

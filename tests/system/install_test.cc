@@ -1,10 +1,11 @@
 // `cmake --install`, and what a user does with what it put there: the programs work from where they are, a C program is
-// built against the runtime by pkg-config and by the CMake package, and bash completes commands.
+// built against the runtime by pkg-config and by the CMake package, and bash, zsh and fish complete commands.
 #include <filesystem>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/system/harness.h"
+#include "tests/system/terminal.h"
 #include "tests/system/tiny_model.h"
 
 namespace hone::system_test {
@@ -96,6 +97,42 @@ TEST_F(Installed, BashCompletes) {
   EXPECT_EQ(offered("hone tune model."), "\n") << "a file is meant";
   EXPECT_EQ(offered("honed --lis"), "--listen\n");
   EXPECT_EQ(offered("hone-worker --serv"), "--server\n");
+}
+
+TEST_F(Installed, FishCompletes) {
+  const auto offered = [&](const std::string& line) {
+    return Run("fish --no-config -c 'set PATH " + prefix_ +
+               "/bin $PATH; for command in hone honed hone-worker; source " + prefix_ +
+               "/share/fish/vendor_completions.d/$command.fish; end; complete -C \"" + line + "\"'")
+        .output;
+  };
+  EXPECT_THAT(offered("hone "), testing::AllOf(HasSubstr("tune\n"), HasSubstr("compile\n"), HasSubstr("doctor\n")));
+  EXPECT_EQ(offered("hone comp"), "compile\n");
+  EXPECT_EQ(offered("hone jobs list --token"), "--token-file\n");
+  EXPECT_EQ(offered("hone opt program.py --run "), "interp\nllvm\n");
+  EXPECT_EQ(offered("hone run " + folder_ / "tiny.h"), folder_ / "tiny.hone\n") << "a file is meant";
+  EXPECT_EQ(offered("honed --lis"), "--listen\n");
+  EXPECT_EQ(offered("hone-worker --serv"), "--server\n");
+}
+
+// zsh completes in its line editor alone, so it gets a terminal and a TAB.
+TEST_F(Installed, ZshCompletes) {
+  Terminal zsh(folder_, "/usr/bin/zsh", {"-f", "-i"}, 200, {{"TERM", "dumb"}});
+  zsh.Type("path=(" + prefix_ + "/bin $path) fpath=(" + prefix_ + "/share/zsh/site-functions $fpath); " +
+           "autoload -U compinit; compinit -u -D; PS1='ready'$'>'\n");
+  const auto completes = [&](const std::string& line, const std::string& whole) {
+    ASSERT_TRUE(WaitUntil([&] { return zsh.Shows("ready>"); }, 60)) << zsh.Screen();
+    zsh.Type(line + "\t");
+    EXPECT_TRUE(WaitUntil([&] { return zsh.Shows(whole); }, 60)) << line << "\n" << zsh.Screen();
+    zsh.Type("\x15");  // away with the line
+  };
+  completes("hone comp", "hone compile ");
+  completes("hone jobs ", "list   show   stop   watch");
+  completes("hone jobs list --token", "hone jobs list --token-file ");
+  completes("hone opt program.py --run ", "interp  llvm");
+  completes("hone run " + folder_ / "tiny.h", folder_ / "tiny.hone ");
+  completes("honed --lis", "honed --listen ");
+  completes("hone-worker --serv", "hone-worker --server ");
 }
 
 }  // namespace

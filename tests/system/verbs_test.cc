@@ -129,12 +129,36 @@ TEST_F(Verbs, ADatabaseIsReadWithoutADaemon) {
   EXPECT_EQ(JsonLines(Ok({"records", "show", id, "--json", "--db", database}).output).at(0).at("id"), id);
   EXPECT_EQ(Hone(folder_, {"records", "show", "12", "--db", database}).code, 2);
 
+  Ok({"records", "export", "-o", folder_ / "records.jsonl", "--db", database});
+  const Json twice =
+      JsonLines(Ok({"records", "import", folder_ / "records.jsonl", "--json", "--db", database}).output).at(0);
+  EXPECT_EQ(twice.at("imported"), 0);
+  EXPECT_GT(twice.at("duplicates"), 0);
+  EXPECT_EQ(twice.at("refused"), Json::array());
+
   // Record to program to machine code: what show prints, opt takes.
   WriteAll(folder_ / "task.py", Ok({"records", "show", id, "--program", "--db", database}).output);
   WriteAll(folder_ / "trace.py", Ok({"records", "show", id, "--trace", "--db", database}).output);
   EXPECT_THAT(
       Ok({"opt", folder_ / "task.py", "--schedule", folder_ / "trace.py", "--check", "--run", "llvm", "--time"}).output,
       HasSubstr(" us ("));
+}
+
+TEST_F(Verbs, AMachineIsLookedAtInTextAndJson) {
+  const std::string database = folder_ / "none.db";
+  const Finished text = Ok({"doctor", "--db", database});
+  const std::vector<Json> checks = JsonLines(Ok({"doctor", "--json", "--db", database}).output);
+  ASSERT_EQ(checks.size(), static_cast<size_t>(std::count(text.output.begin(), text.output.end(), '\n')));
+  for (const Json& check : checks) {
+    EXPECT_THAT(text.output, HasSubstr(check.at("check").get<std::string>()));
+    EXPECT_EQ(check.at("ok"), true) << check;
+  }
+  Service service(folder_);
+  EXPECT_THAT(Ok({"workers", "--server", service.address()}).output, testing::StartsWith("none; to start one: "));
+  EXPECT_EQ(Ok({"workers", "--json", "--server", service.address()}).output, "");
+  const Finished amiss = Hone(folder_, {"doctor", "--json", "--server", service.address()});
+  EXPECT_EQ(amiss.code, 5);
+  EXPECT_EQ(JsonLines(amiss.output).back().at("ok"), false) << "a daemon without workers";
 }
 
 TEST_F(Verbs, ADetachedJobGoesOnAndIsJoined) {
