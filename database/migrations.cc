@@ -183,6 +183,16 @@ CREATE TABLE cost_model (
 ) STRICT, WITHOUT ROWID;
 )sql";
 
+constexpr char kModelChoices[] = R"sql(
+CREATE TABLE model_choice (
+  record INTEGER NOT NULL REFERENCES record (id),
+  model_hash BLOB NOT NULL,
+  faster_default BLOB NOT NULL,
+  checksum BLOB NOT NULL,
+  PRIMARY KEY (record, model_hash)
+) STRICT, WITHOUT ROWID;
+)sql";
+
 constexpr Migration kMigrations[] = {
     {1, "first", kFirstSchema},
     // 0 in tasks of earlier releases, which are bound already: their lower bound is there.
@@ -193,6 +203,7 @@ constexpr Migration kMigrations[] = {
      "ALTER TABLE job ADD COLUMN judged_batches INTEGER NOT NULL DEFAULT 0;\n"
      "ALTER TABLE job ADD COLUMN draft_first REAL NOT NULL DEFAULT 0;\n"
      "ALTER TABLE job ADD COLUMN model_first REAL NOT NULL DEFAULT 0"},
+    {5, "model_choices", kModelChoices},
 };
 
 std::string DigestOf(const Migration& migration) { return ToHex(Sha256(migration.sql)); }

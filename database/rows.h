@@ -169,8 +169,16 @@ struct PutCostModel {
   std::string bytes;
 };  // replaces
 
+// Which schedule of a kernel was the faster one inside a model: the record's or the default one.
+struct PutChoice {
+  uint64_t tenant = kLocalTenant;
+  std::string model_hash;
+  uint64_t record = 0;
+  std::string faster_default;  // SHA-256 of the default's object; empty: the record's was faster
+};                             // replaces; no effect when the record is not there or not the tenant's
+
 using Write = std::variant<PutWorkload, PutDeviceClass, PutJob, PutPlan, PutTask, PutTrial, AddMeasurement, PutRecord,
-                           PutObject, SetBest, PruneObjects, PruneTrials, PutCostModel>;
+                           PutObject, SetBest, PruneObjects, PruneTrials, PutCostModel, PutChoice>;
 
 // ---- what a restart reads ----
 struct StoredState {

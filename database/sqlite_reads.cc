@@ -422,6 +422,21 @@ absl::StatusOr<std::vector<JobRow>> ReadJobs(SqliteConnection& c, uint64_t tenan
   }
 }
 
+// What PutChoice says of the record in the model.
+absl::StatusOr<std::string> ReadFasterDefault(SqliteConnection& c, uint64_t record, const std::string& model_hash,
+                                              int* corrupt) {
+  HONE_ASSIGN_OR_RETURN(
+      SqliteQuery q,
+      c.Prepare("SELECT faster_default, checksum FROM model_choice WHERE record = ? AND model_hash = ?"));
+  q.Int(record).Blob(model_hash);
+  HONE_ASSIGN_OR_RETURN(const bool there, q.Next());
+  if (!there) return std::string();
+  std::string digest = q.GetText(0);
+  if (q.GetText(1) == ChecksumOfChoice(record, model_hash, digest)) return digest;
+  ++*corrupt;
+  return std::string();
+}
+
 absl::StatusOr<std::optional<BestEntry>> ReadBest(SqliteConnection& c, uint64_t tenant, const v1::BestKey& key,
                                                   int* corrupt) {
   std::string device_class = key.device_class();
@@ -459,7 +474,9 @@ absl::StatusOr<std::optional<BestEntry>> ReadBest(SqliteConnection& c, uint64_t 
   }
   if (!best.has_value()) return std::optional<BestEntry>();
   const bool exact = best->row.key.threads == key.threads() && best->row.key.numeric == key.numeric();
-  return std::optional<BestEntry>(BestEntry{std::move(best->row), exact});
+  HONE_ASSIGN_OR_RETURN(std::string faster_default,
+                        ReadFasterDefault(c, best->row.record.id(), key.model_hash(), corrupt));
+  return std::optional<BestEntry>(BestEntry{std::move(best->row), exact, std::move(faster_default)});
 }
 
 absl::StatusOr<RecordPage> ReadRecords(SqliteConnection& c, uint64_t tenant, const RecordFilter& filter) {

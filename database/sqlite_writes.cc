@@ -241,6 +241,17 @@ absl::Status Apply(SqliteConnection& c, const PutCostModel& write) {
   return insert.Run();
 }
 
+absl::Status Apply(SqliteConnection& c, const PutChoice& write) {
+  HONE_ASSIGN_OR_RETURN(
+      SqliteQuery insert,
+      c.Prepare("INSERT INTO model_choice (record, model_hash, faster_default, checksum) SELECT ?1, ?2, ?3, ?4 WHERE "
+                "EXISTS (SELECT 1 FROM record r JOIN tuning_key k ON k.id = r.key WHERE r.id = ?1 AND k.tenant = ?5) "
+                "ON CONFLICT DO UPDATE SET faster_default = excluded.faster_default, checksum = excluded.checksum"));
+  insert.Int(write.record).Blob(write.model_hash).Blob(write.faster_default);
+  insert.Blob(ChecksumOfChoice(write.record, write.model_hash, write.faster_default)).Int(write.tenant);
+  return insert.Run();
+}
+
 }  // namespace
 
 absl::Status ApplyWrite(SqliteConnection& connection, const Write& write) {
@@ -272,6 +283,10 @@ std::string ChecksumOf(const RecordRow& row) {
 
 std::string ChecksumOf(const MeasurementRow& row, const std::string& outcome) {
   return Digester().Add(int64_t(row.trial)).Add(int64_t{row.attempt}).Add(row.worker).Add(outcome).Short();
+}
+
+std::string ChecksumOfChoice(uint64_t record, const std::string& model_hash, const std::string& faster_default) {
+  return Digester().Add(int64_t(record)).Add(model_hash).Add(faster_default).Short();
 }
 
 std::string ChecksumOfObject(uint64_t record, const std::string& object, const std::string& kernel_set) {

@@ -24,7 +24,8 @@ namespace hone {
 
 struct BestEntry {
   RecordRow row;
-  bool exact = true;  // false: measured with another thread count or at a stricter level
+  bool exact = true;           // false: measured with another thread count or at a stricter level
+  std::string faster_default;  // what PutChoice says of this record in the key's model; empty when it says nothing
 };
 
 struct RecordFilter {

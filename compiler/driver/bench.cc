@@ -5,6 +5,7 @@
 #include "compiler/driver/bundle_session.h"
 #include "compiler/support/status_macros.h"
 #include "compiler/support/stopwatch.h"
+#include "worker/measure/statistics.h"
 
 namespace hone {
 namespace {
@@ -39,25 +40,16 @@ absl::StatusOr<BenchResult> BenchBundle(const std::string& path, int threads, do
   result.threads = session.threads();
 
   constexpr int kProfiledRuns = 11;
-  const int steps = hone_instance_num_steps(session.instance());
-  std::vector<std::vector<double>> us(static_cast<size_t>(steps));
-  hone_instance_set_profiling(session.instance(), 1);
+  std::vector<std::vector<double>> us;
   for (int run = 0; run < kProfiledRuns; ++run) {
-    HONE_RETURN_IF_ERROR(session.Run());
-    for (int i = 0; i < steps; ++i) {
-      HoneStepProfile profile{};
-      if (hone_instance_step_profile(session.instance(), i, &profile) != HONE_OK) {
-        return absl::InternalError(hone_last_error());
-      }
-      us[static_cast<size_t>(i)].push_back(profile.us);
-      if (run == 0) result.kernels.push_back({profile.name, 0, profile.record});
+    HONE_ASSIGN_OR_RETURN(const std::vector<BundleSession::Step> steps, session.RunProfiled());
+    us.resize(steps.size());
+    for (size_t i = 0; i < steps.size(); ++i) {
+      us[i].push_back(steps[i].us);
+      if (run == 0) result.kernels.push_back({steps[i].name, 0, steps[i].record});
     }
   }
-  for (int i = 0; i < steps; ++i) {
-    std::vector<double>& times = us[static_cast<size_t>(i)];
-    std::nth_element(times.begin(), times.begin() + kProfiledRuns / 2, times.end());
-    result.kernels[static_cast<size_t>(i)].us = times[kProfiledRuns / 2];
-  }
+  for (size_t i = 0; i < us.size(); ++i) result.kernels[i].us = Median(us[i]);
   return result;
 }
 

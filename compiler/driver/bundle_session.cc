@@ -122,6 +122,20 @@ absl::Status BundleSession::SetRandomInputs(uint64_t seed) {
 
 absl::Status BundleSession::Run() { return FromRuntime(hone_instance_run(instance_.get()), "running the bundle"); }
 
+absl::StatusOr<std::vector<BundleSession::Step>> BundleSession::RunProfiled() {
+  hone_instance_set_profiling(instance_.get(), 1);
+  const absl::Status run = Run();
+  hone_instance_set_profiling(instance_.get(), 0);
+  HONE_RETURN_IF_ERROR(run);
+  std::vector<Step> steps;
+  for (int i = 0; i < hone_instance_num_steps(instance_.get()); ++i) {
+    HoneStepProfile profile{};
+    HONE_RETURN_IF_ERROR(FromRuntime(hone_instance_step_profile(instance_.get(), i, &profile), "profiling the bundle"));
+    steps.push_back({profile.name, profile.symbol, profile.record, profile.us});
+  }
+  return steps;
+}
+
 absl::StatusOr<NdArray> BundleSession::Output(const std::string& name) const {
   for (const Tensor& output : outputs_) {
     if (output.name != name) continue;

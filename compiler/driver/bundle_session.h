@@ -19,6 +19,11 @@ class BundleSession {
     std::vector<int64_t> shape;
   };
 
+  struct Step {
+    std::string name, symbol, record;  // as HoneStepProfile has them
+    double us = 0;
+  };
+
   // threads 0: what the bundle was tuned for. Carries exit codes 9 (corrupt) and 10 (another machine).
   static absl::StatusOr<BundleSession> Load(const std::string& path, int threads);
 
@@ -26,7 +31,6 @@ class BundleSession {
   const std::vector<Tensor>& outputs() const { return outputs_; }
   std::string manifest() const { return hone_module_manifest(module_.get()); }
   int threads() const { return hone_instance_threads(instance_.get()); }
-  HoneInstance* instance() const { return instance_.get(); }
 
   // InvalidArgument that names the input, what the model wants and what was given.
   absl::Status SetInput(const std::string& name, const NdArray& value);
@@ -35,6 +39,8 @@ class BundleSession {
   // Gives every input such a value.
   absl::Status SetRandomInputs(uint64_t seed);
   absl::Status Run();
+  // Runs once, and says what each step took.
+  absl::StatusOr<std::vector<Step>> RunProfiled();
   absl::StatusOr<NdArray> Output(const std::string& name) const;
 
  private:

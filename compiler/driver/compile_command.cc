@@ -51,6 +51,7 @@ absl::Status Compile(const CompileCommand& command) {
                                          {"from_records", summary.from_records},
                                          {"from_near_records", summary.from_near_records},
                                          {"from_defaults", summary.from_defaults},
+                                         {"from_faster_defaults", summary.from_faster_defaults},
                                          {"from_stale_records", summary.from_stale_records}};
     std::printf("%s\n", line.dump().c_str());
     return absl::OkStatus();
@@ -58,7 +59,12 @@ absl::Status Compile(const CompileCommand& command) {
   std::fprintf(stderr,
                "%s: %zu kernels: %d from records, %d from stale records, %d from near records, %d from defaults\n",
                command.output.c_str(), model.plan.tasks.size(), summary.from_records, summary.from_stale_records,
-               summary.from_near_records, summary.from_defaults);
+               summary.from_near_records, summary.from_defaults + summary.from_faster_defaults);
+  if (summary.from_faster_defaults > 0) {
+    std::fprintf(stderr,
+                 "%d kernels use default schedules that were found faster than their records inside this model\n",
+                 summary.from_faster_defaults);
+  }
   if (summary.from_stale_records > 0) {
     std::fprintf(stderr,
                  "stale records: this Hone makes other code of their schedules than was measured, so that their times "

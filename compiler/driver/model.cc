@@ -28,7 +28,7 @@ namespace {
 
 // Sources of kernels, as the manifest has them.
 constexpr char kRecord[] = "record", kStaleRecord[] = "stale record", kNearRecord[] = "near record",
-               kDefault[] = "default";
+               kFasterDefault[] = "faster default", kDefault[] = "default";
 
 // A kernel, and the text of the schedule that it was made from.
 struct Made {
@@ -73,6 +73,20 @@ absl::StatusOr<Made> ByDefault(const CanonicalWorkload& workload, const Resolved
   return made;
 }
 
+// What an answer says is best: its record's schedule, or the default one where that was found faster inside the model
+// and still is the same code.
+absl::StatusOr<Made> FromAnswer(const v1::BestAnswer& answer, const CanonicalWorkload& workload,
+                                const ResolvedSettings& settings) {
+  if (!answer.faster_default().empty()) {
+    absl::StatusOr<Made> made = ByDefault(workload, settings);
+    if (made.ok() && Sha256(made->packaged.kernel.object) == answer.faster_default()) {
+      made->packaged.provenance.source = kFasterDefault;
+      return made;
+    }
+  }
+  return FromRecord(answer, workload, settings);
+}
+
 absl::StatusOr<Made> FromLock(const LockedKernel& locked, const CanonicalWorkload& workload,
                               const ResolvedSettings& settings) {
   HONE_ASSIGN_OR_RETURN(const Trace trace, ParseTrace(locked.trace));
@@ -94,10 +108,11 @@ std::vector<absl::StatusOr<Made>> MakeAll(const Model& model, const std::functio
 }
 
 void Count(const std::string& source, CompileSummary* summary) {
-  ++(source == kRecord        ? summary->from_records
-     : source == kStaleRecord ? summary->from_stale_records
-     : source == kNearRecord  ? summary->from_near_records
-                              : summary->from_defaults);
+  ++(source == kRecord          ? summary->from_records
+     : source == kStaleRecord   ? summary->from_stale_records
+     : source == kNearRecord    ? summary->from_near_records
+     : source == kFasterDefault ? summary->from_faster_defaults
+                                : summary->from_defaults);
 }
 
 absl::StatusOr<std::string> Bundle(const Plan& plan, std::span<const PackagedKernel> kernels,
@@ -163,6 +178,7 @@ absl::StatusOr<CompileSummary> CompileModel(const Model& model, const ResolvedSe
       key.set_device_class(DeviceClass(settings.target));
       key.set_threads(settings.threads);
       key.set_numeric(settings.wire_numeric());
+      key.set_model_hash(model.hash);
       keys.push_back(std::move(key));
     }
     HONE_ASSIGN_OR_RETURN(best, FindBest(*records, keys));
@@ -170,8 +186,8 @@ absl::StatusOr<CompileSummary> CompileModel(const Model& model, const ResolvedSe
   std::vector<absl::StatusOr<Made>> all = MakeAll(model, [&](size_t i) {
     const CanonicalWorkload& workload = model.workloads[i];
     if (best[i].has_value()) {
-      absl::StatusOr<Made> from_record = FromRecord(*best[i], workload, settings);
-      if (from_record.ok()) return from_record;
+      absl::StatusOr<Made> made = FromAnswer(*best[i], workload, settings);
+      if (made.ok()) return made;
     }
     return ByDefault(workload, settings);
   });
@@ -185,7 +201,7 @@ absl::StatusOr<CompileSummary> CompileModel(const Model& model, const ResolvedSe
     }
     kernels.push_back(std::move(all[i]->packaged));
     const Provenance& provenance = kernels.back().provenance;
-    summary.claimed += provenance.source != kDefault && best[i]->record().origin() == "imported";
+    summary.claimed += !provenance.record.empty() && best[i]->record().origin() == "imported";
     Count(provenance.source, &summary);
     locked.push_back({model.workloads[i].hash, name, provenance.source, provenance.record, provenance.measured_us,
                       std::move(all[i]->trace), Sha256(kernels.back().kernel.object)});

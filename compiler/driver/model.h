@@ -49,12 +49,13 @@ struct CompileSummary {
   int from_records = 0;        // byte for byte the code that was measured: the record's time is the kernel's
   int from_stale_records = 0;  // the record's schedule, but other code than was measured: its time may not hold
   int from_near_records = 0, from_defaults = 0;
-  int claimed = 0;  // of the records used: imported, and not measured by a worker of this database
+  int from_faster_defaults = 0;  // there is a record, but inside this model the default schedule was found to be faster
+  int claimed = 0;               // of the records used: imported, and not measured by a worker of this database
 };
 
 // Compiles and writes the bundle. `records` nullptr: defaults alone. Every kernel is generated here, on all cores, from
 // its schedule; of what others compiled only the digest is looked at, to tell whether it is the same. A record whose
-// trace no longer replays is passed over.
+// trace no longer replays is passed over, and one that was found slower than the default schedule inside this model.
 // `made`, where given, is filled with what makes the same bundle again.
 absl::StatusOr<CompileSummary> CompileModel(const Model& model, const ResolvedSettings& settings,
                                             const ServiceOptions* records, const std::string& output,

@@ -98,6 +98,7 @@ absl::StatusOr<std::vector<std::optional<v1::BestAnswer>>> FindBest(const Servic
     *answer.mutable_record() = entry->row.record;
     answer.mutable_record()->set_origin(entry->row.origin);
     answer.set_exact(entry->exact);
+    answer.set_faster_default(entry->faster_default);
     answers[i] = std::move(answer);
   }
   return answers;

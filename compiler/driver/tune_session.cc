@@ -15,13 +15,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "compiler/driver/compare_bundles.h"
 #include "compiler/driver/duration.h"
 #include "compiler/driver/exit_code.h"
 #include "compiler/driver/hints.h"
 #include "compiler/driver/hold_up.h"
 #include "compiler/driver/interrupt.h"
 #include "compiler/driver/job_report.h"
+#include "compiler/driver/model_gain.h"
 #include "compiler/driver/private_service.h"
 #include "compiler/driver/status_line.h"
 #include "compiler/support/status_macros.h"
@@ -253,7 +253,12 @@ class TuneSession {
     }
     std::fprintf(stderr, "%s%s in %s%s%s\n", TaskTable(last).c_str(), TrialsText(last).c_str(),
                  ShortDuration(last.seconds()).c_str(), last.reason().empty() ? "" : ": ", last.reason().c_str());
-    HONE_ASSIGN_OR_RETURN(const SpeedUp speed_up, Compare());
+    HONE_ASSIGN_OR_RETURN(const ModelGain gain, Gain());
+    const SpeedUp& speed_up = gain.speed_up;
+    if (gain.faster_defaults > 0) {
+      std::fprintf(stderr, "%d kernels keep their default schedules: what was faster alone was not in the model\n",
+                   gain.faster_defaults);
+    }
     std::fprintf(stderr, "the model: %s: %.4g ms before, %.4g ms now\nto build it: %s\n", ToText(speed_up).c_str(),
                  speed_up.before_ms, speed_up.after_ms, CompileCommand().c_str());
     if (order_.json) {
@@ -263,14 +268,26 @@ class TuneSession {
       result["speed_up"] = speed_up.ratio;
       result["speed_up_interval"] = {speed_up.low, speed_up.high};
       result["changed"] = speed_up.changed();
+      result["faster_defaults"] = gain.faster_defaults;
       std::printf("%s\n", result.dump().c_str());
     }
     return absl::OkStatus();
   }
 
-  // Builds the model untuned and tuned, and times them in turn. The work is done by a thread, which cannot be stopped
-  // in the middle of a compilation: on Ctrl-C the program ends without it.
-  absl::StatusOr<SpeedUp> Compare() {
+  absl::Status Keep(const v1::KeepChoicesRequest& choices) {
+    v1::KeepChoicesReply reply;
+    const auto call = [&] { return FromGrpc(client().tune().KeepChoices(client().Context().get(), choices, &reply)); };
+    absl::Status status = call();
+    if (absl::IsUnavailable(status)) {
+      HONE_RETURN_IF_ERROR(MendDaemon());
+      status = call();
+    }
+    return Annotate(status, "keeping what is faster in the model");
+  }
+
+  // The work is done by a thread, which cannot be stopped in the middle of a compilation: on Ctrl-C the program ends
+  // without it.
+  absl::StatusOr<ModelGain> Gain() {
     std::string folder = (std::filesystem::temp_directory_path() / "hone-tune-XXXXXX").string();
     if (::mkdtemp(folder.data()) == nullptr) {
       return absl::InternalError(absl::StrCat("cannot make ", folder, ": ", std::strerror(errno)));
@@ -279,33 +296,26 @@ class TuneSession {
       std::mutex mutex;
       std::condition_variable changed;
       std::string phase;
-      std::optional<absl::StatusOr<SpeedUp>> result;
+      std::optional<absl::StatusOr<ModelGain>> result;
     };
     const auto work = std::make_shared<Work>();
     const absl::Time start = absl::Now();
-    std::thread worker([work, folder, model = order_.model, settings = order_.resolved, service = order_.service] {
-      const auto phase = [&](const std::string& text) {
+    std::thread worker([this, work, folder] {
+      GainOptions options;
+      options.folder = folder;
+      options.phase = [&](const std::string& text) {
         const std::lock_guard<std::mutex> lock(work->mutex);
         work->phase = text;
         work->changed.notify_all();
         return Interrupted() ? absl::CancelledError("interrupted") : absl::OkStatus();
       };
-      absl::StatusOr<SpeedUp> result = [&]() -> absl::StatusOr<SpeedUp> {
-        const std::string before = folder + "/before.hone", after = folder + "/after.hone";
-        HONE_RETURN_IF_ERROR(phase("compiling the model as it was, with default schedules"));
-        HONE_RETURN_IF_ERROR(CompileModel(*model, settings, nullptr, before).status());
-        HONE_RETURN_IF_ERROR(phase("compiling the model with what was found"));
-        HONE_RETURN_IF_ERROR(CompileModel(*model, settings, &service, after).status());
-        CompareOptions compare;
-        compare.threads = settings.threads;
-        compare.phase = phase;
-        return CompareBundles(before, after, compare);
-      }();
+      options.keep = [this](const v1::KeepChoicesRequest& choices) { return Keep(choices); };
+      absl::StatusOr<ModelGain> result = MeasureGain(*order_.model, order_.resolved, order_.service, options);
       const std::lock_guard<std::mutex> lock(work->mutex);
       work->result.emplace(std::move(result));
       work->changed.notify_all();
     });
-    std::optional<absl::StatusOr<SpeedUp>> result;
+    std::optional<absl::StatusOr<ModelGain>> result;
     for (std::string shown; !result.has_value() && !Interrupted();) {
       std::unique_lock<std::mutex> lock(work->mutex);
       work->changed.wait_for(lock, std::chrono::milliseconds(100));

@@ -228,6 +228,34 @@ TEST_P(StoreTest, TheNewestMeasuringProtocolWins) {
   EXPECT_EQ(Best("conv2d_1", 2, v1::NUMERIC_DEFAULT)->row.record.trace(), "protocol 3");
 }
 
+TEST_P(StoreTest, WhatProvedFasterInAModelCountsInThatModelAndForThatRecord) {
+  const TuningKey key = TestKey("conv2d_1");
+  const auto put = [&](const std::string& trace, double us) {
+    Commit({PutRecord{TestRecord(key, trace, us)}, SetBest{key, RecordId(key, trace), us}});
+  };
+  const auto faster_default = [&](const std::string& model) {
+    v1::BestKey wanted;
+    wanted.set_workload_hash(key.workload_hash);
+    wanted.set_threads(key.threads);
+    wanted.set_numeric(key.numeric);
+    wanted.set_model_hash(model);
+    return store_->Best(kLocalTenant, {&wanted, 1})->entries.at(0)->faster_default;
+  };
+  put("a", 10);
+  const uint64_t a = RecordId(key, "a");
+  EXPECT_EQ(faster_default("this model"), "");
+  Commit({PutChoice{kLocalTenant, "this model", a, "digest"}, PutChoice{kLocalTenant, "this model", a + 1, "digest"},
+          PutChoice{kLocalTenant + 1, "that model", a, "theirs"}});
+  EXPECT_EQ(faster_default("this model"), "digest");
+  EXPECT_EQ(faster_default("that model"), "") << "the record is another tenant's";
+  EXPECT_EQ(faster_default(""), "");
+  put("b", 9);
+  EXPECT_EQ(faster_default("this model"), "") << "another record was never held against the default";
+  put("a", 10);
+  Commit({PutChoice{kLocalTenant, "this model", a, ""}});
+  EXPECT_EQ(faster_default("this model"), "") << "the last choice counts";
+}
+
 TEST_P(StoreTest, RecordsComePageByPageAndFiltered) {
   const TuningKey conv = TestKey("conv2d_1"), dense = TestKey("dense_3");
   for (int i = 0; i < 5; ++i) Commit({PutRecord{TestRecord(i % 2 == 0 ? conv : dense, absl::StrCat("t", i), 10 - i)}});

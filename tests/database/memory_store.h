@@ -153,6 +153,8 @@ class MemoryStore : public TuningStore {
       }
       BestEntry entry{Filled(best_.at(*chosen).first, false),
                       chosen->threads == wanted.threads() && chosen->numeric == wanted.numeric()};
+      const auto choice = choices_.find({entry.row.record.id(), wanted.model_hash()});
+      if (choice != choices_.end()) entry.faster_default = choice->second;
       answers.emplace_back(std::move(entry));
     }
     return result;
@@ -298,6 +300,11 @@ class MemoryStore : public TuningStore {
       if (best == best_.end() || best->second.first != with[i].second) objects_.erase(with[i].second);
     }
   }
+  void Apply(const PutChoice& w) {
+    const auto record = records_.find(w.record);
+    if (record == records_.end() || record->second.key.tenant != w.tenant) return;
+    choices_[{w.record, w.model_hash}] = w.faster_default;
+  }
   void Apply(const PutCostModel& w) { models_[{w.tenant, w.device_class, w.kind}] = w.bytes; }
 
   bool IsOf(uint64_t tenant, uint64_t job) const {
@@ -345,6 +352,7 @@ class MemoryStore : public TuningStore {
   std::map<uint64_t, std::pair<std::string, std::string>> objects_;
   std::map<TuningKey, std::pair<uint64_t, double>> best_;
   std::map<std::tuple<uint64_t, std::string, std::string>, std::string> models_;
+  std::map<std::pair<uint64_t, std::string>, std::string> choices_;
   std::set<TuningKey> keys_;
 };
 

@@ -113,6 +113,16 @@ void Dispatcher::Impl::On(const ImportLines& event) {
   CommitThen(std::move(writes), [this, to, reply] { ReplyNow(to, reply); });
 }
 
+void Dispatcher::Impl::On(const KeepChoices& event) {
+  std::vector<Write> writes;
+  for (const v1::KernelChoice& choice : event.request.choices()) {
+    writes.push_back(PutChoice{.model_hash = event.request.model_hash(),
+                               .record = choice.record(),
+                               .faster_default = choice.faster_default()});
+  }
+  CommitThen(std::move(writes), [this, to = event.to] { ReplyNow(to, v1::KeepChoicesReply()); });
+}
+
 void Dispatcher::Impl::Settle() {
   ExpireWorkers();
   BindJobs();

@@ -57,6 +57,7 @@ class Dispatcher::Impl {
   void On(const HistoryLoaded& event);
   void On(const Committed& event);
   void On(const ImportLines& event);
+  void On(const KeepChoices& event);
   void On(const ShutDown& event);
   void On(const Tick& event);
   // What any event may make possible: expire, end jobs, ask for candidates, lend, answer; then when to wake.

@@ -58,12 +58,16 @@ struct ImportLines {
   ReplyTo to = 0;
   v1::ImportReply reply;
   std::vector<Write> writes;
-};                   // made by PlanImport
+};  // made by PlanImport
+struct KeepChoices {
+  ReplyTo to = 0;
+  v1::KeepChoicesRequest request;
+};
 struct ShutDown {};  // workers that sync from now on are told to end
 struct Tick {};      // time has passed: due when `Wake` said so
 
 using Event = std::variant<Start, Submit, StopJob, Hello, Sync, SyncGone, SearchDone, SearchFailed, HistoryLoaded,
-                           Committed, ImportLines, ShutDown, Tick>;
+                           Committed, ImportLines, KeepChoices, ShutDown, Tick>;
 
 // ---- effects ----
 // Apply atomically, then tell `Committed{id}`. Commits and loads are carried out in the order they were asked for.
@@ -81,7 +85,8 @@ struct Refusal {
   int code = 0;
   std::string message;
 };  // absl::StatusCode
-using Message = std::variant<v1::SubmitReply, v1::JobSnapshot, v1::HelloReply, v1::SyncReply, v1::ImportReply, Refusal>;
+using Message = std::variant<v1::SubmitReply, v1::JobSnapshot, v1::HelloReply, v1::SyncReply, v1::ImportReply,
+                             v1::KeepChoicesReply, Refusal>;
 struct Reply {
   ReplyTo to = 0;
   Message message;

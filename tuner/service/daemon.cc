@@ -152,9 +152,10 @@ absl::Status Daemon::Serve() {
       }
     }
     if (!is_private) continue;
-    bool idle =
-        parts.core->watches() == 0 && absl::Microseconds(Core::Now() - parts.last_call) > parts.options.exit_when_idle;
-    if (idle) parts.core->Query([&](const Dispatcher& dispatcher) { idle = dispatcher.Idle(); });
+    if (parts.core->watches() > 0) parts.last_call = Core::Now();  // whoever watches may have more to say at the end
+    if (absl::Microseconds(Core::Now() - parts.last_call) <= parts.options.exit_when_idle) continue;
+    bool idle = true;
+    parts.core->Query([&](const Dispatcher& dispatcher) { idle = dispatcher.Idle(); });
     if (!idle) continue;
     spdlog::info("nobody needs this daemon any more");
     break;

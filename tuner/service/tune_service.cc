@@ -108,8 +108,15 @@ class TuneService : public v1::Tune::WithCallbackMethod_Watch<v1::Tune::Service>
       *answer.mutable_record() = std::move(entry->row.record);
       answer.mutable_record()->set_origin(entry->row.origin);
       answer.set_exact(entry->exact);
+      answer.set_faster_default(std::move(entry->faster_default));
     }
     return grpc::Status::OK;
+  }
+
+  grpc::Status KeepChoices(grpc::ServerContext* context, const v1::KeepChoicesRequest* request,
+                           v1::KeepChoicesReply* reply) override {
+    if (const grpc::Status admitted = Admit(*context); !admitted.ok()) return admitted;
+    return AskCore(core_, context, reply, [&](ReplyTo to) { return hone::KeepChoices{to, *request}; });
   }
 
   grpc::Status ListRecords(grpc::ServerContext* context, const v1::ListRecordsRequest* request,

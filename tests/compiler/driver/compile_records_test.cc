@@ -7,6 +7,7 @@
 #include "compiler/codegen/compile.h"
 #include "compiler/driver/bundle_session.h"
 #include "compiler/driver/model.h"
+#include "compiler/driver/model_gain.h"
 #include "compiler/driver/sandboxed_prepare.h"
 #include "compiler/graph/planner.h"
 #include "compiler/schedule/schedule.h"
@@ -125,6 +126,17 @@ class CompileRecords : public testing::Test {
     return *summary;
   }
 
+  // Says of every record that the default schedule, whose object has the digest, was faster inside the model.
+  void Choose(const std::function<std::string(size_t)>& digest) {
+    const std::unique_ptr<TuningStore> store = *OpenSqliteStore(records_.db, StoreMode::kWrite);
+    std::vector<Write> writes;
+    const RecordPage page = *store->Records(kLocalTenant, {});
+    for (size_t i = 0; i < page.rows.size(); ++i) {
+      writes.push_back(PutChoice{kLocalTenant, model_.hash, page.rows[i].record.id(), digest(i)});
+    }
+    EXPECT_TRUE(store->Commit(*store->BeginEpoch(), writes).ok());
+  }
+
   Model model_ = Mlp();
   std::string folder_;
   ServiceOptions records_;
@@ -140,6 +152,41 @@ TEST_F(CompileRecords, SameCodeAsMeasuredKeepsItsTime) {
     EXPECT_EQ(kernel["source"], "record");
     EXPECT_EQ(kernel["measured_us"], 12.5);
   }
+}
+
+TEST_F(CompileRecords, ADefaultThatIsFasterInTheModelIsTakenWhileItIsTheSameCode) {
+  Store([](size_t, v1::Record& record) { record.set_trace(""); });
+  EXPECT_EQ(CompileAndRun().from_stale_records, 2) << "another schedule than the digest is of";
+  Choose([&](size_t i) { return Sha256(Built(i).object); });
+  EXPECT_EQ(CompileAndRun().from_faster_defaults, 2);
+  for (const auto& kernel : manifest_["kernels"]) EXPECT_EQ(kernel["source"], "faster default");
+  Choose([&](size_t) { return Sha256("what the default schedule became elsewhere"); });
+  EXPECT_EQ(CompileAndRun().from_faster_defaults, 0);
+  model_.hash = "another model";
+  Choose([&](size_t) { return ""; });
+  EXPECT_EQ(CompileAndRun().from_faster_defaults, 0);
+}
+
+// Records claim to be fast; their programs are the unscheduled ones. Inside the model that shows, and the defaults
+// stay.
+TEST_F(CompileRecords, ATunedModelIsNotSlowerThanAnUntunedOne) {
+  Store([](size_t, v1::Record& record) { record.set_trace(""); });
+  GainOptions options;
+  options.folder = folder_;
+  options.phase = [](const std::string&) { return absl::OkStatus(); };
+  options.keep = [&](const v1::KeepChoicesRequest& request) {
+    EXPECT_EQ(request.model_hash(), model_.hash);
+    const std::unique_ptr<TuningStore> store = *OpenSqliteStore(records_.db, StoreMode::kWrite);
+    std::vector<Write> writes;
+    for (const v1::KernelChoice& choice : request.choices()) {
+      writes.push_back(PutChoice{kLocalTenant, model_.hash, choice.record(), choice.faster_default()});
+    }
+    return store->Commit(*store->BeginEpoch(), writes);
+  };
+  const absl::StatusOr<ModelGain> gain = MeasureGain(model_, settings_, records_, options);
+  ASSERT_TRUE(gain.ok()) << gain.status();
+  EXPECT_EQ(gain->faster_defaults, 2);
+  EXPECT_EQ(CompileAndRun().from_faster_defaults, 2);
 }
 
 // An object whose every function ends the process that calls it, stated as this very generator's, digest and all.
