@@ -2,11 +2,16 @@
 //
 //   for a: for b: for c: S      =>   parallel ab: for c0: vectorized c1: S
 //
-// The innermost loop is the last dimension of the output, so that stores are contiguous; a tail is masked.
+// The innermost loop is the last dimension of the output, so that stores are contiguous; a tail is masked. Where what
+// is read is contiguous along another variable, as in a transpose, a vector takes its elements from as many cache
+// lines: some iterations of that variable then come next to the vector, which use up the lines while they are near.
+//
+//   B[a, b, c] = A[a, c, b]     =>   parallel a b0: for c0: for b1: vectorized c1: S
 #include <algorithm>
 
 #include "compiler/schedule/locate.h"
 #include "compiler/schedule/loop_kind.h"
+#include "compiler/schedule/reorder.h"
 #include "compiler/schedule/split.h"
 #include "compiler/support/status_macros.h"
 #include "tuner/space/nest_loops.h"
@@ -31,28 +36,50 @@ class MapStage : public StageTemplate {
       if (lanes[0] > 4 && extent < lanes[0]) lanes = {lanes[0], lanes[0] / 2};
       knobs_.push_back({"lanes", lanes});
       vector_ = true;
+      FindCrossing();
     }
-    if (threads_ > 1 && block_.instances() > 1) knobs_.push_back({"parallel", {0, 1}});
+    if (crossing_ >= 0) {
+      across_knob_ = static_cast<int>(knobs_.size());
+      std::vector<int64_t> sizes{1};
+      for (const int64_t size : {kLineBytes / 4, kLineBytes / 2, kLineBytes}) {
+        if (size <= block_.extents[static_cast<size_t>(crossing_)]) sizes.push_back(size);
+      }
+      knobs_.push_back({"across", sizes});
+    }
+    if (threads_ > 1 && block_.instances() > 1) {
+      parallel_knob_ = static_cast<int>(knobs_.size());
+      knobs_.push_back({"parallel", {0, 1}});
+    }
   }
 
   const std::vector<Knob>& knobs() const override { return knobs_; }
 
   std::optional<double> Draft(std::span<const int> choice) const override {
-    const int64_t lanes = vector_ ? knobs_[0].candidates[static_cast<size_t>(choice[0])] : 1;
+    const int64_t lanes = vector_ ? Value(0, choice) : 1, across = Value(across_knob_, choice);
     const int64_t last = block_.extents.empty() ? 1 : block_.extents.back();
     const int64_t vectors = (last + lanes - 1) / lanes * (block_.instances() / std::max<int64_t>(last, 1));
     double bytes = static_cast<double>(block_.instances() * block_.output.type().bytes());
-    double gathers = 0;
+    double gathers = 0, refetched = 0;  // cycles of lines that are fetched for one element each
     for (const BlockInfo::Access& read : block_.reads) {
-      bytes += static_cast<double>(std::min(read.elements, block_.instances()) * read.buffer.type().bytes());
-      if (!read.strides.empty() && (!read.affine || std::abs(read.strides.back()) > 1))
-        gathers += static_cast<double>(lanes);
+      const double elements = static_cast<double>(std::min(read.elements, block_.instances()));
+      const double type_bytes = read.buffer.type().bytes();
+      bytes += elements * type_bytes;
+      if (read.strides.empty() || (read.affine && std::abs(read.strides.back()) <= 1)) continue;
+      gathers += static_cast<double>(lanes);
+      if (!Crosses(read)) continue;
+      // A line is needed again after the loops inside the variable along which it lies.
+      int64_t between = 1;
+      for (size_t i = static_cast<size_t>(crossing_) + 1; i < block_.extents.size(); ++i) between *= block_.extents[i];
+      const double lines = static_cast<double>(kLineBytes) / type_bytes;  // elements of one
+      const double times = std::max(1.0, lines / static_cast<double>(across)) - 1;
+      refetched +=
+          times * elements * type_bytes / BytesPerCycle(target_, machine_, static_cast<double>(between * kLineBytes));
     }
     const double compute =
         static_cast<double>(vectors) * (block_.operations / machine_.fma_per_cycle(target_.vector_bits) + 1 + gathers);
-    const double cycles = std::max(compute, bytes / BytesPerCycle(target_, machine_, bytes / threads_));
+    const double cycles = std::max(compute, bytes / BytesPerCycle(target_, machine_, bytes / threads_) + refetched);
     const double us = cycles / machine_.cycles_per_us();
-    return RunsInParallel(choice) ? ParallelTime(machine_, us, ParallelTasks(lanes), threads_) : us;
+    return RunsInParallel(choice) ? ParallelTime(machine_, us, ParallelTasks(lanes, across), threads_) : us;
   }
 
   absl::Status Apply(Schedule& schedule, std::span<const int> choice) const override {
@@ -60,10 +87,18 @@ class MapStage : public StageTemplate {
     HONE_ASSIGN_OR_RETURN(std::vector<LoopRef> loops, GetLoops(schedule, block));
     if (loops.empty()) return absl::OkStatus();
     if (vector_) {
-      const int64_t lanes = knobs_[0].candidates[static_cast<size_t>(choice[0])];
-      HONE_ASSIGN_OR_RETURN(const std::vector<LoopRef> parts, Split(schedule, loops.back(), {-1, lanes}));
-      HONE_RETURN_IF_ERROR(Vectorize(schedule, parts[1]));
+      HONE_ASSIGN_OR_RETURN(const std::vector<LoopRef> parts, Split(schedule, loops.back(), {-1, Value(0, choice)}));
       loops.back() = parts[0];
+      if (const int64_t across = Value(across_knob_, choice); across > 1) {
+        LoopRef& crossing = loops[static_cast<size_t>(crossing_)];
+        HONE_ASSIGN_OR_RETURN(const std::vector<LoopRef> blocks, Split(schedule, crossing, {-1, across}));
+        crossing = blocks[0];
+        std::vector<LoopRef> order = loops;
+        order.push_back(blocks[1]);
+        order.push_back(parts[1]);
+        HONE_RETURN_IF_ERROR(Reorder(schedule, order));
+      }
+      HONE_RETURN_IF_ERROR(Vectorize(schedule, parts[1]));
     }
     if (!RunsInParallel(choice)) return absl::OkStatus();
     if (vector_ && loops.size() > 1) loops.pop_back();  // rows are shared out, not pieces of them
@@ -71,13 +106,42 @@ class MapStage : public StageTemplate {
   }
 
  private:
-  bool RunsInParallel(std::span<const int> choice) const {
-    return knobs_.size() > (vector_ ? 1u : 0u) && choice[vector_ ? 1 : 0] == 1;
+  static constexpr int64_t kLineBytes = 64;
+
+  // The value of a knob; 1 of one that there is not.
+  int64_t Value(int knob, std::span<const int> choice) const {
+    return knob < 0
+               ? 1
+               : knobs_[static_cast<size_t>(knob)].candidates[static_cast<size_t>(choice[static_cast<size_t>(knob)])];
   }
-  int64_t ParallelTasks(int64_t lanes) const {
+  bool RunsInParallel(std::span<const int> choice) const {
+    return parallel_knob_ >= 0 && Value(parallel_knob_, choice) == 1;
+  }
+  int64_t ParallelTasks(int64_t lanes, int64_t across) const {
     const int64_t last = block_.extents.back();
     if (!vector_) return block_.instances();
-    return block_.extents.size() > 1 ? block_.instances() / std::max<int64_t>(last, 1) : (last + lanes - 1) / lanes;
+    if (block_.extents.size() == 1) return (last + lanes - 1) / lanes;
+    const int64_t rows = block_.instances() / std::max<int64_t>(last, 1);
+    if (across == 1) return rows;
+    const int64_t extent = block_.extents[static_cast<size_t>(crossing_)];
+    return rows / extent * ((extent + across - 1) / across);
+  }
+  // Its elements lie apart along the vector, and side by side along the crossing variable.
+  bool Crosses(const BlockInfo::Access& read) const {
+    return crossing_ >= 0 && read.affine && std::abs(read.strides.back()) > 1 &&
+           read.strides[static_cast<size_t>(crossing_)] == 1;
+  }
+  // The variable along which the largest read that lies across the output is contiguous.
+  void FindCrossing() {
+    int64_t most = 0;
+    for (const BlockInfo::Access& read : block_.reads) {
+      if (read.strides.empty() || !read.affine || std::abs(read.strides.back()) <= 1 || read.elements <= most) continue;
+      for (size_t i = 0; i + 1 < block_.extents.size(); ++i) {
+        if (read.strides[i] != 1 || block_.extents[i] < kLineBytes / 4) continue;
+        crossing_ = static_cast<int>(i);
+        most = read.elements;
+      }
+    }
   }
 
   const BlockInfo& block_;
@@ -85,6 +149,8 @@ class MapStage : public StageTemplate {
   Machine machine_;
   int threads_;
   bool vector_ = false;
+  int crossing_ = -1;  // an iteration variable
+  int across_knob_ = -1, parallel_knob_ = -1;
   std::vector<Knob> knobs_;
 };
 

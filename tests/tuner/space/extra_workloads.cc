@@ -5,6 +5,7 @@
 #include "compiler/topi/elementwise.h"
 #include "compiler/topi/norm.h"
 #include "compiler/topi/reduce.h"
+#include "compiler/topi/shape_ops.h"
 #include "tests/compiler/schedule/workloads.h"
 
 namespace hone::testing {
@@ -32,6 +33,8 @@ std::vector<SmallWorkload> LargerWorkloads() {
   all.push_back({"long_sum", te::CreatePrimFunc({all_of}, {topi::ReduceSum(all_of, {}, false)}, "main")});
   const te::Tensor line = In({9001}, "x");
   all.push_back({"long_maximum", te::CreatePrimFunc({line}, {topi::ReduceMax(line, {0}, true)}, "main")});
+  const te::Tensor across = In({3, 37, 70}, "x");
+  all.push_back({"wide_transpose", te::CreatePrimFunc({across}, {topi::Transpose(across, {0, 2, 1})}, "main")});
   const te::Tensor even = In({2, 8192}, "x");
   all.push_back({"long_rows", te::CreatePrimFunc({even}, {topi::ReduceSum(even, {1}, false)}, "main")});
   return all;

@@ -9,8 +9,11 @@
 
 #include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
+#include "compiler/te/te.h"
+#include "compiler/topi/shape_ops.h"
 #include "tests/compiler/schedule/workloads.h"
 #include "tests/tuner/space/extra_workloads.h"
+#include "tuner/space/default_schedule.h"
 #include "tuner/space/generator.h"
 
 namespace hone {
@@ -190,6 +193,25 @@ TEST(OwnNestRule, TakesWhatIsLeft) {
   const Start start(testing::Softmax(8, 64));
   for (const char* block : {"max", "sum", "softmax"})
     EXPECT_EQ(start.Offer(MakeOwnNestRule(), block).size(), 1u) << block;
+}
+
+TEST(OwnNestRule, UsesUpLinesThatLieAcrossTheVector) {
+  const auto across = [](const PrimFunc& func) {
+    const auto generators = Generators(func, Options());
+    for (const auto& generator : *generators) {
+      for (const Knob& knob : generator->knobs()) {
+        if (knob.name.ends_with(".across")) return knob.candidates;
+      }
+    }
+    return std::vector<int64_t>();
+  };
+  EXPECT_THAT(across(Larger("wide_transpose")), ElementsAre(1, 16, 32, 64));
+  EXPECT_THAT(across(testing::TwoElementwise(70, 70)), ElementsAre()) << "nothing lies across";
+  const te::Tensor x = te::Placeholder(te::Shape({3136, 256}), kFloat32, "x");
+  const PrimFunc large = te::CreatePrimFunc({x}, {topi::Transpose(x, {1, 0})}, "main");
+  const absl::StatusOr<Trace> trace = DefaultTrace(large, Options());
+  ASSERT_TRUE(trace.ok()) << trace.status();
+  EXPECT_THAT(ToText(*trace), HasSubstr("reorder"));
 }
 
 TEST(ParallelRule, IsForTilesAndThreads) {
