@@ -1,16 +1,21 @@
-// Where a model's time goes, kernel by kernel: what an untuned build takes, the best of many candidates of the space,
-// and what the machine could do at most. A candidate is compiled and timed in this process, against nothing but the
-// clock; it is not verified, so a figure here is a question to the tuner and not a record.
+// Where a model's time goes, kernel by kernel: what an untuned build takes, what tuning found, the best of many
+// candidates of the space, and what the machine could do at most; and so what is missing. A candidate is compiled and
+// timed in this process, against nothing but the clock; it is not verified, so a figure here is a question to the tuner
+// and not a record.
 //
-//   hone-attribution MODEL.onnx|PROGRAM.py... [--candidates 200] [--threads 2] [--target cpu:native] [--filter TEXT]
-//                    [--source TEXT] [--usual] [--all] [--traces]
+//   hone-attribution MODEL.onnx|PROGRAM.py... [--candidates 200] [--threads 2] [--target cpu:native] [--db FILE]
+//                    [--filter TEXT] [--source TEXT] [--usual] [--all] [--traces]
 //
 // Drafts are computed from what a probe measures of this machine; --usual: from the usual facts of such a core.
+// --db: a tuning database whose best records are timed as well.
 // --all prints every candidate that was timed, --traces the best one's trace.
 // --filter takes the kernels whose name contains a text, --source the generators whose name does.
 //
-// One row a kernel: GFLOP (of the direct algorithm), the default's time and share of the peak, the best of the
-// candidates, its source, how much of the gain each source reaches alone, and the draft's time for the best.
+// One row a kernel: GFLOP (of the direct algorithm), the default's time and share of the peak, the tuned one's, the
+// best of the candidates, its source, how much of the gain each source reaches alone, the draft's time for the best,
+// and the limit: what peak and bandwidth allow the cheapest algorithm. What is missing is named where it is more than 5
+// %: the "draft" chose another default than the best, the "trials" (or the model that spent them) found less than the
+// best, the "space" does not reach the limit. The last lines sum up, weighted by how often the model runs a kernel.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -24,9 +29,11 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "compiler/codegen/compile.h"
 #include "compiler/codegen/link_image.h"
 #include "compiler/driver/model.h"
+#include "compiler/driver/service_options.h"
 #include "compiler/interp/random_input.h"
 #include "compiler/ir/text.h"
 #include "compiler/schedule/replay.h"
@@ -35,10 +42,11 @@
 #include "compiler/support/random.h"
 #include "compiler/support/status_macros.h"
 #include "deploy/runtime/invoke.h"
+#include "tuner/dispatch/roofline.h"
 #include "tuner/space/default_schedule.h"
 #include "tuner/space/generator.h"
 #include "tuner/space/workload_info.h"
-#include "worker/probe/machine_probe.h"
+#include "worker/agent/device_probe.h"
 
 namespace hone {
 namespace {
@@ -47,7 +55,7 @@ struct Options {
   std::vector<std::string> files;
   int candidates = 200;
   int threads = 2;
-  std::string target = "cpu:native", filter, source;
+  std::string target = "cpu:native", filter, source, db;
   bool traces = false, all = false, usual = false;
 };
 
@@ -214,19 +222,43 @@ struct Row {
   std::string name;
   PrimFunc workload;
   double weight = 1;
+  double bytes = 0;   // that have to move
+  std::string tuned;  // the best record's trace; empty: none
 };
 
-absl::StatusOr<std::vector<Row>> Rows(const std::string& file) {
+// Weighted microseconds, of the kernels that have all of them.
+struct Sums {
+  double untuned = 0, tuned = 0, best = 0, limit = 0;
+  bool all_tuned = true;
+};
+
+absl::StatusOr<std::vector<Row>> Rows(const std::string& file, const ResolvedSettings& settings,
+                                      const std::string& db) {
   std::vector<Row> rows;
   if (absl::EndsWith(file, ".onnx")) {
     HONE_ASSIGN_OR_RETURN(const Model model, LoadModel(file));
     for (size_t t = 0; t < model.plan.tasks.size(); ++t)
-      rows.push_back({model.plan.tasks[t].name, model.plan.tasks[t].func, model.plan.tasks[t].weight});
+      rows.push_back({model.plan.tasks[t].name, model.plan.tasks[t].func, model.plan.tasks[t].weight,
+                      model.plan.tasks[t].bytes, ""});
+    if (db.empty()) return rows;
+    std::vector<v1::BestKey> keys(rows.size());
+    for (size_t t = 0; t < rows.size(); ++t) {
+      keys[t].set_workload_hash(model.workloads[t].hash);
+      keys[t].set_device_class(DeviceClass(settings.target));
+      keys[t].set_threads(settings.threads);
+      keys[t].set_numeric(settings.wire_numeric());
+    }
+    ServiceOptions records;
+    records.db = db;
+    HONE_ASSIGN_OR_RETURN(const auto best, FindBest(records, keys));
+    for (size_t t = 0; t < rows.size(); ++t) {
+      if (best[t].has_value()) rows[t].tuned = best[t]->record().trace();
+    }
     return rows;
   }
   HONE_ASSIGN_OR_RETURN(const std::string text, ReadFile(file));
   HONE_ASSIGN_OR_RETURN(const PrimFunc func, ParsePrimFunc(text));
-  rows.push_back({func.name, func, 1});
+  rows.push_back({func.name, func, 1, 0, ""});
   return rows;
 }
 
@@ -241,8 +273,23 @@ std::string Describe(const Explorer& explorer, const Origin& origin) {
   return absl::StrCat(text, "  draft ", *generator->Draft(origin.choice));
 }
 
+// What keeps the kernel from its limit, in per cent of the time that is lost to it.
+std::string Missing(double untuned, double tuned, double best, double limit) {
+  constexpr double kWorthNaming = 1.05;
+  std::string missing;
+  const auto name = [&](const char* what, double slow, double fast) {
+    if (fast > 0 && slow > fast * kWorthNaming)
+      absl::StrAppendFormat(&missing, " %s %.0f%%", what, 100 * (1 - fast / slow));
+  };
+  name("draft", untuned, best);
+  name("trials", tuned, best);
+  name("space", best, limit);
+  return missing.empty() ? " nothing" : missing;
+}
+
 void Print(const Row& row, const Options& options, const ResolvedSettings& settings, const SpaceOptions& space,
-           double peak, ThreadPool& pool) {
+           const v1::DeviceProfile& device, ThreadPool& pool, Sums* sums) {
+  const double peak = device.peak_gflops_all();
   const absl::StatusOr<WorkloadInfo> info = AnalyzeWorkload(row.workload);
   double flop = 0;
   for (const BlockInfo& block : info->blocks) flop += block.flop();
@@ -253,13 +300,30 @@ void Print(const Row& row, const Options& options, const ResolvedSettings& setti
   explorer.Explore(options.candidates, options.source);
   const absl::StatusOr<double> again = explorer.TimeTrace(*trace);
   const double default_us = std::min(untuned.value_or(1e30), again.value_or(1e30));
+  double tuned_us = 0;
+  if (!row.tuned.empty()) {
+    const absl::StatusOr<Trace> tuned = ParseTrace(row.tuned);
+    HONE_CHECK(tuned.ok()) << tuned.status();
+    tuned_us = explorer.TimeTrace(*tuned).value_or(0);
+  }
+  const double least_flop = LeastFlop(row.workload, space).value_or(flop);
+  const double limit_us = LowerBoundUs(least_flop, row.bytes, device, options.threads);
   const auto share = [&](double us) { return us > 0 ? 100 * flop / (us * 1e3) / peak : 0; };
   std::printf("%-44s x%-3g %8.3f GF  default %9.1f us %5.1f%%", row.name.c_str(), row.weight, flop / 1e9, default_us,
               share(default_us));
+  if (tuned_us > 0) std::printf("  tuned %9.1f us %5.1f%%", tuned_us, share(tuned_us));
   if (!explorer.measured().empty()) {
     const Measured& best = explorer.measured().front();
     std::printf("  best %9.1f us %5.1f%%  draft %9.1f  %zu tried, %d refused  %s", best.us, share(best.us),
                 best.draft_us, explorer.measured().size(), explorer.refused(), best.source.c_str());
+    double best_us = std::min(best.us, default_us);
+    if (tuned_us > 0) best_us = std::min(best_us, tuned_us);
+    std::printf("  limit %9.1f us  missing:%s", limit_us, Missing(default_us, tuned_us, best_us, limit_us).c_str());
+    sums->untuned += row.weight * default_us;
+    sums->tuned += row.weight * tuned_us;
+    sums->best += row.weight * best_us;
+    sums->limit += row.weight * limit_us;
+    sums->all_tuned = sums->all_tuned && tuned_us > 0;
     std::map<std::string, double> by_source;
     for (const Measured& m : explorer.measured()) by_source.emplace(m.source, m.us);
     std::printf("\n    ");
@@ -284,23 +348,31 @@ int Run(const Options& options) {
   HONE_CHECK(settings.ok()) << settings.status();
   auto pool = ThreadPool::Create(options.threads);
   HONE_CHECK(pool.ok());
-  ProbeOptions probe = kThoroughProbe;
-  probe.threads = options.threads;
-  const MachineProbe machine = ProbeMachine(settings->target, probe);
-  const double peak = machine.gflops_all;
+  const v1::DeviceProfile device = ProbeDevice(settings->target, options.threads);
   SpaceOptions space = settings->space();
-  if (!options.usual) space.machine = machine.machine;
+  if (!options.usual) {
+    const absl::StatusOr<Machine> machine = ParseMachine(device.machine(), settings->target);
+    HONE_CHECK(machine.ok()) << machine.status();
+    space.machine = *machine;
+  }
   std::printf("%s\n", ToText(space.machine).c_str());
-  std::printf("%s, %d threads, peak %.0f GFLOP/s\n", settings->target.text.c_str(), options.threads, peak);
+  std::printf("%s, %d threads, peak %.0f GFLOP/s\n", settings->target.text.c_str(), options.threads,
+              device.peak_gflops_all());
   for (const std::string& file : options.files) {
-    const absl::StatusOr<std::vector<Row>> rows = Rows(file);
+    const absl::StatusOr<std::vector<Row>> rows = Rows(file, *settings, options.db);
     if (!rows.ok()) {
       std::fprintf(stderr, "hone-attribution: %s\n", std::string(rows.status().message()).c_str());
       return 1;
     }
+    Sums sums;
     for (const Row& row : *rows) {
-      if (absl::StrContains(row.name, options.filter)) Print(row, options, *settings, space, peak, **pool);
+      if (absl::StrContains(row.name, options.filter)) Print(row, options, *settings, space, device, **pool, &sums);
     }
+    if (sums.best <= 0) continue;
+    std::printf("%s: weighted: default %.1f us (%.3f of the best)", file.c_str(), sums.untuned,
+                sums.best / sums.untuned);
+    if (sums.all_tuned) std::printf(", tuned %.1f us (%.3f)", sums.tuned, sums.best / sums.tuned);
+    std::printf(", best %.1f us, limit %.1f us (%.3f of the best)\n", sums.best, sums.limit, sums.limit / sums.best);
   }
   return 0;
 }
@@ -321,6 +393,8 @@ int main(int argc, char** argv) {
       options.target = value();
     } else if (arg == "--filter") {
       options.filter = value();
+    } else if (arg == "--db") {
+      options.db = value();
     } else if (arg == "--source") {
       options.source = value();
     } else if (arg == "--all") {
