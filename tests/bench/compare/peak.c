@@ -1,5 +1,5 @@
-/* What a loop of fused multiply-adds reaches on all threads together, in float32 GFLOP/s: the best of a few tries. Sixteen
- * independent chains hide the latency of an addition at two a cycle. */
+/* What a loop of fused multiply-adds reaches on all threads together, in float32 GFLOP/s: the best of a few tries.
+ * Sixteen independent chains hide the latency of an addition at two a cycle. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
