@@ -1,9 +1,21 @@
 #include "database/rows.h"
 
+#include <algorithm>
+
 #include "compiler/support/sha256.h"
 #include "database/checksum.h"
 
 namespace hone {
+namespace {
+
+// SQLite's integers are signed; 2^63 leaves no room for accidents.
+uint64_t PositiveId(const std::string& digest) {
+  uint64_t id = 0;
+  for (int i = 0; i < 8; ++i) id = id << 8 | static_cast<uint8_t>(digest[i]);
+  return std::max<uint64_t>(id & ((uint64_t{1} << 63) - 1), 1);
+}
+
+}  // namespace
 
 std::string OutcomeName(v1::OutcomeKind kind) {
   switch (kind) {
@@ -20,6 +32,12 @@ std::string OutcomeName(v1::OutcomeKind kind) {
   }
 }
 
+Tenant TenantOf(const std::string& name) {
+  if (name == "local") return {kLocalTenant, name};
+  const uint64_t id = PositiveId(Digester().Add(std::string_view("tenant")).Add(name).Finish());
+  return {std::max(id, kLocalTenant + 1), name};
+}
+
 uint64_t RecordId(const TuningKey& key, const std::string& trace) {
   Digester digester;
   digester.Add(key.workload_hash)
@@ -30,11 +48,7 @@ uint64_t RecordId(const TuningKey& key, const std::string& trace) {
       .Add(trace);
   // The local tenant's ids are those of the first release, which had no other: files and bundles name records by them.
   if (key.tenant != kLocalTenant) digester.Add(int64_t(key.tenant));
-  const std::string digest = digester.Finish();
-  uint64_t id = 0;
-  for (int i = 0; i < 8; ++i) id = id << 8 | static_cast<uint8_t>(digest[i]);
-  id &= (uint64_t{1} << 63) - 1;  // SQLite's integers are signed; 2^63 leaves no room for accidents
-  return id == 0 ? 1 : id;
+  return PositiveId(digester.Finish());
 }
 
 }  // namespace hone

@@ -14,7 +14,15 @@
 
 namespace hone {
 
-inline constexpr uint64_t kLocalTenant = 1;  // the only tenant until accounts exist; part of every key and id already
+// Who owns jobs and records: part of every key and id. What is another tenant's is not there.
+struct Tenant {
+  uint64_t id = 0;
+  std::string name;
+  auto operator<=>(const Tenant&) const = default;
+};
+inline constexpr uint64_t kLocalTenant = 1;  // of the owner of the database; its name is "local"
+// The id follows from the name, so that a tenant has the same one in every database.
+Tenant TenantOf(const std::string& name);
 
 // What is tuned: two results compare, and a trial is not repeated, exactly when these are equal.
 struct TuningKey {
@@ -117,6 +125,9 @@ struct RecordRow {
 uint64_t RecordId(const TuningKey& key, const std::string& trace);
 
 // ---- writes ----
+struct PutTenant {
+  Tenant tenant;
+};  // no effect when it is there; before what is the tenant's
 struct PutWorkload {
   v1::Workload workload;
 };  // no effect when it is there
@@ -177,8 +188,8 @@ struct PutChoice {
   std::string faster_default;  // SHA-256 of the default's object; empty: the record's was faster
 };                             // replaces; no effect when the record is not there or not the tenant's
 
-using Write = std::variant<PutWorkload, PutDeviceClass, PutJob, PutPlan, PutTask, PutTrial, AddMeasurement, PutRecord,
-                           PutObject, SetBest, PruneObjects, PruneTrials, PutCostModel, PutChoice>;
+using Write = std::variant<PutTenant, PutWorkload, PutDeviceClass, PutJob, PutPlan, PutTask, PutTrial, AddMeasurement,
+                           PutRecord, PutObject, SetBest, PruneObjects, PruneTrials, PutCostModel, PutChoice>;
 
 // ---- what a restart reads ----
 struct StoredState {

@@ -227,6 +227,12 @@ absl::Status Apply(SqliteConnection& c, const PruneTrials& write) {
   return absl::OkStatus();
 }
 
+absl::Status Apply(SqliteConnection& c, const PutTenant& write) {
+  HONE_ASSIGN_OR_RETURN(SqliteQuery insert, c.Prepare("INSERT INTO tenant VALUES (?, ?) ON CONFLICT DO NOTHING"));
+  insert.Int(write.tenant.id).Text(write.tenant.name);
+  return insert.Run();
+}
+
 absl::Status Apply(SqliteConnection& c, const PutCostModel& write) {
   HONE_ASSIGN_OR_RETURN(const int64_t device_class, DeviceClassId(c, write.device_class));
   HONE_ASSIGN_OR_RETURN(

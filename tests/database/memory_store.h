@@ -206,6 +206,7 @@ class MemoryStore : public TuningStore {
     return found->second;
   }
 
+  void Apply(const PutTenant&) {}  // tenants are told apart by their ids alone
   void Apply(const PutWorkload& w) { workloads_.emplace(w.workload.hash(), w.workload); }
   void Apply(const PutDeviceClass& w) { device_classes_[w.row.name] = w.row; }
   void Apply(const PutJob& w) {

@@ -24,20 +24,37 @@ std::vector<Effect> Dispatcher::Step(Micros now, const Event& event) {
 }
 
 bool Dispatcher::HasJob(uint64_t job) const { return impl_->jobs.count(job) != 0; }
+bool Dispatcher::HasJob(uint64_t tenant, uint64_t job) const {
+  const auto found = impl_->jobs.find(job);
+  return found != impl_->jobs.end() && found->second.row.tenant == tenant;
+}
 v1::JobSnapshot Dispatcher::Snapshot(uint64_t job, bool with_tasks) const {
   const auto found = impl_->jobs.find(job);
   HONE_CHECK(found != impl_->jobs.end()) << "job " << job;
   return impl_->SnapshotOf(found->second, with_tasks);
 }
-std::vector<uint64_t> Dispatcher::Jobs() const {
+std::vector<uint64_t> Dispatcher::Jobs(uint64_t tenant) const {
   std::vector<uint64_t> ids;
-  for (const auto& [id, job] : impl_->jobs) ids.push_back(id);
+  for (const auto& [id, job] : impl_->jobs) {
+    if (job.row.tenant == tenant) ids.push_back(id);
+  }
   return ids;
+}
+const v1::Workload* Dispatcher::FindWorkload(uint64_t tenant, const std::string& hash) const {
+  const auto has_it = [&](const TaskRow& task) { return task.workload_hash == hash; };
+  for (const auto& [id, job] : impl_->jobs) {
+    if (job.row.tenant != tenant || !std::ranges::any_of(job.tasks, has_it)) continue;
+    const auto found = impl_->workloads.find(hash);
+    return found == impl_->workloads.end() ? nullptr : &found->second;
+  }
+  return nullptr;
 }
 bool Dispatcher::Idle() const { return impl_->jobs.empty(); }
 void Dispatcher::CheckInvariants() const { impl_->CheckInvariants(); }
 
-std::vector<v1::WorkerInfo> Dispatcher::Workers(Micros now) const { return impl_->Workers(now); }
+std::vector<v1::WorkerInfo> Dispatcher::Workers(uint64_t tenant, Micros now) const {
+  return impl_->Workers(tenant, now);
+}
 
 std::string Dispatcher::DebugString() const {
   std::string text;

@@ -30,10 +30,12 @@ class Dispatcher {
 
   // ---- views, for look-ups and tests; they change nothing ----
   bool HasJob(uint64_t job) const;  // ended jobs are forgotten once their end is committed: ask the store
+  bool HasJob(uint64_t tenant, uint64_t job) const;
   v1::JobSnapshot Snapshot(uint64_t job, bool with_tasks = true) const;
-  std::vector<uint64_t> Jobs() const;
-  std::vector<v1::WorkerInfo> Workers(Micros now) const;
-  bool Idle() const;             // no job waits or runs
+  std::vector<uint64_t> Jobs(uint64_t tenant) const;
+  std::vector<v1::WorkerInfo> Workers(uint64_t tenant, Micros now) const;
+  const v1::Workload* FindWorkload(uint64_t tenant, const std::string& hash) const;  // of an open job of the tenant
+  bool Idle() const;                                                                 // no job waits or runs
   void CheckInvariants() const;  // ends the process when one does not hold
   std::string DebugString() const;
 

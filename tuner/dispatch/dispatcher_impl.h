@@ -22,6 +22,7 @@ namespace hone {
 // A worker's session, from its Hello until it has been silent for a lease.
 struct Worker {
   uint64_t id = 0;
+  uint64_t tenant = kLocalTenant;  // whose jobs alone it is lent
   v1::HelloRequest hello;
   uint64_t seq = 0;  // of the latest Sync
   Micros last_seen = 0;
@@ -64,13 +65,13 @@ class Dispatcher::Impl {
   void Settle();
 
   // ---- fleet_rules.cc ----
-  Worker* FindSession(const std::string& session);
+  Worker* FindSession(uint64_t tenant, const std::string& session);
   bool Matches(const Worker& worker, const Job& job) const;  // may the worker run the (perhaps unbound) job?
   bool IsLost(const Worker& worker) const;  // as far as one can see: it may still come back to its leases
   void ExpireWorkers();
   void LoseWorker(uint64_t worker);  // its leases go to others
   v1::WorkerInfo InfoOf(const Worker& worker) const;
-  std::vector<v1::WorkerInfo> Workers(Micros at) const;
+  std::vector<v1::WorkerInfo> Workers(uint64_t tenant, Micros at) const;
   void TakeBack(Trial& trial, bool worker_was_lost);  // a lease that ended without a result
   void LendTrials();
   std::string SecretOf(const TrialRow& row, const Worker& worker) const;
@@ -137,13 +138,14 @@ class Dispatcher::Impl {
 
   uint64_t next_job = 1, next_task = 1, next_trial = 1, next_commit = 1, next_request = 1, next_worker = 1;
   std::map<uint64_t, Job> jobs;
-  std::map<std::string, uint64_t> job_by_request;  // of this process' life
+  std::map<std::pair<uint64_t, std::string>, uint64_t> job_by_request;  // by tenant; of this process' life
   std::map<TuningKey, KeyState> keys;
   std::map<uint64_t, TuningKey> key_by_search;
   LeaseTable leases;
   std::map<uint64_t, Worker> workers;
   std::map<std::string, uint64_t> worker_by_session;
   struct LostWorker {
+    uint64_t tenant = kLocalTenant;
     v1::WorkerInfo info;
     Micros last_seen = 0;
   };

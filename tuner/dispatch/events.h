@@ -19,23 +19,28 @@ using ReplyTo = uint64_t;  // whom a Reply is for: chosen by the caller, used on
 
 // ---- events ----
 struct Start {};  // once, first: asks for what a restart needs
+// `tenant` is the caller's, as the service found it out: jobs and workers of another tenant are not there for it.
 struct Submit {
   ReplyTo to = 0;
   v1::SubmitRequest request;
   std::string created;
+  Tenant tenant = TenantOf("local");
 };
 struct StopJob {
   ReplyTo to = 0;
   uint64_t job = 0;
+  uint64_t tenant = kLocalTenant;
 };
 struct Hello {
   ReplyTo to = 0;
   v1::HelloRequest request;
+  uint64_t tenant = kLocalTenant;
 };
 struct Sync {
   ReplyTo to = 0;
   v1::SyncRequest request;
   std::string utc;
+  uint64_t tenant = kLocalTenant;
 };  // utc: for the rows, never for a decision
 struct SyncGone {
   ReplyTo to = 0;

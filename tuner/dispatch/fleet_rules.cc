@@ -37,14 +37,17 @@ void Dispatcher::Impl::On(const Hello& event) {
         absl::StrCat("hello: the worker speaks versions ", request.version().min(), " to ", request.version().max(),
                      ", this daemon speaks ", kProtocolVersion, "; install the same release on both"));
   }
-  Worker* worker = FindSession(request.session());
+  Worker* worker = FindSession(event.tenant, request.session());
+  if (worker == nullptr && worker_by_session.count(request.session()) != 0) {
+    return refuse(absl::StatusCode::kPermissionDenied, "hello: the session is another tenant's");
+  }
   if (worker == nullptr) {
     // The same name in a new session. Who shows the name's key is the same host: the worker was restarted and its old
     // session is over, unless that one still has a call open and lives beside it. Nobody else gets the name of a worker
     // that was heard of within its lease.
     std::vector<uint64_t> over;
     for (const auto& [id, other] : workers) {
-      if (other.hello.worker_name() != request.worker_name()) continue;
+      if (other.tenant != event.tenant || other.hello.worker_name() != request.worker_name()) continue;
       if (request.name_key().empty() || request.name_key() != other.hello.name_key()) {
         return refuse(absl::StatusCode::kAlreadyExists,
                       absl::StrCat("hello: another worker has the name ", request.worker_name(), " and was heard of ",
@@ -54,10 +57,13 @@ void Dispatcher::Impl::On(const Hello& event) {
       if (!other.waiting.has_value()) over.push_back(id);
     }
     for (const uint64_t id : over) LoseWorker(id);
-    std::erase_if(lost_workers, [&](const LostWorker& lost) { return lost.info.name() == request.worker_name(); });
+    std::erase_if(lost_workers, [&](const LostWorker& lost) {
+      return lost.tenant == event.tenant && lost.info.name() == request.worker_name();
+    });
     const uint64_t id = next_worker++;
     worker = &workers[id];
     worker->id = id;
+    worker->tenant = event.tenant;
     worker_by_session[request.session()] = id;
   }
   worker->hello = request;
@@ -77,9 +83,11 @@ void Dispatcher::Impl::On(const Hello& event) {
              [this, to = event.to, reply] { ReplyNow(to, reply); });
 }
 
-Worker* Dispatcher::Impl::FindSession(const std::string& session) {
+Worker* Dispatcher::Impl::FindSession(uint64_t tenant, const std::string& session) {
   const auto found = worker_by_session.find(session);
-  return found == worker_by_session.end() ? nullptr : &workers.at(found->second);
+  if (found == worker_by_session.end()) return nullptr;
+  Worker& worker = workers.at(found->second);
+  return worker.tenant == tenant ? &worker : nullptr;
 }
 
 void Dispatcher::Impl::On(const SyncGone& event) {
@@ -92,7 +100,7 @@ void Dispatcher::Impl::On(const SyncGone& event) {
 
 void Dispatcher::Impl::On(const Sync& event) {
   const v1::SyncRequest& request = event.request;
-  Worker* worker = FindSession(request.session());
+  Worker* worker = FindSession(event.tenant, request.session());
   if (worker == nullptr) {
     v1::SyncReply reply;
     reply.set_unknown_session(true);
@@ -118,9 +126,8 @@ void Dispatcher::Impl::On(const Sync& event) {
   std::set<uint64_t> said;
   for (const v1::LeaseState& held : request.held()) {
     Trial* trial = leases.Find(held.id().trial());
-    if (trial == nullptr || TokenOf(held.id()) != TokenOf(trial->row) || !Holds(*worker, held.id(), trial->row)) {
-      continue;
-    }
+    if (trial == nullptr || trial->row.key.tenant != worker->tenant) continue;
+    if (TokenOf(held.id()) != TokenOf(trial->row) || !Holds(*worker, held.id(), trial->row)) continue;
     if (trial->place == Trial::Place::kOrphan) leases.Adopt(*trial, worker->id);
     if (trial->place != Trial::Place::kLent || trial->worker != worker->id) continue;
     said.insert(trial->row.id);
@@ -179,6 +186,7 @@ void Dispatcher::Impl::ChargeWallTime(Worker& worker, const v1::SyncRequest& req
 }
 
 bool Dispatcher::Impl::Matches(const Worker& worker, const Job& job) const {
+  if (worker.tenant != job.row.tenant) return false;
   const v1::DeviceProfile& profile = worker.hello.profile();
   if (job.bound() &&
       (profile.device_class() != job.row.device_class || worker.hello.measure_protocol() != job.row.protocol)) {
@@ -209,16 +217,18 @@ v1::WorkerInfo Dispatcher::Impl::InfoOf(const Worker& worker) const {
   return info;
 }
 
-std::vector<v1::WorkerInfo> Dispatcher::Impl::Workers(Micros at) const {
+std::vector<v1::WorkerInfo> Dispatcher::Impl::Workers(uint64_t tenant, Micros at) const {
   std::vector<v1::WorkerInfo> infos;
   const auto seen = [&](v1::WorkerInfo info, Micros then) {
     info.set_last_seen_seconds(std::max(0.0, static_cast<double>(at - then) * 1e-6));
     infos.push_back(std::move(info));
   };
   for (const LostWorker& lost : lost_workers) {
-    if (at - lost.last_seen <= kShowLost) seen(lost.info, lost.last_seen);
+    if (lost.tenant == tenant && at - lost.last_seen <= kShowLost) seen(lost.info, lost.last_seen);
   }
-  for (const auto& [id, worker] : workers) seen(InfoOf(worker), worker.last_seen);
+  for (const auto& [id, worker] : workers) {
+    if (worker.tenant == tenant) seen(InfoOf(worker), worker.last_seen);
+  }
   return infos;
 }
 
@@ -233,7 +243,7 @@ void Dispatcher::Impl::ExpireWorkers() {
       v1::WorkerInfo info = InfoOf(worker);
       info.set_state("lost");
       info.set_leases(0);
-      lost_workers.push_back({std::move(info), worker.last_seen});
+      lost_workers.push_back({worker.tenant, std::move(info), worker.last_seen});
       if (lost_workers.size() > kMostLost) lost_workers.pop_front();
     }
     LoseWorker(id);

@@ -28,7 +28,7 @@ void Dispatcher::Impl::On(const Start& event) {
     job.clock = now;
     job.last_gain = now;
     job.busy_before = job.row.busy_seconds;
-    job_by_request[job.row.request.request_id()] = job.row.id;
+    job_by_request[{job.row.tenant, job.row.request.request_id()}] = job.row.id;
     jobs.emplace(job.row.id, std::move(job));
   }
   std::map<uint64_t, uint64_t> job_of_task;
@@ -68,7 +68,7 @@ void Dispatcher::Impl::On(const Submit& event) {
   const absl::Status valid = CheckSubmit(request);
   if (!valid.ok()) { return ReplyNow(event.to, Refusal{static_cast<int>(valid.code()), std::string(valid.message())}); }
   v1::SubmitReply reply;
-  const auto known = job_by_request.find(request.request_id());
+  const auto known = job_by_request.find({event.tenant.id, request.request_id()});
   if (known != job_by_request.end()) {
     reply.set_job_id(known->second);
     reply.set_existed(true);
@@ -77,6 +77,7 @@ void Dispatcher::Impl::On(const Submit& event) {
   }
   Job job;
   job.row.id = next_job++;
+  job.row.tenant = event.tenant.id;
   job.row.created = event.created;
   job.row.request = request;
   job.row.request.clear_tasks();
@@ -90,6 +91,7 @@ void Dispatcher::Impl::On(const Submit& event) {
     }
   }
   std::vector<Write> writes;
+  writes.push_back(PutTenant{event.tenant});
   writes.push_back(PutJob{job.row});
   writes.push_back(PutPlan{job.row.id, request.model_hash(), request.plan()});
   for (int i = 0; i < request.tasks_size(); ++i) {
@@ -111,14 +113,14 @@ void Dispatcher::Impl::On(const Submit& event) {
     job.tasks.push_back(std::move(row));
   }
   reply.set_job_id(job.row.id);
-  job_by_request[request.request_id()] = job.row.id;
+  job_by_request[{event.tenant.id, request.request_id()}] = job.row.id;
   jobs.emplace(job.row.id, std::move(job));
   CommitThen(std::move(writes), [this, to = event.to, reply] { ReplyNow(to, reply); });
 }
 
 void Dispatcher::Impl::On(const StopJob& event) {
   const auto found = jobs.find(event.job);
-  if (found == jobs.end()) {
+  if (found == jobs.end() || found->second.row.tenant != event.tenant) {
     return ReplyNow(
         event.to, Refusal{static_cast<int>(absl::StatusCode::kNotFound), absl::StrCat("there is no job ", event.job)});
   }
@@ -379,6 +381,7 @@ std::pair<v1::HoldUp, std::string> Dispatcher::Impl::WhatHoldsUp(const Job& job)
   std::string lost, misfits, turn;
   int living = 0, fitting = 0, ready = 0, waiting = 0;
   for (const auto& [id, worker] : workers) {
+    if (worker.tenant != job.row.tenant) continue;
     if (IsLost(worker)) {
       absl::StrAppend(&lost, lost.empty() ? "" : ", ", worker.hello.worker_name());
       continue;

@@ -30,6 +30,7 @@ void Dispatcher::Impl::TakeResult(Worker& worker, const v1::TrialResult& result)
   if (becoming_durable.count(token) != 0) return;  // said already, acked once it is durable
   Trial* trial = leases.Find(token.trial);
   // A late result is as good as any until the trial is lent again: the attempt it names must be the latest, unanswered.
+  if (trial != nullptr && trial->row.key.tenant != worker.tenant) trial = nullptr;
   const bool current = trial != nullptr && TokenOf(trial->row) == token && token.attempt > 0 && !trial->answered;
   if (!current || !Holds(worker, result.id(), trial->row)) {
     worker.acks.insert(token);  // superseded, or none of its own: the worker may forget it
@@ -69,9 +70,9 @@ void Dispatcher::Impl::TakeResult(Worker& worker, const v1::TrialResult& result)
     EndTrial(*trial, outcome, &worker, writes);
   }
   becoming_durable.insert(token);
-  CommitThen(std::move(writes), [this, token, session = worker.hello.session()] {
+  CommitThen(std::move(writes), [this, token, tenant = worker.tenant, session = worker.hello.session()] {
     becoming_durable.erase(token);
-    if (Worker* reporter = FindSession(session)) reporter->acks.insert(token);
+    if (Worker* reporter = FindSession(tenant, session)) reporter->acks.insert(token);
   });
 }
 

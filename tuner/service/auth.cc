@@ -2,34 +2,43 @@
 
 #include <string_view>
 
-#include "compiler/support/sha256.h"
+#include "absl/strings/str_cat.h"
+#include "compiler/support/status_macros.h"
 
 namespace hone {
-namespace {
 
-// Digests have one length and an attacker cannot steer them, so comparing them to the end tells nothing about the
-// token.
-bool SameSecret(std::string_view a, std::string_view b) {
-  const std::string x = Sha256(a), y = Sha256(b);
-  unsigned char difference = 0;
-  for (size_t i = 0; i < x.size(); ++i) difference |= static_cast<unsigned char>(x[i] ^ y[i]);
-  return difference == 0;
+void Gate::SetTokens(TokenTable tokens) {
+  auto table = std::make_shared<const TokenTable>(std::move(tokens));
+  const std::lock_guard<std::mutex> guard(mutex_);
+  tokens_ = std::move(table);
 }
 
-}  // namespace
-
-grpc::Status Gate::Admit(const grpc::ServerContextBase& context) const {
-  if (token_.empty()) return grpc::Status::OK;
+absl::StatusOr<Caller> Gate::WhoCalls(const grpc::ServerContextBase& context) const {
   constexpr std::string_view kScheme = "Bearer ";
+  std::shared_ptr<const TokenTable> tokens;
+  {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    tokens = tokens_;
+  }
+  if (tokens->empty()) return Caller{Role::kAdmin, TenantOf("local")};
   const auto found = context.client_metadata().find("authorization");
   if (found == context.client_metadata().end()) {
-    return {grpc::StatusCode::UNAUTHENTICATED, "this daemon wants a token: give it with --token-file FILE"};
+    return absl::UnauthenticatedError("this daemon wants a token: give it with --token-file FILE");
   }
   const std::string_view value(found->second.data(), found->second.size());
-  if (value.substr(0, kScheme.size()) != kScheme || !SameSecret(value.substr(kScheme.size()), token_)) {
-    return {grpc::StatusCode::PERMISSION_DENIED, "the token is not the daemon's: check --token-file"};
+  const Caller* caller =
+      value.substr(0, kScheme.size()) == kScheme ? tokens->Find(value.substr(kScheme.size())) : nullptr;
+  if (caller == nullptr) {
+    return absl::PermissionDeniedError("the token is none of the daemon's: check --token-file");
   }
-  return grpc::Status::OK;
+  return *caller;
+}
+
+absl::StatusOr<Caller> Gate::Admit(const grpc::ServerContextBase& context, const Roles& allowed) const {
+  HONE_ASSIGN_OR_RETURN(Caller caller, WhoCalls(context));
+  if (allowed.Has(caller.role)) return caller;
+  return absl::PermissionDeniedError(
+      absl::StrCat("a caller of role ", RoleName(caller.role), " may not do this; show the token of another role"));
 }
 
 }  // namespace hone

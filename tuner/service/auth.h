@@ -1,21 +1,41 @@
-// Who may call: with a token configured, every call carries `authorization: Bearer TOKEN`.
+// Who calls, and whether that role may call that method. A handler gets its Caller, and with it the tenant whose data
+// it works on, from the gate alone.
 #pragma once
 
+#include <map>
+#include <memory>
+#include <mutex>
 #include <string>
 
+#include "absl/status/statusor.h"
 #include "grpcpp/grpcpp.h"
+#include "tuner/service/policy.h"
+#include "tuner/service/token_table.h"
 
 namespace hone {
 
 class Gate {
  public:
-  explicit Gate(std::string token) : token_(std::move(token)) {}  // empty: everybody who can reach the socket may call
-  // UNAUTHENTICATED without a token, PERMISSION_DENIED with a wrong one. The time it takes does not depend on the
-  // token.
-  grpc::Status Admit(const grpc::ServerContextBase& context) const;
+  // Without tokens: everybody who can reach the socket may call as the owner (admin of the local tenant).
+  explicit Gate(TokenTable tokens) : tokens_(std::make_shared<const TokenTable>(std::move(tokens))) {}
+
+  // The caller of a method, by the `authorization: Bearer TOKEN` it carries. Unauthenticated without a token,
+  // PermissionDenied with an unknown one and for a role that may not call the method. The time it takes does not depend
+  // on what is compared.
+  template <template <class> class Method>
+  absl::StatusOr<Caller> Admit(const grpc::ServerContextBase& context) const {
+    return Admit(context, PolicyOf<Method>::kRoles);
+  }
+
+  // From the next call on.
+  void SetTokens(TokenTable tokens);
 
  private:
-  std::string token_;
+  absl::StatusOr<Caller> Admit(const grpc::ServerContextBase& context, const Roles& allowed) const;
+  absl::StatusOr<Caller> WhoCalls(const grpc::ServerContextBase& context) const;
+
+  mutable std::mutex mutex_;
+  std::shared_ptr<const TokenTable> tokens_;
 };
 
 }  // namespace hone

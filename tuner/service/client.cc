@@ -85,6 +85,7 @@ absl::StatusOr<std::unique_ptr<DaemonClient>> DaemonClient::Connect(const std::s
   std::unique_ptr<DaemonClient> client(new DaemonClient());
   client->address_ = address;
   client->token_ = token;
+  client->channel_ = channel;
   client->tune_ = v1::Tune::NewStub(channel);
   client->fleet_ = v1::Fleet::NewStub(channel);
   return client;

@@ -23,6 +23,7 @@ class DaemonClient {
   static absl::StatusOr<std::unique_ptr<DaemonClient>> Connect(const std::string& address, const std::string& token,
                                                                absl::Duration timeout);
 
+  const std::shared_ptr<grpc::Channel>& channel() { return channel_; }
   v1::Tune::Stub& tune() { return *tune_; }
   v1::Fleet::Stub& fleet() { return *fleet_; }
   const std::string& address() const { return address_; }
@@ -45,6 +46,7 @@ class DaemonClient {
   DaemonClient() = default;
   std::string address_;
   std::string token_;
+  std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<v1::Tune::Stub> tune_;
   std::unique_ptr<v1::Fleet::Stub> fleet_;
 };

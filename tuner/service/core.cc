@@ -305,30 +305,30 @@ v1::JobSnapshot Core::Live(uint64_t job, bool with_tasks) {
   return snapshot;
 }
 
-absl::StatusOr<v1::JobSnapshot> Core::StoredSnapshot(uint64_t job, bool with_tasks) {
-  HONE_ASSIGN_OR_RETURN(const JobRow row, store_->GetJob(kLocalTenant, job));
-  HONE_ASSIGN_OR_RETURN(const std::vector<TaskRow> tasks, store_->GetTasks(kLocalTenant, job));
+absl::StatusOr<v1::JobSnapshot> Core::StoredSnapshot(uint64_t tenant, uint64_t job, bool with_tasks) {
+  HONE_ASSIGN_OR_RETURN(const JobRow row, store_->GetJob(tenant, job));
+  HONE_ASSIGN_OR_RETURN(const std::vector<TaskRow> tasks, store_->GetTasks(tenant, job));
   return MakeJobSnapshot(row, tasks, with_tasks);
 }
 
-absl::StatusOr<v1::JobSnapshot> Core::Snapshot(uint64_t job, bool with_tasks) {
+absl::StatusOr<v1::JobSnapshot> Core::Snapshot(uint64_t tenant, uint64_t job, bool with_tasks) {
   std::optional<v1::JobSnapshot> live;
   Query([&](const Dispatcher& dispatcher) {
-    if (dispatcher.HasJob(job)) live = Live(job, with_tasks);
+    if (dispatcher.HasJob(tenant, job)) live = Live(job, with_tasks);
   });
   if (live.has_value()) return *std::move(live);
-  return StoredSnapshot(job, with_tasks);
+  return StoredSnapshot(tenant, job, with_tasks);
 }
 
-absl::StatusOr<std::vector<v1::JobSnapshot>> Core::ListJobs() {
+absl::StatusOr<std::vector<v1::JobSnapshot>> Core::ListJobs(uint64_t tenant) {
   std::map<uint64_t, v1::JobSnapshot> live;
   Query([&](const Dispatcher& dispatcher) {
-    for (const uint64_t job : dispatcher.Jobs()) live[job] = Live(job, false);
+    for (const uint64_t job : dispatcher.Jobs(tenant)) live[job] = Live(job, false);
   });
-  HONE_ASSIGN_OR_RETURN(const std::vector<JobRow> rows, store_->ListJobs(kLocalTenant));
+  HONE_ASSIGN_OR_RETURN(const std::vector<JobRow> rows, store_->ListJobs(tenant));
   for (const JobRow& row : rows) {
     if (live.count(row.id) != 0) continue;
-    HONE_ASSIGN_OR_RETURN(const std::vector<TaskRow> tasks, store_->GetTasks(kLocalTenant, row.id));
+    HONE_ASSIGN_OR_RETURN(const std::vector<TaskRow> tasks, store_->GetTasks(tenant, row.id));
     live[row.id] = MakeJobSnapshot(row, tasks, false);
   }
   std::vector<v1::JobSnapshot> all;
@@ -336,13 +336,14 @@ absl::StatusOr<std::vector<v1::JobSnapshot>> Core::ListJobs() {
   return all;
 }
 
-uint64_t Core::AddWatch(uint64_t job, Micros interval, WatchSink sink) {
+uint64_t Core::AddWatch(uint64_t tenant, uint64_t job, Micros interval, WatchSink sink) {
   const uint64_t id = next_watch_++;
   ++watch_count_;
   {
     const std::lock_guard<std::mutex> guard(mutex_);
-    queue_.push_back(std::function<void()>([this, id, job, interval, sink = std::move(sink)] {
+    queue_.push_back(std::function<void()>([this, id, tenant, job, interval, sink = std::move(sink)] {
       Watch& watch = watches_[id];
+      watch.tenant = tenant;
       watch.job = job;
       watch.interval = std::max<Micros>(interval, 20'000);
       watch.sink = sink;
@@ -370,7 +371,7 @@ Micros Core::ServeWatches(Micros now) {
     }
     if (!live) {
       // Its end is durable: the last word is what the store says.
-      const absl::StatusOr<v1::JobSnapshot> last = StoredSnapshot(watch.job, true);
+      const absl::StatusOr<v1::JobSnapshot> last = StoredSnapshot(watch.tenant, watch.job, true);
       if (last.ok()) watch.sink(*last, true);
       --watch_count_;
       entry = watches_.erase(entry);

@@ -45,10 +45,10 @@ class Core {
   // Runs `question` on the core's thread and waits for it. False when the core has stopped: it did not run.
   bool Query(const std::function<void(const Dispatcher&)>& question);
 
-  // NotFound when there is no such job, now or in the store.
-  absl::StatusOr<v1::JobSnapshot> Snapshot(uint64_t job, bool with_tasks);
-  absl::StatusOr<std::vector<v1::JobSnapshot>> ListJobs();
-  uint64_t AddWatch(uint64_t job, Micros interval, WatchSink sink);
+  // NotFound when the tenant has no such job, now or in the store.
+  absl::StatusOr<v1::JobSnapshot> Snapshot(uint64_t tenant, uint64_t job, bool with_tasks);
+  absl::StatusOr<std::vector<v1::JobSnapshot>> ListJobs(uint64_t tenant);
+  uint64_t AddWatch(uint64_t tenant, uint64_t job, Micros interval, WatchSink sink);
   void RemoveWatch(uint64_t watch);  // the sink is not called after this returns
   int watches() const { return watch_count_; }
 
@@ -67,6 +67,7 @@ class Core {
 
  private:
   struct Watch {
+    uint64_t tenant = 0;
     uint64_t job = 0;
     Micros interval = 0;
     Micros next = 0;
@@ -82,7 +83,7 @@ class Core {
   void Send(ReplyTo to, const Message& message);
   v1::JobSnapshot Live(uint64_t job, bool with_tasks);  // with what holds the writer up; on the dispatcher's thread
   Micros ServeWatches(Micros now);                      // when the next one is due
-  absl::StatusOr<v1::JobSnapshot> StoredSnapshot(uint64_t job, bool with_tasks);
+  absl::StatusOr<v1::JobSnapshot> StoredSnapshot(uint64_t tenant, uint64_t job, bool with_tasks);
 
   std::unique_ptr<TuningStore> store_;
   std::unique_ptr<Dispatcher> dispatcher_;  // of the dispatcher thread alone

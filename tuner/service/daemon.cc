@@ -14,7 +14,6 @@
 #include "database/sqlite_store.h"
 #include "grpcpp/grpcpp.h"
 #include "proto/rpc/address.h"
-#include "proto/rpc/token.h"
 #include "spdlog/spdlog.h"
 #include "tuner/service/auth.h"
 #include "tuner/service/core.h"
@@ -76,14 +75,14 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const DaemonOptions& optio
     if (const absl::Status status = CheckAddress(address); !status.ok()) return Annotate(status, "--listen");
     if (IsUnixAddress(address)) HONE_RETURN_IF_ERROR(CheckSocketFolder(address));
   }
-  std::string token;
-  if (!options.token_file.empty()) { HONE_ASSIGN_OR_RETURN(token, ReadToken(options.token_file)); }
+  TokenTable tokens;
+  if (!options.token_file.empty()) { HONE_ASSIGN_OR_RETURN(tokens, TokenTable::Read(options.token_file)); }
   for (const std::string& address : options.listen) {
-    if (IsUnixAddress(address) || !token.empty()) continue;
+    if (IsUnixAddress(address) || !tokens.empty()) continue;
     return absl::InvalidArgumentError(
         absl::StrCat("--listen ", address, ": a daemon on the network needs a token; give --token-file FILE"));
   }
-  parts.gate = std::make_unique<Gate>(token);
+  parts.gate = std::make_unique<Gate>(std::move(tokens));
   HONE_ASSIGN_OR_RETURN(std::unique_ptr<TuningStore> store, OpenSqliteStore(options.db, StoreMode::kWrite));
   Daemon* raw = daemon.get();
   DispatchOptions dispatch = options.dispatch;

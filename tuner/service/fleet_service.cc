@@ -13,7 +13,8 @@ namespace {
 // One held Sync. Ends once: by the dispatcher's answer, or because the caller has gone.
 class SyncCall : public grpc::ServerUnaryReactor {
  public:
-  SyncCall(Core& core, const v1::SyncRequest& request, v1::SyncReply* reply) : core_(core), self_(this) {
+  SyncCall(Core& core, uint64_t tenant, const v1::SyncRequest& request, v1::SyncReply* reply)
+      : core_(core), self_(this) {
     // The core may still know of this call after it is over: what it knows is `state`, which outlives the call.
     const std::shared_ptr<State> state = state_;
     state->call = this;
@@ -29,7 +30,7 @@ class SyncCall : public grpc::ServerUnaryReactor {
         state->call->Finish({grpc::StatusCode::INTERNAL, "an answer to another question"});
       }
     });
-    core_.Post(Sync{to_, request, Core::Utc()});
+    core_.Post(Sync{to_, request, Core::Utc(), tenant});
   }
 
   void OnCancel() override {
@@ -55,26 +56,33 @@ class FleetService : public v1::Fleet::WithCallbackMethod_Sync<v1::Fleet::Servic
   FleetService(Core& core, const Gate& gate) : core_(core), gate_(gate) {}
 
   grpc::Status Hello(grpc::ServerContext* context, const v1::HelloRequest* request, v1::HelloReply* reply) override {
-    if (const grpc::Status admitted = gate_.Admit(*context); !admitted.ok()) return admitted;
-    return AskCore(core_, context, reply, [&](ReplyTo to) { return hone::Hello{to, *request}; });
+    const absl::StatusOr<Caller> caller = gate_.Admit<v1::Fleet::WithAsyncMethod_Hello>(*context);
+    if (!caller.ok()) return ToGrpc(caller.status());
+    return AskCore(core_, context, reply, [&](ReplyTo to) { return hone::Hello{to, *request, caller->tenant.id}; });
   }
 
   grpc::ServerUnaryReactor* Sync(grpc::CallbackServerContext* context, const v1::SyncRequest* request,
                                  v1::SyncReply* reply) override {
-    if (const grpc::Status admitted = gate_.Admit(*context); !admitted.ok()) {
+    const absl::StatusOr<Caller> caller = gate_.Admit<v1::Fleet::WithAsyncMethod_Sync>(*context);
+    if (!caller.ok()) {
       grpc::ServerUnaryReactor* refused = context->DefaultReactor();
-      refused->Finish(admitted);
+      refused->Finish(ToGrpc(caller.status()));
       return refused;
     }
-    return new SyncCall(core_, *request, reply);
+    return new SyncCall(core_, caller->tenant.id, *request, reply);
   }
 
   grpc::Status GetWorkload(grpc::ServerContext* context, const v1::GetWorkloadRequest* request,
                            v1::Workload* reply) override {
-    if (const grpc::Status admitted = gate_.Admit(*context); !admitted.ok()) return admitted;
-    absl::StatusOr<v1::Workload> workload = core_.store().GetWorkload(request->hash());
-    if (!workload.ok()) return ToGrpc(workload.status());
-    *reply = *std::move(workload);
+    const absl::StatusOr<Caller> caller = gate_.Admit<v1::Fleet::WithAsyncMethod_GetWorkload>(*context);
+    if (!caller.ok()) return ToGrpc(caller.status());
+    bool found = false;
+    core_.Query([&](const Dispatcher& dispatcher) {
+      const v1::Workload* workload = dispatcher.FindWorkload(caller->tenant.id, request->hash());
+      found = workload != nullptr;
+      if (found) *reply = *workload;
+    });
+    if (!found) return {grpc::StatusCode::NOT_FOUND, "no open job has a task of that workload"};
     return grpc::Status::OK;
   }
 

@@ -78,7 +78,9 @@ int main(int argc, char** argv) {
                  "unix:PATH (its owner alone) or HOST:PORT (needs --token-file); may be given several times")
       ->allow_extra_args(false)
       ->required();
-  app.add_option("--token-file", options.token_file, "file with the secret that callers must show");
+  app.add_option(
+      "--token-file", options.token_file,
+      "file with the secret that callers must show, or lines of role (admin, client, worker, viewer), tenant, token");
   app.add_option("--exit-when-idle", idle_seconds, "end when there was no job and no client for this many seconds")
       ->check(hone::AboveZero("seconds"));
   app.add_option("--lease", lease_seconds, "seconds after which a silent worker's candidates go to another")

@@ -14,10 +14,11 @@ namespace {
 constexpr int kPage = 64;
 
 // The writes of a piece of an import, through the dispatcher: it knows which champions are in use.
-absl::Status Import(Core& core, grpc::ServerContext* context, const std::string& lines, uint64_t first_line,
-                    v1::ImportReply& total) {
-  absl::StatusOr<ImportPlan> plan = PlanImport(core.store(), kLocalTenant, lines, first_line);
+absl::Status Import(Core& core, grpc::ServerContext* context, const Tenant& tenant, const std::string& lines,
+                    uint64_t first_line, v1::ImportReply& total) {
+  absl::StatusOr<ImportPlan> plan = PlanImport(core.store(), tenant.id, lines, first_line);
   if (!plan.ok()) return plan.status();
+  plan->writes.insert(plan->writes.begin(), PutTenant{tenant});
   v1::ImportReply part;
   part.set_records(plan->records);
   part.set_duplicates(plan->duplicates);
@@ -39,48 +40,57 @@ class TuneService : public v1::Tune::WithCallbackMethod_Watch<v1::Tune::Service>
       : core_(core), gate_(gate), last_call_(last_call) {}
 
   grpc::Status Submit(grpc::ServerContext* context, const v1::SubmitRequest* request, v1::SubmitReply* reply) override {
-    if (const grpc::Status admitted = Admit(*context); !admitted.ok()) return admitted;
+    const absl::StatusOr<Caller> caller = Admit<v1::Tune::WithAsyncMethod_Submit>(*context);
+    if (!caller.ok()) return ToGrpc(caller.status());
     // A job of an earlier life of the daemon, ended or not, may have the same request.
-    const absl::StatusOr<std::optional<uint64_t>> known = core_.store().FindJob(kLocalTenant, request->request_id());
+    const absl::StatusOr<std::optional<uint64_t>> known =
+        core_.store().FindJob(caller->tenant.id, request->request_id());
     if (!known.ok()) return ToGrpc(known.status());
     if (known->has_value()) {
       reply->set_job_id(**known);
       reply->set_existed(true);
       return grpc::Status::OK;
     }
-    return AskCore(core_, context, reply, [&](ReplyTo to) { return hone::Submit{to, *request, Core::Utc()}; });
+    return AskCore(core_, context, reply, [&](ReplyTo to) {
+      return hone::Submit{to, *request, Core::Utc(), caller->tenant};
+    });
   }
 
   grpc::ServerWriteReactor<v1::JobEvent>* Watch(grpc::CallbackServerContext* context,
                                                 const v1::WatchRequest* request) override {
-    if (const grpc::Status admitted = Admit(*context); !admitted.ok()) {
+    const absl::StatusOr<Caller> caller = Admit<v1::Tune::WithAsyncMethod_Watch>(*context);
+    if (!caller.ok()) {
       class Refused : public grpc::ServerWriteReactor<v1::JobEvent> {
        public:
         explicit Refused(const grpc::Status& status) { Finish(status); }
         void OnDone() override { delete this; }
       };
-      return new Refused(admitted);
+      return new Refused(ToGrpc(caller.status()));
     }
-    return StartWatch(core_, *request);
+    return StartWatch(core_, caller->tenant.id, *request);
   }
 
   grpc::Status Stop(grpc::ServerContext* context, const v1::StopRequest* request, v1::JobSnapshot* reply) override {
-    if (const grpc::Status admitted = Admit(*context); !admitted.ok()) return admitted;
+    const absl::StatusOr<Caller> caller = Admit<v1::Tune::WithAsyncMethod_Stop>(*context);
+    if (!caller.ok()) return ToGrpc(caller.status());
     const grpc::Status status = AskCore(core_, context, reply, [&](ReplyTo to) {
-      return StopJob{to, request->job_id()};
+      return StopJob{to, request->job_id(), caller->tenant.id};
     });
     if (status.error_code() != grpc::StatusCode::NOT_FOUND) return status;
-    return Return(core_.Snapshot(request->job_id(), true), reply);  // it has ended before: nothing to stop
+    return Return(core_.Snapshot(caller->tenant.id, request->job_id(), true),
+                  reply);  // it has ended before: nothing to stop
   }
 
   grpc::Status GetJob(grpc::ServerContext* context, const v1::GetJobRequest* request, v1::JobSnapshot* reply) override {
-    if (const grpc::Status admitted = Admit(*context); !admitted.ok()) return admitted;
-    return Return(core_.Snapshot(request->job_id(), true), reply);
+    const absl::StatusOr<Caller> caller = Admit<v1::Tune::WithAsyncMethod_GetJob>(*context);
+    if (!caller.ok()) return ToGrpc(caller.status());
+    return Return(core_.Snapshot(caller->tenant.id, request->job_id(), true), reply);
   }
 
   grpc::Status ListJobs(grpc::ServerContext* context, const v1::ListJobsRequest*, v1::ListJobsReply* reply) override {
-    if (const grpc::Status admitted = Admit(*context); !admitted.ok()) return admitted;
-    absl::StatusOr<std::vector<v1::JobSnapshot>> jobs = core_.ListJobs();
+    const absl::StatusOr<Caller> caller = Admit<v1::Tune::WithAsyncMethod_ListJobs>(*context);
+    if (!caller.ok()) return ToGrpc(caller.status());
+    absl::StatusOr<std::vector<v1::JobSnapshot>> jobs = core_.ListJobs(caller->tenant.id);
     if (!jobs.ok()) return ToGrpc(jobs.status());
     for (v1::JobSnapshot& job : *jobs) *reply->add_jobs() = std::move(job);
     return grpc::Status::OK;
@@ -88,18 +98,21 @@ class TuneService : public v1::Tune::WithCallbackMethod_Watch<v1::Tune::Service>
 
   grpc::Status ListWorkers(grpc::ServerContext* context, const v1::ListWorkersRequest*,
                            v1::ListWorkersReply* reply) override {
-    if (const grpc::Status admitted = Admit(*context); !admitted.ok()) return admitted;
+    const absl::StatusOr<Caller> caller = Admit<v1::Tune::WithAsyncMethod_ListWorkers>(*context);
+    if (!caller.ok()) return ToGrpc(caller.status());
     core_.Query([&](const Dispatcher& dispatcher) {
-      for (v1::WorkerInfo& worker : dispatcher.Workers(Core::Now())) *reply->add_workers() = std::move(worker);
+      for (v1::WorkerInfo& worker : dispatcher.Workers(caller->tenant.id, Core::Now()))
+        *reply->add_workers() = std::move(worker);
     });
     return grpc::Status::OK;
   }
 
   grpc::Status BestRecords(grpc::ServerContext* context, const v1::BestRecordsRequest* request,
                            v1::BestRecordsReply* reply) override {
-    if (const grpc::Status admitted = Admit(*context); !admitted.ok()) return admitted;
+    const absl::StatusOr<Caller> caller = Admit<v1::Tune::WithAsyncMethod_BestRecords>(*context);
+    if (!caller.ok()) return ToGrpc(caller.status());
     const std::vector<v1::BestKey> keys(request->keys().begin(), request->keys().end());
-    absl::StatusOr<BestEntries> best = core_.store().Best(kLocalTenant, keys);
+    absl::StatusOr<BestEntries> best = core_.store().Best(caller->tenant.id, keys);
     if (!best.ok()) return ToGrpc(best.status());
     reply->set_corrupt(static_cast<uint32_t>(best->corrupt));
     for (std::optional<BestEntry>& entry : best->entries) {
@@ -121,7 +134,8 @@ class TuneService : public v1::Tune::WithCallbackMethod_Watch<v1::Tune::Service>
 
   grpc::Status ListRecords(grpc::ServerContext* context, const v1::ListRecordsRequest* request,
                            grpc::ServerWriter<v1::Record>* writer) override {
-    if (const grpc::Status admitted = Admit(*context); !admitted.ok()) return admitted;
+    const absl::StatusOr<Caller> caller = Admit<v1::Tune::WithAsyncMethod_ListRecords>(*context);
+    if (!caller.ok()) return ToGrpc(caller.status());
     RecordFilter filter;
     filter.workload_regex = request->workload_regex();
     filter.best_only = request->best_only();
@@ -129,7 +143,7 @@ class TuneService : public v1::Tune::WithCallbackMethod_Watch<v1::Tune::Service>
     int corrupt = 0;
     do {
       filter.limit = static_cast<int>(std::min<uint32_t>(kPage, left));
-      absl::StatusOr<RecordPage> page = core_.store().Records(kLocalTenant, filter);
+      absl::StatusOr<RecordPage> page = core_.store().Records(caller->tenant.id, filter);
       if (!page.ok()) return ToGrpc(page.status());
       for (size_t i = 0; i < page->rows.size(); ++i) {
         v1::Record& record = page->rows[i].record;
@@ -147,8 +161,9 @@ class TuneService : public v1::Tune::WithCallbackMethod_Watch<v1::Tune::Service>
 
   grpc::Status ExportRecords(grpc::ServerContext* context, const v1::ExportRecordsRequest*,
                              grpc::ServerWriter<v1::ExportChunk>* writer) override {
-    if (const grpc::Status admitted = Admit(*context); !admitted.ok()) return admitted;
-    const absl::StatusOr<int> corrupt = hone::ExportRecords(core_.store(), kLocalTenant, [&](std::string lines) {
+    const absl::StatusOr<Caller> caller = Admit<v1::Tune::WithAsyncMethod_ExportRecords>(*context);
+    if (!caller.ok()) return ToGrpc(caller.status());
+    const absl::StatusOr<int> corrupt = hone::ExportRecords(core_.store(), caller->tenant.id, [&](std::string lines) {
       v1::ExportChunk chunk;
       chunk.set_lines(std::move(lines));
       return writer->Write(chunk) ? absl::OkStatus() : absl::CancelledError("the caller has gone");
@@ -159,13 +174,14 @@ class TuneService : public v1::Tune::WithCallbackMethod_Watch<v1::Tune::Service>
 
   grpc::Status ImportRecords(grpc::ServerContext* context, grpc::ServerReader<v1::ExportChunk>* reader,
                              v1::ImportReply* reply) override {
-    if (const grpc::Status admitted = Admit(*context); !admitted.ok()) return admitted;
+    const absl::StatusOr<Caller> caller = Admit<v1::Tune::WithAsyncMethod_ImportRecords>(*context);
+    if (!caller.ok()) return ToGrpc(caller.status());
     std::string waiting;  // the beginning of a line whose end is in the next chunk
     uint64_t line = 1;
     const auto take = [&](size_t size) -> absl::Status {
       const std::string lines = waiting.substr(0, size);
       waiting.erase(0, size);
-      const absl::Status status = Import(core_, context, lines, line, *reply);
+      const absl::Status status = Import(core_, context, caller->tenant, lines, line, *reply);
       line += std::count(lines.begin(), lines.end(), '\n');
       return status;
     };
@@ -180,10 +196,11 @@ class TuneService : public v1::Tune::WithCallbackMethod_Watch<v1::Tune::Service>
   }
 
  private:
-  grpc::Status Admit(const grpc::ServerContextBase& context) {
-    const grpc::Status admitted = gate_.Admit(context);
-    if (admitted.ok()) last_call_ = Core::Now();
-    return admitted;
+  template <template <class> class Method>
+  absl::StatusOr<Caller> Admit(const grpc::ServerContextBase& context) {
+    absl::StatusOr<Caller> caller = gate_.Admit<Method>(context);
+    if (caller.ok()) last_call_ = Core::Now();
+    return caller;
   }
   static grpc::Status Return(absl::StatusOr<v1::JobSnapshot> snapshot, v1::JobSnapshot* reply) {
     if (!snapshot.ok()) return ToGrpc(snapshot.status());

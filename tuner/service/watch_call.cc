@@ -11,14 +11,14 @@ namespace {
 
 class WatchCall : public grpc::ServerWriteReactor<v1::JobEvent> {
  public:
-  WatchCall(Core& core, const v1::WatchRequest& request) : core_(core) {
-    const absl::StatusOr<v1::JobSnapshot> first = core.Snapshot(request.job_id(), false);
+  WatchCall(Core& core, uint64_t tenant, const v1::WatchRequest& request) : core_(core) {
+    const absl::StatusOr<v1::JobSnapshot> first = core.Snapshot(tenant, request.job_id(), false);
     if (!first.ok()) {
       over_ = true;
       Finish(ToGrpc(first.status()));
       return;
     }
-    watch_ = core.AddWatch(request.job_id(), Micros{request.interval_ms()} * 1000,
+    watch_ = core.AddWatch(tenant, request.job_id(), Micros{request.interval_ms()} * 1000,
                            [this](const v1::JobSnapshot& snapshot, bool last) { Offer(snapshot, last); });
   }
 
@@ -76,8 +76,8 @@ class WatchCall : public grpc::ServerWriteReactor<v1::JobEvent> {
 
 }  // namespace
 
-grpc::ServerWriteReactor<v1::JobEvent>* StartWatch(Core& core, const v1::WatchRequest& request) {
-  return new WatchCall(core, request);
+grpc::ServerWriteReactor<v1::JobEvent>* StartWatch(Core& core, uint64_t tenant, const v1::WatchRequest& request) {
+  return new WatchCall(core, tenant, request);
 }
 
 }  // namespace hone

@@ -11,7 +11,7 @@ namespace hone {
 
 class Core;
 
-// Owns itself; starts at once. NOT_FOUND when there is no such job.
-grpc::ServerWriteReactor<v1::JobEvent>* StartWatch(Core& core, const v1::WatchRequest& request);
+// Owns itself; starts at once. NOT_FOUND when the tenant has no such job.
+grpc::ServerWriteReactor<v1::JobEvent>* StartWatch(Core& core, uint64_t tenant, const v1::WatchRequest& request);
 
 }  // namespace hone

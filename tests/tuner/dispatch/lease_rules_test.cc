@@ -140,7 +140,7 @@ TEST(Leases, TwoLivingWorkersMayHaveOneName) {
   desk.Sync(desk.SyncOf("one"));
   desk.Hello("a", 2, "two");
   desk.Sync(desk.SyncOf("two"));
-  EXPECT_THAT(desk.dispatcher->Workers(desk.now), SizeIs(2));
+  EXPECT_THAT(desk.dispatcher->Workers(kLocalTenant, desk.now), SizeIs(2));
 }
 
 TEST(Leases, InfrastructureFailuresAreTriedAgainLaterAndNotForEver) {
@@ -167,7 +167,7 @@ TEST(Leases, ADrainingWorkerGetsNoMore) {
   v1::SyncRequest request = desk.SyncOf("a", 4);
   request.set_draining(true);
   EXPECT_FALSE(desk.Answered(desk.Sync(request)));
-  EXPECT_EQ(desk.dispatcher->Workers(desk.now)[0].state(), "draining");
+  EXPECT_EQ(desk.dispatcher->Workers(kLocalTenant, desk.now)[0].state(), "draining");
 }
 
 TEST(Workers, WithoutAnOpenCallAreShownAsLostAndMayComeBack) {
@@ -181,12 +181,12 @@ TEST(Workers, WithoutAnOpenCallAreShownAsLostAndMayComeBack) {
   const ReplyTo open = desk.Sync(holds);
   ASSERT_FALSE(desk.Answered(open));
   desk.Wait(4 * kSecond);
-  EXPECT_EQ(desk.dispatcher->Workers(desk.now)[0].state(), "busy") << "its call is open";
+  EXPECT_EQ(desk.dispatcher->Workers(kLocalTenant, desk.now)[0].state(), "busy") << "its call is open";
   desk.Do(SyncGone{open});
   desk.Wait(2 * kSecond);
-  EXPECT_EQ(desk.dispatcher->Workers(desk.now)[0].state(), "busy");
+  EXPECT_EQ(desk.dispatcher->Workers(kLocalTenant, desk.now)[0].state(), "busy");
   desk.Wait(1 * kSecond);
-  EXPECT_EQ(desk.dispatcher->Workers(desk.now)[0].state(), "lost");
+  EXPECT_EQ(desk.dispatcher->Workers(kLocalTenant, desk.now)[0].state(), "lost");
   EXPECT_EQ(desk.Job(job).hold_up(), v1::HOLD_UP_NO_WORKER);
   EXPECT_EQ(desk.Job(job).held_up_by(), "no worker is connected: w was lost");
   EXPECT_TRUE(desk.Report("w", leases[0], Desk::Good(10))) << "its lease lasted on";
@@ -197,14 +197,14 @@ TEST(Workers, ThatWereLostAreShownForAWhile) {
   Desk desk;
   desk.Hello("w");
   desk.Wait(40 * kSecond);
-  ASSERT_THAT(desk.dispatcher->Workers(desk.now), SizeIs(1)) << "its session is over";
-  EXPECT_EQ(desk.dispatcher->Workers(desk.now)[0].state(), "lost");
-  EXPECT_EQ(desk.dispatcher->Workers(desk.now)[0].last_seen_seconds(), 40);
+  ASSERT_THAT(desk.dispatcher->Workers(kLocalTenant, desk.now), SizeIs(1)) << "its session is over";
+  EXPECT_EQ(desk.dispatcher->Workers(kLocalTenant, desk.now)[0].state(), "lost");
+  EXPECT_EQ(desk.dispatcher->Workers(kLocalTenant, desk.now)[0].last_seen_seconds(), 40);
   desk.Hello("w", 2, "another session");
-  ASSERT_THAT(desk.dispatcher->Workers(desk.now), SizeIs(1)) << "it is back";
-  EXPECT_EQ(desk.dispatcher->Workers(desk.now)[0].state(), "idle");
+  ASSERT_THAT(desk.dispatcher->Workers(kLocalTenant, desk.now), SizeIs(1)) << "it is back";
+  EXPECT_EQ(desk.dispatcher->Workers(kLocalTenant, desk.now)[0].state(), "idle");
   desk.Wait(3600 * kSecond);
-  EXPECT_THAT(desk.dispatcher->Workers(desk.now), SizeIs(0));
+  EXPECT_THAT(desk.dispatcher->Workers(kLocalTenant, desk.now), SizeIs(0));
 }
 
 // The numbers of a lease can be guessed, its secret cannot: whoever does not show it changes nothing.
@@ -222,7 +222,7 @@ TEST(Leases, AreReportedByWhoHoldsThemAlone) {
     EXPECT_TRUE(desk.Report("thief", stolen, Desk::Good(1))) << "it may forget it";
   }
   EXPECT_EQ(desk.Job(job).trials(), 0);
-  EXPECT_EQ(desk.dispatcher->Workers(desk.now)[1].refused_reports(), 3);
+  EXPECT_EQ(desk.dispatcher->Workers(kLocalTenant, desk.now)[1].refused_reports(), 3);
   EXPECT_TRUE(desk.Report("a", leases[0], Desk::Good(7)));
   EXPECT_EQ(desk.store.best().begin()->second.second, 7);
 }
@@ -237,10 +237,10 @@ TEST(Leases, AreTakenUpAfterARestartByWhoHeldThemAlone) {
   auto stolen = leases;
   stolen[0].mutable_id()->clear_secret();
   desk.Take("thief", 0, stolen, v1::PHASE_MEASURING);
-  EXPECT_EQ(desk.dispatcher->Workers(desk.now)[0].leases(), 0);
+  EXPECT_EQ(desk.dispatcher->Workers(kLocalTenant, desk.now)[0].leases(), 0);
   desk.Hello("a");
   desk.Take("a", 0, leases, v1::PHASE_MEASURING);
-  EXPECT_EQ(desk.dispatcher->Workers(desk.now)[1].leases(), 1);
+  EXPECT_EQ(desk.dispatcher->Workers(kLocalTenant, desk.now)[1].leases(), 1);
   EXPECT_TRUE(desk.Report("a", leases[0], Desk::Good(9)));
   EXPECT_EQ(desk.store.best().begin()->second.second, 9);
 }
@@ -268,10 +268,10 @@ TEST(Workers, ANameIsNotTakenFromWhoLives) {
     EXPECT_EQ(refusal->code, static_cast<int>(absl::StatusCode::kAlreadyExists));
     EXPECT_THAT(refusal->message, testing::HasSubstr("another worker has the name a and was heard of 0 s ago"));
   }
-  EXPECT_THAT(desk.dispatcher->Workers(desk.now), SizeIs(1));
+  EXPECT_THAT(desk.dispatcher->Workers(kLocalTenant, desk.now), SizeIs(1));
   EXPECT_TRUE(desk.Report("true", leases[0], Desk::Good(7))) << "its leases stayed its own";
   desk.Hello("a", 2, "restarted");
-  EXPECT_THAT(desk.dispatcher->Workers(desk.now), SizeIs(1)) << "who has the key takes its own name over";
+  EXPECT_THAT(desk.dispatcher->Workers(kLocalTenant, desk.now), SizeIs(1)) << "who has the key takes its own name over";
   desk.Wait(31 * kSecond);
   EXPECT_TRUE(std::holds_alternative<v1::HelloReply>(desk.replies.at(desk.Hello("a", 2, "false", 0, "a guess"))))
       << "a lost worker's name is free";

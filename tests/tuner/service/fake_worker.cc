@@ -11,6 +11,7 @@ namespace {
 
 std::mutex tried_mutex;
 std::multiset<std::string> tried;
+std::string latest_session;
 
 using Token = std::tuple<uint64_t, uint32_t, uint64_t>;
 Token TokenOfId(const v1::LeaseId& id) { return {id.trial(), id.attempt(), id.epoch()}; }
@@ -40,6 +41,10 @@ std::multiset<std::string> FakeWorker::Tried() {
   const std::lock_guard<std::mutex> guard(tried_mutex);
   return tried;
 }
+std::string FakeWorker::LatestSession() {
+  const std::lock_guard<std::mutex> guard(tried_mutex);
+  return latest_session;
+}
 void FakeWorker::Reset() {
   const std::lock_guard<std::mutex> guard(tried_mutex);
   tried.clear();
@@ -60,6 +65,10 @@ FakeWorker::~FakeWorker() {
 void FakeWorker::Run() {
   static std::atomic<int> lives{0};
   const std::string session = absl::StrCat(name_, " life ", ++lives);
+  {
+    const std::lock_guard<std::mutex> guard(tried_mutex);
+    latest_session = session;
+  }
   std::map<Token, v1::TrialResult> results;
   uint64_t seq = 0;
   std::unique_ptr<DaemonClient> client;

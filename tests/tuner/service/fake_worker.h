@@ -25,6 +25,7 @@ class FakeWorker {
   // Traces in the order they were worked on, over all workers of this process since `Reset`.
   static std::multiset<std::string> Tried();
   static void Reset();
+  static std::string LatestSession();  // of the worker that came last
 
  private:
   void Run();

@@ -1,0 +1,321 @@
+// Every method of every service against callers who may not call it: the methods come from the descriptors, so that a
+// new one is among them by itself.
+#include <sys/stat.h>
+
+#include <fstream>
+#include <map>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "compiler/support/sha256.h"
+#include "gmock/gmock.h"
+#include "grpcpp/generic/generic_stub.h"
+#include "gtest/gtest.h"
+#include "tests/tuner/service/fake_worker.h"
+#include "tests/tuner/service/honed_process.h"
+#include "tuner/service/policy.h"
+
+namespace hone {
+namespace {
+
+using google::protobuf::MethodDescriptor;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+const char kFakeSearch[] = HONE_BIN "/hone-fake-search";
+
+struct Method {
+  const MethodDescriptor* descriptor;
+  Roles roles;
+  std::string path() const {
+    return absl::StrCat("/", std::string(descriptor->service()->full_name()), "/", std::string(descriptor->name()));
+  }
+};
+
+std::vector<Method> AllMethods() {
+  std::vector<Method> methods;
+  const auto add = [&](const char* service, const auto& roles) {
+    const auto* descriptor = google::protobuf::DescriptorPool::generated_pool()->FindServiceByName(service);
+    for (int i = 0; i < descriptor->method_count(); ++i) {
+      methods.push_back({descriptor->method(i), roles.at(static_cast<size_t>(i))});
+    }
+  };
+  add("hone.v1.Tune", kMethodRoles<v1::Tune>);
+  add("hone.v1.Fleet", kMethodRoles<v1::Fleet>);
+  return methods;
+}
+
+struct Answer {
+  grpc::Status status;
+  std::vector<std::string> messages;  // serialized
+
+  template <class Message>
+  Message First() const {
+    Message message;
+    if (!messages.empty()) EXPECT_TRUE(message.ParseFromString(messages.front()));
+    return message;
+  }
+};
+
+// Any method, as bytes: one request, then all that comes back.
+Answer Call(DaemonClient& client, const std::string& path, const google::protobuf::Message& request) {
+  grpc::GenericStub stub(client.channel());
+  grpc::CompletionQueue queue;
+  const std::unique_ptr<grpc::ClientContext> context = client.Context(absl::Seconds(20));
+  const auto done = [&queue] {
+    void* tag = nullptr;
+    bool ok = false;
+    return queue.Next(&tag, &ok) && ok;
+  };
+  const auto call = stub.PrepareCall(context.get(), path, &queue);
+  call->StartCall(nullptr);
+  bool alive = done();
+  if (alive) {
+    const grpc::Slice slice(request.SerializeAsString());
+    call->WriteLast(grpc::ByteBuffer(&slice, 1), grpc::WriteOptions(), nullptr);
+    done();
+  }
+  Answer answer;
+  while (alive) {
+    grpc::ByteBuffer bytes;
+    call->Read(&bytes, nullptr);
+    alive = done();
+    if (!alive) break;
+    grpc::Slice slice;
+    EXPECT_TRUE(bytes.DumpToSingleSlice(&slice).ok());
+    answer.messages.emplace_back(reinterpret_cast<const char*>(slice.begin()), slice.size());
+  }
+  call->Finish(&answer.status, nullptr);
+  done();
+  return answer;
+}
+
+// A daemon on the network with two tenants, vision and speech, and a token for every role in each.
+class Access : public testing::Test {
+ protected:
+  Access() {
+    std::ofstream tokens(folder_ / "tokens");
+    for (const char* tenant : {"vision", "speech"}) {
+      for (const char* role : kRoleNames) tokens << role << " " << tenant << " " << TokenOf(role, tenant) << "\n";
+    }
+    tokens.close();
+    chmod((folder_ / "tokens").c_str(), 0600);
+    honed_ = std::make_unique<HonedProcess>(std::vector<std::string>{"--db", folder_ / "t.db", "--listen",
+                                                                     "127.0.0.1:0", "--token-file", folder_ / "tokens",
+                                                                     "--search-program", kFakeSearch});
+    EXPECT_TRUE(honed_->ready()) << honed_->Errors();
+  }
+  static std::string TokenOf(const std::string& role, const std::string& tenant) {
+    return absl::StrCat(role, "-of-", tenant, "-0123456789");
+  }
+  std::unique_ptr<DaemonClient> As(const std::string& token) {
+    auto client = DaemonClient::Connect(honed_->address(), token, absl::Seconds(10));
+    EXPECT_TRUE(client.ok()) << client.status();
+    return client.ok() ? *std::move(client) : nullptr;
+  }
+  static const google::protobuf::Message& EmptyRequest(const Method& method) {
+    return *google::protobuf::MessageFactory::generated_factory()->GetPrototype(method.descriptor->input_type());
+  }
+
+  TempFolder folder_;
+  std::unique_ptr<HonedProcess> honed_;
+};
+
+TEST_F(Access, EveryMethodIsForItsRolesAlone) {
+  std::map<std::string, std::unique_ptr<DaemonClient>> callers;
+  for (const char* role : kRoleNames) callers[role] = As(TokenOf(role, "vision"));
+  for (const Method& method : AllMethods()) {
+    int refused = 0;
+    for (const auto& [role, client] : callers) {
+      const Answer answer = Call(*client, method.path(), EmptyRequest(method));
+      SCOPED_TRACE(absl::StrCat(method.path(), " as ", role, ": ", answer.status.error_message()));
+      const bool allowed = method.roles.Has(*RoleFromName(role));
+      EXPECT_EQ(answer.status.error_code() != grpc::StatusCode::PERMISSION_DENIED, allowed);
+      EXPECT_NE(answer.status.error_code(), grpc::StatusCode::UNAUTHENTICATED);
+      EXPECT_NE(answer.status.error_code(), grpc::StatusCode::UNAVAILABLE);
+      if (allowed) continue;
+      ++refused;
+      EXPECT_THAT(answer.status.error_message(), HasSubstr("a caller of role " + role));
+      EXPECT_THAT(answer.messages, IsEmpty());
+    }
+    EXPECT_GT(refused, 0) << method.path() << " is for everybody";
+  }
+}
+
+TEST_F(Access, NobodyCallsWithoutATokenOrWithAnother) {
+  const auto none = As(""), another = As("admin-of-hearing-0123456789");
+  for (const Method& method : AllMethods()) {
+    EXPECT_EQ(Call(*none, method.path(), EmptyRequest(method)).status.error_code(), grpc::StatusCode::UNAUTHENTICATED)
+        << method.path();
+    EXPECT_EQ(Call(*another, method.path(), EmptyRequest(method)).status.error_code(),
+              grpc::StatusCode::PERMISSION_DENIED)
+        << method.path();
+  }
+}
+
+v1::SubmitRequest Job(const std::string& id, int threads) {
+  v1::SubmitRequest request;
+  request.set_request_id(id);
+  request.set_threads(threads);
+  request.set_numeric(v1::NUMERIC_DEFAULT);
+  request.set_max_trials(10);
+  v1::TaskSpec& task = *request.add_tasks();
+  task.mutable_workload()->set_name("conv2d_1");
+  task.mutable_workload()->set_text("text of conv2d_1");
+  task.mutable_workload()->set_hash(Sha256(task.workload().text()));
+  task.mutable_workload()->set_flop(1e6);
+  task.set_weight(1);
+  task.set_default_trace("conv2d_1 default");
+  return request;
+}
+
+// One tenant's jobs, workers, records and workloads are not there for another, whatever it asks and says.
+TEST_F(Access, NothingOfAnotherTenantIsThere) {
+  // What is vision's: a job that has ended with its records, one that waits, and a worker.
+  const auto vision = As(TokenOf("admin", "vision"));
+  const FakeWorker worker("w", honed_->address(), TokenOf("worker", "vision"));
+  const uint64_t ended = Call(*vision, "/hone.v1.Tune/Submit", Job("one", 2)).First<v1::SubmitReply>().job_id();
+  const auto last = vision->Watch(ended, absl::Milliseconds(50),
+                                  [](const DaemonClient::Sight& sight) { return sight.silence < absl::Seconds(20); });
+  ASSERT_TRUE(last.ok() && last->state() == v1::JOB_DONE) << last.status();
+  const v1::SubmitRequest waits = Job("two", 99);
+  const uint64_t open = Call(*vision, "/hone.v1.Tune/Submit", waits).First<v1::SubmitReply>().job_id();
+  ASSERT_NE(open, 0u);
+  v1::GetWorkloadRequest workload;
+  workload.set_hash(waits.tasks(0).workload().hash());
+  ASSERT_TRUE(Call(*vision, "/hone.v1.Fleet/GetWorkload", workload).status.ok()) << "vision itself has it";
+  const auto exported = [&] {
+    return Call(*vision, "/hone.v1.Tune/ExportRecords", v1::ExportRecordsRequest()).messages;
+  };
+  const std::vector<std::string> records = exported();
+  ASSERT_THAT(records, SizeIs(1));
+
+  const auto speech = As(TokenOf("admin", "speech"));
+  std::set<std::string> tried;
+  const auto call = [&](const std::string& path, const google::protobuf::Message& request) {
+    tried.insert(path);
+    return Call(*speech, path, request);
+  };
+  const auto is_not_there = [](const Answer& answer) {
+    EXPECT_EQ(answer.status.error_code(), grpc::StatusCode::NOT_FOUND) << answer.status.error_message();
+    EXPECT_THAT(answer.messages, IsEmpty());
+  };
+  for (const uint64_t job : {ended, open}) {
+    v1::WatchRequest watch;
+    watch.set_job_id(job);
+    is_not_there(call("/hone.v1.Tune/Watch", watch));
+    v1::StopRequest stop;
+    stop.set_job_id(job);
+    is_not_there(call("/hone.v1.Tune/Stop", stop));
+    v1::GetJobRequest get;
+    get.set_job_id(job);
+    is_not_there(call("/hone.v1.Tune/GetJob", get));
+  }
+  EXPECT_EQ(call("/hone.v1.Tune/ListJobs", v1::ListJobsRequest()).First<v1::ListJobsReply>().jobs_size(), 0);
+  EXPECT_EQ(call("/hone.v1.Tune/ListWorkers", v1::ListWorkersRequest()).First<v1::ListWorkersReply>().workers_size(),
+            0);
+  v1::BestRecordsRequest best;
+  best.add_keys()->set_workload_hash(waits.tasks(0).workload().hash());
+  best.mutable_keys(0)->set_device_class("fake/c2");
+  best.mutable_keys(0)->set_threads(2);
+  best.mutable_keys(0)->set_numeric(v1::NUMERIC_DEFAULT);
+  EXPECT_TRUE(Call(*vision, "/hone.v1.Tune/BestRecords", best).First<v1::BestRecordsReply>().answers(0).has_record());
+  EXPECT_FALSE(call("/hone.v1.Tune/BestRecords", best).First<v1::BestRecordsReply>().answers(0).has_record());
+  EXPECT_THAT(call("/hone.v1.Tune/ListRecords", v1::ListRecordsRequest()).messages, IsEmpty());
+  EXPECT_THAT(call("/hone.v1.Tune/ExportRecords", v1::ExportRecordsRequest()).messages, IsEmpty());
+  is_not_there(call("/hone.v1.Fleet/GetWorkload", workload));
+  // A session is its tenant's, even for who has learnt it.
+  v1::HelloRequest hello;
+  hello.set_worker_name("w");
+  hello.set_session(FakeWorker::LatestSession());
+  hello.mutable_profile()->set_device_class("fake/c2");
+  EXPECT_EQ(call("/hone.v1.Fleet/Hello", hello).status.error_code(), grpc::StatusCode::PERMISSION_DENIED);
+  v1::SyncRequest sync;
+  sync.set_session(FakeWorker::LatestSession());
+  sync.set_seq(1'000'000);
+  sync.set_credits(1);
+  EXPECT_TRUE(call("/hone.v1.Fleet/Sync", sync).First<v1::SyncReply>().unknown_session());
+  // The same request is another job, the same records are a copy.
+  const v1::SubmitReply submitted = call("/hone.v1.Tune/Submit", Job("one", 2)).First<v1::SubmitReply>();
+  EXPECT_FALSE(submitted.existed());
+  EXPECT_NE(submitted.job_id(), ended);
+  v1::ExportChunk chunk;
+  ASSERT_TRUE(chunk.ParseFromString(records[0]));
+  EXPECT_TRUE(call("/hone.v1.Tune/ImportRecords", chunk).status.ok());
+  EXPECT_EQ(exported(), records);
+
+  for (const Method& method : AllMethods()) {
+    EXPECT_EQ(tried.count(method.path()), 1u) << method.path() << ": say here what another tenant gets of it";
+  }
+}
+
+// Reports of a lease: of a worker of the tenant's own that guesses the secret, of another tenant's that has learnt it,
+// and the true one said twice.
+TEST_F(Access, LeasesAreReportedByTheirHoldersOnce) {
+  struct Reporter {
+    std::unique_ptr<DaemonClient> client;
+    std::string session;
+    uint64_t seq = 0;
+    v1::SyncReply Sync(uint32_t credits, const std::vector<v1::TrialResult>& results) {
+      v1::SyncRequest request;
+      request.set_session(session);
+      request.set_seq(++seq);
+      request.set_credits(credits);
+      for (const v1::TrialResult& result : results) *request.add_results() = result;
+      return Call(*client, "/hone.v1.Fleet/Sync", request).First<v1::SyncReply>();
+    }
+  };
+  const auto start = [&](const std::string& name, const std::string& tenant) {
+    Reporter reporter{As(TokenOf("worker", tenant)), "session of " + name};
+    v1::HelloRequest hello;
+    hello.set_worker_name(name);
+    hello.set_session(reporter.session);
+    hello.set_threads(2);
+    hello.mutable_profile()->set_device_class("fake/c2");
+    hello.mutable_profile()->set_target("cpu:fake");
+    hello.mutable_profile()->set_cores(2);
+    EXPECT_TRUE(Call(*reporter.client, "/hone.v1.Fleet/Hello", hello).status.ok());
+    return reporter;
+  };
+  const auto vision = As(TokenOf("client", "vision"));
+  const uint64_t job = Call(*vision, "/hone.v1.Tune/Submit", Job("one", 2)).First<v1::SubmitReply>().job_id();
+  Reporter holder = start("holder", "vision"), guesser = start("guesser", "vision"), stranger = start("w", "speech");
+  const v1::SyncReply lent = holder.Sync(1, {});
+  ASSERT_EQ(lent.want_size(), 1);
+  const auto report = [&](const std::string& secret, double us) {
+    v1::TrialResult result;
+    *result.mutable_id() = lent.want(0).id();
+    result.mutable_id()->set_secret(secret);
+    *result.mutable_outcome() = GoodOutcome(lent.want(0));
+    result.mutable_outcome()->mutable_timing()->set_median_us(us);
+    for (float& sample : *result.mutable_outcome()->mutable_timing()->mutable_samples_us()) {
+      sample = static_cast<float>(us);
+    }
+    return result;
+  };
+  const auto trials = [&] {
+    v1::GetJobRequest get;
+    get.set_job_id(job);
+    return Call(*vision, "/hone.v1.Tune/GetJob", get).First<v1::JobSnapshot>().trials();
+  };
+  const std::string secret = lent.want(0).id().secret();
+  guesser.Sync(0, {report("0123456789abcdef", 1)});
+  stranger.Sync(0, {report(secret, 1)});
+  EXPECT_EQ(trials(), 0) << "a forged report counted";
+  EXPECT_EQ(holder.Sync(0, {report(secret, 500)}).acked_size(), 1);
+  EXPECT_EQ(trials(), 1);
+  holder.Sync(0, {report(secret, 1)});
+  EXPECT_EQ(trials(), 1) << "a replayed report counted";
+  const v1::ListWorkersReply workers =
+      Call(*vision, "/hone.v1.Tune/ListWorkers", v1::ListWorkersRequest()).First<v1::ListWorkersReply>();
+  ASSERT_EQ(workers.workers_size(), 2);
+  EXPECT_EQ(workers.workers(1).refused_reports(), 1);
+  v1::GetJobRequest get;
+  get.set_job_id(job);
+  EXPECT_NE(Call(*vision, "/hone.v1.Tune/GetJob", get).First<v1::JobSnapshot>().tasks(0).best_us(), 1);
+}
+
+}  // namespace
+}  // namespace hone

@@ -1,0 +1,95 @@
+// Which roles may call which method: one row for every method of the services. A method without a row does not compile,
+// because `PolicyOf` has no definition beside the rows and `MethodRoles` asks it for every method that protoc
+// generated.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <string_view>
+
+#include "hone/v1/fleet.grpc.pb.h"
+#include "hone/v1/tune.grpc.pb.h"
+
+namespace hone {
+
+// Of a caller, within its tenant.
+enum class Role : uint8_t { kAdmin, kClient, kWorker, kViewer };
+inline constexpr std::array<const char*, 4> kRoleNames = {"admin", "client", "worker", "viewer"};
+
+constexpr const char* RoleName(Role role) { return kRoleNames[static_cast<size_t>(role)]; }
+constexpr std::optional<Role> RoleFromName(std::string_view name) {
+  for (size_t i = 0; i < kRoleNames.size(); ++i) {
+    if (name == kRoleNames[i]) return static_cast<Role>(i);
+  }
+  return std::nullopt;
+}
+
+class Roles {
+ public:
+  constexpr Roles() = default;
+  constexpr Roles(std::initializer_list<Role> roles) {
+    for (const Role role : roles) bits_ |= 1u << static_cast<unsigned>(role);
+  }
+  constexpr bool Has(Role role) const { return (bits_ >> static_cast<unsigned>(role) & 1u) != 0; }
+
+ private:
+  unsigned bits_ = 0;
+};
+
+template <Role... kAllowed>
+struct Allow {
+  static constexpr Roles kRoles{kAllowed...};
+};
+using Readers = Allow<Role::kAdmin, Role::kClient, Role::kViewer>;
+using Writers = Allow<Role::kAdmin, Role::kClient>;
+using Measurers = Allow<Role::kAdmin, Role::kWorker>;
+
+// A method is named by the class that protoc generates for it.
+template <template <class> class Method>
+struct PolicyOf;
+
+// clang-format off
+template <> struct PolicyOf<v1::Tune::WithAsyncMethod_Submit>        : Writers {};
+template <> struct PolicyOf<v1::Tune::WithAsyncMethod_Watch>         : Readers {};
+template <> struct PolicyOf<v1::Tune::WithAsyncMethod_Stop>          : Writers {};
+template <> struct PolicyOf<v1::Tune::WithAsyncMethod_GetJob>        : Readers {};
+template <> struct PolicyOf<v1::Tune::WithAsyncMethod_ListJobs>      : Readers {};
+template <> struct PolicyOf<v1::Tune::WithAsyncMethod_ListWorkers>   : Readers {};
+template <> struct PolicyOf<v1::Tune::WithAsyncMethod_BestRecords>   : Readers {};
+template <> struct PolicyOf<v1::Tune::WithAsyncMethod_ListRecords>   : Readers {};
+template <> struct PolicyOf<v1::Tune::WithAsyncMethod_ExportRecords> : Readers {};
+template <> struct PolicyOf<v1::Tune::WithAsyncMethod_ImportRecords> : Writers {};
+template <> struct PolicyOf<v1::Fleet::WithAsyncMethod_Hello>        : Measurers {};
+template <> struct PolicyOf<v1::Fleet::WithAsyncMethod_Sync>         : Measurers {};
+template <> struct PolicyOf<v1::Fleet::WithAsyncMethod_GetWorkload>  : Measurers {};
+// clang-format on
+
+namespace policy_internal {
+
+// `AsyncService` is WithAsyncMethod_First<WithAsyncMethod_Second<... Service>>, in the order of the proto file.
+template <class Rest>
+struct Walk {
+  static constexpr std::array<Roles, 0> kRoles{};
+};
+template <template <class> class Method, class Rest>
+struct Walk<Method<Rest>> {
+  static constexpr auto kRoles = [] {
+    std::array<Roles, Walk<Rest>::kRoles.size() + 1> roles{};
+    roles[0] = PolicyOf<Method>::kRoles;  // an error here: the method has no row above
+    for (size_t i = 1; i < roles.size(); ++i) roles[i] = Walk<Rest>::kRoles[i - 1];
+    return roles;
+  }();
+};
+
+}  // namespace policy_internal
+
+// The roles of each method of a service (v1::Tune, v1::Fleet), by its index in the proto file.
+template <class Service>
+inline constexpr auto kMethodRoles = policy_internal::Walk<typename Service::AsyncService>::kRoles;
+
+static_assert(!kMethodRoles<v1::Tune>.empty() && !kMethodRoles<v1::Fleet>.empty());
+
+}  // namespace hone

@@ -1,0 +1,46 @@
+// The tokens a daemon knows, and what each stands for. In a file, one a line:
+//
+//   # role tenant token
+//   client vision 8Jv0...
+//   worker vision pLq3...
+//
+// or, for a daemon of one tenant, a single line with a token alone: whoever shows it is admin of the local tenant.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "database/rows.h"
+#include "tuner/service/policy.h"
+
+namespace hone {
+
+struct Caller {
+  Role role = Role::kViewer;
+  Tenant tenant;
+};
+
+class TokenTable {
+ public:
+  // InvalidArgument with the line that is wrong: an unknown role, a tenant's name with other than letters, digits and
+  // "._-" or longer than 64, a token that is there twice; also when others than its owner may read the file. NotFound
+  // or PermissionDenied when it cannot be read.
+  static absl::StatusOr<TokenTable> Read(const std::string& path);
+
+  // nullptr when there is no such token. Every entry is compared to its end.
+  const Caller* Find(std::string_view token) const;
+  bool empty() const { return entries_.empty(); }
+
+ private:
+  struct Entry {
+    std::string digest;  // of the token: tokens themselves are not kept
+    Caller caller;
+  };
+  std::vector<Entry> entries_;
+};
+
+bool IsTenantName(std::string_view name);
+
+}  // namespace hone
