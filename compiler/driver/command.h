@@ -23,6 +23,7 @@ void AddJobsCommand(CLI::App& app, Action* chosen);
 void AddWorkersCommand(CLI::App& app, Action* chosen);
 void AddReplayCommand(CLI::App& app, Action* chosen);
 void AddDoctorCommand(CLI::App& app, Action* chosen);
+void AddCaCommand(CLI::App& app, Action* chosen);
 
 // The footer of a command's --help: its examples, one a line.
 std::string Examples(std::initializer_list<const char*> lines);

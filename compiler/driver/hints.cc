@@ -35,7 +35,8 @@ std::string ServiceFlags(const ServiceOptions& options) {
   std::string flags;
   if (!options.server.empty()) {
     absl::StrAppend(&flags, " --server ", ShellWord(options.server));
-    if (!options.token_file.empty()) absl::StrAppend(&flags, " --token-file ", ShellWord(options.token_file));
+    for (const auto& [flag, file] : options.connection.Given())
+      absl::StrAppend(&flags, " ", flag, " ", ShellWord(file));
   } else if (!options.db.empty() || std::getenv("HONE_DATA") != nullptr) {  // another shell has other variables
     absl::StrAppend(&flags, " --db ", ShellWord(options.database()));
   }

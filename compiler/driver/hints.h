@@ -17,7 +17,8 @@ void KeepCommandLine(int argc, char** argv);
 std::string CommandLine();
 std::string HoneProgram();
 
-// " --server ADDR --token-file FILE" or " --db FILE": what makes another command meet the same daemon or database.
+// " --server ADDR --token-file FILE --tls-ca FILE ..." or " --db FILE": what makes another command meet the same daemon
+// or database.
 std::string ServiceFlags(const ServiceOptions& options);
 // " --target T --threads N --numeric L" as far as they were given: what makes it mean the same kernels.
 std::string BuildFlags(const BuildSettings& settings);

@@ -28,6 +28,7 @@ int main(int argc, char** argv) {
   hone::AddWorkersCommand(app, &chosen);
   hone::AddReplayCommand(app, &chosen);
   hone::AddDoctorCommand(app, &chosen);
+  hone::AddCaCommand(app, &chosen);
 
   if (argc >= 2 && std::string(argv[1]) == "__complete") {  // asked by deploy/completion
     for (const std::string& word : hone::Completions(app, {argv + 2, argv + argc})) std::printf("%s\n", word.c_str());

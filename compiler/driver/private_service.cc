@@ -11,7 +11,6 @@
 #include "absl/time/clock.h"
 #include "compiler/driver/exit_code.h"
 #include "compiler/support/file.h"
-#include "compiler/support/sha256.h"
 #include "compiler/support/status_macros.h"
 #include "database/sqlite_store.h"
 #include "proto/rpc/address.h"
@@ -30,13 +29,6 @@ constexpr size_t kMostRestarts = 4;
 
 absl::Status NoService(absl::Status status) { return WithExitCode(ExitCode::kNoService, std::move(status)); }
 
-// Beside the database; in /tmp where the path would be longer than a socket's name may be (108 bytes).
-std::string SocketFor(const std::string& database) {
-  const std::string beside = std::filesystem::absolute(database).string() + ".sock";
-  if (beside.size() < 100) return beside;
-  return absl::StrCat("/tmp/hone-", ::getuid(), "-", ToHex(Sha256(beside)).substr(0, 16), ".sock");
-}
-
 std::string LogOf(const std::string& database) { return database + ".log"; }
 
 std::string LastWords(const std::string& log) {
@@ -50,7 +42,7 @@ absl::StatusOr<std::unique_ptr<DaemonClient>> StartDaemon(const std::string& dat
   ChildOptions child_options;
   child_options.detached = true;
   child_options.error_file = LogOf(database);
-  const std::string address = "unix:" + SocketFor(database);
+  const std::string address = OwnersAddress(database);
   absl::StatusOr<ChildProcess> started =
       ChildProcess::Start(ProgramFolder() + "/honed",
                           {"--db", database, "--listen", address, "--exit-when-idle", std::to_string(kIdleSeconds),
@@ -61,13 +53,13 @@ absl::StatusOr<std::unique_ptr<DaemonClient>> StartDaemon(const std::string& dat
   // It answers as soon as it listens, or ends with a message in its log.
   const absl::Time end = absl::Now() + kStartTimeout;
   while (absl::Now() < end) {
-    absl::StatusOr<std::unique_ptr<DaemonClient>> client = DaemonClient::Connect(address, "", absl::Milliseconds(200));
+    absl::StatusOr<std::unique_ptr<DaemonClient>> client = DaemonClient::Connect(address, {}, absl::Milliseconds(200));
     if (client.ok()) return client;
     if (give_up && give_up()) return absl::CancelledError("interrupted");
     const std::optional<int> status = daemon.Poll();
     if (!status.has_value()) continue;
     const std::string other = AddressOfDaemon(database);  // somebody else was faster
-    if (!other.empty()) return DaemonClient::Connect(other, "", kConnectTimeout);
+    if (!other.empty()) return DaemonClient::Connect(other, {}, kConnectTimeout);
     const ExitCode code = WIFEXITED(*status) && WEXITSTATUS(*status) == 9 ? ExitCode::kCorrupt : ExitCode::kNoService;
     return WithExitCode(code, absl::UnavailableError(absl::StrCat("the private daemon ", DescribeWaitStatus(*status),
                                                                   ": ", LastWords(child_options.error_file))));
@@ -100,7 +92,7 @@ absl::StatusOr<std::unique_ptr<PrivateService>> PrivateService::Start(const std:
 absl::Status PrivateService::ConnectOrStart(const std::function<bool()>& give_up) {
   const std::string address = AddressOfDaemon(database_);
   if (!address.empty()) {
-    absl::StatusOr<std::unique_ptr<DaemonClient>> joined = DaemonClient::Connect(address, "", kConnectTimeout);
+    absl::StatusOr<std::unique_ptr<DaemonClient>> joined = DaemonClient::Connect(address, {}, kConnectTimeout);
     if (joined.ok()) {
       clients_.push_back(*std::move(joined));
       return absl::OkStatus();

@@ -22,6 +22,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr size_t kChunkBytes = 1 << 20;
+constexpr absl::Duration kWholeDatabase = absl::Hours(1);  // for all of it to go over the network
 
 struct RecordsOptions {
   ServiceOptions service;
@@ -177,7 +178,7 @@ absl::Status Export(const RecordsOptions& options) {
   std::string all;
   if (!options.service.server.empty()) {
     HONE_ASSIGN_OR_RETURN(const std::unique_ptr<DaemonClient> client, ConnectTo(options.service));
-    const std::unique_ptr<grpc::ClientContext> context = client->Context(absl::InfiniteDuration());
+    const std::unique_ptr<grpc::ClientContext> context = client->Context(kWholeDatabase);
     const auto reader = client->tune().ExportRecords(context.get(), {});
     for (v1::ExportChunk chunk; reader->Read(&chunk);) all += chunk.lines();
     HONE_RETURN_IF_ERROR(FromGrpc(reader->Finish()));
@@ -210,7 +211,7 @@ absl::Status ReportImport(bool json, uint64_t records, uint64_t duplicates, cons
 }
 
 absl::Status ImportToDaemon(DaemonClient& client, const std::string& text, bool json) {
-  const std::unique_ptr<grpc::ClientContext> context = client.Context(absl::InfiniteDuration());
+  const std::unique_ptr<grpc::ClientContext> context = client.Context(kWholeDatabase);
   v1::ImportReply reply;
   const auto writer = client.tune().ImportRecords(context.get(), &reply);
   for (size_t at = 0; at < text.size();) {  // pieces end where a line ends

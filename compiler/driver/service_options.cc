@@ -12,7 +12,6 @@
 #include "compiler/support/status_macros.h"
 #include "database/sqlite_store.h"
 #include "proto/rpc/address.h"
-#include "proto/rpc/token.h"
 
 namespace hone {
 namespace {
@@ -25,8 +24,7 @@ absl::Status NoService(absl::Status status) { return WithExitCode(ExitCode::kNoS
 
 void ServiceOptions::AddTo(CLI::App& command) {
   CLI::Option* address = command.add_option("--server", server, "address of a daemon: unix:PATH or HOST:PORT");
-  command.add_option("--token-file", token_file, "file with the token for --server HOST:PORT")
-      ->envname("HONE_TOKEN_FILE");
+  connection.AddTo(command);
   command.add_option("--db", db, absl::StrCat("database file (default ", DefaultDatabase(), ")"))->excludes(address);
 }
 
@@ -41,10 +39,9 @@ std::string DefaultDatabase() {
 
 absl::StatusOr<std::unique_ptr<DaemonClient>> ConnectTo(const ServiceOptions& options) {
   if (!options.server.empty()) {
-    std::string token;
-    if (!options.token_file.empty()) { HONE_ASSIGN_OR_RETURN(token, ReadToken(options.token_file)); }
+    HONE_ASSIGN_OR_RETURN(const Credentials credentials, options.connection.Read(options.server));
     HONE_RETURN_IF_ERROR(ProbeSocket(options.server));  // what cannot answer is not waited for
-    return DaemonClient::Connect(options.server, token, kConnectTimeout);
+    return DaemonClient::Connect(options.server, credentials, kConnectTimeout);
   }
   const std::string address = AddressOfDaemon(options.database());
   if (address.empty()) {
@@ -52,7 +49,8 @@ absl::StatusOr<std::unique_ptr<DaemonClient>> ConnectTo(const ServiceOptions& op
         absl::StrCat("no daemon runs on ", options.database(),
                      " (hone tune starts one for as long as its job lasts); name a shared one by --server ADDR")));
   }
-  return DaemonClient::Connect(address, "", kConnectTimeout);
+  HONE_ASSIGN_OR_RETURN(const Credentials credentials, options.connection.Read(address));
+  return DaemonClient::Connect(address, credentials, kConnectTimeout);
 }
 
 absl::StatusOr<std::unique_ptr<TuningStore>> OpenForReading(const ServiceOptions& options) {

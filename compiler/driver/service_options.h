@@ -9,16 +9,17 @@
 #include "CLI/CLI.hpp"
 #include "absl/status/statusor.h"
 #include "database/store.h"
+#include "proto/rpc/connection_flags.h"
 #include "tuner/service/client.h"
 
 namespace hone {
 
 struct ServiceOptions {
   std::string server;  // "unix:PATH" or "HOST:PORT"; empty: none named
-  std::string token_file;
+  ConnectionFlags connection;
   std::string db;  // empty: DefaultDatabase()
 
-  // --server, --token-file and --db; the first and the last exclude each other.
+  // --server, --db, which exclude each other, and the flags of a connection.
   void AddTo(CLI::App& command);
   std::string database() const;
 };

@@ -7,9 +7,11 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "compiler/support/sha256.h"
 #include "compiler/support/status_macros.h"
 
 namespace hone {
@@ -23,6 +25,12 @@ constexpr size_t kLongestPath = sizeof(sockaddr_un{}.sun_path) - 1;
 bool IsUnixAddress(const std::string& address) { return absl::StartsWith(address, kUnix); }
 
 std::string SocketPath(const std::string& address) { return address.substr(std::strlen(kUnix)); }
+
+std::string OwnersAddress(const std::string& database) {
+  const std::string beside = std::filesystem::absolute(database).string() + ".sock";
+  if (beside.size() < 100) return kUnix + beside;
+  return absl::StrCat(kUnix, "/tmp/hone-", ::getuid(), "-", ToHex(Sha256(beside)).substr(0, 16), ".sock");
+}
 
 absl::Status CheckAddress(const std::string& address) {
   if (!IsUnixAddress(address)) {

@@ -267,7 +267,8 @@ TEST(BadService, TokenIsWrong) {
   const Finished open = RunProgram(folder, "honed", {"--db", folder / "a.db", "--listen", "127.0.0.1:0"});
   EXPECT_TRUE(open.code == 2 || open.code == 8) << "a port without a token: " << open.code;
 
-  Process daemon(folder, "honed", {"--db", folder / "tuning.db", "--listen", "127.0.0.1:0", "--token-file", right});
+  Process daemon(folder, "honed",
+                 {"--db", folder / "tuning.db", "--listen", "127.0.0.1:0", "--insecure", "--token-file", right});
   const std::string ready = "listening on ";
   ASSERT_TRUE(WaitUntil([&] { return daemon.Output().find('\n') != std::string::npos || !daemon.running(); }))
       << daemon.Errors();
@@ -280,6 +281,45 @@ TEST(BadService, TokenIsWrong) {
   const Finished worker =
       RunProgram(folder, "hone-worker", {"--server", address, "--token-file", wrong, "--threads", "1"});
   EXPECT_EQ(worker.code, 8) << worker.errors;
+}
+
+TEST(BadService, CertificatesAreWrong) {
+  const TempFolder folder;
+  const std::string ca = folder / "ca";
+  ExpectRefused(folder, {"ca", "issue", ca, "--role", "worker", "--name", "edge1"}, 2, "hone ca init");
+  ASSERT_EQ(Hone(folder, {"ca", "init", ca}).code, 0);
+  ExpectRefused(folder, {"ca", "init", ca}, 2, "has an authority already");
+  ExpectRefused(folder, {"ca", "issue", ca, "--role", "king", "--name", "edge1"}, 2, "king");
+  ExpectRefused(folder, {"ca", "issue", ca, "--role", "worker", "--tenant", "a/b", "--name", "edge1"}, 2, "a/b");
+  ExpectRefused(folder, {"ca", "issue", ca, "--role", "worker", "--name", "a/b"}, 2, "a/b");
+  for (const char* role : {"daemon", "viewer"}) {
+    ASSERT_EQ(Hone(folder, {"ca", "issue", ca, "--role", role, "--name", "127.0.0.1"}).code, 0);
+  }
+  const auto tls = [&](const std::string& role) -> Arguments {
+    const std::string stem = ca + "/" + role + "-127.0.0.1";
+    return {"--tls-ca", ca + "/ca.crt", "--tls-cert", stem + ".crt", "--tls-key", stem + ".key"};
+  };
+  Arguments listen = tls("daemon");
+  listen.insert(listen.end(), {"--db", folder / "tuning.db", "--listen", "127.0.0.1:0"});
+  Process daemon(folder, "honed", listen);
+  const std::string ready = "listening on ";
+  ASSERT_TRUE(WaitUntil([&] { return daemon.Output().find('\n') != std::string::npos || !daemon.running(); }))
+      << daemon.Errors();
+  ASSERT_EQ(daemon.Output().rfind(ready, 0), 0u) << daemon.Output() << daemon.Errors();
+  const std::string address = daemon.Output().substr(ready.size(), daemon.Output().find('\n') - ready.size());
+  const auto with = [&](Arguments words, const Arguments& more) {
+    words.insert(words.end(), {"--server", address});
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  };
+  EXPECT_EQ(Hone(folder, with({"jobs", "list"}, tls("viewer"))).code, 0);
+  ExpectRefused(folder, with({"jobs", "stop", "1"}, tls("viewer")), 8, "role viewer");
+  ExpectRefused(folder, with({"jobs", "list"}, {}), 5, "--tls-ca");
+  const Finished worker = RunProgram(folder, "hone-worker", with({"--threads", "1"}, tls("viewer")));
+  EXPECT_EQ(worker.code, 8) << worker.errors;
+  const Finished half = RunProgram(folder, "hone-worker", with({"--tls-ca", ca + "/ca.crt"}, {}));
+  EXPECT_EQ(half.code, 2) << half.errors;
+  EXPECT_THAT(half.errors, HasSubstr("--tls-key"));
 }
 
 TEST(BadUsage, IsToldWithExitCode2) {
@@ -303,7 +343,7 @@ TEST(BadUsage, IsToldWithExitCode2) {
   ExpectRefused(folder, {"tune", model, "--db", folder / "t.db", "--tasks", "("}, 2, "--tasks");
   ExpectRefused(folder, {"tune", model, "--db", folder / "t.db", "--tasks", "conv9000"}, 2, "conv9000");
   for (const char* command :
-       {"tune", "compile", "run", "bench", "inspect", "records", "jobs", "workers", "doctor", "replay"}) {
+       {"tune", "compile", "run", "bench", "inspect", "records", "jobs", "workers", "doctor", "replay", "ca"}) {
     const Finished help = Hone(folder, {command, "--help"});
     EXPECT_EQ(help.code, 0) << command;
     EXPECT_THAT(help.output, HasSubstr("Examples:")) << command;

@@ -333,14 +333,32 @@ TEST(Hints, AreWholeCommands) {
   EXPECT_THAT(built.errors, HasSubstr("2 from records"));
   EXPECT_TRUE(std::filesystem::exists(folder / "a model.hone"));
 
-  Process daemon(folder, "honed", {"--db", folder / "n.db", "--listen", "127.0.0.1:0", "--token-file", token});
+  // On the network: an authority, a certificate for each end, and a token beside.
+  ASSERT_EQ(Hone(folder, {"ca", "init", folder / "ca"}).code, 0);
+  const auto issue = [&](const std::string& role, const std::string& name) -> Arguments {
+    const Finished made = Hone(folder, {"ca", "issue", folder / "ca", "--role", role, "--name", name});
+    EXPECT_EQ(made.code, 0) << made.errors;
+    const std::string stem = folder / ("ca/" + role + "-" + name);
+    const std::string flags =
+        " --tls-ca " + folder / "ca/ca.crt" + " --tls-cert " + stem + ".crt --tls-key " + stem + ".key";
+    EXPECT_THAT(made.output, HasSubstr(flags));
+    return {"--tls-ca", folder / "ca/ca.crt", "--tls-cert", stem + ".crt", "--tls-key", stem + ".key"};
+  };
+  const Arguments tls = issue("admin", "me");
+  Arguments listen = issue("daemon", "127.0.0.1");
+  for (const std::string& word : Arguments{"--db", folder / "n.db", "--listen", "127.0.0.1:0", "--token-file", token}) {
+    listen.push_back(word);
+  }
+  Process daemon(folder, "honed", listen);
   ASSERT_TRUE(WaitUntil([&] { return daemon.Output().find('\n') != std::string::npos; })) << daemon.Errors();
   const std::string address = After(daemon.Output(), "listening on ");
-  const Finished by_net = Hone(folder, {"tune", model, "--server", address, "--token-file", token, "--trials", "2",
-                                        "--threads", "1", "--wait", "3s"});
+  Arguments by_net_words{"tune",     model, "--server",  address, "--token-file", token,
+                         "--trials", "2",   "--threads", "1",     "--wait",       "3s"};
+  by_net_words.insert(by_net_words.end(), tls.begin(), tls.end());
+  const Finished by_net = Hone(folder, by_net_words);
   EXPECT_EQ(by_net.code, 5);
   const std::string worker_command = After(by_net.errors, "waiting: no worker is connected; start one: ");
-  EXPECT_THAT(worker_command, AllOf(HasSubstr(address), HasSubstr("--token-file " + token)));
+  EXPECT_THAT(worker_command, AllOf(HasSubstr(address), HasSubstr("--token-file " + token), HasSubstr(" --tls-key ")));
   std::string again = After(by_net.errors, "to go on: ");
   ASSERT_THAT(again, HasSubstr("--wait 3s"));
   // A worker probes its machine before it connects, which takes longer than 3 s where other work runs beside it.
@@ -415,6 +433,7 @@ TEST(Mistakes, EveryHelpHasTheExitCodesAndOnePort) {
     commands.push_back({command});
   for (const char* verb : {"list", "show", "watch", "stop"}) commands.push_back({"jobs", verb});
   for (const char* verb : {"list", "best", "export", "import"}) commands.push_back({"records", verb});
+  for (const char* verb : {"init", "issue"}) commands.push_back({"ca", verb});
   commands.push_back({"workers", "list"});
   for (Arguments& command : commands) {
     command.push_back("--help");

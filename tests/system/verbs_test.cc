@@ -185,7 +185,7 @@ TEST_F(Verbs, ADaemonListensAtSeveralAddresses) {
                                std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
   Process daemon(folder_, "honed",
                  {"--db", folder_ / "several.db", "--listen", "unix:" + folder_ / "a", "--listen", "127.0.0.1:0",
-                  "--listen", "unix:" + folder_ / "b", "--token-file", folder_ / "token"});
+                  "--listen", "unix:" + folder_ / "b", "--insecure", "--token-file", folder_ / "token"});
   ASSERT_TRUE(WaitUntil([&] { return std::ranges::count(daemon.Output(), '\n') == 3 || !daemon.running(); }))
       << daemon.Output() << daemon.Errors();
   const std::string said = daemon.Output();

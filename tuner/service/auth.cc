@@ -1,11 +1,29 @@
 #include "tuner/service/auth.h"
 
+#include <optional>
 #include <string_view>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/support/status_macros.h"
+#include "grpc/grpc_security_constants.h"
+#include "proto/rpc/address.h"
+#include "proto/rpc/tls.h"
 
 namespace hone {
+namespace {
+
+// Whom the authority issued a certificate to. The handshake has verified it.
+absl::StatusOr<Caller> HolderOf(const std::string& pem) {
+  HONE_ASSIGN_OR_RETURN(const CertificateSubject subject, SubjectOf(pem));
+  const std::optional<Role> role = RoleFromName(subject.role);
+  if (role.has_value() && IsTenantName(subject.tenant)) return Caller{*role, TenantOf(subject.tenant)};
+  return absl::UnauthenticatedError(
+      absl::StrCat("the certificate of ", subject.name, " names no role and tenant (OU \"", subject.role, "\", O \"",
+                   subject.tenant, "\"): show a token, or a certificate that hone ca issue --role made"));
+}
+
+}  // namespace
 
 void Gate::SetTokens(TokenTable tokens) {
   auto table = std::make_shared<const TokenTable>(std::move(tokens));
@@ -14,31 +32,32 @@ void Gate::SetTokens(TokenTable tokens) {
 }
 
 absl::StatusOr<Caller> Gate::WhoCalls(const grpc::ServerContextBase& context) const {
-  constexpr std::string_view kScheme = "Bearer ";
   std::shared_ptr<const TokenTable> tokens;
   {
     const std::lock_guard<std::mutex> guard(mutex_);
     tokens = tokens_;
   }
-  if (tokens->empty()) return Caller{Role::kAdmin, TenantOf("local")};
-  const auto found = context.client_metadata().find("authorization");
-  if (found == context.client_metadata().end()) {
-    return absl::UnauthenticatedError("this daemon wants a token: give it with --token-file FILE");
-  }
-  const std::string_view value(found->second.data(), found->second.size());
-  const Caller* caller =
-      value.substr(0, kScheme.size()) == kScheme ? tokens->Find(value.substr(kScheme.size())) : nullptr;
-  if (caller == nullptr) {
+  const auto shown = context.client_metadata().find("authorization");
+  if (!tokens->empty() && shown != context.client_metadata().end()) {
+    constexpr std::string_view kScheme = "Bearer ";
+    const std::string_view value(shown->second.data(), shown->second.size());
+    const Caller* caller =
+        value.substr(0, kScheme.size()) == kScheme ? tokens->Find(value.substr(kScheme.size())) : nullptr;
+    if (caller != nullptr) return *caller;
     return absl::PermissionDeniedError("the token is none of the daemon's: check --token-file");
   }
-  return *caller;
+  if (IsUnixAddress(context.peer())) return Caller{Role::kAdmin, TenantOf("local")};
+  const std::vector<grpc::string_ref> certificates =
+      context.auth_context()->FindPropertyValues(GRPC_X509_PEM_CERT_PROPERTY_NAME);
+  if (certificates.size() == 1) return HolderOf(std::string(certificates[0].data(), certificates[0].size()));
+  return absl::UnauthenticatedError("this daemon wants a token: give it with --token-file FILE");
 }
 
 absl::StatusOr<Caller> Gate::Admit(const grpc::ServerContextBase& context, const Roles& allowed) const {
   HONE_ASSIGN_OR_RETURN(Caller caller, WhoCalls(context));
   if (allowed.Has(caller.role)) return caller;
-  return absl::PermissionDeniedError(
-      absl::StrCat("a caller of role ", RoleName(caller.role), " may not do this; show the token of another role"));
+  return absl::PermissionDeniedError(absl::StrCat("a caller of role ", RoleName(caller.role),
+                                                  " may not do this; show the token or certificate of another role"));
 }
 
 }  // namespace hone

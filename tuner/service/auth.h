@@ -16,12 +16,14 @@ namespace hone {
 
 class Gate {
  public:
-  // Without tokens: everybody who can reach the socket may call as the owner (admin of the local tenant).
   explicit Gate(TokenTable tokens) : tokens_(std::make_shared<const TokenTable>(std::move(tokens))) {}
 
-  // The caller of a method, by the `authorization: Bearer TOKEN` it carries. Unauthenticated without a token,
-  // PermissionDenied with an unknown one and for a role that may not call the method. The time it takes does not depend
-  // on what is compared.
+  // The caller of a method. The first that is there says who it is:
+  //   `authorization: Bearer TOKEN`, where there are tokens; an unknown one is PermissionDenied, whatever else is shown
+  //   the Unix socket it came through: whoever may open that is the owner, admin of the local tenant
+  //   the certificate it showed in the TLS handshake: tenant and role are its O and OU
+  // Unauthenticated when none is; PermissionDenied for a role that may not call the method. The time it takes does not
+  // depend on the tokens it is compared with.
   template <template <class> class Method>
   absl::StatusOr<Caller> Admit(const grpc::ServerContextBase& context) const {
     return Admit(context, PolicyOf<Method>::kRoles);

@@ -12,8 +12,8 @@
 namespace hone {
 namespace {
 
-constexpr int kLongestMessage = 256 << 20;  // a plan or a page of records
 constexpr absl::Duration kLook = absl::Milliseconds(150);
+constexpr absl::Duration kWatchCall = absl::Minutes(10);  // then it is made again
 
 // A watch under way, read by gRPC's threads, so that whoever waits for its news can do something else meanwhile.
 class WatchStream : public grpc::ClientReadReactor<v1::JobEvent> {
@@ -67,35 +67,25 @@ class WatchStream : public grpc::ClientReadReactor<v1::JobEvent> {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<DaemonClient>> DaemonClient::Connect(const std::string& address,
-                                                                    const std::string& token, absl::Duration timeout) {
+                                                                    const Credentials& credentials,
+                                                                    absl::Duration timeout) {
   HONE_RETURN_IF_ERROR(CheckAddress(address));
-  grpc::ChannelArguments arguments;
-  arguments.SetMaxReceiveMessageSize(kLongestMessage);
-  arguments.SetMaxSendMessageSize(kLongestMessage);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100);
-  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
-  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2000);
-  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);  // a daemon on this network, not the web
-  const std::shared_ptr<grpc::Channel> channel =
-      grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+  const std::shared_ptr<grpc::Channel> channel = OpenChannel(address, credentials);
   if (!channel->WaitForConnected(absl::ToChronoTime(absl::Now() + timeout))) {
+    const char* else_than_away = IsUnixAddress(address)    ? ""
+                                 : credentials.tls.empty() ? " (one with TLS wants --tls-ca, --tls-cert, --tls-key)"
+                                                           : " with TLS, by that name, of the same authority";
     return absl::UnavailableError(absl::StrCat("no daemon answers at ", address, " within ",
-                                               absl::FormatDuration(timeout), "; is `honed` running there?"));
+                                               absl::FormatDuration(timeout), "; is `honed` running there",
+                                               else_than_away, "?"));
   }
   std::unique_ptr<DaemonClient> client(new DaemonClient());
   client->address_ = address;
-  client->token_ = token;
+  client->credentials_ = credentials;
   client->channel_ = channel;
   client->tune_ = v1::Tune::NewStub(channel);
   client->fleet_ = v1::Fleet::NewStub(channel);
   return client;
-}
-
-std::unique_ptr<grpc::ClientContext> DaemonClient::Context(absl::Duration timeout) const {
-  auto context = std::make_unique<grpc::ClientContext>();
-  if (!token_.empty()) context->AddMetadata("authorization", absl::StrCat("Bearer ", token_));
-  if (timeout != absl::InfiniteDuration()) context->set_deadline(absl::ToChronoTime(absl::Now() + timeout));
-  return context;
 }
 
 absl::StatusOr<v1::JobSnapshot> DaemonClient::Watch(uint64_t job, absl::Duration interval,
@@ -111,7 +101,7 @@ absl::StatusOr<v1::JobSnapshot> DaemonClient::Watch(uint64_t job, absl::Duration
     return seen(sight);
   };
   for (;;) {
-    const std::unique_ptr<grpc::ClientContext> context = Context(absl::InfiniteDuration());
+    const std::unique_ptr<grpc::ClientContext> context = Context(kWatchCall);
     v1::WatchRequest request;
     request.set_job_id(job);
     request.set_interval_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(interval)));
@@ -129,6 +119,7 @@ absl::StatusOr<v1::JobSnapshot> DaemonClient::Watch(uint64_t job, absl::Duration
     const bool ended =
         last.state() != v1::JOB_STATE_UNSPECIFIED && last.state() != v1::JOB_WAITING && last.state() != v1::JOB_RUNNING;
     if (status.ok() && ended) return last;
+    if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) continue;
     const bool away = status.ok() || status.error_code() == grpc::StatusCode::UNAVAILABLE ||
                       status.error_code() == grpc::StatusCode::CANCELLED;
     if (!away) return FromGrpc(status);

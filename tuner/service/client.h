@@ -1,5 +1,5 @@
-// How a client reaches a daemon: a channel with the token on every call, connected within a deadline, and gRPC's
-// statuses as ours. Unavailable and DeadlineExceeded mean "no daemon" (exit code 5), Unauthenticated and
+// How a client reaches a daemon: a channel connected within a deadline, what every call carries, and gRPC's statuses as
+// ours. Unavailable and DeadlineExceeded mean "no daemon" (exit code 5), Unauthenticated and
 // PermissionDenied "not allowed" (8).
 #pragma once
 
@@ -13,22 +13,25 @@
 #include "grpcpp/grpcpp.h"
 #include "hone/v1/fleet.grpc.pb.h"
 #include "hone/v1/tune.grpc.pb.h"
+#include "proto/rpc/channel.h"
 #include "proto/rpc/status.h"
 
 namespace hone {
 
 class DaemonClient {
  public:
-  // `address` is "unix:PATH" or "HOST:PORT"; `token` may be empty. Waits for the connection, but makes no call.
-  static absl::StatusOr<std::unique_ptr<DaemonClient>> Connect(const std::string& address, const std::string& token,
-                                                               absl::Duration timeout);
+  // `address` is "unix:PATH" or "HOST:PORT". Waits for the connection, but makes no call.
+  static absl::StatusOr<std::unique_ptr<DaemonClient>> Connect(const std::string& address,
+                                                               const Credentials& credentials, absl::Duration timeout);
 
   const std::shared_ptr<grpc::Channel>& channel() { return channel_; }
   v1::Tune::Stub& tune() { return *tune_; }
   v1::Fleet::Stub& fleet() { return *fleet_; }
   const std::string& address() const { return address_; }
-  // A context with the token, and a deadline unless `timeout` is infinite.
-  std::unique_ptr<grpc::ClientContext> Context(absl::Duration timeout = absl::Seconds(60)) const;
+  // What every call carries: the token, and a deadline.
+  std::unique_ptr<grpc::ClientContext> Context(absl::Duration timeout = absl::Seconds(60)) const {
+    return MakeContext(credentials_, timeout);
+  }
 
   struct Sight {
     const v1::JobSnapshot* snapshot = nullptr;  // the latest; nullptr until one came
@@ -45,7 +48,7 @@ class DaemonClient {
  private:
   DaemonClient() = default;
   std::string address_;
-  std::string token_;
+  Credentials credentials_;
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<v1::Tune::Stub> tune_;
   std::unique_ptr<v1::Fleet::Stub> fleet_;

@@ -14,6 +14,7 @@
 #include "database/sqlite_store.h"
 #include "grpcpp/grpcpp.h"
 #include "proto/rpc/address.h"
+#include "proto/rpc/channel.h"
 #include "spdlog/spdlog.h"
 #include "tuner/service/auth.h"
 #include "tuner/service/core.h"
@@ -23,7 +24,6 @@
 namespace hone {
 namespace {
 
-constexpr int kLongestMessage = 256 << 20;
 constexpr auto kStopGrace = std::chrono::milliseconds(300);
 
 // A socket file that nobody listens on is left over and may go; one that somebody answers is not ours to take.
@@ -70,17 +70,27 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const DaemonOptions& optio
   std::unique_ptr<Daemon> daemon(new Daemon());
   Parts& parts = *daemon->parts_;
   parts.options = options;
-  if (options.listen.empty()) return absl::InvalidArgumentError("--listen: at least one address is needed");
-  for (const std::string& address : options.listen) {
+  std::vector<std::string>& listen = parts.options.listen;
+  if (listen.empty()) listen.push_back(OwnersAddress(options.db));
+  for (const std::string& address : listen) {
     if (const absl::Status status = CheckAddress(address); !status.ok()) return Annotate(status, "--listen");
     if (IsUnixAddress(address)) HONE_RETURN_IF_ERROR(CheckSocketFolder(address));
   }
   TokenTable tokens;
   if (!options.token_file.empty()) { HONE_ASSIGN_OR_RETURN(tokens, TokenTable::Read(options.token_file)); }
-  for (const std::string& address : options.listen) {
-    if (IsUnixAddress(address) || !tokens.empty()) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("--listen ", address, ": a daemon on the network needs a token; give --token-file FILE"));
+  if (!std::all_of(listen.begin(), listen.end(), IsUnixAddress)) HONE_RETURN_IF_ERROR(CheckTlsFiles(options.tls));
+  for (const std::string& address : listen) {
+    if (IsUnixAddress(address) || !options.tls.empty()) continue;
+    if (!options.insecure) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--listen ", address,
+          ": a daemon on the network needs TLS; give --tls-ca, --tls-cert and --tls-key (hone ca makes them), or "
+          "--insecure where whoever can listen in may know all, tokens included"));
+    }
+    if (tokens.empty()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--listen ", address, ": a daemon on the network needs a token where it has no TLS; give --token-file FILE"));
+    }
   }
   parts.gate = std::make_unique<Gate>(std::move(tokens));
   HONE_ASSIGN_OR_RETURN(std::unique_ptr<TuningStore> store, OpenSqliteStore(options.db, StoreMode::kWrite));
@@ -95,14 +105,16 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const DaemonOptions& optio
   parts.fleet = MakeFleetService(*parts.core, *parts.gate);
 
   grpc::ServerBuilder builder;
-  std::vector<int> ports(options.listen.size(), 0);
-  for (size_t i = 0; i < options.listen.size(); ++i) {
-    const std::string& address = options.listen[i];
+  std::vector<int> ports(listen.size(), 0);
+  for (size_t i = 0; i < listen.size(); ++i) {
+    const std::string& address = listen[i];
     if (IsUnixAddress(address)) {
       HONE_RETURN_IF_ERROR(ClearSocket(address));
       parts.socket_paths.push_back(SocketPath(address));
     }
-    builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &ports[i]);
+    builder.AddListeningPort(
+        address, IsUnixAddress(address) ? grpc::InsecureServerCredentials() : MakeServerCredentials(options.tls),
+        &ports[i]);
   }
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   builder.SetMaxReceiveMessageSize(kLongestMessage);
@@ -117,13 +129,12 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const DaemonOptions& optio
   const mode_t before = umask(0177);  // the socket is its owner's alone from the first moment
   parts.server = builder.BuildAndStart();
   umask(before);
-  for (size_t i = 0; i < options.listen.size(); ++i) {
-    const std::string& address = options.listen[i];
+  for (size_t i = 0; i < listen.size(); ++i) {
+    const std::string& address = listen[i];
     if (parts.server == nullptr || (!IsUnixAddress(address) && ports[i] == 0)) {
-      const bool told = parts.server != nullptr || options.listen.size() == 1;  // else it may be any of them
+      const bool told = parts.server != nullptr || listen.size() == 1;  // else it may be any of them
       parts.server = nullptr;
-      return absl::UnavailableError(absl::StrCat("cannot listen on ",
-                                                 told ? address : absl::StrJoin(options.listen, ", "),
+      return absl::UnavailableError(absl::StrCat("cannot listen on ", told ? address : absl::StrJoin(listen, ", "),
                                                  ": the address is in use or not of this machine"));
     }
     daemon->addresses_.push_back(

@@ -9,15 +9,20 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "proto/rpc/tls.h"
 #include "tuner/dispatch/options.h"
 #include "tuner/service/search_pool.h"
 
 namespace hone {
 
 struct DaemonOptions {
-  std::string db;                   // the SQLite file
-  std::vector<std::string> listen;  // each "unix:PATH" (mode 0600), or "HOST:PORT", which needs a token
-  std::string token_file;           // empty: none
+  std::string db;  // the SQLite file
+  // Each "unix:PATH" (mode 0600) or "HOST:PORT", which needs TLS, or `insecure` and tokens. None: the owner's address
+  // of the database (proto/rpc/address.h), which is no port.
+  std::vector<std::string> listen;
+  std::string token_file;  // TokenTable's; empty: none
+  TlsFiles tls;            // of every HOST:PORT; read again when they change
+  bool insecure = false;   // HOST:PORT may be plain text, tokens included
   absl::Duration exit_when_idle =
       absl::InfiniteDuration();  // ends, and its workers with it, when nobody needs it this long
   DispatchOptions dispatch;

@@ -68,16 +68,24 @@ int main(int argc, char** argv) {
   CLI::App app("honed: keeps tuning jobs and records, and hands candidates to workers");
   app.footer(
       "Examples:\n"
-      "  honed --db ~/tuning.db --listen unix:/run/user/1000/hone.sock\n"
-      "  honed --db /var/lib/hone/tuning.db --listen 0.0.0.0:7171 --token-file /etc/hone/token\n\n"
+      "  honed --db ~/tuning.db\n"
+      "  honed --db fleet.db --listen 0.0.0.0:7171 --tls-ca ca.crt --tls-cert daemon-host.crt --tls-key "
+      "daemon-host.key\n"
+      "  honed --db fleet.db --listen 127.0.0.1:7171 --insecure --token-file token\n\n"
       "Exit codes: 0 stopped by SIGTERM or SIGINT, 1 a bug of Hone's, 2 usage, 5 another daemon has the database or "
       "the\n"
       "address, or the disk is full, 8 not allowed, 9 the database is unreadable or corrupt.");
   app.add_option("--db", options.db, "SQLite file with jobs and records; made when there is none")->required();
   app.add_option("--listen", options.listen,
-                 "unix:PATH (its owner alone) or HOST:PORT (needs --token-file); may be given several times")
-      ->allow_extra_args(false)
-      ->required();
+                 "unix:PATH (its owner alone) or HOST:PORT (needs TLS); may be given several times (default: a socket "
+                 "beside the database)")
+      ->allow_extra_args(false);
+  app.add_option("--tls-ca", options.tls.ca, "certificate of the fleet's authority: callers show one of its own")
+      ->envname("HONE_TLS_CA");
+  app.add_option("--tls-cert", options.tls.certificate, "the daemon's certificate")->envname("HONE_TLS_CERT");
+  app.add_option("--tls-key", options.tls.key, "its key; the three files are read again when they change")
+      ->envname("HONE_TLS_KEY");
+  app.add_flag("--insecure", options.insecure, "allow HOST:PORT without TLS: everything is sent as plain text");
   app.add_option(
       "--token-file", options.token_file,
       "file with the secret that callers must show, or lines of role (admin, client, worker, viewer), tenant, token");

@@ -112,7 +112,7 @@ absl::Status RunAgent(const AgentOptions& options, const std::atomic<bool>& stop
   const Target target = HostTarget();
   SessionOptions session_options;
   session_options.address = options.server;
-  session_options.token = options.token;
+  session_options.credentials = options.credentials;
   session_options.name = WorkerName();
   session_options.threads = options.threads > 0 ? options.threads : target.cores;
   session_options.exit_with_daemon = options.exit_with_daemon;

@@ -6,12 +6,13 @@
 
 #include "absl/status/status.h"
 #include "compiler/target/target.h"
+#include "proto/rpc/channel.h"
 
 namespace hone {
 
 struct AgentOptions {
   std::string server;
-  std::string token;
+  Credentials credentials;
   int threads = 0;  // 0: all cores
   bool exit_with_daemon = false;
   std::string builder;  // program that builds; "": hone-builder beside this program

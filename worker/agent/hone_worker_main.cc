@@ -8,7 +8,7 @@
 #include "CLI/CLI.hpp"
 #include "compiler/support/option_checks.h"
 #include "proto/rpc/address.h"
-#include "proto/rpc/token.h"
+#include "proto/rpc/connection_flags.h"
 #include "spdlog/sinks/stdout_color_sinks.h"
 #include "spdlog/spdlog.h"
 #include "worker/agent/agent.h"
@@ -24,9 +24,9 @@ extern "C" void OnSignal(int) { stop = true; }
 int main(int argc, char** argv) {
   CLI::App app("hone-worker: builds, verifies and measures candidates for a daemon.");
   hone::AgentOptions options;
-  std::string token_file;
+  hone::ConnectionFlags connection;
   app.add_option("--server", options.server, "address of the daemon: unix:PATH or HOST:PORT")->required();
-  app.add_option("--token-file", token_file, "file with the daemon's token")->envname("HONE_TOKEN_FILE");
+  connection.AddTo(app);
   app.add_option("--threads", options.threads, "threads to measure with (default: all cores)")
       ->check(hone::FromTo(1, 1024, "threads"));
   app.add_flag("--exit-with-daemon", options.exit_with_daemon,
@@ -35,24 +35,23 @@ int main(int argc, char** argv) {
                  "program that builds candidates (default: hone-builder beside this one)");
   app.footer(
       "Examples:\n  hone-worker --server unix:/run/hone/honed.sock\n"
-      "  hone-worker --server build-host:7171 --token-file token --threads 2\n\n"
+      "  hone-worker --server build-host:7171 --tls-ca ca.crt --tls-cert worker-edge1.crt --tls-key "
+      "worker-edge1.key\n\n"
       "Exit codes: 0 done, 1 a bug of Hone's, 2 usage, 5 the daemon is gone, 8 not allowed.");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) { return app.exit(error) == 0 ? 0 : 2; }
   spdlog::set_default_logger(spdlog::stderr_color_mt("hone-worker"));
-  if (!token_file.empty()) {
-    absl::StatusOr<std::string> token = hone::ReadToken(token_file);
-    if (!token.ok()) {
-      std::fprintf(stderr, "hone-worker: --token-file: %s\n", std::string(token.status().message()).c_str());
-      return 2;
-    }
-    options.token = *std::move(token);
-  }
   if (const absl::Status address = hone::CheckAddress(options.server); !address.ok()) {
     std::fprintf(stderr, "hone-worker: --server: %s\n", std::string(address.message()).c_str());
     return 2;
   }
+  absl::StatusOr<hone::Credentials> credentials = connection.Read(options.server);
+  if (!credentials.ok()) {
+    std::fprintf(stderr, "hone-worker: %s\n", std::string(credentials.status().message()).c_str());
+    return absl::IsPermissionDenied(credentials.status()) ? 8 : 2;
+  }
+  options.credentials = *std::move(credentials);
   ::signal(SIGPIPE, SIG_IGN);
   ::signal(SIGINT, OnSignal);
   ::signal(SIGTERM, OnSignal);

@@ -16,7 +16,6 @@ constexpr uint32_t kProtocolVersion = 1;
 constexpr absl::Duration kCallTimeout = absl::Seconds(20);
 constexpr absl::Duration kGiveUpAfter = absl::Seconds(10);   // without a daemon, when we end with it
 constexpr absl::Duration kCoalesce = absl::Milliseconds(2);  // results of one batch come one after the other
-constexpr int kMessageBytes = 64 << 20;
 
 std::string RandomBytes(int count) {
   std::random_device device;
@@ -44,20 +43,7 @@ struct Session::Call {
 
 Session::Session(SessionOptions options, WorkQueue& queue)
     : options_(std::move(options)), queue_(queue), session_(RandomBytes(16)), name_key_(RandomBytes(16)) {
-  grpc::ChannelArguments arguments;
-  arguments.SetMaxReceiveMessageSize(kMessageBytes);
-  arguments.SetMaxSendMessageSize(kMessageBytes);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 20000);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000);
-  stub_ =
-      v1::Fleet::NewStub(grpc::CreateCustomChannel(options_.address, grpc::InsecureChannelCredentials(), arguments));
-}
-
-std::unique_ptr<grpc::ClientContext> Session::Context(absl::Duration timeout) const {
-  auto context = std::make_unique<grpc::ClientContext>();
-  if (!options_.token.empty()) context->AddMetadata("authorization", "Bearer " + options_.token);
-  context->set_deadline(std::chrono::system_clock::now() + absl::ToChronoMilliseconds(timeout));
-  return context;
+  stub_ = v1::Fleet::NewStub(OpenChannel(options_.address, options_.credentials));
 }
 
 absl::Status Session::Hello() {
@@ -72,7 +58,7 @@ absl::Status Session::Hello() {
   request.set_can_measure(true);
   request.set_name_key(name_key_);
   v1::HelloReply reply;
-  HONE_RETURN_IF_ERROR(FromGrpc(stub_->Hello(Context(kCallTimeout).get(), request, &reply)));
+  HONE_RETURN_IF_ERROR(FromGrpc(stub_->Hello(MakeContext(options_.credentials, kCallTimeout).get(), request, &reply)));
   hold_ = absl::Milliseconds(reply.sync_hold_ms());
   spdlog::info("worker {} at {}: {}", reply.worker_id(), options_.address, options_.profile.device_class());
   return absl::OkStatus();
@@ -85,7 +71,7 @@ std::shared_ptr<Session::Call> Session::StartSync(bool draining) {
   call->request.set_draining(draining);
   call->finished = queue_.finished();  // before they are read: one told twice is harmless, one untold is not
   queue_.Describe(draining ? 0 : options_.capacity, &call->request);
-  call->context = Context(hold_ + kCallTimeout);
+  call->context = MakeContext(options_.credentials, hold_ + kCallTimeout);
   stub_->async()->Sync(call->context.get(), &call->request, &call->reply, [call, this](grpc::Status status) {
     call->status = FromGrpc(status);
     call->done = true;
@@ -177,7 +163,8 @@ absl::StatusOr<v1::Workload> Session::GetWorkload(const std::string& hash) {
   v1::GetWorkloadRequest request;
   request.set_hash(hash);
   v1::Workload workload;
-  HONE_RETURN_IF_ERROR(FromGrpc(stub_->GetWorkload(Context(kCallTimeout).get(), request, &workload)));
+  HONE_RETURN_IF_ERROR(
+      FromGrpc(stub_->GetWorkload(MakeContext(options_.credentials, kCallTimeout).get(), request, &workload)));
   return workload;
 }
 

@@ -9,13 +9,14 @@
 #include "absl/status/statusor.h"
 #include "grpcpp/grpcpp.h"
 #include "hone/v1/fleet.grpc.pb.h"
+#include "proto/rpc/channel.h"
 #include "worker/agent/work_queue.h"
 
 namespace hone {
 
 struct SessionOptions {
   std::string address;  // "unix:PATH" or "HOST:PORT"
-  std::string token;
+  Credentials credentials;
   std::string name;  // stable over restarts
   v1::DeviceProfile profile;
   int threads = 1;
@@ -38,7 +39,6 @@ class Session {
  private:
   struct Call;
   absl::Status Hello();
-  std::unique_ptr<grpc::ClientContext> Context(absl::Duration timeout) const;
   std::shared_ptr<Call> StartSync(bool draining);
 
   SessionOptions options_;

@@ -8,10 +8,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "compiler/support/file.h"
 #include "compiler/support/sha256.h"
 #include "gmock/gmock.h"
+#include "grpc/grpc_security_constants.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "gtest/gtest.h"
+#include "proto/rpc/authority.h"
 #include "tests/tuner/service/fake_worker.h"
 #include "tests/tuner/service/honed_process.h"
 #include "tuner/service/policy.h"
@@ -60,10 +63,10 @@ struct Answer {
 };
 
 // Any method, as bytes: one request, then all that comes back.
-Answer Call(DaemonClient& client, const std::string& path, const google::protobuf::Message& request) {
-  grpc::GenericStub stub(client.channel());
+Answer Call(const std::shared_ptr<grpc::Channel>& channel, std::unique_ptr<grpc::ClientContext> context,
+            const std::string& path, const google::protobuf::Message& request) {
+  grpc::GenericStub stub(channel);
   grpc::CompletionQueue queue;
-  const std::unique_ptr<grpc::ClientContext> context = client.Context(absl::Seconds(20));
   const auto done = [&queue] {
     void* tag = nullptr;
     bool ok = false;
@@ -91,41 +94,104 @@ Answer Call(DaemonClient& client, const std::string& path, const google::protobu
   done();
   return answer;
 }
+Answer Call(DaemonClient& client, const std::string& path, const google::protobuf::Message& request) {
+  return Call(client.channel(), client.Context(absl::Seconds(20)), path, request);
+}
 
-// A daemon on the network with two tenants, vision and speech, and a token for every role in each.
+const google::protobuf::Message& EmptyRequest(const Method& method) {
+  return *google::protobuf::MessageFactory::generated_factory()->GetPrototype(method.descriptor->input_type());
+}
+
+// A daemon on the network with TLS, and an authority that issues to the roles of two tenants, vision and speech.
 class Access : public testing::Test {
  protected:
   Access() {
-    std::ofstream tokens(folder_ / "tokens");
-    for (const char* tenant : {"vision", "speech"}) {
-      for (const char* role : kRoleNames) tokens << role << " " << tenant << " " << TokenOf(role, tenant) << "\n";
-    }
-    tokens.close();
-    chmod((folder_ / "tokens").c_str(), 0600);
-    honed_ = std::make_unique<HonedProcess>(std::vector<std::string>{"--db", folder_ / "t.db", "--listen",
-                                                                     "127.0.0.1:0", "--token-file", folder_ / "tokens",
-                                                                     "--search-program", kFakeSearch});
+    EXPECT_TRUE(MakeAuthority(folder_ / "ca", absl::Now() + absl::Hours(1)).ok());
+    const TlsFiles own = Issue("ca", "daemon", "127.0.0.1");
+    honed_ = std::make_unique<HonedProcess>(
+        std::vector<std::string>{"--db", folder_ / "t.db", "--listen", "127.0.0.1:0", "--tls-ca", own.ca, "--tls-cert",
+                                 own.certificate, "--tls-key", own.key, "--search-program", kFakeSearch});
     EXPECT_TRUE(honed_->ready()) << honed_->Errors();
   }
-  static std::string TokenOf(const std::string& role, const std::string& tenant) {
-    return absl::StrCat(role, "-of-", tenant, "-0123456789");
+  // The holder's name is the tenant's; a daemon's is its address.
+  TlsFiles Issue(const std::string& authority, const std::string& role, const std::string& tenant,
+                 absl::Duration valid = absl::Hours(1)) {
+    CertificateRequest request;
+    request.role = role;
+    request.tenant = tenant;
+    request.names = {tenant};
+    request.from = absl::Now() - absl::Hours(2);
+    request.until = absl::Now() + valid;
+    absl::StatusOr<TlsFiles> files = IssueCertificate(folder_ / authority, request);
+    EXPECT_TRUE(files.ok()) << files.status();
+    return files.value_or(TlsFiles());
   }
-  std::unique_ptr<DaemonClient> As(const std::string& token) {
-    auto client = DaemonClient::Connect(honed_->address(), token, absl::Seconds(10));
+  std::unique_ptr<DaemonClient> As(const std::string& role, const std::string& tenant) {
+    auto client = DaemonClient::Connect(honed_->address(), {"", Issue("ca", role, tenant)}, absl::Seconds(10));
     EXPECT_TRUE(client.ok()) << client.status();
     return client.ok() ? *std::move(client) : nullptr;
-  }
-  static const google::protobuf::Message& EmptyRequest(const Method& method) {
-    return *google::protobuf::MessageFactory::generated_factory()->GetPrototype(method.descriptor->input_type());
   }
 
   TempFolder folder_;
   std::unique_ptr<HonedProcess> honed_;
 };
 
+// Who is not of the authority's does not get through the handshake, whatever the method.
+TEST_F(Access, NobodyCallsWithoutACertificateOfTheAuthoritys) {
+  ASSERT_TRUE(MakeAuthority(folder_ / "other", absl::Now() + absl::Hours(1)).ok());
+  const TlsFiles good = Issue("ca", "admin", "vision"), other = Issue("other", "admin", "vision");
+  const TlsFiles expired = Issue("ca", "admin", "speech", -absl::Minutes(1)),
+                 daemon = Issue("ca", "daemon", "impostor");
+  const std::string root = ReadFile(good.ca).value();
+  const std::map<std::string, std::shared_ptr<grpc::ChannelCredentials>> callers = {
+      {"plain text", grpc::InsecureChannelCredentials()},
+      {"no certificate", grpc::SslCredentials({.pem_root_certs = root, .pem_private_key = "", .pem_cert_chain = ""})},
+      {"wrong authority", MakeChannelCredentials({good.ca, other.certificate, other.key})},
+      {"expired", MakeChannelCredentials({good.ca, expired.certificate, expired.key})},
+      {"a daemon's certificate", MakeChannelCredentials({good.ca, daemon.certificate, daemon.key})},
+      {"daemon of another authority", MakeChannelCredentials({other.ca, good.certificate, good.key})},
+  };
+  const Credentials token{"admin", {}};
+  for (const auto& [name, credentials] : callers) {
+    const auto channel = grpc::CreateChannel(honed_->address(), credentials);
+    for (const Method& method : AllMethods()) {
+      const Answer answer = Call(channel, MakeContext(token, absl::Seconds(20)), method.path(), EmptyRequest(method));
+      EXPECT_EQ(answer.status.error_code(), grpc::StatusCode::UNAVAILABLE)
+          << name << ", " << method.path() << ": " << answer.status.error_message();
+      EXPECT_THAT(answer.messages, IsEmpty());
+    }
+  }
+  const auto channel = OpenChannel(honed_->address(), {"", good});
+  EXPECT_TRUE(
+      Call(channel, MakeContext({}, absl::Seconds(20)), "/hone.v1.Tune/ListJobs", v1::ListJobsRequest()).status.ok());
+}
+
+// A daemon's certificate is replaced while it runs, and it says so to whoever connects from then on.
+TEST_F(Access, CertificatesAreReadAgainWhenTheyChange) {
+  const auto shown = [&] {
+    grpc::ChannelArguments arguments;
+    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // a connection of its own
+    const auto channel = grpc::CreateCustomChannel(honed_->address(),
+                                                   MakeChannelCredentials(Issue("ca", "viewer", "vision")), arguments);
+    const auto context = MakeContext({}, absl::Seconds(20));
+    v1::ListJobsReply reply;
+    const grpc::Status status = v1::Tune::NewStub(channel)->ListJobs(context.get(), {}, &reply);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    const auto pem = context->auth_context()->FindPropertyValues(GRPC_X509_PEM_CERT_PROPERTY_NAME);
+    return pem.empty() ? std::string() : std::string(pem[0].data(), pem[0].size());
+  };
+  const std::string before = shown();
+  EXPECT_EQ(before, ReadFile(folder_ / "ca/daemon-127.0.0.1.crt").value());
+  const std::string after = ReadFile(Issue("ca", "daemon", "127.0.0.1").certificate).value();
+  EXPECT_NE(after, before);
+  const absl::Time end = absl::Now() + absl::Seconds(60);
+  while (shown() != after && absl::Now() < end) absl::SleepFor(absl::Milliseconds(200));
+  EXPECT_EQ(shown(), after);
+}
+
 TEST_F(Access, EveryMethodIsForItsRolesAlone) {
   std::map<std::string, std::unique_ptr<DaemonClient>> callers;
-  for (const char* role : kRoleNames) callers[role] = As(TokenOf(role, "vision"));
+  for (const char* role : kRoleNames) callers[role] = As(role, "vision");
   for (const Method& method : AllMethods()) {
     int refused = 0;
     for (const auto& [role, client] : callers) {
@@ -144,14 +210,28 @@ TEST_F(Access, EveryMethodIsForItsRolesAlone) {
   }
 }
 
-TEST_F(Access, NobodyCallsWithoutATokenOrWithAnother) {
-  const auto none = As(""), another = As("admin-of-hearing-0123456789");
+// The same by tokens, on a daemon without TLS.
+TEST(AccessByToken, EveryMethodIsForItsRolesAlone) {
+  const TempFolder folder;
+  std::ofstream(folder / "tokens") << "admin vision a-0123456789\nclient vision c-0123456789\n"
+                                      "worker vision w-0123456789\nviewer vision v-0123456789\n";
+  chmod((folder / "tokens").c_str(), 0600);
+  const HonedProcess honed(
+      {"--db", folder / "t.db", "--listen", "127.0.0.1:0", "--insecure", "--token-file", folder / "tokens"});
+  ASSERT_TRUE(honed.ready());
+  const auto channel = OpenChannel(honed.address(), {});
   for (const Method& method : AllMethods()) {
-    EXPECT_EQ(Call(*none, method.path(), EmptyRequest(method)).status.error_code(), grpc::StatusCode::UNAUTHENTICATED)
-        << method.path();
-    EXPECT_EQ(Call(*another, method.path(), EmptyRequest(method)).status.error_code(),
-              grpc::StatusCode::PERMISSION_DENIED)
-        << method.path();
+    const auto code_for = [&](const std::string& token) {
+      const auto with_token = [&] { return MakeContext({token, {}}, absl::Seconds(20)); };
+      return Call(channel, with_token(), method.path(), EmptyRequest(method)).status.error_code();
+    };
+    EXPECT_EQ(code_for(""), grpc::StatusCode::UNAUTHENTICATED) << method.path();
+    EXPECT_EQ(code_for("a-01234567"), grpc::StatusCode::PERMISSION_DENIED) << method.path();
+    for (const char* role : kRoleNames) {
+      EXPECT_EQ(code_for(std::string(role, 1) + "-0123456789") != grpc::StatusCode::PERMISSION_DENIED,
+                method.roles.Has(*RoleFromName(role)))
+          << method.path() << " as " << role;
+    }
   }
 }
 
@@ -174,8 +254,8 @@ v1::SubmitRequest Job(const std::string& id, int threads) {
 // One tenant's jobs, workers, records and workloads are not there for another, whatever it asks and says.
 TEST_F(Access, NothingOfAnotherTenantIsThere) {
   // What is vision's: a job that has ended with its records, one that waits, and a worker.
-  const auto vision = As(TokenOf("admin", "vision"));
-  const FakeWorker worker("w", honed_->address(), TokenOf("worker", "vision"));
+  const auto vision = As("admin", "vision");
+  const FakeWorker worker("w", honed_->address(), {"", Issue("ca", "worker", "vision")});
   const uint64_t ended = Call(*vision, "/hone.v1.Tune/Submit", Job("one", 2)).First<v1::SubmitReply>().job_id();
   const auto last = vision->Watch(ended, absl::Milliseconds(50),
                                   [](const DaemonClient::Sight& sight) { return sight.silence < absl::Seconds(20); });
@@ -192,7 +272,7 @@ TEST_F(Access, NothingOfAnotherTenantIsThere) {
   const std::vector<std::string> records = exported();
   ASSERT_THAT(records, SizeIs(1));
 
-  const auto speech = As(TokenOf("admin", "speech"));
+  const auto speech = As("admin", "speech");
   std::set<std::string> tried;
   const auto call = [&](const std::string& path, const google::protobuf::Message& request) {
     tried.insert(path);
@@ -268,7 +348,7 @@ TEST_F(Access, LeasesAreReportedByTheirHoldersOnce) {
     }
   };
   const auto start = [&](const std::string& name, const std::string& tenant) {
-    Reporter reporter{As(TokenOf("worker", tenant)), "session of " + name};
+    Reporter reporter{As("worker", tenant), "session of " + name};
     v1::HelloRequest hello;
     hello.set_worker_name(name);
     hello.set_session(reporter.session);
@@ -279,7 +359,7 @@ TEST_F(Access, LeasesAreReportedByTheirHoldersOnce) {
     EXPECT_TRUE(Call(*reporter.client, "/hone.v1.Fleet/Hello", hello).status.ok());
     return reporter;
   };
-  const auto vision = As(TokenOf("client", "vision"));
+  const auto vision = As("client", "vision");
   const uint64_t job = Call(*vision, "/hone.v1.Tune/Submit", Job("one", 2)).First<v1::SubmitReply>().job_id();
   Reporter holder = start("holder", "vision"), guesser = start("guesser", "vision"), stranger = start("w", "speech");
   const v1::SyncReply lent = holder.Sync(1, {});

@@ -50,10 +50,10 @@ void FakeWorker::Reset() {
   tried.clear();
 }
 
-FakeWorker::FakeWorker(std::string name, std::string address, std::string token, Judge judge)
+FakeWorker::FakeWorker(std::string name, std::string address, Credentials credentials, Judge judge)
     : name_(std::move(name)),
       address_(std::move(address)),
-      token_(std::move(token)),
+      credentials_(std::move(credentials)),
       judge_(judge ? std::move(judge) : Judge(GoodOutcome)),
       thread_([this] { Run(); }) {}
 
@@ -76,7 +76,7 @@ void FakeWorker::Run() {
   while (!stop_ && !shut_down_) {
     if (client == nullptr) {
       absl::StatusOr<std::unique_ptr<DaemonClient>> connected =
-          DaemonClient::Connect(address_, token_, absl::Milliseconds(200));
+          DaemonClient::Connect(address_, credentials_, absl::Milliseconds(200));
       if (!connected.ok()) continue;
       client = *std::move(connected);
       known = false;

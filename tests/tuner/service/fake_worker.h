@@ -17,7 +17,7 @@ class FakeWorker {
  public:
   // `judge` says how a lease ends; the default calls everything good and takes 100 us + a hash of the trace.
   using Judge = std::function<v1::Outcome(const v1::Lease&)>;
-  FakeWorker(std::string name, std::string address, std::string token = "", Judge judge = nullptr);
+  FakeWorker(std::string name, std::string address, Credentials credentials = {}, Judge judge = nullptr);
   ~FakeWorker();  // vanishes without a word
 
   int64_t done() const { return done_; }  // outcomes reported and acknowledged
@@ -30,7 +30,8 @@ class FakeWorker {
  private:
   void Run();
 
-  const std::string name_, address_, token_;
+  const std::string name_, address_;
+  const Credentials credentials_;
   const Judge judge_;
   std::atomic<bool> stop_{false};
   std::atomic<bool> shut_down_{false};

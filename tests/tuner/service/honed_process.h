@@ -30,6 +30,7 @@ class HonedProcess {
 
   bool ready() const { return !address_.empty(); }
   const std::string& address() const { return address_; }
+  pid_t pid() const { return pid_; }
   void Signal(int number);
   int Wait();            // its exit code, or 128 + signal
   std::string Errors();  // all it wrote to standard error; after Wait

@@ -2,10 +2,12 @@
 #include <signal.h>
 #include <sys/stat.h>
 
+#include <filesystem>
 #include <fstream>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "compiler/support/file.h"
 #include "compiler/support/sha256.h"
 #include "database/sqlite_connection.h"
 #include "database/sqlite_store.h"
@@ -51,7 +53,7 @@ class HonedTest : public testing::Test {
     return all;
   }
   std::unique_ptr<DaemonClient> Connect(const HonedProcess& honed, const std::string& token = "") {
-    auto client = DaemonClient::Connect(honed.address(), token, absl::Seconds(5));
+    auto client = DaemonClient::Connect(honed.address(), {token, {}}, absl::Seconds(5));
     EXPECT_TRUE(client.ok()) << client.status();
     return client.ok() ? *std::move(client) : nullptr;
   }
@@ -113,6 +115,33 @@ TEST_F(HonedTest, TunesAJobAndKeepsWhatItFound) {
   EXPECT_EQ(AddressOfDaemon(folder_ / "t.db"), "");
 }
 
+// The descriptors of a process that are sockets of the network, by the inode numbers in the kernel's tables.
+int NetworkSockets(pid_t pid) {
+  std::string tables;
+  for (const char* name : {"tcp", "tcp6", "udp", "udp6"}) {
+    tables += ReadFile(absl::StrCat("/proc/", pid, "/net/", name)).value_or("");
+  }
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(absl::StrCat("/proc/", pid, "/fd"))) {
+    const std::string link = std::filesystem::read_symlink(entry.path()).string();
+    if (link.rfind("socket:[", 0) != 0) continue;
+    count += tables.find(absl::StrCat(" ", link.substr(8, link.size() - 9), " ")) != std::string::npos;
+  }
+  return count;
+}
+
+// Without --listen it is there for the owner of the database, who finds it without an address, and for nobody else.
+TEST_F(HonedTest, TheDefaultIsASocketOfTheOwners) {
+  HonedProcess honed({"--db", folder_ / "t.db"});
+  ASSERT_TRUE(honed.ready()) << honed.Errors();
+  EXPECT_EQ(honed.address(), "unix:" + (folder_ / "t.db.sock"));
+  EXPECT_EQ(AddressOfDaemon(folder_ / "t.db"), honed.address());
+  EXPECT_EQ(NetworkSockets(honed.pid()), 0);
+  v1::ListJobsReply jobs;
+  const auto client = Connect(honed);
+  EXPECT_TRUE(client->tune().ListJobs(client->Context().get(), {}, &jobs).ok());
+}
+
 TEST_F(HonedTest, ASecondJobMeasuresNothingTwice) {
   HonedProcess honed(Arguments());
   ASSERT_TRUE(honed.ready()) << honed.Errors();
@@ -136,7 +165,7 @@ TEST_F(HonedTest, SurvivesBeingKilledInTheMiddle) {
   };
   auto honed = std::make_unique<HonedProcess>(Arguments());
   ASSERT_TRUE(honed->ready()) << honed->Errors();
-  const FakeWorker worker("w", honed->address(), "", slow);
+  const FakeWorker worker("w", honed->address(), {}, slow);
   auto client = Connect(*honed);
   const uint64_t job = Submit(*client, Request("one", {"conv2d_1", "dense_2"}, 60));
   while (worker.done() < 20) absl::SleepFor(absl::Milliseconds(5));
@@ -160,10 +189,10 @@ TEST_F(HonedTest, AWorkerThatVanishesCostsItsLeasesOnly) {
     absl::SleepFor(absl::Milliseconds(20));
     return GoodOutcome(lease);
   };
-  auto first = std::make_unique<FakeWorker>("first", honed.address(), "", slow);
+  auto first = std::make_unique<FakeWorker>("first", honed.address(), Credentials(), slow);
   const uint64_t job = Submit(*client, Request("one", {"conv2d_1", "dense_2"}, 50));
   while (first->done() < 10) absl::SleepFor(absl::Milliseconds(5));
-  const FakeWorker second("second", honed.address(), "", slow);
+  const FakeWorker second("second", honed.address(), {}, slow);
   first = nullptr;
   const v1::JobSnapshot end = WaitForEnd(*client, job);
   EXPECT_EQ(end.state(), v1::JOB_DONE) << end.reason();
@@ -228,7 +257,7 @@ TEST_F(HonedTest, StopKeepsWhatWasMeasured) {
   HonedProcess honed(Arguments());
   ASSERT_TRUE(honed.ready()) << honed.Errors();
   const auto client = Connect(honed);
-  const FakeWorker worker("w", honed.address(), "", [](const v1::Lease& lease) {
+  const FakeWorker worker("w", honed.address(), {}, [](const v1::Lease& lease) {
     absl::SleepFor(absl::Milliseconds(20));
     return GoodOutcome(lease);
   });
@@ -280,8 +309,10 @@ TEST_F(HonedTest, APrivateDaemonEndsWithItsWorkers) {
 TEST_F(HonedTest, WantsTheTokenOnTheNetwork) {
   std::ofstream(folder_ / "token") << "secret\n";
   chmod((folder_ / "token").c_str(), 0600);
-  HonedProcess honed({"--db", folder_ / "t.db", "--listen", "127.0.0.1:0", "--token-file", folder_ / "token"});
+  HonedProcess honed(
+      {"--db", folder_ / "t.db", "--listen", "127.0.0.1:0", "--insecure", "--token-file", folder_ / "token"});
   ASSERT_TRUE(honed.ready()) << honed.Errors();
+  EXPECT_EQ(NetworkSockets(honed.pid()), 1);
   struct Case {
     const char* token;
     grpc::StatusCode code;
@@ -331,9 +362,10 @@ INSTANTIATE_TEST_SUITE_P(
                     RefusalCase{"EmptyDatabase", {"--db", "@empty", "--listen", "unix:@s"}, 9, "an empty file"},
                     RefusalCase{"DatabaseIsAFolder", {"--db", "@", "--listen", "unix:@s"}, 2, "a folder"},
                     RefusalCase{"NoSuchFolder", {"--db", "@none/t", "--listen", "unix:@s"}, 8, "No such file"},
-                    RefusalCase{"NoToken", {"--db", "@t", "--listen", "127.0.0.1:0"}, 2, "needs a token"},
+                    RefusalCase{"NoTls", {"--db", "@t", "--listen", "127.0.0.1:0"}, 2, "needs TLS"},
+                    RefusalCase{"NoToken", {"--db", "@t", "--listen", "127.0.0.1:0", "--insecure"}, 2, "needs a token"},
                     RefusalCase{"OpenToken",
-                                {"--db", "@t", "--listen", "127.0.0.1:0", "--token-file", "@open_token"},
+                                {"--db", "@t", "--listen", "127.0.0.1:0", "--insecure", "--token-file", "@open_token"},
                                 2,
                                 "chmod 600"},
                     RefusalCase{"NotAnAddress", {"--db", "@t", "--listen", "somewhere"}, 2, "not an address"},
