@@ -31,6 +31,7 @@ int ExitCodeOf(const absl::Status& status) {
     case absl::StatusCode::kInvalidArgument:
     case absl::StatusCode::kNotFound: return static_cast<int>(ExitCode::kUsage);
     case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kResourceExhausted:
     case absl::StatusCode::kDeadlineExceeded: return static_cast<int>(ExitCode::kNoService);
     case absl::StatusCode::kPermissionDenied:
     case absl::StatusCode::kUnauthenticated: return static_cast<int>(ExitCode::kNotAllowed);

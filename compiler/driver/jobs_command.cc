@@ -72,10 +72,16 @@ absl::Status List(const JobsOptions& options) {
     return absl::OkStatus();
   }
   HONE_ASSIGN_OR_RETURN(const std::unique_ptr<DaemonClient> client, ConnectTo(options.service));
-  v1::ListJobsReply reply;
-  HONE_RETURN_IF_ERROR(FromGrpc(client->tune().ListJobs(client->Context().get(), {}, &reply)));
-  for (const v1::JobSnapshot& job : reply.jobs()) PrintJob(job, options);
-  if (reply.jobs().empty() && !options.json) std::printf("none\n");
+  bool none = true;
+  v1::ListJobsRequest page;
+  do {
+    v1::ListJobsReply reply;
+    HONE_RETURN_IF_ERROR(FromGrpc(client->tune().ListJobs(client->Context().get(), page, &reply)));
+    for (const v1::JobSnapshot& job : reply.jobs()) PrintJob(job, options);
+    none = none && reply.jobs().empty();
+    page.set_after(reply.next());
+  } while (page.after() != 0);
+  if (none && !options.json) std::printf("none\n");
   return absl::OkStatus();
 }
 

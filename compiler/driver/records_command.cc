@@ -21,7 +21,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr size_t kChunkBytes = 1 << 20;
 constexpr absl::Duration kWholeDatabase = absl::Hours(1);  // for all of it to go over the network
 
 struct RecordsOptions {
@@ -214,16 +213,10 @@ absl::Status ImportToDaemon(DaemonClient& client, const std::string& text, bool 
   const std::unique_ptr<grpc::ClientContext> context = client.Context(kWholeDatabase);
   v1::ImportReply reply;
   const auto writer = client.tune().ImportRecords(context.get(), &reply);
-  for (size_t at = 0; at < text.size();) {  // pieces end where a line ends
-    size_t end = text.size();
-    if (at + kChunkBytes < text.size()) {
-      const size_t line_end = text.find('\n', at + kChunkBytes);
-      end = line_end == std::string::npos ? text.size() : line_end + 1;
-    }
+  for (size_t at = 0; at < text.size(); at += kChunkBytes) {
     v1::ExportChunk chunk;
-    chunk.set_lines(text.substr(at, end - at));
+    chunk.set_lines(text.substr(at, kChunkBytes));
     if (!writer->Write(chunk)) break;
-    at = end;
   }
   writer->WritesDone();
   HONE_RETURN_IF_ERROR(FromGrpc(writer->Finish()));

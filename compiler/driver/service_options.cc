@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -17,6 +18,7 @@ namespace hone {
 namespace {
 
 constexpr absl::Duration kConnectTimeout = absl::Seconds(5);
+constexpr size_t kKeysAtOnce = 64;  // of a look-up: the records have to fit into one message
 
 absl::Status NoService(absl::Status status) { return WithExitCode(ExitCode::kNoService, std::move(status)); }
 
@@ -75,14 +77,20 @@ absl::StatusOr<std::vector<std::optional<v1::BestAnswer>>> FindBest(const Servic
   std::vector<std::optional<v1::BestAnswer>> answers(keys.size());
   if (!options.server.empty()) {
     HONE_ASSIGN_OR_RETURN(const std::unique_ptr<DaemonClient> client, ConnectTo(options));
-    v1::BestRecordsRequest request;
-    for (const v1::BestKey& key : keys) *request.add_keys() = key;
-    v1::BestRecordsReply reply;
-    HONE_RETURN_IF_ERROR(FromGrpc(client->tune().BestRecords(client->Context().get(), request, &reply)));
-    WarnOfCorruptRows(static_cast<int>(reply.corrupt()));
-    for (size_t i = 0; i < keys.size() && i < static_cast<size_t>(reply.answers_size()); ++i) {
-      if (reply.answers(static_cast<int>(i)).has_record()) answers[i] = reply.answers(static_cast<int>(i));
+    int corrupt = 0;
+    for (size_t first = 0; first < keys.size(); first += kKeysAtOnce) {
+      v1::BestRecordsRequest request;
+      const size_t end = std::min(keys.size(), first + kKeysAtOnce);
+      for (size_t i = first; i < end; ++i) *request.add_keys() = keys[i];
+      v1::BestRecordsReply reply;
+      HONE_RETURN_IF_ERROR(FromGrpc(client->tune().BestRecords(client->Context().get(), request, &reply)));
+      corrupt += static_cast<int>(reply.corrupt());
+      for (size_t i = first; i < end && i - first < static_cast<size_t>(reply.answers_size()); ++i) {
+        const v1::BestAnswer& answer = reply.answers(static_cast<int>(i - first));
+        if (answer.has_record()) answers[i] = answer;
+      }
     }
+    WarnOfCorruptRows(corrupt);
     return answers;
   }
   if (options.db.empty() && !std::filesystem::exists(options.database())) return answers;

@@ -26,6 +26,7 @@
 #include "compiler/driver/status_line.h"
 #include "compiler/support/status_macros.h"
 #include "nlohmann/json.hpp"
+#include "proto/rpc/channel.h"
 
 namespace hone {
 namespace {
@@ -81,6 +82,11 @@ class TuneSession {
 
   // A call that the daemon cannot answer for now is made again: the request has a number of its own.
   absl::Status Submit(const v1::SubmitRequest& request) {
+    if (const size_t bytes = request.ByteSizeLong(); bytes > size_t{kLongestMessage}) {
+      return absl::InvalidArgumentError(absl::StrCat("the job's ", request.tasks_size(), " kernels take ", bytes >> 20,
+                                                     " MiB, and a daemon takes ", kLongestMessage >> 20,
+                                                     " MiB at once; tune them in parts with --tasks"));
+    }
     const absl::Time start = absl::Now();
     for (;;) {
       v1::SubmitReply reply;

@@ -10,7 +10,10 @@
 
 namespace hone {
 
-inline constexpr int kLongestMessage = 256 << 20;  // either way: a plan or a page of records
+// Of one message, either way. What may be larger goes in several: records as a stream of chunks, jobs page by page,
+// results over several Syncs.
+inline constexpr int kLongestMessage = 4 << 20;
+inline constexpr size_t kChunkBytes = 1 << 20;
 
 // What a caller shows.
 struct Credentials {

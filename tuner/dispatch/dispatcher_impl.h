@@ -107,6 +107,8 @@ class Dispatcher::Impl {
                         const std::string& source);
 
   // ---- job_rules.cc ----
+  // Why the tenant may not have another job of so many tasks now; empty when it may.
+  std::string OverLimits(const Tenant& tenant, int more_tasks) const;
   void BindJobs();  // jobs that wait for a device class
   void Bind(Job& job, const Worker& worker);
   void QueueDefaults(Job& job);

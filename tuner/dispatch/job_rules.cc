@@ -75,6 +75,9 @@ void Dispatcher::Impl::On(const Submit& event) {
     // Behind the commit of the first one, in case that is still under way.
     return CommitThen({}, [this, to = event.to, reply] { ReplyNow(to, reply); });
   }
+  if (const std::string over = OverLimits(event.tenant, request.tasks_size()); !over.empty()) {
+    return ReplyNow(event.to, Refusal{static_cast<int>(absl::StatusCode::kResourceExhausted), over});
+  }
   Job job;
   job.row.id = next_job++;
   job.row.tenant = event.tenant.id;
@@ -116,6 +119,25 @@ void Dispatcher::Impl::On(const Submit& event) {
   job_by_request[{event.tenant.id, request.request_id()}] = job.row.id;
   jobs.emplace(job.row.id, std::move(job));
   CommitThen(std::move(writes), [this, to = event.to, reply] { ReplyNow(to, reply); });
+}
+
+std::string Dispatcher::Impl::OverLimits(const Tenant& tenant, int more_tasks) const {
+  int open_jobs = 0, open_tasks = 0;
+  for (const auto& [id, job] : jobs) {
+    if (job.row.tenant != tenant.id || job.ended) continue;
+    ++open_jobs;
+    open_tasks += static_cast<int>(job.tasks.size());
+  }
+  if (open_jobs >= options.max_jobs) {
+    return absl::StrCat(open_jobs, " jobs of tenant ", tenant.name,
+                        " wait or run, as many as it may have (honed --max-jobs); wait until one ends, or stop one");
+  }
+  if (open_tasks + more_tasks > options.max_tasks) {
+    return absl::StrCat("with the ", more_tasks, " kernels of this job tenant ", tenant.name, " would have ",
+                        open_tasks + more_tasks, " in work, and may have ", options.max_tasks,
+                        " (honed --max-tasks); tune them in parts, or wait until a job ends");
+  }
+  return "";
 }
 
 void Dispatcher::Impl::On(const StopJob& event) {

@@ -21,6 +21,9 @@ struct DispatchOptions {
   uint32_t run_limit_ms = 10'000;
   int64_t memory_limit_bytes = int64_t{4} << 30;
   int max_credits = 64;  // leases one worker may hold, whatever it asks for
+  // What waits or runs of one tenant at once.
+  int max_jobs = 256;
+  int max_tasks = 20'000;
   // Search.
   int batch = 16;          // candidates asked for at once
   int searches = 1;        // requests out at once: as many as there are search processes

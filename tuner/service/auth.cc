@@ -1,10 +1,12 @@
 #include "tuner/service/auth.h"
 
+#include <chrono>
 #include <optional>
 #include <string_view>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "compiler/support/status_macros.h"
 #include "grpc/grpc_security_constants.h"
 #include "proto/rpc/address.h"
@@ -17,7 +19,10 @@ namespace {
 absl::StatusOr<Caller> HolderOf(const std::string& pem) {
   HONE_ASSIGN_OR_RETURN(const CertificateSubject subject, SubjectOf(pem));
   const std::optional<Role> role = RoleFromName(subject.role);
-  if (role.has_value() && IsTenantName(subject.tenant)) return Caller{*role, TenantOf(subject.tenant)};
+  if (role.has_value() && IsTenantName(subject.tenant)) {
+    const std::string name = absl::StrCat("certificate of ", subject.name, ", ", subject.role, " of ", subject.tenant);
+    return Caller{*role, TenantOf(subject.tenant), name, nullptr};
+  }
   return absl::UnauthenticatedError(
       absl::StrCat("the certificate of ", subject.name, " names no role and tenant (OU \"", subject.role, "\", O \"",
                    subject.tenant, "\"): show a token, or a certificate that hone ca issue --role made"));
@@ -46,18 +51,26 @@ absl::StatusOr<Caller> Gate::WhoCalls(const grpc::ServerContextBase& context) co
     if (caller != nullptr) return *caller;
     return absl::PermissionDeniedError("the token is none of the daemon's: check --token-file");
   }
-  if (IsUnixAddress(context.peer())) return Caller{Role::kAdmin, TenantOf("local")};
+  if (IsUnixAddress(context.peer())) return Caller{Role::kAdmin, TenantOf("local"), "", nullptr};
   const std::vector<grpc::string_ref> certificates =
       context.auth_context()->FindPropertyValues(GRPC_X509_PEM_CERT_PROPERTY_NAME);
   if (certificates.size() == 1) return HolderOf(std::string(certificates[0].data(), certificates[0].size()));
   return absl::UnauthenticatedError("this daemon wants a token: give it with --token-file FILE");
 }
 
-absl::StatusOr<Caller> Gate::Admit(const grpc::ServerContextBase& context, const Roles& allowed) const {
+absl::StatusOr<Caller> Gate::Admit(const grpc::ServerContextBase& context, const MethodPolicy& policy) {
   HONE_ASSIGN_OR_RETURN(Caller caller, WhoCalls(context));
-  if (allowed.Has(caller.role)) return caller;
-  return absl::PermissionDeniedError(absl::StrCat("a caller of role ", RoleName(caller.role),
-                                                  " may not do this; show the token or certificate of another role"));
+  if (!policy.roles.Has(caller.role)) {
+    return absl::PermissionDeniedError(absl::StrCat("a caller of role ", RoleName(caller.role),
+                                                    " may not do this; show the token or certificate of another role"));
+  }
+  if (context.deadline() == std::chrono::system_clock::time_point::max()) {
+    return absl::InvalidArgumentError("a call has to have a deadline");
+  }
+  if (caller.name.empty()) return caller;
+  HONE_RETURN_IF_ERROR(meter_.Charge(caller.name, absl::ToUnixMicros(absl::Now())));
+  if (policy.streams) { HONE_ASSIGN_OR_RETURN(caller.stream, meter_.OpenStream(caller.name)); }
+  return caller;
 }
 
 }  // namespace hone

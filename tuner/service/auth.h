@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "grpcpp/grpcpp.h"
+#include "tuner/service/call_meter.h"
 #include "tuner/service/policy.h"
 #include "tuner/service/token_table.h"
 
@@ -16,26 +17,29 @@ namespace hone {
 
 class Gate {
  public:
-  explicit Gate(TokenTable tokens) : tokens_(std::make_shared<const TokenTable>(std::move(tokens))) {}
+  Gate(TokenTable tokens, const CallLimits& limits)
+      : meter_(limits), tokens_(std::make_shared<const TokenTable>(std::move(tokens))) {}
 
   // The caller of a method. The first that is there says who it is:
   //   `authorization: Bearer TOKEN`, where there are tokens; an unknown one is PermissionDenied, whatever else is shown
   //   the Unix socket it came through: whoever may open that is the owner, admin of the local tenant
   //   the certificate it showed in the TLS handshake: tenant and role are its O and OU
-  // Unauthenticated when none is; PermissionDenied for a role that may not call the method. The time it takes does not
-  // depend on the tokens it is compared with.
+  // Unauthenticated when none is; PermissionDenied for a role that may not call the method; InvalidArgument for a call
+  // without a deadline; ResourceExhausted for a caller beyond its limits, which the owner does not have. The time it
+  // takes does not depend on the tokens it is compared with.
   template <template <class> class Method>
-  absl::StatusOr<Caller> Admit(const grpc::ServerContextBase& context) const {
-    return Admit(context, PolicyOf<Method>::kRoles);
+  absl::StatusOr<Caller> Admit(const grpc::ServerContextBase& context) {
+    return Admit(context, PolicyOf<Method>::kPolicy);
   }
 
   // From the next call on.
   void SetTokens(TokenTable tokens);
 
  private:
-  absl::StatusOr<Caller> Admit(const grpc::ServerContextBase& context, const Roles& allowed) const;
+  absl::StatusOr<Caller> Admit(const grpc::ServerContextBase& context, const MethodPolicy& policy);
   absl::StatusOr<Caller> WhoCalls(const grpc::ServerContextBase& context) const;
 
+  CallMeter meter_;
   mutable std::mutex mutex_;
   std::shared_ptr<const TokenTable> tokens_;
 };

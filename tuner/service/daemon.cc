@@ -5,26 +5,36 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <initializer_list>
 #include <mutex>
+#include <tuple>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "compiler/support/status_macros.h"
 #include "database/sqlite_store.h"
+#include "grpc/support/log.h"
 #include "grpcpp/grpcpp.h"
+#include "grpcpp/health_check_service_interface.h"
+#include "grpcpp/resource_quota.h"
 #include "proto/rpc/address.h"
 #include "proto/rpc/channel.h"
 #include "spdlog/spdlog.h"
 #include "tuner/service/auth.h"
 #include "tuner/service/core.h"
 #include "tuner/service/fleet_service.h"
+#include "tuner/service/listener.h"
 #include "tuner/service/tune_service.h"
 
 namespace hone {
 namespace {
 
 constexpr auto kStopGrace = std::chrono::milliseconds(300);
+constexpr int kMostThreads = 256;  // of calls that hold one: Sync and Watch do not
+constexpr absl::Duration kLookAtFiles = absl::Seconds(1);
 
 // A socket file that nobody listens on is left over and may go; one that somebody answers is not ours to take.
 absl::Status ClearSocket(const std::string& address) {
@@ -50,6 +60,55 @@ absl::Status CheckSocketFolder(const std::string& address) {
   return absl::OkStatus();
 }
 
+// What a peer may do to a connection before, between and beside its calls.
+void SetTransportLimits(grpc::ServerBuilder& builder) {
+  builder.SetMaxReceiveMessageSize(kLongestMessage);
+  builder.SetMaxSendMessageSize(kLongestMessage);
+  builder.SetResourceQuota(grpc::ResourceQuota("honed").SetMaxThreads(kMostThreads));
+  for (const auto& [name, value] : std::initializer_list<std::pair<const char*, int>>{
+           {GRPC_ARG_MAX_METADATA_SIZE, 16 << 10},
+           {GRPC_ARG_MAX_CONCURRENT_STREAMS, 64},
+           {GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, 10'000},
+           {GRPC_ARG_MAX_CONNECTION_IDLE_MS, 10 * 60'000},
+           {GRPC_ARG_MAX_CONNECTION_AGE_MS, 60 * 60'000},  // then it shows its certificate again
+           {GRPC_ARG_MAX_CONNECTION_AGE_GRACE_MS, 10 * 60'000},
+           {GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 10'000},
+           {GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0},
+           {GRPC_ARG_KEEPALIVE_TIME_MS, 20'000},
+           {GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000}}) {
+    builder.AddChannelArgument(name, value);
+  }
+}
+
+// What gRPC says of connections that fail: anybody can make it say that, as often as they like.
+void LogOfGrpc(gpr_log_func_args* said) { spdlog::debug("gRPC: {}", said->message); }
+
+// Files that may be written anew while the daemon runs.
+class FileWatch {
+ public:
+  explicit FileWatch(std::vector<std::string> paths) : paths_(std::move(paths)), seen_(Look()) {}
+  bool Changed() {
+    std::vector<Stamp> now = Look();
+    const bool changed = now != seen_;
+    seen_ = std::move(now);
+    return changed;
+  }
+
+ private:
+  using Stamp = std::tuple<ino_t, off_t, time_t, long>;
+  std::vector<Stamp> Look() const {
+    std::vector<Stamp> stamps;
+    for (const std::string& path : paths_) {
+      struct stat info {};
+      if (path.empty() || stat(path.c_str(), &info) != 0) info = {};
+      stamps.emplace_back(info.st_ino, info.st_size, info.st_mtim.tv_sec, info.st_mtim.tv_nsec);
+    }
+    return stamps;
+  }
+  const std::vector<std::string> paths_;
+  std::vector<Stamp> seen_;
+};
+
 }  // namespace
 
 struct Daemon::Parts {
@@ -58,10 +117,23 @@ struct Daemon::Parts {
   std::unique_ptr<Core> core;
   std::unique_ptr<grpc::Service> tune, fleet;
   std::unique_ptr<grpc::Server> server;
+  std::vector<std::unique_ptr<Listener>> listeners;  // of every HOST:PORT
   std::atomic<Micros> last_call{0};
   std::vector<std::string> socket_paths;
   std::mutex mutex;
   absl::Status failure;
+
+  // The tokens there were stay when the file cannot serve.
+  void ReadTokensAgain() const {
+    absl::StatusOr<TokenTable> tokens = TokenTable::Read(options.token_file);
+    if (!tokens.ok()) {
+      spdlog::error("the token file has changed, the tokens from before stay: {}",
+                    std::string(tokens.status().message()));
+      return;
+    }
+    gate->SetTokens(*std::move(tokens));
+    spdlog::info("{} has changed: its tokens are those from now on", options.token_file);
+  }
 };
 
 Daemon::Daemon() : parts_(std::make_unique<Parts>()) {}
@@ -70,6 +142,7 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const DaemonOptions& optio
   std::unique_ptr<Daemon> daemon(new Daemon());
   Parts& parts = *daemon->parts_;
   parts.options = options;
+  gpr_set_log_function(LogOfGrpc);
   std::vector<std::string>& listen = parts.options.listen;
   if (listen.empty()) listen.push_back(OwnersAddress(options.db));
   for (const std::string& address : listen) {
@@ -92,7 +165,7 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const DaemonOptions& optio
           "--listen ", address, ": a daemon on the network needs a token where it has no TLS; give --token-file FILE"));
     }
   }
-  parts.gate = std::make_unique<Gate>(std::move(tokens));
+  parts.gate = std::make_unique<Gate>(std::move(tokens), options.call_limits);
   HONE_ASSIGN_OR_RETURN(std::unique_ptr<TuningStore> store, OpenSqliteStore(options.db, StoreMode::kWrite));
   Daemon* raw = daemon.get();
   DispatchOptions dispatch = options.dispatch;
@@ -104,41 +177,35 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const DaemonOptions& optio
   parts.tune = MakeTuneService(*parts.core, *parts.gate, parts.last_call);
   parts.fleet = MakeFleetService(*parts.core, *parts.gate);
 
+  grpc::EnableDefaultHealthCheckService(true);
   grpc::ServerBuilder builder;
-  std::vector<int> ports(listen.size(), 0);
-  for (size_t i = 0; i < listen.size(); ++i) {
-    const std::string& address = listen[i];
+  std::vector<std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor>> acceptors;
+  for (const std::string& address : listen) {
     if (IsUnixAddress(address)) {
       HONE_RETURN_IF_ERROR(ClearSocket(address));
       parts.socket_paths.push_back(SocketPath(address));
+      builder.AddListeningPort(address, grpc::InsecureServerCredentials());
+      daemon->addresses_.push_back(address);
+      continue;
     }
-    builder.AddListeningPort(
-        address, IsUnixAddress(address) ? grpc::InsecureServerCredentials() : MakeServerCredentials(options.tls),
-        &ports[i]);
+    HONE_ASSIGN_OR_RETURN(std::unique_ptr<Listener> listener, Listener::Open(address));
+    daemon->addresses_.push_back(listener->address());
+    parts.listeners.push_back(std::move(listener));
+    acceptors.push_back(builder.experimental().AddExternalConnectionAcceptor(
+        grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, MakeServerCredentials(options.tls)));
   }
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  builder.SetMaxReceiveMessageSize(kLongestMessage);
-  builder.SetMaxSendMessageSize(kLongestMessage);
-  builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, 16 << 10);
-  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 10'000);
-  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 20'000);
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
+  SetTransportLimits(builder);
   builder.RegisterService(parts.tune.get());
   builder.RegisterService(parts.fleet.get());
-  const mode_t before = umask(0177);  // the socket is its owner's alone from the first moment
+  const mode_t before = umask(0177);  // a socket is its owner's alone from the first moment
   parts.server = builder.BuildAndStart();
   umask(before);
-  for (size_t i = 0; i < listen.size(); ++i) {
-    const std::string& address = listen[i];
-    if (parts.server == nullptr || (!IsUnixAddress(address) && ports[i] == 0)) {
-      const bool told = parts.server != nullptr || listen.size() == 1;  // else it may be any of them
-      parts.server = nullptr;
-      return absl::UnavailableError(absl::StrCat("cannot listen on ", told ? address : absl::StrJoin(listen, ", "),
-                                                 ": the address is in use or not of this machine"));
-    }
-    daemon->addresses_.push_back(
-        IsUnixAddress(address) ? address : absl::StrCat(address.substr(0, address.rfind(':')), ":", ports[i]));
+  if (parts.server == nullptr) {
+    return absl::UnavailableError(absl::StrCat("cannot listen on ", absl::StrJoin(listen, ", "),
+                                               ": the address is in use or not of this machine"));
+  }
+  for (size_t i = 0; i < acceptors.size(); ++i) {
+    parts.listeners[i]->Start(std::move(acceptors[i]), options.max_connections);
   }
   // Clients on this machine find it by the database: by a socket where there is one.
   const auto local = std::find_if(daemon->addresses_.begin(), daemon->addresses_.end(), IsUnixAddress);
@@ -152,8 +219,21 @@ absl::Status Daemon::Serve() {
   Parts& parts = *parts_;
   const bool is_private = parts.options.exit_when_idle != absl::InfiniteDuration();
   absl::Status result;
+  FileWatch tokens({parts.options.token_file});
+  const TlsFiles& tls = parts.options.tls;
+  FileWatch certificates({tls.ca, tls.certificate, tls.key});
+  absl::Time look_at_files = absl::Now() + kLookAtFiles;
   while (!stop_) {
     absl::SleepFor(absl::Milliseconds(50));
+    if (absl::Now() >= look_at_files) {
+      look_at_files = absl::Now() + kLookAtFiles;
+      if (tokens.Changed()) parts.ReadTokensAgain();
+      if (certificates.Changed()) {  // gRPC reads them by itself, and says nothing
+        const absl::Status status = CheckTlsFiles(tls);
+        if (status.ok()) spdlog::info("{} has changed: new connections are shown it", tls.certificate);
+        if (!status.ok()) spdlog::error("the certificates have changed: {}", std::string(status.message()));
+      }
+    }
     {
       const std::lock_guard<std::mutex> guard(parts.mutex);
       if (!parts.failure.ok()) {
@@ -175,6 +255,8 @@ absl::Status Daemon::Serve() {
     parts.core->Post(ShutDown{});
     absl::SleepFor(absl::Milliseconds(300));
   }
+  parts.server->GetHealthCheckService()->SetServingStatus(false);
+  for (const auto& listener : parts.listeners) listener->Stop();
   parts.core->Stop();  // what was promised is written; everybody who waits is answered
   parts.server->Shutdown(std::chrono::system_clock::now() + kStopGrace);
   parts.server->Wait();
@@ -184,6 +266,7 @@ absl::Status Daemon::Serve() {
 
 Daemon::~Daemon() {
   Parts& parts = *parts_;
+  for (const auto& listener : parts.listeners) listener->Stop();
   if (parts.server != nullptr) {
     parts.core->Stop();
     parts.server->Shutdown(std::chrono::system_clock::now());

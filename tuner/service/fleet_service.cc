@@ -53,7 +53,7 @@ class SyncCall : public grpc::ServerUnaryReactor {
 
 class FleetService : public v1::Fleet::WithCallbackMethod_Sync<v1::Fleet::Service> {
  public:
-  FleetService(Core& core, const Gate& gate) : core_(core), gate_(gate) {}
+  FleetService(Core& core, Gate& gate) : core_(core), gate_(gate) {}
 
   grpc::Status Hello(grpc::ServerContext* context, const v1::HelloRequest* request, v1::HelloReply* reply) override {
     const absl::StatusOr<Caller> caller = gate_.Admit<v1::Fleet::WithAsyncMethod_Hello>(*context);
@@ -88,12 +88,12 @@ class FleetService : public v1::Fleet::WithCallbackMethod_Sync<v1::Fleet::Servic
 
  private:
   Core& core_;
-  const Gate& gate_;
+  Gate& gate_;
 };
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> MakeFleetService(Core& core, const Gate& gate) {
+std::unique_ptr<grpc::Service> MakeFleetService(Core& core, Gate& gate) {
   return std::make_unique<FleetService>(core, gate);
 }
 

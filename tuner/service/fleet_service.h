@@ -12,6 +12,6 @@ class Core;
 class Gate;
 
 // Both must outlive the service.
-std::unique_ptr<grpc::Service> MakeFleetService(Core& core, const Gate& gate);
+std::unique_ptr<grpc::Service> MakeFleetService(Core& core, Gate& gate);
 
 }  // namespace hone

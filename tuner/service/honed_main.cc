@@ -2,6 +2,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -89,6 +90,21 @@ int main(int argc, char** argv) {
   app.add_option(
       "--token-file", options.token_file,
       "file with the secret that callers must show, or lines of role (admin, client, worker, viewer), tenant, token");
+  app.add_option("--max-rate", options.call_limits.calls_per_second, "calls a second of one token or certificate")
+      ->check(hone::FromTo(1.0, 1e6, "calls"))
+      ->capture_default_str();
+  app.add_option("--max-streams", options.call_limits.streams, "watches, listings, exports and imports of one at once")
+      ->check(hone::FromTo(1, 100'000, "streams"))
+      ->capture_default_str();
+  app.add_option("--max-connections", options.max_connections, "connections to each HOST:PORT at once")
+      ->check(hone::FromTo(1, 1'000'000, "connections"))
+      ->capture_default_str();
+  app.add_option("--max-jobs", options.dispatch.max_jobs, "jobs of one tenant that wait or run")
+      ->check(hone::FromTo(1, 1'000'000, "jobs"))
+      ->capture_default_str();
+  app.add_option("--max-tasks", options.dispatch.max_tasks, "kernels in those jobs")
+      ->check(hone::FromTo(1, 100'000'000, "kernels"))
+      ->capture_default_str();
   app.add_option("--exit-when-idle", idle_seconds, "end when there was no job and no client for this many seconds")
       ->check(hone::AboveZero("seconds"));
   app.add_option("--lease", lease_seconds, "seconds after which a silent worker's candidates go to another")
@@ -130,6 +146,13 @@ int main(int argc, char** argv) {
   spdlog::set_default_logger(spdlog::stderr_logger_mt("honed"));
   spdlog::set_pattern("%Y-%m-%d %H:%M:%S.%e %n %l: %v");
   spdlog::set_level(verbose ? spdlog::level::debug : spdlog::level::info);
+
+  // Connections are descriptors: as many as the process may have.
+  rlimit descriptors{};
+  if (::getrlimit(RLIMIT_NOFILE, &descriptors) == 0) {
+    descriptors.rlim_cur = descriptors.rlim_max;
+    ::setrlimit(RLIMIT_NOFILE, &descriptors);
+  }
 
   // Signals are waited for by one thread; every thread made from here on has them blocked.
   signal(SIGPIPE, SIG_IGN);

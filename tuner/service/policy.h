@@ -1,5 +1,5 @@
 // Which roles may call which method: one row for every method of the services. A method without a row does not compile,
-// because `PolicyOf` has no definition beside the rows and `MethodRoles` asks it for every method that protoc
+// because `PolicyOf` has no definition beside the rows and `kPolicies` asks it for every method that protoc
 // generated.
 #pragma once
 
@@ -39,9 +39,18 @@ class Roles {
   unsigned bits_ = 0;
 };
 
+struct MethodPolicy {
+  Roles roles;
+  bool streams = false;  // many messages one way: how many of those a caller may have open is limited
+};
+
 template <Role... kAllowed>
 struct Allow {
-  static constexpr Roles kRoles{kAllowed...};
+  static constexpr MethodPolicy kPolicy{{kAllowed...}, false};
+};
+template <class Row>
+struct Stream {
+  static constexpr MethodPolicy kPolicy{Row::kPolicy.roles, true};
 };
 using Readers = Allow<Role::kAdmin, Role::kClient, Role::kViewer>;
 using Writers = Allow<Role::kAdmin, Role::kClient>;
@@ -53,15 +62,15 @@ struct PolicyOf;
 
 // clang-format off
 template <> struct PolicyOf<v1::Tune::WithAsyncMethod_Submit>        : Writers {};
-template <> struct PolicyOf<v1::Tune::WithAsyncMethod_Watch>         : Readers {};
+template <> struct PolicyOf<v1::Tune::WithAsyncMethod_Watch>         : Stream<Readers> {};
 template <> struct PolicyOf<v1::Tune::WithAsyncMethod_Stop>          : Writers {};
 template <> struct PolicyOf<v1::Tune::WithAsyncMethod_GetJob>        : Readers {};
 template <> struct PolicyOf<v1::Tune::WithAsyncMethod_ListJobs>      : Readers {};
 template <> struct PolicyOf<v1::Tune::WithAsyncMethod_ListWorkers>   : Readers {};
 template <> struct PolicyOf<v1::Tune::WithAsyncMethod_BestRecords>   : Readers {};
-template <> struct PolicyOf<v1::Tune::WithAsyncMethod_ListRecords>   : Readers {};
-template <> struct PolicyOf<v1::Tune::WithAsyncMethod_ExportRecords> : Readers {};
-template <> struct PolicyOf<v1::Tune::WithAsyncMethod_ImportRecords> : Writers {};
+template <> struct PolicyOf<v1::Tune::WithAsyncMethod_ListRecords>   : Stream<Readers> {};
+template <> struct PolicyOf<v1::Tune::WithAsyncMethod_ExportRecords> : Stream<Readers> {};
+template <> struct PolicyOf<v1::Tune::WithAsyncMethod_ImportRecords> : Stream<Writers> {};
 template <> struct PolicyOf<v1::Fleet::WithAsyncMethod_Hello>        : Measurers {};
 template <> struct PolicyOf<v1::Fleet::WithAsyncMethod_Sync>         : Measurers {};
 template <> struct PolicyOf<v1::Fleet::WithAsyncMethod_GetWorkload>  : Measurers {};
@@ -72,24 +81,24 @@ namespace policy_internal {
 // `AsyncService` is WithAsyncMethod_First<WithAsyncMethod_Second<... Service>>, in the order of the proto file.
 template <class Rest>
 struct Walk {
-  static constexpr std::array<Roles, 0> kRoles{};
+  static constexpr std::array<MethodPolicy, 0> kPolicies{};
 };
 template <template <class> class Method, class Rest>
 struct Walk<Method<Rest>> {
-  static constexpr auto kRoles = [] {
-    std::array<Roles, Walk<Rest>::kRoles.size() + 1> roles{};
-    roles[0] = PolicyOf<Method>::kRoles;  // an error here: the method has no row above
-    for (size_t i = 1; i < roles.size(); ++i) roles[i] = Walk<Rest>::kRoles[i - 1];
-    return roles;
+  static constexpr auto kPolicies = [] {
+    std::array<MethodPolicy, Walk<Rest>::kPolicies.size() + 1> policies{};
+    policies[0] = PolicyOf<Method>::kPolicy;  // an error here: the method has no row above
+    for (size_t i = 1; i < policies.size(); ++i) policies[i] = Walk<Rest>::kPolicies[i - 1];
+    return policies;
   }();
 };
 
 }  // namespace policy_internal
 
-// The roles of each method of a service (v1::Tune, v1::Fleet), by its index in the proto file.
+// Of each method of a service (v1::Tune, v1::Fleet), by its index in the proto file.
 template <class Service>
-inline constexpr auto kMethodRoles = policy_internal::Walk<typename Service::AsyncService>::kRoles;
+inline constexpr auto kPolicies = policy_internal::Walk<typename Service::AsyncService>::kPolicies;
 
-static_assert(!kMethodRoles<v1::Tune>.empty() && !kMethodRoles<v1::Fleet>.empty());
+static_assert(!kPolicies<v1::Tune>.empty() && !kPolicies<v1::Fleet>.empty());
 
 }  // namespace hone

@@ -40,7 +40,7 @@ absl::StatusOr<TokenTable> TokenTable::Read(const std::string& path) {
     };
     const std::vector<std::string> words = absl::StrSplit(line, absl::ByAnyChar(" \t\r"), absl::SkipEmpty());
     if (words.empty() || words[0][0] == '#') continue;
-    Caller caller{Role::kAdmin, TenantOf("local")};
+    Caller caller{Role::kAdmin, TenantOf("local"), "", nullptr};
     if (words.size() == 3) {
       const std::optional<Role> role = RoleFromName(words[0]);
       if (!role.has_value()) {
@@ -50,13 +50,16 @@ absl::StatusOr<TokenTable> TokenTable::Read(const std::string& path) {
         return wrong(
             absl::StrCat("\"", words[1], "\" is no tenant's name: 1 to ", kLongestTenant, " letters, digits and ._-"));
       }
-      caller = Caller{*role, TenantOf(words[1])};
+      caller.role = *role;
+      caller.tenant = TenantOf(words[1]);
     } else if (words.size() != 1) {
       return wrong("a line is `role tenant token`, or a token alone");
     }
     if (!IsToken(words.back())) return wrong("a token is made of printable ASCII without spaces");
     if (table.Find(words.back()) != nullptr) return wrong("the token is there twice");
-    table.entries_.push_back({Sha256(words.back()), std::move(caller)});
+    const std::string digest = Sha256(words.back());
+    caller.name = absl::StrCat("token ", ToHex(digest).substr(0, 8));
+    table.entries_.push_back({digest, std::move(caller)});
   }
   if (table.empty()) return absl::InvalidArgumentError(absl::StrCat(path, ": the token file is empty"));
   return table;

@@ -7,6 +7,7 @@
 // or, for a daemon of one tenant, a single line with a token alone: whoever shows it is admin of the local tenant.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +21,8 @@ namespace hone {
 struct Caller {
   Role role = Role::kViewer;
   Tenant tenant;
+  std::string name;  // what limits go by, and messages: "token 3f2a91bc"; empty: the owner, who has none
+  std::shared_ptr<const void> stream;  // while the call lives, where its method streams
 };
 
 class TokenTable {

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "database/record_json.h"
+#include "proto/rpc/channel.h"
 #include "proto/rpc/status.h"
 #include "tuner/service/auth.h"
 #include "tuner/service/core.h"
@@ -12,6 +13,7 @@ namespace hone {
 namespace {
 
 constexpr int kPage = 64;
+constexpr size_t kLongestLine = 64 << 20;  // of a record with its object
 
 // The writes of a piece of an import, through the dispatcher: it knows which champions are in use.
 absl::Status Import(Core& core, grpc::ServerContext* context, const Tenant& tenant, const std::string& lines,
@@ -36,7 +38,7 @@ absl::Status Import(Core& core, grpc::ServerContext* context, const Tenant& tena
 
 class TuneService : public v1::Tune::WithCallbackMethod_Watch<v1::Tune::Service> {
  public:
-  TuneService(Core& core, const Gate& gate, std::atomic<Micros>& last_call)
+  TuneService(Core& core, Gate& gate, std::atomic<Micros>& last_call)
       : core_(core), gate_(gate), last_call_(last_call) {}
 
   grpc::Status Submit(grpc::ServerContext* context, const v1::SubmitRequest* request, v1::SubmitReply* reply) override {
@@ -67,7 +69,7 @@ class TuneService : public v1::Tune::WithCallbackMethod_Watch<v1::Tune::Service>
       };
       return new Refused(ToGrpc(caller.status()));
     }
-    return StartWatch(core_, caller->tenant.id, *request);
+    return StartWatch(core_, *caller, *request);
   }
 
   grpc::Status Stop(grpc::ServerContext* context, const v1::StopRequest* request, v1::JobSnapshot* reply) override {
@@ -87,12 +89,22 @@ class TuneService : public v1::Tune::WithCallbackMethod_Watch<v1::Tune::Service>
     return Return(core_.Snapshot(caller->tenant.id, request->job_id(), true), reply);
   }
 
-  grpc::Status ListJobs(grpc::ServerContext* context, const v1::ListJobsRequest*, v1::ListJobsReply* reply) override {
+  grpc::Status ListJobs(grpc::ServerContext* context, const v1::ListJobsRequest* request,
+                        v1::ListJobsReply* reply) override {
     const absl::StatusOr<Caller> caller = Admit<v1::Tune::WithAsyncMethod_ListJobs>(*context);
     if (!caller.ok()) return ToGrpc(caller.status());
     absl::StatusOr<std::vector<v1::JobSnapshot>> jobs = core_.ListJobs(caller->tenant.id);
     if (!jobs.ok()) return ToGrpc(jobs.status());
-    for (v1::JobSnapshot& job : *jobs) *reply->add_jobs() = std::move(job);
+    size_t bytes = 0;
+    for (v1::JobSnapshot& job : *jobs) {  // by id
+      if (job.job_id() <= request->after()) continue;
+      if (bytes > kChunkBytes) {
+        reply->set_next(reply->jobs(reply->jobs_size() - 1).job_id());
+        break;
+      }
+      bytes += job.ByteSizeLong();
+      *reply->add_jobs() = std::move(job);
+    }
     return grpc::Status::OK;
   }
 
@@ -165,8 +177,11 @@ class TuneService : public v1::Tune::WithCallbackMethod_Watch<v1::Tune::Service>
     if (!caller.ok()) return ToGrpc(caller.status());
     const absl::StatusOr<int> corrupt = hone::ExportRecords(core_.store(), caller->tenant.id, [&](std::string lines) {
       v1::ExportChunk chunk;
-      chunk.set_lines(std::move(lines));
-      return writer->Write(chunk) ? absl::OkStatus() : absl::CancelledError("the caller has gone");
+      for (size_t at = 0; at < lines.size(); at += kChunkBytes) {
+        chunk.set_lines(lines.substr(at, kChunkBytes));
+        if (!writer->Write(chunk)) return absl::CancelledError("the caller has gone");
+      }
+      return absl::OkStatus();
     });
     if (corrupt.ok()) context->AddTrailingMetadata(kCorruptRows, std::to_string(*corrupt));
     return ToGrpc(corrupt.status());
@@ -189,6 +204,9 @@ class TuneService : public v1::Tune::WithCallbackMethod_Watch<v1::Tune::Service>
     while (reader->Read(&chunk)) {
       waiting += chunk.lines();
       const size_t end = waiting.rfind('\n');
+      if (end == std::string::npos && waiting.size() > kLongestLine) {
+        return {grpc::StatusCode::INVALID_ARGUMENT, absl::StrCat("line ", line, ": longer than any record")};
+      }
       if (end == std::string::npos) continue;
       if (const absl::Status status = take(end + 1); !status.ok()) return ToGrpc(status);
     }
@@ -209,13 +227,13 @@ class TuneService : public v1::Tune::WithCallbackMethod_Watch<v1::Tune::Service>
   }
 
   Core& core_;
-  const Gate& gate_;
+  Gate& gate_;
   std::atomic<Micros>& last_call_;
 };
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> MakeTuneService(Core& core, const Gate& gate, std::atomic<Micros>& last_call) {
+std::unique_ptr<grpc::Service> MakeTuneService(Core& core, Gate& gate, std::atomic<Micros>& last_call) {
   return std::make_unique<TuneService>(core, gate, last_call);
 }
 

@@ -15,6 +15,6 @@ class Gate;
 
 // Both must outlive the service. `last_call` is set to the time of each call (Core::Now), so that a private daemon
 // knows when nobody needs it any more.
-std::unique_ptr<grpc::Service> MakeTuneService(Core& core, const Gate& gate, std::atomic<Micros>& last_call);
+std::unique_ptr<grpc::Service> MakeTuneService(Core& core, Gate& gate, std::atomic<Micros>& last_call);
 
 }  // namespace hone

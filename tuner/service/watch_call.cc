@@ -5,13 +5,15 @@
 
 #include "proto/rpc/status.h"
 #include "tuner/service/core.h"
+#include "tuner/service/token_table.h"
 
 namespace hone {
 namespace {
 
 class WatchCall : public grpc::ServerWriteReactor<v1::JobEvent> {
  public:
-  WatchCall(Core& core, uint64_t tenant, const v1::WatchRequest& request) : core_(core) {
+  WatchCall(Core& core, const Caller& caller, const v1::WatchRequest& request) : core_(core), stream_(caller.stream) {
+    const uint64_t tenant = caller.tenant.id;
     const absl::StatusOr<v1::JobSnapshot> first = core.Snapshot(tenant, request.job_id(), false);
     if (!first.ok()) {
       over_ = true;
@@ -66,6 +68,7 @@ class WatchCall : public grpc::ServerWriteReactor<v1::JobEvent> {
   }
 
   Core& core_;
+  const std::shared_ptr<const void> stream_;  // one of those the caller may have open
   uint64_t watch_ = 0;
   std::mutex mutex_;
   bool writing_ = false, last_ = false, over_ = false, cancelled_ = false;
@@ -76,8 +79,8 @@ class WatchCall : public grpc::ServerWriteReactor<v1::JobEvent> {
 
 }  // namespace
 
-grpc::ServerWriteReactor<v1::JobEvent>* StartWatch(Core& core, uint64_t tenant, const v1::WatchRequest& request) {
-  return new WatchCall(core, tenant, request);
+grpc::ServerWriteReactor<v1::JobEvent>* StartWatch(Core& core, const Caller& caller, const v1::WatchRequest& request) {
+  return new WatchCall(core, caller, request);
 }
 
 }  // namespace hone

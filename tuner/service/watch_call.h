@@ -10,8 +10,9 @@
 namespace hone {
 
 class Core;
+struct Caller;
 
-// Owns itself; starts at once. NOT_FOUND when the tenant has no such job.
-grpc::ServerWriteReactor<v1::JobEvent>* StartWatch(Core& core, uint64_t tenant, const v1::WatchRequest& request);
+// Owns itself; starts at once. NOT_FOUND when the caller's tenant has no such job.
+grpc::ServerWriteReactor<v1::JobEvent>* StartWatch(Core& core, const Caller& caller, const v1::WatchRequest& request);
 
 }  // namespace hone

@@ -10,6 +10,7 @@ namespace hone {
 namespace {
 
 constexpr absl::Duration kToldAfter = absl::Seconds(2);
+constexpr size_t kMostBytes = 3 << 20;  // of results in one Sync: a message has 4 MiB at most
 
 }  // namespace
 
@@ -43,7 +44,12 @@ void WorkQueue::Describe(int capacity, v1::SyncRequest* request) {
     *state->mutable_id() = held.lease.id();
     state->set_phase(held.phase);
   }
-  for (const auto& [key, result] : results_) *request->add_results() = result;
+  size_t bytes = 0;  // what does not fit is said next time, when these are acknowledged
+  for (const auto& [key, result] : results_) {
+    bytes += result.ByteSizeLong();
+    if (bytes > kMostBytes && request->results_size() > 0) break;
+    *request->add_results() = result;
+  }
   request->set_credits(static_cast<uint32_t>(std::max(0, capacity - static_cast<int>(held_.size()))));
   request->set_build_seconds(seconds_.build);
   request->set_verify_seconds(seconds_.verify);
@@ -130,6 +136,10 @@ void WorkQueue::Finish(const v1::LeaseId& id, v1::Outcome outcome) {
   v1::TrialResult& result = results_[key];
   *result.mutable_id() = id;
   *result.mutable_outcome() = std::move(outcome);
+  if (result.ByteSizeLong() > kMostBytes) {  // the record does without its object
+    result.mutable_outcome()->clear_object();
+    result.mutable_outcome()->clear_kernel_set();
+  }
   ++finished_;
   has_news_ = true;
   news_.notify_all();

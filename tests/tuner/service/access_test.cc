@@ -39,14 +39,14 @@ struct Method {
 
 std::vector<Method> AllMethods() {
   std::vector<Method> methods;
-  const auto add = [&](const char* service, const auto& roles) {
+  const auto add = [&](const char* service, const auto& policies) {
     const auto* descriptor = google::protobuf::DescriptorPool::generated_pool()->FindServiceByName(service);
     for (int i = 0; i < descriptor->method_count(); ++i) {
-      methods.push_back({descriptor->method(i), roles.at(static_cast<size_t>(i))});
+      methods.push_back({descriptor->method(i), policies.at(static_cast<size_t>(i)).roles});
     }
   };
-  add("hone.v1.Tune", kMethodRoles<v1::Tune>);
-  add("hone.v1.Fleet", kMethodRoles<v1::Fleet>);
+  add("hone.v1.Tune", kPolicies<v1::Tune>);
+  add("hone.v1.Fleet", kPolicies<v1::Fleet>);
   return methods;
 }
 
@@ -57,7 +57,7 @@ struct Answer {
   template <class Message>
   Message First() const {
     Message message;
-    if (!messages.empty()) EXPECT_TRUE(message.ParseFromString(messages.front()));
+    EXPECT_TRUE(messages.empty() || message.ParseFromString(messages.front()));
     return message;
   }
 };

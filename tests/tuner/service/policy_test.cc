@@ -21,7 +21,7 @@ class WithAsyncMethod_Unlisted : public Rest {};
 
 template <template <class> class Method>
 concept HasRow = requires {
-  PolicyOf<Method>::kRoles;
+  PolicyOf<Method>::kPolicy;
 };
 static_assert(HasRow<v1::Tune::WithAsyncMethod_Submit>);
 static_assert(!HasRow<WithAsyncMethod_Unlisted>, "it would compile, and so would a new method");
@@ -30,10 +30,14 @@ TEST(Policy, HasARowForEveryMethodOfEveryService) {
   const auto* tune = google::protobuf::DescriptorPool::generated_pool()->FindServiceByName("hone.v1.Tune");
   const auto* fleet = google::protobuf::DescriptorPool::generated_pool()->FindServiceByName("hone.v1.Fleet");
   ASSERT_TRUE(tune != nullptr && fleet != nullptr);
-  EXPECT_EQ(kMethodRoles<v1::Tune>.size(), static_cast<size_t>(tune->method_count()));
-  EXPECT_EQ(kMethodRoles<v1::Fleet>.size(), static_cast<size_t>(fleet->method_count()));
+  EXPECT_EQ(kPolicies<v1::Tune>.size(), static_cast<size_t>(tune->method_count()));
+  EXPECT_EQ(kPolicies<v1::Fleet>.size(), static_cast<size_t>(fleet->method_count()));
+  for (int i = 0; i < tune->method_count(); ++i) {
+    const bool streams = tune->method(i)->server_streaming() || tune->method(i)->client_streaming();
+    EXPECT_EQ(kPolicies<v1::Tune>.at(static_cast<size_t>(i)).streams, streams) << tune->method(i)->name();
+  }
   const auto roles_of = [&](const char* name) {
-    return kMethodRoles<v1::Tune>.at(static_cast<size_t>(tune->FindMethodByName(name)->index()));
+    return kPolicies<v1::Tune>.at(static_cast<size_t>(tune->FindMethodByName(name)->index())).roles;
   };
   EXPECT_TRUE(roles_of("ListRecords").Has(Role::kViewer));
   EXPECT_FALSE(roles_of("ImportRecords").Has(Role::kViewer));

@@ -45,6 +45,36 @@ TEST(WorkQueue, ALeaseThatIsNoLongerWantedIsDropped) {
   EXPECT_EQ(Held(queue), 0);
 }
 
+// A message has 4 MiB at most: results with objects go in several, each until it is acknowledged.
+TEST(WorkQueue, ResultsFitIntoMessages) {
+  WorkQueue queue;
+  v1::SyncReply lent;
+  for (uint64_t trial = 1; trial <= 8; ++trial) *lent.add_want() = LeaseOf(trial);
+  queue.Apply({}, lent);
+  uint64_t large = 0;
+  for (const v1::Lease& lease : queue.Take(16)) {
+    v1::Outcome outcome;
+    large = large == 0 ? lease.id().trial() : large;
+    outcome.set_object(std::string(lease.id().trial() == large ? 5 << 20 : 1 << 20, 'x'));
+    queue.Finish(lease.id(), outcome);
+  }
+  size_t results = 0, objects = 0;
+  for (int calls = 0; results < 8 && calls < 8; ++calls) {
+    v1::SyncRequest request;
+    queue.Describe(32, &request);
+    EXPECT_LT(request.ByteSizeLong(), size_t{4} << 20);
+    v1::SyncReply reply;
+    for (const v1::TrialResult& result : request.results()) {
+      ++results;
+      objects += result.outcome().object().empty() ? 0 : 1;
+      *reply.add_acked() = result.id();
+    }
+    queue.Apply(request, reply);
+  }
+  EXPECT_EQ(results, 8u);
+  EXPECT_EQ(objects, 7u) << "one is larger than a message, and its record does without";
+}
+
 TEST(WorkQueue, AResultIsOfferedUntilItIsAcknowledged) {
   WorkQueue queue;
   queue.Apply({}, Wanting(1));

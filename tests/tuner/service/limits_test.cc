@@ -1,0 +1,372 @@
+// What a caller, a tenant or a stranger may take of the daemon: each limit holds, says so, and ends nothing.
+#include <arpa/inet.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "compiler/support/sha256.h"
+#include "database/sqlite_store.h"
+#include "gmock/gmock.h"
+#include "grpcpp/generic/generic_stub.h"
+#include "gtest/gtest.h"
+#include "tests/database/rows_for_tests.h"
+#include "tests/tuner/service/honed_process.h"
+#include "tuner/service/call_meter.h"
+
+namespace hone {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr int64_t kSecond = 1'000'000;
+
+TEST(CallMeter, FillsUpWithTime) {
+  CallMeter meter({.calls_per_second = 10, .streams = 1});
+  int admitted = 0;
+  for (int i = 0; i < 100; ++i) admitted += meter.Charge("a", kSecond).ok();
+  EXPECT_EQ(admitted, 10);
+  EXPECT_TRUE(meter.Charge("b", kSecond).ok()) << "another caller's account";
+  EXPECT_THAT(std::string(meter.Charge("a", kSecond).message()), HasSubstr("a makes more than 10 calls a second"));
+  for (int i = 0; i < 100; ++i) admitted += meter.Charge("a", kSecond + kSecond / 2).ok();
+  EXPECT_EQ(admitted, 15);
+  for (int i = 0; i < 100; ++i) admitted += meter.Charge("a", 1000 * kSecond).ok();
+  EXPECT_EQ(admitted, 25) << "what is not used up is not saved for ever";
+}
+
+TEST(CallMeter, CountsStreamsThatAreOpen) {
+  CallMeter meter({.calls_per_second = 10, .streams = 2});
+  auto first = meter.OpenStream("a"), second = meter.OpenStream("a");
+  ASSERT_TRUE(first.ok() && second.ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(meter.OpenStream("a").status()));
+  EXPECT_TRUE(meter.OpenStream("b").ok());
+  first->reset();
+  EXPECT_TRUE(meter.OpenStream("a").ok());
+}
+
+v1::SubmitRequest Job(const std::string& id, int tasks) {
+  v1::SubmitRequest request;
+  request.set_request_id(id);
+  request.set_threads(99);  // no worker has as many: the job waits
+  request.set_numeric(v1::NUMERIC_DEFAULT);
+  for (int i = 0; i < tasks; ++i) {
+    v1::TaskSpec& task = *request.add_tasks();
+    task.mutable_workload()->set_name(absl::StrCat("dense_", i));
+    task.mutable_workload()->set_text(absl::StrCat("text of dense_", i));
+    task.mutable_workload()->set_hash(Sha256(task.workload().text()));
+    task.mutable_workload()->set_flop(1e6);
+    task.set_weight(1);
+  }
+  return request;
+}
+
+grpc::Status Submit(DaemonClient& client, const v1::SubmitRequest& request, uint64_t* job = nullptr) {
+  v1::SubmitReply reply;
+  const grpc::Status status = client.tune().Submit(client.Context().get(), request, &reply);
+  if (job != nullptr) *job = reply.job_id();
+  return status;
+}
+
+grpc::Status List(DaemonClient& client) {
+  v1::ListJobsReply reply;
+  return client.tune().ListJobs(client.Context().get(), {}, &reply);
+}
+
+// A daemon on the network with a token of each of two tenants.
+class Limits : public testing::Test {
+ protected:
+  Limits() { WriteTokens("client vision eyes-0123456789\nclient speech ears-0123456789\n"); }
+  void WriteTokens(const std::string& lines) {
+    std::ofstream(folder_ / "fresh") << lines;
+    chmod((folder_ / "fresh").c_str(), 0600);
+    ASSERT_EQ(rename((folder_ / "fresh").c_str(), (folder_ / "tokens").c_str()), 0);
+  }
+  std::unique_ptr<HonedProcess> Start(const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = {"--db",       folder_ / "t.db", "--listen",        "127.0.0.1:0",
+                                          "--insecure", "--token-file",   folder_ / "tokens"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    auto honed = std::make_unique<HonedProcess>(arguments);
+    EXPECT_TRUE(honed->ready()) << honed->Errors();
+    return honed;
+  }
+  static std::unique_ptr<DaemonClient> As(const HonedProcess& honed, const std::string& token) {
+    auto client = DaemonClient::Connect(honed.address(), {token, {}}, absl::Seconds(20));
+    EXPECT_TRUE(client.ok()) << client.status();
+    return client.ok() ? *std::move(client) : nullptr;
+  }
+  TempFolder folder_;
+};
+
+TEST_F(Limits, OfCallsOfOneToken) {
+  const auto honed = Start({"--max-rate", "3"});
+  const auto vision = As(*honed, "eyes-0123456789"), speech = As(*honed, "ears-0123456789");
+  grpc::Status status;
+  for (int i = 0; i < 1000 && status.ok(); ++i) status = List(*vision);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_THAT(status.error_message(), HasSubstr("makes more than 3 calls a second (honed --max-rate)"));
+  EXPECT_TRUE(List(*speech).ok()) << "another token's calls are its own";
+  absl::SleepFor(absl::Milliseconds(500));
+  EXPECT_TRUE(List(*vision).ok()) << "it has called less often";
+}
+
+TEST_F(Limits, OfStreamsOfOneToken) {
+  const auto honed = Start({"--max-streams", "2"});
+  const auto vision = As(*honed, "eyes-0123456789"), speech = As(*honed, "ears-0123456789");
+  v1::WatchRequest watch;
+  watch.set_interval_ms(20);
+  for (DaemonClient* client : {vision.get(), speech.get()}) {
+    uint64_t job = 0;
+    ASSERT_TRUE(Submit(*client, Job("one", 1), &job).ok());
+    if (client == vision.get()) watch.set_job_id(job);
+  }
+  const auto first = vision->Context(), second = vision->Context(), third = vision->Context();
+  v1::JobEvent event;
+  const auto a = vision->tune().Watch(first.get(), watch), b = vision->tune().Watch(second.get(), watch);
+  ASSERT_TRUE(a->Read(&event) && b->Read(&event));
+  const auto c = vision->tune().Watch(third.get(), watch);
+  EXPECT_FALSE(c->Read(&event));
+  const grpc::Status refused = c->Finish();
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_THAT(refused.error_message(), HasSubstr("2 streams open (honed --max-streams)"));
+  EXPECT_TRUE(List(*vision).ok()) << "other calls are not streams";
+  const auto theirs = speech->Context();
+  EXPECT_TRUE(speech->tune().ListRecords(theirs.get(), {})->Finish().ok());
+  first->TryCancel();
+  a->Finish();
+  bool open = false;
+  for (const absl::Time end = absl::Now() + absl::Seconds(30); !open && absl::Now() < end;) {
+    const auto again = vision->Context();
+    const auto d = vision->tune().Watch(again.get(), watch);
+    open = d->Read(&event);
+    again->TryCancel();
+    d->Finish();
+  }
+  EXPECT_TRUE(open) << "one has ended";
+}
+
+TEST_F(Limits, OfJobsAndTheirKernels) {
+  const auto honed = Start({"--max-jobs", "2", "--max-tasks", "5"});
+  const auto vision = As(*honed, "eyes-0123456789"), speech = As(*honed, "ears-0123456789");
+  const grpc::Status large = Submit(*vision, Job("large", 6));
+  EXPECT_EQ(large.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_THAT(large.error_message(), HasSubstr("tenant vision would have 6 in work, and may have 5"));
+  uint64_t job = 0;
+  EXPECT_TRUE(Submit(*vision, Job("one", 3), &job).ok());
+  EXPECT_EQ(Submit(*vision, Job("two", 3)).error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_TRUE(Submit(*vision, Job("two", 2)).ok());
+  const grpc::Status third = Submit(*vision, Job("three", 1));
+  EXPECT_EQ(third.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_THAT(third.error_message(), HasSubstr("2 jobs of tenant vision wait or run"));
+  EXPECT_TRUE(Submit(*vision, Job("two", 2)).ok()) << "a request that is known is no new job";
+  EXPECT_TRUE(Submit(*speech, Job("three", 1)).ok()) << "another tenant's jobs are its own";
+  v1::StopRequest stop;
+  stop.set_job_id(job);
+  v1::JobSnapshot snapshot;
+  ASSERT_TRUE(vision->tune().Stop(vision->Context().get(), stop, &snapshot).ok());
+  grpc::Status status = third;
+  for (const absl::Time end = absl::Now() + absl::Seconds(30); !status.ok() && absl::Now() < end;) {
+    status = Submit(*vision, Job("three", 1));
+  }
+  EXPECT_TRUE(status.ok()) << status.error_message();
+}
+
+TEST_F(Limits, OfAMessage) {
+  const auto honed = Start({});
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxSendMessageSize(-1);
+  const auto channel = grpc::CreateCustomChannel(honed->address(), grpc::InsecureChannelCredentials(), arguments);
+  const auto stub = v1::Tune::NewStub(channel);
+  v1::SubmitRequest request = Job("one", 1);
+  v1::SubmitReply reply;
+  const auto submit = [&](size_t bytes) {
+    request.set_plan(std::string(bytes, 'x'));
+    return stub->Submit(MakeContext({"eyes-0123456789", {}}, absl::Seconds(30)).get(), request, &reply).error_code();
+  };
+  EXPECT_EQ(submit(5 << 20), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(submit(3 << 20), grpc::StatusCode::OK);
+}
+
+TEST_F(Limits, OfTime) {
+  const auto honed = Start({});
+  grpc::ClientContext endless;
+  endless.AddMetadata("authorization", "Bearer eyes-0123456789");
+  v1::ListJobsReply reply;
+  const grpc::Status status = As(*honed, "")->tune().ListJobs(&endless, {}, &reply);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(status.error_message(), HasSubstr("deadline"));
+}
+
+// What does not fit into a message: many jobs, and a record with a large object.
+TEST_F(Limits, LargeAnswersComeInPieces) {
+  const TuningKey key = TestKey("conv2d_1");
+  const auto import_into = [](DaemonClient& client, const std::vector<v1::ExportChunk>& chunks) {
+    v1::ImportReply reply;
+    const auto context = client.Context();
+    const auto writer = client.tune().ImportRecords(context.get(), &reply);
+    for (const v1::ExportChunk& chunk : chunks) writer->Write(chunk);
+    writer->WritesDone();
+    const grpc::Status status = writer->Finish();
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    return reply.records();
+  };
+  const auto export_from = [](DaemonClient& client) {
+    std::vector<v1::ExportChunk> chunks;
+    const auto context = client.Context();
+    const auto reader = client.tune().ExportRecords(context.get(), {});
+    for (v1::ExportChunk chunk; reader->Read(&chunk);) chunks.push_back(chunk);
+    const grpc::Status status = reader->Finish();
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    return chunks;
+  };
+  {
+    const std::unique_ptr<TuningStore> store = *OpenSqliteStore(folder_ / "owner.db", StoreMode::kWrite);
+    const uint64_t epoch = *store->BeginEpoch();
+    std::vector<Write> writes = TestGround();
+    writes.push_back(PutRecord{TestRecord(key, "large", 10, std::string(5 << 20, 'x'))});
+    ASSERT_TRUE(store->Commit(epoch, writes).ok());
+  }
+  const HonedProcess owner({"--db", folder_ / "owner.db"});
+  ASSERT_TRUE(owner.ready());
+  const std::vector<v1::ExportChunk> chunks = export_from(*As(owner, ""));
+  EXPECT_GE(chunks.size(), 6u);
+  const auto honed = Start({});
+  const auto vision = As(*honed, "eyes-0123456789");
+  EXPECT_EQ(import_into(*vision, chunks), 1u);
+  EXPECT_EQ(export_from(*vision).size(), chunks.size());
+
+  std::set<uint64_t> made, listed;
+  for (int i = 0; i < 12; ++i) {
+    v1::SubmitRequest request = Job(absl::StrCat("job ", i), 1);
+    request.set_model_name(std::string(150'000, 'm'));  // pages of a megabyte
+    uint64_t job = 0;
+    ASSERT_TRUE(Submit(*vision, request, &job).ok());
+    made.insert(job);
+  }
+  int pages = 0;
+  v1::ListJobsRequest page;
+  do {
+    v1::ListJobsReply reply;
+    const grpc::Status status = vision->tune().ListJobs(vision->Context().get(), page, &reply);
+    ASSERT_TRUE(status.ok()) << status.error_message();
+    for (const v1::JobSnapshot& job : reply.jobs()) EXPECT_TRUE(listed.insert(job.job_id()).second);
+    page.set_after(reply.next());
+    ++pages;
+  } while (page.after() != 0);
+  EXPECT_EQ(listed, made);
+  EXPECT_GT(pages, 1);
+}
+
+TEST_F(Limits, TokensAreReadAgainWhenTheyChange) {
+  const auto honed = Start({});
+  const auto vision = As(*honed, "eyes-0123456789"), hearing = As(*honed, "nose-0123456789");
+  ASSERT_EQ(List(*hearing).error_code(), grpc::StatusCode::PERMISSION_DENIED);
+  WriteTokens("client smell nose-0123456789\n");
+  grpc::Status status;
+  for (const absl::Time end = absl::Now() + absl::Seconds(30); absl::Now() < end;
+       absl::SleepFor(absl::Milliseconds(50))) {
+    if ((status = List(*hearing)).ok()) break;
+  }
+  EXPECT_TRUE(status.ok()) << status.error_message();
+  EXPECT_EQ(List(*vision).error_code(), grpc::StatusCode::PERMISSION_DENIED) << "its token is gone";
+  WriteTokens("king smell crown\n");  // cannot serve: the tokens from before stay
+  absl::SleepFor(absl::Seconds(2));
+  EXPECT_TRUE(List(*hearing).ok());
+}
+
+TEST_F(Limits, HealthIsForEverybody) {
+  const HonedProcess honed({"--db", folder_ / "owner.db"});
+  ASSERT_TRUE(honed.ready());
+  grpc::GenericStub stub(OpenChannel(honed.address(), {}));
+  grpc::CompletionQueue queue;
+  const grpc::Slice nothing("");  // of the service "": all of it
+  const auto context = MakeContext({}, absl::Seconds(20));
+  const auto call =
+      stub.PrepareUnaryCall(context.get(), "/grpc.health.v1.Health/Check", grpc::ByteBuffer(&nothing, 1), &queue);
+  grpc::ByteBuffer reply;
+  grpc::Status status;
+  call->StartCall();
+  call->Finish(&reply, &status, nullptr);
+  void* tag = nullptr;
+  bool ok = false;
+  queue.Next(&tag, &ok);
+  ASSERT_TRUE(status.ok()) << status.error_message();
+  grpc::Slice slice;
+  ASSERT_TRUE(reply.DumpToSingleSlice(&slice).ok());
+  EXPECT_EQ(std::string(reinterpret_cast<const char*>(slice.begin()), slice.size()), "\x08\x01") << "SERVING";
+}
+
+// Connections that say nothing.
+class Idle {
+ public:
+  explicit Idle(const std::string& address) {
+    const size_t colon = address.rfind(':');
+    name_.sin_family = AF_INET;
+    name_.sin_port = htons(static_cast<uint16_t>(std::stoi(address.substr(colon + 1))));
+    inet_pton(AF_INET, address.substr(0, colon).c_str(), &name_.sin_addr);
+  }
+  ~Idle() {
+    for (const int fd : open_) close(fd);
+  }
+  // False when the process may have no more descriptors, or the other end does not answer.
+  bool Connect() {
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0) return false;
+    open_.push_back(fd);
+    return connect(fd, reinterpret_cast<const sockaddr*>(&name_), sizeof(name_)) == 0;
+  }
+  size_t size() const { return open_.size(); }
+
+ private:
+  sockaddr_in name_{};
+  std::vector<int> open_;
+};
+
+TEST_F(Limits, IdleConnectionsDoNotStopTheService) {
+  constexpr size_t kWanted = 5000;
+  rlimit descriptors{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &descriptors), 0);
+  descriptors.rlim_cur = descriptors.rlim_max;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &descriptors), 0);
+  const size_t may = descriptors.rlim_max > 400 ? static_cast<size_t>(descriptors.rlim_max) - 300 : 100;
+  const size_t count = std::min(kWanted, may);
+  if (count < kWanted)
+    std::printf("%zu instead of %zu connections: a process may have %zu descriptors here\n", count, kWanted,
+                static_cast<size_t>(descriptors.rlim_max));
+  const auto honed = Start({});
+  const auto before = As(*honed, "eyes-0123456789");
+  ASSERT_TRUE(List(*before).ok());
+  Idle idle(honed->address());
+  while (idle.size() < count) ASSERT_TRUE(idle.Connect()) << "after " << idle.size();
+  EXPECT_TRUE(List(*before).ok());
+  const auto after = As(*honed, "ears-0123456789");
+  ASSERT_NE(after, nullptr);
+  EXPECT_TRUE(Submit(*after, Job("one", 1)).ok());
+}
+
+// Where descriptors run out the daemon turns connections away, and takes them again when others have ended.
+TEST_F(Limits, RunningOutOfDescriptorsEndsNothing) {
+  const auto honed = Start({});
+  const auto before = As(*honed, "eyes-0123456789");
+  ASSERT_TRUE(List(*before).ok());
+  const rlimit few{200, 200};
+  ASSERT_EQ(prlimit(honed->pid(), RLIMIT_NOFILE, &few, nullptr), 0);
+  {
+    Idle idle(honed->address());
+    while (idle.size() < 400) ASSERT_TRUE(idle.Connect()) << "after " << idle.size();
+    EXPECT_TRUE(List(*before).ok());
+    EXPECT_TRUE(Submit(*before, Job("one", 1)).ok()) << "the database has descriptors left";
+  }
+  const auto after = As(*honed, "ears-0123456789");
+  ASSERT_NE(after, nullptr);
+  EXPECT_TRUE(List(*after).ok());
+  honed->Signal(SIGTERM);
+  EXPECT_EQ(honed->Wait(), 0) << honed->Errors();
+}
+
+}  // namespace
+}  // namespace hone
