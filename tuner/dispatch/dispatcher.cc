@@ -133,7 +133,8 @@ void Dispatcher::Impl::On(const ImportLines& event) {
 void Dispatcher::Impl::On(const KeepChoices& event) {
   std::vector<Write> writes;
   for (const v1::KernelChoice& choice : event.request.choices()) {
-    writes.push_back(PutChoice{.model_hash = event.request.model_hash(),
+    writes.push_back(PutChoice{.tenant = event.tenant,
+                               .model_hash = event.request.model_hash(),
                                .record = choice.record(),
                                .faster_default = choice.faster_default()});
   }

@@ -67,6 +67,7 @@ struct ImportLines {
 struct KeepChoices {
   ReplyTo to = 0;
   v1::KeepChoicesRequest request;
+  uint64_t tenant = kLocalTenant;
 };
 struct ShutDown {};  // workers that sync from now on are told to end
 struct Tick {};      // time has passed: due when `Wake` said so

@@ -109,12 +109,19 @@ class FileWatch {
   std::vector<Stamp> seen_;
 };
 
+// Which file is at the path: {device, inode}, zeros where there is none.
+std::pair<dev_t, ino_t> FileAt(const std::string& path) {
+  struct stat info {};
+  return stat(path.c_str(), &info) == 0 ? std::pair(info.st_dev, info.st_ino) : std::pair<dev_t, ino_t>();
+}
+
 }  // namespace
 
 struct Daemon::Parts {
   DaemonOptions options;
   std::unique_ptr<Gate> gate;
   std::unique_ptr<Core> core;
+  std::pair<dev_t, ino_t> database;
   std::unique_ptr<grpc::Service> tune, fleet;
   std::unique_ptr<grpc::Server> server;
   std::vector<std::unique_ptr<Listener>> listeners;  // of every HOST:PORT
@@ -167,6 +174,7 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const DaemonOptions& optio
   }
   parts.gate = std::make_unique<Gate>(std::move(tokens), options.call_limits);
   HONE_ASSIGN_OR_RETURN(std::unique_ptr<TuningStore> store, OpenSqliteStore(options.db, StoreMode::kWrite));
+  parts.database = FileAt(options.db);
   Daemon* raw = daemon.get();
   DispatchOptions dispatch = options.dispatch;
   dispatch.searches = std::max(1, options.search.processes);
@@ -225,6 +233,11 @@ absl::Status Daemon::Serve() {
   absl::Time look_at_files = absl::Now() + kLookAtFiles;
   while (!stop_) {
     absl::SleepFor(absl::Milliseconds(50));
+    if (FileAt(parts.options.db) != parts.database) {
+      return absl::DataLossError(absl::StrCat(parts.options.db,
+                                              ": the database was removed or replaced while this daemon served it; it "
+                                              "ends, and what only the old file held is gone with that file"));
+    }
     if (absl::Now() >= look_at_files) {
       look_at_files = absl::Now() + kLookAtFiles;
       if (tokens.Changed()) parts.ReadTokensAgain();

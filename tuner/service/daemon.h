@@ -41,7 +41,8 @@ class Daemon {
 
   // In the order of `listen`, with the ports that were chosen for port 0.
   const std::vector<std::string>& addresses() const { return addresses_; }
-  // Until `RequestStop`, idleness or a failure of the store, which is returned. Then everything is written and closed.
+  // Until `RequestStop`, idleness or a failure of the store, which is returned. Then everything is written and closed;
+  // but nothing is when the database is no longer there (DataLoss): another daemon may serve in its place already.
   absl::Status Serve();
   void RequestStop() { stop_ = true; }  // from any thread
 

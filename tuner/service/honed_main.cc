@@ -179,5 +179,7 @@ int main(int argc, char** argv) {
   std::fflush(stdout);
   const absl::Status status = (*daemon)->Serve();
   if (!status.ok()) std::fprintf(stderr, "honed: %s\n", std::string(status.message()).c_str());
-  return ExitCode(status);
+  std::fflush(nullptr);
+  // Not by way of gRPC's destructors: they remove the socket's name, which may be another daemon's by now.
+  _exit(ExitCode(status));
 }

@@ -68,6 +68,7 @@ template <> struct PolicyOf<v1::Tune::WithAsyncMethod_GetJob>        : Readers {
 template <> struct PolicyOf<v1::Tune::WithAsyncMethod_ListJobs>      : Readers {};
 template <> struct PolicyOf<v1::Tune::WithAsyncMethod_ListWorkers>   : Readers {};
 template <> struct PolicyOf<v1::Tune::WithAsyncMethod_BestRecords>   : Readers {};
+template <> struct PolicyOf<v1::Tune::WithAsyncMethod_KeepChoices>   : Writers {};
 template <> struct PolicyOf<v1::Tune::WithAsyncMethod_ListRecords>   : Stream<Readers> {};
 template <> struct PolicyOf<v1::Tune::WithAsyncMethod_ExportRecords> : Stream<Readers> {};
 template <> struct PolicyOf<v1::Tune::WithAsyncMethod_ImportRecords> : Stream<Writers> {};

@@ -140,8 +140,11 @@ class TuneService : public v1::Tune::WithCallbackMethod_Watch<v1::Tune::Service>
 
   grpc::Status KeepChoices(grpc::ServerContext* context, const v1::KeepChoicesRequest* request,
                            v1::KeepChoicesReply* reply) override {
-    if (const grpc::Status admitted = Admit(*context); !admitted.ok()) return admitted;
-    return AskCore(core_, context, reply, [&](ReplyTo to) { return hone::KeepChoices{to, *request}; });
+    const absl::StatusOr<Caller> caller = Admit<v1::Tune::WithAsyncMethod_KeepChoices>(*context);
+    if (!caller.ok()) return ToGrpc(caller.status());
+    return AskCore(core_, context, reply, [&](ReplyTo to) {
+      return hone::KeepChoices{to, *request, caller->tenant.id};
+    });
   }
 
   grpc::Status ListRecords(grpc::ServerContext* context, const v1::ListRecordsRequest* request,

@@ -306,6 +306,21 @@ TEST_F(HonedTest, APrivateDaemonEndsWithItsWorkers) {
   EXPECT_TRUE(worker.told_to_shut_down());
 }
 
+// Whoever deletes a database and starts anew gets a daemon for the new file, at the same address.
+TEST_F(HonedTest, EndsWhenItsDatabaseIsRemovedAndLeavesItsAddressToTheNext) {
+  HonedProcess old(Arguments());
+  ASSERT_TRUE(old.ready()) << old.Errors();
+  for (const char* file : {"t.db", "t.db-wal", "t.db-shm", "t.db.lock", "s"}) std::filesystem::remove(folder_ / file);
+  HonedProcess next(Arguments());
+  ASSERT_TRUE(next.ready()) << next.Errors();
+  EXPECT_EQ(old.Wait(), 9);
+  EXPECT_THAT(old.Errors(), testing::HasSubstr("t.db: the database was removed or replaced"));
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "s"));
+  v1::ListJobsReply jobs;
+  const auto client = Connect(next);
+  EXPECT_TRUE(client->tune().ListJobs(client->Context().get(), {}, &jobs).ok());
+}
+
 TEST_F(HonedTest, WantsTheTokenOnTheNetwork) {
   std::ofstream(folder_ / "token") << "secret\n";
   chmod((folder_ / "token").c_str(), 0600);
