@@ -16,13 +16,16 @@ struct ChildOptions {
   bool pipes = true;         // standard input and output are pipes of ours; otherwise they are /dev/null
   bool detached = false;     // in a session of its own, and not ended with its parent
   std::string error_file;    // standard error is appended there; empty: it is ours
+  bool error_pipe = false;   // standard error is kept for TakeErrors; a child that writes more than fits is not held up
+  bool namespaces = false;   // in user, pid, ipc and network namespaces of its own, as far as the kernel gives them
   std::vector<int> inherit;  // further descriptors the child keeps, under the same numbers
 };
 
 class ChildProcess {
  public:
   // `program` is a path. NotFound, PermissionDenied or Internal when it cannot be started. Unless detached, the child
-  // is killed when its parent's thread ends (PR_SET_PDEATHSIG) or when this is destroyed.
+  // is killed when its parent's thread ends (PR_SET_PDEATHSIG) or when this is destroyed. It inherits no descriptor but
+  // those named.
   static absl::StatusOr<ChildProcess> Start(const std::string& program, const std::vector<std::string>& args,
                                             const ChildOptions& options = {});
   ChildProcess(ChildProcess&& other) noexcept;
@@ -33,6 +36,11 @@ class ChildProcess {
   int input() const { return input_; }    // to the child; -1 without pipes
   int output() const { return output_; }  // from the child
   void CloseInput();
+  // The namespaces it is in: CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWIPC, CLONE_NEWNET. In a user namespace it is the
+  // superuser of that, until it gives its capabilities up.
+  int namespaces() const { return namespaces_; }
+  // What it wrote to standard error since the last call, with an error_pipe: 64 KiB at most, the rest is lost.
+  std::string TakeErrors();
 
   // The wait status once it has ended; nullopt while it runs, or when it is still running after `timeout`.
   std::optional<int> Poll();
@@ -42,7 +50,8 @@ class ChildProcess {
  private:
   ChildProcess() = default;
   pid_t pid_ = -1;
-  int input_ = -1, output_ = -1;
+  int input_ = -1, output_ = -1, errors_ = -1;
+  int namespaces_ = 0;
   bool detached_ = false;
   std::optional<int> status_;
 };

@@ -22,6 +22,7 @@ class TurnLock {
   void Acquire();
   void Release();
   bool held() const { return held_; }
+  int fd() const { return fd_; }
   // Who has the turn now: "process 812 (hone-worker)"; "" when nobody has it or the system does not say.
   std::string Holder() const;
 

@@ -18,6 +18,7 @@ const fs::path kRoot = fs::path(HONE_TEST_DATA).parent_path();
 // What the sources of a folder may include, by the folder's path; itself, compiler/support and proto always.
 const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"compiler/support", {}},
+    {"compiler/sandbox", {}},
     {"compiler/ir", {}},
     {"compiler/arith", {"compiler/ir"}},
     {"compiler/interp", {"compiler/ir", "compiler/arith"}},
@@ -45,18 +46,18 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
      {"compiler/ir", "compiler/arith", "compiler/schedule", "compiler/lower", "compiler/target", "tuner/space"}},
     {"tuner/search",
      {"compiler/ir", "compiler/arith", "compiler/schedule", "compiler/lower", "compiler/target", "tuner/space",
-      "tuner/model"}},
+      "tuner/model", "compiler/sandbox"}},
     {"tuner/dispatch", {"database"}},
-    {"tuner/service", {"database", "tuner/dispatch", "proto/rpc"}},
+    {"tuner/service", {"compiler/sandbox", "database", "tuner/dispatch", "proto/rpc"}},
     {"worker/measure", {"deploy/runtime"}},
     {"worker/probe", {"compiler/target", "deploy/runtime"}},
-    {"worker/runner", {"deploy/runtime", "worker/measure"}},
+    {"worker/runner", {"compiler/sandbox", "deploy/runtime", "worker/measure"}},
     {"worker/builder",
      {"compiler/ir", "compiler/interp", "compiler/schedule", "compiler/lower", "compiler/codegen", "compiler/target",
-      "deploy/runtime", "worker/measure"}},
+      "deploy/runtime", "worker/measure", "compiler/sandbox"}},
     {"worker/agent",
      {"compiler/ir", "compiler/interp", "compiler/schedule", "compiler/target", "deploy/runtime", "worker/builder",
-      "worker/runner", "worker/measure", "worker/probe", "proto/rpc"}},
+      "worker/runner", "worker/measure", "worker/probe", "proto/rpc", "compiler/sandbox"}},
     {"deploy/runtime", {}},
 };
 

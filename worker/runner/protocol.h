@@ -3,7 +3,7 @@
 // believed: what counts are its wait status, the bytes of the outputs and the agent's own clock; its replies are hints.
 //
 //   agent: LoadRequest with descriptors {image, kernel set, then inputs and outputs of each set}
-//   runner: Reply (kReady or a failure)                    from here on it is locked in (sandbox.h)
+//   runner: Reply (kReady or a failure)                    from here on it is locked in
 //   agent: VerifyRequest or TimeRequest, one at a time     runner: Reply
 //   agent closes the socket: the runner ends
 //
@@ -37,7 +37,7 @@ struct LoadRequest {
   uint8_t reserved[2] = {};
   int32_t cpu_seconds = 60;      // RLIMIT_CPU: all its threads together
   int64_t memory_bytes = 0;      // RLIMIT_AS; 0: none
-  uint32_t wanted_layers = ~0u;  // of the sandbox: bits of SandboxLayer
+  uint32_t wanted_layers = ~0u;  // of compiler/sandbox/layers.h
   uint32_t reserved2 = 0;
 };
 

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/sandbox/layers.h"
 #include "compiler/support/child_process.h"
 #include "compiler/support/file.h"
 #include "compiler/support/status_macros.h"
@@ -201,7 +202,8 @@ absl::StatusOr<RunnerClient> RunnerClient::Start(const RunnerJob& job) {
   impl->socket = sockets[0];
   const std::string program = job.program.empty() ? ProgramFolder() + "/hone-runner" : job.program;
   absl::StatusOr<ChildProcess> child =
-      ChildProcess::Start(program, {absl::StrCat(sockets[1])}, {.pipes = false, .inherit = {sockets[1]}});
+      ChildProcess::Start(program, {absl::StrCat(sockets[1])},
+                          {.pipes = false, .error_pipe = true, .namespaces = true, .inherit = {sockets[1]}});
   ::close(sockets[1]);
   if (!child.ok()) return child.status();
   impl->child = *std::move(child);
@@ -218,7 +220,7 @@ absl::StatusOr<RunnerClient> RunnerClient::Start(const RunnerJob& job) {
   RunnerReply reply;
   if (SendLoad(impl->socket, request, files)) {
     impl->load = impl->Await(Clock::now(), job.start_timeout, &reply);
-    if (impl->load.ok()) impl->layers = reply.layers;
+    if (impl->load.ok()) impl->layers = reply.layers | LayersOfNamespaces(impl->child->namespaces());
   } else {
     impl->load = impl->End({.kind = RunnerVerdict::kCrashed, .message = "took no request"});
   }

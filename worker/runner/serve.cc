@@ -9,10 +9,12 @@
 #include <cstdio>
 #include <cstring>
 #include <new>
+#include <vector>
 
+#include "compiler/sandbox/enter.h"
+#include "compiler/sandbox/layers.h"
 #include "worker/runner/candidate.h"
 #include "worker/runner/protocol.h"
-#include "worker/runner/sandbox.h"
 
 namespace hone {
 namespace {
@@ -113,7 +115,9 @@ int ServeRunner(int socket) {
   limits.wanted = load.wanted_layers;
   limits.cpu_seconds = load.cpu_seconds;
   limits.memory_bytes = load.memory_bytes;
-  reply.layers = EnterSandbox(limits);
+  std::vector<int> keep(files, files + num_files);
+  keep.push_back(socket);
+  reply.layers = EnterSandbox(limits, keep);
   RuntimeResult<std::unique_ptr<Candidate>> candidate = LoadCandidate(load, {files, static_cast<size_t>(num_files)});
   for (int i = 0; i < num_files; ++i) close(files[i]);
   if (!candidate.ok()) {
@@ -126,7 +130,7 @@ int ServeRunner(int socket) {
   g_socket = socket;
   g_candidate = candidate->get();
   CatchCrashes();
-  reply.layers |= LockSandbox(load.wanted_layers);
+  if ((load.wanted_layers & kLayerSystemCalls) != 0) reply.layers |= LockSystemCalls(SystemCalls::kKernel);
   reply.outcome = RunnerOutcome::kReady;
   if (!Send(socket, reply)) _exit(0);
 

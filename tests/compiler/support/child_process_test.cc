@@ -2,8 +2,11 @@
 #include "compiler/support/child_process.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <unistd.h>
+
+#include <cstdio>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -83,6 +86,45 @@ TEST(ChildProcess, IsKilledWithItsHandle) {
     EXPECT_EQ(child->Poll(), std::nullopt);
   }
   EXPECT_EQ(::kill(pid, 0), -1);
+}
+
+// A descriptor that nobody marked to be closed is not handed on either.
+TEST(ChildProcess, InheritsNothingByAccident) {
+  const int forgotten = ::open("/dev/null", O_RDONLY);
+  ASSERT_GE(forgotten, 0);
+  absl::StatusOr<ChildProcess> child =
+      ChildProcess::Start("/bin/sh", {"-c", "! test -e /proc/self/fd/" + std::to_string(forgotten)}, {.pipes = false});
+  ASSERT_TRUE(child.ok()) << child.status();
+  EXPECT_EQ(child->Wait(kLimit), std::optional<int>(0));
+  ::close(forgotten);
+}
+
+TEST(ChildProcess, KeepsWhatItSaysLastAndIsNotHeldUpByIt) {
+  absl::StatusOr<ChildProcess> child = ChildProcess::Start(
+      "/bin/sh", {"-c", "echo first >&2; head -c 1000000 /dev/zero >&2; exit 0"}, {.pipes = false, .error_pipe = true});
+  ASSERT_TRUE(child.ok()) << child.status();
+  EXPECT_EQ(child->Wait(kLimit), std::optional<int>(0)) << "a full pipe held it up";
+  const std::string errors = child->TakeErrors();
+  EXPECT_EQ(errors.substr(0, 6), "first\n");
+  EXPECT_LE(errors.size(), size_t{128} << 10);
+}
+
+// Whatever the kernel gives: the child runs, and says what it is told of it.
+TEST(ChildProcess, RunsInNamespacesOfItsOwn) {
+  absl::StatusOr<ChildProcess> child =
+      ChildProcess::Start("/bin/sh", {"-c", "echo $$; grep -c : /proc/self/net/dev"}, {.namespaces = true});
+  ASSERT_TRUE(child.ok()) << child.status();
+  std::string output;
+  char bytes[256];
+  for (ssize_t got; (got = ::read(child->output(), bytes, sizeof(bytes))) > 0;) {
+    output.append(bytes, static_cast<size_t>(got));
+  }
+  EXPECT_EQ(child->Wait(kLimit), std::optional<int>(0));
+  const bool own_ids = (child->namespaces() & CLONE_NEWPID) != 0,
+             own_network = (child->namespaces() & CLONE_NEWNET) != 0;
+  if (!own_ids || !own_network) std::printf("this machine gives no pid or no network namespace\n");
+  EXPECT_TRUE(!own_ids || output.substr(0, 2) == "1\n") << output;
+  EXPECT_TRUE(!own_network || output.find("\n1\n") != std::string::npos) << "there is more than loopback: " << output;
 }
 
 }  // namespace

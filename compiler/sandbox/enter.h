@@ -1,0 +1,34 @@
+// How a process locks itself in, from its own main. No layer is an error when the kernel does not offer it: it is left
+// out of the bits that are returned, and whoever started the process decides.
+//
+//   const uint32_t layers = EnterSandbox(limits, keep);   // one thread, nothing of a stranger's read yet
+//   ... threads, memory and code that are needed ...
+//   layers | LockSystemCalls(SystemCalls::kKernel);       // from here on the filter holds, for every thread
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "compiler/sandbox/policy.h"
+
+namespace hone {
+
+struct SandboxLimits {
+  uint32_t wanted = ~0u;  // layers to try: bits of SandboxLayer
+  int cpu_seconds = 0;    // 0: no limit
+  int64_t memory_bytes = 0;
+  int max_descriptors = 64;
+};
+
+// All layers but the filter of system calls and the namespaces: those a process is started in, and whoever started it
+// knows them (compiler/support/child_process.h). Before the first thread is made. Descriptors above standard error are
+// closed but for `keep`. Returns the layers that hold.
+uint32_t EnterSandbox(const SandboxLimits& limits, std::span<const int> keep);
+
+// kLayerSystemCalls, or 0 when the filter cannot be set.
+uint32_t LockSystemCalls(SystemCalls calls);
+
+// Both, by the policy of that kind: for a program that needs nothing more of the system.
+uint32_t EnterAndLock(ProcessKind kind, std::span<const int> keep = {});
+
+}  // namespace hone

@@ -1,0 +1,22 @@
+#include "compiler/sandbox/policy.h"
+
+namespace hone {
+namespace {
+
+constexpr int64_t kGiB = int64_t{1} << 30;
+
+// A runner's memory and time come with its candidate.
+// clang-format off
+constexpr SandboxPolicy kPolicies[] = {
+    {ProcessKind::kRunner, "hone-runner", SystemCalls::kKernel, 4 * kGiB, 60, 64},
+    {ProcessKind::kBuilder, "hone-builder", SystemCalls::kProgram, 4 * kGiB, 0, 16},
+    {ProcessKind::kOracle, "hone-oracle", SystemCalls::kProgram, 16 * kGiB, 600, 16},
+    {ProcessKind::kSearch, "hone-search", SystemCalls::kProgram, 16 * kGiB, 0, 16},
+};
+// clang-format on
+
+}  // namespace
+
+const SandboxPolicy& PolicyOf(ProcessKind kind) { return kPolicies[static_cast<int>(kind)]; }
+
+}  // namespace hone

@@ -1,0 +1,32 @@
+// Who is locked in and how: one row for each kind of process that runs or reads what a stranger wrote.
+#pragma once
+
+#include <cstdint>
+
+namespace hone {
+
+enum class ProcessKind : uint8_t {
+  kRunner,   // hone-runner: executes one candidate
+  kBuilder,  // hone-builder: parses, replays and compiles
+  kOracle,   // hone-oracle: parses and interprets a workload
+  kSearch,   // hone-search: parses workloads and traces, trains cost models
+};
+
+// What the filter of system calls lets through.
+enum class SystemCalls : uint8_t {
+  kKernel,   // a loaded kernel: messages, futex, time; memory is refused, all else ends the process
+  kProgram,  // a program that computes: also memory that is not executable, threads, pipes; files are refused, what
+             // reaches for other processes or the kernel ends it
+};
+
+struct SandboxPolicy {
+  ProcessKind kind;
+  const char* program;
+  SystemCalls system_calls;
+  int64_t memory_bytes;  // of address space
+  int cpu_seconds;       // all threads together; 0: no limit of its own, whoever asks it limits each request
+  int max_descriptors;
+};
+const SandboxPolicy& PolicyOf(ProcessKind kind);
+
+}  // namespace hone

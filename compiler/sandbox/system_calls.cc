@@ -1,0 +1,116 @@
+#include "compiler/sandbox/system_calls.h"
+
+#include <errno.h>
+#include <linux/audit.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace hone {
+namespace {
+
+#if defined(__x86_64__)
+constexpr uint32_t kArch = AUDIT_ARCH_X86_64;
+#else
+constexpr uint32_t kArch = AUDIT_ARCH_AARCH64;
+#endif
+
+constexpr uint32_t Refuse(int error) { return SECCOMP_RET_ERRNO | static_cast<uint32_t>(error); }
+constexpr uint32_t kAllow = SECCOMP_RET_ALLOW, kKill = SECCOMP_RET_KILL_PROCESS;
+
+// What one call gets. With `argument` >= 0 it is allowed where that argument, of which the filter sees the lower 32
+// bits, has the bits of `mask` as in `value`, and else gets `answer`.
+struct Rule {
+  int call;
+  uint32_t answer;
+  int argument = -1;
+  uint32_t mask = 0, value = 0;
+};
+
+constexpr int kKernelCalls[] = {SYS_futex,      SYS_recvfrom,     SYS_sendto,          SYS_recvmsg,       SYS_sendmsg,
+                                SYS_getrusage,  SYS_sched_yield,  SYS_clock_gettime,   SYS_gettimeofday,  SYS_exit,
+                                SYS_exit_group, SYS_rt_sigreturn, SYS_restart_syscall, SYS_rt_sigprocmask};
+// What a stray allocation asks for: it gets none.
+constexpr int kMemoryCalls[] = {SYS_mmap, SYS_mremap, SYS_brk, SYS_mprotect, SYS_munmap, SYS_madvise};
+
+constexpr int kProgramCalls[] = {
+    SYS_read,           SYS_write,        SYS_readv,           SYS_writev,
+    SYS_pread64,        SYS_lseek,        SYS_close,           SYS_fstat,
+    SYS_ppoll,          SYS_flock,        SYS_futex,           SYS_munmap,
+    SYS_mremap,         SYS_brk,          SYS_madvise,         SYS_set_robust_list,
+    SYS_rseq,           SYS_exit,         SYS_exit_group,      SYS_rt_sigaction,
+    SYS_rt_sigprocmask, SYS_rt_sigreturn, SYS_sigaltstack,     SYS_restart_syscall,
+    SYS_gettid,         SYS_getpid,       SYS_getuid,          SYS_geteuid,
+    SYS_getgid,         SYS_getegid,      SYS_sched_yield,     SYS_sched_getaffinity,
+    SYS_getcpu,         SYS_nanosleep,    SYS_clock_nanosleep, SYS_clock_gettime,
+    SYS_clock_getres,   SYS_gettimeofday, SYS_times,           SYS_getrandom,
+    SYS_getrusage,      SYS_sysinfo,      SYS_uname,           SYS_membarrier,
+#if defined(__x86_64__)
+    SYS_poll,           SYS_time,         SYS_arch_prctl,
+#endif
+};
+// What libraries try and do without. clone3 is not there: its flags lie in memory, where a filter sees nothing, and
+// libraries go back to clone.
+constexpr int kFileCalls[] = {
+    SYS_openat, SYS_openat2, SYS_faccessat, SYS_faccessat2, SYS_newfstatat, SYS_statx, SYS_readlinkat, SYS_getcwd,
+#if defined(__x86_64__)
+    SYS_open,   SYS_access,  SYS_stat,      SYS_lstat,      SYS_readlink,
+#endif
+};
+constexpr int kUnneeded[] = {SYS_clone3, SYS_prctl, SYS_ioctl, SYS_fcntl, SYS_sched_setaffinity, SYS_dup};
+
+std::vector<Rule> RulesOf(SystemCalls calls) {
+  std::vector<Rule> rules;
+  if (calls == SystemCalls::kKernel) {
+    for (const int call : kKernelCalls) rules.push_back({call, kAllow});
+    for (const int call : kMemoryCalls) rules.push_back({call, Refuse(ENOMEM)});
+    return rules;
+  }
+  for (const int call : kProgramCalls) rules.push_back({call, kAllow});
+  for (const int call : kFileCalls) rules.push_back({call, Refuse(EACCES)});
+  for (const int call : kUnneeded) rules.push_back({call, Refuse(ENOSYS)});
+  for (const int call : {SYS_mmap, SYS_mprotect}) rules.push_back({call, Refuse(EACCES), 2, PROT_EXEC, 0});
+  rules.push_back({SYS_clone, kKill, 0, CLONE_THREAD, CLONE_THREAD});
+  rules.push_back({SYS_tgkill, kKill, 0, ~0u, static_cast<uint32_t>(getpid())});  // abort() signals its own thread
+  rules.push_back({SYS_prlimit64, Refuse(EPERM), 2, ~0u, 0});                     // reading a limit
+  return rules;
+}
+
+}  // namespace
+
+std::vector<sock_filter> SystemCallFilter(SystemCalls calls) {
+  std::vector<sock_filter> program;
+  const auto load = [&](size_t offset) {
+    program.push_back(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, static_cast<uint32_t>(offset)));
+  };
+  const auto answer = [&](uint32_t value) { program.push_back(BPF_STMT(BPF_RET | BPF_K, value)); };
+  const auto unless_equal_skip = [&](uint32_t value, uint8_t instructions) {
+    program.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, instructions));
+  };
+  load(offsetof(seccomp_data, arch));
+  program.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kArch, 1, 0));
+  answer(kKill);
+  load(offsetof(seccomp_data, nr));
+  for (const Rule& rule : RulesOf(calls)) {
+    if (rule.argument < 0) {
+      unless_equal_skip(static_cast<uint32_t>(rule.call), 1);
+      answer(rule.answer);
+      continue;
+    }
+    unless_equal_skip(static_cast<uint32_t>(rule.call), 5);
+    load(offsetof(seccomp_data, args) + static_cast<size_t>(rule.argument) * sizeof(uint64_t));
+    program.push_back(BPF_STMT(BPF_ALU | BPF_AND | BPF_K, rule.mask));
+    unless_equal_skip(rule.value, 1);
+    answer(kAllow);
+    answer(rule.answer);
+  }
+  answer(kKill);
+  return program;
+}
+
+}  // namespace hone
