@@ -1,13 +1,16 @@
 // `hone-search`: proposes candidates to the daemon that started it; may crash without harm. `hone-search replay` and
-// `hone-search record` are what `hone replay` runs: the client does not link the search.
+// `hone-search record` are what `hone replay` runs: the client does not link the search. Started by the daemon it is
+// locked in: workloads, traces and models come from others.
 #include <signal.h>
 
 #include <cstdio>
 #include <string>
 #include <string_view>
 
+#include "compiler/sandbox/sandboxed_process.h"
 #include "compiler/support/frame.h"
 #include "compiler/support/turn_lock.h"
+#include "compiler/target/target.h"
 #include "tuner/search/replay.h"
 #include "tuner/search/serve.h"
 
@@ -26,6 +29,9 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "hone-search: %s\n", std::string(turn.status().message()).c_str());
     return 1;
   }
+  hone::HostTarget();  // read from files now, which is too late afterwards
+  const int lock = turn->fd();
+  if (!hone::LockInAndReport(hone::ProcessKind::kSearch, {&lock, 1})) return 1;
   hone::SearchServer server;
   for (;;) {
     const absl::StatusOr<std::string> bytes = hone::ReadFrame(0, kRequestLimit);

@@ -57,7 +57,7 @@ int DefaultSearches() {
 
 int main(int argc, char** argv) {
   hone::DaemonOptions options;
-  options.search.program = hone::ProgramFolder() + "/hone-search";
+  options.search.program.path = hone::ProgramFolder() + "/hone-search";
   options.search.processes = DefaultSearches();
   double idle_seconds = 0;
   double lease_seconds = options.dispatch.lease_ms * 1e-3;
@@ -129,8 +129,8 @@ int main(int argc, char** argv) {
   app.add_option("--stall", options.dispatch.stall_trials, "trials without a gain after which a task is left alone")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  app.add_option("--search-program", options.search.program, "the search program to start")->group("");
-  app.add_option("--search-argument", options.search.arguments, "what to give it")->group("");
+  app.add_option("--search-program", options.search.program.path, "the search program to start")->group("");
+  app.add_option("--search-argument", options.search.program.arguments, "what to give it")->group("");
   app.add_flag("--verbose", verbose, "say more on standard error");
   try {
     app.parse(argc, argv);

@@ -5,17 +5,20 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
+#include "compiler/sandbox/layers.h"
+#include "compiler/sandbox/sandboxed_process.h"
 #include "compiler/support/status_macros.h"
 #include "spdlog/spdlog.h"
-#include "tuner/service/search_process.h"
 
 namespace hone {
 
 struct SearchPool::Slot {
   int number = 0;
   std::deque<v1::SearchRequest> queue;  // under the pool's mutex, like `child`'s replacement
-  std::unique_ptr<SearchProcess> child;
+  std::unique_ptr<SandboxedProcess> child;
+  uint64_t tenant = 0;                    // the only one whose tasks the child has seen
   std::map<uint64_t, int> has;            // observations of each task the child was sent
   std::map<ModelOwner, uint64_t> models;  // the generation of each model that it has
   int failures = 0;                       // in a row
@@ -25,18 +28,27 @@ struct SearchPool::Slot {
 
 namespace {
 
+constexpr size_t kReplyLimit = 256 << 20;
 // A model is at most 4 MiB (tuner/model); what is far beyond that is not kept.
 constexpr size_t kMostModelBytes = 8 << 20;
 
 // One question and its answer. On an error the child is of no more use.
-absl::StatusOr<v1::SearchReply> Exchange(SearchProcess& child, const v1::SearchRequest& request, absl::Time deadline) {
-  HONE_RETURN_IF_ERROR(child.Send(request.SerializeAsString(), deadline));
-  HONE_ASSIGN_OR_RETURN(const std::string bytes, child.Receive(deadline));
+absl::StatusOr<v1::SearchReply> Exchange(SandboxedProcess& child, const v1::SearchRequest& request,
+                                         absl::Time deadline) {
+  HONE_RETURN_IF_ERROR(child.Send(request.SerializeAsString(), deadline - absl::Now()));
+  HONE_ASSIGN_OR_RETURN(const std::string bytes, child.Receive(kReplyLimit, deadline - absl::Now()));
   v1::SearchReply reply;
   if (!reply.ParseFromString(bytes) || reply.request_id() != request.request_id()) {
     return absl::DataLossError("its answer cannot be read");
   }
   return reply;
+}
+
+void LogWords(int number, SandboxedProcess& child) {
+  const std::string words = child.TakeErrors();
+  for (const absl::string_view line : absl::StrSplit(words, '\n', absl::SkipWhitespace())) {
+    spdlog::warn("search process {}: {}", number, std::string(line));
+  }
 }
 
 v1::SearchRequest Without(const v1::SearchRequest& request, int first) {
@@ -77,7 +89,8 @@ void SearchPool::Stop() {
 void SearchPool::Ask(v1::SearchRequest request) {
   {
     const std::lock_guard<std::mutex> guard(mutex_);
-    // The process that knows the task, unless it has a queue and another has none.
+    // The process that knows the task, unless it has a queue and another has none. (One that is asked for another
+    // tenant's task begins anew.)
     Slot* best = slots_[request.task_id() % slots_.size()].get();
     for (const auto& slot : slots_) {
       if (slot->queue.size() + 1 < best->queue.size()) best = slot.get();
@@ -142,11 +155,17 @@ void SearchPool::Run(Slot& slot) {
       request = std::move(slot.queue.front());
       slot.queue.pop_front();
     }
+    if (slot.child != nullptr && slot.tenant != request.tenant()) {  // it knows what another tenant sent
+      const std::lock_guard<std::mutex> guard(mutex_);
+      slot.child = nullptr;
+    }
     const absl::StatusOr<v1::SearchReply> reply = [&]() -> absl::StatusOr<v1::SearchReply> {
       if (slot.child == nullptr) {
-        HONE_ASSIGN_OR_RETURN(std::unique_ptr<SearchProcess> child,
-                              SearchProcess::Start(options_.program, options_.arguments));
-        spdlog::info("search process {} started, pid {}", slot.number, child->pid());
+        HONE_ASSIGN_OR_RETURN(std::unique_ptr<SandboxedProcess> child, SandboxedProcess::Start(options_.program));
+        const std::string missing = LayerNames(MissingLayers(child->layers()));
+        spdlog::info("search process {} started, pid {}{}{}", slot.number, child->pid(),
+                     missing.empty() ? "" : "; its sandbox lacks ", missing);
+        slot.tenant = request.tenant();
         slot.has.clear();
         slot.models.clear();
         const std::lock_guard<std::mutex> guard(mutex_);
@@ -155,6 +174,7 @@ void SearchPool::Run(Slot& slot) {
       }
       return Answer(slot, request);
     }();
+    if (slot.child != nullptr) LogWords(slot.number, *slot.child);
     if (reply.ok()) {
       slot.failures = 0;
       done_(*reply);

@@ -1,5 +1,6 @@
 // The hone-search processes: started when first needed, spoken to over pipes, started again when they die. Nothing they
-// do can harm a job: a request that fails is reported and may be asked again.
+// do can harm a job: a request that fails is reported and may be asked again. Each is locked in, and asked for the
+// tasks of one tenant alone; another's get a new process.
 //
 // Each process trains a cost model for each tenant and device class and hands it back from time to time; the newest is
 // kept and given to every other process with its next request.
@@ -19,13 +20,13 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "compiler/sandbox/sandboxed_process.h"
 #include "hone/v1/search.pb.h"
 
 namespace hone {
 
 struct SearchPoolOptions {
-  std::string program;  // path of hone-search
-  std::vector<std::string> arguments;
+  SandboxedProgram program;  // hone-search
   int processes = 1;
   absl::Duration reply_timeout = absl::Minutes(10);  // it may wait long for its turn on a machine that measures
   absl::Duration first_back_off = absl::Milliseconds(200);

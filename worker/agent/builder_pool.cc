@@ -1,13 +1,10 @@
 #include "worker/agent/builder_pool.h"
 
-#include <signal.h>
-
-#include <atomic>
-#include <thread>
+#include <memory>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/support/file.h"
-#include "compiler/support/frame.h"
 
 namespace hone {
 namespace {
@@ -16,59 +13,75 @@ constexpr size_t kReplyLimit = 256 << 20;
 
 }  // namespace
 
-BuilderPool::BuilderPool(int builders, std::string program)
-    : program_(program.empty() ? ProgramFolder() + "/hone-builder" : std::move(program)),
-      builders_(static_cast<size_t>(builders)) {}
+BuilderPool::BuilderPool(int builders, std::string program, uint32_t allowed_missing_layers)
+    : program_{.path = program.empty() ? ProgramFolder() + "/hone-builder" : std::move(program),
+               .allowed_missing = allowed_missing_layers},
+      builders_(static_cast<size_t>(builders)) {
+  for (Builder& builder : builders_) builder.thread = std::thread([this, &builder] { Serve(builder); });
+}
+
+BuilderPool::~BuilderPool() {
+  {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    stopping_ = true;
+  }
+  work_.notify_all();
+  for (Builder& builder : builders_) builder.thread.join();
+}
+
+void BuilderPool::Serve(Builder& builder) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  for (;;) {
+    work_.wait(lock, [&] { return stopping_ || !jobs_.empty(); });
+    if (stopping_) return;
+    const Job job = jobs_.front();
+    jobs_.pop_front();
+    lock.unlock();
+    *job.built = BuildOn(builder, *job.request, job.limit);
+    lock.lock();
+    if (--unfinished_ == 0) done_.notify_all();
+  }
+}
 
 std::vector<BuilderPool::Built> BuilderPool::Build(const std::vector<v1::BuildRequest>& requests,
                                                    absl::Duration limit) {
   std::vector<Built> results(requests.size());
-  std::atomic<size_t> next{0};
-  const auto serve = [&](size_t builder) {
-    for (size_t i; (i = next++) < requests.size();) results[i] = BuildOn(builder, requests[i], limit);
-  };
-  std::vector<std::thread> others;
-  for (size_t b = 1; b < std::min(builders_.size(), requests.size()); ++b) others.emplace_back(serve, b);
-  serve(0);
-  for (std::thread& other : others) other.join();
+  std::unique_lock<std::mutex> lock(mutex_);
+  for (size_t i = 0; i < requests.size(); ++i) jobs_.push_back({&requests[i], limit, &results[i]});
+  unfinished_ = requests.size();
+  work_.notify_all();
+  done_.wait(lock, [&] { return unfinished_ == 0; });
   return results;
 }
 
-BuilderPool::Built BuilderPool::BuildOn(size_t builder, const v1::BuildRequest& request, absl::Duration limit) {
+BuilderPool::Built BuilderPool::BuildOn(Builder& builder, const v1::BuildRequest& request, absl::Duration limit) const {
   Built built;
   built.reply.set_id(request.id());
-  std::unique_ptr<ChildProcess>& process = builders_[builder];
-  if (process == nullptr) {
-    // Threads of this pool end with each call, and a child must not be taken with them: no death signal, it ends when
-    // its input closes.
-    ChildOptions options;
-    options.detached = true;
-    absl::StatusOr<ChildProcess> started = ChildProcess::Start(program_, {}, options);
+  if (builder.workload != request.workload()) builder.process.reset();
+  if (builder.process == nullptr) {
+    absl::StatusOr<std::unique_ptr<SandboxedProcess>> started = SandboxedProcess::Start(program_);
     if (!started.ok()) {
       built.infrastructure = true;
       built.reply.set_error(std::string(started.status().message()));
       return built;
     }
-    process = std::make_unique<ChildProcess>(*std::move(started));
+    builder.process = *std::move(started);
+    builder.workload = request.workload();
   }
-  absl::Status status = WriteFrame(process->input(), request.SerializeAsString(), limit);
+  absl::Status status = builder.process->Send(request.SerializeAsString(), limit);
   if (status.ok()) {
-    const absl::StatusOr<std::string> bytes = ReadFrame(process->output(), kReplyLimit, limit);
+    const absl::StatusOr<std::string> bytes = builder.process->Receive(kReplyLimit, limit);
     status = bytes.status();
     if (status.ok() && built.reply.ParseFromString(*bytes) && built.reply.id() == request.id()) return built;
     if (status.ok()) status = absl::DataLossError("the answer is not a BuildReply");
   }
   // Whatever it was, this builder has had its day.
+  builder.process.reset();
   built.timed_out = absl::IsDeadlineExceeded(status);
-  process->Kill(SIGKILL);
-  const std::optional<int> ended = process->Wait(absl::Seconds(5));
-  process.reset();
   built.reply.Clear();
   built.reply.set_id(request.id());
-  built.reply.set_error(built.timed_out
-                            ? absl::StrCat("building took longer than ", absl::FormatDuration(limit))
-                            : absl::StrCat("the builder ", ended.has_value() ? DescribeWaitStatus(*ended) : "hangs",
-                                           ": ", std::string(status.message())));
+  built.reply.set_error(built.timed_out ? absl::StrCat("building took longer than ", absl::FormatDuration(limit))
+                                        : absl::StrCat("the builder: ", std::string(status.message())));
   return built;
 }
 

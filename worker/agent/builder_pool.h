@@ -1,12 +1,17 @@
-// Several hone-builder processes. A builder that crashes, hangs or eats memory fails the request it was given and is
-// replaced; nothing else happens.
+// Several hone-builder processes, each locked in and each for one workload: the next one gets a new process. A builder
+// that crashes, hangs or eats memory fails the request it was given and is replaced; nothing else happens.
 #pragma once
 
-#include <memory>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/time/time.h"
-#include "compiler/support/child_process.h"
+#include "compiler/sandbox/sandboxed_process.h"
 #include "hone/v1/build.pb.h"
 
 namespace hone {
@@ -14,7 +19,8 @@ namespace hone {
 class BuilderPool {
  public:
   // Builders are started when they are needed. `program` "": hone-builder beside this program.
-  explicit BuilderPool(int builders, std::string program = "");
+  explicit BuilderPool(int builders, std::string program = "", uint32_t allowed_missing_layers = 0);
+  ~BuilderPool();  // not while Build runs
 
   struct Built {
     v1::BuildReply reply;         // `error` says what went wrong
@@ -25,10 +31,28 @@ class BuilderPool {
   std::vector<Built> Build(const std::vector<v1::BuildRequest>& requests, absl::Duration limit);
 
  private:
-  Built BuildOn(size_t builder, const v1::BuildRequest& request, absl::Duration limit);
+  struct Job {
+    const v1::BuildRequest* request = nullptr;
+    absl::Duration limit;
+    Built* built = nullptr;
+  };
+  // One builder: its process, and the thread that starts it and speaks to it. The kernel ends a process with the thread
+  // that started it.
+  struct Builder {
+    std::unique_ptr<SandboxedProcess> process;
+    std::string workload;  // the only one that the process has seen
+    std::thread thread;
+  };
+  void Serve(Builder& builder);
+  Built BuildOn(Builder& builder, const v1::BuildRequest& request, absl::Duration limit) const;
 
-  std::string program_;
-  std::vector<std::unique_ptr<ChildProcess>> builders_;
+  const SandboxedProgram program_;
+  std::vector<Builder> builders_;
+  std::mutex mutex_;
+  std::condition_variable work_, done_;
+  std::deque<Job> jobs_;
+  size_t unfinished_ = 0;
+  bool stopping_ = false;
 };
 
 }  // namespace hone

@@ -1,7 +1,7 @@
 // A stand-in for hone-search: speaks its protocol, proposes "candidate 0", "candidate 1", ... of each task, 40 in all.
 // A workload whose name begins with "crash" kills it the first two times it is asked about it. One whose name begins
 // with "learn" makes it hand back a cost model, "x" longer than the one it was given last; of a batch it says that the
-// draft was right by half and the model wholly.
+// draft was right by half and the model wholly. It says that it is locked in, and is not.
 #include <unistd.h>
 
 #include <cstdint>
@@ -19,6 +19,8 @@ bool ReadAll(char* data, size_t size) { return std::fread(data, 1, size, stdin) 
 }  // namespace
 
 int main(int argc, char** argv) {
+  std::fwrite("\4\0\0\0\377\377\377\377", 1, 8, stdout);  // all layers
+  std::fflush(stdout);
   std::string model;
   const std::string mark = argc > 1 ? argv[1] : "";  // a file whose length counts the crashes so far
   for (;;) {

@@ -7,21 +7,26 @@
 //                      candidate being honest. With "always:KIND" every candidate is of that kind.
 //   HONE_HOSTILE_LOG   file that gets a line for every candidate seen: its kind and the SHA-256 of its trace. The same
 //                      candidate is of the same kind when it comes again, from another builder process too.
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/file.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
-#include <cstdio>
+#include <algorithm>
 #include <cstdlib>
-#include <fstream>
 #include <functional>
 #include <map>
+#include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/strings/str_split.h"
 #include "compiler/codegen/compile.h"
 #include "compiler/codegen/link_image.h"
 #include "compiler/ir/text.h"
+#include "compiler/sandbox/sandboxed_process.h"
 #include "compiler/support/check.h"
 #include "compiler/support/frame.h"
 #include "compiler/support/sha256.h"
@@ -97,7 +102,7 @@ const std::map<std::string, std::string>& Codes() {
 v1::BuildReply BuildHostile(const v1::BuildRequest& request, const std::string& kind) {
   if (kind == "builder_crash") std::abort();
   if (kind == "builder_hang") {
-    for (;;) ::pause();
+    for (;;) ::sleep(1000);
   }
   v1::BuildReply reply;
   reply.set_id(request.id());
@@ -136,36 +141,71 @@ v1::BuildReply BuildHostile(const v1::BuildRequest& request, const std::string& 
   return reply;
 }
 
-std::string KindOf(const std::string& trace) {
+// The log, mapped before the process locks itself in: text, and newlines up to the end of the file.
+class Log {
+ public:
+  Log() {
+    const char* path = std::getenv("HONE_HOSTILE_LOG");
+    HONE_CHECK(path != nullptr) << "HONE_HOSTILE_LOG must be set";
+    fd_ = ::open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    HONE_CHECK(fd_ >= 0 && ::flock(fd_, LOCK_EX) == 0) << path;
+    if (::lseek(fd_, 0, SEEK_END) == 0) {
+      const std::string lines(kBytes, '\n');
+      HONE_CHECK(::pwrite(fd_, lines.data(), kBytes, 0) == static_cast<ssize_t>(kBytes)) << path;
+    }
+    ::flock(fd_, LOCK_UN);
+    void* mapped = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0);
+    HONE_CHECK(mapped != MAP_FAILED) << path;
+    text_ = static_cast<char*>(mapped);
+  }
+  int fd() const { return fd_; }
+
+  // What the candidate was the first time, or what `choose` makes of it, given the number of those before it.
+  std::string KindOf(const std::string& digest, const std::function<std::string(size_t)>& choose) {
+    HONE_CHECK(::flock(fd_, LOCK_EX) == 0);
+    const std::string text(text_, std::string_view(text_, kBytes).find("\n\n") + 1);
+    std::istringstream lines(text);
+    size_t seen = 0;
+    std::string kind, hash;
+    for (; lines >> kind >> hash && hash != digest; ++seen) {}
+    if (hash != digest) {
+      kind = choose(seen);
+      const std::string line = kind + ' ' + digest + '\n';
+      const size_t end = text == "\n" ? 0 : text.size();
+      HONE_CHECK(end + line.size() + 2 < kBytes) << "the log is full";
+      std::copy(line.begin(), line.end(), text_ + end);
+    }
+    ::flock(fd_, LOCK_UN);
+    return kind;
+  }
+
+ private:
+  static constexpr size_t kBytes = 256 << 10;
+  int fd_ = -1;
+  char* text_ = nullptr;
+};
+
+std::string ChooseKind(size_t seen) {
   const char* wanted = std::getenv("HONE_HOSTILE");
-  const char* log = std::getenv("HONE_HOSTILE_LOG");
-  HONE_CHECK(wanted != nullptr && log != nullptr) << "HONE_HOSTILE and HONE_HOSTILE_LOG must be set";
-  const std::string digest = ToHex(Sha256(trace));
-  std::ifstream file(log);
-  size_t seen = 0;
-  for (std::string kind, hash; file >> kind >> hash; ++seen) {
-    if (hash == digest) return kind;
-  }
-  std::string kind = "honest";
+  HONE_CHECK(wanted != nullptr) << "HONE_HOSTILE must be set";
   const std::string list = wanted;
-  if (list.rfind("always:", 0) == 0) {
-    kind = list.substr(7);
-  } else {
-    const std::vector<std::string> kinds = absl::StrSplit(list, ',');
-    if (seen % 2 == 1 && seen / 2 < kinds.size()) kind = kinds[seen / 2];
-  }
-  std::ofstream(log, std::ios::app) << kind << ' ' << digest << std::endl;
-  return kind;
+  if (list.rfind("always:", 0) == 0) return list.substr(7);
+  const std::vector<std::string> kinds = absl::StrSplit(list, ',');
+  return seen % 2 == 1 && seen / 2 < kinds.size() ? kinds[seen / 2] : "honest";
 }
 
 int Serve() {
   ::signal(SIGPIPE, SIG_IGN);
+  Log log;
+  const int fd = log.fd();
+  if (!LockInAndReport(ProcessKind::kBuilder, {&fd, 1})) return 1;
   for (;;) {
     const absl::StatusOr<std::string> bytes = ReadFrame(0, 16 << 20);
     if (!bytes.ok()) return absl::IsOutOfRange(bytes.status()) ? 0 : 1;
     v1::BuildRequest request;
     if (!request.ParseFromString(*bytes)) return 1;
-    const std::string kind = request.what_case() == v1::BuildRequest::kTrace ? KindOf(request.trace()) : "honest";
+    const bool candidate = request.what_case() == v1::BuildRequest::kTrace;
+    const std::string kind = candidate ? log.KindOf(ToHex(Sha256(request.trace())), ChooseKind) : "honest";
     const v1::BuildReply reply = kind == "honest" ? Build(request) : BuildHostile(request, kind);
     if (!WriteFrame(1, reply.SerializeAsString()).ok()) return 1;
   }
