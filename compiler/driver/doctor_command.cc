@@ -27,7 +27,7 @@ namespace {
 using Check = std::function<absl::StatusOr<std::string>()>;
 
 absl::StatusOr<std::string> CheckPrograms() {
-  for (const char* program : {"honed", "hone-search", "hone-worker", "hone-builder", "hone-runner"}) {
+  for (const char* program : {"honed", "hone-search", "hone-worker", "hone-builder", "hone-oracle", "hone-runner"}) {
     const std::string path = ProgramFolder() + "/" + program;
     if (::access(path.c_str(), X_OK) != 0) {
       return absl::NotFoundError(

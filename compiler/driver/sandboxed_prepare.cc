@@ -39,6 +39,7 @@ absl::StatusOr<std::string> PrepareInSandbox(const PrepareCall& call) {
   job.pin = false;  // several constants are packed at the same time
   job.cpu_seconds = static_cast<int>(absl::ToInt64Seconds(limit));
   job.memory_bytes += 4 * bytes;
+  job.allowed_missing_layers = ~0u;  // the code was made here a moment ago
   job.start_timeout = limit;
   HONE_ASSIGN_OR_RETURN(RunnerClient runner, RunnerClient::Start(job));
   if (!runner.load_verdict().ok()) return Failed(call, runner.load_verdict());

@@ -55,9 +55,10 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"worker/builder",
      {"compiler/ir", "compiler/interp", "compiler/schedule", "compiler/lower", "compiler/codegen", "compiler/target",
       "deploy/runtime", "worker/measure", "compiler/sandbox"}},
+    {"worker/oracle", {"compiler/ir", "compiler/interp", "compiler/sandbox"}},
     {"worker/agent",
      {"compiler/ir", "compiler/interp", "compiler/schedule", "compiler/target", "deploy/runtime", "worker/builder",
-      "worker/runner", "worker/measure", "worker/probe", "proto/rpc", "compiler/sandbox"}},
+      "worker/oracle", "worker/runner", "worker/measure", "worker/probe", "proto/rpc", "compiler/sandbox"}},
     {"deploy/runtime", {}},
 };
 

@@ -40,7 +40,8 @@ class Installed : public testing::Test {
 };
 
 TEST_F(Installed, TheTreeIsComplete) {
-  for (const char* program : {"hone", "honed", "hone-search", "hone-worker", "hone-builder", "hone-runner"}) {
+  for (const char* program :
+       {"hone", "honed", "hone-search", "hone-worker", "hone-builder", "hone-oracle", "hone-runner"}) {
     EXPECT_TRUE(std::filesystem::exists(prefix_ + "/bin/" + program)) << program;
   }
   const std::string libraries =

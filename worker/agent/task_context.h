@@ -1,4 +1,5 @@
-// What the candidates of one task share on a worker: the workload, secret input sets, and what the outputs must be.
+// What the candidates of one task share on a worker: secret input sets, and what the outputs must be. What the workload
+// says is read by a hone-oracle process; this one carries its text, and numbers.
 #pragma once
 
 #include <memory>
@@ -9,9 +10,9 @@
 #include "absl/time/time.h"
 #include "compiler/interp/ndarray.h"
 #include "compiler/interp/oracle.h"
-#include "compiler/ir/stmt.h"
 #include "hone/v1/common.pb.h"
 #include "worker/agent/builder_pool.h"
+#include "worker/oracle/oracle_process.h"
 #include "worker/runner/runner_client.h"
 
 namespace hone {
@@ -28,11 +29,16 @@ class TaskContext {
   // products and sums are exact; where there are more, also values that rise and that fall along a tensor. The oracle
   // is built plainly, run in a runner of its own, and checked against the interpreter at sampled elements.
   // InvalidArgument when the workload cannot be understood; Unavailable when the machine is in the way.
+  // `allowed_missing_layers`: of the sandboxes of hone-oracle and of runners.
   static absl::StatusOr<std::unique_ptr<TaskContext>> Create(const v1::Workload& workload, const std::string& target,
-                                                             BuilderPool& builders, absl::Duration run_limit);
+                                                             BuilderPool& builders, absl::Duration run_limit,
+                                                             uint32_t allowed_missing_layers = 0);
 
-  const PrimFunc& func() const { return func_; }
+  const TaskParams& params() const { return params_; }
   const std::string& text() const { return text_; }
+  uint32_t allowed_missing_layers() const { return allowed_missing_layers_; }
+  // InvalidArgument when a builder's kernel set is not one of this task: other parameters, other sizes.
+  absl::Status CheckKernelSet(const KernelSet& set) const;
   std::vector<const InputSet*> inputs() const;
   int num_sets() const { return static_cast<int>(inputs_.size()); }
 
@@ -42,12 +48,12 @@ class TaskContext {
 
  private:
   TaskContext() = default;
-  absl::Status RunOracle(const v1::BuildReply& oracle, absl::Duration run_limit);
-  absl::Status CheckOracle(int set) const;
+  absl::Status RunOracle(OracleProcess& process, const v1::BuildReply& oracle, absl::Duration run_limit);
+  absl::Status CheckOracle(OracleProcess& process, int set) const;
 
-  PrimFunc func_;
+  TaskParams params_;
   std::string text_;
-  std::vector<std::vector<NdArray>> values_;  // of each set, the inputs, until the oracle is checked
+  uint32_t allowed_missing_layers_ = 0;
   std::vector<std::unique_ptr<InputSet>> inputs_;
   std::vector<std::vector<ExpectedOutput>> expected_;  // of each set, the outputs
 };

@@ -35,11 +35,11 @@ NumericLevel Level(v1::NumericLevel level) {
   return level == v1::NUMERIC_STRICT ? NumericLevel::kStrict : NumericLevel::kDefault;
 }
 
-double OperandBytes(const PrimFunc& func) {
-  double bytes = 0;
-  for (const Buffer& param : func.params)
-    bytes += static_cast<double>(param.NumElements().value_or(0) * param.type().bytes());
-  return bytes;
+double OperandBytes(const TaskParams& params) {
+  int64_t bytes = 0;
+  for (const TaskParam& param : params.inputs) bytes += param.bytes();
+  for (const TaskParam& param : params.outputs) bytes += param.bytes();
+  return static_cast<double>(bytes);
 }
 
 uint64_t RaceSeed() {
@@ -155,7 +155,7 @@ bool TrialBatch::Measure(std::vector<Contender>& contenders, bool has_champion, 
   }
   options.race.machine_sigma = *noise_;
   options.champion_us = contenders.front().lease.champion_us();
-  options.cold_us = OperandBytes(task_.func()) / kColdBytesPerUs;
+  options.cold_us = OperandBytes(task_.params()) / kColdBytesPerUs;
   const TimeCalls time = [&](int who, int warm_up, int samples, int inner) -> std::optional<std::vector<double>> {
     Contender& contender = who < 0 ? *champion : contenders[in[static_cast<size_t>(who)]];
     if (!contender.in()) return std::nullopt;

@@ -36,6 +36,10 @@ Verified StartCandidate(const TaskContext& task, std::string_view image, const s
   if (!Parse(kernel_set, &job.set, &error)) {
     return Wrong(v1::OUTCOME_BUILD_ERROR, absl::StrCat("the kernel set: ", error));
   }
+  if (const absl::Status fits = task.CheckKernelSet(job.set); !fits.ok()) {
+    return Wrong(v1::OUTCOME_BUILD_ERROR, absl::StrCat("the kernel set: ", std::string(fits.message())));
+  }
+  job.allowed_missing_layers = task.allowed_missing_layers();
   job.inputs = task.inputs();
   job.threads = std::max(1, limits.threads);
   job.cpu_seconds = static_cast<int>(absl::ToInt64Seconds(limits.run) * 6) * job.threads + 10;

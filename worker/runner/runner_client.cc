@@ -225,6 +225,7 @@ absl::StatusOr<RunnerClient> RunnerClient::Start(const RunnerJob& job) {
     impl->load = impl->End({.kind = RunnerVerdict::kCrashed, .message = "took no request"});
   }
   if (!impl->load.ok() && impl->alive) impl->load = impl->End(std::move(impl->load));
+  if (impl->load.ok()) HONE_RETURN_IF_ERROR(CheckLayers("hone-runner", impl->layers, job.allowed_missing_layers));
   return RunnerClient(std::move(impl));
 }
 

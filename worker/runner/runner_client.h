@@ -48,6 +48,7 @@ struct RunnerJob {
   int cpu_seconds = 60;
   int64_t memory_bytes = int64_t{4} << 30;  // of address space
   uint32_t wanted_layers = ~0u;
+  uint32_t allowed_missing_layers = 0;  // of the required ones (compiler/sandbox/layers.h)
   absl::Duration start_timeout = absl::Seconds(10);
   std::string program;  // "" : hone-runner beside this program
 };
@@ -73,7 +74,8 @@ struct RunnerVerdict {
 class RunnerClient {
  public:
   // Starts the process and loads the candidate. When that fails because of the candidate, `started` of the result is
-  // still a client, one whose load_verdict() is not ok; a Status is about us: no program, no memory, no descriptors.
+  // still a client, one whose load_verdict() is not ok; a Status is about us: no program, no memory, no descriptors, or
+  // PermissionDenied when a required layer of the sandbox is missing.
   static absl::StatusOr<RunnerClient> Start(const RunnerJob& job);
   RunnerClient(RunnerClient&&) noexcept;
   RunnerClient& operator=(RunnerClient&&) noexcept;
