@@ -22,6 +22,8 @@ absl::StatusOr<MemoryFile> MemoryFile::Create(const char* name, size_t bytes) {
   file.fd_ = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (file.fd_ < 0) return failed("memfd_create");
   if (ftruncate(file.fd_, static_cast<off_t>(bytes)) != 0) return failed("ftruncate");
+  // Whoever it is handed to could make it shorter under our mapping, which then faults.
+  if (fcntl(file.fd_, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK) != 0) return failed("sealing its size");
   file.size_ = bytes;
   if (bytes > 0) {
     void* mapping = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.fd_, 0);
@@ -41,7 +43,7 @@ absl::StatusOr<MemoryFile> MemoryFile::CreateSealed(const char* name, std::strin
 absl::Status MemoryFile::Seal() {
   if (data_ != nullptr) munmap(data_, size_);
   data_ = nullptr;
-  if (fcntl(fd_, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) != 0) {
+  if (fcntl(fd_, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SEAL) != 0) {
     return absl::InternalError(absl::StrCat("a memory file cannot be sealed: ", std::strerror(errno)));
   }
   return absl::OkStatus();

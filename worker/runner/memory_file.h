@@ -11,7 +11,8 @@ namespace hone {
 class MemoryFile {
  public:
   MemoryFile() = default;
-  // Zeroed and mapped. ResourceExhausted when there is no memory or no descriptor left.
+  // Zeroed and mapped, of a size that nobody can change. ResourceExhausted when there is no memory or no descriptor
+  // left.
   static absl::StatusOr<MemoryFile> Create(const char* name, size_t bytes);
   // With these bytes, sealed against any change.
   static absl::StatusOr<MemoryFile> CreateSealed(const char* name, std::string_view bytes);
@@ -26,7 +27,7 @@ class MemoryFile {
   int fd() const { return fd_; }
   char* data() const { return data_; }  // nullptr once sealed
   size_t size() const { return size_; }
-  // Unmaps and forbids writing, growing and shrinking from now on, by anybody.
+  // Unmaps and forbids writing from now on, by anybody. Internal when somebody else has it mapped to write.
   absl::Status Seal();
 
  private:
