@@ -33,6 +33,7 @@
 #include "compiler/target/target.h"
 #include "deploy/runtime/image.h"
 #include "deploy/runtime/kernel_set.h"
+#include "tests/worker/agent/hostile_candidates.h"
 #include "worker/builder/build.h"
 
 namespace hone {
@@ -84,19 +85,12 @@ const std::map<std::string, Edit>& Edits() {
   return edits;
 }
 
-// x86-64 machine code of kernels that need no compiler.
-const std::map<std::string, std::string>& Codes() {
-  static const std::map<std::string, std::string> codes = {
-      {"does_nothing", std::string("\x31\xc0\xc3", 3)},                       // xor eax, eax; ret
-      {"null_write", std::string("\x31\xc0\x89\x00\xc3", 5)},                 // xor eax, eax; mov [rax], eax; ret
-      {"illegal_instruction", std::string("\x0f\x0b", 2)},                    // ud2
-      {"endless_loop", std::string("\xeb\xfe", 2)},                           // jmp to itself
-      {"stack_bomb", std::string("\x50\xeb\xfd", 3)},                         // push rax; jmp back
-      {"fork", std::string("\xb8\x39\x00\x00\x00\x0f\x05\x31\xc0\xc3", 10)},  // mov eax, 57; syscall; xor eax, eax; ret
-      {"exit", std::string("\xb8\xe7\x00\x00\x00\x31\xff\x0f\x05", 9)},       // mov eax, 231; xor edi, edi; syscall
-      {"fails", std::string("\xb8\x01\x00\x00\x00\xc3", 6)},                  // mov eax, 1; ret
-  };
-  return codes;
+// Machine code of a kernel that needs no compiler; "" for none of that name.
+std::string CodeOf(const std::string& kind) {
+  for (const HostileCandidate& candidate : HostileCandidates()) {
+    if (candidate.name == kind) return candidate.code;
+  }
+  return "";
 }
 
 v1::BuildReply BuildHostile(const v1::BuildRequest& request, const std::string& kind) {
@@ -117,10 +111,10 @@ v1::BuildReply BuildHostile(const v1::BuildRequest& request, const std::string& 
   HONE_CHECK(kernel.ok()) << kind << ": " << kernel.status();
   absl::StatusOr<std::string> image = LinkImage(std::span<const std::string>(&kernel->object, 1));
   HONE_CHECK(image.ok()) << image.status();
-  if (const auto code = Codes().find(kind); code != Codes().end()) {
+  if (const std::string code = CodeOf(kind); !code.empty()) {
     ImageParts parts;
     parts.symbols.push_back({request.symbol(), 0});
-    parts.code = code->second;
+    parts.code = code;
     image = WriteImage(parts);
   } else if (kind == "memory_bomb") {
     kernel->set.scratch_bytes = int64_t{1} << 40;

@@ -1,0 +1,150 @@
+// Builders with requests that mean harm: each fails its own request, and the next is built.
+#include "worker/agent/builder_pool.h"
+
+#include <dirent.h>
+#include <signal.h>
+
+#include <fstream>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/ir/text.h"
+#include "compiler/target/target.h"
+#include "gtest/gtest.h"
+#include "tests/compiler/schedule/workloads.h"
+
+namespace hone::testing {
+namespace {
+
+constexpr absl::Duration kLong = absl::Seconds(60), kShort = absl::Seconds(3);
+
+v1::BuildRequest Honest(int rows = 8) {
+  v1::BuildRequest request;
+  request.set_workload(ToText(Matmul(rows, 8, 8)));
+  request.set_trace("");
+  request.set_target(HostTarget().text);
+  request.set_threads(1);
+  request.set_symbol("k");
+  return request;
+}
+
+std::string Repeated(const std::string& piece, int times) {
+  std::string text;
+  for (int i = 0; i < times; ++i) text += piece;
+  return text;
+}
+
+std::set<std::string> Children() {
+  std::set<std::string> children;
+  DIR* threads = ::opendir("/proc/self/task");
+  while (const dirent* thread = ::readdir(threads)) {
+    std::ifstream file(std::string("/proc/self/task/") + thread->d_name + "/children");
+    for (std::string pid; file >> pid;) children.insert(pid);
+  }
+  ::closedir(threads);
+  return children;
+}
+
+TEST(BuilderPool, AWorkloadHasItsOwnProcess) {
+  BuilderPool builders(1);
+  ASSERT_EQ(builders.Build({Honest(8)}, kLong)[0].reply.error(), "");
+  const std::set<std::string> first = Children();
+  EXPECT_EQ(first.size(), 1u);
+  ASSERT_EQ(builders.Build({Honest(8)}, kLong)[0].reply.error(), "");
+  EXPECT_EQ(Children(), first);
+  ASSERT_EQ(builders.Build({Honest(16)}, kLong)[0].reply.error(), "");
+  EXPECT_EQ(Children().size(), 1u);
+  EXPECT_NE(Children(), first) << "what it read of one workload could harm the next";
+}
+
+TEST(BuilderPool, EndsItsBuilders) {
+  { ASSERT_EQ(BuilderPool(2).Build({Honest(), Honest(), Honest()}, kLong)[2].reply.error(), ""); }
+  EXPECT_TRUE(Children().empty());
+}
+
+TEST(BuilderPool, AProgramThatIsNoBuilderIsOurFailure) {
+  EXPECT_TRUE(BuilderPool(1, "/no/such/program").Build({Honest()}, kLong)[0].infrastructure);
+  EXPECT_TRUE(BuilderPool(1, "/bin/true").Build({Honest()}, kLong)[0].infrastructure);
+}
+
+struct HostileRequest {
+  const char* name;
+  v1::BuildRequest (*request)();
+};
+v1::BuildRequest WithWorkload(const std::string& text) {
+  v1::BuildRequest request = Honest();
+  request.set_workload(text);
+  return request;
+}
+v1::BuildRequest WithTrace(const std::string& trace) {
+  v1::BuildRequest request = Honest();
+  request.set_trace(trace);
+  return request;
+}
+// A product of so many rows, with this trace.
+v1::BuildRequest Large(int64_t rows, const std::string& trace) {
+  v1::BuildRequest request = WithTrace(trace);
+  request.set_workload(ToText(Matmul(rows, 1024, 1024)));
+  return request;
+}
+const std::string kLoops = "b0 = sch.get_block(\"C\", func_name=\"main\")\nl1, l2, l3 = sch.get_loops(b0)\n";
+
+const HostileRequest kRequests[] = {
+    {"Nothing", [] { return v1::BuildRequest(); }},
+    {"WorkloadOfBytes", [] { return WithWorkload(std::string(100000, '\xff')); }},
+    {"ManyParentheses",
+     [] { return WithWorkload("@T.prim_func\ndef main(" + Repeated("(", 1 << 20) + "):\n    pass\n"); }},
+    {"HalfAWorkload", [] { return WithWorkload(Honest().workload().substr(0, 100)); }},
+    {"TraceOfBytes", [] { return WithTrace(std::string(1 << 20, '\x80')); }},
+    {"ManySteps", [] { return WithTrace(kLoops + Repeated("sch.parallel(l1)\n", 200000)); }},
+    {"UnknownStep", [] { return WithTrace(kLoops + "sch.system(\"rm -rf /\")\n"); }},
+    {"NoSuchLoop", [] { return WithTrace(kLoops + "sch.parallel(l99999999)\n"); }},
+    {"SplitByNothing", [] { return WithTrace(kLoops + "l4, l5 = sch.split(l1, factors=[None, 0])\n"); }},
+    {"SplitByMost", [] { return WithTrace(kLoops + "l4, l5 = sch.split(l1, factors=[None, 9223372036854775807])\n"); }},
+    {"UnrollsEverything", [] { return Large(1 << 20, kLoops + "sch.unroll(l1)\nsch.unroll(l2)\nsch.unroll(l3)\n"); }},
+    {"VectorOfAMillion", [] { return Large(1 << 20, kLoops + "sch.reorder(l2, l3, l1)\nsch.vectorize(l1)\n"); }},
+    {"TargetOfBytes",
+     [] {
+       v1::BuildRequest r = Honest();
+       r.set_target(std::string(1 << 20, ','));
+       return r;
+     }},
+    {"SymbolOfBytes",
+     [] {
+       v1::BuildRequest r = Honest();
+       r.set_symbol(std::string("\0\n\"%s", 5));
+       return r;
+     }},
+    {"ManyThreads",
+     [] {
+       v1::BuildRequest r = Honest();
+       r.set_threads(INT32_MAX);
+       return r;
+     }},
+    {"LessThanNoThread",
+     [] {
+       v1::BuildRequest r = Honest();
+       r.set_threads(-1);
+       return r;
+     }},
+    {"TooLong", [] { return WithTrace(std::string(20 << 20, '#')); }},
+};
+
+class HostileRequests : public ::testing::TestWithParam<HostileRequest> {};
+
+// Whatever comes of it, it comes in time, and the next request is served.
+TEST_P(HostileRequests, HarmNobodyElse) {
+  ::signal(SIGPIPE, SIG_IGN);  // as a worker does
+  BuilderPool builders(1);
+  const absl::Time start = absl::Now();
+  const BuilderPool::Built built = builders.Build({GetParam().request()}, kShort)[0];
+  EXPECT_LT(absl::Now() - start, kLong);
+  EXPECT_FALSE(built.infrastructure) << built.reply.error();
+  EXPECT_LE(Children().size(), 1u);
+  EXPECT_EQ(builders.Build({Honest()}, kLong)[0].reply.error(), "");
+}
+INSTANTIATE_TEST_SUITE_P(Cases, HostileRequests, ::testing::ValuesIn(kRequests),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace hone::testing

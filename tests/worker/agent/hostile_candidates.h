@@ -1,0 +1,123 @@
+// Candidates that mean harm, as x86-64 machine code of a kernel (deploy/runtime/kernel_abi.h), and what has to become
+// of each: none may be taken for right.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+namespace hone {
+
+struct HostileCandidate {
+  const char* name;
+  std::string code;
+  const char* outcome;  // "crash", "timeout", "wrong_result"; "": one of them, as the runner's own code takes it
+};
+
+inline std::string Code(std::initializer_list<int> bytes) {
+  std::string code;
+  for (const int byte : bytes) code += static_cast<char>(byte);
+  return code;
+}
+inline std::string Word(int64_t value, int bytes) {
+  std::string word;
+  for (int i = 0; i < bytes; ++i) word += static_cast<char>(value >> (8 * i));
+  return word;
+}
+// mov eax, number; mov rdi, a; mov rsi, b; mov rdx, c; xor r10d, r10d; syscall; xor eax, eax; ret: whatever the system
+// says, the kernel claims to have done its work, and has not.
+inline std::string SystemCallThenReturn(int number, int64_t a = 0, int64_t b = 0, int64_t c = 0) {
+  return Code({0xB8}) + Word(number, 4) + Code({0x48, 0xBF}) + Word(a, 8) + Code({0x48, 0xBE}) + Word(b, 8) +
+         Code({0x48, 0xBA}) + Word(c, 8) + Code({0x45, 0x31, 0xD2, 0x0F, 0x05, 0x31, 0xC0, 0xC3});
+}
+// The same with a pointer to 64 bytes of the stack as argument `which` (0 or 1).
+inline std::string SystemCallOnStack(int number, int which, int64_t other = 0) {
+  const std::string call = SystemCallThenReturn(number, which == 1 ? other : 0, which == 0 ? other : 0);
+  // lea rdi or rsi, [rsp - 64], after the moves and before the system call
+  return call.substr(0, 35) +
+         (which == 0 ? Code({0x48, 0x8D, 0x7C, 0x24, 0xC0}) : Code({0x48, 0x8D, 0x74, 0x24, 0xC0})) + call.substr(35);
+}
+
+inline const std::vector<HostileCandidate>& HostileCandidates() {
+  // clang-format off
+  static const std::vector<HostileCandidate> candidates = {
+      // ---- control ----
+      {"does_nothing", Code({0x31, 0xC0, 0xC3}), "wrong_result"},
+      {"fails", Code({0xB8, 1, 0, 0, 0, 0xC3}), "crash"},
+      {"endless_loop", Code({0xEB, 0xFE}), "timeout"},
+      {"yields_for_ever", Code({0xB8, 24, 0, 0, 0, 0x0F, 0x05, 0xEB, 0xF7}), "timeout"},
+      {"ends_its_thread", SystemCallThenReturn(60), "crash"},
+      {"blocks_signals_and_loops", SystemCallOnStack(14, 1).substr(0, 45) + Code({0xEB, 0xFE}), "timeout"},
+      {"sleeps", SystemCallOnStack(35, 0), "crash"},
+      {"pauses", SystemCallThenReturn(34), "crash"},
+      {"exit", SystemCallThenReturn(231), "crash"},
+      {"aborts", Code({0xF4}), "crash"},                                 // hlt
+      {"breakpoint", Code({0xCC}), "crash"},
+      {"jumps_to_null", Code({0x31, 0xC0, 0xFF, 0xE0}), "crash"},
+      {"jumps_into_data", Code({0x48, 0x8B, 0x07, 0xFF, 0x20}), "crash"},  // mov rax, [rdi]; jmp [rax]
+      {"returns_elsewhere", Code({0x48, 0xC7, 0x04, 0x24, 1, 0, 0, 0, 0xC3}), "crash"},  // mov qword [rsp], 1; ret
+      {"loses_its_stack", Code({0x31, 0xE4, 0xC3}), "crash"},            // xor esp, esp; ret
+      {"sets_a_timer", SystemCallOnStack(38, 1), "crash"},
+      {"clobbers_registers", Code({0x31, 0xDB, 0x31, 0xED, 0x45, 0x31, 0xE4, 0x45, 0x31, 0xED, 0x45, 0x31, 0xF6,
+                                   0x45, 0x31, 0xFF, 0x31, 0xC0, 0xC3}), ""},
+      // ---- memory ----
+      {"null_write", Code({0x31, 0xC0, 0x89, 0x00, 0xC3}), "crash"},
+      {"null_read", Code({0x31, 0xC0, 0x8B, 0x00, 0xC3}), "crash"},
+      {"writes_its_code", Code({0x48, 0x8D, 0x05, 0, 0, 0, 0, 0x89, 0x00, 0xC3}), "crash"},
+      {"writes_an_input", Code({0x48, 0x8B, 0x07, 0x48, 0x8B, 0x30, 0xC6, 0x06, 1, 0x31, 0xC0, 0xC3}), "crash"},
+      {"reads_kernel_memory", Code({0x48, 0xB8}) + Word(-4096, 8) + Code({0x8B, 0x00, 0xC3}), "crash"},
+      {"leaves_addresses", Code({0x48, 0xB8}) + Word(int64_t{1} << 62, 8) + Code({0x89, 0x00, 0xC3}), "crash"},
+      {"stack_bomb", Code({0x50, 0xEB, 0xFD}), "crash"},
+      {"recursion", Code({0xE8, 0xFB, 0xFF, 0xFF, 0xFF}), "crash"},
+      {"huge_local", Code({0x48, 0x81, 0xEC, 0, 0, 0, 0x40, 0x50, 0xC3}), "crash"},  // sub rsp, 1 GiB; push rax
+      {"unaligned_vector", Code({0x0F, 0x28, 0x44, 0x24, 0x01, 0xC3}), "crash"},     // movaps xmm0, [rsp + 1]
+      {"maps_memory", SystemCallThenReturn(9, 0, int64_t{1} << 40, 3), "wrong_result"},  // gets none
+      {"makes_code_writable", SystemCallThenReturn(10, 0x1000, 4096, 7), "wrong_result"},
+      {"unmaps_everything", SystemCallThenReturn(11, 0, int64_t{1} << 46), "wrong_result"},
+      {"locks_memory", SystemCallThenReturn(151, 3), "crash"},
+      {"brk_bomb", SystemCallThenReturn(12, int64_t{1} << 46), "wrong_result"},
+      // ---- arithmetic ----
+      {"divides_by_zero", Code({0x31, 0xC9, 0x31, 0xD2, 0xF7, 0xF1, 0xC3}), "crash"},
+      {"divides_the_least", Code({0xB8, 0, 0, 0, 0x80, 0x99, 0xB9, 0xFF, 0xFF, 0xFF, 0xFF, 0xF7, 0xF9, 0xC3}), "crash"},
+      {"illegal_instruction", Code({0x0F, 0x0B}), "crash"},
+      {"unmasks_float_traps", Code({0xC7, 0x44, 0x24, 0xF8, 0, 0, 0, 0, 0x0F, 0xAE, 0x54, 0x24, 0xF8,  // ldmxcsr 0
+                                    0x0F, 0x57, 0xC0, 0x0F, 0x5E, 0xC0, 0x31, 0xC0, 0xC3}), "crash"},   // 0 / 0
+      {"privileged_instruction", Code({0xFA, 0xC3}), "crash"},           // cli
+      {"reads_a_port", Code({0xEC, 0xC3}), "crash"},                     // in al, dx
+      // ---- system calls ----
+      {"fork", SystemCallThenReturn(57), "crash"},
+      {"vfork", SystemCallThenReturn(58), "crash"},
+      {"clone", SystemCallThenReturn(56, 17), "crash"},
+      {"clone3", SystemCallOnStack(435, 0, 64), "crash"},
+      {"executes", SystemCallOnStack(59, 0), "crash"},
+      {"opens", SystemCallOnStack(2, 0), "crash"},
+      {"opens_at", SystemCallOnStack(257, 1, -100), "crash"},
+      {"reads_descriptor_0", SystemCallOnStack(0, 1), "crash"},
+      {"writes_to_standard_error", SystemCallOnStack(1, 1, 2), "crash"},
+      {"opens_a_socket", SystemCallThenReturn(41, 2, 1), "crash"},
+      {"connects", SystemCallOnStack(42, 1, 3), "crash"},
+      {"kills_its_parent", SystemCallThenReturn(62, 1, 9), "crash"},
+      {"kills_everybody", SystemCallThenReturn(62, -1, 9), "crash"},
+      {"traces", SystemCallThenReturn(101), "crash"},
+      {"reads_other_memory", SystemCallThenReturn(310, 1), "crash"},
+      {"makes_a_memory_file", SystemCallOnStack(319, 0), "crash"},
+      {"io_uring", SystemCallOnStack(425, 1, 4), "crash"},
+      {"bpf", SystemCallOnStack(321, 1), "crash"},
+      {"userfaultfd", SystemCallThenReturn(323), "crash"},
+      {"keyctl", SystemCallThenReturn(250), "crash"},
+      {"mounts", SystemCallThenReturn(165), "crash"},
+      {"unshares", SystemCallThenReturn(272, 0x10000000), "crash"},
+      {"changes_itself", SystemCallThenReturn(157, 4, 1), "crash"},       // prctl(PR_SET_DUMPABLE)
+      {"changes_a_limit", SystemCallOnStack(160, 1, 1), "crash"},
+      {"changes_signals", SystemCallThenReturn(13, 11), "crash"},
+      {"shares_memory", SystemCallThenReturn(29, 0, 4096, 0600), "crash"},
+      {"perf_events", SystemCallOnStack(298, 0), "crash"},
+      {"old_calls_of_32_bits", Code({0xB8, 1, 0, 0, 0, 0xCD, 0x80, 0x31, 0xC0, 0xC3}), "crash"},
+      {"calls_of_x32", SystemCallThenReturn(0x40000000 | 39), "crash"},
+  };
+  // clang-format on
+  return candidates;
+}
+
+}  // namespace hone
