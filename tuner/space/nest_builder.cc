@@ -14,6 +14,7 @@
 #include "compiler/schedule/split.h"
 #include "compiler/support/status_macros.h"
 #include "tuner/space/nest_loops.h"
+#include "tuner/space/panels.h"
 
 namespace hone {
 namespace {
@@ -36,7 +37,7 @@ class Builder {
 
   absl::StatusOr<Loops> Build() {
     HONE_ASSIGN_OR_RETURN(block_, GetBlock(schedule_, info_.name));
-    HONE_RETURN_IF_ERROR(PackPanels());
+    HONE_RETURN_IF_ERROR(PackBeforeNest());
     if (cut_ != ReductionCut::kNone) HONE_RETURN_IF_ERROR(CutReduction());
     HONE_RETURN_IF_ERROR(FindEpilogue());
     HONE_RETURN_IF_ERROR(SplitLoops());
@@ -51,12 +52,28 @@ class Builder {
  private:
   int64_t extent(int iter) const { return info_.extents[static_cast<size_t>(iter)]; }
 
-  absl::Status PackPanels() {
-    const int64_t width = plan_.inner[static_cast<size_t>(n_)];
+  Panels PanelsOf(const BlockInfo::Access& read) const {
+    return {DimensionToPack(info_, read, plan_.lanes), plan_.inner[static_cast<size_t>(n_)]};
+  }
+
+  absl::Status PackBeforeNest() {
     for (const int r : shape_.panels) {
       const BlockInfo::Access& read = info_.reads[static_cast<size_t>(r)];
-      const int along = DimensionToPack(info_, read, plan_.lanes);
-      HONE_RETURN_IF_ERROR(PackOperand(schedule_, block_, read, along, width, context_.threads));
+      if (!read.constant && plan_.packing[static_cast<size_t>(r)] != Packing::kBefore) continue;
+      HONE_RETURN_IF_ERROR(PackBefore(schedule_, block_, read, PanelsOf(read), context_.threads));
+    }
+    return absl::OkStatus();
+  }
+
+  // `block`: the one that reads the operands, in its place in the tiles.
+  absl::Status PackInBlocks(BlockRef block) {
+    const bool in_piece = cut_ == ReductionCut::kNone;
+    const LoopRef loop = in_piece ? pieces_.back() : rest_[0];
+    for (const int r : shape_.panels) {
+      const BlockInfo::Access& read = info_.reads[static_cast<size_t>(r)];
+      if (read.constant || plan_.packing[static_cast<size_t>(r)] != Packing::kBlock) continue;
+      HONE_RETURN_IF_ERROR(
+          PackAt(schedule_, block, read, PanelsOf(read), loop, pieces_.size() + (in_piece ? 0 : 1), plan_.lanes));
     }
     return absl::OkStatus();
   }
@@ -133,12 +150,14 @@ class Builder {
 
   absl::Status FinishWhole() {
     HONE_RETURN_IF_ERROR(ReverseComputeAt(schedule_, epilogue_, tile_loop_));
+    HONE_RETURN_IF_ERROR(PackInBlocks(block_));
     HONE_RETURN_IF_ERROR(ScheduleTile(block_, false));
     return VectorizeInnermost(schedule_, epilogue_, depth_, plan_.lanes, true);
   }
 
   absl::Status FinishBlocks() {
     HONE_RETURN_IF_ERROR(ComputeAt(schedule_, partial_, tile_loop_));
+    HONE_RETURN_IF_ERROR(PackInBlocks(partial_));
     HONE_RETURN_IF_ERROR(ScheduleTile(partial_, true));
     if (shape_.epilogue >= 0) {
       HONE_RETURN_IF_ERROR(ReverseComputeAt(schedule_, epilogue_, pieces_.back()));

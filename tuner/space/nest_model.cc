@@ -13,11 +13,14 @@ constexpr double kTileOverhead = 16;    // cycles: loop set-up, the first result
 constexpr double kLoopExit = 8;         // cycles: a branch that was foreseen otherwise, in part hidden
 constexpr double kIteration = 0.6;      // cycles of an iteration's own arithmetic that other work does not hide
 constexpr double kGatherLanes = 8;      // cycles to put the lanes of one vector together, or to add them up
+constexpr double kGathered = 0.8;       // cycles to fetch one lane of a vector by itself, where they are in cache
+constexpr double kCopied = 2;           // cycles to copy a vector: its load, its store, the loop
 constexpr double kMostUnrolled = 1024;  // accumulations in the body of the innermost loop
 constexpr double kNotHidden = 0.25;     // of what is shorter, arithmetic or traffic
 constexpr int64_t kLine = 64;           // bytes of a cache line
 constexpr int64_t kPage = 4096;         // bytes: of a way of the first cache, whose index is within a page
 constexpr double kOfLoads = 0.75;       // of the loads that nothing but loads reach, those of a tile
+constexpr int64_t kWaysOfL2 = 16;       // as most have
 constexpr int64_t kPrefetched = 256;    // bytes in one piece, from which on the hardware fetches ahead
 constexpr double kOfFirstCache = 0.8;   // of its bytes stay until they are used again
 
@@ -45,11 +48,10 @@ NestModel::NestModel(const StageContext& context, int block, const NestShape& sh
     }
     read.element = access.buffer.type().bytes();
     read.with_vector = read.moves[vector];
-    read.in_panels = std::find(shape_.panels.begin(), shape_.panels.end(), static_cast<int>(r)) != shape_.panels.end();
-    read.gathered = read.with_vector && !read.in_panels && access.strides[vector] != 1;
-    for (const BlockInfo& other : context.info->blocks) {
-      read.made_here = read.made_here || other.output == access.buffer;
-    }
+    read.apart = read.with_vector && access.strides[vector] != 1;
+    read.has_panels = std::find(shape_.panels.begin(), shape_.panels.end(), static_cast<int>(r)) != shape_.panels.end();
+    read.constant = access.constant;
+    read.made_here = context.info->Producer(access.buffer) >= 0;
     read.bytes = static_cast<double>(access.elements) * read.element;
     whole_bytes_ += read.bytes;
     reads_.push_back(std::move(read));
@@ -105,7 +107,8 @@ NestModel::Registers NestModel::RegistersOf(const NestPlan& plan, const Sizes& i
       if (read.moves[i] && (of_lanes() || iter != vector_iter_)) rows *= static_cast<double>(inner[i]);
     }
     if (read.with_vector) found.held += of_lanes() ? std::min(rows, 2.0) : vectors;
-    found.loads_of[r] = !read.with_vector ? rows : rows * vectors * (read.gathered ? kGatherLanes * 2 : 1);
+    const bool gathered = read.apart && !InPanels(plan, r);
+    found.loads_of[r] = !read.with_vector ? rows : rows * vectors * (gathered ? kGatherLanes * 2 : 1);
     found.loads += found.loads_of[r];
   }
   return found;
@@ -116,8 +119,8 @@ std::optional<double> NestModel::Cost(const NestPlan& plan) const {
   const Sources sources = SourcesOf(plan);
   Sizes inner = plan.inner;
   const int64_t pieces = plan.Pieces();
-  const double piece = PieceCycles(plan, 0, inner, sources) / machine_.cycles_per_us();
-  return ParallelTime(machine_, piece * static_cast<double>(pieces), pieces, threads_) + CopyMicroseconds();
+  const double piece = (PieceCycles(plan, 0, inner, sources) + CopyCycles(plan)) / machine_.cycles_per_us();
+  return ParallelTime(machine_, piece * static_cast<double>(pieces), pieces, threads_) + CopyMicroseconds(plan);
 }
 
 double NestModel::PieceCycles(const NestPlan& plan, size_t variable, Sizes& inner, const Sources& sources) const {
@@ -222,7 +225,18 @@ bool NestModel::RowsCollide(const Read& read, const Sizes& inner) const {
 // in a piece comes from where the whole operand is.
 NestModel::Sources NestModel::SourcesOf(const NestPlan& plan) const {
   const Sizes tile = TileSizes(plan, plan.inner), piece = PieceSizes(plan);
+  Sources sources;
   std::array<double, kMostReads> touched{};  // bytes of each operand below the loop so far
+  // Of the sets of the second cache, the share that a tile of an operand falls on.
+  std::array<double, kMostReads> share_of_l2;
+  share_of_l2.fill(1);
+  for (size_t r = 0; r < reads_.size(); ++r) {
+    if (!reads_[r].with_vector || InPanels(plan, r)) continue;
+    const std::span<const int64_t> buffer =
+        IsNear(plan, r) ? std::span<const int64_t>(piece) : std::span<const int64_t>();
+    sources[r].share = reads_[r].region.SetShare(tile, buffer, kPage);
+    share_of_l2[r] = reads_[r].region.SetShare(tile, buffer, std::max(kPage, target_.l2 / kWaysOfL2));
+  }
   Sizes below = tile;
   const auto touch = [&] {
     double all = 0;
@@ -232,17 +246,17 @@ NestModel::Sources NestModel::SourcesOf(const NestPlan& plan) const {
     }
     return all;
   };
-  Sources sources;
   std::array<double, kMostReads> fresh;  // of its uses, the share that is not met again so far
   fresh.fill(1);
   double all = touch();
   const auto pass = [&](int iter) {  // one loop further out
     const size_t i = static_cast<size_t>(iter);
     if (plan.steps[i] == 1) return;
-    const double first = 1 / static_cast<double>(plan.steps[i]), cycles = 1 / BytesPerCycle(target_, machine_, all);
+    const double first = 1 / static_cast<double>(plan.steps[i]);
     for (size_t r = 0; r < reads_.size(); ++r) {
       if (reads_[r].moves[i]) continue;
-      sources[r].cycles += fresh[r] * (1 - first) * cycles;
+      const double footprint = std::max(all, touched[r] / share_of_l2[r]);
+      sources[r].cycles += fresh[r] * (1 - first) / BytesPerCycle(target_, machine_, footprint);
       fresh[r] *= first;
     }
     below[i] = piece[i];
@@ -263,33 +277,45 @@ NestModel::Sources NestModel::SourcesOf(const NestPlan& plan) const {
     thread += read.bytes / std::min<double>(threads_, pieces);
   }
   for (size_t r = 0; r < reads_.size(); ++r) {
-    const bool near = (plan.near >> r & 1) != 0;
+    const bool near = IsNear(plan, r), in_panels = InPanels(plan, r);
     double first = near ? touched[r] : std::max(thread, touched[r]);
     // What another nest wrote is in the cache of whichever thread ran that part of it.
     if (reads_[r].made_here && !near && threads_ > 1) first = std::max(first, static_cast<double>(target_.l2));
     const bool scattered =
-        reads_[r].with_vector && !reads_[r].in_panels && !near && reads_[r].region.RunBytes(tile) < kPrefetched;
+        reads_[r].with_vector && !in_panels && !near && reads_[r].region.RunBytes(tile) < kPrefetched;
     sources[r].cycles += fresh[r] * (scattered ? 2 : 1) / BytesPerCycle(target_, machine_, first);
-    if (reads_[r].with_vector && !reads_[r].in_panels) {
-      sources[r].share =
-          reads_[r].region.SetShare(tile, near ? std::span<const int64_t>(piece) : std::span<const int64_t>(), kPage);
-    }
   }
   return sources;
 }
 
-// Variable operands are copied into panels in front of the nest; constants are packed when the kernel is deployed.
-double NestModel::CopyMicroseconds() const {
+double NestModel::CopyMicroseconds(const NestPlan& plan) const {
   double us = 0;
   for (const int r : shape_.panels) {
     const BlockInfo::Access& access = block_.reads[static_cast<size_t>(r)];
-    if (access.constant) continue;
+    if (access.constant || plan.packing[static_cast<size_t>(r)] != Packing::kBefore) continue;
     const double bytes = static_cast<double>(access.elements * access.buffer.type().bytes());
     const double cycles =
         static_cast<double>(access.elements) + 2 * bytes / BytesPerCycle(target_, machine_, 2 * bytes);
     us += ParallelTime(machine_, cycles / machine_.cycles_per_us(), threads_, threads_);
   }
   return us;
+}
+
+double NestModel::CopyCycles(const NestPlan& plan) const {
+  double cycles = 0;
+  for (size_t r = 0; r < reads_.size(); ++r) {
+    const Read& read = reads_[r];
+    if (!PackedInBlocks(plan, r)) continue;
+    Sizes sizes = PieceSizes(plan);
+    for (const int iter : reduce_) sizes[static_cast<size_t>(iter)] = block_.extents[static_cast<size_t>(iter)];
+    const double elements = read.region.Elements(sizes), bytes = elements * read.element;
+    double from = read.bytes / threads_;
+    if (read.made_here && threads_ > 1) from = std::max(from, static_cast<double>(target_.l2));
+    cycles += elements * (read.apart ? kGathered : kCopied / static_cast<double>(plan.lanes)) +
+              bytes / BytesPerCycle(target_, machine_, from) +
+              2 * bytes / BytesPerCycle(target_, machine_, bytes / static_cast<double>(plan.k_parts));
+  }
+  return cycles;
 }
 
 }  // namespace hone

@@ -22,7 +22,6 @@ class NestModel {
   std::optional<double> Cost(const NestPlan& plan) const;
 
  private:
-  static constexpr size_t kMostReads = 8;  // further ones are not counted
   using Sizes = std::array<int64_t, kMostIters>;
   struct Read {
     AccessRegion region;
@@ -31,8 +30,9 @@ class NestModel {
     double element = 4;                         // bytes
     double bytes = 0;                           // of the whole operand
     bool with_vector = false;                   // moves with the vectorised variable
-    bool gathered = false;                      // and its elements are apart
-    bool in_panels = false;
+    bool apart = false;                         // and its elements do not lie side by side
+    bool has_panels = false;                    // see NestShape::panels
+    bool constant = false;
     bool made_here = false;  // by another nest of the function
   };
   // From where the tiles of a plan take an operand.
@@ -48,6 +48,16 @@ class NestModel {
     double held = 0;  // vectors of operands that are live at once
   };
   bool Legal(const NestPlan& plan) const;
+  bool InPanels(const NestPlan& plan, size_t read) const {
+    return reads_[read].has_panels && (reads_[read].constant || plan.packing[read] != Packing::kNone);
+  }
+  bool PackedInBlocks(const NestPlan& plan, size_t read) const {
+    return reads_[read].has_panels && !reads_[read].constant && plan.packing[read] == Packing::kBlock;
+  }
+  // The thread that reads it made it or copied it just before.
+  bool IsNear(const NestPlan& plan, size_t read) const {
+    return (plan.near >> read & 1) != 0 || PackedInBlocks(plan, read);
+  }
   Registers RegistersOf(const NestPlan& plan, const Sizes& inner) const;
   Sources SourcesOf(const NestPlan& plan) const;
   double TileCycles(const NestPlan& plan, const Sizes& inner, const Sources& sources) const;
@@ -57,7 +67,9 @@ class NestModel {
   // Iterations of every variable in a tile, a block of k long; those of the reduction whole or a block of it.
   Sizes TileSizes(const NestPlan& plan, const Sizes& inner) const;
   Sizes PieceSizes(const NestPlan& plan) const;
-  double CopyMicroseconds() const;
+  // Of copies into panels: in front of the nest, and in one piece.
+  double CopyMicroseconds(const NestPlan& plan) const;
+  double CopyCycles(const NestPlan& plan) const;
   bool of_lanes() const { return shape_.cut == ReductionCut::kLanes; }
 
   const BlockInfo& block_;

@@ -4,6 +4,7 @@
 //
 //   parallel (pieces of every spatial variable):     a piece is also the cache block: what is read again in it is near
 //     [for blocks of k:]                             partial results are added to memory after each
+//       [panels = operand]                           what the block reads of it, copied (panels.h)
 //       for tiles in the piece:                      the loop over panels of n outside or inside
 //         for k..:                                   serial; the last one unrolled in part
 //           unrolled rows x vectors of n:            accumulators in registers
@@ -23,6 +24,8 @@ namespace hone {
 
 // A block with more iteration variables is not tiled.
 inline constexpr int kMostIters = 12;
+// Further operands are neither packed nor counted.
+inline constexpr size_t kMostReads = 8;
 
 // Which way the reduction is cut.
 enum class ReductionCut {
@@ -31,25 +34,35 @@ enum class ReductionCut {
   kLanes,   // vectors run along a reduce variable and are summed at the end: NestPlan::k_parts lanes
 };
 
+// When an operand that varies from call to call is copied into panels.
+enum class Packing : uint8_t {
+  kNone,    // never: tiles read it where it is
+  kBefore,  // in front of the nest, whole
+  kBlock,   // in every cache block (a piece, or a block of k in it), as much as is read there
+};
+
 // What is decided before any size.
 struct NestShape {
   ReductionCut cut = ReductionCut::kNone;
-  int along = -1;           // with a cut: the reduce variable
-  int epilogue = -1;        // the elementwise block that takes the results tile by tile
-  std::vector<int> panels;  // reads stored in panels as wide as the tile, as indices into BlockInfo::reads
+  int along = -1;     // with a cut: the reduce variable
+  int epilogue = -1;  // the elementwise block that takes the results tile by tile
+  // Reads that are stored in panels as wide as the tile, as indices into BlockInfo::reads: constants when the kernel is
+  // deployed, others as NestPlan::packing says.
+  std::vector<int> panels;
 };
 
 struct NestPlan {
   // By iteration variable of the block, from outside to inside; 1 for reduce variables.
-  std::array<int64_t, kMostIters> pieces;  // parallel
-  std::array<int64_t, kMostIters> steps;   // tiles in a piece
-  std::array<int64_t, kMostIters> inner;   // iterations in the register tile
-  int64_t k_parts = 1;                     // see ReductionCut
-  int64_t unroll = 1;                      // iterations of the innermost reduce loop
-  bool window = false;                     // the other reduce loops are unrolled too
-  bool panels_outside = false;             // the loop over panels of n outside the loops over rows
-  int lanes = 1;                           // of a vector along n
-  uint32_t near = 0;                       // bit r: what read r reads is computed in the piece, by its producer
+  std::array<int64_t, kMostIters> pieces;     // parallel
+  std::array<int64_t, kMostIters> steps;      // tiles in a piece
+  std::array<int64_t, kMostIters> inner;      // iterations in the register tile
+  int64_t k_parts = 1;                        // see ReductionCut
+  int64_t unroll = 1;                         // iterations of the innermost reduce loop
+  bool window = false;                        // the other reduce loops are unrolled too
+  bool panels_outside = false;                // the loop over panels of n outside the loops over rows
+  int lanes = 1;                              // of a vector along n
+  uint32_t near = 0;                          // bit r: what read r reads is computed in the piece, by its producer
+  std::array<Packing, kMostReads> packing{};  // of each variable read in NestShape::panels
   NestPlan() {
     inner.fill(1);
     pieces.fill(1);

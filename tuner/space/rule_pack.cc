@@ -3,11 +3,13 @@
 //
 //   B[k, n]   =>   B[n // nr, k, n % nr]       nr: the tile's width
 //
-// A constant is packed when the kernel is deployed (layout_constant); another operand in front of the nest
-// (cache_read).
+// A constant is packed when the kernel is deployed (layout_constant). Another operand is packed in front of the nest
+// (cache_read) or in every cache block (pack), and where it lies right perhaps not at all: a knob of the tile.
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
+#include "tuner/space/panels.h"
 #include "tuner/space/sketch.h"
-#include "tuner/space/stage.h"
 
 namespace hone {
 namespace {
@@ -24,11 +26,16 @@ class PackRule : public SketchRule {
     const int64_t lanes = LanesFor(context.target, info, info.last_iter());
     Sketch packed = sketch;
     bool apart = false;
-    for (size_t r = 0; r < info.reads.size(); ++r) {
-      if (DimensionToPack(info, info.reads[r], lanes) < 0) continue;
-      apart = apart || info.reads[r].strides[static_cast<size_t>(info.last_iter())] != 1;
+    for (size_t r = 0; r < std::min(info.reads.size(), kMostReads); ++r) {
+      const BlockInfo::Access& read = info.reads[r];
+      if (DimensionToPack(info, read, lanes) < 0) continue;
+      const bool lies_right = read.strides[static_cast<size_t>(info.last_iter())] == 1;
+      // What another block makes may be made where it is read (locate).
+      if (lies_right && !read.constant && context.info->Producer(read.buffer) >= 0) continue;
+      apart = apart || !lies_right;
       packed.at(block).panels.push_back(static_cast<int>(r));
-      packed.choices.push_back(absl::StrCat("pack(", info.name, ".", info.reads[r].buffer.name(), ")"));
+      if (lies_right && !read.constant) continue;  // its knob includes leaving it as it is
+      packed.choices.push_back(absl::StrCat("pack(", info.name, ".", read.buffer.name(), ")"));
     }
     if (packed.at(block).panels.empty()) return {};
     std::vector<Sketch> offers{std::move(packed)};

@@ -54,6 +54,7 @@ class TileStep : public SketchStep {
   std::vector<Cut> cuts_;  // spatial variables with more than one iteration
   std::vector<int> reduce_;
   int k_parts_knob_ = -1, unroll_knob_ = -1, window_knob_ = -1, order_knob_ = -1;
+  std::vector<int> packing_knobs_;  // of NestShape::panels; -1: a constant
 };
 
 void TileStep::FindVariables() {
@@ -114,6 +115,14 @@ void TileStep::MakeKnobs() {
   if (shape_.cut == ReductionCut::kNone && taps > 1 && taps <= 9 && extent(reduce_.back()) <= 9)
     window_knob_ = AddKnob("window", {0, 1});
   if (cuts_.size() > 1) order_knob_ = AddKnob("order", {0, 1});
+  for (const int r : shape_.panels) {
+    const BlockInfo::Access& read = info_.reads[static_cast<size_t>(r)];
+    const bool apart = read.strides[static_cast<size_t>(n_)] != 1;
+    packing_knobs_.push_back(read.constant ? -1
+                                           : AddKnob(absl::StrCat("packing", r),
+                                                     {static_cast<int64_t>(apart ? Packing::kBefore : Packing::kNone),
+                                                      static_cast<int64_t>(Packing::kBlock)}));
+  }
 }
 
 bool TileStep::Plan(std::span<const int64_t> values, SketchPlan& plans) const {
@@ -134,6 +143,9 @@ bool TileStep::Plan(std::span<const int64_t> values, SketchPlan& plans) const {
   plan.unroll = value(unroll_knob_, 1);
   plan.window = value(window_knob_, 0) == 1;
   plan.panels_outside = value(order_knob_, 0) == 1;
+  for (size_t p = 0; p < packing_knobs_.size(); ++p) {
+    plan.packing[static_cast<size_t>(shape_.panels[p])] = static_cast<Packing>(value(packing_knobs_[p], 0));
+  }
   return true;
 }
 

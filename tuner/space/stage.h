@@ -45,12 +45,5 @@ double BytesPerCycle(const Target& target, const Machine& machine, double footpr
 std::vector<int64_t> DivisorsUpTo(int64_t n, int64_t limit);
 // How many blocks a reduction may be cut into along one of its variables, 1 among them: none shorter than is worth it.
 std::vector<int64_t> BlocksOfK(const BlockInfo& block, int along);
-// The dimension along which an operand of the block is worth storing in panels, so that vectors of `lanes` along the
-// block's last iteration variable are read in one stream; -1: none. A constant is where it fills more than one vector,
-// another operand where its elements are apart.
-int DimensionToPack(const BlockInfo& block, const BlockInfo::Access& operand, int64_t lanes);
-// Stores the operand in panels of `nr` along that dimension: a constant when the kernel is deployed, another by a copy
-// in front of the nest. Nothing where the block no longer reads it, as what wrote it was inlined.
-absl::Status PackOperand(Schedule& schedule, BlockRef block, const BlockInfo::Access& operand, int along, int64_t nr,
-                         int threads);
+
 }  // namespace hone

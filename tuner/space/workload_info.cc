@@ -145,6 +145,13 @@ int WorkloadInfo::Find(const std::string& name) const {
   return -1;
 }
 
+int WorkloadInfo::Producer(const Buffer& buffer) const {
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    if (blocks[i].output == buffer) return static_cast<int>(i);
+  }
+  return -1;
+}
+
 std::vector<int> WorkloadInfo::Consumers(int i) const {
   std::vector<int> found;
   for (size_t j = 0; j < blocks.size(); ++j) {

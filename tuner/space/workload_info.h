@@ -57,6 +57,8 @@ struct WorkloadInfo {
   int heaviest = 0;               // the block with most operations
 
   int Find(const std::string& name) const;  // -1: none
+  // The block that writes the buffer; -1: none.
+  int Producer(const Buffer& buffer) const;
   // Blocks that read what block i writes.
   std::vector<int> Consumers(int i) const;
 };

@@ -88,10 +88,40 @@ TEST(NestModel, WhatEveryPieceReadsAgainCostsMore) {
   const NestShape shape{.panels = {1}};
   NestPlan rows = product.Plan(6, 4, 8, 1), columns = product.Plan(6, 4, 1, 8);
   rows.panels_outside = columns.panels_outside = true;
+  rows.packing[1] = columns.packing[1] = Packing::kBefore;
   EXPECT_GT(*product.Cost(rows, shape), *product.Cost(columns, shape)) << "with the same copy into panels in front";
   NestPlan panels_inside = columns;
   panels_inside.panels_outside = false;
   EXPECT_GT(*product.Cost(panels_inside, shape), *product.Cost(columns, shape));
+}
+
+// Rows of B a multiple of 4096 bytes apart share a few sets of every cache, so that a panel of them is read from the
+// last one for every row of tiles; copied, it is in the first.
+TEST(NestModel, RowsFarApartAreWorthACopyInEveryBlock) {
+  const NestShape shape{.panels = {1}};
+  const auto gain = [&](Product product, int64_t column_pieces) {
+    product.context.info = &product.info;
+    product.context.machine.l3 = 10;
+    NestPlan plan = product.Plan(6, 4, 1, column_pieces);
+    const double as_it_is = *product.Cost(plan, shape);
+    plan.packing[1] = Packing::kBlock;
+    return as_it_is / *product.Cost(plan, shape);
+  };
+  EXPECT_GT(gain(Product(1024, 1024, 1024, 2), 16), 1.5);
+  EXPECT_LT(gain(Product(1024, 1040, 1024, 2), 17), 1.2) << "the rows walk through the sets";
+  EXPECT_LT(gain(Product(6, 1024, 1024, 2), 16), 1) << "the copy is read once";
+}
+
+// Pieces of rows copy all of B each.
+TEST(NestModel, ACopyInEveryBlockIsPaidByEveryPiece) {
+  const Product product(1024, 1024, 256, 2);
+  const NestShape shape{.panels = {1}};
+  const auto copy = [&](int64_t row_pieces, int64_t column_pieces) {
+    NestPlan plan = product.Plan(8, 2, row_pieces, column_pieces);
+    plan.packing[1] = Packing::kBlock;
+    return *product.Cost(plan, shape);
+  };
+  EXPECT_GT(copy(32, 1), 1.2 * copy(1, 32));
 }
 
 TEST(NestModel, AnOperandMadeInThePieceIsNear) {

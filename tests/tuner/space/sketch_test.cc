@@ -76,6 +76,32 @@ PrimFunc BestOf(const PrimFunc& func, const std::string& name, int threads = 2) 
   return func;
 }
 
+// The program of a sketch with one knob set, the others as the draft likes them then.
+PrimFunc ProgramWith(const PrimFunc& func, const std::string& name, const std::string& knob, int64_t value) {
+  const auto generators = Generators(func, Options());
+  for (const auto& generator : *generators) {
+    if (generator->name() != name) continue;
+    const std::optional<Choice> choice = FitChoice(*generator, {name, {}, {value}, {knob}});
+    EXPECT_TRUE(choice.has_value());
+    const absl::StatusOr<Schedule> schedule = generator->Build(*choice);
+    EXPECT_TRUE(schedule.ok()) << schedule.status();
+    return schedule->func();
+  }
+  ADD_FAILURE() << "no sketch " << name;
+  return func;
+}
+
+// The blocks that copy into panels inside the nest.
+std::vector<std::string> CopiesIn(const PrimFunc& func) {
+  std::vector<std::string> found;
+  ForEachStmt(func.body, [&](const Stmt& stmt) {
+    const BlockRealize* realize = stmt.As<BlockRealize>();
+    if (realize != nullptr && realize->block.name.ends_with("_pack")) found.push_back(realize->block.name);
+    return true;
+  });
+  return found;
+}
+
 int LoopsOfKind(const PrimFunc& func, ForKind kind) {
   int count = 0;
   ForEachStmt(func.body, [&](const Stmt& stmt) {
@@ -101,9 +127,21 @@ TEST(PackRule, TakesAConstantThatMovesWithTheVectors) {
   EXPECT_THAT(offers[0].choices, ElementsAre("pack(C.B)"));
 }
 
-TEST(PackRule, LeavesOperandsThatLieRightAndBlocksWithoutTiles) {
-  EXPECT_TRUE(Start(testing::Matmul(8, 64, 16)).Offer(MakePackRule(), "C").empty());
+TEST(PackRule, LeavesWhatNoRowsShareAndBlocksWithoutTiles) {
+  EXPECT_TRUE(Start(testing::Matmul(1, 64, 16)).Offer(MakePackRule(), "C").empty()) << "B is read once";
   EXPECT_TRUE(Start(testing::TwoElementwise(8, 64)).Offer(MakePackRule(), "B").empty());
+}
+
+TEST(PackRule, AsksTheTileWhetherToCopyAVariableOperandThatLiesRight) {
+  const PrimFunc func = testing::Matmul(48, 64, 16);
+  const Start start(func);
+  const std::vector<Sketch> offers = start.Offer(MakePackRule(), "C");
+  ASSERT_EQ(offers.size(), 1u);
+  EXPECT_THAT(offers[0].at(0).panels, ElementsAre(1)) << "B moves with the vectors";
+  EXPECT_TRUE(offers[0].choices.empty()) << "the same sketch: a knob says whether";
+  const int64_t none = static_cast<int64_t>(Packing::kNone), block = static_cast<int64_t>(Packing::kBlock);
+  EXPECT_THAT(CopiesIn(ProgramWith(func, "sketch:tile(C)", "C.packing1", none)), ElementsAre());
+  EXPECT_THAT(CopiesIn(ProgramWith(func, "sketch:tile(C)", "C.packing1", block)), ElementsAre("B_pack"));
 }
 
 TEST(PackRule, PacksAVariableOperandThatLiesAcross) {
@@ -113,6 +151,10 @@ TEST(PackRule, PacksAVariableOperandThatLiesAcross) {
   ASSERT_EQ(offers.size(), 2u) << "packed, and as it is";
   EXPECT_THAT(offers[0].choices, ElementsAre("pack(batch_matmul.k)"));
   EXPECT_TRUE(offers[1].at(start.info.Find("batch_matmul")).panels.empty());
+  const int64_t before = static_cast<int64_t>(Packing::kBefore), block = static_cast<int64_t>(Packing::kBlock);
+  const std::string name = "sketch:pack(batch_matmul.k),tile(batch_matmul)";
+  EXPECT_THAT(CopiesIn(ProgramWith(func, name, "batch_matmul.packing1", before)), ElementsAre());
+  EXPECT_THAT(CopiesIn(ProgramWith(func, name, "batch_matmul.packing1", block)), ElementsAre("k_pack"));
 }
 
 TEST(CutRule, CutsALongReductionIntoBlocks) {
