@@ -13,16 +13,17 @@
 #include "compiler/support/status_macros.h"
 #include "tuner/space/default_schedule.h"
 #include "tuner/space/generator.h"
+#include "tuner/space/rewrite.h"
 #include "tuner/space/sketch.h"
 #include "tuner/space/templates.h"
 
 namespace hone {
 namespace {
 
-// What all sketches of a workload, computed one way, share.
+// What all sketches of one rewrite of a workload share.
 struct Family {
   PrimFunc workload;
-  std::string block, algorithm;      // another algorithm for that block; both empty: as it is
+  Rewrite rewrite;
   std::vector<std::string> inlined;  // names of blocks, in the order in which to inline them
   WorkloadInfo info;                 // of what is left
   double flop = 0;                   // of the heaviest block, before anything was inlined into it
@@ -45,29 +46,22 @@ absl::Status InlineAll(Schedule schedule, Family* family) {
   }
 }
 
-// The workload as it is, then with every other algorithm that its heaviest block has and the numeric level allows.
-absl::StatusOr<std::vector<std::shared_ptr<const Family>>> Families(const PrimFunc& workload, NumericLevel numeric) {
+// The workload as it is, then what rewrites make of it within the numeric level.
+absl::StatusOr<std::vector<std::shared_ptr<const Family>>> Families(const PrimFunc& workload,
+                                                                    const SpaceOptions& options) {
   HONE_ASSIGN_OR_RETURN(const WorkloadInfo info, AnalyzeWorkload(workload));
-  const std::string& heaviest = info.blocks[static_cast<size_t>(info.heaviest)].name;
   std::vector<std::shared_ptr<const Family>> found;
-  auto direct = std::make_shared<Family>();
-  direct->workload = workload;
-  direct->flop = HeaviestFlop(info);
-  HONE_RETURN_IF_ERROR(InlineAll(Schedule(workload), direct.get()));
-  found.push_back(std::move(direct));
-  for (const std::string& algorithm : AlgorithmNames()) {
+  for (Rewrite& rewrite : Rewrites({&info, options.target, options.threads})) {
     Schedule schedule(workload);
-    HONE_ASSIGN_OR_RETURN(const BlockRef block, GetBlock(schedule, heaviest));
-    if (!ChooseAlgorithm(schedule, block, algorithm).ok()) continue;  // not for this block
-    if (NumericLevelOf(schedule.trace()) > numeric) continue;
-    auto other = std::make_shared<Family>();
-    other->workload = workload;
-    other->block = heaviest;
-    other->algorithm = algorithm;
+    if (!rewrite.apply(schedule).ok()) continue;  // not for this workload
+    if (NumericLevelOf(schedule.trace()) > options.numeric) continue;
+    auto family = std::make_shared<Family>();
+    family->workload = workload;
+    family->rewrite = std::move(rewrite);
     HONE_ASSIGN_OR_RETURN(const WorkloadInfo blocks, AnalyzeWorkload(schedule.func()));
-    other->flop = HeaviestFlop(blocks);
-    HONE_RETURN_IF_ERROR(InlineAll(std::move(schedule), other.get()));
-    found.push_back(std::move(other));
+    family->flop = HeaviestFlop(blocks);
+    HONE_RETURN_IF_ERROR(InlineAll(std::move(schedule), family.get()));
+    found.push_back(std::move(family));
   }
   return found;
 }
@@ -77,9 +71,7 @@ class SketchGenerator : public Generator {
   SketchGenerator(std::shared_ptr<const Family> family, Sketch sketch)
       : family_(std::move(family)), sketch_(std::move(sketch)) {
     std::vector<std::string> choices = sketch_.choices;
-    if (!family_->algorithm.empty()) {
-      choices.insert(choices.begin(), absl::StrCat(family_->algorithm, "(", family_->block, ")"));
-    }
+    if (!family_->rewrite.label.empty()) choices.insert(choices.begin(), family_->rewrite.label);
     name_ = absl::StrCat("sketch:", choices.empty() ? "nests" : absl::StrJoin(choices, ","));
     for (const auto& step : sketch_.steps) knobs_.insert(knobs_.end(), step->knobs().begin(), step->knobs().end());
   }
@@ -120,10 +112,7 @@ class SketchGenerator : public Generator {
       HONE_RETURN_IF_ERROR(SampleCategorical(schedule, knobs_[i].candidates, {}, choice[i]).status());
       values.push_back(knobs_[i].candidates[static_cast<size_t>(choice[i])]);
     }
-    if (!family_->algorithm.empty()) {
-      HONE_ASSIGN_OR_RETURN(const BlockRef block, GetBlock(schedule, family_->block));
-      HONE_RETURN_IF_ERROR(ChooseAlgorithm(schedule, block, family_->algorithm).status());
-    }
+    HONE_RETURN_IF_ERROR(family_->rewrite.apply(schedule));
     for (const std::string& name : family_->inlined) {
       HONE_ASSIGN_OR_RETURN(const BlockRef ref, GetBlock(schedule, name));
       HONE_RETURN_IF_ERROR(ComputeInline(schedule, ref));
@@ -166,7 +155,7 @@ class SketchGenerator : public Generator {
 
 absl::StatusOr<std::vector<std::unique_ptr<Generator>>> Generators(const PrimFunc& workload,
                                                                    const SpaceOptions& options) {
-  HONE_ASSIGN_OR_RETURN(const auto families, Families(workload, options.numeric));
+  HONE_ASSIGN_OR_RETURN(const auto families, Families(workload, options));
   std::vector<std::unique_ptr<Generator>> templates, sketches;
   for (const std::shared_ptr<const Family>& family : families) {
     const BlockFusion fusion(family->info);
@@ -184,7 +173,7 @@ absl::StatusOr<std::vector<std::unique_ptr<Generator>>> Generators(const PrimFun
 }
 
 absl::StatusOr<double> LeastFlop(const PrimFunc& workload, const SpaceOptions& options) {
-  HONE_ASSIGN_OR_RETURN(const auto families, Families(workload, options.numeric));
+  HONE_ASSIGN_OR_RETURN(const auto families, Families(workload, options));
   double least = std::numeric_limits<double>::infinity();
   for (const std::shared_ptr<const Family>& family : families) least = std::min(least, family->flop);
   return least;
