@@ -104,7 +104,11 @@ class Builder {
 
   // Pieces, then tiles, then the tile; what is left of the reduction goes between or inside.
   absl::Status SplitLoops() {
-    HONE_ASSIGN_OR_RETURN(const OptionalLoops by_iter, LoopsOfIters(schedule_, block_));
+    HONE_ASSIGN_OR_RETURN(const Loops all, GetLoops(schedule_, block_));
+    HONE_ASSIGN_OR_RETURN(const OptionalLoops by_iter, LoopsOfIters(schedule_, block_, all));
+    // A loop of one iteration may be in no variable's value any more.
+    std::copy_if(all.begin(), all.end(), std::back_inserter(pieces_),
+                 [&](LoopRef loop) { return std::find(by_iter.begin(), by_iter.end(), loop) == by_iter.end(); });
     // With partial results the block has its spatial variables, and one over the parts.
     Loops steps;
     std::optional<LoopRef> n_steps, n_inner;
