@@ -34,5 +34,6 @@ std::vector<Rewrite> Rewrites(const RewriteContext& context);
 
 // Rows of the table, each in the file of its name: rewrite_algorithm.cc and so on.
 std::vector<Rewrite> AlgorithmRewrites(const RewriteContext& context);
+std::vector<Rewrite> SplitKRewrites(const RewriteContext& context);
 
 }  // namespace hone

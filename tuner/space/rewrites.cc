@@ -9,6 +9,7 @@ namespace {
 
 constexpr std::vector<Rewrite> (*kRewrites[])(const RewriteContext& context) = {
     AlgorithmRewrites,
+    SplitKRewrites,
 };
 
 }  // namespace

@@ -21,6 +21,7 @@ std::vector<SmallWorkload> LargerWorkloads() {
   std::vector<SmallWorkload> all;
   all.push_back({"long_dense_relu", DenseRelu(5, 37, 520)});
   all.push_back({"long_product", Matmul(5, 37, 520)});
+  all.push_back({"one_row_of_a_long_product", Matmul(1, 19, 8192)});
   all.push_back({"wide_conv_block", ConvBiasResidualRelu({9, 7, 5, 37, 3, 1, 1})});
   all.push_back({"rows_softmax", Softmax(7, 45), false});
   const te::Tensor q = In({2, 5, 37}, "q"), k = In({2, 19, 37}, "k");
