@@ -99,6 +99,11 @@ Stmt VectorizeLoops(const Stmt& body);
 // beyond.
 Stmt UnrollLoops(const Stmt& body, int64_t max_copies);
 
+// A masked store to a register buffer writes all lanes where those that are off are elements that no store writes:
+// nobody may read them, and a register is written whole, while a mask would keep its old lanes beside the new ones.
+//   R[ramp(16, 1, 16)] = x, masked by ramp(16, 1, 16) < 24   =>   R[ramp(16, 1, 16)] = x
+Stmt UnmaskRegisters(const Stmt& body);
+
 // At most one parallel loop on any path, from 0: inner ones become serial.
 Stmt KeepOuterParallel(const Stmt& body);
 
