@@ -303,6 +303,19 @@ TEST_F(Access, NothingOfAnotherTenantIsThere) {
   best.mutable_keys(0)->set_numeric(v1::NUMERIC_DEFAULT);
   EXPECT_TRUE(Call(*vision, "/hone.v1.Tune/BestRecords", best).First<v1::BestRecordsReply>().answers(0).has_record());
   EXPECT_FALSE(call("/hone.v1.Tune/BestRecords", best).First<v1::BestRecordsReply>().answers(0).has_record());
+  // A choice about a record of another tenant's changes nothing.
+  best.mutable_keys(0)->set_model_hash("model");
+  const auto found = [&] {
+    return Call(*vision, "/hone.v1.Tune/BestRecords", best).First<v1::BestRecordsReply>().answers(0);
+  };
+  v1::KeepChoicesRequest choices;
+  choices.set_model_hash("model");
+  choices.add_choices()->set_record(found().record().id());
+  choices.mutable_choices(0)->set_faster_default("digest");
+  EXPECT_TRUE(call("/hone.v1.Tune/KeepChoices", choices).status.ok());
+  EXPECT_EQ(found().faster_default(), "");
+  EXPECT_TRUE(Call(*vision, "/hone.v1.Tune/KeepChoices", choices).status.ok());
+  EXPECT_EQ(found().faster_default(), "digest") << "vision's own does";
   EXPECT_THAT(call("/hone.v1.Tune/ListRecords", v1::ListRecordsRequest()).messages, IsEmpty());
   EXPECT_THAT(call("/hone.v1.Tune/ExportRecords", v1::ExportRecordsRequest()).messages, IsEmpty());
   is_not_there(call("/hone.v1.Fleet/GetWorkload", workload));
