@@ -125,7 +125,7 @@ uint32_t LockSystemCalls(SystemCalls calls) {
 }
 
 uint32_t EnterAndLock(ProcessKind kind, std::span<const int> keep) {
-  const SandboxPolicy& policy = PolicyOf(kind);
+  const SandboxPolicy& policy = SandboxPolicyOf(kind);
   SandboxLimits limits;
   limits.cpu_seconds = policy.cpu_seconds;
   limits.memory_bytes = policy.memory_bytes;

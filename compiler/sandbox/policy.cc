@@ -17,6 +17,6 @@ constexpr SandboxPolicy kPolicies[] = {
 
 }  // namespace
 
-const SandboxPolicy& PolicyOf(ProcessKind kind) { return kPolicies[static_cast<int>(kind)]; }
+const SandboxPolicy& SandboxPolicyOf(ProcessKind kind) { return kPolicies[static_cast<int>(kind)]; }
 
 }  // namespace hone

@@ -27,6 +27,6 @@ struct SandboxPolicy {
   int cpu_seconds;       // all threads together; 0: no limit of its own, whoever asks it limits each request
   int max_descriptors;
 };
-const SandboxPolicy& PolicyOf(ProcessKind kind);
+const SandboxPolicy& SandboxPolicyOf(ProcessKind kind);
 
 }  // namespace hone
