@@ -40,6 +40,8 @@ Expr Larger(const Expr& a, const Expr& b) {
   return Max(a, b);
 }
 Expr OrZero(const Expr& e) { return e ? e : Real(0); }
+// Whether a value with that error is surely not 0; true of NaN, which no error changes.
+Expr SurelyNotZero(const Expr& value, const Expr& error) { return MakeNot(Magnitude(value) <= Real(kMost) * error); }
 
 double LargestFinite(DType type) {
   if (type.code == TypeCode::kBFloat) return 0x1.FEp127;
@@ -137,13 +139,28 @@ Estimate ErrorRules::Product(const Estimate& a, const Estimate& b, double u) {
   if (a.error) error = a.error * Magnitude(b.value);
   if (b.error) error = AddErrors(error, b.error * Magnitude(a.value));
   if (a.error && b.error) error = error + Real(kMost) * a.error * b.error;
-  return {Bind(a.value * b.value), Bind(error), a.relative + b.relative + u};
+  const Expr value = Bind(a.value * b.value);
+  if (error) {
+    // An infinity or a NaN stays one whatever the other operand's error, unless that may be 0.
+    Expr sure = True();
+    for (const Estimate* operand : {&a, &b}) {
+      if (!operand->error) continue;
+      sure = And(sure, And(operand->error < Infinity(), SurelyNotZero(operand->value, operand->error)));
+    }
+    error = MakeSelect(Magnitude(value) < Infinity(), error, MakeSelect(sure, Real(0), Infinity()));
+  }
+  return {value, Bind(error), a.relative + b.relative + u};
 }
 
 Estimate ErrorRules::Quotient(const Estimate& a, const Estimate& b, double u) {
   const Expr value = Bind(a.value / b.value);
   if (!b.error) {
-    Expr error = a.error ? a.error / Magnitude(b.value) : Expr();
+    Expr error;
+    if (a.error) {  // what is surely not 0, divided by 0, is surely infinite
+      const Expr sure = And(a.error < Infinity(), SurelyNotZero(a.value, a.error));
+      error = MakeSelect(Magnitude(value) < Infinity(), a.error / Magnitude(b.value),
+                         MakeSelect(sure, Real(0), Infinity()));
+    }
     return {value, Bind(error), a.relative + b.relative + u};
   }
   const Expr divisor = Bind(Magnitude(b.value)), off = Absolute(b);
@@ -333,11 +350,15 @@ absl::StatusOr<Estimate> ErrorRules::OfCall(const Call& n, DType type) {
     if (n.name == "rsqrt") slope = Real(0.5) * size * off / rest;
     if (n.name == "sqrt") slope = MakeSelect(off > Real(0), Min(off / value, Call1("sqrt", off)), Real(0));
     const Expr fine = n.name == "sqrt" ? rest >= Real(0) : rest > Real(0);
-    error = MakeSelect(fine, slope, Infinity());
+    // Surely below 0, or no number: so is the result surely no number.
+    const Expr none = MakeNot(x + Real(kMost) * off >= Real(0));
+    error = MakeSelect(fine, slope, MakeSelect(none, Real(0), Infinity()));
   } else if (off && (n.name == "exp" || n.name == "exp2")) {
     // (exp(x + k e) - exp(x)) / k is at most exp(x) e exp(k e).
     const Expr scaled = n.name == "exp" ? off : Bind(off * Real(0.6931471805599453));
     error = size * scaled * Call1("exp", Min(Real(kMost) * scaled, Real(700)));
+    // Infinite in double: further beyond the largest float than errors below 100 reach.
+    error = MakeSelect(size < Infinity(), error, MakeSelect(scaled < Real(100), Real(0), Infinity()));
   } else if (off && n.name == "sigmoid") {
     error = off * Min(Real(0.25), size * Call1("exp", Min(Real(kMost) * off, Real(700))));
   } else if (off && n.name == "erf") {
@@ -359,7 +380,7 @@ absl::StatusOr<Estimate> ErrorRules::OfCall(const Call& n, DType type) {
                                MakeSelect(rest > Real(0), Magnitude(args[1].value) * off / rest, Infinity()), Real(0));
     }
     part = Bind(part);
-    error = MakeSelect(part < Real(0.1), Real(2) * size * part, Infinity());
+    error = MakeSelect(part < Real(0.1), MakeSelect(size < Infinity(), Real(2) * size * part, Real(0)), Infinity());
   }
   if (n.name == "sin" || n.name == "cos") return Estimate{value, Bind(AddErrors(error, Real(few)))};
   if (n.name == "log" || n.name == "log2") error = AddErrors(error, Real(u));

@@ -17,6 +17,9 @@
 // constants 1 (strict) and 4 (default). A dropped element of a float32 sum of n terms changes the value by about
 // sum|terms| / n and is found in most elements up to n of about 10,000 (strict) and 4,000 (default).
 //
+// What is surely infinite or no number in double must be so in a kernel too: only where an error reaches a zero, a sign
+// or the largest number that the type has may either stand there.
+//
 // Winograd's F(4x4, 3x3) over uniform inputs stays within the default bound from 4 input channels on (worst error over
 // bound 0.45 at 4, 0.06 at 64, measured); over inputs whose size varies by orders within a tile it does not: its error
 // follows the largest element of the tile.

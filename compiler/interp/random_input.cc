@@ -21,6 +21,11 @@ double Fraction(Random& random, InputKind kind, int64_t i, int64_t n) {
   return drawn;
 }
 
+bool IsPeak(uint64_t seed, InputKind kind, int64_t i) {
+  return (kind == InputKind::kPeaks || kind == InputKind::kTroughs) &&
+         (static_cast<uint64_t>(i) + seed) % kPeakSpacing == 0;
+}
+
 int64_t PickInt(DType type, const Domain& domain, Random& random, InputKind kind, int64_t i, int64_t n) {
   if (domain.kind == Domain::Kind::kInt) {
     const uint64_t width = static_cast<uint64_t>(domain.high) - static_cast<uint64_t>(domain.low);
@@ -44,11 +49,15 @@ int64_t PickInt(DType type, const Domain& domain, Random& random, InputKind kind
 }
 
 double PickFloat(const Domain& domain, Random& random, InputKind kind, int64_t i, int64_t n) {
+  constexpr double kLargeSize = 1000;
   double value = 0;
   switch (kind) {
     case InputKind::kRising:
     case InputKind::kFalling: value = 2 * Fraction(random, kind, i, n) - 1; break;
-    case InputKind::kUniform: value = 2 * random.Uniform() - 1; break;
+    case InputKind::kUniform:
+    case InputKind::kPeaks:
+    case InputKind::kTroughs: value = 2 * random.Uniform() - 1; break;
+    case InputKind::kLarge: value = kLargeSize * (2 * random.Uniform() - 1); break;
     case InputKind::kInteger: value = static_cast<double>(random.Below(9)) - 4; break;
     case InputKind::kPatterned: {
       // Runs of a pattern, shifted at random places.
@@ -62,10 +71,30 @@ double PickFloat(const Domain& domain, Random& random, InputKind kind, int64_t i
   switch (domain.kind) {
     case Domain::Kind::kAny: return value;
     case Domain::Kind::kNonnegative: return size;
-    case Domain::Kind::kPositive: return in_order || kind == InputKind::kUniform ? 0.1 + size : std::max(0.25, size);
+    case Domain::Kind::kPositive:
+      return kind == InputKind::kInteger || kind == InputKind::kPatterned ? std::max(0.25, size) : 0.1 + size;
     case Domain::Kind::kInt: return static_cast<double>(PickInt(kInt64, domain, random, kind, i, n));
   }
   return value;
+}
+
+// A number beyond those that are no peaks, as far as the domain has such.
+double PeakFloat(const Domain& domain, Random& random, InputKind kind) {
+  const double size = 8 * (1 + random.Uniform());
+  switch (domain.kind) {
+    case Domain::Kind::kAny: return kind == InputKind::kPeaks ? size : -size;
+    case Domain::Kind::kPositive: return kind == InputKind::kPeaks ? size : 0.01 * size / 16;
+    case Domain::Kind::kNonnegative: return kind == InputKind::kPeaks ? size : 0;
+    case Domain::Kind::kInt: return static_cast<double>(kind == InputKind::kPeaks ? domain.high - 1 : domain.low);
+  }
+  return size;
+}
+int64_t PeakInt(DType type, const Domain& domain, Random& random, InputKind kind) {
+  if (domain.kind == Domain::Kind::kInt) return kind == InputKind::kPeaks ? domain.high - 1 : domain.low;
+  const int64_t size = type.bits == 8 ? 127 : 200 + static_cast<int64_t>(random.Below(100));
+  if (kind == InputKind::kPeaks) return size;
+  const bool no_sign = type.code == TypeCode::kUInt || domain.kind != Domain::Kind::kAny;
+  return !no_sign ? -size : domain.kind == Domain::Kind::kPositive ? 1 : 0;
 }
 
 // Stretches of true, of false and of either: of conditions that are all drawn alone, no two dozen ever agree, and "any"
@@ -115,12 +144,23 @@ NdArray RandomArray(DType type, std::vector<int64_t> shape, const Domain& domain
   NdArray array(type, std::move(shape));
   Random random(seed, static_cast<uint64_t>(kind));
   const int64_t n = array.NumElements();
+  const bool has_peaks = kind == InputKind::kPeaks || kind == InputKind::kTroughs;
   if (type.is_bool() && domain.kind == Domain::Kind::kAny) {
-    FillBools(array, random, kind);
+    if (!has_peaks) {
+      FillBools(array, random, kind);
+      return array;
+    }
+    for (int64_t i = 0; i < n; ++i) array.SetInt(i, IsPeak(seed, kind, i) == (kind == InputKind::kPeaks));
     return array;
   }
   for (int64_t i = 0; i < n; ++i) {
-    if (type.is_float()) {
+    if (IsPeak(seed, kind, i)) {
+      if (type.is_float()) {
+        array.Set(i, PeakFloat(domain, random, kind));
+      } else {
+        array.SetInt(i, PeakInt(type, domain, random, kind));
+      }
+    } else if (type.is_float()) {
       array.Set(i, PickFloat(domain, random, kind, i, n));
     } else {
       array.SetInt(i, PickInt(type, domain, random, kind, i, n));

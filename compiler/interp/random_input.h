@@ -15,8 +15,15 @@ namespace hone {
 // kRising     the range of kUniform from its least to its largest along the elements in order: whatever runs over some
 //             of them meets its largest last, so a maximum that ends too early is seen
 // kFalling    from its largest to its least
-// Conditions and what has a domain of integers neither rise nor fall.
-enum class InputKind : uint8_t { kUniform, kInteger, kPatterned, kRising, kFalling };
+// kLarge      floats of kUniform times 1000: exponentials run over unless a maximum is taken off before, and a variance
+//             is lost in the squares of a mean that is not
+// kPeaks      kUniform, but one element in kPeakSpacing is larger than all others and a condition true there alone: of
+//             a maximum over some elements few are hidden behind others
+// kTroughs    the same with smaller ones, and conditions false there alone
+// Conditions and what has a domain of integers neither rise nor fall. Which elements are peaks is the seed modulo
+// kPeakSpacing: of kPeakSpacing sets with consecutive seeds, every element is a peak in one.
+enum class InputKind : uint8_t { kUniform, kInteger, kPatterned, kRising, kFalling, kLarge, kPeaks, kTroughs };
+inline constexpr int kPeakSpacing = 17;  // a prime, since the strides of tensors seldom have it as a factor
 
 // A domain of the function's "domains" attribute ("int[0,10)", "positive", "nonnegative", ""). Values drawn honour it.
 struct Domain {

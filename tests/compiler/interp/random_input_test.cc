@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace hone {
 namespace {
 
@@ -50,6 +52,42 @@ TEST(RandomInput, ConditionsAreMostlyFalseOrMostlyTrue) {
   for (int64_t i = 0; i < 4000; ++i) trues += often.GetInt(i);
   EXPECT_GT(trues, 2200);
   EXPECT_LT(trues, 3600);
+}
+
+// Of as many sets with consecutive seeds as peaks are apart, every element is beyond all the others' range in one.
+TEST(RandomInput, EveryElementIsAPeakInOneSet) {
+  for (const DType type : {kFloat32, kInt32, DType::Int(8), kBool}) {
+    for (const char* domain : {"", "positive", "nonnegative", "int[0,5)"}) {
+      SCOPED_TRACE(ToText(type) + domain);
+      const Domain parsed = *ParseDomain(domain);
+      if (type.is_bool() && parsed.kind != Domain::Kind::kAny) continue;
+      for (const InputKind kind : {InputKind::kPeaks, InputKind::kTroughs}) {
+        std::vector<int> times(100, 0);
+        for (uint64_t set = 0; set < kPeakSpacing; ++set) {
+          const NdArray array = RandomArray(type, {100}, parsed, 1000 + set, kind);
+          std::vector<double> peaks, others;
+          for (size_t i = 0; i < 100; ++i) {
+            const double value = array.Get(static_cast<int64_t>(i)) * (kind == InputKind::kPeaks ? 1 : -1);
+            const bool is_peak = (i + 1000 + set) % kPeakSpacing == 0;
+            (is_peak ? peaks : others).push_back(value);
+            times[i] += is_peak ? 1 : 0;
+          }
+          const double least = *std::ranges::min_element(peaks), most = *std::ranges::max_element(others);
+          EXPECT_GE(least, most);
+          // The ends of a short range of integers are met by others, too.
+          if (type.is_float() && parsed.kind != Domain::Kind::kInt) EXPECT_GT(least, most);
+        }
+        for (const int count : times) EXPECT_EQ(count, 1);
+      }
+    }
+  }
+}
+
+TEST(RandomInput, LargeOnesAreFarApart) {
+  const NdArray large = RandomArray(kFloat32, {1000}, {}, 3, InputKind::kLarge);
+  int64_t beyond = 0;  // where the exponential of a float32 is infinite or 0
+  for (int64_t i = 0; i < 1000; ++i) beyond += std::abs(large.Get(i)) > 110;
+  EXPECT_GT(beyond, 800);
 }
 
 }  // namespace
