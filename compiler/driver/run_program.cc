@@ -89,8 +89,8 @@ absl::StatusOr<RunnerClient> RunOnce(const CompiledKernel& kernel, const PrimFun
   const size_t inputs = args.size() - static_cast<size_t>(func.num_outputs());
   std::vector<std::string_view> values;
   for (size_t i = 0; i < inputs; ++i) values.emplace_back(args[i].data.data(), args[i].data.size());
-  HONE_ASSIGN_OR_RETURN(const InputSet set, InputSet::Create(kernel.set, values));
-  RunnerJob job{.image = image, .set = kernel.set, .inputs = {&set}, .threads = threads};
+  HONE_ASSIGN_OR_RETURN(const InputSets set, InputSets::Create(kernel.set, {values}));
+  RunnerJob job{.image = image, .set = kernel.set, .inputs = &set, .threads = threads};
   job.cpu_seconds = static_cast<int>(absl::ToInt64Seconds(kLongestRun)) * threads;
   job.memory_bytes = kMostMemory;
   job.allowed_missing_layers = ~0u;  // whoever starts this could run the program without a sandbox

@@ -28,14 +28,14 @@ absl::StatusOr<std::string> PrepareInSandbox(const PrepareCall& call) {
   set.scratch_bytes = call.prepared.scratch_bytes;
   set.thread_scratch_bytes = call.prepared.thread_scratch_bytes;
   const std::string_view value(call.value.data(), call.value.size());
-  HONE_ASSIGN_OR_RETURN(const InputSet inputs, InputSet::Create(set, std::span(&value, 1)));
+  HONE_ASSIGN_OR_RETURN(const InputSets inputs, InputSets::Create(set, {{value}}));
 
   const int64_t bytes = call.original.bytes + call.prepared.packed.bytes;
   const absl::Duration limit = LimitFor(bytes);
   RunnerJob job;
   job.image = call.image;
   job.set = set;
-  job.inputs = {&inputs};
+  job.inputs = &inputs;
   job.pin = false;  // several constants are packed at the same time
   job.cpu_seconds = static_cast<int>(absl::ToInt64Seconds(limit));
   job.memory_bytes += 4 * bytes;

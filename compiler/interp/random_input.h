@@ -23,6 +23,7 @@ namespace hone {
 // Conditions and what has a domain of integers neither rise nor fall. Which elements are peaks is the seed modulo
 // kPeakSpacing: of kPeakSpacing sets with consecutive seeds, every element is a peak in one.
 enum class InputKind : uint8_t { kUniform, kInteger, kPatterned, kRising, kFalling, kLarge, kPeaks, kTroughs };
+inline constexpr InputKind kLastInputKind = InputKind::kTroughs;
 inline constexpr int kPeakSpacing = 17;  // a prime, since the strides of tensors seldom have it as a factor
 
 // A domain of the function's "domains" attribute ("int[0,10)", "positive", "nonnegative", ""). Values drawn honour it.

@@ -1,6 +1,7 @@
-// A last look at a candidate that may become the best of its task: once more under the clock, over many calls, it must
-// have done its work (its outputs agree with the reference) and have taken the time it claims. What a runner says about
-// time is a hint; the processor time its process was charged by the kernel is not in its hands.
+// A last look at a candidate that may become the best of its task. It must be right on every input set of the task; and
+// once more under the clock, over many calls, it must have done its work (its outputs agree with the reference) and
+// have taken the time it claims. What a runner says about time is a hint; the processor time its process was charged by
+// the kernel is not in its hands.
 #pragma once
 
 #include <string>

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 #include <random>
 
 #include "absl/strings/str_cat.h"
@@ -10,15 +11,18 @@
 #include "compiler/support/file.h"
 #include "compiler/support/random.h"
 #include "compiler/support/status_macros.h"
+#include "compiler/support/stopwatch.h"
 
 namespace hone {
 namespace {
 
-// Small tensors say little: a maximum over too few elements of a row is right unless the largest is missing. Sets of
-// them cost next to nothing, so there are as many as a runner takes.
-constexpr int kSetsOfLarge = 2, kSetsOfSmall = kRunnerMaxSets;
-constexpr int64_t kSmallBytes = 64 << 10;  // of all tensors
-constexpr int kSampledElements = 4;        // of every output, that the interpreter computes again
+// More sets than the least are made as far as they take no longer than that, for all of them.
+constexpr double kMoreSetsSeconds = 0.25;
+constexpr int64_t kMostBytes = int64_t{1} << 30;  // of all sets beyond the least
+constexpr int kSampledElements = 4;               // of every output, that the interpreter computes again
+// A bound decides an element where it is less than this share of the output's typical size, and of every output it must
+// decide this share of the elements, each on some set.
+constexpr double kDecisiveBound = 0.125, kLeastDecided = 0.5;
 
 uint64_t SecretSeed() {
   std::random_device device;
@@ -39,6 +43,15 @@ NdArray Wrap(DType type, const std::vector<int64_t>& shape, std::string_view byt
   NdArray array(type, shape);
   std::memcpy(array.data.data(), bytes.data(), std::min(bytes.size(), array.data.size()));
   return array;
+}
+
+std::vector<std::vector<std::string_view>> Bytes(std::span<const std::vector<NdArray>> sets) {
+  std::vector<std::vector<std::string_view>> bytes;
+  for (const std::vector<NdArray>& values : sets) {
+    std::vector<std::string_view>& of_set = bytes.emplace_back();
+    for (const NdArray& value : values) of_set.emplace_back(value.data.data(), value.data.size());
+  }
+  return bytes;
 }
 
 bool HaveSizes(std::span<const KernelTensor> tensors, std::span<const TaskParam> params) {
@@ -69,8 +82,9 @@ absl::StatusOr<std::unique_ptr<TaskContext>> TaskContext::Create(const v1::Workl
     const std::string text = absl::StrCat("the oracle cannot be built: ", built[0].reply.error());
     return built[0].infrastructure ? absl::UnavailableError(text) : absl::InvalidArgumentError(text);
   }
-  HONE_RETURN_IF_ERROR(context->RunOracle(process, built[0].reply, run_limit));
+  HONE_RETURN_IF_ERROR(context->MakeSets(process, built[0].reply, run_limit));
   for (int set = 0; set < context->num_sets(); ++set) HONE_RETURN_IF_ERROR(context->CheckOracle(process, set));
+  HONE_RETURN_IF_ERROR(context->CheckBoundsDecide());
   return context;
 }
 
@@ -83,46 +97,55 @@ absl::Status TaskContext::CheckKernelSet(const KernelSet& set) const {
   return absl::InvalidArgumentError("its parameters are not those of the task");
 }
 
-absl::Status TaskContext::RunOracle(OracleProcess& process, const v1::BuildReply& oracle, absl::Duration run_limit) {
+absl::Status TaskContext::MakeSets(OracleProcess& process, const v1::BuildReply& oracle, absl::Duration run_limit) {
   KernelSet set;
   std::string error;
   if (!Parse(oracle.kernel_set(), &set, &error))
     return absl::InternalError(absl::StrCat("the oracle's kernel set: ", error));
-  // Two tensors of doubles for each output, as InputSet and output() take for granted.
+  // Two tensors of doubles for each output, as InputSets and output() take for granted.
   bool fits = set.num_outputs == static_cast<int>(2 * params_.outputs.size());
   for (size_t i = 0; fits && i < OutputsOf(set).size(); ++i) {
     fits = OutputsOf(set)[i].bytes == 8 * params_.outputs[i / 2].elements;
   }
   if (!fits) return absl::InternalError("the oracle's kernel set is not one of the workload");
-  int64_t bytes = 0;
-  for (const TaskParam& param : params_.inputs) bytes += param.bytes();
-  for (const TaskParam& param : params_.outputs) bytes += param.bytes();
-  const int sets = bytes <= kSmallBytes ? kSetsOfSmall : kSetsOfLarge;
-  for (int s = 0; s < sets; ++s) {
-    constexpr InputKind kKinds[] = {InputKind::kUniform, InputKind::kInteger, InputKind::kRising, InputKind::kFalling};
-    const InputKind kind = kKinds[static_cast<size_t>(s) % std::size(kKinds)];
-    const uint64_t seed = SecretSeed();
-    std::vector<NdArray> values;
-    std::vector<std::string_view> views;
-    for (size_t i = 0; i < params_.inputs.size(); ++i) {
-      HONE_ASSIGN_OR_RETURN(NdArray value, process.Input(s, static_cast<int>(i), seed, kind));
-      values.push_back(std::move(value));
+  plan_ = process.plan();
+  seed_ = SecretSeed();
+  std::vector<std::vector<NdArray>> values;
+  const Clock::time_point start = Clock::now();
+  HONE_RETURN_IF_ERROR(RunOracle(process, set, oracle, run_limit, plan_.least, &values));
+  const double set_seconds = SecondsSince(start) / plan_.least;
+  int64_t set_bytes = 0;
+  for (const KernelTensor& param : set.params) set_bytes += param.bytes;
+  int more = static_cast<int>(plan_.kinds.size()) - plan_.least;
+  while (more > 0 && (more * set_seconds > kMoreSetsSeconds || more * set_bytes > kMostBytes)) --more;
+  if (more > 0) HONE_RETURN_IF_ERROR(RunOracle(process, set, oracle, run_limit, plan_.least + more, &values));
+  HONE_ASSIGN_OR_RETURN(inputs_, InputSets::Create(set, Bytes(values)));
+  return absl::OkStatus();
+}
+
+absl::Status TaskContext::RunOracle(OracleProcess& process, const KernelSet& set, const v1::BuildReply& oracle,
+                                    absl::Duration run_limit, int end, std::vector<std::vector<NdArray>>* values) {
+  const size_t begin = values->size();
+  for (int s = static_cast<int>(begin); s < end; ++s) {
+    std::vector<NdArray>& of_set = values->emplace_back();
+    for (int i = 0; i < static_cast<int>(params_.inputs.size()); ++i) {
+      // Inputs of one shape must not be equal, or one could stand for the other.
+      const uint64_t seed = seed_ + static_cast<uint64_t>(s) + (static_cast<uint64_t>(i) << 32);
+      HONE_ASSIGN_OR_RETURN(NdArray value, process.Input(s, i, seed, plan_.kinds[static_cast<size_t>(s)]));
+      of_set.push_back(std::move(value));
     }
-    for (const NdArray& value : values) views.emplace_back(value.data.data(), value.data.size());
-    // The last set lies at the start of its pages, so that steps in front of a tensor are seen too.
-    HONE_ASSIGN_OR_RETURN(InputSet inputs, InputSet::Create(set, views, s + 1 == sets));
-    inputs_.push_back(std::make_unique<InputSet>(std::move(inputs)));
   }
+  HONE_ASSIGN_OR_RETURN(const InputSets inputs, InputSets::Create(set, Bytes(std::span(*values).subspan(begin))));
   RunnerJob job;
   job.image = oracle.image();
   job.set = set;
-  job.inputs = inputs();
-  job.cpu_seconds = static_cast<int>(absl::ToInt64Seconds(run_limit)) * num_sets() + 1;
+  job.inputs = &inputs;
+  job.cpu_seconds = static_cast<int>(absl::ToInt64Seconds(run_limit)) * inputs.count() + 1;
   job.allowed_missing_layers = allowed_missing_layers_;
   HONE_ASSIGN_OR_RETURN(RunnerClient runner, RunnerClient::Start(job));
   if (!runner.load_verdict().ok())
     return absl::InternalError(absl::StrCat("the oracle: ", runner.load_verdict().message));
-  for (int s = 0; s < num_sets(); ++s) {
+  for (int s = 0; s < inputs.count(); ++s) {
     const RunnerVerdict verdict = runner.Verify(s, run_limit);
     if (!verdict.ok()) return absl::InternalError(absl::StrCat("the oracle: ", verdict.message));
     std::vector<ExpectedOutput>& expected = expected_.emplace_back();
@@ -132,6 +155,43 @@ absl::Status TaskContext::RunOracle(OracleProcess& process, const v1::BuildReply
       expected.push_back({Wrap(DType::Float(64), shape, runner.output(s, 2 * index)),
                           Wrap(DType::Float(64), shape, runner.output(s, 2 * index + 1))});
     }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TaskContext::CheckBoundsDecide() const {
+  for (size_t output = 0; output < params_.outputs.size(); ++output) {
+    const DType type = params_.outputs[output].type;
+    std::vector<char> decided;
+    for (const std::vector<ExpectedOutput>& of_set : expected_) {
+      const ExpectedOutput& expected = of_set[output];
+      const int64_t elements = expected.value.NumElements();
+      const double* value = expected.value.As<double>();
+      const double* scale = expected.scale.As<double>();
+      decided.resize(static_cast<size_t>(elements), 0);
+      double squares = 0;
+      int64_t finite = 0;
+      for (int64_t i = 0; i < elements; ++i) {
+        if (!std::isfinite(value[i])) continue;
+        squares += value[i] * value[i];
+        ++finite;
+      }
+      const double size = finite == 0 ? 0 : std::sqrt(squares / static_cast<double>(finite));
+      for (int64_t i = 0; i < elements; ++i) {
+        // An element that is exact, infinite or no number is decided unless anything may stand there.
+        const bool by_class = std::isfinite(scale[i]) && (scale[i] == 0 || !std::isfinite(value[i]));
+        const double off = value[i] + kDecisiveBound * size;  // a value that ought to be refused
+        decided[static_cast<size_t>(i)] |=
+            by_class || ErrorOverBound(off, value[i], scale[i], type, NumericLevel::kDefault) > 1;
+      }
+    }
+    const auto share =
+        static_cast<double>(std::ranges::count(decided, 1)) / static_cast<double>(std::max<size_t>(1, decided.size()));
+    if (share >= kLeastDecided || decided.empty()) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("kernels of this task cannot be verified: the error bound of output ", output, " is wider than ",
+                     "its values for ", 100 - static_cast<int>(100 * share), " % of the elements (at most ",
+                     100 - static_cast<int>(100 * kLeastDecided), " % may be); compute in a wider type"));
   }
   return absl::OkStatus();
 }
@@ -160,10 +220,11 @@ absl::Status TaskContext::CheckOracle(OracleProcess& process, int set) const {
   return absl::OkStatus();
 }
 
-std::vector<const InputSet*> TaskContext::inputs() const {
-  std::vector<const InputSet*> sets;
-  for (const auto& set : inputs_) sets.push_back(set.get());
-  return sets;
+std::vector<int> TaskContext::SetsOfTrial() const {
+  std::vector<int> sets(static_cast<size_t>(num_sets()));
+  std::iota(sets.begin(), sets.end(), 0);
+  if (plan_.least == static_cast<int>(plan_.kinds.size()) || num_sets() <= 2) return sets;
+  return {0, 1 + static_cast<int>(Random(SecretSeed()).Below(static_cast<uint64_t>(num_sets() - 1)))};
 }
 
 double TaskContext::WorstError(const RunnerClient& runner, int set, NumericLevel level, std::string* where) const {

@@ -25,10 +25,10 @@ struct ExpectedOutput {
 
 class TaskContext {
  public:
-  // Input sets from seeds nobody else knows, two or for small tensors more: uniform values, and integers, with which
-  // products and sums are exact; where there are more, also values that rise and that fall along a tensor. The oracle
-  // is built plainly, run in a runner of its own, and checked against the interpreter at sampled elements.
-  // InvalidArgument when the workload cannot be understood; Unavailable when the machine is in the way.
+  // Input sets of the kinds that PlanInputs (worker/oracle/input_plan.h) names, from seeds nobody else knows. The
+  // oracle is built plainly, run in a runner of its own, and checked against the interpreter at sampled elements.
+  // InvalidArgument when the workload cannot be understood, or when the error bound decides too few elements of an
+  // output to tell a right kernel from a wrong one; Unavailable when the machine is in the way.
   // `allowed_missing_layers`: of the sandboxes of hone-oracle and of runners.
   static absl::StatusOr<std::unique_ptr<TaskContext>> Create(const v1::Workload& workload, const std::string& target,
                                                              BuilderPool& builders, absl::Duration run_limit,
@@ -39,8 +39,12 @@ class TaskContext {
   uint32_t allowed_missing_layers() const { return allowed_missing_layers_; }
   // InvalidArgument when a builder's kernel set is not one of this task: other parameters, other sizes.
   absl::Status CheckKernelSet(const KernelSet& set) const;
-  std::vector<const InputSet*> inputs() const;
-  int num_sets() const { return static_cast<int>(inputs_.size()); }
+  const InputSets& inputs() const { return inputs_; }
+  int num_sets() const { return inputs_.count(); }
+  // The sets that one candidate is tried on. Small ones all; of large ones, which cost as much as the candidate's own
+  // runs, the first and one of the others by chance, so that no candidate can count on some kinds of values. Whoever
+  // becomes the best is tried on all of them (check_winner.h).
+  std::vector<int> SetsOfTrial() const;
 
   // The largest error over its bound in the outputs that `runner` left for a set; above 1 is wrong, and `where` says
   // which element is worst.
@@ -48,13 +52,19 @@ class TaskContext {
 
  private:
   TaskContext() = default;
-  absl::Status RunOracle(OracleProcess& process, const v1::BuildReply& oracle, absl::Duration run_limit);
+  absl::Status MakeSets(OracleProcess& process, const v1::BuildReply& oracle, absl::Duration run_limit);
+  // Draws the values of the sets of the plan from those there are to `end`, and runs the oracle on them.
+  absl::Status RunOracle(OracleProcess& process, const KernelSet& set, const v1::BuildReply& oracle,
+                         absl::Duration run_limit, int end, std::vector<std::vector<NdArray>>* values);
   absl::Status CheckOracle(OracleProcess& process, int set) const;
+  absl::Status CheckBoundsDecide() const;
 
   TaskParams params_;
   std::string text_;
   uint32_t allowed_missing_layers_ = 0;
-  std::vector<std::unique_ptr<InputSet>> inputs_;
+  InputPlan plan_;
+  uint64_t seed_ = 0;  // of the first set, the next number for the next set
+  InputSets inputs_;
   std::vector<std::vector<ExpectedOutput>> expected_;  // of each set, the outputs
 };
 

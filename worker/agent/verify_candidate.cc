@@ -40,7 +40,7 @@ Verified StartCandidate(const TaskContext& task, std::string_view image, const s
     return Wrong(v1::OUTCOME_BUILD_ERROR, absl::StrCat("the kernel set: ", std::string(fits.message())));
   }
   job.allowed_missing_layers = task.allowed_missing_layers();
-  job.inputs = task.inputs();
+  job.inputs = &task.inputs();
   job.threads = std::max(1, limits.threads);
   job.cpu_seconds = static_cast<int>(absl::ToInt64Seconds(limits.run) * 6) * job.threads + 10;
   if (limits.memory_bytes > 0) job.memory_bytes = limits.memory_bytes;
@@ -52,13 +52,11 @@ Verified StartCandidate(const TaskContext& task, std::string_view image, const s
   return started;
 }
 
-Verified VerifyCandidate(const TaskContext& task, std::string_view image, const std::string& kernel_set,
-                         NumericLevel level, const VerifyLimits& limits) {
-  Verified right = StartCandidate(task, image, kernel_set, limits);
-  if (!right.runner.has_value()) return right;
-  RunnerClient& runner = *right.runner;
-  for (int set = 0; set < task.num_sets(); ++set) {
-    const RunnerVerdict verdict = runner.Verify(set, limits.run);
+Verified VerifyOn(const TaskContext& task, RunnerClient& runner, std::span<const int> sets, NumericLevel level,
+                  absl::Duration run) {
+  Verified right;
+  for (const int set : sets) {
+    const RunnerVerdict verdict = runner.Verify(set, run);
     if (!verdict.ok()) return Wrong(verdict);
     if (!runner.OutputEdgesIntact(set)) {
       return Wrong(v1::OUTCOME_WRONG_RESULT, "bytes beside an output were written");
@@ -67,6 +65,15 @@ Verified VerifyCandidate(const TaskContext& task, std::string_view image, const 
     right.worst_error = std::max(right.worst_error, task.WorstError(runner, set, level, &where));
     if (!(right.worst_error <= 1)) return Wrong(v1::OUTCOME_WRONG_RESULT, where);
   }
+  return right;
+}
+
+Verified VerifyCandidate(const TaskContext& task, std::string_view image, const std::string& kernel_set,
+                         NumericLevel level, const VerifyLimits& limits) {
+  Verified started = StartCandidate(task, image, kernel_set, limits);
+  if (!started.runner.has_value()) return started;
+  Verified right = VerifyOn(task, *started.runner, task.SetsOfTrial(), level, limits.run);
+  if (right.kind == v1::OUTCOME_UNSPECIFIED) right.runner = std::move(started.runner);
   return right;
 }
 

@@ -1,8 +1,9 @@
-// Whether a built candidate computes what its task asks: run in a runner of its own on every input set of the task, its
-// outputs held against the oracle's.
+// Whether a built candidate computes what its task asks: run in a runner of its own on the task's input sets of a trial
+// (TaskContext::SetsOfTrial), its outputs held against the oracle's.
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 
 #include "compiler/ir/numeric.h"
@@ -30,6 +31,10 @@ Verified StartCandidate(const TaskContext& task, std::string_view image, const s
                         const VerifyLimits& limits);
 Verified VerifyCandidate(const TaskContext& task, std::string_view image, const std::string& kernel_set,
                          NumericLevel level, const VerifyLimits& limits);
+
+// Runs a loaded candidate on those sets: `kind`, `detail` and `worst_error` of the result.
+Verified VerifyOn(const TaskContext& task, RunnerClient& runner, std::span<const int> sets, NumericLevel level,
+                  absl::Duration run);
 
 // What a verdict that is not ok says of a candidate.
 v1::OutcomeKind KindOf(const RunnerVerdict& verdict);

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/support/status_macros.h"
+#include "worker/runner/protocol.h"
 
 namespace hone {
 namespace {
@@ -71,6 +72,15 @@ absl::StatusOr<OracleProcess> OracleProcess::Start(const SandboxedProgram& progr
     const bool output = i >= facts.params_size() - facts.outputs();
     (output ? oracle.params_.outputs : oracle.params_.inputs).push_back(std::move(param));
   }
+  if (facts.input_kinds_size() > kRunnerMaxSets || facts.least_sets() < 1 ||
+      facts.least_sets() > facts.input_kinds_size()) {
+    return Nonsense("input sets");
+  }
+  for (const int kind : facts.input_kinds()) {
+    if (kind < 0 || kind > static_cast<int>(kLastInputKind)) return Nonsense("input sets");
+    oracle.plan_.kinds.push_back(static_cast<InputKind>(kind));
+  }
+  oracle.plan_.least = facts.least_sets();
   return oracle;
 }
 

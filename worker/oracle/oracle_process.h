@@ -14,6 +14,7 @@
 #include "compiler/interp/random_input.h"
 #include "compiler/sandbox/sandboxed_process.h"
 #include "hone/v1/oracle.pb.h"
+#include "worker/oracle/input_plan.h"
 
 namespace hone {
 
@@ -37,6 +38,7 @@ class OracleProcess {
                                              absl::Duration limit);
 
   const TaskParams& params() const { return params_; }
+  const InputPlan& plan() const { return plan_; }  // which values kernels are to be verified on
   // The value of an input for an input set. Sets are made one after the other, and the inputs of each in order. Errors
   // as of Start.
   absl::StatusOr<NdArray> Input(int set, int param, uint64_t seed, InputKind kind);
@@ -51,6 +53,7 @@ class OracleProcess {
   std::unique_ptr<SandboxedProcess> process_;
   absl::Duration limit_;
   TaskParams params_;
+  InputPlan plan_;
 };
 
 }  // namespace hone

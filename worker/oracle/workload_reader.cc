@@ -8,6 +8,7 @@
 #include "compiler/interp/interpreter.h"
 #include "compiler/interp/random_input.h"
 #include "compiler/ir/text.h"
+#include "worker/oracle/input_plan.h"
 
 namespace hone {
 
@@ -32,6 +33,9 @@ v1::WorkloadFacts WorkloadReader::Read(const std::string& workload) {
     }
   }
   facts.set_outputs(func->num_outputs());
+  const InputPlan plan = PlanInputs(*func);
+  for (const InputKind kind : plan.kinds) facts.add_input_kinds(static_cast<int>(kind));
+  facts.set_least_sets(plan.least);
   func_ = *std::move(func);
   num_inputs_ = func_.params.size() - static_cast<size_t>(func_.num_outputs());
   read_ = true;

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <utility>
 
 #include "compiler/support/sanitized.h"
 #include "worker/runner/poison.h"
@@ -52,13 +53,8 @@ RuntimeResult<std::string> ReadAll(int fd, const char* what) {
   return bytes;
 }
 
-RuntimeError MapTensors(int fd, std::span<const KernelTensor> tensors, bool start_aligned, bool read_only,
-                        std::vector<FencedMemory>* memory, std::vector<void*>* pointers) {
-  const TensorFile file = LayOutTensors(tensors, start_aligned);
-  struct stat info;
-  if (fstat(fd, &info) != 0 || static_cast<uint64_t>(info.st_size) < file.total_bytes) {
-    return {RuntimeCode::kInvalidArgument, "the memory file of the tensors is smaller than they are"};
-  }
+RuntimeError MapTensors(int fd, const TensorFile& file, bool read_only, std::vector<FencedMemory>* memory,
+                        std::vector<void*>* pointers) {
   for (const TensorPlace& place : file.places) {
     memory->emplace_back(fd, place.region_at, place.region_bytes, read_only);
     if (memory->back().data() == nullptr) return NoMemory("a tensor");
@@ -138,12 +134,17 @@ RuntimeError Candidate::MapScratch() {
 RuntimeError Candidate::MapSets(const LoadRequest& request, std::span<const int> files) {
   for (int s = 0; s < request.sets; ++s) {
     Set set;
-    const bool start_aligned = s > 0 && s == request.sets - 1 && request.start_aligned_last_set != 0;
-    const int inputs = files[static_cast<size_t>(2 + 2 * s)], outputs = files[static_cast<size_t>(3 + 2 * s)];
-    if (RuntimeError error = MapTensors(inputs, InputsOf(set_), start_aligned, true, &set.inputs, &set.originals))
-      return error;
-    if (RuntimeError error = MapTensors(outputs, OutputsOf(set_), start_aligned, false, &set.outputs, &set.originals))
-      return error;
+    const TensorFile inputs = LayOutSet(InputsOf(set_), s, request.sets);
+    const TensorFile outputs = LayOutSet(OutputsOf(set_), s, request.sets);
+    for (const auto& [fd, file] : {std::pair(files[2], &inputs), std::pair(files[3], &outputs)}) {
+      struct stat info;
+      if (fstat(fd, &info) != 0 ||
+          static_cast<uint64_t>(info.st_size) < static_cast<uint64_t>(request.sets) * file->total_bytes) {
+        return {RuntimeCode::kInvalidArgument, "the memory file of the tensors is smaller than they are"};
+      }
+    }
+    if (RuntimeError error = MapTensors(files[2], inputs, true, &set.inputs, &set.originals)) return error;
+    if (RuntimeError error = MapTensors(files[3], outputs, false, &set.outputs, &set.originals)) return error;
     set.tensors = set.originals;
     for (size_t i = 0; i < packed_.size(); ++i) {
       set.tensors[set_.prepared[i].param] = packed_[i].LastBytes(static_cast<size_t>(set_.prepared[i].packed.bytes));

@@ -20,7 +20,7 @@ namespace hone {
 
 class Candidate {
  public:
-  // `files`: image, kernel set, then inputs and outputs of each set. They stay the caller's.
+  // `files`: image, kernel set, inputs and outputs. They stay the caller's.
   static RuntimeResult<std::unique_ptr<Candidate>> Load(const LoadRequest& request, std::span<const int> files);
 
   void Verify(const VerifyRequest& request, RunnerReply* reply);

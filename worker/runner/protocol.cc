@@ -30,6 +30,15 @@ TensorFile LayOutTensors(std::span<const KernelTensor> tensors, bool start_align
   return file;
 }
 
+TensorFile LayOutSet(std::span<const KernelTensor> tensors, int set, int sets) {
+  TensorFile file = LayOutTensors(tensors, sets > 1 && set == sets - 1);
+  for (TensorPlace& place : file.places) {
+    place.region_at += static_cast<uint64_t>(set) * file.total_bytes;
+    place.at += static_cast<uint64_t>(set) * file.total_bytes;
+  }
+  return file;
+}
+
 std::span<const KernelTensor> InputsOf(const KernelSet& set) {
   return std::span(set.params).first(set.params.size() - static_cast<size_t>(set.num_outputs));
 }

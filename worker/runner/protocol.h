@@ -2,14 +2,15 @@
 // The runner executes one candidate, so it gets plain structs and no parser that could be attacked, and it is not
 // believed: what counts are its wait status, the bytes of the outputs and the agent's own clock; its replies are hints.
 //
-//   agent: LoadRequest with descriptors {image, kernel set, then inputs and outputs of each set}
+//   agent: LoadRequest with descriptors {image, kernel set, inputs, outputs}
 //   runner: Reply (kReady or a failure)                    from here on it is locked in
 //   agent: VerifyRequest or TimeRequest, one at a time     runner: Reply
 //   agent closes the socket: the runner ends
 //
-// Image, kernel set and inputs are sealed memory files (memfd); outputs are memory files that the agent maps too. A
-// *set* is one set of values for all inputs, with a place for the outputs. In both files every tensor has pages of its
-// own, laid out by LayOutTensors; in the runner each is fenced by pages that cannot be touched.
+// Image, kernel set and inputs are sealed memory files (memfd); the outputs are a memory file that the agent maps too.
+// A *set* is one set of values for all inputs, with a place for the outputs. In both files the sets lie one behind
+// another, and in a set every tensor has pages of its own, laid out by LayOutTensors; in the runner each is fenced by
+// pages that cannot be touched.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +21,8 @@
 
 namespace hone {
 
-inline constexpr uint32_t kRunnerProtocol = 1;
-inline constexpr int kRunnerMaxSets = 8;
+inline constexpr uint32_t kRunnerProtocol = 2;
+inline constexpr int kRunnerMaxSets = 48;
 inline constexpr int kRunnerMaxSamples = 256;
 inline constexpr int kRunnerMessageBytes = 256;
 
@@ -32,9 +33,8 @@ struct LoadRequest {
   uint32_t protocol = kRunnerProtocol;
   int32_t sets = 1;
   int32_t threads = 1;
-  uint8_t pin = 1;                     // threads on CPUs of their own
-  uint8_t start_aligned_last_set = 1;  // LayOutTensors' alignment in the last of several sets, to catch reads in front
-  uint8_t reserved[2] = {};
+  uint8_t pin = 1;  // threads on CPUs of their own
+  uint8_t reserved[3] = {};
   int32_t cpu_seconds = 60;      // RLIMIT_CPU: all its threads together
   int64_t memory_bytes = 0;      // RLIMIT_AS; 0: none
   uint32_t wanted_layers = ~0u;  // of compiler/sandbox/layers.h
@@ -96,6 +96,9 @@ struct TensorFile {
 };
 // At the end of its pages (so that a step beyond it faults, but for fewer than 64 bytes) or at their start.
 TensorFile LayOutTensors(std::span<const KernelTensor> tensors, bool start_aligned);
+// The layout of set `set` of several; the last of them is start-aligned, so that steps in front of a tensor fault too.
+// Places count from the beginning of the file, total_bytes is that of the set.
+TensorFile LayOutSet(std::span<const KernelTensor> tensors, int set, int sets);
 // The inputs and the outputs of a kernel set, as its params list them.
 std::span<const KernelTensor> InputsOf(const KernelSet& set);
 std::span<const KernelTensor> OutputsOf(const KernelSet& set);

@@ -31,7 +31,7 @@ double MicrosecondsSince(Clock::time_point start) {
 
 bool SendLoad(int socket, const LoadRequest& request, std::span<const int> files) {
   iovec bytes{const_cast<LoadRequest*>(&request), sizeof(request)};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * (2 + 2 * kRunnerMaxSets))] = {};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * 4)] = {};
   msghdr message{};
   message.msg_iov = &bytes;
   message.msg_iovlen = 1;
@@ -47,23 +47,30 @@ bool SendLoad(int socket, const LoadRequest& request, std::span<const int> files
 
 }  // namespace
 
-absl::StatusOr<InputSet> InputSet::Create(const KernelSet& set, std::span<const std::string_view> values,
-                                          bool start_aligned) {
+absl::StatusOr<InputSets> InputSets::Create(const KernelSet& set,
+                                            const std::vector<std::vector<std::string_view>>& values) {
   const std::span<const KernelTensor> inputs = InputsOf(set);
-  if (values.size() != inputs.size()) {
-    return absl::InvalidArgumentError(absl::StrCat(values.size(), " values for ", inputs.size(), " inputs"));
+  if (values.empty() || values.size() > kRunnerMaxSets) {
+    return absl::InvalidArgumentError(absl::StrCat(values.size(), " input sets; a runner takes 1 to ", kRunnerMaxSets));
   }
-  const TensorFile layout = LayOutTensors(inputs, start_aligned);
-  InputSet result;
-  result.start_aligned_ = start_aligned;
-  HONE_ASSIGN_OR_RETURN(result.file_, MemoryFile::Create("hone-inputs", layout.total_bytes));
+  InputSets result;
+  result.count_ = static_cast<int>(values.size());
+  const uint64_t set_bytes = LayOutTensors(inputs, false).total_bytes;
+  HONE_ASSIGN_OR_RETURN(result.file_, MemoryFile::Create("hone-inputs", values.size() * set_bytes));
   Poison(result.file_.data(), result.file_.size(), 0);  // around the inputs
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    if (values[i].size() != layout.places[i].bytes) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("input ", i, " has ", layout.places[i].bytes, " bytes, its value ", values[i].size()));
+  for (int s = 0; s < result.count_; ++s) {
+    const std::vector<std::string_view>& of_set = values[static_cast<size_t>(s)];
+    if (of_set.size() != inputs.size()) {
+      return absl::InvalidArgumentError(absl::StrCat(of_set.size(), " values for ", inputs.size(), " inputs"));
     }
-    std::memcpy(result.file_.data() + layout.places[i].at, values[i].data(), values[i].size());
+    const TensorFile layout = LayOutSet(inputs, s, result.count_);
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (of_set[i].size() != layout.places[i].bytes) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("input ", i, " has ", layout.places[i].bytes, " bytes, its value ", of_set[i].size()));
+      }
+      std::memcpy(result.file_.data() + layout.places[i].at, of_set[i].data(), of_set[i].size());
+    }
   }
   HONE_RETURN_IF_ERROR(result.file_.Seal());
   return result;
@@ -78,7 +85,7 @@ struct RunnerClient::Impl {
   KernelSet set;
   std::optional<ChildProcess> child;
   int socket = -1;
-  std::vector<MemoryFile> outputs;  // of each set
+  MemoryFile outputs;  // of all sets
   std::vector<TensorFile> layouts;
   RunnerVerdict load;
   uint32_t layers = 0;
@@ -89,6 +96,11 @@ struct RunnerClient::Impl {
   ~Impl() {
     if (socket >= 0) ::close(socket);
     if (child.has_value()) child->Kill(SIGKILL);
+  }
+
+  std::span<char> OutputsOfSet(int set) const {
+    const size_t bytes = layouts[static_cast<size_t>(set)].total_bytes;
+    return {outputs.data() + static_cast<size_t>(set) * bytes, bytes};
   }
 
   // The process is of no more use: end it and say what became of it.
@@ -173,27 +185,17 @@ RunnerClient& RunnerClient::operator=(RunnerClient&&) noexcept = default;
 RunnerClient::~RunnerClient() = default;
 
 absl::StatusOr<RunnerClient> RunnerClient::Start(const RunnerJob& job) {
-  if (job.inputs.empty() || job.inputs.size() > kRunnerMaxSets) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(job.inputs.size(), " input sets; a runner takes 1 to ", kRunnerMaxSets));
-  }
-  for (size_t s = 0; s < job.inputs.size(); ++s) {
-    if (job.inputs[s]->start_aligned() && (s == 0 || s + 1 < job.inputs.size())) {
-      return absl::InvalidArgumentError("only the last of several input sets may be start-aligned");
-    }
-  }
+  if (job.inputs == nullptr) return absl::InvalidArgumentError("a runner needs inputs");
   auto impl = std::make_unique<Impl>();
   impl->set = job.set;
   impl->threads = job.threads;
   HONE_ASSIGN_OR_RETURN(const MemoryFile image, MemoryFile::CreateSealed("hone-image", job.image));
   HONE_ASSIGN_OR_RETURN(const MemoryFile set, MemoryFile::CreateSealed("hone-kernel-set", Serialize(job.set)));
-  std::vector<int> files = {image.fd(), set.fd()};
-  for (const InputSet* inputs : job.inputs) {
-    impl->layouts.push_back(LayOutTensors(OutputsOf(job.set), inputs->start_aligned()));
-    HONE_ASSIGN_OR_RETURN(MemoryFile outputs, MemoryFile::Create("hone-outputs", impl->layouts.back().total_bytes));
-    files.insert(files.end(), {inputs->fd(), outputs.fd()});
-    impl->outputs.push_back(std::move(outputs));
-  }
+  const int sets = job.inputs->count();
+  for (int s = 0; s < sets; ++s) impl->layouts.push_back(LayOutSet(OutputsOf(job.set), s, sets));
+  HONE_ASSIGN_OR_RETURN(impl->outputs,
+                        MemoryFile::Create("hone-outputs", impl->layouts.size() * impl->layouts.front().total_bytes));
+  const int files[] = {image.fd(), set.fd(), job.inputs->fd(), impl->outputs.fd()};
 
   int sockets[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) != 0) {
@@ -210,10 +212,9 @@ absl::StatusOr<RunnerClient> RunnerClient::Start(const RunnerJob& job) {
   impl->alive = true;
 
   LoadRequest request;
-  request.sets = static_cast<int32_t>(job.inputs.size());
+  request.sets = sets;
   request.threads = job.threads;
   request.pin = job.pin;
-  request.start_aligned_last_set = job.inputs.back()->start_aligned();
   request.cpu_seconds = job.cpu_seconds;
   request.memory_bytes = job.memory_bytes;
   request.wanted_layers = job.wanted_layers;
@@ -243,8 +244,8 @@ double RunnerClient::ProcessorMicroseconds() const {
 }
 
 RunnerVerdict RunnerClient::Verify(int set, absl::Duration timeout) {
-  MemoryFile& outputs = impl_->outputs[static_cast<size_t>(set)];
-  if (outputs.data() != nullptr) Poison(outputs.data(), outputs.size(), set);
+  const std::span<char> outputs = impl_->OutputsOfSet(set);
+  if (!outputs.empty()) Poison(outputs.data(), outputs.size(), set);
   RunnerReply reply;
   return impl_->Ask(VerifyRequest{.set = set}, timeout, &reply);
 }
@@ -284,20 +285,24 @@ RunnerVerdict RunnerClient::Time(const TimeRequest& request, absl::Duration time
 }
 
 RunnerVerdict RunnerClient::RunOnZeros(int set, absl::Duration timeout) {
-  MemoryFile& outputs = impl_->outputs[static_cast<size_t>(set)];
-  if (outputs.data() != nullptr) std::memset(outputs.data(), 0, outputs.size());
+  const std::span<char> outputs = impl_->OutputsOfSet(set);
+  if (!outputs.empty()) std::memset(outputs.data(), 0, outputs.size());
   RunnerReply reply;
   return impl_->Ask(VerifyRequest{.set = set}, timeout, &reply);
 }
 
 std::string_view RunnerClient::output(int set, int index) const {
   const TensorPlace& place = impl_->layouts[static_cast<size_t>(set)].places[static_cast<size_t>(index)];
-  return {impl_->outputs[static_cast<size_t>(set)].data() + place.at, place.bytes};
+  return {impl_->outputs.data() + place.at, place.bytes};
 }
 
 bool RunnerClient::OutputEdgesIntact(int set) const {
-  const MemoryFile& file = impl_->outputs[static_cast<size_t>(set)];
-  const auto poisoned = [&](uint64_t from, uint64_t to) { return IsPoisoned(file.data(), from, to, set); };
+  const std::span<const char> outputs = impl_->OutputsOfSet(set);
+  const char* const file = impl_->outputs.data();
+  const auto poisoned = [&](uint64_t from, uint64_t to) {
+    const size_t before = static_cast<size_t>(outputs.data() - file);
+    return IsPoisoned(outputs.data(), from - before, to - before, set);
+  };
   for (const TensorPlace& place : impl_->layouts[static_cast<size_t>(set)].places) {
     if (!poisoned(place.region_at, place.at) || !poisoned(place.at + place.bytes, place.region_at + place.region_bytes))
       return false;

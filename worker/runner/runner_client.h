@@ -1,7 +1,7 @@
 // The agent's end of a runner: starts the process, hands it a candidate, asks, and always comes back, whatever the
 // candidate does.
 //
-//   RunnerJob job{.image = .., .set = .., .inputs = {set0, set1}, .threads = 2};
+//   RunnerJob job{.image = .., .set = .., .inputs = &inputs, .threads = 2};
 //   HONE_ASSIGN_OR_RETURN(RunnerClient runner, RunnerClient::Start(job));        // loaded and locked in, asleep
 //   RunnerVerdict verdict = runner.Verify(0, timeout);                           // then read runner.output(0, i)
 //   RunnerVerdict timing = runner.Time({.samples = 3, .inner = 40}, timeout);
@@ -26,23 +26,24 @@
 namespace hone {
 
 // Input values that several candidates of a task share: written once, handed to every runner.
-class InputSet {
+class InputSets {
  public:
-  // `values` has the bytes of each input of `set`, in order. InvalidArgument when sizes differ.
-  static absl::StatusOr<InputSet> Create(const KernelSet& set, std::span<const std::string_view> values,
-                                         bool start_aligned = false);
+  // Of each set, `values` has the bytes of each input of `set`, in order. InvalidArgument when sizes differ, or when
+  // there are not 1 to kRunnerMaxSets sets.
+  static absl::StatusOr<InputSets> Create(const KernelSet& set,
+                                          const std::vector<std::vector<std::string_view>>& values);
   int fd() const { return file_.fd(); }
-  bool start_aligned() const { return start_aligned_; }
+  int count() const { return count_; }
 
  private:
   MemoryFile file_;
-  bool start_aligned_ = false;
+  int count_ = 0;
 };
 
 struct RunnerJob {
   std::string_view image;  // deploy/runtime/image.h
   KernelSet set;
-  std::vector<const InputSet*> inputs;  // 1 to kRunnerMaxSets; if several, only the last may be start-aligned
+  const InputSets* inputs = nullptr;
   int threads = 1;
   bool pin = true;
   int cpu_seconds = 60;

@@ -72,12 +72,12 @@ void CatchCrashes() {
   for (const int signal_number : {SIGSEGV, SIGBUS, SIGILL, SIGFPE}) sigaction(signal_number, &action, nullptr);
 }
 
-constexpr int kMaxFiles = 2 + 2 * kRunnerMaxSets;
+constexpr int kFiles = 4;
 
 // The load request and its descriptors; false when the agent is gone or talks nonsense.
 bool Receive(int socket, LoadRequest* request, int* files, int* num_files) {
   iovec bytes{request, sizeof(*request)};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * kMaxFiles)];
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * kFiles)];
   msghdr message{};
   message.msg_iov = &bytes;
   message.msg_iovlen = 1;
@@ -94,7 +94,7 @@ bool Receive(int socket, LoadRequest* request, int* files, int* num_files) {
   }
   return got == sizeof(*request) && (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) == 0 &&
          request->command == RunnerCommand::kLoad && request->protocol == kRunnerProtocol && request->sets >= 1 &&
-         request->sets <= kRunnerMaxSets && *num_files == 2 + 2 * request->sets;
+         request->sets <= kRunnerMaxSets && *num_files == kFiles;
 }
 
 RuntimeResult<std::unique_ptr<Candidate>> LoadCandidate(const LoadRequest& request, std::span<const int> files) {
@@ -107,7 +107,7 @@ RuntimeResult<std::unique_ptr<Candidate>> LoadCandidate(const LoadRequest& reque
 
 int ServeRunner(int socket) {
   LoadRequest load;
-  int files[kMaxFiles], num_files = 0;
+  int files[kFiles], num_files = 0;
   if (!Receive(socket, &load, files, &num_files)) return 2;
 
   static RunnerReply reply;  // 4 KiB of samples

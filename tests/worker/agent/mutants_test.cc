@@ -273,16 +273,21 @@ TEST(Mutants, AreRejectedAndRightSchedulesAreNot) {
   EXPECT_LE(accepted * 1000, wrong) << "99.9 % are to be rejected";
 }
 
-// Minimal filtering rounds other numbers than the sum it stands for: the worker's inputs must be such that it is right.
+// Minimal filtering rounds other numbers than the sum it stands for: on every kind of inputs that a task of a
+// convolution has, small or large, it must be right.
 TEST(RightSchedules, ByAnotherAlgorithmAreNotRejected) {
-  const PrimFunc workload = ConvBiasResidualRelu({13, 9, 8, 5, 3, 1, 1});
-  const TaskContext& task = TaskOf("conv 3x3", workload);
-  for (const char* algorithm : {"winograd_2x2_3x3", "winograd_4x4_3x3"}) {
-    Schedule schedule(workload);
-    const absl::StatusOr<BlockRef> block = GetBlock(schedule, "conv");
-    ASSERT_TRUE(block.ok());
-    ASSERT_TRUE(ChooseAlgorithm(schedule, *block, algorithm).ok());
-    EXPECT_EQ(Rejected(task, schedule.Program(), 1), "") << algorithm;
+  for (const ConvShape& shape : {ConvShape{13, 9, 8, 5}, ConvShape{14, 14, 4, 4}, ConvShape{9, 17, 24, 8},
+                                 ConvShape{28, 28, 32, 16}, ConvShape{56, 56, 16, 8}}) {
+    SCOPED_TRACE(absl::StrCat(shape.height, "x", shape.width, "x", shape.in));
+    const PrimFunc workload = ConvBiasResidualRelu(shape);
+    const TaskContext& task = TaskOf(absl::StrCat("conv 3x3 ", shape.height, " ", shape.in), workload);
+    for (const std::string& algorithm : AlgorithmNames()) {
+      Schedule schedule(workload);
+      const absl::StatusOr<BlockRef> block = GetBlock(schedule, "conv");
+      ASSERT_TRUE(block.ok());
+      ASSERT_TRUE(ChooseAlgorithm(schedule, *block, algorithm).ok());
+      EXPECT_EQ(Rejected(task, schedule.Program(), 1), "") << algorithm;
+    }
   }
 }
 

@@ -43,17 +43,14 @@ struct Fixture {
     std::vector<std::pair<std::string, std::string>> kernels = {{"k", code}};
     if (packed) kernels.emplace_back("k_prepare0", CopyKernel(0, 1, kTensor.bytes));
     image = ImageOf(kernels);
-    Add(3, 100, false);
-    if (two_sets) Add(7, 1000, true);
-  }
-  void Add(int a, int w, bool start_aligned) {
-    const std::string a_bytes = Numbers(a), w_bytes = Numbers(w);
-    const std::string_view values[] = {a_bytes, w_bytes};
-    inputs.push_back(*InputSet::Create(set, values, start_aligned));
+    const std::string a0 = Numbers(3), w0 = Numbers(100), a1 = Numbers(7), w1 = Numbers(1000);
+    std::vector<std::vector<std::string_view>> values = {{a0, w0}};
+    if (two_sets) values.push_back({a1, w1});
+    inputs = *InputSets::Create(set, values);
   }
   RunnerJob Job() const {
     RunnerJob job{.image = image, .set = set, .threads = 2, .program = std::string(HONE_BIN) + "/hone-runner"};
-    for (const InputSet& input : inputs) job.inputs.push_back(&input);
+    job.inputs = &inputs;
     return job;
   }
   RunnerClient Start() const {
@@ -64,7 +61,7 @@ struct Fixture {
 
   KernelSet set;
   std::string image;
-  std::vector<InputSet> inputs;
+  InputSets inputs;
 };
 
 constexpr absl::Duration kLong = absl::Seconds(20);
@@ -260,10 +257,10 @@ TEST(Runner, OurOwnMistakesAreStatuses) {
   job.program = "/no/such/program";
   EXPECT_FALSE(RunnerClient::Start(job).ok());
   job = fixture.Job();
-  job.inputs.clear();
+  job.inputs = nullptr;
   EXPECT_FALSE(RunnerClient::Start(job).ok());
-  const std::string_view few[] = {"abc"};
-  EXPECT_FALSE(InputSet::Create(fixture.set, few).ok());
+  EXPECT_FALSE(InputSets::Create(fixture.set, {{"abc"}}).ok());
+  EXPECT_FALSE(InputSets::Create(fixture.set, {}).ok());
 }
 
 // Sends a "done" of its own before it has done anything: sendto(fd, stack, 8).

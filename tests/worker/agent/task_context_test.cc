@@ -1,0 +1,162 @@
+// What a task is verified on, and that wrong kernels which ordinary inputs do not show are refused.
+#include "worker/agent/task_context.h"
+
+#include <numeric>
+
+#include "absl/strings/str_replace.h"
+#include "compiler/codegen/compile.h"
+#include "compiler/codegen/link_image.h"
+#include "compiler/ir/text.h"
+#include "compiler/target/target.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/compiler/schedule/workloads.h"
+#include "worker/oracle/input_plan.h"
+#include "worker/agent/verify_candidate.h"
+#include "worker/runner/protocol.h"
+
+namespace hone::testing {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr absl::Duration kLimit = absl::Seconds(20);
+
+absl::StatusOr<std::unique_ptr<TaskContext>> MakeTask(const std::string& workload) {
+  static auto& builders = *new BuilderPool(1);
+  v1::Workload proto;
+  proto.set_text(workload);
+  return TaskContext::Create(proto, HostTarget().text, builders, kLimit);
+}
+
+// What verification on all sets of the workload's task says of another program.
+Verified VerifyOnAllSets(const std::string& workload, const std::string& program) {
+  const absl::StatusOr<std::unique_ptr<TaskContext>> task = MakeTask(workload);
+  EXPECT_TRUE(task.ok()) << task.status();
+  const absl::StatusOr<PrimFunc> func = ParsePrimFunc(program);
+  EXPECT_TRUE(func.ok()) << func.status();
+  const absl::StatusOr<CompiledKernel> kernel = CompilePlain(*func, HostTarget(), {});
+  EXPECT_TRUE(kernel.ok()) << kernel.status();
+  const absl::StatusOr<std::string> image = LinkImage({&kernel->object, 1});
+  EXPECT_TRUE(image.ok()) << image.status();
+  Verified started = StartCandidate(**task, *image, Serialize(kernel->set), {.run = kLimit});
+  EXPECT_TRUE(started.runner.has_value()) << started.detail;
+  if (!started.runner.has_value()) return started;
+  std::vector<int> sets(static_cast<size_t>((*task)->num_sets()));
+  std::iota(sets.begin(), sets.end(), 0);
+  return VerifyOn(**task, *started.runner, sets, NumericLevel::kDefault, kLimit);
+}
+
+TEST(InputPlan, AdverseValuesForWhatTheyShow) {
+  const InputPlan softmax = PlanInputs(Softmax(64, 1000));
+  for (const InputKind kind : {InputKind::kUniform, InputKind::kInteger, InputKind::kLarge, InputKind::kPeaks,
+                               InputKind::kPatterned, InputKind::kRising}) {
+    EXPECT_THAT(softmax.kinds, Contains(kind)) << static_cast<int>(kind);
+  }
+  EXPECT_GE(softmax.least, 4);
+  EXPECT_THAT(PlanInputs(Matmul(256, 256, 256)).kinds, ElementsAre(InputKind::kUniform, InputKind::kInteger));
+  // Winograd's algorithm is right on values of one size.
+  EXPECT_THAT(PlanInputs(ConvBiasResidualRelu({20, 20, 8, 8})).kinds, Not(Contains(InputKind::kPeaks)));
+  EXPECT_LE(PlanInputs(Softmax(3, 4)).kinds.size(), static_cast<size_t>(kRunnerMaxSets));
+}
+
+TEST(TaskContext, ALargeTaskIsTriedOnTwoSetsInTurn) {
+  const absl::StatusOr<std::unique_ptr<TaskContext>> task = MakeTask(ToText(Softmax(64, 1000)));
+  ASSERT_TRUE(task.ok()) << task.status();
+  ASSERT_GT((*task)->num_sets(), 2);
+  std::vector<int> times(static_cast<size_t>((*task)->num_sets()));
+  for (int trial = 0; trial < 200; ++trial) {
+    for (const int set : (*task)->SetsOfTrial()) ++times[static_cast<size_t>(set)];
+  }
+  EXPECT_EQ(times[0], 200);
+  EXPECT_EQ(std::accumulate(times.begin(), times.end(), 0), 400);
+  for (const int count : times) EXPECT_GT(count, 0);
+}
+
+std::string SoftmaxText(const std::string& shift) {
+  return absl::StrReplaceAll(R"(
+@T.prim_func
+def main(A: T.Buffer((64, 1000), "float32"), C: T.Buffer((64, 1000), "float32")):
+    most = T.alloc_buffer((64,), "float32")
+    sum = T.alloc_buffer((64,), "float32")
+    for i, k in T.grid(64, 1000):
+        with T.block("most"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                most[vi] = T.float32("-inf")
+            most[vi] = T.max(most[vi], A[vi, vk])
+    for i, k in T.grid(64, 1000):
+        with T.block("sum"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                sum[vi] = T.float32(0)
+            sum[vi] = sum[vi] + T.exp(A[vi, vk] - SHIFT)
+    for i, j in T.grid(64, 1000):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = T.exp(A[vi, vj] - SHIFT) / sum[vi]
+)",
+                             {{"SHIFT", shift}});
+}
+
+TEST(Verification, ASoftmaxThatTakesNoMaximumOffIsWrong) {
+  const std::string workload = SoftmaxText("most[vi]");
+  const Verified right = VerifyOnAllSets(workload, workload);
+  EXPECT_EQ(right.kind, v1::OUTCOME_UNSPECIFIED) << right.detail;
+  EXPECT_EQ(VerifyOnAllSets(workload, SoftmaxText("T.float32(0)")).kind, v1::OUTCOME_WRONG_RESULT);
+}
+
+std::string PairText(const std::string& value) {
+  return absl::StrReplaceAll(R"(
+@T.prim_func
+def main(A: T.Buffer((40, 1000), "float32"), B: T.Buffer((40, 1000), "float32"), C: T.Buffer((40, 1000), "float32")):
+    for i, j in T.grid(40, 1000):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = VALUE
+)",
+                             {{"VALUE", value}});
+}
+
+TEST(Verification, InputsOfOneShapeAreNotTakenForEachOther) {
+  const std::string workload = PairText("A[vi, vj] + B[vi, vj]");
+  EXPECT_EQ(VerifyOnAllSets(workload, workload).kind, v1::OUTCOME_UNSPECIFIED);
+  EXPECT_EQ(VerifyOnAllSets(workload, PairText("A[vi, vj] + A[vi, vj]")).kind, v1::OUTCOME_WRONG_RESULT);
+}
+
+// The first of a row's 35 elements that is left out hides behind the largest unless it is the largest.
+TEST(Verification, AMaximumWithoutOneOfItsElementsIsWrong) {
+  const auto text = [](const std::string& element) {
+    return absl::StrReplaceAll(R"(
+@T.prim_func
+def main(A: T.Buffer((3, 35), "float32"), C: T.Buffer((3,), "float32")):
+    for i, k in T.grid(3, 35):
+        with T.block("C"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                C[vi] = T.float32("-inf")
+            C[vi] = T.max(C[vi], ELEMENT)
+)",
+                               {{"ELEMENT", element}});
+  };
+  const std::string workload = text("A[vi, vk]");
+  EXPECT_EQ(VerifyOnAllSets(workload, workload).kind, v1::OUTCOME_UNSPECIFIED);
+  const std::string without = text("T.Select(vk % 5 == 2, T.float32(\"-inf\"), A[vi, vk])");
+  for (int time = 0; time < 20; ++time) {
+    EXPECT_EQ(VerifyOnAllSets(workload, without).kind, v1::OUTCOME_WRONG_RESULT) << time;
+  }
+}
+
+TEST(TaskContext, WhatItsBoundDoesNotDecideIsRefused) {
+  const std::string product = "A[vi, vj] * B[vi, vj]";
+  const absl::StatusOr<std::unique_ptr<TaskContext>> task =
+      MakeTask(PairText(absl::StrCat("T.float32(1) / (", product, " - ", product, ")")));
+  EXPECT_EQ(task.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(task.status().message()), HasSubstr("error bound of output 0 is wider than its values"));
+}
+
+}  // namespace
+}  // namespace hone::testing

@@ -1,0 +1,30 @@
+// Which values a task is verified on: kinds that show what the operations of its program are prone to get wrong.
+//
+//   every program          uniform values and small integers; of a sum of products these show every wrong element
+//   functions, quotients   also large values, peaks and patterns: an exponential that runs over, a variance lost to
+//                          cancellation, a wrong rounding of large numbers
+//   a choice of one of     also peaks and troughs, and values that rise and that fall: a maximum over too few elements
+//   many (max, argmax)     is right unless the largest is missing
+//
+// A sum over a 3x3 window, which Winograd's algorithm may compute, gets no peaks and no patterns: the error of that
+// algorithm follows the largest element of a tile, so that it keeps a bound that holds element by element
+// (compiler/interp/oracle.h) only where all elements are of one size.
+#pragma once
+
+#include <vector>
+
+#include "compiler/interp/random_input.h"
+#include "compiler/ir/stmt.h"
+
+namespace hone {
+
+struct InputPlan {
+  std::vector<InputKind> kinds;  // of each set, the most telling first
+  int least = 2;                 // so many sets in any case, the others where the task's oracle is fast
+};
+
+// At most kRunnerMaxSets. Small tensors say little, but sets of them cost next to nothing: there are many, and all of
+// them count.
+InputPlan PlanInputs(const PrimFunc& workload);
+
+}  // namespace hone
