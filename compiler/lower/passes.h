@@ -92,7 +92,8 @@ Stmt ReduceInTree(const Stmt& body);
 
 // Vectorised loops become vector expressions, conditions on their variable masks:
 //   for j in vectorized(16): if o*16 + j < n: A[o*16 + j] = x   =>   A[ramp(o*16, 1, 16)] = broadcast(x), masked
-// A loop that is not data-parallel after all becomes serial; one longer than 64 is cut up.
+// A loop that is not data-parallel after all (it adds to one element, or iterations read what others write) becomes
+// serial; one longer than 64 is cut up.
 Stmt VectorizeLoops(const Stmt& body);
 
 // Unrolled loops become copies of their bodies, as long as the copies of a nest are at most `max_copies`; serial

@@ -1,5 +1,8 @@
+#include <algorithm>
 #include <map>
+#include <set>
 
+#include "compiler/arith/linear.h"
 #include "compiler/ir/visit.h"
 #include "compiler/lower/passes.h"
 
@@ -125,6 +128,34 @@ class Vectorizer {
   bool failed_ = false;
 };
 
+// Whether an iteration reads or writes what another one writes, as far as strides tell: two accesses to a buffer, one
+// of them a store, that move by different numbers of elements from iteration to iteration meet across iterations.
+// Vectors would run the first access of all iterations before the second of any.
+bool CarriesDependence(const For& loop) {
+  std::map<Buffer, std::set<int64_t>> stores, loads;
+  ForEachStmt(loop.body, [&](const Stmt& stmt) {
+    const Store* store = stmt.As<Store>();
+    if (store == nullptr || store->indices.size() != 1) return true;
+    if (const std::optional<int64_t> stride = StrideOf(store->indices[0], loop.var)) {
+      stores[store->buffer].insert(*stride);
+    }
+    return true;
+  });
+  ForEachExpr(loop.body, [&](const Expr& e) {
+    const Load* load = e.As<Load>();
+    if (load == nullptr || load->indices.size() != 1 || !stores.contains(load->buffer)) return true;
+    if (const std::optional<int64_t> stride = StrideOf(load->indices[0], loop.var)) {
+      loads[load->buffer].insert(*stride);
+    }
+    return true;
+  });
+  return std::ranges::any_of(stores, [&](const auto& of_buffer) {
+    std::set<int64_t> strides = of_buffer.second;
+    if (const auto found = loads.find(of_buffer.first); found != loads.end()) strides.merge(found->second);
+    return strides.size() > 1;
+  });
+}
+
 // Iterations [begin, begin + lanes) of the loop as vectors; as a serial loop when they cannot be.
 Stmt Lanes(const For& loop, const Expr& begin, int64_t lanes) {
   if (lanes == 1) return Substitute(loop.body, loop.var, begin);
@@ -142,7 +173,7 @@ Stmt Vectorize(const For& loop) {
   const std::optional<int64_t> extent = ConstantValue(loop.extent);
   For serial = loop;
   serial.kind = ForKind::kSerial;
-  if (!extent.has_value()) return Stmt::Make(std::move(serial));
+  if (!extent.has_value() || CarriesDependence(loop)) return Stmt::Make(std::move(serial));
   if (*extent <= kMostLanes) return Lanes(loop, loop.min, *extent);
   const int64_t pieces = *extent / kPieceLanes, rest = *extent % kPieceLanes;
   const Var piece(loop.var.name() + "_piece", loop.var.type());

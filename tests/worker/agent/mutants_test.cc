@@ -24,6 +24,7 @@
 #include "compiler/ir/visit.h"
 #include "compiler/lower/passes.h"
 #include "compiler/schedule/choose_algorithm.h"
+#include "gmock/gmock.h"
 #include "tests/compiler/schedule/campaign.h"
 #include "tests/compiler/schedule/mutants.h"
 #include "tests/compiler/schedule/random_schedule.h"
@@ -271,6 +272,26 @@ TEST(Mutants, AreRejectedAndRightSchedulesAreNot) {
       static_cast<long long>(outside), static_cast<long long>(outside_accepted));
   EXPECT_GT(wrong, 0);
   EXPECT_LE(accepted * 1000, wrong) << "99.9 % are to be rejected";
+}
+
+// Two that were accepted once: a slice whose vectorised loop read what other iterations write, where vectors happened
+// to be right, and a maximum over part of a window.
+TEST(Mutants, ThatWereAcceptedOnceAreRejected) {
+  for (const uint64_t seed : {3940, 11787}) {
+    for (int time = 0; time < 10; ++time) {
+      const Campaign campaign = RunCampaign(seed, 1, CheckSeed);
+      EXPECT_THAT(campaign.reports, ::testing::IsEmpty());
+      int64_t wrong = 0;
+      for (const auto& [name, count] : campaign.counts) {
+        if (name.find(", outside") != std::string::npos) continue;
+        if (name.ends_with(": wrong")) wrong += count;
+        if (name.ends_with(": accepted")) {
+          EXPECT_EQ(count, 0) << "seed " << seed << ", " << name;
+        }
+      }
+      EXPECT_GE(wrong, 1) << seed;
+    }
+  }
 }
 
 // Minimal filtering rounds other numbers than the sum it stands for: on every kind of inputs that a task of a
