@@ -7,6 +7,7 @@
 //   invocation->Run();                         // again and again; allocates nothing
 #pragma once
 
+#include <array>
 #include <memory>
 #include <span>
 #include <vector>
@@ -44,6 +45,10 @@ class Invocation {
   // 0, or what the kernel returned. Prepare (where there is something to prepare) and Bind come first.
   int32_t Run();
 
+  // The memory that kernels may leave anything in: shared, and of all threads.
+  std::array<std::span<char>, 2> scratch() const {
+    return {std::span(scratch_.data(), scratch_.size()), std::span(thread_scratch_.data(), thread_scratch_.size())};
+  }
   // The packed form of set.prepared[i].
   const AlignedBuffer& packed(int i) const { return packed_[i]; }
 

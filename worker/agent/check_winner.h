@@ -1,7 +1,15 @@
-// A last look at a candidate that may become the best of its task. It must be right on every input set of the task; and
-// once more under the clock, over many calls, it must have done its work (its outputs agree with the reference) and
-// have taken the time it claims. What a runner says about time is a hint; the processor time its process was charged by
-// the kernel is not in its hands.
+// A last look at a candidate that may become the best of its task, in a process that has seen none of the task's
+// inputs. What a runner says about time is a hint; what counts is not in its hands:
+//
+//   the worker's clock   twice as many calls must take as much longer as the runner says
+//   processor time       of all threads of its process, as the system charged it, must fit in the time it says
+//   outputs              a call chosen by chance out of many that follow each other finds a part of the outputs
+//                        destroyed, and must leave them right: who returns early, since it ran before or since the
+//                        outputs look right, does not
+//   unseen inputs        a call on values that were never there must take as long as one on those of the call before:
+//                        who keeps results, by address or by value, does not
+//
+// It must be right under the clock on sets of inputs that are new to it, and in the end on every set of the task.
 #pragma once
 
 #include <string>
@@ -10,21 +18,20 @@
 #include "compiler/ir/numeric.h"
 #include "hone/v1/common.pb.h"
 #include "worker/agent/task_context.h"
-#include "worker/runner/runner_client.h"
+#include "worker/agent/verify_candidate.h"
 
 namespace hone {
 
 struct WinnerCheck {
   double call_us = 0;  // what its samples say one call takes
-  int threads = 1;
   NumericLevel level = NumericLevel::kDefault;
-  absl::Duration run_limit;  // of the request, beside `duration`
-  absl::Duration duration = absl::Milliseconds(100);
+  VerifyLimits limits;
+  absl::Duration duration = absl::Milliseconds(100);  // of the calls that follow each other
 };
 
 // OUTCOME_OK, or why it cannot be published: OUTCOME_WRONG_RESULT, OUTCOME_INVALID_TIMING, or how its runner failed,
 // with `detail` filled in.
-v1::OutcomeKind CheckWinner(const TaskContext& task, RunnerClient& runner, const WinnerCheck& check,
-                            std::string* detail);
+v1::OutcomeKind CheckWinner(const TaskContext& task, std::string_view image, const std::string& kernel_set,
+                            const WinnerCheck& check, std::string* detail);
 
 }  // namespace hone

@@ -35,6 +35,12 @@ NumericLevel Level(v1::NumericLevel level) {
   return level == v1::NUMERIC_STRICT ? NumericLevel::kStrict : NumericLevel::kDefault;
 }
 
+VerifyLimits LimitsOf(const v1::Lease& lease) {
+  return {.threads = lease.threads(),
+          .run = absl::Milliseconds(lease.run_limit_ms()),
+          .memory_bytes = lease.memory_limit_bytes()};
+}
+
 double OperandBytes(const TaskParams& params) {
   int64_t bytes = 0;
   for (const TaskParam& param : params.inputs) bytes += param.bytes();
@@ -132,9 +138,7 @@ void TrialBatch::Verify(Contender& contender, bool right_before) const {
   if (!contender.in()) return;
   const v1::Lease& lease = contender.lease;
   const v1::BuildReply& reply = contender.built.reply;
-  const VerifyLimits limits = {.threads = lease.threads(),
-                               .run = absl::Milliseconds(lease.run_limit_ms()),
-                               .memory_bytes = lease.memory_limit_bytes()};
+  const VerifyLimits limits = LimitsOf(lease);
   Verified verified = right_before
                           ? StartCandidate(task_, reply.image(), reply.kernel_set(), limits)
                           : VerifyCandidate(task_, reply.image(), reply.kernel_set(), Level(lease.numeric()), limits);
@@ -215,12 +219,12 @@ void TrialBatch::CheckAsWinner(Contender& contender) const {
   const v1::Lease& lease = contender.lease;
   WinnerCheck check;
   check.call_us = Median(std::vector<double>(samples.begin(), samples.end()));
-  check.threads = std::max(1, lease.threads());
   check.level = Level(lease.numeric());
-  check.run_limit = absl::Milliseconds(lease.run_limit_ms());
+  check.limits = LimitsOf(lease);
   check.duration = lease.duel() ? kDuelCheck : kFirstCheck;
   std::string detail;
-  const v1::OutcomeKind kind = CheckWinner(task_, *contender.runner, check, &detail);
+  const v1::BuildReply& reply = contender.built.reply;
+  const v1::OutcomeKind kind = CheckWinner(task_, reply.image(), reply.kernel_set(), check, &detail);
   if (kind == v1::OUTCOME_OK) return;
   contender.outcome.clear_timing();
   Set(&contender.outcome, kind, detail);

@@ -24,6 +24,7 @@ v1::OutcomeKind KindOf(const RunnerVerdict& verdict) {
     case RunnerVerdict::kTimedOut: return v1::OUTCOME_TIMEOUT;
     case RunnerVerdict::kOutOfMemory: return v1::OUTCOME_OUT_OF_MEMORY;
     case RunnerVerdict::kRefused: return v1::OUTCOME_BUILD_ERROR;
+    case RunnerVerdict::kImpossibleTime: return v1::OUTCOME_INVALID_TIMING;
     default: return v1::OUTCOME_CRASH;
   }
 }
@@ -43,6 +44,7 @@ Verified StartCandidate(const TaskContext& task, std::string_view image, const s
   job.inputs = &task.inputs();
   job.threads = std::max(1, limits.threads);
   job.cpu_seconds = static_cast<int>(absl::ToInt64Seconds(limits.run) * 6) * job.threads + 10;
+  job.program = limits.runner;
   if (limits.memory_bytes > 0) job.memory_bytes = limits.memory_bytes;
   absl::StatusOr<RunnerClient> runner = RunnerClient::Start(job);
   if (!runner.ok()) return Wrong(v1::OUTCOME_INFRA, std::string(runner.status().message()));

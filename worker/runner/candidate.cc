@@ -34,6 +34,12 @@ int32_t PoisonStacks(const HoneCall* call) {
   return result | PoisonStack(set, 0, 0, 0);
 }
 
+// A kernel of its own: nothing, on every thread of the pool.
+int32_t WakeThreads(const HoneCall* call) {
+  return call->parallel_for(
+      call->pool, [](void*, int64_t, int64_t, int32_t) -> int32_t { return 0; }, nullptr, call->num_threads);
+}
+
 double NowUs() {
   timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
@@ -221,28 +227,42 @@ void Candidate::Time(const TimeRequest& request, RunnerReply* reply) {
   if (request.samples < 0 || request.samples > kRunnerMaxSamples || request.inner < 1 || request.warm_up < 0) {
     return failed(RunnerOutcome::kRefused, "a number of samples or repeats is out of range");
   }
-  if (!prepared_) {
-    if (invocation_->Prepare(plain_tensors_)) return failed(RunnerOutcome::kKernelFailed, "a prepare kernel failed");
-    invocation_->Bind(plain_tensors_);
-    prepared_ = true;
+  if (request.set < 0 || request.set >= static_cast<int>(sets_.size()) || request.renewal > Renewal::kUnseen) {
+    return failed(RunnerOutcome::kRefused, "there is no such set or renewal");
+  }
+  // Values that were turned stay as they are for kSame; everything else is about the values of the set.
+  const bool turned_stay = request.renewal == Renewal::kSame && written_set_ == request.set;
+  if (!turned_stay && (written_set_ != request.set || written_turn_ != 0) && !WriteInputs(request.set, 0)) {
+    return failed(RunnerOutcome::kKernelFailed, "a prepare kernel failed");
   }
   const double begin = NowUs();
   int32_t result = 0;
   for (int i = 0; i < request.warm_up; ++i) result |= invocation_->Run();
   rusage before{}, after{};
-  const size_t num_inputs = InputsOf(set_).size();
   for (int s = 0; s < request.samples; ++s) {
-    if (request.copy_outputs != 0 && s == request.samples - 1) {  // so that what is copied was computed under the clock
-      for (size_t i = num_inputs; i < set_.params.size(); ++i) {
-        Poison(static_cast<char*>(plain_tensors_[i]), static_cast<size_t>(set_.params[i].bytes), 0);
-      }
-    }
+    const bool patched = request.copy_outputs != 0 && request.renewal == Renewal::kNone && s == request.samples - 1;
+    double us = 0;
+    const auto time = [&](int calls) {
+      const double start = NowUs();
+      for (int i = 0; i < calls; ++i) result |= invocation_->Run();
+      us += NowUs() - start;
+    };
     getrusage(RUSAGE_SELF, &before);
-    const double start = NowUs();
-    for (int i = 0; i < request.inner; ++i) result |= invocation_->Run();
-    const double stop = NowUs();
+    if (request.renewal != Renewal::kNone) {
+      for (int i = 0; i < request.inner; ++i) {
+        Renew(request, i);
+        CallKernel({.fn = WakeThreads}, *pool_);  // they went to sleep meanwhile
+        time(1);
+      }
+    } else if (patched) {
+      time(request.inner - 1);
+      PoisonPatches(request.turn);
+      time(1);
+    } else {
+      time(request.inner);
+    }
     getrusage(RUSAGE_SELF, &after);
-    reply->samples[s] = {(stop - start) / request.inner, static_cast<uint32_t>(after.ru_nivcsw - before.ru_nivcsw),
+    reply->samples[s] = {us / request.inner, static_cast<uint32_t>(after.ru_nivcsw - before.ru_nivcsw),
                          static_cast<uint32_t>(after.ru_majflt - before.ru_majflt)};
   }
   reply->num_samples = request.samples;
@@ -250,9 +270,66 @@ void Candidate::Time(const TimeRequest& request, RunnerReply* reply) {
   reply->kernel_result = result;
   if (result != 0) return failed(RunnerOutcome::kKernelFailed, "the kernel did not return 0 every time");
   if (request.copy_outputs != 0) {
-    for (size_t i = num_inputs; i < set_.params.size(); ++i) {
-      std::memcpy(sets_[0].originals[i], plain_tensors_[i], static_cast<size_t>(set_.params[i].bytes));
+    for (size_t i = InputsOf(set_).size(); i < set_.params.size(); ++i) {
+      std::memcpy(sets_[static_cast<size_t>(request.set)].originals[i], plain_tensors_[i],
+                  static_cast<size_t>(set_.params[i].bytes));
     }
+  }
+}
+
+bool Candidate::WriteInputs(int set, uint64_t turn) {
+  const bool another = set != written_set_;
+  for (size_t i = 0; i < InputsOf(set_).size(); ++i) {
+    const bool constant =
+        std::any_of(set_.prepared.begin(), set_.prepared.end(),
+                    [&](const PreparedConstant& prepared) { return prepared.param == static_cast<int>(i); });
+    if (constant && !another) continue;
+    const auto bytes = static_cast<size_t>(set_.params[i].bytes);
+    size_t elements = 1;
+    for (const int64_t extent : set_.params[i].shape) elements *= static_cast<size_t>(std::max<int64_t>(extent, 1));
+    const size_t first = constant ? 0 : turn % elements * (bytes / elements);
+    const char* from = static_cast<const char*>(sets_[static_cast<size_t>(set)].originals[i]);
+    char* to = static_cast<char*>(plain_tensors_[i]);
+    std::memcpy(to, from + first, bytes - first);
+    std::memcpy(to + (bytes - first), from, first);
+  }
+  written_turn_ = turn;
+  if (!another) return true;
+  written_set_ = set;
+  if (invocation_->Prepare(plain_tensors_)) return false;
+  invocation_->Bind(plain_tensors_);
+  return true;
+}
+
+// The same writes in the same order for both kinds, so that the caches hold the same afterwards.
+void Candidate::Renew(const TimeRequest& request, int call) {
+  const bool unseen = request.renewal == Renewal::kUnseen;
+  for (size_t i = InputsOf(set_).size(); i < set_.params.size(); ++i) {
+    const auto bytes = static_cast<size_t>(set_.params[i].bytes);
+    char* output = static_cast<char*>(plain_tensors_[i]);
+    std::memcpy(sets_[static_cast<size_t>(request.set)].originals[i], output, bytes);
+    Poison(output, bytes, 0);
+    if (!unseen) std::memcpy(output, sets_[static_cast<size_t>(request.set)].originals[i], bytes);
+  }
+  for (const std::span<char> scratch : invocation_->scratch()) {
+    if (unseen) {
+      Poison(scratch.data(), scratch.size(), 0);
+      continue;
+    }
+    for (size_t i = 0; i < scratch.size(); i += kTensorAlignment) {
+      volatile char* const line = &scratch[i];
+      *line = *line;
+    }
+  }
+  WriteInputs(request.set, unseen ? request.turn * static_cast<uint64_t>(call + 1) : written_turn_);
+}
+
+void Candidate::PoisonPatches(uint64_t where) {
+  for (size_t i = InputsOf(set_).size(); i < set_.params.size(); ++i) {
+    const auto bytes = static_cast<size_t>(set_.params[i].bytes);
+    if (bytes == 0) continue;
+    const size_t at = where % AlignUp(bytes) / kTensorAlignment * kTensorAlignment;
+    Poison(static_cast<char*>(plain_tensors_[i]) + at, std::min(kTensorAlignment, bytes - at), 0);
   }
 }
 

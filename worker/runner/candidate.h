@@ -46,6 +46,11 @@ class Candidate {
   RuntimeError MapSets(const LoadRequest& request, std::span<const int> files);
   RuntimeError MapScratch();
   RuntimeError MakePlainBuffers();
+  // Writes the set's values to the plain inputs, those of each that is no prepared constant turned around by so many
+  // elements, and prepares the constants when the set is another than before. False: a prepare kernel failed.
+  bool WriteInputs(int set, uint64_t turn);
+  void Renew(const TimeRequest& request, int call);
+  void PoisonPatches(uint64_t where);
   int32_t CallFenced(HoneKernelFn fn, int set, std::span<void* const> tensors, int64_t scratch_bytes,
                      int64_t thread_scratch_bytes);
 
@@ -62,7 +67,8 @@ class Candidate {
   AlignedBuffer plain_;  // every tensor, in one piece as in a deployed program's arena
   std::vector<void*> plain_tensors_;
   std::unique_ptr<Invocation> invocation_;
-  bool prepared_ = false;
+  int written_set_ = -1;  // whose values the plain inputs hold
+  uint64_t written_turn_ = 0;
 };
 
 }  // namespace hone

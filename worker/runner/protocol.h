@@ -21,7 +21,7 @@
 
 namespace hone {
 
-inline constexpr uint32_t kRunnerProtocol = 2;
+inline constexpr uint32_t kRunnerProtocol = 3;
 inline constexpr int kRunnerMaxSets = 48;
 inline constexpr int kRunnerMaxSamples = 256;
 inline constexpr int kRunnerMessageBytes = 256;
@@ -47,14 +47,27 @@ struct VerifyRequest {
   int32_t set = 0;
 };
 
-// Times the kernel on plain memory, allocated as a deployed program allocates it, with the first set's inputs.
+// What becomes of the memory before every call.
+// kNone    nothing: calls follow each other, and a sample is one reading of the clock for all of its calls
+// kSame    inputs and outputs are written again with the bytes that they have, so that the caches hold what they hold
+//          after kUnseen, and the memory what it held before; every call is timed by itself
+// kUnseen  outputs and scratch are poisoned, and the inputs get other values: those of the set, each input's turned
+//          around by some elements; likewise
+enum class Renewal : uint8_t { kNone, kSame, kUnseen };
+
+// Times the kernel on plain memory, allocated as a deployed program allocates it, with the inputs of a set.
 struct TimeRequest {
   RunnerCommand command = RunnerCommand::kTime;
-  int32_t warm_up = 1;       // calls before the first sample
-  int32_t samples = 1;       // at most kRunnerMaxSamples
-  int32_t inner = 1;         // calls in each
-  uint8_t copy_outputs = 0;  // poison the outputs before the last sample, and afterwards copy them to the first set's
-  uint8_t reserved[3] = {};
+  int32_t warm_up = 1;  // calls before the first sample
+  int32_t samples = 1;  // at most kRunnerMaxSamples
+  int32_t inner = 1;    // calls in each
+  int32_t set = 0;
+  Renewal renewal = Renewal::kNone;
+  uint8_t copy_outputs = 0;  // copy the outputs to the set's afterwards, where the last call had to write them: without
+                             // renewal, a patch of each is poisoned right before it
+  uint8_t reserved[2] = {};
+  uint64_t turn = 0;  // of kUnseen: by how many elements, i times as many before the i-th call of a sample; prepared
+                      // constants are not turned. Of the patch: where it is.
 };
 
 enum class RunnerOutcome : int32_t {

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstdio>
 #include <cstring>
 #include <optional>
 #include <utility>
@@ -18,6 +19,7 @@
 #include "compiler/support/child_process.h"
 #include "compiler/support/file.h"
 #include "compiler/support/status_macros.h"
+#include "worker/measure/plausible_time.h"
 #include "worker/runner/poison.h"
 
 namespace hone {
@@ -76,11 +78,6 @@ absl::StatusOr<InputSets> InputSets::Create(const KernelSet& set,
   return result;
 }
 
-bool IsPossibleTime(double us, int threads, double processor_us) {
-  constexpr double kSlowdown = 2, kSurroundingsUs = 5000;
-  return processor_us <= kSlowdown * us * threads + kSurroundingsUs;
-}
-
 struct RunnerClient::Impl {
   KernelSet set;
   std::optional<ChildProcess> child;
@@ -90,7 +87,7 @@ struct RunnerClient::Impl {
   RunnerVerdict load;
   uint32_t layers = 0;
   bool alive = false;
-  bool timed_before = false;
+  int timed_set = -1;  // that the plain inputs hold
   int threads = 1;
 
   ~Impl() {
@@ -243,6 +240,19 @@ double RunnerClient::ProcessorMicroseconds() const {
   return static_cast<double>(charged.tv_sec) * 1e6 + static_cast<double>(charged.tv_nsec) * 1e-3;
 }
 
+double RunnerClient::WaitMicroseconds() const {
+  const auto waited = [](const std::string& path) {
+    unsigned long long ran = 0, delayed = 0;
+    if (std::FILE* file = std::fopen(path.c_str(), "re")) {
+      if (std::fscanf(file, "%llu %llu", &ran, &delayed) != 2) delayed = 0;
+      std::fclose(file);
+    }
+    return static_cast<double>(delayed) * 1e-3;
+  };
+  if (!impl_->alive) return 0;
+  return waited("/proc/thread-self/schedstat") + waited(absl::StrCat("/proc/", impl_->child->pid(), "/schedstat"));
+}
+
 RunnerVerdict RunnerClient::Verify(int set, absl::Duration timeout) {
   const std::span<char> outputs = impl_->OutputsOfSet(set);
   if (!outputs.empty()) Poison(outputs.data(), outputs.size(), set);
@@ -252,9 +262,12 @@ RunnerVerdict RunnerClient::Verify(int set, absl::Duration timeout) {
 
 RunnerVerdict RunnerClient::Time(const TimeRequest& request, absl::Duration timeout) {
   RunnerReply reply;
-  // Warmed up (and its constants packed) in a request of its own, so that the other's duration is that of the samples.
-  if (request.warm_up > 0 || !std::exchange(impl_->timed_before, true)) {
-    RunnerVerdict warm = impl_->Ask(TimeRequest{.warm_up = request.warm_up, .samples = 0}, timeout, &reply);
+  // Warmed up (and inputs written, constants packed) in a request of its own, so that the other's duration is that of
+  // the samples.
+  const bool another_set = std::exchange(impl_->timed_set, request.set) != request.set;
+  if (request.warm_up > 0 || another_set) {
+    RunnerVerdict warm =
+        impl_->Ask(TimeRequest{.warm_up = request.warm_up, .samples = 0, .set = request.set}, timeout, &reply);
     if (!warm.ok()) return warm;
   }
   TimeRequest timed = request;
@@ -265,17 +278,19 @@ RunnerVerdict RunnerClient::Time(const TimeRequest& request, absl::Duration time
   for (int i = 0; i < reply.num_samples && verdict.ok(); ++i) {
     const RunnerSample& sample = reply.samples[i];
     if (!(sample.us > 0) || !(sample.us < 1e12)) {
-      return {.kind = RunnerVerdict::kRefused, .message = "reported a time that is none"};
+      return {.kind = RunnerVerdict::kImpossibleTime, .message = "reported a time that is none"};
     }
     sum_us += sample.us * request.inner;
     verdict.samples.push_back({sample.us, sample.involuntary_switches, sample.major_faults, 0});
   }
   if (verdict.ok() && reply.num_samples != request.samples) {
-    return {.kind = RunnerVerdict::kRefused, .message = "reported another number of samples than asked for"};
+    return {.kind = RunnerVerdict::kImpossibleTime, .message = "reported another number of samples than asked for"};
   }
   const double charged = ProcessorMicroseconds() - before;
-  if (verdict.ok() && (sum_us > verdict.elapsed_us + 1 || !IsPossibleTime(sum_us, impl_->threads, charged))) {
-    return {.kind = RunnerVerdict::kRefused,
+  // Renewal takes processor time of its own.
+  const bool possible = request.renewal != Renewal::kNone || IsPossibleTime(sum_us, impl_->threads, charged);
+  if (verdict.ok() && (sum_us > verdict.elapsed_us + 1 || !possible)) {
+    return {.kind = RunnerVerdict::kImpossibleTime,
             .message = absl::StrCat("reported times are not those that passed: ", sum_us, " us of ", verdict.elapsed_us,
                                     ", with ", charged, " us of processor time"),
             .reported_us = sum_us,

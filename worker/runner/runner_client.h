@@ -62,7 +62,8 @@ struct RunnerVerdict {
     kCrashed,       // the process died: a signal, a forbidden system call, an exit of its own
     kTimedOut,      // no answer in time; it was killed
     kOutOfMemory,
-    kRefused,  // it cannot be loaded: damaged image, missing symbol, missing CPU feature
+    kRefused,         // it cannot be loaded: damaged image, missing symbol, missing CPU feature
+    kImpossibleTime,  // the times it reports are not those that passed
   };
   Kind kind = kOk;
   std::string message;  // "killed by signal 11 (Segmentation fault); touched 0x... past the end of output 0"
@@ -90,10 +91,10 @@ class RunnerClient {
   // As Verify, but the outputs hold zeros before, so that bytes the kernel does not write are the same every time.
   RunnerVerdict RunOnZeros(int set, absl::Duration timeout);
   // The samples' times are held against what is not in the runner's hands: more than passed by our clock, or too little
-  // for the processor time its process was charged (IsPossibleTime), and the verdict is kRefused, "reported times are
-  // not those that passed". Time that a busy machine gave to others counts for neither.
+  // for the processor time its process was charged (IsPossibleTime), and the verdict is kImpossibleTime. Time that a
+  // busy machine gave to others counts for neither.
   RunnerVerdict Time(const TimeRequest& request, absl::Duration timeout);
-  // Output `index` of `set` as the last Verify left it (or Time with copy_outputs, set 0).
+  // Output `index` of `set` as the last Verify of that set left it, or Time with copy_outputs.
   std::string_view output(int set, int index) const;
   // False when bytes around an output, which no kernel may touch, were changed.
   bool OutputEdgesIntact(int set) const;
@@ -101,16 +102,14 @@ class RunnerClient {
   bool alive() const;
   // What the kernel has charged the process for, all its threads together; 0 when it has ended.
   double ProcessorMicroseconds() const;
+  // How long its first thread and the calling thread were ready to run and waited for a processor, since they began: on
+  // a busy machine, time that passes by the clock and that no request took. 0 where the system does not tell.
+  double WaitMicroseconds() const;
 
  private:
   struct Impl;
   explicit RunnerClient(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
-
-// Can a runner on `threads` threads that says it ran for `us` have cost that much processor time? Twice as much is
-// allowed, since a neighbour on the same core slows it down unevenly, and a few milliseconds for what surrounds the
-// calls.
-bool IsPossibleTime(double us, int threads, double processor_us);
 
 }  // namespace hone

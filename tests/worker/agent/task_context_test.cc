@@ -145,7 +145,7 @@ def main(A: T.Buffer((3, 35), "float32"), C: T.Buffer((3,), "float32")):
   const std::string workload = text("A[vi, vk]");
   EXPECT_EQ(VerifyOnAllSets(workload, workload).kind, v1::OUTCOME_UNSPECIFIED);
   const std::string without = text("T.Select(vk % 5 == 2, T.float32(\"-inf\"), A[vi, vk])");
-  for (int time = 0; time < 20; ++time) {
+  for (int time = 0; time < 6; ++time) {
     EXPECT_EQ(VerifyOnAllSets(workload, without).kind, v1::OUTCOME_WRONG_RESULT) << time;
   }
 }

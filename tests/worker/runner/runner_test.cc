@@ -112,6 +112,42 @@ TEST(Runner, TimesAndCopiesOutputs) {
   EXPECT_EQ(runner.Verify(0, kLong).kind, RunnerVerdict::kOk);
 }
 
+TEST(Runner, RenewsItsInputsBeforeEveryCall) {
+  const Fixture fixture(AddKernel(kElements), true, true);
+  RunnerClient runner = fixture.Start();
+  const auto output_after = [&](const TimeRequest& request) {
+    const RunnerVerdict verdict = runner.Time(request, kLong);
+    EXPECT_TRUE(verdict.ok()) << verdict.message;
+    EXPECT_EQ(verdict.samples.size(), 1u);
+    return std::string(runner.output(request.set, 0));
+  };
+  // Input 0 holds 3 i and 7 i; the prepared constant, 100 i and 1000 i, is not turned.
+  const auto sums = [](int a, int w, int turn) {
+    std::string bytes;
+    for (int i = 0; i < kElements; ++i) bytes += Int32(a * ((i + turn) % kElements) + w * i);
+    return bytes;
+  };
+  EXPECT_EQ(output_after({.renewal = Renewal::kUnseen, .copy_outputs = 1, .turn = 5}), sums(3, 100, 5));
+  EXPECT_EQ(output_after({.inner = 3, .renewal = Renewal::kUnseen, .copy_outputs = 1, .turn = 5}), sums(3, 100, 15));
+  EXPECT_EQ(output_after({.warm_up = 0, .renewal = Renewal::kUnseen, .copy_outputs = 1}), sums(3, 100, 0));
+  EXPECT_EQ(output_after({.set = 1, .renewal = Renewal::kUnseen, .copy_outputs = 1, .turn = 999}), sums(7, 1000, 999));
+  EXPECT_EQ(output_after({.warm_up = 0, .set = 1, .renewal = Renewal::kSame, .copy_outputs = 1}), sums(7, 1000, 999))
+      << "kept by what renews nothing";
+  EXPECT_EQ(output_after({.copy_outputs = 1}), sums(3, 100, 0));
+  EXPECT_EQ(runner.Time({.set = 2}, kLong).kind, RunnerVerdict::kRefused);
+}
+
+// Of many calls in a row the last finds a patch of the outputs poisoned, where the request says.
+TEST(Runner, ACallThatWritesNothingLeavesThePatch) {
+  const Fixture fixture(ReturnKernel(0));
+  RunnerClient runner = fixture.Start();
+  ASSERT_TRUE(runner.Time({.inner = 10, .copy_outputs = 1, .turn = 1000}, kLong).ok());
+  const std::string_view output = runner.output(0, 0);
+  EXPECT_TRUE(IsPoisoned(output.data() + 960, 0, 64, 0));
+  EXPECT_FALSE(IsPoisoned(output.data() + 896, 0, 64, 0));
+  EXPECT_FALSE(IsPoisoned(output.data() + 1024, 0, 64, 0));
+}
+
 TEST(Runner, SeveralTakeTurns) {
   const Fixture fixture(AddKernel(kElements));
   std::vector<RunnerClient> runners;
@@ -176,6 +212,7 @@ const EvilCase kEvil[] = {
     {"ReturnsFailure", ReturnKernel(-3), RunnerVerdict::kKernelFailed, "returned -3"},
     {"Exits", SystemCall(231, 0), RunnerVerdict::kCrashed, "ended with 0"},
     {"Forks", SystemCall(57, 0), RunnerVerdict::kCrashed, "system call", true},
+    {"StartsAThread", SystemCall(56, 0x10F00), RunnerVerdict::kCrashed, "system call", true},  // clone, one process
     {"OpensAFile", SystemCall(2, 0), RunnerVerdict::kCrashed, "system call", true},
     {"OpensASocket", SystemCall(41, 2), RunnerVerdict::kCrashed, "system call", true},
     {"Kills", SystemCall(62, -1), RunnerVerdict::kCrashed, "system call", true},
@@ -301,15 +338,6 @@ TEST(LayOutTensors, PagesOfTheirOwnAlignedAtEitherEnd) {
     }
     EXPECT_EQ(file.total_bytes, end);
   }
-}
-
-TEST(IsPossibleTime, ForgedTimesAreNotAndBusyMachinesAre) {
-  EXPECT_TRUE(IsPossibleTime(100'000, 1, 100'000));
-  EXPECT_TRUE(IsPossibleTime(100'000, 1, 40'000)) << "it waited for a processor";
-  EXPECT_TRUE(IsPossibleTime(100'000, 4, 400'000));
-  EXPECT_TRUE(IsPossibleTime(300, 1, 4'000)) << "a short one says little";
-  EXPECT_FALSE(IsPossibleTime(100'000, 1, 250'000));
-  EXPECT_FALSE(IsPossibleTime(100'000, 2, 450'000));
 }
 
 }  // namespace

@@ -1,0 +1,163 @@
+// Candidates that compute what they are asked and lie about the time it takes: each is found out, and an honest one is
+// not taken for one.
+#include "worker/agent/check_winner.h"
+
+#include "compiler/codegen/compile.h"
+#include "compiler/ir/text.h"
+#include "compiler/target/target.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/deploy/runtime/machine_code.h"
+#include "worker/measure/statistics.h"
+
+namespace hone::testing {
+namespace {
+
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+
+#if defined(__x86_64__)  // candidates are machine code
+
+constexpr char kAdd[] = R"(
+@T.prim_func
+def main(A: T.Buffer((1000,), "int32"), B: T.Buffer((1000,), "int32"), C: T.Buffer((1000,), "int32")):
+    for i in range(1000):
+        with T.block("C"):
+            vi = T.axis.spatial(1000, i)
+            C[vi] = A[vi] + B[vi]
+)";
+
+// What a kernel remembers it keeps in words of the thread's control block that the C library leaves unused.
+// Registers: rsi, rdx and r8 point to A, B and C.
+std::string Begin() {
+  return Bytes({0x48, 0x8B, 0x07,          // mov rax, [rdi]
+                0x48, 0x8B, 0x30,          // mov rsi, [rax]
+                0x48, 0x8B, 0x50, 0x08,    // mov rdx, [rax + 8]
+                0x4C, 0x8B, 0x40, 0x10});  // mov r8, [rax + 16]
+}
+// Some 100 us of work, 9 bytes, and then the sums.
+std::string Work() { return Bytes({0xB9}) + Int32(200'000) + Bytes({0xFF, 0xC9, 0x75, 0xFC}); }
+std::string Honest() { return Begin() + Work() + AddKernel(1000); }
+
+// Returns at once where A is where it was at the call before.
+std::string RemembersPointers() {
+  return Begin() + Bytes({0x64, 0x48, 0x3B, 0x34, 0x25, 0x80, 0, 0, 0,     // cmp rsi, fs:[0x80]
+                          0x75, 0x03, 0x31, 0xC0, 0xC3,                    // jne 1f; xor eax, eax; ret
+                          0x64, 0x48, 0x89, 0x34, 0x25, 0x80, 0, 0, 0}) +  // 1: mov fs:[0x80], rsi
+         Work() +
+         AddKernel(1000);
+}
+// Works only where A[7] is another than at the call before; what is right it knows anyway.
+std::string RemembersValues() {
+  return Begin() + Bytes({0x8B, 0x4E, 0x1C,                          // mov ecx, [rsi + 28]
+                          0x64, 0x3B, 0x0C, 0x25, 0x80, 0, 0, 0,     // cmp ecx, fs:[0x80]
+                          0x74, 0x11,                                // je past the work
+                          0x64, 0x89, 0x0C, 0x25, 0x80, 0, 0, 0}) +  // mov fs:[0x80], ecx
+         Work() +
+         AddKernel(1000);
+}
+// Works only where A[7] is another than at the first call of all.
+std::string KnowsItsInputs() {
+  return Begin() + Bytes({0x8B, 0x4E, 0x1C,                             // mov ecx, [rsi + 28]
+                          0x81, 0xC1, 0xE8, 0x03, 0,    0,              // add ecx, 1000
+                          0x64, 0x83, 0x3C, 0x25, 0x80, 0, 0, 0, 0x00,  // cmp dword fs:[0x80], 0
+                          0x75, 0x08,                                   // jne 1f
+                          0x64, 0x89, 0x0C, 0x25, 0x80, 0, 0, 0,        // mov fs:[0x80], ecx
+                          0x64, 0x3B, 0x0C, 0x25, 0x80, 0, 0, 0,        // 1: cmp ecx, fs:[0x80]
+                          0x74, 0x09}) +                                // je past the work
+         Work() +
+         AddKernel(1000);
+}
+// Returns at once where C[7] is right already.
+std::string SkipsWhatIsRight() {
+  return Begin() +
+         Bytes({0x8B, 0x46, 0x1C,                 // mov eax, [rsi + 28]
+                0x03, 0x42, 0x1C,                 // add eax, [rdx + 28]
+                0x41, 0x3B, 0x40, 0x1C,           // cmp eax, [r8 + 28]
+                0x75, 0x03, 0x31, 0xC0, 0xC3}) +  // jne 1f; xor eax, eax; ret; 1:
+         Work() +
+         AddKernel(1000);
+}
+
+class CheckWinnerTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    v1::Workload workload;
+    workload.set_text(kAdd);
+    absl::StatusOr<std::unique_ptr<TaskContext>> task =
+        TaskContext::Create(workload, HostTarget().text, builders_, absl::Seconds(20));
+    ASSERT_TRUE(task.ok()) << task.status();
+    task_ = *std::move(task);
+    const absl::StatusOr<CompiledKernel> kernel = CompilePlain(task_->func(), HostTarget(), {});
+    ASSERT_TRUE(kernel.ok()) << kernel.status();
+    set_ = kernel->set;
+    set_.scratch_bytes = 4096;
+  }
+
+  // As a race times it, then as a winner is checked.
+  v1::OutcomeKind Check(const std::string& code, std::string* detail, const std::string& program = "") {
+    const std::string image = ImageOf({{set_.symbol, code}}), set = Serialize(set_);
+    WinnerCheck check = {.limits = {.run = absl::Seconds(20), .runner = program}, .duration = absl::Milliseconds(60)};
+    Verified started = VerifyCandidate(*task_, image, set, NumericLevel::kDefault, check.limits);
+    if (!started.runner.has_value()) {
+      *detail = started.detail;
+      return started.kind;
+    }
+    std::vector<double> us;
+    for (int i = 0; i < 5; ++i) {
+      const RunnerVerdict verdict = started.runner->Time({.inner = 20}, absl::Seconds(20));
+      EXPECT_TRUE(verdict.ok()) << verdict.message;
+      for (const TimedSample& sample : verdict.samples) us.push_back(sample.us);
+    }
+    check.call_us = Median(us);
+    return CheckWinner(*task_, image, set, check, detail);
+  }
+
+  BuilderPool builders_{1};
+  std::unique_ptr<TaskContext> task_;
+  KernelSet set_;
+};
+
+TEST_F(CheckWinnerTest, AnHonestOneIsTaken) {
+  for (int time = 0; time < 4; ++time) {
+    std::string detail;
+    EXPECT_EQ(Check(Honest(), &detail), v1::OUTCOME_OK) << detail;
+    EXPECT_EQ(Check(AddKernel(1000), &detail), v1::OUTCOME_OK) << detail;
+  }
+}
+
+TEST_F(CheckWinnerTest, WhoRemembersWhereItsInputsWereLeavesOutputsDestroyed) {
+  std::string detail;
+  EXPECT_EQ(Check(RemembersPointers(), &detail), v1::OUTCOME_WRONG_RESULT) << detail;
+  EXPECT_THAT(detail, HasSubstr("under the clock: output 0"));
+}
+
+TEST_F(CheckWinnerTest, WhoSkipsWhatLooksRightIsFoundOut) {
+  std::string detail;
+  // The patch that is destroyed covers the element it looks at one time in 63.
+  EXPECT_THAT(Check(SkipsWhatIsRight(), &detail), AnyOf(v1::OUTCOME_WRONG_RESULT, v1::OUTCOME_INVALID_TIMING));
+  EXPECT_THAT(detail, AnyOf(HasSubstr("under the clock: output 0"), HasSubstr("it keeps results")));
+}
+
+TEST_F(CheckWinnerTest, WhoRemembersTheValuesOfItsInputsIsSlowerOnOthers) {
+  std::string detail;
+  EXPECT_EQ(Check(RemembersValues(), &detail), v1::OUTCOME_INVALID_TIMING) << detail;
+  EXPECT_THAT(detail, HasSubstr("it keeps results"));
+}
+
+TEST_F(CheckWinnerTest, WhoIsFastOnTheInputsItKnowsIsSlowerOnOthers) {
+  std::string detail;
+  EXPECT_EQ(Check(KnowsItsInputs(), &detail), v1::OUTCOME_INVALID_TIMING) << detail;
+  EXPECT_THAT(detail, HasSubstr("it keeps results"));
+}
+
+TEST_F(CheckWinnerTest, WhoLetsItsClockStandIsContradictedByTheWorkers) {
+  std::string detail;
+  EXPECT_EQ(Check(Honest(), &detail, std::string(HONE_BIN) + "/hone-lying-runner"), v1::OUTCOME_INVALID_TIMING);
+  EXPECT_THAT(detail, HasSubstr("by the worker's clock"));
+}
+
+#endif
+
+}  // namespace
+}  // namespace hone::testing
