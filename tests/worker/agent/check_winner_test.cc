@@ -88,7 +88,7 @@ class CheckWinnerTest : public ::testing::Test {
         TaskContext::Create(workload, HostTarget().text, builders_, absl::Seconds(20));
     ASSERT_TRUE(task.ok()) << task.status();
     task_ = *std::move(task);
-    const absl::StatusOr<CompiledKernel> kernel = CompilePlain(task_->func(), HostTarget(), {});
+    const absl::StatusOr<CompiledKernel> kernel = CompilePlain(*ParsePrimFunc(kAdd), HostTarget(), {});
     ASSERT_TRUE(kernel.ok()) << kernel.status();
     set_ = kernel->set;
     set_.scratch_bytes = 4096;
