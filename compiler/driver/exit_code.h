@@ -25,8 +25,8 @@ enum class ExitCode : int {
 // The same status with the exit code it should end the program with; the innermost code stays.
 absl::Status WithExitCode(ExitCode code, absl::Status status);
 // The code attached, or the one the status' own code stands for: InvalidArgument and NotFound are the user's (2),
-// Unavailable, DeadlineExceeded and ResourceExhausted the service's (5), PermissionDenied and Unauthenticated 8, DataLoss 9, the rest ours
-// (1).
+// Unavailable, DeadlineExceeded and ResourceExhausted the service's (5), PermissionDenied and Unauthenticated 8,
+// DataLoss 9, the rest ours (1).
 int ExitCodeOf(const absl::Status& status);
 
 }  // namespace hone

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "compiler/support/status_macros.h"
 #include "grpc/grpc_security_constants.h"
 #include "proto/rpc/address.h"
@@ -14,6 +13,11 @@
 
 namespace hone {
 namespace {
+
+int64_t SteadyMicros() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::microseconds>(now).count();
+}
 
 // Whom the authority issued a certificate to. The handshake has verified it.
 absl::StatusOr<Caller> HolderOf(const std::string& pem) {
@@ -60,6 +64,7 @@ absl::StatusOr<Caller> Gate::WhoCalls(const grpc::ServerContextBase& context) co
 
 absl::StatusOr<Caller> Gate::Admit(const grpc::ServerContextBase& context, const MethodPolicy& policy) {
   HONE_ASSIGN_OR_RETURN(Caller caller, WhoCalls(context));
+  if (!caller.name.empty()) HONE_RETURN_IF_ERROR(meter_.Charge(caller.name, SteadyMicros()));
   if (!policy.roles.Has(caller.role)) {
     return absl::PermissionDeniedError(absl::StrCat("a caller of role ", RoleName(caller.role),
                                                     " may not do this; show the token or certificate of another role"));
@@ -67,9 +72,7 @@ absl::StatusOr<Caller> Gate::Admit(const grpc::ServerContextBase& context, const
   if (context.deadline() == std::chrono::system_clock::time_point::max()) {
     return absl::InvalidArgumentError("a call has to have a deadline");
   }
-  if (caller.name.empty()) return caller;
-  HONE_RETURN_IF_ERROR(meter_.Charge(caller.name, absl::ToUnixMicros(absl::Now())));
-  if (policy.streams) { HONE_ASSIGN_OR_RETURN(caller.stream, meter_.OpenStream(caller.name)); }
+  if (policy.streams && !caller.name.empty()) { HONE_ASSIGN_OR_RETURN(caller.stream, meter_.OpenStream(caller.name)); }
   return caller;
 }
 

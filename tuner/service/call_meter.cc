@@ -23,17 +23,16 @@ absl::Status CallMeter::Charge(const std::string& caller, int64_t now) {
 
 absl::StatusOr<std::shared_ptr<const void>> CallMeter::OpenStream(const std::string& caller) {
   const std::lock_guard<std::mutex> guard(mutex_);
-  std::weak_ptr<const int>& open = streams_[caller];
-  if (open.use_count() >= limits_.streams) {
+  int& open = streams_[caller];
+  if (open >= limits_.streams) {
     return absl::ResourceExhaustedError(
-        absl::StrCat(caller, " has ", limits_.streams, " streams open (honed --max-streams); end one first"));
+        absl::StrCat(caller, " has ", open, " streams open (honed --max-streams); end one first"));
   }
-  std::shared_ptr<const int> stream = open.lock();
-  if (stream == nullptr) {
-    stream = std::make_shared<const int>(0);
-    open = stream;
-  }
-  return stream;
+  ++open;
+  return std::shared_ptr<const void>(this, [this, caller](const void*) {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    --streams_[caller];
+  });
 }
 
 }  // namespace hone

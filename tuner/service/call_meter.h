@@ -25,7 +25,8 @@ class CallMeter {
   // `now` in microseconds of any clock that does not go back.
   absl::Status Charge(const std::string& caller, int64_t now);
 
-  // Open for as long as the result lives; ResourceExhausted when too many of the caller's are.
+  // Open for as long as a copy of the result lives, which this outlives; ResourceExhausted when too many of the
+  // caller's are.
   absl::StatusOr<std::shared_ptr<const void>> OpenStream(const std::string& caller);
 
  private:
@@ -35,8 +36,8 @@ class CallMeter {
   };
   const CallLimits limits_;
   std::mutex mutex_;
-  std::map<std::string, Account> accounts_;                  // of tokens and certificates: as many as were issued
-  std::map<std::string, std::weak_ptr<const int>> streams_;  // how many: its use count
+  std::map<std::string, Account> accounts_;  // of tokens and certificates: as many as were issued
+  std::map<std::string, int> streams_;       // that are open
 };
 
 }  // namespace hone

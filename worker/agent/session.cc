@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <deque>
 #include <random>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/support/status_macros.h"
+#include "proto/rpc/address.h"
 #include "proto/rpc/status.h"
 #include "spdlog/spdlog.h"
 
@@ -82,6 +84,7 @@ std::shared_ptr<Session::Call> Session::StartSync(bool draining) {
 
 absl::Status Session::Run(const std::atomic<bool>& stop) {
   bool greeted = false;
+  std::string away;  // why the daemon cannot be reached, as last told
   absl::Duration pause = absl::Milliseconds(100);
   absl::Time last_answer = absl::Now();
   std::deque<std::shared_ptr<Call>> calls;  // at most two: a newer one makes the daemon answer the older
@@ -112,12 +115,17 @@ absl::Status Session::Run(const std::atomic<bool>& stop) {
       }
       if (!status.ok()) {
         if (stop) return leave(absl::OkStatus());
+        if (absl::IsUnavailable(status) && away != status.message() && !IsUnixAddress(options_.address)) {
+          away = std::string(status.message());
+          spdlog::warn("the daemon at {} cannot be reached: {}", options_.address, away);
+        }
         if (options_.exit_with_daemon && absl::Now() - last_answer > kGiveUpAfter) return leave(status);
         absl::SleepFor(pause);
         pause = std::min(pause * 2, absl::Seconds(5));
         continue;
       }
       greeted = true;
+      away.clear();
       pause = absl::Milliseconds(100);
       last_answer = absl::Now();
     }

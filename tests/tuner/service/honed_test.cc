@@ -347,6 +347,20 @@ TEST_F(HonedTest, WantsTheTokenOnTheNetwork) {
   }
 }
 
+// Whoever may open the Unix socket is the owner, and needs none; who shows one all the same is held to it.
+TEST_F(HonedTest, TheOwnersSocketWantsNoToken) {
+  std::ofstream(folder_ / "token") << "secret\n";
+  chmod((folder_ / "token").c_str(), 0600);
+  HonedProcess honed({"--db", folder_ / "t.db", "--token-file", folder_ / "token"});
+  ASSERT_TRUE(honed.ready()) << honed.Errors();
+  for (const auto& [token, code] : {std::pair{"", grpc::StatusCode::OK}, std::pair{"secret", grpc::StatusCode::OK},
+                                    std::pair{"wrong", grpc::StatusCode::PERMISSION_DENIED}}) {
+    const auto client = Connect(honed, token);
+    v1::ListJobsReply jobs;
+    EXPECT_EQ(client->tune().ListJobs(client->Context().get(), {}, &jobs).error_code(), code) << token;
+  }
+}
+
 struct RefusalCase {
   const char* name;
   std::vector<std::string> arguments;

@@ -45,7 +45,10 @@ TEST(CallMeter, CountsStreamsThatAreOpen) {
   ASSERT_TRUE(first.ok() && second.ok());
   EXPECT_TRUE(absl::IsResourceExhausted(meter.OpenStream("a").status()));
   EXPECT_TRUE(meter.OpenStream("b").ok());
+  auto copy = *first;
   first->reset();
+  EXPECT_FALSE(meter.OpenStream("a").ok()) << "a copy of it lives";
+  copy.reset();
   EXPECT_TRUE(meter.OpenStream("a").ok());
 }
 
