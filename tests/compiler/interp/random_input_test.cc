@@ -75,9 +75,7 @@ TEST(RandomInput, EveryElementIsAPeakInOneSet) {
           const double least = *std::ranges::min_element(peaks), most = *std::ranges::max_element(others);
           EXPECT_GE(least, most);
           // The ends of a short range of integers are met by others, too.
-          if (type.is_float() && parsed.kind != Domain::Kind::kInt) {
-            EXPECT_GT(least, most);
-          }
+          if (type.is_float() && parsed.kind != Domain::Kind::kInt) { EXPECT_GT(least, most); }
         }
         for (const int count : times) EXPECT_EQ(count, 1);
       }
