@@ -170,7 +170,8 @@ nlohmann::ordered_json ResultJson(const v1::JobSnapshot& job) {
                                  {"trials_per_hour", Rate(job) * 3600},
                                  {"judged_batches", job.judged_batches()},
                                  {"draft_top1", OrNull(job.draft_top1())},
-                                 {"model_top1", OrNull(job.model_top1())}};
+                                 {"model_top1", OrNull(job.model_top1())},
+                                 {"missing_layers", job.missing_layers()}};
   nlohmann::ordered_json tasks = nlohmann::ordered_json::array();
   for (const v1::TaskSnapshot& task : job.tasks()) {
     const bool known = task.best_us() > 0;

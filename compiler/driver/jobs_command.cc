@@ -43,6 +43,9 @@ void PrintJob(const v1::JobSnapshot& job, const JobsOptions& options) {
   } else if (!job.reason().empty()) {
     std::printf("  %s\n", job.reason().c_str());
   }
+  if (!job.missing_layers().empty()) {
+    std::printf("  measured in a sandbox that lacks %s\n", absl::StrJoin(job.missing_layers(), ", ").c_str());
+  }
 }
 
 // A number that is none's, with the command that lists those there are.
@@ -200,7 +203,8 @@ absl::Status Workers(const JobsOptions& options) {
                                            {"trials", worker.trials()},
                                            {"last_seen_seconds", worker.last_seen_seconds()},
                                            {"peak_gflops", worker.profile().peak_gflops_all()},
-                                           {"memory_gbps", worker.profile().memory_gbps()}};
+                                           {"memory_gbps", worker.profile().memory_gbps()},
+                                           {"missing_layers", worker.missing_layers()}};
       std::printf("%s\n", line.dump().c_str());
       continue;
     }
@@ -208,6 +212,9 @@ absl::Status Workers(const JobsOptions& options) {
                 static_cast<unsigned long long>(worker.worker_id()), worker.name().c_str(), worker.state().c_str(),
                 worker.profile().device_class().c_str(), static_cast<long long>(worker.trials()),
                 worker.last_seen_seconds(), worker.profile().peak_gflops_all(), worker.profile().memory_gbps());
+    if (!worker.missing_layers().empty()) {
+      std::printf("     its sandbox lacks %s\n", absl::StrJoin(worker.missing_layers(), ", ").c_str());
+    }
   }
   return absl::OkStatus();
 }

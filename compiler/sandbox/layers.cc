@@ -93,9 +93,10 @@ absl::Status CheckLayers(const std::string& program, uint32_t in_force, uint32_t
     what.push_back(absl::StrCat(info.name, " (", info.what, ")"));
     names.push_back(info.name);
   }
-  return absl::PermissionDeniedError(
-      absl::StrCat(program, " cannot be locked in: this system does not give it ", absl::StrJoin(what, ", "),
-                   "; use a system that does, or go without by --allow-missing-layer ", absl::StrJoin(names, ",")));
+  return absl::PermissionDeniedError(absl::StrCat(program, " cannot be locked in: this system does not give it ",
+                                                  absl::StrJoin(what, ", "),
+                                                  "; use a system that does, or go without by --allow-missing-layer ",
+                                                  absl::StrJoin(names, ","), " or HONE_ALLOW_MISSING_LAYER"));
 }
 
 }  // namespace hone

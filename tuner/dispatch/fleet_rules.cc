@@ -214,6 +214,7 @@ v1::WorkerInfo Dispatcher::Impl::InfoOf(const Worker& worker) const {
   info.set_threads(worker.hello.threads());
   info.set_trials(worker.trials);
   info.set_refused_reports(worker.refused_reports);
+  *info.mutable_missing_layers() = worker.hello.missing_layers();
   return info;
 }
 

@@ -85,6 +85,7 @@ void Dispatcher::Impl::On(const Submit& event) {
   job.row.request = request;
   job.row.request.clear_tasks();
   job.row.request.clear_plan();
+  job.row.request.clear_missing_layers();
   job.clock = now;
   job.last_gain = now;
   for (const auto& [id, other] : jobs) {  // it starts level with the least charged of the others

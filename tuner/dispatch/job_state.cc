@@ -115,6 +115,7 @@ v1::JobSnapshot MakeJobSnapshot(const JobRow& row, const std::vector<TaskRow>& t
   snapshot.set_device_class(row.device_class);
   snapshot.set_target(row.request.target());
   snapshot.set_created(row.created);
+  *snapshot.mutable_missing_layers() = row.request.missing_layers();
   snapshot.set_judged_batches(row.judged_batches);
   if (row.judged_batches > 0) {
     const double batches = static_cast<double>(row.judged_batches);

@@ -17,6 +17,17 @@ double SecondsOf(const v1::Outcome& outcome) {
   return outcome.build_seconds() + outcome.verify_seconds() + outcome.measure_seconds();
 }
 
+// Each once, in the order they were first missed; as many as there can be, since a worker may say what it likes.
+void NoteMissingLayers(const v1::HelloRequest& worker, v1::SubmitRequest* job) {
+  constexpr int kMostLayers = 32;
+  constexpr size_t kMostBytes = 64;
+  for (const std::string& layer : worker.missing_layers()) {
+    const auto& noted = job->missing_layers();
+    if (noted.size() >= kMostLayers || layer.size() > kMostBytes) continue;
+    if (std::find(noted.begin(), noted.end(), layer) == noted.end()) job->add_missing_layers(layer);
+  }
+}
+
 }  // namespace
 
 bool Dispatcher::Impl::Holds(Worker& worker, const v1::LeaseId& id, const TrialRow& row) {
@@ -59,6 +70,7 @@ void Dispatcher::Impl::TakeResult(Worker& worker, const v1::TrialResult& result)
                      static_cast<int>(trial->row.attempt) < options.max_attempts && !job.ending;
   // It is the latest word on the machine: one failure among results is an accident, failures alone hold the job up.
   job.worker_fault = outcome.kind() == v1::OUTCOME_INFRA ? outcome.detail() : "";
+  NoteMissingLayers(worker.hello, &job.row.request);
   if (again) {
     trial->answered = true;
     if (trial->place != Trial::Place::kQueued)

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "CLI/CLI.hpp"
+#include "compiler/sandbox/layers.h"
 #include "compiler/support/file.h"
 #include "compiler/support/option_checks.h"
 #include "spdlog/sinks/stdout_sinks.h"
@@ -64,6 +65,7 @@ int main(int argc, char** argv) {
   double build_seconds = options.dispatch.build_limit_ms * 1e-3;
   double run_seconds = options.dispatch.run_limit_ms * 1e-3;
   double memory_gib = static_cast<double>(options.dispatch.memory_limit_bytes) / kGiB;
+  std::string missing_layers;
   bool verbose = false;
 
   CLI::App app("honed: keeps tuning jobs and records, and hands candidates to workers");
@@ -126,6 +128,9 @@ int main(int argc, char** argv) {
   app.add_option("--searches", options.search.processes, "search processes at most")
       ->check(hone::FromTo(1, 256, "processes"))
       ->capture_default_str();
+  app.add_option("--allow-missing-layer", missing_layers,
+                 "layers of the sandbox, by name, without which searches run all the same")
+      ->envname("HONE_ALLOW_MISSING_LAYER");
   app.add_option("--stall", options.dispatch.stall_trials, "trials without a gain after which a task is left alone")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
@@ -135,6 +140,12 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) { return app.exit(error) == 0 ? 0 : 2; }
+  const absl::StatusOr<uint32_t> allowed = hone::ParseLayers(missing_layers);
+  if (!allowed.ok()) {
+    std::fprintf(stderr, "honed: --allow-missing-layer: %s\n", std::string(allowed.status().message()).c_str());
+    return 2;
+  }
+  options.search.program.allowed_missing = *allowed;
   if (idle_seconds > 0) options.exit_when_idle = absl::Seconds(idle_seconds);
   options.dispatch.lease_ms = static_cast<uint32_t>(lease_seconds * 1e3);
   options.dispatch.build_limit_ms = static_cast<uint32_t>(build_seconds * 1e3);

@@ -8,6 +8,10 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "compiler/sandbox/layers.h"
+#include "compiler/sandbox/sandboxed_process.h"
+#include "compiler/support/file.h"
 #include "compiler/support/status_macros.h"
 #include "compiler/support/turn_lock.h"
 #include "spdlog/spdlog.h"
@@ -34,7 +38,8 @@ std::string WorkerName() {
 // The tasks used last.
 class TaskCache {
  public:
-  TaskCache(std::string target, BuilderPool& builders) : target_(std::move(target)), builders_(builders) {}
+  TaskCache(std::string target, BuilderPool& builders, uint32_t allowed_missing_layers)
+      : target_(std::move(target)), builders_(builders), allowed_missing_layers_(allowed_missing_layers) {}
 
   struct Task {
     std::string hash;
@@ -50,7 +55,7 @@ class TaskCache {
     }
     HONE_ASSIGN_OR_RETURN(const v1::Workload workload, session.GetWorkload(hash));
     HONE_ASSIGN_OR_RETURN(std::unique_ptr<TaskContext> context,
-                          TaskContext::Create(workload, target_, builders_, kOracleLimit));
+                          TaskContext::Create(workload, target_, builders_, kOracleLimit, allowed_missing_layers_));
     kept_.push_front({.hash = hash, .context = std::move(context), .champion = {}});
     if (kept_.size() > kTasksKept) kept_.pop_back();
     return &kept_.front();
@@ -59,6 +64,7 @@ class TaskCache {
  private:
   std::string target_;
   BuilderPool& builders_;
+  uint32_t allowed_missing_layers_;
   std::list<Task> kept_;
 };
 
@@ -72,10 +78,18 @@ v1::Outcome Unprepared(const absl::Status& status) {
   return outcome;
 }
 
-void WorkUntilStopped(WorkQueue& queue, Session& session, const std::string& target, int threads,
-                      const std::string& builder, TurnLock& turn) {
-  BuilderPool builders(threads, builder);
-  TaskCache tasks(target, builders);
+// The layers of the sandbox that this system gives, found out by a process of ours that does nothing else yet.
+absl::StatusOr<uint32_t> TrySandbox(uint32_t allowed_missing) {
+  HONE_ASSIGN_OR_RETURN(
+      const std::unique_ptr<SandboxedProcess> process,
+      SandboxedProcess::Start({.path = ProgramFolder() + "/hone-oracle", .allowed_missing = allowed_missing}));
+  return process->layers();
+}
+
+void WorkUntilStopped(WorkQueue& queue, Session& session, const std::string& target, const AgentOptions& options,
+                      int threads, TurnLock& turn) {
+  BuilderPool builders(threads, options.builder, options.allowed_missing_layers);
+  TaskCache tasks(target, builders, options.allowed_missing_layers);
   double noise = 0.01;  // log noise of a sample, to begin with
   for (std::vector<v1::Lease> batch; !(batch = queue.Take(kBatch)).empty();) {
     queue.WaitsFor([&turn] {
@@ -108,6 +122,7 @@ void WorkUntilStopped(WorkQueue& queue, Session& session, const std::string& tar
 }  // namespace
 
 absl::Status RunAgent(const AgentOptions& options, const std::atomic<bool>& stop) {
+  HONE_ASSIGN_OR_RETURN(const uint32_t layers, TrySandbox(options.allowed_missing_layers));
   HONE_ASSIGN_OR_RETURN(TurnLock turn, TurnLock::Open());
   const Target target = HostTarget();
   SessionOptions session_options;
@@ -116,14 +131,17 @@ absl::Status RunAgent(const AgentOptions& options, const std::atomic<bool>& stop
   session_options.name = WorkerName();
   session_options.threads = options.threads > 0 ? options.threads : target.cores;
   session_options.exit_with_daemon = options.exit_with_daemon;
+  if (const std::string missing = LayerNames(MissingLayers(layers)); !missing.empty()) {
+    spdlog::info("layers of the sandbox that this system does not give: {}", missing);
+    session_options.missing_layers = absl::StrSplit(missing, ", ");
+  }
   {
     const TurnLock::Turn quiet(turn);
     session_options.profile = ProbeDevice(target, session_options.threads);
   }
   WorkQueue queue;
   Session session(session_options, queue);
-  std::thread work(
-      [&] { WorkUntilStopped(queue, session, target.text, session_options.threads, options.builder, turn); });
+  std::thread work([&] { WorkUntilStopped(queue, session, target.text, options, session_options.threads, turn); });
   const absl::Status status = session.Run(stop);
   queue.Stop();
   work.join();

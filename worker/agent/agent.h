@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <string>
 
 #include "absl/status/status.h"
@@ -15,10 +16,12 @@ struct AgentOptions {
   Credentials credentials;
   int threads = 0;  // 0: all cores
   bool exit_with_daemon = false;
-  std::string builder;  // program that builds; "": hone-builder beside this program
+  uint32_t allowed_missing_layers = 0;  // of the sandbox (compiler/sandbox/layers.h)
+  std::string builder;                  // program that builds; "": hone-builder beside this program
 };
 
-// Until the daemon ends it or `stop` is set. Statuses as of Session::Run.
+// Until the daemon ends it or `stop` is set. Statuses as of Session::Run; PermissionDenied when a required layer of the
+// sandbox is missing.
 absl::Status RunAgent(const AgentOptions& options, const std::atomic<bool>& stop);
 
 }  // namespace hone

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "CLI/CLI.hpp"
+#include "compiler/sandbox/layers.h"
 #include "compiler/support/option_checks.h"
 #include "proto/rpc/address.h"
 #include "proto/rpc/connection_flags.h"
@@ -25,6 +26,7 @@ int main(int argc, char** argv) {
   CLI::App app("hone-worker: builds, verifies and measures candidates for a daemon.");
   hone::AgentOptions options;
   hone::ConnectionFlags connection;
+  std::string missing_layers;
   app.add_option("--server", options.server, "address of the daemon: unix:PATH or HOST:PORT")->required();
   connection.AddTo(app);
   app.add_option("--threads", options.threads, "threads to measure with (default: all cores)")
@@ -33,15 +35,25 @@ int main(int argc, char** argv) {
                "end when the daemon is gone, instead of waiting for it");
   app.add_option("--builder", options.builder,
                  "program that builds candidates (default: hone-builder beside this one)");
+  app.add_option("--allow-missing-layer", missing_layers,
+                 "layers of the sandbox, by name, without which candidates are run and built all the same")
+      ->envname("HONE_ALLOW_MISSING_LAYER");
   app.footer(
       "Examples:\n  hone-worker --server unix:/run/hone/honed.sock\n"
       "  hone-worker --server build-host:7171 --tls-ca ca.crt --tls-cert worker-edge1.crt --tls-key "
       "worker-edge1.key\n\n"
-      "Exit codes: 0 done, 1 a bug of Hone's, 2 usage, 5 the daemon is gone, 8 not allowed.");
+      "Exit codes: 0 done, 1 a bug of Hone's, 2 usage, 5 the daemon is gone, 8 not allowed, or a layer of "
+      "the sandbox is missing.");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) { return app.exit(error) == 0 ? 0 : 2; }
   spdlog::set_default_logger(spdlog::stderr_color_mt("hone-worker"));
+  const absl::StatusOr<uint32_t> allowed = hone::ParseLayers(missing_layers);
+  if (!allowed.ok()) {
+    std::fprintf(stderr, "hone-worker: --allow-missing-layer: %s\n", std::string(allowed.status().message()).c_str());
+    return 2;
+  }
+  options.allowed_missing_layers = *allowed;
   if (const absl::Status address = hone::CheckAddress(options.server); !address.ok()) {
     std::fprintf(stderr, "hone-worker: --server: %s\n", std::string(address.message()).c_str());
     return 2;

@@ -59,6 +59,7 @@ absl::Status Session::Hello() {
   request.set_can_build(true);
   request.set_can_measure(true);
   request.set_name_key(name_key_);
+  request.mutable_missing_layers()->Assign(options_.missing_layers.begin(), options_.missing_layers.end());
   v1::HelloReply reply;
   HONE_RETURN_IF_ERROR(FromGrpc(stub_->Hello(MakeContext(options_.credentials, kCallTimeout).get(), request, &reply)));
   hold_ = absl::Milliseconds(reply.sync_hold_ms());

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -20,8 +21,9 @@ struct SessionOptions {
   std::string name;  // stable over restarts
   v1::DeviceProfile profile;
   int threads = 1;
-  int capacity = 32;              // leases held at most: one batch at work, one waiting
-  bool exit_with_daemon = false;  // end when the daemon is gone, instead of waiting for it
+  std::vector<std::string> missing_layers;  // of the sandbox
+  int capacity = 32;                        // leases held at most: one batch at work, one waiting
+  bool exit_with_daemon = false;            // end when the daemon is gone, instead of waiting for it
 };
 
 class Session {

@@ -89,6 +89,7 @@ class Desk {
     request.mutable_profile()->set_target("cpu:fake");
     request.mutable_profile()->set_cores(2);
     request.mutable_profile()->set_peak_gflops_all(gflops);
+    request.mutable_missing_layers()->Assign(missing_layers.begin(), missing_layers.end());
     Do(hone::Hello{to, request});
     return to;
   }
@@ -174,6 +175,7 @@ class Desk {
 
   std::map<std::string, std::string> anchor_of;  // by the task's name, for jobs to come
   v1::SearchStrategy strategy = v1::SEARCH_STRATEGY_UNSPECIFIED;
+  std::vector<std::string> missing_layers;  // of the sandboxes of workers that say hello
   Micros now = 0;
   MemoryStore store;
   std::unique_ptr<Dispatcher> dispatcher;

@@ -6,6 +6,7 @@
 namespace hone {
 namespace {
 
+using testing::ElementsAre;
 using testing::SizeIs;
 
 TEST(Leases, ASilentWorkerLosesThemAndAnotherGetsThem) {
@@ -205,6 +206,21 @@ TEST(Workers, ThatWereLostAreShownForAWhile) {
   EXPECT_EQ(desk.dispatcher->Workers(kLocalTenant, desk.now)[0].state(), "idle");
   desk.Wait(3600 * kSecond);
   EXPECT_THAT(desk.dispatcher->Workers(kLocalTenant, desk.now), SizeIs(0));
+}
+
+// What measured a job's trials without being locked in by everything is seen in the job, and nothing a client says of
+// it.
+TEST(Leases, WhatASandboxLacksIsNotedInTheJob) {
+  Desk desk;
+  desk.missing_layers = {"landlock", "pid-namespace"};
+  desk.Hello("bare");
+  EXPECT_THAT(desk.dispatcher->Workers(desk.now)[0].missing_layers(), ElementsAre("landlock", "pid-namespace"));
+  const uint64_t job = desk.Submit({"conv2d_1"});
+  const auto leases = desk.Take("bare", 1);
+  ASSERT_THAT(leases, SizeIs(1));
+  EXPECT_THAT(desk.Job(job).missing_layers(), SizeIs(0));
+  EXPECT_TRUE(desk.Report("bare", leases[0], Desk::Good(1)));
+  EXPECT_THAT(desk.Job(job).missing_layers(), ElementsAre("landlock", "pid-namespace"));
 }
 
 // The numbers of a lease can be guessed, its secret cannot: whoever does not show it changes nothing.
