@@ -1,5 +1,8 @@
 // Candidates that are wrong or mean harm, handed to a real worker: none becomes a record, the worker lives, the job
 // ends.
+#include <cctype>
+#include <filesystem>
+#include <iterator>
 #include <map>
 #include <set>
 #include <sstream>
@@ -29,6 +32,27 @@ bool WorkerIsListed(const TempFolder& folder, const Service& service) {
     if (worker.at("state") != "lost") return true;
   }
   return false;
+}
+
+// Processes that a process started, that ended, and that it never waited for.
+int Zombies(pid_t parent) {
+  int zombies = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    if (!std::isdigit(static_cast<unsigned char>(entry.path().filename().string()[0]))) continue;
+    const std::string stat = ReadAll(entry.path() / "stat");  // "812 (name) Z 811 ..."
+    const size_t after_name = stat.rfind(')');
+    if (after_name == std::string::npos) continue;
+    std::istringstream words(stat.substr(after_name + 1));
+    std::string state;
+    pid_t of = 0;
+    words >> state >> of;
+    zombies += of == parent && state == "Z";
+  }
+  return zombies;
+}
+int Descriptors(pid_t process) {
+  const std::filesystem::directory_iterator open("/proc/" + std::to_string(process) + "/fd");
+  return static_cast<int>(std::distance(begin(open), end(open)));
 }
 
 #if defined(__x86_64__)  // some candidates are machine code
@@ -88,6 +112,9 @@ TEST(Hostile, NoneBecomesARecord) {
   }
   EXPECT_TRUE(worker.running()) << worker.Errors();
   EXPECT_TRUE(WorkerIsListed(folder, service));
+  EXPECT_EQ(Zombies(worker.pid()), 0);
+  // Its own, those to the daemon, three for each builder; inputs of a task. Each candidate had half a dozen.
+  EXPECT_LE(Descriptors(worker.pid()), 50);
 }
 #endif
 
