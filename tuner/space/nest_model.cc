@@ -280,7 +280,9 @@ NestModel::Sources NestModel::SourcesOf(const NestPlan& plan) const {
     const bool near = IsNear(plan, r), in_panels = InPanels(plan, r);
     double first = near ? touched[r] : std::max(thread, touched[r]);
     // What another nest wrote is in the cache of whichever thread ran that part of it.
-    if (reads_[r].made_here && !near && threads_ > 1) first = std::max(first, static_cast<double>(target_.l2));
+    const bool in_tile = (plan.in_tile >> r & 1) != 0;
+    if (reads_[r].made_here && !near && !in_tile && threads_ > 1)
+      first = std::max(first, static_cast<double>(target_.l2));
     const bool scattered =
         reads_[r].with_vector && !in_panels && !near && reads_[r].region.RunBytes(tile) < kPrefetched;
     sources[r].cycles += fresh[r] * (scattered ? 2 : 1) / BytesPerCycle(target_, machine_, first);

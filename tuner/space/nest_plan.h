@@ -62,6 +62,7 @@ struct NestPlan {
   bool panels_outside = false;                // the loop over panels of n outside the loops over rows
   int lanes = 1;                              // of a vector along n
   uint32_t near = 0;                          // bit r: what read r reads is computed in the piece, by its producer
+  uint32_t in_tile = 0;                       // bit r: .. is computed in the tile, wherever it is read
   std::array<Packing, kMostReads> packing{};  // of each variable read in NestShape::panels
   NestPlan() {
     inner.fill(1);

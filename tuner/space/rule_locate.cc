@@ -1,12 +1,12 @@
-// Locate: a block that moves or pads what a tiled block alone reads may be computed piece by piece, in the cache of the
-// thread that reads it, or beforehand as a nest of its own: a knob.
-#include <algorithm>
-
+// Locate: a block that moves or pads what a tiled block alone reads may be computed beforehand as a nest of its own,
+// piece by piece in the cache of the thread that reads it, or, where the tile reads vectors of it, in the tile, as
+// masked loads of what it reads: a knob.
 #include <algorithm>
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/schedule/compute_at.h"
+#include "compiler/schedule/inline.h"
 #include "compiler/schedule/locate.h"
 #include "compiler/support/status_macros.h"
 #include "tuner/space/access_region.h"
@@ -19,6 +19,7 @@ namespace {
 
 constexpr double kWritten = 3;       // a line is fetched, written, and makes another go
 constexpr double kVectorCycles = 3;  // a load, a store and what decides between them and nothing
+constexpr double kMaskCycles = 1.5;  // of a masked load: what decides, and the mask from it
 
 class LocateStep : public SketchStep {
  public:
@@ -28,7 +29,7 @@ class LocateStep : public SketchStep {
         block_(block),
         reader_(reader) {
     nest_ = MakeMapStage(context.stage(), block);
-    knobs_.push_back({absl::StrCat(context.block(block).name, ".inside"), {0, 1}});
+    knobs_.push_back({absl::StrCat(context.block(block).name, ".inside"), {kBefore, kInPiece}});
     for (Knob knob : nest_->knobs()) {
       knob.name = absl::StrCat(context.block(block).name, ".", knob.name);
       knobs_.push_back(std::move(knob));
@@ -38,22 +39,32 @@ class LocateStep : public SketchStep {
       if (!(to.reads[r].buffer == context.block(block).output)) continue;
       read_ = r;
       region_.emplace(to, to.reads[r]);
+      const bool vectors = to.reads[r].strides[static_cast<size_t>(to.last_iter())] == 1;
+      if (vectors && context.block(block).pads) knobs_[0].candidates.push_back(kInTile);
     }
   }
 
   bool Plan(std::span<const int64_t> values, SketchPlan& plan) const override {
-    if (values[0] == 1) plan[static_cast<size_t>(reader_)].near |= 1U << read_;
+    NestPlan& tile = plan[static_cast<size_t>(reader_)];
+    if (values[0] == kInPiece) tile.near |= 1U << read_;
+    if (values[0] == kInTile) tile.in_tile |= 1U << read_;
     return true;
   }
 
   std::optional<double> Cost(std::span<const int64_t> values, const SketchPlan& plan) const override {
-    if (values[0] == 0) return nest_->Draft(ChoiceOf(nest_->knobs(), values.subspan(1)));
+    if (values[0] == kBefore) return nest_->Draft(ChoiceOf(nest_->knobs(), values.subspan(1)));
     // The nest's own knobs mean nothing here: one choice stands for all.
     for (size_t k = 1; k < values.size(); ++k) {
       if (values[k] != knobs_[k].candidates[0]) return std::nullopt;
     }
     const BlockInfo& info = context_.block(block_);
     const NestPlan& tile = plan[static_cast<size_t>(reader_)];
+    const double rounds = std::ceil(static_cast<double>(tile.Pieces()) / context_.threads);  // of the busiest thread
+    if (values[0] == kInTile) {
+      if (VectorsHeld(tile) > context_.target.vector_registers) return std::nullopt;
+      const double loads = static_cast<double>(context_.block(reader_).instances()) / tile.lanes;
+      return loads / static_cast<double>(tile.Pieces()) * kMaskCycles * rounds / context_.machine.cycles_per_us();
+    }
     const double elements = PieceElements(tile), type_bytes = info.output.type().bytes();
     double from = 0;  // bytes of all that the block reads
     for (const BlockInfo::Access& read : info.reads) {
@@ -63,15 +74,14 @@ class LocateStep : public SketchStep {
                           elements * type_bytes *
                               (1 / BytesPerCycle(context_.target, context_.machine, from / context_.threads) +
                                kWritten / BytesPerCycle(context_.target, context_.machine, elements * type_bytes));
-    const int64_t pieces = tile.Pieces();
-    const double rounds = std::ceil(static_cast<double>(pieces) / context_.threads);  // of the busiest thread
     return cycles * rounds / context_.machine.cycles_per_us();
   }
 
   absl::Status Apply(std::span<const int64_t> values, const SketchPlan&, SketchBuild& build) const override {
-    if (values[0] == 0) return nest_->Apply(build.schedule, ChoiceOf(nest_->knobs(), values.subspan(1)));
+    if (values[0] == kBefore) return nest_->Apply(build.schedule, ChoiceOf(nest_->knobs(), values.subspan(1)));
     const BlockInfo& info = context_.block(block_);
     HONE_ASSIGN_OR_RETURN(const BlockRef block, GetBlock(build.schedule, info.name));
+    if (values[0] == kInTile) return ComputeInline(build.schedule, block);
     const std::vector<LoopRef>& pieces = build.pieces[static_cast<size_t>(reader_)];
     HONE_RETURN_IF_ERROR(ComputeAt(build.schedule, block, pieces.back()));
     const int last = static_cast<int>(info.iters.size()) - 1;
@@ -84,6 +94,8 @@ class LocateStep : public SketchStep {
   }
 
  private:
+  enum Place : int64_t { kBefore = 0, kInPiece = 1, kInTile = 2 };  // values of the first knob
+
   // Of what the reader reads in a piece.
   double PieceElements(const NestPlan& plan) const {
     const BlockInfo& to = context_.block(reader_);
@@ -93,6 +105,28 @@ class LocateStep : public SketchStep {
           to.spatial(static_cast<int>(i)) ? std::min(to.extents[i], plan.inner[i] * plan.steps[i]) : to.extents[i];
     }
     return region_->Elements(sizes);
+  }
+  // Vectors of results, and those of the operand that the body of the innermost loop reads more than once: a masked
+  // load is no operand of arithmetic, and so one that several taps read stays in a register from the first to the last.
+  double VectorsHeld(const NestPlan& plan) const {
+    const BlockInfo& to = context_.block(reader_);
+    std::array<int64_t, kMostIters> sizes = plan.inner;
+    double results = 1, taps = 1;
+    int64_t* innermost = nullptr;
+    for (size_t i = 0; i < to.iters.size(); ++i) {
+      if (to.spatial(static_cast<int>(i))) {
+        results *= static_cast<double>(sizes[i]) / (static_cast<int>(i) == to.last_iter() ? plan.lanes : 1);
+        continue;
+      }
+      innermost = &sizes[i];
+      sizes[i] = plan.window ? to.extents[i] : 1;
+    }
+    if (innermost != nullptr) *innermost = plan.unroll;
+    for (size_t i = 0; i < to.iters.size(); ++i) {
+      if (!to.spatial(static_cast<int>(i))) taps *= static_cast<double>(sizes[i]);
+    }
+    const double read = region_->Elements(sizes) / plan.lanes;
+    return results + read * (1 - std::min(1.0, read / (results * taps)));
   }
 
   SketchContext context_;

@@ -1,6 +1,7 @@
 #include "tests/tuner/space/extra_workloads.h"
 
 #include "compiler/te/te.h"
+#include "compiler/topi/conv.h"
 #include "compiler/topi/dense.h"
 #include "compiler/topi/elementwise.h"
 #include "compiler/topi/norm.h"
@@ -31,6 +32,10 @@ std::vector<SmallWorkload> LargerWorkloads() {
   const te::Tensor x = In({5, 43}, "x"), scale = In({43}, "scale"), bias = In({43}, "bias");
   all.push_back({"rows_layer_norm",
                  te::CreatePrimFunc({x, scale, bias}, {topi::LayerNorm(x, scale, bias, 1, 1e-5)}, "main"), false});
+  const te::Tensor image = In({1, 6, 9, 21}, "x"), each = In({3, 3, 21}, "w");
+  all.push_back(
+      {"padded_depthwise",
+       te::CreatePrimFunc({image, each}, {topi::DepthwiseConv2d(image, each, {{}, {}, {1, 1}, {1, 1}})}, "main")});
   const te::Tensor all_of = In({6, 1503}, "x");
   all.push_back({"long_sum", te::CreatePrimFunc({all_of}, {topi::ReduceSum(all_of, {}, false)}, "main")});
   const te::Tensor line = In({9001}, "x");

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -229,6 +231,49 @@ TEST(LocateRule, IsForWhatATileAloneReads) {
   EXPECT_EQ(located[0].at(start.info.Find("pad")).fate, SketchBlock::Fate::kTaken);
   ASSERT_FALSE(located[0].steps.back()->knobs().empty());
   EXPECT_EQ(located[0].steps.back()->knobs()[0].name, "pad.inside");
+  EXPECT_THAT(located[0].steps.back()->knobs()[0].candidates, ElementsAre(0, 1)) << "a tile reads it value by value";
+}
+
+// A depthwise convolution reads vectors of its input: they are masked at the edges, and no padded copy is made.
+TEST(LocateRule, PadsVectorsInTheTile) {
+  const PrimFunc func = Larger("padded_depthwise");
+  const auto blocks = [&](int64_t place) {
+    std::vector<std::string> names;
+    const PrimFunc program = ProgramWith(func, "sketch:tile(depthwise_conv2d)", "pad.inside", place);
+    ForEachStmt(program.body, [&](const Stmt& stmt) {
+      if (const BlockRealize* realize = stmt.As<BlockRealize>()) names.push_back(realize->block.name);
+      return true;
+    });
+    return names;
+  };
+  EXPECT_THAT(blocks(0), Contains("pad"));
+  EXPECT_THAT(blocks(1), Contains("pad"));
+  EXPECT_THAT(blocks(2), Not(Contains("pad")));
+}
+
+// Four rows of seven pixels with all taps in straight code: 28 results, and most of 54 vectors are read again.
+TEST(LocateRule, MasksNoMoreVectorsThanRegistersHold) {
+  const auto generators = Generators(Larger("padded_depthwise"), Options());
+  ASSERT_TRUE(generators.ok());
+  const auto is_it = [](const auto& generator) { return generator->name() == "sketch:tile(depthwise_conv2d)"; };
+  const auto sketch = std::find_if(generators->begin(), generators->end(), is_it);
+  ASSERT_NE(sketch, generators->end());
+  const auto legal = [&](int64_t rows, int64_t pixels, int64_t place) {
+    const std::map<std::string, int64_t> wanted = {{"depthwise_conv2d.v_oh.inner", rows},
+                                                   {"depthwise_conv2d.v_ow.inner", pixels},
+                                                   {"depthwise_conv2d.unroll", 3},
+                                                   {"depthwise_conv2d.window", 1},
+                                                   {"pad.inside", place}};
+    std::vector<int64_t> values;
+    for (const Knob& knob : (*sketch)->knobs()) {
+      const auto found = wanted.find(knob.name);
+      values.push_back(found == wanted.end() ? knob.candidates[0] : found->second);
+    }
+    return (*sketch)->Draft(ChoiceOf((*sketch)->knobs(), values)).has_value();
+  };
+  EXPECT_TRUE(legal(4, 7, 1));
+  EXPECT_FALSE(legal(4, 7, 2));
+  EXPECT_TRUE(legal(1, 7, 2));
 }
 
 TEST(OwnNestRule, TakesWhatIsLeft) {
