@@ -24,6 +24,8 @@ constexpr int kSampledElements = 4;               // of every output, that the i
 // decide this share of the elements, each on some set.
 constexpr double kDecisiveBound = 0.125, kLeastDecided = 0.5;
 
+static_assert(kMostInputSets <= kRunnerMaxSets);
+
 uint64_t SecretSeed() {
   std::random_device device;
   return uint64_t{device()} << 32 | device();

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "compiler/ir/visit.h"
-#include "worker/runner/protocol.h"
 
 namespace hone {
 namespace {
@@ -71,7 +70,7 @@ InputPlan PlanInputs(const PrimFunc& workload) {
   if (traits.selects && !traits.window) {
     for (int i = 0; i < kPeakSpacing; ++i) add({InputKind::kPeaks, InputKind::kTroughs});
   }
-  HONE_CHECK(plan.kinds.size() <= kRunnerMaxSets);
+  HONE_CHECK(plan.kinds.size() <= kMostInputSets);
   plan.least = static_cast<int>(plan.kinds.size());
   return plan;
 }

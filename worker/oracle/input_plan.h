@@ -18,12 +18,14 @@
 
 namespace hone {
 
+inline constexpr int kMostInputSets = 48;
+
 struct InputPlan {
   std::vector<InputKind> kinds;  // of each set, the most telling first
   int least = 2;                 // so many sets in any case, the others where the task's oracle is fast
 };
 
-// At most kRunnerMaxSets. Small tensors say little, but sets of them cost next to nothing: there are many, and all of
+// At most kMostInputSets. Small tensors say little, but sets of them cost next to nothing: there are many, and all of
 // them count.
 InputPlan PlanInputs(const PrimFunc& workload);
 

@@ -7,7 +7,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/support/status_macros.h"
-#include "worker/runner/protocol.h"
 
 namespace hone {
 namespace {
@@ -72,7 +71,7 @@ absl::StatusOr<OracleProcess> OracleProcess::Start(const SandboxedProgram& progr
     const bool output = i >= facts.params_size() - facts.outputs();
     (output ? oracle.params_.outputs : oracle.params_.inputs).push_back(std::move(param));
   }
-  if (facts.input_kinds_size() > kRunnerMaxSets || facts.least_sets() < 1 ||
+  if (facts.input_kinds_size() > kMostInputSets || facts.least_sets() < 1 ||
       facts.least_sets() > facts.input_kinds_size()) {
     return Nonsense("input sets");
   }
