@@ -95,6 +95,7 @@ bool Restrict() {
 uint32_t EnterSandbox(const SandboxLimits& limits, std::span<const int> keep) {
   const uint32_t wanted = limits.wanted & kPossible;
   uint32_t layers = 0;
+  const pid_t parent = getppid();
   const auto add = [&](SandboxLayer layer, auto attempt) {
     if ((wanted & layer) != 0 && attempt()) layers |= layer;
   };
@@ -104,8 +105,9 @@ uint32_t EnterSandbox(const SandboxLimits& limits, std::span<const int> keep) {
   add(kLayerNoNewPrivs, [] { return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0; });
   add(kLayerLandlock, &Restrict);
   prctl(PR_SET_DUMPABLE, 0);
-  // After what changes credentials, which takes the request away.
-  add(kLayerDeathSignal, [] { return prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() != 1; });
+  // After what changes credentials, which takes away the request that whoever started this process made. A parent that
+  // went meanwhile sends nothing; then another has its place.
+  add(kLayerDeathSignal, [&] { return prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent; });
   add(kLayerLimits, [&] {
     return Limit(RLIMIT_CORE, 0) && Limit(RLIMIT_FSIZE, 0) &&
            Limit(RLIMIT_NOFILE, static_cast<uint64_t>(limits.max_descriptors)) &&
