@@ -214,7 +214,8 @@ TEST(Leases, WhatASandboxLacksIsNotedInTheJob) {
   Desk desk;
   desk.missing_layers = {"landlock", "pid-namespace"};
   desk.Hello("bare");
-  EXPECT_THAT(desk.dispatcher->Workers(kLocalTenant, desk.now)[0].missing_layers(), ElementsAre("landlock", "pid-namespace"));
+  EXPECT_THAT(desk.dispatcher->Workers(kLocalTenant, desk.now)[0].missing_layers(),
+              ElementsAre("landlock", "pid-namespace"));
   const uint64_t job = desk.Submit({"conv2d_1"});
   const auto leases = desk.Take("bare", 1);
   ASSERT_THAT(leases, SizeIs(1));

@@ -11,8 +11,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/compiler/schedule/workloads.h"
-#include "worker/oracle/input_plan.h"
 #include "worker/agent/verify_candidate.h"
+#include "worker/oracle/input_plan.h"
 #include "worker/runner/protocol.h"
 
 namespace hone::testing {
