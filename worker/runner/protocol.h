@@ -35,10 +35,8 @@ struct LoadRequest {
   int32_t threads = 1;
   uint8_t pin = 1;  // threads on CPUs of their own
   uint8_t reserved[3] = {};
-  int32_t cpu_seconds = 60;      // RLIMIT_CPU: all its threads together
-  int64_t memory_bytes = 0;      // RLIMIT_AS; 0: none
-  uint32_t wanted_layers = ~0u;  // of compiler/sandbox/layers.h
-  uint32_t reserved2 = 0;
+  int32_t cpu_seconds = 60;  // RLIMIT_CPU: all its threads together
+  int64_t memory_bytes = 0;  // RLIMIT_AS; 0: none
 };
 
 // Packs the constants of that set, poisons scratch and stacks, runs the kernel once on the fenced buffers.

@@ -214,7 +214,6 @@ absl::StatusOr<RunnerClient> RunnerClient::Start(const RunnerJob& job) {
   request.pin = job.pin;
   request.cpu_seconds = job.cpu_seconds;
   request.memory_bytes = job.memory_bytes;
-  request.wanted_layers = job.wanted_layers;
   RunnerReply reply;
   if (SendLoad(impl->socket, request, files)) {
     impl->load = impl->Await(Clock::now(), job.start_timeout, &reply);

@@ -48,8 +48,7 @@ struct RunnerJob {
   bool pin = true;
   int cpu_seconds = 60;
   int64_t memory_bytes = int64_t{4} << 30;  // of address space
-  uint32_t wanted_layers = ~0u;
-  uint32_t allowed_missing_layers = 0;  // of the required ones (compiler/sandbox/layers.h)
+  uint32_t allowed_missing_layers = 0;      // of the required ones (compiler/sandbox/layers.h)
   absl::Duration start_timeout = absl::Seconds(10);
   std::string program;  // "" : hone-runner beside this program
 };

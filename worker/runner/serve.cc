@@ -112,7 +112,6 @@ int ServeRunner(int socket) {
 
   static RunnerReply reply;  // 4 KiB of samples
   SandboxLimits limits;
-  limits.wanted = load.wanted_layers;
   limits.cpu_seconds = load.cpu_seconds;
   limits.memory_bytes = load.memory_bytes;
   std::vector<int> keep(files, files + num_files);
@@ -130,7 +129,7 @@ int ServeRunner(int socket) {
   g_socket = socket;
   g_candidate = candidate->get();
   CatchCrashes();
-  if ((load.wanted_layers & kLayerSystemCalls) != 0) reply.layers |= LockSystemCalls(SystemCalls::kKernel);
+  reply.layers |= LockSystemCalls(SystemCalls::kKernel);
   reply.outcome = RunnerOutcome::kReady;
   if (!Send(socket, reply)) _exit(0);
 
