@@ -54,16 +54,13 @@ absl::StatusOr<std::array<Samples, 2>> Round(const std::array<std::string, 2>& p
 
 }  // namespace
 
-absl::StatusOr<std::map<std::string, KernelTimes>> TimeKernels(const std::string& before, const std::string& after,
-                                                               const CompareOptions& options) {
+absl::StatusOr<std::map<std::string, double>> KernelSpeedUps(const std::string& before, const std::string& after,
+                                                             const CompareOptions& options) {
   const auto phase = [&](const std::string& text) { return options.phase ? options.phase(text) : absl::OkStatus(); };
   HONE_ASSIGN_OR_RETURN(TurnLock lock, TurnLock::Open());
   HONE_RETURN_IF_ERROR(phase("waiting for the turn of this machine (kernels in the model)"));
   const TurnLock::Turn turn(lock);
-  struct Rounds {
-    std::vector<double> before_us, after_us, logs;
-  };
-  std::map<std::string, Rounds> rounds;
+  std::map<std::string, std::vector<double>> logs;  // one for each round
   for (int round = 0; round < options.rounds; ++round) {
     HONE_RETURN_IF_ERROR(
         phase(absl::StrCat("timing the kernels inside the model: round ", round + 1, " of ", options.rounds)));
@@ -71,17 +68,12 @@ absl::StatusOr<std::map<std::string, KernelTimes>> TimeKernels(const std::string
     for (const auto& [symbol, us] : samples[0]) {
       const auto other = samples[1].find(symbol);
       if (other == samples[1].end()) continue;
-      Rounds& of = rounds[symbol];
-      of.before_us.push_back(Median(us));
-      of.after_us.push_back(Median(other->second));
-      of.logs.push_back(std::log(of.before_us.back() / of.after_us.back()));
+      logs[symbol].push_back(std::log(Median(us) / Median(other->second)));
     }
   }
-  std::map<std::string, KernelTimes> times;
-  for (const auto& [symbol, of] : rounds) {
-    times[symbol] = {Median(of.before_us), Median(of.after_us), std::exp(Median(of.logs))};
-  }
-  return times;
+  std::map<std::string, double> speed_ups;
+  for (const auto& [symbol, of_rounds] : logs) speed_ups[symbol] = std::exp(Median(of_rounds));
+  return speed_ups;
 }
 
 }  // namespace hone

@@ -10,14 +10,9 @@
 
 namespace hone {
 
-// One kernel, by two bundles of the same model; all of its steps together.
-struct KernelTimes {
-  double before_us = 0, after_us = 0;  // medians of the rounds
-  double ratio = 1;                    // before over after: the median of the rounds' ratios
-};
-
-// By symbol, of the kernels that both bundles have. Rounds as those of CompareBundles: loaded anew, run in turn.
-absl::StatusOr<std::map<std::string, KernelTimes>> TimeKernels(const std::string& before, const std::string& after,
-                                                               const CompareOptions& options);
+// Of two bundles of the same model, by symbol of the kernels that both have: the time before over the time after, all
+// steps of a kernel together, the median over the rounds. Rounds as those of CompareBundles: loaded anew, run in turn.
+absl::StatusOr<std::map<std::string, double>> KernelSpeedUps(const std::string& before, const std::string& after,
+                                                             const CompareOptions& options);
 
 }  // namespace hone

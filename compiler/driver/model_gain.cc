@@ -61,10 +61,10 @@ absl::StatusOr<ModelGain> MeasureGain(const Model& model, const ResolvedSettings
 
   ModelGain gain;
   if (!Choices(model, before, after, [](const LockedKernel&) { return true; }).choices().empty()) {
-    HONE_ASSIGN_OR_RETURN(const auto times, TimeKernels(before.path, after.path, of_kernels));
+    HONE_ASSIGN_OR_RETURN(const auto speed_ups, KernelSpeedUps(before.path, after.path, of_kernels));
     const v1::KeepChoicesRequest choices = Choices(model, before, after, [&](const LockedKernel& kernel) {
-      const auto found = times.find(KernelSymbol(kernel.workload));
-      return found != times.end() && found->second.ratio < 1;
+      const auto found = speed_ups.find(KernelSymbol(kernel.workload));
+      return found != speed_ups.end() && found->second < 1;
     });
     HONE_RETURN_IF_ERROR(options.keep(choices));
     gain.faster_defaults = CountDefaults(choices);

@@ -1,10 +1,8 @@
 // Builders with requests that mean harm: each fails its own request, and the next is built.
 #include "worker/agent/builder_pool.h"
 
-#include <dirent.h>
 #include <signal.h>
 
-#include <fstream>
 #include <set>
 
 #include "absl/strings/str_cat.h"
@@ -12,6 +10,7 @@
 #include "compiler/target/target.h"
 #include "gtest/gtest.h"
 #include "tests/compiler/schedule/workloads.h"
+#include "tests/worker/agent/children.h"
 
 namespace hone::testing {
 namespace {
@@ -32,17 +31,6 @@ std::string Repeated(const std::string& piece, int times) {
   std::string text;
   for (int i = 0; i < times; ++i) text += piece;
   return text;
-}
-
-std::set<std::string> Children() {
-  std::set<std::string> children;
-  DIR* threads = ::opendir("/proc/self/task");
-  while (const dirent* thread = ::readdir(threads)) {
-    std::ifstream file(std::string("/proc/self/task/") + thread->d_name + "/children");
-    for (std::string pid; file >> pid;) children.insert(pid);
-  }
-  ::closedir(threads);
-  return children;
 }
 
 TEST(BuilderPool, AWorkloadHasItsOwnProcess) {

@@ -4,7 +4,6 @@
 #include <dirent.h>
 #include <unistd.h>
 
-#include <fstream>
 #include <set>
 #include <sstream>
 
@@ -14,6 +13,7 @@
 #include "deploy/runtime/image.h"
 #include "gtest/gtest.h"
 #include "tests/compiler/schedule/workloads.h"
+#include "tests/worker/agent/children.h"
 #include "worker/agent/verify_candidate.h"
 
 namespace hone::testing {
@@ -27,18 +27,6 @@ int CountIn(const char* folder) {
   while (::readdir(entries) != nullptr) ++count;
   ::closedir(entries);
   return count;
-}
-
-// The processes that this one started and nobody has waited for.
-std::set<std::string> Children() {
-  std::set<std::string> children;
-  DIR* threads = ::opendir("/proc/self/task");
-  while (const dirent* thread = ::readdir(threads)) {
-    std::ifstream file(std::string("/proc/self/task/") + thread->d_name + "/children");
-    for (std::string pid; file >> pid;) children.insert(pid);
-  }
-  ::closedir(threads);
-  return children;
 }
 
 std::string OutcomeName(v1::OutcomeKind kind) {
