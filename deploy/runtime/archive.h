@@ -1,4 +1,4 @@
-// The container of a bundle: uncompressed, page-aligned members, so that a mapped file is used in place.
+// The container of a bundle: uncompressed, page-aligned members, so that a mapped file can be used in place.
 //
 //   ArchiveHeader, members x ArchiveEntry, (zeros to a page) member 0, (zeros to a page) member 1 ...
 //

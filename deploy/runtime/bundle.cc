@@ -23,10 +23,6 @@ const ArchiveMember* FindMember(const std::vector<ArchiveMember>& members, std::
 
 }  // namespace
 
-Bundle::~Bundle() {
-  if (mapping_ != nullptr) munmap(mapping_, mapping_bytes_);
-}
-
 RuntimeResult<std::shared_ptr<const Bundle>> Bundle::Open(const std::string& path) {
   const std::string name = "bundle `" + path + "`";
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -45,26 +41,21 @@ RuntimeResult<std::shared_ptr<const Bundle>> Bundle::Open(const std::string& pat
   close(fd);
   if (mapping == MAP_FAILED) return RuntimeError(RuntimeCode::kOutOfMemory, name + " cannot be mapped");
   std::shared_ptr<Bundle> bundle(new Bundle);
-  bundle->mapping_ = static_cast<char*>(mapping);
-  bundle->mapping_bytes_ = bytes;
-  if (RuntimeError error = bundle->Init()) return error.Annotate(name);
+  RuntimeError error = bundle->Init({static_cast<const char*>(mapping), bytes});
+  munmap(mapping, bytes);
+  if (error) return error.Annotate(name);
   return std::shared_ptr<const Bundle>(std::move(bundle));
 }
 
 RuntimeResult<std::shared_ptr<const Bundle>> Bundle::FromMemory(std::string_view bytes) {
   if (bytes.empty()) return RuntimeError(RuntimeCode::kCorrupt, "bundle in memory: is empty");
-  void* mapping = mmap(nullptr, bytes.size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (mapping == MAP_FAILED) return RuntimeError(RuntimeCode::kOutOfMemory, "bundle in memory: no memory for a copy");
-  std::memcpy(mapping, bytes.data(), bytes.size());
   std::shared_ptr<Bundle> bundle(new Bundle);
-  bundle->mapping_ = static_cast<char*>(mapping);
-  bundle->mapping_bytes_ = bytes.size();
-  if (RuntimeError error = bundle->Init()) return error.Annotate("bundle in memory");
+  if (RuntimeError error = bundle->Init(bytes)) return error.Annotate("bundle in memory");
   return std::shared_ptr<const Bundle>(std::move(bundle));
 }
 
-RuntimeError Bundle::Init() {
-  const RuntimeResult<std::vector<ArchiveMember>> members = ReadArchive({mapping_, mapping_bytes_});
+RuntimeError Bundle::Init(std::string_view file) {
+  const RuntimeResult<std::vector<ArchiveMember>> members = ReadArchive(file);
   if (!members.ok()) return members.error();
   const ArchiveMember* manifest = FindMember(*members, "manifest.json");
   const ArchiveMember* graph = FindMember(*members, "graph.json");
@@ -74,7 +65,11 @@ RuntimeError Bundle::Init() {
             std::string("has no member `") + (graph == nullptr ? "graph.json`" : "manifest.json`")};
   }
   manifest_ = manifest->bytes;
-  if (params != nullptr) params_ = params->bytes;
+  if (params != nullptr) {
+    params_ = AlignedBuffer(params->bytes.size());
+    if (params_.data() == nullptr) return {RuntimeCode::kOutOfMemory, "no memory for its constants"};
+    std::memcpy(params_.data(), params->bytes.data(), params->bytes.size());
+  }
   for (int i = 0;; ++i) {
     const ArchiveMember* image = FindMember(*members, i == 0 ? "image" : "image" + std::to_string(i));
     if (image == nullptr) break;

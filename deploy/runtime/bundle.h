@@ -29,6 +29,7 @@
 #include <string_view>
 #include <vector>
 
+#include "deploy/runtime/aligned_buffer.h"
 #include "deploy/runtime/error.h"
 #include "deploy/runtime/image.h"
 
@@ -92,11 +93,11 @@ int64_t DTypeBytes(std::string_view dtype);
 // A loaded bundle: immutable, used by any number of threads.
 class Bundle {
  public:
-  // Maps the file. kNotFound, kCorrupt, kUnsupported (says which CPU features are missing), kOutOfMemory.
+  // Reads the file, of which nothing is used afterwards: constants are copied into memory of huge pages, since reading
+  // them through a file's small ones costs a large model some per cent of its time. kNotFound, kCorrupt, kUnsupported (says which CPU features are missing), kOutOfMemory.
   static RuntimeResult<std::shared_ptr<const Bundle>> Open(const std::string& path);
   static RuntimeResult<std::shared_ptr<const Bundle>> FromMemory(std::string_view bytes);  // copies them
 
-  ~Bundle();
   Bundle(const Bundle&) = delete;
 
   const BundleGraph& graph() const { return graph_; }
@@ -106,13 +107,11 @@ class Bundle {
 
  private:
   Bundle() = default;
-  RuntimeError Init();  // of file_
+  RuntimeError Init(std::string_view file);
 
-  char* mapping_ = nullptr;  // page-aligned
-  size_t mapping_bytes_ = 0;
   std::string manifest_;
   BundleGraph graph_;
-  std::string_view params_;
+  AlignedBuffer params_;
   std::vector<Image> images_;
   std::vector<HoneKernelFn> functions_;
 };

@@ -43,6 +43,22 @@ TEST(Bundle, RunsFromMemory) {
   }
 }
 
+TEST(Bundle, NeedsItsFileNoMoreOnceItIsOpen) {
+  const std::string path = testing::TempDir() + "/sample.hone";
+  std::ofstream(path, std::ios::binary) << SampleMembers().Archive();
+  const auto bundle = Bundle::Open(path);
+  ASSERT_TRUE(bundle.ok()) << bundle.error().message();
+  ASSERT_EQ(truncate(path.c_str(), 0), 0);
+  auto instance = Instance::Create(*bundle, {});
+  ASSERT_TRUE(instance.ok()) << instance.error().message();
+  auto* a = reinterpret_cast<int32_t*>((*instance)->OwnInput(0));
+  for (int i = 0; i < 16; ++i) a[i] = i;
+  ASSERT_TRUE((*instance)->Run().ok());
+  int32_t y[16];
+  std::memcpy(y, (*instance)->output(0), sizeof(y));
+  for (int i = 0; i < 16; ++i) EXPECT_EQ(y[i], 102 * i);
+}
+
 TEST(Bundle, BoundMemoryIsUsedInPlace) {
   auto instance = Instance::Create(Sample(), {.threads = 1});
   ASSERT_TRUE(instance.ok());
