@@ -44,6 +44,6 @@ using Step = std::variant<GetBlockStep, GetLoopsStep, GetChildBlocksStep, GetPro
                           UnannotateStep, SamplePerfectTileStep, SampleCategoricalStep, SampleComputeLocationStep,
                           ChooseAlgorithmStep, SamplePartitionedTileStep, ReorderBlockIterVarStep, ReindexStep,
                           TransformBlockLayoutStep, PadEinsumStep, DecomposePaddingStep, FuseReductionEpilogueStep,
-                          StorageAlignStep, PrefetchStep, PackStep, BlockizeStep, TensorizeStep, RegisterTileStep>;
+                          StorageAlignStep, PrefetchStep, PrefetchAcrossStep, PackStep, BlockizeStep, TensorizeStep, RegisterTileStep>;
 
 }  // namespace hone
