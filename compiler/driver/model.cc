@@ -13,6 +13,7 @@
 #include "compiler/driver/machine_facts.h"
 #include "compiler/driver/sandboxed_prepare.h"
 #include "compiler/frontend/onnx_import.h"
+#include "compiler/graph/cold_constants.h"
 #include "compiler/graph/planner.h"
 #include "compiler/package/bundle_writer.h"
 #include "compiler/schedule/choose_algorithm.h"
@@ -162,6 +163,7 @@ absl::StatusOr<Model> LoadModel(const std::string& path) {
   absl::StatusOr<Plan> plan = MakePlan(*std::move(graph));
   if (!plan.ok()) return WithExitCode(ExitCode::kImport, Annotate(plan.status(), path));
   model.plan = *std::move(plan);
+  MarkColdConstants(model.plan);
   model.plan.model_name = std::filesystem::path(path).stem().string();
   for (const PlanTask& task : model.plan.tasks) model.workloads.push_back(Canonicalize(task.func));
   return model;

@@ -8,4 +8,8 @@ namespace hone {
 // of the function: "NAME axis factor offset" for each buffer.
 inline constexpr char kStorageAlign[] = "buffer_dim_align";
 
+// Of a function, 1: between two calls the model reads more than a cache holds, so that every call reads its constants
+// from memory. Drafts and measurements of its schedules go by that.
+inline constexpr char kColdConstants[] = "cold_constants";
+
 }  // namespace hone

@@ -8,6 +8,7 @@
 #include "compiler/schedule/decompose_reduction.h"
 #include "compiler/schedule/locate.h"
 #include "compiler/schedule/loop_kind.h"
+#include "compiler/schedule/prefetch.h"
 #include "compiler/schedule/reorder.h"
 #include "compiler/schedule/rfactor.h"
 #include "compiler/schedule/set_scope.h"
@@ -111,7 +112,8 @@ class Builder {
                  [&](LoopRef loop) { return std::find(by_iter.begin(), by_iter.end(), loop) == by_iter.end(); });
     // With partial results the block has its spatial variables, and one over the parts.
     Loops steps;
-    std::optional<LoopRef> n_steps, n_inner;
+    std::optional<LoopRef> n_inner;
+    int64_t most_steps = 0;
     size_t place = 0;
     for (int i = 0; i < static_cast<int>(info_.iters.size()); ++i) {
       if (!info_.spatial(i) && cut_ != ReductionCut::kNone) continue;
@@ -130,15 +132,19 @@ class Builder {
                             Split(schedule_, *loop, {plan_.pieces[at], plan_.steps[at], plan_.inner[at]}));
       pieces_.push_back(parts[0]);
       if (i == n_) {
-        n_steps = parts[1];
+        n_steps_ = parts[1];
         n_inner = parts[2];
       } else {
         steps.push_back(parts[1]);
         inner_.push_back(parts[2]);
+        if (plan_.steps[at] > most_steps) {
+          most_steps = plan_.steps[at];
+          rows_ = parts[1];
+        }
       }
     }
     if (n_inner.has_value()) inner_.push_back(*n_inner);
-    if (n_steps.has_value()) steps.insert(plan_.panels_outside ? steps.begin() : steps.end(), *n_steps);
+    if (n_steps_.has_value()) steps.insert(plan_.panels_outside ? steps.begin() : steps.end(), *n_steps_);
     if (cut_ != ReductionCut::kNone) rest_.push_back(*by_iter.back());
 
     Loops order = pieces_;
@@ -205,11 +211,14 @@ class Builder {
     }
     if (n.has_value()) tile.push_back(*n);
     if (of_lanes && by_iter[0].has_value()) tile.push_back(*by_iter[0]);
-    Loops reduce;  // what is not of the tile
+    Loops reduce, single;  // of reduce variables; of one iteration, which no variable's value mentions
     for (const LoopRef loop : all) {
-      if (std::find(tile.begin(), tile.end(), loop) == tile.end()) reduce.push_back(loop);
+      if (std::find(tile.begin(), tile.end(), loop) != tile.end()) continue;
+      const bool mentioned = std::find(by_iter.begin(), by_iter.end(), loop) != by_iter.end();
+      (mentioned ? reduce : single).push_back(loop);
     }
     Loops order = reduce;
+    Append(order, single);
     Append(order, tile);
     if (order.size() > 1) HONE_RETURN_IF_ERROR(Reorder(schedule_, order));
     if (plan_.window) {
@@ -223,13 +232,31 @@ class Builder {
       HONE_RETURN_IF_ERROR(Vectorize(schedule_, parts[1]));
       tile.back() = parts[0];
     }
+    Append(tile, single);
     for (const LoopRef loop : tile) HONE_RETURN_IF_ERROR(Unroll(schedule_, loop));
     if (reduce.empty()) return absl::OkStatus();
     HONE_RETURN_IF_ERROR(DecomposeReduction(schedule_, block, reduce[0]).status());
-    if (plan_.unroll == 1) return absl::OkStatus();
+    if (plan_.unroll == 1) return PrefetchPanels(block, reduce.back());
     // Last, so that the init's place is told from whole variables.
     HONE_ASSIGN_OR_RETURN(const Loops parts, Split(schedule_, reduce.back(), {-1, plan_.unroll}));
-    return Unroll(schedule_, parts[1]);
+    HONE_RETURN_IF_ERROR(Unroll(schedule_, parts[1]));
+    return PrefetchPanels(block, parts[0]);
+  }
+
+  // In every iteration of `loop`, the innermost over the reduction that is no straight code: a part of what it reads of
+  // the next panel.
+  absl::Status PrefetchPanels(BlockRef block, LoopRef loop) {
+    if (!plan_.prefetch || !n_steps_.has_value() || !rows_.has_value()) return absl::OkStatus();
+    for (const int r : shape_.panels) {
+      if (!info_.reads[static_cast<size_t>(r)].cold) continue;
+      HONE_ASSIGN_OR_RETURN(const BlockRef fetch, PrefetchAcross(schedule_, block, r, loop, *n_steps_, *rows_));
+      HONE_ASSIGN_OR_RETURN(const Loops loops, GetLoops(schedule_, fetch));
+      const auto inside = std::find(loops.begin(), loops.end(), loop);
+      for (auto own = inside; own != loops.end(); ++own) {
+        if (own != inside) HONE_RETURN_IF_ERROR(Unroll(schedule_, *own));
+      }
+    }
+    return absl::OkStatus();
   }
 
   Schedule& schedule_;
@@ -242,7 +269,8 @@ class Builder {
   BlockRef block_, partial_, epilogue_;
   Loops pieces_, inner_, rest_;  // over pieces; of the tile, n last; of the reduction, of the parts with a cut
   LoopRef tile_loop_;            // the innermost around a tile
-  size_t depth_ = 0;             // loops around a tile
+  std::optional<LoopRef> n_steps_, rows_;  // over panels of n; the longest over rows in a piece
+  size_t depth_ = 0;                       // loops around a tile
 };
 
 }  // namespace

@@ -17,12 +17,14 @@ constexpr double kGathered = 0.8;       // cycles to fetch one lane of a vector 
 constexpr double kCopied = 2;           // cycles to copy a vector: its load, its store, the loop
 constexpr double kMostUnrolled = 1024;  // accumulations in the body of the innermost loop
 constexpr double kNotHidden = 0.25;     // of what is shorter, arithmetic or traffic
-constexpr int64_t kLine = 64;           // bytes of a cache line
-constexpr int64_t kPage = 4096;         // bytes: of a way of the first cache, whose index is within a page
-constexpr double kOfLoads = 0.75;       // of the loads that nothing but loads reach, those of a tile
-constexpr int64_t kWaysOfL2 = 16;       // as most have
-constexpr int64_t kPrefetched = 256;    // bytes in one piece, from which on the hardware fetches ahead
-constexpr double kOfFirstCache = 0.8;   // of its bytes stay until they are used again
+// The same of cold constants, which are asked for a panel ahead: of long panels, and of those in blocks of k.
+constexpr double kNotPrefetched = 0.6, kNotPrefetchedInBlocks = 0.3;
+constexpr int64_t kLine = 64;          // bytes of a cache line
+constexpr int64_t kPage = 4096;        // bytes: of a way of the first cache, whose index is within a page
+constexpr double kOfLoads = 0.75;      // of the loads that nothing but loads reach, those of a tile
+constexpr int64_t kWaysOfL2 = 16;      // as most have
+constexpr int64_t kPrefetched = 256;   // bytes in one piece, from which on the hardware fetches ahead
+constexpr double kOfFirstCache = 0.8;  // of its bytes stay until they are used again
 
 // Of two units that work side by side: the busier one, and a little more where both are busy.
 double Both(double a, double b) { return std::sqrt(std::sqrt(a * a * a * a + b * b * b * b)); }
@@ -51,6 +53,7 @@ NestModel::NestModel(const StageContext& context, int block, const NestShape& sh
     read.apart = read.with_vector && access.strides[vector] != 1;
     read.has_panels = std::find(shape_.panels.begin(), shape_.panels.end(), static_cast<int>(r)) != shape_.panels.end();
     read.constant = access.constant;
+    read.cold = access.cold;
     read.made_here = context.info->Producer(access.buffer) >= 0;
     read.bytes = static_cast<double>(access.elements) * read.element;
     whole_bytes_ += read.bytes;
@@ -120,7 +123,27 @@ std::optional<double> NestModel::Cost(const NestPlan& plan) const {
   Sizes inner = plan.inner;
   const int64_t pieces = plan.Pieces();
   const double piece = (PieceCycles(plan, 0, inner, sources) + CopyCycles(plan)) / machine_.cycles_per_us();
-  return ParallelTime(machine_, piece * static_cast<double>(pieces), pieces, threads_) + CopyMicroseconds(plan);
+  const double work =
+      ParallelTime(machine_, piece * static_cast<double>(pieces), pieces, threads_) + CopyMicroseconds(plan);
+  const double cold = ColdMicroseconds(plan);
+  // All panels but the first are asked for while the one before is worked on.
+  const double ahead = plan.prefetch ? cold * (1 - 1 / static_cast<double>(plan.steps[vector_iter_])) : 0;
+  const double not_hidden = plan.k_parts > 1 ? kNotPrefetchedInBlocks : kNotPrefetched;
+  return cold - ahead + std::max(work, ahead) + not_hidden * std::min(work, ahead);
+}
+
+double NestModel::ColdMicroseconds(const NestPlan& plan) const {
+  double bytes = 0;  // of one thread
+  for (const Read& read : reads_) {
+    if (!read.cold) continue;
+    double pieces = 1;
+    for (const int iter : spatial_) {
+      if (read.moves[static_cast<size_t>(iter)]) pieces *= static_cast<double>(plan.pieces[static_cast<size_t>(iter)]);
+    }
+    bytes += read.bytes / std::min<double>(threads_, pieces);
+  }
+  const double rate = kWithOtherWork * std::min(machine_.memory, machine_.memory_all / threads_);
+  return bytes / rate / machine_.cycles_per_us();
 }
 
 double NestModel::PieceCycles(const NestPlan& plan, size_t variable, Sizes& inner, const Sources& sources) const {
@@ -278,7 +301,8 @@ NestModel::Sources NestModel::SourcesOf(const NestPlan& plan) const {
   }
   for (size_t r = 0; r < reads_.size(); ++r) {
     const bool near = IsNear(plan, r), in_panels = InPanels(plan, r);
-    double first = near ? touched[r] : std::max(thread, touched[r]);
+    // Cold constants are counted by themselves (ColdMicroseconds); after that they are in the second cache.
+    double first = near || reads_[r].cold ? touched[r] : std::max(thread, touched[r]);
     // What another nest wrote is in the cache of whichever thread ran that part of it.
     const bool in_tile = (plan.in_tile >> r & 1) != 0;
     if (reads_[r].made_here && !near && !in_tile && threads_ > 1)

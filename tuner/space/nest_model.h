@@ -33,6 +33,7 @@ class NestModel {
     bool apart = false;                         // and its elements do not lie side by side
     bool has_panels = false;                    // see NestShape::panels
     bool constant = false;
+    bool cold = false;       // and it comes from memory
     bool made_here = false;  // by another nest of the function
   };
   // From where the tiles of a plan take an operand.
@@ -67,6 +68,8 @@ class NestModel {
   // Iterations of every variable in a tile, a block of k long; those of the reduction whole or a block of it.
   Sizes TileSizes(const NestPlan& plan, const Sizes& inner) const;
   Sizes PieceSizes(const NestPlan& plan) const;
+  // To read the cold constants from memory, on all threads at once.
+  double ColdMicroseconds(const NestPlan& plan) const;
   // Of copies into panels: in front of the nest, and in one piece.
   double CopyMicroseconds(const NestPlan& plan) const;
   double CopyCycles(const NestPlan& plan) const;

@@ -60,6 +60,7 @@ struct NestPlan {
   int64_t unroll = 1;                         // iterations of the innermost reduce loop
   bool window = false;                        // the other reduce loops are unrolled too
   bool panels_outside = false;                // the loop over panels of n outside the loops over rows
+  bool prefetch = false;                      // the next panel of cold constants, as rows pass over this one
   int lanes = 1;                              // of a vector along n
   uint32_t near = 0;                          // bit r: what read r reads is computed in the piece, by its producer
   uint32_t in_tile = 0;                       // bit r: .. is computed in the tile, wherever it is read

@@ -53,7 +53,7 @@ class TileStep : public SketchStep {
   int lanes_;              // along it
   std::vector<Cut> cuts_;  // spatial variables with more than one iteration
   std::vector<int> reduce_;
-  int k_parts_knob_ = -1, unroll_knob_ = -1, window_knob_ = -1, order_knob_ = -1;
+  int k_parts_knob_ = -1, unroll_knob_ = -1, window_knob_ = -1, order_knob_ = -1, prefetch_knob_ = -1;
   std::vector<int> packing_knobs_;  // of NestShape::panels; -1: a constant
 };
 
@@ -115,6 +115,9 @@ void TileStep::MakeKnobs() {
   if (shape_.cut == ReductionCut::kNone && taps > 1 && taps <= 9 && extent(reduce_.back()) <= 9)
     window_knob_ = AddKnob("window", {0, 1});
   if (cuts_.size() > 1) order_knob_ = AddKnob("order", {0, 1});
+  const bool cold = std::any_of(shape_.panels.begin(), shape_.panels.end(),
+                                [&](int r) { return info_.reads[static_cast<size_t>(r)].cold; });
+  if (cold && shape_.cut != ReductionCut::kLanes && cuts_.size() > 1) prefetch_knob_ = AddKnob("prefetch", {0, 1});
   for (const int r : shape_.panels) {
     const BlockInfo::Access& read = info_.reads[static_cast<size_t>(r)];
     const bool apart = read.strides[static_cast<size_t>(n_)] != 1;
@@ -143,6 +146,9 @@ bool TileStep::Plan(std::span<const int64_t> values, SketchPlan& plans) const {
   plan.unroll = value(unroll_knob_, 1);
   plan.window = value(window_knob_, 0) == 1;
   plan.panels_outside = value(order_knob_, 0) == 1;
+  plan.prefetch = value(prefetch_knob_, 0) == 1;
+  // The panels of a piece follow each other, and rows pass over each.
+  if (plan.prefetch && (!plan.panels_outside || plan.steps[static_cast<size_t>(n_)] == 1)) return false;
   for (size_t p = 0; p < packing_knobs_.size(); ++p) {
     plan.packing[static_cast<size_t>(shape_.panels[p])] = static_cast<Packing>(value(packing_knobs_[p], 0));
   }

@@ -12,8 +12,6 @@ double ParallelTime(const Machine& machine, double work_us, int64_t tasks, int t
 }
 
 double BytesPerCycle(const Target& target, const Machine& machine, double footprint) {
-  // Of the rate that nothing but loads reach.
-  constexpr double kWithOtherWork = 0.75;
   // A level serves all of what takes up to this share of it, and nothing of twice as much.
   constexpr double kServed = 0.6;
   struct Beyond {

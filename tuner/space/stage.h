@@ -39,7 +39,9 @@ std::unique_ptr<StageTemplate> MakeMapStage(const StageContext& context, int blo
 // ---- Shared pieces of the model ----
 // Time of `work_us` spread over `tasks` equal pieces on `threads` threads.
 double ParallelTime(const Machine& machine, double work_us, int64_t tasks, int threads);
-// Bytes that a loop with other work moves in a cycle, on one core, from where `footprint` bytes live.
+// Of the rate that nothing but loads reach, what a loop with other work does.
+inline constexpr double kWithOtherWork = 0.75;
+// Bytes that such a loop moves in a cycle, on one core, from where `footprint` bytes live.
 double BytesPerCycle(const Target& target, const Machine& machine, double footprint);
 // Divisors of n that are at most `limit`, ascending.
 std::vector<int64_t> DivisorsUpTo(int64_t n, int64_t limit);

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/arith/linear.h"
+#include "compiler/ir/annotations.h"
 #include "compiler/ir/structural.h"
 #include "compiler/ir/visit.h"
 #include "compiler/support/status_macros.h"
@@ -87,6 +88,7 @@ void AddReads(const PrimFunc& func, const Block& block, BlockInfo* info) {
     for (size_t param = 0; param < func.params.size(); ++param) {
       if (func.params[param] == load->buffer) access.constant = func.IsConstant(static_cast<int>(param));
     }
+    access.cold = access.constant && func.attrs.count(kColdConstants) != 0;
     info->reads.push_back(std::move(access));
     return true;
   });

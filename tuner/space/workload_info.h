@@ -19,6 +19,7 @@ struct BlockInfo {
     std::vector<int64_t> strides;  // one for each iteration variable
     bool affine = true;            // false: strides are those that could be found, the rest are 0
     bool constant = false;         // a param that holds constants
+    bool cold = false;             // and comes from memory in every call (kColdConstants)
     int places = 1;                // of the buffer that one instance reads
     int64_t elements = 0;          // of the whole buffer
   };

@@ -48,6 +48,13 @@ double OperandBytes(const TaskParams& params) {
   return static_cast<double>(bytes);
 }
 
+// The constants that a call finds in memory, as TimeRequest::flushed names them.
+uint64_t ColdParams(const TaskParams& params) {
+  uint64_t cold = 0;
+  for (size_t i = 0; i < params.inputs.size() && i < 64; ++i) cold |= uint64_t{params.inputs[i].cold} << i;
+  return cold;
+}
+
 uint64_t RaceSeed() {
   std::random_device device;
   return device();
@@ -160,12 +167,13 @@ bool TrialBatch::Measure(std::vector<Contender>& contenders, bool has_champion, 
   options.race.machine_sigma = *noise_;
   options.champion_us = contenders.front().lease.champion_us();
   options.cold_us = OperandBytes(task_.params()) / kColdBytesPerUs;
+  const uint64_t flushed = ColdParams(task_.params());
   const TimeCalls time = [&](int who, int warm_up, int samples, int inner) -> std::optional<std::vector<double>> {
     Contender& contender = who < 0 ? *champion : contenders[in[static_cast<size_t>(who)]];
     if (!contender.in()) return std::nullopt;
     const absl::Duration limit = absl::Milliseconds(contender.lease.run_limit_ms());
     const RunnerVerdict verdict =
-        contender.runner->Time({.warm_up = warm_up, .samples = samples, .inner = inner}, limit);
+        contender.runner->Time({.warm_up = warm_up, .samples = samples, .inner = inner, .flushed = flushed}, limit);
     if (!verdict.ok() || verdict.samples.empty()) {
       SetFromVerdict(&contender.outcome, verdict);
       return std::nullopt;

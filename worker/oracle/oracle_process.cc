@@ -23,7 +23,7 @@ absl::Status Nonsense(const char* what) {
 absl::StatusOr<TaskParam> ParamOf(const v1::WorkloadFacts::Param& facts) {
   const std::optional<DType> type = ParseDType(facts.dtype());
   if (!type.has_value() || !type->is_scalar() || facts.shape_size() > kMostDims) return Nonsense("parameters");
-  TaskParam param{.name = facts.name(), .type = *type, .shape = {}, .elements = 1};
+  TaskParam param{.name = facts.name(), .type = *type, .shape = {}, .elements = 1, .cold = facts.cold()};
   for (const int64_t extent : facts.shape()) {
     if (extent < 0 || (extent > 0 && param.elements > kMostBytes / extent)) return Nonsense("sizes");
     param.shape.push_back(extent);

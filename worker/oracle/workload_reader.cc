@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/interp/interpreter.h"
 #include "compiler/interp/random_input.h"
+#include "compiler/ir/annotations.h"
 #include "compiler/ir/text.h"
 #include "worker/oracle/input_plan.h"
 
@@ -19,8 +20,11 @@ v1::WorkloadFacts WorkloadReader::Read(const std::string& workload) {
     facts.set_error(std::string(func.status().message()));
     return facts;
   }
-  for (const Buffer& buffer : func->params) {
+  const bool cold = func->attrs.count(kColdConstants) != 0;
+  for (size_t p = 0; p < func->params.size(); ++p) {
+    const Buffer& buffer = func->params[p];
     v1::WorkloadFacts::Param& param = *facts.add_params();
+    param.set_cold(cold && func->IsConstant(static_cast<int>(p)));
     param.set_name(buffer.name());
     param.set_dtype(ToText(buffer.type()));
     for (const Expr& extent : buffer.shape()) {

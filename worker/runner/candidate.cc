@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "compiler/support/sanitized.h"
+#include "worker/runner/cache_flush.h"
 #include "worker/runner/poison.h"
 
 namespace hone {
@@ -248,9 +249,11 @@ void Candidate::Time(const TimeRequest& request, RunnerReply* reply) {
       us += NowUs() - start;
     };
     getrusage(RUSAGE_SELF, &before);
-    if (request.renewal != Renewal::kNone) {
+    if (request.renewal != Renewal::kNone || request.flushed != 0) {
       for (int i = 0; i < request.inner; ++i) {
-        Renew(request, i);
+        if (request.renewal != Renewal::kNone) Renew(request, i);
+        if (patched && i == request.inner - 1) PoisonPatches(request.turn);
+        Flush(request.flushed);
         CallKernel({.fn = WakeThreads}, *pool_);  // they went to sleep meanwhile
         time(1);
       }
@@ -322,6 +325,20 @@ void Candidate::Renew(const TimeRequest& request, int call) {
     }
   }
   WriteInputs(request.set, unseen ? request.turn * static_cast<uint64_t>(call + 1) : written_turn_);
+}
+
+void Candidate::Flush(uint64_t params) const {
+  for (size_t i = 0; i < set_.params.size() && i < 64; ++i) {
+    if ((params >> i & 1) == 0) continue;
+    const auto prepared = std::find_if(set_.prepared.begin(), set_.prepared.end(),
+                                       [&](const PreparedConstant& p) { return p.param == static_cast<int>(i); });
+    if (prepared == set_.prepared.end()) {
+      FlushFromCaches({static_cast<const char*>(plain_tensors_[i]), static_cast<size_t>(set_.params[i].bytes)});
+    } else {
+      const AlignedBuffer& packed = invocation_->packed(static_cast<int>(prepared - set_.prepared.begin()));
+      FlushFromCaches({packed.data(), packed.size()});
+    }
+  }
 }
 
 void Candidate::PoisonPatches(uint64_t where) {

@@ -50,6 +50,7 @@ class Candidate {
   // elements, and prepares the constants when the set is another than before. False: a prepare kernel failed.
   bool WriteInputs(int set, uint64_t turn);
   void Renew(const TimeRequest& request, int call);
+  void Flush(uint64_t params) const;
   void PoisonPatches(uint64_t where);
   int32_t CallFenced(HoneKernelFn fn, int set, std::span<void* const> tensors, int64_t scratch_bytes,
                      int64_t thread_scratch_bytes);

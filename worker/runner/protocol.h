@@ -21,7 +21,7 @@
 
 namespace hone {
 
-inline constexpr uint32_t kRunnerProtocol = 3;
+inline constexpr uint32_t kRunnerProtocol = 4;
 inline constexpr int kRunnerMaxSets = 48;
 inline constexpr int kRunnerMaxSamples = 256;
 inline constexpr int kRunnerMessageBytes = 256;
@@ -66,6 +66,8 @@ struct TimeRequest {
   uint8_t reserved[2] = {};
   uint64_t turn = 0;  // of kUnseen: by how many elements, i times as many before the i-th call of a sample; prepared
                       // constants are not turned. Of the patch: where it is.
+  uint64_t flushed = 0;  // bit i: before every call parameter i, in the form the kernel reads, is taken out of the
+                         // caches; every call is timed by itself
 };
 
 enum class RunnerOutcome : int32_t {

@@ -286,8 +286,9 @@ RunnerVerdict RunnerClient::Time(const TimeRequest& request, absl::Duration time
     return {.kind = RunnerVerdict::kImpossibleTime, .message = "reported another number of samples than asked for"};
   }
   const double charged = ProcessorMicroseconds() - before;
-  // Renewal takes processor time of its own.
-  const bool possible = request.renewal != Renewal::kNone || IsPossibleTime(sum_us, impl_->threads, charged);
+  // Renewing and flushing take processor time of their own.
+  const bool calls_alone = request.renewal == Renewal::kNone && request.flushed == 0;
+  const bool possible = !calls_alone || IsPossibleTime(sum_us, impl_->threads, charged);
   if (verdict.ok() && (sum_us > verdict.elapsed_us + 1 || !possible)) {
     return {.kind = RunnerVerdict::kImpossibleTime,
             .message = absl::StrCat("reported times are not those that passed: ", sum_us, " us of ", verdict.elapsed_us,

@@ -1,5 +1,6 @@
 #include "tests/tuner/space/extra_workloads.h"
 
+#include "compiler/ir/annotations.h"
 #include "compiler/te/te.h"
 #include "compiler/topi/conv.h"
 #include "compiler/topi/dense.h"
@@ -22,6 +23,8 @@ std::vector<SmallWorkload> LargerWorkloads() {
   std::vector<SmallWorkload> all;
   all.push_back({"long_dense_relu", DenseRelu(5, 37, 520)});
   all.push_back({"long_product", Matmul(5, 37, 520)});
+  all.push_back({"cold_dense", DenseRelu(29, 130, 520)});
+  all.back().func.attrs[kColdConstants] = int64_t{1};
   all.push_back({"one_row_of_a_long_product", Matmul(1, 19, 8192)});
   all.push_back({"wide_conv_block", ConvBiasResidualRelu({9, 7, 5, 37, 3, 1, 1})});
   all.push_back({"rows_softmax", Softmax(7, 45), false});

@@ -5,6 +5,7 @@
 
 #include <optional>
 
+#include "compiler/ir/annotations.h"
 #include "tests/compiler/schedule/workloads.h"
 #include "tuner/space/workload_info.h"
 
@@ -38,6 +39,30 @@ struct Product {
   Target target;
   StageContext context;
 };
+
+// Operands that come from memory cost what memory takes, less where the next panel is asked for ahead; and all the
+// less in short panels.
+TEST(NestModel, ColdConstantsAreReadFromMemory) {
+  PrimFunc func = testing::DenseRelu(96, 2048, 512);
+  const WorkloadInfo warm_info = *AnalyzeWorkload(func);
+  func.attrs[kColdConstants] = int64_t{1};
+  Product product(96, 2048, 512);
+  NestPlan plan = product.Plan(12, 2);
+  plan.panels_outside = true;
+  const NestShape shape = {.cut = ReductionCut::kBlocks, .along = 2, .panels = {1}};
+  product.info = warm_info;
+  const double warm = *product.Cost(plan, shape);
+  product.info = *AnalyzeWorkload(func);
+  ASSERT_TRUE(product.info.blocks[0].reads[1].cold);
+  const double cold = *product.Cost(plan, shape);
+  const double bytes = 2048 * 512 * 4;
+  const Machine& machine = product.context.machine;
+  EXPECT_GT(cold, warm + 0.5 * bytes / machine.memory / machine.cycles_per_us());
+  plan.prefetch = true;
+  const double ahead = *product.Cost(plan, shape);
+  EXPECT_LT(ahead, cold);
+  EXPECT_GT(ahead, warm);
+}
 
 TEST(NestModel, RefusesWhatDoesNotFitTheRegisters) {
   const Product product(96, 128, 64);

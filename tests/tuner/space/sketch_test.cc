@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/ir/annotations.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
 #include "compiler/te/te.h"
@@ -194,6 +195,30 @@ TEST(TileRule, GoesByTheReadsOfTheBlock) {
   EXPECT_EQ(Start(testing::Matmul(8, 64, 16)).Offer(MakeTileRule(), "C").size(), 1u);
   EXPECT_TRUE(Start(testing::Softmax(8, 64)).Offer(MakeTileRule(), "sum").empty()) << "nothing lies along its results";
   EXPECT_TRUE(Start(testing::TwoElementwise(8, 64)).Offer(MakeTileRule(), "B").empty()) << "it does not reduce";
+}
+
+TEST(TileRule, AsksForColdConstantsAPanelAhead) {
+  const std::string name = "sketch:pack(C.B),tile(C)";
+  PrimFunc func = testing::DenseRelu(64, 256, 64);
+  EXPECT_THAT(ToText(ProgramWith(func, name, "C.prefetch", 1)), Not(HasSubstr("T.prefetch"))) << "they are in a cache";
+  func.attrs[kColdConstants] = int64_t{1};
+  EXPECT_THAT(ToText(ProgramWith(func, name, "C.prefetch", 1)), HasSubstr("T.evaluate(T.prefetch(B["));
+  EXPECT_THAT(ToText(ProgramWith(func, name, "C.prefetch", 0)), Not(HasSubstr("T.prefetch")));
+}
+
+// A variable with one iteration in the tile has no loop there that k could be taken for.
+TEST(TileRule, UnrollsTheReductionOfLowTiles) {
+  const PrimFunc func = testing::DenseRelu(8, 64, 48);
+  const auto generators = Generators(func, Options());
+  for (const auto& generator : *generators) {
+    if (generator->name() != "sketch:pack(C.B),tile(C)") continue;
+    const std::optional<Choice> choice =
+        FitChoice(*generator, {generator->name(), {}, {1, 8}, {"C.v_i.inner", "C.unroll"}});
+    ASSERT_TRUE(choice.has_value());
+    const absl::StatusOr<Schedule> schedule = generator->Build(*choice);
+    ASSERT_TRUE(schedule.ok()) << schedule.status();
+    EXPECT_THAT(ToText(schedule->func()), HasSubstr("T.axis.reduce(48, k_0 * 8 + k_1)"));
+  }
 }
 
 TEST(RowsRule, JoinsReductionsOfARowWithTheirReader) {

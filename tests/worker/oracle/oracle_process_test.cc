@@ -60,6 +60,19 @@ TEST(OracleProcess, ReadsDrawsAndInterprets) {
   }
 }
 
+TEST(OracleProcess, SaysWhichConstantsComeFromMemory) {
+  for (const bool cold : {false, true}) {
+    std::string text = kRowSums;
+    const std::string attrs =
+        std::string("    T.func_attr({") + (cold ? "\"cold_constants\": 1, " : "") + "\"constants\": [0]})\n";
+    text.insert(text.find("    for i, k"), attrs);
+    const absl::StatusOr<OracleProcess> oracle = OracleProcess::Start(kProgram, text, kLong);
+    ASSERT_TRUE(oracle.ok()) << oracle.status();
+    EXPECT_EQ(oracle->params().inputs[0].cold, cold);
+    EXPECT_FALSE(oracle->params().outputs[0].cold);
+  }
+}
+
 TEST(OracleProcess, RequestsOutOfOrderEndIt) {
   ::signal(SIGPIPE, SIG_IGN);  // as a worker does
   absl::StatusOr<OracleProcess> oracle = OracleProcess::Start(kProgram, kRowSums, kLong);

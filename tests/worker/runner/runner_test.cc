@@ -112,6 +112,20 @@ TEST(Runner, TimesAndCopiesOutputs) {
   EXPECT_EQ(runner.Verify(0, kLong).kind, RunnerVerdict::kOk);
 }
 
+// Parameter 1 is a constant, which the kernel reads as it is or packed.
+TEST(Runner, CallsFindWhatWasFlushedInMemory) {
+  for (const bool packed : {false, true}) {
+    const Fixture fixture(AddKernel(kElements), packed);
+    RunnerClient runner = fixture.Start();
+    const RunnerVerdict verdict = runner.Time({.samples = 3, .inner = 20, .copy_outputs = 1, .flushed = 2}, kLong);
+    ASSERT_TRUE(verdict.ok()) << verdict.message;
+    EXPECT_EQ(verdict.samples.size(), 3u);
+    EXPECT_EQ(runner.output(0, 0), Numbers(103));
+    // What there is no parameter for is not there to be flushed.
+    EXPECT_TRUE(runner.Time({.flushed = ~uint64_t{0}}, kLong).ok());
+  }
+}
+
 TEST(Runner, RenewsItsInputsBeforeEveryCall) {
   const Fixture fixture(AddKernel(kElements), true, true);
   RunnerClient runner = fixture.Start();
