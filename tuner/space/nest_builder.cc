@@ -111,7 +111,7 @@ class Builder {
     std::copy_if(all.begin(), all.end(), std::back_inserter(pieces_),
                  [&](LoopRef loop) { return std::find(by_iter.begin(), by_iter.end(), loop) == by_iter.end(); });
     // With partial results the block has its spatial variables, and one over the parts.
-    Loops steps;
+    Loops batches, steps;
     std::optional<LoopRef> n_inner;
     int64_t most_steps = 0;
     size_t place = 0;
@@ -135,9 +135,10 @@ class Builder {
         n_steps_ = parts[1];
         n_inner = parts[2];
       } else {
-        steps.push_back(parts[1]);
+        const bool own_panels = HasOwnPanels(info_, shape_, i);
+        (own_panels ? batches : steps).push_back(parts[1]);
         inner_.push_back(parts[2]);
-        if (plan_.steps[at] > most_steps) {
+        if (!own_panels && plan_.steps[at] > most_steps) {
           most_steps = plan_.steps[at];
           rows_ = parts[1];
         }
@@ -145,6 +146,7 @@ class Builder {
     }
     if (n_inner.has_value()) inner_.push_back(*n_inner);
     if (n_steps_.has_value()) steps.insert(plan_.panels_outside ? steps.begin() : steps.end(), *n_steps_);
+    steps.insert(steps.begin(), batches.begin(), batches.end());
     if (cut_ != ReductionCut::kNone) rest_.push_back(*by_iter.back());
 
     Loops order = pieces_;

@@ -17,8 +17,9 @@ constexpr double kGathered = 0.8;       // cycles to fetch one lane of a vector 
 constexpr double kCopied = 2;           // cycles to copy a vector: its load, its store, the loop
 constexpr double kMostUnrolled = 1024;  // accumulations in the body of the innermost loop
 constexpr double kNotHidden = 0.25;     // of what is shorter, arithmetic or traffic
-// The same of cold constants, which are asked for a panel ahead: of long panels, and of those in blocks of k.
-constexpr double kNotPrefetched = 0.6, kNotPrefetchedInBlocks = 0.3;
+// Work and memory side by side, as Both has it: where cold constants are asked for a panel ahead, of long panels and of
+// those in blocks of k.
+constexpr double kPanelsAhead = 1.6, kBlocksAhead = 2;
 constexpr int64_t kLine = 64;          // bytes of a cache line
 constexpr int64_t kPage = 4096;        // bytes: of a way of the first cache, whose index is within a page
 constexpr double kOfLoads = 0.75;      // of the loads that nothing but loads reach, those of a tile
@@ -128,8 +129,8 @@ std::optional<double> NestModel::Cost(const NestPlan& plan) const {
   const double cold = ColdMicroseconds(plan);
   // All panels but the first are asked for while the one before is worked on.
   const double ahead = plan.prefetch ? cold * (1 - 1 / static_cast<double>(plan.steps[vector_iter_])) : 0;
-  const double not_hidden = plan.k_parts > 1 ? kNotPrefetchedInBlocks : kNotPrefetched;
-  return cold - ahead + std::max(work, ahead) + not_hidden * std::min(work, ahead);
+  const double power = plan.k_parts > 1 ? kBlocksAhead : kPanelsAhead;
+  return cold - ahead + std::pow(std::pow(work, power) + std::pow(ahead, power), 1 / power);
 }
 
 double NestModel::ColdMicroseconds(const NestPlan& plan) const {
@@ -285,11 +286,15 @@ NestModel::Sources NestModel::SourcesOf(const NestPlan& plan) const {
     below[i] = piece[i];
     all = touch();
   };
+  const auto pass_all = [&](bool own_panels) {
+    for (size_t s = spatial_.size(); s-- > 0;) {
+      if (spatial_[s] != vector_iter_ && HasOwnPanels(block_, shape_, spatial_[s]) == own_panels) pass(spatial_[s]);
+    }
+  };
   if (!plan.panels_outside) pass(vector_iter_);
-  for (size_t s = spatial_.size(); s-- > 0;) {
-    if (spatial_[s] != vector_iter_) pass(spatial_[s]);
-  }
+  pass_all(false);
   if (plan.panels_outside) pass(vector_iter_);
+  pass_all(true);
   // What one thread touches in all: its share of the operands that pieces divide, the whole of the others.
   double thread = output_bytes_ / threads_;
   for (const Read& read : reads_) {

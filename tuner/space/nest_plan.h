@@ -5,7 +5,7 @@
 //   parallel (pieces of every spatial variable):     a piece is also the cache block: what is read again in it is near
 //     [for blocks of k:]                             partial results are added to memory after each
 //       [panels = operand]                           what the block reads of it, copied (panels.h)
-//       for tiles in the piece:                      the loop over panels of n outside or inside
+//       for tiles in the piece:                      the loop over panels of n outside or inside those over rows
 //         for k..:                                   serial; the last one unrolled in part
 //           unrolled rows x vectors of n:            accumulators in registers
 //         [C[tile] += accumulators]
@@ -76,5 +76,12 @@ struct NestPlan {
     return n;
   }
 };
+
+// Whether every iteration of that variable has panels of its own (a batch, a frequency of Winograd's). Their loops over
+// tiles stand around all others.
+inline bool HasOwnPanels(const BlockInfo& block, const NestShape& shape, int iter) {
+  return iter != block.last_iter() && !shape.panels.empty() &&
+         block.reads[static_cast<size_t>(shape.panels[0])].strides[static_cast<size_t>(iter)] != 0;
+}
 
 }  // namespace hone
