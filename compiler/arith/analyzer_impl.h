@@ -12,8 +12,8 @@
 #include "absl/container/flat_hash_map.h"
 #include "compiler/arith/analyzer.h"
 #include "compiler/arith/saturating.h"
-#include "compiler/arith/sum.h"
 #include "compiler/ir/shared_results.h"
+#include "compiler/ir/sum.h"
 
 namespace hone {
 

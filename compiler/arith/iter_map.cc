@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/arith/analyzer_impl.h"
+#include "compiler/ir/condition.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
 #include "compiler/support/status_macros.h"
@@ -59,23 +60,16 @@ class Detector {
   }
   absl::Status AddConstraints(const Expr& predicate) {
     std::vector<std::pair<Sum, int64_t>> limits;  // sum <= limit
-    const auto collect = [&](const Expr& e, const auto& self) -> absl::Status {
-      const Binary* op = e.As<Binary>();
-      if (op != nullptr && op->op == BinaryOp::kAnd) {
-        HONE_RETURN_IF_ERROR(self(op->a, self));
-        return self(op->b, self);
-      }
-      if (IsConst(e, 1)) return absl::OkStatus();
+    for (const Expr& part : Conjuncts(known_.Simplify(predicate))) {
+      const Binary* op = part.As<Binary>();
       if (op == nullptr || !IsIndexType(op->a.type()) || (op->op != BinaryOp::kLt && op->op != BinaryOp::kLe)) {
-        return Refuse(absl::StrCat("predicate ", ToText(e), " is not of the form `sum of loops < limit`"));
+        return Refuse(absl::StrCat("predicate ", ToText(part), " is not of the form `sum of loops < limit`"));
       }
       Sum sum = Difference(known_.impl().ToSum(op->a), known_.impl().ToSum(op->b));
       const int64_t limit = -sum.constant - (op->op == BinaryOp::kLt ? 1 : 0);
       sum.constant = 0;
       limits.emplace_back(std::move(sum), limit);
-      return absl::OkStatus();
-    };
-    HONE_RETURN_IF_ERROR(collect(known_.Simplify(predicate), collect));
+    }
     std::stable_sort(limits.begin(), limits.end(), [](const auto& a, const auto& b) {
       return std::pair(Depth(a.first), a.first.terms.size()) < std::pair(Depth(b.first), b.first.terms.size());
     });

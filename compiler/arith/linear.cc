@@ -3,76 +3,48 @@
 #include <algorithm>
 
 #include "compiler/arith/analyzer.h"
+#include "compiler/ir/sum.h"
 #include "compiler/ir/visit.h"
 #include "compiler/support/check.h"
 
 namespace hone {
 namespace {
 
-class Detector {
- public:
-  explicit Detector(std::span<const Var> vars) : vars_(vars), form_{std::vector<int64_t>(vars.size()), Expr()} {}
+bool Mentions(const Expr& e, std::span<const Var> vars) {
+  bool found = false;
+  ForEachExpr(e, [&](const Expr& part) {
+    const VarRef* ref = part.As<VarRef>();
+    found = found || (ref != nullptr && std::ranges::find(vars, ref->var) != vars.end());
+    return !found;
+  });
+  return found;
+}
 
-  // Adds scale * e; false when e is not affine.
-  bool Add(const Expr& e, int64_t scale) {
-    if (const VarRef* ref = e.As<VarRef>()) {
-      const auto found = std::ranges::find(vars_, ref->var);
-      if (found == vars_.end()) return AddBase(e, scale);
-      form_.coefficients[found - vars_.begin()] += scale;
-      return true;
-    }
-    if (!Mentions(e)) return AddBase(e, scale);
-    if (const Cast* cast = e.As<Cast>();
-        cast != nullptr && cast->a.type().is_int() && e.type().bits >= cast->a.type().bits) {
-      return Add(cast->a, scale);
-    }
-    const Binary* op = e.As<Binary>();
-    if (op == nullptr) return false;
-    switch (op->op) {
-      case BinaryOp::kAdd: return Add(op->a, scale) && Add(op->b, scale);
-      case BinaryOp::kSub: return Add(op->a, scale) && Add(op->b, -scale);
-      case BinaryOp::kMul:
-        if (const std::optional<int64_t> c = ConstantValue(op->b)) return Add(op->a, scale * *c);
-        if (const std::optional<int64_t> c = ConstantValue(op->a)) return Add(op->b, scale * *c);
-        return false;
-      default: return false;
+// What the sum says of the variables; nullopt where one of them is inside an atom.
+std::optional<LinearForm> LinearIn(const Sum& sum, std::span<const Var> vars, DType type) {
+  LinearForm form{std::vector<int64_t>(vars.size()), Expr()};
+  Sum base = Sum::Constant(sum.constant);
+  for (const Term& term : sum.terms) {
+    const VarRef* ref = term.atom.As<VarRef>();
+    const auto found = ref == nullptr ? vars.end() : std::ranges::find(vars, ref->var);
+    if (found != vars.end()) {
+      form.coefficients[found - vars.begin()] = term.coefficient;
+    } else if (ref == nullptr && Mentions(term.atom, vars)) {
+      return std::nullopt;
+    } else {
+      AddTerm(base, term);
     }
   }
-  LinearForm Result(DType type) {
-    if (!form_.base) form_.base = IntConst(0, type);
-    return std::move(form_);
-  }
-
- private:
-  bool AddBase(const Expr& e, int64_t scale) {
-    if (scale == 0) return true;
-    Expr scaled = e * IntConst(scale, e.type());
-    form_.base = form_.base ? form_.base + scaled : scaled;
-    return true;
-  }
-  bool Mentions(const Expr& e) const {
-    bool found = false;
-    ForEachExpr(e, [&](const Expr& part) {
-      const VarRef* ref = part.As<VarRef>();
-      found = found || (ref != nullptr && std::ranges::find(vars_, ref->var) != vars_.end());
-      return !found;
-    });
-    return found;
-  }
-  std::span<const Var> vars_;
-  LinearForm form_;
-};
+  form.base = ToExpr(base, type);
+  return form;
+}
 
 }  // namespace
 
 std::optional<LinearForm> DetectLinear(const Expr& e, std::span<const Var> vars) {
-  Detector direct(vars);
-  if (direct.Add(e, 1)) return direct.Result(e.type());
+  if (std::optional<LinearForm> form = LinearIn(SumOf(e), vars, e.type())) return form;
   const Expr simple = Simplify(e);  // (i*4) // 4 and its like
-  if (simple.SameAs(e)) return std::nullopt;
-  Detector second(vars);
-  if (second.Add(simple, 1)) return second.Result(e.type());
-  return std::nullopt;
+  return simple.SameAs(e) ? std::nullopt : LinearIn(SumOf(simple), vars, e.type());
 }
 
 std::optional<int64_t> StrideOf(const Expr& e, const Var& var) {

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/interp/error_rules.h"
-#include "compiler/ir/regions.h"
+#include "compiler/ir/block_regions.h"
 #include "compiler/ir/structural.h"
 #include "compiler/ir/visit.h"
 #include "compiler/support/status_macros.h"

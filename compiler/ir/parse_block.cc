@@ -1,7 +1,7 @@
 // T.block: its axes and the regions it reads and writes.
 #include "absl/strings/str_cat.h"
+#include "compiler/ir/block_regions.h"
 #include "compiler/ir/parser.h"
-#include "compiler/ir/regions.h"
 #include "compiler/support/status_macros.h"
 
 namespace hone {

@@ -1,10 +1,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "compiler/ir/condition.h"
 #include "compiler/ir/structural.h"
 #include "compiler/ir/tile_intrinsic.h"
 #include "compiler/ir/visit.h"
-#include "compiler/lower/condition.h"
 #include "compiler/lower/passes.h"
 #include "compiler/support/check.h"
 

@@ -1,5 +1,5 @@
+#include "compiler/ir/condition.h"
 #include "compiler/ir/visit.h"
-#include "compiler/lower/condition.h"
 #include "compiler/lower/passes.h"
 
 namespace hone {

@@ -2,9 +2,9 @@
 
 #include "compiler/arith/analyzer.h"
 #include "compiler/arith/linear.h"
+#include "compiler/ir/condition.h"
 #include "compiler/ir/structural.h"
 #include "compiler/ir/visit.h"
-#include "compiler/lower/condition.h"
 #include "compiler/lower/passes.h"
 
 namespace hone {
@@ -174,7 +174,7 @@ class SplitTile {
     std::optional<TailCondition> found;
     Tile tile(known_);
     tile.Map(stmt, [&](const IfThen& branch) -> std::optional<Stmt> {
-      for (const Expr& part : ConditionParts(branch.condition)) {
+      for (const Expr& part : Conjuncts(branch.condition)) {
         if (!found.has_value()) found = tile.Read(part);
       }
       return std::nullopt;
@@ -186,7 +186,7 @@ class SplitTile {
     bool occurs = false;
     Tile tile(known_);
     tile.Map(stmt, [&](const IfThen& branch) -> std::optional<Stmt> {
-      for (const Expr& part : ConditionParts(branch.condition)) {
+      for (const Expr& part : Conjuncts(branch.condition)) {
         const std::optional<TailCondition> read = tile.Read(part);
         occurs |= read.has_value() && *read == c;
       }
@@ -201,7 +201,7 @@ class SplitTile {
     return tile.Map(stmt, [&](const IfThen& branch) -> std::optional<Stmt> {
       bool changed = false;
       Expr condition = True();
-      for (const Expr& part : ConditionParts(branch.condition)) {
+      for (const Expr& part : Conjuncts(branch.condition)) {
         const std::optional<TailCondition> read = tile.Read(part);
         const bool match = read.has_value() && *read == c;
         const Expr replaced = match ? by(part) : part;

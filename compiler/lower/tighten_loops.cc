@@ -1,7 +1,7 @@
 #include "compiler/arith/analyzer.h"
 #include "compiler/arith/linear.h"
+#include "compiler/ir/condition.h"
 #include "compiler/ir/visit.h"
-#include "compiler/lower/condition.h"
 #include "compiler/lower/passes.h"
 
 namespace hone {
@@ -34,7 +34,7 @@ Stmt TightenLoops(const Stmt& body) {
     if (branch == nullptr || branch->no) return std::nullopt;
     For loop = *found;
     std::vector<Expr> outside, inside;
-    for (const Expr& part : ConditionParts(branch->condition)) {
+    for (const Expr& part : Conjuncts(branch->condition)) {
       if (!IsPure(part)) {
         inside.push_back(part);
       } else if (!UsesVar(part, loop.var)) {
@@ -43,9 +43,9 @@ Stmt TightenLoops(const Stmt& body) {
         inside.push_back(part);
       }
     }
-    loop.body = inside.empty() ? branch->yes : Stmt::Make(IfThen{JoinCondition(inside), branch->yes, Stmt()});
+    loop.body = inside.empty() ? branch->yes : Stmt::Make(IfThen{Conjunction(inside), branch->yes, Stmt()});
     const Stmt narrowed = Stmt::Make(std::move(loop));
-    return outside.empty() ? narrowed : Stmt::Make(IfThen{JoinCondition(outside), narrowed, Stmt()});
+    return outside.empty() ? narrowed : Stmt::Make(IfThen{Conjunction(outside), narrowed, Stmt()});
   });
   return tightened.SameAs(body) ? body : Simplify(tightened);
 }

@@ -8,9 +8,9 @@
 #include "compiler/schedule/dataflow.h"
 #include "compiler/schedule/message.h"
 #include "compiler/schedule/nest.h"
-#include "compiler/schedule/region.h"
 #include "compiler/schedule/schedule.h"
 #include "compiler/schedule/stage.h"
+#include "compiler/schedule/touched_regions.h"
 #include "compiler/support/status_macros.h"
 
 namespace hone {

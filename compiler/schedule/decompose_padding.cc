@@ -4,11 +4,13 @@
 #include <utility>
 
 #include "compiler/arith/linear.h"
+#include "compiler/ir/condition.h"
+#include "compiler/ir/scalar_arith.h"
 #include "compiler/schedule/dataflow.h"
 #include "compiler/schedule/message.h"
 #include "compiler/schedule/nest.h"
-#include "compiler/schedule/region.h"
 #include "compiler/schedule/schedule.h"
+#include "compiler/schedule/touched_regions.h"
 #include "compiler/support/status_macros.h"
 
 namespace hone {
@@ -20,27 +22,12 @@ struct Bound {
   std::optional<int64_t> first, end;
 };
 
-int64_t FloorDivide(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
-
 std::optional<Bound> BoundOf(const Expr& part, const std::vector<IterVar>& iters) {
-  const Binary* binary = part.As<Binary>();
-  if (binary == nullptr || !binary->a.type().is_int()) return std::nullopt;
-  // Everything as difference <= 0.
-  Expr low = binary->a, high = binary->b;
-  int64_t strict = 0;
-  switch (binary->op) {
-    case BinaryOp::kLt: strict = 1; break;
-    case BinaryOp::kLe: break;
-    case BinaryOp::kGt:
-      strict = 1;
-      std::swap(low, high);
-      break;
-    case BinaryOp::kGe: std::swap(low, high); break;
-    default: return std::nullopt;
-  }
+  const std::optional<Expr> value = AtMostZero(part);
+  if (!value.has_value()) return std::nullopt;
   std::vector<Var> vars;
   for (const IterVar& iter : iters) vars.push_back(iter.var);
-  const std::optional<LinearForm> form = DetectLinear(low - high, vars);
+  const std::optional<LinearForm> form = DetectLinear(*value, vars);
   const std::optional<int64_t> base = form.has_value() ? ConstantValue(Simplify(form->base)) : std::nullopt;
   if (!base.has_value()) return std::nullopt;
   Bound bound;
@@ -52,7 +39,7 @@ std::optional<Bound> BoundOf(const Expr& part, const std::vector<IterVar>& iters
     scale = form->coefficients[i];
   }
   if (bound.iter < 0) return std::nullopt;
-  const int64_t limit = -(*base + strict);  // scale * v <= limit
+  const int64_t limit = -*base;  // scale * v <= limit
   if (scale > 0) {
     bound.end = FloorDivide(limit, scale) + 1;
   } else {

@@ -4,7 +4,7 @@
 
 #include "compiler/arith/interval_set.h"
 #include "compiler/ir/visit.h"
-#include "compiler/schedule/region.h"
+#include "compiler/schedule/touched_regions.h"
 
 namespace hone {
 namespace {

@@ -48,21 +48,6 @@ Stmt RewriteBindings(const Stmt& root, const VarMap& map, const Expr& guard, Ana
       root, [&](const Stmt& child) { return RewriteBindings(child, map, guard, known); }, expr);
 }
 
-std::vector<Expr> Conjuncts(const Expr& predicate) {
-  std::vector<Expr> parts;
-  const auto collect = [&](const auto& self, const Expr& e) -> void {
-    const auto* binary = e.As<Binary>();
-    if (binary != nullptr && binary->op == BinaryOp::kAnd) {
-      self(self, binary->a);
-      self(self, binary->b);
-    } else if (!IsConst(e, 1)) {
-      parts.push_back(e);
-    }
-  };
-  if (predicate) collect(collect, predicate);
-  return parts;
-}
-
 Expr Conjoin(const Expr& a, const Expr& b) {
   std::vector<Expr> parts = Conjuncts(a);
   for (const Expr& part : Conjuncts(b)) {
@@ -70,9 +55,7 @@ Expr Conjoin(const Expr& a, const Expr& b) {
     for (const Expr& other : parts) there |= StructuralEqual(part, other);
     if (!there) parts.push_back(part);
   }
-  Expr all = True();
-  for (const Expr& part : parts) all = And(all, part);
-  return all;
+  return Conjunction(parts);
 }
 
 std::vector<Expr> PartsBeyondDomain(const BlockRealize& realize, const VarRanges& loops) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "compiler/arith/analyzer.h"
+#include "compiler/ir/condition.h"
 #include "compiler/ir/stmt.h"
 #include "compiler/ir/visit.h"
 #include "compiler/schedule/program_index.h"
@@ -22,8 +23,6 @@ VarRanges RangesAroundAndBelow(const ProgramIndex& index, int node);
 // below it, and simplifies their bindings. `known` knows the loops around `root`.
 Stmt RewriteBindings(const Stmt& root, const VarMap& map, const Expr& guard, Analyzer& known);
 
-// The parts of a conjunction; none for True.
-std::vector<Expr> Conjuncts(const Expr& predicate);
 // a and b, without parts that are there twice.
 Expr Conjoin(const Expr& a, const Expr& b);
 

@@ -8,7 +8,7 @@
 #include "compiler/schedule/dataflow.h"
 #include "compiler/schedule/message.h"
 #include "compiler/schedule/nest.h"
-#include "compiler/schedule/region.h"
+#include "compiler/schedule/touched_regions.h"
 
 namespace hone {
 

@@ -3,7 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "compiler/ir/regions.h"
+#include "compiler/ir/block_regions.h"
 #include "compiler/ir/structural.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/verify.h"

@@ -1,15 +1,15 @@
-#include "compiler/lower/condition.h"
+#include "compiler/ir/condition.h"
 
 #include "compiler/ir/visit.h"
 
 namespace hone {
 namespace {
 
-void AppendParts(const Expr& condition, std::vector<Expr>& parts) {
+void AppendConjuncts(const Expr& condition, std::vector<Expr>& parts) {
   const Binary* binary = condition.As<Binary>();
   if (binary != nullptr && binary->op == BinaryOp::kAnd) {
-    AppendParts(binary->a, parts);
-    AppendParts(binary->b, parts);
+    AppendConjuncts(binary->a, parts);
+    AppendConjuncts(binary->b, parts);
   } else if (!IsConst(condition, 1)) {
     parts.push_back(condition);
   }
@@ -17,13 +17,13 @@ void AppendParts(const Expr& condition, std::vector<Expr>& parts) {
 
 }  // namespace
 
-std::vector<Expr> ConditionParts(const Expr& condition) {
+std::vector<Expr> Conjuncts(const Expr& condition) {
   std::vector<Expr> parts;
-  AppendParts(condition, parts);
+  if (condition) AppendConjuncts(condition, parts);
   return parts;
 }
 
-Expr JoinCondition(const std::vector<Expr>& parts) {
+Expr Conjunction(std::span<const Expr> parts) {
   Expr condition = True();
   for (const Expr& part : parts) condition = And(condition, part);
   return condition;

@@ -1,4 +1,4 @@
-#include "compiler/ir/regions.h"
+#include "compiler/ir/block_regions.h"
 
 #include <algorithm>
 #include <map>

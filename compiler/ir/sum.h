@@ -1,4 +1,5 @@
-// The normal form of index expressions: constant + sum of coefficient * term, terms in a fixed order.
+// The normal form of index expressions: constant + sum of coefficient * term, terms in a fixed order. The one
+// representation of affine forms: LinearForm (compiler/arith/linear.h) is what a sum says of chosen variables.
 //
 // A term is an atom (a variable, a product of atoms, a load, a min, ...) or a split floormod(floordiv(source, lower),
 // upper) of another sum, which is how pieces of split and fused loops are told apart and put together again.
@@ -58,6 +59,10 @@ Sum DividedExactly(const Sum& a, int64_t divisor);
 int64_t CoefficientGcd(const Sum& a);
 // Where the term is in the sum, or nullptr.
 const Term* FindTerm(const Sum& a, const Term& term);
+
+// The sum that an integer expression is as it is written: additions, multiplications by constants and widening casts
+// are taken apart, everything else is an atom. Analyzer::Impl::ToSum also uses what is known of variables.
+Sum SumOf(const Expr& e);
 
 // The sum as an expression of the type (int32 or int64): larger coefficients first, then what is subtracted, the
 // constant last.

@@ -1,16 +1,18 @@
-// Conditions taken apart: what tighten_loops and split_tails know of them.
+// Conditions taken apart and put together.
 #pragma once
 
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "compiler/ir/expr.h"
 
 namespace hone {
 
-// The parts of a conjunction, left to right.
-std::vector<Expr> ConditionParts(const Expr& condition);
-Expr JoinCondition(const std::vector<Expr>& parts);
+// The parts of a conjunction, left to right; none for True and for an absent condition.
+std::vector<Expr> Conjuncts(const Expr& condition);
+// The conjunction of the parts; True for none.
+Expr Conjunction(std::span<const Expr> parts);
 
 // For a comparison of scalar integers, an expression that is at most 0 exactly when it holds: a < b gives a - b + 1.
 // nullopt for anything else, equalities included.

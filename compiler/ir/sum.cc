@@ -1,4 +1,4 @@
-#include "compiler/arith/sum.h"
+#include "compiler/ir/sum.h"
 
 #include <algorithm>
 #include <bit>
@@ -182,6 +182,38 @@ const Term* FindTerm(const Sum& a, const Term& term) {
     if (order > 0) return nullptr;
   }
   return nullptr;
+}
+
+namespace {
+
+bool IsIndex(DType type) { return type.code == TypeCode::kInt && type.lanes == 1 && type.bits >= 32; }
+
+// into += scale * e
+void Accumulate(const Expr& e, int64_t scale, Sum& into) {
+  if (const std::optional<int64_t> value = ConstantValue(e)) return AddScaled(into, Sum::Constant(*value), scale);
+  if (const Cast* cast = e.As<Cast>();
+      cast != nullptr && IsIndex(cast->a.type()) && e.type().bits >= cast->a.type().bits) {
+    return Accumulate(cast->a, scale, into);
+  }
+  if (const Binary* op = e.As<Binary>()) {
+    if (op->op == BinaryOp::kAdd || op->op == BinaryOp::kSub) {
+      Accumulate(op->a, scale, into);
+      return Accumulate(op->b, op->op == BinaryOp::kAdd ? scale : WrapMul(scale, -1), into);
+    }
+    if (op->op == BinaryOp::kMul) {
+      if (const std::optional<int64_t> c = ConstantValue(op->b)) return Accumulate(op->a, WrapMul(scale, *c), into);
+      if (const std::optional<int64_t> c = ConstantValue(op->a)) return Accumulate(op->b, WrapMul(scale, *c), into);
+    }
+  }
+  AddTerm(into, Term{.coefficient = 1, .atom = e}, scale);
+}
+
+}  // namespace
+
+Sum SumOf(const Expr& e) {
+  Sum sum;
+  Accumulate(e, 1, sum);
+  return sum;
 }
 
 Expr ToExpr(const Term& term, DType type) {

@@ -1,4 +1,4 @@
-#include "compiler/schedule/region.h"
+#include "compiler/schedule/touched_regions.h"
 
 #include <algorithm>
 #include <utility>
