@@ -195,7 +195,7 @@ class OracleMaker {
   }
 
   static void Regions(Block& block) {
-    AccessedRegions regions = DeriveRegions(block);
+    AccessedRegions regions = InferRegions(block);
     block.reads = std::move(regions.reads);
     block.writes = std::move(regions.writes);
   }

@@ -1,4 +1,5 @@
-// What a block reads and writes, found in its body.
+// What a block reads and writes, inferred from its init and body. This is the one place that does it: the parser asks
+// it for regions that a text leaves out, te and the schedule primitives for those of the blocks they make.
 #pragma once
 
 #include <vector>
@@ -11,10 +12,11 @@ struct AccessedRegions {
   std::vector<BufferRegion> reads, writes;  // in order of first access, one region a buffer
 };
 
-// The regions the block's init and body touch, in terms of its iteration variables and of what is in scope outside.
-// Accesses that differ by constants are joined to their hull; loops inside are taken over their whole range where the
-// index is linear in them; what cannot be joined is the whole dimension. Buffers allocated inside are left out, and so
-// are reads of what a block with an init accumulates into (as TVM has it). Nested blocks count by their own regions.
-AccessedRegions DeriveRegions(const Block& block);
+// The regions that the block's init and body touch (block_accesses.h), in terms of its iteration variables and of what
+// is in scope outside. Dimension by dimension: accesses that differ by constants are joined to their hull; loops of the
+// body are taken over their whole range where the index is affine in them; the whole dimension is touched where an
+// index depends on data, on a loop in another way, or cannot be joined with the others. Reads of what a block with an
+// init writes are left out: they are the accumulation (as in TVM).
+AccessedRegions InferRegions(const Block& block);
 
 }  // namespace hone

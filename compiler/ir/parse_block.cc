@@ -31,7 +31,7 @@ absl::StatusOr<Stmt> Parser::BlockStatement() {
   HONE_ASSIGN_OR_RETURN(parts.block.body, Suite(&parts));
   const bool is_root = parts.block.name == "root" && parts.block.iters.empty();
   if (!is_root && !(parts.has_reads && parts.has_writes)) {
-    AccessedRegions derived = DeriveRegions(parts.block);
+    AccessedRegions derived = InferRegions(parts.block);
     if (!parts.has_reads) parts.block.reads = std::move(derived.reads);
     if (!parts.has_writes) parts.block.writes = std::move(derived.writes);
   }

@@ -1,14 +1,9 @@
 #include "compiler/schedule/dataflow.h"
 
 #include <algorithm>
-#include <map>
 #include <utility>
 
-#include "absl/container/flat_hash_set.h"
-#include "compiler/arith/interval_set.h"
-#include "compiler/ir/effects.h"
-#include "compiler/ir/shared_results.h"
-#include "compiler/ir/visit.h"
+#include "compiler/ir/block_regions.h"
 
 namespace hone {
 namespace {
@@ -98,121 +93,17 @@ bool UpdatesInPlace(const Block& block) {
 }
 
 void RefreshRegions(Block& block) {
-  struct Access {
-    std::vector<std::vector<Range>> regions;
-  };
-  std::vector<std::pair<Buffer, Access>> reads, writes;
-  std::map<Var, Expr> lets;
-  SetMap inner;  // loops inside the body
-  Analyzer known;
-  for (const IterVar& iter : block.iters) known.Bind(iter.var, iter.domain);
-
-  const auto add = [&](std::vector<std::pair<Buffer, Access>>& list, const Buffer& buffer,
-                       const std::vector<Range>& region) {
-    for (const Buffer& own : block.allocs) {
-      if (own.SameAs(buffer)) return;
-    }
-    std::vector<Range> relaxed = region;
-    if (!inner.empty()) relaxed = RelaxRegion(BufferRegion{buffer, region}, inner, known);
-    for (auto& [other, access] : list) {
-      if (other.SameAs(buffer)) {
-        access.regions.push_back(std::move(relaxed));
-        return;
-      }
-    }
-    list.push_back({buffer, Access{{std::move(relaxed)}}});
-  };
-  const auto points = [](const std::vector<Expr>& indices) {
-    std::vector<Range> region;
-    for (const Expr& i : indices) region.push_back(Range{i, IntConst(1, i.type())});
-    return region;
-  };
-  const auto expr = [&](const Expr& root) {
-    absl::flat_hash_set<const ExprNode*> seen;  // what stands in several places touches nothing new in the second
-    ForEachExpr(root, [&](const Expr& e) {
-      if (SharedResults::Applies(e) && !seen.insert(&e.node()).second) return false;
-      if (const Load* load = e.As<Load>()) add(reads, load->buffer, points(load->indices));
-      return true;
-    });
-  };
-  const auto walk = [&](const auto& self, const Stmt& stmt) -> void {
-    if (!stmt) return;
-    if (const Store* store = stmt.As<Store>()) {
-      for (const Expr& i : store->indices) expr(i);
-      expr(store->value);
-      add(writes, store->buffer, points(store->indices));
-    } else if (const For* loop = stmt.As<For>()) {
-      expr(loop->min);
-      expr(loop->extent);
-      inner[loop->var] = IntervalSet::FromRange(Range{loop->min, loop->extent});
-      self(self, loop->body);
-      inner.erase(loop->var);
-    } else if (const Seq* seq = stmt.As<Seq>()) {
-      for (const Stmt& s : seq->stmts) self(self, s);
-    } else if (const IfThen* branch = stmt.As<IfThen>()) {
-      expr(branch->condition);
-      self(self, branch->yes);
-      self(self, branch->no);
-    } else if (const Let* let = stmt.As<Let>()) {
-      expr(let->value);
-      self(self, let->body);
-    } else if (const BlockRealize* realize = stmt.As<BlockRealize>()) {
-      const auto bind = [&](const Expr& e) {
-        return Substitute(e, [&](const Var& var) -> std::optional<Expr> {
-          for (size_t i = 0; i < realize->values.size(); ++i) {
-            if (realize->block.iters[i].var.SameAs(var)) return realize->values[i];
-          }
-          return std::nullopt;
-        });
-      };
-      const auto outside = [&](const BufferRegion& access) {
-        std::vector<Range> region;
-        for (const Range& r : access.region) region.push_back(Range{bind(r.min), bind(r.extent)});
-        return region;
-      };
-      for (const BufferRegion& r : realize->block.reads) add(reads, r.buffer, outside(r));
-      for (const BufferRegion& w : realize->block.writes) add(writes, w.buffer, outside(w));
-    } else if (const TileOp* op = stmt.As<TileOp>()) {
-      for (size_t i = 0; i < op->operands.size(); ++i) {
-        if (i == 0) add(writes, op->operands[i].buffer, op->operands[i].region);
-        add(reads, op->operands[i].buffer, op->operands[i].region);
-      }
-    } else if (const Evaluate* evaluate = stmt.As<Evaluate>()) {
-      expr(evaluate->value);
-      if (const std::optional<Store> update = AtomicUpdate(*evaluate))
-        add(writes, update->buffer, points(update->indices));
-    } else if (const Alloc* alloc = stmt.As<Alloc>()) {
-      self(self, alloc->body);
-    }
-  };
-  if (block.init) walk(walk, block.init);
-  walk(walk, block.body);
-
-  const auto finish = [&](const std::vector<BufferRegion>& old, std::vector<std::pair<Buffer, Access>>& found) {
-    std::vector<BufferRegion> regions;
-    const auto emit = [&](std::pair<Buffer, Access>& entry) {
-      auto& all = entry.second.regions;
-      regions.push_back({entry.first, all.size() == 1 ? all[0] : UnionRegions(all, entry.first.shape(), known)});
-      all.clear();
+  // `found` in the order of `old`; what was not there before comes behind.
+  const auto in_old_order = [](const std::vector<BufferRegion>& old, std::vector<BufferRegion> found) {
+    const auto place = [&](const BufferRegion& region) {
+      return std::ranges::find_if(old, [&](const BufferRegion& o) { return o.buffer == region.buffer; }) - old.begin();
     };
-    for (const BufferRegion& region : old) {
-      for (auto& entry : found) {
-        if (entry.first.SameAs(region.buffer) && !entry.second.regions.empty()) emit(entry);
-      }
-    }
-    for (auto& entry : found) {
-      if (!entry.second.regions.empty()) emit(entry);
-    }
-    return regions;
+    std::ranges::stable_sort(found, {}, place);
+    return found;
   };
-  // What a reduction reads of its own result is its own business: only a block without init declares that it does.
-  if (block.init) {
-    std::erase_if(reads, [&](const auto& r) {
-      return std::any_of(writes.begin(), writes.end(), [&](const auto& w) { return w.first.SameAs(r.first); });
-    });
-  }
-  block.reads = finish(block.reads, reads);
-  block.writes = finish(block.writes, writes);
+  AccessedRegions found = InferRegions(block);
+  block.reads = in_old_order(block.reads, std::move(found.reads));
+  block.writes = in_old_order(block.writes, std::move(found.writes));
 }
 
 }  // namespace hone

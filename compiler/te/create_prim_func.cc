@@ -3,7 +3,7 @@
 #include <set>
 
 #include "compiler/arith/analyzer.h"
-#include "compiler/ir/structural.h"
+#include "compiler/ir/block_regions.h"
 #include "compiler/ir/visit.h"
 #include "compiler/support/check.h"
 #include "compiler/te/te.h"
@@ -60,8 +60,6 @@ class FuncBuilder {
   Expr InBlock(const Expr& e);  // in terms of the block's variables and the function's buffers
   Stmt StoreAll(const std::vector<Buffer>& outputs, const std::vector<Expr>& at, const std::vector<Expr>& values);
   Stmt Update(const Stage& stage, const std::vector<Buffer>& outputs, const std::vector<Expr>& at);
-  std::vector<BufferRegion> Reads(const Stmt& body, const std::vector<Buffer>& outputs);
-  Range RegionOf(const std::vector<Expr>& indices, const Expr& size);
 
   Names names_;
   std::map<Buffer, Buffer> buffers_;
@@ -69,7 +67,6 @@ class FuncBuilder {
   std::vector<IterVar> iters_;
   std::vector<Var> loops_;
   std::map<Var, Var> block_var_;  // from the stage's axes
-  std::set<Var> vars_;            // the block's
   VarRanges ranges_;
 };
 
@@ -80,7 +77,6 @@ void FuncBuilder::AddIter(const Var& axis, const Range& domain, IterKind kind) {
   block_var_.emplace(axis, var);
   // A variable of one value is left unknown: C[v_n, v_m] stays C[v_n, v_m] on both sides of an update, not C[0, v_m].
   if (!IsConst(domain.extent, 1)) ranges_[var] = domain;
-  vars_.insert(var);
 }
 
 Expr FuncBuilder::InBlock(const Expr& e) {
@@ -137,66 +133,10 @@ Stmt FuncBuilder::Update(const Stage& stage, const std::vector<Buffer>& outputs,
   return body;
 }
 
-// The least range that holds these indices of one dimension; all of it when they depend on data or are not apart by
-// constants.
-Range FuncBuilder::RegionOf(const std::vector<Expr>& indices, const Expr& size) {
-  const Range whole{IntConst(0, size.type()), size};
-  Analyzer known(ranges_);
-  std::vector<Expr> simple;
-  for (const Expr& index : indices) {
-    for (const Var& var : FreeVars(index)) {
-      if (!vars_.contains(var)) return whole;  // bound inside the formula
-    }
-    bool from_data = false;
-    ForEachExpr(index, [&](const Expr& e) {
-      from_data |= e.As<Load>() != nullptr;
-      return !from_data;
-    });
-    if (from_data) return whole;
-    simple.push_back(known.Simplify(index));
-  }
-  int64_t lowest = 0, highest = 0;
-  Expr start = simple[0];
-  for (const Expr& index : simple) {
-    const std::optional<int64_t> apart = ConstantValue(known.Simplify(index - simple[0]));
-    if (!apart.has_value()) return whole;
-    if (*apart < lowest) {
-      lowest = *apart;
-      start = index;
-    }
-    highest = std::max(highest, *apart);
-  }
-  return Range{start, IntConst(highest - lowest + 1, start.type())};
-}
-
-std::vector<BufferRegion> FuncBuilder::Reads(const Stmt& body, const std::vector<Buffer>& outputs) {
-  std::vector<Buffer> order;
-  std::map<Buffer, std::vector<std::vector<Expr>>> accesses;  // [dimension][access]
-  ForEachExpr(body, [&](const Expr& e) {
-    const Load* load = e.As<Load>();
-    if (load == nullptr || std::find(outputs.begin(), outputs.end(), load->buffer) != outputs.end()) return true;
-    auto [entry, is_new] = accesses.try_emplace(load->buffer);
-    if (is_new) {
-      order.push_back(load->buffer);
-      entry->second.resize(load->indices.size());
-    }
-    for (size_t d = 0; d < load->indices.size(); ++d) entry->second[d].push_back(load->indices[d]);
-    return true;
-  });
-  std::vector<BufferRegion> reads;
-  for (const Buffer& buffer : order) {
-    BufferRegion region{buffer, {}};
-    for (int d = 0; d < buffer.rank(); ++d) region.region.push_back(RegionOf(accesses[buffer][d], buffer.shape()[d]));
-    reads.push_back(std::move(region));
-  }
-  return reads;
-}
-
 Stmt FuncBuilder::BuildStage(const Stage& stage) {
   iters_.clear();
   loops_.clear();
   block_var_.clear();
-  vars_.clear();
   ranges_.clear();
   std::vector<Buffer> outputs;
   for (const Buffer& output : stage.outputs) outputs.push_back(Find(output));
@@ -221,12 +161,9 @@ Stmt FuncBuilder::BuildStage(const Stage& stage) {
     for (const Buffer& output : outputs) types.push_back(output.type());
     block.init = StoreAll(outputs, at, reduction->init.empty() ? reduction->reducer.identity(types) : reduction->init);
   }
-  block.reads = Reads(block.init ? MakeSeq({block.body, block.init}) : block.body, outputs);
-  for (const Buffer& output : outputs) {
-    BufferRegion region{output, {}};
-    for (const Expr& index : at) region.region.push_back(Range{index, IntConst(1, index.type())});
-    block.writes.push_back(std::move(region));
-  }
+  AccessedRegions regions = InferRegions(block);
+  block.reads = std::move(regions.reads);
+  block.writes = std::move(regions.writes);
   block.iters = iters_;
 
   BlockRealize realize;

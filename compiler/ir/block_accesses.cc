@@ -1,0 +1,166 @@
+#include "compiler/ir/block_accesses.h"
+
+#include <map>
+#include <optional>
+#include <set>
+
+#include "absl/container/flat_hash_set.h"
+#include "compiler/ir/effects.h"
+#include "compiler/ir/shared_results.h"
+#include "compiler/ir/tile_intrinsic.h"
+#include "compiler/ir/visit.h"
+
+namespace hone {
+namespace {
+
+Range WholeDimension(const Expr& extent) { return {IntConst(0, extent.type()), extent}; }
+
+// The range of one index, which may be a vector.
+Range RangeOf(const Expr& index, const Expr& extent) {
+  if (index.type().is_scalar()) return {index, IntConst(1, index.type())};
+  if (const Broadcast* splat = index.As<Broadcast>()) return {splat->value, IntConst(1, splat->value.type())};
+  if (const Ramp* ramp = index.As<Ramp>()) {
+    const std::optional<int64_t> stride = ConstantValue(ramp->stride);
+    if (stride.has_value() && *stride > 0)
+      return {ramp->base, IntConst(*stride * (index.type().lanes - 1) + 1, ramp->base.type())};
+  }
+  return WholeDimension(extent);
+}
+
+class AccessWalk {
+ public:
+  AccessWalk(const Block& block, const std::function<void(const BlockAccess&)>& visit) : visit_(visit) {
+    local_.insert(block.allocs.begin(), block.allocs.end());
+    for (const MatchBuffer& match : block.matches) matches_.emplace(match.buffer, match.source);
+    Walk(block.body);
+    Walk(block.init);
+  }
+
+ private:
+  void Walk(const Stmt& stmt) {
+    if (stmt) std::visit([this](const auto& node) { Do(node); }, stmt.node().kind);
+  }
+  void Do(const For& loop) {
+    Loads(loop.min);
+    Loads(loop.extent);
+    loops_.emplace_back(loop.var, Range{Resolved(loop.min), Resolved(loop.extent)});
+    Walk(loop.body);
+    loops_.pop_back();
+  }
+  void Do(const BlockRealize& realize) {
+    for (const Expr& value : realize.values) Loads(value);
+    Loads(realize.predicate);
+    local_.insert(realize.block.allocs.begin(), realize.block.allocs.end());
+    const VarMap bind = [&realize](const Var& var) -> std::optional<Expr> {
+      for (size_t i = 0; i < realize.block.iters.size() && i < realize.values.size(); ++i) {
+        if (realize.block.iters[i].var == var) return realize.values[i];
+      }
+      return std::nullopt;
+    };
+    const auto outside = [&bind](BufferRegion region) {
+      for (Range& r : region.region) r = {Substitute(r.min, bind), Substitute(r.extent, bind)};
+      return region;
+    };
+    for (const BufferRegion& read : realize.block.reads) Add(outside(read), false);
+    for (const BufferRegion& write : realize.block.writes) Add(outside(write), true);
+  }
+  void Do(const Store& store) {
+    for (const Expr& index : store.indices) Loads(index);
+    Loads(store.value);
+    Loads(store.mask);
+    Add(Points(store.buffer, store.indices), true);
+  }
+  void Do(const Seq& seq) {
+    for (const Stmt& s : seq.stmts) Walk(s);
+  }
+  void Do(const IfThen& branch) {
+    Loads(branch.condition);
+    Walk(branch.yes);
+    Walk(branch.no);
+  }
+  void Do(const Let& let) {
+    Loads(let.value);
+    lets_.insert_or_assign(let.var, Resolved(let.value));
+    Walk(let.body);
+  }
+  void Do(const Alloc& alloc) {
+    local_.insert(alloc.buffer);
+    Walk(alloc.body);
+  }
+  void Do(const TileOp& op) {
+    const TileIntrinsic* intrinsic = FindTileIntrinsic(op.intrinsic);
+    const size_t outputs =  // of an unknown one any operand may be
+        intrinsic == nullptr ? op.operands.size() : static_cast<size_t>(intrinsic->meaning.num_outputs());
+    for (size_t i = 0; i < op.operands.size(); ++i) {
+      for (const Range& range : op.operands[i].region) {
+        Loads(range.min);
+        Loads(range.extent);
+      }
+      Add(op.operands[i], false);
+      if (i < outputs) Add(op.operands[i], true);
+    }
+  }
+  void Do(const Evaluate& evaluate) {
+    Loads(evaluate.value);
+    if (const std::optional<Store> update = AtomicUpdate(evaluate)) Add(Points(update->buffer, update->indices), true);
+  }
+
+  void Loads(const Expr& root) {
+    if (!root) return;
+    absl::flat_hash_set<const ExprNode*> seen;  // what stands in several places touches nothing new in the second
+    ForEachExpr(root, [&](const Expr& e) {
+      if (SharedResults::Applies(e) && !seen.insert(&e.node()).second) return false;
+      if (const LetExpr* let = e.As<LetExpr>()) lets_.insert_or_assign(let->var, Resolved(let->value));
+      if (const Load* load = e.As<Load>()) Add(Points(load->buffer, load->indices), false);
+      return true;
+    });
+  }
+
+  static BufferRegion Points(const Buffer& buffer, const std::vector<Expr>& indices) {
+    BufferRegion region{buffer, {}};
+    for (size_t d = 0; d < indices.size() && d < buffer.shape().size(); ++d)
+      region.region.push_back(RangeOf(indices[d], buffer.shape()[d]));
+    return region;
+  }
+
+  void Add(BufferRegion region, bool write) {
+    for (auto match = matches_.find(region.buffer); match != matches_.end(); match = matches_.find(region.buffer))
+      region = InSource(region, match->second);
+    if (local_.contains(region.buffer)) return;
+    for (Range& range : region.region) range = {Resolved(range.min), Resolved(range.extent)};
+    visit_(BlockAccess{std::move(region), write, loops_});
+  }
+  // A part of a matched buffer as a part of its source, which may have more dimensions in front, each of one element.
+  static BufferRegion InSource(const BufferRegion& part, const BufferRegion& source) {
+    BufferRegion region = source;
+    const size_t extra = source.region.size() - std::min(source.region.size(), part.region.size());
+    for (size_t d = extra; d < region.region.size(); ++d) {
+      const Range& r = part.region[d - extra];
+      region.region[d] = {source.region[d].min + r.min, r.extent};
+    }
+    return region;
+  }
+
+  // With the values of lets in place of their variables.
+  Expr Resolved(const Expr& e) const {
+    if (lets_.empty()) return e;
+    return Substitute(e, [this](const Var& var) -> std::optional<Expr> {
+      const auto let = lets_.find(var);
+      return let == lets_.end() ? std::nullopt : std::optional(let->second);
+    });
+  }
+
+  const std::function<void(const BlockAccess&)>& visit_;
+  std::set<Buffer> local_;
+  std::map<Buffer, BufferRegion> matches_;
+  std::map<Var, Expr> lets_;
+  std::vector<std::pair<Var, Range>> loops_;
+};
+
+}  // namespace
+
+void ForEachAccess(const Block& block, const std::function<void(const BlockAccess&)>& visit) {
+  AccessWalk(block, visit);
+}
+
+}  // namespace hone

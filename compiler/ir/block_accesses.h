@@ -1,0 +1,27 @@
+// Every access of a block's init and body: what its regions are inferred from (block_regions.h) and held against
+// (verify.h).
+#pragma once
+
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "compiler/ir/stmt.h"
+
+namespace hone {
+
+// The region is in terms of the block's iteration variables, of what is in scope outside the block, and of the loops of
+// the body around the access: variables of lets are replaced by their values, matched buffers by the part they name,
+// vector indices by the range they cover (the whole dimension where it is not a range of known length).
+struct BlockAccess {
+  BufferRegion region;
+  bool write = false;
+  const std::vector<std::pair<Var, Range>>& loops;  // of the body around the access, outermost first
+};
+
+// Calls `visit` on every access of the body, then of the init, in program order. Buffers that the block or its body
+// allocates are left out. A nested block counts by the regions it declares; of a tile operation every operand is read
+// and its outputs are written; an atomic update reads and writes its element.
+void ForEachAccess(const Block& block, const std::function<void(const BlockAccess&)>& visit);
+
+}  // namespace hone
