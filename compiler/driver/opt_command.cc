@@ -13,12 +13,12 @@
 #include "compiler/interp/random_input.h"
 #include "compiler/ir/module.h"
 #include "compiler/ir/text.h"
-#include "compiler/ir/verify.h"
 #include "compiler/lower/lower.h"
 #include "compiler/lower/passes.h"
 #include "compiler/schedule/schedule.h"
 #include "compiler/support/file.h"
 #include "compiler/support/status_macros.h"
+#include "compiler/verify/verify.h"
 #include "nlohmann/json.hpp"
 
 namespace hone {

@@ -8,11 +8,11 @@
 #include "absl/strings/str_join.h"
 #include "compiler/graph/op.h"
 #include "compiler/graph/param_domains.h"
-#include "compiler/ir/verify.h"
 #include "compiler/ir/visit.h"
 #include "compiler/support/check.h"
 #include "compiler/support/status_macros.h"
 #include "compiler/topi/elementwise.h"
+#include "compiler/verify/verify.h"
 
 namespace hone {
 namespace {

@@ -185,19 +185,13 @@ class OracleMaker {
       bindings.push_back(loops.back());
     }
     block.body = Stmt::Make(Store{target, indices, value(indices), Expr()});
-    Regions(block);
+    DeclareRegions(block);
     Stmt stmt = Stmt::Make(BlockRealize{std::move(bindings), True(), std::move(block)});
     for (size_t d = loops.size(); d-- > 0;) {
       stmt = Stmt::Make(For{
           .var = loops[d], .min = IntConst(0, loops[d].type()), .extent = target.shape()[d], .body = std::move(stmt)});
     }
     return stmt;
-  }
-
-  static void Regions(Block& block) {
-    AccessedRegions regions = InferRegions(block);
-    block.reads = std::move(regions.reads);
-    block.writes = std::move(regions.writes);
   }
 
   absl::StatusOr<Expr> Value(const Expr& e) {
@@ -246,7 +240,7 @@ class OracleMaker {
     block.init = *std::move(init);
     HONE_ASSIGN_OR_RETURN(block.body, Rewrite(n.block.body));
     trips_ = std::move(outer);
-    Regions(block);
+    DeclareRegions(block);
     return Stmt::Make(std::move(realize));
   }
 

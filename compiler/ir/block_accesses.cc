@@ -1,10 +1,11 @@
 #include "compiler/ir/block_accesses.h"
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <set>
 
-#include "absl/container/flat_hash_set.h"
+#include "absl/container/flat_hash_map.h"
 #include "compiler/ir/effects.h"
 #include "compiler/ir/shared_results.h"
 #include "compiler/ir/tile_intrinsic.h"
@@ -61,6 +62,7 @@ class AccessWalk {
       for (Range& r : region.region) r = {Substitute(r.min, bind), Substitute(r.extent, bind)};
       return region;
     };
+    const Under runs(*this, realize.predicate);
     for (const BufferRegion& read : realize.block.reads) Add(outside(read), false);
     for (const BufferRegion& write : realize.block.writes) Add(outside(write), true);
   }
@@ -75,7 +77,11 @@ class AccessWalk {
   }
   void Do(const IfThen& branch) {
     Loads(branch.condition);
-    Walk(branch.yes);
+    {
+      const Under holds(*this, branch.condition);
+      Walk(branch.yes);
+    }
+    const Under fails(*this, MakeNot(branch.condition));
     Walk(branch.no);
   }
   void Do(const Let& let) {
@@ -107,13 +113,36 @@ class AccessWalk {
 
   void Loads(const Expr& root) {
     if (!root) return;
-    absl::flat_hash_set<const ExprNode*> seen;  // what stands in several places touches nothing new in the second
-    ForEachExpr(root, [&](const Expr& e) {
-      if (SharedResults::Applies(e) && !seen.insert(&e.node()).second) return false;
-      if (const LetExpr* let = e.As<LetExpr>()) lets_.insert_or_assign(let->var, Resolved(let->value));
-      if (const Load* load = e.As<Load>()) Add(Points(load->buffer, load->indices), false);
+    seen_.clear();
+    Visit(root);
+  }
+  void Visit(const Expr& e) {
+    if (SharedResults::Applies(e) && SeenHere(e)) return;
+    if (const LetExpr* let = e.As<LetExpr>()) lets_.insert_or_assign(let->var, Resolved(let->value));
+    if (const Load* load = e.As<Load>()) Add(Points(load->buffer, load->indices), false);
+    const IfThenElseExpr* choice = e.As<IfThenElseExpr>();
+    if (choice == nullptr || !choice->condition.type().is_scalar()) {
+      ForEachChild(e, [this](const Expr& child) { Visit(child); });
+      return;
+    }
+    Visit(choice->condition);
+    {
+      const Under holds(*this, choice->condition);
+      Visit(choice->yes);
+    }
+    const Under fails(*this, MakeNot(choice->condition));
+    Visit(choice->no);
+  }
+  // Whether the node was visited before under some of the present conditions: it touches nothing new, and what stands
+  // in several places may do so a great many times.
+  bool SeenHere(const Expr& e) {
+    const auto [first, is_new] = seen_.try_emplace(&e.node(), condition_ids_);
+    if (is_new) return false;
+    const std::vector<int>& then = first->second;
+    if (then.size() <= condition_ids_.size() && std::equal(then.begin(), then.end(), condition_ids_.begin()))
       return true;
-    });
+    first->second = condition_ids_;
+    return false;
   }
 
   static BufferRegion Points(const Buffer& buffer, const std::vector<Expr>& indices) {
@@ -128,7 +157,7 @@ class AccessWalk {
       region = InSource(region, match->second);
     if (local_.contains(region.buffer)) return;
     for (Range& range : region.region) range = {Resolved(range.min), Resolved(range.extent)};
-    visit_(BlockAccess{std::move(region), write, loops_});
+    visit_(BlockAccess{std::move(region), write, loops_, conditions_});
   }
   // A part of a matched buffer as a part of its source, which may have more dimensions in front, each of one element.
   static BufferRegion InSource(const BufferRegion& part, const BufferRegion& source) {
@@ -150,11 +179,34 @@ class AccessWalk {
     });
   }
 
+  // A condition that holds for as long as it lives.
+  class Under {
+   public:
+    Under(AccessWalk& walk, const Expr& condition) : walk_(walk) {
+      walk_.conditions_.push_back(walk_.Resolved(condition));
+      walk_.condition_ids_.push_back(walk_.next_condition_++);
+    }
+    ~Under() {
+      walk_.conditions_.pop_back();
+      walk_.condition_ids_.pop_back();
+    }
+    Under(const Under&) = delete;
+    Under& operator=(const Under&) = delete;
+
+   private:
+    AccessWalk& walk_;
+  };
+
   const std::function<void(const BlockAccess&)>& visit_;
   std::set<Buffer> local_;
   std::map<Buffer, BufferRegion> matches_;
   std::map<Var, Expr> lets_;
   std::vector<std::pair<Var, Range>> loops_;
+  std::vector<Expr> conditions_;
+  std::vector<int> condition_ids_;  // one for each of conditions_, no two the same
+  int next_condition_ = 0;
+  absl::flat_hash_map<const ExprNode*, std::vector<int>>
+      seen_;  // of one expression: the conditions it was visited under
 };
 
 }  // namespace

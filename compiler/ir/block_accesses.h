@@ -1,5 +1,5 @@
 // Every access of a block's init and body: what its regions are inferred from (block_regions.h) and held against
-// (verify.h).
+// (compiler/verify/undeclared_access.h).
 #pragma once
 
 #include <functional>
@@ -17,6 +17,7 @@ struct BlockAccess {
   BufferRegion region;
   bool write = false;
   const std::vector<std::pair<Var, Range>>& loops;  // of the body around the access, outermost first
+  const std::vector<Expr>& conditions;              // of the body under which it is made, outermost first
 };
 
 // Calls `visit` on every access of the body, then of the init, in program order. Buffers that the block or its body

@@ -99,7 +99,6 @@ class Hulls {
     std::vector<Extent>& hull = hulls_[entry->second].second;
     for (size_t d = 0; d < hull.size() && d < dims.size(); ++d) Join(hull[d], dims[d]);
   }
-  bool Contains(const Buffer& buffer) const { return place_.contains(buffer); }
   std::vector<BufferRegion> Regions() const {
     std::vector<BufferRegion> regions;
     for (const auto& [buffer, dims] : hulls_) {
@@ -115,14 +114,37 @@ class Hulls {
   std::map<Buffer, size_t> place_;
 };
 
+bool SameRegion(const BufferRegion& a, const BufferRegion& b) {
+  return a.buffer == b.buffer && std::ranges::equal(a.region, b.region, [](const Range& x, const Range& y) {
+           return StructuralEqual(x.min, y.min) && StructuralEqual(x.extent, y.extent);
+         });
+}
+
 }  // namespace
 
 AccessedRegions InferRegions(const Block& block) {
   Hulls reads, writes;
   ForEachAccess(block, [&](const BlockAccess& access) { (access.write ? writes : reads).Add(access); });
   AccessedRegions regions{reads.Regions(), writes.Regions()};
-  if (block.init) std::erase_if(regions.reads, [&](const BufferRegion& r) { return writes.Contains(r.buffer); });
+  if (block.init) {
+    const auto is_written = [&](const BufferRegion& read) {
+      return std::ranges::any_of(regions.writes, [&](const BufferRegion& write) { return SameRegion(read, write); });
+    };
+    std::erase_if(regions.reads, is_written);
+  }
   return regions;
+}
+
+void DeclareRegions(Block& block) {
+  const auto in_old_order = [](const std::vector<BufferRegion>& old, std::vector<BufferRegion> found) {
+    std::ranges::stable_sort(found, {}, [&](const BufferRegion& region) {
+      return std::ranges::find(old, region.buffer, &BufferRegion::buffer) - old.begin();
+    });
+    return found;
+  };
+  AccessedRegions found = InferRegions(block);
+  block.reads = in_old_order(block.reads, std::move(found.reads));
+  block.writes = in_old_order(block.writes, std::move(found.writes));
 }
 
 }  // namespace hone

@@ -15,8 +15,12 @@ struct AccessedRegions {
 // The regions that the block's init and body touch (block_accesses.h), in terms of its iteration variables and of what
 // is in scope outside. Dimension by dimension: accesses that differ by constants are joined to their hull; loops of the
 // body are taken over their whole range where the index is affine in them; the whole dimension is touched where an
-// index depends on data, on a loop in another way, or cannot be joined with the others. Reads of what a block with an
-// init writes are left out: they are the accumulation (as in TVM).
+// index depends on data, on a loop in another way, or cannot be joined with the others. Where a block with an init
+// reads the region that it writes, that is the accumulation, and is left out of the reads (as in TVM).
 AccessedRegions InferRegions(const Block& block);
+
+// Sets the block's reads and writes to what InferRegions finds. Buffers that it declared before keep their order, new
+// ones come behind.
+void DeclareRegions(Block& block);
 
 }  // namespace hone

@@ -191,9 +191,4 @@ const std::string& NameOf(const std::variant<PrimFunc, GraphFunc>& function);
 bool StructuralEqual(const GraphFunc& a, const GraphFunc& b);
 bool StructuralEqual(const IrModule& a, const IrModule& b);
 
-// Every tensor function keeps the rules of verify.h, and every R.call_tir names a tensor function of the module, with
-// as many arguments and outputs as that has parameters, of the same types and, where constants, the same shapes.
-// InvalidArgument names the function and the value.
-absl::Status Verify(const IrModule& module);
-
 }  // namespace hone

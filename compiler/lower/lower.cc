@@ -6,10 +6,10 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/arith/analyzer.h"
 #include "compiler/ir/effects.h"
-#include "compiler/ir/verify.h"
 #include "compiler/ir/visit.h"
 #include "compiler/lower/passes.h"
 #include "compiler/support/status_macros.h"
+#include "compiler/verify/verify.h"
 
 namespace hone {
 namespace {

@@ -1,3 +1,4 @@
+#include "compiler/ir/block_regions.h"
 #include "compiler/ir/visit.h"
 #include "compiler/lower/passes.h"
 
@@ -17,6 +18,7 @@ Stmt LowerInit(const Stmt& body) {
     const Stmt init = IsConst(first, 1) ? block.init : Stmt::Make(IfThen{first, block.init, Stmt()});
     block.body = MakeSeq({init, block.body});
     block.init = Stmt();
+    DeclareRegions(block);  // a block without an init declares that it accumulates
     return Stmt::Make(std::move(lowered));
   });
 }

@@ -2,6 +2,7 @@
 #include <map>
 #include <set>
 
+#include "compiler/ir/block_regions.h"
 #include "compiler/ir/visit.h"
 #include "compiler/lower/passes.h"
 #include "compiler/support/check.h"
@@ -191,12 +192,16 @@ class Insert {
       if (found == at_.end()) return MakeSeq(std::move(stmts));
       return WrapRange(stmts, 0, static_cast<int>(stmts.size()) - 1, found->second);
     }
+    const bool is_block = stmt.As<BlockRealize>() != nullptr;
+    blocks_ += is_block;
     mapped = MapChildren(
         stmt, [&](const Stmt& s) { return Rewrite(s); }, [](const Expr& e) { return e; });
+    blocks_ -= is_block;
     if (const BlockRealize* realize = mapped.As<BlockRealize>()) {
       BlockRealize bare = *realize;
       bare.block.allocs.clear();
       if (found != at_.end()) bare.block.body = Wrap(bare.block.body, found->second);
+      if (blocks_ > 0) DeclareRegions(bare.block);  // what it allocated may be around it now
       return Stmt::Make(std::move(bare));
     }
     if (found == at_.end()) return mapped;
@@ -211,6 +216,7 @@ class Insert {
     return body;
   }
   std::map<const StmtNode*, std::vector<Use>> at_;
+  int blocks_ = 0;  // around what is rewritten
 };
 
 }  // namespace

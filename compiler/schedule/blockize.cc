@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "compiler/ir/block_regions.h"
 #include "compiler/schedule/dataflow.h"
 #include "compiler/schedule/divide_block.h"
 #include "compiler/schedule/message.h"
@@ -25,7 +26,7 @@ absl::StatusOr<BlockRef> Blockize(Schedule& schedule, LoopRef ref) {
   inner.predicate = divided.inside_predicate;
   if (inner.block.init) {
     inner.block.init = Stmt();
-    RefreshRegions(inner.block);
+    DeclareRegions(inner.block);
   }
   Stmt nest = Stmt::Make(std::move(inner));
   for (size_t i = divided.loops.size(); i-- > 0;) nest = WithBody(*divided.loops[i], std::move(nest));

@@ -1,9 +1,6 @@
 #include "compiler/schedule/dataflow.h"
 
 #include <algorithm>
-#include <utility>
-
-#include "compiler/ir/block_regions.h"
 
 namespace hone {
 namespace {
@@ -90,20 +87,6 @@ bool HasReduction(const Block& block) {
 bool UpdatesInPlace(const Block& block) {
   return std::any_of(block.writes.begin(), block.writes.end(),
                      [&](const BufferRegion& w) { return Reads(block, w.buffer); });
-}
-
-void RefreshRegions(Block& block) {
-  // `found` in the order of `old`; what was not there before comes behind.
-  const auto in_old_order = [](const std::vector<BufferRegion>& old, std::vector<BufferRegion> found) {
-    const auto place = [&](const BufferRegion& region) {
-      return std::ranges::find_if(old, [&](const BufferRegion& o) { return o.buffer == region.buffer; }) - old.begin();
-    };
-    std::ranges::stable_sort(found, {}, place);
-    return found;
-  };
-  AccessedRegions found = InferRegions(block);
-  block.reads = in_old_order(block.reads, std::move(found.reads));
-  block.writes = in_old_order(block.writes, std::move(found.writes));
 }
 
 }  // namespace hone

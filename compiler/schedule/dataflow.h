@@ -31,8 +31,4 @@ bool HasReduction(const Block& block);  // a reduce iteration variable, or an in
 // Reads an element it writes, other than by its init: running an instance twice is not the same as once.
 bool UpdatesInPlace(const Block& block);
 
-// Infers the block's regions again (compiler/ir/block_regions.h), for a body that a primitive has changed. Buffers keep
-// the place they had in the old lists, new ones come behind.
-void RefreshRegions(Block& block);
-
 }  // namespace hone

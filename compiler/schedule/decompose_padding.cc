@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "compiler/arith/linear.h"
+#include "compiler/ir/block_regions.h"
 #include "compiler/ir/condition.h"
 #include "compiler/ir/scalar_arith.h"
 #include "compiler/schedule/dataflow.h"
@@ -136,7 +137,7 @@ absl::StatusOr<BlockRef> DecomposePadding(Schedule& schedule, BlockRef block_ref
   fill.block.body = Stmt::Make(Store{store->buffer, store->indices, choice->no, Expr()});
   for (const Expr& value : realize.values) fill.values.push_back(Substitute(value, rename));
   fill.predicate = Substitute(realize.predicate, rename);
-  RefreshRegions(fill.block);
+  DeclareRegions(fill.block);
   const std::string fill_name = fill.block.name;
   Stmt fill_nest = RenewDefinitions(Stmt::Make(std::move(fill)));
   for (const auto& [loop, fresh] : loops) {  // innermost first
@@ -170,7 +171,7 @@ absl::StatusOr<BlockRef> DecomposePadding(Schedule& schedule, BlockRef block_ref
   Analyzer loops_known(RangesAroundAndBelow(index, loop_node));
   const Expr left = loops_known.Simplify(Substitute(Substitute(rest, shift), BindingsOf(realize)));
   inside.predicate = Conjoin(realize.predicate, left);
-  RefreshRegions(inside.block);
+  DeclareRegions(inside.block);
   const std::string name = block.name;
   const Stmt copied = RewriteBottomUp(index.stmt(loop_node), [&](const Stmt& stmt) -> std::optional<Stmt> {
     if (const BlockRealize* found = stmt.As<BlockRealize>(); found != nullptr && found->block.name == name)

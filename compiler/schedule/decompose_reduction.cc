@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "compiler/ir/block_regions.h"
 #include "compiler/schedule/dataflow.h"
 #include "compiler/schedule/message.h"
 #include "compiler/schedule/nest.h"
@@ -54,7 +55,7 @@ absl::StatusOr<BlockRef> DecomposeReduction(Schedule& schedule, BlockRef block_r
 
   // Nor may what the init reads be made there.
   Block start{.body = block.init};
-  RefreshRegions(start);
+  DeclareRegions(start);
   for (const BufferRegion& read : start.reads) {
     for (const int w : WritersOf(index, index.EnclosingBlock(node), read.buffer)) {
       if (!index.Contains(loop_node, w) || w == node) continue;

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "compiler/ir/block_regions.h"
 #include "compiler/ir/visit.h"
 #include "compiler/schedule/dataflow.h"
 #include "compiler/schedule/index_map.h"
@@ -148,7 +149,7 @@ absl::Status FuseReductionEpilogue(Schedule& schedule, BlockRef reduction_ref, B
   fused.block.body = Stmt::Make(
       Store{result->buffer, target, MakeBinary(update->op, MakeLoad(result->buffer, target), update->value), Expr()});
   fused.block.writes.clear();
-  RefreshRegions(fused.block);
+  DeclareRegions(fused.block);
   const std::string name = epilogue.name;
   const ProgramIndex replaced(index.Replace(node, Stmt::Make(std::move(fused))));
   const ProgramIndex without(replaced.Replace(replaced.FindBlock(name), Stmt()));

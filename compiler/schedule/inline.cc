@@ -4,6 +4,7 @@
 #include <functional>
 #include <utility>
 
+#include "compiler/ir/block_regions.h"
 #include "compiler/ir/structural.h"
 #include "compiler/ir/visit.h"
 #include "compiler/schedule/dataflow.h"
@@ -135,7 +136,7 @@ absl::Status ComputeInline(Schedule& schedule, BlockRef ref) {
     if (!reads && !home) return copy;
     BlockRealize changed = *realize;
     DropAlloc(changed.block, buffer);
-    if (reads) RefreshRegions(changed.block);
+    if (reads) DeclareRegions(changed.block);
     return Stmt::Make(std::move(changed));
   };
   schedule.SetBody(rewrite(index.Replace(node, Stmt())));
@@ -239,7 +240,7 @@ absl::Status ReverseComputeInline(Schedule& schedule, BlockRef ref) {
   // Loads first: after `element` their indices would be the producer's.
   result.value = element(MapLoads(store->value, buffer, [&](const std::vector<Expr>&) { return Renewed(value); }));
   fused.block.body = Stmt::Make(std::move(result));
-  RefreshRegions(fused.block);
+  DeclareRegions(fused.block);
   const std::string name = block.name;
   const ProgramIndex replaced(index.Replace(producer, Stmt::Make(std::move(fused))));
   const ProgramIndex without(replaced.Replace(replaced.FindBlock(name), Stmt()));

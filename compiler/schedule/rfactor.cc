@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "compiler/ir/block_regions.h"
 #include "compiler/ir/visit.h"
 #include "compiler/schedule/dataflow.h"
 #include "compiler/schedule/message.h"
@@ -159,7 +160,7 @@ absl::StatusOr<BlockRef> Rfactor(Schedule& schedule, LoopRef ref, int factor_axi
     partial.block.body =
         Stmt::Make(Store{rf, partial_at, MakeBinary(update->op, MakeLoad(rf, partial_at), partial_value), Expr()});
   }
-  RefreshRegions(partial.block);
+  DeclareRegions(partial.block);
 
   // The reduction of those: the spatial loops again, and one over the parts.
   BlockRealize final;
@@ -201,7 +202,7 @@ absl::StatusOr<BlockRef> Rfactor(Schedule& schedule, LoopRef ref, int factor_axi
       Store{buffer, at,
             MakeBinary(update->op, MakeLoad(buffer, at), MakeLoad(rf, rf_indices(store->indices, to_final, vr_final))),
             Expr()});
-  RefreshRegions(final.block);
+  DeclareRegions(final.block);
   Stmt final_nest = Stmt::Make(std::move(final));
   for (size_t i = final_loops.size(); i-- > 0;) {
     For copy = *final_loops[i].first;

@@ -5,6 +5,7 @@
 
 #include "compiler/arith/interval_set.h"
 #include "compiler/arith/iter_map.h"
+#include "compiler/ir/block_regions.h"
 #include "compiler/schedule/dataflow.h"
 #include "compiler/schedule/message.h"
 #include "compiler/schedule/nest.h"
@@ -96,7 +97,7 @@ Stmt NestAround(Block block) {
     realize.values.push_back(iter.domain.min + Expr(ax));
   }
   realize.block = std::move(block);
-  RefreshRegions(realize.block);
+  DeclareRegions(realize.block);
   Stmt nest = Stmt::Make(std::move(realize));
   for (size_t d = loops.size(); d-- > 0;) nest = MakeLoop(loops[d].first, loops[d].second, std::move(nest));
   return nest;

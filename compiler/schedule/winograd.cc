@@ -7,6 +7,7 @@
 
 #include "compiler/arith/analyzer.h"
 #include "compiler/arith/linear.h"
+#include "compiler/ir/block_regions.h"
 #include "compiler/ir/structural.h"
 #include "compiler/ir/visit.h"
 #include "compiler/schedule/dataflow.h"
@@ -253,7 +254,7 @@ Stmt MakeNest(const std::string& name, const std::vector<Axis>& axes, const Buff
     result = MakeLoad(to, indices) + result;
   }
   realize.block.body = Stmt::Make(Store{to, indices, std::move(result), Expr()});
-  RefreshRegions(realize.block);
+  DeclareRegions(realize.block);
   Stmt nest = Stmt::Make(std::move(realize));
   for (size_t i = axes.size(); i-- > 0;) {
     nest = MakeLoop(loops[i], IntConst(axes[i].extent), std::move(nest), axes[i].loop);

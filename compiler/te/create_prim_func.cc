@@ -161,9 +161,7 @@ Stmt FuncBuilder::BuildStage(const Stage& stage) {
     for (const Buffer& output : outputs) types.push_back(output.type());
     block.init = StoreAll(outputs, at, reduction->init.empty() ? reduction->reducer.identity(types) : reduction->init);
   }
-  AccessedRegions regions = InferRegions(block);
-  block.reads = std::move(regions.reads);
-  block.writes = std::move(regions.writes);
+  DeclareRegions(block);
   block.iters = iters_;
 
   BlockRealize realize;

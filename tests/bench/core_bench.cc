@@ -16,6 +16,7 @@
 #include "compiler/schedule/trace_edit.h"
 #include "compiler/support/check.h"
 #include "compiler/target/target.h"
+#include "compiler/verify/verify.h"
 #include "tests/compiler/schedule/workloads.h"
 #include "tuner/space/default_schedule.h"
 
@@ -56,6 +57,9 @@ void ReplayOf(const char* name, const PrimFunc& workload) {
   const double parse = BestSeconds([text = ToText(*trace)] { HONE_CHECK(ParseTrace(text).ok()); });
   std::printf("replay       %-28s %8.3f ms for %zu steps (at most 1 wanted), its text read in %.3f ms\n", name,
               seconds * 1e3, trace->steps.size(), parse * 1e3);
+  const PrimFunc scheduled = Replay(*trace, workload)->Program().main;
+  const double verify = BestSeconds([&] { HONE_CHECK(Verify(scheduled).ok()); });
+  std::printf("verifier     %-28s %8.3f ms\n", name, verify * 1e3);
 }
 
 // A register-tiled convolution whose tile sizes are samples.

@@ -8,7 +8,7 @@
 #include "compiler/interp/oracle.h"
 #include "compiler/interp/random_input.h"
 #include "compiler/ir/text.h"
-#include "compiler/ir/verify.h"
+#include "compiler/verify/verify.h"
 
 namespace {
 

@@ -8,8 +8,8 @@
 #include "compiler/ir/module.h"
 #include "compiler/ir/structural.h"
 #include "compiler/ir/text.h"
-#include "compiler/ir/verify.h"
 #include "compiler/support/check.h"
+#include "compiler/verify/verify.h"
 #include "tests/fuzz/memory_limit.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

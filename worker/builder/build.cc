@@ -7,13 +7,13 @@
 #include "compiler/codegen/link_image.h"
 #include "compiler/interp/oracle.h"
 #include "compiler/ir/text.h"
-#include "compiler/ir/verify.h"
 #include "compiler/schedule/choose_algorithm.h"
 #include "compiler/schedule/schedule.h"
 #include "compiler/schedule/trace.h"
 #include "compiler/support/sha256.h"
 #include "compiler/support/status_macros.h"
 #include "compiler/target/target.h"
+#include "compiler/verify/verify.h"
 #include "deploy/runtime/kernel_set.h"
 
 namespace hone {

@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "compiler/interp/oracle.h"
-#include "compiler/ir/verify.h"
 #include "compiler/te/te.h"
 #include "compiler/topi/attention.h"
 #include "compiler/topi/conv.h"
@@ -14,6 +13,7 @@
 #include "compiler/topi/norm.h"
 #include "compiler/topi/pool.h"
 #include "compiler/topi/reduce.h"
+#include "compiler/verify/verify.h"
 #include "tests/compiler/codegen/run_kernel.h"
 
 namespace hone {

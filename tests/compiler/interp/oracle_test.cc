@@ -12,7 +12,7 @@
 #include "compiler/interp/random_input.h"
 #include "compiler/ir/structural.h"
 #include "compiler/ir/text.h"
-#include "compiler/ir/verify.h"
+#include "compiler/verify/verify.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

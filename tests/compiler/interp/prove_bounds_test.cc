@@ -8,9 +8,9 @@
 #include "compiler/interp/interpreter.h"
 #include "compiler/interp/random_input.h"
 #include "compiler/ir/text.h"
-#include "compiler/ir/verify.h"
 #include "compiler/ir/visit.h"
 #include "compiler/support/file.h"
+#include "compiler/verify/verify.h"
 #include "gtest/gtest.h"
 
 namespace hone {

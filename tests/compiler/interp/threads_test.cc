@@ -2,7 +2,7 @@
 #include "compiler/interp/interpreter.h"
 #include "compiler/interp/random_input.h"
 #include "compiler/ir/text.h"
-#include "compiler/ir/verify.h"
+#include "compiler/verify/verify.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/compiler/ir/reads_back.h"

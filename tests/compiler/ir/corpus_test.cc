@@ -9,8 +9,8 @@
 #include "compiler/ir/module.h"
 #include "compiler/ir/structural.h"
 #include "compiler/ir/text.h"
-#include "compiler/ir/verify.h"
 #include "compiler/support/file.h"
+#include "compiler/verify/verify.h"
 #include "gtest/gtest.h"
 
 namespace hone {

@@ -8,8 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/ir/structural.h"
 #include "compiler/ir/text.h"
-#include "compiler/ir/verify.h"
 #include "compiler/support/file.h"
+#include "compiler/verify/verify.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

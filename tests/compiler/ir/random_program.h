@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/ir/block_regions.h"
 #include "compiler/ir/stmt.h"
 #include "compiler/support/random.h"
 
@@ -51,8 +52,6 @@ class RandomProgram {
       ints_.push_back(v);
     }
     const size_t reads = read_.size(), writes = written_.size();
-    block.reads = {Region(Pick(read_))};
-    block.writes = {Region(Pick(written_))};
     if (random_.Chance(0.4)) {
       block.allocs.push_back(MakeBuffer());
       read_.push_back(block.allocs[0]);
@@ -66,6 +65,7 @@ class RandomProgram {
     if (random_.Chance(0.3)) block.init = Statement(0);
     block.body = Statement(depth);
     if (random_.Chance(0.2)) block.annotations["note"] = static_cast<int64_t>(random_.Below(3));
+    DeclareRegions(block);
     read_.resize(reads);
     written_.resize(writes);
     ints_ = outer;

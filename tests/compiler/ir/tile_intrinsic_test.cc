@@ -5,8 +5,8 @@
 
 #include "compiler/ir/structural.h"
 #include "compiler/ir/text.h"
-#include "compiler/ir/verify.h"
 #include "compiler/ir/visit.h"
+#include "compiler/verify/verify.h"
 #include "gtest/gtest.h"
 #include "tests/compiler/ir/reads_back.h"
 

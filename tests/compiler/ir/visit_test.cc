@@ -2,9 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include "compiler/ir/block_regions.h"
 #include "compiler/ir/structural.h"
 #include "compiler/ir/text.h"
-#include "compiler/ir/verify.h"
+#include "compiler/verify/verify.h"
 #include "tests/compiler/ir/random_program.h"
 
 namespace hone {
@@ -111,9 +112,14 @@ TEST(RenewDefinitions, GivesAnEqualProgramWithItsOwnNames) {
     const Stmt copy = RenewDefinitions(f.body);
     ASSERT_TRUE(StructuralEqual(f.body, copy)) << ToText(f);
     ASSERT_EQ(StructuralHash(f.body), StructuralHash(copy));
-    // Both together define nothing twice.
+    // Both together define nothing twice. Below another root they declare what they touch.
+    const auto declared = [](const Stmt& root) {
+      BlockRealize realize = *root.As<BlockRealize>();
+      DeclareRegions(realize.block);
+      return Stmt::Make(std::move(realize));
+    };
     Block root{.name = "root"};
-    root.body = MakeSeq({f.body, copy});
+    root.body = MakeSeq({declared(f.body), declared(copy)});
     PrimFunc twice = f;
     twice.body = Stmt::Make(BlockRealize{{}, True(), root});
     ASSERT_TRUE(Verify(twice).ok()) << Verify(twice);

@@ -10,10 +10,10 @@
 #include "compiler/interp/interpreter.h"
 #include "compiler/interp/random_input.h"
 #include "compiler/ir/text.h"
-#include "compiler/ir/verify.h"
 #include "compiler/lower/lower.h"
 #include "compiler/lower/passes.h"
 #include "compiler/support/check.h"
+#include "compiler/verify/verify.h"
 #include "tests/compiler/ir/reads_back.h"
 
 namespace hone {

@@ -8,9 +8,9 @@
 #include "compiler/interp/random_input.h"
 #include "compiler/ir/structural.h"
 #include "compiler/ir/text.h"
-#include "compiler/ir/verify.h"
 #include "compiler/schedule/choose_algorithm.h"
 #include "compiler/schedule/program_index.h"
+#include "compiler/verify/verify.h"
 #include "tests/compiler/ir/reads_back.h"
 #include "tests/compiler/schedule/reference.h"
 

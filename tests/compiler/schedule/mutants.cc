@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/ir/block_regions.h"
 #include "compiler/ir/visit.h"
 
 namespace hone::testing {
@@ -191,7 +192,13 @@ std::optional<PrimFunc> WithDefect(const PrimFunc& program, Defect defect, Rando
   std::optional<Stmt> body = walk().ChangeOne(program.body, random);
   if (!body.has_value()) return std::nullopt;
   PrimFunc changed = program;
-  changed.body = *std::move(body);
+  changed.body = RewriteBottomUp(*body, [](const Stmt& stmt) -> std::optional<Stmt> {
+    const BlockRealize* realize = stmt.As<BlockRealize>();
+    if (realize == nullptr || realize->block.iters.empty()) return std::nullopt;
+    BlockRealize declared = *realize;
+    DeclareRegions(declared.block);
+    return Stmt::Make(std::move(declared));
+  });
   return changed;
 }
 

@@ -20,8 +20,9 @@ enum class Defect {
 inline constexpr std::array<std::string_view, 5> kDefectNames = {"bound", "lost init", "swapped axes",
                                                                  "missing predicate", "stale accumulator"};
 
-// The program with one such defect at a random place; nothing where there is no place for it. Whether the program is
-// still one that computes the same is for running it to say.
+// The program with one such defect at a random place; nothing where there is no place for it. Blocks declare what they
+// read and write now, so that the verifier does not see the defect by that. Whether the program is still one that
+// computes the same is for running it to say.
 std::optional<PrimFunc> WithDefect(const PrimFunc& program, Defect defect, Random& random);
 
 }  // namespace hone::testing

@@ -9,9 +9,9 @@
 #include "compiler/interp/oracle.h"
 #include "compiler/interp/random_input.h"
 #include "compiler/ir/text.h"
-#include "compiler/ir/verify.h"
 #include "compiler/ir/visit.h"
 #include "compiler/support/check.h"
+#include "compiler/verify/verify.h"
 #include "tests/compiler/ir/reads_back.h"
 
 namespace hone::testing {

@@ -1,4 +1,4 @@
-#include "compiler/ir/verify.h"
+#include "compiler/verify/verify.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -92,7 +92,11 @@ const Case kCases[] = {
      "index-range: block Y: A[8]: index 8 of dimension 0 is outside [0, 8)"},
     {"IndexNegative", [](Program& p) { p.body = p.StoreY(MakeLoad(p.a, {-1})); }, "index-range: block Y: A[-1]"},
     {"IndexGuarded",
-     [](Program& p) { p.body = p.StoreY(IfThenElse(Expr(p.v) < 4, MakeLoad(p.a, {-1}), FloatConst(0))); }, ""},
+     [](Program& p) {
+       p.reads = {{p.a, {{-1, 1}}}};
+       p.body = p.StoreY(IfThenElse(Expr(p.v) < 4, MakeLoad(p.a, {-1}), FloatConst(0)));
+     },
+     ""},
     {"OperandTypes",
      [](Program& p) { p.body = p.StoreY(Raw(BinaryOp::kAdd, MakeLoad(p.a, {p.v}), Expr(1), kFloat32)); },
      "types: block Y: A[vi] + 1 has operands of types float32 and int32"},
@@ -158,6 +162,7 @@ const Case kCases[] = {
     {"NoPredicate", [](Program& p) { p.predicate = Expr(); }, "absent-part: block Y: the predicate is absent"},
     {"Masked",
      [](Program& p) {
+       p.writes = {{p.y, {{0, 8}}}};
        p.body =
            Stmt::Make(Store{p.y, {MakeRamp(0, 1, 8)}, MakeBroadcast(FloatConst(1), 8), MakeRamp(0, 1, 8) < Expr(p.v)});
      },

@@ -4,8 +4,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/ir/module.h"
-#include "compiler/ir/verify.h"
 #include "compiler/support/status_macros.h"
+#include "compiler/verify/verify.h"
 
 namespace hone {
 namespace {

@@ -1,4 +1,4 @@
-#include "compiler/ir/verify.h"
+#include "compiler/verify/verify.h"
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
@@ -10,6 +10,7 @@
 #include "compiler/ir/text.h"
 #include "compiler/ir/tile_intrinsic.h"
 #include "compiler/support/status_macros.h"
+#include "compiler/verify/undeclared_access.h"
 
 namespace hone {
 namespace {
@@ -326,6 +327,7 @@ class Verifier {
   absl::Status CheckNode(const BlockRealize& realize) {
     const Block& block = realize.block;
     const std::string outer_place = std::exchange(place_, absl::StrCat("block ", block.name));
+    ++blocks_;
     if (realize.values.size() != block.iters.size()) {
       return Broken("binding-count",
                     absl::StrCat(realize.values.size(), " values for ", block.iters.size(), " iteration variables"));
@@ -363,6 +365,11 @@ class Verifier {
     }
     if (block.init) HONE_RETURN_IF_ERROR(Check(block.init));
     HONE_RETURN_IF_ERROR(CheckBody(block.body, "the block"));
+    --blocks_;
+    const bool is_root = blocks_ == 0 && block.iters.empty();  // the whole program: it declares nothing
+    if (!is_root) {
+      if (const std::optional<std::string> access = UndeclaredAccess(block)) return Broken("region-cover", *access);
+    }
     for (const IterVar& iter : block.iters) Forget(iter.var);
     for (const Buffer& buffer : block.allocs) Forget(buffer);
     for (const MatchBuffer& match : block.matches) Forget(match.buffer);
@@ -442,6 +449,7 @@ class Verifier {
   }
 
   std::string place_;
+  int blocks_ = 0;   // around what is checked
   int guarded_ = 0;  // inside a condition: constant indices may be out of range, never run
   absl::flat_hash_set<Var> defined_vars_, vars_in_scope_, loops_outside_;
   absl::flat_hash_set<Buffer> defined_buffers_, buffers_in_scope_, read_only_;

@@ -11,7 +11,9 @@
 //   types  integer  condition  shape-type   operands, indices, conditions, extents have the types they need
 //   intrinsic  tile-op              calls name a function of intrinsics.h, with its number of arguments
 //   loop-thread  loop-extent        thread names go with thread bindings; vectorized and unrolled loops have constant
-//   extents attributes                      "outputs", "constants" and "domains" fit the params absent-part nothing
+//                                   extents
+//   region-cover                    what a block below the root reads and writes is proven to lie in the regions it
+//   declares attributes                      "outputs", "constants" and "domains" fit the params absent-part nothing
 //   that must be there is an absent handle
 // It names the first rule broken and the place: "store-rank: block Y: Y[vi] has 1 index, the buffer has 2 dimensions".
 #pragma once
@@ -21,6 +23,13 @@
 
 namespace hone {
 
+struct IrModule;  // compiler/ir/module.h
+
 absl::Status Verify(const PrimFunc& f);
+
+// Every tensor function keeps these rules, and every R.call_tir names a tensor function of the module, with
+// as many arguments and outputs as that has parameters, of the same types and, where constants, the same shapes.
+// InvalidArgument names the function and the value.
+absl::Status Verify(const IrModule& module);
 
 }  // namespace hone
