@@ -16,6 +16,10 @@
 
 namespace hone {
 
+// The bytes of memory that nobody has written, in the interpreter and in the outputs that RandomArguments makes: no
+// number in floating tensors, -1 in integer ones, so that what reads them does not get a right result by chance.
+inline constexpr unsigned char kUnwrittenByte = 0xFF;
+
 struct InterpretOptions {
   bool double_accumulation =
       false;                        // all floating arithmetic, and every floating buffer, in double; rounded at the end

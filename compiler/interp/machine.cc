@@ -169,16 +169,18 @@ absl::Status Machine::Sizes(int buffer) {
   return absl::OkStatus();
 }
 
-// New contents: nothing is written yet. Memory of the same size is used again.
+// New contents: nothing is written yet, and what is read all the same is kUnwrittenByte, never a zero that would be right
+// by chance. Memory of the same size is used again.
 absl::Status Machine::Allocate(int buffer, bool with_flags) {
   Memory& memory = memory_[static_cast<size_t>(buffer)];
   const int64_t bytes = memory.elements * memory.bytes;
   if (memory.own_bytes < bytes || memory.own == nullptr) {
-    memory.own = {static_cast<char*>(std::calloc(static_cast<size_t>(bytes) + 8, 1)), std::free};
+    memory.own = {static_cast<char*>(std::malloc(static_cast<size_t>(bytes) + 8)), std::free};
     if (memory.own == nullptr) return absl::ResourceExhaustedError(absl::StrCat("no memory for ", bytes, " bytes"));
     memory.own_bytes = bytes;
   }
   memory.data = memory.own.get();
+  std::memset(memory.data, kUnwrittenByte, static_cast<size_t>(bytes));
   memory.written = nullptr;
   if (!with_flags || !options_.check_uninitialised) return absl::OkStatus();
   if (memory.own_flags < memory.elements || memory.own_written == nullptr) {

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/interp/interpreter.h"
 #include "compiler/support/random.h"
 
 namespace hone {
@@ -203,7 +204,9 @@ std::vector<NdArray> RandomArguments(const PrimFunc& f, uint64_t seed, InputKind
     if (i < inputs) {
       args.push_back(RandomInput(f, i, Random(seed, static_cast<uint64_t>(i)).Next(), kind));
     } else {
-      args.emplace_back(f.params[static_cast<size_t>(i)].type(), ConstantShape(f.params[static_cast<size_t>(i)]));
+      NdArray& output =
+          args.emplace_back(f.params[static_cast<size_t>(i)].type(), ConstantShape(f.params[static_cast<size_t>(i)]));
+      std::ranges::fill(output.data, static_cast<char>(kUnwrittenByte));
     }
   }
   return args;

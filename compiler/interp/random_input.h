@@ -38,7 +38,8 @@ absl::StatusOr<Domain> ParseDomain(std::string_view text);
 NdArray RandomInput(const PrimFunc& f, int param, uint64_t seed, InputKind kind);
 NdArray RandomArray(DType type, std::vector<int64_t> shape, const Domain& domain, uint64_t seed, InputKind kind);
 
-// Arguments for a whole function: inputs by RandomInput with a stream of their own each, outputs zero.
+// Arguments for a whole function: inputs by RandomInput with a stream of their own each, outputs full of
+// kUnwrittenByte (interpreter.h).
 std::vector<NdArray> RandomArguments(const PrimFunc& f, uint64_t seed, InputKind kind);
 
 }  // namespace hone

@@ -74,6 +74,8 @@ inline absl::Status RunCompiled(const CompiledKernel& kernel, std::vector<NdArra
   for (NdArray& arg : args) tensors.push_back(guarded.emplace_back(arg).start());
   if (RuntimeError error = invocation->Prepare(tensors)) return absl::InternalError(error.message());
   invocation->Bind(tensors);
+  for (const std::span<char> memory : invocation->scratch())
+    std::ranges::fill(memory, static_cast<char>(kUnwrittenByte));
   const int32_t code = invocation->Run();
   for (GuardedCopy& copy : guarded) {
     if (!copy.Finish()) return absl::InternalError("the kernel wrote past the end of a tensor");
@@ -104,7 +106,7 @@ inline void ExpectCompiledAgrees(const PrimFunc& func, double tolerance = 0, Inp
                                  int threads = 2) {
   EXPECT_EQ(ReadBackError(func), "");
   std::vector<NdArray> want = RandomArguments(func, 7, kind);
-  const absl::Status interpreted = Interpret(func, want, {.check_uninitialised = false});
+  const absl::Status interpreted = Interpret(func, want);
   ASSERT_TRUE(interpreted.ok()) << interpreted << "\n" << ToText(func);
   struct Way {
     const char* target;
@@ -138,7 +140,7 @@ inline void ExpectLinksForAArch64(const PrimFunc& func) {
 inline void ExpectPlainAgrees(const PrimFunc& func, double tolerance = 0, InputKind kind = InputKind::kInteger) {
   EXPECT_EQ(ReadBackError(func), "");
   std::vector<NdArray> want = RandomArguments(func, 7, kind), got = RandomArguments(func, 7, kind);
-  const absl::Status interpreted = Interpret(func, want, {.check_uninitialised = false});
+  const absl::Status interpreted = Interpret(func, want);
   ASSERT_TRUE(interpreted.ok()) << interpreted << "\n" << ToText(func);
   const absl::StatusOr<CompiledKernel> kernel = CompilePlain(func, HostTarget());
   ASSERT_TRUE(kernel.ok()) << kernel.status() << "\n" << ToText(func);

@@ -1,5 +1,5 @@
-// What every test of lowering ends with: after each pass the program passes the verifier and computes what it did
-// before.
+// What every test of lowering ends with: after each pass the program passes the verifier, reads nothing that it has not
+// written, and computes what it did before.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -35,12 +35,12 @@ inline std::vector<NdArray> ArgumentsLike(const std::vector<NdArray>& arguments,
 }
 
 inline void ExpectSameNumbers(const std::vector<NdArray>& inputs, const std::vector<NdArray>& want,
-                              const PrimFunc& func, const std::string& after) {
+                              const PrimFunc& func, const std::string& after, bool check_uninitialised = true) {
   const absl::Status valid = Verify(func);
   ASSERT_TRUE(valid.ok()) << "after " << after << ": " << valid << "\n" << ToText(func);
   ASSERT_EQ(ReadBackError(func), "") << "after " << after;
   std::vector<NdArray> got = ArgumentsLike(inputs, func);
-  const absl::Status ran = Interpret(func, got, {.check_uninitialised = false});
+  const absl::Status ran = Interpret(func, got, {.check_uninitialised = check_uninitialised});
   ASSERT_TRUE(ran.ok()) << "after " << after << ": " << ran << "\n" << ToText(func);
   for (size_t p = 0; p < want.size(); ++p) {
     ASSERT_TRUE(got[p].data == want[p].data) << "after " << after << " param " << p << " differs\n" << ToText(func);
@@ -51,7 +51,7 @@ inline void ExpectSameNumbers(const std::vector<NdArray>& inputs, const std::vec
 inline void CheckPasses(const PrimFunc& scheduled, const LowerOptions& options = {}) {
   const std::vector<NdArray> inputs = RandomArguments(scheduled, 3, InputKind::kInteger);
   std::vector<NdArray> want = inputs;
-  const absl::Status ran = Interpret(scheduled, want, {.check_uninitialised = false});
+  const absl::Status ran = Interpret(scheduled, want);
   ASSERT_TRUE(ran.ok()) << ran << "\n" << ToText(scheduled);
   PrimFunc func = scheduled;
   for (const LoweringPass& pass : LoweringPasses()) {

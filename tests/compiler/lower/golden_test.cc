@@ -51,8 +51,11 @@ TEST_P(Golden, Matches) {
   EXPECT_EQ(printed, whole.substr(line + 5));
   const std::vector<NdArray> inputs = RandomArguments(before, 3, InputKind::kInteger);
   std::vector<NdArray> want = inputs;
-  ASSERT_TRUE(Interpret(before, want, {.check_uninitialised = false}).ok());
-  ExpectSameNumbers(inputs, want, after, name);
+  // Some files are parts of programs, which read what another part would have written.
+  const bool complete = Interpret(before, want).ok();
+  want = inputs;
+  ASSERT_TRUE(Interpret(before, want, {.check_uninitialised = complete}).ok());
+  ExpectSameNumbers(inputs, want, after, name, complete);
 }
 
 INSTANTIATE_TEST_SUITE_P(Files, Golden, testing::ValuesIn(GoldenFiles()), [](const auto& info) {
