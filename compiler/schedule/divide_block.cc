@@ -4,6 +4,7 @@
 #include <numeric>
 #include <utility>
 
+#include "compiler/arith/interval_set.h"
 #include "compiler/arith/linear.h"
 #include "compiler/ir/visit.h"
 #include "compiler/schedule/message.h"
@@ -187,6 +188,36 @@ std::optional<TileRange> RangeInTile(const DividedBlock& divided, const Block& b
   return range;
 }
 
+namespace {
+
+// The part of a region of the block that one tile touches: its dimensions one by one where they are affine, otherwise
+// the intervals around it.
+BufferRegion RegionInTile(const DividedBlock& divided, const Block& block, const BufferRegion& region) {
+  std::vector<std::optional<TileRange>> affine;
+  for (const Range& r : region.region) affine.push_back(RangeInTile(divided, block, r));
+  BufferRegion tile = region;
+  if (!std::ranges::all_of(affine, [](const auto& range) { return range.has_value(); })) {
+    const VarMap to_tile = [&](const Var& var) -> std::optional<Expr> {
+      for (size_t i = 0; i < block.iters.size(); ++i) {
+        if (block.iters[i].var == var) return divided.iters[i].value;
+      }
+      return std::nullopt;
+    };
+    for (Range& r : tile.region) r = Range{Substitute(r.min, to_tile), Substitute(r.extent, to_tile)};
+    Analyzer known;
+    for (const DividedIter& part : divided.iters) known.Bind(part.tile, part.tile_domain);
+    VarRanges inside;
+    for (const For* loop : divided.loops) inside[loop->var] = Range{loop->min, loop->extent};
+    tile.region = RelaxRegion(tile, ToSets(inside), known);
+  }
+  for (size_t d = 0; d < affine.size(); ++d) {
+    if (affine[d].has_value()) tile.region[d] = Range{affine[d]->first, affine[d]->extent};
+  }
+  return tile;
+}
+
+}  // namespace
+
 BlockRealize MakeTileBlock(const ProgramIndex& index, const DividedBlock& divided, std::string name) {
   const BlockRealize& realize = index.realize(divided.block);
   const Block& block = realize.block;
@@ -198,22 +229,8 @@ BlockRealize MakeTileBlock(const ProgramIndex& index, const DividedBlock& divide
     outer.block.iters.push_back({part.tile, part.tile_domain, block.iters[i].kind});
     outer.values.push_back(part.tile_value);
   }
-  const auto in_tile = [&](const std::vector<BufferRegion>& regions) {
-    std::vector<BufferRegion> all;
-    for (const BufferRegion& region : regions) {
-      BufferRegion tile{region.buffer, {}};
-      for (size_t d = 0; d < region.region.size(); ++d) {
-        const std::optional<TileRange> range = RangeInTile(divided, block, region.region[d]);
-        const Expr& size = region.buffer.shape()[d];
-        tile.region.push_back(range.has_value() ? Range{range->first, range->extent}
-                                                : Range{IntConst(0, size.type()), size});
-      }
-      all.push_back(std::move(tile));
-    }
-    return all;
-  };
-  outer.block.reads = in_tile(block.reads);
-  outer.block.writes = in_tile(block.writes);
+  for (const BufferRegion& read : block.reads) outer.block.reads.push_back(RegionInTile(divided, block, read));
+  for (const BufferRegion& write : block.writes) outer.block.writes.push_back(RegionInTile(divided, block, write));
   if (!block.init) return outer;
 
   // The loops over what the tile writes, anew.

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/arith/analyzer.h"
+#include "compiler/arith/interval_set.h"
 #include "compiler/ir/block_accesses.h"
 #include "compiler/ir/structural.h"
 #include "compiler/ir/sum.h"
@@ -53,22 +54,45 @@ class CoverCheck {
     return NeverNegative(in_front, access.loops) && NeverNegative(behind, access.loops);
   }
 
-  // With the conditions of the access, and all that the analyzer knows of division and minima.
+  // With the conditions of the access and all that the analyzer knows of division and minima: first for every iteration
+  // of the loops, then for the interval around all of them.
   bool ProvedByAnalyzer(const Range& declared, const BlockAccess& access, size_t d) const {
     Analyzer known;
     for (const IterVar& iter : block_.iters) known.Bind(iter.var, iter.domain);
     for (const auto& [var, range] : access.loops) known.Bind(var, range);
     for (const Expr& condition : access.conditions) known.Assume(condition);
-    const Expr size = access.region.buffer.shape()[d];
     const Range& range = access.region.region[d];
-    const Expr end = range.min + range.extent, declared_end = declared.min + declared.extent;
+    SetMap parts;
+    const Range apart = {PartsOfLoops(range.min, access, known, parts),
+                         PartsOfLoops(range.extent, access, known, parts)};
+    const IntervalSet all = EvalRegion({&apart, 1}, parts, known)[0];
+    const Expr size = access.region.buffer.shape()[d];
     if (IsConst(range.extent, 1)) {
       known.Assume(range.min >= IntConst(0, range.min.type()));
       known.Assume(range.min < size);
     }
-    return (known.CanProveLessEqual(declared.min, IntConst(0, declared.min.type())) ||
-            known.CanProveLessEqual(declared.min, range.min)) &&
-           (known.CanProveLessEqual(size, declared_end) || known.CanProveLessEqual(end, declared_end));
+    const Expr declared_last = declared.min + declared.extent - 1;
+    const auto at_least = [&](const Expr& first) { return first && known.CanProveLessEqual(declared.min, first); };
+    const auto at_most = [&](const Expr& last) { return last && known.CanProveLessEqual(last, declared_last); };
+    return (at_least(IntConst(0, declared.min.type())) || at_least(range.min) || at_least(all.min)) &&
+           (at_most(size - 1) || at_most(range.min + range.extent - 1) || at_most(all.max));
+  }
+
+  // The expression with a variable for every part of it that is made of loops alone; `parts` gets their bounds.
+  static Expr PartsOfLoops(const Expr& e, const BlockAccess& access, Analyzer& known, SetMap& parts) {
+    bool any = false, loops_alone = e.type().is_int() && e.type().is_scalar();
+    for (const Var& var : FreeVars(e)) {
+      any = true;
+      loops_alone &= std::ranges::any_of(access.loops, [&](const auto& loop) { return loop.first == var; });
+    }
+    if (!any) return e;
+    if (!loops_alone)
+      return MapChildren(e, [&](const Expr& child) { return PartsOfLoops(child, access, known, parts); });
+    const Bounds bounds = known.ConstBounds(e);
+    if (!bounds.bounded()) return e;
+    const Var part("part", e.type());
+    parts[part] = {IntConst(bounds.min, e.type()), IntConst(bounds.max, e.type())};
+    return part;
   }
 
   // Every variable is put at the end of its range that makes the sum least: innermost loops first, the block's own
