@@ -26,7 +26,7 @@ std::string CheckSeed(uint64_t seed) {
   const SmallWorkload workload = PickWorkload(random);
   Player player(workload.func, random);
   player.PlayChanges(1 + static_cast<int>(random.Below(30)));
-  const Reference& reference = ReferenceOf(workload);
+  const Reference& reference = ReferenceOf(workload, player.schedule().trace());
   const int threads = 1 + static_cast<int>(seed % 2);
   for (const bool optimize : {false, true}) {
     const auto wrong = [&](const Schedule& s) { return Compiled(reference, s, optimize, threads); };

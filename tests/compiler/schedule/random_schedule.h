@@ -16,10 +16,15 @@
 
 namespace hone::testing {
 
+// Which loop kinds and scopes are played: kGpu adds bindings to threads and shared memory, which lowering for a CPU
+// refuses.
+enum class Machine { kCpu, kGpu };
+
 // Makes one move after the other. A refused one must leave the program as it was.
 class Player {
  public:
-  Player(const PrimFunc& workload, Random& random) : schedule_(workload), random_(random) {}
+  Player(const PrimFunc& workload, Random& random, Machine machine = Machine::kCpu)
+      : schedule_(workload), random_(random), machine_(machine) {}
 
   const Schedule& schedule() const { return schedule_; }
   const std::map<std::string, int>& done() const { return done_; }
@@ -27,12 +32,19 @@ class Player {
 
   // Moves until `changes` of them were let through (look-ups not counted), or many were refused.
   void PlayChanges(int changes) {
+    if (random_.Chance(0.2)) PlayAlgorithm();  // later it is refused: it wants a block that is not scheduled
     for (int tries = 0; tries < 3 * changes + 10 && changes_ < changes; ++tries) Play();
   }
 
   void Play() {
+    Play([this] { return Move(); });
+  }
+
+ private:
+  template <class MoveFunction>
+  void Play(const MoveFunction& move) {
     const Schedule before = schedule_;
-    const absl::Status status = Move();
+    const absl::Status status = move();
     if (status.ok()) {
       ++done_[last_];
       ++changes_;
@@ -45,7 +57,20 @@ class Player {
     schedule_ = before;
   }
 
- private:
+  // Another algorithm for the first block that has one.
+  void PlayAlgorithm() {
+    const std::string algorithm = Pick(AlgorithmNames());
+    for (const int node : schedule_.index().AllBlocks()) {
+      const int before = changes_;
+      Play([&]() -> absl::Status {
+        last_ = "choose_algorithm";
+        HONE_ASSIGN_OR_RETURN(const BlockRef block, GetBlock(schedule_, schedule_.index().block(node).name));
+        return ChooseAlgorithm(schedule_, block, algorithm).status();
+      });
+      if (changes_ > before) return;
+    }
+  }
+
   template <class T>
   const T& Pick(const std::vector<T>& list) {
     return list[random_.Below(list.size())];
@@ -119,10 +144,50 @@ class Player {
     return Split(s, loop, {tile.begin(), tile.end()}).status();
   }
 
+  // What leaves the statements as they are: unit loops, scopes, remarks, threads.
+  absl::Status MoveByRemark(BlockRef block) {
+    Schedule& s = schedule_;
+    switch (random_.Below(5)) {
+      case 0: {
+        last_ = "add_unit_loop";
+        if (random_.Chance(0.5)) return AddUnitLoop(s, block).status();
+        HONE_ASSIGN_OR_RETURN(const LoopRef loop, Loop());
+        return AddUnitLoop(s, loop).status();
+      }
+      case 1: {
+        last_ = "set_scope";
+        const std::vector<Scope> of_cpu = {Scope::kGlobal, Scope::kThread, Scope::kRegister};
+        const std::vector<Scope> of_gpu = {Scope::kGlobal, Scope::kThread, Scope::kRegister, Scope::kShared};
+        return SetScope(s, block, 0, Pick(machine_ == Machine::kGpu ? of_gpu : of_cpu));
+      }
+      case 2: {
+        last_ = "unannotate";
+        return Unannotate(s, block, "note");
+      }
+      case 3: {
+        if (machine_ == Machine::kGpu) {
+          last_ = "bind";
+          HONE_ASSIGN_OR_RETURN(const LoopRef loop, Loop());
+          return Bind(s, loop,
+                      Pick(std::vector<std::string>{"blockIdx.x", "blockIdx.y", "threadIdx.x", "threadIdx.y"}));
+        }
+        [[fallthrough]];
+      }
+      default: {
+        last_ = "annotate";
+        const int64_t value = static_cast<int64_t>(random_.Below(3));
+        if (random_.Chance(0.5)) return Annotate(s, block, "note", value);
+        HONE_ASSIGN_OR_RETURN(const LoopRef loop, Loop());
+        return Annotate(s, loop, "note", value);
+      }
+    }
+  }
+
   absl::Status Move() {
     Schedule& s = schedule_;
     HONE_ASSIGN_OR_RETURN(const BlockRef block, Block());
     if (random_.Chance(0.1)) return MoveBySample(block);
+    if (random_.Chance(0.08)) return MoveByRemark(block);
     switch (random_.Below(37)) {
       case 0:
       case 1:
@@ -313,6 +378,7 @@ class Player {
 
   Schedule schedule_;
   Random& random_;
+  Machine machine_;
   std::string last_;
   int changes_ = 0;
   std::map<std::string, int> done_;

@@ -16,7 +16,7 @@ class Reference {
  public:
   explicit Reference(const SmallWorkload& workload, uint64_t seed = 1);
 
-  const std::vector<NdArray>& arguments() const { return arguments_; }  // the workload's, outputs zero
+  const std::vector<NdArray>& arguments() const { return arguments_; }  // the workload's, outputs unwritten
 
   // "" when the outputs among the arguments are right: the same bits for an exact workload, else within the bound of
   // its level. Otherwise what differs first.
@@ -31,8 +31,10 @@ class Reference {
 
 // One for the workload, made on first use where the workload is of the table.
 const Reference& ReferenceOf(const SmallWorkload& workload);
+// For a schedule of the workload with that trace: not exact where it chooses an algorithm that rounds other numbers.
+const Reference& ReferenceOf(SmallWorkload workload, const Trace& trace);
 
-// With the iterations of parallel and vectorized loops in reverse order: they must not depend on one another.
+// With the iterations of parallel, vectorized and thread loops in reverse order: they must not depend on one another.
 ScheduledProgram Reversed(ScheduledProgram program);
 
 }  // namespace hone::testing

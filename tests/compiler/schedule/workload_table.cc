@@ -14,6 +14,7 @@
 #include "compiler/topi/reduce.h"
 #include "compiler/topi/resize.h"
 #include "compiler/topi/shape_ops.h"
+#include "tests/compiler/schedule/hand_written.h"
 #include "tests/compiler/schedule/workloads.h"
 
 namespace hone::testing {
@@ -225,7 +226,8 @@ const std::vector<SmallWorkload>& SmallWorkloads() {
 }
 
 SmallWorkload PickWorkload(Random& r) {
-  const std::vector<SmallWorkload>& table = SmallWorkloads();
+  const std::vector<SmallWorkload>&table = SmallWorkloads(), &by_hand = HandWrittenWorkloads();
+  if (r.Below(5) == 0) return by_hand[r.Below(by_hand.size())];
   if (r.Below(3) != 0) return table[r.Below(table.size())];
   switch (r.Below(7)) {
     case 0: return {"matmul", Matmul(PickSize(r), PickSize(r), PickSize(r))};

@@ -22,7 +22,7 @@ struct SmallWorkload {
 // Made once, the same on every call.
 const std::vector<SmallWorkload>& SmallWorkloads();
 
-// One of the table, or (one time in three) one of the families in workloads.h with random sizes.
+// One of the table, one of the families in workloads.h with random sizes, or (one time in five) one of hand_written.h.
 SmallWorkload PickWorkload(Random& random);
 
 }  // namespace hone::testing

@@ -1,0 +1,187 @@
+#include "tests/compiler/schedule/hand_written.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/ir/text.h"
+#include "compiler/support/check.h"
+
+namespace hone::testing {
+namespace {
+
+struct Program {
+  const char* name;
+  const char* params;  // between the parentheses of the function
+  const char* body;
+};
+
+const Program kPrograms[] = {
+    {"let", R"(A: T.Buffer((7, 5), "float32"), B: T.Buffer((7, 5), "float32"))", R"(
+    for i, j in T.grid(7, 5):
+        with T.block("twice"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            k: T.int32 = 4 - vj
+            x: T.float32 = A[vi, k] * T.float32(2)
+            B[vi, vj] = x + x * A[vi, vj]
+)"},
+    {"two_buffers_in_a_block", R"(A: T.Buffer((6, 9), "float32"), C: T.Buffer((6, 9), "float32"))", R"(
+    P = T.alloc_buffer((6, 9), "float32")
+    Q = T.alloc_buffer((6, 9), "float32")
+    for i, j in T.grid(6, 9):
+        with T.block("both"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            P[vi, vj] = A[vi, vj] + T.float32(1)
+            Q[vi, vj] = A[vi, vj] * T.float32(2)
+    for i, j in T.grid(6, 9):
+        with T.block("product"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = P[vi, vj] * Q[vi, 8 - vj]
+)"},
+    {"two_elements_in_a_block", R"(A: T.Buffer((5, 4), "float32"), C: T.Buffer((5, 8), "float32"))", R"(
+    pairs = T.alloc_buffer((5, 8), "float32")
+    for i, j in T.grid(5, 4):
+        with T.block("pairs"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            pairs[vi, vj * 2] = A[vi, vj]
+            pairs[vi, vj * 2 + 1] = A[vi, vj] * T.float32(3)
+    for i, j in T.grid(5, 8):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = pairs[vi, vj] + T.float32(1)
+)"},
+    {"if_else", R"(A: T.Buffer((6, 7), "float32"), C: T.Buffer((6,), "float32"))", R"(
+    chosen = T.alloc_buffer((6, 7), "float32")
+    for i, j in T.grid(6, 7):
+        with T.block("chosen"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            if vj < 3:
+                chosen[vi, vj] = A[vi, vj] * T.float32(2)
+            else:
+                chosen[vi, vj] = A[vi, 9 - vj] + T.float32(1)
+    for i, k in T.grid(6, 7):
+        with T.block("sum"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                C[vi] = T.float32(0)
+            C[vi] = C[vi] + chosen[vi, vk]
+)"},
+    {"matched_rows", R"(A: T.Buffer((6, 4), "float32"), C: T.Buffer((6, 4), "float32"))", R"(
+    rows = T.alloc_buffer((6, 4), "float32")
+    for i in range(6):
+        with T.block("rows"):
+            vi = T.axis.spatial(6, i)
+            source = T.match_buffer(A[vi, 0:4], (4,), "float32")
+            target = T.match_buffer(rows[vi, 0:4], (4,), "float32")
+            for j in range(4):
+                target[j] = source[3 - j] * T.float32(2)
+    for i, j in T.grid(6, 4):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = rows[vi, vj] + A[vi, vj]
+)"},
+    {"loop_in_a_block", R"(A: T.Buffer((7, 5), "float32"), C: T.Buffer((7,), "float32"))", R"(
+    total = T.alloc_buffer((7,), "float32")
+    for i in range(7):
+        with T.block("total"):
+            vi = T.axis.spatial(7, i)
+            total[vi] = T.float32(0)
+            for k in range(5):
+                total[vi] = total[vi] + A[vi, k]
+    for i in range(7):
+        with T.block("C"):
+            vi = T.axis.spatial(7, i)
+            C[vi] = total[vi] * T.float32(2)
+)"},
+    {"block_in_a_block", R"(A: T.Buffer((8, 6), "float32"), C: T.Buffer((8, 6), "float32"))", R"(
+    up = T.alloc_buffer((8, 6), "float32")
+    for i in range(2):
+        with T.block("tile"):
+            vi = T.axis.spatial(2, i)
+            for m, j in T.grid(4, 6):
+                with T.block("up"):
+                    vm = T.axis.spatial(4, m)
+                    vj = T.axis.spatial(6, j)
+                    up[vi * 4 + vm, vj] = A[vi * 4 + vm, vj] + T.float32(3)
+    for i, j in T.grid(8, 6):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = up[vi, vj] * up[vi, 5 - vj]
+)"},
+    {"two_writers", R"(A: T.Buffer((6, 6), "float32"), C: T.Buffer((6, 6), "float32"))", R"(
+    lower = T.alloc_buffer((6, 6), "float32")
+    for i, j in T.grid(6, 6):
+        with T.block("zero"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            lower[vi, vj] = T.float32(0)
+    for i, j in T.grid(6, 6):
+        with T.block("triangle"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            T.where(j <= i)
+            lower[vi, vj] = A[vi, vj]
+    for i, j in T.grid(6, 6):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = lower[vi, vj] + lower[vj, vi]
+)"},
+    {"reduction_without_init",
+     R"(A: T.Buffer((5, 7), "float32"), B: T.Buffer((7, 3), "float32"), C: T.Buffer((5, 3), "float32"))", R"(
+    for i, j in T.grid(5, 3):
+        with T.block("zero"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = T.float32(0)
+    for i, j, k in T.grid(5, 3, 7):
+        with T.block("C"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
+)"},
+    {"domain_from_two", R"(A: T.Buffer((9, 4), "float32"), C: T.Buffer((7, 4), "float32"))", R"(
+    inner = T.alloc_buffer((9, 4), "float32")
+    for i, j in T.grid(9, 4):
+        with T.block("inner"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            inner[vi, vj] = A[vi, vj] * T.float32(2)
+    for i, j in T.grid(7, 4):
+        with T.block("C"):
+            vi = T.axis.spatial((2, 9), i + 2)
+            vj = T.axis.spatial(4, j)
+            C[vi - 2, vj] = inner[vi, vj] - inner[vi - 2, vj]
+)"},
+    {"neighbours_where_there_are", R"(A: T.Buffer((7, 3), "float32"), C: T.Buffer((7, 3), "float32"))", R"(
+    up = T.alloc_buffer((7, 3), "float32")
+    for i, j in T.grid(7, 3):
+        with T.block("up"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            up[vi, vj] = A[vi, vj] + T.float32(1)
+    for i, j in T.grid(7, 3):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = T.if_then_else(vi > 0, up[vi - 1, vj], T.float32(0)) + T.if_then_else(vi < 6, up[vi + 1, vj], T.float32(5))
+)"},
+    {"let_in_an_expression", R"(A: T.Buffer((4, 9), "float32"), C: T.Buffer((4,), "float32"))", R"(
+    for i, k in T.grid(4, 9):
+        with T.block("C"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                C[vi] = T.float32(-1000)
+            C[vi] = T.max(C[vi], T.let(x, A[vi, vk] * T.float32(2), x * x - x))
+)"},
+};
+
+}  // namespace
+
+const std::vector<SmallWorkload>& HandWrittenWorkloads() {
+  static const auto& all = *new std::vector<SmallWorkload>([] {
+    std::vector<SmallWorkload> made;
+    for (const Program& program : kPrograms) {
+      const std::string text = absl::StrCat("@T.prim_func\ndef main(", program.params, "):", program.body);
+      absl::StatusOr<PrimFunc> func = ParsePrimFunc(text);
+      HONE_CHECK(func.ok()) << program.name << ": " << func.status() << "\n" << text;
+      made.push_back({absl::StrCat("by_hand_", program.name), *std::move(func)});
+    }
+    return made;
+  }());
+  return all;
+}
+
+}  // namespace hone::testing
