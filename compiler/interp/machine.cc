@@ -169,8 +169,8 @@ absl::Status Machine::Sizes(int buffer) {
   return absl::OkStatus();
 }
 
-// New contents: nothing is written yet, and what is read all the same is kUnwrittenByte, never a zero that would be right
-// by chance. Memory of the same size is used again.
+// New contents: nothing is written yet, and what is read all the same is kUnwrittenByte, never a zero that would be
+// right by chance. Memory of the same size is used again.
 absl::Status Machine::Allocate(int buffer, bool with_flags) {
   Memory& memory = memory_[static_cast<size_t>(buffer)];
   const int64_t bytes = memory.elements * memory.bytes;

@@ -50,6 +50,34 @@ const Program kPrograms[] = {
             vi, vj = T.axis.remap("SS", [i, j])
             C[vi, vj] = pairs[vi, vj] + T.float32(1)
 )"},
+    {"two_stores_apart", R"(A: T.Buffer((5, 4), "float32"), C: T.Buffer((5, 4), "float32"))", R"(
+    both = T.alloc_buffer((5, 8), "float32")
+    for i, j in T.grid(5, 4):
+        with T.block("both"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            both[vi, vj] = A[vi, vj]
+            both[vi, vj + 4] = A[vi, vj] * T.float32(3)
+    for i, j in T.grid(5, 4):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = both[vi, vj + 1] + both[vi, vj + 3]
+)"},
+    {"every_other_element", R"(A: T.Buffer((5, 4), "float32"), C: T.Buffer((5, 4), "float32"))", R"(
+    spread = T.alloc_buffer((5, 8), "float32")
+    for i, j in T.grid(5, 8):
+        with T.block("zero"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            spread[vi, vj] = T.float32(1)
+    for i in range(5):
+        with T.block("spread"):
+            vi = T.axis.spatial(5, i)
+            for j in range(4):
+                spread[vi, j * 2] = A[vi, j]
+    for i, j in T.grid(5, 4):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = spread[vi, vj] + spread[vi, vj + 1]
+)"},
     {"if_else", R"(A: T.Buffer((6, 7), "float32"), C: T.Buffer((6,), "float32"))", R"(
     chosen = T.alloc_buffer((6, 7), "float32")
     for i, j in T.grid(6, 7):
