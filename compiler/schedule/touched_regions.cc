@@ -179,11 +179,10 @@ absl::Status FillsBox(std::span<const Range> region, const VarRanges& roaming) {
   return absl::OkStatus();
 }
 
-absl::Status CheckExact(const ProgramIndex& index, int outer, int producer, const Buffer& buffer, Expr* outside) {
-  const BlockRealize& realize = index.realize(producer);
-  VarRanges roaming;
-  for (const int n : index.LoopsBetween(outer, producer))
-    roaming[index.loop(n).var] = Range{index.loop(n).min, index.loop(n).extent};
+namespace {
+
+// Do the reductions of the block come to an end while the roaming loops run?
+absl::Status CheckReducesInside(const BlockRealize& realize, const VarRanges& roaming) {
   for (size_t i = 0; i < realize.values.size(); ++i) {
     const IterVar& iter = realize.block.iters[i];
     if (iter.kind == IterKind::kSpatial) continue;
@@ -194,6 +193,71 @@ absl::Status CheckExact(const ProgramIndex& index, int outer, int producer, cons
       }
     }
   }
+  return absl::OkStatus();
+}
+
+// One for each iteration variable: may its value lie outside its domain for all iterations of the roaming loops? Then
+// the block does not run at all in one iteration of `outer`.
+std::vector<bool> MayBeEmpty(const ProgramIndex& index, int outer, const BlockRealize& realize,
+                             const VarRanges& roaming) {
+  std::vector<bool> may_be_empty(realize.values.size(), false);
+  if (Conjuncts(realize.predicate).empty()) return may_be_empty;
+  Analyzer known = KnownAround(index, outer);
+  if (index.IsLoop(outer)) known.Bind(index.loop(outer).var, Range{index.loop(outer).min, index.loop(outer).extent});
+  const SetMap sets = ToSets(roaming);
+  for (size_t i = 0; i < realize.values.size(); ++i) {
+    const Range& domain = realize.block.iters[i].domain;
+    const IntervalSet set = EvalSet(realize.values[i], sets, known);
+    may_be_empty[i] = !set.bounded() || !known.CanProve(set.min < domain.min + domain.extent) ||
+                      !known.CanProve(set.max >= domain.min);
+  }
+  return may_be_empty;
+}
+
+// Is the region that the block declares to write a whole box, as far as it lies inside the buffer?
+absl::Status CheckWritesBox(const BlockRealize& realize, const BufferRegion& write, const VarRanges& roaming,
+                            const std::vector<bool>& may_be_empty) {
+  // An iteration in which the block does not run at all, because a split covers more than its loop, must show: as a
+  // part of the buffer that lies outside.
+  for (size_t i = 0; i < realize.values.size(); ++i) {
+    bool shows = !may_be_empty[i];
+    for (const Range& r : write.region) {
+      const std::optional<AffineIndex> at = AffineIn(r, realize.block.iters);
+      shows = shows || (at.has_value() && at->iter == static_cast<int>(i));
+    }
+    if (!shows) {
+      return Refused("block ", realize.block.name, " does not run in some iterations, those in which ",
+                     realize.values[i], " is outside its domain");
+    }
+  }
+  // Instances outside the domain do not run: that cuts the box straight only where a dimension is one variable.
+  if (!Conjuncts(realize.predicate).empty()) {
+    for (const Range& r : write.region) {
+      const std::optional<AffineIndex> at = AffineIn(r, realize.block.iters);
+      if (!at.has_value() || at->scale != 1) {
+        return Refused("block ", realize.block.name, " runs only where ", realize.predicate, ", which leaves holes in ",
+                       write.buffer, ", written at ", r.min);
+      }
+    }
+  }
+  const VarMap bind = BindingsOf(realize);
+  std::vector<Range> region;
+  for (const Range& r : write.region) region.push_back(Range{Substitute(r.min, bind), Substitute(r.extent, bind)});
+  if (const absl::Status filled = FillsBox(region, roaming); !filled.ok()) {
+    return Refused("block ", realize.block.name, " does not write a whole box of ", write.buffer,
+                   " in one iteration: ", filled.message());
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status CheckExact(const ProgramIndex& index, int outer, int producer, const Buffer& buffer, Expr* outside) {
+  const BlockRealize& realize = index.realize(producer);
+  VarRanges roaming;
+  for (const int n : index.LoopsBetween(outer, producer))
+    roaming[index.loop(n).var] = Range{index.loop(n).min, index.loop(n).extent};
+  HONE_RETURN_IF_ERROR(CheckReducesInside(realize, roaming));
   for (const Expr& part : PartsBeyondDomain(realize, RangesAround(index, producer))) {
     bool stands_still = outside != nullptr;
     for (const Var& var : FreeVars(part)) stands_still = stands_still && roaming.count(var) == 0;
@@ -206,49 +270,9 @@ absl::Status CheckExact(const ProgramIndex& index, int outer, int producer, cons
     return Refused("block ", realize.block.name, " writes ", buffer,
                    " under a condition in its body, which leaves holes in what it writes");
   }
-  // An iteration in which the block does not run at all, because a split covers more than its loop, must show: as a
-  // part of the buffer that lies outside.
-  std::vector<bool> may_be_empty(realize.values.size(), false);
-  if (!Conjuncts(realize.predicate).empty()) {
-    Analyzer known = KnownAround(index, outer);
-    if (index.IsLoop(outer)) known.Bind(index.loop(outer).var, Range{index.loop(outer).min, index.loop(outer).extent});
-    const SetMap sets = ToSets(roaming);
-    for (size_t i = 0; i < realize.values.size(); ++i) {
-      const Range& domain = realize.block.iters[i].domain;
-      const IntervalSet set = EvalSet(realize.values[i], sets, known);
-      may_be_empty[i] = !set.bounded() || !known.CanProve(set.min < domain.min + domain.extent) ||
-                        !known.CanProve(set.max >= domain.min);
-    }
-  }
-  const VarMap bind = BindingsOf(realize);
+  const std::vector<bool> may_be_empty = MayBeEmpty(index, outer, realize, roaming);
   for (const BufferRegion& write : realize.block.writes) {
-    if (!write.buffer.SameAs(buffer)) continue;
-    for (size_t i = 0; i < realize.values.size(); ++i) {
-      bool shows = !may_be_empty[i];
-      for (const Range& r : write.region) {
-        const std::optional<AffineIndex> at = AffineIn(r, realize.block.iters);
-        shows = shows || (at.has_value() && at->iter == static_cast<int>(i));
-      }
-      if (!shows) {
-        return Refused("block ", realize.block.name, " does not run in some iterations, those in which ",
-                       realize.values[i], " is outside its domain");
-      }
-    }
-    std::vector<Range> region;
-    for (const Range& r : write.region) region.push_back(Range{Substitute(r.min, bind), Substitute(r.extent, bind)});
-    // Instances outside the domain do not run: that cuts the box straight only where a dimension is one variable.
-    for (const Range& r :
-         Conjuncts(realize.predicate).empty() ? std::span<const Range>() : std::span<const Range>(write.region)) {
-      const std::optional<AffineIndex> at = AffineIn(r, realize.block.iters);
-      if (!at.has_value() || at->scale != 1) {
-        return Refused("block ", realize.block.name, " runs only where ", realize.predicate, ", which leaves holes in ",
-                       buffer, ", written at ", r.min);
-      }
-    }
-    if (const absl::Status filled = FillsBox(region, roaming); !filled.ok()) {
-      return Refused("block ", realize.block.name, " does not write a whole box of ", buffer,
-                     " in one iteration: ", filled.message());
-    }
+    if (write.buffer.SameAs(buffer)) HONE_RETURN_IF_ERROR(CheckWritesBox(realize, write, roaming, may_be_empty));
   }
   return absl::OkStatus();
 }
