@@ -81,7 +81,7 @@ absl::StatusOr<BlockRef> DecomposePadding(Schedule& schedule, BlockRef block_ref
     domains[iter.var] = iter.domain;
     if (iter.kind != IterKind::kSpatial) return Refused(where, ": ", iter.var, " is no spatial variable");
   }
-  if (!TellApart(store->indices, domains, True())) {
+  if (!IsInjective(store->indices, domains, True())) {
     return Refused(where,
                    ": two instances may write one element, and the copy might come before the constant of another");
   }

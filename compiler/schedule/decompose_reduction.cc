@@ -47,7 +47,7 @@ absl::StatusOr<BlockRef> DecomposeReduction(Schedule& schedule, BlockRef block_r
   for (int n = index.parent(node); n >= loop_node; n = index.parent(n)) {
     if (index.IsLoop(n)) inside[index.loop(n).var] = Range{index.loop(n).min, index.loop(n).extent};
   }
-  if (!TellApart(realize.values, inside, realize.predicate)) {
+  if (!IsInjective(realize.values, inside, realize.predicate)) {
     return Refused(where,
                    ": inside the loop the block computes some elements more than once, each time from its init; choose "
                    "a loop further in");

@@ -122,7 +122,7 @@ absl::StatusOr<BlockRef> Reindex(Schedule& schedule, BlockRef ref, int buffer_in
     }
   }
   if (used.empty()) return Refused(where, ": it is one element, whatever the instance");
-  if (writes && !TellApart(at, domains, True())) {
+  if (writes && !IsInjective(at, domains, True())) {
     return Refused(where, ": two instances may write one element, and the copy back would not know whose to take");
   }
   const VarRanges around = RangesAround(index, node);

@@ -46,7 +46,7 @@ absl::Status CheckIndependent(const ProgramIndex& index, const std::vector<int>&
       for (int n = index.parent(b); n >= chain[0]; n = index.parent(n)) {
         if (index.IsLoop(n)) loops[index.loop(n).var] = Range{index.loop(n).min, index.loop(n).extent};
       }
-      if (!TellApart(realize.values, loops, realize.predicate)) {
+      if (!IsInjective(realize.values, loops, realize.predicate)) {
         return Refused("reorder(", names, "): block ", realize.block.name,
                        " below computes some elements more than once, and sums of "
                        "different times would mix");

@@ -132,7 +132,7 @@ bool StoresUnderCondition(const Stmt& body, const Buffer& buffer) {
 
 }  // namespace
 
-bool TellApart(std::span<const Expr> values, const VarRanges& roaming, const Expr& predicate) {
+bool IsInjective(std::span<const Expr> values, const VarRanges& roaming, const Expr& predicate) {
   const VarList list = ListOf(roaming);
   if (const auto sums = DisjointSums(values, list); sums.has_value()) {
     int64_t instances = 1, different = 1;

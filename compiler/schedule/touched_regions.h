@@ -21,27 +21,28 @@ std::vector<std::vector<IntervalSet>> TouchedWithin(const ProgramIndex& index, i
 // Their union, dimension by dimension.
 std::vector<IntervalSet> UnionOf(std::span<const std::vector<IntervalSet>> regions, Analyzer& known);
 
-// Do different iterations of the `roaming` loops always give different values? Not when a loop is used by none of them
-// (the block runs again in its every iteration) or when parts overlap, as those of a producer computed with its halo
-// do.
-bool TellApart(std::span<const Expr> values, const VarRanges& roaming, const Expr& predicate);
+// Returns whether distinct iterations of the `roaming` loops give distinct `values`: the map is injective under
+// `predicate`. It is not when a loop is used by none of the values (the block runs again in its every iteration) or
+// when parts overlap, as those of a producer computed with its halo do.
+bool IsInjective(std::span<const Expr> values, const VarRanges& roaming, const Expr& predicate);
 
-// Do the ranges, while the variables of `roaming` run through theirs, touch every element of the box around them? Loops
-// that were fused across the border of what roams, or an index such as (v // 3, v % 3), can leave holes.
+// OK when the ranges, while the variables of `roaming` run through theirs, touch every element of the box around them;
+// refused says why not. Loops that were fused across the border of what roams, or an index such as (v // 3, v % 3), can
+// leave holes.
 absl::Status FillsBox(std::span<const Range> region, const VarRanges& roaming);
 
-// Does one iteration of `outer` write all of the buffer that TouchedWithin says, as far as it lies inside, and have its
-// reductions come to an end there? Refused says which block and why, in the words after "PRIMITIVE(..): ".
+// OK when one iteration of `outer` writes all of the buffer that TouchedWithin says, as far as it lies inside, and the
+// reductions of the block come to an end there. Refused says which block and why, in the words after "PRIMITIVE(..): ".
 // With `outside`, it need only do so where *outside holds: conditions of the block that do not change in one iteration
 // are added to it. Without, such a block is refused too.
 absl::Status CheckExact(const ProgramIndex& index, int outer, int producer, const Buffer& buffer,
                         Expr* outside = nullptr);
 
-// Is it certain that `inner` lies in `outer` where both lie inside the buffer?
+// Returns whether `inner` is proven to lie in `outer` where both lie inside the buffer.
 bool Covers(const std::vector<IntervalSet>& outer, const std::vector<IntervalSet>& inner, const Buffer& buffer,
             Analyzer& known);
 
-// Does `consumer` read, in one iteration of `outer`, only what `producer` wrote in that iteration?
+// Returns whether `consumer` reads, in one iteration of `outer`, only what `producer` wrote in that iteration.
 bool CoveredWithin(const ProgramIndex& index, int outer, int producer, int consumer, const Buffer& buffer);
 
 // A block's iteration variables -> the values bound to them. The realization must outlive the map.

@@ -1,3 +1,4 @@
+// clang-format off
 // The verifier: what every pass and primitive may rely on.
 //
 // Checks, by the name of the rule:
@@ -6,16 +7,20 @@
 //   buffer-scope                    params, then allocations, define every buffer used
 //   input-written                   inputs are only read
 //   binding-count                   a block has a value for every iteration variable
-//   store-rank  load-rank  region-rank   as many indices (ranges) as the buffer has dimensions
+//   store-rank  load-rank  region-rank
+//                                   as many indices (ranges) as the buffer has dimensions
 //   index-range                     constant indices lie inside the shape, except under a condition
-//   types  integer  condition  shape-type   operands, indices, conditions, extents have the types they need
+//   types  integer  condition  shape-type
+//                                   operands, indices, conditions, extents have the types they need
 //   intrinsic  tile-op              calls name a function of intrinsics.h, with its number of arguments
 //   loop-thread  loop-extent        thread names go with thread bindings; vectorized and unrolled loops have constant
 //                                   extents
-//   region-cover                    what a block below the root reads and writes is proven to lie in the regions it
-//   declares attributes                      "outputs", "constants" and "domains" fit the params absent-part nothing
-//   that must be there is an absent handle
+//   region-cover                    what a block below the root reads and writes is proven to lie in the regions that
+//                                   it declares (undeclared_access.h)
+//   attributes                      "outputs", "constants" and "domains" fit the params
+//   absent-part                     nothing that must be there is an absent handle
 // It names the first rule broken and the place: "store-rank: block Y: Y[vi] has 1 index, the buffer has 2 dimensions".
+// clang-format on
 #pragma once
 
 #include "absl/status/status.h"
