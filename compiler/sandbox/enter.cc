@@ -15,7 +15,7 @@
 #include <cerrno>
 #include <vector>
 
-#include "compiler/sandbox/layers.h"
+#include "compiler/sandbox/layer_bits.h"
 #include "compiler/sandbox/system_calls.h"
 #include "compiler/support/sanitized.h"
 

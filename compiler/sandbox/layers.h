@@ -1,6 +1,4 @@
-// The layers of the sandbox in which a process runs or reads what a stranger wrote. Each is a wall of its own, and most
-// things are refused by two of them, so that one that is missing or broken opens nothing by itself. A process tries all
-// of them and says which hold; whoever started it decides whether they are enough.
+// Names of the sandbox's layers, which of them are required, and the refusal of a process that lacks one.
 #pragma once
 
 #include <cstdint>
@@ -9,24 +7,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "compiler/sandbox/layer_bits.h"
 
 namespace hone {
-
-enum SandboxLayer : uint32_t {
-  kLayerDeathSignal = 1u << 0,    // it is killed when the thread that started it ends
-  kLayerNoNewPrivs = 1u << 1,     // no program it starts gives it rights (PR_SET_NO_NEW_PRIVS)
-  kLayerLimits = 1u << 2,         // rlimits: processor time, size of files, core dumps, descriptors
-  kLayerMemoryLimit = 1u << 3,    // RLIMIT_AS
-  kLayerLandlock = 1u << 4,       // no file; newer kernels: no TCP, no signal and no abstract socket to others
-  kLayerNetwork = 1u << 5,        // an empty network namespace
-  kLayerSystemCalls = 1u << 6,    // a filter of system calls (system_calls.h)
-  kLayerDescriptors = 1u << 7,    // no descriptor but those it was given
-  kLayerCapabilities = 1u << 8,   // no capability
-  kLayerUserNamespace = 1u << 9,  // nobody in particular outside of it
-  kLayerPidNamespace = 1u << 10,  // sees no process but its own, and they end with it
-  kLayerIpcNamespace = 1u << 11,  // no System V or POSIX object of others
-  kLayerEmptyRoot = 1u << 12,     // the root directory is an empty one
-};
 
 struct SandboxLayerInfo {
   SandboxLayer layer;

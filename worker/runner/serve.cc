@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "compiler/sandbox/enter.h"
-#include "compiler/sandbox/layers.h"
 #include "worker/runner/candidate.h"
 #include "worker/runner/protocol.h"
 
