@@ -5,12 +5,15 @@
 namespace hone {
 namespace {
 
-// x86-64 psABI levels (v3, v4), and what each core adds to them as LLVM 19's X86.td has it.
+// x86-64 psABI levels (v3, v4), and what each core adds to them as LLVM 19's X86.td has it; of Arm's cores what its
+// AArch64Processors.td has. Vectors are NEON's 128 bits on all of those: SVE adds predicates for tails.
 #define HONE_V3 "avx avx2 fma f16c bmi bmi2 lzcnt movbe popcnt"
 #define HONE_V4 HONE_V3 " avx512f avx512bw avx512cd avx512dq avx512vl"
 #define HONE_ICELAKE HONE_V4 " avx512ifma avx512vbmi avx512vbmi2 avx512vnni avx512bitalg avx512vpopcntdq"
 #define HONE_ZEN4 HONE_ICELAKE " avx512bf16"
-#define HONE_NEOVERSE "neon dotprod fullfp16 bf16 i8mm"
+#define HONE_ARMV8_2 "neon dotprod fullfp16"
+#define HONE_NEOVERSE_V1 HONE_ARMV8_2 " bf16 i8mm sve"
+#define HONE_ARMV9 HONE_NEOVERSE_V1 " sve2"
 #define HONE_SAPPHIRE HONE_ICELAKE " avx512bf16 avx512fp16 avxvnni"
 
 constexpr int64_t kKiB = 1 << 10, kMiB = 1 << 20;
@@ -36,11 +39,11 @@ constexpr CpuInfo kCpus[] = {
     {"znver4", kX86, HONE_ZEN4, 512, 1, 32 * kKiB, 1 * kMiB, 32 * kMiB, 3.7, 4, 64, 40, 22, 8},
     {"znver5", kX86, HONE_ZEN4 " avxvnni", 512, 2, 48 * kKiB, 1 * kMiB, 32 * kMiB, 4, 4, 128, 56, 22, 9},
     {"generic", kArm, "neon", 128, 2, 32 * kKiB, 512 * kKiB, 0, 2, 4, 32, 16, 8, 4},
-    {"cortex-a72", kArm, "neon", 128, 1, 32 * kKiB, 1 * kMiB, 0, 1.5, 7, 16, 8, 4, 3},
-    {"cortex-a76", kArm, "neon dotprod fullfp16", 128, 2, 64 * kKiB, 512 * kKiB, 2 * kMiB, 2.4, 4, 32, 16, 8, 4},
-    {"neoverse-n1", kArm, "neon dotprod fullfp16", 128, 2, 64 * kKiB, 1 * kMiB, 32 * kMiB, 2.6, 4, 32, 20, 9, 5},
-    {"neoverse-v1", kArm, HONE_NEOVERSE, 128, 4, 64 * kKiB, 1 * kMiB, 32 * kMiB, 2.6, 4, 48, 30, 11, 8},
-    {"neoverse-v2", kArm, HONE_NEOVERSE, 128, 4, 64 * kKiB, 2 * kMiB, 32 * kMiB, 3, 4, 48, 32, 12, 8},
+    {"cortex-a72", kArm, "neon", 128, 1, 32 * kKiB, 1 * kMiB, 0, 1.5, 7, 16, 8, 4, 3, "0xd08"},
+    {"cortex-a76", kArm, HONE_ARMV8_2, 128, 2, 64 * kKiB, 512 * kKiB, 2 * kMiB, 2.4, 4, 32, 16, 8, 4, "0xd0b"},
+    {"neoverse-n1", kArm, HONE_ARMV8_2, 128, 2, 64 * kKiB, 1 * kMiB, 32 * kMiB, 2.6, 4, 32, 20, 9, 5, "0xd0c"},
+    {"neoverse-v1", kArm, HONE_NEOVERSE_V1, 128, 4, 64 * kKiB, 1 * kMiB, 32 * kMiB, 2.6, 4, 48, 30, 11, 8, "0xd40"},
+    {"neoverse-v2", kArm, HONE_ARMV9, 128, 4, 64 * kKiB, 2 * kMiB, 32 * kMiB, 3, 4, 48, 32, 12, 8, "0xd4f"},
 };
 
 constexpr std::string_view kX86Features[] = {
@@ -50,7 +53,7 @@ constexpr std::string_view kX86Features[] = {
     "avx512vbmi", "avx512vbmi2", "avx512vnni", "avx512bitalg", "avx512vpopcntdq",
     "avx512bf16", "avx512fp16",  "avxvnni",
 };
-constexpr std::string_view kArmFeatures[] = {"neon", "fullfp16", "dotprod", "bf16", "i8mm"};
+constexpr std::string_view kArmFeatures[] = {"neon", "fullfp16", "dotprod", "bf16", "i8mm", "sve", "sve2"};
 
 }  // namespace
 

@@ -1,4 +1,5 @@
-// The cores that a target may name, and what they have. One table: adding a core is adding a row.
+// The cores that a target may name, and what they have. One table: adding a core is adding a row, and its generators,
+// usual machine facts and recognition follow.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +18,7 @@ struct CpuInfo {
   // Usual rates, where none were measured: see Machine (machine.h).
   double ghz, fma_latency;
   double l1_rate, l2_rate, l3_rate, memory_rate;  // bytes read in a cycle by one core
+  std::string_view part = "";                     // of AArch64: "CPU part" in /proc/cpuinfo, by which a host knows it
 };
 
 std::span<const CpuInfo> CpuTable();

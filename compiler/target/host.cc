@@ -126,20 +126,18 @@ HostFacts ProbeCpu() {
   HostFacts facts;
   const std::set<std::string> flags = SystemFlags("Features");
   const std::pair<const char*, const char*> spellings[] = {
-      {"neon", "asimd"}, {"fullfp16", "asimdhp"}, {"dotprod", "asimddp"}, {"bf16", "bf16"}, {"i8mm", "i8mm"}};
-  for (const auto& [feature, flag] : spellings) {
+      {"fullfp16", "asimdhp"}, {"neon", "asimd"}, {"dotprod", "asimddp"}};
+  for (const std::string_view feature : KnownFeatures("aarch64")) {
+    std::string flag(feature);
+    for (const auto& [ours, system] : spellings) {
+      if (feature == ours) flag = system;
+    }
     if (flags.count(flag) != 0) facts.features.emplace(feature);
   }
-  // "CPU part" of Arm's implementations.
   facts.cpu = "generic";
   const std::set<std::string> part = SystemFlags("CPU part");
-  const std::pair<const char*, const char*> parts[] = {{"0xd08", "cortex-a72"},
-                                                       {"0xd0b", "cortex-a76"},
-                                                       {"0xd0c", "neoverse-n1"},
-                                                       {"0xd40", "neoverse-v1"},
-                                                       {"0xd4f", "neoverse-v2"}};
-  for (const auto& [number, name] : parts) {
-    if (part.count(number) != 0) facts.cpu = name;
+  for (const CpuInfo& cpu : CpuTable()) {
+    if (!cpu.part.empty() && part.count(std::string(cpu.part)) != 0) facts.cpu = cpu.name;
   }
   return facts;
 }

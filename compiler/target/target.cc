@@ -149,6 +149,9 @@ absl::StatusOr<Target> ParseTarget(std::string_view target_text) {
   if (target.arch == "x86_64" && !(target.has("avx2") && target.has("fma") && target.has("f16c"))) {
     return Unknown(text, "it lacks avx2, fma or f16c", "the oldest x86-64 supported is cpu:x86-64-v3");
   }
+  if (target.arch == "aarch64" && !target.has("neon")) {
+    return Unknown(text, "it lacks neon", "the oldest AArch64 supported is cpu:generic");
+  }
   for (size_t i = 1; i < parts.size(); ++i) HONE_RETURN_IF_ERROR(SetFact(text, parts[i], &target));
   Complete(&target, *cpu);
   return target;
@@ -160,7 +163,8 @@ Target HostTarget() {
 }
 
 std::string DeviceClass(const Target& target) {
-  const char* const simd = target.arch == "aarch64"   ? "neon"
+  const char* const arm = target.has("sve2") ? "sve2" : target.has("sve") ? "sve" : "neon";
+  const char* const simd = target.arch == "aarch64"   ? arm
                            : target.vector_bits < 512 ? "avx2"
                            : target.has("avx512bf16") ? "avx512bf16"
                            : target.has("avx512vnni") ? "avx512vnni"

@@ -58,6 +58,8 @@ TEST(Target, LanesFollowTheVectorWidth) {
 
 TEST(Target, DeviceClassNamesWhatMatters) {
   EXPECT_EQ(DeviceClass(*ParseTarget("cpu:znver5,cores=2")), "x86_64-znver5-avx512bf16-c2-l1d48K-l2.1M-l3.32M");
+  EXPECT_EQ(DeviceClass(*ParseTarget("cpu:cortex-a76")), "aarch64-cortex-a76-neon-c1-l1d64K-l2.512K-l3.2M");
+  EXPECT_EQ(DeviceClass(*ParseTarget("cpu:neoverse-v2")), "aarch64-neoverse-v2-sve2-c1-l1d64K-l2.2M-l3.32M");
   EXPECT_NE(DeviceClass(*ParseTarget("cpu:znver5,cores=2")), DeviceClass(*ParseTarget("cpu:znver5,cores=4")));
 }
 
@@ -105,6 +107,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Refusal{"UnknownFeature", "cpu:znver5+sse9", "\"sse9\" is not a feature of x86_64"},
                     Refusal{"FeatureOfAnother", "cpu:cortex-a76+avx2", "\"avx2\" is not a feature of aarch64"},
                     Refusal{"TooOld", "cpu:x86-64-v3-fma", "the oldest x86-64 supported is cpu:x86-64-v3"},
+                    Refusal{"TooOldArm", "cpu:cortex-a76-neon", "the oldest AArch64 supported is cpu:generic"},
                     Refusal{"BadFact", "cpu:znver5,l4=3", "\"l4=3\" is not a fact"},
                     Refusal{"BadCores", "cpu:znver5,cores=0", "\"cores=0\" is not a fact"}),
     [](const auto& info) { return info.param.name; });
