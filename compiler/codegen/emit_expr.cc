@@ -7,6 +7,7 @@
 #include "compiler/ir/scalar_arith.h"
 #include "compiler/ir/visit.h"
 #include "compiler/support/check.h"
+#include "llvm/TargetParser/Triple.h"
 
 namespace hone {
 namespace {
@@ -90,7 +91,7 @@ llvm::Value* Emitter::EmitExpr(const Expr& e) {
   }
   if (const Load* load = e.As<Load>()) return EmitLoad(*load, type);
   if (const Call* call = e.As<Call>()) return EmitCall(*call, type);
-  if (const Broadcast* broadcast = e.As<Broadcast>()) return Splat(EmitExpr(broadcast->value), type.lanes);
+  if (const Broadcast* broadcast = e.As<Broadcast>()) return EmitBroadcast(*broadcast, type.lanes);
   if (const Ramp* ramp = e.As<Ramp>()) {
     std::vector<llvm::Constant*> steps;
     for (int i = 0; i < type.lanes; ++i) steps.push_back(llvm::ConstantInt::get(TypeOf(type.element()), i));
@@ -100,6 +101,17 @@ llvm::Value* Emitter::EmitExpr(const Expr& e) {
   }
   HONE_UNREACHABLE() << "an expression the code generator does not know";
   return nullptr;
+}
+
+// Multiply-adds of AArch64 read one element of a register for all lanes. A load that spreads what it reads (LD1R) takes
+// a turn of the pipes that multiply, and LLVM takes one wherever it sees a loaded value spread; it does not look
+// through a freeze, which costs nothing.
+llvm::Value* Emitter::EmitBroadcast(const Broadcast& broadcast, int lanes) {
+  llvm::Value* value = EmitExpr(broadcast.value);
+  const DType type = broadcast.value.type();
+  const bool multiplied_by_element = llvm::Triple(module_.getTargetTriple()).isAArch64() && type.is_float() &&
+                                     type.bits >= 32 && broadcast.value.As<Load>() != nullptr;
+  return Splat(multiplied_by_element ? b_.CreateFreeze(value) : value, lanes);
 }
 
 bool Emitter::IsIndexArithmetic(const Expr& e) const {

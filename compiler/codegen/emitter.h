@@ -75,6 +75,7 @@ class Emitter {
 
   // ---- emit_expr.cc
   llvm::Value* EmitExpr(const Expr& e);
+  llvm::Value* EmitBroadcast(const Broadcast& broadcast, int lanes);
   llvm::Value* EmitBinary(const Binary& binary, DType type);
   llvm::Value* EmitIndexArithmetic(BinaryOp op, llvm::Value* a, llvm::Value* b, bool non_negative);
   llvm::Value* EmitCast(const Expr& from, DType to);

@@ -119,34 +119,60 @@ TEST(Scheduled, RegisterTile) {
 struct Counts {
   int fma = 0, spills = 0;
 };
-// Instructions of the innermost loop that has the most vfmadd.
-Counts InnerLoop(const std::string& assembly) {
+// What lines of assembly say.
+struct Says {
+  std::string fma;                      // in every multiply-add,
+  std::string by_element;               // and in those that read one element for all lanes
+  std::string stack, vector_registers;  // in every load or store of a vector register that was spilled
+};
+// Instructions of the innermost loop that has the most multiply-adds; of those that read one element, where asked.
+Counts InnerLoop(const std::string& assembly, const Says& says) {
   Counts best, current;
+  const auto has = [](const std::string& line, const std::string& what) { return line.find(what) != line.npos; };
   size_t at = 0;
   while (at < assembly.size()) {
     const size_t end = std::min(assembly.find('\n', at), assembly.size());
     const std::string line = assembly.substr(at, end - at);
     at = end + 1;
     if (!line.empty() && line[0] == '.') current = Counts();  // a label
-    if (line.find("vfmadd") != std::string::npos) ++current.fma;
-    if (line.find("(%rsp") != std::string::npos && line.find("mm") != std::string::npos) ++current.spills;
+    if (has(line, says.fma) && has(line, says.by_element)) ++current.fma;
+    if (has(line, says.stack) && has(line, says.vector_registers)) ++current.spills;
     if (current.fma > best.fma) best = current;
     if (current.fma == best.fma) best.spills = std::max(best.spills, current.spills);
   }
   return best;
 }
 
-TEST(Scheduled, RegisterTileStaysInRegisters) {
-  const absl::StatusOr<Target> target = ParseTarget("cpu:znver5");
-  for (const auto& [mr, nv] : {std::pair(14, 2), {12, 2}, {6, 4}, {8, 3}, {28, 1}}) {
-    const absl::StatusOr<std::string> assembly =
-        CompileToAssembly(ScheduledProgram{TiledProduct(mr * 4, nv * 64, 512, mr, nv), {}}, *target);
-    ASSERT_TRUE(assembly.ok()) << assembly.status();
-    const Counts counts = InnerLoop(*assembly);
-    EXPECT_EQ(counts.fma, mr * nv);
-    EXPECT_EQ(counts.spills, 0) << *assembly;
-  }
+struct TileCase {
+  const char* target;
+  int rows, vectors;  // of 16 lanes
+  int fma;            // instructions for a step of k
+};
+class RegisterTiles : public testing::TestWithParam<TileCase> {};
+TEST_P(RegisterTiles, StayInRegisters) {
+  const TileCase& c = GetParam();
+  const absl::StatusOr<Target> target = ParseTarget(c.target);
+  ASSERT_TRUE(target.ok()) << target.status();
+  const Says x86{"vfmadd", "", "(%rsp", "mm"}, neon{"fmla", ".s[", "[sp", "\tq"};
+  const absl::StatusOr<std::string> assembly = CompileToAssembly(
+      ScheduledProgram{TiledProduct(c.rows * 4, c.vectors * 64, 512, c.rows, c.vectors), {}}, *target);
+  ASSERT_TRUE(assembly.ok()) << assembly.status();
+  const Counts counts = InnerLoop(*assembly, target->arch == "aarch64" ? neon : x86);
+  EXPECT_EQ(counts.fma, c.fma);
+  EXPECT_EQ(counts.spills, 0) << *assembly;
 }
+INSTANTIATE_TEST_SUITE_P(Cases, RegisterTiles,
+                         testing::Values(TileCase{"cpu:znver5", 14, 2, 28}, TileCase{"cpu:znver5", 12, 2, 24},
+                                         TileCase{"cpu:znver5", 6, 4, 24}, TileCase{"cpu:znver5", 8, 3, 24},
+                                         TileCase{"cpu:znver5", 28, 1, 28}, TileCase{"cpu:x86-64-v3", 6, 1, 12},
+                                         TileCase{"cpu:cortex-a76", 6, 1, 24}, TileCase{"cpu:cortex-a76", 5, 1, 20},
+                                         TileCase{"cpu:cortex-a76", 4, 1, 16}, TileCase{"cpu:neoverse-n2", 6, 1, 24}),
+                         [](const auto& info) {
+                           std::string name(info.param.target + 4);
+                           std::erase(name, '-');
+                           return name + "_" + std::to_string(info.param.rows) + "x" +
+                                  std::to_string(info.param.vectors);
+                         });
 
 }  // namespace
 }  // namespace hone
