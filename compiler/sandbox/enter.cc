@@ -26,11 +26,14 @@ namespace {
 constexpr uint32_t kPossible =
     kSanitized ? ~static_cast<uint32_t>(kLayerMemoryLimit | kLayerSystemCalls | kLayerEmptyRoot) : ~0u;
 
+// Read back: an emulator of another CPU takes a limit of address space for a success and sets none.
 bool Limit(int resource, uint64_t value) {
-  rlimit limit{};
-  if (getrlimit(static_cast<__rlimit_resource>(resource), &limit) != 0) return false;
+  const auto which = static_cast<__rlimit_resource>(resource);
+  rlimit limit{}, set{};
+  if (getrlimit(which, &limit) != 0) return false;
   limit.rlim_cur = limit.rlim_max = std::min<rlim_t>(value, limit.rlim_max);
-  return setrlimit(static_cast<__rlimit_resource>(resource), &limit) == 0;
+  return setrlimit(which, &limit) == 0 && getrlimit(which, &set) == 0 && set.rlim_cur == limit.rlim_cur &&
+         set.rlim_max == limit.rlim_max;
 }
 
 bool CloseAllBut(std::span<const int> keep) {

@@ -1,0 +1,48 @@
+// Runs a function compiled for another CPU in a runner on that CPU, which is emulated (tests/boards.cmake).
+#pragma once
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "compiler/codegen/compile.h"
+#include "compiler/codegen/link_image.h"
+#include "compiler/interp/ndarray.h"
+#include "compiler/sandbox/layer_bits.h"
+#include "compiler/support/status_macros.h"
+#include "worker/runner/runner_client.h"
+
+namespace hone {
+
+// What qemu does not pass on to the system: see runner_test.cc.
+inline constexpr uint32_t kNotEmulated = kLayerSystemCalls | kLayerMemoryLimit;
+
+inline std::string BoardRunner(const std::string& cpu) { return absl::StrCat(HONE_BIN, "/", cpu, "/hone-runner"); }
+
+// Replaces the outputs among `args`, the parameters of the kernel set, by what the kernel makes of the others.
+inline absl::Status RunOnBoard(const CompiledKernel& kernel, std::vector<NdArray>& args, const std::string& cpu,
+                               int threads = 2) {
+  HONE_ASSIGN_OR_RETURN(const std::string image, LinkImage({&kernel.object, 1}));
+  const size_t num_inputs = InputsOf(kernel.set).size();
+  std::vector<std::string_view> values;
+  for (size_t i = 0; i < num_inputs; ++i) values.emplace_back(args[i].data.data(), args[i].data.size());
+  HONE_ASSIGN_OR_RETURN(const InputSets inputs, InputSets::Create(kernel.set, {values}));
+  RunnerJob job{.image = image, .set = kernel.set, .inputs = &inputs, .threads = threads, .pin = false};
+  job.program = BoardRunner(cpu);
+  job.allowed_missing_layers = kNotEmulated;
+  job.start_timeout = absl::Minutes(1);
+  HONE_ASSIGN_OR_RETURN(RunnerClient runner, RunnerClient::Start(job));
+  if (!runner.load_verdict().ok()) return absl::InternalError(runner.load_verdict().message);
+  const RunnerVerdict verdict = runner.Verify(0, absl::Minutes(2));
+  if (!verdict.ok()) return absl::InternalError(verdict.message);
+  if (!runner.OutputEdgesIntact(0)) return absl::InternalError("bytes beside an output were written");
+  for (int i = 0; i < kernel.set.num_outputs; ++i) {
+    const std::string_view output = runner.output(0, i);
+    std::memcpy(args[num_inputs + static_cast<size_t>(i)].data.data(), output.data(), output.size());
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace hone
