@@ -5,6 +5,7 @@
 
 #include "compiler/ir/intrinsics.h"
 #include "tests/compiler/codegen/run_kernel.h"
+#include "tests/boards/run_on_board.h"
 
 namespace hone {
 namespace {
@@ -41,6 +42,18 @@ PrimFunc ElementWise(const std::vector<DType>& inputs, DType output, const Body&
 // Adds an offset where zeros would divide by zero.
 Expr NonZero(const Expr& e) { return MakeSelect(Eq(e, Const(0, e.type())), Const(3, e.type()), e); }
 
+void ExpectAgreesOnBoard(const PrimFunc& func, double tolerance, InputKind kind) {
+  std::vector<NdArray> want = RandomArguments(func, 7, kind), got = want;
+  const absl::Status interpreted = Interpret(func, want, {.check_uninitialised = false});
+  ASSERT_TRUE(interpreted.ok()) << interpreted << "\n" << ToText(func);
+  const absl::StatusOr<CompiledKernel> kernel =
+      CompileKernel(ScheduledProgram{func, {}}, *ParseTarget("cpu:cortex-a76"));
+  ASSERT_TRUE(kernel.ok()) << kernel.status() << "\n" << ToText(func);
+  const absl::Status ran = RunOnBoard(*kernel, got, "cortex-a76", 1);
+  ASSERT_TRUE(ran.ok()) << ran << "\n" << ToText(func);
+  ExpectOutputsNear(func, got, want, tolerance);
+}
+
 void Check(const std::vector<DType>& inputs, DType output, const Body& body, double tolerance,
            const std::string& what) {
   for (const int lanes : {1, 16}) {
@@ -48,7 +61,7 @@ void Check(const std::vector<DType>& inputs, DType output, const Body& body, dou
     const PrimFunc func = ElementWise(inputs, output, body, 37, lanes);
     if (lanes > 1) {
       ExpectCompiledAgrees(func, tolerance, InputKind::kUniform);
-      ExpectLinksForAArch64(func);
+      ExpectAgreesOnBoard(func, tolerance, InputKind::kUniform);
     } else {
       ExpectPlainAgrees(func, tolerance, InputKind::kInteger);
     }

@@ -127,15 +127,6 @@ inline void ExpectCompiledAgrees(const PrimFunc& func, double tolerance = 0, Inp
   }
 }
 
-// Compiles and links for an AArch64 core, where it cannot run: nothing is left undefined.
-inline void ExpectLinksForAArch64(const PrimFunc& func) {
-  const absl::StatusOr<CompiledKernel> kernel =
-      CompileKernel(ScheduledProgram{func, {}}, *ParseTarget("cpu:cortex-a72"));
-  ASSERT_TRUE(kernel.ok()) << kernel.status() << "\n" << ToText(func);
-  const absl::StatusOr<std::string> image = LinkImage({&kernel->object, 1});
-  EXPECT_TRUE(image.ok()) << image.status() << "\n" << ToText(func);
-}
-
 // An unscheduled function through the plain build.
 inline void ExpectPlainAgrees(const PrimFunc& func, double tolerance = 0, InputKind kind = InputKind::kInteger) {
   EXPECT_EQ(ReadBackError(func), "");
