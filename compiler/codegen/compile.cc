@@ -132,7 +132,8 @@ absl::StatusOr<KernelSet> DescribeSet(const ScheduledProgram& program, const std
 }
 
 EmitOptions ScheduledCode(const CompileOptions& options) {
-  return {.contract = true, .precise = options.numeric == NumericLevel::kStrict, .serial = options.threads == 1};
+  return {
+      .contract = options.fuse, .precise = options.numeric == NumericLevel::kStrict, .serial = options.threads == 1};
 }
 
 absl::StatusOr<CompiledKernel> Compile(const ScheduledProgram& program, const Target& target,

@@ -21,6 +21,7 @@ struct CompileOptions {
   std::string symbol = "kernel";  // the main kernel; prepare kernels are symbol + "_prepare0", ...
   NumericLevel numeric = NumericLevel::kDefault;
   bool optimize = true;  // false: no clean-up passes and the quickest code generation
+  bool fuse = true;      // multiplications and additions into one rounding; false: each rounds, as the interpreter does
   int threads = 0;       // threads the program will run with; 1 calls loop bodies directly, 0 is unknown
 };
 

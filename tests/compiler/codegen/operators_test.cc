@@ -4,8 +4,8 @@
 #include <functional>
 
 #include "compiler/ir/intrinsics.h"
-#include "tests/compiler/codegen/run_kernel.h"
 #include "tests/boards/run_on_board.h"
+#include "tests/compiler/codegen/run_kernel.h"
 
 namespace hone {
 namespace {

@@ -1,11 +1,12 @@
-// Random schedules through code generation, at its lowest and at its normal level, and run: what they compute is what
-// the interpreter says of the workload, bit for bit where its sums are exact. HONE_SEEDS=10000 tries as many in place
-// of the few hundred of a usual run; HONE_BOARD_SEEDS does the same for CPUs that are emulated.
+// Random schedules through code generation, at its lowest and at its normal level, for AVX2 and AVX-512 with and
+// without fused multiply-adds, and for CPUs that are emulated, and run: what they compute is what the interpreter says
+// of the workload, bit for bit where its sums are exact. HONE_SEEDS=10000 tries as many in place of the few hundred of
+// a usual run; HONE_BOARD_SEEDS does the same for CPUs that are emulated.
 #include <cstdio>
 #include <functional>
 
-#include "tests/compiler/codegen/run_kernel.h"
 #include "tests/boards/run_on_board.h"
+#include "tests/compiler/codegen/run_kernel.h"
 #include "tests/compiler/schedule/campaign.h"
 #include "tests/compiler/schedule/random_schedule.h"
 #include "tests/compiler/schedule/reference.h"
@@ -20,11 +21,12 @@ struct Way {
   std::function<absl::Status(const Schedule&, std::vector<NdArray>&)> run;
 };
 
-// On this machine. At the lowest level of code generation or at the normal one.
-Way Here(bool optimize, int threads) {
-  return {optimize ? "normal level" : "lowest level", [=](const Schedule& schedule, std::vector<NdArray>& args) {
-            HONE_ASSIGN_OR_RETURN(const CompiledKernel kernel,
-                                  CompileKernel(schedule.Program(), HostTarget(), {.optimize = optimize}));
+Way Here(const X86Way& way, int threads) {
+  return {way.name, [=](const Schedule& schedule, std::vector<NdArray>& args) {
+            HONE_ASSIGN_OR_RETURN(const Target target, ParseTarget(way.target));
+            HONE_ASSIGN_OR_RETURN(
+                const CompiledKernel kernel,
+                CompileKernel(schedule.Program(), target, {.optimize = way.optimize, .fuse = way.fuse}));
             return RunCompiled(kernel, args, threads);
           }};
 }
@@ -70,8 +72,14 @@ void ExpectAllRight(const Campaign& campaign) {
 
 TEST(RandomSchedules, CompiledAgreesWithTheInterpreter) {
   const auto check = [](uint64_t seed) {
-    const int threads = 1 + static_cast<int>(seed % 2);
-    return CheckSeed(seed, {Here(/*optimize=*/false, threads), Here(/*optimize=*/true, threads)});
+    std::vector<Way> ways;  // the first two for all, of the others one in turn
+    for (size_t i = 0; i < std::size(kX86Ways); ++i) {
+      if (i >= 2 && i != 2 + seed / 2 % (std::size(kX86Ways) - 2)) continue;
+      const bool runs = MissingFeatures(*ParseTarget(kX86Ways[i].target), HostTarget()).empty();
+      Count(std::string(kX86Ways[i].name) + (runs ? "" : ": not run, lacked"));
+      if (runs) ways.push_back(Here(kX86Ways[i], 1 + static_cast<int>(seed % 2)));
+    }
+    return CheckSeed(seed, ways);
   };
   ExpectAllRight(RunCampaign(static_cast<uint64_t>(FromEnvironment("HONE_FIRST_SEED", 0)),
                              FromEnvironment("HONE_SEEDS", 300), check));

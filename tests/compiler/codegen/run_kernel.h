@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <cstring>
 #include <deque>
 #include <string>
@@ -101,25 +102,35 @@ inline void ExpectOutputsNear(const PrimFunc& func, const std::vector<NdArray>& 
   }
 }
 
-// A scheduled function, compiled for this machine and for one with AVX2 alone, against the interpreter running it.
+struct X86Way {
+  const char *name, *target;
+  bool optimize, fuse;
+};
+inline constexpr X86Way kX86Ways[] = {
+    {"this machine", "cpu:native", true, true}, {"this machine, not optimized", "cpu:native", false, true},
+    {"AVX2", "cpu:x86-64-v3", true, true},      {"AVX2, not fused", "cpu:x86-64-v3", true, false},
+    {"AVX-512", "cpu:x86-64-v4", true, true},   {"AVX-512, not fused", "cpu:x86-64-v4", true, false}};
+
+// A scheduled function, compiled for this machine and for those with AVX2 and AVX-512 alone, with multiply-adds fused
+// and not, against the interpreter running it. AVX-512 is left out, which is said, where this machine has none: Debian
+// 12's emulator has none either.
 inline void ExpectCompiledAgrees(const PrimFunc& func, double tolerance = 0, InputKind kind = InputKind::kInteger,
                                  int threads = 2) {
   EXPECT_EQ(ReadBackError(func), "");
   std::vector<NdArray> want = RandomArguments(func, 7, kind);
   const absl::Status interpreted = Interpret(func, want);
   ASSERT_TRUE(interpreted.ok()) << interpreted << "\n" << ToText(func);
-  struct Way {
-    const char* target;
-    bool optimize;
-  };
-  for (const Way way : {Way{"cpu:native", true}, Way{"cpu:native", false}, Way{"cpu:x86-64-v3", true}}) {
-    SCOPED_TRACE(std::string(way.target) + (way.optimize ? "" : ", not optimized"));
+  for (const X86Way& way : kX86Ways) {
+    SCOPED_TRACE(way.name);
     const absl::StatusOr<Target> target = ParseTarget(way.target);
     ASSERT_TRUE(target.ok()) << target.status();
-    if (!MissingFeatures(*target, HostTarget()).empty()) continue;
+    if (!MissingFeatures(*target, HostTarget()).empty()) {
+      std::printf("not run, this machine lacks %s: %s\n", MissingFeatures(*target, HostTarget()).c_str(), way.name);
+      continue;
+    }
     std::vector<NdArray> got = RandomArguments(func, 7, kind);
     const absl::StatusOr<CompiledKernel> kernel =
-        CompileKernel(ScheduledProgram{func, {}}, *target, {.optimize = way.optimize});
+        CompileKernel(ScheduledProgram{func, {}}, *target, {.optimize = way.optimize, .fuse = way.fuse});
     ASSERT_TRUE(kernel.ok()) << kernel.status() << "\n" << ToText(func);
     const absl::Status ran = RunCompiled(*kernel, got, threads);
     ASSERT_TRUE(ran.ok()) << ran;

@@ -116,6 +116,29 @@ TEST(Scheduled, RegisterTile) {
   ExpectCompiledAgrees(TiledProduct(3, 10, 9, 6, 1));
 }
 
+// Rounded once where fused, else twice, as the interpreter does: then even sums that are not exact have its bits.
+TEST(Scheduled, UnfusedMultiplyAddsRoundAsTheInterpreterDoes) {
+  const PrimFunc func = ParseOrDie(R"(
+@T.prim_func
+def main(A: T.Buffer((4096,), "float32"), B: T.Buffer((4096,), "float32"), C: T.Buffer((4096,), "float32")):
+    for o in T.parallel(256):
+        for i in T.vectorized(16):
+            with T.block("C"):
+                v = T.axis.spatial(4096, o * 16 + i)
+                C[v] = A[v] * B[v] + A[v]
+)");
+  std::vector<NdArray> want = RandomArguments(func, 3, InputKind::kUniform);
+  ASSERT_TRUE(Interpret(func, want).ok());
+  for (const bool fuse : {false, true}) {
+    std::vector<NdArray> got = RandomArguments(func, 3, InputKind::kUniform);
+    const absl::StatusOr<CompiledKernel> kernel =
+        CompileKernel(ScheduledProgram{func, {}}, HostTarget(), {.fuse = fuse});
+    ASSERT_TRUE(kernel.ok()) << kernel.status();
+    ASSERT_TRUE(RunCompiled(*kernel, got).ok());
+    EXPECT_EQ(got[2].data == want[2].data, !fuse);
+  }
+}
+
 struct Counts {
   int fma = 0, spills = 0;
 };
