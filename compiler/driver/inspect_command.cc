@@ -1,4 +1,5 @@
 // `hone inspect`: what is in a model (its tasks and steps) or in a bundle (its manifest), and where two bundles differ.
+#include <algorithm>
 #include <cstdio>
 #include <map>
 #include <memory>
@@ -11,8 +12,10 @@
 #include "compiler/driver/command.h"
 #include "compiler/driver/hints.h"
 #include "compiler/driver/model.h"
+#include "compiler/support/file.h"
 #include "compiler/support/sha256.h"
 #include "compiler/support/status_macros.h"
+#include "deploy/runtime/archive.h"
 #include "nlohmann/json.hpp"
 
 namespace hone {
@@ -67,8 +70,16 @@ absl::Status InspectModel(const InspectOptions& options) {
 }
 
 absl::StatusOr<Json> ReadManifest(const std::string& file) {
-  HONE_ASSIGN_OR_RETURN(const BundleSession session, BundleSession::Load(file, 1));
-  return Json::parse(session.manifest(), nullptr, false);
+  const absl::StatusOr<BundleSession> session = BundleSession::Load(file, 1);
+  if (session.ok()) return Json::parse(session->manifest(), nullptr, false);
+  if (!absl::IsFailedPrecondition(session.status())) return session.status();
+  // For another CPU: it cannot be loaded here, but it says what it is made of.
+  HONE_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(file));
+  const RuntimeResult<std::vector<ArchiveMember>> members = ReadArchive(bytes);
+  if (!members.ok()) return session.status();
+  const auto manifest = std::ranges::find(*members, "manifest.json", &ArchiveMember::name);
+  if (manifest == members->end() || !Json::accept(manifest->bytes)) return session.status();
+  return Json::parse(manifest->bytes);
 }
 
 // A field of a manifest as text; "" when it is not there.
