@@ -54,7 +54,9 @@ absl::StatusOr<v1::SubmitRequest> MakeRequest(const TuneOptions& options, const 
   request.set_request_id(FreshRequestId());
   request.set_model_name(model.plan.model_name);
   request.set_model_hash(model.hash);
-  request.set_target(options.settings.target_text);
+  // As workers state theirs, with every fact.
+  const bool any = options.settings.target_text == BuildSettings().target_text;
+  request.set_target(any ? options.settings.target_text : settings.target.text);
   request.set_threads(settings.threads);
   request.set_numeric(settings.wire_numeric());
   request.set_max_trials(options.trials);

@@ -259,6 +259,12 @@ class TuneSession {
     }
     std::fprintf(stderr, "%s%s in %s%s%s\n", TaskTable(last).c_str(), TrialsText(last).c_str(),
                  ShortDuration(last.seconds()).c_str(), last.reason().empty() ? "" : ": ", last.reason().c_str());
+    if (const std::string missing = MissingFeatures(order_.resolved.target, HostTarget()); !missing.empty()) {
+      std::fprintf(stderr, "the model was not timed: this machine lacks %s\nto build it: %s\n", missing.c_str(),
+                   CompileCommand().c_str());
+      if (order_.json) std::printf("%s\n", ResultJson(last).dump().c_str());
+      return absl::OkStatus();
+    }
     HONE_ASSIGN_OR_RETURN(const ModelGain gain, Gain());
     const SpeedUp& speed_up = gain.speed_up;
     if (gain.faster_defaults > 0) {
