@@ -38,8 +38,8 @@ std::string WorkerName() {
 // The tasks used last.
 class TaskCache {
  public:
-  TaskCache(std::string target, BuilderPool& builders, uint32_t allowed_missing_layers)
-      : target_(std::move(target)), builders_(builders), allowed_missing_layers_(allowed_missing_layers) {}
+  TaskCache(std::string target, BuilderPool& builders, TaskRunners runners)
+      : target_(std::move(target)), builders_(builders), runners_(std::move(runners)) {}
 
   struct Task {
     std::string hash;
@@ -55,7 +55,7 @@ class TaskCache {
     }
     HONE_ASSIGN_OR_RETURN(const v1::Workload workload, session.GetWorkload(hash));
     HONE_ASSIGN_OR_RETURN(std::unique_ptr<TaskContext> context,
-                          TaskContext::Create(workload, target_, builders_, kOracleLimit, allowed_missing_layers_));
+                          TaskContext::Create(workload, target_, builders_, kOracleLimit, runners_));
     kept_.push_front({.hash = hash, .context = std::move(context), .champion = {}});
     if (kept_.size() > kTasksKept) kept_.pop_back();
     return &kept_.front();
@@ -64,7 +64,7 @@ class TaskCache {
  private:
   std::string target_;
   BuilderPool& builders_;
-  uint32_t allowed_missing_layers_;
+  TaskRunners runners_;
   std::list<Task> kept_;
 };
 
@@ -89,7 +89,7 @@ absl::StatusOr<uint32_t> TrySandbox(uint32_t allowed_missing) {
 void WorkUntilStopped(WorkQueue& queue, Session& session, const std::string& target, const AgentOptions& options,
                       int threads, TurnLock& turn) {
   BuilderPool builders(threads, options.builder, options.allowed_missing_layers);
-  TaskCache tasks(target, builders, options.allowed_missing_layers);
+  TaskCache tasks(target, builders, {options.allowed_missing_layers, options.runner});
   double noise = 0.01;  // log noise of a sample, to begin with
   for (std::vector<v1::Lease> batch; !(batch = queue.Take(kBatch)).empty();) {
     queue.WaitsFor([&turn] {
@@ -124,18 +124,24 @@ void WorkUntilStopped(WorkQueue& queue, Session& session, const std::string& tar
 absl::Status RunAgent(const AgentOptions& options, const std::atomic<bool>& stop) {
   HONE_ASSIGN_OR_RETURN(const uint32_t layers, TrySandbox(options.allowed_missing_layers));
   HONE_ASSIGN_OR_RETURN(TurnLock turn, TurnLock::Open());
-  const Target target = HostTarget();
+  const bool elsewhere = !options.target.empty();
+  Target target = HostTarget();
+  if (elsewhere) { HONE_ASSIGN_OR_RETURN(target, ParseTarget(options.target)); }
   SessionOptions session_options;
   session_options.address = options.server;
   session_options.credentials = options.credentials;
   session_options.name = WorkerName();
   session_options.threads = options.threads > 0 ? options.threads : target.cores;
   session_options.exit_with_daemon = options.exit_with_daemon;
-  if (const std::string missing = LayerNames(MissingLayers(layers)); !missing.empty()) {
+  // What another runner may lack, it is said to lack: it is started with its first candidate.
+  const uint32_t lacking = MissingLayers(layers) | (elsewhere ? options.allowed_missing_layers & RequiredLayers() : 0);
+  if (const std::string missing = LayerNames(lacking); !missing.empty()) {
     spdlog::info("layers of the sandbox that this system does not give: {}", missing);
     session_options.missing_layers = absl::StrSplit(missing, ", ");
   }
-  {
+  if (elsewhere) {
+    session_options.profile = UsualDevice(target, session_options.threads);
+  } else {
     const TurnLock::Turn quiet(turn);
     session_options.profile = ProbeDevice(target, session_options.threads);
   }

@@ -18,6 +18,9 @@ struct AgentOptions {
   bool exit_with_daemon = false;
   uint32_t allowed_missing_layers = 0;  // of the sandbox (compiler/sandbox/layers.h)
   std::string builder;                  // program that builds; "": hone-builder beside this program
+  // Program that runs candidates by the runner's protocol, and the target it runs them on, such as an emulator of that;
+  // "": hone-runner beside this program, on this machine.
+  std::string runner, target;
 };
 
 // Until the daemon ends it or `stop` is set. Statuses as of Session::Run; PermissionDenied when a required layer of the

@@ -6,10 +6,9 @@
 
 namespace hone {
 
-v1::DeviceProfile ProbeDevice(const Target& target, int threads) {
-  ProbeOptions options = kThoroughProbe;
-  options.threads = threads;
-  const MachineProbe probe = ProbeMachine(target, options);
+namespace {
+
+v1::DeviceProfile Profile(const Target& target, const MachineProbe& probe) {
   v1::DeviceProfile profile;
   profile.set_device_class(DeviceClass(target));
   profile.set_target(target.text);
@@ -24,9 +23,28 @@ v1::DeviceProfile ProbeDevice(const Target& target, int threads) {
   for (const double gbps : probe.gbps_all) profile.add_moved_gbps_all(gbps);
   profile.set_memory_gbps(probe.gbps_all[kMemory]);
   profile.set_machine(ToText(probe.machine));
+  return profile;
+}
+
+}  // namespace
+
+v1::DeviceProfile ProbeDevice(const Target& target, int threads) {
+  ProbeOptions options = kThoroughProbe;
+  options.threads = threads;
+  v1::DeviceProfile profile = Profile(target, ProbeMachine(target, options));
   utsname system{};
   if (::uname(&system) == 0) (*profile.mutable_facts())["kernel"] = system.release;
   return profile;
+}
+
+v1::DeviceProfile UsualDevice(const Target& target, int threads) {
+  MachineProbe usual;
+  const Machine& m = usual.machine = UsualMachine(target);
+  usual.gflops_1 = m.ghz * m.fma_per_cycle(target.vector_bits) * 2 * target.lanes();
+  usual.gflops_all = usual.gflops_1 * threads;
+  usual.gbps_1 = {m.ghz * m.l1, m.ghz * m.l2, m.ghz * m.l3, m.ghz * m.memory};
+  usual.gbps_all = {usual.gbps_1[kL1] * threads, usual.gbps_1[kL2] * threads, m.ghz * m.l3_all, m.ghz * m.memory_all};
+  return Profile(target, usual);
 }
 
 }  // namespace hone

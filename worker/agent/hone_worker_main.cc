@@ -35,6 +35,12 @@ int main(int argc, char** argv) {
                "end when the daemon is gone, instead of waiting for it");
   app.add_option("--builder", options.builder,
                  "program that builds candidates (default: hone-builder beside this one)");
+  CLI::Option* runner =
+      app.add_option("--runner", options.runner,
+                     "program that runs candidates of another device, such as hone-runner in an emulator")
+          ->check(CLI::ExistingFile);
+  app.add_option("--target", options.target, "what --runner runs them on, such as cpu:cortex-a76,cores=4")
+      ->needs(runner);
   app.add_option("--allow-missing-layer", missing_layers,
                  "layers of the sandbox, by name, without which candidates are run and built all the same")
       ->envname("HONE_ALLOW_MISSING_LAYER");
@@ -54,6 +60,10 @@ int main(int argc, char** argv) {
     return 2;
   }
   options.allowed_missing_layers = *allowed;
+  if (!options.runner.empty() && options.target.empty()) {
+    std::fprintf(stderr, "hone-worker: --runner %s: say what it runs on: --target cpu:...\n", options.runner.c_str());
+    return 2;
+  }
   if (const absl::Status address = hone::CheckAddress(options.server); !address.ok()) {
     std::fprintf(stderr, "hone-worker: --server: %s\n", std::string(address.message()).c_str());
     return 2;

@@ -64,13 +64,12 @@ bool HaveSizes(std::span<const KernelTensor> tensors, std::span<const TaskParam>
 
 absl::StatusOr<std::unique_ptr<TaskContext>> TaskContext::Create(const v1::Workload& workload,
                                                                  const std::string& target, BuilderPool& builders,
-                                                                 absl::Duration run_limit,
-                                                                 uint32_t allowed_missing_layers) {
+                                                                 absl::Duration run_limit, TaskRunners runners) {
   std::unique_ptr<TaskContext> context(new TaskContext);
   context->text_ = workload.text();
-  context->allowed_missing_layers_ = allowed_missing_layers;
+  context->runners_ = std::move(runners);
   const SandboxedProgram program = {.path = ProgramFolder() + "/hone-oracle",
-                                    .allowed_missing = allowed_missing_layers};
+                                    .allowed_missing = context->runners_.allowed_missing_layers};
   HONE_ASSIGN_OR_RETURN(OracleProcess process, OracleProcess::Start(program, workload.text(), run_limit));
   context->params_ = process.params();
   v1::BuildRequest request;
@@ -143,7 +142,8 @@ absl::Status TaskContext::RunOracle(OracleProcess& process, const KernelSet& set
   job.set = set;
   job.inputs = &inputs;
   job.cpu_seconds = static_cast<int>(absl::ToInt64Seconds(run_limit)) * inputs.count() + 1;
-  job.allowed_missing_layers = allowed_missing_layers_;
+  job.allowed_missing_layers = runners_.allowed_missing_layers;
+  job.program = runners_.program;
   HONE_ASSIGN_OR_RETURN(RunnerClient runner, RunnerClient::Start(job));
   if (!runner.load_verdict().ok())
     return absl::InternalError(absl::StrCat("the oracle: ", runner.load_verdict().message));

@@ -23,20 +23,25 @@ struct ExpectedOutput {
   NdArray value, scale;  // float64
 };
 
+// How a task's runners are started.
+struct TaskRunners {
+  uint32_t allowed_missing_layers = 0;  // of their sandboxes, and that of hone-oracle
+  std::string program = {};             // "": hone-runner beside this one
+};
+
 class TaskContext {
  public:
   // Input sets of the kinds that PlanInputs (worker/oracle/input_plan.h) names, from seeds nobody else knows. The
   // oracle is built plainly, run in a runner of its own, and checked against the interpreter at sampled elements.
   // InvalidArgument when the workload cannot be understood, or when the error bound decides too few elements of an
   // output to tell a right kernel from a wrong one; Unavailable when the machine is in the way.
-  // `allowed_missing_layers`: of the sandboxes of hone-oracle and of runners.
   static absl::StatusOr<std::unique_ptr<TaskContext>> Create(const v1::Workload& workload, const std::string& target,
                                                              BuilderPool& builders, absl::Duration run_limit,
-                                                             uint32_t allowed_missing_layers = 0);
+                                                             TaskRunners runners = {});
 
   const TaskParams& params() const { return params_; }
   const std::string& text() const { return text_; }
-  uint32_t allowed_missing_layers() const { return allowed_missing_layers_; }
+  const TaskRunners& runners() const { return runners_; }
   // InvalidArgument when a builder's kernel set is not one of this task: other parameters, other sizes.
   absl::Status CheckKernelSet(const KernelSet& set) const;
   const InputSets& inputs() const { return inputs_; }
@@ -61,7 +66,7 @@ class TaskContext {
 
   TaskParams params_;
   std::string text_;
-  uint32_t allowed_missing_layers_ = 0;
+  TaskRunners runners_;
   InputPlan plan_;
   uint64_t seed_ = 0;  // of the first set, the next number for the next set
   InputSets inputs_;

@@ -40,11 +40,11 @@ Verified StartCandidate(const TaskContext& task, std::string_view image, const s
   if (const absl::Status fits = task.CheckKernelSet(job.set); !fits.ok()) {
     return Wrong(v1::OUTCOME_BUILD_ERROR, absl::StrCat("the kernel set: ", std::string(fits.message())));
   }
-  job.allowed_missing_layers = task.allowed_missing_layers();
+  job.allowed_missing_layers = task.runners().allowed_missing_layers;
   job.inputs = &task.inputs();
   job.threads = std::max(1, limits.threads);
   job.cpu_seconds = static_cast<int>(absl::ToInt64Seconds(limits.run) * 6) * job.threads + 10;
-  job.program = limits.runner;
+  job.program = limits.runner.empty() ? task.runners().program : limits.runner;
   if (limits.memory_bytes > 0) job.memory_bytes = limits.memory_bytes;
   absl::StatusOr<RunnerClient> runner = RunnerClient::Start(job);
   if (!runner.ok()) return Wrong(v1::OUTCOME_INFRA, std::string(runner.status().message()));

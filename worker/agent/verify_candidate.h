@@ -17,7 +17,7 @@ struct VerifyLimits {
   int threads = 1;
   absl::Duration run = absl::Seconds(10);  // of one call
   int64_t memory_bytes = 0;                // of address space; 0: the runner's own limit
-  std::string runner;                      // the program; "": hone-runner beside this one
+  std::string runner;                      // the program; "": the task's
 };
 
 struct Verified {
