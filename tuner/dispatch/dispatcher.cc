@@ -49,12 +49,27 @@ const v1::Workload* Dispatcher::FindWorkload(uint64_t tenant, const std::string&
   }
   return nullptr;
 }
+uint64_t Dispatcher::JobOfTask(uint64_t task) const {
+  for (const auto& [id, job] : impl_->jobs) {
+    if (std::ranges::any_of(job.tasks, [&](const TaskRow& row) { return row.id == task; })) return id;
+  }
+  return 0;
+}
 bool Dispatcher::Idle() const { return impl_->jobs.empty(); }
 void Dispatcher::CheckInvariants() const { impl_->CheckInvariants(); }
 
 std::vector<v1::WorkerInfo> Dispatcher::Workers(uint64_t tenant, Micros now) const {
   return impl_->Workers(tenant, now);
 }
+
+v1::JobExplanation Dispatcher::Explain(uint64_t job) const {
+  const auto found = impl_->jobs.find(job);
+  HONE_CHECK(found != impl_->jobs.end()) << "job " << job;
+  return impl_->Explain(found->second);
+}
+FleetCounts Dispatcher::Counts() const { return impl_->Counts(std::nullopt); }
+FleetCounts Dispatcher::Counts(uint64_t tenant) const { return impl_->Counts(tenant); }
+const DispatchCounters& Dispatcher::counters() const { return impl_->counters; }
 
 std::string Dispatcher::DebugString() const {
   std::string text;
@@ -179,7 +194,7 @@ Micros Dispatcher::Impl::NextWake() const {
   }
   for (const auto& [id, job] : jobs) {
     const double limit = job.row.request.max_seconds();
-    if (limit > 0 && !job.ending) {
+    if (limit > 0 && !job.ending && !job.row.request.paused()) {
       wake = std::min(wake, job.clock + static_cast<Micros>(std::max(0.0, limit - job.row.seconds) * 1e6) + 1);
     }
   }

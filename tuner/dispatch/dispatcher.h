@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "tuner/dispatch/counts.h"
 #include "tuner/dispatch/events.h"
 #include "tuner/dispatch/options.h"
 
@@ -34,7 +35,13 @@ class Dispatcher {
   v1::JobSnapshot Snapshot(uint64_t job, bool with_tasks = true) const;
   std::vector<uint64_t> Jobs(uint64_t tenant) const;
   std::vector<v1::WorkerInfo> Workers(uint64_t tenant, Micros now) const;
+  // Of a job that is there. Its snapshot is as Snapshot gives it.
+  v1::JobExplanation Explain(uint64_t job) const;
+  FleetCounts Counts() const;                 // of all tenants
+  FleetCounts Counts(uint64_t tenant) const;  // of one
+  const DispatchCounters& counters() const;
   const v1::Workload* FindWorkload(uint64_t tenant, const std::string& hash) const;  // of an open job of the tenant
+  uint64_t JobOfTask(uint64_t task) const;                                           // 0: of no open job
   bool Idle() const;                                                                 // no job waits or runs
   void CheckInvariants() const;  // ends the process when one does not hold
   std::string DebugString() const;

@@ -1,6 +1,6 @@
 // The dispatcher's state, and its rules by topic: dispatcher.cc (events in, effects out), fleet_rules.cc (workers and
 // leases), result_rules.cc (what an outcome changes), search_rules.cc (asking for candidates), job_rules.cc (jobs,
-// budgets, ends). Everything whose order steers a decision is an ordered container.
+// budgets, ends), views.cc (what is shown of it). Everything whose order steers a decision is an ordered container.
 #pragma once
 
 #include <deque>
@@ -28,12 +28,14 @@ struct Worker {
   Micros last_seen = 0;
   Micros silent_until = 0;  // it counts as lost when nothing was heard by then
   int credits = 0;          // leases it wants beyond those it holds or was given
-  bool draining = false;
+  bool draining = false;    // it says so, or was asked to
+  bool drain_asked = false, drain_told = false;
   std::optional<v1::SyncRequest> waiting;  // the Sync that is held
   ReplyTo waiting_to = 0;
   Micros answer_by = 0;
   Micros silent_since = 0;    // no call of it has been open since then; 0: one is, or it never called
-  std::string waiting_for;    // as it last said: what keeps it from work
+  std::string waiting_for;    // as it last said: what keeps it from work,
+  bool not_quiet = false;     // and whether that is the state of its machine
   std::set<LeaseToken> acks;  // durable or superseded, to be said in the next answer
   double build_seconds = 0, verify_seconds = 0, measure_seconds = 0;  // as it last reported
   bool reports_wall_time = false;
@@ -50,6 +52,8 @@ class Dispatcher::Impl {
   void On(const Start& event);
   void On(const Submit& event);
   void On(const StopJob& event);
+  void On(const PauseJob& event);
+  void On(const DrainWorkers& event);
   void On(const Hello& event);
   void On(const Sync& event);
   void On(const SyncGone& event);
@@ -66,7 +70,10 @@ class Dispatcher::Impl {
 
   // ---- fleet_rules.cc ----
   Worker* FindSession(uint64_t tenant, const std::string& session);
-  bool Matches(const Worker& worker, const Job& job) const;  // may the worker run the (perhaps unbound) job?
+  // Whether the worker may run the (perhaps unbound) job, and what is in the way.
+  enum class Fit { kFits, kOtherTenant, kOtherDevice, kOtherProtocol, kFewerThreads, kOtherTarget };
+  Fit FitOf(const Worker& worker, const Job& job) const;
+  bool Matches(const Worker& worker, const Job& job) const { return FitOf(worker, job) == Fit::kFits; }
   bool IsLost(const Worker& worker) const;  // as far as one can see: it may still come back to its leases
   void ExpireWorkers();
   void LoseWorker(uint64_t worker);  // its leases go to others
@@ -80,6 +87,7 @@ class Dispatcher::Impl {
   v1::SyncReply DesiredState(Worker& worker, const v1::SyncRequest& request);
   void AnswerSyncs();
   void AnswerSync(Worker& worker);
+  void GiveBack(Worker& worker, const v1::LeaseId& id);
   void ChargeWallTime(Worker& worker, const v1::SyncRequest& request);
 
   // ---- result_rules.cc ----
@@ -116,13 +124,18 @@ class Dispatcher::Impl {
   int64_t Coming(const Job& job) const;      // candidates of it that live, or that a search was asked for
   int64_t TrialsLeft(const Job& job) const;  // by its budget, after those that come
   void EndJobs();
-  void StopJobNow(Job& job, const std::string& reason);  // takes back what nobody works on yet
+  void StopJobNow(Job& job, const std::string& reason);    // takes back what nobody works on yet
+  std::vector<uint64_t> IdleTrials(const Job& job) const;  // queued here, or in a worker's queue
   void FinishJob(Job& job);
   void DropTrial(uint64_t id, std::vector<Write>& writes);
   void UpdateJobStates();
   std::pair<v1::HoldUp, std::string> WhatHoldsUp(const Job& job) const;
   v1::JobSnapshot SnapshotOf(const Job& job, bool with_tasks) const;
   const v1::DeviceProfile* ProfileOf(const std::string& device_class) const;
+
+  // ---- views.cc ----
+  v1::JobExplanation Explain(const Job& job) const;
+  FleetCounts Counts(std::optional<uint64_t> tenant) const;
 
   // ---- effects ----
   // `after` runs when the writes are durable.
@@ -157,6 +170,7 @@ class Dispatcher::Impl {
   std::map<uint64_t, std::function<void()>> after_commit;
   std::set<LeaseToken> becoming_durable;  // results accepted, commit under way: not to be acked yet
   std::string utc;                        // of the latest Sync
+  DispatchCounters counters;
   bool shutting_down = false;
 };
 

@@ -31,6 +31,17 @@ struct StopJob {
   uint64_t job = 0;
   uint64_t tenant = kLocalTenant;
 };
+struct PauseJob {
+  ReplyTo to = 0;
+  uint64_t job = 0;
+  bool paused = true;  // false: it goes on
+  uint64_t tenant = kLocalTenant;
+};
+struct DrainWorkers {
+  ReplyTo to = 0;
+  std::string name;  // "*": all of the tenant's
+  uint64_t tenant = kLocalTenant;
+};
 struct Hello {
   ReplyTo to = 0;
   v1::HelloRequest request;
@@ -72,8 +83,8 @@ struct KeepChoices {
 struct ShutDown {};  // workers that sync from now on are told to end
 struct Tick {};      // time has passed: due when `Wake` said so
 
-using Event = std::variant<Start, Submit, StopJob, Hello, Sync, SyncGone, SearchDone, SearchFailed, HistoryLoaded,
-                           Committed, ImportLines, KeepChoices, ShutDown, Tick>;
+using Event = std::variant<Start, Submit, StopJob, PauseJob, DrainWorkers, Hello, Sync, SyncGone, SearchDone,
+                           SearchFailed, HistoryLoaded, Committed, ImportLines, KeepChoices, ShutDown, Tick>;
 
 // ---- effects ----
 // Apply atomically, then tell `Committed{id}`. Commits and loads are carried out in the order they were asked for.
@@ -92,7 +103,7 @@ struct Refusal {
   std::string message;
 };  // absl::StatusCode
 using Message = std::variant<v1::SubmitReply, v1::JobSnapshot, v1::HelloReply, v1::SyncReply, v1::ImportReply,
-                             v1::KeepChoicesReply, Refusal>;
+                             v1::KeepChoicesReply, v1::ListWorkersReply, Refusal>;
 struct Reply {
   ReplyTo to = 0;
   Message message;

@@ -118,10 +118,12 @@ void Dispatcher::Impl::On(const Sync& event) {
   }
   if (worker->waiting.has_value()) AnswerSync(*worker);
   worker->seq = request.seq();
-  worker->draining = request.draining();
+  worker->draining = request.draining() || worker->drain_asked;
   worker->silent_since = 0;
   worker->waiting_for = request.waiting_for();
+  worker->not_quiet = request.not_quiet();
   ChargeWallTime(*worker, request);
+  for (const v1::LeaseId& id : request.given_back()) GiveBack(*worker, id);
 
   std::set<uint64_t> said;
   for (const v1::LeaseState& held : request.held()) {
@@ -142,6 +144,29 @@ void Dispatcher::Impl::On(const Sync& event) {
   worker->waiting = request;
   worker->waiting_to = event.to;
   worker->answer_by = now + Micros{options.sync_hold_ms} * 1000;
+}
+
+void Dispatcher::Impl::GiveBack(Worker& worker, const v1::LeaseId& id) {
+  Trial* trial = leases.Find(id.trial());
+  if (trial == nullptr || trial->place != Trial::Place::kLent || trial->worker != worker.id) return;
+  if (TokenOf(id) != TokenOf(trial->row) || !Holds(worker, id, trial->row)) return;
+  ++counters.given_back;
+  TakeBack(*trial, false);
+}
+
+void Dispatcher::Impl::On(const DrainWorkers& event) {
+  v1::ListWorkersReply reply;
+  for (auto& [id, worker] : workers) {
+    const bool meant = event.name == "*" || event.name == worker.hello.worker_name();
+    if (worker.tenant != event.tenant || !meant) continue;
+    worker.draining = worker.drain_asked = true;
+    *reply.add_workers() = InfoOf(worker);
+  }
+  if (reply.workers().empty() && event.name != "*") {
+    return ReplyNow(event.to, Refusal{static_cast<int>(absl::StatusCode::kNotFound),
+                                      absl::StrCat("no worker is named ", event.name)});
+  }
+  ReplyNow(event.to, reply);
 }
 
 void Dispatcher::Impl::ChargeWallTime(Worker& worker, const v1::SyncRequest& request) {
@@ -185,18 +210,17 @@ void Dispatcher::Impl::ChargeWallTime(Worker& worker, const v1::SyncRequest& req
   }
 }
 
-bool Dispatcher::Impl::Matches(const Worker& worker, const Job& job) const {
-  if (worker.tenant != job.row.tenant) return false;
+Dispatcher::Impl::Fit Dispatcher::Impl::FitOf(const Worker& worker, const Job& job) const {
+  if (worker.tenant != job.row.tenant) return Fit::kOtherTenant;
   const v1::DeviceProfile& profile = worker.hello.profile();
-  if (job.bound() &&
-      (profile.device_class() != job.row.device_class || worker.hello.measure_protocol() != job.row.protocol)) {
-    return false;
-  }
+  if (job.bound() && profile.device_class() != job.row.device_class) return Fit::kOtherDevice;
+  if (job.bound() && worker.hello.measure_protocol() != job.row.protocol) return Fit::kOtherProtocol;
   const int threads = job.bound() ? job.row.threads : job.row.request.threads();
-  if (threads > worker.hello.threads()) return false;
+  if (threads > worker.hello.threads()) return Fit::kFewerThreads;
   const std::string& target = job.row.request.target();
-  return target.empty() || target == "cpu:native" || target == profile.target() ||
-         target == absl::StrCat("cpu:", profile.device_class()) || target == profile.device_class();
+  const bool meant = target.empty() || target == "cpu:native" || target == profile.target() ||
+                     target == absl::StrCat("cpu:", profile.device_class()) || target == profile.device_class();
+  return meant ? Fit::kFits : Fit::kOtherTarget;
 }
 
 bool Dispatcher::Impl::IsLost(const Worker& worker) const {
@@ -215,6 +239,7 @@ v1::WorkerInfo Dispatcher::Impl::InfoOf(const Worker& worker) const {
   info.set_trials(worker.trials);
   info.set_refused_reports(worker.refused_reports);
   *info.mutable_missing_layers() = worker.hello.missing_layers();
+  info.set_waiting_for(worker.waiting_for);
   return info;
 }
 
@@ -244,6 +269,7 @@ void Dispatcher::Impl::ExpireWorkers() {
       v1::WorkerInfo info = InfoOf(worker);
       info.set_state("lost");
       info.set_leases(0);
+      ++counters.workers_lost;
       lost_workers.push_back({worker.tenant, std::move(info), worker.last_seen});
       if (lost_workers.size() > kMostLost) lost_workers.pop_front();
     }
@@ -278,6 +304,7 @@ void Dispatcher::Impl::LoseWorker(uint64_t id) {
 }
 
 void Dispatcher::Impl::TakeBack(Trial& trial, bool worker_was_lost) {
+  ++counters.taken_back;
   if (worker_was_lost && UnderWork(trial.phase)) ++trial.row.lost_workers;
   const bool quarantine = static_cast<int>(trial.row.lost_workers) >= options.quarantine_after;
   const Job& job = jobs.at(trial.job);
@@ -307,7 +334,7 @@ uint64_t Dispatcher::Impl::NextTrialFor(Worker& worker) {
   // The job that was charged least comes first; what it has lent counts as charged.
   std::vector<std::pair<double, uint64_t>> order;
   for (const auto& [id, job] : jobs) {
-    if (job.ended || !job.bound() || !Matches(worker, job) || !AllLoaded(job)) continue;
+    if (job.ended || job.row.request.paused() || !job.bound() || !Matches(worker, job) || !AllLoaded(job)) continue;
     order.emplace_back(job.virtual_seconds + 0.3 * leases.LentOfJob(id), id);
   }
   std::sort(order.begin(), order.end());
@@ -348,6 +375,7 @@ void Dispatcher::Impl::LendTrials() {
       trial.row.secret = SecretOf(trial.row, worker);
       worker.last_key = trial.row.key;
       --worker.credits;
+      ++counters.lent;
       writes.push_back(PutTrial{trial.row});
       granted.push_back(TokenOf(trial.row));
       Job& job = jobs.at(trial.job);
@@ -415,6 +443,7 @@ v1::SyncReply Dispatcher::Impl::DesiredState(Worker& worker, const v1::SyncReque
   }
   worker.acks.clear();
   reply.set_shut_down(shutting_down);
+  reply.set_drain(worker.drain_asked);
   return reply;
 }
 
@@ -423,12 +452,15 @@ void Dispatcher::Impl::AnswerSync(Worker& worker) {
   ReplyNow(worker.waiting_to, DesiredState(worker, *worker.waiting));
   worker.waiting.reset();
   worker.silent_since = now;
+  worker.drain_told = worker.drain_asked;
 }
 
 void Dispatcher::Impl::AnswerSyncs() {
   for (auto& [id, worker] : workers) {
     if (!worker.waiting.has_value()) continue;
     bool news = !worker.acks.empty() || shutting_down || worker.answer_by <= now;
+    news = news || (worker.drain_asked && !worker.drain_told) || worker.waiting->given_back_size() > 0;
+    news = news || (worker.waiting->draining() && leases.HeldBy(id).empty());  // it may end
     std::set<LeaseToken> said;
     for (const v1::LeaseState& held : worker.waiting->held()) {
       const Trial* trial = leases.Find(held.id().trial());

@@ -25,7 +25,7 @@ void Dispatcher::Impl::On(const Start& event) {
     Job job;
     job.row = std::move(row);
     job.lent = job.row.busy_seconds > 0;
-    job.clock = now;
+    job.clock = job.waits_counted = now;
     job.last_gain = now;
     job.busy_before = job.row.busy_seconds;
     job_by_request[{job.row.tenant, job.row.request.request_id()}] = job.row.id;
@@ -86,7 +86,9 @@ void Dispatcher::Impl::On(const Submit& event) {
   job.row.request.clear_tasks();
   job.row.request.clear_plan();
   job.row.request.clear_missing_layers();
-  job.clock = now;
+  job.row.request.clear_paused();
+  job.row.request.clear_waited_seconds();
+  job.clock = job.waits_counted = now;
   job.last_gain = now;
   for (const auto& [id, other] : jobs) {  // it starts level with the least charged of the others
     if (!other.ended) {
@@ -151,6 +153,28 @@ void Dispatcher::Impl::On(const StopJob& event) {
   job.row.stop_requested = true;
   job.Advance(now);
   CommitThen({PutJob{job.row}}, [this, to = event.to, snapshot = SnapshotOf(job, true)] { ReplyNow(to, snapshot); });
+}
+
+// What is under work is finished; the rest goes back to whoever proposed it, so that other jobs with the same tasks do
+// not wait for it.
+void Dispatcher::Impl::On(const PauseJob& event) {
+  const auto found = jobs.find(event.job);
+  if (found == jobs.end() || found->second.row.tenant != event.tenant) {
+    return ReplyNow(
+        event.to, Refusal{static_cast<int>(absl::StatusCode::kNotFound), absl::StrCat("there is no job ", event.job)});
+  }
+  Job& job = found->second;
+  job.Advance(now);
+  const bool resumed = job.row.request.paused() && !event.paused;
+  job.row.request.set_paused(event.paused);
+  std::vector<Write> writes = {PutJob{job.row}};
+  if (event.paused) {
+    for (const uint64_t id : IdleTrials(job)) DropTrial(id, writes);
+  } else if (resumed && job.bound() && !job.ending && AllLoaded(job)) {
+    QueueDefaults(job);
+  }
+  UpdateJobStates();
+  CommitThen(std::move(writes), [this, to = event.to, snapshot = SnapshotOf(job, true)] { ReplyNow(to, snapshot); });
 }
 
 // ---- binding ----
@@ -309,21 +333,27 @@ void Dispatcher::Impl::EndJobs() {
 void Dispatcher::Impl::StopJobNow(Job& job, const std::string& reason) {
   job.ending = true;
   job.end_reason = reason;
-  std::vector<uint64_t> idle;  // queued here, or in a worker's queue: nobody is at work on them
-  for (const auto& [id, trial] : leases.trials()) {
-    if (trial.job != job.row.id) continue;
-    const bool duel_to_come = trial.row.duel && !job.row.stop_requested;
-    if (trial.phase < v1::PHASE_BUILDING && !duel_to_come) idle.push_back(id);
-  }
   std::vector<Write> writes;
-  for (const uint64_t id : idle) DropTrial(id, writes);
+  for (const uint64_t id : IdleTrials(job)) {
+    const bool duel_to_come = leases.Find(id)->row.duel && !job.row.stop_requested;
+    if (!duel_to_come) DropTrial(id, writes);
+  }
   if (!writes.empty()) CommitThen(std::move(writes), nullptr);
+}
+
+std::vector<uint64_t> Dispatcher::Impl::IdleTrials(const Job& job) const {
+  std::vector<uint64_t> idle;
+  for (const auto& [id, trial] : leases.trials()) {
+    if (trial.job == job.row.id && trial.phase < v1::PHASE_BUILDING) idle.push_back(id);
+  }
+  return idle;
 }
 
 void Dispatcher::Impl::DropTrial(uint64_t id, std::vector<Write>& writes) {
   Trial& trial = *leases.Find(id);
   KeyState& key = keys.at(trial.row.key);
-  if (trial.row.duel) key.MarkDuelled(trial.row.trace);  // in this process: a later job may try again
+  // In this process: a later job may try again. One that is paused goes on with it.
+  if (trial.row.duel && !jobs.at(trial.job).row.request.paused()) key.MarkDuelled(trial.row.trace);
   if (!trial.row.duel) key.Forget(trial.row.trace);
   trial.row.state = TrialState::kDropped;
   if (trial.row.attempt > 0) writes.push_back(PutTrial{trial.row});
@@ -386,12 +416,15 @@ void Dispatcher::Impl::UpdateJobStates() {
   for (auto& [id, job] : jobs) {
     if (job.ended) continue;
     const auto [hold_up, words] = WhatHoldsUp(job);
-    const bool waits = hold_up == v1::HOLD_UP_NO_WORKER || hold_up == v1::HOLD_UP_NO_FITTING_WORKER;
+    job.CountWait(now);
+    const bool waits =
+        hold_up == v1::HOLD_UP_NO_WORKER || hold_up == v1::HOLD_UP_NO_FITTING_WORKER || hold_up == v1::HOLD_UP_PAUSED;
     const v1::JobState state = waits ? v1::JOB_WAITING : v1::JOB_RUNNING;
     std::string reason = waits ? words : "";
     if (!waits && job.row.reason.rfind("search: ", 0) == 0) reason = job.row.reason;
     if (hold_up != job.hold_up) job.held_up_since = now;
-    if (state == job.row.state && reason == job.row.reason && words == job.held_up_by) continue;
+    if (state == job.row.state && reason == job.row.reason && hold_up == job.hold_up && words == job.held_up_by)
+      continue;
     job.hold_up = hold_up;
     job.held_up_by = words;
     if (job.ending) continue;
@@ -401,8 +434,9 @@ void Dispatcher::Impl::UpdateJobStates() {
 }
 
 std::pair<v1::HoldUp, std::string> Dispatcher::Impl::WhatHoldsUp(const Job& job) const {
+  if (job.row.request.paused()) return {v1::HOLD_UP_PAUSED, "it was paused"};
   std::string lost, misfits, turn;
-  int living = 0, fitting = 0, ready = 0, waiting = 0;
+  int living = 0, fitting = 0, ready = 0, waiting = 0, not_quiet = 0;
   for (const auto& [id, worker] : workers) {
     if (worker.tenant != job.row.tenant) continue;
     if (IsLost(worker)) {
@@ -422,6 +456,7 @@ std::pair<v1::HoldUp, std::string> Dispatcher::Impl::WhatHoldsUp(const Job& job)
     ++ready;
     if (worker.waiting_for.empty()) continue;
     ++waiting;
+    not_quiet += worker.not_quiet;
     turn = absl::StrCat("worker ", worker.hello.worker_name(), " waits for ", worker.waiting_for);
   }
   if (living == 0) {
@@ -436,7 +471,7 @@ std::pair<v1::HoldUp, std::string> Dispatcher::Impl::WhatHoldsUp(const Job& job)
                          job.bound() ? absl::StrCat(", device class ", job.row.device_class) : "", "; ", misfits)};
   }
   if (ready == 0) return {v1::HOLD_UP_NO_WORKER, "every worker that fits is about to end"};
-  if (waiting == ready) return {v1::HOLD_UP_TURN, turn};
+  if (waiting == ready) return {not_quiet == ready ? v1::HOLD_UP_NOT_QUIET : v1::HOLD_UP_TURN, turn};
   if (!job.worker_fault.empty()) {
     return {v1::HOLD_UP_WORKER_FAULT, absl::StrCat("a worker cannot measure: ", job.worker_fault)};
   }
@@ -453,7 +488,8 @@ const v1::DeviceProfile* Dispatcher::Impl::ProfileOf(const std::string& device_c
 
 v1::JobSnapshot Dispatcher::Impl::SnapshotOf(const Job& job, bool with_tasks) const {
   JobRow row = job.row;
-  if (!job.ended && now > job.clock) row.seconds += static_cast<double>(now - job.clock) * 1e-6;
+  if (!job.ended && !row.request.paused() && now > job.clock)
+    row.seconds += static_cast<double>(now - job.clock) * 1e-6;
   v1::JobSnapshot snapshot = MakeJobSnapshot(row, job.tasks, with_tasks);
   if (job.ended) snapshot.set_state(v1::JOB_RUNNING);  // until its end is durable
   snapshot.set_in_flight(leases.LentOfJob(job.row.id));

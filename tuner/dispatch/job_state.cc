@@ -3,14 +3,24 @@
 #include <algorithm>
 #include <cmath>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "compiler/support/sha256.h"
 
 namespace hone {
 
 void Job::Advance(Micros now) {
-  if (now > clock) row.seconds += static_cast<double>(now - clock) * 1e-6;
+  if (now > clock && !row.request.paused()) row.seconds += static_cast<double>(now - clock) * 1e-6;
   clock = now;
+}
+
+void Job::CountWait(Micros now) {
+  if (hold_up != v1::HOLD_UP_NONE && now > waits_counted) {
+    const std::string name = absl::AsciiStrToLower(absl::StripPrefix(v1::HoldUp_Name(hold_up), "HOLD_UP_"));
+    (*row.request.mutable_waited_seconds())[name] += static_cast<double>(now - waits_counted) * 1e-6;
+  }
+  waits_counted = now;
 }
 
 TuningKey Job::KeyOf(const TaskRow& task) const {
@@ -116,6 +126,8 @@ v1::JobSnapshot MakeJobSnapshot(const JobRow& row, const std::vector<TaskRow>& t
   snapshot.set_target(row.request.target());
   snapshot.set_created(row.created);
   *snapshot.mutable_missing_layers() = row.request.missing_layers();
+  snapshot.set_paused(row.request.paused());
+  *snapshot.mutable_waited_seconds() = row.request.waited_seconds();
   snapshot.set_judged_batches(row.judged_batches);
   if (row.judged_batches > 0) {
     const double batches = static_cast<double>(row.judged_batches);

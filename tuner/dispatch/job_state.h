@@ -24,6 +24,7 @@ struct Job {
   v1::HoldUp hold_up = v1::HOLD_UP_NONE;
   std::string held_up_by;
   Micros held_up_since = 0;
+  Micros waits_counted = 0;  // row.request.waited_seconds is right as of then
   std::string worker_fault;  // of the latest result: the worker's machine failed, not the candidate
   bool ending = false;       // no new trials; ends when those under work have
   std::string end_reason;
@@ -32,8 +33,10 @@ struct Job {
   double busy_before = 0;      // row.busy_seconds at the start of this process
   std::map<uint64_t, double> busy_by_worker;
 
-  // Brings row.seconds up to `now`.
+  // Brings row.seconds up to `now`: the time it was paused is left out.
   void Advance(Micros now);
+  // The same for the seconds that the present hold-up takes.
+  void CountWait(Micros now);
   // Of a bound job: the key of its task, and its first task of a key, nullptr when it has none.
   TuningKey KeyOf(const TaskRow& task) const;
   const TaskRow* TaskOf(const TuningKey& key) const;

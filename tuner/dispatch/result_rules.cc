@@ -44,6 +44,7 @@ void Dispatcher::Impl::TakeResult(Worker& worker, const v1::TrialResult& result)
   if (trial != nullptr && trial->row.key.tenant != worker.tenant) trial = nullptr;
   const bool current = trial != nullptr && TokenOf(trial->row) == token && token.attempt > 0 && !trial->answered;
   if (!current || !Holds(worker, result.id(), trial->row)) {
+    ++counters.superseded;
     worker.acks.insert(token);  // superseded, or none of its own: the worker may forget it
     return;
   }
@@ -56,6 +57,7 @@ void Dispatcher::Impl::TakeResult(Worker& worker, const v1::TrialResult& result)
   }
   HONE_CHECK(task != nullptr) << "trial " << token.trial;
   const v1::Outcome outcome = CheckedOutcome(result.outcome(), ImplausibleBelowUs(task->lower_bound_us));
+  counters.results.at(static_cast<size_t>(outcome.kind())) += 1;
   std::vector<Write> writes;
   writes.push_back(AddMeasurement{{token.trial, token.attempt, token.epoch, worker.hello.worker_name(), outcome}});
   job.virtual_seconds += SecondsOf(outcome);
@@ -183,6 +185,7 @@ void Dispatcher::Impl::EndDuel(Trial& trial, const v1::Outcome& outcome, std::ve
 }
 
 void Dispatcher::Impl::Gained(const TuningKey& key) {
+  ++counters.champions;
   for (auto& [id, job] : jobs) {
     if (job.bound() && job.TaskOf(key) != nullptr) job.last_gain = now;
   }
@@ -222,7 +225,7 @@ void Dispatcher::Impl::QueueDuels() {
     const std::optional<std::string> challenger = key.Challenger(options);
     if (!challenger.has_value()) continue;
     for (auto& [id, job] : jobs) {
-      if (!job.bound() || job.ended || job.row.stop_requested) continue;
+      if (!job.bound() || job.ended || job.row.stop_requested || job.row.request.paused()) continue;
       const TaskRow* task = job.TaskOf(tuning_key);
       if (task == nullptr) continue;
       Trial trial;

@@ -22,7 +22,8 @@ void Dispatcher::Impl::AskForCandidates() {
   if (shutting_down) return;
   std::vector<std::pair<double, uint64_t>> order;  // as for lending: the least charged job first
   for (const auto& [id, job] : jobs) {
-    if (!job.ending && job.bound() && AllLoaded(job)) order.emplace_back(job.virtual_seconds, id);
+    if (!job.ending && !job.row.request.paused() && job.bound() && AllLoaded(job))
+      order.emplace_back(job.virtual_seconds, id);
   }
   std::sort(order.begin(), order.end());
   for (const auto& [charged, id] : order) {
@@ -190,7 +191,7 @@ void Dispatcher::Impl::On(const SearchDone& event) {
   key.search_request = 0;
   const auto job = jobs.find(key.search_job);
   int fresh = 0;
-  if (job != jobs.end() && !job->second.ending) {
+  if (job != jobs.end() && !job->second.ending && !job->second.row.request.paused()) {
     const int64_t left = TrialsLeft(job->second);
     for (const TaskRow& task : job->second.tasks) {
       if (job->second.KeyOf(task) != key.key()) continue;
@@ -223,6 +224,7 @@ void Dispatcher::Impl::On(const SearchFailed& event) {
   key_by_search.erase(found);
   if (state == keys.end()) return;
   state->second.search_request = 0;
+  ++counters.searches_failed;
   SearchAnswered(state->second, /*failed=*/true);
   const auto job = jobs.find(state->second.search_job);
   if (job != jobs.end() && state->second.exhausted) job->second.row.reason = "search: " + event.reason;

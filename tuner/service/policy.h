@@ -54,6 +54,7 @@ struct Stream {
 };
 using Readers = Allow<Role::kAdmin, Role::kClient, Role::kViewer>;
 using Writers = Allow<Role::kAdmin, Role::kClient>;
+using Operators = Allow<Role::kAdmin>;
 using Measurers = Allow<Role::kAdmin, Role::kWorker>;
 
 // A method is named by the class that protoc generates for it.
@@ -64,9 +65,13 @@ struct PolicyOf;
 template <> struct PolicyOf<v1::Tune::WithAsyncMethod_Submit>        : Writers {};
 template <> struct PolicyOf<v1::Tune::WithAsyncMethod_Watch>         : Stream<Readers> {};
 template <> struct PolicyOf<v1::Tune::WithAsyncMethod_Stop>          : Writers {};
+template <> struct PolicyOf<v1::Tune::WithAsyncMethod_Pause>         : Writers {};
+template <> struct PolicyOf<v1::Tune::WithAsyncMethod_Explain>       : Readers {};
+template <> struct PolicyOf<v1::Tune::WithAsyncMethod_Status>        : Readers {};
 template <> struct PolicyOf<v1::Tune::WithAsyncMethod_GetJob>        : Readers {};
 template <> struct PolicyOf<v1::Tune::WithAsyncMethod_ListJobs>      : Readers {};
 template <> struct PolicyOf<v1::Tune::WithAsyncMethod_ListWorkers>   : Readers {};
+template <> struct PolicyOf<v1::Tune::WithAsyncMethod_DrainWorkers>  : Operators {};
 template <> struct PolicyOf<v1::Tune::WithAsyncMethod_BestRecords>   : Readers {};
 template <> struct PolicyOf<v1::Tune::WithAsyncMethod_KeepChoices>   : Writers {};
 template <> struct PolicyOf<v1::Tune::WithAsyncMethod_ListRecords>   : Stream<Readers> {};

@@ -167,7 +167,9 @@ TEST(Leases, ADrainingWorkerGetsNoMore) {
   desk.Submit({"conv2d_1"});
   v1::SyncRequest request = desk.SyncOf("a", 4);
   request.set_draining(true);
-  EXPECT_FALSE(desk.Answered(desk.Sync(request)));
+  const ReplyTo told = desk.Sync(request);
+  ASSERT_TRUE(desk.Answered(told)) << "at once: it holds nothing and may end";
+  EXPECT_THAT(desk.SyncReplyTo(told).want(), SizeIs(0));
   EXPECT_EQ(desk.dispatcher->Workers(kLocalTenant, desk.now)[0].state(), "draining");
 }
 
@@ -317,6 +319,56 @@ TEST(ShuttingDown, TellsTheWorkers) {
   desk.Do(ShutDown{});
   ASSERT_TRUE(desk.Answered(held));
   EXPECT_TRUE(desk.SyncReplyTo(held).shut_down());
+}
+
+v1::SyncRequest GivingBack(Desk& desk, const std::string& session, const std::vector<v1::Lease>& leases) {
+  v1::SyncRequest request = desk.SyncOf(session);
+  for (const v1::Lease& lease : leases) *request.add_given_back() = lease.id();
+  return request;
+}
+
+TEST(Leases, WhatIsGivenBackGoesToAnotherAtOnce) {
+  Desk desk;
+  desk.Hello("a");
+  desk.Hello("b");
+  desk.Submit({"conv2d_1"});
+  const auto first = desk.Take("a", 1);
+  ASSERT_THAT(first, SizeIs(1));
+  EXPECT_THAT(desk.Take("b", 1), SizeIs(0));
+  desk.Sync(GivingBack(desk, "a", first));
+  const auto second = desk.Take("b", 1);
+  ASSERT_THAT(second, SizeIs(1));
+  EXPECT_EQ(second[0].id().trial(), first[0].id().trial());
+  EXPECT_EQ(second[0].id().attempt(), 2u) << "a report of the first attempt counts no more";
+}
+
+TEST(Leases, NobodyGivesBackWhatIsAnothers) {
+  Desk desk;
+  desk.Hello("a");
+  desk.Hello("b");
+  desk.Submit({"conv2d_1"});
+  auto leases = desk.Take("a", 1);
+  desk.Sync(GivingBack(desk, "b", leases));
+  EXPECT_THAT(desk.Take("b", 1), SizeIs(0));
+  leases[0].mutable_id()->set_secret("guessed");
+  desk.Sync(GivingBack(desk, "a", leases));
+  EXPECT_THAT(desk.Take("b", 1), SizeIs(0));
+}
+
+TEST(Leases, AWorkerThatIsAskedToDrainIsToldAndLentNoMore) {
+  Desk desk;
+  desk.Hello("a");
+  const ReplyTo held = desk.Sync(desk.SyncOf("a"));
+  desk.Do(DrainWorkers{.to = 900, .name = "a"});
+  EXPECT_EQ(std::get<v1::ListWorkersReply>(desk.replies.at(900)).workers(0).state(), "draining");
+  ASSERT_TRUE(desk.Answered(held));
+  EXPECT_TRUE(desk.SyncReplyTo(held).drain());
+  desk.Submit({"conv2d_1"});
+  const ReplyTo next = desk.Sync(desk.SyncOf("a", 4));
+  EXPECT_FALSE(desk.Answered(next)) << "it has been told, and is lent nothing";
+  EXPECT_EQ(desk.Job(1).hold_up(), v1::HOLD_UP_NO_WORKER);
+  desk.Do(DrainWorkers{.to = 901, .name = "nobody"});
+  EXPECT_EQ(std::get<Refusal>(desk.replies.at(901)).code, static_cast<int>(absl::StatusCode::kNotFound));
 }
 
 }  // namespace

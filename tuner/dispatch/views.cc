@@ -1,0 +1,101 @@
+// What is shown of the dispatcher's state beside snapshots: why a job stands where it does, and how much there is.
+#include "absl/strings/str_cat.h"
+#include "tuner/dispatch/dispatcher_impl.h"
+
+namespace hone {
+namespace {
+
+// Of a lease, as the worker said it last. A phase it has not told yet is its queue.
+const char* PhaseName(v1::Phase phase) {
+  switch (phase) {
+    case v1::PHASE_BUILDING: return "building";
+    case v1::PHASE_VERIFYING: return "verifying";
+    case v1::PHASE_MEASURING: return "measuring";
+    default: return "queued";
+  }
+}
+
+}  // namespace
+
+v1::JobExplanation Dispatcher::Impl::Explain(const Job& job) const {
+  v1::JobExplanation explanation;
+  *explanation.mutable_job() = SnapshotOf(job, true);
+  std::map<uint64_t, int64_t> leases_of;  // by worker
+  int64_t queued = 0, retried = 0, searches = 0;
+  for (const auto& [id, trial] : leases.trials()) {
+    if (trial.job != job.row.id) continue;
+    const bool is_queued = trial.place == Trial::Place::kQueued;
+    retried += trial.row.attempt > (is_queued ? 0u : 1u);
+    queued += is_queued;
+    if (is_queued) continue;
+    ++(*explanation.mutable_lent())[PhaseName(trial.phase)];
+    if (trial.place == Trial::Place::kLent) ++leases_of[trial.worker];
+  }
+  for (const auto& [request, tuning_key] : key_by_search) {
+    const auto key = keys.find(tuning_key);
+    searches += key != keys.end() && key->second.search_job == job.row.id;
+  }
+  explanation.set_queued(queued);
+  explanation.set_retried(retried);
+  explanation.set_searches(searches);
+  int64_t before = 0;
+  for (const auto& [id, other] : jobs) {
+    before += id != job.row.id && other.row.tenant == job.row.tenant && !other.ended && !other.row.request.paused() &&
+              other.virtual_seconds < job.virtual_seconds;
+  }
+  explanation.set_jobs_before(before);
+  for (const auto& [id, worker] : workers) {
+    if (worker.tenant != job.row.tenant) continue;
+    v1::WorkerFit& fit = *explanation.add_workers();
+    *fit.mutable_worker() = InfoOf(worker);
+    fit.mutable_worker()->set_last_seen_seconds(SecondsSince(worker.last_seen));
+    fit.set_leases(leases_of[id]);
+    const v1::DeviceProfile& profile = worker.hello.profile();
+    switch (FitOf(worker, job)) {
+      case Fit::kFits:
+      case Fit::kOtherTenant: break;
+      case Fit::kOtherDevice:
+        fit.set_misfit(absl::StrCat("it is ", profile.device_class(), ", the job is bound to ", job.row.device_class));
+        break;
+      case Fit::kOtherProtocol:
+        fit.set_misfit(absl::StrCat("it measures by protocol ", worker.hello.measure_protocol(), ", the job by ",
+                                    job.row.protocol, ": another release of Hone"));
+        break;
+      case Fit::kFewerThreads:
+        fit.set_misfit(absl::StrCat("it measures with ", worker.hello.threads(), " threads, the job needs ",
+                                    job.bound() ? job.row.threads : job.row.request.threads()));
+        break;
+      case Fit::kOtherTarget:
+        fit.set_misfit(absl::StrCat("it is ", profile.device_class(), ", the job is for ", job.row.request.target()));
+        break;
+    }
+  }
+  return explanation;
+}
+
+FleetCounts Dispatcher::Impl::Counts(std::optional<uint64_t> tenant) const {
+  FleetCounts counts;
+  const auto counts_in = [&](uint64_t whose) { return !tenant.has_value() || *tenant == whose; };
+  for (const auto& [id, job] : jobs) {
+    if (!counts_in(job.row.tenant)) continue;
+    (job.row.request.paused()           ? counts.jobs_paused
+     : job.row.state == v1::JOB_WAITING ? counts.jobs_waiting
+                                        : counts.jobs_running) += 1;
+  }
+  for (const auto& [id, trial] : leases.trials()) {
+    if (!counts_in(trial.row.key.tenant)) continue;
+    (trial.place == Trial::Place::kQueued ? counts.queued : counts.lent.at(static_cast<size_t>(trial.phase))) += 1;
+  }
+  for (const auto& [request, key] : key_by_search) counts.searches += counts_in(key.tenant);
+  for (const auto& [id, worker] : workers) {
+    if (!counts_in(worker.tenant)) continue;
+    (IsLost(worker)                     ? counts.workers_lost
+     : worker.draining                  ? counts.workers_draining
+     : leases.HeldBy(worker.id).empty() ? counts.workers_idle
+                                        : counts.workers_busy) += 1;
+    counts.workers_waiting += !worker.waiting_for.empty();
+  }
+  return counts;
+}
+
+}  // namespace hone
