@@ -18,6 +18,7 @@ const fs::path kRoot = fs::path(HONE_TEST_DATA).parent_path();
 // What the sources of a folder may include, by the folder's path; itself, compiler/support and proto always.
 const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"compiler/support", {}},
+    {"compiler/log", {}},
     {"compiler/sandbox", {}},
     {"compiler/ir", {}},
     {"compiler/arith", {"compiler/ir"}},
@@ -51,7 +52,7 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
      {"compiler/ir", "compiler/arith", "compiler/schedule", "compiler/lower", "compiler/target", "tuner/space",
       "tuner/model", "compiler/sandbox"}},
     {"tuner/dispatch", {"database"}},
-    {"tuner/service", {"compiler/sandbox", "database", "tuner/dispatch", "proto/rpc"}},
+    {"tuner/service", {"compiler/log", "compiler/sandbox", "database", "tuner/dispatch", "proto/rpc"}},
     {"worker/measure", {"deploy/runtime"}},
     {"worker/probe", {"compiler/target", "deploy/runtime"}},
     {"worker/runner", {"compiler/sandbox", "deploy/runtime", "worker/measure"}},
@@ -61,7 +62,7 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"worker/oracle", {"compiler/ir", "compiler/interp", "compiler/sandbox"}},
     {"worker/agent",
      {"compiler/ir", "compiler/interp", "compiler/schedule", "compiler/target", "deploy/runtime", "worker/builder",
-      "worker/oracle", "worker/runner", "worker/measure", "worker/probe", "proto/rpc", "compiler/sandbox"}},
+      "worker/oracle", "worker/runner", "worker/measure", "worker/probe", "proto/rpc", "compiler/sandbox", "compiler/log"}},
     {"deploy/runtime", {}},
 };
 
@@ -71,6 +72,7 @@ const std::map<std::string, std::set<std::string>> kOnlyIn = {
     {"xgboost/", {"tuner/model"}},
     {"sqlite3.h", {"database"}},
     {"onnx/", {"compiler/frontend"}},
+    {"httplib.h", {"tuner/service"}},
     {"cuda.h", {"compiler/codegen", "deploy/runtime", "worker/runner"}},
 };
 

@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 #include "compiler/support/check.h"
 #include "compiler/support/status_macros.h"
+#include "compiler/support/version.h"
 #include "spdlog/spdlog.h"
 #include "tuner/dispatch/job_state.h"
 
@@ -42,6 +43,7 @@ absl::StatusOr<std::unique_ptr<Core>> Core::Start(const DispatchOptions& options
   spdlog::info("term {}, {} open jobs, {} trials were lent", core->epoch_, state.jobs.size(), state.leased.size());
   core->dispatcher_ = std::make_unique<Dispatcher>(options, core->epoch_, std::move(state));
   Core* raw = core.get();
+  core->most_searches_ = options.searches;
   core->pool_ = std::make_unique<SearchPool>(
       search, [raw](v1::SearchReply reply) { raw->Post(SearchDone{std::move(reply)}); },
       [raw](uint64_t id, std::string reason) {
@@ -155,6 +157,7 @@ void Core::CarryOut(std::vector<Effect> effects) {
   bool wrote = false;
   for (Effect& effect : effects) {
     if (Commit* commit = std::get_if<Commit>(&effect)) {
+      LogWrites(commit->writes);
       const std::lock_guard<std::mutex> guard(write_mutex_);
       to_write_.push_back(std::move(*commit));
       wrote = true;
@@ -262,6 +265,8 @@ bool Core::WriteGroup(const std::vector<Write>& writes) {
     if (status.ok()) {
       if (warned) spdlog::info("the database can be written again");
       note(0, v1::HOLD_UP_NONE, "");
+      const std::lock_guard<std::mutex> guard(write_mutex_);
+      commits_.Add(static_cast<double>(Now() - began) * 1e-6);
       return true;
     }
     // A full disk or a backup tool's lock passes; callers wait meanwhile, and nothing is acknowledged.
@@ -318,6 +323,58 @@ absl::StatusOr<v1::JobSnapshot> Core::Snapshot(uint64_t tenant, uint64_t job, bo
   });
   if (live.has_value()) return *std::move(live);
   return StoredSnapshot(tenant, job, with_tasks);
+}
+
+absl::StatusOr<v1::JobExplanation> Core::Explain(uint64_t tenant, uint64_t job) {
+  std::optional<v1::JobExplanation> live;
+  Query([&](const Dispatcher& dispatcher) {
+    if (!dispatcher.HasJob(tenant, job)) return;
+    live = dispatcher.Explain(job);
+    *live->mutable_job() = Live(job, true);
+  });
+  if (live.has_value()) return *std::move(live);
+  v1::JobExplanation ended;
+  HONE_ASSIGN_OR_RETURN(*ended.mutable_job(), StoredSnapshot(tenant, job, true));
+  return ended;
+}
+
+v1::ServiceStatus Core::Status(uint64_t tenant) {
+  v1::ServiceStatus status;
+  status.set_version(kVersion);
+  status.set_up_seconds(static_cast<double>(Now() - began_) * 1e-6);
+  status.set_term(epoch_);
+  status.set_most_searches(most_searches_);
+  if (const std::optional<WriteTrouble> trouble = write_trouble(); trouble.has_value()) {
+    status.set_hold_up(trouble->kind);
+    status.set_held_up_by(trouble->words);
+  }
+  Query([&](const Dispatcher& dispatcher) {
+    const FleetCounts counts = dispatcher.Counts(tenant);
+    status.set_queued(counts.queued);
+    status.set_lent(counts.all_lent());
+    status.set_searches(static_cast<int32_t>(dispatcher.Counts().searches));
+    for (const uint64_t job : dispatcher.Jobs(tenant)) *status.add_jobs() = Live(job, false);
+    for (v1::WorkerInfo& worker : dispatcher.Workers(tenant, Now())) *status.add_workers() = std::move(worker);
+  });
+  return status;
+}
+
+std::optional<ServiceMetrics> Core::Metrics() {
+  ServiceMetrics metrics;
+  const bool alive = Query([&](const Dispatcher& dispatcher) {
+    metrics.counts = dispatcher.Counts();
+    metrics.counters = dispatcher.counters();
+  });
+  if (!alive) return std::nullopt;
+  metrics.version = kVersion;
+  metrics.up_seconds = static_cast<double>(Now() - began_) * 1e-6;
+  metrics.term = epoch_;
+  metrics.writable = !write_trouble().has_value();
+  metrics.search_crashes = pool_->crashes();
+  metrics.watches = watches();
+  const std::lock_guard<std::mutex> guard(write_mutex_);
+  metrics.commits = commits_;
+  return metrics;
 }
 
 absl::StatusOr<std::vector<v1::JobSnapshot>> Core::ListJobs(uint64_t tenant) {

@@ -20,6 +20,7 @@
 #include "absl/status/statusor.h"
 #include "database/store.h"
 #include "tuner/dispatch/dispatcher.h"
+#include "tuner/service/metrics.h"
 #include "tuner/service/search_pool.h"
 
 namespace hone {
@@ -48,6 +49,10 @@ class Core {
   // NotFound when the tenant has no such job, now or in the store.
   absl::StatusOr<v1::JobSnapshot> Snapshot(uint64_t tenant, uint64_t job, bool with_tasks);
   absl::StatusOr<std::vector<v1::JobSnapshot>> ListJobs(uint64_t tenant);
+  // Of an ended job, which the store alone knows, the snapshot and nothing more.
+  absl::StatusOr<v1::JobExplanation> Explain(uint64_t tenant, uint64_t job);
+  v1::ServiceStatus Status(uint64_t tenant);
+  std::optional<ServiceMetrics> Metrics();  // nullopt when the core has stopped
   uint64_t AddWatch(uint64_t tenant, uint64_t job, Micros interval, WatchSink sink);
   void RemoveWatch(uint64_t watch);  // the sink is not called after this returns
   int watches() const { return watch_count_; }
@@ -80,6 +85,7 @@ class Core {
   bool WriteGroup(const std::vector<Write>& writes);  // false: given up
   void WriteModel(const PutCostModel& model);
   void CarryOut(std::vector<Effect> effects);
+  void LogWrites(const std::vector<Write>& writes);  // on the dispatcher's thread
   void Send(ReplyTo to, const Message& message);
   v1::JobSnapshot Live(uint64_t job, bool with_tasks);  // with what holds the writer up; on the dispatcher's thread
   Micros ServeWatches(Micros now);                      // when the next one is due
@@ -88,7 +94,10 @@ class Core {
   std::unique_ptr<TuningStore> store_;
   std::unique_ptr<Dispatcher> dispatcher_;  // of the dispatcher thread alone
   std::unique_ptr<SearchPool> pool_;
+  std::map<uint64_t, std::string> told_state_;  // of each open job, as the log has it
   uint64_t epoch_ = 0;
+  int most_searches_ = 0;
+  Micros began_ = Now();
   std::function<void(absl::Status)> on_fatal_;
 
   std::mutex mutex_;  // of the queue, the replies and the stop flag
@@ -109,6 +118,7 @@ class Core {
   Micros write_began_ = 0;  // of the transaction under way, with its retries; 0: none
   v1::HoldUp write_hold_up_ = v1::HOLD_UP_NONE;
   std::string write_held_up_by_;
+  Durations commits_;
 
   std::map<uint64_t, Watch> watches_;  // of the dispatcher thread
   std::atomic<uint64_t> next_watch_{1};

@@ -26,6 +26,7 @@
 #include "tuner/service/auth.h"
 #include "tuner/service/core.h"
 #include "tuner/service/fleet_service.h"
+#include "tuner/service/http_server.h"
 #include "tuner/service/listener.h"
 #include "tuner/service/tune_service.h"
 
@@ -121,6 +122,7 @@ struct Daemon::Parts {
   DaemonOptions options;
   std::unique_ptr<Gate> gate;
   std::unique_ptr<Core> core;
+  std::unique_ptr<HttpServer> http;
   std::pair<dev_t, ino_t> database;
   std::unique_ptr<grpc::Service> tune, fleet;
   std::unique_ptr<grpc::Server> server;
@@ -219,9 +221,12 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const DaemonOptions& optio
   const auto local = std::find_if(daemon->addresses_.begin(), daemon->addresses_.end(), IsUnixAddress);
   HONE_RETURN_IF_ERROR(
       PublishAddress(options.db, local == daemon->addresses_.end() ? daemon->addresses_.front() : *local));
+  if (!options.http.empty()) { HONE_ASSIGN_OR_RETURN(parts.http, HttpServer::Start(options.http, *parts.core)); }
   parts.last_call = Core::Now();
   return daemon;
 }
+
+std::string Daemon::http_address() const { return parts_->http == nullptr ? "" : parts_->http->address(); }
 
 absl::Status Daemon::Serve() {
   Parts& parts = *parts_;
@@ -270,6 +275,7 @@ absl::Status Daemon::Serve() {
   }
   parts.server->GetHealthCheckService()->SetServingStatus(false);
   for (const auto& listener : parts.listeners) listener->Stop();
+  parts.http = nullptr;
   parts.core->Stop();  // what was promised is written; everybody who waits is answered
   parts.server->Shutdown(std::chrono::system_clock::now() + kStopGrace);
   parts.server->Wait();
@@ -279,6 +285,7 @@ absl::Status Daemon::Serve() {
 
 Daemon::~Daemon() {
   Parts& parts = *parts_;
+  parts.http = nullptr;
   for (const auto& listener : parts.listeners) listener->Stop();
   if (parts.server != nullptr) {
     parts.core->Stop();

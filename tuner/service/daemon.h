@@ -28,6 +28,7 @@ struct DaemonOptions {
   int max_connections = 10'000;  // of each HOST:PORT
   absl::Duration exit_when_idle =
       absl::InfiniteDuration();  // ends, and its workers with it, when nobody needs it this long
+  std::string http;              // HOST:PORT of metrics and health; "": none
   DispatchOptions dispatch;
   SearchPoolOptions search;
 };
@@ -41,6 +42,7 @@ class Daemon {
 
   // In the order of `listen`, with the ports that were chosen for port 0.
   const std::vector<std::string>& addresses() const { return addresses_; }
+  std::string http_address() const;  // "" without one
   // Until `RequestStop`, idleness or a failure of the store, which is returned. Then everything is written and closed;
   // but nothing is when the database is no longer there (DataLoss): another daemon may serve in its place already.
   absl::Status Serve();

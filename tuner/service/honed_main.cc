@@ -8,19 +8,22 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <string>
 #include <thread>
 
 #include "CLI/CLI.hpp"
+#include "compiler/log/log.h"
 #include "compiler/sandbox/layers.h"
 #include "compiler/support/file.h"
 #include "compiler/support/option_checks.h"
-#include "spdlog/sinks/stdout_sinks.h"
 #include "spdlog/spdlog.h"
 #include "tuner/service/daemon.h"
 
 namespace {
 
+const std::map<std::string, hone::LogFormat> kLogFormats = {{"text", hone::LogFormat::kText},
+                                                            {"json", hone::LogFormat::kJson}};
 constexpr double kGiB = 1024.0 * 1024 * 1024;
 
 // The codes all programs of Hone share.
@@ -66,6 +69,7 @@ int main(int argc, char** argv) {
   double run_seconds = options.dispatch.run_limit_ms * 1e-3;
   double memory_gib = static_cast<double>(options.dispatch.memory_limit_bytes) / kGiB;
   std::string missing_layers;
+  hone::LogFormat log_format = hone::LogFormat::kText;
   bool verbose = false;
 
   CLI::App app("honed: keeps tuning jobs and records, and hands candidates to workers");
@@ -136,6 +140,11 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--search-program", options.search.program.path, "the search program to start")->group("");
   app.add_option("--search-argument", options.search.program.arguments, "what to give it")->group("");
+  app.add_option("--http", options.http,
+                 "HOST:PORT of /metrics, /healthz and /readyz: asks nobody who they are, and tells nothing of a tenant "
+                 "(default: none)");
+  app.add_option("--log-format", log_format, "text, or json: an object a line")
+      ->transform(CLI::CheckedTransformer(kLogFormats));
   app.add_flag("--verbose", verbose, "say more on standard error");
   try {
     app.parse(argc, argv);
@@ -154,9 +163,7 @@ int main(int argc, char** argv) {
   options.dispatch.lease_key = RandomKey();
   options.dispatch.sync_hold_ms = std::min(options.dispatch.sync_hold_ms, options.dispatch.lease_ms / 3);
 
-  spdlog::set_default_logger(spdlog::stderr_logger_mt("honed"));
-  spdlog::set_pattern("%Y-%m-%d %H:%M:%S.%e %n %l: %v");
-  spdlog::set_level(verbose ? spdlog::level::debug : spdlog::level::info);
+  hone::StartLog("honed", log_format, verbose);
 
   // Connections are descriptors: as many as the process may have.
   rlimit descriptors{};
@@ -187,6 +194,7 @@ int main(int argc, char** argv) {
   }).detach();
 
   for (const std::string& address : (*daemon)->addresses()) std::printf("listening on %s\n", address.c_str());
+  if (!options.http.empty()) std::printf("metrics at http://%s/metrics\n", (*daemon)->http_address().c_str());
   std::fflush(stdout);
   const absl::Status status = (*daemon)->Serve();
   if (!status.ok()) std::fprintf(stderr, "honed: %s\n", std::string(status.message()).c_str());

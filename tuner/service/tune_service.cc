@@ -83,6 +83,42 @@ class TuneService : public v1::Tune::WithCallbackMethod_Watch<v1::Tune::Service>
                   reply);  // it has ended before: nothing to stop
   }
 
+  grpc::Status Pause(grpc::ServerContext* context, const v1::PauseRequest* request, v1::JobSnapshot* reply) override {
+    const absl::StatusOr<Caller> caller = Admit<v1::Tune::WithAsyncMethod_Pause>(*context);
+    if (!caller.ok()) return ToGrpc(caller.status());
+    const grpc::Status status = AskCore(core_, context, reply, [&](ReplyTo to) {
+      return PauseJob{to, request->job_id(), request->paused(), caller->tenant.id};
+    });
+    if (status.error_code() != grpc::StatusCode::NOT_FOUND) return status;
+    return Return(core_.Snapshot(caller->tenant.id, request->job_id(), true), reply);  // it has ended before
+  }
+
+  grpc::Status Explain(grpc::ServerContext* context, const v1::ExplainRequest* request,
+                       v1::JobExplanation* reply) override {
+    const absl::StatusOr<Caller> caller = Admit<v1::Tune::WithAsyncMethod_Explain>(*context);
+    if (!caller.ok()) return ToGrpc(caller.status());
+    absl::StatusOr<v1::JobExplanation> explanation = core_.Explain(caller->tenant.id, request->job_id());
+    if (!explanation.ok()) return ToGrpc(explanation.status());
+    *reply = *std::move(explanation);
+    return grpc::Status::OK;
+  }
+
+  grpc::Status Status(grpc::ServerContext* context, const v1::StatusRequest*, v1::ServiceStatus* reply) override {
+    const absl::StatusOr<Caller> caller = Admit<v1::Tune::WithAsyncMethod_Status>(*context);
+    if (!caller.ok()) return ToGrpc(caller.status());
+    *reply = core_.Status(caller->tenant.id);
+    return grpc::Status::OK;
+  }
+
+  grpc::Status DrainWorkers(grpc::ServerContext* context, const v1::DrainWorkersRequest* request,
+                            v1::ListWorkersReply* reply) override {
+    const absl::StatusOr<Caller> caller = Admit<v1::Tune::WithAsyncMethod_DrainWorkers>(*context);
+    if (!caller.ok()) return ToGrpc(caller.status());
+    return AskCore(core_, context, reply, [&](ReplyTo to) {
+      return hone::DrainWorkers{to, request->name(), caller->tenant.id};
+    });
+  }
+
   grpc::Status GetJob(grpc::ServerContext* context, const v1::GetJobRequest* request, v1::JobSnapshot* reply) override {
     const absl::StatusOr<Caller> caller = Admit<v1::Tune::WithAsyncMethod_GetJob>(*context);
     if (!caller.ok()) return ToGrpc(caller.status());

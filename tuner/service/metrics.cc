@@ -1,0 +1,107 @@
+#include "tuner/service/metrics.h"
+
+#include <initializer_list>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+
+namespace hone {
+namespace {
+
+// Lines of one metric. `labels` are whole: `{state="idle"}`.
+class Page {
+ public:
+  void Metric(const char* name, const char* type, const char* help,
+              std::initializer_list<std::pair<std::string, double>> values) {
+    Head(name, type, help);
+    for (const auto& [labels, value] : values) Value(name, labels, value);
+  }
+  void Head(const char* name, const char* type, const char* help) {
+    absl::StrAppend(&text_, "# HELP ", name, " ", help, "\n# TYPE ", name, " ", type, "\n");
+  }
+  void Value(const std::string& name, const std::string& labels, double value) {
+    absl::StrAppend(&text_, name, labels, " ", value, "\n");
+  }
+  std::string text() && { return std::move(text_); }
+
+ private:
+  std::string text_;
+};
+
+std::string Label(const char* name, const std::string& value) { return absl::StrCat("{", name, "=\"", value, "\"}"); }
+
+double Number(int64_t count) { return static_cast<double>(count); }
+
+}  // namespace
+
+void Durations::Add(double seconds) {
+  size_t bucket = 0;
+  while (bucket < kBounds.size() && seconds > kBounds[bucket]) ++bucket;
+  ++counts[bucket];
+  sum += seconds;
+}
+
+std::string MetricsText(const ServiceMetrics& m) {
+  Page page;
+  page.Metric("hone_build_info", "gauge", "The release that runs.", {{Label("version", m.version), 1}});
+  page.Metric("hone_up_seconds", "gauge", "Since the daemon began.", {{"", m.up_seconds}});
+  page.Metric("hone_term", "gauge", "Counts the daemons that the database has had.",
+              {{"", Number(static_cast<int64_t>(m.term))}});
+  page.Metric("hone_database_writable", "gauge", "1 while the database takes writes.", {{"", m.writable ? 1.0 : 0.0}});
+  page.Metric("hone_jobs", "gauge", "Jobs that have not ended, by state.",
+              {{Label("state", "waiting"), Number(m.counts.jobs_waiting)},
+               {Label("state", "running"), Number(m.counts.jobs_running)},
+               {Label("state", "paused"), Number(m.counts.jobs_paused)}});
+  page.Metric("hone_workers", "gauge", "Workers by state.",
+              {{Label("state", "idle"), Number(m.counts.workers_idle)},
+               {Label("state", "busy"), Number(m.counts.workers_busy)},
+               {Label("state", "draining"), Number(m.counts.workers_draining)},
+               {Label("state", "lost"), Number(m.counts.workers_lost)}});
+  page.Metric("hone_workers_held_up", "gauge", "Workers that say what keeps them from work.",
+              {{"", Number(m.counts.workers_waiting)}});
+  page.Metric("hone_candidates_queued", "gauge", "Candidates that wait for a worker.", {{"", Number(m.counts.queued)}});
+  page.Metric(
+      "hone_candidates_lent", "gauge", "Candidates that workers hold, by what they said of them last.",
+      {{Label("phase", "queued"), Number(m.counts.lent[v1::PHASE_UNSPECIFIED] + m.counts.lent[v1::PHASE_QUEUED])},
+       {Label("phase", "building"), Number(m.counts.lent[v1::PHASE_BUILDING])},
+       {Label("phase", "verifying"), Number(m.counts.lent[v1::PHASE_VERIFYING])},
+       {Label("phase", "measuring"), Number(m.counts.lent[v1::PHASE_MEASURING])}});
+  page.Metric("hone_searches", "gauge", "Batches of candidates that a search was asked for.",
+              {{"", Number(m.counts.searches)}});
+  page.Metric("hone_watches", "gauge", "Clients that watch a job.", {{"", Number(m.watches)}});
+
+  page.Head("hone_results_total", "counter", "Reports of workers that counted, by outcome.");
+  for (size_t kind = 1; kind < m.counters.results.size(); ++kind) {
+    const std::string name = v1::OutcomeKind_Name(static_cast<v1::OutcomeKind>(kind));
+    page.Value("hone_results_total", Label("outcome", absl::AsciiStrToLower(absl::StripPrefix(name, "OUTCOME_"))),
+               Number(m.counters.results[kind]));
+  }
+  const auto counter = [&](const char* name, const char* help, int64_t value) {
+    page.Metric(name, "counter", help, {{"", Number(value)}});
+  };
+  counter("hone_results_superseded_total", "Reports of leases that were over, or never the worker's.",
+          m.counters.superseded);
+  counter("hone_leases_total", "Candidates lent.", m.counters.lent);
+  counter("hone_leases_given_back_total", "By workers that drain or are not fit to measure.", m.counters.given_back);
+  counter("hone_leases_taken_back_total", "Leases that ended without a result.", m.counters.taken_back);
+  counter("hone_workers_lost_total", "Workers that were silent for longer than a lease.", m.counters.workers_lost);
+  counter("hone_best_changes_total", "Kernels for which a faster program became the best.", m.counters.champions);
+  counter("hone_searches_failed_total", "Batches that a search did not answer.", m.counters.searches_failed);
+  counter("hone_search_crashes_total", "Search processes that died or had to be killed.", m.search_crashes);
+
+  page.Head("hone_commit_seconds", "histogram", "Transactions of the database.");
+  int64_t below = 0;
+  for (size_t i = 0; i < Durations::kBounds.size(); ++i) {
+    below += m.commits.counts[i];
+    page.Value("hone_commit_seconds_bucket", Label("le", absl::StrCat(Durations::kBounds[i])), Number(below));
+  }
+  below += m.commits.counts.back();
+  page.Value("hone_commit_seconds_bucket", Label("le", "+Inf"), Number(below));
+  page.Value("hone_commit_seconds_sum", "", m.commits.sum);
+  page.Value("hone_commit_seconds_count", "", Number(below));
+  return std::move(page).text();
+}
+
+}  // namespace hone

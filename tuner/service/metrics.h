@@ -1,0 +1,36 @@
+// The daemon's metrics in Prometheus' text format. Counts alone: no tenant's names, kernels or times are in them.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "tuner/dispatch/counts.h"
+
+namespace hone {
+
+// How long something took, in the buckets of a Prometheus histogram.
+struct Durations {
+  static constexpr std::array<double, 10> kBounds = {0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30};  // seconds
+  std::array<int64_t, kBounds.size() + 1> counts{};  // of each bucket alone; the last is beyond all bounds
+  double sum = 0;
+
+  void Add(double seconds);
+};
+
+struct ServiceMetrics {
+  std::string version;
+  double up_seconds = 0;
+  uint64_t term = 0;
+  FleetCounts counts;
+  DispatchCounters counters;
+  Durations commits;  // transactions of the store
+  bool writable = true;
+  int64_t search_crashes = 0;
+  int64_t watches = 0;
+};
+
+// Exposition format 0.0.4.
+std::string MetricsText(const ServiceMetrics& metrics);
+
+}  // namespace hone
