@@ -2,22 +2,28 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <list>
 #include <map>
 #include <memory>
 #include <thread>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "compiler/log/log.h"
 #include "compiler/sandbox/layers.h"
 #include "compiler/sandbox/sandboxed_process.h"
 #include "compiler/support/file.h"
+#include "compiler/support/sha256.h"
 #include "compiler/support/status_macros.h"
 #include "compiler/support/turn_lock.h"
 #include "spdlog/spdlog.h"
 #include "worker/agent/builder_pool.h"
 #include "worker/agent/device_probe.h"
 #include "worker/agent/session.h"
+#include "worker/agent/spool.h"
 #include "worker/agent/task_context.h"
 #include "worker/agent/trial_batch.h"
 #include "worker/agent/work_queue.h"
@@ -27,12 +33,14 @@ namespace {
 
 constexpr size_t kBatch = 16;      // candidates raced together
 constexpr size_t kTasksKept = 48;  // contexts: inputs and expected outputs, tens of megabytes each
+constexpr absl::Duration kLookAgain = absl::Seconds(5);  // whether the machine is quiet now
 constexpr absl::Duration kOracleLimit = absl::Seconds(120);
 
-std::string WorkerName() {
+// Of this host, and of the spool's folder where there is one: then it is the same at the next start.
+std::string WorkerName(const Spool* spool) {
   char host[256] = "worker";
   ::gethostname(host, sizeof(host) - 1);
-  return absl::StrCat(host, "-", ::getpid());
+  return absl::StrCat(host, "-", spool == nullptr ? absl::StrCat(::getpid()) : ToHex(spool->identity().substr(0, 3)));
 }
 
 // The tasks used last.
@@ -86,18 +94,40 @@ absl::StatusOr<uint32_t> TrySandbox(uint32_t allowed_missing) {
   return process->layers();
 }
 
+void LogOutcome(const v1::Lease& lease, const v1::Outcome& outcome) {
+  LogFact(spdlog::level::debug, "trial has a result",
+          {{"task", lease.task()},
+           {"trial", lease.id().trial()},
+           {"attempt", uint64_t{lease.id().attempt()}},
+           {"epoch", lease.id().epoch()},
+           {"outcome", absl::AsciiStrToLower(absl::StripPrefix(v1::OutcomeKind_Name(outcome.kind()), "OUTCOME_"))},
+           {"us", outcome.timing().median_us()},
+           {"detail", outcome.detail()}});
+}
+
 void WorkUntilStopped(WorkQueue& queue, Session& session, const std::string& target, const AgentOptions& options,
-                      int threads, TurnLock& turn) {
+                      int threads, TurnLock& turn, const Quiet& quiet) {
   BuilderPool builders(threads, options.builder, options.allowed_missing_layers);
   TaskCache tasks(target, builders, {options.allowed_missing_layers, options.runner});
   double noise = 0.01;  // log noise of a sample, to begin with
-  for (std::vector<v1::Lease> batch; !(batch = queue.Take(kBatch)).empty();) {
+  bool silent = true;   // as last heard
+  while (queue.WaitForWork(kLookAgain)) {
+    const std::string lacks = quiet.Lacks(absl::Now());
+    if (!lacks.empty() || (silent && !queue.HasLeases())) {
+      queue.SetLacks(lacks);  // what was lent goes back
+      continue;
+    }
     queue.WaitsFor([&turn] {
       const std::string holder = turn.Holder();
       return absl::StrCat("the turn of its machine", holder.empty() ? "" : ", which " + holder + " has");
     });
     const TurnLock::Turn held(turn);
     queue.WaitsFor(nullptr);
+    const std::string noise_around = quiet.LacksSilence();
+    silent = noise_around.empty();
+    queue.SetLacks(noise_around);
+    const std::vector<v1::Lease> batch = queue.Take(kBatch);
+    if (batch.empty()) continue;  // none is left, or all went back
     const absl::Time start = absl::Now();
     const absl::StatusOr<TaskCache::Task*> task = tasks.Get(batch.front().workload_hash(), session);
     PhaseSeconds seconds;
@@ -115,7 +145,10 @@ void WorkUntilStopped(WorkQueue& queue, Session& session, const std::string& tar
     seconds.verify += trials.seconds().verify;
     seconds.measure += trials.seconds().measure;
     queue.AddSeconds(seconds);
-    for (size_t i = 0; i < batch.size(); ++i) queue.Finish(batch[i].id(), std::move(outcomes[i]));
+    for (size_t i = 0; i < batch.size(); ++i) {
+      LogOutcome(batch[i], outcomes[i]);
+      queue.Finish(batch[i].id(), std::move(outcomes[i]));
+    }
   }
 }
 
@@ -127,11 +160,22 @@ absl::Status RunAgent(const AgentOptions& options, const std::atomic<bool>& stop
   const bool elsewhere = !options.target.empty();
   Target target = HostTarget();
   if (elsewhere) { HONE_ASSIGN_OR_RETURN(target, ParseTarget(options.target)); }
+  std::unique_ptr<Spool> spool;
+  if (!options.spool.empty()) {
+    absl::StatusOr<std::unique_ptr<Spool>> opened = Spool::Open(options.spool, options.spool_bytes);
+    if (!opened.ok()) return Annotate(opened.status(), "--spool");
+    spool = *std::move(opened);
+  }
   SessionOptions session_options;
   session_options.address = options.server;
   session_options.credentials = options.credentials;
-  session_options.name = WorkerName();
-  session_options.threads = options.threads > 0 ? options.threads : target.cores;
+  session_options.name = WorkerName(spool.get());
+  if (spool != nullptr) session_options.name_key = spool->identity();
+  session_options.drain_limit = options.drain_limit;
+  const std::optional<double> quota = CpuQuota();
+  const int whole_cores = quota.has_value() ? std::max(1, static_cast<int>(*quota)) : target.cores;
+  session_options.threads = options.threads > 0 ? options.threads : std::min(target.cores, whole_cores);
+  const Quiet quiet(options.quiet, session_options.threads, quota);
   session_options.exit_with_daemon = options.exit_with_daemon;
   // What another runner may lack, it is said to lack: it is started with its first candidate.
   const uint32_t lacking = MissingLayers(layers) | (elsewhere ? options.allowed_missing_layers & RequiredLayers() : 0);
@@ -145,11 +189,15 @@ absl::Status RunAgent(const AgentOptions& options, const std::atomic<bool>& stop
     const TurnLock::Turn quiet(turn);
     session_options.profile = ProbeDevice(target, session_options.threads);
   }
-  WorkQueue queue;
+  WorkQueue queue(spool.get());
+  queue.SetLacks(quiet.Lacks(absl::Now()));
   Session session(session_options, queue);
-  std::thread work([&] { WorkUntilStopped(queue, session, target.text, options, session_options.threads, turn); });
+  std::thread work(
+      [&] { WorkUntilStopped(queue, session, target.text, options, session_options.threads, turn, quiet); });
   const absl::Status status = session.Run(stop);
   queue.Stop();
+  // A batch that went beyond the drain limit has been given back. Its processes end with the threads that started them.
+  if (status.ok() && queue.gave_up()) ::_exit(0);
   work.join();
   return status;
 }

@@ -6,8 +6,10 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "compiler/target/target.h"
 #include "proto/rpc/channel.h"
+#include "worker/agent/quiet.h"
 
 namespace hone {
 
@@ -21,10 +23,14 @@ struct AgentOptions {
   // Program that runs candidates by the runner's protocol, and the target it runs them on, such as an emulator of that;
   // "": hone-runner beside this program, on this machine.
   std::string runner, target;
+  std::string spool;                    // folder of results that the daemon does not have yet; "": in memory
+  int64_t spool_bytes = int64_t{256} << 20;
+  absl::Duration drain_limit = absl::Minutes(1);  // once stopped: what is under work then goes back
+  QuietRules quiet;
 };
 
-// Until the daemon ends it or `stop` is set. Statuses as of Session::Run; PermissionDenied when a required layer of the
-// sandbox is missing.
+// Until the daemon ends it or `stop` is set: then what is under work is finished within the drain limit. Statuses as of
+// Session::Run; PermissionDenied when a required layer of the sandbox is missing; those of Spool::Open.
 absl::Status RunAgent(const AgentOptions& options, const std::atomic<bool>& stop);
 
 }  // namespace hone

@@ -44,7 +44,10 @@ struct Session::Call {
 };
 
 Session::Session(SessionOptions options, WorkQueue& queue)
-    : options_(std::move(options)), queue_(queue), session_(RandomBytes(16)), name_key_(RandomBytes(16)) {
+    : options_(std::move(options)),
+      queue_(queue),
+      session_(RandomBytes(16)),
+      name_key_(options_.name_key.empty() ? RandomBytes(16) : options_.name_key) {
   stub_ = v1::Fleet::NewStub(OpenChannel(options_.address, options_.credentials));
 }
 
@@ -83,7 +86,20 @@ std::shared_ptr<Session::Call> Session::StartSync(bool draining) {
   return call;
 }
 
-absl::Status Session::Run(const std::atomic<bool>& stop) {
+bool Session::DrainIsOver(bool daemon_answers) {
+  if (drain_by_ == absl::InfiniteFuture()) {
+    drain_by_ = absl::Now() + options_.drain_limit;
+    spdlog::info("draining: what is under work has {} to end, the rest goes back",
+                 absl::FormatDuration(options_.drain_limit));
+  }
+  const bool late = absl::Now() >= drain_by_;
+  queue_.GiveBack(/*all=*/late);
+  if (daemon_answers) return told_draining_ && !queue_.HasWork();
+  return late || !queue_.HasLeases();
+}
+
+absl::Status Session::Run(const std::atomic<bool>& stop_asked) {
+  const auto stop = [&] { return stop_asked || asked_to_drain_; };
   bool greeted = false;
   std::string away;  // why the daemon cannot be reached, as last told
   absl::Duration pause = absl::Milliseconds(100);
@@ -115,7 +131,7 @@ absl::Status Session::Run(const std::atomic<bool>& stop) {
         spdlog::info("{}; this one is {} from now on", std::string(status.message()), options_.name);
       }
       if (!status.ok()) {
-        if (stop) return leave(absl::OkStatus());
+        if (stop() && DrainIsOver(/*daemon_answers=*/false)) return leave(absl::OkStatus());
         if (absl::IsUnavailable(status) && away != status.message() && !IsUnixAddress(options_.address)) {
           away = std::string(status.message());
           spdlog::warn("the daemon at {} cannot be reached: {}", options_.address, away);
@@ -130,13 +146,16 @@ absl::Status Session::Run(const std::atomic<bool>& stop) {
       pause = absl::Milliseconds(100);
       last_answer = absl::Now();
     }
-    calls.push_back(StartSync(stop));
-    const bool draining = stop;
+    const bool draining = stop();
+    if (draining && DrainIsOver(/*daemon_answers=*/true)) return leave(absl::OkStatus());
+    const bool late = absl::Now() >= drain_by_;
+    calls.push_back(StartSync(draining));
     // Until this call is answered, or there is something new to say.
     for (;;) {
       queue_.WaitForNews(absl::Seconds(1));
       while (calls.size() > 1 && calls.front()->done) follow_oldest();
-      if (calls.back()->done || stop != draining) break;
+      if (calls.back()->done || stop() != draining || (absl::Now() >= drain_by_) != late) break;
+      if (absl::Now() >= drain_by_ + kGiveUpAfter) return leave(absl::OkStatus());  // it hangs
       absl::SleepFor(kCoalesce);
       if (queue_.finished() != calls.back()->finished && calls.size() < 2) break;
     }
@@ -164,7 +183,8 @@ absl::Status Session::Run(const std::atomic<bool>& stop) {
     }
     queue_.Apply(call->request, call->reply);
     if (call->reply.shut_down()) return leave(absl::OkStatus());
-    if (draining && call->request.held_size() == 0 && call->request.results_size() == 0) return leave(absl::OkStatus());
+    told_draining_ = told_draining_ || draining;
+    asked_to_drain_ = asked_to_drain_ || call->reply.drain();
   }
 }
 

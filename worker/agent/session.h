@@ -18,20 +18,23 @@ namespace hone {
 struct SessionOptions {
   std::string address;  // "unix:PATH" or "HOST:PORT"
   Credentials credentials;
-  std::string name;  // stable over restarts
+  std::string name;      // stable over restarts
+  std::string name_key;  // what the daemon knows us by when we say Hello again; "": random bytes
   v1::DeviceProfile profile;
   int threads = 1;
-  std::vector<std::string> missing_layers;  // of the sandbox
-  int capacity = 32;                        // leases held at most: one batch at work, one waiting
-  bool exit_with_daemon = false;            // end when the daemon is gone, instead of waiting for it
+  std::vector<std::string> missing_layers;        // of the sandbox
+  int capacity = 32;                              // leases held at most: one batch at work, one waiting
+  bool exit_with_daemon = false;                  // end when the daemon is gone, instead of waiting for it
+  absl::Duration drain_limit = absl::Minutes(1);  // once told to stop: what is under work then goes back
 };
 
 class Session {
  public:
   Session(SessionOptions options, WorkQueue& queue);
 
-  // Until the daemon says so (OK), `stop` is set (OK; leases under work were finished and reported first, as far as the
-  // daemon answers), or it refuses us (Unauthenticated, PermissionDenied, FailedPrecondition). A daemon that is not
+  // Until the daemon says so (OK), or `stop` is set or the daemon asks it to drain (OK; leases that nobody worked on
+  // went back, those under work were finished and reported within the drain limit, as far as the daemon answers), or it
+  // refuses us (Unauthenticated, PermissionDenied, FailedPrecondition). A daemon that is not
   // there is waited for, unless exit_with_daemon: then Unavailable after ten seconds without it.
   absl::Status Run(const std::atomic<bool>& stop);
 
@@ -42,6 +45,8 @@ class Session {
   struct Call;
   absl::Status Hello();
   std::shared_ptr<Call> StartSync(bool draining);
+  // While it drains: gives back what is to go back. True when it is time to leave without another word.
+  bool DrainIsOver(bool daemon_answers);
 
   SessionOptions options_;
   WorkQueue& queue_;
@@ -49,6 +54,9 @@ class Session {
   std::string name_key_;  // as many: what the daemon knows us by when we say Hello again
   std::unique_ptr<v1::Fleet::Stub> stub_;
   uint64_t seq_ = 0;
+  bool asked_to_drain_ = false;  // by the daemon
+  bool told_draining_ = false;   // and answered
+  absl::Time drain_by_ = absl::InfiniteFuture();
   absl::Duration hold_ = absl::Seconds(10);
 };
 

@@ -4,7 +4,9 @@
 #include <set>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "spdlog/spdlog.h"
 
 namespace hone {
 namespace {
@@ -14,6 +16,11 @@ constexpr size_t kMostBytes = 3 << 20;  // of results in one Sync: a message has
 
 }  // namespace
 
+WorkQueue::WorkQueue(Spool* spool) : spool_(spool) {
+  if (spool_ == nullptr) return;
+  for (v1::TrialResult& result : spool_->TakeFound()) results_[KeyOf(result.id())] = std::move(result);
+}
+
 void WorkQueue::Apply(const v1::SyncRequest& asked, const v1::SyncReply& reply) {
   const std::lock_guard<std::mutex> lock(mutex_);
   std::set<Key> named;
@@ -21,7 +28,11 @@ void WorkQueue::Apply(const v1::SyncRequest& asked, const v1::SyncReply& reply) 
   std::set<Key> wanted;
   for (const v1::LeaseId& id : reply.keep()) wanted.insert(KeyOf(id));
   for (const v1::Lease& lease : reply.want()) wanted.insert(KeyOf(lease.id()));
-  for (const v1::LeaseId& id : reply.acked()) results_.erase(KeyOf(id));
+  for (const v1::LeaseId& id : reply.acked()) {
+    results_.erase(KeyOf(id));
+    if (spool_ != nullptr) spool_->Remove(id);
+  }
+  for (const v1::LeaseId& id : asked.given_back()) given_back_.erase(KeyOf(id));
   for (auto it = held_.begin(); it != held_.end();) {
     const bool drop =
         it->second.phase == v1::PHASE_QUEUED && wanted.count(it->first) == 0 && named.count(it->first) > 0;
@@ -50,11 +61,19 @@ void WorkQueue::Describe(int capacity, v1::SyncRequest* request) {
     if (bytes > kMostBytes && request->results_size() > 0) break;
     *request->add_results() = result;
   }
-  request->set_credits(static_cast<uint32_t>(std::max(0, capacity - static_cast<int>(held_.size()))));
+  for (const auto& [key, id] : given_back_) *request->add_given_back() = id;
+  const bool full = spool_ != nullptr && spool_->full();
+  const bool takes_more = lacks_.empty() && !full;
+  request->set_credits(static_cast<uint32_t>(takes_more ? std::max(0, capacity - static_cast<int>(held_.size())) : 0));
   request->set_build_seconds(seconds_.build);
   request->set_verify_seconds(seconds_.verify);
   request->set_measure_seconds(seconds_.measure);
-  if (waits_for_ && absl::Now() - waits_since_ > kToldAfter) {
+  request->set_not_quiet(!lacks_.empty());
+  if (!lacks_.empty()) {
+    request->set_waiting_for(lacks_);
+  } else if (full) {
+    request->set_waiting_for(absl::StrCat("its ", spool_->size(), " results to be taken: its spool is full"));
+  } else if (waits_for_ && absl::Now() - waits_since_ > kToldAfter) {
     request->set_waiting_for(waits_for_());
     wait_told_ = true;
   }
@@ -67,6 +86,18 @@ void WorkQueue::WaitsFor(std::function<std::string()> what) {
   waits_since_ = absl::Now();
   if (waits_for_ || !wait_told_) return;
   wait_told_ = false;
+  ++finished_;
+  has_news_ = true;
+  news_.notify_all();
+}
+
+void WorkQueue::SetLacks(const std::string& lacks) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!lacks.empty()) GiveBackLocked(false);
+  if (lacks == lacks_) return;
+  if (!lacks.empty() && lacks_.empty()) spdlog::info("not measuring, for want of {}", lacks);
+  if (lacks.empty()) spdlog::info("measuring again");
+  lacks_ = lacks;
   ++finished_;
   has_news_ = true;
   news_.notify_all();
@@ -94,6 +125,36 @@ void WorkQueue::ForgetLeases() {
   queued_.clear();
 }
 
+void WorkQueue::GiveBack(bool all) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  GiveBackLocked(all);
+}
+
+void WorkQueue::GiveBackLocked(bool all) {
+  for (auto it = held_.begin(); it != held_.end();) {
+    gave_up_ = gave_up_ || (all && it->second.phase != v1::PHASE_QUEUED);
+    const bool goes = all || it->second.phase == v1::PHASE_QUEUED;
+    if (goes) given_back_[it->first] = it->second.lease.id();
+    it = goes ? held_.erase(it) : std::next(it);
+  }
+  queued_.clear();
+}
+
+bool WorkQueue::HasWork() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return !held_.empty() || !given_back_.empty() || !results_.empty();
+}
+
+bool WorkQueue::HasLeases() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return !held_.empty();
+}
+
+bool WorkQueue::gave_up() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return gave_up_;
+}
+
 void WorkQueue::Stop() {
   const std::lock_guard<std::mutex> lock(mutex_);
   stopped_ = true;
@@ -101,9 +162,14 @@ void WorkQueue::Stop() {
   news_.notify_all();
 }
 
-std::vector<v1::Lease> WorkQueue::Take(size_t most) {
+bool WorkQueue::WaitForWork(absl::Duration timeout) {
   std::unique_lock<std::mutex> lock(mutex_);
-  work_.wait(lock, [this] { return stopped_ || !queued_.empty(); });
+  work_.wait_for(lock, absl::ToChronoNanoseconds(timeout), [this] { return stopped_ || !queued_.empty(); });
+  return !stopped_;
+}
+
+std::vector<v1::Lease> WorkQueue::Take(size_t most) {
+  const std::lock_guard<std::mutex> lock(mutex_);
   std::vector<v1::Lease> batch;
   if (stopped_) return batch;
   const auto goes_with = [](const v1::Lease& a, const v1::Lease& b) {
@@ -130,16 +196,23 @@ void WorkQueue::SetPhase(const v1::LeaseId& id, v1::Phase phase) {
 }
 
 void WorkQueue::Finish(const v1::LeaseId& id, v1::Outcome outcome) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  const Key key = KeyOf(id);
-  held_.erase(key);
-  v1::TrialResult& result = results_[key];
+  v1::TrialResult result;
   *result.mutable_id() = id;
   *result.mutable_outcome() = std::move(outcome);
   if (result.ByteSizeLong() > kMostBytes) {  // the record does without its object
     result.mutable_outcome()->clear_object();
     result.mutable_outcome()->clear_kernel_set();
   }
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const Key key = KeyOf(id);
+  if (held_.erase(key) == 0) return;  // given back meanwhile
+  const absl::Status kept = spool_ == nullptr ? absl::OkStatus() : spool_->Add(result);
+  if (!kept.ok() && !spool_failed_) {
+    spdlog::error("results are not kept on disk, and are lost if this worker ends before the daemon has them: {}",
+                  std::string(kept.message()));
+  }
+  spool_failed_ = !kept.ok();
+  results_[key] = std::move(result);
   ++finished_;
   has_news_ = true;
   news_.notify_all();

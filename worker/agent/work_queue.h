@@ -1,5 +1,5 @@
 // What the network thread and the measuring thread of a worker share: leases to do, their phases, results not yet
-// acknowledged. Both sides only copy under the lock.
+// acknowledged. Both sides only copy under the lock, and write results to the spool where there is one.
 #pragma once
 
 #include <condition_variable>
@@ -12,12 +12,16 @@
 
 #include "absl/time/time.h"
 #include "hone/v1/fleet.pb.h"
+#include "worker/agent/spool.h"
 #include "worker/agent/trial_batch.h"
 
 namespace hone {
 
 class WorkQueue {
  public:
+  // `spool` outlives the queue; nullptr: results are in memory alone. What is in it is offered again.
+  explicit WorkQueue(Spool* spool = nullptr);
+
   // ---- the network side ----
   // The complete word of the daemon: what to start, what to keep; leases in neither are dropped unless they are being
   // worked on. Acknowledged results are forgotten. `asked` is the request that was answered: what it did not name as
@@ -33,10 +37,21 @@ class WorkQueue {
   void Poke();
   // A new session: nothing that was lent before counts any more; results stay, to be offered again.
   void ForgetLeases();
+  // Leases that nobody works on go back to the daemon with the next call, or all of them.
+  void GiveBack(bool all);
+  // Whether there is anything to finish or to tell: a lease, a lease on its way back, a result. Whether there is a
+  // lease.
+  bool HasWork() const;
+  bool HasLeases() const;
+  // Whether leases went back on which somebody works.
+  bool gave_up() const;
   void Stop();
 
   // ---- the measuring side ----
-  // The next leases that can be run as one batch (TrialBatch::Run), waiting for them; empty when stopped.
+  // Waits for leases, for so long; false when stopped.
+  bool WaitForWork(absl::Duration timeout);
+  // The next leases that can be run as one batch (TrialBatch::Run); none when there are none, or when stopped. From now
+  // on they are under work.
   std::vector<v1::Lease> Take(size_t most);
   void SetPhase(const v1::LeaseId& id, v1::Phase phase);
   void Finish(const v1::LeaseId& id, v1::Outcome outcome);
@@ -44,10 +59,14 @@ class WorkQueue {
   // From now on the measuring side waits for what `what` says, asked when the daemon is told; nullptr: no longer. Waits
   // of less than two seconds are not told.
   void WaitsFor(std::function<std::string()> what);
+  // From now on the machine is not fit to be measured on, for want of what `lacks` says; "": it is. Told at once.
+  // Leases that nobody works on go back, and no others are asked for.
+  void SetLacks(const std::string& lacks);
 
  private:
   using Key = std::tuple<uint64_t, uint32_t, uint64_t>;
   static Key KeyOf(const v1::LeaseId& id) { return {id.trial(), id.attempt(), id.epoch()}; }
+  void GiveBackLocked(bool all);
   struct Held {
     v1::Lease lease;
     v1::Phase phase = v1::PHASE_QUEUED;
@@ -58,12 +77,16 @@ class WorkQueue {
   std::map<Key, Held> held_;
   std::vector<Key> queued_;  // in the order of arrival
   std::map<Key, v1::TrialResult> results_;
+  std::map<Key, v1::LeaseId> given_back_;
+  Spool* spool_;
+  bool spool_failed_ = false;  // it was said already
   PhaseSeconds seconds_;
   uint64_t finished_ = 0;
   std::function<std::string()> waits_for_;
   absl::Time waits_since_;
+  std::string lacks_;
   bool wait_told_ = false;
-  bool stopped_ = false, has_news_ = false;
+  bool stopped_ = false, has_news_ = false, gave_up_ = false;
 };
 
 }  // namespace hone

@@ -95,5 +95,58 @@ TEST(WorkQueue, AResultIsOfferedUntilItIsAcknowledged) {
   EXPECT_EQ(request.results_size(), 0);
 }
 
+// What waits goes back when the machine is not fit to be measured on; what is under work is finished.
+TEST(WorkQueue, GivesBackWhatNobodyWorksOn) {
+  WorkQueue queue;
+  queue.Apply({}, Wanting(1));
+  ASSERT_EQ(queue.Take(16).size(), 1u);
+  queue.Apply({}, Wanting(2));
+  queue.SetLacks("its hours");
+  v1::SyncRequest request;
+  queue.Describe(32, &request);
+  ASSERT_EQ(request.given_back_size(), 1);
+  EXPECT_EQ(request.given_back(0).trial(), 2u);
+  EXPECT_EQ(request.held_size(), 1);
+  EXPECT_EQ(request.credits(), 0u);
+  EXPECT_TRUE(request.not_quiet());
+  EXPECT_EQ(request.waiting_for(), "its hours");
+  queue.Apply(request, {});
+  v1::SyncRequest next;
+  queue.Describe(32, &next);
+  EXPECT_EQ(next.given_back_size(), 0) << "the daemon has heard it";
+  EXPECT_TRUE(queue.Take(16).empty());
+  queue.SetLacks("");
+  v1::SyncRequest again;
+  queue.Describe(32, &again);
+  EXPECT_EQ(again.credits(), 31u);
+}
+
+TEST(WorkQueue, AResultOfWhatWentBackIsNone) {
+  WorkQueue queue;
+  queue.Apply({}, Wanting(1));
+  const std::vector<v1::Lease> batch = queue.Take(16);
+  queue.GiveBack(/*all=*/true);
+  EXPECT_TRUE(queue.gave_up());
+  queue.Finish(batch[0].id(), {});
+  v1::SyncRequest request;
+  queue.Describe(32, &request);
+  EXPECT_EQ(request.results_size(), 0);
+  EXPECT_EQ(request.given_back_size(), 1);
+}
+
+// A batch that only waits for the turn is not under work: a worker lost meanwhile says nothing about its candidates.
+TEST(WorkQueue, LeasesAreUnderWorkWhenTheyAreTaken) {
+  WorkQueue queue;
+  queue.Apply({}, Wanting(1));
+  ASSERT_TRUE(queue.WaitForWork(absl::Seconds(10)));
+  v1::SyncRequest waiting;
+  queue.Describe(32, &waiting);
+  EXPECT_EQ(waiting.held(0).phase(), v1::PHASE_QUEUED);
+  queue.Take(16);
+  v1::SyncRequest working;
+  queue.Describe(32, &working);
+  EXPECT_EQ(working.held(0).phase(), v1::PHASE_BUILDING);
+}
+
 }  // namespace
 }  // namespace hone
