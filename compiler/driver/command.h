@@ -21,6 +21,7 @@ void AddOptCommand(CLI::App& app, Action* chosen);
 void AddRecordsCommand(CLI::App& app, Action* chosen);
 void AddJobsCommand(CLI::App& app, Action* chosen);
 void AddWorkersCommand(CLI::App& app, Action* chosen);
+void AddStatusCommand(CLI::App& app, Action* chosen);
 void AddReplayCommand(CLI::App& app, Action* chosen);
 void AddDoctorCommand(CLI::App& app, Action* chosen);
 void AddCaCommand(CLI::App& app, Action* chosen);

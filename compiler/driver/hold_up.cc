@@ -19,13 +19,16 @@ std::string RemedyFor(v1::HoldUp hold_up, const ServiceOptions& service, int thr
       return is_private ? absl::StrCat("see ", ShellWord(service.database() + ".log")) : "see the daemon's log";
     case v1::HOLD_UP_DISK_FULL: return "free some space; nothing is lost, and the job goes on by itself";
     case v1::HOLD_UP_DATABASE_LOCKED: return "the job goes on when it can be written again";
+    case v1::HOLD_UP_NOT_QUIET: return "it goes on by itself when a worker's machine is fit to measure on";
     default: return "";
   }
 }
 
 std::string HoldUpText(const v1::JobSnapshot& job, const ServiceOptions& service) {
   if (job.hold_up() == v1::HOLD_UP_NONE) return "";
-  const std::string remedy = RemedyFor(job.hold_up(), service, job.threads());
+  const std::string remedy =
+      job.paused() ? absl::StrCat("to go on: ", HoneProgram(), " jobs resume ", job.job_id(), ServiceFlags(service))
+                   : RemedyFor(job.hold_up(), service, job.threads());
   return absl::StrCat(job.held_up_by(), remedy.empty() ? "" : "; ", remedy);
 }
 

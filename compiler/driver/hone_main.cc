@@ -8,11 +8,12 @@
 #include "compiler/driver/completion.h"
 #include "compiler/driver/exit_code.h"
 #include "compiler/driver/hints.h"
+#include "compiler/support/version.h"
 
 int main(int argc, char** argv) {
   CLI::App app("hone: tunes, compiles and runs tensor programs.");
   app.require_subcommand(1);
-  app.set_version_flag("--version", "hone 0.1.0");
+  app.set_version_flag("--version", std::string("hone ") + hone::kVersion);
   app.footer(hone::Examples({"hone tune resnet18.onnx --budget 5m", "hone compile resnet18.onnx -o resnet18.hone",
                              "hone run resnet18.hone --input x=x.npy --output y=y.npy"}));
 
@@ -26,6 +27,7 @@ int main(int argc, char** argv) {
   hone::AddRecordsCommand(app, &chosen);
   hone::AddJobsCommand(app, &chosen);
   hone::AddWorkersCommand(app, &chosen);
+  hone::AddStatusCommand(app, &chosen);
   hone::AddReplayCommand(app, &chosen);
   hone::AddDoctorCommand(app, &chosen);
   hone::AddCaCommand(app, &chosen);

@@ -1,4 +1,4 @@
-// `hone jobs` and `hone workers`: what a daemon is doing, and with whom.
+// `hone jobs`: what a daemon is doing.
 #include <cstdio>
 #include <filesystem>
 #include <functional>
@@ -13,6 +13,7 @@
 #include "compiler/driver/hold_up.h"
 #include "compiler/driver/job_report.h"
 #include "compiler/driver/service_options.h"
+#include "compiler/driver/service_report.h"
 #include "compiler/support/status_macros.h"
 #include "database/sqlite_store.h"
 #include "nlohmann/json.hpp"
@@ -28,16 +29,23 @@ struct JobsOptions {
   bool json = false;
 };
 
+void PrintJobLine(const v1::JobSnapshot& job) {
+  const bool live = job.state() == v1::JOB_RUNNING || job.state() == v1::JOB_WAITING;
+  std::printf("job %llu  %s  %s  %s  %s\n", static_cast<unsigned long long>(job.job_id()),
+              live && job.stopping() ? "stopping"
+              : live && job.paused() ? "paused"
+                                     : StateName(job.state()).c_str(),
+              job.model_name().c_str(), ShortDuration(job.seconds()).c_str(),
+              (live ? ProgressLine(job) : TrialsText(job)).c_str());
+}
+
 // One line, and what it waits for on the next.
 void PrintJob(const v1::JobSnapshot& job, const JobsOptions& options) {
   if (options.json) {
     std::printf("%s\n", ResultJson(job).dump().c_str());
     return;
   }
-  const bool live = job.state() == v1::JOB_RUNNING || job.state() == v1::JOB_WAITING;
-  std::printf("job %llu  %s  %s  %s  %s\n", static_cast<unsigned long long>(job.job_id()),
-              live && job.stopping() ? "stopping" : StateName(job.state()).c_str(), job.model_name().c_str(),
-              ShortDuration(job.seconds()).c_str(), (live ? ProgressLine(job) : TrialsText(job)).c_str());
+  PrintJobLine(job);
   if (const std::string words = HoldUpText(job, options.service); !words.empty()) {
     std::printf("  waiting %s: %s\n", ShortDuration(job.held_up_seconds()).c_str(), words.c_str());
   } else if (!job.reason().empty()) {
@@ -184,37 +192,31 @@ absl::Status Stop(const JobsOptions& options) {
           " jobs show ", job.job_id(), ServiceFlags(options.service))));
 }
 
-absl::Status Workers(const JobsOptions& options) {
+// Says how the job stands now.
+absl::Status SetPaused(const JobsOptions& options, bool paused) {
   HONE_ASSIGN_OR_RETURN(const std::unique_ptr<DaemonClient> client, ConnectTo(options.service));
-  v1::ListWorkersReply reply;
-  HONE_RETURN_IF_ERROR(FromGrpc(client->tune().ListWorkers(client->Context().get(), {}, &reply)));
-  if (reply.workers().empty() && !options.json) {
-    const bool is_private = options.service.server.empty();
-    std::printf("none; %s\n", is_private ? "the next hone tune starts one"
-                                         : ("to start one: " + WorkerCommand(options.service, 0)).c_str());
-  }
-  for (const v1::WorkerInfo& worker : reply.workers()) {
-    if (options.json) {
-      const nlohmann::ordered_json line = {{"id", worker.worker_id()},
-                                           {"name", worker.name()},
-                                           {"state", worker.state()},
-                                           {"device_class", worker.profile().device_class()},
-                                           {"leases", worker.leases()},
-                                           {"trials", worker.trials()},
-                                           {"last_seen_seconds", worker.last_seen_seconds()},
-                                           {"peak_gflops", worker.profile().peak_gflops_all()},
-                                           {"memory_gbps", worker.profile().memory_gbps()},
-                                           {"missing_layers", worker.missing_layers()}};
-      std::printf("%s\n", line.dump().c_str());
-      continue;
-    }
-    std::printf("%-4llu %-24s %-9s %-44s trials %lld, seen %.0f s ago, peak %.0f GFLOP/s, memory %.1f GB/s\n",
-                static_cast<unsigned long long>(worker.worker_id()), worker.name().c_str(), worker.state().c_str(),
-                worker.profile().device_class().c_str(), static_cast<long long>(worker.trials()),
-                worker.last_seen_seconds(), worker.profile().peak_gflops_all(), worker.profile().memory_gbps());
-    if (!worker.missing_layers().empty()) {
-      std::printf("     its sandbox lacks %s\n", absl::StrJoin(worker.missing_layers(), ", ").c_str());
-    }
+  v1::PauseRequest request;
+  request.set_job_id(options.id);
+  request.set_paused(paused);
+  v1::JobSnapshot job;
+  HONE_RETURN_IF_ERROR(Explained(FromGrpc(client->tune().Pause(client->Context().get(), request, &job)), options));
+  PrintJob(job, options);
+  return absl::OkStatus();
+}
+absl::Status Pause(const JobsOptions& options) { return SetPaused(options, true); }
+absl::Status Resume(const JobsOptions& options) { return SetPaused(options, false); }
+
+absl::Status Explain(const JobsOptions& options) {
+  HONE_ASSIGN_OR_RETURN(const std::unique_ptr<DaemonClient> client, ConnectTo(options.service));
+  v1::ExplainRequest request;
+  request.set_job_id(options.id);
+  v1::JobExplanation reply;
+  HONE_RETURN_IF_ERROR(Explained(FromGrpc(client->tune().Explain(client->Context().get(), request, &reply)), options));
+  if (options.json) {
+    std::printf("%s\n", ExplanationJson(reply).dump().c_str());
+  } else {
+    PrintJobLine(reply.job());
+    std::printf("%s", ExplanationText(reply, options.service).c_str());
   }
   return absl::OkStatus();
 }
@@ -242,29 +244,21 @@ void AddJobsCommand(CLI::App& app, Action* chosen) {
     if (jobs->get_subcommands().empty()) *chosen = [options] { return List(*options); };
   });
   jobs->footer("Without a command of its own: list. Where no daemon runs, list and show read the database.\n" +
-               Examples({"hone jobs", "hone jobs watch 3", "hone jobs stop 3 --server unix:/run/hone/honed.sock"}));
+               Examples({"hone jobs", "hone jobs watch 3", "hone jobs explain 3",
+                         "hone jobs stop 3 --server unix:/run/hone/honed.sock"}));
   AddHandler(*jobs, "list", "All jobs.", false, List, options, chosen);
   AddHandler(*jobs, "show", "One job with its tasks.", true, Show, options, chosen);
   AddHandler(*jobs, "watch", "Follow a job until it ends.", true, Watch, options, chosen);
   AddHandler(*jobs, "stop", "End a job, and say what became of it; what it measured stays.", true, Stop, options,
              chosen);
+  AddHandler(*jobs, "pause", "Lend nothing more of a job until it is resumed; the time does not count.", true, Pause,
+             options, chosen);
+  AddHandler(*jobs, "resume", "Go on with a job that was paused.", true, Resume, options, chosen);
+  AddHandler(*jobs, "explain", "What holds a job up, where its time went, and what it would take.", true, Explain,
+             options, chosen);
   jobs->get_subcommand("stop")
       ->add_option("--wait", options->wait, "end with exit code 5 when it has not ended within that time")
       ->capture_default_str();
-}
-
-void AddWorkersCommand(CLI::App& app, Action* chosen) {
-  auto options = std::make_shared<JobsOptions>();
-  CLI::App* workers = app.add_subcommand("workers", "Who measures for a daemon.");
-  workers->require_subcommand(0, 1);
-  options->service.AddTo(*workers);
-  workers->add_flag("--json", options->json, "one JSON object a line");
-  workers->callback([options, chosen, workers] {
-    if (workers->get_subcommands().empty()) *chosen = [options] { return Workers(*options); };
-  });
-  workers->footer("Without a command of its own: list.\n" +
-                  Examples({"hone workers", "hone workers list --server build-host:7171 --token-file token"}));
-  AddHandler(*workers, "list", "All workers the daemon has seen.", false, Workers, options, chosen);
 }
 
 }  // namespace hone
