@@ -30,10 +30,11 @@ struct DispatchCounters {
   std::array<int64_t, v1::OutcomeKind_ARRAYSIZE> results{};  // accepted reports, by outcome
   int64_t superseded = 0;  // reports of leases that were over, or none of the worker's
   int64_t lent = 0;
-  int64_t given_back = 0;  // by workers that drain or are not quiet
-  int64_t taken_back = 0;  // leases that ended without a result
-  int64_t workers_lost = 0;
-  int64_t champions = 0;  // changes of `best`
+  int64_t given_back = 0;       // by workers that drain or are not quiet
+  int64_t taken_back = 0;       // leases that ended without a result
+  int64_t workers_lost = 0;     // silent for longer than a lease
+  int64_t workers_cut_off = 0;  // of these, came back in their session: the network was lost, not they
+  int64_t champions = 0;        // changes of `best`
   int64_t searches_failed = 0;
 };
 

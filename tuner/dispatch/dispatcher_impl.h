@@ -76,7 +76,8 @@ class Dispatcher::Impl {
   bool Matches(const Worker& worker, const Job& job) const { return FitOf(worker, job) == Fit::kFits; }
   bool IsLost(const Worker& worker) const;  // as far as one can see: it may still come back to its leases
   void ExpireWorkers();
-  void LoseWorker(uint64_t worker);  // its leases go to others
+  std::vector<uint64_t> LoseWorker(uint64_t worker);  // its leases go to others; those it had under work
+  void Forgive(uint64_t tenant, const std::string& session);
   v1::WorkerInfo InfoOf(const Worker& worker) const;
   std::vector<v1::WorkerInfo> Workers(uint64_t tenant, Micros at) const;
   void TakeBack(Trial& trial, bool worker_was_lost);  // a lease that ended without a result
@@ -163,8 +164,11 @@ class Dispatcher::Impl {
     uint64_t tenant = kLocalTenant;
     v1::WorkerInfo info;
     Micros last_seen = 0;
+    std::string session;
+    std::vector<uint64_t> blamed;  // trials that count it among the workers lost over them
   };
-  std::deque<LostWorker> lost_workers;  // shown for a while, so that a user finds out; of no account otherwise
+  // For a while: users see them, and who comes back in its session was cut off, not lost.
+  std::deque<LostWorker> lost_workers;
   std::map<std::string, v1::DeviceProfile> profiles;  // by device class
   std::map<std::string, v1::Workload> workloads;      // by hash, of open jobs
   std::map<uint64_t, std::function<void()>> after_commit;

@@ -57,6 +57,7 @@ void Dispatcher::Impl::On(const Hello& event) {
       if (!other.waiting.has_value()) over.push_back(id);
     }
     for (const uint64_t id : over) LoseWorker(id);
+    Forgive(event.tenant, request.session());
     std::erase_if(lost_workers, [&](const LostWorker& lost) {
       return lost.tenant == event.tenant && lost.info.name() == request.worker_name();
     });
@@ -264,16 +265,16 @@ void Dispatcher::Impl::ExpireWorkers() {
     if (worker.silent_until < now) lost.push_back(id);
   }
   for (const uint64_t id : lost) {
-    const Worker& worker = workers.at(id);
-    if (!worker.draining) {  // one that drained has ended as it should
-      v1::WorkerInfo info = InfoOf(worker);
-      info.set_state("lost");
-      info.set_leases(0);
-      ++counters.workers_lost;
-      lost_workers.push_back({worker.tenant, std::move(info), worker.last_seen});
-      if (lost_workers.size() > kMostLost) lost_workers.pop_front();
-    }
-    LoseWorker(id);
+    const Worker worker = workers.at(id);
+    v1::WorkerInfo info = InfoOf(worker);
+    std::vector<uint64_t> blamed = LoseWorker(id);
+    if (worker.draining) continue;  // it has ended as it should
+    ++counters.workers_lost;
+    info.set_state("lost");
+    info.set_leases(0);
+    lost_workers.push_back(
+        {worker.tenant, std::move(info), worker.last_seen, worker.hello.session(), std::move(blamed)});
+    if (lost_workers.size() > kMostLost) lost_workers.pop_front();
   }
 
   std::vector<uint64_t> over;
@@ -290,17 +291,37 @@ void Dispatcher::Impl::ExpireWorkers() {
   }
 }
 
-void Dispatcher::Impl::LoseWorker(uint64_t id) {
+std::vector<uint64_t> Dispatcher::Impl::LoseWorker(uint64_t id) {
   Worker& worker = workers.at(id);
   if (worker.waiting.has_value()) {
     v1::SyncReply reply;
     reply.set_unknown_session(true);
     ReplyNow(worker.waiting_to, reply);
   }
+  std::vector<uint64_t> under_work;
   const std::set<uint64_t> held = leases.HeldBy(id);
+  for (const uint64_t trial : held) {
+    if (UnderWork(leases.Find(trial)->phase)) under_work.push_back(trial);
+  }
   for (const uint64_t trial : held) TakeBack(*leases.Find(trial), true);
   worker_by_session.erase(worker.hello.session());
   workers.erase(id);
+  return under_work;
+}
+
+// A process that comes back in its session lived all the time: it was the network that was lost, and no candidate is to
+// blame for that.
+void Dispatcher::Impl::Forgive(uint64_t tenant, const std::string& session) {
+  const auto cut_off = [&](const LostWorker& lost) { return lost.tenant == tenant && lost.session == session; };
+  for (const LostWorker& lost : lost_workers) {
+    if (!cut_off(lost)) continue;
+    ++counters.workers_cut_off;
+    for (const uint64_t id : lost.blamed) {
+      Trial* trial = leases.Find(id);
+      if (trial != nullptr && trial->row.lost_workers > 0) --trial->row.lost_workers;
+    }
+  }
+  std::erase_if(lost_workers, cut_off);
 }
 
 void Dispatcher::Impl::TakeBack(Trial& trial, bool worker_was_lost) {

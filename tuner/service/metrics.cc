@@ -87,6 +87,8 @@ std::string MetricsText(const ServiceMetrics& m) {
   counter("hone_leases_given_back_total", "By workers that drain or are not fit to measure.", m.counters.given_back);
   counter("hone_leases_taken_back_total", "Leases that ended without a result.", m.counters.taken_back);
   counter("hone_workers_lost_total", "Workers that were silent for longer than a lease.", m.counters.workers_lost);
+  counter("hone_workers_cut_off_total", "Of these, came back as they were: the network was lost, not they.",
+          m.counters.workers_cut_off);
   counter("hone_best_changes_total", "Kernels for which a faster program became the best.", m.counters.champions);
   counter("hone_searches_failed_total", "Batches that a search did not answer.", m.counters.searches_failed);
   counter("hone_search_crashes_total", "Search processes that died or had to be killed.", m.search_crashes);

@@ -371,5 +371,27 @@ TEST(Leases, AWorkerThatIsAskedToDrainIsToldAndLentNoMore) {
   EXPECT_EQ(std::get<Refusal>(desk.replies.at(901)).code, static_cast<int>(absl::StatusCode::kNotFound));
 }
 
+// A candidate is quarantined after two workers were lost over it; two that were cut off from the network are not lost.
+TEST(Leases, ACandidateIsNotBlamedForALostNetwork) {
+  for (const bool comes_back : {true, false}) {
+    Desk desk;
+    desk.Submit({"conv2d_1"});
+    for (int life = 0; life < 2; ++life) {
+      const std::string session = absl::StrCat("s", life);
+      desk.Hello(absl::StrCat("w", life), 2, session);
+      const auto leases = desk.Take(session, 1);
+      ASSERT_THAT(leases, SizeIs(1)) << life;
+      desk.Take(session, 0, leases, v1::PHASE_MEASURING);
+      desk.Wait(41 * kSecond);
+      EXPECT_EQ(desk.dispatcher->Workers(kLocalTenant, desk.now).back().state(), "lost");
+      if (comes_back) desk.Hello(absl::StrCat("w", life), 2, session);
+      if (comes_back) desk.Wait(60 * kSecond);  // idle, and away again
+    }
+    desk.Hello("last");
+    EXPECT_EQ(desk.Take("last", 1).size(), comes_back ? 1u : 0u);
+    EXPECT_EQ(desk.dispatcher->counters().workers_cut_off, comes_back ? 2 : 0);
+  }
+}
+
 }  // namespace
 }  // namespace hone

@@ -279,6 +279,13 @@ void SimWorld::SaySync(int index) {
   v1::SyncRequest request;
   request.set_session(worker.session);
   request.set_seq(++worker.seq);
+  if (random_.Chance(faults_.give_back)) {  // its hours are over, or its machine is not quiet
+    for (auto held = worker.held.begin(); held != worker.held.end();) {
+      const bool goes = worker.working != held->first;
+      if (goes) *request.add_given_back() = held->second.id();
+      held = goes ? worker.held.erase(held) : std::next(held);
+    }
+  }
   for (const auto& [token, lease] : worker.held) {
     v1::LeaseState& state = *request.add_held();
     *state.mutable_id() = lease.id();
@@ -530,7 +537,7 @@ void SimWorld::CheckInvariants() {
 
 SimOptions WithoutFaults(SimOptions options) {
   options.drop = options.repeat = options.slow = 0;
-  options.worker_crash = options.worker_vanish = options.lie = options.infra = 0;
+  options.worker_crash = options.worker_vanish = options.give_back = options.lie = options.infra = 0;
   options.search_crash = options.daemon_crash = 0;
   return options;
 }

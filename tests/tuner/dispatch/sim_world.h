@@ -29,6 +29,7 @@ struct SimOptions {
   double slow = 0.03;            // delayed by seconds
   double worker_crash = 0.01;    // of each candidate worked on
   double worker_vanish = 0.003;  // of each candidate: silent for minutes, then back as if nothing was
+  double give_back = 0.01;       // of each call: the candidates that only wait go back
   double lie = 0.03;             // of each result
   double infra = 0.02;
   double search_crash = 0.1;
