@@ -195,6 +195,11 @@ absl::Status RunAgent(const AgentOptions& options, const std::atomic<bool>& stop
   std::thread work(
       [&] { WorkUntilStopped(queue, session, target.text, options, session_options.threads, turn, quiet); });
   const absl::Status status = session.Run(stop);
+  if (const size_t untold = queue.results(); untold > 0) {
+    spdlog::warn("the daemon has not taken {} results: {}", untold,
+                 spool != nullptr ? "the next worker on " + options.spool + " tells them"
+                                  : "they are lost (--spool FOLDER keeps them)");
+  }
   queue.Stop();
   // A batch that went beyond the drain limit has been given back. Its processes end with the threads that started them.
   if (status.ok() && queue.gave_up()) ::_exit(0);

@@ -150,6 +150,11 @@ bool WorkQueue::HasLeases() const {
   return !held_.empty();
 }
 
+size_t WorkQueue::results() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return results_.size();
+}
+
 bool WorkQueue::gave_up() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   return gave_up_;

@@ -43,6 +43,7 @@ class WorkQueue {
   // lease.
   bool HasWork() const;
   bool HasLeases() const;
+  size_t results() const;  // not acknowledged
   // Whether leases went back on which somebody works.
   bool gave_up() const;
   void Stop();
