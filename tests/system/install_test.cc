@@ -136,5 +136,28 @@ TEST_F(Installed, ZshCompletes) {
   completes("hone-worker --serv", "hone-worker --server ");
 }
 
+// What cpack makes of the components: packages that name what they need, and whose programs run from where they are.
+TEST(DebianPackages, HoldTheComponents) {
+  const TempFolder folder;
+  const auto run = [&](const std::string& command) {
+    const Finished finished = RunProgram(folder, "/bin/bash", {"-c", "set -euo pipefail; " + command}, 500);
+    EXPECT_EQ(finished.code, 0) << command << "\n" << finished.output << finished.errors;
+    return finished.output;
+  };
+  run("cd " HONE_BIN "/.. && cpack -G DEB -B " + folder / "packages" + " >/dev/null");
+  const std::string programs = "$(ls " + folder / "packages" + "/hone-programs_*.deb)";
+  const std::string runtime = "$(ls " + folder / "packages" + "/hone-runtime_*.deb)";
+  EXPECT_THAT(run("dpkg-deb -f " + programs + " Depends"), HasSubstr("libgrpc++"));
+  EXPECT_THAT(run("dpkg-deb -f " + runtime + " Depends"), testing::Not(HasSubstr("libgrpc")));
+  run("dpkg-deb -x " + programs + " " + folder / "root" + " && dpkg-deb -x " + runtime + " " + folder / "root");
+  for (const char* file :
+       {"bin/hone", "bin/honed", "bin/hone-worker", "bin/hone-runner", "lib/systemd/system/honed.service",
+        "lib/systemd/system/hone-worker.service", "lib/sysusers.d/hone.conf", "include/hone_runtime.h"}) {
+    EXPECT_TRUE(std::filesystem::exists(folder / "root/usr/" + file)) << file;
+  }
+  const Finished version = RunProgram(folder, folder / "root/usr/bin/hone", {"--version"});
+  EXPECT_THAT(run("dpkg-deb -f " + programs + " Version"), HasSubstr(version.output.substr(5)));
+}
+
 }  // namespace
 }  // namespace hone::system_test
