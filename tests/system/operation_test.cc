@@ -62,8 +62,10 @@ int FilesOf(const std::string& spool) {
   return files;
 }
 
-// The daemon is away, the worker finishes what it has and is killed: the next one on its spool tells it.
-TEST_F(Operation, ResultsOutliveTheWorkerThatMadeThem) {
+// The daemon is away, the worker finishes what it has and is killed, or told to end: the next one on its spool tells
+// it.
+class ResultsOutlive : public Operation, public testing::WithParamInterface<int> {};
+TEST_P(ResultsOutlive, TheWorkerThatMadeThem) {
   const std::string spool = folder_ / "spool";
   Process& first = service_.StartWorker({"--spool", spool});
   const auto tune = Tune(60);
@@ -71,8 +73,9 @@ TEST_F(Operation, ResultsOutliveTheWorkerThatMadeThem) {
   service_.daemon().Signal(SIGKILL);
   service_.daemon().Wait();
   ASSERT_TRUE(WaitUntil([&] { return FilesOf(spool) > 0; }, 120)) << first.Errors();
-  first.Signal(SIGKILL);
-  EXPECT_EQ(first.Wait(), 128 + SIGKILL);
+  first.Signal(GetParam());
+  EXPECT_EQ(first.Wait(), GetParam() == SIGKILL ? 128 + SIGKILL : 0) << first.Errors();
+  if (GetParam() == SIGTERM) EXPECT_THAT(first.Errors(), HasSubstr("the next worker on " + spool + " tells them"));
   EXPECT_GT(FilesOf(spool), 0);
   service_.StartDaemon();
   Process& second = service_.StartWorker({"--spool", spool});
@@ -81,6 +84,8 @@ TEST_F(Operation, ResultsOutliveTheWorkerThatMadeThem) {
   ExpectAccountedFor(*tune);
   EXPECT_TRUE(WaitUntil([&] { return FilesOf(spool) == 0; })) << "the daemon has them: they are not kept";
 }
+INSTANTIATE_TEST_SUITE_P(AfterSignal, ResultsOutlive, testing::Values(SIGKILL, SIGTERM),
+                         [](const auto& info) { return info.param == SIGKILL ? "Kill" : "Terminate"; });
 
 TEST_F(Operation, TwoWorkersDoNotShareASpool) {
   Process& first = service_.StartWorker({"--spool", folder_ / "spool"});
@@ -161,10 +166,9 @@ std::string Get(const TempFolder& folder, const std::string& url) {
 TEST(Watched, ByMetricsHealthAndLogs) {
   const TempFolder folder;
   const std::string model = SaveTiny(folder.path()), full = folder / "full", server = "unix:" + (folder / "s");
-  Process daemon(
-      folder, "honed",
-      {"--db", folder / "tuning.db", "--listen", server, "--http", "127.0.0.1:0", "--log-format", "json", "--verbose"},
-      {{"LD_PRELOAD", HONE_BIN "/../lib/libhone_full_disk.so"}, {"HONE_TEST_FULL_DISK", full}});
+  Process daemon(folder, "honed",
+                 {"--db", folder / "tuning.db", "--listen", server, "--http", "0", "--log-format", "json", "--verbose"},
+                 {{"LD_PRELOAD", HONE_BIN "/../lib/libhone_full_disk.so"}, {"HONE_TEST_FULL_DISK", full}});
   ASSERT_TRUE(WaitUntil([&] { return !HttpAddress(daemon).empty(); })) << daemon.Errors();
   const auto get = [&](const std::string& path) { return Get(folder, "http://" + HttpAddress(daemon) + path); };
   EXPECT_EQ(get("/healthz"), "200 alive\n");
@@ -205,9 +209,9 @@ TEST(Watched, ByMetricsHealthAndLogs) {
 
 TEST(Watched, BadAddressesAreRefused) {
   const TempFolder folder;
-  const Finished bad = RunProgram(folder, "honed", {"--db", folder / "t.db", "--http", "9464"});
+  const Finished bad = RunProgram(folder, "honed", {"--db", folder / "t.db", "--http", "here"});
   EXPECT_EQ(bad.code, 2);
-  EXPECT_THAT(bad.errors, HasSubstr("HOST:PORT is needed"));
+  EXPECT_THAT(bad.errors, HasSubstr("--http here: PORT, which this machine alone can reach, or HOST:PORT is needed"));
 }
 
 }  // namespace

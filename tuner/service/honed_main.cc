@@ -141,7 +141,8 @@ int main(int argc, char** argv) {
   app.add_option("--search-program", options.search.program.path, "the search program to start")->group("");
   app.add_option("--search-argument", options.search.program.arguments, "what to give it")->group("");
   app.add_option("--http", options.http,
-                 "HOST:PORT of /metrics, /healthz and /readyz: asks nobody who they are, and tells nothing of a tenant "
+                 "PORT (of this machine alone) or HOST:PORT of /metrics, /healthz and /readyz: asks nobody who they "
+                 "are, and tells nothing of a tenant "
                  "(default: none)");
   app.add_option("--log-format", log_format, "text, or json: an object a line")
       ->transform(CLI::CheckedTransformer(kLogFormats));

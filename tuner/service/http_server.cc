@@ -31,13 +31,14 @@ HttpServer::HttpServer() : parts_(std::make_unique<Parts>()) {}
 
 absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const std::string& address, Core& core) {
   const size_t colon = address.rfind(':');
+  const std::string host = colon == std::string::npos ? "127.0.0.1" : address.substr(0, colon);
   int port = 0;
-  if (colon == std::string::npos || colon == 0 || !absl::SimpleAtoi(address.substr(colon + 1), &port) || port < 0 ||
-      port > 65535) {
+  const bool is_port = absl::SimpleAtoi(address.substr(colon == std::string::npos ? 0 : colon + 1), &port);
+  if (host.empty() || !is_port || port < 0 || port > 65535) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--http ", address, ": HOST:PORT is needed, such as 127.0.0.1:9464"));
+        absl::StrCat("--http ", address,
+                     ": PORT, which this machine alone can reach, or HOST:PORT is needed, such as 0.0.0.0:9464"));
   }
-  const std::string host = address.substr(0, colon);
   std::unique_ptr<HttpServer> http(new HttpServer());
   httplib::Server& server = http->parts_->server;
   server.new_task_queue = [] { return new httplib::ThreadPool(kThreads); };

@@ -16,7 +16,8 @@ namespace hone {
 
 class HttpServer {
  public:
-  // HOST:PORT; port 0 is any that is free. Unavailable when it cannot be listened on. `core` outlives it.
+  // PORT, on the loopback interface, or HOST:PORT; port 0 is any that is free. InvalidArgument for what is neither,
+  // Unavailable when it cannot be listened on. `core` outlives it.
   static absl::StatusOr<std::unique_ptr<HttpServer>> Start(const std::string& address, Core& core);
   ~HttpServer();
 
