@@ -292,7 +292,21 @@ TEST_F(Access, NothingOfAnotherTenantIsThere) {
     v1::GetJobRequest get;
     get.set_job_id(job);
     is_not_there(call("/hone.v1.Tune/GetJob", get));
+    v1::PauseRequest pause;
+    pause.set_job_id(job);
+    pause.set_paused(true);
+    is_not_there(call("/hone.v1.Tune/Pause", pause));
+    v1::ExplainRequest explain;
+    explain.set_job_id(job);
+    is_not_there(call("/hone.v1.Tune/Explain", explain));
   }
+  const v1::ServiceStatus status = call("/hone.v1.Tune/Status", v1::StatusRequest()).First<v1::ServiceStatus>();
+  EXPECT_EQ(status.jobs_size() + status.workers_size() + status.queued() + status.lent(), 0);
+  v1::DrainWorkersRequest drain;
+  drain.set_name("w");
+  is_not_there(call("/hone.v1.Tune/DrainWorkers", drain));
+  drain.set_name("*");
+  EXPECT_EQ(call("/hone.v1.Tune/DrainWorkers", drain).First<v1::ListWorkersReply>().workers_size(), 0);
   EXPECT_EQ(call("/hone.v1.Tune/ListJobs", v1::ListJobsRequest()).First<v1::ListJobsReply>().jobs_size(), 0);
   EXPECT_EQ(call("/hone.v1.Tune/ListWorkers", v1::ListWorkersRequest()).First<v1::ListWorkersReply>().workers_size(),
             0);
