@@ -62,18 +62,16 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"worker/oracle", {"compiler/ir", "compiler/interp", "compiler/sandbox"}},
     {"worker/agent",
      {"compiler/ir", "compiler/interp", "compiler/schedule", "compiler/target", "deploy/runtime", "worker/builder",
-      "worker/oracle", "worker/runner", "worker/measure", "worker/probe", "proto/rpc", "compiler/sandbox", "compiler/log"}},
+      "worker/oracle", "worker/runner", "worker/measure", "worker/probe", "proto/rpc", "compiler/sandbox",
+      "compiler/log"}},
     {"deploy/runtime", {}},
 };
 
 // Headers of heavy libraries, and the folders that may name them.
 const std::map<std::string, std::set<std::string>> kOnlyIn = {
-    {"llvm/", {"compiler/codegen"}},
-    {"xgboost/", {"tuner/model"}},
-    {"sqlite3.h", {"database"}},
-    {"onnx/", {"compiler/frontend"}},
-    {"httplib.h", {"tuner/service"}},
-    {"cuda.h", {"compiler/codegen", "deploy/runtime", "worker/runner"}},
+    {"llvm/", {"compiler/codegen"}},  {"xgboost/", {"tuner/model"}},
+    {"sqlite3.h", {"database"}},      {"onnx/", {"compiler/frontend"}},
+    {"httplib.h", {"tuner/service"}}, {"cuda.h", {"compiler/codegen", "deploy/runtime", "worker/runner"}},
 };
 
 std::string FolderOf(const std::string& include) {
