@@ -3,7 +3,6 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "compiler/support/check.h"
 #include "compiler/support/sha256.h"
 #include "compiler/support/status_macros.h"
 
@@ -206,60 +205,37 @@ constexpr Migration kMigrations[] = {
     {5, "model_choices", kModelChoices},
 };
 
-std::string DigestOf(const Migration& migration) { return ToHex(Sha256(migration.sql)); }
-
 }  // namespace
 
 std::span<const Migration> Migrations() { return kMigrations; }
 
-absl::StatusOr<int> SchemaVersion(SqliteConnection& connection, std::span<const Migration> migrations) {
-  HONE_ASSIGN_OR_RETURN(const int64_t application, connection.Number("PRAGMA application_id"));
-  HONE_ASSIGN_OR_RETURN(const int64_t version, connection.Number("PRAGMA user_version"));
-  HONE_ASSIGN_OR_RETURN(const int64_t tables, connection.Number("SELECT count(*) FROM sqlite_schema"));
-  if (application == 0 && version == 0 && tables == 0) return 0;
-  if (application != kApplicationId) {
-    return absl::DataLossError(absl::StrCat(
-        connection.path(), ": an SQLite database of another program, not Hone's; give another file with --db"));
-  }
+std::string DigestOf(const Migration& migration) { return ToHex(Sha256(migration.sql)); }
+
+absl::Status CheckHistory(SqlConnection& connection, std::span<const Migration> migrations, int version) {
   const int newest = migrations.empty() ? 0 : migrations.back().version;
   if (version > newest) {
-    return absl::DataLossError(absl::StrCat(connection.path(), ": written by a newer Hone (schema ", version,
+    return absl::DataLossError(absl::StrCat(connection.name(), ": written by a newer Hone (schema ", version,
                                             ", this program knows ", newest,
-                                            "); use that release, or another --db file"));
+                                            "); use that release, or another database with --db"));
   }
   for (const Migration& migration : migrations) {
     if (migration.version > version) break;
-    HONE_ASSIGN_OR_RETURN(SqliteQuery query, connection.Prepare("SELECT digest FROM migration WHERE version = ?"));
-    query.Int(migration.version);
-    HONE_ASSIGN_OR_RETURN(const bool row, query.Next());
-    if (row && query.GetText(0) == DigestOf(migration)) continue;
-    return absl::DataLossError(absl::StrCat(connection.path(), ": its schema ", migration.version, " (", migration.name,
+    HONE_ASSIGN_OR_RETURN(const std::unique_ptr<SqlQuery> query,
+                          connection.Prepare("SELECT digest FROM migration WHERE version = ?"));
+    query->Int(migration.version);
+    HONE_ASSIGN_OR_RETURN(const bool row, query->Next());
+    if (row && query->GetText(0) == DigestOf(migration)) continue;
+    return absl::DataLossError(absl::StrCat(connection.name(), ": its schema ", migration.version, " (", migration.name,
                                             ") is ", row ? "another" : "not", row ? " than this program's" : " noted",
                                             ": written by a build that is no release; export its records with that "
-                                            "build, import them into a new file"));
-  }
-  return static_cast<int>(version);
-}
-
-absl::Status Migrate(SqliteConnection& connection, std::span<const Migration> migrations) {
-  HONE_ASSIGN_OR_RETURN(const int version, SchemaVersion(connection, migrations));
-  const int newest = migrations.empty() ? 0 : migrations.back().version;
-  if (version == newest) return absl::OkStatus();
-  if (version > 0) { HONE_RETURN_IF_ERROR(connection.BackUpTo(absl::StrCat(connection.path(), ".before-v", newest))); }
-  for (const Migration& migration : migrations) {
-    if (migration.version <= version) continue;
-    const std::string mark = absl::StrCat("INSERT INTO migration VALUES (", migration.version, ", '", migration.name,
-                                          "', '", DigestOf(migration), "');\nPRAGMA application_id = ", kApplicationId,
-                                          ";\nPRAGMA user_version = ", migration.version, ";\n");
-    absl::Status status =
-        connection.Execute(absl::StrCat("BEGIN IMMEDIATE;\n", migration.sql, "\n;\n", mark, "COMMIT;\n"));
-    if (!status.ok()) {
-      // A fatal error has rolled back already; a second ROLLBACK would hide its cause.
-      if (connection.in_transaction()) connection.Execute("ROLLBACK").IgnoreError();
-      return Annotate(status, absl::StrCat("migration ", migration.version, " (", migration.name, ")"));
-    }
+                                            "build, import them into a new database"));
   }
   return absl::OkStatus();
+}
+
+std::string NoteOf(const Migration& migration) {
+  return absl::StrCat("INSERT INTO migration VALUES (", migration.version, ", '", migration.name, "', '",
+                      DigestOf(migration), "')");
 }
 
 }  // namespace hone

@@ -33,64 +33,58 @@ absl::StatusCode CodeOf(int result) {
   }
 }
 
-}  // namespace
-
-SqliteQuery::SqliteQuery(SqliteQuery&& other) noexcept
-    : connection_(other.connection_), statement_(std::exchange(other.statement_, nullptr)), bound_(other.bound_) {}
-
-SqliteQuery::~SqliteQuery() {
-  if (statement_ == nullptr) return;
-  sqlite3_reset(statement_);
-  sqlite3_clear_bindings(statement_);
-}
-
-SqliteQuery& SqliteQuery::Int(int64_t value) {
-  HONE_CHECK(sqlite3_bind_int64(statement_, ++bound_, value) == SQLITE_OK) << sqlite3_sql(statement_);
-  return *this;
-}
-SqliteQuery& SqliteQuery::Real(double value) {
-  HONE_CHECK(sqlite3_bind_double(statement_, ++bound_, value) == SQLITE_OK) << sqlite3_sql(statement_);
-  return *this;
-}
-SqliteQuery& SqliteQuery::Text(std::string_view value) {
-  const char* data = value.data() == nullptr ? "" : value.data();
-  HONE_CHECK(sqlite3_bind_text64(statement_, ++bound_, data, value.size(), SQLITE_TRANSIENT, SQLITE_UTF8) == SQLITE_OK)
-      << sqlite3_sql(statement_);
-  return *this;
-}
-SqliteQuery& SqliteQuery::Blob(std::string_view value) {
-  const char* data = value.data() == nullptr ? "" : value.data();
-  HONE_CHECK(sqlite3_bind_blob64(statement_, ++bound_, data, value.size(), SQLITE_TRANSIENT) == SQLITE_OK)
-      << sqlite3_sql(statement_);
-  return *this;
-}
-SqliteQuery& SqliteQuery::Null() {
-  HONE_CHECK(sqlite3_bind_null(statement_, ++bound_) == SQLITE_OK) << sqlite3_sql(statement_);
-  return *this;
-}
-
-absl::StatusOr<bool> SqliteQuery::Next() {
-  switch (sqlite3_step(statement_)) {
-    case SQLITE_ROW: return true;
-    case SQLITE_DONE: return false;
-    default: return connection_->Error("reading or writing");
+// Resets its statement when it goes away.
+class SqliteQuery : public SqlQuery {
+ public:
+  SqliteQuery(const SqliteConnection& connection, sqlite3_stmt* statement)
+      : connection_(connection), statement_(statement) {}
+  ~SqliteQuery() override {
+    sqlite3_reset(statement_);
+    sqlite3_clear_bindings(statement_);
   }
-}
 
-absl::Status SqliteQuery::Run() {
-  absl::StatusOr<bool> row = Next();
-  while (row.ok() && *row) row = Next();
-  return row.status();
-}
+  SqlQuery& Int(int64_t value) override { return Bound(sqlite3_bind_int64(statement_, ++bound_, value)); }
+  SqlQuery& Real(double value) override { return Bound(sqlite3_bind_double(statement_, ++bound_, value)); }
+  SqlQuery& Text(std::string_view value) override {
+    return Bound(sqlite3_bind_text64(statement_, ++bound_, Data(value), value.size(), SQLITE_TRANSIENT, SQLITE_UTF8));
+  }
+  SqlQuery& Blob(std::string_view value) override {
+    return Bound(sqlite3_bind_blob64(statement_, ++bound_, Data(value), value.size(), SQLITE_TRANSIENT));
+  }
 
-int64_t SqliteQuery::GetInt(int column) const { return sqlite3_column_int64(statement_, column); }
-double SqliteQuery::GetReal(int column) const { return sqlite3_column_double(statement_, column); }
-std::string SqliteQuery::GetText(int column) const {
-  const void* data = sqlite3_column_blob(statement_, column);
-  const int size = sqlite3_column_bytes(statement_, column);
-  return data == nullptr ? std::string() : std::string(static_cast<const char*>(data), size);
-}
-bool SqliteQuery::IsNull(int column) const { return sqlite3_column_type(statement_, column) == SQLITE_NULL; }
+  absl::StatusOr<bool> Next() override {
+    switch (sqlite3_step(statement_)) {
+      case SQLITE_ROW: return true;
+      case SQLITE_DONE: return false;
+      default: return connection_.Error("reading or writing");
+    }
+  }
+  absl::Status Run() override {
+    absl::StatusOr<bool> row = Next();
+    while (row.ok() && *row) row = Next();
+    return row.status();
+  }
+
+  int64_t GetInt(int column) const override { return sqlite3_column_int64(statement_, column); }
+  double GetReal(int column) const override { return sqlite3_column_double(statement_, column); }
+  std::string GetText(int column) const override {
+    const void* data = sqlite3_column_blob(statement_, column);
+    const int size = sqlite3_column_bytes(statement_, column);
+    return data == nullptr ? std::string() : std::string(static_cast<const char*>(data), size);
+  }
+
+ private:
+  static const char* Data(std::string_view value) { return value.data() == nullptr ? "" : value.data(); }
+  SqlQuery& Bound(int result) {
+    HONE_CHECK(result == SQLITE_OK) << sqlite3_sql(statement_);
+    return *this;
+  }
+  const SqliteConnection& connection_;
+  sqlite3_stmt* statement_;
+  int bound_ = 0;
+};
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<SqliteConnection>> SqliteConnection::Open(const std::string& path, Mode mode) {
   int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
@@ -115,7 +109,7 @@ SqliteConnection::~SqliteConnection() {
   sqlite3_close(db_);
 }
 
-absl::StatusOr<SqliteQuery> SqliteConnection::Prepare(std::string_view sql) {
+absl::StatusOr<std::unique_ptr<SqlQuery>> SqliteConnection::Prepare(std::string_view sql) {
   auto found = statements_.find(sql);
   if (found == statements_.end()) {
     sqlite3_stmt* statement = nullptr;
@@ -124,7 +118,7 @@ absl::StatusOr<SqliteQuery> SqliteConnection::Prepare(std::string_view sql) {
     if (result != SQLITE_OK) return Error(absl::StrCat("preparing `", std::string(sql), "`"));
     found = statements_.emplace(std::string(sql), statement).first;
   }
-  return SqliteQuery(*this, found->second);
+  return std::make_unique<SqliteQuery>(*this, found->second);
 }
 
 absl::Status SqliteConnection::Execute(const std::string& script) {
@@ -132,13 +126,16 @@ absl::Status SqliteConnection::Execute(const std::string& script) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<int64_t> SqliteConnection::Number(std::string_view sql) {
-  HONE_ASSIGN_OR_RETURN(SqliteQuery query, Prepare(sql));
-  HONE_ASSIGN_OR_RETURN(const bool row, query.Next());
-  return row ? query.GetInt(0) : 0;
+absl::Status SqliteConnection::Begin(Access access) {
+  return Execute(access == Access::kWrite ? "BEGIN IMMEDIATE" : "BEGIN");
 }
 
-bool SqliteConnection::in_transaction() const { return sqlite3_get_autocommit(db_) == 0; }
+absl::Status SqliteConnection::Commit() { return Execute("COMMIT"); }
+
+// A fatal error (disk full, input/output) has rolled back already; a second ROLLBACK would hide its cause.
+void SqliteConnection::Rollback() {
+  if (sqlite3_get_autocommit(db_) == 0) Execute("ROLLBACK").IgnoreError();
+}
 
 absl::Status SqliteConnection::BackUpTo(const std::string& path) {
   // SQLite takes over the mode of a file that is there, and what it makes beside it gets the same.

@@ -9,23 +9,21 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <mutex>
-#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "compiler/support/status_macros.h"
 #include "database/file_lock.h"
 #include "database/migrations.h"
+#include "database/sql_store.h"
 #include "database/sqlite_connection.h"
-#include "database/sqlite_reads.h"
-#include "database/sqlite_writes.h"
+#include "database/sqlite_schema.h"
 
 namespace hone {
 namespace {
 
 // SQLite's own words for a file that is none ("file is not a database") say what, not what to do.
-absl::Status Explain(const std::string& path, const absl::Status& status) {
+absl::Status ExplainDamage(const std::string& path, const absl::Status& status) {
   if (status.code() != absl::StatusCode::kDataLoss) return status;
   if (status.message().find("not a database") != std::string_view::npos) {
     return absl::DataLossError(absl::StrCat(path, ": not a Hone database; give another file with --db"));
@@ -41,10 +39,10 @@ absl::Status Explain(const std::string& path, const absl::Status& status) {
 }
 
 absl::Status QuickCheck(SqliteConnection& connection) {
-  HONE_ASSIGN_OR_RETURN(SqliteQuery query, connection.Prepare("PRAGMA quick_check(1)"));
-  HONE_ASSIGN_OR_RETURN(const bool row, query.Next());
-  if (row && query.GetText(0) == "ok") return absl::OkStatus();
-  return absl::DataLossError(absl::StrCat(connection.path(), ": damaged disk image: ", query.GetText(0)));
+  HONE_ASSIGN_OR_RETURN(const std::unique_ptr<SqlQuery> query, connection.Prepare("PRAGMA quick_check(1)"));
+  HONE_ASSIGN_OR_RETURN(const bool row, query->Next());
+  if (row && query->GetText(0) == "ok") return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat(connection.name(), ": damaged disk image: ", query->GetText(0)));
 }
 
 // A new database is made beside its name and moved there complete, so that an interrupted start leaves no half file.
@@ -65,106 +63,28 @@ absl::Status CreateFile(const std::string& path) {
   return Annotate(status, absl::StrCat("creating the database ", path));
 }
 
-class SqliteStore : public TuningStore {
+constexpr int kReaders = 8;  // at once; more wait for one of them, for they would share as many cores
+
+class SqliteStore : public SqlStore {
  public:
-  SqliteStore(std::unique_ptr<FileLock> lock, std::unique_ptr<SqliteConnection> writer,
-              std::unique_ptr<SqliteConnection> reader)
-      : lock_(std::move(lock)), writer_(std::move(writer)), reader_(std::move(reader)) {}
-
-  absl::StatusOr<uint64_t> BeginEpoch() override {
-    const std::lock_guard<std::mutex> guard(write_mutex_);
-    uint64_t epoch = 0;
-    HONE_RETURN_IF_ERROR(Transaction([&]() -> absl::Status {
-      HONE_RETURN_IF_ERROR(writer_->Execute("UPDATE term SET epoch = epoch + 1"));
-      HONE_ASSIGN_OR_RETURN(epoch, writer_->Number("SELECT epoch FROM term"));
-      return absl::OkStatus();
-    }));
-    return epoch;
-  }
-
-  absl::Status Commit(uint64_t epoch, std::span<const Write> writes) override {
-    const std::lock_guard<std::mutex> guard(write_mutex_);
-    return Transaction([&]() -> absl::Status {
-      HONE_ASSIGN_OR_RETURN(const int64_t current, writer_->Number("SELECT epoch FROM term"));
-      if (static_cast<uint64_t>(current) != epoch) {
-        return absl::AbortedError(
-            absl::StrCat("another daemon has taken over this database: its term is ", current, ", ours was ", epoch));
-      }
-      for (const Write& write : writes) HONE_RETURN_IF_ERROR(ApplyWrite(*writer_, write));
-      return absl::OkStatus();
-    });
-  }
-
-  absl::StatusOr<StoredState> LoadState() override {
-    return Read([&] { return ReadState(*reader_); });
-  }
-  absl::StatusOr<KeyHistory> LoadHistory(const TuningKey& key) override {
-    return Read([&] { return ReadHistory(*reader_, key); });
-  }
-  absl::StatusOr<std::string> CostModel(uint64_t tenant, const std::string& device_class,
-                                        const std::string& kind) override {
-    return Read([&] { return ReadCostModel(*reader_, tenant, device_class, kind); });
-  }
-  absl::StatusOr<v1::Workload> GetWorkload(const std::string& hash) override {
-    return Read([&] { return ReadWorkload(*reader_, hash); });
-  }
-  absl::StatusOr<JobRow> GetJob(uint64_t tenant, uint64_t id) override {
-    return Read([&] { return ReadJob(*reader_, tenant, id); });
-  }
-  absl::StatusOr<std::optional<uint64_t>> FindJob(uint64_t tenant, const std::string& request_id) override {
-    return Read([&] { return ReadJobByRequest(*reader_, tenant, request_id); });
-  }
-  absl::StatusOr<std::vector<TaskRow>> GetTasks(uint64_t tenant, uint64_t job) override {
-    return Read([&] { return ReadTasks(*reader_, tenant, job); });
-  }
-  absl::StatusOr<std::string> GetPlan(uint64_t tenant, uint64_t job) override {
-    return Read([&] { return ReadPlan(*reader_, tenant, job); });
-  }
-  absl::StatusOr<std::vector<JobRow>> ListJobs(uint64_t tenant) override {
-    return Read([&] { return ReadJobs(*reader_, tenant); });
-  }
-  absl::StatusOr<BestEntries> Best(uint64_t tenant, std::span<const v1::BestKey> keys) override {
-    return Read([&]() -> absl::StatusOr<BestEntries> {
-      BestEntries answers;
-      for (const v1::BestKey& key : keys) {
-        HONE_ASSIGN_OR_RETURN(std::optional<BestEntry> entry, ReadBest(*reader_, tenant, key, &answers.corrupt));
-        answers.entries.push_back(std::move(entry));
-      }
-      return answers;
-    });
-  }
-  absl::StatusOr<RecordPage> Records(uint64_t tenant, const RecordFilter& filter) override {
-    return Read([&] { return ReadRecords(*reader_, tenant, filter); });
-  }
+  // `writer`: nullptr when open for reading.
+  SqliteStore(const std::string& path, std::unique_ptr<FileLock> lock, std::unique_ptr<SqliteConnection> writer)
+      : SqlStore([path] { return SqliteConnection::Open(path, SqliteConnection::Mode::kRead); }, kReaders,
+                 "SELECT epoch FROM term"),
+        path_(path),
+        lock_(std::move(lock)),
+        writer_(std::move(writer)) {}
 
  private:
-  template <class Body>
-  absl::Status Transaction(Body body) {
+  absl::StatusOr<SqlConnection*> Writer() override {
     if (writer_ == nullptr) return absl::FailedPreconditionError("the database is open for reading only");
-    HONE_RETURN_IF_ERROR(Explain(writer_->path(), writer_->Execute("BEGIN IMMEDIATE")));
-    absl::Status status = body();
-    if (status.ok()) status = writer_->Execute("COMMIT");
-    // A fatal error (disk full, input/output) has rolled back already; a second ROLLBACK would hide its cause.
-    if (!status.ok() && writer_->in_transaction()) writer_->Execute("ROLLBACK").IgnoreError();
-    return Explain(writer_->path(), status);
+    return writer_.get();
   }
+  absl::Status Explain(const absl::Status& status) const override { return ExplainDamage(path_, status); }
 
-  // One snapshot for all queries of a read.
-  template <class Body>
-  auto Read(Body body) -> decltype(body()) {
-    const std::lock_guard<std::mutex> guard(read_mutex_);
-    if (absl::Status began = reader_->Execute("BEGIN"); !began.ok()) return Explain(reader_->path(), began);
-    auto result = body();
-    reader_->Execute("COMMIT").IgnoreError();
-    if (!result.ok()) return Explain(reader_->path(), result.status());
-    return result;
-  }
-
-  std::unique_ptr<FileLock> lock_;
-  std::mutex write_mutex_;
-  std::unique_ptr<SqliteConnection> writer_;  // nullptr when open for reading
-  std::mutex read_mutex_;
-  std::unique_ptr<SqliteConnection> reader_;
+  const std::string path_;
+  const std::unique_ptr<FileLock> lock_;
+  const std::unique_ptr<SqliteConnection> writer_;
 };
 
 // SQLite's locks and the memory that its readers share (WAL) do not hold between machines, nor on some network file
@@ -204,31 +124,28 @@ absl::Status CheckFile(const std::string& path, StoreMode mode, bool* missing) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<TuningStore>> OpenExisting(const std::string& path, StoreMode mode,
-                                                          std::unique_ptr<FileLock> lock) {
-  // The writer first: only it can put right what a killed writer left half done.
-  std::unique_ptr<SqliteConnection> writer;
-  if (mode == StoreMode::kWrite) {
-    HONE_ASSIGN_OR_RETURN(writer, SqliteConnection::Open(path, SqliteConnection::Mode::kWrite));
-    HONE_RETURN_IF_ERROR(SchemaVersion(*writer, Migrations()).status());
-  }
-  HONE_ASSIGN_OR_RETURN(std::unique_ptr<SqliteConnection> reader,
+absl::StatusOr<std::unique_ptr<TuningStore>> OpenToRead(const std::string& path) {
+  HONE_ASSIGN_OR_RETURN(const std::unique_ptr<SqliteConnection> reader,
                         SqliteConnection::Open(path, SqliteConnection::Mode::kRead));
   HONE_ASSIGN_OR_RETURN(const int version, SchemaVersion(*reader, Migrations()));
   if (version == 0) return absl::DataLossError(absl::StrCat(path, ": a database without tables, not Hone's"));
-  if (mode == StoreMode::kRead) {
-    if (version < Migrations().back().version) {
-      return absl::FailedPreconditionError(absl::StrCat(path, ": written by an older Hone (schema ", version,
-                                                        "); start `honed --db ", path,
-                                                        "` once to bring it up to date"));
-    }
-    return std::make_unique<SqliteStore>(nullptr, nullptr, std::move(reader));
+  if (version < Migrations().back().version) {
+    return absl::FailedPreconditionError(absl::StrCat(path, ": written by an older Hone (schema ", version,
+                                                      "); start `honed --db ", path, "` once to bring it up to date"));
   }
+  return std::make_unique<SqliteStore>(path, nullptr, nullptr);
+}
+
+absl::StatusOr<std::unique_ptr<TuningStore>> OpenToWrite(const std::string& path, std::unique_ptr<FileLock> lock) {
+  HONE_ASSIGN_OR_RETURN(std::unique_ptr<SqliteConnection> writer,
+                        SqliteConnection::Open(path, SqliteConnection::Mode::kWrite));
+  HONE_ASSIGN_OR_RETURN(const int version, SchemaVersion(*writer, Migrations()));
+  if (version == 0) return absl::DataLossError(absl::StrCat(path, ": a database without tables, not Hone's"));
   HONE_RETURN_IF_ERROR(
       writer->Execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 4000"));
   HONE_RETURN_IF_ERROR(QuickCheck(*writer));
   HONE_RETURN_IF_ERROR(Migrate(*writer, Migrations()));
-  return std::make_unique<SqliteStore>(std::move(lock), std::move(writer), std::move(reader));
+  return std::make_unique<SqliteStore>(path, std::move(lock), std::move(writer));
 }
 
 }  // namespace
@@ -242,8 +159,9 @@ absl::StatusOr<std::unique_ptr<TuningStore>> OpenSqliteStore(const std::string& 
     HONE_RETURN_IF_ERROR(CheckFile(path, mode, &missing));  // again: another writer may have made it meanwhile
     if (missing) HONE_RETURN_IF_ERROR(CreateFile(path));
   }
-  absl::StatusOr<std::unique_ptr<TuningStore>> store = OpenExisting(path, mode, std::move(lock));
-  if (!store.ok()) return Explain(path, store.status());
+  absl::StatusOr<std::unique_ptr<TuningStore>> store =
+      mode == StoreMode::kRead ? OpenToRead(path) : OpenToWrite(path, std::move(lock));
+  if (!store.ok()) return ExplainDamage(path, store.status());
   return store;
 }
 

@@ -7,12 +7,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "compiler/support/random.h"
-#include "database/migrations.h"
+#include "database/sqlite_schema.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/database/rows_for_tests.h"
@@ -95,6 +97,43 @@ TEST_F(SqliteTest, AReaderWorksBesideTheWriterAndAfterIt) {
     EXPECT_EQ(reader->Commit(epoch, {&more, 1}).code(), absl::StatusCode::kFailedPrecondition);
   }
   EXPECT_EQ(Open(StoreMode::kRead)->Records(kLocalTenant, {})->rows.size(), 21u);
+}
+
+// Another program holds the file with a transaction that wrote; the store's own commit waits for it. Readers do not.
+TEST_F(SqliteTest, LookUpsWaitForNoWriter) {
+  Fill();
+  const auto store = Open();
+  const uint64_t epoch = *store->BeginEpoch();
+  auto other = SqliteConnection::Open(path_, SqliteConnection::Mode::kWrite);
+  ASSERT_TRUE(other.ok()) << other.status();
+  ASSERT_TRUE((*other)->Begin(SqlConnection::Access::kWrite).ok());
+  ASSERT_TRUE((*other)->Execute("UPDATE best SET median_us = 1").ok());
+  std::atomic<bool> committed{false};
+  std::thread commit([&] {
+    const Write more = PutRecord{TestRecord(TestKey("dense_3"), "more", 1)};
+    absl::Status status;
+    do {
+      status = store->Commit(epoch, {&more, 1});
+    } while (absl::IsUnavailable(status));  // on a machine so slow that the wait for the lock ends first
+    EXPECT_TRUE(status.ok()) << status;
+    committed = true;
+  });
+  v1::BestKey key;
+  key.set_workload_hash(TestWorkload("conv2d_1").hash());
+  key.set_threads(2);
+  key.set_numeric(v1::NUMERIC_DEFAULT);
+  std::vector<std::thread> readers;
+  for (int i = 0; i < 20; ++i) {  // more than there are connections
+    readers.emplace_back([&] {
+      for (int n = 0; n < 10; ++n) EXPECT_TRUE(store->Best(kLocalTenant, {&key, 1})->entries.at(0).has_value());
+      EXPECT_EQ(store->Records(kLocalTenant, {})->rows.size(), 20u);
+    });
+  }
+  for (std::thread& reader : readers) reader.join();
+  EXPECT_FALSE(committed) << "all that was answered while the writer waited";
+  ASSERT_TRUE((*other)->Commit().ok());
+  commit.join();
+  EXPECT_EQ(store->Records(kLocalTenant, {})->rows.size(), 21u);
 }
 
 TEST_F(SqliteTest, ASecondWriterIsRefused) {

@@ -1,0 +1,31 @@
+// The queries behind TuningStore's reads, each one function over a connection.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "database/rows.h"
+#include "database/sql.h"
+#include "database/store.h"
+
+namespace hone {
+
+absl::StatusOr<StoredState> ReadState(SqlConnection& connection);
+absl::StatusOr<KeyHistory> ReadHistory(SqlConnection& connection, const TuningKey& key);
+absl::StatusOr<std::string> ReadCostModel(SqlConnection& connection, uint64_t tenant, const std::string& device_class,
+                                          const std::string& kind);
+absl::StatusOr<v1::Workload> ReadWorkload(SqlConnection& connection, const std::string& hash);
+absl::StatusOr<JobRow> ReadJob(SqlConnection& connection, uint64_t tenant, uint64_t id);
+absl::StatusOr<std::optional<uint64_t>> ReadJobByRequest(SqlConnection& connection, uint64_t tenant,
+                                                         const std::string& request_id);
+absl::StatusOr<std::vector<TaskRow>> ReadTasks(SqlConnection& connection, uint64_t tenant, uint64_t job);
+absl::StatusOr<std::string> ReadPlan(SqlConnection& connection, uint64_t tenant, uint64_t job);
+absl::StatusOr<std::vector<JobRow>> ReadJobs(SqlConnection& connection, uint64_t tenant);
+absl::StatusOr<std::optional<BestEntry>> ReadBest(SqlConnection& connection, uint64_t tenant, const v1::BestKey& key,
+                                                  int* corrupt);
+absl::StatusOr<RecordPage> ReadRecords(SqlConnection& connection, uint64_t tenant, const RecordFilter& filter);
+
+}  // namespace hone

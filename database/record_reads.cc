@@ -1,0 +1,326 @@
+#include "database/reads.h"
+
+#include <regex.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <tuple>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/support/sha256.h"
+#include "compiler/support/status_macros.h"
+#include "database/checksum.h"
+#include "database/row_checksums.h"
+
+namespace hone {
+namespace {
+
+// The columns of a record joined with its key, trace and workload; ReadRecord reads them in this order.
+constexpr char kRecordColumns[] =
+    "r.position, r.id, k.tenant, w.hash, d.name, k.threads, k.numeric, k.protocol, t.text, r.median_us, r.low_us, "
+    "r.high_us, r.program_hash, r.object_digest, r.generator, r.target, r.created, r.origin, r.checksum, w.name, "
+    "w.text, "
+    "w.flop, w.bytes, CASE WHEN b.record = r.id THEN 1 ELSE 0 END";
+constexpr int kNumRecordColumns = 24;
+constexpr char kRecordTables[] =
+    " FROM record r JOIN tuning_key k ON k.id = r.key JOIN workload w ON w.id = k.workload "
+    "JOIN device_class d ON d.id = k.device_class JOIN trace t ON t.id = r.trace LEFT JOIN best b ON b.key = r.key ";
+
+struct ReadRow {
+  RecordRow row;
+  uint64_t position = 0;
+  bool best = false;
+  bool intact = false;
+};
+
+ReadRow ReadRecord(const SqlQuery& q) {
+  ReadRow read;
+  read.position = q.GetInt(0);
+  v1::Record& r = read.row.record;
+  TuningKey& key = read.row.key;
+  r.set_id(q.GetInt(1));
+  key.tenant = q.GetInt(2);
+  key.workload_hash = q.GetText(3);
+  key.device_class = q.GetText(4);
+  key.threads = static_cast<int>(q.GetInt(5));
+  key.numeric = static_cast<v1::NumericLevel>(q.GetInt(6));
+  key.protocol = static_cast<uint32_t>(q.GetInt(7));
+  r.set_trace(q.GetText(8));
+  r.set_median_us(q.GetReal(9));
+  r.set_low_us(q.GetReal(10));
+  r.set_high_us(q.GetReal(11));
+  r.set_program_hash(q.GetText(12));
+  r.set_object_digest(q.GetText(13));
+  r.set_generator(q.GetText(14));
+  r.set_target(q.GetText(15));
+  r.set_created(q.GetText(16));
+  read.row.origin = q.GetText(17);
+  r.set_workload_hash(key.workload_hash);
+  r.set_workload_name(q.GetText(19));
+  r.set_workload_text(q.GetText(20));
+  r.set_workload_flop(q.GetReal(21));
+  r.set_workload_bytes(q.GetReal(22));
+  r.set_device_class(key.device_class);
+  r.set_threads(key.threads);
+  r.set_numeric(key.numeric);
+  r.set_protocol(key.protocol);
+  read.best = q.GetInt(23) != 0;
+  read.intact = q.GetText(18) == ChecksumOf(read.row) && Sha256(r.workload_text()) == key.workload_hash;
+  return read;
+}
+
+// The object of a record, when one is stored and whole; its absence is no error: the trace builds it again.
+absl::Status AddObject(SqlConnection& c, v1::Record& record, int* corrupt) {
+  HONE_ASSIGN_OR_RETURN(const std::unique_ptr<SqlQuery> query,
+                        c.Prepare("SELECT object, kernel_set, checksum FROM object WHERE record = ?"));
+  query->Int(record.id());
+  HONE_ASSIGN_OR_RETURN(const bool row, query->Next());
+  if (!row) return absl::OkStatus();
+  if (query->GetText(2) != ChecksumOfObject(record.id(), query->GetText(0), query->GetText(1))) {
+    ++*corrupt;
+    return absl::OkStatus();
+  }
+  record.set_object(query->GetText(0));
+  record.set_kernel_set(query->GetText(1));
+  return absl::OkStatus();
+}
+
+// A POSIX regular expression that is freed; no expression matches everything.
+class NameFilter {
+ public:
+  static absl::StatusOr<std::unique_ptr<NameFilter>> Make(const std::string& text) {
+    auto filter = std::make_unique<NameFilter>();
+    if (text.empty()) return filter;
+    const int error = regcomp(&filter->regex_, text.c_str(), REG_EXTENDED | REG_NOSUB);
+    if (error != 0) {
+      char reason[128] = "";
+      regerror(error, &filter->regex_, reason, sizeof(reason));
+      return absl::InvalidArgumentError(absl::StrCat("the expression \"", text, "\" cannot be read: ", reason));
+    }
+    filter->set_ = true;
+    return filter;
+  }
+  ~NameFilter() {
+    if (set_) regfree(&regex_);
+  }
+  bool Matches(const std::string& name) const { return !set_ || regexec(&regex_, name.c_str(), 0, nullptr, 0) == 0; }
+
+ private:
+  regex_t regex_{};
+  bool set_ = false;
+};
+
+}  // namespace
+
+absl::StatusOr<KeyHistory> ReadHistory(SqlConnection& c, const TuningKey& key) {
+  KeyHistory history;
+  int64_t id = 0;
+  {
+    HONE_ASSIGN_OR_RETURN(const std::unique_ptr<SqlQuery> q,
+                          c.Prepare("SELECT k.id FROM tuning_key k JOIN workload w ON w.id = k.workload "
+                                    "JOIN device_class d ON d.id = k.device_class WHERE w.hash = ? AND "
+                                    "d.name = ? AND threads = ? AND numeric = ? AND protocol = ? AND "
+                                    "tenant = ?"));
+    q->Blob(key.workload_hash)
+        .Text(key.device_class)
+        .Int(key.threads)
+        .Int(key.numeric)
+        .Int(key.protocol)
+        .Int(key.tenant);
+    HONE_ASSIGN_OR_RETURN(const bool row, q->Next());
+    if (row) id = q->GetInt(0);
+  }
+  {
+    // Seeds for a key that may be new: the best of the same workload on other devices, threads, levels.
+    HONE_ASSIGN_OR_RETURN(const std::unique_ptr<SqlQuery> q,
+                          c.Prepare("SELECT t.text FROM best b JOIN tuning_key k ON k.id = b.key "
+                                    "JOIN workload w ON w.id = k.workload JOIN record r ON r.id = b.record "
+                                    "JOIN trace t ON t.id = r.trace WHERE w.hash = ? AND k.id <> ? AND k.tenant = ? "
+                                    "GROUP BY t.text ORDER BY min(b.key) LIMIT 8"));
+    q->Blob(key.workload_hash).Int(id).Int(key.tenant);
+    for (;;) {
+      HONE_ASSIGN_OR_RETURN(const bool more, q->Next());
+      if (!more) break;
+      history.seeds.push_back(q->GetText(0));
+    }
+  }
+  if (id == 0) return history;
+  {
+    HONE_ASSIGN_OR_RETURN(const std::unique_ptr<SqlQuery> q,
+                          c.Prepare("SELECT t.text, l.kind, l.median_us FROM trial l JOIN trace t ON t.id = l.trace "
+                                    "WHERE l.key = ? AND l.state = 2 AND l.duel = 0 ORDER BY l.ended"));
+    q->Int(id);
+    for (;;) {
+      HONE_ASSIGN_OR_RETURN(const bool more, q->Next());
+      if (!more) break;
+      history.trials.push_back({q->GetText(0), static_cast<v1::OutcomeKind>(q->GetInt(1)), q->GetReal(2)});
+    }
+  }
+  {
+    HONE_ASSIGN_OR_RETURN(
+        const std::unique_ptr<SqlQuery> q,
+        c.Prepare(absl::StrCat("SELECT ", kRecordColumns, kRecordTables,
+                               "WHERE r.key = ? AND NOT EXISTS (SELECT 1 FROM trial l WHERE l.key = r.key "
+                               "AND l.trace = r.trace AND l.state = 2 AND l.duel = 0) ORDER BY r.position")));
+    q->Int(id);
+    for (;;) {
+      HONE_ASSIGN_OR_RETURN(const bool more, q->Next());
+      if (!more) break;
+      const ReadRow read = ReadRecord(*q);
+      if (!read.intact) {
+        ++history.corrupt;
+        continue;
+      }
+      history.trials.push_back({read.row.record.trace(), v1::OUTCOME_OK, read.row.record.median_us(),
+                                /*claimed=*/read.row.origin == "imported"});
+    }
+  }
+  {
+    HONE_ASSIGN_OR_RETURN(const std::unique_ptr<SqlQuery> q,
+                          c.Prepare("SELECT t.text FROM trial l JOIN trace t ON t.id = l.trace "
+                                    "WHERE l.key = ? AND l.state = 2 AND l.duel = 1 ORDER BY l.ended"));
+    q->Int(id);
+    for (;;) {
+      HONE_ASSIGN_OR_RETURN(const bool more, q->Next());
+      if (!more) break;
+      history.duelled.push_back(q->GetText(0));
+    }
+  }
+  HONE_ASSIGN_OR_RETURN(const std::unique_ptr<SqlQuery> q,
+                        c.Prepare(absl::StrCat("SELECT ", kRecordColumns, ", b.median_us", kRecordTables,
+                                               "WHERE b.record = r.id AND r.key = ?")));
+  q->Int(id);
+  HONE_ASSIGN_OR_RETURN(const bool row, q->Next());
+  if (!row) return history;
+  const ReadRow best = ReadRecord(*q);
+  if (!best.intact) {
+    ++history.corrupt;
+    return history;
+  }
+  history.best_record = best.row.record.id();
+  history.best_us = q->GetReal(kNumRecordColumns);
+  history.best_trace = best.row.record.trace();
+  history.best_claimed = best.row.origin == "imported";
+  return history;
+}
+
+absl::StatusOr<std::string> ReadCostModel(SqlConnection& c, uint64_t tenant, const std::string& device_class,
+                                          const std::string& kind) {
+  HONE_ASSIGN_OR_RETURN(const std::unique_ptr<SqlQuery> q,
+                        c.Prepare("SELECT m.bytes, m.checksum FROM cost_model m JOIN device_class d "
+                                  "ON d.id = m.device_class WHERE m.tenant = ? AND d.name = ? AND m.kind = ?"));
+  q->Int(tenant).Text(device_class).Text(kind);
+  HONE_ASSIGN_OR_RETURN(const bool row, q->Next());
+  if (!row || q->GetText(1) != Digester().Add(q->GetText(0)).Short()) {
+    return absl::NotFoundError(absl::StrCat("no cost model \"", kind, "\" of ", device_class));
+  }
+  return q->GetText(0);
+}
+
+absl::StatusOr<v1::Workload> ReadWorkload(SqlConnection& c, const std::string& hash) {
+  HONE_ASSIGN_OR_RETURN(const std::unique_ptr<SqlQuery> q,
+                        c.Prepare("SELECT name, text, flop, bytes FROM workload WHERE hash = ?"));
+  q->Blob(hash);
+  HONE_ASSIGN_OR_RETURN(const bool row, q->Next());
+  if (!row) return absl::NotFoundError(absl::StrCat("no workload with hash ", ToHex(hash)));
+  v1::Workload workload;
+  workload.set_hash(hash);
+  workload.set_name(q->GetText(0));
+  workload.set_text(q->GetText(1));
+  workload.set_flop(q->GetReal(2));
+  workload.set_bytes(q->GetReal(3));
+  if (Sha256(workload.text()) != hash) {
+    return absl::DataLossError(absl::StrCat(c.name(), ": the text of workload ", ToHex(hash), " is damaged"));
+  }
+  return workload;
+}
+
+// What PutChoice says of the record in the model.
+absl::StatusOr<std::string> ReadFasterDefault(SqlConnection& c, uint64_t record, const std::string& model_hash,
+                                              int* corrupt) {
+  HONE_ASSIGN_OR_RETURN(
+      const std::unique_ptr<SqlQuery> q,
+      c.Prepare("SELECT faster_default, checksum FROM model_choice WHERE record = ? AND model_hash = ?"));
+  q->Int(record).Blob(model_hash);
+  HONE_ASSIGN_OR_RETURN(const bool there, q->Next());
+  if (!there) return std::string();
+  std::string digest = q->GetText(0);
+  if (q->GetText(1) == ChecksumOfChoice(record, model_hash, digest)) return digest;
+  ++*corrupt;
+  return std::string();
+}
+
+absl::StatusOr<std::optional<BestEntry>> ReadBest(SqlConnection& c, uint64_t tenant, const v1::BestKey& key,
+                                                  int* corrupt) {
+  std::string device_class = key.device_class();
+  if (device_class.empty()) {
+    HONE_ASSIGN_OR_RETURN(const std::unique_ptr<SqlQuery> q,
+                          c.Prepare("SELECT name FROM device_class WHERE id IN (SELECT device_class FROM "
+                                    "tuning_key WHERE tenant = ?) ORDER BY id LIMIT 2"));
+    q->Int(tenant);
+    HONE_ASSIGN_OR_RETURN(const bool one, q->Next());
+    if (!one) return std::optional<BestEntry>();
+    device_class = q->GetText(0);
+    HONE_ASSIGN_OR_RETURN(const bool two, q->Next());
+    if (two) return std::optional<BestEntry>();
+  }
+  // Levels are ordered from strict to loose, so a smaller one is always allowed.
+  HONE_ASSIGN_OR_RETURN(const std::unique_ptr<SqlQuery> q,
+                        c.Prepare(absl::StrCat("SELECT ", kRecordColumns, kRecordTables,
+                                               "WHERE b.record = r.id AND w.hash = ? AND d.name = ? AND k.tenant = ? "
+                                               "AND k.numeric <= ?")));
+  q->Blob(key.workload_hash()).Text(device_class).Int(tenant).Int(key.numeric());
+  std::optional<ReadRow> best;
+  const auto rank = [&key](const ReadRow& r) {
+    return std::tuple(std::abs(int64_t{r.row.key.threads} - key.threads()), -int64_t{r.row.key.threads},
+                      key.numeric() - r.row.key.numeric, -int64_t{r.row.key.protocol}, r.row.record.median_us());
+  };
+  for (;;) {
+    HONE_ASSIGN_OR_RETURN(const bool more, q->Next());
+    if (!more) break;
+    ReadRow read = ReadRecord(*q);
+    if (!read.intact) {
+      ++*corrupt;
+      continue;
+    }
+    if (!best.has_value() || rank(read) < rank(*best)) best = std::move(read);
+  }
+  if (!best.has_value()) return std::optional<BestEntry>();
+  const bool exact = best->row.key.threads == key.threads() && best->row.key.numeric == key.numeric();
+  HONE_ASSIGN_OR_RETURN(std::string faster_default,
+                        ReadFasterDefault(c, best->row.record.id(), key.model_hash(), corrupt));
+  return std::optional<BestEntry>(BestEntry{std::move(best->row), exact, std::move(faster_default)});
+}
+
+absl::StatusOr<RecordPage> ReadRecords(SqlConnection& c, uint64_t tenant, const RecordFilter& filter) {
+  HONE_ASSIGN_OR_RETURN(const std::unique_ptr<NameFilter> names, NameFilter::Make(filter.workload_regex));
+  constexpr int kAtOnce = 256;  // rows that a query brings: a backend may hold all of them in memory
+  RecordPage page;
+  for (uint64_t after = filter.after;;) {
+    HONE_ASSIGN_OR_RETURN(const std::unique_ptr<SqlQuery> q,
+                          c.Prepare(absl::StrCat("SELECT ", kRecordColumns, kRecordTables,
+                                                 "WHERE k.tenant = ? AND r.position > ? AND (? = 0 OR b.record = r.id) "
+                                                 "ORDER BY r.position LIMIT ?")));
+    q->Int(tenant).Int(after).Int(filter.best_only).Int(kAtOnce);
+    int seen = 0;
+    for (;; ++seen) {
+      HONE_ASSIGN_OR_RETURN(const bool more, q->Next());
+      if (!more) break;
+      ReadRow read = ReadRecord(*q);
+      after = page.last = read.position;
+      if (!read.intact) {
+        ++page.corrupt;
+      } else if (names->Matches(read.row.record.workload_name())) {
+        if (filter.with_objects) HONE_RETURN_IF_ERROR(AddObject(c, read.row.record, &page.corrupt));
+        page.rows.push_back(std::move(read.row));
+        page.best.push_back(read.best);
+      }
+      if (filter.limit > 0 && static_cast<int>(page.rows.size()) >= filter.limit) return page;
+    }
+    if (seen < kAtOnce) break;
+  }
+  page.last = 0;
+  return page;
+}
+
+}  // namespace hone

@@ -1,0 +1,273 @@
+#include "database/writes.h"
+
+#include "absl/strings/str_cat.h"
+#include "compiler/support/sha256.h"
+#include "compiler/support/status_macros.h"
+#include "database/checksum.h"
+#include "database/row_checksums.h"
+#include "nlohmann/json.hpp"
+
+namespace hone {
+namespace {
+
+using KeyIds = std::map<TuningKey, int64_t>;
+
+// The row of the key, made when there is none.
+absl::StatusOr<int64_t> KeyId(SqlConnection& c, KeyIds& known, const TuningKey& key) {
+  if (const auto found = known.find(key); found != known.end()) return found->second;
+  {
+    HONE_ASSIGN_OR_RETURN(
+        const std::unique_ptr<SqlQuery> insert,
+        c.Prepare("INSERT INTO tuning_key (workload, device_class, threads, numeric, protocol, tenant) SELECT w.id, "
+                  "d.id, ?, ?, ?, ? FROM workload w, device_class d WHERE w.hash = ? AND d.name = ? "
+                  "ON CONFLICT DO NOTHING"));
+    insert->Int(key.threads).Int(key.numeric).Int(key.protocol).Int(key.tenant);
+    insert->Blob(key.workload_hash).Text(key.device_class);
+    HONE_RETURN_IF_ERROR(insert->Run());
+  }
+  HONE_ASSIGN_OR_RETURN(
+      const std::unique_ptr<SqlQuery> query,
+      c.Prepare("SELECT k.id FROM tuning_key k JOIN workload w ON w.id = k.workload JOIN device_class d "
+                "ON d.id = k.device_class WHERE k.threads = ? AND k.numeric = ? AND k.protocol = ? AND k.tenant = ? "
+                "AND w.hash = ? AND d.name = ?"));
+  query->Int(key.threads).Int(key.numeric).Int(key.protocol).Int(key.tenant);
+  query->Blob(key.workload_hash).Text(key.device_class);
+  HONE_ASSIGN_OR_RETURN(const bool row, query->Next());
+  if (!row) return absl::InternalError("the workload and the device class of a key must be written before it");
+  return known[key] = query->GetInt(0);
+}
+
+// Puts the trace where statements find it by the digest that is returned.
+absl::StatusOr<std::string> PutTrace(SqlConnection& c, const std::string& text) {
+  std::string digest = Sha256(text);
+  HONE_ASSIGN_OR_RETURN(const std::unique_ptr<SqlQuery> insert,
+                        c.Prepare("INSERT INTO trace (digest, text) VALUES (?, ?) ON CONFLICT DO NOTHING"));
+  insert->Blob(digest).Text(text);
+  HONE_RETURN_IF_ERROR(insert->Run());
+  return digest;
+}
+
+absl::Status Apply(SqlConnection& c, KeyIds& keys, const PutWorkload& write) {
+  const v1::Workload& w = write.workload;
+  HONE_ASSIGN_OR_RETURN(const std::unique_ptr<SqlQuery> insert,
+                        c.Prepare("INSERT INTO workload (hash, name, text, flop, bytes) "
+                                  "VALUES (?, ?, ?, ?, ?) ON CONFLICT (hash) DO NOTHING"));
+  insert->Blob(w.hash()).Text(w.name()).Text(w.text()).Real(w.flop()).Real(w.bytes());
+  return insert->Run();
+}
+
+absl::Status Apply(SqlConnection& c, KeyIds& keys, const PutDeviceClass& write) {
+  HONE_ASSIGN_OR_RETURN(const std::unique_ptr<SqlQuery> insert,
+                        c.Prepare("INSERT INTO device_class (name, profile) VALUES (?, ?) "
+                                  "ON CONFLICT (name) DO UPDATE SET profile = excluded.profile"));
+  insert->Text(write.row.name).Blob(write.row.profile.SerializeAsString());
+  return insert->Run();
+}
+
+absl::Status Apply(SqlConnection& c, KeyIds& keys, const PutJob& write) {
+  const JobRow& row = write.row;
+  HONE_ASSIGN_OR_RETURN(
+      const std::unique_ptr<SqlQuery> insert,
+      c.Prepare(
+          "INSERT INTO job VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE "
+          "SET "
+          "request = excluded.request, state = excluded.state, reason = excluded.reason, "
+          "device_class = excluded.device_class, threads = excluded.threads, protocol = excluded.protocol, "
+          "stop_requested = excluded.stop_requested, seconds = excluded.seconds, "
+          "build_seconds = excluded.build_seconds, verify_seconds = excluded.verify_seconds, "
+          "measure_seconds = excluded.measure_seconds, busy_seconds = excluded.busy_seconds, "
+          "judged_batches = excluded.judged_batches, draft_first = excluded.draft_first, "
+          "model_first = excluded.model_first"));
+  insert->Int(row.id).Int(row.tenant).Text(row.request.request_id()).Blob(row.request.SerializeAsString());
+  insert->Int(row.state).Text(row.reason).Text(row.device_class).Int(row.threads).Int(row.protocol).Text(row.created);
+  insert->Int(row.stop_requested).Real(row.seconds).Real(row.build_seconds).Real(row.verify_seconds);
+  insert->Real(row.measure_seconds).Real(row.busy_seconds);
+  insert->Int(row.judged_batches).Real(row.draft_first).Real(row.model_first);
+  return insert->Run();
+}
+
+absl::Status Apply(SqlConnection& c, KeyIds& keys, const PutPlan& write) {
+  HONE_ASSIGN_OR_RETURN(
+      const std::unique_ptr<SqlQuery> insert,
+      c.Prepare("INSERT INTO plan (job, model_hash, bytes) VALUES (?, ?, ?) ON CONFLICT (job) DO NOTHING"));
+  insert->Int(write.job).Blob(write.model_hash).Blob(write.plan);
+  return insert->Run();
+}
+
+absl::Status Apply(SqlConnection& c, KeyIds& keys, const PutTask& write) {
+  const TaskRow& row = write.row;
+  HONE_ASSIGN_OR_RETURN(
+      const std::unique_ptr<SqlQuery> insert,
+      c.Prepare("INSERT INTO task VALUES (?, ?, ?, (SELECT id FROM workload WHERE hash = ?), ?, ?, ?, ?, ?, ?, ?, ?, "
+                "?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET "
+                "trials = excluded.trials, failed = excluded.failed, default_us = excluded.default_us, "
+                "best_us = excluded.best_us, lower_bound_us = excluded.lower_bound_us, record = excluded.record, "
+                "state = excluded.state"));
+  insert->Int(row.id)
+      .Int(row.job)
+      .Int(row.index)
+      .Blob(row.workload_hash)
+      .Text(row.name)
+      .Real(row.weight)
+      .Real(row.flop);
+  insert->Real(row.bytes).Text(row.default_trace).Int(row.trials).Text(nlohmann::json(row.failed).dump());
+  insert->Real(row.default_us).Real(row.best_us).Real(row.lower_bound_us).Int(row.record).Text(row.state);
+  insert->Real(row.least_flop);
+  return insert->Run();
+}
+
+absl::Status Apply(SqlConnection& c, KeyIds& keys, const PutTrial& write) {
+  const TrialRow& row = write.row;
+  HONE_ASSIGN_OR_RETURN(const int64_t key, KeyId(c, keys, row.key));
+  HONE_ASSIGN_OR_RETURN(const std::string trace, PutTrace(c, row.trace));
+  HONE_ASSIGN_OR_RETURN(
+      const std::unique_ptr<SqlQuery> insert,
+      c.Prepare(
+          "INSERT INTO trial VALUES (?1, ?2, ?3, (SELECT id FROM trace WHERE digest = ?4), ?5, ?6, ?7, ?8, ?9, ?10, "
+          "?11, ?12, CASE WHEN ?7 = 2 "
+          "THEN (SELECT coalesce(max(ended), 0) + 1 FROM trial WHERE key = ?2 AND state = 2) END, ?13) "
+          "ON CONFLICT (id) DO UPDATE SET task = excluded.task, state = excluded.state, attempt = excluded.attempt, "
+          "epoch = excluded.epoch, secret = excluded.secret, lost_workers = excluded.lost_workers, kind = "
+          "excluded.kind, "
+          "median_us = excluded.median_us, ended = coalesce(trial.ended, excluded.ended)"));
+  insert->Int(row.id)
+      .Int(key)
+      .Int(row.task)
+      .Blob(trace)
+      .Text(row.source)
+      .Int(row.duel)
+      .Int(static_cast<int>(row.state));
+  insert->Int(row.attempt).Int(row.epoch).Int(row.lost_workers).Int(row.kind).Real(row.median_us).Blob(row.secret);
+  return insert->Run();
+}
+
+absl::Status Apply(SqlConnection& c, KeyIds& keys, const AddMeasurement& write) {
+  const MeasurementRow& row = write.row;
+  v1::Outcome outcome = row.outcome;
+  outcome.clear_object();
+  outcome.clear_kernel_set();
+  const std::string bytes = outcome.SerializeAsString();
+  HONE_ASSIGN_OR_RETURN(const std::unique_ptr<SqlQuery> insert,
+                        c.Prepare("INSERT INTO measurement (trial, attempt, epoch, worker, outcome, checksum) "
+                                  "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (trial, attempt) DO NOTHING"));
+  insert->Int(row.trial).Int(row.attempt).Int(row.epoch).Text(row.worker).Blob(bytes).Blob(ChecksumOf(row, bytes));
+  return insert->Run();
+}
+
+absl::Status Apply(SqlConnection& c, KeyIds& keys, const PutObject& write) {
+  HONE_ASSIGN_OR_RETURN(const std::unique_ptr<SqlQuery> insert,
+                        c.Prepare("INSERT INTO object (record, object, kernel_set, checksum) SELECT ?1, ?2, ?3, ?4 "
+                                  "WHERE EXISTS (SELECT 1 FROM record WHERE id = ?1 AND object_digest = ?5) "
+                                  "ON CONFLICT (record) DO NOTHING"));
+  insert->Int(write.record).Blob(write.object).Blob(write.kernel_set);
+  insert->Blob(ChecksumOfObject(write.record, write.object, write.kernel_set)).Blob(write.digest);
+  return insert->Run();
+}
+
+absl::Status Apply(SqlConnection& c, KeyIds& keys, const PutRecord& write) {
+  const v1::Record& r = write.row.record;
+  HONE_ASSIGN_OR_RETURN(const int64_t key, KeyId(c, keys, write.row.key));
+  HONE_ASSIGN_OR_RETURN(const std::string trace, PutTrace(c, r.trace()));
+  if (write.row.origin != "imported") {  // a claim that is replaced takes its object along
+    HONE_ASSIGN_OR_RETURN(const std::unique_ptr<SqlQuery> remove,
+                          c.Prepare("DELETE FROM object WHERE record = ?1 AND EXISTS (SELECT 1 FROM record WHERE "
+                                    "id = ?1 AND origin = 'imported' AND object_digest <> ?2)"));
+    remove->Int(r.id()).Blob(r.object_digest());
+    HONE_RETURN_IF_ERROR(remove->Run());
+  }
+  {
+    HONE_ASSIGN_OR_RETURN(
+        const std::unique_ptr<SqlQuery> insert,
+        c.Prepare("INSERT INTO record (id, key, trace, median_us, low_us, high_us, program_hash, object_digest, "
+                  "generator, target, created, origin, checksum) VALUES (?, ?, (SELECT id FROM trace WHERE digest = "
+                  "?), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+                  "ON CONFLICT (id) DO UPDATE SET median_us = excluded.median_us, low_us = excluded.low_us, "
+                  "high_us = excluded.high_us, program_hash = excluded.program_hash, "
+                  "object_digest = excluded.object_digest, generator = excluded.generator, target = excluded.target, "
+                  "created = excluded.created, origin = excluded.origin, checksum = excluded.checksum "
+                  "WHERE record.origin = 'imported' AND excluded.origin <> 'imported'"));
+    insert->Int(r.id()).Int(key).Blob(trace).Real(r.median_us()).Real(r.low_us()).Real(r.high_us());
+    insert->Blob(r.program_hash()).Blob(r.object_digest()).Text(r.generator()).Text(r.target()).Text(r.created());
+    insert->Text(write.row.origin).Blob(ChecksumOf(write.row));
+    HONE_RETURN_IF_ERROR(insert->Run());
+  }
+  if (r.object().empty()) return absl::OkStatus();
+  return Apply(c, keys, PutObject{r.id(), r.object_digest(), r.object(), r.kernel_set()});
+}
+
+absl::Status Apply(SqlConnection& c, KeyIds& keys, const SetBest& write) {
+  HONE_ASSIGN_OR_RETURN(const int64_t key, KeyId(c, keys, write.key));
+  HONE_ASSIGN_OR_RETURN(const std::unique_ptr<SqlQuery> insert,
+                        c.Prepare("INSERT INTO best (key, record, median_us) VALUES (?, ?, ?) ON CONFLICT (key) "
+                                  "DO UPDATE SET record = excluded.record, median_us = excluded.median_us"));
+  insert->Int(key).Int(write.record).Real(write.median_us);
+  return insert->Run();
+}
+
+absl::Status Apply(SqlConnection& c, KeyIds& keys, const PruneObjects& write) {
+  HONE_ASSIGN_OR_RETURN(const int64_t key, KeyId(c, keys, write.key));
+  HONE_ASSIGN_OR_RETURN(
+      const std::unique_ptr<SqlQuery> remove,
+      c.Prepare("DELETE FROM object WHERE record IN (SELECT id FROM record WHERE key = ?1) "
+                "AND record NOT IN (SELECT record FROM best WHERE key = ?1) "
+                "AND record NOT IN (SELECT r.id FROM record r JOIN object o ON o.record = r.id WHERE r.key = ?1 "
+                "ORDER BY r.median_us, r.position LIMIT ?2)"));
+  remove->Int(key).Int(write.keep);
+  return remove->Run();
+}
+
+// The latest trial of all stays, so that its number is not given to another after a restart.
+absl::Status Apply(SqlConnection& c, KeyIds& keys, const PruneTrials& write) {
+  HONE_ASSIGN_OR_RETURN(const int64_t key, KeyId(c, keys, write.key));
+  constexpr char kLeaving[] =
+      "(SELECT id FROM trial WHERE key = ?1 AND state = 2 AND ended <= (SELECT max(ended) FROM trial WHERE key = ?1 "
+      "AND state = 2) - ?2 AND id <> (SELECT max(id) FROM trial))";
+  for (const char* table : {"measurement WHERE trial", "trial WHERE id"}) {
+    HONE_ASSIGN_OR_RETURN(const std::unique_ptr<SqlQuery> remove,
+                          c.Prepare(absl::StrCat("DELETE FROM ", table, " IN ", kLeaving)));
+    remove->Int(key).Int(write.keep);
+    HONE_RETURN_IF_ERROR(remove->Run());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Apply(SqlConnection& c, KeyIds& keys, const PutTenant& write) {
+  HONE_ASSIGN_OR_RETURN(const std::unique_ptr<SqlQuery> insert,
+                        c.Prepare("INSERT INTO tenant VALUES (?, ?) ON CONFLICT DO NOTHING"));
+  insert->Int(write.tenant.id).Text(write.tenant.name);
+  return insert->Run();
+}
+
+absl::Status Apply(SqlConnection& c, KeyIds& keys, const PutCostModel& write) {
+  HONE_ASSIGN_OR_RETURN(
+      const std::unique_ptr<SqlQuery> insert,
+      c.Prepare("INSERT INTO cost_model (tenant, device_class, kind, bytes, checksum) VALUES (?, (SELECT id FROM "
+                "device_class WHERE name = ?), ?, ?, ?) ON CONFLICT (tenant, device_class, kind) DO UPDATE SET bytes = "
+                "excluded.bytes, checksum = excluded.checksum"));
+  insert->Int(write.tenant)
+      .Text(write.device_class)
+      .Text(write.kind)
+      .Blob(write.bytes)
+      .Blob(Digester().Add(write.bytes).Short());
+  return insert->Run();
+}
+
+absl::Status Apply(SqlConnection& c, KeyIds& keys, const PutChoice& write) {
+  HONE_ASSIGN_OR_RETURN(
+      const std::unique_ptr<SqlQuery> insert,
+      c.Prepare("INSERT INTO model_choice (record, model_hash, faster_default, checksum) SELECT ?1, ?2, ?3, ?4 WHERE "
+                "EXISTS (SELECT 1 FROM record r JOIN tuning_key k ON k.id = r.key WHERE r.id = ?1 AND k.tenant = ?5) "
+                "ON CONFLICT (record, model_hash) DO UPDATE SET faster_default = excluded.faster_default, checksum = "
+                "excluded.checksum"));
+  insert->Int(write.record).Blob(write.model_hash).Blob(write.faster_default);
+  insert->Blob(ChecksumOfChoice(write.record, write.model_hash, write.faster_default)).Int(write.tenant);
+  return insert->Run();
+}
+
+}  // namespace
+
+absl::Status ApplyWrite(SqlConnection& connection, KeyIds& known, const Write& write) {
+  return std::visit([&](const auto& w) { return Apply(connection, known, w); }, write);
+}
+
+}  // namespace hone
