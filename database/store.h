@@ -1,11 +1,13 @@
-// The truth of everything that lasts. One interface; SQLite (sqlite_store.h) behind it today, PostgreSQL later; one
-// conformance suite runs on every backend.
+// The truth of everything that lasts. One interface; SQLite (sqlite_store.h) and PostgreSQL (postgres_store.h) behind
+// it; one conformance suite runs on every backend.
 //
-// One process writes. It calls `BeginEpoch` once and states that epoch with every commit: a writer that was overtaken
-// changes nothing. Any number of processes read at the same time. All methods may be called from any thread.
+// One process writes. It waits until `TryLead` says yes, calls `BeginEpoch` once and states that epoch with every
+// commit: a writer that was overtaken changes nothing. Any number of processes read at the same time, without waiting
+// for the writer. All methods may be called from any thread, TryLead and WaitForChange from one at a time.
 //
-// Errors: DataLoss when the file is not a database of ours, is corrupt, or was written by a newer release (exit code
-// 9); ResourceExhausted when the disk is full, Unavailable when another program holds the file (both: try again);
+// Errors: DataLoss when it is not a database of ours, is corrupt, or was written by a newer release (exit code 9);
+// ResourceExhausted when the disk is full, Unavailable when another program holds the file or the server cannot be
+// reached (both: try again; what a commit wrote may be there then, and writing it again changes nothing);
 // Aborted when the epoch is no longer current; FailedPrecondition when opened for reading; NotFound; Internal.
 #pragma once
 
@@ -18,6 +20,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "database/rows.h"
 
 namespace hone {
@@ -51,6 +55,15 @@ class TuningStore {
   virtual ~TuningStore() = default;
 
   // ---- the writer ----
+  // True once this process may write: no other leads, or the one that did is gone. A file has one writer as long as it
+  // is open, so whoever has it leads.
+  virtual absl::StatusOr<bool> TryLead() { return true; }
+  // For those who do not lead. Waits until another process has committed: true, perhaps without cause; false when
+  // `limit` has passed. Some backends only wait.
+  virtual absl::StatusOr<bool> WaitForChange(absl::Duration limit) {
+    absl::SleepFor(limit);
+    return false;
+  }
   // Makes the caller the writer and returns its epoch, one above every earlier one.
   virtual absl::StatusOr<uint64_t> BeginEpoch() = 0;
   // All writes in order, or none. Durable when it returns OK.

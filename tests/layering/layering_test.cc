@@ -69,9 +69,13 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
 
 // Headers of heavy libraries, and the folders that may name them.
 const std::map<std::string, std::set<std::string>> kOnlyIn = {
-    {"llvm/", {"compiler/codegen"}},  {"xgboost/", {"tuner/model"}},
-    {"sqlite3.h", {"database"}},      {"onnx/", {"compiler/frontend"}},
-    {"httplib.h", {"tuner/service"}}, {"cuda.h", {"compiler/codegen", "deploy/runtime", "worker/runner"}},
+    {"llvm/", {"compiler/codegen"}},
+    {"xgboost/", {"tuner/model"}},
+    {"sqlite3.h", {"database"}},
+    {"libpq-fe.h", {"database"}},
+    {"httplib.h", {"tuner/service"}},
+    {"onnx/", {"compiler/frontend"}},
+    {"cuda.h", {"compiler/codegen", "deploy/runtime", "worker/runner"}},
 };
 
 std::string FolderOf(const std::string& include) {

@@ -1,0 +1,42 @@
+// Which of several daemons on one database leads: the one whose session holds an advisory lock, which the server drops
+// as soon as the process dies. A daemon that is stopped, or whose machine is gone, keeps its session; so the leader's
+// session says something twice a second, and others end the sessions of a leader that was silent for three seconds.
+//
+// The lock says who leads, and fences nothing: what a former leader writes is refused by its epoch.
+#pragma once
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "absl/status/statusor.h"
+#include "database/postgres_connection.h"
+
+namespace hone {
+
+class PostgresLeader {
+ public:
+  // `application`: the name of all of this daemon's sessions, and of no other's.
+  PostgresLeader(std::string url, std::string application)
+      : url_(std::move(url)), application_(std::move(application)) {}
+  ~PostgresLeader();  // gives the lock back
+
+  // True when this daemon leads, now or already. By one thread. Unavailable when the server cannot be reached.
+  absl::StatusOr<bool> TryLead();
+
+ private:
+  absl::StatusOr<bool> TryLock();
+  void KeepSpeaking();
+
+  const std::string url_, application_;
+  std::unique_ptr<PostgresConnection> session_;  // of the thread below once it runs
+  bool leads_ = false;
+  std::mutex mutex_;
+  std::condition_variable stopped_;
+  bool stopping_ = false;
+  std::thread speaking_;
+};
+
+}  // namespace hone

@@ -1,0 +1,75 @@
+#include "database/postgres_store.h"
+
+#include <unistd.h>
+
+#include <random>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "compiler/support/status_macros.h"
+#include "database/migrations.h"
+#include "database/postgres_connection.h"
+#include "database/postgres_leader.h"
+#include "database/postgres_schema.h"
+#include "database/sql_store.h"
+
+namespace hone {
+namespace {
+
+constexpr int kReaders = 16;  // sessions at the server for look-ups, of one daemon
+
+// A new name for each store, so that its sessions can be told from others': "honed on build7, process 12, 5f0c...".
+std::string ApplicationName() {
+  char host[24] = "";
+  ::gethostname(host, sizeof(host) - 1);
+  std::random_device random;
+  return absl::StrCat("honed on ", host, ", process ", ::getpid(), ", ", absl::StrFormat("%08x", random()));
+}
+
+class PostgresStore : public SqlStore {
+ public:
+  PostgresStore(const std::string& url, const std::string& application, std::unique_ptr<PostgresConnection> writer)
+      : SqlStore([url, application] { return PostgresConnection::Open(url, application); }, kReaders,
+                 // The lock lasts to the end of the transaction: whoever takes over waits for it, or ends our session.
+                 "SELECT epoch FROM term FOR SHARE"),
+        url_(url),
+        application_(application),
+        writer_(std::move(writer)),
+        leader_(url, application) {}
+
+  absl::StatusOr<bool> TryLead() override { return leader_.TryLead(); }
+
+  absl::StatusOr<bool> WaitForChange(absl::Duration limit) override {
+    if (listener_ == nullptr || !listener_->usable()) {
+      HONE_ASSIGN_OR_RETURN(listener_, PostgresConnection::Open(url_, application_));
+      HONE_RETURN_IF_ERROR(listener_->Execute("LISTEN hone_change"));
+    }
+    return listener_->WaitForNotice(limit);
+  }
+
+ private:
+  absl::StatusOr<SqlConnection*> Writer() override {
+    if (!writer_->usable()) { HONE_ASSIGN_OR_RETURN(writer_, PostgresConnection::Open(url_, application_)); }
+    return writer_.get();
+  }
+  absl::Status BeforeCommit(SqlConnection& writer) override {
+    HONE_ASSIGN_OR_RETURN(const std::unique_ptr<SqlQuery> notify, writer.Prepare("NOTIFY hone_change"));
+    return notify->Run();
+  }
+
+  const std::string url_, application_;
+  std::unique_ptr<PostgresConnection> writer_;
+  std::unique_ptr<PostgresConnection> listener_;
+  PostgresLeader leader_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<TuningStore>> OpenPostgresStore(const std::string& url) {
+  const std::string application = ApplicationName();
+  HONE_ASSIGN_OR_RETURN(std::unique_ptr<PostgresConnection> writer, PostgresConnection::Open(url, application));
+  HONE_RETURN_IF_ERROR(Migrate(*writer, Migrations()));
+  return std::make_unique<PostgresStore>(url, application, std::move(writer));
+}
+
+}  // namespace hone

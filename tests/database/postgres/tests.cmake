@@ -1,0 +1,8 @@
+#All tests that need a PostgreSQL server are one test of ctest's, so that one server serves them.
+file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/database/postgres/*.cc)
+add_executable(database_postgres_tests ${sources} database/store_conformance.cc)
+target_include_directories(database_postgres_tests PRIVATE ${PROJECT_SOURCE_DIR})
+target_link_libraries(database_postgres_tests PRIVATE hone_database GTest::gmock GTest::gtest_main)
+target_precompile_headers(database_postgres_tests REUSE_FROM hone_test_headers)
+add_test(NAME Postgres COMMAND database_postgres_tests)
+set_tests_properties(Postgres PROPERTIES TIMEOUT 600 SKIP_REGULAR_EXPRESSION "no PostgreSQL server to test with")

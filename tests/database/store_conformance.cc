@@ -1,0 +1,382 @@
+#include "tests/database/store_conformance.h"
+
+#include "gmock/gmock.h"
+
+namespace hone {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+TEST_P(StoreTest, AnOvertakenWriterChangesNothing) {
+  const uint64_t next = *store_->BeginEpoch();
+  EXPECT_EQ(next, epoch_ + 1);
+  const Write write = PutJob{TestJob(2, "late")};
+  EXPECT_EQ(store_->Commit(epoch_, {&write, 1}).code(), absl::StatusCode::kAborted);
+  EXPECT_EQ(store_->GetJob(kLocalTenant, 2).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_TRUE(store_->Commit(next, {&write, 1}).ok());
+  EXPECT_TRUE(store_->GetJob(kLocalTenant, 2).ok());
+}
+
+TEST_P(StoreTest, JobsTasksAndPlansComeBackAsTheyWere) {
+  const auto job = store_->GetJob(kLocalTenant, 1);
+  ASSERT_TRUE(job.ok()) << job.status();
+  EXPECT_EQ(job->request.request_id(), "request 1");
+  EXPECT_EQ(job->request.max_trials(), 100);
+  EXPECT_EQ(job->state, v1::JOB_RUNNING);
+  EXPECT_EQ(job->seconds, 1.5);
+  EXPECT_EQ(job->build_seconds, 0.25);
+  EXPECT_EQ(job->busy_seconds, 0.5);
+  EXPECT_EQ(job->judged_batches, 4);
+  EXPECT_EQ(job->draft_first, 2.5);
+  EXPECT_EQ(job->model_first, 3.5);
+  const auto tasks = store_->GetTasks(kLocalTenant, 1);
+  ASSERT_TRUE(tasks.ok());
+  ASSERT_THAT(*tasks, SizeIs(2));
+  EXPECT_EQ(tasks->at(0).name, "conv2d_1");
+  EXPECT_EQ(tasks->at(1).name, "dense_3");
+  EXPECT_EQ(tasks->at(1).failed, (FailureCounts{{"crash", 2}, {"wrong_result", 1}}));
+  EXPECT_EQ(tasks->at(1).best_us, 12.5);
+  EXPECT_EQ(*store_->GetPlan(kLocalTenant, 1), std::string("plan\0bytes", 10));
+  EXPECT_EQ(store_->GetPlan(kLocalTenant, 2).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(*store_->FindJob(kLocalTenant, "request 1"), std::optional<uint64_t>(1));
+  EXPECT_EQ(*store_->FindJob(kLocalTenant, "request 2"), std::nullopt);
+  EXPECT_EQ(store_->GetWorkload(TestWorkload("dense_3").hash())->name(), "dense_3");
+  EXPECT_EQ(store_->GetWorkload("no such hash").status().code(), absl::StatusCode::kNotFound);
+
+  JobRow changed = *job;
+  changed.state = v1::JOB_DONE;
+  changed.reason = "the budget of trials is used up";
+  Commit({PutJob{changed}});
+  EXPECT_EQ(store_->GetJob(kLocalTenant, 1)->state, v1::JOB_DONE);
+  EXPECT_EQ(store_->GetJob(kLocalTenant, 1)->reason, changed.reason);
+  EXPECT_THAT(*store_->ListJobs(kLocalTenant), SizeIs(1));
+}
+
+TEST_P(StoreTest, ARestartFindsOpenJobsAndLentTrials) {
+  const TuningKey key = TestKey("conv2d_1");
+  Commit({PutJob{TestJob(2, "request 2", v1::JOB_DONE)}, PutTask{TestTask(3, 2, 0, "conv2d_2")},
+          PutTrial{TestTrial(1, key, 1, "a", TrialState::kDone, v1::OUTCOME_OK, 10)},
+          PutTrial{TestTrial(2, key, 1, "b")}, PutTrial{TestTrial(7, key, 1, "c", TrialState::kDropped)}});
+  const auto state = store_->LoadState();
+  ASSERT_TRUE(state.ok()) << state.status();
+  EXPECT_EQ(state->last_job, 2u);
+  EXPECT_EQ(state->last_task, 3u);
+  EXPECT_EQ(state->last_trial, 7u);
+  ASSERT_THAT(state->jobs, SizeIs(1));
+  EXPECT_EQ(state->jobs[0].id, 1u);
+  EXPECT_THAT(state->tasks, SizeIs(2));
+  EXPECT_THAT(state->workloads, SizeIs(2));
+  EXPECT_THAT(state->device_classes, SizeIs(2));
+  ASSERT_THAT(state->leased, SizeIs(1));
+  const TrialRow& trial = state->leased[0];
+  EXPECT_EQ(trial.id, 2u);
+  EXPECT_EQ(trial.key, key);
+  EXPECT_EQ(trial.trace, "b");
+  EXPECT_EQ(trial.source, "template");
+  EXPECT_EQ(trial.attempt, 1u);
+}
+
+TEST_P(StoreTest, HistoryIsInTheOrderTrialsEnded) {
+  const TuningKey key = TestKey("conv2d_1"), other = TestKey("conv2d_1", 1);
+  EXPECT_THAT(store_->LoadHistory(key)->trials, IsEmpty());
+  TrialRow duel = TestTrial(6, key, 1, "b", TrialState::kDone, v1::OUTCOME_OK, 8);
+  duel.duel = true;
+  Commit({PutTrial{TestTrial(1, key, 1, "a")}, PutTrial{TestTrial(2, key, 1, "b")}});
+  Commit({PutTrial{TestTrial(2, key, 1, "b", TrialState::kDone, v1::OUTCOME_OK, 8)}, PutRecord{TestRecord(key, "b", 8)},
+          PutTrial{duel}});
+  Commit({PutTrial{TestTrial(1, key, 1, "a", TrialState::kDone, v1::OUTCOME_CRASH)},
+          PutRecord{TestRecord(key, "imported", 9)}, SetBest{key, RecordId(key, "b"), 7.5},
+          PutRecord{TestRecord(other, "one thread", 20)}, SetBest{other, RecordId(other, "one thread"), 20}});
+  const auto history = store_->LoadHistory(key);
+  ASSERT_TRUE(history.ok()) << history.status();
+  ASSERT_THAT(history->trials, SizeIs(3));
+  EXPECT_EQ(history->trials[0].trace, "b");
+  EXPECT_EQ(history->trials[0].median_us, 8);
+  EXPECT_EQ(history->trials[1].trace, "a");
+  EXPECT_EQ(history->trials[1].kind, v1::OUTCOME_CRASH);
+  EXPECT_EQ(history->trials[2].trace, "imported");
+  EXPECT_EQ(history->best_trace, "b");
+  EXPECT_EQ(history->best_us, 7.5);
+  EXPECT_EQ(history->best_record, RecordId(key, "b"));
+  EXPECT_THAT(history->duelled, ElementsAre("b"));
+  EXPECT_THAT(history->seeds, ElementsAre("one thread"));
+}
+
+TEST_P(StoreTest, ADroppedCandidateMayBeTriedAgain) {
+  const TuningKey key = TestKey("conv2d_1");
+  Commit({PutTrial{TestTrial(1, key, 1, "a")}});
+  Commit({PutTrial{TestTrial(1, key, 1, "a", TrialState::kDropped)}});
+  Commit({PutTrial{TestTrial(2, key, 1, "a")}});
+  EXPECT_THAT(store_->LoadState()->leased, SizeIs(1));
+}
+
+TEST_P(StoreTest, ASecondReportOfAnAttemptAndASecondRecordChangeNothing) {
+  const TuningKey key = TestKey("conv2d_1");
+  MeasurementRow measurement{.trial = 1, .attempt = 1, .epoch = 1, .worker = "w", .outcome = {}};
+  measurement.outcome.set_kind(v1::OUTCOME_OK);
+  Commit({PutTrial{TestTrial(1, key, 1, "a")}, AddMeasurement{measurement}, PutRecord{TestRecord(key, "a", 10)}});
+  Commit({AddMeasurement{measurement}, PutRecord{TestRecord(key, "a", 11)}});
+  const auto page = store_->Records(kLocalTenant, {});
+  ASSERT_THAT(page->rows, SizeIs(1));
+  EXPECT_EQ(page->rows[0].record.median_us(), 10);
+}
+
+TEST_P(StoreTest, BestAnswersExactlyFirstThenNearlyNeverLooser) {
+  const auto put = [&](const TuningKey& key, const std::string& trace, double us) {
+    Commit({PutRecord{TestRecord(key, trace, us, "object of " + trace)}, SetBest{key, RecordId(key, trace), us}});
+  };
+  EXPECT_EQ(Best("conv2d_1", 2, v1::NUMERIC_DEFAULT), std::nullopt);
+  put(TestKey("conv2d_1", 2, v1::NUMERIC_DEFAULT), "default 2", 10);
+  EXPECT_EQ(Best("conv2d_1", 2, v1::NUMERIC_STRICT), std::nullopt) << "a looser kernel for a stricter user";
+  EXPECT_EQ(Best("conv2d_1", 2, v1::NUMERIC_DEFAULT, "fake/c64"), std::nullopt);
+  put(TestKey("conv2d_1", 2, v1::NUMERIC_STRICT), "strict 2", 12);
+  put(TestKey("conv2d_1", 8, v1::NUMERIC_STRICT), "strict 8", 3);
+
+  auto best = Best("conv2d_1", 2, v1::NUMERIC_DEFAULT);
+  ASSERT_TRUE(best.has_value());
+  EXPECT_EQ(best->row.record.trace(), "default 2");
+  EXPECT_EQ(best->row.record.object(), "") << "readers make the code themselves";
+  EXPECT_EQ(best->row.record.workload_name(), "conv2d_1");
+  EXPECT_EQ(best->row.record.workload_text(), "text of conv2d_1");
+  EXPECT_EQ(best->row.record.device_class(), "fake/c2");
+  EXPECT_EQ(best->row.record.threads(), 2);
+  EXPECT_TRUE(best->exact);
+
+  best = Best("conv2d_1", 8, v1::NUMERIC_DEFAULT);
+  ASSERT_TRUE(best.has_value());
+  EXPECT_EQ(best->row.record.trace(), "strict 8");
+  EXPECT_FALSE(best->exact) << "a stricter level is near, not exact";
+
+  best = Best("conv2d_1", 5, v1::NUMERIC_STRICT);
+  ASSERT_TRUE(best.has_value());
+  EXPECT_EQ(best->row.record.trace(), "strict 8") << "of two as near, the one with more threads";
+  EXPECT_FALSE(best->exact);
+  EXPECT_EQ(Best("dense_3", 2, v1::NUMERIC_DEFAULT), std::nullopt);
+}
+
+TEST_P(StoreTest, TheNewestMeasuringProtocolWins) {
+  for (const uint32_t protocol : {2u, 1u, 3u}) {
+    const TuningKey key = TestKey("conv2d_1", 2, v1::NUMERIC_DEFAULT, "fake/c2", protocol);
+    const std::string trace = absl::StrCat("protocol ", protocol);
+    Commit({PutRecord{TestRecord(key, trace, 10.0 * protocol)}, SetBest{key, RecordId(key, trace), 10.0 * protocol}});
+  }
+  EXPECT_EQ(Best("conv2d_1", 2, v1::NUMERIC_DEFAULT)->row.record.trace(), "protocol 3");
+}
+
+TEST_P(StoreTest, WhatProvedFasterInAModelCountsInThatModelAndForThatRecord) {
+  const TuningKey key = TestKey("conv2d_1");
+  const auto put = [&](const std::string& trace, double us) {
+    Commit({PutRecord{TestRecord(key, trace, us)}, SetBest{key, RecordId(key, trace), us}});
+  };
+  const auto faster_default = [&](const std::string& model) {
+    v1::BestKey wanted;
+    wanted.set_workload_hash(key.workload_hash);
+    wanted.set_threads(key.threads);
+    wanted.set_numeric(key.numeric);
+    wanted.set_model_hash(model);
+    return store_->Best(kLocalTenant, {&wanted, 1})->entries.at(0)->faster_default;
+  };
+  put("a", 10);
+  const uint64_t a = RecordId(key, "a");
+  EXPECT_EQ(faster_default("this model"), "");
+  Commit({PutChoice{kLocalTenant, "this model", a, "digest"}, PutChoice{kLocalTenant, "this model", a + 1, "digest"},
+          PutChoice{kLocalTenant + 1, "that model", a, "theirs"}});
+  EXPECT_EQ(faster_default("this model"), "digest");
+  EXPECT_EQ(faster_default("that model"), "") << "the record is another tenant's";
+  EXPECT_EQ(faster_default(""), "");
+  put("b", 9);
+  EXPECT_EQ(faster_default("this model"), "") << "another record was never held against the default";
+  put("a", 10);
+  Commit({PutChoice{kLocalTenant, "this model", a, ""}});
+  EXPECT_EQ(faster_default("this model"), "") << "the last choice counts";
+}
+
+TEST_P(StoreTest, RecordsComePageByPageAndFiltered) {
+  const TuningKey conv = TestKey("conv2d_1"), dense = TestKey("dense_3");
+  for (int i = 0; i < 5; ++i) Commit({PutRecord{TestRecord(i % 2 == 0 ? conv : dense, absl::StrCat("t", i), 10 - i)}});
+  Commit({SetBest{conv, RecordId(conv, "t4"), 6}, SetBest{dense, RecordId(dense, "t3"), 7}});
+  EXPECT_THAT(Traces({}), ElementsAre("t0", "t1", "t2", "t3", "t4"));
+  EXPECT_THAT(Traces({.best_only = true}), ElementsAre("t3", "t4"));
+  EXPECT_THAT(Traces({.workload_regex = "^dense"}), ElementsAre("t1", "t3"));
+  EXPECT_EQ(store_->Records(kLocalTenant, {.workload_regex = "["}).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(Traces({.workload_regex = "conv|dense", .best_only = true}), ElementsAre("t3", "t4"));
+  RecordFilter filter{.limit = 2};
+  std::vector<std::string> traces;
+  do {
+    const auto page = store_->Records(kLocalTenant, filter);
+    ASSERT_TRUE(page.ok());
+    for (const RecordRow& row : page->rows) traces.push_back(row.record.trace());
+    filter.after = page->last;
+  } while (filter.after != 0);
+  EXPECT_THAT(traces, ElementsAre("t0", "t1", "t2", "t3", "t4"));
+  const auto other_tenant = store_->Records(99, {});
+  EXPECT_THAT(other_tenant->rows, IsEmpty());
+}
+
+TEST_P(StoreTest, ObjectsOfLeadingRecordsAreKept) {
+  const TuningKey key = TestKey("conv2d_1");
+  for (int i = 0; i < 6; ++i) {
+    Commit({PutRecord{TestRecord(key, absl::StrCat("t", i), 10 + i, absl::StrCat("object ", i))}});
+  }
+  Commit({SetBest{key, RecordId(key, "t5"), 9}, PruneObjects{key, 2}});
+  std::vector<std::string> with;
+  const auto page = store_->Records(kLocalTenant, {.with_objects = true});
+  for (const RecordRow& row : page->rows) {
+    if (!row.record.object().empty()) with.push_back(row.record.trace());
+  }
+  EXPECT_THAT(with, ElementsAre("t0", "t1", "t5"));
+}
+
+TEST_P(StoreTest, AnObjectIsKeptWithTheRecordThatStatesItsDigest) {
+  const TuningKey key = TestKey("conv2d_1");
+  RecordRow row = TestRecord(key, "a", 10);
+  row.record.set_object_digest(Sha256("object"));
+  const auto object = [&] { return store_->Records(kLocalTenant, {.with_objects = true})->rows[0].record.object(); };
+  Commit({PutRecord{row}, PutObject{row.record.id(), Sha256("other"), "other", "set"},
+          PutObject{row.record.id() + 1, Sha256("object"), "object", "set"}});
+  EXPECT_EQ(object(), "");
+  Commit({PutObject{row.record.id(), Sha256("object"), "object", "set"}});
+  EXPECT_EQ(object(), "object");
+}
+
+TEST_P(StoreTest, WhatWasMeasuredHereReplacesWhatWasImported) {
+  const TuningKey key = TestKey("conv2d_1");
+  RecordRow claim = TestRecord(key, "a", 1, "their object"), ours = TestRecord(key, "a", 10, "our object");
+  claim.origin = "imported";
+  Commit({PutRecord{claim}, SetBest{key, claim.record.id(), 1}});
+  EXPECT_TRUE(store_->LoadHistory(key)->best_claimed);
+  EXPECT_TRUE(store_->LoadHistory(key)->trials.at(0).claimed);
+  Commit({PutRecord{ours}});
+  Commit({PutRecord{claim}});
+  const auto page = store_->Records(kLocalTenant, {.with_objects = true});
+  ASSERT_THAT(page->rows, SizeIs(1));
+  EXPECT_EQ(page->corrupt, 0);
+  EXPECT_EQ(page->rows[0].origin, "tuned");
+  EXPECT_EQ(page->rows[0].record.median_us(), 10);
+  EXPECT_EQ(page->rows[0].record.object(), "our object");
+  EXPECT_FALSE(store_->LoadHistory(key)->best_claimed);
+}
+
+TEST_P(StoreTest, ATenantSeesItsOwnAndNothingElse) {
+  constexpr uint64_t kOther = 2;
+  const TuningKey mine = TestKey("conv2d_1");
+  TuningKey theirs = mine;
+  theirs.tenant = kOther;
+  ASSERT_NE(RecordId(mine, "same trace"), RecordId(theirs, "same trace"));
+  JobRow job = TestJob(2, "request 1");
+  job.tenant = kOther;
+  Commit({PutTenant{{kOther, "tenant 2"}}, PutJob{job}, PutTask{TestTask(3, 2, 0, "conv2d_1")},
+          PutPlan{2, "hash", "their plan"}, PutRecord{TestRecord(mine, "same trace", 10, "mine")},
+          PutRecord{TestRecord(theirs, "same trace", 20, "theirs")}, SetBest{mine, RecordId(mine, "same trace"), 10},
+          SetBest{theirs, RecordId(theirs, "same trace"), 20}, PutCostModel{kLocalTenant, "fake/c2", "xgboost", "mine"},
+          PutCostModel{kOther, "fake/c2", "xgboost", "theirs"}});
+  for (const uint64_t tenant : {kLocalTenant, kOther}) {
+    const bool my = tenant == kLocalTenant;
+    const auto page = store_->Records(tenant, {.with_objects = true});
+    ASSERT_THAT(page->rows, SizeIs(1));
+    EXPECT_EQ(page->rows[0].record.median_us(), my ? 10 : 20);
+    EXPECT_EQ(page->rows[0].record.object(), my ? "mine" : "theirs");
+    v1::BestKey key;
+    key.set_workload_hash(mine.workload_hash);
+    key.set_threads(2);
+    key.set_numeric(v1::NUMERIC_DEFAULT);
+    const auto best = store_->Best(tenant, {&key, 1});  // the only device class that the tenant has keys of
+    ASSERT_TRUE(best->entries.at(0).has_value());
+    EXPECT_EQ(best->entries[0]->row.record.median_us(), my ? 10 : 20);
+    EXPECT_EQ(store_->LoadHistory(my ? mine : theirs)->best_us, my ? 10 : 20);
+    EXPECT_THAT(store_->LoadHistory(my ? mine : theirs)->seeds, IsEmpty());
+    EXPECT_EQ(*store_->CostModel(tenant, "fake/c2", "xgboost"), my ? "mine" : "theirs");
+    EXPECT_THAT(*store_->ListJobs(tenant), SizeIs(1));
+    EXPECT_EQ(*store_->FindJob(tenant, "request 1"), std::optional<uint64_t>(my ? 1 : 2));
+    const uint64_t foreign = my ? 2 : 1;
+    EXPECT_EQ(store_->GetJob(tenant, foreign).status().code(), absl::StatusCode::kNotFound);
+    EXPECT_EQ(store_->GetPlan(tenant, foreign).status().code(), absl::StatusCode::kNotFound);
+    EXPECT_THAT(*store_->GetTasks(tenant, foreign), IsEmpty());
+  }
+  // What one tenant exports becomes the other's own.
+  std::string lines;
+  ASSERT_TRUE(ExportRecords(*store_, kLocalTenant, [&](std::string piece) {
+                lines += piece;
+                return absl::OkStatus();
+              }).ok());
+  constexpr uint64_t kThird = 3;
+  Commit({PutTenant{{kThird, "tenant 3"}}});
+  const auto plan = PlanImport(*store_, kThird, lines);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->records, 1u);
+  Commit(plan->writes);
+  EXPECT_THAT(store_->Records(kThird, {})->rows, SizeIs(1));
+  EXPECT_THAT(store_->Records(kLocalTenant, {})->rows, SizeIs(1));
+}
+
+TEST_P(StoreTest, OldTrialsLeaveAndTheirRecordsStay) {
+  const TuningKey key = TestKey("conv2d_1"), other = TestKey("dense_3");
+  MeasurementRow measurement{.trial = 1, .attempt = 1, .epoch = 1, .worker = "w", .outcome = {}};
+  for (uint64_t id = 1; id <= 6; ++id) {
+    const std::string trace = absl::StrCat("t", id);
+    measurement.trial = id;
+    Commit({PutTrial{TestTrial(id, key, 1, trace, TrialState::kDone, id % 2 == 0 ? v1::OUTCOME_OK : v1::OUTCOME_CRASH,
+                               10.0 * static_cast<double>(id))},
+            AddMeasurement{measurement}});
+    if (id % 2 == 0) Commit({PutRecord{TestRecord(key, trace, 10.0 * static_cast<double>(id))}});
+  }
+  Commit({PutTrial{TestTrial(7, key, 1, "lent")}, PutTrial{TestTrial(8, other, 2, "other", TrialState::kDone)}});
+  Commit({PruneTrials{key, 2}});
+  const auto traces = [&] {
+    std::vector<std::string> list;
+    const KeyHistory history = *store_->LoadHistory(key);
+    for (const PastTrial& trial : history.trials) list.push_back(trial.trace);
+    return list;
+  };
+  EXPECT_THAT(traces(), ElementsAre("t5", "t6", "t2", "t4")) << "failures beyond the latest are forgotten";
+  EXPECT_THAT(store_->LoadState()->leased, SizeIs(1));
+  EXPECT_THAT(store_->LoadHistory(other)->trials, SizeIs(1));
+  Commit({PutTrial{TestTrial(9, key, 1, "t1", TrialState::kDone, v1::OUTCOME_OK, 1)}});
+  EXPECT_THAT(traces(), ElementsAre("t5", "t6", "t1", "t2", "t4")) << "and may be tried again";
+  Commit({PruneTrials{key, 0}, PruneTrials{other, 0}});
+  EXPECT_EQ(store_->LoadState()->last_trial, 9u) << "its number is not given to another";
+}
+
+TEST_P(StoreTest, CostModelsAreReplaced) {
+  EXPECT_EQ(store_->CostModel(kLocalTenant, "fake/c2", "xgboost").status().code(), absl::StatusCode::kNotFound);
+  Commit({PutCostModel{kLocalTenant, "fake/c2", "xgboost", "first"}});
+  Commit({PutCostModel{kLocalTenant, "fake/c2", "xgboost", std::string("sec\0ond", 7)}});
+  EXPECT_EQ(*store_->CostModel(kLocalTenant, "fake/c2", "xgboost"), std::string("sec\0ond", 7));
+  EXPECT_EQ(store_->CostModel(kLocalTenant, "fake/c64", "xgboost").status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST_P(StoreTest, ExportThenImportGivesTheSameBest) {
+  const TuningKey conv = TestKey("conv2d_1"), strict = TestKey("conv2d_1", 1, v1::NUMERIC_STRICT);
+  Commit({PutRecord{TestRecord(conv, "a", 10.25, "object a")}, PutRecord{TestRecord(conv, "b", 1.0 / 3)},
+          PutRecord{TestRecord(strict, "c", 1e-3)}, SetBest{conv, RecordId(conv, "a"), 10.25},
+          SetBest{strict, RecordId(strict, "c"), 1e-3}});
+  std::string lines;
+  const auto collect = [](std::string& to) {
+    return [&to](std::string piece) {
+      to += piece;
+      return absl::OkStatus();
+    };
+  };
+  ASSERT_TRUE(ExportRecords(*store_, kLocalTenant, collect(lines)).ok());
+
+  const std::unique_ptr<TuningStore> other = OpenAnother();
+  const uint64_t epoch = *other->BeginEpoch();
+  const auto plan = PlanImport(*other, kLocalTenant, lines);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->records, 3u);
+  EXPECT_THAT(plan->refused, IsEmpty());
+  ASSERT_TRUE(other->Commit(epoch, plan->writes).ok());
+  std::string again;
+  ASSERT_TRUE(ExportRecords(*other, kLocalTenant, collect(again)).ok());
+  EXPECT_EQ(again, lines);
+  // A second time everything is there.
+  const auto second = PlanImport(*other, kLocalTenant, lines);
+  EXPECT_EQ(second->records, 0u);
+  EXPECT_EQ(second->duplicates, 3u);
+  EXPECT_THAT(second->writes, IsEmpty());
+}
+
+}  // namespace
+}  // namespace hone
