@@ -47,7 +47,7 @@ absl::StatusOr<bool> PostgresLeader::TryLock() {
 }
 
 absl::StatusOr<bool> PostgresLeader::TryLead() {
-  if (leads_) return true;
+  if (leads_) return !lost_;
   HONE_ASSIGN_OR_RETURN(leads_, TryLock());
   if (!leads_) {
     HONE_ASSIGN_OR_RETURN(const int64_t ended, session_->Number(EndSilentLeader()));
@@ -62,12 +62,13 @@ absl::StatusOr<bool> PostgresLeader::TryLead() {
 void PostgresLeader::KeepSpeaking() {
   std::unique_lock<std::mutex> lock(mutex_);
   while (!stopped_.wait_for(lock, kSpeakEvery, [&] { return stopping_; })) {
-    // Of a session that was ended the lock is taken again, if nobody else has: then the epoch is still ours too.
     if (session_ != nullptr && session_->usable()) {
       session_->Number("SELECT 1").status().IgnoreError();
-    } else {
-      TryLock().status().IgnoreError();
+      continue;
     }
+    // The server, or another daemon, has ended the session. The lock is taken again, if nobody else has it.
+    const absl::StatusOr<bool> locked = TryLock();
+    if (locked.ok() && !*locked) lost_ = true;
   }
 }
 

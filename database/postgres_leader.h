@@ -5,6 +5,7 @@
 // The lock says who leads, and fences nothing: what a former leader writes is refused by its epoch.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -23,7 +24,8 @@ class PostgresLeader {
       : url_(std::move(url)), application_(std::move(application)) {}
   ~PostgresLeader();  // gives the lock back
 
-  // True when this daemon leads, now or already. By one thread. Unavailable when the server cannot be reached.
+  // True when this daemon leads, now or already; false for good once another has taken over. By one thread at a time.
+  // Unavailable when the server cannot be reached.
   absl::StatusOr<bool> TryLead();
 
  private:
@@ -33,6 +35,7 @@ class PostgresLeader {
   const std::string url_, application_;
   std::unique_ptr<PostgresConnection> session_;  // of the thread below once it runs
   bool leads_ = false;
+  std::atomic<bool> lost_{false};
   std::mutex mutex_;
   std::condition_variable stopped_;
   bool stopping_ = false;

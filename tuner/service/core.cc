@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <future>
+#include <iterator>
 #include <limits>
 
 #include "absl/strings/str_cat.h"
@@ -19,7 +20,9 @@ namespace {
 
 constexpr size_t kGroup = 512;  // commits in one transaction at most
 constexpr auto kRetryWrite = std::chrono::seconds(1);
+constexpr auto kLookWhoLeads = std::chrono::seconds(1);
 constexpr Micros kLongWrite = 3'000'000;  // a transaction takes milliseconds
+constexpr int kFollowMs = 100;            // between two tries to lead
 constexpr char kModelKind[] = "search";   // of the cost models in the store: that of hone-search
 
 }  // namespace
@@ -37,15 +40,25 @@ absl::StatusOr<std::unique_ptr<Core>> Core::Start(const DispatchOptions& options
   std::unique_ptr<Core> core(new Core());
   core->store_ = std::move(store);
   core->on_fatal_ = std::move(on_fatal);
-  HONE_ASSIGN_OR_RETURN(core->epoch_, core->store_->BeginEpoch());
-  HONE_ASSIGN_OR_RETURN(StoredState state, core->store_->LoadState());
+  core->options_ = options;
+  core->search_ = search;
+  HONE_ASSIGN_OR_RETURN(const bool leads, core->store_->TryLead());
+  if (leads) HONE_RETURN_IF_ERROR(core->Lead());
+  if (!leads) spdlog::info("another daemon leads this database: look-ups alone are answered until it is gone");
+  core->dispatcher_thread_ = std::thread([raw = core.get()] { raw->RunDispatcher(); });
+  return core;
+}
+
+absl::Status Core::Lead() {
+  HONE_ASSIGN_OR_RETURN(epoch_, store_->BeginEpoch());
+  HONE_ASSIGN_OR_RETURN(StoredState state, store_->LoadState());
   if (state.corrupt > 0) spdlog::error("{} rows of jobs and device classes are left out: damaged", state.corrupt);
-  spdlog::info("term {}, {} open jobs, {} trials were lent", core->epoch_, state.jobs.size(), state.leased.size());
-  core->dispatcher_ = std::make_unique<Dispatcher>(options, core->epoch_, std::move(state));
-  Core* raw = core.get();
-  core->most_searches_ = options.searches;
-  core->pool_ = std::make_unique<SearchPool>(
-      search, [raw](v1::SearchReply reply) { raw->Post(SearchDone{std::move(reply)}); },
+  spdlog::info("term {}, {} open jobs, {} trials were lent", epoch_, state.jobs.size(), state.leased.size());
+  dispatcher_ = std::make_unique<Dispatcher>(options_, epoch_, std::move(state));
+  Core* raw = this;
+  most_searches_ = options_.searches;
+  pool_ = std::make_unique<SearchPool>(
+      search_, [raw](v1::SearchReply reply) { raw->Post(SearchDone{std::move(reply)}); },
       [raw](uint64_t id, std::string reason) {
         raw->Post(SearchFailed{id, std::move(reason)});
       },
@@ -58,10 +71,13 @@ absl::StatusOr<std::unique_ptr<Core>> Core::Start(const DispatchOptions& options
             raw->to_write_.push_back(PutCostModel{owner.tenant, owner.device_class, kModelKind, std::move(model)});
             raw->write_changed_.notify_one();
           }});
-  core->Post(hone::Start{});
-  core->writer_thread_ = std::thread([raw] { raw->RunWriter(); });
-  core->dispatcher_thread_ = std::thread([raw] { raw->RunDispatcher(); });
-  return core;
+  {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    leading_ = true;
+  }
+  Post(hone::Start{});
+  writer_thread_ = std::thread([raw] { raw->RunWriter(); });
+  return absl::OkStatus();
 }
 
 Core::~Core() { Stop(); }
@@ -94,31 +110,42 @@ void Core::Stop() {
 ReplyTo Core::Expect(std::function<void(const Message&)> then) {
   std::unique_lock<std::mutex> lock(mutex_);
   const ReplyTo to = next_reply_++;
-  if (!stopping_) {
+  if (!stopping_ && leading_) {
     replies_[to] = std::move(then);
     return to;
   }
+  const char* why = stopping_ ? "the daemon is stopping"
+                              : "another daemon leads this database: this one answers look-ups alone until it is gone";
   lock.unlock();
-  then(Refusal{static_cast<int>(absl::StatusCode::kUnavailable), "the daemon is stopping"});
+  then(Refusal{static_cast<int>(absl::StatusCode::kUnavailable), why});
   return to;
 }
 
 void Core::Post(Event event) {
   {
     const std::lock_guard<std::mutex> guard(mutex_);
+    if (!leading_) return;  // whoever expects a reply was refused
     queue_.push_back(std::move(event));
   }
   changed_.notify_one();
 }
 
 bool Core::Query(const std::function<void(const Dispatcher&)>& question) {
+  {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    if (!leading_) return false;
+  }
+  return RunOnThread([&] { question(*dispatcher_); });
+}
+
+bool Core::RunOnThread(const std::function<void()>& work) {
   auto done = std::make_shared<std::promise<bool>>();
   std::future<bool> answered = done->get_future();
   {
     const std::lock_guard<std::mutex> guard(mutex_);
     if (stopping_) return false;
-    queue_.push_back(std::function<void()>([this, &question, done] {
-      question(*dispatcher_);
+    queue_.push_back(std::function<void()>([&work, done] {
+      work();
       done->set_value(true);
     }));
   }
@@ -127,6 +154,7 @@ bool Core::Query(const std::function<void(const Dispatcher&)>& question) {
 }
 
 void Core::RunDispatcher() {
+  if (dispatcher_ == nullptr && !Follow()) return;
   for (;;) {
     std::deque<Item> items;
     bool stop = false;
@@ -150,6 +178,32 @@ void Core::RunDispatcher() {
     }
     wake_at_ = std::min(wake_at_, ServeWatches(Now()));
     if (stop && items.empty()) return;
+  }
+}
+
+// The thread of the dispatcher, before there is one: runs what is posted, tells watchers what the store says.
+bool Core::Follow() {
+  for (std::string said;;) {
+    std::deque<Item> items;
+    bool stop = false;
+    {
+      const std::lock_guard<std::mutex> guard(mutex_);
+      items.swap(queue_);
+      stop = stopping_;
+    }
+    for (Item& item : items) std::get<std::function<void()>>(item)();
+    if (stop && items.empty()) return false;
+    ServeWatchesFromStore(Now());
+    const absl::StatusOr<bool> leads = store_->TryLead();
+    const absl::Status status = leads.ok() && *leads ? Lead() : leads.status();
+    if (status.ok() && *leads) return true;
+    if (!status.ok() && said != status.message()) {
+      said = std::string(status.message());
+      spdlog::warn("cannot lead: {}", said);
+    }
+    if (!status.ok() || !store_->WaitForChange(absl::Milliseconds(kFollowMs)).ok()) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(kFollowMs));
+    }
   }
 }
 
@@ -198,7 +252,12 @@ void Core::RunWriter() {
     std::optional<PutCostModel> model;
     {
       std::unique_lock<std::mutex> lock(write_mutex_);
-      write_changed_.wait(lock, [&] { return !to_write_.empty() || writer_stopping_; });
+      const auto ready = [&] { return !to_write_.empty() || writer_stopping_; };
+      while (!write_changed_.wait_for(lock, kLookWhoLeads, ready)) {
+        lock.unlock();
+        LookWhoLeads();
+        lock.lock();
+      }
       if (to_write_.empty()) return;
       // Everything up to the next load is one transaction: the wait for the disk is shared.
       while (!to_write_.empty() && commits.size() < kGroup) {
@@ -240,6 +299,14 @@ void Core::RunWriter() {
     if (!writes.empty() && !WriteGroup(writes)) continue;
     for (const uint64_t commit : commits) Post(Committed{commit});
   }
+}
+
+// A daemon without anything to write would not learn that it was overtaken.
+void Core::LookWhoLeads() {
+  const absl::StatusOr<bool> leads = store_->TryLead();
+  if (writer_failed_ || !leads.ok() || *leads) return;
+  writer_failed_ = true;
+  on_fatal_(absl::AbortedError("another daemon has taken over this database"));
 }
 
 // Nothing depends on it: a model that cannot be stored is learnt anew.
@@ -411,9 +478,25 @@ uint64_t Core::AddWatch(uint64_t tenant, uint64_t job, Micros interval, WatchSin
 }
 
 void Core::RemoveWatch(uint64_t watch) {
-  Query([&](const Dispatcher&) {
+  RunOnThread([&] {
     if (watches_.erase(watch) != 0) --watch_count_;
   });
+}
+
+void Core::ServeWatchesFromStore(Micros now) {
+  for (auto entry = watches_.begin(); entry != watches_.end();) {
+    Watch& watch = entry->second;
+    if (watch.next > now) {
+      ++entry;
+      continue;
+    }
+    watch.next = now + watch.interval;
+    const absl::StatusOr<v1::JobSnapshot> snapshot = StoredSnapshot(watch.tenant, watch.job, true);
+    const bool last = snapshot.ok() && snapshot->state() != v1::JOB_WAITING && snapshot->state() != v1::JOB_RUNNING;
+    if (snapshot.ok()) watch.sink(*snapshot, last);
+    if (last) --watch_count_;
+    entry = last ? watches_.erase(entry) : std::next(entry);
+  }
 }
 
 Micros Core::ServeWatches(Micros now) {

@@ -31,8 +31,9 @@ using WatchSink = std::function<void(const v1::JobSnapshot&, bool last)>;
 
 class Core {
  public:
-  // Becomes the writer of the store and takes up what it left. `on_fatal` is called once, from any thread, when the
-  // store can no longer be written; nothing is promised to anybody afterwards.
+  // Becomes the writer of the store and takes up what it left; while another daemon leads, answers from the store alone
+  // and becomes the writer when that one is gone. `on_fatal` is called once, from any thread, when the store can no
+  // longer be written; nothing is promised to anybody afterwards.
   static absl::StatusOr<std::unique_ptr<Core>> Start(const DispatchOptions& options, std::unique_ptr<TuningStore> store,
                                                      const SearchPoolOptions& search,
                                                      std::function<void(absl::Status)> on_fatal);
@@ -43,7 +44,8 @@ class Core {
   // Registers who gets the reply; used once, on the core's thread.
   ReplyTo Expect(std::function<void(const Message&)> then);
   void Post(Event event);
-  // Runs `question` on the core's thread and waits for it. False when the core has stopped: it did not run.
+  // Runs `question` on the core's thread and waits for it. False when the core has stopped or another daemon leads: it
+  // did not run.
   bool Query(const std::function<void(const Dispatcher&)>& question);
 
   // NotFound when the tenant has no such job, now or in the store.
@@ -80,9 +82,14 @@ class Core {
   };
 
   Core() = default;
+  absl::Status Lead();
+  bool Follow();  // until this daemon leads; false when it is to stop
+  void ServeWatchesFromStore(Micros now);
+  bool RunOnThread(const std::function<void()>& work);  // and waits for it; false when the core has stopped
   void RunDispatcher();
   void RunWriter();
   bool WriteGroup(const std::vector<Write>& writes);  // false: given up
+  void LookWhoLeads();
   void WriteModel(const PutCostModel& model);
   void CarryOut(std::vector<Effect> effects);
   void LogWrites(const std::vector<Write>& writes);  // on the dispatcher's thread
@@ -91,8 +98,10 @@ class Core {
   Micros ServeWatches(Micros now);                      // when the next one is due
   absl::StatusOr<v1::JobSnapshot> StoredSnapshot(uint64_t tenant, uint64_t job, bool with_tasks);
 
+  DispatchOptions options_;
+  SearchPoolOptions search_;
   std::unique_ptr<TuningStore> store_;
-  std::unique_ptr<Dispatcher> dispatcher_;  // of the dispatcher thread alone
+  std::unique_ptr<Dispatcher> dispatcher_;  // of the dispatcher thread alone; nullptr while another daemon leads
   std::unique_ptr<SearchPool> pool_;
   std::map<uint64_t, std::string> told_state_;  // of each open job, as the log has it
   uint64_t epoch_ = 0;
@@ -106,6 +115,7 @@ class Core {
   std::deque<Item> queue_;
   std::map<ReplyTo, std::function<void(const Message&)>> replies_;
   ReplyTo next_reply_ = 1;
+  bool leading_ = false;
   bool stopping_ = false;
   bool stopped_ = false;
   Micros wake_at_ = 0;

@@ -15,6 +15,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "compiler/support/status_macros.h"
+#include "database/open_store.h"
 #include "database/sqlite_store.h"
 #include "grpc/support/log.h"
 #include "grpcpp/grpcpp.h"
@@ -153,6 +154,10 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const DaemonOptions& optio
   parts.options = options;
   gpr_set_log_function(LogOfGrpc);
   std::vector<std::string>& listen = parts.options.listen;
+  const bool is_file = IsFile(options.db);
+  if (listen.empty() && !is_file) {
+    return absl::InvalidArgumentError("--listen: give an address; only a database file has a usual one, beside it");
+  }
   if (listen.empty()) listen.push_back(OwnersAddress(options.db));
   for (const std::string& address : listen) {
     if (const absl::Status status = CheckAddress(address); !status.ok()) return Annotate(status, "--listen");
@@ -175,7 +180,7 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const DaemonOptions& optio
     }
   }
   parts.gate = std::make_unique<Gate>(std::move(tokens), options.call_limits);
-  HONE_ASSIGN_OR_RETURN(std::unique_ptr<TuningStore> store, OpenSqliteStore(options.db, StoreMode::kWrite));
+  HONE_ASSIGN_OR_RETURN(std::unique_ptr<TuningStore> store, OpenStore(options.db, StoreMode::kWrite));
   parts.database = FileAt(options.db);
   Daemon* raw = daemon.get();
   DispatchOptions dispatch = options.dispatch;
@@ -219,8 +224,9 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const DaemonOptions& optio
   }
   // Clients on this machine find it by the database: by a socket where there is one.
   const auto local = std::find_if(daemon->addresses_.begin(), daemon->addresses_.end(), IsUnixAddress);
-  HONE_RETURN_IF_ERROR(
-      PublishAddress(options.db, local == daemon->addresses_.end() ? daemon->addresses_.front() : *local));
+  if (is_file)
+    HONE_RETURN_IF_ERROR(
+        PublishAddress(options.db, local == daemon->addresses_.end() ? daemon->addresses_.front() : *local));
   if (!options.http.empty()) { HONE_ASSIGN_OR_RETURN(parts.http, HttpServer::Start(options.http, *parts.core)); }
   parts.last_call = Core::Now();
   return daemon;

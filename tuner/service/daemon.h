@@ -17,7 +17,7 @@
 namespace hone {
 
 struct DaemonOptions {
-  std::string db;  // the SQLite file
+  std::string db;  // the SQLite file, or the URL of a PostgreSQL database
   // Each "unix:PATH" (mode 0600) or "HOST:PORT", which needs TLS, or `insecure` and tokens. None: the owner's address
   // of the database (proto/rpc/address.h), which is no port.
   std::vector<std::string> listen;

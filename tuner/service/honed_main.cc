@@ -34,6 +34,7 @@ int ExitCode(const absl::Status& status) {
     case absl::StatusCode::kNotFound: return 2;
     case absl::StatusCode::kUnavailable:
     case absl::StatusCode::kResourceExhausted:             // the disk is full
+    case absl::StatusCode::kAborted:                       // another daemon leads the database now
     case absl::StatusCode::kFailedPrecondition: return 5;  // another daemon has the database or the address
     case absl::StatusCode::kPermissionDenied: return 8;
     case absl::StatusCode::kDataLoss: return 9;
@@ -78,11 +79,17 @@ int main(int argc, char** argv) {
       "  honed --db ~/tuning.db\n"
       "  honed --db fleet.db --listen 0.0.0.0:7171 --tls-ca ca.crt --tls-cert daemon-host.crt --tls-key "
       "daemon-host.key\n"
-      "  honed --db fleet.db --listen 127.0.0.1:7171 --insecure --token-file token\n\n"
+      "  honed --db fleet.db --listen 127.0.0.1:7171 --insecure --token-file token\n"
+      "  honed --db postgres://hone@db.example/hone --listen 0.0.0.0:7171 --tls-ca ca.crt --tls-cert daemon-host.crt "
+      "--tls-key daemon-host.key\n\n"
       "Exit codes: 0 stopped by SIGTERM or SIGINT, 1 a bug of Hone's, 2 usage, 5 another daemon has the database or "
       "the\n"
-      "address, or the disk is full, 8 not allowed, 9 the database is unreadable or corrupt.");
-  app.add_option("--db", options.db, "SQLite file with jobs and records; made when there is none")->required();
+      "address, the database's server cannot be reached, or the disk is full, 8 not allowed, 9 the database is "
+      "unreadable or corrupt.");
+  app.add_option("--db", options.db,
+                 "SQLite file with jobs and records, made when there is none; or postgres://USER@HOST/DATABASE, which "
+                 "several daemons may share: one leads, all answer look-ups")
+      ->required();
   app.add_option("--listen", options.listen,
                  "unix:PATH (its owner alone) or HOST:PORT (needs TLS); may be given several times (default: a socket "
                  "beside the database)")
