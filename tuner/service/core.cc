@@ -5,6 +5,7 @@
 #include <future>
 #include <iterator>
 #include <limits>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -77,6 +78,7 @@ absl::Status Core::Lead() {
   }
   Post(hone::Start{});
   writer_thread_ = std::thread([raw] { raw->RunWriter(); });
+  reader_thread_ = std::thread([raw] { raw->RunReader(); });
   return absl::OkStatus();
 }
 
@@ -91,6 +93,12 @@ void Core::Stop() {
   changed_.notify_all();
   if (dispatcher_thread_.joinable()) dispatcher_thread_.join();
   if (pool_ != nullptr) pool_->Stop();
+  {
+    const std::lock_guard<std::mutex> guard(read_mutex_);
+    reader_stopping_ = true;
+  }
+  read_changed_.notify_all();
+  if (reader_thread_.joinable()) reader_thread_.join();
   {
     const std::lock_guard<std::mutex> guard(write_mutex_);
     writer_stopping_ = true;
@@ -355,6 +363,33 @@ bool Core::WriteGroup(const std::vector<Write>& writes) {
   }
 }
 
+// ---- the reader ----
+
+void Core::RunReader() {
+  for (;;) {
+    LastWord wanted;
+    {
+      std::unique_lock<std::mutex> lock(read_mutex_);
+      read_changed_.wait(lock, [&] { return !to_read_.empty() || reader_stopping_; });
+      if (reader_stopping_) return;
+      wanted = to_read_.front();
+      to_read_.pop_front();
+    }
+    absl::StatusOr<v1::JobSnapshot> last = StoredSnapshot(wanted.tenant, wanted.job, true);
+    {
+      const std::lock_guard<std::mutex> guard(mutex_);
+      queue_.push_back(std::function<void()>([this, watch = wanted.watch, last = std::move(last)] {
+        const auto found = watches_.find(watch);
+        if (found == watches_.end()) return;  // whoever watched has gone
+        if (last.ok()) found->second.sink(*last, true);
+        --watch_count_;
+        watches_.erase(found);
+      }));
+    }
+    changed_.notify_one();
+  }
+}
+
 std::optional<Core::WriteTrouble> Core::write_trouble() {
   const std::lock_guard<std::mutex> guard(write_mutex_);
   const Micros since = write_began_ == 0 ? 0 : Now() - write_began_;
@@ -511,10 +546,12 @@ Micros Core::ServeWatches(Micros now) {
     }
     if (!live) {
       // Its end is durable: the last word is what the store says.
-      const absl::StatusOr<v1::JobSnapshot> last = StoredSnapshot(watch.tenant, watch.job, true);
-      if (last.ok()) watch.sink(*last, true);
-      --watch_count_;
-      entry = watches_.erase(entry);
+      if (!std::exchange(watch.ended, true)) {
+        const std::lock_guard<std::mutex> guard(read_mutex_);
+        to_read_.push_back({entry->first, watch.tenant, watch.job});
+        read_changed_.notify_one();
+      }
+      ++entry;
       continue;
     }
     watch.sink(Live(watch.job, true), false);  // at every interval, also without news: silence means that we are gone

@@ -1,6 +1,6 @@
-// The dispatcher at work: one thread that owns it and feeds it events, one that writes to the store (many commits in
-// one transaction), the search processes. Everything the services want from the dispatcher goes through `Post` and
-// `Query`.
+// The dispatcher at work: one thread that owns it and feeds it events and never waits for the store, one that writes to
+// the store (many commits in one transaction), one that reads what watchers are told at the end, the search processes.
+// Everything the services want from the dispatcher goes through `Post` and `Query`.
 #pragma once
 
 #include <atomic>
@@ -79,6 +79,10 @@ class Core {
     Micros interval = 0;
     Micros next = 0;
     WatchSink sink;
+    bool ended = false;  // its job has: the last word is being read
+  };
+  struct LastWord {
+    uint64_t watch = 0, tenant = 0, job = 0;
   };
 
   Core() = default;
@@ -88,6 +92,7 @@ class Core {
   bool RunOnThread(const std::function<void()>& work);  // and waits for it; false when the core has stopped
   void RunDispatcher();
   void RunWriter();
+  void RunReader();
   bool WriteGroup(const std::vector<Write>& writes);  // false: given up
   void LookWhoLeads();
   void WriteModel(const PutCostModel& model);
@@ -130,11 +135,17 @@ class Core {
   std::string write_held_up_by_;
   Durations commits_;
 
+  std::mutex read_mutex_;
+  std::condition_variable read_changed_;
+  std::deque<LastWord> to_read_;
+  bool reader_stopping_ = false;
+
   std::map<uint64_t, Watch> watches_;  // of the dispatcher thread
   std::atomic<uint64_t> next_watch_{1};
   std::atomic<int> watch_count_{0};
   std::thread dispatcher_thread_;
   std::thread writer_thread_;
+  std::thread reader_thread_;
 };
 
 }  // namespace hone
