@@ -24,7 +24,8 @@ constexpr auto kRetryWrite = std::chrono::seconds(1);
 constexpr auto kLookWhoLeads = std::chrono::seconds(1);
 constexpr Micros kLongWrite = 3'000'000;  // a transaction takes milliseconds
 constexpr int kFollowMs = 100;            // between two tries to lead
-constexpr char kModelKind[] = "search";   // of the cost models in the store: that of hone-search
+constexpr char kFollows[] = "another daemon leads this database: this one answers look-ups alone until it is gone";
+constexpr char kModelKind[] = "search";  // of the cost models in the store: that of hone-search
 
 }  // namespace
 
@@ -122,8 +123,7 @@ ReplyTo Core::Expect(std::function<void(const Message&)> then) {
     replies_[to] = std::move(then);
     return to;
   }
-  const char* why = stopping_ ? "the daemon is stopping"
-                              : "another daemon leads this database: this one answers look-ups alone until it is gone";
+  const char* why = stopping_ ? "the daemon is stopping" : kFollows;
   lock.unlock();
   then(Refusal{static_cast<int>(absl::StatusCode::kUnavailable), why});
   return to;
@@ -144,6 +144,10 @@ bool Core::Query(const std::function<void(const Dispatcher&)>& question) {
     if (!leading_) return false;
   }
   return RunOnThread([&] { question(*dispatcher_); });
+}
+
+bool Core::Alive() {
+  return RunOnThread([] {});
 }
 
 bool Core::RunOnThread(const std::function<void()>& work) {
@@ -444,13 +448,13 @@ v1::ServiceStatus Core::Status(uint64_t tenant) {
   v1::ServiceStatus status;
   status.set_version(kVersion);
   status.set_up_seconds(static_cast<double>(Now() - began_) * 1e-6);
-  status.set_term(epoch_);
-  status.set_most_searches(most_searches_);
   if (const std::optional<WriteTrouble> trouble = write_trouble(); trouble.has_value()) {
     status.set_hold_up(trouble->kind);
     status.set_held_up_by(trouble->words);
   }
-  Query([&](const Dispatcher& dispatcher) {
+  const bool leads = Query([&](const Dispatcher& dispatcher) {
+    status.set_term(epoch_);
+    status.set_most_searches(most_searches_);
     const FleetCounts counts = dispatcher.Counts(tenant);
     status.set_queued(counts.queued);
     status.set_lent(counts.all_lent());
@@ -458,21 +462,24 @@ v1::ServiceStatus Core::Status(uint64_t tenant) {
     for (const uint64_t job : dispatcher.Jobs(tenant)) *status.add_jobs() = Live(job, false);
     for (v1::WorkerInfo& worker : dispatcher.Workers(tenant, Now())) *status.add_workers() = std::move(worker);
   });
+  if (!leads) status.set_held_up_by(kFollows);
   return status;
 }
 
 std::optional<ServiceMetrics> Core::Metrics() {
   ServiceMetrics metrics;
-  const bool alive = Query([&](const Dispatcher& dispatcher) {
-    metrics.counts = dispatcher.Counts();
-    metrics.counters = dispatcher.counters();
+  const bool alive = RunOnThread([&] {
+    metrics.leads = dispatcher_ != nullptr;
+    if (!metrics.leads) return;
+    metrics.counts = dispatcher_->Counts();
+    metrics.counters = dispatcher_->counters();
+    metrics.term = epoch_;
+    metrics.search_crashes = pool_->crashes();
   });
   if (!alive) return std::nullopt;
   metrics.version = kVersion;
   metrics.up_seconds = static_cast<double>(Now() - began_) * 1e-6;
-  metrics.term = epoch_;
   metrics.writable = !write_trouble().has_value();
-  metrics.search_crashes = pool_->crashes();
   metrics.watches = watches();
   const std::lock_guard<std::mutex> guard(write_mutex_);
   metrics.commits = commits_;

@@ -47,6 +47,8 @@ class Core {
   // Runs `question` on the core's thread and waits for it. False when the core has stopped or another daemon leads: it
   // did not run.
   bool Query(const std::function<void(const Dispatcher&)>& question);
+  // Whether the core's thread answers, leading or not; false when the core has stopped.
+  bool Alive();
 
   // NotFound when the tenant has no such job, now or in the store.
   absl::StatusOr<v1::JobSnapshot> Snapshot(uint64_t tenant, uint64_t job, bool with_tasks);

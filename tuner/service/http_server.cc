@@ -52,11 +52,11 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const std::string&
     response.set_content(MetricsText(*metrics), "text/plain; version=0.0.4; charset=utf-8");
   });
   server.Get("/healthz", [&core](const httplib::Request&, httplib::Response& response) {
-    const bool alive = core.Query([](const Dispatcher&) {});
+    const bool alive = core.Alive();
     Say(response, alive ? 200 : 503, alive ? "alive" : "the daemon is stopping");
   });
   server.Get("/readyz", [&core](const httplib::Request&, httplib::Response& response) {
-    if (!core.Query([](const Dispatcher&) {})) return Say(response, 503, "the daemon is stopping");
+    if (!core.Alive()) return Say(response, 503, "the daemon is stopping");
     // The reason may name a path: whoever asks without a name is not told it.
     const std::optional<Core::WriteTrouble> trouble = core.write_trouble();
     if (!trouble.has_value()) return Say(response, 200, "ready");

@@ -47,6 +47,7 @@ std::string MetricsText(const ServiceMetrics& m) {
   Page page;
   page.Metric("hone_build_info", "gauge", "The release that runs.", {{Label("version", m.version), 1}});
   page.Metric("hone_up_seconds", "gauge", "Since the daemon began.", {{"", m.up_seconds}});
+  page.Metric("hone_leads", "gauge", "1 for the daemon that leads its database.", {{"", m.leads ? 1.0 : 0.0}});
   page.Metric("hone_term", "gauge", "Counts the daemons that the database has had.",
               {{"", Number(static_cast<int64_t>(m.term))}});
   page.Metric("hone_database_writable", "gauge", "1 while the database takes writes.", {{"", m.writable ? 1.0 : 0.0}});

@@ -21,6 +21,7 @@ struct Durations {
 struct ServiceMetrics {
   std::string version;
   double up_seconds = 0;
+  bool leads = true;  // false: another daemon of the database does, and what follows is not known here
   uint64_t term = 0;
   FleetCounts counts;
   DispatchCounters counters;
