@@ -63,6 +63,15 @@ planted_bug(hostile_times_are_believed outcome_check.cc ${simulation}
 planted_bug(restart_counts_as_an_attempt fleet_rules.cc "Leases.*"
   [[leases.Adopt(*trial, worker->id);]]
   [[leases.Requeue(*trial, now);]])
+planted_bug(anybody_gives_back fleet_rules.cc "Leases.*"
+  [[  if (TokenOf(id) != TokenOf(trial->row) || !Holds(worker, id, trial->row)) return;]]
+  [[]])
+planted_bug(a_lost_network_is_a_lost_worker fleet_rules.cc "Leases.*"
+  [[      if (trial != nullptr && trial->row.lost_workers > 0) --trial->row.lost_workers;]]
+  [[]])
+planted_bug(a_paused_job_is_lent fleet_rules.cc "Paused.*"
+  [[if (job.ended || job.row.request.paused() || !job.bound()]]
+  [[if (job.ended || !job.bound()]])
 planted_bug(lost_worker_is_not_counted fleet_rules.cc "Leases.*"
   [[  if (worker_was_lost && UnderWork(trial.phase)) ++trial.row.lost_workers;]]
   [[]])
