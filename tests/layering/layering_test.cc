@@ -68,6 +68,7 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
 };
 
 // Headers of heavy libraries, and the folders that may name them.
+// clang-format off
 const std::map<std::string, std::set<std::string>> kOnlyIn = {
     {"llvm/", {"compiler/codegen"}},
     {"xgboost/", {"tuner/model"}},
@@ -77,6 +78,7 @@ const std::map<std::string, std::set<std::string>> kOnlyIn = {
     {"onnx/", {"compiler/frontend"}},
     {"cuda.h", {"compiler/codegen", "deploy/runtime", "worker/runner"}},
 };
+// clang-format on
 
 std::string FolderOf(const std::string& include) {
   static const std::set<std::string> kTops = {"compiler", "tuner", "worker", "deploy", "database", "proto"};
