@@ -170,6 +170,9 @@ absl::StatusOr<RecordLine> RecordFromJsonLine(std::string_view text) {
     return absl::InvalidArgumentError("\"median_us\" is not a positive time");
   }
   if (key.device_class.empty()) return absl::InvalidArgumentError("\"device_class\" is empty");
+  if (key.device_class.size() > kLongestName) {
+    return absl::InvalidArgumentError(absl::StrCat("\"device_class\" has more than ", kLongestName, " bytes"));
+  }
   if (Sha256(line.workload.text()) != key.workload_hash) {
     return absl::InvalidArgumentError("\"workload\" is not the digest of the workload's text");
   }

@@ -36,6 +36,9 @@ struct TuningKey {
   auto operator<=>(const TuningKey&) const = default;
 };
 
+// Bytes of a device class and of a model's hash: they are in indexes, whose entries PostgreSQL limits to 2704 bytes.
+inline constexpr size_t kLongestName = 1024;
+
 // Counts by outcome kind, by the name the JSON forms use: "wrong_result".
 using FailureCounts = std::map<std::string, int64_t>;
 // "ok", "build_error", "crash", "timeout", "out_of_memory", "wrong_result", "invalid_timing", "infra", "cancelled".

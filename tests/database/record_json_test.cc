@@ -78,25 +78,26 @@ TEST_P(Forged, IsRefusedWithItsReason) {
   EXPECT_THAT(std::string(RecordFromJsonLine(json.dump()).status().message()), HasSubstr(GetParam().message));
 }
 const nlohmann::json kGone(nlohmann::json::value_t::discarded);
-INSTANTIATE_TEST_SUITE_P(Cases, Forged,
-                         testing::Values(ForgedCase{"NewerFormat", "hone_record", 2, "newer format"},
-                                         ForgedCase{"NoFormat", "hone_record", kGone, "not a Hone record"},
-                                         ForgedCase{"NoTrace", "trace", kGone, "\"trace\" is missing"},
-                                         ForgedCase{"TraceIsANumber", "trace", 3, "\"trace\" is not text"},
-                                         ForgedCase{"NegativeTime", "median_us", -1.0, "not a positive time"},
-                                         ForgedCase{"ZeroTime", "median_us", 0, "not a positive time"},
-                                         ForgedCase{"TimeIsText", "median_us", "fast", "is not a number"},
-                                         ForgedCase{"NoThreads", "threads", 0, "outside 1..65536"},
-                                         ForgedCase{"ManyThreads", "threads", 1e300, "not an integer"},
-                                         ForgedCase{"UnknownLevel", "numeric", "loose", "neither strict nor default"},
-                                         ForgedCase{"OtherText", "workload_text", "another",
-                                                    "digest of the workload's text"},
-                                         ForgedCase{"ShortHash", "workload", "abcd", "not 32 bytes in hex"},
-                                         ForgedCase{"NotHex", "program_hash", "xy", "is not hex"},
-                                         ForgedCase{"OtherObject", "object", "AAAA", "does not have the digest"},
-                                         ForgedCase{"NotBase64", "object", "!!", "is not base64"},
-                                         ForgedCase{"NoDevice", "device_class", "", "is empty"}),
-                         [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(
+    Cases, Forged,
+    testing::Values(ForgedCase{"NewerFormat", "hone_record", 2, "newer format"},
+                    ForgedCase{"NoFormat", "hone_record", kGone, "not a Hone record"},
+                    ForgedCase{"NoTrace", "trace", kGone, "\"trace\" is missing"},
+                    ForgedCase{"TraceIsANumber", "trace", 3, "\"trace\" is not text"},
+                    ForgedCase{"NegativeTime", "median_us", -1.0, "not a positive time"},
+                    ForgedCase{"ZeroTime", "median_us", 0, "not a positive time"},
+                    ForgedCase{"TimeIsText", "median_us", "fast", "is not a number"},
+                    ForgedCase{"NoThreads", "threads", 0, "outside 1..65536"},
+                    ForgedCase{"ManyThreads", "threads", 1e300, "not an integer"},
+                    ForgedCase{"UnknownLevel", "numeric", "loose", "neither strict nor default"},
+                    ForgedCase{"OtherText", "workload_text", "another", "digest of the workload's text"},
+                    ForgedCase{"ShortHash", "workload", "abcd", "not 32 bytes in hex"},
+                    ForgedCase{"NotHex", "program_hash", "xy", "is not hex"},
+                    ForgedCase{"OtherObject", "object", "AAAA", "does not have the digest"},
+                    ForgedCase{"NotBase64", "object", "!!", "is not base64"},
+                    ForgedCase{"NoDevice", "device_class", "", "is empty"},
+                    ForgedCase{"LongDevice", "device_class", std::string(1025, 'x'), "has more than 1024 bytes"}),
+    [](const auto& info) { return std::string(info.param.name); });
 
 TEST(RecordJson, ImportRefusesByNumberAndTakesTheRest) {
   MemoryStore store;

@@ -146,6 +146,10 @@ void Dispatcher::Impl::On(const ImportLines& event) {
 }
 
 void Dispatcher::Impl::On(const KeepChoices& event) {
+  if (event.request.model_hash().size() > kLongestName) {
+    return ReplyNow(event.to, Refusal{static_cast<int>(absl::StatusCode::kInvalidArgument),
+                                      "keep choices: model_hash is longer than any digest"});
+  }
   std::vector<Write> writes;
   for (const v1::KernelChoice& choice : event.request.choices()) {
     writes.push_back(PutChoice{.tenant = event.tenant,

@@ -26,9 +26,10 @@ void Dispatcher::Impl::On(const Hello& event) {
     ReplyNow(event.to, Refusal{static_cast<int>(code), std::move(message)});
   };
   if (request.session().empty() || request.session().size() > 64 || request.worker_name().empty() ||
-      request.profile().device_class().empty()) {
+      request.profile().device_class().empty() || request.profile().device_class().size() > kLongestName) {
     return refuse(absl::StatusCode::kInvalidArgument,
-                  "hello: session (1 to 64 bytes), worker_name and profile.device_class are needed");
+                  absl::StrCat("hello: session (1 to 64 bytes), worker_name and profile.device_class (1 to ",
+                               kLongestName, " bytes) are needed"));
   }
   const bool states_range = request.has_version() && request.version().max() != 0;
   if (states_range && (request.version().min() > kProtocolVersion || request.version().max() < kProtocolVersion)) {

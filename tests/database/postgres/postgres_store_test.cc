@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/time/clock.h"
+#include "compiler/support/random.h"
 #include "database/postgres_connection.h"
 #include "database/postgres_locks.h"
 #include "database/postgres_schema.h"
@@ -144,6 +145,20 @@ TEST_F(PostgresTest, TextsOfAnyBytesComeBack) {
   const Write write = RecordOf(trace);
   ASSERT_TRUE(store->Commit(epoch, {&write, 1}).ok());
   EXPECT_THAT(Traces(*store), testing::ElementsAre(trace));
+}
+
+TEST_F(PostgresTest, NamesOfTheLongestKindFitIntoIndexes) {
+  const auto store = Open();
+  Random random(1);
+  std::string name;  // that does not get shorter by compression
+  while (name.size() < kLongestName) name.push_back(static_cast<char>('!' + random.Below(90)));
+  std::vector<Write> writes = TestGround();
+  const TuningKey key = TestKey("conv2d_1", 2, v1::NUMERIC_DEFAULT, name);
+  writes.push_back(PutDeviceClass{{name, {}}});
+  writes.push_back(PutRecord{TestRecord(key, "a", 1)});
+  writes.push_back(PutChoice{kLocalTenant, name, RecordId(key, "a"), "digest"});
+  const absl::Status status = store->Commit(*store->BeginEpoch(), writes);
+  EXPECT_TRUE(status.ok()) << status;
 }
 
 // A server that ends as if its machine lost power, again and again: what was acknowledged is there, once.

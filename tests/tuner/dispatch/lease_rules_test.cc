@@ -312,6 +312,21 @@ TEST(Workers, OfAnotherVersionAreRefused) {
   EXPECT_EQ(std::get<Refusal>(desk.replies.at(2)).code, static_cast<int>(absl::StatusCode::kInvalidArgument));
 }
 
+// What a store could not index would end the daemon.
+TEST(Names, ThatNoIndexTakesAreRefused) {
+  Desk desk;
+  v1::HelloRequest hello;
+  hello.set_worker_name("w");
+  hello.set_session("s");
+  hello.mutable_profile()->set_device_class(std::string(kLongestName + 1, 'x'));
+  desk.Do(Hello{1, hello});
+  EXPECT_EQ(std::get<Refusal>(desk.replies.at(1)).code, static_cast<int>(absl::StatusCode::kInvalidArgument));
+  v1::KeepChoicesRequest choices;
+  choices.set_model_hash(std::string(kLongestName + 1, 'x'));
+  desk.Do(KeepChoices{2, choices});
+  EXPECT_EQ(std::get<Refusal>(desk.replies.at(2)).code, static_cast<int>(absl::StatusCode::kInvalidArgument));
+}
+
 TEST(ShuttingDown, TellsTheWorkers) {
   Desk desk;
   desk.Hello("w");
