@@ -9,6 +9,16 @@
 namespace hone {
 namespace {
 
+bool HasChoice(const Expr& root) {
+  bool found = false;
+  ForEachExpr(root, [&](const Expr& e) {
+    const Binary* op = e.As<Binary>();
+    found |= op != nullptr && (op->op == BinaryOp::kMin || op->op == BinaryOp::kMax);
+    return !found;
+  });
+  return found;
+}
+
 class LayoutRewriter {
  public:
   LayoutRewriter(const Buffer& from, const Buffer& to, const IndexMap& map) : from_(from), to_(to), map_(map) {}
@@ -70,6 +80,12 @@ class LayoutRewriter {
       for (size_t d = 0; d < access.region.size(); ++d) sets[map_.inputs[d]] = IntervalSet::FromRange(access.region[d]);
       for (const Expr& e : map_.outputs) outputs.push_back(Range{e, IntConst(1, e.type())});
       region = RelaxRegion(BufferRegion{to_, outputs}, sets, known_);
+      // Where the region was cut off at an edge of the buffer, an end may be a choice, of which the verifier can prove
+      // little: the whole dimension then.
+      for (size_t d = 0; d < region.size(); ++d) {
+        const Expr& size = to_.shape()[d];
+        if (HasChoice(region[d].min) || HasChoice(region[d].extent)) region[d] = {IntConst(0, size.type()), size};
+      }
     }
     access = BufferRegion{to_, std::move(region)};
   }
