@@ -55,6 +55,9 @@ BundleSession::Tensor Describe(const HoneTensorInfo& info) {
   BundleSession::Tensor tensor;
   tensor.name = info.name;
   tensor.dtype = ParseDType(info.dtype_name).value_or(kFloat32);
+  if (info.dtype.bits == 8 && tensor.dtype.bits != 8 && !tensor.dtype.is_bool())  // a narrow type, an element a byte
+    tensor.dtype = info.dtype.code == kDLInt ? DType::Int(8) : DType::UInt(8);
+  tensor.type_name = info.dtype_name;
   tensor.shape.assign(info.shape, info.shape + info.ndim);
   return tensor;
 }

@@ -15,7 +15,8 @@ class BundleSession {
  public:
   struct Tensor {
     std::string name;
-    DType dtype;
+    DType dtype;            // of what holds an element: uint8 for float8
+    std::string type_name;  // "float32", "float8_e4m3fn"
     std::vector<int64_t> shape;
   };
 

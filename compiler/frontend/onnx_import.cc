@@ -11,7 +11,9 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "compiler/frontend/onnx_model.h"
-#include "compiler/frontend/operators.h"
+#include "compiler/graph/evaluate.h"
+#include "compiler/graph/operators/node_context.h"
+#include "compiler/graph/operators/onnx_operators.h"
 #include "compiler/support/file.h"
 #include "compiler/support/status_macros.h"
 
@@ -19,7 +21,7 @@ namespace hone {
 namespace {
 
 constexpr char kImportPayload[] = "hone/import";
-constexpr int64_t kOldestOpset = 7, kNewestOpset = 21;
+constexpr int64_t kOldestOpset = 1, kNewestOpset = 28;
 constexpr size_t kMostProblemsShown = 50;
 
 absl::Status AsImportError(absl::Status status) {
@@ -33,6 +35,12 @@ struct Scope {
   const Scope* outer = nullptr;
   std::map<std::string, int> values;
 
+  std::map<std::string, std::vector<int64_t>> shapes;  // what the model declares, and what follows from it
+
+  std::optional<std::vector<int64_t>> DeclaredShape(const std::string& name) const {
+    const auto found = shapes.find(name);
+    return found == shapes.end() ? std::nullopt : std::optional(found->second);
+  }
   const int* Find(const std::string& name) const {
     for (const Scope* scope = this; scope != nullptr; scope = scope->outer) {
       const auto found = scope->values.find(name);
@@ -55,6 +63,8 @@ class Importer {
     if (model_.graph.outputs.empty()) problems_.push_back("the model has no outputs");
     graph_.outputs = Body(model_.graph, scope);
     graph_.output_names = model_.graph.outputs;
+    for (const int output : graph_.outputs)
+      graph_.output_elements.push_back(output < 0 ? "" : graph_.values[output].element);
     return std::move(graph_);
   }
 
@@ -89,7 +99,7 @@ class Importer {
             absl::StrCat(where, ": ", name, " has no fixed size; export the model with a static shape"));
         return;
       }
-      if (size < 1) {
+      if (size < 0) {
         problems_.push_back(absl::StrCat(where, ": ", name, " is ", size));
         return;
       }
@@ -99,20 +109,22 @@ class Importer {
       problems_.push_back(absl::StrCat(where, ": ", size.message()));
       return;
     }
-    if (type.dtype.is_float() && type.dtype != kFloat32) {
-      problems_.push_back(absl::StrCat(where, ": elements of type ", ToText(type.dtype),
-                                       " are not supported; convert the model to float32"));
-      return;
-    }
     const auto domain = model_.metadata.find("domain." + input.name);
     if (domain != model_.metadata.end() && !IsIntegerRange(domain->second, type.dtype)) {
       problems_.push_back(absl::StrCat(where, ": the metadata \"", domain->first, "\" is \"", domain->second,
                                        "\"; for an input of integers it may be \"int[LOW,HIGH)\""));
       return;
     }
-    value = graph_.AddValue(input.name, std::move(type));
+    const bool empty = NumElements(type.shape) == 0;
+    value = graph_.AddValue(input.name, type);
+    graph_.values[value].element = input.element;
     if (domain != model_.metadata.end()) graph_.values[value].domain = domain->second;
     graph_.inputs.push_back(value);
+    // What has no elements can be nothing else: it is known now, and still given at run time.
+    if (empty) {
+      value = graph_.AddConstant(input.name, NdArray(type.dtype, type.shape));
+      graph_.values[value].element = input.element;
+    }
   }
 
   // "int[0,30522)"
@@ -126,10 +138,27 @@ class Importer {
            low < high;
   }
 
+  // From outputs to inputs, through operators that keep the shape: a reduction whose logarithm is an output of the
+  // model.
+  std::map<std::string, std::vector<int64_t>> DeclaredShapes(const OnnxGraph& body) const {
+    std::map<std::string, std::vector<int64_t>> shapes = body.shapes;
+    for (auto node = body.nodes.rbegin(); node != body.nodes.rend(); ++node) {
+      const auto version = model_.opsets.find(node->domain);
+      if (version == model_.opsets.end() || node->inputs.empty() || node->outputs.empty()) continue;
+      const OnnxOperator* op = FindOnnxOperator(node->domain, node->op, version->second);
+      const auto known = shapes.find(node->outputs[0]);
+      if (op != nullptr && op->keeps_shape && known != shapes.end()) shapes.emplace(node->inputs[0], known->second);
+    }
+    return shapes;
+  }
+
   // Imports initializers and nodes; the values of the outputs, kBroken for those that could not be had.
   std::vector<int> Body(const OnnxGraph& body, Scope& scope) {
+    scope.shapes = DeclaredShapes(body);
     for (const auto& [name, data] : body.initializers) {
-      scope.values[name] = data == nullptr ? Scope::kBroken : graph_.AddConstant(name, data);
+      int& value = scope.values[name] = data == nullptr ? Scope::kBroken : graph_.AddConstant(name, data);
+      const auto element = body.elements.find(name);
+      if (value >= 0 && element != body.elements.end()) graph_.values[value].element = element->second;
     }
     std::map<std::string, size_t> makers;
     for (size_t n = 0; n < body.nodes.size(); ++n) {
@@ -215,9 +244,8 @@ class Importer {
   void ImportNode(const OnnxNode& node, Scope& scope) {
     const auto opset = model_.opsets.find(node.domain);
     const int64_t version = opset == model_.opsets.end() ? 0 : opset->second;
-    const bool is_if = node.domain.empty() && node.op == "If";
-    const OnnxOperator* op = is_if ? nullptr : FindOnnxOperator(node.domain, node.op, version);
-    if (op == nullptr && !is_if) {
+    const OnnxOperator* op = FindOnnxOperator(node.domain, node.op, version);
+    if (op == nullptr) {
       Problem(node, version == 0 ? absl::StrCat("the model names no version of its operator set \"", node.domain, "\"")
                                  : "this operator is not supported");
       return Break(node, scope);
@@ -234,9 +262,29 @@ class Importer {
       broken = broken || inputs.back() == Scope::kBroken;
     }
     if (broken) return Break(node, scope);
-    NodeContext context(node, std::move(inputs), version, graph_);
-    absl::StatusOr<std::vector<int>> outputs = is_if ? If(node, context, scope) : op->import(context);
-    if (outputs.ok() && !context.status().ok()) outputs = context.status();
+    const std::string element = NarrowElement(inputs);
+    if (!element.empty() && op->narrow == NarrowElements::kRefuses) {
+      Problem(node, absl::StrCat("it does not take elements of type ", element));
+      return Break(node, scope);
+    }
+    absl::StatusOr<std::vector<int>> outputs = std::vector<int>();
+    DType narrow = kFloat32;
+    if (op->in_float32) outputs = Widen(node, inputs, narrow);
+    if (outputs.ok()) {
+      const auto declared = [&scope](const std::string& name) { return scope.DeclaredShape(name); };
+      const auto inline_graph = [&](const std::string& attr, const std::vector<int>& values) {
+        return Inline(node, attr, values, scope);
+      };
+      NodeContext context(node, std::move(inputs), version, graph_, declared, inline_graph);
+      outputs = op->import(context);
+      if (!context.status().ok()) outputs = context.status();
+      if (const std::vector<std::string> unread = context.UnreadAttributes(); outputs.ok() && !unread.empty())
+        outputs = Unsupported(absl::StrCat("its attribute \"", unread[0], "\" is not supported"));
+    }
+    if (outputs.ok() && !element.empty() && op->narrow == NarrowElements::kMoves) {
+      for (const int output : *outputs) graph_.values[output].element = element;
+    }
+    if (outputs.ok() && narrow != kFloat32) outputs = Narrow(node, *outputs, narrow);
     if (!outputs.ok()) {
       Problem(node, std::string(outputs.status().message()));
       return Break(node, scope);
@@ -264,17 +312,53 @@ class Importer {
     }
   }
 
-  // A condition that is known: the chosen branch in place of the node.
-  absl::StatusOr<std::vector<int>> If(const OnnxNode& node, NodeContext& context, const Scope& outer) {
-    HONE_RETURN_IF_ERROR(context.NeedInputs(1, 1));
-    HONE_ASSIGN_OR_RETURN(const double condition, context.Number(0, "the condition"));
-    const auto branch = node.attributes.find(condition != 0 ? "then_branch" : "else_branch");
-    const auto* body =
-        branch == node.attributes.end() ? nullptr : std::get_if<std::shared_ptr<const OnnxGraph>>(&branch->second);
-    if (body == nullptr) return Unsupported("a branch is missing");
+  // The narrow type of the inputs' elements; of several kinds the first.
+  std::string NarrowElement(const std::vector<int>& inputs) const {
+    for (const int input : inputs) {
+      if (input >= 0 && !graph_.values[input].element.empty()) return graph_.values[input].element;
+    }
+    return "";
+  }
+
+  // Makes inputs of narrow floating types float32 (OnnxOperator::in_float32). `narrow` becomes the type of the first.
+  absl::StatusOr<std::vector<int>> Widen(const OnnxNode& node, std::vector<int>& inputs, DType& narrow) {
+    for (int& input : inputs) {
+      if (input < 0) continue;
+      const DType dtype = graph_.type(input).dtype;
+      if (!dtype.is_float() || dtype.bits != 16) continue;
+      if (narrow == kFloat32) narrow = dtype;
+      HONE_ASSIGN_OR_RETURN(input, CastTo(node, input, kFloat32));
+    }
+    return std::vector<int>();
+  }
+  absl::StatusOr<std::vector<int>> Narrow(const OnnxNode& node, std::vector<int> outputs, DType narrow) {
+    for (int& output : outputs) {
+      if (output < 0 || graph_.type(output).dtype != kFloat32) continue;
+      HONE_ASSIGN_OR_RETURN(output, CastTo(node, output, narrow));
+    }
+    return outputs;
+  }
+  absl::StatusOr<int> CastTo(const OnnxNode& node, int value, DType dtype) {
+    HONE_ASSIGN_OR_RETURN(const std::vector<int> cast,
+                          AddFolded(graph_, "cast", node.name, {value}, {{"to", ToText(dtype)}}));
+    return cast[0];
+  }
+
+  // A graph that is an attribute of a node, in the node's place. What reads a value that was reported is not reported
+  // again, hence the status without a message.
+  absl::StatusOr<std::vector<int>> Inline(const OnnxNode& node, const std::string& attr, const std::vector<int>& inputs,
+                                          const Scope& outer) {
+    const auto& body = *std::get<std::shared_ptr<const OnnxGraph>>(node.attributes.at(attr));
+    if (body.inputs.size() != inputs.size())
+      return Unsupported(
+          absl::StrCat("the graph \"", attr, "\" has ", body.inputs.size(), " inputs instead of ", inputs.size()));
     Scope scope;
     scope.outer = &outer;
-    return Body(**body, scope);
+    for (size_t i = 0; i < inputs.size(); ++i) scope.values[body.inputs[i].name] = inputs[i];
+    const size_t problems = problems_.size();
+    std::vector<int> outputs = Body(body, scope);
+    if (problems_.size() > problems) return Unsupported(absl::StrCat("the graph \"", attr, "\" cannot be imported"));
+    return outputs;
   }
 
   const OnnxModel& model_;
@@ -291,11 +375,6 @@ void CheckValues(const Graph& graph, std::vector<std::string>& problems) {
       for (const int v : *list) {
         const TensorType& type = graph.type(v);
         const std::string where = absl::StrCat("node \"", node.name, "\": the value \"", graph.values[v].name, "\"");
-        if (type.dtype.is_float() && type.dtype != kFloat32) {
-          problems.push_back(absl::StrCat(where, " is of type ", ToText(type.dtype),
-                                          ", which is not supported; convert the model to float32"));
-          return;
-        }
         if (std::count(type.shape.begin(), type.shape.end(), 0) > 0) {
           problems.push_back(absl::StrCat(where, " has no elements: ", ToText(type)));
           return;

@@ -1,8 +1,9 @@
 // ONNX models as graphs.
 //
 // libonnx parses; shapes, types and meanings are inferred here (operators.h). Everything static is folded away on the
-// way: the result has static shapes only. Opset 7 to 21; float32, and integers and bool where they carry shapes,
-// indices and masks.
+// way: the result has static shapes only, and no control flow. Operator sets 1 to 28, of elements of every type but
+// strings and complex numbers. A shape that would follow from values that come at run time is the one the model
+// declares.
 //
 // The model's metadata may say which values an input of integers takes: key "domain.NAME", value "int[LOW,HIGH)".
 //

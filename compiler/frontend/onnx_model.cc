@@ -17,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/frontend/external_data.h"
 #include "compiler/graph/graph.h"
+#include "compiler/graph/operators/narrow_types.h"
 #include "compiler/support/status_macros.h"
 
 namespace hone {
@@ -111,6 +112,31 @@ absl::StatusOr<std::shared_ptr<const NdArray>> DecodeTensor(const onnx::TensorPr
   return std::make_shared<const NdArray>(std::move(array));
 }
 
+// Elements of fewer than eight bits are packed, the first in the lowest bits. External data is not supported.
+absl::StatusOr<std::shared_ptr<const NdArray>> DecodeNarrow(const onnx::TensorProto& proto, const NarrowType& type) {
+  if (proto.data_location() == onnx::TensorProto::EXTERNAL)
+    return absl::InvalidArgumentError(
+        absl::StrCat("external data of type ", std::string(type.name), " is not supported"));
+  NdArray array(type.storage(), {});
+  array.shape.assign(proto.dims().begin(), proto.dims().end());
+  HONE_RETURN_IF_ERROR(CheckSize({array.dtype, array.shape}));
+  const int64_t count = *NumElements(array.shape), a_byte = 8 / type.bits, bytes = (count + a_byte - 1) / a_byte;
+  const bool raw = proto.has_raw_data();
+  const int64_t has = raw ? static_cast<int64_t>(proto.raw_data().size()) : proto.int32_data_size();
+  if (has != bytes)
+    return absl::InvalidArgumentError(absl::StrCat("it holds ", has, " bytes, its shape takes ", bytes));
+  array = NdArray(type.storage(), array.shape);
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t at = i / a_byte;
+    const int byte = raw ? static_cast<unsigned char>(proto.raw_data()[static_cast<size_t>(at)])
+                         : proto.int32_data(static_cast<int>(at)) & 0xff;
+    int value = byte >> (i % a_byte * type.bits) & ((1 << type.bits) - 1);
+    if (!type.is_float && type.has_sign && value >= 1 << (type.bits - 1)) value -= 1 << type.bits;
+    array.SetInt(i, value);
+  }
+  return std::make_shared<const NdArray>(std::move(array));
+}
+
 class Decoder {
  public:
   Decoder(const std::string& folder, std::vector<std::string>& problems) : external_(folder), problems_(problems) {}
@@ -123,7 +149,10 @@ class Decoder {
         problems_.push_back("an initializer has no name");
         continue;
       }
-      absl::StatusOr<std::shared_ptr<const NdArray>> array = DecodeTensor(tensor, external_);
+      const NarrowType* narrow = FindNarrowType(tensor.data_type());
+      absl::StatusOr<std::shared_ptr<const NdArray>> array =
+          narrow != nullptr ? DecodeNarrow(tensor, *narrow) : DecodeTensor(tensor, external_);
+      if (narrow != nullptr) graph.elements[tensor.name()] = std::string(narrow->name);
       if (!array.ok()) Problem(absl::StrCat("initializer \"", tensor.name(), "\""), array.status());
       // Present all the same, so that its readers are not reported as well.
       std::shared_ptr<const NdArray> data = array.ok() ? *std::move(array) : nullptr;
@@ -137,9 +166,17 @@ class Decoder {
       graph.initializers.emplace(tensor.values().name(), nullptr);
     }
     for (const onnx::ValueInfoProto& info : proto.input()) {
-      if (graph.initializers.count(info.name()) == 0) Input(info, graph);  // before IR version 4 both lists had them
+      if (graph.initializers.count(info.name()) > 0) continue;
+      if (depth == 0) Input(info, graph);
+      else
+        graph.inputs.push_back(
+            {info.name()});  // of its node's values, whatever they are; before IR version 4 both lists had them
     }
-    for (const onnx::ValueInfoProto& info : proto.output()) graph.outputs.push_back(info.name());
+    for (const onnx::ValueInfoProto& info : proto.output()) {
+      graph.outputs.push_back(info.name());
+      DeclaredShape(info, graph);
+    }
+    for (const onnx::ValueInfoProto& info : proto.value_info()) DeclaredShape(info, graph);
     for (int n = 0; n < proto.node_size(); ++n) Node(proto.node(n), n, depth, graph);
     return graph;
   }
@@ -147,6 +184,17 @@ class Decoder {
  private:
   void Problem(const std::string& where, const absl::Status& status) {
     problems_.push_back(absl::StrCat(where, ": ", status.message()));
+  }
+
+  static void DeclaredShape(const onnx::ValueInfoProto& info, OnnxGraph& graph) {
+    if (!info.type().has_tensor_type() || !info.type().tensor_type().has_shape()) return;
+    std::vector<int64_t> shape;
+    for (const auto& dim : info.type().tensor_type().shape().dim()) {
+      if (dim.value_case() != onnx::TensorShapeProto::Dimension::kDimValue || dim.dim_value() < 0) return;
+      shape.push_back(dim.dim_value());
+    }
+    if (shape.size() <= kMostDimensions && NumElements(shape).value_or(kMostElements + 1) <= kMostElements)
+      graph.shapes[info.name()] = std::move(shape);
   }
 
   void Input(const onnx::ValueInfoProto& info, OnnxGraph& graph) {
@@ -158,7 +206,11 @@ class Decoder {
       return;
     }
     const onnx::TypeProto::Tensor& type = info.type().tensor_type();
-    const std::optional<DType> dtype = OnnxDType(type.elem_type());
+    std::optional<DType> dtype = OnnxDType(type.elem_type());
+    if (const NarrowType* narrow = FindNarrowType(type.elem_type()); narrow != nullptr) {
+      dtype = narrow->storage();
+      input.element = std::string(narrow->name);
+    }
     if (!dtype.has_value()) {
       problems_.push_back(
           absl::StrCat(where, ": elements of type ", OnnxDTypeName(type.elem_type()), " are not supported"));
@@ -224,32 +276,6 @@ class Decoder {
 };
 
 }  // namespace
-
-std::optional<DType> OnnxDType(int64_t number) {
-  switch (number) {
-    case onnx::TensorProto::FLOAT: return kFloat32;
-    case onnx::TensorProto::UINT8: return DType::UInt(8);
-    case onnx::TensorProto::INT8: return DType::Int(8);
-    case onnx::TensorProto::UINT16: return DType::UInt(16);
-    case onnx::TensorProto::INT16: return DType::Int(16);
-    case onnx::TensorProto::INT32: return kInt32;
-    case onnx::TensorProto::INT64: return kInt64;
-    case onnx::TensorProto::BOOL: return kBool;
-    case onnx::TensorProto::FLOAT16: return DType::Float(16);
-    case onnx::TensorProto::DOUBLE: return DType::Float(64);
-    case onnx::TensorProto::UINT32: return DType::UInt(32);
-    case onnx::TensorProto::UINT64: return DType::UInt(64);
-    case onnx::TensorProto::BFLOAT16: return DType::BFloat16();
-    default: return std::nullopt;
-  }
-}
-
-std::string OnnxDTypeName(int64_t number) {
-  if (number == onnx::TensorProto::STRING) return "string";
-  if (number == onnx::TensorProto::COMPLEX64) return "complex64";
-  if (number == onnx::TensorProto::COMPLEX128) return "complex128";
-  return absl::StrCat("number ", number);
-}
 
 absl::StatusOr<OnnxModel> DecodeOnnx(std::string_view bytes, const std::string& folder,
                                      std::vector<std::string>& problems) {

@@ -10,22 +10,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "compiler/interp/ndarray.h"
+#include "compiler/graph/operators/onnx_node.h"
 
 namespace hone {
-
-struct OnnxGraph;
-
-using OnnxAttribute =
-    std::variant<int64_t, double, std::string, std::vector<int64_t>, std::vector<double>, std::vector<std::string>,
-                 std::shared_ptr<const NdArray>, std::shared_ptr<const OnnxGraph>>;
-
-struct OnnxNode {
-  std::string name;                          // made up from the operator and its place where the model has none
-  std::string op, domain;                    // domain "" is ONNX's own
-  std::vector<std::string> inputs, outputs;  // "" for one that is left out
-  std::map<std::string, OnnxAttribute> attributes;
-};
 
 struct OnnxDim {
   int64_t size = -1;  // -1: symbolic or unknown
@@ -34,6 +21,7 @@ struct OnnxDim {
 struct OnnxInput {
   std::string name;
   DType dtype;
+  std::string element;  // of a narrow type: its name (graph/operators/narrow_types.h)
   bool has_shape = false;
   std::vector<OnnxDim> dims;
 };
@@ -43,7 +31,10 @@ struct OnnxGraph {
   std::vector<OnnxInput> inputs;  // those without an initial value
   std::vector<std::string> outputs;
   std::map<std::string, std::shared_ptr<const NdArray>> initializers;
-  std::vector<OnnxNode> nodes;  // in the file's order
+  std::map<std::string, std::string> elements;  // the narrow types of initializers
+  std::vector<OnnxNode> nodes;                  // in the file's order
+  std::map<std::string, std::vector<int64_t>>
+      shapes;  // what is declared of values and outputs, where all of it is known
 };
 
 struct OnnxModel {
@@ -57,9 +48,5 @@ struct OnnxModel {
 // initializer whose data does not fill its shape, an attribute without a value) are added to `problems`, a line each.
 absl::StatusOr<OnnxModel> DecodeOnnx(std::string_view bytes, const std::string& folder,
                                      std::vector<std::string>& problems);
-
-// ONNX's number for an element type; nullopt for strings, complex numbers and what is unknown.
-std::optional<DType> OnnxDType(int64_t number);
-std::string OnnxDTypeName(int64_t number);  // "string", "complex64", "type 99"
 
 }  // namespace hone

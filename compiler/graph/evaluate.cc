@@ -168,9 +168,10 @@ absl::StatusOr<std::vector<NdArray>> EvaluateOp(std::string_view op, const Attrs
     results.push_back(TransposeArray(*inputs[0], IntsAttr(attrs, "perm")));
     return results;
   }
-  if (op == "reshape" || op == "identity") {
+  if (info->kind == OpKind::kView || op == "identity") {
     results.push_back(*inputs[0]);
     results[0].shape = outputs[0].shape;
+    results[0].dtype = outputs[0].dtype;
     return results;
   }
   if (op == "cast") {
@@ -229,6 +230,14 @@ absl::StatusOr<std::vector<int>> AddFolded(Graph& graph, std::string_view op, st
                                            Attrs attrs) {
   const std::vector<int> arguments = inputs;
   HONE_ASSIGN_OR_RETURN(std::vector<int> outputs, graph.AddNode(op, std::move(name), std::move(inputs), attrs));
+  const bool nothing = std::all_of(outputs.begin(), outputs.end(),
+                                   [&](int output) { return NumElements(graph.type(output).shape) == 0; });
+  if (nothing) {  // results without elements need not be computed
+    graph.nodes.pop_back();
+    for (const int output : outputs)
+      graph.values[output].data = std::make_shared<const NdArray>(graph.type(output).dtype, graph.type(output).shape);
+    return outputs;
+  }
   std::vector<TensorType> input_types, output_types;
   std::vector<std::shared_ptr<const NdArray>> data;
   for (const int argument : arguments) {

@@ -39,6 +39,7 @@ struct GraphValue {
   std::string name;  // for people and for the model's inputs and outputs
   TensorType type;
   std::shared_ptr<const NdArray> data;  // of a constant
+  std::string element;                  // of a narrow type, held in bytes: its name (operators/narrow_types.h), else ""
   std::string domain;                   // of an input of integers: "int[0,30522)" where the model says so, else ""
   bool is_constant() const { return data != nullptr; }
 };
@@ -54,10 +55,11 @@ struct Node {
 struct Graph {
   std::string name;
   std::vector<GraphValue> values;
-  std::vector<Node> nodes;                // in topological order
-  std::vector<int> inputs, outputs;       // in the model's order; a value may be an output twice
-  std::vector<std::string> output_names;  // one for each output: two outputs may be one value
-  std::vector<std::string> notes;         // what was assumed at import, in whole sentences
+  std::vector<Node> nodes;                   // in topological order
+  std::vector<int> inputs, outputs;          // in the model's order; a value may be an output twice
+  std::vector<std::string> output_names;     // one for each output: two outputs may be one value
+  std::vector<std::string> output_elements;  // GraphValue::element of each, or no entries at all
+  std::vector<std::string> notes;            // what was assumed at import, in whole sentences
   // What constant folding may still spend, in interpreted elements: a small file must not cost minutes or gigabytes.
   // Beyond it, operators on constants are left to run time.
   int64_t fold_budget = int64_t{1} << 27;

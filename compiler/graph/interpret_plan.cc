@@ -35,11 +35,13 @@ absl::StatusOr<std::vector<NdArray>> RunPlan(const Plan& plan, std::span<const N
       }
       args.push_back(held.data != nullptr ? *held.data : storage.at(root(step.tensors[i])));
       args.back().shape = tensor.shape;
+      args.back().dtype = tensor.dtype;
     }
     HONE_RETURN_IF_ERROR(Annotate(run(task, args), absl::StrCat("running ", task.name)));
     for (size_t i = first_output; i < step.tensors.size(); ++i) {
       const int held = root(step.tensors[i]);
       args[i].shape = plan.tensors[held].shape;
+      args[i].dtype = plan.tensors[held].dtype;
       storage[held] = std::move(args[i]);
     }
   }
@@ -47,6 +49,7 @@ absl::StatusOr<std::vector<NdArray>> RunPlan(const Plan& plan, std::span<const N
   for (const int output : plan.outputs) {
     outputs.push_back(storage.at(root(output)));
     outputs.back().shape = plan.tensors[output].shape;
+    outputs.back().dtype = plan.tensors[output].dtype;
   }
   return outputs;
 }

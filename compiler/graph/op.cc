@@ -3,6 +3,7 @@
 #include <map>
 
 #include "compiler/graph/op_groups.h"
+#include "compiler/graph/operators/operator.h"
 #include "compiler/support/check.h"
 
 namespace hone {
@@ -16,6 +17,10 @@ const std::map<std::string_view, OpInfo>& Table() {
         const std::string_view name = op.name;
         HONE_CHECK(t->emplace(name, std::move(op)).second) << "two operators are called " << name;
       }
+    }
+    for (const Operator& entry : AllOperators()) {
+      for (const OpInfo& op : entry.graph)
+        HONE_CHECK(t->emplace(op.name, op).second) << "two operators are called " << op.name;
     }
     return t;
   }();

@@ -1,5 +1,5 @@
-// The operators a graph is made of. An operator is one row in the table of the op_*.cc file of its group: what its
-// outputs are, how it is computed (as tensor expressions), and how it may be fused.
+// The operators a graph is made of: what an operator's outputs are, how it is computed (as tensor expressions), and how
+// it may be fused. They stand in files of their own (operators/operator.h) or in the table of an op_*.cc file.
 //
 // Conventions: image tensors are NHWC, convolution weights [KH][KW][IC/groups][OC], depthwise weights [KH][KW][C],
 // dense weights [K][N]. "pads" are {top, left, bottom, right}; axes are not negative.

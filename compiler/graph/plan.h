@@ -23,6 +23,7 @@ struct PlanTensor {
   std::vector<int64_t> shape;           // static; empty for a scalar
   Kind kind = kIntermediate;            // what it is to the outside; an output is never a view
   std::shared_ptr<const NdArray> data;  // of constants alone
+  std::string element;                  // of an input or output: GraphValue::element
   int alias_of = -1;                    // a view: same bytes as that tensor under another shape; never a view itself
 };
 

@@ -33,7 +33,11 @@ class Planner {
       Step(std::move(function), std::move(tensors));
     }
     for (const Copy& copy : copies_) { HONE_RETURN_IF_ERROR(AddCopy(copy)); }
-    for (size_t i = 0; i < plan_.outputs.size(); ++i) plan_.tensors[plan_.outputs[i]].name = graph_.output_names[i];
+    for (size_t i = 0; i < plan_.outputs.size(); ++i) {
+      PlanTensor& output = plan_.tensors[plan_.outputs[i]];
+      output.name = graph_.output_names[i];
+      if (!graph_.output_elements.empty()) output.element = graph_.output_elements[i];
+    }
     return std::move(plan_);
   }
 
@@ -54,7 +58,8 @@ class Planner {
   }
 
   int AddTensor(const GraphValue& value, PlanTensor::Kind kind) {
-    plan_.tensors.push_back({value.name, value.type.dtype, value.type.shape, kind, value.data, -1});
+    plan_.tensors.push_back({value.name, value.type.dtype, value.type.shape, kind, value.data,
+                             kind == PlanTensor::kInput ? value.element : "", -1});
     return static_cast<int>(plan_.tensors.size()) - 1;
   }
 

@@ -120,7 +120,7 @@ class GraphBuilder {
   }
 
   BundlePort PortOf(const PlanTensor& tensor, int index) {
-    return {tensor.name, ToText(tensor.dtype), tensor.shape, index};
+    return {tensor.name, tensor.element.empty() ? ToText(tensor.dtype) : tensor.element, tensor.shape, index};
   }
 
   void AddPorts() {

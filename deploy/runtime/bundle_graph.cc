@@ -228,9 +228,30 @@ int64_t DTypeBytes(std::string_view dtype) {
     std::string_view name;
     int64_t bytes;
   };
-  static constexpr Type kTypes[] = {{"bool", 1},     {"int8", 1},    {"uint8", 1},  {"int16", 2},  {"uint16", 2},
-                                    {"int32", 4},    {"uint32", 4},  {"int64", 8},  {"uint64", 8}, {"float16", 2},
-                                    {"bfloat16", 2}, {"float32", 4}, {"float64", 8}};
+  static constexpr Type kTypes[] = {{"bool", 1},
+                                    {"int8", 1},
+                                    {"uint8", 1},
+                                    {"int16", 2},
+                                    {"uint16", 2},
+                                    {"int32", 4},
+                                    {"uint32", 4},
+                                    {"int64", 8},
+                                    {"uint64", 8},
+                                    {"float16", 2},
+                                    {"bfloat16", 2},
+                                    {"float32", 4},
+                                    {"float64", 8},
+                                    // one element a byte, also of those that are smaller
+                                    {"float8_e4m3fn", 1},
+                                    {"float8_e4m3fnuz", 1},
+                                    {"float8_e5m2", 1},
+                                    {"float8_e5m2fnuz", 1},
+                                    {"float8_e8m0fnu", 1},
+                                    {"float4_e2m1fn", 1},
+                                    {"int4", 1},
+                                    {"uint4", 1},
+                                    {"int2", 1},
+                                    {"uint2", 1}};
   for (const Type& type : kTypes) {
     if (type.name == dtype) return type.bytes;
   }

@@ -50,6 +50,7 @@ DLDataType ToDl(const std::string& dtype) {
   uint8_t code = kDLFloat;
   if (dtype == "bool") code = kDLBool;
   if (dtype == "bfloat16") code = kDLBfloat;
+  if (dtype.starts_with("float8") || dtype.starts_with("float4")) code = kDLUInt;  // as bytes
   if (dtype.starts_with("int")) code = kDLInt;
   if (dtype.starts_with("uint")) code = kDLUInt;
   return {code, bits, 1};

@@ -43,7 +43,7 @@ struct PlanBuilder {
     }
   }
   int Tensor(const char* name, PlanTensor::Kind kind, int alias_of = -1, std::vector<int64_t> shape = {kElements}) {
-    plan.tensors.push_back({name, kInt32, std::move(shape), kind, nullptr, alias_of});
+    plan.tensors.push_back({name, kInt32, std::move(shape), kind, nullptr, "", alias_of});
     const int index = static_cast<int>(plan.tensors.size()) - 1;
     if (kind == PlanTensor::kInput) plan.inputs.push_back(index);
     if (kind == PlanTensor::kOutput) plan.outputs.push_back(index);

@@ -1,12 +1,11 @@
 // Reading and writing at indices that are data.
 #include "absl/strings/str_cat.h"
-#include "compiler/frontend/operators.h"
+#include "compiler/graph/operators/node_context.h"
+#include "compiler/graph/operators/onnx_operators.h"
 #include "compiler/support/status_macros.h"
 
 namespace hone {
 namespace {
-
-using Outputs = absl::StatusOr<std::vector<int>>;
 
 Outputs One(absl::StatusOr<int> value) {
   if (!value.ok()) return value.status();
@@ -92,9 +91,17 @@ Outputs ScatterElements(NodeContext& c) {
 
 Outputs OneHot(NodeContext& c) {
   HONE_RETURN_IF_ERROR(c.NeedInputs(3, 3));
-  HONE_ASSIGN_OR_RETURN(const double depth, c.Number(1, "the depth"));
-  if (!(depth >= 1 && depth < 0x1p31)) return Unsupported(absl::StrCat("a depth of ", depth));
   HONE_ASSIGN_OR_RETURN(const int64_t axis, c.Axis(c.IntAttr("axis", -1), c.rank(c.input(0)) + 1));
+  double depth = 0;
+  if (c.IsConstant(1)) {
+    HONE_ASSIGN_OR_RETURN(depth, c.Number(1, "the depth"));
+  } else {
+    HONE_ASSIGN_OR_RETURN(const std::vector<int64_t> shape, c.ShapeInsteadOf(1, "the depth"));
+    if (static_cast<int>(shape.size()) != c.rank(c.input(0)) + 1)
+      return Unsupported("the declared shape has another rank");
+    depth = static_cast<double>(shape[axis]);
+  }
+  if (!(depth >= 1 && depth < 0x1p31)) return Unsupported(absl::StrCat("a depth of ", depth));
   int indices = c.input(0);
   if (!c.type(indices).dtype.is_int() || c.type(indices).dtype.bits < 32) {
     HONE_ASSIGN_OR_RETURN(indices, c.Emit("cast", {indices}, {{"to", std::string("int64")}}));
@@ -102,9 +109,9 @@ Outputs OneHot(NodeContext& c) {
   return One(c.Emit("one_hot", {indices, c.input(2)}, {{"depth", static_cast<int64_t>(depth)}, {"axis", axis}}));
 }
 
-// How many there are depends on the data, so only of constants.
 Outputs NonZero(NodeContext& c) {
   HONE_RETURN_IF_ERROR(c.NeedInputs(1, 1));
+  if (!c.IsConstant(0)) return NonZeroAtRunTime(c);
   HONE_ASSIGN_OR_RETURN(const std::shared_ptr<const NdArray> x,
                         c.Constant(0, "the input, whose values decide the shape of the result,"));
   const int64_t rank = static_cast<int64_t>(x->shape.size());

@@ -1,47 +1,32 @@
-// The ONNX operators that can be imported: one row each in the table of the operators_*.cc file of its group. Adding
-// one is an import function and its row; what it cannot be made of is added to compiler/graph first.
+// What importing a node of an ONNX model works with.
 #pragma once
 
 #include <cstdint>
 #include <functional>
-#include <span>
+#include <memory>
+#include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "compiler/frontend/onnx_model.h"
 #include "compiler/graph/graph.h"
+#include "compiler/graph/operators/onnx_node.h"
 
 namespace hone {
 
-class NodeContext;
-
-// Appends what computes the node and gives its outputs' values (those beyond the list are not supported).
-// InvalidArgument with the reason when the node is malformed or asks for what is not supported.
-using ImportFn = absl::StatusOr<std::vector<int>> (*)(NodeContext&);
-
-struct OnnxOperator {
-  std::string_view name;
-  int since;  // the operator set this row is for, up to that of the next row
-  ImportFn import;
-  std::string_view domain = "";
-};
-
-std::span<const OnnxOperator> ElementwiseOperators();
-std::span<const OnnxOperator> MatrixOperators();
-std::span<const OnnxOperator> ImageOperators();
-std::span<const OnnxOperator> NormOperators();   // normalisations, softmax, reductions
-std::span<const OnnxOperator> ShapeOperators();  // moving elements, shapes as data, constants
-std::span<const OnnxOperator> IndexOperators();
-
-// The row with the greatest `since` not beyond the version; nullptr when there is none.
-const OnnxOperator* FindOnnxOperator(std::string_view domain, std::string_view name, int64_t version);
-
 // What an import function works with: the node, and the graph it grows.
+// Finds the shape a model declares a value to have.
+using ShapesByName = std::function<std::optional<std::vector<int64_t>>(const std::string&)>;
+
+// Computes a graph, an attribute of the node by name, of these inputs.
+using InlineFn = std::function<absl::StatusOr<std::vector<int>>(const std::string&, const std::vector<int>&)>;
+
 class NodeContext {
  public:
-  NodeContext(const OnnxNode& node, std::vector<int> inputs, int64_t opset, Graph& graph);
+  NodeContext(const OnnxNode& node, std::vector<int> inputs, int64_t opset, Graph& graph, ShapesByName declared = {},
+              InlineFn inline_graph = {});
 
   const std::string& name() const { return node_.name; }
   int64_t opset() const { return opset_; }
@@ -53,9 +38,19 @@ class NodeContext {
   bool HasInput(int i) const { return i < num_inputs() && inputs_[i] >= 0; }
   int input(int i) const { return i < num_inputs() ? inputs_[i] : -1; }
   const std::vector<int>& inputs() const { return inputs_; }
+  // The shape the model declares an output to have; nullopt when it does not. Where an operator's shape would follow
+  // from values that come at run time, this is what it is compiled for.
+  std::optional<std::vector<int64_t>> DeclaredShape(int output) const;
+  // That shape where input `i`, which would decide it, comes at run time: it is assumed to say the same, and the
+  // graph's notes tell so. InvalidArgument when the model does not declare it.
+  absl::StatusOr<std::vector<int64_t>> ShapeInsteadOf(int i, std::string_view what, int output = 0);
+  bool IsConstant(int i) const { return HasInput(i) && graph_.values[inputs_[i]].is_constant(); }
   absl::Status NeedInputs(int least, int most) const;  // so many, the first `least` of them present
   const TensorType& type(int value) const { return graph_.values[value].type; }
   const std::vector<int64_t>& shape(int value) const { return graph_.values[value].type.shape; }
+  // The narrow type of a value's elements (narrow_types.h), or "".
+  const std::string& element(int value) const { return graph_.values[value].element; }
+  void SetElement(int value, std::string_view element) { graph_.values[value].element = std::string(element); }
   int rank(int value) const { return graph_.values[value].type.rank(); }
   // The value of an input that must be known now; InvalidArgument says that it is computed at run time.
   absl::StatusOr<std::shared_ptr<const NdArray>> Constant(int i, std::string_view what) const;
@@ -64,14 +59,25 @@ class NodeContext {
   absl::StatusOr<double> Number(int i, std::string_view what) const;              // one number of any type
 
   // ---- Attributes. One of another type than asked for makes status() fail and gives the fallback.
-  bool HasAttr(std::string_view attr) const { return node_.attributes.count(std::string(attr)) > 0; }
+  bool HasAttr(std::string_view attr) const { return Find(attr) != nullptr; }
   int64_t IntAttr(std::string_view attr, int64_t fallback);
   double FloatAttr(std::string_view attr, double fallback);
   std::string StringAttr(std::string_view attr, std::string_view fallback);
   std::vector<int64_t> IntsAttr(std::string_view attr, std::vector<int64_t> fallback = {});
   std::vector<double> FloatsAttr(std::string_view attr);
+  std::vector<std::string> StringsAttr(std::string_view attr);
+  // Those the node has that were never asked for: what an operator does not know may change what it means.
+  std::vector<std::string> UnreadAttributes() const;
+  // Computes a graph that is an attribute in this place, its inputs being these values; the values of its outputs.
+  absl::StatusOr<std::vector<int>> Inline(std::string_view attr, const std::vector<int>& inputs);
   std::shared_ptr<const NdArray> TensorAttr(std::string_view attr);  // nullptr when absent
   const absl::Status& status() const { return status_; }
+  void Fail(absl::Status status) {  // the first failure is kept
+    if (status_.ok()) status_ = std::move(status);
+  }
+
+  // What another operator of ONNX's makes of these inputs, with this node's attributes.
+  absl::StatusOr<std::vector<int>> As(std::string_view op, std::vector<int> inputs);
 
   // An axis that may be negative, made to lie in [0, rank).
   absl::StatusOr<int64_t> Axis(int64_t axis, int rank) const;
@@ -95,10 +101,10 @@ class NodeContext {
   std::vector<int> inputs_;
   int64_t opset_;
   Graph& graph_;
+  ShapesByName declared_;
+  InlineFn inline_;
+  mutable std::set<std::string, std::less<>> read_;
   absl::Status status_;
 };
-
-// InvalidArgument in the importer's words.
-absl::Status Unsupported(const std::string& message);
 
 }  // namespace hone

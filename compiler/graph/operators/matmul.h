@@ -2,7 +2,7 @@
 #pragma once
 
 #include "absl/status/statusor.h"
-#include "compiler/frontend/operators.h"
+#include "compiler/graph/operators/node_context.h"
 
 namespace hone {
 

@@ -8,14 +8,13 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "compiler/frontend/matmul.h"
-#include "compiler/frontend/operators.h"
+#include "compiler/graph/operators/matmul.h"
+#include "compiler/graph/operators/node_context.h"
+#include "compiler/graph/operators/onnx_operators.h"
 #include "compiler/support/status_macros.h"
 
 namespace hone {
 namespace {
-
-using Outputs = absl::StatusOr<std::vector<int>>;
 
 int64_t Product(const std::vector<int64_t>& shape, size_t from, size_t to) {
   int64_t product = 1;  // of the extents of one checked shape: it does not overflow
@@ -254,9 +253,9 @@ Outputs Einsum(NodeContext& c) {
 }
 
 constexpr OnnxOperator kOperators[] = {
-    {"Einsum", 12, Einsum},
-    {"Gemm", 7, Gemm},
-    {"MatMul", 1, MatMul},
+    {"Einsum", 12, Einsum, "", true},
+    {"Gemm", 7, Gemm, "", true},
+    {"MatMul", 1, MatMul, "", true},
 };
 
 }  // namespace

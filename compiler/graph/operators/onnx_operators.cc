@@ -1,4 +1,5 @@
-#include "compiler/frontend/operators.h"
+#include "compiler/graph/operators/onnx_operators.h"
+#include "compiler/graph/operators/node_context.h"
 
 namespace hone {
 
@@ -7,6 +8,12 @@ const OnnxOperator* FindOnnxOperator(std::string_view domain, std::string_view n
   for (const std::span<const OnnxOperator> group : {ElementwiseOperators(), MatrixOperators(), ImageOperators(),
                                                     NormOperators(), ShapeOperators(), IndexOperators()}) {
     for (const OnnxOperator& op : group) {
+      if (op.name == name && op.domain == domain && op.since <= version && (best == nullptr || op.since > best->since))
+        best = &op;
+    }
+  }
+  for (const Operator& entry : AllOperators()) {
+    for (const OnnxOperator& op : entry.onnx) {
       if (op.name == name && op.domain == domain && op.since <= version && (best == nullptr || op.since > best->since))
         best = &op;
     }

@@ -5,13 +5,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "compiler/frontend/operators.h"
+#include "compiler/graph/operators/node_context.h"
+#include "compiler/graph/operators/onnx_operators.h"
 #include "compiler/support/status_macros.h"
 
 namespace hone {
 namespace {
 
-using Outputs = absl::StatusOr<std::vector<int>>;
 using Ints = std::vector<int64_t>;
 
 Outputs One(absl::StatusOr<int> value) {
@@ -27,10 +27,15 @@ Outputs Identity(NodeContext& c) {
 Outputs Dropout(NodeContext& c) {
   HONE_RETURN_IF_ERROR(c.NeedInputs(1, 3));
   if (c.HasInput(2)) {
+    if (!c.IsConstant(2))
+      return Unsupported("training_mode comes at run time; in training its results would be random");
     HONE_ASSIGN_OR_RETURN(const double training, c.Number(2, "training_mode"));
     if (training != 0) return Unsupported("training_mode is not supported; export the model in evaluation mode");
   }
-  return std::vector<int>{c.input(0)};
+  for (const char* unused : {"ratio", "seed", "is_test"}) c.HasAttr(unused);
+  if (c.num_outputs() < 2) return std::vector<int>{c.input(0)};
+  HONE_ASSIGN_OR_RETURN(const int mask, c.Emit("expand", {c.Scalar(kBool, 1)}, {{"shape", c.shape(c.input(0))}}));
+  return std::vector<int>{c.input(0), mask};
 }
 
 // ---- Constants.
@@ -69,7 +74,12 @@ absl::Status CheckConstantSize(const Ints& shape) {
 
 Outputs ConstantOfShape(NodeContext& c) {
   HONE_RETURN_IF_ERROR(c.NeedInputs(1, 1));
-  HONE_ASSIGN_OR_RETURN(const Ints shape, c.Ints(0, "the shape"));
+  Ints shape;
+  if (c.IsConstant(0)) {
+    HONE_ASSIGN_OR_RETURN(shape, c.Ints(0, "the shape"));
+  } else {
+    HONE_ASSIGN_OR_RETURN(shape, c.ShapeInsteadOf(0, "the shape"));
+  }
   HONE_RETURN_IF_ERROR(CheckConstantSize(shape));
   const std::shared_ptr<const NdArray> value = c.TensorAttr("value");
   if (value != nullptr && value->NumElements() != 1) return Unsupported("its value has more than one element");
@@ -80,41 +90,6 @@ Outputs ConstantOfShape(NodeContext& c) {
       std::copy(value->data.begin(), value->data.end(), array.data.begin() + static_cast<int64_t>(at));
   }
   return std::vector<int>{c.AddConstant(std::move(array))};
-}
-
-absl::StatusOr<int> IntRange(NodeContext& c, DType dtype) {
-  HONE_ASSIGN_OR_RETURN(const int64_t start, c.Int(0, "the start"));
-  HONE_ASSIGN_OR_RETURN(const int64_t limit, c.Int(1, "the limit"));
-  HONE_ASSIGN_OR_RETURN(const int64_t step, c.Int(2, "the step"));
-  int64_t length = 0;
-  if (step == 0 || step == INT64_MIN || __builtin_sub_overflow(limit, start, &length)) {
-    return Unsupported(absl::StrCat("a range from ", start, " to ", limit, " in steps of ", step));
-  }
-  const bool empty = step > 0 ? length <= 0 : length >= 0;
-  const int64_t count = empty ? 0 : (length - (step > 0 ? 1 : -1)) / step + 1;
-  HONE_RETURN_IF_ERROR(CheckConstantSize({count}));
-  NdArray array(dtype, {count});
-  for (int64_t i = 0; i < count; ++i) array.SetInt(i, start + i * step);
-  return c.AddConstant(std::move(array));
-}
-
-absl::StatusOr<int> FloatRange(NodeContext& c, DType dtype) {
-  HONE_ASSIGN_OR_RETURN(const double start, c.Number(0, "the start"));
-  HONE_ASSIGN_OR_RETURN(const double limit, c.Number(1, "the limit"));
-  HONE_ASSIGN_OR_RETURN(const double step, c.Number(2, "the step"));
-  const double count = std::max(0.0, std::ceil((limit - start) / step));
-  if (!(count <= 0x1p28))
-    return Unsupported(absl::StrCat("a range from ", start, " to ", limit, " in steps of ", step));
-  NdArray array(dtype, {static_cast<int64_t>(count)});
-  for (int64_t i = 0; i < array.NumElements(); ++i) array.Set(i, start + static_cast<double>(i) * step);
-  return c.AddConstant(std::move(array));
-}
-
-Outputs Range(NodeContext& c) {
-  HONE_RETURN_IF_ERROR(c.NeedInputs(3, 3));
-  const DType dtype = c.type(c.input(0)).dtype;
-  if (dtype.is_bool()) return Unsupported("a range of bools");
-  return One(dtype.is_int() ? IntRange(c, dtype) : FloatRange(c, dtype));
 }
 
 Outputs EyeLike(NodeContext& c) {
@@ -154,8 +129,12 @@ Outputs Size(NodeContext& c) {
 Outputs Reshape(NodeContext& c) {
   HONE_RETURN_IF_ERROR(c.NeedInputs(2, 2));
   const Ints from = c.shape(c.input(0));
-  HONE_ASSIGN_OR_RETURN(Ints shape, c.Ints(1, "the shape"));
   const bool allow_zero = c.IntAttr("allowzero", 0) != 0;
+  if (!c.IsConstant(1)) {
+    HONE_ASSIGN_OR_RETURN(const Ints shape, c.ShapeInsteadOf(1, "the shape"));
+    return One(c.Reshape(c.input(0), shape));
+  }
+  HONE_ASSIGN_OR_RETURN(Ints shape, c.Ints(1, "the shape"));
   int unknown = -1;
   for (size_t d = 0; d < shape.size(); ++d) {
     if (shape[d] == 0 && !allow_zero) {
@@ -200,6 +179,10 @@ absl::StatusOr<Ints> AxesOf(NodeContext& c) {
 
 Outputs Squeeze(NodeContext& c) {
   HONE_RETURN_IF_ERROR(c.NeedInputs(1, c.opset() < 13 ? 1 : 2));
+  if (c.HasInput(1) && !c.IsConstant(1)) {
+    HONE_ASSIGN_OR_RETURN(const Ints declared, c.ShapeInsteadOf(1, "axes"));
+    return One(c.Reshape(c.input(0), declared));
+  }
   const Ints shape = c.shape(c.input(0));
   HONE_ASSIGN_OR_RETURN(Ints axes, AxesOf(c));
   HONE_ASSIGN_OR_RETURN(axes, c.Axes(axes, c.rank(c.input(0))));
@@ -216,6 +199,10 @@ Outputs Squeeze(NodeContext& c) {
 
 Outputs Unsqueeze(NodeContext& c) {
   HONE_RETURN_IF_ERROR(c.NeedInputs(1, c.opset() < 13 ? 1 : 2));
+  if (c.HasInput(1) && !c.IsConstant(1)) {
+    HONE_ASSIGN_OR_RETURN(const Ints declared, c.ShapeInsteadOf(1, "axes"));
+    return One(c.Reshape(c.input(0), declared));
+  }
   HONE_ASSIGN_OR_RETURN(Ints axes, AxesOf(c));
   HONE_ASSIGN_OR_RETURN(axes, c.Axes(axes, c.rank(c.input(0)) + static_cast<int>(std::min<size_t>(axes.size(), 64))));
   std::sort(axes.begin(), axes.end());
@@ -256,58 +243,21 @@ absl::StatusOr<int> SliceAxis(NodeContext& c, int value, int64_t axis, int64_t s
   return c.Emit("slice", {value}, {{"starts", starts}, {"sizes", sizes}, {"steps", steps}});
 }
 
-Outputs Slice(NodeContext& c) {
-  const bool as_inputs = c.opset() >= 10;
-  HONE_RETURN_IF_ERROR(c.NeedInputs(as_inputs ? 3 : 1, as_inputs ? 5 : 1));
-  const Ints shape = c.shape(c.input(0));
-  Ints begins = c.IntsAttr("starts"), ends = c.IntsAttr("ends"), axes = c.IntsAttr("axes"), strides;
-  if (as_inputs) {
-    HONE_ASSIGN_OR_RETURN(begins, c.Ints(1, "starts"));
-    HONE_ASSIGN_OR_RETURN(ends, c.Ints(2, "ends"));
-    if (c.HasInput(3)) { HONE_ASSIGN_OR_RETURN(axes, c.Ints(3, "axes")); }
-    if (c.HasInput(4)) { HONE_ASSIGN_OR_RETURN(strides, c.Ints(4, "steps")); }
-  }
-  if (axes.empty()) {
-    axes.resize(begins.size());
-    std::iota(axes.begin(), axes.end(), 0);
-  }
-  if (strides.empty()) strides.assign(begins.size(), 1);
-  HONE_ASSIGN_OR_RETURN(axes, c.Axes(axes, c.rank(c.input(0))));
-  if (ends.size() != begins.size() || axes.size() != begins.size() || strides.size() != begins.size()) {
-    return Unsupported("starts, ends, axes and steps differ in length");
-  }
-  Ints starts(shape.size(), 0), sizes = shape, steps(shape.size(), 1);
-  for (size_t i = 0; i < axes.size(); ++i) {
-    const int64_t n = shape[axes[i]], step = strides[i];
-    if (step == 0 || step == INT64_MIN) return Unsupported(absl::StrCat("a step of ", step));
-    const auto bound = [&](int64_t at, int64_t least, int64_t most) {
-      return std::clamp(at < 0 ? at + n : at, least, most);
-    };
-    int64_t begin = 0, size = 0;
-    if (step > 0) {
-      begin = bound(begins[i], 0, n);
-      const int64_t end = bound(ends[i], 0, n);
-      size = end > begin ? (end - begin - 1) / step + 1 : 0;
-    } else {
-      begin = bound(begins[i], -1, n - 1);
-      const int64_t end = bound(ends[i], -1, n - 1);
-      size = begin > end ? (begin - end - 1) / -step + 1 : 0;
-    }
-    starts[axes[i]] = size == 0 ? 0 : begin;
-    sizes[axes[i]] = size;
-    steps[axes[i]] = size <= 1 ? 1 : step;
-  }
-  if (sizes == shape && std::all_of(steps.begin(), steps.end(), [](int64_t s) { return s == 1; }))
-    return std::vector<int>{c.input(0)};
-  return One(c.Emit("slice", {c.input(0)}, {{"starts", starts}, {"sizes", sizes}, {"steps", steps}}));
-}
-
 Outputs Split(NodeContext& c) {
   HONE_RETURN_IF_ERROR(c.NeedInputs(1, c.opset() >= 13 ? 2 : 1));
   HONE_ASSIGN_OR_RETURN(const int64_t axis, c.Axis(c.IntAttr("axis", 0), c.rank(c.input(0))));
   const int64_t extent = c.shape(c.input(0))[axis];
   Ints sizes = c.IntsAttr("split");
-  if (c.HasInput(1)) { HONE_ASSIGN_OR_RETURN(sizes, c.Ints(1, "the sizes")); }
+  if (c.HasInput(1) && c.IsConstant(1)) {
+    HONE_ASSIGN_OR_RETURN(sizes, c.Ints(1, "the sizes"));
+  } else if (c.HasInput(1)) {
+    for (int i = 0; i < c.num_outputs(); ++i) {
+      HONE_ASSIGN_OR_RETURN(const Ints part, c.ShapeInsteadOf(1, "the sizes", i));
+      if (static_cast<int>(part.size()) != c.rank(c.input(0)))
+        return Unsupported("the declared shape of a part has another rank");
+      sizes.push_back(part[axis]);
+    }
+  }
   if (sizes.empty()) {  // equal parts, the last one smaller where they do not divide
     const int64_t parts = c.IntAttr("num_outputs", c.num_outputs());
     if (parts < 1 || parts > (1 << 16)) return Unsupported(absl::StrCat(parts, " parts"));
@@ -330,7 +280,12 @@ Outputs Split(NodeContext& c) {
 
 Outputs Expand(NodeContext& c) {
   HONE_RETURN_IF_ERROR(c.NeedInputs(2, 2));
-  HONE_ASSIGN_OR_RETURN(const Ints wanted, c.Ints(1, "the shape"));
+  Ints wanted;
+  if (c.IsConstant(1)) {
+    HONE_ASSIGN_OR_RETURN(wanted, c.Ints(1, "the shape"));
+  } else {
+    HONE_ASSIGN_OR_RETURN(wanted, c.ShapeInsteadOf(1, "the shape"));
+  }
   Ints shape = c.shape(c.input(0));  // both broadcast: the result may be larger than what is asked for
   if (shape.size() < wanted.size()) shape.insert(shape.begin(), wanted.size() - shape.size(), 1);
   for (size_t i = 0; i < wanted.size(); ++i) {
@@ -345,55 +300,37 @@ Outputs Expand(NodeContext& c) {
 
 Outputs Tile(NodeContext& c) {
   HONE_RETURN_IF_ERROR(c.NeedInputs(2, 2));
-  HONE_ASSIGN_OR_RETURN(const Ints repeats, c.Ints(1, "repeats"));
+  Ints repeats;
+  if (c.IsConstant(1)) {
+    HONE_ASSIGN_OR_RETURN(repeats, c.Ints(1, "repeats"));
+  } else {
+    HONE_ASSIGN_OR_RETURN(repeats, c.ShapeInsteadOf(1, "repeats"));
+    const Ints& shape = c.shape(c.input(0));
+    if (repeats.size() != shape.size()) return Unsupported("the declared shape has another rank");
+    for (size_t d = 0; d < shape.size(); ++d) repeats[d] = shape[d] == 0 ? 0 : repeats[d] / shape[d];
+  }
   if (std::all_of(repeats.begin(), repeats.end(), [](int64_t r) { return r == 1; }))
     return std::vector<int>{c.input(0)};
   return One(c.Emit("tile", {c.input(0)}, {{"repeats", repeats}}));
 }
 
-Outputs Pad(NodeContext& c) {
-  const bool as_inputs = c.opset() >= 11;
-  HONE_RETURN_IF_ERROR(c.NeedInputs(as_inputs ? 2 : 1, as_inputs ? 4 : 1));
-  const int rank = c.rank(c.input(0));
-  Ints pads = c.IntsAttr("pads"), axes(rank);
-  std::iota(axes.begin(), axes.end(), 0);
-  double value = c.FloatAttr("value", 0);
-  if (as_inputs) {
-    HONE_ASSIGN_OR_RETURN(pads, c.Ints(1, "the pads"));
-    if (c.HasInput(2)) { HONE_ASSIGN_OR_RETURN(value, c.Number(2, "the padding value")); }
-    if (c.HasInput(3)) {
-      HONE_ASSIGN_OR_RETURN(axes, c.Ints(3, "axes"));
-      HONE_ASSIGN_OR_RETURN(axes, c.Axes(axes, rank));
-    }
-  }
-  if (pads.size() != 2 * axes.size())
-    return Unsupported(absl::StrCat(pads.size(), " pads for ", axes.size(), " dimensions"));
-  Ints before(rank, 0), after(rank, 0);
-  for (size_t i = 0; i < axes.size(); ++i) {
-    before[axes[i]] = pads[i];
-    after[axes[i]] = pads[axes.size() + i];
-  }
-  return One(
-      c.Emit("pad", {c.input(0)},
-             {{"before", before}, {"after", after}, {"mode", c.StringAttr("mode", "constant")}, {"value", value}}));
-}
-
-Outputs Trilu(NodeContext& c) {
-  HONE_RETURN_IF_ERROR(c.NeedInputs(1, 2));
-  int64_t k = 0;
-  if (c.HasInput(1)) { HONE_ASSIGN_OR_RETURN(k, c.Int(1, "k")); }
-  return One(c.Emit("trilu", {c.input(0)},
-                    {{"upper", c.IntAttr("upper", 1)}, {"k", std::clamp<int64_t>(k, -(1 << 30), 1 << 30)}}));
-}
-
 constexpr OnnxOperator kOperators[] = {
-    {"Concat", 4, Concat},   {"Constant", 1, Constant},   {"ConstantOfShape", 9, ConstantOfShape},
-    {"Dropout", 7, Dropout}, {"Expand", 8, Expand},       {"EyeLike", 9, EyeLike},
-    {"Flatten", 1, Flatten}, {"Identity", 1, Identity},   {"Pad", 2, Pad},
-    {"Range", 11, Range},    {"Reshape", 5, Reshape},     {"Shape", 1, Shape},
-    {"Size", 1, Size},       {"Slice", 1, Slice},         {"Split", 2, Split},
-    {"Squeeze", 1, Squeeze}, {"Tile", 6, Tile},           {"Transpose", 1, Transpose},
-    {"Trilu", 14, Trilu},    {"Unsqueeze", 1, Unsqueeze},
+    {"Concat", 4, Concat, "", false, NarrowElements::kMoves},
+    {"Constant", 1, Constant},
+    {"ConstantOfShape", 9, ConstantOfShape},
+    {"Dropout", 6, Dropout},
+    {"Expand", 8, Expand, "", false, NarrowElements::kMoves},
+    {"EyeLike", 9, EyeLike},
+    {"Flatten", 1, Flatten, "", false, NarrowElements::kMoves},
+    {"Identity", 1, Identity, "", false, NarrowElements::kMoves},
+    {"Reshape", 5, Reshape, "", false, NarrowElements::kMoves},
+    {"Shape", 1, Shape, "", false, NarrowElements::kConverts},
+    {"Size", 1, Size, "", false, NarrowElements::kConverts},
+    {"Split", 2, Split, "", false, NarrowElements::kMoves},
+    {"Squeeze", 1, Squeeze, "", false, NarrowElements::kMoves},
+    {"Tile", 6, Tile, "", false, NarrowElements::kMoves},
+    {"Transpose", 1, Transpose, "", false, NarrowElements::kMoves},
+    {"Unsqueeze", 1, Unsqueeze, "", false, NarrowElements::kMoves},
 };
 
 }  // namespace

@@ -4,8 +4,9 @@
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
-#include "compiler/frontend/image_layout.h"
-#include "compiler/frontend/operators.h"
+#include "compiler/graph/operators/image_layout.h"
+#include "compiler/graph/operators/node_context.h"
+#include "compiler/graph/operators/onnx_operators.h"
 #include "compiler/support/status_macros.h"
 
 namespace hone {
@@ -24,45 +25,21 @@ absl::StatusOr<int> ToChannelsFirst(NodeContext& c, int value) {
   return c.Transpose(value, perm);
 }
 
-namespace {
-
-using Outputs = absl::StatusOr<std::vector<int>>;
-using Ints = std::vector<int64_t>;
-
-// Images of one spatial dimension are handled as [N, C, 1, L]; the vectors get the entry for the new dimension.
-struct Lifted {
-  int value;
-  bool lifted;
-};
-absl::StatusOr<Lifted> Lift(NodeContext& c, int value) {
-  if (c.rank(value) != 3) return Lifted{value, false};
-  const Ints shape = c.shape(value);
-  HONE_ASSIGN_OR_RETURN(const int image, c.Reshape(value, {shape[0], shape[1], 1, shape[2]}));
-  return Lifted{image, true};
-}
-absl::StatusOr<int> Lower(NodeContext& c, int value, bool lifted) {
-  if (!lifted) return value;
-  const Ints shape = c.shape(value);
-  return c.Reshape(value, {shape[0], shape[1], shape[3]});
-}
-
-struct WindowAttrs {
-  Ints kernel, strides, dilations, pads;  // pads: all befores, then all afters
-};
-
 // Reads and completes kernel_shape (given where the weight says it), strides, dilations, pads and auto_pad for an image
 // of these spatial sizes.
-absl::StatusOr<WindowAttrs> ReadWindow(NodeContext& c, const Ints& spatial, Ints kernel) {
+absl::StatusOr<WindowAttrs> ReadWindow(NodeContext& c, const std::vector<int64_t>& spatial,
+                                       std::vector<int64_t> kernel) {
   const size_t n = spatial.size();
-  const Ints named = c.IntsAttr("kernel_shape", kernel);
+  const std::vector<int64_t> named = c.IntsAttr("kernel_shape", kernel);
   if (!kernel.empty() && named != kernel) return Unsupported("kernel_shape is not the weight's");
-  WindowAttrs w{named, c.IntsAttr("strides", Ints(n, 1)), c.IntsAttr("dilations", Ints(n, 1)),
-                c.IntsAttr("pads", Ints(2 * n, 0))};
+  WindowAttrs w{named, c.IntsAttr("strides", std::vector<int64_t>(n, 1)),
+                c.IntsAttr("dilations", std::vector<int64_t>(n, 1)),
+                c.IntsAttr("pads", std::vector<int64_t>(2 * n, 0))};
   if (w.kernel.size() != n || w.strides.size() != n || w.dilations.size() != n || w.pads.size() != 2 * n) {
     return Unsupported(absl::StrCat("kernel_shape, strides, dilations or pads do not fit ", n, " spatial dimensions"));
   }
   constexpr int64_t kLimit = int64_t{1} << 20;
-  for (const Ints* list : {&w.kernel, &w.strides, &w.dilations}) {
+  for (const std::vector<int64_t>* list : {&w.kernel, &w.strides, &w.dilations}) {
     for (const int64_t v : *list) {
       if (v < 1 || v > kLimit) return Unsupported(absl::StrCat("a kernel size, stride or dilation of ", v));
     }
@@ -82,6 +59,27 @@ absl::StatusOr<WindowAttrs> ReadWindow(NodeContext& c, const Ints& spatial, Ints
     return Unsupported(absl::StrCat("auto_pad is \"", auto_pad, "\""));
   }
   return w;
+}
+
+namespace {
+
+using Ints = std::vector<int64_t>;
+
+// Images of one spatial dimension are handled as [N, C, 1, L]; the vectors get the entry for the new dimension.
+struct Lifted {
+  int value;
+  bool lifted;
+};
+absl::StatusOr<Lifted> Lift(NodeContext& c, int value) {
+  if (c.rank(value) != 3) return Lifted{value, false};
+  const Ints shape = c.shape(value);
+  HONE_ASSIGN_OR_RETURN(const int image, c.Reshape(value, {shape[0], shape[1], 1, shape[2]}));
+  return Lifted{image, true};
+}
+absl::StatusOr<int> Lower(NodeContext& c, int value, bool lifted) {
+  if (!lifted) return value;
+  const Ints shape = c.shape(value);
+  return c.Reshape(value, {shape[0], shape[1], shape[3]});
 }
 
 void LiftWindow(WindowAttrs& w) {
@@ -318,37 +316,6 @@ Outputs Upsample(NodeContext& c) {
   return EmitResize(c, plan, c.StringAttr("mode", "nearest"), "asymmetric", "floor", -0.75);
 }
 
-Outputs Resize(NodeContext& c) {
-  if (c.opset() < 11) return Upsample(c);
-  HONE_RETURN_IF_ERROR(c.NeedInputs(1, 4));
-  const Ints shape = c.shape(c.input(0));
-  if (c.IntAttr("antialias", 0) != 0) return Unsupported("antialias is not supported");
-  if (c.IntAttr("exclude_outside", 0) != 0) return Unsupported("exclude_outside is not supported");
-  if (c.StringAttr("keep_aspect_ratio_policy", "stretch") != "stretch")
-    return Unsupported("keep_aspect_ratio_policy other than stretch is not supported");
-  Ints all(shape.size());
-  std::iota(all.begin(), all.end(), 0);
-  HONE_ASSIGN_OR_RETURN(const Ints axes, c.Axes(c.IntsAttr("axes", all), c.rank(c.input(0))));
-  std::vector<double> scales(shape.size(), 1.0);
-  Ints sizes;
-  if (c.HasInput(3)) {
-    HONE_ASSIGN_OR_RETURN(const Ints given, c.Ints(3, "sizes"));
-    if (given.size() != axes.size())
-      return Unsupported(absl::StrCat(given.size(), " sizes for ", axes.size(), " axes"));
-    sizes = shape;
-    for (size_t i = 0; i < axes.size(); ++i) sizes[axes[i]] = given[i];
-  } else {
-    HONE_ASSIGN_OR_RETURN(const std::vector<double> given, Scales(c, 2));
-    if (given.size() != axes.size())
-      return Unsupported(absl::StrCat(given.size(), " scales for ", axes.size(), " axes"));
-    for (size_t i = 0; i < axes.size(); ++i) scales[axes[i]] = given[i];
-  }
-  HONE_ASSIGN_OR_RETURN(const ResizePlan plan, PlanResize(shape, scales, sizes));
-  return EmitResize(c, plan, c.StringAttr("mode", "nearest"),
-                    c.StringAttr("coordinate_transformation_mode", "half_pixel"),
-                    c.StringAttr("nearest_mode", "round_prefer_floor"), c.FloatAttr("cubic_coeff_a", -0.75));
-}
-
 // Between channels and blocks of pixels: reshapes around a transpose, in NCHW.
 Outputs DepthToSpace(NodeContext& c) {
   HONE_RETURN_IF_ERROR(c.NeedInputs(1, 1));
@@ -372,27 +339,56 @@ Outputs SpaceToDepth(NodeContext& c) {
   const Ints s = c.shape(c.input(0));
   if (s.size() != 4 || b < 1 || b > (1 << 16) || s[2] % b != 0 || s[3] % b != 0)
     return Unsupported(absl::StrCat("blocks of ", b, " in ", ToText(c.type(c.input(0)))));
+  const std::string mode = c.StringAttr("mode", "DCR");
+  if (mode != "DCR" && mode != "CRD") return Unsupported(absl::StrCat("mode \"", mode, "\""));
   HONE_ASSIGN_OR_RETURN(int y, c.Reshape(c.input(0), {s[0], s[1], s[2] / b, b, s[3] / b, b}));
-  HONE_ASSIGN_OR_RETURN(y, c.Transpose(y, {0, 3, 5, 1, 2, 4}));
+  HONE_ASSIGN_OR_RETURN(y, c.Transpose(y, mode == "DCR" ? Ints{0, 3, 5, 1, 2, 4} : Ints{0, 1, 3, 5, 2, 4}));
   HONE_ASSIGN_OR_RETURN(y, c.Reshape(y, {s[0], b * b * s[1], s[2] / b, s[3] / b}));
   return std::vector<int>{y};
 }
 
 constexpr OnnxOperator kOperators[] = {
-    {"AveragePool", 7, [](NodeContext& c) { return Pool(c, "avg_pool"); }},
-    {"Conv", 1, Conv},
-    {"ConvTranspose", 1, ConvTranspose},
+    {"AveragePool", 1, [](NodeContext& c) { return Pool(c, "avg_pool"); }, "", true},
+    {"Conv", 1, Conv, "", true},
+    {"ConvTranspose", 1, ConvTranspose, "", true},
     {"DepthToSpace", 1, DepthToSpace},
-    {"GlobalAveragePool", 1, [](NodeContext& c) { return GlobalPool(c, "reduce_mean"); }},
-    {"GlobalMaxPool", 1, [](NodeContext& c) { return GlobalPool(c, "reduce_max"); }},
-    {"LRN", 1, Lrn},
-    {"MaxPool", 1, [](NodeContext& c) { return Pool(c, "max_pool"); }},
-    {"Resize", 10, Resize},
+    {"GlobalAveragePool", 1, [](NodeContext& c) { return GlobalPool(c, "reduce_mean"); }, "", true},
+    {"GlobalMaxPool", 1, [](NodeContext& c) { return GlobalPool(c, "reduce_max"); }, "", true},
+    {"LRN", 1, Lrn, "", true},
+    {"Resize", 10, Upsample, "", true},
     {"SpaceToDepth", 1, SpaceToDepth},
     {"Upsample", 7, Upsample},
 };
 
 }  // namespace
+
+Outputs MaxPoolImage(NodeContext& c) { return Pool(c, "max_pool"); }
+
+Outputs ResizeImage(NodeContext& c) {
+  HONE_RETURN_IF_ERROR(c.NeedInputs(1, 4));
+  const Ints shape = c.shape(c.input(0));
+  Ints all(shape.size());
+  std::iota(all.begin(), all.end(), 0);
+  HONE_ASSIGN_OR_RETURN(const Ints axes, c.Axes(c.IntsAttr("axes", all), c.rank(c.input(0))));
+  std::vector<double> scales(shape.size(), 1.0);
+  Ints sizes;
+  if (c.HasInput(3)) {
+    HONE_ASSIGN_OR_RETURN(const Ints given, c.Ints(3, "sizes"));
+    if (given.size() != axes.size())
+      return Unsupported(absl::StrCat(given.size(), " sizes for ", axes.size(), " axes"));
+    sizes = shape;
+    for (size_t i = 0; i < axes.size(); ++i) sizes[axes[i]] = given[i];
+  } else {
+    HONE_ASSIGN_OR_RETURN(const std::vector<double> given, Scales(c, 2));
+    if (given.size() != axes.size())
+      return Unsupported(absl::StrCat(given.size(), " scales for ", axes.size(), " axes"));
+    for (size_t i = 0; i < axes.size(); ++i) scales[axes[i]] = given[i];
+  }
+  HONE_ASSIGN_OR_RETURN(const ResizePlan plan, PlanResize(shape, scales, sizes));
+  return EmitResize(c, plan, c.StringAttr("mode", "nearest"),
+                    c.StringAttr("coordinate_transformation_mode", "half_pixel"),
+                    c.StringAttr("nearest_mode", "round_prefer_floor"), c.FloatAttr("cubic_coeff_a", -0.75));
+}
 
 std::span<const OnnxOperator> ImageOperators() { return kOperators; }
 

@@ -2,17 +2,45 @@
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
-#include "compiler/frontend/operators.h"
 #include "compiler/graph/evaluate.h"
+#include "compiler/graph/operators/node_context.h"
+#include "compiler/graph/operators/onnx_operators.h"
+#include "compiler/graph/operators/operator.h"
 #include "compiler/support/status_macros.h"
 
 namespace hone {
 
 absl::Status Unsupported(const std::string& message) { return absl::InvalidArgumentError(message); }
 
-NodeContext::NodeContext(const OnnxNode& node, std::vector<int> inputs, int64_t opset, Graph& graph)
-    : node_(node), inputs_(std::move(inputs)), opset_(opset), graph_(graph) {
+NodeContext::NodeContext(const OnnxNode& node, std::vector<int> inputs, int64_t opset, Graph& graph,
+                         ShapesByName declared, InlineFn inline_graph)
+    : node_(node),
+      inputs_(std::move(inputs)),
+      opset_(opset),
+      graph_(graph),
+      declared_(std::move(declared)),
+      inline_(std::move(inline_graph)) {
   while (!inputs_.empty() && inputs_.back() < 0) inputs_.pop_back();
+}
+
+std::optional<std::vector<int64_t>> NodeContext::DeclaredShape(int output) const {
+  if (output >= num_outputs() || declared_ == nullptr) return std::nullopt;
+  return declared_(node_.outputs[static_cast<size_t>(output)]);
+}
+
+absl::StatusOr<std::vector<int64_t>> NodeContext::ShapeInsteadOf(int i, std::string_view what, int output) {
+  std::optional<std::vector<int64_t>> shape = DeclaredShape(output);
+  const std::string& input = graph_.values[inputs_[i]].name;
+  if (!shape.has_value()) {
+    return Unsupported(absl::StrCat(std::string(what), " (\"", input,
+                                    "\") is computed at run time; it must be known when the model is imported, or the "
+                                    "model must declare the shape of the output"));
+  }
+  const std::string note =
+      absl::StrCat("Node \"", name(), "\": \"", input,
+                   "\" comes at run time; the bundle assumes that it gives the shape the model declares.");
+  if (std::find(graph_.notes.begin(), graph_.notes.end(), note) == graph_.notes.end()) graph_.notes.push_back(note);
+  return *std::move(shape);
 }
 
 absl::Status NodeContext::NeedInputs(int least, int most) const {
@@ -62,6 +90,7 @@ absl::StatusOr<double> NodeContext::Number(int i, std::string_view what) const {
 }
 
 const OnnxAttribute* NodeContext::Find(std::string_view attr) const {
+  read_.emplace(attr);
   const auto found = node_.attributes.find(std::string(attr));
   return found == node_.attributes.end() ? nullptr : &found->second;
 }
@@ -96,6 +125,33 @@ std::vector<int64_t> NodeContext::IntsAttr(std::string_view attr, std::vector<in
 std::vector<double> NodeContext::FloatsAttr(std::string_view attr) {
   const std::vector<double>* value = Typed<std::vector<double>>(attr, "a list of numbers");
   return value == nullptr ? std::vector<double>() : *value;
+}
+std::vector<std::string> NodeContext::StringsAttr(std::string_view attr) {
+  const std::vector<std::string>* value = Typed<std::vector<std::string>>(attr, "a list of texts");
+  return value == nullptr ? std::vector<std::string>() : *value;
+}
+std::vector<std::string> NodeContext::UnreadAttributes() const {
+  std::vector<std::string> unread;
+  for (const auto& [name, value] : node_.attributes) {
+    if (read_.count(name) == 0) unread.push_back(name);
+  }
+  return unread;
+}
+absl::StatusOr<std::vector<int>> NodeContext::Inline(std::string_view attr, const std::vector<int>& inputs) {
+  const auto* graph = Typed<std::shared_ptr<const OnnxGraph>>(attr, "a graph");
+  if (graph == nullptr || inline_ == nullptr)
+    return Unsupported(absl::StrCat("the graph \"", std::string(attr), "\" is missing"));
+  return inline_(std::string(attr), inputs);
+}
+absl::StatusOr<std::vector<int>> NodeContext::As(std::string_view op, std::vector<int> inputs) {
+  const OnnxOperator* other = FindOnnxOperator("", op, opset_);
+  if (other == nullptr)
+    return Unsupported(absl::StrCat("it needs ", std::string(op), ", which this operator set does not have"));
+  while (!inputs.empty() && inputs.back() < 0) inputs.pop_back();
+  std::swap(inputs_, inputs);
+  absl::StatusOr<std::vector<int>> outputs = other->import(*this);
+  std::swap(inputs_, inputs);
+  return outputs;
 }
 std::shared_ptr<const NdArray> NodeContext::TensorAttr(std::string_view attr) {
   const std::shared_ptr<const NdArray>* value = Typed<std::shared_ptr<const NdArray>>(attr, "a tensor");

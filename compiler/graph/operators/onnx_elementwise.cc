@@ -3,13 +3,12 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
-#include "compiler/frontend/operators.h"
+#include "compiler/graph/operators/node_context.h"
+#include "compiler/graph/operators/onnx_operators.h"
 #include "compiler/support/status_macros.h"
 
 namespace hone {
 namespace {
-
-using Outputs = absl::StatusOr<std::vector<int>>;
 
 Outputs One(absl::StatusOr<int> value) {
   if (!value.ok()) return value.status();
@@ -83,18 +82,6 @@ Outputs Clip(NodeContext& c) {
   if (bounds[0] == -kInfinity && bounds[1] == kInfinity) return std::vector<int>{result};
   if (bounds[0] == 0 && bounds[1] == kInfinity) return One(c.Emit("relu", {result}));
   return One(c.Emit("clip", {result}, {{"min", bounds[0]}, {"max", bounds[1]}}));
-}
-
-Outputs Cast(NodeContext& c) {
-  HONE_RETURN_IF_ERROR(c.NeedInputs(1, 1));
-  const int64_t number = c.IntAttr("to", 0);
-  const std::optional<DType> to = OnnxDType(number);
-  if (!to.has_value()) return Unsupported(absl::StrCat("a cast to elements of type ", OnnxDTypeName(number)));
-  return One(c.Emit("cast", {c.input(0)}, {{"to", ToText(*to)}}));
-}
-Outputs CastLike(NodeContext& c) {
-  HONE_RETURN_IF_ERROR(c.NeedInputs(2, 2));
-  return One(c.Emit("cast", {c.input(0)}, {{"to", ToText(c.type(c.input(1)).dtype)}}));
 }
 
 Outputs LeakyRelu(NodeContext& c) { return Plain<1>(c, "leaky_relu", {{"alpha", c.FloatAttr("alpha", 0.01)}}); }
@@ -174,55 +161,53 @@ constexpr OnnxOperator kOperators[] = {
     {"BitwiseAnd", 18, [](NodeContext& c) { return Plain<2>(c, "bitwise_and"); }},
     {"BitwiseOr", 18, [](NodeContext& c) { return Plain<2>(c, "bitwise_or"); }},
     {"BitwiseXor", 18, [](NodeContext& c) { return Plain<2>(c, "bitwise_xor"); }},
-    {"Cast", 6, Cast},
-    {"CastLike", 15, CastLike},
     {"Ceil", 6, [](NodeContext& c) { return Plain<1>(c, "ceil"); }},
-    {"Celu", 12, Celu},
+    {"Celu", 12, Celu, "", true},
     {"Clip", 6, Clip},
     {"Cos", 7, [](NodeContext& c) { return Plain<1>(c, "cos"); }},
     {"Div", 7, [](NodeContext& c) { return Plain<2>(c, "divide"); }},
-    {"Elu", 6, Elu},
+    {"Elu", 6, Elu, "", true},
     {"Equal", 7, Equal},
-    {"Erf", 9, [](NodeContext& c) { return Plain<1>(c, "erf"); }},
-    {"Exp", 6, [](NodeContext& c) { return Plain<1>(c, "exp"); }},
+    {"Erf", 9, [](NodeContext& c) { return Plain<1>(c, "erf"); }, "", true},
+    {"Exp", 6, [](NodeContext& c) { return Plain<1>(c, "exp"); }, "", true},
     {"Floor", 6, [](NodeContext& c) { return Plain<1>(c, "floor"); }},
-    {"Gelu", 20, Gelu},
+    {"Gelu", 20, Gelu, "", true},
     {"Greater", 7, [](NodeContext& c) { return Plain<2>(c, "greater"); }},
     {"GreaterOrEqual", 12, [](NodeContext& c) { return Plain<2>(c, "greater_equal"); }},
-    {"HardSigmoid", 6, HardSigmoid},
-    {"HardSwish", 14, [](NodeContext& c) { return Plain<1>(c, "hard_swish"); }},
+    {"HardSigmoid", 6, HardSigmoid, "", true},
+    {"HardSwish", 14, [](NodeContext& c) { return Plain<1>(c, "hard_swish"); }, "", true},
     {"IsInf", 10, IsInf},
     {"IsNaN", 9, [](NodeContext& c) { return Plain<1>(c, "isnan"); }},
     {"LeakyRelu", 6, LeakyRelu},
     {"Less", 7, [](NodeContext& c) { return Plain<2>(c, "less"); }},
     {"LessOrEqual", 12, [](NodeContext& c) { return Plain<2>(c, "less_equal"); }},
-    {"Log", 6, [](NodeContext& c) { return Plain<1>(c, "log"); }},
+    {"Log", 6, [](NodeContext& c) { return Plain<1>(c, "log"); }, "", true, NarrowElements::kRefuses, true},
     {"Max", 6, [](NodeContext& c) { return Variadic(c, "maximum"); }},
-    {"Mean", 6, Mean},
+    {"Mean", 6, Mean, "", true},
     {"Min", 6, [](NodeContext& c) { return Variadic(c, "minimum"); }},
-    {"Mish", 18, Mish},
+    {"Mish", 18, Mish, "", true},
     {"Mod", 10, Mod},
     {"Mul", 7, [](NodeContext& c) { return Plain<2>(c, "multiply"); }},
     {"Neg", 6, [](NodeContext& c) { return Plain<1>(c, "negative"); }},
     {"Not", 1, [](NodeContext& c) { return Plain<1>(c, "not"); }},
     {"Or", 7, [](NodeContext& c) { return Plain<2>(c, "or"); }},
     {"PRelu", 7, PRelu},
-    {"Pow", 7, Pow},
+    {"Pow", 7, Pow, "", true},
     {"Reciprocal", 6, [](NodeContext& c) { return Plain<1>(c, "reciprocal"); }},
     {"Relu", 6, [](NodeContext& c) { return Plain<1>(c, "relu"); }},
     {"Round", 11, [](NodeContext& c) { return Plain<1>(c, "round"); }},
-    {"Selu", 6, Selu},
-    {"Sigmoid", 6, [](NodeContext& c) { return Plain<1>(c, "sigmoid"); }},
+    {"Selu", 6, Selu, "", true},
+    {"Sigmoid", 6, [](NodeContext& c) { return Plain<1>(c, "sigmoid"); }, "", true},
     {"Sign", 9, [](NodeContext& c) { return Plain<1>(c, "sign"); }},
     {"Sin", 7, [](NodeContext& c) { return Plain<1>(c, "sin"); }},
-    {"Softplus", 1, [](NodeContext& c) { return Plain<1>(c, "softplus"); }},
-    {"Softsign", 1, Softsign},
-    {"Sqrt", 6, [](NodeContext& c) { return Plain<1>(c, "sqrt"); }},
+    {"Softplus", 1, [](NodeContext& c) { return Plain<1>(c, "softplus"); }, "", true},
+    {"Softsign", 1, Softsign, "", true},
+    {"Sqrt", 6, [](NodeContext& c) { return Plain<1>(c, "sqrt"); }, "", true, NarrowElements::kRefuses, true},
     {"Sub", 7, [](NodeContext& c) { return Plain<2>(c, "subtract"); }},
-    {"Sum", 6, [](NodeContext& c) { return Variadic(c, "add"); }},
-    {"Tan", 7, Tan},
-    {"Tanh", 6, [](NodeContext& c) { return Plain<1>(c, "tanh"); }},
-    {"ThresholdedRelu", 10, ThresholdedRelu},
+    {"Sum", 6, [](NodeContext& c) { return Variadic(c, "add"); }, "", true},
+    {"Tan", 7, Tan, "", true},
+    {"Tanh", 6, [](NodeContext& c) { return Plain<1>(c, "tanh"); }, "", true},
+    {"ThresholdedRelu", 10, ThresholdedRelu, "", true},
     {"Where", 9, [](NodeContext& c) { return Plain<3>(c, "where"); }},
     {"Xor", 7, [](NodeContext& c) { return Plain<2>(c, "xor"); }},
 };

@@ -4,22 +4,41 @@
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
-#include "compiler/frontend/image_layout.h"
-#include "compiler/frontend/operators.h"
+#include "compiler/graph/operators/expressions.h"
+#include "compiler/graph/operators/image_layout.h"
+#include "compiler/graph/operators/node_context.h"
+#include "compiler/graph/operators/onnx_operators.h"
 #include "compiler/support/status_macros.h"
 
 namespace hone {
 namespace {
 
-using Outputs = absl::StatusOr<std::vector<int>>;
 using Ints = std::vector<int64_t>;
+
+// In training the statistics are the batch's own; running ones are outputs.
+Outputs BatchNormOfBatch(NodeContext& c) {
+  const Value x = Input(c, 0), running_mean = Input(c, 3), running_variance = Input(c, 4);
+  if (x.rank() < 2) return Unsupported(absl::StrCat("a batch norm of ", ToText(c.type(x.id()))));
+  const double momentum = c.FloatAttr("momentum", 0.9);
+  Ints over, shape(c.shape(x.id()).size() - 1, 1);
+  for (int d = 0; d < x.rank(); ++d) {
+    if (d != 1) over.push_back(d);
+  }
+  shape[0] = x.dim(1);
+  const Value mean = Reduce("reduce_mean", x, over, false), centred = x - Reshape(mean, shape);
+  const Value variance = Reduce("reduce_mean", centred * centred, over, false);
+  const Value scale = Input(c, 1) / Sqrt(variance + c.FloatAttr("epsilon", 1e-5));
+  return Results({centred * Reshape(scale, shape) + Reshape(Input(c, 2), shape),
+                  running_mean * momentum + mean * (1 - momentum),
+                  running_variance * momentum + variance * (1 - momentum)});
+}
 
 // x * (scale / sqrt(var + epsilon)) + (bias - mean * scale / sqrt(var + epsilon)), a multiply and an add by channel:
 // with constant statistics both fold into the convolution in front.
 Outputs BatchNormalization(NodeContext& c) {
   HONE_RETURN_IF_ERROR(c.NeedInputs(5, 5));
-  if (c.IntAttr("training_mode", 0) != 0)
-    return Unsupported("training_mode is not supported; export the model in evaluation mode");
+  c.FloatAttr("momentum", 0.9);
+  if (c.IntAttr("training_mode", 0) != 0) return BatchNormOfBatch(c);
   if (c.IntAttr("spatial", 1) == 0) return Unsupported("spatial 0 is not supported");
   const int x = c.input(0);
   if (c.rank(x) < 2) return Unsupported(absl::StrCat("a batch norm of ", ToText(c.type(x))));
@@ -56,7 +75,15 @@ Outputs InstanceNormalization(NodeContext& c) {
   return EmitGroupNorm(c, c.input(1), c.input(2), c.shape(c.input(0))[1], c.FloatAttr("epsilon", 1e-5));
 }
 
+// Statistics are computed in float32 at least, which is all that stash_type may ask for.
+absl::Status CheckStashType(NodeContext& c) {
+  const int64_t type = c.IntAttr("stash_type", 1);
+  if (type == 1 || type == 10 || type == 16) return absl::OkStatus();
+  return Unsupported(absl::StrCat("stash_type is ", OnnxDTypeName(type)));
+}
+
 Outputs GroupNormalization(NodeContext& c) {
+  HONE_RETURN_IF_ERROR(CheckStashType(c));
   HONE_RETURN_IF_ERROR(c.NeedInputs(3, 3));
   if (c.rank(c.input(0)) < 3) return Unsupported(absl::StrCat("a group norm of ", ToText(c.type(c.input(0)))));
   const int64_t groups = c.IntAttr("num_groups", 0), channels = c.shape(c.input(0))[1];
@@ -99,6 +126,7 @@ Outputs LayerNormInSteps(NodeContext& c, int scale, int bias, int64_t axis, doub
 }
 
 Outputs LayerNormalization(NodeContext& c) {
+  HONE_RETURN_IF_ERROR(CheckStashType(c));
   HONE_RETURN_IF_ERROR(c.NeedInputs(2, 3));
   HONE_ASSIGN_OR_RETURN(const int64_t axis, c.Axis(c.IntAttr("axis", -1), c.rank(c.input(0))));
   const Ints& shape = c.shape(c.input(0));
@@ -141,39 +169,6 @@ Outputs Softmax(NodeContext& c, std::string_view op) {
   return std::vector<int>{y};
 }
 
-// Axes are an attribute, from operator set `by_input` on an input. None at all means every axis, or, where the model
-// says so, no reduction.
-Outputs Reduce(NodeContext& c, std::string_view op, int by_input) {
-  const bool as_input = c.opset() >= by_input;
-  HONE_RETURN_IF_ERROR(c.NeedInputs(1, as_input ? 2 : 1));
-  int x = c.input(0);
-  Ints axes;
-  if (!as_input) axes = c.IntsAttr("axes");
-  if (as_input && c.HasInput(1)) { HONE_ASSIGN_OR_RETURN(axes, c.Ints(1, "axes")); }
-  const int64_t keepdims = c.IntAttr("keepdims", 1);
-  if (axes.empty() && c.IntAttr("noop_with_empty_axes", 0) != 0) return std::vector<int>{x};
-  Ints shape = c.shape(x);
-  HONE_ASSIGN_OR_RETURN(axes, c.Axes(axes, c.rank(x)));
-  if (axes.empty()) {
-    axes.resize(shape.size());
-    std::iota(axes.begin(), axes.end(), 0);
-  }
-  std::sort(axes.begin(), axes.end());
-  if (axes.empty()) {  // a scalar: one element to reduce
-    HONE_ASSIGN_OR_RETURN(x, c.Reshape(x, {1}));
-    HONE_ASSIGN_OR_RETURN(const int y, c.Emit(op, {x}, {{"axes", Ints{0}}, {"keepdims", int64_t{0}}}));
-    return std::vector<int>{y};
-  }
-  HONE_ASSIGN_OR_RETURN(const int y, c.Emit(op, {x}, {{"axes", axes}, {"keepdims", keepdims}}));
-  return std::vector<int>{y};
-}
-
-Outputs ReduceLogSum(NodeContext& c) {
-  HONE_ASSIGN_OR_RETURN(const std::vector<int> sum, Reduce(c, "reduce_sum", 18));
-  HONE_ASSIGN_OR_RETURN(const int y, c.Emit("log", {sum[0]}));
-  return std::vector<int>{y};
-}
-
 Outputs ArgReduce(NodeContext& c, std::string_view op) {
   HONE_RETURN_IF_ERROR(c.NeedInputs(1, 1));
   HONE_ASSIGN_OR_RETURN(const int64_t axis, c.Axis(c.IntAttr("axis", 0), c.rank(c.input(0))));
@@ -192,51 +187,39 @@ Outputs LpNormalization(NodeContext& c) {
   HONE_ASSIGN_OR_RETURN(const int64_t axis, c.Axis(c.IntAttr("axis", -1), c.rank(c.input(0))));
   HONE_ASSIGN_OR_RETURN(const int norm, c.Emit(p == 1 ? "reduce_l1" : "reduce_l2", {c.input(0)},
                                                {{"axes", Ints{axis}}, {"keepdims", int64_t{1}}}));
-  HONE_ASSIGN_OR_RETURN(const int y, c.Emit("divide", {c.input(0), norm}));
-  return std::vector<int>{y};
-}
-
-Outputs CumSum(NodeContext& c) {
-  HONE_RETURN_IF_ERROR(c.NeedInputs(2, 2));
-  HONE_ASSIGN_OR_RETURN(int64_t axis, c.Int(1, "the axis"));
-  HONE_ASSIGN_OR_RETURN(axis, c.Axis(axis, c.rank(c.input(0))));
-  HONE_ASSIGN_OR_RETURN(
-      const int y,
-      c.Emit("cumsum", {c.input(0)},
-             {{"axis", axis}, {"exclusive", c.IntAttr("exclusive", 0)}, {"reverse", c.IntAttr("reverse", 0)}}));
+  // Where the norm is 0 so is x: it is divided by 1.
+  const DType dtype = c.type(norm).dtype;
+  HONE_ASSIGN_OR_RETURN(const int zero, c.Emit("equal", {norm, c.Scalar(dtype, 0)}));
+  HONE_ASSIGN_OR_RETURN(const int divisor, c.Emit("where", {zero, c.Scalar(dtype, 1), norm}));
+  HONE_ASSIGN_OR_RETURN(const int y, c.Emit("divide", {c.input(0), divisor}));
   return std::vector<int>{y};
 }
 
 Outputs TopK(NodeContext& c) {
   const bool as_input = c.opset() >= 10;
+  c.IntAttr("sorted", 1);  // they are in any case
   HONE_RETURN_IF_ERROR(c.NeedInputs(as_input ? 2 : 1, as_input ? 2 : 1));
   int64_t k = as_input ? 0 : c.IntAttr("k", 0);
-  if (as_input) { HONE_ASSIGN_OR_RETURN(k, c.Int(1, "k")); }
   HONE_ASSIGN_OR_RETURN(const int64_t axis, c.Axis(c.IntAttr("axis", -1), c.rank(c.input(0))));
+  if (as_input && c.IsConstant(1)) { HONE_ASSIGN_OR_RETURN(k, c.Int(1, "k")); }
+  if (as_input && !c.IsConstant(1)) {
+    HONE_ASSIGN_OR_RETURN(const Ints shape, c.ShapeInsteadOf(1, "k"));
+    if (shape.size() != c.shape(c.input(0)).size()) return Unsupported("the declared shape has another rank");
+    k = shape[axis];
+  }
   return c.EmitAll("topk", {c.input(0)}, {{"k", k}, {"axis", axis}, {"largest", c.IntAttr("largest", 1)}});
 }
 
 constexpr OnnxOperator kOperators[] = {
     {"ArgMax", 1, [](NodeContext& c) { return ArgReduce(c, "argmax"); }},
     {"ArgMin", 1, [](NodeContext& c) { return ArgReduce(c, "argmin"); }},
-    {"BatchNormalization", 7, BatchNormalization},
-    {"CumSum", 11, CumSum},
-    {"GroupNormalization", 18, GroupNormalization},
-    {"InstanceNormalization", 6, InstanceNormalization},
-    {"LayerNormalization", 17, LayerNormalization},
-    {"LogSoftmax", 1, [](NodeContext& c) { return Softmax(c, "log_softmax"); }},
-    {"LpNormalization", 1, LpNormalization},
-    {"ReduceL1", 1, [](NodeContext& c) { return Reduce(c, "reduce_l1", 18); }},
-    {"ReduceL2", 1, [](NodeContext& c) { return Reduce(c, "reduce_l2", 18); }},
-    {"ReduceLogSum", 1, ReduceLogSum},
-    {"ReduceLogSumExp", 1, [](NodeContext& c) { return Reduce(c, "reduce_logsumexp", 18); }},
-    {"ReduceMax", 1, [](NodeContext& c) { return Reduce(c, "reduce_max", 18); }},
-    {"ReduceMean", 1, [](NodeContext& c) { return Reduce(c, "reduce_mean", 18); }},
-    {"ReduceMin", 1, [](NodeContext& c) { return Reduce(c, "reduce_min", 18); }},
-    {"ReduceProd", 1, [](NodeContext& c) { return Reduce(c, "reduce_prod", 18); }},
-    {"ReduceSum", 1, [](NodeContext& c) { return Reduce(c, "reduce_sum", 13); }},
-    {"ReduceSumSquare", 1, [](NodeContext& c) { return Reduce(c, "reduce_sum_square", 18); }},
-    {"Softmax", 1, [](NodeContext& c) { return Softmax(c, "softmax"); }},
+    {"BatchNormalization", 7, BatchNormalization, "", true},
+    {"GroupNormalization", 18, GroupNormalization, "", true},
+    {"InstanceNormalization", 6, InstanceNormalization, "", true},
+    {"LayerNormalization", 17, LayerNormalization, "", true},
+    {"LogSoftmax", 1, [](NodeContext& c) { return Softmax(c, "log_softmax"); }, "", true},
+    {"LpNormalization", 1, LpNormalization, "", true},
+    {"Softmax", 1, [](NodeContext& c) { return Softmax(c, "softmax"); }, "", true},
     {"TopK", 1, TopK},
 };
 

@@ -1,0 +1,230 @@
+// If, Loop and Scan: no control flow is left at run time. The graphs inside are put in their place, as often as they
+// run.
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/graph/operators/expressions.h"
+#include "compiler/support/status_macros.h"
+
+namespace hone {
+namespace {
+
+constexpr int64_t kMostIterations = 1024;
+
+// A condition that is known chooses the branch; otherwise both are computed, and one's results are taken.
+Outputs If(NodeContext& c) {
+  HONE_RETURN_IF_ERROR(c.NeedInputs(1, 1));
+  c.HasAttr("then_branch");
+  c.HasAttr("else_branch");
+  if (c.IsConstant(0)) {
+    HONE_ASSIGN_OR_RETURN(const double condition, c.Number(0, "the condition"));
+    return c.Inline(condition != 0 ? "then_branch" : "else_branch", {});
+  }
+  HONE_ASSIGN_OR_RETURN(std::vector<int> yes, c.Inline("then_branch", {}));
+  HONE_ASSIGN_OR_RETURN(const std::vector<int> no, c.Inline("else_branch", {}));
+  if (yes.size() != no.size()) return Unsupported("its branches differ in their number of outputs");
+  const Value condition = Reshape(Input(c, 0), {});
+  for (size_t i = 0; i < yes.size(); ++i) {
+    if (yes[i] < 0 || no[i] < 0) return Unsupported("an output of a branch is missing");
+    if (!(c.type(yes[i]) == c.type(no[i])))
+      return Unsupported(absl::StrCat("its condition is computed at run time, and an output is ",
+                                      ToText(c.type(yes[i])), " or ", ToText(c.type(no[i]))));
+    const Value chosen = Where(condition, Value(c, yes[i]), Value(c, no[i]));
+    if (!chosen) return c.status();
+    yes[i] = chosen.id();
+  }
+  return yes;
+}
+
+// Parts stacked along a new first dimension, or another one.
+Value Stack(const std::vector<Value>& parts, int64_t axis) {
+  std::vector<Value> rows;
+  for (const Value& part : parts) {
+    std::vector<int64_t> shape = part.shape();
+    shape.insert(shape.begin() + axis, 1);
+    rows.push_back(Reshape(part, shape));
+  }
+  return Concat(rows, axis);
+}
+
+// The number of iterations: known, or the first extent declared of what is stacked up.
+absl::StatusOr<int64_t> Iterations(NodeContext& c, int carried) {
+  if (c.IsConstant(0) && !c.HasInput(1)) return c.Int(0, "the trip count");
+  if (c.IsConstant(0) && c.IsConstant(1)) {
+    HONE_ASSIGN_OR_RETURN(const double condition, c.Number(1, "the condition"));
+    if (condition == 0) return 0;
+  }
+  for (int i = carried; i < c.num_outputs(); ++i) {
+    const std::optional<std::vector<int64_t>> shape = c.DeclaredShape(i);
+    if (shape.has_value() && !shape->empty()) {
+      HONE_RETURN_IF_ERROR(c.ShapeInsteadOf(c.HasInput(0) ? 0 : 1, "the trip count", i).status());
+      return (*shape)[0];
+    }
+  }
+  if (c.IsConstant(0)) return c.Int(0, "the trip count");
+  return Unsupported("the number of iterations is only known at run time");
+}
+
+// Inputs: trip count, condition, values carried along. The body takes iteration, condition, values; it gives the next
+// condition, the values, and what is stacked up.
+Outputs Loop(NodeContext& c) {
+  HONE_RETURN_IF_ERROR(c.NeedInputs(0, 1 << 16));
+  c.HasAttr("body");
+  const int carried = std::max(0, c.num_inputs() - 2);
+  HONE_ASSIGN_OR_RETURN(const int64_t most, Iterations(c, carried));
+  if (most < 0 || most > kMostIterations)
+    return Unsupported(absl::StrCat(most, " iterations; at most ", kMostIterations, " are unrolled"));
+  std::vector<int> values;
+  for (int i = 0; i < carried; ++i) values.push_back(c.input(i + 2));
+  const bool declared = !c.IsConstant(0) || (c.HasInput(1) && !c.IsConstant(1));
+  int condition = c.HasInput(1) ? c.input(1) : c.Scalar(kBool, 1);
+  std::vector<std::vector<Value>> stacked;
+  for (int64_t i = 0; i < most; ++i) {
+    NdArray iteration(kInt64, {});
+    iteration.SetInt(0, i);
+    std::vector<int> inputs{c.AddConstant(std::move(iteration)), condition};
+    inputs.insert(inputs.end(), values.begin(), values.end());
+    HONE_ASSIGN_OR_RETURN(const std::vector<int> outputs, c.Inline("body", inputs));
+    if (static_cast<int>(outputs.size()) < carried + 1) return Unsupported("its body has too few outputs");
+    condition = outputs[0];
+    values.assign(outputs.begin() + 1, outputs.begin() + 1 + carried);
+    stacked.resize(outputs.size() - 1 - static_cast<size_t>(carried));
+    for (size_t k = 0; k < stacked.size(); ++k)
+      stacked[k].emplace_back(c, outputs[k + 1 + static_cast<size_t>(carried)]);
+    const GraphValue& next = c.graph().values[static_cast<size_t>(condition)];
+    if (next.is_constant() && next.data->Get(0) == 0) break;
+    if (!next.is_constant() && !declared) return Unsupported("its condition is computed at run time");
+  }
+  if (most == 0 && c.num_outputs() > carried)
+    return Unsupported("it runs no iteration, so nothing is known of what it stacks up");
+  for (const std::vector<Value>& parts : stacked) {
+    const Value whole = Stack(parts, 0);
+    if (!whole) return c.status();
+    values.push_back(whole.id());
+  }
+  return values;
+}
+
+// Inputs: states, then sequences of which each iteration gets one element; the body gives states and elements.
+Outputs Scan(NodeContext& c) {
+  HONE_RETURN_IF_ERROR(c.NeedInputs(0, 1 << 16));
+  c.HasAttr("body");
+  const int first =
+      c.opset() < 9 ? 1 : 0;  // before operator set 9: lengths first, and all inputs with a batch dimension
+  if (c.opset() < 9 && c.HasInput(0)) return Unsupported("lengths of sequences");
+  const int scanned = static_cast<int>(c.IntAttr("num_scan_inputs", 1)), states = c.num_inputs() - first - scanned;
+  if (scanned < 1 || states < 0) return Unsupported(absl::StrCat("num_scan_inputs is ", scanned));
+  const std::vector<int64_t> in_axes =
+      c.IntsAttr("scan_input_axes", std::vector<int64_t>(static_cast<size_t>(scanned), 0));
+  const std::vector<int64_t> in_directions = c.IntsAttr(c.opset() < 9 ? "directions" : "scan_input_directions",
+                                                        std::vector<int64_t>(static_cast<size_t>(scanned), 0));
+  const int outputs = c.num_outputs() - states;
+  const std::vector<int64_t> out_axes =
+      c.IntsAttr("scan_output_axes", std::vector<int64_t>(static_cast<size_t>(std::max(outputs, 0)), 0));
+  const std::vector<int64_t> out_directions =
+      c.IntsAttr("scan_output_directions", std::vector<int64_t>(static_cast<size_t>(std::max(outputs, 0)), 0));
+  if (in_axes.size() != static_cast<size_t>(scanned) || in_directions.size() != in_axes.size())
+    return Unsupported("axes or directions do not fit the inputs");
+  std::vector<Value> sequences;
+  std::vector<int> values;
+  for (int i = 0; i < states; ++i) values.push_back(c.input(first + i));
+  for (int i = 0; i < scanned; ++i) sequences.push_back(Input(c, first + states + i));
+  const int64_t batch = c.opset() < 9 ? sequences[0].dim(0) : 1;
+  if (batch != 1) return Unsupported(absl::StrCat("a batch of ", batch, " before operator set 9"));
+  if (c.opset() < 9) {
+    const auto without_batch = [](const Value& x) { return Reshape(x, {x.shape().begin() + 1, x.shape().end()}); };
+    for (Value& sequence : sequences) sequence = without_batch(sequence);
+    for (int& value : values) {
+      const Value state = without_batch(Value(c, value));
+      if (!state) return c.status();
+      value = state.id();
+    }
+  }
+  std::vector<int64_t> axes;
+  for (int i = 0; i < scanned; ++i) {
+    HONE_ASSIGN_OR_RETURN(const int64_t axis,
+                          c.Axis(in_axes[static_cast<size_t>(i)], sequences[static_cast<size_t>(i)].rank()));
+    axes.push_back(axis);
+  }
+  const int64_t steps = sequences[0].dim(static_cast<int>(axes[0]));
+  if (steps < 1 || steps > kMostIterations)
+    return Unsupported(absl::StrCat(steps, " iterations; at most ", kMostIterations, " are unrolled"));
+  std::vector<std::vector<Value>> stacked;
+  for (int64_t t = 0; t < steps; ++t) {
+    std::vector<int> inputs = values;
+    for (size_t i = 0; i < sequences.size(); ++i) {
+      const Value& sequence = sequences[i];
+      if (sequence.dim(static_cast<int>(axes[i])) != steps) return Unsupported("sequences of different lengths");
+      std::vector<int64_t> shape = sequence.shape();
+      shape.erase(shape.begin() + axes[i]);
+      const Value element = Reshape(Slice(sequence, axes[i], in_directions[i] != 0 ? steps - 1 - t : t, 1), shape);
+      if (!element) return c.status();
+      inputs.push_back(element.id());
+    }
+    HONE_ASSIGN_OR_RETURN(const std::vector<int> results, c.Inline("body", inputs));
+    if (static_cast<int>(results.size()) < states) return Unsupported("its body has too few outputs");
+    values.assign(results.begin(), results.begin() + states);
+    stacked.resize(results.size() - static_cast<size_t>(states));
+    for (size_t k = 0; k < stacked.size(); ++k) stacked[k].emplace_back(c, results[k + static_cast<size_t>(states)]);
+  }
+  for (size_t k = 0; k < stacked.size(); ++k) {
+    if (k < out_directions.size() && out_directions[k] != 0) std::reverse(stacked[k].begin(), stacked[k].end());
+    HONE_ASSIGN_OR_RETURN(const int64_t axis, c.Axis(k < out_axes.size() ? out_axes[k] : 0, stacked[k][0].rank() + 1));
+    const Value whole = Stack(stacked[k], axis);
+    if (!whole) return c.status();
+    values.push_back(whole.id());
+  }
+  if (c.opset() < 9) {
+    for (int& value : values) {
+      std::vector<int64_t> shape = c.shape(value);
+      shape.insert(shape.begin(), 1);
+      HONE_ASSIGN_OR_RETURN(value, c.Reshape(value, shape));
+    }
+  }
+  return values;
+}
+
+// Attention with graphs that change scores and probabilities.
+Outputs FlexAttention(NodeContext& c) {
+  HONE_RETURN_IF_ERROR(c.NeedInputs(3, 3));
+  Value q = Input(c, 0), k = Input(c, 1), v = Input(c, 2);
+  if (q.rank() != 4 || k.rank() != 4 || v.rank() != 4 || k.dim(1) < 1 || q.dim(1) % k.dim(1) != 0)
+    return Unsupported("query, key and value are not four-dimensional, or their heads do not fit");
+  c.HasAttr("score_mod");
+  c.HasAttr("prob_mod");
+  const int64_t precision = c.IntAttr("softmax_precision", 1), times = q.dim(1) / k.dim(1);
+  const std::optional<DType> type = OnnxDType(precision);
+  if (!type.has_value() || !type->is_float())
+    return Unsupported(absl::StrCat("softmax_precision is ", OnnxDTypeName(precision)));
+  const DType wide = c.HasAttr("softmax_precision") ? *type : q.dtype() == DType::Float(64) ? q.dtype() : kFloat32;
+  const auto repeat = [&](const Value& x) {
+    const std::vector<int64_t> s = x.shape();
+    if (times == 1) return x;
+    return Reshape(Expand(Reshape(x, {s[0], s[1], 1, s[2], s[3]}), {s[0], s[1], times, s[2], s[3]}),
+                   {s[0], s[1] * times, s[2], s[3]});
+  };
+  const double scale = c.FloatAttr("scale", 1 / std::sqrt(static_cast<double>(q.dim(3))));
+  Value scores = Cast(MatMul(q, Transpose(repeat(k), {0, 1, 3, 2})) * scale, wide);
+  const auto change = [&](std::string_view attr, const Value& x) -> absl::StatusOr<Value> {
+    if (!c.HasAttr(attr) || !x) return x;
+    HONE_ASSIGN_OR_RETURN(const std::vector<int> outputs, c.Inline(attr, {x.id()}));
+    if (outputs.size() != 1 || outputs[0] < 0 || !(c.type(outputs[0]) == c.type(x.id())))
+      return Unsupported(absl::StrCat(std::string(attr), " does not give what it takes"));
+    return Value(c, outputs[0]);
+  };
+  HONE_ASSIGN_OR_RETURN(scores, change("score_mod", scores));
+  HONE_ASSIGN_OR_RETURN(const Value probabilities, change("prob_mod", Softmax(scores, 3)));
+  return Results({MatMul(Cast(probabilities, v.dtype()), repeat(v))});
+}
+
+}  // namespace
+
+HONE_OPERATORS(control_flow) {
+  return {{.onnx = {{"If", 1, If},
+                    {"Loop", 1, Loop},
+                    {"Scan", 8, Scan},
+                    {"FlexAttention", 1, FlexAttention, "ai.onnx.preview", true}}}};
+}
+
+}  // namespace hone

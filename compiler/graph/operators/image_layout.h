@@ -1,0 +1,21 @@
+// ONNX images are NCHW, ours NHWC: what the operators of images share.
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "compiler/graph/operators/node_context.h"
+
+namespace hone {
+
+// [N, C, S...] -> [N, S..., C], and back. Passes sink and cancel these transposes later.
+absl::StatusOr<int> ToChannelsLast(NodeContext& context, int value);
+absl::StatusOr<int> ToChannelsFirst(NodeContext& context, int value);
+
+struct WindowAttrs {
+  std::vector<int64_t> kernel, strides, dilations, pads;  // pads: all befores, then all afters
+};
+// Reads and completes kernel_shape (given where the weight says it), strides, dilations, pads and auto_pad for an image
+// of these spatial sizes.
+absl::StatusOr<WindowAttrs> ReadWindow(NodeContext& context, const std::vector<int64_t>& spatial,
+                                       std::vector<int64_t> kernel);
+
+}  // namespace hone

@@ -1,0 +1,64 @@
+// An operator in one place: a file of this folder says what it computes (formula, shape function, how it may be fused:
+// an OpInfo) and which ONNX operators it serves, from which operator set on, and how they become nodes of the graph.
+//
+// To add one: a file NAME.cc here that defines HONE_OPERATORS(NAME), returning the Operators it holds. Nothing else
+// knows its name: the build makes the list of all from the names of the files.
+//
+//   HONE_OPERATORS(swish) {
+//     return {{.onnx = {{.name = "Swish", .since = 24, .import = [](NodeContext& c) -> Outputs {
+//       const Value x = Input(c, 0);
+//       return Results({x * Sigmoid(x * c.FloatAttr("alpha", 1))});
+//     }}}}};
+//   }
+//
+// What can be said with other operators is said so (expressions.h), and the passes fuse it; what cannot has an OpInfo.
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/graph/op.h"
+
+namespace hone {
+
+class NodeContext;
+
+// The outputs' values; those beyond the list are not supported.
+using Outputs = absl::StatusOr<std::vector<int>>;
+// Appends what computes the node. InvalidArgument with the reason when the node is malformed or asks for what is not
+// supported.
+using ImportFn = Outputs (*)(NodeContext&);
+
+// What an operator does with elements of a narrow type (narrow_types.h): refuses them, hands its first input's on as
+// they are, or knows what they stand for.
+enum class NarrowElements : uint8_t { kRefuses, kMoves, kConverts };
+
+struct OnnxOperator {
+  std::string_view name;
+  int since;  // the operator set this row is for, up to that of the next row
+  ImportFn import;
+  std::string_view domain = "";
+  // Inputs of float16 and bfloat16 are computed with as float32, and results of type float32 rounded to the type of the
+  // first of them: one rounding, as the standard's reference has it, whatever the steps are.
+  bool in_float32 = false;
+  NarrowElements narrow = NarrowElements::kRefuses;
+  bool keeps_shape = false;  // the output has the shape of the first input, whatever that is
+};
+
+struct Operator {
+  std::vector<OpInfo> graph;  // what it is in a graph; none where it is made of others
+  std::vector<OnnxOperator> onnx;
+};
+using Operators = std::vector<Operator>;
+
+#define HONE_OPERATORS(file) Operators OperatorsOf_##file()
+
+// Those of every file.
+const Operators& AllOperators();
+
+// InvalidArgument in the importer's words.
+absl::Status Unsupported(const std::string& message);
+
+}  // namespace hone

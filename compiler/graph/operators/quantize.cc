@@ -1,0 +1,174 @@
+// Integers that stand for numbers: real = (integer - zero point) * scale.
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/graph/operators/expressions.h"
+#include "compiler/graph/operators/narrow_types.h"
+#include "compiler/support/status_macros.h"
+
+namespace hone {
+namespace {
+
+double Least(DType type) { return type.code == TypeCode::kUInt ? 0 : -std::ldexp(1, type.bits - 1); }
+double Greatest(DType type) { return std::ldexp(1, type.code == TypeCode::kUInt ? type.bits : type.bits - 1) - 1; }
+
+// A scale or zero point as it goes with x: one for all, one for each index along an axis, or one for each block of
+// elements along it.
+Value Spread(const Value& param, const Value& x, int64_t axis, int64_t block) {
+  if (!param || !x) return {};
+  NodeContext& c = param.context();
+  if (*NumElements(param.shape()) == 1 && block == 0) return Reshape(param, {});
+  if (axis < 0 || axis >= x.rank())
+    return Fail(c, Unsupported(absl::StrCat("axis ", axis, " is outside the rank ", x.rank())));
+  std::vector<int64_t> shape(x.shape().size(), 1);
+  const size_t along = static_cast<size_t>(axis);
+  if (block == 0) {
+    if (param.rank() != 1 || param.dim(0) != x.dim(static_cast<int>(axis)))
+      return Fail(c, Unsupported(absl::StrCat("scale or zero point is ", ToText(c.type(param.id())), " for ",
+                                              ToText(c.type(x.id())))));
+    shape[along] = param.dim(0);
+    return Reshape(param, shape);
+  }
+  if (param.rank() != x.rank()) return Fail(c, Unsupported("scale or zero point of another rank than the blocks"));
+  shape = param.shape();
+  std::vector<int64_t> with_block = shape, repeated = shape;
+  with_block.insert(with_block.begin() + axis + 1, 1);
+  repeated.insert(repeated.begin() + axis + 1, block);
+  shape[along] *= block;
+  return Slice(Reshape(Expand(Reshape(param, with_block), repeated), shape), axis, 0, x.dim(static_cast<int>(axis)));
+}
+
+// round(x / scale) + zero, held within the type; a sum in float32 is exact where it matters.
+Value Quantise(const Value& x, const Value& scale, const Value& zero, DType to) {
+  if (!x || !scale) return {};
+  Value y = Round(x / scale);
+  if (zero) y = y + Cast(zero, x.dtype());
+  return Cast(Clip(y, Least(to), Greatest(to)), to);
+}
+Value Dequantise(const Value& x, const Value& scale, const Value& zero) {
+  if (!x || !scale) return {};
+  Value y = Cast(x, kInt32);
+  if (zero) y = y - Cast(zero, kInt32);
+  return Cast(y, scale.dtype()) * scale;
+}
+
+Outputs QuantizeLinear(NodeContext& c) {
+  HONE_RETURN_IF_ERROR(c.NeedInputs(2, 3));
+  const Value x = Input(c, 0);
+  int64_t axis = c.IntAttr("axis", 1);
+  if (axis < 0) axis += x.rank();
+  const int64_t block = c.IntAttr("block_size", 0);
+  const int64_t named = c.IntAttr("output_dtype", 0), precision = c.IntAttr("precision", 0);
+  const bool saturate = c.IntAttr("saturate", 1) != 0;  // integers always are
+  const NarrowType* narrow = c.HasInput(2) ? FindNarrowType(c.element(c.input(2))) : FindNarrowType(named);
+  DType to = c.HasInput(2) ? Input(c, 2).dtype() : DType::UInt(8);
+  if (named != 0 && !c.HasInput(2) && narrow == nullptr) {
+    const std::optional<DType> type = OnnxDType(named);
+    if (!type.has_value()) return Unsupported(absl::StrCat("elements of type ", OnnxDTypeName(named)));
+    to = *type;
+  }
+  if (precision != 0 && precision != 1) return Unsupported("precision other than float32");
+  if (narrow != nullptr) {
+    Value y = x / Spread(Cast(Input(c, 1), x.dtype()), x, axis, block);
+    if (!narrow->is_float) {
+      y = Round(y);
+      if (c.HasInput(2)) y = y + Cast(Spread(Widen(Input(c, 2), *narrow), x, axis, block), x.dtype());
+      const double low = narrow->has_sign ? -std::ldexp(1, narrow->bits - 1) : 0;
+      y = Clip(y, low, low + std::ldexp(1, narrow->bits) - 1);
+    }
+    y = Narrow(y, *narrow, saturate, "up");
+    if (y) c.SetElement(y.id(), narrow->name);
+    return Results({y});
+  }
+  if (!to.is_int() || !x.dtype().is_float())
+    return Unsupported(absl::StrCat("quantisation of ", ToText(x.dtype()), " to ", ToText(to)));
+  const Value scale = Cast(Input(c, 1), x.dtype());
+  return Results({Quantise(x, Spread(scale, x, axis, block), Spread(Input(c, 2), x, axis, block), to)});
+}
+
+Outputs DequantizeLinear(NodeContext& c) {
+  HONE_RETURN_IF_ERROR(c.NeedInputs(2, 3));
+  const Value x = Input(c, 0);
+  if (const int64_t named = c.IntAttr("output_dtype", 0); named != 0 && OnnxDType(named) != Input(c, 1).dtype())
+    return Unsupported("output_dtype is not the scale's type");
+  int64_t axis = c.IntAttr("axis", 1);
+  if (axis < 0) axis += x.rank();
+  const int64_t block = c.IntAttr("block_size", 0);
+  if (const NarrowType* narrow = FindNarrowType(c.element(x.id())); narrow != nullptr) {
+    const Value scale = Spread(Input(c, 1), x, axis, block);
+    Value y = Widen(x, *narrow);
+    if (c.HasInput(2) && !narrow->is_float) y = y - Spread(Widen(Input(c, 2), *narrow), x, axis, block);
+    return Results({scale ? Cast(y, scale.dtype()) * scale : Value()});
+  }
+  if (!x.dtype().is_int()) return Unsupported(absl::StrCat("integers of type ", ToText(x.dtype())));
+  return Results({Dequantise(x, Spread(Input(c, 1), x, axis, block), Spread(Input(c, 2), x, axis, block))});
+}
+
+// To uint8 over the range of the values, which is made to hold 0.
+Outputs DynamicQuantizeLinear(NodeContext& c) {
+  HONE_RETURN_IF_ERROR(c.NeedInputs(1, 1));
+  const Value x = Input(c, 0), flat = Reshape(x, {*NumElements(x.shape())});
+  const Value least = Min(Reduce("reduce_min", flat, {0}, false), Number(x, 0));
+  const Value greatest = Max(Reduce("reduce_max", flat, {0}, false), Number(x, 0));
+  const Value scale = (greatest - least) / 255.0;
+  const Value zero = Cast(Round(Clip(-least / scale, 0, 255)), DType::UInt(8));
+  return Results({Quantise(x, scale, zero, DType::UInt(8)), scale, zero});
+}
+
+// A zero point of a matrix: one for all, for each row of the left, for each column of the right.
+Value MatrixZero(const Value& zero, const Value& matrix, bool rows) {
+  if (!zero || *NumElements(zero.shape()) == 1) return zero ? Reshape(zero, {}) : zero;
+  if (zero.rank() != 1 || !rows) return zero;
+  return Reshape(zero, {zero.dim(0), 1});
+}
+
+// The product of integers as they are less their zero points, computed in float64: exact, for sums stay below 2^53.
+Value IntegerProduct(Value a, Value b, const Value& a_zero, const Value& b_zero) {
+  if (!a || !b) return {};
+  a = Cast(a, kInt32);
+  b = Cast(b, kInt32);
+  if (a_zero) a = a - Cast(MatrixZero(a_zero, a, true), kInt32);
+  if (b_zero) b = b - Cast(MatrixZero(b_zero, b, false), kInt32);
+  return MatMul(Cast(a, DType::Float(64)), Cast(b, DType::Float(64)));
+}
+
+Outputs MatMulInteger(NodeContext& c) {
+  HONE_RETURN_IF_ERROR(c.NeedInputs(2, 4));
+  return Results({Cast(IntegerProduct(Input(c, 0), Input(c, 1), Input(c, 2), Input(c, 3)), kInt32)});
+}
+
+// a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero
+Outputs QLinearMatMul(NodeContext& c) {
+  HONE_RETURN_IF_ERROR(c.NeedInputs(8, 8));
+  const DType wide = DType::Float(64);
+  const Value a = Input(c, 0), b = Input(c, 3);
+  const Value product = IntegerProduct(a, b, Input(c, 2), Input(c, 5));
+  const Value scale = Cast(MatrixZero(Input(c, 1), a, true), wide) * Cast(MatrixZero(Input(c, 4), b, false), wide) /
+                      Cast(MatrixZero(Input(c, 6), a, true), wide);
+  if (!product || !scale) return Results({});
+  const Value zero = MatrixZero(Input(c, 7), a, true);
+  const DType to = zero.dtype();
+  return Results({Cast(Clip(Round(product * scale) + Cast(zero, wide), Least(to), Greatest(to)), to)});
+}
+
+}  // namespace
+
+HONE_OPERATORS(quantize) {
+  return {
+      {.onnx = {{.name = "QuantizeLinear",
+                 .since = 10,
+                 .import = QuantizeLinear,
+                 .in_float32 = true,
+                 .narrow = NarrowElements::kConverts}}},
+      {.onnx = {{.name = "DequantizeLinear",
+                 .since = 10,
+                 .import = DequantizeLinear,
+                 .in_float32 = true,
+                 .narrow = NarrowElements::kConverts}}},
+      {.onnx = {{.name = "DynamicQuantizeLinear", .since = 11, .import = DynamicQuantizeLinear}}},
+      {.onnx = {{.name = "MatMulInteger", .since = 10, .import = MatMulInteger}}},
+      {.onnx = {{.name = "QLinearMatMul", .since = 10, .import = QLinearMatMul}}},
+  };
+}
+
+}  // namespace hone

@@ -1,0 +1,65 @@
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/graph/operators/expressions.h"
+#include "compiler/support/status_macros.h"
+
+namespace hone {
+namespace {
+
+using Ints = std::vector<int64_t>;
+
+Outputs One(absl::StatusOr<int> value) {
+  if (!value.ok()) return value.status();
+  return std::vector<int>{*value};
+}
+
+absl::StatusOr<int> IntRange(NodeContext& c, DType dtype) {
+  HONE_ASSIGN_OR_RETURN(const int64_t start, c.Int(0, "the start"));
+  HONE_ASSIGN_OR_RETURN(const int64_t limit, c.Int(1, "the limit"));
+  HONE_ASSIGN_OR_RETURN(const int64_t step, c.Int(2, "the step"));
+  int64_t length = 0;
+  if (step == 0 || step == INT64_MIN || __builtin_sub_overflow(limit, start, &length)) {
+    return Unsupported(absl::StrCat("a range from ", start, " to ", limit, " in steps of ", step));
+  }
+  const bool empty = step > 0 ? length <= 0 : length >= 0;
+  const int64_t count = empty ? 0 : (length - (step > 0 ? 1 : -1)) / step + 1;
+  if (count > (int64_t{1} << 28)) return Unsupported(absl::StrCat("a range of ", count, " elements"));
+  NdArray array(dtype, {count});
+  for (int64_t i = 0; i < count; ++i) array.SetInt(i, start + i * step);
+  return c.AddConstant(std::move(array));
+}
+
+absl::StatusOr<int> FloatRange(NodeContext& c, DType dtype) {
+  HONE_ASSIGN_OR_RETURN(const double start, c.Number(0, "the start"));
+  HONE_ASSIGN_OR_RETURN(const double limit, c.Number(1, "the limit"));
+  HONE_ASSIGN_OR_RETURN(const double step, c.Number(2, "the step"));
+  const double count = std::max(0.0, std::ceil((limit - start) / step));
+  if (!(count <= 0x1p28))
+    return Unsupported(absl::StrCat("a range from ", start, " to ", limit, " in steps of ", step));
+  NdArray array(dtype, {static_cast<int64_t>(count)});
+  for (int64_t i = 0; i < array.NumElements(); ++i) array.Set(i, start + static_cast<double>(i) * step);
+  return c.AddConstant(std::move(array));
+}
+
+Outputs ImportRange(NodeContext& c) {
+  HONE_RETURN_IF_ERROR(c.NeedInputs(3, 3));
+  const DType dtype = c.type(c.input(0)).dtype;
+  if (dtype.is_bool()) return Unsupported("a range of bools");
+  if (!c.IsConstant(0) || !c.IsConstant(1) || !c.IsConstant(2)) {
+    HONE_ASSIGN_OR_RETURN(const Ints shape, c.ShapeInsteadOf(c.IsConstant(1) ? c.IsConstant(0) ? 2 : 0 : 1, "its end"));
+    if (shape.size() != 1) return Unsupported("the declared shape is not a vector");
+    return Results({Reshape(Input(c, 0), {1}) + Iota(c, dtype, shape[0]) * Reshape(Input(c, 2), {1})});
+  }
+  return One(dtype.is_int() ? IntRange(c, dtype) : FloatRange(c, dtype));
+}
+
+}  // namespace
+
+HONE_OPERATORS(range) {
+  return {{.onnx = {{.name = "Range", .since = 11, .import = ImportRange, .in_float32 = true}}}};
+}
+
+}  // namespace hone
