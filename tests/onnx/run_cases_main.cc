@@ -48,7 +48,7 @@ absl::Status RunSet(BundleSession& session, const std::string& prefix, Json& out
   outputs = Json::array();
   for (size_t i = 0; i < session.outputs().size(); ++i) {
     HONE_ASSIGN_OR_RETURN(const NdArray value, session.Output(session.outputs()[i].name));
-    outputs.push_back({{"dtype", ToText(value.dtype)}, {"shape", value.shape}});
+    outputs.push_back({{"dtype", session.outputs()[i].type_name}, {"shape", value.shape}});
     HONE_RETURN_IF_ERROR(
         WriteFileAtomically(absl::StrCat(prefix, "_", i, ".out"), {value.data.data(), value.data.size()}));
   }
