@@ -43,7 +43,7 @@ Way OnBoard(const std::string& cpu, int threads) {
 std::string CheckSeed(uint64_t seed, const std::vector<Way>& ways) {
   Random random(seed);
   const SmallWorkload workload = PickWorkload(random);
-  Player player(workload.func, random);
+  Player player(workload.func, random, Machine::kCpu);
   player.PlayChanges(1 + static_cast<int>(random.Below(30)));
   const Reference& reference = ReferenceOf(workload, player.schedule().trace());
   for (const Way& way : ways) {

@@ -17,7 +17,7 @@ TEST_P(RandomLowering, EveryPassKeepsTheResult) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
     Random random(seed);
     const SmallWorkload workload = PickWorkload(random);
-    Player player(workload.func, random);
+    Player player(workload.func, random, Machine::kCpu);
     player.PlayChanges(1 + static_cast<int>(random.Below(30)));
     CheckPasses(player.schedule().Program().main);
     if (HasFailure()) return;
