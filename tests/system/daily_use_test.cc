@@ -183,7 +183,7 @@ TEST(Waiting, ForATargetThatNoWorkerHasSaysSoAndEnds) {
   const TempFolder folder;
   const std::string model = SaveTiny(folder.path());
   const Finished tune = Hone(folder, {"tune", model, "--db", folder / "t.db", "--target", "cpu:neoverse-n1", "--wait",
-                                      "4s", "--threads", "1"});
+                                      "20s", "--threads", "1"});
   EXPECT_EQ(tune.code, 5) << tune.errors;
   EXPECT_THAT(tune.errors, AllOf(HasSubstr("none of the 1 workers fits: the job needs target cpu:neoverse-n1"),
                                  HasSubstr("leave --target out"), Not(HasSubstr("hone-worker --server"))));
