@@ -23,6 +23,7 @@ namespace {
 constexpr char kImportPayload[] = "hone/import";
 constexpr int64_t kOldestOpset = 1, kNewestOpset = 28;
 constexpr size_t kMostProblemsShown = 50;
+constexpr size_t kMostInlinedNodes = 1 << 16;  // of all graphs inside nodes, as often as they run
 
 absl::Status AsImportError(absl::Status status) {
   if (!status.ok()) status.SetPayload(kImportPayload, absl::Cord());
@@ -352,6 +353,9 @@ class Importer {
     if (body.inputs.size() != inputs.size())
       return Unsupported(
           absl::StrCat("the graph \"", attr, "\" has ", body.inputs.size(), " inputs instead of ", inputs.size()));
+    inlined_nodes_ += body.nodes.size();
+    if (inlined_nodes_ > kMostInlinedNodes)
+      return Unsupported(absl::StrCat("the graphs inside nodes come to more than ", kMostInlinedNodes, " nodes"));
     Scope scope;
     scope.outer = &outer;
     for (size_t i = 0; i < inputs.size(); ++i) scope.values[body.inputs[i].name] = inputs[i];
@@ -365,6 +369,7 @@ class Importer {
   const ImportOptions& options_;
   std::vector<std::string>& problems_;
   std::set<std::string> read_;
+  size_t inlined_nodes_ = 0;
   Graph graph_;
 };
 

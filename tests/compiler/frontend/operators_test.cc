@@ -108,7 +108,8 @@ TEST(Operators, AConditionAtRunTimeChoosesBetweenTwoResults) {
   EXPECT_THAT(RunOnce(model, {condition, Floats({1}, {3})}), ElementsAre(6));
 }
 
-TEST(Operators, ALoopRunsAsOftenAsItsCountSays) {
+// A loop's body: next = sum + x, and on it goes.
+onnx::GraphProto LoopBody() {
   onnx::GraphProto body = Body("Add", {"sum", "x"}, "next");
   for (const char* input : {"i", "going", "sum"}) body.add_input()->set_name(input);
   onnx::NodeProto& keep = *body.add_node();
@@ -117,10 +118,30 @@ TEST(Operators, ALoopRunsAsOftenAsItsCountSays) {
   keep.add_output("still");
   body.clear_output();
   for (const char* output : {"still", "next"}) body.add_output()->set_name(output);
+  return body;
+}
+
+TEST(Operators, ALoopRunsAsOftenAsItsCountSays) {
   OnnxBuilder model;
   model.Input("x", {1}).Ints("count", {}, {4}).Output("y");
-  model.Node("Loop", {"count", "", "x"}, {"y"}, {{"body", body}});
+  model.Node("Loop", {"count", "", "x"}, {"y"}, {{"body", LoopBody()}});
   EXPECT_THAT(RunOnce(model, {Floats({1}, {2})}), ElementsAre(10));
+}
+
+TEST(Operators, LoopsInsideLoopsCostNoMoreThanALimit) {
+  onnx::GraphProto outer = LoopBody();
+  onnx::NodeProto& loop = *outer.mutable_node(0);
+  loop.set_op_type("Loop");
+  loop.clear_input();
+  for (const char* input : {"count", "", "sum"}) loop.add_input(input);
+  onnx::AttributeProto& body = *loop.add_attribute();
+  body.set_name("body");
+  body.set_type(onnx::AttributeProto::GRAPH);
+  *body.mutable_g() = LoopBody();
+  OnnxBuilder model;
+  model.Input("x", {1}).Ints("count", {}, {1000}).Output("y");
+  model.Node("Loop", {"count", "", "x"}, {"y"}, {{"body", outer}});
+  EXPECT_THAT(ErrorOf(model), HasSubstr("the graphs inside nodes come to more than 65536 nodes"));
 }
 
 TEST(Operators, WithoutElementsThereIsNothingToCompute) {
