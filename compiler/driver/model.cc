@@ -1,18 +1,20 @@
 #include "compiler/driver/model.h"
 
+#include <cstdio>
 #include <filesystem>
 #include <functional>
 #include <map>
 #include <span>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "compiler/codegen/compile.h"
 #include "compiler/driver/exit_code.h"
 #include "compiler/driver/machine_facts.h"
 #include "compiler/driver/sandboxed_prepare.h"
-#include "compiler/frontend/onnx_import.h"
 #include "compiler/graph/cold_constants.h"
 #include "compiler/graph/planner.h"
 #include "compiler/package/bundle_writer.h"
@@ -142,6 +144,13 @@ void BuildSettings::AddTo(CLI::App& command) {
                   "what untuned kernels are chosen by: measured (on this machine, once), usual (values of the target's "
                   "core) or facts such as ghz=3.5,l2=48")
       ->capture_default_str();
+  AddDimOption(command, dims);
+}
+
+void AddDimOption(CLI::App& command, std::vector<std::string>& dims) {
+  command
+      .add_option("--dim", dims, "the size of a dimension that the model leaves open: NAME=SIZE; may be given again")
+      ->allow_extra_args(false);
 }
 
 absl::StatusOr<ResolvedSettings> Resolve(const BuildSettings& settings) {
@@ -154,9 +163,25 @@ absl::StatusOr<ResolvedSettings> Resolve(const BuildSettings& settings) {
   return resolved;
 }
 
-absl::StatusOr<Model> LoadModel(const std::string& path) {
-  absl::StatusOr<Graph> graph = ImportOnnx(path);
+absl::StatusOr<ImportOptions> ImportOptionsOf(const std::vector<std::string>& dims) {
+  ImportOptions options;
+  for (const std::string& dim : dims) {
+    const std::pair<std::string, std::string> parts = absl::StrSplit(dim, absl::MaxSplits('=', 1));
+    int64_t size = 0;
+    if (parts.first.empty() || !absl::SimpleAtoi(parts.second, &size) || size < 1) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--dim ", dim, ": it is NAME=SIZE, with a size of 1 or more, such as batch=4"));
+    }
+    if (!options.dims.emplace(parts.first, size).second)
+      return absl::InvalidArgumentError(absl::StrCat("--dim ", dim, ": ", parts.first, " has a size already"));
+  }
+  return options;
+}
+
+absl::StatusOr<Model> LoadModel(const std::string& path, const ImportOptions& options) {
+  absl::StatusOr<Graph> graph = ImportOnnx(path, options);
   if (!graph.ok()) return WithExitCode(ExitCode::kImport, graph.status());
+  for (const std::string& note : graph->notes) std::fprintf(stderr, "%s: %s\n", path.c_str(), note.c_str());
   Model model;
   HONE_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path));
   model.hash = Sha256(bytes);

@@ -99,7 +99,9 @@ Agreement Compare(const NdArray& got, const NdArray& want, double rtol, double a
 // The model imported anew and every operator computed by its plain program: no schedule, no record, no packed weights.
 absl::StatusOr<std::map<std::string, NdArray>> Expected(const std::string& path,
                                                         const std::map<std::string, NdArray>& values) {
-  HONE_ASSIGN_OR_RETURN(const Model model, LoadModel(path));
+  ImportOptions import;
+  for (const auto& [name, value] : values) import.shapes[name] = value.shape;
+  HONE_ASSIGN_OR_RETURN(const Model model, LoadModel(path, import));
   std::vector<NdArray> inputs;
   for (const int i : model.plan.inputs) {
     const PlanTensor& tensor = model.plan.tensors[static_cast<size_t>(i)];

@@ -61,6 +61,7 @@ class Importer {
     CollectReads(model_.graph);
     Scope scope;
     for (const OnnxInput& input : model_.graph.inputs) Input(input, scope);
+    CheckDims();
     if (model_.graph.outputs.empty()) problems_.push_back("the model has no outputs");
     graph_.outputs = Body(model_.graph, scope);
     graph_.output_names = model_.graph.outputs;
@@ -88,16 +89,18 @@ class Importer {
       int64_t size = dim.size;
       const std::string name =
           dim.symbol.empty() ? absl::StrCat("dimension ", d) : absl::StrCat("dimension ", d, " (\"", dim.symbol, "\")");
-      const auto chosen = options_.dims.find(dim.symbol);
-      if (size < 0 && chosen != options_.dims.end()) {
-        size = chosen->second;
-      } else if (size < 0 && d == 0) {
+      const std::string remedy = dim.symbol.empty() ? "" : absl::StrCat("--dim ", dim.symbol, "=SIZE");
+      if (!dim.symbol.empty()) symbols_.insert(dim.symbol);
+      if (size < 0) size = ChosenSize(input, d);
+      if (size < 0 && d == 0) {
         size = 1;
-        graph_.notes.push_back(
-            absl::StrCat("The ", name, " of input \"", input.name, "\" has no fixed size and is taken as 1."));
+        graph_.notes.push_back(absl::StrCat("The ", name, " of input \"", input.name,
+                                            "\" has no fixed size and is taken as 1", remedy.empty() ? "" : "; ",
+                                            remedy, remedy.empty() ? "" : " gives another", "."));
       } else if (size < 0) {
-        problems_.push_back(
-            absl::StrCat(where, ": ", name, " has no fixed size; export the model with a static shape"));
+        problems_.push_back(absl::StrCat(where, ": ", name, " has no fixed size; ",
+                                         remedy.empty() ? "" : absl::StrCat("give it with ", remedy, ", or "),
+                                         "export the model with a static shape"));
         return;
       }
       if (size < 0) {
@@ -125,6 +128,21 @@ class Importer {
     if (empty) {
       value = graph_.AddConstant(input.name, NdArray(type.dtype, type.shape));
       graph_.values[value].element = input.element;
+    }
+  }
+
+  // What the options say of an open dimension of an input; -1: nothing.
+  int64_t ChosenSize(const OnnxInput& input, size_t d) const {
+    if (const auto dim = options_.dims.find(input.dims[d].symbol); dim != options_.dims.end()) return dim->second;
+    const auto shape = options_.shapes.find(input.name);
+    return shape != options_.shapes.end() && shape->second.size() == input.dims.size() ? shape->second[d] : -1;
+  }
+
+  void CheckDims() {
+    for (const auto& [name, size] : options_.dims) {
+      if (symbols_.count(name) != 0) continue;
+      problems_.push_back(absl::StrCat("--dim ", name, "=", size, ": the inputs have no dimension of that name",
+                                       symbols_.empty() ? "" : "; they have ", absl::StrJoin(symbols_, ", ")));
     }
   }
 
@@ -369,6 +387,7 @@ class Importer {
   const ImportOptions& options_;
   std::vector<std::string>& problems_;
   std::set<std::string> read_;
+  std::set<std::string> symbols_;  // names of open dimensions of inputs
   size_t inlined_nodes_ = 0;
   Graph graph_;
 };

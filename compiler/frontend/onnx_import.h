@@ -23,9 +23,11 @@
 namespace hone {
 
 struct ImportOptions {
-  // Sizes of symbolic dimensions by name ("batch" -> 1). One that is not named here is refused, except that the first
-  // dimension of an input is taken as 1, which Graph::notes says.
+  // Sizes of symbolic dimensions by name ("batch" -> 1); a name that the model does not have is refused.
   std::map<std::string, int64_t> dims;
+  // Shapes of inputs by name, for the dimensions that the model leaves open. Where neither says anything a dimension is
+  // refused, except that the first one of an input is taken as 1, which Graph::notes says.
+  std::map<std::string, std::vector<int64_t>> shapes;
 };
 
 // Any failure satisfies IsImportError: the file cannot be read (NotFound, ...), is not ONNX or is truncated, or holds

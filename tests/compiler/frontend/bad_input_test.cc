@@ -232,7 +232,10 @@ TEST(BadInput, TypesAndVersions) {
   EXPECT_THAT(ErrorOf(newer.Bytes()), HasSubstr("operator set 29; supported are 1 to 28"));
   OnnxBuilder symbolic;
   symbolic.Input("x", {1, -1}).Output("y").Node("Relu", {"x"}, {"y"});
-  EXPECT_THAT(ErrorOf(symbolic.Bytes()), HasSubstr("input \"x\": dimension 1 (\"n\") has no fixed size"));
+  EXPECT_THAT(ErrorOf(symbolic.Bytes()),
+              HasSubstr("input \"x\": dimension 1 (\"n\") has no fixed size; give it with --dim n=SIZE, or"));
+  const absl::StatusOr<Graph> other = ImportOnnxBytes(symbolic.Bytes(), "", {.dims = {{"n", 2}, {"m", 3}}});
+  EXPECT_THAT(other.status().message(), HasSubstr("--dim m=3: the inputs have no dimension of that name; they have n"));
   OnnxBuilder attribute;
   attribute.Input("x", {1, 2}).Output("y").Node("Softmax", {"x"}, {"y"}, {{"axis", std::string("last")}});
   EXPECT_THAT(ErrorOf(attribute.Bytes()), HasSubstr("attribute \"axis\" is not an integer"));
