@@ -128,7 +128,7 @@ TEST_F(Installed, ZshCompletes) {
     zsh.Type("\x15");  // away with the line
   };
   completes("hone comp", "hone compile ");
-  completes("hone jobs ", "list   show   stop   watch");
+  completes("hone jobs exp", "hone jobs explain ");
   completes("hone jobs list --token", "hone jobs list --token-file ");
   completes("hone opt program.py --run ", "interp  llvm");
   completes("hone run " + folder_ / "tiny.h", folder_ / "tiny.hone ");

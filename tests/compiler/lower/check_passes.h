@@ -1,10 +1,11 @@
 // What every test of lowering ends with: after each pass the program passes the verifier, reads nothing that it has not
-// written, and computes what it did before.
+// written (until there are vectors), and computes what it did before.
 #pragma once
 
 #include <gtest/gtest.h>
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "compiler/interp/interpreter.h"
@@ -54,14 +55,18 @@ inline void CheckPasses(const PrimFunc& scheduled, const LowerOptions& options =
   const absl::Status ran = Interpret(scheduled, want);
   ASSERT_TRUE(ran.ok()) << ran << "\n" << ToText(scheduled);
   PrimFunc func = scheduled;
+  // Vectors at an edge read lanes that are off, where there is memory. From then on reads of what nobody wrote are not
+  // refused: it holds no numbers, so that a result made of it differs.
+  bool vectors = false;
   for (const LoweringPass& pass : LoweringPasses()) {
     func = pass.run(func, options);
-    ExpectSameNumbers(inputs, want, func, pass.name);
+    vectors = vectors || std::string_view(pass.name) == "vectorize_loops";
+    ExpectSameNumbers(inputs, want, func, pass.name, !vectors);
     if (::testing::Test::HasFatalFailure()) return;
   }
   const absl::StatusOr<LoweredFunc> lowered = Lower(scheduled, options);
   ASSERT_TRUE(lowered.ok()) << lowered.status();
-  ExpectSameNumbers(inputs, want, lowered->func, "assign_memory");
+  ExpectSameNumbers(inputs, want, lowered->func, "assign_memory", !vectors);
 }
 
 }  // namespace hone

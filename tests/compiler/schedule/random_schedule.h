@@ -346,6 +346,11 @@ class Player {
       case 10: {
         last_ = "prefetch";
         HONE_ASSIGN_OR_RETURN(const std::vector<LoopRef> loops, Loops(block));
+        if (machine_.has_value() && loops.size() >= 3 && random_.Chance(0.7)) {
+          last_ = "prefetch_across";
+          const size_t inner = 2 + random_.Below(loops.size() - 2), share = 1 + random_.Below(inner - 1);
+          return PrefetchAcross(s, block, read, loops[inner], loops[random_.Below(share)], loops[share]).status();
+        }
         return Prefetch(s, block, read, Pick(loops), 1 + static_cast<int64_t>(random_.Below(3))).status();
       }
       default: {

@@ -379,6 +379,12 @@ void SimWorld::WorkOn(int index) {
       v1::TrialResult& result = w.results[token];
       *result.mutable_id() = lease.id();
       *result.mutable_outcome() = Judge(lease.trace(), lease.duel() ? lease.champion_us() : 0);
+      const bool challenges = !lease.duel() && !lease.champion_trace().empty();
+      if (challenges && result.outcome().has_timing() && random_.Chance(faults_.lucky)) {
+        v1::Timing& timing = *result.mutable_outcome()->mutable_timing();
+        timing.set_median_us(0.965 * timing.median_us());
+        timing.set_low_us(std::min(timing.low_us(), timing.median_us()));
+      }
       if (random_.Chance(faults_.lie)) {  // a result of a lease it never had
         v1::TrialResult forged = result;
         forged.mutable_id()->set_attempt(result.id().attempt() + 1 + random_.Below(3));
@@ -537,7 +543,7 @@ void SimWorld::CheckInvariants() {
 
 SimOptions WithoutFaults(SimOptions options) {
   options.drop = options.repeat = options.slow = 0;
-  options.worker_crash = options.worker_vanish = options.give_back = options.lie = options.infra = 0;
+  options.worker_crash = options.worker_vanish = options.give_back = options.lie = options.lucky = options.infra = 0;
   options.search_crash = options.daemon_crash = 0;
   return options;
 }

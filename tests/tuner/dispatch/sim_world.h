@@ -31,6 +31,7 @@ struct SimOptions {
   double worker_vanish = 0.003;  // of each candidate: silent for minutes, then back as if nothing was
   double give_back = 0.01;       // of each call: the candidates that only wait go back
   double lie = 0.03;             // of each result
+  double lucky = 0.3;  // of each challenger's trial: samples some per cent too short, as a duel is to find out
   double infra = 0.02;
   double search_crash = 0.1;
   double daemon_crash = 0.002;  // of each message that reaches it
