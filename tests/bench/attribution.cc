@@ -8,6 +8,7 @@
 //
 // Drafts are computed from what a probe measures of this machine; --usual: from the usual facts of such a core.
 // --db: a tuning database whose best records are timed as well.
+// Constants that calls find in memory inside the model are out of the caches before every call here, too.
 // --all prints every candidate that was timed, --traces the best one's trace.
 // --filter takes the kernels whose name contains a text, --source the generators whose name does.
 //

@@ -253,10 +253,8 @@ class Builder {
       if (!info_.reads[static_cast<size_t>(r)].cold) continue;
       HONE_ASSIGN_OR_RETURN(const BlockRef fetch, PrefetchAcross(schedule_, block, r, loop, *n_steps_, *rows_));
       HONE_ASSIGN_OR_RETURN(const Loops loops, GetLoops(schedule_, fetch));
-      const auto inside = std::find(loops.begin(), loops.end(), loop);
-      for (auto own = inside; own != loops.end(); ++own) {
-        if (own != inside) HONE_RETURN_IF_ERROR(Unroll(schedule_, *own));
-      }
+      auto own = std::find(loops.begin(), loops.end(), loop);
+      while (own != loops.end() && ++own != loops.end()) HONE_RETURN_IF_ERROR(Unroll(schedule_, *own));
     }
     return absl::OkStatus();
   }
