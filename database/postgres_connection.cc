@@ -188,6 +188,11 @@ absl::StatusOr<std::unique_ptr<SqlQuery>> PostgresConnection::Prepare(std::strin
 }
 
 absl::Status PostgresConnection::Send(Statement& statement, const std::vector<Parameter>& parameters) {
+  HONE_RETURN_IF_ERROR(Queue(statement, parameters));
+  return sent_.size() < kMostUnread ? absl::OkStatus() : Collect().status();
+}
+
+absl::Status PostgresConnection::Queue(Statement& statement, const std::vector<Parameter>& parameters) {
   if (!usable()) return ConnectionError();
   const int count = static_cast<int>(parameters.size());
   std::vector<Oid> types(count);
@@ -211,7 +216,7 @@ absl::Status PostgresConnection::Send(Statement& statement, const std::vector<Pa
     return ConnectionError();
   }
   sent_.push_back({});
-  return sent_.size() < kMostUnread ? absl::OkStatus() : Collect().status();
+  return absl::OkStatus();
 }
 
 absl::Status PostgresConnection::SendSync() {
@@ -260,7 +265,7 @@ absl::Status PostgresConnection::Begin(Access access) {
 }
 
 absl::Status PostgresConnection::Commit() {
-  HONE_RETURN_IF_ERROR(Send(StatementOf("COMMIT"), {}));
+  HONE_RETURN_IF_ERROR(Queue(StatementOf("COMMIT"), {}));  // its result is looked at here, whatever is unread
   if (!writing_) {  // nobody waits for the end of a reader; the next user of the connection reads its result
     in_transaction_ = false;
     return SendSync();

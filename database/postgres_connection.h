@@ -64,7 +64,9 @@ class PostgresConnection : public SqlConnection {
 
   PostgresConnection(pg_conn* connection, std::string name) : connection_(connection), name_(std::move(name)) {}
   Statement& StatementOf(std::string_view sql);
+  // Queue, and reads what came back of what was sent before where that is much.
   absl::Status Send(Statement& statement, const std::vector<Parameter>& parameters);
+  absl::Status Queue(Statement& statement, const std::vector<Parameter>& parameters);
   absl::Status SendSync();
   // Waits for everything that was sent: the last result, or the first error.
   absl::StatusOr<Result> Collect();

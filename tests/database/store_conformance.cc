@@ -19,6 +19,13 @@ TEST_P(StoreTest, AnOvertakenWriterChangesNothing) {
   EXPECT_TRUE(store_->GetJob(kLocalTenant, 2).ok());
 }
 
+// However many statements a store sends at once.
+TEST_P(StoreTest, ACommitHasAnyNumberOfWrites) {
+  for (size_t count = 1; count <= 130; ++count) {
+    const std::vector<Write> writes(count, PutJob{TestJob(2, "job 2")});
+    ASSERT_TRUE(store_->Commit(epoch_, writes).ok()) << count;
+  }
+}
 TEST_P(StoreTest, JobsTasksAndPlansComeBackAsTheyWere) {
   const auto job = store_->GetJob(kLocalTenant, 1);
   ASSERT_TRUE(job.ok()) << job.status();
