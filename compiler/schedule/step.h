@@ -36,14 +36,15 @@
 
 namespace hone {
 
-using Step = std::variant<GetBlockStep, GetLoopsStep, GetChildBlocksStep, GetProducersStep, GetConsumersStep,
-                          GetOutputBlocksStep, SplitStep, FuseStep, ReorderStep, ParallelStep, VectorizeStep,
-                          UnrollStep, BindStep, AddUnitLoopStep, CacheReadStep, CacheWriteStep, SetScopeStep,
-                          ComputeAtStep, ReverseComputeAtStep, ComputeInlineStep, ReverseComputeInlineStep,
-                          DecomposeReductionStep, RfactorStep, LayoutConstantStep, TransformLayoutStep, AnnotateStep,
-                          UnannotateStep, SamplePerfectTileStep, SampleCategoricalStep, SampleComputeLocationStep,
-                          ChooseAlgorithmStep, SamplePartitionedTileStep, ReorderBlockIterVarStep, ReindexStep,
-                          TransformBlockLayoutStep, PadEinsumStep, DecomposePaddingStep, FuseReductionEpilogueStep,
-                          StorageAlignStep, PrefetchStep, PrefetchAcrossStep, PackStep, BlockizeStep, TensorizeStep, RegisterTileStep>;
+using Step =
+    std::variant<GetBlockStep, GetLoopsStep, GetChildBlocksStep, GetProducersStep, GetConsumersStep,
+                 GetOutputBlocksStep, SplitStep, FuseStep, ReorderStep, ParallelStep, VectorizeStep, UnrollStep,
+                 BindStep, AddUnitLoopStep, CacheReadStep, CacheWriteStep, SetScopeStep, ComputeAtStep,
+                 ReverseComputeAtStep, ComputeInlineStep, ReverseComputeInlineStep, DecomposeReductionStep, RfactorStep,
+                 LayoutConstantStep, TransformLayoutStep, AnnotateStep, UnannotateStep, SamplePerfectTileStep,
+                 SampleCategoricalStep, SampleComputeLocationStep, ChooseAlgorithmStep, SamplePartitionedTileStep,
+                 ReorderBlockIterVarStep, ReindexStep, TransformBlockLayoutStep, PadEinsumStep, DecomposePaddingStep,
+                 FuseReductionEpilogueStep, StorageAlignStep, PrefetchStep, PrefetchAcrossStep, PackStep, BlockizeStep,
+                 TensorizeStep, RegisterTileStep>;
 
 }  // namespace hone

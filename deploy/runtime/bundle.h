@@ -94,7 +94,8 @@ int64_t DTypeBytes(std::string_view dtype);
 class Bundle {
  public:
   // Reads the file, of which nothing is used afterwards: constants are copied into memory of huge pages, since reading
-  // them through a file's small ones costs a large model some per cent of its time. kNotFound, kCorrupt, kUnsupported (says which CPU features are missing), kOutOfMemory.
+  // them through a file's small ones costs a large model some per cent of its time. kNotFound, kCorrupt, kUnsupported
+  // (says which CPU features are missing), kOutOfMemory.
   static RuntimeResult<std::shared_ptr<const Bundle>> Open(const std::string& path);
   static RuntimeResult<std::shared_ptr<const Bundle>> FromMemory(std::string_view bytes);  // copies them
 

@@ -65,8 +65,8 @@ const char* hone_last_error(void); /* never NULL; "" when no call of this thread
 
 /* ---- modules: a loaded bundle ---- */
 
-/* Reads the file: it is not needed afterwards, and must not be changed meanwhile (replace it by rename, as `hone compile`
-   does). */
+/* Reads the file: it is not needed afterwards, and must not be changed meanwhile (replace it by rename, as `hone
+   compile` does). */
 HoneStatus hone_module_load(const char* path, HoneModule** module);
 /* Copies the bytes. */
 HoneStatus hone_module_load_memory(const void* bytes, size_t size, HoneModule** module);

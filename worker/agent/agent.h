@@ -23,7 +23,7 @@ struct AgentOptions {
   // Program that runs candidates by the runner's protocol, and the target it runs them on, such as an emulator of that;
   // "": hone-runner beside this program, on this machine.
   std::string runner, target;
-  std::string spool;                    // folder of results that the daemon does not have yet; "": in memory
+  std::string spool;  // folder of results that the daemon does not have yet; "": in memory
   int64_t spool_bytes = int64_t{256} << 20;
   absl::Duration drain_limit = absl::Minutes(1);  // once stopped: what is under work then goes back
   QuietRules quiet;

@@ -64,8 +64,8 @@ struct TimeRequest {
   uint8_t copy_outputs = 0;  // copy the outputs to the set's afterwards, where the last call had to write them: without
                              // renewal, a patch of each is poisoned right before it
   uint8_t reserved[2] = {};
-  uint64_t turn = 0;  // of kUnseen: by how many elements, i times as many before the i-th call of a sample; prepared
-                      // constants are not turned. Of the patch: where it is.
+  uint64_t turn = 0;     // of kUnseen: by how many elements, i times as many before the i-th call of a sample; prepared
+                         // constants are not turned. Of the patch: where it is.
   uint64_t flushed = 0;  // bit i: before every call parameter i, in the form the kernel reads, is taken out of the
                          // caches; every call is timed by itself
 };
