@@ -10,6 +10,11 @@
 
 namespace hone {
 
+Outputs One(absl::StatusOr<int> value) {
+  if (!value.ok()) return value.status();
+  return std::vector<int>{*value};
+}
+
 absl::Status Unsupported(const std::string& message) { return absl::InvalidArgumentError(message); }
 
 NodeContext::NodeContext(const OnnxNode& node, std::vector<int> inputs, int64_t opset, Graph& graph,
@@ -41,6 +46,10 @@ absl::StatusOr<std::vector<int64_t>> NodeContext::ShapeInsteadOf(int i, std::str
                    "\" comes at run time; the bundle assumes that it gives the shape the model declares.");
   if (std::find(graph_.notes.begin(), graph_.notes.end(), note) == graph_.notes.end()) graph_.notes.push_back(note);
   return *std::move(shape);
+}
+
+absl::StatusOr<std::vector<int64_t>> NodeContext::ShapeFrom(int i, std::string_view what) {
+  return IsConstant(i) ? Ints(i, what) : ShapeInsteadOf(i, what);
 }
 
 absl::Status NodeContext::NeedInputs(int least, int most) const {

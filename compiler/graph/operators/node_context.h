@@ -16,13 +16,13 @@
 
 namespace hone {
 
-// What an import function works with: the node, and the graph it grows.
 // Finds the shape a model declares a value to have.
 using ShapesByName = std::function<std::optional<std::vector<int64_t>>(const std::string&)>;
 
 // Computes a graph, an attribute of the node by name, of these inputs.
 using InlineFn = std::function<absl::StatusOr<std::vector<int>>(const std::string&, const std::vector<int>&)>;
 
+// What an import function works with: the node, and the graph it grows.
 class NodeContext {
  public:
   NodeContext(const OnnxNode& node, std::vector<int> inputs, int64_t opset, Graph& graph, ShapesByName declared = {},
@@ -44,6 +44,8 @@ class NodeContext {
   // That shape where input `i`, which would decide it, comes at run time: it is assumed to say the same, and the
   // graph's notes tell so. InvalidArgument when the model does not declare it.
   absl::StatusOr<std::vector<int64_t>> ShapeInsteadOf(int i, std::string_view what, int output = 0);
+  // The shape of output 0 that input `i` holds, or where that comes at run time the declared one.
+  absl::StatusOr<std::vector<int64_t>> ShapeFrom(int i, std::string_view what);
   bool IsConstant(int i) const { return HasInput(i) && graph_.values[inputs_[i]].is_constant(); }
   absl::Status NeedInputs(int least, int most) const;  // so many, the first `least` of them present
   const TensorType& type(int value) const { return graph_.values[value].type; }

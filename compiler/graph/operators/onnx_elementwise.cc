@@ -10,11 +10,6 @@
 namespace hone {
 namespace {
 
-Outputs One(absl::StatusOr<int> value) {
-  if (!value.ok()) return value.status();
-  return std::vector<int>{*value};
-}
-
 // An ONNX operator that is one of ours, of so many inputs.
 template <int kInputs>
 Outputs Plain(NodeContext& c, std::string_view op, Attrs attrs = {}) {

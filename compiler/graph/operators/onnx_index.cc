@@ -7,11 +7,6 @@
 namespace hone {
 namespace {
 
-Outputs One(absl::StatusOr<int> value) {
-  if (!value.ok()) return value.status();
-  return std::vector<int>{*value};
-}
-
 // Indices that are known must be in range: a kernel does not check them.
 absl::Status CheckRange(NodeContext& c, int indices, int64_t extent) {
   const GraphValue& value = c.graph().values[indices];

@@ -14,11 +14,6 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-Outputs One(absl::StatusOr<int> value) {
-  if (!value.ok()) return value.status();
-  return std::vector<int>{*value};
-}
-
 Outputs Identity(NodeContext& c) {
   HONE_RETURN_IF_ERROR(c.NeedInputs(1, 1));
   return std::vector<int>{c.input(0)};
@@ -74,12 +69,7 @@ absl::Status CheckConstantSize(const Ints& shape) {
 
 Outputs ConstantOfShape(NodeContext& c) {
   HONE_RETURN_IF_ERROR(c.NeedInputs(1, 1));
-  Ints shape;
-  if (c.IsConstant(0)) {
-    HONE_ASSIGN_OR_RETURN(shape, c.Ints(0, "the shape"));
-  } else {
-    HONE_ASSIGN_OR_RETURN(shape, c.ShapeInsteadOf(0, "the shape"));
-  }
+  HONE_ASSIGN_OR_RETURN(const Ints shape, c.ShapeFrom(0, "the shape"));
   HONE_RETURN_IF_ERROR(CheckConstantSize(shape));
   const std::shared_ptr<const NdArray> value = c.TensorAttr("value");
   if (value != nullptr && value->NumElements() != 1) return Unsupported("its value has more than one element");
@@ -280,12 +270,7 @@ Outputs Split(NodeContext& c) {
 
 Outputs Expand(NodeContext& c) {
   HONE_RETURN_IF_ERROR(c.NeedInputs(2, 2));
-  Ints wanted;
-  if (c.IsConstant(1)) {
-    HONE_ASSIGN_OR_RETURN(wanted, c.Ints(1, "the shape"));
-  } else {
-    HONE_ASSIGN_OR_RETURN(wanted, c.ShapeInsteadOf(1, "the shape"));
-  }
+  HONE_ASSIGN_OR_RETURN(const Ints wanted, c.ShapeFrom(1, "the shape"));
   Ints shape = c.shape(c.input(0));  // both broadcast: the result may be larger than what is asked for
   if (shape.size() < wanted.size()) shape.insert(shape.begin(), wanted.size() - shape.size(), 1);
   for (size_t i = 0; i < wanted.size(); ++i) {

@@ -27,6 +27,8 @@ class NodeContext;
 
 // The outputs' values; those beyond the list are not supported.
 using Outputs = absl::StatusOr<std::vector<int>>;
+// Those of an operator with one.
+Outputs One(absl::StatusOr<int> value);
 // Appends what computes the node. InvalidArgument with the reason when the node is malformed or asks for what is not
 // supported.
 using ImportFn = Outputs (*)(NodeContext&);

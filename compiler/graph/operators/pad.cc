@@ -12,11 +12,6 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-Outputs One(absl::StatusOr<int> value) {
-  if (!value.ok()) return value.status();
-  return std::vector<int>{*value};
-}
-
 // Where pads, their axes or the value come at run time: each element is looked up at its place less the pad before it.
 Outputs PadAtRunTime(NodeContext& c) {
   Value x = Input(c, 0);

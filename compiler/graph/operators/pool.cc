@@ -153,11 +153,7 @@ Outputs MaxUnpool(NodeContext& c) {
   Ints dense = shape;  // the shape the places are counted in
   for (size_t d = 0; d < n; ++d) dense[d + 2] = (shape[d + 2] - 1) * strides[d] + kernel[d] - pads[d] - pads[n + d];
   Ints result = dense;
-  if (c.HasInput(2) && c.IsConstant(2)) {
-    HONE_ASSIGN_OR_RETURN(result, c.Ints(2, "the shape"));
-  } else if (c.HasInput(2)) {
-    HONE_ASSIGN_OR_RETURN(result, c.ShapeInsteadOf(2, "the shape"));
-  }
+  if (c.HasInput(2)) { HONE_ASSIGN_OR_RETURN(result, c.ShapeFrom(2, "the shape")); }
   const int64_t count = NumElements(x.shape()).value_or(0), places = NumElements(dense).value_or(0);
   if (result.size() != shape.size() || places < count) return Unsupported("the shape does not hold the elements");
   const Value zeros = Expand(Constant(c, x.dtype(), 0), {places});

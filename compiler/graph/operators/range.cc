@@ -11,11 +11,6 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-Outputs One(absl::StatusOr<int> value) {
-  if (!value.ok()) return value.status();
-  return std::vector<int>{*value};
-}
-
 absl::StatusOr<int> IntRange(NodeContext& c, DType dtype) {
   HONE_ASSIGN_OR_RETURN(const int64_t start, c.Int(0, "the start"));
   HONE_ASSIGN_OR_RETURN(const int64_t limit, c.Int(1, "the limit"));

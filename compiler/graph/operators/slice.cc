@@ -12,11 +12,6 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-Outputs One(absl::StatusOr<int> value) {
-  if (!value.ok()) return value.status();
-  return std::vector<int>{*value};
-}
-
 // Where bounds come at run time: along every axis the elements start + i * step of the declared number.
 Outputs SliceAtRunTime(NodeContext& c) {
   Value x = Input(c, 0);

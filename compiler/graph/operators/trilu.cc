@@ -11,11 +11,6 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-Outputs One(absl::StatusOr<int> value) {
-  if (!value.ok()) return value.status();
-  return std::vector<int>{*value};
-}
-
 Outputs Trilu(NodeContext& c) {
   HONE_RETURN_IF_ERROR(c.NeedInputs(1, 2));
   if (c.HasInput(1) && !c.IsConstant(1)) {  // element (row, column) stays where column - row >= k, or <= k
