@@ -11,6 +11,8 @@
 #include "compiler/driver/hints.h"
 #include "compiler/driver/model.h"
 #include "compiler/driver/tune_session.h"
+#include "compiler/schedule/primitives/annotate.h"
+#include "compiler/schedule/trace/trace.h"
 #include "compiler/support/option_checks.h"
 #include "compiler/support/status_macros.h"
 #include "tuner/space/anchor.h"

@@ -38,6 +38,7 @@ struct OpInfo {
   std::function<double(std::span<const TensorType> inputs, const Attrs&, std::span<const TensorType> outputs)> flop;
 };
 
+// Of every operator there is (operators/op_table.cc).
 const OpInfo* FindOp(std::string_view name);  // nullptr when there is none
 std::vector<std::string_view> OpNames();
 

@@ -30,6 +30,14 @@ struct ValueRef {
   friend bool operator==(const ValueRef&, const ValueRef&) = default;
 };
 
+// A buffer by its place among what a block reads or writes.
+enum class BufferKind { kRead, kWrite };  // ("read", 0) and ("write", 0) in the text
+struct BlockBuffer {
+  BufferKind kind = BufferKind::kWrite;
+  int index = 0;
+  friend bool operator==(const BlockBuffer&, const BlockBuffer&) = default;
+};
+
 // A number, an earlier choice, or "whatever fits" (None in the text; as a factor -1 means the same).
 class Value {
  public:

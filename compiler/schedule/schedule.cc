@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "compiler/ir/visit.h"
-#include "compiler/schedule/message.h"
-#include "compiler/schedule/program_index.h"
+#include "compiler/schedule/analysis/message.h"
+#include "compiler/schedule/analysis/program_index.h"
 #include "compiler/support/check.h"
 #include "compiler/support/status_macros.h"
 
@@ -76,10 +76,10 @@ absl::StatusOr<Schedule::Output> Schedule::FindOutput(int step, int output, Outp
   }
   const int count = state.trace.outputs[step];
   if (output < 0 || output >= count) {
-    return Invalid(primitive, ": ", ref(), " does not exist: `", ToText(state.trace.steps[step]), "` gave ", count,
+    return Invalid(primitive, ": ", ref(), " does not exist: ", state.trace.steps[step].info().name, " gave ", count,
                    " outputs");
   }
-  const OutputKind found = std::visit([](const auto& s) { return s.kInfo.output; }, state.trace.steps[step]);
+  const OutputKind found = state.trace.steps[step].info().output;
   if (found != kind) {
     constexpr std::string_view kNames[] = {"nothing", "block", "loop", "number"};
     return Invalid(primitive, ": ", ref(), " is a ", kNames[static_cast<int>(found)], ", a ",

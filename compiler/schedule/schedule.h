@@ -6,7 +6,7 @@
 //   HONE_ASSIGN_OR_RETURN(const std::vector<LoopRef> tiles, Split(s, loops[0], {-1, 16}));
 //   HONE_RETURN_IF_ERROR(Parallel(s, tiles[0]));
 //
-// Primitives are free functions, one header each (step.h lists them). A primitive checks first and then rewrites: one
+// Primitives are free functions, one header each (primitives/). A primitive checks first and then rewrites: one
 // that is refused leaves the schedule exactly as it was. Copying a schedule is cheap, the program underneath is shared;
 // a copy and the original go their own ways. Not for use by two threads at once; copies may go to different threads.
 #pragma once
@@ -19,7 +19,7 @@
 #include "absl/status/statusor.h"
 #include "compiler/ir/stmt.h"
 #include "compiler/schedule/program.h"
-#include "compiler/schedule/trace.h"
+#include "compiler/schedule/step.h"
 
 namespace hone {
 
@@ -63,7 +63,7 @@ class Schedule {
   // Appends the step; its refs are (number of the step, k). Returns the number.
   int Record(Step step, Outputs outputs);
   // Another decision in a sample that no later step has read: the step takes the place of number `step`, and gives
-  // these numbers (replay_cache.h).
+  // these numbers (trace/replay_cache.h).
   void Redecide(int step, Step sample, const std::vector<int64_t>& numbers);
 
  private:

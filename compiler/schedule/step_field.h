@@ -16,13 +16,9 @@ struct StepInfo {
   int version = 1;                        // of this step alone; a newer one than we know is refused
   int oldest = 1;                         // the oldest version that still means the same; older ones are refused
   bool changes_program = true;            // false: it only looks something up, or chooses
+  bool gives_list = false;                // it gives any number of outputs, rather than exactly one
+  bool spreads_list = false;  // its one argument is a list written as the call's arguments: sch.fuse(l1, l2)
 };
-
-// Whether the step gives a list, which may have any number of outputs, rather than exactly one.
-template <class S>
-constexpr bool GivesList(const S&) {
-  return requires { S::kList; };
-}
 
 template <class Owner, class T>
 struct StepField {

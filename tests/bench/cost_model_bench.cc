@@ -17,7 +17,7 @@
 
 #include "compiler/ir/structural.h"
 #include "compiler/ir/text.h"
-#include "compiler/schedule/trace.h"
+#include "compiler/schedule/trace/trace.h"
 #include "compiler/support/check.h"
 #include "compiler/support/random.h"
 #include "compiler/support/status_macros.h"

@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include "compiler/schedule/trace.h"
-#include "compiler/schedule/trace_forms.h"
+#include "compiler/schedule/trace/trace.h"
+#include "compiler/schedule/trace/trace_forms.h"
 #include "compiler/support/check.h"
 #include "tests/fuzz/memory_limit.h"
 

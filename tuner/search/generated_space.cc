@@ -5,7 +5,7 @@
 
 #include "compiler/ir/structural.h"
 #include "compiler/lower/lower.h"
-#include "compiler/schedule/trace.h"
+#include "compiler/schedule/trace/trace.h"
 #include "compiler/support/status_macros.h"
 
 namespace hone {

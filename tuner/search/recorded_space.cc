@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "compiler/ir/text.h"
-#include "compiler/schedule/trace.h"
+#include "compiler/schedule/trace/trace.h"
 #include "compiler/support/check.h"
 #include "compiler/support/status_macros.h"
 #include "nlohmann/json.hpp"

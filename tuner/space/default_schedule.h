@@ -3,7 +3,7 @@
 
 #include "absl/status/statusor.h"
 #include "compiler/ir/stmt.h"
-#include "compiler/schedule/trace.h"
+#include "compiler/schedule/trace/trace.h"
 #include "tuner/space/generator.h"
 
 namespace hone {

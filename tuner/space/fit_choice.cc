@@ -4,6 +4,8 @@
 #include <string_view>
 
 #include "absl/strings/str_split.h"
+#include "compiler/schedule/primitives/annotate.h"
+#include "compiler/schedule/primitives/sample.h"
 #include "compiler/schedule/step.h"
 #include "tuner/space/generator.h"
 
@@ -135,12 +137,12 @@ Choice SetByDraft(const Generator& generator, const std::vector<int>& places, Ch
 std::optional<Origin> OriginOf(const Trace& trace) {
   Origin origin;
   for (const Step& step : trace.steps) {
-    if (const auto* annotate = std::get_if<AnnotateStep>(&step)) {
+    if (const auto* annotate = step.As<AnnotateStep>()) {
       const auto* text = std::get_if<std::string>(&annotate->value);
       if (text == nullptr) continue;
       if (annotate->key == kGeneratorKey) origin.generator = *text;
       if (annotate->key == kKnobsKey && !text->empty()) origin.knobs = absl::StrSplit(*text, ',');
-    } else if (const auto* sample = std::get_if<SampleCategoricalStep>(&step)) {
+    } else if (const auto* sample = step.As<SampleCategoricalStep>()) {
       if (sample->decision < 0 || sample->decision >= static_cast<int64_t>(sample->candidates.size()))
         return std::nullopt;
       origin.choice.push_back(static_cast<int>(sample->decision));

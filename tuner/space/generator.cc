@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "absl/strings/str_join.h"
-#include "compiler/schedule/annotate.h"
-#include "compiler/schedule/locate.h"
+#include "compiler/schedule/primitives/annotate.h"
+#include "compiler/schedule/primitives/locate.h"
 #include "compiler/support/random.h"
 #include "compiler/support/status_macros.h"
 #include "tuner/space/default_schedule.h"

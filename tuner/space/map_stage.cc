@@ -9,10 +9,10 @@
 //   B[a, b, c] = A[a, c, b]     =>   parallel a b0: for c0: for b1: vectorized c1: S
 #include <algorithm>
 
-#include "compiler/schedule/locate.h"
-#include "compiler/schedule/loop_kind.h"
-#include "compiler/schedule/reorder.h"
-#include "compiler/schedule/split.h"
+#include "compiler/schedule/primitives/locate.h"
+#include "compiler/schedule/primitives/loop_kind.h"
+#include "compiler/schedule/primitives/reorder.h"
+#include "compiler/schedule/primitives/split.h"
 #include "compiler/support/status_macros.h"
 #include "tuner/space/nest_loops.h"
 #include "tuner/space/stage.h"

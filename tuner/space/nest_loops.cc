@@ -1,14 +1,14 @@
 #include "tuner/space/nest_loops.h"
 
 #include "compiler/ir/visit.h"
-#include "compiler/schedule/decompose_reduction.h"
-#include "compiler/schedule/fuse.h"
-#include "compiler/schedule/locate.h"
-#include "compiler/schedule/loop_kind.h"
-#include "compiler/schedule/reorder.h"
-#include "compiler/schedule/rfactor.h"
-#include "compiler/schedule/set_scope.h"
-#include "compiler/schedule/split.h"
+#include "compiler/schedule/primitives/decompose_reduction.h"
+#include "compiler/schedule/primitives/fuse.h"
+#include "compiler/schedule/primitives/locate.h"
+#include "compiler/schedule/primitives/loop_kind.h"
+#include "compiler/schedule/primitives/reorder.h"
+#include "compiler/schedule/primitives/rfactor.h"
+#include "compiler/schedule/primitives/set_scope.h"
+#include "compiler/schedule/primitives/split.h"
 #include "compiler/support/status_macros.h"
 
 namespace hone {

@@ -4,12 +4,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "compiler/schedule/cache.h"
-#include "compiler/schedule/index_map.h"
-#include "compiler/schedule/layout_constant.h"
-#include "compiler/schedule/locate.h"
-#include "compiler/schedule/pack.h"
-#include "compiler/schedule/transform_layout.h"
+#include "compiler/schedule/analysis/index_map.h"
+#include "compiler/schedule/primitives/cache.h"
+#include "compiler/schedule/primitives/layout_constant.h"
+#include "compiler/schedule/primitives/locate.h"
+#include "compiler/schedule/primitives/pack.h"
+#include "compiler/schedule/primitives/transform_layout.h"
 #include "compiler/support/status_macros.h"
 #include "tuner/space/nest_loops.h"
 

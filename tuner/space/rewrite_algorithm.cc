@@ -1,7 +1,7 @@
 // Algorithm: the heaviest block computes its result with fewer operations (choose_algorithm.h).
 #include "absl/strings/str_cat.h"
-#include "compiler/schedule/choose_algorithm.h"
-#include "compiler/schedule/locate.h"
+#include "compiler/schedule/primitives/choose_algorithm.h"
+#include "compiler/schedule/primitives/locate.h"
 #include "compiler/support/status_macros.h"
 #include "tuner/space/rewrite.h"
 

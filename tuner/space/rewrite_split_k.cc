@@ -6,9 +6,9 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
-#include "compiler/schedule/locate.h"
-#include "compiler/schedule/rfactor.h"
-#include "compiler/schedule/split.h"
+#include "compiler/schedule/primitives/locate.h"
+#include "compiler/schedule/primitives/rfactor.h"
+#include "compiler/schedule/primitives/split.h"
 #include "compiler/support/status_macros.h"
 #include "tuner/space/block_fusion.h"
 #include "tuner/space/nest_loops.h"

@@ -8,12 +8,12 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "compiler/schedule/compute_at.h"
-#include "compiler/schedule/locate.h"
-#include "compiler/schedule/loop_kind.h"
-#include "compiler/schedule/reorder.h"
-#include "compiler/schedule/set_scope.h"
-#include "compiler/schedule/split.h"
+#include "compiler/schedule/primitives/compute_at.h"
+#include "compiler/schedule/primitives/locate.h"
+#include "compiler/schedule/primitives/loop_kind.h"
+#include "compiler/schedule/primitives/reorder.h"
+#include "compiler/schedule/primitives/set_scope.h"
+#include "compiler/schedule/primitives/split.h"
 #include "compiler/support/status_macros.h"
 #include "tuner/space/nest_loops.h"
 #include "tuner/space/sketch.h"

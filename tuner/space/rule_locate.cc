@@ -5,9 +5,9 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
-#include "compiler/schedule/compute_at.h"
-#include "compiler/schedule/inline.h"
-#include "compiler/schedule/locate.h"
+#include "compiler/schedule/primitives/compute_at.h"
+#include "compiler/schedule/primitives/inline.h"
+#include "compiler/schedule/primitives/locate.h"
 #include "compiler/support/status_macros.h"
 #include "tuner/space/access_region.h"
 #include "tuner/space/nest_loops.h"

@@ -7,10 +7,10 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "compiler/schedule/compute_at.h"
-#include "compiler/schedule/locate.h"
-#include "compiler/schedule/rfactor.h"
-#include "compiler/schedule/split.h"
+#include "compiler/schedule/primitives/compute_at.h"
+#include "compiler/schedule/primitives/locate.h"
+#include "compiler/schedule/primitives/rfactor.h"
+#include "compiler/schedule/primitives/split.h"
 #include "compiler/support/status_macros.h"
 #include "tuner/space/nest_loops.h"
 #include "tuner/space/sketch.h"

@@ -7,8 +7,8 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "compiler/schedule/compute_at.h"
-#include "compiler/schedule/locate.h"
+#include "compiler/schedule/primitives/compute_at.h"
+#include "compiler/schedule/primitives/locate.h"
 #include "compiler/support/status_macros.h"
 #include "tuner/space/nest_loops.h"
 #include "tuner/space/sketch.h"

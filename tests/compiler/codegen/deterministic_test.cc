@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/codegen/compile.h"
+#include "compiler/schedule/trace/trace.h"
 #include "compiler/support/parallel_for.h"
 #include "compiler/support/sha256.h"
 #include "gtest/gtest.h"

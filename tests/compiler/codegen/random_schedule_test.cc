@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <functional>
 
+#include "compiler/schedule/trace/trace.h"
 #include "tests/boards/run_on_board.h"
 #include "tests/compiler/codegen/run_kernel.h"
 #include "tests/compiler/schedule/campaign.h"

@@ -1,6 +1,12 @@
 // Tile operations as machine code: as loops around registers, and as the instruction their intrinsic names.
 #include <gtest/gtest.h>
 
+#include "compiler/schedule/primitives/locate.h"
+#include "compiler/schedule/primitives/loop_kind.h"
+#include "compiler/schedule/primitives/register_tile.h"
+#include "compiler/schedule/primitives/reorder.h"
+#include "compiler/schedule/primitives/split.h"
+#include "compiler/schedule/primitives/tensorize.h"
 #include "compiler/schedule/schedule.h"
 #include "compiler/te/te.h"
 #include "tests/compiler/codegen/run_kernel.h"

@@ -6,6 +6,7 @@
 
 #include "compiler/ir/structural.h"
 #include "compiler/schedule/schedule.h"
+#include "compiler/schedule/trace/trace.h"
 #include "tests/compiler/codegen/run_kernel.h"
 #include "tests/compiler/schedule/expect.h"
 

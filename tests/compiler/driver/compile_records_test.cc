@@ -11,6 +11,7 @@
 #include "compiler/driver/sandboxed_prepare.h"
 #include "compiler/graph/planner.h"
 #include "compiler/schedule/schedule.h"
+#include "compiler/schedule/trace/trace.h"
 #include "compiler/support/file.h"
 #include "compiler/support/random.h"
 #include "compiler/support/sha256.h"

@@ -1,8 +1,8 @@
 // compute_at of blocks that run under a condition of their own.
-#include "compiler/schedule/compute_at.h"
-#include "compiler/schedule/locate.h"
-#include "compiler/schedule/rfactor.h"
-#include "compiler/schedule/split.h"
+#include "compiler/schedule/primitives/compute_at.h"
+#include "compiler/schedule/primitives/locate.h"
+#include "compiler/schedule/primitives/rfactor.h"
+#include "compiler/schedule/primitives/split.h"
 #include "gtest/gtest.h"
 #include "tests/compiler/schedule/expect.h"
 #include "tests/compiler/schedule/workloads.h"

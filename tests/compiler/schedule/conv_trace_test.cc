@@ -1,6 +1,16 @@
 // The register-tiled convolution that templates emit: every primitive it takes, end to end.
 #include <chrono>
 
+#include "compiler/schedule/primitives/compute_at.h"
+#include "compiler/schedule/primitives/decompose_reduction.h"
+#include "compiler/schedule/primitives/fuse.h"
+#include "compiler/schedule/primitives/layout_constant.h"
+#include "compiler/schedule/primitives/locate.h"
+#include "compiler/schedule/primitives/loop_kind.h"
+#include "compiler/schedule/primitives/reorder.h"
+#include "compiler/schedule/primitives/set_scope.h"
+#include "compiler/schedule/primitives/split.h"
+#include "compiler/schedule/trace/trace.h"
 #include "tests/compiler/schedule/expect.h"
 #include "tests/compiler/schedule/workloads.h"
 

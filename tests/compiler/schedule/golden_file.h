@@ -26,6 +26,7 @@
 
 #include "compiler/ir/text.h"
 #include "compiler/schedule/schedule.h"
+#include "compiler/schedule/trace/trace.h"
 #include "compiler/support/check.h"
 
 namespace hone::testing {

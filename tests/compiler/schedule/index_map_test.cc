@@ -1,4 +1,4 @@
-#include "compiler/schedule/index_map.h"
+#include "compiler/schedule/analysis/index_map.h"
 
 #include "compiler/ir/text.h"
 #include "tests/compiler/schedule/expect.h"

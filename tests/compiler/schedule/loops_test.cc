@@ -1,4 +1,13 @@
 // split, fuse, reorder, parallel, vectorize, unroll, bind, add_unit_loop, annotate.
+#include "compiler/schedule/primitives/add_unit_loop.h"
+#include "compiler/schedule/primitives/annotate.h"
+#include "compiler/schedule/primitives/compute_at.h"
+#include "compiler/schedule/primitives/decompose_reduction.h"
+#include "compiler/schedule/primitives/fuse.h"
+#include "compiler/schedule/primitives/locate.h"
+#include "compiler/schedule/primitives/loop_kind.h"
+#include "compiler/schedule/primitives/reorder.h"
+#include "compiler/schedule/primitives/split.h"
 #include "tests/compiler/schedule/expect.h"
 #include "tests/compiler/schedule/workloads.h"
 

@@ -13,7 +13,8 @@
 
 #include "compiler/ir/structural.h"
 #include "compiler/ir/text.h"
-#include "compiler/schedule/trace_forms.h"
+#include "compiler/schedule/trace/trace.h"
+#include "compiler/schedule/trace/trace_forms.h"
 #include "tests/compiler/schedule/expect.h"
 
 namespace hone::testing {

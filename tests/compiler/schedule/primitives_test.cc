@@ -4,6 +4,8 @@
 #include <set>
 
 #include "compiler/ir/structural.h"
+#include "compiler/schedule/primitive_table.h"
+#include "compiler/schedule/trace/trace.h"
 #include "tests/compiler/schedule/expect.h"
 #include "tests/compiler/schedule/golden_file.h"
 
@@ -49,34 +51,41 @@ TEST_P(PrimitiveGolden, Matches) {
 INSTANTIATE_TEST_SUITE_P(Files, PrimitiveGolden, ::testing::ValuesIn(GoldenNames()),
                          [](const auto& info) { return info.param; });
 
-// A new step without a golden file fails here.
-template <size_t kIndex = 0>
-void CheckCovered() {
-  if constexpr (kIndex < std::variant_size_v<Step>) {
-    const std::string name(std::variant_alternative_t<kIndex, Step>::kInfo.name);
+// A new primitive without a golden file fails here.
+TEST(Primitives, HaveGoldenRewritesAndRefusals) {
+  for (const Primitive& primitive : AllPrimitives()) {
+    const std::string name(primitive.info->name);
     if (!std::filesystem::exists(GoldenFolder() / (name + ".txt"))) {
       ADD_FAILURE() << "there is no golden/" << name << ".txt";
-    } else {
-      int rewrites = 0;
-      std::set<std::string> refusals;
-      for (const GoldenCase& golden : GoldenCases(name)) {
-        if (golden.refused) {
-          if (golden.expected.find(name) != std::string::npos) refusals.insert(golden.expected);
-          continue;
-        }
-        const absl::StatusOr<Trace> trace = ParseTrace(golden.trace);
-        ASSERT_TRUE(trace.ok()) << name << ": " << trace.status();
-        rewrites += std::any_of(trace->steps.begin(), trace->steps.end(),
-                                [](const Step& step) { return step.index() == kIndex; });
-      }
-      EXPECT_GE(rewrites, 1) << name << " has no golden rewrite";
-      EXPECT_GE(refusals.size(), 2u) << name << " has fewer than two refusals with different messages";
+      continue;
     }
-    CheckCovered<kIndex + 1>();
+    int rewrites = 0;
+    std::set<std::string> refusals;
+    for (const GoldenCase& golden : GoldenCases(name)) {
+      if (golden.refused) {
+        if (golden.expected.find(name) != std::string::npos) refusals.insert(golden.expected);
+        continue;
+      }
+      const absl::StatusOr<Trace> trace = ParseTrace(golden.trace);
+      ASSERT_TRUE(trace.ok()) << name << ": " << trace.status();
+      rewrites += std::any_of(trace->steps.begin(), trace->steps.end(),
+                              [&](const Step& step) { return &step.info() == primitive.info; });
+    }
+    EXPECT_GE(rewrites, 1) << name << " has no golden rewrite";
+    EXPECT_GE(refusals.size(), 2u) << name << " has fewer than two refusals with different messages";
   }
 }
 
-TEST(Primitives, HaveGoldenRewritesAndRefusals) { CheckCovered(); }
+// Names are how traces name primitives.
+TEST(Primitives, HaveNamesOfTheirOwn) {
+  const std::span<const Primitive> all = AllPrimitives();
+  EXPECT_GT(all.size(), 40u);
+  for (size_t i = 0; i < all.size(); ++i) {
+    EXPECT_EQ(FindPrimitive(all[i].info->name), &all[i]) << all[i].info->name;
+    EXPECT_EQ(all[i].make().info().name, all[i].info->name);
+  }
+  EXPECT_EQ(FindPrimitive("no_such_primitive"), nullptr);
+}
 
 TEST(GoldenPrograms, PrintAsTheyAreWritten) {
   for (const auto& entry : std::filesystem::directory_iterator(GoldenFolder().parent_path() / "programs")) {

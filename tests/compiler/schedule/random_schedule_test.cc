@@ -13,6 +13,7 @@
 #include "compiler/interp/random_input.h"
 #include "compiler/ir/structural.h"
 #include "compiler/ir/text.h"
+#include "compiler/schedule/trace/trace.h"
 #include "compiler/support/file.h"
 #include "tests/compiler/schedule/campaign.h"
 #include "tests/compiler/schedule/expect.h"

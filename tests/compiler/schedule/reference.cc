@@ -11,7 +11,7 @@
 #include "compiler/interp/random_input.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
-#include "compiler/schedule/choose_algorithm.h"
+#include "compiler/schedule/primitives/choose_algorithm.h"
 #include "compiler/support/check.h"
 #include "compiler/verify/verify.h"
 #include "tests/compiler/ir/reads_back.h"

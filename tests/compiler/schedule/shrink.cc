@@ -5,8 +5,10 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/schedule/primitives/split.h"
 #include "compiler/schedule/step.h"
-#include "compiler/schedule/trace_edit.h"
+#include "compiler/schedule/trace/trace.h"
+#include "compiler/schedule/trace/trace_edit.h"
 #include "compiler/support/check.h"
 
 namespace hone::testing {
@@ -55,14 +57,14 @@ class Shrinker {
 
   bool SmallerNumbers() {
     for (size_t i = 0; i < best_.steps.size(); ++i) {
-      const SplitStep* split = std::get_if<SplitStep>(&best_.steps[i]);
+      const SplitStep* split = best_.steps[i].As<SplitStep>();
       if (split == nullptr) continue;
       for (size_t f = 0; f < split->factors.size(); ++f) {
         const int64_t* factor = split->factors[f].number();
         if (factor == nullptr) continue;
         for (int64_t smaller = 1; smaller < *factor; ++smaller) {
           Trace candidate = best_;
-          std::get<SplitStep>(candidate.steps[i]).factors[f] = smaller;
+          candidate.steps[i].Mutable<SplitStep>()->factors[f] = smaller;
           if (Try(std::move(candidate))) return true;
         }
       }

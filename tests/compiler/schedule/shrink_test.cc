@@ -1,10 +1,13 @@
 // Planted bugs, and the least traces that show them.
 #include "tests/compiler/schedule/shrink.h"
+#include "compiler/schedule/primitives/locate.h"
+#include "compiler/schedule/primitives/split.h"
+#include "compiler/schedule/trace/trace.h"
 
 #include <algorithm>
 
 #include "compiler/ir/visit.h"
-#include "compiler/schedule/trace_edit.h"
+#include "compiler/schedule/trace/trace_edit.h"
 #include "tests/compiler/schedule/campaign.h"
 #include "tests/compiler/schedule/expect.h"
 #include "tests/compiler/schedule/random_schedule.h"
@@ -66,7 +69,7 @@ TEST(Shrink, MakesNumbersSmall) {
   // Fails whenever j is split into something above 1.
   const Trace least = Shrink(s.trace(), workload, [&](const Schedule& t) {
     for (const Step& step : t.trace().steps) {
-      const SplitStep* split = std::get_if<SplitStep>(&step);
+      const SplitStep* split = step.As<SplitStep>();
       if (split != nullptr && split->loop.output == 1 && *split->factors[1].number() > 1) return true;
     }
     return false;

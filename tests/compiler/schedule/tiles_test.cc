@@ -1,4 +1,13 @@
 // blockize, tensorize, register_tile.
+#include "compiler/schedule/primitives/blockize.h"
+#include "compiler/schedule/primitives/decompose_reduction.h"
+#include "compiler/schedule/primitives/fuse.h"
+#include "compiler/schedule/primitives/locate.h"
+#include "compiler/schedule/primitives/loop_kind.h"
+#include "compiler/schedule/primitives/register_tile.h"
+#include "compiler/schedule/primitives/reorder.h"
+#include "compiler/schedule/primitives/split.h"
+#include "compiler/schedule/primitives/tensorize.h"
 #include "compiler/te/te.h"
 #include "tests/compiler/schedule/expect.h"
 #include "tests/compiler/schedule/workloads.h"

@@ -1,14 +1,22 @@
 // JSON and protobuf forms of traces, versions, and edits of traces: what comes back is the same, over random traces.
-#include "compiler/schedule/trace_forms.h"
+#include "compiler/schedule/trace/trace_forms.h"
+#include "compiler/schedule/primitives/annotate.h"
+#include "compiler/schedule/primitives/cache.h"
+#include "compiler/schedule/primitives/locate.h"
+#include "compiler/schedule/primitives/reorder.h"
+#include "compiler/schedule/primitives/sample.h"
+#include "compiler/schedule/primitives/split.h"
+#include "compiler/schedule/primitives/transform_layout.h"
+#include "compiler/schedule/trace/trace.h"
 
 #include <limits>
 #include <set>
 
 #include "compiler/ir/structural.h"
-#include "compiler/schedule/replay_cache.h"
-#include "compiler/schedule/step_call.h"
-#include "compiler/schedule/step_compare.h"
-#include "compiler/schedule/trace_edit.h"
+#include "compiler/schedule/trace/replay_cache.h"
+#include "compiler/schedule/trace/step_call.h"
+#include "compiler/schedule/trace/step_compare.h"
+#include "compiler/schedule/trace/trace_edit.h"
 #include "hone/v1/trace.pb.h"
 #include "tests/compiler/schedule/campaign.h"
 #include "tests/compiler/schedule/expect.h"

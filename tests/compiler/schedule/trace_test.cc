@@ -1,5 +1,15 @@
 // The text of traces: printing, reading, what is refused, texts of earlier releases.
-#include "compiler/schedule/trace.h"
+#include "compiler/schedule/trace/trace.h"
+#include "compiler/schedule/primitives/annotate.h"
+#include "compiler/schedule/primitives/cache.h"
+#include "compiler/schedule/primitives/fuse.h"
+#include "compiler/schedule/primitives/inline.h"
+#include "compiler/schedule/primitives/locate.h"
+#include "compiler/schedule/primitives/loop_kind.h"
+#include "compiler/schedule/primitives/reorder.h"
+#include "compiler/schedule/primitives/sample.h"
+#include "compiler/schedule/primitives/split.h"
+#include "compiler/schedule/primitives/transform_layout.h"
 
 #include "tests/compiler/schedule/expect.h"
 #include "tests/compiler/schedule/workloads.h"

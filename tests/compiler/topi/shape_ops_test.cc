@@ -1,4 +1,5 @@
 #include "compiler/topi/shape_ops.h"
+#include "compiler/schedule/primitives/split.h"
 
 #include <algorithm>
 

@@ -9,9 +9,9 @@
 #include <string>
 
 #include "compiler/ir/text.h"
-#include "compiler/schedule/locate.h"
-#include "compiler/schedule/loop_kind.h"
-#include "compiler/schedule/split.h"
+#include "compiler/schedule/primitives/locate.h"
+#include "compiler/schedule/primitives/loop_kind.h"
+#include "compiler/schedule/primitives/split.h"
 #include "tests/compiler/schedule/workload_table.h"
 #include "tests/compiler/schedule/workloads.h"
 #include "tuner/space/generator.h"

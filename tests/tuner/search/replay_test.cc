@@ -11,7 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/ir/text.h"
-#include "compiler/schedule/trace.h"
+#include "compiler/schedule/trace/trace.h"
 #include "compiler/support/file.h"
 #include "tests/compiler/schedule/workloads.h"
 #include "tuner/search/generated_space.h"

@@ -1,4 +1,5 @@
 #include "tuner/search/task_search.h"
+#include "compiler/schedule/trace/trace.h"
 
 #include <gtest/gtest.h>
 

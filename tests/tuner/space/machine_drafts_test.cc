@@ -1,7 +1,7 @@
 // Drafts are computed from the facts of the machine: another machine, another draft and another default.
 #include <gtest/gtest.h>
 
-#include "compiler/schedule/trace.h"
+#include "compiler/schedule/trace/trace.h"
 #include "tests/compiler/schedule/workload_table.h"
 #include "tuner/space/default_schedule.h"
 #include "tuner/space/generator.h"

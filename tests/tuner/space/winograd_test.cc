@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "compiler/lower/lower.h"
-#include "compiler/schedule/choose_algorithm.h"
+#include "compiler/schedule/primitives/choose_algorithm.h"
 #include "tests/compiler/schedule/reference.h"
 #include "tests/compiler/schedule/workloads.h"
 #include "tuner/space/default_schedule.h"

@@ -1,0 +1,346 @@
+#include "compiler/schedule/analysis/index_map.h"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <map>
+#include <utility>
+
+#include "compiler/arith/analyzer.h"
+#include "compiler/arith/iter_map.h"
+#include "compiler/ir/visit.h"
+#include "compiler/schedule/analysis/message.h"
+#include "compiler/support/check.h"
+#include "compiler/support/status_macros.h"
+
+namespace hone {
+namespace {
+
+// expression := term (("+" | "-") term)*    term := factor (("*" | "//" | "%") factor)*    factor := number | name |
+// "(" .. ")" | "-" factor
+class MapParser {
+ public:
+  explicit MapParser(std::string_view text) : text_(text) {}
+
+  absl::StatusOr<IndexMap> Parse() {
+    if (!Take("lambda")) return Error("\"lambda\"");
+    while (!Take(":")) {
+      const std::string name = TakeName();
+      if (name.empty()) return Error("the name of an index");
+      if (vars_.count(name) > 0) return Invalid("index map: the index ", name, " is there twice");
+      map_.inputs.push_back(Var(name));
+      vars_[name] = map_.inputs.back();
+      if (Take(",") || Peek() == ':') continue;
+      return Error("\",\" or \":\"");
+    }
+    // A tuple or a list of expressions, or one expression.
+    const bool bracketed = IsTuple();
+    if (bracketed) Take(text_.substr(at_, 1));
+    while (true) {
+      Skip();
+      if (bracketed && (Take(")") || Take("]"))) break;
+      HONE_ASSIGN_OR_RETURN(Expr e, Sum(0));
+      map_.outputs.push_back(std::move(e));
+      if (Take(",")) continue;
+      if (bracketed && (Take(")") || Take("]"))) break;
+      if (!bracketed) break;
+      return Error("\",\" or \")\"");
+    }
+    Skip();
+    if (at_ < text_.size()) return Error("the end");
+    if (map_.outputs.empty()) return Invalid("index map: no new index in \"", text_, "\"");
+    return std::move(map_);
+  }
+
+ private:
+  void Skip() {
+    while (at_ < text_.size() && std::isspace(static_cast<unsigned char>(text_[at_]))) ++at_;
+  }
+  char Peek() {
+    Skip();
+    return at_ < text_.size() ? text_[at_] : '\0';
+  }
+  bool Take(std::string_view token) {
+    Skip();
+    if (text_.substr(at_, token.size()) != token) return false;
+    at_ += token.size();
+    return true;
+  }
+  std::string TakeName() {
+    Skip();
+    const size_t start = at_;
+    while (at_ < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[at_])) || text_[at_] == '_')) ++at_;
+    return std::string(text_.substr(start, at_ - start));
+  }
+  // The bracket at the cursor encloses all the rest: (a, b) rather than (a + b) * 2.
+  bool IsTuple() {
+    const char c = Peek();
+    if (c != '(' && c != '[') return false;
+    int depth = 0;
+    for (size_t i = at_; i < text_.size(); ++i) {
+      depth += text_[i] == '(' || text_[i] == '[';
+      depth -= text_[i] == ')' || text_[i] == ']';
+      if (depth == 0) return text_.find_first_not_of(" \t\r\n", i + 1) == std::string_view::npos;
+    }
+    return true;
+  }
+  absl::Status Error(std::string_view expected) const {
+    return Invalid("index map: found \"", text_.substr(at_), "\", expected ", expected);
+  }
+  absl::StatusOr<Expr> Sum(int depth) {
+    if (depth > 50) return Error("brackets at most 50 deep");
+    HONE_ASSIGN_OR_RETURN(Expr e, Product(depth));
+    while (true) {
+      if (Take("+")) {
+        HONE_ASSIGN_OR_RETURN(const Expr b, Product(depth));
+        e = e + b;
+      } else if (Take("-")) {
+        HONE_ASSIGN_OR_RETURN(const Expr b, Product(depth));
+        e = e - b;
+      } else {
+        return e;
+      }
+    }
+  }
+  absl::StatusOr<Expr> Product(int depth) {
+    HONE_ASSIGN_OR_RETURN(Expr e, Factor(depth));
+    while (true) {
+      const bool div = Take("//");
+      const bool mod = !div && Take("%");
+      if (!div && !mod && !Take("*")) return e;
+      HONE_ASSIGN_OR_RETURN(const Expr b, Factor(depth));
+      if (div || mod) {
+        const std::optional<int64_t> divisor = ConstantValue(b);
+        if (!divisor.has_value() || *divisor < 1)
+          return Invalid("index map: the divisor ", b, " is not a number above 0");
+      }
+      e = div ? FloorDiv(e, b) : mod ? FloorMod(e, b) : e * b;
+    }
+  }
+  absl::StatusOr<Expr> Factor(int depth) {
+    const char c = Peek();
+    if (Take("(")) {
+      HONE_ASSIGN_OR_RETURN(const Expr e, Sum(depth + 1));
+      if (!Take(")")) return Error("\")\"");
+      return e;
+    }
+    if (Take("-")) {
+      if (depth > 50) return Error("brackets at most 50 deep");
+      HONE_ASSIGN_OR_RETURN(const Expr e, Factor(depth + 1));
+      return IntConst(0) - e;
+    }
+    if (std::isdigit(static_cast<unsigned char>(c))) {
+      int64_t value = 0;
+      const auto r = std::from_chars(text_.data() + at_, text_.data() + text_.size(), value);
+      if (r.ec != std::errc() || value > INT32_MAX) return Error("a number below 2**31");
+      at_ = r.ptr - text_.data();
+      return IntConst(value);
+    }
+    const size_t before = at_;
+    const std::string name = TakeName();
+    const auto it = vars_.find(name);
+    if (it == vars_.end()) {
+      at_ = before;
+      return Error("a number or one of the indices");
+    }
+    return Expr(it->second);
+  }
+
+  std::string_view text_;
+  size_t at_ = 0;
+  IndexMap map_;
+  std::map<std::string, Var> vars_;
+};
+
+// ToText of expressions is the program dialect's, which writes // and % as functions; here they are operators.
+std::string OperatorText(const Expr& e, int outer) {
+  if (const auto* binary = e.As<Binary>()) {
+    std::string_view op;
+    int level = 1;  // 1: sums, 2: products
+    switch (binary->op) {
+      case BinaryOp::kAdd: op = " + "; break;
+      case BinaryOp::kSub: op = " - "; break;
+      case BinaryOp::kMul: op = " * ", level = 2; break;
+      case BinaryOp::kFloorDiv: op = " // ", level = 2; break;
+      case BinaryOp::kFloorMod: op = " % ", level = 2; break;
+      default:
+        return ToText(e);  // no part of a map that can be read, but what a block reads its input at, in a message
+    }
+    const std::string text = Message(OperatorText(binary->a, level - 1), op, OperatorText(binary->b, level));
+    return level <= outer ? Message("(", text, ")") : text;
+  }
+  if (const auto* constant = e.As<IntImm>()) {
+    return constant->value < 0 ? Message("(", constant->value, ")") : Message(constant->value);
+  }
+  if (const auto* var = e.As<VarRef>()) return var->var.name();
+  if (const auto* cast = e.As<Cast>()) return OperatorText(cast->a, outer);
+  return ToText(e);
+}
+
+}  // namespace
+
+std::vector<Expr> IndexMap::Map(std::span<const Expr> indices) const {
+  HONE_CHECK(indices.size() == inputs.size()) << indices.size() << " indices, " << inputs.size() << " inputs";
+  std::vector<Expr> mapped;
+  mapped.reserve(outputs.size());
+  for (const Expr& output : outputs) {
+    mapped.push_back(Substitute(output, [&](const Var& var) -> std::optional<Expr> {
+      for (size_t i = 0; i < inputs.size(); ++i) {
+        if (inputs[i].SameAs(var)) return indices[i];
+      }
+      return std::nullopt;
+    }));
+  }
+  return mapped;
+}
+
+std::string ToText(const IndexMap& map) {
+  std::string text = "lambda";
+  std::map<std::string, int> seen;
+  for (size_t i = 0; i < map.inputs.size(); ++i) text += Message(i == 0 ? " " : ", ", map.inputs[i]);
+  text += ": (";
+  for (size_t i = 0; i < map.outputs.size(); ++i) text += Message(i == 0 ? "" : ", ", OperatorText(map.outputs[i], 0));
+  return text + (map.outputs.size() == 1 ? ",)" : ")");
+}
+
+absl::StatusOr<IndexMap> ParseIndexMap(std::string_view text) { return MapParser(text).Parse(); }
+
+absl::StatusOr<InverseMap> Invert(const IndexMap& map, std::span<const int64_t> shape) {
+  if (shape.size() != map.inputs.size()) {
+    return Invalid("index map ", ToText(map), ": it takes ", map.inputs.size(), " indices, the tensor has ",
+                   shape.size(), " dimensions");
+  }
+  // Every output must be one digit of one input: (x // lower) % extent, the last digit without the modulo.
+  struct Digit {
+    int input = -1;  // -1: a constant output
+    int64_t lower = 1;
+    int64_t extent = 1;
+  };
+  VarRanges ranges;
+  for (size_t i = 0; i < shape.size(); ++i) ranges[map.inputs[i]] = Range{IntConst(0), IntConst(shape[i])};
+  Analyzer known(ranges);
+  InverseMap inverse;
+  std::vector<std::vector<std::pair<int64_t, std::pair<int64_t, int>>>> digits(
+      shape.size());  // (lower, (extent, output))
+  for (size_t o = 0; o < map.outputs.size(); ++o) {
+    inverse.indices.push_back(Var(Message("p", o)));
+    const Expr e = known.Simplify(map.outputs[o]);
+    if (ConstantValue(e).has_value()) {
+      if (*ConstantValue(e) != 0)
+        return Invalid("index map ", ToText(map), ": output ", o, " is the constant ", e, ", not 0");
+      inverse.shape.push_back(1);
+      continue;
+    }
+    // Peel floormod(floordiv(x, lower), extent).
+    Expr rest = e;
+    int64_t lower = 1, modulus = 0;
+    while (const auto* binary = rest.As<Binary>()) {
+      const std::optional<int64_t> c = ConstantValue(binary->b);
+      if (!c.has_value() || *c < 1) break;
+      if (binary->op == BinaryOp::kFloorMod && lower == 1 && modulus == 0) {
+        modulus = *c;
+      } else if (binary->op == BinaryOp::kFloorDiv) {
+        lower *= *c;
+      } else {
+        break;
+      }
+      rest = binary->a;
+    }
+    const auto* ref = rest.As<VarRef>();
+    const auto input = ref == nullptr ? map.inputs.end()
+                                      : std::find_if(map.inputs.begin(), map.inputs.end(),
+                                                     [&](const Var& v) { return v.SameAs(ref->var); });
+    if (input == map.inputs.end()) {
+      return Invalid("index map ", ToText(map), ": output ", o, " (", OperatorText(e, 0),
+                     ") is not a digit of one index, such as (k // 4) % 16");
+    }
+    const size_t i = input - map.inputs.begin();
+    const int64_t whole = (shape[i] + lower - 1) / lower;
+    const int64_t extent = modulus == 0 ? whole : modulus;
+    inverse.shape.push_back(extent);
+    digits[i].push_back({lower, {extent, static_cast<int>(o)}});
+  }
+  inverse.inside = True();
+  for (size_t i = 0; i < shape.size(); ++i) {
+    // Digits from the lowest: each starts where the one before ends.
+    std::sort(digits[i].begin(), digits[i].end());
+    int64_t reach = 1;
+    Expr value = IntConst(0);
+    for (const auto& [lower, digit] : digits[i]) {
+      if (lower != reach) {
+        return Invalid("index map ", ToText(map), ": index ", map.inputs[i],
+                       " cannot be told from the new indices: its digits reach ", reach, " and go on at ", lower);
+      }
+      value = value + Expr(inverse.indices[digit.second]) * IntConst(lower);
+      reach = lower * digit.first;
+    }
+    if (reach < shape[i]) {
+      return Invalid("index map ", ToText(map), ": index ", map.inputs[i], " runs to ", shape[i],
+                     ", its digits only to ", reach);
+    }
+    if (reach > shape[i]) inverse.inside = And(inverse.inside, value < IntConst(shape[i]));
+    inverse.original.push_back(value);
+  }
+  return inverse;
+}
+
+absl::StatusOr<InverseMap> InvertOneToOne(const IndexMap& map, std::span<const int64_t> shape) {
+  const std::string where = Message("index map ", ToText(map));
+  if (shape.size() != map.inputs.size()) {
+    return Invalid(where, ": it takes ", map.inputs.size(), " indices, there are ", shape.size());
+  }
+  VarRanges ranges;
+  for (size_t i = 0; i < shape.size(); ++i) ranges[map.inputs[i]] = Range{IntConst(0), IntConst(shape[i])};
+  Analyzer known(ranges);
+  std::vector<Expr> outputs;
+  for (const Expr& e : map.outputs) outputs.push_back(known.Simplify(e));
+  const absl::StatusOr<IterMap> found = DetectIterMap(outputs, ranges, True(), false);
+  if (!found.ok()) return Invalid(where, ": ", found.status().message());
+  InverseMap inverse;
+  inverse.inside = True();
+  // Digits of the inputs, each with its place in the input and its value in terms of the new indices.
+  struct Digit {
+    int64_t lower, extent;
+    Expr value;
+  };
+  std::vector<std::vector<Digit>> digits(shape.size());
+  for (size_t o = 0; o < outputs.size(); ++o) {
+    const IterValue& value = found->values[o];
+    if (!IsConst(known.Simplify(value.base), 0))
+      return Invalid(where, ": output ", o, " (", outputs[o], ") starts at ", value.base, ", not at 0");
+    const Var place(Message("p", o));
+    inverse.indices.push_back(place);
+    inverse.shape.push_back(value.extent);
+    known.Bind(place, Range{IntConst(0), IntConst(value.extent)});
+    int64_t below = 1;  // places that the pieces of lower scale take
+    for (size_t k = value.pieces.size(); k-- > 0;) {
+      const IterPiece& piece = value.pieces[k];
+      const std::vector<Var>& loops = found->sources[piece.source].loops;
+      const auto input = std::find_if(map.inputs.begin(), map.inputs.end(),
+                                      [&](const Var& v) { return loops.size() == 1 && v.SameAs(loops[0]); });
+      if (input == map.inputs.end() || piece.scale != below)
+        return Invalid(where, ": output ", o, " (", outputs[o], ") leaves out places in between");
+      below *= piece.extent;
+      const Expr digit = FloorMod(FloorDiv(place, IntConst(piece.scale)), IntConst(piece.extent));
+      digits[input - map.inputs.begin()].push_back({piece.lower_factor, piece.extent, digit});
+    }
+  }
+  for (size_t i = 0; i < shape.size(); ++i) {
+    std::sort(digits[i].begin(), digits[i].end(), [](const Digit& a, const Digit& b) { return a.lower < b.lower; });
+    int64_t reach = 1;
+    Expr value = IntConst(0);
+    for (const Digit& digit : digits[i]) {
+      if (digit.lower != reach) break;
+      value = value + digit.value * IntConst(digit.lower);
+      reach *= digit.extent;
+    }
+    if (reach != shape[i] || (shape[i] > 1 && digits[i].empty())) {
+      return Invalid(where, ": index ", map.inputs[i], " runs to ", shape[i],
+                     " and cannot be told from the new indices: their parts of it reach ", reach);
+    }
+    inverse.original.push_back(known.Simplify(value));
+  }
+  return inverse;
+}
+
+}  // namespace hone

@@ -1,0 +1,21 @@
+// Giving a buffer another layout in a piece of program: shared by layout_constant and transform_layout.
+#pragma once
+
+#include "compiler/ir/stmt.h"
+#include "compiler/schedule/analysis/index_map.h"
+
+namespace hone {
+
+// Every load, store and region of `from` under `root` goes to the mapped place in `to`. Regions become the least ranges
+// that hold the mapped ones.
+Stmt WithLayout(const Stmt& root, const Buffer& from, const Buffer& to, const IndexMap& map);
+
+// Does the region that a block writes become a box, all of whose elements are elements of it? Not when the map cuts it
+// elsewhere than at multiples of its factors, nor when it pads it.
+bool StaysBox(const BufferRegion& write, const Block& block, const IndexMap& map);
+
+// Is the buffer used by a tile operation or as the source of a match_buffer, whose operands' shapes a new layout would
+// change?
+bool IsMatched(const Stmt& root, const Buffer& buffer);
+
+}  // namespace hone

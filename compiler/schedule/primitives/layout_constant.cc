@@ -1,0 +1,139 @@
+#include "compiler/schedule/primitives/layout_constant.h"
+
+#include <utility>
+
+#include "compiler/schedule/analysis/layout.h"
+#include "compiler/schedule/analysis/message.h"
+#include "compiler/schedule/analysis/nest.h"
+#include "compiler/schedule/primitive_table.h"
+#include "compiler/schedule/primitives/step_argument.h"
+#include "compiler/schedule/schedule.h"
+#include "compiler/support/status_macros.h"
+
+namespace hone {
+namespace {
+
+// for p..: to[p..] = from[original(p..)], or zero where that is padding; in parallel over the first axis.
+Stmt PackNest(const std::string& name, const Buffer& from, const Buffer& to, const InverseMap& inverse) {
+  BlockRealize pack;
+  pack.predicate = True();
+  pack.block.name = name;
+  std::vector<Expr> indices;
+  std::vector<std::pair<Var, Expr>> loops;
+  std::vector<Range> points;
+  for (size_t d = 0; d < inverse.shape.size(); ++d) {
+    const Expr extent = IntConst(inverse.shape[d]);
+    const Var v(Message("v", d)), ax(Message("ax", d));
+    pack.block.iters.push_back({v, Range{IntConst(0), extent}, IterKind::kSpatial});
+    pack.values.push_back(ax);
+    loops.push_back({ax, extent});
+    indices.push_back(v);
+    points.push_back(Range{v, IntConst(1)});
+  }
+  const VarMap bind = [&](const Var& var) -> std::optional<Expr> {
+    for (size_t d = 0; d < inverse.indices.size(); ++d) {
+      if (inverse.indices[d].SameAs(var)) return indices[d];
+    }
+    return std::nullopt;
+  };
+  std::vector<Expr> original;
+  std::vector<Range> read;
+  for (const Expr& e : inverse.original) {
+    original.push_back(Substitute(e, bind));
+    read.push_back(Range{original.back(), IntConst(1)});
+  }
+  const Expr inside = Substitute(inverse.inside, bind);
+  Expr value = MakeLoad(from, original);
+  if (!IsConst(inside, 1)) value = IfThenElse(inside, value, Const(0, from.type()));
+  pack.block.reads = {{from, read}};
+  pack.block.writes = {{to, points}};
+  pack.block.body = Stmt::Make(Store{to, indices, value, Expr()});
+  Stmt nest = Stmt::Make(std::move(pack));
+  for (size_t d = loops.size(); d-- > 0;) {
+    nest = MakeLoop(loops[d].first, loops[d].second, std::move(nest), d == 0 ? ForKind::kParallel : ForKind::kSerial);
+  }
+  return nest;
+}
+
+}  // namespace
+
+absl::Status LayoutConstant(Schedule& schedule, BlockRef ref, int read_index, IndexMap map) {
+  HONE_ASSIGN_OR_RETURN(const int node, schedule.BlockNode(ref, "layout_constant"));
+  const ProgramIndex& index = schedule.index();
+  const Block& block = index.block(node);
+  if (read_index < 0 || read_index >= static_cast<int>(block.reads.size())) {
+    return Invalid("layout_constant(", block.name, "): it reads ", block.reads.size(), " buffers, there is no number ",
+                   read_index);
+  }
+  const Buffer buffer = block.reads[read_index].buffer;
+  const std::string where = Message("layout_constant(", block.name, ", ", buffer, ")");
+  const PrimFunc& func = schedule.func();
+  int param = -1;
+  for (size_t i = 0; i < func.params.size(); ++i) {
+    if (func.params[i].SameAs(buffer)) param = static_cast<int>(i);
+  }
+  if (param < 0) return Refused(where, ": it is an intermediate, not a param; transform_layout re-lays intermediates");
+  if (!func.IsConstant(param)) {
+    return Refused(where, ": the function does not list param ", param,
+                   " in its attribute \"constants\", so its value is not known beforehand");
+  }
+  std::vector<int64_t> shape;
+  for (const Expr& extent : buffer.shape()) {
+    const std::optional<int64_t> value = ConstantValue(extent);
+    if (!value.has_value()) return Refused(where, ": the shape is symbolic: ", extent);
+    shape.push_back(*value);
+  }
+  const absl::StatusOr<InverseMap> inverse = Invert(map, shape);
+  if (!inverse.ok()) return Annotate(inverse.status(), where);
+  if (IsMatched(func.body, buffer))
+    return Refused(where, ": it is an operand of a tile operation, whose layout is fixed");
+
+  // ---- nothing below fails ----
+  std::vector<Expr> new_shape;
+  for (const int64_t extent : inverse->shape) new_shape.push_back(IntConst(extent));
+  const Buffer packed(buffer.name(), buffer.type(), new_shape, buffer.scope());
+  PrimFunc main = func;
+  main.params[param] = packed;
+  main.body = WithLayout(func.body, buffer, packed, map);
+
+  PrimFunc prepare;
+  const Buffer result(Message(buffer.name(), "_packed"), buffer.type(), new_shape);
+  const PrimFunc* before = nullptr;  // an earlier layout of the same constant
+  for (const Prepare& p : schedule.prepares()) {
+    if (p.param == param) before = &p.func;
+  }
+  BlockRealize root;
+  root.predicate = True();
+  root.block.name = "root";
+  if (before == nullptr) {
+    const Buffer original(buffer.name(), buffer.type(), buffer.shape());
+    prepare.params = {original, result};
+    root.block.body = PackNest("pack", original, result, *inverse);
+  } else {
+    // The earlier result becomes an intermediate of the new function.
+    const Buffer stage(Message(before->params[1].name(), "_stage"), buffer.type(), before->params[1].shape());
+    const BlockRealize earlier = *ReplaceBuffers(before->body, [&](const Buffer& b) -> std::optional<Buffer> {
+                                    return b.SameAs(before->params[1]) ? std::optional<Buffer>(stage) : std::nullopt;
+                                  }).As<BlockRealize>();
+    root = earlier;
+    root.block.allocs.push_back(stage);
+    const std::string name = FreshBlockName(ProgramIndex(before->body), "pack");
+    root.block.body = MakeSeq({earlier.block.body, PackNest(name, stage, result, *inverse)});
+    prepare.params = {before->params[0], result};
+  }
+  prepare.name = Message("prepare_", buffer.name());
+  prepare.attrs["outputs"] = int64_t{1};
+  prepare.body = Stmt::Make(std::move(root));
+  schedule.SetFunc(std::move(main));
+  schedule.SetPrepare({param, std::move(prepare)});
+  schedule.Record(LayoutConstantStep{.block = ref, .read_buffer_index = read_index, .index_map = std::move(map)}, {});
+  return absl::OkStatus();
+}
+
+absl::Status Apply(Schedule& schedule, const LayoutConstantStep& step) {
+  return LayoutConstant(schedule, step.block, AsIndex(step.read_buffer_index), step.index_map);
+}
+
+HONE_PRIMITIVES(layout_constant, LayoutConstantStep)
+
+}  // namespace hone

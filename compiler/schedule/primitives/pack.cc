@@ -1,0 +1,125 @@
+#include "compiler/schedule/primitives/pack.h"
+
+#include <utility>
+
+#include "compiler/ir/visit.h"
+#include "compiler/schedule/analysis/layout.h"
+#include "compiler/schedule/analysis/message.h"
+#include "compiler/schedule/analysis/nest.h"
+#include "compiler/schedule/analysis/stage.h"
+#include "compiler/schedule/primitive_table.h"
+#include "compiler/schedule/primitives/cache.h"
+#include "compiler/schedule/primitives/compute_at.h"
+#include "compiler/schedule/primitives/locate.h"
+#include "compiler/schedule/primitives/step_argument.h"
+#include "compiler/schedule/schedule.h"
+#include "compiler/support/status_macros.h"
+
+namespace hone {
+namespace {
+
+// for the places of the layout: to[place] = from[original], and beyond the buffer zero or nothing.
+Stmt PanelNest(const std::string& name, const Buffer& from, const Buffer& to, const InverseMap& inverse,
+               PanelTails tails) {
+  Block copy;
+  copy.name = name;
+  std::vector<Expr> indices;
+  Analyzer known;
+  for (size_t d = 0; d < inverse.shape.size(); ++d) {
+    copy.iters.push_back(SpatialIter(Message("v", d), IntConst(inverse.shape[d])));
+    known.Bind(copy.iters.back().var, copy.iters.back().domain);
+    indices.push_back(copy.iters.back().var);
+  }
+  const VarMap bind = [&](const Var& var) -> std::optional<Expr> {
+    for (size_t d = 0; d < inverse.indices.size(); ++d) {
+      if (inverse.indices[d].SameAs(var)) return indices[d];
+    }
+    return std::nullopt;
+  };
+  std::vector<Expr> original;
+  for (const Expr& e : inverse.original) original.push_back(known.Simplify(Substitute(e, bind)));
+  const Expr inside = known.Simplify(Substitute(inverse.inside, bind));
+  const Expr value = MakeLoad(from, original);
+  if (IsConst(inside, 1)) {
+    copy.body = Stmt::Make(Store{to, indices, value, Expr()});
+  } else if (tails == PanelTails::kZero) {
+    copy.body = Stmt::Make(Store{to, indices, IfThenElse(inside, value, Const(0, from.type())), Expr()});
+  } else {
+    copy.body = Stmt::Make(IfThen{inside, Stmt::Make(Store{to, indices, value, Expr()}), Stmt()});
+  }
+  return NestAround(std::move(copy));
+}
+
+}  // namespace
+
+absl::StatusOr<BlockRef> Pack(Schedule& schedule, BlockRef block_ref, int read_index, LoopRef loop_ref, IndexMap map,
+                              PanelTails tails, Scope scope) {
+  HONE_ASSIGN_OR_RETURN(const int node, schedule.BlockNode(block_ref, "pack"));
+  HONE_ASSIGN_OR_RETURN(const int loop_node, schedule.LoopNode(loop_ref, "pack"));
+  const ProgramIndex& index = schedule.index();
+  const Block& block = index.block(node);
+  if (read_index < 0 || read_index >= static_cast<int>(block.reads.size())) {
+    return Invalid("pack(", block.name, "): it reads ", block.reads.size(), " buffers, there is no number ",
+                   read_index);
+  }
+  const Buffer buffer = block.reads[read_index].buffer;
+  const std::string where = Message("pack(", block.name, ", ", buffer, ", ", index.loop(loop_node).var, ")");
+  if (!index.Contains(loop_node, node)) return Refused(where, ": the loop is not around the block");
+  std::vector<int64_t> shape;
+  std::vector<Range> all;
+  for (const Expr& extent : buffer.shape()) {
+    const std::optional<int64_t> value = ConstantValue(extent);
+    if (!value.has_value()) return Refused(where, ": the shape is symbolic: ", extent);
+    shape.push_back(*value);
+    all.push_back(Range{IntConst(0), extent});
+  }
+  const absl::StatusOr<InverseMap> inverse = Invert(map, shape);
+  if (!inverse.ok()) return Annotate(inverse.status(), where);
+  HONE_RETURN_IF_ERROR(CheckThereBefore(index, node, buffer, all, where));
+
+  // The rest is done on a copy, by the primitives it is made of, and taken over when all of it went well.
+  Schedule trial = schedule;
+  const absl::StatusOr<BlockRef> cached = CacheRead(trial, block_ref, read_index, scope);
+  if (!cached.ok()) return Annotate(cached.status(), where);
+  HONE_ASSIGN_OR_RETURN(const int copy_node, trial.BlockNode(*cached, "pack"));
+  const std::string name = FreshBlockName(trial.index(), Message(buffer.name(), "_pack"));
+  {
+    const Buffer plain = trial.index().block(copy_node).writes[0].buffer;
+    if (IsMatched(trial.func().body, plain))
+      return Refused(where, ": it is an operand of a tile operation, whose layout is fixed");
+    std::vector<Expr> panel_shape;
+    for (const int64_t extent : inverse->shape) panel_shape.push_back(IntConst(extent));
+    const Buffer panels(Message(buffer.name(), "_pack"), buffer.type(), panel_shape, scope);
+    const Stmt packed =
+        trial.index().Replace(Outermost(trial.index(), copy_node), PanelNest(name, buffer, panels, *inverse, tails));
+    const std::string scope_name = trial.index().block(trial.index().EnclosingBlock(copy_node)).name;
+    trial.SetBody(WithReads(WithLayout(packed, plain, panels, map), scope_name, buffer, all));
+  }
+  const int looked_up = trial.Record(GetBlockStep{.name = name}, {Schedule::Output::Block(name)});
+  const absl::Status placed = ComputeAt(trial, BlockRef{looked_up, 0}, loop_ref, false);
+  if (!placed.ok()) return Annotate(placed, where);
+
+  // ---- nothing below fails ----
+  schedule.SetBody(trial.func().body);
+  const int number = schedule.Record(PackStep{.block = block_ref,
+                                              .read_buffer_index = read_index,
+                                              .loop = loop_ref,
+                                              .index_map = std::move(map),
+                                              .tails = tails == PanelTails::kZero ? "zero" : "mask",
+                                              .storage_scope = std::string(ToText(scope))},
+                                     {Schedule::Output::Block(name)});
+  return BlockRef{number, 0};
+}
+
+absl::Status Apply(Schedule& schedule, const PackStep& step) {
+  HONE_ASSIGN_OR_RETURN(const Scope scope, ScopeOf(step.storage_scope));
+  if (step.tails != "zero" && step.tails != "mask")
+    return Invalid("pack: tails are \"zero\" or \"mask\", not \"", step.tails, "\"");
+  return Pack(schedule, step.block, AsIndex(step.read_buffer_index), step.loop, step.index_map,
+              step.tails == "zero" ? PanelTails::kZero : PanelTails::kMask, scope)
+      .status();
+}
+
+HONE_PRIMITIVES(pack, PackStep)
+
+}  // namespace hone

@@ -1,0 +1,281 @@
+#include "compiler/schedule/primitives/rfactor.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "compiler/ir/block_regions.h"
+#include "compiler/ir/visit.h"
+#include "compiler/schedule/analysis/dataflow.h"
+#include "compiler/schedule/analysis/message.h"
+#include "compiler/schedule/analysis/nest.h"
+#include "compiler/schedule/analysis/reduction.h"
+#include "compiler/schedule/primitive_table.h"
+#include "compiler/schedule/primitives/step_argument.h"
+#include "compiler/schedule/schedule.h"
+#include "compiler/support/status_macros.h"
+
+namespace hone {
+namespace {
+
+VarMap MapOf(const std::vector<std::pair<Var, Expr>>& pairs) {
+  return [&pairs](const Var& var) -> std::optional<Expr> {
+    for (const auto& [from, to] : pairs) {
+      if (from.SameAs(var)) return to;
+    }
+    return std::nullopt;
+  };
+}
+
+bool IsNumber(const Expr& e, int64_t value) {
+  const FloatImm* real = e.As<FloatImm>();
+  return real == nullptr ? IsConst(e, value) : real->value == static_cast<double>(value);
+}
+
+using Substitution = std::vector<std::pair<Var, Expr>>;
+
+// What is known of the reduction once nothing stands against it.
+struct Factoring {
+  const ProgramIndex& index;
+  const For& factor;
+  int node;  // of the block
+  const Store& update_store;
+  ReductionUpdate update;
+  Expr start;                      // what the reduction begins from
+  int axis;                        // of the factor in the buffer of partial results
+  std::vector<int> loops;          // around the block
+  size_t top = 0;                  // the outermost of them that holds nothing but this block
+  std::vector<const For*> others;  // the other loops that reduce
+  std::vector<Expr> spatial_conditions = {};
+
+  const BlockRealize& realize() const { return index.realize(node); }
+  const Block& block() const { return realize().block; }
+  // Whether a variable of the block that reduces (or one that does not) is made of the loop's.
+  bool Uses(const Var& loop, bool reduce) const {
+    for (size_t i = 0; i < realize().values.size(); ++i) {
+      const bool reduces = block().iters[i].kind != IterKind::kSpatial;
+      if (reduces == reduce && UsesVar(realize().values[i], loop)) return true;
+    }
+    return false;
+  }
+};
+
+// The block, its update and the place of the new dimension.
+absl::StatusOr<Factoring> FindReduction(const ProgramIndex& index, int loop_node, int factor_axis,
+                                        const std::string& where) {
+  const For& factor = index.loop(loop_node);
+  const std::vector<int> blocks = index.BlocksBelow(loop_node);
+  if (blocks.size() != 1)
+    return Refused(where, ": ", blocks.size(), " blocks are under the loop; it must be exactly one");
+  const Block& block = index.realize(blocks[0]).block;
+  if (factor.kind != ForKind::kSerial || !IsConst(factor.min, 0) || !ConstantValue(factor.extent).has_value()) {
+    return Refused(where, ": the loop is not a serial one from 0 to a number");
+  }
+  if (!block.init)
+    return Refused(where, ": block ", block.name, " has no init; use rfactor before decompose_reduction");
+  const Store* store = block.body.As<Store>();
+  const std::optional<ReductionUpdate> update = store == nullptr ? std::nullopt : MatchUpdate(*store);
+  if (!update.has_value() || block.writes.size() != 1 || block.init.As<Store>() == nullptr) {
+    return Refused(where, ": the update of block ", block.name,
+                   " is not x = x + v, x * v, min(x, v) or max(x, v) of one element");
+  }
+  // Every partial result starts as the whole does: it must do no harm to begin from that value twice.
+  const Expr start = block.init.As<Store>()->value;
+  const bool constant = start.As<IntImm>() != nullptr || start.As<FloatImm>() != nullptr;
+  const bool idempotent = update->op == BinaryOp::kMin || update->op == BinaryOp::kMax;
+  if (!constant || (!idempotent && !IsNumber(start, update->op == BinaryOp::kAdd ? 0 : 1))) {
+    return Refused(where, ": block ", block.name, " starts from ", start,
+                   ", which every partial result would count once more; use rfactor before fuse_reduction_epilogue");
+  }
+  const int rank = store->buffer.rank();
+  const int axis = factor_axis < 0 ? factor_axis + rank + 1 : factor_axis;
+  if (axis < 0 || axis > rank) {
+    return Invalid(where, ": factor_axis is ", factor_axis, ", the new buffer has ", rank + 1, " dimensions");
+  }
+  return Factoring{.index = index,
+                   .factor = factor,
+                   .node = blocks[0],
+                   .update_store = *store,
+                   .update = *update,
+                   .start = start,
+                   .axis = axis,
+                   .loops = index.LoopsAbove(blocks[0]),
+                   .others = {}};
+}
+
+// The loops of the nest, and which of them reduce.
+absl::Status FindLoops(Factoring& f, const std::string& where) {
+  if (!f.Uses(f.factor.var, true)) return Refused(where, ": the loop does not reduce");
+  f.top = f.loops.size() - 1;
+  while (f.top > 0 && f.index.BlocksBelow(f.loops[f.top - 1]).size() == 1) --f.top;
+  for (size_t i = 0; i < f.loops.size(); ++i) {
+    const For& loop = f.index.loop(f.loops[i]);
+    if (!f.Uses(loop.var, true)) continue;
+    if (f.Uses(loop.var, false))
+      return Refused(where, ": loop ", loop.var, " runs over spatial and reduce variables at once");
+    if (i < f.top) return Refused(where, ": reduce loop ", loop.var, " holds other blocks too");
+    if (loop.var.SameAs(f.factor.var)) continue;
+    if (!IsConst(loop.min, 0)) return Refused(where, ": reduce loop ", loop.var, " starts at ", loop.min, ", not at 0");
+    f.others.push_back(&loop);
+  }
+  return absl::OkStatus();
+}
+
+// Every partial result needs a value: what the predicate says of the reduction holds where the other loops start.
+absl::Status CheckEveryPartHasAValue(Factoring& f, const std::string& where) {
+  Substitution at_start;
+  for (const For* loop : f.others) at_start.push_back({loop->var, IntConst(0, loop->var.type())});
+  const VarRanges ranges = RangesAround(f.index, f.node);
+  for (const Expr& part : Conjuncts(f.realize().predicate)) {
+    bool about_reduction = UsesVar(part, f.factor.var);
+    for (const For* loop : f.others) about_reduction |= UsesVar(part, loop->var);
+    if (!about_reduction) {
+      f.spatial_conditions.push_back(part);
+      continue;
+    }
+    Analyzer known(ranges);
+    if (!known.CanProve(Substitute(part, MapOf(at_start)))) {
+      return Refused(where, ": where ", part,
+                     " fails, some partial results would stay without a value; "
+                     "choose factors that divide the reduction");
+    }
+  }
+  return absl::OkStatus();
+}
+
+std::vector<Expr> PartIndices(const Factoring& f, const VarMap& map, const Expr& part) {
+  std::vector<Expr> at;
+  for (const Expr& i : f.update_store.indices) at.push_back(Substitute(i, map));
+  at.insert(at.begin() + f.axis, part);
+  return at;
+}
+
+// The block's spatial variables again, with these values, and what stands for the old ones.
+Substitution CopySpatialIters(const Factoring& f, const Substitution& loops, BlockRealize& copy) {
+  Substitution old_to_new;
+  for (size_t i = 0; i < f.block().iters.size(); ++i) {
+    const IterVar& iter = f.block().iters[i];
+    if (iter.kind != IterKind::kSpatial) continue;
+    const Var v(iter.var.name(), iter.var.type());
+    copy.block.iters.push_back({v, iter.domain, IterKind::kSpatial});
+    copy.values.push_back(Substitute(f.realize().values[i], MapOf(loops)));
+    old_to_new.push_back({iter.var, Expr(v)});
+  }
+  return old_to_new;
+}
+
+// The partial results: the loops stay, the reduce variables are made of them.
+BlockRealize PartialBlock(const Factoring& f, const Buffer& rf, const std::string& name) {
+  BlockRealize partial;
+  partial.predicate = f.realize().predicate;
+  partial.block.name = name;
+  partial.block.annotations = f.block().annotations;
+  const Var part(Message("v", f.factor.var), f.factor.var.type());
+  partial.block.iters.push_back({part, Range{f.factor.min, f.factor.extent}, IterKind::kSpatial});
+  partial.values.push_back(f.factor.var);
+  Substitution loop_to_iter = {{f.factor.var, Expr(part)}};
+  Substitution old_to_new = CopySpatialIters(f, {}, partial);
+  for (const For* loop : f.others) {
+    const Var v(Message("v", loop->var), loop->var.type());
+    partial.block.iters.push_back({v, Range{loop->min, loop->extent}, IterKind::kReduce});
+    partial.values.push_back(loop->var);
+    loop_to_iter.push_back({loop->var, Expr(v)});
+  }
+  for (size_t i = 0; i < f.block().iters.size(); ++i) {
+    if (f.block().iters[i].kind == IterKind::kSpatial) continue;
+    old_to_new.push_back({f.block().iters[i].var, Substitute(f.realize().values[i], MapOf(loop_to_iter))});
+  }
+  const VarMap map = MapOf(old_to_new);
+  const std::vector<Expr> at = PartIndices(f, map, part);
+  const Expr value = Substitute(f.update.value, map);
+  if (f.others.empty()) {  // each partial result is one term
+    partial.block.body = Stmt::Make(Store{rf, at, value, Expr()});
+  } else {
+    partial.block.init = Stmt::Make(Store{rf, at, f.start, Expr()});
+    partial.block.body = Stmt::Make(Store{rf, at, MakeBinary(f.update.op, MakeLoad(rf, at), value), Expr()});
+  }
+  DeclareRegions(partial.block);
+  return partial;
+}
+
+// The reduction of those: the spatial loops again, and one over the parts.
+Stmt FinalNest(const Factoring& f, const Buffer& rf) {
+  BlockRealize final;
+  final.block.name = f.block().name;
+  final.predicate = True();
+  Substitution fresh_loops;
+  std::vector<std::pair<const For*, Var>> nest;
+  Analyzer known(RangesAround(f.index, f.loops[f.top]));
+  for (size_t i = f.top; i < f.loops.size(); ++i) {
+    const For& loop = f.index.loop(f.loops[i]);
+    if (!loop.var.SameAs(f.factor.var) && !f.Uses(loop.var, false)) {
+      fresh_loops.push_back({loop.var, loop.min});  // left out, at its start
+      continue;
+    }
+    const Var fresh(loop.var.name(), loop.var.type());
+    nest.push_back({&loop, fresh});
+    fresh_loops.push_back({loop.var, Expr(fresh)});
+    known.Bind(fresh, Range{loop.min, loop.extent});
+  }
+  const Substitution old_to_new = CopySpatialIters(f, fresh_loops, final);
+  const Var part(Message("v", f.factor.var), f.factor.var.type());
+  final.block.iters.push_back({part, Range{f.factor.min, f.factor.extent}, IterKind::kReduce});
+  final.values.push_back(Substitute(Expr(f.factor.var), MapOf(fresh_loops)));
+  for (const Expr& condition : f.spatial_conditions) {
+    final.predicate = Conjoin(final.predicate, Substitute(condition, MapOf(fresh_loops)));
+  }
+  final.predicate = known.Simplify(final.predicate);
+  const VarMap map = MapOf(old_to_new);
+  const Buffer& buffer = f.update_store.buffer;
+  std::vector<Expr> at;
+  for (const Expr& i : f.update_store.indices) at.push_back(Substitute(i, map));
+  const Expr one = MakeLoad(rf, PartIndices(f, map, part));
+  final.block.init = Stmt::Make(Store{buffer, at, f.start, Expr()});
+  final.block.body = Stmt::Make(Store{buffer, at, MakeBinary(f.update.op, MakeLoad(buffer, at), one), Expr()});
+  DeclareRegions(final.block);
+  Stmt stmt = Stmt::Make(std::move(final));
+  for (size_t i = nest.size(); i-- > 0;) {
+    For copy = *nest[i].first;
+    copy.var = nest[i].second;
+    copy.body = std::move(stmt);
+    stmt = Stmt::Make(std::move(copy));
+  }
+  return stmt;
+}
+
+}  // namespace
+
+absl::StatusOr<BlockRef> Rfactor(Schedule& schedule, LoopRef ref, int factor_axis) {
+  HONE_ASSIGN_OR_RETURN(const int loop_node, schedule.LoopNode(ref, "rfactor"));
+  const ProgramIndex& index = schedule.index();
+  const std::string where = Message("rfactor(", index.loop(loop_node).var, ")");
+  HONE_ASSIGN_OR_RETURN(Factoring f, FindReduction(index, loop_node, factor_axis, where));
+  HONE_RETURN_IF_ERROR(FindLoops(f, where));
+  HONE_RETURN_IF_ERROR(CheckEveryPartHasAValue(f, where));
+
+  // ---- nothing below fails ----
+  const Buffer& buffer = f.update_store.buffer;
+  std::vector<Expr> shape = buffer.shape();
+  shape.insert(shape.begin() + f.axis, IntConst(*ConstantValue(f.factor.extent)));
+  const Buffer rf(Message(buffer.name(), "_rf"), buffer.type(), shape);
+  const std::string name = FreshBlockName(index, f.block().name + "_rf");
+
+  const std::string scope = index.block(index.EnclosingBlock(f.node)).name;
+  const Var top = index.loop(f.loops[f.top]).var;
+  const ProgramIndex replaced(index.Replace(f.node, Stmt::Make(PartialBlock(f, rf, name))));
+  const ProgramIndex both(replaced.InsertBeside(replaced.FindLoop(top), Stmt(), FinalNest(f, rf)));
+  const int home = both.FindBlock(scope);
+  BlockRealize allocating = both.realize(home);
+  allocating.block.allocs.push_back(rf);
+  schedule.SetBody(both.Replace(home, Stmt::Make(std::move(allocating))));
+  const int number =
+      schedule.Record(RfactorStep{.loop = ref, .factor_axis = factor_axis}, {Schedule::Output::Block(name)});
+  return BlockRef{number, 0};
+}
+
+absl::Status Apply(Schedule& schedule, const RfactorStep& step) {
+  return Rfactor(schedule, step.loop, AsIndex(step.factor_axis)).status();
+}
+
+HONE_PRIMITIVES(rfactor, RfactorStep)
+
+}  // namespace hone

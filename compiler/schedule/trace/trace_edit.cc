@@ -1,0 +1,144 @@
+#include "compiler/schedule/trace/trace_edit.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "compiler/schedule/primitives/locate.h"
+#include "compiler/schedule/primitives/sample.h"
+#include "compiler/schedule/trace/step_compare.h"
+#include "compiler/schedule/trace/step_refs.h"
+#include "compiler/support/check.h"
+
+namespace hone {
+namespace {
+
+bool ChangesProgram(const Step& step) { return step.info().changes_program; }
+bool Samples(const Step& step) {
+  return step.As<SamplePerfectTileStep>() != nullptr || step.As<SampleCategoricalStep>() != nullptr ||
+         step.As<SampleComputeLocationStep>() != nullptr;
+}
+
+// What a look-up finds does not depend on the loops around blocks: names of blocks last.
+bool FindsByName(const Step& step) { return step.As<GetBlockStep>() != nullptr; }
+
+// Look-ups that an earlier one has already answered: their outputs are the earlier one's.
+Trace WithoutRepeatedLookUps(const Trace& trace) {
+  Trace kept;
+  std::vector<int> place(trace.steps.size());  // where a step, or what answers for it, is in `kept`
+  int last_change = -1;                        // in `kept`
+  for (size_t i = 0; i < trace.steps.size(); ++i) {
+    Step step = trace.steps[i];
+    RewriteRefs(step, [&](int& s, int&) { s = place[s]; });
+    int same = -1;
+    if (!ChangesProgram(step) && !Samples(step)) {
+      for (int k = static_cast<int>(kept.steps.size()); k-- > (FindsByName(step) ? 0 : last_change + 1);) {
+        // Where one of the two does not say how many outputs it has, what uses them may not agree.
+        if (kept.outputs[k] == trace.outputs[i] && SameStep(kept.steps[k], step)) same = k;
+      }
+    }
+    if (same >= 0) {
+      place[i] = same;
+      continue;
+    }
+    place[i] = static_cast<int>(kept.steps.size());
+    if (ChangesProgram(step)) last_change = place[i];
+    kept.steps.push_back(std::move(step));
+    kept.outputs.push_back(trace.outputs[i]);
+  }
+  return kept;
+}
+
+// Moves a prime factor of one place to another; false when nothing can move.
+bool MovePrime(std::vector<int64_t>& factors, int64_t max_innermost, Random& random) {
+  struct Move {
+    size_t from, to;
+    int64_t prime;
+  };
+  std::vector<Move> moves;
+  for (size_t from = 0; from < factors.size(); ++from) {
+    int64_t rest = factors[from];
+    for (int64_t prime = 2; rest > 1; ++prime) {
+      if (prime * prime > rest) prime = rest;
+      if (rest % prime != 0) continue;
+      while (rest % prime == 0) rest /= prime;
+      for (size_t to = 0; to < factors.size(); ++to) {
+        const bool bounded = to + 1 == factors.size() && max_innermost > 0 && factors[to] * prime > max_innermost;
+        if (to != from && !bounded) moves.push_back({from, to, prime});
+      }
+    }
+  }
+  if (moves.empty()) return false;
+  const Move& move = moves[random.Below(moves.size())];
+  factors[move.from] /= move.prime;
+  factors[move.to] *= move.prime;
+  return true;
+}
+
+// Another index below `count`, from `lowest` on.
+int64_t OtherIndex(int64_t now, int64_t lowest, int64_t count, Random& random) {
+  const int64_t other = lowest + static_cast<int64_t>(random.Below(static_cast<uint64_t>(count - lowest - 1)));
+  return other < now ? other : other + 1;
+}
+
+}  // namespace
+
+Trace WithoutSteps(const Trace& trace, const std::vector<bool>& drop) {
+  HONE_CHECK(drop.size() == trace.steps.size()) << "one entry a step";
+  Trace kept;
+  std::vector<int> place(trace.steps.size(), -1);
+  for (size_t i = 0; i < trace.steps.size(); ++i) {
+    if (drop[i]) continue;
+    Step step = trace.steps[i];
+    bool orphan = false;
+    RewriteRefs(step, [&](int& s, int&) {
+      s = s >= 0 && s < static_cast<int>(i) ? place[s] : -1;
+      orphan |= s < 0;
+    });
+    if (orphan) continue;
+    place[i] = static_cast<int>(kept.steps.size());
+    kept.steps.push_back(std::move(step));
+    kept.outputs.push_back(trace.outputs[i]);
+  }
+  return kept;
+}
+
+Trace Simplified(const Trace& trace) {
+  const Trace once = WithoutRepeatedLookUps(trace);
+  std::vector<bool> used(once.steps.size(), false), drop(once.steps.size(), false);
+  for (size_t i = once.steps.size(); i-- > 0;) {
+    drop[i] = !used[i] && !ChangesProgram(once.steps[i]);
+    if (drop[i]) continue;
+    ForEachRef(once.steps[i], [&](int s, int) { used[s] = true; });
+  }
+  return WithoutSteps(once, drop);
+}
+
+std::optional<Trace> MutateDecision(const Trace& trace, Random& random) {
+  // From a random decision on, the first that could be another.
+  const std::vector<Decision> decisions = Decisions(trace);
+  const size_t first = decisions.empty() ? 0 : random.Below(decisions.size());
+  for (size_t k = 0; k < decisions.size(); ++k) {
+    const Decision& decision = decisions[(first + k) % decisions.size()];
+    std::vector<int64_t> values = decision.values;
+    switch (decision.kind) {
+      case Decision::Kind::kPerfectTile:
+        if (!MovePrime(values, decision.max_innermost_factor, random)) continue;
+        break;
+      case Decision::Kind::kCategorical: {
+        const int64_t count = static_cast<int64_t>(decision.candidates.size());
+        if (count < 2) continue;
+        values[0] = OtherIndex(values[0], 0, count, random);
+        break;
+      }
+      case Decision::Kind::kComputeLocation: {
+        constexpr int64_t kDeepest = 8;  // the trace does not say how many loops there are
+        values[0] = OtherIndex(values[0], -1, std::max(kDeepest, values[0] + 1), random);
+        break;
+      }
+    }
+    return WithDecision(trace, decision.step, values);
+  }
+  return std::nullopt;
+}
+
+}  // namespace hone

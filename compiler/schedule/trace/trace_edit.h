@@ -1,0 +1,26 @@
+// Traces made from traces: without some steps, simplified, with another decision.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "compiler/schedule/trace/trace.h"
+#include "compiler/support/random.h"
+
+namespace hone {
+
+// Without the steps marked in `drop` (one entry a step), nor those that use what a dropped one gave. Whether the rest
+// still replays is for Replay to say: a get_loops may give another number of loops, say.
+Trace WithoutSteps(const Trace& trace, const std::vector<bool>& drop);
+
+// The steps that make a difference to the program. Samples and look-ups whose outputs nobody uses are gone, and what is
+// looked up again while nothing changed in between is looked up once. Replays to the same program; the decisions that
+// are dropped were not read by any step, so a trace that keeps its choices in samples (a template's) loses them.
+Trace Simplified(const Trace& trace);
+
+// The trace with one of its decisions, chosen at random, made differently: a prime factor of a tile moved to another
+// place, another candidate, another location. Absent when no decision could be another. Factors multiply to what they
+// did and keep the bound on the last; whether the rest of the trace takes it is for Replay to say.
+std::optional<Trace> MutateDecision(const Trace& trace, Random& random);
+
+}  // namespace hone
