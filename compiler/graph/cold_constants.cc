@@ -9,12 +9,6 @@ namespace {
 constexpr int64_t kCached = int64_t{24} << 20;
 constexpr int64_t kBackAtOnce = 64 << 10;
 
-int64_t Bytes(const Buffer& buffer) {
-  int64_t bytes = buffer.type().bytes();
-  for (const Expr& extent : buffer.shape()) bytes *= ConstantValue(extent).value_or(1);
-  return bytes;
-}
-
 }  // namespace
 
 void MarkColdConstants(Plan& plan) {
@@ -27,7 +21,8 @@ void MarkColdConstants(Plan& plan) {
   for (PlanTask& task : plan.tasks) {
     int64_t bytes = 0;
     for (size_t i = 0; i < task.func.params.size(); ++i) {
-      if (task.func.IsConstant(static_cast<int>(i))) bytes += Bytes(task.func.params[i]);
+      const Buffer& param = task.func.params[i];
+      if (task.func.IsConstant(static_cast<int>(i))) bytes += param.NumElements().value_or(0) * param.type().bytes();
     }
     if (bytes > kBackAtOnce) task.func.attrs[kColdConstants] = int64_t{1};
   }

@@ -1,6 +1,8 @@
 // Keys of annotations that more than one folder reads.
 #pragma once
 
+#include "compiler/ir/stmt.h"
+
 namespace hone {
 
 // Of a block: [buffer_index, axis, factor, offset, ..], four numbers for each buffer that the block writes and whose
@@ -11,5 +13,8 @@ inline constexpr char kStorageAlign[] = "buffer_dim_align";
 // Of a function, 1: between two calls the model reads more than a cache holds, so that every call reads its constants
 // from memory. Drafts and measurements of its schedules go by that.
 inline constexpr char kColdConstants[] = "cold_constants";
+inline bool IsColdConstant(const PrimFunc& func, int param) {
+  return func.IsConstant(param) && func.attrs.count(kColdConstants) != 0;
+}
 
 }  // namespace hone

@@ -82,6 +82,13 @@ void Invocation::Bind(std::span<void* const> tensors) {
   for (size_t i = 0; i < packed_.size(); ++i) tensors_[set_.prepared[i].param] = packed_[i].data();
 }
 
+std::span<const char> Invocation::operand(int param) const {
+  for (size_t i = 0; i < packed_.size(); ++i) {
+    if (set_.prepared[i].param == param) return {packed_[i].data(), packed_[i].size()};
+  }
+  return {static_cast<const char*>(tensors_[param]), static_cast<size_t>(set_.params[param].bytes)};
+}
+
 int32_t Invocation::Run() {
   return CallKernel({main_, tensors_, scratch_.data(), thread_scratch_.data(), thread_scratch_stride_}, *pool_);
 }

@@ -49,8 +49,8 @@ class Invocation {
   std::array<std::span<char>, 2> scratch() const {
     return {std::span(scratch_.data(), scratch_.size()), std::span(thread_scratch_.data(), thread_scratch_.size())};
   }
-  // The packed form of set.prepared[i].
-  const AlignedBuffer& packed(int i) const { return packed_[i]; }
+  // What the kernel reads or writes as set.params[param]: the packed form of a prepared constant, else what is bound.
+  std::span<const char> operand(int param) const;
 
  private:
   KernelSet set_;

@@ -70,8 +70,8 @@ class Stopwatch {
   Stopwatch(const PrimFunc& workload, const ResolvedSettings& settings, ThreadPool& pool)
       : settings_(settings), pool_(pool), args_(RandomArguments(workload, 1, InputKind::kUniform)) {
     for (NdArray& arg : args_) tensors_.push_back(arg.data.data());
-    for (size_t i = 0; i < args_.size() && workload.attrs.count(kColdConstants) != 0; ++i) {
-      if (workload.IsConstant(static_cast<int>(i))) cold_.insert(static_cast<int>(i));
+    for (int i = 0; i < static_cast<int>(args_.size()); ++i) {
+      if (IsColdConstant(workload, i)) cold_.insert(i);
     }
   }
 
@@ -89,7 +89,7 @@ class Stopwatch {
     if (const RuntimeError error = invocation->Prepare(tensors_); !error.ok())
       return absl::InternalError(error.message());
     invocation->Bind(tensors_);
-    if (!cold_.empty()) return TimeCold(*invocation, kernel.set, champion_us);
+    if (!cold_.empty()) return TimeCold(*invocation, champion_us);
     double best = 1e30;
     const double limit = Now() + 0.25;
     for (int run = 0; run < 25 && (run < 4 || Now() < limit); ++run) {
@@ -106,21 +106,12 @@ class Stopwatch {
   }
 
  private:
-  // The same with the cold constants out of the caches before every call: the median of some.
-  absl::StatusOr<double> TimeCold(Invocation& invocation, const KernelSet& set, double champion_us) {
-    std::set<int> originals = cold_;
+  // The same with the cold constants, as the kernel reads them, out of the caches before every call: the median of some.
+  absl::StatusOr<double> TimeCold(Invocation& invocation, double champion_us) {
     std::vector<double> samples;
     const double limit = Now() + 0.25;
     for (int run = 0; run < 15 && (run < 5 || Now() < limit); ++run) {
-      for (size_t p = 0; p < set.prepared.size(); ++p) {
-        if (originals.erase(set.prepared[p].param) == 0 && cold_.count(set.prepared[p].param) == 0) continue;
-        const AlignedBuffer& packed = invocation.packed(static_cast<int>(p));
-        FlushFromCaches({packed.data(), packed.size()});
-      }
-      for (const int i : originals) {
-        const NdArray& arg = args_[static_cast<size_t>(i)];
-        FlushFromCaches({reinterpret_cast<const char*>(arg.data.data()), arg.data.size()});
-      }
+      for (const int param : cold_) FlushFromCaches(invocation.operand(param));
       pool_.Run([](void*, int64_t, int64_t, int32_t) -> int32_t { return 0; }, nullptr, settings_.threads);  // awake
       const double start = Now();
       if (invocation.Run() != 0) return absl::InternalError("the kernel failed");

@@ -86,9 +86,10 @@ void AddReads(const PrimFunc& func, const Block& block, BlockInfo* info) {
       access.strides.push_back(stride.value_or(0));
     }
     for (size_t param = 0; param < func.params.size(); ++param) {
-      if (func.params[param] == load->buffer) access.constant = func.IsConstant(static_cast<int>(param));
+      if (func.params[param] != load->buffer) continue;
+      access.constant = func.IsConstant(static_cast<int>(param));
+      access.cold = IsColdConstant(func, static_cast<int>(param));
     }
-    access.cold = access.constant && func.attrs.count(kColdConstants) != 0;
     info->reads.push_back(std::move(access));
     return true;
   });

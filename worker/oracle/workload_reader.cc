@@ -20,11 +20,10 @@ v1::WorkloadFacts WorkloadReader::Read(const std::string& workload) {
     facts.set_error(std::string(func.status().message()));
     return facts;
   }
-  const bool cold = func->attrs.count(kColdConstants) != 0;
   for (size_t p = 0; p < func->params.size(); ++p) {
     const Buffer& buffer = func->params[p];
     v1::WorkloadFacts::Param& param = *facts.add_params();
-    param.set_cold(cold && func->IsConstant(static_cast<int>(p)));
+    param.set_cold(IsColdConstant(*func, static_cast<int>(p)));
     param.set_name(buffer.name());
     param.set_dtype(ToText(buffer.type()));
     for (const Expr& extent : buffer.shape()) {

@@ -329,15 +329,7 @@ void Candidate::Renew(const TimeRequest& request, int call) {
 
 void Candidate::Flush(uint64_t params) const {
   for (size_t i = 0; i < set_.params.size() && i < 64; ++i) {
-    if ((params >> i & 1) == 0) continue;
-    const auto prepared = std::find_if(set_.prepared.begin(), set_.prepared.end(),
-                                       [&](const PreparedConstant& p) { return p.param == static_cast<int>(i); });
-    if (prepared == set_.prepared.end()) {
-      FlushFromCaches({static_cast<const char*>(plain_tensors_[i]), static_cast<size_t>(set_.params[i].bytes)});
-    } else {
-      const AlignedBuffer& packed = invocation_->packed(static_cast<int>(prepared - set_.prepared.begin()));
-      FlushFromCaches({packed.data(), packed.size()});
-    }
+    if ((params >> i & 1) != 0) FlushFromCaches(invocation_->operand(static_cast<int>(i)));
   }
 }
 
