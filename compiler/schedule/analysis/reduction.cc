@@ -19,4 +19,17 @@ std::optional<ReductionUpdate> MatchUpdate(const Store& store) {
   return ReductionUpdate{binary->op, binary->b};
 }
 
+bool IsMadeOf(const BlockRealize& realize, const Var& loop, bool reduce) {
+  for (size_t i = 0; i < realize.values.size(); ++i) {
+    const bool reduces = realize.block.iters[i].kind != IterKind::kSpatial;
+    if (reduces == reduce && UsesVar(realize.values[i], loop)) return true;
+  }
+  return false;
+}
+
+bool IsNumber(const Expr& e, int64_t value) {
+  const FloatImm* real = e.As<FloatImm>();
+  return real == nullptr ? IsConst(e, value) : real->value == static_cast<double>(value);
+}
+
 }  // namespace hone

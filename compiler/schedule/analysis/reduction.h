@@ -14,4 +14,9 @@ struct ReductionUpdate {
 // nullopt when the store is not of this form.
 std::optional<ReductionUpdate> MatchUpdate(const Store& store);
 
+// Whether a variable of the block that reduces (`reduce`), or one that does not, is made of the loop's variable.
+bool IsMadeOf(const BlockRealize& realize, const Var& loop, bool reduce);
+
+bool IsNumber(const Expr& e, int64_t value);  // an integer or a float that is it
+
 }  // namespace hone

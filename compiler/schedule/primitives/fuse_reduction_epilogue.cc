@@ -27,24 +27,32 @@ std::string_view NameOf(BinaryOp op) {
   }
 }
 
-}  // namespace
+// A reduction x, and behind it a block y = x OP e.
+struct Pair {
+  const ProgramIndex& index;
+  int node, last;  // the reduction, the epilogue
+  const Store& update_store;
+  const Store& init;
+  ReductionUpdate update;
+  const Store& result;        // of the epilogue
+  const Load* use = nullptr;  // of x in it
+  Expr other = {};            // e
+  bool minus = false;         // y = x - e
+  InverseMap inverse = {};    // the epilogue's variables as functions of the element of x
 
-absl::Status FuseReductionEpilogue(Schedule& schedule, BlockRef reduction_ref, BlockRef epilogue_ref) {
-  HONE_ASSIGN_OR_RETURN(const int node, schedule.BlockNode(reduction_ref, "fuse_reduction_epilogue"));
-  HONE_ASSIGN_OR_RETURN(const int last, schedule.BlockNode(epilogue_ref, "fuse_reduction_epilogue"));
-  const ProgramIndex& index = schedule.index();
-  const Block& block = index.block(node);
-  const Block& epilogue = index.block(last);
-  const std::string where = Message("fuse_reduction_epilogue(", block.name, ", ", epilogue.name, ")");
-  const Store* store = block.body.As<Store>();
-  const Store* init = block.init.As<Store>();
+  const Block& block() const { return index.block(node); }
+  const Block& epilogue() const { return index.block(last); }
+  const Buffer& sum() const { return update_store.buffer; }
+};
+
+absl::StatusOr<Pair> FindPair(const ProgramIndex& index, int node, int last, const std::string& where) {
+  const Block &block = index.block(node), &epilogue = index.block(last);
+  const Store *store = block.body.As<Store>(), *init = block.init.As<Store>();
   const std::optional<ReductionUpdate> update = store == nullptr ? std::nullopt : MatchUpdate(*store);
   if (init == nullptr || !update.has_value() || block.writes.size() != 1) {
     return Refused(where, ": ", block.name, " is no reduction x = x + v, x * v, min(x, v) or max(x, v) with an init");
   }
-  const Buffer& sum = store->buffer;
-  const int scope = index.EnclosingBlock(node);
-  if (index.EnclosingBlock(last) != scope || last < node)
+  if (index.EnclosingBlock(last) != index.EnclosingBlock(node) || last < node)
     return Refused(where, ": ", epilogue.name, " does not follow ", block.name, " in the same block");
   HONE_RETURN_IF_ERROR(CheckRunsWhole(index, last, where));
   const Store* result = epilogue.body.As<Store>();
@@ -54,105 +62,162 @@ absl::Status FuseReductionEpilogue(Schedule& schedule, BlockRef reduction_ref, B
   }
   if (!PredicateFollowsFromDomain(index.realize(last), RangesAround(index, last)))
     return Refused(where, ": ", epilogue.name, " has a condition of its own, ", index.realize(last).predicate);
+  return Pair{.index = index,
+              .node = node,
+              .last = last,
+              .update_store = *store,
+              .init = *init,
+              .update = *update,
+              .result = *result};
+}
 
-  // y = x OP e.
-  const Binary* binary = result->value.As<Binary>();
+// The epilogue goes on with the operation of the reduction.
+absl::Status MatchEpilogue(Pair& pair, const std::string& where) {
+  const std::string& name = pair.epilogue().name;
+  const Buffer& sum = pair.sum();
+  const Binary* binary = pair.result.value.As<Binary>();
   const Load* left = binary == nullptr ? nullptr : binary->a.As<Load>();
   const Load* right = binary == nullptr ? nullptr : binary->b.As<Load>();
   const bool on_left = left != nullptr && left->buffer.SameAs(sum);
   const bool on_right = right != nullptr && right->buffer.SameAs(sum);
-  const Load* use = on_left ? left : on_right ? right : nullptr;
-  const bool minus = use != nullptr && on_left && binary->op == BinaryOp::kSub && update->op == BinaryOp::kAdd;
-  if (use == nullptr || use->mask || (binary->op != update->op && !minus)) {
-    return Refused(where, ": ", epilogue.name, " is not ", sum, " ", NameOf(update->op),
+  pair.use = on_left ? left : on_right ? right : nullptr;
+  pair.minus = pair.use != nullptr && on_left && binary->op == BinaryOp::kSub && pair.update.op == BinaryOp::kAdd;
+  if (pair.use == nullptr || pair.use->mask || (binary->op != pair.update.op && !pair.minus)) {
+    return Refused(where, ": ", name, " is not ", sum, " ", NameOf(pair.update.op),
                    " something, so it must see the finished value; reverse_compute_at keeps it near");
   }
-  const Expr other = on_left ? binary->b : binary->a;
-  if (LoadsFrom(other, sum)) return Refused(where, ": ", epilogue.name, " uses ", sum, " twice");
-  if (result->buffer.type() != sum.type())
-    return Refused(where, ": ", result->buffer, " is ", ToText(result->buffer.type()), ", the reduction ",
-                   ToText(sum.type()));
+  pair.other = on_left ? binary->b : binary->a;
+  if (LoadsFrom(pair.other, sum)) return Refused(where, ": ", name, " uses ", sum, " twice");
+  const Buffer& buffer = pair.result.buffer;
+  if (buffer.type() != sum.type())
+    return Refused(where, ": ", buffer, " is ", ToText(buffer.type()), ", the reduction ", ToText(sum.type()));
+  return absl::OkStatus();
+}
 
-  // Nobody else sees the sum, and what the epilogue writes.
+// Nobody else sees the sum, nor what the epilogue writes before it does; what it reads is there before the reduction.
+absl::Status CheckOtherBlocks(const Pair& pair, const std::string& where) {
+  const ProgramIndex& index = pair.index;
+  const Buffer &sum = pair.sum(), &result = pair.result.buffer;
+  const int scope = index.EnclosingBlock(pair.node);
   if (!IsIntermediate(index, scope, sum)) return Refused(where, ": ", sum, " is seen outside, so it must be written");
   for (const int b : index.BlocksBelow(scope)) {
     const Block& another = index.block(b);
-    if (b != node && Writes(another, sum)) return Refused(where, ": block ", another.name, " writes ", sum, " too");
-    if (b != node && b != last && Reads(another, sum))
+    if (b != pair.node && Writes(another, sum))
+      return Refused(where, ": block ", another.name, " writes ", sum, " too");
+    if (b != pair.node && b != pair.last && Reads(another, sum))
       return Refused(where, ": block ", another.name, " reads ", sum, " too");
-    if (b == last) continue;
-    if (Writes(another, result->buffer))
-      return Refused(where, ": block ", another.name, " writes ", result->buffer, " too");
-    if (b < last && Reads(another, result->buffer))
-      return Refused(where, ": block ", another.name, " reads ", result->buffer, " before the epilogue writes it");
+    if (b == pair.last) continue;
+    if (Writes(another, result)) return Refused(where, ": block ", another.name, " writes ", result, " too");
+    if (b < pair.last && Reads(another, result))
+      return Refused(where, ": block ", another.name, " reads ", result, " before the epilogue writes it");
   }
-  const int outermost = Outermost(index, node);
-  for (const int p : ProducersOf(index, last)) {
-    if (p != node && p >= outermost) {
-      return Refused(where, ": ", epilogue.name, " also reads what block ", index.block(p).name,
-                     " writes, which is not there before the nest of ", block.name);
+  const int outermost = Outermost(index, pair.node);
+  for (const int p : ProducersOf(index, pair.last)) {
+    if (p != pair.node && p >= outermost) {
+      return Refused(where, ": ", pair.epilogue().name, " also reads what block ", index.block(p).name,
+                     " writes, which is not there before the nest of ", pair.block().name);
     }
   }
-  if (IsMatched(schedule.func().body, sum)) return Refused(where, ": ", sum, " is an operand of a tile operation");
+  return absl::OkStatus();
+}
 
-  // The epilogue's variables as functions of the element of the sum.
+// The epilogue reads every element of the sum exactly once.
+absl::Status InvertUse(Pair& pair, const std::string& where) {
   IndexMap map;
   std::vector<int64_t> shape;
-  for (const IterVar& iter : epilogue.iters) {
+  for (const IterVar& iter : pair.epilogue().iters) {
     const std::optional<int64_t> extent = ConstantValue(iter.domain.extent);
     if (!extent.has_value() || !IsConst(iter.domain.min, 0))
       return Refused(where, ": the domain of ", iter.var, " is not [0, a number)");
     map.inputs.push_back(iter.var);
     shape.push_back(*extent);
   }
-  map.outputs = use->indices;
-  const absl::StatusOr<InverseMap> inverse = Invert(map, shape);
+  map.outputs = pair.use->indices;
+  absl::StatusOr<InverseMap> inverse = Invert(map, shape);
   bool whole = inverse.ok() && IsConst(inverse->inside, 1);
-  for (size_t d = 0; whole && d < inverse->shape.size(); ++d) whole = IsConst(sum.shape()[d], inverse->shape[d]);
+  for (size_t d = 0; whole && d < inverse->shape.size(); ++d) {
+    whole = IsConst(pair.sum().shape()[d], inverse->shape[d]);
+  }
   if (!whole) {
-    return Refused(where, ": ", epilogue.name, " does not read every element of ", sum, " exactly once",
+    return Refused(where, ": ", pair.epilogue().name, " does not read every element of ", pair.sum(), " exactly once",
                    inverse.ok() ? "" : ": ", inverse.ok() ? absl::string_view() : inverse.status().message());
   }
+  pair.inverse = *std::move(inverse);
+  return absl::OkStatus();
+}
 
-  // ---- nothing below fails ----
-  VarRanges domains;
-  for (const IterVar& iter : block.iters) domains[iter.var] = iter.domain;
-  Analyzer known(domains);
-  const auto at = [&](const Expr& e,
-                      const std::vector<Expr>& element) {  // the epilogue's `e` for an element of the sum
-    return Substitute(e, [&](const Var& var) -> std::optional<Expr> {
-      for (size_t i = 0; i < epilogue.iters.size(); ++i) {
-        if (!epilogue.iters[i].var.SameAs(var)) continue;
-        return known.Simplify(Substitute(inverse->original[i], [&](const Var& p) -> std::optional<Expr> {
-          for (size_t d = 0; d < inverse->indices.size(); ++d) {
-            if (inverse->indices[d].SameAs(p)) return element[d];
-          }
-          return std::nullopt;
-        }));
+// What the epilogue says of elements of the sum.
+class AtElement {
+ public:
+  explicit AtElement(const Pair& pair) : pair_(pair) {
+    for (const IterVar& iter : pair.block().iters) known_.Bind(iter.var, iter.domain);
+  }
+  Expr Value(const Expr& e, const std::vector<Expr>& element) {
+    return known_.Simplify(Substitute(e, [&](const Var& var) -> std::optional<Expr> {
+      const std::vector<IterVar>& iters = pair_.epilogue().iters;
+      for (size_t i = 0; i < iters.size(); ++i) {
+        if (iters[i].var.SameAs(var)) return known_.Simplify(Substitute(pair_.inverse.original[i], Of(element)));
       }
       return std::nullopt;
-    });
-  };
-  const auto place = [&](const std::vector<Expr>& element) {
+    }));
+  }
+  std::vector<Expr> Place(const std::vector<Expr>& element) {  // in what the epilogue writes
     std::vector<Expr> indices;
-    for (const Expr& e : result->indices) indices.push_back(known.Simplify(at(e, element)));
+    for (const Expr& e : pair_.result.indices) indices.push_back(Value(e, element));
     return indices;
-  };
-  BlockRealize fused = index.realize(node);
-  const FloatImm* from = init->value.As<FloatImm>();
-  const bool from_zero = IsConst(init->value, 0) || (from != nullptr && from->value == 0);
-  Expr start = at(other, init->indices);
-  if (minus || update->op != BinaryOp::kAdd || !from_zero)
-    start = MakeBinary(minus ? BinaryOp::kSub : update->op, init->value, start);
+  }
+  Expr Simplify(const Expr& e) { return known_.Simplify(e); }
+
+ private:
+  VarMap Of(const std::vector<Expr>& element) const {
+    return [this, &element](const Var& index) -> std::optional<Expr> {
+      for (size_t d = 0; d < pair_.inverse.indices.size(); ++d) {
+        if (pair_.inverse.indices[d].SameAs(index)) return element[d];
+      }
+      return std::nullopt;
+    };
+  }
+
+  const Pair& pair_;
+  Analyzer known_;
+};
+
+// The reduction in the epilogue's buffer: it begins from e.
+BlockRealize Fused(const Pair& pair) {
+  AtElement at(pair);
+  const BinaryOp op = pair.update.op;
+  const Buffer& buffer = pair.result.buffer;
+  Expr start = at.Value(pair.other, pair.init.indices);
+  if (pair.minus || op != BinaryOp::kAdd || !IsNumber(pair.init.value, 0))
+    start = MakeBinary(pair.minus ? BinaryOp::kSub : op, pair.init.value, start);
+  BlockRealize fused = pair.index.realize(pair.node);
   fused.block.init =
-      RenewDefinitions(Stmt::Make(Store{result->buffer, place(init->indices), known.Simplify(start), Expr()}));
-  const std::vector<Expr> target = place(store->indices);
-  fused.block.body = Stmt::Make(
-      Store{result->buffer, target, MakeBinary(update->op, MakeLoad(result->buffer, target), update->value), Expr()});
+      RenewDefinitions(Stmt::Make(Store{buffer, at.Place(pair.init.indices), at.Simplify(start), Expr()}));
+  const std::vector<Expr> target = at.Place(pair.update_store.indices);
+  fused.block.body =
+      Stmt::Make(Store{buffer, target, MakeBinary(op, MakeLoad(buffer, target), pair.update.value), Expr()});
   fused.block.writes.clear();
   DeclareRegions(fused.block);
-  const std::string name = epilogue.name;
-  const ProgramIndex replaced(index.Replace(node, Stmt::Make(std::move(fused))));
+  return fused;
+}
+
+}  // namespace
+
+absl::Status FuseReductionEpilogue(Schedule& schedule, BlockRef reduction_ref, BlockRef epilogue_ref) {
+  HONE_ASSIGN_OR_RETURN(const int node, schedule.BlockNode(reduction_ref, "fuse_reduction_epilogue"));
+  HONE_ASSIGN_OR_RETURN(const int last, schedule.BlockNode(epilogue_ref, "fuse_reduction_epilogue"));
+  const ProgramIndex& index = schedule.index();
+  const std::string name = index.block(last).name;
+  const std::string where = Message("fuse_reduction_epilogue(", index.block(node).name, ", ", name, ")");
+  HONE_ASSIGN_OR_RETURN(Pair pair, FindPair(index, node, last, where));
+  const Buffer sum = pair.sum();
+  HONE_RETURN_IF_ERROR(MatchEpilogue(pair, where));
+  HONE_RETURN_IF_ERROR(CheckOtherBlocks(pair, where));
+  if (IsMatched(schedule.func().body, sum)) return Refused(where, ": ", sum, " is an operand of a tile operation");
+  HONE_RETURN_IF_ERROR(InvertUse(pair, where));
+
+  // ---- nothing below fails ----
+  const ProgramIndex replaced(index.Replace(node, Stmt::Make(Fused(pair))));
   const ProgramIndex without(replaced.Replace(replaced.FindBlock(name), Stmt()));
   const int home = AllocatingBlock(without, sum);
   BlockRealize allocating = without.realize(home);

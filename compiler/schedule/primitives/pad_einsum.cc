@@ -35,11 +35,6 @@ bool Factors(const Expr& e, std::vector<const Load*>& loads) {
   return binary != nullptr && binary->op == BinaryOp::kMul && Factors(binary->a, loads) && Factors(binary->b, loads);
 }
 
-bool IsZero(const Expr& e) {
-  const FloatImm* real = e.As<FloatImm>();
-  return IsConst(e, 0) || (real != nullptr && real->value == 0);
-}
-
 std::optional<std::vector<size_t>> PlainIndices(const std::vector<Expr>& indices, const std::vector<IterVar>& iters) {
   std::vector<size_t> found;
   for (const Expr& index : indices) {
@@ -70,14 +65,7 @@ Stmt PadNest(const std::string& name, const Buffer& from, const Buffer& to, cons
   return NestAround(std::move(copy));
 }
 
-}  // namespace
-
-absl::Status PadEinsum(Schedule& schedule, BlockRef ref, std::vector<int64_t> padding) {
-  HONE_ASSIGN_OR_RETURN(const int node, schedule.BlockNode(ref, "pad_einsum"));
-  const ProgramIndex& index = schedule.index();
-  const Block& block = index.block(node);
-  const std::string where = Message("pad_einsum(", block.name, ")");
-  if (node == 0) return Refused(where, ": the root block has no iteration variables");
+absl::Status CheckPadding(const Block& block, const std::vector<int64_t>& padding, const std::string& where) {
   if (padding.size() != block.iters.size()) {
     return Invalid(where, ": the block has ", block.iters.size(), " iteration variables, padding ", padding.size(),
                    " numbers");
@@ -86,11 +74,15 @@ absl::Status PadEinsum(Schedule& schedule, BlockRef ref, std::vector<int64_t> pa
     if (padding[i] < 1 || padding[i] > INT32_MAX)
       return Invalid(where, ": padding ", i, " is ", padding[i], "; it must be 1 (leave as it is) or more");
   }
-  const Store* store = block.body.As<Store>();
-  const Store* init = block.init.As<Store>();
+  return absl::OkStatus();
+}
+
+// Of a sum of products, the result first.
+absl::StatusOr<std::vector<Operand>> FindOperands(const Block& block, const std::string& where) {
+  const Store *store = block.body.As<Store>(), *init = block.init.As<Store>();
   const std::optional<ReductionUpdate> update = store == nullptr ? std::nullopt : MatchUpdate(*store);
   std::vector<const Load*> loads;
-  if (init == nullptr || !IsZero(init->value) || !update.has_value() || update->op != BinaryOp::kAdd ||
+  if (init == nullptr || !IsNumber(init->value, 0) || !update.has_value() || update->op != BinaryOp::kAdd ||
       !Factors(update->value, loads)) {
     return Refused(where, ": the block is not a sum of products, x = x + a * b .. from 0");
   }
@@ -111,7 +103,13 @@ absl::Status PadEinsum(Schedule& schedule, BlockRef ref, std::vector<int64_t> pa
       return Refused(where, ": ", buffer, " is read at two places; reindex it first");
     }
   }
-  HONE_ASSIGN_OR_RETURN(const PlainNest nest, FindPlainNest(index, node, where));
+  return operands;
+}
+
+// The extents with their padding.
+absl::StatusOr<std::vector<int64_t>> GrownExtents(const Block& block, const PlainNest& nest,
+                                                  const std::vector<Operand>& operands,
+                                                  const std::vector<int64_t>& padding, const std::string& where) {
   std::vector<int64_t> extents;
   for (size_t i = 0; i < padding.size(); ++i) {
     extents.push_back((nest.extents[i] + padding[i] - 1) / padding[i] * padding[i]);
@@ -125,32 +123,26 @@ absl::Status PadEinsum(Schedule& schedule, BlockRef ref, std::vector<int64_t> pa
                      ", so zeros of the others would be multiplied by its values, which may be infinite");
     }
   }
+  return extents;
+}
 
-  // ---- nothing below fails ----
-  const int outermost = Outermost(index, node);
-  const std::string scope_name = index.block(index.EnclosingBlock(node)).name;
-  std::vector<Stmt> stmts;
+// A larger buffer for every operand that grows.
+void MakePadded(std::vector<Operand>& operands, const std::vector<int64_t>& before,
+                const std::vector<int64_t>& extents) {
   for (Operand& operand : operands) {
     std::vector<Expr> shape;
     bool grows = false;
     for (const size_t i : operand.iters) {
       shape.push_back(IntConst(extents[i]));
-      grows |= extents[i] != nest.extents[i];
+      grows |= extents[i] != before[i];
     }
-    if (!grows) continue;
-    operand.padded = Buffer(Message(operand.buffer.name(), "_pad"), operand.buffer.type(), shape);
+    if (grows) operand.padded = Buffer(Message(operand.buffer.name(), "_pad"), operand.buffer.type(), shape);
   }
-  const auto limits_of = [&](const Operand& operand, const std::vector<int64_t>& of) {
-    std::vector<int64_t> result;
-    for (const size_t i : operand.iters) result.push_back(of[i]);
-    return result;
-  };
-  for (size_t o = 1; o < operands.size(); ++o) {
-    const Operand& operand = operands[o];
-    if (!operand.padded) continue;
-    stmts.push_back(PadNest(FreshBlockName(index, operand.padded.name()), operand.buffer, operand.padded,
-                            limits_of(operand, extents), limits_of(operand, nest.extents)));
-  }
+}
+
+// The nest over the larger extents and buffers.
+Stmt GrownNest(const ProgramIndex& index, int outermost, const PlainNest& nest, const std::vector<int64_t>& extents,
+               const std::vector<Operand>& operands) {
   const Stmt grown = RewriteBottomUp(index.stmt(outermost), [&](const Stmt& stmt) -> std::optional<Stmt> {
     if (const For* loop = stmt.As<For>()) {
       for (size_t i = 0; i < extents.size(); ++i) {
@@ -169,20 +161,53 @@ absl::Status PadEinsum(Schedule& schedule, BlockRef ref, std::vector<int64_t> pa
     }
     return Stmt::Make(std::move(copy));
   });
-  stmts.push_back(ReplaceBuffers(grown, [&](const Buffer& buffer) -> std::optional<Buffer> {
+  return ReplaceBuffers(grown, [&](const Buffer& buffer) -> std::optional<Buffer> {
     for (const Operand& operand : operands) {
       if (operand.padded && operand.buffer.SameAs(buffer)) return operand.padded;
     }
     return std::nullopt;
-  }));
-  const Operand& result = operands[0];
-  if (result.padded) {
-    const std::vector<int64_t> inside = limits_of(result, nest.extents);
+  });
+}
+
+// Of the operand's dimensions.
+std::vector<int64_t> DimensionsOf(const Operand& operand, const std::vector<int64_t>& extents) {
+  std::vector<int64_t> selected;
+  for (const size_t i : operand.iters) selected.push_back(extents[i]);
+  return selected;
+}
+
+}  // namespace
+
+absl::Status PadEinsum(Schedule& schedule, BlockRef ref, std::vector<int64_t> padding) {
+  HONE_ASSIGN_OR_RETURN(const int node, schedule.BlockNode(ref, "pad_einsum"));
+  const ProgramIndex& index = schedule.index();
+  const Block& block = index.block(node);
+  const std::string where = Message("pad_einsum(", block.name, ")");
+  if (node == 0) return Refused(where, ": the root block has no iteration variables");
+  HONE_RETURN_IF_ERROR(CheckPadding(block, padding, where));
+  HONE_ASSIGN_OR_RETURN(std::vector<Operand> operands, FindOperands(block, where));
+  HONE_ASSIGN_OR_RETURN(const PlainNest nest, FindPlainNest(index, node, where));
+  HONE_ASSIGN_OR_RETURN(const std::vector<int64_t> extents, GrownExtents(block, nest, operands, padding, where));
+
+  // ---- nothing below fails ----
+  const int outermost = Outermost(index, node);
+  const std::string scope = index.block(index.EnclosingBlock(node)).name;
+  MakePadded(operands, nest.extents, extents);
+  std::vector<Stmt> stmts;
+  for (size_t o = 1; o < operands.size(); ++o) {
+    const Operand& operand = operands[o];
+    if (!operand.padded) continue;
+    stmts.push_back(PadNest(FreshBlockName(index, operand.padded.name()), operand.buffer, operand.padded,
+                            DimensionsOf(operand, extents), DimensionsOf(operand, nest.extents)));
+  }
+  stmts.push_back(GrownNest(index, outermost, nest, extents, operands));
+  if (const Operand& result = operands[0]; result.padded) {
+    const std::vector<int64_t> inside = DimensionsOf(result, nest.extents);
     stmts.push_back(PadNest(FreshBlockName(index, result.padded.name()), result.padded, result.buffer, inside, inside));
   }
   Stmt body = index.Replace(outermost, MakeSeq(std::move(stmts)));
   for (const Operand& operand : operands) {
-    if (operand.padded) body = WithAlloc(body, scope_name, operand.padded);
+    if (operand.padded) body = WithAlloc(body, scope, operand.padded);
   }
   schedule.SetBody(std::move(body));
   schedule.Record(PadEinsumStep{.block = ref, .padding = std::move(padding)}, {});

@@ -26,11 +26,6 @@ VarMap MapOf(const std::vector<std::pair<Var, Expr>>& pairs) {
   };
 }
 
-bool IsNumber(const Expr& e, int64_t value) {
-  const FloatImm* real = e.As<FloatImm>();
-  return real == nullptr ? IsConst(e, value) : real->value == static_cast<double>(value);
-}
-
 using Substitution = std::vector<std::pair<Var, Expr>>;
 
 // What is known of the reduction once nothing stands against it.
@@ -49,14 +44,7 @@ struct Factoring {
 
   const BlockRealize& realize() const { return index.realize(node); }
   const Block& block() const { return realize().block; }
-  // Whether a variable of the block that reduces (or one that does not) is made of the loop's.
-  bool Uses(const Var& loop, bool reduce) const {
-    for (size_t i = 0; i < realize().values.size(); ++i) {
-      const bool reduces = block().iters[i].kind != IterKind::kSpatial;
-      if (reduces == reduce && UsesVar(realize().values[i], loop)) return true;
-    }
-    return false;
-  }
+  bool Uses(const Var& loop, bool reduce) const { return IsMadeOf(realize(), loop, reduce); }
 };
 
 // The block, its update and the place of the new dimension.
