@@ -5,7 +5,7 @@
 #include "compiler/ir/block_regions.h"
 #include "compiler/ir/visit.h"
 #include "compiler/schedule/analysis/dataflow.h"
-#include "compiler/schedule/analysis/index_map.h"
+#include "compiler/schedule/analysis/element_map.h"
 #include "compiler/schedule/analysis/layout.h"
 #include "compiler/schedule/analysis/message.h"
 #include "compiler/schedule/analysis/nest.h"
@@ -38,7 +38,6 @@ struct Pair {
   const Load* use = nullptr;  // of x in it
   Expr other = {};            // e
   bool minus = false;         // y = x - e
-  InverseMap inverse = {};    // the epilogue's variables as functions of the element of x
 
   const Block& block() const { return index.block(node); }
   const Block& epilogue() const { return index.block(last); }
@@ -121,79 +120,24 @@ absl::Status CheckOtherBlocks(const Pair& pair, const std::string& where) {
   return absl::OkStatus();
 }
 
-// The epilogue reads every element of the sum exactly once.
-absl::Status InvertUse(Pair& pair, const std::string& where) {
-  IndexMap map;
-  std::vector<int64_t> shape;
-  for (const IterVar& iter : pair.epilogue().iters) {
-    const std::optional<int64_t> extent = ConstantValue(iter.domain.extent);
-    if (!extent.has_value() || !IsConst(iter.domain.min, 0))
-      return Refused(where, ": the domain of ", iter.var, " is not [0, a number)");
-    map.inputs.push_back(iter.var);
-    shape.push_back(*extent);
-  }
-  map.outputs = pair.use->indices;
-  absl::StatusOr<InverseMap> inverse = Invert(map, shape);
-  bool whole = inverse.ok() && IsConst(inverse->inside, 1);
-  for (size_t d = 0; whole && d < inverse->shape.size(); ++d) {
-    whole = IsConst(pair.sum().shape()[d], inverse->shape[d]);
-  }
-  if (!whole) {
-    return Refused(where, ": ", pair.epilogue().name, " does not read every element of ", pair.sum(), " exactly once",
-                   inverse.ok() ? "" : ": ", inverse.ok() ? absl::string_view() : inverse.status().message());
-  }
-  pair.inverse = *std::move(inverse);
-  return absl::OkStatus();
-}
-
-// What the epilogue says of elements of the sum.
-class AtElement {
- public:
-  explicit AtElement(const Pair& pair) : pair_(pair) {
-    for (const IterVar& iter : pair.block().iters) known_.Bind(iter.var, iter.domain);
-  }
-  Expr Value(const Expr& e, const std::vector<Expr>& element) {
-    return known_.Simplify(Substitute(e, [&](const Var& var) -> std::optional<Expr> {
-      const std::vector<IterVar>& iters = pair_.epilogue().iters;
-      for (size_t i = 0; i < iters.size(); ++i) {
-        if (iters[i].var.SameAs(var)) return known_.Simplify(Substitute(pair_.inverse.original[i], Of(element)));
-      }
-      return std::nullopt;
-    }));
-  }
-  std::vector<Expr> Place(const std::vector<Expr>& element) {  // in what the epilogue writes
-    std::vector<Expr> indices;
-    for (const Expr& e : pair_.result.indices) indices.push_back(Value(e, element));
-    return indices;
-  }
-  Expr Simplify(const Expr& e) { return known_.Simplify(e); }
-
- private:
-  VarMap Of(const std::vector<Expr>& element) const {
-    return [this, &element](const Var& index) -> std::optional<Expr> {
-      for (size_t d = 0; d < pair_.inverse.indices.size(); ++d) {
-        if (pair_.inverse.indices[d].SameAs(index)) return element[d];
-      }
-      return std::nullopt;
-    };
-  }
-
-  const Pair& pair_;
-  Analyzer known_;
-};
-
 // The reduction in the epilogue's buffer: it begins from e.
-BlockRealize Fused(const Pair& pair) {
-  AtElement at(pair);
+BlockRealize Fused(const Pair& pair, const ElementMap& elements) {
+  Analyzer known;
+  for (const IterVar& iter : pair.block().iters) known.Bind(iter.var, iter.domain);
+  const auto place = [&](const std::vector<Expr>& element) {
+    std::vector<Expr> indices;
+    for (const Expr& e : pair.result.indices) indices.push_back(known.Simplify(elements.At(element, e, known)));
+    return indices;
+  };
   const BinaryOp op = pair.update.op;
   const Buffer& buffer = pair.result.buffer;
-  Expr start = at.Value(pair.other, pair.init.indices);
+  Expr start = elements.At(pair.init.indices, pair.other, known);
   if (pair.minus || op != BinaryOp::kAdd || !IsNumber(pair.init.value, 0))
     start = MakeBinary(pair.minus ? BinaryOp::kSub : op, pair.init.value, start);
   BlockRealize fused = pair.index.realize(pair.node);
   fused.block.init =
-      RenewDefinitions(Stmt::Make(Store{buffer, at.Place(pair.init.indices), at.Simplify(start), Expr()}));
-  const std::vector<Expr> target = at.Place(pair.update_store.indices);
+      RenewDefinitions(Stmt::Make(Store{buffer, place(pair.init.indices), known.Simplify(start), Expr()}));
+  const std::vector<Expr> target = place(pair.update_store.indices);
   fused.block.body =
       Stmt::Make(Store{buffer, target, MakeBinary(op, MakeLoad(buffer, target), pair.update.value), Expr()});
   fused.block.writes.clear();
@@ -214,10 +158,10 @@ absl::Status FuseReductionEpilogue(Schedule& schedule, BlockRef reduction_ref, B
   HONE_RETURN_IF_ERROR(MatchEpilogue(pair, where));
   HONE_RETURN_IF_ERROR(CheckOtherBlocks(pair, where));
   if (IsMatched(schedule.func().body, sum)) return Refused(where, ": ", sum, " is an operand of a tile operation");
-  HONE_RETURN_IF_ERROR(InvertUse(pair, where));
+  HONE_ASSIGN_OR_RETURN(const ElementMap elements, ElementMap::Find(pair.epilogue(), sum, pair.use->indices, where));
 
   // ---- nothing below fails ----
-  const ProgramIndex replaced(index.Replace(node, Stmt::Make(Fused(pair))));
+  const ProgramIndex replaced(index.Replace(node, Stmt::Make(Fused(pair, elements))));
   const ProgramIndex without(replaced.Replace(replaced.FindBlock(name), Stmt()));
   const int home = AllocatingBlock(without, sum);
   BlockRealize allocating = without.realize(home);

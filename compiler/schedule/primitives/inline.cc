@@ -8,7 +8,7 @@
 #include "compiler/ir/structural.h"
 #include "compiler/ir/visit.h"
 #include "compiler/schedule/analysis/dataflow.h"
-#include "compiler/schedule/analysis/index_map.h"
+#include "compiler/schedule/analysis/element_map.h"
 #include "compiler/schedule/analysis/layout.h"
 #include "compiler/schedule/analysis/message.h"
 #include "compiler/schedule/analysis/nest.h"
@@ -65,6 +65,108 @@ Expr MapLoads(const Expr& root, const Buffer& buffer, const std::function<Expr(c
   });
 }
 
+// Which dimension of what the block writes each of its variables is; none: the variable has one value. Refused when a
+// dimension is anything else.
+absl::StatusOr<std::vector<std::optional<size_t>>> DimensionsOfIters(const Block& block, const Store& store,
+                                                                     const std::string& where) {
+  std::vector<std::optional<size_t>> dim_of(block.iters.size());
+  for (size_t d = 0; d < store.indices.size(); ++d) {
+    if (IsConst(store.indices[d], 0) && IsConst(store.buffer.shape()[d], 1)) continue;
+    const VarRef* use = store.indices[d].As<VarRef>();
+    bool found = false;
+    for (size_t i = 0; use != nullptr && i < block.iters.size(); ++i) {
+      if (!block.iters[i].var.SameAs(use->var) || dim_of[i].has_value()) continue;
+      dim_of[i] = d;
+      found = true;
+    }
+    if (!found) {
+      return Refused(where, ": it writes ", store.buffer, " at ", store.indices[d], " in dimension ", d,
+                     ", which is not an iteration variable of its own");
+    }
+  }
+  for (size_t i = 0; i < block.iters.size(); ++i) {
+    if (!dim_of[i].has_value() && !IsConst(block.iters[i].domain.extent, 1)) {
+      return Refused(where, ": its variable ", block.iters[i].var, " is not an index of what it writes");
+    }
+  }
+  return dim_of;
+}
+
+// Blocks read the buffer after it is written, none of them for its address, and what its block reads is still there.
+absl::Status CheckConsumers(const ProgramIndex& index, int node, const Buffer& buffer, const std::string& where) {
+  const std::vector<int> consumers = ConsumersOf(index, node);
+  if (consumers.empty()) return Refused(where, ": no block reads ", buffer);
+  for (const int c : consumers) {
+    if (c < node) return Refused(where, ": block ", index.block(c).name, " reads ", buffer, " before it is written");
+  }
+  for (const int b : index.AllBlocks()) {
+    if (index.block(b).writes.empty() && Reads(index.block(b), buffer))
+      return Refused(where, ": block ", index.block(b).name, " prefetches ", buffer,
+                     ", which must then have an address");
+  }
+  for (const int b : index.BlocksBelow(index.EnclosingBlock(node))) {
+    for (const BufferRegion& read : index.block(node).reads) {
+      if (b > node && Writes(index.block(b), read.buffer)) {
+        return Refused(where, ": block ", index.block(b).name, ", which comes later, overwrites ", read.buffer);
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+// The last block before this one that it alone reads: it writes an intermediate nobody else sees. What else the block
+// reads must only be there in time.
+absl::StatusOr<int> FindProducer(const ProgramIndex& index, int node, const std::string& where) {
+  const std::vector<int> producers = ProducersOf(index, node);
+  int producer = -1;
+  for (const int candidate : producers) {
+    if (ConsumersOf(index, candidate).size() == 1 && candidate < node) producer = candidate;
+  }
+  if (producer < 0) return Refused(where, ": no block before it is read by it alone");
+  const std::string& name = index.block(producer).name;
+  for (const int other : producers) {
+    if (other < producer && other >= Outermost(index, producer)) {
+      return Refused(where, ": it also reads what block ", index.block(other).name, " writes in the same nest as ",
+                     name, ", which may not have come that far");
+    }
+    if (other > producer) {
+      return Refused(where, ": it also reads what block ", index.block(other).name, " writes, which comes after ",
+                     name);
+    }
+  }
+  return producer;
+}
+
+absl::Status CheckNobodyElseWrites(const ProgramIndex& index, int node, const Buffer& result,
+                                   const std::string& where) {
+  for (const int b : index.BlocksBelow(index.EnclosingBlock(node))) {
+    if (b == node) continue;
+    const Block& block = index.block(b);
+    if (Writes(block, result)) return Refused(where, ": block ", block.name, " writes ", result, " too");
+    if (b < node && Reads(block, result)) {
+      return Refused(where, ": block ", block.name, " reads ", result, " before the block writes it");
+    }
+  }
+  return absl::OkStatus();
+}
+
+// The one place at which the block reads the buffer.
+absl::StatusOr<std::vector<Expr>> FindUse(const Block& block, const Buffer& buffer, const std::string& where) {
+  const std::vector<Expr>* at = nullptr;
+  bool one_place = true;
+  ForEachExpr(block.body, [&](const Expr& e) {
+    const Load* load = e.As<Load>();
+    if (load == nullptr || !load->buffer.SameAs(buffer)) return true;
+    for (size_t d = 0; at != nullptr && d < at->size(); ++d) {
+      one_place = one_place && StructuralEqual((*at)[d], load->indices[d]);
+    }
+    at = &load->indices;
+    return true;
+  });
+  if (at == nullptr || !one_place) return Refused(where, ": it reads ", buffer, " at more than one place");
+  return *at;
+}
+
 }  // namespace
 
 absl::Status ComputeInline(Schedule& schedule, BlockRef ref) {
@@ -76,45 +178,8 @@ absl::Status ComputeInline(Schedule& schedule, BlockRef ref) {
   HONE_ASSIGN_OR_RETURN(const Store* store, OnlyStore(schedule, node, where));
   const Buffer buffer = store->buffer;
   HONE_RETURN_IF_ERROR(CheckInlinable(schedule, node, buffer, where));
-  const std::vector<int> consumers = ConsumersOf(index, node);
-  if (consumers.empty()) return Refused(where, ": no block reads ", buffer);
-  for (const int c : consumers) {
-    if (c < node) return Refused(where, ": block ", index.block(c).name, " reads ", buffer, " before it is written");
-  }
-  for (const int b : index.AllBlocks()) {
-    if (index.block(b).writes.empty() && Reads(index.block(b), buffer))
-      return Refused(where, ": block ", index.block(b).name, " prefetches ", buffer,
-                     ", which must then have an address");
-  }
-  // The store's indices are the block's variables, each once; those that are missing have one value.
-  std::vector<std::optional<size_t>> dim_of(block.iters.size());
-  for (size_t d = 0; d < store->indices.size(); ++d) {
-    if (IsConst(store->indices[d], 0) && IsConst(buffer.shape()[d], 1)) continue;
-    const VarRef* use = store->indices[d].As<VarRef>();
-    bool found = false;
-    for (size_t i = 0; use != nullptr && i < block.iters.size(); ++i) {
-      if (!block.iters[i].var.SameAs(use->var) || dim_of[i].has_value()) continue;
-      dim_of[i] = d;
-      found = true;
-    }
-    if (!found) {
-      return Refused(where, ": it writes ", buffer, " at ", store->indices[d], " in dimension ", d,
-                     ", which is not an iteration variable of its own");
-    }
-  }
-  for (size_t i = 0; i < block.iters.size(); ++i) {
-    if (!dim_of[i].has_value() && !IsConst(block.iters[i].domain.extent, 1)) {
-      return Refused(where, ": its variable ", block.iters[i].var, " is not an index of what it writes");
-    }
-  }
-  // What it reads must still be there when its consumers run.
-  for (const int b : index.BlocksBelow(index.EnclosingBlock(node))) {
-    for (const BufferRegion& read : block.reads) {
-      if (b > node && Writes(index.block(b), read.buffer)) {
-        return Refused(where, ": block ", index.block(b).name, ", which comes later, overwrites ", read.buffer);
-      }
-    }
-  }
+  HONE_RETURN_IF_ERROR(CheckConsumers(index, node, buffer, where));
+  HONE_ASSIGN_OR_RETURN(const std::vector<std::optional<size_t>> dim_of, DimensionsOfIters(block, *store, where));
 
   // ---- nothing below fails ----
   const Expr value = store->value;
@@ -152,94 +217,25 @@ absl::Status ReverseComputeInline(Schedule& schedule, BlockRef ref) {
   const std::string where = Message("reverse_compute_inline(", block.name, ")");
   if (node == 0) return Refused(where, ": the root block cannot be inlined");
   HONE_ASSIGN_OR_RETURN(const Store* store, OnlyStore(schedule, node, where));
-  // The producer is the one that writes an intermediate nobody else reads; other inputs only have to be there in time.
-  const std::vector<int> producers = ProducersOf(index, node);
-  int producer = -1;
-  for (const int candidate : producers) {
-    const std::vector<int> consumers = ConsumersOf(index, candidate);
-    if (consumers.size() == 1 && candidate < node) producer = candidate;  // the last of them: the others come before it
-  }
-  if (producer < 0) return Refused(where, ": no block before it is read by it alone");
-  const Block& source = index.block(producer);
+  HONE_ASSIGN_OR_RETURN(const int producer, FindProducer(index, node, where));
   HONE_ASSIGN_OR_RETURN(const Store* produced, OnlyStore(schedule, producer, where));
   const Buffer buffer = produced->buffer;
   HONE_RETURN_IF_ERROR(CheckInlinable(schedule, producer, buffer, where));
-  for (const int other : producers) {
-    if (other < producer && other >= Outermost(index, producer)) {
-      return Refused(where, ": it also reads what block ", index.block(other).name, " writes in the same nest as ",
-                     source.name, ", which may not have come that far");
-    }
-    if (other > producer) {
-      return Refused(where, ": it also reads what block ", index.block(other).name, " writes, which comes after ",
-                     source.name);
-    }
-  }
-  const int scope = index.EnclosingBlock(node);
-  for (const int b : index.BlocksBelow(scope)) {
-    if (b == node) continue;
-    if (Writes(index.block(b), store->buffer))
-      return Refused(where, ": block ", index.block(b).name, " writes ", store->buffer, " too");
-    if (b < node && Reads(index.block(b), store->buffer)) {
-      return Refused(where, ": block ", index.block(b).name, " reads ", store->buffer, " before the block writes it");
-    }
-  }
+  HONE_RETURN_IF_ERROR(CheckNobodyElseWrites(index, node, store->buffer, where));
   HONE_RETURN_IF_ERROR(CheckRunsWhole(index, node, where));
-  // The block's variables as functions of the element it reads.
-  const std::vector<Expr>* at = nullptr;
-  bool one_place = true;
-  ForEachExpr(block.body, [&](const Expr& e) {
-    const Load* load = e.As<Load>();
-    if (load == nullptr || !load->buffer.SameAs(buffer)) return true;
-    if (at != nullptr) {
-      for (size_t d = 0; d < at->size(); ++d) one_place = one_place && StructuralEqual((*at)[d], load->indices[d]);
-    }
-    at = &load->indices;
-    return true;
-  });
-  if (at == nullptr || !one_place) return Refused(where, ": it reads ", buffer, " at more than one place");
-  IndexMap map;
-  std::vector<int64_t> shape;
-  for (const IterVar& iter : block.iters) {
-    const std::optional<int64_t> extent = ConstantValue(iter.domain.extent);
-    if (!extent.has_value() || !IsConst(iter.domain.min, 0))
-      return Refused(where, ": the domain of ", iter.var, " is not [0, a number)");
-    map.inputs.push_back(iter.var);
-    shape.push_back(*extent);
-  }
-  map.outputs = *at;
-  const absl::StatusOr<InverseMap> inverse = Invert(map, shape);
-  bool whole = inverse.ok() && IsConst(inverse->inside, 1);
-  for (size_t d = 0; whole && d < inverse->shape.size(); ++d) whole = IsConst(buffer.shape()[d], inverse->shape[d]);
-  if (!whole) {
-    return Refused(where, ": it does not read every element of ", buffer, " exactly once", inverse.ok() ? "" : ": ",
-                   inverse.ok() ? absl::string_view() : inverse.status().message());
-  }
+  HONE_ASSIGN_OR_RETURN(const std::vector<Expr> use, FindUse(block, buffer, where));
+  HONE_ASSIGN_OR_RETURN(const ElementMap elements, ElementMap::Find(block, buffer, use, where));
 
   // ---- nothing below fails ----
-  const std::vector<Expr>& indices = produced->indices;
-  VarRanges domains;
-  for (const IterVar& iter : source.iters) domains[iter.var] = iter.domain;
-  Analyzer known(domains);
-  const auto element = [&](const Expr& e) {  // over the block's variables -> over the producer's
-    return Substitute(e, [&](const Var& var) -> std::optional<Expr> {
-      for (size_t i = 0; i < block.iters.size(); ++i) {
-        if (!block.iters[i].var.SameAs(var)) continue;
-        return known.Simplify(Substitute(inverse->original[i], [&](const Var& p) -> std::optional<Expr> {
-          for (size_t d = 0; d < inverse->indices.size(); ++d) {
-            if (inverse->indices[d].SameAs(p)) return indices[d];
-          }
-          return std::nullopt;
-        }));
-      }
-      return std::nullopt;
-    });
-  };
   BlockRealize fused = index.realize(producer);
+  Analyzer known;
+  for (const IterVar& iter : fused.block.iters) known.Bind(iter.var, iter.domain);
   Store result = *store;
-  for (Expr& i : result.indices) i = known.Simplify(element(i));
+  for (Expr& i : result.indices) i = known.Simplify(elements.At(produced->indices, i, known));
+  // Loads first: after `At` their indices would be the producer's.
   const Expr value = produced->value;
-  // Loads first: after `element` their indices would be the producer's.
-  result.value = element(MapLoads(store->value, buffer, [&](const std::vector<Expr>&) { return Renewed(value); }));
+  const Expr loaded = MapLoads(store->value, buffer, [&](const std::vector<Expr>&) { return Renewed(value); });
+  result.value = elements.At(produced->indices, loaded, known);
   fused.block.body = Stmt::Make(std::move(result));
   DeclareRegions(fused.block);
   const std::string name = block.name;
