@@ -27,6 +27,34 @@ bool ReadsWhereItWrites(const BlockInfo& block, const Buffer& buffer) {
 
 }  // namespace
 
+std::vector<int64_t> JoinedForms(const BlockInfo& block, const BlockInfo& producer) {
+  std::vector<int64_t> forms = block.forms;
+  for (const BlockInfo::Access& read : block.reads) {
+    if (!(read.buffer == producer.output)) continue;
+    for (size_t d = 0; d < read.indices.size(); ++d) {
+      const int made_by = producer.output_iters[d];
+      if (made_by < 0 || producer.forms[static_cast<size_t>(made_by)] == 0) continue;
+      const Binary* mod = read.indices[d].As<Binary>();
+      const bool repeats = mod != nullptr && mod->op == BinaryOp::kFloorMod;
+      const VarRef* ref = (repeats ? mod->a : read.indices[d]).As<VarRef>();
+      for (size_t i = 0; ref != nullptr && i < block.iters.size(); ++i) {
+        if (!(block.iters[i].var == ref->var)) continue;
+        forms[i] = std::max(forms[i], repeats ? ConstantValue(mod->b).value_or(0) : block.extents[i]);
+      }
+    }
+  }
+  return forms;
+}
+
+int ProducerOfForms(const WorkloadInfo& info, int reader) {
+  for (int i = 0; i < reader; ++i) {
+    const BlockInfo& block = info.blocks[static_cast<size_t>(i)];
+    if (!block.reduces && block.single_store && block.chooses() && info.Consumers(i) == std::vector<int>{reader})
+      return i;
+  }
+  return -1;
+}
+
 bool WritesAtItsOwnVariables(const BlockInfo& block) {
   std::set<int> seen;
   for (size_t d = 0; d < block.output_iters.size(); ++d) {
@@ -94,23 +122,6 @@ bool BlockFusion::ReadsInPlaceThroughInlined(int from, int to) const {
     if (c != to && !ReadsInPlaceThroughInlined(c, to)) return false;
   }
   return true;
-}
-
-std::vector<int64_t> BlockFusion::Forms(int i) const {
-  const BlockInfo& block = info_.blocks[static_cast<size_t>(i)];
-  std::vector<int64_t> forms = block.forms;
-  for (const int producer : inlined_list_) {
-    const BlockInfo& from = info_.blocks[static_cast<size_t>(producer)];
-    const std::vector<int> consumers = info_.Consumers(producer);
-    if (consumers != std::vector<int>{i} || !ReadsWhereItWrites(block, from.output)) continue;
-    const std::vector<int64_t> inherited = Forms(producer);
-    for (size_t d = 0; d < block.output_iters.size(); ++d) {
-      if (block.output_iters[d] < 0) continue;
-      int64_t& form = forms[static_cast<size_t>(block.output_iters[d])];
-      form = std::max(form, inherited[static_cast<size_t>(from.output_iters[d])]);
-    }
-  }
-  return forms;
 }
 
 // Everything that the block, or one inlined into it, reads is there before block `limit` runs.

@@ -20,6 +20,12 @@ bool WritesAtItsOwnVariables(const BlockInfo& block);
 // shared by several of them or lies along them too.
 bool IsTileable(const BlockInfo& block);
 
+// BlockInfo::forms of the block with what those of `producer` depend on, which it reads: over its own variables.
+std::vector<int64_t> JoinedForms(const BlockInfo& block, const BlockInfo& producer);
+
+// A block without reduction that chooses among forms and that `reader` alone reads; -1: there is none.
+int ProducerOfForms(const WorkloadInfo& info, int reader);
+
 // The blocks of a workload once everything that can be inlined is.
 class BlockFusion {
  public:
@@ -32,8 +38,6 @@ class BlockFusion {
   // The only reader, where it is elementwise and reads every element where it was made, and everything else it reads is
   // there before `block` runs; -1: there is none.
   int Epilogue(int block) const;
-  // BlockInfo::forms of the block and of those inlined into it, over its iteration variables.
-  std::vector<int64_t> Forms(int block) const;
 
  private:
   bool ReadsInPlaceThroughInlined(int from, int to) const;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "compiler/schedule/primitives/cache.h"
 #include "compiler/schedule/primitives/compute_at.h"
@@ -27,20 +28,23 @@ void Append(Loops& to, const Loops& more) { to.insert(to.end(), more.begin(), mo
 
 class Builder {
  public:
-  Builder(Schedule& schedule, const StageContext& context, int block, const NestShape& shape, const NestPlan& plan)
+  Builder(Schedule& schedule, const StageContext& context, int block, const NestShape& shape, const NestPlan& plan,
+          Loops pieces)
       : schedule_(schedule),
         context_(context),
         info_(context.info->blocks[static_cast<size_t>(block)]),
         shape_(shape),
         plan_(plan),
         cut_(shape.cut == ReductionCut::kBlocks && plan.k_parts == 1 ? ReductionCut::kNone : shape.cut),
-        n_(info_.last_iter()) {}
+        n_(info_.last_iter()),
+        pieces_(std::move(pieces)) {}
 
   absl::StatusOr<Loops> Build() {
     HONE_ASSIGN_OR_RETURN(block_, GetBlock(schedule_, info_.name));
     HONE_RETURN_IF_ERROR(PackBeforeNest());
     if (cut_ != ReductionCut::kNone) HONE_RETURN_IF_ERROR(CutReduction());
     HONE_RETURN_IF_ERROR(FindEpilogue());
+    if (inside()) HONE_RETURN_IF_ERROR(MoveInside());
     HONE_RETURN_IF_ERROR(SplitLoops());
     switch (cut_) {
       case ReductionCut::kNone: HONE_RETURN_IF_ERROR(FinishWhole()); break;
@@ -52,6 +56,7 @@ class Builder {
 
  private:
   int64_t extent(int iter) const { return info_.extents[static_cast<size_t>(iter)]; }
+  bool inside() const { return shape_.pieces_of >= 0; }
 
   Panels PanelsOf(const BlockInfo::Access& read) const {
     return {DimensionToPack(info_, read, plan_.lanes), plan_.inner[static_cast<size_t>(n_)]};
@@ -103,9 +108,16 @@ class Builder {
     return absl::OkStatus();
   }
 
+  // The loops over pieces are another block's: what a piece of them needs is computed there.
+  absl::Status MoveInside() {
+    HONE_RETURN_IF_ERROR(ComputeAt(schedule_, epilogue_, pieces_.back()));
+    return ComputeAt(schedule_, block_, pieces_.back());
+  }
+
   // Pieces, then tiles, then the tile; what is left of the reduction goes between or inside.
   absl::Status SplitLoops() {
-    HONE_ASSIGN_OR_RETURN(const Loops all, GetLoops(schedule_, block_));
+    HONE_ASSIGN_OR_RETURN(Loops all, GetLoops(schedule_, block_));
+    if (inside()) all.erase(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(pieces_.size()));
     HONE_ASSIGN_OR_RETURN(const OptionalLoops by_iter, LoopsOfIters(schedule_, block_, all));
     // A loop of one iteration may be in no variable's value any more.
     std::copy_if(all.begin(), all.end(), std::back_inserter(pieces_),
@@ -128,19 +140,23 @@ class Builder {
         continue;
       }
       const size_t at = static_cast<size_t>(i);
-      HONE_ASSIGN_OR_RETURN(const Loops parts,
-                            Split(schedule_, *loop, {plan_.pieces[at], plan_.steps[at], plan_.inner[at]}));
-      pieces_.push_back(parts[0]);
+      std::vector<Value> sizes{plan_.steps[at], plan_.inner[at]};
+      if (!inside()) sizes.insert(sizes.begin(), plan_.pieces[at]);
+      HONE_ASSIGN_OR_RETURN(Loops parts, Split(schedule_, *loop, sizes));
+      if (!inside()) {
+        pieces_.push_back(parts[0]);
+        parts.erase(parts.begin());
+      }
       if (i == n_) {
-        n_steps_ = parts[1];
-        n_inner = parts[2];
+        n_steps_ = parts[0];
+        n_inner = parts[1];
       } else {
         const bool own_panels = HasOwnPanels(info_, shape_, i);
-        (own_panels ? batches : steps).push_back(parts[1]);
-        inner_.push_back(parts[2]);
+        (own_panels ? batches : steps).push_back(parts[0]);
+        inner_.push_back(parts[1]);
         if (!own_panels && plan_.steps[at] > most_steps) {
           most_steps = plan_.steps[at];
-          rows_ = parts[1];
+          rows_ = parts[0];
         }
       }
     }
@@ -149,11 +165,11 @@ class Builder {
     steps.insert(steps.begin(), batches.begin(), batches.end());
     if (cut_ != ReductionCut::kNone) rest_.push_back(*by_iter.back());
 
-    Loops order = pieces_;
+    Loops order = inside() ? Loops() : pieces_;
     if (cut_ == ReductionCut::kBlocks) Append(order, rest_);
     Append(order, steps);
-    depth_ = order.size();
-    tile_loop_ = order.back();
+    depth_ = order.size() + (inside() ? pieces_.size() : 0);
+    tile_loop_ = order.empty() ? pieces_.back() : order.back();
     if (cut_ == ReductionCut::kNone) Append(order, rest_);
     Append(order, inner_);
     if (cut_ == ReductionCut::kLanes) Append(order, rest_);
@@ -276,8 +292,9 @@ class Builder {
 }  // namespace
 
 absl::StatusOr<std::vector<LoopRef>> BuildNest(Schedule& schedule, const StageContext& context, int block,
-                                               const NestShape& shape, const NestPlan& plan) {
-  return Builder(schedule, context, block, shape, plan).Build();
+                                               const NestShape& shape, const NestPlan& plan,
+                                               std::vector<LoopRef> pieces) {
+  return Builder(schedule, context, block, shape, plan, std::move(pieces)).Build();
 }
 
 }  // namespace hone

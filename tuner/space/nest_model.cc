@@ -82,9 +82,8 @@ bool NestModel::Legal(const NestPlan& plan) const {
   if (copies > kMostUnrolled) return false;
   for (const int iter : spatial_) {
     const size_t i = static_cast<size_t>(iter);
-    const int64_t tiles = CeilDiv(block_.extents[i], plan.inner[i]);
     // Every piece has something to do; else it is another plan.
-    if (CeilDiv(tiles, plan.steps[i]) != plan.pieces[i]) return false;
+    if (CeilDiv(block_.extents[i], plan.InPiece(i, block_.extents[i])) != plan.pieces[i]) return false;
   }
   if (reduce_.empty()) return true;
   int64_t last = block_.extents[static_cast<size_t>(reduce_.back())];
@@ -150,7 +149,7 @@ double NestModel::ColdMicroseconds(const NestPlan& plan) const {
 double NestModel::PieceCycles(const NestPlan& plan, size_t variable, Sizes& inner, const Sources& sources) const {
   if (variable == spatial_.size()) return TileCycles(plan, inner, sources);
   const size_t i = static_cast<size_t>(spatial_[variable]);
-  const int64_t rows = std::min(block_.extents[i], plan.steps[i] * plan.inner[i]);
+  const int64_t rows = plan.InPiece(i, block_.extents[i]);
   const int64_t full = rows / plan.inner[i], tail = rows % plan.inner[i];
   double cycles = 0;
   if (full > 0) cycles += static_cast<double>(full) * PieceCycles(plan, variable + 1, inner, sources);
@@ -205,7 +204,8 @@ double NestModel::TileCycles(const NestPlan& plan, const Sizes& inner, const Sou
   const double results = of_lanes() ? accumulators * 4 : accumulators;
   cycles += results * (shape_.epilogue >= 0 ? 2 + 0.6 * epilogue_operations_ : 1.5);
   const double written = accumulators * (of_lanes() ? 4 : target_.vector_bits / 8);
-  return cycles + 2 * written / BytesPerCycle(target_, machine_, (output_bytes_ + whole_bytes_) / threads_);
+  const double between = stays() ? ThreadBytes(plan) : (output_bytes_ + whole_bytes_) / threads_;
+  return cycles + 2 * written / BytesPerCycle(target_, machine_, between);
 }
 
 NestModel::Sizes NestModel::TileSizes(const NestPlan& plan, const Sizes& inner) const {
@@ -222,7 +222,7 @@ NestModel::Sizes NestModel::PieceSizes(const NestPlan& plan) const {
   Sizes sizes = TileSizes(plan, plan.inner);
   for (const int iter : spatial_) {
     const size_t i = static_cast<size_t>(iter);
-    sizes[i] = std::min(block_.extents[i], plan.inner[i] * plan.steps[i]);
+    sizes[i] = plan.InPiece(i, block_.extents[i]);
   }
   return sizes;
 }
@@ -295,19 +295,13 @@ NestModel::Sources NestModel::SourcesOf(const NestPlan& plan) const {
   pass_all(false);
   if (plan.panels_outside) pass(vector_iter_);
   pass_all(true);
-  // What one thread touches in all: its share of the operands that pieces divide, the whole of the others.
-  double thread = output_bytes_ / threads_;
-  for (const Read& read : reads_) {
-    double pieces = 1;
-    for (const int iter : spatial_) {
-      if (read.moves[static_cast<size_t>(iter)]) pieces *= static_cast<double>(plan.pieces[static_cast<size_t>(iter)]);
-    }
-    thread += read.bytes / std::min<double>(threads_, pieces);
-  }
+  const double thread = ThreadBytes(plan);
   for (size_t r = 0; r < reads_.size(); ++r) {
     const bool near = IsNear(plan, r), in_panels = InPanels(plan, r);
     // Cold constants are counted by themselves (ColdMicroseconds); after that they are in the second cache.
-    double first = near || reads_[r].cold ? touched[r] : std::max(thread, touched[r]);
+    double first = near || (reads_[r].cold && !stays()) ? touched[r] : std::max(thread, touched[r]);
+    // Made in front of all products of the piece, it is read at one of them, half of the others before it.
+    if (near && stays()) first = (touched[r] + thread) / 2;
     // What another nest wrote is in the cache of whichever thread ran that part of it.
     const bool in_tile = (plan.in_tile >> r & 1) != 0;
     if (reads_[r].made_here && !near && !in_tile && threads_ > 1)
@@ -317,6 +311,20 @@ NestModel::Sources NestModel::SourcesOf(const NestPlan& plan) const {
     sources[r].cycles += fresh[r] * (scattered ? 2 : 1) / BytesPerCycle(target_, machine_, first);
   }
   return sources;
+}
+
+double NestModel::ThreadBytes(const NestPlan& plan) const {
+  double bytes = output_bytes_ / static_cast<double>(stays() ? plan.Pieces() : threads_);
+  for (size_t r = 0; r < reads_.size(); ++r) {
+    double pieces = 1;
+    for (const int iter : spatial_) {
+      const size_t i = static_cast<size_t>(iter);
+      if (reads_[r].moves[i]) pieces *= static_cast<double>(plan.pieces[i]);
+    }
+    const bool kept = stays() && IsNear(plan, r);
+    bytes += reads_[r].bytes / (kept ? pieces : std::min<double>(threads_, pieces));
+  }
+  return bytes;
 }
 
 double NestModel::CopyMicroseconds(const NestPlan& plan) const {

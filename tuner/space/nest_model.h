@@ -68,11 +68,16 @@ class NestModel {
   // Iterations of every variable in a tile, a block of k long; those of the reduction whole or a block of it.
   Sizes TileSizes(const NestPlan& plan, const Sizes& inner) const;
   Sizes PieceSizes(const NestPlan& plan) const;
+  // What one thread touches in all: its share of the operands that pieces divide, the whole of the others. Of what
+  // stays in a piece, one piece of it: the next one is in the same place.
+  double ThreadBytes(const NestPlan& plan) const;
   // To read the cold constants from memory, on all threads at once.
   double ColdMicroseconds(const NestPlan& plan) const;
   // Of copies into panels: in front of the nest, and in one piece.
   double CopyMicroseconds(const NestPlan& plan) const;
   double CopyCycles(const NestPlan& plan) const;
+  // The results are taken in the piece, by another block.
+  bool stays() const { return shape_.pieces_of >= 0; }
   bool of_lanes() const { return shape_.cut == ReductionCut::kLanes; }
 
   const BlockInfo& block_;

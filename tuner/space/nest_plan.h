@@ -14,6 +14,7 @@
 // Tile sizes are what registers like, whatever the extents: the last tile is cut off in lowering (split_tails.cc).
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <vector>
@@ -46,6 +47,8 @@ struct NestShape {
   ReductionCut cut = ReductionCut::kNone;
   int along = -1;     // with a cut: the reduce variable
   int epilogue = -1;  // the elementwise block that takes the results tile by tile
+  // The block whose outer loops are the loops over pieces, and take a piece each (rule_blocks.cc); -1: the block's own.
+  int pieces_of = -1;
   // Reads that are stored in panels as wide as the tile, as indices into BlockInfo::reads: constants when the kernel is
   // deployed, others as NestPlan::packing says.
   std::vector<int> panels;
@@ -56,6 +59,7 @@ struct NestPlan {
   std::array<int64_t, kMostIters> pieces;     // parallel
   std::array<int64_t, kMostIters> steps;      // tiles in a piece
   std::array<int64_t, kMostIters> inner;      // iterations in the register tile
+  std::array<int64_t, kMostIters> piece{};    // of a piece; 0: as many as its tiles have
   int64_t k_parts = 1;                        // see ReductionCut
   int64_t unroll = 1;                         // iterations of the innermost reduce loop
   bool window = false;                        // the other reduce loops are unrolled too
@@ -74,6 +78,10 @@ struct NestPlan {
     int64_t n = 1;
     for (const int64_t p : pieces) n *= p;
     return n;
+  }
+  // Iterations of a variable of `extent` in a piece.
+  int64_t InPiece(size_t iter, int64_t extent) const {
+    return std::min(extent, piece[iter] > 0 ? piece[iter] : steps[iter] * inner[iter]);
   }
 };
 

@@ -101,8 +101,7 @@ class LocateStep : public SketchStep {
     const BlockInfo& to = context_.block(reader_);
     std::array<int64_t, kMostIters> sizes{};
     for (size_t i = 0; i < to.iters.size(); ++i) {
-      sizes[i] =
-          to.spatial(static_cast<int>(i)) ? std::min(to.extents[i], plan.inner[i] * plan.steps[i]) : to.extents[i];
+      sizes[i] = to.spatial(static_cast<int>(i)) ? plan.InPiece(i, to.extents[i]) : to.extents[i];
     }
     return region_->Elements(sizes);
   }

@@ -2,6 +2,7 @@
 // its results and its operands (nest_plan.h). The knobs are the sizes of the plan, taken from what registers and
 // threads like.
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/support/status_macros.h"
@@ -94,7 +95,7 @@ void TileStep::MakeKnobs() {
     cut.inner_knob = AddKnob(absl::StrCat(name, ".inner"), std::move(inner));
   }
   for (Cut& cut : cuts_) {  // the outermost two, and n
-    if (context_.threads == 1 || (cut.iter != n_ && ++cut_in_pieces > 2)) continue;
+    if (context_.threads == 1 || shape_.pieces_of >= 0 || (cut.iter != n_ && ++cut_in_pieces > 2)) continue;
     std::vector<int64_t> pieces;
     for (const int64_t p : {1, 2, 3, 4, 6, 7, 8, 12, 14, 16, 28, 32, 64, 128}) {
       if (p <= extent(cut.iter) && (cut.iter != n_ || p * lanes_ < extent(n_) + lanes_)) pieces.push_back(p);
@@ -117,7 +118,9 @@ void TileStep::MakeKnobs() {
   if (cuts_.size() > 1) order_knob_ = AddKnob("order", {0, 1});
   const bool cold = std::any_of(shape_.panels.begin(), shape_.panels.end(),
                                 [&](int r) { return info_.reads[static_cast<size_t>(r)].cold; });
-  if (cold && shape_.cut != ReductionCut::kLanes && cuts_.size() > 1) prefetch_knob_ = AddKnob("prefetch", {0, 1});
+  // In the pieces of another block all panels are read in every piece: from memory in the first alone.
+  if (cold && shape_.cut != ReductionCut::kLanes && shape_.pieces_of < 0 && cuts_.size() > 1)
+    prefetch_knob_ = AddKnob("prefetch", {0, 1});
   for (const int r : shape_.panels) {
     const BlockInfo::Access& read = info_.reads[static_cast<size_t>(r)];
     const bool apart = read.strides[static_cast<size_t>(n_)] != 1;
@@ -137,6 +140,11 @@ bool TileStep::Plan(std::span<const int64_t> values, SketchPlan& plans) const {
   for (const Cut& cut : cuts_) {
     const size_t i = static_cast<size_t>(cut.iter);
     plan.inner[i] = value(cut.inner_knob, cut.iter == n_ ? lanes_ : 1);
+    if (plan.piece[i] > 0) {  // its pieces are cut already, and the tiles of one are all alike
+      plan.steps[i] = plan.piece[i] / plan.inner[i];
+      if (plan.steps[i] * plan.inner[i] != plan.piece[i]) return false;
+      continue;
+    }
     const int64_t tiles = (extent(cut.iter) + plan.inner[i] - 1) / plan.inner[i];
     plan.pieces[i] = value(cut.pieces_knob, 1);
     plan.steps[i] = (tiles + plan.pieces[i] - 1) / plan.pieces[i];
@@ -156,8 +164,8 @@ bool TileStep::Plan(std::span<const int64_t> values, SketchPlan& plans) const {
 }
 
 absl::Status TileStep::Apply(std::span<const int64_t>, const SketchPlan& plans, SketchBuild& build) const {
-  HONE_ASSIGN_OR_RETURN(build.pieces[block_],
-                        BuildNest(build.schedule, context_, static_cast<int>(block_), shape_, plans[block_]));
+  HONE_ASSIGN_OR_RETURN(build.pieces[block_], BuildNest(build.schedule, context_, static_cast<int>(block_), shape_,
+                                                        plans[block_], std::move(build.pieces[block_])));
   return absl::OkStatus();
 }
 

@@ -34,7 +34,8 @@ using SketchPlan = std::vector<NestPlan>;
 struct SketchBuild {
   Schedule& schedule;
   const WorkloadInfo& info;
-  std::vector<std::vector<LoopRef>> pieces;  // the loops over pieces of a tiled block, to run in parallel
+  // The loops over pieces of a tiled block, to run in parallel; there before its nest with NestShape::pieces_of.
+  std::vector<std::vector<LoopRef>> pieces;
 };
 
 class SketchStep {
@@ -63,6 +64,7 @@ struct SketchBlock : NestShape {
     kOwnNest,  // a nest without tiles
   };
   Fate fate = Fate::kOpen;
+  int in_pieces_of = -1;  // the tiled block in whose pieces it is computed, wherever in them; -1: none
 };
 
 // What rules and steps are made for. Steps keep a copy; `info` outlives them, `fusion` only the derivation.
@@ -112,6 +114,7 @@ int LanesFor(const Target& target, const BlockInfo& block, int iter);
 std::unique_ptr<SketchRule> MakePackRule();
 std::unique_ptr<SketchRule> MakeCutRule();
 std::unique_ptr<SketchRule> MakeFuseConsumerRule();
+std::unique_ptr<SketchRule> MakeBlocksRule();
 std::unique_ptr<SketchRule> MakeTileRule();
 std::unique_ptr<SketchRule> MakeRowsRule();
 std::unique_ptr<SketchRule> MakePiecesRule();

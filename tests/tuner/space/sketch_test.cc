@@ -119,7 +119,7 @@ int LoopsOfKind(const PrimFunc& func, ForKind kind) {
 TEST(SketchRules, AreAskedInThisOrder) {
   std::vector<std::string> names;
   for (const auto& rule : SketchRules()) names.push_back(rule->name());
-  EXPECT_THAT(names, ElementsAre("pack", "cut", "fuse_consumer", "tile", "forms", "rows", "pieces", "locate",
+  EXPECT_THAT(names, ElementsAre("pack", "cut", "fuse_consumer", "blocks", "tile", "forms", "rows", "pieces", "locate",
                                  "own_nest", "parallel"));
 }
 

@@ -1,4 +1,5 @@
 // Convolutions by Winograd's algorithm: when it is in the space, and that what the generators make of it is right.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -7,8 +8,12 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/ir/visit.h"
 #include "compiler/lower/lower.h"
 #include "compiler/schedule/primitives/choose_algorithm.h"
+#include "compiler/support/random.h"
+#include "compiler/te/te.h"
+#include "compiler/topi/conv.h"
 #include "tests/compiler/schedule/reference.h"
 #include "tests/compiler/schedule/workloads.h"
 #include "tuner/space/default_schedule.h"
@@ -37,6 +42,13 @@ std::string AlgorithmOf(const std::string& generator) {
   }
   return "";
 }
+
+bool IsByBlocks(const std::string& generator) { return generator.find(",blocks(") != std::string::npos; }
+
+struct WinogradCase {
+  const char* name;
+  PrimFunc (*func)();
+};
 
 std::set<std::string> AlgorithmsOf(const ConvShape& shape, NumericLevel numeric) {
   std::set<std::string> names;
@@ -72,33 +84,164 @@ TEST(WinogradSpace, IsTheDefaultWhereChannelsAreManyAndNotWhereTheyAreFew) {
   EXPECT_EQ(chosen({56, 56, 4, 4}), "") << "the transforms would cost more than the products save";
 }
 
-class WinogradCandidates : public ::testing::TestWithParam<ConvShape> {};
+class WinogradCandidates : public ::testing::TestWithParam<WinogradCase> {};
+
+void ExpectRight(const testing::Reference& reference, const Generator& generator, const Choice& choice) {
+  SCOPED_TRACE(generator.name() + " " + ::testing::PrintToString(choice));
+  const absl::StatusOr<Schedule> schedule = generator.Build(choice);
+  ASSERT_TRUE(schedule.ok()) << schedule.status();
+  const bool winograd = !AlgorithmOf(generator.name()).empty();
+  EXPECT_EQ(NumericLevelOf(schedule->trace()), winograd ? NumericLevel::kDefault : NumericLevel::kStrict);
+  EXPECT_EQ(reference.CheckInterpreted(schedule->Program()), "");
+  EXPECT_EQ(reference.CheckInterpreted(testing::Reversed(schedule->Program())), "") << "backwards";
+  const absl::StatusOr<LoweredFunc> lowered = Lower(schedule->func());
+  EXPECT_TRUE(lowered.ok()) << lowered.status();
+}
 
 TEST_P(WinogradCandidates, AreRight) {
-  const testing::SmallWorkload workload{"conv", ConvBiasResidualRelu(GetParam()), false, NumericLevel::kDefault};
+  const testing::SmallWorkload workload{"conv", GetParam().func(), false, NumericLevel::kDefault};
   const testing::Reference reference(workload);
   for (const char* target : {"cpu:x86-64-v4", "cpu:cortex-a72"}) {
+    SCOPED_TRACE(target);
     for (const auto& generator : All(workload.func, Options(NumericLevel::kDefault, target))) {
-      SCOPED_TRACE(generator->name() + " for " + target);
       const absl::StatusOr<Choice> choice = BestByDraft(*generator);
-      ASSERT_TRUE(choice.ok()) << choice.status();
-      const absl::StatusOr<Schedule> schedule = generator->Build(*choice);
-      ASSERT_TRUE(schedule.ok()) << schedule.status();
-      const bool winograd = !AlgorithmOf(generator->name()).empty();
-      EXPECT_EQ(NumericLevelOf(schedule->trace()), winograd ? NumericLevel::kDefault : NumericLevel::kStrict);
-      EXPECT_EQ(reference.CheckInterpreted(schedule->Program()), "");
-      EXPECT_EQ(reference.CheckInterpreted(testing::Reversed(schedule->Program())), "") << "backwards";
-      const absl::StatusOr<LoweredFunc> lowered = Lower(schedule->func());
-      EXPECT_TRUE(lowered.ok()) << lowered.status();
+      ASSERT_TRUE(choice.ok()) << generator->name() << ": " << choice.status();
+      ExpectRight(reference, *generator, *choice);
     }
   }
 }
 
-// Sizes that tiles divide and that they do not; no padding; channels that fill vectors and that do not.
+// Whatever size the blocks have, and whatever tiles stand in them, the draft takes for legal what can be built.
+TEST_P(WinogradCandidates, OfAllSizesOfBlocksAreRight) {
+  const testing::SmallWorkload workload{"conv", GetParam().func(), false, NumericLevel::kDefault};
+  const testing::Reference reference(workload);
+  for (const auto& generator : All(workload.func, Options(NumericLevel::kDefault))) {
+    if (!IsByBlocks(generator->name())) continue;
+    int tried = 0;
+    for (int i = 0; i < 3000 && tried < 12; ++i) {
+      Random random(23, static_cast<uint64_t>(i));
+      Choice choice;
+      for (const Knob& knob : generator->knobs())
+        choice.push_back(static_cast<int>(random.Below(knob.candidates.size())));
+      if (!generator->Draft(choice).has_value()) continue;
+      ExpectRight(reference, *generator, choice);
+      ++tried;
+    }
+    EXPECT_GT(tried, 0) << generator->name();
+  }
+}
+
+PrimFunc TwoImages() {
+  const te::Tensor images = te::Placeholder(te::Shape({2, 8, 6, 16}), kFloat32, "x");
+  const te::Tensor weights = te::Placeholder(te::Shape({3, 3, 16, 16}), kFloat32, "w");
+  const te::Tensor result = topi::Conv2d(images, weights, {{}, {}, {1, 1}, {1, 1}});
+  return te::CreatePrimFunc({images, weights}, {result}, "main", {{"constants", std::vector<int64_t>{1}}});
+}
+
+PrimFunc Of(const ConvShape& shape) { return ConvBiasResidualRelu(shape); }
+
+// Sizes that tiles divide and that they do not; no padding; channels that fill vectors and that do not; a batch.
 INSTANTIATE_TEST_SUITE_P(Shapes, WinogradCandidates,
-                         ::testing::Values(ConvShape{8, 8, 16, 16}, ConvShape{5, 7, 16, 32}, ConvShape{4, 9, 32, 16},
-                                           ConvShape{1, 1, 16, 16}, ConvShape{6, 6, 16, 16, 3, 1, 0},
-                                           ConvShape{6, 5, 5, 7}));
+                         ::testing::Values(WinogradCase{"EightByEight",
+                                                        [] {
+                                                          return Of({8, 8, 16, 16});
+                                                        }},
+                                           WinogradCase{"FiveBySeven",
+                                                        [] {
+                                                          return Of({5, 7, 16, 32});
+                                                        }},
+                                           WinogradCase{"FourByNine",
+                                                        [] {
+                                                          return Of({4, 9, 32, 16});
+                                                        }},
+                                           WinogradCase{"OnePixel",
+                                                        [] {
+                                                          return Of({1, 1, 16, 16});
+                                                        }},
+                                           WinogradCase{"NoPadding",
+                                                        [] {
+                                                          return Of({6, 6, 16, 16, 3, 1, 0});
+                                                        }},
+                                           WinogradCase{"Column",
+                                                        [] {
+                                                          return Of({17, 2, 16, 16});
+                                                        }},
+                                           WinogradCase{"OddChannels",
+                                                        [] {
+                                                          return Of({6, 5, 5, 7});
+                                                        }},
+                                           WinogradCase{"TwoImages", TwoImages}),
+                         [](const auto& info) { return info.param.name; });
+
+// The generator of that algorithm, block by block or stage by stage.
+const Generator* Find(const std::vector<std::unique_ptr<Generator>>& all, const std::string& algorithm,
+                      bool by_blocks) {
+  for (const auto& generator : all) {
+    const std::string& name = generator->name();
+    if (name.starts_with("sketch:") && AlgorithmOf(name) == algorithm && IsByBlocks(name) == by_blocks)
+      return generator.get();
+  }
+  return nullptr;
+}
+
+// The parallel loops of the lowered best of a generator, and the memory that it needs.
+struct Shape {
+  int parallel = 0;
+  int64_t shared_bytes = 0, thread_bytes = 0;
+};
+
+Shape ShapeOf(const Generator& generator) {
+  const absl::StatusOr<Schedule> schedule = generator.Build(*BestByDraft(generator));
+  EXPECT_TRUE(schedule.ok()) << schedule.status();
+  const absl::StatusOr<LoweredFunc> lowered = Lower(schedule->func());
+  EXPECT_TRUE(lowered.ok()) << lowered.status();
+  Shape shape{0, lowered->scratch_bytes, lowered->thread_scratch_bytes};
+  ForEachStmt(lowered->func.body, [&](const Stmt& stmt) {
+    const For* loop = stmt.As<For>();
+    shape.parallel += loop != nullptr && loop->kind == ForKind::kParallel ? 1 : 0;
+    return true;
+  });
+  return shape;
+}
+
+TEST(WinogradBlocks, AreOneParallelLoopWithScratchOfTheThread) {
+  const auto all = All(ConvBiasResidualRelu({32, 32, 32, 32}), Options(NumericLevel::kDefault));
+  const int64_t between = 36 * 64 * 32 * 4;  // bytes of V, and of M: 8 x 8 tiles
+  const Generator *stages = Find(all, "winograd_4x4_3x3", false), *blocks = Find(all, "winograd_4x4_3x3", true);
+  ASSERT_TRUE(stages != nullptr && blocks != nullptr);
+  const Shape three = ShapeOf(*stages), one = ShapeOf(*blocks);
+  EXPECT_EQ(three.parallel, 3);
+  EXPECT_GE(three.shared_bytes, 2 * between);
+  EXPECT_EQ(one.parallel, 1);
+  EXPECT_EQ(one.shared_bytes, 0);
+  EXPECT_GT(one.thread_bytes, 0);
+  EXPECT_LE(one.thread_bytes, between) << "half the tiles at most, V and M";
+}
+
+TEST(WinogradBlocks, NeedTwoRowsOfTiles) {
+  const auto low = All(ConvBiasResidualRelu({4, 16, 16, 16}), Options(NumericLevel::kDefault));
+  EXPECT_EQ(Find(low, "winograd_4x4_3x3", true), nullptr);
+  const Generator* flat = Find(low, "winograd_2x2_3x3", true);
+  ASSERT_NE(flat, nullptr);
+  EXPECT_THAT(flat->knobs()[0].name, ::testing::EndsWith("_product.block"));
+  EXPECT_THAT(flat->knobs()[0].candidates, ::testing::ElementsAre(8)) << "tiles in a row";
+  // Two images of two rows of two tiles: a block is of one image.
+  const auto images = All(TwoImages(), Options(NumericLevel::kDefault));
+  const Generator* square = Find(images, "winograd_4x4_3x3", true);
+  ASSERT_NE(square, nullptr);
+  EXPECT_THAT(square->knobs()[0].candidates, ::testing::ElementsAre(2, 4));
+}
+
+// A large image passes more between the stages than a cache holds; of a small one with many channels, every block would
+// read weights that no cache holds.
+TEST(WinogradBlocks, AreTheDefaultOfLargeImages) {
+  const auto by_blocks = [](const ConvShape& shape) {
+    const Trace trace = *DefaultTrace(ConvBiasResidualRelu(shape), Options(NumericLevel::kDefault));
+    return IsByBlocks(OriginOf(trace)->generator);
+  };
+  EXPECT_TRUE(by_blocks({112, 112, 64, 64}));
+  EXPECT_FALSE(by_blocks({14, 14, 512, 512}));
+}
 
 }  // namespace
 }  // namespace hone
