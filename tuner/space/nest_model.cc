@@ -14,6 +14,7 @@ constexpr double kLoopExit = 8;         // cycles: a branch that was foreseen ot
 constexpr double kIteration = 0.6;      // cycles of an iteration's own arithmetic that other work does not hide
 constexpr double kGatherLanes = 8;      // cycles to put the lanes of one vector together, or to add them up
 constexpr double kGathered = 0.8;       // cycles to fetch one lane of a vector by itself, where they are in cache
+constexpr double kSpilled = 6;          // cycles to store a vector to the stack, and to load it for each tap
 constexpr double kCopied = 2;           // cycles to copy a vector: its load, its store, the loop
 constexpr double kMostUnrolled = 1024;  // accumulations in the body of the innermost loop
 constexpr double kNotHidden = 0.25;     // of what is shorter, arithmetic or traffic
@@ -117,6 +118,27 @@ NestModel::Registers NestModel::RegistersOf(const NestPlan& plan, const Sizes& i
   return found;
 }
 
+NestModel::Body NestModel::BodyOf(const NestPlan& plan, const Sizes& inner, size_t read) const {
+  Sizes sizes = inner;
+  Body body;
+  // A last loop over a few taps is unrolled by the compiler too, unless every load has a mask to make.
+  const bool in_tile = (plan.in_tile >> read & 1) != 0;
+  for (const int iter : reduce_) {
+    int64_t& size = sizes[static_cast<size_t>(iter)];
+    const bool last = iter == reduce_.back();
+    size = plan.window && !(last && in_tile) ? block_.extents[static_cast<size_t>(iter)] : last ? plan.unroll : 1;
+    body.taps *= static_cast<double>(size);
+  }
+  body.vectors = reads_[read].region.Elements(sizes) / plan.lanes;
+  body.shared = 1 - std::min(1.0, body.vectors / (RegistersOf(plan, inner).loads_of[read] * body.taps));
+  return body;
+}
+
+double NestModel::VectorsHeld(const NestPlan& plan, size_t read) const {
+  const Body body = BodyOf(plan, plan.inner, read);
+  return RegistersOf(plan, plan.inner).accumulators + body.vectors * body.shared;
+}
+
 std::optional<double> NestModel::Cost(const NestPlan& plan) const {
   if (!Legal(plan)) return std::nullopt;
   const Sources sources = SourcesOf(plan);
@@ -169,8 +191,17 @@ double NestModel::TileCycles(const NestPlan& plan, const Sizes& inner, const Sou
   const double fma_per_cycle = machine_.fma_per_cycle(target_.vector_bits);
   const double in_flight = std::min(1.0, accumulators / (machine_.fma_latency * fma_per_cycle));
   const double operations = std::max(1.0, block_.operations / 2);
-  const double core = steps * Both(accumulators * operations / (fma_per_cycle * in_flight),
-                                   registers.loads / (kOfLoads * machine_.loads_per_cycle(target_.vector_bits)));
+  double loads = registers.loads * steps, spilled = 0;
+  for (size_t r = 0; r < reads_.size() && !of_lanes(); ++r) {
+    if (!reads_[r].with_vector || reduce_.empty() || (plan.in_tile >> r & 1) != 0) continue;
+    const Body body = BodyOf(plan, inner, r);
+    if (body.shared <= 0) continue;
+    const double over = accumulators + body.vectors * body.shared - target_.vector_registers;
+    loads -= registers.loads_of[r] * steps - steps / body.taps * body.vectors;
+    spilled += std::max(0.0, over) * steps / body.taps;
+  }
+  const double core = Both(steps * accumulators * operations / (fma_per_cycle * in_flight),
+                           loads / (kOfLoads * machine_.loads_per_cycle(target_.vector_bits)));
   const double near_rate = BytesPerCycle(target_, machine_, static_cast<double>(target_.l2) / 2);
   const Sizes sizes = TileSizes(plan, inner);
   double stream = 0;
@@ -186,7 +217,7 @@ double NestModel::TileCycles(const NestPlan& plan, const Sizes& inner, const Sou
                                         : RowsCollide(read, inner);
     if (again) stream += loaded / near_rate;
   }
-  double cycles = std::max(core, stream) + kNotHidden * std::min(core, stream);
+  double cycles = std::max(core, stream) + kNotHidden * std::min(core, stream) + spilled * kSpilled;
 
   double innermost = 1;  // iterations of the innermost reduce loop in one go
   if (!reduce_.empty() && !plan.window) {
@@ -194,8 +225,9 @@ double NestModel::TileCycles(const NestPlan& plan, const Sizes& inner, const Sou
     if (shape_.along == reduce_.back()) innermost /= parts;
   }
   const double runs = std::max(1.0, steps / std::max(1.0, innermost) / (plan.window ? reduce_steps_ : 1));
-  cycles +=
-      runs * kLoopExit + steps / static_cast<double>(plan.unroll) * (plan.window ? 0 : kIteration) + kTileOverhead;
+  const bool straight = plan.window && plan.unroll == block_.extents[static_cast<size_t>(reduce_.back())];
+  cycles += (straight ? 0 : runs * kLoopExit) +
+            steps / static_cast<double>(plan.unroll) * (plan.window ? 0 : kIteration) + kTileOverhead;
   if (of_lanes()) {
     cycles += kGatherLanes * accumulators;
   } else if (plan.k_parts > 1) {
@@ -204,7 +236,10 @@ double NestModel::TileCycles(const NestPlan& plan, const Sizes& inner, const Sou
   const double results = of_lanes() ? accumulators * 4 : accumulators;
   cycles += results * (shape_.epilogue >= 0 ? 2 + 0.6 * epilogue_operations_ : 1.5);
   const double written = accumulators * (of_lanes() ? 4 : target_.vector_bits / 8);
-  const double between = stays() ? ThreadBytes(plan) : (output_bytes_ + whole_bytes_) / threads_;
+  double between = stays() ? ThreadBytes(plan) : (output_bytes_ + whole_bytes_) / threads_;
+  for (size_t r = 0; r < reads_.size() && !stays(); ++r) {  // the copies of what a piece reads come on top
+    if (IsNear(plan, r)) between += reads_[r].region.Elements(PieceSizes(plan)) * reads_[r].element;
+  }
   return cycles + 2 * written / BytesPerCycle(target_, machine_, between);
 }
 

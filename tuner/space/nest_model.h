@@ -20,6 +20,9 @@ class NestModel {
   // the registers, an unrolled loop does not divide, a piece would be empty, the code would be too long. Arithmetic
   // alone, no allocation.
   std::optional<double> Cost(const NestPlan& plan) const;
+  // Vectors of results in a tile, and those of the operand that the body of the innermost loop reads for several of its
+  // taps: they stay in registers from the first to the last.
+  double VectorsHeld(const NestPlan& plan, size_t read) const;
 
  private:
   using Sizes = std::array<int64_t, kMostIters>;
@@ -48,6 +51,13 @@ class NestModel {
     std::array<double, kMostReads> loads_of{};
     double held = 0;  // vectors of operands that are live at once
   };
+  // The innermost loop's body, of what it reads of an operand along the vector.
+  struct Body {
+    double taps = 1;     // iterations of the reduction in it
+    double vectors = 0;  // that they read
+    double shared = 0;   // of their reads, the share that meets a vector that another tap reads too
+  };
+  Body BodyOf(const NestPlan& plan, const Sizes& inner, size_t read) const;
   bool Legal(const NestPlan& plan) const;
   bool InPanels(const NestPlan& plan, size_t read) const {
     return reads_[read].has_panels && (reads_[read].constant || plan.packing[read] != Packing::kNone);

@@ -11,6 +11,7 @@
 #include "compiler/support/status_macros.h"
 #include "tuner/space/access_region.h"
 #include "tuner/space/nest_loops.h"
+#include "tuner/space/nest_model.h"
 #include "tuner/space/sketch.h"
 #include "tuner/space/stage.h"
 
@@ -19,15 +20,18 @@ namespace {
 
 constexpr double kWritten = 3;       // a line is fetched, written, and makes another go
 constexpr double kVectorCycles = 3;  // a load, a store and what decides between them and nothing
-constexpr double kMaskCycles = 1.5;  // of a masked load: what decides, and the mask from it
+// Of a masked load: what decides, and the mask from it; in taps that are straight code, which share some of it, and in
+// a loop over them.
+constexpr double kMaskCycles = 1.5, kMaskCyclesInLoop = 2.5;
 
 class LocateStep : public SketchStep {
  public:
-  LocateStep(const SketchContext& context, int block, int reader)
+  LocateStep(const SketchContext& context, const Sketch& sketch, int block, int reader)
       : SketchStep(absl::StrCat("locate(", context.block(block).name, ")")),
         context_(context),
         block_(block),
-        reader_(reader) {
+        reader_(reader),
+        model_(context.stage(), reader, sketch.at(reader)) {
     nest_ = MakeMapStage(context.stage(), block);
     knobs_.push_back({absl::StrCat(context.block(block).name, ".inside"), {kBefore, kInPiece}});
     for (Knob knob : nest_->knobs()) {
@@ -61,18 +65,24 @@ class LocateStep : public SketchStep {
     const NestPlan& tile = plan[static_cast<size_t>(reader_)];
     const double rounds = std::ceil(static_cast<double>(tile.Pieces()) / context_.threads);  // of the busiest thread
     if (values[0] == kInTile) {
-      if (VectorsHeld(tile) > context_.target.vector_registers) return std::nullopt;
+      // A masked load is no operand of arithmetic.
+      if (model_.VectorsHeld(tile, read_) > context_.target.vector_registers) return std::nullopt;
       const double loads = static_cast<double>(context_.block(reader_).instances()) / tile.lanes;
-      return loads / static_cast<double>(tile.Pieces()) * kMaskCycles * rounds / context_.machine.cycles_per_us();
+      const double cycles = tile.window ? kMaskCycles : kMaskCyclesInLoop;
+      return loads / static_cast<double>(tile.Pieces()) * cycles * rounds / context_.machine.cycles_per_us();
     }
     const double elements = PieceElements(tile), type_bytes = info.output.type().bytes();
-    double from = 0;  // bytes of all that the block reads
+    // Bytes that pass through the cache from one time the block's operands are there to the next: those operands, the
+    // results of the reader, and the copy of a piece.
+    double around = static_cast<double>(context_.block(reader_).output.NumElements().value_or(0) *
+                                        context_.block(reader_).output.type().bytes());
     for (const BlockInfo::Access& read : info.reads) {
-      from += static_cast<double>(read.elements * read.buffer.type().bytes());
+      around += static_cast<double>(read.elements * read.buffer.type().bytes());
     }
+    around = around / context_.threads + elements * type_bytes;
     const double cycles = elements / context_.target.lanes(32) * (kVectorCycles + 0.5 * info.operations) +
                           elements * type_bytes *
-                              (1 / BytesPerCycle(context_.target, context_.machine, from / context_.threads) +
+                              (1 / BytesPerCycle(context_.target, context_.machine, around) +
                                kWritten / BytesPerCycle(context_.target, context_.machine, elements * type_bytes));
     return cycles * rounds / context_.machine.cycles_per_us();
   }
@@ -105,31 +115,10 @@ class LocateStep : public SketchStep {
     }
     return region_->Elements(sizes);
   }
-  // Vectors of results, and those of the operand that the body of the innermost loop reads more than once: a masked
-  // load is no operand of arithmetic, and so one that several taps read stays in a register from the first to the last.
-  double VectorsHeld(const NestPlan& plan) const {
-    const BlockInfo& to = context_.block(reader_);
-    std::array<int64_t, kMostIters> sizes = plan.inner;
-    double results = 1, taps = 1;
-    int64_t* innermost = nullptr;
-    for (size_t i = 0; i < to.iters.size(); ++i) {
-      if (to.spatial(static_cast<int>(i))) {
-        results *= static_cast<double>(sizes[i]) / (static_cast<int>(i) == to.last_iter() ? plan.lanes : 1);
-        continue;
-      }
-      innermost = &sizes[i];
-      sizes[i] = plan.window ? to.extents[i] : 1;
-    }
-    if (innermost != nullptr) *innermost = plan.unroll;
-    for (size_t i = 0; i < to.iters.size(); ++i) {
-      if (!to.spatial(static_cast<int>(i))) taps *= static_cast<double>(sizes[i]);
-    }
-    const double read = region_->Elements(sizes) / plan.lanes;
-    return results + read * (1 - std::min(1.0, read / (results * taps)));
-  }
 
   SketchContext context_;
   int block_, reader_;
+  NestModel model_;  // of the reader
   std::unique_ptr<StageTemplate> nest_;
   size_t read_ = 0;  // of the reader
   std::optional<AccessRegion> region_;
@@ -151,7 +140,7 @@ class LocateRule : public SketchRule {
     }
     Sketch located = sketch;
     located.at(block).fate = SketchBlock::Fate::kTaken;
-    located.steps.push_back(std::make_shared<LocateStep>(context, block, readers[0]));
+    located.steps.push_back(std::make_shared<LocateStep>(context, sketch, block, readers[0]));
     return {std::move(located)};
   }
 };

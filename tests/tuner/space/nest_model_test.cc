@@ -6,6 +6,8 @@
 #include <optional>
 
 #include "compiler/ir/annotations.h"
+#include "compiler/te/te.h"
+#include "compiler/topi/conv.h"
 #include "tests/compiler/schedule/workloads.h"
 #include "tuner/space/workload_info.h"
 
@@ -155,6 +157,49 @@ TEST(NestModel, AnOperandMadeInThePieceIsNear) {
   const double far = *product.Cost(plan);
   plan.near = 1;  // A
   EXPECT_LT(*product.Cost(plan), far);
+}
+
+// A depthwise convolution, 3 by 3, of an image that needs no padding; its variables are n, oh, ow, c, kh, kw.
+struct Depthwise {
+  Depthwise() : target(*ParseTarget("cpu:x86-64-v4,l1d=48K,l2=2M,l3=32M")) {
+    const te::Tensor x = te::Placeholder(te::Shape({1, 58, 58, 64}), kFloat32, "x");
+    const te::Tensor w = te::Placeholder(te::Shape({3, 3, 64}), kFloat32, "w");
+    info = *AnalyzeWorkload(te::CreatePrimFunc({x, w}, {topi::DepthwiseConv2d(x, w, {})}, "main"));
+    context = {&info, target, UsualMachine(target), 1};
+  }
+  // In tiles of that many rows and columns of pixels, of one vector; with all taps in straight code or in loops.
+  double Cost(int64_t rows, int64_t columns, bool straight) const {
+    NestPlan plan;
+    plan.lanes = 16;
+    plan.inner[1] = rows;
+    plan.inner[2] = columns;
+    plan.inner[3] = 16;
+    plan.steps[1] = 56 / rows;
+    plan.steps[2] = 56 / columns;
+    plan.steps[3] = 4;
+    plan.window = straight;
+    plan.unroll = straight ? 3 : 1;
+    return NestModel(context, 0, {}).Cost(plan).value_or(-1);
+  }
+  WorkloadInfo info;
+  Target target;
+  StageContext context;
+};
+
+// In straight code the taps share what they read: of 28 results 54 vectors, more than there are registers.
+TEST(NestModel, TapsInStraightCodeShareWhatTheRegistersHold) {
+  const Depthwise depthwise;
+  ASSERT_GT(depthwise.Cost(4, 7, true), 0);
+  EXPECT_LT(depthwise.Cost(2, 4, true), depthwise.Cost(4, 7, true));
+  EXPECT_GT(depthwise.Cost(2, 4, false), depthwise.Cost(4, 7, false)) << "in loops the larger tile is better";
+}
+
+// What is made and taken in a piece is in the same place for the next one.
+TEST(NestModel, WhatStaysInAPieceIsNear) {
+  const Product product(8192, 64, 64, 2);
+  NestPlan plan = product.Plan(8, 3, 64);
+  plan.near = 1;  // A
+  EXPECT_LT(*product.Cost(plan, {.pieces_of = 1}), *product.Cost(plan));
 }
 
 }  // namespace
