@@ -1,4 +1,4 @@
-// What a reduction block does in one step, recognised: x = x OP v.
+// What a reduction block does in one step, recognised: x = x OP v, or x = v OP x.
 #pragma once
 
 #include <optional>
