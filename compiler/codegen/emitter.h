@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "compiler/ir/stmt.h"
+#include "compiler/ir/tile_intrinsic.h"
 #include "compiler/lower/lower.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/Module.h"
@@ -72,6 +73,7 @@ class Emitter {
   void EmitAlloc(const Alloc& alloc);
   void EmitStore(const Store& store);
   void EmitTileOp(const TileOp& op);  // emit_tile_op.cc
+  llvm::Value* TileOperand(const BufferRegion& region, const TileInstruction::Operand& operand);
 
   // ---- emit_expr.cc
   llvm::Value* EmitExpr(const Expr& e);

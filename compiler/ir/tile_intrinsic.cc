@@ -27,28 +27,39 @@ def fma_tile(m: T.int32, n: T.int32, k: T.int32, A: T.Buffer((m, k), "TYPE"), B:
             C[vm, vn] = C[vm, vn] + A[vm, vk] * B[vk, vn]
 )";
 
-// C[n] += sum of four products A[4] * B[n, 4], in 32 bits.
-constexpr char kDot4[] = R"(
+// C[n] += sum of GROUP products A[GROUP] * B[n, GROUP], in 32 bits.
+constexpr char kDot[] = R"(
 @T.prim_func
-def dot4(n: T.int32, A: T.Buffer((4,), "TYPE"), B: T.Buffer((n, 4), "int8"), C: T.Buffer((n,), "int32")):
-    for j, l in T.grid(n, 4):
-        with T.block("dot4"):
+def dot(n: T.int32, A: T.Buffer((GROUP,), "LEFT"), B: T.Buffer((n, GROUP), "RIGHT"), C: T.Buffer((n,), "SUM")):
+    for j, l in T.grid(n, GROUP):
+        with T.block("dot"):
             vn, vl = T.axis.remap("SR", [j, l])
-            C[vn] = C[vn] + T.Cast("int32", A[vl]) * T.Cast("int32", B[vn, vl])
+            C[vn] = C[vn] + T.Cast("SUM", A[vl]) * T.Cast("SUM", B[vn, vl])
 )";
 
 // Instructions that multiply four bytes a lane by the four bytes of A and add the products to 32 bits. `as_bytes`: how
 // LLVM has them passed.
 TileInstruction Dot4(const char* feature, const char* function, int lanes, bool as_bytes) {
-  const int bits = as_bytes ? 8 : 32, width = as_bytes ? 4 * lanes : lanes;
-  return {feature, function, {{"n", lanes}}, {{32, lanes}, {bits, width, 32}, {bits, width}}};
+  const DType type = DType::Int(as_bytes ? 8 : 32);
+  const int width = as_bytes ? 4 * lanes : lanes;
+  return {feature, function, {{"n", lanes}}, {{kInt32, lanes}, {type, width, 32}, {type, width}}};
 }
 
-TileIntrinsic Row(std::string name, const char* text, const char* type, std::vector<TileLoop> loops,
+// The product of pairs of 16 bits, exact in 32, of bytes that are extended first.
+TileInstruction WidenedDot2(const char* feature, const char* function, int lanes) {
+  const DType type = DType::Int(16);
+  return {feature,
+          function,
+          {{"n", lanes}},
+          {{kInt32, lanes}, {type, 2 * lanes, 16, true}, {type, 2 * lanes, 0, true}},
+          true};
+}
+
+TileIntrinsic Row(std::string name, const std::string& text, std::vector<TileLoop> loops,
                   std::vector<TileInstruction> instructions = {}) {
   TileIntrinsic row;
   row.name = std::move(name);
-  absl::StatusOr<PrimFunc> meaning = ParsePrimFunc(absl::StrReplaceAll(text, {{"TYPE", type}}));
+  absl::StatusOr<PrimFunc> meaning = ParsePrimFunc(text);
   HONE_CHECK(meaning.ok()) << row.name << ": " << meaning.status().ToString();
   row.meaning = *std::move(meaning);
   row.loops = std::move(loops);
@@ -71,19 +82,37 @@ TileIntrinsic Row(std::string name, const char* text, const char* type, std::vec
   return row;
 }
 
+TileIntrinsic FmaTile(const char* name, const char* type) {
+  return Row(name, absl::StrReplaceAll(kFmaTile, {{"TYPE", type}}),
+             {{"k", ForKind::kSerial}, {"m", ForKind::kUnrolled}, {"n", ForKind::kVectorized}});
+}
+
+TileIntrinsic Dot(const char* name, const char* group, const char* left, const char* right, const char* sum,
+                  std::vector<TileInstruction> instructions) {
+  return Row(name, absl::StrReplaceAll(kDot, {{"GROUP", group}, {"LEFT", left}, {"RIGHT", right}, {"SUM", sum}}),
+             {{"l", ForKind::kUnrolled}, {"n", ForKind::kVectorized}}, std::move(instructions));
+}
+
 std::vector<TileIntrinsic> MakeTable() {
-  const std::vector<TileLoop> tile = {{"k", ForKind::kSerial}, {"m", ForKind::kUnrolled}, {"n", ForKind::kVectorized}};
-  const std::vector<TileLoop> dot = {{"l", ForKind::kUnrolled}, {"n", ForKind::kVectorized}};
+  const std::vector<TileInstruction> widened = {WidenedDot2("avx512bw", "llvm.x86.avx512.pmaddw.d.512", 16),
+                                                WidenedDot2("avx2", "llvm.x86.avx2.pmadd.wd", 8)};
   std::vector<TileIntrinsic> table;
-  table.push_back(Row("fma_tile_f32", kFmaTile, "float32", tile));
-  table.push_back(Row("fma_tile_f64", kFmaTile, "float64", tile));
-  table.push_back(Row("fma_tile_s32", kFmaTile, "int32", tile));
-  table.push_back(Row("dot4_u8s8_s32", kDot4, "uint8", dot,
+  table.push_back(FmaTile("fma_tile_f32", "float32"));
+  table.push_back(FmaTile("fma_tile_f64", "float64"));
+  table.push_back(FmaTile("fma_tile_s32", "int32"));
+  // The names with avx512 are those of AVX-VNNI's as well.
+  table.push_back(Dot("dot4_u8s8_s32", "4", "uint8", "int8", "int32",
                       {Dot4("avx512vnni", "llvm.x86.avx512.vpdpbusd.512", 16, false),
                        Dot4("avx512vnni", "llvm.x86.avx512.vpdpbusd.256", 8, false),
-                       Dot4("avx512vnni", "llvm.x86.avx512.vpdpbusd.128", 4, false)}));
-  table.push_back(
-      Row("dot4_s8s8_s32", kDot4, "int8", dot, {Dot4("dotprod", "llvm.aarch64.neon.sdot.v4i32.v16i8", 4, true)}));
+                       Dot4("avx512vnni", "llvm.x86.avx512.vpdpbusd.128", 4, false),
+                       Dot4("avxvnni", "llvm.x86.avx512.vpdpbusd.256", 8, false),
+                       Dot4("avxvnni", "llvm.x86.avx512.vpdpbusd.128", 4, false)}));
+  table.push_back(Dot("dot4_s8s8_s32", "4", "int8", "int8", "int32",
+                      {Dot4("dotprod", "llvm.aarch64.neon.sdot.v4i32.v16i8", 4, true)}));
+  table.push_back(Dot("dot2_u8s8_s32", "2", "uint8", "int8", "int32", widened));
+  table.push_back(Dot("dot2_s8s8_s32", "2", "int8", "int8", "int32", widened));
+  table.push_back(Dot("dot2_u8u8_s32", "2", "uint8", "uint8", "int32", widened));
+  table.push_back(Dot("dot2_s8u8_s32", "2", "int8", "uint8", "int32", widened));
   return table;
 }
 
@@ -295,6 +324,22 @@ const TileInstruction* FindInstruction(const TileOp& op, const std::vector<std::
     if (fits) return &instruction;
   }
   return nullptr;
+}
+
+std::optional<DotProduct> FindDotProduct(DType sum, DType left, DType right, int64_t columns,
+                                         const std::set<std::string>& features) {
+  DotProduct best;
+  for (const TileIntrinsic& row : TileIntrinsics()) {
+    if (row.operands.size() != 3 || row.operands[0].rank() != 1 || row.operands[2].rank() != 2) continue;
+    if (row.operands[0].type() != sum || row.operands[1].type() != left || row.operands[2].type() != right) continue;
+    const std::optional<int64_t> group = ConstantValue(row.operands[1].shape()[0]);
+    for (const TileInstruction& instruction : row.instructions) {
+      const int64_t lanes = instruction.extents.at("n");
+      if (!group.has_value() || columns % lanes != 0 || features.count(instruction.feature) == 0) continue;
+      if (*group * lanes > best.group * best.lanes) best = {&row, &instruction, *group, lanes};
+    }
+  }
+  return best.intrinsic == nullptr ? std::nullopt : std::optional(best);
 }
 
 }  // namespace hone

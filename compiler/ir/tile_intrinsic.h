@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -32,14 +33,16 @@ namespace hone {
 // A machine instruction that does it, by the name LLVM gives it: (operand 0, operand 1, ..) -> operand 0.
 struct TileInstruction {
   struct Operand {
-    int bits = 0, lanes = 0;  // the vector of integers (or floats) it is passed as
-    int splat_bits = 0;       // so many bits are read and repeated to fill the vector; 0: the whole vector is read
-    bool is_float = false;
+    DType type;          // of the vector's elements as they are passed: integers may stand for several narrower ones
+    int lanes = 0;       //
+    int splat_bits = 0;  // so many bits of memory are read and repeated to fill the vector; 0: the whole vector is read
+    bool widens = false;  // elements in memory are narrower integers, which are extended
   };
   std::string feature;                     // of the target, by LLVM's name
   std::string function;                    // "llvm.x86.avx512.vpdpbusd.512"
   std::map<std::string, int64_t> extents;  // of the axes the meaning leaves open
   std::vector<Operand> operands;
+  bool adds = false;  // the function is (operand 1, ..) -> what is then added to operand 0
 };
 
 // How the intrinsic is emitted where no instruction fits: its axes as loops, outermost first.
@@ -80,6 +83,16 @@ Stmt TileMeaning(const TileOp& op);
 // The instruction that does the whole operation on a target with these features; nullptr when there is none, or when an
 // operand does not lie in memory in one piece.
 const TileInstruction* FindInstruction(const TileOp& op, const std::vector<std::string>& features);
+// A row that adds `group` products to each of `lanes` sums: C[n] += A[group] * B[n, group].
+struct DotProduct {
+  const TileIntrinsic* intrinsic = nullptr;
+  const TileInstruction* instruction = nullptr;
+  int64_t group = 1, lanes = 1;
+};
+// The one for these types whose instruction adds most products on a target with these features, in vectors that divide
+// `columns`; nullopt when there is none.
+std::optional<DotProduct> FindDotProduct(DType sum, DType left, DType right, int64_t columns,
+                                         const std::set<std::string>& features);
 // The number of elements of a region that is one piece of its buffer; nullopt when it is not.
 std::optional<int64_t> ContiguousElements(const BufferRegion& region);
 

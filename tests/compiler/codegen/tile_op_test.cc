@@ -1,6 +1,7 @@
 // Tile operations as machine code: as loops around registers, and as the instruction their intrinsic names.
 #include <gtest/gtest.h>
 
+#include "compiler/ir/tile_intrinsic.h"
 #include "compiler/schedule/primitives/locate.h"
 #include "compiler/schedule/primitives/loop_kind.h"
 #include "compiler/schedule/primitives/register_tile.h"
@@ -47,17 +48,19 @@ TEST(TileOp, RegisterTilesOfAnyShape) {
   }
 }
 
-// C[j] += four products of bytes a lane: int32 from uint8 (or int8) and int8.
-PrimFunc ByteDot(DType type, int64_t columns, int64_t groups) {
-  const te::Tensor a = te::Placeholder({groups, 4}, type, "A"),
-                   b = te::Placeholder({groups, columns, 4}, DType::Int(8), "B");
-  const te::ReduceAxis k(groups, "k"), l(4, "l");
-  const te::Tensor c =
-      te::Compute({columns},
-                  [&](const te::Indices& i) {
-                    return te::Sum(MakeCast(kInt32, a(k, l)) * MakeCast(kInt32, b(k, i[0], l)), {k, l});
-                  },
-                  "C", {.axes = {"j"}});
+// C[j] += as many products a lane as the intrinsic adds up, of its types.
+PrimFunc DotOf(const char* intrinsic, int64_t columns, int64_t groups) {
+  const std::vector<Buffer>& operands = FindTileIntrinsic(intrinsic)->operands;
+  const int64_t group = *ConstantValue(operands[1].shape()[0]);
+  const te::Tensor a = te::Placeholder({groups, group}, operands[1].type(), "A"),
+                   b = te::Placeholder({groups, columns, group}, operands[2].type(), "B");
+  const DType sum = operands[0].type();
+  const te::ReduceAxis k(groups, "k"), l(group, "l");
+  const te::Tensor c = te::Compute({columns},
+                                   [&](const te::Indices& i) {
+                                     return te::Sum(MakeCast(sum, a(k, l)) * MakeCast(sum, b(k, i[0], l)), {k, l});
+                                   },
+                                   "C", {.axes = {"j"}});
   return te::CreatePrimFunc({a, b}, {c}, "main");
 }
 
@@ -87,26 +90,34 @@ struct InstructionCase {
 class InstructionTest : public ::testing::TestWithParam<InstructionCase> {};
 TEST_P(InstructionTest, IsInTheCode) {
   const InstructionCase& c = GetParam();
-  const PrimFunc workload =
-      ByteDot(std::string(c.intrinsic) == "dot4_u8s8_s32" ? DType::UInt(8) : DType::Int(8), 48, 5);
-  const Schedule s = Tensorized(workload, c.lanes, c.intrinsic);
+  const Schedule s = Tensorized(DotOf(c.intrinsic, 48, 5), c.lanes, c.intrinsic);
   const absl::StatusOr<std::string> text = CompileToAssembly(s.Program(), TargetNamed(c.target));
   ASSERT_TRUE(text.ok()) << text.status();
   EXPECT_NE(text->find(c.instruction), std::string::npos) << *text;
+}
+TEST_P(InstructionTest, DoesWhatTheIntrinsicMeans) {
+  const InstructionCase& c = GetParam();
+  const Target target = TargetNamed(c.target);
+  if (const std::string missing = MissingFeatures(target, HostTarget()); !missing.empty())
+    GTEST_SKIP() << "this machine lacks " << missing;
+  const PrimFunc workload = DotOf(c.intrinsic, 48, 32);  // A ends at the end of a line
+  ExpectComputes(Tensorized(workload, c.lanes, c.intrinsic), workload, target);
 }
 INSTANTIATE_TEST_SUITE_P(
     Cases, InstructionTest,
     ::testing::Values(InstructionCase{"Avx512", "cpu:x86-64-v4+avx512vnni", "dot4_u8s8_s32", 16, "vpdpbusd"},
                       InstructionCase{"Avx512Narrow", "cpu:x86-64-v4+avx512vnni", "dot4_u8s8_s32", 8, "vpdpbusd"},
+                      InstructionCase{"AvxVnni", "cpu:x86-64-v3+avxvnni", "dot4_u8s8_s32", 8, "vpdpbusd"},
+                      InstructionCase{"PairsAvx512", "cpu:x86-64-v4", "dot2_u8s8_s32", 16, "vpmaddwd"},
+                      InstructionCase{"PairsAvx2", "cpu:x86-64-v3", "dot2_u8s8_s32", 8, "vpmaddwd"},
+                      InstructionCase{"SignedPairsAvx2", "cpu:x86-64-v3", "dot2_s8s8_s32", 8, "vpmaddwd"},
+                      InstructionCase{"UnsignedPairsAvx2", "cpu:x86-64-v3", "dot2_u8u8_s32", 8, "vpmaddwd"},
+                      InstructionCase{"MixedPairsAvx2", "cpu:x86-64-v3", "dot2_s8u8_s32", 8, "vpmaddwd"},
                       InstructionCase{"Neon", "cpu:cortex-a76", "dot4_s8s8_s32", 4, "sdot"}),
     [](const auto& info) { return std::string(info.param.name); });
 
-TEST(TileOp, TheInstructionDoesWhatTheIntrinsicMeans) {
-  const PrimFunc workload = ByteDot(DType::UInt(8), 48, 5);
-  ExpectComputes(Tensorized(workload, 16, "dot4_u8s8_s32"), workload, HostTarget());
-}
 TEST(TileOp, WithoutTheInstructionItIsLoops) {
-  const PrimFunc workload = ByteDot(DType::Int(8), 19, 3);
+  const PrimFunc workload = DotOf("dot4_s8s8_s32", 19, 3);
   ExpectComputes(Tensorized(workload, 8, "dot4_s8s8_s32"), workload, HostTarget());
 }
 
