@@ -14,6 +14,7 @@
 #include "compiler/schedule/primitives/rfactor.h"
 #include "compiler/schedule/primitives/set_scope.h"
 #include "compiler/schedule/primitives/split.h"
+#include "compiler/schedule/primitives/tensorize.h"
 #include "compiler/support/status_macros.h"
 #include "tuner/space/nest_loops.h"
 #include "tuner/space/panels.h"
@@ -58,15 +59,21 @@ class Builder {
   int64_t extent(int iter) const { return info_.extents[static_cast<size_t>(iter)]; }
   bool inside() const { return shape_.pieces_of >= 0; }
 
-  Panels PanelsOf(const BlockInfo::Access& read) const {
-    return {DimensionToPack(info_, read, plan_.lanes), plan_.inner[static_cast<size_t>(n_)]};
+  Panels PanelsOf(int r) const {
+    const BlockInfo::Access& read = info_.reads[static_cast<size_t>(r)];
+    Panels panels{DimensionAlong(info_, read, n_), plan_.inner[static_cast<size_t>(n_)]};
+    if (r == shape_.dot_operand) {
+      panels.group_along = DimensionAlong(info_, read, info_.last_reduce_iter());
+      panels.group = shape_.group();
+    }
+    return panels;
   }
 
   absl::Status PackBeforeNest() {
     for (const int r : shape_.panels) {
       const BlockInfo::Access& read = info_.reads[static_cast<size_t>(r)];
       if (!read.constant && plan_.packing[static_cast<size_t>(r)] != Packing::kBefore) continue;
-      HONE_RETURN_IF_ERROR(PackBefore(schedule_, block_, read, PanelsOf(read), context_.threads));
+      HONE_RETURN_IF_ERROR(PackBefore(schedule_, block_, read, PanelsOf(r), context_.threads));
     }
     return absl::OkStatus();
   }
@@ -79,7 +86,7 @@ class Builder {
       const BlockInfo::Access& read = info_.reads[static_cast<size_t>(r)];
       if (read.constant || plan_.packing[static_cast<size_t>(r)] != Packing::kBlock) continue;
       HONE_RETURN_IF_ERROR(
-          PackAt(schedule_, block, read, PanelsOf(read), loop, pieces_.size() + (in_piece ? 0 : 1), plan_.lanes));
+          PackAt(schedule_, block, read, PanelsOf(r), loop, pieces_.size() + (in_piece ? 0 : 1), plan_.lanes));
     }
     return absl::OkStatus();
   }
@@ -235,30 +242,44 @@ class Builder {
       const bool mentioned = std::find(by_iter.begin(), by_iter.end(), loop) != by_iter.end();
       (mentioned ? reduce : single).push_back(loop);
     }
+    std::optional<LoopRef> group;  // the products that one instruction adds up
+    if (shape_.dot.has_value()) {
+      HONE_ASSIGN_OR_RETURN(const Loops parts, Split(schedule_, reduce.back(), {-1, shape_.group()}));
+      reduce.back() = parts[0];
+      group = parts[1];
+    }
     Loops order = reduce;
     Append(order, single);
     Append(order, tile);
+    if (group.has_value()) order.push_back(*group);
     if (order.size() > 1) HONE_RETURN_IF_ERROR(Reorder(schedule_, order));
     if (plan_.window) {
       for (size_t i = 0; i + 1 < reduce.size(); ++i) HONE_RETURN_IF_ERROR(Unroll(schedule_, reduce[i]));
     }
+    LoopRef lane;  // over the lanes of a vector
     if (of_lanes && by_iter[0].has_value()) {
       HONE_RETURN_IF_ERROR(Vectorize(schedule_, tile.back()));
       tile.pop_back();
     } else if (!of_lanes && n.has_value() && plan_.lanes > 1) {
       HONE_ASSIGN_OR_RETURN(const Loops parts, Split(schedule_, tile.back(), {-1, plan_.lanes}));
-      HONE_RETURN_IF_ERROR(Vectorize(schedule_, parts[1]));
+      if (!group.has_value()) HONE_RETURN_IF_ERROR(Vectorize(schedule_, parts[1]));
+      lane = parts[1];
       tile.back() = parts[0];
     }
     Append(tile, single);
     for (const LoopRef loop : tile) HONE_RETURN_IF_ERROR(Unroll(schedule_, loop));
     if (reduce.empty()) return absl::OkStatus();
-    HONE_RETURN_IF_ERROR(DecomposeReduction(schedule_, block, reduce[0]).status());
-    if (plan_.unroll == 1) return PrefetchPanels(block, reduce.back());
-    // Last, so that the init's place is told from whole variables.
-    HONE_ASSIGN_OR_RETURN(const Loops parts, Split(schedule_, reduce.back(), {-1, plan_.unroll}));
-    HONE_RETURN_IF_ERROR(Unroll(schedule_, parts[1]));
-    return PrefetchPanels(block, parts[0]);
+    HONE_ASSIGN_OR_RETURN(const BlockRef init, DecomposeReduction(schedule_, block, reduce[0]));
+    if (plan_.unroll > 1) {  // last, so that the init's place is told from whole variables
+      HONE_ASSIGN_OR_RETURN(const Loops parts, Split(schedule_, reduce.back(), {-1, plan_.unroll}));
+      HONE_RETURN_IF_ERROR(Unroll(schedule_, parts[1]));
+      reduce.back() = parts[0];
+    }
+    HONE_RETURN_IF_ERROR(PrefetchPanels(block, reduce.back()));
+    if (!group.has_value()) return absl::OkStatus();
+    HONE_ASSIGN_OR_RETURN(const Loops of_init, GetLoops(schedule_, init));
+    HONE_RETURN_IF_ERROR(Vectorize(schedule_, of_init.back()));
+    return Tensorize(schedule_, lane, shape_.dot->intrinsic->name);
   }
 
   // In every iteration of `loop`, the innermost over the reduction that is no straight code: a part of what it reads of

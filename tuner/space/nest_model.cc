@@ -72,6 +72,7 @@ NestModel::NestModel(const StageContext& context, int block, const NestShape& sh
     results *= static_cast<double>(extent);
     if (extent > 1) spatial_.push_back(i);
   }
+  reduce_steps_ /= static_cast<double>(shape_.group());
   output_bytes_ = results * block_.output.type().bytes();
   if (shape_.epilogue >= 0)
     epilogue_operations_ = context.info->blocks[static_cast<size_t>(shape_.epilogue)].operations;
@@ -79,7 +80,7 @@ NestModel::NestModel(const StageContext& context, int block, const NestShape& sh
 
 bool NestModel::Legal(const NestPlan& plan) const {
   double copies = static_cast<double>(plan.unroll) * RegistersOf(plan, plan.inner).accumulators;
-  if (plan.window) copies *= reduce_steps_ / static_cast<double>(block_.extents[static_cast<size_t>(reduce_.back())]);
+  if (plan.window) copies *= reduce_steps_ / InnermostSteps();
   if (copies > kMostUnrolled) return false;
   for (const int iter : spatial_) {
     const size_t i = static_cast<size_t>(iter);
@@ -89,7 +90,7 @@ bool NestModel::Legal(const NestPlan& plan) const {
   if (reduce_.empty()) return true;
   int64_t last = block_.extents[static_cast<size_t>(reduce_.back())];
   if (shape_.along == reduce_.back()) last = CeilDiv(last, plan.k_parts);
-  if (last % plan.unroll != 0) return false;
+  if (last % (plan.unroll * shape_.group()) != 0) return false;
   const Registers registers = RegistersOf(plan, plan.inner);
   return registers.accumulators + registers.held + 1 <= target_.vector_registers;
 }
@@ -190,7 +191,8 @@ double NestModel::TileCycles(const NestPlan& plan, const Sizes& inner, const Sou
   const double steps = reduce_steps_ / (of_lanes() ? parts : 1);  // of all blocks of k together
   const double fma_per_cycle = machine_.fma_per_cycle(target_.vector_bits);
   const double in_flight = std::min(1.0, accumulators / (machine_.fma_latency * fma_per_cycle));
-  const double operations = std::max(1.0, block_.operations / 2);
+  const double operations =
+      shape_.dot.has_value() ? (shape_.dot->instruction->adds ? 2 : 1) : std::max(1.0, block_.operations / 2);
   double loads = registers.loads * steps, spilled = 0;
   for (size_t r = 0; r < reads_.size() && !of_lanes(); ++r) {
     if (!reads_[r].with_vector || reduce_.empty() || (plan.in_tile >> r & 1) != 0) continue;
@@ -221,7 +223,7 @@ double NestModel::TileCycles(const NestPlan& plan, const Sizes& inner, const Sou
 
   double innermost = 1;  // iterations of the innermost reduce loop in one go
   if (!reduce_.empty() && !plan.window) {
-    innermost = static_cast<double>(block_.extents[static_cast<size_t>(reduce_.back())]);
+    innermost = InnermostSteps();
     if (shape_.along == reduce_.back()) innermost /= parts;
   }
   const double runs = std::max(1.0, steps / std::max(1.0, innermost) / (plan.window ? reduce_steps_ : 1));

@@ -88,6 +88,10 @@ class NestModel {
   double CopyCycles(const NestPlan& plan) const;
   // The results are taken in the piece, by another block.
   bool stays() const { return shape_.pieces_of >= 0; }
+  // Of the innermost reduce loop, where nothing is cut.
+  double InnermostSteps() const {
+    return static_cast<double>(block_.extents[static_cast<size_t>(reduce_.back())] / shape_.group());
+  }
   bool of_lanes() const { return shape_.cut == ReductionCut::kLanes; }
 
   const BlockInfo& block_;
@@ -99,7 +103,7 @@ class NestModel {
   std::vector<Read> reads_;
   std::vector<int> spatial_;  // with more than one iteration
   std::vector<int> reduce_;
-  double reduce_steps_ = 1;
+  double reduce_steps_ = 1;  // groups of products are one
   double epilogue_operations_ = 0;
   double whole_bytes_ = 0;  // of all reads
   double output_bytes_ = 0;

@@ -7,7 +7,7 @@
 //       [panels = operand]                           what the block reads of it, copied (panels.h)
 //       for tiles in the piece:                      the loop over panels of n outside or inside those over rows
 //         for k..:                                   serial; the last one unrolled in part
-//           unrolled rows x vectors of n:            accumulators in registers
+//           unrolled rows x vectors of n:            accumulators in registers; of narrow types by one instruction
 //         [C[tile] += accumulators]
 //         epilogue of the tile                       with blocks of k: of the piece, after the last
 //
@@ -17,8 +17,10 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
+#include "compiler/ir/tile_intrinsic.h"
 #include "tuner/space/workload_info.h"
 
 namespace hone {
@@ -52,6 +54,12 @@ struct NestShape {
   // Reads that are stored in panels as wide as the tile, as indices into BlockInfo::reads: constants when the kernel is
   // deployed, others as NestPlan::packing says.
   std::vector<int> panels;
+  // Products that one instruction adds up, iterations of the last reduce variable; the panels of `dot_operand`, one of
+  // `panels`, have them side by side.
+  std::optional<DotProduct> dot;
+  int dot_operand = -1;
+
+  int64_t group() const { return dot.has_value() ? dot->group : 1; }
 };
 
 struct NestPlan {

@@ -16,7 +16,8 @@
 namespace hone {
 namespace {
 
-// (i, j, n) -> (n // nr, i, j, n % nr) for the dimension `along`.
+// (i, j, n) -> (n // nr, i, j, n % nr) for the dimension `along`; with groups of j, (n // nr, i, j // g, n % nr, j %
+// g).
 IndexMap PanelMap(const BlockInfo::Access& operand, const Panels& panels) {
   const int rank = static_cast<int>(operand.indices.size());
   const size_t along = static_cast<size_t>(panels.along);
@@ -24,9 +25,14 @@ IndexMap PanelMap(const BlockInfo::Access& operand, const Panels& panels) {
   for (int d = 0; d < rank; ++d) map.inputs.emplace_back(absl::StrCat("d", d));
   map.outputs.push_back(FloorDiv(map.inputs[along], Expr(panels.width)));
   for (int d = 0; d < rank; ++d) {
-    if (d != panels.along) map.outputs.push_back(map.inputs[static_cast<size_t>(d)]);
+    const Var& input = map.inputs[static_cast<size_t>(d)];
+    if (d != panels.along) map.outputs.push_back(d == panels.group_along ? FloorDiv(input, Expr(panels.group)) : input);
   }
   map.outputs.push_back(FloorMod(map.inputs[along], Expr(panels.width)));
+  if (panels.group_along >= 0) {
+    const Var& grouped = map.inputs[static_cast<size_t>(panels.group_along)];
+    map.outputs.push_back(FloorMod(grouped, Expr(panels.group)));
+  }
   return map;
 }
 
@@ -50,21 +56,24 @@ bool IsShared(const BlockInfo& block, const BlockInfo::Access& operand) {
 
 }  // namespace
 
+int DimensionAlong(const BlockInfo& block, const BlockInfo::Access& operand, int iter) {
+  int along = -1, uses = 0;
+  for (size_t d = 0; d < operand.indices.size(); ++d) {
+    const VarRef* ref = operand.indices[d].As<VarRef>();
+    if (ref == nullptr || !(ref->var == block.iters[static_cast<size_t>(iter)].var)) continue;
+    along = static_cast<int>(d);
+    ++uses;
+  }
+  return uses == 1 ? along : -1;
+}
+
 int DimensionToPack(const BlockInfo& block, const BlockInfo::Access& operand, int64_t lanes) {
   const size_t n = static_cast<size_t>(block.last_iter());
   const int64_t stride = operand.strides[n];
   if (stride == 0) return -1;
   const bool worth = operand.constant ? stride != 1 || block.extents[n] > lanes
                                       : stride != 1 || (operand.affine && IsShared(block, operand));
-  if (!worth) return -1;
-  int along = -1, uses = 0;
-  for (size_t d = 0; d < operand.indices.size(); ++d) {
-    const VarRef* ref = operand.indices[d].As<VarRef>();
-    if (ref == nullptr || !(ref->var == block.iters[n].var)) continue;
-    along = static_cast<int>(d);
-    ++uses;
-  }
-  return uses == 1 ? along : -1;
+  return worth ? DimensionAlong(block, operand, block.last_iter()) : -1;
 }
 
 absl::Status PackBefore(Schedule& schedule, BlockRef block, const BlockInfo::Access& operand, const Panels& panels,

@@ -1,5 +1,7 @@
 // Operands of a tile stored in panels as wide as the tile, so that it reads them in one stream:
 //   B[k, n]   =>   B[n // nr, k, n % nr]
+// or, where an instruction takes groups of g products, as it takes them:
+//   B[k, n]   =>   B[n // nr, k // g, n % nr, k % g]
 #pragma once
 
 #include <cstdint>
@@ -10,15 +12,20 @@
 
 namespace hone {
 
+// The dimension of an operand that an iteration variable of the block indexes by itself; -1: none, or several.
+int DimensionAlong(const BlockInfo& block, const BlockInfo::Access& operand, int iter);
+
 // The dimension along which an operand of the block is worth storing in panels, given vectors of `lanes` along the
 // block's last iteration variable; -1: none. A constant is where it fills more than one vector, another operand where
 // its elements are apart, or where several rows of the tile read it.
 int DimensionToPack(const BlockInfo& block, const BlockInfo::Access& operand, int64_t lanes);
 
-// Where and how wide: `width` elements along dimension `along`.
+// Where and how wide: `width` elements along dimension `along`, each with its `group` elements along `group_along`.
 struct Panels {
   int along = 0;
   int64_t width = 1;
+  int group_along = -1;
+  int64_t group = 1;
 };
 
 // Both do nothing where the block no longer reads the operand, as what wrote it was inlined.

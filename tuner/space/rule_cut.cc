@@ -23,7 +23,7 @@ class CutRule : public SketchRule {
     if (!WillBeTiled(context, sketch, block) || !info.splits) return {};
     std::vector<Sketch> offers;
     const std::vector<int>& panels = sketch.at(block).panels;
-    const int lanes_along = panels.empty() ? LanesAlong(context, block) : -1;
+    const int lanes_along = panels.empty() && !sketch.at(block).dot.has_value() ? LanesAlong(context, block) : -1;
     const bool gathers = Gathers(info, panels);
     if (lanes_along < 0 || !gathers) {
       Sketch& whole = offers.emplace_back(sketch);

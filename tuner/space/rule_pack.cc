@@ -28,7 +28,7 @@ class PackRule : public SketchRule {
     bool apart = false;
     for (size_t r = 0; r < std::min(info.reads.size(), kMostReads); ++r) {
       const BlockInfo::Access& read = info.reads[r];
-      if (DimensionToPack(info, read, lanes) < 0) continue;
+      if (packed.at(block).dot_operand == static_cast<int>(r) || DimensionToPack(info, read, lanes) < 0) continue;
       const bool lies_right = read.strides[static_cast<size_t>(info.last_iter())] == 1;
       // What another block makes may be made where it is read (locate).
       if (lies_right && !read.constant && context.info->Producer(read.buffer) >= 0) continue;
@@ -37,7 +37,7 @@ class PackRule : public SketchRule {
       if (lies_right && !read.constant) continue;  // its knob includes leaving it as it is
       packed.choices.push_back(absl::StrCat("pack(", info.name, ".", read.buffer.name(), ")"));
     }
-    if (packed.at(block).panels.empty()) return {};
+    if (packed.at(block).panels.size() == sketch.at(block).panels.size()) return {};
     std::vector<Sketch> offers{std::move(packed)};
     if (apart) offers.push_back(sketch);
     return offers;

@@ -24,7 +24,9 @@ class TileStep : public SketchStep {
         shape_(sketch.at(block)),
         model_(context_, block, shape_),
         n_(info_.last_iter()),
-        lanes_(shape_.cut == ReductionCut::kLanes ? 1 : LanesFor(context.target, info_, n_)) {
+        lanes_(shape_.dot.has_value()               ? static_cast<int>(shape_.dot->lanes)
+               : shape_.cut == ReductionCut::kLanes ? 1
+                                                    : LanesFor(context.target, info_, n_)) {
     FindVariables();
     MakeKnobs();
   }
@@ -107,7 +109,7 @@ void TileStep::MakeKnobs() {
   if (!reduce_.empty()) {
     std::vector<int64_t> unroll;
     for (const int64_t u : {1, 2, 3, 4, 5, 7, 8}) {
-      if (u <= extent(reduce_.back())) unroll.push_back(u);
+      if (u <= extent(reduce_.back()) / shape_.group()) unroll.push_back(u);
     }
     unroll_knob_ = AddKnob("unroll", std::move(unroll));
   }
@@ -123,7 +125,7 @@ void TileStep::MakeKnobs() {
     prefetch_knob_ = AddKnob("prefetch", {0, 1});
   for (const int r : shape_.panels) {
     const BlockInfo::Access& read = info_.reads[static_cast<size_t>(r)];
-    const bool apart = read.strides[static_cast<size_t>(n_)] != 1;
+    const bool apart = read.strides[static_cast<size_t>(n_)] != 1 || r == shape_.dot_operand;
     packing_knobs_.push_back(read.constant ? -1
                                            : AddKnob(absl::StrCat("packing", r),
                                                      {static_cast<int64_t>(apart ? Packing::kBefore : Packing::kNone),

@@ -111,6 +111,7 @@ bool WillBeTiled(const SketchContext& context, const Sketch& sketch, int block);
 // Vector lanes that suit the extent of a variable: a power of two, at most what the target has.
 int LanesFor(const Target& target, const BlockInfo& block, int iter);
 // Rules, each in the file of its name: rule_pack.cc and so on.
+std::unique_ptr<SketchRule> MakeDotRule();
 std::unique_ptr<SketchRule> MakePackRule();
 std::unique_ptr<SketchRule> MakeCutRule();
 std::unique_ptr<SketchRule> MakeFuseConsumerRule();

@@ -12,6 +12,7 @@ std::optional<double> SketchStep::Cost(std::span<const int64_t>, const SketchPla
 const std::vector<std::unique_ptr<SketchRule>>& SketchRules() {
   static const auto* rules = [] {
     auto* list = new std::vector<std::unique_ptr<SketchRule>>;
+    list->push_back(MakeDotRule());
     list->push_back(MakePackRule());
     list->push_back(MakeCutRule());
     list->push_back(MakeFuseConsumerRule());

@@ -7,6 +7,7 @@
 #include "compiler/ir/annotations.h"
 #include "compiler/ir/structural.h"
 #include "compiler/ir/visit.h"
+#include "compiler/schedule/analysis/reduction.h"
 #include "compiler/support/status_macros.h"
 
 namespace hone {
@@ -33,9 +34,10 @@ int IterOf(const Expr& index, const std::vector<IterVar>& iters) {
   return -1;
 }
 
-bool IsLoadOf(const Expr& e, const Buffer& buffer) {
-  const Load* load = e.As<Load>();
-  return load != nullptr && load->buffer == buffer;
+// An element of a buffer, as it is or in another type.
+bool IsElement(const Expr& e) {
+  const Cast* cast = e.As<Cast>();
+  return (cast == nullptr ? e : cast->a).As<Load>() != nullptr;
 }
 
 bool SamePlace(const Load& a, const Load& b) {
@@ -117,11 +119,13 @@ absl::StatusOr<BlockInfo> Describe(const PrimFunc& func, const Block& block) {
     for (const Expr& index : store->indices) info.output_iters.push_back(IterOf(index, info.iters));
     info.operations = OperationsOf(store->value);
     const IfThenElseExpr* guard = store->value.As<IfThenElseExpr>();
-    info.pads = guard != nullptr && guard->yes.As<Load>() != nullptr && guard->no.As<FloatImm>() != nullptr;
-    const Binary* update = store->value.As<Binary>();
-    info.splits = info.reduces && block.init && update != nullptr && IsLoadOf(update->a, info.output) &&
-                  (update->op == BinaryOp::kAdd || update->op == BinaryOp::kMul || update->op == BinaryOp::kMin ||
-                   update->op == BinaryOp::kMax);
+    info.pads = guard != nullptr && guard->yes.As<Load>() != nullptr &&
+                (guard->no.As<FloatImm>() != nullptr || guard->no.As<IntImm>() != nullptr);
+    const std::optional<ReductionUpdate> update = MatchUpdate(*store);
+    info.splits = info.reduces && block.init && update.has_value();
+    const Binary* product = info.splits && update->op == BinaryOp::kAdd ? update->value.As<Binary>() : nullptr;
+    info.is_product =
+        product != nullptr && product->op == BinaryOp::kMul && IsElement(product->a) && IsElement(product->b);
   } else {
     ForEachStmt(block.body, [&](const Stmt& stmt) {
       if (const Store* part = stmt.As<Store>()) info.operations += OperationsOf(part->value);
@@ -139,6 +143,12 @@ int64_t BlockInfo::instances() const {
   int64_t n = 1;
   for (const int64_t extent : extents) n *= extent;
   return n;
+}
+
+int BlockInfo::last_reduce_iter() const {
+  int last = static_cast<int>(iters.size()) - 1;
+  while (last >= 0 && spatial(last)) --last;
+  return last;
 }
 
 int WorkloadInfo::Find(const std::string& name) const {

@@ -37,6 +37,7 @@ struct BlockInfo {
   bool pads = false;  // moves elements, and a constant where there is none
   bool writes_param = false;
   bool splits = false;       // a reduction x = x + v, x * v, min(x, v), max(x, v): see rfactor
+  bool is_product = false;   // a reduction x = x + a * b of what two reads give, in the type of x
   bool single_store = true;  // the body is one store (templates take no other)
   double operations = 0;     // arithmetic operations of one instance
 
@@ -51,6 +52,7 @@ struct BlockInfo {
   bool spatial(int iter) const { return iters[static_cast<size_t>(iter)].kind == IterKind::kSpatial; }
   // The iteration variable of the output's last dimension, -1 when that is not one variable.
   int last_iter() const { return output_iters.empty() ? -1 : output_iters.back(); }
+  int last_reduce_iter() const;  // the innermost; -1 when it reduces nothing
 };
 
 struct WorkloadInfo {

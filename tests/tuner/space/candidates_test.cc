@@ -39,6 +39,8 @@ std::vector<SmallWorkload> Workloads() {
 // Narrow vectors, so that small sizes fill some; and this machine's kind.
 SpaceOptions Narrow() { return {*ParseTarget("cpu:cortex-a72"), 2, NumericLevel::kStrict}; }
 SpaceOptions Wide() { return {*ParseTarget("cpu:x86-64-v4"), 2, NumericLevel::kStrict}; }
+// With instructions for four products of bytes.
+SpaceOptions WithDots() { return {*ParseTarget("cpu:x86-64-v4+avx512vnni"), 2, NumericLevel::kStrict}; }
 
 std::optional<Choice> LegalChoice(const Generator& generator, Random& random) {
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
@@ -78,7 +80,9 @@ class Candidates : public ::testing::TestWithParam<SmallWorkload> {};
 TEST_P(Candidates, OfAllGeneratorsAreRight) {
   const SmallWorkload& workload = GetParam();
   const Reference reference(workload);
-  for (const SpaceOptions& options : {Narrow(), Wide()}) {
+  std::vector<SpaceOptions> all = {Narrow(), Wide()};
+  if (workload.name.find("byte") != std::string::npos) all.push_back(WithDots());
+  for (const SpaceOptions& options : all) {
     const auto generators = Generators(workload.func, options);
     ASSERT_TRUE(generators.ok()) << generators.status();
     std::set<std::string> names;

@@ -17,6 +17,25 @@ te::Tensor In(const std::vector<int64_t>& shape, const char* name) {
   return te::Placeholder(te::Shape(shape), kFloat32, name);
 }
 
+// What is summed in a wider type; the right operand is a constant or not.
+PrimFunc NarrowProduct(DType left, DType right, const std::vector<int64_t>& x, const std::vector<int64_t>& w,
+                       bool constant) {
+  const te::Tensor a = te::Placeholder(te::Shape(x), left, "a"), b = te::Placeholder(te::Shape(w), right, "b");
+  PrimFunc func = te::CreatePrimFunc({a, b}, {w.size() == 2 ? topi::Dense(a, b) : topi::BatchMatmul(a, b)}, "main");
+  if (constant) func.attrs["constants"] = std::vector<int64_t>{1};
+  return func;
+}
+
+// With a border of 7.
+PrimFunc ByteConv() {
+  const te::Tensor x = te::Placeholder({1, 6, 7, 8}, DType::UInt(8), "x"),
+                   w = te::Placeholder({3, 3, 8, 48}, DType::Int(8), "w");
+  const topi::ConvAttrs attrs{.pads_before = {1, 1}, .pads_after = {1, 1}, .pad_value = 7};
+  PrimFunc func = te::CreatePrimFunc({x, w}, {topi::Conv2d(x, w, attrs)}, "main");
+  func.attrs["constants"] = std::vector<int64_t>{1};
+  return func;
+}
+
 }  // namespace
 
 std::vector<SmallWorkload> LargerWorkloads() {
@@ -47,6 +66,11 @@ std::vector<SmallWorkload> LargerWorkloads() {
   all.push_back({"wide_transpose", te::CreatePrimFunc({across}, {topi::Transpose(across, {0, 2, 1})}, "main")});
   const te::Tensor even = In({2, 8192}, "x");
   all.push_back({"long_rows", te::CreatePrimFunc({even}, {topi::ReduceSum(even, {1}, false)}, "main")});
+  constexpr DType kUInt8 = DType::UInt(8), kInt8 = DType::Int(8);
+  all.push_back({"byte_dense", NarrowProduct(kUInt8, kInt8, {7, 24}, {24, 112}, true)});
+  all.push_back({"long_byte_product", NarrowProduct(kUInt8, kInt8, {5, 1024}, {1024, 48}, false)});
+  all.push_back({"signed_byte_product", NarrowProduct(kInt8, kInt8, {2, 5, 12}, {2, 12, 32}, false)});
+  all.push_back({"byte_conv", ByteConv()});
   return all;
 }
 

@@ -14,6 +14,7 @@
 #include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
 #include "compiler/te/te.h"
+#include "compiler/topi/dense.h"
 #include "compiler/topi/shape_ops.h"
 #include "tests/compiler/schedule/workloads.h"
 #include "tests/tuner/space/extra_workloads.h"
@@ -119,8 +120,61 @@ int LoopsOfKind(const PrimFunc& func, ForKind kind) {
 TEST(SketchRules, AreAskedInThisOrder) {
   std::vector<std::string> names;
   for (const auto& rule : SketchRules()) names.push_back(rule->name());
-  EXPECT_THAT(names, ElementsAre("pack", "cut", "fuse_consumer", "blocks", "tile", "forms", "rows", "pieces", "locate",
-                                 "own_nest", "parallel"));
+  EXPECT_THAT(names, ElementsAre("dot", "pack", "cut", "fuse_consumer", "blocks", "tile", "forms", "rows", "pieces",
+                                 "locate", "own_nest", "parallel"));
+}
+
+// ---- Dot
+
+struct DotCase {
+  const char* name;
+  const char* target;
+  DType left, right;
+  int64_t n, k;
+  const char* intrinsic;  // "": none
+  int64_t lanes;
+};
+class DotRuleTest : public ::testing::TestWithParam<DotCase> {};
+TEST_P(DotRuleTest, TakesTheInstructionThatAddsMost) {
+  const DotCase& c = GetParam();
+  const te::Tensor a = te::Placeholder({9, c.k}, c.left, "a"), b = te::Placeholder({c.k, c.n}, c.right, "b");
+  Start start(te::CreatePrimFunc({a, b}, {topi::Dense(a, b)}, "main"));
+  start.context.target = *ParseTarget(c.target);
+  const std::vector<Sketch> offers = start.Offer(MakeDotRule(), "dense");
+  if (*c.intrinsic == '\0') {
+    EXPECT_TRUE(offers.empty());
+    return;
+  }
+  ASSERT_EQ(offers.size(), 1u);
+  const SketchBlock& block = offers[0].blocks[0];
+  ASSERT_TRUE(block.dot.has_value());
+  EXPECT_EQ(block.dot->intrinsic->name, c.intrinsic);
+  EXPECT_EQ(block.dot->lanes, c.lanes);
+  EXPECT_THAT(block.panels, ElementsAre(block.dot_operand));
+  EXPECT_EQ(start.info.blocks[0].reads[static_cast<size_t>(block.dot_operand)].buffer.name(), "b");
+}
+constexpr DType kUInt8 = DType::UInt(8), kInt8 = DType::Int(8);
+INSTANTIATE_TEST_SUITE_P(
+    Cases, DotRuleTest,
+    ::testing::Values(DotCase{"Vnni", "cpu:x86-64-v4+avx512vnni", kUInt8, kInt8, 64, 16, "dot4_u8s8_s32", 16},
+                      DotCase{"NarrowVectorsWhereTheyDivide", "cpu:x86-64-v4+avx512vnni", kUInt8, kInt8, 40, 16,
+                              "dot4_u8s8_s32", 8},
+                      DotCase{"PairsOfSigned", "cpu:x86-64-v4+avx512vnni", kInt8, kInt8, 64, 16, "dot2_s8s8_s32", 16},
+                      DotCase{"PairsOnAvx512", "cpu:x86-64-v4", kUInt8, kInt8, 64, 16, "dot2_u8s8_s32", 16},
+                      DotCase{"PairsOnAvx2", "cpu:x86-64-v3", kUInt8, kInt8, 64, 16, "dot2_u8s8_s32", 8},
+                      DotCase{"VnniOnAvx2", "cpu:x86-64-v3+avxvnni", kUInt8, kInt8, 64, 16, "dot4_u8s8_s32", 8},
+                      DotCase{"Sdot", "cpu:cortex-a76", kInt8, kInt8, 64, 16, "dot4_s8s8_s32", 4},
+                      DotCase{"NoInstruction", "cpu:cortex-a72", kInt8, kInt8, 64, 16, "", 0},
+                      DotCase{"NoWholeGroups", "cpu:x86-64-v4+avx512vnni", kUInt8, kInt8, 64, 15, "", 0},
+                      DotCase{"NoWholeVectors", "cpu:x86-64-v4+avx512vnni", kUInt8, kInt8, 37, 16, "", 0},
+                      DotCase{"OtherTypes", "cpu:x86-64-v4+avx512vnni", kFloat32, kFloat32, 64, 16, "", 0}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+TEST(DotRule, LeavesTransposedRowsAlone) {  // elements of a group are apart
+  const te::Tensor a = te::Placeholder({2, 16, 9}, kUInt8, "a"), b = te::Placeholder({2, 16, 64}, kInt8, "b");
+  Start start(te::CreatePrimFunc({a, b}, {topi::BatchMatmul(a, b, true)}, "main"));
+  start.context.target = *ParseTarget("cpu:x86-64-v4+avx512vnni");
+  EXPECT_TRUE(start.Offer(MakeDotRule(), "batch_matmul").empty());
 }
 
 TEST(PackRule, TakesAConstantThatMovesWithTheVectors) {
