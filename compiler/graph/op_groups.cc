@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_join.h"
+#include "compiler/topi/product.h"
 
 namespace hone {
 
@@ -22,6 +23,14 @@ absl::StatusOr<std::vector<int64_t>> BroadcastShapes(const std::vector<int64_t>&
     shape[shape.size() - 1 - i] = da == 1 ? db : da;
   }
   return shape;
+}
+
+absl::StatusOr<DType> SumOfProducts(const TensorType& a, const TensorType& b) {
+  const auto is_byte = [](DType type) { return type.is_int() && type.bits == 8; };
+  if (is_byte(a.dtype) && is_byte(b.dtype)) return topi::SumType(a.dtype);
+  if (a.dtype.is_float() && a.dtype == b.dtype) return topi::SumType(a.dtype);
+  return Refuse("product of ", ToText(a), " and ", ToText(b),
+                ": both must be of one floating type, or integers of 8 bits");
 }
 
 absl::StatusOr<std::vector<int64_t>> CheckedAxes(const Attrs& attrs, std::string_view name, int rank) {

@@ -1,5 +1,5 @@
 // Operators of images, channels last. "strides", "dilations" have one entry a spatial dimension, "pads" two: all
-// befores, then all afters.
+// befores, then all afters; "pad_value" of a convolution of integers is what it pads with.
 #include <cmath>
 
 #include "compiler/graph/op_groups.h"
@@ -44,13 +44,22 @@ absl::StatusOr<Window> ReadWindow(const Attrs& attrs, std::vector<int64_t> kerne
 
 topi::ConvAttrs ConvAttrsOf(const Attrs& attrs, size_t spatial) {
   const Window w = *ReadWindow(attrs, std::vector<int64_t>(spatial, 1));
-  return {w.strides, w.dilations, w.before, w.after, IntAttr(attrs, "groups", 1)};
+  return {w.strides,
+          w.dilations,
+          w.before,
+          w.after,
+          IntAttr(attrs, "groups", 1),
+          static_cast<double>(IntAttr(attrs, "pad_value", 0))};
+}
+
+absl::Status CheckRank(const TensorType& image) {
+  if (image.rank() >= 3 && image.rank() <= 5) return absl::OkStatus();
+  return Refuse("an image of shape ", ToText(image), ": 1 to 3 spatial dimensions are supported");
 }
 
 absl::Status CheckImages(TypeSpan in, size_t count) {
   HONE_RETURN_IF_ERROR(ExpectInputs(in, count));
-  if (in[0].rank() < 3 || in[0].rank() > 5)
-    return Refuse("an image of shape ", ToText(in[0]), ": 1 to 3 spatial dimensions are supported");
+  HONE_RETURN_IF_ERROR(CheckRank(in[0]));
   if (!in[0].dtype.is_float()) return Refuse("an image of type ", ToText(in[0].dtype));
   for (const TensorType& type : in) {
     if (type.dtype != in[0].dtype) return Refuse("operands of different types: ", ToText(in[0]), " and ", ToText(type));
@@ -78,8 +87,10 @@ absl::StatusOr<std::vector<int64_t>> WindowOutput(const TensorType& x, const Win
 OpInfo ConvOp() {
   OpInfo op{.name = "conv", .kind = OpKind::kAnchor};
   op.infer = [](TypeSpan in, const Attrs& attrs) -> absl::StatusOr<Types> {
-    HONE_RETURN_IF_ERROR(CheckImages(in, 2));
+    HONE_RETURN_IF_ERROR(ExpectInputs(in, 2));
     const TensorType &x = in[0], &w = in[1];
+    HONE_RETURN_IF_ERROR(CheckRank(x));
+    HONE_ASSIGN_OR_RETURN(const DType sum, SumOfProducts(x, w));
     if (w.rank() != x.rank()) return Refuse("an image of rank ", x.rank(), " and a weight of rank ", w.rank());
     const int64_t groups = IntAttr(attrs, "groups", 1), in_channels = x.shape.back(), out_channels = w.shape.back();
     if (groups < 1 || in_channels % groups != 0 || out_channels % groups != 0) {
@@ -91,7 +102,7 @@ OpInfo ConvOp() {
     }
     HONE_ASSIGN_OR_RETURN(const Window window, ReadWindow(attrs, {w.shape.begin(), w.shape.end() - 2}));
     HONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, WindowOutput(x, window, out_channels, false));
-    return Types{{x.dtype, std::move(shape)}};
+    return Types{{sum, std::move(shape)}};
   };
   op.lower = [](TensorSpan in, const Attrs& attrs, TypeSpan) {
     const int spatial = in[0].rank() - 2;

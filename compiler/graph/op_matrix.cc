@@ -15,13 +15,11 @@ OpInfo DenseOp() {
   OpInfo op{.name = "dense", .kind = OpKind::kAnchor};
   op.infer = [](TypeSpan in, const Attrs&) -> absl::StatusOr<Types> {
     HONE_RETURN_IF_ERROR(ExpectInputs(in, 2));
-    if (!in[0].dtype.is_float() || in[0].dtype != in[1].dtype) {
-      return Refuse("product of ", ToText(in[0]), " and ", ToText(in[1]), ": both must be of one floating type");
-    }
+    HONE_ASSIGN_OR_RETURN(const DType sum, SumOfProducts(in[0], in[1]));
     if (in[0].rank() < 1 || in[1].rank() != 2 || in[0].shape.back() != in[1].shape[0]) {
       return Refuse("the product of ", ToText(in[0]), " and ", ToText(in[1]), " does not exist");
     }
-    TensorType out = in[0];
+    TensorType out{sum, in[0].shape};
     out.shape.back() = in[1].shape[1];
     return Types{std::move(out)};
   };
@@ -57,9 +55,7 @@ OpInfo BatchMatmulOp() {
   OpInfo op{.name = "batch_matmul", .kind = OpKind::kAnchor};
   op.infer = [](TypeSpan in, const Attrs& attrs) -> absl::StatusOr<Types> {
     HONE_RETURN_IF_ERROR(ExpectInputs(in, 2));
-    if (!in[0].dtype.is_float() || in[0].dtype != in[1].dtype) {
-      return Refuse("product of ", ToText(in[0]), " and ", ToText(in[1]), ": both must be of one floating type");
-    }
+    HONE_ASSIGN_OR_RETURN(const DType sum, SumOfProducts(in[0], in[1]));
     if (in[0].rank() < 2 || in[1].rank() < 2)
       return Refuse("a product of vectors: ", ToText(in[0]), " and ", ToText(in[1]));
     HONE_ASSIGN_OR_RETURN(const std::vector<int64_t> a, ShapeInOrder(in[0], attrs, "a_order"));
@@ -72,7 +68,7 @@ OpInfo BatchMatmulOp() {
                           BroadcastShapes({a.begin(), a.end() - 2}, {b.begin(), b.end() - 2}));
     shape.push_back(a.end()[-2]);
     shape.push_back(b.end()[-1]);
-    return Types{{in[0].dtype, std::move(shape)}};
+    return Types{{sum, std::move(shape)}};
   };
   op.lower = [](TensorSpan in, const Attrs& attrs, TypeSpan) {
     return std::vector{topi::BatchMatmulInOrder(in[0], OperandOrder(attrs, "a_order", in[0].rank()), in[1],

@@ -7,6 +7,9 @@
 
 namespace hone {
 
+// Products of dequantised integers become products of integers (integer_product.h), with scales after them; every other
+// "dequantize" becomes arithmetic.
+absl::Status QuantisedProducts(Graph& graph);
 // Values that depend on constants alone become constants. What takes long (evaluate.h) is left to run time.
 absl::Status FoldConstants(Graph& graph);
 // Identity, dropout, trivial reshape, transpose, cast, slice, expand, pad, concat; x + 0, x * 1; equal nodes become

@@ -4,6 +4,7 @@
 
 #include "compiler/support/check.h"
 #include "compiler/topi/axes.h"
+#include "compiler/topi/product.h"
 #include "compiler/topi/shape_ops.h"
 
 namespace hone::topi {
@@ -29,15 +30,16 @@ Window WindowOf(const ConvAttrs& attrs, size_t spatial) {
           OrDefault(attrs.pads_before, spatial, 0), OrDefault(attrs.pads_after, spatial, 0)};
 }
 
-// Zeros around the spatial dimensions; x itself when there are none.
-te::Tensor PadSpatial(const te::Tensor& x, const std::vector<int64_t>& before, const std::vector<int64_t>& after) {
+// `value` around the spatial dimensions; x itself when nothing is added.
+te::Tensor PadSpatial(const te::Tensor& x, const std::vector<int64_t>& before, const std::vector<int64_t>& after,
+                      double value = 0) {
   if (AllAre(before, 0) && AllAre(after, 0)) return x;
   std::vector<int64_t> all_before = {0}, all_after = {0};
   all_before.insert(all_before.end(), before.begin(), before.end());
   all_after.insert(all_after.end(), after.begin(), after.end());
   all_before.push_back(0);
   all_after.push_back(0);
-  return Pad(x, all_before, all_after);
+  return Pad(x, all_before, all_after, PadMode::kConstant, value);
 }
 
 std::vector<te::ReduceAxis> KernelAxes(const te::Tensor& w, size_t spatial) {
@@ -66,7 +68,7 @@ te::Tensor Conv(const te::Tensor& x, const te::Tensor& w, const ConvAttrs& attrs
                                    window.after[d]));
   }
   shape.push_back(out);
-  const te::Tensor padded = PadSpatial(x, window.before, window.after);
+  const te::Tensor padded = PadSpatial(x, window.before, window.after, attrs.pad_value);
   std::vector<te::ReduceAxis> axes = KernelAxes(w, spatial);
   axes.emplace_back(w.shape()[spatial], "ic");
   const te::ReduceAxis& channel = axes.back();
@@ -81,7 +83,7 @@ te::Tensor Conv(const te::Tensor& x, const te::Tensor& w, const ConvAttrs& attrs
         at.push_back(attrs.groups == 1 ? Expr(channel) : FloorDiv(i.back(), group_out) * group_in + channel);
         weight.push_back(channel);
         weight.push_back(i.back());
-        return te::Sum(padded(at) * w(weight), axes);
+        return te::Sum(Product(padded(at), w(weight)), axes);
       },
       name, {OutputAxes(spatial, "oc"), {}});
 }

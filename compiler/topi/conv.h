@@ -1,7 +1,7 @@
 // Convolutions over channels-last tensors: N spatial... C, weights spatial... input channels, output channels.
 //
 // Padding that is not zero is a block of its own, named "pad"; without padding the convolution reads its input
-// directly.
+// directly. Sums are of the type that product.h says: int32 where the operands are integers of 8 bits.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +16,10 @@ namespace hone::topi {
 struct ConvAttrs {
   std::vector<int64_t> strides;
   std::vector<int64_t> dilations;
-  std::vector<int64_t> pads_before;  // elements of zeros before and after: they may differ
+  std::vector<int64_t> pads_before;  // elements of padding before and after: they may differ
   std::vector<int64_t> pads_after;
   int64_t groups = 1;
+  double pad_value = 0;  // read by Conv: of integers, what stands for 0
 };
 
 // floor((in + before + after - (kernel - 1) * dilation - 1) / stride) + 1

@@ -5,6 +5,7 @@
 #include "compiler/support/check.h"
 #include "compiler/topi/axes.h"
 #include "compiler/topi/elementwise.h"
+#include "compiler/topi/product.h"
 
 namespace hone::topi {
 namespace {
@@ -33,7 +34,7 @@ te::Tensor Dense(const te::Tensor& x, const te::Tensor& w, bool transpose_w, con
                      [&](const te::Indices& i) {
                        std::vector<Expr> at = ToExprs(i);
                        at.back() = k;
-                       return te::Sum(x(at) * (transpose_w ? w(i.back(), k) : w(k, i.back())), {k});
+                       return te::Sum(Product(x(at), transpose_w ? w(i.back(), k) : w(k, i.back())), {k});
                      },
                      name, {axes, {}});
 }
@@ -86,7 +87,8 @@ te::Tensor BatchMatmulInOrder(const te::Tensor& a, const std::vector<int64_t>& a
                          return t(at);
                        };
                        const Expr m = i[leading], n = i[leading + 1];
-                       return te::Sum(access(a, a_shape, a_order, m, k) * access(b, b_shape, b_order, k, n), {k});
+                       return te::Sum(Product(access(a, a_shape, a_order, m, k), access(b, b_shape, b_order, k, n)),
+                                      {k});
                      },
                      name, {axes, {}});
 }

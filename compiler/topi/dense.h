@@ -1,4 +1,4 @@
-// Matrix products.
+// Matrix products. Sums are of the type that product.h says: int32 where the operands are integers of 8 bits.
 #pragma once
 
 #include <cstdint>

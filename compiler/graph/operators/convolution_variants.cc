@@ -38,16 +38,20 @@ Outputs ConvInteger(NodeContext& c) {
 // x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, bias (int32 of scale x_scale * w_scale)
 Outputs QLinearConv(NodeContext& c) {
   HONE_RETURN_IF_ERROR(c.NeedInputs(8, 9));
-  HONE_ASSIGN_OR_RETURN(Value y, IntegerConv(c, Input(c, 0), Input(c, 3), Input(c, 2), Input(c, 5)));
+  const Value x = Input(c, 0), w = Input(c, 3), x_scale = Reshape(Input(c, 1), {}), w_scale = Input(c, 4);
+  // passes/quantised_products.cc makes it one of integers.
+  const Value a = Apply("dequantize", {x, x_scale, Reshape(Input(c, 2), {})});
+  const Value b = Apply("dequantize", {w, OfChannels(w_scale, w.rank()), OfChannels(Input(c, 5), w.rank())});
+  HONE_RETURN_IF_ERROR(c.status());
+  HONE_ASSIGN_OR_RETURN(const std::vector<int> conv, c.As("Conv", {a.id(), b.id()}));
+  Value y(c, conv[0]);
   const int rank = y.rank() - 1;  // per channel: aligned with dimension 1 of the result
-  if (c.HasInput(8)) y = y + Cast(OfChannels(Input(c, 8), rank), kWide);
-  const Value scale = Cast(Reshape(Input(c, 1), {}), kWide) * Cast(OfChannels(Input(c, 4), rank), kWide) /
-                      Cast(Reshape(Input(c, 6), {}), kWide);
+  if (c.HasInput(8)) y = y + Cast(OfChannels(Input(c, 8), rank), kFloat32) * (x_scale * OfChannels(w_scale, rank));
   const Value zero = Reshape(Input(c, 7), {});
   if (!zero) return c.status();
   const DType to = zero.dtype();
   const double low = to.code == TypeCode::kUInt ? 0 : -128, high = low + 255;
-  return Results({Cast(Clip(Round(y * scale) + Cast(zero, kWide), low, high), to)});
+  return Results({Cast(Clip(Round(y / Reshape(Input(c, 6), {})) + Cast(zero, kFloat32), low, high), to)});
 }
 
 // x [N, C, H, W], w [O, C / groups, KH, KW], offset [N, sets * KH * KW * 2, OH, OW] (down, right), bias, mask [N, sets

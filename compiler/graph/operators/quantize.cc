@@ -2,9 +2,12 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/graph/integer_product.h"
+#include "compiler/graph/op_groups.h"
 #include "compiler/graph/operators/expressions.h"
 #include "compiler/graph/operators/narrow_types.h"
 #include "compiler/support/status_macros.h"
+#include "compiler/topi/elementwise.h"
 
 namespace hone {
 namespace {
@@ -47,9 +50,28 @@ Value Quantise(const Value& x, const Value& scale, const Value& zero, DType to) 
 }
 Value Dequantise(const Value& x, const Value& scale, const Value& zero) {
   if (!x || !scale) return {};
-  Value y = Cast(x, kInt32);
-  if (zero) y = y - Cast(zero, kInt32);
-  return Cast(y, scale.dtype()) * scale;
+  return zero ? Apply("dequantize", {x, scale, zero}) : Apply("dequantize", {x, scale});
+}
+
+// (x - zero) * scale, in the type of the scale; the parameters broadcast to x.
+OpInfo DequantizeOp() {
+  OpInfo op{.name = "dequantize", .kind = OpKind::kElementwise};
+  op.infer = [](TypeSpan in, const Attrs&) -> absl::StatusOr<Types> {
+    if (in.size() != 3) HONE_RETURN_IF_ERROR(ExpectInputs(in, 2));
+    for (size_t i = 1; i < in.size(); ++i) {
+      HONE_ASSIGN_OR_RETURN(const std::vector<int64_t> shape, BroadcastShapes(in[0].shape, in[i].shape));
+      if (shape != in[0].shape) return Refuse("parameters of type ", ToText(in[i]), " for ", ToText(in[0]));
+    }
+    if (!in[0].dtype.is_int() || !in[1].dtype.is_float() || (in.size() > 2 && in[2].dtype != in[0].dtype))
+      return Refuse("integers of type ", ToText(in[0].dtype), " with scales of type ", ToText(in[1].dtype));
+    return Types{{in[1].dtype, in[0].shape}};
+  };
+  op.lower = [](TensorSpan in, const Attrs&, TypeSpan) {
+    te::Tensor y = topi::Cast(in[0], kInt32);
+    if (in.size() > 2) y = topi::Subtract(y, topi::Cast(in[2], kInt32));
+    return std::vector{topi::Multiply(topi::Cast(y, in[1].dtype()), in[1])};
+  };
+  return op;
 }
 
 Outputs QuantizeLinear(NodeContext& c) {
@@ -122,39 +144,50 @@ Value MatrixZero(const Value& zero, const Value& matrix, bool rows) {
   return Reshape(zero, {zero.dim(0), 1});
 }
 
-// The product of integers as they are less their zero points, computed in float64: exact, for sums stay below 2^53.
-Value IntegerProduct(Value a, Value b, const Value& a_zero, const Value& b_zero) {
+// A product of integers less their zero points, as int32.
+Value IntegerMatMul(const Value& a, const Value& b, const Value& a_zero, const Value& b_zero) {
   if (!a || !b) return {};
-  a = Cast(a, kInt32);
-  b = Cast(b, kInt32);
-  if (a_zero) a = a - Cast(MatrixZero(a_zero, a, true), kInt32);
-  if (b_zero) b = b - Cast(MatrixZero(b_zero, b, false), kInt32);
-  return MatMul(Cast(a, DType::Float(64)), Cast(b, DType::Float(64)));
+  NodeContext& c = a.context();
+  const int rank = b.rank();
+  if (a.rank() < 1 || rank < 1) return Fail(c, Unsupported("a product of scalars"));
+  // Vectors and batches that differ: less their zero points first.
+  if (a.rank() < 2 || rank < 2 || (rank > 2 && a.rank() != rank)) {
+    const auto wide = [](const Value& x, const Value& zero) {
+      return zero ? Cast(x, kInt32) - Cast(zero, kInt32) : Cast(x, kInt32);
+    };
+    return Cast(MatMul(Cast(wide(a, MatrixZero(a_zero, a, true)), DType::Float(64)),
+                       Cast(wide(b, MatrixZero(b_zero, b, false)), DType::Float(64))),
+                kInt32);
+  }
+  const auto id = [](const Value& zero) { return zero ? zero.id() : -1; };
+  const absl::StatusOr<std::optional<int>> y =
+      AddIntegerProduct(c.graph(), rank == 2 ? "dense" : "batch_matmul", c.name(),
+                        {a.id(), id(MatrixZero(a_zero, a, true))}, {b.id(), id(MatrixZero(b_zero, b, false))}, {});
+  return y.ok() ? Value(c, **y) : Fail(c, y.status());
 }
 
 Outputs MatMulInteger(NodeContext& c) {
   HONE_RETURN_IF_ERROR(c.NeedInputs(2, 4));
-  return Results({Cast(IntegerProduct(Input(c, 0), Input(c, 1), Input(c, 2), Input(c, 3)), kInt32)});
+  return Results({IntegerMatMul(Input(c, 0), Input(c, 1), Input(c, 2), Input(c, 3))});
 }
 
 // a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero
 Outputs QLinearMatMul(NodeContext& c) {
   HONE_RETURN_IF_ERROR(c.NeedInputs(8, 8));
-  const DType wide = DType::Float(64);
   const Value a = Input(c, 0), b = Input(c, 3);
-  const Value product = IntegerProduct(a, b, Input(c, 2), Input(c, 5));
-  const Value scale = Cast(MatrixZero(Input(c, 1), a, true), wide) * Cast(MatrixZero(Input(c, 4), b, false), wide) /
-                      Cast(MatrixZero(Input(c, 6), a, true), wide);
+  const Value product = IntegerMatMul(a, b, Input(c, 2), Input(c, 5));
+  const DType real = kFloat32;
+  const Value scale = Cast(MatrixZero(Input(c, 1), a, true), real) * Cast(MatrixZero(Input(c, 4), b, false), real);
   if (!product || !scale) return Results({});
-  const Value zero = MatrixZero(Input(c, 7), a, true);
-  const DType to = zero.dtype();
-  return Results({Cast(Clip(Round(product * scale) + Cast(zero, wide), Least(to), Greatest(to)), to)});
+  const Value zero = MatrixZero(Input(c, 7), a, true), y_scale = Cast(MatrixZero(Input(c, 6), a, true), real);
+  return Results({Quantise(Cast(product, real) * scale, y_scale, zero, zero.dtype())});
 }
 
 }  // namespace
 
 HONE_OPERATORS(quantize) {
   return {
+      {.graph = {DequantizeOp()}},
       {.onnx = {{.name = "QuantizeLinear",
                  .since = 10,
                  .import = QuantizeLinear,

@@ -4,6 +4,7 @@
 namespace hone {
 
 absl::Status Optimize(Graph& graph) {
+  HONE_RETURN_IF_ERROR(QuantisedProducts(graph));
   HONE_RETURN_IF_ERROR(FoldConstants(graph));
   HONE_RETURN_IF_ERROR(RemoveNoOps(graph));
   HONE_RETURN_IF_ERROR(RecognisePatterns(graph));

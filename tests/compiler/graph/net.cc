@@ -23,6 +23,8 @@ int Net::Constant(const Ints& shape, uint64_t seed) {
   return graph_.AddConstant(absl::StrCat("c", seed), std::move(data));
 }
 
+int Net::Constant(NdArray data) { return graph_.AddConstant("constant", std::move(data)); }
+
 int Net::Filled(const Ints& shape, double value) {
   NdArray data(kFloat32, shape);
   for (int64_t i = 0; i < data.NumElements(); ++i) data.Set(i, value);

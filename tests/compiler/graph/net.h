@@ -18,6 +18,7 @@ class Net {
 
   int Input(const Ints& shape, DType dtype = kFloat32);
   int Constant(const Ints& shape, uint64_t seed);  // in [0.5, 1.5)
+  int Constant(NdArray data);
   int Filled(const Ints& shape, double value);
   int Op(std::string_view op, std::vector<int> inputs, Attrs attrs = {});
   void Output(int value);

@@ -15,6 +15,92 @@ Attrs Perm(Ints perm) { return {{"perm", std::move(perm)}}; }
 Attrs Shape(Ints shape) { return {{"shape", std::move(shape)}}; }
 Attrs Over(Ints axes) { return {{"axes", std::move(axes)}, {"keepdims", int64_t{1}}}; }
 
+// ---- QuantisedProducts
+
+// x [4, 8] and w [8, 16], dequantised.
+struct QuantisedNet : Net {
+  int Number(DType type, const Ints& shape, int64_t first) {
+    NdArray data(type, shape);
+    for (int64_t i = 0; i < data.NumElements(); ++i) {
+      if (type.is_float()) data.Set(i, 0.5 + static_cast<double>(i % 3));
+      else data.SetInt(i, first + i % 5);
+    }
+    return Constant(std::move(data));
+  }
+  int Left(DType type, int64_t zero, const Ints& scale = {}) {
+    return Op("dequantize", {Input({4, 8}, type), Number(kFloat32, scale, 0), Number(type, {}, zero)});
+  }
+  int Right(DType type, const Ints& scale, const Ints& zero_shape, int64_t zero) {
+    return Op("dequantize", {Number(type, {8, 16}, type.code == TypeCode::kUInt ? 3 : -2), Number(kFloat32, scale, 0),
+                             Number(type, zero_shape, zero)});
+  }
+};
+constexpr DType kUInt8 = DType::UInt(8), kInt8 = DType::Int(8);
+std::string Dequantised(QuantisedNet& net, int x, int w) {
+  net.Output(net.Op("dense", {x, w}));
+  return Operators(After(net, QuantisedProducts));
+}
+
+TEST(QuantisedProducts, AreProductsOfIntegers) {
+  QuantisedNet net;
+  EXPECT_EQ(Dequantised(net, net.Left(kUInt8, 0), net.Right(kInt8, {16}, {}, 0)), "dense cast multiply");
+}
+TEST(QuantisedProducts, AZeroPointIsAConstantForEveryColumn) {
+  QuantisedNet net;
+  EXPECT_EQ(Dequantised(net, net.Left(kUInt8, 7), net.Right(kInt8, {}, {}, 0)), "dense subtract cast multiply");
+}
+TEST(QuantisedProducts, OtherSignsAreShifted) {
+  QuantisedNet net;
+  EXPECT_EQ(Dequantised(net, net.Left(kInt8, -7), net.Right(kUInt8, {1, 16}, {}, 128)),
+            "cast add cast dense subtract cast multiply");
+}
+TEST(QuantisedProducts, AZeroPointOfTheWeightIsTimesTheSumOfARow) {
+  QuantisedNet net;
+  EXPECT_EQ(Dequantised(net, net.Left(kUInt8, 7), net.Right(kInt8, {16}, {16}, 1)),
+            "dense subtract cast reduce_sum multiply subtract add cast multiply");
+}
+TEST(QuantisedProducts, TransposesAndReshapesAreOfIntegers) {
+  QuantisedNet net;
+  const int x = net.Op("reshape", {net.Op("transpose", {net.Left(kUInt8, 7)}, Perm({1, 0}))}, Shape({4, 8}));
+  EXPECT_EQ(Dequantised(net, x, net.Right(kInt8, {16}, {}, 0)), "transpose reshape dense subtract cast multiply");
+}
+TEST(QuantisedProducts, ConvolutionsPadWithTheZeroPoint) {
+  QuantisedNet net;
+  const int x =
+      net.Op("dequantize", {net.Input({1, 4, 5, 8}, kUInt8), net.Number(kFloat32, {}, 0), net.Number(kUInt8, {}, 9)});
+  const int w = net.Op("dequantize", {net.Number(kInt8, {3, 3, 8, 4}, -2), net.Number(kFloat32, {1, 1, 1, 4}, 0)});
+  net.Output(net.Op("conv", {x, w}, {{"pads", Ints{1, 1, 1, 1}}}));
+  const Graph graph = After(net, QuantisedProducts);
+  EXPECT_EQ(Operators(graph), "conv subtract cast multiply");
+  EXPECT_EQ(IntAttr(graph.nodes[0].attrs, "pad_value"), 9);
+}
+// Near misses.
+TEST(QuantisedProducts, ScalesByRowOfTheWeightStayFloats) {
+  QuantisedNet net;
+  EXPECT_THAT(Dequantised(net, net.Left(kUInt8, 0), net.Right(kInt8, {8, 1}, {}, 0)),
+              testing::EndsWith("multiply dense"));
+}
+TEST(QuantisedProducts, ScalesByColumnOfTheImageStayFloats) {
+  QuantisedNet net;
+  EXPECT_THAT(Dequantised(net, net.Left(kUInt8, 0, {8}), net.Right(kInt8, {}, {}, 0)), testing::EndsWith("dense"));
+}
+TEST(QuantisedProducts, WeightsThatAreFloatsStay) {
+  QuantisedNet net;
+  EXPECT_THAT(Dequantised(net, net.Left(kUInt8, 0), net.Constant({8, 16}, 1)), testing::EndsWith("multiply dense"));
+}
+TEST(QuantisedProducts, WiderIntegersStayFloats) {
+  QuantisedNet net;
+  EXPECT_THAT(Dequantised(net, net.Left(DType::Int(16), 0), net.Right(kInt8, {}, {}, 0)), testing::EndsWith("dense"));
+}
+TEST(QuantisedProducts, ConvolutionsWithAZeroPointOfTheWeightStayFloats) {
+  QuantisedNet net;
+  const int x = net.Op("dequantize", {net.Input({1, 4, 5, 8}, kUInt8), net.Number(kFloat32, {}, 0)});
+  const int w = net.Op("dequantize",
+                       {net.Number(kInt8, {1, 1, 8, 4}, -2), net.Number(kFloat32, {}, 0), net.Number(kInt8, {}, 3)});
+  net.Output(net.Op("conv", {x, w}));
+  EXPECT_THAT(Operators(After(net, QuantisedProducts)), testing::EndsWith("multiply conv"));
+}
+
 // ---- FoldConstants
 
 TEST(FoldConstants, WhatDependsOnConstantsAloneIsOne) {
