@@ -90,7 +90,8 @@ class Emitter {
   llvm::Value* ToFloat(llvm::Value* value, DType type);    // 16-bit floats to float, others as they are
   llvm::Value* FromFloat(llvm::Value* value, DType type);  // the inverse: rounds to nearest even
   llvm::Value* FloatToBFloat(llvm::Value* value);
-  llvm::Value* DoubleToFloatOdd(llvm::Value* value);  // rounds to odd, so that rounding again is right
+  llvm::Value* FloatToNarrow(llvm::Value* value, DType to);  // integers of 8 and 16 bits
+  llvm::Value* DoubleToFloatOdd(llvm::Value* value);         // rounds to odd, so that rounding again is right
   llvm::Value* FloatArithmetic(BinaryOp op, llvm::Value* a, llvm::Value* b, const Expr& a_expr, const Expr& b_expr);
   llvm::Value* FloatModulo(llvm::Value* a, llvm::Value* b, bool floor);
 
