@@ -11,6 +11,7 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
+constexpr int64_t kGroup = 4;  // products of bytes that machines add up at once
 constexpr DType kUInt8 = DType::UInt(8), kInt8 = DType::Int(8);
 
 class Builder {
@@ -29,6 +30,7 @@ class Builder {
         attrs["pad_value"] = zero.data->GetInt(0);
       }
     }
+    if (op_ == "conv" && IntAttr(attrs, "groups", 1) == 1) HONE_RETURN_IF_ERROR(PadChannels(a.value, b.value));
     HONE_ASSIGN_OR_RETURN(int sum, Add(op_, {a.value, b.value}, std::move(attrs)));
     if (a_zero) {
       HONE_ASSIGN_OR_RETURN(const int of_b, SumOfRight(b.value));
@@ -90,6 +92,22 @@ class Builder {
       if (pad != 0) return true;
     }
     return false;
+  }
+
+  // Input channels in whole groups, those that are added having weights of 0.
+  absl::Status PadChannels(int& image, int& weight) {
+    const int64_t rank = graph_.type(image).rank(), channels = graph_.type(image).shape.back();
+    const int64_t missing = (kGroup - channels % kGroup) % kGroup;
+    if (missing == 0) return absl::OkStatus();
+    HONE_ASSIGN_OR_RETURN(image, PadAfter(image, rank - 1, missing));
+    HONE_ASSIGN_OR_RETURN(weight, PadAfter(weight, rank - 2, missing));
+    return absl::OkStatus();
+  }
+  absl::StatusOr<int> PadAfter(int value, int64_t axis, int64_t count) {
+    Ints before(static_cast<size_t>(graph_.type(value).rank()), 0), after = before;
+    after[static_cast<size_t>(axis)] = count;
+    return Add("pad", {value},
+               {{"before", before}, {"after", after}, {"mode", std::string("constant")}, {"value", 0.0}});
   }
 
   absl::StatusOr<int> SumOver(int value, Ints axes, bool keepdims) {

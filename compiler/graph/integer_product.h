@@ -18,9 +18,10 @@ struct IntegerOperand {
 // Appends what computes sum((a - a.zero) * (b - b.zero)) over the terms of a "dense", "batch_matmul" or "conv" as
 // int32, exactly (modulo 2^32):
 //   sum(a * b) - a.zero * sum(b) - b.zero * sum(a) + terms * a.zero * b.zero
-// Sums of constants are folded. Operands of the other sign are shifted by 128 with their zero points. A zero point of a
-// is one number or one a row, of b one number or one a column. nullopt for what is not of this form: a convolution
-// whose weight has a zero point, or that pads and has a zero point of a that is not one constant.
+// Sums of constants are folded. Input channels of a convolution are made a multiple of four. Operands of the other sign
+// are shifted by 128 with their zero points. A zero point of a is one number or one a row, of b one number or one a
+// column. nullopt for what is not of this form: a convolution whose weight has a zero point, or that pads and has a
+// zero point of a that is not one constant.
 absl::StatusOr<std::optional<int>> AddIntegerProduct(Graph& graph, const std::string& op, const std::string& name,
                                                      IntegerOperand a, IntegerOperand b, Attrs attrs);
 

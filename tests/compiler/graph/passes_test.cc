@@ -74,6 +74,15 @@ TEST(QuantisedProducts, ConvolutionsPadWithTheZeroPoint) {
   EXPECT_EQ(Operators(graph), "conv subtract cast multiply");
   EXPECT_EQ(IntAttr(graph.nodes[0].attrs, "pad_value"), 9);
 }
+TEST(QuantisedProducts, ChannelsComeInFours) {
+  QuantisedNet net;
+  const int x = net.Op("dequantize", {net.Input({1, 4, 5, 3}, kUInt8), net.Number(kFloat32, {}, 0)});
+  const int w = net.Op("dequantize", {net.Number(kInt8, {3, 3, 3, 16}, -2), net.Number(kFloat32, {}, 0)});
+  net.Output(net.Op("conv", {x, w}));
+  const Graph graph = After(net, QuantisedProducts);
+  EXPECT_EQ(Operators(graph), "pad conv cast multiply");
+  EXPECT_EQ(graph.type(graph.nodes[1].inputs[1]).shape, (Ints{3, 3, 4, 16}));
+}
 // Near misses.
 TEST(QuantisedProducts, ScalesByRowOfTheWeightStayFloats) {
   QuantisedNet net;
