@@ -2,6 +2,10 @@
 """Runs a bundle with `hone run` on seeded random inputs and compares its outputs with ONNX Runtime's.
 
     check_bundle.py MODEL.onnx BUNDLE.hone --hone PATH [--seeds 1 2 3] [--rtol 1e-3] [--atol 1e-4]   # exit 6 when they differ
+    check_bundle.py QUANTISED.onnx BUNDLE.hone --hone PATH --within-step 0.999
+
+With --within-step that share of the elements of every output must be at most one quantisation step off, the scale of the
+DequantizeLinear that makes the output.
 """
 import argparse
 import os
@@ -12,7 +16,25 @@ import tempfile
 import numpy as np
 
 from compare import difference
+from onnx import load, numpy_helper
 from reference import file_name, open_session, random_inputs
+
+
+def quantisation_steps(path):
+    """The step of every output: the scale of what makes it."""
+    graph = load(path).graph
+    constants = {t.name: t for t in graph.initializer}
+    return {node.output[0]: float(numpy_helper.to_array(constants[node.input[1]]))
+            for node in graph.node if node.op_type == "DequantizeLinear" and node.input[1] in constants
+            and node.output[0] in {output.name for output in graph.output}}
+
+
+def beyond_a_step(a, b, step, share):
+    """None when that share of the elements is within a step, else a sentence."""
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return difference(a, b, 0, step)
+    within = float((np.abs(a.astype(np.float64) - b.astype(np.float64)) <= step * 1.001).mean())   # rounding of the scale
+    return None if within >= share else f"{within:.5f} of the elements are within a step of {step:.3g}, not {share}"
 
 
 def main():
@@ -23,7 +45,9 @@ def main():
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--rtol", type=float, default=1e-3)
     parser.add_argument("--atol", type=float, default=1e-4)
+    parser.add_argument("--within-step", type=float)
     args = parser.parse_args()
+    steps = quantisation_steps(args.model) if args.within_step is not None else {}
     session = open_session(args.model)
     for seed in args.seeds:
         inputs = random_inputs(args.model, session, seed)
@@ -43,12 +67,17 @@ def main():
                 sys.exit(f"check_bundle.py: hone run ended with {code}")
             for name, want in zip(names, expected):
                 got = np.load(outputs[name])
-                problem = difference(got, want, args.rtol, args.atol)
+                if args.within_step is not None:
+                    problem = beyond_a_step(got, want, steps[name], args.within_step)
+                else:
+                    problem = difference(got, want, args.rtol, args.atol)
                 if problem:
                     print(f"check_bundle.py: seed {seed}: {name}: {problem}", file=sys.stderr)
                     return 6
                 worst = float(np.abs(got.astype(np.float64) - want.astype(np.float64)).max()) if got.size else 0.0
-                print(f"seed {seed}: {name}: equal to ONNX Runtime's within rtol {args.rtol}, atol {args.atol} (largest error {worst:.2g})")
+                bound = (f"rtol {args.rtol}, atol {args.atol}" if args.within_step is None
+                         else f"a step of {steps[name]:.3g} for {args.within_step:.1%}")
+                print(f"seed {seed}: {name}: equal to ONNX Runtime's within {bound} (largest error {worst:.2g})")
     return 0
 
 

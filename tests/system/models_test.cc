@@ -1,6 +1,7 @@
 // Whole networks against ONNX Runtime, on three seeded inputs each (rtol 1e-3, atol 1e-4, in check_bundle.py): the five
 // models of make_models.py untuned and after a short tuning, and what PyTorch's exporters write (tests/models/exported)
-// untuned. tests/run says where the models (HONE_MODELS) and Python with ONNX Runtime (HONE_PYTHON) are.
+// untuned; and a quantised one. tests/run says where the models (HONE_MODELS) and Python with ONNX Runtime
+// (HONE_PYTHON) are.
 #include <cstdlib>
 #include <filesystem>
 
@@ -26,9 +27,11 @@ class Network : public testing::TestWithParam<const char*> {
     models_ = models;
   }
 
-  void ExpectAgreesWithOnnxRuntime(const std::string& model, const std::string& bundle) const {
-    const Finished check = RunProgram(
-        folder_, python_, {Script("check_bundle.py"), model, bundle, "--hone", HONE_BIN "/hone"}, kMostSeconds);
+  void ExpectAgreesWithOnnxRuntime(const std::string& model, const std::string& bundle,
+                                   const Arguments& how = {}) const {
+    Arguments arguments{Script("check_bundle.py"), model, bundle, "--hone", HONE_BIN "/hone"};
+    arguments.insert(arguments.end(), how.begin(), how.end());
+    const Finished check = RunProgram(folder_, python_, arguments, kMostSeconds);
     EXPECT_EQ(check.code, 0) << check.output << check.errors;
     // A line for every output of every seed: nothing was left out.
     EXPECT_THAT(check.output, testing::HasSubstr("seed 3: "));
@@ -74,10 +77,35 @@ TEST_P(Exported, AgreesWithOnnxRuntime) {
   ExpectAgreesWithOnnxRuntime(model, Compile(model, {"--untuned"}));
 }
 
+// Activations of either sign: what the products read is integers, and the outputs are those of ONNX Runtime's integer
+// kernels up to one quantisation step for 99.9 %.
+using Quantised = Network;
+TEST_P(Quantised, ComputesWithIntegers) {
+  const std::string model = folder_ / "quantised.onnx";
+  const Finished quantise = RunProgram(
+      folder_, python_, {Script("quantise.py"), models_ + "/resnet18.onnx", "-o", model, "--activations", GetParam()},
+      kMostSeconds);
+  ASSERT_EQ(quantise.code, 0) << quantise.errors;
+  const Finished inspect = RunProgram(folder_, "hone", {"inspect", model, "--json"}, kMostSeconds);
+  ASSERT_EQ(inspect.code, 0) << inspect.errors;
+  int products = 0;
+  for (const auto& task : JsonLines(inspect.output).back().at("tasks")) {
+    const std::string name = task.at("name").get<std::string>();
+    if (name.find("conv2d") == std::string::npos && name.find("dense") == std::string::npos) continue;
+    ++products;
+    const Finished program = RunProgram(folder_, "hone", {"inspect", model, "--task", name}, kMostSeconds);
+    EXPECT_THAT(program.output, testing::HasSubstr("\"int8\")")) << name;
+    EXPECT_THAT(program.output, testing::HasSubstr("\"uint8\")")) << name;
+  }
+  EXPECT_EQ(products, 21);
+  ExpectAgreesWithOnnxRuntime(model, Compile(model, {"--untuned"}), {"--within-step", "0.999"});
+}
+
 std::string Name(const testing::TestParamInfo<const char*>& info) { return info.param; }
 INSTANTIATE_TEST_SUITE_P(Models, Untuned, testing::Values("mlp", "resnet18", "resnet50", "mobilenetv2", "bert_base"),
                          Name);
 INSTANTIATE_TEST_SUITE_P(Models, Tuned, testing::Values("mlp", "resnet18", "mobilenetv2"), Name);
+INSTANTIATE_TEST_SUITE_P(Models, Quantised, testing::Values("uint8", "int8"), Name);
 INSTANTIATE_TEST_SUITE_P(Models, Exported,
                          testing::Values("resnet18", "mobilenet_v3_small", "lraspp", "swin", "bert", "gpt2"), Name);
 
