@@ -126,11 +126,52 @@ def rows():
         emit(name, "rows", save(name, [node], {"s": values(n), "b": values(n)}, [m, n], [m, n]), 0, 8 * m * n)
 
 
+def byte_product(m, n, k):
+    """uint8 times constant int8, summed in int32."""
+    name = f"int8_product_{m}x{n}x{k}"
+    graph = helper.make_graph([helper.make_node("MatMulInteger", ["x", "w"], ["y"])], name,
+                              [helper.make_tensor_value_info("x", TensorProto.UINT8, [m, k])],
+                              [helper.make_tensor_value_info("y", TensorProto.INT32, [m, n])],
+                              [numpy_helper.from_array(rng.integers(-127, 128, (k, n)).astype(np.int8), "w")])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    model.ir_version = 8
+    path = os.path.join(work, name + ".onnx")
+    onnx.save(model, path)
+    emit(name, "integers", path, 2 * m * n * k, 4 * m * n + m * k + n * k, 1, ["onnxruntime"])
+
+
+def byte_convolution(c, h, oc, kernel):
+    """uint8 by constant int8, requantised to uint8."""
+    name, pad = f"int8_conv_{kernel}x{kernel}_{h}x{h}x{c}_to_{oc}", kernel // 2
+    node = helper.make_node("QLinearConv", ["x", "s", "z", "w", "t", "o", "u", "z"], ["y"], pads=[pad] * 4, kernel_shape=[kernel] * 2)
+    weight = rng.integers(-127, 128, (oc, c, kernel, kernel)).astype(np.int8)
+    constants = {"s": np.float32(0.02), "z": np.uint8(0), "w": weight, "t": np.full(oc, 0.01, np.float32),
+                 "o": np.zeros(oc, np.int8), "u": np.float32(0.05)}
+    graph = helper.make_graph([node], name, [helper.make_tensor_value_info("x", TensorProto.UINT8, [1, c, h, h])],
+                              [helper.make_tensor_value_info("y", TensorProto.UINT8, [1, oc, h, h])],
+                              [numpy_helper.from_array(np.asarray(value), key) for key, value in constants.items()])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    model.ir_version = 8
+    path = os.path.join(work, name + ".onnx")
+    onnx.save(model, path)
+    emit(name, "integers", path, 2 * h * h * oc * c * kernel * kernel, h * h * (c + oc) + weight.size, 1, ["onnxruntime"])
+
+
+def integers():
+    """Each with the same in float32 after it."""
+    for n in (256, 512, 1024, 2048):
+        byte_product(n, n, n)
+        product(n, n, n)
+    for c, h in ((64, 56), (128, 28), (256, 14), (512, 7)):
+        byte_convolution(c, h, c, 3)
+        convolution(c, h, h, c, 3)
+
+
 def whole(path):
     emit(os.path.splitext(os.path.basename(path))[0], "models", path, peers=["onnxruntime", "openvino", "tvm"])
 
 
-GROUPS = {"products": products, "convolutions": convolutions, "rows": rows,
+GROUPS = {"products": products, "convolutions": convolutions, "rows": rows, "integers": integers,
           "models": lambda: [whole(os.path.join(models, m + ".onnx")) for m in MODELS]}
 for group in sys.argv[3:]:
     if group in GROUPS:

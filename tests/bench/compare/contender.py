@@ -38,7 +38,8 @@ def onnxruntime():
     options.execution_mode = ort.ExecutionMode.ORT_SEQUENTIAL
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_ALL
     session = ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-    types = {"tensor(float)": "float32", "tensor(int64)": "int64", "tensor(int32)": "int32", "tensor(bool)": "bool"}
+    types = {"tensor(float)": "float32", "tensor(int64)": "int64", "tensor(int32)": "int32", "tensor(int8)": "int8",
+             "tensor(uint8)": "uint8", "tensor(bool)": "bool"}
     binding = session.io_binding()
     for tensor in session.get_inputs():
         binding.bind_cpu_input(tensor.name, values([d if isinstance(d, int) else 1 for d in tensor.shape], types[tensor.type]))
