@@ -76,6 +76,25 @@ TEST(Conv, PadsInABlockOfItsOwnOnlyWhenNeeded) {
               testing::ElementsAre("pad", "conv2d"));
 }
 
+TEST(Conv, OfBytesPadsWithItsValue) {
+  const Tensor x = Placeholder({1, 4, 5, 2}, DType::UInt(8), "x"), w = Placeholder({3, 3, 2, 3}, DType::Int(8), "w");
+  const ConvAttrs attrs{.pads_before = {1, 1}, .pads_after = {1, 1}, .pad_value = 9};
+  const Tensor y = Conv2d(x, w, attrs);
+  EXPECT_EQ(y.dtype(), kInt32);
+  ExpectComputes({x, w}, y, [](const std::vector<Values>& in, const Index& at) {
+    double sum = 0;
+    for (int64_t kh = 0; kh < 3; ++kh) {
+      for (int64_t kw = 0; kw < 3; ++kw) {
+        for (int64_t c = 0; c < 2; ++c) {
+          const Index from = {at[0], at[1] + kh - 1, at[2] + kw - 1, c};
+          sum += (in[0].Has(from) ? in[0](from) : 9) * in[1]({kh, kw, c, at[3]});
+        }
+      }
+    }
+    return sum;
+  });
+}
+
 TEST(Conv, OutputSize) {
   EXPECT_EQ(ConvOutputSize(224, 7, 2, 1, 3, 3), 112);
   EXPECT_EQ(ConvOutputSize(11, 3, 2, 2, 0, 1), 4);

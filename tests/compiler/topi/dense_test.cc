@@ -48,6 +48,21 @@ TEST(Dense, MatchesLoops) {
   }
 }
 
+// Of whatever signs; their sums leave 16 bits.
+TEST(Dense, SumsBytesInInt32) {
+  for (const DType right : {DType::Int(8), DType::UInt(8)}) {
+    const Tensor x = Placeholder({3, 200}, DType::UInt(8), "x"), w = Placeholder({200, 5}, right, "w");
+    const Tensor y = Dense(x, w);
+    EXPECT_EQ(y.dtype(), kInt32);
+    const auto naive = [](const std::vector<Values>& in, const Index& at) {
+      double sum = 0;
+      for (int64_t k = 0; k < 200; ++k) sum += in[0]({at[0], k}) * in[1]({k, at[1]});
+      return sum;
+    };
+    ExpectComputes({x, w}, y, naive, {.int_low = 100, .int_high = 128});
+  }
+}
+
 TEST(BatchMatmul, BroadcastsBatches) {
   struct Case {
     std::vector<int64_t> a, b;

@@ -164,6 +164,7 @@ INSTANTIATE_TEST_SUITE_P(
                       DotCase{"PairsOnAvx2", "cpu:x86-64-v3", kUInt8, kInt8, 64, 16, "dot2_u8s8_s32", 8},
                       DotCase{"VnniOnAvx2", "cpu:x86-64-v3+avxvnni", kUInt8, kInt8, 64, 16, "dot4_u8s8_s32", 8},
                       DotCase{"Sdot", "cpu:cortex-a76", kInt8, kInt8, 64, 16, "dot4_s8s8_s32", 4},
+                      DotCase{"Usdot", "cpu:neoverse-n2", kUInt8, kInt8, 64, 16, "dot4_u8s8_s32", 4},
                       DotCase{"NoInstruction", "cpu:cortex-a72", kInt8, kInt8, 64, 16, "", 0},
                       DotCase{"NoWholeGroups", "cpu:x86-64-v4+avx512vnni", kUInt8, kInt8, 64, 15, "", 0},
                       DotCase{"NoWholeVectors", "cpu:x86-64-v4+avx512vnni", kUInt8, kInt8, 37, 16, "", 0},
