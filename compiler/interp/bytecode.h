@@ -87,10 +87,14 @@ enum class Op : uint16_t {
   kLoopNext,     // ++a, back while a < b; counts steps
   kCheckDomain,  // a within [b, b + c): a block's variable
   kAlloc,        // buffer a, its shape in dims
-  // Threads that wait for one another. The code between kFork and its kThreadEnd is run by threads of their own.
-  kFork,       // aux: the fork; a its variable, b the end of it; `c` is where the parent goes on
-  kThreadEnd,  // the end of one thread
-  kBarrier,    // aux: the barrier
+  // A launch: blocks one after the other, the threads of each side by side. The code between kFork and its kThreadEnd
+  // is run by threads of their own.
+  kLaunch,      // the launch begins
+  kLaunchEnd,   // and is over
+  kBlockIndex,  // the block's index on the axis places[aux] is a
+  kFork,        // aux: the fork; a its variable, b the end of it; `c` is where the parent goes on
+  kThreadEnd,   // the end of one thread
+  kBarrier,     // aux: the barrier
   kReturn,
 };
 
@@ -109,6 +113,8 @@ struct Access {
   std::vector<int> indices;  // slots
   std::vector<int> strides;  // 0: the index is one for all lanes, 1: one for each
   std::string place;         // "block C": for messages
+  Stmt statement;            // the one it is part of, for messages
+  bool atomic = false;       // the element of an atomic update
 };
 
 struct BufferInfo {
@@ -116,6 +122,7 @@ struct BufferInfo {
   DType storage;          // the element type in memory: float64 for floats in double accumulation
   std::vector<int> dims;  // slots of the sizes
   int param = -1;
+  bool written = false;  // by any code: elements of others cannot be raced for
 };
 
 // A part of the code that computes single elements of one buffer (elements.cc).
@@ -124,7 +131,7 @@ struct ElementCode {
   std::vector<int> index_slots;  // one for each dimension of the buffer; where the index goes
 };
 
-// A loop over threadIdx with barriers inside.
+// A loop over threadIdx in a launch.
 struct ForkCode {
   std::string thread;        // "threadIdx.x"
   std::vector<int> buffers;  // those that are allocated inside: every thread has its own

@@ -423,6 +423,8 @@ class Compiler {
     Access access;
     access.lanes = lanes;
     access.place = block_;
+    access.statement = statement_;
+    access.atomic = updated_ && named.SameAs(updated_);
     for (const Expr& index : indices) {
       HONE_ASSIGN_OR_RETURN(const int slot, Expression(index));
       access.indices.push_back(slot);
@@ -479,7 +481,9 @@ class Compiler {
     if (!stmt) return absl::OkStatus();
     if (++depth_ > 5000) return Error("statements nest deeper than 5000");
     const int mark = next_;
+    const Stmt outer = std::exchange(statement_, stmt);
     const absl::Status status = std::visit([&](const auto& node) { return Do(node); }, stmt.node().kind);
+    statement_ = outer;
     next_ = mark;
     --depth_;
     return status;
@@ -496,16 +500,47 @@ class Compiler {
       end = NewSlots(1);
       Emit(Op::kAddI64, 1, end, min, extent);
     }
-    const bool threads =
-        n.kind == ForKind::kThreadBinding && n.thread.starts_with("threadIdx") && ContainsBarrier(n.body);
-    if (threads && open_forks_.empty()) HONE_RETURN_IF_ERROR(AllocateShared(n.body));
+    const bool launches = StartsLaunch(n);
+    if (launches) {
+      Emit(Op::kLaunch);
+      in_launch_ = true;
+    }
     const int var = NewSlots(1);
-    Emit(Op::kMove, 1, var, min);
     vars_[n.var.id()] = var;
     loops_[n.var.id()] = {n.min, n.extent};
-    if (threads) return ForkThreads(n, var, end);
+    if (in_launch_ && n.thread.starts_with("threadIdx")) {
+      HONE_RETURN_IF_ERROR(ForkThreads(n, min, var, end));
+    } else {
+      HONE_RETURN_IF_ERROR(Loop(n, min, var, end));
+    }
+    if (launches) {
+      Emit(Op::kLaunchEnd);
+      in_launch_ = false;
+    }
+    return absl::OkStatus();
+  }
+
+  // Whether the loop is the outermost of a launch: of a nest that is bound to blocks and threads and in which nothing
+  // but barriers orders these. While it is made of blocks without a barrier, what blocks need of each other still
+  // orders them: lowering has to put the barriers in, and the iterations run one after the other.
+  bool StartsLaunch(const For& n) const {
+    if (in_launch_ || (!n.thread.starts_with("blockIdx") && !n.thread.starts_with("threadIdx"))) return false;
+    return ContainsBarrier(n.body) || (!ContainsBlock(n.body) && block_.empty());
+  }
+
+  absl::Status Loop(const For& n, int min, int var, int end) {
+    Emit(Op::kMove, 1, var, min);
     const int test = Emit(Op::kLoopTest, 1, 0, var, end);
     const int body = Here();
+    if (in_launch_ && n.thread.starts_with("blockIdx")) {
+      if (!open_forks_.empty()) {
+        return Error(absl::StrCat("loop ", n.var.name(), " is bound to ", n.thread, " inside a loop over ",
+                                  code_.forks[static_cast<size_t>(open_forks_.back())].thread,
+                                  "; blocks are made of threads, so its place is outside"));
+      }
+      Emit(Op::kBlockIndex, 1, 0, var);
+      code_.instrs.back().aux = Place(n.thread);
+    }
     loops_around_.push_back({var, n.var.name()});
     HONE_RETURN_IF_ERROR(Statement(n.body));
     loops_around_.pop_back();
@@ -515,7 +550,15 @@ class Compiler {
   }
 
   // The loop's iterations run side by side, from barrier to barrier.
-  absl::Status ForkThreads(const For& n, int var, int end) {
+  absl::Status ForkThreads(const For& n, int min, int var, int end) {
+    for (const int open : open_forks_) {
+      if (code_.forks[static_cast<size_t>(open)].thread == n.thread) {
+        return Error(absl::StrCat("loop ", n.var.name(), " is bound to ", n.thread, " inside another loop over ",
+                                  n.thread, "; lowering makes one of the two"));
+      }
+    }
+    if (open_forks_.empty()) HONE_RETURN_IF_ERROR(AllocateShared(n.body));
+    Emit(Op::kMove, 1, var, min);
     const int fork = static_cast<int>(code_.forks.size());
     code_.forks.push_back({n.thread, {}});
     const std::vector<LoopAround> outside =
@@ -636,6 +679,7 @@ class Compiler {
   absl::Status Do(const Store& n) {
     HONE_ASSIGN_OR_RETURN(const int value, Expression(n.value));
     HONE_ASSIGN_OR_RETURN(const int access, AddAccess(n.buffer, n.indices, n.mask, n.value.type().lanes));
+    code_.buffers[static_cast<size_t>(code_.accesses[static_cast<size_t>(access)].buffer)].written = true;
     Emit(Op::kStore, n.value.type().lanes, value, access);
     return absl::OkStatus();
   }
@@ -681,8 +725,12 @@ class Compiler {
       code_.barriers.push_back(std::move(barrier));
       return absl::OkStatus();
     }
-    // Threads change places at barriers alone: nobody comes between.
-    if (const std::optional<struct Store> update = AtomicUpdate(n)) return Do(*update);
+    if (const std::optional<struct Store> update = AtomicUpdate(n)) {
+      updated_ = update->buffer;  // threads change places at barriers alone: nobody comes between
+      const absl::Status status = Do(*update);
+      updated_ = Buffer();
+      return status;
+    }
     return Expression(n.value).status();
   }
 
@@ -845,6 +893,9 @@ class Compiler {
     int slot;
     std::string name;
   };
+  Stmt statement_;  // being compiled
+  Buffer updated_;  // by the atomic update that is being compiled
+  bool in_launch_ = false;
   std::vector<LoopAround> loops_around_;  // since the outermost fork
   std::vector<int> open_forks_;
   std::set<uint64_t> shared_;  // buffers that were allocated in front of the threads that share them

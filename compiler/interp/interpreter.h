@@ -3,6 +3,13 @@
 // A function is first compiled to a compact code over numbered slots, then run on one thread. Parallel, vectorised and
 // unrolled loops run in order, one iteration after the other. Floating values are rounded to their declared type after
 // every operation, 16-bit types included.
+//
+// Loops bound to blockIdx and threadIdx are a launch where nothing but barriers orders their iterations: where a
+// barrier stands in them, or no blocks are left. Its threads run from barrier to barrier, each with registers of its
+// own, and FailedPrecondition names a barrier that some thread of the block does not reach, or a data race: two threads
+// that touch one element of shared or global memory, one of them writing, with no barrier between. In other programs
+// blocks say what needs what, lowering (lower_threads.h) has yet to put barriers in, and such loops run in order as
+// well.
 #pragma once
 
 #include <cstdint>

@@ -180,6 +180,9 @@ absl::Status Machine::Allocate(int buffer, bool with_flags) {
     memory.own_bytes = bytes;
   }
   memory.data = memory.own.get();
+  // What a thread allocates is its own; what is there before the threads start they share.
+  const bool shared = place_.in_launch && place_.thread == Coordinates();
+  memory.touches = shared ? std::make_unique<Touches>(memory.elements) : nullptr;
   std::memset(memory.data, kUnwrittenByte, static_cast<size_t>(bytes));
   memory.written = nullptr;
   if (!with_flags || !options_.check_uninitialised) return absl::OkStatus();
@@ -246,8 +249,10 @@ absl::Status Machine::Produce(int buffer, int64_t offset) {
 
 inline float* Machine::PlainElement(const Access& access, bool store) const {
   const Memory& memory = memory_[static_cast<size_t>(access.buffer)];
-  if (access.lanes != 1 || access.mask >= 0 || memory.storage != Storage::kF32 || memory.data == nullptr)
+  if (access.lanes != 1 || access.mask >= 0 || memory.storage != Storage::kF32 || memory.data == nullptr ||
+      memory.touches != nullptr) {
     return nullptr;
+  }
   int64_t offset = 0;
   const size_t rank = access.indices.size();
   const int* const indices = access.indices.data();
@@ -282,6 +287,7 @@ absl::Status Machine::Load(const Access& access, Slot* dst) {
       dst[lane].i = 0;
       continue;
     }
+    if (memory.touches != nullptr) HONE_RETURN_IF_ERROR(NoteTouch(access, memory, offset, false));
     if (memory.written != nullptr && memory.written[offset] == 0) HONE_RETURN_IF_ERROR(Unwritten(access, lane, offset));
     const char* at = memory.data + offset * memory.bytes;
     const auto read = [at]<class T>(T) {
@@ -318,6 +324,7 @@ absl::Status Machine::Store(const Access& access, const Slot* value) {
       if (!status.ok()) return status;
       continue;
     }
+    if (memory.touches != nullptr) HONE_RETURN_IF_ERROR(NoteTouch(access, memory, offset, true));
     if (memory.written != nullptr) memory.written[offset] = 1;
     char* at = memory.data + offset * memory.bytes;
     const auto write = [at](auto v) { std::memcpy(at, &v, sizeof(v)); };
@@ -541,6 +548,9 @@ absl::Status Machine::Execute(const Instr* at, Slot* const s, Stop* stop) {
         HONE_RETURN_IF_ERROR(Sizes(in.a));
         HONE_RETURN_IF_ERROR(Allocate(in.a, true));
         break;
+      case Op::kLaunch: BeginLaunch(); break;
+      case Op::kLaunchEnd: EndLaunch(); break;
+      case Op::kBlockIndex: place_.block = place_.block.With(code_.places[in.aux], a->i); break;
       case Op::kFork:
         if (stop != nullptr) {
           *stop = {Stop::Why::kFork, &in};

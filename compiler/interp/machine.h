@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "compiler/interp/bytecode.h"
 #include "compiler/interp/ndarray.h"
+#include "compiler/interp/races.h"
 
 namespace hone::interp {
 
@@ -37,6 +38,7 @@ class Machine {
     std::unique_ptr<char[], void (*)(void*)> own{nullptr, nullptr};
     std::unique_ptr<uint8_t[], void (*)(void*)> own_written{nullptr, nullptr};
     int64_t own_bytes = 0, own_flags = 0;
+    std::unique_ptr<Touches> touches;  // in a launch, of memory that several threads can touch
   };
 
   // Where the code of one thread has stopped, and why.
@@ -45,11 +47,22 @@ class Machine {
     const Instr* at = nullptr;  // the instruction it stopped at
   };
   struct Thread;  // threads.cc
+  // Where the code that runs stands among the threads of a launch.
+  struct Place {
+    bool in_launch = false;
+    Coordinates block, thread;
+    int32_t epoch = 0;  // counts barriers
+  };
 
   static Storage StorageOf(DType type);
   // Runs from an instruction on, with its slots at `frame`, to the next one that stops a thread; without `stop`, code
   // that is no thread of its own, to the end.
   absl::Status Execute(const Instr* at, Slot* frame, Stop* stop);
+  // Races are looked for between the two, in all memory that the launch writes and its threads share (threads.cc).
+  void BeginLaunch();
+  void EndLaunch();
+  // FailedPrecondition when the touch of the element races with an earlier one.
+  absl::Status NoteTouch(const Access& access, const Memory& memory, int64_t offset, bool writes);
   // The threads of the fork, and of forks inside it, to their ends (threads.cc).
   absl::Status RunThreads(const Instr& fork, Slot* frame);
   absl::Status Spawn(std::vector<std::unique_ptr<Thread>>& threads, Thread* parent, const Instr& fork,
@@ -76,6 +89,7 @@ class Machine {
   std::vector<Slot> slots_;
   Slot* frame_ = nullptr;  // those of the code that runs
   std::vector<Memory> memory_;
+  Place place_;
   int64_t steps_ = 0;
 };
 

@@ -1,4 +1,5 @@
-// Threads that wait for one another at barriers: the iterations of a loop over threadIdx with barriers inside.
+// Launches: the iterations of loops over threadIdx are threads that wait for one another at barriers, those of loops
+// over blockIdx blocks of them, which nothing orders.
 //
 // Every thread has slots and allocations of its own and runs, in order of its number, to the next barrier or to its
 // end. When all have stopped they must have stopped at the same barrier, in the same iteration of the loops around it:
@@ -8,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/interp/machine.h"
+#include "compiler/ir/text.h"
 #include "compiler/support/status_macros.h"
 
 namespace hone::interp {
@@ -16,17 +18,45 @@ struct Machine::Thread {
   enum class State : uint8_t { kReady, kAtBarrier, kForked, kEnded };
   Thread* parent = nullptr;
   const ForkCode* fork = nullptr;
-  int64_t number = 0;  // of the fork's loop
+  Coordinates coordinates;
   std::vector<Slot> slots;
   std::vector<Memory> buffers;  // those of the fork
   const Instr* at = nullptr;    // where it goes on, or the barrier it waits at
   State state = State::kReady;
   int children = 0;  // that have not ended
 
-  std::string Name() const {
-    return absl::StrCat(parent == nullptr ? "" : absl::StrCat(parent->Name(), ", "), fork->thread, " = ", number);
-  }
+  std::string Name() const { return coordinates.Name("threadIdx"); }
 };
+
+void Machine::BeginLaunch() {
+  place_ = Place{.in_launch = true};
+  for (size_t b = 0; b < memory_.size(); ++b) {
+    const bool touched = memory_[b].data != nullptr && code_.buffers[b].written;
+    memory_[b].touches = touched ? std::make_unique<Touches>(memory_[b].elements) : nullptr;
+  }
+}
+
+void Machine::EndLaunch() {
+  place_ = Place();
+  for (Memory& memory : memory_) memory.touches = nullptr;
+}
+
+absl::Status Machine::NoteTouch(const Access& access, const Memory& memory, int64_t offset, bool writes) {
+  const Touch touch{place_.block, place_.thread, place_.epoch, static_cast<int32_t>(&access - code_.accesses.data()),
+                    writes,       access.atomic};
+  const std::optional<Touch> earlier = memory.touches->Add(offset, touch);
+  if (!earlier.has_value()) return absl::OkStatus();
+  const auto what = [&](const Touch& t) {
+    const std::string text = ToText(code_.accesses[static_cast<size_t>(t.access)].statement);
+    return absl::StrCat(t.writes ? "writes" : "reads", " it in `", text.substr(0, text.find('\n')), "`");
+  };
+  const bool blocks = earlier->block.Differ(touch.block);
+  return At(access.place, absl::FailedPreconditionError(absl::StrCat(
+                              "data race for ", code_.buffers[static_cast<size_t>(access.buffer)].buffer.name(),
+                              IndexText(memory, offset), ": ", earlier->Who(), " ", what(*earlier), ", ", touch.Who(),
+                              " ", what(touch), ", ",
+                              blocks ? "and nothing orders blocks of one launch" : "and no barrier stands between")));
+}
 
 absl::Status Machine::Spawn(std::vector<std::unique_ptr<Thread>>& threads, Thread* parent, const Instr& fork,
                             const Slot* frame) {
@@ -40,7 +70,7 @@ absl::Status Machine::Spawn(std::vector<std::unique_ptr<Thread>>& threads, Threa
     auto thread = std::make_unique<Thread>();
     thread->parent = parent;
     thread->fork = &code_.forks[fork.aux];
-    thread->number = number;
+    thread->coordinates = (parent == nullptr ? Coordinates() : parent->coordinates).With(thread->fork->thread, number);
     thread->slots.assign(frame, frame + slots_.size());
     thread->slots[static_cast<size_t>(fork.a)].i = number;
     for (const int buffer : thread->fork->buffers) {
@@ -66,7 +96,9 @@ void Machine::SwapBuffers(Thread& thread) {
 
 absl::Status Machine::Resume(Thread& thread, Stop& stop) {
   SwapBuffers(thread);
+  place_.thread = thread.coordinates;
   absl::Status status = Execute(thread.at, thread.slots.data(), &stop);
+  place_.thread = Coordinates();
   SwapBuffers(thread);
   return status;
 }
@@ -80,7 +112,7 @@ absl::Status Machine::MeetAtBarrier(const std::vector<std::unique_ptr<Thread>>& 
   for (const auto& thread : threads) {
     std::string elsewhere;
     if (thread->state == Thread::State::kEnded) {
-      // A thread of a fork that has been joined is nobody's business.
+      // A thread of a fork that has been joined need not come.
       const bool joined = thread->parent != nullptr && thread->parent->state != Thread::State::kForked;
       if (!joined) elsewhere = "has ended";
     } else if (thread->state == Thread::State::kAtBarrier && thread->at != first->at) {
@@ -139,6 +171,7 @@ absl::Status Machine::RunThreads(const Instr& fork, Slot* frame) {
     for (const auto& thread : threads) waiting |= thread->state == Thread::State::kAtBarrier;
     if (!waiting) return absl::OkStatus();
     HONE_RETURN_IF_ERROR(MeetAtBarrier(threads));
+    ++place_.epoch;
     for (const auto& thread : threads) {
       if (thread->state != Thread::State::kAtBarrier) continue;
       ++thread->at;
