@@ -25,7 +25,7 @@ absl::Status CompileAsLocked(const CompileCommand& command) {
   HONE_ASSIGN_OR_RETURN(const std::string text, ReadFile(command.locked));
   const absl::StatusOr<LockFile> lock = ParseLockFile(text);
   if (!lock.ok()) return WithExitCode(ExitCode::kCorrupt, Annotate(lock.status(), command.locked));
-  HONE_ASSIGN_OR_RETURN(const ImportOptions import, ImportOptionsOf(command.settings.dims));
+  HONE_ASSIGN_OR_RETURN(const ImportOptions import, ImportOptionsOf(command.settings.import));
   HONE_ASSIGN_OR_RETURN(const Model model, LoadModel(command.model, import));
   const absl::StatusOr<CompileSummary> summary = CompileLocked(model, *lock, command.output);
   if (absl::IsFailedPrecondition(summary.status())) {
@@ -40,7 +40,7 @@ absl::Status CompileAsLocked(const CompileCommand& command) {
 absl::Status Compile(const CompileCommand& command) {
   if (!command.locked.empty()) return CompileAsLocked(command);
   HONE_ASSIGN_OR_RETURN(const ResolvedSettings settings, Resolve(command.settings));
-  HONE_ASSIGN_OR_RETURN(const ImportOptions import, ImportOptionsOf(command.settings.dims));
+  HONE_ASSIGN_OR_RETURN(const ImportOptions import, ImportOptionsOf(command.settings.import));
   HONE_ASSIGN_OR_RETURN(const Model model, LoadModel(command.model, import));
   LockFile lock;
   HONE_ASSIGN_OR_RETURN(

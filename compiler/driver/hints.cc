@@ -51,8 +51,7 @@ std::string BuildFlags(const BuildSettings& settings) {
   if (settings.numeric_text != usual.numeric_text) {
     absl::StrAppend(&flags, " --numeric ", ShellWord(settings.numeric_text));
   }
-  for (const std::string& dim : settings.dims) absl::StrAppend(&flags, " --dim ", ShellWord(dim));
-  return flags;
+  return flags + settings.import.AsFlags();
 }
 
 std::string WorkerCommand(const ServiceOptions& options, int threads) {

@@ -27,7 +27,7 @@ struct InspectOptions {
   std::string file, other;
   bool json = false;
   std::string task;
-  std::vector<std::string> dims;
+  ImportFlags import;
 };
 
 Json TensorJson(const PlanTensor& tensor) {
@@ -35,7 +35,7 @@ Json TensorJson(const PlanTensor& tensor) {
 }
 
 absl::Status InspectModel(const InspectOptions& options) {
-  HONE_ASSIGN_OR_RETURN(const ImportOptions import, ImportOptionsOf(options.dims));
+  HONE_ASSIGN_OR_RETURN(const ImportOptions import, ImportOptionsOf(options.import));
   HONE_ASSIGN_OR_RETURN(const Model model, LoadModel(options.file, import));
   if (!options.task.empty()) {
     for (size_t i = 0; i < model.plan.tasks.size(); ++i) {
@@ -216,7 +216,7 @@ void AddInspectCommand(CLI::App& app, Action* chosen) {
   command->add_option("file", options->file, "an ONNX file or a bundle (.hone)")->required();
   command->add_option("other", options->other, "another bundle: what differs is shown");
   command->add_option("--task", options->task, "print this task's program");
-  AddDimOption(*command, options->dims);
+  options->import.AddTo(*command);
   command->add_flag("--json", options->json, "print one JSON object");
   command->footer(
       Examples({"hone inspect resnet18.onnx", "hone inspect resnet18.onnx --task conv2d_3x3_s2_112x112x64_add_relu",

@@ -7,10 +7,8 @@
 #include <span>
 #include <utility>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
 #include "compiler/codegen/compile.h"
 #include "compiler/driver/exit_code.h"
 #include "compiler/driver/machine_facts.h"
@@ -146,13 +144,7 @@ void BuildSettings::AddTo(CLI::App& command) {
                   "what untuned kernels are chosen by: measured (on this machine, once), usual (values of the target's "
                   "core) or facts such as ghz=3.5,l2=48")
       ->capture_default_str();
-  AddDimOption(command, dims);
-}
-
-void AddDimOption(CLI::App& command, std::vector<std::string>& dims) {
-  command
-      .add_option("--dim", dims, "the size of a dimension that the model leaves open: NAME=SIZE; may be given again")
-      ->allow_extra_args(false);
+  import.AddTo(command);
 }
 
 absl::StatusOr<ResolvedSettings> Resolve(const BuildSettings& settings) {
@@ -163,21 +155,6 @@ absl::StatusOr<ResolvedSettings> Resolve(const BuildSettings& settings) {
   HONE_ASSIGN_OR_RETURN(const MachineFacts facts, FindMachineFacts(resolved.target, settings.machine_text));
   resolved.machine = facts.machine;
   return resolved;
-}
-
-absl::StatusOr<ImportOptions> ImportOptionsOf(const std::vector<std::string>& dims) {
-  ImportOptions options;
-  for (const std::string& dim : dims) {
-    const std::pair<std::string, std::string> parts = absl::StrSplit(dim, absl::MaxSplits('=', 1));
-    int64_t size = 0;
-    if (parts.first.empty() || !absl::SimpleAtoi(parts.second, &size) || size < 1) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--dim ", dim, ": it is NAME=SIZE, with a size of 1 or more, such as batch=4"));
-    }
-    if (!options.dims.emplace(parts.first, size).second)
-      return absl::InvalidArgumentError(absl::StrCat("--dim ", dim, ": ", parts.first, " has a size already"));
-  }
-  return options;
 }
 
 absl::StatusOr<Model> LoadModel(const std::string& path, const ImportOptions& options) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "compiler/driver/import_flags.h"
 #include "compiler/driver/lock_file.h"
 #include "compiler/driver/service_options.h"
 #include "compiler/frontend/onnx_import.h"
@@ -22,9 +23,9 @@ struct BuildSettings {
   int threads = 0;  // 0: the target's cores
   std::string numeric_text = "default";
   std::string machine_text = "measured";
-  std::vector<std::string> dims;  // "batch=4": sizes of dimensions that the model leaves open
+  ImportFlags import;
 
-  void AddTo(CLI::App& command);  // --target, --threads, --numeric, --machine, --dim
+  void AddTo(CLI::App& command);  // --target, --threads, --numeric, --machine, and those of `import`
 };
 struct ResolvedSettings {
   Target target;
@@ -43,9 +44,6 @@ struct Model {
   std::vector<CanonicalWorkload> workloads;  // one for each task
   std::string hash;                          // SHA-256 of the file
 };
-// --dim: BuildSettings::dims. InvalidArgument for what is not NAME=SIZE.
-void AddDimOption(CLI::App& command, std::vector<std::string>& dims);
-absl::StatusOr<ImportOptions> ImportOptionsOf(const std::vector<std::string>& dims);
 // Exit code 3 when it cannot be imported. What was assumed of it is said on standard error.
 absl::StatusOr<Model> LoadModel(const std::string& path, const ImportOptions& options = {});
 

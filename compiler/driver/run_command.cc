@@ -33,6 +33,7 @@ struct RunOptions {
   bool random = false, json = false;
   uint64_t seed = 0;
   double rtol = 1e-3, atol = 1e-4;
+  ImportFlags import;  // of --verify: as the bundle was compiled
 };
 
 absl::StatusOr<std::pair<std::string, std::string>> NameAndFile(const std::string& text, const char* flag) {
@@ -97,9 +98,9 @@ Agreement Compare(const NdArray& got, const NdArray& want, double rtol, double a
 }
 
 // The model imported anew and every operator computed by its plain program: no schedule, no record, no packed weights.
-absl::StatusOr<std::map<std::string, NdArray>> Expected(const std::string& path,
+absl::StatusOr<std::map<std::string, NdArray>> Expected(const std::string& path, const ImportFlags& flags,
                                                         const std::map<std::string, NdArray>& values) {
-  ImportOptions import;
+  HONE_ASSIGN_OR_RETURN(ImportOptions import, ImportOptionsOf(flags));
   for (const auto& [name, value] : values) import.shapes[name] = value.shape;
   HONE_ASSIGN_OR_RETURN(const Model model, LoadModel(path, import));
   std::vector<NdArray> inputs;
@@ -124,7 +125,7 @@ absl::StatusOr<std::map<std::string, NdArray>> Expected(const std::string& path,
 
 absl::Status Verify(const RunOptions& options, const std::map<std::string, NdArray>& inputs,
                     const std::map<std::string, NdArray>& outputs, std::vector<std::string>* lines, Json* json) {
-  HONE_ASSIGN_OR_RETURN(const auto expected, Expected(options.model, inputs));
+  HONE_ASSIGN_OR_RETURN(const auto expected, Expected(options.model, options.import, inputs));
   absl::Status first;
   for (const auto& [name, got] : outputs) {
     const auto found = expected.find(name);
@@ -213,6 +214,7 @@ void AddRunCommand(CLI::App& app, Action* chosen) {
   command->add_option("--seed", options->seed, "of --random")->capture_default_str();
   command->add_option("--verify", options->model,
                       "the ONNX model: its operators, each computed plainly, must give the same outputs");
+  options->import.AddTo(*command);
   command->add_option("--rtol", options->rtol, "of --verify: relative to the right value")->capture_default_str();
   command->add_option("--atol", options->atol, "of --verify: added to it")->capture_default_str();
   command->add_option("--threads", options->threads, "threads to run with (default: what it was tuned for)");

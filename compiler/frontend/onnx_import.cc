@@ -5,11 +5,9 @@
 #include <set>
 
 #include "absl/strings/cord.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
+#include "compiler/frontend/model_inputs.h"
 #include "compiler/frontend/onnx_model.h"
 #include "compiler/graph/evaluate.h"
 #include "compiler/graph/operators/node_context.h"
@@ -42,6 +40,7 @@ struct Scope {
     const auto found = shapes.find(name);
     return found == shapes.end() ? std::nullopt : std::optional(found->second);
   }
+  // The value itself; nullptr when there is none of that name.
   const int* Find(const std::string& name) const {
     for (const Scope* scope = this; scope != nullptr; scope = scope->outer) {
       const auto found = scope->values.find(name);
@@ -60,101 +59,41 @@ class Importer {
     graph_.name = model_.graph.name;
     CollectReads(model_.graph);
     Scope scope;
-    for (const OnnxInput& input : model_.graph.inputs) Input(input, scope);
-    CheckDims();
+    ModelInputs inputs(model_, options_, graph_, sequences_, problems_);
+    for (const OnnxInput& input : model_.graph.inputs) Input(input, inputs, scope);
+    inputs.CheckOptions();
     if (model_.graph.outputs.empty()) problems_.push_back("the model has no outputs");
-    graph_.outputs = Body(model_.graph, scope);
-    graph_.output_names = model_.graph.outputs;
-    for (const int output : graph_.outputs)
-      graph_.output_elements.push_back(output < 0 ? "" : graph_.values[output].element);
+    const std::vector<int> outputs = Body(model_.graph, scope);
+    for (size_t i = 0; i < outputs.size(); ++i) Output(model_.graph.outputs[i], outputs[i]);
     return std::move(graph_);
   }
 
  private:
-  void Input(const OnnxInput& input, Scope& scope) {
-    const std::string where = absl::StrCat("input \"", input.name, "\"");
+  void Input(const OnnxInput& input, ModelInputs& inputs, Scope& scope) {
     int& value = scope.values.emplace(input.name, Scope::kBroken).first->second;
     if (input.name.empty()) problems_.push_back("an input has no name");
     if (value != Scope::kBroken) {
-      problems_.push_back(absl::StrCat(where, ": a second one has this name"));
+      problems_.push_back(absl::StrCat("input \"", input.name, "\": a second one has this name"));
       return;
     }
-    if (!input.has_shape) {
-      problems_.push_back(absl::StrCat(where, ": the model does not say its shape"));
-      return;
-    }
-    TensorType type{input.dtype, {}};
-    for (size_t d = 0; d < input.dims.size(); ++d) {
-      const OnnxDim& dim = input.dims[d];
-      int64_t size = dim.size;
-      const std::string name =
-          dim.symbol.empty() ? absl::StrCat("dimension ", d) : absl::StrCat("dimension ", d, " (\"", dim.symbol, "\")");
-      const std::string remedy = dim.symbol.empty() ? "" : absl::StrCat("--dim ", dim.symbol, "=SIZE");
-      if (!dim.symbol.empty()) symbols_.insert(dim.symbol);
-      if (size < 0) size = ChosenSize(input, d);
-      if (size < 0 && d == 0) {
-        size = 1;
-        graph_.notes.push_back(absl::StrCat("The ", name, " of input \"", input.name,
-                                            "\" has no fixed size and is taken as 1", remedy.empty() ? "" : "; ",
-                                            remedy, remedy.empty() ? "" : " gives another", "."));
-      } else if (size < 0) {
-        problems_.push_back(absl::StrCat(where, ": ", name, " has no fixed size; ",
-                                         remedy.empty() ? "" : absl::StrCat("give it with ", remedy, ", or "),
-                                         "export the model with a static shape"));
-        return;
-      }
-      if (size < 0) {
-        problems_.push_back(absl::StrCat(where, ": ", name, " is ", size));
-        return;
-      }
-      type.shape.push_back(size);
-    }
-    if (const absl::Status size = CheckSize(type); !size.ok()) {
-      problems_.push_back(absl::StrCat(where, ": ", size.message()));
-      return;
-    }
-    const auto domain = model_.metadata.find("domain." + input.name);
-    if (domain != model_.metadata.end() && !IsIntegerRange(domain->second, type.dtype)) {
-      problems_.push_back(absl::StrCat(where, ": the metadata \"", domain->first, "\" is \"", domain->second,
-                                       "\"; for an input of integers it may be \"int[LOW,HIGH)\""));
-      return;
-    }
-    const bool empty = NumElements(type.shape) == 0;
-    value = graph_.AddValue(input.name, type);
-    graph_.values[value].element = input.element;
-    if (domain != model_.metadata.end()) graph_.values[value].domain = domain->second;
-    graph_.inputs.push_back(value);
-    // What has no elements can be nothing else: it is known now, and still given at run time.
-    if (empty) {
-      value = graph_.AddConstant(input.name, NdArray(type.dtype, type.shape));
-      graph_.values[value].element = input.element;
-    }
+    value = inputs.Add(input).value_or(Scope::kBroken);
   }
 
-  // What the options say of an open dimension of an input; -1: nothing.
-  int64_t ChosenSize(const OnnxInput& input, size_t d) const {
-    if (const auto dim = options_.dims.find(input.dims[d].symbol); dim != options_.dims.end()) return dim->second;
-    const auto shape = options_.shapes.find(input.name);
-    return shape != options_.shapes.end() && shape->second.size() == input.dims.size() ? shape->second[d] : -1;
-  }
-
-  void CheckDims() {
-    for (const auto& [name, size] : options_.dims) {
-      if (symbols_.count(name) != 0) continue;
-      problems_.push_back(absl::StrCat("--dim ", name, "=", size, ": the inputs have no dimension of that name",
-                                       symbols_.empty() ? "" : "; they have ", absl::StrJoin(symbols_, ", ")));
+  // The outputs of the graph: a value of the model each, or as many as a sequence has elements.
+  void Output(const std::string& name, int value) {
+    const auto add = [this](const std::string& as, int id) {
+      graph_.outputs.push_back(id);
+      graph_.output_names.push_back(as);
+      graph_.output_elements.push_back(id < 0 ? "" : graph_.values[id].element);
+    };
+    if (value == Sequences::kNothing) {
+      graph_.notes.push_back(absl::StrCat("The output \"", name, "\" is an optional value that is not there."));
+    } else if (Sequences::IsSequence(value)) {
+      const std::vector<int>& elements = sequences_.Elements(value);
+      for (size_t i = 0; i < elements.size(); ++i) add(absl::StrCat(name, "[", i, "]"), elements[i]);
+    } else {
+      add(name, value);
     }
-  }
-
-  // "int[0,30522)"
-  static bool IsIntegerRange(const std::string& text, DType dtype) {
-    absl::string_view rest = text;
-    int64_t low = 0, high = 0;
-    const std::vector<std::string> ends = absl::ConsumePrefix(&rest, "int[") && absl::ConsumeSuffix(&rest, ")")
-                                              ? std::vector<std::string>(absl::StrSplit(rest, ','))
-                                              : std::vector<std::string>();
-    return dtype.is_int() && ends.size() == 2 && absl::SimpleAtoi(ends[0], &low) && absl::SimpleAtoi(ends[1], &high) &&
-           low < high;
   }
 
   // From outputs to inputs, through operators that keep the shape: a reduction whose logarithm is an output of the
@@ -174,6 +113,7 @@ class Importer {
   // Imports initializers and nodes; the values of the outputs, kBroken for those that could not be had.
   std::vector<int> Body(const OnnxGraph& body, Scope& scope) {
     scope.shapes = DeclaredShapes(body);
+    if (scope.outer == nullptr) scope.shapes.insert(options_.shapes.begin(), options_.shapes.end());
     for (const auto& [name, data] : body.initializers) {
       int& value = scope.values[name] = data == nullptr ? Scope::kBroken : graph_.AddConstant(name, data);
       const auto element = body.elements.find(name);
@@ -286,22 +226,28 @@ class Importer {
       Problem(node, absl::StrCat("it does not take elements of type ", element));
       return Break(node, scope);
     }
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (inputs[i] >= -1 || op->takes_sequences) continue;
+      Problem(node, absl::StrCat("its input ", i, " (\"", node.inputs[i], "\") is ",
+                                 inputs[i] == Sequences::kNothing ? "an optional value that is not there"
+                                                                  : "a sequence, which it does not take"));
+      return Break(node, scope);
+    }
     absl::StatusOr<std::vector<int>> outputs = std::vector<int>();
     DType narrow = kFloat32;
     if (op->in_float32) outputs = Widen(node, inputs, narrow);
     if (outputs.ok()) {
-      const auto declared = [&scope](const std::string& name) { return scope.DeclaredShape(name); };
-      const auto inline_graph = [&](const std::string& attr, const std::vector<int>& values) {
-        return Inline(node, attr, values, scope);
-      };
-      NodeContext context(node, std::move(inputs), version, graph_, declared, inline_graph);
+      NodeScope around(*this, node, scope);
+      NodeContext context(node, std::move(inputs), version, graph_, around);
       outputs = op->import(context);
       if (!context.status().ok()) outputs = context.status();
       if (const std::vector<std::string> unread = context.UnreadAttributes(); outputs.ok() && !unread.empty())
         outputs = Unsupported(absl::StrCat("its attribute \"", unread[0], "\" is not supported"));
     }
     if (outputs.ok() && !element.empty() && op->narrow == NarrowElements::kMoves) {
-      for (const int output : *outputs) graph_.values[output].element = element;
+      for (const int output : *outputs) {
+        if (output >= 0) graph_.values[output].element = element;
+      }
     }
     if (outputs.ok() && narrow != kFloat32) outputs = Narrow(node, *outputs, narrow);
     if (!outputs.ok()) {
@@ -310,13 +256,12 @@ class Importer {
     }
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       if (node.outputs[i].empty()) continue;
-      const bool present = i < outputs->size() && (*outputs)[i] >= 0;
-      const bool reported = i < outputs->size() && (*outputs)[i] == Scope::kBroken;
+      const int output = i < outputs->size() ? (*outputs)[i] : -1;
+      const bool reported = output == Scope::kBroken, present = output != -1 && !reported;
       if (!present && !reported && read_.count(node.outputs[i]) > 0)
         Problem(node, absl::StrCat("its output ", i, " (\"", node.outputs[i], "\") is not supported"));
-      scope.values.emplace(node.outputs[i], present ? (*outputs)[i] : Scope::kBroken);
-      if (present && graph_.values[(*outputs)[i]].name == node.name)
-        graph_.values[(*outputs)[i]].name = node.outputs[i];
+      scope.values.emplace(node.outputs[i], present ? output : Scope::kBroken);
+      if (output >= 0 && graph_.values[output].name == node.name) graph_.values[output].name = node.outputs[i];
     }
   }
 
@@ -383,12 +328,35 @@ class Importer {
     return outputs;
   }
 
+  // The model as one of its nodes sees it.
+  class NodeScope : public ModelScope {
+   public:
+    NodeScope(Importer& importer, const OnnxNode& node, Scope& scope)
+        : importer_(importer), node_(node), scope_(scope) {}
+    std::optional<std::vector<int64_t>> DeclaredShape(const std::string& name) const override {
+      return scope_.DeclaredShape(name);
+    }
+    std::optional<int> Find(const std::string& name) const override {
+      const int* value = scope_.Find(name);
+      return value == nullptr ? std::nullopt : std::optional(*value);
+    }
+    absl::StatusOr<std::vector<int>> Inline(const std::string& attr, const std::vector<int>& inputs) override {
+      return importer_.Inline(node_, attr, inputs, scope_);
+    }
+    Sequences& sequences() override { return importer_.sequences_; }
+
+   private:
+    Importer& importer_;
+    const OnnxNode& node_;
+    Scope& scope_;
+  };
+
   const OnnxModel& model_;
   const ImportOptions& options_;
   std::vector<std::string>& problems_;
   std::set<std::string> read_;
-  std::set<std::string> symbols_;  // names of open dimensions of inputs
   size_t inlined_nodes_ = 0;
+  Sequences sequences_;
   Graph graph_;
 };
 

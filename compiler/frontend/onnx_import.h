@@ -3,7 +3,8 @@
 // libonnx parses; shapes, types and meanings are inferred here (operators.h). Everything static is folded away on the
 // way: the result has static shapes only, and no control flow. Operator sets 1 to 28, of elements of every type but
 // strings and complex numbers. A shape that would follow from values that come at run time is the one the model
-// declares.
+// declares. A sequence of tensors is an input or output for each of its elements, "NAME[0]" and so on; an optional
+// value is there or not when the model is imported.
 //
 // The model's metadata may say which values an input of integers takes: key "domain.NAME", value "int[LOW,HIGH)".
 //
@@ -13,6 +14,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -27,7 +29,15 @@ struct ImportOptions {
   std::map<std::string, int64_t> dims;
   // Shapes of inputs by name, for the dimensions that the model leaves open. Where neither says anything a dimension is
   // refused, except that the first one of an input is taken as 1, which Graph::notes says.
+  // Those of outputs too, where the model does not say them: a shape that would follow from the data.
   std::map<std::string, std::vector<int64_t>> shapes;
+  // Values of inputs by name, in C order: the graph computes with them, whatever it is given when it runs. For inputs
+  // from which shapes follow.
+  std::map<std::string, std::vector<double>> values;
+  // The shapes of the elements of inputs that are sequences. The graph has an input for each element, "NAME[0]" and so
+  // on.
+  std::map<std::string, std::vector<std::vector<int64_t>>> sequences;
+  std::set<std::string> absent;  // inputs of an optional type that are not given
 };
 
 // Any failure satisfies IsImportError: the file cannot be read (NotFound, ...), is not ONNX or is truncated, or holds

@@ -201,11 +201,16 @@ class Decoder {
     OnnxInput input;
     input.name = info.name();
     const std::string where = absl::StrCat("input \"", info.name(), "\"");
-    if (!info.type().has_tensor_type()) {
-      problems_.push_back(absl::StrCat(where, ": it is not a tensor"));
+    const onnx::TypeProto* whole = &info.type();
+    input.is_optional = whole->has_optional_type();
+    if (input.is_optional) whole = &whole->optional_type().elem_type();
+    input.is_sequence = whole->has_sequence_type();
+    if (input.is_sequence) whole = &whole->sequence_type().elem_type();
+    if (!whole->has_tensor_type()) {
+      problems_.push_back(absl::StrCat(where, ": it is neither a tensor nor a sequence of tensors"));
       return;
     }
-    const onnx::TypeProto::Tensor& type = info.type().tensor_type();
+    const onnx::TypeProto::Tensor& type = whole->tensor_type();
     std::optional<DType> dtype = OnnxDType(type.elem_type());
     if (const NarrowType* narrow = FindNarrowType(type.elem_type()); narrow != nullptr) {
       dtype = narrow->storage();

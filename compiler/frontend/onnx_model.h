@@ -21,7 +21,8 @@ struct OnnxDim {
 struct OnnxInput {
   std::string name;
   DType dtype;
-  std::string element;  // of a narrow type: its name (graph/operators/narrow_types.h)
+  std::string element;                            // of a narrow type: its name (graph/operators/narrow_types.h)
+  bool is_sequence = false, is_optional = false;  // the rest is of an element
   bool has_shape = false;
   std::vector<OnnxDim> dims;
 };

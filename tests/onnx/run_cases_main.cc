@@ -1,11 +1,13 @@
 // Compiles and runs ONNX models, one process each: what tests/onnx/suite hands its cases to.
 //
-//   stdin    a line for each case: a folder with model.onnx and, for each set of inputs D and input I, "D_I.in" with
-//   the
-//            tensor's bytes in C order (elements smaller than a byte take one each)
-//   stdout   a line of JSON for each case, in the same order: {"kind": "ran" | "refused" | "failed" | "crashed" |
-//   "slow",
-//            "reason": .., "outputs": [{"dtype": .., "shape": [..]}]}; the outputs' bytes are in "D_I.out"
+// clang-format off
+//   stdin    a line for each case: a folder with model.onnx, import.json and, for each set of inputs D and input I,
+//            "D_I.in" with the tensor's bytes in C order (elements smaller than a byte take one each)
+//   stdout   a line of JSON for each case, in the same order: {"kind": "ran" | "refused" | "failed" | "crashed" | "slow",
+//            "reason": .., "outputs": [{"name": .., "dtype": .., "shape": [..]}]}; the outputs' bytes are in "D_I.out"
+// clang-format on
+// import.json has what the client has flags for: {"shapes": {NAME: [..]}, "values": {NAME: [..]}, "sequences": {NAME:
+// [[..]]}, "absent": [NAME]}.
 //
 // A case is compiled as `hone compile --untuned --numeric strict` does it, and its bundle is run by the runtime.
 #include <poll.h>
@@ -21,6 +23,7 @@
 #include "compiler/driver/bundle_session.h"
 #include "compiler/driver/model.h"
 #include "compiler/frontend/onnx_import.h"
+#include "compiler/support/check.h"
 #include "compiler/support/child_process.h"
 #include "compiler/support/file.h"
 #include "compiler/support/status_macros.h"
@@ -48,18 +51,31 @@ absl::Status RunSet(BundleSession& session, const std::string& prefix, Json& out
   outputs = Json::array();
   for (size_t i = 0; i < session.outputs().size(); ++i) {
     HONE_ASSIGN_OR_RETURN(const NdArray value, session.Output(session.outputs()[i].name));
-    outputs.push_back({{"dtype", session.outputs()[i].type_name}, {"shape", value.shape}});
+    outputs.push_back(
+        {{"name", session.outputs()[i].name}, {"dtype", session.outputs()[i].type_name}, {"shape", value.shape}});
     HONE_RETURN_IF_ERROR(
         WriteFileAtomically(absl::StrCat(prefix, "_", i, ".out"), {value.data.data(), value.data.size()}));
   }
   return absl::OkStatus();
 }
 
+ImportOptions ReadImportOptions(const std::string& folder) {
+  const absl::StatusOr<std::string> text = ReadFile(folder + "/import.json");
+  HONE_CHECK(text.ok()) << text.status();
+  const Json json = Json::parse(*text);
+  ImportOptions options;
+  json.at("shapes").get_to(options.shapes);
+  json.at("values").get_to(options.values);
+  json.at("sequences").get_to(options.sequences);
+  json.at("absent").get_to(options.absent);
+  return options;
+}
+
 Json RunCase(const std::string& folder, const ResolvedSettings& settings) {
   const auto failure = [](const char* kind, const absl::Status& status) {
     return Json{{"kind", kind}, {"reason", std::string(status.message())}};
   };
-  const absl::StatusOr<Model> model = LoadModel(folder + "/model.onnx");
+  const absl::StatusOr<Model> model = LoadModel(folder + "/model.onnx", ReadImportOptions(folder));
   if (!model.ok()) return failure(IsImportError(model.status()) ? "refused" : "failed", model.status());
   const std::string bundle = folder + "/model.hone";
   if (const auto made = CompileModel(*model, settings, nullptr, bundle); !made.ok())

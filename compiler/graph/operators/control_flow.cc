@@ -12,6 +12,36 @@ namespace {
 
 constexpr int64_t kMostIterations = 1024;
 
+// One of two tensors, or of each pair of elements. Of an optional value the one that is there.
+absl::StatusOr<int> Choose(NodeContext& c, const Value& condition, int yes, int no) {
+  if (yes == Sequences::kNothing || no == Sequences::kNothing) {
+    c.graph().notes.push_back(
+        absl::StrCat("Node \"", c.name(),
+                     "\": of two branches one gives nothing; the bundle gives what the other does, "
+                     "whatever the condition is."));
+    return yes == Sequences::kNothing ? no : yes;
+  }
+  if (Sequences::IsSequence(yes) && Sequences::IsSequence(no)) {
+    const std::vector<int> one = c.sequences().Elements(yes), other = c.sequences().Elements(no);
+    if (one.size() != other.size())
+      return Unsupported(absl::StrCat("its condition is computed at run time, and an output is a sequence of ",
+                                      one.size(), " or ", other.size()));
+    std::vector<int> chosen;
+    for (size_t i = 0; i < one.size(); ++i) {
+      HONE_ASSIGN_OR_RETURN(const int element, Choose(c, condition, one[i], other[i]));
+      chosen.push_back(element);
+    }
+    return c.sequences().Add(std::move(chosen));
+  }
+  if (yes < 0 || no < 0) return Unsupported("an output of a branch is missing");
+  if (!(c.type(yes) == c.type(no)))
+    return Unsupported(absl::StrCat("its condition is computed at run time, and an output is ", ToText(c.type(yes)),
+                                    " or ", ToText(c.type(no))));
+  const Value chosen = Where(condition, Value(c, yes), Value(c, no));
+  if (!chosen) return c.status();
+  return chosen.id();
+}
+
 // A condition that is known chooses the branch; otherwise both are computed, and one's results are taken.
 Outputs If(NodeContext& c) {
   HONE_RETURN_IF_ERROR(c.NeedInputs(1, 1));
@@ -25,15 +55,7 @@ Outputs If(NodeContext& c) {
   HONE_ASSIGN_OR_RETURN(const std::vector<int> no, c.Inline("else_branch", {}));
   if (yes.size() != no.size()) return Unsupported("its branches differ in their number of outputs");
   const Value condition = Reshape(Input(c, 0), {});
-  for (size_t i = 0; i < yes.size(); ++i) {
-    if (yes[i] < 0 || no[i] < 0) return Unsupported("an output of a branch is missing");
-    if (!(c.type(yes[i]) == c.type(no[i])))
-      return Unsupported(absl::StrCat("its condition is computed at run time, and an output is ",
-                                      ToText(c.type(yes[i])), " or ", ToText(c.type(no[i]))));
-    const Value chosen = Where(condition, Value(c, yes[i]), Value(c, no[i]));
-    if (!chosen) return c.status();
-    yes[i] = chosen.id();
-  }
+  for (size_t i = 0; i < yes.size(); ++i) { HONE_ASSIGN_OR_RETURN(yes[i], Choose(c, condition, yes[i], no[i])); }
   return yes;
 }
 
@@ -90,8 +112,11 @@ Outputs Loop(NodeContext& c) {
     condition = outputs[0];
     values.assign(outputs.begin() + 1, outputs.begin() + 1 + carried);
     stacked.resize(outputs.size() - 1 - static_cast<size_t>(carried));
-    for (size_t k = 0; k < stacked.size(); ++k)
-      stacked[k].emplace_back(c, outputs[k + 1 + static_cast<size_t>(carried)]);
+    for (size_t k = 0; k < stacked.size(); ++k) {
+      const int part = outputs[k + 1 + static_cast<size_t>(carried)];
+      if (part < 0) return Unsupported("what it stacks up is no tensor");
+      stacked[k].emplace_back(c, part);
+    }
     const GraphValue& next = c.graph().values[static_cast<size_t>(condition)];
     if (next.is_constant() && next.data->Get(0) == 0) break;
     if (!next.is_constant() && !declared) return Unsupported("its condition is computed at run time");
@@ -166,7 +191,11 @@ Outputs Scan(NodeContext& c) {
     if (static_cast<int>(results.size()) < states) return Unsupported("its body has too few outputs");
     values.assign(results.begin(), results.begin() + states);
     stacked.resize(results.size() - static_cast<size_t>(states));
-    for (size_t k = 0; k < stacked.size(); ++k) stacked[k].emplace_back(c, results[k + static_cast<size_t>(states)]);
+    for (size_t k = 0; k < stacked.size(); ++k) {
+      const int part = results[k + static_cast<size_t>(states)];
+      if (part < 0) return Unsupported("what it stacks up is no tensor");
+      stacked[k].emplace_back(c, part);
+    }
   }
   for (size_t k = 0; k < stacked.size(); ++k) {
     if (k < out_directions.size() && out_directions[k] != 0) std::reverse(stacked[k].begin(), stacked[k].end());
@@ -221,8 +250,8 @@ Outputs FlexAttention(NodeContext& c) {
 }  // namespace
 
 HONE_OPERATORS(control_flow) {
-  return {{.onnx = {{"If", 1, If},
-                    {"Loop", 1, Loop},
+  return {{.onnx = {{.name = "If", .since = 1, .import = If, .takes_sequences = true},
+                    {.name = "Loop", .since = 1, .import = Loop, .takes_sequences = true},
                     {"Scan", 8, Scan},
                     {"FlexAttention", 1, FlexAttention, "ai.onnx.preview", true}}}};
 }

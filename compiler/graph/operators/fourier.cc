@@ -1,4 +1,4 @@
-// Discrete Fourier transforms, as products with matrices of cosines and sines.
+// Discrete Fourier transforms, as products with matrices of cosines and sines, and what weighs their results.
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
@@ -146,8 +146,53 @@ Outputs Stft(NodeContext& c) {
   return Results({Reshape(Transform(framed, length, points, false), {x.dim(0), frames, points, 2})});
 }
 
+// The bins of a spectrum at which triangles begin, peak and end, `count` of them, evenly spaced in mel:
+// mel(f) = 2595 log10(1 + f / 700).
+std::vector<int64_t> MelPoints(int64_t count, int64_t length, int64_t rate, double low, double high) {
+  const auto mel = [](double hertz) { return 2595 * std::log10(1 + hertz / 700); };
+  const auto hertz = [](double value) { return 700 * (std::pow(10, value / 2595) - 1); };
+  const double step = (mel(high) - mel(low)) / static_cast<double>(count);
+  std::vector<int64_t> points;
+  for (int64_t i = 0; i < count; ++i) {
+    const double at = hertz(static_cast<double>(i) * step + mel(low));
+    points.push_back(
+        static_cast<int64_t>(std::floor(static_cast<double>(length + 1) * at / static_cast<double>(rate))));
+  }
+  return points;
+}
+
+// [bins of the spectrum, bins of mel]: triangles.
+Outputs MelWeightMatrix(NodeContext& c) {
+  HONE_RETURN_IF_ERROR(c.NeedInputs(5, 5));
+  HONE_ASSIGN_OR_RETURN(const int64_t bins, c.Int(0, "num_mel_bins"));
+  HONE_ASSIGN_OR_RETURN(const int64_t length, c.Int(1, "dft_length"));
+  HONE_ASSIGN_OR_RETURN(const int64_t rate, c.Int(2, "sample_rate"));
+  HONE_ASSIGN_OR_RETURN(const double low, c.Number(3, "lower_edge_hertz"));
+  HONE_ASSIGN_OR_RETURN(const double high, c.Number(4, "upper_edge_hertz"));
+  const int64_t number = c.IntAttr("output_datatype", 1), rows = length / 2 + 1;
+  const std::optional<DType> dtype = OnnxDType(number);
+  if (!dtype.has_value()) return Unsupported(absl::StrCat("elements of type ", OnnxDTypeName(number)));
+  if (bins < 1 || length < 1 || rate < 1 || bins > kMostEntries || length > kMostEntries || rows * bins > kMostEntries)
+    return Unsupported(absl::StrCat(bins, " mel bins of ", length, " points at a rate of ", rate));
+  if (!(low >= 0 && low < high)) return Unsupported(absl::StrCat("frequencies from ", low, " to ", high));
+  const std::vector<int64_t> points = MelPoints(bins + 2, length, rate, low, high);
+  if (points.back() > rows) return Unsupported(absl::StrCat("frequencies up to ", high, " at a rate of ", rate));
+  NdArray weights(*dtype, {rows, bins});
+  for (size_t i = 0; i < static_cast<size_t>(bins); ++i) {
+    const int64_t begin = points[i], peak = points[i + 1], end = points[i + 2], column = static_cast<int64_t>(i);
+    const auto part = [](int64_t a, int64_t b) { return static_cast<double>(a) / static_cast<double>(b); };
+    for (int64_t j = begin; j < peak; ++j) weights.Set(j * bins + column, part(j - begin, peak - begin));
+    if (peak < rows) weights.Set(peak * bins + column, 1);
+    for (int64_t j = peak + 1; j < end; ++j) weights.Set(j * bins + column, part(end - j, end - peak));
+  }
+  return Results({Constant(c, std::move(weights))});
+}
+
 }  // namespace
 
-HONE_OPERATORS(fourier) { return {{.onnx = {{"DFT", 17, Dft, "", true}, {"STFT", 17, Stft, "", true}}}}; }
+HONE_OPERATORS(fourier) {
+  return {
+      {.onnx = {{"DFT", 17, Dft, "", true}, {"STFT", 17, Stft, "", true}, {"MelWeightMatrix", 17, MelWeightMatrix}}}};
+}
 
 }  // namespace hone

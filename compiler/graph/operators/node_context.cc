@@ -17,20 +17,19 @@ Outputs One(absl::StatusOr<int> value) {
 
 absl::Status Unsupported(const std::string& message) { return absl::InvalidArgumentError(message); }
 
-NodeContext::NodeContext(const OnnxNode& node, std::vector<int> inputs, int64_t opset, Graph& graph,
-                         ShapesByName declared, InlineFn inline_graph)
-    : node_(node),
-      inputs_(std::move(inputs)),
-      opset_(opset),
-      graph_(graph),
-      declared_(std::move(declared)),
-      inline_(std::move(inline_graph)) {
-  while (!inputs_.empty() && inputs_.back() < 0) inputs_.pop_back();
+NodeContext::NodeContext(const OnnxNode& node, std::vector<int> inputs, int64_t opset, Graph& graph, ModelScope& scope)
+    : node_(node), inputs_(std::move(inputs)), opset_(opset), graph_(graph), scope_(scope) {
+  while (!inputs_.empty() && inputs_.back() == -1) inputs_.pop_back();
+}
+
+absl::StatusOr<std::vector<int>> NodeContext::Elements(int i) const {
+  if (!IsSequence(i)) return Unsupported(absl::StrCat("input ", i, " is not a sequence"));
+  return scope_.sequences().Elements(input(i));
 }
 
 std::optional<std::vector<int64_t>> NodeContext::DeclaredShape(int output) const {
-  if (output >= num_outputs() || declared_ == nullptr) return std::nullopt;
-  return declared_(node_.outputs[static_cast<size_t>(output)]);
+  if (output >= num_outputs()) return std::nullopt;
+  return scope_.DeclaredShape(node_.outputs[static_cast<size_t>(output)]);
 }
 
 absl::StatusOr<std::vector<int64_t>> NodeContext::ShapeInsteadOf(int i, std::string_view what, int output) {
@@ -38,8 +37,8 @@ absl::StatusOr<std::vector<int64_t>> NodeContext::ShapeInsteadOf(int i, std::str
   const std::string& input = graph_.values[inputs_[i]].name;
   if (!shape.has_value()) {
     return Unsupported(absl::StrCat(std::string(what), " (\"", input,
-                                    "\") is computed at run time; it must be known when the model is imported, or the "
-                                    "model must declare the shape of the output"));
+                                    "\") is computed at run time; it must be known when the model is imported (--value "
+                                    "fixes an input), or the model must declare the shape of the output"));
   }
   const std::string note =
       absl::StrCat("Node \"", name(), "\": \"", input,
@@ -68,7 +67,8 @@ absl::StatusOr<std::shared_ptr<const NdArray>> NodeContext::Constant(int i, std:
   const GraphValue& value = graph_.values[inputs_[i]];
   if (!value.is_constant()) {
     return Unsupported(absl::StrCat(std::string(what), " (\"", value.name,
-                                    "\") is computed at run time; it must be known when the model is imported"));
+                                    "\") is computed at run time; it must be known when the model is imported (--value "
+                                    "fixes an input)"));
   }
   return value.data;
 }
@@ -148,15 +148,14 @@ std::vector<std::string> NodeContext::UnreadAttributes() const {
 }
 absl::StatusOr<std::vector<int>> NodeContext::Inline(std::string_view attr, const std::vector<int>& inputs) {
   const auto* graph = Typed<std::shared_ptr<const OnnxGraph>>(attr, "a graph");
-  if (graph == nullptr || inline_ == nullptr)
-    return Unsupported(absl::StrCat("the graph \"", std::string(attr), "\" is missing"));
-  return inline_(std::string(attr), inputs);
+  if (graph == nullptr) return Unsupported(absl::StrCat("the graph \"", std::string(attr), "\" is missing"));
+  return scope_.Inline(std::string(attr), inputs);
 }
 absl::StatusOr<std::vector<int>> NodeContext::As(std::string_view op, std::vector<int> inputs) {
   const OnnxOperator* other = FindOnnxOperator("", op, opset_);
   if (other == nullptr)
     return Unsupported(absl::StrCat("it needs ", std::string(op), ", which this operator set does not have"));
-  while (!inputs.empty() && inputs.back() < 0) inputs.pop_back();
+  while (!inputs.empty() && inputs.back() == -1) inputs.pop_back();
   std::swap(inputs_, inputs);
   absl::StatusOr<std::vector<int>> outputs = other->import(*this);
   std::swap(inputs_, inputs);

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
@@ -13,31 +12,44 @@
 #include "absl/status/statusor.h"
 #include "compiler/graph/graph.h"
 #include "compiler/graph/operators/onnx_node.h"
+#include "compiler/graph/operators/sequences.h"
 
 namespace hone {
 
-// Finds the shape a model declares a value to have.
-using ShapesByName = std::function<std::optional<std::vector<int64_t>>(const std::string&)>;
-
-// Computes a graph, an attribute of the node by name, of these inputs.
-using InlineFn = std::function<absl::StatusOr<std::vector<int>>(const std::string&, const std::vector<int>&)>;
+// What a node may ask of the model around it.
+class ModelScope {
+ public:
+  virtual ~ModelScope() = default;
+  // The shape the model declares a value to have.
+  virtual std::optional<std::vector<int64_t>> DeclaredShape(const std::string& name) const = 0;
+  // A value that is made already.
+  virtual std::optional<int> Find(const std::string& name) const = 0;
+  // Computes a graph, an attribute of the node by name, of these inputs.
+  virtual absl::StatusOr<std::vector<int>> Inline(const std::string& attr, const std::vector<int>& inputs) = 0;
+  virtual Sequences& sequences() = 0;
+};
 
 // What an import function works with: the node, and the graph it grows.
 class NodeContext {
  public:
-  NodeContext(const OnnxNode& node, std::vector<int> inputs, int64_t opset, Graph& graph, ShapesByName declared = {},
-              InlineFn inline_graph = {});
+  NodeContext(const OnnxNode& node, std::vector<int> inputs, int64_t opset, Graph& graph, ModelScope& scope);
 
   const std::string& name() const { return node_.name; }
   int64_t opset() const { return opset_; }
   Graph& graph() { return graph_; }
 
-  // ---- Inputs. An absent one (left out, or beyond the list) is -1.
+  // ---- Inputs. An absent one (left out, or beyond the list) is -1; a sequence is below that, and no input that
+  // HasInput knows.
   int num_inputs() const { return static_cast<int>(inputs_.size()); }
   int num_outputs() const { return static_cast<int>(node_.outputs.size()); }
   bool HasInput(int i) const { return i < num_inputs() && inputs_[i] >= 0; }
   int input(int i) const { return i < num_inputs() ? inputs_[i] : -1; }
   const std::vector<int>& inputs() const { return inputs_; }
+  bool IsSequence(int i) const { return Sequences::IsSequence(input(i)); }
+  // Input `i`, which is a sequence; InvalidArgument when it is none.
+  absl::StatusOr<std::vector<int>> Elements(int i) const;
+  Sequences& sequences() { return scope_.sequences(); }
+  std::optional<int> ValueNamed(const std::string& value) const { return scope_.Find(value); }
   // The shape the model declares an output to have; nullopt when it does not. Where an operator's shape would follow
   // from values that come at run time, this is what it is compiled for.
   std::optional<std::vector<int64_t>> DeclaredShape(int output) const;
@@ -103,8 +115,7 @@ class NodeContext {
   std::vector<int> inputs_;
   int64_t opset_;
   Graph& graph_;
-  ShapesByName declared_;
-  InlineFn inline_;
+  ModelScope& scope_;
   mutable std::set<std::string, std::less<>> read_;
   absl::Status status_;
 };

@@ -150,9 +150,8 @@ Outputs ConvTranspose(NodeContext& c) {
   const size_t n = xs.size() - 2;
   const std::string auto_pad = c.StringAttr("auto_pad", "NOTSET");
   const Ints kernel = Spatial(ws), strides = c.IntsAttr("strides", Ints(n, 1)),
-             dilations = c.IntsAttr("dilations", Ints(n, 1)), extra = c.IntsAttr("output_padding", Ints(n, 0)),
-             wanted = c.IntsAttr("output_shape");
-  Ints pads = c.IntsAttr("pads", Ints(2 * n, 0));
+             dilations = c.IntsAttr("dilations", Ints(n, 1)), wanted = c.IntsAttr("output_shape");
+  Ints pads = c.IntsAttr("pads", Ints(2 * n, 0)), extra = c.IntsAttr("output_padding", Ints(n, 0));
   if (c.IntsAttr("kernel_shape", kernel) != kernel) return Unsupported("kernel_shape is not the weight's");
   if (strides.size() != n || dilations.size() != n || extra.size() != n || pads.size() != 2 * n) {
     return Unsupported(
@@ -174,9 +173,11 @@ Outputs ConvTranspose(NodeContext& c) {
       }
       const int64_t size = wanted.empty() ? xs[i + 2] * strides[i] : wanted[wanted.size() - n + i];
       const int64_t total = (xs[i + 2] - 1) * strides[i] + extra[i] + (kernel[i] - 1) * dilations[i] + 1 - size;
-      if (total < 0)
-        return Unsupported(
-            absl::StrCat("an output of ", size, " elements in spatial dimension ", i, " needs a negative padding"));
+      if (total < 0) {  // elements beyond the last that any input reaches
+        extra[i] -= total;
+        pads[i] = pads[n + i] = 0;
+        continue;
+      }
       pads[i] = auto_pad == "SAME_UPPER" ? total / 2 : total - total / 2;
       pads[n + i] = total - pads[i];
     }

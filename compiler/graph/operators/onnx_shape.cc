@@ -15,22 +15,8 @@ namespace {
 using Ints = std::vector<int64_t>;
 
 Outputs Identity(NodeContext& c) {
-  HONE_RETURN_IF_ERROR(c.NeedInputs(1, 1));
+  if (c.num_inputs() != 1) HONE_RETURN_IF_ERROR(c.NeedInputs(1, 1));  // it may be a sequence
   return std::vector<int>{c.input(0)};
-}
-
-Outputs Dropout(NodeContext& c) {
-  HONE_RETURN_IF_ERROR(c.NeedInputs(1, 3));
-  if (c.HasInput(2)) {
-    if (!c.IsConstant(2))
-      return Unsupported("training_mode comes at run time; in training its results would be random");
-    HONE_ASSIGN_OR_RETURN(const double training, c.Number(2, "training_mode"));
-    if (training != 0) return Unsupported("training_mode is not supported; export the model in evaluation mode");
-  }
-  for (const char* unused : {"ratio", "seed", "is_test"}) c.HasAttr(unused);
-  if (c.num_outputs() < 2) return std::vector<int>{c.input(0)};
-  HONE_ASSIGN_OR_RETURN(const int mask, c.Emit("expand", {c.Scalar(kBool, 1)}, {{"shape", c.shape(c.input(0))}}));
-  return std::vector<int>{c.input(0), mask};
 }
 
 // ---- Constants.
@@ -303,11 +289,10 @@ constexpr OnnxOperator kOperators[] = {
     {"Concat", 4, Concat, "", false, NarrowElements::kMoves},
     {"Constant", 1, Constant},
     {"ConstantOfShape", 9, ConstantOfShape},
-    {"Dropout", 6, Dropout},
     {"Expand", 8, Expand, "", false, NarrowElements::kMoves},
     {"EyeLike", 9, EyeLike},
     {"Flatten", 1, Flatten, "", false, NarrowElements::kMoves},
-    {"Identity", 1, Identity, "", false, NarrowElements::kMoves},
+    {.name = "Identity", .since = 1, .import = Identity, .narrow = NarrowElements::kMoves, .takes_sequences = true},
     {"Reshape", 5, Reshape, "", false, NarrowElements::kMoves},
     {"Shape", 1, Shape, "", false, NarrowElements::kConverts},
     {"Size", 1, Size, "", false, NarrowElements::kConverts},

@@ -142,7 +142,10 @@ TEST(OnnxNode, WhatIsAcceptedIsRight) {
   if (!fs::exists(root)) GTEST_SKIP() << "install libonnx-testdata, or set HONE_ONNX_TESTDATA";
   const std::set<std::string> left_out = {
       // Random numbers.
-      "test_bernoulli", "test_bernoulli_double", "test_bernoulli_seed",
+      "test_bernoulli", "test_bernoulli_double", "test_bernoulli_seed", "test_bernoulli_expanded",
+      "test_bernoulli_double_expanded", "test_bernoulli_seed_expanded",
+      // The data was computed with an epsilon that the model does not have.
+      "test_adam_multiple",
       // The data has uint16 where the model says bfloat16.
       "test_castlike_FLOAT_to_BFLOAT16", "test_castlike_FLOAT_to_BFLOAT16_expanded", "test_castlike_BFLOAT16_to_FLOAT",
       "test_castlike_BFLOAT16_to_FLOAT_expanded", "test_cast_FLOAT_to_BFLOAT16", "test_cast_BFLOAT16_to_FLOAT",

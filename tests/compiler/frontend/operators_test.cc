@@ -17,8 +17,8 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using Ints = std::vector<int64_t>;
 
-std::string ErrorOf(const OnnxBuilder& model) {
-  const absl::StatusOr<Graph> graph = ImportOnnxBytes(model.Bytes(), "");
+std::string ErrorOf(const OnnxBuilder& model, const ImportOptions& options = {}) {
+  const absl::StatusOr<Graph> graph = ImportOnnxBytes(model.Bytes(), "", options);
   return graph.ok() ? "" : std::string(graph.status().message());
 }
 
@@ -27,8 +27,10 @@ NdArray Floats(const Ints& shape, const std::vector<float>& values) {
 }
 NdArray Integers(const Ints& shape, const Ints& values) { return NdArray::Of<int64_t>(kInt64, shape, values); }
 
-std::vector<double> RunOnce(const OnnxBuilder& model, const std::vector<NdArray>& inputs) {
-  const absl::StatusOr<Graph> graph = ImportOnnxBytes(model.Bytes(), "");
+// The outputs, one after the other.
+std::vector<std::vector<double>> RunAll(const OnnxBuilder& model, const std::vector<NdArray>& inputs,
+                                        const ImportOptions& options = {}) {
+  const absl::StatusOr<Graph> graph = ImportOnnxBytes(model.Bytes(), "", options);
   EXPECT_TRUE(graph.ok()) << graph.status();
   if (!graph.ok()) return {};
   const absl::StatusOr<Plan> plan = MakePlan(*graph);
@@ -36,10 +38,17 @@ std::vector<double> RunOnce(const OnnxBuilder& model, const std::vector<NdArray>
   if (!plan.ok()) return {};
   const absl::StatusOr<std::vector<NdArray>> outputs = InterpretPlan(*plan, inputs);
   EXPECT_TRUE(outputs.ok()) << outputs.status();
-  std::vector<double> values;
-  if (!outputs.ok()) return values;
-  for (int64_t i = 0; i < (*outputs)[0].NumElements(); ++i) values.push_back((*outputs)[0].Get(i));
-  return values;
+  std::vector<std::vector<double>> all;
+  for (size_t o = 0; outputs.ok() && o < outputs->size(); ++o) {
+    std::vector<double>& values = all.emplace_back();
+    for (int64_t i = 0; i < (*outputs)[o].NumElements(); ++i) values.push_back((*outputs)[o].Get(i));
+  }
+  return all;
+}
+std::vector<double> RunOnce(const OnnxBuilder& model, const std::vector<NdArray>& inputs,
+                            const ImportOptions& options = {}) {
+  const std::vector<std::vector<double>> all = RunAll(model, inputs, options);
+  return all.empty() ? std::vector<double>() : all[0];
 }
 
 void DeclareOutput(OnnxBuilder& model, const Ints& shape) {
@@ -160,6 +169,175 @@ TEST(Operators, NarrowElementsAreConvertedAndNotComputedWith) {
   // 0.0625 + 0.00390625 lies half way between two values: the one with the even code is taken; 448 is the greatest.
   EXPECT_THAT(RunOnce(back, {Floats({5}, {1.0f, -0.06640625f, 1000.0f, 0.0009765625f, 3.3f})}),
               ElementsAre(1.0, -0.0625, 448.0, 0.0, 3.25));
+}
+
+TEST(Operators, AValueThatShapesFollowFromMayBeFixed) {
+  OnnxBuilder model;
+  model.Input("n", {}, onnx::TensorProto::INT64).Output("y");
+  model.Ints("zero", {}, {0}).Ints("one", {}, {1}).Node("Range", {"zero", "n", "one"}, {"y"});
+  EXPECT_THAT(ErrorOf(model), HasSubstr("\"n\") is computed at run time"));
+  EXPECT_THAT(ErrorOf(model, {.values = {{"n", {1, 2}}}}), HasSubstr("--value n: it gives 2 numbers"));
+  EXPECT_THAT(ErrorOf(model, {.values = {{"n", {1.5}}}}), HasSubstr("1.5 is no integer"));
+  EXPECT_THAT(ErrorOf(model, {.values = {{"m", {1}}}}), HasSubstr("--value m: no input has this name"));
+  const ImportOptions four{.values = {{"n", {4}}}};
+  EXPECT_THAT(RunOnce(model, {Integers({}, {4})}, four), ElementsAre(0, 1, 2, 3));
+  const absl::StatusOr<Graph> graph = ImportOnnxBytes(model.Bytes(), "", four);
+  EXPECT_THAT(graph->notes, ElementsAre("The input \"n\" is taken as [4], whatever it is given when the bundle runs."));
+}
+
+TEST(Operators, TheShapeOfAnOutputThatTheDataDecidesMayBeGiven) {
+  OnnxBuilder model;
+  model.Input("x", {5}).Output("y").Node("Unique", {"x"}, {"y"});
+  EXPECT_THAT(ErrorOf(model), HasSubstr("depends on the data"));
+  EXPECT_THAT(RunOnce(model, {Floats({5}, {3, 1, 3, 2, 1})}, {.shapes = {{"y", {3}}}}), ElementsAre(1, 2, 3));
+}
+
+void DeclareSequence(OnnxBuilder& model, const std::string& name) {
+  onnx::ValueInfoProto& input = *model.graph().add_input();
+  input.set_name(name);
+  input.mutable_type()->mutable_sequence_type()->mutable_elem_type()->mutable_tensor_type()->set_elem_type(
+      onnx::TensorProto::FLOAT);
+}
+
+TEST(Operators, ASequenceIsAnInputAndAnOutputForEachElement) {
+  OnnxBuilder model;
+  DeclareSequence(model, "x");
+  model.Input("z", {1}).Output("s").Output("last");
+  model.Ints("zero", {}, {0}).Node("SequenceInsert", {"x", "z", "zero"}, {"s"});
+  model.Node("SequenceAt", {"s", "end"}, {"last"});
+  model.Ints("end", {}, {-1});
+  EXPECT_THAT(ErrorOf(model), HasSubstr("--sequence x=2x3,4x3 says how many it has"));
+  const ImportOptions options{.sequences = {{"x", {{2}, {1}}}}};
+  const std::vector<NdArray> inputs = {Floats({2}, {1, 2}), Floats({1}, {3}), Floats({1}, {4})};
+  EXPECT_THAT(RunAll(model, inputs, options),
+              ElementsAre(ElementsAre(4), ElementsAre(1, 2), ElementsAre(3), ElementsAre(3)));
+  const absl::StatusOr<Graph> graph = ImportOnnxBytes(model.Bytes(), "", options);
+  EXPECT_EQ(graph->values[static_cast<size_t>(graph->inputs[1])].name, "x[1]");
+  EXPECT_THAT(graph->output_names, ElementsAre("s[0]", "s[1]", "s[2]", "last"));
+  model.Node("Relu", {"s"}, {"r"});
+  EXPECT_THAT(ErrorOf(model, options), HasSubstr("its input 0 (\"s\") is a sequence, which it does not take"));
+}
+
+TEST(Operators, APositionInASequenceMayComeAtRunTime) {
+  OnnxBuilder model;
+  model.Input("x", {3, 2}).Input("at", {}, onnx::TensorProto::INT64).Output("y");
+  model.Node("SplitToSequence", {"x"}, {"rows"}, {{"axis", int64_t{0}}, {"keepdims", int64_t{0}}});
+  model.Node("SequenceAt", {"rows", "at"}, {"y"});
+  const NdArray x = Floats({3, 2}, {0, 1, 2, 3, 4, 5});
+  EXPECT_THAT(RunOnce(model, {x, Integers({}, {1})}), ElementsAre(2, 3));
+  EXPECT_THAT(RunOnce(model, {x, Integers({}, {-1})}), ElementsAre(4, 5));
+}
+
+TEST(Operators, AnOptionalInputIsThereUnlessItIsSaidToBeAbsent) {
+  OnnxBuilder model;
+  onnx::ValueInfoProto& input = *model.graph().add_input();
+  input.set_name("x");
+  auto* tensor = input.mutable_type()->mutable_optional_type()->mutable_elem_type()->mutable_tensor_type();
+  tensor->set_elem_type(onnx::TensorProto::FLOAT);
+  tensor->mutable_shape()->add_dim()->set_dim_value(1);
+  model.Output("y").Node("OptionalHasElement", {"x"}, {"y"});
+  EXPECT_THAT(RunOnce(model, {Floats({1}, {0})}), ElementsAre(1));
+  EXPECT_THAT(RunOnce(model, {}, {.absent = {"x"}}), ElementsAre(0));
+  OnnxBuilder tensors;
+  tensors.Input("x", {1}).Output("y").Node("Relu", {"x"}, {"y"});
+  EXPECT_THAT(ErrorOf(tensors, {.absent = {"x"}}), HasSubstr("its type is not optional"));
+}
+
+// The reference's generator: numpy.random.seed(0); numpy.random.uniform(size=8) is .549 .715 .603 .545 .424 .646 .438
+// .892.
+TEST(Operators, DropoutInTrainingDrawsTheNumbersOfItsSeed) {
+  OnnxBuilder model;
+  model.Input("x", {8}).Input("training", {}, onnx::TensorProto::BOOL).Floats("ratio", {}, {0.5f}).Output("y");
+  model.Node("Dropout", {"x", "ratio", "training"}, {"y"}, {{"seed", int64_t{0}}});
+  const NdArray x = Floats({8}, {1, 2, 3, 4, 5, 6, 7, 8});
+  NdArray training(kBool, {});
+  EXPECT_THAT(RunOnce(model, {x, training}), ElementsAre(1, 2, 3, 4, 5, 6, 7, 8));
+  training.SetInt(0, 1);
+  EXPECT_THAT(RunOnce(model, {x, training}), ElementsAre(2, 4, 6, 8, 0, 12, 0, 16));
+}
+
+void AddDomain(OnnxBuilder& model, const std::string& domain, int64_t version) {
+  onnx::OperatorSetIdProto& set = *model.model().add_opset_import();
+  set.set_domain(domain);
+  set.set_version(version);
+}
+
+TEST(Operators, AGradientIsTheSlope) {
+  OnnxBuilder model;
+  AddDomain(model, "ai.onnx.preview.training", 1);
+  model.Input("a", {1}).Input("b", {2}).Output("y").Output("da").Output("db");
+  model.Node("Tanh", {"a"}, {"t"});
+  model.Node("Mul", {"t", "b"}, {"p"});
+  model.Node("Exp", {"p"}, {"e"});
+  model.Node("Div", {"e", "a"}, {"y"});
+  onnx::NodeProto& node = model.Node("Gradient", {"a", "b"}, {"da", "db"}, {{"y", std::string("y")}});
+  node.set_domain("ai.onnx.preview.training");
+  onnx::AttributeProto& xs = *node.add_attribute();
+  xs.set_name("xs");
+  xs.set_type(onnx::AttributeProto::STRINGS);
+  for (const char* name : {"a", "b"}) xs.add_strings(name);
+  const auto sum_of_y = [&](float a, float b0, float b1) {
+    const std::vector<double> y = RunAll(model, {Floats({1}, {a}), Floats({2}, {b0, b1})})[0];
+    return y[0] + y[1];
+  };
+  const std::vector<std::vector<double>> all = RunAll(model, {Floats({1}, {0.7f}), Floats({2}, {0.5f, -0.3f})});
+  constexpr float kStep = 0x1p-8f;
+  const auto slope = [&](float da, float db0, float db1) {
+    return (sum_of_y(0.7f + da, 0.5f + db0, -0.3f + db1) - sum_of_y(0.7f - da, 0.5f - db0, -0.3f - db1)) / (2 * kStep);
+  };
+  ASSERT_EQ(all.size(), 3u);
+  EXPECT_NEAR(all[1][0], slope(kStep, 0, 0), 1e-3);
+  EXPECT_NEAR(all[2][0], slope(0, kStep, 0), 1e-3);
+  EXPECT_NEAR(all[2][1], slope(0, 0, kStep), 1e-3);
+}
+
+// Each comparison once: the rows of x lie at, below and above the threshold of 1.
+TEST(Operators, TreesCompareInSixWays) {
+  const std::vector<std::vector<double>> taken = {{1, 1, 0}, {0, 1, 0}, {1, 0, 1}, {0, 0, 1}, {1, 0, 0}, {0, 1, 1}};
+  for (int64_t mode = 0; mode < 6; ++mode) {
+    OnnxBuilder model;
+    AddDomain(model, "ai.onnx.ml", 5);
+    model.Input("x", {3, 2}).Output("y");
+    onnx::TensorProto modes;
+    modes.set_data_type(onnx::TensorProto::UINT8);
+    modes.add_dims(1);
+    modes.add_int32_data(static_cast<int32_t>(mode));
+    const Ints zero{0}, one{1};
+    model
+        .Node("TreeEnsemble", {"x"}, {"y"},
+              {{"nodes_featureids", one},
+               {"nodes_modes", modes},
+               {"nodes_splits", FloatTensor({1}, {1})},
+               {"nodes_truenodeids", one},
+               {"nodes_trueleafs", one},
+               {"nodes_falsenodeids", zero},
+               {"nodes_falseleafs", one},
+               {"tree_roots", zero},
+               {"leaf_targetids", Ints{0, 0}},
+               {"leaf_weights", FloatTensor({2}, {0, 1})}})
+        .set_domain("ai.onnx.ml");
+    EXPECT_EQ(RunOnce(model, {Floats({3, 2}, {9, 1, 9, 0, 9, 2})}), taken[static_cast<size_t>(mode)]) << mode;
+  }
+}
+
+TEST(Operators, CountsOfNGramsAreWeighted) {
+  const auto counts = [](const std::string& mode) {
+    OnnxBuilder model;
+    model.Input("x", {6}, onnx::TensorProto::INT64).Output("y");
+    model.Node("TfIdfVectorizer", {"x"}, {"y"},
+               {{"mode", mode},
+                {"min_gram_length", int64_t{1}},
+                {"max_gram_length", int64_t{2}},
+                {"max_skip_count", int64_t{0}},
+                {"ngram_counts", Ints{0, 1}},
+                {"ngram_indexes", Ints{2, 0}},
+                {"pool_int64s", Ints{7, 7, 8}},
+                {"weights", std::vector<float>{0.5f, 9, 3}}});
+    return RunOnce(model, {Integers({6}, {7, 8, 7, 7, 8, 1})});
+  };
+  EXPECT_THAT(counts("TF"), ElementsAre(2, 0, 3));
+  EXPECT_THAT(counts("IDF"), ElementsAre(0.5, 0, 3));
+  EXPECT_THAT(counts("TFIDF"), ElementsAre(1, 0, 9));
 }
 
 struct DecodeCase {
