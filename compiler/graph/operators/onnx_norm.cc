@@ -216,7 +216,7 @@ constexpr OnnxOperator kOperators[] = {
     {"BatchNormalization", 7, BatchNormalization, "", true},
     {"GroupNormalization", 18, GroupNormalization, "", true},
     {"InstanceNormalization", 6, InstanceNormalization, "", true},
-    {"LayerNormalization", 17, LayerNormalization, "", true},
+    {"LayerNormalization", 1, LayerNormalization, "", true},  // standard from 17 on; ONNX Runtime's before
     {"LogSoftmax", 1, [](NodeContext& c) { return Softmax(c, "log_softmax"); }, "", true},
     {"LpNormalization", 1, LpNormalization, "", true},
     {"Softmax", 1, [](NodeContext& c) { return Softmax(c, "softmax"); }, "", true},
