@@ -33,8 +33,8 @@ namespace hone {
 // A machine instruction that does it, by the name LLVM gives it: (operand 0, operand 1, ..) -> operand 0.
 struct TileInstruction {
   struct Operand {
-    DType type;          // of the vector's elements as they are passed: integers may stand for several narrower ones
-    int lanes = 0;       //
+    DType type;  // of the vector's elements as they are passed: integers may stand for several narrower ones
+    int lanes = 0;
     int splat_bits = 0;  // so many bits of memory are read and repeated to fill the vector; 0: the whole vector is read
     bool widens = false;  // elements in memory are narrower integers, which are extended
   };
