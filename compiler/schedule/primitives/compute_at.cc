@@ -195,6 +195,28 @@ Part AtLeast(const Need& need, const Range& domain, const VarRanges& around, Ana
   return part;
 }
 
+// The sets with their ends taken over the whole of the domains.
+void Widen(std::vector<IntervalSet>& sets, const SetMap& domains, Analyzer& known) {
+  for (IntervalSet& set : sets) {
+    const IntervalSet low = set.min ? EvalSet(set.min, domains, known) : IntervalSet();
+    const IntervalSet high = set.max ? EvalSet(set.max, domains, known) : IntervalSet();
+    set = {low.min, high.max};
+  }
+}
+
+// The sets over all iterations of the loops around that are threads of one block, where these share the buffer: what
+// one of them needs any of them may make.
+void RelaxOverThreads(const ProgramIndex& index, int loop, const Buffer& buffer, std::vector<IntervalSet>& sets,
+                      Analyzer& known) {
+  if (buffer.scope() != Scope::kShared) return;
+  SetMap threads;
+  for (int n = loop; n >= 0; n = index.parent(n)) {
+    if (!index.IsLoop(n) || !index.loop(n).thread.starts_with("threadIdx")) continue;
+    threads[index.loop(n).var] = IntervalSet::FromRange(Range{index.loop(n).min, index.loop(n).extent});
+  }
+  Widen(sets, threads, known);
+}
+
 // Does each of the producers, over its whole domain, write all that the block reads over its own in dimension d? A
 // guarded read, such as one of the border of an image, may go where nobody writes.
 bool AllProduced(const ProgramIndex& index, const std::vector<int>& producers, const Block& block,
@@ -257,11 +279,7 @@ absl::Status CheckProducersBeside(const ProgramIndex& index, const Places& p, co
       const auto written = TouchedWithin(index, outer, producer, read.buffer, true, known);
       if (written.empty()) continue;
       std::vector<IntervalSet> needed = EvalRegion(read.region, sets, known);
-      for (IntervalSet& set : needed) {  // over all iterations of the loops inside `outer`
-        const IntervalSet low = set.min ? EvalSet(set.min, roaming, known) : IntervalSet();
-        const IntervalSet high = set.max ? EvalSet(set.max, roaming, known) : IntervalSet();
-        set = {low.min, high.max};
-      }
+      Widen(needed, roaming, known);  // over all iterations of the loops inside `outer`
       if (ran) {
         const auto before = TouchedWithin(index, outer, p.block, read.buffer, false, known);
         if (Covers(UnionOf(before, known), needed, read.buffer, known)) continue;
@@ -329,7 +347,8 @@ absl::Status ComputeAt(Schedule& schedule, BlockRef block_ref, LoopRef loop_ref,
       for (auto& region : TouchedWithin(index, p.loop, c, buffer, false, known)) touched.push_back(std::move(region));
     }
     if (touched.empty()) continue;
-    const std::vector<IntervalSet> required = UnionOf(touched, known);
+    std::vector<IntervalSet> required = UnionOf(touched, known);
+    RelaxOverThreads(index, p.loop, buffer, required, known);
     // What this buffer asks of each variable: all the dimensions it appears in at once.
     std::vector<Need> mine(block.iters.size());
     for (size_t d = 0; d < required.size(); ++d) {

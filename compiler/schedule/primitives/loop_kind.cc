@@ -2,17 +2,45 @@
 
 #include <utility>
 
+#include "compiler/arith/analyzer.h"
 #include "compiler/arith/iter_map.h"
 #include "compiler/arith/linear.h"
+#include "compiler/ir/visit.h"
 #include "compiler/schedule/analysis/dataflow.h"
 #include "compiler/schedule/analysis/message.h"
 #include "compiler/schedule/analysis/nest.h"
+#include "compiler/schedule/analysis/reduction.h"
 #include "compiler/schedule/primitive_table.h"
 #include "compiler/schedule/schedule.h"
 #include "compiler/support/status_macros.h"
 
 namespace hone {
 namespace {
+
+// The size m * c of an index that ends in x % m * c; otherwise that of the domain.
+Expr SizeOf(const Expr& value, const Expr& domain) {
+  Expr size = domain;
+  ForEachExpr(value, [&](const Expr& e) {
+    const Binary* scaled = e.As<Binary>();
+    const bool times = scaled != nullptr && scaled->op == BinaryOp::kMul && ConstantValue(scaled->b).has_value();
+    const Binary* remainder = (times ? scaled->a : e).As<Binary>();
+    const bool found =
+        remainder != nullptr && remainder->op == BinaryOp::kFloorMod && ConstantValue(remainder->b).has_value();
+    if (found) size = times ? remainder->b * scaled->b : remainder->b;
+    return !found;
+  });
+  return size;
+}
+
+// One number made of the values, so that where it differs they differ: those of fused loops, f // 8 and f % 8, give f.
+Expr Joined(const BlockRealize& realize) {
+  Expr joined = IntConst(0);
+  for (size_t i = 0; i < realize.values.size(); ++i) {
+    if (realize.block.iters[i].kind != IterKind::kSpatial) continue;
+    joined = joined * SizeOf(realize.values[i], realize.block.iters[i].domain.extent) + realize.values[i];
+  }
+  return joined;
+}
 
 // Do different iterations of the loop, all else equal, give different instances of the block?
 bool TellsIterationsApart(const ProgramIndex& index, int block, const For& loop) {
@@ -24,12 +52,22 @@ bool TellsIterationsApart(const ProgramIndex& index, int block, const For& loop)
   }
   const VarRanges loops = RangesAround(index, block);
   Analyzer known(loops);
+  if (const std::optional<int64_t> stride = StrideOf(known.Simplify(Joined(realize)), loop.var);
+      stride.value_or(0) != 0)
+    return true;
   return CheckBindings(realize, loops, known).ok();
 }
 
+// Returns whether threads can reduce together: x = x OP v, in any order.
+bool ReducesInAnyOrder(const Block& block) {
+  const Store* store = block.body.As<Store>();
+  return store != nullptr && MatchUpdate(*store).has_value();
+}
+
 // The iterations of the loop may run in any order, or at once: no two of them touch one element that one of them
-// writes.
-absl::Status CheckDataParallel(const ProgramIndex& index, int node, std::string_view primitive) {
+// writes, unless the threads of `reducing_axis` (empty: none) reduce together.
+absl::Status CheckDataParallel(const ProgramIndex& index, int node, std::string_view primitive,
+                               std::string_view reducing_axis = "") {
   const For& loop = index.loop(node);
   if (IsConst(loop.extent, 1)) return absl::OkStatus();
   for (const int b : index.BlocksBelow(node)) {
@@ -40,10 +78,13 @@ absl::Status CheckDataParallel(const ProgramIndex& index, int node, std::string_
           primitive, "(", loop.var, "): block ", block.name,
           " below writes nothing, so it is there for its effect, once an iteration; vectorize a loop inside");
     }
-    bool used = false;
+    bool used = false, tells_apart = true;
     for (size_t i = 0; i < realize.values.size(); ++i) {
       if (!UsesVar(realize.values[i], loop.var)) continue;
-      if (block.iters[i].kind != IterKind::kSpatial) {
+      const bool together = block.iters[i].kind == IterKind::kReduce && reducing_axis.starts_with("threadIdx") &&
+                            ReducesInAnyOrder(block);
+      if (together) tells_apart = false;
+      if (block.iters[i].kind != IterKind::kSpatial && !together) {
         return Refused(primitive, "(", loop.var, "): the loop runs over ", block.iters[i].var, " of block ", block.name,
                        ", a ", block.iters[i].kind == IterKind::kReduce ? "reduction" : "variable whose order counts",
                        "; choose a loop of spatial variables, or rfactor the reduction first");
@@ -58,10 +99,45 @@ absl::Status CheckDataParallel(const ProgramIndex& index, int node, std::string_
                      " below does not depend on the loop, so every iteration writes the "
                      "same elements; move the block out of the loop");
     }
-    if (!TellsIterationsApart(index, b, loop)) {
+    if (tells_apart && !TellsIterationsApart(index, b, loop)) {
       return Refused(primitive, "(", loop.var, "): the bindings of block ", block.name,
                      " do not tell the iterations apart, so two of them "
                      "may write one element");
+    }
+  }
+  return absl::OkStatus();
+}
+
+// A loop over threads inside one over the same axis: the copy into shared memory that all threads do together, once for
+// all iterations of the loop outside. So nothing inside may depend on that, and what is written must be seen by all.
+absl::Status CheckBoundAgain(const ProgramIndex& index, int node, int outer) {
+  const For &loop = index.loop(node), &around = index.loop(outer);
+  const std::string where =
+      Message("bind(", loop.var, "): loop ", around.var, " around it is bound to ", around.thread);
+  if (!around.thread.starts_with("threadIdx")) return Refused(where, " already");
+  if (!ConstantValue(loop.extent).has_value() || ConstantValue(loop.extent) != ConstantValue(around.extent)) {
+    return Refused(where, " already, with the extent ", around.extent, ", not ", loop.extent,
+                   "; split by the number of threads");
+  }
+  for (const int b : index.BlocksBelow(node)) {
+    const BlockRealize& realize = index.realize(b);
+    bool depends = UsesVar(realize.predicate, around.var);
+    for (const Expr& value : realize.values) depends |= UsesVar(value, around.var);
+    for (const int n : index.LoopsBetween(outer, b))
+      depends |= UsesVar(index.loop(n).min, around.var) || UsesVar(index.loop(n).extent, around.var);
+    if (depends) {
+      return Refused(where, " already, and block ", realize.block.name,
+                     " depends on that; threads do together what all of them need");
+    }
+    for (const BufferRegion& write : realize.block.writes) {
+      if (write.buffer.scope() != Scope::kShared) {
+        return Refused(where, " already, and block ", realize.block.name, " writes ", write.buffer, ", in scope ",
+                       ToText(write.buffer.scope()), "; threads do together what goes to shared memory");
+      }
+    }
+    if (UpdatesInPlace(realize.block) || HasReduction(realize.block)) {
+      return Refused(where, " already, and block ", realize.block.name,
+                     " would update its result once for each of them");
     }
   }
   return absl::OkStatus();
@@ -172,12 +248,9 @@ absl::Status Bind(Schedule& schedule, LoopRef ref, std::string thread_axis) {
     return Invalid("bind(", loop.var, "): there is no thread axis ", thread_axis,
                    "; there are blockIdx, threadIdx and vthread with .x, .y, .z");
   for (int n = index.parent(node); n >= 0; n = index.parent(n)) {
-    if (index.IsLoop(n) && index.loop(n).thread == thread_axis) {
-      return Refused("bind(", loop.var, "): loop ", index.loop(n).var, " around it is bound to ", thread_axis,
-                     " already");
-    }
+    if (index.IsLoop(n) && index.loop(n).thread == thread_axis) HONE_RETURN_IF_ERROR(CheckBoundAgain(index, node, n));
   }
-  HONE_RETURN_IF_ERROR(CheckDataParallel(index, node, "bind"));
+  HONE_RETURN_IF_ERROR(CheckDataParallel(index, node, "bind", thread_axis));
   // ---- nothing below fails ----
   SetKind(schedule, node, ForKind::kThreadBinding, thread_axis);
   schedule.Record(BindStep{.loop = ref, .thread_axis = std::move(thread_axis)}, {});

@@ -45,7 +45,10 @@ absl::Status Apply(Schedule& schedule, const BindStep& step);
 absl::Status Parallel(Schedule& schedule, LoopRef loop);
 absl::Status Vectorize(Schedule& schedule, LoopRef loop);
 absl::Status Unroll(Schedule& schedule, LoopRef loop);
-// `thread_axis`: "blockIdx.x", "threadIdx.y", "vthread.x".
+// `thread_axis`: "blockIdx.x", "threadIdx.y", "vthread.x". Threads may reduce together: a loop over a reduction of the
+// form x = x OP v can be bound to threadIdx. Inside a loop over the same axis of threads and of the same extent, blocks
+// that do not depend on that and copy to shared memory can be bound again: all threads do together what all of them
+// need.
 absl::Status Bind(Schedule& schedule, LoopRef loop, std::string thread_axis);
 
 }  // namespace hone

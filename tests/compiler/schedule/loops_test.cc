@@ -163,7 +163,7 @@ TEST(LoopKinds, SayWhy) {
   Nest n(Matmul(4, 5, 6));
   EXPECT_TRUE(Says(Parallel(n.s, n.loops[2]), "parallel(k): the loop runs over v_k of block C, a reduction"));
   EXPECT_TRUE(Says(Vectorize(n.s, n.loops[2]), "vectorize(k): the loop runs over v_k of block C, a reduction"));
-  EXPECT_TRUE(Says(Bind(n.s, n.loops[2], "threadIdx.x"), "a reduction"));
+  EXPECT_TRUE(Says(Bind(n.s, n.loops[2], "blockIdx.x"), "a reduction"));
   EXPECT_TRUE(Says(Bind(n.s, n.loops[0], "threadIdx.q"), "there is no thread axis threadIdx.q"));
   Do(Parallel(n.s, n.loops[0]));
   EXPECT_TRUE(Says(Parallel(n.s, n.loops[0]), "the loop is parallel already"));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -126,10 +127,21 @@ const Reference& ReferenceOf(const SmallWorkload& workload) {
 }
 
 ScheduledProgram Reversed(ScheduledProgram program) {
-  program.main.body = RewriteBottomUp(program.main.body, [](const Stmt& stmt) -> std::optional<Stmt> {
+  // Threads that reduce together start with the first of the reduction.
+  std::set<Var> reducing;
+  ForEachStmt(program.main.body, [&](const Stmt& stmt) {
+    const BlockRealize* realize = stmt.As<BlockRealize>();
+    for (size_t i = 0; realize != nullptr && i < realize->values.size(); ++i) {
+      if (realize->block.iters[i].kind == IterKind::kReduce) reducing.merge(FreeVars(realize->values[i]));
+    }
+    return true;
+  });
+  program.main.body = RewriteBottomUp(program.main.body, [&](const Stmt& stmt) -> std::optional<Stmt> {
     const For* loop = stmt.As<For>();
-    if (loop == nullptr || (loop->kind != ForKind::kParallel && loop->kind != ForKind::kVectorized &&
-                            loop->kind != ForKind::kThreadBinding)) {
+    if (loop == nullptr ||
+        (loop->kind != ForKind::kParallel && loop->kind != ForKind::kVectorized &&
+         loop->kind != ForKind::kThreadBinding) ||
+        reducing.contains(loop->var)) {
       return std::nullopt;
     }
     For copy = *loop;
