@@ -1,4 +1,5 @@
 // Constant bounds and residues of sums.
+#include <bit>
 #include <numeric>
 
 #include "compiler/arith/analyzer_impl.h"
@@ -70,6 +71,13 @@ Bounds Analyzer::Impl::AtomBounds(const Expr& atom, int depth) {
         if (a.min >= 0) return {0, a.max};
         if (b.min >= 0) return {0, b.max};
         return {};
+      }
+      case BinaryOp::kBitOr:
+      case BinaryOp::kBitXor: {  // no bit that neither has
+        const Bounds a = side(op->a), b = side(op->b);
+        if (a.min < 0 || b.min < 0 || !a.bounded_above() || !b.bounded_above()) return {};
+        const int bits = std::bit_width(static_cast<uint64_t>(std::max(a.max, b.max)));
+        return {0, static_cast<int64_t>((uint64_t{1} << bits) - 1)};
       }
       case BinaryOp::kMod: {
         const Bounds a = side(op->a), b = side(op->b);

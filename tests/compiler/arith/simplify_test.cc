@@ -130,6 +130,18 @@ TEST(Analyzer, SymbolicRanges) {
   EXPECT_TRUE(IsConst(known.Simplify(FloorDiv(Expr(x) - Expr(o) * 8, 8)), 0));
 }
 
+TEST(Analyzer, BitsOfBothSides) {
+  const Var i("i"), j("j"), any("any");
+  Analyzer known;
+  known.Bind(i, Range{0, 5});
+  known.Bind(j, Range{0, 12});
+  for (const BinaryOp op : {BinaryOp::kBitXor, BinaryOp::kBitOr}) {
+    EXPECT_EQ(known.ConstBounds(MakeBinary(op, i, j)), (Bounds{0, 15}));
+    EXPECT_EQ(known.ConstBounds(MakeBinary(op, i, i)).max, 7);
+    EXPECT_FALSE(known.CanProve(MakeBinary(op, i, any) >= 0));
+  }
+}
+
 TEST(Analyzer, TailOfATile) {
   const Var o("o"), x("x"), n("n");
   Analyzer known;

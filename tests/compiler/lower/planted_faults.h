@@ -128,6 +128,20 @@ def main(A: T.Buffer((8, 4), "float32"), total: T.Buffer((8,), "float32"), most:
                 most[vi] = T.max(most[vi], up[vi, vk])
 )";
 
+inline constexpr char kTakingTurns[] = R"(
+@T.prim_func
+def main(A: T.Buffer((3, 4), "float32"), C: T.Buffer((4,), "float32")):
+    for t in T.thread_binding(4, thread="threadIdx.x"):
+        with T.allocate((4,), "float32", scope="shared") as S:
+            C[t] = T.float32(0)
+            for k in range(3):
+                S[t] = A[k, t]
+                T.tvm_storage_sync("shared")
+                C[t] = C[t] * T.float32(2) + S[t // 2]
+                T.evaluate(0)
+                T.tvm_storage_sync("shared")
+)";
+
 struct Plant {
   const char* what;
   const char* program;
@@ -275,7 +289,7 @@ inline constexpr Plant kPlants[] = {
      "                if t < 8:\n                    T.tvm_storage_sync(\"shared\")\n", "interpreter"},
     {"shared memory that is too small", kSwizzled,
      "T.allocate((16,)",
-     "T.allocate((12,)", "interpreter"},
+     "T.allocate((12,)", "bounds"},
     {"two threads that write one element of the result", kSwizzled,
      "C[b * 4 + t // 4, t % 4] =",
      "C[b * 4 + t // 4, t % 2] =", "interpreter"},
@@ -297,6 +311,18 @@ inline constexpr Plant kPlants[] = {
     {"a pipeline that copies one step more", kPipelined,
      "if k < 4:",
      "if k < 5:", "bounds"},
+    {"no barrier before the next step overwrites", kTakingTurns,
+     "                T.evaluate(0)\n                T.tvm_storage_sync(\"shared\")\n",
+     "", "interpreter"},
+    {"a barrier in front of what it is to follow", kTakingTurns,
+     "                S[t] = A[k, t]\n                T.tvm_storage_sync(\"shared\")\n",
+     "                T.tvm_storage_sync(\"shared\")\n                S[t] = A[k, t]\n", "interpreter"},
+    {"all threads write one element, each the same", kTakingTurns,
+     "                T.evaluate(0)\n",
+     "                S[3] = A[0, 0]\n", "interpreter"},
+    {"a result that is read where another thread writes it", kTakingTurns,
+     "T.float32(2) + S[t // 2]",
+     "T.float32(2) + S[t // 2] + C[t // 2] * T.float32(0)", "interpreter"},
     {"a lost init of one of two results", kTwoStages,
      "                    most[vi] = T.min_value(\"float32\")\n",
      "", "initialisation"},

@@ -1,11 +1,14 @@
+// clang-format off
 // Programs with one fault planted in each, and the check that finds it; without the fault every check is content.
 // The checks, in the order in which they are asked:
 //   verifier        the rules of compiler/verify, declared regions among them
 //   initialisation  CheckInitialised: an accumulator without a start
 //   bounds          ProveInBounds, of programs of which the proof is found without the fault
 //   interpreter     an index is out of range, an element is read before it is written, an output is left out, threads
-//   do not meet at a barrier numbers         the outputs are others than those of the right program order they are when
-//   parallel iterations, vector lanes and threads run in reverse order
+//                   do not meet at a barrier, or race
+//   numbers         the outputs are others than those of the right program
+//   order           they are when parallel iterations, vector lanes and threads run in reverse order
+// clang-format on
 #include <gtest/gtest.h>
 
 #include <array>
@@ -47,7 +50,8 @@ std::string FoundBy(const PrimFunc& program, const PrimFunc& right) {
 }
 
 TEST(PlantedFaults, NothingIsFoundWithoutThem) {
-  for (const char* text : {kTiledProduct, kTail, kPadded, kVectors, kMatched, kSwizzled, kPipelined, kTwoStages}) {
+  for (const char* text : {kTiledProduct, kTail, kPadded, kVectors, kMatched, kSwizzled, kPipelined, kTakingTurns,
+                           kTwoStages}) {
     const PrimFunc right = ParseOrDie(text);
     EXPECT_EQ(FoundBy(right, right), "") << Verify(right) << CheckInitialised(right) << ProveInBounds(right) << text;
   }
