@@ -4,6 +4,8 @@
 #include <cctype>
 #include <charconv>
 #include <map>
+#include <set>
+#include <tuple>
 #include <utility>
 
 #include "compiler/arith/analyzer.h"
@@ -16,7 +18,8 @@
 namespace hone {
 namespace {
 
-// expression := term (("+" | "-") term)*    term := factor (("*" | "//" | "%") factor)*    factor := number | name |
+// expression := sum ("^" sum)*    sum := term (("+" | "-") term)*    term := factor (("*" | "//" | "%") factor)* factor
+// := number | name |
 // "(" .. ")" | "-" factor
 class MapParser {
  public:
@@ -39,7 +42,7 @@ class MapParser {
     while (true) {
       Skip();
       if (bracketed && (Take(")") || Take("]"))) break;
-      HONE_ASSIGN_OR_RETURN(Expr e, Sum(0));
+      HONE_ASSIGN_OR_RETURN(Expr e, Xor(0));
       map_.outputs.push_back(std::move(e));
       if (Take(",")) continue;
       if (bracketed && (Take(")") || Take("]"))) break;
@@ -87,6 +90,14 @@ class MapParser {
   absl::Status Error(std::string_view expected) const {
     return Invalid("index map: found \"", text_.substr(at_), "\", expected ", expected);
   }
+  absl::StatusOr<Expr> Xor(int depth) {
+    HONE_ASSIGN_OR_RETURN(Expr e, Sum(depth));
+    while (Take("^")) {
+      HONE_ASSIGN_OR_RETURN(const Expr b, Sum(depth));
+      e = MakeBinary(BinaryOp::kBitXor, e, b);
+    }
+    return e;
+  }
   absl::StatusOr<Expr> Sum(int depth) {
     if (depth > 50) return Error("brackets at most 50 deep");
     HONE_ASSIGN_OR_RETURN(Expr e, Product(depth));
@@ -120,7 +131,7 @@ class MapParser {
   absl::StatusOr<Expr> Factor(int depth) {
     const char c = Peek();
     if (Take("(")) {
-      HONE_ASSIGN_OR_RETURN(const Expr e, Sum(depth + 1));
+      HONE_ASSIGN_OR_RETURN(const Expr e, Xor(depth + 1));
       if (!Take(")")) return Error("\")\"");
       return e;
     }
@@ -156,13 +167,14 @@ class MapParser {
 std::string OperatorText(const Expr& e, int outer) {
   if (const auto* binary = e.As<Binary>()) {
     std::string_view op;
-    int level = 1;  // 1: sums, 2: products
+    int level = 1;  // 0: exclusive or, 1: sums, 2: products
     switch (binary->op) {
       case BinaryOp::kAdd: op = " + "; break;
       case BinaryOp::kSub: op = " - "; break;
       case BinaryOp::kMul: op = " * ", level = 2; break;
       case BinaryOp::kFloorDiv: op = " // ", level = 2; break;
       case BinaryOp::kFloorMod: op = " % ", level = 2; break;
+      case BinaryOp::kBitXor: op = " ^ ", level = 0; break;
       default:
         return ToText(e);  // no part of a map that can be read, but what a block reads its input at, in a message
     }
@@ -199,87 +211,140 @@ std::string ToText(const IndexMap& map) {
   std::map<std::string, int> seen;
   for (size_t i = 0; i < map.inputs.size(); ++i) text += Message(i == 0 ? " " : ", ", map.inputs[i]);
   text += ": (";
-  for (size_t i = 0; i < map.outputs.size(); ++i) text += Message(i == 0 ? "" : ", ", OperatorText(map.outputs[i], 0));
+  for (size_t i = 0; i < map.outputs.size(); ++i) text += Message(i == 0 ? "" : ", ", OperatorText(map.outputs[i], -1));
   return text + (map.outputs.size() == 1 ? ",)" : ")");
 }
 
 absl::StatusOr<IndexMap> ParseIndexMap(std::string_view text) { return MapParser(text).Parse(); }
+
+namespace {
+
+// An output as (x // lower) % extent ^ mask, x the index `input`.
+struct Digit {
+  int input = -1;  // -1: a constant output
+  int64_t lower = 1, extent = 1;
+  Expr mask;  // absent: none
+};
+
+absl::StatusOr<Digit> DigitOf(const IndexMap& map, size_t o, std::span<const int64_t> shape, Analyzer& known) {
+  const Binary* swizzled = map.outputs[o].As<Binary>();
+  if (swizzled != nullptr && swizzled->op != BinaryOp::kBitXor) swizzled = nullptr;
+  // The size of what is swizzled is as it was written: j % 4 where j is below 3 as well.
+  const Expr e = swizzled != nullptr ? map.outputs[o] : known.Simplify(map.outputs[o]);
+  const std::string where = Message("index map ", ToText(map), ": output ", o);
+  if (ConstantValue(e).has_value()) {
+    if (*ConstantValue(e) != 0) return Invalid(where, " is the constant ", e, ", not 0");
+    return Digit();
+  }
+  Digit digit;
+  if (swizzled != nullptr) digit.mask = known.Simplify(swizzled->b);
+  Expr rest = swizzled != nullptr ? swizzled->a : e;
+  // Peel floormod(floordiv(x, lower), extent).
+  int64_t modulus = 0;
+  while (const auto* binary = rest.As<Binary>()) {
+    const std::optional<int64_t> c = ConstantValue(binary->b);
+    if (!c.has_value() || *c < 1) break;
+    if (binary->op == BinaryOp::kFloorMod && digit.lower == 1 && modulus == 0) {
+      modulus = *c;
+    } else if (binary->op == BinaryOp::kFloorDiv) {
+      digit.lower *= *c;
+    } else {
+      break;
+    }
+    rest = binary->a;
+  }
+  const auto* ref = rest.As<VarRef>();
+  const auto input = ref == nullptr ? map.inputs.end()
+                                    : std::find_if(map.inputs.begin(), map.inputs.end(),
+                                                   [&](const Var& v) { return v.SameAs(ref->var); });
+  if (input == map.inputs.end()) {
+    return Invalid(where, " (", OperatorText(e, 0), ") is not a digit of one index, such as (k // 4) % 16");
+  }
+  digit.input = static_cast<int>(input - map.inputs.begin());
+  digit.extent = modulus != 0 ? modulus : (shape[digit.input] + digit.lower - 1) / digit.lower;
+  if (!digit.mask) return digit;
+  // What is swizzled must stay inside: 2**n places, and a mask of n bits.
+  const Bounds mask = known.ConstBounds(digit.mask);
+  if ((digit.extent & (digit.extent - 1)) != 0 || mask.min < 0 || mask.max >= digit.extent) {
+    return Invalid(where, " (", OperatorText(e, -1), ") swizzles ", digit.extent, " places by ",
+                   OperatorText(digit.mask, 0), "; it must be a power of two, and the mask below it");
+  }
+  return digit;
+}
+
+// Which outputs are digits of the input, from the lowest: each must start where the one before ends.
+absl::StatusOr<std::vector<size_t>> DigitsOf(const IndexMap& map, size_t input, const std::vector<Digit>& digits,
+                                             int64_t size) {
+  std::vector<size_t> own;
+  for (size_t o = 0; o < digits.size(); ++o) {
+    if (digits[o].input == static_cast<int>(input)) own.push_back(o);
+  }
+  std::ranges::sort(own, {}, [&](size_t o) { return std::tuple(digits[o].lower, digits[o].extent, o); });
+  int64_t reach = 1;
+  for (const size_t o : own) {
+    if (digits[o].lower != reach) {
+      return Invalid("index map ", ToText(map), ": index ", map.inputs[input],
+                     " cannot be told from the new indices: its digits reach ", reach, " and go on at ",
+                     digits[o].lower);
+    }
+    reach = digits[o].lower * digits[o].extent;
+  }
+  if (reach < size) {
+    return Invalid("index map ", ToText(map), ": index ", map.inputs[input], " runs to ", size, ", its digits only to ",
+                   reach);
+  }
+  return own;
+}
+
+}  // namespace
 
 absl::StatusOr<InverseMap> Invert(const IndexMap& map, std::span<const int64_t> shape) {
   if (shape.size() != map.inputs.size()) {
     return Invalid("index map ", ToText(map), ": it takes ", map.inputs.size(), " indices, the tensor has ",
                    shape.size(), " dimensions");
   }
-  // Every output must be one digit of one input: (x // lower) % extent, the last digit without the modulo.
-  struct Digit {
-    int input = -1;  // -1: a constant output
-    int64_t lower = 1;
-    int64_t extent = 1;
-  };
   VarRanges ranges;
   for (size_t i = 0; i < shape.size(); ++i) ranges[map.inputs[i]] = Range{IntConst(0), IntConst(shape[i])};
   Analyzer known(ranges);
   InverseMap inverse;
-  std::vector<std::vector<std::pair<int64_t, std::pair<int64_t, int>>>> digits(
-      shape.size());  // (lower, (extent, output))
-  for (size_t o = 0; o < map.outputs.size(); ++o) {
-    inverse.indices.push_back(Var(Message("p", o)));
-    const Expr e = known.Simplify(map.outputs[o]);
-    if (ConstantValue(e).has_value()) {
-      if (*ConstantValue(e) != 0)
-        return Invalid("index map ", ToText(map), ": output ", o, " is the constant ", e, ", not 0");
-      inverse.shape.push_back(1);
-      continue;
-    }
-    // Peel floormod(floordiv(x, lower), extent).
-    Expr rest = e;
-    int64_t lower = 1, modulus = 0;
-    while (const auto* binary = rest.As<Binary>()) {
-      const std::optional<int64_t> c = ConstantValue(binary->b);
-      if (!c.has_value() || *c < 1) break;
-      if (binary->op == BinaryOp::kFloorMod && lower == 1 && modulus == 0) {
-        modulus = *c;
-      } else if (binary->op == BinaryOp::kFloorDiv) {
-        lower *= *c;
-      } else {
-        break;
-      }
-      rest = binary->a;
-    }
-    const auto* ref = rest.As<VarRef>();
-    const auto input = ref == nullptr ? map.inputs.end()
-                                      : std::find_if(map.inputs.begin(), map.inputs.end(),
-                                                     [&](const Var& v) { return v.SameAs(ref->var); });
-    if (input == map.inputs.end()) {
-      return Invalid("index map ", ToText(map), ": output ", o, " (", OperatorText(e, 0),
-                     ") is not a digit of one index, such as (k // 4) % 16");
-    }
-    const size_t i = input - map.inputs.begin();
-    const int64_t whole = (shape[i] + lower - 1) / lower;
-    const int64_t extent = modulus == 0 ? whole : modulus;
-    inverse.shape.push_back(extent);
-    digits[i].push_back({lower, {extent, static_cast<int>(o)}});
-  }
   inverse.inside = True();
-  for (size_t i = 0; i < shape.size(); ++i) {
-    // Digits from the lowest: each starts where the one before ends.
-    std::sort(digits[i].begin(), digits[i].end());
-    int64_t reach = 1;
-    Expr value = IntConst(0);
-    for (const auto& [lower, digit] : digits[i]) {
-      if (lower != reach) {
-        return Invalid("index map ", ToText(map), ": index ", map.inputs[i],
-                       " cannot be told from the new indices: its digits reach ", reach, " and go on at ", lower);
+  std::vector<Digit> digits;
+  for (size_t o = 0; o < map.outputs.size(); ++o) {
+    HONE_ASSIGN_OR_RETURN(Digit digit, DigitOf(map, o, shape, known));
+    inverse.indices.push_back(Var(Message("p", o)));
+    inverse.shape.push_back(digit.extent);
+    digits.push_back(std::move(digit));
+  }
+  // Indices without a swizzled digit first: masks are made of these.
+  inverse.original.resize(shape.size());
+  for (const bool swizzled : {false, true}) {
+    for (size_t i = 0; i < shape.size(); ++i) {
+      HONE_ASSIGN_OR_RETURN(const std::vector<size_t> own, DigitsOf(map, i, digits, shape[i]));
+      if (std::ranges::any_of(own, [&](size_t o) { return static_cast<bool>(digits[o].mask); }) != swizzled) continue;
+      Expr value = IntConst(0);
+      for (const size_t o : own) {
+        Expr digit = inverse.indices[o];
+        if (digits[o].mask) {
+          const std::set<Var> used = FreeVars(digits[o].mask);
+          for (size_t k = 0; k < shape.size(); ++k) {
+            if (used.contains(map.inputs[k]) && (!inverse.original[k] || k == i))
+              return Invalid("index map ", ToText(map), ": output ", o, " is swizzled by ", map.inputs[k],
+                             ", which is swizzled itself");
+          }
+          digit = MakeBinary(BinaryOp::kBitXor, digit,
+                             Substitute(digits[o].mask, [&](const Var& var) -> std::optional<Expr> {
+                               for (size_t k = 0; k < shape.size(); ++k) {
+                                 if (map.inputs[k].SameAs(var)) return inverse.original[k];
+                               }
+                               return std::nullopt;
+                             }));
+        }
+        value = value + digit * IntConst(digits[o].lower);
       }
-      value = value + Expr(inverse.indices[digit.second]) * IntConst(lower);
-      reach = lower * digit.first;
+      const int64_t reach = own.empty() ? 1 : digits[own.back()].lower * digits[own.back()].extent;
+      if (reach > shape[i]) inverse.inside = And(inverse.inside, value < IntConst(shape[i]));
+      inverse.original[i] = value;
     }
-    if (reach < shape[i]) {
-      return Invalid("index map ", ToText(map), ": index ", map.inputs[i], " runs to ", shape[i],
-                     ", its digits only to ", reach);
-    }
-    if (reach > shape[i]) inverse.inside = And(inverse.inside, value < IntConst(shape[i]));
-    inverse.original.push_back(value);
   }
   return inverse;
 }

@@ -15,7 +15,7 @@ namespace hone {
 
 struct IndexMap {
   std::vector<Var> inputs;
-  std::vector<Expr> outputs;  // over `inputs`, made of + - * // % and integer constants
+  std::vector<Expr> outputs;  // over `inputs`, made of + - * // % ^ and integer constants
 
   // The new indices of the element at `indices`. HONE_CHECK: as many indices as inputs.
   std::vector<Expr> Map(std::span<const Expr> indices) const;
@@ -26,8 +26,8 @@ std::string ToText(const IndexMap& map);
 absl::StatusOr<IndexMap> ParseIndexMap(std::string_view text);
 
 // The map's shape and its inverse over a tensor of `shape`. Only maps in which every output is one digit of one input,
-// such as (k // 4) % 16, or 0 can be inverted; anything else is refused with the output at fault. Where a factor does
-// not divide, the new shape is larger than the tensor: the places outside are padding.
+// such as (k // 4) % 16, or such a digit ^ others (a swizzle), or 0 can be inverted; all else is refused with the
+// output at fault. Where a factor does not divide, the new shape is larger: the places outside are padding.
 struct InverseMap {
   std::vector<int64_t> shape;  // of the new layout
   std::vector<Var> indices;    // one for each new dimension
