@@ -7,6 +7,7 @@
 #include "compiler/schedule/analysis/message.h"
 #include "compiler/schedule/analysis/program_index.h"
 #include "compiler/schedule/primitive_table.h"
+#include "compiler/schedule/primitives/compute_at.h"
 #include "compiler/schedule/primitives/step_argument.h"
 #include "compiler/schedule/schedule.h"
 #include "compiler/support/status_macros.h"
@@ -140,7 +141,13 @@ absl::StatusOr<LoopRef> SampleComputeLocation(Schedule& schedule, BlockRef block
 
 absl::StatusOr<LoopRef> SampleComputeLocation(Schedule& schedule, BlockRef block, Random& random) {
   HONE_ASSIGN_OR_RETURN(const std::vector<Var> locations, Locations(schedule, block));
-  return SampleComputeLocation(schedule, block, static_cast<int>(random.Below(locations.size() + 1)) - 1);
+  std::vector<int> legal = {-1};
+  for (int i = 0; i < static_cast<int>(locations.size()); ++i) {
+    Schedule trial = schedule;
+    HONE_ASSIGN_OR_RETURN(const LoopRef location, SampleComputeLocation(trial, block, i));
+    if (ComputeAt(trial, block, location).ok()) legal.push_back(i);
+  }
+  return SampleComputeLocation(schedule, block, legal[random.Below(legal.size())]);
 }
 
 absl::Status Apply(Schedule& schedule, const SamplePerfectTileStep& step) {
