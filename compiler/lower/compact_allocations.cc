@@ -11,10 +11,11 @@ namespace {
 
 constexpr int64_t kMostRegisterElements = 4096;
 
-// The regions of one buffer touched under its Alloc, relative to the loops around the Alloc.
+// The regions of one buffer touched under its Alloc, relative to the loops around the Alloc but for those of `all_of`.
 class Touched {
  public:
-  Touched(const Buffer& buffer, Analyzer& known) : buffer_(buffer), known_(known) {}
+  Touched(const Buffer& buffer, const VarRanges& all_of, Analyzer& known)
+      : buffer_(buffer), known_(known), inner_(all_of) {}
 
   void Visit(const Stmt& stmt) {
     if (const For* loop = stmt.As<For>()) {
@@ -98,6 +99,7 @@ class Compact {
       const ConstraintScope inside(known_, True());  // that the loop runs at all is known inside it alone
       known_.Bind(loop->var, Range{loop->min, loop->extent});
       outer_.insert(loop->var);
+      if (loop->thread.starts_with("threadIdx")) threads_[loop->var] = Range{loop->min, loop->extent};
       return MapChildren(
           stmt, [&](const Stmt& s) { return Visit(s); }, [](const Expr& e) { return e; });
     }
@@ -106,7 +108,9 @@ class Compact {
     if (alloc == nullptr)
       return MapChildren(
           stmt, [&](const Stmt& s) { return Visit(s); }, [](const Expr& e) { return e; });
-    Touched touched(alloc->buffer, known_);
+    // The threads of a block have one such buffer together.
+    const bool shared = alloc->buffer.scope() == Scope::kShared;
+    Touched touched(alloc->buffer, shared ? threads_ : VarRanges(), known_);
     touched.Visit(alloc->body);
     const std::optional<std::vector<Range>> region = touched.Region();
     if (!region.has_value() || !Shrinks(alloc->buffer, *region)) {
@@ -167,6 +171,7 @@ class Compact {
 
   Analyzer known_;
   std::set<Var> outer_;
+  VarRanges threads_;  // the loops over axes of threads around
 };
 
 }  // namespace

@@ -1,0 +1,375 @@
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/arith/analyzer.h"
+#include "compiler/arith/linear.h"
+#include "compiler/ir/condition.h"
+#include "compiler/ir/effects.h"
+#include "compiler/ir/text.h"
+#include "compiler/ir/visit.h"
+#include "compiler/lower/lower_threads.h"
+#include "compiler/support/status_macros.h"
+
+namespace hone {
+namespace {
+
+// One touch of memory that other threads see. Its indices mention axes of threads and of blocks, which stand for the
+// thread's own, and loops: those around it, or copies of them where the loop is over or in another iteration.
+struct SharedAccess {
+  Buffer buffer;
+  std::vector<Expr> indices;
+  bool writes = false, atomic = false;
+  std::map<Var, int64_t> at;  // axes whose index a condition gives: if threadIdx_x == 0
+};
+using Accesses = std::vector<SharedAccess>;
+
+// What the walk of one launch's body shares.
+class Launch {
+ public:
+  // `seen`: buffers that are allocated outside, so that all threads see them.
+  Launch(std::vector<Var> axes, std::map<Var, int64_t> extents, std::set<Buffer> own)
+      : axes_(std::move(axes)), extents_(std::move(extents)), own_(std::move(own)) {
+    for (const auto& [axis, extent] : extents_)
+      known_.Bind(axis, Range{IntConst(0, axis.type()), IntConst(extent, axis.type())});
+  }
+
+  absl::StatusOr<Stmt> Run(const Stmt& body) {
+    Stmt with_barriers = Visit(body);
+    HONE_RETURN_IF_ERROR(status_);
+    return with_barriers;
+  }
+
+ private:
+  // ---- What a statement touches
+
+  bool SeenByOthers(const Buffer& buffer) const { return !own_.contains(buffer); }
+
+  void Note(Accesses& all, const Buffer& buffer, std::vector<Expr> indices, bool writes, bool atomic = false) const {
+    if (SeenByOthers(buffer)) all.push_back({buffer, std::move(indices), writes, atomic, at_});
+  }
+  void NoteReads(Accesses& all, const Expr& root) const {
+    ForEachExpr(root, [&](const Expr& e) {
+      if (const Load* load = e.As<Load>()) Note(all, load->buffer, load->indices, false);
+      return true;
+    });
+  }
+
+  // Everything under the statement; inner loops are bound on the way.
+  void Collect(const Stmt& stmt, Accesses& all) {
+    if (const Evaluate* evaluate = stmt.As<Evaluate>()) {
+      if (const std::optional<Store> update = AtomicUpdate(*evaluate)) {
+        Note(all, update->buffer, update->indices, true, true);
+        NoteReads(all, evaluate->value.As<Call>()->args[1]);
+        return;
+      }
+    }
+    if (const Store* store = stmt.As<Store>()) Note(all, store->buffer, store->indices, true);
+    if (const TileOp* op = stmt.As<TileOp>()) {
+      for (const BufferRegion& operand : op->operands) {
+        std::vector<Expr> indices;
+        for (const Range& range : operand.region) indices.push_back(range.min + Expr(Roaming(range.extent)));
+        Note(all, operand.buffer, indices, true);
+      }
+    }
+    const For* loop = stmt.As<For>();
+    if (loop != nullptr) known_.Bind(loop->var, Range{loop->min, loop->extent});
+    const std::map<Var, int64_t> outer = at_;
+    if (const IfThen* branch = stmt.As<IfThen>(); branch != nullptr && !branch->no) Learn(branch->condition);
+    ForEachChild(
+        stmt, [&](const Stmt& s) { Collect(s, all); }, [&](const Expr& e) { NoteReads(all, e); });
+    at_ = outer;
+    if (loop != nullptr) Leave(*loop, all);
+  }
+
+  Var Roaming(const Expr& extent) {
+    const Var var("i", extent.type());
+    known_.Bind(var, Range{IntConst(0, extent.type()), extent});
+    return var;
+  }
+
+  // The loop is over: its variable stands for any of its iterations from here on.
+  void Leave(const For& loop, Accesses& accesses) {
+    const Var any(loop.var.name(), loop.var.type());
+    known_.Bind(any, Range{loop.min, loop.extent});
+    for (SharedAccess& access : accesses) {
+      for (Expr& index : access.indices) index = Substitute(index, loop.var, Expr(any));
+    }
+  }
+
+  // tx == 3, and tx < 1, say where the thread stands.
+  void Learn(const Expr& condition) {
+    for (const Expr& part : Conjuncts(condition)) {
+      const Binary* compared = part.As<Binary>();
+      const VarRef* axis = compared == nullptr ? nullptr : compared->a.As<VarRef>();
+      if (axis == nullptr || !extents_.contains(axis->var)) continue;
+      const std::optional<int64_t> value = ConstantValue(compared->b);
+      if (compared->op == BinaryOp::kEq && value.has_value()) at_[axis->var] = *value;
+      if (compared->op == BinaryOp::kLt && value == 1) at_[axis->var] = 0;
+    }
+  }
+
+  // ---- Whether two threads may meet in one element
+
+  bool NeedsBarrier(const Accesses& before, const Accesses& now) {
+    for (const SharedAccess& a : before) {
+      for (const SharedAccess& b : now) {
+        const bool order_counts = (a.writes || b.writes) && !(a.atomic && b.atomic) && a.buffer == b.buffer;
+        if (order_counts && !OneThreadAlone(a, b) && !NeverMeet(a, b)) return true;
+      }
+    }
+    return false;
+  }
+
+  // Returns whether it is proven that an element both touch is touched by one thread: its indices give the thread's
+  // place on every axis.
+  bool OneThreadAlone(const SharedAccess& a, const SharedAccess& b) {
+    std::set<Var> open;
+    for (const Var& axis : axes_) {
+      const auto in_a = a.at.find(axis), in_b = b.at.find(axis);
+      const bool same = in_a != a.at.end() && in_b != b.at.end() && in_a->second == in_b->second;
+      if (extents_.at(axis) > 1 && !same) open.insert(axis);
+    }
+    for (size_t d = 0; d < a.indices.size() && d < b.indices.size() && !open.empty(); ++d)
+      EraseGiven(a.indices[d], b.indices[d], open);
+    // Or its place in memory, as where loops were fused: (f // 8, f % 8).
+    if (!open.empty()) EraseGiven(FlatIndex(a.buffer, a.indices), FlatIndex(b.buffer, b.indices), open);
+    return open.empty();
+  }
+
+  // What is multiplied by one coefficient where the indices of two touches are subtracted: a number in [low, high].
+  struct Term {
+    int64_t low = 0, high = 0;
+    Var axis;  // it is how far two threads are apart on that
+    int64_t reach() const { return std::max(std::abs(low), std::abs(high)); }
+  };
+  using Terms = std::map<int64_t, Term>;  // by coefficient; 1 times what stands at 0 has no such form
+
+  // The terms of a - b; false when they have no bounds.
+  bool Subtract(const Expr& a, const Expr& b, Terms& terms) {
+    const Expr difference = known_.Simplify(a - b);
+    const std::set<Var> free = FreeVars(difference);
+    const std::vector<Var> vars(free.begin(), free.end());
+    const std::optional<LinearForm> form = DetectLinear(difference, vars);
+    if (!form.has_value() || !ConstantValue(form->base).has_value()) {
+      const Bounds bounds = known_.ConstBounds(difference);
+      terms[0] = {bounds.min, bounds.max, Var()};
+      return bounds.bounded();
+    }
+    terms[0].low = terms[0].high = *ConstantValue(form->base);
+    for (size_t i = 0; i < vars.size(); ++i) {
+      const int64_t c = form->coefficients[i];
+      const Bounds bounds = known_.ConstBounds(vars[i]);
+      if (c == 0) continue;
+      if (!bounds.bounded()) return false;
+      Term& term = terms[std::abs(c)];
+      term.low += c > 0 ? bounds.min : -bounds.max;
+      term.high += c > 0 ? bounds.max : -bounds.min;
+    }
+    return true;
+  }
+
+  // Erases the axes on which two threads have one place if `a` of one of them is `b` of the other: a sum of terms is 0
+  // only if each is, where every coefficient is beyond the reach of the terms with smaller ones. That need not hold of
+  // terms smaller than those of threads.
+  void EraseGiven(const Expr& a, const Expr& b, std::set<Var>& open) {
+    const std::optional<LinearForm> in_a = DetectLinear(known_.Simplify(a), axes_);
+    const std::optional<LinearForm> in_b = DetectLinear(known_.Simplify(b), axes_);
+    Terms terms;
+    if (!in_a || !in_b || in_a->coefficients != in_b->coefficients || !Subtract(in_a->base, in_b->base, terms)) return;
+    for (size_t i = 0; i < axes_.size(); ++i) {
+      const int64_t c = std::abs(in_a->coefficients[i]), farthest = extents_.at(axes_[i]) - 1;
+      if (c == 0 || farthest == 0) continue;
+      if (terms.contains(c)) return;
+      terms[c] = {-farthest, farthest, axes_[i]};
+    }
+    int64_t reach = 0;
+    std::vector<Var> given;
+    for (const auto& [c, term] : terms) {
+      if (c <= reach && (term.axis || !given.empty())) return;
+      if (term.axis) given.push_back(term.axis);
+      reach += std::max<int64_t>(c, 1) * term.reach();
+    }
+    for (const Var& axis : given) open.erase(axis);
+  }
+
+  // Returns whether it is proven that no threads' elements are the same: the two halves of a double buffer.
+  bool NeverMeet(const SharedAccess& a, const SharedAccess& b) {
+    for (size_t d = 0; d < a.indices.size() && d < b.indices.size(); ++d) {
+      const Expr difference = a.indices[d] - b.indices[d];
+      bool threads = false;
+      for (const Var& axis : axes_) threads |= UsesVar(a.indices[d], axis) || UsesVar(b.indices[d], axis);
+      if (!threads && known_.CanProve(Ne(difference, IntConst(0, difference.type())))) return true;
+    }
+    return false;
+  }
+
+  // ---- The walk. `pending_`: what was touched since the last barrier.
+
+  bool IsUniform(const Expr& e) const {
+    bool uniform = true;
+    ForEachExpr(e, [&](const Expr& part) {
+      const VarRef* ref = part.As<VarRef>();
+      uniform = uniform && part.As<Load>() == nullptr && (ref == nullptr || !varying_.contains(ref->var));
+      return uniform;
+    });
+    return uniform;
+  }
+
+  Stmt Visit(const Stmt& stmt) {
+    if (const Seq* seq = stmt.As<Seq>()) {
+      std::vector<Stmt> stmts;
+      for (const Stmt& s : seq->stmts) stmts.push_back(Visit(s));
+      return MakeSeq(std::move(stmts));
+    }
+    if (const Alloc* alloc = stmt.As<Alloc>()) return Stmt::Make(Alloc{alloc->buffer, Visit(alloc->body)});
+    const Evaluate* evaluate = stmt.As<Evaluate>();
+    if (evaluate != nullptr && IsBarrier(*evaluate)) {
+      pending_.clear();
+      return stmt;
+    }
+    Accesses touched;
+    Collect(stmt, touched);
+    const bool needs_barrier = NeedsBarrier(pending_, touched);
+    if (needs_barrier) pending_.clear();
+    if (touched.empty() && !ContainsBarrier(stmt)) return stmt;
+    const Stmt inside = VisitInside(stmt, std::move(touched));
+    return needs_barrier ? MakeSeq({MakeBarrier(), inside}) : inside;
+  }
+
+  Stmt VisitInside(const Stmt& stmt, Accesses touched) {
+    if (const For* loop = stmt.As<For>(); loop != nullptr && IsUniform(loop->min) && IsUniform(loop->extent))
+      return VisitLoop(*loop);
+    if (const IfThen* branch = stmt.As<IfThen>(); branch != nullptr && IsUniform(branch->condition))
+      return VisitBranch(*branch);
+    if (const Let* let = stmt.As<Let>()) {
+      if (!IsUniform(let->value)) varying_.insert(let->var);
+      return Stmt::Make(Let{let->var, let->value, Visit(let->body)});
+    }
+    if (stmt.As<For>() != nullptr || stmt.As<IfThen>() != nullptr) CheckNeedsNone(stmt);
+    pending_.insert(pending_.end(), touched.begin(), touched.end());
+    return stmt;
+  }
+
+  // Only some threads come here, or more often than others: no barrier may stand inside.
+  void CheckNeedsNone(const Stmt& stmt) {
+    const std::map<Var, int64_t> outer = at_;
+    if (const IfThen* branch = stmt.As<IfThen>(); branch != nullptr && !branch->no) Learn(branch->condition);
+    if (const Seq* seq = stmt.As<Seq>()) {
+      Accesses earlier;
+      for (const Stmt& s : seq->stmts) {
+        Accesses now;
+        Collect(s, now);
+        if (NeedsBarrier(earlier, now)) Diverges(s);
+        earlier.insert(earlier.end(), now.begin(), now.end());
+      }
+    }
+    if (const For* loop = stmt.As<For>()) {
+      known_.Bind(loop->var, Range{loop->min, loop->extent});
+      Accesses now, next;
+      Collect(loop->body, now);
+      next = now;
+      Leave(*loop, next);
+      if (NeedsBarrier(now, next)) Diverges(loop->body);
+    }
+    if (const Evaluate* evaluate = stmt.As<Evaluate>(); evaluate != nullptr && IsBarrier(*evaluate)) Diverges(stmt);
+    ForEachChild(
+        stmt, [&](const Stmt& s) { CheckNeedsNone(s); }, [](const Expr&) {});
+    at_ = outer;
+  }
+  void Diverges(const Stmt& at) {
+    const std::string text = ToText(at);
+    status_ = absl::FailedPreconditionError(
+        absl::StrCat("threads cannot run this program: a barrier would have to stand in front of `",
+                     text.substr(0, text.find('\n')), "`, where not all threads of a block come by"));
+  }
+
+  Stmt VisitBranch(const IfThen& branch) {
+    const Accesses before = pending_;
+    const Stmt yes = Visit(branch.yes);
+    Accesses after = std::exchange(pending_, before);
+    const Stmt no = branch.no ? Visit(branch.no) : Stmt();
+    pending_.insert(pending_.end(), after.begin(), after.end());
+    return Stmt::Make(IfThen{branch.condition, yes, no});
+  }
+
+  Stmt VisitLoop(const For& loop) {
+    known_.Bind(loop.var, Range{loop.min, loop.extent});
+    const Accesses before = pending_;
+    Stmt body = Visit(loop.body);
+    // What one iteration leaves behind meets what the next one touches.
+    Leave(loop, pending_);
+    Accesses next;
+    Collect(body, next);
+    if (!IsConst(loop.extent, 1) && NeedsBarrier(pending_, next)) {
+      body = Visit(body);
+      Leave(loop, pending_);
+    }
+    const bool runs = ConstantValue(loop.extent).value_or(0) > 0;
+    if (!runs) pending_.insert(pending_.end(), before.begin(), before.end());
+    For with_barriers = loop;
+    with_barriers.body = body;
+    return Stmt::Make(std::move(with_barriers));
+  }
+
+  const std::vector<Var> axes_;  // of threads
+  const std::map<Var, int64_t> extents_;
+  const std::set<Buffer> own_;
+  std::set<Var> varying_ = {axes_.begin(), axes_.end()};  // differ from thread to thread
+  std::map<Var, int64_t> at_;
+  Analyzer known_;
+  Accesses pending_;
+  absl::Status status_;
+};
+
+// The body under the loops over threads, with them.
+absl::StatusOr<Stmt> InLaunch(const Stmt& nest) {
+  std::vector<Var> axes;
+  std::map<Var, int64_t> extents;
+  std::vector<For> loops;
+  Stmt body = nest;
+  while (const For* loop = body.As<For>()) {
+    if (loop->kind != ForKind::kThreadBinding) break;
+    if (loop->thread.starts_with("threadIdx")) {
+      axes.push_back(loop->var);
+      extents[loop->var] = ConstantValue(loop->extent).value_or(0);
+    }
+    loops.push_back(*loop);
+    body = loop->body;
+  }
+  std::set<Buffer> own;
+  ForEachStmt(body, [&](const Stmt& s) {
+    if (const Alloc* alloc = s.As<Alloc>(); alloc != nullptr && alloc->buffer.scope() != Scope::kShared)
+      own.insert(alloc->buffer);
+    return true;
+  });
+  HONE_ASSIGN_OR_RETURN(body, Launch(std::move(axes), std::move(extents), std::move(own)).Run(body));
+  for (size_t i = loops.size(); i-- > 0;) {
+    loops[i].body = body;
+    body = Stmt::Make(loops[i]);
+  }
+  return body;
+}
+
+}  // namespace
+
+absl::StatusOr<Stmt> InsertBarriers(const Stmt& body) {
+  if (const For* loop = body.As<For>(); loop != nullptr && loop->kind == ForKind::kThreadBinding) return InLaunch(body);
+  absl::Status status;
+  Stmt made = MapChildren(
+      body,
+      [&](const Stmt& s) {
+        absl::StatusOr<Stmt> inner = InsertBarriers(s);
+        if (!inner.ok()) status = inner.status();
+        return inner.ok() ? *std::move(inner) : s;
+      },
+      [](const Expr& e) { return e; });
+  HONE_RETURN_IF_ERROR(status);
+  return made;
+}
+
+}  // namespace hone

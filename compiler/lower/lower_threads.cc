@@ -1,0 +1,74 @@
+#include "compiler/lower/lower_threads.h"
+
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/arith/analyzer.h"
+#include "compiler/ir/visit.h"
+#include "compiler/lower/passes.h"
+#include "compiler/support/status_macros.h"
+#include "compiler/verify/verify.h"
+
+namespace hone {
+namespace {
+
+ThreadPass OnBody(const char* name, Stmt (*pass)(const Stmt&)) {
+  return {name, [pass](PrimFunc func) -> absl::StatusOr<PrimFunc> {
+            func.body = pass(func.body);
+            return func;
+          }};
+}
+
+ThreadPass OnBodyOrRefused(const char* name, absl::StatusOr<Stmt> (*pass)(const Stmt&)) {
+  return {name, [pass](PrimFunc func) -> absl::StatusOr<PrimFunc> {
+            HONE_ASSIGN_OR_RETURN(func.body, pass(func.body));
+            return func;
+          }};
+}
+
+// Annotations that ask for what no pass does yet; without it the program would still be right, but not what was asked.
+absl::Status CheckAnnotations(const PrimFunc& func) {
+  absl::Status status;
+  ForEachStmt(func.body, [&](const Stmt& s) {
+    const For* loop = s.As<For>();
+    if (loop == nullptr) return status.ok();
+    for (const auto& [key, value] : loop->annotations) {
+      if (!key.starts_with("software_pipeline")) continue;
+      status = absl::FailedPreconditionError(
+          absl::StrCat("threads cannot run this program: loop ", loop->var.name(), " has the annotation ", key,
+                       ", and there are no asynchronous copies yet; unannotate the loop"));
+    }
+    return status.ok();
+  });
+  return status;
+}
+
+}  // namespace
+
+std::span<const ThreadPass> ThreadPasses() {
+  static const auto* passes = new std::vector<ThreadPass>{
+      {"note_alignment", [](PrimFunc func) -> absl::StatusOr<PrimFunc> { return NoteAlignment(std::move(func)); }},
+      OnBody("place_allocations", PlaceAllocations),
+      OnBodyOrRefused("make_launches", MakeLaunches),
+      OnBodyOrRefused("reduce_across_threads", ReduceAcrossThreads),
+      OnBody("lower_init", LowerInit),
+      OnBody("convert_blocks", ConvertBlocks),
+      OnBody("inline_lets", InlineLets),
+      OnBody("simplify", Simplify),
+      OnBody("compact_allocations", CompactAllocations),
+      {"align_storage", [](PrimFunc func) -> absl::StatusOr<PrimFunc> { return AlignStorage(std::move(func)); }},
+      OnBody("simplify_again", Simplify),
+      OnBodyOrRefused("insert_barriers", InsertBarriers),
+  };
+  return *passes;
+}
+
+absl::StatusOr<PrimFunc> LowerThreads(const PrimFunc& scheduled) {
+  HONE_RETURN_IF_ERROR(Verify(scheduled));
+  HONE_RETURN_IF_ERROR(CheckAnnotations(scheduled));
+  PrimFunc func = scheduled;
+  for (const ThreadPass& pass : ThreadPasses()) { HONE_ASSIGN_OR_RETURN(func, pass.run(std::move(func))); }
+  return func;
+}
+
+}  // namespace hone

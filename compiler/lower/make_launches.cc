@@ -1,0 +1,279 @@
+#include <array>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "compiler/ir/effects.h"
+#include "compiler/ir/text.h"
+#include "compiler/ir/visit.h"
+#include "compiler/lower/lower_threads.h"
+#include "compiler/support/status_macros.h"
+
+namespace hone {
+namespace {
+
+// From the outside to the inside.
+constexpr std::array kAxes = {"blockIdx.z", "blockIdx.y", "blockIdx.x", "threadIdx.z", "threadIdx.y", "threadIdx.x"};
+
+bool IsOverBlocks(const For& loop) { return loop.thread.starts_with("blockIdx"); }
+bool IsOverThreads(const For& loop) { return loop.thread.starts_with("threadIdx"); }
+bool IsBound(const For& loop) { return IsOverBlocks(loop) || IsOverThreads(loop); }
+
+template <class... Pieces>
+absl::Status CannotRun(const Pieces&... pieces) {
+  return absl::FailedPreconditionError(absl::StrCat("threads cannot run this program: ", pieces...));
+}
+
+// ---- Who shares what
+
+// The loops over axes around an access, from the outside.
+using Chain = std::vector<const For*>;
+
+// The accesses of the buffers of one launch, and what they allow.
+class Sharing {
+ public:
+  // `own`: what the launch allocates, filled in.
+  explicit Sharing(std::set<Buffer>& own) : own_(own) {}
+
+  void Visit(const Stmt& stmt) {
+    const For* loop = stmt.As<For>();
+    if (loop != nullptr && IsBound(*loop)) chain_.push_back(loop);
+    if (const Alloc* alloc = stmt.As<Alloc>()) own_.insert(alloc->buffer);
+    if (const Store* store = stmt.As<Store>()) Note(store->buffer, true);
+    if (const TileOp* op = stmt.As<TileOp>()) {
+      for (const BufferRegion& operand : op->operands) Note(operand.buffer, true), Note(operand.buffer, false);
+    }
+    if (const Evaluate* evaluate = stmt.As<Evaluate>()) {
+      if (const std::optional<struct Store> update = AtomicUpdate(*evaluate)) Note(update->buffer, true);
+    }
+    ForEachChild(
+        stmt, [&](const Stmt& s) { Visit(s); },
+        [&](const Expr& root) {
+          ForEachExpr(root, [&](const Expr& e) {
+            if (const Load* load = e.As<Load>()) Note(load->buffer, false);
+            return true;
+          });
+        });
+    if (loop != nullptr && IsBound(*loop)) chain_.pop_back();
+  }
+
+  absl::Status Check() const {
+    for (const auto& [buffer, uses] : uses_) {
+      if (uses.writes) HONE_RETURN_IF_ERROR(Check(buffer, uses));
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  struct Uses {
+    bool reads = false, writes = false;
+    Chain common;  // loops around all accesses
+    bool started = false;
+    const For* blocks = nullptr;  // a loop over an axis of blocks, of threads, around some accesses but not all
+    const For* threads = nullptr;
+  };
+
+  void Note(const Buffer& buffer, bool writes) {
+    Uses& uses = uses_[buffer];
+    (writes ? uses.writes : uses.reads) = true;
+    if (!uses.started) {
+      uses.started = true;
+      uses.common = chain_;
+      return;
+    }
+    size_t same = 0;
+    while (same < uses.common.size() && same < chain_.size() && uses.common[same] == chain_[same]) ++same;
+    for (const Chain* chain : {&uses.common, &chain_}) {
+      for (size_t i = same; i < chain->size(); ++i)
+        ((*chain)[i]->thread[0] == 'b' ? uses.blocks : uses.threads) = (*chain)[i];
+    }
+    uses.common.resize(same);
+  }
+
+  absl::Status Check(const Buffer& buffer, const Uses& uses) const {
+    const bool own = own_.contains(buffer);
+    const std::string name = absl::StrCat("buffer ", buffer.name(), ", in scope ", std::string(ToText(buffer.scope())));
+    if (!own && buffer.scope() != Scope::kGlobal) {
+      return CannotRun(
+          name,
+          ", is used outside of the launch too, and what blocks and threads keep ends with it; give it the "
+          "scope global");
+    }
+    if (uses.blocks != nullptr && (own || uses.reads)) {
+      return CannotRun(name, ", is made and used by several blocks of one launch (loop ", uses.blocks->var.name(),
+                       " over ", uses.blocks->thread, "), which nothing orders; put both under one loop over ",
+                       uses.blocks->thread);
+    }
+    if (uses.threads != nullptr && own && buffer.scope() != Scope::kShared) {
+      return CannotRun(name, ", is made and used under several loops over threads (loop ", uses.threads->var.name(),
+                       " over ", uses.threads->thread, "), and a thread sees only its own; give it the scope shared");
+    }
+    return absl::OkStatus();
+  }
+
+  std::set<Buffer>& own_;
+  std::map<Buffer, Uses> uses_;
+  Chain chain_;
+};
+
+// ---- One launch
+
+struct Axis {
+  Var var;
+  const For* first = nullptr;
+};
+
+class Launch {
+ public:
+  absl::StatusOr<Stmt> Make(const Stmt& nest) {
+    HONE_RETURN_IF_ERROR(CollectAxes(nest));
+    Sharing sharing(own_);
+    sharing.Visit(nest);
+    HONE_RETURN_IF_ERROR(sharing.Check());
+    Stmt made = Visit(nest);
+    HONE_RETURN_IF_ERROR(status_);
+    for (size_t i = kAxes.size(); i-- > 0;) {
+      const auto axis = axes_.find(kAxes[i]);
+      if (axis == axes_.end()) continue;
+      const Expr extent = axis->second.first->extent;
+      made = Stmt::Make(
+          For{axis->second.var, IntConst(0, extent.type()), extent, ForKind::kThreadBinding, kAxes[i], {}, made});
+    }
+    return made;
+  }
+
+ private:
+  absl::Status CollectAxes(const Stmt& nest) {
+    absl::Status status;
+    ForEachStmt(nest, [&](const Stmt& s) {
+      const For* loop = s.As<For>();
+      if (loop == nullptr || !IsBound(*loop) || !status.ok()) return status.ok();
+      const std::optional<int64_t> extent = ConstantValue(loop->extent);
+      Axis& axis = axes_[loop->thread];
+      if (!extent.has_value() || !IsConst(loop->min, 0)) {
+        status = CannotRun("loop ", loop->var.name(), " over ", loop->thread, " runs from ", ToText(loop->min),
+                           " over ", ToText(loop->extent), "; an axis has a constant extent and starts at 0");
+      } else if (axis.first == nullptr) {
+        axis = {Var(absl::StrReplaceAll(loop->thread, {{".", "_"}}), loop->var.type()), loop};
+      } else if (ConstantValue(axis.first->extent) != extent) {
+        status = CannotRun("loop ", loop->var.name(), " over ", loop->thread, " has the extent ", *extent, ", loop ",
+                           axis.first->var.name(), " of the same launch ", *ConstantValue(axis.first->extent),
+                           "; split both by one factor");
+      }
+      return status.ok();
+    });
+    return status;
+  }
+
+  // The loops over axes that an expression depends on, by way of loops and iteration variables: variable -> axis.
+  using Loops = std::map<Var, std::string>;
+  Loops DependsOn(const Expr& e) const {
+    Loops loops;
+    for (const Var& var : FreeVars(e)) {
+      const auto found = depends_.find(var);
+      if (found != depends_.end()) loops.insert(found->second.begin(), found->second.end());
+    }
+    return loops;
+  }
+
+  Stmt Visit(const Stmt& stmt) {
+    if (const BlockRealize* realize = stmt.As<BlockRealize>()) return VisitBlock(*realize);
+    const For* loop = stmt.As<For>();
+    if (loop != nullptr && IsBound(*loop)) {
+      depends_[loop->var] = {{loop->var, loop->thread}};
+      const Var& axis = axes_.at(loop->thread).var;
+      return Substitute(Visit(loop->body), loop->var, MakeCast(loop->var.type(), axis));
+    }
+    if (loop != nullptr) {
+      depends_[loop->var] = DependsOn(loop->min);
+      depends_[loop->var].merge(DependsOn(loop->extent));
+    }
+    if (const Let* let = stmt.As<Let>()) depends_[let->var] = DependsOn(let->value);
+    const Stmt mapped = MapChildren(
+        stmt, [&](const Stmt& s) { return Visit(s); }, [](const Expr& e) { return e; });
+    if (loop == nullptr || loop->kind != ForKind::kThreadBinding) return mapped;
+    For serial = *mapped.As<For>();  // a virtual thread
+    serial.kind = ForKind::kSerial;
+    serial.thread.clear();
+    return Stmt::Make(std::move(serial));
+  }
+
+  Stmt VisitBlock(const BlockRealize& realize) {
+    Loops used = DependsOn(realize.predicate);
+    for (size_t i = 0; i < realize.values.size(); ++i) {
+      Loops of_value = DependsOn(realize.values[i]);
+      depends_[realize.block.iters[i].var] = of_value;
+      used.merge(of_value);
+    }
+    const Loops outer = used_;
+    used_.merge(used);
+    bool innermost = true;
+    ForEachStmt(realize.block.body,
+                [&](const Stmt& s) { return innermost = innermost && s.As<BlockRealize>() == nullptr; });
+    BlockRealize made = realize;
+    made.block.body = Visit(realize.block.body);
+    if (made.block.init) made.block.init = Visit(made.block.init);
+    if (innermost) made.predicate = And(LeadersAlone(realize.block), made.predicate);
+    used_ = outer;
+    return Stmt::Make(std::move(made));
+  }
+
+  // Of the axes that the block does not depend on, the first blocks and threads alone where others see what it writes.
+  Expr LeadersAlone(const Block& block) {
+    std::map<std::string, Var> of_axis;
+    for (const auto& [loop, axis] : used_) {
+      const auto [found, added] = of_axis.emplace(axis, loop);
+      if (!added) {
+        status_ = CannotRun("block ", block.name, " depends on loops ", found->second.name(), " and ", loop.name(),
+                            ", both over ", axis, "; a thread has one place on it");
+      }
+    }
+    bool seen_by_threads = false, seen_by_blocks = false, own = false;
+    for (const BufferRegion& write : block.writes) {
+      const bool outside = !own_.contains(write.buffer);
+      seen_by_blocks |= outside;
+      seen_by_threads |= outside || write.buffer.scope() == Scope::kShared;
+      own |= !outside && write.buffer.scope() != Scope::kShared;
+    }
+    Expr condition = True();
+    for (const auto& [name, axis] : axes_) {
+      if (of_axis.contains(name) || !(name[0] == 'b' ? seen_by_blocks : seen_by_threads)) continue;
+      if (own) {
+        status_ = CannotRun("block ", block.name, " does not depend on ", name,
+                            ", and writes memory that all threads see "
+                            "together with a thread's own; make it two blocks");
+      }
+      condition = And(condition, Eq(axis.var, IntConst(0, axis.var.type())));
+    }
+    return condition;
+  }
+
+  std::map<std::string, Axis> axes_;
+  std::set<Buffer> own_;
+  std::map<Var, Loops> depends_;
+  Loops used_;  // by the blocks around
+  absl::Status status_;
+};
+
+}  // namespace
+
+absl::StatusOr<Stmt> MakeLaunches(const Stmt& body) {
+  if (const For* loop = body.As<For>(); loop != nullptr && IsBound(*loop)) return Launch().Make(body);
+  absl::Status status;
+  Stmt made = MapChildren(
+      body,
+      [&](const Stmt& s) {
+        absl::StatusOr<Stmt> inner = MakeLaunches(s);
+        if (!inner.ok()) status = inner.status();
+        return inner.ok() ? *std::move(inner) : s;
+      },
+      [](const Expr& e) { return e; });
+  HONE_RETURN_IF_ERROR(status);
+  return made;
+}
+
+}  // namespace hone

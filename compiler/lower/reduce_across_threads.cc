@@ -1,0 +1,217 @@
+#include <bit>
+#include <limits>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/arith/analyzer.h"
+#include "compiler/ir/block_regions.h"
+#include "compiler/ir/condition.h"
+#include "compiler/ir/structural.h"
+#include "compiler/ir/visit.h"
+#include "compiler/lower/lower_threads.h"
+#include "compiler/schedule/analysis/reduction.h"
+#include "compiler/support/check.h"
+#include "compiler/support/status_macros.h"
+
+namespace hone {
+namespace {
+
+// x for which x OP v is v.
+Expr NeutralElement(BinaryOp op, DType type) {
+  if (op == BinaryOp::kAdd) return Const(0, type);
+  if (op == BinaryOp::kMul) return Const(1, type);
+  const bool least = op == BinaryOp::kMax;
+  if (type.is_float()) {
+    const double infinity = std::numeric_limits<double>::infinity();
+    return FloatConst(least ? -infinity : infinity, type);
+  }
+  if (type.code == TypeCode::kUInt) return IntConst(least ? 0 : -1, type);  // all bits set: the greatest
+  const int64_t low = static_cast<int64_t>(~uint64_t{0} << (type.bits - 1));
+  return IntConst(least ? low : -(low + 1), type);
+}
+
+struct Threads {  // an axis of the launch
+  Var var;
+  int64_t extent = 1;
+};
+
+// A place among threads in row-major order of axes.
+struct Place {
+  Expr index = IntConst(0);
+  int64_t count = 1;
+  void Add(const Threads& axis) {
+    index = index * IntConst(axis.extent) + MakeCast(kInt32, axis.var);
+    count *= axis.extent;
+  }
+};
+
+// A reduction on its way: what goes around the outermost loop that it runs over.
+struct Split {
+  Var outermost;  // absent: around the block itself
+  Buffer part, all;
+  Stmt before, after;
+};
+
+class Rewriter {
+ public:
+  absl::StatusOr<Stmt> Run(const Stmt& body) {
+    Stmt rewritten = Visit(body);
+    HONE_RETURN_IF_ERROR(status_);
+    return rewritten;
+  }
+
+ private:
+  Stmt Visit(const Stmt& stmt) {
+    const For* loop = stmt.As<For>();
+    const bool axis = loop != nullptr && loop->thread.starts_with("threadIdx");
+    if (axis) axes_.push_back({loop->var, ConstantValue(loop->extent).value_or(0)});
+    if (loop != nullptr && loop->kind != ForKind::kThreadBinding) loops_.push_back(loop);
+    const BlockRealize* realize = stmt.As<BlockRealize>();
+    if (realize != nullptr && ReducesAcross(*realize)) return Close(Reduce(*realize), Var());
+    const Stmt mapped = MapChildren(
+        stmt, [&](const Stmt& s) { return Visit(s); }, [](const Expr& e) { return e; });
+    if (axis) axes_.pop_back();
+    if (loop == nullptr || loop->kind == ForKind::kThreadBinding) return mapped;
+    loops_.pop_back();
+    return Close(mapped, loop->var);
+  }
+
+  // The statement with the parts of reductions whose outermost loop it is around it.
+  Stmt Close(Stmt stmt, const Var& loop) {
+    for (size_t i = open_.size(); i-- > 0;) {
+      const Split split = open_[i];
+      if (loop ? !(split.outermost && split.outermost == loop) : static_cast<bool>(split.outermost)) continue;
+      open_.erase(open_.begin() + static_cast<ptrdiff_t>(i));
+      stmt = MakeSeq({split.before, stmt, split.after});
+      stmt = Stmt::Make(Alloc{split.part, Stmt::Make(Alloc{split.all, stmt})});
+    }
+    return stmt;
+  }
+
+  bool Uses(const BlockRealize& realize, const Var& var, bool reduce) const {
+    for (size_t i = 0; i < realize.values.size(); ++i) {
+      const bool reduces = realize.block.iters[i].kind != IterKind::kSpatial;
+      if (reduces == reduce && UsesVar(realize.values[i], var)) return true;
+    }
+    return false;
+  }
+  bool ReducesAcross(const BlockRealize& realize) const {
+    for (const Threads& axis : axes_) {
+      if (Uses(realize, axis.var, true)) return true;
+    }
+    return false;
+  }
+
+  Stmt Fail(const Block& block, const std::string& why) {
+    status_ = absl::FailedPreconditionError(
+        absl::StrCat("threads cannot run this program: block ", block.name, " reduces over an axis of threads, ", why));
+    return Stmt::Make(Seq{});
+  }
+
+  // The block in the place of which each thread reduces its own share; what goes around it is left in open_.
+  Stmt Reduce(const BlockRealize& realize) {
+    const Block& block = realize.block;
+    const Store* store = block.body.As<Store>();
+    const std::optional<ReductionUpdate> update = store == nullptr ? std::nullopt : MatchUpdate(*store);
+    if (!update.has_value())
+      return Fail(block, "and is not of the form x = x OP v (+, *, min, max); rfactor the reduction");
+    Split split;
+    for (const For* loop : loops_) {
+      const bool reduces = Uses(realize, loop->var, true), spatial = Uses(realize, loop->var, false);
+      if (reduces && !split.outermost) split.outermost = loop->var;
+      if (spatial && split.outermost) {
+        return Fail(block,
+                    absl::StrCat("and loop ", loop->var.name(), ", which does not reduce, lies inside one that does, ",
+                                 split.outermost.name(), "; reorder the two"));
+      }
+    }
+    Place among, row;  // among the threads that reduce together; the threads that reduce other elements
+    for (const Threads& axis : axes_) {
+      if (Uses(realize, axis.var, true) && Uses(realize, axis.var, false)) {
+        return Fail(block,
+                    absl::StrCat("and ", axis.var.name(), " chooses the element too; split the loop before bind"));
+      }
+      (Uses(realize, axis.var, true) ? among : row).Add(axis);
+    }
+    const DType type = store->buffer.type();
+    split.part = Buffer(store->buffer.name() + "_part", type, {Expr(1)}, Scope::kRegister);
+    split.all =
+        Buffer(store->buffer.name() + "_all", type, {IntConst(row.count), IntConst(among.count)}, Scope::kShared);
+    split.before = Stmt::Make(Store{split.part, {IntConst(0)}, NeutralElement(update->op, type), Expr()});
+    split.after = Combine(realize, *store, update->op, split, row, among);
+    const Expr mine = MakeLoad(split.part, {IntConst(0)});
+    BlockRealize share = realize;
+    share.block.init = Stmt();
+    share.block.body =
+        Stmt::Make(Store{split.part, {IntConst(0)}, MakeBinary(update->op, mine, update->value), Expr()});
+    share.block.reads.clear();
+    share.block.writes.clear();
+    DeclareRegions(share.block);
+    open_.push_back(std::move(split));
+    return Stmt::Make(std::move(share));
+  }
+
+  // all[row, i] = part; half as many threads every round add what the others hold; the element gets the sum.
+  Stmt Combine(const BlockRealize& realize, const Store& store, BinaryOp op, const Split& split, const Place& row,
+               const Place& among) {
+    const auto element = [&](const Expr& i) { return MakeLoad(split.all, {row.index, i}); };
+    const auto set = [&](const Expr& value) {
+      return Stmt::Make(Store{split.all, {row.index, among.index}, value, Expr()});
+    };
+    std::vector<Stmt> stmts = {set(MakeLoad(split.part, {IntConst(0)}))};
+    for (int64_t half = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(among.count)) / 2); half > 0;
+         half /= 2) {
+      const Expr other = among.index + IntConst(half);
+      const Expr active = And(among.index < IntConst(half), other < IntConst(std::min(among.count, 2 * half)));
+      stmts.push_back(Stmt::Make(IfThen{active, set(MakeBinary(op, element(among.index), element(other))), Stmt()}));
+    }
+    // Instances outside their domain do not run, whatever part of the condition was about the reduction.
+    const auto bind = [&](const Var& var) -> std::optional<Expr> {
+      for (size_t i = 0; i < realize.values.size(); ++i) {
+        if (realize.block.iters[i].var == var) return MakeCast(var.type(), realize.values[i]);
+      }
+      return std::nullopt;
+    };
+    Expr condition = store.buffer.scope() == Scope::kRegister ? True() : Eq(among.index, IntConst(0));
+    for (size_t i = 0; i < realize.values.size(); ++i) {
+      const IterVar& iter = realize.block.iters[i];
+      if (iter.kind != IterKind::kSpatial) continue;
+      condition = And(condition, And(realize.values[i] >= iter.domain.min,
+                                     realize.values[i] < iter.domain.min + iter.domain.extent));
+    }
+    for (const Expr& part : Conjuncts(realize.predicate)) {
+      if (!AboutReduction(realize, part)) condition = And(condition, part);
+    }
+    std::vector<Expr> indices;
+    for (const Expr& index : store.indices) indices.push_back(Substitute(index, bind));
+    const Expr total = element(IntConst(0));
+    const Store* init = realize.block.init ? realize.block.init.As<Store>() : nullptr;
+    if (realize.block.init && init == nullptr) return Fail(realize.block, "and its init is not one store");
+    const Expr start = init != nullptr ? Substitute(init->value, bind) : MakeLoad(store.buffer, indices);
+    const bool neutral = StructuralEqual(start, NeutralElement(op, store.buffer.type()));
+    const Expr value = neutral ? total : MakeBinary(op, start, total);
+    stmts.push_back(Stmt::Make(IfThen{condition, Stmt::Make(Store{store.buffer, indices, value, Expr()}), Stmt()}));
+    return MakeSeq(std::move(stmts));
+  }
+
+  bool AboutReduction(const BlockRealize& realize, const Expr& part) const {
+    for (const Var& var : FreeVars(part)) {
+      if (Uses(realize, var, true)) return true;
+    }
+    return false;
+  }
+
+  std::vector<Threads> axes_;
+  std::vector<const For*> loops_;  // those of a thread, around what is visited
+  std::vector<Split> open_;
+  absl::Status status_;
+};
+
+}  // namespace
+
+absl::StatusOr<Stmt> ReduceAcrossThreads(const Stmt& body) { return Rewriter().Run(body); }
+
+}  // namespace hone

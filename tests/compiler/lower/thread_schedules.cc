@@ -1,0 +1,152 @@
+#include "tests/compiler/lower/thread_schedules.h"
+
+#include <optional>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/ir/text.h"
+#include "compiler/schedule/analysis/index_map.h"
+#include "compiler/schedule/primitives/cache.h"
+#include "compiler/schedule/primitives/compute_at.h"
+#include "compiler/schedule/primitives/decompose_reduction.h"
+#include "compiler/schedule/primitives/fuse.h"
+#include "compiler/schedule/primitives/locate.h"
+#include "compiler/schedule/primitives/loop_kind.h"
+#include "compiler/schedule/primitives/reorder.h"
+#include "compiler/schedule/primitives/set_scope.h"
+#include "compiler/schedule/primitives/split.h"
+#include "compiler/schedule/primitives/storage_align.h"
+#include "compiler/schedule/primitives/transform_layout.h"
+#include "tests/compiler/schedule/expect.h"
+#include "tests/compiler/schedule/workloads.h"
+
+namespace hone::testing {
+namespace {
+
+int64_t Between(Random& random, int64_t low, int64_t high) {
+  return low + static_cast<int64_t>(random.Below(static_cast<uint64_t>(high - low + 1)));
+}
+std::vector<LoopRef> SplitBy(Schedule& s, LoopRef loop, std::vector<std::optional<int64_t>> factors) {
+  std::vector<Value> values;
+  for (const std::optional<int64_t>& factor : factors) values.push_back(factor ? Value(*factor) : Value());
+  return Get(Split(s, loop, values));
+}
+
+// The loops of a copy below `under` others are shared among the threads of the axes, or left to the first thread.
+void FetchTogether(Schedule& s, Random& random, BlockRef copy, size_t under, int64_t ty, int64_t tx) {
+  if (random.Chance(0.1)) return;
+  const std::vector<LoopRef> loops = Get(GetLoops(s, copy));
+  const std::vector<LoopRef> own(loops.begin() + static_cast<ptrdiff_t>(under), loops.end());
+  if (own.empty()) return;
+  const LoopRef fused = own.size() == 1 ? own[0] : Get(Fuse(s, own));
+  const int64_t width = Between(random, 1, 3);
+  const std::vector<LoopRef> parts = SplitBy(s, fused, {std::nullopt, ty, tx, width});
+  Do(Bind(s, parts[1], "threadIdx.y"));
+  Do(Bind(s, parts[2], "threadIdx.x"));
+  if (width > 1 && random.Chance(0.5)) Do(Vectorize(s, parts[3]));
+}
+
+Schedule Product(const PrimFunc& workload, Random& random) {
+  Schedule s(workload);
+  const BlockRef c = Get(GetBlock(s, "C"));
+  const bool cached = random.Chance(0.7);
+  const BlockRef a_shared = Get(CacheRead(s, c, 0, Scope::kShared));
+  const BlockRef b_shared = Get(CacheRead(s, c, 1, Scope::kShared));
+  const BlockRef out = cached ? Get(CacheWrite(s, c, 0, Scope::kRegister)) : c;
+  const int64_t ty = Between(random, 1, 4), tx = Between(random, 1, 5);
+  const std::vector<LoopRef> loops = Get(GetLoops(s, c));
+  const auto i = SplitBy(s, loops[0], {std::nullopt, ty, Between(random, 1, 3)});
+  const auto j = SplitBy(s, loops[1], {std::nullopt, tx, Between(random, 1, 3)});
+  const auto k = SplitBy(s, loops[2], {std::nullopt, Between(random, 1, 5)});
+  Do(Reorder(s, {i[0], j[0], i[1], j[1], k[0], k[1], i[2], j[2]}));
+  Do(Bind(s, i[0], "blockIdx.y"));
+  Do(Bind(s, j[0], "blockIdx.x"));
+  Do(Bind(s, i[1], "threadIdx.y"));
+  Do(Bind(s, j[1], "threadIdx.x"));
+  if (cached) Do(ReverseComputeAt(s, out, j[1]));
+  const bool whole = random.Chance(0.2);  // the tiles of all steps at once
+  for (const BlockRef copy : {a_shared, b_shared}) {
+    Do(ComputeAt(s, copy, whole ? j[1] : k[0]));
+    FetchTogether(s, random, copy, whole ? 4 : 5, ty, tx);
+    const double layout = random.Uniform();
+    if (layout < 0.3) Do(StorageAlign(s, copy, 0, 0, 4, 1));
+    if (layout > 0.7)
+      Do(TransformLayout(s, copy, 0, BufferKind::kWrite,
+                         Get(ParseIndexMap("lambda i, j: (i, j // 4, j % 4 ^ i % 4)"))));
+  }
+  if (random.Chance(0.5)) Get(DecomposeReduction(s, c, k[0]));
+  if (random.Chance(0.3)) Do(Unroll(s, i[2]));
+  if (random.Chance(0.3)) Do(Vectorize(s, j[2]));
+  return s;
+}
+
+Schedule RowReduction(const PrimFunc& workload, const std::string& block, Random& random) {
+  Schedule s(workload);
+  const BlockRef b = Get(GetBlock(s, block));
+  const std::vector<LoopRef> loops = Get(GetLoops(s, b));
+  const int64_t rows = Between(random, 1, 3), threads = Between(random, 1, 9);
+  const auto i = SplitBy(s, loops[0], {std::nullopt, rows});
+  Do(Bind(s, i[0], "blockIdx.x"));
+  Do(Bind(s, i[1], "threadIdx.y"));
+  const bool strided = random.Chance(0.5);  // thread t takes t, t + threads, .. or a piece of its own
+  const auto k =
+      strided ? SplitBy(s, loops[1], {std::nullopt, threads}) : SplitBy(s, loops[1], {threads, std::nullopt});
+  if (strided && random.Chance(0.5)) Do(Reorder(s, {k[1], k[0]}));
+  Do(Bind(s, k[strided ? 1 : 0], "threadIdx.x"));
+  return s;
+}
+
+// Every row a block of threads: each stage under the block's loop, maximum and sum by all threads together.
+Schedule SoftmaxRows(const PrimFunc& workload, Random& random) {
+  Schedule s(workload);
+  const int64_t threads = Between(random, 1, 9);
+  const BlockRef last = Get(GetBlock(s, "softmax"));
+  const LoopRef row = Get(GetLoops(s, last))[0];
+  Do(Bind(s, row, "blockIdx.x"));
+  const auto bind = [&](BlockRef block) {
+    const LoopRef columns = Get(GetLoops(s, block)).back();
+    const auto parts = SplitBy(s, columns, {std::nullopt, threads});
+    Do(Bind(s, parts[1], "threadIdx.x"));
+  };
+  bind(last);
+  for (const char* name : {"sum", "exp", "max"}) {
+    const BlockRef block = Get(GetBlock(s, name));
+    Do(ComputeAt(s, block, row));
+    Do(SetScope(s, block, 0, Scope::kShared));
+    if (random.Chance(0.85)) bind(block);  // else the first thread does it alone
+  }
+  return s;
+}
+
+}  // namespace
+
+ThreadSchedule DrawThreadSchedule(Random& random) {
+  switch (random.Below(4)) {
+    case 0:
+    case 1: {
+      const int64_t m = Between(random, 2, 17), n = Between(random, 2, 17), k = Between(random, 2, 11);
+      const PrimFunc f = Matmul(m, n, k);
+      return {{absl::StrCat("product ", m, " ", n, " ", k), f}, "product", Product(f, random)};
+    }
+    case 2: {
+      const bool greatest = random.Chance(0.5);
+      const int64_t n = Between(random, 1, 9), m = Between(random, 2, 23);
+      const PrimFunc f = Get(ParsePrimFunc(
+          absl::StrCat("@T.prim_func\ndef main(A: T.Buffer((", n, ", ", m, "), \"float32\"), B: T.Buffer((", n,
+                       ",), \"float32\")):\n    for i, k in T.grid(", n, ", ", m,
+                       "):\n        with T.block(\"B\"):\n            vi, vk = T.axis.remap(\"SR\", [i, k])\n"
+                       "            with T.init():\n                B[vi] = ",
+                       greatest ? "T.float32(-3)" : "T.float32(0)",
+                       "\n            B[vi] = ", greatest ? "T.max(B[vi], A[vi, vk])" : "B[vi] + A[vi, vk]", "\n")));
+      return {{absl::StrCat(greatest ? "maxima " : "sums ", n, " ", m), f}, "reduction", RowReduction(f, "B", random)};
+    }
+    default: {
+      const int64_t n = Between(random, 2, 6), m = Between(random, 2, 19);
+      const PrimFunc f = Softmax(n, m);
+      return {
+          {.name = absl::StrCat("softmax ", n, " ", m), .func = f, .exact = false}, "softmax", SoftmaxRows(f, random)};
+    }
+  }
+}
+
+}  // namespace hone::testing

@@ -1,0 +1,23 @@
+// Random schedules of the shapes that GPUs want: a tiled product through shared memory, a reduction by the threads of a
+// block, a softmax of which every block does a row.
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "compiler/schedule/schedule.h"
+#include "compiler/support/random.h"
+#include "tests/compiler/schedule/workload_table.h"
+
+namespace hone::testing {
+
+struct ThreadSchedule {
+  SmallWorkload workload;
+  std::string shape;  // "product", "reduction", "softmax"
+  Schedule schedule;
+};
+
+// Sizes with tails, thread counts that divide nothing, scopes, places and kinds of loops drawn from the random numbers.
+ThreadSchedule DrawThreadSchedule(Random& random);
+
+}  // namespace hone::testing
