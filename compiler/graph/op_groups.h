@@ -15,7 +15,6 @@ std::vector<OpInfo> MatrixOps();
 std::vector<OpInfo> ImageOps();
 std::vector<OpInfo> ReduceOps();  // also softmax, normalisations, running sums, top k
 std::vector<OpInfo> MoveOps();
-std::vector<OpInfo> IndexOps();  // at indices that are data
 
 using Types = std::vector<TensorType>;
 using TypeSpan = std::span<const TensorType>;

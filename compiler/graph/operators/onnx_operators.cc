@@ -5,8 +5,8 @@ namespace hone {
 
 const OnnxOperator* FindOnnxOperator(std::string_view domain, std::string_view name, int64_t version) {
   const OnnxOperator* best = nullptr;
-  for (const std::span<const OnnxOperator> group : {ElementwiseOperators(), MatrixOperators(), ImageOperators(),
-                                                    NormOperators(), ShapeOperators(), IndexOperators()}) {
+  for (const std::span<const OnnxOperator> group :
+       {ElementwiseOperators(), MatrixOperators(), ImageOperators(), NormOperators(), ShapeOperators()}) {
     for (const OnnxOperator& op : group) {
       if (op.name == name && op.domain == domain && op.since <= version && (best == nullptr || op.since > best->since))
         best = &op;

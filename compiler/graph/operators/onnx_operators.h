@@ -19,12 +19,9 @@ std::span<const OnnxOperator> MatrixOperators();
 std::span<const OnnxOperator> ImageOperators();
 std::span<const OnnxOperator> NormOperators();   // normalisations, softmax, reductions
 std::span<const OnnxOperator> ShapeOperators();  // moving elements, shapes as data, constants
-std::span<const OnnxOperator> IndexOperators();
 
 // Resize of an image's spatial dimensions to known sizes (resize.cc does the rest).
 Outputs ResizeImage(NodeContext& c);
-// NonZero of data that comes at run time (selection.cc).
-Outputs NonZeroAtRunTime(NodeContext& c);
 // MaxPool without indices, of floats (pool.cc does the rest).
 Outputs MaxPoolImage(NodeContext& c);
 

@@ -12,7 +12,7 @@ namespace {
 const std::map<std::string_view, OpInfo>& Table() {
   static const auto* table = [] {
     auto* t = new std::map<std::string_view, OpInfo>();
-    for (std::vector<OpInfo> group : {ElementwiseOps(), MatrixOps(), ImageOps(), ReduceOps(), MoveOps(), IndexOps()}) {
+    for (std::vector<OpInfo> group : {ElementwiseOps(), MatrixOps(), ImageOps(), ReduceOps(), MoveOps()}) {
       for (OpInfo& op : group) {
         const std::string_view name = op.name;
         HONE_CHECK(t->emplace(name, std::move(op)).second) << "two operators are called " << name;

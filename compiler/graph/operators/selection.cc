@@ -4,7 +4,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/graph/operators/expressions.h"
-#include "compiler/graph/operators/onnx_operators.h"
 #include "compiler/support/status_macros.h"
 
 namespace hone {
@@ -164,8 +163,6 @@ Outputs NonMaxSuppression(NodeContext& c) {
   return Results({Concat({as_column(pair / number), as_column(Apply("mod", {pair, number})), as_column(box)}, 1)});
 }
 
-}  // namespace
-
 // Indices of the elements that are not 0, a row a dimension.
 Outputs NonZeroAtRunTime(NodeContext& c) {
   HONE_RETURN_IF_ERROR(c.NeedInputs(1, 1));
@@ -185,9 +182,32 @@ Outputs NonZeroAtRunTime(NodeContext& c) {
   return Results({Concat(rows, 0)});
 }
 
+Outputs NonZero(NodeContext& c) {
+  HONE_RETURN_IF_ERROR(c.NeedInputs(1, 1));
+  if (!c.IsConstant(0)) return NonZeroAtRunTime(c);
+  HONE_ASSIGN_OR_RETURN(const std::shared_ptr<const NdArray> x, c.Constant(0, "the input"));
+  const int64_t rank = static_cast<int64_t>(x->shape.size());
+  std::vector<int64_t> found;
+  for (int64_t i = 0; i < x->NumElements(); ++i) {
+    if (x->Get(i) != 0) found.push_back(i);
+  }
+  NdArray result(kInt64, {rank, static_cast<int64_t>(found.size())});
+  for (size_t f = 0; f < found.size(); ++f) {
+    int64_t rest = found[f];
+    for (int64_t d = rank - 1; d >= 0; --d) {
+      result.As<int64_t>()[d * static_cast<int64_t>(found.size()) + static_cast<int64_t>(f)] = rest % x->shape[d];
+      rest /= x->shape[d];
+    }
+  }
+  return std::vector<int>{c.AddConstant(std::move(result))};
+}
+
+}  // namespace
+
 HONE_OPERATORS(selection) {
   return {{.onnx = {
                {"Compress", 9, Compress},
+               {"NonZero", 9, NonZero},
                {"Unique", 11, Unique},
                {"NonMaxSuppression", 10, NonMaxSuppression, "", true},
            }}};

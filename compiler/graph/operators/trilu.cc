@@ -1,15 +1,27 @@
+// The upper or lower triangle of matrices.
 #include <algorithm>
-#include <cmath>
-#include <numeric>
 
-#include "absl/strings/str_cat.h"
+#include "compiler/graph/op_groups.h"
 #include "compiler/graph/operators/expressions.h"
 #include "compiler/support/status_macros.h"
+#include "compiler/topi/index_ops.h"
 
 namespace hone {
 namespace {
 
-using Ints = std::vector<int64_t>;
+// "upper", "k".
+OpInfo TriluOp() {
+  OpInfo op{.name = "trilu", .kind = OpKind::kInjective};
+  op.infer = [](TypeSpan in, const Attrs&) -> absl::StatusOr<Types> {
+    HONE_RETURN_IF_ERROR(ExpectInputs(in, 1));
+    if (in[0].rank() < 2) return Refuse("the triangle of ", ToText(in[0]));
+    return Types{in[0]};
+  };
+  op.lower = [](TensorSpan in, const Attrs& attrs, TypeSpan) {
+    return std::vector{topi::Trilu(in[0], IntAttr(attrs, "upper", 1) != 0, IntAttr(attrs, "k"), "trilu")};
+  };
+  return op;
+}
 
 Outputs Trilu(NodeContext& c) {
   HONE_RETURN_IF_ERROR(c.NeedInputs(1, 2));
@@ -28,6 +40,6 @@ Outputs Trilu(NodeContext& c) {
 
 }  // namespace
 
-HONE_OPERATORS(trilu) { return {{.onnx = {{.name = "Trilu", .since = 14, .import = Trilu}}}}; }
+HONE_OPERATORS(trilu) { return {{.graph = {TriluOp()}, .onnx = {{.name = "Trilu", .since = 14, .import = Trilu}}}}; }
 
 }  // namespace hone
