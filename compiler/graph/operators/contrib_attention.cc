@@ -85,8 +85,8 @@ Outputs Attention(NodeContext& c) {
     return Unsupported(
         absl::StrCat("an input ", ToText(c.type(x.id())), " and weights ", ToText(c.type(weights.id()))));
   const Shape sizes = c.IntsAttr("qkv_hidden_sizes", Shape(3, weights.dim(1) / 3));
-  if (heads < 1 || sizes.size() != 3 || sizes[0] != sizes[1] || sizes[0] + sizes[1] + sizes[2] != weights.dim(1) ||
-      sizes[0] % heads != 0 || sizes[2] % heads != 0)
+  if (heads < 1 || sizes.size() != 3 || sizes[0] < 1 || sizes[2] < 1 || sizes[0] != sizes[1] ||
+      sizes[0] + sizes[1] + sizes[2] != weights.dim(1) || sizes[0] % heads != 0 || sizes[2] % heads != 0)
     return Unsupported(
         absl::StrCat("num_heads ", heads, " or qkv_hidden_sizes do not fit weights ", ToText(c.type(weights.id()))));
   Value all = MatMul(x, weights);
@@ -161,6 +161,7 @@ Outputs MultiHeadAttention(NodeContext& c) {
   if (c.HasInput(6) != c.HasInput(7)) return Unsupported("past_key and past_value come together");
   int64_t past = 0;
   if (c.HasInput(6)) {
+    if (Input(c, 6).rank() != 4 || Input(c, 7).rank() != 4) return Unsupported("the form of past_key and past_value");
     past = Input(c, 6).dim(2);
     p.k = Concat({Input(c, 6), p.k}, 2);
     p.v = Concat({Input(c, 7), p.v}, 2);
@@ -255,13 +256,16 @@ Outputs GroupQueryAttention(NodeContext& c) {
   k = Heads(k, groups);
   v = Heads(v, groups);
   const int64_t batch = q.dim(0), length = q.dim(2);
+  if (c.HasInput(3) != c.HasInput(4) || (c.HasInput(3) && (Input(c, 3).rank() != 4 || Input(c, 4).rank() != 4)))
+    return Unsupported("the form of past_key and past_value");
   const int64_t past = c.HasInput(3) ? Input(c, 3).dim(2) : 0, total = past + length;
   // A prompt begins at 0; later, the last of the new keys is the last of all.
   const Value keys = Reshape(Cast(Input(c, 5), kInt64), {batch}) + 1;
   const Value start = past == 0 ? keys * 0 : keys - static_cast<double>(length);
   const Value places = Reshape(start, {batch, 1}) + Reshape(Iota(c, kInt64, length), {1, length});  // [N, S]
   if (c.IntAttr("do_rotary", 0) != 0) {
-    if (!c.HasInput(7) || !c.HasInput(8)) return Unsupported("do_rotary without tables");
+    if (!c.HasInput(7) || !c.HasInput(8) || Input(c, 7).rank() != 2 || Input(c, 8).rank() != 2)
+      return Unsupported("do_rotary without tables of cosines and sines");
     const Value cos = Gather(Input(c, 7), places, 0), sin = Gather(Input(c, 8), places, 0);
     const bool interleaved = c.IntAttr("rotary_interleaved", 0) != 0;
     q = Rotate(q, cos, sin, interleaved);

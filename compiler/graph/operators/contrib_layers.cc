@@ -102,7 +102,9 @@ Outputs EmbedLayerNormalization(NodeContext& c) {
   HONE_RETURN_IF_ERROR(c.NeedInputs(1, 9));
   const Value ids = Input(c, 0), words = Input(c, 2), places = Input(c, 3);
   if (!c.HasInput(2) || !c.HasInput(3) || !c.HasInput(5) || !c.HasInput(6)) return Unsupported("a table is left out");
-  if (ids.rank() != 2) return Unsupported(absl::StrCat("input_ids ", ToText(c.type(ids.id()))));
+  if (ids.rank() != 2 || places.rank() != 2 || words.rank() != 2)
+    return Unsupported(absl::StrCat("input_ids ", ToText(c.type(ids.id())), " and tables ", ToText(c.type(words.id())),
+                                    ", ", ToText(c.type(places.id()))));
   if (c.HasInput(1) != c.HasInput(4)) return Unsupported("segment_ids and segment_embedding come together");
   const int64_t length = ids.dim(1);
   if (!c.HasInput(8) && length > places.dim(0))

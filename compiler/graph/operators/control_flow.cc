@@ -110,6 +110,7 @@ Outputs Loop(NodeContext& c) {
     HONE_ASSIGN_OR_RETURN(const std::vector<int> outputs, c.Inline("body", inputs));
     if (static_cast<int>(outputs.size()) < carried + 1) return Unsupported("its body has too few outputs");
     condition = outputs[0];
+    if (condition < 0) return Unsupported("its condition is no tensor");
     values.assign(outputs.begin() + 1, outputs.begin() + 1 + carried);
     stacked.resize(outputs.size() - 1 - static_cast<size_t>(carried));
     for (size_t k = 0; k < stacked.size(); ++k) {
@@ -189,12 +190,12 @@ Outputs Scan(NodeContext& c) {
     }
     HONE_ASSIGN_OR_RETURN(const std::vector<int> results, c.Inline("body", inputs));
     if (static_cast<int>(results.size()) < states) return Unsupported("its body has too few outputs");
+    if (std::any_of(results.begin(), results.end(), [](int result) { return result < 0; }))
+      return Unsupported("an output of its body is no tensor");
     values.assign(results.begin(), results.begin() + states);
     stacked.resize(results.size() - static_cast<size_t>(states));
     for (size_t k = 0; k < stacked.size(); ++k) {
-      const int part = results[k + static_cast<size_t>(states)];
-      if (part < 0) return Unsupported("what it stacks up is no tensor");
-      stacked[k].emplace_back(c, part);
+      stacked[k].emplace_back(c, results[k + static_cast<size_t>(states)]);
     }
   }
   for (size_t k = 0; k < stacked.size(); ++k) {

@@ -48,6 +48,8 @@ Value Number(const Value& like, double number) {
 Value Constant(NodeContext& c, DType dtype, double number) { return {c, c.Scalar(dtype, number)}; }
 Value Constant(NodeContext& c, NdArray array) { return {c, c.AddConstant(std::move(array))}; }
 Value Iota(NodeContext& c, DType dtype, int64_t count, double start, double step) {
+  constexpr int64_t kMost = int64_t{1} << 28;
+  if (count > kMost) return Fail(c, Unsupported(std::to_string(count) + " places along a dimension"));
   NdArray array(dtype, {count});
   for (int64_t i = 0; i < count; ++i) {
     const double value = start + step * static_cast<double>(i);

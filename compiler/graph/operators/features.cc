@@ -10,7 +10,8 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-constexpr int64_t kMostCompared = int64_t{1} << 26;
+constexpr double kMostCompared = 0x1p26;
+constexpr int64_t kMostColumns = 1 << 22, kMostSkips = 256;
 
 // The columns that the second input names.
 Outputs ArrayFeatureExtractor(NodeContext& c) {
@@ -66,7 +67,8 @@ Value CountGrams(const Value& x, const Grams& grams, int64_t step) {
   NodeContext& c = x.context();
   const int64_t rows = x.dim(0), places = x.dim(1) - (grams.length - 1) * step;
   if (places < 1) return {};
-  if (rows * places * grams.count() > kMostCompared) return Fail(c, Unsupported("too many n-grams to compare"));
+  if (static_cast<double>(rows) * static_cast<double>(places) * static_cast<double>(grams.count()) > kMostCompared)
+    return Fail(c, Unsupported("too many n-grams to compare"));
   Value all;
   for (int64_t k = 0; k < grams.length; ++k) {
     NdArray token(kInt64, {1, 1, grams.count()});
@@ -85,6 +87,8 @@ Outputs TfIdfVectorizer(NodeContext& c) {
   const std::string mode = c.StringAttr("mode", "");
   if (mode != "TF" && mode != "IDF" && mode != "TFIDF") return Unsupported(absl::StrCat("mode is \"", mode, "\""));
   const int64_t skips = c.IntAttr("max_skip_count", 0);
+  if (skips < 0 || skips > kMostSkips)
+    return Unsupported(absl::StrCat("max_skip_count is ", skips, "; at most ", kMostSkips, " is supported"));
   Value x = Cast(Input(c, 0), kInt64);
   const bool one_row = x.rank() < 2;
   if (x.rank() > 2 || *NumElements(x.shape()) == 0)
@@ -93,7 +97,7 @@ Outputs TfIdfVectorizer(NodeContext& c) {
   HONE_ASSIGN_OR_RETURN(const std::vector<Grams> all, ReadGrams(c));
   const Ints columns = c.IntsAttr("ngram_indexes");
   const int64_t width = columns.empty() ? 0 : *std::max_element(columns.begin(), columns.end()) + 1;
-  if (width < 1 || width > kMostCompared) return Unsupported("ngram_indexes is not a list of columns");
+  if (width < 1 || width > kMostColumns) return Unsupported("ngram_indexes is not a list of columns");
   std::vector<Value> counts{Expand(Constant(c, kFloat32, 0), {x.dim(0), 1})};
   Ints from(static_cast<size_t>(width), 0);  // the place of each column's count; 0: of none
   int64_t at = 1;

@@ -172,9 +172,11 @@ Outputs MelWeightMatrix(NodeContext& c) {
   const int64_t number = c.IntAttr("output_datatype", 1), rows = length / 2 + 1;
   const std::optional<DType> dtype = OnnxDType(number);
   if (!dtype.has_value()) return Unsupported(absl::StrCat("elements of type ", OnnxDTypeName(number)));
-  if (bins < 1 || length < 1 || rate < 1 || bins > kMostEntries || length > kMostEntries || rows * bins > kMostEntries)
+  constexpr int64_t kMost = 1 << 20;
+  if (bins < 1 || length < 1 || rate < 1 || bins > kMost || length > kMost || rows * bins > kMostEntries)
     return Unsupported(absl::StrCat(bins, " mel bins of ", length, " points at a rate of ", rate));
-  if (!(low >= 0 && low < high)) return Unsupported(absl::StrCat("frequencies from ", low, " to ", high));
+  if (!(low >= 0 && low < high && high <= static_cast<double>(rate)))
+    return Unsupported(absl::StrCat("frequencies from ", low, " to ", high));
   const std::vector<int64_t> points = MelPoints(bins + 2, length, rate, low, high);
   if (points.back() > rows) return Unsupported(absl::StrCat("frequencies up to ", high, " at a rate of ", rate));
   NdArray weights(*dtype, {rows, bins});

@@ -61,7 +61,7 @@ uint32_t HashOf(const std::string& name) {
 template <class Draw>
 Value Drawn(NodeContext& c, DType dtype, const Shape& shape, bool integer_seed, Draw draw) {
   const std::optional<int64_t> count = NumElements(shape);
-  if (!count.has_value() || *count > kMostNumbers || !dtype.is_float())
+  if (!count.has_value() || *count > kMostNumbers || shape.size() > kMostDimensions || !dtype.is_float())
     return Fail(c, Unsupported(absl::StrCat("random numbers ", ToText(TensorType{dtype, shape}))));
   // A node in a loop's body draws anew in each iteration.
   uint32_t seed = HashOf(absl::StrCat(c.name(), "#", c.graph().values.size()));

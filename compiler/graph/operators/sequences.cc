@@ -38,7 +38,9 @@ Outputs SequenceEmpty(NodeContext& c) {
 }
 
 Outputs SequenceConstruct(NodeContext& c) {
-  HONE_RETURN_IF_ERROR(c.NeedInputs(c.num_inputs(), c.num_inputs()));
+  for (int i = 0; i < c.num_inputs(); ++i) {
+    if (!c.HasInput(i)) return Unsupported(absl::StrCat("element ", i, " is no tensor"));
+  }
   return Sequence(c, c.inputs());
 }
 
@@ -110,7 +112,8 @@ absl::StatusOr<std::vector<int64_t>> PartSizes(NodeContext& c, int64_t extent) {
   HONE_ASSIGN_OR_RETURN(std::vector<int64_t> sizes, c.Ints(1, "the sizes"));
   if (c.rank(c.input(1)) == 0) {
     const int64_t size = sizes[0];
-    if (size < 1) return Unsupported(absl::StrCat("parts of ", size));
+    if (size < 1 || extent / size >= kMostElements)
+      return Unsupported(absl::StrCat("parts of ", size, " of ", extent, " elements"));
     sizes.clear();
     for (int64_t at = 0; at < extent; at += size) sizes.push_back(std::min(size, extent - at));
   }

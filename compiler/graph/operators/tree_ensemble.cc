@@ -67,7 +67,8 @@ absl::StatusOr<Trees> ReadTrees(NodeContext& c, int64_t features) {
   trees.target = c.IntsAttr("leaf_targetids");
   trees.weight = Doubles(c.TensorAttr("leaf_weights"));
   trees.split = Doubles(c.TensorAttr("nodes_splits"));
-  for (const double mode : Doubles(c.TensorAttr("nodes_modes"))) trees.mode.push_back(static_cast<int64_t>(mode));
+  for (const double mode : Doubles(c.TensorAttr("nodes_modes")))
+    trees.mode.push_back(mode >= kLessEqual && mode <= kMember ? static_cast<int64_t>(mode) : -1);
   const size_t n = trees.feature.size();
   trees.missing_is_yes = c.IntsAttr("nodes_missing_value_tracks_true", Ints(n, 0));
   const Ints yes_leaf = c.IntsAttr("nodes_trueleafs"), no_leaf = c.IntsAttr("nodes_falseleafs");

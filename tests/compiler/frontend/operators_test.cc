@@ -218,6 +218,23 @@ TEST(Operators, ASequenceIsAnInputAndAnOutputForEachElement) {
   EXPECT_THAT(ErrorOf(model, options), HasSubstr("its input 0 (\"s\") is a sequence, which it does not take"));
 }
 
+TEST(Operators, WhatHasToBeATensorIsNoSequence) {
+  onnx::GraphProto body = LoopBody();
+  onnx::NodeProto& keep = *body.mutable_node(1);
+  keep.set_op_type("SequenceConstruct");
+  OnnxBuilder condition;
+  condition.Input("x", {1}).Ints("count", {}, {2}).Output("y");
+  condition.Node("Loop", {"count", "", "x"}, {"y"}, {{"body", body}});
+  EXPECT_THAT(ErrorOf(condition), HasSubstr("its condition is no tensor"));
+  OnnxBuilder nested;
+  nested.Input("x", {1}).Output("y").Node("SequenceConstruct", {"x"}, {"s"});
+  nested.Node("SequenceConstruct", {"s"}, {"y"});
+  EXPECT_THAT(ErrorOf(nested), HasSubstr("element 0 is no tensor"));
+  OnnxBuilder many;
+  many.Input("x", {int64_t{1} << 39}).Ints("size", {}, {1}).Output("y").Node("SplitToSequence", {"x", "size"}, {"y"});
+  EXPECT_THAT(ErrorOf(many), HasSubstr("parts of 1 of 549755813888 elements"));
+}
+
 TEST(Operators, APositionInASequenceMayComeAtRunTime) {
   OnnxBuilder model;
   model.Input("x", {3, 2}).Input("at", {}, onnx::TensorProto::INT64).Output("y");
