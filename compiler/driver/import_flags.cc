@@ -1,6 +1,7 @@
 #include "compiler/driver/import_flags.h"
 
 #include <CLI/CLI.hpp>
+#include <set>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -32,9 +33,12 @@ std::optional<Shape> ParseShape(const std::string& text) {
 // Splits "NAME=TEXT" and hands both to `add`, which is false for what it does not take.
 template <class Add>
 absl::Status EachOf(const std::string& flag, const std::vector<std::string>& texts, const std::string& form, Add add) {
+  std::set<std::string> names;
   for (const std::string& text : texts) {
     const std::vector<std::string> parts = absl::StrSplit(text, absl::MaxSplits('=', 1));
     if (parts.size() != 2 || parts[0].empty() || !add(parts[0], parts[1])) return Malformed(flag, text, form);
+    if (!names.insert(parts[0]).second)
+      return absl::InvalidArgumentError(absl::StrCat("--", flag, " ", text, ": ", parts[0], " has one already"));
   }
   return absl::OkStatus();
 }
@@ -80,7 +84,8 @@ absl::StatusOr<ImportOptions> ImportOptionsOf(const ImportFlags& flags) {
   HONE_RETURN_IF_ERROR(
       EachOf("shape", flags.shapes, "NAME=SIZES, such as y=4x2", [&](const std::string& name, const std::string& text) {
         const std::optional<Shape> shape = ParseShape(text);
-        return shape.has_value() && options.shapes.emplace(name, *shape).second;
+        if (shape.has_value()) options.shapes.emplace(name, *shape);
+        return shape.has_value();
       }));
   HONE_RETURN_IF_ERROR(EachOf("value", flags.values, "NAME=NUMBERS, such as size=2,3",
                               [&](const std::string& name, const std::string& text) {
