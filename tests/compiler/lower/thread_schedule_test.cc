@@ -13,6 +13,7 @@
 #include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
 #include "compiler/lower/lower_threads.h"
+#include "compiler/schedule/trace/trace.h"
 #include "compiler/verify/verify.h"
 #include "tests/compiler/lower/thread_schedules.h"
 #include "tests/compiler/schedule/campaign.h"

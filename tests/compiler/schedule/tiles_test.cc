@@ -207,7 +207,7 @@ TEST(Tensorize, SaysWhyNot) {
   Nest n(ByteDot(32, 3));
   EXPECT_EQ(std::string(Tensorize(n.s, n.loops[2], "frob").message()),
             "tensorize(l, frob): no intrinsic is called frob; there are fma_tile_f32, fma_tile_f64, fma_tile_s32, "
-            "dot4_u8s8_s32, dot4_s8s8_s32");
+            "dot4_u8s8_s32, dot4_s8s8_s32, dot2_u8s8_s32, dot2_s8s8_s32, dot2_u8u8_s32, dot2_s8u8_s32");
   EXPECT_EQ(
       std::string(Tensorize(n.s, n.loops[2], "dot4_s8s8_s32").message()),
       "tensorize(l, dot4_s8s8_s32): block C does not do what dot4_s8s8_s32 means: it computes uint8 at A[v_k, v_l]");
