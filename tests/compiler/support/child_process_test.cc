@@ -59,6 +59,8 @@ TEST(ChildProcess, BeginsWithUsualSignals) {
   caught.sa_handler = [](int) { ::_exit(9); };
   ASSERT_EQ(::sigaction(SIGTERM, &caught, &before), 0);
   ::signal(SIGPIPE, SIG_IGN);
+  for (const int ignored_by_shells : {SIGHUP, SIGINT, SIGQUIT})
+    ::signal(ignored_by_shells, SIG_DFL);  // for nohup and &
   sigset_t blocked, old;
   ::sigemptyset(&blocked);
   ::sigaddset(&blocked, SIGUSR1);
