@@ -49,6 +49,9 @@ struct DeviceClassRow {
   v1::DeviceProfile profile;  // the latest of that class: what a record's "target" and roofline come from
 };
 
+// Whether a job in that state waits or runs: it has not ended.
+inline bool IsOpen(v1::JobState state) { return state == v1::JOB_WAITING || state == v1::JOB_RUNNING; }
+
 struct JobRow {
   uint64_t id = 0;
   uint64_t tenant = kLocalTenant;

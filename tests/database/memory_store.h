@@ -35,7 +35,7 @@ class MemoryStore : public TuningStore {
     state.last_trial = Last(trials_);
     std::set<std::string> hashes;
     for (const auto& [id, job] : jobs_) {
-      if (job.state == v1::JOB_WAITING || job.state == v1::JOB_RUNNING) state.jobs.push_back(job);
+      if (IsOpen(job.state)) state.jobs.push_back(job);
     }
     for (const JobRow& job : state.jobs) {
       for (const auto& [id, task] : tasks_) {

@@ -36,6 +36,7 @@ struct DispatchCounters {
   int64_t workers_cut_off = 0;  // of these, came back in their session: the network was lost, not they
   int64_t champions = 0;        // changes of `best`
   int64_t searches_failed = 0;
+  int64_t looked_at = 0;  // jobs, workers and keys that a rule was applied to: the work, whatever the machine
 };
 
 }  // namespace hone

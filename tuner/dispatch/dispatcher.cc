@@ -1,7 +1,6 @@
 #include "tuner/dispatch/dispatcher.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/support/check.h"
@@ -18,8 +17,8 @@ std::vector<Effect> Dispatcher::Step(Micros now, const Event& event) {
   impl.now = std::max(impl.now, now);  // time never goes back, whatever the caller's clock does
   std::visit([&](const auto& e) { impl.On(e); }, event);
   impl.Settle();
-  const Micros wake = impl.NextWake();
-  if (wake != std::numeric_limits<Micros>::max()) impl.effects.push_back(Wake{wake});
+  const Micros due = impl.deadlines.first();
+  if (due != Deadlines::kNever) impl.effects.push_back(Wake{std::max(due, impl.now + 1)});
   return std::exchange(impl.effects, {});
 }
 
@@ -34,26 +33,18 @@ v1::JobSnapshot Dispatcher::Snapshot(uint64_t job, bool with_tasks) const {
   return impl_->SnapshotOf(found->second, with_tasks);
 }
 std::vector<uint64_t> Dispatcher::Jobs(uint64_t tenant) const {
-  std::vector<uint64_t> ids;
-  for (const auto& [id, job] : impl_->jobs) {
-    if (job.row.tenant == tenant) ids.push_back(id);
-  }
-  return ids;
+  const auto found = impl_->tenant_jobs.find(tenant);
+  if (found == impl_->tenant_jobs.end()) return {};
+  return {found->second.jobs.begin(), found->second.jobs.end()};
 }
 const v1::Workload* Dispatcher::FindWorkload(uint64_t tenant, const std::string& hash) const {
-  const auto has_it = [&](const TaskRow& task) { return task.workload_hash == hash; };
-  for (const auto& [id, job] : impl_->jobs) {
-    if (job.row.tenant != tenant || !std::ranges::any_of(job.tasks, has_it)) continue;
-    const auto found = impl_->workloads.find(hash);
-    return found == impl_->workloads.end() ? nullptr : &found->second;
-  }
-  return nullptr;
+  const auto found = impl_->workloads.find(hash);
+  const bool its = found != impl_->workloads.end() && found->second.tasks_of.count(tenant) != 0;
+  return its ? &found->second.workload : nullptr;
 }
 uint64_t Dispatcher::JobOfTask(uint64_t task) const {
-  for (const auto& [id, job] : impl_->jobs) {
-    if (std::ranges::any_of(job.tasks, [&](const TaskRow& row) { return row.id == task; })) return id;
-  }
-  return 0;
+  const auto found = impl_->job_by_task.find(task);
+  return found == impl_->job_by_task.end() ? 0 : found->second;
 }
 bool Dispatcher::Idle() const { return impl_->jobs.empty(); }
 void Dispatcher::CheckInvariants() const { impl_->CheckInvariants(); }
@@ -75,7 +66,7 @@ std::string Dispatcher::DebugString() const {
   std::string text;
   for (const auto& [id, job] : impl_->jobs) {
     absl::StrAppend(&text, "job ", id, " state ", static_cast<int>(job.row.state), " ending ", job.ending, " lent ",
-                    impl_->leases.LentOfJob(id), " ", job.row.reason, "\n");
+                    impl_->leases.OfJobNumber(id).lent, " ", job.row.reason, "\n");
     for (const TaskRow& task : job.tasks) {
       absl::StrAppend(&text, "  task ", task.id, " ", task.state, " trials ", task.trials, " best ", task.best_us,
                       "\n");
@@ -83,8 +74,10 @@ std::string Dispatcher::DebugString() const {
   }
   for (const auto& [key, state] : impl_->keys) {
     absl::StrAppend(&text, "key loaded ", state.loaded(), " request ", state.search_request, " failures ",
-                    state.search_failures, " exhausted ", state.exhausted, " queue ", impl_->leases.QueueOf(key).size(),
-                    " live ", impl_->leases.LiveOf(key, false), " duels ", impl_->leases.LiveOf(key, true), "\n");
+                    state.search_failures, " exhausted ", state.exhausted, " queue ",
+                    impl_->leases.OfKeyNumber(state.number).waiting, " live ",
+                    impl_->leases.OfKeyNumber(state.number).candidates, " duels ",
+                    impl_->leases.OfKeyNumber(state.number).duels, "\n");
   }
   for (const auto& [id, worker] : impl_->workers) {
     absl::StrAppend(&text, "worker ", id, " credits ", worker.credits, " held ", impl_->leases.HeldBy(id).size(),
@@ -134,10 +127,10 @@ void Dispatcher::Impl::On(const ImportLines& event) {
       const auto known = keys.find(put->row.key);
       const std::string& trace = put->row.record.trace();
       if (known == keys.end() || !known->second.loaded() || known->second.Knows(trace)) continue;
-      for (auto& [id, job] : jobs) {
-        const TaskRow* task = job.bound() && !job.ending ? job.TaskOf(put->row.key) : nullptr;
-        if (task == nullptr || !AllLoaded(job) || TrialsLeft(job) <= 0) continue;
-        QueueCandidate(job, *task, known->second, trace, "imported");
+      for (const uint64_t id : known->second.jobs) {
+        Job& job = jobs.at(id);
+        if (job.ending || !job.loaded() || TrialsLeft(job) <= 0) continue;
+        QueueCandidate(job, *job.TaskOf(known->second), known->second, trace, "imported");
         break;
       }
     }
@@ -160,17 +153,6 @@ void Dispatcher::Impl::On(const KeepChoices& event) {
   CommitThen(std::move(writes), [this, to = event.to] { ReplyNow(to, v1::KeepChoicesReply()); });
 }
 
-void Dispatcher::Impl::Settle() {
-  ExpireWorkers();
-  BindJobs();
-  UpdateJobStates();
-  EndJobs();
-  QueueDuels();
-  AskForCandidates();
-  LendTrials();
-  AnswerSyncs();
-}
-
 void Dispatcher::Impl::CommitThen(std::vector<Write> writes, std::function<void()> after) {
   const uint64_t id = next_commit++;
   after_commit[id] = std::move(after);
@@ -178,57 +160,5 @@ void Dispatcher::Impl::CommitThen(std::vector<Write> writes, std::function<void(
 }
 
 void Dispatcher::Impl::ReplyNow(ReplyTo to, Message message) { effects.push_back(Reply{to, std::move(message)}); }
-
-Micros Dispatcher::Impl::NextWake() const {
-  Micros wake = std::numeric_limits<Micros>::max();
-  for (const auto& [id, worker] : workers) {
-    wake = std::min(wake, worker.silent_until + 1);
-    if (worker.waiting.has_value()) wake = std::min(wake, worker.answer_by);
-    if (worker.silent_since > 0 && !IsLost(worker)) {
-      wake = std::min(wake, worker.silent_since + Micros{options.lost_after_ms} * 1000);
-    }
-  }
-  for (const auto& [id, trial] : leases.trials()) {
-    if (trial.place == Trial::Place::kOrphan) wake = std::min(wake, trial.orphan_until);
-    if (trial.place == Trial::Place::kQueued && trial.not_before > now) wake = std::min(wake, trial.not_before);
-    if (trial.place == Trial::Place::kQueued && trial.not_by_until > now) wake = std::min(wake, trial.not_by_until);
-    if (trial.place == Trial::Place::kLent && trial.working_since > 0) {
-      wake = std::min(wake, trial.working_since + Micros{options.stuck_ms} * 1000);
-    }
-  }
-  for (const auto& [id, job] : jobs) {
-    const double limit = job.row.request.max_seconds();
-    if (limit > 0 && !job.ending && !job.row.request.paused()) {
-      wake = std::min(wake, job.clock + static_cast<Micros>(std::max(0.0, limit - job.row.seconds) * 1e6) + 1);
-    }
-  }
-  return wake == std::numeric_limits<Micros>::max() ? wake : std::max(wake, now + 1);
-}
-
-void Dispatcher::Impl::CheckInvariants() const {
-  leases.CheckInvariants();
-  for (const auto& [id, trial] : leases.trials()) {
-    HONE_CHECK(jobs.count(trial.job) != 0) << "trial " << id << " of job " << trial.job << ", which is gone";
-    HONE_CHECK(static_cast<int>(trial.row.attempt) <= options.max_attempts) << "trial " << id;
-    const auto key = keys.find(trial.row.key);
-    HONE_CHECK(key != keys.end()) << "trial " << id << " without a key";
-    HONE_CHECK(trial.row.duel || !key->second.loaded() || key->second.Knows(trial.row.trace)) << "trial " << id;
-    if (trial.place == Trial::Place::kLent) {
-      HONE_CHECK(workers.count(trial.worker) != 0) << "trial " << id << " held by a lost worker";
-    }
-  }
-  for (const auto& [request, key] : key_by_search) {
-    HONE_CHECK(keys.count(key) == 0 || keys.at(key).search_request != 0) << "search " << request;
-  }
-  for (const auto& [key, state] : keys) {
-    HONE_CHECK(state.best_record() == 0 || state.Knows(state.best_trace())) << "champion nobody knows";
-    if (state.search_request != 0) {
-      const auto found = key_by_search.find(state.search_request);
-      HONE_CHECK(found != key_by_search.end() && found->second == key) << "search " << state.search_request;
-    }
-  }
-  for (const auto& [session, id] : worker_by_session) HONE_CHECK(workers.count(id) != 0) << "session of worker " << id;
-  HONE_CHECK(worker_by_session.size() == workers.size());
-}
 
 }  // namespace hone

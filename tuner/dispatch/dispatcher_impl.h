@@ -1,6 +1,7 @@
 // The dispatcher's state, and its rules by topic: dispatcher.cc (events in, effects out), fleet_rules.cc (workers and
 // leases), result_rules.cc (what an outcome changes), search_rules.cc (asking for candidates), job_rules.cc (jobs,
-// budgets, ends), views.cc (what is shown of it). Everything whose order steers a decision is an ordered container.
+// budgets, ends), settle.cc (which rules are applied to whom after an event), views.cc (what is shown of it).
+// Everything whose order steers a decision is an ordered container.
 #pragma once
 
 #include <deque>
@@ -10,12 +11,16 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
+#include "tuner/dispatch/deadlines.h"
 #include "tuner/dispatch/dispatcher.h"
+#include "tuner/dispatch/fleet_index.h"
 #include "tuner/dispatch/job_state.h"
 #include "tuner/dispatch/key_state.h"
 #include "tuner/dispatch/lease_table.h"
+#include "tuner/dispatch/touched.h"
 
 namespace hone {
 
@@ -40,8 +45,11 @@ struct Worker {
   double build_seconds = 0, verify_seconds = 0, measure_seconds = 0;  // as it last reported
   bool reports_wall_time = false;
   int64_t trials = 0;
-  int64_t refused_reports = 0;        // of leases it was not given
-  std::optional<TuningKey> last_key;  // stays on one workload where it can: inputs and reference are loaded
+  int64_t refused_reports = 0;  // of leases it was not given
+  uint64_t last_key = 0;        // stays on one workload where it can: inputs and reference are loaded
+  uint64_t last_job = 0;        // whose trial it was lent last
+
+  WorkerKind kind() const;
 };
 
 class Dispatcher::Impl {
@@ -65,29 +73,47 @@ class Dispatcher::Impl {
   void On(const KeepChoices& event);
   void On(const ShutDown& event);
   void On(const Tick& event);
-  // What any event may make possible: expire, end jobs, ask for candidates, lend, answer; then when to wake.
+
+  // ---- settle.cc ----
+  // What an event may have made possible: expire, end jobs, ask for candidates, lend, answer. Each rule is applied to
+  // what was touched, and again to what that touches, until nothing is left.
   void Settle();
+  void MeetDeadlines();
+  void MeetDeadline(Trial& trial);
+  void File(const Touched& batch);
+  void FileWorker(const Worker& worker);
+  void FileJob(const Job& job);
+  void FileTrial(uint64_t id);
+  WorkerStanding StandingOf(const Worker& worker) const;
+  JobStanding StandingOf(const Job& job) const;
+  Micros DeadlineOf(const Worker& worker) const;
+  Micros DeadlineOf(const Trial& trial) const;
+  Micros DeadlineOf(const Job& job) const;
+  void CheckInvariants() const;
+  void CheckNothingIsLeft() const;  // to be done by any rule
 
   // ---- fleet_rules.cc ----
   Worker* FindSession(uint64_t tenant, const std::string& session);
-  // Whether the worker may run the (perhaps unbound) job, and what is in the way.
-  enum class Fit { kFits, kOtherTenant, kOtherDevice, kOtherProtocol, kFewerThreads, kOtherTarget };
-  Fit FitOf(const Worker& worker, const Job& job) const;
-  bool Matches(const Worker& worker, const Job& job) const { return FitOf(worker, job) == Fit::kFits; }
+  Fit FitOf(const Worker& worker, const Job& job) const { return hone::FitOf(worker.kind(), job.kind()); }
   bool IsLost(const Worker& worker) const;  // as far as one can see: it may still come back to its leases
-  void ExpireWorkers();
+  void ExpireWorker(uint64_t id);
   std::vector<uint64_t> LoseWorker(uint64_t worker);  // its leases go to others; those it had under work
   void Forgive(uint64_t tenant, const std::string& session);
   v1::WorkerInfo InfoOf(const Worker& worker) const;
   std::vector<v1::WorkerInfo> Workers(uint64_t tenant, Micros at) const;
   void TakeBack(Trial& trial, bool worker_was_lost);  // a lease that ended without a result
-  void LendTrials();
+  void LendTrials(const Touched& batch);
+  bool MayTake(const Worker& worker) const;  // another lease
+  void Lend(Trial& trial, Worker& worker);
   std::string SecretOf(const TrialRow& row, const Worker& worker) const;
-  uint64_t NextTrialFor(Worker& worker);  // 0: nothing for it
+  // What is next for the worker; 0: nothing. `kept_away`: something is ready that another worker is to have first.
+  uint64_t NextTrialFor(const Worker& worker, bool* kept_away);
+  uint64_t NextTrialOf(uint64_t job, const Worker& worker, bool* kept_away);
   v1::Lease MakeLease(const Trial& trial);
   v1::SyncReply DesiredState(Worker& worker, const v1::SyncRequest& request);
-  void AnswerSyncs();
+  bool HasNews(const Worker& worker) const;
   void AnswerSync(Worker& worker);
+  void EndWait(Worker& worker);  // its call is over, answered or cut off
   void GiveBack(Worker& worker, const v1::LeaseId& id);
   void ChargeWallTime(Worker& worker, const v1::SyncRequest& request);
 
@@ -98,16 +124,25 @@ class Dispatcher::Impl {
   // `worker` is nullptr when the dispatcher itself gives the trial up. Appends to `writes`, removes the trial.
   void EndTrial(Trial& trial, const v1::Outcome& outcome, const Worker* worker, std::vector<Write>& writes);
   void EndDuel(Trial& trial, const v1::Outcome& outcome, std::vector<Write>& writes);
-  void Gained(const TuningKey& key);  // its champion is new
+  void Gained(const KeyState& key);  // its champion is new
   void KeepObject(uint64_t record, const TuningKey& key, const v1::Outcome& outcome, std::vector<Write>& writes);
   std::string OtherThan(const std::string& worker, const Job& job) const;  // `worker` when another one fits the job
-  void RefreshTasks(const TuningKey& key, std::vector<Write>* writes);     // the rows of all tasks of that key
-  void QueueDuels();
+  void RefreshTasks(KeyState& key, std::vector<Write>* writes);            // the rows of all tasks of that key
+  // The duel that is due for the key, and the job on whose account it is; nullopt: none.
+  struct DueDuel {
+    const Job* job = nullptr;
+    std::string challenger;
+  };
+  std::optional<DueDuel> NextDuel(const KeyState& key) const;
+  void QueueDuel(KeyState& key);
 
   // ---- search_rules.cc ----
   void AskForCandidates();
-  bool AskFor(Job& job, int wanted);
-  v1::SearchRequest MakeRequest(const Job& job, const TaskRow& task, KeyState& key, int batch);
+  void NoteWhetherItAsks(Job& job);
+  void AskOneFor(const WorkerPool& pool);  // its workers are hungry: the least charged job that they fit may ask
+  int64_t WantedOf(const Job& job) const;  // leases that its workers would take, shared with their other jobs
+  bool AskFor(Job& job);
+  AskSearch MakeRequest(const Job& job, const TaskRow& task, KeyState& key, int batch);
   bool AreSiblings(const Job& job, const TaskRow& a, const TaskRow& b) const;  // the same anchor
   bool SiblingTeaches(const Job& job, const TaskRow& task, const KeyState& key) const;
   double ShareSpent(const Job& job) const;
@@ -118,18 +153,28 @@ class Dispatcher::Impl {
   // ---- job_rules.cc ----
   // Why the tenant may not have another job of so many tasks now; empty when it may.
   std::string OverLimits(const Tenant& tenant, int more_tasks) const;
-  void BindJobs();  // jobs that wait for a device class
+  Job& AddJob(Job job);
+  TaskRow& AddTask(Job& job, TaskRow row);
+  void BindJob(Job& job);  // to the first worker that fits, if there is one
   void Bind(Job& job, const Worker& worker);
+  KeyState& UseKey(Job& job, const TaskRow& task);
   void QueueDefaults(Job& job);
-  bool AllLoaded(const Job& job) const;
   int64_t Coming(const Job& job) const;      // candidates of it that live, or that a search was asked for
   int64_t TrialsLeft(const Job& job) const;  // by its budget, after those that come
-  void EndJobs();
+  // Why the job should not go on; nullopt: it should.
+  std::optional<std::string> EndReason(const Job& job) const;
+  bool WaitsForTrials(const Job& job) const;               // an ending job, for those under work and for duels
+  void EndJob(Job& job);                                   // if it is time
   void StopJobNow(Job& job, const std::string& reason);    // takes back what nobody works on yet
   std::vector<uint64_t> IdleTrials(const Job& job) const;  // queued here, or in a worker's queue
   void FinishJob(Job& job);
+  void ForgetJob(uint64_t id);  // its end is durable
   void DropTrial(uint64_t id, std::vector<Write>& writes);
-  void UpdateJobStates();
+  void UpdateHoldUps(Touched& batch);  // of pools whose workers stand differently; their jobs are touched
+  void UpdateJobState(Job& job);
+  std::pair<v1::HoldUp, std::string> WhatHoldsUp(const JobPool& pool) const;  // as far as it is the workers
+  std::string NoWorkerText(const std::vector<const WorkerPool*>& all) const;
+  std::string MisfitText(const JobKind& job, size_t living, const std::vector<const WorkerPool*>& all) const;
   std::pair<v1::HoldUp, std::string> WhatHoldsUp(const Job& job) const;
   v1::JobSnapshot SnapshotOf(const Job& job, bool with_tasks) const;
   const v1::DeviceProfile* ProfileOf(const std::string& device_class) const;
@@ -142,9 +187,8 @@ class Dispatcher::Impl {
   // `after` runs when the writes are durable.
   void CommitThen(std::vector<Write> writes, std::function<void()> after);
   void ReplyNow(ReplyTo to, Message message);
-  Micros NextWake() const;
   double SecondsSince(Micros then) const { return now > then ? static_cast<double>(now - then) * 1e-6 : 0; }
-  void CheckInvariants() const;
+  KeyState& KeyOf(const Trial& trial) const { return *key_by_number.at(trial.key); }
 
   const DispatchOptions options;
   const uint64_t epoch;
@@ -152,14 +196,29 @@ class Dispatcher::Impl {
   Micros now = 0;
   std::vector<Effect> effects;
 
-  uint64_t next_job = 1, next_task = 1, next_trial = 1, next_commit = 1, next_request = 1, next_worker = 1;
+  uint64_t next_job = 1, next_task = 1, next_trial = 1, next_commit = 1, next_request = 1, next_worker = 1,
+           next_key = 1;
+  Touched touched;
+  Deadlines deadlines;
+  FleetIndex fleet{touched};
   std::map<uint64_t, Job> jobs;
   std::map<std::pair<uint64_t, std::string>, uint64_t> job_by_request;  // by tenant; of this process' life
+  std::map<uint64_t, uint64_t> job_by_task;
+  struct TenantJobs {
+    std::set<uint64_t> jobs;
+    int open_jobs = 0, open_tasks = 0;  // whose last commit is not on its way
+  };
+  std::map<uint64_t, TenantJobs> tenant_jobs;
+  std::set<std::pair<double, uint64_t>> asking;  // jobs that may want candidates, least charged first
   std::map<TuningKey, KeyState> keys;
-  std::map<uint64_t, TuningKey> key_by_search;
-  LeaseTable leases;
+  std::map<uint64_t, KeyState*> key_by_number;
+  std::map<uint64_t, KeyState*> key_by_search;
+  std::map<uint64_t, std::set<uint64_t>> awaiting_history;  // by key: workers with results that cannot be judged yet
+  LeaseTable leases{touched};
   std::map<uint64_t, Worker> workers;
   std::map<std::string, uint64_t> worker_by_session;
+  std::map<ReplyTo, uint64_t> worker_by_call;
+  std::set<std::tuple<uint64_t, std::string, uint64_t>> workers_by_name;  // tenant, name, worker
   struct LostWorker {
     uint64_t tenant = kLocalTenant;
     v1::WorkerInfo info;
@@ -170,7 +229,11 @@ class Dispatcher::Impl {
   // For a while: users see them, and who comes back in its session was cut off, not lost.
   std::deque<LostWorker> lost_workers;
   std::map<std::string, v1::DeviceProfile> profiles;  // by device class
-  std::map<std::string, v1::Workload> workloads;      // by hash, of open jobs
+  struct UsedWorkload {
+    v1::Workload workload;
+    std::map<uint64_t, int> tasks_of;  // by tenant: those of its open jobs
+  };
+  std::map<std::string, UsedWorkload> workloads;  // by hash
   std::map<uint64_t, std::function<void()>> after_commit;
   std::set<LeaseToken> becoming_durable;  // results accepted, commit under way: not to be acked yet
   std::string utc;                        // of the latest Sync

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <variant>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "hone/v1/fleet.pb.h"
 #include "hone/v1/search.pb.h"
 #include "hone/v1/tune.pb.h"
+#include "tuner/dispatch/observation_log.h"
 
 namespace hone {
 
@@ -96,8 +98,10 @@ struct LoadHistory {
   TuningKey key;
 };  // answered by HistoryLoaded
 struct AskSearch {
-  v1::SearchRequest request;
-};  // answered by SearchDone or SearchFailed, in any order
+  v1::SearchRequest request;  // without observations:
+  std::shared_ptr<const ObservationLog> log;
+  int observed = 0;  // so many of the log are to be known to the search
+};                   // answered by SearchDone or SearchFailed, in any order
 struct Refusal {
   int code = 0;
   std::string message;
@@ -108,10 +112,13 @@ struct Reply {
   ReplyTo to = 0;
   Message message;
 };
+struct JobEnded {
+  uint64_t job = 0;
+};  // and its end is durable: whoever asks for it asks the store
 struct Wake {
   Micros at = 0;
 };  // send Tick then; the latest Wake replaces earlier ones
 
-using Effect = std::variant<Commit, LoadHistory, AskSearch, Reply, Wake>;
+using Effect = std::variant<Commit, LoadHistory, AskSearch, Reply, JobEnded, Wake>;
 
 }  // namespace hone

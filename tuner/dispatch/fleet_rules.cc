@@ -47,8 +47,12 @@ void Dispatcher::Impl::On(const Hello& event) {
     // session is over, unless that one still has a call open and lives beside it. Nobody else gets the name of a worker
     // that was heard of within its lease.
     std::vector<uint64_t> over;
-    for (const auto& [id, other] : workers) {
-      if (other.tenant != event.tenant || other.hello.worker_name() != request.worker_name()) continue;
+    for (auto next = workers_by_name.lower_bound({event.tenant, request.worker_name(), 0});
+         next != workers_by_name.end() && std::get<1>(*next) == request.worker_name() &&
+         std::get<0>(*next) == event.tenant;
+         ++next) {
+      const uint64_t id = std::get<2>(*next);
+      const Worker& other = workers.at(id);
       if (request.name_key().empty() || request.name_key() != other.hello.name_key()) {
         return refuse(absl::StatusCode::kAlreadyExists,
                       absl::StrCat("hello: another worker has the name ", request.worker_name(), " and was heard of ",
@@ -68,12 +72,15 @@ void Dispatcher::Impl::On(const Hello& event) {
     worker->tenant = event.tenant;
     worker_by_session[request.session()] = id;
   }
+  workers_by_name.erase({worker->tenant, worker->hello.worker_name(), worker->id});
+  workers_by_name.emplace(worker->tenant, request.worker_name(), worker->id);
+  touched.workers.insert(worker->id);
   worker->hello = request;
   worker->hello.set_threads(std::max(1, request.threads()));
   worker->hello.set_measure_protocol(std::max<uint32_t>(1, request.measure_protocol()));
   worker->last_seen = now;
   worker->silent_until = now + Micros{options.lease_ms} * 1000;
-  worker->silent_since = now;
+  if (!worker->waiting.has_value()) worker->silent_since = now;
   v1::HelloReply reply;
   reply.set_version(kProtocolVersion);
   reply.set_worker_id(worker->id);
@@ -93,11 +100,15 @@ Worker* Dispatcher::Impl::FindSession(uint64_t tenant, const std::string& sessio
 }
 
 void Dispatcher::Impl::On(const SyncGone& event) {
-  for (auto& [id, worker] : workers) {
-    if (!worker.waiting.has_value() || worker.waiting_to != event.to) continue;
-    worker.waiting.reset();
-    worker.silent_since = now;
-  }
+  const auto found = worker_by_call.find(event.to);
+  if (found != worker_by_call.end()) EndWait(workers.at(found->second));
+}
+
+void Dispatcher::Impl::EndWait(Worker& worker) {
+  worker_by_call.erase(worker.waiting_to);
+  worker.waiting.reset();
+  worker.silent_since = now;
+  touched.workers.insert(worker.id);
 }
 
 void Dispatcher::Impl::On(const Sync& event) {
@@ -110,6 +121,7 @@ void Dispatcher::Impl::On(const Sync& event) {
     return ReplyNow(event.to, reply);
   }
   utc = event.utc;
+  touched.workers.insert(worker->id);
   worker->last_seen = now;
   worker->silent_until =
       now + Micros{options.lease_ms} * 1000 + Micros{std::min(request.quiet_ms(), kLongestQuietMs)} * 1000;
@@ -135,8 +147,12 @@ void Dispatcher::Impl::On(const Sync& event) {
     if (trial->place == Trial::Place::kOrphan) leases.Adopt(*trial, worker->id);
     if (trial->place != Trial::Place::kLent || trial->worker != worker->id) continue;
     said.insert(trial->row.id);
-    if (UnderWork(held.phase()) && trial->working_since == 0) trial->working_since = now;
+    if (UnderWork(held.phase()) && trial->working_since == 0) {
+      trial->working_since = now;
+      touched.trials.insert(trial->row.id);
+    }
     trial->phase = held.phase();
+    worker->last_job = trial->job;
   }
   const int wanted =
       std::min<int>(static_cast<int>(std::min<uint32_t>(request.credits(), 1u << 20)), options.max_credits);
@@ -145,6 +161,7 @@ void Dispatcher::Impl::On(const Sync& event) {
   worker->credits = std::max(0, wanted - untold);
   worker->waiting = request;
   worker->waiting_to = event.to;
+  worker_by_call[event.to] = worker->id;
   worker->answer_by = now + Micros{options.sync_hold_ms} * 1000;
 }
 
@@ -158,13 +175,16 @@ void Dispatcher::Impl::GiveBack(Worker& worker, const v1::LeaseId& id) {
 
 void Dispatcher::Impl::On(const DrainWorkers& event) {
   v1::ListWorkersReply reply;
-  for (auto& [id, worker] : workers) {
-    const bool meant = event.name == "*" || event.name == worker.hello.worker_name();
-    if (worker.tenant != event.tenant || !meant) continue;
+  const bool all = event.name == "*";
+  for (auto next = workers_by_name.lower_bound({event.tenant, all ? "" : event.name, 0});
+       next != workers_by_name.end() && std::get<0>(*next) == event.tenant; ++next) {
+    if (!all && std::get<1>(*next) != event.name) break;
+    Worker& worker = workers.at(std::get<2>(*next));
     worker.draining = worker.drain_asked = true;
+    touched.workers.insert(worker.id);
     *reply.add_workers() = InfoOf(worker);
   }
-  if (reply.workers().empty() && event.name != "*") {
+  if (reply.workers().empty() && !all) {
     return ReplyNow(event.to, Refusal{static_cast<int>(absl::StatusCode::kNotFound),
                                       absl::StrCat("no worker is named ", event.name)});
   }
@@ -181,7 +201,7 @@ void Dispatcher::Impl::ChargeWallTime(Worker& worker, const v1::SyncRequest& req
   const double measure = risen(worker.measure_seconds, request.measure_seconds());
   if (build + verify + measure <= 0) return;
   worker.reports_wall_time = true;
-  // Shared by the jobs whose trials it has in hand, by their number.
+  // Shared by the jobs whose trials it has in hand, by their number; with none in hand it was the last one's.
   std::map<uint64_t, int> trials_of_job;
   int total = 0;
   for (const auto& held : request.held()) {
@@ -190,13 +210,7 @@ void Dispatcher::Impl::ChargeWallTime(Worker& worker, const v1::SyncRequest& req
     ++trials_of_job[trial->job];
     ++total;
   }
-  if (total == 0) {
-    for (auto& [id, job] : jobs) {
-      if (!job.lent || !Matches(worker, job)) continue;
-      ++trials_of_job[id];
-      ++total;
-    }
-  }
+  if (total == 0) total = trials_of_job[worker.last_job] = 1;
   for (const auto& [id, count] : trials_of_job) {
     const auto found = jobs.find(id);
     if (found == jobs.end()) continue;
@@ -205,24 +219,11 @@ void Dispatcher::Impl::ChargeWallTime(Worker& worker, const v1::SyncRequest& req
     job.row.build_seconds += build * share;
     job.row.verify_seconds += verify * share;
     job.row.measure_seconds += measure * share;
-    job.busy_by_worker[worker.id] += (build + verify + measure) * share;
-    double busiest = 0;
-    for (const auto& [who, seconds] : job.busy_by_worker) busiest = std::max(busiest, seconds);
-    job.row.busy_seconds = job.busy_before + busiest;
+    double& busy = job.busy_by_worker[worker.id];
+    busy += (build + verify + measure) * share;
+    job.busiest = std::max(job.busiest, busy);
+    job.row.busy_seconds = job.busy_before + job.busiest;
   }
-}
-
-Dispatcher::Impl::Fit Dispatcher::Impl::FitOf(const Worker& worker, const Job& job) const {
-  if (worker.tenant != job.row.tenant) return Fit::kOtherTenant;
-  const v1::DeviceProfile& profile = worker.hello.profile();
-  if (job.bound() && profile.device_class() != job.row.device_class) return Fit::kOtherDevice;
-  if (job.bound() && worker.hello.measure_protocol() != job.row.protocol) return Fit::kOtherProtocol;
-  const int threads = job.bound() ? job.row.threads : job.row.request.threads();
-  if (threads > worker.hello.threads()) return Fit::kFewerThreads;
-  const std::string& target = job.row.request.target();
-  const bool meant = target.empty() || target == "cpu:native" || target == profile.target() ||
-                     target == absl::StrCat("cpu:", profile.device_class()) || target == profile.device_class();
-  return meant ? Fit::kFits : Fit::kOtherTarget;
 }
 
 bool Dispatcher::Impl::IsLost(const Worker& worker) const {
@@ -260,36 +261,16 @@ std::vector<v1::WorkerInfo> Dispatcher::Impl::Workers(uint64_t tenant, Micros at
   return infos;
 }
 
-void Dispatcher::Impl::ExpireWorkers() {
-  std::vector<uint64_t> lost;
-  for (const auto& [id, worker] : workers) {
-    if (worker.silent_until < now) lost.push_back(id);
-  }
-  for (const uint64_t id : lost) {
-    const Worker worker = workers.at(id);
-    v1::WorkerInfo info = InfoOf(worker);
-    std::vector<uint64_t> blamed = LoseWorker(id);
-    if (worker.draining) continue;  // it has ended as it should
-    ++counters.workers_lost;
-    info.set_state("lost");
-    info.set_leases(0);
-    lost_workers.push_back(
-        {worker.tenant, std::move(info), worker.last_seen, worker.hello.session(), std::move(blamed)});
-    if (lost_workers.size() > kMostLost) lost_workers.pop_front();
-  }
-
-  std::vector<uint64_t> over;
-  for (const auto& [id, trial] : leases.trials()) {
-    const bool given_up = trial.place == Trial::Place::kOrphan && trial.orphan_until <= now;
-    const bool stuck = trial.place == Trial::Place::kLent && trial.working_since > 0 &&
-                       trial.working_since + Micros{options.stuck_ms} * 1000 <= now;
-    if (given_up || stuck) over.push_back(id);
-  }
-  for (const uint64_t id : over) {
-    Trial& trial = *leases.Find(id);
-    // An orphan's worker may be well and only this daemon was away: that does not count against the candidate.
-    TakeBack(trial, trial.place == Trial::Place::kLent);
-  }
+void Dispatcher::Impl::ExpireWorker(uint64_t id) {
+  const Worker worker = workers.at(id);
+  v1::WorkerInfo info = InfoOf(worker);
+  std::vector<uint64_t> blamed = LoseWorker(id);
+  if (worker.draining) return;  // it has ended as it should
+  ++counters.workers_lost;
+  info.set_state("lost");
+  info.set_leases(0);
+  lost_workers.push_back({worker.tenant, std::move(info), worker.last_seen, worker.hello.session(), std::move(blamed)});
+  if (lost_workers.size() > kMostLost) lost_workers.pop_front();
 }
 
 std::vector<uint64_t> Dispatcher::Impl::LoseWorker(uint64_t id) {
@@ -305,7 +286,12 @@ std::vector<uint64_t> Dispatcher::Impl::LoseWorker(uint64_t id) {
     if (UnderWork(leases.Find(trial)->phase)) under_work.push_back(trial);
   }
   for (const uint64_t trial : held) TakeBack(*leases.Find(trial), true);
+  if (worker.waiting.has_value()) EndWait(worker);
+  touched.workers.insert(id);
   worker_by_session.erase(worker.hello.session());
+  workers_by_name.erase({worker.tenant, worker.hello.worker_name(), id});
+  fleet.DropWorker(id);
+  deadlines.Set(Deadlines::Of::kWorker, id, Deadlines::kNever);
   workers.erase(id);
   return under_work;
 }
@@ -331,7 +317,7 @@ void Dispatcher::Impl::TakeBack(Trial& trial, bool worker_was_lost) {
   const bool quarantine = static_cast<int>(trial.row.lost_workers) >= options.quarantine_after;
   const Job& job = jobs.at(trial.job);
   if (!quarantine && static_cast<int>(trial.row.attempt) < options.max_attempts && !job.ending) {
-    leases.Requeue(trial, now);
+    leases.Requeue(trial, now, now);
     return;
   }
   std::vector<Write> writes;
@@ -352,66 +338,102 @@ void Dispatcher::Impl::TakeBack(Trial& trial, bool worker_was_lost) {
   CommitThen(std::move(writes), nullptr);
 }
 
-uint64_t Dispatcher::Impl::NextTrialFor(Worker& worker) {
-  // The job that was charged least comes first; what it has lent counts as charged.
-  std::vector<std::pair<double, uint64_t>> order;
-  for (const auto& [id, job] : jobs) {
-    if (job.ended || job.row.request.paused() || !job.bound() || !Matches(worker, job) || !AllLoaded(job)) continue;
-    order.emplace_back(job.virtual_seconds + 0.3 * leases.LentOfJob(id), id);
+bool Dispatcher::Impl::MayTake(const Worker& worker) const {
+  return !worker.draining && worker.waiting.has_value() && worker.credits > 0 &&
+         static_cast<int>(leases.HeldBy(worker.id).size()) < options.max_credits;
+}
+
+// The job that was charged least comes first; what it has lent counts as charged.
+uint64_t Dispatcher::Impl::NextTrialFor(const Worker& worker, bool* kept_away) {
+  std::vector<std::pair<ByCharge::const_iterator, ByCharge::const_iterator>> orders;  // of each pool: next, end
+  for (const JobPool* pool : fleet.PoolOfWorker(worker.id).jobs) {
+    if (!pool->ready.empty()) orders.emplace_back(pool->ready.begin(), pool->ready.end());
   }
-  std::sort(order.begin(), order.end());
-  const auto ready = [&](const TuningKey& key, uint64_t job) -> uint64_t {
-    for (const uint64_t id : leases.QueueOf(key)) {
-      const Trial& trial = *leases.Find(id);
-      const bool for_another = trial.not_by_until > now && trial.not_by == worker.hello.worker_name();
-      if (trial.job == job && trial.not_before <= now && !for_another) return id;
-    }
-    return 0;
-  };
-  for (const auto& [charged, id] : order) {
-    const Job& job = jobs.at(id);
-    if (worker.last_key.has_value()) {
-      if (const uint64_t trial = ready(*worker.last_key, id)) return trial;
-    }
-    uint64_t oldest = 0;
-    for (const TaskRow& task : job.tasks) {
-      const uint64_t trial = ready(job.KeyOf(task), id);
-      if (trial != 0 && (oldest == 0 || trial < oldest)) oldest = trial;
-    }
-    if (oldest != 0) return oldest;
+  while (!orders.empty()) {
+    const auto least = std::ranges::min_element(orders, {}, [](const auto& order) { return *order.first; });
+    ++counters.looked_at;
+    if (const uint64_t trial = NextTrialOf(least->first->second, worker, kept_away)) return trial;
+    if (++least->first == least->second) orders.erase(least);
   }
   return 0;
 }
 
-void Dispatcher::Impl::LendTrials() {
+uint64_t Dispatcher::Impl::NextTrialOf(uint64_t job, const Worker& worker, bool* kept_away) {
+  const LeaseTable::OfJob& out = leases.OfJobNumber(job);
+  const auto first_of = [&](const LeaseTable::Queue& queue) -> uint64_t {
+    for (const uint64_t id : queue) {
+      const Trial& trial = *leases.Find(id);
+      if (trial.not_by_until <= now || trial.not_by != worker.hello.worker_name()) return id;
+      *kept_away = true;
+    }
+    return 0;
+  };
+  const auto same = out.queues.find(worker.last_key);
+  if (same != out.queues.end()) {
+    if (const uint64_t trial = first_of(same->second)) return trial;
+  }
+  for (const auto& [oldest, key] : out.heads) {
+    if (const uint64_t trial = first_of(out.queues.at(key))) return trial;
+  }
+  return 0;
+}
+
+// To workers that have come to want one, and of jobs that have come to have one.
+void Dispatcher::Impl::LendTrials(const Touched& batch) {
   if (shutting_down) return;
+  std::vector<const WorkerPool*> pools;
+  const auto add = [&](const WorkerPool& pool) {
+    if (!pool.hungry.empty() && std::ranges::find(pools, &pool) == pools.end()) pools.push_back(&pool);
+  };
+  for (const uint64_t id : batch.workers) {
+    if (workers.count(id) != 0 && fleet.StandingOfWorker(id).hungry) add(fleet.PoolOfWorker(id));
+  }
+  for (const uint64_t id : batch.jobs) {
+    if (!fleet.HasJob(id) || !fleet.StandingOfJob(id).ready) continue;
+    for (const WorkerPool* pool : fleet.PoolOfJob(id).workers) add(*pool);
+  }
   std::vector<Write> writes;
   std::vector<LeaseToken> granted;
-  for (auto& [id, worker] : workers) {
-    while (!worker.draining && worker.waiting.has_value() && worker.credits > 0 &&
-           static_cast<int>(leases.HeldBy(id).size()) < options.max_credits) {
-      const uint64_t next = NextTrialFor(worker);
-      if (next == 0) break;
-      Trial& trial = *leases.Find(next);
-      leases.Lend(trial, id, epoch);
-      trial.row.secret = SecretOf(trial.row, worker);
-      worker.last_key = trial.row.key;
-      --worker.credits;
-      ++counters.lent;
-      writes.push_back(PutTrial{trial.row});
-      granted.push_back(TokenOf(trial.row));
-      Job& job = jobs.at(trial.job);
-      job.lent = true;
+  for (const WorkerPool* pool : pools) {
+    uint64_t next = 0;
+    for (auto who = pool->hungry.begin(); who != pool->hungry.end(); who = pool->hungry.upper_bound(next)) {
+      next = *who;
+      Worker& worker = workers.at(next);
+      bool kept_away = false;
+      while (MayTake(worker)) {
+        const uint64_t id = NextTrialFor(worker, &kept_away);
+        if (id == 0) break;
+        Trial& trial = *leases.Find(id);
+        Lend(trial, worker);
+        writes.push_back(PutTrial{trial.row});
+        granted.push_back(TokenOf(trial.row));
+      }
+      const bool hungry = MayTake(worker);
+      FileWorker(worker);
+      if (!hungry || kept_away) continue;
+      AskOneFor(*pool);
+      break;  // there is nothing for its kind
     }
   }
   if (granted.empty()) return;
   CommitThen(std::move(writes), [this, granted] {
     for (const LeaseToken& token : granted) {
       Trial* trial = leases.Find(token.trial);
-      if (trial != nullptr && TokenOf(trial->row) == token && trial->place == Trial::Place::kLent)
-        trial->granted = true;
+      if (trial == nullptr || TokenOf(trial->row) != token || trial->place != Trial::Place::kLent) continue;
+      trial->granted = true;
+      touched.workers.insert(trial->worker);
     }
   });
+}
+
+void Dispatcher::Impl::Lend(Trial& trial, Worker& worker) {
+  leases.Lend(trial, worker.id, epoch);
+  trial.row.secret = SecretOf(trial.row, worker);
+  worker.last_key = trial.key;
+  worker.last_job = trial.job;
+  --worker.credits;
+  ++counters.lent;
+  FileJob(jobs.at(trial.job));
 }
 
 // Known to this daemon and to whom the lease is sent; a restarted daemon reads it from the trial's row.
@@ -427,7 +449,7 @@ std::string Dispatcher::Impl::SecretOf(const TrialRow& row, const Worker& worker
 }
 
 v1::Lease Dispatcher::Impl::MakeLease(const Trial& trial) {
-  const KeyState& key = keys.at(trial.row.key);
+  const KeyState& key = KeyOf(trial);
   v1::Lease lease;
   *lease.mutable_id() = IdOf(trial.row);
   lease.mutable_id()->set_secret(trial.row.secret);
@@ -472,30 +494,29 @@ v1::SyncReply Dispatcher::Impl::DesiredState(Worker& worker, const v1::SyncReque
 void Dispatcher::Impl::AnswerSync(Worker& worker) {
   if (!worker.waiting.has_value()) return;
   ReplyNow(worker.waiting_to, DesiredState(worker, *worker.waiting));
-  worker.waiting.reset();
-  worker.silent_since = now;
   worker.drain_told = worker.drain_asked;
+  EndWait(worker);
 }
 
-void Dispatcher::Impl::AnswerSyncs() {
-  for (auto& [id, worker] : workers) {
-    if (!worker.waiting.has_value()) continue;
-    bool news = !worker.acks.empty() || shutting_down || worker.answer_by <= now;
-    news = news || (worker.drain_asked && !worker.drain_told) || worker.waiting->given_back_size() > 0;
-    news = news || (worker.waiting->draining() && leases.HeldBy(id).empty());  // it may end
-    std::set<LeaseToken> said;
-    for (const v1::LeaseState& held : worker.waiting->held()) {
-      const Trial* trial = leases.Find(held.id().trial());
-      const bool kept = trial != nullptr && trial->worker == id && TokenOf(trial->row) == TokenOf(held.id());
-      news = news || !kept;  // to be dropped
-      said.insert(TokenOf(held.id()));
-    }
-    for (const uint64_t held : leases.HeldBy(id)) {
-      const Trial& trial = *leases.Find(held);
-      news = news || (trial.granted && said.count(TokenOf(trial.row)) == 0);
-    }
-    if (news) AnswerSync(worker);
+// Whether its call, that is held, has something to be answered with.
+bool Dispatcher::Impl::HasNews(const Worker& worker) const {
+  if (!worker.waiting.has_value()) return false;
+  if (!worker.acks.empty() || shutting_down || worker.answer_by <= now) return true;
+  if ((worker.drain_asked && !worker.drain_told) || worker.waiting->given_back_size() > 0) return true;
+  const std::set<uint64_t>& held = leases.HeldBy(worker.id);
+  if (worker.waiting->draining() && held.empty()) return true;  // it may end
+  std::set<LeaseToken> said;
+  for (const v1::LeaseState& state : worker.waiting->held()) {
+    const auto found = leases.trials().find(state.id().trial());
+    const bool kept = found != leases.trials().end() && held.count(found->first) != 0 &&
+                      TokenOf(found->second.row) == TokenOf(state.id());
+    if (!kept) return true;  // to be dropped
+    said.insert(TokenOf(state.id()));
   }
+  return std::ranges::any_of(held, [&](uint64_t id) {
+    const Trial& trial = leases.trials().at(id);
+    return trial.granted && said.count(TokenOf(trial.row)) == 0;
+  });
 }
 
 }  // namespace hone

@@ -16,6 +16,7 @@ constexpr int64_t kTriedPerTrial = 4;
 constexpr int64_t kTriedAtLeast = 64;
 // Imported traces of a key that are measured first; the others are seeds of the search.
 constexpr size_t kMostClaims = 4;
+constexpr size_t kLongestList = 200;  // bytes of workers' names in a sentence
 
 }  // namespace
 
@@ -24,43 +25,54 @@ void Dispatcher::Impl::On(const Start& event) {
   for (JobRow& row : restored.jobs) {
     Job job;
     job.row = std::move(row);
-    job.lent = job.row.busy_seconds > 0;
-    job.clock = job.waits_counted = now;
-    job.last_gain = now;
     job.busy_before = job.row.busy_seconds;
     job_by_request[{job.row.tenant, job.row.request.request_id()}] = job.row.id;
-    jobs.emplace(job.row.id, std::move(job));
+    AddJob(std::move(job));
   }
-  std::map<uint64_t, uint64_t> job_of_task;
-  for (TaskRow& row : restored.tasks) {
-    job_of_task[row.id] = row.job;
-    jobs.at(row.job).tasks.push_back(std::move(row));
-  }
-  for (v1::Workload& workload : restored.workloads) workloads[workload.hash()] = std::move(workload);
-  std::set<TuningKey> needed;
+  for (v1::Workload& workload : restored.workloads) workloads[workload.hash()].workload = std::move(workload);
+  std::ranges::sort(restored.tasks, {}, &TaskRow::id);
+  for (TaskRow& row : restored.tasks) AddTask(jobs.at(row.job), std::move(row));
   for (auto& [id, job] : jobs) {
-    if (!job.bound()) continue;
-    for (const TaskRow& task : job.tasks) needed.insert(job.KeyOf(task));
+    for (const TaskRow& task : job.tasks) {
+      if (job.bound()) UseKey(job, task);
+    }
   }
   std::vector<Write> writes;
   for (TrialRow& row : restored.leased) {
-    const auto task = job_of_task.find(row.task);
-    if (task == job_of_task.end() || needed.count(row.key) == 0) {
+    const auto task = job_by_task.find(row.task);
+    const auto key = keys.find(row.key);
+    if (task == job_by_task.end() || key == keys.end()) {
       row.state = TrialState::kDropped;
       writes.push_back(PutTrial{row});
       continue;
     }
     Trial trial;
     trial.job = task->second;
+    trial.key = key->second.number;
     trial.row = std::move(row);
     leases.AddOrphan(std::move(trial), now + Micros{options.lease_ms} * 1000);
   }
   if (!writes.empty()) CommitThen(std::move(writes), nullptr);
-  for (const TuningKey& key : needed) {
-    keys.emplace(key, KeyState(key));
-    effects.emplace_back(LoadHistory{key});
-  }
   restored = StoredState{};
+}
+
+Job& Dispatcher::Impl::AddJob(Job job) {
+  const uint64_t id = job.row.id;
+  job.clock = job.last_gain = now;
+  TenantJobs& of_tenant = tenant_jobs[job.row.tenant];
+  of_tenant.jobs.insert(id);
+  ++of_tenant.open_jobs;
+  touched.jobs.insert(id);
+  return jobs.emplace(id, std::move(job)).first->second;
+}
+
+TaskRow& Dispatcher::Impl::AddTask(Job& job, TaskRow row) {
+  job.verified += row.trials;
+  for (const auto& [kind, count] : row.failed) job.failed += count;
+  ++tenant_jobs[job.row.tenant].open_tasks;
+  ++workloads[row.workload_hash].tasks_of[job.row.tenant];
+  job_by_task[row.id] = job.row.id;
+  return job.tasks.emplace_back(std::move(row));
 }
 
 void Dispatcher::Impl::On(const Submit& event) {
@@ -78,9 +90,12 @@ void Dispatcher::Impl::On(const Submit& event) {
   if (const std::string over = OverLimits(event.tenant, request.tasks_size()); !over.empty()) {
     return ReplyNow(event.to, Refusal{static_cast<int>(absl::StatusCode::kResourceExhausted), over});
   }
-  Job job;
-  job.row.id = next_job++;
-  job.row.tenant = event.tenant.id;
+  Job fresh;
+  fresh.row.id = next_job++;
+  // It starts level with the least charged of the others.
+  if (!fleet.by_charge().empty()) fresh.virtual_seconds = fleet.by_charge().begin()->first;
+  fresh.row.tenant = event.tenant.id;
+  Job& job = AddJob(std::move(fresh));
   job.row.created = event.created;
   job.row.request = request;
   job.row.request.clear_tasks();
@@ -88,14 +103,6 @@ void Dispatcher::Impl::On(const Submit& event) {
   job.row.request.clear_missing_layers();
   job.row.request.clear_paused();
   job.row.request.clear_waited_seconds();
-  job.clock = job.waits_counted = now;
-  job.last_gain = now;
-  for (const auto& [id, other] : jobs) {  // it starts level with the least charged of the others
-    if (!other.ended) {
-      job.virtual_seconds =
-          job.virtual_seconds == 0 ? other.virtual_seconds : std::min(job.virtual_seconds, other.virtual_seconds);
-    }
-  }
   std::vector<Write> writes;
   writes.push_back(PutTenant{event.tenant});
   writes.push_back(PutJob{job.row});
@@ -113,24 +120,20 @@ void Dispatcher::Impl::On(const Submit& event) {
     row.least_flop = spec.workload().least_flop() > 0 ? spec.workload().least_flop() : row.flop;
     row.bytes = spec.workload().bytes();
     row.default_trace = spec.default_trace();
-    workloads[row.workload_hash] = spec.workload();
+    workloads[row.workload_hash].workload = spec.workload();
     writes.push_back(PutWorkload{spec.workload()});
     writes.push_back(PutTask{row});
-    job.tasks.push_back(std::move(row));
+    AddTask(job, std::move(row));
   }
   reply.set_job_id(job.row.id);
   job_by_request[{event.tenant.id, request.request_id()}] = job.row.id;
-  jobs.emplace(job.row.id, std::move(job));
   CommitThen(std::move(writes), [this, to = event.to, reply] { ReplyNow(to, reply); });
 }
 
 std::string Dispatcher::Impl::OverLimits(const Tenant& tenant, int more_tasks) const {
-  int open_jobs = 0, open_tasks = 0;
-  for (const auto& [id, job] : jobs) {
-    if (job.row.tenant != tenant.id || job.ended) continue;
-    ++open_jobs;
-    open_tasks += static_cast<int>(job.tasks.size());
-  }
+  const auto found = tenant_jobs.find(tenant.id);
+  const int open_jobs = found == tenant_jobs.end() ? 0 : found->second.open_jobs;
+  const int open_tasks = found == tenant_jobs.end() ? 0 : found->second.open_tasks;
   if (open_jobs >= options.max_jobs) {
     return absl::StrCat(open_jobs, " jobs of tenant ", tenant.name,
                         " wait or run, as many as it may have (honed --max-jobs); wait until one ends, or stop one");
@@ -150,8 +153,9 @@ void Dispatcher::Impl::On(const StopJob& event) {
         event.to, Refusal{static_cast<int>(absl::StatusCode::kNotFound), absl::StrCat("there is no job ", event.job)});
   }
   Job& job = found->second;
-  job.row.stop_requested = true;
   job.Advance(now);
+  job.row.stop_requested = true;
+  touched.jobs.insert(event.job);
   CommitThen({PutJob{job.row}}, [this, to = event.to, snapshot = SnapshotOf(job, true)] { ReplyNow(to, snapshot); });
 }
 
@@ -170,50 +174,62 @@ void Dispatcher::Impl::On(const PauseJob& event) {
   std::vector<Write> writes = {PutJob{job.row}};
   if (event.paused) {
     for (const uint64_t id : IdleTrials(job)) DropTrial(id, writes);
-  } else if (resumed && job.bound() && !job.ending && AllLoaded(job)) {
+  } else if (resumed && job.loaded() && !job.ending) {
     QueueDefaults(job);
   }
-  UpdateJobStates();
+  touched.jobs.insert(event.job);
+  for (const auto& [number, tasks] : job.tasks_of_key) touched.keys.insert(number);
+  UpdateJobState(job);
   CommitThen(std::move(writes), [this, to = event.to, snapshot = SnapshotOf(job, true)] { ReplyNow(to, snapshot); });
 }
 
 // ---- binding ----
 
-void Dispatcher::Impl::BindJobs() {
-  for (auto& [id, job] : jobs) {
-    if (job.bound() || job.ended || job.row.stop_requested) continue;
-    for (const auto& [who, worker] : workers) {
-      if (worker.draining || !Matches(worker, job)) continue;
-      Bind(job, worker);
-      break;
-    }
+void Dispatcher::Impl::BindJob(Job& job) {
+  if (job.row.stop_requested) return;
+  uint64_t first = 0;
+  for (const WorkerPool* pool : fleet.PoolOfJob(job.row.id).workers) {
+    if (!pool->alive.empty() && (first == 0 || *pool->alive.begin() < first)) first = *pool->alive.begin();
   }
+  if (first != 0) Bind(job, workers.at(first));
 }
 
 void Dispatcher::Impl::Bind(Job& job, const Worker& worker) {
   job.row.device_class = worker.hello.profile().device_class();
   job.row.threads = job.row.request.threads() > 0 ? job.row.request.threads() : worker.hello.threads();
   job.row.protocol = worker.hello.measure_protocol();
+  job.Advance(now);
+  touched.jobs.insert(job.row.id);
   std::vector<Write> writes;
   for (TaskRow& task : job.tasks) {
     task.lower_bound_us =
         LowerBoundUs(task.least_flop, task.bytes, *ProfileOf(worker.hello.profile().device_class()), job.row.threads);
-    const TuningKey key = job.KeyOf(task);
-    const auto [state, added] = keys.emplace(key, KeyState(key));
-    if (added) effects.emplace_back(LoadHistory{key});
+    UseKey(job, task);
     writes.push_back(PutTask{task});
   }
   writes.push_back(PutJob{job.row});
   CommitThen(std::move(writes), nullptr);
-  for (const TaskRow& task : job.tasks) {
-    if (keys.at(job.KeyOf(task)).loaded()) RefreshTasks(job.KeyOf(task), nullptr);
+  for (const auto& [number, tasks] : job.tasks_of_key) {
+    if (key_by_number.at(number)->loaded()) RefreshTasks(*key_by_number.at(number), nullptr);
   }
-  if (AllLoaded(job)) QueueDefaults(job);
+  if (job.loaded()) QueueDefaults(job);
 }
 
-bool Dispatcher::Impl::AllLoaded(const Job& job) const {
-  return std::all_of(job.tasks.begin(), job.tasks.end(),
-                     [&](const TaskRow& task) { return keys.at(job.KeyOf(task)).loaded(); });
+// In the order of the tasks.
+KeyState& Dispatcher::Impl::UseKey(Job& job, const TaskRow& task) {
+  const TuningKey tuning_key = job.TuningKeyOf(task);
+  const auto [entry, added] = keys.try_emplace(tuning_key, tuning_key, next_key);
+  KeyState& key = entry->second;
+  if (added) {
+    key_by_number[next_key++] = &key;
+    effects.emplace_back(LoadHistory{tuning_key});
+  }
+  const bool first = key.jobs.insert(job.row.id).second;
+  if (first && !key.loaded()) ++job.not_loaded;
+  job.tasks_of_key[key.number].push_back(job.keys.size());
+  job.keys.push_back(&key);
+  touched.keys.insert(key.number);
+  return key;
 }
 
 void Dispatcher::Impl::On(const HistoryLoaded& event) {
@@ -221,31 +237,37 @@ void Dispatcher::Impl::On(const HistoryLoaded& event) {
   if (found == keys.end() || found->second.loaded()) return;
   KeyState& key = found->second;
   key.Load(event.history, options);
-  for (const auto& [id, trial] : leases.trials()) {  // those that a restart found lent
-    if (trial.row.key == event.key && !trial.row.duel) key.AddKnown(trial.row.trace);
+  for (const uint64_t id : leases.OfKeyNumber(key.number).trials) {  // those that a restart found lent
+    const TrialRow& row = leases.Find(id)->row;
+    if (!row.duel) key.AddKnown(row.trace);
   }
-  RefreshTasks(event.key, nullptr);
-  for (auto& [id, job] : jobs) {
-    if (!job.bound() || job.ending || !AllLoaded(job)) continue;
-    if (job.TaskOf(event.key) != nullptr) QueueDefaults(job);
+  RefreshTasks(key, nullptr);
+  for (const uint64_t id : key.jobs) {
+    Job& job = jobs.at(id);
+    --job.not_loaded;
+    if (job.loaded() && !job.ending) QueueDefaults(job);
   }
   // Results that could not be judged before.
-  for (auto& [id, worker] : workers) {
-    if (!worker.waiting.has_value()) continue;
-    const v1::SyncRequest request = *worker.waiting;
-    for (const v1::TrialResult& result : request.results()) TakeResult(worker, result);
+  const auto reporters = awaiting_history.extract(key.number);
+  if (reporters.empty()) return;
+  for (const uint64_t id : reporters.mapped()) {
+    const auto worker = workers.find(id);
+    if (worker == workers.end() || !worker->second.waiting.has_value()) continue;
+    touched.workers.insert(id);
+    const v1::SyncRequest request = *worker->second.waiting;
+    for (const v1::TrialResult& result : request.results()) TakeResult(worker->second, result);
   }
 }
 
 // The first candidate of every task is what an untuned build uses; then what imported records claim to be the best.
 void Dispatcher::Impl::QueueDefaults(Job& job) {
   for (const TaskRow& task : job.tasks) {
-    KeyState& key = keys.at(job.KeyOf(task));
+    KeyState& key = job.KeyOf(task);
     if (task.default_trace.empty() || key.Knows(task.default_trace) || TrialsLeft(job) <= 0) continue;
     QueueCandidate(job, task, key, task.default_trace, "default");
   }
   for (const TaskRow& task : job.tasks) {
-    KeyState& key = keys.at(job.KeyOf(task));
+    KeyState& key = job.KeyOf(task);
     for (size_t i = 0; i < key.claims().size() && i < kMostClaims; ++i) {
       const std::string& trace = key.claims()[i];
       if (!key.Knows(trace) && TrialsLeft(job) > 0) QueueCandidate(job, task, key, trace, "imported");
@@ -258,81 +280,71 @@ void Dispatcher::Impl::QueueDefaults(Job& job) {
 int64_t Dispatcher::Impl::TrialsLeft(const Job& job) const {
   const int64_t budget = job.row.request.max_trials();
   if (budget == 0) return std::numeric_limits<int64_t>::max();
-  int64_t verified = 0, tried = 0;
-  for (const TaskRow& task : job.tasks) {
-    verified += task.trials;
-    tried += task.trials;
-    for (const auto& [kind, count] : task.failed) tried += count;
-  }
   const int64_t coming = Coming(job);
   const int64_t most_tried = std::max(kTriedAtLeast, kTriedPerTrial * budget);
-  return std::min(budget - verified, most_tried - tried) - coming;
+  return std::min(budget - job.verified, most_tried - (job.verified + job.failed)) - coming;
 }
 
 int64_t Dispatcher::Impl::Coming(const Job& job) const {
-  int64_t coming = leases.CandidatesOfJob(job.row.id);
-  for (const auto& [request, tuning_key] : key_by_search) {
-    const auto key = keys.find(tuning_key);
-    if (key != keys.end() && key->second.search_job == job.row.id) coming += key->second.search_batch;
+  int64_t coming = leases.OfJobNumber(job.row.id).candidates;
+  for (const auto& [request, key] : key_by_search) {
+    if (key->search_job == job.row.id) coming += key->search_batch;
   }
   return coming;
 }
 
-void Dispatcher::Impl::EndJobs() {
-  std::vector<uint64_t> finished;
-  for (auto& [id, job] : jobs) {
-    if (job.ended) continue;
-    job.Advance(now);
-    if (job.row.stop_requested && !job.ending) StopJobNow(job, "stopped on request");
-    if (job.ending || !job.bound() || !AllLoaded(job)) {
-      const bool late = job.row.request.max_seconds() > 0 && job.row.seconds >= job.row.request.max_seconds();
-      if (late && !job.ending) {
-        StopJobNow(job, absl::StrCat("the budget of seconds was used up before anything was measured",
-                                     job.held_up_by.empty() ? "" : ": ", job.held_up_by));
-      }
-      if (!job.ending) continue;
-    } else {
-      bool open = false;
-      for (const TaskRow& task : job.tasks) {
-        const KeyState& key = keys.at(job.KeyOf(task));
-        const int live = leases.LiveOf(key.key(), false);
-        const std::string state = TaskStateOf(key, task.lower_bound_us, options);
-        open = open || state == "open" || (state == "exhausted" && live > 0) ||  // the last of its space are out
-               (state == "stalled" && SiblingTeaches(job, task, key));
-      }
-      if (job.row.request.max_seconds() > 0 && job.row.seconds >= job.row.request.max_seconds()) {
-        StopJobNow(job, "the budget of seconds is used up");
-      } else if (Coming(job) == 0 && TrialsLeft(job) <= 0) {
-        StopJobNow(job, "the budget of trials is used up");
-      } else if (!open) {
-        StopJobNow(job, "");
-      }
-    }
-    if (!job.ending) continue;
-    bool alive = false;
-    for (const auto& [who, worker] : workers) alive = alive || (!worker.draining && Matches(worker, job));
-    bool waits = leases.LentOfJob(id) > 0;
-    std::vector<uint64_t> queued;
-    for (const auto& [trial_id, trial] : leases.trials()) {
-      if (trial.job == id && trial.place == Trial::Place::kQueued) queued.push_back(trial_id);
-    }
-    waits = waits || (alive && !queued.empty());
-    if (!alive && !queued.empty()) {  // duels that nobody is left to fight
-      std::vector<Write> writes;
-      for (const uint64_t trial : queued) DropTrial(trial, writes);
-      if (!writes.empty()) CommitThen(std::move(writes), nullptr);
-    }
-    if (!job.row.stop_requested && job.bound() && alive && AllLoaded(job)) {
-      for (const TaskRow& task : job.tasks) waits = waits || keys.at(job.KeyOf(task)).Challenger(options).has_value();
-    }
-    if (!waits) finished.push_back(id);
+std::optional<std::string> Dispatcher::Impl::EndReason(const Job& job) const {
+  if (job.row.stop_requested) return "stopped on request";
+  const double limit = job.row.request.max_seconds();
+  const bool late = limit > 0 && job.row.seconds >= limit;
+  if (!job.loaded()) {
+    if (!late) return std::nullopt;
+    return absl::StrCat("the budget of seconds was used up before anything was measured",
+                        job.held_up_by.empty() ? "" : ": ", job.held_up_by);
   }
-  for (const uint64_t id : finished) FinishJob(jobs.at(id));
+  if (late) return "the budget of seconds is used up";
+  if (Coming(job) == 0 && TrialsLeft(job) <= 0) return "the budget of trials is used up";
+  const bool open = std::ranges::any_of(job.tasks, [&](const TaskRow& task) {
+    const KeyState& key = job.KeyOf(task);
+    const std::string state = TaskStateOf(key, task.lower_bound_us, options);
+    return state == "open" ||
+           (state == "exhausted" && leases.OfKeyNumber(key.number).candidates > 0) ||  // the last of its space are out
+           (state == "stalled" && SiblingTeaches(job, task, key));
+  });
+  return open ? std::nullopt : std::optional<std::string>("");
+}
+
+bool Dispatcher::Impl::WaitsForTrials(const Job& job) const {
+  const LeaseTable::OfJob& out = leases.OfJobNumber(job.row.id);
+  if (out.lent > 0) return true;
+  if (!fleet.PoolOfJob(job.row.id).AnyAlive()) return false;
+  if (!out.trials.empty()) return true;
+  if (job.row.stop_requested || !job.loaded()) return false;
+  return std::ranges::any_of(job.keys, [&](const KeyState* key) { return key->Challenger(options).has_value(); });
+}
+
+void Dispatcher::Impl::EndJob(Job& job) {
+  job.Advance(now);
+  if (!job.ending) {
+    const std::optional<std::string> reason = EndReason(job);
+    if (!reason.has_value()) return;
+    StopJobNow(job, *reason);
+  }
+  if (!fleet.PoolOfJob(job.row.id).AnyAlive()) {  // duels that nobody is left to fight
+    std::vector<Write> writes;
+    const std::set<uint64_t> trials = leases.OfJobNumber(job.row.id).trials;
+    for (const uint64_t id : trials) {
+      if (leases.Find(id)->waits()) DropTrial(id, writes);
+    }
+    if (!writes.empty()) CommitThen(std::move(writes), nullptr);
+  }
+  if (!WaitsForTrials(job)) FinishJob(job);
 }
 
 void Dispatcher::Impl::StopJobNow(Job& job, const std::string& reason) {
   job.ending = true;
   job.end_reason = reason;
+  touched.jobs.insert(job.row.id);
   std::vector<Write> writes;
   for (const uint64_t id : IdleTrials(job)) {
     const bool duel_to_come = leases.Find(id)->row.duel && !job.row.stop_requested;
@@ -343,15 +355,15 @@ void Dispatcher::Impl::StopJobNow(Job& job, const std::string& reason) {
 
 std::vector<uint64_t> Dispatcher::Impl::IdleTrials(const Job& job) const {
   std::vector<uint64_t> idle;
-  for (const auto& [id, trial] : leases.trials()) {
-    if (trial.job == job.row.id && trial.phase < v1::PHASE_BUILDING) idle.push_back(id);
+  for (const uint64_t id : leases.OfJobNumber(job.row.id).trials) {
+    if (leases.trials().at(id).phase < v1::PHASE_BUILDING) idle.push_back(id);
   }
   return idle;
 }
 
 void Dispatcher::Impl::DropTrial(uint64_t id, std::vector<Write>& writes) {
   Trial& trial = *leases.Find(id);
-  KeyState& key = keys.at(trial.row.key);
+  KeyState& key = KeyOf(trial);
   // In this process: a later job may try again. One that is paused goes on with it.
   if (trial.row.duel && !jobs.at(trial.job).row.request.paused()) key.MarkDuelled(trial.row.trace);
   if (!trial.row.duel) key.Forget(trial.row.trace);
@@ -361,13 +373,18 @@ void Dispatcher::Impl::DropTrial(uint64_t id, std::vector<Write>& writes) {
 }
 
 void Dispatcher::Impl::FinishJob(Job& job) {
-  job.ended = true;
   job.Advance(now);
+  job.ended = true;
+  touched.jobs.insert(job.row.id);
+  for (const auto& [number, tasks] : job.tasks_of_key) touched.keys.insert(number);
+  TenantJobs& of_tenant = tenant_jobs.at(job.row.tenant);
+  --of_tenant.open_jobs;
+  of_tenant.open_tasks -= static_cast<int>(job.tasks.size());
   bool any_best = false;
   std::string hopeless;
   for (const TaskRow& task : job.tasks) {
     any_best = any_best || task.best_us > 0;
-    if (task.best_us > 0 || !job.bound() || keys.at(job.KeyOf(task)).observations().empty()) continue;
+    if (task.best_us > 0 || !job.bound() || job.KeyOf(task).observed() == 0) continue;
     if (hopeless.empty()) hopeless = task.name;
   }
   const bool by_budget = job.end_reason.find("budget") != std::string::npos;
@@ -386,99 +403,130 @@ void Dispatcher::Impl::FinishJob(Job& job) {
   writes.push_back(PutJob{job.row});
   for (const TaskRow& task : job.tasks) {
     writes.push_back(PutTask{task});
-    if (job.bound()) writes.push_back(PruneTrials{job.KeyOf(task), options.keep_trials});
+    if (job.bound()) writes.push_back(PruneTrials{job.KeyOf(task).key(), options.keep_trials});
   }
-  CommitThen(std::move(writes), [this, id = job.row.id] {
-    jobs.erase(id);
-    std::set<TuningKey> used_keys;
-    std::set<std::string> used_workloads;
-    for (const auto& [other, job] : jobs) {
-      for (const TaskRow& task : job.tasks) {
-        if (job.bound()) used_keys.insert(job.KeyOf(task));
-        used_workloads.insert(task.workload_hash);
-      }
-    }
-    for (auto key = keys.begin(); key != keys.end();) {
-      if (used_keys.count(key->first) != 0) {
-        ++key;
-        continue;
-      }
-      key_by_search.erase(key->second.search_request);
-      key = keys.erase(key);
-    }
-    for (auto workload = workloads.begin(); workload != workloads.end();) {
-      workload = used_workloads.count(workload->first) != 0 ? std::next(workload) : workloads.erase(workload);
-    }
-  });
+  CommitThen(std::move(writes), [this, id = job.row.id] { ForgetJob(id); });
 }
 
-void Dispatcher::Impl::UpdateJobStates() {
-  for (auto& [id, job] : jobs) {
-    if (job.ended) continue;
-    const auto [hold_up, words] = WhatHoldsUp(job);
-    job.CountWait(now);
-    const bool waits =
-        hold_up == v1::HOLD_UP_NO_WORKER || hold_up == v1::HOLD_UP_NO_FITTING_WORKER || hold_up == v1::HOLD_UP_PAUSED;
-    const v1::JobState state = waits ? v1::JOB_WAITING : v1::JOB_RUNNING;
-    std::string reason = waits ? words : "";
-    if (!waits && job.row.reason.rfind("search: ", 0) == 0) reason = job.row.reason;
-    if (hold_up != job.hold_up) job.held_up_since = now;
-    if (state == job.row.state && reason == job.row.reason && hold_up == job.hold_up && words == job.held_up_by)
-      continue;
-    job.hold_up = hold_up;
-    job.held_up_by = words;
-    if (job.ending) continue;
-    job.row.state = state;
-    job.row.reason = reason;
+// And the keys and workloads that it was the last to use.
+void Dispatcher::Impl::ForgetJob(uint64_t id) {
+  const Job& job = jobs.at(id);
+  for (const auto& [number, tasks] : job.tasks_of_key) {
+    KeyState& key = *key_by_number.at(number);
+    key.jobs.erase(id);
+    if (!key.jobs.empty()) continue;
+    key_by_search.erase(key.search_request);
+    key_by_number.erase(number);
+    awaiting_history.erase(number);
+    keys.erase(TuningKey(key.key()));
   }
+  for (const TaskRow& task : job.tasks) {
+    job_by_task.erase(task.id);
+    const auto workload = workloads.find(task.workload_hash);
+    const auto users = workload->second.tasks_of.find(job.row.tenant);
+    if (--users->second == 0) workload->second.tasks_of.erase(users);
+    if (workload->second.tasks_of.empty()) workloads.erase(workload);
+  }
+  const auto of_tenant = tenant_jobs.find(job.row.tenant);
+  of_tenant->second.jobs.erase(id);
+  if (of_tenant->second.jobs.empty()) tenant_jobs.erase(of_tenant);
+  if (job.asks_within.has_value()) asking.erase({*job.asks_within, id});
+  fleet.DropJob(id);
+  deadlines.Set(Deadlines::Of::kJob, id, Deadlines::kNever);
+  jobs.erase(id);
+  if (!asking.empty()) touched.jobs.insert(asking.begin()->second);  // a search may have become free
+  effects.emplace_back(JobEnded{id});
+}
+
+void Dispatcher::Impl::UpdateHoldUps(Touched& batch) {
+  for (const uint64_t tenant : fleet.TakeChangedTenants()) {
+    for (JobPool* pool : fleet.JobsOf(tenant)) {
+      ++counters.looked_at;
+      auto [hold_up, words] = WhatHoldsUp(*pool);
+      if (hold_up == pool->hold_up && words == pool->held_up_by) continue;
+      pool->hold_up = hold_up;
+      pool->held_up_by = std::move(words);
+      batch.jobs.insert(pool->members.begin(), pool->members.end());
+    }
+  }
+}
+
+void Dispatcher::Impl::UpdateJobState(Job& job) {
+  const auto [hold_up, words] = WhatHoldsUp(job);
+  const bool waits =
+      hold_up == v1::HOLD_UP_NO_WORKER || hold_up == v1::HOLD_UP_NO_FITTING_WORKER || hold_up == v1::HOLD_UP_PAUSED;
+  const v1::JobState state = waits ? v1::JOB_WAITING : v1::JOB_RUNNING;
+  std::string reason = waits ? words : "";
+  if (!waits && job.row.reason.rfind("search: ", 0) == 0) reason = job.row.reason;
+  if (state == job.row.state && reason == job.row.reason && hold_up == job.hold_up && words == job.held_up_by) return;
+  job.Advance(now);
+  if (hold_up != job.hold_up) job.held_up_since = now;
+  job.hold_up = hold_up;
+  job.held_up_by = words;
+  if (job.ending) return;
+  job.row.state = state;
+  job.row.reason = reason;
 }
 
 std::pair<v1::HoldUp, std::string> Dispatcher::Impl::WhatHoldsUp(const Job& job) const {
   if (job.row.request.paused()) return {v1::HOLD_UP_PAUSED, "it was paused"};
-  std::string lost, misfits, turn;
-  int living = 0, fitting = 0, ready = 0, waiting = 0, not_quiet = 0;
-  for (const auto& [id, worker] : workers) {
-    if (worker.tenant != job.row.tenant) continue;
-    if (IsLost(worker)) {
-      absl::StrAppend(&lost, lost.empty() ? "" : ", ", worker.hello.worker_name());
-      continue;
-    }
-    ++living;
-    if (!Matches(worker, job)) {
-      const v1::DeviceProfile& profile = worker.hello.profile();
-      if (misfits.size() > 200) continue;
-      absl::StrAppend(&misfits, misfits.empty() ? "" : "; ", worker.hello.worker_name(), " has ",
-                      profile.device_class(), ", ", worker.hello.threads(), " threads");
-      continue;
-    }
-    ++fitting;
-    if (worker.draining) continue;
-    ++ready;
-    if (worker.waiting_for.empty()) continue;
-    ++waiting;
-    not_quiet += worker.not_quiet;
-    turn = absl::StrCat("worker ", worker.hello.worker_name(), " waits for ", worker.waiting_for);
-  }
-  if (living == 0) {
-    return {v1::HOLD_UP_NO_WORKER,
-            lost.empty() ? "no worker is connected" : absl::StrCat("no worker is connected: ", lost, " was lost")};
-  }
-  if (fitting == 0) {
-    return {v1::HOLD_UP_NO_FITTING_WORKER,
-            absl::StrCat("none of the ", living, " workers fits: the job needs target ",
-                         job.row.request.target().empty() ? "cpu:native" : job.row.request.target(), ", ",
-                         std::max(1, job.row.request.threads()), " threads",
-                         job.bound() ? absl::StrCat(", device class ", job.row.device_class) : "", "; ", misfits)};
-  }
-  if (ready == 0) return {v1::HOLD_UP_NO_WORKER, "every worker that fits is about to end"};
-  if (waiting == ready) return {not_quiet == ready ? v1::HOLD_UP_NOT_QUIET : v1::HOLD_UP_TURN, turn};
+  const JobPool& pool = fleet.PoolOfJob(job.row.id);
+  if (pool.hold_up != v1::HOLD_UP_NONE) return {pool.hold_up, pool.held_up_by};
   if (!job.worker_fault.empty()) {
     return {v1::HOLD_UP_WORKER_FAULT, absl::StrCat("a worker cannot measure: ", job.worker_fault)};
   }
-  if (job.row.reason.rfind("search: ", 0) == 0 && leases.CandidatesOfJob(job.row.id) == 0) {
+  if (job.row.reason.rfind("search: ", 0) == 0 && leases.OfJobNumber(job.row.id).candidates == 0) {
     return {v1::HOLD_UP_SEARCH, job.row.reason};
   }
   return {v1::HOLD_UP_NONE, ""};
+}
+
+std::pair<v1::HoldUp, std::string> Dispatcher::Impl::WhatHoldsUp(const JobPool& pool) const {
+  size_t living = 0, fitting = 0, ready = 0, waiting = 0, not_quiet = 0;
+  uint64_t waits = 0;  // the latest of them
+  const std::vector<const WorkerPool*> all = fleet.WorkersOf(pool.kind.tenant);
+  for (const WorkerPool* of : all) living += of->members.size() - of->lost.size();
+  for (const WorkerPool* of : pool.workers) {
+    fitting += of->members.size() - of->lost.size();
+    ready += of->ready.size();
+    waiting += of->waiting.size();
+    not_quiet += static_cast<size_t>(of->not_quiet);
+    if (!of->waiting.empty()) waits = std::max(waits, *of->waiting.rbegin());
+  }
+  if (living == 0) return {v1::HOLD_UP_NO_WORKER, NoWorkerText(all)};
+  if (fitting == 0) return {v1::HOLD_UP_NO_FITTING_WORKER, MisfitText(pool.kind, living, all)};
+  if (ready == 0) return {v1::HOLD_UP_NO_WORKER, "every worker that fits is about to end"};
+  if (waiting < ready) return {v1::HOLD_UP_NONE, ""};
+  const Worker& worker = workers.at(waits);
+  return {not_quiet == ready ? v1::HOLD_UP_NOT_QUIET : v1::HOLD_UP_TURN,
+          absl::StrCat("worker ", worker.hello.worker_name(), " waits for ", worker.waiting_for)};
+}
+
+std::string Dispatcher::Impl::NoWorkerText(const std::vector<const WorkerPool*>& all) const {
+  std::string lost;
+  for (const WorkerPool* pool : all) {
+    for (const uint64_t id : pool->lost) {
+      absl::StrAppend(&lost, lost.empty() ? "no worker is connected: " : ", ", workers.at(id).hello.worker_name());
+      if (lost.size() > kLongestList) return lost + " and others were lost";
+    }
+  }
+  return lost.empty() ? "no worker is connected" : lost + " was lost";
+}
+
+std::string Dispatcher::Impl::MisfitText(const JobKind& job, size_t living,
+                                         const std::vector<const WorkerPool*>& all) const {
+  std::string misfits;
+  for (const WorkerPool* pool : all) {
+    for (const uint64_t id : pool->members) {
+      if (misfits.size() > kLongestList) break;
+      if (pool->lost.count(id) != 0) continue;
+      absl::StrAppend(&misfits, "; ", workers.at(id).hello.worker_name(), " has ", pool->kind.device_class, ", ",
+                      pool->kind.threads, " threads");
+    }
+  }
+  return absl::StrCat("none of the ", living, " workers fits: the job needs target ",
+                      job.target.empty() ? "cpu:native" : job.target, ", ", std::max(1, job.threads), " threads",
+                      job.bound() ? absl::StrCat(", device class ", job.device_class) : "", misfits);
 }
 
 const v1::DeviceProfile* Dispatcher::Impl::ProfileOf(const std::string& device_class) const {
@@ -488,22 +536,23 @@ const v1::DeviceProfile* Dispatcher::Impl::ProfileOf(const std::string& device_c
 
 v1::JobSnapshot Dispatcher::Impl::SnapshotOf(const Job& job, bool with_tasks) const {
   JobRow row = job.row;
-  if (!job.ended && !row.request.paused() && now > job.clock)
-    row.seconds += static_cast<double>(now - job.clock) * 1e-6;
+  if (!job.ended) job.AdvanceRow(now, &row);
   v1::JobSnapshot snapshot = MakeJobSnapshot(row, job.tasks, with_tasks);
   if (job.ended) snapshot.set_state(v1::JOB_RUNNING);  // until its end is durable
-  snapshot.set_in_flight(leases.LentOfJob(job.row.id));
-  int matching = 0;
-  for (const auto& [id, worker] : workers) matching += !IsLost(worker) && Matches(worker, job);
-  snapshot.set_workers(matching);
+  const LeaseTable::OfJob& out = leases.OfJobNumber(job.row.id);
+  snapshot.set_in_flight(out.lent);
+  size_t living = 0;
+  for (const WorkerPool* pool : fleet.PoolOfJob(job.row.id).workers) living += pool->members.size() - pool->lost.size();
+  snapshot.set_workers(static_cast<int>(living));
   snapshot.set_hold_up(job.hold_up);
   snapshot.set_held_up_by(job.held_up_by);
   if (job.hold_up != v1::HOLD_UP_NONE) snapshot.set_held_up_seconds(SecondsSince(job.held_up_since));
   snapshot.set_seconds_since_gain(SecondsSince(job.last_gain));
   snapshot.set_stopping(job.row.stop_requested);
   uint64_t current = 0;
-  for (const auto& [id, trial] : leases.trials()) {
-    if (trial.job != job.row.id || trial.place != Trial::Place::kLent) continue;
+  for (const uint64_t id : out.trials) {
+    const Trial& trial = leases.trials().at(id);
+    if (trial.place != Trial::Place::kLent) continue;
     if (current == 0 || trial.phase > v1::PHASE_QUEUED) current = trial.row.task;
     if (trial.phase > v1::PHASE_QUEUED) break;
   }

@@ -6,24 +6,29 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "compiler/support/check.h"
 #include "compiler/support/sha256.h"
 
 namespace hone {
 
-void Job::Advance(Micros now) {
-  if (now > clock && !row.request.paused()) row.seconds += static_cast<double>(now - clock) * 1e-6;
-  clock = now;
+void Job::AdvanceRow(Micros now, JobRow* copy) const {
+  if (now <= clock) return;
+  const double seconds = static_cast<double>(now - clock) * 1e-6;
+  if (!row.request.paused()) copy->seconds += seconds;
+  if (hold_up == v1::HOLD_UP_NONE) return;
+  const std::string name = absl::AsciiStrToLower(absl::StripPrefix(v1::HoldUp_Name(hold_up), "HOLD_UP_"));
+  (*copy->request.mutable_waited_seconds())[name] += seconds;
 }
 
-void Job::CountWait(Micros now) {
-  if (hold_up != v1::HOLD_UP_NONE && now > waits_counted) {
-    const std::string name = absl::AsciiStrToLower(absl::StripPrefix(v1::HoldUp_Name(hold_up), "HOLD_UP_"));
-    (*row.request.mutable_waited_seconds())[name] += static_cast<double>(now - waits_counted) * 1e-6;
-  }
-  waits_counted = now;
+JobKind Job::kind() const {
+  return {.tenant = row.tenant,
+          .device_class = row.device_class,
+          .protocol = row.protocol,
+          .threads = bound() ? row.threads : row.request.threads(),
+          .target = row.request.target()};
 }
 
-TuningKey Job::KeyOf(const TaskRow& task) const {
+TuningKey Job::TuningKeyOf(const TaskRow& task) const {
   return TuningKey{.tenant = row.tenant,
                    .workload_hash = task.workload_hash,
                    .device_class = row.device_class,
@@ -32,9 +37,15 @@ TuningKey Job::KeyOf(const TaskRow& task) const {
                    .protocol = row.protocol};
 }
 
-const TaskRow* Job::TaskOf(const TuningKey& key) const {
-  const auto found = std::ranges::find_if(tasks, [&](const TaskRow& task) { return KeyOf(task) == key; });
-  return found == tasks.end() ? nullptr : &*found;
+const TaskRow* Job::TaskOf(const KeyState& key) const {
+  const auto found = tasks_of_key.find(key.number);
+  return found == tasks_of_key.end() ? nullptr : &tasks[found->second.front()];
+}
+
+TaskRow& Job::TaskOfId(uint64_t id) {
+  const auto found = std::ranges::lower_bound(tasks, id, {}, &TaskRow::id);
+  HONE_CHECK(found != tasks.end() && found->id == id) << "task " << id << " of job " << row.id;
+  return *found;
 }
 
 absl::Status CheckSubmit(const v1::SubmitRequest& request) {

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "database/rows.h"
 #include "tuner/dispatch/events.h"
+#include "tuner/dispatch/fleet_index.h"
 #include "tuner/dispatch/key_state.h"
 #include "tuner/dispatch/options.h"
 
@@ -17,14 +18,17 @@ namespace hone {
 
 struct Job {
   JobRow row;
-  std::vector<TaskRow> tasks;  // in the order of the request
-  bool lent = false;           // something of it was, ever
-  Micros clock = 0;            // row.seconds is right as of then
-  Micros last_gain = 0;        // when a champion changed, or it came to this process
+  std::vector<TaskRow> tasks;  // in the order of the request, their ids rise
+  // Of a bound job: the key of each task, the tasks of each key (by its number), how many keys' histories are missing.
+  std::vector<KeyState*> keys;
+  std::map<uint64_t, std::vector<size_t>> tasks_of_key;
+  int not_loaded = 0;
+  int64_t verified = 0, failed = 0;  // trials of all its tasks
+  Micros clock = 0;                  // row.seconds and the seconds waited are right as of then
+  Micros last_gain = 0;              // when a champion changed, or it came to this process
   v1::HoldUp hold_up = v1::HOLD_UP_NONE;
   std::string held_up_by;
   Micros held_up_since = 0;
-  Micros waits_counted = 0;  // row.request.waited_seconds is right as of then
   std::string worker_fault;  // of the latest result: the worker's machine failed, not the candidate
   bool ending = false;       // no new trials; ends when those under work have
   std::string end_reason;
@@ -32,15 +36,21 @@ struct Job {
   double virtual_seconds = 0;  // device time charged, for fairness between jobs
   double busy_before = 0;      // row.busy_seconds at the start of this process
   std::map<uint64_t, double> busy_by_worker;
+  double busiest = 0;                 // of these
+  std::optional<double> asks_within;  // it may want candidates: where it stands among those that do
 
-  // Brings row.seconds up to `now`: the time it was paused is left out.
-  void Advance(Micros now);
-  // The same for the seconds that the present hold-up takes.
-  void CountWait(Micros now);
-  // Of a bound job: the key of its task, and its first task of a key, nullptr when it has none.
-  TuningKey KeyOf(const TaskRow& task) const;
-  const TaskRow* TaskOf(const TuningKey& key) const;
+  // Brings the job's seconds up to `now`, those it was paused left out, and what the present hold-up took of them.
+  void Advance(Micros now) { AdvanceRow(now, &row), clock = now; }
+  // The same of a copy of its row.
+  void AdvanceRow(Micros now, JobRow* copy) const;
+  JobKind kind() const;
+  // Of a bound job: the key of a task, the tuning key it has or will have, its first task of a key.
+  KeyState& KeyOf(const TaskRow& task) const { return *keys.at(static_cast<size_t>(&task - tasks.data())); }
+  TuningKey TuningKeyOf(const TaskRow& task) const;
+  const TaskRow* TaskOf(const KeyState& key) const;  // nullptr: it has none
+  TaskRow& TaskOfId(uint64_t id);                    // that must be its
   bool bound() const { return !row.device_class.empty(); }
+  bool loaded() const { return bound() && not_loaded == 0; }  // all histories are there
 };
 
 // Whether a request can ever work: InvalidArgument names the task and the field.

@@ -31,7 +31,7 @@ void KeyState::Load(const KeyHistory& history, const DispatchOptions& options) {
 
 void KeyState::Observe(const std::string& trace, v1::OutcomeKind kind, double median_us, double seconds,
                        const DispatchOptions& options) {
-  v1::Observation& observation = observations_.emplace_back();
+  v1::Observation observation;
   observation.set_trace(trace);
   observation.set_kind(kind);
   ++trials_since_gain_;
@@ -44,6 +44,8 @@ void KeyState::Observe(const std::string& trace, v1::OutcomeKind kind, double me
     if (fastest_us_ == 0 || median_us < fastest_us_ * (1 - options.stall_gain)) trials_since_gain_ = 0;
     if (fastest_us_ == 0 || median_us < fastest_us_) fastest_us_ = median_us;
   }
+  log_->Append(std::move(observation));
+  ++observed_;
   if (seconds > 0) seconds_per_trial_ = seconds_per_trial_ == 0 ? seconds : 0.9 * seconds_per_trial_ + 0.1 * seconds;
   if (++in_round_ >= (round_size > 0 ? round_size : options.batch)) {
     in_round_ = 0;

@@ -4,20 +4,26 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "database/rows.h"
-#include "hone/v1/search.pb.h"
+#include "tuner/dispatch/observation_log.h"
 #include "tuner/dispatch/options.h"
 
 namespace hone {
 
 class KeyState {
  public:
-  explicit KeyState(TuningKey key) : key_(std::move(key)) {}
+  // `number`: of this process' life, what the key is called where it is looked up often.
+  KeyState(TuningKey key, uint64_t number) : number(number), key_(std::move(key)) {}
+  KeyState(const KeyState&) = delete;
+
+  const uint64_t number;
+  std::set<uint64_t> jobs;  // open ones with a task of this key
 
   // All that earlier jobs left. Until then nothing is lent or asked for this key.
   void Load(const KeyHistory& history, const DispatchOptions& options);
@@ -33,7 +39,8 @@ class KeyState {
   // `seconds`: what building, verifying and measuring took; 0 when unknown (a restored outcome).
   void Observe(const std::string& trace, v1::OutcomeKind kind, double median_us, double seconds,
                const DispatchOptions& options);
-  const std::vector<v1::Observation>& observations() const { return observations_; }
+  int observed() const { return observed_; }  // outcomes so far: as many are in the log
+  const std::shared_ptr<ObservationLog>& log() const { return log_; }
   int64_t verified() const { return verified_; }
   std::optional<double> TimeOf(const std::string& trace) const;  // its median when it was verified
   double seconds_per_trial() const { return seconds_per_trial_; }
@@ -77,7 +84,8 @@ class KeyState {
   TuningKey key_;
   bool loaded_ = false;
   std::set<std::string> known_;  // queued, lent or ended
-  std::vector<v1::Observation> observations_;
+  std::shared_ptr<ObservationLog> log_ = std::make_shared<ObservationLog>();
+  int observed_ = 0;
   std::map<std::string, double> verified_us_;
   std::set<std::pair<double, std::string>> by_time_;
   std::set<std::string> duelled_;

@@ -18,12 +18,12 @@ v1::LeaseId IdOf(const TrialRow& row) {
 
 Trial& LeaseTable::AddQueued(Trial trial, bool in_front) {
   const uint64_t id = trial.row.id;
-  trial.place = Trial::Place::kQueued;
-  std::vector<uint64_t>& queue = queues_[trial.row.key];
-  queue.insert(in_front ? queue.begin() : queue.end(), id);
-  CountLive(trial);
+  AddLive(trial);
   const auto [entry, added] = trials_.emplace(id, std::move(trial));
   HONE_CHECK(added) << "trial " << id << " exists";
+  ++of_key_[entry->second.key].waiting;
+  PutInQueue(entry->second, in_front);
+  Touch(entry->second);
   return entry->second;
 }
 
@@ -31,16 +31,28 @@ Trial& LeaseTable::AddOrphan(Trial trial, Micros until) {
   const uint64_t id = trial.row.id;
   trial.place = Trial::Place::kOrphan;
   trial.orphan_until = until;
-  CountLive(trial);
-  ++lent_of_job_[trial.job];
+  AddLive(trial);
+  ++of_job_[trial.job].lent;
   const auto [entry, added] = trials_.emplace(id, std::move(trial));
   HONE_CHECK(added) << "trial " << id << " exists";
+  Touch(entry->second);
   return entry->second;
 }
 
-void LeaseTable::CountLive(const Trial& trial) {
-  ++live_[trial.row.key][trial.row.duel];
-  if (!trial.row.duel) ++candidates_of_job_[trial.job];
+void LeaseTable::AddLive(const Trial& trial) {
+  OfKey& of_key = of_key_[trial.key];
+  of_key.trials.insert(trial.row.id);
+  (trial.row.duel ? of_key.duels : of_key.candidates) += 1;
+  OfJob& of_job = of_job_[trial.job];
+  of_job.trials.insert(trial.row.id);
+  if (!trial.row.duel) ++of_job.candidates;
+}
+
+void LeaseTable::Touch(const Trial& trial) {
+  touched_.trials.insert(trial.row.id);
+  touched_.jobs.insert(trial.job);
+  touched_.keys.insert(trial.key);
+  if (trial.place == Trial::Place::kLent) touched_.workers.insert(trial.worker);
 }
 
 Trial* LeaseTable::Find(uint64_t id) {
@@ -48,19 +60,37 @@ Trial* LeaseTable::Find(uint64_t id) {
   return found == trials_.end() ? nullptr : &found->second;
 }
 
+void LeaseTable::PutInQueue(Trial& trial, bool in_front) {
+  trial.place = Trial::Place::kQueued;
+  OfJob& of_job = of_job_[trial.job];
+  Queue& queue = of_job.queues[trial.key];
+  if (!queue.empty()) of_job.heads.erase({queue.front(), trial.key});
+  queue.insert(in_front ? queue.begin() : queue.end(), trial.row.id);
+  of_job.heads.emplace(queue.front(), trial.key);
+}
+
 void LeaseTable::TakeFromPlace(Trial& trial) {
+  Touch(trial);
+  OfJob& of_job = of_job_[trial.job];
+  if (trial.waits()) --of_key_[trial.key].waiting;
   if (trial.place == Trial::Place::kQueued) {
-    std::vector<uint64_t>& queue = queues_[trial.row.key];
+    Queue& queue = of_job.queues.at(trial.key);
+    of_job.heads.erase({queue.front(), trial.key});
     queue.erase(std::find(queue.begin(), queue.end(), trial.row.id));
-    if (queue.empty()) queues_.erase(trial.row.key);
+    if (queue.empty()) {
+      of_job.queues.erase(trial.key);
+    } else {
+      of_job.heads.emplace(queue.front(), trial.key);
+    }
     return;
   }
+  if (trial.place == Trial::Place::kDelayed) return;
   if (trial.place == Trial::Place::kLent) {
     std::set<uint64_t>& held = held_[trial.worker];
     held.erase(trial.row.id);
     if (held.empty()) held_.erase(trial.worker);
   }
-  if (--lent_of_job_[trial.job] == 0) lent_of_job_.erase(trial.job);
+  --of_job.lent;
 }
 
 void LeaseTable::Lend(Trial& trial, uint64_t worker, uint64_t epoch) {
@@ -76,7 +106,8 @@ void LeaseTable::Lend(Trial& trial, uint64_t worker, uint64_t epoch) {
   trial.row.epoch = epoch;
   trial.row.state = TrialState::kLeased;
   held_[worker].insert(trial.row.id);
-  ++lent_of_job_[trial.job];
+  ++of_job_[trial.job].lent;
+  Touch(trial);
 }
 
 void LeaseTable::Adopt(Trial& trial, uint64_t worker) {
@@ -85,36 +116,44 @@ void LeaseTable::Adopt(Trial& trial, uint64_t worker) {
   trial.worker = worker;
   trial.granted = true;
   held_[worker].insert(trial.row.id);
+  Touch(trial);
 }
 
-void LeaseTable::Requeue(Trial& trial, Micros not_before) {
-  HONE_CHECK(trial.place != Trial::Place::kQueued);
+void LeaseTable::Requeue(Trial& trial, Micros not_before, Micros now) {
+  HONE_CHECK(!trial.waits());
   TakeFromPlace(trial);
-  trial.place = Trial::Place::kQueued;
   trial.worker = 0;
   trial.granted = false;
   trial.phase = v1::PHASE_UNSPECIFIED;
   trial.not_before = not_before;
-  std::vector<uint64_t>& queue = queues_[trial.row.key];
-  queue.insert(queue.begin(), trial.row.id);
+  ++of_key_[trial.key].waiting;
+  if (not_before > now) {
+    trial.place = Trial::Place::kDelayed;
+  } else {
+    PutInQueue(trial, /*in_front=*/true);
+  }
+}
+
+void LeaseTable::EndDelay(Trial& trial) {
+  HONE_CHECK(trial.place == Trial::Place::kDelayed);
+  PutInQueue(trial, /*in_front=*/true);
+  Touch(trial);
 }
 
 void LeaseTable::Remove(uint64_t id) {
   const auto found = trials_.find(id);
   HONE_CHECK(found != trials_.end());
-  TakeFromPlace(found->second);
-  std::map<bool, int>& live = live_[found->second.row.key];
-  if (--live[found->second.row.duel] == 0) live.erase(found->second.row.duel);
-  if (live.empty()) live_.erase(found->second.row.key);
-  const uint64_t job = found->second.job;
-  if (!found->second.row.duel && --candidates_of_job_[job] == 0) candidates_of_job_.erase(job);
+  Trial& trial = found->second;
+  TakeFromPlace(trial);
+  OfKey& of_key = of_key_[trial.key];
+  of_key.trials.erase(id);
+  (trial.row.duel ? of_key.duels : of_key.candidates) -= 1;
+  if (of_key.trials.empty()) of_key_.erase(trial.key);
+  OfJob& of_job = of_job_[trial.job];
+  of_job.trials.erase(id);
+  if (!trial.row.duel) --of_job.candidates;
+  if (of_job.trials.empty()) of_job_.erase(trial.job);
   trials_.erase(found);
-}
-
-const std::vector<uint64_t>& LeaseTable::QueueOf(const TuningKey& key) const {
-  static const std::vector<uint64_t> kNone;
-  const auto found = queues_.find(key);
-  return found == queues_.end() ? kNone : found->second;
 }
 
 const std::set<uint64_t>& LeaseTable::HeldBy(uint64_t worker) const {
@@ -123,34 +162,20 @@ const std::set<uint64_t>& LeaseTable::HeldBy(uint64_t worker) const {
   return found == held_.end() ? kNone : found->second;
 }
 
-int LeaseTable::LiveOf(const TuningKey& key, bool duel) const {
-  const auto found = live_.find(key);
-  if (found == live_.end()) return 0;
-  const auto count = found->second.find(duel);
-  return count == found->second.end() ? 0 : count->second;
+const LeaseTable::OfJob& LeaseTable::OfJobNumber(uint64_t job) const {
+  static const OfJob kNone;
+  const auto found = of_job_.find(job);
+  return found == of_job_.end() ? kNone : found->second;
 }
 
-int LeaseTable::LentOfJob(uint64_t job) const {
-  const auto found = lent_of_job_.find(job);
-  return found == lent_of_job_.end() ? 0 : found->second;
-}
-
-int LeaseTable::CandidatesOfJob(uint64_t job) const {
-  const auto found = candidates_of_job_.find(job);
-  return found == candidates_of_job_.end() ? 0 : found->second;
+const LeaseTable::OfKey& LeaseTable::OfKeyNumber(uint64_t key) const {
+  static const OfKey kNone;
+  const auto found = of_key_.find(key);
+  return found == of_key_.end() ? kNone : found->second;
 }
 
 void LeaseTable::CheckInvariants() const {
-  size_t queued = 0, lent = 0;
-  for (const auto& [key, queue] : queues_) {
-    HONE_CHECK(!queue.empty());
-    for (const uint64_t id : queue) {
-      const auto found = trials_.find(id);
-      HONE_CHECK(found != trials_.end() && found->second.place == Trial::Place::kQueued && found->second.row.key == key)
-          << "queue of a key holds trial " << id;
-      ++queued;
-    }
-  }
+  size_t lent = 0;
   for (const auto& [worker, held] : held_) {
     for (const uint64_t id : held) {
       const auto found = trials_.find(id);
@@ -159,22 +184,42 @@ void LeaseTable::CheckInvariants() const {
       ++lent;
     }
   }
-  std::map<TuningKey, std::set<std::string>> traces;
-  std::map<TuningKey, std::map<bool, int>> live;
-  std::map<uint64_t, int> lent_of_job, candidates_of_job;
+  std::map<uint64_t, OfJob> of_job;  // without queues
+  std::map<uint64_t, OfKey> of_key;
+  std::map<uint64_t, size_t> queued;  // by job
+  std::set<std::pair<uint64_t, std::string>> traces;
   for (const auto& [id, trial] : trials_) {
     HONE_CHECK(trial.row.id == id);
-    queued -= trial.place == Trial::Place::kQueued;
     lent -= trial.place == Trial::Place::kLent;
-    ++live[trial.row.key][trial.row.duel];
-    if (trial.place != Trial::Place::kQueued) ++lent_of_job[trial.job];
-    if (!trial.row.duel) {
-      ++candidates_of_job[trial.job];
-      HONE_CHECK(traces[trial.row.key].insert(trial.row.trace).second) << "two live trials of one candidate: " << id;
-    }
+    queued[trial.job] += trial.place == Trial::Place::kQueued;
+    of_job[trial.job].trials.insert(id);
+    of_job[trial.job].lent += !trial.waits();
+    of_job[trial.job].candidates += !trial.row.duel;
+    of_key[trial.key].trials.insert(id);
+    of_key[trial.key].waiting += trial.waits();
+    (trial.row.duel ? of_key[trial.key].duels : of_key[trial.key].candidates) += 1;
+    HONE_CHECK(trial.row.duel || traces.emplace(trial.key, trial.row.trace).second)
+        << "two live trials of one candidate: " << id;
   }
-  HONE_CHECK(queued == 0 && lent == 0 && live == live_ && lent_of_job == lent_of_job_);
-  HONE_CHECK(candidates_of_job == candidates_of_job_);
+  HONE_CHECK(lent == 0 && of_job.size() == of_job_.size() && of_key.size() == of_key_.size());
+  for (const auto& [id, job] : of_job_) {
+    const OfJob& right = of_job[id];
+    HONE_CHECK(right.trials == job.trials && right.lent == job.lent && right.candidates == job.candidates) << id;
+    for (const auto& [key, queue] : job.queues) {
+      HONE_CHECK(!queue.empty() && job.heads.count({queue.front(), key}) != 0) << "job " << id;
+      queued[id] -= queue.size();
+      for (const uint64_t trial : queue) {
+        HONE_CHECK(trials_.at(trial).place == Trial::Place::kQueued && trials_.at(trial).key == key) << trial;
+      }
+    }
+    HONE_CHECK(queued[id] == 0 && job.heads.size() == job.queues.size()) << "job " << id;
+  }
+  for (const auto& [number, key] : of_key_) {
+    const OfKey& right = of_key[number];
+    HONE_CHECK(right.trials == key.trials && right.waiting == key.waiting && right.candidates == key.candidates &&
+               right.duels == key.duels)
+        << "key " << number;
+  }
 }
 
 }  // namespace hone

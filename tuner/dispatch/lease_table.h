@@ -1,31 +1,36 @@
-// Trials that live: queued, or lent to a worker. Knows who holds what; the rules about why are the dispatcher's.
+// Trials that live: queued, or lent to a worker. Knows who holds what, and notes whom each change touches; the rules
+// about why are the dispatcher's.
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <set>
 #include <string>
-#include <vector>
 
 #include "database/rows.h"
 #include "tuner/dispatch/events.h"
+#include "tuner/dispatch/touched.h"
 
 namespace hone {
 
 // A trial from the moment its candidate is queued until it has an outcome or is dropped.
 struct Trial {
   TrialRow row;      // attempt and epoch are those of the latest lease
+  uint64_t key = 0;  // KeyState::number of row.key
   uint64_t job = 0;  // whose budget it is on
-  enum class Place { kQueued, kOrphan, kLent } place = Place::kQueued;
+  enum class Place { kQueued, kDelayed, kOrphan, kLent } place = Place::kQueued;
   uint64_t worker = 0;                      // when lent
   bool granted = false;                     // the lease is durable: the worker may be told
   bool answered = false;                    // this attempt has had its result; another one follows
   v1::Phase phase = v1::PHASE_UNSPECIFIED;  // as the worker last said
   Micros working_since = 0;                 // when it was first said to be under work in this attempt
-  Micros not_before = 0;                    // queued: back-off after an infrastructure failure
+  Micros not_before = 0;                    // delayed: back-off after an infrastructure failure
   Micros orphan_until = 0;                  // orphan: its worker may still come back with it
   std::string not_by;                       // a duel: who measured the challenger before,
   Micros not_by_until = 0;                  // to whom it is not lent until then
+
+  bool waits() const { return place == Place::kQueued || place == Place::kDelayed; }  // no worker has it
 };
 
 struct LeaseToken {
@@ -40,36 +45,52 @@ v1::LeaseId IdOf(const TrialRow& row);
 
 class LeaseTable {
  public:
-  // The trial must be new. Queued trials of a key come out in the order of `QueueOf`.
+  // Of one key in one job, those that may be lent, in that order.
+  using Queue = std::deque<uint64_t>;
+  struct OfJob {
+    std::set<uint64_t> trials;                      // all that live
+    std::map<uint64_t, Queue> queues;               // by key, none empty
+    std::set<std::pair<uint64_t, uint64_t>> heads;  // (first of a queue, its key)
+    int lent = 0;                                   // to a worker, or orphans
+    int candidates = 0;                             // those that are no duels
+  };
+  struct OfKey {
+    std::set<uint64_t> trials;
+    int waiting = 0;  // no worker has them
+    int candidates = 0, duels = 0;
+  };
+
+  explicit LeaseTable(Touched& touched) : touched_(touched) {}
+
+  // The trial must be new. A queue is lent from its front.
   Trial& AddQueued(Trial trial, bool in_front);
   Trial& AddOrphan(Trial trial, Micros until);
   Trial* Find(uint64_t id);
   const std::map<uint64_t, Trial>& trials() const { return trials_; }
 
-  void Lend(Trial& trial, uint64_t worker, uint64_t epoch);  // queued -> lent: attempt rises
-  void Adopt(Trial& trial, uint64_t worker);                 // orphan -> lent, same token
-  void Requeue(Trial& trial, Micros not_before);             // lent or orphan -> queued, in front
+  void Lend(Trial& trial, uint64_t worker, uint64_t epoch);   // queued -> lent: attempt rises
+  void Adopt(Trial& trial, uint64_t worker);                  // orphan -> lent, same token
+  void Requeue(Trial& trial, Micros not_before, Micros now);  // lent or orphan -> queued in front, or delayed
+  void EndDelay(Trial& trial);                                // delayed -> queued, in front
   void Remove(uint64_t id);
 
-  const std::vector<uint64_t>& QueueOf(const TuningKey& key) const;
   const std::set<uint64_t>& HeldBy(uint64_t worker) const;
-  // Live trials of the key that are no duels, and duels.
-  int LiveOf(const TuningKey& key, bool duel) const;
-  int LentOfJob(uint64_t job) const;
-  int CandidatesOfJob(uint64_t job) const;  // its live trials that are no duels
+  const OfJob& OfJobNumber(uint64_t job) const;
+  const OfKey& OfKeyNumber(uint64_t key) const;
 
   void CheckInvariants() const;
 
  private:
-  void CountLive(const Trial& trial);
+  void AddLive(const Trial& trial);
+  void PutInQueue(Trial& trial, bool in_front);
   void TakeFromPlace(Trial& trial);
+  void Touch(const Trial& trial);
 
+  Touched& touched_;
   std::map<uint64_t, Trial> trials_;
-  std::map<TuningKey, std::vector<uint64_t>> queues_;
   std::map<uint64_t, std::set<uint64_t>> held_;  // by worker
-  std::map<TuningKey, std::map<bool, int>> live_;
-  std::map<uint64_t, int> lent_of_job_;
-  std::map<uint64_t, int> candidates_of_job_;
+  std::map<uint64_t, OfJob> of_job_;
+  std::map<uint64_t, OfKey> of_key_;
 };
 
 }  // namespace hone

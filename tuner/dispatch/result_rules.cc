@@ -48,15 +48,14 @@ void Dispatcher::Impl::TakeResult(Worker& worker, const v1::TrialResult& result)
     worker.acks.insert(token);  // superseded, or none of its own: the worker may forget it
     return;
   }
-  KeyState& key = keys.at(trial->row.key);
-  if (!key.loaded()) return;  // after a restart: the worker says it again
-  const TaskRow* task = nullptr;
-  Job& job = jobs.at(trial->job);
-  for (const TaskRow& row : job.tasks) {
-    if (row.id == trial->row.task) task = &row;
+  if (!KeyOf(*trial).loaded()) {  // after a restart: judged when the history is there
+    awaiting_history[trial->key].insert(worker.id);
+    return;
   }
-  HONE_CHECK(task != nullptr) << "trial " << token.trial;
-  const v1::Outcome outcome = CheckedOutcome(result.outcome(), ImplausibleBelowUs(task->lower_bound_us));
+  Job& job = jobs.at(trial->job);
+  touched.jobs.insert(trial->job);
+  const double lower_bound_us = job.TaskOfId(trial->row.task).lower_bound_us;
+  const v1::Outcome outcome = CheckedOutcome(result.outcome(), ImplausibleBelowUs(lower_bound_us));
   counters.results.at(static_cast<size_t>(outcome.kind())) += 1;
   std::vector<Write> writes;
   writes.push_back(AddMeasurement{{token.trial, token.attempt, token.epoch, worker.hello.worker_name(), outcome}});
@@ -75,8 +74,9 @@ void Dispatcher::Impl::TakeResult(Worker& worker, const v1::TrialResult& result)
   NoteMissingLayers(worker.hello, &job.row.request);
   if (again) {
     trial->answered = true;
-    if (trial->place != Trial::Place::kQueued)
-      leases.Requeue(*trial, now + (kFirstBackOff << std::min<uint32_t>(trial->row.attempt - 1, 6)));
+    if (!trial->waits()) {
+      leases.Requeue(*trial, now + (kFirstBackOff << std::min<uint32_t>(trial->row.attempt - 1, 6)), now);
+    }
   } else if (job.ending && (outcome.kind() == v1::OUTCOME_INFRA || outcome.kind() == v1::OUTCOME_CANCELLED)) {
     DropTrial(token.trial, writes);
   } else {
@@ -86,13 +86,16 @@ void Dispatcher::Impl::TakeResult(Worker& worker, const v1::TrialResult& result)
   becoming_durable.insert(token);
   CommitThen(std::move(writes), [this, token, tenant = worker.tenant, session = worker.hello.session()] {
     becoming_durable.erase(token);
-    if (Worker* reporter = FindSession(tenant, session)) reporter->acks.insert(token);
+    Worker* reporter = FindSession(tenant, session);
+    if (reporter == nullptr) return;
+    reporter->acks.insert(token);
+    touched.workers.insert(reporter->id);
   });
 }
 
 void Dispatcher::Impl::EndTrial(Trial& trial, const v1::Outcome& outcome, const Worker* worker,
                                 std::vector<Write>& writes) {
-  KeyState& key = keys.at(trial.row.key);
+  KeyState& key = KeyOf(trial);
   trial.row.state = TrialState::kDone;
   trial.row.kind = outcome.kind();
   trial.row.median_us = outcome.kind() == v1::OUTCOME_OK ? outcome.timing().median_us() : 0;
@@ -103,11 +106,10 @@ void Dispatcher::Impl::EndTrial(Trial& trial, const v1::Outcome& outcome, const 
   if (row.duel) {
     EndDuel(trial, outcome, writes);
   } else {
-    for (TaskRow& task : job.tasks) {
-      if (task.id != row.task) continue;
-      if (row.kind == v1::OUTCOME_OK) ++task.trials;
-      if (row.kind != v1::OUTCOME_OK) ++task.failed[OutcomeName(row.kind)];
-    }
+    const bool verified = row.kind == v1::OUTCOME_OK;
+    TaskRow& task = job.TaskOfId(row.task);
+    (verified ? task.trials : task.failed[OutcomeName(row.kind)]) += 1;
+    (verified ? job.verified : job.failed) += 1;
     key.Observe(row.trace, row.kind, row.median_us, SecondsOf(outcome), options);
     if (row.kind == v1::OUTCOME_OK) {
       RecordRow record{.key = row.key, .record = {}, .origin = "tuned"};
@@ -127,7 +129,7 @@ void Dispatcher::Impl::EndTrial(Trial& trial, const v1::Outcome& outcome, const 
       if (worker != nullptr) key.measured_by[row.trace] = worker->hello.worker_name();
       if (key.best_record() == 0 && !options.confirm_first) {
         key.Crown(row.trace, id, row.median_us);
-        Gained(row.key);
+        Gained(key);
         writes.push_back(SetBest{row.key, id, row.median_us});
       }
       KeepObject(id, row.key, outcome, writes);
@@ -136,7 +138,7 @@ void Dispatcher::Impl::EndTrial(Trial& trial, const v1::Outcome& outcome, const 
   leases.Remove(row.id);
   job.Advance(now);
   writes.push_back(PutJob{job.row});
-  RefreshTasks(row.key, &writes);
+  RefreshTasks(key, &writes);
 }
 
 void Dispatcher::Impl::KeepObject(uint64_t record, const TuningKey& key, const v1::Outcome& outcome,
@@ -147,7 +149,7 @@ void Dispatcher::Impl::KeepObject(uint64_t record, const TuningKey& key, const v
 }
 
 void Dispatcher::Impl::EndDuel(Trial& trial, const v1::Outcome& outcome, std::vector<Write>& writes) {
-  KeyState& key = keys.at(trial.row.key);
+  KeyState& key = KeyOf(trial);
   const std::string& trace = trial.row.trace;
   key.MarkDuelled(trace);
   const std::optional<double> us = key.TimeOf(trace);
@@ -169,7 +171,7 @@ void Dispatcher::Impl::EndDuel(Trial& trial, const v1::Outcome& outcome, std::ve
   if (ratio <= 0) ratio = outcome.timing().median_us() / key.best_us();
   // A kernel alone and the same kernel in its model differ by some per cent, and of many equal challengers one is
   // lucky: what a model has without tuning gives way to a clear gain alone, so that tuning makes no model slower.
-  const TaskRow* task = jobs.at(trial.job).TaskOf(trial.row.key);
+  const TaskRow* task = jobs.at(trial.job).TaskOf(key);
   const bool against_default = task != nullptr && task->default_trace == key.best_trace();
   const double below = against_default ? 1 - options.default_margin : 1;
   const bool sure = outcome.duel_ratio_high() <= 0 || outcome.duel_ratio_high() < below;
@@ -179,24 +181,23 @@ void Dispatcher::Impl::EndDuel(Trial& trial, const v1::Outcome& outcome, std::ve
   const bool possible = task == nullptr || key.best_us() * ratio >= ImplausibleBelowUs(task->lower_bound_us);
   if (!expected || !possible) return;
   key.Crown(trace, record, key.best_us() * ratio);
-  Gained(trial.row.key);
+  Gained(key);
   writes.push_back(SetBest{trial.row.key, record, key.best_us()});
   KeepObject(record, trial.row.key, outcome, writes);
 }
 
-void Dispatcher::Impl::Gained(const TuningKey& key) {
+void Dispatcher::Impl::Gained(const KeyState& key) {
   ++counters.champions;
-  for (auto& [id, job] : jobs) {
-    if (job.bound() && job.TaskOf(key) != nullptr) job.last_gain = now;
-  }
+  for (const uint64_t id : key.jobs) jobs.at(id).last_gain = now;
 }
 
-void Dispatcher::Impl::RefreshTasks(const TuningKey& tuning_key, std::vector<Write>* writes) {
-  const KeyState& key = keys.at(tuning_key);
-  for (auto& [id, job] : jobs) {
-    if (!job.bound()) continue;
-    for (TaskRow& task : job.tasks) {
-      if (task.workload_hash != tuning_key.workload_hash || job.KeyOf(task) != tuning_key) continue;
+void Dispatcher::Impl::RefreshTasks(KeyState& key, std::vector<Write>* writes) {
+  touched.keys.insert(key.number);
+  for (const uint64_t id : key.jobs) {
+    Job& job = jobs.at(id);
+    touched.jobs.insert(id);
+    for (const size_t index : job.tasks_of_key.at(key.number)) {
+      TaskRow& task = job.tasks[index];
       const std::optional<double> default_us = key.TimeOf(task.default_trace);
       if (default_us.has_value()) task.default_us = *default_us;
       task.best_us = key.best_us();
@@ -209,41 +210,49 @@ void Dispatcher::Impl::RefreshTasks(const TuningKey& tuning_key, std::vector<Wri
 }
 
 std::string Dispatcher::Impl::OtherThan(const std::string& worker, const Job& job) const {
-  for (const auto& [id, other] : workers) {
-    if (other.hello.worker_name() != worker && !other.draining && Matches(other, job)) return worker;
+  size_t others = 0;
+  for (const WorkerPool* pool : fleet.PoolOfJob(job.row.id).workers) others += pool->alive.size();
+  for (auto next = workers_by_name.lower_bound({job.row.tenant, worker, 0});
+       next != workers_by_name.end() && std::get<1>(*next) == worker; ++next) {
+    const Worker& named = workers.at(std::get<2>(*next));
+    others -= !named.draining && FitOf(named, job) == Fit::kFits;
   }
-  return "";
+  return others > 0 ? worker : "";
 }
 
-void Dispatcher::Impl::QueueDuels() {
-  for (auto& [tuning_key, key] : keys) {
-    if (!key.loaded() || leases.LiveOf(tuning_key, true) > 0) continue;
-    const int live = leases.LiveOf(tuning_key, false);
-    const bool confirms = key.best_record() == 0;
-    if (confirms && !options.confirm_first) continue;
-    if (!confirms && live > 0 && key.results_since_duel < options.batch) continue;
-    const std::optional<std::string> challenger = key.Challenger(options);
-    if (!challenger.has_value()) continue;
-    for (auto& [id, job] : jobs) {
-      if (!job.bound() || job.ended || job.row.stop_requested || job.row.request.paused()) continue;
-      const TaskRow* task = job.TaskOf(tuning_key);
-      if (task == nullptr) continue;
-      Trial trial;
-      trial.row = TrialRow{.id = next_trial++,
-                           .key = tuning_key,
-                           .task = task->id,
-                           .trace = *challenger,
-                           .source = confirms ? "confirm" : "duel",
-                           .duel = true};
-      trial.job = id;
-      const auto measured_by = key.measured_by.find(*challenger);
-      if (measured_by != key.measured_by.end()) trial.not_by = OtherThan(measured_by->second, job);
-      if (!trial.not_by.empty()) trial.not_by_until = now + Micros{options.second_worker_ms} * 1000;
-      leases.AddQueued(std::move(trial), /*in_front=*/true);
-      key.results_since_duel = 0;
-      break;
-    }
+std::optional<Dispatcher::Impl::DueDuel> Dispatcher::Impl::NextDuel(const KeyState& key) const {
+  const LeaseTable::OfKey& live = leases.OfKeyNumber(key.number);
+  if (!key.loaded() || live.duels > 0) return std::nullopt;
+  const bool confirms = key.best_record() == 0;
+  if (confirms && !options.confirm_first) return std::nullopt;
+  if (!confirms && live.candidates > 0 && key.results_since_duel < options.batch) return std::nullopt;
+  const std::optional<std::string> challenger = key.Challenger(options);
+  if (!challenger.has_value()) return std::nullopt;
+  for (const uint64_t id : key.jobs) {
+    const Job& job = jobs.at(id);
+    if (!job.ended && !job.row.stop_requested && !job.row.request.paused()) return DueDuel{&job, *challenger};
   }
+  return std::nullopt;
+}
+
+void Dispatcher::Impl::QueueDuel(KeyState& key) {
+  ++counters.looked_at;
+  const std::optional<DueDuel> duel = NextDuel(key);
+  if (!duel.has_value()) return;
+  Trial trial;
+  trial.key = key.number;
+  trial.job = duel->job->row.id;
+  trial.row = TrialRow{.id = next_trial++,
+                       .key = key.key(),
+                       .task = duel->job->TaskOf(key)->id,
+                       .trace = duel->challenger,
+                       .source = key.best_record() == 0 ? "confirm" : "duel",
+                       .duel = true};
+  const auto measured_by = key.measured_by.find(duel->challenger);
+  if (measured_by != key.measured_by.end()) trial.not_by = OtherThan(measured_by->second, *duel->job);
+  if (!trial.not_by.empty()) trial.not_by_until = now + Micros{options.second_worker_ms} * 1000;
+  leases.AddQueued(std::move(trial), /*in_front=*/true);
+  key.results_since_duel = 0;
 }
 
 }  // namespace hone

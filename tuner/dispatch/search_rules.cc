@@ -11,6 +11,7 @@ namespace {
 
 constexpr int kLeastBatch = 4;  // smaller ones are not worth a search
 constexpr size_t kMostSeeds = 12;
+constexpr int kMostAskedAtOnce = 16;  // jobs looked at before other events have their turn
 // A task that stopped gaining goes on when a sibling has become so much faster than it.
 constexpr double kSiblingGain = 0.95;
 // What is left of a budget from here on is spent around what is best.
@@ -18,44 +19,64 @@ constexpr double kPolishFrom = 0.75;
 
 }  // namespace
 
+// A job is asked about when something of it has changed, and the least charged job of a pool whose workers are hungry:
+// one that has enough on its way, or nothing to try, is not asked about again until then.
+void Dispatcher::Impl::NoteWhetherItAsks(Job& job) {
+  if (job.asks_within.has_value()) asking.erase({*job.asks_within, job.row.id});
+  job.asks_within.reset();
+  if (!StandingOf(job).active) return;
+  job.asks_within = job.virtual_seconds;
+  asking.emplace(job.virtual_seconds, job.row.id);
+}
+
+void Dispatcher::Impl::AskOneFor(const WorkerPool& pool) {
+  const std::pair<double, uint64_t>* least = nullptr;
+  for (const JobPool* of : pool.jobs) {
+    if (!of->active.empty() && (least == nullptr || *of->active.begin() < *least)) least = &*of->active.begin();
+  }
+  if (least != nullptr) NoteWhetherItAsks(jobs.at(least->second));
+}
+
 void Dispatcher::Impl::AskForCandidates() {
   if (shutting_down) return;
-  std::vector<std::pair<double, uint64_t>> order;  // as for lending: the least charged job first
-  for (const auto& [id, job] : jobs) {
-    if (!job.ending && !job.row.request.paused() && job.bound() && AllLoaded(job))
-      order.emplace_back(job.virtual_seconds, id);
+  const auto may_ask = [&] { return static_cast<int>(key_by_search.size()) < options.searches && !asking.empty(); };
+  for (int i = 0; i < kMostAskedAtOnce && may_ask(); ++i) {
+    Job& job = jobs.at(asking.begin()->second);
+    ++counters.looked_at;
+    if (AskFor(job)) continue;
+    asking.erase(asking.begin());
+    job.asks_within.reset();
   }
-  std::sort(order.begin(), order.end());
-  for (const auto& [charged, id] : order) {
-    Job& job = jobs.at(id);
-    int wanted = 0;  // what its workers could take at once
-    bool alive = false;
-    for (const auto& [who, worker] : workers) {
-      if (!Matches(worker, job) || worker.draining) continue;
-      alive = true;
-      wanted += worker.credits;
-    }
-    if (!alive) continue;
-    while (static_cast<int>(key_by_search.size()) < options.searches && AskFor(job, wanted)) {}
+  deadlines.Set(Deadlines::Of::kAsking, 0, may_ask() ? now : Deadlines::kNever);  // the others in a moment
+}
+
+int64_t Dispatcher::Impl::WantedOf(const Job& job) const {
+  int64_t wanted = 0;
+  for (const WorkerPool* pool : fleet.PoolOfJob(job.row.id).workers) {
+    int64_t sharing = 0;
+    for (const JobPool* jobs_of_pool : pool->jobs) sharing += static_cast<int64_t>(jobs_of_pool->active.size());
+    sharing = std::max<int64_t>(1, sharing);
+    wanted += (pool->credits + sharing - 1) / sharing;
   }
+  return wanted;
 }
 
 // One batch for the task of the job that gains most by it, unless enough is queued or on its way.
-bool Dispatcher::Impl::AskFor(Job& job, int wanted) {
-  int coming = 0, capacity = wanted;
-  for (const auto& [who, worker] : workers) {
-    if (Matches(worker, job)) capacity += static_cast<int>(leases.HeldBy(who).size());
-  }
+bool Dispatcher::Impl::AskFor(Job& job) {
+  const JobPool& pool = fleet.PoolOfJob(job.row.id);
+  if (!StandingOf(job).active || !pool.AnyAlive()) return false;
+  const int64_t wanted = WantedOf(job);
+  int64_t coming = 0, capacity = 0;
+  for (const WorkerPool* of : pool.workers) capacity += of->credits + of->held;
   // A search learns most when the outcomes of its last batch are known: a task is asked for again when no more of it is
   // out than keeps half of the fleet busy.
-  const int most_out = std::max(options.batch, capacity) / 2;
+  const int64_t most_out = std::max<int64_t>(options.batch, capacity) / 2;
   std::vector<TaskProgress> progress;
   std::vector<bool> eligible;
   for (const TaskRow& task : job.tasks) {
-    const TuningKey tuning_key = job.KeyOf(task);
-    const KeyState& key = keys.at(tuning_key);
-    const int queued = static_cast<int>(leases.QueueOf(tuning_key).size());
-    coming += queued + (key.search_request != 0 ? key.search_batch : 0);
+    const KeyState& key = job.KeyOf(task);
+    const LeaseTable::OfKey& out = leases.OfKeyNumber(key.number);
+    coming += out.waiting + (key.search_request != 0 ? key.search_batch : 0);
     TaskProgress& p = progress.emplace_back();
     p.weight = task.weight;
     p.flop = task.flop;
@@ -65,12 +86,11 @@ bool Dispatcher::Impl::AskFor(Job& job, int wanted) {
     p.searched = key.searched;
     p.seconds_per_trial = key.seconds_per_trial();
     p.kind = KindOfName(task.name);
-    const int live = leases.LiveOf(tuning_key, false);
     // A search that had nothing to offer may have after the outcomes of what is out.
-    const bool waits = live > 0 && key.fruitless_after == static_cast<int64_t>(key.observations().size());
+    const bool waits = out.candidates > 0 && key.fruitless_after == key.observed();
     const std::string state = TaskStateOf(key, task.lower_bound_us, options);
     const bool goes_on = state == "open" || (state == "stalled" && SiblingTeaches(job, task, key));
-    eligible.push_back(goes_on && key.search_request == 0 && !waits && live <= most_out);
+    eligible.push_back(goes_on && key.search_request == 0 && !waits && out.candidates <= most_out);
   }
   if (coming >= options.batch / 2 + wanted) return false;
   const int64_t left = TrialsLeft(job);
@@ -78,7 +98,7 @@ bool Dispatcher::Impl::AskFor(Job& job, int wanted) {
   const int index = PickTask(progress, eligible, options);
   if (index < 0) return false;
   const TaskRow& task = job.tasks[index];
-  KeyState& key = keys.at(job.KeyOf(task));
+  KeyState& key = job.KeyOf(task);
   int64_t batch = options.batch;
   if (job.row.request.max_trials() > 0) {
     // A small budget still reaches every task: half of it goes round before the gradient takes over.
@@ -88,30 +108,31 @@ bool Dispatcher::Impl::AskFor(Job& job, int wanted) {
   }
   if (TaskStateOf(key, task.lower_bound_us, options) == "stalled") {
     key.GrantMore(options);
-    RefreshTasks(key.key(), nullptr);
+    RefreshTasks(key, nullptr);
   }
   key.search_request = next_request++;
   key.search_job = job.row.id;
   key.search_batch = static_cast<int>(batch);
-  key_by_search[key.search_request] = key.key();
-  effects.push_back(AskSearch{MakeRequest(job, task, key, static_cast<int>(batch))});
+  key_by_search[key.search_request] = &key;
+  effects.emplace_back(MakeRequest(job, task, key, static_cast<int>(batch)));
   return true;
 }
 
-v1::SearchRequest Dispatcher::Impl::MakeRequest(const Job& job, const TaskRow& task, KeyState& key, int batch) {
-  v1::SearchRequest request;
+AskSearch Dispatcher::Impl::MakeRequest(const Job& job, const TaskRow& task, KeyState& key, int batch) {
+  AskSearch ask{.request = {}, .log = key.log(), .observed = key.observed()};
+  v1::SearchRequest& request = ask.request;
   request.set_request_id(key.search_request);
   request.set_task_id(task.id);
   request.set_tenant(job.row.tenant);
-  *request.mutable_workload() = workloads.at(task.workload_hash);
+  *request.mutable_workload() = workloads.at(task.workload_hash).workload;
   if (const v1::DeviceProfile* profile = ProfileOf(job.row.device_class)) *request.mutable_device() = *profile;
   request.set_threads(job.row.threads);
   request.set_numeric(job.row.request.numeric());
   request.set_seed(job.row.request.seed());
   request.set_batch(batch);
-  for (const v1::Observation& observation : key.observations()) *request.add_observations() = observation;
-  for (const auto& [id, trial] : leases.trials()) {
-    if (!trial.row.duel && trial.row.key == key.key()) request.add_pending(trial.row.trace);
+  for (const uint64_t id : leases.OfKeyNumber(key.number).trials) {
+    const TrialRow& row = leases.Find(id)->row;
+    if (!row.duel) request.add_pending(row.trace);
   }
   request.set_strategy(job.row.request.strategy());
   request.set_polish(ShareSpent(job) >= kPolishFrom);
@@ -125,16 +146,16 @@ v1::SearchRequest Dispatcher::Impl::MakeRequest(const Job& job, const TaskRow& t
   };
   for (const TaskRow& other : job.tasks) {
     if (!AreSiblings(job, task, other)) continue;
-    const KeyState& sibling = keys.at(job.KeyOf(other));
+    const KeyState& sibling = job.KeyOf(other);
     add(sibling.best_trace());
     key.MarkTold(sibling.best_trace());
   }
   for (const std::string& trace : key.seeds) add(trace);
   const std::string kind = KindOfName(task.name);
   for (const TaskRow& other : job.tasks) {
-    if (other.id != task.id && KindOfName(other.name) == kind) add(keys.at(job.KeyOf(other)).best_trace());
+    if (other.id != task.id && KindOfName(other.name) == kind) add(job.KeyOf(other).best_trace());
   }
-  return request;
+  return ask;
 }
 
 bool Dispatcher::Impl::AreSiblings(const Job& job, const TaskRow& a, const TaskRow& b) const {
@@ -147,7 +168,7 @@ bool Dispatcher::Impl::AreSiblings(const Job& job, const TaskRow& a, const TaskR
 bool Dispatcher::Impl::SiblingTeaches(const Job& job, const TaskRow& task, const KeyState& key) const {
   return std::ranges::any_of(job.tasks, [&](const TaskRow& other) {
     if (!AreSiblings(job, task, other)) return false;
-    const KeyState& sibling = keys.at(job.KeyOf(other));
+    const KeyState& sibling = job.KeyOf(other);
     const bool faster =
         sibling.best_us() > 0 && (key.best_us() == 0 || sibling.best_us() < kSiblingGain * key.best_us());
     return faster && !key.Knows(sibling.best_trace()) && !key.WasTold(sibling.best_trace());
@@ -159,10 +180,8 @@ double Dispatcher::Impl::ShareSpent(const Job& job) const {
   double share = 0;
   if (const int64_t budget = job.row.request.max_trials(); budget > 0) {
     int64_t spent = 0;
-    std::set<TuningKey> counted;
-    for (const TaskRow& task : job.tasks) {
-      const TuningKey key = job.KeyOf(task);
-      if (counted.insert(key).second) spent += keys.at(key).verified() + leases.LiveOf(key, false);
+    for (const auto& [number, tasks] : job.tasks_of_key) {
+      spent += job.keys[tasks.front()]->verified() + leases.OfKeyNumber(number).candidates;
     }
     share = static_cast<double>(spent) / static_cast<double>(budget);
   }
@@ -175,6 +194,7 @@ Trial& Dispatcher::Impl::QueueCandidate(Job& job, const TaskRow& task, KeyState&
                                         const std::string& source) {
   key.AddKnown(trace);
   Trial trial;
+  trial.key = key.number;
   trial.row = TrialRow{.id = next_trial++, .key = key.key(), .task = task.id, .trace = trace, .source = source};
   trial.job = job.row.id;
   return leases.AddQueued(std::move(trial), /*in_front=*/false);
@@ -184,23 +204,21 @@ void Dispatcher::Impl::On(const SearchDone& event) {
   const v1::SearchReply& reply = event.reply;
   const auto found = key_by_search.find(reply.request_id());
   if (found == key_by_search.end()) return;  // of a job that ended meanwhile
-  const auto state = keys.find(found->second);
+  KeyState& key = *found->second;
   key_by_search.erase(found);
-  if (state == keys.end()) return;
-  KeyState& key = state->second;
   key.search_request = 0;
+  touched.keys.insert(key.number);
+  touched.jobs.insert(key.jobs.begin(), key.jobs.end());
   const auto job = jobs.find(key.search_job);
   int fresh = 0;
   if (job != jobs.end() && !job->second.ending && !job->second.row.request.paused()) {
     const int64_t left = TrialsLeft(job->second);
-    for (const TaskRow& task : job->second.tasks) {
-      if (job->second.KeyOf(task) != key.key()) continue;
-      for (const v1::Candidate& candidate : reply.candidates()) {
-        if (candidate.trace().empty() || key.Knows(candidate.trace()) || fresh >= left) continue;
-        QueueCandidate(job->second, task, key, candidate.trace(), candidate.source());
-        ++fresh;
-      }
-      break;
+    const TaskRow* task = job->second.TaskOf(key);
+    for (const v1::Candidate& candidate : reply.candidates()) {
+      if (task == nullptr || fresh >= left) break;
+      if (candidate.trace().empty() || key.Knows(candidate.trace())) continue;
+      QueueCandidate(job->second, *task, key, candidate.trace(), candidate.source());
+      ++fresh;
     }
     job->second.row.judged_batches += std::max(0, reply.judged_batches());
     job->second.row.draft_first += reply.draft_first();
@@ -209,26 +227,25 @@ void Dispatcher::Impl::On(const SearchDone& event) {
     key.round_size = std::max(1, fresh);
     if (reply.exhausted()) key.exhausted = true;
     const bool fruitless = fresh == 0 && !reply.exhausted();
-    key.fruitless_after = fruitless ? static_cast<int64_t>(key.observations().size()) : -1;
+    key.fruitless_after = fruitless ? key.observed() : -1;
     // Only an answer that nothing can change any more counts against the task.
-    SearchAnswered(key, fruitless && leases.LiveOf(key.key(), false) == 0);
+    SearchAnswered(key, fruitless && leases.OfKeyNumber(key.number).candidates == 0);
     if (!reply.error().empty()) job->second.row.reason = "search: " + reply.error();
-    RefreshTasks(key.key(), nullptr);
+    RefreshTasks(key, nullptr);
   }
 }
 
 void Dispatcher::Impl::On(const SearchFailed& event) {
   const auto found = key_by_search.find(event.request_id);
   if (found == key_by_search.end()) return;
-  const auto state = keys.find(found->second);
+  KeyState& key = *found->second;
   key_by_search.erase(found);
-  if (state == keys.end()) return;
-  state->second.search_request = 0;
+  key.search_request = 0;
   ++counters.searches_failed;
-  SearchAnswered(state->second, /*failed=*/true);
-  const auto job = jobs.find(state->second.search_job);
-  if (job != jobs.end() && state->second.exhausted) job->second.row.reason = "search: " + event.reason;
-  RefreshTasks(state->second.key(), nullptr);
+  SearchAnswered(key, /*failed=*/true);
+  const auto job = jobs.find(key.search_job);
+  if (job != jobs.end() && key.exhausted) job->second.row.reason = "search: " + event.reason;
+  RefreshTasks(key, nullptr);
 }
 
 void Dispatcher::Impl::SearchAnswered(KeyState& key, bool failed) {

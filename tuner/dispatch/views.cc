@@ -22,19 +22,16 @@ v1::JobExplanation Dispatcher::Impl::Explain(const Job& job) const {
   *explanation.mutable_job() = SnapshotOf(job, true);
   std::map<uint64_t, int64_t> leases_of;  // by worker
   int64_t queued = 0, retried = 0, searches = 0;
-  for (const auto& [id, trial] : leases.trials()) {
-    if (trial.job != job.row.id) continue;
-    const bool is_queued = trial.place == Trial::Place::kQueued;
+  for (const uint64_t id : leases.OfJobNumber(job.row.id).trials) {
+    const Trial& trial = leases.trials().at(id);
+    const bool is_queued = trial.waits();
     retried += trial.row.attempt > (is_queued ? 0u : 1u);
     queued += is_queued;
     if (is_queued) continue;
     ++(*explanation.mutable_lent())[PhaseName(trial.phase)];
     if (trial.place == Trial::Place::kLent) ++leases_of[trial.worker];
   }
-  for (const auto& [request, tuning_key] : key_by_search) {
-    const auto key = keys.find(tuning_key);
-    searches += key != keys.end() && key->second.search_job == job.row.id;
-  }
+  for (const auto& [request, key] : key_by_search) searches += key->search_job == job.row.id;
   explanation.set_queued(queued);
   explanation.set_retried(retried);
   explanation.set_searches(searches);
@@ -84,9 +81,9 @@ FleetCounts Dispatcher::Impl::Counts(std::optional<uint64_t> tenant) const {
   }
   for (const auto& [id, trial] : leases.trials()) {
     if (!counts_in(trial.row.key.tenant)) continue;
-    (trial.place == Trial::Place::kQueued ? counts.queued : counts.lent.at(static_cast<size_t>(trial.phase))) += 1;
+    (trial.waits() ? counts.queued : counts.lent.at(static_cast<size_t>(trial.phase))) += 1;
   }
-  for (const auto& [request, key] : key_by_search) counts.searches += counts_in(key.tenant);
+  for (const auto& [request, key] : key_by_search) counts.searches += counts_in(key->key().tenant);
   for (const auto& [id, worker] : workers) {
     if (!counts_in(worker.tenant)) continue;
     (IsLost(worker)                     ? counts.workers_lost

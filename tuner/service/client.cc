@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "compiler/support/status_macros.h"
+#include "database/rows.h"
 #include "proto/rpc/address.h"
 
 namespace hone {
@@ -116,8 +117,7 @@ absl::StatusOr<v1::JobSnapshot> DaemonClient::Watch(uint64_t job, absl::Duration
     }
     if (!more) return last;
     const grpc::Status status = stream.status();
-    const bool ended =
-        last.state() != v1::JOB_STATE_UNSPECIFIED && last.state() != v1::JOB_WAITING && last.state() != v1::JOB_RUNNING;
+    const bool ended = last.state() != v1::JOB_STATE_UNSPECIFIED && !IsOpen(last.state());
     if (status.ok() && ended) return last;
     if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) continue;
     const bool away = status.ok() || status.error_code() == grpc::StatusCode::UNAVAILABLE ||

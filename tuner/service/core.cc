@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <future>
-#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -58,7 +57,6 @@ absl::Status Core::Lead() {
   spdlog::info("term {}, {} open jobs, {} trials were lent", epoch_, state.jobs.size(), state.leased.size());
   dispatcher_ = std::make_unique<Dispatcher>(options_, epoch_, std::move(state));
   Core* raw = this;
-  most_searches_ = options_.searches;
   pool_ = std::make_unique<SearchPool>(
       search_, [raw](v1::SearchReply reply) { raw->Post(SearchDone{std::move(reply)}); },
       [raw](uint64_t id, std::string reason) {
@@ -179,16 +177,17 @@ void Core::RunDispatcher() {
       stop = stopping_;
     }
     wake_at_ = std::numeric_limits<Micros>::max();
-    if (items.empty()) CarryOut(dispatcher_->Step(Now(), Tick{}));
+    if (items.empty()) StepWith(Tick{});
     for (Item& item : items) {
       if (Event* event = std::get_if<Event>(&item)) {
-        CarryOut(dispatcher_->Step(Now(), *event));
+        StepWith(*event);
       } else {
-        CarryOut(dispatcher_->Step(Now(), Tick{}));  // whoever asks wants to know how it is now
+        StepWith(Tick{});  // whoever asks wants to know how it is now
         std::get<std::function<void()>>(item)();
       }
     }
-    wake_at_ = std::min(wake_at_, ServeWatches(Now()));
+    ServeWatches(Now());
+    if (!watches_due_.empty()) wake_at_ = std::min(wake_at_, watches_due_.begin()->first);
     if (stop && items.empty()) return;
   }
 }
@@ -219,6 +218,12 @@ bool Core::Follow() {
   }
 }
 
+void Core::StepWith(const Event& event) {
+  const Micros began = Now();
+  CarryOut(dispatcher_->Step(began, event));
+  events_.Add(static_cast<double>(Now() - began) * 1e-6);
+}
+
 void Core::CarryOut(std::vector<Effect> effects) {
   bool wrote = false;
   for (Effect& effect : effects) {
@@ -232,9 +237,14 @@ void Core::CarryOut(std::vector<Effect> effects) {
       to_write_.push_back(std::move(*load));
       wrote = true;
     } else if (AskSearch* ask = std::get_if<AskSearch>(&effect)) {
-      pool_->Ask(std::move(ask->request));
+      pool_->Ask(std::move(*ask));
     } else if (Reply* reply = std::get_if<Reply>(&effect)) {
       Send(reply->to, reply->message);
+    } else if (const JobEnded* ended = std::get_if<JobEnded>(&effect)) {
+      for (auto next = watches_of_job_.lower_bound({ended->job, 0});
+           next != watches_of_job_.end() && next->first == ended->job; ++next) {
+        TellLastWord(next->second, watches_.at(next->second));
+      }
     } else if (const Wake* wake = std::get_if<Wake>(&effect)) {
       wake_at_ = wake->at;
     }
@@ -386,8 +396,7 @@ void Core::RunReader() {
         const auto found = watches_.find(watch);
         if (found == watches_.end()) return;  // whoever watched has gone
         if (last.ok()) found->second.sink(*last, true);
-        --watch_count_;
-        watches_.erase(found);
+        DropWatch(watch);
       }));
     }
     changed_.notify_one();
@@ -454,7 +463,7 @@ v1::ServiceStatus Core::Status(uint64_t tenant) {
   }
   const bool leads = Query([&](const Dispatcher& dispatcher) {
     status.set_term(epoch_);
-    status.set_most_searches(most_searches_);
+    status.set_most_searches(options_.searches);
     const FleetCounts counts = dispatcher.Counts(tenant);
     status.set_queued(counts.queued);
     status.set_lent(counts.all_lent());
@@ -475,6 +484,7 @@ std::optional<ServiceMetrics> Core::Metrics() {
     metrics.counters = dispatcher_->counters();
     metrics.term = epoch_;
     metrics.search_crashes = pool_->crashes();
+    metrics.events = events_;
   });
   if (!alive) return std::nullopt;
   metrics.version = kVersion;
@@ -513,6 +523,8 @@ uint64_t Core::AddWatch(uint64_t tenant, uint64_t job, Micros interval, WatchSin
       watch.job = job;
       watch.interval = std::max<Micros>(interval, 20'000);
       watch.sink = sink;
+      watches_of_job_.emplace(job, id);
+      SetDue(id, watch, 0);
     }));
   }
   changed_.notify_one();
@@ -520,53 +532,67 @@ uint64_t Core::AddWatch(uint64_t tenant, uint64_t job, Micros interval, WatchSin
 }
 
 void Core::RemoveWatch(uint64_t watch) {
-  RunOnThread([&] {
-    if (watches_.erase(watch) != 0) --watch_count_;
-  });
+  RunOnThread([&] { DropWatch(watch); });
+}
+
+void Core::SetDue(uint64_t id, Watch& watch, Micros next) {
+  watches_due_.erase({watch.next, id});
+  watch.next = next;
+  watches_due_.emplace(next, id);
+}
+
+std::vector<uint64_t> Core::TakeDueWatches(Micros now) {
+  std::vector<uint64_t> due;
+  while (!watches_due_.empty() && watches_due_.begin()->first <= now) {
+    due.push_back(watches_due_.begin()->second);
+    watches_due_.erase(watches_due_.begin());
+  }
+  return due;
+}
+
+void Core::DropWatch(uint64_t id) {
+  const auto found = watches_.find(id);
+  if (found == watches_.end()) return;
+  watches_due_.erase({found->second.next, id});
+  watches_of_job_.erase({found->second.job, id});
+  watches_.erase(found);
+  --watch_count_;
 }
 
 void Core::ServeWatchesFromStore(Micros now) {
-  for (auto entry = watches_.begin(); entry != watches_.end();) {
-    Watch& watch = entry->second;
-    if (watch.next > now) {
-      ++entry;
-      continue;
-    }
-    watch.next = now + watch.interval;
+  for (const uint64_t id : TakeDueWatches(now)) {
+    Watch& watch = watches_.at(id);
     const absl::StatusOr<v1::JobSnapshot> snapshot = StoredSnapshot(watch.tenant, watch.job, true);
-    const bool last = snapshot.ok() && snapshot->state() != v1::JOB_WAITING && snapshot->state() != v1::JOB_RUNNING;
+    const bool last = snapshot.ok() && !IsOpen(snapshot->state());
     if (snapshot.ok()) watch.sink(*snapshot, last);
-    if (last) --watch_count_;
-    entry = last ? watches_.erase(entry) : std::next(entry);
+    if (last) {
+      DropWatch(id);
+    } else {
+      SetDue(id, watch, now + watch.interval);
+    }
   }
 }
 
-Micros Core::ServeWatches(Micros now) {
-  Micros next = std::numeric_limits<Micros>::max();
-  for (auto entry = watches_.begin(); entry != watches_.end();) {
-    Watch& watch = entry->second;
-    const bool live = dispatcher_->HasJob(watch.job);
-    if (live && watch.next > now) {
-      next = std::min(next, watch.next);
-      ++entry;
+// At every interval, also without news: silence means that the daemon is gone.
+void Core::ServeWatches(Micros now) {
+  for (const uint64_t id : TakeDueWatches(now)) {
+    Watch& watch = watches_.at(id);
+    if (!dispatcher_->HasJob(watch.job)) {
+      TellLastWord(id, watch);
       continue;
     }
-    if (!live) {
-      // Its end is durable: the last word is what the store says.
-      if (!std::exchange(watch.ended, true)) {
-        const std::lock_guard<std::mutex> guard(read_mutex_);
-        to_read_.push_back({entry->first, watch.tenant, watch.job});
-        read_changed_.notify_one();
-      }
-      ++entry;
-      continue;
-    }
-    watch.sink(Live(watch.job, true), false);  // at every interval, also without news: silence means that we are gone
-    watch.next = now + watch.interval;
-    next = std::min(next, watch.next);
-    ++entry;
+    watch.sink(Live(watch.job, true), false);
+    SetDue(id, watch, now + watch.interval);
   }
-  return next;
+}
+
+// The end of its job is durable: the last word is what the store says.
+void Core::TellLastWord(uint64_t id, Watch& watch) {
+  watches_due_.erase({watch.next, id});
+  if (std::exchange(watch.ended, true)) return;
+  const std::lock_guard<std::mutex> guard(read_mutex_);
+  to_read_.push_back({id, watch.tenant, watch.job});
+  read_changed_.notify_one();
 }
 
 }  // namespace hone

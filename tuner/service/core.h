@@ -12,8 +12,10 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -70,7 +72,6 @@ class Core {
   std::optional<WriteTrouble> write_trouble();
 
   TuningStore& store() { return *store_; }
-  SearchPool& searches() { return *pool_; }
   static Micros Now();       // monotonic
   static std::string Utc();  // "2026-11-21T05:03:59Z"
 
@@ -79,7 +80,7 @@ class Core {
     uint64_t tenant = 0;
     uint64_t job = 0;
     Micros interval = 0;
-    Micros next = 0;
+    Micros next = 0;  // when it is told again; it is in watches_due_ then
     WatchSink sink;
     bool ended = false;  // its job has: the last word is being read
   };
@@ -102,7 +103,12 @@ class Core {
   void LogWrites(const std::vector<Write>& writes);  // on the dispatcher's thread
   void Send(ReplyTo to, const Message& message);
   v1::JobSnapshot Live(uint64_t job, bool with_tasks);  // with what holds the writer up; on the dispatcher's thread
-  Micros ServeWatches(Micros now);                      // when the next one is due
+  void StepWith(const Event& event);                    // and carries out what comes of it
+  std::vector<uint64_t> TakeDueWatches(Micros now);
+  void SetDue(uint64_t id, Watch& watch, Micros next);
+  void ServeWatches(Micros now);
+  void TellLastWord(uint64_t id, Watch& watch);
+  void DropWatch(uint64_t id);
   absl::StatusOr<v1::JobSnapshot> StoredSnapshot(uint64_t tenant, uint64_t job, bool with_tasks);
 
   DispatchOptions options_;
@@ -112,7 +118,6 @@ class Core {
   std::unique_ptr<SearchPool> pool_;
   std::map<uint64_t, std::string> told_state_;  // of each open job, as the log has it
   uint64_t epoch_ = 0;
-  int most_searches_ = 0;
   Micros began_ = Now();
   std::function<void(absl::Status)> on_fatal_;
 
@@ -135,14 +140,18 @@ class Core {
   Micros write_began_ = 0;  // of the transaction under way, with its retries; 0: none
   v1::HoldUp write_hold_up_ = v1::HOLD_UP_NONE;
   std::string write_held_up_by_;
-  Durations commits_;
+  Durations commits_{Durations::kOfCommits};
 
   std::mutex read_mutex_;
   std::condition_variable read_changed_;
   std::deque<LastWord> to_read_;
   bool reader_stopping_ = false;
 
-  std::map<uint64_t, Watch> watches_;  // of the dispatcher thread
+  // Of the dispatcher thread, as `events_` is.
+  std::map<uint64_t, Watch> watches_;
+  std::set<std::pair<Micros, uint64_t>> watches_due_;  // those whose job has not ended, by `next`
+  std::set<std::pair<uint64_t, uint64_t>> watches_of_job_;
+  Durations events_{Durations::kOfEvents};
   std::atomic<uint64_t> next_watch_{1};
   std::atomic<int> watch_count_{0};
   std::thread dispatcher_thread_;

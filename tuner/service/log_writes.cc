@@ -25,8 +25,7 @@ void Core::LogWrites(const std::vector<Write>& writes) {
       if (told == state) continue;
       told = state;
       LogFact(spdlog::level::info, "job is " + state, {{"job", put->row.id}, {"reason", put->row.reason}});
-      const bool ended = put->row.state != v1::JOB_WAITING && put->row.state != v1::JOB_RUNNING;
-      if (ended) told_state_.erase(put->row.id);
+      if (!IsOpen(put->row.state)) told_state_.erase(put->row.id);
     } else if (const PutTrial* trial = all ? std::get_if<PutTrial>(&write) : nullptr) {
       const TrialRow& row = trial->row;
       const char* what = row.state == TrialState::kLeased ? "lent"

@@ -24,6 +24,18 @@ class Page {
   void Value(const std::string& name, const std::string& labels, double value) {
     absl::StrAppend(&text_, name, labels, " ", value, "\n");
   }
+  void Histogram(const std::string& name, const char* help, const Durations& durations) {
+    Head(name.c_str(), "histogram", help);
+    int64_t below = 0;
+    for (size_t i = 0; i < durations.bounds.size(); ++i) {
+      below += durations.counts[i];
+      Value(name + "_bucket", absl::StrCat("{le=\"", durations.bounds[i], "\"}"), static_cast<double>(below));
+    }
+    below += durations.counts.back();
+    Value(name + "_bucket", "{le=\"+Inf\"}", static_cast<double>(below));
+    Value(name + "_sum", "", durations.sum);
+    Value(name + "_count", "", static_cast<double>(below));
+  }
   std::string text() && { return std::move(text_); }
 
  private:
@@ -38,7 +50,7 @@ double Number(int64_t count) { return static_cast<double>(count); }
 
 void Durations::Add(double seconds) {
   size_t bucket = 0;
-  while (bucket < kBounds.size() && seconds > kBounds[bucket]) ++bucket;
+  while (bucket < bounds.size() && seconds > bounds[bucket]) ++bucket;
   ++counts[bucket];
   sum += seconds;
 }
@@ -94,16 +106,12 @@ std::string MetricsText(const ServiceMetrics& m) {
   counter("hone_searches_failed_total", "Batches that a search did not answer.", m.counters.searches_failed);
   counter("hone_search_crashes_total", "Search processes that died or had to be killed.", m.search_crashes);
 
-  page.Head("hone_commit_seconds", "histogram", "Transactions of the database.");
-  int64_t below = 0;
-  for (size_t i = 0; i < Durations::kBounds.size(); ++i) {
-    below += m.commits.counts[i];
-    page.Value("hone_commit_seconds_bucket", Label("le", absl::StrCat(Durations::kBounds[i])), Number(below));
-  }
-  below += m.commits.counts.back();
-  page.Value("hone_commit_seconds_bucket", Label("le", "+Inf"), Number(below));
-  page.Value("hone_commit_seconds_sum", "", m.commits.sum);
-  page.Value("hone_commit_seconds_count", "", Number(below));
+  counter("hone_looked_at_total", "Jobs, workers and keys that a rule of the dispatcher was applied to.",
+          m.counters.looked_at);
+
+  page.Histogram("hone_commit_seconds", "Transactions of the database.", m.commits);
+  page.Histogram("hone_event_seconds", "What the dispatcher took for an event, and carrying out what it decided.",
+                 m.events);
   return std::move(page).text();
 }
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <tuple>
 
 #include "tuner/dispatch/counts.h"
 
@@ -11,8 +12,12 @@ namespace hone {
 
 // How long something took, in the buckets of a Prometheus histogram.
 struct Durations {
-  static constexpr std::array<double, 10> kBounds = {0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30};  // seconds
-  std::array<int64_t, kBounds.size() + 1> counts{};  // of each bucket alone; the last is beyond all bounds
+  using Bounds = std::array<double, 10>;  // seconds
+  static constexpr Bounds kOfCommits = {0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30};
+  static constexpr Bounds kOfEvents = {1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 5e-3, 0.02, 0.1};
+
+  Bounds bounds;
+  std::array<int64_t, std::tuple_size_v<Bounds> + 1> counts{};  // of each bucket alone; the last is beyond all bounds
   double sum = 0;
 
   void Add(double seconds);
@@ -25,7 +30,8 @@ struct ServiceMetrics {
   uint64_t term = 0;
   FleetCounts counts;
   DispatchCounters counters;
-  Durations commits;  // transactions of the store
+  Durations commits{Durations::kOfCommits};  // transactions of the store
+  Durations events{Durations::kOfEvents};    // what the dispatcher takes for one
   bool writable = true;
   int64_t search_crashes = 0;
   int64_t watches = 0;

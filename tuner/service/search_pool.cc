@@ -16,7 +16,7 @@ namespace hone {
 
 struct SearchPool::Slot {
   int number = 0;
-  std::deque<v1::SearchRequest> queue;  // under the pool's mutex, like `child`'s replacement
+  std::deque<AskSearch> queue;  // under the pool's mutex, like `child`'s replacement
   std::unique_ptr<SandboxedProcess> child;
   uint64_t tenant = 0;                    // the only one whose tasks the child has seen
   std::map<uint64_t, int> has;            // observations of each task the child was sent
@@ -51,11 +51,10 @@ void LogWords(int number, SandboxedProcess& child) {
   }
 }
 
-v1::SearchRequest Without(const v1::SearchRequest& request, int first) {
-  v1::SearchRequest shorter = request;
-  shorter.mutable_observations()->DeleteSubrange(0, first);
-  shorter.set_observations_before(first);
-  return shorter;
+v1::SearchRequest WithHistory(const AskSearch& question, int first) {
+  v1::SearchRequest request = question.request;
+  question.log->AddTo(&request, first, question.observed);
+  return request;
 }
 
 }  // namespace
@@ -86,16 +85,16 @@ void SearchPool::Stop() {
   for (const auto& slot : slots_) slot->thread.join();
 }
 
-void SearchPool::Ask(v1::SearchRequest request) {
+void SearchPool::Ask(AskSearch question) {
   {
     const std::lock_guard<std::mutex> guard(mutex_);
     // The process that knows the task, unless it has a queue and another has none. (One that is asked for another
     // tenant's task begins anew.)
-    Slot* best = slots_[request.task_id() % slots_.size()].get();
+    Slot* best = slots_[question.request.task_id() % slots_.size()].get();
     for (const auto& slot : slots_) {
       if (slot->queue.size() + 1 < best->queue.size()) best = slot.get();
     }
-    best->queue.push_back(std::move(request));
+    best->queue.push_back(std::move(question));
   }
   changed_.notify_all();
 }
@@ -114,11 +113,11 @@ uint64_t SearchPool::KeepModel(const ModelOwner& owner, std::string bytes) {
   return ++model.generation;
 }
 
-absl::StatusOr<v1::SearchReply> SearchPool::Answer(Slot& slot, const v1::SearchRequest& request) {
+absl::StatusOr<v1::SearchReply> SearchPool::Answer(Slot& slot, const AskSearch& question) {
   const absl::Time deadline = absl::Now() + options_.reply_timeout;
-  const ModelOwner owner{request.tenant(), request.device().device_class()};
-  int& has = slot.has[request.task_id()];
-  v1::SearchRequest first = Without(request, std::min(has, request.observations_size()));
+  const ModelOwner owner{question.request.tenant(), question.request.device().device_class()};
+  int& has = slot.has[question.request.task_id()];
+  v1::SearchRequest first = WithHistory(question, std::min(has, question.observed));
   if (!owner.device_class.empty()) {
     const Model newest = NewestModel(owner);
     if (!newest.bytes.empty() && slot.models[owner] != newest.generation) first.set_cost_model(newest.bytes);
@@ -130,8 +129,8 @@ absl::StatusOr<v1::SearchReply> SearchPool::Answer(Slot& slot, const v1::SearchR
     if (!first.cost_model().empty()) KeepModel(owner, "");
     return answer;
   }
-  if (answer->need_all()) { HONE_ASSIGN_OR_RETURN(answer, Exchange(*slot.child, request, deadline)); }
-  has = request.observations_size();
+  if (answer->need_all()) { HONE_ASSIGN_OR_RETURN(answer, Exchange(*slot.child, WithHistory(question, 0), deadline)); }
+  has = question.observed;
   if (!answer->cost_model().empty() && !owner.device_class.empty() && answer->cost_model().size() <= kMostModelBytes) {
     slot.models[owner] = KeepModel(owner, answer->cost_model());
     if (keeper_.save != nullptr) keeper_.save(owner, std::move(*answer->mutable_cost_model()));
@@ -142,7 +141,7 @@ absl::StatusOr<v1::SearchReply> SearchPool::Answer(Slot& slot, const v1::SearchR
 
 void SearchPool::Run(Slot& slot) {
   for (;;) {
-    v1::SearchRequest request;
+    AskSearch question;
     {
       std::unique_lock<std::mutex> lock(mutex_);
       changed_.wait(lock, [&] { return stopping_ || !slot.queue.empty(); });
@@ -152,10 +151,10 @@ void SearchPool::Run(Slot& slot) {
         changed_.wait_for(lock, absl::ToChronoMilliseconds(pause), [&] { return stopping_; });
       }
       if (stopping_) break;
-      request = std::move(slot.queue.front());
+      question = std::move(slot.queue.front());
       slot.queue.pop_front();
     }
-    if (slot.child != nullptr && slot.tenant != request.tenant()) {  // it knows what another tenant sent
+    if (slot.child != nullptr && slot.tenant != question.request.tenant()) {  // it knows what another tenant sent
       const std::lock_guard<std::mutex> guard(mutex_);
       slot.child = nullptr;
     }
@@ -165,14 +164,14 @@ void SearchPool::Run(Slot& slot) {
         const std::string missing = LayerNames(MissingLayers(child->layers()));
         spdlog::info("search process {} started, pid {}{}{}", slot.number, child->pid(),
                      missing.empty() ? "" : "; its sandbox lacks ", missing);
-        slot.tenant = request.tenant();
+        slot.tenant = question.request.tenant();
         slot.has.clear();
         slot.models.clear();
         const std::lock_guard<std::mutex> guard(mutex_);
         slot.child = std::move(child);
         if (stopping_) return absl::CancelledError("stopping");
       }
-      return Answer(slot, request);
+      return Answer(slot, question);
     }();
     if (slot.child != nullptr) LogWords(slot.number, *slot.child);
     if (reply.ok()) {
@@ -193,7 +192,7 @@ void SearchPool::Run(Slot& slot) {
     const std::string reason =
         absl::StrCat("search process ", slot.number, ": ", std::string(reply.status().message()));
     spdlog::warn("{}", reason);
-    failed_(request.request_id(), reason);
+    failed_(question.request.request_id(), reason);
   }
   const std::lock_guard<std::mutex> guard(mutex_);
   slot.child = nullptr;

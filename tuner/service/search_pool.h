@@ -22,6 +22,7 @@
 #include "absl/time/time.h"
 #include "compiler/sandbox/sandboxed_process.h"
 #include "hone/v1/search.pb.h"
+#include "tuner/dispatch/events.h"
 
 namespace hone {
 
@@ -54,7 +55,7 @@ class SearchPool {
   ~SearchPool();
 
   // A task stays with one process, which then is sent only the observations it does not have.
-  void Ask(v1::SearchRequest request);
+  void Ask(AskSearch question);
   void Stop();                                  // kills the processes; requests under way are not answered
   int64_t crashes() const { return crashes_; }  // processes that died or had to be killed
 
@@ -68,7 +69,7 @@ class SearchPool {
   };
   Model NewestModel(const ModelOwner& owner);
   uint64_t KeepModel(const ModelOwner& owner, std::string bytes);
-  absl::StatusOr<v1::SearchReply> Answer(Slot& slot, const v1::SearchRequest& request);
+  absl::StatusOr<v1::SearchReply> Answer(Slot& slot, const AskSearch& question);
 
   const SearchPoolOptions options_;
   const std::function<void(v1::SearchReply)> done_;

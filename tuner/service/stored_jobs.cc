@@ -12,7 +12,7 @@ absl::StatusOr<std::vector<v1::JobSnapshot>> StoredJobs(TuningStore& store) {
     HONE_ASSIGN_OR_RETURN(const std::vector<TaskRow> tasks, store.GetTasks(kLocalTenant, row.id));
     jobs.push_back(MakeJobSnapshot(row, tasks, true));
     v1::JobSnapshot& job = jobs.back();
-    if (job.state() == v1::JOB_RUNNING || job.state() == v1::JOB_WAITING) {
+    if (IsOpen(job.state())) {
       job.set_state(v1::JOB_WAITING);
       job.set_reason("no daemon runs on this database; the job goes on with the next one, which hone tune starts");
     }

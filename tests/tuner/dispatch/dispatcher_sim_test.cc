@@ -16,6 +16,7 @@ SimOptions Draw(uint64_t seed) {
   Random random(seed, 99);
   SimOptions options;
   options.workers = 1 + static_cast<int>(random.Below(5));
+  options.kinds = options.workers > 1 && random.Chance(0.5) ? 2 : 1;
   options.credits = 1 + static_cast<int>(random.Below(10));
   options.space = 20 + static_cast<int>(random.Below(60));
   const auto rate = [&](double most) { return random.Chance(0.3) ? 0.0 : most * random.Uniform(); };

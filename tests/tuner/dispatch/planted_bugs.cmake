@@ -52,26 +52,30 @@ planted_bug(same_request_makes_two_jobs job_rules.cc ${simulation}
   [[  if (known != job_by_request.end()) {]]
   [[  if (false) {]])
 planted_bug(budget_forgets_what_is_out job_rules.cc ${simulation}
-  [[most_tried - tried) - coming;]]
-  [[most_tried - tried) - 0 * coming;]])
+  [[(job.verified + job.failed)) - coming;]]
+  [[(job.verified + job.failed)) - 0 * coming;]])
 planted_bug(known_candidate_is_measured_again search_rules.cc ${simulation}
-  [[candidate.trace().empty() || key.Knows(candidate.trace()) ||]]
-  [[candidate.trace().empty() ||]])
+  [[if (candidate.trace().empty() || key.Knows(candidate.trace())) continue;]]
+  [[if (candidate.trace().empty()) continue;]])
 planted_bug(hostile_times_are_believed outcome_check.cc ${simulation}
   [[  if (!fault.empty()) {]]
   [[  if (false) {]])
+planted_bug(a_lost_worker_touches_nobody fleet_rules.cc ${simulation}
+  [[  touched.workers.insert(id);
+  worker_by_session.erase]]
+  [[  worker_by_session.erase]])
 planted_bug(restart_counts_as_an_attempt fleet_rules.cc "Leases.*"
   [[leases.Adopt(*trial, worker->id);]]
-  [[leases.Requeue(*trial, now);]])
+  [[leases.Requeue(*trial, now, now);]])
 planted_bug(anybody_gives_back fleet_rules.cc "Leases.*"
   [[  if (TokenOf(id) != TokenOf(trial->row) || !Holds(worker, id, trial->row)) return;]]
   [[]])
 planted_bug(a_lost_network_is_a_lost_worker fleet_rules.cc "Leases.*"
   [[      if (trial != nullptr && trial->row.lost_workers > 0) --trial->row.lost_workers;]]
   [[]])
-planted_bug(a_paused_job_is_lent fleet_rules.cc "Paused.*"
-  [[if (job.ended || job.row.request.paused() || !job.bound()]]
-  [[if (job.ended || !job.bound()]])
+planted_bug(a_paused_job_is_lent settle.cc "Paused.*"
+  [[!job.ended && !job.row.request.paused() && job.loaded();]]
+  [[!job.ended && job.loaded();]])
 planted_bug(lost_worker_is_not_counted fleet_rules.cc "Leases.*"
   [[  if (worker_was_lost && UnderWork(trial.phase)) ++trial.row.lost_workers;]]
   [[]])

@@ -119,7 +119,9 @@ void SimWorld::CarryOut(std::vector<Effect> effects) {
     } else if (LoadHistory* load = std::get_if<LoadHistory>(&effect)) {
       to_write_.push_back(std::move(*load));
     } else if (AskSearch* ask = std::get_if<AskSearch>(&effect)) {
-      SearchTurn(ask->request);
+      v1::SearchRequest request = ask->request;
+      ask->log->AddTo(&request, 0, ask->observed);
+      SearchTurn(request);
     } else if (Reply* reply = std::get_if<Reply>(&effect)) {
       Answer(reply->to, reply->message);
     } else if (const Wake* wake = std::get_if<Wake>(&effect)) {
@@ -248,11 +250,12 @@ void SimWorld::SayHello(int index) {
     v1::HelloRequest request;
     request.set_worker_name(absl::StrCat("worker ", index));
     request.set_session(worker.session);
-    request.set_threads(2);
+    const bool big = index % faults_.kinds == 1;
+    request.set_threads(big ? 4 : 2);
     request.set_can_build(true);
     request.set_can_measure(true);
     request.set_name_key(absl::StrCat("key of ", index));
-    request.mutable_profile()->set_device_class("sim/c2");
+    request.mutable_profile()->set_device_class(big ? "sim/c4" : "sim/c2");
     request.mutable_profile()->set_target("cpu:sim");
     request.mutable_profile()->set_cores(2);
     request.mutable_profile()->set_peak_gflops_1(50);
@@ -355,7 +358,7 @@ void SimWorld::WorkOn(int index) {
       Worker& w = *workers_[index];
       if (w.life != life) return;
       ++worker_crashes_;
-      if (poison) ++poison_deaths_[trace];
+      if (poison) ++poison_deaths_[absl::StrCat(trace, " on machine of kind ", index % faults_.kinds)];
       w.up = false;
       w.life += 1;
       At(now_ + kSecond + random_.Below(60 * kSecond), [this, index] {
@@ -453,7 +456,7 @@ void SimWorld::Submit(int tasks, int64_t max_trials, double max_seconds) {
   v1::SubmitRequest& request = client->request;
   request.set_request_id(absl::StrCat("request ", clients_.size()));
   request.set_model_name("model");
-  request.set_target("cpu:native");
+  request.set_target(clients_.size() % static_cast<size_t>(faults_.kinds) == 1 ? "cpu:sim/c4" : "cpu:native");
   request.set_threads(2);
   request.set_numeric(v1::NUMERIC_DEFAULT);
   request.set_max_trials(max_trials);
@@ -555,7 +558,7 @@ bool SimWorld::AllJobsEnded() const {
     if (client->job == 0) return false;
     const auto row = store_.jobs().find(client->job);
     if (row == store_.jobs().end()) return false;
-    if (row->second.state == v1::JOB_WAITING || row->second.state == v1::JOB_RUNNING) return false;
+    if (IsOpen(row->second.state)) return false;
   }
   return dispatcher_ != nullptr && dispatcher_->Idle();
 }

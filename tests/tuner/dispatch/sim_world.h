@@ -22,6 +22,7 @@ namespace hone {
 
 struct SimOptions {
   int workers = 3;
+  int kinds = 1;  // of machines: jobs ask for one, or take any
   int credits = 6;
   int space = 60;      // candidates of each task
   double drop = 0.05;  // of each message

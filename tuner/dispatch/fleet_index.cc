@@ -1,0 +1,199 @@
+#include "tuner/dispatch/fleet_index.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/support/check.h"
+
+namespace hone {
+
+Fit FitOf(const WorkerKind& worker, const JobKind& job) {
+  if (worker.tenant != job.tenant) return Fit::kOtherTenant;
+  if (job.bound() && worker.device_class != job.device_class) return Fit::kOtherDevice;
+  if (job.bound() && worker.protocol != job.protocol) return Fit::kOtherProtocol;
+  if (job.threads > worker.threads) return Fit::kFewerThreads;
+  const bool meant = job.target.empty() || job.target == "cpu:native" || job.target == worker.target ||
+                     job.target == absl::StrCat("cpu:", worker.device_class) || job.target == worker.device_class;
+  return meant ? Fit::kFits : Fit::kOtherTarget;
+}
+
+bool JobPool::AnyAlive() const {
+  return std::ranges::any_of(workers, [](const WorkerPool* pool) { return !pool->alive.empty(); });
+}
+
+// ---- workers ----
+
+WorkerPool& FleetIndex::PoolFor(const WorkerKind& kind) {
+  std::unique_ptr<WorkerPool>& pool = worker_pools_[kind];
+  if (pool != nullptr) return *pool;
+  pool = std::make_unique<WorkerPool>();
+  pool->kind = kind;
+  for (JobPool* jobs : JobsOf(kind.tenant)) {
+    if (FitOf(kind, jobs->kind) != Fit::kFits) continue;
+    pool->jobs.push_back(jobs);
+    jobs->workers.push_back(pool.get());
+  }
+  return *pool;
+}
+
+void FleetIndex::Put(uint64_t id, FiledWorker& worker) {
+  WorkerPool& pool = *worker.pool;
+  const WorkerStanding& standing = worker.standing;
+  pool.members.insert(id);
+  pool.held += standing.held;
+  if (standing.lost) pool.lost.insert(id);
+  if (standing.draining) return;
+  pool.alive.insert(id);
+  pool.credits += standing.credits;
+  if (standing.hungry) pool.hungry.insert(id);
+  if (standing.lost) return;
+  pool.ready.insert(id);
+  if (standing.waiting_for.empty()) return;
+  pool.waiting.insert(id);
+  pool.not_quiet += standing.not_quiet;
+}
+
+void FleetIndex::Take(uint64_t id, FiledWorker& worker) {
+  WorkerPool& pool = *worker.pool;
+  pool.members.erase(id);
+  pool.held -= worker.standing.held;
+  pool.lost.erase(id);
+  if (pool.alive.erase(id) != 0) pool.credits -= worker.standing.credits;
+  pool.hungry.erase(id);
+  pool.ready.erase(id);
+  if (pool.waiting.erase(id) != 0) pool.not_quiet -= worker.standing.not_quiet;
+}
+
+void FleetIndex::TouchJobsOf(const WorkerPool& pool) {
+  for (const JobPool* jobs : pool.jobs) touched_.jobs.insert(jobs->members.begin(), jobs->members.end());
+}
+
+void FleetIndex::FileWorker(uint64_t id, const WorkerKind& kind, const WorkerStanding& standing) {
+  const auto found = workers_.find(id);
+  if (found != workers_.end() && found->second.pool->kind != kind) DropWorker(id);
+  FiledWorker& worker = workers_[id];
+  const bool fresh = worker.pool == nullptr;
+  if (fresh) worker.pool = &PoolFor(kind);
+  if (!fresh && worker.standing == standing) return;
+  const WorkerStanding before = worker.standing;
+  const bool was_alive = !worker.pool->alive.empty();
+  if (!fresh) Take(id, worker);
+  worker.standing = standing;
+  Put(id, worker);
+  if (fresh || before.lost != standing.lost || before.draining != standing.draining ||
+      before.not_quiet != standing.not_quiet || before.waiting_for != standing.waiting_for) {
+    changed_tenants_.insert(kind.tenant);
+  }
+  if (was_alive == worker.pool->alive.empty()) TouchJobsOf(*worker.pool);
+}
+
+void FleetIndex::DropWorker(uint64_t id) {
+  const auto found = workers_.find(id);
+  if (found == workers_.end()) return;
+  WorkerPool* pool = found->second.pool;
+  Take(id, found->second);
+  workers_.erase(found);
+  changed_tenants_.insert(pool->kind.tenant);
+  if (pool->alive.empty()) TouchJobsOf(*pool);
+  if (!pool->members.empty()) return;
+  for (JobPool* jobs : pool->jobs) std::erase(jobs->workers, pool);
+  worker_pools_.erase(WorkerKind(pool->kind));
+}
+
+std::vector<const WorkerPool*> FleetIndex::WorkersOf(uint64_t tenant) const {
+  std::vector<const WorkerPool*> pools;
+  for (auto next = worker_pools_.lower_bound({.tenant = tenant, .protocol = 0, .threads = 0});
+       next != worker_pools_.end() && next->first.tenant == tenant; ++next) {
+    pools.push_back(next->second.get());
+  }
+  return pools;
+}
+
+// ---- jobs ----
+
+JobPool& FleetIndex::PoolFor(const JobKind& kind) {
+  std::unique_ptr<JobPool>& pool = job_pools_[kind];
+  if (pool != nullptr) return *pool;
+  pool = std::make_unique<JobPool>();
+  pool->kind = kind;
+  changed_tenants_.insert(kind.tenant);
+  for (const auto& [of, workers] : worker_pools_) {
+    if (FitOf(of, kind) != Fit::kFits) continue;
+    pool->workers.push_back(workers.get());
+    workers->jobs.push_back(pool.get());
+  }
+  return *pool;
+}
+
+void FleetIndex::Put(uint64_t id, FiledJob& job) {
+  const JobStanding& standing = job.standing;
+  job.pool->members.insert(id);
+  if (standing.active) job.pool->active.emplace(standing.charged, id);
+  if (standing.ready) job.pool->ready.emplace(standing.charged_and_lent, id);
+  if (standing.open) by_charge_.emplace(standing.charged, id);
+}
+
+void FleetIndex::Take(uint64_t id, FiledJob& job) {
+  job.pool->members.erase(id);
+  job.pool->active.erase({job.standing.charged, id});
+  job.pool->ready.erase({job.standing.charged_and_lent, id});
+  by_charge_.erase({job.standing.charged, id});
+}
+
+void FleetIndex::FileJob(uint64_t id, const JobKind& kind, const JobStanding& standing) {
+  const auto found = jobs_.find(id);
+  if (found != jobs_.end() && found->second.pool->kind != kind) DropJob(id);
+  FiledJob& job = jobs_[id];
+  const bool fresh = job.pool == nullptr;
+  if (fresh) job.pool = &PoolFor(kind);
+  if (!fresh && job.standing == standing) return;
+  if (!fresh) Take(id, job);
+  job.standing = standing;
+  Put(id, job);
+}
+
+void FleetIndex::DropJob(uint64_t id) {
+  const auto found = jobs_.find(id);
+  if (found == jobs_.end()) return;
+  JobPool* pool = found->second.pool;
+  Take(id, found->second);
+  jobs_.erase(found);
+  if (!pool->members.empty()) return;
+  for (WorkerPool* workers : pool->workers) std::erase(workers->jobs, pool);
+  job_pools_.erase(JobKind(pool->kind));
+}
+
+std::vector<JobPool*> FleetIndex::JobsOf(uint64_t tenant) {
+  std::vector<JobPool*> pools;
+  for (auto next = job_pools_.lower_bound({.tenant = tenant}); next != job_pools_.end() && next->first.tenant == tenant;
+       ++next) {
+    pools.push_back(next->second.get());
+  }
+  return pools;
+}
+
+void FleetIndex::CheckInvariants() const {
+  size_t members = 0;
+  for (const auto& [kind, pool] : worker_pools_) {
+    HONE_CHECK(!pool->members.empty()) << "a pool without workers";
+    members += pool->members.size();
+    int64_t credits = 0, held = 0;
+    int not_quiet = 0;
+    for (const uint64_t id : pool->members) {
+      const WorkerStanding& s = workers_.at(id).standing;
+      held += s.held;
+      if (!s.draining) credits += s.credits;
+      not_quiet += pool->waiting.count(id) != 0 && s.not_quiet;
+      HONE_CHECK(workers_.at(id).pool == pool.get() && (pool->alive.count(id) != 0) == !s.draining) << "worker " << id;
+    }
+    HONE_CHECK(credits == pool->credits && held == pool->held && not_quiet == pool->not_quiet);
+    for (const auto& [of, jobs] : job_pools_) {
+      const bool linked = std::ranges::find(pool->jobs, jobs.get()) != pool->jobs.end();
+      const bool back = std::ranges::find(jobs->workers, pool.get()) != jobs->workers.end();
+      HONE_CHECK(linked == back && linked == (FitOf(kind, of) == Fit::kFits)) << "a pool of device " << of.device_class;
+    }
+  }
+  HONE_CHECK(members == workers_.size());
+}
+
+}  // namespace hone

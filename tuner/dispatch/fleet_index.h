@@ -1,0 +1,143 @@
+// Who may work for whom, without looking at everybody: workers that are alike to the rules share a pool, so do jobs,
+// and pools know which fit. What a job needs of the fleet (is anybody there, how much would they take) is then a sum
+// over few pools, and a free worker finds the job that is next in the time of a set's begin.
+//
+// The dispatcher files each worker and job again when it has changed; the index notes which others that concerns.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "hone/v1/tune.pb.h"
+#include "tuner/dispatch/touched.h"
+
+namespace hone {
+
+// What of a worker decides which jobs it may run.
+struct WorkerKind {
+  uint64_t tenant = 0;
+  std::string device_class, target;
+  uint32_t protocol = 1;
+  int threads = 1;
+  auto operator<=>(const WorkerKind&) const = default;
+};
+// What of a job decides which workers may run it. Not bound to a device class yet: the class is empty.
+struct JobKind {
+  uint64_t tenant = 0;
+  std::string device_class;
+  uint32_t protocol = 0;
+  int threads = 0;
+  std::string target;
+  auto operator<=>(const JobKind&) const = default;
+  bool bound() const { return !device_class.empty(); }
+};
+// Whether the one may run the other, and what is in the way.
+enum class Fit { kFits, kOtherTenant, kOtherDevice, kOtherProtocol, kFewerThreads, kOtherTarget };
+Fit FitOf(const WorkerKind& worker, const JobKind& job);
+
+// How a worker stands now.
+struct WorkerStanding {
+  bool lost = false;      // as far as one can see: it may still come back to its leases
+  bool draining = false;  // takes no more
+  bool hungry = false;    // its call is open, and it wants another lease
+  bool not_quiet = false;
+  std::string waiting_for;
+  int credits = 0, held = 0;
+  bool operator==(const WorkerStanding&) const = default;
+};
+// How a job stands now.
+struct JobStanding {
+  bool open = false;            // its end is not decided
+  bool active = false;          // wants candidates
+  bool ready = false;           // has a candidate to lend
+  double charged = 0;           // device seconds: the least charged comes first,
+  double charged_and_lent = 0;  // where something is lent, with what it has out
+  bool operator==(const JobStanding&) const = default;
+};
+
+struct JobPool;
+struct WorkerPool {
+  WorkerKind kind;
+  std::set<uint64_t> members;
+  std::set<uint64_t> alive;  // those that do not drain
+  std::set<uint64_t> lost;
+  std::set<uint64_t> ready;    // alive and not lost
+  std::set<uint64_t> waiting;  // ready, but something keeps them from work
+  std::set<uint64_t> hungry;   // alive and hungry
+  int not_quiet = 0;           // of those waiting
+  int64_t credits = 0;         // of those alive
+  int64_t held = 0;
+  std::vector<JobPool*> jobs;  // that fit
+};
+using ByCharge = std::set<std::pair<double, uint64_t>>;
+struct JobPool {
+  JobKind kind;
+  std::set<uint64_t> members;
+  ByCharge active, ready;            // by `charged`, by `charged_and_lent`
+  std::vector<WorkerPool*> workers;  // that fit
+  // What keeps all of them from work, as far as it is the workers: kept by the dispatcher.
+  v1::HoldUp hold_up = v1::HOLD_UP_NONE;
+  std::string held_up_by;
+
+  bool AnyAlive() const;
+};
+
+class FleetIndex {
+ public:
+  // When the first worker that a job fits comes, or the last one goes, the job is touched.
+  explicit FleetIndex(Touched& touched) : touched_(touched) {}
+
+  void FileWorker(uint64_t id, const WorkerKind& kind, const WorkerStanding& standing);
+  void DropWorker(uint64_t id);
+  void FileJob(uint64_t id, const JobKind& kind, const JobStanding& standing);
+  void DropJob(uint64_t id);
+
+  const WorkerPool& PoolOfWorker(uint64_t id) const { return *workers_.at(id).pool; }
+  JobPool& PoolOfJob(uint64_t id) { return *jobs_.at(id).pool; }
+  const JobPool& PoolOfJob(uint64_t id) const { return *jobs_.at(id).pool; }
+  bool HasJob(uint64_t id) const { return jobs_.count(id) != 0; }
+  std::vector<const WorkerPool*> WorkersOf(uint64_t tenant) const;
+  std::vector<JobPool*> JobsOf(uint64_t tenant);
+  // All open jobs, least charged first.
+  const ByCharge& by_charge() const { return by_charge_; }
+
+  // Tenants whose workers stand differently, or who have a new kind of job, since this was last called.
+  std::set<uint64_t> TakeChangedTenants() { return std::exchange(changed_tenants_, {}); }
+
+  const WorkerStanding& StandingOfWorker(uint64_t id) const { return workers_.at(id).standing; }
+  const JobStanding& StandingOfJob(uint64_t id) const { return jobs_.at(id).standing; }
+  void CheckInvariants() const;
+
+ private:
+  struct FiledWorker {
+    WorkerPool* pool = nullptr;
+    WorkerStanding standing;
+  };
+  struct FiledJob {
+    JobPool* pool = nullptr;
+    JobStanding standing;
+  };
+  WorkerPool& PoolFor(const WorkerKind& kind);
+  JobPool& PoolFor(const JobKind& kind);
+  void Put(uint64_t id, FiledWorker& worker);
+  void Take(uint64_t id, FiledWorker& worker);
+  void Put(uint64_t id, FiledJob& job);
+  void Take(uint64_t id, FiledJob& job);
+  void TouchJobsOf(const WorkerPool& pool);
+
+  Touched& touched_;
+  std::map<WorkerKind, std::unique_ptr<WorkerPool>> worker_pools_;
+  std::map<JobKind, std::unique_ptr<JobPool>> job_pools_;
+  std::map<uint64_t, FiledWorker> workers_;
+  std::map<uint64_t, FiledJob> jobs_;
+  ByCharge by_charge_;
+  std::set<uint64_t> changed_tenants_;
+};
+
+}  // namespace hone

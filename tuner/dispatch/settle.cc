@@ -1,0 +1,235 @@
+// After an event: which rules are applied to whom. Each rule looks at what was touched, never at all jobs or workers;
+// what it changes is touched in turn, until nothing is left. Time touches by deadlines.
+#include <algorithm>
+#include <limits>
+
+#include "compiler/support/check.h"
+#include "tuner/dispatch/dispatcher_impl.h"
+
+namespace hone {
+namespace {
+
+Micros Milliseconds(uint32_t ms) { return Micros{ms} * 1000; }
+
+}  // namespace
+
+void Dispatcher::Impl::Settle() {
+  MeetDeadlines();
+  std::set<uint64_t> to_answer;
+  while (touched.any()) {
+    Touched batch = std::exchange(touched, {});
+    File(batch);
+    UpdateHoldUps(batch);
+    for (const uint64_t id : batch.jobs) {
+      const auto found = jobs.find(id);
+      if (found == jobs.end() || found->second.ended) continue;
+      Job& job = found->second;
+      ++counters.looked_at;
+      if (!job.bound()) BindJob(job);
+      UpdateJobState(job);
+      EndJob(job);
+      FileJob(job);
+      NoteWhetherItAsks(job);
+    }
+    for (const uint64_t number : batch.keys) {
+      const auto found = key_by_number.find(number);
+      if (found != key_by_number.end()) QueueDuel(*found->second);
+    }
+    LendTrials(batch);
+    AskForCandidates();
+    to_answer.insert(batch.workers.begin(), batch.workers.end());
+  }
+  for (const uint64_t id : to_answer) {
+    const auto found = workers.find(id);
+    if (found == workers.end()) continue;
+    ++counters.looked_at;
+    if (HasNews(found->second)) AnswerSync(found->second);
+  }
+  File(std::exchange(touched, {}));  // an answer touches nobody but its worker
+}
+
+// ---- filing: what the index and the deadlines say of a worker, a job, a trial ----
+
+void Dispatcher::Impl::File(const Touched& batch) {
+  for (const uint64_t id : batch.trials) FileTrial(id);
+  for (const uint64_t id : batch.workers) {
+    const auto found = workers.find(id);
+    if (found != workers.end()) FileWorker(found->second);
+  }
+  for (const uint64_t id : batch.jobs) {
+    const auto found = jobs.find(id);
+    if (found != jobs.end()) FileJob(found->second);
+  }
+}
+
+void Dispatcher::Impl::FileWorker(const Worker& worker) {
+  fleet.FileWorker(worker.id, worker.kind(), StandingOf(worker));
+  deadlines.Set(Deadlines::Of::kWorker, worker.id, DeadlineOf(worker));
+}
+
+void Dispatcher::Impl::FileJob(const Job& job) {
+  fleet.FileJob(job.row.id, job.kind(), StandingOf(job));
+  deadlines.Set(Deadlines::Of::kJob, job.row.id, DeadlineOf(job));
+}
+
+void Dispatcher::Impl::FileTrial(uint64_t id) {
+  const Trial* trial = leases.Find(id);
+  deadlines.Set(Deadlines::Of::kTrial, id, trial == nullptr ? Deadlines::kNever : DeadlineOf(*trial));
+}
+
+WorkerKind Worker::kind() const {
+  return {.tenant = tenant,
+          .device_class = hello.profile().device_class(),
+          .target = hello.profile().target(),
+          .protocol = hello.measure_protocol(),
+          .threads = hello.threads()};
+}
+
+WorkerStanding Dispatcher::Impl::StandingOf(const Worker& worker) const {
+  return {.lost = IsLost(worker),
+          .draining = worker.draining,
+          .hungry = MayTake(worker),
+          .not_quiet = worker.not_quiet,
+          .waiting_for = worker.waiting_for,
+          .credits = worker.credits,
+          .held = static_cast<int>(leases.HeldBy(worker.id).size())};
+}
+
+JobStanding Dispatcher::Impl::StandingOf(const Job& job) const {
+  const LeaseTable::OfJob& out = leases.OfJobNumber(job.row.id);
+  const bool works = !job.ended && !job.row.request.paused() && job.loaded();
+  return {.open = !job.ended,
+          .active = works && !job.ending,
+          .ready = works && !out.heads.empty(),
+          .charged = job.virtual_seconds,
+          .charged_and_lent = job.virtual_seconds + 0.3 * out.lent};
+}
+
+Micros Dispatcher::Impl::DeadlineOf(const Worker& worker) const {
+  Micros due = worker.silent_until + 1;
+  if (worker.waiting.has_value()) due = std::min(due, worker.answer_by);
+  if (worker.silent_since > 0 && !IsLost(worker)) {
+    due = std::min(due, worker.silent_since + Milliseconds(options.lost_after_ms));
+  }
+  return due;
+}
+
+Micros Dispatcher::Impl::DeadlineOf(const Trial& trial) const {
+  switch (trial.place) {
+    case Trial::Place::kOrphan: return trial.orphan_until;
+    case Trial::Place::kDelayed: return trial.not_before;
+    case Trial::Place::kQueued: return trial.not_by_until > now ? trial.not_by_until : Deadlines::kNever;
+    case Trial::Place::kLent: break;
+  }
+  return trial.working_since > 0 ? trial.working_since + Milliseconds(options.stuck_ms) : Deadlines::kNever;
+}
+
+Micros Dispatcher::Impl::DeadlineOf(const Job& job) const {
+  const double limit = job.row.request.max_seconds();
+  if (limit <= 0 || job.ending || job.ended || job.row.request.paused()) return Deadlines::kNever;
+  // A limit beyond 30 years is none, and would not fit.
+  const double left = std::clamp(limit - job.row.seconds, 0.0, 1e9);
+  return job.clock + static_cast<Micros>(left * 1e6) + 1;
+}
+
+// ---- time ----
+
+void Dispatcher::Impl::MeetDeadlines() {
+  for (const auto& [kind, id] : deadlines.Due(now)) {
+    if (kind == Deadlines::Of::kJob) touched.jobs.insert(id);
+    if (kind == Deadlines::Of::kAsking && !asking.empty()) touched.jobs.insert(asking.begin()->second);
+    if (kind == Deadlines::Of::kWorker) {
+      touched.workers.insert(id);
+      const auto found = workers.find(id);
+      if (found != workers.end() && found->second.silent_until < now) ExpireWorker(id);
+    }
+    if (kind == Deadlines::Of::kTrial) {
+      touched.trials.insert(id);
+      if (Trial* trial = leases.Find(id)) MeetDeadline(*trial);
+    }
+  }
+}
+
+void Dispatcher::Impl::MeetDeadline(Trial& trial) {
+  switch (trial.place) {
+    case Trial::Place::kDelayed:
+      if (trial.not_before <= now) leases.EndDelay(trial);
+      return;
+    case Trial::Place::kQueued:  // whoever measured it before may have it now
+      touched.jobs.insert(trial.job);
+      return;
+    case Trial::Place::kOrphan:
+      // Its worker may be well and only this daemon was away: that does not count against the candidate.
+      if (trial.orphan_until <= now) TakeBack(trial, /*worker_was_lost=*/false);
+      return;
+    case Trial::Place::kLent:
+      if (DeadlineOf(trial) <= now) TakeBack(trial, /*worker_was_lost=*/true);
+      return;
+  }
+}
+
+// ---- what must hold ----
+
+void Dispatcher::Impl::CheckInvariants() const {
+  leases.CheckInvariants();
+  fleet.CheckInvariants();
+  for (const auto& [id, trial] : leases.trials()) {
+    HONE_CHECK(jobs.count(trial.job) != 0) << "trial " << id << " of job " << trial.job << ", which is gone";
+    HONE_CHECK(static_cast<int>(trial.row.attempt) <= options.max_attempts) << "trial " << id;
+    const auto key = keys.find(trial.row.key);
+    HONE_CHECK(key != keys.end() && key->second.number == trial.key) << "trial " << id << " without a key";
+    HONE_CHECK(trial.row.duel || !key->second.loaded() || key->second.Knows(trial.row.trace)) << "trial " << id;
+    if (trial.place == Trial::Place::kLent) {
+      HONE_CHECK(workers.count(trial.worker) != 0) << "trial " << id << " held by a lost worker";
+    }
+  }
+  for (const auto& [request, key] : key_by_search) HONE_CHECK(key->search_request == request) << "search " << request;
+  HONE_CHECK(key_by_number.size() == keys.size());
+  for (const auto& [key, state] : keys) {
+    HONE_CHECK(key_by_number.at(state.number) == &state && !state.jobs.empty()) << "key " << state.number;
+    HONE_CHECK(state.best_record() == 0 || state.Knows(state.best_trace())) << "champion nobody knows";
+    HONE_CHECK(state.search_request == 0 || key_by_search.at(state.search_request) == &state)
+        << "search " << state.search_request;
+  }
+  for (const auto& [session, id] : worker_by_session) HONE_CHECK(workers.count(id) != 0) << "session of worker " << id;
+  HONE_CHECK(worker_by_session.size() == workers.size() && workers_by_name.size() == workers.size());
+  CheckNothingIsLeft();
+}
+
+// Applies every rule to everything: what was not touched must not have wanted it.
+void Dispatcher::Impl::CheckNothingIsLeft() const {
+  HONE_CHECK(!touched.any());
+  for (const auto& [id, worker] : workers) {
+    HONE_CHECK(worker.silent_until >= now && !HasNews(worker)) << "worker " << id;
+    HONE_CHECK(fleet.StandingOfWorker(id) == StandingOf(worker)) << "worker " << id;
+    HONE_CHECK(fleet.PoolOfWorker(id).kind == worker.kind()) << "worker " << id;
+    HONE_CHECK(deadlines.Get(Deadlines::Of::kWorker, id) == DeadlineOf(worker)) << "worker " << id;
+  }
+  for (const auto& [id, trial] : leases.trials()) {
+    HONE_CHECK(deadlines.Get(Deadlines::Of::kTrial, id) == DeadlineOf(trial)) << "trial " << id;
+    if (trial.place != Trial::Place::kQueued || shutting_down) continue;
+    const Job& job = jobs.at(trial.job);
+    if (!StandingOf(job).ready) continue;
+    for (const auto& [who, worker] : workers) {
+      const bool kept_away = trial.not_by_until > now && trial.not_by == worker.hello.worker_name();
+      const bool takes = !kept_away && MayTake(worker) && FitOf(worker, job) == Fit::kFits;
+      HONE_CHECK(!takes) << "trial " << id << " waits, and so does worker " << who;
+    }
+  }
+  for (const auto& [id, job] : jobs) {
+    HONE_CHECK(fleet.StandingOfJob(id) == StandingOf(job) && fleet.PoolOfJob(id).kind == job.kind()) << "job " << id;
+    HONE_CHECK(deadlines.Get(Deadlines::Of::kJob, id) == DeadlineOf(job)) << "job " << id;
+    HONE_CHECK(job.ended || job.ending || !EndReason(job).has_value()) << "job " << id << " should end";
+    HONE_CHECK(job.ended || !job.ending || WaitsForTrials(job)) << "job " << id << " has nothing to wait for";
+    const JobPool& pool = fleet.PoolOfJob(id);
+    HONE_CHECK(WhatHoldsUp(pool) == std::pair(pool.hold_up, pool.held_up_by))
+        << "job " << id << ": " << pool.held_up_by << ", and now " << WhatHoldsUp(pool).second;
+    const auto [hold_up, words] = WhatHoldsUp(job);
+    HONE_CHECK(job.ended || (job.hold_up == hold_up && job.held_up_by == words)) << "job " << id << ": " << words;
+  }
+  const bool may_ask = !shutting_down && static_cast<int>(key_by_search.size()) < options.searches && !asking.empty();
+  HONE_CHECK(!may_ask || deadlines.Get(Deadlines::Of::kAsking, 0) != Deadlines::kNever);
+  for (const auto& [tuning_key, key] : keys) HONE_CHECK(!NextDuel(key).has_value()) << "key " << key.number;
+}
+
+}  // namespace hone
