@@ -15,6 +15,7 @@
 #include "compiler/driver/service_options.h"
 #include "compiler/driver/service_report.h"
 #include "compiler/support/status_macros.h"
+#include "database/rows.h"
 #include "database/sqlite_store.h"
 #include "nlohmann/json.hpp"
 #include "tuner/service/stored_jobs.h"
@@ -30,7 +31,7 @@ struct JobsOptions {
 };
 
 void PrintJobLine(const v1::JobSnapshot& job) {
-  const bool live = job.state() == v1::JOB_RUNNING || job.state() == v1::JOB_WAITING;
+  const bool live = IsOpen(job.state());
   std::printf("job %llu  %s  %s  %s  %s\n", static_cast<unsigned long long>(job.job_id()),
               live && job.stopping() ? "stopping"
               : live && job.paused() ? "paused"
@@ -164,8 +165,7 @@ absl::Status Stop(const JobsOptions& options) {
   request.set_job_id(options.id);
   v1::JobSnapshot job;
   HONE_RETURN_IF_ERROR(Explained(FromGrpc(client->tune().Stop(client->Context().get(), request, &job)), options));
-  const auto live = [&] { return job.state() == v1::JOB_RUNNING || job.state() == v1::JOB_WAITING; };
-  const bool had_ended = !live();
+  const bool had_ended = !IsOpen(job.state());
   const absl::Time end = absl::Now() + absl::Seconds(*wait);
   if (!had_ended) {
     v1::JobSnapshot last;
@@ -178,11 +178,11 @@ absl::Status Stop(const JobsOptions& options) {
   } else if (had_ended) {
     std::printf("job %llu had ended before: %s, %lld trials\n", static_cast<unsigned long long>(job.job_id()),
                 StateName(job.state()).c_str(), static_cast<long long>(job.trials()));
-  } else if (!live()) {
+  } else if (!IsOpen(job.state())) {
     std::printf("job %llu is %s: %lld trials are kept\n", static_cast<unsigned long long>(job.job_id()),
                 StateName(job.state()).c_str(), static_cast<long long>(job.trials()));
   }
-  if (!live()) return absl::OkStatus();
+  if (!IsOpen(job.state())) return absl::OkStatus();
   const std::string words = HoldUpText(job, options.service);
   return WithExitCode(
       ExitCode::kNoService,

@@ -11,12 +11,11 @@
 #include "compiler/driver/duration.h"
 #include "compiler/driver/hold_up.h"
 #include "compiler/driver/job_report.h"
+#include "database/rows.h"
 #include "nlohmann/json.hpp"
 
 namespace hone {
 namespace {
-
-bool IsLive(const v1::JobSnapshot& job) { return job.state() == v1::JOB_RUNNING || job.state() == v1::JOB_WAITING; }
 
 // The hold-ups of a job by the time they took, longest first: {"no_worker", 125.0}.
 std::vector<std::pair<std::string, double>> Waits(const v1::JobSnapshot& job) {
@@ -175,7 +174,7 @@ nlohmann::ordered_json StatusJson(const v1::ServiceStatus& status) {
 std::string ExplanationText(const v1::JobExplanation& explanation, const ServiceOptions& service) {
   const v1::JobSnapshot& job = explanation.job();
   std::string text;
-  if (!IsLive(job)) {
+  if (!IsOpen(job.state())) {
     absl::StrAppend(&text, "it has ended: ", StateName(job.state()), job.reason().empty() ? "" : ", ", job.reason(),
                     "\n");
     return text + TimeText(job);

@@ -25,6 +25,7 @@
 #include "compiler/driver/private_service.h"
 #include "compiler/driver/status_line.h"
 #include "compiler/support/status_macros.h"
+#include "database/rows.h"
 #include "nlohmann/json.hpp"
 #include "proto/rpc/channel.h"
 
@@ -206,7 +207,7 @@ class TuneSession {
     const absl::Time end = absl::Now() + kStopWait;
     const absl::StatusOr<v1::JobSnapshot> stopped = Stop();
     v1::JobSnapshot job = stopped.ok() ? *stopped : v1::JobSnapshot();
-    while (stopped.ok() && (job.state() == v1::JOB_RUNNING || job.state() == v1::JOB_WAITING) && absl::Now() < end) {
+    while (stopped.ok() && IsOpen(job.state()) && absl::Now() < end) {
       absl::SleepFor(absl::Milliseconds(50));
       v1::GetJobRequest request;
       request.set_job_id(job_);

@@ -3,6 +3,7 @@
 //   hone-database-bench t.db --records 10000,100000,1000000
 //   hone-database-bench postgres --records 10000        a private server, with fsync on
 //   hone-database-bench postgres://hone@db.example/bench
+//   hone-database-bench t.db --filled 1000000           look-ups alone, in a file that an earlier run has filled
 //   hone-database-bench t.db --quick                    a moment of each, to see that it runs
 // A completion is what the daemon commits for one trial: its lease, its end, the measurement, the record, the task.
 // Commits are groups, as the daemon's writer makes them. Look-ups arrive at a fixed rate, whether or not earlier ones
@@ -33,6 +34,7 @@ constexpr int kWorkloadBytes = 3000, kTraceBytes = 1000;  // the texts of a conv
 struct Options {
   std::string db;
   std::vector<int64_t> records = {10'000};
+  int64_t filled = 0;
   double seconds = 5;
   int group = 256;
   int look_ups_a_second = 10'000, results_a_second = 1'000;
@@ -69,6 +71,7 @@ class Bench {
     const absl::StatusOr<StoredState> state = store_.LoadState();
     HONE_CHECK(state.ok()) << state.status();
     next_trial_ = state->last_trial + 1;
+    filled_ = options.filled;
   }
 
   void Completions() {
@@ -190,6 +193,10 @@ int Run(Options options) {
   const auto store = OpenStore(options.db, StoreMode::kWrite);
   HONE_CHECK(store.ok()) << store.status();
   Bench bench(options, **store);
+  if (options.filled > 0) {
+    bench.LookUps();
+    return 0;
+  }
   bench.Completions();
   for (const int64_t records : options.records) {
     bench.Fill(records);
@@ -207,6 +214,8 @@ int main(int argc, char** argv) {
   CLI::App app("figures of the store");
   app.add_option("db", options.db, "a new file, \"postgres\", or the URL of an empty PostgreSQL database")->required();
   app.add_option("--records", options.records, "look-ups among so many")->delimiter(',')->capture_default_str();
+  app.add_option("--filled", options.filled,
+                 "the file has so many records by an earlier run: look-ups among them alone");
   app.add_option("--seconds", options.seconds, "of each measurement")->capture_default_str();
   app.add_option("--group", options.group, "completions in a commit")->capture_default_str();
   app.add_option("--look-ups", options.look_ups_a_second, "a second")->capture_default_str();
