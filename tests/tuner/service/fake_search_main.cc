@@ -1,4 +1,5 @@
-// A stand-in for hone-search: speaks its protocol, proposes "candidate 0", "candidate 1", ... of each task, 40 in all.
+// A stand-in for hone-search: speaks its protocol, proposes "candidate 0", "candidate 1", ... of each task, 40 in
+// all or as many as the second argument says.
 // A workload whose name begins with "crash" kills it the first two times it is asked about it. One whose name begins
 // with "learn" makes it hand back a cost model, "x" longer than the one it was given last; of a batch it says that the
 // draft was right by half and the model wholly. It says that it is locked in, and is not.
@@ -22,6 +23,7 @@ int main(int argc, char** argv) {
   std::fwrite("\4\0\0\0\377\377\377\377", 1, 8, stdout);  // all layers
   std::fflush(stdout);
   std::string model;
+  const int most = argc > 2 ? std::atoi(argv[2]) : 40;
   const std::string mark = argc > 1 ? argv[1] : "";  // a file whose length counts the crashes so far
   for (;;) {
     unsigned char head[4];
@@ -42,12 +44,12 @@ int main(int argc, char** argv) {
     reply.set_request_id(request.request_id());
     const int known =
         static_cast<int>(request.observations_before()) + request.observations_size() + request.pending_size();
-    for (int i = 0; i < request.batch() && known + i < 40; ++i) {
+    for (int i = 0; i < request.batch() && known + i < most; ++i) {
       hone::v1::Candidate& candidate = *reply.add_candidates();
       candidate.set_trace(request.workload().name() + " candidate " + std::to_string(known + i));
       candidate.set_source("template");
     }
-    reply.set_exhausted(known >= 40);
+    reply.set_exhausted(known >= most);
     if (!request.cost_model().empty()) model = request.cost_model();
     if (request.workload().name().rfind("learn", 0) == 0) {
       model += "x";

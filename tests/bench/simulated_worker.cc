@@ -1,0 +1,206 @@
+#include "tests/bench/simulated_worker.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "grpcpp/grpcpp.h"
+
+namespace hone {
+
+void Sample::Add(absl::Duration took) {
+  const std::lock_guard<std::mutex> guard(mutex_);
+  milliseconds_.push_back(absl::ToDoubleMilliseconds(took));
+}
+
+void Sample::Clear() {
+  const std::lock_guard<std::mutex> guard(mutex_);
+  milliseconds_.clear();
+}
+
+std::string Sample::Text() {
+  const std::lock_guard<std::mutex> guard(mutex_);
+  if (milliseconds_.empty()) return "none";
+  std::sort(milliseconds_.begin(), milliseconds_.end());
+  const auto at = [&](double part) {
+    return milliseconds_[static_cast<size_t>(part * static_cast<double>(milliseconds_.size() - 1))];
+  };
+  char text[96];
+  std::snprintf(text, sizeof(text), "p50 %.1f ms, p99 %.1f ms, worst %.0f ms", at(0.5), at(0.99), milliseconds_.back());
+  return text;
+}
+
+Timer::~Timer() {
+  {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    stop_ = true;
+  }
+  changed_.notify_one();
+  thread_.join();
+}
+
+void Timer::After(absl::Duration delay, std::function<void()> what) {
+  {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    due_.emplace(absl::Now() + delay, std::move(what));
+  }
+  changed_.notify_one();
+}
+
+void Timer::Run() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  while (!stop_) {
+    if (due_.empty() || due_.begin()->first > absl::Now()) {
+      const absl::Duration wait = due_.empty() ? absl::Seconds(1) : due_.begin()->first - absl::Now();
+      changed_.wait_for(lock, absl::ToChronoMicroseconds(wait));
+      continue;
+    }
+    const std::function<void()> what = std::move(due_.begin()->second);
+    due_.erase(due_.begin());
+    lock.unlock();
+    what();
+    lock.lock();
+  }
+}
+
+struct SimulatedWorker::Call {
+  grpc::ClientContext context;
+  v1::SyncRequest request;
+  v1::SyncReply reply;
+  absl::Time began;
+  uint64_t life = 0;
+  bool asks = false;  // it holds nothing
+};
+
+SimulatedWorker::SimulatedWorker(std::string name, const LoadOptions& options, Timer& timer, LoadCounts& counts)
+    : name_(std::move(name)), options_(options), timer_(timer), counts_(counts) {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // a connection of its own, as a machine has
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2000);
+  stub_ =
+      v1::Fleet::NewStub(grpc::CreateCustomChannel(options_.address, grpc::InsecureChannelCredentials(), arguments));
+}
+
+void SimulatedWorker::Start() {
+  struct HelloCall {
+    grpc::ClientContext context;
+    v1::HelloRequest request;
+    v1::HelloReply reply;
+  };
+  auto call = std::make_shared<HelloCall>();
+  {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    if (std::exchange(connecting_, true)) return;
+    call->request.set_session(absl::StrCat(name_, " life ", life_));
+  }
+  call->context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(60)));
+  call->context.set_wait_for_ready(true);
+  call->request.set_worker_name(name_);
+  call->request.set_name_key(name_);
+  call->request.set_threads(2);
+  call->request.set_can_build(true);
+  call->request.set_can_measure(true);
+  call->request.mutable_profile()->set_device_class("load/c2");
+  call->request.mutable_profile()->set_target("cpu:load");
+  call->request.mutable_profile()->set_cores(2);
+  stub_->async()->Hello(&call->context, &call->request, &call->reply, [this, call](const grpc::Status& status) {
+    {
+      const std::lock_guard<std::mutex> guard(mutex_);
+      connecting_ = false;
+    }
+    if (stopping_) return;
+    if (!status.ok()) {
+      ++counts_.failed;
+      return timer_.After(absl::Seconds(1), [this] { Start(); });
+    }
+    ++counts_.connected;
+    Sync();
+  });
+}
+
+void SimulatedWorker::Vanish() {
+  {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    ++life_;
+    seq_ = 0;
+    held_.clear();
+    results_.clear();
+  }
+  Start();
+}
+
+void SimulatedWorker::Sync() {
+  if (stopping_) return;
+  auto call = std::make_shared<Call>();
+  {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    call->life = life_;
+    call->request.set_session(absl::StrCat(name_, " life ", life_));
+    call->request.set_seq(++seq_);
+    for (const auto& [trial, id] : held_) {
+      v1::LeaseState& state = *call->request.add_held();
+      *state.mutable_id() = id;
+      state.set_phase(v1::PHASE_MEASURING);
+    }
+    for (const auto& [trial, result] : results_) *call->request.add_results() = result;
+    call->asks = held_.empty();
+    call->request.set_credits(call->asks ? static_cast<uint32_t>(options_.credits) : 0);
+  }
+  call->context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(30)));
+  call->began = absl::Now();
+  ++counts_.calls;
+  stub_->async()->Sync(&call->context, &call->request, &call->reply,
+                       [this, call](const grpc::Status& status) { TakeReply(*call, status); });
+}
+
+void SimulatedWorker::TakeReply(const Call& call, const grpc::Status& status) {
+  if (stopping_) return;
+  bool newest = false, lent = false;
+  const absl::Duration took = absl::Now() - call.began;
+  {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    if (call.life != life_) return;
+    newest = call.request.seq() == seq_;
+    for (const v1::LeaseId& id : call.reply.acked()) {
+      if (results_.erase(id.trial()) == 0) continue;
+      ++counts_.acked;
+      const std::lock_guard<std::mutex> counting(counts_.mutex);
+      counts_.acked_trials.push_back(id.trial());
+    }
+    for (const v1::Lease& lease : call.reply.want()) {
+      if (results_.count(lease.id().trial()) != 0) continue;
+      lent = held_.emplace(lease.id().trial(), lease.id()).second || lent;
+    }
+  }
+  if (!status.ok() || call.reply.unknown_session()) {
+    ++counts_.failed;
+    if (newest) timer_.After(absl::Seconds(1), [this, known = status.ok()] { known ? Start() : Sync(); });
+    return;
+  }
+  if (lent && call.asks) counts_.lease.Add(took);
+  if (lent) timer_.After(absl::Milliseconds(options_.work_ms), [this, life = call.life] { Finish(life); });
+  if (newest) Sync();
+}
+
+void SimulatedWorker::Finish(uint64_t life) {
+  {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    if (life != life_) return;
+    for (const auto& [trial, id] : held_) {
+      v1::TrialResult& result = results_[trial];
+      *result.mutable_id() = id;
+      v1::Outcome& outcome = *result.mutable_outcome();
+      outcome.set_kind(v1::OUTCOME_OK);
+      const double us = 100 + static_cast<double>(trial * 7919 % 1000);
+      outcome.mutable_timing()->set_median_us(us);
+      for (int i = 0; i < 10; ++i) outcome.mutable_timing()->add_samples_us(static_cast<float>(us));
+      outcome.set_duel_ratio(1.5);
+      outcome.set_measure_seconds(0.1);
+    }
+    held_.clear();
+  }
+  Sync();
+}
+
+}  // namespace hone
