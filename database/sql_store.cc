@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/support/crash_point.h"
 #include "compiler/support/status_macros.h"
 #include "database/reads.h"
 #include "database/writes.h"
@@ -14,9 +15,12 @@ absl::Status SqlStore::Transaction(Body body) {
   const std::lock_guard<std::mutex> guard(write_mutex_);
   HONE_ASSIGN_OR_RETURN(SqlConnection * writer, Writer());
   absl::Status status = writer->Begin(SqlConnection::Access::kWrite);
+  CrashPoint("store.begun");
   if (status.ok()) status = body(*writer);
   if (status.ok()) status = BeforeCommit(*writer);
+  CrashPoint("store.before_commit");
   if (status.ok()) status = writer->Commit();
+  CrashPoint("store.committed");
   if (status.ok()) return status;
   writer->Rollback();
   key_ids_.clear();
@@ -49,6 +53,7 @@ absl::StatusOr<uint64_t> SqlStore::BeginEpoch() {
   HONE_RETURN_IF_ERROR(Transaction([&](SqlConnection& c) -> absl::Status {
     HONE_ASSIGN_OR_RETURN(const std::unique_ptr<SqlQuery> next, c.Prepare("UPDATE term SET epoch = epoch + 1"));
     HONE_RETURN_IF_ERROR(next->Run());
+    CrashPoint("store.epoch");
     HONE_ASSIGN_OR_RETURN(epoch, c.Number(read_epoch_));
     return absl::OkStatus();
   }));

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/support/crash_point.h"
 #include "compiler/support/status_macros.h"
 
 namespace hone {
@@ -25,11 +26,15 @@ absl::Status Migrate(SqliteConnection& connection, std::span<const Migration> mi
   const int newest = migrations.empty() ? 0 : migrations.back().version;
   if (version == newest) return absl::OkStatus();
   if (version > 0) { HONE_RETURN_IF_ERROR(connection.BackUpTo(absl::StrCat(connection.name(), ".before-v", newest))); }
+  CrashPoint("migrate.copied");
   for (const Migration& migration : migrations) {
     if (migration.version <= version) continue;
-    absl::Status status = connection.Execute(absl::StrCat(
-        "BEGIN IMMEDIATE;\n", migration.sql, "\n;\n", NoteOf(migration), ";\nPRAGMA application_id = ", kApplicationId,
-        ";\nPRAGMA user_version = ", migration.version, ";\nCOMMIT;\n"));
+    absl::Status status = connection.Execute(
+        absl::StrCat("BEGIN IMMEDIATE;\n", migration.sql, "\n;\n", NoteOf(migration),
+                     ";\nPRAGMA application_id = ", kApplicationId, ";\nPRAGMA user_version = ", migration.version));
+    CrashPoint("migrate.before_commit");
+    if (status.ok()) status = connection.Commit();
+    CrashPoint("migrate.committed");
     if (!status.ok()) {
       connection.Rollback();
       return Annotate(status, absl::StrCat("migration ", migration.version, " (", migration.name, ")"));

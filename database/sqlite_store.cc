@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "compiler/support/crash_point.h"
 #include "compiler/support/status_macros.h"
 #include "database/file_lock.h"
 #include "database/migrations.h"
@@ -56,9 +57,11 @@ absl::Status CreateFile(const std::string& path) {
     return Migrate(*connection, Migrations());
   }();
   if (status.ok() && chmod(fresh.c_str(), 0600) != 0) status = absl::InternalError(std::strerror(errno));
+  CrashPoint("sqlite.create.made");
   if (status.ok() && std::rename(fresh.c_str(), path.c_str()) != 0) {
     status = absl::PermissionDeniedError(absl::StrCat("cannot create ", path, ": ", std::strerror(errno)));
   }
+  CrashPoint("sqlite.create.renamed");
   if (!status.ok()) std::remove(fresh.c_str());
   return Annotate(status, absl::StrCat("creating the database ", path));
 }
@@ -144,7 +147,9 @@ absl::StatusOr<std::unique_ptr<TuningStore>> OpenToWrite(const std::string& path
   HONE_RETURN_IF_ERROR(
       writer->Execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 4000"));
   HONE_RETURN_IF_ERROR(QuickCheck(*writer));
+  CrashPoint("sqlite.checked");
   HONE_RETURN_IF_ERROR(Migrate(*writer, Migrations()));
+  CrashPoint("sqlite.opened");
   return std::make_unique<SqliteStore>(path, std::move(lock), std::move(writer));
 }
 
@@ -156,6 +161,7 @@ absl::StatusOr<std::unique_ptr<TuningStore>> OpenSqliteStore(const std::string& 
   std::unique_ptr<FileLock> lock;
   if (mode == StoreMode::kWrite) {
     HONE_ASSIGN_OR_RETURN(lock, FileLock::Acquire(path + ".lock"));
+    CrashPoint("sqlite.locked");
     HONE_RETURN_IF_ERROR(CheckFile(path, mode, &missing));  // again: another writer may have made it meanwhile
     if (missing) HONE_RETURN_IF_ERROR(CreateFile(path));
   }

@@ -1,6 +1,7 @@
 #include "database/writes.h"
 
 #include "absl/strings/str_cat.h"
+#include "compiler/support/crash_point.h"
 #include "compiler/support/sha256.h"
 #include "compiler/support/status_macros.h"
 #include "database/checksum.h"
@@ -48,6 +49,7 @@ absl::StatusOr<std::string> PutTrace(SqlConnection& c, const std::string& text) 
 }
 
 absl::Status Apply(SqlConnection& c, KeyIds& keys, const PutWorkload& write) {
+  CrashPoint("write.workload");
   const v1::Workload& w = write.workload;
   HONE_ASSIGN_OR_RETURN(const std::unique_ptr<SqlQuery> insert,
                         c.Prepare("INSERT INTO workload (hash, name, text, flop, bytes) "
@@ -57,6 +59,7 @@ absl::Status Apply(SqlConnection& c, KeyIds& keys, const PutWorkload& write) {
 }
 
 absl::Status Apply(SqlConnection& c, KeyIds& keys, const PutDeviceClass& write) {
+  CrashPoint("write.device_class");
   HONE_ASSIGN_OR_RETURN(const std::unique_ptr<SqlQuery> insert,
                         c.Prepare("INSERT INTO device_class (name, profile) VALUES (?, ?) "
                                   "ON CONFLICT (name) DO UPDATE SET profile = excluded.profile"));
@@ -65,6 +68,7 @@ absl::Status Apply(SqlConnection& c, KeyIds& keys, const PutDeviceClass& write) 
 }
 
 absl::Status Apply(SqlConnection& c, KeyIds& keys, const PutJob& write) {
+  CrashPoint("write.job");
   const JobRow& row = write.row;
   HONE_ASSIGN_OR_RETURN(
       const std::unique_ptr<SqlQuery> insert,
@@ -87,6 +91,7 @@ absl::Status Apply(SqlConnection& c, KeyIds& keys, const PutJob& write) {
 }
 
 absl::Status Apply(SqlConnection& c, KeyIds& keys, const PutPlan& write) {
+  CrashPoint("write.plan");
   HONE_ASSIGN_OR_RETURN(
       const std::unique_ptr<SqlQuery> insert,
       c.Prepare("INSERT INTO plan (job, model_hash, bytes) VALUES (?, ?, ?) ON CONFLICT (job) DO NOTHING"));
@@ -95,6 +100,7 @@ absl::Status Apply(SqlConnection& c, KeyIds& keys, const PutPlan& write) {
 }
 
 absl::Status Apply(SqlConnection& c, KeyIds& keys, const PutTask& write) {
+  CrashPoint("write.task");
   const TaskRow& row = write.row;
   HONE_ASSIGN_OR_RETURN(
       const std::unique_ptr<SqlQuery> insert,
@@ -117,6 +123,7 @@ absl::Status Apply(SqlConnection& c, KeyIds& keys, const PutTask& write) {
 }
 
 absl::Status Apply(SqlConnection& c, KeyIds& keys, const PutTrial& write) {
+  CrashPoint("write.trial");
   const TrialRow& row = write.row;
   HONE_ASSIGN_OR_RETURN(const int64_t key, KeyId(c, keys, row.key));
   HONE_ASSIGN_OR_RETURN(const std::string trace, PutTrace(c, row.trace));
@@ -142,6 +149,7 @@ absl::Status Apply(SqlConnection& c, KeyIds& keys, const PutTrial& write) {
 }
 
 absl::Status Apply(SqlConnection& c, KeyIds& keys, const AddMeasurement& write) {
+  CrashPoint("write.measurement");
   const MeasurementRow& row = write.row;
   v1::Outcome outcome = row.outcome;
   outcome.clear_object();
@@ -155,6 +163,7 @@ absl::Status Apply(SqlConnection& c, KeyIds& keys, const AddMeasurement& write) 
 }
 
 absl::Status Apply(SqlConnection& c, KeyIds& keys, const PutObject& write) {
+  CrashPoint("write.object");
   HONE_ASSIGN_OR_RETURN(const std::unique_ptr<SqlQuery> insert,
                         c.Prepare("INSERT INTO object (record, object, kernel_set, checksum) SELECT ?1, ?2, ?3, ?4 "
                                   "WHERE EXISTS (SELECT 1 FROM record WHERE id = ?1 AND object_digest = ?5) "
@@ -165,6 +174,7 @@ absl::Status Apply(SqlConnection& c, KeyIds& keys, const PutObject& write) {
 }
 
 absl::Status Apply(SqlConnection& c, KeyIds& keys, const PutRecord& write) {
+  CrashPoint("write.record");
   const v1::Record& r = write.row.record;
   HONE_ASSIGN_OR_RETURN(const int64_t key, KeyId(c, keys, write.row.key));
   HONE_ASSIGN_OR_RETURN(const std::string trace, PutTrace(c, r.trace()));
@@ -188,6 +198,7 @@ absl::Status Apply(SqlConnection& c, KeyIds& keys, const PutRecord& write) {
                   "WHERE record.origin = 'imported' AND excluded.origin <> 'imported'"));
     insert->Int(r.id()).Int(key).Blob(trace).Real(r.median_us()).Real(r.low_us()).Real(r.high_us());
     insert->Blob(r.program_hash()).Blob(r.object_digest()).Text(r.generator()).Text(r.target()).Text(r.created());
+    CrashPoint("write.record.traced");
     insert->Text(write.row.origin).Blob(ChecksumOf(write.row));
     HONE_RETURN_IF_ERROR(insert->Run());
   }
@@ -196,6 +207,7 @@ absl::Status Apply(SqlConnection& c, KeyIds& keys, const PutRecord& write) {
 }
 
 absl::Status Apply(SqlConnection& c, KeyIds& keys, const SetBest& write) {
+  CrashPoint("write.best");
   HONE_ASSIGN_OR_RETURN(const int64_t key, KeyId(c, keys, write.key));
   HONE_ASSIGN_OR_RETURN(const std::unique_ptr<SqlQuery> insert,
                         c.Prepare("INSERT INTO best (key, record, median_us) VALUES (?, ?, ?) ON CONFLICT (key) "
@@ -205,6 +217,7 @@ absl::Status Apply(SqlConnection& c, KeyIds& keys, const SetBest& write) {
 }
 
 absl::Status Apply(SqlConnection& c, KeyIds& keys, const PruneObjects& write) {
+  CrashPoint("write.prune_objects");
   HONE_ASSIGN_OR_RETURN(const int64_t key, KeyId(c, keys, write.key));
   HONE_ASSIGN_OR_RETURN(
       const std::unique_ptr<SqlQuery> remove,
@@ -232,6 +245,7 @@ absl::Status Apply(SqlConnection& c, KeyIds& keys, const PruneTrials& write) {
 }
 
 absl::Status Apply(SqlConnection& c, KeyIds& keys, const PutTenant& write) {
+  CrashPoint("write.tenant");
   HONE_ASSIGN_OR_RETURN(const std::unique_ptr<SqlQuery> insert,
                         c.Prepare("INSERT INTO tenant VALUES (?, ?) ON CONFLICT DO NOTHING"));
   insert->Int(write.tenant.id).Text(write.tenant.name);
@@ -239,6 +253,7 @@ absl::Status Apply(SqlConnection& c, KeyIds& keys, const PutTenant& write) {
 }
 
 absl::Status Apply(SqlConnection& c, KeyIds& keys, const PutCostModel& write) {
+  CrashPoint("write.cost_model");
   HONE_ASSIGN_OR_RETURN(
       const std::unique_ptr<SqlQuery> insert,
       c.Prepare("INSERT INTO cost_model (tenant, device_class, kind, bytes, checksum) VALUES (?, (SELECT id FROM "

@@ -9,6 +9,7 @@
 #include "compiler/driver/command.h"
 #include "compiler/driver/exit_code.h"
 #include "compiler/driver/service_options.h"
+#include "compiler/support/crash_point.h"
 #include "compiler/support/file.h"
 #include "compiler/support/sha256.h"
 #include "compiler/support/status_macros.h"
@@ -218,6 +219,7 @@ absl::Status ImportToDaemon(DaemonClient& client, const std::string& text, bool 
     chunk.set_lines(text.substr(at, kChunkBytes));
     if (!writer->Write(chunk)) break;
   }
+  CrashPoint("client.imported");
   writer->WritesDone();
   HONE_RETURN_IF_ERROR(FromGrpc(writer->Finish()));
   return ReportImport(json, reply.records(), reply.duplicates(), {reply.refused().begin(), reply.refused().end()});

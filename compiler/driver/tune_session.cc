@@ -24,6 +24,7 @@
 #include "compiler/driver/model_gain.h"
 #include "compiler/driver/private_service.h"
 #include "compiler/driver/status_line.h"
+#include "compiler/support/crash_point.h"
 #include "compiler/support/status_macros.h"
 #include "database/rows.h"
 #include "nlohmann/json.hpp"
@@ -46,12 +47,15 @@ class TuneSession {
 
   absl::Status Run(const v1::SubmitRequest& request) {
     HONE_RETURN_IF_ERROR(Connect());
+    CrashPoint("client.connected");
     CatchInterrupts();
     HONE_RETURN_IF_ERROR(Submit(request));
+    CrashPoint("client.submitted");
     status_.Say(absl::StrCat("job ", job_, ": ", request.tasks_size(), " tasks of ", request.model_name(), " at ",
                              client().address()));
     if (order_.detach) return Detach();
     HONE_ASSIGN_OR_RETURN(const v1::JobSnapshot last, Watch());
+    CrashPoint("client.watched");
     return Conclude(last);
   }
 

@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/support/crash_point.h"
 
 namespace hone {
 namespace {
@@ -70,9 +71,12 @@ absl::Status WriteFileAtomically(const std::string& path, std::string_view bytes
   const std::string temporary = absl::StrCat(path, ".tmp.", ::getpid());
   const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (fd < 0) return SystemError(errno, "cannot create", temporary);
+  CrashPoint("file.created");
   absl::Status status = WriteAll(fd, bytes, temporary);
   ::close(fd);
   if (status.ok() && ::rename(temporary.c_str(), path.c_str()) != 0) status = SystemError(errno, "cannot write", path);
+  CrashPoint("file.written");
+  CrashPoint("file.renamed");
   if (!status.ok()) ::unlink(temporary.c_str());
   return status;
 }

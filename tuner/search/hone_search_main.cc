@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "compiler/sandbox/sandboxed_process.h"
+#include "compiler/support/crash_point.h"
 #include "compiler/support/frame.h"
 #include "compiler/support/turn_lock.h"
 #include "compiler/target/target.h"
@@ -29,6 +30,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "hone-search: %s\n", std::string(turn.status().message()).c_str());
     return 1;
   }
+  hone::CrashPoint("search.start");
   hone::HostTarget();  // read from files now, which is too late afterwards
   const int lock = turn->fd();
   if (!hone::LockInAndReport(hone::ProcessKind::kSearch, {&lock, 1})) return 1;
@@ -36,6 +38,7 @@ int main(int argc, char** argv) {
   for (;;) {
     const absl::StatusOr<std::string> bytes = hone::ReadFrame(0, kRequestLimit);
     if (!bytes.ok()) return absl::IsOutOfRange(bytes.status()) ? 0 : 1;
+    hone::CrashPoint("search.asked");
     hone::v1::SearchRequest request;
     if (!request.ParseFromString(*bytes)) {
       std::fprintf(stderr, "hone-search: a request is not a SearchRequest\n");
@@ -46,6 +49,8 @@ int main(int argc, char** argv) {
       const hone::TurnLock::Turn held(*turn);  // a host that measures does nothing else meanwhile
       reply = server.Answer(request).SerializeAsString();
     }
+    hone::CrashPoint("search.proposed");
     if (!hone::WriteFrame(1, reply).ok()) return 1;
+    hone::CrashPoint("search.answered");
   }
 }

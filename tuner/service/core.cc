@@ -10,6 +10,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "compiler/support/check.h"
+#include "compiler/support/crash_point.h"
 #include "compiler/support/status_macros.h"
 #include "compiler/support/version.h"
 #include "spdlog/spdlog.h"
@@ -52,7 +53,9 @@ absl::StatusOr<std::unique_ptr<Core>> Core::Start(const DispatchOptions& options
 
 absl::Status Core::Lead() {
   HONE_ASSIGN_OR_RETURN(epoch_, store_->BeginEpoch());
+  CrashPoint("core.epoch_begun");
   HONE_ASSIGN_OR_RETURN(StoredState state, store_->LoadState());
+  CrashPoint("core.state_loaded");
   if (state.corrupt > 0) spdlog::error("{} rows of jobs and device classes are left out: damaged", state.corrupt);
   spdlog::info("term {}, {} open jobs, {} trials were lent", epoch_, state.jobs.size(), state.leased.size());
   dispatcher_ = std::make_unique<Dispatcher>(options_, epoch_, std::move(state));
@@ -75,6 +78,7 @@ absl::Status Core::Lead() {
     const std::lock_guard<std::mutex> guard(mutex_);
     leading_ = true;
   }
+  CrashPoint("core.leads");
   Post(hone::Start{});
   writer_thread_ = std::thread([raw] { raw->RunWriter(); });
   reader_thread_ = std::thread([raw] { raw->RunReader(); });
@@ -91,6 +95,7 @@ void Core::Stop() {
   }
   changed_.notify_all();
   if (dispatcher_thread_.joinable()) dispatcher_thread_.join();
+  CrashPoint("core.stop.dispatcher_ended");
   if (pool_ != nullptr) pool_->Stop();
   {
     const std::lock_guard<std::mutex> guard(read_mutex_);
@@ -104,6 +109,7 @@ void Core::Stop() {
   }
   write_changed_.notify_all();
   if (writer_thread_.joinable()) writer_thread_.join();
+  CrashPoint("core.stop.written");
   std::map<ReplyTo, std::function<void(const Message&)>> left;
   {
     const std::lock_guard<std::mutex> guard(mutex_);
@@ -261,6 +267,7 @@ void Core::Send(ReplyTo to, const Message& message) {
     then = std::move(found->second);
     replies_.erase(found);
   }
+  CrashPoint("core.reply");
   then(message);
 }
 
@@ -305,6 +312,7 @@ void Core::RunWriter() {
     }
     if (load.has_value()) {
       absl::StatusOr<KeyHistory> history = store_->LoadHistory(load->key);
+      CrashPoint("writer.history_read");
       if (!history.ok()) {
         spdlog::error("reading what is known of a task: {}", std::string(history.status().message()));
         writer_failed_ = true;
@@ -318,7 +326,9 @@ void Core::RunWriter() {
       Post(HistoryLoaded{load->key, *std::move(history)});
       continue;
     }
+    CrashPoint("writer.taken");
     if (!writes.empty() && !WriteGroup(writes)) continue;
+    CrashPoint("writer.committed");
     for (const uint64_t commit : commits) Post(Committed{commit});
   }
 }
@@ -334,6 +344,7 @@ void Core::LookWhoLeads() {
 // Nothing depends on it: a model that cannot be stored is learnt anew.
 void Core::WriteModel(const PutCostModel& model) {
   const Write write = model;
+  CrashPoint("writer.model");
   const absl::Status status = store_->Commit(epoch_, {&write, 1});
   if (!status.ok()) {
     spdlog::warn("the cost model of {} was not stored: {}", model.device_class, std::string(status.message()));

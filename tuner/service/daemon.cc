@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
+#include "compiler/support/crash_point.h"
 #include "compiler/support/status_macros.h"
 #include "database/open_store.h"
 #include "database/sqlite_store.h"
@@ -180,7 +181,9 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const DaemonOptions& optio
     }
   }
   parts.gate = std::make_unique<Gate>(std::move(tokens), options.call_limits);
+  CrashPoint("daemon.start");
   HONE_ASSIGN_OR_RETURN(std::unique_ptr<TuningStore> store, OpenStore(options.db, StoreMode::kWrite));
+  CrashPoint("daemon.store_opened");
   parts.database = FileAt(options.db);
   Daemon* raw = daemon.get();
   DispatchOptions dispatch = options.dispatch;
@@ -189,6 +192,7 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const DaemonOptions& optio
                           const std::lock_guard<std::mutex> guard(raw->parts_->mutex);
                           raw->parts_->failure = std::move(status);
                         }));
+  CrashPoint("daemon.core_started");
   parts.tune = MakeTuneService(*parts.core, *parts.gate, parts.last_call);
   parts.fleet = MakeFleetService(*parts.core, *parts.gate);
 
@@ -222,11 +226,13 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const DaemonOptions& optio
   for (size_t i = 0; i < acceptors.size(); ++i) {
     parts.listeners[i]->Start(std::move(acceptors[i]), options.max_connections);
   }
+  CrashPoint("daemon.listening");
   // Clients on this machine find it by the database: by a socket where there is one.
   const auto local = std::find_if(daemon->addresses_.begin(), daemon->addresses_.end(), IsUnixAddress);
   if (is_file)
     HONE_RETURN_IF_ERROR(
         PublishAddress(options.db, local == daemon->addresses_.end() ? daemon->addresses_.front() : *local));
+  CrashPoint("daemon.published");
   if (!options.http.empty()) { HONE_ASSIGN_OR_RETURN(parts.http, HttpServer::Start(options.http, *parts.core)); }
   parts.last_call = Core::Now();
   return daemon;
@@ -274,6 +280,7 @@ absl::Status Daemon::Serve() {
     spdlog::info("nobody needs this daemon any more");
     break;
   }
+  CrashPoint("daemon.stop.begun");
   // Workers of a private daemon end with it; those of a shared one wait for the next.
   if (is_private) {
     parts.core->Post(ShutDown{});
@@ -282,9 +289,12 @@ absl::Status Daemon::Serve() {
   parts.server->GetHealthCheckService()->SetServingStatus(false);
   for (const auto& listener : parts.listeners) listener->Stop();
   parts.http = nullptr;
+  CrashPoint("daemon.stop.deaf");
   parts.core->Stop();  // what was promised is written; everybody who waits is answered
+  CrashPoint("daemon.stop.stopped");
   parts.server->Shutdown(std::chrono::system_clock::now() + kStopGrace);
   parts.server->Wait();
+  CrashPoint("daemon.stop.down");
   for (const std::string& path : parts.socket_paths) unlink(path.c_str());
   return result;
 }

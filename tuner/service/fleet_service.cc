@@ -2,6 +2,7 @@
 
 #include <atomic>
 
+#include "compiler/support/crash_point.h"
 #include "proto/rpc/status.h"
 #include "tuner/service/auth.h"
 #include "tuner/service/core.h"
@@ -58,6 +59,7 @@ class FleetService : public v1::Fleet::WithCallbackMethod_Sync<v1::Fleet::Servic
   grpc::Status Hello(grpc::ServerContext* context, const v1::HelloRequest* request, v1::HelloReply* reply) override {
     const absl::StatusOr<Caller> caller = gate_.Admit<v1::Fleet::WithAsyncMethod_Hello>(*context);
     if (!caller.ok()) return ToGrpc(caller.status());
+    CrashPoint("fleet.hello");
     return AskCore(core_, context, reply, [&](ReplyTo to) { return hone::Hello{to, *request, caller->tenant.id}; });
   }
 
@@ -69,6 +71,7 @@ class FleetService : public v1::Fleet::WithCallbackMethod_Sync<v1::Fleet::Servic
       refused->Finish(ToGrpc(caller.status()));
       return refused;
     }
+    CrashPoint("fleet.sync");
     return new SyncCall(core_, caller->tenant.id, *request, reply);
   }
 
@@ -82,6 +85,7 @@ class FleetService : public v1::Fleet::WithCallbackMethod_Sync<v1::Fleet::Servic
       found = workload != nullptr;
       if (found) *reply = *workload;
     });
+    CrashPoint("fleet.workload");
     if (!found) return {grpc::StatusCode::NOT_FOUND, "no open job has a task of that workload"};
     return grpc::Status::OK;
   }

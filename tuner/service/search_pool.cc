@@ -9,6 +9,7 @@
 #include "absl/time/clock.h"
 #include "compiler/sandbox/layers.h"
 #include "compiler/sandbox/sandboxed_process.h"
+#include "compiler/support/crash_point.h"
 #include "compiler/support/status_macros.h"
 #include "spdlog/spdlog.h"
 
@@ -35,7 +36,9 @@ constexpr size_t kMostModelBytes = 8 << 20;
 // One question and its answer. On an error the child is of no more use.
 absl::StatusOr<v1::SearchReply> Exchange(SandboxedProcess& child, const v1::SearchRequest& request,
                                          absl::Time deadline) {
+  CrashPoint("searches.asking");
   HONE_RETURN_IF_ERROR(child.Send(request.SerializeAsString(), deadline - absl::Now()));
+  CrashPoint("searches.asked");
   HONE_ASSIGN_OR_RETURN(const std::string bytes, child.Receive(kReplyLimit, deadline - absl::Now()));
   v1::SearchReply reply;
   if (!reply.ParseFromString(bytes) || reply.request_id() != request.request_id()) {
@@ -176,6 +179,7 @@ void SearchPool::Run(Slot& slot) {
     if (slot.child != nullptr) LogWords(slot.number, *slot.child);
     if (reply.ok()) {
       slot.failures = 0;
+      CrashPoint("searches.answered");
       done_(*reply);
       continue;
     }

@@ -1,6 +1,7 @@
 #include "tuner/service/tune_service.h"
 
 #include "absl/strings/str_cat.h"
+#include "compiler/support/crash_point.h"
 #include "database/record_json.h"
 #include "proto/rpc/channel.h"
 #include "proto/rpc/status.h"
@@ -20,6 +21,7 @@ absl::Status Import(Core& core, grpc::ServerContext* context, const Tenant& tena
                     uint64_t first_line, v1::ImportReply& total) {
   absl::StatusOr<ImportPlan> plan = PlanImport(core.store(), tenant.id, lines, first_line);
   if (!plan.ok()) return plan.status();
+  CrashPoint("tune.import");
   plan->writes.insert(plan->writes.begin(), PutTenant{tenant});
   v1::ImportReply part;
   part.set_records(plan->records);
@@ -44,6 +46,7 @@ class TuneService : public v1::Tune::WithCallbackMethod_Watch<v1::Tune::Service>
   grpc::Status Submit(grpc::ServerContext* context, const v1::SubmitRequest* request, v1::SubmitReply* reply) override {
     const absl::StatusOr<Caller> caller = Admit<v1::Tune::WithAsyncMethod_Submit>(*context);
     if (!caller.ok()) return ToGrpc(caller.status());
+    CrashPoint("tune.submit");
     // A job of an earlier life of the daemon, ended or not, may have the same request.
     const absl::StatusOr<std::optional<uint64_t>> known =
         core_.store().FindJob(caller->tenant.id, request->request_id());
@@ -75,6 +78,7 @@ class TuneService : public v1::Tune::WithCallbackMethod_Watch<v1::Tune::Service>
   grpc::Status Stop(grpc::ServerContext* context, const v1::StopRequest* request, v1::JobSnapshot* reply) override {
     const absl::StatusOr<Caller> caller = Admit<v1::Tune::WithAsyncMethod_Stop>(*context);
     if (!caller.ok()) return ToGrpc(caller.status());
+    CrashPoint("tune.stop");
     const grpc::Status status = AskCore(core_, context, reply, [&](ReplyTo to) {
       return StopJob{to, request->job_id(), caller->tenant.id};
     });
@@ -86,6 +90,7 @@ class TuneService : public v1::Tune::WithCallbackMethod_Watch<v1::Tune::Service>
   grpc::Status Pause(grpc::ServerContext* context, const v1::PauseRequest* request, v1::JobSnapshot* reply) override {
     const absl::StatusOr<Caller> caller = Admit<v1::Tune::WithAsyncMethod_Pause>(*context);
     if (!caller.ok()) return ToGrpc(caller.status());
+    CrashPoint("tune.pause");
     const grpc::Status status = AskCore(core_, context, reply, [&](ReplyTo to) {
       return PauseJob{to, request->job_id(), request->paused(), caller->tenant.id};
     });
@@ -214,6 +219,7 @@ class TuneService : public v1::Tune::WithCallbackMethod_Watch<v1::Tune::Service>
                              grpc::ServerWriter<v1::ExportChunk>* writer) override {
     const absl::StatusOr<Caller> caller = Admit<v1::Tune::WithAsyncMethod_ExportRecords>(*context);
     if (!caller.ok()) return ToGrpc(caller.status());
+    CrashPoint("tune.export_records");
     const absl::StatusOr<int> corrupt = hone::ExportRecords(core_.store(), caller->tenant.id, [&](std::string lines) {
       v1::ExportChunk chunk;
       for (size_t at = 0; at < lines.size(); at += kChunkBytes) {

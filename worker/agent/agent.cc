@@ -15,6 +15,7 @@
 #include "compiler/log/log.h"
 #include "compiler/sandbox/layers.h"
 #include "compiler/sandbox/sandboxed_process.h"
+#include "compiler/support/crash_point.h"
 #include "compiler/support/file.h"
 #include "compiler/support/sha256.h"
 #include "compiler/support/status_macros.h"
@@ -62,6 +63,7 @@ class TaskCache {
       return &kept_.front();
     }
     HONE_ASSIGN_OR_RETURN(const v1::Workload workload, session.GetWorkload(hash));
+    CrashPoint("worker.workload");
     HONE_ASSIGN_OR_RETURN(std::unique_ptr<TaskContext> context,
                           TaskContext::Create(workload, target_, builders_, kOracleLimit, runners_));
     kept_.push_front({.hash = hash, .context = std::move(context), .champion = {}});
@@ -138,9 +140,11 @@ void WorkUntilStopped(WorkQueue& queue, Session& session, const std::string& tar
       queue.AddSeconds(seconds);
       continue;
     }
+    CrashPoint("worker.prepared");
     TrialBatch trials(*(*task)->context, target, builders, &(*task)->champion, &noise,
                       [&](const v1::LeaseId& id, v1::Phase phase) { queue.SetPhase(id, phase); });
     std::vector<v1::Outcome> outcomes = trials.Run(batch);
+    CrashPoint("worker.outcomes");
     seconds.build += trials.seconds().build;
     seconds.verify += trials.seconds().verify;
     seconds.measure += trials.seconds().measure;
@@ -166,6 +170,7 @@ absl::Status RunAgent(const AgentOptions& options, const std::atomic<bool>& stop
     if (!opened.ok()) return Annotate(opened.status(), "--spool");
     spool = *std::move(opened);
   }
+  CrashPoint("worker.start");
   SessionOptions session_options;
   session_options.address = options.server;
   session_options.credentials = options.credentials;
@@ -200,6 +205,7 @@ absl::Status RunAgent(const AgentOptions& options, const std::atomic<bool>& stop
                  spool != nullptr ? "the next worker on " + options.spool + " tells them"
                                   : "they are lost (--spool FOLDER keeps them)");
   }
+  CrashPoint("worker.stop.left");
   queue.Stop();
   // A batch that went beyond the drain limit has been given back. Its processes end with the threads that started them.
   if (status.ok() && queue.gave_up()) ::_exit(0);

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/support/crash_point.h"
 #include "compiler/support/status_macros.h"
 #include "proto/rpc/address.h"
 #include "proto/rpc/status.h"
@@ -65,6 +66,7 @@ absl::Status Session::Hello() {
   request.mutable_missing_layers()->Assign(options_.missing_layers.begin(), options_.missing_layers.end());
   v1::HelloReply reply;
   HONE_RETURN_IF_ERROR(FromGrpc(stub_->Hello(MakeContext(options_.credentials, kCallTimeout).get(), request, &reply)));
+  CrashPoint("worker.greeted");
   hold_ = absl::Milliseconds(reply.sync_hold_ms());
   spdlog::info("worker {} at {}: {}", reply.worker_id(), options_.address, options_.profile.device_class());
   return absl::OkStatus();
@@ -78,7 +80,9 @@ std::shared_ptr<Session::Call> Session::StartSync(bool draining) {
   call->finished = queue_.finished();  // before they are read: one told twice is harmless, one untold is not
   queue_.Describe(draining ? 0 : options_.capacity, &call->request);
   call->context = MakeContext(options_.credentials, hold_ + kCallTimeout);
+  CrashPoint("worker.sync");
   stub_->async()->Sync(call->context.get(), &call->request, &call->reply, [call, this](grpc::Status status) {
+    CrashPoint("worker.synced");
     call->status = FromGrpc(status);
     call->done = true;
     queue_.Poke();
@@ -92,6 +96,7 @@ bool Session::DrainIsOver(bool daemon_answers) {
     spdlog::info("draining: what is under work has {} to end, the rest goes back",
                  absl::FormatDuration(options_.drain_limit));
   }
+  CrashPoint("worker.stop.draining");
   const bool late = absl::Now() >= drain_by_;
   queue_.GiveBack(/*all=*/late);
   if (daemon_answers) return told_draining_ && !queue_.HasWork();

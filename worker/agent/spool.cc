@@ -12,6 +12,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "compiler/support/crash_point.h"
 #include "compiler/support/file.h"
 #include "compiler/support/sha256.h"
 #include "compiler/support/status_macros.h"
@@ -47,8 +48,10 @@ absl::StatusOr<std::unique_ptr<Spool>> Spool::Open(const std::string& folder, in
         absl::StrCat(folder, ": another worker keeps its results there; give each worker a folder of its own"));
   }
   ::fchmod(spool->fd_, 0700);  // leases' secrets are in it
+  CrashPoint("spool.locked");
   HONE_RETURN_IF_ERROR(spool->ReadIdentity());
   HONE_RETURN_IF_ERROR(spool->ReadFound());
+  CrashPoint("spool.read");
   return spool;
 }
 
@@ -107,7 +110,9 @@ absl::Status Spool::Add(const v1::TrialResult& result) {
   }
   const Key key = KeyOf(result.id());
   HONE_RETURN_IF_ERROR(WriteFileAtomically(PathOf(key), bytes));
+  CrashPoint("spool.named");
   ::fsync(fd_);  // the name too
+  CrashPoint("spool.durable");
   const int64_t size = static_cast<int64_t>(bytes.size());
   bytes_ += size - sizes_[key];
   sizes_[key] = size;
@@ -117,7 +122,9 @@ absl::Status Spool::Add(const v1::TrialResult& result) {
 void Spool::Remove(const v1::LeaseId& id) {
   const auto found = sizes_.find(KeyOf(id));
   if (found == sizes_.end()) return;
+  CrashPoint("spool.trimming");
   ::unlink(PathOf(found->first).c_str());
+  CrashPoint("spool.trimmed");
   bytes_ -= found->second;
   sizes_.erase(found);
 }

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/ir/canonical.h"
+#include "compiler/support/crash_point.h"
 #include "compiler/support/sha256.h"
 #include "compiler/support/stopwatch.h"
 #include "worker/agent/check_winner.h"
@@ -242,6 +243,7 @@ std::vector<v1::Outcome> TrialBatch::Run(const std::vector<v1::Lease>& leases) {
   const bool has_champion = !leases.front().champion_trace().empty();
   const bool duel = leases.front().duel();
   std::vector<Contender> contenders = Build(leases);
+  CrashPoint("worker.built");
   const Clock::time_point start = Clock::now();
   for (size_t i = 0; i < contenders.size(); ++i) {
     Contender& contender = contenders[i];
@@ -253,6 +255,7 @@ std::vector<v1::Outcome> TrialBatch::Run(const std::vector<v1::Lease>& leases) {
     if (is_champion && !contender.in()) *champion_ = {};  // the next batch tries it from the beginning
     contender.outcome.set_verify_seconds(SecondsSince(begin));
   }
+  CrashPoint("worker.verified");
   seconds_.verify += SecondsSince(start);
   TimedRaceOptions options;
   if (duel) {  // what is published is worth more samples
@@ -266,10 +269,12 @@ std::vector<v1::Outcome> TrialBatch::Run(const std::vector<v1::Lease>& leases) {
   for (Contender& contender : contenders) {
     if (contender.in()) Set(&contender.outcome, v1::OUTCOME_INFRA, "the machine was not quiet enough to time it");
   }
+  CrashPoint("worker.measured");
   // A duel makes the best of a task, and without a champion the first that is right does.
   const Clock::time_point checked = Clock::now();
   for (size_t i = 0; i < leases.size() && (duel || !has_champion); ++i) CheckAsWinner(contenders[i]);
   seconds_.measure += SecondsSince(checked);
+  CrashPoint("worker.checked");
   const double share = (seconds_.measure - before) / static_cast<double>(leases.size());
 
   // The bytes of whoever would be the best so far go along, for the database to keep.

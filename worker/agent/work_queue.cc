@@ -6,6 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "compiler/log/log.h"
+#include "compiler/support/crash_point.h"
 #include "spdlog/spdlog.h"
 
 namespace hone {
@@ -29,6 +31,9 @@ void WorkQueue::Apply(const v1::SyncRequest& asked, const v1::SyncReply& reply) 
   for (const v1::LeaseId& id : reply.keep()) wanted.insert(KeyOf(id));
   for (const v1::Lease& lease : reply.want()) wanted.insert(KeyOf(lease.id()));
   for (const v1::LeaseId& id : reply.acked()) {
+    LogFact(spdlog::level::debug, "result is acknowledged",
+            {{"trial", id.trial()}, {"attempt", uint64_t{id.attempt()}}, {"epoch", id.epoch()}});
+    CrashPoint("worker.acknowledged");
     results_.erase(KeyOf(id));
     if (spool_ != nullptr) spool_->Remove(id);
   }
@@ -43,6 +48,7 @@ void WorkQueue::Apply(const v1::SyncRequest& asked, const v1::SyncReply& reply) 
     const Key key = KeyOf(lease.id());
     if (held_.count(key) > 0 || results_.count(key) > 0) continue;  // a repeated message
     held_[key].lease = lease;
+    CrashPoint("worker.lent");
     queued_.push_back(key);
   }
   work_.notify_all();
@@ -211,6 +217,7 @@ void WorkQueue::Finish(const v1::LeaseId& id, v1::Outcome outcome) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const Key key = KeyOf(id);
   if (held_.erase(key) == 0) return;  // given back meanwhile
+  CrashPoint("worker.finished");
   const absl::Status kept = spool_ == nullptr ? absl::OkStatus() : spool_->Add(result);
   if (!kept.ok() && !spool_failed_) {
     spdlog::error("results are not kept on disk, and are lost if this worker ends before the daemon has them: {}",
@@ -219,6 +226,7 @@ void WorkQueue::Finish(const v1::LeaseId& id, v1::Outcome outcome) {
   spool_failed_ = !kept.ok();
   results_[key] = std::move(result);
   ++finished_;
+  CrashPoint("worker.kept");
   has_news_ = true;
   news_.notify_all();
 }

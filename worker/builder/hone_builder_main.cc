@@ -6,6 +6,7 @@
 #include <string>
 
 #include "compiler/sandbox/sandboxed_process.h"
+#include "compiler/support/crash_point.h"
 #include "compiler/support/frame.h"
 #include "worker/builder/build.h"
 
@@ -17,15 +18,20 @@ constexpr size_t kRequestLimit = 16 << 20;
 
 int main() {
   ::signal(SIGPIPE, SIG_IGN);
+  hone::CrashPoint("builder.start");
   if (!hone::LockInAndReport(hone::ProcessKind::kBuilder)) return 1;
   for (;;) {
     const absl::StatusOr<std::string> bytes = hone::ReadFrame(0, kRequestLimit);
     if (!bytes.ok()) return absl::IsOutOfRange(bytes.status()) ? 0 : 1;
+    hone::CrashPoint("builder.asked");
     hone::v1::BuildRequest request;
     if (!request.ParseFromString(*bytes)) {
       std::fprintf(stderr, "hone-builder: a request is not a BuildRequest\n");
       return 1;
     }
-    if (!hone::WriteFrame(1, hone::Build(request).SerializeAsString()).ok()) return 1;
+    const std::string reply = hone::Build(request).SerializeAsString();
+    hone::CrashPoint("builder.built");
+    if (!hone::WriteFrame(1, reply).ok()) return 1;
+    hone::CrashPoint("builder.answered");
   }
 }

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "compiler/sandbox/sandboxed_process.h"
+#include "compiler/support/crash_point.h"
 #include "compiler/support/frame.h"
 #include "worker/oracle/workload_reader.h"
 
@@ -16,11 +17,13 @@ constexpr size_t kRequestLimit = 16 << 20;
 
 int main() {
   ::signal(SIGPIPE, SIG_IGN);
+  hone::CrashPoint("oracle.start");
   if (!hone::LockInAndReport(hone::ProcessKind::kOracle)) return 1;
   hone::WorkloadReader reader;
   for (;;) {
     const absl::StatusOr<std::string> bytes = hone::ReadFrame(0, kRequestLimit);
     if (!bytes.ok()) return absl::IsOutOfRange(bytes.status()) ? 0 : 1;
+    hone::CrashPoint("oracle.asked");
     hone::v1::OracleRequest request;
     std::string answer;
     if (!request.ParseFromString(*bytes) || !reader.Answer(request, &answer)) {
@@ -28,5 +31,6 @@ int main() {
       return 1;
     }
     if (!hone::WriteFrame(1, answer).ok()) return 1;
+    hone::CrashPoint("oracle.answered");
   }
 }

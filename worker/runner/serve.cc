@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "compiler/sandbox/enter.h"
+#include "compiler/support/crash_point.h"
 #include "worker/runner/candidate.h"
 #include "worker/runner/protocol.h"
 
@@ -105,10 +106,12 @@ RuntimeResult<std::unique_ptr<Candidate>> LoadCandidate(const LoadRequest& reque
 }  // namespace
 
 int ServeRunner(int socket) {
+  CrashPoint("runner.start");
   LoadRequest load;
   int files[kFiles], num_files = 0;
   if (!Receive(socket, &load, files, &num_files)) return 2;
 
+  CrashPoint("runner.asked_to_load");
   static RunnerReply reply;  // 4 KiB of samples
   SandboxLimits limits;
   limits.cpu_seconds = load.cpu_seconds;
@@ -129,6 +132,7 @@ int ServeRunner(int socket) {
   g_candidate = candidate->get();
   CatchCrashes();
   reply.layers |= LockSystemCalls(SystemCalls::kKernel);
+  CrashPoint("runner.loaded");
   reply.outcome = RunnerOutcome::kReady;
   if (!Send(socket, reply)) _exit(0);
 
@@ -138,6 +142,7 @@ int ServeRunner(int socket) {
     const ssize_t got = recv(socket, request, sizeof(request), 0);
     if (got < 0 && errno == EINTR) continue;
     if (got < static_cast<ssize_t>(sizeof(RunnerCommand))) _exit(0);  // the agent is gone; no destructors here
+    CrashPoint("runner.asked");
     reply.outcome = RunnerOutcome::kDone;
     reply.kernel_result = 0;
     reply.num_samples = 0;
@@ -157,6 +162,7 @@ int ServeRunner(int socket) {
       reply.outcome = RunnerOutcome::kRefused;
       std::snprintf(reply.message, sizeof(reply.message), "an unknown request");
     }
+    CrashPoint("runner.done");
     if (!Send(socket, reply)) _exit(0);
   }
 }

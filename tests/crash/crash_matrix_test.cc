@@ -1,0 +1,260 @@
+// Processes of a small service are ended at every crash point that the sources name, as often as there are visits to
+// draw from, and started again (world.h: what must hold).
+//   HONE_CRASHES=3000 crash_tests        so many losses in place of 200
+#include <signal.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <random>
+#include <set>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "database/sqlite_store.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/crash/crash_points.h"
+#include "tests/crash/world.h"
+
+namespace hone::crash_test {
+namespace {
+
+using system_test::Finished;
+using system_test::Process;
+using system_test::TempFolder;
+using system_test::WaitUntil;
+namespace fs = std::filesystem;
+
+constexpr size_t kLeastPoints = 60;
+constexpr int kRecordsOfFixture = 20;  // database/fixtures/schema_1.db
+constexpr double kVisited = 60;        // seconds in which a point is passed, on a loaded machine
+
+// What makes a process come by a point.
+enum class Activity { kStart, kStop, kJob, kCommand };
+
+bool IsOf(const std::string& point, std::initializer_list<const char*> prefixes) {
+  return std::any_of(prefixes.begin(), prefixes.end(),
+                     [&](const char* prefix) { return absl::StartsWith(point, prefix); });
+}
+
+Activity ActivityOf(const std::string& point) {
+  if (IsOf(point, {"daemon.stop.", "core.stop.", "worker.stop."})) return Activity::kStop;
+  if (IsOf(point, {"daemon.", "sqlite.", "migrate.", "core.epoch", "core.state", "core.leads", "store.epoch"})) {
+    return Activity::kStart;
+  }
+  if (IsOf(point, {"tune.", "client.", "write.tenant"})) return Activity::kCommand;
+  return Activity::kJob;
+}
+
+World::Host HostOf(const std::string& point) {
+  const bool at_worker = IsOf(point, {"worker.", "builder.", "oracle.", "runner.", "spool.", "file."});
+  return at_worker ? World::Host::kWorker : World::Host::kDaemon;
+}
+
+int AllCrashes() {
+  const char* asked = std::getenv("HONE_CRASHES");
+  return asked != nullptr ? std::atoi(asked) : 200;
+}
+
+// The points of one activity, each as often as the others, and `AllCrashes` in all activities together.
+std::vector<std::string> Schedule(Activity activity) {
+  const std::vector<std::string> all = CrashPoints();
+  std::vector<std::string> points;
+  std::copy_if(all.begin(), all.end(), std::back_inserter(points),
+               [&](const std::string& point) { return ActivityOf(point) == activity; });
+  const size_t rounds = std::max<size_t>(1, (static_cast<size_t>(AllCrashes()) + all.size() - 1) / all.size());
+  std::vector<std::string> schedule;
+  std::mt19937_64 random(static_cast<uint64_t>(activity));
+  for (size_t round = 0; round < rounds; ++round) {
+    std::shuffle(points.begin(), points.end(), random);
+    schedule.insert(schedule.end(), points.begin(), points.end());
+  }
+  return schedule;
+}
+
+void Report(const std::vector<std::string>& schedule, int kills) {
+  const std::set<std::string> points(schedule.begin(), schedule.end());
+  for (const std::string& point : points) {
+    std::printf("  %-28s %3d\n", point.c_str(), static_cast<int>(std::count(schedule.begin(), schedule.end(), point)));
+  }
+  std::printf("%zu points, %d losses\n", points.size(), kills);
+}
+
+TEST(CrashMatrix, HasPointsInEveryProgram) {
+  const std::vector<std::string> points = CrashPoints();
+  std::printf("%zu points\n", points.size());
+  EXPECT_GE(points.size(), kLeastPoints);
+  for (const char* prefix : {"daemon.", "worker.", "builder.", "runner.", "oracle.", "search.", "client."}) {
+    EXPECT_TRUE(std::any_of(points.begin(), points.end(), [&](const std::string& point) {
+      return absl::StartsWith(point, prefix);
+    })) << prefix;
+  }
+}
+
+// ---- starting ----
+
+Process StartDaemon(const TempFolder& folder, const std::map<std::string, std::string>& environment) {
+  return Process(folder, "honed", {"--db", folder / "t.db", "--listen", "unix:" + (folder / "s")}, environment);
+}
+
+bool Listens(Process& daemon) {
+  return WaitUntil([&] { return !daemon.running() || daemon.Output().find("listening on") != std::string::npos; },
+                   kVisited) &&
+         daemon.running();
+}
+
+int Records(const std::string& path) {
+  const auto store = OpenSqliteStore(path, StoreMode::kRead);
+  EXPECT_TRUE(store.ok()) << store.status();
+  if (!store.ok()) return -1;
+  const auto page = (*store)->Records(kLocalTenant, {});
+  EXPECT_TRUE(page.ok() && page->corrupt == 0) << page.status();
+  return page.ok() ? static_cast<int>(page->rows.size()) : -1;
+}
+
+TEST(CrashMatrix, ADaemonThatIsLostAsItStartsStartsAgain) {
+  const std::vector<std::string> schedule = Schedule(Activity::kStart);
+  const std::string oldest = HONE_TEST_DATA "/database/fixtures/schema_1.db";
+  for (size_t i = 0; i < schedule.size(); ++i) {
+    SCOPED_TRACE(schedule[i]);
+    const TempFolder folder;
+    const bool made = IsOf(schedule[i], {"sqlite.create."});
+    if (!made) fs::copy_file(oldest, folder / "t.db");
+    Trigger trigger(folder, schedule[i], IsOf(schedule[i], {"migrate.before", "migrate.committed"}) ? 1 + i % 4 : 1);
+    {
+      Process daemon = StartDaemon(folder, trigger.environment());
+      EXPECT_EQ(daemon.Wait(kVisited), 128 + SIGKILL) << daemon.Errors();
+      EXPECT_TRUE(trigger.fired()) << "not visited";
+    }
+    Process daemon = StartDaemon(folder, {});
+    EXPECT_TRUE(Listens(daemon)) << daemon.Errors();
+    daemon.Signal(SIGTERM);
+    EXPECT_EQ(daemon.Wait(), 0) << daemon.Errors();
+    EXPECT_EQ(Records(folder / "t.db"), made ? 0 : kRecordsOfFixture);
+  }
+  Report(schedule, static_cast<int>(schedule.size()));
+}
+
+// ---- working ----
+
+TEST(CrashMatrix, NothingIsLostOrDoubledWhileJobsRun) {
+  const std::vector<std::string> schedule = Schedule(Activity::kJob);
+  World world;
+  std::mt19937_64 random(1);
+  for (const std::string& point : schedule) {
+    SCOPED_TRACE(point);
+    // What happens once in the life of a process is not waited for again.
+    const bool once = IsOf(point, {"worker.start", "worker.greeted", "spool.locked", "spool.read", "fleet.hello"});
+    Trigger trigger(world.folder(), point, once ? 1 : 1 + static_cast<int64_t>(random() % 3));
+    world.Arm(&trigger, HostOf(point));
+    EXPECT_TRUE(world.WorkUntilFired(trigger, kVisited)) << "not visited";
+    if (HasFatalFailure()) return;
+  }
+  world.FinishJobs();
+  world.CheckDatabase();
+  Report(schedule, world.kills());
+}
+
+// ---- stopping ----
+
+TEST(CrashMatrix, NothingIsLostByAStopThatIsCutShort) {
+  const std::vector<std::string> schedule = Schedule(Activity::kStop);
+  World world;
+  for (const std::string& point : schedule) {
+    SCOPED_TRACE(point);
+    Trigger trigger(world.folder(), point, 1);
+    const World::Host host = HostOf(point);
+    world.Arm(&trigger, host);
+    if (world.OpenJobs() == 0) world.Submit(6);
+    Process& process = host == World::Host::kWorker ? world.worker() : world.daemon();
+    EXPECT_TRUE(WaitUntil(
+        [&] {
+          return world.worker().Errors().find("trial has a result") != std::string::npos || world.OpenJobs() == 0;
+        },
+        kVisited));
+    process.Signal(SIGTERM);
+    EXPECT_EQ(process.Wait(kVisited), 128 + SIGKILL) << process.Errors();
+    EXPECT_TRUE(trigger.fired()) << "not visited";
+  }
+  world.FinishJobs();
+  world.CheckDatabase();
+  Report(schedule, world.kills() + static_cast<int>(schedule.size()));
+}
+
+// ---- what clients ask for ----
+
+// One command of a client's that is repeated until it succeeds, with a loss in its first run.
+class Commands : public ::testing::Test {
+ protected:
+  Finished Run(Trigger& trigger, system_test::Arguments arguments) {
+    arguments.insert(arguments.end(), {"--server", world_.address()});
+    const bool of_client = absl::StartsWith(trigger.point(), "client.");
+    world_.Arm(of_client ? nullptr : &trigger, of_client ? World::Host::kNone : World::Host::kDaemon);
+    Process first(world_.folder(), "hone", arguments,
+                  of_client ? trigger.environment() : std::map<std::string, std::string>());
+    EXPECT_TRUE(WaitUntil([&] { return trigger.fired() || !first.running(); }, kVisited));
+    EXPECT_TRUE(trigger.fired()) << "not visited: " << first.Errors();
+    if (!of_client) {
+      world_.daemon().Wait(kVisited);
+      world_.Arm(nullptr, World::Host::kNone);
+    }
+    if (first.Wait(kVisited) == 0) return {0, first.Output(), first.Errors()};
+    const Finished again = system_test::Hone(world_.folder(), arguments);
+    EXPECT_EQ(again.code, 0) << again.errors;
+    return again;
+  }
+  int ClaimedRecords() {
+    const Finished list = system_test::Hone(world_.folder(), {"records", "list", "--json", "--db", world_.database()});
+    return static_cast<int>(system_test::JsonLines(list.output).size());
+  }
+
+  World world_;
+};
+
+TEST_F(Commands, AreRepeatedAfterALoss) {
+  const std::vector<std::string> schedule = Schedule(Activity::kCommand);
+  const std::string lines = world_.folder() / "records.jsonl";
+  {
+    fs::copy_file(HONE_TEST_DATA "/database/fixtures/schema_1.db", world_.folder() / "old.db");
+    const auto migrated = OpenSqliteStore(world_.folder() / "old.db", StoreMode::kWrite);
+    ASSERT_TRUE(migrated.ok()) << migrated.status();
+  }
+  ASSERT_EQ(
+      system_test::Hone(world_.folder(), {"records", "export", "--db", world_.folder() / "old.db", "-o", lines}).code,
+      0);
+  for (const std::string& point : schedule) {
+    SCOPED_TRACE(point);
+    Trigger trigger(world_.folder(), point, 1);
+    if (IsOf(point, {"tune.import", "write.tenant", "client.imported"})) {
+      Run(trigger, {"records", "import", lines});
+    } else if (IsOf(point, {"tune.export"})) {
+      const Finished exported = Run(trigger, {"records", "export"});
+      EXPECT_FALSE(exported.output.empty());
+    } else if (IsOf(point, {"tune.stop", "tune.pause"})) {
+      world_.Arm(nullptr, World::Host::kNone);
+      const int job = world_.Submit(1000);
+      ASSERT_GT(job, 0);
+      const bool stop = IsOf(point, {"tune.stop"});
+      Run(trigger, {"jobs", stop ? "stop" : "pause", std::to_string(job)});
+      if (!stop) {
+        EXPECT_EQ(
+            system_test::Hone(world_.folder(), {"jobs", "stop", std::to_string(job), "--server", world_.address()})
+                .code,
+            0);
+      }
+      EXPECT_TRUE(WaitUntil([&] { return world_.StateOf(job) == 4; }, kVisited)) << world_.StateOf(job);
+      world_.AcknowledgeStop(job);
+    } else {
+      Run(trigger, {"tune", world_.NewModel(), "--trials", "2", "--threads", "1", "--json"});
+    }
+  }
+  world_.FinishJobs();
+  world_.CheckDatabase();
+  EXPECT_GT(ClaimedRecords(), 0);
+  Report(schedule, world_.kills() + static_cast<int>(schedule.size()));
+}
+
+}  // namespace
+}  // namespace hone::crash_test
