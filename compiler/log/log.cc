@@ -1,11 +1,18 @@
 #include "compiler/log/log.h"
 
+#include <limits.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
 #include <memory>
+#include <mutex>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "nlohmann/json.hpp"
-#include "spdlog/sinks/stdout_sinks.h"
+#include "spdlog/sinks/base_sink.h"
 
 namespace hone {
 namespace {
@@ -65,10 +72,47 @@ class Formatter : public spdlog::formatter {
   const LogFormat format_;
 };
 
+// Standard error, as far as somebody takes it: a pipe that nobody reads must not stop whoever speaks. What is not taken
+// at once is dropped, and the next line that is taken comes after one that says how many are missing.
+class StandardError : public spdlog::sinks::base_sink<std::mutex> {
+ private:
+  void sink_it_(const spdlog::details::log_msg& said) override {
+    spdlog::memory_buf_t line;
+    formatter_->format(said, line);
+    if (dropped_ > 0) {
+      spdlog::memory_buf_t missing;
+      const std::string words = absl::StrCat("nobody read ", dropped_, " lines that came here");
+      formatter_->format({said.time, {}, said.logger_name, spdlog::level::warn, words}, missing);
+      if (!Taken({missing.data(), missing.size()})) {
+        ++dropped_;
+        return;
+      }
+      dropped_ = 0;
+    }
+    if (!Taken({line.data(), line.size()})) ++dropped_;
+  }
+  void flush_() override {}
+
+  // A pipe that can be written takes PIPE_BUF bytes without waiting (pipe(7)).
+  static bool Taken(std::string_view text) {
+    while (!text.empty()) {
+      pollfd standard_error{STDERR_FILENO, POLLOUT, 0};
+      if (::poll(&standard_error, 1, 0) == 0) return false;
+      const ssize_t written = ::write(STDERR_FILENO, text.data(), std::min<size_t>(text.size(), PIPE_BUF));
+      if (written < 0 && errno == EINTR) continue;
+      if (written <= 0) return true;  // it is closed: there is nobody to tell
+      text.remove_prefix(static_cast<size_t>(written));
+    }
+    return true;
+  }
+
+  uint64_t dropped_ = 0;
+};
+
 }  // namespace
 
 void StartLog(const std::string& program, LogFormat format, bool verbose) {
-  const std::shared_ptr<spdlog::logger> logger = spdlog::stderr_logger_mt(program);
+  const auto logger = std::make_shared<spdlog::logger>(program, std::make_shared<StandardError>());
   logger->set_formatter(std::make_unique<Formatter>(format));
   logger->set_level(verbose ? spdlog::level::debug : spdlog::level::info);
   spdlog::set_default_logger(logger);
