@@ -31,7 +31,7 @@ using Accesses = std::vector<SharedAccess>;
 // What the walk of one launch's body shares.
 class Launch {
  public:
-  // `seen`: buffers that are allocated outside, so that all threads see them.
+  // `own`: buffers of which each thread has its own.
   Launch(std::vector<Var> axes, std::map<Var, int64_t> extents, std::set<Buffer> own)
       : axes_(std::move(axes)), extents_(std::move(extents)), own_(std::move(own)) {
     for (const auto& [axis, extent] : extents_)
@@ -92,10 +92,11 @@ class Launch {
     return var;
   }
 
-  // The loop is over: its variable stands for any of its iterations from here on.
+  // The loop is over: its variable stands for any of its iterations from here on, and bounds that mention other loops
+  // for any of theirs.
   void Leave(const For& loop, Accesses& accesses) {
     const Var any(loop.var.name(), loop.var.type());
-    known_.Bind(any, Range{loop.min, loop.extent});
+    known_.BindBounds(any, known_.ConstBounds(loop.var));
     for (SharedAccess& access : accesses) {
       for (Expr& index : access.indices) index = Substitute(index, loop.var, Expr(any));
     }
