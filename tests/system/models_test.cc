@@ -89,7 +89,8 @@ TEST_P(Quantised, ComputesWithIntegers) {
   const Finished inspect = RunProgram(folder_, "hone", {"inspect", model, "--json"}, kMostSeconds);
   ASSERT_EQ(inspect.code, 0) << inspect.errors;
   int products = 0;
-  for (const auto& task : JsonLines(inspect.output).back().at("tasks")) {
+  const auto lines = JsonLines(inspect.output);
+  for (const auto& task : lines.back().at("tasks")) {
     const std::string name = task.at("name").get<std::string>();
     if (name.find("conv2d") == std::string::npos && name.find("dense") == std::string::npos) continue;
     ++products;
