@@ -1,6 +1,8 @@
 // Hours of fleet life in milliseconds: first safety while everything fails, then the faults stop and everything ends.
-// A failing seed is the bug report: `--gtest_filter='*Everything*/N'` plays it again, event by event.
+// A failing seed is the bug report: `--gtest_filter='*Everything*/N'` plays it again, event by event. HONE_SEEDS=1000
+// plays that many.
 #include <chrono>
+#include <cstdlib>
 #include <set>
 
 #include "gtest/gtest.h"
@@ -52,7 +54,11 @@ TEST_P(DispatcherSim, EverythingEndsAndNothingIsLost) {
   ASSERT_TRUE(world.RunFor(240 * kMinute, [&] { return world.AllJobsEnded(); })) << world.Describe();
   world.CheckEnd();
 }
-INSTANTIATE_TEST_SUITE_P(Seeds, DispatcherSim, testing::Range<uint64_t>(0, 250));
+uint64_t Seeds() {
+  const char* text = std::getenv("HONE_SEEDS");
+  return text == nullptr ? 250 : std::strtoull(text, nullptr, 10);
+}
+INSTANTIATE_TEST_SUITE_P(Seeds, DispatcherSim, testing::Range<uint64_t>(0, Seeds()));
 
 TEST(DispatcherSimTest, TheSameSeedGivesTheSameWorld) {
   uint64_t fingerprints[2];
