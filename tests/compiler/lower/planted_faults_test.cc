@@ -50,8 +50,8 @@ std::string FoundBy(const PrimFunc& program, const PrimFunc& right) {
 }
 
 TEST(PlantedFaults, NothingIsFoundWithoutThem) {
-  for (const char* text : {kTiledProduct, kTail, kPadded, kVectors, kMatched, kSwizzled, kPipelined, kTakingTurns,
-                           kTwoStages}) {
+  for (const char* text :
+       {kTiledProduct, kTail, kPadded, kVectors, kMatched, kSwizzled, kPipelined, kTakingTurns, kTwoStages}) {
     const PrimFunc right = ParseOrDie(text);
     EXPECT_EQ(FoundBy(right, right), "") << Verify(right) << CheckInitialised(right) << ProveInBounds(right) << text;
   }
