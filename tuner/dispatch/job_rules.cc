@@ -365,7 +365,10 @@ void Dispatcher::Impl::DropTrial(uint64_t id, std::vector<Write>& writes) {
   Trial& trial = *leases.Find(id);
   KeyState& key = KeyOf(trial);
   // In this process: a later job may try again. One that is paused goes on with it.
-  if (trial.row.duel && !jobs.at(trial.job).row.request.paused()) key.MarkDuelled(trial.row.trace);
+  if (trial.row.duel && !jobs.at(trial.job).row.request.paused()) {
+    key.MarkDuelled(trial.row.trace);
+    touched.jobs.insert(key.jobs.begin(), key.jobs.end());  // which may have waited for that duel alone
+  }
   if (!trial.row.duel) key.Forget(trial.row.trace);
   trial.row.state = TrialState::kDropped;
   if (trial.row.attempt > 0) writes.push_back(PutTrial{trial.row});

@@ -60,10 +60,10 @@ planted_bug(known_candidate_is_measured_again search_rules.cc ${simulation}
 planted_bug(hostile_times_are_believed outcome_check.cc ${simulation}
   [[  if (!fault.empty()) {]]
   [[  if (false) {]])
-planted_bug(a_lost_worker_touches_nobody fleet_rules.cc ${simulation}
-  [[  touched.workers.insert(id);
-  worker_by_session.erase]]
-  [[  worker_by_session.erase]])
+planted_bug(a_lost_worker_changes_nothing fleet_index.cc ${simulation}
+  [[  workers_.erase(found);
+  changed_tenants_.insert(pool->kind.tenant);]]
+  [[  workers_.erase(found);]])
 planted_bug(restart_counts_as_an_attempt fleet_rules.cc "Leases.*"
   [[leases.Adopt(*trial, worker->id);]]
   [[leases.Requeue(*trial, now, now);]])

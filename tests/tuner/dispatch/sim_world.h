@@ -119,7 +119,7 @@ class SimWorld {
   std::vector<std::unique_ptr<Worker>> workers_;
   std::vector<std::unique_ptr<Client>> clients_;
   int worker_crashes_ = 0;
-  std::map<std::string, int> poison_deaths_;
+  std::map<uint64_t, int> poison_deaths_;  // of workers, by the trial that they worked on
   std::map<TuningKey, double> best_seen_;
 };
 
