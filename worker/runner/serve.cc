@@ -1,10 +1,13 @@
 #include "worker/runner/serve.h"
 
+#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <ucontext.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -31,8 +34,12 @@ bool Send(int socket, const RunnerReply& reply) {
   return true;
 }
 
-// Tells the agent where it happened and lets the signal take its course. Only calls that are safe here.
-void OnCrash(int signal_number, siginfo_t* info, void*) {
+// Tells the agent where it happened and lets the signal take its course. Only calls that are safe here, and that the
+// sandbox lets through. Of threads that fail together the first one reports, and the others must not end the process
+// before it has.
+void OnCrash(int signal_number, siginfo_t* info, void* context) {
+  static std::atomic_flag reporting;
+  while (reporting.test_and_set()) sched_yield();
   char* at = g_crash.message;
   const auto put = [&](const char* text) {
     while (*text != '\0' && at < g_crash.message + kRunnerMessageBytes - 1) *at++ = *text++;
@@ -60,6 +67,8 @@ void OnCrash(int signal_number, siginfo_t* info, void*) {
   *at = '\0';
   g_crash.outcome = RunnerOutcome::kCrashed;
   Send(g_socket, g_crash);
+  // The instruction is tried again, and a signal that is blocked then ends the process.
+  sigaddset(&static_cast<ucontext_t*>(context)->uc_sigmask, signal_number);
 }
 
 void CatchCrashes() {
@@ -68,7 +77,7 @@ void CatchCrashes() {
   sigaltstack(&alternate, nullptr);
   struct sigaction action {};
   action.sa_sigaction = &OnCrash;
-  action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESETHAND;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK;
   for (const int signal_number : {SIGSEGV, SIGBUS, SIGILL, SIGFPE}) sigaction(signal_number, &action, nullptr);
 }
 
