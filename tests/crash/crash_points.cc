@@ -1,6 +1,9 @@
 #include "tests/crash/crash_points.h"
 
-#include <cstring>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <filesystem>
 #include <regex>
 #include <set>
@@ -34,26 +37,23 @@ std::vector<std::string> CrashPoints() {
 Trigger::Trigger(const system_test::TempFolder& folder, std::string point, int64_t visit)
     : point_(std::move(point)), file_(folder / ".run/visits"), visit_(visit) {
   fs::remove(file_);  // processes of the trigger before this one keep counting in their own
-  system_test::WriteAll(file_, std::string(sizeof(int64_t), '\0'));
+  system_test::WriteAll(file_, std::string(sizeof(*count_), '\0'));
+  const int file = ::open(file_.c_str(), O_RDWR | O_CLOEXEC);
+  void* shared = ::mmap(nullptr, sizeof(*count_), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  EXPECT_NE(shared, MAP_FAILED);
+  ::close(file);
+  count_ = static_cast<std::atomic<int64_t>*>(shared);
 }
+
+Trigger::~Trigger() { ::munmap(count_, sizeof(*count_)); }
 
 std::map<std::string, std::string> Trigger::environment() const {
   return {{"HONE_CRASH_AT", absl::StrCat(point_, ":", visit_, ":", file_)}};
 }
 
-int64_t Trigger::visits() const {
-  const std::string bytes = system_test::ReadAll(file_);
-  int64_t visits = 0;
-  if (bytes.size() == sizeof(visits)) std::memcpy(&visits, bytes.data(), sizeof(visits));
-  return visits;
-}
-
 void Trigger::FireAtNextVisit() {
-  if (fired()) return;
-  const int64_t before = visit_ - 1;
-  std::FILE* file = std::fopen(file_.c_str(), "r+");  // the mapped file itself, not a new one
-  std::fwrite(&before, sizeof(before), 1, file);
-  std::fclose(file);
+  int64_t seen = visits();
+  while (seen < visit_ && !count_->compare_exchange_weak(seen, visit_ - 1)) {}
 }
 
 }  // namespace hone::crash_test

@@ -1,6 +1,7 @@
 // The points at which processes can be ended (compiler/support/crash_point.h), and a trigger for one of them.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -17,16 +18,18 @@ std::vector<std::string> CrashPoints();
 class Trigger {
  public:
   Trigger(const system_test::TempFolder& folder, std::string point, int64_t visit);
+  ~Trigger();
   Trigger(const Trigger&) = delete;
   const std::string& point() const { return point_; }
   std::map<std::string, std::string> environment() const;
-  int64_t visits() const;
+  int64_t visits() const { return count_->load(); }
   bool fired() const { return visits() >= visit_; }
   void FireAtNextVisit();
 
  private:
   std::string point_, file_;
   int64_t visit_;
+  std::atomic<int64_t>* count_ = nullptr;  // of visits, shared with the processes
 };
 
 }  // namespace hone::crash_test

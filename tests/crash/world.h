@@ -25,8 +25,8 @@ class World {
   // Starts what has ended; what hosts the trigger's point is ended first, where it runs, and started under the trigger.
   enum class Host { kNone, kDaemon, kWorker };
   void Arm(const Trigger* trigger, Host host);
-  // Keeps jobs open until `trigger` has fired; false after that long.
-  bool WorkUntilFired(Trigger& trigger, double seconds);
+  // Keeps jobs open, of so many trials each, until `trigger` has fired; false after that long.
+  bool WorkUntilFired(Trigger& trigger, int trials, double seconds);
   // Has all jobs end, without further losses.
   void FinishJobs();
   // Ends the daemon in order and holds the database against all that is promised.
@@ -49,7 +49,7 @@ class World {
   // A client that is on its way when the daemon is lost asks the next one, and must not make two jobs of its request.
   void BeginSubmit(int trials);
   int TakeSubmitted();
-  void KeepJobsOpen();
+  void KeepJobsOpen(int trials);
   void CheckAcknowledged();  // what the worker was told since the last look
   void CheckTrials() const;
   void CheckCounts() const;
