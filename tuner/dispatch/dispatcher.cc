@@ -18,7 +18,7 @@ std::vector<Effect> Dispatcher::Step(Micros now, const Event& event) {
   std::visit([&](const auto& e) { impl.On(e); }, event);
   impl.Settle();
   const Micros due = impl.deadlines.first();
-  if (due != Deadlines::kNever) impl.effects.push_back(Wake{std::max(due, impl.now + 1)});
+  if (due != Deadlines::kNever) impl.effects.emplace_back(Wake{std::max(due, impl.now + 1)});
   return std::exchange(impl.effects, {});
 }
 

@@ -121,6 +121,7 @@ class Dispatcher::Impl {
   // False, and counted, when the lease of that token was lent to somebody else: the secret is missing or another.
   static bool Holds(Worker& worker, const v1::LeaseId& id, const TrialRow& row);
   void TakeResult(Worker& worker, const v1::TrialResult& result);
+  std::function<void()> AckTo(const Worker& worker, const LeaseToken& token);  // to whoever has its session by then
   // `worker` is nullptr when the dispatcher itself gives the trial up. Appends to `writes`, removes the trial.
   void EndTrial(Trial& trial, const v1::Outcome& outcome, const Worker* worker, std::vector<Write>& writes);
   void EndDuel(Trial& trial, const v1::Outcome& outcome, std::vector<Write>& writes);

@@ -45,7 +45,12 @@ void Dispatcher::Impl::TakeResult(Worker& worker, const v1::TrialResult& result)
   const bool current = trial != nullptr && TokenOf(trial->row) == token && token.attempt > 0 && !trial->answered;
   if (!current || !Holds(worker, result.id(), trial->row)) {
     ++counters.superseded;
-    worker.acks.insert(token);  // superseded, or none of its own: the worker may forget it
+    // The worker may forget it, once what superseded it is durable.
+    if (after_commit.empty()) {
+      worker.acks.insert(token);
+    } else {
+      CommitThen({}, AckTo(worker, token));
+    }
     return;
   }
   if (!KeyOf(*trial).loaded()) {  // after a restart: judged when the history is there
@@ -84,13 +89,19 @@ void Dispatcher::Impl::TakeResult(Worker& worker, const v1::TrialResult& result)
     EndTrial(*trial, outcome, &worker, writes);
   }
   becoming_durable.insert(token);
-  CommitThen(std::move(writes), [this, token, tenant = worker.tenant, session = worker.hello.session()] {
+  CommitThen(std::move(writes), [this, token, ack = AckTo(worker, token)] {
     becoming_durable.erase(token);
+    ack();
+  });
+}
+
+std::function<void()> Dispatcher::Impl::AckTo(const Worker& worker, const LeaseToken& token) {
+  return [this, token, tenant = worker.tenant, session = worker.hello.session()] {
     Worker* reporter = FindSession(tenant, session);
     if (reporter == nullptr) return;
     reporter->acks.insert(token);
     touched.workers.insert(reporter->id);
-  });
+  };
 }
 
 void Dispatcher::Impl::EndTrial(Trial& trial, const v1::Outcome& outcome, const Worker* worker,
