@@ -162,8 +162,7 @@ absl::StatusOr<Model> LoadModel(const std::string& path, const ImportOptions& op
   if (!graph.ok()) return WithExitCode(ExitCode::kImport, graph.status());
   for (const std::string& note : graph->notes) std::fprintf(stderr, "%s: %s\n", path.c_str(), note.c_str());
   Model model;
-  HONE_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path));
-  model.hash = Sha256(bytes);
+  HONE_ASSIGN_OR_RETURN(model.hash, Sha256OfFile(path));
   absl::StatusOr<Plan> plan = MakePlan(*std::move(graph));
   if (!plan.ok()) return WithExitCode(ExitCode::kImport, Annotate(plan.status(), path));
   model.plan = *std::move(plan);

@@ -1,6 +1,11 @@
 #include "compiler/frontend/onnx_import.h"
 
+#include <google/protobuf/io/zero_copy_stream_impl.h>
+#include <sys/stat.h>
+
 #include <algorithm>
+#include <climits>
+#include <cstring>
 #include <queue>
 #include <set>
 
@@ -17,6 +22,10 @@
 
 namespace hone {
 namespace {
+
+using google::protobuf::io::ArrayInputStream;
+using google::protobuf::io::FileInputStream;
+using google::protobuf::io::ZeroCopyInputStream;
 
 constexpr char kImportPayload[] = "hone/import";
 constexpr int64_t kOldestOpset = 1, kNewestOpset = 28;
@@ -385,9 +394,15 @@ absl::Status ProblemList(const std::vector<std::string>& problems) {
   return absl::InvalidArgumentError(text);
 }
 
-absl::StatusOr<Graph> Import(std::string_view bytes, const std::string& folder, const ImportOptions& options) {
+// `bytes`: of the file, where it has a size.
+absl::StatusOr<Graph> Import(ZeroCopyInputStream& file, int64_t bytes, const std::string& folder,
+                             const ImportOptions& options) {
+  if (bytes > INT_MAX) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the file has ", bytes, " bytes; beyond 2 GiB weights must be external data"));
+  }
   std::vector<std::string> problems;
-  HONE_ASSIGN_OR_RETURN(const OnnxModel model, DecodeOnnx(bytes, folder, problems));
+  HONE_ASSIGN_OR_RETURN(const OnnxModel model, DecodeOnnx(file, folder, problems));
   const auto opset = model.opsets.find("");
   if (opset != model.opsets.end() && (opset->second < kOldestOpset || opset->second > kNewestOpset)) {
     problems.push_back(absl::StrCat("the model uses operator set ", opset->second, "; supported are ", kOldestOpset,
@@ -404,17 +419,25 @@ absl::StatusOr<Graph> Import(std::string_view bytes, const std::string& folder, 
 }  // namespace
 
 absl::StatusOr<Graph> ImportOnnxBytes(std::string_view bytes, const std::string& folder, const ImportOptions& options) {
-  absl::StatusOr<Graph> graph = Import(bytes, folder, options);
+  const int64_t size = static_cast<int64_t>(bytes.size());
+  ArrayInputStream file(bytes.data(), static_cast<int>(std::min<int64_t>(size, INT_MAX)));
+  absl::StatusOr<Graph> graph = Import(file, size, folder, options);
   if (!graph.ok()) return AsImportError(graph.status());
   return graph;
 }
 
 absl::StatusOr<Graph> ImportOnnx(const std::string& path, const ImportOptions& options) {
-  absl::StatusOr<std::string> bytes = ReadFile(path);
-  if (!bytes.ok()) return AsImportError(bytes.status());
+  const absl::StatusOr<int> fd = OpenToRead(path);
+  if (!fd.ok()) return AsImportError(fd.status());
+  struct stat info {};
+  ::fstat(*fd, &info);
+  FileInputStream file(*fd);
+  file.SetCloseOnDelete(true);
   const size_t slash = path.rfind('/');
   const std::string folder = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
-  absl::StatusOr<Graph> graph = Import(*bytes, folder, options);
+  absl::StatusOr<Graph> graph = Import(file, info.st_size, folder, options);
+  if (file.GetErrno() != 0)
+    return AsImportError(absl::InternalError(absl::StrCat("cannot read ", path, ": ", std::strerror(file.GetErrno()))));
   if (!graph.ok()) return AsImportError(Annotate(graph.status(), path));
   if (graph->name.empty()) graph->name = "model";
   return graph;

@@ -1,7 +1,7 @@
 #include "compiler/frontend/onnx_model.h"
 
 #include <google/protobuf/io/coded_stream.h>
-#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+#include <google/protobuf/io/zero_copy_stream.h>
 
 #include <algorithm>
 #include <climits>
@@ -141,10 +141,13 @@ class Decoder {
  public:
   Decoder(const std::string& folder, std::vector<std::string>& problems) : external_(folder), problems_(problems) {}
 
-  OnnxGraph Graph(const onnx::GraphProto& proto, int depth) {
+  // Tensors are taken out of the message, which frees them one by one.
+  OnnxGraph Graph(onnx::GraphProto& proto, int depth) {
     OnnxGraph graph;
     graph.name = proto.name();
-    for (const onnx::TensorProto& tensor : proto.initializer()) {
+    for (onnx::TensorProto& message : *proto.mutable_initializer()) {
+      onnx::TensorProto tensor;
+      tensor.Swap(&message);
       if (tensor.name().empty()) {
         problems_.push_back("an initializer has no name");
         continue;
@@ -177,7 +180,7 @@ class Decoder {
       DeclaredShape(info, graph);
     }
     for (const onnx::ValueInfoProto& info : proto.value_info()) DeclaredShape(info, graph);
-    for (int n = 0; n < proto.node_size(); ++n) Node(proto.node(n), n, depth, graph);
+    for (int n = 0; n < proto.node_size(); ++n) Node(*proto.mutable_node(n), n, depth, graph);
     return graph;
   }
 
@@ -232,7 +235,7 @@ class Decoder {
     graph.inputs.push_back(std::move(input));
   }
 
-  void Node(const onnx::NodeProto& proto, int index, int depth, OnnxGraph& graph) {
+  void Node(onnx::NodeProto& proto, int index, int depth, OnnxGraph& graph) {
     OnnxNode node;
     node.op = proto.op_type();
     node.domain = proto.domain() == "ai.onnx" ? "" : proto.domain();
@@ -240,7 +243,7 @@ class Decoder {
                                      : proto.name();
     node.inputs.assign(proto.input().begin(), proto.input().end());
     node.outputs.assign(proto.output().begin(), proto.output().end());
-    for (const onnx::AttributeProto& attribute : proto.attribute()) {
+    for (onnx::AttributeProto& attribute : *proto.mutable_attribute()) {
       const absl::Status status = Attribute(attribute, depth, node);
       if (!status.ok())
         Problem(absl::StrCat("node \"", node.name, "\" (", node.op, "): attribute \"", attribute.name(), "\""), status);
@@ -248,7 +251,7 @@ class Decoder {
     graph.nodes.push_back(std::move(node));
   }
 
-  absl::Status Attribute(const onnx::AttributeProto& proto, int depth, OnnxNode& node) {
+  absl::Status Attribute(onnx::AttributeProto& proto, int depth, OnnxNode& node) {
     OnnxAttribute& value = node.attributes[proto.name()];
     switch (proto.type()) {
       case onnx::AttributeProto::INT: value = static_cast<int64_t>(proto.i()); break;
@@ -262,13 +265,15 @@ class Decoder {
         value = std::vector<std::string>(proto.strings().begin(), proto.strings().end());
         break;
       case onnx::AttributeProto::TENSOR: {
-        HONE_ASSIGN_OR_RETURN(value, DecodeTensor(proto.t(), external_));
+        onnx::TensorProto tensor;
+        tensor.Swap(proto.mutable_t());
+        HONE_ASSIGN_OR_RETURN(value, DecodeTensor(tensor, external_));
         break;
       }
       case onnx::AttributeProto::GRAPH: {
         if (depth >= kGraphDepth)
           return absl::InvalidArgumentError(absl::StrCat("graphs are nested more than ", kGraphDepth, " deep"));
-        value = std::make_shared<const OnnxGraph>(Graph(proto.g(), depth + 1));
+        value = std::make_shared<const OnnxGraph>(Graph(*proto.mutable_g(), depth + 1));
         break;
       }
       default: node.attributes.erase(proto.name());  // kinds no operator here has; one that needs it will miss it
@@ -282,20 +287,16 @@ class Decoder {
 
 }  // namespace
 
-absl::StatusOr<OnnxModel> DecodeOnnx(std::string_view bytes, const std::string& folder,
+absl::StatusOr<OnnxModel> DecodeOnnx(google::protobuf::io::ZeroCopyInputStream& file, const std::string& folder,
                                      std::vector<std::string>& problems) {
-  if (bytes.empty()) return absl::InvalidArgumentError("not an ONNX model: the file is empty");
-  if (bytes.size() > static_cast<size_t>(INT_MAX)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the file has ", bytes.size(), " bytes; beyond 2 GiB weights must be external data"));
-  }
   onnx::ModelProto proto;
   {
-    google::protobuf::io::ArrayInputStream stream(bytes.data(), static_cast<int>(bytes.size()));
-    google::protobuf::io::CodedInputStream coded(&stream);
+    google::protobuf::io::CodedInputStream coded(&file);
     coded.SetTotalBytesLimit(INT_MAX);
     coded.SetRecursionLimit(kMessageDepth);
-    if (!proto.ParseFromCodedStream(&coded) || !coded.ConsumedEntireMessage()) {
+    const bool decoded = proto.ParseFromCodedStream(&coded) && coded.ConsumedEntireMessage();
+    if (coded.CurrentPosition() == 0) return absl::InvalidArgumentError("not an ONNX model: the file is empty");
+    if (!decoded) {
       return absl::InvalidArgumentError(
           "not an ONNX model, or one that is cut off or nested too deep: its messages cannot be decoded");
     }
@@ -319,7 +320,7 @@ absl::StatusOr<OnnxModel> DecodeOnnx(std::string_view bytes, const std::string& 
                                     "\"), which are not supported; export it with functions inlined"));
   }
   Decoder decoder(folder, problems);
-  model.graph = decoder.Graph(proto.graph(), 0);
+  model.graph = decoder.Graph(*proto.mutable_graph(), 0);
   return model;
 }
 

@@ -5,12 +5,15 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <variant>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "compiler/graph/operators/onnx_node.h"
+
+namespace google::protobuf::io {
+class ZeroCopyInputStream;
+}
 
 namespace hone {
 
@@ -45,9 +48,10 @@ struct OnnxModel {
   OnnxGraph graph;
 };
 
-// Decodes the bytes of a file. InvalidArgument when they are not an ONNX model or are cut off; malformed parts (an
-// initializer whose data does not fill its shape, an attribute without a value) are added to `problems`, a line each.
-absl::StatusOr<OnnxModel> DecodeOnnx(std::string_view bytes, const std::string& folder,
+// Decodes a file, of which no second copy is held in memory. InvalidArgument when it is not an ONNX model or is cut
+// off; malformed parts (an initializer whose data does not fill its shape, an attribute without a value) are added to
+// `problems`, a line each.
+absl::StatusOr<OnnxModel> DecodeOnnx(google::protobuf::io::ZeroCopyInputStream& file, const std::string& folder,
                                      std::vector<std::string>& problems);
 
 }  // namespace hone

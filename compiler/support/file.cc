@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/support/crash_point.h"
+#include "compiler/support/status_macros.h"
 
 namespace hone {
 namespace {
@@ -41,7 +42,7 @@ absl::Status WriteAll(int fd, std::string_view bytes, const std::string& path) {
 
 }  // namespace
 
-absl::StatusOr<std::string> ReadFile(const std::string& path) {
+absl::StatusOr<int> OpenToRead(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return SystemError(errno, "cannot open", path);
   struct stat info {};
@@ -49,21 +50,29 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
     ::close(fd);
     return SystemError(EISDIR, "cannot read", path);
   }
-  std::string bytes;
-  bytes.reserve(static_cast<size_t>(info.st_size) + 1);
+  return fd;
+}
+
+absl::Status ReadInPieces(const std::string& path, const std::function<void(std::string_view)>& take) {
+  HONE_ASSIGN_OR_RETURN(const int fd, OpenToRead(path));
+  absl::Status status;
   char chunk[1 << 16];
   for (;;) {
     const ssize_t got = ::read(fd, chunk, sizeof(chunk));
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) {
-      const int error = errno;
-      ::close(fd);
-      return SystemError(error, "cannot read", path);
-    }
-    if (got == 0) break;
-    bytes.append(chunk, static_cast<size_t>(got));
+    if (got < 0) status = SystemError(errno, "cannot read", path);
+    if (got <= 0) break;
+    take({chunk, static_cast<size_t>(got)});
   }
   ::close(fd);
+  return status;
+}
+
+absl::StatusOr<std::string> ReadFile(const std::string& path) {
+  std::string bytes;
+  struct stat info {};
+  if (::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode)) bytes.reserve(static_cast<size_t>(info.st_size));
+  HONE_RETURN_IF_ERROR(ReadInPieces(path, [&](std::string_view piece) { bytes += piece; }));
   return bytes;
 }
 

@@ -2,7 +2,11 @@
 
 #include <openssl/evp.h>
 
+#include <memory>
+
 #include "compiler/support/check.h"
+#include "compiler/support/file.h"
+#include "compiler/support/status_macros.h"
 
 namespace hone {
 
@@ -12,6 +16,18 @@ std::string Sha256(std::string_view bytes) {
   const int ok = EVP_Digest(bytes.data(), bytes.size(), reinterpret_cast<unsigned char*>(digest.data()), &size,
                             EVP_sha256(), nullptr);
   HONE_CHECK(ok == 1 && size == 32) << "OpenSSL refused SHA-256";
+  return digest;
+}
+
+absl::StatusOr<std::string> Sha256OfFile(const std::string& path) {
+  const std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context(EVP_MD_CTX_new(), EVP_MD_CTX_free);
+  bool ok = EVP_DigestInit_ex(context.get(), EVP_sha256(), nullptr) == 1;
+  HONE_RETURN_IF_ERROR(ReadInPieces(path, [&](std::string_view piece) {
+    ok = ok && EVP_DigestUpdate(context.get(), piece.data(), piece.size()) == 1;
+  }));
+  std::string digest(32, '\0');
+  ok = ok && EVP_DigestFinal_ex(context.get(), reinterpret_cast<unsigned char*>(digest.data()), nullptr) == 1;
+  HONE_CHECK(ok) << "OpenSSL refused SHA-256";
   return digest;
 }
 

@@ -4,9 +4,13 @@
 #include <string>
 #include <string_view>
 
+#include "absl/status/statusor.h"
+
 namespace hone {
 
 std::string Sha256(std::string_view bytes);  // 32 bytes
-std::string ToHex(std::string_view bytes);   // lower case
+// The same of a file's bytes, which are not held in memory. Errors as ReadFile's (file.h).
+absl::StatusOr<std::string> Sha256OfFile(const std::string& path);
+std::string ToHex(std::string_view bytes);  // lower case
 
 }  // namespace hone
