@@ -33,7 +33,7 @@ void AddReplayCommand(CLI::App& app, Action* chosen) {
   command->set_help_flag();  // hone-search has the options and their help
   command->prefix_command();
   command->footer(Examples({"hone replay tests/bench/search/spaces/*.space --seeds 20",
-                            "hone replay record records.jsonl --workload '^dense_1' -o dense_1.space"}));
+                            "hone replay record records.jsonl --workload '^dense' -o spaces"}));
   command->callback([command, chosen] { *chosen = [command] { return RunHoneSearch(command->remaining()); }; });
 }
 

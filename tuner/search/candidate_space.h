@@ -39,6 +39,9 @@ struct Identified {
   Program program;
 };
 
+// Of a generator's name: "template" or "sketch".
+inline std::string KindOf(const std::string& generator) { return generator.substr(0, generator.find(':')); }
+
 class CandidateSpace {
  public:
   virtual ~CandidateSpace() = default;
@@ -46,7 +49,7 @@ class CandidateSpace {
   struct Source {
     std::string name;        // of the generator; what is before ':' is its kind
     std::vector<int> sizes;  // how many candidates each knob has
-    std::string kind() const { return name.substr(0, name.find(':')); }
+    std::string kind() const { return KindOf(name); }
   };
   const std::vector<Source>& sources() const { return sources_; }
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "compiler/ir/text.h"
 #include "compiler/schedule/trace/trace.h"
@@ -21,7 +22,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kFormat = 1;
+constexpr int kFormat = 2;
 
 std::vector<std::string> LinesOf(std::string_view trace) {
   std::vector<std::string> lines = absl::StrSplit(absl::string_view(trace.data(), trace.size()), '\n');
@@ -40,7 +41,7 @@ std::string ToText(const Recording& recording) {
   std::unordered_map<std::string, size_t> numbers;
   std::string rows;
   for (const Recording::Candidate& candidate : recording.candidates) {
-    absl::StrAppend(&rows, "[", candidate.us, ",", candidate.draft_us);
+    absl::StrAppend(&rows, "[", candidate.us, absl::StrFormat(",%.2g,", candidate.spread), candidate.draft_us);
     for (const std::string& line : LinesOf(candidate.trace)) {
       const auto [number, added] = numbers.emplace(line, lines.size());
       if (added) lines.push_back(line);
@@ -55,6 +56,7 @@ std::string ToText(const Recording& recording) {
                        {"threads", recording.threads},
                        {"numeric", recording.numeric == v1::NUMERIC_STRICT ? "strict" : "default"},
                        {"note", recording.note},
+                       {"networks", recording.networks},
                        {"lines", lines}};
   return header.dump() + "\n" + rows;
 }
@@ -77,6 +79,12 @@ absl::StatusOr<Recording> ParseRecording(std::string_view text) {
   recording.numeric = field("numeric") == "strict" ? v1::NUMERIC_STRICT : v1::NUMERIC_DEFAULT;
   if (const auto threads = header.find("threads"); threads != header.end() && threads->is_number_integer())
     recording.threads = threads->get<int>();
+  if (const auto found = header.find("networks"); found != header.end() && found->is_object()) {
+    for (const auto& [network, weight] : found->items()) {
+      if (!weight.is_number()) return Wrong(1, absl::StrCat("the weight of network ", network, " is no number"));
+      recording.networks[network] = weight.get<double>();
+    }
+  }
   std::vector<std::string> lines;
   if (const auto found = header.find("lines"); found != header.end() && found->is_array()) {
     for (const json& line : *found) {
@@ -86,18 +94,30 @@ absl::StatusOr<Recording> ParseRecording(std::string_view text) {
   }
   for (size_t r = 1; r < rows.size(); ++r) {
     const json row = json::parse(rows[r], nullptr, false);
-    if (!row.is_array() || row.size() < 3 || !row[0].is_number() || !row[1].is_number())
-      return Wrong(r + 1, "not [us, draft_us, lines...]");
+    constexpr size_t kNumbers = 3;
+    if (!row.is_array() || row.size() <= kNumbers ||
+        !std::all_of(row.begin(), row.begin() + kNumbers, [](const json& value) { return value.is_number(); }))
+      return Wrong(r + 1, "not [us, spread, draft_us, lines...]");
     Recording::Candidate& candidate = recording.candidates.emplace_back();
     candidate.us = row[0].get<double>();
-    candidate.draft_us = row[1].get<double>();
+    candidate.spread = row[1].get<double>();
+    candidate.draft_us = row[2].get<double>();
     if (!(candidate.us > 0)) return Wrong(r + 1, absl::StrCat("the time is ", candidate.us, " us"));
-    for (size_t i = 2; i < row.size(); ++i) {
+    for (size_t i = kNumbers; i < row.size(); ++i) {
       if (!row[i].is_number_unsigned() || row[i].get<size_t>() >= lines.size())
         return Wrong(r + 1, absl::StrCat("there is no line ", row[i].dump(), " of traces"));
       absl::StrAppend(&candidate.trace, lines[row[i].get<size_t>()], "\n");
     }
   }
+  return recording;
+}
+
+Recording OfKind(Recording recording, std::string_view kind) {
+  std::erase_if(recording.candidates, [&](const Recording::Candidate& candidate) {
+    const absl::StatusOr<Trace> trace = ParseTrace(candidate.trace);
+    const std::optional<Origin> origin = trace.ok() ? OriginOf(*trace) : std::nullopt;
+    return !origin.has_value() || KindOf(origin->generator) != kind;
+  });
   return recording;
 }
 

@@ -23,17 +23,22 @@ struct Recording {
   std::string target;
   int threads = 1;
   v1::NumericLevel numeric = v1::NUMERIC_DEFAULT;
-  std::string note;  // how, and on what, it was measured
+  std::string note;                        // how, when, and on what, it was measured
+  std::map<std::string, double> networks;  // that have the workload, with how often each runs it
   struct Candidate {
-    double us = 0;
+    double us = 0;        // the median of its samples
+    double spread = 0;    // half the width of the median's interval, relative to it; 0: not known
     double draft_us = 0;  // when it was recorded; 0: not known
     std::string trace;
   };
   std::vector<Candidate> candidates;
 };
 
+// The candidates whose source is of that kind: "template" or "sketch".
+Recording OfKind(Recording recording, std::string_view kind);
+
 // The form in which it is kept: a line of JSON with all but the candidates and with every distinct line of their
-// traces; then a line for each candidate, [us, draft_us, numbers of its trace's lines].
+// traces; then a line for each candidate, [us, spread, draft_us, numbers of its trace's lines].
 std::string ToText(const Recording& recording);
 absl::StatusOr<Recording> ParseRecording(std::string_view text);  // InvalidArgument with the line
 

@@ -1,10 +1,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 #include <map>
 #include <regex>
 
 #include "CLI/CLI.hpp"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
@@ -44,6 +46,7 @@ struct ReplayArguments {
   std::vector<std::string> strategies = {"model", "random", "draft"};
   int seeds = 20;
   int threads = HostTarget().cores;
+  std::string kind;  // of the sources searched; "": all
   ReplayOptions options;
   bool json_output = false;
 };
@@ -81,12 +84,25 @@ absl::Status RunReplay(const ReplayArguments& arguments) {
   const std::vector<int> checkpoints = Checkpoints(arguments.options.trials);
   // By strategy and seed: curves over the tasks.
   std::map<std::string, std::vector<std::vector<std::vector<double>>>> curves;
+  int searched = 0;
   for (const std::string& file : arguments.files) {
     HONE_ASSIGN_OR_RETURN(const std::string text, ReadFile(file));
     absl::StatusOr<Recording> recording = ParseRecording(text);
     if (!recording.ok()) return Annotate(recording.status(), file);
+    double best_us = std::numeric_limits<double>::infinity();
+    for (const Recording::Candidate& candidate : recording->candidates) best_us = std::min(best_us, candidate.us);
+    if (!arguments.kind.empty()) {
+      recording = OfKind(*std::move(recording), arguments.kind);
+      if (recording->candidates.empty()) {
+        std::fprintf(stderr, "%s: has no candidate of a %s; it is left out\n", file.c_str(), arguments.kind.c_str());
+        continue;
+      }
+    }
     absl::StatusOr<std::shared_ptr<const RecordedSpace>> space = RecordedSpace::Make(*recording, arguments.threads);
     if (!space.ok()) return Annotate(space.status(), file);
+    // Of the whole space's best, where it is in the part that is searched.
+    const double of_best = std::min(1.0, best_us / (*space)->best_us());
+    ++searched;
     if (!arguments.json_output) {
       std::printf("%s: %zu candidates of %zu sources, the best %.1f us%s\n", recording->name.c_str(), (*space)->size(),
                   (*space)->sources().size(), (*space)->best_us(),
@@ -100,6 +116,7 @@ absl::Status RunReplay(const ReplayArguments& arguments) {
         HONE_ASSIGN_OR_RETURN(
             std::vector<double> curve,
             ReplaySearch(*space, StrategyNames().at(strategy), static_cast<uint64_t>(seed) + 1, arguments.options));
+        for (double& quality : curve) quality *= of_best;
         here.push_back(curve);
         of_strategy[static_cast<size_t>(seed)].push_back(std::move(curve));
       }
@@ -111,8 +128,8 @@ absl::Status RunReplay(const ReplayArguments& arguments) {
       std::fflush(stdout);
     }
   }
-  if (arguments.files.size() < 2) return absl::OkStatus();
-  if (!arguments.json_output) std::printf("all %zu tasks, geometric mean\n", arguments.files.size());
+  if (searched < 2) return absl::OkStatus();
+  if (!arguments.json_output) std::printf("all %d tasks, geometric mean\n", searched);
   for (const std::string& strategy : arguments.strategies) {
     PrintStrategy(arguments, "all", strategy, checkpoints, [&](int at) {
       std::vector<double> values;
@@ -128,24 +145,43 @@ absl::Status RunReplay(const ReplayArguments& arguments) {
 }
 
 struct RecordArguments {
-  std::string lines, workload, output, note;
-  size_t most = 2000;
+  std::string lines, folder, note;
+  std::string workload = ".";
+  std::vector<std::string> networks;  // NAME=FILE
+  size_t most = 2000, least = 1;
 };
 
-struct Recorded {
-  Recording recording;
-  std::string key;
-};
+using Weights = std::map<std::string, std::map<std::string, double>>;  // by name of the workload, by network
 
-absl::Status RunRecord(const RecordArguments& arguments) {
+// Of what `hone inspect` printed of each network: the weight is the first column, the name of the task the last.
+absl::StatusOr<Weights> ReadWeights(const std::vector<std::string>& networks) {
+  Weights weights;
+  for (const std::string& argument : networks) {
+    const std::vector<std::string> parts = absl::StrSplit(argument, absl::MaxSplits('=', 1));
+    if (parts.size() != 2)
+      return absl::InvalidArgumentError(
+          absl::StrCat("--network ", argument, ": not NAME=FILE with what hone inspect printed of it"));
+    HONE_ASSIGN_OR_RETURN(const std::string text, ReadFile(parts[1]));
+    for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+      const std::vector<std::string> columns = absl::StrSplit(line, ' ', absl::SkipEmpty());
+      double weight = 0;
+      if (columns.size() == 4 && absl::SimpleAtod(columns[0], &weight)) weights[columns[3]][parts[0]] += weight;
+    }
+  }
+  return weights;
+}
+
+// By workload, target, threads and level: what was recorded of it.
+absl::StatusOr<std::map<std::string, Recording>> ReadRecords(const RecordArguments& arguments) {
   HONE_ASSIGN_OR_RETURN(const std::string text, ReadFile(arguments.lines));
+  HONE_ASSIGN_OR_RETURN(const Weights weights, ReadWeights(arguments.networks));
   std::regex wanted;
   try {
     wanted = std::regex(arguments.workload, std::regex::extended);
   } catch (const std::regex_error& error) {
     return absl::InvalidArgumentError(absl::StrCat("--workload ", arguments.workload, ": ", error.what()));
   }
-  std::map<std::string, Recording> found;  // by key
+  std::map<std::string, Recording> found;
   size_t number = 0;
   for (const absl::string_view line : absl::StrSplit(text, '\n')) {
     ++number;
@@ -158,45 +194,59 @@ absl::Status RunRecord(const RecordArguments& arguments) {
     if (!std::regex_search(name, wanted)) continue;
     const std::string numeric = record.value("numeric", "default"), target = record.value("target", "");
     const int threads = record.value("threads", 1);
-    const std::string key =
-        absl::StrCat(name, ", ", target, ", ", threads, " threads, ", numeric, ", ", record.value("workload", ""));
-    Recording& recording = found[key];
+    Recording& recording =
+        found[absl::StrCat(name, ", ", target, ", ", threads, ", ", numeric, ", ", record.value("workload", ""))];
     recording.name = name;
     recording.workload = record.value("workload_text", "");
     recording.target = target;
     recording.threads = threads;
     recording.numeric = numeric == "strict" ? v1::NUMERIC_STRICT : v1::NUMERIC_DEFAULT;
     recording.note = arguments.note;
-    recording.candidates.push_back({record.value("median_us", 0.0), 0, record.value("trace", "")});
+    if (const auto known = weights.find(name); known != weights.end()) recording.networks = known->second;
+    const double low = record.value("low_us", 0.0), high = record.value("high_us", 0.0);
+    Recording::Candidate& candidate = recording.candidates.emplace_back();
+    candidate.us = record.value("median_us", 0.0);
+    candidate.spread = low > 0 && high >= low ? (high - low) / (high + low) : 0;
+    candidate.trace = record.value("trace", "");
   }
-  if (found.size() != 1) {
-    std::string keys;
-    for (const auto& [key, recording] : found) absl::StrAppend(&keys, "\n  ", key);
-    return absl::InvalidArgumentError(absl::StrCat("--workload ", arguments.workload, " matches ", found.size(),
-                                                   " workloads; it must match one", keys));
+  return found;
+}
+
+// What is left out is left out at random: the space keeps its spread, and its best.
+void KeepAtMost(size_t most, std::vector<Recording::Candidate>* candidates) {
+  if (candidates->size() <= most) return;
+  const auto best = std::min_element(candidates->begin(), candidates->end(),
+                                     [](const auto& a, const auto& b) { return a.us < b.us; });
+  std::iter_swap(candidates->begin(), best);
+  for (size_t i = 1; i < most; ++i) {
+    Random random(1, i);
+    std::swap((*candidates)[i], (*candidates)[i + random.Below(candidates->size() - i)]);
   }
-  Recording& recording = found.begin()->second;
-  // What is left out is left out at random: the space keeps its spread, and its best.
-  std::vector<Recording::Candidate>& candidates = recording.candidates;
-  if (candidates.size() > arguments.most) {
-    const auto best = std::min_element(candidates.begin(), candidates.end(),
-                                       [](const auto& a, const auto& b) { return a.us < b.us; });
-    std::iter_swap(candidates.begin(), best);
-    for (size_t i = 1; i < arguments.most; ++i) {
-      Random random(1, i);
-      std::swap(candidates[i], candidates[i + random.Below(candidates.size() - i)]);
+  candidates->resize(most);
+}
+
+absl::Status RunRecord(const RecordArguments& arguments) {
+  HONE_ASSIGN_OR_RETURN(auto recordings, ReadRecords(arguments));
+  std::map<std::string, int> files;  // of a name: workloads may differ in their text alone
+  for (auto& [key, recording] : recordings) {
+    if (recording.candidates.size() < arguments.least) continue;
+    KeepAtMost(arguments.most, &recording.candidates);
+    HONE_ASSIGN_OR_RETURN(const std::shared_ptr<const RecordedSpace> space,
+                          RecordedSpace::Make(recording, HostTarget().cores));
+    for (Recording::Candidate& candidate : recording.candidates) {
+      const absl::StatusOr<Identified> known = space->Identify(candidate.trace);
+      if (known.ok()) candidate.draft_us = known->program.draft_us;
     }
-    candidates.resize(arguments.most);
+    const int same_name = ++files[recording.name];
+    const std::string file = absl::StrCat(arguments.folder, "/", recording.name,
+                                          same_name > 1 ? absl::StrCat("-", same_name) : "", ".space");
+    HONE_RETURN_IF_ERROR(WriteFileAtomically(file, ToText(recording)));
+    std::printf("%s: %zu candidates\n", file.c_str(), recording.candidates.size());
+    std::fflush(stdout);
   }
-  HONE_ASSIGN_OR_RETURN(const std::shared_ptr<const RecordedSpace> space,
-                        RecordedSpace::Make(recording, HostTarget().cores));
-  for (Recording::Candidate& candidate : candidates) {
-    const absl::StatusOr<Identified> known = space->Identify(candidate.trace);
-    if (known.ok()) candidate.draft_us = known->program.draft_us;
-  }
-  HONE_RETURN_IF_ERROR(WriteFileAtomically(arguments.output, ToText(recording)));
-  std::printf("%s: %zu candidates of %s\n", arguments.output.c_str(), candidates.size(), recording.name.c_str());
-  return absl::OkStatus();
+  if (!files.empty()) return absl::OkStatus();
+  return absl::NotFoundError(absl::StrCat(arguments.lines, ": no workload that matches ", arguments.workload, " has ",
+                                          arguments.least, " records"));
 }
 
 }  // namespace
@@ -210,7 +260,7 @@ int ReplayMain(int argc, const char* const* argv) {
       "Examples:\n"
       "  hone replay tests/bench/search/spaces/*.space\n"
       "  hone replay dense.space --strategy model,random --seeds 100 --trials 256\n"
-      "  hone replay record records.jsonl --workload '^dense_1x1000x512_add$' -o dense.space");
+      "  hone replay record records.jsonl --workload '^dense' -o spaces");
   ReplayArguments arguments;
   app.add_option("files", arguments.files, "recorded spaces, one workload each")->required();
   app.add_option("--strategy", arguments.strategies, "which to compare: model, random, draft")
@@ -224,6 +274,9 @@ int ReplayMain(int argc, const char* const* argv) {
   app.add_option("--batch", arguments.options.batch, "proposed at once")
       ->check(CLI::Range(1, 4096))
       ->capture_default_str();
+  app.add_option("--sources", arguments.kind,
+                 "search the candidates of these alone; what is found is held against the best of all (default: all)")
+      ->check(CLI::IsMember({"template", "sketch"}));
   app.add_flag("--json", arguments.json_output, "one JSON object a line");
   if (const int code = Parse(app, argc, argv); code != 0) return std::max(code, 0);
   const absl::Status status = RunReplay(arguments);
@@ -232,15 +285,19 @@ int ReplayMain(int argc, const char* const* argv) {
 
 int RecordMain(int argc, const char* const* argv) {
   CLI::App app(
-      "hone replay record: makes a recorded space of what hone records export wrote.\n"
+      "hone replay record: makes recorded spaces, one a workload, of what hone records export wrote.\n"
       "A space of random draws: hone tune --strategy random --trials 2000 --tasks NAME, with a database of its own.");
   RecordArguments arguments;
   app.add_option("lines", arguments.lines, "the file of hone records export")->required();
-  app.add_option("-o,--output", arguments.output, "the recorded space")->required();
-  app.add_option("--workload", arguments.workload, "regular expression that the name of one workload matches")
-      ->required();
-  app.add_option("--most", arguments.most, "candidates to keep, the best among them")->capture_default_str();
-  app.add_option("--note", arguments.note, "kept with it: how it was measured");
+  app.add_option("-o,--output", arguments.folder, "folder that the spaces are written to, NAME.space each")
+      ->required()
+      ->check(CLI::ExistingDirectory);
+  app.add_option("--workload", arguments.workload, "regular expression that names of workloads match (default: all)");
+  app.add_option("--most", arguments.most, "candidates to keep of each, the best among them")->capture_default_str();
+  app.add_option("--least", arguments.least, "workloads with fewer are left out")->capture_default_str();
+  app.add_option("--network", arguments.networks,
+                 "NAME=FILE: a network that has the workloads, and what hone inspect printed of it");
+  app.add_option("--note", arguments.note, "kept with each: how it was measured");
   if (const int code = Parse(app, argc, argv); code != 0) return std::max(code, 0);
   const absl::Status status = RunRecord(arguments);
   return status.ok() ? 0 : Complain("hone replay record", status);
