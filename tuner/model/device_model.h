@@ -34,7 +34,8 @@ class DeviceModel {
   // often it is asked: a process that starts over from the log has the same. Cheap otherwise; on the whole a few
   // milliseconds for every row.
   absl::Status TrainIfDue(uint64_t seed);
-  // With the task's intercept, as far as times of the task are known: log_ratio is then that of the time itself.
+  // With the task's intercept, as far as times of the task are known: log_ratio is then that of the time itself. The
+  // fewer of them there are, the less of the trees' correction is left: other tasks' times say little about this one.
   absl::StatusOr<std::vector<Prediction>> Predict(uint64_t task, std::span<const ProgramFeatures> programs) const;
 
   // Takes up a stored model: its rows beside those observed here, its trees where none are trained here on more.

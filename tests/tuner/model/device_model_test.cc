@@ -72,7 +72,7 @@ TEST(DeviceModel, ATaskProfitsFromTheOthers) {
 
 // Predictions come in the scale of the task once it was measured.
 TEST(DeviceModel, KnowsByHowMuchATaskIsOff) {
-  std::vector<TrainingRow> rows = Rows(300, 1, /*tasks=*/3);
+  std::vector<TrainingRow> rows = Rows(1200, 1, /*tasks=*/3);
   for (TrainingRow& row : rows) row.log_ratio += row.task == 2 ? 2.0f : 0.0f;
   DeviceModel model;
   ObserveAll(model, rows);
@@ -85,6 +85,25 @@ TEST(DeviceModel, KnowsByHowMuchATaskIsOff) {
     error += std::abs(first[i].log_ratio - static_cast<double>(unseen[i].log_ratio)) / 50;
   }
   EXPECT_LT(error, 0.25);
+}
+
+// The same trees tell two programs of a task apart by less, the fewer times of that task they have seen.
+TEST(DeviceModel, TrustsTheTreesAsTimesOfTheTaskCome) {
+  std::vector<TrainingRow> rows = Rows(300, 1, /*tasks=*/3);
+  size_t of_second = 0;
+  std::erase_if(rows, [&](const TrainingRow& row) { return row.task == 2 && ++of_second > 10; });
+  DeviceModel model;
+  ObserveAll(model, rows);
+  ASSERT_TRUE(model.TrainIfDue(1).ok());
+  const std::vector<ProgramFeatures> unseen = FeaturesOf(Rows(2, 2));
+  const auto apart = [&](uint64_t task) {
+    const std::vector<Prediction> predictions = *model.Predict(task, unseen);
+    return std::abs(predictions[0].log_ratio - predictions[1].log_ratio);
+  };
+  ASSERT_GT(apart(1), 0);
+  EXPECT_LT(apart(/*never seen*/ 9), 0.35 * apart(1));
+  EXPECT_GT(apart(2), 1.2 * apart(9));
+  EXPECT_LT(apart(2), 0.7 * apart(1));
 }
 
 TEST(DeviceModel, IsAFunctionOfRowsAndSeed) {
