@@ -53,6 +53,7 @@ std::string ToText(const Recording& recording) {
                        {"name", recording.name},
                        {"workload", recording.workload},
                        {"target", recording.target},
+                       {"machine", recording.machine},
                        {"threads", recording.threads},
                        {"numeric", recording.numeric == v1::NUMERIC_STRICT ? "strict" : "default"},
                        {"note", recording.note},
@@ -75,6 +76,7 @@ absl::StatusOr<Recording> ParseRecording(std::string_view text) {
   recording.name = field("name");
   recording.workload = field("workload");
   recording.target = field("target");
+  recording.machine = field("machine");
   recording.note = field("note");
   recording.numeric = field("numeric") == "strict" ? v1::NUMERIC_STRICT : v1::NUMERIC_DEFAULT;
   if (const auto threads = header.find("threads"); threads != header.end() && threads->is_number_integer())
@@ -125,8 +127,9 @@ absl::StatusOr<std::shared_ptr<const RecordedSpace>> RecordedSpace::Make(const R
   HONE_ASSIGN_OR_RETURN(const PrimFunc workload, ParsePrimFunc(recording.workload));
   HONE_ASSIGN_OR_RETURN(const Target target, ParseTarget(recording.target));
   const NumericLevel numeric = recording.numeric == v1::NUMERIC_STRICT ? NumericLevel::kStrict : NumericLevel::kDefault;
+  HONE_ASSIGN_OR_RETURN(const Machine machine, ParseMachine(recording.machine, target));
   HONE_ASSIGN_OR_RETURN(const std::unique_ptr<CandidateSpace> today,
-                        MakeGeneratedSpace(workload, {target, recording.threads, numeric}));
+                        MakeGeneratedSpace(workload, {target, recording.threads, numeric, machine}));
   std::vector<std::string> traces;
   for (const Recording::Candidate& candidate : recording.candidates) traces.push_back(candidate.trace);
   std::vector<absl::StatusOr<Identified>> identified = Workbench(*today, threads).Identify(traces);

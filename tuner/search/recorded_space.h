@@ -21,6 +21,7 @@ struct Recording {
   std::string name;      // of the workload: "conv2d_3x3_s1_64x56x56_add_relu"
   std::string workload;  // printed TensorIR
   std::string target;
+  std::string machine;  // its facts, which drafts are computed from (compiler/target/machine.h); "": the usual ones
   int threads = 1;
   v1::NumericLevel numeric = v1::NUMERIC_DEFAULT;
   std::string note;                        // how, when, and on what, it was measured

@@ -145,7 +145,7 @@ absl::Status RunReplay(const ReplayArguments& arguments) {
 }
 
 struct RecordArguments {
-  std::string lines, folder, note;
+  std::string lines, folder, machine, note;
   std::string workload = ".";
   std::vector<std::string> networks;  // NAME=FILE
   size_t most = 2000, least = 1;
@@ -201,6 +201,7 @@ absl::StatusOr<std::map<std::string, Recording>> ReadRecords(const RecordArgumen
     recording.target = target;
     recording.threads = threads;
     recording.numeric = numeric == "strict" ? v1::NUMERIC_STRICT : v1::NUMERIC_DEFAULT;
+    recording.machine = arguments.machine;
     recording.note = arguments.note;
     if (const auto known = weights.find(name); known != weights.end()) recording.networks = known->second;
     const double low = record.value("low_us", 0.0), high = record.value("high_us", 0.0);
@@ -297,6 +298,8 @@ int RecordMain(int argc, const char* const* argv) {
   app.add_option("--least", arguments.least, "workloads with fewer are left out")->capture_default_str();
   app.add_option("--network", arguments.networks,
                  "NAME=FILE: a network that has the workloads, and what hone inspect printed of it");
+  app.add_option("--machine", arguments.machine,
+                 "facts of the machine, as hone doctor prints them (default: usual ones)");
   app.add_option("--note", arguments.note, "kept with each: how it was measured");
   if (const int code = Parse(app, argc, argv); code != 0) return std::max(code, 0);
   const absl::Status status = RunRecord(arguments);

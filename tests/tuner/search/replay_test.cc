@@ -33,6 +33,7 @@ Recording Made(int candidates) {
   recording.threads = 2;
   recording.numeric = v1::NUMERIC_STRICT;
   recording.note = "made by a test";
+  recording.machine = ToText(UsualMachine(*ParseTarget(recording.target)));
   recording.networks = {{"small", 2}, {"smaller", 1}};
   const auto space = MakeGeneratedSpace(func, {*ParseTarget(recording.target), 2, NumericLevel::kStrict});
   HONE_CHECK(space.ok()) << space.status().ToString();
@@ -88,6 +89,7 @@ TEST(Recording, IsReadAsItWasWritten) {
   EXPECT_EQ(again->target, recording.target);
   EXPECT_EQ(again->threads, recording.threads);
   EXPECT_EQ(again->numeric, recording.numeric);
+  EXPECT_EQ(again->machine, recording.machine);
   EXPECT_EQ(again->note, recording.note);
   EXPECT_EQ(again->networks, recording.networks);
   ASSERT_EQ(again->candidates.size(), recording.candidates.size());
