@@ -21,8 +21,8 @@ namespace {
 constexpr double kWritten = 3;       // a line is fetched, written, and makes another go
 constexpr double kVectorCycles = 3;  // a load, a store and what decides between them and nothing
 // Of a masked load: what decides, and the mask from it; in taps that are straight code, which share some of it, and in
-// a loop over them.
-constexpr double kMaskCycles = 1.5, kMaskCyclesInLoop = 2.5;
+// a loop over them. Fitted to what was measured of depthwise convolutions and pools (tests/bench/search/networks).
+constexpr double kMaskCycles = 0.7, kMaskCyclesInLoop = 1.2;
 
 class LocateStep : public SketchStep {
  public:
