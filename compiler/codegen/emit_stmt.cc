@@ -101,6 +101,7 @@ void Emitter::EmitIf(const IfThen& branch) {
 
 void Emitter::EmitStore(const Store& store) {
   HONE_CHECK(store.indices.size() == 1) << store.buffer.name() << ": not flattened";
+  frame_.tiles.factors.clear();  // they may be of what is stored
   llvm::Value* value = EmitExpr(store.value);
   llvm::Value* mask = store.mask ? EmitExpr(store.mask) : nullptr;
   EmitMemoryStore(store.buffer, store.indices[0], value, mask, store.value.type());

@@ -113,7 +113,9 @@ void Emitter::Run() {
     }
   }
   BindBuffers(func.body);
+  SetUpTiles(func.body);
   EmitStmt(func.body);
+  ReleaseTiles();
   b_.CreateRet(b_.getInt32(0));
 }
 
@@ -240,6 +242,7 @@ void Emitter::EmitParallel(const For& loop) {
   code->addIncoming(alone_code, alone);
   code->addIncoming(shared_code, shared);
   ReturnIfNonZero(code);
+  if (frame_.tiles.shapes.has_value()) LoadTileShapes(*frame_.tiles.shapes);  // this thread may have run a piece
 }
 
 llvm::Function* Emitter::EmitTask(const For& loop, const std::vector<Var>& captured) {
@@ -275,8 +278,10 @@ llvm::Function* Emitter::EmitTask(const For& loop, const std::vector<Var>& captu
     llvm::Value* at = b_.CreateConstGEP1_64(b_.getInt8Ty(), CallField(kScratch, pointer), place->second.offset);
     frame_.buffers[buffer] = Describe(buffer, at, kTensorAlign);
   }
+  SetUpTiles(loop.body);
   // The call holds the range; loop.min is 0 in lowered programs.
   EmitLoop(loop, frame_.function->getArg(1), frame_.function->getArg(2), /*may_be_empty=*/true);
+  ReleaseTiles();
   b_.CreateRet(b_.getInt32(0));
   llvm::Function* task = frame_.function;
   frame_ = outer;
@@ -284,6 +289,7 @@ llvm::Function* Emitter::EmitTask(const For& loop, const std::vector<Var>& captu
 }
 
 void Emitter::EmitAlloc(const Alloc& alloc) {
+  if (EmitTileAlloc(alloc)) return;
   const auto place = lowered_.places.find(alloc.buffer);
   if (place != lowered_.places.end()) {
     llvm::Value* base = place->second.thread ? ThreadScratch() : CallField(kScratch, b_.getPtrTy());

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "compiler/ir/stmt.h"
 #include "compiler/ir/tile_intrinsic.h"
 #include "compiler/lower/lower.h"
+#include "compiler/lower/tile_registers.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/Module.h"
 
@@ -39,6 +41,22 @@ struct BufferMemory {
   bool read_only = false;           // never written while the kernel runs
 };
 
+// What the tile registers hold, as far as the code of one function knows.
+struct TileState {
+  std::optional<TileShapes> shapes;  // all products of the function have these, and the registers are set up for them
+  bool in_use = false;               // registers are set up somewhere in the function
+  std::map<Buffer, TileRegisters> sums;
+  // Factors that were loaded into registers, as long as nothing was stored and no other block began.
+  struct Factor {
+    Buffer buffer;
+    Expr first;
+    int number = 0;
+  };
+  std::vector<Factor> factors;
+  llvm::BasicBlock* loaded_in = nullptr;
+  int next_left = 0, next_right = 0;  // in turn
+};
+
 class Emitter {
  public:
   Emitter(const LoweredFunc& lowered, const EmitOptions& options, llvm::Module& module);
@@ -52,6 +70,7 @@ class Emitter {
     llvm::Value* thread_scratch = nullptr;  // this thread's area; absent until needed
     std::map<Var, llvm::Value*> vars;       // integers scalars of loops are i64, others have their own type
     std::map<Buffer, BufferMemory> buffers;
+    TileState tiles;
   };
 
   // ---- emitter.cc: functions, parallel loops
@@ -73,6 +92,16 @@ class Emitter {
   void EmitAlloc(const Alloc& alloc);
   void EmitStore(const Store& store);
   void EmitTileOp(const TileOp& op);  // emit_tile_op.cc
+  // ---- emit_tile_registers.cc
+  void SetUpTiles(const Stmt& body);  // in front of the body of a function
+  void ReleaseTiles();                // at its end
+  void LoadTileShapes(const TileShapes& shapes);
+  bool EmitTileAlloc(const Alloc& alloc);  // false: these are no tile registers
+  void EmitInTiles(const TileOp& op, const TileInstruction& instruction);
+  int LoadFactor(const TileOp& op, size_t operand, const TileShapes& shapes);
+  llvm::Value* RowBytes(const TileOp& op, size_t operand);
+  void TileCall(const std::string& function, const std::vector<llvm::Value*>& args);
+
   llvm::Value* TileOperand(const BufferRegion& region, const TileInstruction::Operand& operand);
 
   // ---- emit_expr.cc

@@ -102,7 +102,7 @@ class AccessWalk {
         Loads(range.min);
         Loads(range.extent);
       }
-      Add(op.operands[i], false);
+      if (i >= outputs || intrinsic == nullptr || intrinsic->accumulates) Add(op.operands[i], false);
       if (i < outputs) Add(op.operands[i], true);
     }
   }

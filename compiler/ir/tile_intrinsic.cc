@@ -1,6 +1,7 @@
 #include "compiler/ir/tile_intrinsic.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -37,6 +38,33 @@ def dot(n: T.int32, A: T.Buffer((GROUP,), "LEFT"), B: T.Buffer((n, GROUP), "RIGH
             C[vn] = C[vn] + T.Cast("SUM", A[vl]) * T.Cast("SUM", B[vn, vl])
 )";
 
+// Rows of sums in tile registers. C[m, n] += A[m, k] * B[k, n], where B has GROUP elements of k side by side.
+constexpr char kMma[] = R"(
+@T.prim_func
+def mma(m: T.int32, n: T.int32, groups: T.int32, A: T.Buffer((m, groups * GROUP), "LEFT"),
+        B: T.Buffer((groups, n, GROUP), "RIGHT"), C: T.Buffer((m, n), "SUM")):
+    for i, j, l in T.grid(m, n, groups * GROUP):
+        with T.block("mma"):
+            vm, vn, vk = T.axis.remap("SSR", [i, j, l])
+            C[vm, vn] = C[vm, vn] + T.Cast("SUM", A[vm, vk]) * T.Cast("SUM", B[vk // GROUP, vn, vk % GROUP])
+)";
+constexpr char kZeroTile[] = R"(
+@T.prim_func
+def zero_tile(m: T.int32, n: T.int32, C: T.Buffer((m, n), "SUM")):
+    for i, j in T.grid(m, n):
+        with T.block("zero_tile"):
+            vm, vn = T.axis.remap("SS", [i, j])
+            C[vm, vn] = T.SUM(0)
+)";
+constexpr char kStoreTile[] = R"(
+@T.prim_func
+def store_tile(m: T.int32, n: T.int32, C: T.Buffer((m, n), "SUM"), D: T.Buffer((m, n), "SUM")):
+    for i, j in T.grid(m, n):
+        with T.block("store_tile"):
+            vm, vn = T.axis.remap("SS", [i, j])
+            D[vm, vn] = C[vm, vn]
+)";
+
 // Instructions that multiply four bytes a lane by the four bytes of A and add the products to 32 bits. `as_bytes`: how
 // LLVM has them passed.
 TileInstruction Dot4(const char* feature, const char* function, int lanes, bool as_bytes) {
@@ -53,6 +81,12 @@ TileInstruction WidenedDot2(const char* feature, const char* function, int lanes
           {{"n", lanes}},
           {{kInt32, lanes}, {type, 2 * lanes, 16, true}, {type, 2 * lanes, 0, true}},
           true};
+}
+
+// An instruction on tile registers, of as many sums as one holds.
+TileInstruction InTiles(const char* feature, const char* function, std::map<std::string, int64_t> extents = {}) {
+  extents.insert({{"m", kTileRows}, {"n", kTileRowBytes / 4}});
+  return {feature, function, std::move(extents), {}, false, true};
 }
 
 TileIntrinsic Row(std::string name, const std::string& text, std::vector<TileLoop> loops,
@@ -79,6 +113,11 @@ TileIntrinsic Row(std::string name, const std::string& text, std::vector<TileLoo
     row.update = Substitute(row.update, axis.var, named);
     axis.var = named;
   }
+  ForEachExpr(row.update, [&](const Expr& e) {
+    const Load* load = e.As<Load>();
+    row.accumulates |= load != nullptr && load->buffer == row.operands[0];
+    return true;
+  });
   return row;
 }
 
@@ -91,6 +130,18 @@ TileIntrinsic Dot(const char* name, const char* group, const char* left, const c
                   std::vector<TileInstruction> instructions) {
   return Row(name, absl::StrReplaceAll(kDot, {{"GROUP", group}, {"LEFT", left}, {"RIGHT", right}, {"SUM", sum}}),
              {{"l", ForKind::kUnrolled}, {"n", ForKind::kVectorized}}, std::move(instructions));
+}
+
+TileIntrinsic Mma(const char* name, const char* group, const char* left, const char* right, const char* sum,
+                  TileInstruction instruction) {
+  return Row(name, absl::StrReplaceAll(kMma, {{"GROUP", group}, {"LEFT", left}, {"RIGHT", right}, {"SUM", sum}}),
+             {{"k", ForKind::kSerial}, {"m", ForKind::kUnrolled}, {"n", ForKind::kVectorized}},
+             {std::move(instruction)});
+}
+
+TileIntrinsic OnSums(const char* name, const char* text, const char* sum, const char* function) {
+  return Row(name, absl::StrReplaceAll(text, {{"SUM", sum}}), {{"m", ForKind::kUnrolled}, {"n", ForKind::kVectorized}},
+             {InTiles("amx-tile", function)});
 }
 
 std::vector<TileIntrinsic> MakeTable() {
@@ -114,6 +165,19 @@ std::vector<TileIntrinsic> MakeTable() {
   table.push_back(Dot("dot2_s8s8_s32", "2", "int8", "int8", "int32", widened));
   table.push_back(Dot("dot2_u8u8_s32", "2", "uint8", "uint8", "int32", widened));
   table.push_back(Dot("dot2_s8u8_s32", "2", "int8", "uint8", "int32", widened));
+  const auto mma4 = [&](const char* name, const char* left, const char* right, const char* function) {
+    table.push_back(Mma(name, "4", left, right, "int32", InTiles("amx-int8", function, {{"k", kTileRowBytes}})));
+  };
+  mma4("mma4_u8s8_s32", "uint8", "int8", "llvm.x86.tdpbusd");
+  mma4("mma4_s8s8_s32", "int8", "int8", "llvm.x86.tdpbssd");
+  mma4("mma4_u8u8_s32", "uint8", "uint8", "llvm.x86.tdpbuud");
+  mma4("mma4_s8u8_s32", "int8", "uint8", "llvm.x86.tdpbsud");
+  table.push_back(Mma("mma2_bf16_f32", "2", "bfloat16", "bfloat16", "float32",
+                      InTiles("amx-bf16", "llvm.x86.tdpbf16ps", {{"k", kTileRowBytes / 2}})));
+  table.push_back(OnSums("zero_tile_s32", kZeroTile, "int32", "llvm.x86.tilezero"));
+  table.push_back(OnSums("zero_tile_f32", kZeroTile, "float32", "llvm.x86.tilezero"));
+  table.push_back(OnSums("store_tile_s32", kStoreTile, "int32", "llvm.x86.tilestored64"));
+  table.push_back(OnSums("store_tile_f32", kStoreTile, "float32", "llvm.x86.tilestored64"));
   return table;
 }
 
@@ -129,10 +193,20 @@ std::span<const Range> OwnDimensions(const BufferRegion& region, const Buffer& o
   return std::span<const Range>(region.region).last(static_cast<size_t>(operand.rank()));
 }
 
-// What the open sizes are: the extent of the first operand that has them; a flat operand leaves one of them to follow.
+std::optional<int64_t> NumberOf(const TileOp& op, const std::string& param) {
+  const auto found = op.params.find(param);
+  const int64_t* number = found == op.params.end() ? nullptr : std::get_if<int64_t>(&found->second);
+  return number == nullptr ? std::nullopt : std::optional(*number);
+}
+
+// What the open sizes are: what a param says, else the extent of the first operand that has them; a flat operand leaves
+// one of them to follow.
 using Sizes = std::map<uint64_t, Expr>;
 Sizes FindSizes(const TileIntrinsic& intrinsic, const TileOp& op) {
   Sizes sizes;
+  for (const Var& dim : intrinsic.meaning.dims) {
+    if (const std::optional<int64_t> size = NumberOf(op, SizeParam(dim))) sizes.emplace(dim.id(), Expr(*size));
+  }
   for (size_t i = 0; i < intrinsic.operands.size(); ++i) {
     const Buffer& operand = intrinsic.operands[i];
     if (IsFlat(op.operands[i], operand)) continue;
@@ -165,7 +239,11 @@ absl::Status CheckOperand(const TileIntrinsic& intrinsic, const TileOp& op, size
   }
   if (IsFlat(region, operand)) {
     Expr elements = IntConst(1);
-    for (const Expr& extent : operand.shape()) elements = elements * WithSizes(extent, sizes);
+    for (size_t d = operand.shape().size(); d-- > 0;) {
+      const Expr extent = WithSizes(operand.shape()[d], sizes);
+      const std::optional<int64_t> apart = d == 0 ? NumberOf(op, RowParam(i)) : std::nullopt;
+      elements = apart.has_value() ? (extent - 1) * IntConst(*apart) + elements : elements * extent;
+    }
     if (ConstantValue(region.region[0].extent).has_value() && StructuralEqual(elements, region.region[0].extent))
       return absl::OkStatus();
     return Unfit(op, ": operand ", i, " (", operand.name(), ") is a run of ", ToText(region.region[0].extent),
@@ -188,7 +266,20 @@ absl::Status CheckOperand(const TileIntrinsic& intrinsic, const TileOp& op, size
   return absl::OkStatus();
 }
 
+// Rows are in one piece each. Sums are in register scope: what an instruction writes, and what is written to memory.
+bool FitsTileRegister(const TileIntrinsic& intrinsic, const TileOp& op, size_t i) {
+  if (NumberOf(op, RowParam(i)).has_value()) return true;  // lowering has seen to it
+  const bool in_registers = op.operands[i].buffer.scope() == Scope::kRegister;
+  return in_registers == (i == SumOperand(intrinsic)) &&
+         RowStride(op.operands[i], intrinsic.operands[i].rank()).has_value();
+}
+
 }  // namespace
+
+size_t SumOperand(const TileIntrinsic& intrinsic) { return intrinsic.operands.size() == 2 ? 1 : 0; }
+
+std::string SizeParam(const Var& size) { return absl::StrCat("size_", size.name()); }
+std::string RowParam(size_t operand) { return absl::StrCat("row_", operand); }
 
 const IterVar* TileIntrinsic::FindAxis(std::string_view axis) const {
   for (const IterVar& iter : axes) {
@@ -228,10 +319,13 @@ absl::Status CheckTileOp(const TileOp& op) {
   }
   for (const auto& [key, value] : op.params) {
     const int64_t* number = std::get_if<int64_t>(&value);
-    if (key != "lanes" && key != "unroll" && intrinsic->FindAxis(key) == nullptr)
+    const bool is_row = key.starts_with("row_");
+    if (key != "lanes" && key != "unroll" && !is_row && !key.starts_with("size_") &&
+        intrinsic->FindAxis(key) == nullptr)
       return Unfit(op, " has no param \"", key, "\"");
-    if (number == nullptr || *number < 1 || *number > 4096)
-      return Unfit(op, ": param \"", key, "\" is no number from 1 to 4096");
+    const int64_t most = is_row ? std::numeric_limits<int64_t>::max() : 4096;
+    if (number == nullptr || *number < 1 || *number > most)
+      return Unfit(op, ": param \"", key, "\" is no number from 1 to ", most);
   }
   return absl::OkStatus();
 }
@@ -253,6 +347,11 @@ Stmt TileUpdate(const TileIntrinsic& intrinsic, const TileOp& op, std::span<cons
     if (IsFlat(region, operand)) {
       Expr flat = IntConst(0);
       for (size_t d = 0; d < indices.size(); ++d) flat = flat * WithSizes(operand.shape()[d], sizes) + indices[d];
+      if (const std::optional<int64_t> apart = NumberOf(op, RowParam(i))) {
+        flat = IntConst(0);
+        for (size_t d = 1; d < indices.size(); ++d) flat = flat * WithSizes(operand.shape()[d], sizes) + indices[d];
+        flat = indices[0] * IntConst(*apart) + flat;
+      }
       placed.push_back(region.region[0].min + flat);
       return std::pair(region.buffer, std::move(placed));
     }
@@ -276,6 +375,17 @@ Stmt TileUpdate(const TileIntrinsic& intrinsic, const TileOp& op, std::span<cons
   const Store* store = loaded.As<Store>();
   auto [buffer, indices] = place(store->buffer, store->indices);
   return Stmt::Make(Store{std::move(buffer), std::move(indices), store->value, Expr()});
+}
+
+TileOp StateLayout(const TileOp& op) {
+  const TileIntrinsic* intrinsic = FindTileIntrinsic(op.intrinsic);
+  HONE_CHECK(intrinsic != nullptr) << "no intrinsic is called " << op.intrinsic;
+  TileOp stated = op;
+  const Sizes sizes = FindSizes(*intrinsic, op);
+  for (const Var& dim : intrinsic->meaning.dims) stated.params[SizeParam(dim)] = *ConstantValue(sizes.at(dim.id()));
+  for (size_t i = 0; i < op.operands.size(); ++i)
+    stated.params[RowParam(i)] = RowStride(op.operands[i], intrinsic->operands[i].rank()).value();
+  return stated;
 }
 
 Stmt TileMeaning(const TileOp& op) {
@@ -308,39 +418,99 @@ std::optional<int64_t> ContiguousElements(const BufferRegion& region) {
   return elements;
 }
 
+std::optional<int64_t> RowStride(const BufferRegion& region, int rank) {
+  if (static_cast<int>(region.region.size()) < rank) return std::nullopt;
+  const size_t rows = region.region.size() - static_cast<size_t>(rank);
+  BufferRegion row = region;
+  row.region[rows].extent = IntConst(1);
+  if (!ContiguousElements(row).has_value()) return std::nullopt;
+  int64_t stride = 1;
+  for (size_t d = rows + 1; d < region.region.size(); ++d) {
+    const std::optional<int64_t> extent = ConstantValue(region.buffer.shape()[d]);
+    if (!extent.has_value()) return std::nullopt;
+    stride *= *extent;
+  }
+  return stride;
+}
+
 const TileInstruction* FindInstruction(const TileOp& op, const std::vector<std::string>& features) {
   const TileIntrinsic* intrinsic = FindTileIntrinsic(op.intrinsic);
   if (intrinsic == nullptr || intrinsic->instructions.empty()) return nullptr;
-  for (const BufferRegion& region : op.operands) {
-    if (!ContiguousElements(region).has_value()) return nullptr;
-  }
   const std::vector<Expr> extents = TileExtents(*intrinsic, op);
   for (const TileInstruction& instruction : intrinsic->instructions) {
     if (std::find(features.begin(), features.end(), instruction.feature) == features.end()) continue;
     bool fits = true;
+    for (size_t i = 0; i < op.operands.size(); ++i)
+      fits = fits && (instruction.in_tiles ? FitsTileRegister(*intrinsic, op, i)
+                                           : ContiguousElements(op.operands[i]).has_value());
     for (size_t i = 0; i < extents.size(); ++i) {
       const auto wanted = instruction.extents.find(intrinsic->axes[i].var.name());
-      fits = fits && (wanted == instruction.extents.end() || IsConst(extents[i], wanted->second));
+      if (wanted == instruction.extents.end()) continue;
+      fits = fits && (instruction.in_tiles
+                          ? ConstantValue(extents[i]).value_or(std::numeric_limits<int64_t>::max()) <= wanted->second
+                          : IsConst(extents[i], wanted->second));
     }
     if (fits) return &instruction;
   }
   return nullptr;
 }
 
-std::optional<DotProduct> FindDotProduct(DType sum, DType left, DType right, int64_t columns,
-                                         const std::set<std::string>& features) {
-  DotProduct best;
+namespace {
+
+// The largest divisor of `extent` up to `most` that is a multiple of `step`; 0: there is none.
+int64_t LargestDivisor(int64_t extent, int64_t most, int64_t step) {
+  for (int64_t size = most / step * step; size >= step; size -= step) {
+    if (extent % size == 0) return size;
+  }
+  return 0;
+}
+
+// A tile takes the cycles of a whole one, whatever is in it: below a quarter, vectors add more products in them.
+constexpr int64_t kLeastOfTile = 4;
+
+std::optional<DotProduct> Fitted(const TileIntrinsic& row, const TileInstruction& instruction,
+                                 const ProductShape& shape) {
+  const auto most = [&](const char* axis) { return instruction.extents.at(axis); };
+  DotProduct dot{&row, &instruction};
+  dot.group = ConstantValue(row.operands[2].shape().back()).value_or(1);
+  dot.lanes = most("n");
+  dot.depth = dot.group;
+  if (instruction.in_tiles) {
+    dot.rows = LargestDivisor(shape.rows, most("m"), 1);
+    dot.depth = LargestDivisor(shape.depth, most("k"), dot.group);
+    if (dot.rows * dot.depth * kLeastOfTile < most("m") * most("k")) return std::nullopt;
+  }
+  const bool divide = shape.columns % dot.lanes == 0 && shape.depth % dot.depth == 0;
+  return divide ? std::optional(dot) : std::nullopt;
+}
+
+// "zero_tile" for "mma4_u8s8_s32": "zero_tile_s32".
+const TileIntrinsic& OfSums(const char* prefix, const TileIntrinsic& product) {
+  const TileIntrinsic* row =
+      FindTileIntrinsic(absl::StrCat(prefix, product.operands[0].type() == kFloat32 ? "_f32" : "_s32"));
+  HONE_CHECK(row != nullptr) << product.name << " has sums without a " << prefix;
+  return *row;
+}
+
+}  // namespace
+
+std::optional<DotProduct> FindDotProduct(const ProductShape& shape, const std::set<std::string>& features) {
+  std::optional<DotProduct> best;
   for (const TileIntrinsic& row : TileIntrinsics()) {
-    if (row.operands.size() != 3 || row.operands[0].rank() != 1 || row.operands[2].rank() != 2) continue;
-    if (row.operands[0].type() != sum || row.operands[1].type() != left || row.operands[2].type() != right) continue;
-    const std::optional<int64_t> group = ConstantValue(row.operands[1].shape()[0]);
+    if (row.operands.size() != 3 || row.instructions.empty()) continue;
+    if (row.operands[0].type() != shape.sum || row.operands[1].type() != shape.left ||
+        row.operands[2].type() != shape.right)
+      continue;
     for (const TileInstruction& instruction : row.instructions) {
-      const int64_t lanes = instruction.extents.at("n");
-      if (!group.has_value() || columns % lanes != 0 || features.count(instruction.feature) == 0) continue;
-      if (*group * lanes > best.group * best.lanes) best = {&row, &instruction, *group, lanes};
+      if (features.count(instruction.feature) == 0) continue;
+      const std::optional<DotProduct> dot = Fitted(row, instruction, shape);
+      if (dot.has_value() && (!best.has_value() || dot->products() > best->products())) best = dot;
     }
   }
-  return best.intrinsic == nullptr ? std::nullopt : std::optional(best);
+  return best;
 }
+
+const TileIntrinsic& ZeroTile(const TileIntrinsic& product) { return OfSums("zero_tile", product); }
+const TileIntrinsic& StoreTile(const TileIntrinsic& product) { return OfSums("store_tile", product); }
 
 }  // namespace hone

@@ -13,6 +13,9 @@
 //                 constant
 //   "lanes"       elements of a vector; the whole vectorised axis when absent
 //   "unroll"      steps of the innermost serial loop that are written out
+//   "size_m", ..  what the meaning leaves open, by its name there, where no operand says it any more
+//   "row_0", ..   of operand 0, which is a run: elements from one row (its first dimension) to the next. It has gaps
+//   then
 #pragma once
 
 #include <cstdint>
@@ -30,6 +33,12 @@
 
 namespace hone {
 
+// The registers of matrix instructions (Intel SDM volume 1, chapter 18: AMX). An operand lies in one with its first
+// dimension along the rows and the others, row-major, along the bytes of a row:
+//   A[m, k] of bytes: row m, byte k     B[k // 4, n, 4]: row k // 4, byte 4 * n + k % 4     C[m, n] of 32 bits: byte 4
+//   * n
+inline constexpr int64_t kTileRegisters = 8, kTileRows = 16, kTileRowBytes = 64;
+
 // A machine instruction that does it, by the name LLVM gives it: (operand 0, operand 1, ..) -> operand 0.
 struct TileInstruction {
   struct Operand {
@@ -43,6 +52,9 @@ struct TileInstruction {
   std::map<std::string, int64_t> extents;  // of the axes the meaning leaves open
   std::vector<Operand> operands;
   bool adds = false;  // the function is (operand 1, ..) -> what is then added to operand 0
+  // Operands are tile registers in place of vectors: `operands` is empty, and `extents` are the largest. The function
+  // takes their numbers; what it writes to memory comes last, by address and bytes between rows.
+  bool in_tiles = false;
 };
 
 // How the intrinsic is emitted where no instruction fits: its axes as loops, outermost first.
@@ -62,7 +74,9 @@ struct TileIntrinsic {
   std::vector<Buffer> operands;  // in the order of TileOp::operands
   std::vector<IterVar> axes;     // the block's variables; their domains start at 0
   Stmt update;                   // its Store, over `axes`
+  bool accumulates = false;      // the update reads what it writes
 
+  bool in_tiles() const { return !instructions.empty() && instructions[0].in_tiles; }
   const IterVar* FindAxis(std::string_view name) const;  // nullptr when it has none of that name
 };
 
@@ -72,7 +86,14 @@ const TileIntrinsic* FindTileIntrinsic(std::string_view name);  // nullptr when 
 // InvalidArgument when the operation does not fit its intrinsic: "fma_tile_f32 takes 3 operands, not 2".
 absl::Status CheckTileOp(const TileOp& op);
 
+// Names of params: of a size that the meaning leaves open, and of the distance of an operand's rows.
+std::string SizeParam(const Var& size);
+std::string RowParam(size_t operand);
+
 // For an operation that CheckTileOp lets through:
+// the operation with its sizes and the distances of its rows as params, so that its operands may become runs, where
+// FindInstruction has one in tile registers for it;
+TileOp StateLayout(const TileOp& op);
 // how far each axis runs, in the order of `axes`;
 std::vector<Expr> TileExtents(const TileIntrinsic& intrinsic, const TileOp& op);
 // the update with its operands replaced by the regions and its axes by `at`;
@@ -81,19 +102,40 @@ Stmt TileUpdate(const TileIntrinsic& intrinsic, const TileOp& op, std::span<cons
 Stmt TileMeaning(const TileOp& op);
 
 // The instruction that does the whole operation on a target with these features; nullptr when there is none, or when an
-// operand does not lie in memory in one piece.
+// operand does not lie in memory in one piece. Of a tile register that is true of each row, and sums are in register
+// scope.
 const TileInstruction* FindInstruction(const TileOp& op, const std::vector<std::string>& features);
-// A row that adds `group` products to each of `lanes` sums: C[n] += A[group] * B[n, group].
+
+// What a row makes of a product C[m, n] += A[m, k] * B[k, n], n last: `depth` products are added to each of `rows` x
+// `lanes` sums, and B has `group` of them side by side.
+//   dot4:  C[n] += A[group] * B[n, group]             rows = 1, depth = group
+//   mma4:  C[m, n] += A[m, k] * B[k // 4, n, k % 4]   in tile registers
 struct DotProduct {
   const TileIntrinsic* intrinsic = nullptr;
   const TileInstruction* instruction = nullptr;
-  int64_t group = 1, lanes = 1;
+  int64_t group = 1, lanes = 1, rows = 1, depth = 1;
+
+  bool in_tiles() const { return instruction->in_tiles; }
+  int64_t products() const { return rows * lanes * depth; }
 };
-// The one for these types whose instruction adds most products on a target with these features, in vectors that divide
-// `columns`; nullopt when there is none.
-std::optional<DotProduct> FindDotProduct(DType sum, DType left, DType right, int64_t columns,
-                                         const std::set<std::string>& features);
+struct ProductShape {
+  DType sum, left, right;
+  int64_t rows = 1, columns = 1, depth = 1;  // of which the instruction's extents must be divisors
+};
+// The one whose instruction adds most products on a target with these features; nullopt when there is none.
+std::optional<DotProduct> FindDotProduct(const ProductShape& shape, const std::set<std::string>& features);
+// The rows that set the sums of an intrinsic in tile registers to 0, and write them to memory.
+const TileIntrinsic& ZeroTile(const TileIntrinsic& product);
+const TileIntrinsic& StoreTile(const TileIntrinsic& product);
+
+// Which operand of an operation in tile registers is sums, that no other instruction reaches: store_tile has (memory,
+// sums), others the sums first.
+size_t SumOperand(const TileIntrinsic& intrinsic);
+
 // The number of elements of a region that is one piece of its buffer; nullopt when it is not.
 std::optional<int64_t> ContiguousElements(const BufferRegion& region);
+// The elements from one row of an operand, its first dimension, to the next, where each row is one piece; nullopt where
+// it is not. `rank`: of the operand.
+std::optional<int64_t> RowStride(const BufferRegion& region, int rank);
 
 }  // namespace hone

@@ -2,6 +2,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/ir/tile_intrinsic.h"
 #include "compiler/ir/visit.h"
 #include "compiler/lower/passes.h"
 
@@ -72,7 +73,15 @@ class Survey {
     }
     if (const Store* store = stmt.As<Store>()) Access(store->buffer, store->indices);
     if (const TileOp* op = stmt.As<TileOp>()) {
-      for (const BufferRegion& operand : op->operands) Access(operand.buffer, {operand.region[0].min});
+      const TileIntrinsic& intrinsic = *FindTileIntrinsic(op->intrinsic);
+      for (size_t i = 0; i < op->operands.size(); ++i) {
+        const BufferRegion& operand = op->operands[i];
+        Access(operand.buffer, {operand.region[0].min});
+        // What goes to and from tile registers goes through memory.
+        const auto found = facts.find(operand.buffer);
+        if (intrinsic.in_tiles() && i != SumOperand(intrinsic) && found != facts.end())
+          found->second.constant_indices = false;
+      }
     }
     ForEachChild(
         stmt, [&](const Stmt& s) { Visit(s); }, [&](const Expr& e) { Exprs(e); });

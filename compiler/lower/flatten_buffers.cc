@@ -48,19 +48,33 @@ class Flatten {
   }
 
  private:
-  // Only operations whose operands are in one piece are left.
+  // Only operations whose operands are in one piece are left, or their rows are: for a tile register.
   Stmt OnTileOp(const TileOp& op) {
-    TileOp flat = op;
-    for (BufferRegion& operand : flat.operands) {
+    const bool in_rows = FindTileIntrinsic(op.intrinsic)->in_tiles();
+    TileOp flat = in_rows ? StateLayout(op) : op;
+    for (size_t i = 0; i < flat.operands.size(); ++i) {
+      BufferRegion& operand = flat.operands[i];
       const auto found = flat_.find(operand.buffer);
       if (found == flat_.end()) continue;
-      const std::optional<int64_t> elements = ContiguousElements(operand);
+      const std::optional<int64_t> elements = in_rows ? ElementsSpanned(operand) : ContiguousElements(operand);
       HONE_CHECK(elements.has_value()) << op.intrinsic << ": the region of " << operand.buffer.name() << " has gaps";
       std::vector<Expr> first;
       for (const Range& range : operand.region) first.push_back(range.min);
       operand = BufferRegion{found->second, {Range{Index(operand.buffer, first), Expr(*elements)}}};
     }
     return Stmt::Make(std::move(flat));
+  }
+
+  // From the first of a region to its last.
+  static std::optional<int64_t> ElementsSpanned(const BufferRegion& region) {
+    int64_t last = 0;
+    for (size_t d = 0; d < region.region.size(); ++d) {
+      const std::optional<int64_t> extent = ConstantValue(region.region[d].extent),
+                                   size = ConstantValue(region.buffer.shape()[d]);
+      if (!extent.has_value() || !size.has_value()) return std::nullopt;
+      last = last * *size + *extent - 1;
+    }
+    return last + 1;
   }
 
   // In 64 bits where 32 are too few.

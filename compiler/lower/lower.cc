@@ -110,6 +110,7 @@ std::span<const LoweringPass> LoweringPasses() {
          func.body = UnrollLoops(func.body, options.max_unrolled);
          return func;
        }},
+      OnBody("keep_tile_registers", KeepTileRegisters),
       OnBody("unmask_registers", UnmaskRegisters),
   };
   return *passes;

@@ -100,6 +100,10 @@ Stmt VectorizeLoops(const Stmt& body);
 // beyond.
 Stmt UnrollLoops(const Stmt& body, int64_t max_copies);
 
+// Sums that cannot stay in tile registers (tile_registers.h) have their operations expanded after all: what is left is
+// code for matrix instructions.
+Stmt KeepTileRegisters(const Stmt& body);
+
 // A masked store to a register buffer writes all lanes where those that are off are elements that no store writes:
 // nobody may read them, and a register is written whole, while a mask would keep its old lanes beside the new ones.
 //   R[ramp(16, 1, 16)] = x, masked by ramp(16, 1, 16) < 24   =>   R[ramp(16, 1, 16)] = x

@@ -14,7 +14,7 @@ namespace {
 #define HONE_ARMV8_2 "neon dotprod fullfp16"
 #define HONE_NEOVERSE_V1 HONE_ARMV8_2 " bf16 i8mm sve"
 #define HONE_ARMV9 HONE_NEOVERSE_V1 " sve2"
-#define HONE_SAPPHIRE HONE_ICELAKE " avx512bf16 avx512fp16 avxvnni"
+#define HONE_SAPPHIRE HONE_ICELAKE " avx512bf16 avx512fp16 avxvnni amx-tile amx-int8 amx-bf16"
 
 constexpr int64_t kKiB = 1 << 10, kMiB = 1 << 20;
 constexpr std::string_view kX86 = "x86_64", kArm = "aarch64";
@@ -52,7 +52,8 @@ constexpr std::string_view kX86Features[] = {
     "bmi2",       "lzcnt",       "movbe",      "popcnt",       "avx512f",
     "avx512bw",   "avx512cd",    "avx512dq",   "avx512vl",     "avx512ifma",
     "avx512vbmi", "avx512vbmi2", "avx512vnni", "avx512bitalg", "avx512vpopcntdq",
-    "avx512bf16", "avx512fp16",  "avxvnni",
+    "avx512bf16", "avx512fp16",  "avxvnni",    "amx-tile",     "amx-int8",
+    "amx-bf16",
 };
 constexpr std::string_view kArmFeatures[] = {"neon", "fullfp16", "dotprod", "bf16", "i8mm", "sve", "sve2"};
 

@@ -8,8 +8,10 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "compiler/target/cpu_table.h"
+#include "deploy/runtime/cpu_features.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -76,6 +78,7 @@ std::string SystemSpelling(const std::string& feature) {
   if (feature == "bmi") return "bmi1";
   if (feature == "lzcnt") return "abm";
   if (feature == "avxvnni") return "avx_vnni";
+  if (feature.starts_with("amx-")) return absl::StrReplaceAll(feature, {{"-", "_"}});
   for (const char* rest : {"vbmi2", "vnni", "bitalg", "vpopcntdq", "bf16", "fp16"}) {
     if (feature == absl::StrCat("avx512", rest)) return absl::StrCat("avx512_", rest);
   }
@@ -114,7 +117,9 @@ HostFacts ProbeCpu() {
   HostFacts facts;
   const std::set<std::string> flags = SystemFlags("flags");
   for (std::string_view feature : KnownFeatures("x86_64")) {
-    if (flags.count(SystemSpelling(std::string(feature))) != 0) facts.features.emplace(feature);
+    // Tile registers need the system's permission besides.
+    const bool usable = !feature.starts_with("amx-") || HostHasCpuFeature(feature);
+    if (usable && flags.count(SystemSpelling(std::string(feature))) != 0) facts.features.emplace(feature);
   }
   facts.cpu = CpuName(facts.features);
   return facts;

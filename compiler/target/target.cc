@@ -133,9 +133,15 @@ absl::StatusOr<Target> ParseTarget(std::string_view target_text) {
   const std::vector<std::string> known(KnownFeatures(cpu->arch).begin(), KnownFeatures(cpu->arch).end());
   for (std::string changes = core.substr(name.size()); !changes.empty();) {
     const bool add = changes[0] == '+';
-    const size_t end = std::min(changes.find_first_of("+-", 1), changes.size());
-    const std::string feature = changes.substr(1, end - 1);
-    changes.erase(0, end);
+    // As names of cores do, those of features may have hyphens: the longest that is known, else up to the next sign.
+    std::string feature = changes.substr(1, changes.find_first_of("+-", 1) - 1);
+    for (const std::string& candidate : known) {
+      const size_t end = candidate.size() + 1;
+      const bool ends = changes.size() == end || (changes.size() > end && (changes[end] == '+' || changes[end] == '-'));
+      if (ends && changes.compare(1, candidate.size(), candidate) == 0 && candidate.size() > feature.size())
+        feature = candidate;
+    }
+    changes.erase(0, feature.size() + 1);
     if (std::ranges::find(known, feature) == known.end()) {
       return Unknown(text, absl::StrCat("\"", feature, "\" is not a feature of ", target.arch),
                      absl::StrCat("known are ", absl::StrJoin(known, ", ")));
@@ -164,11 +170,12 @@ Target HostTarget() {
 
 std::string DeviceClass(const Target& target) {
   const char* const arm = target.has("sve2") ? "sve2" : target.has("sve") ? "sve" : "neon";
-  const char* const simd = target.arch == "aarch64"   ? arm
-                           : target.vector_bits < 512 ? "avx2"
-                           : target.has("avx512bf16") ? "avx512bf16"
-                           : target.has("avx512vnni") ? "avx512vnni"
-                                                      : "avx512";
+  const char* const simd = target.arch == "aarch64"                           ? arm
+                           : target.vector_bits < 512                         ? "avx2"
+                           : target.has("amx-tile") && target.has("amx-int8") ? "amx"
+                           : target.has("avx512bf16")                         ? "avx512bf16"
+                           : target.has("avx512vnni")                         ? "avx512vnni"
+                                                                              : "avx512";
   std::string key = absl::StrCat(target.arch, "-", target.cpu, "-", simd, "-c", target.cores, "-l1d",
                                  SizeText(target.l1d), "-l2.", SizeText(target.l2));
   if (target.l3 != 0) absl::StrAppend(&key, "-l3.", SizeText(target.l3));

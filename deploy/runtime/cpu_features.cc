@@ -5,6 +5,8 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #elif defined(__aarch64__)
 #include <asm/hwcap.h>
 #include <sys/auxv.h>
@@ -89,6 +91,17 @@ uint64_t SavedState() {
   return low | uint64_t{high} << 32;
 }
 
+// Linux lets a process use the tile registers once it has asked (Documentation/arch/x86/xstate.rst); all its threads
+// and children have the permission then. Refused, as by a sandbox or where an alternate signal stack is too small to
+// save them on, the machine has no AMX for this process.
+bool TilesArePermitted() {
+  static const bool permitted = [] {
+    constexpr int kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+    return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+  }();
+  return permitted;
+}
+
 bool Has(const Feature& feature) {
   uint32_t r[4] = {};
   if (!__get_cpuid_count(feature.leaf, feature.subleaf, &r[0], &r[1], &r[2], &r[3])) return false;
@@ -96,7 +109,8 @@ bool Has(const Feature& feature) {
     uint32_t top[4] = {};  // leaf 7 states its highest subleaf in eax of subleaf 0
     if (!__get_cpuid_count(7, 0, &top[0], &top[1], &top[2], &top[3]) || top[kEax] < feature.subleaf) return false;
   }
-  return (r[feature.reg] >> feature.bit & 1) != 0 && (SavedState() & feature.state) == feature.state;
+  if ((r[feature.reg] >> feature.bit & 1) == 0 || (SavedState() & feature.state) != feature.state) return false;
+  return feature.state != kAmx || TilesArePermitted();
 }
 
 #elif defined(__aarch64__)

@@ -1,6 +1,7 @@
 // Which instruction set extensions this machine can run: what the CPU has (cpuid) and the operating system saves on a
-// context switch (xgetbv). Names are LLVM's: "avx2", "fma", "avx512f", "bmi2", "amx-tile", on AArch64 "neon",
-// "dotprod".
+// context switch (xgetbv). Asking for one that needs the system's permission (AMX on Linux) requests it, once a
+// process, so that code for which CheckCpuFeatures has found nothing missing may run. Names are LLVM's: "avx2", "fma",
+// "avx512f", "bmi2", "amx-tile", on AArch64 "neon", "dotprod".
 #pragma once
 
 #include <string>

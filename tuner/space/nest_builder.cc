@@ -108,9 +108,14 @@ class Builder {
     if (shape_.epilogue >= 0) {
       const std::string& name = context_.info->blocks[static_cast<size_t>(shape_.epilogue)].name;
       HONE_ASSIGN_OR_RETURN(epilogue_, GetBlock(schedule_, name));
+      if (shape_.in_tiles()) {
+        HONE_ASSIGN_OR_RETURN(sums_, CacheWrite(schedule_, block_, 0, Scope::kRegister));
+        return SetScope(schedule_, *sums_, 0, Scope::kThread);
+      }
       if (cut_ == ReductionCut::kNone) return SetScope(schedule_, block_, 0, Scope::kRegister);
     } else if (cut_ == ReductionCut::kNone) {
       HONE_ASSIGN_OR_RETURN(epilogue_, CacheWrite(schedule_, block_, 0, Scope::kRegister));
+      if (shape_.in_tiles()) sums_ = epilogue_;
     }
     return absl::OkStatus();
   }
@@ -184,10 +189,35 @@ class Builder {
   }
 
   absl::Status FinishWhole() {
-    HONE_RETURN_IF_ERROR(ReverseComputeAt(schedule_, epilogue_, tile_loop_));
+    if (sums_.has_value()) HONE_RETURN_IF_ERROR(ReverseComputeAt(schedule_, *sums_, tile_loop_));
+    if (shape_.epilogue >= 0 || !sums_.has_value())
+      HONE_RETURN_IF_ERROR(ReverseComputeAt(schedule_, epilogue_, tile_loop_));
     HONE_RETURN_IF_ERROR(PackInBlocks(block_));
     HONE_RETURN_IF_ERROR(ScheduleTile(block_, false));
+    if (sums_.has_value()) {
+      HONE_RETURN_IF_ERROR(StoreTiles());
+      if (shape_.epilogue < 0) return absl::OkStatus();
+    }
     return VectorizeInnermost(schedule_, epilogue_, depth_, plan_.lanes, true);
+  }
+
+  // The copy of the sums to memory, a tile at a time.
+  absl::Status StoreTiles() {
+    HONE_ASSIGN_OR_RETURN(Loops all, GetLoops(schedule_, *sums_));
+    all.erase(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(depth_));
+    if (all.size() < 2) return absl::InternalError("a copy of sums in tile registers has no rows and columns");
+    const Loops inner(all.end() - 2, all.end());
+    Loops order(all.begin(), all.end() - 2), tile;
+    for (const auto& [loop, size] : {std::pair(inner[0], shape_.dot->rows), std::pair(inner[1], shape_.dot->lanes)}) {
+      HONE_ASSIGN_OR_RETURN(const Loops parts, Split(schedule_, loop, {-1, size}));
+      order.push_back(parts[0]);
+      tile.push_back(parts[1]);
+    }
+    const Loops outer = order;
+    Append(order, tile);
+    HONE_RETURN_IF_ERROR(Reorder(schedule_, order));
+    for (const LoopRef loop : outer) HONE_RETURN_IF_ERROR(Unroll(schedule_, loop));
+    return Tensorize(schedule_, tile[0], StoreTile(*shape_.dot->intrinsic).name);
   }
 
   absl::Status FinishBlocks() {
@@ -220,7 +250,7 @@ class Builder {
     // Variables of a block of partial results: its part, the spatial ones, the reduce ones.
     Loops tile;
     size_t spatial = is_partial ? 1 : 0;
-    std::optional<LoopRef> n;
+    std::optional<LoopRef> n, rows;  // rows: of a tile register
     for (int i = 0; i < static_cast<int>(info_.iters.size()); ++i) {
       if (!info_.spatial(i)) {
         spatial += is_partial ? 0 : 1;
@@ -230,10 +260,13 @@ class Builder {
       if (!loop.has_value()) continue;
       if (i == n_) {
         n = loop;
+      } else if (i == shape_.tile_rows) {
+        rows = loop;
       } else {
         tile.push_back(*loop);
       }
     }
+    if (rows.has_value()) tile.push_back(*rows);
     if (n.has_value()) tile.push_back(*n);
     if (of_lanes && by_iter[0].has_value()) tile.push_back(*by_iter[0]);
     Loops reduce, single;  // of reduce variables; of one iteration, which no variable's value mentions
@@ -242,6 +275,7 @@ class Builder {
       const bool mentioned = std::find(by_iter.begin(), by_iter.end(), loop) != by_iter.end();
       (mentioned ? reduce : single).push_back(loop);
     }
+    if (rows.has_value()) return ScheduleTileRegisters(block, std::move(reduce), single, std::move(tile));
     std::optional<LoopRef> group;  // the products that one instruction adds up
     if (shape_.dot.has_value()) {
       HONE_ASSIGN_OR_RETURN(const Loops parts, Split(schedule_, reduce.back(), {-1, shape_.group()}));
@@ -282,6 +316,38 @@ class Builder {
     return Tensorize(schedule_, lane, shape_.dot->intrinsic->name);
   }
 
+  // The same with sums in tile registers: `tile` ends with its rows and columns.
+  absl::Status ScheduleTileRegisters(BlockRef block, Loops reduce, const Loops& single, Loops tile) {
+    const DotProduct& dot = *shape_.dot;
+    Loops operation;  // rows, columns, products
+    LoopRef* const cut[] = {&tile[tile.size() - 2], &tile.back(), &reduce.back()};
+    const int64_t sizes[] = {dot.rows, dot.lanes, dot.depth};
+    for (int i = 0; i < 3; ++i) {
+      HONE_ASSIGN_OR_RETURN(const Loops parts, Split(schedule_, *cut[i], {-1, sizes[i]}));
+      *cut[i] = parts[0];
+      operation.push_back(parts[1]);
+    }
+    Loops order = reduce;
+    for (const Loops* more : {&single, static_cast<const Loops*>(&tile), static_cast<const Loops*>(&operation)})
+      Append(order, *more);
+    HONE_RETURN_IF_ERROR(Reorder(schedule_, order));
+    Append(tile, single);
+    for (const LoopRef loop : tile) HONE_RETURN_IF_ERROR(Unroll(schedule_, loop));
+    if (plan_.window) {
+      for (size_t i = 0; i + 1 < reduce.size(); ++i) HONE_RETURN_IF_ERROR(Unroll(schedule_, reduce[i]));
+    }
+    HONE_ASSIGN_OR_RETURN(const BlockRef init, DecomposeReduction(schedule_, block, reduce[0]));
+    if (plan_.unroll > 1) {  // last, so that the init's place is told from whole variables
+      HONE_ASSIGN_OR_RETURN(const Loops parts, Split(schedule_, reduce.back(), {-1, plan_.unroll}));
+      HONE_RETURN_IF_ERROR(Unroll(schedule_, parts[1]));
+      reduce.back() = parts[0];
+    }
+    HONE_RETURN_IF_ERROR(PrefetchPanels(block, reduce.back()));
+    HONE_ASSIGN_OR_RETURN(const Loops of_init, GetLoops(schedule_, init));
+    HONE_RETURN_IF_ERROR(Tensorize(schedule_, of_init[of_init.size() - 2], ZeroTile(*dot.intrinsic).name));
+    return Tensorize(schedule_, operation[0], dot.intrinsic->name);
+  }
+
   // In every iteration of `loop`, the innermost over the reduction that is no straight code: a part of what it reads of
   // the next panel.
   absl::Status PrefetchPanels(BlockRef block, LoopRef loop) {
@@ -304,8 +370,9 @@ class Builder {
   ReductionCut cut_;
   int n_;  // the variable of the output's last dimension
   BlockRef block_, partial_, epilogue_;
-  Loops pieces_, inner_, rest_;  // over pieces; of the tile, n last; of the reduction, of the parts with a cut
-  LoopRef tile_loop_;            // the innermost around a tile
+  std::optional<BlockRef> sums_;  // their copy from tile registers to memory
+  Loops pieces_, inner_, rest_;   // over pieces; of the tile, n last; of the reduction, of the parts with a cut
+  LoopRef tile_loop_;             // the innermost around a tile
   std::optional<LoopRef> n_steps_, rows_;  // over panels of n; the longest over rows in a piece
   size_t depth_ = 0;                       // loops around a tile
 };

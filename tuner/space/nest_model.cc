@@ -27,11 +27,11 @@ constexpr double kOfLoads = 0.75;      // of the loads that nothing but loads re
 constexpr int64_t kWaysOfL2 = 16;      // as most have
 constexpr int64_t kPrefetched = 256;   // bytes in one piece, from which on the hardware fetches ahead
 constexpr double kOfFirstCache = 0.8;  // of its bytes stay until they are used again
+// Of a product in tile registers (Intel's optimisation manual, chapter 20): so often one starts, and so long it takes.
+constexpr double kTileProduct = 16, kTileLatency = 52;
 
 // Of two units that work side by side: the busier one, and a little more where both are busy.
 double Both(double a, double b) { return std::sqrt(std::sqrt(a * a * a * a + b * b * b * b)); }
-
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 }  // namespace
 
@@ -72,7 +72,7 @@ NestModel::NestModel(const StageContext& context, int block, const NestShape& sh
     results *= static_cast<double>(extent);
     if (extent > 1) spatial_.push_back(i);
   }
-  reduce_steps_ /= static_cast<double>(shape_.group());
+  reduce_steps_ /= static_cast<double>(shape_.depth());
   output_bytes_ = results * block_.output.type().bytes();
   if (shape_.epilogue >= 0)
     epilogue_operations_ = context.info->blocks[static_cast<size_t>(shape_.epilogue)].operations;
@@ -86,12 +86,14 @@ bool NestModel::Legal(const NestPlan& plan) const {
     const size_t i = static_cast<size_t>(iter);
     // Every piece has something to do; else it is another plan.
     if (CeilDiv(block_.extents[i], plan.InPiece(i, block_.extents[i])) != plan.pieces[i]) return false;
+    if (shape_.in_tiles() && plan.pieces[i] * plan.steps[i] * plan.inner[i] != block_.extents[i]) return false;
   }
   if (reduce_.empty()) return true;
   int64_t last = block_.extents[static_cast<size_t>(reduce_.back())];
   if (shape_.along == reduce_.back()) last = CeilDiv(last, plan.k_parts);
-  if (last % (plan.unroll * shape_.group()) != 0) return false;
+  if (last % (plan.unroll * shape_.depth()) != 0) return false;
   const Registers registers = RegistersOf(plan, plan.inner);
+  if (shape_.in_tiles()) return registers.accumulators + 2 <= kTileRegisters;  // one for either factor
   return registers.accumulators + registers.held + 1 <= target_.vector_registers;
 }
 
@@ -99,7 +101,8 @@ NestModel::Registers NestModel::RegistersOf(const NestPlan& plan, const Sizes& i
   Registers found;
   double elements = 1;
   for (const int iter : spatial_) {
-    if (iter != vector_iter_ || of_lanes()) elements *= static_cast<double>(inner[static_cast<size_t>(iter)]);
+    if (iter != vector_iter_ || of_lanes())
+      elements *= static_cast<double>(Down(iter, inner[static_cast<size_t>(iter)]));
   }
   const double vectors =
       of_lanes() ? 1 : static_cast<double>(CeilDiv(inner[static_cast<size_t>(vector_iter_)], plan.lanes));
@@ -109,14 +112,33 @@ NestModel::Registers NestModel::RegistersOf(const NestPlan& plan, const Sizes& i
     double rows = 1;
     for (const int iter : spatial_) {
       const size_t i = static_cast<size_t>(iter);
-      if (read.moves[i] && (of_lanes() || iter != vector_iter_)) rows *= static_cast<double>(inner[i]);
+      if (read.moves[i] && (of_lanes() || iter != vector_iter_)) rows *= static_cast<double>(Down(iter, inner[i]));
     }
     if (read.with_vector) found.held += of_lanes() ? std::min(rows, 2.0) : vectors;
     const bool gathered = read.apart && !InPanels(plan, r);
     found.loads_of[r] = !read.with_vector ? rows : rows * vectors * (gathered ? kGatherLanes * 2 : 1);
+    if (shape_.in_tiles()) found.loads_of[r] = LoadsOfTiles(found.accumulators, r, rows, vectors);
     found.loads += found.loads_of[r];
   }
   return found;
+}
+
+// Tiles of one factor are loaded row by row. Those of a row of tiles of C are met in turn: where more of B go by than
+// the registers left for it, they are loaded for every row.
+double NestModel::LoadsOfTiles(double accumulators, size_t read, double down, double across) const {
+  if (!reads_[read].with_vector) return down * static_cast<double>(shape_.dot->rows);
+  const double left = static_cast<double>(kTileRegisters) - accumulators, for_right = left - std::floor(left / 2);
+  const double groups = static_cast<double>(shape_.dot->depth / shape_.dot->group);
+  return (across <= for_right ? across : accumulators) * groups;
+}
+
+double NestModel::ProductCycles(double accumulators) const {
+  const double fma_per_cycle = machine_.fma_per_cycle(target_.vector_bits);
+  if (shape_.in_tiles()) return std::max(accumulators * kTileProduct, kTileLatency);
+  const double in_flight = std::min(1.0, accumulators / (machine_.fma_latency * fma_per_cycle));
+  const double operations =
+      shape_.dot.has_value() ? (shape_.dot->instruction->adds ? 2 : 1) : std::max(1.0, block_.operations / 2);
+  return accumulators * operations / (fma_per_cycle * in_flight);
 }
 
 NestModel::Body NestModel::BodyOf(const NestPlan& plan, const Sizes& inner, size_t read) const {
@@ -189,12 +211,8 @@ double NestModel::TileCycles(const NestPlan& plan, const Sizes& inner, const Sou
   const double accumulators = registers.accumulators;
   const double parts = static_cast<double>(plan.k_parts);
   const double steps = reduce_steps_ / (of_lanes() ? parts : 1);  // of all blocks of k together
-  const double fma_per_cycle = machine_.fma_per_cycle(target_.vector_bits);
-  const double in_flight = std::min(1.0, accumulators / (machine_.fma_latency * fma_per_cycle));
-  const double operations =
-      shape_.dot.has_value() ? (shape_.dot->instruction->adds ? 2 : 1) : std::max(1.0, block_.operations / 2);
   double loads = registers.loads * steps, spilled = 0;
-  for (size_t r = 0; r < reads_.size() && !of_lanes(); ++r) {
+  for (size_t r = 0; r < reads_.size() && !of_lanes() && !shape_.in_tiles(); ++r) {
     if (!reads_[r].with_vector || reduce_.empty() || (plan.in_tile >> r & 1) != 0) continue;
     const Body body = BodyOf(plan, inner, r);
     if (body.shared <= 0) continue;
@@ -202,8 +220,8 @@ double NestModel::TileCycles(const NestPlan& plan, const Sizes& inner, const Sou
     loads -= registers.loads_of[r] * steps - steps / body.taps * body.vectors;
     spilled += std::max(0.0, over) * steps / body.taps;
   }
-  const double core = Both(steps * accumulators * operations / (fma_per_cycle * in_flight),
-                           loads / (kOfLoads * machine_.loads_per_cycle(target_.vector_bits)));
+  const double core =
+      Both(steps * ProductCycles(accumulators), loads / (kOfLoads * machine_.loads_per_cycle(target_.vector_bits)));
   const double near_rate = BytesPerCycle(target_, machine_, static_cast<double>(target_.l2) / 2);
   const Sizes sizes = TileSizes(plan, inner);
   double stream = 0;
@@ -235,9 +253,10 @@ double NestModel::TileCycles(const NestPlan& plan, const Sizes& inner, const Sou
   } else if (plan.k_parts > 1) {
     cycles += (parts + 1) * accumulators * 4;  // set to nothing, then for each block: read, add, write
   }
-  const double results = of_lanes() ? accumulators * 4 : accumulators;
+  const double results = (of_lanes() ? accumulators * 4 : accumulators) * RowsOfAccumulator();
+  if (shape_.in_tiles() && shape_.epilogue >= 0) cycles += results * 1.5;  // to memory and back
   cycles += results * (shape_.epilogue >= 0 ? 2 + 0.6 * epilogue_operations_ : 1.5);
-  const double written = accumulators * (of_lanes() ? 4 : target_.vector_bits / 8);
+  const double written = accumulators * RowsOfAccumulator() * (of_lanes() ? 4 : target_.vector_bits / 8);
   double between = stays() ? ThreadBytes(plan) : (output_bytes_ + whole_bytes_) / threads_;
   for (size_t r = 0; r < reads_.size() && !stays(); ++r) {  // the copies of what a piece reads come on top
     if (IsNear(plan, r)) between += reads_[r].region.Elements(PieceSizes(plan)) * reads_[r].element;

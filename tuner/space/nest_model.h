@@ -90,9 +90,19 @@ class NestModel {
   bool stays() const { return shape_.pieces_of >= 0; }
   // Of the innermost reduce loop, where nothing is cut.
   double InnermostSteps() const {
-    return static_cast<double>(block_.extents[static_cast<size_t>(reduce_.back())] / shape_.group());
+    return static_cast<double>(block_.extents[static_cast<size_t>(reduce_.back())] / shape_.depth());
   }
   bool of_lanes() const { return shape_.cut == ReductionCut::kLanes; }
+  // Tiles down, in registers, where `inner` iterations of a variable are; the iterations themselves without tiles.
+  int64_t Down(int iter, int64_t inner) const {
+    return iter == shape_.tile_rows ? CeilDiv(inner, shape_.dot->rows) : inner;
+  }
+  // Vectors of memory that one accumulator is.
+  double RowsOfAccumulator() const { return shape_.in_tiles() ? static_cast<double>(shape_.dot->rows) : 1; }
+  double LoadsOfTiles(double accumulators, size_t read, double down, double across) const;  // vectors, for one step
+  double ProductCycles(double accumulators) const;  // of one step, of all accumulators
+
+  static int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
   const BlockInfo& block_;
   NestShape shape_;

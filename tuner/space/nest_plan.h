@@ -8,6 +8,7 @@
 //       for tiles in the piece:                      the loop over panels of n outside or inside those over rows
 //         for k..:                                   serial; the last one unrolled in part
 //           unrolled rows x vectors of n:            accumulators in registers; of narrow types by one instruction
+//         [C[tile] = sums in tile registers]
 //         [C[tile] += accumulators]
 //         epilogue of the tile                       with blocks of k: of the piece, after the last
 //
@@ -58,8 +59,13 @@ struct NestShape {
   // `panels`, have them side by side.
   std::optional<DotProduct> dot;
   int dot_operand = -1;
+  // With sums in tile registers: the variable along their rows. All tiles are whole ones then, and the sums go to
+  // memory before the epilogue or anybody reads them.
+  int tile_rows = -1;
 
+  bool in_tiles() const { return tile_rows >= 0; }
   int64_t group() const { return dot.has_value() ? dot->group : 1; }
+  int64_t depth() const { return dot.has_value() ? dot->depth : 1; }  // iterations in one instruction
 };
 
 struct NestPlan {

@@ -3,11 +3,14 @@
 //
 //   for k: for vectorized n: C[n] += A[k] * B[k, n]
 //   =>  for k0: C[n:+16] = dot4(A[k0*4:+4], B[n:+16, 0:4])          B in panels with four elements of k side by side
+//   =>  for k0: C[m:+16, n:+16] = mma4(A[m:+16, k0*64:+64], B[k0*16:+16, n:+16, 0:4])          where rows are
+//   neighbours
 //
 // Which instructions there are is data: compiler/ir/tile_intrinsic.h.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/ir/visit.h"
 #include "tuner/space/panels.h"
 #include "tuner/space/sketch.h"
 
@@ -21,6 +24,20 @@ int RightOperand(const BlockInfo& block, int k) {
       return static_cast<int>(r);
   }
   return -1;
+}
+
+// The spatial variable that moves A[.., m, k] and C[.., m, n] down a row at a time, and nothing else of either; -1:
+// there is none.
+int RowsVariable(const BlockInfo& block, const BlockInfo::Access& a) {
+  if (block.output_iters.size() < 2 || a.indices.size() < 2) return -1;
+  const int row = block.output_iters[block.output_iters.size() - 2];
+  const std::optional<int64_t> columns = ConstantValue(a.buffer.shape().back());
+  if (row < 0 || !columns.has_value() || a.strides[static_cast<size_t>(row)] != *columns) return -1;
+  for (size_t d = 0; d < a.indices.size(); ++d) {
+    const bool moves = UsesVar(a.indices[d], block.iters[static_cast<size_t>(row)].var);
+    if (moves != (d + 2 == a.indices.size())) return -1;
+  }
+  return row;
 }
 
 class DotRule : public SketchRule {
@@ -37,11 +54,19 @@ class DotRule : public SketchRule {
     const BlockInfo::Access &a = info.reads[static_cast<size_t>(1 - right)],
                             &b = info.reads[static_cast<size_t>(right)];
     if (!a.affine || a.strides[static_cast<size_t>(k)] != 1 || a.strides[static_cast<size_t>(n)] != 0) return {};
-    const std::optional<DotProduct> dot = FindDotProduct(info.output.type(), a.buffer.type(), b.buffer.type(),
-                                                         info.extents[static_cast<size_t>(n)], context.target.features);
-    if (!dot.has_value() || info.extents[static_cast<size_t>(k)] % dot->group != 0) return {};
+    const auto extent = [&](int iter) { return info.extents[static_cast<size_t>(iter)]; };
+    const int rows = RowsVariable(info, a);
+    const ProductShape shape{.sum = info.output.type(),
+                             .left = a.buffer.type(),
+                             .right = b.buffer.type(),
+                             .rows = rows < 0 ? 1 : extent(rows),
+                             .columns = extent(n),
+                             .depth = extent(k)};
+    const std::optional<DotProduct> dot = FindDotProduct(shape, context.target.features);
+    if (!dot.has_value()) return {};
     Sketch grouped = sketch;
     grouped.at(block).dot = dot;
+    if (dot->in_tiles()) grouped.at(block).tile_rows = rows;
     grouped.at(block).dot_operand = right;
     grouped.at(block).panels.push_back(right);
     grouped.choices.push_back(absl::StrCat(dot->intrinsic->name, "(", info.name, ")"));

@@ -94,6 +94,12 @@ void TileStep::MakeKnobs() {
       }
       ++rows;
     }
+    if (cut.iter == shape_.tile_rows) {
+      inner.clear();
+      for (const int64_t tiles : {1, 2, 3, 4, 6}) {
+        if (tiles * shape_.dot->rows <= extent(cut.iter)) inner.push_back(tiles * shape_.dot->rows);
+      }
+    }
     cut.inner_knob = AddKnob(absl::StrCat(name, ".inner"), std::move(inner));
   }
   for (Cut& cut : cuts_) {  // the outermost two, and n
@@ -109,7 +115,7 @@ void TileStep::MakeKnobs() {
   if (!reduce_.empty()) {
     std::vector<int64_t> unroll;
     for (const int64_t u : {1, 2, 3, 4, 5, 7, 8}) {
-      if (u <= extent(reduce_.back()) / shape_.group()) unroll.push_back(u);
+      if (u <= extent(reduce_.back()) / shape_.depth()) unroll.push_back(u);
     }
     unroll_knob_ = AddKnob("unroll", std::move(unroll));
   }
@@ -141,7 +147,9 @@ bool TileStep::Plan(std::span<const int64_t> values, SketchPlan& plans) const {
   plan.lanes = lanes_;
   for (const Cut& cut : cuts_) {
     const size_t i = static_cast<size_t>(cut.iter);
-    plan.inner[i] = value(cut.inner_knob, cut.iter == n_ ? lanes_ : 1);
+    plan.inner[i] = value(cut.inner_knob, cut.iter == n_                 ? lanes_
+                                          : cut.iter == shape_.tile_rows ? shape_.dot->rows
+                                                                         : 1);
     if (plan.piece[i] > 0) {  // its pieces are cut already, and the tiles of one are all alike
       plan.steps[i] = plan.piece[i] / plan.inner[i];
       if (plan.steps[i] * plan.inner[i] != plan.piece[i]) return false;

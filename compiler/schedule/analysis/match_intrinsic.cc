@@ -2,12 +2,21 @@
 
 #include <utility>
 
+#include "compiler/arith/analyzer.h"
+#include "compiler/ir/structural.h"
 #include "compiler/ir/visit.h"
 #include "compiler/schedule/analysis/message.h"
 #include "compiler/support/status_macros.h"
 
 namespace hone {
 namespace {
+
+// The value of a constant of any type.
+std::optional<double> AnyConstant(const Expr& e) {
+  if (const FloatImm* imm = e.As<FloatImm>()) return imm->value;
+  const std::optional<int64_t> value = ConstantValue(e);
+  return value.has_value() ? std::optional<double>(static_cast<double>(*value)) : std::nullopt;
+}
 
 class Matcher {
  public:
@@ -62,6 +71,9 @@ class Matcher {
       const Cast* own = given.As<Cast>();
       return own == nullptr ? Message(given, " is no cast") : Match(cast->a, own->a);
     }
+    if (const std::optional<double> constant = AnyConstant(wanted)) {
+      return AnyConstant(given) == constant ? "" : Message("it computes ", given, ", not ", wanted);
+    }
     const Binary *binary = wanted.As<Binary>(), *own = given.As<Binary>();
     if (binary == nullptr || own == nullptr || binary->op != own->op)
       return Message("it computes ", given, " where the intrinsic has another operation");
@@ -90,30 +102,57 @@ class Matcher {
     const size_t leading = indices.size() - axes.size();
     BufferRegion region{buffer, {}};
     for (size_t d = 0; d < indices.size(); ++d) {
-      const std::optional<TileRange> range =
-          RangeInTile(divided_, block_, Range{indices[d], IntConst(1, indices[d].type())});
-      if (!range.has_value())
-        return Message(buffer, " is used at ", indices[d], ", which is no sum of the variables of the tile");
-      int roams = -1;
-      for (size_t i = 0; i < range->steps.size(); ++i) {
-        if (range->steps[i] == 0) continue;
-        if (roams >= 0) return Message(buffer, " is used at ", indices[d], ", which two variables of the tile move");
-        if (range->steps[i] != 1)
-          return Message(buffer, " is used at ", indices[d], ", whose elements are not neighbours");
-        roams = static_cast<int>(i);
+      Range range;
+      const Expr* axis = d < leading ? nullptr : &axes[d - leading];
+      const Binary *of_axis = axis == nullptr ? nullptr : axis->As<Binary>(), *own = indices[d].As<Binary>();
+      std::string differs;
+      if (of_axis == nullptr) {
+        differs = Along(axis, operand, buffer, d, indices[d], range);
+      } else if (own == nullptr || own->op != of_axis->op || !StructuralEqual(own->b, of_axis->b)) {
+        differs = Message(buffer, " is used at ", indices[d], ", the operand ", operand, " at ", *axis);
+      } else {  // a quotient or remainder: of what runs along the axis
+        differs = Along(&of_axis->a, operand, buffer, d, own->a, range);
+        if (differs.empty()) differs = Divide(*own, range);
       }
-      if (d < leading) {
-        if (roams >= 0)
-          return Message(buffer, " is moved along dimension ", d, " by ", block_.iters[static_cast<size_t>(roams)].var,
-                         ", the operand ", operand, " has its last ", axes.size(), " dimensions alone");
-      } else if (std::string differs = Assign(axes[d - leading], roams); !differs.empty()) {
-        return differs;
-      }
-      region.region.push_back({range->first, range->extent});
+      if (!differs.empty()) return differs;
+      region.region.push_back(std::move(range));
     }
     for (size_t i = 0; i < operands_.size(); ++i) {
       if (intrinsic_.operands[i] == operand) operands_[i] = region;
     }
+    return "";
+  }
+
+  // What one index, of dimension d, runs over in a tile: nothing where there is no axis.
+  std::string Along(const Expr* axis, const Buffer& operand, const Buffer& buffer, size_t d, const Expr& index,
+                    Range& found) {
+    const std::optional<TileRange> range = RangeInTile(divided_, block_, Range{index, IntConst(1, index.type())});
+    if (!range.has_value())
+      return Message(buffer, " is used at ", index, ", which is no sum of the variables of the tile");
+    int roams = -1;
+    for (size_t i = 0; i < range->steps.size(); ++i) {
+      if (range->steps[i] == 0) continue;
+      if (roams >= 0) return Message(buffer, " is used at ", index, ", which two variables of the tile move");
+      if (range->steps[i] != 1) return Message(buffer, " is used at ", index, ", whose elements are not neighbours");
+      roams = static_cast<int>(i);
+    }
+    found = {range->first, range->extent};
+    if (axis != nullptr) return Assign(*axis, roams);
+    if (roams < 0) return "";
+    return Message(buffer, " is moved along dimension ", d, " by ", block_.iters[static_cast<size_t>(roams)].var,
+                   ", the operand ", operand, " has its last ", operand.rank(), " dimensions alone");
+  }
+
+  // [first, first + extent) over or modulo a number that divides both.
+  std::string Divide(const Binary& division, Range& range) const {
+    const std::optional<int64_t> by = ConstantValue(division.b), extent = ConstantValue(range.extent);
+    Analyzer known;
+    for (const DividedIter& part : divided_.iters) known.Bind(part.tile, part.tile_domain);
+    if (!by.has_value() || !extent.has_value() || *extent % *by != 0 || !known.IsMultipleOf(range.min, *by))
+      return Message("the tile cuts what is divided by ", division.b);
+    const bool quotient = division.op == BinaryOp::kFloorDiv;
+    range.min = quotient ? known.Simplify(FloorDiv(range.min, division.b)) : IntConst(0, range.min.type());
+    range.extent = IntConst(quotient ? *extent / *by : *by, range.extent.type());
     return "";
   }
 

@@ -2,6 +2,9 @@
 #include <gtest/gtest.h>
 
 #include "compiler/ir/tile_intrinsic.h"
+#include "compiler/schedule/primitives/cache.h"
+#include "compiler/schedule/primitives/compute_at.h"
+#include "compiler/schedule/primitives/decompose_reduction.h"
 #include "compiler/schedule/primitives/locate.h"
 #include "compiler/schedule/primitives/loop_kind.h"
 #include "compiler/schedule/primitives/register_tile.h"
@@ -116,6 +119,114 @@ INSTANTIATE_TEST_SUITE_P(
                       InstructionCase{"NeonMixed", "cpu:neoverse-n2", "dot4_u8s8_s32", 4, "usdot"},
                       InstructionCase{"Neon", "cpu:cortex-a76", "dot4_s8s8_s32", 4, "sdot"}),
     [](const auto& info) { return std::string(info.param.name); });
+
+// C[i, j] += A[i, k] * B[k // group, j, k % group], in the types and the group of the intrinsic.
+PrimFunc GroupedProduct(const char* intrinsic, int64_t m, int64_t n, int64_t k) {
+  const std::vector<Buffer>& operands = FindTileIntrinsic(intrinsic)->operands;
+  const int64_t group = *ConstantValue(operands[2].shape().back());
+  const DType sum = operands[0].type();
+  const te::Tensor a = te::Placeholder({m, k}, operands[1].type(), "A"),
+                   b = te::Placeholder({k / group, n, group}, operands[2].type(), "B");
+  const te::ReduceAxis l(k, "k");
+  const te::Tensor c = te::Compute(
+      {m, n},
+      [&](const te::Indices& i) {
+        const Expr at = l;
+        return te::Sum(MakeCast(sum, a(i[0], at)) *
+                           MakeCast(sum, b(FloorDiv(at, IntConst(group)), i[1], FloorMod(at, IntConst(group)))),
+                       {l});
+      },
+      "C", {.axes = {"i", "j"}});
+  return te::CreatePrimFunc({a, b}, {c}, "main");
+}
+
+struct TileSizes {
+  int64_t down = 2, across = 2;  // tiles held at once
+  int64_t rows = 16, depth = 64;
+};
+// Sums of down x across tiles stay in registers along k; a copy writes them to memory.
+Schedule InTileRegisters(const PrimFunc& workload, const char* intrinsic, const TileSizes& sizes,
+                         bool parallel = false) {
+  const TileIntrinsic& row = *FindTileIntrinsic(intrinsic);
+  Schedule s(workload);
+  const BlockRef block = Get(GetBlock(s, "C"));
+  const BlockRef copy = Get(CacheWrite(s, block, 0, Scope::kRegister));
+  const std::vector<LoopRef> loops = Get(GetLoops(s, block));
+  const std::vector<LoopRef> i = Get(Split(s, loops[0], {-1, sizes.down, sizes.rows})),
+                             j = Get(Split(s, loops[1], {-1, sizes.across, 16})),
+                             k = Get(Split(s, loops[2], {-1, sizes.depth}));
+  Do(Reorder(s, {i[0], j[0], k[0], i[1], j[1], i[2], j[2], k[1]}));
+  Do(ReverseComputeAt(s, copy, j[0]));
+  const BlockRef init = Get(DecomposeReduction(s, block, k[0]));
+  for (const auto& [moved, name] : {std::pair(init, ZeroTile(row).name), std::pair(copy, StoreTile(row).name)}) {
+    std::vector<LoopRef> inner = Get(GetLoops(s, moved));
+    inner.erase(inner.begin(), inner.begin() + 2);
+    if (inner.size() == 2) {
+      const std::vector<LoopRef> r = Get(Split(s, inner[0], {-1, sizes.rows})), c = Get(Split(s, inner[1], {-1, 16}));
+      inner = {r[0], c[0], r[1], c[1]};
+      Do(Reorder(s, inner));
+    }
+    Do(Unroll(s, inner[0]));
+    Do(Unroll(s, inner[1]));
+    Do(Tensorize(s, inner[2], name));
+  }
+  Do(Unroll(s, i[1]));
+  Do(Unroll(s, j[1]));
+  if (parallel) Do(Parallel(s, i[0]));
+  Do(Tensorize(s, i[2], intrinsic));
+  return s;
+}
+
+int CountOf(const std::string& text, const std::string& part) {
+  int count = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+constexpr const char* kMmas[] = {"mma4_u8s8_s32", "mma4_s8s8_s32", "mma4_u8u8_s32", "mma4_s8u8_s32", "mma2_bf16_f32"};
+constexpr char kWithTiles[] = "cpu:x86-64-v4+amx-tile+amx-int8+amx-bf16";
+int64_t DepthOf(const char* intrinsic) { return FindTileIntrinsic(intrinsic)->instructions[0].extents.at("k"); }
+
+class TileRegisterTest : public ::testing::TestWithParam<const char*> {};
+// Two by two tiles: four products a step along k share four loads; the sums never leave their registers inside it.
+TEST_P(TileRegisterTest, SumsStayInRegistersAcrossTheLoop) {
+  const int64_t depth = DepthOf(GetParam());
+  const PrimFunc workload = GroupedProduct(GetParam(), 64, 64, 4 * depth);
+  const Schedule s = InTileRegisters(workload, GetParam(), {.depth = depth});
+  const absl::StatusOr<std::string> text = CompileToAssembly(s.Program(), TargetNamed(kWithTiles));
+  ASSERT_TRUE(text.ok()) << text.status();
+  const std::string function = FindTileIntrinsic(GetParam())->instructions[0].function;
+  EXPECT_EQ(CountOf(*text, "\t" + function.substr(function.rfind('.') + 1)), 4) << *text;
+  EXPECT_EQ(CountOf(*text, "\ttileloadd"), 4) << *text;
+  EXPECT_EQ(CountOf(*text, "\ttilezero"), 4);
+  EXPECT_EQ(CountOf(*text, "\ttilestored"), 4);
+  EXPECT_EQ(CountOf(*text, "\tldtilecfg"), 1);
+  EXPECT_EQ(CountOf(*text, "\ttilerelease"), 1);
+}
+TEST_P(TileRegisterTest, DoesWhatTheIntrinsicMeans) {
+  const Target target = TargetNamed(kWithTiles);
+  if (const std::string missing = MissingFeatures(target, HostTarget()); !missing.empty())
+    GTEST_SKIP() << "this machine lacks " << missing;
+  const int64_t depth = DepthOf(GetParam());
+  for (const TileSizes& sizes :
+       {TileSizes{2, 2, 16, depth}, TileSizes{1, 3, 7, depth / 2}, TileSizes{3, 2, 14, depth}}) {
+    const PrimFunc workload =
+        GroupedProduct(GetParam(), 2 * sizes.down * sizes.rows, 2 * sizes.across * 16, 3 * sizes.depth);
+    for (const bool parallel : {false, true})
+      ExpectComputes(InTileRegisters(workload, GetParam(), sizes, parallel), workload, target);
+  }
+}
+// More sums than registers, and a target without them: loops that compute the same.
+TEST_P(TileRegisterTest, OtherwiseItIsLoops) {
+  const PrimFunc workload = GroupedProduct(GetParam(), 64, 64, 32);
+  const Schedule s = InTileRegisters(workload, GetParam(), {4, 2, 16, 16});
+  const absl::StatusOr<std::string> text = CompileToAssembly(s.Program(), TargetNamed(kWithTiles));
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_EQ(CountOf(*text, "tmm"), 0);
+  ExpectComputes(s, workload, TargetNamed("cpu:x86-64-v3"));
+}
+INSTANTIATE_TEST_SUITE_P(Rows, TileRegisterTest, ::testing::ValuesIn(kMmas),
+                         [](const auto& info) { return std::string(info.param); });
 
 TEST(TileOp, WithoutTheInstructionItIsLoops) {
   const PrimFunc workload = DotOf("dot4_s8s8_s32", 19, 3);

@@ -1,8 +1,10 @@
 #include "compiler/ir/tile_intrinsic.h"
 
+#include <map>
 #include <optional>
 #include <set>
 
+#include "absl/strings/str_split.h"
 #include "compiler/ir/structural.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
@@ -51,7 +53,7 @@ TEST(TileIntrinsicTest, TableIsSound) {
     EXPECT_EQ(row.loops.size(), row.axes.size());
     for (const TileLoop& loop : row.loops) EXPECT_NE(row.FindAxis(loop.axis), nullptr) << loop.axis;
     for (const TileInstruction& instruction : row.instructions) {
-      EXPECT_EQ(instruction.operands.size(), row.operands.size());
+      EXPECT_EQ(instruction.operands.size(), instruction.in_tiles ? 0 : row.operands.size());
       for (const auto& [axis, extent] : instruction.extents) EXPECT_NE(row.FindAxis(axis), nullptr) << axis;
     }
   }
@@ -131,6 +133,100 @@ TEST(TileIntrinsicTest, AnInstructionWantsItsFeatureItsExtentsAndWholePieces) {
   EXPECT_EQ(FindInstruction(dot("C[0:8], A[1, 0:4], B[1, 0:8, 0:4]"), {"avx512vnni"})->function,
             "llvm.x86.avx512.vpdpbusd.256");
 }
+
+PrimFunc OnTiles(const std::string& op) {
+  absl::StatusOr<PrimFunc> f = ParsePrimFunc(R"(
+@T.prim_func
+def main(A: T.Buffer((3, 40, 128), "uint8"), B: T.Buffer((32, 40, 4), "int8"), D: T.Buffer((40, 40), "int32")):
+    with T.block("root"):
+        C = T.alloc_buffer((40, 40), "int32", scope="local")
+        )" + op + "\n");
+  EXPECT_TRUE(f.ok()) << f.status().ToString();
+  return f.ok() ? *std::move(f) : PrimFunc{};
+}
+
+// An element lies in the row of its first index, at the byte of the others: that is one to one where a whole operand
+// fills the register.
+TEST(TileIntrinsicTest, OperandsInTileRegistersFillOne) {
+  int rows_seen = 0;
+  for (const TileIntrinsic& row : TileIntrinsics()) {
+    if (!row.in_tiles()) continue;
+    SCOPED_TRACE(row.name);
+    ++rows_seen;
+    for (const Buffer& operand : row.operands) {
+      const std::map<std::string, int64_t>& most = row.instructions[0].extents;
+      const auto size = [&](const Expr& extent) {
+        return *ConstantValue(Substitute(extent, [&](const Var& var) -> std::optional<Expr> {
+          const int64_t group = row.operands.size() < 3 ? 1 : *ConstantValue(row.operands[2].shape().back());
+          return IntConst(var.name() == "groups" ? most.at("k") / group : most.at(var.name()));
+        }));
+      };
+      int64_t in_row = operand.type().bytes();
+      for (size_t d = 1; d < operand.shape().size(); ++d) in_row *= size(operand.shape()[d]);
+      EXPECT_EQ(size(operand.shape()[0]), kTileRows) << operand.name();
+      EXPECT_EQ(in_row, kTileRowBytes) << operand.name();
+    }
+  }
+  EXPECT_GE(rows_seen, 9);
+}
+
+TEST(TileIntrinsicTest, TileRegistersWantSumsInRegistersAndRowsInOnePiece) {
+  const std::vector<std::string> features = {"amx-tile", "amx-int8"};
+  const auto find = [&](const std::string& regions) {
+    const PrimFunc f = OnTiles("T.tile_op(\"mma4_u8s8_s32\", " + regions + ")");
+    EXPECT_TRUE(Verify(f).ok()) << Verify(f).ToString();
+    return FindInstruction(OpOf(f), features);
+  };
+  const char* fits = "C[16:32, 0:16], A[1, 3:19, 64:128], B[16:32, 8:24, 0:4]";
+  ASSERT_NE(find(fits), nullptr);
+  EXPECT_EQ(find(fits)->function, "llvm.x86.tdpbusd");
+  EXPECT_NE(find("C[16:23, 0:8], A[1, 3:10, 0:32], B[0:8, 8:16, 0:4]"), nullptr);  // smaller ones
+  EXPECT_EQ(find("D[16:32, 0:16], A[1, 3:19, 64:128], B[16:32, 8:24, 0:4]"), nullptr);
+  EXPECT_EQ(find("C[0:17, 0:16], A[1, 3:20, 64:128], B[16:32, 8:24, 0:4]"), nullptr);
+  EXPECT_EQ(find("C[0:16, 0:17], A[1, 3:19, 64:128], B[16:32, 8:25, 0:4]"), nullptr);
+  EXPECT_EQ(find("C[0:16, 0:16], A[1, 3:19, 0:128], B[0:32, 8:24, 0:4]"), nullptr);
+  const PrimFunc f = OnTiles(std::string("T.tile_op(\"mma4_u8s8_s32\", ") + fits + ")");
+  EXPECT_EQ(FindInstruction(OpOf(f), {"amx-tile", "avx512vnni"}), nullptr);
+}
+
+struct DotCase {
+  const char* name;
+  ProductShape shape;
+  const char* features;
+  const char* intrinsic;  // "": none
+  int64_t rows, depth;
+};
+class FindDotTest : public testing::TestWithParam<DotCase> {};
+TEST_P(FindDotTest, TakesTheOneThatAddsMost) {
+  const DotCase& c = GetParam();
+  const std::optional<DotProduct> found = FindDotProduct(c.shape, absl::StrSplit(c.features, ','));
+  if (*c.intrinsic == '\0') {
+    EXPECT_FALSE(found.has_value()) << found->intrinsic->name;
+    return;
+  }
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(found->intrinsic->name, c.intrinsic);
+  EXPECT_EQ(found->rows, c.rows);
+  EXPECT_EQ(found->depth, c.depth);
+}
+constexpr DType kBFloat16 = DType::BFloat16();
+constexpr DType kUInt8 = DType::UInt(8), kInt8 = DType::Int(8);
+constexpr char kAmx[] = "avx512vnni,amx-int8,amx-bf16";
+ProductShape Bytes(int64_t rows, int64_t columns, int64_t depth) {
+  return {kInt32, kUInt8, kInt8, rows, columns, depth};
+}
+INSTANTIATE_TEST_SUITE_P(
+    Cases, FindDotTest,
+    testing::Values(DotCase{"Whole", Bytes(512, 64, 256), kAmx, "mma4_u8s8_s32", 16, 64},
+                    DotCase{"OfDivisors", Bytes(28, 64, 96), kAmx, "mma4_u8s8_s32", 14, 48},
+                    DotCase{"RowsThatDivideNothing", Bytes(197, 64, 256), kAmx, "dot4_u8s8_s32", 1, 4},
+                    DotCase{"OneRow", Bytes(1, 64, 256), kAmx, "dot4_u8s8_s32", 1, 4},
+                    DotCase{"OddColumns", Bytes(64, 24, 256), kAmx, "dot4_u8s8_s32", 1, 4},
+                    DotCase{"WithoutTheFeature", Bytes(64, 64, 256), "avx512vnni", "dot4_u8s8_s32", 1, 4},
+                    DotCase{"Shallow", Bytes(64, 64, 8), kAmx, "dot4_u8s8_s32", 1, 4},
+                    DotCase{"OddDepth", Bytes(64, 64, 63), kAmx, "", 0, 0},
+                    DotCase{"BFloat", {kFloat32, kBFloat16, kBFloat16, 64, 64, 64}, kAmx, "mma2_bf16_f32", 16, 32}),
+    [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace
 }  // namespace hone

@@ -58,6 +58,9 @@ TEST(Target, LanesFollowTheVectorWidth) {
 
 TEST(Target, DeviceClassNamesWhatMatters) {
   EXPECT_EQ(DeviceClass(*ParseTarget("cpu:znver5,cores=2")), "x86_64-znver5-avx512bf16-c2-l1d48K-l2.1M-l3.32M");
+  EXPECT_EQ(DeviceClass(*ParseTarget("cpu:sapphirerapids")), "x86_64-sapphirerapids-amx-c1-l1d48K-l2.2M-l3.64M");
+  EXPECT_EQ(DeviceClass(*ParseTarget("cpu:sapphirerapids-amx-int8")),
+            "x86_64-sapphirerapids-avx512bf16-c1-l1d48K-l2.2M-l3.64M");
   EXPECT_EQ(DeviceClass(*ParseTarget("cpu:cortex-a76")), "aarch64-cortex-a76-neon-c1-l1d64K-l2.512K-l3.2M");
   EXPECT_EQ(DeviceClass(*ParseTarget("cpu:neoverse-v2")), "aarch64-neoverse-v2-sve2-c1-l1d64K-l2.2M-l3.32M");
   EXPECT_NE(DeviceClass(*ParseTarget("cpu:znver5,cores=2")), DeviceClass(*ParseTarget("cpu:znver5,cores=4")));
@@ -78,6 +81,15 @@ TEST(Target, EveryFactIsInTheDeviceClassOrStatedWithTheRecord) {
     EXPECT_NE(without.text, base.text) << feature;
     EXPECT_FALSE(without.has(feature));
   }
+}
+
+TEST(Target, NamesOfFeaturesMayHaveHyphens) {
+  const absl::StatusOr<Target> target = ParseTarget("cpu:sapphirerapids-amx-int8-avxvnni+amx-bf16-amx-tile");
+  ASSERT_TRUE(target.ok()) << target.status();
+  EXPECT_FALSE(target->has("amx-int8"));
+  EXPECT_FALSE(target->has("avxvnni"));
+  EXPECT_TRUE(target->has("amx-bf16"));
+  EXPECT_FALSE(target->has("amx-tile"));
 }
 
 TEST(Target, MissingFeaturesAreNamed) {
@@ -105,6 +117,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Refusal{"UnknownCore", "cpu:zen9", "\"zen9\" names no known core; known are native, "},
                     Refusal{"NoCore", "cpu:", "names no known core"},
                     Refusal{"UnknownFeature", "cpu:znver5+sse9", "\"sse9\" is not a feature of x86_64"},
+                    Refusal{"PartOfAFeature", "cpu:sapphirerapids-amx", "\"amx\" is not a feature of x86_64"},
                     Refusal{"FeatureOfAnother", "cpu:cortex-a76+avx2", "\"avx2\" is not a feature of aarch64"},
                     Refusal{"TooOld", "cpu:x86-64-v3-fma", "the oldest x86-64 supported is cpu:x86-64-v3"},
                     Refusal{"TooOldArm", "cpu:cortex-a76-neon", "the oldest AArch64 supported is cpu:generic"},

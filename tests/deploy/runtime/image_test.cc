@@ -1,6 +1,7 @@
 #include "deploy/runtime/image.h"
 
 #include <cstring>
+#include <thread>
 
 #include "deploy/runtime/cpu_features.h"
 #include "deploy/runtime/hash.h"
@@ -144,6 +145,19 @@ TEST(CpuFeatures, HostHasWhatItLists) {
   EXPECT_TRUE(CheckCpuFeatures(all).ok()) << CheckCpuFeatures(all).message();
   EXPECT_TRUE(CheckCpuFeatures("").ok());
 }
+
+#if defined(__x86_64__)
+// What the feature check lets through may be executed: a process that was refused the tile registers has none.
+TEST(CpuFeatures, TileRegistersArePermittedWhereTheyAreListed) {
+  if (!HostHasCpuFeature("amx-tile")) GTEST_SKIP() << "this machine has no amx-tile, or its system refuses it";
+  std::thread([] {
+    alignas(64) unsigned char shapes[64] = {1};
+    shapes[16] = 64;  // bytes of a row of the first register
+    shapes[48] = 1;   // its rows
+    asm volatile("ldtilecfg %0\n\ttilezero %%tmm0\n\ttilerelease" : : "m"(shapes));
+  }).join();
+}
+#endif
 
 TEST(Hash, EveryByteAndTheLengthCount) {
   std::string text(100, 'x');

@@ -42,6 +42,11 @@ SpaceOptions Wide() { return {*ParseTarget("cpu:x86-64-v4"), 2, NumericLevel::kS
 // With instructions for four products of bytes.
 SpaceOptions WithDots() { return {*ParseTarget("cpu:x86-64-v4+avx512vnni"), 2, NumericLevel::kStrict}; }
 
+// And for whole tiles of them.
+SpaceOptions WithTiles() {
+  return {*ParseTarget("cpu:x86-64-v4+avx512vnni+amx-tile+amx-int8"), 2, NumericLevel::kStrict};
+}
+
 std::optional<Choice> LegalChoice(const Generator& generator, Random& random) {
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     Choice choice;
@@ -81,7 +86,10 @@ TEST_P(Candidates, OfAllGeneratorsAreRight) {
   const SmallWorkload& workload = GetParam();
   const Reference reference(workload);
   std::vector<SpaceOptions> all = {Narrow(), Wide()};
-  if (workload.name.find("byte") != std::string::npos) all.push_back(WithDots());
+  if (workload.name.find("byte") != std::string::npos) {
+    all.push_back(WithDots());
+    all.push_back(WithTiles());
+  }
   for (const SpaceOptions& options : all) {
     const auto generators = Generators(workload.func, options);
     ASSERT_TRUE(generators.ok()) << generators.status();

@@ -26,6 +26,25 @@ PrimFunc NarrowProduct(DType left, DType right, const std::vector<int64_t>& x, c
   return func;
 }
 
+// Sums that fill tile registers of 14 rows, and what takes them.
+PrimFunc ByteTilesRelu() {
+  const te::Tensor a = te::Placeholder({28, 128}, DType::UInt(8), "a"),
+                   b = te::Placeholder({128, 48}, DType::Int(8), "b");
+  PrimFunc func = te::CreatePrimFunc({a, b}, {topi::Relu(topi::Dense(a, b))}, "main");
+  func.attrs["constants"] = std::vector<int64_t>{1};
+  return func;
+}
+
+// Rows of 7 pixels, each of 64 channels, from a border of 0.
+PrimFunc ByteTilesConv() {
+  const te::Tensor x = te::Placeholder({1, 4, 7, 64}, DType::UInt(8), "x"),
+                   w = te::Placeholder({3, 3, 64, 16}, DType::Int(8), "w");
+  PrimFunc func = te::CreatePrimFunc(
+      {x, w}, {topi::Conv2d(x, w, topi::ConvAttrs{.pads_before = {1, 1}, .pads_after = {1, 1}})}, "main");
+  func.attrs["constants"] = std::vector<int64_t>{1};
+  return func;
+}
+
 // With a border of 7.
 PrimFunc ByteConv() {
   const te::Tensor x = te::Placeholder({1, 6, 7, 8}, DType::UInt(8), "x"),
@@ -71,6 +90,8 @@ std::vector<SmallWorkload> LargerWorkloads() {
   all.push_back({"long_byte_product", NarrowProduct(kUInt8, kInt8, {5, 1024}, {1024, 48}, false)});
   all.push_back({"signed_byte_product", NarrowProduct(kInt8, kInt8, {2, 5, 12}, {2, 12, 32}, false)});
   all.push_back({"byte_conv", ByteConv()});
+  all.push_back({"byte_tiles_relu", ByteTilesRelu()});
+  all.push_back({"byte_tiles_conv", ByteTilesConv()});
   return all;
 }
 

@@ -156,19 +156,22 @@ TEST_P(DotRuleTest, TakesTheInstructionThatAddsMost) {
 constexpr DType kUInt8 = DType::UInt(8), kInt8 = DType::Int(8);
 INSTANTIATE_TEST_SUITE_P(
     Cases, DotRuleTest,
-    ::testing::Values(DotCase{"Vnni", "cpu:x86-64-v4+avx512vnni", kUInt8, kInt8, 64, 16, "dot4_u8s8_s32", 16},
-                      DotCase{"NarrowVectorsWhereTheyDivide", "cpu:x86-64-v4+avx512vnni", kUInt8, kInt8, 40, 16,
-                              "dot4_u8s8_s32", 8},
-                      DotCase{"PairsOfSigned", "cpu:x86-64-v4+avx512vnni", kInt8, kInt8, 64, 16, "dot2_s8s8_s32", 16},
-                      DotCase{"PairsOnAvx512", "cpu:x86-64-v4", kUInt8, kInt8, 64, 16, "dot2_u8s8_s32", 16},
-                      DotCase{"PairsOnAvx2", "cpu:x86-64-v3", kUInt8, kInt8, 64, 16, "dot2_u8s8_s32", 8},
-                      DotCase{"VnniOnAvx2", "cpu:x86-64-v3+avxvnni", kUInt8, kInt8, 64, 16, "dot4_u8s8_s32", 8},
-                      DotCase{"Sdot", "cpu:cortex-a76", kInt8, kInt8, 64, 16, "dot4_s8s8_s32", 4},
-                      DotCase{"Usdot", "cpu:neoverse-n2", kUInt8, kInt8, 64, 16, "dot4_u8s8_s32", 4},
-                      DotCase{"NoInstruction", "cpu:cortex-a72", kInt8, kInt8, 64, 16, "", 0},
-                      DotCase{"NoWholeGroups", "cpu:x86-64-v4+avx512vnni", kUInt8, kInt8, 64, 15, "", 0},
-                      DotCase{"NoWholeVectors", "cpu:x86-64-v4+avx512vnni", kUInt8, kInt8, 37, 16, "", 0},
-                      DotCase{"OtherTypes", "cpu:x86-64-v4+avx512vnni", kFloat32, kFloat32, 64, 16, "", 0}),
+    ::testing::Values(
+        DotCase{"Vnni", "cpu:x86-64-v4+avx512vnni", kUInt8, kInt8, 64, 16, "dot4_u8s8_s32", 16},
+        DotCase{"NarrowVectorsWhereTheyDivide", "cpu:x86-64-v4+avx512vnni", kUInt8, kInt8, 40, 16, "dot4_u8s8_s32", 8},
+        DotCase{"PairsOfSigned", "cpu:x86-64-v4+avx512vnni", kInt8, kInt8, 64, 16, "dot2_s8s8_s32", 16},
+        DotCase{"PairsOnAvx512", "cpu:x86-64-v4", kUInt8, kInt8, 64, 16, "dot2_u8s8_s32", 16},
+        DotCase{"PairsOnAvx2", "cpu:x86-64-v3", kUInt8, kInt8, 64, 16, "dot2_u8s8_s32", 8},
+        DotCase{"VnniOnAvx2", "cpu:x86-64-v3+avxvnni", kUInt8, kInt8, 64, 16, "dot4_u8s8_s32", 8},
+        DotCase{"RowsThatFillNoTile", "cpu:x86-64-v4+avx512vnni+amx-tile+amx-int8", kUInt8, kInt8, 64, 16,
+                "dot4_u8s8_s32", 16},
+        DotCase{"Tiles", "cpu:x86-64-v4+avx512vnni+amx-tile+amx-int8", kUInt8, kInt8, 64, 64, "mma4_u8s8_s32", 16},
+        DotCase{"Sdot", "cpu:cortex-a76", kInt8, kInt8, 64, 16, "dot4_s8s8_s32", 4},
+        DotCase{"Usdot", "cpu:neoverse-n2", kUInt8, kInt8, 64, 16, "dot4_u8s8_s32", 4},
+        DotCase{"NoInstruction", "cpu:cortex-a72", kInt8, kInt8, 64, 16, "", 0},
+        DotCase{"NoWholeGroups", "cpu:x86-64-v4+avx512vnni", kUInt8, kInt8, 64, 15, "", 0},
+        DotCase{"NoWholeVectors", "cpu:x86-64-v4+avx512vnni", kUInt8, kInt8, 37, 16, "", 0},
+        DotCase{"OtherTypes", "cpu:x86-64-v4+avx512vnni", kFloat32, kFloat32, 64, 16, "", 0}),
     [](const auto& info) { return std::string(info.param.name); });
 
 TEST(DotRule, LeavesTransposedRowsAlone) {  // elements of a group are apart
