@@ -89,7 +89,9 @@ llvm::Value* Emitter::RowBytes(const TileOp& op, size_t operand) {
 
 void Emitter::EmitInTiles(const TileOp& op, const TileInstruction& instruction) {
   const size_t sum = SumOperand(*FindTileIntrinsic(op.intrinsic));
-  const TileRegisters& registers = frame_.tiles.sums.at(op.operands[sum].buffer);
+  const auto found = frame_.tiles.sums.find(op.operands[sum].buffer);
+  HONE_CHECK(found != frame_.tiles.sums.end()) << op.intrinsic << " has sums without registers, but was not expanded";
+  const TileRegisters& registers = found->second;
   const int64_t first = *ConstantValue(op.operands[sum].region[0].min);
   std::vector<llvm::Value*> args = {b_.getInt8(static_cast<uint8_t>(registers.number.at(first)))};
   for (size_t i = 1; i < op.operands.size() && sum == 0; ++i)

@@ -1,6 +1,8 @@
 #include "compiler/lower/tile_registers.h"
 
-#include <algorithm>
+#include <cstdlib>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "compiler/ir/tile_intrinsic.h"
@@ -104,19 +106,18 @@ std::optional<TileRegisters> AssignTileRegisters(const Alloc& sums) {
 }
 
 Stmt KeepTileRegisters(const Stmt& body) {
-  return RewriteBottomUp(body, [](const Stmt& s) -> std::optional<Stmt> {
+  std::set<Buffer> kept;
+  ForEachStmt(body, [&](const Stmt& s) {
     const Alloc* alloc = s.As<Alloc>();
-    if (alloc == nullptr || AssignTileRegisters(*alloc).has_value()) return std::nullopt;
-    const Stmt expanded = RewriteBottomUp(alloc->body, [&](const Stmt& inside) -> std::optional<Stmt> {
-      const TileOp* op = inside.As<TileOp>();
-      const TileIntrinsic* intrinsic = op == nullptr ? nullptr : FindTileIntrinsic(op->intrinsic);
-      if (intrinsic == nullptr || !intrinsic->in_tiles() ||
-          op->operands[SumOperand(*intrinsic)].buffer != alloc->buffer)
-        return std::nullopt;
-      return ExpandTileOps(inside, LowerOptions{.features = {}});
-    });
-    if (expanded.SameAs(alloc->body)) return std::nullopt;
-    return Stmt::Make(Alloc{alloc->buffer, expanded});
+    if (alloc != nullptr && AssignTileRegisters(*alloc).has_value()) kept.insert(alloc->buffer);
+    return true;
+  });
+  return RewriteBottomUp(body, [&](const Stmt& s) -> std::optional<Stmt> {
+    const TileOp* op = s.As<TileOp>();
+    const TileIntrinsic* intrinsic = op == nullptr ? nullptr : FindTileIntrinsic(op->intrinsic);
+    if (intrinsic == nullptr || !intrinsic->in_tiles()) return std::nullopt;
+    if (kept.count(op->operands[SumOperand(*intrinsic)].buffer) != 0) return std::nullopt;
+    return ExpandTileOps(s, LowerOptions{.features = {}});
   });
 }
 

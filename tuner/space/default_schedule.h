@@ -11,7 +11,8 @@ namespace hone {
 // Vectorised, tiled and parallel. Fails only where AnalyzeWorkload does.
 absl::StatusOr<Trace> DefaultTrace(const PrimFunc& workload, const SpaceOptions& options);
 
-// Operations of the heaviest block by the cheapest algorithm that the numeric level allows: no schedule needs fewer.
+// Operations of the heaviest block by the cheapest algorithm that the numeric level allows: no schedule needs fewer. As
+// many of float32 as take the time, where the target has faster ones for the types at hand.
 absl::StatusOr<double> LeastFlop(const PrimFunc& workload, const SpaceOptions& options);
 
 }  // namespace hone

@@ -27,8 +27,6 @@ constexpr double kOfLoads = 0.75;      // of the loads that nothing but loads re
 constexpr int64_t kWaysOfL2 = 16;      // as most have
 constexpr int64_t kPrefetched = 256;   // bytes in one piece, from which on the hardware fetches ahead
 constexpr double kOfFirstCache = 0.8;  // of its bytes stay until they are used again
-// Of a product in tile registers (Intel's optimisation manual, chapter 20): so often one starts, and so long it takes.
-constexpr double kTileProduct = 16, kTileLatency = 52;
 
 // Of two units that work side by side: the busier one, and a little more where both are busy.
 double Both(double a, double b) { return std::sqrt(std::sqrt(a * a * a * a + b * b * b * b)); }
@@ -134,7 +132,10 @@ double NestModel::LoadsOfTiles(double accumulators, size_t read, double down, do
 
 double NestModel::ProductCycles(double accumulators) const {
   const double fma_per_cycle = machine_.fma_per_cycle(target_.vector_bits);
-  if (shape_.in_tiles()) return std::max(accumulators * kTileProduct, kTileLatency);
+  if (shape_.in_tiles()) {
+    const TileInstruction& product = *shape_.dot->instruction;
+    return std::max(accumulators * product.cycles, product.latency);
+  }
   const double in_flight = std::min(1.0, accumulators / (machine_.fma_latency * fma_per_cycle));
   const double operations =
       shape_.dot.has_value() ? (shape_.dot->instruction->adds ? 2 : 1) : std::max(1.0, block_.operations / 2);
@@ -220,8 +221,8 @@ double NestModel::TileCycles(const NestPlan& plan, const Sizes& inner, const Sou
     loads -= registers.loads_of[r] * steps - steps / body.taps * body.vectors;
     spilled += std::max(0.0, over) * steps / body.taps;
   }
-  const double core =
-      Both(steps * ProductCycles(accumulators), loads / (kOfLoads * machine_.loads_per_cycle(target_.vector_bits)));
+  const double load_rate = machine_.loads_per_cycle(target_.vector_bits) * (shape_.in_tiles() ? 1 : kOfLoads);
+  const double core = Both(steps * ProductCycles(accumulators), loads / load_rate);
   const double near_rate = BytesPerCycle(target_, machine_, static_cast<double>(target_.l2) / 2);
   const Sizes sizes = TileSizes(plan, inner);
   double stream = 0;
@@ -237,7 +238,9 @@ double NestModel::TileCycles(const NestPlan& plan, const Sizes& inner, const Sou
                                         : RowsCollide(read, inner);
     if (again) stream += loaded / near_rate;
   }
-  double cycles = std::max(core, stream) + kNotHidden * std::min(core, stream) + spilled * kSpilled;
+  // A tile register waits for all of its lines.
+  const double not_hidden = shape_.in_tiles() ? 1 : kNotHidden;
+  double cycles = std::max(core, stream) + not_hidden * std::min(core, stream) + spilled * kSpilled;
 
   double innermost = 1;  // iterations of the innermost reduce loop in one go
   if (!reduce_.empty() && !plan.window) {

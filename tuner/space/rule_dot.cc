@@ -46,35 +46,53 @@ class DotRule : public SketchRule {
 
   // The instruction is never slower than what it stands for.
   std::vector<Sketch> Offer(const SketchContext& context, const Sketch& sketch, int block) const override {
-    const BlockInfo& info = context.block(block);
-    if (!WillBeTiled(context, sketch, block) || !info.is_product || info.reads.size() != 2) return {};
-    const int n = info.last_iter(), k = info.last_reduce_iter();
-    const int right = RightOperand(info, k);
-    if (right < 0) return {};
-    const BlockInfo::Access &a = info.reads[static_cast<size_t>(1 - right)],
-                            &b = info.reads[static_cast<size_t>(right)];
-    if (!a.affine || a.strides[static_cast<size_t>(k)] != 1 || a.strides[static_cast<size_t>(n)] != 0) return {};
-    const auto extent = [&](int iter) { return info.extents[static_cast<size_t>(iter)]; };
-    const int rows = RowsVariable(info, a);
-    const ProductShape shape{.sum = info.output.type(),
-                             .left = a.buffer.type(),
-                             .right = b.buffer.type(),
-                             .rows = rows < 0 ? 1 : extent(rows),
-                             .columns = extent(n),
-                             .depth = extent(k)};
-    const std::optional<DotProduct> dot = FindDotProduct(shape, context.target.features);
-    if (!dot.has_value()) return {};
+    if (!WillBeTiled(context, sketch, block)) return {};
+    const std::optional<BlockDot> found = FindDot(context.block(block), context.target);
+    if (!found.has_value()) return {};
     Sketch grouped = sketch;
-    grouped.at(block).dot = dot;
-    if (dot->in_tiles()) grouped.at(block).tile_rows = rows;
-    grouped.at(block).dot_operand = right;
-    grouped.at(block).panels.push_back(right);
-    grouped.choices.push_back(absl::StrCat(dot->intrinsic->name, "(", info.name, ")"));
+    grouped.at(block).dot = found->dot;
+    grouped.at(block).dot_operand = found->operand;
+    grouped.at(block).tile_rows = found->rows;
+    grouped.at(block).panels.push_back(found->operand);
+    grouped.choices.push_back(absl::StrCat(found->dot.intrinsic->name, "(", context.block(block).name, ")"));
     return {std::move(grouped)};
   }
 };
 
 }  // namespace
+
+std::optional<BlockDot> FindDot(const BlockInfo& block, const Target& target) {
+  const int n = block.last_iter(), k = block.last_reduce_iter();
+  if (!block.is_product || block.reads.size() != 2 || n < 0 || k < 0) return std::nullopt;
+  const int right = RightOperand(block, k);
+  if (right < 0) return std::nullopt;
+  const BlockInfo::Access &a = block.reads[static_cast<size_t>(1 - right)],
+                          &b = block.reads[static_cast<size_t>(right)];
+  if (!a.affine || a.strides[static_cast<size_t>(k)] != 1 || a.strides[static_cast<size_t>(n)] != 0)
+    return std::nullopt;
+  const auto extent = [&](int iter) { return block.extents[static_cast<size_t>(iter)]; };
+  const int rows = RowsVariable(block, a);
+  const std::optional<DotProduct> dot = FindDotProduct({.sum = block.output.type(),
+                                                        .left = a.buffer.type(),
+                                                        .right = b.buffer.type(),
+                                                        .rows = rows < 0 ? 1 : extent(rows),
+                                                        .columns = extent(n),
+                                                        .depth = extent(k)},
+                                                       target.features);
+  if (!dot.has_value()) return std::nullopt;
+  return BlockDot{*dot, right, dot->in_tiles() ? rows : -1};
+}
+
+double SpeedOfProducts(const BlockInfo& block, const Target& target, const Machine& machine) {
+  const std::optional<BlockDot> found = FindDot(block, target);
+  if (!found.has_value()) return 1;
+  const TileInstruction& instruction = *found->dot.instruction;
+  if (!instruction.in_tiles) return std::max(1.0, static_cast<double>(found->dot.group) / (instruction.adds ? 2 : 1));
+  double products = 1;  // of a whole tile: one with fewer rows may take less time
+  for (const auto& [axis, most] : instruction.extents) products *= static_cast<double>(most);
+  const double in_vectors = target.lanes(32) * machine.fma_per_cycle(target.vector_bits);
+  return std::max(1.0, products / instruction.cycles / in_vectors);
+}
 
 std::unique_ptr<SketchRule> MakeDotRule() { return std::make_unique<DotRule>(); }
 

@@ -106,6 +106,15 @@ std::vector<Sketch> DeriveSketches(const SketchContext& context);
 // ---- Shared by rules ----
 // The choice by which knobs have these values, each of them one of its candidates.
 Choice ChoiceOf(const std::vector<Knob>& knobs, std::span<const int64_t> values);
+// The instruction that adds up most products of a block at once on a target; nullopt: there is none (rule_dot.cc).
+struct BlockDot {
+  DotProduct dot;
+  int operand = -1;  // of the block's reads, the one that has them side by side in panels
+  int rows = -1;     // in tile registers: the variable along their rows
+};
+std::optional<BlockDot> FindDot(const BlockInfo& block, const Target& target);
+// Float32 products that a core adds up in the time of one of these, at least 1: 1 where it has no such instruction.
+double SpeedOfProducts(const BlockInfo& block, const Target& target, const Machine& machine);
 // The multi-level tile applies and nothing else was decided.
 bool WillBeTiled(const SketchContext& context, const Sketch& sketch, int block);
 // Vector lanes that suit the extent of a variable: a power of two, at most what the target has.

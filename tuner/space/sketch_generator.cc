@@ -26,10 +26,13 @@ struct Family {
   Rewrite rewrite;
   std::vector<std::string> inlined;  // names of blocks, in the order in which to inline them
   WorkloadInfo info;                 // of what is left
-  double flop = 0;                   // of the heaviest block, before anything was inlined into it
+  double flop = 0;                   // of the heaviest block, before anything was inlined into it (LeastFlop)
 };
 
-double HeaviestFlop(const WorkloadInfo& info) { return info.blocks[static_cast<size_t>(info.heaviest)].flop(); }
+double HeaviestFlop(const WorkloadInfo& info, const SpaceOptions& options) {
+  const BlockInfo& heaviest = info.blocks[static_cast<size_t>(info.heaviest)];
+  return heaviest.flop() / SpeedOfProducts(heaviest, options.target, options.machine);
+}
 
 // Again and again until nothing is left to inline: what stands between two elementwise blocks may go first.
 absl::Status InlineAll(Schedule schedule, Family* family) {
@@ -59,7 +62,7 @@ absl::StatusOr<std::vector<std::shared_ptr<const Family>>> Families(const PrimFu
     family->workload = workload;
     family->rewrite = std::move(rewrite);
     HONE_ASSIGN_OR_RETURN(const WorkloadInfo blocks, AnalyzeWorkload(schedule.func()));
-    family->flop = HeaviestFlop(blocks);
+    family->flop = HeaviestFlop(blocks, options);
     HONE_RETURN_IF_ERROR(InlineAll(std::move(schedule), family.get()));
     found.push_back(std::move(family));
   }
