@@ -32,7 +32,7 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"compiler/schedule/trace",
      {"compiler/ir", "compiler/schedule", "compiler/schedule/analysis", "compiler/schedule/primitives"}},
     {"compiler/lower", {"compiler/ir", "compiler/arith", "compiler/verify", "compiler/schedule/*"}},
-    {"compiler/target", {}},
+    {"compiler/target", {"deploy/runtime"}},
     {"compiler/codegen",
      {"compiler/ir", "compiler/arith", "compiler/schedule/*", "compiler/lower", "compiler/target", "deploy/runtime"}},
     {"compiler/te", {"compiler/ir", "compiler/arith"}},

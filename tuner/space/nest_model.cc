@@ -84,7 +84,8 @@ bool NestModel::Legal(const NestPlan& plan) const {
     const size_t i = static_cast<size_t>(iter);
     // Every piece has something to do; else it is another plan.
     if (CeilDiv(block_.extents[i], plan.InPiece(i, block_.extents[i])) != plan.pieces[i]) return false;
-    if (shape_.in_tiles() && plan.pieces[i] * plan.steps[i] * plan.inner[i] != block_.extents[i]) return false;
+    const bool in_register = shape_.in_tiles() && (iter == shape_.tile_rows || iter == vector_iter_);
+    if (in_register && block_.extents[i] % plan.inner[i] != 0) return false;
   }
   if (reduce_.empty()) return true;
   int64_t last = block_.extents[static_cast<size_t>(reduce_.back())];

@@ -59,8 +59,8 @@ struct NestShape {
   // `panels`, have them side by side.
   std::optional<DotProduct> dot;
   int dot_operand = -1;
-  // With sums in tile registers: the variable along their rows. All tiles are whole ones then, and the sums go to
-  // memory before the epilogue or anybody reads them.
+  // With sums in tile registers: the variable along their rows. Along it and the columns all tiles are whole ones, and
+  // the sums go to memory before the epilogue or anybody reads them.
   int tile_rows = -1;
 
   bool in_tiles() const { return tile_rows >= 0; }
