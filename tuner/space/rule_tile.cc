@@ -2,6 +2,7 @@
 // its results and its operands (nest_plan.h). The knobs are the sizes of the plan, taken from what registers and
 // threads like.
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -46,6 +47,7 @@ class TileStep : public SketchStep {
   void FindVariables();
   void MakeKnobs();
   int AddKnob(const std::string& what, std::vector<int64_t> candidates);
+  std::vector<int64_t> SizesInTiles(int iter, std::vector<int64_t> sizes) const;
 
   StageContext context_;
   size_t block_;
@@ -76,6 +78,21 @@ int TileStep::AddKnob(const std::string& what, std::vector<int64_t> candidates) 
   return static_cast<int>(knobs_.size()) - 1;
 }
 
+// Sizes for a variable of sums in tile registers: of their rows whole tiles, of another what divides it, where anything
+// does: few sums are held at once, and one cut off costs more than one more of them gains.
+std::vector<int64_t> TileStep::SizesInTiles(int iter, std::vector<int64_t> sizes) const {
+  std::vector<int64_t> found;
+  if (iter == shape_.tile_rows) {
+    for (const int64_t tiles : {1, 2, 3, 4, 6}) {
+      if (tiles * shape_.dot->rows <= extent(iter)) found.push_back(tiles * shape_.dot->rows);
+    }
+    return found;
+  }
+  std::copy_if(sizes.begin(), sizes.end(), std::back_inserter(found),
+               [&](int64_t size) { return extent(iter) % size == 0; });
+  return found.size() > 1 ? found : sizes;
+}
+
 void TileStep::MakeKnobs() {
   int rows = 0;  // variables besides n that the tile has, from the innermost
   int cut_in_pieces = 0;
@@ -94,12 +111,7 @@ void TileStep::MakeKnobs() {
       }
       ++rows;
     }
-    if (cut.iter == shape_.tile_rows) {
-      inner.clear();
-      for (const int64_t tiles : {1, 2, 3, 4, 6}) {
-        if (tiles * shape_.dot->rows <= extent(cut.iter)) inner.push_back(tiles * shape_.dot->rows);
-      }
-    }
+    if (shape_.in_tiles() && cut.iter != n_) inner = SizesInTiles(cut.iter, std::move(inner));
     cut.inner_knob = AddKnob(absl::StrCat(name, ".inner"), std::move(inner));
   }
   for (Cut& cut : cuts_) {  // the outermost two, and n

@@ -72,6 +72,23 @@ TEST(NestModel, RefusesWhatDoesNotFitTheRegisters) {
   EXPECT_FALSE(product.Cost(product.Plan(16, 2)).has_value()) << "32 accumulators, and nothing for the operands";
 }
 
+// Sums in tile registers: as many tiles as there are registers beside one for either factor, all of them whole; four of
+// them take the time of a product's latency at most.
+TEST(NestModel, CountsTileRegisters) {
+  const Product product(96, 128, 64);
+  NestShape shape{.panels = {1}};
+  shape.dot = FindDotProduct({kInt32, DType::UInt(8), DType::Int(8), 96, 128, 64}, {"amx-int8"});
+  ASSERT_TRUE(shape.dot.has_value());
+  ASSERT_TRUE(shape.dot->in_tiles());
+  shape.dot_operand = 1;
+  shape.tile_rows = 0;
+  EXPECT_TRUE(product.Cost(product.Plan(48, 2), shape).has_value());
+  EXPECT_FALSE(product.Cost(product.Plan(48, 4), shape).has_value()) << "12 tiles of sums";
+  EXPECT_FALSE(product.Cost(product.Plan(64, 1), shape).has_value()) << "96 rows are one and a half";
+  EXPECT_LT(*product.Cost(product.Plan(32, 2), shape), *product.Cost(product.Plan(16, 1), shape));
+  EXPECT_LT(*product.Cost(product.Plan(32, 2), shape), *product.Cost(product.Plan(12, 2)) / 4);
+}
+
 TEST(NestModel, RefusesPiecesWithNothingToDo) {
   const Product product(96, 128, 64, 2);
   EXPECT_TRUE(product.Cost(product.Plan(12, 2, 4)).has_value());

@@ -174,6 +174,19 @@ INSTANTIATE_TEST_SUITE_P(
         DotCase{"OtherTypes", "cpu:x86-64-v4+avx512vnni", kFloat32, kFloat32, 64, 16, "", 0}),
     [](const auto& info) { return std::string(info.param.name); });
 
+// No candidate can be faster than the lower bound, which goes by operations in the time of float32's.
+TEST(DotRule, FasterProductsAreFewerOperations) {
+  const te::Tensor a = te::Placeholder({64, 256}, kUInt8, "a"), b = te::Placeholder({256, 64}, kInt8, "b");
+  const PrimFunc func = te::CreatePrimFunc({a, b}, {topi::Dense(a, b)}, "main");
+  const auto least = [&](const char* target) { return *LeastFlop(func, {*ParseTarget(target), 1}); };
+  const double plain = least("cpu:cortex-a72");
+  EXPECT_EQ(plain, 2.0 * 64 * 64 * 256);
+  EXPECT_EQ(least("cpu:cortex-a76"), plain) << "no instruction for these types";
+  EXPECT_EQ(least("cpu:x86-64-v4+avx512vnni"), plain / 4);
+  EXPECT_EQ(least("cpu:x86-64-v3"), plain) << "pairs, but two instructions";
+  EXPECT_LT(least("cpu:x86-64-v4+avx512vnni+amx-tile+amx-int8"), plain / 16);
+}
+
 TEST(DotRule, LeavesTransposedRowsAlone) {  // elements of a group are apart
   const te::Tensor a = te::Placeholder({2, 16, 9}, kUInt8, "a"), b = te::Placeholder({2, 16, 64}, kInt8, "b");
   Start start(te::CreatePrimFunc({a, b}, {topi::BatchMatmul(a, b, true)}, "main"));
