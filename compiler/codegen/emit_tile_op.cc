@@ -12,6 +12,7 @@ void Emitter::EmitTileOp(const TileOp& op) {
   const TileInstruction* instruction = FindInstruction(op, options_.features);
   HONE_CHECK(instruction != nullptr) << op.intrinsic << " has no instruction, but was not expanded";
   if (instruction->in_tiles) return EmitInTiles(op, *instruction);
+  frame_.tiles.factors.clear();  // they may be of what is stored
   std::vector<llvm::Value*> args;
   std::vector<llvm::Type*> types;
   for (size_t i = 0; i < op.operands.size(); ++i) {
