@@ -271,12 +271,12 @@ TEST_P(GroupMissTest, IsRefused) {
   const std::string said = TensorizeTiles(n, c.depth);
   EXPECT_NE(said.find(c.why), std::string::npos) << said;
 }
-INSTANTIATE_TEST_SUITE_P(Cases, GroupMissTest,
-                         ::testing::Values(GroupCase{"OtherGroups", 1, 2, 8,
-                                                     "B is used at v_k // 2, the operand B at k // 4"},
-                                           GroupCase{"CutGroup", 1, 4, 2, "the tile cuts what is divided by 4"},
-                                           GroupCase{"RowsApart", 2, 4, 8, "block C does not do what mma4_u8s8_s32 means"}),
-                         [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(
+    Cases, GroupMissTest,
+    ::testing::Values(GroupCase{"OtherGroups", 1, 2, 8, "B is used at v_k // 2, the operand B at k // 4"},
+                      GroupCase{"CutGroup", 1, 4, 2, "the tile cuts what is divided by 4"},
+                      GroupCase{"RowsApart", 2, 4, 8, "block C does not do what mma4_u8s8_s32 means"}),
+    [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace
 }  // namespace hone::testing
