@@ -28,7 +28,7 @@ class Prover {
     ForEachStmt(func.body, [&](const Stmt& stmt) {
       if (const Store* store = stmt.As<Store>()) written(store->buffer);
       if (const Evaluate* evaluate = stmt.As<Evaluate>()) {
-        if (const std::optional<Store> update = AtomicUpdate(*evaluate)) written(update->buffer);
+        if (const std::optional<Store> update = EffectStore(*evaluate)) written(update->buffer);
       }
       if (const TileOp* op = stmt.As<TileOp>()) {
         for (const BufferRegion& operand : op->operands) written(operand.buffer);

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "compiler/interp/interpreter.h"
 #include "compiler/ir/stmt.h"
+#include "compiler/ir/tile_intrinsic.h"
 
 namespace hone::interp {
 
@@ -95,6 +96,10 @@ enum class Op : uint16_t {
   kFork,        // aux: the fork; a its variable, b the end of it; `c` is where the parent goes on
   kThreadEnd,   // the end of one thread
   kBarrier,     // aux: the barrier
+  kAsyncCopy,   // to access a, from access b; of the value dst where b is -1
+  kCommitGroup,
+  kWaitGroup,   // a: how many groups may stay under way
+  kCollective,  // aux: the operation of a warp
   kReturn,
 };
 
@@ -143,7 +148,19 @@ struct BarrierCode {
   std::vector<std::string> names;
 };
 
+// A tile operation by all threads of a warp.
+struct CollectiveCode {
+  struct Operand {
+    int access;                    // its first element
+    std::vector<int64_t> extents;  // of the region
+  };
+  const TileIntrinsic* intrinsic = nullptr;
+  std::vector<Operand> operands;  // outputs first
+  BarrierCode meeting;            // where its threads meet
+};
+
 struct Code {
+  std::vector<CollectiveCode> collectives;
   std::vector<ForkCode> forks;
   std::vector<BarrierCode> barriers;
   std::vector<Instr> instrs;

@@ -116,7 +116,8 @@ class Compiler {
       if (slot < 0) slot = high_ + (-1 - slot);
     };
     for (Instr& instr : code_.instrs) {
-      const bool refers = instr.op != Op::kAlloc && instr.op != Op::kLoad && instr.op != Op::kStore;
+      const bool refers = instr.op != Op::kAlloc && instr.op != Op::kLoad && instr.op != Op::kStore &&
+                          instr.op != Op::kAsyncCopy && instr.op != Op::kWaitGroup;
       place(instr.dst);
       if (refers) {
         place(instr.a);
@@ -521,11 +522,12 @@ class Compiler {
   }
 
   // Whether the loop is the outermost of a launch: of a nest that is bound to blocks and threads and in which nothing
-  // but barriers orders these. While it is made of blocks without a barrier, what blocks need of each other still
-  // orders them: lowering has to put the barriers in, and the iterations run one after the other.
+  // but barriers orders these, or in which threads do something together. While it is made of blocks without a barrier,
+  // what blocks need of each other still orders them: lowering has to put the barriers in, and the iterations run one
+  // after the other.
   bool StartsLaunch(const For& n) const {
     if (in_launch_ || (!n.thread.starts_with("blockIdx") && !n.thread.starts_with("threadIdx"))) return false;
-    return ContainsBarrier(n.body) || (!ContainsBlock(n.body) && block_.empty());
+    return ContainsBarrier(n.body) || ContainsCollective(n.body) || (!ContainsBlock(n.body) && block_.empty());
   }
 
   absl::Status Loop(const For& n, int min, int var, int end) {
@@ -711,20 +713,25 @@ class Compiler {
   }
   absl::Status Do(const TileOp& n) {
     HONE_RETURN_IF_ERROR(CheckTileOp(n));
+    if (FindTileIntrinsic(n.intrinsic)->threads > 1) return Collective(n);
     return Statement(TileMeaning(n));
   }
   absl::Status Do(const Evaluate& n) {
     if (IsBarrier(n)) {
-      BarrierCode barrier{block_, {}, {}};
-      for (const LoopAround& loop : loops_around_) {
-        barrier.loops.push_back(loop.slot);
-        barrier.names.push_back(loop.name);
-      }
       Emit(Op::kBarrier);
       code_.instrs.back().aux = static_cast<uint16_t>(code_.barriers.size());
-      code_.barriers.push_back(std::move(barrier));
+      code_.barriers.push_back(Meeting());
       return absl::OkStatus();
     }
+    if (IsCommitGroup(n)) {
+      Emit(Op::kCommitGroup);
+      return absl::OkStatus();
+    }
+    if (const std::optional<int64_t> groups = WaitGroup(n)) {
+      Emit(Op::kWaitGroup, 1, 0, static_cast<int>(std::min<int64_t>(*groups, 1 << 20)));
+      return absl::OkStatus();
+    }
+    if (const std::optional<struct Store> copy = AsyncCopy(n)) return BeginCopy(*copy);
     if (const std::optional<struct Store> update = AtomicUpdate(n)) {
       updated_ = update->buffer;  // threads change places at barriers alone: nobody comes between
       const absl::Status status = Do(*update);
@@ -732,6 +739,71 @@ class Compiler {
       return status;
     }
     return Expression(n.value).status();
+  }
+
+  BarrierCode Meeting() const {
+    BarrierCode meeting{block_, {}, {}};
+    for (const LoopAround& loop : loops_around_) {
+      meeting.loops.push_back(loop.slot);
+      meeting.names.push_back(loop.name);
+    }
+    return meeting;
+  }
+
+  absl::Status Collective(const TileOp& op) {
+    CollectiveCode collective{FindTileIntrinsic(op.intrinsic), {}, Meeting()};
+    if (open_forks_.empty()) {
+      return Error(absl::StrCat(op.intrinsic, " is done by ", collective.intrinsic->threads,
+                                " threads of a launch together, and stands outside of them"));
+    }
+    const int outputs = collective.intrinsic->meaning.num_outputs();
+    for (const BufferRegion& region : op.operands) {
+      std::vector<Expr> first;
+      std::vector<int64_t> extents;
+      for (const Range& range : region.region) {
+        first.push_back(range.min);
+        extents.push_back(*ConstantValue(range.extent));
+      }
+      HONE_ASSIGN_OR_RETURN(const int access, AddAccess(region.buffer, first, Expr(), 1));
+      if (static_cast<int>(collective.operands.size()) < outputs)
+        code_.buffers[static_cast<size_t>(code_.accesses[static_cast<size_t>(access)].buffer)].written = true;
+      collective.operands.push_back({access, std::move(extents)});
+    }
+    Emit(Op::kCollective);
+    code_.instrs.back().aux = static_cast<uint16_t>(code_.collectives.size());
+    code_.collectives.push_back(std::move(collective));
+    return absl::OkStatus();
+  }
+  static bool ContainsCollective(const Stmt& root) {
+    bool found = false;
+    ForEachStmt(root, [&](const Stmt& s) {
+      const TileOp* op = s.As<TileOp>();
+      const TileIntrinsic* intrinsic = op == nullptr ? nullptr : FindTileIntrinsic(op->intrinsic);
+      found = found || (intrinsic != nullptr && intrinsic->threads > 1);
+      return !found;
+    });
+    return found;
+  }
+
+  absl::Status BeginCopy(const struct Store& copy) {
+    HONE_ASSIGN_OR_RETURN(const int to, AddAccess(copy.buffer, copy.indices, Expr(), 1));
+    code_.buffers[static_cast<size_t>(code_.accesses[static_cast<size_t>(to)].buffer)].written = true;
+    const IfThenElseExpr* choice = copy.value.As<IfThenElseExpr>();
+    const Load& source = *(choice == nullptr ? copy.value : choice->yes).As<Load>();
+    int to_fill = -1;
+    if (choice != nullptr) {
+      HONE_ASSIGN_OR_RETURN(const int condition, Expression(choice->condition));
+      to_fill = Emit(Op::kJumpIfZero, 1, 0, condition);
+    }
+    HONE_ASSIGN_OR_RETURN(const int from, AddAccess(source.buffer, source.indices, Expr(), 1));
+    Emit(Op::kAsyncCopy, 1, 0, to, from);
+    if (choice == nullptr) return absl::OkStatus();
+    const int to_end = Emit(Op::kJump);
+    Land(to_fill);
+    HONE_ASSIGN_OR_RETURN(const int fill, Expression(choice->no));
+    Emit(Op::kAsyncCopy, 1, fill, to, -1);
+    Land(to_end);
+    return absl::OkStatus();
   }
 
   // ---- single elements

@@ -6,10 +6,10 @@
 //
 // Loops bound to blockIdx and threadIdx are a launch where nothing but barriers orders their iterations: where a
 // barrier stands in them, or no blocks are left. Its threads run from barrier to barrier, each with registers of its
-// own, and FailedPrecondition names a barrier that some thread of the block does not reach, or a data race: two threads
-// that touch one element of shared or global memory, one of them writing, with no barrier between. In other programs
-// blocks say what needs what, lowering (lower_threads.h) has yet to put barriers in, and such loops run in order as
-// well.
+// own, and FailedPrecondition names a barrier that some thread of the block does not reach, a data race (two threads
+// that touch one element of shared or global memory, one of them writing, with no barrier between), or a touch of what
+// an asynchronous copy is about to write or still has to read (ir/effects.h). In other programs blocks say what needs
+// what, lowering (lower_threads.h) has yet to put barriers in, and such loops run in order as well.
 #pragma once
 
 #include <cstdint>
@@ -27,13 +27,20 @@ namespace hone {
 // number in floating tensors, -1 in integer ones, so that what reads them does not get a right result by chance.
 inline constexpr unsigned char kUnwrittenByte = 0xFF;
 
+// When an asynchronous copy reads its source and writes its destination: as soon as it is begun, only when its thread
+// waits for it, or at a random moment between.
+enum class Landing : uint8_t { kEarliest, kLatest, kRandom };
+
 struct InterpretOptions {
   bool double_accumulation =
       false;                        // all floating arithmetic, and every floating buffer, in double; rounded at the end
   bool check_bounds = true;         // OutOfRange names the buffer, the index and the block
   bool check_uninitialised = true;  // FailedPrecondition when an element is read before it is written, or an output
                                     // element is never written
-  int64_t max_steps = 0;            // loop iterations after which it gives up with DeadlineExceeded; 0: no limit
+  bool check_races = true;          // among threads, and with asynchronous copies
+  Landing landing = Landing::kLatest;
+  uint64_t seed = 0;      // of random moments
+  int64_t max_steps = 0;  // loop iterations after which it gives up with DeadlineExceeded; 0: no limit
 };
 
 // Runs `f` on `args`, one for each of f.params in order; outputs are written in place. Symbolic sizes are taken from

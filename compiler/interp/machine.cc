@@ -52,7 +52,7 @@ Machine::Storage Machine::StorageOf(DType type) {
 }
 
 Machine::Machine(const PrimFunc& f, const Code& code, const InterpretOptions& options)
-    : f_(f), code_(code), options_(options) {
+    : f_(f), code_(code), options_(options), random_(options.seed) {
   slots_.resize(static_cast<size_t>(code.num_slots) + code.constants.size());
   std::copy(code.constants.begin(), code.constants.end(), slots_.begin() + code.num_slots);
   for (const BufferInfo& info : code.buffers) {
@@ -181,7 +181,7 @@ absl::Status Machine::Allocate(int buffer, bool with_flags) {
   }
   memory.data = memory.own.get();
   // What a thread allocates is its own; what is there before the threads start they share.
-  const bool shared = place_.in_launch && place_.thread == Coordinates();
+  const bool shared = options_.check_races && place_.in_launch && place_.thread == Coordinates();
   memory.touches = shared ? std::make_unique<Touches>(memory.elements) : nullptr;
   std::memset(memory.data, kUnwrittenByte, static_cast<size_t>(bytes));
   memory.written = nullptr;
@@ -326,25 +326,28 @@ absl::Status Machine::Store(const Access& access, const Slot* value) {
     }
     if (memory.touches != nullptr) HONE_RETURN_IF_ERROR(NoteTouch(access, memory, offset, true));
     if (memory.written != nullptr) memory.written[offset] = 1;
-    char* at = memory.data + offset * memory.bytes;
-    const auto write = [at](auto v) { std::memcpy(at, &v, sizeof(v)); };
-    const Slot v = value[lane];
-    switch (memory.storage) {
-      case Storage::kF64: write(v.f); break;
-      case Storage::kF32: write(static_cast<float>(v.f)); break;
-      case Storage::kF16: write(FloatToHalf(v.f)); break;
-      case Storage::kBF16: write(FloatToBFloat16(v.f)); break;
-      case Storage::kI8:
-      case Storage::kU8:
-      case Storage::kBool: write(static_cast<uint8_t>(v.i)); break;
-      case Storage::kI16:
-      case Storage::kU16: write(static_cast<uint16_t>(v.i)); break;
-      case Storage::kI32:
-      case Storage::kU32: write(static_cast<uint32_t>(v.i)); break;
-      case Storage::kI64: write(v.i); break;
-    }
+    WriteElement(memory, offset, value[lane]);
   }
   return absl::OkStatus();
+}
+
+void Machine::WriteElement(const Memory& memory, int64_t offset, Slot v) {
+  char* at = memory.data + offset * memory.bytes;
+  const auto write = [at](auto v) { std::memcpy(at, &v, sizeof(v)); };
+  switch (memory.storage) {
+    case Storage::kF64: write(v.f); break;
+    case Storage::kF32: write(static_cast<float>(v.f)); break;
+    case Storage::kF16: write(FloatToHalf(v.f)); break;
+    case Storage::kBF16: write(FloatToBFloat16(v.f)); break;
+    case Storage::kI8:
+    case Storage::kU8:
+    case Storage::kBool: write(static_cast<uint8_t>(v.i)); break;
+    case Storage::kI16:
+    case Storage::kU16: write(static_cast<uint16_t>(v.i)); break;
+    case Storage::kI32:
+    case Storage::kU32: write(static_cast<uint32_t>(v.i)); break;
+    case Storage::kI64: write(v.i); break;
+  }
 }
 
 absl::Status Machine::Run(int entry) { return Execute(code_.instrs.data() + entry, slots_.data(), nullptr); }
@@ -565,6 +568,13 @@ absl::Status Machine::Execute(const Instr* at, Slot* const s, Stop* stop) {
         if (stop == nullptr) break;  // one thread waits for nobody
         *stop = {Stop::Why::kBarrier, &in};
         return absl::OkStatus();
+      case Op::kAsyncCopy: HONE_RETURN_IF_ERROR(BeginCopy(in, s)); break;
+      case Op::kCommitGroup:
+        LandSome();
+        if (copies_ != nullptr) copies_->groups.push_back(std::exchange(copies_->open, {}));
+        break;
+      case Op::kWaitGroup: HONE_RETURN_IF_ERROR(WaitForGroups(in.a)); break;
+      case Op::kCollective: *stop = {Stop::Why::kCollective, &in}; return absl::OkStatus();
       case Op::kReturn: return absl::OkStatus();
     }
 #undef HONE_LANES

@@ -1,14 +1,17 @@
 // Runs the interpreter's code (bytecode.h).
 #pragma once
 
+#include <map>
 #include <memory>
 #include <span>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "compiler/interp/async_copies.h"
 #include "compiler/interp/bytecode.h"
 #include "compiler/interp/ndarray.h"
 #include "compiler/interp/races.h"
+#include "compiler/support/random.h"
 
 namespace hone::interp {
 
@@ -43,10 +46,10 @@ class Machine {
 
   // Where the code of one thread has stopped, and why.
   struct Stop {
-    enum class Why : uint8_t { kReturn, kFork, kBarrier, kThreadEnd } why = Why::kReturn;
+    enum class Why : uint8_t { kReturn, kFork, kBarrier, kCollective, kThreadEnd } why = Why::kReturn;
     const Instr* at = nullptr;  // the instruction it stopped at
   };
-  struct Thread;  // threads.cc
+  struct Thread;  // thread.h
   // Where the code that runs stands among the threads of a launch.
   struct Place {
     bool in_launch = false;
@@ -63,19 +66,45 @@ class Machine {
   void EndLaunch();
   // FailedPrecondition when the touch of the element races with an earlier one.
   absl::Status NoteTouch(const Access& access, const Memory& memory, int64_t offset, bool writes);
+
+  // Asynchronous copies of the thread that runs (async_copies.cc).
+  absl::Status BeginCopy(const Instr& copy, const Slot* frame);
+  absl::Status WaitForGroups(int64_t under_way);
+  // Random copies land, where that is asked for.
+  void LandSome();
+  void Land(AsyncCopy& copy);
+  // FailedPrecondition when the touch comes before a copy has landed.
+  absl::Status CheckLanded(const Access& access, const Memory& memory, int64_t offset, bool writes) const;
+  // FailedPrecondition when a copy is left that its thread has not waited for.
+  absl::Status CheckAllLanded(const ThreadCopies& copies) const;
+  std::string StatementText(const Access& access) const;
+
   // The threads of the fork, and of forks inside it, to their ends (threads.cc).
   absl::Status RunThreads(const Instr& fork, Slot* frame);
   absl::Status Spawn(std::vector<std::unique_ptr<Thread>>& threads, Thread* parent, const Instr& fork,
                      const Slot* frame);
   absl::Status Resume(Thread& thread, Stop& stop);
   absl::Status MeetAtBarrier(const std::vector<std::unique_ptr<Thread>>& threads) const;
+  // How the iterations differ in which the two threads have come to where they meet; "" when they do not.
+  static std::string OtherIteration(const BarrierCode& meeting, const Thread& thread, const Thread& first);
   void SwapBuffers(Thread& thread);
+
+  // What the threads of a warp do together (collectives.cc). Every thread has stopped: true when some have gone on.
+  absl::StatusOr<bool> RunCollectives(const std::vector<std::unique_ptr<Thread>>& threads);
+  using Warp = std::vector<Thread*>;  // by lane
+  absl::Status CheckAllThere(const CollectiveCode& collective, const Warp& warp, const Thread& first) const;
+  absl::Status RunCollective(const CollectiveCode& collective, const Warp& warp);
+  // Between a lane's registers and its row of the operand in the machine that runs the meaning.
+  enum class Direction : uint8_t { kToMeaning, kFromMeaning };
+  absl::Status MoveRegisters(const CollectiveCode::Operand& operand, size_t lane, Direction direction, Memory& whole);
+
   absl::Status Allocate(int buffer, bool with_flags);
   absl::Status Sizes(int buffer);
   // The element of an access to one, when it lies inside and is a float32 that was written; nullptr otherwise.
   float* PlainElement(const Access& access, bool store) const;
   absl::Status Load(const Access& access, Slot* dst);
   absl::Status Store(const Access& access, const Slot* value);
+  static void WriteElement(const Memory& memory, int64_t offset, Slot value);
   // The element of lane `lane`; -1 and `status` set when it is outside.
   int64_t Offset(const Access& access, const Memory& memory, int lane, absl::Status& status) const;
   absl::Status Unwritten(const Access& access, int lane, int64_t offset);
@@ -90,6 +119,10 @@ class Machine {
   Slot* frame_ = nullptr;  // those of the code that runs
   std::vector<Memory> memory_;
   Place place_;
+  ThreadCopies* copies_ = nullptr;  // of the thread that runs
+  CopiesInFlight in_flight_;
+  std::map<const TileIntrinsic*, std::unique_ptr<Code>> meanings_;  // of collective operations
+  Random random_;
   int64_t steps_ = 0;
 };
 

@@ -34,6 +34,11 @@ bool Coordinates::Differ(Coordinates other) const {
   return false;
 }
 
+int64_t Coordinates::At(int axis) const {
+  const uint64_t index = packed_ >> (axis * kBits) & kMask;
+  return index == 0 ? 0 : static_cast<int64_t>(index) - 1;
+}
+
 std::string Coordinates::Name(const std::string& kind) const {
   std::string name;
   for (int axis = 0; axis < 3; ++axis) {

@@ -21,6 +21,7 @@ class Coordinates {
   Coordinates With(const std::string& axis, int64_t index) const;
   // Returns whether the two differ on an axis that both are on.
   bool Differ(Coordinates other) const;
+  int64_t At(int axis) const;                       // 0 where it is on none
   std::string Name(const std::string& kind) const;  // "threadIdx.x = 3, threadIdx.y = 0"; empty when on no axis
   friend bool operator==(const Coordinates&, const Coordinates&) = default;
 

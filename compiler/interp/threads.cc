@@ -8,30 +8,16 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "compiler/interp/machine.h"
+#include "compiler/interp/thread.h"
 #include "compiler/ir/text.h"
 #include "compiler/support/status_macros.h"
 
 namespace hone::interp {
 
-struct Machine::Thread {
-  enum class State : uint8_t { kReady, kAtBarrier, kForked, kEnded };
-  Thread* parent = nullptr;
-  const ForkCode* fork = nullptr;
-  Coordinates coordinates;
-  std::vector<Slot> slots;
-  std::vector<Memory> buffers;  // those of the fork
-  const Instr* at = nullptr;    // where it goes on, or the barrier it waits at
-  State state = State::kReady;
-  int children = 0;  // that have not ended
-
-  std::string Name() const { return coordinates.Name("threadIdx"); }
-};
-
 void Machine::BeginLaunch() {
   place_ = Place{.in_launch = true};
   for (size_t b = 0; b < memory_.size(); ++b) {
-    const bool touched = memory_[b].data != nullptr && code_.buffers[b].written;
+    const bool touched = options_.check_races && memory_[b].data != nullptr && code_.buffers[b].written;
     memory_[b].touches = touched ? std::make_unique<Touches>(memory_[b].elements) : nullptr;
   }
 }
@@ -42,13 +28,14 @@ void Machine::EndLaunch() {
 }
 
 absl::Status Machine::NoteTouch(const Access& access, const Memory& memory, int64_t offset, bool writes) {
+  if (!in_flight_.empty()) HONE_RETURN_IF_ERROR(CheckLanded(access, memory, offset, writes));
   const Touch touch{place_.block, place_.thread, place_.epoch, static_cast<int32_t>(&access - code_.accesses.data()),
                     writes,       access.atomic};
   const std::optional<Touch> earlier = memory.touches->Add(offset, touch);
   if (!earlier.has_value()) return absl::OkStatus();
   const auto what = [&](const Touch& t) {
-    const std::string text = ToText(code_.accesses[static_cast<size_t>(t.access)].statement);
-    return absl::StrCat(t.writes ? "writes" : "reads", " it in `", text.substr(0, text.find('\n')), "`");
+    return absl::StrCat(t.writes ? "writes" : "reads", " it in ",
+                        StatementText(code_.accesses[static_cast<size_t>(t.access)]));
   };
   const bool blocks = earlier->block.Differ(touch.block);
   return At(access.place, absl::FailedPreconditionError(absl::StrCat(
@@ -97,10 +84,21 @@ void Machine::SwapBuffers(Thread& thread) {
 absl::Status Machine::Resume(Thread& thread, Stop& stop) {
   SwapBuffers(thread);
   place_.thread = thread.coordinates;
+  copies_ = &thread.copies;
   absl::Status status = Execute(thread.at, thread.slots.data(), &stop);
+  copies_ = nullptr;
   place_.thread = Coordinates();
   SwapBuffers(thread);
   return status;
+}
+
+std::string Machine::OtherIteration(const BarrierCode& meeting, const Thread& thread, const Thread& first) {
+  for (size_t i = 0; i < meeting.loops.size(); ++i) {
+    const size_t slot = static_cast<size_t>(meeting.loops[i]);
+    if (thread.slots[slot].i == first.slots[slot].i) continue;
+    return absl::StrCat("is there with ", meeting.names[i], " = ", thread.slots[slot].i, ", not ", first.slots[slot].i);
+  }
+  return "";
 }
 
 absl::Status Machine::MeetAtBarrier(const std::vector<std::unique_ptr<Thread>>& threads) const {
@@ -119,12 +117,7 @@ absl::Status Machine::MeetAtBarrier(const std::vector<std::unique_ptr<Thread>>& 
       const std::string& place = code_.barriers[thread->at->aux].place;
       elsewhere = absl::StrCat("waits at another", place.empty() ? "" : absl::StrCat(", in block ", place));
     } else if (thread->state == Thread::State::kAtBarrier) {
-      for (size_t i = 0; i < barrier.loops.size() && elsewhere.empty(); ++i) {
-        const size_t slot = static_cast<size_t>(barrier.loops[i]);
-        if (thread->slots[slot].i == first->slots[slot].i) continue;
-        elsewhere = absl::StrCat("is there with ", barrier.names[i], " = ", thread->slots[slot].i, ", not ",
-                                 first->slots[slot].i);
-      }
+      elsewhere = OtherIteration(barrier, *thread, *first);
     }
     if (elsewhere.empty()) continue;
     return At(barrier.place,
@@ -148,10 +141,13 @@ absl::Status Machine::RunThreads(const Instr& fork, Slot* frame) {
       thread.at = stop.at;
       if (stop.why == Stop::Why::kBarrier) {
         thread.state = Thread::State::kAtBarrier;
+      } else if (stop.why == Stop::Why::kCollective) {
+        thread.state = Thread::State::kAtCollective;
       } else if (stop.why == Stop::Why::kFork) {
         const size_t before = threads.size();
         HONE_RETURN_IF_ERROR(Spawn(threads, &thread, *stop.at, thread.slots.data()));
         thread.children = static_cast<int>(threads.size() - before);
+        thread.parted = true;
         if (thread.children > 0) {
           thread.state = Thread::State::kForked;
         } else {
@@ -159,6 +155,7 @@ absl::Status Machine::RunThreads(const Instr& fork, Slot* frame) {
         }
       } else {
         thread.state = Thread::State::kEnded;
+        HONE_RETURN_IF_ERROR(CheckAllLanded(thread.copies));
         Thread* parent = thread.parent;
         if (parent != nullptr && --parent->children == 0) {
           parent->at = code_.instrs.data() + parent->at->c;
@@ -167,11 +164,14 @@ absl::Status Machine::RunThreads(const Instr& fork, Slot* frame) {
       }
     }
     if (ran) continue;
+    HONE_ASSIGN_OR_RETURN(const bool collective, RunCollectives(threads));
+    if (collective) continue;
     bool waiting = false;
     for (const auto& thread : threads) waiting |= thread->state == Thread::State::kAtBarrier;
     if (!waiting) return absl::OkStatus();
     HONE_RETURN_IF_ERROR(MeetAtBarrier(threads));
     ++place_.epoch;
+    LandSome();
     for (const auto& thread : threads) {
       if (thread->state != Thread::State::kAtBarrier) continue;
       ++thread->at;

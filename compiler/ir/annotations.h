@@ -10,6 +10,15 @@ namespace hone {
 // of the function: "NAME axis factor offset" for each buffer.
 inline constexpr char kStorageAlign[] = "buffer_dim_align";
 
+// Of a loop that is lowered for threads, as TVM names them: for each statement of its body the stage of a software
+// pipeline that it is in (a statement of stage s runs s iterations later), and its place among the statements that run
+// together (that in which they stand when absent); the stages whose statements are asynchronous copies.
+inline constexpr char kPipelinePrefix[] = "software_pipeline_";
+inline constexpr char kPipelineStage[] = "software_pipeline_stage";
+inline constexpr char kPipelineOrder[] = "software_pipeline_order";
+inline constexpr char kPipelineAsyncStages[] = "software_pipeline_async_stages";
+inline constexpr int64_t kMostPipelineStages = 16;
+
 // Of a function, 1: between two calls the model reads more than a cache holds, so that every call reads its constants
 // from memory. Drafts and measurements of its schedules go by that.
 inline constexpr char kColdConstants[] = "cold_constants";

@@ -107,6 +107,7 @@ class AccessWalk {
     }
   }
   void Do(const Evaluate& evaluate) {
+    if (const std::optional<Store> copy = AsyncCopy(evaluate)) return Do(*copy);
     Loads(evaluate.value);
     if (const std::optional<Store> update = AtomicUpdate(evaluate)) Add(Points(update->buffer, update->indices), true);
   }

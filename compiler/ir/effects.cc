@@ -1,5 +1,6 @@
 #include "compiler/ir/effects.h"
 
+#include <string_view>
 #include <utility>
 
 #include "compiler/ir/visit.h"
@@ -9,6 +10,9 @@ namespace hone {
 namespace {
 
 constexpr char kBarrier[] = "tvm_storage_sync";
+constexpr char kAsyncCopy[] = "async_copy";
+constexpr char kCommitGroup[] = "ptx_commit_group";
+constexpr char kWaitGroup[] = "ptx_wait_group";
 
 struct Atomic {
   const char* name;
@@ -17,9 +21,18 @@ struct Atomic {
 constexpr Atomic kAtomics[] = {
     {"atomic_add", BinaryOp::kAdd}, {"atomic_min", BinaryOp::kMin}, {"atomic_max", BinaryOp::kMax}};
 
+// The call, when it is one of this name with so many arguments.
+const Call* CallOf(const Evaluate& evaluate, std::string_view name, size_t arguments) {
+  const Call* call = evaluate.value.As<Call>();
+  return call != nullptr && call->name == name && call->args.size() == arguments ? call : nullptr;
+}
+Stmt MakeCallWithNumber(const char* name, int64_t number) {
+  return Stmt::Make(Evaluate{Expr::Make(Call{name, {IntConst(number)}}, kInt32)});
+}
+
 }  // namespace
 
-Stmt MakeBarrier() { return Stmt::Make(Evaluate{Expr::Make(Call{kBarrier, {IntConst(0)}}, kInt32)}); }
+Stmt MakeBarrier() { return MakeCallWithNumber(kBarrier, 0); }
 
 bool IsBarrier(const Evaluate& evaluate) {
   const Call* call = evaluate.value.As<Call>();
@@ -55,6 +68,44 @@ std::optional<Store> AtomicUpdate(const Evaluate& evaluate) {
       return Store{element->buffer, element->indices, MakeBinary(atomic.op, call->args[0], call->args[1]), Expr()};
   }
   return std::nullopt;
+}
+
+Stmt MakeAsyncCopy(Buffer buffer, std::vector<Expr> indices, Expr value) {
+  HONE_CHECK(IsCopiedValue(value)) << "an asynchronous copy of a value that is computed";
+  const Expr element = MakeLoad(std::move(buffer), std::move(indices));
+  return Stmt::Make(Evaluate{Expr::Make(Call{kAsyncCopy, {element, std::move(value)}}, element.type())});
+}
+
+std::optional<Store> AsyncCopy(const Evaluate& evaluate) {
+  const Call* call = CallOf(evaluate, kAsyncCopy, 2);
+  const Load* element = call == nullptr ? nullptr : call->args[0].As<Load>();
+  if (element == nullptr || !IsCopiedValue(call->args[1])) return std::nullopt;
+  return Store{element->buffer, element->indices, call->args[1], Expr()};
+}
+
+bool IsCopiedValue(const Expr& value) {
+  const auto is_element = [](const Expr& e) {
+    const Load* load = e.As<Load>();
+    return load != nullptr && !load->mask && e.type().is_scalar();
+  };
+  const IfThenElseExpr* choice = value.As<IfThenElseExpr>();
+  if (choice == nullptr) return is_element(value);
+  return is_element(choice->yes) && (choice->no.As<FloatImm>() != nullptr || choice->no.As<IntImm>() != nullptr);
+}
+
+Stmt MakeCommitGroup() { return MakeCallWithNumber(kCommitGroup, 0); }
+bool IsCommitGroup(const Evaluate& evaluate) { return CallOf(evaluate, kCommitGroup, 1) != nullptr; }
+
+Stmt MakeWaitGroup(int64_t groups) { return MakeCallWithNumber(kWaitGroup, groups); }
+std::optional<int64_t> WaitGroup(const Evaluate& evaluate) {
+  const Call* call = CallOf(evaluate, kWaitGroup, 1);
+  const std::optional<int64_t> groups = call == nullptr ? std::nullopt : ConstantValue(call->args[0]);
+  return groups.has_value() && *groups >= 0 ? groups : std::nullopt;
+}
+
+std::optional<Store> EffectStore(const Evaluate& evaluate) {
+  std::optional<Store> update = AtomicUpdate(evaluate);
+  return update.has_value() ? update : AsyncCopy(evaluate);
 }
 
 }  // namespace hone

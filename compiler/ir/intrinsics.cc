@@ -33,6 +33,9 @@ constexpr IntrinsicInfo kIntrinsics[] = {
     {.name = "atomic_add", .arity = 2, .stands_alone = true},
     {.name = "atomic_min", .arity = 2, .stands_alone = true},
     {.name = "atomic_max", .arity = 2, .stands_alone = true},
+    {.name = "async_copy", .arity = 2, .stands_alone = true},
+    {.name = "ptx_commit_group", .arity = 1, .stands_alone = true},
+    {.name = "ptx_wait_group", .arity = 1, .stands_alone = true},
 };
 
 }  // namespace

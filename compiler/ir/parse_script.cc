@@ -75,6 +75,18 @@ absl::StatusOr<Stmt> Parser::ScriptStatement(BlockParts* block) {
                      absl::StrCat("a barrier for \"", scope, "\"; expected \"shared\", for the threads of a block"));
     HONE_RETURN_IF_ERROR(Expect(")"));
     stmt = MakeBarrier();
+  } else if (name == "ptx_commit_group") {
+    HONE_RETURN_IF_ERROR(Expect("("));
+    HONE_RETURN_IF_ERROR(Expect(")"));
+    stmt = MakeCommitGroup();
+  } else if (name == "ptx_wait_group") {
+    HONE_RETURN_IF_ERROR(Expect("("));
+    const Token groups_at = Peek();
+    HONE_ASSIGN_OR_RETURN(const Expr groups, IntExpression("how many groups may be under way"));
+    if (ConstantValue(groups).value_or(-1) < 0)
+      return ErrorAt(groups_at, "the number of groups under way must be a constant from 0 on");
+    HONE_RETURN_IF_ERROR(Expect(")"));
+    stmt = MakeWaitGroup(*ConstantValue(groups));
   } else if (name == "evaluate") {
     HONE_RETURN_IF_ERROR(Expect("("));
     HONE_ASSIGN_OR_RETURN(const Parsed value, Expression());
@@ -83,7 +95,8 @@ absl::StatusOr<Stmt> Parser::ScriptStatement(BlockParts* block) {
   } else {
     return ErrorAt(at, absl::StrCat("`T.", name,
                                     "` is no statement known here; expected T.reads, T.writes, T.where, T.block_attr, "
-                                    "T.func_attr, T.tile_op, T.tvm_storage_sync or T.evaluate"));
+                                    "T.func_attr, T.tile_op, T.tvm_storage_sync, T.ptx_commit_group, "
+                                    "T.ptx_wait_group or T.evaluate"));
   }
   HONE_RETURN_IF_ERROR(ExpectEndOfLine());
   return stmt;

@@ -154,6 +154,9 @@ class Printer {
       }
       void operator()(const Evaluate& n) {
         if (IsBarrier(n)) return p.Line("T.tvm_storage_sync(\"shared\")");
+        if (IsCommitGroup(n)) return p.Line("T.ptx_commit_group()");
+        if (const std::optional<int64_t> groups = WaitGroup(n))
+          return p.Line(absl::StrCat("T.ptx_wait_group(", *groups, ")"));
         p.Line(absl::StrCat("T.evaluate(", p.exprs_.Print(n.value), ")"));
       }
     };

@@ -9,6 +9,7 @@
 #include "absl/strings/str_replace.h"
 #include "compiler/ir/structural.h"
 #include "compiler/ir/text.h"
+#include "compiler/ir/tile_intrinsic_rows.h"
 #include "compiler/ir/visit.h"
 #include "compiler/support/check.h"
 
@@ -90,59 +91,28 @@ TileInstruction InTiles(const char* feature, const char* function, std::map<std:
   return {feature, function, std::move(extents), {}, false, true, kTileRows, 52};
 }
 
-TileIntrinsic Row(std::string name, const std::string& text, std::vector<TileLoop> loops,
-                  std::vector<TileInstruction> instructions = {}) {
-  TileIntrinsic row;
-  row.name = std::move(name);
-  absl::StatusOr<PrimFunc> meaning = ParsePrimFunc(text);
-  HONE_CHECK(meaning.ok()) << row.name << ": " << meaning.status().ToString();
-  row.meaning = *std::move(meaning);
-  row.loops = std::move(loops);
-  row.instructions = std::move(instructions);
-  const std::vector<Buffer>& params = row.meaning.params;
-  const auto first_output = params.end() - row.meaning.num_outputs();
-  row.operands.assign(first_output, params.end());
-  row.operands.insert(row.operands.end(), params.begin(), first_output);
-  Stmt inside = row.meaning.body.As<BlockRealize>()->block.body;
-  while (const For* loop = inside.As<For>()) inside = loop->body;
-  const BlockRealize* realize = inside.As<BlockRealize>();
-  HONE_CHECK(realize != nullptr && realize->block.body.As<Store>() != nullptr) << row.name << " is not one block";
-  row.axes = realize->block.iters;
-  row.update = realize->block.body;
-  for (IterVar& axis : row.axes) {  // vm is the axis m
-    const Var named(axis.var.name().substr(1), axis.var.type());
-    row.update = Substitute(row.update, axis.var, named);
-    axis.var = named;
-  }
-  ForEachExpr(row.update, [&](const Expr& e) {
-    const Load* load = e.As<Load>();
-    row.accumulates |= load != nullptr && load->buffer == row.operands[0];
-    return true;
-  });
-  return row;
-}
-
 TileIntrinsic FmaTile(const char* name, const char* type) {
-  return Row(name, absl::StrReplaceAll(kFmaTile, {{"TYPE", type}}),
-             {{"k", ForKind::kSerial}, {"m", ForKind::kUnrolled}, {"n", ForKind::kVectorized}});
+  return MakeTileIntrinsic(name, absl::StrReplaceAll(kFmaTile, {{"TYPE", type}}),
+                           {{"k", ForKind::kSerial}, {"m", ForKind::kUnrolled}, {"n", ForKind::kVectorized}});
 }
 
 TileIntrinsic Dot(const char* name, const char* group, const char* left, const char* right, const char* sum,
                   std::vector<TileInstruction> instructions) {
-  return Row(name, absl::StrReplaceAll(kDot, {{"GROUP", group}, {"LEFT", left}, {"RIGHT", right}, {"SUM", sum}}),
-             {{"l", ForKind::kUnrolled}, {"n", ForKind::kVectorized}}, std::move(instructions));
+  return MakeTileIntrinsic(
+      name, absl::StrReplaceAll(kDot, {{"GROUP", group}, {"LEFT", left}, {"RIGHT", right}, {"SUM", sum}}),
+      {{"l", ForKind::kUnrolled}, {"n", ForKind::kVectorized}}, std::move(instructions));
 }
 
 TileIntrinsic Mma(const char* name, const char* group, const char* left, const char* right, const char* sum,
                   TileInstruction instruction) {
-  return Row(name, absl::StrReplaceAll(kMma, {{"GROUP", group}, {"LEFT", left}, {"RIGHT", right}, {"SUM", sum}}),
-             {{"k", ForKind::kSerial}, {"m", ForKind::kUnrolled}, {"n", ForKind::kVectorized}},
-             {std::move(instruction)});
+  return MakeTileIntrinsic(
+      name, absl::StrReplaceAll(kMma, {{"GROUP", group}, {"LEFT", left}, {"RIGHT", right}, {"SUM", sum}}),
+      {{"k", ForKind::kSerial}, {"m", ForKind::kUnrolled}, {"n", ForKind::kVectorized}}, {std::move(instruction)});
 }
 
 TileIntrinsic OnSums(const char* name, const char* text, const char* sum, const char* function) {
-  return Row(name, absl::StrReplaceAll(text, {{"SUM", sum}}), {{"m", ForKind::kUnrolled}, {"n", ForKind::kVectorized}},
-             {InTiles("amx-tile", function)});
+  return MakeTileIntrinsic(name, absl::StrReplaceAll(text, {{"SUM", sum}}),
+                           {{"m", ForKind::kUnrolled}, {"n", ForKind::kVectorized}}, {InTiles("amx-tile", function)});
 }
 
 std::vector<TileIntrinsic> MakeTable() {
@@ -179,6 +149,7 @@ std::vector<TileIntrinsic> MakeTable() {
   table.push_back(OnSums("zero_tile_f32", kZeroTile, "float32", "llvm.x86.tilezero"));
   table.push_back(OnSums("store_tile_s32", kStoreTile, "int32", "llvm.x86.tilestored64"));
   table.push_back(OnSums("store_tile_f32", kStoreTile, "float32", "llvm.x86.tilestored64"));
+  for (TileIntrinsic& row : WarpProducts()) table.push_back(std::move(row));
   return table;
 }
 
@@ -234,6 +205,10 @@ absl::Status Unfit(const TileOp& op, const Pieces&... pieces) {
 absl::Status CheckOperand(const TileIntrinsic& intrinsic, const TileOp& op, size_t i, const Sizes& sizes) {
   const BufferRegion& region = op.operands[i];
   const Buffer& operand = intrinsic.operands[i];
+  if (intrinsic.threads > 1 && region.buffer.scope() != Scope::kRegister) {
+    return Unfit(op, ": operand ", i, " (", operand.name(), ") is in registers of each thread, ", region.buffer.name(),
+                 " in scope ", std::string(ToText(region.buffer.scope())));
+  }
   if (region.buffer.type() != operand.type()) {
     return Unfit(op, ": operand ", i, " (", operand.name(), ") is ", ToText(operand.type()), ", but ",
                  region.buffer.name(), " is ", ToText(region.buffer.type()));
@@ -281,6 +256,38 @@ size_t SumOperand(const TileIntrinsic& intrinsic) { return intrinsic.operands.si
 
 std::string SizeParam(const Var& size) { return absl::StrCat("size_", size.name()); }
 std::string RowParam(size_t operand) { return absl::StrCat("row_", operand); }
+
+TileIntrinsic MakeTileIntrinsic(std::string name, const std::string& text, std::vector<TileLoop> loops,
+                                std::vector<TileInstruction> instructions) {
+  TileIntrinsic row;
+  row.name = std::move(name);
+  absl::StatusOr<PrimFunc> meaning = ParsePrimFunc(text);
+  HONE_CHECK(meaning.ok()) << row.name << ": " << meaning.status().ToString();
+  row.meaning = *std::move(meaning);
+  row.loops = std::move(loops);
+  row.instructions = std::move(instructions);
+  const std::vector<Buffer>& params = row.meaning.params;
+  const auto first_output = params.end() - row.meaning.num_outputs();
+  row.operands.assign(first_output, params.end());
+  row.operands.insert(row.operands.end(), params.begin(), first_output);
+  Stmt inside = row.meaning.body.As<BlockRealize>()->block.body;
+  while (const For* loop = inside.As<For>()) inside = loop->body;
+  const BlockRealize* realize = inside.As<BlockRealize>();
+  HONE_CHECK(realize != nullptr && realize->block.body.As<Store>() != nullptr) << row.name << " is not one block";
+  row.axes = realize->block.iters;
+  row.update = realize->block.body;
+  for (IterVar& axis : row.axes) {  // vm is the axis m
+    const Var named(axis.var.name().substr(1), axis.var.type());
+    row.update = Substitute(row.update, axis.var, named);
+    axis.var = named;
+  }
+  ForEachExpr(row.update, [&](const Expr& e) {
+    const Load* load = e.As<Load>();
+    row.accumulates |= load != nullptr && load->buffer == row.operands[0];
+    return true;
+  });
+  return row;
+}
 
 const IterVar* TileIntrinsic::FindAxis(std::string_view axis) const {
   for (const IterVar& iter : axes) {
@@ -339,6 +346,7 @@ std::vector<Expr> TileExtents(const TileIntrinsic& intrinsic, const TileOp& op) 
 }
 
 Stmt TileUpdate(const TileIntrinsic& intrinsic, const TileOp& op, std::span<const Expr> at) {
+  HONE_CHECK(intrinsic.threads == 1) << intrinsic.name << " is done by " << intrinsic.threads << " threads together";
   const Sizes sizes = FindSizes(intrinsic, op);
   const auto place = [&](const Buffer& operand, const std::vector<Expr>& indices) {
     size_t i = 0;

@@ -14,8 +14,7 @@
 //   "lanes"       elements of a vector; the whole vectorised axis when absent
 //   "unroll"      steps of the innermost serial loop that are written out
 //   "size_m", ..  what the meaning leaves open, by its name there, where no operand says it any more
-//   "row_0", ..   of operand 0, which is a run: elements from one row (its first dimension) to the next. It has gaps
-//   then
+//   "row_0", ..   of operand 0, which is a run with gaps: elements from one row (its first dimension) to the next
 #pragma once
 
 #include <cstdint>
@@ -35,8 +34,9 @@ namespace hone {
 
 // The registers of matrix instructions (Intel SDM volume 1, chapter 18: AMX). An operand lies in one with its first
 // dimension along the rows and the others, row-major, along the bytes of a row:
-//   A[m, k] of bytes: row m, byte k     B[k // 4, n, 4]: row k // 4, byte 4 * n + k % 4     C[m, n] of 32 bits: byte 4
-//   * n
+//   A[m, k] of bytes: row m, byte k
+//   B[k // 4, n, 4] of bytes: row k // 4, byte 4 * n + k % 4
+//   C[m, n] of 32 bits: row m, byte 4 * n
 inline constexpr int64_t kTileRegisters = 8, kTileRows = 16, kTileRowBytes = 64;
 
 // A machine instruction that does it, by the name LLVM gives it: (operand 0, operand 1, ..) -> operand 0.
@@ -67,7 +67,9 @@ struct TileLoop {
 struct TileIntrinsic {
   std::string name;
   PrimFunc meaning;  // inputs first, outputs last; one block: output = f(output, inputs)
-  int threads = 1;   // that take part in one operation
+  // How many threads take part in one operation. More than one: all threads of a warp come to it together, operands are
+  // registers of each of them, and the dimension of lanes, the first of those in the meaning, is none of the operands'.
+  int threads = 1;
   std::vector<TileLoop> loops;
   std::vector<TileInstruction> instructions;  // the first that fits is taken
 
@@ -91,7 +93,7 @@ absl::Status CheckTileOp(const TileOp& op);
 std::string SizeParam(const Var& size);
 std::string RowParam(size_t operand);
 
-// For an operation that CheckTileOp lets through:
+// For an operation that CheckTileOp lets through, by one thread:
 // the operation with its sizes and the distances of its rows as params, so that its operands may become runs, where
 // FindInstruction has one in tile registers for it;
 TileOp StateLayout(const TileOp& op);

@@ -26,7 +26,7 @@ class Initialisation {
     } else if (const TileOp* op = stmt.As<TileOp>()) {
       for (const BufferRegion& operand : op->operands) starts[Root(operand.buffer)] = true;
     } else if (const Evaluate* evaluate = stmt.As<Evaluate>()) {
-      if (const std::optional<Store> update = AtomicUpdate(*evaluate)) Written(*update);
+      if (const std::optional<Store> update = EffectStore(*evaluate)) Written(*update);
     }
     ForEachChild(
         stmt, [this](const Stmt& child) { Visit(child); }, [](const Expr&) {});

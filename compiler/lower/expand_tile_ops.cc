@@ -161,6 +161,7 @@ Stmt ExpandTileOps(const Stmt& body, const LowerOptions& options) {
   return RewriteBottomUp(body, [&](const Stmt& s) -> std::optional<Stmt> {
     const TileOp* op = s.As<TileOp>();
     if (op == nullptr || FindInstruction(*op, options.features) != nullptr) return std::nullopt;
+    if (FindTileIntrinsic(op->intrinsic)->threads > 1) return std::nullopt;  // no loops of one thread do it
     return Expansion(*op).Run();
   });
 }

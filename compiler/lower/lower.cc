@@ -5,7 +5,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/arith/analyzer.h"
+#include "compiler/ir/annotations.h"
 #include "compiler/ir/effects.h"
+#include "compiler/ir/tile_intrinsic.h"
 #include "compiler/ir/visit.h"
 #include "compiler/lower/passes.h"
 #include "compiler/support/status_macros.h"
@@ -26,6 +28,13 @@ bool HasCode(const std::string& function, DType type) {
 absl::Status CheckSupported(const PrimFunc& func) {
   absl::Status status;
   ForEachStmt(func.body, [&](const Stmt& s) {
+    if (const For* loop = s.As<For>()) {
+      for (const auto& [key, value] : loop->annotations) {
+        if (!key.starts_with(kPipelinePrefix)) continue;
+        status = absl::FailedPreconditionError(absl::StrCat("loop ", loop->var.name(), " has the annotation ", key,
+                                                            ", which is for the threads of a GPU; unannotate it"));
+      }
+    }
     if (const For* loop = s.As<For>(); loop != nullptr && loop->kind == ForKind::kThreadBinding) {
       status = absl::FailedPreconditionError(absl::StrCat("loop ", loop->var.name(), " is bound to ", loop->thread,
                                                           ", which a CPU does not have; use parallel"));
@@ -37,10 +46,18 @@ absl::Status CheckSupported(const PrimFunc& func) {
         }
       }
     }
+    if (const TileOp* op = s.As<TileOp>(); op != nullptr && FindTileIntrinsic(op->intrinsic)->threads > 1) {
+      status = absl::FailedPreconditionError(
+          absl::StrCat(op->intrinsic, " is done by the threads of a GPU's warp together, which a CPU does not have"));
+    }
     if (const Evaluate* evaluate = s.As<Evaluate>()) {
       if (IsBarrier(*evaluate)) {
         status =
             absl::FailedPreconditionError("a barrier stands between threads of a GPU block, which a CPU does not have");
+      } else if (AsyncCopy(*evaluate) || IsCommitGroup(*evaluate) || WaitGroup(*evaluate)) {
+        status = absl::FailedPreconditionError(
+            "an asynchronous copy is made by the threads of a GPU block, which a CPU "
+            "does not have; store the element");
       } else if (AtomicUpdate(*evaluate).has_value()) {
         status = absl::FailedPreconditionError(absl::StrCat("there is no code for ", evaluate->value.As<Call>()->name,
                                                             " on a CPU; use rfactor in place of an atomic update"));

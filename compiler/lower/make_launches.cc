@@ -48,7 +48,7 @@ class Sharing {
       for (const BufferRegion& operand : op->operands) Note(operand.buffer, true), Note(operand.buffer, false);
     }
     if (const Evaluate* evaluate = stmt.As<Evaluate>()) {
-      if (const std::optional<struct Store> update = AtomicUpdate(*evaluate)) Note(update->buffer, true);
+      if (const std::optional<struct Store> update = EffectStore(*evaluate)) Note(update->buffer, true);
     }
     ForEachChild(
         stmt, [&](const Stmt& s) { Visit(s); },

@@ -438,14 +438,27 @@ class Verifier {
   }
   absl::Status CheckNode(const Evaluate& evaluate) {
     HONE_RETURN_IF_ERROR(Need(evaluate.value, "an evaluated expression"));
-    if (IsBarrier(evaluate)) return absl::OkStatus();
+    if (IsBarrier(evaluate) || IsCommitGroup(evaluate) || WaitGroup(evaluate).has_value()) return absl::OkStatus();
     if (const std::optional<Store> update = AtomicUpdate(evaluate)) return CheckNode(*update);
+    if (const std::optional<Store> copy = AsyncCopy(evaluate)) return CheckAsyncCopy(*copy);
     if (const Call* call = evaluate.value.As<Call>(); call != nullptr && call->args.size() == 1) {
       const IntrinsicInfo* info = FindIntrinsic(call->name);
       if (info != nullptr && info->stands_alone && call->args[0] && call->args[0].As<Load>() != nullptr)
         return Check(call->args[0]);
     }
     return Check(evaluate.value);
+  }
+
+  absl::Status CheckAsyncCopy(const Store& copy) {
+    HONE_RETURN_IF_ERROR(CheckNode(copy));
+    const IfThenElseExpr* choice = copy.value.As<IfThenElseExpr>();
+    const Buffer& from = (choice == nullptr ? copy.value : choice->yes).As<Load>()->buffer;
+    if (copy.buffer.scope() == Scope::kShared && from.scope() == Scope::kGlobal && copy.value.type().is_scalar())
+      return absl::OkStatus();
+    return Broken("async-copy",
+                  absl::StrCat("from ", from.name(), " in scope ", std::string(ToText(from.scope())), " to ",
+                               copy.buffer.name(), " in scope ", std::string(ToText(copy.buffer.scope())),
+                               "; an asynchronous copy takes one element from global to shared memory"));
   }
 
   std::string place_;

@@ -50,7 +50,7 @@ TEST(TileIntrinsicTest, TableIsSound) {
     EXPECT_TRUE(names.insert(row.name).second);
     EXPECT_TRUE(Verify(row.meaning).ok()) << Verify(row.meaning).ToString();
     EXPECT_EQ(row.operands.size(), row.meaning.params.size());
-    EXPECT_EQ(row.loops.size(), row.axes.size());
+    EXPECT_EQ(row.loops.size(), row.threads == 1 ? row.axes.size() : 0) << "no loops of one thread do what several do";
     for (const TileLoop& loop : row.loops) EXPECT_NE(row.FindAxis(loop.axis), nullptr) << loop.axis;
     for (const TileInstruction& instruction : row.instructions) {
       EXPECT_EQ(instruction.operands.size(), instruction.in_tiles ? 0 : row.operands.size());

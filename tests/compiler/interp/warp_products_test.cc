@@ -1,0 +1,216 @@
+// mma.sync: where lanes hold the elements, what a warp computes, and who has to come to it.
+#include <array>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "compiler/arith/analyzer.h"
+#include "compiler/interp/interpreter.h"
+#include "compiler/interp/random_input.h"
+#include "compiler/ir/text.h"
+#include "compiler/ir/tile_intrinsic.h"
+#include "compiler/ir/visit.h"
+#include "compiler/verify/verify.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/compiler/ir/reads_back.h"
+
+namespace hone {
+namespace {
+
+struct Shape {
+  const char* name;
+  int k;
+  const char *type, *sum;
+};
+constexpr Shape kShapes[] = {
+    {"mma_m16n8k8_f16f16_f32", 8, "float16", "float32"},
+    {"mma_m16n8k16_f16f16_f32", 16, "float16", "float32"},
+    {"mma_m16n8k16_bf16bf16_f32", 16, "bfloat16", "float32"},
+    {"mma_m16n8k32_s8s8_s32", 32, "int8", "int32"},
+};
+
+// Row and column of register i of a lane, as the PTX ISA has them, section 9.7.14.5: by the lane's group (lane / 4) and
+// its number in the group, formulas apart from those of the table of intrinsics.
+struct Place {
+  int row, column;
+};
+Place PlaceOfA(int k, bool bytes, int lane, int i) {
+  const int group = lane / 4, in_group = lane % 4;
+  if (bytes)  // .m16n8k32: row groupID for a0..a3, a8..a11
+    return {i < 4 || (i >= 8 && i < 12) ? group : group + 8, in_group * 4 + (i & 3) + (i >= 8 ? 16 : 0)};
+  if (k == 8) return {i < 2 ? group : group + 8, in_group * 2 + (i & 1)};
+  return {i < 2 || (i >= 4 && i < 6) ? group : group + 8, in_group * 2 + (i & 1) + (i >= 4 ? 8 : 0)};
+}
+Place PlaceOfB(bool bytes, int lane, int i) {
+  const int group = lane / 4, in_group = lane % 4;
+  if (bytes) return {in_group * 4 + (i & 3) + (i >= 4 ? 16 : 0), group};
+  return {in_group * 2 + (i & 1) + (i >= 2 ? 8 : 0), group};
+}
+Place PlaceOfC(int lane, int i) { return {i < 2 ? lane / 4 : lane / 4 + 8, lane % 4 * 2 + (i & 1)}; }
+
+class WarpProductTest : public testing::TestWithParam<Shape> {};
+
+// The layout of an operand: its (lane, register) for every value of the axes.
+TEST_P(WarpProductTest, LayoutsAreThoseOfThePtxIsaAndBijections) {
+  const TileIntrinsic* row = FindTileIntrinsic(GetParam().name);
+  ASSERT_NE(row, nullptr);
+  EXPECT_EQ(row->threads, 32);
+  const bool bytes = GetParam().k == 32;
+  std::map<std::string, std::vector<Expr>> layouts;  // of A, B and C
+  const auto note = [&](const Expr& e) {
+    if (const Load* load = e.As<Load>()) layouts[load->buffer.name()] = load->indices;
+    return true;
+  };
+  ForEachExpr(row->update, note);
+  ASSERT_EQ(layouts.size(), 3u);
+  for (const auto& [name, indices] : layouts) {
+    SCOPED_TRACE(name);
+    std::set<std::pair<int64_t, int64_t>> used;
+    const int rows = name == "B" ? GetParam().k : 16, columns = name == "A" ? GetParam().k : 8;
+    for (int r = 0; r < rows; ++r) {
+      for (int c = 0; c < columns; ++c) {
+        const auto at = [&](const Expr& index) {
+          return *ConstantValue(Analyzer().Simplify(Substitute(index, [&](const Var& axis) -> std::optional<Expr> {
+            const std::string first = name == "B" ? "k" : "m";
+            return Expr(axis.name() == first ? r : c);
+          })));
+        };
+        const int lane = static_cast<int>(at(indices[0])), reg = static_cast<int>(at(indices[1]));
+        ASSERT_TRUE(used.emplace(lane, reg).second) << "two elements in lane " << lane << ", register " << reg;
+        const Place place = name == "A"   ? PlaceOfA(GetParam().k, bytes, lane, reg)
+                            : name == "B" ? PlaceOfB(bytes, lane, reg)
+                                          : PlaceOfC(lane, reg);
+        EXPECT_EQ(place.row, r);
+        EXPECT_EQ(place.column, c);
+      }
+    }
+    EXPECT_EQ(static_cast<int>(used.size()), rows * columns);
+    EXPECT_EQ(rows * columns % 32, 0);
+    EXPECT_EQ(used.rbegin()->first, 31);
+  }
+}
+
+// One product by two warps, each of its own rows: fragments are loaded element by element as the PTX ISA lays them out.
+std::string Product(const Shape& shape) {
+  const bool bytes = shape.k == 32;
+  const int group = bytes ? 4 : 2, half = 4 * group;
+  return absl::StrReplaceAll(
+      R"(
+@T.prim_func
+def main(A: T.Buffer((32, K), "TYPE"), B: T.Buffer((K, 8), "TYPE"), C: T.Buffer((32, 8), "SUM")):
+    for w in T.thread_binding(2, thread="threadIdx.y"):
+        for t in T.thread_binding(32, thread="threadIdx.x"):
+            a = T.allocate((A_REGS,), "TYPE", scope="local")
+            b = T.allocate((B_REGS,), "TYPE", scope="local")
+            c = T.allocate((4,), "SUM", scope="local")
+            for i in range(A_REGS):
+                a[i] = A[w * 16 + t // 4 + i // GROUP % 2 * 8, t % 4 * GROUP + i % GROUP + i // (2 * GROUP) * HALF]
+            for i in range(B_REGS):
+                b[i] = B[t % 4 * GROUP + i % GROUP + i // GROUP * HALF, t // 4]
+            for i in range(4):
+                c[i] = T.SUM(1)
+            T.tile_op("NAME", c[0:4], a[0:A_REGS], b[0:B_REGS])
+            for i in range(4):
+                C[w * 16 + t // 4 + i // 2 * 8, t % 4 * 2 + i % 2] = c[i]
+)",
+      {{"A_REGS", absl::StrCat(shape.k / 2)},
+       {"B_REGS", absl::StrCat(shape.k / 4)},
+       {"TYPE", shape.type},
+       {"SUM", shape.sum},
+       {"NAME", shape.name},
+       {"GROUP", absl::StrCat(group)},
+       {"HALF", absl::StrCat(half)},
+       {"K", absl::StrCat(shape.k)}});
+}
+
+PrimFunc Parsed(const std::string& text) {
+  absl::StatusOr<PrimFunc> f = ParsePrimFunc(text);
+  EXPECT_TRUE(f.ok()) << f.status() << text;
+  if (!f.ok()) return PrimFunc{};
+  EXPECT_TRUE(Verify(*f).ok()) << Verify(*f);
+  EXPECT_EQ(ReadBackError(*f), "");
+  return *std::move(f);
+}
+
+TEST_P(WarpProductTest, EveryWarpComputesTheProduct) {
+  const PrimFunc f = Parsed(Product(GetParam()));
+  std::vector<NdArray> args = RandomArguments(f, 7, InputKind::kInteger);
+  for (const bool exact : {false, true}) {
+    const absl::Status ran = Interpret(f, args, {.double_accumulation = exact});
+    ASSERT_TRUE(ran.ok()) << ran;
+    for (int64_t i = 0; i < 32; ++i) {
+      for (int64_t j = 0; j < 8; ++j) {
+        double sum = 1;
+        for (int64_t k = 0; k < GetParam().k; ++k) sum += args[0].Get(i * GetParam().k + k) * args[1].Get(k * 8 + j);
+        ASSERT_EQ(args[2].Get(i * 8 + j), sum) << i << " " << j;
+      }
+    }
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Shapes, WarpProductTest, testing::ValuesIn(kShapes),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+struct IncompleteCase {
+  const char *name, *from, *to, *message;
+};
+class IncompleteWarpTest : public testing::TestWithParam<IncompleteCase> {};
+TEST_P(IncompleteWarpTest, IsNamed) {
+  const std::string right = Product(kShapes[0]);
+  const std::string text = absl::StrReplaceAll(right, {{GetParam().from, GetParam().to}});
+  ASSERT_NE(text, right);
+  const PrimFunc f = Parsed(text);
+  std::vector<NdArray> args = RandomArguments(f, 7, InputKind::kInteger);
+  EXPECT_EQ(Interpret(f, args, {.check_uninitialised = false}).message(), GetParam().message);
+}
+constexpr char kOperation[] = "            T.tile_op(\"mma_m16n8k8_f16f16_f32\", c[0:4], a[0:4], b[0:2])\n";
+INSTANTIATE_TEST_SUITE_P(
+    Cases, IncompleteWarpTest,
+    testing::Values(
+        IncompleteCase{"OneLaneLeavesItOut", kOperation,
+                       "            if t < 31 or w < 1:\n"
+                       "                T.tile_op(\"mma_m16n8k8_f16f16_f32\", c[0:4], a[0:4], b[0:2])\n",
+                       "interpreting main: incomplete warp: thread threadIdx.x = 0, threadIdx.y = 1 is at "
+                       "mma_m16n8k8_f16f16_f32, which takes all 32 lanes of its warp, and lane 31 has ended"},
+        IncompleteCase{"OneLaneWaitsAtABarrier", kOperation,
+                       "            if t == 4:\n"
+                       "                T.tvm_storage_sync(\"shared\")\n"
+                       "            T.tile_op(\"mma_m16n8k8_f16f16_f32\", c[0:4], a[0:4], b[0:2])\n",
+                       "interpreting main: incomplete warp: thread threadIdx.x = 0, threadIdx.y = 0 is at "
+                       "mma_m16n8k8_f16f16_f32, which takes all 32 lanes of its warp, and lane 4 waits at a barrier"},
+        IncompleteCase{"OtherIterations", kOperation,
+                       "            for r in range(3):\n"
+                       "                if (t + r) % 2 == 0:\n"
+                       "                    T.tile_op(\"mma_m16n8k8_f16f16_f32\", c[0:4], a[0:4], b[0:2])\n",
+                       "interpreting main: incomplete warp: thread threadIdx.x = 0, threadIdx.y = 0 is at "
+                       "mma_m16n8k8_f16f16_f32, which takes all 32 lanes of its warp, and lane 1 is there with r = 1, "
+                       "not 0"},
+        IncompleteCase{"HalfAWarp", "T.thread_binding(32", "T.thread_binding(24",
+                       "interpreting main: incomplete warp: thread threadIdx.x = 8, threadIdx.y = 1 is at "
+                       "mma_m16n8k8_f16f16_f32, which takes all 32 lanes of its warp, and lane 16 is none of the "
+                       "block's threads"}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+TEST(WarpProductsTest, OperandsAreRegistersOfEachThread) {
+  const absl::StatusOr<PrimFunc> f = ParsePrimFunc(absl::StrReplaceAll(
+      Product(kShapes[0]),
+      {{"T.allocate((4,), \"float32\", scope=\"local\")", "T.allocate((4,), \"float32\", scope=\"shared\")"}}));
+  ASSERT_TRUE(f.ok()) << f.status();
+  EXPECT_EQ(Verify(*f).message(),
+            "tile-op: function main: mma_m16n8k8_f16f16_f32: operand 0 (C) is in registers of each thread, c in scope "
+            "shared");
+}
+
+TEST(WarpProductsTest, StandAmongThreads) {
+  const absl::StatusOr<PrimFunc> f = ParsePrimFunc(
+      absl::StrReplaceAll(Product(kShapes[0]), {{"T.thread_binding(32, thread=\"threadIdx.x\")", "range(32)"},
+                                                {"T.thread_binding(2, thread=\"threadIdx.y\")", "range(2)"}}));
+  ASSERT_TRUE(f.ok()) << f.status();
+  std::vector<NdArray> args = RandomArguments(*f, 7, InputKind::kInteger);
+  EXPECT_EQ(Interpret(*f, args).message(),
+            "interpreting main: mma_m16n8k8_f16f16_f32 is done by 32 threads of a launch together, and stands outside "
+            "of them");
+}
+
+}  // namespace
+}  // namespace hone
