@@ -24,6 +24,7 @@ struct SharedAccess {
   Buffer buffer;
   std::vector<Expr> indices;
   bool writes = false, atomic = false;
+  bool lands_later = false;   // of an asynchronous copy: at its thread's wait at the latest
   std::map<Var, int64_t> at;  // axes whose index a condition gives: if threadIdx_x == 0
 };
 using Accesses = std::vector<SharedAccess>;
@@ -49,12 +50,13 @@ class Launch {
 
   bool SeenByOthers(const Buffer& buffer) const { return !own_.contains(buffer); }
 
-  void Note(Accesses& all, const Buffer& buffer, std::vector<Expr> indices, bool writes, bool atomic = false) const {
-    if (SeenByOthers(buffer)) all.push_back({buffer, std::move(indices), writes, atomic, at_});
+  void Note(Accesses& all, const Buffer& buffer, std::vector<Expr> indices, bool writes, bool atomic = false,
+            bool lands_later = false) const {
+    if (SeenByOthers(buffer)) all.push_back({buffer, std::move(indices), writes, atomic, lands_later, at_});
   }
-  void NoteReads(Accesses& all, const Expr& root) const {
+  void NoteReads(Accesses& all, const Expr& root, bool lands_later = false) const {
     ForEachExpr(root, [&](const Expr& e) {
-      if (const Load* load = e.As<Load>()) Note(all, load->buffer, load->indices, false);
+      if (const Load* load = e.As<Load>()) Note(all, load->buffer, load->indices, false, false, lands_later);
       return true;
     });
   }
@@ -65,6 +67,11 @@ class Launch {
       if (const std::optional<Store> update = AtomicUpdate(*evaluate)) {
         Note(all, update->buffer, update->indices, true, true);
         NoteReads(all, evaluate->value.As<Call>()->args[1]);
+        return;
+      }
+      if (const std::optional<Store> copy = AsyncCopy(*evaluate)) {
+        Note(all, copy->buffer, copy->indices, true, false, true);
+        NoteReads(all, copy->value, true);
         return;
       }
     }
@@ -204,12 +211,36 @@ class Launch {
       const Expr difference = a.indices[d] - b.indices[d];
       bool threads = false;
       for (const Var& axis : axes_) threads |= UsesVar(a.indices[d], axis) || UsesVar(b.indices[d], axis);
-      if (!threads && known_.CanProve(Ne(difference, IntConst(0, difference.type())))) return true;
+      if (threads) continue;
+      if (known_.CanProve(Ne(difference, IntConst(0, difference.type())))) return true;
+      if (DifferModulo(a.indices[d], b.indices[d]) || DifferModulo(b.indices[d], a.indices[d])) return true;
     }
     return false;
   }
 
-  // ---- The walk. `pending_`: what was touched since the last barrier.
+  // (k + 2) % 3 is neither k % 3 nor, where k is below 3, k.
+  bool DifferModulo(const Expr& a, const Expr& b) {
+    const Binary* of_a = a.As<Binary>();
+    const std::optional<int64_t> n =
+        of_a == nullptr || of_a->op != BinaryOp::kFloorMod ? std::nullopt : ConstantValue(of_a->b);
+    if (!n.has_value() || *n < 2) return false;
+    const Binary* of_b = b.As<Binary>();
+    Expr remainder = b;
+    if (of_b != nullptr && of_b->op == BinaryOp::kFloorMod && IsConst(of_b->b, *n)) {
+      remainder = of_b->a;
+    } else if (const Bounds bounds = known_.ConstBounds(b); bounds.min < 0 || bounds.max >= *n) {
+      return false;
+    }
+    const std::optional<int64_t> apart = ConstantValue(known_.Simplify(of_a->a - remainder));
+    return apart.has_value() && *apart % *n != 0;
+  }
+
+  // ---- The walk. `pending_`: what was touched since the last barrier; `in_flight_`: what copies touch that may land
+  // at the next wait, which is when it counts: whoever comes before that is wrong with a barrier as well.
+
+  void Touched(const Accesses& touched) {
+    for (const SharedAccess& access : touched) (access.lands_later ? in_flight_ : pending_).push_back(access);
+  }
 
   bool IsUniform(const Expr& e) const {
     bool uniform = true;
@@ -233,11 +264,16 @@ class Launch {
       pending_.clear();
       return stmt;
     }
+    if (const std::optional<int64_t> left = evaluate == nullptr ? std::nullopt : WaitGroup(*evaluate)) {
+      pending_.insert(pending_.end(), in_flight_.begin(), in_flight_.end());
+      if (*left == 0) in_flight_.clear();
+      return stmt;
+    }
     Accesses touched;
     Collect(stmt, touched);
     const bool needs_barrier = NeedsBarrier(pending_, touched);
     if (needs_barrier) pending_.clear();
-    if (touched.empty() && !ContainsBarrier(stmt)) return stmt;
+    if (touched.empty() && !ContainsBarrier(stmt) && !ContainsWait(stmt)) return stmt;
     const Stmt inside = VisitInside(stmt, std::move(touched));
     return needs_barrier ? MakeSeq({MakeBarrier(), inside}) : inside;
   }
@@ -252,7 +288,8 @@ class Launch {
       return Stmt::Make(Let{let->var, let->value, Visit(let->body)});
     }
     if (stmt.As<For>() != nullptr || stmt.As<IfThen>() != nullptr) CheckNeedsNone(stmt);
-    pending_.insert(pending_.end(), touched.begin(), touched.end());
+    Touched(touched);
+    if (ContainsWait(stmt)) pending_.insert(pending_.end(), in_flight_.begin(), in_flight_.end());
     return stmt;
   }
 
@@ -302,13 +339,15 @@ class Launch {
     known_.Bind(loop.var, Range{loop.min, loop.extent});
     const Accesses before = pending_;
     Stmt body = Visit(loop.body);
-    // What one iteration leaves behind meets what the next one touches.
+    // What one iteration leaves behind, or under way, meets what the next one touches.
     Leave(loop, pending_);
+    Leave(loop, in_flight_);
     Accesses next;
     Collect(body, next);
-    if (!IsConst(loop.extent, 1) && NeedsBarrier(pending_, next)) {
+    if (!IsConst(loop.extent, 1) && (NeedsBarrier(pending_, next) || NeedsBarrier(in_flight_, next))) {
       body = Visit(body);
       Leave(loop, pending_);
+      Leave(loop, in_flight_);
     }
     const bool runs = ConstantValue(loop.extent).value_or(0) > 0;
     if (!runs) pending_.insert(pending_.end(), before.begin(), before.end());
@@ -317,13 +356,23 @@ class Launch {
     return Stmt::Make(std::move(with_barriers));
   }
 
+  static bool ContainsWait(const Stmt& root) {
+    bool found = false;
+    ForEachStmt(root, [&](const Stmt& stmt) {
+      const Evaluate* evaluate = stmt.As<Evaluate>();
+      found = found || (evaluate != nullptr && WaitGroup(*evaluate).has_value());
+      return !found;
+    });
+    return found;
+  }
+
   const std::vector<Var> axes_;  // of threads
   const std::map<Var, int64_t> extents_;
   const std::set<Buffer> own_;
   std::set<Var> varying_ = {axes_.begin(), axes_.end()};  // differ from thread to thread
   std::map<Var, int64_t> at_;
   Analyzer known_;
-  Accesses pending_;
+  Accesses pending_, in_flight_;
   absl::Status status_;
 };
 

@@ -2,10 +2,9 @@
 
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "compiler/arith/analyzer.h"
-#include "compiler/ir/visit.h"
 #include "compiler/lower/passes.h"
+#include "compiler/lower/pipeline.h"
 #include "compiler/support/status_macros.h"
 #include "compiler/verify/verify.h"
 
@@ -26,28 +25,12 @@ ThreadPass OnBodyOrRefused(const char* name, absl::StatusOr<Stmt> (*pass)(const 
           }};
 }
 
-// Annotations that ask for what no pass does yet; without it the program would still be right, but not what was asked.
-absl::Status CheckAnnotations(const PrimFunc& func) {
-  absl::Status status;
-  ForEachStmt(func.body, [&](const Stmt& s) {
-    const For* loop = s.As<For>();
-    if (loop == nullptr) return status.ok();
-    for (const auto& [key, value] : loop->annotations) {
-      if (!key.starts_with("software_pipeline")) continue;
-      status = absl::FailedPreconditionError(
-          absl::StrCat("threads cannot run this program: loop ", loop->var.name(), " has the annotation ", key,
-                       ", and there are no asynchronous copies yet; unannotate the loop"));
-    }
-    return status.ok();
-  });
-  return status;
-}
-
 }  // namespace
 
 std::span<const ThreadPass> ThreadPasses() {
   static const auto* passes = new std::vector<ThreadPass>{
       {"note_alignment", [](PrimFunc func) -> absl::StatusOr<PrimFunc> { return NoteAlignment(std::move(func)); }},
+      OnBodyOrRefused("mark_pipelines", MarkPipelines),
       OnBody("place_allocations", PlaceAllocations),
       OnBodyOrRefused("make_launches", MakeLaunches),
       OnBodyOrRefused("reduce_across_threads", ReduceAcrossThreads),
@@ -57,6 +40,7 @@ std::span<const ThreadPass> ThreadPasses() {
       OnBody("simplify", Simplify),
       OnBody("compact_allocations", CompactAllocations),
       {"align_storage", [](PrimFunc func) -> absl::StatusOr<PrimFunc> { return AlignStorage(std::move(func)); }},
+      OnBodyOrRefused("pipeline_loops", PipelineLoops),
       OnBody("simplify_again", Simplify),
       OnBodyOrRefused("insert_barriers", InsertBarriers),
   };
@@ -65,7 +49,6 @@ std::span<const ThreadPass> ThreadPasses() {
 
 absl::StatusOr<PrimFunc> LowerThreads(const PrimFunc& scheduled) {
   HONE_RETURN_IF_ERROR(Verify(scheduled));
-  HONE_RETURN_IF_ERROR(CheckAnnotations(scheduled));
   PrimFunc func = scheduled;
   for (const ThreadPass& pass : ThreadPasses()) { HONE_ASSIGN_OR_RETURN(func, pass.run(std::move(func))); }
   return func;

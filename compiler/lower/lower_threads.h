@@ -9,6 +9,8 @@
 //   - A reduction over a loop that is bound to threadIdx has become one in registers and a tree in shared memory.
 //   - Allocations are shrunk to what is alive at once. An Alloc of shared memory is the block's, wherever it stands; it
 //     holds what all threads of the block touch. Other allocations are a thread's own.
+//   - A loop with the annotations of a software pipeline has become a prologue, a steady loop and an epilogue, with
+//     asynchronous copies where they are asked for (pipeline.h).
 //   - A barrier stands wherever a thread may touch what another touched before, one of them writing.
 // The interpreter runs such a program with its threads side by side and looks for races (interp/interpreter.h).
 #pragma once

@@ -112,5 +112,109 @@ INSTANTIATE_TEST_SUITE_P(
             "the reduction"}),
     [](const auto& info) { return std::string(info.param.name); });
 
+// A copy of a step, and a sum of it, as a pipeline with these annotations.
+class PipelineRefusedTest : public testing::TestWithParam<RefusedCase> {};
+TEST_P(PipelineRefusedTest, SaysWhyNot) {
+  const PrimFunc program = ParseOrDie(std::string(R"(
+@T.prim_func
+def main(A: T.Buffer((4, 8), "float32"), B: T.Buffer((8,), "float32")):
+    S = T.alloc_buffer((4, 8), "float32", scope="shared")
+    for t in T.thread_binding(8, thread="threadIdx.x"):
+        with T.block("zero"):
+            vt = T.axis.spatial(8, t)
+            B[vt] = T.float32(0)
+        for k in T.)") + GetParam().body +
+                                      R"():
+            with T.block("fetch"):
+                vk, vt = T.axis.remap("SS", [k, t])
+                S[vk, vt] = A[vk, vt]
+            with T.block("add"):
+                vk, vt = T.axis.remap("RS", [k, t])
+                B[vt] = B[vt] + S[vk, vt]
+)");
+  const absl::StatusOr<PrimFunc> lowered = LowerThreads(program);
+  ASSERT_FALSE(lowered.ok()) << ToText(*lowered);
+  EXPECT_EQ(lowered.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(std::string(lowered.status().message()),
+            std::string("threads cannot run this program: ") + GetParam().message);
+}
+INSTANTIATE_TEST_SUITE_P(
+    Cases, PipelineRefusedTest,
+    testing::Values(
+        RefusedCase{"TooFewStages", R"(serial(4, annotations={"software_pipeline_stage": [0]})",
+                    "loop k has 2 statements in its body, and software_pipeline_stage gives 1 of them a stage"},
+        RefusedCase{"NoStages", R"(serial(4, annotations={"software_pipeline_order": [0, 1]})",
+                    "loop k has 2 statements in its body, and software_pipeline_stage gives 0 of them a stage"},
+        RefusedCase{"NoNumbers", R"(serial(4, annotations={"software_pipeline_stage": "two"})",
+                    "loop k has the annotation software_pipeline_stage, which is no list of numbers"},
+        RefusedCase{"OnePlaceTwice",
+                    R"(serial(4, annotations={"software_pipeline_stage": [0, 1], "software_pipeline_order": [1, 1]})",
+                    "loop k has the annotation software_pipeline_order, which does not give each of its 2 statements "
+                    "one place"},
+        RefusedCase{"AnotherAnnotation",
+                    R"(serial(4, annotations={"software_pipeline_stage": [0, 1], "software_pipeline_depth": 2})",
+                    "loop k has the annotation software_pipeline_depth, which nothing honours; unannotate the loop"},
+        RefusedCase{"AStageTooFar", R"(serial(4, annotations={"software_pipeline_stage": [0, 99]})",
+                    "loop k has a stage in software_pipeline_stage that is none from 0 to 16"},
+        RefusedCase{
+            "NobodyInTheStage",
+            R"(serial(4, annotations={"software_pipeline_stage": [0, 1], "software_pipeline_async_stages": [2]})",
+            "loop k has the asynchronous stage 2, in which there is no statement"},
+        RefusedCase{"AnUnrolledLoop", R"(unroll(4, annotations={"software_pipeline_stage": [0, 1]})",
+                    "loop k is pipelined, so its iterations are to follow one another; make it serial"},
+        RefusedCase{"UsedBeforeItIsFetched", R"(serial(4, annotations={"software_pipeline_stage": [1, 0]})",
+                    "the pipeline of loop k lets statement 1 (stage 0, place 1) run before statement 0 (stage 1, place "
+                    "0), and both use S; give it a later stage, or a later place"},
+        RefusedCase{
+            "UsedFirstInOneStage",
+            R"(serial(4, annotations={"software_pipeline_stage": [0, 0], "software_pipeline_order": [1, 0]})",
+            "the pipeline of loop k lets statement 1 (stage 0, place 0) run before statement 0 (stage 0, place 1), and "
+            "both use S; give it a later stage, or a later place"},
+        RefusedCase{
+            "NoCopy",
+            R"(serial(4, annotations={"software_pipeline_stage": [0, 1], "software_pipeline_async_stages": [1]})",
+            "the pipeline of loop k has `B[threadIdx_x] = B[threadIdx_x] + S[0, threadIdx_x]` in the asynchronous "
+            "stage 1, and only copies of elements from global to shared memory are asynchronous"}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+TEST(PipelineOrderTest, ThereAreNoneOnACpu) {
+  const PrimFunc program = ParseOrDie(R"(
+@T.prim_func
+def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+    for i in T.serial(8, annotations={"software_pipeline_stage": [0]}):
+        with T.block("B"):
+            vi = T.axis.spatial(8, i)
+            B[vi] = A[vi]
+)");
+  EXPECT_EQ(Lower(program).status().message(),
+            "loop i has the annotation software_pipeline_stage, which is for the threads of a GPU; unannotate it");
+}
+
+// A buffer that outlives an iteration orders the iterations.
+TEST(PipelineOrderTest, AStageForEachOfTwoThatShareMoreThanAnIteration) {
+  const PrimFunc program = ParseOrDie(R"(
+@T.prim_func
+def main(A: T.Buffer((4, 8), "float32"), B: T.Buffer((8,), "float32")):
+    for t in T.thread_binding(8, thread="threadIdx.x"):
+        for k in T.serial(4, annotations={"software_pipeline_stage": [0, 1]}):
+            with T.block("first"):
+                vk = T.axis.opaque(4, k)
+                vt = T.axis.spatial(8, t)
+                T.reads(A[vk, vt])
+                T.writes(B[vt])
+                B[vt] = A[vk, vt]
+            with T.block("second"):
+                vk = T.axis.opaque(4, k)
+                vt = T.axis.spatial(8, t)
+                T.reads(B[vt])
+                T.writes(B[vt])
+                B[vt] = B[vt] * T.float32(2)
+)");
+  EXPECT_EQ(LowerThreads(program).status().message(),
+            "threads cannot run this program: the pipeline of loop k puts statement 0 (stage 0, place 0) and statement "
+            "1 (stage 1, place 1) into several stages, and both use B, which outlives an iteration; give them one "
+            "stage");
+}
+
 }  // namespace
 }  // namespace hone

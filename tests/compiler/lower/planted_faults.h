@@ -142,6 +142,43 @@ def main(A: T.Buffer((3, 4), "float32"), C: T.Buffer((4,), "float32")):
                 T.tvm_storage_sync("shared")
 )";
 
+inline constexpr char kAsyncPipeline[] = R"(
+@T.prim_func
+def main(A: T.Buffer((5, 4), "float32"), C: T.Buffer((4,), "float32")):
+    for t in T.thread_binding(4, thread="threadIdx.x"):
+        with T.allocate((3, 4), "float32", scope="shared") as S:
+            C[t] = T.float32(0)
+            T.evaluate(T.async_copy(S[0, t], A[0, t]))
+            T.ptx_commit_group()
+            T.evaluate(T.async_copy(S[1, t], A[1, t]))
+            T.ptx_commit_group()
+            for k in range(5):
+                T.ptx_wait_group(1)
+                T.tvm_storage_sync("shared")
+                if k < 3:
+                    T.evaluate(T.async_copy(S[(k + 2) % 3, t], A[k + 2, t]))
+                T.ptx_commit_group()
+                C[t] = C[t] * T.float32(2) + S[k % 3, 3 - t]
+)";
+
+inline constexpr char kWarpProduct[] = R"(
+@T.prim_func
+def main(A: T.Buffer((16, 8), "float16"), B: T.Buffer((8, 8), "float16"), C: T.Buffer((16, 8), "float32")):
+    for t in T.thread_binding(32, thread="threadIdx.x"):
+        a = T.allocate((4,), "float16", scope="local")
+        b = T.allocate((2,), "float16", scope="local")
+        c = T.allocate((4,), "float32", scope="local")
+        for i in range(4):
+            a[i] = A[t // 4 + i // 2 * 8, t % 4 * 2 + i % 2]
+        for i in range(2):
+            b[i] = B[t % 4 * 2 + i, t // 4]
+        for i in range(4):
+            c[i] = T.float32(0)
+        T.tile_op("mma_m16n8k8_f16f16_f32", c[0:4], a[0:4], b[0:2])
+        for i in range(4):
+            C[t // 4 + i // 2 * 8, t % 4 * 2 + i % 2] = c[i]
+)";
+
 struct Plant {
   const char* what;
   const char* program;
@@ -323,6 +360,57 @@ inline constexpr Plant kPlants[] = {
     {"a result that is read where another thread writes it", kTakingTurns,
      "T.float32(2) + S[t // 2]",
      "T.float32(2) + S[t // 2] + C[t // 2] * T.float32(0)", "interpreter"},
+    {"an asynchronous copy that nothing waits for", kAsyncPipeline,
+     "                T.ptx_wait_group(1)\n",
+     "", "interpreter"},
+    {"a wait that leaves one group too many", kAsyncPipeline,
+     "T.ptx_wait_group(1)",
+     "T.ptx_wait_group(2)", "interpreter"},
+    {"a tile that is read before its copy has landed", kAsyncPipeline,
+     "S[k % 3, 3 - t]",
+     "S[(k + 1) % 3, 3 - t]", "interpreter"},
+    {"a tile of the step before", kAsyncPipeline,
+     "S[k % 3, 3 - t]",
+     "S[(k + 2) % 3, 3 - t]", "interpreter"},
+    {"copies that are never committed", kAsyncPipeline,
+     "                T.ptx_commit_group()\n                C",
+     "                C", "interpreter"},
+    {"a barrier dropped between wait and read", kAsyncPipeline,
+     "                T.tvm_storage_sync(\"shared\")\n",
+     "", "interpreter"},
+    {"a barrier in front of the wait", kAsyncPipeline,
+     "                T.ptx_wait_group(1)\n                T.tvm_storage_sync(\"shared\")\n",
+     "                T.tvm_storage_sync(\"shared\")\n                T.ptx_wait_group(1)\n", "interpreter"},
+    {"two versions of a tile where three are in use", kAsyncPipeline,
+     "S[(k + 2) % 3, t]",
+     "S[(k + 2) % 2, t]", "interpreter"},
+    {"two threads that copy to one element", kAsyncPipeline,
+     "S[(k + 2) % 3, t]",
+     "S[(k + 2) % 3, t // 2]", "interpreter"},
+    {"an asynchronous copy of the wrong step", kAsyncPipeline,
+     "A[k + 2, t]",
+     "A[k + 1, t]", "numbers"},
+    {"an asynchronous copy into registers", kAsyncPipeline,
+     "scope=\"shared\"",
+     "scope=\"local\"", "verifier"},
+    {"a lane map with two elements exchanged", kWarpProduct,
+     "a[i] = A[t // 4 + i // 2 * 8, t % 4 * 2 + i % 2]",
+     "a[i] = A[t // 4 + i // 2 * 8, t % 4 * 2 + 1 - i % 2]", "numbers"},
+    {"a result with two lanes exchanged", kWarpProduct,
+     "C[t // 4 + i // 2 * 8, t % 4 * 2 + i % 2]",
+     "C[T.bitwise_xor(t // 4, 1) + i // 2 * 8, t % 4 * 2 + i % 2]", "numbers"},
+    {"two lanes that write one element", kWarpProduct,
+     "C[t // 4 + i // 2 * 8, t % 4 * 2 + i % 2]",
+     "C[t // 4 + i // 2 * 8, t % 2 * 4 + i % 2]", "interpreter"},
+    {"a lane that leaves out the operation of its warp", kWarpProduct,
+     "        T.tile_op(",
+     "        if t < 31:\n            T.tile_op(", "interpreter"},
+    {"a register of a fragment that is not loaded", kWarpProduct,
+     "for i in range(2)",
+     "for i in range(1)", "interpreter"},
+    {"an operation of another size than its fragments", kWarpProduct,
+     "a[0:4], b[0:2]",
+     "a[0:2], b[0:2]", "verifier"},
     {"a lost init of one of two results", kTwoStages,
      "                    most[vi] = T.min_value(\"float32\")\n",
      "", "initialisation"},

@@ -1,11 +1,16 @@
 #include "tests/compiler/lower/thread_schedules.h"
 
+#include <algorithm>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "compiler/ir/annotations.h"
 #include "compiler/ir/text.h"
 #include "compiler/schedule/analysis/index_map.h"
+#include "compiler/schedule/primitives/annotate.h"
 #include "compiler/schedule/primitives/cache.h"
 #include "compiler/schedule/primitives/compute_at.h"
 #include "compiler/schedule/primitives/decompose_reduction.h"
@@ -46,7 +51,24 @@ void FetchTogether(Schedule& s, Random& random, BlockRef copy, size_t under, int
   if (width > 1 && random.Chance(0.5)) Do(Vectorize(s, parts[3]));
 }
 
-Schedule Product(const PrimFunc& workload, Random& random) {
+// The stages of the two fetches and of the product, between one and three apart; what comes first of a round. Returns
+// whether the copies are asynchronous.
+bool DrawPipeline(Schedule& s, Random& random, LoopRef loop) {
+  const int64_t a = Between(random, 0, 1), b = Between(random, 0, 1);
+  const int64_t last = std::max(a, b) + Between(random, 0, 2);
+  Do(Annotate(s, loop, kPipelineStage, std::vector<int64_t>{a, b, last}));
+  // The product may come first where it runs for an earlier iteration than the fetches.
+  if (last > std::max(a, b) && random.Chance(0.4)) Do(Annotate(s, loop, kPipelineOrder, std::vector<int64_t>{1, 2, 0}));
+  if (random.Chance(0.3)) return false;
+  std::vector<int64_t> stages = {a};
+  if (b != a && random.Chance(0.7)) stages.push_back(b);
+  if (stages.size() == 1 && a == last) return false;
+  if (std::ranges::find(stages, last) != stages.end()) return false;
+  Do(Annotate(s, loop, kPipelineAsyncStages, stages));
+  return true;
+}
+
+Schedule Product(const PrimFunc& workload, Random& random, std::string& shape) {
   Schedule s(workload);
   const BlockRef c = Get(GetBlock(s, "C"));
   const bool cached = random.Chance(0.7);
@@ -75,6 +97,9 @@ Schedule Product(const PrimFunc& workload, Random& random) {
                          Get(ParseIndexMap("lambda i, j: (i, j // 4, j % 4 ^ i % 4)"))));
   }
   if (random.Chance(0.5)) Get(DecomposeReduction(s, c, k[0]));
+  shape = "product";
+  if (!whole && random.Chance(0.6))
+    shape = DrawPipeline(s, random, k[0]) ? "asynchronous product" : "pipelined product";
   if (random.Chance(0.3)) Do(Unroll(s, i[2]));
   if (random.Chance(0.3)) Do(Vectorize(s, j[2]));
   return s;
@@ -126,7 +151,9 @@ ThreadSchedule DrawThreadSchedule(Random& random) {
     case 1: {
       const int64_t m = Between(random, 2, 17), n = Between(random, 2, 17), k = Between(random, 2, 11);
       const PrimFunc f = Matmul(m, n, k);
-      return {{absl::StrCat("product ", m, " ", n, " ", k), f}, "product", Product(f, random)};
+      std::string shape;
+      Schedule s = Product(f, random, shape);
+      return {{absl::StrCat("product ", m, " ", n, " ", k), f}, shape, std::move(s)};
     }
     case 2: {
       const bool greatest = random.Chance(0.5);
@@ -147,6 +174,88 @@ ThreadSchedule DrawThreadSchedule(Random& random) {
           {.name = absl::StrCat("softmax ", n, " ", m), .func = f, .exact = false}, "softmax", SoftmaxRows(f, random)};
     }
   }
+}
+
+WarpProgram DrawWarpProduct(Random& random) {
+  const int64_t m = Between(random, 1, 40), n = Between(random, 1, 20), k = Between(random, 1, 40);
+  const int64_t warps = Between(random, 1, 2), columns = Between(random, 1, 2), step = random.Chance(0.5) ? 8 : 16;
+  const int64_t stage = Between(random, 0, 2);
+  const std::string reduce = random.Chance(0.5) ? "bfloat16" : "float16";
+  const std::string type = step == 8 ? "float16" : reduce;
+  std::string pipeline;
+  if (stage > 0) {
+    pipeline = absl::StrCat(", annotations={\"", kPipelineStage, "\": [0, 0, ", stage, "]");
+    if (random.Chance(0.7)) absl::StrAppend(&pipeline, ", \"", kPipelineAsyncStages, "\": [0]");
+    pipeline += "}";
+  }
+  const auto number = [](int64_t x) { return absl::StrCat(x); };
+  const auto up = [](int64_t a, int64_t b) { return (a + b - 1) / b; };
+  const int64_t rows = 16 * warps, width = 8 * columns, threads = 32 * warps;
+  const std::vector<std::pair<absl::string_view, std::string>> values = {
+      {"{M}", number(m)},
+      {"{N}", number(n)},
+      {"{K}", number(k)},
+      {"{BLOCKS_M}", number(up(m, rows))},
+      {"{BLOCKS_N}", number(up(n, width))},
+      {"{STEPS}", number(up(k, step))},
+      {"{WARPS}", number(warps)},
+      {"{THREADS}", number(threads)},
+      {"{ROWS}", number(rows)},
+      {"{WIDTH}", number(width)},
+      {"{COLUMNS}", number(columns)},
+      {"{STEP}", number(step)},
+      {"{A_REGS}", number(step / 2)},
+      {"{B_REGS}", number(step / 4)},
+      {"{FETCH_A}", number(up(rows * step, threads))},
+      {"{FETCH_B}", number(up(step * width, threads))},
+      {"{PIPELINE}", pipeline},
+      {"{NAME}", absl::StrCat("mma_m16n8k", step, type == "float16" ? "_f16f16_f32" : "_bf16bf16_f32")},
+      {"{TYPE}", type}};
+  const std::string workload = absl::StrReplaceAll(R"(
+@T.prim_func
+def main(A: T.Buffer(({M}, {K}), "{TYPE}"), B: T.Buffer(({K}, {N}), "{TYPE}"), C: T.Buffer(({M}, {N}), "float32")):
+    for i, j, k in T.grid({M}, {N}, {K}):
+        with T.block("C"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                C[vi, vj] = T.float32(0)
+            C[vi, vj] = C[vi, vj] + T.Cast("float32", A[vi, vk]) * T.Cast("float32", B[vk, vj])
+)",
+                                                   values);
+  const std::string program = absl::StrReplaceAll(R"(
+@T.prim_func
+def main(A: T.Buffer(({M}, {K}), "{TYPE}"), B: T.Buffer(({K}, {N}), "{TYPE}"), C: T.Buffer(({M}, {N}), "float32")):
+    for by in T.thread_binding({BLOCKS_M}, thread="blockIdx.y"):
+        for bx in T.thread_binding({BLOCKS_N}, thread="blockIdx.x"):
+            for w in T.thread_binding({WARPS}, thread="threadIdx.y"):
+                for t in T.thread_binding(32, thread="threadIdx.x"):
+                    c = T.allocate(({COLUMNS}, 4), "float32", scope="local")
+                    for j, r in T.grid({COLUMNS}, 4):
+                        c[j, r] = T.float32(0)
+                    for ko in T.serial({STEPS}{PIPELINE}):
+                        As = T.allocate(({ROWS}, {STEP}), "{TYPE}", scope="shared")
+                        Bs = T.allocate(({STEP}, {WIDTH}), "{TYPE}", scope="shared")
+                        for e in range({FETCH_A}):
+                            if e * {THREADS} + w * 32 + t < {ROWS} * {STEP}:
+                                As[(e * {THREADS} + w * 32 + t) // {STEP}, (e * {THREADS} + w * 32 + t) % {STEP}] = T.if_then_else(by * {ROWS} + (e * {THREADS} + w * 32 + t) // {STEP} < {M} and ko * {STEP} + (e * {THREADS} + w * 32 + t) % {STEP} < {K}, A[by * {ROWS} + (e * {THREADS} + w * 32 + t) // {STEP}, ko * {STEP} + (e * {THREADS} + w * 32 + t) % {STEP}], T.{TYPE}(0))
+                        for e in range({FETCH_B}):
+                            if e * {THREADS} + w * 32 + t < {STEP} * {WIDTH}:
+                                Bs[(e * {THREADS} + w * 32 + t) // {WIDTH}, (e * {THREADS} + w * 32 + t) % {WIDTH}] = T.if_then_else(ko * {STEP} + (e * {THREADS} + w * 32 + t) // {WIDTH} < {K} and bx * {WIDTH} + (e * {THREADS} + w * 32 + t) % {WIDTH} < {N}, B[ko * {STEP} + (e * {THREADS} + w * 32 + t) // {WIDTH}, bx * {WIDTH} + (e * {THREADS} + w * 32 + t) % {WIDTH}], T.{TYPE}(0))
+                        for j in range({COLUMNS}):
+                            a = T.allocate(({A_REGS},), "{TYPE}", scope="local")
+                            b = T.allocate(({B_REGS},), "{TYPE}", scope="local")
+                            for r in range({A_REGS}):
+                                a[r] = As[w * 16 + t // 4 + r // 2 % 2 * 8, t % 4 * 2 + r % 2 + r // 4 * 8]
+                            for r in range({B_REGS}):
+                                b[r] = Bs[t % 4 * 2 + r % 2 + r // 2 * 8, j * 8 + t // 4]
+                            T.tile_op("{NAME}", c[j, 0:4], a[0:{A_REGS}], b[0:{B_REGS}])
+                    for j, r in T.grid({COLUMNS}, 4):
+                        if by * {ROWS} + w * 16 + t // 4 + r // 2 * 8 < {M} and bx * {WIDTH} + j * 8 + t % 4 * 2 + r % 2 < {N}:
+                            C[by * {ROWS} + w * 16 + t // 4 + r // 2 * 8, bx * {WIDTH} + j * 8 + t % 4 * 2 + r % 2] = c[j, r]
+)",
+                                                  values);
+  return {{absl::StrCat("warp product ", m, " ", n, " ", k), Get(ParsePrimFunc(workload))},
+          Get(ParsePrimFunc(program))};
 }
 
 }  // namespace hone::testing

@@ -13,11 +13,19 @@ namespace hone::testing {
 
 struct ThreadSchedule {
   SmallWorkload workload;
-  std::string shape;  // "product", "reduction", "softmax"
+  std::string shape;  // "product", "pipelined product", "asynchronous product", "reduction", "softmax"
   Schedule schedule;
 };
 
 // Sizes with tails, thread counts that divide nothing, scopes, places and kinds of loops drawn from the random numbers.
 ThreadSchedule DrawThreadSchedule(Random& random);
+
+// A product by the warps of a block: fragments of mma.sync in registers, tiles in shared memory that all threads fetch
+// together, asynchronously in a pipeline or not. No schedule: a program as LowerThreads takes it.
+struct WarpProgram {
+  SmallWorkload workload;
+  PrimFunc program;
+};
+WarpProgram DrawWarpProduct(Random& random);
 
 }  // namespace hone::testing
