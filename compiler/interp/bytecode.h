@@ -1,4 +1,4 @@
-// The interpreter's code: instructions over numbered slots, made by compile.cc and run by machine.cc.
+// The interpreter's code: instructions over numbered slots, made by compiler.h and run by machine.h.
 //
 // A slot holds one scalar: integers and bool as int64, wrapped to their type, floats as the double that equals the
 // value. A vector takes as many neighbouring slots as it has lanes.
@@ -130,7 +130,7 @@ struct BufferInfo {
   bool written = false;  // by any code: elements of others cannot be raced for
 };
 
-// A part of the code that computes single elements of one buffer (elements.cc).
+// A part of the code that computes single elements of one buffer (compile_elements.cc).
 struct ElementCode {
   int entry = -1;
   std::vector<int> index_slots;  // one for each dimension of the buffer; where the index goes

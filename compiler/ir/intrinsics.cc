@@ -1,29 +1,38 @@
 #include "compiler/ir/intrinsics.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace hone {
 namespace {
 
+double Rsqrt(double x) { return 1 / std::sqrt(x); }
+double Sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+double Power(double x, double y) { return std::pow(x, y); }
+
+constexpr IntrinsicInfo OfOne(std::string_view name, double (*function)(double)) {
+  return {.name = name, .arity = 1, .of_one = function};
+}
+
 constexpr IntrinsicInfo kIntrinsics[] = {
-    {"exp", 1},
-    {"exp2", 1},
-    {"log", 1},
-    {"log2", 1},
-    {"sqrt", 1},
-    {"rsqrt", 1},
-    {"tanh", 1},
-    {"erf", 1},
-    {"sigmoid", 1},
-    {"sin", 1},
-    {"cos", 1},
-    {"tan", 1},
-    {"pow", 2},
-    {"floor", 1},
-    {"ceil", 1},
-    {"round", 1},
-    {"trunc", 1},
-    {"abs", 1},
+    OfOne("exp", std::exp),
+    OfOne("exp2", std::exp2),
+    OfOne("log", std::log),
+    OfOne("log2", std::log2),
+    OfOne("sqrt", std::sqrt),
+    OfOne("rsqrt", Rsqrt),
+    OfOne("tanh", std::tanh),
+    OfOne("erf", std::erf),
+    OfOne("sigmoid", Sigmoid),
+    OfOne("sin", std::sin),
+    OfOne("cos", std::cos),
+    OfOne("tan", std::tan),
+    {.name = "pow", .arity = 2, .of_two = Power},
+    OfOne("floor", std::floor),
+    OfOne("ceil", std::ceil),
+    OfOne("round", std::nearbyint),  // halves to even
+    OfOne("trunc", std::trunc),
+    OfOne("abs", std::fabs),
     {"fma", 3},
     {"isnan", 1, true},
     {"isinf", 1, true},

@@ -11,6 +11,9 @@ struct IntrinsicInfo {
   int arity;
   bool returns_bool = false;  // otherwise the type of the first argument
   bool stands_alone = false;  // used for its effect, as T.evaluate(T.NAME(an element)), only so
+  // Its value for floating arguments, before rounding to their type; null where the interpreter computes it otherwise.
+  double (*of_one)(double) = nullptr;
+  double (*of_two)(double, double) = nullptr;
 };
 // exp exp2 log log2 sqrt rsqrt tanh erf sigmoid sin cos tan pow floor ceil round trunc abs fma isnan isinf, popcount;
 // prefetch, which asks for the cache line of an element and computes nothing.
