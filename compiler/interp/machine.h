@@ -60,7 +60,9 @@ class Machine {
   static Storage StorageOf(DType type);
   // Runs from an instruction on, with its slots at `frame`, to the next one that stops a thread; without `stop`, code
   // that is no thread of its own, to the end.
-  absl::Status Execute(const Instr* at, Slot* frame, Stop* stop);
+  absl::Status Execute(const Instr* at, Slot* frame, Stop* stop);  // execute.cc
+  absl::Status OutOfSteps() const;
+  absl::Status OutsideOfDomain(const Instr& in, int64_t value, int64_t min, int64_t extent) const;
   // Races are looked for between the two, in all memory that the launch writes and its threads share (threads.cc).
   void BeginLaunch();
   void EndLaunch();
