@@ -21,6 +21,10 @@ absl::Status Tensorize(Schedule& schedule, LoopRef ref, const std::string& name)
     for (const TileIntrinsic& row : TileIntrinsics()) known.append(known.empty() ? "" : ", ").append(row.name);
     return Invalid(where, ": no intrinsic is called ", name, "; there are ", known);
   }
+  if (intrinsic->threads > 1) {
+    return Refused(where, ": it is done by ", intrinsic->threads,
+                   " threads together, and a schedule cannot say yet which of them holds which part of a tile");
+  }
   HONE_ASSIGN_OR_RETURN(const DividedBlock divided, DivideBlock(index, node, where));
   HONE_ASSIGN_OR_RETURN(TileOp op, MatchIntrinsic(index, divided, *intrinsic, where));
   // ---- nothing below fails ----
