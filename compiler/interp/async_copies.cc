@@ -1,6 +1,8 @@
 #include "compiler/interp/async_copies.h"
 
 #include <cstring>
+#include <memory>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/interp/machine.h"

@@ -3,8 +3,10 @@
 // A warp is 32 threads whose numbers follow one another, x fastest, from a multiple of 32 on. Its operation runs when
 // all have come to it, in one iteration of the loops around; what it computes is the intrinsic's meaning, run on the
 // registers of all lanes as one tensor.
+#include <algorithm>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"

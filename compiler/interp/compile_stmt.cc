@@ -1,11 +1,11 @@
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/interp/compiler.h"
 #include "compiler/ir/effects.h"
 #include "compiler/ir/structural.h"
-#include "compiler/ir/text.h"
 #include "compiler/ir/tile_intrinsic.h"
 #include "compiler/support/status_macros.h"
 
