@@ -115,7 +115,7 @@ std::string ExprPrinter::Print(const Expr& e, int context) {
     }
     std::string operator()(const Call& n) {
       if (IsKnownCall(n, type)) return p.CallText(absl::StrCat("T.", n.name), n.args);
-      std::string text = absl::StrCat("T.call(\"", ToText(type), "\", ", QuotedText(n.name));
+      std::string text = absl::StrCat("T.call_extern(\"", ToText(type), "\", ", QuotedText(n.name));
       for (const Expr& arg : n.args) absl::StrAppend(&text, ", ", p.Print(arg));
       return absl::StrCat(text, ")");
     }

@@ -68,7 +68,10 @@ absl::StatusOr<Parsed> Parser::LoadFrom(const Token& at, const Buffer& buffer) {
     return Unexpected(absl::StrCat("`[` after buffer `", buffer.name(), "`"));
   }
   HONE_ASSIGN_OR_RETURN(const DType type, AccessType(at, buffer, list));
-  return Deeper(at, Expr::Make(Load{buffer, std::move(list.indices), list.mask}, type), {list.depth});
+  const int view_depth = views_.contains(buffer.id()) ? 2 * buffer.rank() + 4 : 0;
+  auto [holder, indices] = Resolve(buffer, std::move(list.indices));
+  return Deeper(at, Expr::Make(Load{std::move(holder), std::move(indices), list.mask}, type),
+                {list.depth + view_depth});
 }
 
 // After "[": up to and with "]". As many as the buffer has dimensions.

@@ -38,12 +38,39 @@ absl::StatusOr<Stmt> Parser::StoreStatement(const Token& at, const Symbol& targe
   }
   HONE_ASSIGN_OR_RETURN(const DType type, AccessType(at, buffer, list));
   if (update.has_value()) {
-    const Expr old = Expr::Make(Load{buffer, list.indices, Expr()}, type);
+    const auto [holder, indices] = Resolve(buffer, list.indices);
+    const Expr old = Expr::Make(Load{holder, indices, Expr()}, type);
     HONE_ASSIGN_OR_RETURN(value, Combine(value_at, *update, {old, list.depth + 1}, std::move(value)));
   }
   HONE_ASSIGN_OR_RETURN(value, Coerce(value_at, std::move(value), type, "a value to store"));
   HONE_RETURN_IF_ERROR(ExpectEndOfLine());
-  return Stmt::Make(Store{buffer, std::move(list.indices), value.e, list.mask});
+  auto [holder, indices] = Resolve(buffer, std::move(list.indices));
+  return Stmt::Make(Store{std::move(holder), std::move(indices), value.e, list.mask});
+}
+
+// After "x:": `T.int32 = value`.
+absl::StatusOr<Stmt> Parser::TypedLet(const std::string& name, std::optional<Stmt>& wrap) {
+  HONE_RETURN_IF_ERROR(Expect("T"));
+  HONE_RETURN_IF_ERROR(Expect("."));
+  const Token at = Peek();
+  HONE_ASSIGN_OR_RETURN(const std::string text, ExpectName("a type"));
+  std::optional<DType> type = ParseDType(text);
+  if (text == "let" && TakeIf("[")) {  // x: T.let[T.float32] = value, the newest spelling
+    HONE_RETURN_IF_ERROR(Expect("T"));
+    HONE_RETURN_IF_ERROR(Expect("."));
+    HONE_ASSIGN_OR_RETURN(const std::string inner, ExpectName("a type"));
+    HONE_RETURN_IF_ERROR(Expect("]"));
+    type = ParseDType(inner);
+  }
+  if (!type.has_value() || type->lanes > kMaxLanes) return ErrorAt(at, absl::StrCat("`T.", text, "` is no type"));
+  HONE_RETURN_IF_ERROR(Expect("="));
+  HONE_ASSIGN_OR_RETURN(Parsed value, Expression());
+  HONE_ASSIGN_OR_RETURN(value, Coerce(at, std::move(value), *type, "a value"));
+  HONE_RETURN_IF_ERROR(ExpectEndOfLine());
+  const Var var(name, *type);
+  Define(name, {.var = var});
+  wrap = Stmt::Make(Let{var, value.e, Stmt()});
+  return Stmt();
 }
 
 absl::StatusOr<Stmt> Parser::AssignStatement(BlockParts* block, std::optional<Stmt>& wrap) {
@@ -60,34 +87,9 @@ absl::StatusOr<Stmt> Parser::AssignStatement(BlockParts* block, std::optional<St
     HONE_ASSIGN_OR_RETURN(std::string name, ExpectName("a variable's name"));
     names.push_back(std::move(name));
   }
-  if (TakeIf(":")) {  // x: T.int32 = value
-    HONE_RETURN_IF_ERROR(Expect("T"));
-    HONE_RETURN_IF_ERROR(Expect("."));
-    const Token type_at = Peek();
-    HONE_ASSIGN_OR_RETURN(const std::string text, ExpectName("a type"));
-    std::optional<DType> type = ParseDType(text);
-    if (text == "let" && TakeIf("[")) {  // x: T.let[T.float32] = value, the newest spelling
-      HONE_RETURN_IF_ERROR(Expect("T"));
-      HONE_RETURN_IF_ERROR(Expect("."));
-      HONE_ASSIGN_OR_RETURN(const std::string inner, ExpectName("a type"));
-      HONE_RETURN_IF_ERROR(Expect("]"));
-      type = ParseDType(inner);
-    }
-    if (!type.has_value() || type->lanes > kMaxLanes)
-      return ErrorAt(type_at, absl::StrCat("`T.", text, "` is no type"));
-    HONE_RETURN_IF_ERROR(Expect("="));
-    HONE_ASSIGN_OR_RETURN(Parsed value, Expression());
-    HONE_ASSIGN_OR_RETURN(value, Coerce(type_at, std::move(value), *type, "a value"));
-    HONE_RETURN_IF_ERROR(ExpectEndOfLine());
-    const Var var(names[0], *type);
-    Define(names[0], {.var = var});
-    wrap = Stmt::Make(Let{var, value.e, Stmt()});
-    return Stmt();
-  }
+  if (TakeIf(":")) return TypedLet(names[0], wrap);
   HONE_RETURN_IF_ERROR(Expect("="));
-  const bool is_script = At("T") && Peek(1).text == ".";
-  const std::string function = is_script ? WithoutSblock(Peek(2).text) : "";
-  if (function == "axis") {
+  if (At("T") && Peek(1).text == "." && Peek(2).text == "axis") {
     Take();
     Take();
     HONE_RETURN_IF_ERROR(AxisStatement(block, names));
@@ -95,39 +97,34 @@ absl::StatusOr<Stmt> Parser::AssignStatement(BlockParts* block, std::optional<St
     return Stmt();
   }
   if (names.size() != 1) return ErrorAt(at, "found several names; expected one, except for T.axis.remap");
-  const std::string name = names[0];
+  return NameStatement(names[0], block, wrap);
+}
+
+// After "name =": what the name is given to, or a value.
+absl::StatusOr<Stmt> Parser::NameStatement(const std::string& name, BlockParts* block, std::optional<Stmt>& wrap) {
+  const bool is_script = At("T") && Peek(1).text == ".";
+  const std::string function = is_script ? WithoutSblock(Peek(2).text) : "";
   if (function == "match_buffer") {
     HONE_RETURN_IF_ERROR(MatchStatement(block, name));
     return Stmt();
   }
-  if (function == "alloc_buffer" || function == "allocate") {
-    for (int i = 0; i < 3; ++i) Take();
-    HONE_RETURN_IF_ERROR(Expect("("));
-    HONE_ASSIGN_OR_RETURN(BufferSpec spec, BufferArguments(true, ")"));
-    HONE_RETURN_IF_ERROR(ExpectEndOfLine());
-    const Buffer buffer(name, spec.type, std::move(spec.shape), spec.scope);
-    Define(name, {.buffer = buffer});
-    if (function == "allocate") {
-      wrap = Stmt::Make(Alloc{buffer, Stmt()});
-    } else if (block == nullptr) {
-      return ErrorAt(at,
-                     "T.alloc_buffer outside of a block; expected it directly in a T.block or function, or T.allocate");
-    } else {
-      block->block.allocs.push_back(buffer);
-    }
+  if (function == "alloc_buffer" || function == "allocate" || function == "decl_buffer" || function == "Buffer") {
+    return BufferStatement(name, function, block, wrap);
+  }
+  if (function == "env_thread") {
+    HONE_RETURN_IF_ERROR(EnvThread(name));
     return Stmt();
   }
-  const bool empty_call = is_script && Peek(3).text == "(" && (Peek(4).text == ")" || function == "var");
-  if (empty_call && block != nullptr && block->is_function) {  // n = T.int32(): a symbolic size
-    for (int i = 0; i < 4; ++i) Take();
-    const std::optional<DType> type = function == "var" ? ParseDType(Take().text) : ParseDType(function);
-    if (!type.has_value() || !type->is_int() || !type->is_scalar())
-      return ErrorAt(at, "a symbolic size is a T.int32() or T.int64()");
-    HONE_RETURN_IF_ERROR(Expect(")"));
+  if (function == "launch_thread") {
+    for (int i = 0; i < 3; ++i) Take();
+    HONE_ASSIGN_OR_RETURN(For launch, LaunchThread());
     HONE_RETURN_IF_ERROR(ExpectEndOfLine());
-    const Var dim(name, *type);
-    function_->dims.push_back(dim);
-    Define(name, {.var = dim});
+    EnterLaunch(launch, name);
+    wrap = Stmt::Make(std::move(launch));
+    return Stmt();
+  }
+  if (is_script && block != nullptr && Peek(3).text == "(" && (Peek(4).text == ")" || function == "var")) {
+    HONE_RETURN_IF_ERROR(SizeStatement(name));
     return Stmt();
   }
   HONE_ASSIGN_OR_RETURN(const Parsed value, Expression());
@@ -136,6 +133,22 @@ absl::StatusOr<Stmt> Parser::AssignStatement(BlockParts* block, std::optional<St
   Define(name, {.var = var});
   wrap = Stmt::Make(Let{var, value.e, Stmt()});
   return Stmt();
+}
+
+// At "T.int32()" or "T.var("int32")": a symbolic size, or a stride that a buffer gives a meaning.
+absl::Status Parser::SizeStatement(const std::string& name) {
+  const Token at = Peek();
+  const std::string function = Peek(2).text;
+  for (int i = 0; i < 4; ++i) Take();
+  const std::optional<DType> type = ParseDType(function == "var" ? Take().text : function);
+  if (!type.has_value() || !type->is_int() || !type->is_scalar())
+    return ErrorAt(at, "a symbolic size is a T.int32() or T.int64()");
+  HONE_RETURN_IF_ERROR(Expect(")"));
+  HONE_RETURN_IF_ERROR(ExpectEndOfLine());
+  const Var dim(name, *type);
+  function_->dims.push_back(dim);
+  Define(name, {.var = dim, .is_free = true});
+  return absl::OkStatus();
 }
 
 }  // namespace hone

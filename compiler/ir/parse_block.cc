@@ -13,6 +13,13 @@ std::vector<Range> WholeOf(const Buffer& buffer) {
   return ranges;
 }
 
+std::optional<IterKind> AxisKind(absl::string_view name) {
+  if (name == "spatial" || name == "S") return IterKind::kSpatial;
+  if (name == "reduce" || name == "R") return IterKind::kReduce;
+  if (name == "opaque" || name == "scan") return IterKind::kOpaque;
+  return std::nullopt;
+}
+
 }  // namespace
 
 absl::StatusOr<Stmt> Parser::BlockStatement() {
@@ -60,84 +67,88 @@ absl::Status Parser::AxisStatement(BlockParts* block, const std::vector<std::str
   HONE_RETURN_IF_ERROR(Expect("."));
   HONE_ASSIGN_OR_RETURN(const std::string kind, ExpectName("spatial, reduce, opaque or remap"));
   HONE_RETURN_IF_ERROR(Expect("("));
-  const auto add = [&](const std::string& name, IterKind k, Range domain, DType type, Expr value) {
-    const Var var(name, type);
-    block->block.iters.push_back({var, std::move(domain), k});
-    block->values.push_back(std::move(value));
-    Define(name, {.var = var});
-  };
-  if (kind == "remap") {
-    HONE_ASSIGN_OR_RETURN(const std::string kinds, ExpectString("kinds such as \"SSR\""));
-    HONE_RETURN_IF_ERROR(Expect(","));
-    HONE_RETURN_IF_ERROR(Expect("["));
-    std::vector<std::pair<Var, Range>> loops;
-    while (!At("]")) {
-      if (!loops.empty()) {
-        HONE_RETURN_IF_ERROR(Expect(","));
-        if (At("]")) break;
-      }
-      const Token loop_at = Peek();
-      HONE_ASSIGN_OR_RETURN(const std::string name, ExpectName("a loop's variable"));
-      const Symbol* symbol = Find(name);
-      if (symbol == nullptr || !symbol->loop.has_value())
-        return ErrorAt(loop_at, absl::StrCat("`", name, "` is no loop's variable"));
-      loops.emplace_back(symbol->var, *symbol->loop);
-    }
-    Take();
-    TakeIf(",");
-    HONE_RETURN_IF_ERROR(Expect(")"));
-    if (kinds.size() != names.size() || loops.size() != names.size()) {
-      return ErrorAt(at, absl::StrCat("found ", names.size(), " variables, ", kinds.size(), " kinds and ", loops.size(),
-                                      " loops; expected as many of each"));
-    }
-    for (size_t i = 0; i < names.size(); ++i) {
-      if (kinds[i] != 'S' && kinds[i] != 'R') return ErrorAt(at, "a kind in remap is S (spatial) or R (reduce)");
-      add(names[i], kinds[i] == 'S' ? IterKind::kSpatial : IterKind::kReduce, loops[i].second, loops[i].first.type(),
-          loops[i].first);
-    }
-    return absl::OkStatus();
-  }
-  IterKind iter = IterKind::kOpaque;
-  if (kind == "spatial" || kind == "S") {
-    iter = IterKind::kSpatial;
-  } else if (kind == "reduce" || kind == "R") {
-    iter = IterKind::kReduce;
-  } else if (kind != "opaque" && kind != "scan") {
+  if (kind == "remap") return RemapAxes(at, *block, names);
+  const std::optional<IterKind> iter = AxisKind(kind);
+  if (!iter.has_value()) {
     return ErrorAt(at, absl::StrCat("`T.axis.", kind, "` is not known; expected spatial, reduce, opaque or remap"));
   }
   if (names.size() != 1) return ErrorAt(at, absl::StrCat("T.axis.", kind, " gives one variable; found ", names.size()));
+  return BoundAxis(*block, names[0], *iter);
+}
+
+void Parser::AddAxis(BlockParts& block, const std::string& name, IterKind kind, Range domain, Expr value) {
+  const Var var(name, value.type());
+  block.block.iters.push_back({var, std::move(domain), kind});
+  block.values.push_back(std::move(value));
+  Define(name, {.var = var});
+}
+
+// After "T.axis.remap(": kinds, and the loops whose variables and ranges the block takes over.
+absl::Status Parser::RemapAxes(const Token& at, BlockParts& block, const std::vector<std::string>& names) {
+  HONE_ASSIGN_OR_RETURN(const std::string kinds, ExpectString("kinds such as \"SSR\""));
+  HONE_RETURN_IF_ERROR(Expect(","));
+  HONE_RETURN_IF_ERROR(Expect("["));
+  std::vector<std::pair<Var, Range>> loops;
+  while (!At("]")) {
+    if (!loops.empty()) {
+      HONE_RETURN_IF_ERROR(Expect(","));
+      if (At("]")) break;
+    }
+    const Token loop_at = Peek();
+    HONE_ASSIGN_OR_RETURN(const std::string name, ExpectName("a loop's variable"));
+    const Symbol* symbol = Find(name);
+    if (symbol == nullptr || !symbol->loop.has_value())
+      return ErrorAt(loop_at, absl::StrCat("`", name, "` is no loop's variable"));
+    loops.emplace_back(symbol->var, *symbol->loop);
+  }
+  Take();
+  TakeIf(",");
+  HONE_RETURN_IF_ERROR(Expect(")"));
+  if (kinds.size() != names.size() || loops.size() != names.size()) {
+    return ErrorAt(at, absl::StrCat("found ", names.size(), " variables, ", kinds.size(), " kinds and ", loops.size(),
+                                    " loops; expected as many of each"));
+  }
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (kinds[i] != 'S' && kinds[i] != 'R') return ErrorAt(at, "a kind in remap is S (spatial) or R (reduce)");
+    AddAxis(block, names[i], kinds[i] == 'S' ? IterKind::kSpatial : IterKind::kReduce, loops[i].second, loops[i].first);
+  }
+  return absl::OkStatus();
+}
+
+// After "T.axis.spatial(": a domain and the value that the variable is bound to. The two may be of different integer
+// types, as in T.axis.spatial(1, T.int64(0)); the variable, its domain and its value then meet in one.
+absl::Status Parser::BoundAxis(BlockParts& block, const std::string& name, IterKind kind) {
   Range domain;
   if (AtBounds()) {
     const bool square = At("[");
     Take();
-    const Token end_at = Peek();
-    HONE_ASSIGN_OR_RETURN(domain.min, IntExpression("the start of a domain"));
+    HONE_ASSIGN_OR_RETURN(const Expr first, IntExpression("the start of a domain"));
     HONE_RETURN_IF_ERROR(Expect(","));
-    HONE_ASSIGN_OR_RETURN(const Expr end, IntExpression("the end of a domain"));
+    HONE_ASSIGN_OR_RETURN(domain, RangeTo(first, "the end of a domain"));
     HONE_RETURN_IF_ERROR(Expect(square ? "]" : ")"));
-    domain.extent = ExtentOf(domain.min, end);
-    if (!domain.extent) {
-      HONE_ASSIGN_OR_RETURN(const Parsed length, Combine(end_at, BinaryOp::kSub, {end}, {domain.min}));
-      domain.extent = length.e;
-    }
   } else {
     HONE_ASSIGN_OR_RETURN(domain.extent, IntExpression("the extent of a domain"));
     domain.min = IntConst(0, domain.extent.type());
   }
   HONE_RETURN_IF_ERROR(Expect(","));
-  const Token value_at = Peek();
-  HONE_ASSIGN_OR_RETURN(const Parsed value, Expression());
+  const Token at = Peek();
+  HONE_ASSIGN_OR_RETURN(Parsed value, Expression());
   if (!value.e.type().is_int() || !value.e.type().is_scalar()) {
-    return ErrorAt(value_at, absl::StrCat("a binding of type ", ToText(value.e.type()), "; expected an integer"));
+    return ErrorAt(at, absl::StrCat("a binding of type ", ToText(value.e.type()), "; expected an integer"));
   }
-  DType type = domain.extent.type();
+  std::optional<DType> dtype;
   if (TakeIf(",") && TakeIf("dtype")) {
     HONE_RETURN_IF_ERROR(Expect("="));
-    HONE_ASSIGN_OR_RETURN(type, TypeText("an integer type"));
-    if (!type.is_int() || !type.is_scalar()) return ErrorAt(value_at, "a block's variable is an integer");
+    HONE_ASSIGN_OR_RETURN(dtype, TypeText("an integer type"));
+    if (!dtype->is_int() || !dtype->is_scalar()) return ErrorAt(at, "a block's variable is an integer");
   }
   HONE_RETURN_IF_ERROR(Expect(")"));
-  add(names[0], iter, std::move(domain), type, value.e);
+  DType type = domain.extent.type();
+  const bool is_number = ConstantValue(value.e).has_value();
+  if (type == kInt32 && ((value.e.type() == kInt64 && !is_number) || dtype == kInt64)) type = kInt64;
+  HONE_ASSIGN_OR_RETURN(domain, RangeOf(at, std::move(domain), type));
+  HONE_ASSIGN_OR_RETURN(value, Coerce(at, std::move(value), type, "a binding"));
+  AddAxis(block, name, kind, std::move(domain), value.e);
   return absl::OkStatus();
 }
 
@@ -147,6 +158,10 @@ absl::StatusOr<BufferRegion> Parser::Region() {
   const Symbol* symbol = Find(name);
   if (symbol == nullptr || !symbol->buffer) return ErrorAt(at, absl::StrCat("`", name, "` is no buffer defined here"));
   const Buffer buffer = symbol->buffer;
+  if (views_.contains(buffer.id())) {
+    return ErrorAt(at, absl::StrCat("a region of `", name, "`, a view of `", views_.at(buffer.id()).target.name(),
+                                    "` in another shape; expected a region of that buffer"));
+  }
   if (!TakeIf("[")) return BufferRegion{buffer, WholeOf(buffer)};
   HONE_ASSIGN_OR_RETURN(std::vector<Subscript> parts, Subscripts(at, buffer));
   BufferRegion region{buffer, {}};

@@ -10,6 +10,23 @@
 #include "compiler/support/status_macros.h"
 
 namespace hone {
+namespace {
+
+// What TVM has types for and Hone has not; "" for what is no type at all.
+absl::string_view WhyNotAType(absl::string_view text) {
+  const auto has = [&](absl::string_view part) { return text.find(part) != absl::string_view::npos; };
+  if (has("e4m3") || has("e5m2") || has("e8m0") || has("e2m1") || has("e2m3") || has("e3m2")) {
+    return "floats have 16 bits or more; convert such values to \"float16\" or \"bfloat16\"";
+  }
+  const absl::string_view element = text.substr(0, text.find('x'));
+  for (const absl::string_view narrow : {"int1", "int2", "int4", "uint1", "uint2", "uint4"}) {
+    if (element == narrow) return "an element takes whole bytes; use \"int8\" or \"uint8\"";
+  }
+  if (text == "handle") return "a program has buffers and no pointers; write T.Buffer";
+  return "";
+}
+
+}  // namespace
 
 absl::StatusOr<int64_t> Parser::IntegerText(const Token& token, bool negative, bool is_unsigned) const {
   absl::string_view digits = token.text;
@@ -42,6 +59,9 @@ absl::StatusOr<DType> Parser::TypeText(absl::string_view what) {
   const Token at = Peek();
   HONE_ASSIGN_OR_RETURN(const std::string text, ExpectString(what));
   const std::optional<DType> type = ParseDType(text);
+  if (const absl::string_view reason = WhyNotAType(text); !type.has_value() && !reason.empty()) {
+    return ErrorAt(at, absl::StrCat("\"", text.substr(0, 40), "\" is not supported: ", reason));
+  }
   if (!type.has_value() || type->lanes > kMaxLanes) {
     return ErrorAt(
         at, absl::StrCat("\"", text.substr(0, 40), "\" names no type; expected one such as \"float32\" or \"int64\""));

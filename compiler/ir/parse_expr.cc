@@ -137,9 +137,13 @@ absl::StatusOr<Parsed> Parser::Primary() {
         at, absl::StrCat("`", name, "` is not defined here; expected a loop's or block's variable, or a buffer"));
   }
   if (symbol->var) return Parsed{symbol->var};
+  if (symbol->meaning) return Parsed{symbol->meaning};
+  if (symbol->is_scalar) return Parsed{MakeLoad(symbol->buffer, {})};
   if (symbol->value) {
     return ErrorAt(at, absl::StrCat("`", name, "` is a value of the graph; expected a number or a symbolic size"));
   }
+  if (!symbol->thread.empty())
+    return ErrorAt(at, absl::StrCat("thread `", name, "` is not launched here; expected T.launch_thread of it before"));
   if (!symbol->buffer)
     return ErrorAt(
         at, absl::StrCat("handle `", name, "` is no value; expected the buffer that T.match_buffer makes of it"));

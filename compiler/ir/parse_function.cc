@@ -40,6 +40,7 @@ absl::Status Parser::Parameters(PrimFunc& f) {
     HONE_RETURN_IF_ERROR(Expect("."));
     HONE_ASSIGN_OR_RETURN(const std::string type, ExpectName("Buffer, handle, int32 or int64"));
     const Symbol* earlier = Find(name);
+    const std::optional<DType> scalar = ParseDType(type);
     const bool is_dim = type == "int32" || type == "int64";
     if (earlier != nullptr && !is_dim) return ErrorAt(at, absl::StrCat("`", name, "` is there twice"));
     if (type == "handle") {
@@ -48,13 +49,16 @@ absl::Status Parser::Parameters(PrimFunc& f) {
     } else if (type == "Buffer") {
       const std::string closing = At("[") ? "]" : ")";
       HONE_RETURN_IF_ERROR(Expect(closing == "]" ? "[" : "("));
-      HONE_ASSIGN_OR_RETURN(BufferSpec spec, BufferArguments(true, closing));
-      const Buffer buffer(name, spec.type, std::move(spec.shape), spec.scope);
+      HONE_ASSIGN_OR_RETURN(BufferSpec spec, BufferArguments(closing));
+      HONE_ASSIGN_OR_RETURN(const Buffer buffer, NewBuffer(name, std::move(spec)));
       Define(name, {.buffer = buffer});
       params_.emplace_back(buffer);
+    } else if (scalar.has_value() && scalar->is_scalar() && !is_dim) {  // kernels take buffers: one of one element
+      scalars_.emplace_back(name, *scalar, std::vector<Expr>{});
+      Define(name, {.buffer = scalars_.back(), .is_scalar = true});
     } else if (!is_dim) {
       return ErrorAt(at, absl::StrCat("parameter `", name, "` is a T.", type,
-                                      "; expected T.Buffer, T.handle, T.int32 or T.int64"));
+                                      "; expected T.Buffer, T.handle, or a number such as T.int64 or T.float32"));
     }
     if (!At(")")) HONE_RETURN_IF_ERROR(Expect(","));
   }
@@ -68,6 +72,8 @@ absl::StatusOr<PrimFunc> Parser::Function(bool wrap_root) {
   HONE_ASSIGN_OR_RETURN(f.name, ExpectFunctionName());
   const size_t mark = Mark();
   params_.clear();
+  scalars_.clear();
+  views_.clear();
   function_ = &f;
   HONE_RETURN_IF_ERROR(Parameters(f));
   if (TakeIf("->")) {
@@ -75,6 +81,7 @@ absl::StatusOr<PrimFunc> Parser::Function(bool wrap_root) {
   }
   HONE_RETURN_IF_ERROR(Expect(":"));
   HONE_ASSIGN_OR_RETURN(f.body, FunctionBody(f, wrap_root));
+  f.params = scalars_;  // inputs come first
   for (std::optional<Buffer>& param : params_) {
     if (!param.has_value())
       return ErrorAt(at, absl::StrCat("a T.handle of `", f.name, "` is given no shape; add T.match_buffer"));

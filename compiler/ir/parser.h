@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "compiler/ir/intrinsics.h"
 #include "compiler/ir/lexer.h"
 #include "compiler/ir/module.h"
 #include "compiler/ir/stmt.h"
@@ -38,6 +39,10 @@ struct Symbol {
   Buffer buffer;
   std::optional<Range> loop;  // of a loop's variable: its range
   int handle = -1;            // of a parameter `a: T.handle`: its number
+  bool is_scalar = false;     // of a parameter `x: T.float32`: the buffer of one element that it is read as
+  bool is_free = false;       // of a variable `s = T.int32()`: it may turn out to be a stride or an offset,
+  Expr meaning;               // whose value is then this
+  std::string thread;         // of `tx = T.env_thread("threadIdx.x")`
   GraphVar value;             // of a graph function
 };
 
@@ -47,6 +52,11 @@ class Parser {
   absl::StatusOr<IrModule> Module();
 
  private:
+  struct View {  // a buffer in another's memory: element i lies at offset + sum of i * stride
+    Buffer target;
+    std::vector<Expr> strides;
+    Expr offset;
+  };
   struct BlockParts;  // what T.axis, T.reads ... of one block said so far
   struct Subscript;   // one position between brackets: a point or a slice
   struct IndexList {  // of a load or store
@@ -117,30 +127,77 @@ class Parser {
   // ---- statements (parse_stmt.cc, parse_loop.cc, parse_block.cc, parse_assign.cc, parse_buffer.cc, parse_script.cc)
   absl::StatusOr<Stmt> Suite(BlockParts* block);  // after the colon
   absl::StatusOr<Stmt> Statements(BlockParts* block);
-  // One statement; an empty Stmt when it only told something about the block. `wrap` receives the scope a flat
-  // allocation or let opens for the rest of the suite.
+  // One statement; an empty Stmt when it only told something about the block. `wrap` receives the scope that a flat
+  // allocation, let or launch opens for the rest of the suite.
   absl::StatusOr<Stmt> Statement(BlockParts* block, std::optional<Stmt>& wrap);
   absl::StatusOr<Stmt> ForStatement();
   absl::StatusOr<Stmt> WithStatement(BlockParts* block);
+  absl::StatusOr<Stmt> WithScope(const Token& at, const std::string& name);  // after "with T.allocate(", ...
+  absl::Status InitStatement(const Token& at, BlockParts* block);
   absl::StatusOr<Stmt> BlockStatement();
   absl::StatusOr<Stmt> IfStatement();
   absl::StatusOr<Stmt> AssignStatement(BlockParts* block, std::optional<Stmt>& wrap);
+  absl::StatusOr<Stmt> TypedLet(const std::string& name, std::optional<Stmt>& wrap);
+  absl::StatusOr<Stmt> NameStatement(const std::string& name, BlockParts* block, std::optional<Stmt>& wrap);
+  absl::Status SizeStatement(const std::string& name);  // n = T.int32()
   absl::StatusOr<Stmt> StoreStatement(const Token& at, const Symbol& target);
-  absl::StatusOr<Stmt> ScriptStatement(BlockParts* block);
+  absl::StatusOr<Stmt> ScriptStatement(BlockParts* block, std::optional<Stmt>& wrap);
+  absl::StatusOr<Stmt> BarrierStatement();
+  absl::StatusOr<Stmt> WaitGroupStatement();
+  absl::Status FunctionAttrs();
+  absl::Status BlockSaying(const std::string& name, BlockParts& block);  // T.reads, T.writes, T.where, T.block_attr
   absl::StatusOr<Stmt> TileOpStatement();
   bool AtBounds() const;
   absl::Status AxisStatement(BlockParts* block, const std::vector<std::string>& names);
+  absl::Status RemapAxes(const Token& at, BlockParts& block, const std::vector<std::string>& names);
+  absl::Status BoundAxis(BlockParts& block, const std::string& name, IterKind kind);
+  void AddAxis(BlockParts& block, const std::string& name, IterKind kind, Range domain, Expr value);
   absl::StatusOr<std::vector<BufferRegion>> Regions();
   absl::StatusOr<BufferRegion> Region();
+  struct Given {  // a stride or an offset as it is written
+    Token at;
+    Expr value;
+  };
   struct BufferSpec {
     std::vector<Expr> shape;
     DType type = kFloat32;
     Scope scope = Scope::kGlobal;
+    std::vector<Given> strides;  // none: contiguous
+    std::optional<Given> offset;
+    std::string data;  // the buffer in whose memory it lies; "" for memory of its own
   };
-  absl::StatusOr<BufferSpec> BufferArguments(bool shape_first, absl::string_view closing);
+  absl::StatusOr<BufferSpec> BufferArguments(absl::string_view closing);
+  absl::Status BufferArgument(BufferSpec& spec, const std::string& key);
+  absl::Status BufferShape(BufferSpec& spec);
+  absl::StatusOr<Expr> Dimension();
+  absl::StatusOr<Scope> ScopeText();
+  absl::StatusOr<Expr> NamedSize(const Token& name);  // "n"
   absl::Status MatchStatement(BlockParts* block, const std::string& name);
-  absl::StatusOr<Range> LoopRange(absl::string_view function, std::optional<DType>& dtype, std::string& thread,
-                                  Attrs& annotations);
+  absl::Status MatchParameter(BlockParts* block, const std::string& name, size_t handle);
+
+  // ---- where elements lie (parse_layout.cc)
+  absl::StatusOr<Given> GivenNumber();
+  absl::Status GivenStrides(BufferSpec& spec);
+  // `given` is `actual`, or a free variable, which then means it.
+  absl::Status Require(const Given& given, const Expr& actual, absl::string_view what);
+  absl::Status RequireLayout(const BufferSpec& spec, const std::vector<Expr>& strides, const Expr& offset);
+  absl::StatusOr<Buffer> NewBuffer(const std::string& name, BufferSpec spec);  // contiguous, of memory of its own
+  absl::StatusOr<Stmt> BufferStatement(const std::string& name, absl::string_view function, BlockParts* block,
+                                       std::optional<Stmt>& wrap);
+  absl::Status DefineView(const Token& at, const std::string& name, BufferSpec spec);
+  // Where `indices` of a view lie in the buffer it is a view of; of another buffer: the same.
+  std::pair<Buffer, std::vector<Expr>> Resolve(const Buffer& buffer, std::vector<Expr> indices) const;
+
+  // ---- threads of a device, and attributes of statements (parse_launch.cc)
+  absl::Status EnvThread(const std::string& name);
+  absl::StatusOr<For> LaunchThread();  // after "(": its variable has a name where the text gives it one
+  void EnterLaunch(For& launch, const std::string& name);
+  absl::Status StatementAttr();                                       // after "T.attr": one that says nothing here
+  absl::StatusOr<std::vector<For>> LoopHeads();                       // T.grid(4, 4), T.parallel(8), range(2, 10)
+  absl::StatusOr<For> LoopHead(ForKind kind);                         // after T.serial, T.parallel, ...
+  absl::StatusOr<Range> RangeTo(Expr first, absl::string_view what);  // its end follows
+  // The same range as integers of `type`.
+  absl::StatusOr<Range> RangeOf(const Token& at, Range range, DType type);
 
   // ---- expressions (parse_expr.cc, parse_typing.cc, parse_access.cc, parse_constant.cc, parse_call.cc),
   // parse_attrs.cc
@@ -154,6 +211,16 @@ class Parser {
   absl::StatusOr<Parsed> ScriptCall();
   absl::StatusOr<Parsed> TypedConstant(DType type);
   absl::StatusOr<Parsed> LetCall();
+  // After "T.name(", with the place of the name.
+  absl::StatusOr<Parsed> CastCall(const Token& at, const std::string& name);
+  absl::StatusOr<Parsed> ChoiceCall(const Token& at, const std::string& name);
+  absl::StatusOr<Parsed> RampCall(const Token& at, const std::string& name);
+  absl::StatusOr<Parsed> BroadcastCall(const Token& at, const std::string& name);
+  absl::StatusOr<Parsed> LimitCall(const Token& at, const std::string& name);
+  absl::StatusOr<Parsed> NotCall(const Token& at, const std::string& name);
+  absl::StatusOr<Parsed> LikelyCall(const Token& at, const std::string& name);
+  absl::StatusOr<Parsed> NamedCall(const Token& at, const std::string& name);
+  absl::StatusOr<Parsed> IntrinsicCall(const Token& at, const IntrinsicInfo& info, std::vector<Parsed> args);
   absl::StatusOr<Parsed> LoadFrom(const Token& at, const Buffer& buffer);
   absl::StatusOr<Parsed> Combine(const Token& at, BinaryOp op, Parsed a, Parsed b);
   absl::StatusOr<Parsed> Choice(const Token& at, bool lazy, Parsed condition, Parsed yes, Parsed no);
@@ -183,6 +250,8 @@ class Parser {
   int nesting_ = 0, stmt_depth_ = 0, let_replays_ = 0;
   PrimFunc* function_ = nullptr;
   std::vector<std::optional<Buffer>> params_;  // of the function being read; empty until T.match_buffer names them
+  std::vector<Buffer> scalars_;                // of the function being read: `x: T.float32`
+  std::unordered_map<uint64_t, View> views_;   // by the id of the buffer that the text indexes
   std::unordered_map<std::string, std::vector<Symbol>> symbols_;
   std::vector<std::string> scope_;  // names in order of definition
   std::string class_name_;
@@ -209,6 +278,9 @@ struct Parser::BlockParts {
 Expr ExtentOf(const Expr& min, const Expr& end);
 // A constant where every leaf is an integer constant; otherwise the same handle.
 Expr FoldClosed(const Expr& e);
+// Of a row-major buffer of this shape: how many elements lie between neighbours in each dimension.
+std::vector<Expr> ContiguousStrides(const std::vector<Expr>& shape);
+Expr FlatIndex(const std::vector<Expr>& indices, const std::vector<Expr>& strides, Expr offset);
 // The newest spelling puts an s before what has to do with blocks: sblock, sblock_attr, sblock_alloc_buffer.
 std::string WithoutSblock(const std::string& name);
 

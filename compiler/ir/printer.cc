@@ -226,8 +226,6 @@ class Printer {
     if (!loop.thread.empty() || loop.kind == ForKind::kThreadBinding) {
       absl::StrAppend(&text, ", thread=", QuotedText(loop.thread));
     }
-    if (loop.var.type() != loop.extent.type())
-      absl::StrAppend(&text, ", dtype=\"", hone::ToText(loop.var.type()), "\"");
     if (!loop.annotations.empty()) absl::StrAppend(&text, ", annotations=", AttrsText(loop.annotations));
     return absl::StrCat(text, ")");
   }
@@ -272,9 +270,7 @@ class Printer {
     const std::string extent = from_zero ? exprs_.Print(domain.extent)
                                          : absl::StrCat("(", exprs_.Print(domain.min), ", ", exprs_.End(domain), ")");
     const std::string bound = exprs_.Print(value);
-    std::string text = absl::StrCat(" = T.axis.", kKinds[static_cast<int>(iter.kind)], "(", extent, ", ", bound);
-    if (iter.var.type() != domain.extent.type())
-      absl::StrAppend(&text, ", dtype=\"", hone::ToText(iter.var.type()), "\"");
+    const std::string text = absl::StrCat(" = T.axis.", kKinds[static_cast<int>(iter.kind)], "(", extent, ", ", bound);
     Line(absl::StrCat(exprs_.Define(iter.var), text, ")"));
   }
 

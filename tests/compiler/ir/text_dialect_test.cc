@@ -326,9 +326,6 @@ constexpr Mistake kMistakes[] = {
      "thread_binding or grid"},
     {"Scope", "    t = T.alloc_buffer((4,), \"float32\", scope=\"reg\")\n",
      "line 3, column 47: \"reg\" is no scope; expected \"global\", \"local\", \"local.thread\" or \"shared\""},
-    {"Strides", "    t = T.alloc_buffer((4,), \"float32\", strides=[1])\n",
-     "line 3, column 41: a buffer's `strides` is not supported: buffers are contiguous; expected shape, dtype or "
-     "scope"},
     {"Type", "    t = T.alloc_buffer((4,), \"float23\")\n",
      "line 3, column 30: \"float23\" names no type; expected one such as \"float32\" or \"int64\""},
     {"Condition", "    if n:\n        B[0, 0] = A[0, 0]\n",
@@ -346,7 +343,10 @@ constexpr Mistake kMistakes[] = {
     {"SecondInit",
      "    with T.block(\"x\"):\n        with T.init():\n            pass\n        with T.init():\n            pass\n",
      "line 6, column 16: a second T.init in one block"},
-    {"Statement", "    return A\n", "line 3, column 12: found `A`; expected `=`"},
+    {"Statement", "    return A\n",
+     "line 3, column 5: `return` is not supported: what a function computes is written to its last parameters; leave "
+     "it "
+     "out"},
     {"MixedLanes", "    B[0, T.Ramp(0, 1, 4)] = T.Broadcast(T.float32(0), 8)\n",
      "line 3, column 29: found a value to store of 8 lanes; expected 4"},
     {"NegativeSize", "    t = T.alloc_buffer((-1,), \"float32\")\n",
