@@ -37,7 +37,7 @@ struct ReverseComputeAtStep {
 absl::Status Apply(Schedule& schedule, const ReverseComputeAtStep& step);
 
 // What is in shared memory is computed for all threads of the block at once: loops around that are bound to threadIdx
-// count as roaming, so that the new nest may be bound to the same axes again.
+// are taken over their whole range, so that the new nest may be bound to the same axes again.
 //
 // The block gets new loops, one for each iteration variable it has (those that would run once are dropped, unless
 // `preserve_unit_loops`), over the part that is needed; instances outside its domain are kept out by its predicate.

@@ -1,0 +1,251 @@
+#include "compiler/schedule/primitives/moved_block.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "compiler/ir/structural.h"
+#include "compiler/schedule/analysis/dataflow.h"
+#include "compiler/schedule/analysis/message.h"
+#include "compiler/schedule/analysis/nest.h"
+#include "compiler/schedule/analysis/stage.h"
+#include "compiler/schedule/analysis/touched_regions.h"
+#include "compiler/schedule/schedule.h"
+#include "compiler/support/status_macros.h"
+
+namespace hone {
+namespace {
+
+bool HasLoad(const Expr& e) {
+  bool found = false;
+  ForEachExpr(e, [&](const Expr& x) {
+    found |= x.As<Load>() != nullptr;
+    return !found;
+  });
+  return found;
+}
+
+// The block's condition in terms of its iteration variables, where it mentions no loop that is not one of them: the
+// rows of a split reduction, which rfactor leaves with the condition of their tail.
+std::optional<Expr> ConditionOnIters(const BlockRealize& realize) {
+  std::map<Var, Expr> iter_of;
+  for (size_t i = 0; i < realize.values.size(); ++i) {
+    const VarRef* loop = realize.values[i].As<VarRef>();
+    if (loop != nullptr) iter_of[loop->var] = MakeCast(loop->var.type(), Expr(realize.block.iters[i].var));
+  }
+  for (const Var& var : FreeVars(realize.predicate)) {
+    if (iter_of.count(var) == 0) return std::nullopt;
+  }
+  return Substitute(realize.predicate, [&](const Var& var) { return std::optional<Expr>(iter_of.at(var)); });
+}
+
+// The block itself: that its instances may run in another order, and how many there are.
+absl::Status CheckCanMove(const Block& block, const std::string& where) {
+  if (UpdatesInPlace(block)) {
+    return Refused(
+        where,
+        ": the block reads what it writes; move a reduction before its init is split off by decompose_reduction");
+  }
+  for (const IterVar& iter : block.iters) {
+    if (!ConstantValue(iter.domain.min).has_value() || !ConstantValue(iter.domain.extent).has_value()) {
+      return Refused(where, ": the domain of ", iter.var, " is symbolic");
+    }
+    if (iter.kind == IterKind::kOpaque) return Refused(where, ": the order of ", iter.var, " counts");
+  }
+  return absl::OkStatus();
+}
+
+// The loops from `loop` outwards that are inside of `outer`, each over its whole range.
+SetMap LoopsBetween(const ProgramIndex& index, int outer, int loop) {
+  SetMap ranges;
+  for (int n = loop; n > outer; n = index.parent(n)) {
+    if (!index.IsLoop(n)) continue;
+    ranges[index.loop(n).var] = IntervalSet::FromRange(Range{index.loop(n).min, index.loop(n).extent});
+  }
+  return ranges;
+}
+
+// Whether the block ran in every iteration in which it will run: all its conditions, but for those that its domain
+// implies, stand in the new predicate.
+bool KeepsConditions(const ProgramIndex& index, int block, const Expr& new_predicate) {
+  const std::vector<Expr> stated = Conjuncts(new_predicate);
+  const std::vector<Expr> conditions = PartsBeyondDomain(index.realize(block), RangesAround(index, block));
+  return std::ranges::all_of(conditions, [&](const Expr& condition) {
+    return std::ranges::any_of(stated, [&](const Expr& other) { return StructuralEqual(condition, other); });
+  });
+}
+
+// The parts of its domain that the block runs in its new place, as sets over the loops around that.
+SetMap SetsOf(const Block& block, const std::vector<Part>& parts) {
+  SetMap sets;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const Expr max = parts[i].min + IntConst(parts[i].extent - 1);
+    sets[block.iters[i].var] = {parts[i].min, parts[i].last ? parts[i].last : max};
+  }
+  return sets;
+}
+
+// The statement of the loop's body that holds the node.
+int PieceOf(const ProgramIndex& index, int loop, int node) {
+  const int body = loop + 1;
+  return index.stmt(body).As<Seq>() != nullptr ? index.ChildTowards(body, node) : body;
+}
+
+}  // namespace
+
+absl::StatusOr<Move> CheckMove(const Schedule& schedule, BlockRef block_ref, LoopRef loop_ref,
+                               std::string_view primitive) {
+  const ProgramIndex& index = schedule.index();
+  Move p;
+  HONE_ASSIGN_OR_RETURN(p.block, schedule.BlockNode(block_ref, primitive));
+  HONE_ASSIGN_OR_RETURN(p.loop, schedule.LoopNode(loop_ref, primitive));
+  const Block& block = index.block(p.block);
+  const For& loop = index.loop(p.loop);
+  p.where = Message(primitive, "(", block.name, ", ", loop.var, ")");
+  if (p.block == 0) return Refused(p.where, ": the root block cannot move");
+  p.scope = index.EnclosingBlock(p.block);
+  if (index.Contains(p.loop, p.block)) return Refused(p.where, ": the block is under the loop already");
+  if (index.EnclosingBlock(p.loop) != p.scope) {
+    return Refused(p.where, ": the loop lies in block ", index.block(index.EnclosingBlock(p.loop)).name,
+                   ", the block in ", index.block(p.scope).name, "; both must be directly inside one block");
+  }
+  for (int n = p.loop; n > p.scope; n = index.parent(n)) {
+    if (index.IsLoop(n) && index.loop(n).kind == ForKind::kVectorized) {
+      return Refused(p.where, ": loop ", index.loop(n).var, " is vectorized; choose a loop outside it");
+    }
+  }
+  HONE_RETURN_IF_ERROR(CheckCanMove(block, p.where));
+  HONE_RETURN_IF_ERROR(CheckRunsWhole(index, p.block, p.where));
+  for (const BufferRegion& write : block.writes) {
+    for (const int w : WritersOf(index, p.scope, write.buffer)) {
+      if (w != p.block) return Refused(p.where, ": block ", index.block(w).name, " writes ", write.buffer, " too");
+    }
+  }
+  if (PredicateFollowsFromDomain(index.realize(p.block), RangesAround(index, p.block))) return p;
+  const std::optional<Expr> on_iters = ConditionOnIters(index.realize(p.block));
+  if (!on_iters.has_value() || primitive != "compute_at") {
+    return Refused(p.where, ": the block has a condition of its own, ", index.realize(p.block).predicate,
+                   ", that its domain does not imply, so its loops cannot be made anew");
+  }
+  p.on_iters = *on_iters;
+  return p;
+}
+
+VarRanges RangesAroundPlace(const ProgramIndex& index, const Move& move) {
+  VarRanges around = RangesAround(index, move.loop);
+  around[index.loop(move.loop).var] = Range{index.loop(move.loop).min, index.loop(move.loop).extent};
+  return around;
+}
+
+bool IsOver(const IntervalSet& set, const VarRanges& around) {
+  if (!set.bounded() || HasLoad(set.min) || HasLoad(set.max)) return false;
+  for (const Expr& end : {set.min, set.max}) {
+    for (const Var& var : FreeVars(end)) {
+      if (around.count(var) == 0) return false;
+    }
+  }
+  return true;
+}
+
+Expr CeilDiv(const Expr& a, int64_t b) { return b == 1 ? a : FloorDiv(a + IntConst(b - 1), IntConst(b)); }
+
+std::vector<Range> RangesRun(const ProgramIndex& index, int node) {
+  const BlockRealize& realize = index.realize(node);
+  Analyzer known(RangesAround(index, node));
+  std::vector<Range> ranges;
+  for (size_t i = 0; i < realize.values.size(); ++i) {
+    const IterVar& iter = realize.block.iters[i];
+    const Bounds runs = known.ConstBounds(realize.values[i]);
+    const int64_t first = *ConstantValue(iter.domain.min), end = first + *ConstantValue(iter.domain.extent);
+    int64_t min = runs.bounded_below() ? std::max(first, runs.min) : first;
+    int64_t last = runs.bounded_above() ? std::min(end - 1, runs.max) : end - 1;
+    if (last < min) min = first, last = end - 1;  // it never runs
+    const DType type = iter.var.type();
+    ranges.push_back(Range{IntConst(min, type), IntConst(last + 1 - min, type)});
+  }
+  return ranges;
+}
+
+void Widen(std::vector<IntervalSet>& sets, const SetMap& domains, Analyzer& known) {
+  for (IntervalSet& set : sets) {
+    const IntervalSet low = set.min ? EvalSet(set.min, domains, known) : IntervalSet();
+    const IntervalSet high = set.max ? EvalSet(set.max, domains, known) : IntervalSet();
+    set = {low.min, high.max};
+  }
+}
+
+absl::Status CheckProducersBeside(const ProgramIndex& index, const Move& p, const std::vector<int>& except,
+                                  const std::vector<Part>& parts, const Expr& new_predicate, Analyzer& known) {
+  const BlockRealize& realize = index.realize(p.block);
+  const SetMap sets = SetsOf(realize.block, parts);
+  for (const int producer : ProducersOf(index, p.block)) {
+    if (std::find(except.begin(), except.end(), producer) != except.end()) continue;
+    int outer = p.loop;  // the innermost loop around both
+    while (outer > p.scope && !(index.IsLoop(outer) && index.Contains(outer, producer))) outer = index.parent(outer);
+    if (outer <= p.scope) continue;
+    const SetMap inner = LoopsBetween(index, outer, p.loop);
+    const bool ran = index.Contains(outer, p.block) && KeepsConditions(index, p.block, new_predicate);
+    for (const BufferRegion& read : realize.block.reads) {
+      const auto written = TouchedWithin(index, outer, producer, read.buffer, true, known);
+      if (written.empty()) continue;
+      std::vector<IntervalSet> needed = EvalRegion(read.region, sets, known);
+      Widen(needed, inner, known);
+      if (ran) {
+        const auto before = TouchedWithin(index, outer, p.block, read.buffer, false, known);
+        if (Covers(UnionOf(before, known), needed, read.buffer, known)) continue;
+      }
+      if (const absl::Status exact = CheckExact(index, outer, producer, read.buffer); !exact.ok())
+        return Refused(p.where, ": ", exact.message());
+      if (!Covers(UnionOf(written, known), needed, read.buffer, known)) {
+        return Refused(p.where, ": it also reads ", read.buffer, ", of which block ", index.block(producer).name,
+                       " produces only a part in one iteration of loop ", index.loop(outer).var);
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+Stmt NestOver(const ProgramIndex& index, const Move& move, const std::vector<Part>& parts,
+              const std::vector<Range>& ranges, const Expr& only_where, bool keep_unit_loops, Analyzer& known) {
+  const BlockRealize& realize = index.realize(move.block);
+  BlockRealize moved = realize;
+  moved.predicate = only_where;
+  std::vector<std::pair<Var, Expr>> loops;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const Part& part = parts[i];
+    const DType type = realize.block.iters[i].var.type();
+    Expr value = part.min;
+    if (part.extent != 1 || keep_unit_loops) {
+      const Var ax(Message("ax", loops.size()), type);
+      loops.push_back({ax, IntConst(part.extent, type)});
+      known.Bind(ax, Range{IntConst(0, type), IntConst(part.extent, type)});
+      value = part.min + Expr(ax);
+    }
+    moved.values[i] = known.Simplify(MakeCast(type, value));
+    if (!part.from_start) moved.predicate = Conjoin(moved.predicate, moved.values[i] >= ranges[i].min);
+    if (!part.to_end) moved.predicate = Conjoin(moved.predicate, moved.values[i] < ranges[i].min + ranges[i].extent);
+    if (part.last) moved.predicate = Conjoin(moved.predicate, moved.values[i] <= part.last);
+  }
+  moved.predicate = Conjoin(moved.predicate, Substitute(move.on_iters, [&](const Var& var) -> std::optional<Expr> {
+                              for (size_t i = 0; i < parts.size(); ++i) {
+                                if (realize.block.iters[i].var == var) return moved.values[i];
+                              }
+                              return std::nullopt;
+                            }));
+  moved.predicate = known.Simplify(moved.predicate);
+  Stmt nest = Stmt::Make(std::move(moved));
+  for (size_t i = loops.size(); i-- > 0;) nest = MakeLoop(loops[i].first, loops[i].second, std::move(nest));
+  return nest;
+}
+
+Stmt Moved(const ProgramIndex& index, const Move& move, int beside, Side side, Stmt nest) {
+  const std::string neighbour = index.block(beside).name;
+  const Var target = index.loop(move.loop).var;
+  const ProgramIndex without(index.Replace(move.block, Stmt()));
+  const int loop = without.FindLoop(target);
+  const int piece = PieceOf(without, loop, without.FindBlock(neighbour));
+  return side == Side::kBefore ? without.InsertBeside(piece, std::move(nest), Stmt())
+                               : without.InsertBeside(piece, Stmt(), std::move(nest));
+}
+
+}  // namespace hone

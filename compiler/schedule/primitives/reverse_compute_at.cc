@@ -1,0 +1,213 @@
+#include <algorithm>
+#include <utility>
+
+#include "compiler/ir/structural.h"
+#include "compiler/schedule/analysis/dataflow.h"
+#include "compiler/schedule/analysis/message.h"
+#include "compiler/schedule/analysis/nest.h"
+#include "compiler/schedule/analysis/stage.h"
+#include "compiler/schedule/analysis/touched_regions.h"
+#include "compiler/schedule/primitive_table.h"
+#include "compiler/schedule/primitives/compute_at.h"
+#include "compiler/schedule/primitives/moved_block.h"
+#include "compiler/schedule/schedule.h"
+#include "compiler/support/status_macros.h"
+
+namespace hone {
+namespace {
+
+// The producers under the loop, which say what part of the domain one iteration of it gives.
+struct Driving {
+  std::vector<int> producers;
+  Expr only_where = True();  // iterations in which they produce nothing are not the block's either
+};
+
+// The condition on the loops around under which a producer under the loop produces what the block reads. Refused where
+// one iteration does not complete it.
+absl::StatusOr<Expr> WhereItProduces(const ProgramIndex& index, const Move& move, int producer) {
+  if (!PredicateFollowsFromDomain(index.realize(producer), RangesAround(index, producer))) {
+    return Refused(move.where, ": its producer ", index.block(producer).name, " runs only where ",
+                   index.realize(producer).predicate,
+                   "; instances of the block that read what is made elsewhere would be lost");
+  }
+  Expr outside = True();
+  for (const BufferRegion& read : index.block(move.block).reads) {
+    if (const absl::Status exact = CheckExact(index, move.loop, producer, read.buffer, &outside); !exact.ok())
+      return Refused(move.where, ": ", exact.message());
+  }
+  return outside;
+}
+
+// Producers that are not under the loop must be complete before it.
+absl::StatusOr<Driving> DrivingProducers(const ProgramIndex& index, const Move& move) {
+  Driving driving;
+  for (const int producer : ProducersOf(index, move.block)) {
+    if (producer > move.block) {
+      return Refused(move.where, ": block ", index.block(producer).name,
+                     ", which comes later, overwrites what it reads");
+    }
+    if (index.Contains(move.loop, producer)) {
+      HONE_ASSIGN_OR_RETURN(const Expr outside, WhereItProduces(index, move, producer));
+      if (!driving.producers.empty() && !StructuralEqual(outside, driving.only_where)) {
+        return Refused(move.where, ": block ", index.block(producer).name, " runs where ", outside,
+                       ", another producer where ", driving.only_where);
+      }
+      driving.producers.push_back(producer);
+      driving.only_where = outside;
+    } else if (producer > move.loop) {
+      return Refused(move.where, ": its producer ", index.block(producer).name,
+                     " comes after the loop; choose a loop around all producers");
+    }
+  }
+  if (driving.producers.empty()) return Refused(move.where, ": no block under the loop produces what it reads");
+  for (const BufferRegion& write : index.block(move.block).writes) {
+    for (const int reader : ReadersOf(index, move.scope, write.buffer)) {
+      if (reader < move.block) {
+        return Refused(move.where, ": block ", index.block(reader).name, " reads ", write.buffer,
+                       " before the block writes it");
+      }
+    }
+  }
+  return driving;
+}
+
+// Whether each of the producers, over its whole domain, writes all that the block reads over its own in dimension d. A
+// guarded read, such as one of the border of an image, may go where no block writes.
+bool AllProduced(const ProgramIndex& index, const std::vector<int>& producers, const Block& block,
+                 const BufferRegion& read, size_t d) {
+  const auto over_domain = [d](const Block& b, const BufferRegion& access, Analyzer& known) {
+    SetMap domains;
+    for (const IterVar& iter : b.iters) domains[iter.var] = IntervalSet::FromRange(iter.domain);
+    return EvalRegion(std::span(&access.region[d], 1), domains, known)[0];
+  };
+  Analyzer known;
+  const IntervalSet reads = over_domain(block, read, known);
+  if (!reads.bounded()) return false;
+  for (const int producer : producers) {
+    for (const BufferRegion& write : index.block(producer).writes) {
+      if (!write.buffer.SameAs(read.buffer)) continue;
+      const IntervalSet writes = over_domain(index.block(producer), write, known);
+      if (!writes.bounded() || !known.CanProve(writes.min <= reads.min) || !known.CanProve(writes.max >= reads.max))
+        return false;
+    }
+  }
+  return true;
+}
+
+// Adds what dimension d of a read, of which one iteration produces the part `produced`, gives of an iteration variable.
+absl::Status AddGiven(const ProgramIndex& index, const Move& move, const std::vector<int>& producers,
+                      const BufferRegion& read, size_t d, const IntervalSet& produced, Analyzer& known,
+                      std::vector<Need>& given) {
+  const Block& block = index.block(move.block);
+  const std::string dim = Message("dimension ", d, " of ", read.buffer);
+  const std::optional<AffineIndex> at = AffineIn(read.region[d], block.iters);
+  if (!at.has_value() || at->scale < 1 || !IsOver(produced, RangesAroundPlace(index, move))) {
+    return Refused(move.where, ": ", dim, " is produced in parts and read at ", read.region[d].min,
+                   ", which is not one iteration variable times a number plus a number");
+  }
+  if (!AllProduced(index, producers, block, read, d)) {
+    return Refused(move.where, ": some instances of the block read ", read.buffer, " in dimension ", d, " at ",
+                   read.region[d].min,
+                   ", where the producers under the loop never write; no iteration could take them");
+  }
+  const IntervalSet set{CeilDiv(produced.min - at->base, at->scale),
+                        FloorDiv(produced.max - at->base, IntConst(at->scale))};
+  // An instance belongs to the iteration that produces the first element it reads; it must find the rest there too.
+  const Expr end = at->iter < 0 ? at->base : set.max * IntConst(at->scale) + at->base;
+  const bool complete = known.CanProve(end + IntConst(at->extent - 1) <= produced.max) &&
+                        (at->iter >= 0 || known.CanProve(produced.min <= at->base));
+  if (!complete) {
+    return Refused(move.where, ": ", dim, " is produced in parts, and an instance of the block reads ", at->extent,
+                   " elements of it, from ", read.region[d].min, ", which may lie in two of them");
+  }
+  if (at->iter < 0) return absl::OkStatus();
+  Need& need = given[at->iter];
+  if (need.whole) {
+    need = {false, set};
+  } else if (!known.CanProveEqual(need.set.min, set.min) || !known.CanProveEqual(need.set.max, set.max)) {
+    return Refused(move.where, ": its producers do not agree on which part of ", block.iters[at->iter].var,
+                   " one iteration gives");
+  }
+  return absl::OkStatus();
+}
+
+// What one iteration of the loop gives of each iteration variable.
+absl::StatusOr<std::vector<Need>> GivenBy(const ProgramIndex& index, const Move& move,
+                                          const std::vector<int>& producers, Analyzer& known) {
+  const Block& block = index.block(move.block);
+  std::vector<Need> given(block.iters.size());
+  for (const BufferRegion& read : block.reads) {
+    std::vector<std::vector<IntervalSet>> touched;
+    for (const int producer : producers) {
+      for (auto& region : TouchedWithin(index, move.loop, producer, read.buffer, true, known))
+        touched.push_back(std::move(region));
+    }
+    if (touched.empty()) continue;
+    const std::vector<IntervalSet> produced = UnionOf(touched, known);
+    for (size_t d = 0; d < produced.size(); ++d) {
+      const Expr last = read.buffer.shape()[d] - 1;
+      const bool is_whole = (!produced[d].min || known.CanProve(produced[d].min <= IntConst(0))) &&
+                            (!produced[d].max || known.CanProve(produced[d].max >= last));
+      if (!is_whole) HONE_RETURN_IF_ERROR(AddGiven(index, move, producers, read, d, produced[d], known, given));
+    }
+  }
+  return given;
+}
+
+// The part of the range that is run in one iteration.
+absl::StatusOr<Part> PartOf(const Need& given, const Range& range, const Var& iter, const std::string& where,
+                            Analyzer& known) {
+  const int64_t whole = *ConstantValue(range.extent);
+  if (given.whole) return Part{range.min, whole, true, true, Expr()};
+  Part part;
+  part.min = known.Simplify(given.set.min);
+  const Expr max = known.Simplify(given.set.max);
+  const std::optional<int64_t> extent = MaxExtent({part.min, max}, known);
+  if (!extent.has_value() || *extent < 1) {
+    return Refused(where, ": how much of ", iter, " one iteration gives has no constant bound: from ", part.min, " to ",
+                   max);
+  }
+  part.extent = *extent;
+  part.from_start = known.CanProve(part.min >= range.min);
+  if (part.from_start && known.CanProveEqual(part.min, range.min)) part.extent = std::min(part.extent, whole);
+  part.to_end = known.CanProve(part.min + IntConst(part.extent) <= range.min + range.extent);
+  if (!known.CanProve(part.min + IntConst(part.extent - 1) <= max)) part.last = max;
+  return part;
+}
+
+}  // namespace
+
+absl::Status ReverseComputeAt(Schedule& schedule, BlockRef block_ref, LoopRef loop_ref, bool preserve_unit_loops) {
+  HONE_ASSIGN_OR_RETURN(const Move move, CheckMove(schedule, block_ref, loop_ref, "reverse_compute_at"));
+  const ProgramIndex& index = schedule.index();
+  const Block& block = index.block(move.block);
+  if (HasReduction(block)) {
+    return Refused(move.where,
+                   ": the block reduces, and would reduce over what other iterations have not produced yet");
+  }
+  Analyzer known(RangesAroundPlace(index, move));
+  HONE_ASSIGN_OR_RETURN(const Driving driving, DrivingProducers(index, move));
+  HONE_ASSIGN_OR_RETURN(const std::vector<Need> given, GivenBy(index, move, driving.producers, known));
+  const std::vector<Range> ranges = RangesRun(index, move.block);
+  std::vector<Part> parts;
+  for (size_t i = 0; i < given.size(); ++i) {
+    HONE_ASSIGN_OR_RETURN(Part part, PartOf(given[i], ranges[i], block.iters[i].var, move.where, known));
+    parts.push_back(std::move(part));
+  }
+  HONE_RETURN_IF_ERROR(CheckProducersBeside(index, move, driving.producers, parts, driving.only_where, known));
+
+  // ---- nothing below fails ----
+  Stmt nest = NestOver(index, move, parts, ranges, driving.only_where, preserve_unit_loops, known);
+  schedule.SetBody(Moved(index, move, driving.producers.back(), Side::kAfter, std::move(nest)));
+  schedule.Record(
+      ReverseComputeAtStep{.block = block_ref, .loop = loop_ref, .preserve_unit_loops = preserve_unit_loops}, {});
+  return absl::OkStatus();
+}
+
+absl::Status Apply(Schedule& schedule, const ReverseComputeAtStep& step) {
+  return ReverseComputeAt(schedule, step.block, step.loop, step.preserve_unit_loops);
+}
+
+HONE_PRIMITIVES(reverse_compute_at, ReverseComputeAtStep)
+
+}  // namespace hone
