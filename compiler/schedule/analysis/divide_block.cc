@@ -31,116 +31,147 @@ absl::StatusOr<std::vector<const For*>> LoopsInside(const ProgramIndex& index, i
   return loops;
 }
 
+// The loops inside, as digits of the positions in a tile.
+struct Digits {
+  std::vector<Var> vars;
+  std::vector<int64_t> extents;
+  std::vector<bool> used;  // by some iteration variable; a loop that runs once need not be
+};
+
+Digits DigitsOf(const std::vector<const For*>& loops) {
+  Digits digits;
+  for (const For* loop : loops) {
+    digits.vars.push_back(loop->var);
+    digits.extents.push_back(*ConstantValue(loop->extent));
+    digits.used.push_back(digits.extents.back() == 1);
+  }
+  return digits;
+}
+
+bool UsesAny(const Expr& e, const std::vector<Var>& vars) {
+  return std::ranges::any_of(vars, [&](const Var& var) { return UsesVar(e, var); });
+}
+
+// How many values the sum over the loops inside takes: they must number [0, factor), each value once.
+absl::StatusOr<int64_t> FactorOf(const LinearForm& form, const Block& block, const Var& iter, const Expr& bound,
+                                 Digits& inside, const std::string& where) {
+  std::vector<std::pair<int64_t, int64_t>> digits;
+  for (size_t v = 0; v < inside.vars.size(); ++v) {
+    if (form.coefficients[v] == 0 || inside.extents[v] == 1) continue;
+    if (inside.used[v])
+      return Refused(where, ": loop ", inside.vars[v], " runs over two variables of block ", block.name);
+    inside.used[v] = true;
+    digits.push_back({form.coefficients[v], inside.extents[v]});
+  }
+  std::sort(digits.begin(), digits.end());
+  int64_t factor = 1;
+  for (const auto& [coefficient, extent] : digits) {
+    if (coefficient != factor)
+      return Refused(where, ": ", iter, " of block ", block.name, " is bound to ", bound,
+                     ", whose values in one tile are not neighbours");
+    factor *= extent;
+  }
+  return factor;
+}
+
+// The tiles of a domain that starts at 0, `part.factor` values each but for the last; `base` is where a tile starts.
+void SetTiles(DividedIter& part, int64_t size, const Expr& base, Analyzer& outside) {
+  const DType type = part.tile.type();
+  const Expr factor = IntConst(part.factor, type);
+  part.tile_domain = Range{IntConst(0, type), IntConst((size + part.factor - 1) / part.factor, type)};
+  part.tile_value = MakeCast(type, outside.Simplify(FloorDiv(base, IntConst(part.factor, base.type()))));
+  part.first = Expr(part.tile) * factor;
+  part.cut_off = size % part.factor != 0;
+  part.count = part.cut_off ? Min(factor, IntConst(size, type) - part.first) : factor;
+  if (ConstantValue(part.tile_domain.extent) == 1) {  // one tile: it starts at 0
+    part.count = IntConst(size, type);
+    part.first = IntConst(0, type);
+  }
+}
+
+absl::StatusOr<DividedIter> DivideIter(const Block& block, const IterVar& iter, const Expr& bound, Digits& inside,
+                                       Analyzer& outside, const std::string& where) {
+  const DType type = iter.var.type();
+  const std::optional<LinearForm> form = DetectLinear(bound, inside.vars);
+  if (!form.has_value())
+    return Refused(where, ": ", iter.var, " of block ", block.name, " is bound to ", bound,
+                   ", which is no sum of the loops inside");
+  DividedIter part;
+  HONE_ASSIGN_OR_RETURN(part.factor, FactorOf(*form, block, iter.var, bound, inside, where));
+  part.tile = Var(Message(iter.var, "_o"), type);
+  if (part.factor == 1) {
+    part.tile_domain = iter.domain;
+    part.tile_value = outside.Simplify(form->base);
+    part.first = part.tile;
+    part.count = IntConst(1, type);
+  } else {
+    const std::optional<int64_t> size = ConstantValue(iter.domain.extent);
+    if (!IsConst(iter.domain.min, 0) || !size.has_value())
+      return Refused(where, ": the domain of ", iter.var, " of block ", block.name, " is not from 0 to a number");
+    if (!outside.IsMultipleOf(form->base, part.factor))
+      return Refused(where, ": ", iter.var, " of block ", block.name, " is bound to ", bound, ", but tiles of ",
+                     part.factor, " do not start at multiples of ", part.factor);
+    SetTiles(part, *size, form->base, outside);
+  }
+  Expr position = IntConst(0, type);
+  for (size_t v = 0; v < inside.vars.size(); ++v) {
+    if (form->coefficients[v] != 0) position = position + Expr(inside.vars[v]) * IntConst(form->coefficients[v], type);
+  }
+  part.value = part.first + position;
+  return part;
+}
+
+// What one tile writes must be a box without holes: others go by it.
+absl::Status CheckWritesBoxes(const DividedBlock& divided, const Block& block, const std::string& where) {
+  for (const BufferRegion& write : block.writes) {
+    for (const Range& range : write.region) {
+      const std::optional<TileRange> tile = RangeInTile(divided, block, range);
+      const bool is_box = tile.has_value() &&
+                          std::ranges::count_if(tile->steps, [](int64_t step) { return step != 0; }) <= 1 &&
+                          std::ranges::all_of(tile->steps, [](int64_t step) { return step <= 1; });
+      if (!is_box)
+        return Refused(where, ": block ", block.name, " writes ", write.buffer, " at ", range.min,
+                       ", of which a tile is no box");
+    }
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<DividedBlock> DivideBlock(const ProgramIndex& index, int loop, const std::string& where) {
   const std::vector<int> below = index.BlocksBelow(loop);
   if (below.size() != 1)
     return Refused(where, ": ", below.size(), " blocks are under the loop; it must be exactly one");
-  DividedBlock divided;
-  divided.loop = loop;
-  divided.block = below[0];
+  DividedBlock divided{.loop = loop, .block = below[0], .tile_predicate = True(), .inside_predicate = True()};
   HONE_ASSIGN_OR_RETURN(divided.loops, LoopsInside(index, loop, divided.block, where));
   const BlockRealize& realize = index.realize(divided.block);
   const Block& block = realize.block;
-  std::vector<Var> vars;
-  std::vector<int64_t> extents;
-  std::vector<bool> used;
-  for (const For* inside : divided.loops) {
-    vars.push_back(inside->var);
-    extents.push_back(*ConstantValue(inside->extent));
-    used.push_back(extents.back() == 1);
-  }
+  Digits inside = DigitsOf(divided.loops);
   Analyzer outside(RangesAround(index, loop));
-  const auto is_inside = [&](const Expr& e) {
-    return std::any_of(vars.begin(), vars.end(), [&](const Var& var) { return UsesVar(e, var); });
-  };
-  divided.tile_predicate = True();
-  divided.inside_predicate = True();
   for (size_t i = 0; i < block.iters.size(); ++i) {
     const IterVar& iter = block.iters[i];
-    const DType type = iter.var.type();
-    const std::optional<LinearForm> form = DetectLinear(realize.values[i], vars);
-    if (!form.has_value())
-      return Refused(where, ": ", iter.var, " of block ", block.name, " is bound to ", realize.values[i],
-                     ", which is no sum of the loops inside");
-    // The loops inside number [0, factor), each value once.
-    std::vector<std::pair<int64_t, int64_t>> digits;
-    for (size_t v = 0; v < vars.size(); ++v) {
-      if (form->coefficients[v] == 0 || extents[v] == 1) continue;
-      if (used[v]) return Refused(where, ": loop ", vars[v], " runs over two variables of block ", block.name);
-      used[v] = true;
-      digits.push_back({form->coefficients[v], extents[v]});
-    }
-    std::sort(digits.begin(), digits.end());
-    DividedIter part;
-    for (const auto& [coefficient, extent] : digits) {
-      if (coefficient != part.factor)
-        return Refused(where, ": ", iter.var, " of block ", block.name, " is bound to ", realize.values[i],
-                       ", whose values in one tile are not neighbours");
-      part.factor *= extent;
-    }
-    part.tile = Var(Message(iter.var, "_o"), type);
-    const Expr factor = IntConst(part.factor, type);
-    const std::optional<int64_t> size = ConstantValue(iter.domain.extent);
-    if (part.factor == 1) {
-      part.tile_domain = iter.domain;
-      part.tile_value = outside.Simplify(form->base);
-      part.first = part.tile;
-      part.count = IntConst(1, type);
-    } else {
-      if (!IsConst(iter.domain.min, 0) || !size.has_value())
-        return Refused(where, ": the domain of ", iter.var, " of block ", block.name, " is not from 0 to a number");
-      if (!outside.IsMultipleOf(form->base, part.factor))
-        return Refused(where, ": ", iter.var, " of block ", block.name, " is bound to ", realize.values[i],
-                       ", but tiles of ", part.factor, " do not start at multiples of ", part.factor);
-      part.tile_domain = Range{IntConst(0, type), IntConst((*size + part.factor - 1) / part.factor, type)};
-      part.tile_value =
-          MakeCast(type, outside.Simplify(FloorDiv(form->base, IntConst(part.factor, form->base.type()))));
-      part.first = Expr(part.tile) * factor;
-      part.cut_off = *size % part.factor != 0;
-      part.count = part.cut_off ? Min(factor, IntConst(*size, type) - part.first) : factor;
-      if (ConstantValue(part.tile_domain.extent) == 1) {  // one tile: it starts at 0
-        part.count = IntConst(*size, type);
-        part.first = IntConst(0, type);
-      }
-    }
-    Expr position = IntConst(0, type);
-    for (size_t v = 0; v < vars.size(); ++v) {
-      if (form->coefficients[v] != 0) position = position + Expr(vars[v]) * IntConst(form->coefficients[v], type);
-    }
-    part.value = part.first + position;
+    HONE_ASSIGN_OR_RETURN(DividedIter part, DivideIter(block, iter, realize.values[i], inside, outside, where));
     const Expr tiles = part.tile_domain.min + part.tile_domain.extent;
     if (!outside.CanProve(part.tile_value < tiles))
       divided.tile_predicate = Conjoin(divided.tile_predicate, outside.Simplify(part.tile_value < tiles));
     if (part.cut_off) divided.inside_predicate = Conjoin(divided.inside_predicate, part.value < iter.domain.extent);
     divided.iters.push_back(std::move(part));
   }
-  for (size_t v = 0; v < vars.size(); ++v) {
-    if (!used[v])
-      return Refused(where, ": block ", block.name, " does not depend on loop ", vars[v],
+  for (size_t v = 0; v < inside.vars.size(); ++v) {
+    if (!inside.used[v])
+      return Refused(where, ": block ", block.name, " does not depend on loop ", inside.vars[v],
                      ", so its every iteration does the same");
   }
   // What the domains say is said above; the rest must not look into a tile.
   for (const Expr& part : PartsBeyondDomain(realize, RangesAround(index, divided.block))) {
-    if (is_inside(part)) return Refused(where, ": block ", block.name, " runs only where ", part, ", which cuts tiles");
+    if (UsesAny(part, inside.vars))
+      return Refused(where, ": block ", block.name, " runs only where ", part, ", which cuts tiles");
   }
   for (const Expr& part : Conjuncts(realize.predicate)) {
-    if (!is_inside(part)) divided.tile_predicate = Conjoin(divided.tile_predicate, part);
+    if (!UsesAny(part, inside.vars)) divided.tile_predicate = Conjoin(divided.tile_predicate, part);
   }
-  // Others go by what the tile says it writes: that must be a box without holes.
-  for (const BufferRegion& write : block.writes) {
-    for (const Range& range : write.region) {
-      const std::optional<TileRange> whole = RangeInTile(divided, block, range);
-      const bool box =
-          whole.has_value() &&
-          std::count_if(whole->steps.begin(), whole->steps.end(), [](int64_t step) { return step != 0; }) <= 1 &&
-          std::all_of(whole->steps.begin(), whole->steps.end(), [](int64_t step) { return step <= 1; });
-      if (!box)
-        return Refused(where, ": block ", block.name, " writes ", write.buffer, " at ", range.min,
-                       ", of which a tile is no box");
-    }
-  }
+  HONE_RETURN_IF_ERROR(CheckWritesBoxes(divided, block, where));
   return divided;
 }
 

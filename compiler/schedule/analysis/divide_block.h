@@ -16,7 +16,7 @@ namespace hone {
 // One iteration variable of the block.
 struct DividedIter {
   Var tile;              // the tile's variable, of the same kind
-  Range tile_domain;     //
+  Range tile_domain;     // of that variable
   Expr tile_value;       // what it is bound to, over the loops outside
   int64_t factor = 1;    // values in a tile that is not cut off
   Expr first;            // of them, over `tile`
@@ -43,7 +43,7 @@ absl::StatusOr<DividedBlock> DivideBlock(const ProgramIndex& index, int loop, co
 BlockRealize MakeTileBlock(const ProgramIndex& index, const DividedBlock& divided, std::string name);
 
 // What one tile makes of an index over the block's variables: the elements from `first` on. B[v // 16, k, v % 16],
-// tiled by 16 along v, stands still in its first dimension and runs in its last.
+// tiled by 16 along v, is at one place in its first dimension and takes 16 neighbours in its last.
 struct TileRange {
   Expr first, extent;          // over the tiles' variables
   std::vector<int64_t> steps;  // by how much the index moves with each of the block's variables inside the tile
