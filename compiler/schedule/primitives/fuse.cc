@@ -1,5 +1,6 @@
 #include "compiler/schedule/primitives/fuse.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "compiler/schedule/analysis/message.h"
@@ -10,51 +11,39 @@
 
 namespace hone {
 
-absl::StatusOr<LoopRef> Fuse(Schedule& schedule, std::vector<LoopRef> loops) {
-  if (loops.empty()) return Invalid("fuse(): no loops given");
-  const ProgramIndex& index = schedule.index();
-  std::vector<int> nodes;
-  std::string names;
-  for (const LoopRef& ref : loops) {
-    HONE_ASSIGN_OR_RETURN(const int node, schedule.LoopNode(ref, "fuse"));
-    nodes.push_back(node);
-    names += Message(names.empty() ? "" : ", ", index.loop(node).var);
-  }
+namespace {
+
+// The product of the extents, where the loops lie directly in each other and may become one.
+absl::StatusOr<int64_t> FusedExtent(const ProgramIndex& index, const std::vector<int>& nodes,
+                                    const std::string& where) {
   int64_t product = 1;
   for (size_t i = 0; i < nodes.size(); ++i) {
     const For& loop = index.loop(nodes[i]);
     if (loop.kind != ForKind::kSerial) {
-      return Refused("fuse(", names, "): loop ", loop.var, " is ", Describe(loop.kind), "; fuse before it is made so");
+      return Refused(where, ": loop ", loop.var, " is ", Describe(loop.kind), "; fuse before it is made so");
     }
-    if (!IsConst(loop.min, 0))
-      return Refused("fuse(", names, "): loop ", loop.var, " starts at ", loop.min, ", not at 0");
+    if (!IsConst(loop.min, 0)) return Refused(where, ": loop ", loop.var, " starts at ", loop.min, ", not at 0");
     if (i > 0 && index.parent(nodes[i]) != nodes[i - 1]) {
-      return Refused("fuse(", names, "): loop ", loop.var, " is not the only statement directly inside loop ",
+      return Refused(where, ": loop ", loop.var, " is not the only statement directly inside loop ",
                      index.loop(nodes[i - 1]).var, "; bring the loops together with reorder, outermost first");
     }
     for (size_t k = 0; k < i; ++k) {
       if (UsesVar(loop.extent, index.loop(nodes[k]).var)) {
-        return Refused("fuse(", names, "): the extent of ", loop.var, " depends on ", index.loop(nodes[k]).var);
+        return Refused(where, ": the extent of ", loop.var, " depends on ", index.loop(nodes[k]).var);
       }
     }
     const std::optional<int64_t> extent = ConstantValue(loop.extent);
-    if (!extent.has_value())
-      return Refused("fuse(", names, "): the extent of ", loop.var, " is symbolic: ", loop.extent);
-    if (*extent > 0 && product > (int64_t{1} << 62) / *extent)
-      return Refused("fuse(", names, "): the fused extent overflows");
+    if (!extent.has_value()) return Refused(where, ": the extent of ", loop.var, " is symbolic: ", loop.extent);
+    if (*extent > 0 && product > (int64_t{1} << 62) / *extent) return Refused(where, ": the fused extent overflows");
     product *= *extent;
   }
+  return product;
+}
 
-  // ---- nothing below fails ----
-  Analyzer known(RangesAround(index, nodes[0]));
-  std::string name;
-  for (const int n : nodes) name += index.loop(n).var.name() + "_";
-  const For& first = index.loop(nodes[0]);
-  const For& last = index.loop(nodes.back());
-  DType type = first.var.type();
-  if (product > INT32_MAX) type = kInt64;
-  const Var fused(nodes.size() == 1 ? first.var.name() + "_fused" : name + "fused", type);
-  known.Bind(fused, Range{IntConst(0, type), IntConst(product, type)});
+// The value of each loop's variable, over the fused one.
+std::vector<Expr> ValuesOver(const Var& fused, const ProgramIndex& index, const std::vector<int>& nodes,
+                             Analyzer& known) {
+  const DType type = fused.type();
   std::vector<Expr> values(nodes.size());
   int64_t inner = 1;
   for (size_t i = nodes.size(); i-- > 0;) {
@@ -65,13 +54,38 @@ absl::StatusOr<LoopRef> Fuse(Schedule& schedule, std::vector<LoopRef> loops) {
     inner *= std::max<int64_t>(extent, 1);
     values[i] = MakeCast(loop.var.type(), known.Simplify(value));
   }
+  return values;
+}
+
+}  // namespace
+
+absl::StatusOr<LoopRef> Fuse(Schedule& schedule, std::vector<LoopRef> loops) {
+  if (loops.empty()) return Invalid("fuse(): no loops given");
+  const ProgramIndex& index = schedule.index();
+  std::vector<int> nodes;
+  std::string names, fused_name;
+  for (const LoopRef& ref : loops) {
+    HONE_ASSIGN_OR_RETURN(const int node, schedule.LoopNode(ref, "fuse"));
+    nodes.push_back(node);
+    names += Message(names.empty() ? "" : ", ", index.loop(node).var);
+    fused_name += index.loop(node).var.name() + "_";
+  }
+  HONE_ASSIGN_OR_RETURN(const int64_t product, FusedExtent(index, nodes, Message("fuse(", names, ")")));
+
+  // ---- nothing below fails ----
+  Analyzer known(RangesAround(index, nodes[0]));
+  const For& first = index.loop(nodes[0]);
+  const DType type = product > INT32_MAX ? kInt64 : first.var.type();
+  const Var fused(fused_name + "fused", type);
+  known.Bind(fused, Range{IntConst(0, type), IntConst(product, type)});
+  const std::vector<Expr> values = ValuesOver(fused, index, nodes, known);
   const VarMap map = [&](const Var& var) -> std::optional<Expr> {
     for (size_t i = 0; i < nodes.size(); ++i) {
       if (index.loop(nodes[i]).var.SameAs(var)) return values[i];
     }
     return std::nullopt;
   };
-  Stmt body = RewriteBindings(last.body, map, Expr(), known);
+  Stmt body = RewriteBindings(index.loop(nodes.back()).body, map, Expr(), known);
   For loop{fused, IntConst(0, type), IntConst(product, type), ForKind::kSerial, "", first.annotations, std::move(body)};
   schedule.SetBody(index.Replace(nodes[0], Stmt::Make(std::move(loop))));
   const int number = schedule.Record(FuseStep{.loops = std::move(loops)}, {Schedule::Output::Loop(fused)});

@@ -1,5 +1,6 @@
 #include "compiler/schedule/primitives/layout_constant.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "compiler/schedule/analysis/layout.h"
@@ -55,12 +56,65 @@ Stmt PackNest(const std::string& name, const Buffer& from, const Buffer& to, con
   return nest;
 }
 
+// Which parameter the constant is.
+absl::StatusOr<int> ConstantParam(const PrimFunc& func, const Buffer& buffer, const std::string& where) {
+  const auto found = std::ranges::find(func.params, buffer);
+  if (found == func.params.end())
+    return Refused(where, ": it is an intermediate, not a param; transform_layout re-lays intermediates");
+  const int param = static_cast<int>(found - func.params.begin());
+  if (!func.IsConstant(param)) {
+    return Refused(where, ": the function does not list param ", param,
+                   " in its attribute \"constants\", so its value is not known beforehand");
+  }
+  return param;
+}
+
+absl::StatusOr<std::vector<int64_t>> KnownShape(const Buffer& buffer, const std::string& where) {
+  std::vector<int64_t> shape;
+  for (const Expr& extent : buffer.shape()) {
+    const std::optional<int64_t> value = ConstantValue(extent);
+    if (!value.has_value()) return Refused(where, ": the shape is symbolic: ", extent);
+    shape.push_back(*value);
+  }
+  return shape;
+}
+
+// The function that lays out the constant before the kernel runs: `before`, if it has been laid out already, then the
+// new layout.
+PrimFunc PrepareFunc(const Buffer& buffer, const std::vector<Expr>& shape, const InverseMap& inverse,
+                     const PrimFunc* before) {
+  const Buffer result(Message(buffer.name(), "_packed"), buffer.type(), shape);
+  PrimFunc prepare;
+  BlockRealize root;
+  root.predicate = True();
+  root.block.name = "root";
+  if (before == nullptr) {
+    const Buffer original(buffer.name(), buffer.type(), buffer.shape());
+    prepare.params = {original, result};
+    root.block.body = PackNest("pack", original, result, inverse);
+  } else {
+    // The earlier result becomes an intermediate of the new function.
+    const Buffer stage(Message(before->params[1].name(), "_stage"), buffer.type(), before->params[1].shape());
+    const BlockRealize earlier = *ReplaceBuffers(before->body, [&](const Buffer& b) -> std::optional<Buffer> {
+                                    return b.SameAs(before->params[1]) ? std::optional<Buffer>(stage) : std::nullopt;
+                                  }).As<BlockRealize>();
+    root = earlier;
+    root.block.allocs.push_back(stage);
+    const std::string name = FreshBlockName(ProgramIndex(before->body), "pack");
+    root.block.body = MakeSeq({earlier.block.body, PackNest(name, stage, result, inverse)});
+    prepare.params = {before->params[0], result};
+  }
+  prepare.name = Message("prepare_", buffer.name());
+  prepare.attrs["outputs"] = int64_t{1};
+  prepare.body = Stmt::Make(std::move(root));
+  return prepare;
+}
+
 }  // namespace
 
 absl::Status LayoutConstant(Schedule& schedule, BlockRef ref, int read_index, IndexMap map) {
   HONE_ASSIGN_OR_RETURN(const int node, schedule.BlockNode(ref, "layout_constant"));
-  const ProgramIndex& index = schedule.index();
-  const Block& block = index.block(node);
+  const Block& block = schedule.index().block(node);
   if (read_index < 0 || read_index >= static_cast<int>(block.reads.size())) {
     return Invalid("layout_constant(", block.name, "): it reads ", block.reads.size(), " buffers, there is no number ",
                    read_index);
@@ -68,21 +122,8 @@ absl::Status LayoutConstant(Schedule& schedule, BlockRef ref, int read_index, In
   const Buffer buffer = block.reads[read_index].buffer;
   const std::string where = Message("layout_constant(", block.name, ", ", buffer, ")");
   const PrimFunc& func = schedule.func();
-  int param = -1;
-  for (size_t i = 0; i < func.params.size(); ++i) {
-    if (func.params[i].SameAs(buffer)) param = static_cast<int>(i);
-  }
-  if (param < 0) return Refused(where, ": it is an intermediate, not a param; transform_layout re-lays intermediates");
-  if (!func.IsConstant(param)) {
-    return Refused(where, ": the function does not list param ", param,
-                   " in its attribute \"constants\", so its value is not known beforehand");
-  }
-  std::vector<int64_t> shape;
-  for (const Expr& extent : buffer.shape()) {
-    const std::optional<int64_t> value = ConstantValue(extent);
-    if (!value.has_value()) return Refused(where, ": the shape is symbolic: ", extent);
-    shape.push_back(*value);
-  }
+  HONE_ASSIGN_OR_RETURN(const int param, ConstantParam(func, buffer, where));
+  HONE_ASSIGN_OR_RETURN(const std::vector<int64_t> shape, KnownShape(buffer, where));
   const absl::StatusOr<InverseMap> inverse = Invert(map, shape);
   if (!inverse.ok()) return Annotate(inverse.status(), where);
   if (IsMatched(func.body, buffer))
@@ -95,35 +136,11 @@ absl::Status LayoutConstant(Schedule& schedule, BlockRef ref, int read_index, In
   PrimFunc main = func;
   main.params[param] = packed;
   main.body = WithLayout(func.body, buffer, packed, map);
-
-  PrimFunc prepare;
-  const Buffer result(Message(buffer.name(), "_packed"), buffer.type(), new_shape);
   const PrimFunc* before = nullptr;  // an earlier layout of the same constant
   for (const Prepare& p : schedule.prepares()) {
     if (p.param == param) before = &p.func;
   }
-  BlockRealize root;
-  root.predicate = True();
-  root.block.name = "root";
-  if (before == nullptr) {
-    const Buffer original(buffer.name(), buffer.type(), buffer.shape());
-    prepare.params = {original, result};
-    root.block.body = PackNest("pack", original, result, *inverse);
-  } else {
-    // The earlier result becomes an intermediate of the new function.
-    const Buffer stage(Message(before->params[1].name(), "_stage"), buffer.type(), before->params[1].shape());
-    const BlockRealize earlier = *ReplaceBuffers(before->body, [&](const Buffer& b) -> std::optional<Buffer> {
-                                    return b.SameAs(before->params[1]) ? std::optional<Buffer>(stage) : std::nullopt;
-                                  }).As<BlockRealize>();
-    root = earlier;
-    root.block.allocs.push_back(stage);
-    const std::string name = FreshBlockName(ProgramIndex(before->body), "pack");
-    root.block.body = MakeSeq({earlier.block.body, PackNest(name, stage, result, *inverse)});
-    prepare.params = {before->params[0], result};
-  }
-  prepare.name = Message("prepare_", buffer.name());
-  prepare.attrs["outputs"] = int64_t{1};
-  prepare.body = Stmt::Make(std::move(root));
+  PrimFunc prepare = PrepareFunc(buffer, new_shape, *inverse, before);
   schedule.SetFunc(std::move(main));
   schedule.SetPrepare({param, std::move(prepare)});
   schedule.Record(LayoutConstantStep{.block = ref, .read_buffer_index = read_index, .index_map = std::move(map)}, {});

@@ -122,31 +122,32 @@ absl::StatusOr<Lines> LinesOf(const ProgramIndex& index, const Fetch& fetch, Ana
   return found;
 }
 
-// Checks what remains and rewrites. Gives the name of the new block.
-absl::StatusOr<std::string> Insert(Schedule& schedule, const Fetch& fetch) {
-  const ProgramIndex& index = schedule.index();
-  const Buffer& buffer = fetch.buffer;
-  if (buffer.scope() == Scope::kRegister) return Refused(fetch.where, ": it lives in registers, which are not fetched");
-  std::vector<Range> all;
-  for (const Expr& extent : buffer.shape()) {
-    if (!ConstantValue(extent).has_value()) return Refused(fetch.where, ": the shape is symbolic: ", extent);
-    all.push_back(Range{IntConst(0), extent});
-  }
-  if (all.empty()) return Refused(fetch.where, ": the buffer has no dimensions");
-  HONE_RETURN_IF_ERROR(CheckThereBefore(index, fetch.node, buffer, all, fetch.where));
-  VarRanges around = RangesAround(index, fetch.loop);
-  around[index.loop(fetch.loop).var] = Range{index.loop(fetch.loop).min, index.loop(fetch.loop).extent};
-  Analyzer known(around);
-  HONE_ASSIGN_OR_RETURN(Lines lines, LinesOf(index, fetch, known, around));
+// The part [begin, begin + count) of a dimension that one iteration of the loop `share` asks for.
+struct Share {
+  Expr begin;
+  int64_t count = 0;
+  Expr exists = True();  // false in iterations for which nothing is left
+};
+Share ShareOf(const For& share, int64_t extent, Analyzer& known) {
+  const int64_t shares = ConstantValue(share.extent).value_or(1);
+  Share part;
+  part.count = (extent + shares - 1) / shares;
+  part.begin = (Expr(share.var) - share.min) * IntConst(part.count, share.var.type());
+  // What is beyond belongs to the next iteration of the loop.
+  if (part.count * shares > extent) part.exists = known.Simplify(part.begin < IntConst(extent, share.var.type()));
+  return part;
+}
 
-  // ---- nothing below fails ----
+// The loops that ask for the lines, around a block that asks for one.
+Stmt PrefetchNest(const ProgramIndex& index, const Fetch& fetch, const Lines& lines, const std::string& name,
+                  Analyzer& known) {
   const For& across = index.loop(fetch.across);
+  const Buffer& buffer = fetch.buffer;
   BlockRealize realize;
-  realize.block.name = FreshBlockName(index, Message(buffer.name(), "_prefetch"));
+  realize.block.name = name;
   realize.predicate =
       known.Simplify(Expr(across.var) + IntConst(fetch.distance, across.var.type()) < across.min + across.extent);
-  const size_t longest =
-      static_cast<size_t>(std::max_element(lines.extents.begin(), lines.extents.end()) - lines.extents.begin());
+  const size_t longest = static_cast<size_t>(std::ranges::max_element(lines.extents) - lines.extents.begin());
   std::vector<std::pair<Var, int64_t>> loops;
   std::vector<Expr> indices;
   for (size_t d = 0; d < lines.first.size(); ++d) {
@@ -154,16 +155,10 @@ absl::StatusOr<std::string> Insert(Schedule& schedule, const Fetch& fetch) {
     int64_t extent = lines.extents[d];
     Expr value = lines.first[d];
     if (fetch.share >= 0 && d == longest) {
-      const For& share = index.loop(fetch.share);
-      const int64_t shares = ConstantValue(share.extent).value_or(1);
-      const int64_t part = (extent + shares - 1) / shares;
-      const Expr begin = (Expr(share.var) - share.min) * IntConst(part, share.var.type());
-      if (part * shares > extent) {
-        // What is beyond belongs to the next iteration of the loop.
-        realize.predicate = Conjoin(realize.predicate, known.Simplify(begin < IntConst(extent, share.var.type())));
-      }
-      value = value + begin;
-      extent = part;
+      const Share share = ShareOf(index.loop(fetch.share), extent, known);
+      realize.predicate = Conjoin(realize.predicate, share.exists);
+      value = value + share.begin;
+      extent = share.count;
     }
     const IterVar iter = SpatialIter(Message("v", d), IntConst(lines.domains[d]));
     if (extent != 1) {
@@ -184,9 +179,31 @@ absl::StatusOr<std::string> Insert(Schedule& schedule, const Fetch& fetch) {
   realize.block.reads = {{buffer, {}}};
   for (const Expr& e : indices) realize.block.reads[0].region.push_back(Range{e, IntConst(1)});
   realize.block.body = Stmt::Make(Evaluate{MakeCall("prefetch", {MakeLoad(buffer, indices)})});
-  std::string name = realize.block.name;
   Stmt nest = Stmt::Make(std::move(realize));
   for (size_t i = loops.size(); i-- > 0;) nest = MakeLoop(loops[i].first, IntConst(loops[i].second), std::move(nest));
+  return nest;
+}
+
+// Checks what remains and rewrites. Gives the name of the new block.
+absl::StatusOr<std::string> Insert(Schedule& schedule, const Fetch& fetch) {
+  const ProgramIndex& index = schedule.index();
+  const Buffer& buffer = fetch.buffer;
+  if (buffer.scope() == Scope::kRegister) return Refused(fetch.where, ": it lives in registers, which are not fetched");
+  std::vector<Range> all;
+  for (const Expr& extent : buffer.shape()) {
+    if (!ConstantValue(extent).has_value()) return Refused(fetch.where, ": the shape is symbolic: ", extent);
+    all.push_back(Range{IntConst(0), extent});
+  }
+  if (all.empty()) return Refused(fetch.where, ": the buffer has no dimensions");
+  HONE_RETURN_IF_ERROR(CheckThereBefore(index, fetch.node, buffer, all, fetch.where));
+  VarRanges around = RangesAround(index, fetch.loop);
+  around[index.loop(fetch.loop).var] = Range{index.loop(fetch.loop).min, index.loop(fetch.loop).extent};
+  Analyzer known(around);
+  HONE_ASSIGN_OR_RETURN(const Lines lines, LinesOf(index, fetch, known, around));
+
+  // ---- nothing below fails ----
+  std::string name = FreshBlockName(index, Message(buffer.name(), "_prefetch"));
+  Stmt nest = PrefetchNest(index, fetch, lines, name, known);
   const Stmt body = index.Replace(fetch.loop + 1, MakeSeq({std::move(nest), index.stmt(fetch.loop + 1)}));
   schedule.SetBody(WithReads(body, index.block(index.EnclosingBlock(fetch.node)).name, buffer, all));
   return name;
