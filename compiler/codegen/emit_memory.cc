@@ -3,60 +3,12 @@
 #include <numeric>
 
 #include "compiler/codegen/emitter.h"
-#include "compiler/ir/structural.h"
+#include "compiler/codegen/linear_sum.h"
 #include "compiler/ir/visit.h"
 #include "compiler/support/check.h"
 
 namespace hone {
 namespace {
-
-// constant + sum of coefficient * atom. Atoms are variables, and what is not linear (quotients, remainders, loads).
-struct LinearSum {
-  struct Term {
-    Expr atom;
-    int64_t coefficient;
-  };
-  std::vector<Term> terms;
-  int64_t constant = 0;
-
-  void AddTerm(const Expr& atom, int64_t coefficient) {
-    for (Term& term : terms) {
-      const VarRef *a = term.atom.As<VarRef>(), *b = atom.As<VarRef>();
-      const bool same = a != nullptr && b != nullptr ? a->var == b->var
-                                                     : a == nullptr && b == nullptr &&
-                                                           (term.atom.SameAs(atom) || StructuralEqual(term.atom, atom));
-      if (same) {
-        term.coefficient += coefficient;
-        return;
-      }
-    }
-    terms.push_back({atom, coefficient});
-  }
-
-  void Add(const Expr& e, int64_t scale) {
-    if (const std::optional<int64_t> value = ConstantValue(e)) {
-      constant += *value * scale;
-      return;
-    }
-    if (const Binary* binary = e.As<Binary>()) {
-      if (binary->op == BinaryOp::kAdd || binary->op == BinaryOp::kSub) {
-        Add(binary->a, scale);
-        Add(binary->b, binary->op == BinaryOp::kAdd ? scale : -scale);
-        return;
-      }
-      if (binary->op == BinaryOp::kMul) {
-        if (const std::optional<int64_t> b = ConstantValue(binary->b)) return Add(binary->a, scale * *b);
-        if (const std::optional<int64_t> a = ConstantValue(binary->a)) return Add(binary->b, scale * *a);
-      }
-    }
-    if (const Cast* cast = e.As<Cast>()) {
-      const auto index_type = [](DType t) { return t == kInt32 || t == kInt64; };
-      if (index_type(e.type()) && index_type(cast->a.type()) && e.type().bits >= cast->a.type().bits)
-        return Add(cast->a, scale);
-    }
-    AddTerm(e, scale);
-  }
-};
 
 // The stride-1 ramp's base when the elements are contiguous.
 const Ramp* Contiguous(const Expr& index) {
@@ -190,6 +142,7 @@ llvm::Value* Emitter::EmitLoad(const Load& load, DType type) {
     const Address at = AddressOf(load.buffer, ramp->base);
     value = b_.CreateMaskedLoad(memory_type, at.pointer, llvm::Align(at.align), mask, zero);
   } else {
+    if (llvm::Value* near = EmitLoadOfNearLanes(load, type, mask)) return FromMemory(near, type);
     if (mask == nullptr) mask = llvm::Constant::getAllOnesValue(llvm::FixedVectorType::get(b_.getInt1Ty(), type.lanes));
     value =
         b_.CreateMaskedGather(memory_type, VectorAddress(load.buffer, index), llvm::Align(type.bytes()), mask, zero);

@@ -47,11 +47,17 @@ void Emitter::EmitFor(const For& loop) {
     return;
   }
   llvm::Value* end = b_.CreateNSWAdd(begin, EmitWide(loop.extent));
+  if (EmitTransposed(loop, begin, end)) return;
   EmitLoop(loop, begin, end, !extent.has_value());
 }
 
-// The test is at the end, so that what does not change in the loop may move in front of it.
 void Emitter::EmitLoop(const For& loop, llvm::Value* begin, llvm::Value* end, bool may_be_empty) {
+  EmitCounting(loop, begin, end, 1, may_be_empty, [&] { EmitStmt(loop.body); });
+}
+
+// The test is at the end, so that what does not change in the loop may move in front of it.
+void Emitter::EmitCounting(const For& loop, llvm::Value* begin, llvm::Value* end, int64_t step, bool may_be_empty,
+                           llvm::function_ref<void()> body_of) {
   llvm::BasicBlock* before = b_.GetInsertBlock();
   llvm::BasicBlock* body = llvm::BasicBlock::Create(context_, loop.var.name(), frame_.function);
   llvm::BasicBlock* after = llvm::BasicBlock::Create(context_, loop.var.name() + "_end", frame_.function);
@@ -68,8 +74,8 @@ void Emitter::EmitLoop(const For& loop, llvm::Value* begin, llvm::Value* end, bo
   if (loop.kind == ForKind::kParallel) non_negative_.insert(loop.var);
   frame_.vars[loop.var] = index;
   depth_[loop.var] = static_cast<int>(depth_.size());
-  EmitStmt(loop.body);
-  llvm::Value* next = b_.CreateNSWAdd(index, Int64(1));
+  body_of();
+  llvm::Value* next = b_.CreateNSWAdd(index, Int64(step));
   index->addIncoming(next, b_.GetInsertBlock());
   b_.CreateCondBr(b_.CreateICmpSLT(next, end), body, after);
   b_.SetInsertPoint(after);

@@ -16,6 +16,7 @@
 #include "compiler/ir/tile_intrinsic.h"
 #include "compiler/lower/lower.h"
 #include "compiler/lower/tile_registers.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/Module.h"
 
@@ -87,6 +88,9 @@ class Emitter {
   // ---- emit_stmt.cc
   void EmitStmt(const Stmt& stmt);
   void EmitLoop(const For& loop, llvm::Value* begin, llvm::Value* end, bool may_be_empty);
+  // Counts from `begin` to `end` by `step`, with the loop's variable at each value.
+  void EmitCounting(const For& loop, llvm::Value* begin, llvm::Value* end, int64_t step, bool may_be_empty,
+                    llvm::function_ref<void()> body);
   void EmitFor(const For& loop);
   void EmitIf(const IfThen& branch);
   void EmitAlloc(const Alloc& alloc);
@@ -103,6 +107,16 @@ class Emitter {
   void TileCall(const std::string& function, const std::vector<llvm::Value*>& args);
 
   llvm::Value* TileOperand(const BufferRegion& region, const TileInstruction::Operand& operand);
+
+  // ---- emit_transpose.cc
+  struct TransposedLoad {
+    Expr load;
+    Expr base;  // of the lanes' places, which lie `stride` apart; grows by one with the loop
+    int64_t stride = 0;
+    int lanes_on = 0;  // the others are masked
+  };
+  std::vector<TransposedLoad> TransposedLoads(const For& loop) const;
+  bool EmitTransposed(const For& loop, llvm::Value* begin, llvm::Value* end);  // false: the loop does not transpose
 
   // ---- emit_expr.cc
   llvm::Value* EmitExpr(const Expr& e);
@@ -134,6 +148,9 @@ class Emitter {
   };
   Address AddressOf(const Buffer& buffer, const Expr& index);
   llvm::Value* VectorAddress(const Buffer& buffer, const Expr& index);
+  // emit_near_lanes.cc. Lanes at constant distances that a load or two cover; nullptr: they are not. `mask` may be
+  // absent.
+  llvm::Value* EmitLoadOfNearLanes(const Load& load, DType type, llvm::Value* mask);
   void Annotate(llvm::Instruction* access, const BufferMemory& memory) const;
   llvm::Value* ToMemory(llvm::Value* value, DType type);
   llvm::Value* FromMemory(llvm::Value* value, DType type);

@@ -1,0 +1,173 @@
+// Vector loads whose lanes lie at constant distances from each other, and near: the input channels of a group for the
+// output channels of several, every other element of a row. A load or two and a shuffle take the place of a gather.
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "compiler/codegen/emitter.h"
+#include "compiler/codegen/linear_sum.h"
+
+namespace hone {
+namespace {
+
+constexpr int64_t kMostBroadcasts = 4;
+
+// A vector of indices: base + offsets[lane].
+struct LaneOffsets {
+  Expr base;  // a scalar; absent: 0
+  std::vector<int64_t> offsets;
+};
+
+int64_t FloorQuotient(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0); }
+
+std::optional<LaneOffsets> LaneOffsetsOf(const Expr& index, size_t lanes);
+
+// The constant that every lane holds.
+std::optional<int64_t> ConstantOfLanes(const Expr& e) {
+  const Broadcast* broadcast = e.As<Broadcast>();
+  return broadcast != nullptr ? ConstantValue(broadcast->value) : std::nullopt;
+}
+
+std::optional<LaneOffsets> OffsetsOfBinary(const Binary& binary, size_t lanes) {
+  std::optional<LaneOffsets> a = LaneOffsetsOf(binary.a, lanes);
+  if (!a.has_value()) return std::nullopt;
+  if (binary.op == BinaryOp::kAdd) {
+    const std::optional<LaneOffsets> b = LaneOffsetsOf(binary.b, lanes);
+    if (!b.has_value()) return std::nullopt;
+    if (b->base) a->base = a->base ? a->base + b->base : b->base;
+    for (size_t i = 0; i < lanes; ++i) a->offsets[i] += b->offsets[i];
+    return a;
+  }
+  const std::optional<int64_t> b = ConstantOfLanes(binary.b);
+  if (!b.has_value()) return std::nullopt;
+  switch (binary.op) {
+    case BinaryOp::kSub:
+      for (int64_t& offset : a->offsets) offset -= *b;
+      return a;
+    case BinaryOp::kMul:
+      if (a->base) a->base = a->base * IntConst(*b, a->base.type());
+      for (int64_t& offset : a->offsets) offset *= *b;
+      return a;
+    case BinaryOp::kFloorDiv:
+    case BinaryOp::kFloorMod:
+      if (a->base || *b <= 0) return std::nullopt;
+      for (int64_t& offset : a->offsets) {
+        const int64_t quotient = FloorQuotient(offset, *b);
+        offset = binary.op == BinaryOp::kFloorDiv ? quotient : offset - quotient * *b;
+      }
+      return a;
+    default: return std::nullopt;
+  }
+}
+
+std::optional<LaneOffsets> LaneOffsetsOf(const Expr& index, size_t lanes) {
+  LaneOffsets found{Expr(), std::vector<int64_t>(lanes, 0)};
+  const auto start_at = [&](const Expr& scalar) {
+    if (const std::optional<int64_t> value = ConstantValue(scalar)) {
+      for (int64_t& offset : found.offsets) offset += *value;
+    } else {
+      found.base = scalar;
+    }
+  };
+  if (const Broadcast* broadcast = index.As<Broadcast>()) {
+    start_at(broadcast->value);
+    return found;
+  }
+  if (const Ramp* ramp = index.As<Ramp>()) {
+    const std::optional<int64_t> stride = ConstantValue(ramp->stride);
+    if (!stride.has_value()) return std::nullopt;
+    for (size_t i = 0; i < lanes; ++i) found.offsets[i] = *stride * static_cast<int64_t>(i);
+    start_at(ramp->base);
+    return found;
+  }
+  const Binary* binary = index.As<Binary>();
+  return binary != nullptr ? OffsetsOfBinary(*binary, lanes) : std::nullopt;
+}
+
+}  // namespace
+
+// No byte is read that is not inside the buffer, of two kinds of ranges:
+//   blocks      [W * b, W * (b + 1)) of a buffer of a multiple of W elements, where the index is a multiple of W but
+//               for its constants, so that the lanes tell which blocks they fall into: one for every tap of a window
+//               and every channel of a group, which the optimiser then loads once
+//   from ends   [first, first + W) and [last - W + 1, last + 1), which touch or overlap
+// Lanes of few different elements are chosen among these, each loaded by itself.
+llvm::Value* Emitter::EmitLoadOfNearLanes(const Load& load, DType type, llvm::Value* mask) {
+  const Expr& index = load.indices[0];
+  const int64_t width = type.lanes;
+  if (width < 4 || (width & (width - 1)) != 0) return nullptr;
+  std::optional<LaneOffsets> lanes = LaneOffsetsOf(index, static_cast<size_t>(width));
+  if (!lanes.has_value()) return nullptr;
+  const BufferMemory& memory = frame_.buffers.at(load.buffer);
+  const DType scalar = index.type().element();
+  const auto place = [&](int64_t offset) {
+    const Expr constant = IntConst(offset, scalar);
+    return AddressOf(load.buffer, lanes->base ? lanes->base + constant : constant);
+  };
+  const auto vector_at = [&](int64_t offset) {
+    const Address at = place(offset);
+    llvm::LoadInst* value = b_.CreateAlignedLoad(MemoryTypeOf(type), at.pointer, llvm::Align(at.align));
+    Annotate(value, memory);
+    return value;
+  };
+  // Lanes of few different elements.
+  const auto few = [&]() -> llvm::Value* {
+    const std::set<int64_t> elements(lanes->offsets.begin(), lanes->offsets.end());
+    if (std::ssize(elements) > kMostBroadcasts) return nullptr;
+    llvm::Value* value = nullptr;
+    for (const int64_t element : elements) {
+      const Address at = place(element);
+      llvm::LoadInst* loaded = b_.CreateAlignedLoad(MemoryTypeOf(type.element()), at.pointer, llvm::Align(at.align));
+      Annotate(loaded, memory);
+      llvm::Value* everywhere = Splat(loaded, type.lanes);
+      llvm::SmallVector<llvm::Constant*> here;
+      for (const int64_t offset : lanes->offsets) here.push_back(b_.getInt1(offset == element));
+      value = value == nullptr ? everywhere : b_.CreateSelect(llvm::ConstantVector::get(here), everywhere, value);
+    }
+    return value;
+  };
+  const auto [least, most] = std::minmax_element(lanes->offsets.begin(), lanes->offsets.end());
+  const int64_t first = *least, last = *most;
+
+  LinearSum sum;
+  if (lanes->base) sum.Add(lanes->base, 1);
+  bool in_blocks = load.buffer.NumElements().value_or(1) % width == 0;
+  for (const LinearSum::Term& term : sum.terms) in_blocks = in_blocks && term.coefficient % width == 0;
+  const int64_t first_block = FloorQuotient(sum.constant + first, width) * width - sum.constant;
+  const int64_t last_block = FloorQuotient(sum.constant + last, width) * width - sum.constant;
+
+  llvm::Value* low = nullptr;
+  llvm::Value* high = nullptr;
+  int64_t low_start = first, high_start = last - width + 1;
+  if (in_blocks && last_block - first_block <= width) {
+    low_start = first_block;
+    high_start = last_block;
+    if (mask != nullptr) {  // a block that no lane reads may lie outside
+      if (first_block != last_block) return nullptr;
+      llvm::Value* any = b_.CreateOrReduce(mask);
+      llvm::Value* pointer = b_.CreateSelect(any, place(first_block).pointer, memory.pointer);
+      llvm::LoadInst* value =
+          b_.CreateAlignedLoad(MemoryTypeOf(type), pointer, llvm::Align(static_cast<uint64_t>(type.element().bytes())));
+      Annotate(value, memory);
+      low = value;
+    } else {
+      low = vector_at(low_start);
+    }
+  } else if (mask != nullptr) {
+    return nullptr;
+  } else if (last - first + 1 >= width && last - first + 1 <= 2 * width) {
+    low = vector_at(low_start);
+  } else {
+    return few();
+  }
+  if (high_start != low_start) high = vector_at(high_start);
+  llvm::SmallVector<int> from;
+  for (const int64_t offset : lanes->offsets) {
+    const bool in_low = high == nullptr || offset < low_start + width;
+    from.push_back(static_cast<int>(in_low ? offset - low_start : offset - high_start + width));
+  }
+  llvm::Value* value = high == nullptr ? b_.CreateShuffleVector(low, from) : b_.CreateShuffleVector(low, high, from);
+  return mask == nullptr ? value : b_.CreateSelect(mask, value, llvm::Constant::getNullValue(value->getType()));
+}
+
+}  // namespace hone
