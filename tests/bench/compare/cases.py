@@ -63,6 +63,9 @@ def products():
     for m in (1, 4, 16, 128, 512):
         for n, k in ((768, 768), (3072, 768), (768, 3072)):
             product(m, n, k)
+    for m in (1, 4, 7, 16, 128):
+        for n, k in ((1000, 512), (1001, 768), (768, 1001)):
+            product(m, n, k)
 
 
 def convolution(c, h, w, oc, kernel, stride=1, pad=None, dilation=1, groups=1):
@@ -104,6 +107,7 @@ def convolutions():
     for layer in ((64, 56, 56, 64, 5), (48, 28, 28, 96, 5, 2), (16, 57, 57, 32, 7), (3, 225, 225, 48, 7, 2), (32, 112, 112, 64, 7, 4),
                   (64, 56, 56, 128, 3, 2), (96, 27, 27, 160, 3, 2), (128, 28, 28, 128, 3, 1, None, 2), (256, 14, 14, 256, 3, 1, None, 4),
                   (64, 56, 56, 64, 3, 1, None, 1, 2), (128, 28, 28, 128, 3, 1, None, 1, 4), (256, 14, 14, 256, 3, 1, None, 1, 8),
+                  (64, 56, 56, 64, 1, 1, None, 1, 8), (240, 28, 28, 240, 1, 1, None, 1, 3), (128, 56, 56, 128, 3, 1, None, 1, 32),
                   (128, 28, 28, 256, 3, 2, None, 1, 32), (512, 7, 7, 512, 3, 1, None, 1, 32), (72, 56, 56, 72, 5, 2, None, 1, 72),
                   (120, 28, 28, 120, 5, 1, None, 1, 120), (33, 61, 61, 33, 3, 1, None, 1, 33), (96, 112, 112, 96, 3, 2, None, 1, 96),
                   (3, 224, 224, 16, 1), (24, 56, 56, 144, 1), (1024, 14, 14, 255, 1), (2048, 7, 7, 512, 1), (17, 31, 31, 19, 3),
@@ -117,6 +121,12 @@ def rows():
         out = (h - 1) // 2 + 1
         node = helper.make_node("MaxPool", ["x"], ["y"], kernel_shape=[3, 3], strides=[2, 2], pads=[1] * 4)
         emit(name, "rows", save(name, [node], {}, [1, c, h, h], [1, c, out, out]), 0, 4 * c * (h * h + out * out))
+    for name, shape, order in (("rows", (1, 1024, 768), (0, 2, 1)), ("heads", (1, 128, 12, 64), (0, 2, 1, 3)),
+                               ("channels_last", (1, 64, 56, 56), (0, 2, 3, 1))):
+        name = f"transpose_{name}_{'x'.join(map(str, shape))}"
+        node = helper.make_node("Transpose", ["x"], ["y"], perm=order)
+        path = save(name, [node], {}, shape, [shape[i] for i in order])
+        emit(name, "rows", path, 0, 8 * int(np.prod(shape)), peers=["onnxruntime", "openvino"])
     for m, n in ((1536, 128), (6144, 512), (1024, 1000), (4096, 4096)):
         name = f"softmax_{m}x{n}"
         emit(name, "rows", save(name, [helper.make_node("Softmax", ["x"], ["y"], axis=-1)], {}, [m, n], [m, n]), 0, 8 * m * n)
