@@ -14,12 +14,18 @@ constexpr int64_t kLine = 64;  // bytes of a cache line
 }  // namespace
 
 AccessRegion::AccessRegion(const BlockInfo& block, const BlockInfo::Access& access)
-    : bytes_(access.buffer.type().bytes()) {
+    : quotient_(access.steps), bytes_(access.buffer.type().bytes()) {
   std::vector<Var> vars;
   for (const IterVar& iter : block.iters) vars.push_back(iter.var);
+  const size_t divided = static_cast<size_t>(std::max(quotient_.iter, 0));
+  const Var quotient("quotient", vars.empty() ? kInt32 : vars[divided].type());
+  vars.push_back(quotient);
   for (size_t d = 0; d < access.indices.size(); ++d) {
     shape_.push_back(ConstantValue(access.buffer.shape()[d]).value_or(1));
-    const std::optional<LinearForm> form = DetectLinear(access.indices[d], vars);
+    const std::optional<LinearForm> form =
+        DetectLinear(quotient_.iter < 0 ? access.indices[d]
+                                        : WithQuotient(access.indices[d], vars[divided], quotient_.period, quotient),
+                     vars);
     steps_.push_back(form.has_value() ? form->coefficients : std::vector<int64_t>());
   }
 }
@@ -28,7 +34,11 @@ int64_t AccessRegion::BoxSize(size_t dimension, std::span<const int64_t> sizes) 
   const std::vector<int64_t>& steps = steps_[dimension];
   if (steps.empty()) return shape_[dimension];
   int64_t size = 1;
-  for (size_t i = 0; i < steps.size(); ++i) size += std::abs(steps[i]) * (sizes[i] - 1);
+  for (size_t i = 0; i + 1 < steps.size(); ++i) size += std::abs(steps[i]) * (sizes[i] - 1);
+  if (quotient_.iter >= 0) {
+    const int64_t iterations = sizes[static_cast<size_t>(quotient_.iter)];
+    size += std::abs(steps.back()) * ((iterations + quotient_.period - 1) / quotient_.period - 1);
+  }
   return std::min(size, shape_[dimension]);
 }
 

@@ -27,8 +27,10 @@ class AccessRegion {
   int64_t BoxSize(size_t dimension, std::span<const int64_t> sizes) const;
 
   std::vector<int64_t> shape_;
-  std::vector<std::vector<int64_t>> steps_;  // of the index in each dimension, by variable; empty: not linear
-  int64_t bytes_ = 4;                        // of an element
+  BlockInfo::Access::Steps quotient_;
+  std::vector<std::vector<int64_t>>
+      steps_;          // of the index in each dimension, by variable, then by quotient_; empty: not linear
+  int64_t bytes_ = 4;  // of an element
 };
 
 }  // namespace hone

@@ -8,6 +8,7 @@
 //
 //   B[a, b, c] = A[a, c, b]     =>   parallel a b0: for c0: for b1: vectorized c1: S
 #include <algorithm>
+#include <cmath>
 
 #include "compiler/schedule/primitives/locate.h"
 #include "compiler/schedule/primitives/loop_kind.h"
@@ -65,7 +66,9 @@ class MapStage : public StageTemplate {
       const double type_bytes = read.buffer.type().bytes();
       bytes += elements * type_bytes;
       if (read.strides.empty() || (read.affine && std::abs(read.strides.back()) <= 1)) continue;
-      gathers += static_cast<double>(lanes);
+      // Blocks of as many rows as a vector has lanes are transposed by shuffles (compiler/codegen/emit_transpose.cc).
+      const bool transposed = Crosses(read) && lanes > 1 && across >= lanes;
+      gathers += transposed ? 1 + std::log2(static_cast<double>(lanes)) : static_cast<double>(lanes);
       if (!Crosses(read)) continue;
       // A line is needed again after the loops inside the variable along which it lies.
       int64_t between = 1;

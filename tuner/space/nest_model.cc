@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "compiler/ir/visit.h"
+
 namespace hone {
 namespace {
 
@@ -14,6 +16,7 @@ constexpr double kLoopExit = 8;         // cycles: a branch that was foreseen ot
 constexpr double kIteration = 0.6;      // cycles of an iteration's own arithmetic that other work does not hide
 constexpr double kGatherLanes = 8;      // cycles to put the lanes of one vector together, or to add them up
 constexpr double kGathered = 0.8;       // cycles to fetch one lane of a vector by itself, where they are in cache
+constexpr int64_t kMostChosen = 4;      // elements that a vector is put together of by choosing (emit_near_lanes.cc)
 constexpr double kSpilled = 6;          // cycles to store a vector to the stack, and to load it for each tap
 constexpr double kCopied = 2;           // cycles to copy a vector: its load, its store, the loop
 constexpr double kMostUnrolled = 1024;  // accumulations in the body of the innermost loop
@@ -45,11 +48,24 @@ NestModel::NestModel(const StageContext& context, int block, const NestShape& sh
     const BlockInfo::Access& access = block_.reads[r];
     Read read{AccessRegion(block_, access)};
     for (size_t i = 0; i < block_.iters.size(); ++i) {
-      read.moves[i] = access.strides[i] != 0 || !access.affine;
+      const bool mentioned = std::any_of(access.indices.begin(), access.indices.end(),
+                                         [&](const Expr& index) { return UsesVar(index, block_.iters[i].var); });
+      read.moves[i] = access.strides[i] != 0 || (!access.affine && mentioned);
       read.strides[i] = access.strides[i] * access.buffer.type().bytes();
     }
     read.element = access.buffer.type().bytes();
-    read.with_vector = read.moves[vector];
+    // All lanes read one element, where they are of one group.
+    const int64_t native = target_.lanes(std::max(32, static_cast<int>(block_.output.type().bits)));
+    if (access.steps.iter == static_cast<int>(vector)) {
+      read.period = access.steps.period;
+      read.step = access.steps.stride;
+      read.in_vectors = access.elements % native == 0;
+      for (size_t i = 0; i < block_.iters.size(); ++i) {
+        const bool along_k = static_cast<int>(i) == block_.last_reduce_iter();
+        read.in_vectors = read.in_vectors && (along_k || access.strides[i] % native == 0);
+      }
+    }
+    read.with_vector = read.moves[vector] && (read.period == 0 || read.period % native != 0);
     read.apart = read.with_vector && access.strides[vector] != 1;
     read.has_panels = std::find(shape_.panels.begin(), shape_.panels.end(), static_cast<int>(r)) != shape_.panels.end();
     read.constant = access.constant;
@@ -114,9 +130,10 @@ NestModel::Registers NestModel::RegistersOf(const NestPlan& plan, const Sizes& i
       if (read.moves[i] && (of_lanes() || iter != vector_iter_)) rows *= static_cast<double>(Down(iter, inner[i]));
     }
     if (read.with_vector) found.held += of_lanes() ? std::min(rows, 2.0) : vectors;
-    const bool gathered = read.apart && !InPanels(plan, r);
-    found.loads_of[r] = !read.with_vector ? rows : rows * vectors * (gathered ? kGatherLanes * 2 : 1);
-    if (shape_.in_tiles()) found.loads_of[r] = LoadsOfTiles(found.accumulators, r, rows, vectors);
+    const RowLoads row = RowLoadsOf(plan, inner, r, vectors);
+    found.loads_of[r] = shape_.in_tiles() ? LoadsOfTiles(found.accumulators, r, rows, vectors) : rows * row.loads;
+    found.shuffles_of[r] = rows * row.shuffles;
+    found.shares[r] = row.shares;
     found.loads += found.loads_of[r];
   }
   return found;
@@ -143,6 +160,28 @@ double NestModel::ProductCycles(double accumulators) const {
   return accumulators * operations / (fma_per_cycle * in_flight);
 }
 
+NestModel::RowLoads NestModel::RowLoadsOf(const NestPlan& plan, const Sizes& inner, size_t r, double vectors) const {
+  const Read& read = reads_[r];
+  const RowLoads gathered{vectors * kGatherLanes * 2, 0, false};
+  if (read.period == 0 || of_lanes()) {
+    if (!read.with_vector) return {1, 0, false};
+    return read.apart && !InPanels(plan, r) ? gathered : RowLoads{vectors, 0, true};
+  }
+  const size_t n = static_cast<size_t>(vector_iter_);
+  if (!read.with_vector) return {static_cast<double>(CeilDiv(inner[n], read.period)), 0, false};
+  if (plan.inner[n] % std::lcm<int64_t>(plan.lanes, read.period) != 0) return gathered;
+  // With the taps along k in straight code, the lanes of several groups are those of a vector in memory, in another
+  // order, which taps share.
+  const bool divides = plan.lanes % read.period == 0;
+  const bool whole = !reduce_.empty() && plan.unroll == block_.extents[static_cast<size_t>(reduce_.back())];
+  if (divides && whole && read.in_vectors && plan.inner[n] / read.period * read.step % plan.lanes == 0)
+    return {vectors, vectors, true};
+  // Those of few groups are chosen among as many elements.
+  const int64_t groups = divides ? plan.lanes / read.period : CeilDiv(plan.lanes - 1, read.period) + 1;
+  if (groups > kMostChosen) return gathered;
+  return {vectors * static_cast<double>(groups), vectors * static_cast<double>(groups - 1), false};
+}
+
 NestModel::Body NestModel::BodyOf(const NestPlan& plan, const Sizes& inner, size_t read) const {
   Sizes sizes = inner;
   Body body;
@@ -155,7 +194,19 @@ NestModel::Body NestModel::BodyOf(const NestPlan& plan, const Sizes& inner, size
     body.taps *= static_cast<double>(size);
   }
   body.vectors = reads_[read].region.Elements(sizes) / plan.lanes;
-  body.shared = 1 - std::min(1.0, body.vectors / (RegistersOf(plan, inner).loads_of[read] * body.taps));
+  if (reads_[read].period > 0) {  // the taps along k are of one place
+    Sizes one = sizes;
+    double places = 1;
+    for (size_t i = 0; i < block_.iters.size(); ++i) {
+      const int iter = static_cast<int>(i);
+      if (iter == vector_iter_ || (!reduce_.empty() && iter == reduce_.back()) || !reads_[read].moves[i]) continue;
+      places *= static_cast<double>(sizes[i]);
+      one[i] = 1;
+    }
+    body.places = std::min(1.0, body.vectors * plan.lanes / (places * reads_[read].region.Elements(one)));
+  }
+  if (RegistersOf(plan, inner).shares[read])
+    body.shared = 1 - std::min(1.0, body.vectors / (RegistersOf(plan, inner).loads_of[read] * body.taps));
   return body;
 }
 
@@ -213,17 +264,19 @@ double NestModel::TileCycles(const NestPlan& plan, const Sizes& inner, const Sou
   const double accumulators = registers.accumulators;
   const double parts = static_cast<double>(plan.k_parts);
   const double steps = reduce_steps_ / (of_lanes() ? parts : 1);  // of all blocks of k together
-  double loads = registers.loads * steps, spilled = 0;
+  const double fma_per_cycle = machine_.fma_per_cycle(target_.vector_bits);
+  double loads = registers.loads * steps, shuffles = 0, spilled = 0;
   for (size_t r = 0; r < reads_.size() && !of_lanes() && !shape_.in_tiles(); ++r) {
     if (!reads_[r].with_vector || reduce_.empty() || (plan.in_tile >> r & 1) != 0) continue;
     const Body body = BodyOf(plan, inner, r);
-    if (body.shared <= 0) continue;
+    shuffles += registers.shuffles_of[r] * steps * body.places;
+    if (body.shared <= 0 || !registers.shares[r]) continue;
     const double over = accumulators + body.vectors * body.shared - target_.vector_registers;
     loads -= registers.loads_of[r] * steps - steps / body.taps * body.vectors;
     spilled += std::max(0.0, over) * steps / body.taps;
   }
   const double load_rate = machine_.loads_per_cycle(target_.vector_bits) * (shape_.in_tiles() ? 1 : kOfLoads);
-  const double core = Both(steps * ProductCycles(accumulators), loads / load_rate);
+  const double core = Both(steps * ProductCycles(accumulators) + shuffles / fma_per_cycle, loads / load_rate);
   const double near_rate = BytesPerCycle(target_, machine_, static_cast<double>(target_.l2) / 2);
   const Sizes sizes = TileSizes(plan, inner);
   double stream = 0;

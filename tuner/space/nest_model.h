@@ -34,6 +34,9 @@ class NestModel {
     double bytes = 0;                           // of the whole operand
     bool with_vector = false;                   // moves with the vectorised variable
     bool apart = false;                         // and its elements do not lie side by side
+    int64_t period = 0;                         // it moves every so many iterations of that variable; 0: with each
+    int64_t step = 0;                           // by so many elements
+    bool in_vectors = false;                    // and vectors of it begin where vectors of the buffer do
     bool has_panels = false;                    // see NestShape::panels
     bool constant = false;
     bool cold = false;       // and it comes from memory
@@ -49,13 +52,22 @@ class NestModel {
     double accumulators = 1;  // vectors
     double loads = 0;         // for one step of k, in all
     std::array<double, kMostReads> loads_of{};
+    std::array<double, kMostReads> shuffles_of{};  // after loads
+    std::array<bool, kMostReads> shares{};
     double held = 0;  // vectors of operands that are live at once
   };
+  // For the vectors of one row of a tile.
+  struct RowLoads {
+    double loads = 0, shuffles = 0;
+    bool shares = false;  // taps that read the same vectors load them once
+  };
+  RowLoads RowLoadsOf(const NestPlan& plan, const Sizes& inner, size_t read, double vectors) const;
   // The innermost loop's body, of what it reads of an operand along the vector.
   struct Body {
     double taps = 1;     // iterations of the reduction in it
     double vectors = 0;  // that they read
     double shared = 0;   // of their reads, the share that meets a vector that another tap reads too
+    double places = 1;   // of their reads, the share that is of another place than those before
   };
   Body BodyOf(const NestPlan& plan, const Sizes& inner, size_t read) const;
   bool Legal(const NestPlan& plan) const;

@@ -3,6 +3,8 @@
 // threads like.
 #include <algorithm>
 #include <iterator>
+#include <numeric>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -102,7 +104,12 @@ void TileStep::MakeKnobs() {
     std::vector<int64_t> inner;
     if (cut.iter == n_) {
       const int64_t vectors = (extent(n_) + lanes_ - 1) / lanes_;
-      for (const int64_t v : {1, 2, 3, 4, 6, 8}) {
+      std::set<int64_t> sizes{1, 2, 3, 4, 6, 8};
+      for (const BlockInfo::Access& read : info_.reads) {  // tiles that begin with a group
+        const int64_t whole = read.steps.iter == n_ ? std::lcm<int64_t>(read.steps.period, lanes_) / lanes_ : 1;
+        if (whole <= 8) sizes.insert(whole);
+      }
+      for (const int64_t v : sizes) {
         if (v <= vectors) inner.push_back(v * lanes_);
       }
     } else if (rows < 2) {

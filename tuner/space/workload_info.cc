@@ -65,6 +65,39 @@ void AddForms(const Block& block, BlockInfo* info) {
   });
 }
 
+// The period of the quotients of a variable in an expression; 0: there are none, or different ones.
+int64_t PeriodOf(const Expr& e, const Var& var) {
+  int64_t period = 0;
+  bool same = true;
+  ForEachExpr(e, [&](const Expr& part) {
+    const Binary* quotient = part.As<Binary>();
+    if (quotient == nullptr || quotient->op != BinaryOp::kFloorDiv) return true;
+    const VarRef* ref = quotient->a.As<VarRef>();
+    if (ref == nullptr || !(ref->var == var)) return true;
+    const int64_t by = ConstantValue(quotient->b).value_or(0);
+    same = same && by > 0 && (period == 0 || period == by);
+    period = by;
+    return true;
+  });
+  return same ? period : 0;
+}
+
+BlockInfo::Access::Steps StepsOf(const BlockInfo::Access& access, const std::vector<IterVar>& iters) {
+  const Expr place = FlatIndex(access.buffer, access.indices);
+  BlockInfo::Access::Steps steps;
+  for (size_t i = 0; i < iters.size(); ++i) {
+    const Var& var = iters[i].var;
+    if (StrideOf(place, var).has_value()) continue;
+    const int64_t period = PeriodOf(place, var);
+    const Var quotient(var.name() + "_quotient", var.type());
+    const Expr stepped = period > 0 ? WithQuotient(place, var, period, quotient) : place;
+    const std::optional<int64_t> stride = StrideOf(stepped, quotient);
+    if (steps.iter >= 0 || period == 0 || UsesVar(stepped, var) || !stride.has_value()) return {};
+    steps = {static_cast<int>(i), period, *stride};
+  }
+  return steps;
+}
+
 void AddReads(const PrimFunc& func, const Block& block, BlockInfo* info) {
   std::vector<const Load*> loads;
   ForEachExpr(block.body, [&](const Expr& e) {
@@ -87,6 +120,7 @@ void AddReads(const PrimFunc& func, const Block& block, BlockInfo* info) {
       access.affine = access.affine && stride.has_value();
       access.strides.push_back(stride.value_or(0));
     }
+    if (!access.affine) access.steps = StepsOf(access, info->iters);
     for (size_t param = 0; param < func.params.size(); ++param) {
       if (func.params[param] != load->buffer) continue;
       access.constant = func.IsConstant(static_cast<int>(param));
@@ -138,6 +172,16 @@ absl::StatusOr<BlockInfo> Describe(const PrimFunc& func, const Block& block) {
 }
 
 }  // namespace
+
+Expr WithQuotient(const Expr& e, const Var& var, int64_t period, const Var& quotient) {
+  return RewriteBottomUp(e, [&](const Expr& part) -> std::optional<Expr> {
+    const Binary* division = part.As<Binary>();
+    if (division == nullptr || division->op != BinaryOp::kFloorDiv || !IsConst(division->b, period))
+      return std::nullopt;
+    const VarRef* ref = division->a.As<VarRef>();
+    return ref != nullptr && ref->var == var ? std::optional<Expr>(quotient) : std::nullopt;
+  });
+}
 
 int64_t BlockInfo::instances() const {
   int64_t n = 1;

@@ -18,10 +18,17 @@ struct BlockInfo {
     std::vector<Expr> indices;     // over the iteration variables
     std::vector<int64_t> strides;  // one for each iteration variable
     bool affine = true;            // false: strides are those that could be found, the rest are 0
-    bool constant = false;         // a param that holds constants
-    bool cold = false;             // and comes from memory in every call (kColdConstants)
-    int places = 1;                // of the buffer that one instance reads
-    int64_t elements = 0;          // of the whole buffer
+    // The one variable without a stride, where the buffer moves by `stride` elements every `period` iterations of it,
+    // as the input channels of a group do with the output channel.
+    struct Steps {
+      int iter = -1;  // -1: there is none
+      int64_t period = 1, stride = 0;
+    };
+    Steps steps;
+    bool constant = false;  // a param that holds constants
+    bool cold = false;      // and comes from memory in every call (kColdConstants)
+    int places = 1;         // of the buffer that one instance reads
+    int64_t elements = 0;   // of the whole buffer
   };
   std::string name;
   std::vector<IterVar> iters;
@@ -65,6 +72,9 @@ struct WorkloadInfo {
   // Blocks that read what block i writes.
   std::vector<int> Consumers(int i) const;
 };
+
+// The expression with `var // period` as `quotient`.
+Expr WithQuotient(const Expr& e, const Var& var, int64_t period, const Var& quotient);
 
 // FailedPrecondition when a size is symbolic or the function is scheduled already.
 absl::StatusOr<WorkloadInfo> AnalyzeWorkload(const PrimFunc& func);
