@@ -10,7 +10,8 @@
 namespace hone {
 namespace {
 
-constexpr int64_t kMostBroadcasts = 4;
+// Elements that a vector is put together of by choosing; and how many are better chosen than shuffled.
+constexpr int64_t kMostChosen = 4, kBetterChosen = 2;
 
 // A vector of indices: base + offsets[lane].
 struct LaneOffsets {
@@ -110,10 +111,8 @@ llvm::Value* Emitter::EmitLoadOfNearLanes(const Load& load, DType type, llvm::Va
     Annotate(value, memory);
     return value;
   };
-  // Lanes of few different elements.
-  const auto few = [&]() -> llvm::Value* {
-    const std::set<int64_t> elements(lanes->offsets.begin(), lanes->offsets.end());
-    if (std::ssize(elements) > kMostBroadcasts) return nullptr;
+  const std::set<int64_t> elements(lanes->offsets.begin(), lanes->offsets.end());
+  const auto choose = [&]() -> llvm::Value* {
     llvm::Value* value = nullptr;
     for (const int64_t element : elements) {
       const Address at = place(element);
@@ -128,6 +127,8 @@ llvm::Value* Emitter::EmitLoadOfNearLanes(const Load& load, DType type, llvm::Va
   };
   const auto [least, most] = std::minmax_element(lanes->offsets.begin(), lanes->offsets.end());
   const int64_t first = *least, last = *most;
+
+  if (mask == nullptr && std::ssize(elements) <= kBetterChosen) return choose();
 
   LinearSum sum;
   if (lanes->base) sum.Add(lanes->base, 1);
@@ -158,7 +159,7 @@ llvm::Value* Emitter::EmitLoadOfNearLanes(const Load& load, DType type, llvm::Va
   } else if (last - first + 1 >= width && last - first + 1 <= 2 * width) {
     low = vector_at(low_start);
   } else {
-    return few();
+    return std::ssize(elements) <= kMostChosen ? choose() : nullptr;
   }
   if (high_start != low_start) high = vector_at(high_start);
   llvm::SmallVector<int> from;

@@ -17,6 +17,7 @@ constexpr double kIteration = 0.6;      // cycles of an iteration's own arithmet
 constexpr double kGatherLanes = 8;      // cycles to put the lanes of one vector together, or to add them up
 constexpr double kGathered = 0.8;       // cycles to fetch one lane of a vector by itself, where they are in cache
 constexpr int64_t kMostChosen = 4;      // elements that a vector is put together of by choosing (emit_near_lanes.cc)
+constexpr double kOfElement = 0.5;      // of the load of a vector, that of one such element
 constexpr double kSpilled = 6;          // cycles to store a vector to the stack, and to load it for each tap
 constexpr double kCopied = 2;           // cycles to copy a vector: its load, its store, the loop
 constexpr double kMostUnrolled = 1024;  // accumulations in the body of the innermost loop
@@ -170,16 +171,15 @@ NestModel::RowLoads NestModel::RowLoadsOf(const NestPlan& plan, const Sizes& inn
   const size_t n = static_cast<size_t>(vector_iter_);
   if (!read.with_vector) return {static_cast<double>(CeilDiv(inner[n], read.period)), 0, false};
   if (plan.inner[n] % std::lcm<int64_t>(plan.lanes, read.period) != 0) return gathered;
-  // With the taps along k in straight code, the lanes of several groups are those of a vector in memory, in another
-  // order, which taps share.
+  // Lanes of two groups are chosen between two elements, those of some more too, unless the taps along k are straight
+  // code: then they are those of a vector in memory, in another order, which the taps share (emit_near_lanes.cc).
   const bool divides = plan.lanes % read.period == 0;
-  const bool whole = !reduce_.empty() && plan.unroll == block_.extents[static_cast<size_t>(reduce_.back())];
-  if (divides && whole && read.in_vectors && plan.inner[n] / read.period * read.step % plan.lanes == 0)
-    return {vectors, vectors, true};
-  // Those of few groups are chosen among as many elements.
   const int64_t groups = divides ? plan.lanes / read.period : CeilDiv(plan.lanes - 1, read.period) + 1;
+  const bool whole = !reduce_.empty() && plan.unroll == block_.extents[static_cast<size_t>(reduce_.back())];
+  if (groups > 2 && divides && whole && read.in_vectors && plan.inner[n] / read.period * read.step % plan.lanes == 0)
+    return {vectors, vectors, true};
   if (groups > kMostChosen) return gathered;
-  return {vectors * static_cast<double>(groups), vectors * static_cast<double>(groups - 1), false};
+  return {kOfElement * vectors * static_cast<double>(groups), vectors * static_cast<double>(groups - 1), false};
 }
 
 NestModel::Body NestModel::BodyOf(const NestPlan& plan, const Sizes& inner, size_t read) const {

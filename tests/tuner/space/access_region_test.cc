@@ -5,6 +5,8 @@
 #include <array>
 #include <span>
 
+#include "compiler/te/te.h"
+#include "compiler/topi/conv.h"
 #include "tests/compiler/schedule/workloads.h"
 
 namespace hone {
@@ -41,6 +43,24 @@ TEST(AccessRegion, OfAWindowHasAHalo) {
     break;
   }
   EXPECT_EQ(input.Elements(tile), 3 * 6 * 8);
+}
+
+// Two groups of 24 channels each: a tile of output channels reads those of the groups it touches.
+TEST(AccessRegion, OfGroupsIsTheirChannels) {
+  const te::Tensor x = te::Placeholder(te::Shape({1, 6, 7, 48}), kFloat32, "x");
+  const te::Tensor w = te::Placeholder(te::Shape({3, 3, 24, 48}), kFloat32, "w");
+  const WorkloadInfo info = *AnalyzeWorkload(te::CreatePrimFunc({x, w}, {topi::Conv2d(x, w, {.groups = 2})}, "main"));
+  const BlockInfo& conv = info.blocks[0];  // n, oh, ow, oc, kh, kw, ic
+  ASSERT_EQ(conv.reads[0].steps.iter, 3);
+  EXPECT_EQ(conv.reads[0].steps.period, 24);
+  EXPECT_EQ(conv.reads[0].steps.stride, 24);
+  EXPECT_EQ(conv.reads[1].steps.iter, -1) << "the weights have a stride";
+  const AccessRegion input(conv, conv.reads[0]);
+  const auto elements = [&](int64_t channels) {
+    return input.Elements(std::array<int64_t, 7>{1, 1, 1, channels, 1, 1, 24});
+  };
+  EXPECT_EQ(elements(16), 24);
+  EXPECT_EQ(elements(48), 48);
 }
 
 TEST(AccessRegion, OfRowsFarApartFallsOnFewSets) {

@@ -1,5 +1,7 @@
 #include "tests/tuner/space/extra_workloads.h"
 
+#include <tuple>
+
 #include "compiler/ir/annotations.h"
 #include "compiler/te/te.h"
 #include "compiler/topi/conv.h"
@@ -77,6 +79,13 @@ std::vector<SmallWorkload> LargerWorkloads() {
   all.push_back(
       {"padded_depthwise",
        te::CreatePrimFunc({image, each}, {topi::DepthwiseConv2d(image, each, {{}, {}, {1, 1}, {1, 1}})}, "main")});
+  for (const auto& [name, channels, groups] :
+       {std::tuple("narrow_groups", 48, 12), std::tuple("pairs_of_groups", 32, 4), std::tuple("odd_groups", 48, 2)}) {
+    const te::Tensor grouped = In({1, 6, 5, channels}, "x"), taps = In({3, 3, channels / groups, channels}, "w");
+    const topi::ConvAttrs attrs{.pads_before = {1, 1}, .pads_after = {1, 1}, .groups = groups};
+    all.push_back({name, te::CreatePrimFunc({grouped, taps}, {topi::Conv2d(grouped, taps, attrs)}, "main")});
+    all.back().func.attrs["constants"] = std::vector<int64_t>{1};
+  }
   const te::Tensor all_of = In({6, 1503}, "x");
   all.push_back({"long_sum", te::CreatePrimFunc({all_of}, {topi::ReduceSum(all_of, {}, false)}, "main")});
   const te::Tensor line = In({9001}, "x");

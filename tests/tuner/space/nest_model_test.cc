@@ -211,6 +211,39 @@ TEST(NestModel, TapsInStraightCodeShareWhatTheRegistersHold) {
   EXPECT_GT(depthwise.Cost(2, 4, false), depthwise.Cost(4, 7, false)) << "in loops the larger tile is better";
 }
 
+// A convolution of 96 channels in groups, 1 by 1; its variables are n, oh, ow, oc, kh, kw, ic.
+double GroupedCost(int64_t groups, int64_t vectors, int64_t unroll) {
+  const te::Tensor x = te::Placeholder(te::Shape({1, 8, 8, 96}), kFloat32, "x");
+  const te::Tensor w = te::Placeholder(te::Shape({1, 1, 96 / groups, 96}), kFloat32, "w");
+  const WorkloadInfo info =
+      *AnalyzeWorkload(te::CreatePrimFunc({x, w}, {topi::Conv2d(x, w, {.groups = groups})}, "main"));
+  const Target target = *ParseTarget("cpu:x86-64-v4,l1d=48K,l2=2M,l3=32M");
+  NestPlan plan;
+  plan.lanes = 16;
+  plan.inner[2] = 4;
+  plan.inner[3] = vectors * 16;
+  plan.steps = {1, 8, 2, (6 + vectors - 1) / vectors, 1, 1, 1};
+  plan.unroll = unroll;
+  return NestModel({&info, target, UsualMachine(target), 1}, 0, {}).Cost(plan).value_or(-1);
+}
+
+TEST(NestModel, VectorsOfOneGroupReadOneElement) {
+  ASSERT_GT(GroupedCost(6, 3, 1), 0);
+  EXPECT_LT(GroupedCost(6, 3, 1), 1.5 * GroupedCost(1, 3, 1) / 6) << "a sixth of the work";
+}
+
+// Of 24 channels, the vectors of three begin with a group, those of two begin anywhere.
+TEST(NestModel, TilesThatBeginWithAGroupAreCheaper) {
+  ASSERT_GT(GroupedCost(4, 3, 1), 0);
+  EXPECT_GT(GroupedCost(4, 2, 1), 2 * GroupedCost(4, 3, 1));
+}
+
+// Of 4 channels, a vector has those of four groups.
+TEST(NestModel, ChannelsOfAGroupInStraightCodeShareVectors) {
+  ASSERT_GT(GroupedCost(24, 1, 4), 0);
+  EXPECT_GT(GroupedCost(24, 1, 2), 1.2 * GroupedCost(24, 1, 4));
+}
+
 // What is made and taken in a piece is in the same place for the next one.
 TEST(NestModel, WhatStaysInAPieceIsNear) {
   const Product product(8192, 64, 64, 2);
