@@ -42,8 +42,11 @@ class MapStage : public StageTemplate {
     if (crossing_ >= 0) {
       across_knob_ = static_cast<int>(knobs_.size());
       std::vector<int64_t> sizes{1};
+      // As many rows of the output as use up a line, or twice as many: more of them fall on more pages than a core
+      // translates at once.
+      const int64_t most = 2 * kLineBytes / block_.output.type().bytes();
       for (const int64_t size : {kLineBytes / 4, kLineBytes / 2, kLineBytes}) {
-        if (size <= block_.extents[static_cast<size_t>(crossing_)]) sizes.push_back(size);
+        if (size <= std::min(most, block_.extents[static_cast<size_t>(crossing_)])) sizes.push_back(size);
       }
       knobs_.push_back({"across", sizes});
     }
