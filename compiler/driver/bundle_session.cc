@@ -70,12 +70,14 @@ absl::StatusOr<BundleSession> BundleSession::Load(const std::string& path, int t
   HONE_RETURN_IF_ERROR(FromRuntime(hone_module_load(path.c_str(), &module), absl::StrCat("loading ", path)));
   session.module_.reset(module);
   HoneInstanceOptions options{};
+  options.struct_size = sizeof(options);
   options.threads = threads;
   options.pin_threads = 1;
   HoneInstance* instance = nullptr;
   HONE_RETURN_IF_ERROR(FromRuntime(hone_instance_create(module, &options, &instance), absl::StrCat("loading ", path)));
   session.instance_.reset(instance);
   HoneTensorInfo info{};
+  info.struct_size = sizeof(info);
   for (int32_t i = 0; i < hone_module_num_inputs(module); ++i) {
     HONE_RETURN_IF_ERROR(FromRuntime(hone_module_input(module, i, &info), path));
     session.inputs_.push_back(Describe(info));
@@ -133,6 +135,7 @@ absl::StatusOr<std::vector<BundleSession::Step>> BundleSession::RunProfiled() {
   std::vector<Step> steps;
   for (int i = 0; i < hone_instance_num_steps(instance_.get()); ++i) {
     HoneStepProfile profile{};
+    profile.struct_size = sizeof(profile);
     HONE_RETURN_IF_ERROR(FromRuntime(hone_instance_step_profile(instance_.get(), i, &profile), "profiling the bundle"));
     steps.push_back({profile.name, profile.symbol, profile.record, profile.us});
   }

@@ -8,6 +8,7 @@
 #include "compiler/driver/model.h"
 #include "compiler/support/file.h"
 #include "compiler/support/status_macros.h"
+#include "deploy/runtime/signature.h"
 #include "nlohmann/json.hpp"
 
 namespace hone {
@@ -17,9 +18,31 @@ struct CompileCommand {
   std::string model, output;
   ServiceOptions service;
   BuildSettings settings;
-  std::string lock, locked;
+  std::string lock, locked, sign;
   bool untuned = false, json = false;
 };
+
+absl::StatusOr<std::string> Signed(const std::string& key_path, std::string_view bundle) {
+  HONE_ASSIGN_OR_RETURN(const std::string key, ReadFile(key_path));
+  RuntimeResult<std::string> made = SignBundle(bundle, key);
+  if (made.ok()) return *std::move(made);
+  const std::string message = absl::StrCat("--sign ", key_path, ": ", made.error().message());
+  return made.error().code() == RuntimeCode::kInternal ? absl::InternalError(message)
+                                                       : absl::InvalidArgumentError(message);
+}
+
+// A key that cannot sign is refused before anything is written.
+absl::Status CheckKey(const CompileCommand& command) {
+  return command.sign.empty() ? absl::OkStatus() : Signed(command.sign, WriteArchive({})).status();
+}
+
+// Comes last: what a lock file makes again is the bundle without its signature.
+absl::Status Sign(const CompileCommand& command) {
+  if (command.sign.empty()) return absl::OkStatus();
+  HONE_ASSIGN_OR_RETURN(const std::string bundle, ReadFile(command.output));
+  HONE_ASSIGN_OR_RETURN(const std::string made, Signed(command.sign, bundle));
+  return WriteFileAtomically(command.output, made);
+}
 
 absl::Status CompileAsLocked(const CompileCommand& command) {
   HONE_ASSIGN_OR_RETURN(const std::string text, ReadFile(command.locked));
@@ -32,12 +55,14 @@ absl::Status CompileAsLocked(const CompileCommand& command) {
     return WithExitCode(ExitCode::kMismatch, Annotate(summary.status(), command.locked));
   }
   HONE_RETURN_IF_ERROR(summary.status());
+  HONE_RETURN_IF_ERROR(Sign(command));
   std::fprintf(stderr, "%s: %zu kernels, the bundle of %s byte for byte\n", command.output.c_str(),
                model.plan.tasks.size(), command.locked.c_str());
   return absl::OkStatus();
 }
 
 absl::Status Compile(const CompileCommand& command) {
+  HONE_RETURN_IF_ERROR(CheckKey(command));
   if (!command.locked.empty()) return CompileAsLocked(command);
   HONE_ASSIGN_OR_RETURN(const ResolvedSettings settings, Resolve(command.settings));
   HONE_ASSIGN_OR_RETURN(const ImportOptions import, ImportOptionsOf(command.settings.import));
@@ -46,6 +71,7 @@ absl::Status Compile(const CompileCommand& command) {
   HONE_ASSIGN_OR_RETURN(
       const CompileSummary summary,
       CompileModel(model, settings, command.untuned ? nullptr : &command.service, command.output, &lock));
+  HONE_RETURN_IF_ERROR(Sign(command));
   if (!command.lock.empty()) HONE_RETURN_IF_ERROR(WriteFileAtomically(command.lock, ToJson(lock)));
   if (command.json) {
     const nlohmann::ordered_json line = {{"bundle", command.output},
@@ -103,11 +129,18 @@ void AddCompileCommand(CLI::App& app, Action* chosen) {
     locked->excludes(sub->get_option(other));  // the lock file says
   }
   sub->add_flag("--untuned", command->untuned, "use default schedules, whatever is recorded")->excludes(locked);
+  sub->add_option(
+         "--sign", command->sign,
+         "sign the bundle with this Ed25519 private key, a PEM file: hone_module_load_signed takes it with the "
+         "public key alone")
+      ->check(CLI::ExistingFile);
   sub->add_flag("--json", command->json, "print one JSON object");
   sub->footer(Examples(
       {"hone compile resnet18.onnx -o resnet18.hone", "hone compile resnet18.onnx -o r.hone --db tuned.db --threads 2",
        "hone compile resnet18.onnx -o r.hone --untuned", "hone compile resnet18.onnx -o r.hone --lock resnet18.lock",
-       "hone compile resnet18.onnx -o r.hone --locked resnet18.lock"}));
+       "hone compile resnet18.onnx -o r.hone --locked resnet18.lock",
+       "openssl genpkey -algorithm ed25519 -out key.pem && openssl pkey -in key.pem -pubout -out key.pub",
+       "hone compile resnet18.onnx -o r.hone --sign key.pem"}));
   sub->callback([command, chosen] { *chosen = [command] { return Compile(*command); }; });
 }
 

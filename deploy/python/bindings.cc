@@ -54,7 +54,8 @@ struct Module {
   ~Module() { hone_module_free(handle); }
 
   void ReadPorts() {
-    HoneTensorInfo info;
+    HoneTensorInfo info{};
+    info.struct_size = sizeof(info);
     for (int32_t i = 0; i < hone_module_num_inputs(handle); ++i) {
       Check(hone_module_input(handle, i, &info));
       inputs.push_back(PortOf(info));
@@ -222,6 +223,7 @@ class Session {
  public:
   Session(std::shared_ptr<Module> module, int threads, bool pin) : module_(std::move(module)) {
     HoneInstanceOptions options{};
+    options.struct_size = sizeof(options);
     options.threads = threads;
     options.pin_threads = pin ? 1 : 0;
     nb::gil_scoped_release release;
@@ -272,7 +274,7 @@ class Session {
       nb::gil_scoped_release release;
       const std::lock_guard<std::mutex> turn(turn_);
       Bind(given, outputs);
-      steps.resize(static_cast<size_t>(hone_instance_num_steps(instance_)));
+      steps.assign(static_cast<size_t>(hone_instance_num_steps(instance_)), {.struct_size = sizeof(HoneStepProfile)});
       us.resize(steps.size());
       struct Off {
         HoneInstance* instance;

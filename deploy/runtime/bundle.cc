@@ -10,6 +10,7 @@
 
 #include "deploy/runtime/archive.h"
 #include "deploy/runtime/cpu_features.h"
+#include "deploy/runtime/signature.h"
 
 namespace hone {
 namespace {
@@ -23,7 +24,7 @@ const ArchiveMember* FindMember(const std::vector<ArchiveMember>& members, std::
 
 }  // namespace
 
-RuntimeResult<std::shared_ptr<const Bundle>> Bundle::Open(const std::string& path) {
+RuntimeResult<std::shared_ptr<const Bundle>> Bundle::Open(const std::string& path, std::string_view public_key) {
   const std::string name = "bundle `" + path + "`";
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) {
@@ -41,22 +42,25 @@ RuntimeResult<std::shared_ptr<const Bundle>> Bundle::Open(const std::string& pat
   close(fd);
   if (mapping == MAP_FAILED) return RuntimeError(RuntimeCode::kOutOfMemory, name + " cannot be mapped");
   std::shared_ptr<Bundle> bundle(new Bundle);
-  RuntimeError error = bundle->Init({static_cast<const char*>(mapping), bytes});
+  RuntimeError error = bundle->Init({static_cast<const char*>(mapping), bytes}, public_key);
   munmap(mapping, bytes);
   if (error) return error.Annotate(name);
   return std::shared_ptr<const Bundle>(std::move(bundle));
 }
 
-RuntimeResult<std::shared_ptr<const Bundle>> Bundle::FromMemory(std::string_view bytes) {
+RuntimeResult<std::shared_ptr<const Bundle>> Bundle::FromMemory(std::string_view bytes, std::string_view public_key) {
   if (bytes.empty()) return RuntimeError(RuntimeCode::kCorrupt, "bundle in memory: is empty");
   std::shared_ptr<Bundle> bundle(new Bundle);
-  if (RuntimeError error = bundle->Init(bytes)) return error.Annotate("bundle in memory");
+  if (RuntimeError error = bundle->Init(bytes, public_key)) return error.Annotate("bundle in memory");
   return std::shared_ptr<const Bundle>(std::move(bundle));
 }
 
-RuntimeError Bundle::Init(std::string_view file) {
+RuntimeError Bundle::Init(std::string_view file, std::string_view public_key) {
   const RuntimeResult<std::vector<ArchiveMember>> members = ReadArchive(file);
   if (!members.ok()) return members.error();
+  if (!public_key.empty()) {
+    if (RuntimeError error = CheckSignature(*members, public_key)) return error;
+  }
   const ArchiveMember* manifest = FindMember(*members, "manifest.json");
   const ArchiveMember* graph = FindMember(*members, "graph.json");
   const ArchiveMember* params = FindMember(*members, "params");

@@ -6,6 +6,7 @@
 //   graph.json      the execution plan, see below
 //   image, image1.. kernel images (image.h); usually the first holds all
 //   params          packed constants, each 64-byte aligned; absent when there are none
+//   signature       of a signed bundle (signature.h)
 //
 // graph.json, version 1:
 //
@@ -95,9 +96,11 @@ class Bundle {
  public:
   // Reads the file, of which nothing is used afterwards: constants are copied into memory of huge pages, since reading
   // them through a file's small ones costs a large model some per cent of its time. kNotFound, kCorrupt, kUnsupported
-  // (says which CPU features are missing), kOutOfMemory.
-  static RuntimeResult<std::shared_ptr<const Bundle>> Open(const std::string& path);
-  static RuntimeResult<std::shared_ptr<const Bundle>> FromMemory(std::string_view bytes);  // copies them
+  // (says which CPU features are missing), kOutOfMemory. With a public key, what CheckSignature (signature.h) says of
+  // the members comes before anything else is done with them.
+  static RuntimeResult<std::shared_ptr<const Bundle>> Open(const std::string& path, std::string_view public_key = {});
+  static RuntimeResult<std::shared_ptr<const Bundle>> FromMemory(std::string_view bytes,  // copies them
+                                                                 std::string_view public_key = {});
 
   Bundle(const Bundle&) = delete;
 
@@ -108,7 +111,7 @@ class Bundle {
 
  private:
   Bundle() = default;
-  RuntimeError Init(std::string_view file);
+  RuntimeError Init(std::string_view file, std::string_view public_key);
 
   std::string manifest_;
   BundleGraph graph_;

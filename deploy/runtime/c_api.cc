@@ -1,5 +1,6 @@
 // The C interface: checks what a C caller hands over, then calls Bundle and Instance.
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <exception>
 #include <new>
@@ -44,6 +45,48 @@ HoneStatus Guarded(Body body) {
     return Report({RuntimeCode::kOutOfMemory, "out of memory"});
   } catch (const std::exception& e) { return Report({RuntimeCode::kInternal, std::string("unexpected: ") + e.what()}); }
 }
+
+// ---- structures that grow: see struct_size in the header ----
+
+constexpr size_t kMostStructBytes = 4096;  // more is a struct_size that nobody set
+
+// `least`: how large the structure was when it was first released.
+RuntimeError CheckStruct(const char* name, size_t size, size_t least) {
+  if (size >= least && size <= kMostStructBytes) return {};
+  return {RuntimeCode::kInvalidArgument,
+          std::string(name) + ": struct_size is " + std::to_string(size) + "; set it to sizeof(" + name + ")"};
+}
+
+template <class Struct>
+RuntimeError ReadOptions(const char* name, size_t least, const Struct* given, Struct* options) {
+  *options = {};
+  if (given == nullptr) return {};
+  const size_t size = given->struct_size;
+  if (RuntimeError error = CheckStruct(name, size, least)) return error;
+  const char* bytes = reinterpret_cast<const char*>(given);
+  if (size > sizeof(Struct) && std::any_of(bytes + sizeof(Struct), bytes + size, [](char c) { return c != 0; })) {
+    return {RuntimeCode::kInvalidArgument, std::string(name) +
+                                               ": it sets options of a later release than this runtime, " +
+                                               hone_runtime_version() + "; leave them zero or use that release"};
+  }
+  std::memcpy(options, given, std::min(size, sizeof(Struct)));
+  return {};
+}
+
+template <class Struct>
+RuntimeError WriteAnswer(const char* name, size_t least, Struct answer, Struct* taken) {
+  answer.struct_size = taken->struct_size;
+  if (RuntimeError error = CheckStruct(name, answer.struct_size, least)) return error;
+  const size_t known = std::min(answer.struct_size, sizeof(Struct));
+  std::memcpy(taken, &answer, known);
+  std::memset(reinterpret_cast<char*>(taken) + known, 0, answer.struct_size - known);
+  return {};
+}
+
+constexpr size_t kLeastTensorInfo = offsetof(HoneTensorInfo, bytes) + sizeof(HoneTensorInfo::bytes);
+constexpr size_t kLeastInstanceOptions =
+    offsetof(HoneInstanceOptions, pin_threads) + sizeof(HoneInstanceOptions::pin_threads);
+constexpr size_t kLeastStepProfile = offsetof(HoneStepProfile, recorded_us) + sizeof(HoneStepProfile::recorded_us);
 
 DLDataType ToDl(const std::string& dtype) {
   const auto bits = static_cast<uint8_t>(8 * hone::DTypeBytes(dtype));
@@ -132,10 +175,29 @@ HoneStatus DescribePort(const hone::Bundle& bundle, const std::vector<BundlePort
                    std::to_string(ports.size()));
   }
   const BundlePort& port = ports[static_cast<size_t>(index)];
-  *info = {port.name.c_str(), ToDl(port.dtype),     port.dtype.c_str(), static_cast<int32_t>(port.shape.size()),
-           port.shape.data(), BytesOf(bundle, port)};
-  return HONE_OK;
+  return Report(WriteAnswer("HoneTensorInfo", kLeastTensorInfo,
+                            {.struct_size = 0,
+                             .name = port.name.c_str(),
+                             .dtype = ToDl(port.dtype),
+                             .dtype_name = port.dtype.c_str(),
+                             .ndim = static_cast<int32_t>(port.shape.size()),
+                             .shape = port.shape.data(),
+                             .bytes = BytesOf(bundle, port)},
+                            info));
 }
+
+// `open`, a function to the bundle or an error.
+template <class Open>
+HoneStatus Load(Open open, HoneModule** module) {
+  return Guarded([&]() -> RuntimeError {
+    auto bundle = open();
+    if (!bundle.ok()) return bundle.error();
+    *module = new HoneModule{*std::move(bundle)};
+    return {};
+  });
+}
+
+bool IsEmpty(const char* text) { return text == nullptr || *text == '\0'; }
 
 }  // namespace
 
@@ -147,22 +209,26 @@ const char* hone_last_error(void) { return t_last_error.c_str(); }
 
 HoneStatus hone_module_load(const char* path, HoneModule** module) {
   if (path == nullptr || module == nullptr) return Invalid("hone_module_load: an argument is NULL");
-  return Guarded([&]() -> RuntimeError {
-    auto bundle = hone::Bundle::Open(path);
-    if (!bundle.ok()) return bundle.error();
-    *module = new HoneModule{*std::move(bundle)};
-    return {};
-  });
+  return Load([&] { return hone::Bundle::Open(path); }, module);
 }
 
 HoneStatus hone_module_load_memory(const void* bytes, size_t size, HoneModule** module) {
   if (bytes == nullptr || module == nullptr) return Invalid("hone_module_load_memory: an argument is NULL");
-  return Guarded([&]() -> RuntimeError {
-    auto bundle = hone::Bundle::FromMemory({static_cast<const char*>(bytes), size});
-    if (!bundle.ok()) return bundle.error();
-    *module = new HoneModule{*std::move(bundle)};
-    return {};
-  });
+  return Load([&] { return hone::Bundle::FromMemory({static_cast<const char*>(bytes), size}); }, module);
+}
+
+HoneStatus hone_module_load_signed(const char* path, const char* public_key, HoneModule** module) {
+  if (path == nullptr || IsEmpty(public_key) || module == nullptr) {
+    return Invalid("hone_module_load_signed: an argument is NULL, or the key is empty");
+  }
+  return Load([&] { return hone::Bundle::Open(path, public_key); }, module);
+}
+
+HoneStatus hone_module_load_memory_signed(const void* bytes, size_t size, const char* public_key, HoneModule** module) {
+  if (bytes == nullptr || IsEmpty(public_key) || module == nullptr) {
+    return Invalid("hone_module_load_memory_signed: an argument is NULL, or the key is empty");
+  }
+  return Load([&] { return hone::Bundle::FromMemory({static_cast<const char*>(bytes), size}, public_key); }, module);
 }
 
 void hone_module_free(HoneModule* module) { delete module; }
@@ -187,8 +253,9 @@ const char* hone_module_manifest(const HoneModule* module) {
 
 HoneStatus hone_instance_create(const HoneModule* module, const HoneInstanceOptions* options, HoneInstance** instance) {
   if (module == nullptr || instance == nullptr) return Invalid("hone_instance_create: an argument is NULL");
-  const HoneInstanceOptions chosen = options == nullptr ? HoneInstanceOptions{} : *options;
   return Guarded([&]() -> RuntimeError {
+    HoneInstanceOptions chosen;
+    if (RuntimeError error = ReadOptions("HoneInstanceOptions", kLeastInstanceOptions, options, &chosen)) return error;
     auto made = hone::Instance::Create(module->bundle, {.threads = chosen.threads, .pin = chosen.pin_threads != 0});
     if (!made.ok()) return made.error();
     *instance = new HoneInstance{*std::move(made)};
@@ -291,9 +358,14 @@ HoneStatus hone_instance_step_profile(const HoneInstance* instance, int32_t inde
   if (index < 0 || static_cast<size_t>(index) >= graph.steps.size())
     return Invalid("there is no step " + std::to_string(index));
   const hone::BundleKernel& kernel = graph.kernels[graph.steps[index].kernel];
-  *profile = {kernel.name.c_str(), kernel.symbol.c_str(), kernel.record.c_str(), instance->instance->step_us(index),
-              kernel.recorded_us};
-  return HONE_OK;
+  return Report(WriteAnswer("HoneStepProfile", kLeastStepProfile,
+                            {.struct_size = 0,
+                             .name = kernel.name.c_str(),
+                             .symbol = kernel.symbol.c_str(),
+                             .record = kernel.record.c_str(),
+                             .us = instance->instance->step_us(index),
+                             .recorded_us = kernel.recorded_us},
+                            profile));
 }
 
 }  // extern "C"

@@ -11,6 +11,10 @@
  *    used by one thread at a time; make one instance for each thread that runs the model.
  *  - Tensors are DLPack's DLTensor: device kDLCPU, contiguous row-major (strides NULL or saying the same), byte_offset
  *    honoured. Shapes and types must be exactly the model's.
+ *  - Structures of options and of answers begin with `struct_size`, which the caller sets to sizeof of the structure:
+ *    `HoneTensorInfo info = {sizeof(info)};`. Later releases add fields at the end, so programs and runtimes of
+ * different releases agree: of an option the program does not know the runtime takes the zero; a field of an answer
+ * that it does not know is zero; an option that the runtime does not know is refused unless it is zero.
  *  - hone_instance_run allocates nothing, opens nothing and takes no lock. */
 #ifndef HONE_DEPLOY_RUNTIME_HONE_RUNTIME_H_
 #define HONE_DEPLOY_RUNTIME_HONE_RUNTIME_H_
@@ -50,7 +54,7 @@ typedef enum HoneStatus {
   HONE_OK = 0,
   HONE_INVALID_ARGUMENT = 1, /* unknown name, wrong shape or type, NULL where a value is needed */
   HONE_NOT_FOUND = 2,        /* no such file */
-  HONE_CORRUPT = 3,          /* not a bundle, truncated, or damaged */
+  HONE_CORRUPT = 3,          /* not a bundle, truncated, damaged, or not what the key's holder signed */
   HONE_UNSUPPORTED = 4,      /* this machine cannot run it; the message says what is missing */
   HONE_OUT_OF_MEMORY = 5,
   HONE_KERNEL_FAILED = 6,
@@ -70,9 +74,15 @@ const char* hone_last_error(void); /* never NULL; "" when no call of this thread
 HoneStatus hone_module_load(const char* path, HoneModule** module);
 /* Copies the bytes. */
 HoneStatus hone_module_load_memory(const void* bytes, size_t size, HoneModule** module);
+/* The same of a bundle that `hone compile --sign` signed. `public_key` is PEM text, as `openssl pkey -pubout` writes
+   it. Nothing of the bundle is used before its signature was checked, by the system's libcrypto: HONE_UNSUPPORTED where
+   it is not there. */
+HoneStatus hone_module_load_signed(const char* path, const char* public_key, HoneModule** module);
+HoneStatus hone_module_load_memory_signed(const void* bytes, size_t size, const char* public_key, HoneModule** module);
 void hone_module_free(HoneModule* module);
 
 typedef struct HoneTensorInfo {
+  size_t struct_size;
   const char* name;
   DLDataType dtype;
   const char* dtype_name; /* "float32" */
@@ -91,6 +101,7 @@ const char* hone_module_manifest(const HoneModule* module);
 /* ---- instances: memory and threads to run a module with ---- */
 
 typedef struct HoneInstanceOptions {
+  size_t struct_size;
   int32_t threads;     /* the caller included; 0: what the bundle was tuned for, at most the CPUs allowed */
   int32_t pin_threads; /* not 0: each thread, the creating one included, on a CPU of its own */
 } HoneInstanceOptions;
@@ -118,6 +129,7 @@ HoneStatus hone_instance_view_output(const HoneInstance* instance, const char* n
 /* ---- profile ---- */
 
 typedef struct HoneStepProfile {
+  size_t struct_size;
   const char* name;   /* of the task, "conv2d_3" */
   const char* symbol; /* of its kernel */
   const char* record; /* the tuning record it was compiled from, "" when it has none */

@@ -15,12 +15,12 @@ class _Tensor(c.Structure):   # DLTensor
 
 
 class _Info(c.Structure):   # HoneTensorInfo
-    _fields_ = [("name", c.c_char_p), ("dtype", _Type), ("dtype_name", c.c_char_p), ("ndim", c.c_int32),
+    _fields_ = [("struct_size", c.c_size_t), ("name", c.c_char_p), ("dtype", _Type), ("dtype_name", c.c_char_p), ("ndim", c.c_int32),
                 ("shape", c.POINTER(c.c_int64)), ("bytes", c.c_int64)]
 
 
 class _Options(c.Structure):   # HoneInstanceOptions
-    _fields_ = [("threads", c.c_int32), ("pin_threads", c.c_int32)]
+    _fields_ = [("struct_size", c.c_size_t), ("threads", c.c_int32), ("pin_threads", c.c_int32)]
 
 
 class Bundle:
@@ -30,10 +30,10 @@ class Bundle:
         self._lib.hone_last_error.restype = c.c_char_p
         self._module, self._instance = c.c_void_p(), c.c_void_p()
         self._check(self._lib.hone_module_load(path.encode(), c.byref(self._module)))
-        options = _Options(threads, 1)
+        options = _Options(c.sizeof(_Options), threads, 1)
         self._check(self._lib.hone_instance_create(self._module, c.byref(options), c.byref(self._instance)))
         for i in range(self._lib.hone_module_num_inputs(self._module)):
-            info = _Info()
+            info = _Info(struct_size=c.sizeof(_Info))
             self._check(self._lib.hone_module_input(self._module, i, c.byref(info)))
             array = np.ascontiguousarray(values([info.shape[d] for d in range(info.ndim)], info.dtype_name.decode()))
             tensor = _Tensor(array.ctypes.data, 1, 0, info.ndim, info.dtype, info.shape, None, 0)

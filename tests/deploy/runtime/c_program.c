@@ -30,7 +30,7 @@ static DLTensor tensor_of(void* data, int ndim, int64_t* shape) {
 
 static void* run_many(void* module) {
   HoneInstance* instance = NULL;
-  HoneInstanceOptions options = {1, 0};
+  HoneInstanceOptions options = {sizeof(options), 1, 0};
   int32_t a[16], y[16];
   int64_t a_shape[2] = {4, 4}, y_shape[1] = {16};
   DLTensor a_tensor = tensor_of(a, 2, a_shape), y_tensor = tensor_of(y, 1, y_shape);
@@ -47,11 +47,53 @@ static void* run_many(void* module) {
   return NULL;
 }
 
+/* Structures as a later release may have them. */
+typedef struct {
+  HoneInstanceOptions known;
+  int32_t later[2];
+} LaterOptions;
+typedef struct {
+  HoneTensorInfo known;
+  int64_t later;
+} LaterInfo;
+
+static void use_other_releases(const HoneModule* module) {
+  HoneInstance* instance = NULL;
+  HoneTensorInfo info = {0};
+  HoneStepProfile profile = {0};
+  HoneInstanceOptions options = {0};
+  LaterOptions later_options = {{sizeof(later_options), 1, 0}, {0, 0}};
+  LaterInfo later_info;
+  memset(&later_info, 1, sizeof(later_info));
+  later_info.known.struct_size = sizeof(later_info);
+  REQUIRE(hone_module_input(module, 0, &later_info.known) == HONE_OK);
+  REQUIRE(strcmp(later_info.known.name, "a") == 0 && later_info.known.bytes == 64 && later_info.later == 0);
+  REQUIRE(later_info.known.struct_size == sizeof(later_info));
+  REQUIRE(hone_instance_create(module, &later_options.known, &instance) == HONE_OK);
+  REQUIRE(hone_instance_threads(instance) == 1);
+  REQUIRE(hone_instance_step_profile(instance, 0, &profile) == HONE_INVALID_ARGUMENT);
+  REQUIRE(strstr(hone_last_error(), "set it to sizeof(HoneStepProfile)") != NULL);
+  hone_instance_free(instance);
+  instance = NULL;
+  later_options.later[1] = 1;
+  REQUIRE(hone_instance_create(module, &later_options.known, &instance) == HONE_INVALID_ARGUMENT);
+  REQUIRE(strstr(hone_last_error(), "options of a later release") != NULL);
+  REQUIRE(hone_instance_create(module, &options, &instance) == HONE_INVALID_ARGUMENT);
+  REQUIRE(strstr(hone_last_error(), "struct_size is 0; set it to sizeof(HoneInstanceOptions)") != NULL);
+  options.struct_size = sizeof(options) - 1;
+  REQUIRE(hone_instance_create(module, &options, &instance) == HONE_INVALID_ARGUMENT);
+  options.struct_size = (size_t)-1;
+  REQUIRE(hone_instance_create(module, &options, &instance) == HONE_INVALID_ARGUMENT);
+  REQUIRE(instance == NULL);
+  REQUIRE(hone_module_input(module, 0, &info) == HONE_INVALID_ARGUMENT);
+  REQUIRE(strstr(hone_last_error(), "set it to sizeof(HoneTensorInfo)") != NULL);
+}
+
 int main(int argc, char** argv) {
   HoneModule* module = NULL;
   HoneInstance* instance = NULL;
-  HoneTensorInfo info;
-  HoneStepProfile profile;
+  HoneTensorInfo info = {sizeof(info)};
+  HoneStepProfile profile = {sizeof(profile)};
   DLTensor view;
   int32_t a[16], z[16];
   int64_t a_shape[2] = {4, 4}, wrong_shape[2] = {4, 5}, z_shape[2] = {2, 8}, strides[2] = {1, 4};
@@ -67,7 +109,11 @@ int main(int argc, char** argv) {
   REQUIRE(hone_module_load_memory("nonsense", 8, &module) == HONE_CORRUPT);
   REQUIRE(hone_module_load(NULL, &module) == HONE_INVALID_ARGUMENT);
   REQUIRE(module == NULL);
+  REQUIRE(hone_module_load_signed(argv[1], NULL, &module) == HONE_INVALID_ARGUMENT);
+  REQUIRE(hone_module_load_signed(argv[1], "", &module) == HONE_INVALID_ARGUMENT);
+  REQUIRE(module == NULL);
   REQUIRE(hone_module_load(argv[1], &module) == HONE_OK);
+  use_other_releases(module);
 
   REQUIRE(hone_module_num_inputs(module) == 1 && hone_module_num_outputs(module) == 2);
   REQUIRE(hone_module_input(module, 0, &info) == HONE_OK);
