@@ -26,6 +26,8 @@ absl::StatusOr<std::string> ReadPlan(SqlConnection& connection, uint64_t tenant,
 absl::StatusOr<std::vector<JobRow>> ReadJobs(SqlConnection& connection, uint64_t tenant);
 absl::StatusOr<std::optional<BestEntry>> ReadBest(SqlConnection& connection, uint64_t tenant, const v1::BestKey& key,
                                                   int* corrupt);
+// nullopt when the tenant has none of that number, or one whose checksum does not match.
+absl::StatusOr<std::optional<RecordRow>> ReadRecordById(SqlConnection& connection, uint64_t tenant, uint64_t id);
 absl::StatusOr<RecordPage> ReadRecords(SqlConnection& connection, uint64_t tenant, const RecordFilter& filter);
 
 }  // namespace hone

@@ -2,9 +2,11 @@
 
 #include <cmath>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "absl/strings/escaping.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "compiler/support/sha256.h"
 #include "compiler/support/status_macros.h"
@@ -18,6 +20,7 @@ using nlohmann::json;
 constexpr int kFormat = 1;
 constexpr int kPage = 256;
 constexpr size_t kLongestLine = size_t{64} << 20;
+constexpr size_t kLongestCheck = 4096;
 
 std::string Base64(const std::string& bytes) {
   std::string text;
@@ -88,6 +91,19 @@ class Fields {
   std::string error_;
 };
 
+// nullopt for every other line.
+std::optional<CheckRecord> CheckFromJsonLine(uint64_t tenant, std::string_view text) {
+  if (text.substr(0, kLongestCheck).find("\"hone_check\"") == std::string_view::npos) return std::nullopt;
+  const json object = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!object.is_object() || object.value("hone_check", json()) != kFormat) return std::nullopt;
+  CheckRecord check{.tenant = tenant};
+  Fields fields(object);
+  const bool numbered = absl::SimpleAtoi(fields.Text("record"), &check.record);
+  check.generator = fields.Text("generator");
+  check.object_digest = fields.Hex("object_digest", 0);
+  return numbered && fields.status().ok() ? std::optional(check) : std::nullopt;
+}
+
 }  // namespace
 
 std::string ToJsonLine(const RecordLine& line) {
@@ -122,6 +138,14 @@ std::string ToJsonLine(const RecordLine& line) {
   const std::string checksum = Checksum(object);
   object["checksum"] = checksum;
   return object.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+std::string ToJsonLine(const CheckRecord& check) {
+  return json{{"hone_check", kFormat},
+              {"record", std::to_string(check.record)},
+              {"generator", check.generator},
+              {"object_digest", ToHex(check.object_digest)}}
+      .dump();
 }
 
 absl::StatusOr<RecordLine> RecordFromJsonLine(std::string_view text) {
@@ -225,6 +249,10 @@ absl::StatusOr<ImportPlan> PlanImport(TuningStore& store, uint64_t tenant, std::
     const std::string_view line_text = text.substr(0, end);
     text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
     if (line_text.find_first_not_of(" \t\r") == std::string_view::npos) continue;
+    if (const std::optional<CheckRecord> check = CheckFromJsonLine(tenant, line_text); check.has_value()) {
+      plan.writes.push_back(*check);
+      continue;
+    }
     absl::StatusOr<RecordLine> line = RecordFromJsonLine(line_text);
     if (!line.ok()) {
       plan.refused.push_back(absl::StrCat("line ", number, ": ", line.status().message()));

@@ -27,9 +27,12 @@ absl::StatusOr<RecordLine> RecordFromJsonLine(std::string_view line);  // Invali
 absl::StatusOr<int> ExportRecords(TuningStore& store, uint64_t tenant,
                                   const std::function<absl::Status(std::string lines)>& sink);
 
+std::string ToJsonLine(const CheckRecord& check);
+
 // The writes that bring lines into a database, as claims: their times and their verification are somebody's word until
 // the next job on that key has measured them here. A best record of the file becomes the key's best where the database
 // has none yet; where it has one, the record is kept beside it, to be tried again by the next job on that key.
+// A line may also say what a generator makes of a record that is there (CheckRecord); such lines are not counted.
 struct ImportPlan {
   std::vector<Write> writes;
   uint64_t records = 0;

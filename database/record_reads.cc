@@ -172,7 +172,7 @@ absl::StatusOr<KeyHistory> ReadHistory(SqlConnection& c, const TuningKey& key) {
         continue;
       }
       history.trials.push_back({read.row.record.trace(), v1::OUTCOME_OK, read.row.record.median_us(),
-                                /*claimed=*/read.row.origin == "imported"});
+                                /*claimed=*/read.row.origin != "tuned"});
     }
   }
   {
@@ -200,7 +200,7 @@ absl::StatusOr<KeyHistory> ReadHistory(SqlConnection& c, const TuningKey& key) {
   history.best_record = best.row.record.id();
   history.best_us = q->GetReal(kNumRecordColumns);
   history.best_trace = best.row.record.trace();
-  history.best_claimed = best.row.origin == "imported";
+  history.best_claimed = best.row.origin != "tuned";
   return history;
 }
 
@@ -290,6 +290,17 @@ absl::StatusOr<std::optional<BestEntry>> ReadBest(SqlConnection& c, uint64_t ten
   HONE_ASSIGN_OR_RETURN(std::string faster_default,
                         ReadFasterDefault(c, best->row.record.id(), key.model_hash(), corrupt));
   return std::optional<BestEntry>(BestEntry{std::move(best->row), exact, std::move(faster_default)});
+}
+
+absl::StatusOr<std::optional<RecordRow>> ReadRecordById(SqlConnection& c, uint64_t tenant, uint64_t id) {
+  HONE_ASSIGN_OR_RETURN(
+      const std::unique_ptr<SqlQuery> q,
+      c.Prepare(absl::StrCat("SELECT ", kRecordColumns, kRecordTables, "WHERE r.id = ? AND k.tenant = ?")));
+  q->Int(id).Int(tenant);
+  HONE_ASSIGN_OR_RETURN(const bool row, q->Next());
+  if (!row) return std::optional<RecordRow>();
+  ReadRow read = ReadRecord(*q);
+  return read.intact ? std::optional<RecordRow>(std::move(read.row)) : std::nullopt;
 }
 
 absl::StatusOr<RecordPage> ReadRecords(SqlConnection& c, uint64_t tenant, const RecordFilter& filter) {

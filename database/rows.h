@@ -125,7 +125,7 @@ struct RecordRow {
   TuningKey key;
   v1::Record record;  // workload text and name, created, target included when read
   // "tuned": verified and measured by workers of this database. "imported": a claim of whoever wrote the file, until a
-  // worker here has measured the same trace.
+  // worker here has measured the same trace. "stale": measured here, as code that the present generator does not make.
   std::string origin;
 };
 uint64_t RecordId(const TuningKey& key, const std::string& trace);
@@ -158,8 +158,8 @@ struct AddMeasurement {
 };  // no effect when (trial, attempt) is there
 struct PutRecord {
   RecordRow row;
-};  // replaces an imported one by one that was measured here; else no effect when it is there. Objects are kept when
-    // given
+};  // replaces an imported or a stale one by one that was measured here; else no effect when it is there. Objects are
+    // kept when given
 struct PutObject {
   uint64_t record = 0;
   std::string digest, object, kernel_set;  // SHA-256 of the object
@@ -194,8 +194,18 @@ struct PutChoice {
   std::string faster_default;  // SHA-256 of the default's object; empty: the record's was faster
 };                             // replaces; no effect when the record is not there or not the tenant's
 
-using Write = std::variant<PutTenant, PutWorkload, PutDeviceClass, PutJob, PutPlan, PutTask, PutTrial, AddMeasurement,
-                           PutRecord, PutObject, SetBest, PruneObjects, PruneTrials, PutCostModel, PutChoice>;
+// What a code generator makes of a record's schedule: `object_digest` is of its code. Where that is the code that was
+// measured, the record is that generator's from now on. Else the record is stale: its trials no longer count, so that
+// the next job on its key measures the schedule again, and what the record says stays until then.
+struct CheckRecord {
+  uint64_t tenant = kLocalTenant;
+  uint64_t record = 0;
+  std::string generator, object_digest;
+};  // no effect when the record is not there, not the tenant's, or not measured here
+
+using Write =
+    std::variant<PutTenant, PutWorkload, PutDeviceClass, PutJob, PutPlan, PutTask, PutTrial, AddMeasurement, PutRecord,
+                 PutObject, SetBest, PruneObjects, PruneTrials, PutCostModel, PutChoice, CheckRecord>;
 
 // ---- what a restart reads ----
 struct StoredState {
@@ -212,7 +222,7 @@ struct PastTrial {
   std::string trace;
   v1::OutcomeKind kind = v1::OUTCOME_OK;
   double median_us = 0;
-  bool claimed = false;  // of an imported record: not measured here
+  bool claimed = false;  // of an imported or a stale record: this code was not measured here
 };
 // All that is known of one key.
 struct KeyHistory {
@@ -220,7 +230,7 @@ struct KeyHistory {
   uint64_t best_record = 0;
   std::string best_trace;
   double best_us = 0;
-  bool best_claimed = false;         // the best record is an imported one, not yet measured here
+  bool best_claimed = false;         // the best record is an imported or a stale one, not yet measured here
   std::vector<std::string> duelled;  // traces that met the champion already, won or lost
   std::vector<std::string> seeds;    // best traces of the same workload under other keys
   int corrupt = 0;                   // rows whose checksums do not match, left out

@@ -5,6 +5,7 @@
 #include "compiler/support/sha256.h"
 #include "compiler/support/status_macros.h"
 #include "database/checksum.h"
+#include "database/reads.h"
 #include "database/row_checksums.h"
 #include "nlohmann/json.hpp"
 
@@ -178,10 +179,10 @@ absl::Status Apply(SqlConnection& c, KeyIds& keys, const PutRecord& write) {
   const v1::Record& r = write.row.record;
   HONE_ASSIGN_OR_RETURN(const int64_t key, KeyId(c, keys, write.row.key));
   HONE_ASSIGN_OR_RETURN(const std::string trace, PutTrace(c, r.trace()));
-  if (write.row.origin != "imported") {  // a claim that is replaced takes its object along
+  if (write.row.origin == "tuned") {  // a claim that is replaced takes its object along
     HONE_ASSIGN_OR_RETURN(const std::unique_ptr<SqlQuery> remove,
                           c.Prepare("DELETE FROM object WHERE record = ?1 AND EXISTS (SELECT 1 FROM record WHERE "
-                                    "id = ?1 AND origin = 'imported' AND object_digest <> ?2)"));
+                                    "id = ?1 AND origin <> 'tuned' AND object_digest <> ?2)"));
     remove->Int(r.id()).Blob(r.object_digest());
     HONE_RETURN_IF_ERROR(remove->Run());
   }
@@ -195,7 +196,7 @@ absl::Status Apply(SqlConnection& c, KeyIds& keys, const PutRecord& write) {
                   "high_us = excluded.high_us, program_hash = excluded.program_hash, "
                   "object_digest = excluded.object_digest, generator = excluded.generator, target = excluded.target, "
                   "created = excluded.created, origin = excluded.origin, checksum = excluded.checksum "
-                  "WHERE record.origin = 'imported' AND excluded.origin <> 'imported'"));
+                  "WHERE record.origin <> 'tuned' AND excluded.origin = 'tuned'"));
     insert->Int(r.id()).Int(key).Blob(trace).Real(r.median_us()).Real(r.low_us()).Real(r.high_us());
     insert->Blob(r.program_hash()).Blob(r.object_digest()).Text(r.generator()).Text(r.target()).Text(r.created());
     CrashPoint("write.record.traced");
@@ -277,6 +278,27 @@ absl::Status Apply(SqlConnection& c, KeyIds& keys, const PutChoice& write) {
   insert->Int(write.record).Blob(write.model_hash).Blob(write.faster_default);
   insert->Blob(ChecksumOfChoice(write.record, write.model_hash, write.faster_default)).Int(write.tenant);
   return insert->Run();
+}
+
+absl::Status Apply(SqlConnection& c, KeyIds& keys, const CheckRecord& write) {
+  CrashPoint("write.check");
+  HONE_ASSIGN_OR_RETURN(std::optional<RecordRow> row, ReadRecordById(c, write.tenant, write.record));
+  if (!row.has_value() || row->origin != "tuned") return absl::OkStatus();
+  if (row->record.object_digest() == write.object_digest) {
+    row->record.set_generator(write.generator);
+  } else {
+    row->origin = "stale";
+    // Duels too: it has to win its place again.
+    HONE_ASSIGN_OR_RETURN(const std::unique_ptr<SqlQuery> drop,
+                          c.Prepare("UPDATE trial SET state = 3 WHERE state = 2 AND (key, trace) = (SELECT key, trace "
+                                    "FROM record WHERE id = ?)"));
+    drop->Int(write.record);
+    HONE_RETURN_IF_ERROR(drop->Run());
+  }
+  HONE_ASSIGN_OR_RETURN(const std::unique_ptr<SqlQuery> update,
+                        c.Prepare("UPDATE record SET generator = ?, origin = ?, checksum = ? WHERE id = ?"));
+  update->Text(row->record.generator()).Text(row->origin).Blob(ChecksumOf(*row)).Int(write.record);
+  return update->Run();
 }
 
 }  // namespace

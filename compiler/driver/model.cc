@@ -172,22 +172,32 @@ absl::StatusOr<Model> LoadModel(const std::string& path, const ImportOptions& op
   return model;
 }
 
+std::vector<v1::BestKey> BestKeysOf(const Model& model, const ResolvedSettings& settings) {
+  std::vector<v1::BestKey> keys;
+  for (const CanonicalWorkload& workload : model.workloads) {
+    v1::BestKey key;
+    key.set_workload_hash(workload.hash);
+    key.set_device_class(DeviceClass(settings.target));
+    key.set_threads(settings.threads);
+    key.set_numeric(settings.wire_numeric());
+    key.set_model_hash(model.hash);
+    keys.push_back(std::move(key));
+  }
+  return keys;
+}
+
+std::string CodeDigest(const std::string& trace_text, const CanonicalWorkload& workload,
+                       const ResolvedSettings& settings) {
+  const absl::StatusOr<Trace> trace = ParseTrace(trace_text);
+  if (!trace.ok()) return "";
+  const absl::StatusOr<Made> made = CompileTrace(*trace, workload, settings);
+  return made.ok() ? Sha256(made->packaged.kernel.object) : "";
+}
+
 absl::StatusOr<CompileSummary> CompileModel(const Model& model, const ResolvedSettings& settings,
                                             const ServiceOptions* records, const std::string& output, LockFile* made) {
   std::vector<std::optional<v1::BestAnswer>> best(model.workloads.size());
-  if (records != nullptr) {
-    std::vector<v1::BestKey> keys;
-    for (const CanonicalWorkload& workload : model.workloads) {
-      v1::BestKey key;
-      key.set_workload_hash(workload.hash);
-      key.set_device_class(DeviceClass(settings.target));
-      key.set_threads(settings.threads);
-      key.set_numeric(settings.wire_numeric());
-      key.set_model_hash(model.hash);
-      keys.push_back(std::move(key));
-    }
-    HONE_ASSIGN_OR_RETURN(best, FindBest(*records, keys));
-  }
+  if (records != nullptr) { HONE_ASSIGN_OR_RETURN(best, FindBest(*records, BestKeysOf(model, settings))); }
   std::vector<absl::StatusOr<Made>> all = MakeAll(model, [&](size_t i) {
     const CanonicalWorkload& workload = model.workloads[i];
     if (best[i].has_value()) {

@@ -56,6 +56,11 @@ struct CompileSummary {
   int claimed = 0;               // of the records used: imported, and not measured by a worker of this database
 };
 
+// What is asked for the best record of each of the model's tasks.
+std::vector<v1::BestKey> BestKeysOf(const Model& model, const ResolvedSettings& settings);
+// SHA-256 of the code that this Hone makes of a schedule; "" where it makes none.
+std::string CodeDigest(const std::string& trace, const CanonicalWorkload& workload, const ResolvedSettings& settings);
+
 // Compiles and writes the bundle. `records` nullptr: defaults alone. Every kernel is generated here, on all cores, from
 // its schedule; of what others compiled only the digest is looked at, to tell whether it is the same. A record whose
 // trace no longer replays is passed over, and one that was found slower than the default schedule inside this model.

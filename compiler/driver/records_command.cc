@@ -31,8 +31,11 @@ struct RecordsOptions {
   bool json = false, trace = false, program = false;
 };
 
-// An imported record is its writer's word until a worker here has measured it.
-const char* StateOf(const v1::Record& record) { return record.origin() == "imported" ? "claimed" : "verified"; }
+// An imported record is its writer's word until a worker here has measured it; what was measured as other code than is
+// made of it now is stale until then.
+const char* StateOf(const v1::Record& record) {
+  return record.origin() == "imported" ? "claimed" : record.origin() == "stale" ? "stale" : "verified";
+}
 
 std::string NumericText(const v1::Record& record) {
   return record.numeric() == v1::NUMERIC_STRICT ? "strict" : "default";

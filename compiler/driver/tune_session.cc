@@ -15,6 +15,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "compiler/driver/check_records.h"
 #include "compiler/driver/duration.h"
 #include "compiler/driver/exit_code.h"
 #include "compiler/driver/hints.h"
@@ -49,6 +50,7 @@ class TuneSession {
     HONE_RETURN_IF_ERROR(Connect());
     CrashPoint("client.connected");
     CatchInterrupts();
+    CheckOldRecords();
     HONE_RETURN_IF_ERROR(Submit(request));
     CrashPoint("client.submitted");
     status_.Say(absl::StrCat("job ", job_, ": ", request.tasks_size(), " tasks of ", request.model_name(), " at ",
@@ -61,6 +63,18 @@ class TuneSession {
 
  private:
   DaemonClient& client() { return private_ != nullptr ? private_->client() : *shared_; }
+
+  // What cannot be checked now is checked by the next tune.
+  void CheckOldRecords() {
+    const absl::StatusOr<RecordChecks> checks = CheckRecords(*order_.model, order_.resolved, order_.service, client());
+    if (!checks.ok()) {
+      status_.Say(absl::StrCat("what another Hone measured was not checked: ", std::string(checks.status().message())));
+    } else if (checks->stale > 0) {
+      status_.Say(absl::StrCat(checks->stale, " of ", checks->stale + checks->holding,
+                               " records of another Hone are of code that this one does not make: they are measured "
+                               "again"));
+    }
+  }
 
   // The job goes on by itself: says its number, and how to join it.
   absl::Status Detach() {

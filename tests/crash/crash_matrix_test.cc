@@ -12,6 +12,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "database/record_json.h"
 #include "database/sqlite_store.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -44,7 +45,7 @@ Activity ActivityOf(const std::string& point) {
   if (IsOf(point, {"daemon.", "sqlite.", "migrate.", "core.epoch", "core.state", "core.leads", "store.epoch"})) {
     return Activity::kStart;
   }
-  if (IsOf(point, {"tune.", "client.", "write.tenant"})) return Activity::kCommand;
+  if (IsOf(point, {"tune.", "client.", "write.tenant", "write.check"})) return Activity::kCommand;
   return Activity::kJob;
 }
 
@@ -227,10 +228,11 @@ TEST_F(Commands, AreRepeatedAfterALoss) {
   ASSERT_EQ(
       system_test::Hone(world_.folder(), {"records", "export", "--db", world_.folder() / "old.db", "-o", lines}).code,
       0);
+  system_test::WriteAll(lines, system_test::ReadAll(lines) + ToJsonLine(CheckRecord{.record = 1}) + "\n");
   for (const std::string& point : schedule) {
     SCOPED_TRACE(point);
     Trigger trigger(world_.folder(), point, 1);
-    if (IsOf(point, {"tune.import", "write.tenant", "client.imported"})) {
+    if (IsOf(point, {"tune.import", "write.tenant", "write.check", "client.imported"})) {
       Run(trigger, {"records", "import", lines});
     } else if (IsOf(point, {"tune.export"})) {
       const Finished exported = Run(trigger, {"records", "export"});

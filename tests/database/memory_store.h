@@ -68,7 +68,7 @@ class MemoryStore : public TuningStore {
       const RecordRow& row = records_.at(id);
       if (row.key == key && tried.count(row.record.trace()) == 0) {
         history.trials.push_back(
-            {row.record.trace(), v1::OUTCOME_OK, row.record.median_us(), /*claimed=*/row.origin == "imported"});
+            {row.record.trace(), v1::OUTCOME_OK, row.record.median_us(), /*claimed=*/row.origin != "tuned"});
       }
     }
     const auto best = best_.find(key);
@@ -76,7 +76,7 @@ class MemoryStore : public TuningStore {
       history.best_record = best->second.first;
       history.best_us = best->second.second;
       history.best_trace = records_.at(best->second.first).record.trace();
-      history.best_claimed = records_.at(best->second.first).origin == "imported";
+      history.best_claimed = records_.at(best->second.first).origin != "tuned";
     }
     std::set<std::string> seeds;
     for (const auto& [other, entry] : best_) {
@@ -255,7 +255,7 @@ class MemoryStore : public TuningStore {
     row.record.clear_kernel_set();
     const auto [before, added] = records_.emplace(id, row);
     if (added) record_order_.push_back(id);
-    if (!added && before->second.origin == "imported" && row.origin != "imported") {
+    if (!added && before->second.origin != "tuned" && row.origin == "tuned") {
       if (before->second.record.object_digest() != row.record.object_digest()) objects_.erase(id);
       before->second = std::move(row);
     }
@@ -305,6 +305,22 @@ class MemoryStore : public TuningStore {
     const auto record = records_.find(w.record);
     if (record == records_.end() || record->second.key.tenant != w.tenant) return;
     choices_[{w.record, w.model_hash}] = w.faster_default;
+  }
+  void Apply(const CheckRecord& w) {
+    const auto found = records_.find(w.record);
+    if (found == records_.end() || found->second.key.tenant != w.tenant || found->second.origin != "tuned") return;
+    RecordRow& row = found->second;
+    if (row.record.object_digest() == w.object_digest) {
+      row.record.set_generator(w.generator);
+      return;
+    }
+    row.origin = "stale";
+    for (auto& [id, trial] : trials_) {
+      if (trial.key != row.key || trial.trace != row.record.trace() || trial.state != TrialState::kDone) continue;
+      trial.state = TrialState::kDropped;
+      candidates_[{row.key, trial.trace}].erase(id);
+      std::erase(ended_, id);
+    }
   }
   void Apply(const PutCostModel& w) { models_[{w.tenant, w.device_class, w.kind}] = w.bytes; }
 

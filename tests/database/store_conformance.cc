@@ -266,6 +266,46 @@ TEST_P(StoreTest, WhatWasMeasuredHereReplacesWhatWasImported) {
   EXPECT_FALSE(store_->LoadHistory(key)->best_claimed);
 }
 
+// Another generator has looked: the same code holds, other code is a claim until it is measured again.
+TEST_P(StoreTest, WhatAnotherGeneratorMakesOtherwiseIsMeasuredAgain) {
+  const TuningKey key = TestKey("conv2d_1");
+  const RecordRow same = TestRecord(key, "same", 1), other = TestRecord(key, "other", 2);
+  Commit({PutTrial{TestTrial(1, key, 1, "same", TrialState::kDone, v1::OUTCOME_OK, 1)}, PutRecord{same},
+          PutTrial{TestTrial(2, key, 1, "other", TrialState::kDone, v1::OUTCOME_OK, 2)}, PutRecord{other},
+          SetBest{key, other.record.id(), 2}});
+  Commit({CheckRecord{kLocalTenant, same.record.id(), "generator 2", same.record.object_digest()},
+          CheckRecord{kLocalTenant, other.record.id(), "generator 2", "another digest"},
+          CheckRecord{kLocalTenant + 1, same.record.id(), "generator 3", "another digest"},
+          CheckRecord{kLocalTenant, 12345, "generator 2", "of no record"}});
+  auto page = store_->Records(kLocalTenant, {});
+  ASSERT_TRUE(page.ok()) << page.status();
+  ASSERT_EQ(page->rows.size(), 2u) << "nothing is thrown away";
+  EXPECT_EQ(page->corrupt, 0);
+  EXPECT_EQ(page->rows[0].origin, "tuned");
+  EXPECT_EQ(page->rows[0].record.generator(), "generator 2");
+  EXPECT_EQ(page->rows[1].origin, "stale");
+  EXPECT_EQ(page->rows[1].record.object_digest(), other.record.object_digest()) << "what was measured stays on record";
+  auto history = store_->LoadHistory(key);
+  ASSERT_TRUE(history.ok()) << history.status();
+  EXPECT_TRUE(history->best_claimed);
+  ASSERT_EQ(history->trials.size(), 2u);
+  EXPECT_FALSE(history->trials[0].claimed);
+  EXPECT_EQ(history->trials[1].trace, "other");
+  EXPECT_TRUE(history->trials[1].claimed);
+
+  RecordRow again = TestRecord(key, "other", 3);
+  again.record.set_object_digest("another digest");
+  Commit({PutTrial{TestTrial(3, key, 1, "other", TrialState::kDone, v1::OUTCOME_OK, 3)}, PutRecord{again}});
+  page = store_->Records(kLocalTenant, {});
+  ASSERT_TRUE(page.ok()) << page.status();
+  ASSERT_EQ(page->rows.size(), 2u);
+  EXPECT_EQ(page->rows[1].origin, "tuned");
+  EXPECT_EQ(page->rows[1].record.median_us(), 3);
+  history = store_->LoadHistory(key);
+  ASSERT_TRUE(history.ok()) << history.status();
+  EXPECT_FALSE(history->best_claimed);
+}
+
 TEST_P(StoreTest, ATenantSeesItsOwnAndNothingElse) {
   constexpr uint64_t kOther = 2;
   const TuningKey mine = TestKey("conv2d_1");
