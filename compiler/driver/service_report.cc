@@ -109,6 +109,8 @@ std::string WorkerText(const v1::WorkerInfo& worker) {
       "%-4d %-24s %-9s %-44s trials %d, seen %.0f s ago, peak %.0f GFLOP/s, memory %.1f GB/s\n", worker.worker_id(),
       worker.name(), worker.state(), worker.profile().device_class(), worker.trials(), worker.last_seen_seconds(),
       worker.profile().peak_gflops_all(), worker.profile().memory_gbps());
+  if (worker.role() == "build") text += "     it builds for workers that only measure\n";
+  if (worker.role() == "measure") text += "     it measures what other workers build\n";
   if (!worker.waiting_for().empty()) absl::StrAppend(&text, "     it waits for ", worker.waiting_for(), "\n");
   if (!worker.missing_layers().empty()) {
     absl::StrAppend(&text, "     its sandbox lacks ", absl::StrJoin(worker.missing_layers(), ", "), "\n");
@@ -120,6 +122,7 @@ nlohmann::ordered_json WorkerJson(const v1::WorkerInfo& worker) {
   return {{"id", worker.worker_id()},
           {"name", worker.name()},
           {"state", worker.state()},
+          {"role", worker.role()},
           {"waiting_for", worker.waiting_for()},
           {"device_class", worker.profile().device_class()},
           {"leases", worker.leases()},

@@ -44,6 +44,25 @@ TEST(BoardWorker, TunesForItsCpu) {
   for (size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(got[i], want[i], 1e-4) << i;
 }
 
+TEST(BoardWorker, MeasuresWhatAnotherWorkerBuilds) {
+  const TempFolder folder;
+  const std::string model = SaveTiny(folder.path());
+  Service service(folder);
+  Process& builder = service.StartWorker({"--role", "build"});
+  service.StartWorker({"--role", "measure", "--target", kTarget, "--runner", HONE_BIN "/cortex-a76/hone-runner",
+                       "--allow-missing-layer", "memory-limit,system-calls"});
+  const Finished tune = RunProgram(
+      folder, "hone",
+      {"tune", model, "--server", service.address(), "--target", kTarget, "--trials", "4", "--threads", "1", "--json"},
+      1200);
+  ASSERT_EQ(tune.code, 0) << tune.errors << builder.Errors();
+  const std::vector<Json> records = service.Records();
+  ASSERT_FALSE(records.empty());
+  for (const Json& record : records) {
+    EXPECT_THAT(record.at("device_class").get<std::string>(), testing::StartsWith("aarch64-cortex-a76-neon"));
+  }
+}
+
 TEST(BoardWorker, WantsTheTargetOfItsRunner) {
   const TempFolder folder;
   const Finished alone =

@@ -15,8 +15,9 @@ struct FleetCounts {
   int64_t queued = 0;                               // candidates that no worker has
   std::array<int64_t, v1::Phase_ARRAYSIZE> lent{};  // by phase; PHASE_UNSPECIFIED: the worker has not spoken of it yet
   int64_t workers_idle = 0, workers_busy = 0, workers_draining = 0, workers_lost = 0;
-  int64_t searches = 0;         // batches of candidates that a search was asked for
-  int64_t workers_waiting = 0;  // of all: those that say what keeps them from work
+  int64_t builds_waiting = 0, builds_lent = 0;  // that workers which only measure have asked for
+  int64_t searches = 0;                         // batches of candidates that a search was asked for
+  int64_t workers_waiting = 0;                  // of all: those that say what keeps them from work
 
   int64_t all_lent() const {
     int64_t sum = 0;
@@ -36,7 +37,9 @@ struct DispatchCounters {
   int64_t workers_cut_off = 0;  // of these, came back in their session: the network was lost, not they
   int64_t champions = 0;        // changes of `best`
   int64_t searches_failed = 0;
-  int64_t looked_at = 0;  // jobs, workers and keys that a rule was applied to: the work, whatever the machine
+  int64_t builds = 0;             // made by workers that only build
+  int64_t builds_taken_back = 0;  // leases of builds that ended without a result
+  int64_t looked_at = 0;          // jobs, workers and keys that a rule was applied to: the work, whatever the machine
 };
 
 }  // namespace hone

@@ -1,5 +1,5 @@
-// When a rule of the dispatcher becomes due by the passing of time alone: of each worker, trial and job the earliest
-// such time. Setting one and finding the first take logarithmic time.
+// When a rule of the dispatcher becomes due by the passing of time alone: of each worker, trial, job and build the
+// earliest such time. Setting one and finding the first take logarithmic time.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,9 @@ namespace hone {
 
 class Deadlines {
  public:
-  enum class Of { kWorker, kTrial, kJob, kAsking };  // the last: of the jobs that may want candidates, number 0
-  using Subject = std::pair<Of, uint64_t>;           // and its number
+  // kAsking: of the jobs that may want candidates, number 0.
+  enum class Of { kWorker, kTrial, kJob, kAsking, kBuild };
+  using Subject = std::pair<Of, uint64_t>;  // and its number
   static constexpr Micros kNever = std::numeric_limits<Micros>::max();
 
   void Set(Of kind, uint64_t id, Micros at);  // in place of the one before; kNever: it has none

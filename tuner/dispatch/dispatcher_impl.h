@@ -1,7 +1,8 @@
 // The dispatcher's state, and its rules by topic: dispatcher.cc (events in, effects out), fleet_rules.cc (workers and
-// leases), result_rules.cc (what an outcome changes), search_rules.cc (asking for candidates), job_rules.cc (jobs,
-// budgets, ends), settle.cc (which rules are applied to whom after an event), views.cc (what is shown of it).
-// Everything whose order steers a decision is an ordered container.
+// leases), result_rules.cc (what an outcome changes), build_rules.cc (builds for workers that only measure),
+// search_rules.cc (asking for candidates), job_rules.cc (jobs, budgets, ends), settle.cc (which rules are applied to
+// whom after an event), views.cc (what is shown of it). Everything whose order steers a decision is an ordered
+// container.
 #pragma once
 
 #include <deque>
@@ -14,6 +15,7 @@
 #include <tuple>
 #include <vector>
 
+#include "tuner/dispatch/build_table.h"
 #include "tuner/dispatch/deadlines.h"
 #include "tuner/dispatch/dispatcher.h"
 #include "tuner/dispatch/fleet_index.h"
@@ -44,11 +46,12 @@ struct Worker {
   std::set<LeaseToken> acks;  // durable or superseded, to be said in the next answer
   double build_seconds = 0, verify_seconds = 0, measure_seconds = 0;  // as it last reported
   bool reports_wall_time = false;
-  int64_t trials = 0;
+  int64_t trials = 0;           // or builds, that it reported
   int64_t refused_reports = 0;  // of leases it was not given
   uint64_t last_key = 0;        // stays on one workload where it can: inputs and reference are loaded
   uint64_t last_job = 0;        // whose trial it was lent last
 
+  WorkerRole role() const;
   WorkerKind kind() const;
 };
 
@@ -64,7 +67,8 @@ class Dispatcher::Impl {
   void On(const DrainWorkers& event);
   void On(const Hello& event);
   void On(const Sync& event);
-  void On(const SyncGone& event);
+  void On(const AskBuild& event);
+  void On(const CallGone& event);
   void On(const SearchDone& event);
   void On(const SearchFailed& event);
   void On(const HistoryLoaded& event);
@@ -80,14 +84,17 @@ class Dispatcher::Impl {
   void Settle();
   void MeetDeadlines();
   void MeetDeadline(Trial& trial);
+  void MeetDeadline(Build& build);
   void File(const Touched& batch);
   void FileWorker(const Worker& worker);
   void FileJob(const Job& job);
   void FileTrial(uint64_t id);
+  void FileBuild(uint64_t id);
   WorkerStanding StandingOf(const Worker& worker) const;
   JobStanding StandingOf(const Job& job) const;
   Micros DeadlineOf(const Worker& worker) const;
   Micros DeadlineOf(const Trial& trial) const;
+  Micros DeadlineOf(const Build& build) const;
   Micros DeadlineOf(const Job& job) const;
   void CheckInvariants() const;
   void CheckNothingIsLeft() const;  // to be done by any rule
@@ -97,15 +104,21 @@ class Dispatcher::Impl {
   Fit FitOf(const Worker& worker, const Job& job) const { return hone::FitOf(worker.kind(), job.kind()); }
   bool IsLost(const Worker& worker) const;  // as far as one can see: it may still come back to its leases
   void ExpireWorker(uint64_t id);
-  std::vector<uint64_t> LoseWorker(uint64_t worker);  // its leases go to others; those it had under work
+  // What a worker had under work when it was lost.
+  struct HadUnderWork {
+    std::vector<uint64_t> trials;
+    std::vector<std::string> builds;  // by their digests
+  };
+  HadUnderWork LoseWorker(uint64_t worker);  // its leases go to others
   void Forgive(uint64_t tenant, const std::string& session);
   v1::WorkerInfo InfoOf(const Worker& worker) const;
   std::vector<v1::WorkerInfo> Workers(uint64_t tenant, Micros at) const;
   void TakeBack(Trial& trial, bool worker_was_lost);  // a lease that ended without a result
   void LendTrials(const Touched& batch);
+  int HeldBy(const Worker& worker) const;    // leases, of trials or of builds
   bool MayTake(const Worker& worker) const;  // another lease
   void Lend(Trial& trial, Worker& worker);
-  std::string SecretOf(const TrialRow& row, const Worker& worker) const;
+  std::string SecretOf(std::string_view what, uint64_t id, uint32_t attempt, const Worker& worker) const;
   // What is next for the worker; 0: nothing. `kept_away`: something is ready that another worker is to have first.
   uint64_t NextTrialFor(const Worker& worker, bool* kept_away);
   uint64_t NextTrialOf(uint64_t job, const Worker& worker, bool* kept_away);
@@ -116,6 +129,19 @@ class Dispatcher::Impl {
   void EndWait(Worker& worker);  // its call is over, answered or cut off
   void GiveBack(Worker& worker, const v1::LeaseId& id);
   void ChargeWallTime(Worker& worker, const v1::SyncRequest& request);
+
+  // ---- build_rules.cc ----
+  void LendBuilds(const Touched& batch);
+  void TakeBuilt(Worker& worker, const v1::BuildResult& result);
+  void TakeBackBuild(Build& build);  // a lease that ended without a result
+  bool IsQuarantined(const Build& build) const;
+  void AnswerBuild(uint64_t id, Message answer);
+  const Build* FindBuild(const v1::BuildId& id) const;  // whose latest lease has that token
+  v1::BuildId BuildIdOf(const Build& build) const;
+  bool HasBuild(const Worker& worker, const v1::BuildId& id) const;
+  std::set<uint64_t> BuildsSaid(const Worker& worker, const v1::SyncRequest& request) const;  // of those it has
+  void AddBuilds(const Worker& worker, const v1::SyncRequest& request, v1::SyncReply* reply);
+  bool HasBuildNews(const Worker& worker) const;
 
   // ---- result_rules.cc ----
   // False, and counted, when the lease of that token was lent to somebody else: the secret is missing or another.
@@ -216,6 +242,7 @@ class Dispatcher::Impl {
   std::map<uint64_t, KeyState*> key_by_search;
   std::map<uint64_t, std::set<uint64_t>> awaiting_history;  // by key: workers with results that cannot be judged yet
   LeaseTable leases{touched};
+  BuildTable builds{touched};
   std::map<uint64_t, Worker> workers;
   std::map<std::string, uint64_t> worker_by_session;
   std::map<ReplyTo, uint64_t> worker_by_call;
@@ -225,7 +252,7 @@ class Dispatcher::Impl {
     v1::WorkerInfo info;
     Micros last_seen = 0;
     std::string session;
-    std::vector<uint64_t> blamed;  // trials that count it among the workers lost over them
+    HadUnderWork blamed;  // these count it among the workers lost over them
   };
   // For a while: users see them, and who comes back in its session was cut off, not lost.
   std::deque<LostWorker> lost_workers;

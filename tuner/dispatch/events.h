@@ -55,9 +55,15 @@ struct Sync {
   std::string utc;
   uint64_t tenant = kLocalTenant;
 };  // utc: for the rows, never for a decision
-struct SyncGone {
+// A worker that only measures would have a candidate built. Held until it is.
+struct AskBuild {
   ReplyTo to = 0;
-};  // the call was cut: nobody reads the answer any more
+  v1::BuildCall request;
+  uint64_t tenant = kLocalTenant;
+};
+struct CallGone {
+  ReplyTo to = 0;
+};  // a call that was held was cut: nobody reads the answer any more
 struct SearchDone {
   v1::SearchReply reply;
 };
@@ -85,7 +91,7 @@ struct KeepChoices {
 struct ShutDown {};  // workers that sync from now on are told to end
 struct Tick {};      // time has passed: due when `Wake` said so
 
-using Event = std::variant<Start, Submit, StopJob, PauseJob, DrainWorkers, Hello, Sync, SyncGone, SearchDone,
+using Event = std::variant<Start, Submit, StopJob, PauseJob, DrainWorkers, Hello, Sync, AskBuild, CallGone, SearchDone,
                            SearchFailed, HistoryLoaded, Committed, ImportLines, KeepChoices, ShutDown, Tick>;
 
 // ---- effects ----
@@ -106,8 +112,8 @@ struct Refusal {
   int code = 0;
   std::string message;
 };  // absl::StatusCode
-using Message = std::variant<v1::SubmitReply, v1::JobSnapshot, v1::HelloReply, v1::SyncReply, v1::ImportReply,
-                             v1::KeepChoicesReply, v1::ListWorkersReply, Refusal>;
+using Message = std::variant<v1::SubmitReply, v1::JobSnapshot, v1::HelloReply, v1::SyncReply, v1::BuildOutcome,
+                             v1::ImportReply, v1::KeepChoicesReply, v1::ListWorkersReply, Refusal>;
 struct Reply {
   ReplyTo to = 0;
   Message message;

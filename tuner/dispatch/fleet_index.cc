@@ -9,12 +9,17 @@ namespace hone {
 
 Fit FitOf(const WorkerKind& worker, const JobKind& job) {
   if (worker.tenant != job.tenant) return Fit::kOtherTenant;
+  if (worker.role == WorkerRole::kBuild) return Fit::kBuildsOnly;
   if (job.bound() && worker.device_class != job.device_class) return Fit::kOtherDevice;
   if (job.bound() && worker.protocol != job.protocol) return Fit::kOtherProtocol;
   if (job.threads > worker.threads) return Fit::kFewerThreads;
   const bool meant = job.target.empty() || job.target == "cpu:native" || job.target == worker.target ||
                      job.target == absl::StrCat("cpu:", worker.device_class) || job.target == worker.device_class;
   return meant ? Fit::kFits : Fit::kOtherTarget;
+}
+
+WorkerKind BuilderKind(uint64_t tenant) {
+  return {.tenant = tenant, .role = WorkerRole::kBuild, .device_class = "", .target = "", .protocol = 0, .threads = 0};
 }
 
 bool JobPool::AnyAlive() const {
@@ -68,6 +73,12 @@ void FleetIndex::TouchJobsOf(const WorkerPool& pool) {
   for (const JobPool* jobs : pool.jobs) touched_.jobs.insert(jobs->members.begin(), jobs->members.end());
 }
 
+void FleetIndex::TouchMeasurers(uint64_t tenant) {
+  for (const WorkerPool* pool : WorkersOf(tenant)) {
+    if (pool->kind.role == WorkerRole::kMeasure) touched_.workers.insert(pool->members.begin(), pool->members.end());
+  }
+}
+
 void FleetIndex::FileWorker(uint64_t id, const WorkerKind& kind, const WorkerStanding& standing) {
   const auto found = workers_.find(id);
   if (found != workers_.end() && found->second.pool->kind != kind) DropWorker(id);
@@ -76,7 +87,7 @@ void FleetIndex::FileWorker(uint64_t id, const WorkerKind& kind, const WorkerSta
   if (fresh) worker.pool = &PoolFor(kind);
   if (!fresh && worker.standing == standing) return;
   const WorkerStanding before = worker.standing;
-  const bool was_alive = !worker.pool->alive.empty();
+  const bool was_alive = !worker.pool->alive.empty(), was_ready = !worker.pool->ready.empty();
   if (!fresh) Take(id, worker);
   worker.standing = standing;
   Put(id, worker);
@@ -85,6 +96,7 @@ void FleetIndex::FileWorker(uint64_t id, const WorkerKind& kind, const WorkerSta
     changed_tenants_.insert(kind.tenant);
   }
   if (was_alive == worker.pool->alive.empty()) TouchJobsOf(*worker.pool);
+  if (kind.role == WorkerRole::kBuild && was_ready == worker.pool->ready.empty()) TouchMeasurers(kind.tenant);
 }
 
 void FleetIndex::DropWorker(uint64_t id) {
@@ -95,6 +107,7 @@ void FleetIndex::DropWorker(uint64_t id) {
   workers_.erase(found);
   changed_tenants_.insert(pool->kind.tenant);
   if (pool->alive.empty()) TouchJobsOf(*pool);
+  if (pool->kind.role == WorkerRole::kBuild && pool->ready.empty()) TouchMeasurers(pool->kind.tenant);
   if (!pool->members.empty()) return;
   for (JobPool* jobs : pool->jobs) std::erase(jobs->workers, pool);
   worker_pools_.erase(WorkerKind(pool->kind));
@@ -102,11 +115,21 @@ void FleetIndex::DropWorker(uint64_t id) {
 
 std::vector<const WorkerPool*> FleetIndex::WorkersOf(uint64_t tenant) const {
   std::vector<const WorkerPool*> pools;
-  for (auto next = worker_pools_.lower_bound({.tenant = tenant, .protocol = 0, .threads = 0});
+  for (auto next = worker_pools_.lower_bound(BuilderKind(tenant));
        next != worker_pools_.end() && next->first.tenant == tenant; ++next) {
     pools.push_back(next->second.get());
   }
   return pools;
+}
+
+const WorkerPool* FleetIndex::BuildersOf(uint64_t tenant) const {
+  const auto found = worker_pools_.find(BuilderKind(tenant));
+  return found == worker_pools_.end() ? nullptr : found->second.get();
+}
+
+bool FleetIndex::HasBuilder(uint64_t tenant) const {
+  const WorkerPool* builders = BuildersOf(tenant);
+  return builders != nullptr && !builders->ready.empty();
 }
 
 // ---- jobs ----

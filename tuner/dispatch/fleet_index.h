@@ -19,14 +19,18 @@
 
 namespace hone {
 
-// What of a worker decides which jobs it may run.
+// Whether a worker builds for those that only measure, is one of these, or builds what it measures.
+enum class WorkerRole { kBuild, kMeasure, kBoth };
+// What of a worker decides which jobs it may run. Those that only build are all of one kind.
 struct WorkerKind {
   uint64_t tenant = 0;
+  WorkerRole role = WorkerRole::kBoth;
   std::string device_class, target;
   uint32_t protocol = 1;
   int threads = 1;
   auto operator<=>(const WorkerKind&) const = default;
 };
+WorkerKind BuilderKind(uint64_t tenant);  // of those that only build; the first of the tenant's kinds
 // What of a job decides which workers may run it. Not bound to a device class yet: the class is empty.
 struct JobKind {
   uint64_t tenant = 0;
@@ -38,7 +42,7 @@ struct JobKind {
   bool bound() const { return !device_class.empty(); }
 };
 // Whether the one may run the other, and what is in the way.
-enum class Fit { kFits, kOtherTenant, kOtherDevice, kOtherProtocol, kFewerThreads, kOtherTarget };
+enum class Fit { kFits, kOtherTenant, kBuildsOnly, kOtherDevice, kOtherProtocol, kFewerThreads, kOtherTarget };
 Fit FitOf(const WorkerKind& worker, const JobKind& job);
 
 // How a worker stands now.
@@ -103,6 +107,10 @@ class FleetIndex {
   const JobPool& PoolOfJob(uint64_t id) const { return *jobs_.at(id).pool; }
   bool HasJob(uint64_t id) const { return jobs_.count(id) != 0; }
   std::vector<const WorkerPool*> WorkersOf(uint64_t tenant) const;
+  const WorkerPool* BuildersOf(uint64_t tenant) const;  // nullptr: there are none
+  // Whether there is a worker that builds for those that only measure. When the first comes or the last goes, these
+  // are touched.
+  bool HasBuilder(uint64_t tenant) const;
   std::vector<JobPool*> JobsOf(uint64_t tenant);
   // All open jobs, least charged first.
   const ByCharge& by_charge() const { return by_charge_; }
@@ -130,6 +138,7 @@ class FleetIndex {
   void Put(uint64_t id, FiledJob& job);
   void Take(uint64_t id, FiledJob& job);
   void TouchJobsOf(const WorkerPool& pool);
+  void TouchMeasurers(uint64_t tenant);
 
   Touched& touched_;
   std::map<WorkerKind, std::unique_ptr<WorkerPool>> worker_pools_;

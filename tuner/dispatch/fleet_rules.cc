@@ -86,6 +86,7 @@ void Dispatcher::Impl::On(const Hello& event) {
   reply.set_worker_id(worker->id);
   reply.set_lease_ms(options.lease_ms);
   reply.set_sync_hold_ms(options.sync_hold_ms);
+  if (worker->role() == WorkerRole::kBuild) return ReplyNow(event.to, reply);  // nothing is measured on its device
   v1::DeviceProfile& profile = profiles[worker->hello.profile().device_class()];
   profile = BestOfProbes(profile, worker->hello.profile());
   CommitThen({PutDeviceClass{{profile.device_class(), profile}}},
@@ -99,9 +100,10 @@ Worker* Dispatcher::Impl::FindSession(uint64_t tenant, const std::string& sessio
   return worker.tenant == tenant ? &worker : nullptr;
 }
 
-void Dispatcher::Impl::On(const SyncGone& event) {
+void Dispatcher::Impl::On(const CallGone& event) {
   const auto found = worker_by_call.find(event.to);
   if (found != worker_by_call.end()) EndWait(workers.at(found->second));
+  if (const Build* build = builds.OfCall(event.to)) builds.Remove(build->id);
 }
 
 void Dispatcher::Impl::EndWait(Worker& worker) {
@@ -126,6 +128,7 @@ void Dispatcher::Impl::On(const Sync& event) {
   worker->silent_until =
       now + Micros{options.lease_ms} * 1000 + Micros{std::min(request.quiet_ms(), kLongestQuietMs)} * 1000;
   for (const v1::TrialResult& result : request.results()) TakeResult(*worker, result);
+  for (const v1::BuildResult& result : request.built()) TakeBuilt(*worker, result);
   if (request.seq() < worker->seq) {
     // Overtaken by a newer call: what it says of leases is old, its results are not.
     return ReplyNow(event.to, DesiredState(*worker, request));
@@ -158,6 +161,7 @@ void Dispatcher::Impl::On(const Sync& event) {
       std::min<int>(static_cast<int>(std::min<uint32_t>(request.credits(), 1u << 20)), options.max_credits);
   int untold = 0;  // given to it, but the answer that said so was lost or is on its way
   for (const uint64_t id : leases.HeldBy(worker->id)) untold += said.count(id) == 0;
+  untold += static_cast<int>(builds.LentTo(worker->id).size() - BuildsSaid(*worker, request).size());
   worker->credits = std::max(0, wanted - untold);
   worker->waiting = request;
   worker->waiting_to = event.to;
@@ -232,7 +236,7 @@ bool Dispatcher::Impl::IsLost(const Worker& worker) const {
 
 v1::WorkerInfo Dispatcher::Impl::InfoOf(const Worker& worker) const {
   v1::WorkerInfo info;
-  const int held = static_cast<int>(leases.HeldBy(worker.id).size());
+  const int held = HeldBy(worker);
   info.set_worker_id(worker.id);
   info.set_name(worker.hello.worker_name());
   info.set_state(IsLost(worker) ? "lost" : worker.draining ? "draining" : held > 0 ? "busy" : "idle");
@@ -243,6 +247,8 @@ v1::WorkerInfo Dispatcher::Impl::InfoOf(const Worker& worker) const {
   info.set_refused_reports(worker.refused_reports);
   *info.mutable_missing_layers() = worker.hello.missing_layers();
   info.set_waiting_for(worker.waiting_for);
+  const WorkerRole role = worker.role();
+  info.set_role(role == WorkerRole::kBuild ? "build" : role == WorkerRole::kMeasure ? "measure" : "both");
   return info;
 }
 
@@ -264,7 +270,7 @@ std::vector<v1::WorkerInfo> Dispatcher::Impl::Workers(uint64_t tenant, Micros at
 void Dispatcher::Impl::ExpireWorker(uint64_t id) {
   const Worker worker = workers.at(id);
   v1::WorkerInfo info = InfoOf(worker);
-  std::vector<uint64_t> blamed = LoseWorker(id);
+  HadUnderWork blamed = LoseWorker(id);
   if (worker.draining) return;  // it has ended as it should
   ++counters.workers_lost;
   info.set_state("lost");
@@ -273,19 +279,25 @@ void Dispatcher::Impl::ExpireWorker(uint64_t id) {
   if (lost_workers.size() > kMostLost) lost_workers.pop_front();
 }
 
-std::vector<uint64_t> Dispatcher::Impl::LoseWorker(uint64_t id) {
+Dispatcher::Impl::HadUnderWork Dispatcher::Impl::LoseWorker(uint64_t id) {
   Worker& worker = workers.at(id);
   if (worker.waiting.has_value()) {
     v1::SyncReply reply;
     reply.set_unknown_session(true);
     ReplyNow(worker.waiting_to, reply);
   }
-  std::vector<uint64_t> under_work;
+  HadUnderWork under_work;
   const std::set<uint64_t> held = leases.HeldBy(id);
   for (const uint64_t trial : held) {
-    if (UnderWork(leases.Find(trial)->phase)) under_work.push_back(trial);
+    if (UnderWork(leases.Find(trial)->phase)) under_work.trials.push_back(trial);
   }
   for (const uint64_t trial : held) TakeBack(*leases.Find(trial), true);
+  const std::set<uint64_t> lent = builds.LentTo(id), asked = builds.AskedBy(id);
+  for (const uint64_t build : lent) under_work.builds.push_back(builds.Find(build)->digest);
+  for (const uint64_t build : lent) TakeBackBuild(*builds.Find(build));
+  for (const uint64_t build : asked) {
+    AnswerBuild(build, Refusal{static_cast<int>(absl::StatusCode::kUnavailable), "the session of the worker is over"});
+  }
   if (worker.waiting.has_value()) EndWait(worker);
   touched.workers.insert(id);
   worker_by_session.erase(worker.hello.session());
@@ -303,10 +315,11 @@ void Dispatcher::Impl::Forgive(uint64_t tenant, const std::string& session) {
   for (const LostWorker& lost : lost_workers) {
     if (!cut_off(lost)) continue;
     ++counters.workers_cut_off;
-    for (const uint64_t id : lost.blamed) {
+    for (const uint64_t id : lost.blamed.trials) {
       Trial* trial = leases.Find(id);
       if (trial != nullptr && trial->row.lost_workers > 0) --trial->row.lost_workers;
     }
+    for (const std::string& digest : lost.blamed.builds) builds.Forgive(digest);
   }
   std::erase_if(lost_workers, cut_off);
 }
@@ -338,9 +351,13 @@ void Dispatcher::Impl::TakeBack(Trial& trial, bool worker_was_lost) {
   CommitThen(std::move(writes), nullptr);
 }
 
+int Dispatcher::Impl::HeldBy(const Worker& worker) const {
+  return static_cast<int>(leases.HeldBy(worker.id).size() + builds.LentTo(worker.id).size());
+}
+
 bool Dispatcher::Impl::MayTake(const Worker& worker) const {
-  return !worker.draining && worker.waiting.has_value() && worker.credits > 0 &&
-         static_cast<int>(leases.HeldBy(worker.id).size()) < options.max_credits;
+  return !worker.draining && worker.waiting.has_value() && worker.credits > 0 && HeldBy(worker) < options.max_credits &&
+         (worker.role() != WorkerRole::kMeasure || fleet.HasBuilder(worker.tenant));
 }
 
 // The job that was charged least comes first; what it has lent counts as charged.
@@ -428,7 +445,7 @@ void Dispatcher::Impl::LendTrials(const Touched& batch) {
 
 void Dispatcher::Impl::Lend(Trial& trial, Worker& worker) {
   leases.Lend(trial, worker.id, epoch);
-  trial.row.secret = SecretOf(trial.row, worker);
+  trial.row.secret = SecretOf("trial", trial.row.id, trial.row.attempt, worker);
   worker.last_key = trial.key;
   worker.last_job = trial.job;
   --worker.credits;
@@ -437,12 +454,14 @@ void Dispatcher::Impl::Lend(Trial& trial, Worker& worker) {
 }
 
 // Known to this daemon and to whom the lease is sent; a restarted daemon reads it from the trial's row.
-std::string Dispatcher::Impl::SecretOf(const TrialRow& row, const Worker& worker) const {
+std::string Dispatcher::Impl::SecretOf(std::string_view what, uint64_t id, uint32_t attempt,
+                                       const Worker& worker) const {
   return Digester()
       .Add(options.lease_key)
-      .Add(int64_t(row.id))
-      .Add(int64_t{row.attempt})
-      .Add(int64_t(row.epoch))
+      .Add(what)
+      .Add(int64_t(id))
+      .Add(int64_t{attempt})
+      .Add(int64_t(epoch))
       .Add(worker.hello.session())
       .Finish()
       .substr(0, 16);
@@ -486,6 +505,7 @@ v1::SyncReply Dispatcher::Impl::DesiredState(Worker& worker, const v1::SyncReque
     id.set_epoch(token.epoch);
   }
   worker.acks.clear();
+  AddBuilds(worker, request, &reply);
   reply.set_shut_down(shutting_down);
   reply.set_drain(worker.drain_asked);
   return reply;
@@ -503,8 +523,9 @@ bool Dispatcher::Impl::HasNews(const Worker& worker) const {
   if (!worker.waiting.has_value()) return false;
   if (!worker.acks.empty() || shutting_down || worker.answer_by <= now) return true;
   if ((worker.drain_asked && !worker.drain_told) || worker.waiting->given_back_size() > 0) return true;
+  if (HasBuildNews(worker)) return true;
   const std::set<uint64_t>& held = leases.HeldBy(worker.id);
-  if (worker.waiting->draining() && held.empty()) return true;  // it may end
+  if (worker.waiting->draining() && HeldBy(worker) == 0) return true;  // it may end
   std::set<LeaseToken> said;
   for (const v1::LeaseState& state : worker.waiting->held()) {
     const auto found = leases.trials().find(state.id().trial());

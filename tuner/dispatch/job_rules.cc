@@ -486,11 +486,16 @@ std::pair<v1::HoldUp, std::string> Dispatcher::Impl::WhatHoldsUp(const Job& job)
 
 std::pair<v1::HoldUp, std::string> Dispatcher::Impl::WhatHoldsUp(const JobPool& pool) const {
   size_t living = 0, fitting = 0, ready = 0, waiting = 0, not_quiet = 0;
-  uint64_t waits = 0;  // the latest of them
+  uint64_t waits = 0;        // the latest of them
+  uint64_t unbuilt_for = 0;  // a worker that would measure, if somebody built
   const std::vector<const WorkerPool*> all = fleet.WorkersOf(pool.kind.tenant);
   for (const WorkerPool* of : all) living += of->members.size() - of->lost.size();
   for (const WorkerPool* of : pool.workers) {
     fitting += of->members.size() - of->lost.size();
+    if (of->kind.role == WorkerRole::kMeasure && !fleet.HasBuilder(of->kind.tenant)) {
+      if (!of->ready.empty()) unbuilt_for = *of->ready.begin();
+      continue;
+    }
     ready += of->ready.size();
     waiting += of->waiting.size();
     not_quiet += static_cast<size_t>(of->not_quiet);
@@ -498,6 +503,10 @@ std::pair<v1::HoldUp, std::string> Dispatcher::Impl::WhatHoldsUp(const JobPool& 
   }
   if (living == 0) return {v1::HOLD_UP_NO_WORKER, NoWorkerText(all)};
   if (fitting == 0) return {v1::HOLD_UP_NO_FITTING_WORKER, MisfitText(pool.kind, living, all)};
+  if (ready == 0 && unbuilt_for != 0) {
+    return {v1::HOLD_UP_NO_WORKER, absl::StrCat("no worker builds for worker ",
+                                                workers.at(unbuilt_for).hello.worker_name(), ", which only measures")};
+  }
   if (ready == 0) return {v1::HOLD_UP_NO_WORKER, "every worker that fits is about to end"};
   if (waiting < ready) return {v1::HOLD_UP_NONE, ""};
   const Worker& worker = workers.at(waits);
@@ -523,8 +532,11 @@ std::string Dispatcher::Impl::MisfitText(const JobKind& job, size_t living,
     for (const uint64_t id : pool->members) {
       if (misfits.size() > kLongestList) break;
       if (pool->lost.count(id) != 0) continue;
-      absl::StrAppend(&misfits, "; ", workers.at(id).hello.worker_name(), " has ", pool->kind.device_class, ", ",
-                      pool->kind.threads, " threads");
+      const bool builds_only = pool->kind.role == WorkerRole::kBuild;
+      absl::StrAppend(&misfits, "; ", workers.at(id).hello.worker_name(),
+                      builds_only
+                          ? " only builds"
+                          : absl::StrCat(" has ", pool->kind.device_class, ", ", pool->kind.threads, " threads"));
     }
   }
   return absl::StrCat("none of the ", living, " workers fits: the job needs target ",

@@ -21,6 +21,12 @@ struct DispatchOptions {
   uint32_t run_limit_ms = 10'000;
   int64_t memory_limit_bytes = int64_t{4} << 30;
   int max_credits = 64;  // leases one worker may hold, whatever it asks for
+  // Builds for workers that only measure. A request that a builder has had for so long beyond its limit is taken back;
+  // one that nobody answers for so long is given up, before its trial is stuck.
+  uint32_t build_slack_ms = 30'000;
+  uint32_t build_wait_ms = 240'000;
+  int max_builds_asked = 64;                     // of one worker at once
+  int64_t max_build_bytes = int64_t{256} << 20;  // of the requests of one tenant at once
   // What waits or runs of one tenant at once.
   int max_jobs = 256;
   int max_tasks = 20'000;

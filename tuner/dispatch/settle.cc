@@ -36,6 +36,7 @@ void Dispatcher::Impl::Settle() {
       if (found != key_by_number.end()) QueueDuel(*found->second);
     }
     LendTrials(batch);
+    LendBuilds(batch);
     AskForCandidates();
     to_answer.insert(batch.workers.begin(), batch.workers.end());
   }
@@ -52,6 +53,7 @@ void Dispatcher::Impl::Settle() {
 
 void Dispatcher::Impl::File(const Touched& batch) {
   for (const uint64_t id : batch.trials) FileTrial(id);
+  for (const uint64_t id : batch.builds) FileBuild(id);
   for (const uint64_t id : batch.workers) {
     const auto found = workers.find(id);
     if (found != workers.end()) FileWorker(found->second);
@@ -77,8 +79,20 @@ void Dispatcher::Impl::FileTrial(uint64_t id) {
   deadlines.Set(Deadlines::Of::kTrial, id, trial == nullptr ? Deadlines::kNever : DeadlineOf(*trial));
 }
 
+void Dispatcher::Impl::FileBuild(uint64_t id) {
+  const Build* build = builds.Find(id);
+  deadlines.Set(Deadlines::Of::kBuild, id, build == nullptr ? Deadlines::kNever : DeadlineOf(*build));
+}
+
+WorkerRole Worker::role() const {
+  if (hello.can_build() == hello.can_measure()) return WorkerRole::kBoth;
+  return hello.can_build() ? WorkerRole::kBuild : WorkerRole::kMeasure;
+}
+
 WorkerKind Worker::kind() const {
+  if (role() == WorkerRole::kBuild) return BuilderKind(tenant);
   return {.tenant = tenant,
+          .role = role(),
           .device_class = hello.profile().device_class(),
           .target = hello.profile().target(),
           .protocol = hello.measure_protocol(),
@@ -92,7 +106,7 @@ WorkerStanding Dispatcher::Impl::StandingOf(const Worker& worker) const {
           .not_quiet = worker.not_quiet,
           .waiting_for = worker.waiting_for,
           .credits = worker.credits,
-          .held = static_cast<int>(leases.HeldBy(worker.id).size())};
+          .held = HeldBy(worker)};
 }
 
 JobStanding Dispatcher::Impl::StandingOf(const Job& job) const {
@@ -147,6 +161,10 @@ void Dispatcher::Impl::MeetDeadlines() {
       touched.trials.insert(id);
       if (Trial* trial = leases.Find(id)) MeetDeadline(*trial);
     }
+    if (kind == Deadlines::Of::kBuild) {
+      touched.builds.insert(id);
+      if (Build* build = builds.Find(id)) MeetDeadline(*build);
+    }
   }
 }
 
@@ -172,6 +190,7 @@ void Dispatcher::Impl::MeetDeadline(Trial& trial) {
 
 void Dispatcher::Impl::CheckInvariants() const {
   leases.CheckInvariants();
+  builds.CheckInvariants();
   fleet.CheckInvariants();
   for (const auto& [id, trial] : leases.trials()) {
     HONE_CHECK(jobs.count(trial.job) != 0) << "trial " << id << " of job " << trial.job << ", which is gone";
@@ -182,6 +201,13 @@ void Dispatcher::Impl::CheckInvariants() const {
     if (trial.place == Trial::Place::kLent) {
       HONE_CHECK(workers.count(trial.worker) != 0) << "trial " << id << " held by a lost worker";
     }
+  }
+  for (const auto& [id, build] : builds.builds()) {
+    const Worker& asker = workers.at(build.asker);
+    HONE_CHECK(asker.tenant == build.tenant && asker.role() == WorkerRole::kMeasure) << "build " << id;
+    if (build.builder == 0) continue;
+    const Worker& builder = workers.at(build.builder);
+    HONE_CHECK(builder.tenant == build.tenant && builder.role() == WorkerRole::kBuild) << "build " << id;
   }
   for (const auto& [request, key] : key_by_search) HONE_CHECK(key->search_request == request) << "search " << request;
   HONE_CHECK(key_by_number.size() == keys.size());
@@ -215,6 +241,12 @@ void Dispatcher::Impl::CheckNothingIsLeft() const {
       const bool takes = !kept_away && MayTake(worker) && FitOf(worker, job) == Fit::kFits;
       HONE_CHECK(!takes) << "trial " << id << " waits, and so does worker " << who;
     }
+  }
+  for (const auto& [id, build] : builds.builds()) {
+    HONE_CHECK(deadlines.Get(Deadlines::Of::kBuild, id) == DeadlineOf(build)) << "build " << id;
+    const WorkerPool* builders = fleet.BuildersOf(build.tenant);
+    HONE_CHECK(build.builder != 0 || shutting_down || builders == nullptr || builders->hungry.empty())
+        << "build " << id << " waits, and so does worker " << *builders->hungry.begin();
   }
   for (const auto& [id, job] : jobs) {
     HONE_CHECK(fleet.StandingOfJob(id) == StandingOf(job) && fleet.PoolOfJob(id).kind == job.kind()) << "job " << id;

@@ -10,8 +10,13 @@ namespace hone {
 struct Touched {
   std::set<uint64_t> jobs, workers, trials;
   std::set<uint64_t> keys;  // by KeyState::number
+  std::set<uint64_t> builds;
+  std::set<uint64_t> builds_of;  // tenants with a build that has come to wait
 
-  bool any() const { return !jobs.empty() || !workers.empty() || !trials.empty() || !keys.empty(); }
+  bool any() const {
+    return !jobs.empty() || !workers.empty() || !trials.empty() || !keys.empty() || !builds.empty() ||
+           !builds_of.empty();
+  }
 };
 
 }  // namespace hone

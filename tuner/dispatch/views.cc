@@ -51,6 +51,7 @@ v1::JobExplanation Dispatcher::Impl::Explain(const Job& job) const {
     switch (FitOf(worker, job)) {
       case Fit::kFits:
       case Fit::kOtherTenant: break;
+      case Fit::kBuildsOnly: fit.set_misfit("it builds for others, and measures nothing"); break;
       case Fit::kOtherDevice:
         fit.set_misfit(absl::StrCat("it is ", profile.device_class(), ", the job is bound to ", job.row.device_class));
         break;
@@ -83,13 +84,16 @@ FleetCounts Dispatcher::Impl::Counts(std::optional<uint64_t> tenant) const {
     if (!counts_in(trial.row.key.tenant)) continue;
     (trial.waits() ? counts.queued : counts.lent.at(static_cast<size_t>(trial.phase))) += 1;
   }
+  for (const auto& [id, build] : builds.builds()) {
+    if (counts_in(build.tenant)) (build.builder == 0 ? counts.builds_waiting : counts.builds_lent) += 1;
+  }
   for (const auto& [request, key] : key_by_search) counts.searches += counts_in(key->key().tenant);
   for (const auto& [id, worker] : workers) {
     if (!counts_in(worker.tenant)) continue;
-    (IsLost(worker)                     ? counts.workers_lost
-     : worker.draining                  ? counts.workers_draining
-     : leases.HeldBy(worker.id).empty() ? counts.workers_idle
-                                        : counts.workers_busy) += 1;
+    (IsLost(worker)        ? counts.workers_lost
+     : worker.draining     ? counts.workers_draining
+     : HeldBy(worker) == 0 ? counts.workers_idle
+                           : counts.workers_busy) += 1;
     counts.workers_waiting += !worker.waiting_for.empty();
   }
   return counts;

@@ -11,18 +11,20 @@
 namespace hone {
 namespace {
 
-// One held Sync. Ends once: by the dispatcher's answer, or because the caller has gone.
-class SyncCall : public grpc::ServerUnaryReactor {
+// A call that is held until the dispatcher answers the event that `make_event` makes of a ReplyTo. Ends once: by that
+// answer, or because the caller has gone.
+template <class Answer>
+class HeldCall : public grpc::ServerUnaryReactor {
  public:
-  SyncCall(Core& core, uint64_t tenant, const v1::SyncRequest& request, v1::SyncReply* reply)
-      : core_(core), self_(this) {
+  template <class MakeEvent>
+  HeldCall(Core& core, Answer* reply, MakeEvent make_event) : core_(core), self_(this) {
     // The core may still know of this call after it is over: what it knows is `state`, which outlives the call.
     const std::shared_ptr<State> state = state_;
     state->call = this;
     state->reply = reply;
     to_ = core_.Expect([state](const Message& message) {
       if (state->over.exchange(true)) return;
-      if (const v1::SyncReply* answer = std::get_if<v1::SyncReply>(&message)) {
+      if (const Answer* answer = std::get_if<Answer>(&message)) {
         *state->reply = *answer;
         state->call->Finish(grpc::Status::OK);
       } else if (const Refusal* refusal = std::get_if<Refusal>(&message)) {
@@ -31,11 +33,11 @@ class SyncCall : public grpc::ServerUnaryReactor {
         state->call->Finish({grpc::StatusCode::INTERNAL, "an answer to another question"});
       }
     });
-    core_.Post(Sync{to_, request, Core::Utc(), tenant});
+    core_.Post(make_event(to_));
   }
 
   void OnCancel() override {
-    core_.Post(SyncGone{to_});
+    core_.Post(CallGone{to_});
     if (!state_->over.exchange(true)) Finish(grpc::Status::CANCELLED);
   }
   void OnDone() override { delete self_; }
@@ -43,16 +45,23 @@ class SyncCall : public grpc::ServerUnaryReactor {
  private:
   struct State {
     std::atomic<bool> over{false};
-    SyncCall* call = nullptr;
-    v1::SyncReply* reply = nullptr;
+    HeldCall* call = nullptr;
+    Answer* reply = nullptr;
   };
   Core& core_;
-  SyncCall* self_;
+  HeldCall* self_;
   std::shared_ptr<State> state_ = std::make_shared<State>();
   ReplyTo to_ = 0;
 };
 
-class FleetService : public v1::Fleet::WithCallbackMethod_Sync<v1::Fleet::Service> {
+grpc::ServerUnaryReactor* Refuse(grpc::CallbackServerContext* context, const absl::Status& status) {
+  grpc::ServerUnaryReactor* refused = context->DefaultReactor();
+  refused->Finish(ToGrpc(status));
+  return refused;
+}
+
+class FleetService
+    : public v1::Fleet::WithCallbackMethod_Sync<v1::Fleet::WithCallbackMethod_Build<v1::Fleet::Service>> {
  public:
   FleetService(Core& core, Gate& gate) : core_(core), gate_(gate) {}
 
@@ -66,13 +75,18 @@ class FleetService : public v1::Fleet::WithCallbackMethod_Sync<v1::Fleet::Servic
   grpc::ServerUnaryReactor* Sync(grpc::CallbackServerContext* context, const v1::SyncRequest* request,
                                  v1::SyncReply* reply) override {
     const absl::StatusOr<Caller> caller = gate_.Admit<v1::Fleet::WithAsyncMethod_Sync>(*context);
-    if (!caller.ok()) {
-      grpc::ServerUnaryReactor* refused = context->DefaultReactor();
-      refused->Finish(ToGrpc(caller.status()));
-      return refused;
-    }
+    if (!caller.ok()) return Refuse(context, caller.status());
     CrashPoint("fleet.sync");
-    return new SyncCall(core_, caller->tenant.id, *request, reply);
+    return new HeldCall(core_, reply, [&](ReplyTo to) {
+      return hone::Sync{to, *request, Core::Utc(), caller->tenant.id};
+    });
+  }
+
+  grpc::ServerUnaryReactor* Build(grpc::CallbackServerContext* context, const v1::BuildCall* request,
+                                  v1::BuildOutcome* reply) override {
+    const absl::StatusOr<Caller> caller = gate_.Admit<v1::Fleet::WithAsyncMethod_Build>(*context);
+    if (!caller.ok()) return Refuse(context, caller.status());
+    return new HeldCall(core_, reply, [&](ReplyTo to) { return AskBuild{to, *request, caller->tenant.id}; });
   }
 
   grpc::Status GetWorkload(grpc::ServerContext* context, const v1::GetWorkloadRequest* request,

@@ -81,6 +81,9 @@ std::string MetricsText(const ServiceMetrics& m) {
        {Label("phase", "building"), Number(m.counts.lent[v1::PHASE_BUILDING])},
        {Label("phase", "verifying"), Number(m.counts.lent[v1::PHASE_VERIFYING])},
        {Label("phase", "measuring"), Number(m.counts.lent[v1::PHASE_MEASURING])}});
+  page.Metric("hone_builds", "gauge", "Builds that workers which only measure have asked for.",
+              {{Label("state", "waiting"), Number(m.counts.builds_waiting)},
+               {Label("state", "lent"), Number(m.counts.builds_lent)}});
   page.Metric("hone_searches", "gauge", "Batches of candidates that a search was asked for.",
               {{"", Number(m.counts.searches)}});
   page.Metric("hone_watches", "gauge", "Clients that watch a job.", {{"", Number(m.watches)}});
@@ -99,6 +102,9 @@ std::string MetricsText(const ServiceMetrics& m) {
   counter("hone_leases_total", "Candidates lent.", m.counters.lent);
   counter("hone_leases_given_back_total", "By workers that drain or are not fit to measure.", m.counters.given_back);
   counter("hone_leases_taken_back_total", "Leases that ended without a result.", m.counters.taken_back);
+  counter("hone_builds_total", "Builds made by workers that only build.", m.counters.builds);
+  counter("hone_builds_taken_back_total", "Leases of builds that ended without a result.",
+          m.counters.builds_taken_back);
   counter("hone_workers_lost_total", "Workers that were silent for longer than a lease.", m.counters.workers_lost);
   counter("hone_workers_cut_off_total", "Of these, came back as they were: the network was lost, not they.",
           m.counters.workers_cut_off);

@@ -80,6 +80,7 @@ template <> struct PolicyOf<v1::Tune::WithAsyncMethod_ImportRecords> : Stream<Wr
 template <> struct PolicyOf<v1::Fleet::WithAsyncMethod_Hello>        : Measurers {};
 template <> struct PolicyOf<v1::Fleet::WithAsyncMethod_Sync>         : Measurers {};
 template <> struct PolicyOf<v1::Fleet::WithAsyncMethod_GetWorkload>  : Measurers {};
+template <> struct PolicyOf<v1::Fleet::WithAsyncMethod_Build>        : Measurers {};
 // clang-format on
 
 namespace policy_internal {

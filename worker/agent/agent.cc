@@ -21,8 +21,10 @@
 #include "compiler/support/status_macros.h"
 #include "compiler/support/turn_lock.h"
 #include "spdlog/spdlog.h"
+#include "worker/agent/build_queue.h"
 #include "worker/agent/builder_pool.h"
 #include "worker/agent/device_probe.h"
+#include "worker/agent/remote_builders.h"
 #include "worker/agent/session.h"
 #include "worker/agent/spool.h"
 #include "worker/agent/task_context.h"
@@ -47,7 +49,7 @@ std::string WorkerName(const Spool* spool) {
 // The tasks used last.
 class TaskCache {
  public:
-  TaskCache(std::string target, BuilderPool& builders, TaskRunners runners)
+  TaskCache(std::string target, Builders& builders, TaskRunners runners)
       : target_(std::move(target)), builders_(builders), runners_(std::move(runners)) {}
 
   struct Task {
@@ -73,7 +75,7 @@ class TaskCache {
 
  private:
   std::string target_;
-  BuilderPool& builders_;
+  Builders& builders_;
   TaskRunners runners_;
   std::list<Task> kept_;
 };
@@ -108,8 +110,7 @@ void LogOutcome(const v1::Lease& lease, const v1::Outcome& outcome) {
 }
 
 void WorkUntilStopped(WorkQueue& queue, Session& session, const std::string& target, const AgentOptions& options,
-                      int threads, TurnLock& turn, const Quiet& quiet) {
-  BuilderPool builders(threads, options.builder, options.allowed_missing_layers);
+                      Builders& builders, TurnLock& turn, const Quiet& quiet) {
   TaskCache tasks(target, builders, {options.allowed_missing_layers, options.runner});
   double noise = 0.01;  // log noise of a sample, to begin with
   bool silent = true;   // as last heard
@@ -156,10 +157,67 @@ void WorkUntilStopped(WorkQueue& queue, Session& session, const std::string& tar
   }
 }
 
+SessionOptions SessionOf(const AgentOptions& options, const Spool* spool) {
+  SessionOptions session;
+  session.address = options.server;
+  session.credentials = options.credentials;
+  session.role = options.role;
+  session.name = WorkerName(spool);
+  if (spool != nullptr) session.name_key = spool->identity();
+  session.drain_limit = options.drain_limit;
+  session.exit_with_daemon = options.exit_with_daemon;
+  return session;
+}
+
+// As many as the worker measures or builds with: those asked for, or the whole cores that a limit leaves.
+int ThreadsOf(const AgentOptions& options, const Target& target, const std::optional<double>& quota) {
+  const int whole_cores = quota.has_value() ? std::max(1, static_cast<int>(*quota)) : target.cores;
+  return options.threads > 0 ? options.threads : std::min(target.cores, whole_cores);
+}
+
+// Builds one after the other, until the queue is stopped. The builder is this thread's own.
+void BuildUntilStopped(BuildQueue& queue, const AgentOptions& options) {
+  BuilderPool builder(1, options.builder, options.allowed_missing_layers);
+  while (const std::optional<v1::BuildLease> lease = queue.Take()) {
+    const absl::Time start = absl::Now();
+    std::vector<v1::BuildOutcome> outcome =
+        builder.Build({lease->request()}, absl::Milliseconds(std::max<uint32_t>(1, lease->limit_ms())));
+    const double seconds = absl::ToDoubleSeconds(absl::Now() - start);
+    LogFact(spdlog::level::debug, "build has a result",
+            {{"build", lease->id().build()},
+             {"attempt", uint64_t{lease->id().attempt()}},
+             {"epoch", lease->id().epoch()},
+             {"detail", outcome[0].reply().error()}});
+    queue.Finish(lease->id(), std::move(outcome[0]), seconds);
+  }
+}
+
+// Any worker's device is built for: the code generator makes the code of all.
+absl::Status RunBuildAgent(const AgentOptions& options, const std::atomic<bool>& stop) {
+  const Target target = HostTarget();
+  SessionOptions session_options = SessionOf(options, nullptr);
+  session_options.threads = ThreadsOf(options, target, CpuQuota());
+  session_options.capacity = session_options.threads;  // all under work: none is blamed that only waited
+  session_options.profile.set_device_class(DeviceClass(target));
+  session_options.profile.set_target(target.text);
+  session_options.profile.set_cores(target.cores);
+  BuildQueue queue;
+  Session session(session_options, queue);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < session_options.threads; ++i) {
+    threads.emplace_back([&] { BuildUntilStopped(queue, options); });
+  }
+  const absl::Status status = session.Run(stop);
+  queue.Stop();
+  for (std::thread& thread : threads) thread.join();
+  return status;
+}
+
 }  // namespace
 
 absl::Status RunAgent(const AgentOptions& options, const std::atomic<bool>& stop) {
   HONE_ASSIGN_OR_RETURN(const uint32_t layers, TrySandbox(options.allowed_missing_layers));
+  if (options.role == AgentRole::kBuild) return RunBuildAgent(options, stop);
   HONE_ASSIGN_OR_RETURN(TurnLock turn, TurnLock::Open());
   const bool elsewhere = !options.target.empty();
   Target target = HostTarget();
@@ -171,17 +229,10 @@ absl::Status RunAgent(const AgentOptions& options, const std::atomic<bool>& stop
     spool = *std::move(opened);
   }
   CrashPoint("worker.start");
-  SessionOptions session_options;
-  session_options.address = options.server;
-  session_options.credentials = options.credentials;
-  session_options.name = WorkerName(spool.get());
-  if (spool != nullptr) session_options.name_key = spool->identity();
-  session_options.drain_limit = options.drain_limit;
+  SessionOptions session_options = SessionOf(options, spool.get());
   const std::optional<double> quota = CpuQuota();
-  const int whole_cores = quota.has_value() ? std::max(1, static_cast<int>(*quota)) : target.cores;
-  session_options.threads = options.threads > 0 ? options.threads : std::min(target.cores, whole_cores);
+  session_options.threads = ThreadsOf(options, target, quota);
   const Quiet quiet(options.quiet, session_options.threads, quota);
-  session_options.exit_with_daemon = options.exit_with_daemon;
   // What another runner may lack, it is said to lack: it is started with its first candidate.
   const uint32_t lacking = MissingLayers(layers) | (elsewhere ? options.allowed_missing_layers & RequiredLayers() : 0);
   if (const std::string missing = LayerNames(lacking); !missing.empty()) {
@@ -197,8 +248,16 @@ absl::Status RunAgent(const AgentOptions& options, const std::atomic<bool>& stop
   WorkQueue queue(spool.get());
   queue.SetLacks(quiet.Lacks(absl::Now()));
   Session session(session_options, queue);
-  std::thread work(
-      [&] { WorkUntilStopped(queue, session, target.text, options, session_options.threads, turn, quiet); });
+  std::thread work([&] {
+    std::unique_ptr<Builders> builders;
+    if (options.role == AgentRole::kMeasure) {
+      builders = std::make_unique<RemoteBuilders>(session);
+    } else {
+      builders =
+          std::make_unique<BuilderPool>(session_options.threads, options.builder, options.allowed_missing_layers);
+    }
+    WorkUntilStopped(queue, session, target.text, options, *builders, turn, quiet);
+  });
   const absl::Status status = session.Run(stop);
   if (const size_t untold = queue.results(); untold > 0) {
     spdlog::warn("the daemon has not taken {} results: {}", untold,

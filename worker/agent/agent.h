@@ -1,4 +1,5 @@
-// A worker: a network thread that keeps up with the daemon, and this thread, which does one batch after the other.
+// A worker: a network thread that keeps up with the daemon, and beside it one thread that measures one batch after the
+// other, or several that build for others.
 #pragma once
 
 #include <atomic>
@@ -10,13 +11,15 @@
 #include "compiler/target/target.h"
 #include "proto/rpc/channel.h"
 #include "worker/agent/quiet.h"
+#include "worker/agent/session.h"
 
 namespace hone {
 
 struct AgentOptions {
   std::string server;
   Credentials credentials;
-  int threads = 0;  // 0: all cores
+  AgentRole role = AgentRole::kBoth;
+  int threads = 0;  // that it measures or builds with; 0: all cores
   bool exit_with_daemon = false;
   uint32_t allowed_missing_layers = 0;  // of the sandbox (compiler/sandbox/layers.h)
   std::string builder;                  // program that builds; "": hone-builder beside this program

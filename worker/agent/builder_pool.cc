@@ -37,33 +37,33 @@ void BuilderPool::Serve(Builder& builder) {
     const Job job = jobs_.front();
     jobs_.pop_front();
     lock.unlock();
-    *job.built = BuildOn(builder, *job.request, job.limit);
+    *job.outcome = BuildOn(builder, *job.request, job.limit);
     lock.lock();
     if (--unfinished_ == 0) done_.notify_all();
   }
 }
 
-std::vector<BuilderPool::Built> BuilderPool::Build(const std::vector<v1::BuildRequest>& requests,
-                                                   absl::Duration limit) {
-  std::vector<Built> results(requests.size());
+std::vector<v1::BuildOutcome> BuilderPool::Build(const std::vector<v1::BuildRequest>& requests, absl::Duration limit) {
+  std::vector<v1::BuildOutcome> outcomes(requests.size());
   std::unique_lock<std::mutex> lock(mutex_);
-  for (size_t i = 0; i < requests.size(); ++i) jobs_.push_back({&requests[i], limit, &results[i]});
+  for (size_t i = 0; i < requests.size(); ++i) jobs_.push_back({&requests[i], limit, &outcomes[i]});
   unfinished_ = requests.size();
   work_.notify_all();
   done_.wait(lock, [&] { return unfinished_ == 0; });
-  return results;
+  return outcomes;
 }
 
-BuilderPool::Built BuilderPool::BuildOn(Builder& builder, const v1::BuildRequest& request, absl::Duration limit) const {
-  Built built;
-  built.reply.set_id(request.id());
+v1::BuildOutcome BuilderPool::BuildOn(Builder& builder, const v1::BuildRequest& request, absl::Duration limit) const {
+  v1::BuildOutcome outcome;
+  v1::BuildReply& reply = *outcome.mutable_reply();
+  reply.set_id(request.id());
   if (builder.workload != request.workload()) builder.process.reset();
   if (builder.process == nullptr) {
     absl::StatusOr<std::unique_ptr<SandboxedProcess>> started = SandboxedProcess::Start(program_);
     if (!started.ok()) {
-      built.infrastructure = true;
-      built.reply.set_error(std::string(started.status().message()));
-      return built;
+      outcome.set_infrastructure(true);
+      reply.set_error(std::string(started.status().message()));
+      return outcome;
     }
     builder.process = *std::move(started);
     builder.workload = request.workload();
@@ -72,17 +72,17 @@ BuilderPool::Built BuilderPool::BuildOn(Builder& builder, const v1::BuildRequest
   if (status.ok()) {
     const absl::StatusOr<std::string> bytes = builder.process->Receive(kReplyLimit, limit);
     status = bytes.status();
-    if (status.ok() && built.reply.ParseFromString(*bytes) && built.reply.id() == request.id()) return built;
+    if (status.ok() && reply.ParseFromString(*bytes) && reply.id() == request.id()) return outcome;
     if (status.ok()) status = absl::DataLossError("the answer is not a BuildReply");
   }
   // Whatever it was, this builder has had its day.
   builder.process.reset();
-  built.timed_out = absl::IsDeadlineExceeded(status);
-  built.reply.Clear();
-  built.reply.set_id(request.id());
-  built.reply.set_error(built.timed_out ? absl::StrCat("building took longer than ", absl::FormatDuration(limit))
-                                        : absl::StrCat("the builder: ", std::string(status.message())));
-  return built;
+  outcome.set_timed_out(absl::IsDeadlineExceeded(status));
+  reply.Clear();
+  reply.set_id(request.id());
+  reply.set_error(outcome.timed_out() ? absl::StrCat("building took longer than ", absl::FormatDuration(limit))
+                                      : absl::StrCat("the builder: ", std::string(status.message())));
+  return outcome;
 }
 
 }  // namespace hone

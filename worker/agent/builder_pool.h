@@ -12,29 +12,24 @@
 
 #include "absl/time/time.h"
 #include "compiler/sandbox/sandboxed_process.h"
-#include "hone/v1/build.pb.h"
+#include "worker/agent/builders.h"
 
 namespace hone {
 
-class BuilderPool {
+class BuilderPool : public Builders {
  public:
   // Builders are started when they are needed. `program` "": hone-builder beside this program.
   explicit BuilderPool(int builders, std::string program = "", uint32_t allowed_missing_layers = 0);
-  ~BuilderPool();  // not while Build runs
+  ~BuilderPool() override;  // not while Build runs
 
-  struct Built {
-    v1::BuildReply reply;         // `error` says what went wrong
-    bool infrastructure = false;  // no builder could be started: the candidate is not to blame
-    bool timed_out = false;
-  };
-  // All requests, on all builders at once; answers in the order of the requests. A request may take `limit`.
-  std::vector<Built> Build(const std::vector<v1::BuildRequest>& requests, absl::Duration limit);
+  // On all builders at once.
+  std::vector<v1::BuildOutcome> Build(const std::vector<v1::BuildRequest>& requests, absl::Duration limit) override;
 
  private:
   struct Job {
     const v1::BuildRequest* request = nullptr;
     absl::Duration limit;
-    Built* built = nullptr;
+    v1::BuildOutcome* outcome = nullptr;
   };
   // One builder: its process, and the thread that starts it and speaks to it. The kernel ends a process with the thread
   // that started it.
@@ -44,7 +39,7 @@ class BuilderPool {
     std::thread thread;
   };
   void Serve(Builder& builder);
-  Built BuildOn(Builder& builder, const v1::BuildRequest& request, absl::Duration limit) const;
+  v1::BuildOutcome BuildOn(Builder& builder, const v1::BuildRequest& request, absl::Duration limit) const;
 
   const SandboxedProgram program_;
   std::vector<Builder> builders_;

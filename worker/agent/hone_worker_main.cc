@@ -19,6 +19,8 @@ namespace {
 
 const std::map<std::string, hone::LogFormat> kLogFormats = {{"text", hone::LogFormat::kText},
                                                             {"json", hone::LogFormat::kJson}};
+const std::map<std::string, hone::AgentRole> kRoles = {
+    {"both", hone::AgentRole::kBoth}, {"build", hone::AgentRole::kBuild}, {"measure", hone::AgentRole::kMeasure}};
 std::atomic<bool> stop{false};
 
 // A second one does not wait for anybody.
@@ -40,7 +42,11 @@ int main(int argc, char** argv) {
   bool verbose = false;
   app.add_option("--server", options.server, "address of the daemon: unix:PATH or HOST:PORT")->required();
   connection.AddTo(app);
-  app.add_option("--threads", options.threads, "threads to measure with (default: all cores)")
+  app.add_option("--role", options.role,
+                 "build: for workers that only measure, whatever their device; measure: what such workers build; both: "
+                 "measure what it builds itself (default)")
+      ->transform(CLI::CheckedTransformer(kRoles));
+  app.add_option("--threads", options.threads, "threads to measure with, or builds at once (default: all cores)")
       ->check(hone::FromTo(1, 1024, "threads"));
   app.add_flag("--exit-with-daemon", options.exit_with_daemon,
                "end when the daemon is gone, instead of waiting for it");
@@ -81,6 +87,7 @@ int main(int argc, char** argv) {
       "Examples:\n  hone-worker --server unix:/run/hone/honed.sock\n"
       "  hone-worker --server build-host:7171 --tls-ca ca.crt --tls-cert worker-edge1.crt --tls-key "
       "worker-edge1.key\n"
+      "  hone-worker --server build-host:7171 --role build --threads 16\n"
       "  hone-worker --server build-host:7171 --spool /var/lib/hone/spool --hours 22:00-06:00 --quiet-below 20\n\n"
       "SIGTERM and SIGINT: what is under work is finished and reported, what only waits goes back; a second one ends "
       "it "
@@ -100,6 +107,16 @@ int main(int argc, char** argv) {
   options.allowed_missing_layers = *allowed;
   if (!options.runner.empty() && options.target.empty()) {
     std::fprintf(stderr, "hone-worker: --runner %s: say what it runs on: --target cpu:...\n", options.runner.c_str());
+    return 2;
+  }
+  if (options.role == hone::AgentRole::kBuild) {
+    for (const char* flag : {"--runner", "--spool", "--hours", "--quiet-below"}) {
+      if (app.get_option(flag)->count() == 0) continue;
+      std::fprintf(stderr, "hone-worker: %s is for workers that measure; leave it away with --role build\n", flag);
+      return 2;
+    }
+  } else if (options.role == hone::AgentRole::kMeasure && !options.builder.empty()) {
+    std::fprintf(stderr, "hone-worker: --builder is for workers that build; leave it away with --role measure\n");
     return 2;
   }
   options.drain_limit = absl::Seconds(drain_seconds);

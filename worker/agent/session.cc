@@ -44,7 +44,7 @@ struct Session::Call {
   std::atomic<bool> done{false};
 };
 
-Session::Session(SessionOptions options, WorkQueue& queue)
+Session::Session(SessionOptions options, SessionWork& queue)
     : options_(std::move(options)),
       queue_(queue),
       session_(RandomBytes(16)),
@@ -60,8 +60,8 @@ absl::Status Session::Hello() {
   request.mutable_version()->set_max(kProtocolVersion);
   *request.mutable_profile() = options_.profile;
   request.set_threads(options_.threads);
-  request.set_can_build(true);
-  request.set_can_measure(true);
+  request.set_can_build(options_.role != AgentRole::kMeasure);
+  request.set_can_measure(options_.role != AgentRole::kBuild);
   request.set_name_key(name_key_);
   request.mutable_missing_layers()->Assign(options_.missing_layers.begin(), options_.missing_layers.end());
   v1::HelloReply reply;
@@ -111,6 +111,7 @@ absl::Status Session::Run(const std::atomic<bool>& stop_asked) {
   absl::Time last_answer = absl::Now();
   std::deque<std::shared_ptr<Call>> calls;  // at most two: a newer one makes the daemon answer the older
   const auto leave = [&](absl::Status status) {
+    ends_ = true;
     for (const auto& call : calls) call->context->TryCancel();
     while (!calls.empty()) {  // callbacks refer to the queue
       if (calls.front()->done) {
@@ -191,6 +192,10 @@ absl::Status Session::Run(const std::atomic<bool>& stop_asked) {
     told_draining_ = told_draining_ || draining;
     asked_to_drain_ = asked_to_drain_ || call->reply.drain();
   }
+}
+
+std::unique_ptr<grpc::ClientContext> Session::Context(absl::Duration timeout) const {
+  return MakeContext(options_.credentials, timeout);
 }
 
 absl::StatusOr<v1::Workload> Session::GetWorkload(const std::string& hash) {

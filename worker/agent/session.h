@@ -11,9 +11,12 @@
 #include "grpcpp/grpcpp.h"
 #include "hone/v1/fleet.grpc.pb.h"
 #include "proto/rpc/channel.h"
-#include "worker/agent/work_queue.h"
+#include "worker/agent/session_work.h"
 
 namespace hone {
+
+// What a worker does for the daemon: see --role.
+enum class AgentRole { kBoth, kBuild, kMeasure };
 
 struct SessionOptions {
   std::string address;  // "unix:PATH" or "HOST:PORT"
@@ -21,6 +24,7 @@ struct SessionOptions {
   std::string name;      // stable over restarts
   std::string name_key;  // what the daemon knows us by when we say Hello again; "": random bytes
   v1::DeviceProfile profile;
+  AgentRole role = AgentRole::kBoth;
   int threads = 1;
   std::vector<std::string> missing_layers;        // of the sandbox
   int capacity = 32;                              // leases held at most: one batch at work, one waiting
@@ -30,7 +34,7 @@ struct SessionOptions {
 
 class Session {
  public:
-  Session(SessionOptions options, WorkQueue& queue);
+  Session(SessionOptions options, SessionWork& queue);
 
   // Until the daemon says so (OK), or `stop` is set or the daemon asks it to drain (OK; leases that nobody worked on
   // went back, those under work were finished and reported within the drain limit, as far as the daemon answers), or it
@@ -38,8 +42,13 @@ class Session {
   // there is waited for, unless exit_with_daemon: then Unavailable after ten seconds without it.
   absl::Status Run(const std::atomic<bool>& stop);
 
-  // The workload of a lease, from the daemon. Called by the measuring thread.
+  // ---- from any thread ----
+  // The workload of a lease, from the daemon.
   absl::StatusOr<v1::Workload> GetWorkload(const std::string& hash);
+  const std::string& id() const { return session_; }
+  v1::Fleet::Stub& stub() { return *stub_; }
+  std::unique_ptr<grpc::ClientContext> Context(absl::Duration timeout) const;
+  bool ends() const { return ends_; }  // Run has returned, or is about to
 
  private:
   struct Call;
@@ -49,10 +58,11 @@ class Session {
   bool DrainIsOver(bool daemon_answers);
 
   SessionOptions options_;
-  WorkQueue& queue_;
+  SessionWork& queue_;
   std::string session_;   // 16 random bytes
   std::string name_key_;  // as many: what the daemon knows us by when we say Hello again
   std::unique_ptr<v1::Fleet::Stub> stub_;
+  std::atomic<bool> ends_{false};
   uint64_t seq_ = 0;
   bool asked_to_drain_ = false;  // by the daemon
   bool told_draining_ = false;   // and answered

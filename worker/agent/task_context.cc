@@ -63,7 +63,7 @@ bool HaveSizes(std::span<const KernelTensor> tensors, std::span<const TaskParam>
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<TaskContext>> TaskContext::Create(const v1::Workload& workload,
-                                                                 const std::string& target, BuilderPool& builders,
+                                                                 const std::string& target, Builders& builders,
                                                                  absl::Duration run_limit, TaskRunners runners) {
   std::unique_ptr<TaskContext> context(new TaskContext);
   context->text_ = workload.text();
@@ -78,12 +78,12 @@ absl::StatusOr<std::unique_ptr<TaskContext>> TaskContext::Create(const v1::Workl
   request.set_target(target);
   request.set_threads(1);
   request.set_symbol("oracle");
-  const std::vector<BuilderPool::Built> built = builders.Build({request}, run_limit);
-  if (!built[0].reply.error().empty()) {
-    const std::string text = absl::StrCat("the oracle cannot be built: ", built[0].reply.error());
-    return built[0].infrastructure ? absl::UnavailableError(text) : absl::InvalidArgumentError(text);
+  const std::vector<v1::BuildOutcome> built = builders.Build({request}, run_limit);
+  if (!built[0].reply().error().empty()) {
+    const std::string text = absl::StrCat("the oracle cannot be built: ", built[0].reply().error());
+    return built[0].infrastructure() ? absl::UnavailableError(text) : absl::InvalidArgumentError(text);
   }
-  HONE_RETURN_IF_ERROR(context->MakeSets(process, built[0].reply, run_limit));
+  HONE_RETURN_IF_ERROR(context->MakeSets(process, built[0].reply(), run_limit));
   for (int set = 0; set < context->num_sets(); ++set) HONE_RETURN_IF_ERROR(context->CheckOracle(process, set));
   HONE_RETURN_IF_ERROR(context->CheckBoundsDecide());
   return context;

@@ -11,7 +11,7 @@
 #include "compiler/interp/ndarray.h"
 #include "compiler/interp/oracle.h"
 #include "hone/v1/common.pb.h"
-#include "worker/agent/builder_pool.h"
+#include "worker/agent/builders.h"
 #include "worker/oracle/oracle_process.h"
 #include "worker/runner/runner_client.h"
 
@@ -36,7 +36,7 @@ class TaskContext {
   // InvalidArgument when the workload cannot be understood, or when the error bound decides too few elements of an
   // output to tell a right kernel from a wrong one; Unavailable when the machine is in the way.
   static absl::StatusOr<std::unique_ptr<TaskContext>> Create(const v1::Workload& workload, const std::string& target,
-                                                             BuilderPool& builders, absl::Duration run_limit,
+                                                             Builders& builders, absl::Duration run_limit,
                                                              TaskRunners runners = {});
 
   const TaskParams& params() const { return params_; }

@@ -75,13 +75,13 @@ void SetFromVerdict(v1::Outcome* outcome, const RunnerVerdict& verdict) {
 // One program on its way to an outcome.
 struct TrialBatch::Contender {
   v1::Lease lease;
-  BuilderPool::Built built;
+  v1::BuildOutcome built;
   std::optional<RunnerClient> runner;
   v1::Outcome outcome;  // kind UNSPECIFIED while nothing went wrong
   bool in() const { return outcome.kind() == v1::OUTCOME_UNSPECIFIED; }
 };
 
-TrialBatch::TrialBatch(const TaskContext& task, std::string target, BuilderPool& builders, KnownChampion* champion,
+TrialBatch::TrialBatch(const TaskContext& task, std::string target, Builders& builders, KnownChampion* champion,
                        double* noise, PhaseNote note)
     : task_(task),
       target_(std::move(target)),
@@ -114,10 +114,9 @@ std::vector<TrialBatch::Contender> TrialBatch::Build(const std::vector<v1::Lease
   const std::string champion = RequestFor(leases.front(), champion_trace, 0).SerializeAsString();
   const bool known = has_champion && champion == champion_->request;
   if (has_champion && !known) requests.push_back(RequestFor(leases.front(), champion_trace, requests.size()));
-  std::vector<BuilderPool::Built> built =
-      builders_.Build(requests, absl::Milliseconds(leases.front().build_limit_ms()));
+  std::vector<v1::BuildOutcome> built = builders_.Build(requests, absl::Milliseconds(leases.front().build_limit_ms()));
   if (known) built.push_back(champion_->built);
-  if (has_champion && !known && built.back().reply.error().empty()) {
+  if (has_champion && !known && built.back().reply().error().empty()) {
     *champion_ = {.request = champion, .built = built.back()};
   }
 
@@ -126,16 +125,16 @@ std::vector<TrialBatch::Contender> TrialBatch::Build(const std::vector<v1::Lease
     Contender& contender = contenders[i];
     contender.lease = i < leases.size() ? leases[i] : leases.front();
     contender.built = std::move(built[i]);
-    const v1::BuildReply& reply = contender.built.reply;
+    const v1::BuildReply& reply = contender.built.reply();
     contender.outcome.set_build_seconds(reply.seconds());
     contender.outcome.set_program_hash(reply.program_hash());
     contender.outcome.set_object_digest(reply.object_digest());
     contender.outcome.set_generator(reply.generator());
     if (reply.error().empty()) continue;
     Set(&contender.outcome,
-        contender.built.infrastructure ? v1::OUTCOME_INFRA
-        : contender.built.timed_out    ? v1::OUTCOME_TIMEOUT
-                                       : v1::OUTCOME_BUILD_ERROR,
+        contender.built.infrastructure() ? v1::OUTCOME_INFRA
+        : contender.built.timed_out()    ? v1::OUTCOME_TIMEOUT
+                                         : v1::OUTCOME_BUILD_ERROR,
         reply.error());
   }
   seconds_.build += SecondsSince(start);
@@ -145,7 +144,7 @@ std::vector<TrialBatch::Contender> TrialBatch::Build(const std::vector<v1::Lease
 void TrialBatch::Verify(Contender& contender, bool right_before) const {
   if (!contender.in()) return;
   const v1::Lease& lease = contender.lease;
-  const v1::BuildReply& reply = contender.built.reply;
+  const v1::BuildReply& reply = contender.built.reply();
   const VerifyLimits limits = LimitsOf(lease);
   Verified verified = right_before
                           ? StartCandidate(task_, reply.image(), reply.kernel_set(), limits)
@@ -232,7 +231,7 @@ void TrialBatch::CheckAsWinner(Contender& contender) const {
   check.limits = LimitsOf(lease);
   check.duration = lease.duel() ? kDuelCheck : kFirstCheck;
   std::string detail;
-  const v1::BuildReply& reply = contender.built.reply;
+  const v1::BuildReply& reply = contender.built.reply();
   const v1::OutcomeKind kind = CheckWinner(task_, reply.image(), reply.kernel_set(), check, &detail);
   if (kind == v1::OUTCOME_OK) return;
   contender.outcome.clear_timing();
@@ -290,8 +289,8 @@ std::vector<v1::Outcome> TrialBatch::Run(const std::vector<v1::Lease>& leases) {
     best = &contender;
   }
   if (best != nullptr) {
-    best->outcome.set_object(best->built.reply.object());
-    best->outcome.set_kernel_set(best->built.reply.kernel_set());
+    best->outcome.set_object(best->built.reply().object());
+    best->outcome.set_kernel_set(best->built.reply().kernel_set());
   }
   std::vector<v1::Outcome> outcomes;
   for (size_t i = 0; i < leases.size(); ++i) outcomes.push_back(std::move(contenders[i].outcome));

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "hone/v1/fleet.pb.h"
-#include "worker/agent/builder_pool.h"
+#include "worker/agent/builders.h"
 #include "worker/agent/task_context.h"
 #include "worker/measure/timed_race.h"
 
@@ -23,7 +23,7 @@ struct PhaseSeconds {
 // and what was right on the task's inputs once is not built and verified again.
 struct KnownChampion {
   std::string request;  // the BuildRequest, serialised without an id; "" while there is none
-  BuilderPool::Built built;
+  v1::BuildOutcome built;
   bool right = false;
 };
 
@@ -34,7 +34,7 @@ class TrialBatch {
 
   // `champion` is what the worker knows of the task's, `noise` the machine's log noise of one sample, pooled over the
   // worker's races: both are read, and brought up to date.
-  TrialBatch(const TaskContext& task, std::string target, BuilderPool& builders, KnownChampion* champion, double* noise,
+  TrialBatch(const TaskContext& task, std::string target, Builders& builders, KnownChampion* champion, double* noise,
              PhaseNote note);
 
   // Leases of this task with equal threads, level and champion; a duel comes alone, and is the same with more rounds,
@@ -59,7 +59,7 @@ class TrialBatch {
 
   const TaskContext& task_;
   std::string target_;
-  BuilderPool& builders_;
+  Builders& builders_;
   PhaseNote note_;
   PhaseSeconds seconds_;
   KnownChampion* champion_;

@@ -11,38 +11,27 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "hone/v1/fleet.pb.h"
+#include "worker/agent/session_work.h"
 #include "worker/agent/spool.h"
 #include "worker/agent/trial_batch.h"
 
 namespace hone {
 
-class WorkQueue {
+class WorkQueue : public SessionWork {
  public:
   // `spool` outlives the queue; nullptr: results are in memory alone. What is in it is offered again.
   explicit WorkQueue(Spool* spool = nullptr);
 
   // ---- the network side ----
-  // The complete word of the daemon: what to start, what to keep; leases in neither are dropped unless they are being
-  // worked on. Acknowledged results are forgotten. `asked` is the request that was answered: what it did not name as
-  // held came with another answer, and this one says nothing about it.
-  void Apply(const v1::SyncRequest& asked, const v1::SyncReply& reply);
-  // Fills in what is held, what is finished and the seconds spent; `capacity` leases are wanted in all.
-  void Describe(int capacity, v1::SyncRequest* request);
-  // Waits until there is something to tell: a result, or room for new leases.
-  void WaitForNews(absl::Duration timeout);
-  // How often there was something to tell (a result, the end of a wait): whether a call that is out has told all of it.
-  uint64_t finished() const;
-  // Something else happened that the network side waits for.
-  void Poke();
-  // A new session: nothing that was lent before counts any more; results stay, to be offered again.
-  void ForgetLeases();
-  // Leases that nobody works on go back to the daemon with the next call, or all of them.
-  void GiveBack(bool all);
-  // Whether there is anything to finish or to tell: a lease, a lease on its way back, a result. Whether there is a
-  // lease.
-  bool HasWork() const;
-  bool HasLeases() const;
+  void Apply(const v1::SyncRequest& asked, const v1::SyncReply& reply) override;
+  void Describe(int capacity, v1::SyncRequest* request) override;
+  void WaitForNews(absl::Duration timeout) override;
+  uint64_t finished() const override;
+  void Poke() override;
+  void ForgetLeases() override;
+  void GiveBack(bool all) override;
+  bool HasWork() const override;
+  bool HasLeases() const override;
   size_t results() const;  // not acknowledged
   // Whether leases went back on which somebody works.
   bool gave_up() const;

@@ -10,6 +10,7 @@
 #include "compiler/support/sha256.h"
 #include "tests/database/memory_store.h"
 #include "tuner/dispatch/dispatcher.h"
+#include "tuner/dispatch/fleet_index.h"
 
 namespace hone {
 
@@ -79,13 +80,15 @@ class Desk {
     return std::get<v1::SubmitReply>(replies.at(to)).job_id();
   }
   ReplyTo Hello(const std::string& name, int threads = 2, const std::string& session = "", double gflops = 0,
-                const std::string& name_key = "its host's") {
+                const std::string& name_key = "its host's", WorkerRole role = WorkerRole::kBoth) {
     const ReplyTo to = ++tokens_;
     v1::HelloRequest request;
     request.set_worker_name(name);
     request.set_name_key(name_key);
     request.set_session(session.empty() ? name : session);
     request.set_threads(threads);
+    request.set_can_build(role != WorkerRole::kMeasure);
+    request.set_can_measure(role != WorkerRole::kBuild);
     request.mutable_profile()->set_device_class("fake/c2");
     request.mutable_profile()->set_target("cpu:fake");
     request.mutable_profile()->set_cores(2);
@@ -106,6 +109,7 @@ class Desk {
     Do(hone::Sync{to, request, "2026-01-01T00:00:01Z"});
     return to;
   }
+  ReplyTo NewCall() { return ++tokens_; }
   bool Answered(ReplyTo to) const { return replies.count(to) != 0; }
   const v1::SyncReply& SyncReplyTo(ReplyTo to) const { return std::get<v1::SyncReply>(replies.at(to)); }
   // Leases for a worker that says what it holds.

@@ -33,6 +33,11 @@ SimOptions Draw(uint64_t seed) {
   options.daemon_crash = rate(0.01);
   options.poison = rate(0.03);
   options.wrong = rate(0.5);
+  if (Random roles(seed, 31); roles.Chance(0.4)) {
+    options.measure_only = 1 + static_cast<int>(roles.Below(options.workers));
+    options.builders = 1 + static_cast<int>(roles.Below(3));
+    options.build_poison = roles.Chance(0.3) ? 0 : 0.05 * roles.Uniform();
+  }
   return options;
 }
 
@@ -69,6 +74,17 @@ TEST(DispatcherSimTest, TheSameSeedGivesTheSameWorld) {
     fingerprint = world.fingerprint();
   }
   EXPECT_EQ(fingerprints[0], fingerprints[1]);
+}
+
+TEST(DispatcherSimTest, BuildersFeedThoseThatOnlyMeasure) {
+  SimWorld world(5, WithoutFaults({.workers = 4, .measure_only = 4, .builders = 2, .poison = 0}));
+  world.Submit(4, 100);
+  ASSERT_TRUE(world.RunFor(60 * kMinute, [&] { return world.AllJobsEnded(); })) << world.Describe();
+  world.CheckEnd();
+  int64_t measured = 0;
+  for (const auto& [id, trial] : world.store().trials()) measured += trial.state == TrialState::kDone;
+  EXPECT_GE(measured, 100);
+  EXPECT_EQ(world.built_for_others(), measured) << "nothing is built twice where nothing is lost";
 }
 
 TEST(DispatcherSimTest, ASecondJobMeasuresNothingTwice) {

@@ -126,7 +126,7 @@ TEST(Leases, ACandidateThatTwoWorkersWereLostWithIsQuarantined) {
       *state.mutable_id() = lease.id();
       state.set_phase(lease.trace() == "conv2d_1 default" ? v1::PHASE_VERIFYING : v1::PHASE_QUEUED);
     }
-    desk.Do(SyncGone{desk.Sync(request)});  // the connection broke
+    desk.Do(CallGone{desk.Sync(request)});  // the connection broke
   }
   desk.Hello("a", 2, "life 3");
   EXPECT_EQ(desk.Job(job).tasks(0).failed().at("crash"), 1);
@@ -185,7 +185,7 @@ TEST(Workers, WithoutAnOpenCallAreShownAsLostAndMayComeBack) {
   ASSERT_FALSE(desk.Answered(open));
   desk.Wait(4 * kSecond);
   EXPECT_EQ(desk.dispatcher->Workers(kLocalTenant, desk.now)[0].state(), "busy") << "its call is open";
-  desk.Do(SyncGone{open});
+  desk.Do(CallGone{open});
   desk.Wait(2 * kSecond);
   EXPECT_EQ(desk.dispatcher->Workers(kLocalTenant, desk.now)[0].state(), "busy");
   desk.Wait(1 * kSecond);

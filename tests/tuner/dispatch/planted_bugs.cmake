@@ -39,6 +39,15 @@ planted_bug(stale_attempt_counts result_rules.cc ${simulation}
 planted_bug(anybody_may_report result_rules.cc ${simulation}
   [[  if (id.secret() == row.secret) return true;]]
   [[  return true;]])
+planted_bug(anybody_may_say_what_was_built build_rules.cc ${simulation}
+  [[  if (result.id().secret() != build->secret) {]]
+  [[  if (false) {]])
+planted_bug(build_leaks_with_its_builder fleet_rules.cc ${simulation}
+  [[  for (const uint64_t build : lent) TakeBackBuild(*builds.Find(build));]]
+  [[]])
+planted_bug(builders_die_without_end build_rules.cc ${simulation}
+  [[      if (IsQuarantined(build)) {]]
+  [[      if (false) {]])
 planted_bug(lease_leaks_with_its_worker fleet_rules.cc ${simulation}
   [[  for (const uint64_t trial : held) TakeBack(*leases.Find(trial), true);]]
   [[]])

@@ -53,6 +53,18 @@ struct SimWorld::Worker {
   std::map<LeaseToken, v1::Lease> held;
   std::map<LeaseToken, v1::TrialResult> results;
   std::optional<LeaseToken> working;
+  // Of one that only measures: whether it waits for a build, in the latest of its calls, which is 0 until it arrived.
+  bool asks = false;
+  uint64_t calls = 0;
+  ReplyTo build_call = 0;
+  // Of one that only builds, by their number, attempt and epoch:
+  using BuildToken = std::tuple<uint64_t, uint32_t, uint64_t>;
+  static BuildToken TokenOf(const v1::BuildId& id) { return {id.build(), id.attempt(), id.epoch()}; }
+  std::map<BuildToken, v1::BuildLease> builds;
+  std::map<BuildToken, v1::BuildResult> built;
+  bool building = false;
+
+  bool measures_only = false, builds_only = false;
 };
 
 struct SimWorld::Client {
@@ -64,9 +76,11 @@ struct SimWorld::Client {
 
 SimWorld::SimWorld(uint64_t seed, const SimOptions& faults) : faults_(faults), random_(seed) {
   StartDaemon();
-  for (int i = 0; i < faults.workers; ++i) {
+  for (int i = 0; i < faults.workers + faults.builders; ++i) {
     workers_.push_back(std::make_unique<Worker>());
     workers_.back()->index = i;
+    workers_.back()->measures_only = i < faults.measure_only;
+    workers_.back()->builds_only = i >= faults.workers;
     At(random_.Below(5 * kSecond), [this, i] { StartWorker(i); });
   }
 }
@@ -238,6 +252,10 @@ void SimWorld::StartWorker(int index) {
   worker.seq = 0;
   worker.held.clear();
   worker.working.reset();
+  worker.asks = false;
+  worker.builds.clear();
+  worker.built.clear();
+  worker.building = false;
   if (random_.Chance(0.5)) worker.results.clear();  // else: its spool survived, and speaks for an older session
   SayHello(index);
 }
@@ -252,8 +270,8 @@ void SimWorld::SayHello(int index) {
     request.set_session(worker.session);
     const bool big = index % faults_.kinds == 1;
     request.set_threads(big ? 4 : 2);
-    request.set_can_build(true);
-    request.set_can_measure(true);
+    request.set_can_build(!worker.measures_only);
+    request.set_can_measure(!worker.builds_only);
     request.set_name_key(absl::StrCat("key of ", index));
     request.mutable_profile()->set_device_class(big ? "sim/c4" : "sim/c2");
     request.mutable_profile()->set_target("cpu:sim");
@@ -292,10 +310,13 @@ void SimWorld::SaySync(int index) {
   for (const auto& [token, lease] : worker.held) {
     v1::LeaseState& state = *request.add_held();
     *state.mutable_id() = lease.id();
-    state.set_phase(worker.working == token ? v1::PHASE_MEASURING : v1::PHASE_QUEUED);
+    const v1::Phase at_work = worker.measures_only && worker.asks ? v1::PHASE_BUILDING : v1::PHASE_MEASURING;
+    state.set_phase(worker.working == token ? at_work : v1::PHASE_QUEUED);
   }
+  for (const auto& [token, lease] : worker.builds) *request.add_building() = lease.id();
+  for (const auto& [token, result] : worker.built) *request.add_built() = result;
   for (const auto& [token, result] : worker.results) *request.add_results() = result;
-  request.set_credits(std::max<int>(0, faults_.credits - static_cast<int>(worker.held.size())));
+  request.set_credits(std::max<int>(0, faults_.credits - static_cast<int>(worker.held.size() + worker.builds.size())));
   worker.waiting = true;
   const uint64_t life = worker.life, seq = worker.seq;
   Send([this, index, life, request] {
@@ -320,6 +341,10 @@ void SimWorld::TakeReply(int index, const v1::SyncReply& reply, uint64_t seq) {
     worker.known = false;
     SayHello(index);
     return;
+  }
+  if (worker.builds_only) {
+    HONE_CHECK(reply.want().empty()) << "a worker that only builds was lent a trial";
+    TakeBuilds(index, reply);
   }
   for (const v1::LeaseId& acked : reply.acked()) {
     const LeaseToken token = TokenOf(acked);
@@ -350,61 +375,174 @@ void SimWorld::WorkOn(int index) {
   if (!worker.up || worker.working.has_value() || worker.held.empty()) return;
   worker.working = worker.held.begin()->first;
   const v1::Lease lease = worker.held.begin()->second;
-  const uint64_t life = worker.life;
   SaySync(index);  // the phase has changed
+  if (worker.measures_only) return AskToBuild(index, lease, now_ + 300 * kSecond);
+  Measure(index, lease);
+}
+
+void SimWorld::Crash(int index) {
+  Worker& worker = *workers_[index];
+  ++worker_crashes_;
+  worker.up = false;
+  worker.life += 1;
+  At(now_ + kSecond + random_.Below(60 * kSecond), [this, index] {
+    if (!workers_[index]->up) StartWorker(index);
+  });
+}
+
+void SimWorld::Vanish(int index) {
+  Worker& worker = *workers_[index];
+  worker.silent_until = now_ + random_.Below(200 * kSecond);
+  At(worker.silent_until, [this, index, life = worker.life] {
+    if (workers_[index]->life == life) SaySync(index);
+  });
+}
+
+void SimWorld::Measure(int index, const v1::Lease& lease) {
+  Worker& worker = *workers_[index];
+  const uint64_t life = worker.life;
   const bool poison = IsPoison(lease.trace());
   if (poison || random_.Chance(faults_.worker_crash)) {
     At(now_ + 50'000 + random_.Below(kSecond), [this, index, life, trial = lease.id().trial(), poison] {
-      Worker& w = *workers_[index];
-      if (w.life != life) return;
-      ++worker_crashes_;
+      if (workers_[index]->life != life) return;
       if (poison) ++poison_deaths_[trial];
-      w.up = false;
-      w.life += 1;
-      At(now_ + kSecond + random_.Below(60 * kSecond), [this, index] {
-        if (!workers_[index]->up) StartWorker(index);
-      });
+      Crash(index);
     });
     return;
   }
-  if (random_.Chance(faults_.worker_vanish)) {
-    worker.silent_until = now_ + random_.Below(200 * kSecond);
-    At(worker.silent_until, [this, index, life] {
-      if (workers_[index]->life == life) SaySync(index);
-    });
-  }
+  if (random_.Chance(faults_.worker_vanish)) Vanish(index);
   At(now_ + 100'000 + random_.Below(300'000), [this, index, life, lease] {
+    if (workers_[index]->life != life || !workers_[index]->working.has_value()) return;
+    Finish(index, lease, Judge(lease.trace(), lease.duel() ? lease.champion_us() : 0));
+  });
+}
+
+void SimWorld::Finish(int index, const v1::Lease& lease, const v1::Outcome& outcome) {
+  Worker& w = *workers_[index];
+  const LeaseToken token = *w.working;
+  w.working.reset();
+  if (w.held.erase(token) != 0) {
+    v1::TrialResult& result = w.results[token];
+    *result.mutable_id() = lease.id();
+    *result.mutable_outcome() = outcome;
+    const bool challenges = !lease.duel() && !lease.champion_trace().empty();
+    if (challenges && result.outcome().has_timing() && random_.Chance(faults_.lucky)) {
+      v1::Timing& timing = *result.mutable_outcome()->mutable_timing();
+      timing.set_median_us(0.965 * timing.median_us());
+      timing.set_low_us(std::min(timing.low_us(), timing.median_us()));
+    }
+    if (random_.Chance(faults_.lie)) {  // a result of a lease it never had
+      v1::TrialResult forged = result;
+      forged.mutable_id()->set_attempt(result.id().attempt() + 1 + random_.Below(3));
+      w.results[TokenOf(forged.id())] = forged;
+    }
+    const Worker& victim = *workers_[random_.Below(workers_.size())];
+    if (random_.Chance(faults_.lie) && victim.index != index && !victim.held.empty()) {
+      // A plausible result of another's lease, whose numbers can be guessed and whose secret cannot.
+      v1::TrialResult forged = result;
+      *forged.mutable_id() = victim.held.begin()->second.id();
+      forged.mutable_id()->set_secret(random_.Chance(0.5) ? "" : lease.id().secret());
+      *forged.mutable_outcome() = Judge("what is fastest", 0);
+      w.results[TokenOf(forged.id())] = forged;
+    }
+  }
+  SaySync(index);
+  WorkOn(index);
+}
+
+// ---- building for others ----
+
+bool SimWorld::IsBuildPoison(const std::string& trace) const {
+  return UniformOf("build poison" + trace) < faults_.build_poison;
+}
+
+void SimWorld::AskToBuild(int index, const v1::Lease& lease, Micros give_up) {
+  Worker& worker = *workers_[index];
+  const uint64_t life = worker.life, call = ++worker.calls;
+  worker.asks = true;
+  worker.build_call = 0;
+  v1::BuildCall request;
+  request.set_session(worker.session);
+  request.mutable_request()->set_trace(lease.trace());
+  request.set_limit_ms(30'000);
+  Send([this, index, life, call, lease, request] {
+    if (dispatcher_ == nullptr) return;
+    const ReplyTo to = Expect([this, index, life, call, lease](const Message& message) {
+      Worker& w = *workers_[index];
+      const v1::BuildOutcome* outcome = std::get_if<v1::BuildOutcome>(&message);
+      if (w.life == life && w.asks && w.calls == call && w.silent_until <= now_ && outcome != nullptr) {
+        TakeBuilt(index, lease, *outcome);
+      }
+    });
+    if (workers_[index]->calls == call) workers_[index]->build_call = to;
+    ToDaemon(AskBuild{to, request});
+  });
+  // A call that was lost, or refused, is made again.
+  At(now_ + 40 * kSecond, [this, index, life, call, lease, give_up] {
     Worker& w = *workers_[index];
-    if (w.life != life || !w.working.has_value()) return;
-    const LeaseToken token = *w.working;
-    w.working.reset();
-    if (w.held.erase(token) != 0) {
-      v1::TrialResult& result = w.results[token];
-      *result.mutable_id() = lease.id();
-      *result.mutable_outcome() = Judge(lease.trace(), lease.duel() ? lease.champion_us() : 0);
-      const bool challenges = !lease.duel() && !lease.champion_trace().empty();
-      if (challenges && result.outcome().has_timing() && random_.Chance(faults_.lucky)) {
-        v1::Timing& timing = *result.mutable_outcome()->mutable_timing();
-        timing.set_median_us(0.965 * timing.median_us());
-        timing.set_low_us(std::min(timing.low_us(), timing.median_us()));
-      }
-      if (random_.Chance(faults_.lie)) {  // a result of a lease it never had
-        v1::TrialResult forged = result;
-        forged.mutable_id()->set_attempt(result.id().attempt() + 1 + random_.Below(3));
-        w.results[TokenOf(forged.id())] = forged;
-      }
-      const Worker& victim = *workers_[random_.Below(workers_.size())];
-      if (random_.Chance(faults_.lie) && victim.index != index && !victim.held.empty()) {
-        // A plausible result of another's lease, whose numbers can be guessed and whose secret cannot.
-        v1::TrialResult forged = result;
-        *forged.mutable_id() = victim.held.begin()->second.id();
-        forged.mutable_id()->set_secret(random_.Chance(0.5) ? "" : lease.id().secret());
-        *forged.mutable_outcome() = Judge("what is fastest", 0);
-        w.results[TokenOf(forged.id())] = forged;
-      }
+    if (w.life != life || !w.asks || w.calls != call) return;
+    Send([this, to = w.build_call] { ToDaemon(CallGone{to}); });
+    if (now_ < give_up) return AskToBuild(index, lease, give_up);
+    v1::Outcome infra;
+    infra.set_kind(v1::OUTCOME_INFRA);
+    w.asks = false;
+    Finish(index, lease, infra);
+  });
+}
+
+void SimWorld::TakeBuilt(int index, const v1::Lease& lease, const v1::BuildOutcome& outcome) {
+  workers_[index]->asks = false;
+  if (outcome.reply().error().empty()) {
+    HONE_CHECK(outcome.reply().object() == absl::StrCat("object of ", lease.trace())) << "another object was built";
+    ++built_;
+    return Measure(index, lease);
+  }
+  v1::Outcome failure;
+  failure.set_kind(outcome.infrastructure() ? v1::OUTCOME_INFRA : v1::OUTCOME_BUILD_ERROR);
+  Finish(index, lease, failure);
+}
+
+void SimWorld::TakeBuilds(int index, const v1::SyncReply& reply) {
+  Worker& worker = *workers_[index];
+  std::set<Worker::BuildToken> keep;
+  for (const v1::BuildId& id : reply.keep_builds()) keep.insert(Worker::TokenOf(id));
+  std::erase_if(worker.built, [&](const auto& entry) { return keep.count(entry.first) == 0; });
+  for (const v1::BuildLease& lease : reply.build()) {
+    const Worker::BuildToken token = Worker::TokenOf(lease.id());
+    if (worker.built.count(token) == 0) worker.builds.emplace(token, lease);
+  }
+  BuildNext(index);
+}
+
+void SimWorld::BuildNext(int index) {
+  Worker& worker = *workers_[index];
+  if (!worker.up || worker.building || worker.builds.empty()) return;
+  worker.building = true;
+  const v1::BuildLease lease = worker.builds.begin()->second;
+  const bool poison = IsBuildPoison(lease.request().trace());
+  const bool crash = poison || random_.Chance(faults_.worker_crash);
+  if (!crash && random_.Chance(faults_.worker_vanish)) Vanish(index);
+  At(now_ + 20'000 + random_.Below(200'000), [this, index, life = worker.life, lease, poison, crash] {
+    Worker& w = *workers_[index];
+    if (w.life != life) return;
+    if (poison) ++build_deaths_[lease.request().trace()];
+    if (crash) return Crash(index);
+    w.building = false;
+    w.builds.erase(Worker::TokenOf(lease.id()));
+    v1::BuildResult& result = w.built[Worker::TokenOf(lease.id())];
+    *result.mutable_id() = lease.id();
+    result.mutable_outcome()->mutable_reply()->set_object(absl::StrCat("object of ", lease.request().trace()));
+    const Worker& victim = *workers_[random_.Below(workers_.size())];
+    if (random_.Chance(faults_.lie) && victim.index != index && !victim.builds.empty()) {
+      // Of another's lease, whose numbers can be guessed and whose secret cannot.
+      v1::BuildResult forged;
+      *forged.mutable_id() = victim.builds.begin()->second.id();
+      forged.mutable_id()->set_secret(random_.Chance(0.5) ? "" : lease.id().secret());
+      forged.mutable_outcome()->mutable_reply()->set_object("what nobody asked for");
+      w.built[Worker::TokenOf(forged.id())] = forged;
     }
     SaySync(index);
-    WorkOn(index);
+    BuildNext(index);
   });
 }
 
@@ -594,6 +732,11 @@ void SimWorld::CheckEnd() const {
     for (const auto& [id, task] : store_.tasks()) trials += task.job == client->job ? task.trials : 0;
     HONE_CHECK(row.request.max_trials() == 0 || trials <= row.request.max_trials()) << "job " << client->job;
     HONE_CHECK((row.state == v1::JOB_STOPPED) == row.stop_requested) << "job " << client->job;
+  }
+  for (const auto& [trace, deaths] : build_deaths_) {
+    // Two losses that are noticed while somebody waits for the build are the end of it; others may have it meanwhile,
+    // losses that nobody waits through are not counted, and a daemon that starts has to learn it again.
+    HONE_CHECK(deaths <= 10 * starts_) << trace << " killed " << deaths << " builders";
   }
   for (const auto& [trial, deaths] : poison_deaths_) {
     HONE_CHECK(deaths <= DispatchOptions().max_attempts) << "trial " << trial << " killed " << deaths << " workers";

@@ -22,7 +22,9 @@ namespace hone {
 
 struct SimOptions {
   int workers = 3;
-  int kinds = 1;  // of machines: jobs ask for one, or take any
+  int measure_only = 0;  // of the workers, the first ones
+  int builders = 0;      // workers beside them that only build
+  int kinds = 1;         // of machines: jobs ask for one, or take any
   int credits = 6;
   int space = 60;      // candidates of each task
   double drop = 0.05;  // of each message
@@ -37,6 +39,7 @@ struct SimOptions {
   double search_crash = 0.1;
   double daemon_crash = 0.002;  // of each message that reaches it
   double poison = 0.01;         // of the candidates kill every worker that touches them
+  double build_poison = 0;      // of the candidates kill every worker that builds them for others
   double wrong = 0.1;           // of the candidates fail in one of the honest ways
 };
 
@@ -64,6 +67,7 @@ class SimWorld {
   int64_t events() const { return events_; }
   int daemon_starts() const { return starts_; }
   int workers_lost() const { return worker_crashes_; }
+  int64_t built_for_others() const { return built_; }
   Micros now() const { return now_; }
 
  private:
@@ -89,12 +93,22 @@ class SimWorld {
   void SaySync(int index);
   void TakeReply(int index, const v1::SyncReply& reply, uint64_t seq);
   void WorkOn(int index);
+  void Measure(int index, const v1::Lease& lease);
+  void Crash(int index);
+  void Vanish(int index);  // for a while
+  void Finish(int index, const v1::Lease& lease, const v1::Outcome& outcome);
+  // What a worker that only measures has built, and what one that only builds does.
+  void AskToBuild(int index, const v1::Lease& lease, Micros give_up);
+  void TakeBuilt(int index, const v1::Lease& lease, const v1::BuildOutcome& outcome);
+  void TakeBuilds(int index, const v1::SyncReply& reply);
+  void BuildNext(int index);
   v1::Outcome Judge(const std::string& trace, double champion_us);
   void Insist(int index);
   void CheckInvariants();
 
   // What a candidate is like, by its text: the same for everybody who tries it.
   bool IsPoison(const std::string& trace) const;
+  bool IsBuildPoison(const std::string& trace) const;
   double TrueTime(const std::string& trace) const;
 
   SimOptions faults_;
@@ -119,6 +133,8 @@ class SimWorld {
   std::vector<std::unique_ptr<Worker>> workers_;
   std::vector<std::unique_ptr<Client>> clients_;
   int worker_crashes_ = 0;
+  int64_t built_ = 0;
+  std::map<std::string, int> build_deaths_;
   std::map<uint64_t, int> poison_deaths_;  // of workers, by the trial that they worked on
   std::map<TuningKey, double> best_seen_;
 };

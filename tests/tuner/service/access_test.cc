@@ -344,6 +344,9 @@ TEST_F(Access, NothingOfAnotherTenantIsThere) {
   sync.set_seq(1'000'000);
   sync.set_credits(1);
   EXPECT_TRUE(call("/hone.v1.Fleet/Sync", sync).First<v1::SyncReply>().unknown_session());
+  v1::BuildCall build;
+  build.set_session(FakeWorker::LatestSession());
+  is_not_there(call("/hone.v1.Fleet/Build", build));
   // The same request is another job, the same records are a copy.
   const v1::SubmitReply submitted = call("/hone.v1.Tune/Submit", Job("one", 2)).First<v1::SubmitReply>();
   EXPECT_FALSE(submitted.existed());

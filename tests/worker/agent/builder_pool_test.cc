@@ -35,24 +35,24 @@ std::string Repeated(const std::string& piece, int times) {
 
 TEST(BuilderPool, AWorkloadHasItsOwnProcess) {
   BuilderPool builders(1);
-  ASSERT_EQ(builders.Build({Honest(8)}, kLong)[0].reply.error(), "");
+  ASSERT_EQ(builders.Build({Honest(8)}, kLong)[0].reply().error(), "");
   const std::set<std::string> first = Children();
   EXPECT_EQ(first.size(), 1u);
-  ASSERT_EQ(builders.Build({Honest(8)}, kLong)[0].reply.error(), "");
+  ASSERT_EQ(builders.Build({Honest(8)}, kLong)[0].reply().error(), "");
   EXPECT_EQ(Children(), first);
-  ASSERT_EQ(builders.Build({Honest(16)}, kLong)[0].reply.error(), "");
+  ASSERT_EQ(builders.Build({Honest(16)}, kLong)[0].reply().error(), "");
   EXPECT_EQ(Children().size(), 1u);
   EXPECT_NE(Children(), first) << "what it read of one workload could harm the next";
 }
 
 TEST(BuilderPool, EndsItsBuilders) {
-  { ASSERT_EQ(BuilderPool(2).Build({Honest(), Honest(), Honest()}, kLong)[2].reply.error(), ""); }
+  { ASSERT_EQ(BuilderPool(2).Build({Honest(), Honest(), Honest()}, kLong)[2].reply().error(), ""); }
   EXPECT_TRUE(Children().empty());
 }
 
 TEST(BuilderPool, AProgramThatIsNoBuilderIsOurFailure) {
-  EXPECT_TRUE(BuilderPool(1, "/no/such/program").Build({Honest()}, kLong)[0].infrastructure);
-  EXPECT_TRUE(BuilderPool(1, "/bin/true").Build({Honest()}, kLong)[0].infrastructure);
+  EXPECT_TRUE(BuilderPool(1, "/no/such/program").Build({Honest()}, kLong)[0].infrastructure());
+  EXPECT_TRUE(BuilderPool(1, "/bin/true").Build({Honest()}, kLong)[0].infrastructure());
 }
 
 struct HostileRequest {
@@ -126,11 +126,11 @@ TEST_P(HostileRequests, HarmNobodyElse) {
   const size_t others = Children().size();
   BuilderPool builders(1);
   const absl::Time start = absl::Now();
-  const BuilderPool::Built built = builders.Build({GetParam().request()}, kShort)[0];
+  const v1::BuildOutcome built = builders.Build({GetParam().request()}, kShort)[0];
   EXPECT_LT(absl::Now() - start, kLong);
-  EXPECT_FALSE(built.infrastructure) << built.reply.error();
+  EXPECT_FALSE(built.infrastructure()) << built.reply().error();
   EXPECT_LE(Children().size(), others + 1);
-  EXPECT_EQ(builders.Build({Honest()}, kLong)[0].reply.error(), "");
+  EXPECT_EQ(builders.Build({Honest()}, kLong)[0].reply().error(), "");
 }
 INSTANTIATE_TEST_SUITE_P(Cases, HostileRequests, ::testing::ValuesIn(kRequests),
                          [](const auto& info) { return info.param.name; });

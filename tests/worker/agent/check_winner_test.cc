@@ -8,6 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/deploy/runtime/machine_code.h"
+#include "worker/agent/builder_pool.h"
 #include "worker/measure/statistics.h"
 
 namespace hone::testing {

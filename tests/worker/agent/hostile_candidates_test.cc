@@ -14,6 +14,7 @@
 #include "gtest/gtest.h"
 #include "tests/compiler/schedule/workloads.h"
 #include "tests/worker/agent/children.h"
+#include "worker/agent/builder_pool.h"
 #include "worker/agent/verify_candidate.h"
 
 namespace hone::testing {
@@ -54,7 +55,7 @@ TEST(HostileCandidates, AreFoundOutAndLeaveNothingBehind) {
   request.set_target(HostTarget().text);
   request.set_threads(1);
   request.set_symbol("k");
-  const v1::BuildReply honest = builders.Build({request}, absl::Seconds(60))[0].reply;
+  const v1::BuildReply honest = builders.Build({request}, absl::Seconds(60))[0].reply();
   ASSERT_EQ(honest.error(), "");
   const VerifyLimits patient = {.threads = 1, .run = absl::Seconds(60)};
   const Verified right = VerifyCandidate(**task, honest.image(), honest.kernel_set(), NumericLevel::kDefault, patient);

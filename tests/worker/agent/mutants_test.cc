@@ -31,6 +31,7 @@
 #include "tests/compiler/schedule/mutants.h"
 #include "tests/compiler/schedule/random_schedule.h"
 #include "tests/compiler/schedule/workloads.h"
+#include "worker/agent/builder_pool.h"
 #include "worker/agent/verify_candidate.h"
 
 namespace hone::testing {

@@ -11,6 +11,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/compiler/schedule/workloads.h"
+#include "worker/agent/builder_pool.h"
 #include "worker/agent/verify_candidate.h"
 #include "worker/oracle/input_plan.h"
 #include "worker/runner/protocol.h"

@@ -5,6 +5,7 @@
 #include "compiler/target/target.h"
 #include "gtest/gtest.h"
 #include "tests/compiler/schedule/workloads.h"
+#include "worker/agent/builder_pool.h"
 
 namespace hone::testing {
 namespace {
@@ -74,26 +75,26 @@ TEST_F(TrialBatchTest, AChampionIsBuiltAndVerifiedOnce) {
   EXPECT_EQ(Run(kParallel, kTiled).kind(), v1::OUTCOME_OK);
   EXPECT_TRUE(champion_.right);
   const std::string request = champion_.request;
-  champion_.built.reply.set_generator("kept");  // a champion that is built again comes without it
+  champion_.built.mutable_reply()->set_generator("kept");  // a champion that is built again comes without it
   const v1::Outcome duel = Run(kParallel, kTiled, /*duel=*/true);
   EXPECT_EQ(duel.kind(), v1::OUTCOME_OK) << duel.detail();
   EXPECT_GT(duel.duel_ratio(), 0);
   EXPECT_EQ(champion_.request, request);
-  EXPECT_EQ(champion_.built.reply.generator(), "kept");
+  EXPECT_EQ(champion_.built.reply().generator(), "kept");
 }
 
 TEST_F(TrialBatchTest, AnotherChampionIsBuiltAnew) {
   Run(kParallel, kTiled);
-  champion_.built.reply.set_generator("kept");
+  champion_.built.mutable_reply()->set_generator("kept");
   EXPECT_EQ(Run(kTiled, kParallel, /*duel=*/true).kind(), v1::OUTCOME_OK);
-  EXPECT_NE(champion_.built.reply.generator(), "kept");
+  EXPECT_NE(champion_.built.reply().generator(), "kept");
   EXPECT_TRUE(champion_.right);
 }
 
 // A champion that cannot be started any more is out of the race, and built anew for the next.
 TEST_F(TrialBatchTest, AChampionThatDoesNotStartIsOut) {
   Run(kParallel, kTiled);
-  champion_.built.reply.set_image("not an image");
+  champion_.built.mutable_reply()->set_image("not an image");
   const v1::Outcome outcome = Run(kParallel, kTiled);
   EXPECT_EQ(outcome.kind(), v1::OUTCOME_OK) << outcome.detail();
   EXPECT_EQ(champion_.request, "");

@@ -1,0 +1,93 @@
+// Workers that only build, and workers that only measure what those build.
+#include <signal.h>
+
+#include <memory>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/system/harness.h"
+#include "tests/system/tiny_model.h"
+
+namespace hone::system_test {
+namespace {
+
+using testing::HasSubstr;
+
+class BuildPool : public ::testing::Test {
+ protected:
+  Process& StartBuilder() { return service_.StartWorker({"--role", "build"}); }
+  Process& StartBoard() { return service_.StartWorker({"--role", "measure"}); }
+  std::unique_ptr<Process> Tune(int trials) {
+    return std::make_unique<Process>(folder_, "hone",
+                                     Arguments{"tune", model_, "--server", service_.address(), "--trials",
+                                               std::to_string(trials), "--threads", "1", "--json"});
+  }
+  int Trials() { return service_.Job(1).value("trials", 0); }
+
+  const TempFolder folder_;
+  const std::string model_ = SaveTiny(folder_.path());
+  Service service_{folder_};
+};
+
+TEST_F(BuildPool, FeedsAWorkerThatOnlyMeasures) {
+  Process& board = StartBoard();
+  const std::unique_ptr<Process> tune = Tune(20);
+  ASSERT_TRUE(WaitUntil([&] {
+    return Hone(folder_, {"jobs", "show", "1", "--server", service_.address()}).output.find("no worker builds for") !=
+           std::string::npos;
+  })) << board.Errors();
+  EXPECT_EQ(Trials(), 0);
+  Process& builder = StartBuilder();
+  ASSERT_EQ(tune->Wait(), 0) << tune->Errors() << board.Errors() << builder.Errors();
+  EXPECT_GE(JsonLines(tune->Output()).back().at("trials").get<int>(), 20);
+  const std::vector<Json> records = service_.Records();
+  EXPECT_GE(records.size(), 2u);
+
+  int64_t built = 0, measured = 0;
+  const Finished list = Hone(folder_, {"workers", "list", "--server", service_.address(), "--json"});
+  for (const Json& worker : JsonLines(list.output)) {
+    (worker.at("role") == "build" ? built : measured) += worker.at("trials").get<int64_t>();
+  }
+  EXPECT_GT(measured, 0);
+  EXPECT_GE(built, measured) << "every candidate, and the oracles";
+
+  // What was measured is what this machine makes of the schedules.
+  const Finished compile = Hone(folder_, {"compile", model_, "-o", folder_ / "m.hone", "--server", service_.address(),
+                                          "--threads", "1", "--json"});
+  ASSERT_EQ(compile.code, 0) << compile.errors;
+  EXPECT_EQ(JsonLines(compile.output).back().at("from_records"), 2);
+
+  for (Process* worker : {&builder, &board}) {
+    worker->Signal(SIGTERM);
+    EXPECT_EQ(worker->Wait(), 0) << worker->Errors();
+  }
+}
+
+TEST_F(BuildPool, LosesABuilderAndNoTrial) {
+  StartBoard();
+  Process& lost = StartBuilder();
+  const std::unique_ptr<Process> tune = Tune(60);
+  ASSERT_TRUE(WaitUntil([&] { return Trials() > 0; }, 90)) << tune->Errors();
+  lost.Signal(SIGKILL);
+  EXPECT_EQ(lost.Wait(), 128 + SIGKILL);
+  ASSERT_TRUE(tune->running()) << "the job was over before anything was lost";
+  Process& other = StartBuilder();
+  ASSERT_EQ(tune->Wait(), 0) << tune->Errors() << other.Errors();
+  const Json result = JsonLines(tune->Output()).back();
+  EXPECT_GE(result.at("trials").get<int>(), 60);
+  EXPECT_TRUE(result.value("failed", Json::object()).empty()) << result;
+}
+
+TEST_F(BuildPool, RolesTakeTheOptionsThatTheyUse) {
+  const Finished build =
+      RunProgram(folder_, "hone-worker", {"--server", "unix:x", "--role", "build", "--spool", folder_ / "spool"});
+  EXPECT_EQ(build.code, 2);
+  EXPECT_THAT(build.errors, HasSubstr("--spool is for workers that measure"));
+  const Finished measure =
+      RunProgram(folder_, "hone-worker", {"--server", "unix:x", "--role", "measure", "--builder", "/bin/true"});
+  EXPECT_EQ(measure.code, 2);
+  EXPECT_THAT(measure.errors, HasSubstr("--builder is for workers that build"));
+}
+
+}  // namespace
+}  // namespace hone::system_test

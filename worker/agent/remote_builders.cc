@@ -1,0 +1,111 @@
+#include "worker/agent/remote_builders.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "compiler/support/sha256.h"
+#include "proto/rpc/status.h"
+
+namespace hone {
+namespace {
+
+constexpr size_t kCallsAtOnce = 32;  // of the 64 that a daemon holds for a worker
+constexpr absl::Duration kPause = absl::Milliseconds(500);
+
+bool MayHelpToAskAgain(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsNotFound(status) || absl::IsResourceExhausted(status);
+}
+
+v1::BuildOutcome Failed(const std::string& error) {
+  v1::BuildOutcome outcome;
+  outcome.mutable_reply()->set_error(error);
+  outcome.set_infrastructure(true);
+  return outcome;
+}
+
+// The builder may be wrong or evil, and what carried its answer too; what it built is verified before it is measured.
+bool IsWhatItSays(const v1::BuildReply& reply) {
+  return !reply.error().empty() || reply.object_digest() == Sha256(reply.object());
+}
+
+struct Call {
+  std::unique_ptr<grpc::ClientContext> context;
+  v1::BuildCall request;
+  v1::BuildOutcome outcome;
+  absl::Status status;
+};
+
+// Makes the calls of a batch; those that fail and may be made again come back.
+class Calls {
+ public:
+  explicit Calls(Session& session) : session_(session) {}
+
+  void Start(Call& call, absl::Duration timeout) {
+    call.outcome.Clear();
+    call.context = session_.Context(timeout);
+    call.request.set_session(session_.id());
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      ++out_;
+    }
+    session_.stub().async()->Build(call.context.get(), &call.request, &call.outcome,
+                                   [this, &call](const grpc::Status& status) {
+                                     const std::lock_guard<std::mutex> lock(mutex_);
+                                     call.status = FromGrpc(status);
+                                     --out_;
+                                     changed_.notify_all();
+                                   });
+  }
+  void WaitForLessThan(size_t out) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    changed_.wait(lock, [&] { return out_ < out; });
+  }
+
+ private:
+  Session& session_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  size_t out_ = 0;
+};
+
+}  // namespace
+
+std::vector<v1::BuildOutcome> RemoteBuilders::Build(const std::vector<v1::BuildRequest>& requests,
+                                                    absl::Duration limit) {
+  const absl::Time give_up = absl::Now() + wait_;
+  std::vector<Call> calls(requests.size());
+  std::vector<Call*> to_make;
+  for (size_t i = 0; i < calls.size(); ++i) {
+    *calls[i].request.mutable_request() = requests[i];
+    calls[i].request.set_limit_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(limit)));
+    to_make.push_back(&calls[i]);
+  }
+  Calls out(session_);
+  while (!to_make.empty()) {
+    for (Call* call : to_make) {
+      out.WaitForLessThan(kCallsAtOnce);
+      out.Start(*call, std::max(give_up - absl::Now(), kPause));
+    }
+    out.WaitForLessThan(1);
+    const bool late = absl::Now() + kPause >= give_up || session_.ends();
+    std::erase_if(to_make, [&](const Call* call) { return late || !MayHelpToAskAgain(call->status); });
+    if (!to_make.empty()) absl::SleepFor(kPause);
+  }
+  std::vector<v1::BuildOutcome> outcomes;
+  for (Call& call : calls) {
+    if (!call.status.ok()) {
+      outcomes.push_back(Failed(absl::StrCat("no worker built it: ", std::string(call.status.message()))));
+    } else if (!IsWhatItSays(call.outcome.reply())) {
+      outcomes.push_back(Failed("what a worker built came with another digest than its own"));
+    } else {
+      outcomes.push_back(std::move(call.outcome));
+    }
+    outcomes.back().mutable_reply()->set_id(call.request.request().id());
+  }
+  return outcomes;
+}
+
+}  // namespace hone
