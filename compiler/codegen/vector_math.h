@@ -2,9 +2,9 @@
 // library, so each function is written out: range reduction and a polynomial.
 //
 // Accuracy against the exact value, over the whole range (tests/bench/vector_math_bench.cc measures it on every float):
-// float at most 4 units in the last place (exp and exp2: 2), and with `precise` at most 1; double a relative error below 1e-13
-// (pow: 4e-13; sin, cos, tan for arguments below 1e6). Denormals, infinities and NaN are treated as C's functions treat
-// them.
+// float at most 4 units in the last place (exp and exp2: 2), and with `precise` at most 1; double a relative error
+// below 1e-13 (pow: 4e-13; sin, cos, tan for arguments below 1e6). Denormals, infinities and NaN are treated as C's
+// functions treat them.
 #pragma once
 
 #include <span>

@@ -1,4 +1,5 @@
-// The primitives that a trace may name. A new one is a header and a .cc in primitives/; the build makes the table of all.
+// The primitives that a trace may name. A new one is a header and a .cc in primitives/; the build makes the table of
+// all.
 #pragma once
 
 #include <span>

@@ -106,7 +106,8 @@ class Stopwatch {
   }
 
  private:
-  // The same with the cold constants, as the kernel reads them, out of the caches before every call: the median of some.
+  // The same with the cold constants, as the kernel reads them, out of the caches before every call: the median of
+  // some.
   absl::StatusOr<double> TimeCold(Invocation& invocation, double champion_us) {
     std::vector<double> samples;
     const double limit = Now() + 0.25;

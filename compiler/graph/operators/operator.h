@@ -46,7 +46,7 @@ struct OnnxOperator {
   // first of them: one rounding, as the standard's reference has it, whatever the steps are.
   bool in_float32 = false;
   NarrowElements narrow = NarrowElements::kRefuses;
-  bool keeps_shape = false;  // the output has the shape of the first input, whatever that is
+  bool keeps_shape = false;      // the output has the shape of the first input, whatever that is
   bool takes_sequences = false;  // inputs may be sequences, or optional values that are not there (sequences.h)
 };
 

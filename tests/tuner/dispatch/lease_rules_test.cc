@@ -235,7 +235,7 @@ TEST(Leases, AreReportedByWhoHoldsThemAlone) {
   const auto leases = desk.Take("a", 1);
   ASSERT_THAT(leases, SizeIs(1));
   EXPECT_EQ(leases[0].id().secret().size(), 16u);
-  for (const std::string secret : {std::string(), std::string(16, 'x'), leases[0].id().secret().substr(0, 15)}) {
+  for (const std::string& secret : {std::string(), std::string(16, 'x'), leases[0].id().secret().substr(0, 15)}) {
     v1::Lease stolen = leases[0];
     stolen.mutable_id()->set_secret(secret);
     EXPECT_TRUE(desk.Report("thief", stolen, Desk::Good(1))) << "it may forget it";

@@ -180,7 +180,9 @@ TEST(CheckedOutcome, EveryHostileTimeIsRefused) {
     EXPECT_EQ(CheckedOutcome(outcome, 0).kind(), v1::OUTCOME_INVALID_TIMING) << value;
     outcome = Good();
     outcome.mutable_timing()->set_low_us(value);
-    if (!(value > 0 && value < 10)) EXPECT_EQ(CheckedOutcome(outcome, 0).kind(), v1::OUTCOME_INVALID_TIMING) << value;
+    if (!(value > 0 && value < 10)) {
+      EXPECT_EQ(CheckedOutcome(outcome, 0).kind(), v1::OUTCOME_INVALID_TIMING) << value;
+    }
     outcome = Good();
     outcome.set_build_seconds(value);
     const v1::Outcome checked = CheckedOutcome(outcome, 0);

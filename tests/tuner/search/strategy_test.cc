@@ -141,7 +141,7 @@ TEST(ModelStrategy, PolishesWhenStalled) {
     const auto batch = search->Propose(8);
     ASSERT_TRUE(batch.ok());
     for (const v1::Candidate& candidate : *batch) {
-      if (round < 4) EXPECT_NE(candidate.source(), "polish");
+      if (round < 4) { EXPECT_NE(candidate.source(), "polish"); }
       polished += candidate.source() == "polish" ? 1 : 0;
       search->Observe(Seen(candidate, us));
       us = 20;

@@ -236,7 +236,7 @@ TEST_F(HonedTest, KeepsTheModelOfADeviceClassAndGivesItToTheNextSearch) {
     ASSERT_TRUE(model.ok()) << model.status();
     EXPECT_THAT(*model, testing::MatchesRegex("x+"));
     EXPECT_GT(model->size(), first.size()) << "it goes on from the stored one";
-    if (!first.empty()) EXPECT_GE(model->size(), first.size() + static_cast<size_t>(end.judged_batches()));
+    if (!first.empty()) { EXPECT_GE(model->size(), first.size() + static_cast<size_t>(end.judged_batches())); }
     first = *model;
   }
 }
