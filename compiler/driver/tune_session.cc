@@ -50,9 +50,11 @@ class TuneSession {
     HONE_RETURN_IF_ERROR(Connect());
     CrashPoint("client.connected");
     CatchInterrupts();
-    CheckOldRecords();
+    const absl::Status checked = CheckOldRecords();
     HONE_RETURN_IF_ERROR(Submit(request));
     CrashPoint("client.submitted");
+    if (!checked.ok())
+      status_.Say(absl::StrCat("what another Hone measured was not checked: ", std::string(checked.message())));
     status_.Say(absl::StrCat("job ", job_, ": ", request.tasks_size(), " tasks of ", request.model_name(), " at ",
                              client().address()));
     if (order_.detach) return Detach();
@@ -65,15 +67,15 @@ class TuneSession {
   DaemonClient& client() { return private_ != nullptr ? private_->client() : *shared_; }
 
   // What cannot be checked now is checked by the next tune.
-  void CheckOldRecords() {
-    const absl::StatusOr<RecordChecks> checks = CheckRecords(*order_.model, order_.resolved, order_.service, client());
-    if (!checks.ok()) {
-      status_.Say(absl::StrCat("what another Hone measured was not checked: ", std::string(checks.status().message())));
-    } else if (checks->stale > 0) {
-      status_.Say(absl::StrCat(checks->stale, " of ", checks->stale + checks->holding,
+  absl::Status CheckOldRecords() {
+    HONE_ASSIGN_OR_RETURN(const RecordChecks checks,
+                          CheckRecords(*order_.model, order_.resolved, order_.service, client()));
+    if (checks.stale > 0) {
+      status_.Say(absl::StrCat(checks.stale, " of ", checks.stale + checks.holding,
                                " records of another Hone are of code that this one does not make: they are measured "
                                "again"));
     }
+    return absl::OkStatus();
   }
 
   // The job goes on by itself: says its number, and how to join it.

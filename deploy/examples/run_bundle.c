@@ -70,7 +70,7 @@ int main(int argc, char** argv) {
   if (hone_instance_create(module, NULL, &instance) != HONE_OK) return failed("making an instance");
 
   for (i = 0; i < hone_module_num_inputs(module); ++i) {
-    HoneTensorInfo info = {sizeof(info)};
+    HoneTensorInfo info = {.struct_size = sizeof(info)};
     DLTensor tensor;
     int64_t n;
     void* data;
@@ -97,7 +97,7 @@ int main(int argc, char** argv) {
   qsort(times, (size_t)runs, sizeof(double), by_value);
 
   for (i = 0; i < hone_module_num_outputs(module); ++i) {
-    HoneTensorInfo info = {sizeof(info)};
+    HoneTensorInfo info = {.struct_size = sizeof(info)};
     DLTensor view;
     int64_t n;
     if (hone_module_output(module, i, &info) != HONE_OK) return failed("an output");

@@ -12,9 +12,9 @@
  *  - Tensors are DLPack's DLTensor: device kDLCPU, contiguous row-major (strides NULL or saying the same), byte_offset
  *    honoured. Shapes and types must be exactly the model's.
  *  - Structures of options and of answers begin with `struct_size`, which the caller sets to sizeof of the structure:
- *    `HoneTensorInfo info = {sizeof(info)};`. Later releases add fields at the end, so programs and runtimes of
- * different releases agree: of an option the program does not know the runtime takes the zero; a field of an answer
- * that it does not know is zero; an option that the runtime does not know is refused unless it is zero.
+ *    `HoneTensorInfo info = {.struct_size = sizeof(info)};`. Later releases add fields at the end, so programs and
+ * runtimes of different releases agree: of an option the program does not know the runtime takes the zero; a field of
+ * an answer that it does not know is zero; an option that the runtime does not know is refused unless it is zero.
  *  - hone_instance_run allocates nothing, opens nothing and takes no lock. */
 #ifndef HONE_DEPLOY_RUNTIME_HONE_RUNTIME_H_
 #define HONE_DEPLOY_RUNTIME_HONE_RUNTIME_H_

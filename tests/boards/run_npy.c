@@ -83,7 +83,7 @@ int main(int argc, char** argv) {
   if (hone_instance_create(module, NULL, &instance) != HONE_OK) fail("an instance of", argv[2]);
   for (pass = 0; pass < 2; ++pass) { /* the inputs, then the outputs */
     for (i = 3; i + 1 < argc; i += 2) {
-      HoneTensorInfo info = {sizeof(info)};
+      HoneTensorInfo info = {.struct_size = sizeof(info)};
       DLTensor tensor;
       const char* file;
       if (strcmp(argv[i], pass == 0 ? "--input" : "--output") != 0) continue;

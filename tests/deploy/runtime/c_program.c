@@ -92,8 +92,8 @@ static void use_other_releases(const HoneModule* module) {
 int main(int argc, char** argv) {
   HoneModule* module = NULL;
   HoneInstance* instance = NULL;
-  HoneTensorInfo info = {sizeof(info)};
-  HoneStepProfile profile = {sizeof(profile)};
+  HoneTensorInfo info = {.struct_size = sizeof(info)};
+  HoneStepProfile profile = {.struct_size = sizeof(profile)};
   DLTensor view;
   int32_t a[16], z[16];
   int64_t a_shape[2] = {4, 4}, wrong_shape[2] = {4, 5}, z_shape[2] = {2, 8}, strides[2] = {1, 4};
