@@ -205,13 +205,13 @@ void World::CheckDatabase() {
   CheckCounts();
 }
 
-// Every trial ends once: of its attempts the last alone has an outcome that is a result. What is quarantined,
-// since so many workers were lost under it, has no result.
+// Every trial ends once: of its attempts the last alone has an outcome that is a result. What is quarantined, since so
+// many workers were lost under it, and what was given up after so many attempts, has no result.
 void World::CheckTrials() const {
   const std::unique_ptr<SqliteConnection> connection = Open(database());
   const std::unique_ptr<SqlQuery> query =
       Query(*connection,
-            "SELECT t.id, t.state, t.kind, t.lost_workers, m.outcome FROM trial t LEFT JOIN measurement m "
+            "SELECT t.id, t.state, t.kind, t.lost_workers, t.attempt, m.outcome FROM trial t LEFT JOIN measurement m "
             "ON m.trial = t.id");
   std::map<int64_t, int> results;
   while (Next(*query)) {
@@ -219,8 +219,9 @@ void World::CheckTrials() const {
     EXPECT_NE(query->GetInt(1), 1) << "trial " << trial << " is lent and no job is open";
     if (query->GetInt(1) != 2) continue;
     if (kind == v1::OUTCOME_CRASH && query->GetInt(3) >= DispatchOptions().quarantine_after) continue;
+    if (kind == v1::OUTCOME_INFRA && query->GetInt(4) >= DispatchOptions().max_attempts) continue;
     v1::Outcome outcome;
-    EXPECT_TRUE(outcome.ParseFromString(query->GetText(4)));
+    EXPECT_TRUE(outcome.ParseFromString(query->GetText(5)));
     results[trial] += outcome.kind() == kind ? 1 : 0;
     if (outcome.kind() == kind) continue;
     EXPECT_TRUE(outcome.kind() == v1::OUTCOME_INFRA || outcome.kind() == v1::OUTCOME_CANCELLED)
