@@ -408,18 +408,8 @@ absl::StatusOr<Stmt> InLaunch(const Stmt& nest) {
 }  // namespace
 
 absl::StatusOr<Stmt> InsertBarriers(const Stmt& body) {
-  if (const For* loop = body.As<For>(); loop != nullptr && loop->kind == ForKind::kThreadBinding) return InLaunch(body);
-  absl::Status status;
-  Stmt made = MapChildren(
-      body,
-      [&](const Stmt& s) {
-        absl::StatusOr<Stmt> inner = InsertBarriers(s);
-        if (!inner.ok()) status = inner.status();
-        return inner.ok() ? *std::move(inner) : s;
-      },
-      [](const Expr& e) { return e; });
-  HONE_RETURN_IF_ERROR(status);
-  return made;
+  return RewriteOutermostLoops(
+      body, [](const For& loop) { return loop.kind == ForKind::kThreadBinding; }, InLaunch);
 }
 
 }  // namespace hone

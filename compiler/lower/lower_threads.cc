@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "compiler/arith/analyzer.h"
+#include "compiler/ir/visit.h"
 #include "compiler/lower/passes.h"
 #include "compiler/lower/pipeline.h"
 #include "compiler/support/status_macros.h"
@@ -45,6 +46,22 @@ std::span<const ThreadPass> ThreadPasses() {
       OnBodyOrRefused("insert_barriers", InsertBarriers),
   };
   return *passes;
+}
+
+absl::StatusOr<Stmt> RewriteOutermostLoops(const Stmt& body, const std::function<bool(const For&)>& is_one,
+                                           const std::function<absl::StatusOr<Stmt>(const Stmt&)>& rewrite) {
+  if (const For* loop = body.As<For>(); loop != nullptr && is_one(*loop)) return rewrite(body);
+  absl::Status status;
+  Stmt made = MapChildren(
+      body,
+      [&](const Stmt& s) {
+        absl::StatusOr<Stmt> inner = RewriteOutermostLoops(s, is_one, rewrite);
+        if (!inner.ok()) status = inner.status();
+        return inner.ok() ? *std::move(inner) : s;
+      },
+      [](const Expr& e) { return e; });
+  HONE_RETURN_IF_ERROR(status);
+  return made;
 }
 
 absl::StatusOr<PrimFunc> LowerThreads(const PrimFunc& scheduled) {

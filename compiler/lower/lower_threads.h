@@ -35,6 +35,10 @@ struct ThreadPass {
 };
 std::span<const ThreadPass> ThreadPasses();
 
+// What `rewrite` makes of every outermost loop that `is_one`; what is inside of those is its affair. Fails as it does.
+absl::StatusOr<Stmt> RewriteOutermostLoops(const Stmt& body, const std::function<bool(const For&)>& is_one,
+                                           const std::function<absl::StatusOr<Stmt>(const Stmt&)>& rewrite);
+
 // ---- The passes that other lowering does not have, each in a file of its own.
 
 // Of every outermost loop over blockIdx or threadIdx one launch; allocations stand where PlaceAllocations puts them.

@@ -262,18 +262,7 @@ class Launch {
 }  // namespace
 
 absl::StatusOr<Stmt> MakeLaunches(const Stmt& body) {
-  if (const For* loop = body.As<For>(); loop != nullptr && IsBound(*loop)) return Launch().Make(body);
-  absl::Status status;
-  Stmt made = MapChildren(
-      body,
-      [&](const Stmt& s) {
-        absl::StatusOr<Stmt> inner = MakeLaunches(s);
-        if (!inner.ok()) status = inner.status();
-        return inner.ok() ? *std::move(inner) : s;
-      },
-      [](const Expr& e) { return e; });
-  HONE_RETURN_IF_ERROR(status);
-  return made;
+  return RewriteOutermostLoops(body, IsBound, [](const Stmt& nest) { return Launch().Make(nest); });
 }
 
 }  // namespace hone

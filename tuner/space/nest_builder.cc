@@ -303,6 +303,16 @@ class Builder {
     Append(tile, single);
     for (const LoopRef loop : tile) HONE_RETURN_IF_ERROR(Unroll(schedule_, loop));
     if (reduce.empty()) return absl::OkStatus();
+    HONE_ASSIGN_OR_RETURN(const BlockRef init, ScheduleReduction(block, reduce));
+    if (!group.has_value()) return absl::OkStatus();
+    HONE_ASSIGN_OR_RETURN(const Loops of_init, GetLoops(schedule_, init));
+    HONE_RETURN_IF_ERROR(Vectorize(schedule_, of_init.back()));
+    return Tensorize(schedule_, lane, shape_.dot->intrinsic->name);
+  }
+
+  // Puts the init of the tile's sums in front of the reduction's loops, and does to those what the plan says of them.
+  // Returns the init's block.
+  absl::StatusOr<BlockRef> ScheduleReduction(BlockRef block, Loops reduce) {
     HONE_ASSIGN_OR_RETURN(const BlockRef init, DecomposeReduction(schedule_, block, reduce[0]));
     if (plan_.unroll > 1) {  // last, so that the init's place is told from whole variables
       HONE_ASSIGN_OR_RETURN(const Loops parts, Split(schedule_, reduce.back(), {-1, plan_.unroll}));
@@ -310,10 +320,7 @@ class Builder {
       reduce.back() = parts[0];
     }
     HONE_RETURN_IF_ERROR(PrefetchPanels(block, reduce.back()));
-    if (!group.has_value()) return absl::OkStatus();
-    HONE_ASSIGN_OR_RETURN(const Loops of_init, GetLoops(schedule_, init));
-    HONE_RETURN_IF_ERROR(Vectorize(schedule_, of_init.back()));
-    return Tensorize(schedule_, lane, shape_.dot->intrinsic->name);
+    return init;
   }
 
   // The same with sums in tile registers: `tile` ends with its rows and columns.
@@ -336,13 +343,7 @@ class Builder {
     if (plan_.window) {
       for (size_t i = 0; i + 1 < reduce.size(); ++i) HONE_RETURN_IF_ERROR(Unroll(schedule_, reduce[i]));
     }
-    HONE_ASSIGN_OR_RETURN(const BlockRef init, DecomposeReduction(schedule_, block, reduce[0]));
-    if (plan_.unroll > 1) {  // last, so that the init's place is told from whole variables
-      HONE_ASSIGN_OR_RETURN(const Loops parts, Split(schedule_, reduce.back(), {-1, plan_.unroll}));
-      HONE_RETURN_IF_ERROR(Unroll(schedule_, parts[1]));
-      reduce.back() = parts[0];
-    }
-    HONE_RETURN_IF_ERROR(PrefetchPanels(block, reduce.back()));
+    HONE_ASSIGN_OR_RETURN(const BlockRef init, ScheduleReduction(block, reduce));
     HONE_ASSIGN_OR_RETURN(const Loops of_init, GetLoops(schedule_, init));
     HONE_RETURN_IF_ERROR(Tensorize(schedule_, of_init[of_init.size() - 2], ZeroTile(*dot.intrinsic).name));
     return Tensorize(schedule_, operation[0], dot.intrinsic->name);
