@@ -86,12 +86,40 @@ bool PinCurrentThread(int cpu) {
   return sched_setaffinity(0, sizeof(set), &set) == 0;
 }
 
+// Where the pools have pinned this thread. They may be made and destroyed in any order: the first one remembers which
+// CPUs were allowed before, for those that come after it, and the last one restores them.
+struct Pinning {
+  int pools = 0;
+  cpu_set_t before{};
+};
+thread_local Pinning t_pinning;
+
+bool AllowedSet(cpu_set_t* set) {
+  if (t_pinning.pools > 0) {
+    *set = t_pinning.before;
+    return true;
+  }
+  return sched_getaffinity(0, sizeof(*set), set) == 0;
+}
+
+bool PinCaller(int cpu) {
+  cpu_set_t before;
+  if (!AllowedSet(&before) || !PinCurrentThread(cpu)) return false;
+  t_pinning.before = before;
+  ++t_pinning.pools;
+  return true;
+}
+
+void UnpinCaller() {
+  if (--t_pinning.pools == 0) sched_setaffinity(0, sizeof(t_pinning.before), &t_pinning.before);
+}
+
 }  // namespace
 
 std::vector<int> AllowedCpus() {
   std::vector<int> cpus;
   cpu_set_t set;
-  if (sched_getaffinity(0, sizeof(set), &set) == 0) {
+  if (AllowedSet(&set)) {
     for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
       if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
     }
@@ -123,7 +151,7 @@ struct ThreadPool::Impl {
   std::vector<Worker> workers;  // workers[0] is the caller and has no thread
   int started = 1;
   bool caller_pinned = false;
-  cpu_set_t caller_cpus{};
+  pthread_t caller{};  // who is pinned, and alone can be let go
 
   static void* Main(void* argument);
   void Stop();
@@ -148,7 +176,7 @@ void ThreadPool::Impl::Stop() {
   ++round;
   for (int t = 1; t < started; ++t) Change(workers[t].work, workers[t].work_asleep, round);
   for (int t = 1; t < started; ++t) pthread_join(workers[t].thread, nullptr);
-  if (caller_pinned) sched_setaffinity(0, sizeof(caller_cpus), &caller_cpus);
+  if (caller_pinned && pthread_equal(caller, pthread_self())) UnpinCaller();
 }
 
 ThreadPool::ThreadPool(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -167,10 +195,10 @@ RuntimeResult<std::unique_ptr<ThreadPool>> ThreadPool::Create(const Options& opt
   // More threads than CPUs: who spins keeps another from running.
   impl->spins = threads > static_cast<int>(cpus.size()) ? 0 : static_cast<int64_t>(options.spin_us * PausesPerUs());
   impl->workers = std::vector<Impl::Worker>(threads);
-  if (options.pin_caller) {
-    impl->caller_pinned =
-        sched_getaffinity(0, sizeof(impl->caller_cpus), &impl->caller_cpus) == 0 && PinCurrentThread(cpus[0]);
-  }
+  cpu_set_t allowed;
+  const bool know_allowed = AllowedSet(&allowed);
+  if (options.pin_caller) impl->caller_pinned = PinCaller(cpus[0]);
+  impl->caller = pthread_self();
   for (int t = 1; t < threads; ++t) {
     Impl::Worker& worker = impl->workers[t];
     worker.index = t;
@@ -178,7 +206,7 @@ RuntimeResult<std::unique_ptr<ThreadPool>> ThreadPool::Create(const Options& opt
     if (options.pin_workers) worker.cpu = cpus[t % cpus.size()];
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
-    if (options.pin_caller) pthread_attr_setaffinity_np(&attributes, sizeof(impl->caller_cpus), &impl->caller_cpus);
+    if (know_allowed) pthread_attr_setaffinity_np(&attributes, sizeof(allowed), &allowed);  // not the pinned caller's
     const int refused = pthread_create(&worker.thread, &attributes, &Impl::Main, &worker);
     pthread_attr_destroy(&attributes);
     if (refused != 0) {

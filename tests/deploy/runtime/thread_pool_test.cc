@@ -128,29 +128,59 @@ TEST(ThreadPool, ManyPoolsInManyThreads) {
   EXPECT_EQ(sum, 4 * 20 * 50 * 17);
 }
 
+// The CPUs that each thread of the pool is on, and whether each may run nowhere else.
+struct Placement {
+  std::mutex mutex;
+  std::set<int> cpus;
+  bool alone = true;
+};
+void Place(ThreadPool& pool, Placement* placement) {
+  pool.Run(
+      [](void* closure, int64_t, int64_t, int32_t) -> int32_t {
+        auto& seen = *static_cast<Placement*>(closure);
+        cpu_set_t set;
+        sched_getaffinity(0, sizeof(set), &set);
+        const std::lock_guard lock(seen.mutex);
+        seen.alone &= CPU_COUNT(&set) == 1;
+        seen.cpus.insert(sched_getcpu());
+        return 0;
+      },
+      placement, pool.threads());
+}
+
 TEST(ThreadPool, PinsEachThreadToItsCpuAndLetsTheCallerGo) {
   const std::vector<int> before = AllowedCpus();
+  cpu_set_t set_before, set_after;
+  sched_getaffinity(0, sizeof(set_before), &set_before);
   {
     const auto pool = Pool(static_cast<int>(before.size()), true);
-    struct Seen {
-      std::mutex mutex;
-      std::set<int> cpus;
-      bool alone = true;
-    } seen;
-    pool->Run(
-        [](void* c, int64_t, int64_t, int32_t) -> int32_t {
-          auto& s = *static_cast<Seen*>(c);
-          const std::vector<int> cpus = AllowedCpus();
-          std::lock_guard lock(s.mutex);
-          s.alone &= cpus.size() == 1;
-          s.cpus.insert(cpus[0]);
-          return 0;
-        },
-        &seen, static_cast<int64_t>(before.size()));
+    Placement seen;
+    Place(*pool, &seen);
     EXPECT_TRUE(seen.alone);
     EXPECT_EQ(seen.cpus.size(), before.size());
   }
-  EXPECT_EQ(AllowedCpus(), before);
+  sched_getaffinity(0, sizeof(set_after), &set_after);
+  EXPECT_TRUE(CPU_EQUAL(&set_before, &set_after));
+}
+
+// Two bundles that are timed in turn: the first one's pool has pinned the caller when the second one's is made.
+TEST(ThreadPool, ASecondPoolOfAPinnedCallerHasAllCpusAsWell) {
+  const int cpus = static_cast<int>(AllowedCpus().size());
+  cpu_set_t set_before, set_after;
+  sched_getaffinity(0, sizeof(set_before), &set_before);
+  auto first = Pool(cpus, true);
+  auto second = Pool(cpus, true);
+  Placement seen;
+  Place(*second, &seen);
+  EXPECT_TRUE(seen.alone);
+  EXPECT_EQ(seen.cpus.size(), static_cast<size_t>(cpus));
+  first.reset();
+  Placement later;
+  Place(*second, &later);
+  EXPECT_EQ(later.cpus, seen.cpus);
+  second.reset();
+  sched_getaffinity(0, sizeof(set_after), &set_after);
+  EXPECT_TRUE(CPU_EQUAL(&set_before, &set_after));
 }
 
 TEST(ThreadPool, AbsurdNumbersAreRefused) {
