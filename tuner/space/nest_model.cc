@@ -224,8 +224,9 @@ std::optional<double> NestModel::Cost(const NestPlan& plan) const {
   const double work =
       ParallelTime(machine_, piece * static_cast<double>(pieces), pieces, threads_) + CopyMicroseconds(plan);
   const double cold = ColdMicroseconds(plan);
-  // All panels but the first are asked for while the one before is worked on.
-  const double ahead = plan.prefetch ? cold * (1 - 1 / static_cast<double>(plan.steps[vector_iter_])) : 0;
+  // Of panels that are asked for while the one before is worked on, all but the first.
+  const double first = OneSetOfRows(block_, shape_, plan) ? 0 : 1 / static_cast<double>(plan.steps[vector_iter_]);
+  const double ahead = plan.prefetch ? cold * (1 - first) : 0;
   const double power = plan.k_parts > 1 ? kBlocksAhead : kPanelsAhead;
   return cold - ahead + std::pow(std::pow(work, power) + std::pow(ahead, power), 1 / power);
 }

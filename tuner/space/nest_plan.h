@@ -78,7 +78,7 @@ struct NestPlan {
   int64_t unroll = 1;                         // iterations of the innermost reduce loop
   bool window = false;                        // the other reduce loops are unrolled too
   bool panels_outside = false;                // the loop over panels of n outside the loops over rows
-  bool prefetch = false;                      // the next panel of cold constants, as rows pass over this one
+  bool prefetch = false;                      // cold constants are asked for before their time (OneSetOfRows)
   int lanes = 1;                              // of a vector along n
   uint32_t near = 0;                          // bit r: what read r reads is computed in the piece, by its producer
   uint32_t in_tile = 0;                       // bit r: .. is computed in the tile, wherever it is read
@@ -104,6 +104,16 @@ struct NestPlan {
 inline bool HasOwnPanels(const BlockInfo& block, const NestShape& shape, int iter) {
   return iter != block.last_iter() && !shape.panels.empty() &&
          block.reads[static_cast<size_t>(shape.panels[0])].strides[static_cast<size_t>(iter)] != 0;
+}
+
+// Whether the rows of a tile are all that a panel meets in a piece: it is then read once, as a stream, and what is
+// asked for before its time is a little further on in it. Else it is the next panel, while rows pass over this one.
+inline bool OneSetOfRows(const BlockInfo& block, const NestShape& shape, const NestPlan& plan) {
+  for (int i = 0; i < static_cast<int>(block.iters.size()); ++i) {
+    const bool rows = block.spatial(i) && i != block.last_iter() && !HasOwnPanels(block, shape, i);
+    if (rows && plan.steps[static_cast<size_t>(i)] > 1) return false;
+  }
+  return true;
 }
 
 }  // namespace hone

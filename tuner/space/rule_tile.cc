@@ -146,7 +146,7 @@ void TileStep::MakeKnobs() {
   const bool cold = std::any_of(shape_.panels.begin(), shape_.panels.end(),
                                 [&](int r) { return info_.reads[static_cast<size_t>(r)].cold; });
   // In the pieces of another block all panels are read in every piece: from memory in the first alone.
-  if (cold && shape_.cut != ReductionCut::kLanes && shape_.pieces_of < 0 && cuts_.size() > 1)
+  if (cold && shape_.cut != ReductionCut::kLanes && shape_.pieces_of < 0 && !reduce_.empty())
     prefetch_knob_ = AddKnob("prefetch", {0, 1});
   for (const int r : shape_.panels) {
     const BlockInfo::Access& read = info_.reads[static_cast<size_t>(r)];
@@ -185,7 +185,11 @@ bool TileStep::Plan(std::span<const int64_t> values, SketchPlan& plans) const {
   plan.panels_outside = value(order_knob_, 0) == 1;
   plan.prefetch = value(prefetch_knob_, 0) == 1;
   // The panels of a piece follow each other, and rows pass over each.
-  if (plan.prefetch && (!plan.panels_outside || plan.steps[static_cast<size_t>(n_)] == 1)) return false;
+  if (plan.prefetch && OneSetOfRows(info_, shape_, plan)) {
+    if (extent(reduce_.back()) < 2 * plan.unroll * shape_.depth() * plan.k_parts) return false;
+  } else if (plan.prefetch && (!plan.panels_outside || plan.steps[static_cast<size_t>(n_)] == 1)) {
+    return false;
+  }
   for (size_t p = 0; p < packing_knobs_.size(); ++p) {
     plan.packing[static_cast<size_t>(shape_.panels[p])] = static_cast<Packing>(value(packing_knobs_[p], 0));
   }

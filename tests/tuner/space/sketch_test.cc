@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "compiler/ir/annotations.h"
-#include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
 #include "compiler/te/te.h"
+#include "compiler/ir/text.h"
 #include "compiler/topi/dense.h"
 #include "compiler/topi/shape_ops.h"
 #include "tests/compiler/schedule/workloads.h"
@@ -276,6 +276,14 @@ TEST(TileRule, AsksForColdConstantsAPanelAhead) {
   func.attrs[kColdConstants] = int64_t{1};
   EXPECT_THAT(ToText(ProgramWith(func, name, "C.prefetch", 1)), HasSubstr("T.evaluate(T.prefetch(B["));
   EXPECT_THAT(ToText(ProgramWith(func, name, "C.prefetch", 0)), Not(HasSubstr("T.prefetch")));
+}
+
+// One row of results reads each panel once: what it asks for is further on in the same panel.
+TEST(TileRule, AsksForColdConstantsAheadInAStream) {
+  PrimFunc func = testing::DenseRelu(1, 64, 512);
+  func.attrs[kColdConstants] = int64_t{1};
+  EXPECT_THAT(ToText(ProgramWith(func, "sketch:pack(C.B),tile(C)", "C.prefetch", 1)),
+              AllOf(HasSubstr("T.evaluate(T.prefetch(B["), HasSubstr("k_0 * ")));
 }
 
 // A variable with one iteration in the tile has no loop there that k could be taken for.
