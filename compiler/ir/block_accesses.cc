@@ -8,7 +8,6 @@
 #include "absl/container/flat_hash_map.h"
 #include "compiler/ir/effects.h"
 #include "compiler/ir/shared_results.h"
-#include "compiler/ir/tile_intrinsic.h"
 #include "compiler/ir/visit.h"
 
 namespace hone {
@@ -94,16 +93,13 @@ class AccessWalk {
     Walk(alloc.body);
   }
   void Do(const TileOp& op) {
-    const TileIntrinsic* intrinsic = FindTileIntrinsic(op.intrinsic);
-    const size_t outputs =  // of an unknown one any operand may be
-        intrinsic == nullptr ? op.operands.size() : static_cast<size_t>(intrinsic->meaning.num_outputs());
     for (size_t i = 0; i < op.operands.size(); ++i) {
       for (const Range& range : op.operands[i].region) {
         Loads(range.min);
         Loads(range.extent);
       }
-      if (i >= outputs || intrinsic == nullptr || intrinsic->accumulates) Add(op.operands[i], false);
-      if (i < outputs) Add(op.operands[i], true);
+      if (i > 0 || op.accumulates) Add(op.operands[i], false);
+      if (i == 0) Add(op.operands[i], true);
     }
   }
   void Do(const Evaluate& evaluate) {

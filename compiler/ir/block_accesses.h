@@ -21,8 +21,8 @@ struct BlockAccess {
 };
 
 // Calls `visit` on every access of the body, then of the init, in program order. Buffers that the block or its body
-// allocates are left out. A nested block counts by the regions it declares; of a tile operation every operand is read
-// and its outputs are written; an atomic update reads and writes its element.
+// allocates are left out. A nested block counts by the regions it declares; of a tile operation the first operand is
+// written, and read where it accumulates; the others are read. An atomic update reads and writes its element.
 void ForEachAccess(const Block& block, const std::function<void(const BlockAccess&)>& visit);
 
 }  // namespace hone

@@ -33,6 +33,13 @@ absl::StatusOr<Stmt> Parser::TileOpStatement() {
       HONE_ASSIGN_OR_RETURN(op.params, AttrDict());
       continue;
     }
+    if (TakeIf("accumulates")) {
+      HONE_RETURN_IF_ERROR(Expect("="));
+      const Token value = Take();
+      if (value.text != "True" && value.text != "False") return ErrorAt(value, "expected True or False");
+      op.accumulates = value.text == "True";
+      continue;
+    }
     HONE_ASSIGN_OR_RETURN(BufferRegion region, Region());
     op.operands.push_back(std::move(region));
   }

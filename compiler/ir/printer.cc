@@ -149,6 +149,7 @@ class Printer {
       void operator()(const TileOp& n) {
         std::string text = absl::StrCat("T.tile_op(", QuotedText(n.intrinsic));
         for (const BufferRegion& operand : n.operands) absl::StrAppend(&text, ", ", p.exprs_.Region(operand));
+        if (!n.accumulates) absl::StrAppend(&text, ", accumulates=False");
         if (!n.params.empty()) absl::StrAppend(&text, ", params=", AttrsText(n.params));
         p.Line(absl::StrCat(text, ")"));
       }

@@ -119,12 +119,16 @@ struct Alloc {
   Stmt body;
   static constexpr auto Fields() { return std::tuple(&Alloc::buffer, &Alloc::body); }
 };
-// Applies an intrinsic (data: see DESIGN, "tile operations") to regions of buffers.
+// Applies an intrinsic (data: tile_intrinsic.h) to regions of buffers. What it touches is said here, so that no table
+// is asked: operand 0 is written, and read where the operation accumulates into it; the others are read.
 struct TileOp {
   std::string intrinsic;
-  std::vector<BufferRegion> operands;  // in the intrinsic's order: outputs first
+  std::vector<BufferRegion> operands;  // in the intrinsic's order: the output first
   Attrs params;
-  static constexpr auto Fields() { return std::tuple(&TileOp::intrinsic, &TileOp::operands, &TileOp::params); }
+  bool accumulates = true;  // as the intrinsic does: CheckTileOp
+  static constexpr auto Fields() {
+    return std::tuple(&TileOp::intrinsic, &TileOp::operands, &TileOp::params, &TileOp::accumulates);
+  }
 };
 struct Evaluate {  // an expression for its effect: a barrier
   Expr value;

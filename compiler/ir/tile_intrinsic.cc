@@ -267,9 +267,9 @@ TileIntrinsic MakeTileIntrinsic(std::string name, const std::string& text, std::
   row.loops = std::move(loops);
   row.instructions = std::move(instructions);
   const std::vector<Buffer>& params = row.meaning.params;
-  const auto first_output = params.end() - row.meaning.num_outputs();
-  row.operands.assign(first_output, params.end());
-  row.operands.insert(row.operands.end(), params.begin(), first_output);
+  HONE_CHECK(row.meaning.num_outputs() == 1) << row.name << " has " << row.meaning.num_outputs() << " outputs, not one";
+  row.operands.assign(params.end() - 1, params.end());
+  row.operands.insert(row.operands.end(), params.begin(), params.end() - 1);
   Stmt inside = row.meaning.body.As<BlockRealize>()->block.body;
   while (const For* loop = inside.As<For>()) inside = loop->body;
   const BlockRealize* realize = inside.As<BlockRealize>();
@@ -317,13 +317,15 @@ absl::Status CheckTileOp(const TileOp& op) {
   }
   if (op.operands.size() != intrinsic->operands.size())
     return Unfit(op, " takes ", intrinsic->operands.size(), " operands, not ", op.operands.size());
+  if (op.accumulates != intrinsic->accumulates) {
+    return Unfit(op, intrinsic->accumulates ? " adds to its output; leave accumulates=False out"
+                                            : " does not read its output; write accumulates=False");
+  }
   const Sizes sizes = FindSizes(*intrinsic, op);
   for (size_t i = 0; i < op.operands.size(); ++i) {
     if (const absl::Status fits = CheckOperand(*intrinsic, op, i, sizes); !fits.ok()) return fits;
-    for (size_t o = 0; o < static_cast<size_t>(intrinsic->meaning.num_outputs()) && o < i; ++o) {
-      if (op.operands[o].buffer == op.operands[i].buffer)
-        return Unfit(op, ": operand ", i, " is the buffer that operand ", o, " writes, ", op.operands[o].buffer.name());
-    }
+    if (i > 0 && op.operands[i].buffer == op.operands[0].buffer)
+      return Unfit(op, ": operand ", i, " is the buffer that operand 0 writes, ", op.operands[0].buffer.name());
   }
   for (const auto& [key, value] : op.params) {
     const int64_t* number = std::get_if<int64_t>(&value);

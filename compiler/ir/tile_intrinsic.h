@@ -3,10 +3,10 @@
 //
 //   T.tile_op("fma_tile_f32", C[i:i + 6, j:j + 16], A[i:i + 6, 0:64], B[0:64, j:j + 16], params={"lanes": 16})
 //
-// Operands are regions, outputs first. A region may have more dimensions in front than the intrinsic's operand, each of
-// one element; it may also be a single run of as many elements as the operand has, in row-major order. The sizes that
-// the meaning leaves open (m, n, k) are the extents of the regions, which need not be constants: a tile at the edge is
-// one with smaller extents.
+// Operands are regions, the output first; an operation that does not read its output says accumulates=False. A region
+// may have more dimensions in front than the intrinsic's operand, each of one element; it may also be a single run of
+// as many elements as the operand has, in row-major order. The sizes that the meaning leaves open (m, n, k) are the
+// extents of the regions, which need not be constants: a tile at the edge is one with smaller extents.
 //
 // Params, all optional:
 //   "m", "n", ..  the largest extent along that axis: lets a back end keep the tile in registers where the extent is no
@@ -66,7 +66,7 @@ struct TileLoop {
 
 struct TileIntrinsic {
   std::string name;
-  PrimFunc meaning;  // inputs first, outputs last; one block: output = f(output, inputs)
+  PrimFunc meaning;  // inputs first, the output last; one block: output = f(output, inputs)
   // How many threads take part in one operation. More than one: all threads of a warp come to it together, operands are
   // registers of each of them, and the dimension of lanes, the first of those in the meaning, is none of the operands'.
   int threads = 1;

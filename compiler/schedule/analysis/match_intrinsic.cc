@@ -42,7 +42,7 @@ class Matcher {
   }
 
   TileOp Operation() const {
-    TileOp op{intrinsic_.name, {}, {}};
+    TileOp op{intrinsic_.name, {}, {}, intrinsic_.accumulates};
     for (const auto& operand : operands_) op.operands.push_back(*operand);
     return op;
   }

@@ -103,6 +103,11 @@ INSTANTIATE_TEST_SUITE_P(
                   "fma_tile_f32: operand 1 (A) takes 1 elements along dimension 0 of A, not 2"},
         UnfitCase{"Alias", R"(T.tile_op("fma_tile_f32", C[0:6, 0:16], C[0:6, 0:12], B[0:12, 0:16]))",
                   "fma_tile_f32: operand 1 is the buffer that operand 0 writes, C"},
+        UnfitCase{"Overwrites",
+                  R"(T.tile_op("fma_tile_f32", C[0:6, 0:16], A[0, 0:6, 0:64], B[0:64, 0:16], accumulates=False))",
+                  "fma_tile_f32 adds to its output; leave accumulates=False out"},
+        UnfitCase{"Accumulates", R"(T.tile_op("zero_tile_f32", C[0:6, 0:16]))",
+                  "zero_tile_f32 does not read its output; write accumulates=False"},
         UnfitCase{"Param",
                   R"(T.tile_op("fma_tile_f32", C[0:6, 0:16], A[0, 0:6, 0:64], B[0:64, 0:16], params={"frob": 1}))",
                   "fma_tile_f32 has no param \"frob\""}),
@@ -143,6 +148,27 @@ def main(A: T.Buffer((3, 40, 128), "uint8"), B: T.Buffer((32, 40, 4), "int8"), D
         )" + op + "\n");
   EXPECT_TRUE(f.ok()) << f.status().ToString();
   return f.ok() ? *std::move(f) : PrimFunc{};
+}
+
+TEST(TileIntrinsicTest, AnOutputIsReadWhereItIsAccumulatedInto) {
+  const auto reads = [](const std::string& op) {
+    std::vector<std::string> names;
+    const PrimFunc f = OnTiles("with T.block(\"tile\"):\n            " + op);
+    ForEachStmt(f.body, [&](const Stmt& s) {
+      const BlockRealize* realize = s.As<BlockRealize>();
+      if (realize == nullptr || realize->block.name != "tile") return true;
+      for (const BufferRegion& read : realize->block.reads) names.push_back(read.buffer.name());
+      return false;
+    });
+    EXPECT_EQ(ReadBackError(f), "");
+    EXPECT_TRUE(Verify(f).ok()) << Verify(f).ToString();
+    return names;
+  };
+  EXPECT_THAT(reads(R"(T.tile_op("mma4_u8s8_s32", C[0:16, 0:16], A[0, 0:16, 0:64], B[0:16, 0:16, 0:4]))"),
+              testing::ElementsAre("C", "A", "B"));
+  EXPECT_THAT(reads(R"(T.tile_op("zero_tile_s32", C[0:16, 0:16], accumulates=False))"), testing::IsEmpty());
+  EXPECT_THAT(reads(R"(T.tile_op("store_tile_s32", D[0:16, 0:16], C[0:16, 0:16], accumulates=False))"),
+              testing::ElementsAre("C"));
 }
 
 // An element lies in the row of its first index, at the byte of the others: that is one to one where a whole operand
