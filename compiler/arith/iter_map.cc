@@ -6,9 +6,9 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/arith/analyzer_impl.h"
 #include "compiler/ir/condition.h"
-#include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
 #include "compiler/support/status_macros.h"
+#include "compiler/text/text.h"
 
 namespace hone {
 namespace {

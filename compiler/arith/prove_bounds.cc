@@ -11,9 +11,9 @@
 #include "absl/strings/str_join.h"
 #include "compiler/ir/effects.h"
 #include "compiler/ir/structural.h"
-#include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
 #include "compiler/support/status_macros.h"
+#include "compiler/text/text.h"
 
 namespace hone {
 namespace {

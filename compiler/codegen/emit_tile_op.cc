@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "compiler/codegen/emitter.h"
-#include "compiler/ir/tile_intrinsic.h"
 #include "compiler/support/check.h"
+#include "compiler/tile/tile_intrinsic.h"
 
 namespace hone {
 

@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "compiler/ir/stmt.h"
-#include "compiler/ir/tile_intrinsic.h"
 #include "compiler/lower/lower.h"
 #include "compiler/lower/tile_registers.h"
+#include "compiler/tile/tile_intrinsic.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/Module.h"

@@ -10,9 +10,9 @@
 #include "compiler/driver/service_options.h"
 #include "compiler/frontend/onnx_import.h"
 #include "compiler/graph/plan.h"
-#include "compiler/ir/canonical.h"
 #include "compiler/ir/numeric.h"
 #include "compiler/target/target.h"
+#include "compiler/text/canonical.h"
 #include "tuner/space/generator.h"
 
 namespace hone {

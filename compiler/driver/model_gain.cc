@@ -4,8 +4,8 @@
 
 #include "absl/strings/numbers.h"
 #include "compiler/driver/kernel_times.h"
-#include "compiler/ir/canonical.h"
 #include "compiler/support/status_macros.h"
+#include "compiler/text/canonical.h"
 
 namespace hone {
 namespace {

@@ -12,7 +12,6 @@
 #include "compiler/driver/run_program.h"
 #include "compiler/interp/random_input.h"
 #include "compiler/ir/module.h"
-#include "compiler/ir/text.h"
 #include "compiler/lower/lower.h"
 #include "compiler/lower/passes.h"
 #include "compiler/schedule/primitives/annotate.h"
@@ -20,6 +19,7 @@
 #include "compiler/schedule/trace/trace.h"
 #include "compiler/support/file.h"
 #include "compiler/support/status_macros.h"
+#include "compiler/text/text.h"
 #include "compiler/verify/verify.h"
 #include "nlohmann/json.hpp"
 

@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/interp/machine.h"
-#include "compiler/ir/text.h"
 #include "compiler/support/status_macros.h"
+#include "compiler/text/text.h"
 
 namespace hone::interp {
 

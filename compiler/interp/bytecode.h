@@ -12,7 +12,7 @@
 #include "absl/status/statusor.h"
 #include "compiler/interp/interpreter.h"
 #include "compiler/ir/stmt.h"
-#include "compiler/ir/tile_intrinsic.h"
+#include "compiler/tile/tile_intrinsic.h"
 
 namespace hone::interp {
 

@@ -4,8 +4,8 @@
 #include "compiler/interp/compiler.h"
 #include "compiler/ir/intrinsics.h"
 #include "compiler/ir/scalar_arith.h"
-#include "compiler/ir/text.h"
 #include "compiler/support/status_macros.h"
+#include "compiler/text/text.h"
 
 namespace hone::interp {
 

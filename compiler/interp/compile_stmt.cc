@@ -6,8 +6,8 @@
 #include "compiler/interp/compiler.h"
 #include "compiler/ir/effects.h"
 #include "compiler/ir/structural.h"
-#include "compiler/ir/tile_intrinsic.h"
 #include "compiler/support/status_macros.h"
+#include "compiler/tile/tile_intrinsic.h"
 
 namespace hone::interp {
 

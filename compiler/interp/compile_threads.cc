@@ -4,9 +4,9 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/interp/compiler.h"
 #include "compiler/ir/effects.h"
-#include "compiler/ir/tile_intrinsic.h"
 #include "compiler/ir/visit.h"
 #include "compiler/support/status_macros.h"
+#include "compiler/tile/tile_intrinsic.h"
 
 namespace hone::interp {
 

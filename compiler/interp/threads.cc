@@ -9,8 +9,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/interp/thread.h"
-#include "compiler/ir/text.h"
 #include "compiler/support/status_macros.h"
+#include "compiler/text/text.h"
 
 namespace hone::interp {
 

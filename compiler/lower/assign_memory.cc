@@ -2,9 +2,9 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
-#include "compiler/ir/tile_intrinsic.h"
 #include "compiler/ir/visit.h"
 #include "compiler/lower/passes.h"
+#include "compiler/tile/tile_intrinsic.h"
 
 namespace hone {
 namespace {

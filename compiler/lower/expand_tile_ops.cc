@@ -3,10 +3,10 @@
 
 #include "compiler/ir/condition.h"
 #include "compiler/ir/structural.h"
-#include "compiler/ir/tile_intrinsic.h"
 #include "compiler/ir/visit.h"
 #include "compiler/lower/passes.h"
 #include "compiler/support/check.h"
+#include "compiler/tile/tile_intrinsic.h"
 
 namespace hone {
 namespace {

@@ -2,10 +2,10 @@
 #include <map>
 
 #include "compiler/arith/linear.h"
-#include "compiler/ir/tile_intrinsic.h"
 #include "compiler/ir/visit.h"
 #include "compiler/lower/passes.h"
 #include "compiler/support/check.h"
+#include "compiler/tile/tile_intrinsic.h"
 
 namespace hone {
 namespace {

@@ -10,10 +10,10 @@
 #include "compiler/arith/linear.h"
 #include "compiler/ir/condition.h"
 #include "compiler/ir/effects.h"
-#include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
 #include "compiler/lower/lower_threads.h"
 #include "compiler/support/status_macros.h"
+#include "compiler/text/text.h"
 
 namespace hone {
 namespace {

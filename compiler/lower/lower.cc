@@ -7,10 +7,10 @@
 #include "compiler/arith/analyzer.h"
 #include "compiler/ir/annotations.h"
 #include "compiler/ir/effects.h"
-#include "compiler/ir/tile_intrinsic.h"
 #include "compiler/ir/visit.h"
 #include "compiler/lower/passes.h"
 #include "compiler/support/status_macros.h"
+#include "compiler/tile/tile_intrinsic.h"
 #include "compiler/verify/verify.h"
 
 namespace hone {

@@ -8,10 +8,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "compiler/ir/effects.h"
-#include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
 #include "compiler/lower/lower_threads.h"
 #include "compiler/support/status_macros.h"
+#include "compiler/text/text.h"
 
 namespace hone {
 namespace {

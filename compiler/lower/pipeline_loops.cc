@@ -8,11 +8,11 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/ir/annotations.h"
 #include "compiler/ir/effects.h"
-#include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
 #include "compiler/lower/pipeline.h"
 #include "compiler/support/check.h"
 #include "compiler/support/status_macros.h"
+#include "compiler/text/text.h"
 
 namespace hone {
 namespace {

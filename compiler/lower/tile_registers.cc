@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "compiler/ir/tile_intrinsic.h"
 #include "compiler/ir/visit.h"
 #include "compiler/lower/passes.h"
+#include "compiler/tile/tile_intrinsic.h"
 
 namespace hone {
 namespace {

@@ -9,8 +9,8 @@
 #include "compiler/ir/block_accesses.h"
 #include "compiler/ir/structural.h"
 #include "compiler/ir/sum.h"
-#include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
+#include "compiler/text/text.h"
 
 namespace hone {
 namespace {

@@ -7,9 +7,9 @@
 #include "compiler/ir/fields.h"
 #include "compiler/ir/intrinsics.h"
 #include "compiler/ir/scalar_arith.h"
-#include "compiler/ir/text.h"
-#include "compiler/ir/tile_intrinsic.h"
 #include "compiler/support/status_macros.h"
+#include "compiler/text/text.h"
+#include "compiler/tile/tile_intrinsic.h"
 #include "compiler/verify/undeclared_access.h"
 
 namespace hone {

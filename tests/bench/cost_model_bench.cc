@@ -15,11 +15,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/ir/structural.h"
-#include "compiler/ir/text.h"
 #include "compiler/support/file.h"
 #include "compiler/support/random.h"
 #include "compiler/support/status_macros.h"
 #include "compiler/target/target.h"
+#include "compiler/text/text.h"
 #include "tuner/model/device_model.h"
 #include "tuner/search/recorded_space.h"
 

@@ -23,10 +23,10 @@
 
 #include "compiler/codegen/compile.h"
 #include "compiler/codegen/link_image.h"
-#include "compiler/ir/text.h"
 #include "compiler/support/check.h"
 #include "compiler/support/parallel_for.h"
 #include "compiler/target/target.h"
+#include "compiler/text/text.h"
 #include "deploy/runtime/image.h"
 #include "deploy/runtime/invoke.h"
 

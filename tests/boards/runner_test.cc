@@ -1,9 +1,9 @@
 // A candidate compiled here, measured there: the runner of a board with another CPU, which is emulated.
 #include "compiler/codegen/compile.h"
 #include "compiler/codegen/link_image.h"
-#include "compiler/ir/text.h"
 #include "compiler/sandbox/layers.h"
 #include "compiler/support/check.h"
+#include "compiler/text/text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "worker/runner/runner_client.h"

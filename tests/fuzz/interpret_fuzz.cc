@@ -7,7 +7,7 @@
 #include "compiler/interp/interpreter.h"
 #include "compiler/interp/oracle.h"
 #include "compiler/interp/random_input.h"
-#include "compiler/ir/text.h"
+#include "compiler/text/text.h"
 #include "compiler/verify/verify.h"
 
 namespace {

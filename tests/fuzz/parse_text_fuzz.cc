@@ -7,8 +7,8 @@
 
 #include "compiler/ir/module.h"
 #include "compiler/ir/structural.h"
-#include "compiler/ir/text.h"
 #include "compiler/support/check.h"
+#include "compiler/text/text.h"
 #include "compiler/verify/verify.h"
 #include "tests/fuzz/memory_limit.h"
 

@@ -5,8 +5,8 @@
 #include <cstdio>
 #include <utility>
 
-#include "compiler/ir/text.h"
 #include "compiler/support/status_macros.h"
+#include "compiler/text/text.h"
 
 namespace hone {
 namespace {

@@ -21,7 +21,7 @@
 #include <optional>
 #include <vector>
 
-#include "compiler/ir/tile_intrinsic.h"
+#include "compiler/tile/tile_intrinsic.h"
 #include "tuner/space/workload_info.h"
 
 namespace hone {

@@ -6,7 +6,7 @@
 //   =>  for k0: C[m:+16, n:+16] = mma4(A[m:+16, k0*64:+64], B[k0*16:+16, n:+16, 0:4])          where rows are
 //   neighbours
 //
-// Which instructions there are is data: compiler/ir/tile_intrinsic.h.
+// Which instructions there are is data: compiler/tile/tile_intrinsic.h.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"

@@ -6,10 +6,10 @@
 #include <random>
 
 #include "absl/strings/str_cat.h"
-#include "compiler/ir/canonical.h"
 #include "compiler/support/crash_point.h"
 #include "compiler/support/sha256.h"
 #include "compiler/support/stopwatch.h"
+#include "compiler/text/canonical.h"
 #include "worker/agent/check_winner.h"
 #include "worker/agent/verify_candidate.h"
 #include "worker/measure/statistics.h"

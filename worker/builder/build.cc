@@ -6,7 +6,6 @@
 #include "compiler/codegen/compile.h"
 #include "compiler/codegen/link_image.h"
 #include "compiler/interp/oracle.h"
-#include "compiler/ir/text.h"
 #include "compiler/schedule/primitives/annotate.h"
 #include "compiler/schedule/primitives/choose_algorithm.h"
 #include "compiler/schedule/schedule.h"
@@ -14,6 +13,7 @@
 #include "compiler/support/sha256.h"
 #include "compiler/support/status_macros.h"
 #include "compiler/target/target.h"
+#include "compiler/text/text.h"
 #include "compiler/verify/verify.h"
 #include "deploy/runtime/kernel_set.h"
 

@@ -8,7 +8,7 @@
 #include "compiler/interp/interpreter.h"
 #include "compiler/interp/random_input.h"
 #include "compiler/ir/annotations.h"
-#include "compiler/ir/text.h"
+#include "compiler/text/text.h"
 #include "worker/oracle/input_plan.h"
 
 namespace hone {

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "absl/status/statusor.h"
-#include "compiler/ir/tile_intrinsic.h"
 #include "compiler/schedule/analysis/divide_block.h"
+#include "compiler/tile/tile_intrinsic.h"
 
 namespace hone {
 

@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "compiler/ir/text.h"
+#include "compiler/text/text.h"
 
 namespace hone {
 

@@ -24,7 +24,7 @@ struct TensorizeStep {
 absl::Status Apply(Schedule& schedule, const TensorizeStep& step);
 
 // The block keeps its name; its instances are tiles from then on, and an init is that of a whole tile. The intrinsic is
-// one of compiler/ir/tile_intrinsic.h; axes whose size it leaves open may be cut off at the edge. Refused: an unknown
+// one of compiler/tile/tile_intrinsic.h; axes whose size it leaves open may be cut off at the edge. Refused: an unknown
 // intrinsic, one that several threads do together, what DivideBlock refuses, a block that does something else.
 absl::Status Tensorize(Schedule& schedule, LoopRef loop, const std::string& intrinsic);
 

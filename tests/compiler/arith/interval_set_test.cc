@@ -4,8 +4,8 @@
 
 #include "compiler/arith/linear.h"
 #include "compiler/ir/structural.h"
-#include "compiler/ir/text.h"
 #include "compiler/support/random.h"
+#include "compiler/text/text.h"
 #include "tests/compiler/arith/eval.h"
 
 namespace hone {

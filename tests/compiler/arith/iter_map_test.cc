@@ -5,9 +5,9 @@
 
 #include <set>
 
-#include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
 #include "compiler/support/random.h"
+#include "compiler/text/text.h"
 #include "tests/compiler/arith/eval.h"
 
 namespace hone {

@@ -1,7 +1,7 @@
 #include "compiler/arith/prove_bounds.h"
 
-#include "compiler/ir/text.h"
 #include "compiler/support/status_macros.h"
+#include "compiler/text/text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

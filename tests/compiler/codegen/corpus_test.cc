@@ -1,5 +1,5 @@
-// The programs that TVM prints (tests/compiler/ir/corpus): those small enough are interpreted, lowered and interpreted
-// again, compiled, and run; all three agree.
+// The programs that TVM prints (tests/compiler/text/corpus): those small enough are interpreted, lowered and
+// interpreted again, compiled, and run; all three agree.
 #include <filesystem>
 #include <set>
 
@@ -7,16 +7,16 @@
 #include "compiler/interp/interpreter.h"
 #include "compiler/ir/module.h"
 #include "compiler/ir/structural.h"
-#include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
 #include "compiler/lower/lower.h"
 #include "compiler/support/file.h"
+#include "compiler/text/text.h"
 #include "tests/compiler/codegen/run_kernel.h"
 
 namespace hone {
 namespace {
 
-constexpr char kFolder[] = HONE_TEST_DATA "/compiler/ir/corpus/";
+constexpr char kFolder[] = HONE_TEST_DATA "/compiler/text/corpus/";
 constexpr double kMostInstances = 2e6;  // of a program that is run
 
 struct Named {

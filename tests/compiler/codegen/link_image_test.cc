@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "compiler/codegen/compile.h"
-#include "compiler/ir/text.h"
 #include "compiler/support/check.h"
+#include "compiler/text/text.h"
 #include "deploy/runtime/image.h"
 
 namespace hone {

@@ -19,11 +19,11 @@
 #include "compiler/interp/interpreter.h"
 #include "compiler/interp/ndarray.h"
 #include "compiler/interp/random_input.h"
-#include "compiler/ir/text.h"
 #include "compiler/support/status_macros.h"
+#include "compiler/text/text.h"
 #include "deploy/runtime/image.h"
 #include "deploy/runtime/invoke.h"
-#include "tests/compiler/ir/reads_back.h"
+#include "tests/compiler/text/reads_back.h"
 
 namespace hone {
 

@@ -1,7 +1,6 @@
 // Tile operations as machine code: as loops around registers, and as the instruction their intrinsic names.
 #include <gtest/gtest.h>
 
-#include "compiler/ir/tile_intrinsic.h"
 #include "compiler/schedule/primitives/cache.h"
 #include "compiler/schedule/primitives/compute_at.h"
 #include "compiler/schedule/primitives/decompose_reduction.h"
@@ -13,6 +12,7 @@
 #include "compiler/schedule/primitives/tensorize.h"
 #include "compiler/schedule/schedule.h"
 #include "compiler/te/te.h"
+#include "compiler/tile/tile_intrinsic.h"
 #include "tests/compiler/codegen/run_kernel.h"
 #include "tests/compiler/schedule/expect.h"
 #include "tests/compiler/schedule/workloads.h"

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_replace.h"
-#include "compiler/ir/text.h"
+#include "compiler/text/text.h"
 #include "tests/compiler/codegen/run_kernel.h"
 
 namespace hone {

@@ -12,8 +12,8 @@
 #include "compiler/driver/npy.h"
 #include "compiler/ir/module.h"
 #include "compiler/ir/structural.h"
-#include "compiler/ir/text.h"
 #include "compiler/support/file.h"
+#include "compiler/text/text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
@@ -23,7 +23,7 @@ namespace {
 
 using testing::HasSubstr;
 
-const std::string kSeeds = HONE_TEST_DATA "/compiler/ir/seeds/";
+const std::string kSeeds = HONE_TEST_DATA "/compiler/text/seeds/";
 
 struct Said {
   absl::Status status;

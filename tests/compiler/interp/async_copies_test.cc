@@ -1,11 +1,11 @@
 // Asynchronous copies: when they land, and who touches what they are about to.
 #include "compiler/interp/interpreter.h"
 #include "compiler/interp/random_input.h"
-#include "compiler/ir/text.h"
+#include "compiler/text/text.h"
 #include "compiler/verify/verify.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/compiler/ir/reads_back.h"
+#include "tests/compiler/text/reads_back.h"
 
 namespace hone {
 namespace {

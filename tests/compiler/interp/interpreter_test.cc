@@ -5,7 +5,7 @@
 #include <ctime>
 
 #include "compiler/interp/random_input.h"
-#include "compiler/ir/text.h"
+#include "compiler/text/text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -11,7 +11,7 @@
 #include "compiler/interp/interpreter.h"
 #include "compiler/interp/random_input.h"
 #include "compiler/ir/structural.h"
-#include "compiler/ir/text.h"
+#include "compiler/text/text.h"
 #include "compiler/verify/verify.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -7,9 +7,9 @@
 #include "absl/strings/str_split.h"
 #include "compiler/interp/interpreter.h"
 #include "compiler/interp/random_input.h"
-#include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
 #include "compiler/support/file.h"
+#include "compiler/text/text.h"
 #include "compiler/verify/verify.h"
 #include "gtest/gtest.h"
 

@@ -1,7 +1,7 @@
 // Data races among the threads and blocks of a launch.
 #include "compiler/interp/interpreter.h"
 #include "compiler/interp/random_input.h"
-#include "compiler/ir/text.h"
+#include "compiler/text/text.h"
 #include "compiler/verify/verify.h"
 #include "gtest/gtest.h"
 

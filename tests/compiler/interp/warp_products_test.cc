@@ -7,13 +7,13 @@
 #include "compiler/arith/analyzer.h"
 #include "compiler/interp/interpreter.h"
 #include "compiler/interp/random_input.h"
-#include "compiler/ir/text.h"
-#include "compiler/ir/tile_intrinsic.h"
 #include "compiler/ir/visit.h"
+#include "compiler/text/text.h"
+#include "compiler/tile/tile_intrinsic.h"
 #include "compiler/verify/verify.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/compiler/ir/reads_back.h"
+#include "tests/compiler/text/reads_back.h"
 
 namespace hone {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
+#include "compiler/text/text.h"
 
 namespace hone {
 namespace {

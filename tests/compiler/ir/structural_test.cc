@@ -4,8 +4,8 @@
 
 #include <cmath>
 
-#include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
+#include "compiler/text/text.h"
 #include "tests/compiler/ir/random_program.h"
 
 namespace hone {

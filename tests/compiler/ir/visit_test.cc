@@ -4,7 +4,7 @@
 
 #include "compiler/ir/block_regions.h"
 #include "compiler/ir/structural.h"
-#include "compiler/ir/text.h"
+#include "compiler/text/text.h"
 #include "compiler/verify/verify.h"
 #include "tests/compiler/ir/random_program.h"
 

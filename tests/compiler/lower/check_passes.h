@@ -10,12 +10,12 @@
 
 #include "compiler/interp/interpreter.h"
 #include "compiler/interp/random_input.h"
-#include "compiler/ir/text.h"
 #include "compiler/lower/lower.h"
 #include "compiler/lower/passes.h"
 #include "compiler/support/check.h"
+#include "compiler/text/text.h"
 #include "compiler/verify/verify.h"
-#include "tests/compiler/ir/reads_back.h"
+#include "tests/compiler/text/reads_back.h"
 
 namespace hone {
 

@@ -8,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "compiler/ir/annotations.h"
-#include "compiler/ir/text.h"
 #include "compiler/schedule/analysis/index_map.h"
 #include "compiler/schedule/primitives/annotate.h"
 #include "compiler/schedule/primitives/cache.h"
@@ -22,6 +21,7 @@
 #include "compiler/schedule/primitives/split.h"
 #include "compiler/schedule/primitives/storage_align.h"
 #include "compiler/schedule/primitives/transform_layout.h"
+#include "compiler/text/text.h"
 #include "tests/compiler/schedule/expect.h"
 #include "tests/compiler/schedule/workloads.h"
 

@@ -7,13 +7,13 @@
 #include "compiler/interp/interpreter.h"
 #include "compiler/interp/random_input.h"
 #include "compiler/ir/structural.h"
-#include "compiler/ir/text.h"
 #include "compiler/schedule/analysis/program_index.h"
 #include "compiler/schedule/primitives/choose_algorithm.h"
 #include "compiler/schedule/trace/trace.h"
+#include "compiler/text/text.h"
 #include "compiler/verify/verify.h"
-#include "tests/compiler/ir/reads_back.h"
 #include "tests/compiler/schedule/reference.h"
+#include "tests/compiler/text/reads_back.h"
 
 namespace hone::testing {
 

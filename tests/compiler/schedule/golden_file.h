@@ -24,10 +24,10 @@
 #include <string>
 #include <vector>
 
-#include "compiler/ir/text.h"
 #include "compiler/schedule/schedule.h"
 #include "compiler/schedule/trace/trace.h"
 #include "compiler/support/check.h"
+#include "compiler/text/text.h"
 
 namespace hone::testing {
 

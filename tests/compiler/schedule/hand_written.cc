@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "compiler/ir/text.h"
 #include "compiler/support/check.h"
+#include "compiler/text/text.h"
 
 namespace hone::testing {
 namespace {

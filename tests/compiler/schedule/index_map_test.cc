@@ -1,6 +1,6 @@
 #include "compiler/schedule/analysis/index_map.h"
 
-#include "compiler/ir/text.h"
+#include "compiler/text/text.h"
 #include "tests/compiler/schedule/expect.h"
 
 namespace hone::testing {

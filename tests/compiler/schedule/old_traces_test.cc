@@ -12,9 +12,9 @@
 #include <sstream>
 
 #include "compiler/ir/structural.h"
-#include "compiler/ir/text.h"
 #include "compiler/schedule/trace/trace.h"
 #include "compiler/schedule/trace/trace_forms.h"
+#include "compiler/text/text.h"
 #include "tests/compiler/schedule/expect.h"
 
 namespace hone::testing {

@@ -10,13 +10,13 @@
 #include "compiler/interp/interpreter.h"
 #include "compiler/interp/oracle.h"
 #include "compiler/interp/random_input.h"
-#include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
 #include "compiler/schedule/primitives/choose_algorithm.h"
 #include "compiler/support/check.h"
+#include "compiler/text/text.h"
 #include "compiler/verify/verify.h"
-#include "tests/compiler/ir/reads_back.h"
 #include "tests/compiler/schedule/hand_written.h"
+#include "tests/compiler/text/reads_back.h"
 
 namespace hone::testing {
 namespace {

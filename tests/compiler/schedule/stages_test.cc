@@ -1,5 +1,4 @@
 // Primitives that move computation between blocks: inlining, caching, compute_at, reductions, layouts.
-#include "compiler/ir/text.h"
 #include "compiler/schedule/analysis/program_index.h"
 #include "compiler/schedule/primitives/cache.h"
 #include "compiler/schedule/primitives/compute_at.h"
@@ -15,6 +14,7 @@
 #include "compiler/schedule/primitives/set_scope.h"
 #include "compiler/schedule/primitives/split.h"
 #include "compiler/schedule/primitives/transform_layout.h"
+#include "compiler/text/text.h"
 #include "tests/compiler/schedule/expect.h"
 #include "tests/compiler/schedule/workloads.h"
 

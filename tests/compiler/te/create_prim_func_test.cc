@@ -1,12 +1,12 @@
 #include "compiler/interp/interpreter.h"
 #include "compiler/ir/structural.h"
-#include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
 #include "compiler/te/te.h"
+#include "compiler/text/text.h"
 #include "compiler/verify/verify.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/compiler/ir/reads_back.h"
+#include "tests/compiler/text/reads_back.h"
 
 namespace hone::te {
 namespace {

@@ -4,11 +4,11 @@
 #include <random>
 
 #include "compiler/interp/interpreter.h"
-#include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
+#include "compiler/text/text.h"
 #include "compiler/verify/verify.h"
 #include "gtest/gtest.h"
-#include "tests/compiler/ir/reads_back.h"
+#include "tests/compiler/text/reads_back.h"
 
 namespace hone::topi {
 

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
+#include "compiler/text/text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/compiler/topi/expect_computes.h"

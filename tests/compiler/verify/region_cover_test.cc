@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
-#include "compiler/ir/text.h"
+#include "compiler/text/text.h"
 #include "compiler/verify/verify.h"
 
 namespace hone {

@@ -8,10 +8,10 @@
 #include <set>
 #include <string>
 
-#include "compiler/ir/text.h"
 #include "compiler/schedule/primitives/locate.h"
 #include "compiler/schedule/primitives/loop_kind.h"
 #include "compiler/schedule/primitives/split.h"
+#include "compiler/text/text.h"
 #include "tests/compiler/schedule/workload_table.h"
 #include "tests/compiler/schedule/workloads.h"
 #include "tuner/space/generator.h"

@@ -2,9 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include "compiler/ir/text.h"
 #include "compiler/support/check.h"
 #include "compiler/target/target.h"
+#include "compiler/text/text.h"
 #include "tuner/model/nest_costs.h"
 
 namespace hone {

@@ -10,9 +10,9 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "compiler/ir/text.h"
 #include "compiler/schedule/trace/trace.h"
 #include "compiler/support/file.h"
+#include "compiler/text/text.h"
 #include "tests/compiler/schedule/workloads.h"
 #include "tuner/search/generated_space.h"
 #include "tuner/search/population.h"

@@ -6,8 +6,8 @@
 #include <set>
 #include <string>
 
-#include "compiler/ir/text.h"
 #include "compiler/support/random.h"
+#include "compiler/text/text.h"
 #include "tests/compiler/schedule/workloads.h"
 
 namespace hone {

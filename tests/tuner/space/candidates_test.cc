@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "compiler/ir/structural.h"
-#include "compiler/ir/text.h"
 #include "compiler/lower/lower.h"
 #include "compiler/schedule/trace/trace.h"
 #include "compiler/support/random.h"
+#include "compiler/text/text.h"
 #include "tests/compiler/schedule/reference.h"
 #include "tests/compiler/schedule/workload_table.h"
 #include "tests/compiler/schedule/workloads.h"

@@ -13,7 +13,7 @@
 #include "compiler/ir/annotations.h"
 #include "compiler/ir/visit.h"
 #include "compiler/te/te.h"
-#include "compiler/ir/text.h"
+#include "compiler/text/text.h"
 #include "compiler/topi/dense.h"
 #include "compiler/topi/shape_ops.h"
 #include "tests/compiler/schedule/workloads.h"

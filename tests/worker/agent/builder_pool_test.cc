@@ -6,8 +6,8 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
-#include "compiler/ir/text.h"
 #include "compiler/target/target.h"
+#include "compiler/text/text.h"
 #include "gtest/gtest.h"
 #include "tests/compiler/schedule/workloads.h"
 #include "tests/worker/agent/children.h"

@@ -3,8 +3,8 @@
 #include "worker/agent/check_winner.h"
 
 #include "compiler/codegen/compile.h"
-#include "compiler/ir/text.h"
 #include "compiler/target/target.h"
+#include "compiler/text/text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/deploy/runtime/machine_code.h"

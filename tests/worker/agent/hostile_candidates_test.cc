@@ -7,9 +7,9 @@
 #include <set>
 #include <sstream>
 
-#include "compiler/ir/text.h"
 #include "compiler/support/sanitized.h"
 #include "compiler/target/target.h"
+#include "compiler/text/text.h"
 #include "deploy/runtime/image.h"
 #include "gtest/gtest.h"
 #include "tests/compiler/schedule/workloads.h"

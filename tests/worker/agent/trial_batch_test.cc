@@ -1,8 +1,8 @@
 // Batches of real candidates, built, verified and raced.
 #include "worker/agent/trial_batch.h"
 
-#include "compiler/ir/text.h"
 #include "compiler/target/target.h"
+#include "compiler/text/text.h"
 #include "gtest/gtest.h"
 #include "tests/compiler/schedule/workloads.h"
 #include "worker/agent/builder_pool.h"

@@ -1,0 +1,222 @@
+#include <bit>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "compiler/ir/intrinsics.h"
+#include "compiler/ir/scalar_arith.h"
+#include "compiler/ir/structural.h"
+#include "compiler/text/printer.h"
+
+namespace hone {
+namespace {
+
+struct BinarySpelling {
+  absl::string_view symbol;    // an operator, or
+  absl::string_view function;  // a function
+  int level = kAtom;
+};
+BinarySpelling SpellingOf(BinaryOp op, DType operand) {
+  switch (op) {
+    case BinaryOp::kAdd: return {"+", "", kAddLevel};
+    case BinaryOp::kSub: return {"-", "", kAddLevel};
+    case BinaryOp::kMul: return {"*", "", kMulLevel};
+    case BinaryOp::kDiv: return operand.is_float() ? BinarySpelling{"/", "", kMulLevel} : BinarySpelling{"", "T.Div"};
+    case BinaryOp::kMod: return {"", "T.truncmod"};
+    case BinaryOp::kFloorDiv: return {"//", "", kMulLevel};
+    case BinaryOp::kFloorMod: return {"%", "", kMulLevel};
+    case BinaryOp::kMin: return {"", "T.min"};
+    case BinaryOp::kMax: return {"", "T.max"};
+    case BinaryOp::kEq: return {"==", "", kCompareLevel};
+    case BinaryOp::kNe: return {"!=", "", kCompareLevel};
+    case BinaryOp::kLt: return {"<", "", kCompareLevel};
+    case BinaryOp::kLe: return {"<=", "", kCompareLevel};
+    case BinaryOp::kGt: return {">", "", kCompareLevel};
+    case BinaryOp::kGe: return {">=", "", kCompareLevel};
+    case BinaryOp::kAnd: return {"and", "", kAndLevel};
+    case BinaryOp::kOr: return {"or", "", kOrLevel};
+    case BinaryOp::kBitAnd: return {"", "T.bitwise_and"};
+    case BinaryOp::kBitOr: return {"", "T.bitwise_or"};
+    case BinaryOp::kBitXor: return {"", "T.bitwise_xor"};
+    case BinaryOp::kShiftLeft: return {"", "T.shift_left"};
+    case BinaryOp::kShiftRight: return {"", "T.shift_right"};
+  }
+  return {};
+}
+
+bool IsKnownCall(const Call& call, DType type) {
+  const IntrinsicInfo* info = FindIntrinsic(call.name);
+  if (info == nullptr || static_cast<int>(call.args.size()) != info->arity) return false;
+  for (const Expr& arg : call.args) {
+    if (arg.type() != call.args[0].type()) return false;
+  }
+  return type == (info->returns_bool ? DType::Bool(type.lanes) : call.args[0].type());
+}
+
+}  // namespace
+
+std::string ExprPrinter::CallText(absl::string_view function, const std::vector<Expr>& args) {
+  std::vector<std::string> texts;
+  for (const Expr& arg : args) texts.push_back(Print(arg));
+  return absl::StrCat(function, "(", absl::StrJoin(texts, ", "), ")");
+}
+
+std::string ExprPrinter::BinaryText(const Binary& node, const Expr& e, int context) {
+  const BinarySpelling spelling = SpellingOf(node.op, node.a.type());
+  if (spelling.symbol.empty()) return CallText(spelling.function, {node.a, node.b});
+  // Left-associative, except that a comparison of comparisons would be a chain.
+  const int left = spelling.level == kCompareLevel ? spelling.level + 1 : spelling.level;
+  const std::string text =
+      absl::StrCat(Print(node.a, left), " ", spelling.symbol, " ", Print(node.b, spelling.level + 1));
+  return spelling.level < context ? absl::StrCat("(", text, ")") : text;
+}
+
+std::string ExprPrinter::Print(const Expr& e, int context) {
+  if (!e) return "None";
+  const DType type = e.type();
+  struct Visitor {
+    ExprPrinter& p;
+    const Expr& e;
+    DType type;
+    int context;
+    std::string operator()(const IntImm& n) {
+      if (type == kInt32) return absl::StrCat(n.value);
+      if (type.is_bool()) return n.value != 0 ? "T.bool(True)" : "T.bool(False)";
+      return absl::StrCat("T.", ToText(type), "(", n.value, ")");
+    }
+    std::string operator()(const FloatImm& n) {
+      return absl::StrCat("T.", ToText(type), "(", FloatDigits(n.value, type), ")");
+    }
+    std::string operator()(const VarRef& n) { return p.Name(n.var); }
+    std::string operator()(const Binary& n) { return p.BinaryText(n, e, context); }
+    std::string operator()(const Not& n) {
+      const std::string text = absl::StrCat("not ", p.Print(n.a, kNotLevel));
+      return kNotLevel < context ? absl::StrCat("(", text, ")") : text;
+    }
+    std::string operator()(const Cast& n) { return absl::StrCat("T.Cast(\"", ToText(type), "\", ", p.Print(n.a), ")"); }
+    std::string operator()(const Select& n) { return p.CallText("T.Select", {n.condition, n.yes, n.no}); }
+    std::string operator()(const IfThenElseExpr& n) { return p.CallText("T.if_then_else", {n.condition, n.yes, n.no}); }
+    std::string operator()(const LetExpr& n) {
+      const std::string value = p.Print(n.value);
+      const size_t mark = p.names_->Mark();
+      const std::string name = p.Define(n.var);
+      std::string text = absl::StrCat("T.let(", name, ", ", value, ", ", p.Print(n.body), ")");
+      p.names_->RollBack(mark);
+      return text;
+    }
+    std::string operator()(const Load& n) {
+      const std::string name = p.Name(n.buffer);
+      if (!n.mask) return absl::StrCat(name, "[", p.Indices(n.indices), "]");
+      std::vector<std::string> indices;
+      for (const Expr& index : n.indices) indices.push_back(p.Print(index));
+      return absl::StrCat(name, ".vload([", absl::StrJoin(indices, ", "), "], predicate=", p.Print(n.mask), ")");
+    }
+    std::string operator()(const Call& n) {
+      if (IsKnownCall(n, type)) return p.CallText(absl::StrCat("T.", n.name), n.args);
+      std::string text = absl::StrCat("T.call_extern(\"", ToText(type), "\", ", QuotedText(n.name));
+      for (const Expr& arg : n.args) absl::StrAppend(&text, ", ", p.Print(arg));
+      return absl::StrCat(text, ")");
+    }
+    std::string operator()(const Ramp& n) {
+      return absl::StrCat("T.Ramp(", p.Print(n.base), ", ", p.Print(n.stride), ", ", type.lanes, ")");
+    }
+    std::string operator()(const Broadcast& n) {
+      return absl::StrCat("T.Broadcast(", p.Print(n.value), ", ", type.lanes, ")");
+    }
+  };
+  return std::visit(Visitor{*this, e, type, context}, e.node().kind);
+}
+
+std::string ExprPrinter::Indices(const std::vector<Expr>& indices) {
+  if (indices.empty()) return "()";
+  std::vector<std::string> texts;
+  for (const Expr& index : indices) texts.push_back(Print(index));
+  return absl::StrJoin(texts, ", ");
+}
+
+std::string ExprPrinter::End(const Range& range) {
+  const std::optional<int64_t> min = ConstantValue(range.min), extent = ConstantValue(range.extent);
+  if (min == 0) return Print(range.extent);
+  if (min.has_value() && extent.has_value()) {
+    const uint64_t end = static_cast<uint64_t>(*min) + static_cast<uint64_t>(*extent);
+    return Print(IntConst(static_cast<int64_t>(end), range.extent.type()));
+  }
+  return absl::StrCat(Print(range.min, kAddLevel), " + ", Print(range.extent, kAddLevel + 1));
+}
+
+std::string ExprPrinter::Region(const BufferRegion& region) {
+  std::vector<std::string> texts;
+  for (const Range& range : region.region) {
+    const bool point = IsConst(range.extent, 1) && range.extent.type() == range.min.type();
+    texts.push_back(point ? Print(range.min) : absl::StrCat(Print(range.min), ":", End(range)));
+  }
+  return absl::StrCat(Name(region.buffer), "[", texts.empty() ? "()" : absl::StrJoin(texts, ", "), "]");
+}
+
+std::string ExprPrinter::Shape(const std::vector<Expr>& shape) {
+  if (shape.size() == 1) return absl::StrCat("(", Print(shape[0]), ",)");
+  return absl::StrCat("(", shape.empty() ? "" : Indices(shape), ")");
+}
+
+std::string QuotedText(absl::string_view text) {
+  std::string quoted = "\"";
+  for (const char c : text) {
+    switch (c) {
+      case '"': quoted += "\\\""; break;
+      case '\\': quoted += "\\\\"; break;
+      case '\n': quoted += "\\n"; break;
+      case '\t': quoted += "\\t"; break;
+      default:
+        if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) {
+          absl::StrAppend(&quoted, "\\x", absl::Hex(static_cast<unsigned char>(c), absl::kZeroPad2));
+        } else {
+          quoted.push_back(c);
+        }
+    }
+  }
+  return quoted + "\"";
+}
+
+std::string FloatDigits(double value, DType type) {
+  if (std::isnan(value)) return std::signbit(value) ? "\"-nan\"" : "\"nan\"";
+  if (std::isinf(value)) return value > 0 ? "\"inf\"" : "\"-inf\"";
+  char text[64];
+  const auto reads_back = [&](const std::to_chars_result& end) {
+    *end.ptr = '\0';
+    return std::bit_cast<uint64_t>(RoundToType(std::strtod(text, nullptr), type)) == std::bit_cast<uint64_t>(value);
+  };
+  if (type.bits <= 32 && reads_back(std::to_chars(text, text + 60, static_cast<float>(value)))) return text;
+  *std::to_chars(text, text + 60, value).ptr = '\0';
+  return text;
+}
+
+std::string AttrText(const Attr& attr) {
+  struct Visitor {
+    std::string operator()(int64_t v) { return absl::StrCat(v); }
+    std::string operator()(double v) { return absl::StrCat("T.float64(", FloatDigits(v, DType::Float(64)), ")"); }
+    std::string operator()(const std::string& v) { return QuotedText(v); }
+    std::string operator()(const std::vector<int64_t>& v) { return absl::StrCat("[", absl::StrJoin(v, ", "), "]"); }
+    std::string operator()(const std::vector<std::string>& v) {
+      if (v.empty()) return "T.strings()";  // an empty list of numbers is []
+      std::vector<std::string> quoted;
+      for (const std::string& text : v) quoted.push_back(QuotedText(text));
+      return absl::StrCat("[", absl::StrJoin(quoted, ", "), "]");
+    }
+  };
+  return std::visit(Visitor{}, attr);
+}
+
+std::string AttrsText(const Attrs& attrs) {
+  std::vector<std::string> texts;
+  for (const auto& [key, value] : attrs) texts.push_back(absl::StrCat(QuotedText(key), ": ", AttrText(value)));
+  return absl::StrCat("{", absl::StrJoin(texts, ", "), "}");
+}
+
+std::string ToText(const Expr& e) {
+  NameTable names;
+  return ExprPrinter(&names).Print(e);
+}
+
+}  // namespace hone

@@ -1,0 +1,18 @@
+// What the files that hold rows of the table of intrinsics share (tile_intrinsic.h).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "compiler/tile/tile_intrinsic.h"
+
+namespace hone {
+
+// A row whose meaning is this text: one block with one store. Its variables are the axes: `vm` is the axis m.
+TileIntrinsic MakeTileIntrinsic(std::string name, const std::string& text, std::vector<TileLoop> loops,
+                                std::vector<TileInstruction> instructions = {});
+
+// The warp-wide matrix products of NVIDIA's tensor cores.
+std::vector<TileIntrinsic> WarpProducts();
+
+}  // namespace hone
