@@ -1,0 +1,216 @@
+#include "compiler/lower/device_program.h"
+
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "compiler/arith/analyzer.h"
+#include "compiler/ir/effects.h"
+#include "compiler/ir/text.h"
+#include "compiler/ir/visit.h"
+#include "compiler/lower/lower_threads.h"
+#include "compiler/lower/passes.h"
+#include "compiler/support/status_macros.h"
+
+namespace hone {
+namespace {
+
+constexpr int64_t kMostUnrolled = 1024;  // statements that a nest of unrolled loops may become
+
+template <class... Pieces>
+absl::Status CannotLaunch(const Pieces&... pieces) {
+  return absl::FailedPreconditionError(absl::StrCat("this program has no launches: ", pieces...));
+}
+
+bool IsBound(const For& loop) { return loop.kind == ForKind::kThreadBinding; }
+
+// ---- What a thread runs, in the form of DeviceKernel
+
+// A loop that chooses which registers a tile operation takes is written out, as UnrollRegisterLoops does of loads.
+Stmt UnrollTileOps(const Stmt& body) {
+  std::set<Var> chooses;
+  ForEachStmt(body, [&](const Stmt& s) {
+    const TileOp* op = s.As<TileOp>();
+    for (size_t i = 0; op != nullptr && i < op->operands.size(); ++i) {
+      if (op->operands[i].buffer.scope() != Scope::kRegister) continue;
+      for (const Range& range : op->operands[i].region) chooses.merge(FreeVars(range.min));
+    }
+    return true;
+  });
+  return RewriteBottomUp(body, [&](const Stmt& s) -> std::optional<Stmt> {
+    const For* loop = s.As<For>();
+    if (loop == nullptr || loop->kind != ForKind::kSerial || !chooses.contains(loop->var)) return std::nullopt;
+    For unrolled = *loop;
+    unrolled.kind = ForKind::kUnrolled;
+    return Stmt::Make(std::move(unrolled));
+  });
+}
+
+PrimFunc MakeLanes(PrimFunc func) {
+  func.body = FlattenBuffers(func.body, func.params);
+  func.body = Simplify(func.body);
+  func.body = UnrollRegisterLoops(UnrollTileOps(func.body));
+  func.body = VectorizeLoops(func.body);
+  func.body = Simplify(UnrollLoops(func.body, kMostUnrolled));
+  return func;
+}
+
+// ---- The parts of a kernel
+
+constexpr std::array kBlockAxes = {"blockIdx.x", "blockIdx.y", "blockIdx.z"};
+constexpr std::array kThreadAxes = {"threadIdx.x", "threadIdx.y", "threadIdx.z"};
+
+// Takes the loops over axes off a nest.
+Stmt TakeAxes(Stmt body, Launch& launch, DeviceKernel& kernel) {
+  while (const For* loop = body.As<For>()) {
+    if (!IsBound(*loop)) break;
+    const int64_t extent = ConstantValue(loop->extent).value_or(1);
+    for (size_t axis = 0; axis < kBlockAxes.size(); ++axis) {
+      if (loop->thread == kBlockAxes[axis]) kernel.block_index[axis] = loop->var, launch.grid[axis] = extent;
+      if (loop->thread == kThreadAxes[axis]) kernel.thread_index[axis] = loop->var, launch.block[axis] = extent;
+    }
+    body = Stmt(loop->body);
+  }
+  return body;
+}
+
+// Allocations of shared memory leave the body: each gets bytes of its own, for as long as the block runs.
+Stmt TakeShared(const Stmt& body, Launch& launch, DeviceKernel& kernel) {
+  return RewriteBottomUp(body, [&](const Stmt& s) -> std::optional<Stmt> {
+    const Alloc* alloc = s.As<Alloc>();
+    if (alloc == nullptr || alloc->buffer.scope() != Scope::kShared) return std::nullopt;
+    const int64_t bytes = *alloc->buffer.NumElements() * alloc->buffer.type().bytes();
+    const int64_t offset = (launch.shared_bytes + kSharedAlignment - 1) / kSharedAlignment * kSharedAlignment;
+    kernel.shared.push_back({alloc->buffer, offset});
+    launch.shared_bytes = offset + bytes;
+    return alloc->body;
+  });
+}
+
+// Which buffers a body reads and writes.
+struct Touched {
+  std::set<Buffer> reads, writes;
+};
+Touched TouchedBy(const Stmt& body) {
+  Touched touched;
+  ForEachExpr(body, [&](const Expr& e) {
+    if (const Load* load = e.As<Load>()) touched.reads.insert(load->buffer);
+    return true;
+  });
+  ForEachStmt(body, [&](const Stmt& s) {
+    if (const Store* store = s.As<Store>()) touched.writes.insert(store->buffer);
+    if (const TileOp* op = s.As<TileOp>()) {
+      for (const BufferRegion& operand : op->operands) touched.writes.insert(operand.buffer);
+    }
+    if (const Evaluate* evaluate = s.As<Evaluate>()) {
+      if (const std::optional<Store> effect = EffectStore(*evaluate)) touched.writes.insert(effect->buffer);
+    }
+    return true;
+  });
+  return touched;
+}
+
+// ---- The host's part: a walk over what stands around launches
+
+class Splitter {
+ public:
+  explicit Splitter(const PrimFunc& func) : name_(func.name) {
+    for (const Buffer& param : func.params) AddMemory(param);
+    program_.params = program_.buffers.size();
+  }
+
+  absl::StatusOr<DeviceProgram> Split(const Stmt& body) {
+    HONE_RETURN_IF_ERROR(Visit(body));
+    return std::move(program_);
+  }
+
+ private:
+  static bool ContainsLaunch(const Stmt& root) {
+    bool found = false;
+    ForEachStmt(root, [&](const Stmt& s) {
+      const For* loop = s.As<For>();
+      found = found || (loop != nullptr && IsBound(*loop));
+      return !found;
+    });
+    return found;
+  }
+
+  absl::Status Visit(const Stmt& stmt) {
+    if (const Seq* seq = stmt.As<Seq>()) {
+      for (const Stmt& s : seq->stmts) HONE_RETURN_IF_ERROR(Visit(s));
+      return absl::OkStatus();
+    }
+    const For* loop = stmt.As<For>();
+    if ((loop != nullptr && IsBound(*loop)) || !ContainsLaunch(stmt)) return AddLaunch(stmt);
+    if (const Alloc* alloc = stmt.As<Alloc>()) {
+      AddMemory(alloc->buffer);
+      return Visit(alloc->body);
+    }
+    const std::string text = ToText(stmt);
+    return CannotLaunch("`", text.substr(0, text.find('\n')),
+                        "` stands around loops over threads; launches are a plain list, so put it inside of them");
+  }
+
+  void AddMemory(const Buffer& buffer) {
+    program_.buffers.push_back({buffer, *buffer.NumElements() * buffer.type().bytes()});
+  }
+
+  absl::Status AddLaunch(const Stmt& nest) {
+    Launch launch{.kernel = absl::StrCat(name_, "_", program_.launches.size())};
+    DeviceKernel kernel;
+    kernel.body = TakeShared(TakeAxes(nest, launch, kernel), launch, kernel);
+    const Touched touched = TouchedBy(kernel.body);
+    for (size_t i = 0; i < program_.buffers.size(); ++i) {
+      const Buffer& buffer = program_.buffers[i].buffer;
+      const bool written = touched.writes.contains(buffer);
+      if (!written && !touched.reads.contains(buffer)) continue;
+      launch.buffers.push_back(i);
+      kernel.arguments.push_back({buffer, written});
+    }
+    program_.launches.push_back(std::move(launch));
+    program_.kernels.push_back(std::move(kernel));
+    return absl::OkStatus();
+  }
+
+  std::string name_;
+  DeviceProgram program_;
+};
+
+absl::Status CheckSizes(const PrimFunc& func) {
+  absl::Status status;
+  const auto check = [&](const Buffer& buffer) {
+    if (status.ok() && !buffer.NumElements().has_value())
+      status = CannotLaunch("buffer ", buffer.name(), " has a symbolic size; fix the sizes first");
+  };
+  for (const Buffer& param : func.params) check(param);
+  ForEachStmt(func.body, [&](const Stmt& s) {
+    if (const Alloc* alloc = s.As<Alloc>()) check(alloc->buffer);
+    return true;
+  });
+  return status;
+}
+
+}  // namespace
+
+absl::StatusOr<DeviceProgram> LowerToDevice(const PrimFunc& scheduled) {
+  HONE_ASSIGN_OR_RETURN(PrimFunc lowered, LowerThreads(scheduled));
+  HONE_RETURN_IF_ERROR(CheckSizes(lowered));
+  lowered = MakeLanes(std::move(lowered));
+  return Splitter(lowered).Split(lowered.body);
+}
+
+std::string ToText(const DeviceProgram& program) {
+  std::string text;
+  for (const Launch& launch : program.launches) {
+    std::vector<std::string> names;
+    for (const size_t buffer : launch.buffers) names.push_back(program.buffers[buffer].buffer.name());
+    absl::StrAppend(&text, launch.kernel, " over ", absl::StrJoin(launch.grid, " x "), " blocks of ",
+                    absl::StrJoin(launch.block, " x "), " threads, ", launch.shared_bytes,
+                    " bytes shared: ", absl::StrJoin(names, ", "), "\n");
+  }
+  return text;
+}
+
+}  // namespace hone
