@@ -8,7 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "compiler/arith/analyzer.h"
 #include "compiler/ir/effects.h"
-#include "compiler/ir/text.h"
+#include "compiler/text/text.h"
 #include "compiler/ir/visit.h"
 #include "compiler/lower/lower_threads.h"
 #include "compiler/lower/passes.h"
@@ -48,12 +48,29 @@ Stmt UnrollTileOps(const Stmt& body) {
   });
 }
 
+// Loops that were written out leave barriers behind one another: one of them is enough.
+Stmt JoinBarriers(const Stmt& body) {
+  const auto is_barrier = [](const Stmt& s) {
+    const Evaluate* evaluate = s.As<Evaluate>();
+    return evaluate != nullptr && IsBarrier(*evaluate);
+  };
+  return RewriteBottomUp(body, [&](const Stmt& s) -> std::optional<Stmt> {
+    const Seq* seq = s.As<Seq>();
+    if (seq == nullptr) return std::nullopt;
+    std::vector<Stmt> stmts;
+    for (const Stmt& part : seq->stmts) {
+      if (stmts.empty() || !is_barrier(stmts.back()) || !is_barrier(part)) stmts.push_back(part);
+    }
+    return stmts.size() == seq->stmts.size() ? std::nullopt : std::optional(MakeSeq(std::move(stmts)));
+  });
+}
+
 PrimFunc MakeLanes(PrimFunc func) {
   func.body = FlattenBuffers(func.body, func.params);
   func.body = Simplify(func.body);
   func.body = UnrollRegisterLoops(UnrollTileOps(func.body));
   func.body = VectorizeLoops(func.body);
-  func.body = Simplify(UnrollLoops(func.body, kMostUnrolled));
+  func.body = JoinBarriers(Simplify(UnrollLoops(func.body, kMostUnrolled)));
   return func;
 }
 

@@ -39,6 +39,9 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"compiler/codegen",
      {"compiler/ir", "compiler/tile", "compiler/arith", "compiler/schedule/*", "compiler/lower", "compiler/target",
       "deploy/runtime"}},
+    {"compiler/codegen/gpu", {"compiler/ir", "compiler/text", "compiler/tile", "compiler/arith", "compiler/lower"}},
+    {"compiler/codegen/opencl", {"compiler/codegen/gpu"}},
+    {"compiler/codegen/cuda", {"compiler/ir", "compiler/tile", "compiler/codegen/gpu"}},
     {"compiler/te", {"compiler/ir", "compiler/arith"}},
     {"compiler/topi", {"compiler/ir", "compiler/arith", "compiler/te"}},
     {"compiler/graph",
@@ -50,10 +53,11 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
      {"compiler/ir", "compiler/interp", "compiler/graph/*", "compiler/schedule/*", "compiler/codegen",
       "compiler/target", "deploy/runtime"}},
     {"compiler/driver",
-     {"compiler/ir",         "compiler/text",    "compiler/interp", "compiler/graph/*", "compiler/frontend",
-      "compiler/schedule/*", "compiler/lower",   "compiler/arith",  "compiler/verify",  "compiler/codegen",
-      "compiler/target",     "compiler/package", "database",        "tuner/space",      "tuner/service",
-      "deploy/runtime",      "worker/measure",   "worker/probe",    "worker/runner",    "proto/rpc"}},
+     {"compiler/ir",           "compiler/text",    "compiler/interp", "compiler/graph/*", "compiler/frontend",
+      "compiler/schedule/*",   "compiler/lower",   "compiler/arith",  "compiler/verify",  "compiler/codegen",
+      "compiler/target",       "compiler/package", "database",        "tuner/space",      "tuner/service",
+      "deploy/runtime",        "worker/measure",   "worker/probe",    "worker/runner",    "proto/rpc",
+      "compiler/codegen/cuda", "deploy/opencl"}},
     {"proto/rpc", {}},
     {"database", {}},
     {"tuner/space",
@@ -78,6 +82,7 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
       "worker/builder", "worker/oracle", "worker/runner", "worker/measure", "worker/probe", "proto/rpc",
       "compiler/sandbox", "compiler/log"}},
     {"deploy/runtime", {}},
+    {"deploy/opencl", {"deploy/runtime"}},
 };
 
 // Headers of heavy libraries, and the folders that may name them.
@@ -89,6 +94,7 @@ const std::map<std::string, std::set<std::string>> kOnlyIn = {
     {"libpq-fe.h", {"database"}},
     {"httplib.h", {"tuner/service"}},
     {"onnx/", {"compiler/frontend"}},
+    {"CL/", {"deploy/opencl"}},
     {"cuda.h", {"compiler/codegen", "deploy/runtime", "worker/runner"}},
 };
 // clang-format on

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "compiler/ir/effects.h"
-#include "compiler/ir/text.h"
+#include "compiler/text/text.h"
 #include "compiler/ir/visit.h"
 #include "tests/compiler/lower/check_passes.h"
 

@@ -1,0 +1,84 @@
+#include "compiler/codegen/cuda/cuda_cpp.h"
+
+#include <string>
+
+#include "compiler/codegen/cuda/warp_operation.h"
+
+namespace hone {
+namespace {
+
+constexpr Dialect::Function kFunctions[] = {
+    {"exp", "exp{f}({0})"},        {"exp2", "exp2{f}({0})"},   {"log", "log{f}({0})"},
+    {"log2", "log2{f}({0})"},      {"sqrt", "sqrt{f}({0})"},   {"rsqrt", "rsqrt{f}({0})"},
+    {"tanh", "tanh{f}({0})"},      {"erf", "erf{f}({0})"},     {"sigmoid", "(1 / (1 + exp{f}(-({0}))))"},
+    {"sin", "sin{f}({0})"},        {"cos", "cos{f}({0})"},     {"tan", "tan{f}({0})"},
+    {"pow", "pow{f}({0}, {1})"},   {"floor", "floor{f}({0})"}, {"ceil", "ceil{f}({0})"},
+    {"round", "rint{f}({0})"},  // halves to even
+    {"trunc", "trunc{f}({0})"},    {"abs", "fabs{f}({0})"},    {"fma", "fma{f}({0}, {1}, {2})"},
+    {"fmod", "fmod{f}({0}, {1})"}, {"isnan", "isnan({0})"},    {"isinf", "isinf({0})"},
+    {"popcount", "__popc({0})"},
+};
+
+// PTX ISA 8.5, section 9.7.9.21.
+constexpr Dialect::Helper kHelpers[] = {
+    {"f32_of_f16", R"(float f32_of_f16(unsigned short bits) {
+  float x;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(bits));
+  return x;
+})"},
+    {"f16_of_f32", R"(unsigned short f16_of_f32(float x) {
+  unsigned short bits;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(x));
+  return bits;
+})"},
+};
+
+// PTX ISA 8.5, section 9.7.8.24.
+constexpr char kCopyAsync[] = R"(void copy_async_{bytes}(void* to, const void* from, int bytes) {
+  const unsigned int address = (unsigned int)__cvta_generic_to_shared(to);
+  asm volatile("cp.async.ca.shared.global [%0], [%1], {bytes}, %2;" :: "r"(address), "l"(from), "r"(bytes) : "memory");
+})";
+constexpr char kCommitCopies[] = R"(void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); })";
+constexpr char kWaitForCopies[] =
+    R"(void wait_for_copies_{left}() { asm volatile("cp.async.wait_group {left};" ::: "memory"); })";
+
+constexpr Dialect kCudaCpp = {
+    .name = "CUDA C++",
+    .kernel = "extern \"C\" __global__ void __launch_bounds__({threads})\n",
+    .helper = "static __device__ __forceinline__ ",
+    .restricted = "__restrict__ ",
+    .shared_memory = "__shared__ __align__(128) unsigned char shared[{bytes}];",
+    .dynamic_shared_memory = "extern __shared__ __align__(128) unsigned char shared[];  // {bytes} bytes",
+    .most_static_shared = 48 << 10,
+    .barrier = "__syncthreads();",
+    .block_index = {"blockIdx.x", "blockIdx.y", "blockIdx.z"},
+    .thread_index = {"threadIdx.x", "threadIdx.y", "threadIdx.z"},
+    .ints = {"signed char", "short", "int", "long long"},
+    .unsigned_ints = {"unsigned char", "unsigned short", "unsigned int", "unsigned long long"},
+    .long_suffix = "ll",
+    .float_suffix = "f",
+    .float_of_bits = "__uint_as_float({0})",
+    .double_of_bits = "__longlong_as_double({0})",
+    .bits_of_float = "__float_as_uint({0})",
+    .vectors = {.most_lanes = 4,
+                .aligned = true,
+                .ints = {"char", "short", "int", "longlong"},
+                .unsigned_ints = {"uchar", "ushort", "uint", "ulonglong"},
+                .load = "*{pointer}",
+                .store = "*{pointer} = {value}",
+                .make = "make_{type}{lanes}({values})",
+                .element = ".",
+                .elements = "xyzw"},
+    .functions = kFunctions,
+    .helpers = kHelpers,
+    .copy_async = kCopyAsync,
+    .commit_copies = kCommitCopies,
+    .wait_for_copies = kWaitForCopies,
+    .warp_operation = WarpOperation,
+};
+
+}  // namespace
+
+const Dialect& CudaCpp() { return kCudaCpp; }
+
+}  // namespace hone

@@ -1,0 +1,80 @@
+#include "compiler/codegen/cuda/warp_operation.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace hone {
+namespace {
+
+// The names of PTX.
+std::string PtxType(DType type) {
+  const char* const letter = type.code == TypeCode::kUInt ? "u" : type.is_float() ? "f" : "s";
+  return type.code == TypeCode::kBFloat ? "bf16" : absl::StrCat(letter, int{type.bits});
+}
+std::string CType(DType type) {
+  if (type.is_float()) return type.bits == 16 ? "unsigned short" : "float";
+  return absl::StrCat(type.code == TypeCode::kUInt ? "unsigned "
+                      : type.bits == 8             ? "signed "
+                                                   : "",
+                      type.bits == 8 ? "char" : "int");
+}
+
+int64_t Elements(const Buffer& fragment) { return fragment.NumElements().value_or(0); }
+
+// 32 bits of neighbouring elements, the first in the lowest bits.
+std::string Packed(const std::string& name, DType type, int64_t first) {
+  const int group = 32 / type.bits;
+  if (group == 1) return absl::StrCat(name, "[", first, "]");
+  std::string text;
+  for (int i = 0; i < group; ++i) {
+    const std::string bits =
+        absl::StrCat("(unsigned int)", type.bits == 8 ? "(unsigned char)" : "", name, "[", first + i, "]");
+    absl::StrAppend(&text, i == 0 ? "" : " | ", bits, i == 0 ? "" : absl::StrCat(" << ", i * type.bits));
+  }
+  return text;
+}
+
+struct Constraints {
+  std::string registers, operands;  // "{%4, %5}" and "\"r\"(..), \"r\"(..)"
+  int count = 0;
+};
+Constraints Inputs(const std::string& name, const Buffer& fragment, int first) {
+  Constraints all;
+  const int group = 32 / fragment.type().bits;
+  for (int64_t i = 0; i < Elements(fragment); i += group, ++all.count) {
+    absl::StrAppend(&all.registers, i == 0 ? "{" : ", ", "%", first + all.count);
+    absl::StrAppend(&all.operands, i == 0 ? "" : ", ", "\"r\"(", Packed(name, fragment.type(), i), ")");
+  }
+  all.registers += "}";
+  return all;
+}
+
+int64_t ExtentOf(const TileIntrinsic& intrinsic, const char* axis) {
+  const IterVar* iter = intrinsic.FindAxis(axis);
+  return iter == nullptr ? 0 : ConstantValue(iter->domain.extent).value_or(0);
+}
+
+}  // namespace
+
+// PTX ISA 8.5, section 9.7.14.5: mma.sync.aligned.shape.row.col.dtype.atype.btype.ctype d, a, b, c, where d may be c.
+std::string WarpOperation(const TileIntrinsic& intrinsic) {
+  const int64_t m = ExtentOf(intrinsic, "m"), n = ExtentOf(intrinsic, "n"), k = ExtentOf(intrinsic, "k");
+  if (intrinsic.threads != 32 || !intrinsic.accumulates || intrinsic.operands.size() != 3 || m * n * k == 0) return "";
+  const Buffer &c = intrinsic.operands[0], &a = intrinsic.operands[1], &b = intrinsic.operands[2];
+  const std::string constraint = c.type().is_float() ? "\"+f\"" : "\"+r\"";
+  std::string sums, sum_operands;
+  for (int64_t i = 0; i < Elements(c); ++i) {
+    absl::StrAppend(&sums, i == 0 ? "{" : ", ", "%", i);
+    absl::StrAppend(&sum_operands, i == 0 ? "" : ", ", constraint, "(c[", i, "])");
+  }
+  sums += "}";
+  const int first = static_cast<int>(Elements(c));
+  const Constraints left = Inputs("a", a, first), right = Inputs("b", b, first + left.count);
+  const std::string sum = PtxType(c.type());
+  return absl::StrCat("void ", intrinsic.name, "(", CType(c.type()), "* c, const ", CType(a.type()), "* a, const ",
+                      CType(b.type()), "* b) {\n  asm volatile(\"mma.sync.aligned.m", m, "n", n, "k", k, ".row.col.",
+                      sum, ".", PtxType(a.type()), ".", PtxType(b.type()), ".", sum, "\"\n               \" ", sums,
+                      ", ", left.registers, ", ", right.registers, ", ", sums, ";\"\n               : ", sum_operands,
+                      "\n               : ", left.operands, ",\n                 ", right.operands, ");\n}");
+}
+
+}  // namespace hone

@@ -1,0 +1,255 @@
+#include "deploy/opencl/opencl_device.h"
+
+#define CL_TARGET_OPENCL_VERSION 120
+#include <CL/cl.h>
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+namespace hone {
+namespace {
+
+// The functions of the loader that are used.
+struct Api {
+#define HONE_OPENCL_FUNCTIONS(X)                                                                                       \
+  X(clGetPlatformIDs)                                                                                                  \
+  X(clGetDeviceIDs)                                                                                                    \
+  X(clGetDeviceInfo)                                                                                                   \
+  X(clCreateContext) X(clReleaseContext) X(clCreateCommandQueue) X(clReleaseCommandQueue) X(clCreateProgramWithSource) \
+      X(clBuildProgram) X(clGetProgramBuildInfo) X(clReleaseProgram) X(clCreateKernel) X(clReleaseKernel)              \
+          X(clSetKernelArg) X(clCreateBuffer) X(clReleaseMemObject) X(clEnqueueWriteBuffer) X(clEnqueueReadBuffer)     \
+              X(clEnqueueNDRangeKernel) X(clFinish)
+#define HONE_DECLARE(name) decltype(&::name) name = nullptr;
+  HONE_OPENCL_FUNCTIONS(HONE_DECLARE)
+#undef HONE_DECLARE
+};
+
+RuntimeError Unsupported(const std::string& what) {
+  return RuntimeError(RuntimeCode::kUnsupported,
+                      what + "; install the device's OpenCL driver, or pocl-opencl-icd for one that runs on CPUs");
+}
+
+RuntimeResult<const Api*> LoadApi() {
+  static const RuntimeResult<const Api*> loaded = []() -> RuntimeResult<const Api*> {
+    void* const library = dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr)
+      return Unsupported("the OpenCL loader libOpenCL.so.1 is not installed (package ocl-icd-libopencl1)");
+    static Api api;
+#define HONE_LOOK_UP(name)                                                \
+  api.name = reinterpret_cast<decltype(api.name)>(dlsym(library, #name)); \
+  if (api.name == nullptr) return Unsupported("libOpenCL.so.1 has no " #name);
+    HONE_OPENCL_FUNCTIONS(HONE_LOOK_UP)
+#undef HONE_LOOK_UP
+    return &api;
+  }();
+  return loaded;
+}
+
+RuntimeError Failed(RuntimeCode code, const char* function, cl_int error) {
+  return RuntimeError(code, std::string(function) + " returned " + std::to_string(error));
+}
+
+RuntimeResult<std::vector<cl_device_id>> Devices(const Api& api) {
+  cl_uint count = 0;
+  if (api.clGetPlatformIDs(0, nullptr, &count) != CL_SUCCESS || count == 0)
+    return Unsupported("there is no OpenCL driver");
+  std::vector<cl_platform_id> platforms(count);
+  if (const cl_int error = api.clGetPlatformIDs(count, platforms.data(), nullptr); error != CL_SUCCESS)
+    return Failed(RuntimeCode::kInternal, "clGetPlatformIDs", error);
+  std::vector<cl_device_id> all;
+  for (const cl_platform_id platform : platforms) {
+    cl_uint devices = 0;
+    if (api.clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, nullptr, &devices) != CL_SUCCESS) continue;  // it has none
+    const size_t first = all.size();
+    all.resize(first + devices);
+    if (const cl_int error = api.clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, devices, &all[first], nullptr);
+        error != CL_SUCCESS)
+      return Failed(RuntimeCode::kInternal, "clGetDeviceIDs", error);
+  }
+  if (all.empty()) return Unsupported("no OpenCL driver has a device");
+  return all;
+}
+
+template <class T>
+int64_t Number(const Api& api, cl_device_id device, cl_device_info what) {
+  T value = 0;
+  return api.clGetDeviceInfo(device, what, sizeof(value), &value, nullptr) == CL_SUCCESS ? static_cast<int64_t>(value)
+                                                                                         : 0;
+}
+std::string Words(const Api& api, cl_device_id device, cl_device_info what) {
+  char text[1024] = "";
+  size_t bytes = 0;
+  if (api.clGetDeviceInfo(device, what, sizeof(text), text, &bytes) != CL_SUCCESS || bytes == 0) return "";
+  return std::string(text, bytes - 1);
+}
+
+OpenClFacts FactsOf(const Api& api, cl_device_id device) {
+  OpenClFacts facts;
+  facts.name = Words(api, device, CL_DEVICE_NAME);
+  facts.vendor = Words(api, device, CL_DEVICE_VENDOR);
+  facts.version = Words(api, device, CL_DEVICE_VERSION);
+  facts.is_cpu = (Number<cl_device_type>(api, device, CL_DEVICE_TYPE) & CL_DEVICE_TYPE_CPU) != 0;
+  facts.compute_units = Number<cl_uint>(api, device, CL_DEVICE_MAX_COMPUTE_UNITS);
+  facts.clock_mhz = Number<cl_uint>(api, device, CL_DEVICE_MAX_CLOCK_FREQUENCY);
+  facts.global_bytes = Number<cl_ulong>(api, device, CL_DEVICE_GLOBAL_MEM_SIZE);
+  facts.local_bytes = Number<cl_ulong>(api, device, CL_DEVICE_LOCAL_MEM_SIZE);
+  facts.most_threads = Number<size_t>(api, device, CL_DEVICE_MAX_WORK_GROUP_SIZE);
+  return facts;
+}
+
+}  // namespace
+
+struct OpenClDevice::State {
+  const Api* api = nullptr;
+  cl_device_id device = nullptr;
+  OpenClFacts facts;
+  cl_context context = nullptr;
+  cl_command_queue queue = nullptr;
+  cl_program program = nullptr;
+  std::map<std::string, cl_kernel> kernels;  // of the program, those that were started
+  std::vector<cl_mem> buffers;
+  std::vector<int64_t> bytes;  // of each
+
+  ~State() {
+    if (queue != nullptr) api->clFinish(queue);
+    DropProgram();
+    DropBuffers();
+    if (queue != nullptr) api->clReleaseCommandQueue(queue);
+    if (context != nullptr) api->clReleaseContext(context);
+  }
+  void DropProgram() {
+    for (const auto& [name, kernel] : kernels) api->clReleaseKernel(kernel);
+    kernels.clear();
+    if (program != nullptr) api->clReleaseProgram(program);
+    program = nullptr;
+  }
+  void DropBuffers() {
+    for (const cl_mem buffer : buffers) api->clReleaseMemObject(buffer);
+    buffers.clear();
+    bytes.clear();
+  }
+  std::string BuildLog() const {
+    size_t length = 0;
+    api->clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, 0, nullptr, &length);
+    std::string log(length, '\0');
+    api->clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, length, log.data(), nullptr);
+    while (!log.empty() && log.back() == '\0') log.pop_back();
+    return log;
+  }
+  RuntimeError CheckFits(size_t buffer, int64_t size) const {
+    if (buffer < buffers.size() && size <= bytes[buffer]) return {};
+    return RuntimeError(RuntimeCode::kInvalidArgument,
+                        "buffer " + std::to_string(buffer) + " has no " + std::to_string(size) + " bytes");
+  }
+};
+
+OpenClDevice::OpenClDevice(std::unique_ptr<State> state) : state_(std::move(state)) {}
+OpenClDevice::~OpenClDevice() = default;
+const OpenClFacts& OpenClDevice::facts() const { return state_->facts; }
+
+RuntimeResult<std::vector<OpenClFacts>> OpenClDevice::List() {
+  const RuntimeResult<const Api*> api = LoadApi();
+  if (!api.ok()) return api.error();
+  const RuntimeResult<std::vector<cl_device_id>> devices = Devices(**api);
+  if (!devices.ok()) return devices.error();
+  std::vector<OpenClFacts> facts;
+  for (const cl_device_id device : *devices) facts.push_back(FactsOf(**api, device));
+  return facts;
+}
+
+RuntimeResult<std::unique_ptr<OpenClDevice>> OpenClDevice::Open(size_t index) {
+  const RuntimeResult<const Api*> api = LoadApi();
+  if (!api.ok()) return api.error();
+  const RuntimeResult<std::vector<cl_device_id>> devices = Devices(**api);
+  if (!devices.ok()) return devices.error();
+  if (index >= devices->size()) {
+    return RuntimeError(RuntimeCode::kNotFound, "there is no OpenCL device " + std::to_string(index) + ", only " +
+                                                    std::to_string(devices->size()) + ", counted from 0");
+  }
+  auto state = std::make_unique<State>();
+  state->api = *api;
+  state->device = (*devices)[index];
+  state->facts = FactsOf(**api, state->device);
+  cl_int error = CL_SUCCESS;
+  state->context = state->api->clCreateContext(nullptr, 1, &state->device, nullptr, nullptr, &error);
+  if (error != CL_SUCCESS) return Failed(RuntimeCode::kInternal, "clCreateContext", error);
+  state->queue = state->api->clCreateCommandQueue(state->context, state->device, 0, &error);
+  if (error != CL_SUCCESS) return Failed(RuntimeCode::kInternal, "clCreateCommandQueue", error);
+  return std::unique_ptr<OpenClDevice>(new OpenClDevice(std::move(state)));
+}
+
+RuntimeError OpenClDevice::Build(const std::string& source, bool optimize) {
+  state_->DropProgram();
+  const char* text = source.c_str();
+  const size_t length = source.size();
+  cl_int error = CL_SUCCESS;
+  state_->program = state_->api->clCreateProgramWithSource(state_->context, 1, &text, &length, &error);
+  if (error != CL_SUCCESS) return Failed(RuntimeCode::kInternal, "clCreateProgramWithSource", error);
+  const char* const options = optimize ? "-cl-std=CL1.2" : "-cl-std=CL1.2 -cl-opt-disable";
+  error = state_->api->clBuildProgram(state_->program, 1, &state_->device, options, nullptr, nullptr);
+  if (error == CL_SUCCESS) return {};
+  return RuntimeError(RuntimeCode::kInvalidArgument, "the OpenCL compiler refused the kernels:\n" + state_->BuildLog());
+}
+
+RuntimeError OpenClDevice::Allocate(std::span<const int64_t> bytes) {
+  state_->DropBuffers();
+  for (const int64_t size : bytes) {
+    cl_int error = CL_SUCCESS;
+    const cl_mem buffer = state_->api->clCreateBuffer(state_->context, CL_MEM_READ_WRITE,
+                                                      static_cast<size_t>(std::max<int64_t>(size, 1)), nullptr, &error);
+    if (error != CL_SUCCESS) return Failed(RuntimeCode::kOutOfMemory, "clCreateBuffer", error);
+    state_->buffers.push_back(buffer);
+    state_->bytes.push_back(size);
+  }
+  return {};
+}
+
+RuntimeError OpenClDevice::Write(size_t buffer, const void* from, int64_t bytes) {
+  if (RuntimeError error = state_->CheckFits(buffer, bytes)) return error;
+  if (bytes == 0) return {};
+  const cl_int error = state_->api->clEnqueueWriteBuffer(state_->queue, state_->buffers[buffer], CL_TRUE, 0,
+                                                         static_cast<size_t>(bytes), from, 0, nullptr, nullptr);
+  return error == CL_SUCCESS ? RuntimeError() : Failed(RuntimeCode::kInternal, "clEnqueueWriteBuffer", error);
+}
+
+RuntimeError OpenClDevice::Read(size_t buffer, void* to, int64_t bytes) {
+  if (RuntimeError error = state_->CheckFits(buffer, bytes)) return error;
+  if (bytes == 0) return {};
+  const cl_int error = state_->api->clEnqueueReadBuffer(state_->queue, state_->buffers[buffer], CL_TRUE, 0,
+                                                        static_cast<size_t>(bytes), to, 0, nullptr, nullptr);
+  return error == CL_SUCCESS ? RuntimeError() : Failed(RuntimeCode::kKernelFailed, "clEnqueueReadBuffer", error);
+}
+
+RuntimeError OpenClDevice::Start(const Launch& launch) {
+  const Api& api = *state_->api;
+  cl_int error = CL_SUCCESS;
+  cl_kernel& kernel = state_->kernels[launch.kernel];
+  if (kernel == nullptr)
+    kernel = state_->program == nullptr ? nullptr : api.clCreateKernel(state_->program, launch.kernel.c_str(), &error);
+  if (kernel == nullptr)
+    return RuntimeError(RuntimeCode::kInvalidArgument, "the program has no kernel " + launch.kernel);
+  for (size_t i = 0; i < launch.buffers.size(); ++i) {
+    if (RuntimeError missing = state_->CheckFits(launch.buffers[i], 0)) return missing.Annotate(launch.kernel);
+    error = api.clSetKernelArg(kernel, static_cast<cl_uint>(i), sizeof(cl_mem), &state_->buffers[launch.buffers[i]]);
+    if (error != CL_SUCCESS)
+      return Failed(RuntimeCode::kInvalidArgument, "clSetKernelArg", error).Annotate(launch.kernel);
+  }
+  size_t global[3], local[3];
+  for (size_t axis = 0; axis < 3; ++axis) {
+    local[axis] = static_cast<size_t>(launch.block[axis]);
+    global[axis] = static_cast<size_t>(launch.grid[axis]) * local[axis];
+  }
+  error = api.clEnqueueNDRangeKernel(state_->queue, kernel, 3, nullptr, global, local, 0, nullptr, nullptr);
+  return error == CL_SUCCESS
+             ? RuntimeError()
+             : Failed(RuntimeCode::kKernelFailed, "clEnqueueNDRangeKernel", error).Annotate(launch.kernel);
+}
+
+RuntimeError OpenClDevice::Finish() {
+  const cl_int error = state_->api->clFinish(state_->queue);
+  return error == CL_SUCCESS ? RuntimeError() : Failed(RuntimeCode::kKernelFailed, "clFinish", error);
+}
+
+}  // namespace hone

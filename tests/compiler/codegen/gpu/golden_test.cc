@@ -1,0 +1,69 @@
+// Golden files: a comment saying which case it is, a scheduled program, and behind lines of dashes what it becomes: the
+// list of launches, then the kernels in each language. HONE_UPDATE_GOLDEN=1 rewrites what is behind the program.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/codegen/cuda/cuda_cpp.h"
+#include "compiler/codegen/gpu/print_kernels.h"
+#include "compiler/codegen/opencl/opencl_c.h"
+#include "compiler/text/text.h"
+#include "compiler/lower/device_program.h"
+#include "compiler/support/check.h"
+
+namespace hone {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path Folder() { return fs::path(HONE_TEST_DATA) / "compiler/codegen/gpu/golden"; }
+
+std::vector<std::string> GoldenFiles() {
+  std::vector<std::string> files;
+  for (const fs::directory_entry& entry : fs::directory_iterator(Folder())) {
+    if (entry.path().extension() == ".txt") files.push_back(entry.path().filename().string());
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+std::string Printed(const DeviceProgram& program, const Dialect& dialect) {
+  const absl::StatusOr<std::string> source = PrintKernels(program, dialect);
+  return absl::StrCat("---- ", dialect.name, "\n",
+                      source.ok() ? *source : absl::StrCat(source.status().message(), "\n"));
+}
+
+class KernelGolden : public testing::TestWithParam<std::string> {};
+
+TEST_P(KernelGolden, Matches) {
+  const fs::path path = Folder() / GetParam();
+  std::stringstream text;
+  text << std::ifstream(path).rdbuf();
+  const std::string whole = text.str();
+  const size_t line = whole.find("---- launches\n");
+  ASSERT_NE(line, std::string::npos) << path << " has no line of dashes";
+  const absl::StatusOr<PrimFunc> scheduled = ParsePrimFunc(whole.substr(0, line));
+  ASSERT_TRUE(scheduled.ok()) << scheduled.status();
+  const absl::StatusOr<DeviceProgram> program = LowerToDevice(*scheduled);
+  ASSERT_TRUE(program.ok()) << program.status();
+  const std::string printed =
+      absl::StrCat("---- launches\n", ToText(*program), Printed(*program, OpenClC()), Printed(*program, CudaCpp()));
+  if (std::getenv("HONE_UPDATE_GOLDEN") != nullptr) {
+    std::ofstream(path) << whole.substr(0, line) << printed;
+    return;
+  }
+  EXPECT_EQ(printed, whole.substr(line));
+}
+
+INSTANTIATE_TEST_SUITE_P(Files, KernelGolden, testing::ValuesIn(GoldenFiles()),
+                         [](const auto& info) { return fs::path(info.param).stem().string(); });
+
+}  // namespace
+}  // namespace hone

@@ -1,0 +1,113 @@
+// Random schedules for GPUs, printed as OpenCL C and run on an OpenCL device: what they compute is what the interpreter
+// says of the workload.
+//   HONE_SEEDS=500 HONE_FIRST_SEED=0 HONE_OPENCL_DEVICE=0 compiler_codegen_gpu_tests --gtest_filter=OpenClSchedules.*
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/codegen/gpu/print_kernels.h"
+#include "compiler/codegen/opencl/opencl_c.h"
+#include "compiler/text/text.h"
+#include "tests/compiler/codegen/gpu/run_on_opencl.h"
+#include "tests/compiler/lower/thread_schedules.h"
+#include "tests/compiler/schedule/campaign.h"
+#include "tests/compiler/schedule/reference.h"
+
+namespace hone::testing {
+namespace {
+
+// The device, by its number in `hone doctor`, opened once in a process and never before a fork: drivers have threads.
+// Null where there is none.
+OpenClDevice* Device(std::string* why = nullptr) {
+  static RuntimeResult<std::unique_ptr<OpenClDevice>> device =
+      OpenClDevice::Open(static_cast<size_t>(FromEnvironment("HONE_OPENCL_DEVICE", 0)));
+  if (!device.ok() && why != nullptr) *why = device.error().message();
+  return device.ok() ? device->get() : nullptr;
+}
+
+// PoCL keeps what it compiled in a folder: here, in one that goes.
+class OpenClSchedules : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    char folder[] = "/tmp/hone-pocl-XXXXXX";
+    ASSERT_NE(mkdtemp(folder), nullptr);
+    cache_ = folder;
+    setenv("POCL_CACHE_DIR", folder, 1);
+  }
+  void TearDown() override { std::filesystem::remove_all(cache_); }
+
+  std::filesystem::path cache_;
+};
+
+std::string CheckSchedule(uint64_t seed) {
+  if (Device() == nullptr) return Count("no device"), "";
+  Random random(seed);
+  const ThreadSchedule drawn = DrawThreadSchedule(random);
+  const Reference reference(drawn.workload);
+  std::vector<NdArray> got = reference.arguments();
+  const absl::Status ran = RunOnOpenCl(*Device(), drawn.schedule.Program().main, got);
+  Count(drawn.shape);
+  const std::string wrong = ran.ok() ? reference.Compare(got) : ran.ToString();
+  if (wrong.empty()) return "";
+  return absl::StrCat(drawn.workload.name, ": ", wrong, "\n", ToText(drawn.schedule.func()),
+                      PrintKernels(*LowerToDevice(drawn.schedule.Program().main), OpenClC()).value_or("no text"));
+}
+
+TEST_F(OpenClSchedules, RunAndAgreeWithTheInterpreter) {
+  const int64_t seeds = FromEnvironment("HONE_SEEDS", 30);
+  const Campaign campaign =
+      RunCampaign(static_cast<uint64_t>(FromEnvironment("HONE_FIRST_SEED", 0)), seeds, CheckSchedule);
+  for (const std::string& report : campaign.reports) ADD_FAILURE() << report;
+  std::map<std::string, int64_t> counts(campaign.counts.begin(), campaign.counts.end());
+  for (const auto& [shape, count] : counts) std::printf("%-28s %8lld\n", shape.c_str(), static_cast<long long>(count));
+  if (counts.contains("no device")) GTEST_SKIP() << "no OpenCL device";
+  if (seeds < 30) return;
+  for (const char* shape : {"product", "pipelined product", "asynchronous product", "reduction", "softmax"})
+    EXPECT_GT(counts[shape], 0) << shape;
+}
+
+// A barrier left out of the printed text. Whether the numbers show it is the device's affair. PoCL runs the threads of
+// a block one after the other from barrier to barrier: there a thread that reads what a later one writes is seen, and
+// one that overwrites what another still reads often is not. For those there is the interpreter, which looks for races.
+TEST_F(OpenClSchedules, ShowAMissingBarrier) {
+  std::string why;
+  if (Device(&why) == nullptr) GTEST_SKIP() << "no device: " << why;
+  const absl::StatusOr<PrimFunc> reversed = ParsePrimFunc(R"(
+@T.prim_func
+def main(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):
+    S = T.alloc_buffer((64,), "float32", scope="shared")
+    for b in T.thread_binding(1, thread="blockIdx.x"):
+        for t in T.thread_binding(64, thread="threadIdx.x"):
+            with T.block("S"):
+                vi = T.axis.spatial(64, t)
+                S[vi] = A[vi]
+        for t in T.thread_binding(64, thread="threadIdx.x"):
+            with T.block("B"):
+                vi = T.axis.spatial(64, t)
+                B[vi] = S[63 - vi]
+)");
+  ASSERT_TRUE(reversed.ok()) << reversed.status();
+  const Reference reference({.name = "reversed", .func = *reversed});
+  const absl::StatusOr<DeviceProgram> program = LowerToDevice(*reversed);
+  ASSERT_TRUE(program.ok()) << program.status();
+  const absl::StatusOr<std::string> source = PrintKernels(*program, OpenClC());
+  ASSERT_TRUE(source.ok()) << source.status();
+  const std::string barrier(OpenClC().barrier);
+  const size_t at = source->find(barrier);
+  ASSERT_NE(at, std::string::npos);
+  std::vector<NdArray> with = reference.arguments(), without = reference.arguments();
+  ASSERT_TRUE(RunSource(*Device(), *program, *source, with).ok());
+  EXPECT_EQ(reference.Compare(with), "");
+  ASSERT_TRUE(RunSource(*Device(), *program, std::string(*source).erase(at, barrier.size()), without).ok());
+  const std::string shown = reference.Compare(without);
+  std::printf("without the barrier: %s\n", shown.empty() ? "the same numbers" : shown.c_str());
+  if (Device()->facts().version.find("PoCL") != std::string::npos) { EXPECT_NE(shown, ""); }
+}
+
+}  // namespace
+}  // namespace hone::testing

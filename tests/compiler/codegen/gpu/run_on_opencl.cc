@@ -1,0 +1,58 @@
+#include "tests/compiler/codegen/gpu/run_on_opencl.h"
+
+#include <algorithm>
+#include <string>
+
+#include "compiler/codegen/gpu/print_kernels.h"
+#include "compiler/codegen/opencl/opencl_c.h"
+#include "compiler/interp/interpreter.h"
+#include "compiler/support/status_macros.h"
+
+namespace hone::testing {
+namespace {
+
+constexpr int64_t kGuardBytes = 256;
+constexpr char kGuard = 0x5A;
+
+absl::Status ToStatus(const RuntimeError& error) {
+  return error ? absl::InternalError(error.message()) : absl::OkStatus();
+}
+
+// The contents of a buffer before the run, with the guard behind them.
+std::vector<char> Guarded(const DeviceProgram& program, size_t buffer, const std::vector<NdArray>& args) {
+  std::vector<char> bytes(static_cast<size_t>(program.buffers[buffer].bytes), static_cast<char>(kUnwrittenByte));
+  if (buffer < program.params) std::copy(args[buffer].data.begin(), args[buffer].data.end(), bytes.begin());
+  bytes.insert(bytes.end(), kGuardBytes, kGuard);
+  return bytes;
+}
+
+}  // namespace
+
+absl::Status RunSource(OpenClDevice& device, const DeviceProgram& program, const std::string& source,
+                       std::vector<NdArray>& args) {
+  HONE_RETURN_IF_ERROR(ToStatus(device.Build(source, /*optimize=*/false)));
+  std::vector<int64_t> sizes;
+  for (const DeviceProgram::Memory& memory : program.buffers) sizes.push_back(memory.bytes + kGuardBytes);
+  HONE_RETURN_IF_ERROR(ToStatus(device.Allocate(sizes)));
+  for (size_t i = 0; i < sizes.size(); ++i)
+    HONE_RETURN_IF_ERROR(ToStatus(device.Write(i, Guarded(program, i, args).data(), sizes[i])));
+  for (const Launch& launch : program.launches)
+    HONE_RETURN_IF_ERROR(ToStatus(device.Start({launch.kernel, launch.grid, launch.block, launch.buffers})));
+  HONE_RETURN_IF_ERROR(ToStatus(device.Finish()));
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    std::vector<char> bytes(static_cast<size_t>(sizes[i]));
+    HONE_RETURN_IF_ERROR(ToStatus(device.Read(i, bytes.data(), sizes[i])));
+    if (std::any_of(bytes.end() - kGuardBytes, bytes.end(), [](char c) { return c != kGuard; }))
+      return absl::InternalError("a kernel wrote past the end of " + program.buffers[i].buffer.name());
+    if (i < program.params) std::copy(bytes.begin(), bytes.end() - kGuardBytes, args[i].data.begin());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RunOnOpenCl(OpenClDevice& device, const PrimFunc& scheduled, std::vector<NdArray>& args) {
+  HONE_ASSIGN_OR_RETURN(const DeviceProgram program, LowerToDevice(scheduled));
+  HONE_ASSIGN_OR_RETURN(const std::string source, PrintKernels(program, OpenClC()));
+  return RunSource(device, program, source, args);
+}
+
+}  // namespace hone::testing
