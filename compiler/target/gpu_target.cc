@@ -1,0 +1,131 @@
+#include "compiler/target/gpu_target.h"
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "compiler/support/status_macros.h"
+
+namespace hone {
+namespace {
+
+constexpr int64_t kKiB = 1 << 10, kMiB = 1 << 20;
+
+// CUDA C++ Programming Guide 13, table "Technical Specifications per Compute Capability"; NVIDIA's data sheets of the
+// A100 80 GB SXM and the H100 SXM5. Clocks are those under load, below what the sheets call boost.
+const GpuTarget kGpus[] = {
+    {.language = "cuda",
+     .arch = "sm_80",
+     .lanes = 32,
+     .processors = 108,
+     .threads = 1024,
+     .resident_threads = 2048,
+     .registers = 65536,
+     .shared = 163 * kKiB,
+     .resident_shared = 164 * kKiB,
+     .l2 = 40 * kMiB,
+     .mhz = 1410,
+     .bandwidth = 2039},
+    {.language = "cuda",
+     .arch = "sm_90a",
+     .lanes = 32,
+     .processors = 132,
+     .threads = 1024,
+     .resident_threads = 2048,
+     .registers = 65536,
+     .shared = 227 * kKiB,
+     .resident_shared = 228 * kKiB,
+     .l2 = 50 * kMiB,
+     .mhz = 1755,
+     .bandwidth = 3352},
+    {.language = "opencl", .arch = "generic"},
+};
+
+// The facts that a text may state, in the order in which it does.
+struct Fact {
+  std::string_view name;
+  int64_t GpuTarget::*value;
+  bool bytes = false;  // 48K, 2M
+  int64_t most = int64_t{1} << 40;
+};
+constexpr Fact kFacts[] = {
+    {"lanes", &GpuTarget::lanes, false, 1024},
+    {"processors", &GpuTarget::processors, false, 1 << 16},
+    {"threads", &GpuTarget::threads, false, 1 << 16},
+    {"resident_threads", &GpuTarget::resident_threads, false, 1 << 20},
+    {"registers", &GpuTarget::registers, false, 1 << 24},
+    {"shared", &GpuTarget::shared, true},
+    {"resident_shared", &GpuTarget::resident_shared, true},
+    {"l2", &GpuTarget::l2, true},
+    {"mhz", &GpuTarget::mhz, false, 100000},
+    {"bandwidth", &GpuTarget::bandwidth, false, 1000000},
+};
+
+std::string FactText(const Fact& fact, int64_t value) {
+  if (fact.bytes && value != 0 && value % kMiB == 0) return absl::StrCat(value / kMiB, "M");
+  if (fact.bytes && value != 0 && value % kKiB == 0) return absl::StrCat(value / kKiB, "K");
+  return absl::StrCat(value);
+}
+
+std::optional<int64_t> ParseFact(const Fact& fact, std::string text) {
+  int64_t unit = 1, number = 0;
+  if (fact.bytes && absl::EndsWith(text, "K")) unit = kKiB;
+  if (fact.bytes && absl::EndsWith(text, "M")) unit = kMiB;
+  if (unit != 1) text.pop_back();
+  if (!absl::SimpleAtoi(text, &number) || number < 1 || number > fact.most / unit) return std::nullopt;
+  return number * unit;
+}
+
+absl::Status Unknown(const std::string& text, const std::string& what, const std::string& remedy) {
+  return absl::InvalidArgumentError(absl::StrCat("target \"", text, "\": ", what, "; ", remedy));
+}
+
+template <class Row, class Name>
+std::string NamesOf(const Row& rows, const Name& name) {
+  std::vector<std::string> names;
+  for (const auto& row : rows) names.push_back(name(row));
+  return absl::StrJoin(names, ", ");
+}
+
+absl::Status SetFact(const std::string& text, const std::string& word, GpuTarget& target) {
+  const std::vector<std::string> parts = absl::StrSplit(word, absl::MaxSplits('=', 1));
+  const auto* fact = std::ranges::find_if(kFacts, [&](const Fact& f) { return f.name == parts[0]; });
+  const std::optional<int64_t> value =
+      fact == std::end(kFacts) || parts.size() != 2 ? std::nullopt : ParseFact(*fact, parts[1]);
+  if (!value.has_value()) {
+    return Unknown(text, absl::StrCat("\"", word, "\" is not a fact"),
+                   absl::StrCat("write NAME=NUMBER, from 1 on, with one of ",
+                                NamesOf(kFacts, [](const Fact& f) { return std::string(f.name); })));
+  }
+  target.*(fact->value) = *value;
+  return absl::OkStatus();
+}
+
+std::string NameOf(const GpuTarget& target) { return absl::StrCat(target.language, ":", target.arch); }
+
+}  // namespace
+
+std::span<const GpuTarget> GpuTable() { return kGpus; }
+
+absl::StatusOr<GpuTarget> ParseGpuTarget(std::string_view target_text) {
+  const std::string text(target_text);
+  const std::vector<std::string> words = absl::StrSplit(text, ',');
+  const auto* row = std::ranges::find_if(kGpus, [&](const GpuTarget& gpu) { return NameOf(gpu) == words[0]; });
+  if (row == std::end(kGpus)) {
+    return Unknown(text, absl::StrCat("\"", words[0], "\" names no known architecture of a GPU"),
+                   absl::StrCat("known are ", NamesOf(kGpus, NameOf)));
+  }
+  GpuTarget target = *row;
+  for (size_t i = 1; i < words.size(); ++i) HONE_RETURN_IF_ERROR(SetFact(text, words[i], target));
+  target.text = NameOf(target);
+  for (const Fact& fact : kFacts)
+    absl::StrAppend(&target.text, ",", std::string(fact.name), "=", FactText(fact, target.*(fact.value)));
+  return target;
+}
+
+}  // namespace hone

@@ -1,0 +1,57 @@
+// Targets of GPUs as text.
+#include "compiler/target/gpu_target.h"
+
+#include <gtest/gtest.h>
+
+namespace hone {
+namespace {
+
+TEST(GpuTarget, TheTextSaysEverything) {
+  for (const GpuTarget& row : GpuTable()) {
+    const absl::StatusOr<GpuTarget> usual = ParseGpuTarget(row.language + ":" + row.arch);
+    ASSERT_TRUE(usual.ok()) << usual.status();
+    const absl::StatusOr<GpuTarget> again = ParseGpuTarget(usual->text);
+    ASSERT_TRUE(again.ok()) << again.status();
+    EXPECT_EQ(*usual, *again);
+    EXPECT_LE(usual->shared, usual->resident_shared);
+    EXPECT_LE(usual->threads, usual->resident_threads);
+  }
+}
+
+TEST(GpuTarget, FactsReplaceUsualOnes) {
+  const absl::StatusOr<GpuTarget> target = ParseGpuTarget("cuda:sm_90a,bandwidth=4800,l2=51200K");
+  ASSERT_TRUE(target.ok()) << target.status();
+  EXPECT_EQ(target->bandwidth, 4800);
+  EXPECT_EQ(target->processors, 132);
+  EXPECT_EQ(target->text,
+            "cuda:sm_90a,lanes=32,processors=132,threads=1024,resident_threads=2048,registers=65536,shared=227K,"
+            "resident_shared=228K,l2=50M,mhz=1755,bandwidth=4800");
+}
+
+struct Refusal {
+  const char* name;
+  const char* text;
+  const char* says;
+};
+constexpr Refusal kRefusals[] = {
+    {"Architecture", "cuda:sm_10",
+     "\"cuda:sm_10\" names no known architecture of a GPU; known are cuda:sm_80, cuda:sm_90a"},
+    {"Language", "cpu:native", "\"cpu:native\" names no known architecture"},
+    {"Empty", "", "\"\" names no known architecture"},
+    {"FactName", "cuda:sm_80,cores=3", "\"cores=3\" is not a fact; write NAME=NUMBER"},
+    {"NoNumber", "cuda:sm_80,l2=big", "\"l2=big\" is not a fact"},
+    {"Zero", "cuda:sm_80,processors=0", "\"processors=0\" is not a fact"},
+    {"TooLarge", "cuda:sm_80,shared=99999999999M", "is not a fact"},
+    {"UnitOfNoBytes", "cuda:sm_80,mhz=1K", "\"mhz=1K\" is not a fact"},
+};
+class GpuTargetRefusals : public testing::TestWithParam<Refusal> {};
+TEST_P(GpuTargetRefusals, SayWhatIsKnown) {
+  const absl::StatusOr<GpuTarget> target = ParseGpuTarget(GetParam().text);
+  ASSERT_FALSE(target.ok());
+  EXPECT_NE(target.status().message().find(GetParam().says), std::string::npos) << target.status();
+}
+INSTANTIATE_TEST_SUITE_P(All, GpuTargetRefusals, testing::ValuesIn(kRefusals),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace hone
