@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "compiler/codegen/cuda/nvrtc.h"
 #include "compiler/driver/command.h"
 #include "compiler/driver/exit_code.h"
 #include "compiler/driver/hints.h"
@@ -18,6 +20,7 @@
 #include "compiler/support/turn_lock.h"
 #include "compiler/target/target.h"
 #include "database/sqlite_store.h"
+#include "deploy/opencl/opencl_device.h"
 #include "nlohmann/json.hpp"
 
 namespace hone {
@@ -83,11 +86,31 @@ absl::StatusOr<std::string> CheckDaemon(const ServiceOptions& options) {
                                                                        : "start one: " + WorkerCommand(options, 0))));
 }
 
+// What devices there are beside the CPU. None is needed, so that none is nothing amiss.
+absl::StatusOr<std::string> CheckOpenCl() {
+  const RuntimeResult<std::vector<OpenClFacts>> devices = OpenClDevice::List();
+  if (!devices.ok()) return absl::StrCat("none: ", devices.error().message());
+  std::vector<std::string> names;
+  for (const OpenClFacts& facts : *devices) {
+    names.push_back(absl::StrCat(names.size(), ": ", facts.name, " (", facts.version, ", ",
+                                 facts.is_cpu ? "CPU" : "GPU", ", ", facts.compute_units, " units)"));
+  }
+  return absl::StrJoin(names, "; ");
+}
+
+absl::StatusOr<std::string> CheckNvrtc() {
+  const absl::StatusOr<const Nvrtc*> nvrtc = Nvrtc::Load();
+  if (!nvrtc.ok()) return absl::StrCat("none: ", nvrtc.status().message());
+  return absl::StrCat("NVRTC ", (*nvrtc)->version());
+}
+
 absl::Status Doctor(const ServiceOptions& options, bool json) {
   const std::vector<std::pair<const char*, Check>> checks = {
       {"programs", CheckPrograms},
       {"device", CheckTarget},
       {"machine", CheckMachineFacts},
+      {"opencl", CheckOpenCl},
+      {"nvrtc", CheckNvrtc},
       {"turn lock", CheckTurnLock},
       {"database", [&] { return CheckDatabase(options); }},
       {"daemon", [&] { return CheckDaemon(options); }},

@@ -13,14 +13,16 @@ namespace {
 
 // The functions of the loader that are used.
 struct Api {
-#define HONE_OPENCL_FUNCTIONS(X)                                                                                       \
-  X(clGetPlatformIDs)                                                                                                  \
-  X(clGetDeviceIDs)                                                                                                    \
-  X(clGetDeviceInfo)                                                                                                   \
-  X(clCreateContext) X(clReleaseContext) X(clCreateCommandQueue) X(clReleaseCommandQueue) X(clCreateProgramWithSource) \
-      X(clBuildProgram) X(clGetProgramBuildInfo) X(clReleaseProgram) X(clCreateKernel) X(clReleaseKernel)              \
-          X(clSetKernelArg) X(clCreateBuffer) X(clReleaseMemObject) X(clEnqueueWriteBuffer) X(clEnqueueReadBuffer)     \
-              X(clEnqueueNDRangeKernel) X(clFinish)
+// clang-format off
+#define HONE_OPENCL_FUNCTIONS(X) \
+  X(clGetPlatformIDs) X(clGetDeviceIDs) X(clGetDeviceInfo) \
+  X(clCreateContext) X(clReleaseContext) X(clCreateCommandQueue) \
+  X(clReleaseCommandQueue) X(clCreateProgramWithSource) X(clBuildProgram) \
+  X(clGetProgramBuildInfo) X(clReleaseProgram) X(clCreateKernel) \
+  X(clReleaseKernel) X(clSetKernelArg) X(clCreateBuffer) \
+  X(clReleaseMemObject) X(clEnqueueWriteBuffer) X(clEnqueueReadBuffer) \
+  X(clEnqueueNDRangeKernel) X(clFinish)
+// clang-format on
 #define HONE_DECLARE(name) decltype(&::name) name = nullptr;
   HONE_OPENCL_FUNCTIONS(HONE_DECLARE)
 #undef HONE_DECLARE
