@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "compiler/arith/analyzer.h"
+#include "compiler/arith/linear.h"
 #include "compiler/ir/effects.h"
 #include "compiler/text/text.h"
 #include "compiler/ir/visit.h"
@@ -48,6 +49,25 @@ Stmt UnrollTileOps(const Stmt& body) {
   });
 }
 
+// A vectorised loop over an asynchronous copy, which is no vector that is computed, becomes a serial one that says so.
+Stmt MarkCopiedRuns(const Stmt& body) {
+  return RewriteBottomUp(body, [](const Stmt& s) -> std::optional<Stmt> {
+    const For* loop = s.As<For>();
+    const Evaluate* evaluate = loop == nullptr ? nullptr : loop->body.As<Evaluate>();
+    if (evaluate == nullptr || loop->kind != ForKind::kVectorized) return std::nullopt;
+    const std::optional<Store> copy = AsyncCopy(*evaluate);
+    if (!copy.has_value() || !ConstantValue(loop->extent).has_value()) return std::nullopt;
+    const IfThenElseExpr* choice = copy->value.As<IfThenElseExpr>();
+    const Load& from = *(choice == nullptr ? copy->value : choice->yes).As<Load>();
+    const bool neighbours = StrideOf(copy->indices[0], loop->var) == 1 && StrideOf(from.indices[0], loop->var) == 1;
+    if (!neighbours || (choice != nullptr && UsesVar(choice->condition, loop->var))) return std::nullopt;
+    For run = *loop;
+    run.kind = ForKind::kSerial;
+    run.annotations[kCopiesRun] = int64_t{1};
+    return Stmt::Make(std::move(run));
+  });
+}
+
 // Loops that were written out leave barriers behind one another: one of them is enough.
 Stmt JoinBarriers(const Stmt& body) {
   const auto is_barrier = [](const Stmt& s) {
@@ -69,7 +89,7 @@ PrimFunc MakeLanes(PrimFunc func) {
   func.body = FlattenBuffers(func.body, func.params);
   func.body = Simplify(func.body);
   func.body = UnrollRegisterLoops(UnrollTileOps(func.body));
-  func.body = VectorizeLoops(func.body);
+  func.body = VectorizeLoops(MarkCopiedRuns(func.body));
   func.body = JoinBarriers(Simplify(UnrollLoops(func.body, kMostUnrolled)));
   return func;
 }

@@ -34,6 +34,8 @@ struct Launch {
 //     has one is the thread's own.
 //   - No BlockRealize and no loop that is bound, vectorised or unrolled: vectors are explicit, as in lower.h.
 //   - Registers are indexed by constants where the loops over them are short.
+//   - A serial loop with the annotation kCopiesRun is around one asynchronous copy (ir/effects.h), whose elements are
+//     neighbours on both sides from iteration to iteration: a device may copy several at once.
 struct DeviceKernel {
   struct Argument {
     Buffer buffer;
@@ -49,6 +51,8 @@ struct DeviceKernel {
   std::vector<Shared> shared;
   Stmt body;
 };
+
+inline constexpr char kCopiesRun[] = "copies_run";
 
 // Copies of 16 bytes are aligned, and every buffer starts at the first bank.
 inline constexpr int64_t kSharedAlignment = 128;

@@ -48,7 +48,11 @@ class LanePrinter {
   void OnTileOp(const TileOp& op);
   void OnEvaluate(const Evaluate& evaluate);
   void StoreElement(const Buffer& buffer, const Expr& index, const Expr& value);
-  void CopyElement(const Buffer& to, const Expr& index, const Expr& value);
+  // A loop marked kCopiesRun, in copies of as many bytes as are aligned on both sides; as a vector where the language
+  // has no asynchronous copies.
+  void CopyRun(const For& loop);
+  // So many elements from there on; a store where the language has no copy of that size.
+  void Copy(const Store& copy, int elements);
   void Line(const std::string& text);
   void Open(const std::string& text);  // a line that ends in {
   void Close();

@@ -10,6 +10,11 @@
 #include "compiler/support/check.h"
 
 namespace hone {
+namespace {
+
+constexpr int kLeastCopiedBytes = 4, kMostCopiedBytes = 16;  // by one asynchronous copy
+
+}  // namespace
 
 void LanePrinter::Line(const std::string& text) { absl::StrAppend(&out_, std::string(2 * depth_, ' '), text, "\n"); }
 void LanePrinter::Open(const std::string& text) { Line(text), ++depth_; }
@@ -38,6 +43,7 @@ void LanePrinter::OnStmt(const Stmt& stmt) {
 }
 
 void LanePrinter::OnFor(const For& loop) {
+  if (loop.annotations.contains(kCopiesRun)) return CopyRun(loop);
   known_.Bind(loop.var, Range{loop.min, loop.extent});
   const std::string& name = NameOf(loop.var);
   Open(absl::StrCat("for (", ValueType(dialect_, loop.var.type()), " ", name, " = ", Value(loop.min), "; ", name, " < ",
@@ -106,8 +112,7 @@ void LanePrinter::OnTileOp(const TileOp& op) {
 
 void LanePrinter::OnEvaluate(const Evaluate& evaluate) {
   if (IsBarrier(evaluate)) return Line(std::string(dialect_.barrier));
-  if (const std::optional<Store> copy = AsyncCopy(evaluate))
-    return CopyElement(copy->buffer, copy->indices[0], copy->value);
+  if (const std::optional<Store> copy = AsyncCopy(evaluate)) return Copy(*copy, 1);
   if (const Call* call = evaluate.value.As<Call>(); AtomicUpdate(evaluate).has_value())
     return Refuse(call->name, " has no instruction; use rfactor in place of an atomic update");
   if (dialect_.copy_async.empty()) return;
@@ -119,27 +124,62 @@ void LanePrinter::OnEvaluate(const Evaluate& evaluate) {
   }
 }
 
-// Where the copy cannot go on beside what follows it is a store.
-void LanePrinter::CopyElement(const Buffer& to, const Expr& index, const Expr& value) {
-  const IfThenElseExpr* choice = value.As<IfThenElseExpr>();
-  const Load& from = *(choice == nullptr ? value : choice->yes).As<Load>();
-  const int bytes = value.type().bytes();
+void LanePrinter::CopyRun(const For& loop) {
+  const Store copy = *AsyncCopy(*loop.body.As<Evaluate>());
+  const IfThenElseExpr* choice = copy.value.As<IfThenElseExpr>();
+  const Load& from = *(choice == nullptr ? copy.value : choice->yes).As<Load>();
+  if (dialect_.copy_async.empty()) {
+    const int lanes = static_cast<int>(*ConstantValue(loop.extent));
+    const auto run = [&](const Expr& index) {
+      return MakeRamp(Substitute(index, loop.var, loop.min), IntConst(1, index.type()), lanes);
+    };
+    const Expr elements = MakeLoad(from.buffer, {run(from.indices[0])});
+    const Expr value =
+        choice == nullptr ? elements : IfThenElse(choice->condition, elements, MakeBroadcast(choice->no, lanes));
+    return StoreLanes({copy.buffer, {run(copy.indices[0])}, value, Expr()});
+  }
+  const int64_t elements = *ConstantValue(loop.extent), most = kMostCopiedBytes / copy.value.type().bytes();
+  for (int64_t done = 0; done < elements;) {
+    const Expr at = loop.min + IntConst(done, loop.var.type());
+    const auto aligned = [&](const Expr& index, int64_t n) {
+      return known_.IsMultipleOf(Substitute(index, loop.var, at), n);
+    };
+    int64_t piece = 1;
+    while (2 * piece <= most && done + 2 * piece <= elements && aligned(copy.indices[0], 2 * piece) &&
+           aligned(from.indices[0], 2 * piece))
+      piece *= 2;
+    Copy({copy.buffer, {Substitute(copy.indices[0], loop.var, at)}, Substitute(copy.value, loop.var, at), Expr()},
+         static_cast<int>(piece));
+    done += piece;
+  }
+}
+
+void LanePrinter::Copy(const Store& copy, int elements) {
+  const IfThenElseExpr* choice = copy.value.As<IfThenElseExpr>();
+  const Load& from = *(choice == nullptr ? copy.value : choice->yes).As<Load>();
+  const int bytes = elements * copy.value.type().bytes();
   const FloatImm* fill = choice == nullptr ? nullptr : choice->no.As<FloatImm>();
   const bool fills_zero = choice == nullptr || IsConst(choice->no, 0) ||
                           (fill != nullptr && fill->value == 0 && !std::signbit(fill->value));
-  if (dialect_.copy_async.empty() || bytes < 4 || !fills_zero) return StoreElement(to, index, value);
+  if (dialect_.copy_async.empty() || bytes < kLeastCopiedBytes || !fills_zero) {
+    for (int i = 0; i < elements; ++i) {
+      const auto next = [&](const Expr& index) { return index + IntConst(i, index.type()); };
+      const Expr element = MakeLoad(from.buffer, {next(from.indices[0])});
+      StoreElement(copy.buffer, next(copy.indices[0]),
+                   choice == nullptr ? element : IfThenElse(choice->condition, element, choice->no));
+    }
+    return;
+  }
   const std::string size = absl::StrCat(bytes);
   const std::string helper =
       helpers_.Use("copy_async_" + size, absl::StrReplaceAll(dialect_.copy_async, {{"{bytes}", size}}));
-  const std::string target = absl::StrCat("&", Element(to, index));
-  if (choice == nullptr) {
-    Line(absl::StrCat(helper, "(", target, ", &", Element(from.buffer, from.indices[0]), ", ", bytes, ");"));
-    return;
-  }
+  const std::string to = absl::StrCat("&", Element(copy.buffer, copy.indices[0]));
+  const std::string source = absl::StrCat("&", Element(from.buffer, from.indices[0]));
+  if (choice == nullptr) return Line(absl::StrCat(helper, "(", to, ", ", source, ", ", bytes, ");"));
   // Where the condition does not hold no byte is read, and the address is one that may be.
   const std::string condition = Operand(choice->condition, 4);
-  Line(absl::StrCat(helper, "(", target, ", ", condition, " ? &", Element(from.buffer, from.indices[0]), " : ",
-                    NameOf(from.buffer), ", ", condition, " ? ", bytes, " : 0);"));
+  Line(absl::StrCat(helper, "(", to, ", ", condition, " ? ", source, " : ", NameOf(from.buffer), ", ", condition, " ? ",
+                    bytes, " : 0);"));
 }
 
 }  // namespace hone

@@ -103,6 +103,9 @@ TEST_F(Cuda, MachineCodeHasTheInstructionsOfTheProgram) {
       {"tiled_product", 1536, {{"FFMA", 6 * 8 * 4}, {"BAR", 12}, {"LDG", 12}, {"STS", 12}, {"STG", 2}}},
       // Two copies for each of five steps, a barrier a step, four multiply-adds.
       {"asynchronous_pipeline", 768, {{"LDGSTS", 10}, {"BAR", 5}, {"FFMA", 20}, {"LDG", 0}, {"STG", 1}}},
+      // A row is four copies, and an element of the other operand one, for each of four steps. Two
+      // versions of 8 rows of 64 bytes, behind 128 for the other operand.
+      {"vector_copies", 1152, {{"LDGSTS", 4 * 5}, {"LDG", 0}, {"STS", 0}}},
       {"reduction_across_threads", 20, {{"BAR", 3}, {"STG", 1}}},
       // Two steps of two products.
       {"warp_product", 0, {{"HMMA", 4}}},
