@@ -1,5 +1,5 @@
 // Tile operations as the instruction that their intrinsic names. Which one and how its operands are passed is data
-// (ir/tile_intrinsic.h); lowering has left only operations that have one.
+// (tile/tile_intrinsic.h); lowering has left only operations that have one.
 #include <algorithm>
 
 #include "compiler/codegen/emitter.h"

@@ -1,4 +1,4 @@
-// A module: tensor functions, and the graph functions that call them (the R.* dialect: README.md beside this file).
+// A module: tensor functions, and the graph functions that call them (the R.* dialect: compiler/text/README.md).
 //
 // A graph function is a line of bindings, some of them in dataflow blocks, which have no side effects. A tensor
 // function is called in destination-passing style: `CallTir` names what it gives back, the caller makes room for it.

@@ -119,8 +119,8 @@ struct Alloc {
   Stmt body;
   static constexpr auto Fields() { return std::tuple(&Alloc::buffer, &Alloc::body); }
 };
-// Applies an intrinsic (data: tile_intrinsic.h) to regions of buffers. What it touches is said here, so that no table
-// is asked: operand 0 is written, and read where the operation accumulates into it; the others are read.
+// Applies an intrinsic (data: compiler/tile/tile_intrinsic.h) to regions of buffers. What it touches is said here, so
+// that no table is asked: operand 0 is written, and read where the operation accumulates into it; the others are read.
 struct TileOp {
   std::string intrinsic;
   std::vector<BufferRegion> operands;  // in the intrinsic's order: the output first

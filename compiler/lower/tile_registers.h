@@ -1,4 +1,4 @@
-// Which tile registers (ir/tile_intrinsic.h) hold the sums of a product.
+// Which tile registers (tile/tile_intrinsic.h) hold the sums of a product.
 #pragma once
 
 #include <cstdint>

@@ -11,7 +11,7 @@
 
 namespace hone {
 
-struct GraphFunc;  // module.h
+struct GraphFunc;  // compiler/ir/module.h
 struct IrModule;
 
 std::string ToText(const Expr& e);
