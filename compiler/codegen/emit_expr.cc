@@ -4,6 +4,7 @@
 
 #include "compiler/codegen/emitter.h"
 #include "compiler/codegen/vector_math.h"
+#include "compiler/ir/math_functions.h"
 #include "compiler/ir/scalar_arith.h"
 #include "compiler/ir/visit.h"
 #include "compiler/support/check.h"
@@ -432,6 +433,7 @@ llvm::Value* Emitter::EmitIfThenElse(const IfThenElseExpr& e, DType type) {
 }
 
 llvm::Value* Emitter::EmitCall(const Call& call, DType type) {
+  if (const std::optional<Expr> made_of = ExpandMath(call, options_.precise)) return EmitExpr(*made_of);
   std::vector<llvm::Value*> args;
   for (const Expr& arg : call.args) args.push_back(EmitExpr(arg));
   const DType operand = call.args[0].type();

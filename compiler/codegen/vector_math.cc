@@ -1,7 +1,9 @@
 #include "compiler/codegen/vector_math.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <iterator>
 #include <limits>
 #include <numbers>
 #include <vector>
@@ -41,13 +43,6 @@ class Math {
     return CopySign(b_.CreateFDiv(e, b_.CreateFAdd(e, C(2))), x);
   }
 
-  // With e = e^-|x|, which cannot overflow: 1 / (1 + e), or e / (1 + e) for negative x.
-  Value* Sigmoid(Value* x) {
-    Value* e = Exp(b_.CreateFNeg(Abs(x)));
-    Value* above = b_.CreateSelect(b_.CreateFCmpOLT(x, C(0)), e, C(1));
-    return b_.CreateFDiv(above, b_.CreateFAdd(C(1), e));
-  }
-
   Value* Log(Value* x) {
     const Split s = SplitExponent(x);
     // ln 2 in two parts: the first has few bits, so that its product with an exponent is exact (Cody and Waite).
@@ -64,6 +59,9 @@ class Math {
 
   Value* Sin(Value* x) { return SinOrCos(x, 0); }
   Value* Cos(Value* x) { return SinOrCos(x, 1); }
+
+  Value* IsNan(Value* x) { return b_.CreateFCmpUNO(x, x); }
+  Value* IsInfinite(Value* x) { return b_.CreateFCmpOEQ(Abs(x), Infinity()); }
 
   // |x|^y = e^(y ln|x|), then C's special cases.
   Value* Pow(Value* x, Value* y) {
@@ -257,51 +255,54 @@ class Math {
   bool wide_;
 };
 
-bool IsTranscendental(std::string_view name) {
-  return name == "exp" || name == "exp2" || name == "log" || name == "log2" || name == "tanh" || name == "erf" ||
-         name == "sigmoid";
-}
+using Args = std::span<Value* const>;
+enum class InDouble { kNever, kWhenPrecise, kAlways };  // how float is computed
+struct Function {
+  std::string_view name;
+  Value* (*emit)(Math& m, Args x);
+  InDouble in_double = InDouble::kNever;
+};
+// A sine needs more digits of pi than a float has, a power more of the logarithm.
+const Function kFunctions[] = {
+    {"exp", [](Math& m, Args x) { return m.Exp(x[0]); }, InDouble::kWhenPrecise},
+    {"exp2", [](Math& m, Args x) { return m.Exp2(x[0]); }, InDouble::kWhenPrecise},
+    {"log", [](Math& m, Args x) { return m.Log(x[0]); }, InDouble::kWhenPrecise},
+    {"log2", [](Math& m, Args x) { return m.Log2(x[0]); }, InDouble::kWhenPrecise},
+    {"tanh", [](Math& m, Args x) { return m.Tanh(x[0]); }, InDouble::kWhenPrecise},
+    {"erf", [](Math& m, Args x) { return m.Erf(x[0]); }, InDouble::kWhenPrecise},
+    {"sin", [](Math& m, Args x) { return m.Sin(x[0]); }, InDouble::kAlways},
+    {"cos", [](Math& m, Args x) { return m.Cos(x[0]); }, InDouble::kAlways},
+    {"pow", [](Math& m, Args x) { return m.Pow(x[0], x[1]); }, InDouble::kAlways},
+    {"sqrt", [](Math& m, Args x) { return m.Unary(llvm::Intrinsic::sqrt, x[0]); }},
+    {"floor", [](Math& m, Args x) { return m.Unary(llvm::Intrinsic::floor, x[0]); }},
+    {"ceil", [](Math& m, Args x) { return m.Unary(llvm::Intrinsic::ceil, x[0]); }},
+    {"round", [](Math& m, Args x) { return m.Unary(llvm::Intrinsic::roundeven, x[0]); }},
+    {"trunc", [](Math& m, Args x) { return m.Unary(llvm::Intrinsic::trunc, x[0]); }},
+    {"abs", [](Math& m, Args x) { return m.Abs(x[0]); }},
+    {"fma", [](Math& m, Args x) { return m.Fma(x[0], x[1], x[2]); }},
+    {"isnan", [](Math& m, Args x) { return m.IsNan(x[0]); }},
+    {"isinf", [](Math& m, Args x) { return m.IsInfinite(x[0]); }},
+};
 
 }  // namespace
 
 Value* EmitMath(llvm::IRBuilder<>& b, std::string_view name, std::span<Value* const> args, bool precise) {
+  const auto* function = std::ranges::find(kFunctions, name, &Function::name);
+  HONE_CHECK(function != std::end(kFunctions)) << "no code for the function " << name;
   llvm::Type* type = args[0]->getType();
-  // A sine needs more digits of pi than a float has, a power more of the logarithm: computed in double.
   const bool in_double =
-      name == "sin" || name == "cos" || name == "tan" || name == "pow" || (precise && IsTranscendental(name));
-  if (!type->getScalarType()->isDoubleTy() && in_double) {
-    llvm::Type* wide = b.getDoubleTy();
-    if (auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(type))
-      wide = llvm::FixedVectorType::get(wide, vector->getNumElements());
-    std::vector<Value*> extended;
-    for (Value* arg : args) extended.push_back(b.CreateFPExt(arg, wide));
-    return b.CreateFPTrunc(EmitMath(b, name, extended, precise), type);
+      function->in_double == InDouble::kAlways || (precise && function->in_double == InDouble::kWhenPrecise);
+  if (type->getScalarType()->isDoubleTy() || !in_double) {
+    Math m(b, type);
+    return function->emit(m, args);
   }
-  Math m(b, type);
-  Value* x = args[0];
-  if (name == "exp") return m.Exp(x);
-  if (name == "exp2") return m.Exp2(x);
-  if (name == "log") return m.Log(x);
-  if (name == "log2") return m.Log2(x);
-  if (name == "sqrt") return m.Unary(llvm::Intrinsic::sqrt, x);
-  if (name == "rsqrt") return b.CreateFDiv(m.C(1), m.Unary(llvm::Intrinsic::sqrt, x));
-  if (name == "tanh") return m.Tanh(x);
-  if (name == "erf") return m.Erf(x);
-  if (name == "sigmoid") return m.Sigmoid(x);
-  if (name == "sin") return m.Sin(x);
-  if (name == "cos") return m.Cos(x);
-  if (name == "tan") return b.CreateFDiv(m.Sin(x), m.Cos(x));
-  if (name == "pow") return m.Pow(x, args[1]);
-  if (name == "floor") return m.Unary(llvm::Intrinsic::floor, x);
-  if (name == "ceil") return m.Unary(llvm::Intrinsic::ceil, x);
-  if (name == "round") return m.Unary(llvm::Intrinsic::roundeven, x);
-  if (name == "trunc") return m.Unary(llvm::Intrinsic::trunc, x);
-  if (name == "abs") return m.Abs(x);
-  if (name == "fma") return m.Fma(x, args[1], args[2]);
-  if (name == "isnan") return b.CreateFCmpUNO(x, x);
-  if (name == "isinf") return b.CreateFCmpOEQ(m.Abs(x), m.Infinity());
-  HONE_UNREACHABLE() << "no code for the function " << name;
-  return nullptr;
+  llvm::Type* wide = b.getDoubleTy();
+  if (auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(type))
+    wide = llvm::FixedVectorType::get(wide, vector->getNumElements());
+  std::vector<Value*> extended;
+  for (Value* arg : args) extended.push_back(b.CreateFPExt(arg, wide));
+  Math m(b, wide);
+  return b.CreateFPTrunc(function->emit(m, extended), type);
 }
 
 }  // namespace hone

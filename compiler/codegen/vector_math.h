@@ -14,8 +14,8 @@
 
 namespace hone {
 
-// The value of a function of ir/intrinsics.h on arguments that are all float or double, scalars or vectors of one
-// length.
+// The value of a function of ir/intrinsics.h that is not made of others, on arguments that are all float or double,
+// scalars or vectors of one length.
 llvm::Value* EmitMath(llvm::IRBuilder<>& builder, std::string_view name, std::span<llvm::Value* const> args,
                       bool precise = false);
 

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/interp/oracle.h"
+#include "compiler/ir/math_functions.h"
 #include "compiler/ir/scalar_arith.h"
 #include "compiler/ir/structural.h"
 #include "compiler/ir/visit.h"
@@ -338,61 +339,21 @@ absl::StatusOr<Estimate> ErrorRules::OfCall(const Call& n, DType type) {
   if (n.name == "floor" || n.name == "ceil" || n.name == "round" || n.name == "trunc") return Step(n.name, a);
   const Expr value = Bind(MakeCall(n.name, values));
   if (n.name == "abs") return Estimate{value, a.error, a.relative};
-  const Expr x = a.value, off = Absolute(a);  // absent when the argument is exact
+  const FunctionErrors& function = FindMathFunction(n.name)->errors;
   const Expr size = Bind(Magnitude(value));
-  const double few = 4 * u;  // of a library function
-  Expr error;                // carried from the argument
-  if (off && (n.name == "log" || n.name == "log2" || n.name == "sqrt" || n.name == "rsqrt")) {
-    const Expr rest = Bind(x - Real(kMost) * off);  // how small the argument may be
-    Expr slope;
-    if (n.name == "log") slope = off / rest;
-    if (n.name == "log2") slope = off / rest * Real(1.4426950408889634);
-    if (n.name == "rsqrt") slope = Real(0.5) * size * off / rest;
-    if (n.name == "sqrt") slope = MakeSelect(off > Real(0), Min(off / value, Call1("sqrt", off)), Real(0));
-    const Expr fine = n.name == "sqrt" ? rest >= Real(0) : rest > Real(0);
-    // Surely below 0, or no number: so is the result surely no number.
-    const Expr none = MakeNot(x + Real(kMost) * off >= Real(0));
-    error = MakeSelect(fine, slope, MakeSelect(none, Real(0), Infinity()));
-  } else if (off && (n.name == "exp" || n.name == "exp2")) {
-    // (exp(x + k e) - exp(x)) / k is at most exp(x) e exp(k e).
-    const Expr scaled = n.name == "exp" ? off : Bind(off * Real(0.6931471805599453));
-    error = size * scaled * Call1("exp", Min(Real(kMost) * scaled, Real(700)));
-    // Infinite in double: further beyond the largest float than errors below 100 reach.
-    error = MakeSelect(size < Infinity(), error, MakeSelect(scaled < Real(100), Real(0), Infinity()));
-  } else if (off && n.name == "sigmoid") {
-    error = off * Min(Real(0.25), size * Call1("exp", Min(Real(kMost) * off, Real(700))));
-  } else if (off && n.name == "erf") {
-    error = off * Real(1.1283791670955126);
-  } else if (off && (n.name == "tanh" || n.name == "sin" || n.name == "cos")) {
-    error = off;
-  } else if (n.name == "tan") {
-    error = (Real(few) + OrZero(off)) * Real(2) * (Real(1) + value * value);
-  } else if (n.name == "pow") {
-    const Expr base = Bind(Magnitude(x)),
-               logarithm = Bind(MakeSelect(base > Real(0), Magnitude(Call1("log", base)), Real(0)));
-    // By way of exp(y log(x)) the exponent's own rounding counts.
-    Expr part = Real(2 * u) * Magnitude(args[1].value) * logarithm;
-    const Expr exponent_off = Absolute(args[1]);
-    if (exponent_off) part = part + exponent_off * logarithm;
-    if (off) {
-      const Expr rest = Bind(base - Real(kMost) * off);
-      part = part + MakeSelect(off > Real(0),
-                               MakeSelect(rest > Real(0), Magnitude(args[1].value) * off / rest, Infinity()), Real(0));
-    }
-    part = Bind(part);
-    error = MakeSelect(part < Real(0.1), MakeSelect(size < Infinity(), Real(2) * size * part, Real(0)), Infinity());
+  Expr error;
+  if (function.carried != nullptr) {
+    std::vector<Expr> errors;
+    for (const Estimate& arg : args) errors.push_back(Absolute(arg));
+    error = function.carried({values, errors, value, size, kMost, u, [this](const Expr& e) { return Bind(e); }});
   }
-  if (n.name == "sin" || n.name == "cos") return Estimate{value, Bind(AddErrors(error, Real(few)))};
-  if (n.name == "log" || n.name == "log2") error = AddErrors(error, Real(u));
-  if (n.name == "exp" || n.name == "exp2" || n.name == "sigmoid" || n.name == "pow") {
-    error = AddErrors(error, Real(SmallestNormal(type)));  // tiny results may be flushed to 0
-    if (n.name != "sigmoid") {
-      const Expr overflows = And(size > Real(LargestFinite(type)), size < Infinity());
-      error = MakeSelect(overflows, Infinity(), error);
-    }
+  if (function.absolute > 0) error = AddErrors(error, Real(function.absolute * u));
+  if (function.may_flush) error = AddErrors(error, Real(SmallestNormal(type)));
+  if (function.may_overflow) {
+    const Expr overflows = And(size > Real(LargestFinite(type)), size < Infinity());
+    error = MakeSelect(overflows, Infinity(), error);
   }
-  const double rounding = n.name == "sqrt" ? 2 * u : n.name == "pow" ? 16 * u : few;
-  return Estimate{value, Bind(error), rounding};
+  return Estimate{value, Bind(error), function.relative * u};
 }
 
 absl::StatusOr<Estimate> ErrorRules::Of(const Expr& e) {

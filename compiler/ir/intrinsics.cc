@@ -1,38 +1,16 @@
 #include "compiler/ir/intrinsics.h"
 
 #include <algorithm>
-#include <cmath>
+#include <iterator>
+#include <vector>
+
+#include "compiler/ir/math_functions.h"
 
 namespace hone {
 namespace {
 
-double Rsqrt(double x) { return 1 / std::sqrt(x); }
-double Sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
-double Power(double x, double y) { return std::pow(x, y); }
-
-constexpr IntrinsicInfo OfOne(std::string_view name, double (*function)(double)) {
-  return {.name = name, .arity = 1, .of_one = function};
-}
-
-constexpr IntrinsicInfo kIntrinsics[] = {
-    OfOne("exp", std::exp),
-    OfOne("exp2", std::exp2),
-    OfOne("log", std::log),
-    OfOne("log2", std::log2),
-    OfOne("sqrt", std::sqrt),
-    OfOne("rsqrt", Rsqrt),
-    OfOne("tanh", std::tanh),
-    OfOne("erf", std::erf),
-    OfOne("sigmoid", Sigmoid),
-    OfOne("sin", std::sin),
-    OfOne("cos", std::cos),
-    OfOne("tan", std::tan),
-    {.name = "pow", .arity = 2, .of_two = Power},
-    OfOne("floor", std::floor),
-    OfOne("ceil", std::ceil),
-    OfOne("round", std::nearbyint),  // halves to even
-    OfOne("trunc", std::trunc),
-    OfOne("abs", std::fabs),
+// What has integers too, what says something of a number, and what has an effect.
+constexpr IntrinsicInfo kOthers[] = {
     {"fma", 3},
     {"isnan", 1, true},
     {"isinf", 1, true},
@@ -49,11 +27,23 @@ constexpr IntrinsicInfo kIntrinsics[] = {
 
 }  // namespace
 
-std::span<const IntrinsicInfo> Intrinsics() { return kIntrinsics; }
+std::span<const IntrinsicInfo> Intrinsics() {
+  static const auto* table = [] {
+    auto* rows = new std::vector<IntrinsicInfo>;
+    for (const MathFunction& f : MathFunctions()) {
+      const int arity = f.of_two == nullptr ? 1 : 2;
+      rows->push_back({.name = f.name, .arity = arity, .of_one = f.of_one, .of_two = f.of_two});
+    }
+    rows->insert(rows->end(), std::begin(kOthers), std::end(kOthers));
+    return rows;
+  }();
+  return *table;
+}
 
 const IntrinsicInfo* FindIntrinsic(std::string_view name) {
-  const auto* found = std::ranges::find(kIntrinsics, name, &IntrinsicInfo::name);
-  return found == std::end(kIntrinsics) ? nullptr : found;
+  const std::span<const IntrinsicInfo> table = Intrinsics();
+  const auto found = std::ranges::find(table, name, &IntrinsicInfo::name);
+  return found == table.end() ? nullptr : &*found;
 }
 
 }  // namespace hone

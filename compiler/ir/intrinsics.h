@@ -15,8 +15,8 @@ struct IntrinsicInfo {
   double (*of_one)(double) = nullptr;
   double (*of_two)(double, double) = nullptr;
 };
-// exp exp2 log log2 sqrt rsqrt tanh erf sigmoid sin cos tan pow floor ceil round trunc abs fma isnan isinf, popcount;
-// prefetch, which asks for the cache line of an element and computes nothing.
+// The mathematical functions (math_functions.h), fma isnan isinf, popcount; what has an effect, as prefetch, which asks
+// for the cache line of an element and computes nothing.
 std::span<const IntrinsicInfo> Intrinsics();
 const IntrinsicInfo* FindIntrinsic(std::string_view name);  // nullptr when unknown
 

@@ -1,0 +1,165 @@
+#include "compiler/ir/math_functions.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <limits>
+#include <numbers>
+
+namespace hone {
+namespace {
+
+Expr Real(double value) { return FloatConst(value, DType::Float(64)); }
+Expr Infinity() { return Real(std::numeric_limits<double>::infinity()); }
+Expr Call1(const char* name, const Expr& x) { return MakeCall(name, {x}); }
+Expr Magnitude(const Expr& x) { return Call1("abs", x); }
+Expr Like(double value, const Expr& x) { return FloatConst(value, x.type()); }
+
+// ---- Errors: for |k| <= most, |f(x + k e) - f(x)| / |k| is at most this, for
+// an argument x with error e.
+
+// How small the argument may be.
+Expr Least(const ErrorPoint& p) { return p.bind(p.args[0] - Real(p.most) * p.errors[0]); }
+
+// `slope` where the argument is surely `inside` the domain, which starts at
+// `from`: nothing where it is surely outside, for the value is surely no
+// number; anything on the border.
+Expr InDomain(const ErrorPoint& p, double from, const Expr& inside, const Expr& slope) {
+  const Expr outside = MakeNot(p.args[0] + Real(p.most) * p.errors[0] >= Real(from));
+  return MakeSelect(inside, slope, MakeSelect(outside, Real(0), Infinity()));
+}
+
+// The function's slope is at most 1.
+Expr AtMostOne(const ErrorPoint& p) { return p.errors[0]; }
+
+// (exp(x + k e) - exp(x)) / k is at most exp(x) e exp(k e). Where exp(x) is
+// infinite in double, it is further beyond the largest float than errors below
+// 100 reach.
+Expr OfExponential(const ErrorPoint& p, const Expr& exponential, const Expr& off) {
+  const Expr error = exponential * off * Call1("exp", Min(Real(p.most) * off, Real(700)));
+  return MakeSelect(p.size < Infinity(), error, MakeSelect(off < Real(100), Real(0), Infinity()));
+}
+
+Expr ExpErrors(const ErrorPoint& p) { return p.errors[0] ? OfExponential(p, p.size, p.errors[0]) : Expr(); }
+Expr Exp2Errors(const ErrorPoint& p) {
+  return p.errors[0] ? OfExponential(p, p.size, p.bind(p.errors[0] * Real(std::numbers::ln2))) : Expr();
+}
+
+Expr LogErrors(const ErrorPoint& p) {
+  if (!p.errors[0]) return Expr();
+  const Expr least = Least(p);
+  return InDomain(p, 0, least > Real(0), p.errors[0] / least);
+}
+Expr Log2Errors(const ErrorPoint& p) {
+  if (!p.errors[0]) return Expr();
+  const Expr least = Least(p);
+  return InDomain(p, 0, least > Real(0), p.errors[0] / least * Real(std::numbers::log2e));
+}
+
+Expr SqrtErrors(const ErrorPoint& p) {
+  if (!p.errors[0]) return Expr();
+  const Expr& off = p.errors[0];
+  const Expr slope = MakeSelect(off > Real(0), Min(off / p.value, Call1("sqrt", off)), Real(0));
+  return InDomain(p, 0, Least(p) >= Real(0), slope);
+}
+Expr RsqrtErrors(const ErrorPoint& p) {
+  if (!p.errors[0]) return Expr();
+  const Expr least = Least(p);
+  return InDomain(p, 0, least > Real(0), Real(0.5) * p.size * p.errors[0] / least);
+}
+
+Expr SigmoidErrors(const ErrorPoint& p) {
+  if (!p.errors[0]) return Expr();
+  const Expr& off = p.errors[0];
+  return off * Min(Real(0.25), p.size * Call1("exp", Min(Real(p.most) * off, Real(700))));
+}
+Expr ErfErrors(const ErrorPoint& p) { return p.errors[0] ? p.errors[0] * Real(2 * std::numbers::inv_sqrtpi) : Expr(); }
+
+Expr TanErrors(const ErrorPoint& p) {
+  const Expr own = Real(4 * p.roundoff);
+  return (p.errors[0] ? own + p.errors[0] : own) * Real(2) * (Real(1) + p.value * p.value);
+}
+
+// By way of exp(y log(x)) the exponent's own rounding counts.
+Expr PowErrors(const ErrorPoint& p) {
+  const Expr base = p.bind(Magnitude(p.args[0])), exponent = Magnitude(p.args[1]);
+  const Expr logarithm = p.bind(MakeSelect(base > Real(0), Magnitude(Call1("log", base)), Real(0)));
+  Expr part = Real(2 * p.roundoff) * exponent * logarithm;
+  if (p.errors[1]) part = part + p.errors[1] * logarithm;
+  if (const Expr& off = p.errors[0]) {
+    const Expr rest = p.bind(base - Real(p.most) * off);
+    const Expr carried = MakeSelect(rest > Real(0), exponent * off / rest, Infinity());
+    part = part + MakeSelect(off > Real(0), carried, Real(0));
+  }
+  part = p.bind(part);
+  return MakeSelect(part < Real(0.1), MakeSelect(p.size < Infinity(), Real(2) * p.size * part, Real(0)), Infinity());
+}
+
+// ---- Values in double, where the C library has none
+
+double Rsqrt(double x) { return 1 / std::sqrt(x); }
+double Sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+double Power(double x, double y) { return std::pow(x, y); }
+
+// ---- Expansions
+
+Expr RsqrtOf(const Expr& x) { return Like(1, x) / Call1("sqrt", x); }
+
+// With e = exp(-|x|), which cannot overflow: 1 / (1 + e), or e / (1 + e) for
+// negative x.
+Expr SigmoidOf(const Expr& x) {
+  const Var e("e", x.type());
+  const Expr quotient = MakeSelect(x < Like(0, x), e, Like(1, x)) / (Like(1, x) + Expr(e));
+  return Expr::Make(LetExpr{e, Call1("exp", -Magnitude(x)), quotient}, x.type());
+}
+
+Expr TanOf(const Expr& x) { return Call1("sin", x) / Call1("cos", x); }
+
+// ---- The table
+
+constexpr MathFunction kFunctions[] = {
+    {.name = "exp", .of_one = std::exp, .errors = {.carried = ExpErrors, .may_flush = true, .may_overflow = true}},
+    {.name = "exp2", .of_one = std::exp2, .errors = {.carried = Exp2Errors, .may_flush = true, .may_overflow = true}},
+    {.name = "log", .of_one = std::log, .errors = {.carried = LogErrors, .absolute = 1}},
+    {.name = "log2", .of_one = std::log2, .errors = {.carried = Log2Errors, .absolute = 1}},
+    {.name = "sqrt", .of_one = std::sqrt, .errors = {.carried = SqrtErrors, .relative = 2}},
+    {.name = "rsqrt", .of_one = Rsqrt, .errors = {.carried = RsqrtErrors}, .expand = RsqrtOf},
+    {.name = "tanh", .of_one = std::tanh, .errors = {.carried = AtMostOne}},
+    {.name = "erf", .of_one = std::erf, .errors = {.carried = ErfErrors}},
+    {.name = "sigmoid",
+     .of_one = Sigmoid,
+     .errors = {.carried = SigmoidErrors, .may_flush = true},
+     .expand = SigmoidOf},
+    {.name = "sin", .of_one = std::sin, .errors = {.carried = AtMostOne, .relative = 0, .absolute = 4}},
+    {.name = "cos", .of_one = std::cos, .errors = {.carried = AtMostOne, .relative = 0, .absolute = 4}},
+    {.name = "tan", .of_one = std::tan, .errors = {.carried = TanErrors}, .expand = TanOf, .in_double = true},
+    {.name = "pow",
+     .of_two = Power,
+     .errors = {.carried = PowErrors, .relative = 16, .may_flush = true, .may_overflow = true}},
+    {.name = "floor", .of_one = std::floor},
+    {.name = "ceil", .of_one = std::ceil},
+    {.name = "round", .of_one = std::nearbyint},  // halves to even
+    {.name = "trunc", .of_one = std::trunc},
+    {.name = "abs", .of_one = std::fabs},
+};
+
+}  // namespace
+
+std::span<const MathFunction> MathFunctions() { return kFunctions; }
+
+const MathFunction* FindMathFunction(std::string_view name) {
+  const auto* found = std::ranges::find(kFunctions, name, &MathFunction::name);
+  return found == std::end(kFunctions) ? nullptr : found;
+}
+
+std::optional<Expr> ExpandMath(const Call& call, bool precise) {
+  const MathFunction* function = FindMathFunction(call.name);
+  if (function == nullptr || function->expand == nullptr) return std::nullopt;
+  const DType type = call.args[0].type();
+  const bool wide = type.bits == 64 || function->in_double || precise;
+  const DType working = DType::Float(wide ? 64 : 32).with_lanes(type.lanes);
+  const Var x("x", working);
+  return MakeCast(type, Expr::Make(LetExpr{x, MakeCast(working, call.args[0]), function->expand(x)}, working));
+}
+
+}  // namespace hone
