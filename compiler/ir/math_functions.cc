@@ -15,15 +15,13 @@ Expr Call1(const char* name, const Expr& x) { return MakeCall(name, {x}); }
 Expr Magnitude(const Expr& x) { return Call1("abs", x); }
 Expr Like(double value, const Expr& x) { return FloatConst(value, x.type()); }
 
-// ---- Errors: for |k| <= most, |f(x + k e) - f(x)| / |k| is at most this, for
-// an argument x with error e.
+// ---- Errors: for |k| <= most, |f(x + k e) - f(x)| / |k| is at most this, for an argument x with error e.
 
 // How small the argument may be.
 Expr Least(const ErrorPoint& p) { return p.bind(p.args[0] - Real(p.most) * p.errors[0]); }
 
-// `slope` where the argument is surely `inside` the domain, which starts at
-// `from`: nothing where it is surely outside, for the value is surely no
-// number; anything on the border.
+// `slope` where the argument is surely `inside` the domain, which starts at `from`: nothing where it is surely outside,
+// for the value is surely no number; anything on the border.
 Expr InDomain(const ErrorPoint& p, double from, const Expr& inside, const Expr& slope) {
   const Expr outside = MakeNot(p.args[0] + Real(p.most) * p.errors[0] >= Real(from));
   return MakeSelect(inside, slope, MakeSelect(outside, Real(0), Infinity()));
@@ -32,9 +30,8 @@ Expr InDomain(const ErrorPoint& p, double from, const Expr& inside, const Expr& 
 // The function's slope is at most 1.
 Expr AtMostOne(const ErrorPoint& p) { return p.errors[0]; }
 
-// (exp(x + k e) - exp(x)) / k is at most exp(x) e exp(k e). Where exp(x) is
-// infinite in double, it is further beyond the largest float than errors below
-// 100 reach.
+// (exp(x + k e) - exp(x)) / k is at most exp(x) e exp(k e). Where exp(x) is infinite in double, it is further beyond
+// the largest float than errors below 100 reach.
 Expr OfExponential(const ErrorPoint& p, const Expr& exponential, const Expr& off) {
   const Expr error = exponential * off * Call1("exp", Min(Real(p.most) * off, Real(700)));
   return MakeSelect(p.size < Infinity(), error, MakeSelect(off < Real(100), Real(0), Infinity()));
@@ -43,6 +40,10 @@ Expr OfExponential(const ErrorPoint& p, const Expr& exponential, const Expr& off
 Expr ExpErrors(const ErrorPoint& p) { return p.errors[0] ? OfExponential(p, p.size, p.errors[0]) : Expr(); }
 Expr Exp2Errors(const ErrorPoint& p) {
   return p.errors[0] ? OfExponential(p, p.size, p.bind(p.errors[0] * Real(std::numbers::ln2))) : Expr();
+}
+
+Expr Expm1Errors(const ErrorPoint& p) {
+  return p.errors[0] ? OfExponential(p, p.bind(Magnitude(p.value + Real(1))), p.errors[0]) : Expr();
 }
 
 Expr LogErrors(const ErrorPoint& p) {
@@ -54,6 +55,12 @@ Expr Log2Errors(const ErrorPoint& p) {
   if (!p.errors[0]) return Expr();
   const Expr least = Least(p);
   return InDomain(p, 0, least > Real(0), p.errors[0] / least * Real(std::numbers::log2e));
+}
+
+Expr Log1pErrors(const ErrorPoint& p) {
+  if (!p.errors[0]) return Expr();
+  const Expr least = p.bind(Real(1) + Least(p));
+  return InDomain(p, -1, least > Real(0), p.errors[0] / least);
 }
 
 Expr SqrtErrors(const ErrorPoint& p) {
@@ -105,23 +112,61 @@ double Power(double x, double y) { return std::pow(x, y); }
 
 Expr RsqrtOf(const Expr& x) { return Like(1, x) / Call1("sqrt", x); }
 
-// With e = exp(-|x|), which cannot overflow: 1 / (1 + e), or e / (1 + e) for
-// negative x.
+// With e = exp(-|x|), which cannot overflow: 1 / (1 + e), or e / (1 + e) for negative x.
 Expr SigmoidOf(const Expr& x) {
   const Var e("e", x.type());
   const Expr quotient = MakeSelect(x < Like(0, x), e, Like(1, x)) / (Like(1, x) + Expr(e));
   return Expr::Make(LetExpr{e, Call1("exp", -Magnitude(x)), quotient}, x.type());
 }
 
+// log(1 + x) and exp(x) - 1 without the loss of digits near 0: what rounding does to w = 1 + x, or to u = exp(x), is
+// divided out again (W. Kahan; N. Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., 1.14.1).
+Expr Log1pOf(const Expr& x) {
+  const Var w("w", x.type());
+  const Expr quotient = x * (Call1("log", w) / (Expr(w) - Like(1, x)));
+  const Expr infinite = Eq(w, Like(std::numeric_limits<double>::infinity(), x));
+  const Expr value = MakeSelect(Or(Eq(w, Like(1, x)), infinite), x, quotient);
+  return Expr::Make(LetExpr{w, Like(1, x) + x, value}, x.type());
+}
+Expr Expm1Of(const Expr& x) {
+  const Var u("u", x.type());
+  const Expr less = Expr(u) - Like(1, x);
+  const Expr value = MakeSelect(Magnitude(x) > Like(1, x), less, less * (x / Call1("log", u)));
+  return Expr::Make(LetExpr{u, Call1("exp", x), MakeSelect(Eq(u, Like(1, x)), x, value)}, x.type());
+}
+
 Expr TanOf(const Expr& x) { return Call1("sin", x) / Call1("cos", x); }
+
+// With t = tan(pi / 8): atan(a) = pi/4 + atan((a - 1) / (a + 1)) above t, and pi/2 - atan(1 / a) beyond 1 / t. What is
+// left is at most t, and its power series, r - r^3/3 + r^5/5 - ..., gains a factor of 5.8 a term.
+Expr AtanOf(const Expr& x) {
+  const double turn = std::numbers::sqrt2 - 1;
+  const Var a("a", x.type()), r("r", x.type()), square("s", x.type());
+  const Expr one = Like(1, x), high = a > Like(1 / turn, x), middle = a > Like(turn, x);
+  Expr series = Like(0, x);
+  for (int k = (x.type().bits == 64 ? 22 : 10) - 1; k >= 0; --k)
+    series = series * Expr(square) + Like((k % 2 == 0 ? 1.0 : -1.0) / (2 * k + 1), x);
+  const Expr from =
+      MakeSelect(high, Like(std::numbers::pi / 2, x), MakeSelect(middle, Like(std::numbers::pi / 4, x), Like(0, x)));
+  Expr value = Expr::Make(LetExpr{square, Expr(r) * Expr(r), from + Expr(r) * series}, x.type());
+  const Expr reduced = MakeSelect(high, Like(-1, x) / a, MakeSelect(middle, (Expr(a) - one) / (Expr(a) + one), a));
+  value = Expr::Make(LetExpr{r, reduced, std::move(value)}, x.type());
+  value = Expr::Make(LetExpr{a, Magnitude(x), std::move(value)}, x.type());
+  return MakeSelect(x < Like(0, x), -value, value);
+}
 
 // ---- The table
 
 constexpr MathFunction kFunctions[] = {
     {.name = "exp", .of_one = std::exp, .errors = {.carried = ExpErrors, .may_flush = true, .may_overflow = true}},
     {.name = "exp2", .of_one = std::exp2, .errors = {.carried = Exp2Errors, .may_flush = true, .may_overflow = true}},
+    {.name = "expm1",
+     .of_one = std::expm1,
+     .errors = {.carried = Expm1Errors, .relative = 8, .may_overflow = true},
+     .expand = Expm1Of},
     {.name = "log", .of_one = std::log, .errors = {.carried = LogErrors, .absolute = 1}},
     {.name = "log2", .of_one = std::log2, .errors = {.carried = Log2Errors, .absolute = 1}},
+    {.name = "log1p", .of_one = std::log1p, .errors = {.carried = Log1pErrors, .relative = 8}, .expand = Log1pOf},
     {.name = "sqrt", .of_one = std::sqrt, .errors = {.carried = SqrtErrors, .relative = 2}},
     {.name = "rsqrt", .of_one = Rsqrt, .errors = {.carried = RsqrtErrors}, .expand = RsqrtOf},
     {.name = "tanh", .of_one = std::tanh, .errors = {.carried = AtMostOne}},
@@ -133,6 +178,7 @@ constexpr MathFunction kFunctions[] = {
     {.name = "sin", .of_one = std::sin, .errors = {.carried = AtMostOne, .relative = 0, .absolute = 4}},
     {.name = "cos", .of_one = std::cos, .errors = {.carried = AtMostOne, .relative = 0, .absolute = 4}},
     {.name = "tan", .of_one = std::tan, .errors = {.carried = TanErrors}, .expand = TanOf, .in_double = true},
+    {.name = "atan", .of_one = std::atan, .errors = {.carried = AtMostOne, .relative = 8}, .expand = AtanOf},
     {.name = "pow",
      .of_two = Power,
      .errors = {.carried = PowErrors, .relative = 16, .may_flush = true, .may_overflow = true}},

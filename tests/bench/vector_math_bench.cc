@@ -40,8 +40,8 @@ struct Function {
   double (*exact)(double) = FindMathFunction(name)->of_one;
 };
 const Function kFunctions[] = {
-    {"exp", 2}, {"exp2", 2},    {"log", 4},    {"log2", 4},  {"tanh", 4},
-    {"erf", 4}, {"sigmoid", 4}, {"sqrt", 0.5}, {"rsqrt", 2},
+    {"exp", 2},     {"exp2", 2},  {"log", 4},   {"log2", 4}, {"tanh", 4},   {"erf", 4},
+    {"sigmoid", 4}, {"expm1", 5}, {"log1p", 5}, {"atan", 4}, {"sqrt", 0.5}, {"rsqrt", 2},
 };
 
 constexpr int64_t kChunk = 1 << 16;  // inputs of one call of the kernel

@@ -56,7 +56,9 @@ const FunctionCase kCases[] = {
     {"tanh", tanhl, -25, 25, 4, 2e-15},        {"erf", erfl, -7, 7, 2, 2e-15},
     {"sigmoid", Sigmoid, -100, 100, 3, 1e-15}, {"sin", sinl, -1e4, 1e4, 1, 1e-13},
     {"cos", cosl, -1e4, 1e4, 1, 1e-13},        {"tan", tanl, -1e4, 1e4, 1, 1e-13},
-    {"rsqrt", Rsqrt, 0, 1e30, 2, 1e-15},       {"sqrt", sqrtl, 0, 1e30, 0.5, 1e-15},
+    {"expm1", expm1l, -110, 95, 5, 4e-15},     {"log1p", log1pl, -0.9999, 1e30, 5, 4e-15},
+    {"atan", atanl, -1e30, 1e30, 4, 1e-15},    {"rsqrt", Rsqrt, 0, 1e30, 2, 1e-15},
+    {"sqrt", sqrtl, 0, 1e30, 0.5, 1e-15},
 };
 
 class Accuracy : public testing::TestWithParam<FunctionCase> {};
