@@ -132,6 +132,8 @@ std::vector<TileIntrinsic> MakeTable() {
                        Dot4("i8mm", "llvm.aarch64.neon.usdot.v4i32.v16i8", 4, true)}));
   table.push_back(Dot("dot4_s8s8_s32", "4", "int8", "int8", "int32",
                       {Dot4("dotprod", "llvm.aarch64.neon.sdot.v4i32.v16i8", 4, true)}));
+  table.push_back(Dot("dot4_u8u8_s32", "4", "uint8", "uint8", "int32",
+                      {Dot4("dotprod", "llvm.aarch64.neon.udot.v4i32.v16i8", 4, true)}));
   table.push_back(Dot("dot2_u8s8_s32", "2", "uint8", "int8", "int32", widened));
   table.push_back(Dot("dot2_s8s8_s32", "2", "int8", "int8", "int32", widened));
   table.push_back(Dot("dot2_u8u8_s32", "2", "uint8", "uint8", "int32", widened));

@@ -117,7 +117,8 @@ INSTANTIATE_TEST_SUITE_P(
                       InstructionCase{"UnsignedPairsAvx2", "cpu:x86-64-v3", "dot2_u8u8_s32", 8, "vpmaddwd"},
                       InstructionCase{"MixedPairsAvx2", "cpu:x86-64-v3", "dot2_s8u8_s32", 8, "vpmaddwd"},
                       InstructionCase{"NeonMixed", "cpu:neoverse-n2", "dot4_u8s8_s32", 4, "usdot"},
-                      InstructionCase{"Neon", "cpu:cortex-a76", "dot4_s8s8_s32", 4, "sdot"}),
+                      InstructionCase{"Neon", "cpu:cortex-a76", "dot4_s8s8_s32", 4, "sdot"},
+                      InstructionCase{"NeonUnsigned", "cpu:cortex-a76", "dot4_u8u8_s32", 4, "udot"}),
     [](const auto& info) { return std::string(info.param.name); });
 
 // C[i, j] += A[i, k] * B[k // group, j, k % group], in the types and the group of the intrinsic.
