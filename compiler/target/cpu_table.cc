@@ -41,6 +41,7 @@ constexpr CpuInfo kCpus[] = {
     {"generic", kArm, "neon", 128, 2, 32 * kKiB, 512 * kKiB, 0, 2, 4, 32, 16, 8, 4},
     {"cortex-a72", kArm, "neon", 128, 1, 32 * kKiB, 1 * kMiB, 0, 1.5, 7, 16, 8, 4, 3, "0xd08"},
     {"cortex-a76", kArm, HONE_ARMV8_2, 128, 2, 64 * kKiB, 512 * kKiB, 2 * kMiB, 2.4, 4, 32, 16, 8, 4, "0xd0b"},
+    {"cortex-a78", kArm, HONE_ARMV8_2, 128, 2, 64 * kKiB, 512 * kKiB, 4 * kMiB, 2.4, 4, 48, 20, 9, 4, "0xd41"},
     {"neoverse-n1", kArm, HONE_ARMV8_2, 128, 2, 64 * kKiB, 1 * kMiB, 32 * kMiB, 2.6, 4, 32, 20, 9, 5, "0xd0c"},
     {"neoverse-n2", kArm, HONE_ARMV9, 128, 2, 64 * kKiB, 1 * kMiB, 32 * kMiB, 2.8, 4, 48, 28, 10, 6, "0xd49"},
     {"neoverse-v1", kArm, HONE_NEOVERSE_V1, 128, 4, 64 * kKiB, 1 * kMiB, 32 * kMiB, 2.6, 4, 48, 30, 11, 8, "0xd40"},
