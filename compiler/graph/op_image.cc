@@ -1,5 +1,7 @@
 // Operators of images, channels last. "strides", "dilations" have one entry a spatial dimension, "pads" two: all
-// befores, then all afters; "pad_value" of a convolution of integers is what it pads with.
+// befores, then all afters; "pad_value" of a convolution of integers is what it pads with. Image and result of a
+// convolution with "channels_first" have channels first; its weight is the same.
+#include <algorithm>
 #include <cmath>
 
 #include "compiler/graph/op_groups.h"
@@ -49,7 +51,21 @@ topi::ConvAttrs ConvAttrsOf(const Attrs& attrs, size_t spatial) {
           w.before,
           w.after,
           IntAttr(attrs, "groups", 1),
-          static_cast<double>(IntAttr(attrs, "pad_value", 0))};
+          static_cast<double>(IntAttr(attrs, "pad_value", 0)),
+          IntAttr(attrs, "channels_first", 0) != 0};
+}
+
+// The image with channels last, as all is checked.
+TensorType ChannelsLast(const TensorType& image, const Attrs& attrs) {
+  TensorType last = image;
+  if (IntAttr(attrs, "channels_first", 0) != 0 && image.rank() > 2)
+    std::rotate(last.shape.begin() + 1, last.shape.begin() + 2, last.shape.end());
+  return last;
+}
+// And back.
+TensorType ResultOf(DType type, std::vector<int64_t> shape, const Attrs& attrs) {
+  if (IntAttr(attrs, "channels_first", 0) != 0) std::rotate(shape.begin() + 1, shape.end() - 1, shape.end());
+  return {type, std::move(shape)};
 }
 
 absl::Status CheckRank(const TensorType& image) {
@@ -88,7 +104,7 @@ OpInfo ConvOp() {
   OpInfo op{.name = "conv", .kind = OpKind::kAnchor};
   op.infer = [](TypeSpan in, const Attrs& attrs) -> absl::StatusOr<Types> {
     HONE_RETURN_IF_ERROR(ExpectInputs(in, 2));
-    const TensorType &x = in[0], &w = in[1];
+    const TensorType x = ChannelsLast(in[0], attrs), &w = in[1];
     HONE_RETURN_IF_ERROR(CheckRank(x));
     HONE_ASSIGN_OR_RETURN(const DType sum, SumOfProducts(x, w));
     if (w.rank() != x.rank()) return Refuse("an image of rank ", x.rank(), " and a weight of rank ", w.rank());
@@ -102,7 +118,7 @@ OpInfo ConvOp() {
     }
     HONE_ASSIGN_OR_RETURN(const Window window, ReadWindow(attrs, {w.shape.begin(), w.shape.end() - 2}));
     HONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, WindowOutput(x, window, out_channels, false));
-    return Types{{sum, std::move(shape)}};
+    return Types{ResultOf(sum, std::move(shape), attrs)};
   };
   op.lower = [](TensorSpan in, const Attrs& attrs, TypeSpan) {
     const int spatial = in[0].rank() - 2;
@@ -118,13 +134,13 @@ OpInfo DepthwiseConv2dOp() {
   OpInfo op{.name = "depthwise_conv2d", .kind = OpKind::kAnchor};
   op.infer = [](TypeSpan in, const Attrs& attrs) -> absl::StatusOr<Types> {
     HONE_RETURN_IF_ERROR(CheckImages(in, 2));
-    const TensorType &x = in[0], &w = in[1];
+    const TensorType x = ChannelsLast(in[0], attrs), &w = in[1];
     if (x.rank() != 4 || w.rank() != 3 || x.shape[3] != w.shape[2]) {
       return Refuse("a depthwise convolution of ", ToText(x), " with ", ToText(w));
     }
     HONE_ASSIGN_OR_RETURN(const Window window, ReadWindow(attrs, {w.shape[0], w.shape[1]}));
     HONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, WindowOutput(x, window, w.shape[2], false));
-    return Types{{x.dtype, std::move(shape)}};
+    return Types{ResultOf(x.dtype, std::move(shape), attrs)};
   };
   op.lower = [](TensorSpan in, const Attrs& attrs, TypeSpan) {
     return std::vector{topi::DepthwiseConv2d(in[0], in[1], ConvAttrsOf(attrs, 2), "depthwise_conv2d")};

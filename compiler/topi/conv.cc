@@ -13,16 +13,35 @@ namespace {
 // Names of the spatial axes for one to three dimensions: "h", "w"; "w" alone; "d", "h", "w".
 std::string SpatialName(size_t d, size_t count) { return std::string(1, "dhw"[3 - count + d]); }
 
-std::vector<std::string> OutputAxes(size_t spatial, const std::string& channel) {
-  std::vector<std::string> names = {"n"};
-  for (size_t d = 0; d < spatial; ++d) names.push_back("o" + SpatialName(d, spatial));
-  names.push_back(channel);
-  return names;
-}
-
 struct Window {
   std::vector<int64_t> strides, dilations, before, after;
 };
+
+// Where the dimensions of an image are.
+struct ImageAxes {
+  size_t channel, spatial;  // the latter: the first of them
+};
+ImageAxes AxesOf(size_t spatial, bool channels_first) {
+  return channels_first ? ImageAxes{1, 2} : ImageAxes{spatial + 1, 1};
+}
+
+std::vector<std::string> OutputAxes(size_t spatial, const std::string& channel, bool channels_first = false) {
+  std::vector<std::string> names = {"n"};
+  for (size_t d = 0; d < spatial; ++d) names.push_back("o" + SpatialName(d, spatial));
+  names.insert(names.begin() + static_cast<std::ptrdiff_t>(AxesOf(spatial, channels_first).channel), channel);
+  return names;
+}
+
+// The shape of a result of `channels`.
+te::Shape OutputShape(const te::Tensor& x, const te::Tensor& w, const Window& window, Expr channels, ImageAxes axes) {
+  te::Shape shape = {x.shape()[0]};
+  for (size_t d = 0; d + 2 < x.rank(); ++d) {
+    shape.push_back(ConvOutputSize(x.dim(static_cast<int>(axes.spatial + d)), w.dim(static_cast<int>(d)),
+                                   window.strides[d], window.dilations[d], window.before[d], window.after[d]));
+  }
+  shape.insert(shape.begin() + static_cast<std::ptrdiff_t>(axes.channel), std::move(channels));
+  return shape;
+}
 
 Window WindowOf(const ConvAttrs& attrs, size_t spatial) {
   HONE_CHECK(spatial >= 1 && spatial <= 3) << "convolution over " << spatial << " spatial dimensions";
@@ -32,13 +51,12 @@ Window WindowOf(const ConvAttrs& attrs, size_t spatial) {
 
 // `value` around the spatial dimensions; x itself when nothing is added.
 te::Tensor PadSpatial(const te::Tensor& x, const std::vector<int64_t>& before, const std::vector<int64_t>& after,
-                      double value = 0) {
+                      double value = 0, bool channels_first = false) {
   if (AllAre(before, 0) && AllAre(after, 0)) return x;
-  std::vector<int64_t> all_before = {0}, all_after = {0};
-  all_before.insert(all_before.end(), before.begin(), before.end());
-  all_after.insert(all_after.end(), after.begin(), after.end());
-  all_before.push_back(0);
-  all_after.push_back(0);
+  const size_t spatial = AxesOf(before.size(), channels_first).spatial;
+  std::vector<int64_t> all_before(x.rank(), 0), all_after(x.rank(), 0);
+  std::copy(before.begin(), before.end(), all_before.begin() + static_cast<std::ptrdiff_t>(spatial));
+  std::copy(after.begin(), after.end(), all_after.begin() + static_cast<std::ptrdiff_t>(spatial));
   return Pad(x, all_before, all_after, PadMode::kConstant, value);
 }
 
@@ -57,35 +75,30 @@ int64_t ConvOutputSize(int64_t in, int64_t kernel, int64_t stride, int64_t dilat
 te::Tensor Conv(const te::Tensor& x, const te::Tensor& w, const ConvAttrs& attrs, const std::string& name) {
   const size_t spatial = x.rank() - 2;
   const Window window = WindowOf(attrs, spatial);
-  const int64_t group_in = w.dim(-2), out = w.dim(-1);
-  HONE_CHECK(w.rank() == x.rank() && x.dim(-1) == group_in * attrs.groups && out % attrs.groups == 0)
-      << name << ": " << x.dim(-1) << " input channels, weights for " << group_in << " to " << out << ", "
-      << attrs.groups << " groups";
+  const ImageAxes axes = AxesOf(spatial, attrs.channels_first);
+  const int64_t group_in = w.dim(-2), out = w.dim(-1), in = x.dim(static_cast<int>(axes.channel));
+  HONE_CHECK(w.rank() == x.rank() && in == group_in * attrs.groups && out % attrs.groups == 0)
+      << name << ": " << in << " input channels, weights for " << group_in << " to " << out << ", " << attrs.groups
+      << " groups";
   const int64_t group_out = out / attrs.groups;
-  te::Shape shape = {x.shape()[0]};
-  for (size_t d = 0; d < spatial; ++d) {
-    shape.push_back(ConvOutputSize(x.dim(d + 1), w.dim(d), window.strides[d], window.dilations[d], window.before[d],
-                                   window.after[d]));
-  }
-  shape.push_back(out);
-  const te::Tensor padded = PadSpatial(x, window.before, window.after, attrs.pad_value);
-  std::vector<te::ReduceAxis> axes = KernelAxes(w, spatial);
-  axes.emplace_back(w.shape()[spatial], "ic");
-  const te::ReduceAxis& channel = axes.back();
-  return te::Compute(
-      shape,
-      [&](const te::Indices& i) {
-        std::vector<Expr> at = {i[0]}, weight;
-        for (size_t d = 0; d < spatial; ++d) {
-          at.push_back(i[d + 1] * window.strides[d] + axes[d] * window.dilations[d]);
-          weight.push_back(axes[d]);
-        }
-        at.push_back(attrs.groups == 1 ? Expr(channel) : FloorDiv(i.back(), group_out) * group_in + channel);
-        weight.push_back(channel);
-        weight.push_back(i.back());
-        return te::Sum(Product(padded(at), w(weight)), axes);
-      },
-      name, {OutputAxes(spatial, "oc"), {}});
+  const te::Tensor padded = PadSpatial(x, window.before, window.after, attrs.pad_value, attrs.channels_first);
+  std::vector<te::ReduceAxis> terms = KernelAxes(w, spatial);
+  terms.emplace_back(w.shape()[spatial], "ic");
+  return te::Compute(OutputShape(x, w, window, out, axes),
+                     [&](const te::Indices& i) {
+                       const Expr &out_channel = i[axes.channel], &term = terms.back();
+                       std::vector<Expr> at = {i[0]}, weight;
+                       for (size_t d = 0; d < spatial; ++d) {
+                         at.push_back(i[axes.spatial + d] * window.strides[d] + terms[d] * window.dilations[d]);
+                         weight.push_back(terms[d]);
+                       }
+                       at.insert(at.begin() + static_cast<std::ptrdiff_t>(axes.channel),
+                                 attrs.groups == 1 ? term : FloorDiv(out_channel, group_out) * group_in + term);
+                       weight.push_back(term);
+                       weight.push_back(out_channel);
+                       return te::Sum(Product(padded(at), w(weight)), terms);
+                     },
+                     name, {OutputAxes(spatial, "oc", attrs.channels_first), {}});
 }
 
 te::Tensor Conv2d(const te::Tensor& x, const te::Tensor& w, const ConvAttrs& attrs, const std::string& name) {
@@ -95,23 +108,20 @@ te::Tensor Conv2d(const te::Tensor& x, const te::Tensor& w, const ConvAttrs& att
 
 te::Tensor DepthwiseConv2d(const te::Tensor& x, const te::Tensor& w, const ConvAttrs& attrs, const std::string& name) {
   const Window window = WindowOf(attrs, 2);
-  HONE_CHECK(x.rank() == 4 && w.rank() == 3 && x.dim(3) == w.dim(2)) << name << ": channels do not match";
-  te::Shape shape = {x.shape()[0]};
-  for (int d = 0; d < 2; ++d) {
-    shape.push_back(ConvOutputSize(x.dim(d + 1), w.dim(d), window.strides[d], window.dilations[d], window.before[d],
-                                   window.after[d]));
-  }
-  shape.push_back(x.shape()[3]);
-  const te::Tensor padded = PadSpatial(x, window.before, window.after);
+  const ImageAxes axes = AxesOf(2, attrs.channels_first);
+  HONE_CHECK(x.rank() == 4 && w.rank() == 3 && x.dim(static_cast<int>(axes.channel)) == w.dim(2))
+      << name << ": channels do not match";
+  const te::Tensor padded = PadSpatial(x, window.before, window.after, 0, attrs.channels_first);
   const std::vector<te::ReduceAxis> k = KernelAxes(w, 2);
-  return te::Compute(shape,
+  return te::Compute(OutputShape(x, w, window, w.shape()[2], axes),
                      [&](const te::Indices& i) {
-                       return te::Sum(padded(i[0], i[1] * window.strides[0] + k[0] * window.dilations[0],
-                                             i[2] * window.strides[1] + k[1] * window.dilations[1], i[3]) *
-                                          w(k[0], k[1], i[3]),
-                                      k);
+                       std::vector<Expr> at = {i[0]};
+                       for (size_t d = 0; d < 2; ++d)
+                         at.push_back(i[axes.spatial + d] * window.strides[d] + k[d] * window.dilations[d]);
+                       at.insert(at.begin() + static_cast<std::ptrdiff_t>(axes.channel), i[axes.channel]);
+                       return te::Sum(padded(at) * w(k[0], k[1], i[axes.channel]), k);
                      },
-                     name, {OutputAxes(2, "c"), {}});
+                     name, {OutputAxes(2, "c", attrs.channels_first), {}});
 }
 
 // With dilation 1 an output at o takes the taps k = (o + before) mod s + s * j of the kernel, j in [0, ceil(K / s)),

@@ -12,7 +12,8 @@ absl::Status Optimize(Graph& graph) {
   HONE_RETURN_IF_ERROR(FoldScales(graph));
   HONE_RETURN_IF_ERROR(FoldConstants(graph));
   HONE_RETURN_IF_ERROR(RemoveNoOps(graph));
-  return FoldTransposes(graph);
+  HONE_RETURN_IF_ERROR(FoldTransposes(graph));
+  return KeepChannelsFirst(graph);
 }
 
 }  // namespace hone

@@ -461,6 +461,68 @@ TEST(FoldTransposes, RowsOfADenseProductStay) {
   EXPECT_EQ(Operators(After(net, FoldTransposes)), "transpose dense");
 }
 
+// ---- KeepChannelsFirst
+
+const Ints kToLast = {0, 2, 3, 1}, kToFirst = {0, 3, 1, 2};
+
+// An image with channels first, [1, channels, size, size], through `op` with channels last, a bias and relu, and back.
+Net BetweenTransposes(const char* op, int64_t channels, int64_t size, const Ints& weight, const Attrs& attrs = {}) {
+  Net net;
+  const int image = net.Op("transpose", {net.Input({1, channels, size, size})}, Perm(kToLast));
+  const int y = net.Op(op, {image, net.Constant(weight, 1)}, attrs);
+  const int biased = net.Op("add", {y, net.Constant({weight.back()}, 2)});
+  net.Output(net.Op("transpose", {net.Op("relu", {biased})}, Perm(kToFirst)));
+  return net;
+}
+
+TEST(KeepChannelsFirst, ConvolutionsOfChannelsForThemselves) {
+  const Attrs attrs = {{"pads", Ints{1, 1, 1, 1}}, {"strides", Ints{2, 1}}};
+  const Graph graph = After(BetweenTransposes("depthwise_conv2d", 3, 9, {3, 3, 3}, attrs), KeepChannelsFirst);
+  EXPECT_EQ(Operators(graph), "depthwise_conv2d add relu");
+  EXPECT_EQ(graph.type(graph.outputs[0]).shape, Ints({1, 3, 5, 9}));
+}
+
+TEST(KeepChannelsFirst, ConvolutionsOfFewChannelsAGroup) {
+  const Attrs attrs = {{"groups", int64_t{2}}, {"pads", Ints{0, 0, 0, 0}}, {"strides", Ints{1, 1}}};
+  EXPECT_EQ(Operators(After(BetweenTransposes("conv", 8, 7, {1, 1, 4, 6}, attrs), KeepChannelsFirst)), "conv add relu");
+  const Attrs many = {{"groups", int64_t{2}}, {"pads", Ints{0, 0, 0, 0}}, {"strides", Ints{1, 1}}};
+  EXPECT_EQ(Operators(After(BetweenTransposes("conv", 34, 7, {1, 1, 17, 6}, many), KeepChannelsFirst)),
+            "transpose conv add relu transpose");
+}
+
+TEST(KeepChannelsFirst, WhatWantsItsChannelsSideBySideStays) {
+  const Attrs pads = {{"pads", Ints{1, 1, 1, 1}}};
+  EXPECT_EQ(Operators(After(BetweenTransposes("conv", 4, 9, {3, 3, 4, 5}, pads), KeepChannelsFirst)),
+            "transpose conv add relu transpose");
+  EXPECT_EQ(Operators(After(BetweenTransposes("depthwise_conv2d", 4, 3, {3, 3, 4}, pads), KeepChannelsFirst)),
+            "transpose depthwise_conv2d add relu transpose")
+      << "rows of three pixels";
+}
+
+TEST(KeepChannelsFirst, WhatAnotherReadsIsMovedAnyway) {
+  Net net;
+  const int image = net.Op("transpose", {net.Input({1, 3, 9, 9})}, Perm(kToLast));
+  const int y = net.Op("depthwise_conv2d", {image, net.Constant({3, 3, 3}, 1)});
+  net.Output(net.Op("transpose", {y}, Perm(kToFirst)));
+  net.Output(net.Op("relu", {image}));
+  EXPECT_EQ(Operators(After(net, KeepChannelsFirst)), "transpose depthwise_conv2d transpose relu");
+}
+
+// A product of rows of pixels, as a convolution 1 by 1 is: its weight is on the left then.
+TEST(KeepChannelsFirst, ProductsOfPixels) {
+  const auto between = [](int64_t pixels, int64_t in, int64_t out) {
+    Net net;
+    const int rows = net.Op("transpose", {net.Input({in, 2 * pixels})}, Perm({1, 0}));
+    const int y = net.Op("add", {net.Op("dense", {rows, net.Constant({in, out}, 1)}), net.Constant({out}, 2)});
+    const int image = net.Op("reshape", {y}, {{"shape", Ints{1, 2, pixels, out}}});
+    net.Output(net.Op("transpose", {image}, Perm(kToFirst)));
+    return Operators(After(net, KeepChannelsFirst, 1e-4));
+  };
+  EXPECT_EQ(between(64, 5, 3), "dense add reshape");
+  EXPECT_EQ(between(8, 5, 3), "transpose dense add reshape transpose") << "few pixels";
+  EXPECT_EQ(between(64, 200, 200), "transpose dense add reshape transpose") << "many operations for each pixel";
+}
+
 // ---- Optimize
 
 TEST(Optimize, IsDoneAfterOneCall) {

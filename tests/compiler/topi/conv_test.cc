@@ -1,5 +1,7 @@
 #include "compiler/topi/conv.h"
 
+#include <algorithm>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/compiler/topi/expect_computes.h"
@@ -21,7 +23,18 @@ int64_t At(const std::vector<int64_t>& values, size_t d, int64_t fallback) {
   return values.empty() ? fallback : values[d];
 }
 
-double NaiveConv(const std::vector<Values>& in, const Index& at, const ConvAttrs& a) {
+// The same place with channels second, and with channels last.
+Index ChannelsFirst(Index at) {
+  std::rotate(at.begin() + 1, at.end() - 1, at.end());
+  return at;
+}
+Index ChannelsLast(Index at) {
+  std::rotate(at.begin() + 1, at.begin() + 2, at.end());
+  return at;
+}
+
+double NaiveConv(const std::vector<Values>& in, Index at, const ConvAttrs& a) {
+  if (a.channels_first) at = ChannelsLast(std::move(at));
   const Values &x = in[0], &w = in[1];
   const size_t spatial = at.size() - 2;
   const int64_t group_in = w.dim(static_cast<int>(spatial)),
@@ -38,7 +51,7 @@ double NaiveConv(const std::vector<Values>& in, const Index& at, const ConvAttrs
       from.push_back(at.back() / group_out * group_in + c);
       weight.push_back(c);
       weight.push_back(at.back());
-      sum += x(from) * w(weight);
+      sum += x(a.channels_first ? ChannelsFirst(from) : from) * w(weight);
     }
   }
   return sum;
@@ -51,6 +64,14 @@ TEST_P(ConvTest, MatchesLoops) {
   const Tensor x = Placeholder(c.x, kFloat32, "x"), w = Placeholder(c.w, kFloat32, "w");
   const Tensor y = Conv(x, w, c.attrs);
   ExpectComputes({x, w}, y, [&](const auto& in, const Index& at) { return NaiveConv(in, at, c.attrs); });
+}
+
+TEST_P(ConvTest, MatchesLoopsWithChannelsFirst) {
+  const ConvCase& c = GetParam();
+  ConvAttrs attrs = c.attrs;
+  attrs.channels_first = true;
+  const Tensor x = Placeholder(ChannelsFirst(c.x), kFloat32, "x"), w = Placeholder(c.w, kFloat32, "w");
+  ExpectComputes({x, w}, Conv(x, w, attrs), [&](const auto& in, const Index& at) { return NaiveConv(in, at, attrs); });
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -102,23 +123,30 @@ TEST(Conv, OutputSize) {
 
 class DepthwiseTest : public testing::TestWithParam<ConvCase> {};
 
+double NaiveDepthwise(const std::vector<Values>& in, Index at, const ConvAttrs& a) {
+  if (a.channels_first) at = ChannelsLast(std::move(at));
+  double sum = 0;
+  for (int64_t kh = 0; kh < in[1].dim(0); ++kh) {
+    for (int64_t kw = 0; kw < in[1].dim(1); ++kw) {
+      const Index from = {at[0], at[1] * At(a.strides, 0, 1) + kh * At(a.dilations, 0, 1) - At(a.pads_before, 0, 0),
+                          at[2] * At(a.strides, 1, 1) + kw * At(a.dilations, 1, 1) - At(a.pads_before, 1, 0), at[3]};
+      sum += in[0](a.channels_first ? ChannelsFirst(from) : from) * in[1]({kh, kw, at[3]});
+    }
+  }
+  return sum;
+}
+
 TEST_P(DepthwiseTest, MatchesLoops) {
   const ConvCase& c = GetParam();
-  const Tensor x = Placeholder(c.x, kFloat32, "x"), w = Placeholder(c.w, kFloat32, "w");
-  ExpectComputes({x, w}, DepthwiseConv2d(x, w, c.attrs), [&](const std::vector<Values>& in, const Index& at) {
-    double sum = 0;
-    for (int64_t kh = 0; kh < in[1].dim(0); ++kh) {
-      for (int64_t kw = 0; kw < in[1].dim(1); ++kw) {
-        sum +=
-            in[0]({at[0],
-                   at[1] * At(c.attrs.strides, 0, 1) + kh * At(c.attrs.dilations, 0, 1) - At(c.attrs.pads_before, 0, 0),
-                   at[2] * At(c.attrs.strides, 1, 1) + kw * At(c.attrs.dilations, 1, 1) - At(c.attrs.pads_before, 1, 0),
-                   at[3]}) *
-            in[1]({kh, kw, at[3]});
-      }
-    }
-    return sum;
-  });
+  const Tensor w = Placeholder(c.w, kFloat32, "w");
+  for (const bool channels_first : {false, true}) {
+    SCOPED_TRACE(channels_first);
+    ConvAttrs attrs = c.attrs;
+    attrs.channels_first = channels_first;
+    const Tensor x = Placeholder(channels_first ? ChannelsFirst(c.x) : c.x, kFloat32, "x");
+    ExpectComputes({x, w}, DepthwiseConv2d(x, w, attrs),
+                   [&](const auto& in, const Index& at) { return NaiveDepthwise(in, at, attrs); });
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, DepthwiseTest,
