@@ -91,7 +91,8 @@ std::optional<LaneOffsets> LaneOffsetsOf(const Expr& index, size_t lanes) {
 //   blocks      [W * b, W * (b + 1)) of a buffer of a multiple of W elements, where the index is a multiple of W but
 //               for its constants, so that the lanes tell which blocks they fall into: one for every tap of a window
 //               and every channel of a group, which the optimiser then loads once
-//   from ends   [first, first + W) and [last - W + 1, last + 1), which touch or overlap
+//   from ends   [first, first + W) and [last - W + 1, last + 1), which touch or overlap; under a mask the elements of
+//               lanes that it lets through alone
 // Lanes of few different elements are chosen among these, each loaded by itself.
 llvm::Value* Emitter::EmitLoadOfNearLanes(const Load& load, DType type, llvm::Value* mask) {
   const Expr& index = load.indices[0];
@@ -105,9 +106,22 @@ llvm::Value* Emitter::EmitLoadOfNearLanes(const Load& load, DType type, llvm::Va
     const Expr constant = IntConst(offset, scalar);
     return AddressOf(load.buffer, lanes->base ? lanes->base + constant : constant);
   };
-  const auto vector_at = [&](int64_t offset) {
+  const auto vector_at = [&](int64_t offset) -> llvm::Value* {
     const Address at = place(offset);
-    llvm::LoadInst* value = b_.CreateAlignedLoad(MemoryTypeOf(type), at.pointer, llvm::Align(at.align));
+    llvm::Type* vector = MemoryTypeOf(type);
+    if (mask == nullptr) {
+      llvm::LoadInst* value = b_.CreateAlignedLoad(vector, at.pointer, llvm::Align(at.align));
+      Annotate(value, memory);
+      return value;
+    }
+    llvm::SmallVector<int> lane_of(static_cast<size_t>(width), static_cast<int>(width));  // no lane: 0 of the second
+    for (int lane = 0; lane < width; ++lane) {
+      const int64_t element = lanes->offsets[static_cast<size_t>(lane)] - offset;
+      if (element >= 0 && element < width) lane_of[static_cast<size_t>(element)] = lane;
+    }
+    llvm::Value* wanted = b_.CreateShuffleVector(mask, llvm::Constant::getNullValue(mask->getType()), lane_of);
+    llvm::CallInst* value =
+        b_.CreateMaskedLoad(vector, at.pointer, llvm::Align(at.align), wanted, llvm::Constant::getNullValue(vector));
     Annotate(value, memory);
     return value;
   };
@@ -154,12 +168,11 @@ llvm::Value* Emitter::EmitLoadOfNearLanes(const Load& load, DType type, llvm::Va
     } else {
       low = vector_at(low_start);
     }
-  } else if (mask != nullptr) {
-    return nullptr;
   } else if (last - first + 1 >= width && last - first + 1 <= 2 * width) {
+    if (mask != nullptr && std::ssize(elements) < width) return nullptr;  // two lanes would let one element through
     low = vector_at(low_start);
   } else {
-    return std::ssize(elements) <= kMostChosen ? choose() : nullptr;
+    return mask == nullptr && std::ssize(elements) <= kMostChosen ? choose() : nullptr;
   }
   if (high_start != low_start) high = vector_at(high_start);
   llvm::SmallVector<int> from;

@@ -66,8 +66,10 @@ NestModel::NestModel(const StageContext& context, int block, const NestShape& sh
         read.in_vectors = read.in_vectors && (along_k || access.strides[i] % native == 0);
       }
     }
+    if (access.steps.iter != static_cast<int>(vector)) read.steps = access.steps;
     read.with_vector = read.moves[vector] && (read.period == 0 || read.period % native != 0);
     read.apart = read.with_vector && access.strides[vector] != 1;
+    read.alternates = read.apart && access.affine && std::abs(access.strides[vector]) == 2;
     read.has_panels = std::find(shape_.panels.begin(), shape_.panels.end(), static_cast<int>(r)) != shape_.panels.end();
     read.constant = access.constant;
     read.cold = access.cold;
@@ -128,10 +130,12 @@ NestModel::Registers NestModel::RegistersOf(const NestPlan& plan, const Sizes& i
     double rows = 1;
     for (const int iter : spatial_) {
       const size_t i = static_cast<size_t>(iter);
-      if (read.moves[i] && (of_lanes() || iter != vector_iter_)) rows *= static_cast<double>(Down(iter, inner[i]));
+      if (read.moves[i] && (of_lanes() || iter != vector_iter_))
+        rows *= static_cast<double>(RowsOf(read, iter, Down(iter, inner[i]), plan.inner[i]));
     }
     if (read.with_vector) found.held += of_lanes() ? std::min(rows, 2.0) : vectors;
     const RowLoads row = RowLoadsOf(plan, inner, r, vectors);
+    found.vectors_of[r] = rows * (read.with_vector ? vectors : 1);
     found.loads_of[r] = shape_.in_tiles() ? LoadsOfTiles(found.accumulators, r, rows, vectors) : rows * row.loads;
     found.shuffles_of[r] = rows * row.shuffles;
     found.shares[r] = row.shares;
@@ -166,7 +170,8 @@ NestModel::RowLoads NestModel::RowLoadsOf(const NestPlan& plan, const Sizes& inn
   const RowLoads gathered{vectors * kGatherLanes * 2, 0, false};
   if (read.period == 0 || of_lanes()) {
     if (!read.with_vector) return {1, 0, false};
-    return read.apart && !InPanels(plan, r) ? gathered : RowLoads{vectors, 0, true};
+    if (!read.apart || InPanels(plan, r)) return {vectors, 0, true};
+    return read.alternates && !of_lanes() ? RowLoads{2 * vectors, vectors, true} : gathered;
   }
   const size_t n = static_cast<size_t>(vector_iter_);
   if (!read.with_vector) return {static_cast<double>(CeilDiv(inner[n], read.period)), 0, false};
@@ -193,7 +198,17 @@ NestModel::Body NestModel::BodyOf(const NestPlan& plan, const Sizes& inner, size
     size = plan.window && !(last && in_tile) ? block_.extents[static_cast<size_t>(iter)] : last ? plan.unroll : 1;
     body.taps *= static_cast<double>(size);
   }
-  body.vectors = reads_[read].region.Elements(sizes) / plan.lanes;
+  if (const size_t n = static_cast<size_t>(vector_iter_); reads_[read].strides[n] != 0) {
+    Sizes starts = sizes;  // of vectors: taps along them begin at elements of their own
+    if (const int rows = reads_[read].steps.iter; rows >= 0) {  // rows that begin anywhere in a group share nothing
+      const size_t i = static_cast<size_t>(rows);
+      starts[i] = reads_[read].steps.period * RowsOf(reads_[read], rows, inner[i], plan.inner[i]);
+    }
+    starts[n] = 1;
+    body.vectors = reads_[read].region.Elements(starts) * static_cast<double>(CeilDiv(sizes[n], plan.lanes));
+  } else {
+    body.vectors = reads_[read].region.Elements(sizes) / plan.lanes;
+  }
   if (reads_[read].period > 0) {  // the taps along k are of one place
     Sizes one = sizes;
     double places = 1;
@@ -205,8 +220,11 @@ NestModel::Body NestModel::BodyOf(const NestPlan& plan, const Sizes& inner, size
     }
     body.places = std::min(1.0, body.vectors * plan.lanes / (places * reads_[read].region.Elements(one)));
   }
-  if (RegistersOf(plan, inner).shares[read])
-    body.shared = 1 - std::min(1.0, body.vectors / (RegistersOf(plan, inner).loads_of[read] * body.taps));
+  if (const Registers registers = RegistersOf(plan, inner); registers.shares[read]) {
+    const double own = std::min(1.0, body.vectors / (registers.vectors_of[read] * body.taps));
+    body.shared = 1 - own;
+    if (reads_[read].period == 0) body.places = own;
+  }
   return body;
 }
 
@@ -268,12 +286,16 @@ double NestModel::TileCycles(const NestPlan& plan, const Sizes& inner, const Sou
   const double fma_per_cycle = machine_.fma_per_cycle(target_.vector_bits);
   double loads = registers.loads * steps, shuffles = 0, spilled = 0;
   for (size_t r = 0; r < reads_.size() && !of_lanes() && !shape_.in_tiles(); ++r) {
-    if (!reads_[r].with_vector || reduce_.empty() || (plan.in_tile >> r & 1) != 0) continue;
+    if (!reads_[r].with_vector || reduce_.empty()) continue;
+    if ((plan.in_tile >> r & 1) != 0) {  // under masks, which differ from tap to tap
+      shuffles += registers.shuffles_of[r] * steps;
+      continue;
+    }
     const Body body = BodyOf(plan, inner, r);
     shuffles += registers.shuffles_of[r] * steps * body.places;
     if (body.shared <= 0 || !registers.shares[r]) continue;
     const double over = accumulators + body.vectors * body.shared - target_.vector_registers;
-    loads -= registers.loads_of[r] * steps - steps / body.taps * body.vectors;
+    loads -= registers.loads_of[r] * (steps - steps / body.taps * body.vectors / registers.vectors_of[r]);
     spilled += std::max(0.0, over) * steps / body.taps;
   }
   const double load_rate = machine_.loads_per_cycle(target_.vector_bits) * (shape_.in_tiles() ? 1 : kOfLoads);
@@ -420,8 +442,9 @@ NestModel::Sources NestModel::SourcesOf(const NestPlan& plan) const {
     const bool in_tile = (plan.in_tile >> r & 1) != 0;
     if (reads_[r].made_here && !near && !in_tile && threads_ > 1)
       first = std::max(first, static_cast<double>(target_.l2));
-    const bool scattered =
-        reads_[r].with_vector && !in_panels && !near && reads_[r].region.RunBytes(tile) < kPrefetched;
+    Sizes run = tile;  // tiles that follow each other along the vectors go on where the one before ended
+    if (!plan.panels_outside) run[static_cast<size_t>(vector_iter_)] = piece[static_cast<size_t>(vector_iter_)];
+    const bool scattered = reads_[r].with_vector && !in_panels && !near && reads_[r].region.RunBytes(run) < kPrefetched;
     sources[r].cycles += fresh[r] * (scattered ? 2 : 1) / BytesPerCycle(target_, machine_, first);
   }
   return sources;

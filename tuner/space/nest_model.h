@@ -34,10 +34,12 @@ class NestModel {
     double bytes = 0;                           // of the whole operand
     bool with_vector = false;                   // moves with the vectorised variable
     bool apart = false;                         // and its elements do not lie side by side
-    int64_t period = 0;                         // it moves every so many iterations of that variable; 0: with each
-    int64_t step = 0;                           // by so many elements
-    bool in_vectors = false;                    // and vectors of it begin where vectors of the buffer do
-    bool has_panels = false;                    // see NestShape::panels
+    bool alternates = false;         // but every other one is read: two loads and a shuffle (emit_near_lanes.cc)
+    int64_t period = 0;              // it moves every so many iterations of that variable; 0: with each
+    int64_t step = 0;                // by so many elements
+    BlockInfo::Access::Steps steps;  // of another variable than the vectorised one
+    bool in_vectors = false;         // and vectors of it begin where vectors of the buffer do
+    bool has_panels = false;         // see NestShape::panels
     bool constant = false;
     bool cold = false;       // and it comes from memory
     bool made_here = false;  // by another nest of the function
@@ -49,8 +51,9 @@ class NestModel {
   };
   using Sources = std::array<Source, kMostReads>;
   struct Registers {
-    double accumulators = 1;  // vectors
-    double loads = 0;         // for one step of k, in all
+    double accumulators = 1;                      // vectors
+    double loads = 0;                             // for one step of k, in all
+    std::array<double, kMostReads> vectors_of{};  // that are read, or elements of all lanes
     std::array<double, kMostReads> loads_of{};
     std::array<double, kMostReads> shuffles_of{};  // after loads
     std::array<bool, kMostReads> shares{};
@@ -65,7 +68,7 @@ class NestModel {
   // The innermost loop's body, of what it reads of an operand along the vector.
   struct Body {
     double taps = 1;     // iterations of the reduction in it
-    double vectors = 0;  // that they read
+    double vectors = 0;  // that they read, each from a place of its own
     double shared = 0;   // of their reads, the share that meets a vector that another tap reads too
     double places = 1;   // of their reads, the share that is of another place than those before
   };
@@ -108,6 +111,12 @@ class NestModel {
   // Tiles down, in registers, where `inner` iterations of a variable are; the iterations themselves without tiles.
   int64_t Down(int iter, int64_t inner) const {
     return iter == shape_.tile_rows ? CeilDiv(inner, shape_.dot->rows) : inner;
+  }
+  // Rows of a read that `inner` iterations of a variable are: those of one group read one, where tiles begin with a
+  // group or lie in one.
+  static int64_t RowsOf(const Read& read, int iter, int64_t inner, int64_t of_tile) {
+    if (read.steps.iter != iter || (of_tile % read.steps.period != 0 && read.steps.period % of_tile != 0)) return inner;
+    return CeilDiv(inner, read.steps.period);
   }
   // Vectors of memory that one accumulator is.
   double RowsOfAccumulator() const { return shape_.in_tiles() ? static_cast<double>(shape_.dot->rows) : 1; }

@@ -5,9 +5,11 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/ir/visit.h"
 #include "compiler/schedule/primitives/compute_at.h"
 #include "compiler/schedule/primitives/inline.h"
 #include "compiler/schedule/primitives/locate.h"
+#include "compiler/schedule/primitives/loop_kind.h"
 #include "compiler/support/status_macros.h"
 #include "tuner/space/access_region.h"
 #include "tuner/space/nest_loops.h"
@@ -23,6 +25,20 @@ constexpr double kVectorCycles = 3;  // a load, a store and what decides between
 // Of a masked load: what decides, and the mask from it; in taps that are straight code, which share some of it, and in
 // a loop over them. Fitted to what was measured of depthwise convolutions and pools (tests/bench/search/networks).
 constexpr double kMaskCycles = 0.7, kMaskCyclesInLoop = 1.2;
+// The same where lanes are let through one by one, as taps move along the vector: of masks that are constants, as the
+// row is in one tile, in other straight code, and in a loop.
+constexpr double kConstantMaskCycles = 0.2, kLaneMaskCycles = 0.7, kLaneMaskCyclesInLoop = 1.9;
+
+// Whether a variable of the reduction moves the read in the dimension in which `iter` does.
+bool TapsAlong(const BlockInfo& block, const BlockInfo::Access& read, int iter) {
+  return std::any_of(read.indices.begin(), read.indices.end(), [&](const Expr& index) {
+    if (!UsesVar(index, block.iters[static_cast<size_t>(iter)].var)) return false;
+    for (int i = 0; i < static_cast<int>(block.iters.size()); ++i) {
+      if (!block.spatial(i) && UsesVar(index, block.iters[static_cast<size_t>(i)].var)) return true;
+    }
+    return false;
+  });
+}
 
 class LocateStep : public SketchStep {
  public:
@@ -43,8 +59,9 @@ class LocateStep : public SketchStep {
       if (!(to.reads[r].buffer == context.block(block).output)) continue;
       read_ = r;
       region_.emplace(to, to.reads[r]);
-      const bool vectors = to.reads[r].strides[static_cast<size_t>(to.last_iter())] == 1;
-      if (vectors && context.block(block).pads) knobs_[0].candidates.push_back(kInTile);
+      stride_ = std::abs(to.reads[r].strides[static_cast<size_t>(to.last_iter())]);
+      if ((stride_ == 1 || stride_ == 2) && context.block(block).pads) knobs_[0].candidates.push_back(kInTile);
+      along_vector_ = TapsAlong(to, to.reads[r], to.last_iter());
     }
   }
 
@@ -67,9 +84,8 @@ class LocateStep : public SketchStep {
     if (values[0] == kInTile) {
       // A masked load is no operand of arithmetic.
       if (model_.VectorsHeld(tile, read_) > context_.target.vector_registers) return std::nullopt;
-      const double loads = static_cast<double>(context_.block(reader_).instances()) / tile.lanes;
-      const double cycles = tile.window ? kMaskCycles : kMaskCyclesInLoop;
-      return loads / static_cast<double>(tile.Pieces()) * cycles * rounds / context_.machine.cycles_per_us();
+      const double loads = static_cast<double>(context_.block(reader_).instances() * stride_) / tile.lanes;
+      return loads / static_cast<double>(tile.Pieces()) * MaskCycles(tile) * rounds / context_.machine.cycles_per_us();
     }
     const double elements = PieceElements(tile), type_bytes = info.output.type().bytes();
     // Bytes that pass through the cache from one time the block's operands are there to the next: those operands, the
@@ -100,11 +116,26 @@ class LocateStep : public SketchStep {
     inner.erase(inner.begin(), inner.begin() + static_cast<std::ptrdiff_t>(pieces.size()));
     HONE_ASSIGN_OR_RETURN(const std::vector<std::optional<LoopRef>> loops, LoopsOfIters(build.schedule, block, inner));
     if (!loops.back().has_value()) return absl::OkStatus();  // the last dimension is one element
-    return VectorizeInnermost(build.schedule, block, pieces.size(), LanesFor(context_.target, info, last), false);
+    const int lanes = LanesFor(context_.target, info, last);
+    HONE_RETURN_IF_ERROR(VectorizeInnermost(build.schedule, block, pieces.size(), lanes, false));
+    if (lanes == 1 || info.extents.back() > kMostVectorsOfRow * lanes) return absl::OkStatus();
+    HONE_ASSIGN_OR_RETURN(inner, GetLoops(build.schedule, block));
+    return Unroll(build.schedule, inner[inner.size() - 2]);
   }
 
  private:
+  static constexpr int64_t kMostVectorsOfRow = 8;  // a row of so many is straight code, and its masks are constants
+
   enum Place : int64_t { kBefore = 0, kInPiece = 1, kInTile = 2 };  // values of the first knob
+
+  double MaskCycles(const NestPlan& tile) const {
+    if (!along_vector_) return tile.window ? kMaskCycles : kMaskCyclesInLoop;
+    const BlockInfo& to = context_.block(reader_);
+    const size_t n = static_cast<size_t>(to.last_iter());
+    const bool straight = tile.window && tile.unroll == to.extents[static_cast<size_t>(to.last_reduce_iter())];
+    if (!straight) return kLaneMaskCyclesInLoop;
+    return tile.inner[n] >= to.extents[n] ? kConstantMaskCycles : kLaneMaskCycles;
+  }
 
   // Of what the reader reads in a piece.
   double PieceElements(const NestPlan& plan) const {
@@ -120,7 +151,9 @@ class LocateStep : public SketchStep {
   int block_, reader_;
   NestModel model_;  // of the reader
   std::unique_ptr<StageTemplate> nest_;
-  size_t read_ = 0;  // of the reader
+  size_t read_ = 0;            // of the reader
+  int64_t stride_ = 0;         // of that along its vectors
+  bool along_vector_ = false;  // which taps move
   std::optional<AccessRegion> region_;
 };
 

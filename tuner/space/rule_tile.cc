@@ -17,6 +17,8 @@
 namespace hone {
 namespace {
 
+constexpr int64_t kMostPieces = 1024;  // of one variable
+
 class TileStep : public SketchStep {
  public:
   TileStep(const SketchContext& context, const Sketch& sketch, int block)
@@ -123,12 +125,17 @@ void TileStep::MakeKnobs() {
   }
   for (Cut& cut : cuts_) {  // the outermost two, and n
     if (context_.threads == 1 || shape_.pieces_of >= 0 || (cut.iter != n_ && ++cut_in_pieces > 2)) continue;
-    std::vector<int64_t> pieces;
+    std::set<int64_t> pieces;
     for (const int64_t p : {1, 2, 3, 4, 6, 7, 8, 12, 14, 16, 28, 32, 64, 128}) {
-      if (p <= extent(cut.iter) && (cut.iter != n_ || p * lanes_ < extent(n_) + lanes_)) pieces.push_back(p);
+      if (p <= extent(cut.iter) && (cut.iter != n_ || p * lanes_ < extent(n_) + lanes_)) pieces.insert(p);
     }
-    cut.pieces_knob =
-        AddKnob(absl::StrCat(info_.iters[static_cast<size_t>(cut.iter)].var.name(), ".pieces"), std::move(pieces));
+    // Of few iterations each, so that what is computed in a piece fits the first cache.
+    for (const int64_t size : {1, 2, 3}) {
+      if (cut.iter != n_ && extent(cut.iter) % size == 0 && extent(cut.iter) <= kMostPieces * size)
+        pieces.insert(extent(cut.iter) / size);
+    }
+    cut.pieces_knob = AddKnob(absl::StrCat(info_.iters[static_cast<size_t>(cut.iter)].var.name(), ".pieces"),
+                              {pieces.begin(), pieces.end()});
   }
   if (shape_.cut == ReductionCut::kBlocks) k_parts_knob_ = AddKnob("k_blocks", BlocksOfK(info_, shape_.along));
   if (!reduce_.empty()) {

@@ -79,11 +79,24 @@ std::vector<SmallWorkload> LargerWorkloads() {
   all.push_back(
       {"padded_depthwise",
        te::CreatePrimFunc({image, each}, {topi::DepthwiseConv2d(image, each, {{}, {}, {1, 1}, {1, 1}})}, "main")});
+  const te::Tensor plane = In({1, 5, 9, 41}, "x"), taps = In({3, 5, 5}, "w");
+  all.push_back(
+      {"padded_depthwise_of_planes",
+       te::CreatePrimFunc(
+           {plane, taps},
+           {topi::DepthwiseConv2d(
+               plane, taps, {.strides = {1, 2}, .pads_before = {1, 2}, .pads_after = {1, 2}, .channels_first = true})},
+           "main")});
+  const te::Tensor planes = In({1, 16, 3, 15}, "x"), mixing = In({1, 1, 4, 24}, "w");
+  all.push_back({"groups_of_planes",
+                 te::CreatePrimFunc({planes, mixing},
+                                    {topi::Conv2d(planes, mixing, {.groups = 4, .channels_first = true})}, "main")});
+  all.back().func.attrs["constants"] = std::vector<int64_t>{1};
   for (const auto& [name, channels, groups] :
        {std::tuple("narrow_groups", 48, 12), std::tuple("pairs_of_groups", 32, 4), std::tuple("odd_groups", 48, 2)}) {
-    const te::Tensor grouped = In({1, 6, 5, channels}, "x"), taps = In({3, 3, channels / groups, channels}, "w");
+    const te::Tensor grouped = In({1, 6, 5, channels}, "x"), weight = In({3, 3, channels / groups, channels}, "w");
     const topi::ConvAttrs attrs{.pads_before = {1, 1}, .pads_after = {1, 1}, .groups = groups};
-    all.push_back({name, te::CreatePrimFunc({grouped, taps}, {topi::Conv2d(grouped, taps, attrs)}, "main")});
+    all.push_back({name, te::CreatePrimFunc({grouped, weight}, {topi::Conv2d(grouped, weight, attrs)}, "main")});
     all.back().func.attrs["constants"] = std::vector<int64_t>{1};
   }
   const te::Tensor all_of = In({6, 1503}, "x");

@@ -244,6 +244,49 @@ TEST(NestModel, ChannelsOfAGroupInStraightCodeShareVectors) {
   EXPECT_GT(GroupedCost(24, 1, 2), 1.2 * GroupedCost(24, 1, 4));
 }
 
+// The same convolution, of planes: channels first, so that its output channels are rows of the tile. Its variables are
+// n, oc, oh, ow, kh, kw, ic.
+TEST(NestModel, RowsOfOneGroupShareWhatTheyRead) {
+  const te::Tensor x = te::Placeholder(te::Shape({1, 96, 1, 480}), kFloat32, "x");
+  const te::Tensor w = te::Placeholder(te::Shape({1, 1, 8, 96}), kFloat32, "w");
+  const WorkloadInfo info = *AnalyzeWorkload(
+      te::CreatePrimFunc({x, w}, {topi::Conv2d(x, w, {.groups = 12, .channels_first = true})}, "main"));
+  const Target target = *ParseTarget("cpu:sapphirerapids,l1d=48K,l2=2M,l3=32M");
+  const auto cost = [&](int64_t rows) {
+    NestPlan plan;
+    plan.lanes = 16;
+    plan.inner[1] = rows;
+    plan.inner[3] = 48;
+    plan.steps = {1, 96 / rows, 1, 10, 1, 1, 1};
+    return NestModel({&info, target, UsualMachine(target), 1}, 0, {}).Cost(plan).value_or(-1);
+  };
+  ASSERT_GT(cost(8), 0);
+  EXPECT_GT(cost(6), 1.2 * cost(8)) << "tiles of six begin anywhere in a group";
+}
+
+// By every second element a vector takes two loads and a shuffle, not a gather.
+TEST(NestModel, VectorsOfEverySecondElementAreShuffled) {
+  const auto cost = [](int64_t stride) {
+    const te::Tensor x = te::Placeholder(te::Shape({1, 8, 64, 64 * stride + 2}), kFloat32, "x");
+    const te::Tensor w = te::Placeholder(te::Shape({3, 3, 8}), kFloat32, "w");
+    const WorkloadInfo info = *AnalyzeWorkload(te::CreatePrimFunc(
+        {x, w}, {topi::DepthwiseConv2d(x, w, {.strides = {1, stride}, .channels_first = true})}, "main"));
+    const Target target = *ParseTarget("cpu:x86-64-v4,l1d=48K,l2=2M,l3=32M");
+    NestPlan plan;
+    plan.lanes = 16;
+    plan.inner[2] = 2;
+    plan.inner[3] = 16;
+    plan.steps = {1, 8, 31, 4, 1, 1};
+    plan.window = true;
+    plan.unroll = 3;
+    return NestModel({&info, target, UsualMachine(target), 1}, 0, {}).Cost(plan).value_or(-1);
+  };
+  ASSERT_GT(cost(1), 0);
+  EXPECT_GT(cost(2), 1.05 * cost(1));
+  EXPECT_LT(cost(2), 3 * cost(1));
+  EXPECT_GT(cost(3), 2 * cost(2));
+}
+
 // What is made and taken in a piece is in the same place for the next one.
 TEST(NestModel, WhatStaysInAPieceIsNear) {
   const Product product(8192, 64, 64, 2);

@@ -356,6 +356,19 @@ TEST(LocateRule, PadsVectorsInTheTile) {
   EXPECT_THAT(blocks(2), Not(Contains("pad")));
 }
 
+// So does one of planes by every second element: two loads and a shuffle.
+TEST(LocateRule, PadsVectorsOfEverySecondElementInTheTile) {
+  const PrimFunc program =
+      ProgramWith(Larger("padded_depthwise_of_planes"), "sketch:tile(depthwise_conv2d)", "pad.inside", 2);
+  bool pads = false;
+  ForEachStmt(program.body, [&](const Stmt& stmt) {
+    const BlockRealize* realize = stmt.As<BlockRealize>();
+    pads = pads || (realize != nullptr && realize->block.name == "pad");
+    return true;
+  });
+  EXPECT_FALSE(pads);
+}
+
 // Four rows of seven pixels with all taps in straight code: 28 results, and most of 54 vectors are read again.
 TEST(LocateRule, MasksNoMoreVectorsThanRegistersHold) {
   const auto generators = Generators(Larger("padded_depthwise"), Options());
