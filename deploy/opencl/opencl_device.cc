@@ -142,8 +142,11 @@ struct OpenClDevice::State {
   }
   RuntimeError CheckFits(size_t buffer, int64_t size) const {
     if (buffer < buffers.size() && size <= bytes[buffer]) return {};
+    const std::string name = "buffer " + std::to_string(buffer);
     return RuntimeError(RuntimeCode::kInvalidArgument,
-                        "buffer " + std::to_string(buffer) + " has no " + std::to_string(size) + " bytes");
+                        buffer < buffers.size()
+                            ? name + " has " + std::to_string(bytes[buffer]) + " bytes, not " + std::to_string(size)
+                            : "there is no " + name + "; Allocate made " + std::to_string(buffers.size()));
   }
 };
 

@@ -1,0 +1,67 @@
+// A device of OpenCL: what it runs, and how it refuses. Skipped, which is said, where there is none.
+#include "deploy/opencl/opencl_device.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+namespace hone {
+namespace {
+
+class OpenClDeviceTest : public testing::Test {
+ protected:
+  // PoCL keeps what it compiled in a folder, of which it asks once: here, in one that goes.
+  static void SetUpTestSuite() {
+    ASSERT_NE(mkdtemp(cache_.data()), nullptr);
+    setenv("POCL_CACHE_DIR", cache_.c_str(), 1);
+  }
+  static void TearDownTestSuite() { std::filesystem::remove_all(cache_); }
+  void SetUp() override {
+    RuntimeResult<std::unique_ptr<OpenClDevice>> opened = OpenClDevice::Open();
+    if (!opened.ok()) GTEST_SKIP() << "no device: " << opened.error().message();
+    device_ = *std::move(opened);
+  }
+
+  inline static std::string cache_ = "/tmp/hone-pocl-XXXXXX";
+  std::unique_ptr<OpenClDevice> device_;
+};
+
+constexpr char kAddOne[] =
+    "__kernel void add_one(__global const int* a, __global int* b) { b[get_global_id(0)] = a[get_global_id(0)] + 1; }";
+
+TEST_F(OpenClDeviceTest, LaunchesRunInOrder) {
+  ASSERT_TRUE(device_->Build(kAddOne).ok());
+  const std::array<int64_t, 3> bytes = {32, 32, 32};
+  ASSERT_TRUE(device_->Allocate(bytes).ok());
+  std::array<int, 8> values = {0, 1, 2, 3, 4, 5, 6, 7};
+  ASSERT_TRUE(device_->Write(0, values.data(), 32).ok());
+  ASSERT_TRUE(device_->Start({"add_one", {2, 1, 1}, {4, 1, 1}, {0, 1}}).ok());
+  ASSERT_TRUE(device_->Start({"add_one", {4, 1, 1}, {2, 1, 1}, {1, 2}}).ok());
+  ASSERT_TRUE(device_->Finish().ok());
+  ASSERT_TRUE(device_->Read(2, values.data(), 32).ok());
+  for (int i = 0; i < 8; ++i) EXPECT_EQ(values[static_cast<size_t>(i)], i + 2);
+}
+
+TEST_F(OpenClDeviceTest, WhatCannotBeIsRefusedWithItsReason) {
+  const RuntimeError refused = device_->Build("__kernel void k(__global int* a) { a[0] = no_such_name; }");
+  EXPECT_EQ(refused.code(), RuntimeCode::kInvalidArgument);
+  EXPECT_NE(refused.message().find("no_such_name"), std::string::npos) << refused.message();
+  ASSERT_TRUE(device_->Build(kAddOne).ok());
+  const std::array<int64_t, 1> bytes = {32};
+  ASSERT_TRUE(device_->Allocate(bytes).ok());
+  EXPECT_EQ(device_->Start({"add_two", {1, 1, 1}, {1, 1, 1}, {0, 0}}).message(), "the program has no kernel add_two");
+  EXPECT_EQ(device_->Start({"add_one", {1, 1, 1}, {1, 1, 1}, {0, 7}}).message(),
+            "add_one: there is no buffer 7; Allocate made 1");
+  int value = 0;
+  EXPECT_EQ(device_->Read(0, &value, 33).message(), "buffer 0 has 32 bytes, not 33");
+  const int64_t too_many = 2 * device_->facts().most_threads;
+  EXPECT_EQ(device_->Start({"add_one", {1, 1, 1}, {too_many, 1, 1}, {0, 0}}).code(), RuntimeCode::kKernelFailed);
+  EXPECT_EQ(OpenClDevice::Open(1000).error().code(), RuntimeCode::kNotFound);
+}
+
+}  // namespace
+}  // namespace hone
