@@ -6,9 +6,9 @@
 #include "compiler/driver/exit_code.h"
 #include "compiler/driver/hints.h"
 #include "compiler/driver/model.h"
+#include "compiler/package/sign_bundle.h"
 #include "compiler/support/file.h"
 #include "compiler/support/status_macros.h"
-#include "deploy/runtime/signature.h"
 #include "nlohmann/json.hpp"
 
 namespace hone {
@@ -22,26 +22,18 @@ struct CompileCommand {
   bool untuned = false, json = false;
 };
 
-absl::StatusOr<std::string> Signed(const std::string& key_path, std::string_view bundle) {
-  HONE_ASSIGN_OR_RETURN(const std::string key, ReadFile(key_path));
-  RuntimeResult<std::string> made = SignBundle(bundle, key);
-  if (made.ok()) return *std::move(made);
-  const std::string message = absl::StrCat("--sign ", key_path, ": ", made.error().message());
-  return made.error().code() == RuntimeCode::kInternal ? absl::InternalError(message)
-                                                       : absl::InvalidArgumentError(message);
-}
-
 // A key that cannot sign is refused before anything is written.
 absl::Status CheckKey(const CompileCommand& command) {
-  return command.sign.empty() ? absl::OkStatus() : Signed(command.sign, WriteArchive({})).status();
+  if (command.sign.empty()) return absl::OkStatus();
+  HONE_ASSIGN_OR_RETURN(const std::string key, ReadFile(command.sign));
+  return Annotate(CheckSigningKey(key), absl::StrCat("--sign ", command.sign));
 }
 
 // Comes last: what a lock file makes again is the bundle without its signature.
 absl::Status Sign(const CompileCommand& command) {
   if (command.sign.empty()) return absl::OkStatus();
-  HONE_ASSIGN_OR_RETURN(const std::string bundle, ReadFile(command.output));
-  HONE_ASSIGN_OR_RETURN(const std::string made, Signed(command.sign, bundle));
-  return WriteFileAtomically(command.output, made);
+  HONE_ASSIGN_OR_RETURN(const std::string key, ReadFile(command.sign));
+  return Annotate(SignBundle(command.output, key), absl::StrCat("--sign ", command.sign));
 }
 
 absl::Status CompileAsLocked(const CompileCommand& command) {
@@ -68,9 +60,9 @@ absl::Status Compile(const CompileCommand& command) {
   HONE_ASSIGN_OR_RETURN(const ImportOptions import, ImportOptionsOf(command.settings.import));
   HONE_ASSIGN_OR_RETURN(const Model model, LoadModel(command.model, import));
   LockFile lock;
-  HONE_ASSIGN_OR_RETURN(
-      const CompileSummary summary,
-      CompileModel(model, settings, command.untuned ? nullptr : &command.service, command.output, &lock));
+  HONE_ASSIGN_OR_RETURN(const CompileSummary summary,
+                        CompileModel(model, settings, command.untuned ? nullptr : &command.service, command.output,
+                                     command.lock.empty() ? nullptr : &lock));
   HONE_RETURN_IF_ERROR(Sign(command));
   if (!command.lock.empty()) HONE_RETURN_IF_ERROR(WriteFileAtomically(command.lock, ToJson(lock)));
   if (command.json) {

@@ -20,7 +20,6 @@
 #include "compiler/schedule/primitives/choose_algorithm.h"
 #include "compiler/schedule/schedule.h"
 #include "compiler/schedule/trace/trace.h"
-#include "compiler/support/file.h"
 #include "compiler/support/parallel_for.h"
 #include "compiler/support/sha256.h"
 #include "compiler/support/status_macros.h"
@@ -118,15 +117,14 @@ void Count(const std::string& source, CompileSummary* summary) {
                                 : summary->from_defaults);
 }
 
-absl::StatusOr<std::string> Bundle(const Plan& plan, std::span<const PackagedKernel> kernels,
-                                   const ResolvedSettings& settings) {
+BundleOptions OptionsOf(const ResolvedSettings& settings) {
   BundleOptions options;
   options.target = settings.target;
   options.numeric = settings.numeric;
   options.threads = settings.threads;
   options.pack_threads = HostTarget().cores;
   options.run_prepare = PrepareInSandbox;
-  return MakeBundle(plan, kernels, options);
+  return options;
 }
 
 }  // namespace
@@ -162,7 +160,7 @@ absl::StatusOr<Model> LoadModel(const std::string& path, const ImportOptions& op
   if (!graph.ok()) return WithExitCode(ExitCode::kImport, graph.status());
   for (const std::string& note : graph->notes) std::fprintf(stderr, "%s: %s\n", path.c_str(), note.c_str());
   Model model;
-  HONE_ASSIGN_OR_RETURN(model.hash, Sha256OfFile(path));
+  model.hash = graph->file_digest;
   absl::StatusOr<Plan> plan = MakePlan(*std::move(graph));
   if (!plan.ok()) return WithExitCode(ExitCode::kImport, Annotate(plan.status(), path));
   model.plan = *std::move(plan);
@@ -221,8 +219,7 @@ absl::StatusOr<CompileSummary> CompileModel(const Model& model, const ResolvedSe
     locked.push_back({model.workloads[i].hash, name, provenance.source, provenance.record, provenance.measured_us,
                       std::move(all[i]->trace), Sha256(kernels.back().kernel.object)});
   }
-  HONE_ASSIGN_OR_RETURN(const std::string bundle, Bundle(model.plan, kernels, settings));
-  HONE_RETURN_IF_ERROR(WriteFileAtomically(output, bundle));
+  HONE_RETURN_IF_ERROR(WriteBundle(model.plan, kernels, OptionsOf(settings), output));
   if (made != nullptr) {
     *made = {.model_name = model.plan.model_name,
              .model_hash = model.hash,
@@ -230,8 +227,8 @@ absl::StatusOr<CompileSummary> CompileModel(const Model& model, const ResolvedSe
              .threads = settings.threads,
              .numeric = std::string(ToText(settings.numeric)),
              .generator = GeneratorFingerprint(),
-             .bundle_digest = Sha256(bundle),
              .kernels = std::move(locked)};
+    HONE_ASSIGN_OR_RETURN(made->bundle_digest, Sha256OfFile(output));
   }
   return summary;
 }
@@ -276,14 +273,15 @@ absl::StatusOr<CompileSummary> CompileLocked(const Model& model, const LockFile&
   }
   Plan plan = model.plan;
   plan.model_name = lock.model_name;
-  HONE_ASSIGN_OR_RETURN(const std::string bundle, Bundle(plan, kernels, settings));
-  if (Sha256(bundle) != lock.bundle_digest) {
+  BundleOptions options = OptionsOf(settings);
+  options.digest = lock.bundle_digest;
+  const absl::Status written = WriteBundle(plan, kernels, options, output);
+  if (absl::IsFailedPrecondition(written)) {
     return absl::FailedPreconditionError(
-        absl::StrCat("every kernel is that of the lock file, but the bundle around them is not (packed constants or "
-                     "its format). To go on: ",
-                     remedy));
+        absl::StrCat("every kernel is that of the lock file, but the bundle around them is not: ", written.message(),
+                     ". To go on: ", remedy));
   }
-  HONE_RETURN_IF_ERROR(WriteFileAtomically(output, bundle));
+  HONE_RETURN_IF_ERROR(written);
   return summary;
 }
 

@@ -2,8 +2,10 @@
 
 #include <google/protobuf/io/zero_copy_stream_impl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <climits>
 #include <cstring>
 #include <queue>
@@ -18,19 +20,45 @@
 #include "compiler/graph/operators/node_context.h"
 #include "compiler/graph/operators/onnx_operators.h"
 #include "compiler/support/file.h"
+#include "compiler/support/sha256.h"
 #include "compiler/support/status_macros.h"
 
 namespace hone {
 namespace {
 
 using google::protobuf::io::ArrayInputStream;
-using google::protobuf::io::FileInputStream;
+using google::protobuf::io::CopyingInputStream;
+using google::protobuf::io::CopyingInputStreamAdaptor;
 using google::protobuf::io::ZeroCopyInputStream;
 
 constexpr char kImportPayload[] = "hone/import";
 constexpr int64_t kOldestOpset = 1, kNewestOpset = 28;
 constexpr size_t kMostProblemsShown = 50;
 constexpr size_t kMostInlinedNodes = 1 << 16;  // of all graphs inside nodes, as often as they run
+
+constexpr int kReadBytes = 1 << 20;  // at a time
+
+// A model's file, read once: what is decoded is what the digest is of. Closes the descriptor.
+class ModelFile : public CopyingInputStream {
+ public:
+  explicit ModelFile(int descriptor) : descriptor_(descriptor) {}
+  ~ModelFile() override { ::close(descriptor_); }
+  int Read(void* to, int size) override {
+    ssize_t got;
+    do got = ::read(descriptor_, to, static_cast<size_t>(size));
+    while (got < 0 && errno == EINTR);
+    if (got < 0) error_ = errno;
+    if (got > 0) digest_.Add({static_cast<const char*>(to), static_cast<size_t>(got)});
+    return static_cast<int>(got);
+  }
+  int error() const { return error_; }
+  std::string Digest() { return digest_.Finish(); }  // SHA-256 of what was read: of all when all was decoded
+
+ private:
+  const int descriptor_;
+  int error_ = 0;
+  Sha256Stream digest_;
+};
 
 absl::Status AsImportError(absl::Status status) {
   if (!status.ok()) status.SetPayload(kImportPayload, absl::Cord());
@@ -431,15 +459,16 @@ absl::StatusOr<Graph> ImportOnnx(const std::string& path, const ImportOptions& o
   if (!fd.ok()) return AsImportError(fd.status());
   struct stat info {};
   ::fstat(*fd, &info);
-  FileInputStream file(*fd);
-  file.SetCloseOnDelete(true);
+  ModelFile bytes(*fd);
+  CopyingInputStreamAdaptor file(&bytes, kReadBytes);
   const size_t slash = path.rfind('/');
   const std::string folder = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
   absl::StatusOr<Graph> graph = Import(file, info.st_size, folder, options);
-  if (file.GetErrno() != 0)
-    return AsImportError(absl::InternalError(absl::StrCat("cannot read ", path, ": ", std::strerror(file.GetErrno()))));
+  if (bytes.error() != 0)
+    return AsImportError(absl::InternalError(absl::StrCat("cannot read ", path, ": ", std::strerror(bytes.error()))));
   if (!graph.ok()) return AsImportError(Annotate(graph.status(), path));
   if (graph->name.empty()) graph->name = "model";
+  graph->file_digest = bytes.Digest();
   return graph;
 }
 

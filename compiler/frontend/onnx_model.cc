@@ -97,8 +97,10 @@ absl::StatusOr<std::shared_ptr<const NdArray>> DecodeTensor(const onnx::TensorPr
   if (proto.has_raw_data()) {
     if (static_cast<int64_t>(proto.raw_data().size()) != bytes)
       return differ(static_cast<int64_t>(proto.raw_data().size()));
-    NdArray array(*dtype, std::move(shape));
-    if (bytes > 0) std::memcpy(array.data.data(), proto.raw_data().data(), static_cast<size_t>(bytes));
+    NdArray array;
+    array.dtype = *dtype;
+    array.shape = std::move(shape);
+    array.data.assign(proto.raw_data().begin(), proto.raw_data().end());
     NormaliseBools(array);
     return std::make_shared<const NdArray>(std::move(array));
   }

@@ -60,6 +60,7 @@ struct Graph {
   std::vector<std::string> output_names;     // one for each output: two outputs may be one value
   std::vector<std::string> output_elements;  // GraphValue::element of each, or no entries at all
   std::vector<std::string> notes;            // what was assumed at import, in whole sentences
+  std::string file_digest;                   // SHA-256 of the file that it was imported from, "" when it was not
   // What constant folding may still spend, in interpreted elements: a small file must not cost minutes or gigabytes.
   // Beyond it, operators on constants are left to run time.
   int64_t fold_budget = int64_t{1} << 27;

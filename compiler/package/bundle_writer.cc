@@ -11,14 +11,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "compiler/package/archive_writer.h"
 #include "compiler/package/constant_pool.h"
 #include "compiler/package/link_kernels.h"
 #include "compiler/package/memory_plan.h"
 #include "compiler/package/pack_constants.h"
-#include "compiler/support/file.h"
 #include "compiler/support/sha256.h"
 #include "compiler/support/status_macros.h"
-#include "deploy/runtime/archive.h"
 #include "deploy/runtime/bundle.h"
 
 namespace hone {
@@ -85,7 +84,9 @@ absl::Status CheckKernelsFit(const Plan& plan, std::span<const PackagedKernel> k
 // Builds the execution plan; tensors of the graph are made as they are met.
 class GraphBuilder {
  public:
-  GraphBuilder(const Plan& plan, std::span<const PackagedKernel> kernels) : plan_(plan), kernels_(kernels) {}
+  // Constants go into the member of `archive` begun last.
+  GraphBuilder(const Plan& plan, std::span<const PackagedKernel> kernels, ArchiveWriter& archive)
+      : plan_(plan), kernels_(kernels), constants_(archive) {}
 
   absl::StatusOr<BundleGraph> Build(const BundleOptions& options) {
     HONE_RETURN_IF_ERROR(Pack(options));
@@ -96,7 +97,6 @@ class GraphBuilder {
     PlaceArena();
     return std::move(graph_);
   }
-  const std::string& params() const { return constants_.bytes(); }
 
  private:
   static constexpr int kForEver = std::numeric_limits<int>::max();
@@ -108,8 +108,8 @@ class GraphBuilder {
     lives_.push_back({bytes, first, last});
     return static_cast<int>(graph_.tensors.size()) - 1;
   }
-  int NewConstant(const std::string& name, std::string_view bytes) {
-    const int64_t offset = constants_.Add(bytes);
+  absl::StatusOr<int> NewConstant(const std::string& name, std::string_view bytes) {
+    HONE_ASSIGN_OR_RETURN(const int64_t offset, constants_.Add(bytes));
     const auto [at, is_new] =
         constant_at_.try_emplace({offset, static_cast<int64_t>(bytes.size())}, static_cast<int>(graph_.tensors.size()));
     if (is_new) {
@@ -166,10 +166,11 @@ class GraphBuilder {
     const auto at = plain_constant_.find(root);
     if (at != plain_constant_.end()) return at->second;
     HONE_ASSIGN_OR_RETURN(const std::span<const char> bytes, DataOf(root));
-    return plain_constant_[root] = NewConstant(plan_.tensors[root].name, {bytes.data(), bytes.size()});
+    HONE_ASSIGN_OR_RETURN(const int constant, NewConstant(plan_.tensors[root].name, {bytes.data(), bytes.size()}));
+    return plain_constant_[root] = constant;
   }
 
-  // Fills packed_ with every constant that a step wants packed.
+  // Fills packed_constant_ with every constant that a step wants packed.
   absl::Status Pack(const BundleOptions& options) {
     std::vector<ConstantToPack> wanted;
     std::vector<PackedKey> keys;
@@ -179,24 +180,16 @@ class GraphBuilder {
         if (prepared < 0) continue;
         const int root = RootOf(plan_, step.tensors[i]);
         const PackedKey key(root, step.task, prepared);
-        if (!packed_.emplace(key, "").second) continue;
+        if (!packed_constant_.emplace(key, -1).second) continue;
         HONE_ASSIGN_OR_RETURN(const std::span<const char> bytes, DataOf(root));
         wanted.push_back({step.task, prepared, bytes});
         keys.push_back(key);
       }
     }
-    HONE_ASSIGN_OR_RETURN(std::vector<std::string> packed, PackConstants(kernels_, wanted, options));
-    for (size_t i = 0; i < keys.size(); ++i) packed_[keys[i]] = std::move(packed[i]);
-    return absl::OkStatus();
-  }
-
-  int PackedConstant(const PackedKey& key) {
-    const auto at = packed_constant_.find(key);
-    if (at != packed_constant_.end()) return at->second;
-    std::string& packed = packed_.at(key);
-    const int constant = NewConstant(plan_.tensors[std::get<0>(key)].name, packed);
-    std::string().swap(packed);  // the pool has it
-    return packed_constant_[key] = constant;
+    return PackConstants(kernels_, wanted, options, [&](size_t i, std::string_view packed) -> absl::Status {
+      HONE_ASSIGN_OR_RETURN(packed_constant_[keys[i]], NewConstant(plan_.tensors[std::get<0>(keys[i])].name, packed));
+      return absl::OkStatus();
+    });
   }
 
   absl::StatusOr<std::span<const char>> DataOf(int root) {
@@ -217,7 +210,7 @@ class GraphBuilder {
       const PlanTensor& tensor = plan_.tensors[root];
       const int prepared = PreparedIndex(set, static_cast<int>(i));
       if (prepared >= 0) {
-        out.tensors.push_back(PackedConstant({root, step.task, prepared}));
+        out.tensors.push_back(packed_constant_.at({root, step.task, prepared}));
       } else if (tensor.kind == PlanTensor::kConstant) {
         HONE_ASSIGN_OR_RETURN(const int constant, Constant(root));
         out.tensors.push_back(constant);
@@ -268,7 +261,6 @@ class GraphBuilder {
   std::vector<TensorLife> lives_;    // of graph_.tensors; constants have none
   std::map<int, int> arena_tensor_;  // plan root to graph tensor
   std::map<int, int> plain_constant_;
-  std::map<PackedKey, std::string> packed_;  // bytes, until they are in the pool
   std::map<PackedKey, int> packed_constant_;
   std::map<std::pair<int64_t, int64_t>, int> constant_at_;  // (offset, bytes) to graph tensor
   std::vector<std::pair<int, int>> copied_outputs_;         // plan root, graph tensor
@@ -320,12 +312,14 @@ std::string Manifest(const Plan& plan, std::span<const PackagedKernel> kernels, 
 
 }  // namespace
 
-absl::StatusOr<std::string> MakeBundle(const Plan& plan, std::span<const PackagedKernel> kernels,
-                                       const BundleOptions& options) {
+absl::Status WriteBundle(const Plan& plan, std::span<const PackagedKernel> kernels, const BundleOptions& options,
+                         const std::string& path) {
   HONE_RETURN_IF_ERROR(CheckKernelsFit(plan, kernels));
   HONE_ASSIGN_OR_RETURN(const LinkedKernels linked, LinkKernels(kernels));
-  GraphBuilder builder(plan, kernels);
-  HONE_ASSIGN_OR_RETURN(BundleGraph graph, builder.Build(options));
+  HONE_ASSIGN_OR_RETURN(ArchiveWriter archive, ArchiveWriter::Create(path, linked.images.size() + 3));
+  HONE_RETURN_IF_ERROR(archive.Begin("params"));
+  HONE_ASSIGN_OR_RETURN(BundleGraph graph, GraphBuilder(plan, kernels, archive).Build(options));
+  const int64_t params_bytes = static_cast<int64_t>(archive.member_bytes());
   graph.model = plan.model_name;
   graph.target = options.target.text;
   graph.features = linked.features;
@@ -334,22 +328,24 @@ absl::StatusOr<std::string> MakeBundle(const Plan& plan, std::span<const Package
 
   const std::string json = ToJson(graph);
   // Read back at once: what the runtime would refuse is our mistake, and is found here.
-  const RuntimeResult<BundleGraph> read =
-      ParseGraph(json, static_cast<int64_t>(builder.params().size()), static_cast<int>(linked.images.size()));
+  const RuntimeResult<BundleGraph> read = ParseGraph(json, params_bytes, static_cast<int>(linked.images.size()));
   if (!read.ok()) return absl::InternalError(absl::StrCat("the bundle contradicts itself: ", read.error().message()));
-  const std::string manifest = Manifest(plan, kernels, graph, static_cast<int64_t>(builder.params().size()), options);
-  std::vector<ArchiveMember> members = {{"manifest.json", manifest}, {"graph.json", json}};
   for (size_t i = 0; i < linked.images.size(); ++i) {
-    members.push_back({i == 0 ? "image" : absl::StrCat("image", i), linked.images[i]});
+    HONE_RETURN_IF_ERROR(archive.Add(i == 0 ? "image" : absl::StrCat("image", i), linked.images[i]));
   }
-  members.push_back({"params", builder.params()});
-  return WriteArchive(members);
-}
-
-absl::Status WriteBundle(const Plan& plan, std::span<const PackagedKernel> kernels, const BundleOptions& options,
-                         const std::string& path) {
-  HONE_ASSIGN_OR_RETURN(const std::string bytes, MakeBundle(plan, kernels, options));
-  return WriteFileAtomically(path, bytes);
+  HONE_RETURN_IF_ERROR(archive.Add("graph.json", json));
+  HONE_RETURN_IF_ERROR(archive.Add("manifest.json", Manifest(plan, kernels, graph, params_bytes, options)));
+  HONE_RETURN_IF_ERROR(archive.Finish());
+  if (!options.digest.empty()) {
+    HONE_ASSIGN_OR_RETURN(const std::string digest, Sha256OfFile(archive.temporary_path()));
+    if (digest != options.digest) {
+      return absl::FailedPreconditionError(absl::StrCat("the bundle has SHA-256 ", ToHex(digest), " instead of ",
+                                                        ToHex(options.digest),
+                                                        ": its constants were packed otherwise, "
+                                                        "or the format is another"));
+    }
+  }
+  return archive.Commit();
 }
 
 }  // namespace hone

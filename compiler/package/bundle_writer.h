@@ -49,16 +49,14 @@ struct BundleOptions {
   int threads = 0;         // what the kernels were tuned for; 0: any
   int pack_threads = 1;    // constants packed at the same time
   RunPrepare run_prepare;  // needed where a kernel packs constants
+  std::string digest;      // SHA-256 that the file must have; "": any
 };
 
-// The bytes of the bundle: one kernel for each task of the plan, in its order. Links the objects, has constant operands
+// Writes the bundle: one kernel for each task of the plan, in its order. Links the objects, has constant operands
 // packed by `options.run_prepare` (equal results are stored once), places every intermediate. No code of a kernel runs
-// in this process. InvalidArgument when the kernels do not fit the plan, FailedPrecondition when constants cannot be
-// packed here.
-absl::StatusOr<std::string> MakeBundle(const Plan& plan, std::span<const PackagedKernel> kernels,
-                                       const BundleOptions& options);
-
-// The same into a file, which appears whole or not at all (a temporary file beside it, synced and renamed).
+// in this process. Constants go into the file one by one, so that of their packed forms only `options.pack_threads` are
+// in memory. The file appears whole or not at all (AtomicFile). InvalidArgument when the kernels do not fit the plan,
+// FailedPrecondition when constants cannot be packed here, or the file is not what `options.digest` asks for.
 absl::Status WriteBundle(const Plan& plan, std::span<const PackagedKernel> kernels, const BundleOptions& options,
                          const std::string& path);
 

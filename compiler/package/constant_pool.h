@@ -3,20 +3,26 @@
 
 #include <cstdint>
 #include <map>
-#include <string>
 #include <string_view>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "compiler/package/archive_writer.h"
 
 namespace hone {
 
+// Writes them into the member that `archive` has begun last. None is kept in memory.
 class ConstantPool {
  public:
-  // Where the bytes lie in bytes(): equal ones, of whatever origin, share a place.
-  int64_t Add(std::string_view constant);
-  const std::string& bytes() const { return bytes_; }
+  explicit ConstantPool(ArchiveWriter& archive) : archive_(archive) {}
+  // Where the bytes lie in the member: equal ones, of whatever origin, share a place.
+  absl::StatusOr<int64_t> Add(std::string_view constant);
 
  private:
-  std::string bytes_;
-  std::multimap<uint64_t, std::pair<int64_t, int64_t>> places_;  // hash to offset and size
+  absl::StatusOr<bool> Holds(uint64_t offset, std::string_view constant) const;
+
+  ArchiveWriter& archive_;
+  std::multimap<std::pair<uint64_t, size_t>, int64_t> places_;  // (hash, bytes) to offset
 };
 
 }  // namespace hone

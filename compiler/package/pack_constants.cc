@@ -1,6 +1,10 @@
 #include "compiler/package/pack_constants.h"
 
+#include <condition_variable>
 #include <map>
+#include <mutex>
+#include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/codegen/link_image.h"
@@ -42,11 +46,32 @@ absl::StatusOr<Source> SourceOf(const PackagedKernel& kernel, const BundleOption
   return source;
 }
 
+// Lets threads in one after the other, in the order of their numbers, until one of them fails.
+class InOrder {
+ public:
+  void Run(size_t index, const std::function<absl::Status()>& work) {
+    std::unique_lock lock(mutex_);
+    turn_.wait(lock, [&] { return next_ == index; });
+    if (status_.ok()) status_ = work();
+    ++next_;
+    turn_.notify_all();
+  }
+  absl::Status status() {
+    const std::lock_guard lock(mutex_);
+    return status_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable turn_;
+  size_t next_ = 0;
+  absl::Status status_;
+};
+
 }  // namespace
 
-absl::StatusOr<std::vector<std::string>> PackConstants(std::span<const PackagedKernel> kernels,
-                                                       std::span<const ConstantToPack> constants,
-                                                       const BundleOptions& options) {
+absl::Status PackConstants(std::span<const PackagedKernel> kernels, std::span<const ConstantToPack> constants,
+                           const BundleOptions& options, const TakePacked& take) {
   std::map<int, Source> sources;
   for (const ConstantToPack& constant : constants) {
     if (sources.count(constant.kernel) != 0) continue;
@@ -55,21 +80,20 @@ absl::StatusOr<std::vector<std::string>> PackConstants(std::span<const PackagedK
   if (!constants.empty() && options.run_prepare == nullptr) {
     return absl::FailedPreconditionError("constants are to be packed, and nothing was given to run prepare kernels");
   }
-  std::vector<absl::StatusOr<std::string>> results(constants.size(), absl::UnknownError("not packed"));
+  InOrder in_order;
   ParallelFor(constants.size(), options.pack_threads, [&](size_t i) {
-    const ConstantToPack& constant = constants[i];
-    const Source& source = sources.at(constant.kernel);
-    const PreparedConstant& prepared = source.prepared[static_cast<size_t>(constant.prepared)];
-    const KernelSet& set = kernels[static_cast<size_t>(constant.kernel)].kernel.set;
-    results[i] = options.run_prepare(
-        {source.image, prepared, set.params[static_cast<size_t>(prepared.param)], constant.original});
+    absl::StatusOr<std::string> packed = absl::UnknownError("not packed");
+    if (in_order.status().ok()) {
+      const ConstantToPack& constant = constants[i];
+      const Source& source = sources.at(constant.kernel);
+      const PreparedConstant& prepared = source.prepared[static_cast<size_t>(constant.prepared)];
+      const KernelSet& set = kernels[static_cast<size_t>(constant.kernel)].kernel.set;
+      packed = options.run_prepare(
+          {source.image, prepared, set.params[static_cast<size_t>(prepared.param)], constant.original});
+    }
+    in_order.Run(i, [&] { return packed.ok() ? take(i, *packed) : packed.status(); });
   });
-  std::vector<std::string> packed;
-  for (absl::StatusOr<std::string>& result : results) {
-    if (!result.ok()) return result.status();
-    packed.push_back(*std::move(result));
-  }
-  return packed;
+  return in_order.status();
 }
 
 }  // namespace hone

@@ -6,9 +6,8 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
-#include "absl/status/statusor.h"
+#include "absl/status/status.h"
 #include "compiler/package/bundle_writer.h"
 
 namespace hone {
@@ -18,10 +17,11 @@ struct ConstantToPack {
   std::span<const char> original;
 };
 
-// The packed form of each constant, in order; `options.run_prepare` is called from `options.pack_threads` threads at
-// once. Where this machine cannot run a kernel's code, its prepare functions are compiled anew for this machine.
-absl::StatusOr<std::vector<std::string>> PackConstants(std::span<const PackagedKernel> kernels,
-                                                       std::span<const ConstantToPack> constants,
-                                                       const BundleOptions& options);
+// Hands `take` the packed form of constants[index], for each in order, one call at a time; after a failure no more.
+// `options.run_prepare` is called from `options.pack_threads` threads at once: of as many constants the packed form is
+// in memory. Where this machine cannot run a kernel's code, its prepare functions are compiled anew for this machine.
+using TakePacked = std::function<absl::Status(size_t index, std::string_view packed)>;
+absl::Status PackConstants(std::span<const PackagedKernel> kernels, std::span<const ConstantToPack> constants,
+                           const BundleOptions& options, const TakePacked& take);
 
 }  // namespace hone

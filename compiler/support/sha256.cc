@@ -19,16 +19,29 @@ std::string Sha256(std::string_view bytes) {
   return digest;
 }
 
-absl::StatusOr<std::string> Sha256OfFile(const std::string& path) {
-  const std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context(EVP_MD_CTX_new(), EVP_MD_CTX_free);
-  bool ok = EVP_DigestInit_ex(context.get(), EVP_sha256(), nullptr) == 1;
-  HONE_RETURN_IF_ERROR(ReadInPieces(path, [&](std::string_view piece) {
-    ok = ok && EVP_DigestUpdate(context.get(), piece.data(), piece.size()) == 1;
-  }));
+struct Sha256Stream::Context {
+  std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> digest{EVP_MD_CTX_new(), EVP_MD_CTX_free};
+  bool ok = EVP_DigestInit_ex(digest.get(), EVP_sha256(), nullptr) == 1;
+};
+
+Sha256Stream::Sha256Stream() : context_(std::make_unique<Context>()) {}
+Sha256Stream::~Sha256Stream() = default;
+
+void Sha256Stream::Add(std::string_view piece) {
+  context_->ok = context_->ok && EVP_DigestUpdate(context_->digest.get(), piece.data(), piece.size()) == 1;
+}
+
+std::string Sha256Stream::Finish() {
   std::string digest(32, '\0');
-  ok = ok && EVP_DigestFinal_ex(context.get(), reinterpret_cast<unsigned char*>(digest.data()), nullptr) == 1;
-  HONE_CHECK(ok) << "OpenSSL refused SHA-256";
+  unsigned char* const to = reinterpret_cast<unsigned char*>(digest.data());
+  HONE_CHECK(context_->ok && EVP_DigestFinal_ex(context_->digest.get(), to, nullptr) == 1) << "OpenSSL refused SHA-256";
   return digest;
+}
+
+absl::StatusOr<std::string> Sha256OfFile(const std::string& path) {
+  Sha256Stream stream;
+  HONE_RETURN_IF_ERROR(ReadInPieces(path, [&](std::string_view piece) { stream.Add(piece); }));
+  return stream.Finish();
 }
 
 std::string ToHex(std::string_view bytes) {

@@ -15,42 +15,31 @@ uint64_t HeadChecksum(ArchiveHeader header, std::string_view entries) {
   return Hash64(entries, Hash64(&header, sizeof(header)));
 }
 
-uint64_t NextPage(uint64_t offset) { return (offset + kArchivePageBytes - 1) / kArchivePageBytes * kArchivePageBytes; }
-
 }  // namespace
 
-ArchiveLayout LayOutArchive(std::span<const ArchiveMember> members) {
+uint64_t NextArchivePage(uint64_t offset) {
+  return (offset + kArchivePageBytes - 1) / kArchivePageBytes * kArchivePageBytes;
+}
+
+uint64_t ArchiveHeadBytes(size_t members) { return sizeof(ArchiveHeader) + members * sizeof(ArchiveEntry); }
+
+std::string ArchiveHead(std::span<const ArchivePlace> members) {
+  std::string entries;
+  for (const ArchivePlace& member : members) {
+    ArchiveEntry entry{};
+    member.name.copy(entry.name, sizeof(entry.name) - 1);
+    entry.offset = member.offset;
+    entry.bytes = member.bytes;
+    entry.checksum = member.checksum;
+    entries.append(reinterpret_cast<const char*>(&entry), sizeof(entry));
+  }
   ArchiveHeader header{};
   std::memcpy(header.magic, kArchiveMagic, sizeof(kArchiveMagic));
   header.version = kArchiveVersion;
   header.members = static_cast<uint32_t>(members.size());
-  ArchiveLayout layout;
-  std::string entries;
-  uint64_t end = sizeof(header) + members.size() * sizeof(ArchiveEntry);
-  for (const ArchiveMember& member : members) {
-    ArchiveEntry entry{};
-    member.name.copy(entry.name, sizeof(entry.name) - 1);
-    entry.offset = NextPage(end);
-    entry.bytes = member.bytes.size();
-    entry.checksum = Hash64(member.bytes);
-    entries.append(reinterpret_cast<const char*>(&entry), sizeof(entry));
-    layout.offsets.push_back(entry.offset);
-    end = entry.offset + entry.bytes;
-  }
-  header.total_bytes = layout.total_bytes = end;
+  header.total_bytes = members.empty() ? ArchiveHeadBytes(0) : members.back().offset + members.back().bytes;
   header.checksum = HeadChecksum(header, entries);
-  layout.head.assign(reinterpret_cast<const char*>(&header), sizeof(header));
-  layout.head += entries;
-  return layout;
-}
-
-std::string WriteArchive(std::span<const ArchiveMember> members) {
-  const ArchiveLayout layout = LayOutArchive(members);
-  std::string file(layout.total_bytes, '\0');
-  layout.head.copy(file.data(), layout.head.size());
-  for (size_t i = 0; i < members.size(); ++i)
-    members[i].bytes.copy(file.data() + layout.offsets[i], members[i].bytes.size());
-  return file;
+  return std::string(reinterpret_cast<const char*>(&header), sizeof(header)) + entries;
 }
 
 RuntimeResult<std::vector<ArchiveMember>> ReadArchive(std::string_view file) {

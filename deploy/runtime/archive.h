@@ -44,14 +44,15 @@ struct ArchiveMember {
   std::string_view bytes;
 };
 
-// The bytes before the first member, and where each member goes. Writing them in turn, with zeros between, is the file.
-struct ArchiveLayout {
-  std::string head;
-  std::vector<uint64_t> offsets;
-  uint64_t total_bytes = 0;
+// What the head says of a member: whoever writes an archive puts the members at their places, zeros between, and the
+// head in front.
+struct ArchivePlace {
+  std::string name;
+  uint64_t offset = 0, bytes = 0, checksum = 0;  // as an ArchiveEntry's
 };
-ArchiveLayout LayOutArchive(std::span<const ArchiveMember> members);
-std::string WriteArchive(std::span<const ArchiveMember> members);
+uint64_t ArchiveHeadBytes(size_t members);
+std::string ArchiveHead(std::span<const ArchivePlace> members);  // in the order of their offsets
+uint64_t NextArchivePage(uint64_t offset);                       // where a member may begin, at `offset` or after it
 
 // The members, as views into `file`. Every offset, the header's and all members' checksums and the zeros between
 // members are checked: kCorrupt with the place and the reason, kUnsupported for a newer version.

@@ -1,6 +1,6 @@
 // A bundle as the runtime sees it: kernels, an execution plan with every tensor placed, packed constants.
 //
-// A bundle is an archive (archive.h) with these members:
+// A bundle is an archive (archive.h) with these members, in any order:
 //
 //   manifest.json   for people and tools: model, target, numeric level, threads, provenance of every kernel
 //   graph.json      the execution plan, see below

@@ -10,7 +10,6 @@
 namespace hone {
 namespace {
 
-constexpr char kMember[] = "signature";
 constexpr char kContext[] = "hone bundle 1\n";
 constexpr int kEd25519 = 1087;  // NID_ED25519
 constexpr size_t kSignatureBytes = 64, kDigestBytes = 64;
@@ -106,7 +105,7 @@ std::string SignedText(const Crypto& crypto, std::span<const ArchiveMember> memb
     done = done && crypto.EVP_DigestUpdate(context.get(), bytes.data(), bytes.size()) == 1;
   };
   for (const ArchiveMember& member : members) {
-    if (member.name == kMember) continue;
+    if (member.name == kSignatureMember) continue;
     char length[8];
     for (size_t i = 0; i < sizeof(length); ++i) length[i] = static_cast<char>(uint64_t{member.bytes.size()} >> (8 * i));
     add({member.name.c_str(), member.name.size() + 1});
@@ -120,19 +119,16 @@ std::string SignedText(const Crypto& crypto, std::span<const ArchiveMember> memb
 
 }  // namespace
 
-RuntimeResult<std::string> SignBundle(std::string_view bundle, std::string_view private_key) {
+RuntimeResult<std::string> Signature(std::span<const ArchiveMember> members, std::string_view private_key) {
   const Crypto& crypto = TheCrypto();
   if (!crypto.there) return NoCrypto();
-  RuntimeResult<std::vector<ArchiveMember>> members = ReadArchive(bundle);
-  if (!members.ok()) return members.error();
-  std::erase_if(*members, [](const ArchiveMember& member) { return member.name == kMember; });
   const KeyHolder key = ReadKey(crypto, private_key, crypto.PEM_read_bio_PrivateKey);
   if (key == nullptr) {
     return RuntimeError(RuntimeCode::kInvalidArgument,
                         "the key is no Ed25519 private key in PEM without a passphrase; `openssl genpkey -algorithm "
                         "ed25519` writes one");
   }
-  const std::string text = SignedText(crypto, *members);
+  const std::string text = SignedText(crypto, members);
   const ContextHolder context(crypto.EVP_MD_CTX_new(), crypto.EVP_MD_CTX_free);
   unsigned char signature[kSignatureBytes];
   size_t size = sizeof(signature);
@@ -141,8 +137,7 @@ RuntimeResult<std::string> SignBundle(std::string_view bundle, std::string_view 
       crypto.EVP_DigestSign(context.get(), signature, &size, Bytes(text), text.size()) != 1) {
     return Refused();
   }
-  members->push_back({kMember, {reinterpret_cast<const char*>(signature), size}});
-  return WriteArchive(*members);
+  return std::string(reinterpret_cast<const char*>(signature), size);
 }
 
 RuntimeError CheckSignature(std::span<const ArchiveMember> members, std::string_view public_key) {
@@ -153,7 +148,7 @@ RuntimeError CheckSignature(std::span<const ArchiveMember> members, std::string_
     return {RuntimeCode::kInvalidArgument,
             "the key is no Ed25519 public key in PEM; `openssl pkey -in PRIVATE -pubout` writes one"};
   }
-  const auto is_signature = [](const ArchiveMember& member) { return member.name == kMember; };
+  const auto is_signature = [](const ArchiveMember& member) { return member.name == kSignatureMember; };
   const auto signature = std::ranges::find_if(members, is_signature);
   if (signature == members.end()) {
     return {RuntimeCode::kCorrupt, "is not what the holder of the key signed: it has no signature"};

@@ -18,9 +18,11 @@
 
 namespace hone {
 
-// The bundle with a signature in place of one that it may have. The key is PEM, as `openssl genpkey -algorithm ed25519`
-// writes it: kInvalidArgument for any other.
-RuntimeResult<std::string> SignBundle(std::string_view bundle, std::string_view private_key);
+inline constexpr char kSignatureMember[] = "signature";
+
+// The signature of these members, for a member of its own behind them; one that is among them does not count. The key
+// is PEM, as `openssl genpkey -algorithm ed25519` writes it: kInvalidArgument for any other.
+RuntimeResult<std::string> Signature(std::span<const ArchiveMember> members, std::string_view private_key);
 
 // kCorrupt when there is no signature, or it is not by that key of these members; kInvalidArgument when the key is no
 // Ed25519 public key in PEM, as `openssl pkey -pubout` writes it.

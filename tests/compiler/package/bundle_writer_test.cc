@@ -15,6 +15,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/compiler/package/hand_object.h"
+#include "tests/compiler/package/written_bundle.h"
 #include "tests/deploy/runtime/machine_code.h"
 
 namespace hone {
@@ -88,7 +89,7 @@ BundleOptions Options() {
 }
 
 std::shared_ptr<const Bundle> Made(const Plan& plan, std::span<const PackagedKernel> kernels) {
-  const absl::StatusOr<std::string> bytes = MakeBundle(plan, kernels, Options());
+  const absl::StatusOr<std::string> bytes = Written(plan, kernels, Options());
   EXPECT_TRUE(bytes.ok()) << bytes.status();
   if (!bytes.ok()) return nullptr;
   auto bundle = Bundle::FromMemory(*bytes);
@@ -143,7 +144,7 @@ TEST(Bundle, EqualConstantsAreStoredOnce) {
   const int t = b.Tensor("t", PlanTensor::kIntermediate), y = b.Tensor("y", PlanTensor::kOutput);
   b.AddPacked(x, w, t);
   b.Add(t, same, y);
-  const absl::StatusOr<std::string> bytes = MakeBundle(b.plan, Kernels(), Options());
+  const absl::StatusOr<std::string> bytes = Written(b.plan, Kernels(), Options());
   ASSERT_TRUE(bytes.ok()) << bytes.status();
   const auto bundle = *Bundle::FromMemory(*bytes);
   EXPECT_EQ(Factors(bundle), (std::vector<int>{11}));
@@ -218,7 +219,7 @@ TEST(Bundle, SameInputsSameBytes) {
   PlanBuilder b;
   const int x = b.Tensor("x", PlanTensor::kInput), w = b.Constant("w", 7), y = b.Tensor("y", PlanTensor::kOutput);
   b.AddPacked(x, w, y);
-  EXPECT_EQ(*MakeBundle(b.plan, Kernels(), Options()), *MakeBundle(b.plan, Kernels(), Options()));
+  EXPECT_EQ(*Written(b.plan, Kernels(), Options()), *Written(b.plan, Kernels(), Options()));
 }
 
 TEST(Bundle, ModelWithoutKernels) {
@@ -297,6 +298,13 @@ TEST(Bundle, FileAppearsWholeAndReplacesTheOldOne) {
   EXPECT_EQ(Factors(*bundle), (std::vector<int>{2}));
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 1);
   EXPECT_FALSE(WriteBundle(b.plan, Kernels(), Options(), folder + "/no/such/folder/model.hone").ok());
+
+  BundleOptions of_another = Options();
+  of_another.digest = Sha256("another bundle");
+  EXPECT_EQ(WriteBundle(b.plan, Kernels(), of_another, path).code(), absl::StatusCode::kFailedPrecondition);
+  of_another.digest = *Sha256OfFile(path);
+  EXPECT_TRUE(WriteBundle(b.plan, Kernels(), of_another, path).ok());
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 1);
   std::filesystem::remove_all(folder);
 }
 

@@ -13,6 +13,7 @@
 #include "deploy/runtime/instance.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/compiler/package/written_bundle.h"
 
 namespace hone {
 namespace {
@@ -78,7 +79,7 @@ TEST(CompiledBundle, ComputesWhatThePlanMeans) {
   const absl::StatusOr<std::vector<PackagedKernel>> kernels = Compile(*plan, host);
   ASSERT_TRUE(kernels.ok()) << kernels.status();
   const absl::StatusOr<std::string> bytes =
-      MakeBundle(*plan, *kernels, {.target = host, .threads = 2, .pack_threads = 2, .run_prepare = PrepareInSandbox});
+      Written(*plan, *kernels, {.target = host, .threads = 2, .pack_threads = 2, .run_prepare = PrepareInSandbox});
   ASSERT_TRUE(bytes.ok()) << bytes.status();
   const auto bundle = Bundle::FromMemory(*bytes);
   ASSERT_TRUE(bundle.ok()) << bundle.error().message();
@@ -103,9 +104,8 @@ TEST(CompiledBundle, ForAnotherMachineConstantsArePackedHere) {
   ASSERT_TRUE(here.ok()) << here.status();
   ASSERT_TRUE(there.ok()) << there.status();
   const absl::StatusOr<std::string> native =
-      MakeBundle(*plan, *here, {.target = HostTarget(), .run_prepare = PrepareInSandbox});
-  const absl::StatusOr<std::string> foreign =
-      MakeBundle(*plan, *there, {.target = *arm, .run_prepare = PrepareInSandbox});
+      Written(*plan, *here, {.target = HostTarget(), .run_prepare = PrepareInSandbox});
+  const absl::StatusOr<std::string> foreign = Written(*plan, *there, {.target = *arm, .run_prepare = PrepareInSandbox});
   ASSERT_TRUE(native.ok()) << native.status();
   ASSERT_TRUE(foreign.ok()) << foreign.status();
   EXPECT_EQ(Member(*foreign, "params"), Member(*native, "params"));
@@ -114,7 +114,7 @@ TEST(CompiledBundle, ForAnotherMachineConstantsArePackedHere) {
   EXPECT_THAT(refused.message(), testing::HasSubstr("AArch64"));
 
   for (PackagedKernel& kernel : *there) kernel.program.reset();
-  const absl::Status without = MakeBundle(*plan, *there, {.target = *arm, .run_prepare = PrepareInSandbox}).status();
+  const absl::Status without = Written(*plan, *there, {.target = *arm, .run_prepare = PrepareInSandbox}).status();
   EXPECT_EQ(without.code(), absl::StatusCode::kFailedPrecondition);
 }
 

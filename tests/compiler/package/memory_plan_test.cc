@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "compiler/package/constant_pool.h"
 #include "compiler/support/random.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -75,18 +74,6 @@ TEST(PlanMemory, RandomLivesAreSoundAndTight) {
     waste += static_cast<double>(plan.arena_bytes) / static_cast<double>(std::max<int64_t>(64, Peak(tensors))) - 1;
   }
   EXPECT_LT(waste / 200, 0.1);  // on average within a tenth of what is needed at least
-}
-
-TEST(ConstantPool, EqualConstantsShareAPlace) {
-  ConstantPool pool;
-  const std::string a(100, 'a'), b(100, 'b');
-  const int64_t at_a = pool.Add(a), at_b = pool.Add(b);
-  EXPECT_EQ(pool.Add(std::string(a)), at_a);
-  EXPECT_EQ(pool.Add(b), at_b);
-  EXPECT_NE(pool.Add(a.substr(1)), at_a);
-  EXPECT_EQ(at_a % 64, 0);
-  EXPECT_EQ(at_b % 64, 0);
-  EXPECT_EQ(pool.bytes().substr(at_b, 100), b);
 }
 
 }  // namespace

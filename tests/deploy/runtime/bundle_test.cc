@@ -176,7 +176,7 @@ INSTANTIATE_TEST_SUITE_P(Cases, HostileBundle, testing::ValuesIn(kHostile),
 
 TEST(Bundle, MissingMembersAndNewerArchive) {
   const std::vector<ArchiveMember> none;
-  EXPECT_THAT(Bundle::FromMemory(WriteArchive(none)).error().message(), HasSubstr("graph.json"));
+  EXPECT_THAT(Bundle::FromMemory(ArchiveOf(none)).error().message(), HasSubstr("graph.json"));
   std::string newer = SampleMembers().Archive();
   newer[8] = 2;
   EXPECT_EQ(Bundle::FromMemory(newer).error().code(), RuntimeCode::kUnsupported);

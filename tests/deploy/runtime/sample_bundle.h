@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "deploy/runtime/archive.h"
 #include "deploy/runtime/bundle.h"
+#include "tests/deploy/runtime/archive_of.h"
 #include "tests/deploy/runtime/machine_code.h"
 
 namespace hone {
@@ -49,7 +49,7 @@ struct SampleMembers {
   std::string Archive() const {
     const std::vector<ArchiveMember> members = {
         {"manifest.json", manifest}, {"graph.json", graph}, {"image", image}, {"image1", image1}, {"params", params}};
-    return WriteArchive(members);
+    return ArchiveOf(members);
   }
 };
 

@@ -38,9 +38,13 @@ constexpr char kExchangeKey[] =  // X25519: no key to sign with
     "-----END PRIVATE KEY-----\n";
 
 std::string Signed(const std::string& bundle, const char* key = kPrivate) {
-  RuntimeResult<std::string> made = SignBundle(bundle, key);
-  EXPECT_TRUE(made.ok()) << made.error().message();
-  return made.ok() ? *made : "";
+  std::vector<ArchiveMember> members = *ReadArchive(bundle);
+  std::erase_if(members, [](const ArchiveMember& member) { return member.name == kSignatureMember; });
+  const RuntimeResult<std::string> signature = Signature(members, key);
+  EXPECT_TRUE(signature.ok()) << signature.error().message();
+  if (!signature.ok()) return "";
+  members.push_back({kSignatureMember, *signature});
+  return ArchiveOf(members);
 }
 
 // "": it is loaded.
@@ -67,7 +71,7 @@ TEST(Signature, OfOneBundleIsNoneOfAnother) {
   const auto alter = [&](const std::function<void(std::vector<ArchiveMember>&)>& change) {
     std::vector<ArchiveMember> members = *ReadArchive(bundle);
     change(members);
-    return WriteArchive(members);
+    return ArchiveOf(members);
   };
   EXPECT_EQ(alter([](auto&) {}), bundle);
   const std::string params = SampleMembers::Params().replace(4, 1, "x"), cut = SampleMembers::Params().substr(1);
@@ -95,7 +99,7 @@ TEST(Signature, IsReplacedByThatOfTheNextKey) {
 TEST(Signature, WantsAnEd25519Key) {
   const std::string bundle = Signed(SampleMembers().Archive());
   for (const char* key : {"", "nonsense", kPublic, kExchangeKey}) {
-    const auto made = SignBundle(bundle, key);
+    const auto made = Signature(*ReadArchive(bundle), key);
     ASSERT_FALSE(made.ok()) << key;
     EXPECT_EQ(made.error().code(), RuntimeCode::kInvalidArgument);
     EXPECT_THAT(made.error().message(), HasSubstr("openssl genpkey -algorithm ed25519"));
