@@ -41,6 +41,7 @@ class Grouper {
     for (const int n : anchors) {
       if (TakesPrologue(graph_.nodes[n].op)) Absorb(group_of_[n], graph_.nodes[n].inputs[0]);
       if (graph_.nodes[n].op == "conv") AbsorbLayout(n);
+      if (graph_.nodes[n].op == "batch_matmul") AbsorbSlices(n);
     }
     for (int n = 0; n < static_cast<int>(graph_.nodes.size()); ++n) {
       if (group_of_[n] >= 0 || Kind(n) == OpKind::kView) continue;
@@ -144,6 +145,19 @@ class Grouper {
     }
     group_of_[n] = group_of_[conv];
     groups_[group_of_[n]].nodes.push_back(n);
+  }
+
+  // Takes the slices that a product of batches reads: it reads those places of the whole.
+  void AbsorbSlices(int product) {
+    for (const int value : graph_.nodes[product].inputs) {
+      const int n = uses_.producer[value];
+      if (n < 0 || group_of_[n] >= 0 || graph_.nodes[n].op != "slice" || uses_.is_output[value] ||
+          uses_.consumers[value].size() != 1) {
+        continue;
+      }
+      group_of_[n] = group_of_[product];
+      groups_[group_of_[n]].nodes.push_back(n);
+    }
   }
 
   // By the place of the last node: all a group needs is made by then.

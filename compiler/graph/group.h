@@ -18,8 +18,8 @@ struct Group {
 // group a node.
 //
 // Anchors take what follows them, the most work first, so that a residual sum goes to the larger of two convolutions;
-// then reductions take the elementwise operators in front of them, and convolutions that pad the change of layout; then
-// what is left forms chains.
+// then reductions take the elementwise operators in front of them, convolutions that pad the change of layout, and
+// products of batches the slices they read; then what is left forms chains.
 std::vector<Group> FormGroups(const Graph& graph, bool fuse);
 
 }  // namespace hone

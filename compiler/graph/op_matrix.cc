@@ -32,21 +32,26 @@ OpInfo DenseOp() {
   return op;
 }
 
-// a [..., M, K], b [..., K, N] -> [..., M, N]; leading dimensions broadcast. "a_order" and "b_order" say where the
-// dimensions of the matrices are found in the operands: dimension d is dimension order[d] of the tensor; absent: as
-// they are.
-std::vector<int64_t> OperandOrder(const Attrs& attrs, const char* name, int rank) {
+// a [..., M, K], b [..., K, N] -> [..., M, N]; leading dimensions broadcast. "a_order", "b_order" and "result_order"
+// say where the dimensions of the matrices are found in the tensors: dimension d is dimension order[d] of the tensor;
+// absent: as they are.
+std::vector<int64_t> OrderOf(const Attrs& attrs, const char* name, int rank) {
   std::vector<int64_t> as_it_is(static_cast<size_t>(rank));
   std::iota(as_it_is.begin(), as_it_is.end(), 0);
   return IntsAttr(attrs, name, as_it_is);
 }
 
-absl::StatusOr<std::vector<int64_t>> ShapeInOrder(const TensorType& type, const Attrs& attrs, const char* name) {
-  const std::vector<int64_t> order = OperandOrder(attrs, name, type.rank());
-  std::vector<int64_t> sorted = order, shape;
+absl::StatusOr<std::vector<int64_t>> CheckedOrder(const Attrs& attrs, const char* name, int rank) {
+  const std::vector<int64_t> order = OrderOf(attrs, name, rank);
+  std::vector<int64_t> sorted = order;
   std::sort(sorted.begin(), sorted.end());
-  if (sorted != OperandOrder({}, "", type.rank()))
-    return Refuse(name, " [", absl::StrJoin(order, ", "), "] is not an order of ", type.rank(), " dimensions");
+  if (sorted == OrderOf({}, "", rank)) return order;
+  return Refuse(name, " [", absl::StrJoin(order, ", "), "] is not an order of ", rank, " dimensions");
+}
+
+absl::StatusOr<std::vector<int64_t>> ShapeInOrder(const TensorType& type, const Attrs& attrs, const char* name) {
+  HONE_ASSIGN_OR_RETURN(const std::vector<int64_t> order, CheckedOrder(attrs, name, type.rank()));
+  std::vector<int64_t> shape;
   for (const int64_t d : order) shape.push_back(type.shape[static_cast<size_t>(d)]);
   return shape;
 }
@@ -68,14 +73,19 @@ OpInfo BatchMatmulOp() {
                           BroadcastShapes({a.begin(), a.end() - 2}, {b.begin(), b.end() - 2}));
     shape.push_back(a.end()[-2]);
     shape.push_back(b.end()[-1]);
-    return Types{{sum, std::move(shape)}};
+    std::vector<int64_t> result(shape.size());
+    HONE_ASSIGN_OR_RETURN(const std::vector<int64_t> order,
+                          CheckedOrder(attrs, "result_order", static_cast<int>(shape.size())));
+    for (size_t d = 0; d < shape.size(); ++d) result[static_cast<size_t>(order[d])] = shape[d];
+    return Types{{sum, std::move(result)}};
   };
-  op.lower = [](TensorSpan in, const Attrs& attrs, TypeSpan) {
-    return std::vector{topi::BatchMatmulInOrder(in[0], OperandOrder(attrs, "a_order", in[0].rank()), in[1],
-                                                OperandOrder(attrs, "b_order", in[1].rank()), "batch_matmul")};
+  op.lower = [](TensorSpan in, const Attrs& attrs, TypeSpan out) {
+    return std::vector{topi::BatchMatmulInOrder(in[0], OrderOf(attrs, "a_order", in[0].rank()), in[1],
+                                                OrderOf(attrs, "b_order", in[1].rank()),
+                                                OrderOf(attrs, "result_order", out[0].rank()), "batch_matmul")};
   };
   op.flop = [](TypeSpan in, const Attrs& attrs, TypeSpan out) {
-    const int64_t inner = OperandOrder(attrs, "a_order", in[0].rank()).back();
+    const int64_t inner = OrderOf(attrs, "a_order", in[0].rank()).back();
     return 2 * Count(out[0].shape) * static_cast<double>(in[0].shape[static_cast<size_t>(inner)]);
   };
   return op;

@@ -24,8 +24,11 @@ absl::Status RecognisePatterns(Graph& graph);
 // networks run in NHWC with one layout change at each end, and products of many axes become products of matrices.
 absl::Status SinkLayout(Graph& graph);
 
-// Transposes in front of products of batches go into the way these read their operands; what a product of constant
-// weights reads stays as it is, since its kernel wants rows.
+// Slices, reshapes and factors in front of products of batches change places, so that transposes and slices stand next
+// to the products (reorders roundings).
+absl::Status ExposeOperands(Graph& graph);
+// Transposes around products of batches go into the way these read their operands and write their results; what a
+// product of constant weights reads stays as it is, since its kernel wants rows.
 absl::Status FoldTransposes(Graph& graph);
 // Products and convolutions between a transpose and its inverse are computed where they are, without either, if they can
 // be as fast there.

@@ -1,5 +1,6 @@
 #include "compiler/topi/dense.h"
 
+#include <algorithm>
 #include <numeric>
 
 #include "compiler/support/check.h"
@@ -42,17 +43,19 @@ te::Tensor Dense(const te::Tensor& x, const te::Tensor& w, bool transpose_w, con
 te::Tensor BatchMatmul(const te::Tensor& a, const te::Tensor& b, bool transpose_a, bool transpose_b,
                        const std::string& name) {
   HONE_CHECK(a.rank() >= 2 && b.rank() >= 2) << name << ": both sides must be matrices";
-  const auto order = [](const te::Tensor& t, bool transposed) {
-    std::vector<int64_t> dims(static_cast<size_t>(t.rank()));
+  const auto order = [](int rank, bool transposed) {
+    std::vector<int64_t> dims(static_cast<size_t>(rank));
     std::iota(dims.begin(), dims.end(), 0);
     if (transposed) std::swap(dims.end()[-1], dims.end()[-2]);
     return dims;
   };
-  return BatchMatmulInOrder(a, order(a, transpose_a), b, order(b, transpose_b), name);
+  return BatchMatmulInOrder(a, order(a.rank(), transpose_a), b, order(b.rank(), transpose_b),
+                            order(std::max(a.rank(), b.rank()), false), name);
 }
 
 te::Tensor BatchMatmulInOrder(const te::Tensor& a, const std::vector<int64_t>& a_order, const te::Tensor& b,
-                              const std::vector<int64_t>& b_order, const std::string& name) {
+                              const std::vector<int64_t>& b_order, const std::vector<int64_t>& result_order,
+                              const std::string& name) {
   const auto in_order = [](const te::Tensor& t, const std::vector<int64_t>& order) {
     std::vector<Expr> dims;
     for (const int64_t d : order) dims.push_back(t.shape()[static_cast<size_t>(d)]);
@@ -68,11 +71,18 @@ te::Tensor BatchMatmulInOrder(const te::Tensor& a, const std::vector<int64_t>& a
   shape.push_back(a_shape.end()[-2]);
   shape.push_back(b_shape.back());
   const te::ReduceAxis k(a_shape.back(), "k");
-  std::vector<std::string> axes = ProductAxes(leading);
-  axes.push_back("m");
-  axes.push_back("n");
-  return te::Compute(shape,
-                     [&](const te::Indices& i) {
+  const std::vector<std::string> leading_axes = ProductAxes(leading);
+  te::Shape result_shape = shape;
+  std::vector<std::string> axes(shape.size());
+  for (size_t d = 0; d < shape.size(); ++d) {
+    const size_t place = static_cast<size_t>(result_order[d]);
+    result_shape[place] = shape[d];
+    axes[place] = d < leading ? leading_axes[d] : d == leading ? "m" : "n";
+  }
+  return te::Compute(result_shape,
+                     [&](const te::Indices& at_result) {
+                       te::Indices i = at_result;
+                       for (size_t d = 0; d < i.size(); ++d) i[d] = at_result[static_cast<size_t>(result_order[d])];
                        const auto access = [&](const te::Tensor& t, const std::vector<Expr>& dims,
                                                const std::vector<int64_t>& order, const Expr& row, const Expr& column) {
                          std::vector<Expr> at(dims.size());

@@ -18,10 +18,11 @@ te::Tensor Dense(const te::Tensor& x, const te::Tensor& w, bool transpose_w = fa
 te::Tensor BatchMatmul(const te::Tensor& a, const te::Tensor& b, bool transpose_a = false, bool transpose_b = false,
                        const std::string& name = "batch_matmul");
 
-// The same of operands whose dimensions lie in memory in another order: dimension d of the matrices is dimension
-// order[d] of the tensor. a is [..., M, K], b [..., K, N] once put in order.
+// The same of tensors whose dimensions lie in memory in another order: dimension d of the matrices is dimension
+// order[d] of the tensor. a is [..., M, K], b [..., K, N], the result [..., M, N] once put in order.
 te::Tensor BatchMatmulInOrder(const te::Tensor& a, const std::vector<int64_t>& a_order, const te::Tensor& b,
-                              const std::vector<int64_t>& b_order, const std::string& name = "batch_matmul");
+                              const std::vector<int64_t>& b_order, const std::vector<int64_t>& result_order,
+                              const std::string& name = "batch_matmul");
 
 // numpy's matmul: ranks 1 and above; a vector is a row on the left, a column on the right, and its dimension vanishes.
 te::Tensor Matmul(const te::Tensor& a, const te::Tensor& b, const std::string& name = "matmul");

@@ -12,6 +12,7 @@ absl::Status Optimize(Graph& graph) {
   HONE_RETURN_IF_ERROR(FoldScales(graph));
   HONE_RETURN_IF_ERROR(FoldConstants(graph));
   HONE_RETURN_IF_ERROR(RemoveNoOps(graph));
+  HONE_RETURN_IF_ERROR(ExposeOperands(graph));
   HONE_RETURN_IF_ERROR(FoldTransposes(graph));
   return KeepChannelsFirst(graph);
 }

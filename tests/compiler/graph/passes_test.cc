@@ -523,6 +523,112 @@ TEST(KeepChannelsFirst, ProductsOfPixels) {
   EXPECT_EQ(between(64, 200, 200), "transpose dense add reshape transpose") << "many operations for each pixel";
 }
 
+TEST(FoldTransposes, ProductsOfBatchesWriteInTheOrderThatIsWanted) {
+  Net net;
+  const int product = net.Op("batch_matmul", {net.Input({2, 3, 5, 4}), net.Input({2, 1, 4, 6})});
+  net.Output(net.Op("relu", {net.Op("transpose", {product}, Perm({1, 2, 0, 3}))}));
+  const Graph graph = After(net, FoldTransposes);
+  EXPECT_EQ(Operators(graph), "batch_matmul relu");
+  EXPECT_EQ(graph.type(graph.outputs[0]).shape, (Ints{3, 5, 2, 6}));
+}
+
+TEST(FoldTransposes, DimensionsOfOneElementAreInNoOnesWay) {
+  Net net;
+  const int product = net.Op("batch_matmul", {net.Input({3, 5, 4}), net.Input({3, 4, 6})});
+  const int heads = net.Op("reshape", {product}, Shape({1, 3, 5, 6}));
+  net.Output(net.Op("transpose", {heads}, Perm({0, 2, 1, 3})));
+  const int other = net.Op("batch_matmul", {net.Input({4, 5, 4}), net.Input({4, 4, 6})});
+  net.Output(net.Op("transpose", {net.Op("reshape", {other}, Shape({2, 2, 5, 6}))}, Perm({0, 2, 1, 3})));
+  const Graph graph = After(net, FoldTransposes);
+  EXPECT_EQ(Operators(graph), "batch_matmul reshape batch_matmul reshape transpose") << "the second splits batches";
+  EXPECT_EQ(graph.type(graph.outputs[0]).shape, (Ints{1, 5, 3, 6}));
+}
+
+TEST(FoldTransposes, ColumnsOfResultsAndWhatAnotherReadsStay) {
+  Net net;
+  const int product = net.Op("batch_matmul", {net.Input({3, 5, 4}), net.Input({3, 4, 6})});
+  net.Output(net.Op("transpose", {product}, Perm({0, 2, 1})));
+  const int read_twice = net.Op("batch_matmul", {net.Input({3, 5, 4}), net.Input({3, 4, 6})});
+  net.Output(net.Op("transpose", {read_twice}, Perm({1, 0, 2})));
+  net.Output(net.Op("relu", {read_twice}));
+  EXPECT_EQ(Operators(After(net, FoldTransposes)), "batch_matmul transpose batch_matmul transpose relu");
+}
+
+// ---- ExposeOperands
+
+Attrs Slice(const Ints& starts, const Ints& sizes) {
+  return {{"starts", starts}, {"sizes", sizes}, {"steps", Ints(starts.size(), 1)}};
+}
+
+TEST(ExposeOperands, SlicesAreOfTheReshapedWhole) {
+  Net net;
+  const int x = net.Input({5, 24});
+  net.Output(net.Op("reshape", {net.Op("slice", {x}, Slice({0, 8}, {5, 8}))}, Shape({5, 2, 4})));
+  const int apart = net.Input({5, 3, 2, 4});  // one of three, without the dimension that says which
+  net.Output(net.Op("reshape", {net.Op("slice", {apart}, Slice({0, 2, 0, 0}, {5, 1, 2, 4}))}, Shape({5, 2, 4})));
+  const Graph graph = After(net, ExposeOperands);
+  EXPECT_EQ(Operators(graph), "reshape slice reshape slice");
+  for (const int n : {1, 3}) EXPECT_EQ(graph.type(graph.nodes[n].inputs[0]).shape, (Ints{5, 6, 4}));
+}
+
+TEST(ExposeOperands, SlicesThatDoNotFitTheReshapeStay) {
+  Net net;
+  const int x = net.Input({5, 24});
+  const auto cut = [&](const Attrs& slice, const Ints& shape) {
+    net.Output(net.Op("reshape", {net.Op("slice", {x}, slice)}, Shape(shape)));
+  };
+  cut(Slice({0, 6}, {5, 8}), {5, 2, 4});                                                   // begins inside a piece
+  cut(Slice({0, 8}, {5, 10}), {5, 2, 5});                                                  // 24 is no number of pieces
+  cut(Slice({0, 8}, {5, 8}), {40});                                                        // joins rows
+  cut(Slice({1, 8}, {4, 8}), {4, 2, 4});                                                   // along two axes
+  cut({{"starts", Ints{0, 0}}, {"sizes", Ints{5, 8}}, {"steps", Ints{1, 2}}}, {5, 2, 4});  // every second
+  const Graph graph = After(net, ExposeOperands);
+  EXPECT_EQ(Operators(graph), "slice reshape slice reshape slice reshape slice reshape slice reshape");
+}
+
+TEST(ExposeOperands, BatchesStayApartWhereTheirTransposesCanBeFolded) {
+  Net net;
+  const int q = net.Op("transpose", {net.Input({2, 5, 3, 4})}, Perm({0, 2, 1, 3}));
+  const int k = net.Op("transpose", {net.Input({2, 6, 3, 4})}, Perm({0, 2, 3, 1}));
+  net.Output(
+      net.Op("batch_matmul", {net.Op("reshape", {q}, Shape({6, 5, 4})), net.Op("reshape", {k}, Shape({6, 4, 6}))}));
+  EXPECT_EQ(Operators(After(net, ExposeOperands)), "transpose transpose batch_matmul reshape");
+  EXPECT_EQ(Operators(After(net,
+                            [](Graph& g) {
+                              const absl::Status exposed = ExposeOperands(g);
+                              return exposed.ok() ? FoldTransposes(g) : exposed;
+                            })),
+            "batch_matmul reshape");
+}
+
+TEST(ExposeOperands, BatchesThatAreJoinedOtherwiseStayJoined) {
+  Net net;
+  const int q = net.Op("transpose", {net.Input({2, 5, 3, 4})}, Perm({0, 2, 1, 3}));
+  const int other = net.Op("reshape", {net.Input({3, 2, 4, 6})}, Shape({6, 4, 6}));
+  net.Output(net.Op("batch_matmul", {net.Op("reshape", {q}, Shape({6, 5, 4})), other}));
+  const int plain = net.Op("reshape", {net.Input({2, 3, 5, 4})}, Shape({6, 5, 4}));
+  net.Output(net.Op("batch_matmul", {plain, net.Op("reshape", {net.Input({2, 3, 4, 6})}, Shape({6, 4, 6}))}));
+  EXPECT_EQ(Operators(After(net, ExposeOperands)),
+            "transpose reshape reshape batch_matmul reshape reshape batch_matmul");
+}
+
+TEST(ExposeOperands, AFactorBehindASliceComesAfterTheProduct) {
+  Net net;
+  const int q = net.Op("slice", {net.Input({3, 5, 8})}, Slice({0, 0, 4}, {3, 5, 4}));
+  const int scaled = net.Op("multiply", {q, net.Filled({}, 0.5)});
+  net.Output(net.Op("batch_matmul", {scaled, net.Input({3, 4, 6})}));
+  EXPECT_EQ(Operators(After(net, ExposeOperands)), "slice batch_matmul multiply");
+}
+
+TEST(ExposeOperands, OtherFactorsStay) {
+  Net net;
+  const int q = net.Op("slice", {net.Input({3, 5, 8})}, Slice({0, 0, 4}, {3, 5, 4}));
+  net.Output(net.Op("batch_matmul", {net.Op("multiply", {q, net.Constant({4}, 1)}), net.Input({3, 4, 6})}));
+  const int relu = net.Op("relu", {net.Input({3, 5, 4})});  // takes the factor itself
+  net.Output(net.Op("batch_matmul", {net.Op("multiply", {relu, net.Filled({}, 0.5)}), net.Input({3, 4, 6})}));
+  EXPECT_EQ(Operators(After(net, ExposeOperands)), "slice multiply batch_matmul relu multiply batch_matmul");
+}
+
 // ---- Optimize
 
 TEST(Optimize, IsDoneAfterOneCall) {

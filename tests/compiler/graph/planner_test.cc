@@ -100,6 +100,22 @@ TEST(Planner, OtherConvolutionsReadTheImageAsItIsLaidOutForThem) {
 }
 
 // The sum goes to the product with more work; the other must run first.
+TEST(Planner, ProductsOfBatchesReadSlicesInPlace) {
+  const Attrs first = {{"starts", Ints{0, 0, 0}}, {"sizes", Ints{3, 5, 4}}, {"steps", Ints{1, 1, 1}}};
+  Net net;
+  const int slice = net.Op("slice", {net.Input({3, 5, 8})}, first);
+  net.Output(net.Op("batch_matmul", {slice, net.Input({3, 4, 6})}));
+  const Plan plan = Fused(net);
+  EXPECT_THAT(Steps(plan), ElementsAre("slice_batch_matmul_3x5x6x4"));
+  EXPECT_EQ(plan.tasks[0].bytes, 4.0 * (3 * 5 * 4 + 3 * 4 * 6 + 3 * 5 * 6)) << "the rest of the whole is not touched";
+
+  Net read_twice;
+  const int shared = read_twice.Op("slice", {read_twice.Input({3, 5, 8})}, first);
+  read_twice.Output(read_twice.Op("batch_matmul", {shared, read_twice.Input({3, 4, 6})}));
+  read_twice.Output(read_twice.Op("relu", {shared}));
+  EXPECT_THAT(Steps(Fused(read_twice)), ElementsAre("slice_3x5x4", "batch_matmul_3x5x6x4", "relu_3x5x4"));
+}
+
 TEST(Planner, AResidualSumGoesToTheLargerProduct) {
   Net net;
   const int x = net.Input({4, 6});
