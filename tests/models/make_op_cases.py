@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Single-operator models with the outputs that ONNX Runtime gives: the conformance data of the importer and the kernels.
+"""Single-operator models, and random programs of control flow, with the outputs that ONNX Runtime gives: the conformance data of
+the importer and the kernels.
 
     make_op_cases.py -o DIR [--filter REGEX] [--list]
 
@@ -19,6 +20,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
+import random_programs
 import reference
 
 OPSET = 17
@@ -36,6 +38,19 @@ class Case:
     def __init__(self, name, op, inputs, attributes, outputs, opset, rtol, atol):
         self.name, self.op, self.inputs, self.attributes = name, op, inputs, attributes
         self.outputs, self.opset, self.rtol, self.atol = outputs, opset, rtol, atol
+
+    def model(self):
+        return make_model(self)
+
+
+class Program:
+    """A model of several nodes, with its inputs."""
+
+    def __init__(self, name, op, model, feeds):
+        self.name, self.op, self.whole, self.rtol, self.atol = name, op, (model, feeds), 1e-4, 1e-5
+
+    def model(self):
+        return self.whole
 
 
 CASES = []
@@ -520,7 +535,7 @@ def make_model(c):
 
 def write(c, folder):
     """One entry of the index."""
-    model, feeds = make_model(c)
+    model, feeds = c.model()
     where = os.path.join(folder, c.name)
     os.makedirs(where, exist_ok=True)
     path = os.path.join(where, "model.onnx")
@@ -545,6 +560,8 @@ def main():
     args = parser.parse_args()
     for group in (group1, group2, group3, further):
         group()
+    for op, number, model, feeds in random_programs.programs():
+        CASES.append(Program(f"random_{op.lower()}_{number}", op, model, feeds))
     cases = [c for c in CASES if re.search(args.filter, c.name)]
     if args.list:
         for c in cases:

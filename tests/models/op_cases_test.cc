@@ -53,7 +53,7 @@ absl::StatusOr<std::string> WriteCases() {
   fs::create_directories(folder);
   const FileLock lock(folder + "/.lock");
   std::string sources;
-  for (const char* script : {"/make_op_cases.py", "/reference.py"}) {
+  for (const char* script : {"/make_op_cases.py", "/random_programs.py", "/reference.py"}) {
     HONE_ASSIGN_OR_RETURN(const std::string text, ReadFile(scripts + script));
     sources += text;
   }

@@ -42,6 +42,17 @@ absl::StatusOr<int> Choose(NodeContext& c, const Value& condition, int yes, int 
   return chosen.id();
 }
 
+// Of each pair of values the first where the condition holds.
+absl::StatusOr<std::vector<int>> ChooseAll(NodeContext& c, const Value& condition, const std::vector<int>& yes,
+                                           const std::vector<int>& no) {
+  std::vector<int> chosen;
+  for (size_t i = 0; i < yes.size(); ++i) {
+    HONE_ASSIGN_OR_RETURN(const int value, Choose(c, condition, yes[i], no[i]));
+    chosen.push_back(value);
+  }
+  return chosen;
+}
+
 // A condition that is known chooses the branch; otherwise both are computed, and one's results are taken.
 Outputs If(NodeContext& c) {
   HONE_RETURN_IF_ERROR(c.NeedInputs(1, 1));
@@ -51,12 +62,10 @@ Outputs If(NodeContext& c) {
     HONE_ASSIGN_OR_RETURN(const double condition, c.Number(0, "the condition"));
     return c.Inline(condition != 0 ? "then_branch" : "else_branch", {});
   }
-  HONE_ASSIGN_OR_RETURN(std::vector<int> yes, c.Inline("then_branch", {}));
+  HONE_ASSIGN_OR_RETURN(const std::vector<int> yes, c.Inline("then_branch", {}));
   HONE_ASSIGN_OR_RETURN(const std::vector<int> no, c.Inline("else_branch", {}));
   if (yes.size() != no.size()) return Unsupported("its branches differ in their number of outputs");
-  const Value condition = Reshape(Input(c, 0), {});
-  for (size_t i = 0; i < yes.size(); ++i) { HONE_ASSIGN_OR_RETURN(yes[i], Choose(c, condition, yes[i], no[i])); }
-  return yes;
+  return ChooseAll(c, Reshape(Input(c, 0), {}), yes, no);
 }
 
 // Parts stacked along a new first dimension, or another one.
@@ -70,61 +79,74 @@ Value Stack(const std::vector<Value>& parts, int64_t axis) {
   return Concat(rows, axis);
 }
 
-// The number of iterations: known, or the first extent declared of what is stacked up.
-absl::StatusOr<int64_t> Iterations(NodeContext& c, int carried) {
-  if (c.IsConstant(0) && !c.HasInput(1)) return c.Int(0, "the trip count");
-  if (c.IsConstant(0) && c.IsConstant(1)) {
+// How often a body is put in place.
+struct Iterations {
+  int64_t most = 0;
+  bool exact = false;  // the model declares so many, whatever the conditions are
+};
+absl::StatusOr<Iterations> FindIterations(NodeContext& c, int carried) {
+  const bool known_count = c.IsConstant(0), runs_on = !c.HasInput(1) || c.IsConstant(1);
+  if (known_count && c.HasInput(1) && c.IsConstant(1)) {
     HONE_ASSIGN_OR_RETURN(const double condition, c.Number(1, "the condition"));
-    if (condition == 0) return 0;
+    if (condition == 0) return Iterations{};
   }
-  for (int i = carried; i < c.num_outputs(); ++i) {
+  for (int i = carried; i < c.num_outputs() && !(known_count && !c.HasInput(1)); ++i) {
     const std::optional<std::vector<int64_t>> shape = c.DeclaredShape(i);
     if (shape.has_value() && !shape->empty()) {
       HONE_RETURN_IF_ERROR(c.ShapeInsteadOf(c.HasInput(0) ? 0 : 1, "the trip count", i).status());
-      return (*shape)[0];
+      return Iterations{(*shape)[0], !known_count || !runs_on};
     }
   }
-  if (c.IsConstant(0)) return c.Int(0, "the trip count");
-  return Unsupported("the number of iterations is only known at run time");
+  if (!known_count) return Unsupported("the number of iterations is only known at run time");
+  HONE_ASSIGN_OR_RETURN(const int64_t most, c.Int(0, "the trip count"));
+  return Iterations{most, false};
 }
 
 // Inputs: trip count, condition, values carried along. The body takes iteration, condition, values; it gives the next
-// condition, the values, and what is stacked up.
+// condition, the values, and what is stacked up. Where a condition is computed at run time, all iterations are, and the
+// values after the last one that counts are kept.
 Outputs Loop(NodeContext& c) {
   HONE_RETURN_IF_ERROR(c.NeedInputs(0, 1 << 16));
   c.HasAttr("body");
   const int carried = std::max(0, c.num_inputs() - 2);
-  HONE_ASSIGN_OR_RETURN(const int64_t most, Iterations(c, carried));
-  if (most < 0 || most > kMostIterations)
-    return Unsupported(absl::StrCat(most, " iterations; at most ", kMostIterations, " are unrolled"));
+  HONE_ASSIGN_OR_RETURN(const Iterations iterations, FindIterations(c, carried));
+  if (iterations.most < 0 || iterations.most > kMostIterations)
+    return Unsupported(absl::StrCat(iterations.most, " iterations; at most ", kMostIterations, " are unrolled"));
   std::vector<int> values;
   for (int i = 0; i < carried; ++i) values.push_back(c.input(i + 2));
-  const bool declared = !c.IsConstant(0) || (c.HasInput(1) && !c.IsConstant(1));
   int condition = c.HasInput(1) ? c.input(1) : c.Scalar(kBool, 1);
-  std::vector<std::vector<Value>> stacked;
-  for (int64_t i = 0; i < most; ++i) {
+  Value counts;  // whether this iteration does; false as a handle: it does
+  std::vector<std::vector<Value>> stacked(static_cast<size_t>(std::max(0, c.num_outputs() - carried)));
+  for (int64_t i = 0; i < iterations.most; ++i) {
+    const Value holds = Reshape(Value(c, condition), {});
+    if (!holds) return c.status();
+    if (!holds.is_constant() && !iterations.exact) {
+      if (!stacked.empty())
+        return Unsupported("its condition is computed at run time, and with it the length of what it stacks up");
+      counts = counts ? And(counts, holds) : holds;
+    } else if (holds.is_constant() && c.graph().values[static_cast<size_t>(holds.id())].data->Get(0) == 0) {
+      break;
+    }
     NdArray iteration(kInt64, {});
     iteration.SetInt(0, i);
     std::vector<int> inputs{c.AddConstant(std::move(iteration)), condition};
     inputs.insert(inputs.end(), values.begin(), values.end());
     HONE_ASSIGN_OR_RETURN(const std::vector<int> outputs, c.Inline("body", inputs));
-    if (static_cast<int>(outputs.size()) < carried + 1) return Unsupported("its body has too few outputs");
+    if (outputs.size() < static_cast<size_t>(carried) + 1 + stacked.size())
+      return Unsupported("its body has too few outputs");
     condition = outputs[0];
     if (condition < 0) return Unsupported("its condition is no tensor");
-    values.assign(outputs.begin() + 1, outputs.begin() + 1 + carried);
-    stacked.resize(outputs.size() - 1 - static_cast<size_t>(carried));
+    std::vector<int> next(outputs.begin() + 1, outputs.begin() + 1 + carried);
+    if (counts) { HONE_ASSIGN_OR_RETURN(next, ChooseAll(c, counts, next, values)); }
+    values = std::move(next);
     for (size_t k = 0; k < stacked.size(); ++k) {
       const int part = outputs[k + 1 + static_cast<size_t>(carried)];
       if (part < 0) return Unsupported("what it stacks up is no tensor");
       stacked[k].emplace_back(c, part);
     }
-    const GraphValue& next = c.graph().values[static_cast<size_t>(condition)];
-    if (next.is_constant() && next.data->Get(0) == 0) break;
-    if (!next.is_constant() && !declared) return Unsupported("its condition is computed at run time");
   }
-  if (most == 0 && c.num_outputs() > carried)
-    return Unsupported("it runs no iteration, so nothing is known of what it stacks up");
   for (const std::vector<Value>& parts : stacked) {
+    if (parts.empty()) return Unsupported("it runs no iteration, so nothing is known of what it stacks up");
     const Value whole = Stack(parts, 0);
     if (!whole) return c.status();
     values.push_back(whole.id());

@@ -82,7 +82,8 @@ State LstmStep(const Cell& cell, const Value& x, const State& s, bool input_forg
   const Value f = input_forget ? 1 - i : cell.F(0, peep(cell.Gate(gates, 2), s.c, 2));
   const Value c = f * s.c + i * cell.F(1, cell.Gate(gates, 3));
   const Value o = cell.F(0, peep(cell.Gate(gates, 1), c, 1));
-  return {o * cell.F(2, c), c};
+  // The threshold is for what goes into the gates; the state is taken as it is, as ONNX Runtime does.
+  return {o * Activate(c, cell.activations[2]), c};
 }
 
 using Step = std::function<State(const Cell&, const Value&, const State&)>;
