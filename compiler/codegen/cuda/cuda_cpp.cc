@@ -16,6 +16,7 @@ constexpr Dialect::Function kFunctions[] = {
     {"round", "rint{f}({0})"},  // halves to even
     {"trunc", "trunc{f}({0})"},    {"abs", "fabs{f}({0})"},    {"fma", "fma{f}({0}, {1}, {2})"},
     {"fmod", "fmod{f}({0}, {1})"}, {"isnan", "isnan({0})"},    {"isinf", "isinf({0})"},
+    {"expm1", "expm1{f}({0})"},    {"log1p", "log1p{f}({0})"}, {"atan", "atan{f}({0})"},
     {"popcount", "__popc({0})"},
 };
 

@@ -12,6 +12,7 @@ constexpr Dialect::Function kFunctions[] = {
     {"round", "rint({0})"},  // halves to even, which round() of OpenCL takes away from zero
     {"trunc", "trunc({0})"},       {"abs", "fabs({0})"},    {"fma", "fma({0}, {1}, {2})"},
     {"fmod", "fmod({0}, {1})"},    {"isnan", "isnan({0})"}, {"isinf", "isinf({0})"},
+    {"expm1", "expm1({0})"},       {"log1p", "log1p({0})"}, {"atan", "atan({0})"},
     {"popcount", "popcount({0})"},
 };
 
