@@ -25,6 +25,9 @@ constexpr double kNotHidden = 0.25;     // of what is shorter, arithmetic or tra
 // Work and memory side by side, as Both has it: where cold constants are asked for a panel ahead, of long panels and of
 // those in blocks of k.
 constexpr double kPanelsAhead = 1.6, kBlocksAhead = 2;
+// The same of panels that two do not fit the first cache together, where so few tiles pass over each.
+constexpr double kFewTilesAhead = 1.1;
+constexpr int64_t kFewTiles = 2;
 constexpr int64_t kLine = 64;          // bytes of a cache line
 constexpr int64_t kPage = 4096;        // bytes: of a way of the first cache, whose index is within a page
 constexpr double kOfLoads = 0.75;      // of the loads that nothing but loads reach, those of a tile
@@ -245,8 +248,19 @@ std::optional<double> NestModel::Cost(const NestPlan& plan) const {
   // Of panels that are asked for while the one before is worked on, all but the first.
   const double first = OneSetOfRows(block_, shape_, plan) ? 0 : 1 / static_cast<double>(plan.steps[vector_iter_]);
   const double ahead = plan.prefetch ? cold * (1 - first) : 0;
-  const double power = plan.k_parts > 1 ? kBlocksAhead : kPanelsAhead;
+  const double power = PassesByFewTiles(plan) ? kFewTilesAhead : plan.k_parts > 1 ? kBlocksAhead : kPanelsAhead;
   return cold - ahead + std::pow(std::pow(work, power) + std::pow(ahead, power), 1 / power);
+}
+
+bool NestModel::PassesByFewTiles(const NestPlan& plan) const {
+  int64_t tiles = 1;
+  for (const int iter : spatial_) {
+    if (iter != vector_iter_ && !HasOwnPanels(block_, shape_, iter)) tiles *= plan.steps[static_cast<size_t>(iter)];
+  }
+  const Sizes tile = TileSizes(plan, plan.inner);
+  return tiles <= kFewTiles && std::any_of(reads_.begin(), reads_.end(), [&](const Read& read) {
+           return read.cold && 2 * read.region.Elements(tile) * read.element > static_cast<double>(target_.l1d);
+         });
 }
 
 double NestModel::ColdMicroseconds(const NestPlan& plan) const {
@@ -442,9 +456,8 @@ NestModel::Sources NestModel::SourcesOf(const NestPlan& plan) const {
     const bool in_tile = (plan.in_tile >> r & 1) != 0;
     if (reads_[r].made_here && !near && !in_tile && threads_ > 1)
       first = std::max(first, static_cast<double>(target_.l2));
-    Sizes run = tile;  // tiles that follow each other along the vectors go on where the one before ended
-    if (!plan.panels_outside) run[static_cast<size_t>(vector_iter_)] = piece[static_cast<size_t>(vector_iter_)];
-    const bool scattered = reads_[r].with_vector && !in_panels && !near && reads_[r].region.RunBytes(run) < kPrefetched;
+    const bool scattered =
+        reads_[r].with_vector && !in_panels && !near && reads_[r].region.RunBytes(tile) < kPrefetched;
     sources[r].cycles += fresh[r] * (scattered ? 2 : 1) / BytesPerCycle(target_, machine_, first);
   }
   return sources;

@@ -96,6 +96,8 @@ class NestModel {
   // What one thread touches in all: its share of the operands that pieces divide, the whole of the others. Of what
   // stays in a piece, one piece of it: the next one is in the same place.
   double ThreadBytes(const NestPlan& plan) const;
+  // Whether a long panel of cold constants is asked for while only few tiles pass over the one before.
+  bool PassesByFewTiles(const NestPlan& plan) const;
   // To read the cold constants from memory, on all threads at once.
   double ColdMicroseconds(const NestPlan& plan) const;
   // Of copies into panels: in front of the nest, and in one piece.

@@ -66,6 +66,25 @@ TEST(NestModel, ColdConstantsAreReadFromMemory) {
   EXPECT_GT(ahead, warm);
 }
 
+// Two tiles pass over a panel too fast for a long one to be asked for beside them; blocks of k make it short.
+TEST(NestModel, LongPanelsAreNotThereInTimeForFewTiles) {
+  const auto gain_of_blocks = [](int64_t rows) {
+    PrimFunc func = testing::DenseRelu(rows, 2048, 1024);
+    func.attrs[kColdConstants] = int64_t{1};
+    Product product(rows, 2048, 1024);
+    product.info = *AnalyzeWorkload(func);
+    NestPlan plan = product.Plan(8, 3);
+    plan.panels_outside = true;
+    plan.prefetch = true;
+    const NestShape shape = {.cut = ReductionCut::kBlocks, .along = 2, .panels = {1}};
+    const double whole = *product.Cost(plan, shape);
+    plan.k_parts = 8;
+    return whole / *product.Cost(plan, shape);
+  };
+  EXPECT_GT(gain_of_blocks(16), 1.1);
+  EXPECT_GT(gain_of_blocks(16), gain_of_blocks(64));
+}
+
 TEST(NestModel, RefusesWhatDoesNotFitTheRegisters) {
   const Product product(96, 128, 64);
   EXPECT_TRUE(product.Cost(product.Plan(14, 2)).has_value());
