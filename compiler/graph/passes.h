@@ -30,8 +30,8 @@ absl::Status ExposeOperands(Graph& graph);
 // Transposes around products of batches go into the way these read their operands and write their results; what a
 // product of constant weights reads stays as it is, since its kernel wants rows.
 absl::Status FoldTransposes(Graph& graph);
-// Products and convolutions between a transpose and its inverse are computed where they are, without either, if they can
-// be as fast there.
+// Products and convolutions between a transpose and its inverse are computed where they are, without either, if they
+// can be as fast there.
 absl::Status KeepChannelsFirst(Graph& graph);
 
 // All of them, until nothing changes.
