@@ -27,6 +27,8 @@ constexpr int64_t kFewestInRow = 6, kFewestPixels = 128;
 // From which on a product of them is as fast as one of rows of channels; and what one of fewer may have of operations
 // for each element that would be moved, so that it gains more than it loses.
 constexpr int64_t kManyPixels = 512, kFewOperations = 80;
+// Channels of a cache line: rows of other sizes begin anywhere in one.
+constexpr int64_t kChannelsOfLine = 16;
 // Terms of a sum in a group of channels, up to which its convolution takes less time than the changes of layout.
 constexpr int64_t kFewTerms = 16;
 
@@ -56,7 +58,8 @@ bool Stays(Rewriting& r, const Node& node, const Ints& perm) {
   if (node.op == "dense") {
     const int64_t pixels = out[0], to = out[1], from = r.shape(node.inputs[1])[0];
     const bool few_operations = from * to <= kFewOperations * (from + to);
-    return perm == Ints{1, 0} && (pixels >= kManyPixels || (pixels >= kFewestPixels && few_operations));
+    const bool gains = pixels >= kManyPixels || few_operations || to % kChannelsOfLine != 0;
+    return perm == Ints{1, 0} && pixels >= kFewestPixels && gains;
   }
   if (!IsChannelsFirstToLast(perm)) return false;
   if (node.op == "depthwise_conv2d") return out[2] >= kFewestInRow;
