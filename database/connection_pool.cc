@@ -21,6 +21,12 @@ absl::StatusOr<ConnectionPool::Lease> ConnectionPool::Take() {
   return connection.status();
 }
 
+void ConnectionPool::CloseFree() {
+  const std::lock_guard<std::mutex> guard(mutex_);
+  open_count_ -= static_cast<int>(free_.size());
+  free_.clear();
+}
+
 void ConnectionPool::Return(std::unique_ptr<SqlConnection> connection) {
   {
     const std::lock_guard<std::mutex> guard(mutex_);

@@ -36,6 +36,7 @@ class ConnectionPool {
     std::unique_ptr<SqlConnection> connection_;
   };
   absl::StatusOr<Lease> Take();  // fails as opening does
+  void CloseFree();              // those that nobody has
 
  private:
   void Return(std::unique_ptr<SqlConnection> connection);

@@ -192,6 +192,14 @@ CREATE TABLE model_choice (
 ) STRICT, WITHOUT ROWID;
 )sql";
 
+// What a quota may not take, and what finds the rows that go with what it takes.
+constexpr char kQuota[] = R"sql(
+CREATE TABLE locked_record (record INTEGER PRIMARY KEY REFERENCES record (id)) STRICT;
+CREATE INDEX trial_of_trace ON trial (trace);
+CREATE INDEX record_of_trace ON record (trace);
+CREATE INDEX best_record ON best (record);
+)sql";
+
 constexpr Migration kMigrations[] = {
     {1, "first", kFirstSchema},
     // 0 in tasks of earlier releases, which are bound already: their lower bound is there.
@@ -203,6 +211,7 @@ constexpr Migration kMigrations[] = {
      "ALTER TABLE job ADD COLUMN draft_first REAL NOT NULL DEFAULT 0;\n"
      "ALTER TABLE job ADD COLUMN model_first REAL NOT NULL DEFAULT 0"},
     {5, "model_choices", kModelChoices},
+    {6, "quota", kQuota},
 };
 
 }  // namespace

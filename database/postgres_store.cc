@@ -16,6 +16,9 @@
 namespace hone {
 namespace {
 
+// Header and line pointer of a row, and an entry of a b-tree for a number or two at the fill that inserts leave
+// (https://www.postgresql.org/docs/15/storage-page-layout.html).
+constexpr int kBytesOfRow = 28, kBytesOfIndexEntry = 32;
 constexpr int kReaders = 16;  // sessions at the server for look-ups, of one daemon
 
 // A new name for each store, so that its sessions can be told from others': "honed on build7, process 12, 5f0c...".
@@ -55,6 +58,27 @@ class PostgresStore : public SqlStore {
   absl::Status BeforeCommit(SqlConnection& writer) override {
     HONE_ASSIGN_OR_RETURN(const std::unique_ptr<SqlQuery> notify, writer.Prepare("NOTIFY hone_change"));
     return notify->Run();
+  }
+
+  // The files of a table keep the room that deleted rows left, so they say how much it is at most; beyond `enough` the
+  // rows are counted: what they hold, and what the server takes for each and for its entry in an index.
+  absl::StatusOr<int64_t> CountBytes(SqlConnection& reader, int64_t enough) override {
+    HONE_ASSIGN_OR_RETURN(
+        const int64_t files,
+        reader.Number("SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class c "
+                      "JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = 'hone' AND "
+                      "c.relkind = 'r'"));
+    if (files <= enough) return files;
+    int64_t bytes = 0;
+    for (const char* table : {"trial", "measurement", "trace", "record", "object", "workload", "task", "plan", "job"}) {
+      HONE_ASSIGN_OR_RETURN(
+          const int64_t of_table,
+          reader.Number(absl::StrCat("SELECT coalesce(sum(pg_column_size(t.*) + ", kBytesOfRow, " + ",
+                                     kBytesOfIndexEntry, " * (SELECT count(*) FROM pg_index WHERE indrelid = '", table,
+                                     "'::regclass)), 0)::bigint FROM ", table, " t")));
+      bytes += of_table;
+    }
+    return bytes;
   }
 
   const std::string url_, application_;

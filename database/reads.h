@@ -14,6 +14,7 @@
 namespace hone {
 
 absl::StatusOr<StoredState> ReadState(SqlConnection& connection);
+absl::StatusOr<Prune> ReadFirstToPrune(SqlConnection& connection, int limit);
 absl::StatusOr<KeyHistory> ReadHistory(SqlConnection& connection, const TuningKey& key);
 absl::StatusOr<std::string> ReadCostModel(SqlConnection& connection, uint64_t tenant, const std::string& device_class,
                                           const std::string& kind);

@@ -172,7 +172,7 @@ absl::StatusOr<KeyHistory> ReadHistory(SqlConnection& c, const TuningKey& key) {
         continue;
       }
       history.trials.push_back({read.row.record.trace(), v1::OUTCOME_OK, read.row.record.median_us(),
-                                /*claimed=*/read.row.origin != "tuned"});
+                                /*claimed=*/!read.row.MeasuredHere()});
     }
   }
   {
@@ -200,7 +200,7 @@ absl::StatusOr<KeyHistory> ReadHistory(SqlConnection& c, const TuningKey& key) {
   history.best_record = best.row.record.id();
   history.best_us = q->GetReal(kNumRecordColumns);
   history.best_trace = best.row.record.trace();
-  history.best_claimed = best.row.origin != "tuned";
+  history.best_claimed = !best.row.MeasuredHere();
   return history;
 }
 

@@ -127,6 +127,8 @@ struct RecordRow {
   // "tuned": verified and measured by workers of this database. "imported": a claim of whoever wrote the file, until a
   // worker here has measured the same trace. "stale": measured here, as code that the present generator does not make.
   std::string origin;
+
+  bool MeasuredHere() const { return origin == "tuned"; }
 };
 uint64_t RecordId(const TuningKey& key, const std::string& trace);
 
@@ -156,10 +158,11 @@ struct PutTrial {
 struct AddMeasurement {
   MeasurementRow row;
 };  // no effect when (trial, attempt) is there
+// Replaces an imported or a stale one by one that was measured here; else no effect when it is there. Its object is
+// kept when it comes with one.
 struct PutRecord {
   RecordRow row;
-};  // replaces an imported or a stale one by one that was measured here; else no effect when it is there. Objects are
-    // kept when given
+};
 struct PutObject {
   uint64_t record = 0;
   std::string digest, object, kernel_set;  // SHA-256 of the object
@@ -179,6 +182,13 @@ struct PruneTrials {
   TuningKey key;
   int keep = 0;
 };
+// What a quota takes: see TuningStore::FirstToPrune, which says what there is and in which order. A record takes its
+// object, its choices and its ended trials along, a trial its measurements. No effect on what must not leave (trials
+// that are lent, the latest trial, the best record of a key, records of lock files) and on what is gone.
+struct Prune {
+  std::vector<uint64_t> trials, records;
+  std::vector<uint64_t> traces;  // of these, by their rows: they leave unless something else has them
+};
 struct PutCostModel {
   uint64_t tenant = kLocalTenant;
   std::string device_class;
@@ -194,6 +204,12 @@ struct PutChoice {
   std::string faster_default;  // SHA-256 of the default's object; empty: the record's was faster
 };                             // replaces; no effect when the record is not there or not the tenant's
 
+// A lock file names the record: no quota takes it.
+struct LockRecord {
+  uint64_t tenant = kLocalTenant;
+  uint64_t record = 0;
+};  // no effect when the record is not there or not the tenant's
+
 // What a code generator makes of a record's schedule: `object_digest` is of its code. Where that is the code that was
 // measured, the record is that generator's from now on. Else the record is stale: its trials no longer count, so that
 // the next job on its key measures the schedule again, and what the record says stays until then.
@@ -203,9 +219,9 @@ struct CheckRecord {
   std::string generator, object_digest;
 };  // no effect when the record is not there, not the tenant's, or not measured here
 
-using Write =
-    std::variant<PutTenant, PutWorkload, PutDeviceClass, PutJob, PutPlan, PutTask, PutTrial, AddMeasurement, PutRecord,
-                 PutObject, SetBest, PruneObjects, PruneTrials, PutCostModel, PutChoice, CheckRecord>;
+using Write = std::variant<PutTenant, PutWorkload, PutDeviceClass, PutJob, PutPlan, PutTask, PutTrial, AddMeasurement,
+                           PutRecord, PutObject, SetBest, PruneObjects, PruneTrials, Prune, PutCostModel, PutChoice,
+                           LockRecord, CheckRecord>;
 
 // ---- what a restart reads ----
 struct StoredState {

@@ -72,6 +72,12 @@ absl::Status SqlStore::Commit(uint64_t epoch, std::span<const Write> writes) {
   });
 }
 
+absl::StatusOr<int64_t> SqlStore::BytesInUse(int64_t enough) {
+  return Read([&](SqlConnection& c) { return CountBytes(c, enough); });
+}
+absl::StatusOr<Prune> SqlStore::FirstToPrune(int limit) {
+  return Read([&](SqlConnection& c) { return ReadFirstToPrune(c, limit); });
+}
 absl::StatusOr<StoredState> SqlStore::LoadState() {
   return Read([&](SqlConnection& c) { return ReadState(c); });
 }

@@ -17,6 +17,8 @@ class SqlStore : public TuningStore {
   absl::StatusOr<uint64_t> BeginEpoch() override;
   absl::Status Commit(uint64_t epoch, std::span<const Write> writes) override;
 
+  absl::StatusOr<int64_t> BytesInUse(int64_t enough) override;
+  absl::StatusOr<Prune> FirstToPrune(int limit) override;
   absl::StatusOr<StoredState> LoadState() override;
   absl::StatusOr<KeyHistory> LoadHistory(const TuningKey& key) override;
   absl::StatusOr<std::string> CostModel(uint64_t tenant, const std::string& device_class,
@@ -36,10 +38,13 @@ class SqlStore : public TuningStore {
   SqlStore(ConnectionPool::Open open_reader, int readers, const char* read_epoch)
       : readers_(std::move(open_reader), readers), most_readers_(readers), read_epoch_(read_epoch) {}
 
+  void CloseReaders() { readers_.CloseFree(); }
+
   // The connection to write through, open; used by one thread at a time.
   virtual absl::StatusOr<SqlConnection*> Writer() = 0;
   virtual absl::Status Explain(const absl::Status& status) const { return status; }  // says what can be done about it
   virtual absl::Status BeforeCommit(SqlConnection&) { return absl::OkStatus(); }     // in every transaction that writes
+  virtual absl::StatusOr<int64_t> CountBytes(SqlConnection& reader, int64_t enough) = 0;  // BytesInUse
 
  private:
   template <class Body>  // absl::Status(SqlConnection&)

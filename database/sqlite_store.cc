@@ -77,6 +77,9 @@ class SqliteStore : public SqlStore {
         path_(path),
         lock_(std::move(lock)),
         writer_(std::move(writer)) {}
+  // The writer goes last: whoever closes last folds the log (-wal) into the file, and a reader may not. So a file that
+  // is closed is whole by itself, to be copied or moved.
+  ~SqliteStore() override { CloseReaders(); }
 
  private:
   absl::StatusOr<SqlConnection*> Writer() override {
@@ -84,6 +87,12 @@ class SqliteStore : public SqlStore {
     return writer_.get();
   }
   absl::Status Explain(const absl::Status& status) const override { return ExplainDamage(path_, status); }
+  absl::StatusOr<int64_t> CountBytes(SqlConnection& reader, int64_t) override {
+    HONE_ASSIGN_OR_RETURN(const int64_t pages, reader.Number("PRAGMA page_count"));
+    HONE_ASSIGN_OR_RETURN(const int64_t free, reader.Number("PRAGMA freelist_count"));
+    HONE_ASSIGN_OR_RETURN(const int64_t page_bytes, reader.Number("PRAGMA page_size"));
+    return (pages - free) * page_bytes;
+  }
 
   const std::string path_;
   const std::unique_ptr<FileLock> lock_;

@@ -69,6 +69,15 @@ class TuningStore {
   // All writes in order, or none. Durable when it returns OK.
   virtual absl::Status Commit(uint64_t epoch, std::span<const Write> writes) = 0;
 
+  // ---- a quota ----
+  // The bytes that rows take, indexes included, room that deleted ones left not counted. A backend that would have to
+  // count may answer with a number up to `enough` where it knows that there are no more.
+  virtual absl::StatusOr<int64_t> BytesInUse(int64_t enough) = 0;
+  // What a quota takes first, at most `limit` of one kind; nothing when all that is left must stay. The kinds in turn:
+  // trials that failed or were dropped, oldest first; records, those farthest from their key's best first, then the
+  // oldest; what is left of other trials, oldest first.
+  virtual absl::StatusOr<Prune> FirstToPrune(int limit) = 0;
+
   // ---- the dispatcher's reads ----
   virtual absl::StatusOr<StoredState> LoadState() = 0;
   virtual absl::StatusOr<KeyHistory> LoadHistory(const TuningKey& key) = 0;  // an unknown key is empty

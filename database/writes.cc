@@ -1,5 +1,9 @@
 #include "database/writes.h"
 
+#include <initializer_list>
+#include <span>
+#include <string>
+
 #include "absl/strings/str_cat.h"
 #include "compiler/support/crash_point.h"
 #include "compiler/support/sha256.h"
@@ -179,7 +183,7 @@ absl::Status Apply(SqlConnection& c, KeyIds& keys, const PutRecord& write) {
   const v1::Record& r = write.row.record;
   HONE_ASSIGN_OR_RETURN(const int64_t key, KeyId(c, keys, write.row.key));
   HONE_ASSIGN_OR_RETURN(const std::string trace, PutTrace(c, r.trace()));
-  if (write.row.origin == "tuned") {  // a claim that is replaced takes its object along
+  if (write.row.MeasuredHere()) {  // a claim that is replaced takes its object along
     HONE_ASSIGN_OR_RETURN(const std::unique_ptr<SqlQuery> remove,
                           c.Prepare("DELETE FROM object WHERE record = ?1 AND EXISTS (SELECT 1 FROM record WHERE "
                                     "id = ?1 AND origin <> 'tuned' AND object_digest <> ?2)"));
@@ -245,6 +249,55 @@ absl::Status Apply(SqlConnection& c, KeyIds& keys, const PruneTrials& write) {
   return absl::OkStatus();
 }
 
+// Each of the statements once for each of the numbers, as its parameter ?1.
+absl::Status RunForEach(SqlConnection& c, std::initializer_list<std::string> statements,
+                        std::span<const uint64_t> numbers) {
+  for (const uint64_t number : numbers) {
+    for (const std::string& statement : statements) {
+      HONE_ASSIGN_OR_RETURN(const std::unique_ptr<SqlQuery> query, c.Prepare(statement));
+      query->Int(static_cast<int64_t>(number));
+      HONE_RETURN_IF_ERROR(query->Run());
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Apply(SqlConnection& c, KeyIds& keys, const Prune& write) {
+  constexpr char kTrialMayGo[] = "state <> 1 AND id <> (SELECT max(id) FROM trial)";
+  constexpr char kRecordMayGo[] =
+      "NOT EXISTS (SELECT 1 FROM best WHERE record = ?1) AND NOT EXISTS (SELECT 1 FROM locked_record WHERE record = "
+      "?1)";
+  const std::string with_record = absl::StrCat(
+      "(SELECT id FROM trial WHERE (key, trace) = (SELECT key, trace FROM "
+      "record WHERE id = ?1) AND ",
+      kTrialMayGo, " AND ", kRecordMayGo, ")");
+  HONE_RETURN_IF_ERROR(
+      RunForEach(c,
+                 {absl::StrCat("DELETE FROM measurement WHERE trial IN (SELECT id FROM trial WHERE id = ?1 AND ",
+                               kTrialMayGo, ")"),
+                  absl::StrCat("DELETE FROM trial WHERE id = ?1 AND ", kTrialMayGo)},
+                 write.trials));
+  HONE_RETURN_IF_ERROR(RunForEach(c,
+                                  {absl::StrCat("DELETE FROM measurement WHERE trial IN ", with_record),
+                                   absl::StrCat("DELETE FROM trial WHERE id IN ", with_record),
+                                   absl::StrCat("DELETE FROM model_choice WHERE record = ?1 AND ", kRecordMayGo),
+                                   absl::StrCat("DELETE FROM object WHERE record = ?1 AND ", kRecordMayGo),
+                                   absl::StrCat("DELETE FROM record WHERE id = ?1 AND ", kRecordMayGo)},
+                                  write.records));
+  return RunForEach(c,
+                    {"DELETE FROM trace WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM trial WHERE trace = ?1) AND NOT "
+                     "EXISTS (SELECT 1 FROM record WHERE trace = ?1)"},
+                    write.traces);
+}
+
+absl::Status Apply(SqlConnection& c, KeyIds& keys, const LockRecord& write) {
+  HONE_ASSIGN_OR_RETURN(const std::unique_ptr<SqlQuery> insert,
+                        c.Prepare("INSERT INTO locked_record SELECT r.id FROM record r JOIN tuning_key k ON k.id = "
+                                  "r.key WHERE r.id = ?1 AND k.tenant = ?2 ON CONFLICT DO NOTHING"));
+  insert->Int(write.record).Int(write.tenant);
+  return insert->Run();
+}
+
 absl::Status Apply(SqlConnection& c, KeyIds& keys, const PutTenant& write) {
   CrashPoint("write.tenant");
   HONE_ASSIGN_OR_RETURN(const std::unique_ptr<SqlQuery> insert,
@@ -283,7 +336,7 @@ absl::Status Apply(SqlConnection& c, KeyIds& keys, const PutChoice& write) {
 absl::Status Apply(SqlConnection& c, KeyIds& keys, const CheckRecord& write) {
   CrashPoint("write.check");
   HONE_ASSIGN_OR_RETURN(std::optional<RecordRow> row, ReadRecordById(c, write.tenant, write.record));
-  if (!row.has_value() || row->origin != "tuned") return absl::OkStatus();
+  if (!row.has_value() || !row->MeasuredHere()) return absl::OkStatus();
   if (row->record.object_digest() == write.object_digest) {
     row->record.set_generator(write.generator);
   } else {

@@ -5,6 +5,7 @@
 #include "compiler/driver/command.h"
 #include "compiler/driver/exit_code.h"
 #include "compiler/driver/hints.h"
+#include "compiler/driver/locked_records.h"
 #include "compiler/driver/model.h"
 #include "compiler/package/sign_bundle.h"
 #include "compiler/support/file.h"
@@ -64,7 +65,15 @@ absl::Status Compile(const CompileCommand& command) {
                         CompileModel(model, settings, command.untuned ? nullptr : &command.service, command.output,
                                      command.lock.empty() ? nullptr : &lock));
   HONE_RETURN_IF_ERROR(Sign(command));
-  if (!command.lock.empty()) HONE_RETURN_IF_ERROR(WriteFileAtomically(command.lock, ToJson(lock)));
+  if (!command.lock.empty()) {
+    HONE_RETURN_IF_ERROR(WriteFileAtomically(command.lock, ToJson(lock)));
+    const absl::Status kept = command.untuned ? absl::OkStatus() : KeepLockedRecords(command.service, lock);
+    if (!kept.ok()) {
+      std::fprintf(stderr,
+                   "hone: %s is written and needs no database, but its records may leave this one under a quota: %s\n",
+                   command.lock.c_str(), std::string(kept.message()).c_str());
+    }
+  }
   if (command.json) {
     const nlohmann::ordered_json line = {{"bundle", command.output},
                                          {"kernels", model.plan.tasks.size()},

@@ -133,6 +133,14 @@ nlohmann::ordered_json WorkerJson(const v1::WorkerInfo& worker) {
           {"missing_layers", worker.missing_layers()}};
 }
 
+std::string QuotaText(const v1::DatabaseQuota& quota) {
+  constexpr double kMiB = 1 << 20;
+  return absl::StrFormat("quota: %.1f of %.1f MiB; %d trials and %d records were taken since the daemon began%s\n",
+                         static_cast<double>(quota.bytes()) / kMiB, static_cast<double>(quota.most_bytes()) / kMiB,
+                         quota.pruned_trials(), quota.pruned_records(),
+                         quota.nothing_left() ? "; what is left must stay: raise honed's --max-database-bytes" : "");
+}
+
 std::string StatusText(const v1::ServiceStatus& status, const ServiceOptions& service) {
   std::string text = absl::StrFormat("daemon: hone %s, up %s, term %d\n", status.version(),
                                      ShortDuration(status.up_seconds()), status.term());
@@ -142,6 +150,7 @@ std::string StatusText(const v1::ServiceStatus& status, const ServiceOptions& se
                       ? "can be written"
                       : absl::StrCat(status.held_up_by(), remedy.empty() ? "" : "; ", remedy),
                   "\n");
+  if (status.has_quota()) absl::StrAppend(&text, QuotaText(status.quota()));
   absl::StrAppend(&text, "searches: ", status.searches(), " of ", status.most_searches(), " at work\n");
   absl::StrAppend(&text, "candidates: ", status.queued(), " wait for a worker, ", status.lent(), " are lent\n");
   absl::StrAppend(&text, "jobs: ", status.jobs_size() == 0 ? "none waits or runs\n" : "\n");
@@ -167,6 +176,10 @@ nlohmann::ordered_json StatusJson(const v1::ServiceStatus& status) {
                                  {"most_searches", status.most_searches()},
                                  {"queued", status.queued()},
                                  {"lent", status.lent()},
+                                 {"database_bytes", status.quota().bytes()},
+                                 {"max_database_bytes", status.quota().most_bytes()},
+                                 {"pruned_trials", status.quota().pruned_trials()},
+                                 {"pruned_records", status.quota().pruned_records()},
                                  {"jobs", nlohmann::ordered_json::array()},
                                  {"workers", nlohmann::ordered_json::array()}};
   for (const v1::JobSnapshot& job : status.jobs()) json["jobs"].push_back(ProgressJson(job));

@@ -28,6 +28,39 @@ class MemoryStore : public TuningStore {
     return absl::OkStatus();
   }
 
+  absl::StatusOr<int64_t> BytesInUse(int64_t) override {
+    int64_t bytes = 0;
+    for (const auto& [id, trial] : trials_) bytes += kRowBytes + trial.trace.size();
+    for (const auto& [id, measurement] : measurements_) bytes += kRowBytes + measurement.outcome.ByteSizeLong();
+    for (const auto& [id, row] : records_) bytes += kRowBytes + row.record.ByteSizeLong();
+    for (const auto& [id, object] : objects_) bytes += kRowBytes + object.first.size() + object.second.size();
+    return bytes;
+  }
+
+  absl::StatusOr<Prune> FirstToPrune(int limit) override {
+    Prune prune;
+    for (const bool failed : {true, false}) {
+      for (const auto& [id, trial] : trials_) {
+        const bool fails = trial.state == TrialState::kDropped || trial.kind != v1::OUTCOME_OK;
+        if (fails == failed && MayGo(trial) && static_cast<int>(prune.trials.size()) < limit)
+          prune.trials.push_back(id);
+      }
+      if (!prune.trials.empty()) return prune;
+      if (!failed) break;
+      std::vector<std::pair<double, uint64_t>> worst;
+      for (const uint64_t id : record_order_) {
+        const auto best = best_.find(records_.at(id).key);
+        const double ratio = best == best_.end() ? 1 : records_.at(id).record.median_us() / best->second.second;
+        if (RecordMayGo(id)) worst.emplace_back(-ratio, id);
+      }
+      std::stable_sort(worst.begin(), worst.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+      for (size_t i = 0; i < worst.size() && i < static_cast<size_t>(limit); ++i)
+        prune.records.push_back(worst[i].second);
+      if (!prune.records.empty()) return prune;
+    }
+    return prune;
+  }
+
   absl::StatusOr<StoredState> LoadState() override {
     StoredState state;
     state.last_job = Last(jobs_);
@@ -68,7 +101,7 @@ class MemoryStore : public TuningStore {
       const RecordRow& row = records_.at(id);
       if (row.key == key && tried.count(row.record.trace()) == 0) {
         history.trials.push_back(
-            {row.record.trace(), v1::OUTCOME_OK, row.record.median_us(), /*claimed=*/row.origin != "tuned"});
+            {row.record.trace(), v1::OUTCOME_OK, row.record.median_us(), /*claimed=*/!row.MeasuredHere()});
       }
     }
     const auto best = best_.find(key);
@@ -76,7 +109,7 @@ class MemoryStore : public TuningStore {
       history.best_record = best->second.first;
       history.best_us = best->second.second;
       history.best_trace = records_.at(best->second.first).record.trace();
-      history.best_claimed = records_.at(best->second.first).origin != "tuned";
+      history.best_claimed = !records_.at(best->second.first).MeasuredHere();
     }
     std::set<std::string> seeds;
     for (const auto& [other, entry] : best_) {
@@ -255,7 +288,7 @@ class MemoryStore : public TuningStore {
     row.record.clear_kernel_set();
     const auto [before, added] = records_.emplace(id, row);
     if (added) record_order_.push_back(id);
-    if (!added && before->second.origin != "tuned" && row.origin == "tuned") {
+    if (!added && !before->second.MeasuredHere() && row.MeasuredHere()) {
       if (before->second.record.object_digest() != row.record.object_digest()) objects_.erase(id);
       before->second = std::move(row);
     }
@@ -277,12 +310,42 @@ class MemoryStore : public TuningStore {
     const uint64_t latest = Last(trials_);
     for (size_t i = 0; i + static_cast<size_t>(w.keep) < of_key.size(); ++i) {
       const uint64_t id = of_key[i];
-      if (id == latest) continue;
-      candidates_[{w.key, trials_.at(id).trace}].erase(id);
-      std::erase_if(measurements_, [&](const auto& entry) { return entry.first.first == id; });
-      std::erase(ended_, id);
-      trials_.erase(id);
+      if (id != latest) Forget(id);
     }
+  }
+  bool MayGo(const TrialRow& trial) const { return trial.state != TrialState::kLeased && trial.id != Last(trials_); }
+  bool RecordMayGo(uint64_t id) const {
+    const auto best = best_.find(records_.at(id).key);
+    return locked_.count(id) == 0 && (best == best_.end() || best->second.first != id);
+  }
+  void Forget(uint64_t trial) {
+    candidates_[{trials_.at(trial).key, trials_.at(trial).trace}].erase(trial);
+    std::erase_if(measurements_, [&](const auto& entry) { return entry.first.first == trial; });
+    std::erase(ended_, trial);
+    trials_.erase(trial);
+  }
+  void Apply(const Prune& w) {
+    for (const uint64_t id : w.trials) {
+      const auto found = trials_.find(id);
+      if (found != trials_.end() && MayGo(found->second)) Forget(id);
+    }
+    for (const uint64_t id : w.records) {
+      if (records_.count(id) == 0 || !RecordMayGo(id)) continue;
+      std::vector<uint64_t> trials;
+      for (const auto& [number, trial] : trials_) {
+        const bool same = trial.key == records_.at(id).key && trial.trace == records_.at(id).record.trace();
+        if (same && MayGo(trial)) trials.push_back(number);
+      }
+      for (const uint64_t trial : trials) Forget(trial);
+      std::erase_if(choices_, [&](const auto& entry) { return entry.first.first == id; });
+      objects_.erase(id);
+      std::erase(record_order_, id);
+      records_.erase(id);
+    }
+  }
+  void Apply(const LockRecord& w) {
+    const auto found = records_.find(w.record);
+    if (found != records_.end() && found->second.key.tenant == w.tenant) locked_.insert(w.record);
   }
   void Apply(const SetBest& w) {
     CheckKey(w.key);
@@ -308,7 +371,7 @@ class MemoryStore : public TuningStore {
   }
   void Apply(const CheckRecord& w) {
     const auto found = records_.find(w.record);
-    if (found == records_.end() || found->second.key.tenant != w.tenant || found->second.origin != "tuned") return;
+    if (found == records_.end() || found->second.key.tenant != w.tenant || !found->second.MeasuredHere()) return;
     RecordRow& row = found->second;
     if (row.record.object_digest() == w.object_digest) {
       row.record.set_generator(w.generator);
@@ -354,6 +417,8 @@ class MemoryStore : public TuningStore {
     return row;
   }
 
+  static constexpr int64_t kRowBytes = 100;
+
   uint64_t epoch_ = 0;
   std::map<std::string, v1::Workload> workloads_;
   std::map<std::string, DeviceClassRow> device_classes_;
@@ -366,6 +431,7 @@ class MemoryStore : public TuningStore {
   std::map<std::pair<uint64_t, uint32_t>, MeasurementRow> measurements_;
   std::map<uint64_t, RecordRow> records_;
   std::vector<uint64_t> record_order_;
+  std::set<uint64_t> locked_;
   std::map<uint64_t, std::pair<std::string, std::string>> objects_;
   std::map<TuningKey, std::pair<uint64_t, double>> best_;
   std::map<std::tuple<uint64_t, std::string, std::string>, std::string> models_;

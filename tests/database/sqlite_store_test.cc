@@ -448,6 +448,19 @@ TEST_F(SqliteTest, MigrationsAreNumberedWithoutGaps) {
   for (const Migration& migration : Migrations()) EXPECT_EQ(migration.version, expected++);
 }
 
+TEST_F(SqliteTest, AClosedFileIsWholeByItself) {
+  Fill();
+  {
+    const auto store = Open();
+    EXPECT_EQ(store->Records(kLocalTenant, {})->rows.size(), 20u);  // by a connection of a reader's
+    const Write more = PutRecord{TestRecord(TestKey("dense_3"), "more", 1)};
+    ASSERT_TRUE(store->Commit(*store->BeginEpoch(), {&more, 1}).ok());
+  }
+  EXPECT_FALSE(fs::exists(path_ + "-wal"));
+  fs::copy_file(path_, path_ + ".copy");
+  EXPECT_EQ((*OpenSqliteStore(path_ + ".copy", StoreMode::kRead))->Records(kLocalTenant, {})->rows.size(), 21u);
+}
+
 // A file written by each released schema, opened by today's code. `HONE_UPDATE_GOLDEN=1` writes that of the newest.
 TEST_F(SqliteTest, FilesOfEveryReleasedSchemaOpen) {
   const fs::path fixtures = fs::path(HONE_TEST_DATA) / "database/fixtures";

@@ -150,6 +150,7 @@ void Dispatcher::Impl::On(const KeepChoices& event) {
                                .record = choice.record(),
                                .faster_default = choice.faster_default()});
   }
+  for (const uint64_t record : event.request.locked()) writes.push_back(LockRecord{event.tenant, record});
   CommitThen(std::move(writes), [this, to = event.to] { ReplyNow(to, v1::KeepChoicesReply()); });
 }
 

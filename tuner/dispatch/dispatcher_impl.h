@@ -150,7 +150,8 @@ class Dispatcher::Impl {
   std::function<void()> AckTo(const Worker& worker, const LeaseToken& token);  // to whoever has its session by then
   // `worker` is nullptr when the dispatcher itself gives the trial up. Appends to `writes`, removes the trial.
   void EndTrial(Trial& trial, const v1::Outcome& outcome, const Worker* worker, std::vector<Write>& writes);
-  void EndDuel(Trial& trial, const v1::Outcome& outcome, std::vector<Write>& writes);
+  void EndDuel(Trial& trial, const v1::Outcome& outcome, const Worker* worker, std::vector<Write>& writes);
+  RecordRow RecordOf(const TrialRow& row, const v1::Outcome& outcome, double us, const Worker* worker) const;
   void Gained(const KeyState& key);  // its champion is new
   void KeepObject(uint64_t record, const TuningKey& key, const v1::Outcome& outcome, std::vector<Write>& writes);
   std::string OtherThan(const std::string& worker, const Job& job) const;  // `worker` when another one fits the job

@@ -115,7 +115,7 @@ void Dispatcher::Impl::EndTrial(Trial& trial, const v1::Outcome& outcome, const 
   Job& job = jobs.at(job_id);
   writes.push_back(PutTrial{row});
   if (row.duel) {
-    EndDuel(trial, outcome, writes);
+    EndDuel(trial, outcome, worker, writes);
   } else {
     const bool verified = row.kind == v1::OUTCOME_OK;
     TaskRow& task = job.TaskOfId(row.task);
@@ -123,19 +123,8 @@ void Dispatcher::Impl::EndTrial(Trial& trial, const v1::Outcome& outcome, const 
     (verified ? job.verified : job.failed) += 1;
     key.Observe(row.trace, row.kind, row.median_us, SecondsOf(outcome), options);
     if (row.kind == v1::OUTCOME_OK) {
-      RecordRow record{.key = row.key, .record = {}, .origin = "tuned"};
-      v1::Record& r = record.record;
-      r.set_id(RecordId(row.key, row.trace));
-      r.set_trace(row.trace);
-      r.set_median_us(outcome.timing().median_us());
-      r.set_low_us(outcome.timing().low_us());
-      r.set_high_us(outcome.timing().high_us());
-      r.set_program_hash(outcome.program_hash());
-      r.set_object_digest(outcome.object_digest());
-      r.set_generator(outcome.generator());
-      if (worker != nullptr) r.set_target(worker->hello.profile().target());
-      r.set_created(utc);
-      const uint64_t id = r.id();
+      RecordRow record = RecordOf(row, outcome, row.median_us, worker);
+      const uint64_t id = record.record.id();
       writes.push_back(PutRecord{std::move(record)});
       if (worker != nullptr) key.measured_by[row.trace] = worker->hello.worker_name();
       if (key.best_record() == 0 && !options.confirm_first) {
@@ -159,19 +148,40 @@ void Dispatcher::Impl::KeepObject(uint64_t record, const TuningKey& key, const v
   writes.push_back(PruneObjects{key, options.keep_objects});
 }
 
-void Dispatcher::Impl::EndDuel(Trial& trial, const v1::Outcome& outcome, std::vector<Write>& writes) {
+RecordRow Dispatcher::Impl::RecordOf(const TrialRow& row, const v1::Outcome& outcome, double us,
+                                     const Worker* worker) const {
+  RecordRow record{.key = row.key, .record = {}, .origin = "tuned"};
+  v1::Record& r = record.record;
+  r.set_id(RecordId(row.key, row.trace));
+  r.set_trace(row.trace);
+  r.set_median_us(us);
+  r.set_low_us(outcome.timing().low_us());
+  r.set_high_us(outcome.timing().high_us());
+  r.set_program_hash(outcome.program_hash());
+  r.set_object_digest(outcome.object_digest());
+  r.set_generator(outcome.generator());
+  if (worker != nullptr) r.set_target(worker->hello.profile().target());
+  r.set_created(utc);
+  return record;
+}
+
+void Dispatcher::Impl::EndDuel(Trial& trial, const v1::Outcome& outcome, const Worker* worker,
+                               std::vector<Write>& writes) {
   KeyState& key = KeyOf(trial);
   const std::string& trace = trial.row.trace;
   key.MarkDuelled(trace);
   const std::optional<double> us = key.TimeOf(trace);
   if (outcome.kind() != v1::OUTCOME_OK || !us.has_value()) return;
   const uint64_t record = RecordId(trial.row.key, trace);
+  // A quota may have taken the challenger's record meanwhile; where it is there, this changes nothing.
+  const Write kept = PutRecord{RecordOf(trial.row, outcome, *us, worker)};
   if (key.best_record() == 0) {
     // Nobody to fight: verified and measured a second time, in fresh processes. The first time stands where the second
     // bears it out, as noise goes; else the second counts.
     const double again = outcome.timing().median_us();
     const bool borne_out = again < *us * kBearsOut && *us < again * kBearsOut;
     key.Crown(trace, record, borne_out ? *us : again);
+    writes.push_back(kept);
     writes.push_back(SetBest{trial.row.key, record, key.best_us()});
     KeepObject(record, trial.row.key, outcome, writes);
     return;
@@ -193,6 +203,7 @@ void Dispatcher::Impl::EndDuel(Trial& trial, const v1::Outcome& outcome, std::ve
   if (!expected || !possible) return;
   key.Crown(trace, record, key.best_us() * ratio);
   Gained(key);
+  writes.push_back(kept);
   writes.push_back(SetBest{trial.row.key, record, key.best_us()});
   KeepObject(record, trial.row.key, outcome, writes);
 }

@@ -27,6 +27,16 @@ constexpr int kFollowMs = 100;            // between two tries to lead
 constexpr char kFollows[] = "another daemon leads this database: this one answers look-ups alone until it is gone";
 constexpr char kModelKind[] = "search";  // of the cost models in the store: that of hone-search
 
+v1::DatabaseQuota QuotaOf(const QuotaKeeper::Counts& counts) {
+  v1::DatabaseQuota quota;
+  quota.set_bytes(counts.bytes);
+  quota.set_most_bytes(counts.most_bytes);
+  quota.set_pruned_trials(counts.trials);
+  quota.set_pruned_records(counts.records);
+  quota.set_nothing_left(counts.cannot);
+  return quota;
+}
+
 }  // namespace
 
 Micros Core::Now() {
@@ -36,14 +46,12 @@ Micros Core::Now() {
 
 std::string Core::Utc() { return absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", absl::Now(), absl::UTCTimeZone()); }
 
-absl::StatusOr<std::unique_ptr<Core>> Core::Start(const DispatchOptions& options, std::unique_ptr<TuningStore> store,
-                                                  const SearchPoolOptions& search,
+absl::StatusOr<std::unique_ptr<Core>> Core::Start(CoreOptions options, std::unique_ptr<TuningStore> store,
                                                   std::function<void(absl::Status)> on_fatal) {
   std::unique_ptr<Core> core(new Core());
   core->store_ = std::move(store);
   core->on_fatal_ = std::move(on_fatal);
-  core->options_ = options;
-  core->search_ = search;
+  core->options_ = std::move(options);
   HONE_ASSIGN_OR_RETURN(const bool leads, core->store_->TryLead());
   if (leads) HONE_RETURN_IF_ERROR(core->Lead());
   if (!leads) spdlog::info("another daemon leads this database: look-ups alone are answered until it is gone");
@@ -58,10 +66,10 @@ absl::Status Core::Lead() {
   CrashPoint("core.state_loaded");
   if (state.corrupt > 0) spdlog::error("{} rows of jobs and device classes are left out: damaged", state.corrupt);
   spdlog::info("term {}, {} open jobs, {} trials were lent", epoch_, state.jobs.size(), state.leased.size());
-  dispatcher_ = std::make_unique<Dispatcher>(options_, epoch_, std::move(state));
+  dispatcher_ = std::make_unique<Dispatcher>(options_.dispatch, epoch_, std::move(state));
   Core* raw = this;
   pool_ = std::make_unique<SearchPool>(
-      search_, [raw](v1::SearchReply reply) { raw->Post(SearchDone{std::move(reply)}); },
+      options_.search, [raw](v1::SearchReply reply) { raw->Post(SearchDone{std::move(reply)}); },
       [raw](uint64_t id, std::string reason) {
         raw->Post(SearchFailed{id, std::move(reason)});
       },
@@ -74,6 +82,9 @@ absl::Status Core::Lead() {
             raw->to_write_.push_back(PutCostModel{owner.tenant, owner.device_class, kModelKind, std::move(model)});
             raw->write_changed_.notify_one();
           }});
+  if (options_.max_database_bytes > 0) {
+    quota_ = std::make_unique<QuotaKeeper>(*store_, epoch_, options_.max_database_bytes);
+  }
   {
     const std::lock_guard<std::mutex> guard(mutex_);
     leading_ = true;
@@ -97,6 +108,7 @@ void Core::Stop() {
   if (dispatcher_thread_.joinable()) dispatcher_thread_.join();
   CrashPoint("core.stop.dispatcher_ended");
   if (pool_ != nullptr) pool_->Stop();
+  quota_ = nullptr;
   {
     const std::lock_guard<std::mutex> guard(read_mutex_);
     reader_stopping_ = true;
@@ -474,11 +486,12 @@ v1::ServiceStatus Core::Status(uint64_t tenant) {
   }
   const bool leads = Query([&](const Dispatcher& dispatcher) {
     status.set_term(epoch_);
-    status.set_most_searches(options_.searches);
+    status.set_most_searches(options_.dispatch.searches);
     const FleetCounts counts = dispatcher.Counts(tenant);
     status.set_queued(counts.queued);
     status.set_lent(counts.all_lent());
     status.set_searches(static_cast<int32_t>(dispatcher.Counts().searches));
+    if (quota_ != nullptr) *status.mutable_quota() = QuotaOf(quota_->counts());
     for (const uint64_t job : dispatcher.Jobs(tenant)) *status.add_jobs() = Live(job, false);
     for (v1::WorkerInfo& worker : dispatcher.Workers(tenant, Now())) *status.add_workers() = std::move(worker);
   });
@@ -496,6 +509,7 @@ std::optional<ServiceMetrics> Core::Metrics() {
     metrics.term = epoch_;
     metrics.search_crashes = pool_->crashes();
     metrics.events = events_;
+    if (quota_ != nullptr) metrics.quota = quota_->counts();
   });
   if (!alive) return std::nullopt;
   metrics.version = kVersion;

@@ -23,6 +23,7 @@
 #include "database/store.h"
 #include "tuner/dispatch/dispatcher.h"
 #include "tuner/service/metrics.h"
+#include "tuner/service/quota_keeper.h"
 #include "tuner/service/search_pool.h"
 
 namespace hone {
@@ -31,13 +32,18 @@ namespace hone {
 // follows.
 using WatchSink = std::function<void(const v1::JobSnapshot&, bool last)>;
 
+struct CoreOptions {
+  DispatchOptions dispatch;
+  SearchPoolOptions search;
+  int64_t max_database_bytes = 0;  // QuotaKeeper's; 0: none
+};
+
 class Core {
  public:
   // Becomes the writer of the store and takes up what it left; while another daemon leads, answers from the store alone
   // and becomes the writer when that one is gone. `on_fatal` is called once, from any thread, when the store can no
   // longer be written; nothing is promised to anybody afterwards.
-  static absl::StatusOr<std::unique_ptr<Core>> Start(const DispatchOptions& options, std::unique_ptr<TuningStore> store,
-                                                     const SearchPoolOptions& search,
+  static absl::StatusOr<std::unique_ptr<Core>> Start(CoreOptions options, std::unique_ptr<TuningStore> store,
                                                      std::function<void(absl::Status)> on_fatal);
   ~Core();  // stops
   // Carries out what was committed, ends the threads and the search processes. Callers still waiting are refused.
@@ -111,11 +117,11 @@ class Core {
   void DropWatch(uint64_t id);
   absl::StatusOr<v1::JobSnapshot> StoredSnapshot(uint64_t tenant, uint64_t job, bool with_tasks);
 
-  DispatchOptions options_;
-  SearchPoolOptions search_;
+  CoreOptions options_;
   std::unique_ptr<TuningStore> store_;
   std::unique_ptr<Dispatcher> dispatcher_;  // of the dispatcher thread alone; nullptr while another daemon leads
   std::unique_ptr<SearchPool> pool_;
+  std::unique_ptr<QuotaKeeper> quota_;          // nullptr: no quota, or another daemon leads
   std::map<uint64_t, std::string> told_state_;  // of each open job, as the log has it
   uint64_t epoch_ = 0;
   Micros began_ = Now();

@@ -186,9 +186,9 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const DaemonOptions& optio
   CrashPoint("daemon.store_opened");
   parts.database = FileAt(options.db);
   Daemon* raw = daemon.get();
-  DispatchOptions dispatch = options.dispatch;
-  dispatch.searches = std::max(1, options.search.processes);
-  HONE_ASSIGN_OR_RETURN(parts.core, Core::Start(dispatch, std::move(store), options.search, [raw](absl::Status status) {
+  CoreOptions core = options.core;
+  core.dispatch.searches = std::max(1, core.search.processes);
+  HONE_ASSIGN_OR_RETURN(parts.core, Core::Start(std::move(core), std::move(store), [raw](absl::Status status) {
                           const std::lock_guard<std::mutex> guard(raw->parts_->mutex);
                           raw->parts_->failure = std::move(status);
                         }));
@@ -296,6 +296,7 @@ absl::Status Daemon::Serve() {
   parts.server->Wait();
   CrashPoint("daemon.stop.down");
   for (const std::string& path : parts.socket_paths) unlink(path.c_str());
+  parts.core = nullptr;  // with the store: a file that is closed is whole by itself
   return result;
 }
 
@@ -304,7 +305,7 @@ Daemon::~Daemon() {
   parts.http = nullptr;
   for (const auto& listener : parts.listeners) listener->Stop();
   if (parts.server != nullptr) {
-    parts.core->Stop();
+    if (parts.core != nullptr) parts.core->Stop();
     parts.server->Shutdown(std::chrono::system_clock::now());
     parts.server->Wait();
   }

@@ -10,9 +10,8 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "proto/rpc/tls.h"
-#include "tuner/dispatch/options.h"
 #include "tuner/service/call_meter.h"
-#include "tuner/service/search_pool.h"
+#include "tuner/service/core.h"
 
 namespace hone {
 
@@ -29,8 +28,7 @@ struct DaemonOptions {
   absl::Duration exit_when_idle =
       absl::InfiniteDuration();  // ends, and its workers with it, when nobody needs it this long
   std::string http;              // HOST:PORT of metrics and health; "": none
-  DispatchOptions dispatch;
-  SearchPoolOptions search;
+  CoreOptions core;
 };
 
 class Daemon {

@@ -62,13 +62,13 @@ int DefaultSearches() {
 
 int main(int argc, char** argv) {
   hone::DaemonOptions options;
-  options.search.program.path = hone::ProgramFolder() + "/hone-search";
-  options.search.processes = DefaultSearches();
+  options.core.search.program.path = hone::ProgramFolder() + "/hone-search";
+  options.core.search.processes = DefaultSearches();
   double idle_seconds = 0;
-  double lease_seconds = options.dispatch.lease_ms * 1e-3;
-  double build_seconds = options.dispatch.build_limit_ms * 1e-3;
-  double run_seconds = options.dispatch.run_limit_ms * 1e-3;
-  double memory_gib = static_cast<double>(options.dispatch.memory_limit_bytes) / kGiB;
+  double lease_seconds = options.core.dispatch.lease_ms * 1e-3;
+  double build_seconds = options.core.dispatch.build_limit_ms * 1e-3;
+  double run_seconds = options.core.dispatch.run_limit_ms * 1e-3;
+  double memory_gib = static_cast<double>(options.core.dispatch.memory_limit_bytes) / kGiB;
   std::string missing_layers;
   hone::LogFormat log_format = hone::LogFormat::kText;
   bool verbose = false;
@@ -112,10 +112,10 @@ int main(int argc, char** argv) {
   app.add_option("--max-connections", options.max_connections, "connections to each HOST:PORT at once")
       ->check(hone::FromTo(1, 1'000'000, "connections"))
       ->capture_default_str();
-  app.add_option("--max-jobs", options.dispatch.max_jobs, "jobs of one tenant that wait or run")
+  app.add_option("--max-jobs", options.core.dispatch.max_jobs, "jobs of one tenant that wait or run")
       ->check(hone::FromTo(1, 1'000'000, "jobs"))
       ->capture_default_str();
-  app.add_option("--max-tasks", options.dispatch.max_tasks, "kernels in those jobs")
+  app.add_option("--max-tasks", options.core.dispatch.max_tasks, "kernels in those jobs")
       ->check(hone::FromTo(1, 100'000'000, "kernels"))
       ->capture_default_str();
   app.add_option("--exit-when-idle", idle_seconds, "end when there was no job and no client for this many seconds")
@@ -132,21 +132,28 @@ int main(int argc, char** argv) {
   app.add_option("--memory-limit", memory_gib, "GiB of address space that a running candidate may have")
       ->check(hone::FromTo(0.1, 65536.0, "GiB"))
       ->capture_default_str();
-  app.add_option("--keep-trials", options.dispatch.keep_trials,
+  app.add_option("--keep-trials", options.core.dispatch.keep_trials,
                  "trials kept for each kernel when a job ends; older ones leave, records stay")
       ->check(CLI::Range(100, 100'000'000))
       ->capture_default_str();
-  app.add_option("--searches", options.search.processes, "search processes at most")
+  app.add_option(
+         "--max-database-bytes", options.core.max_database_bytes,
+         "what the database may take, as 500M or 20G: failed trials leave first, then the slowest records; best "
+         "records and those of lock files never do (default: no limit)")
+      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false))
+      ->check(CLI::Range(int64_t{1} << 20, int64_t{1} << 60));
+  app.add_option("--searches", options.core.search.processes, "search processes at most")
       ->check(hone::FromTo(1, 256, "processes"))
       ->capture_default_str();
   app.add_option("--allow-missing-layer", missing_layers,
                  "layers of the sandbox, by name, without which searches run all the same")
       ->envname("HONE_ALLOW_MISSING_LAYER");
-  app.add_option("--stall", options.dispatch.stall_trials, "trials without a gain after which a task is left alone")
+  app.add_option("--stall", options.core.dispatch.stall_trials,
+                 "trials without a gain after which a task is left alone")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  app.add_option("--search-program", options.search.program.path, "the search program to start")->group("");
-  app.add_option("--search-argument", options.search.program.arguments, "what to give it")->group("");
+  app.add_option("--search-program", options.core.search.program.path, "the search program to start")->group("");
+  app.add_option("--search-argument", options.core.search.program.arguments, "what to give it")->group("");
   app.add_option("--http", options.http,
                  "PORT (of this machine alone) or HOST:PORT of /metrics, /healthz and /readyz: asks nobody who they "
                  "are, and tells nothing of a tenant "
@@ -162,14 +169,14 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "honed: --allow-missing-layer: %s\n", std::string(allowed.status().message()).c_str());
     return 2;
   }
-  options.search.program.allowed_missing = *allowed;
+  options.core.search.program.allowed_missing = *allowed;
   if (idle_seconds > 0) options.exit_when_idle = absl::Seconds(idle_seconds);
-  options.dispatch.lease_ms = static_cast<uint32_t>(lease_seconds * 1e3);
-  options.dispatch.build_limit_ms = static_cast<uint32_t>(build_seconds * 1e3);
-  options.dispatch.run_limit_ms = static_cast<uint32_t>(run_seconds * 1e3);
-  options.dispatch.memory_limit_bytes = static_cast<int64_t>(memory_gib * kGiB);
-  options.dispatch.lease_key = RandomKey();
-  options.dispatch.sync_hold_ms = std::min(options.dispatch.sync_hold_ms, options.dispatch.lease_ms / 3);
+  options.core.dispatch.lease_ms = static_cast<uint32_t>(lease_seconds * 1e3);
+  options.core.dispatch.build_limit_ms = static_cast<uint32_t>(build_seconds * 1e3);
+  options.core.dispatch.run_limit_ms = static_cast<uint32_t>(run_seconds * 1e3);
+  options.core.dispatch.memory_limit_bytes = static_cast<int64_t>(memory_gib * kGiB);
+  options.core.dispatch.lease_key = RandomKey();
+  options.core.dispatch.sync_hold_ms = std::min(options.core.dispatch.sync_hold_ms, options.core.dispatch.lease_ms / 3);
 
   hone::StartLog("honed", log_format, verbose);
 

@@ -63,6 +63,14 @@ std::string MetricsText(const ServiceMetrics& m) {
   page.Metric("hone_term", "gauge", "Counts the daemons that the database has had.",
               {{"", Number(static_cast<int64_t>(m.term))}});
   page.Metric("hone_database_writable", "gauge", "1 while the database takes writes.", {{"", m.writable ? 1.0 : 0.0}});
+  if (m.quota.has_value()) {
+    page.Metric("hone_database_bytes", "gauge", "That rows take, as of the latest look.",
+                {{"", Number(m.quota->bytes)}});
+    page.Metric("hone_database_quota_bytes", "gauge", "That they may take.", {{"", Number(m.quota->most_bytes)}});
+    page.Metric(
+        "hone_pruned_total", "counter", "Rows that the quota took.",
+        {{Label("kind", "trial"), Number(m.quota->trials)}, {Label("kind", "record"), Number(m.quota->records)}});
+  }
   page.Metric("hone_jobs", "gauge", "Jobs that have not ended, by state.",
               {{Label("state", "waiting"), Number(m.counts.jobs_waiting)},
                {Label("state", "running"), Number(m.counts.jobs_running)},

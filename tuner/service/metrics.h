@@ -3,10 +3,12 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <tuple>
 
 #include "tuner/dispatch/counts.h"
+#include "tuner/service/quota_keeper.h"
 
 namespace hone {
 
@@ -35,6 +37,7 @@ struct ServiceMetrics {
   bool writable = true;
   int64_t search_crashes = 0;
   int64_t watches = 0;
+  std::optional<QuotaKeeper::Counts> quota;  // where there is one
 };
 
 // Exposition format 0.0.4.

@@ -115,6 +115,52 @@ TEST_F(HonedTest, TunesAJobAndKeepsWhatItFound) {
   EXPECT_EQ(AddressOfDaemon(folder_ / "t.db"), "");
 }
 
+TEST_F(HonedTest, AFullQuotaTakesTrialsWhileAJobRunsAndNeverTheBest) {
+  constexpr int64_t kMost = 1 << 20;
+  HonedProcess honed(Arguments({"--max-database-bytes", "1M", "--stall", "1000000", "--search-argument", "none",
+                                "--search-argument", "1000000"}));
+  ASSERT_TRUE(honed.ready()) << honed.Errors();
+  const auto client = Connect(honed);
+  const FakeWorker worker("w", honed.address(), {}, [](const v1::Lease& lease) {
+    v1::Outcome outcome = GoodOutcome(lease);
+    if (FakeTime(lease.trace()) > 600) {
+      outcome.Clear();
+      outcome.set_kind(v1::OUTCOME_CRASH);
+      outcome.set_detail(std::string(2000, 'x'));
+    }
+    return outcome;
+  });
+  const uint64_t job = Submit(*client, Request("one", {"conv2d_1", "dense_2"}, 1000));
+  const v1::JobSnapshot end = WaitForEnd(*client, job);
+  EXPECT_EQ(end.state(), v1::JOB_DONE) << end.reason();
+  EXPECT_EQ(end.trials(), 1000);
+  v1::ServiceStatus status;
+  const absl::Time began = absl::Now();
+  do {  // it looks once a second
+    absl::SleepFor(absl::Milliseconds(100));
+    ASSERT_TRUE(client->tune().Status(client->Context().get(), {}, &status).ok());
+  } while ((status.quota().bytes() > kMost || status.quota().pruned_trials() == 0) &&
+           absl::Now() - began < absl::Seconds(60));
+  EXPECT_EQ(status.quota().most_bytes(), kMost);
+  EXPECT_LE(status.quota().bytes(), kMost);
+  EXPECT_GT(status.quota().pruned_trials(), 0);
+  honed.Signal(SIGTERM);
+  EXPECT_EQ(honed.Wait(), 0) << honed.Errors();
+  EXPECT_THAT(honed.Errors(), HasSubstr("its quota is 1.0 MiB"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "t.db-wal")) << "a file that is closed is whole by itself";
+  auto store = OpenSqliteStore(folder_ / "t.db", StoreMode::kRead);
+  ASSERT_TRUE(store.ok()) << store.status();
+  for (const v1::TaskSnapshot& task : end.tasks()) {
+    v1::BestKey key;
+    key.set_workload_hash(task.workload_hash());
+    key.set_threads(2);
+    key.set_numeric(v1::NUMERIC_DEFAULT);
+    const auto best = (*store)->Best(kLocalTenant, {&key, 1});
+    ASSERT_TRUE(best.ok() && best->entries.at(0).has_value()) << task.name();
+    EXPECT_EQ(best->entries[0]->row.record.id(), task.record_id());
+  }
+}
+
 // The descriptors of a process that are sockets of the network, by the inode numbers in the kernel's tables.
 int NetworkSockets(pid_t pid) {
   std::string tables;
