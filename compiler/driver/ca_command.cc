@@ -13,6 +13,7 @@
 #include "compiler/support/option_checks.h"
 #include "compiler/support/status_macros.h"
 #include "proto/rpc/authority.h"
+#include "proto/rpc/revocation.h"
 #include "tuner/service/policy.h"
 #include "tuner/service/token_table.h"
 
@@ -60,6 +61,16 @@ absl::Status Issue(const CaOptions& options) {
   return absl::OkStatus();
 }
 
+absl::Status Revoke(const CaOptions& options) {
+  for (const std::string& name : options.names) {
+    HONE_ASSIGN_OR_RETURN(const int revoked, RevokeCertificates(options.folder, options.role, name));
+    std::printf("%d certificates of %s %s are revoked from now on\n", revoked, options.role.c_str(), name.c_str());
+  }
+  std::printf("daemons that have %s/ca.crl (honed --tls-crl) refuse them as soon as they see it\n",
+              options.folder.c_str());
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 void AddCaCommand(CLI::App& app, Action* chosen) {
@@ -67,7 +78,8 @@ void AddCaCommand(CLI::App& app, Action* chosen) {
   CLI::App* command = app.add_subcommand("ca", "Make certificates for a daemon on the network and its callers.");
   command->require_subcommand(1);
   command->footer(Examples({"hone ca init certs", "hone ca issue certs --role daemon --name build-host",
-                            "hone ca issue certs --role worker --tenant vision --name edge1"}));
+                            "hone ca issue certs --role worker --tenant vision --name edge1",
+                            "hone ca revoke certs --role worker --name edge1"}));
   CLI::App* init = command->add_subcommand("init", "A new authority.");
   init->add_option("folder", options->folder, "where its key and certificate go, and what it issues")->required();
   init->add_option("--days", options->authority_days, "for how long it is valid")
@@ -88,6 +100,11 @@ void AddCaCommand(CLI::App& app, Action* chosen) {
       ->check(FromTo(1, 36500, "days"))
       ->capture_default_str();
   issue->callback([options, chosen] { *chosen = [options] { return Issue(*options); }; });
+  CLI::App* revoke = command->add_subcommand("revoke", "All that was ever issued to a holder no longer counts.");
+  revoke->add_option("folder", options->folder, "the authority's")->required();
+  revoke->add_option("--role", options->role, "of the holder")->required();
+  revoke->add_option("--name", options->names, "the first one it was issued for")->allow_extra_args(false)->required();
+  revoke->callback([options, chosen] { *chosen = [options] { return Revoke(*options); }; });
 }
 
 }  // namespace hone

@@ -17,8 +17,10 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "compiler/support/file.h"
 #include "compiler/support/status_macros.h"
+#include "proto/rpc/authority_files.h"
 #include "proto/rpc/openssl.h"
 #include "proto/rpc/token.h"
 
@@ -28,13 +30,6 @@ namespace {
 constexpr int kSerialBits = 127;  // positive, and unguessable as RFC 5280 and the CA/Browser Forum ask
 constexpr size_t kLongestName = 200;
 constexpr char kDaemon[] = "daemon";
-
-absl::Status OpensslError(const std::string& what) {
-  char reason[256] = "";
-  ERR_error_string_n(ERR_get_error(), reason, sizeof(reason));
-  ERR_clear_error();
-  return absl::InternalError(absl::StrCat(what, ": ", reason));
-}
 
 bool IsAddress(const std::string& name) {
   unsigned char bytes[16];
@@ -89,11 +84,6 @@ absl::StatusOr<OpensslCertificate> Sign(const CertificateSubject& subject, EVP_P
   return certificate;
 }
 
-std::string Contents(const OpensslBio& bio) {
-  char* data = nullptr;
-  const long size = BIO_get_mem_data(bio.get(), &data);
-  return std::string(data, static_cast<size_t>(size));
-}
 std::string ToPem(X509* certificate) {
   const OpensslBio bio(BIO_new(BIO_s_mem()));
   return PEM_write_bio_X509(bio.get(), certificate) == 1 ? Contents(bio) : "";
@@ -126,7 +116,56 @@ absl::Status WritePair(const std::string& certificate_path, X509* certificate, c
   return WriteFileAtomically(certificate_path, certificate_pem);
 }
 
+absl::Status NoteIssued(const std::string& folder, const std::string& serial, const std::string& role,
+                        const std::string& name) {
+  const std::string path = AccountPath(folder), line = absl::StrCat(serial, " ", role, " ", name, "\n");
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  const bool ok =
+      fd >= 0 && ::write(fd, line.data(), line.size()) == static_cast<ssize_t>(line.size()) && ::fsync(fd) == 0;
+  const int error = errno;
+  if (fd >= 0) ::close(fd);
+  if (ok) return absl::OkStatus();
+  return absl::PermissionDeniedError(absl::StrCat("cannot write ", path, ": ", std::strerror(error)));
+}
+
 }  // namespace
+
+absl::Status OpensslError(const std::string& what) {
+  char reason[256] = "";
+  ERR_error_string_n(ERR_get_error(), reason, sizeof(reason));
+  ERR_clear_error();
+  return absl::InternalError(absl::StrCat(what, ": ", reason));
+}
+
+std::string Contents(const OpensslBio& bio) {
+  char* data = nullptr;
+  const long size = BIO_get_mem_data(bio.get(), &data);
+  return std::string(data, static_cast<size_t>(size));
+}
+
+std::string SerialText(const ASN1_INTEGER* serial) {
+  const std::unique_ptr<BIGNUM, OpensslFree<BN_free>> number(ASN1_INTEGER_to_BN(serial, nullptr));
+  char* digits = number == nullptr ? nullptr : BN_bn2hex(number.get());
+  const std::string text = digits == nullptr ? "" : digits;
+  OPENSSL_free(digits);
+  return text;
+}
+
+absl::StatusOr<AuthorityFiles> ReadAuthority(const std::string& folder) {
+  const std::string key_path = folder + "/ca.key";
+  if (!std::filesystem::exists(key_path)) {
+    return absl::NotFoundError(absl::StrCat(folder, " has no authority; make one with hone ca init ", folder));
+  }
+  HONE_ASSIGN_OR_RETURN(const std::string certificate, ReadFile(folder + "/ca.crt"));
+  HONE_ASSIGN_OR_RETURN(const std::string key, ReadSecretFile(key_path));
+  AuthorityFiles authority{CertificateFromPem(certificate), KeyFromPem(key)};
+  if (authority.certificate == nullptr || authority.key == nullptr ||
+      X509_check_private_key(authority.certificate.get(), authority.key.get()) != 1) {
+    ERR_clear_error();
+    return absl::DataLossError(absl::StrCat(folder, ": ca.crt and ca.key are not an authority's certificate and key"));
+  }
+  return authority;
+}
 
 absl::Status MakeAuthority(const std::string& folder, absl::Time until) {
   const std::string certificate_path = folder + "/ca.crt", key_path = folder + "/ca.key";
@@ -145,7 +184,8 @@ absl::Status MakeAuthority(const std::string& folder, absl::Time until) {
                              {{NID_basic_constraints, "critical,CA:TRUE,pathlen:0"},
                               {NID_key_usage, "critical,keyCertSign,cRLSign"},
                               {NID_subject_key_identifier, "hash"}}));
-  return WritePair(certificate_path, certificate.get(), key_path, key.get());
+  HONE_RETURN_IF_ERROR(WritePair(certificate_path, certificate.get(), key_path, key.get()));
+  return WriteRevocationList(folder, certificate.get(), key.get(), {});
 }
 
 absl::StatusOr<TlsFiles> IssueCertificate(const std::string& folder, const CertificateRequest& request) {
@@ -157,31 +197,22 @@ absl::StatusOr<TlsFiles> IssueCertificate(const std::string& folder, const Certi
     }
     also_known_as.push_back(absl::StrCat(IsAddress(name) ? "IP:" : "DNS:", name));
   }
-  const TlsFiles authority{folder + "/ca.crt", "", folder + "/ca.key"};
-  if (!std::filesystem::exists(authority.key)) {
-    return absl::NotFoundError(absl::StrCat(folder, " has no authority; make one with hone ca init ", folder));
-  }
-  HONE_ASSIGN_OR_RETURN(const std::string authority_pem, ReadFile(authority.ca));
-  HONE_ASSIGN_OR_RETURN(const std::string authority_key_pem, ReadSecretFile(authority.key));
-  const OpensslCertificate issuer = CertificateFromPem(authority_pem);
-  const OpensslKey issuer_key = KeyFromPem(authority_key_pem);
-  if (issuer == nullptr || issuer_key == nullptr || X509_check_private_key(issuer.get(), issuer_key.get()) != 1) {
-    ERR_clear_error();
-    return absl::DataLossError(absl::StrCat(folder, ": ca.crt and ca.key are not an authority's certificate and key"));
-  }
+  HONE_ASSIGN_OR_RETURN(const AuthorityFiles authority, ReadAuthority(folder));
   const OpensslKey key(EVP_EC_gen("P-256"));
   if (key == nullptr) return OpensslError("making a key");
   const std::string& name = request.names[0];
   HONE_ASSIGN_OR_RETURN(const OpensslCertificate certificate,
                         Sign({.name = name.substr(0, 64), .tenant = request.tenant, .role = request.role}, key.get(),
-                             issuer.get(), issuer_key.get(), request.from, request.until,
+                             authority.certificate.get(), authority.key.get(), request.from, request.until,
                              {{NID_basic_constraints, "critical,CA:FALSE"},
                               {NID_key_usage, "critical,digitalSignature"},
                               {NID_ext_key_usage, request.role == kDaemon ? "serverAuth" : "clientAuth"},
                               {NID_subject_alt_name, absl::StrJoin(also_known_as, ",")},
                               {NID_authority_key_identifier, "keyid:always"}}));
-  const std::string stem = absl::StrCat(folder, "/", request.role, "-", name);
-  const TlsFiles files{authority.ca, stem + ".crt", stem + ".key"};
+  const std::string path = CertificatePath(folder, request.role, name);
+  const TlsFiles files{folder + "/ca.crt", path, absl::StrCat(absl::StripSuffix(path, ".crt"), ".key")};
+  // First: what is not in the account cannot be revoked once the next one lies in its place.
+  HONE_RETURN_IF_ERROR(NoteIssued(folder, SerialText(X509_get0_serialNumber(certificate.get())), request.role, name));
   HONE_RETURN_IF_ERROR(WritePair(files.certificate, certificate.get(), files.key, key.get()));
   return files;
 }

@@ -12,8 +12,8 @@
 
 namespace hone {
 
-// Makes `folder` where there is none, and in it ca.crt and ca.key (mode 0600). InvalidArgument when an authority is
-// there already: with another key nothing that it issued would be worth anything.
+// Makes `folder` where there is none, and in it ca.crt, ca.key (mode 0600) and an empty revocation list, ca.crl.
+// InvalidArgument when an authority is there already: with another key nothing that it issued would be worth anything.
 absl::Status MakeAuthority(const std::string& folder, absl::Time until);
 
 struct CertificateRequest {

@@ -9,7 +9,9 @@
 #include "compiler/support/status_macros.h"
 #include "grpcpp/security/tls_certificate_provider.h"
 #include "grpcpp/security/tls_credentials_options.h"
+#include "proto/rpc/authority_files.h"
 #include "proto/rpc/openssl.h"
+#include "proto/rpc/revocation.h"
 #include "proto/rpc/token.h"
 
 namespace hone {
@@ -76,7 +78,8 @@ absl::Status CheckTlsFiles(const TlsFiles& files) {
   const OpensslKey key = KeyFromPem(*text);
   const bool fits = key != nullptr && X509_check_private_key(certificate.get(), key.get()) == 1;
   ERR_clear_error();
-  if (fits) return absl::OkStatus();
+  if (fits && files.revoked.empty()) return absl::OkStatus();
+  if (fits) return Annotate(RevocationList::Read(files.revoked, files.ca).status(), "--tls-crl");
   return absl::InvalidArgumentError(absl::StrCat("--tls-key ", files.key,
                                                  key == nullptr
                                                      ? ": not a private key in PEM form"
@@ -108,7 +111,8 @@ absl::StatusOr<CertificateSubject> SubjectOf(const std::string& pem) {
   X509_NAME* subject = X509_get_subject_name(certificate.get());
   return CertificateSubject{.name = Entry(subject, NID_commonName),
                             .tenant = Entry(subject, NID_organizationName),
-                            .role = Entry(subject, NID_organizationalUnitName)};
+                            .role = Entry(subject, NID_organizationalUnitName),
+                            .serial = SerialText(X509_get0_serialNumber(certificate.get()))};
 }
 
 }  // namespace hone

@@ -14,6 +14,7 @@ namespace hone {
 // PEM files: the authority's certificate, and a program's own certificate with its key. `hone ca` makes them.
 struct TlsFiles {
   std::string ca, certificate, key;  // paths; all empty: no TLS
+  std::string revoked = {};          // a daemon's: the authority's revocation list (revocation.h); empty: none
   bool empty() const { return ca.empty() && certificate.empty() && key.empty(); }
 };
 
@@ -32,6 +33,7 @@ struct CertificateSubject {
   std::string name;    // CN
   std::string tenant;  // O
   std::string role;    // OU
+  std::string serial;  // hexadecimal digits: which of the authority's it is
 };
 // InvalidArgument when `pem` is no certificate.
 absl::StatusOr<CertificateSubject> SubjectOf(const std::string& pem);

@@ -20,8 +20,12 @@ int64_t SteadyMicros() {
 }
 
 // Whom the authority issued a certificate to. The handshake has verified it.
-absl::StatusOr<Caller> HolderOf(const std::string& pem) {
+absl::StatusOr<Caller> HolderOf(const std::string& pem, const RevocationList& revoked) {
   HONE_ASSIGN_OR_RETURN(const CertificateSubject subject, SubjectOf(pem));
+  if (revoked.Has(subject.serial)) {
+    return absl::PermissionDeniedError(
+        absl::StrCat("the certificate of ", subject.name, " was revoked; ask for another one (hone ca issue)"));
+  }
   const std::optional<Role> role = RoleFromName(subject.role);
   if (role.has_value() && IsTenantName(subject.tenant)) {
     const std::string name = absl::StrCat("certificate of ", subject.name, ", ", subject.role, " of ", subject.tenant);
@@ -40,11 +44,19 @@ void Gate::SetTokens(TokenTable tokens) {
   tokens_ = std::move(table);
 }
 
+void Gate::SetRevoked(RevocationList revoked) {
+  auto list = std::make_shared<const RevocationList>(std::move(revoked));
+  const std::lock_guard<std::mutex> guard(mutex_);
+  revoked_ = std::move(list);
+}
+
 absl::StatusOr<Caller> Gate::WhoCalls(const grpc::ServerContextBase& context) const {
   std::shared_ptr<const TokenTable> tokens;
+  std::shared_ptr<const RevocationList> revoked;
   {
     const std::lock_guard<std::mutex> guard(mutex_);
     tokens = tokens_;
+    revoked = revoked_;
   }
   const auto shown = context.client_metadata().find("authorization");
   if (!tokens->empty() && shown != context.client_metadata().end()) {
@@ -58,7 +70,7 @@ absl::StatusOr<Caller> Gate::WhoCalls(const grpc::ServerContextBase& context) co
   if (IsUnixAddress(context.peer())) return Caller{Role::kAdmin, TenantOf("local"), "", nullptr};
   const std::vector<grpc::string_ref> certificates =
       context.auth_context()->FindPropertyValues(GRPC_X509_PEM_CERT_PROPERTY_NAME);
-  if (certificates.size() == 1) return HolderOf(std::string(certificates[0].data(), certificates[0].size()));
+  if (certificates.size() == 1) return HolderOf(std::string(certificates[0].data(), certificates[0].size()), *revoked);
   return absl::UnauthenticatedError("this daemon wants a token: give it with --token-file FILE");
 }
 

@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "grpcpp/grpcpp.h"
+#include "proto/rpc/revocation.h"
 #include "tuner/service/call_meter.h"
 #include "tuner/service/policy.h"
 #include "tuner/service/token_table.h"
@@ -23,7 +24,8 @@ class Gate {
   // The caller of a method. The first that is there says who it is:
   //   `authorization: Bearer TOKEN`, where there are tokens; an unknown one is PermissionDenied, whatever else is shown
   //   the Unix socket it came through: whoever may open that is the owner, admin of the local tenant
-  //   the certificate it showed in the TLS handshake: tenant and role are its O and OU
+  //   the certificate it showed in the TLS handshake: tenant and role are its O and OU; a revoked one is
+  //   PermissionDenied
   // Unauthenticated when none is; PermissionDenied for a role that may not call the method; InvalidArgument for a call
   // without a deadline; ResourceExhausted for a caller beyond its limits, which the owner does not have. The time it
   // takes does not depend on the tokens it is compared with.
@@ -32,8 +34,9 @@ class Gate {
     return Admit(context, PolicyOf<Method>::kPolicy);
   }
 
-  // From the next call on.
+  // From the next call on, on connections that are open too.
   void SetTokens(TokenTable tokens);
+  void SetRevoked(RevocationList revoked);
 
  private:
   absl::StatusOr<Caller> Admit(const grpc::ServerContextBase& context, const MethodPolicy& policy);
@@ -42,6 +45,7 @@ class Gate {
   CallMeter meter_;
   mutable std::mutex mutex_;
   std::shared_ptr<const TokenTable> tokens_;
+  std::shared_ptr<const RevocationList> revoked_ = std::make_shared<const RevocationList>();
 };
 
 }  // namespace hone

@@ -145,6 +145,17 @@ struct Daemon::Parts {
     gate->SetTokens(*std::move(tokens));
     spdlog::info("{} has changed: its tokens are those from now on", options.token_file);
   }
+  // The list there was stays when the file cannot serve.
+  void ReadRevokedAgain() const {
+    absl::StatusOr<RevocationList> revoked = RevocationList::Read(options.tls.revoked, options.tls.ca);
+    if (!revoked.ok()) {
+      spdlog::error("the revocation list has changed, the one from before stays: {}",
+                    std::string(revoked.status().message()));
+      return;
+    }
+    spdlog::info("{} has changed: {} certificates are revoked", options.tls.revoked, revoked->size());
+    gate->SetRevoked(*std::move(revoked));
+  }
 };
 
 Daemon::Daemon() : parts_(std::make_unique<Parts>()) {}
@@ -181,6 +192,10 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const DaemonOptions& optio
     }
   }
   parts.gate = std::make_unique<Gate>(std::move(tokens), options.call_limits);
+  if (!options.tls.revoked.empty()) {
+    HONE_ASSIGN_OR_RETURN(RevocationList revoked, RevocationList::Read(options.tls.revoked, options.tls.ca));
+    parts.gate->SetRevoked(std::move(revoked));
+  }
   CrashPoint("daemon.start");
   HONE_ASSIGN_OR_RETURN(std::unique_ptr<TuningStore> store, OpenStore(options.db, StoreMode::kWrite));
   CrashPoint("daemon.store_opened");
@@ -247,6 +262,7 @@ absl::Status Daemon::Serve() {
   FileWatch tokens({parts.options.token_file});
   const TlsFiles& tls = parts.options.tls;
   FileWatch certificates({tls.ca, tls.certificate, tls.key});
+  FileWatch revoked({tls.revoked});
   absl::Time look_at_files = absl::Now() + kLookAtFiles;
   while (!stop_) {
     absl::SleepFor(absl::Milliseconds(50));
@@ -258,6 +274,7 @@ absl::Status Daemon::Serve() {
     if (absl::Now() >= look_at_files) {
       look_at_files = absl::Now() + kLookAtFiles;
       if (tokens.Changed()) parts.ReadTokensAgain();
+      if (revoked.Changed()) parts.ReadRevokedAgain();
       if (certificates.Changed()) {  // gRPC reads them by itself, and says nothing
         const absl::Status status = CheckTlsFiles(tls);
         if (status.ok()) spdlog::info("{} has changed: new connections are shown it", tls.certificate);

@@ -99,6 +99,10 @@ int main(int argc, char** argv) {
   app.add_option("--tls-cert", options.tls.certificate, "the daemon's certificate")->envname("HONE_TLS_CERT");
   app.add_option("--tls-key", options.tls.key, "its key; the three files are read again when they change")
       ->envname("HONE_TLS_KEY");
+  app.add_option("--tls-crl", options.tls.revoked,
+                 "the authority's revocation list (ca.crl): calls with a certificate on it are refused, on open "
+                 "connections too; read again when it changes")
+      ->envname("HONE_TLS_CRL");
   app.add_flag("--insecure", options.insecure, "allow HOST:PORT without TLS: everything is sent as plain text");
   app.add_option(
       "--token-file", options.token_file,

@@ -15,6 +15,7 @@
 #include "grpcpp/generic/generic_stub.h"
 #include "gtest/gtest.h"
 #include "proto/rpc/authority.h"
+#include "proto/rpc/revocation.h"
 #include "tests/tuner/service/fake_worker.h"
 #include "tests/tuner/service/honed_process.h"
 #include "tuner/service/policy.h"
@@ -108,9 +109,9 @@ class Access : public testing::Test {
   Access() {
     EXPECT_TRUE(MakeAuthority(folder_ / "ca", absl::Now() + absl::Hours(1)).ok());
     const TlsFiles own = Issue("ca", "daemon", "127.0.0.1");
-    honed_ = std::make_unique<HonedProcess>(
-        std::vector<std::string>{"--db", folder_ / "t.db", "--listen", "127.0.0.1:0", "--tls-ca", own.ca, "--tls-cert",
-                                 own.certificate, "--tls-key", own.key, "--search-program", kFakeSearch});
+    honed_ = std::make_unique<HonedProcess>(std::vector<std::string>{
+        "--db", folder_ / "t.db", "--listen", "127.0.0.1:0", "--tls-ca", own.ca, "--tls-cert", own.certificate,
+        "--tls-key", own.key, "--tls-crl", folder_ / "ca/ca.crl", "--search-program", kFakeSearch});
     EXPECT_TRUE(honed_->ready()) << honed_->Errors();
   }
   // The holder's name is the tenant's; a daemon's is its address.
@@ -187,6 +188,25 @@ TEST_F(Access, CertificatesAreReadAgainWhenTheyChange) {
   const absl::Time end = absl::Now() + absl::Seconds(60);
   while (shown() != after && absl::Now() < end) absl::SleepFor(absl::Milliseconds(200));
   EXPECT_EQ(shown(), after);
+}
+
+// On the connection that is open, and whatever the method; another certificate of the same role goes on.
+TEST_F(Access, RevokedCertificatesAreRefusedWithoutARestart) {
+  const auto revoked = As("admin", "vision"), other = As("admin", "speech");
+  const v1::ListJobsRequest list;
+  ASSERT_TRUE(Call(*revoked, "/hone.v1.Tune/ListJobs", list).status.ok());
+  ASSERT_EQ(RevokeCertificates(folder_ / "ca", "admin", "vision").value(), 1);
+  const absl::Time end = absl::Now() + absl::Seconds(60);
+  while (Call(*revoked, "/hone.v1.Tune/ListJobs", list).status.ok() && absl::Now() < end) {
+    absl::SleepFor(absl::Milliseconds(100));
+  }
+  for (const Method& method : AllMethods()) {
+    const Answer answer = Call(*revoked, method.path(), EmptyRequest(method));
+    EXPECT_EQ(answer.status.error_code(), grpc::StatusCode::PERMISSION_DENIED) << method.path();
+    EXPECT_THAT(answer.status.error_message(), HasSubstr("the certificate of vision was revoked")) << method.path();
+    EXPECT_THAT(answer.messages, IsEmpty());
+  }
+  EXPECT_TRUE(Call(*other, "/hone.v1.Tune/ListJobs", list).status.ok());
 }
 
 TEST_F(Access, EveryMethodIsForItsRolesAlone) {

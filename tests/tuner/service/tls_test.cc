@@ -9,6 +9,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/rpc/authority.h"
+#include "proto/rpc/revocation.h"
 #include "proto/rpc/tls.h"
 #include "tests/tuner/service/honed_process.h"
 
@@ -49,7 +50,7 @@ TEST_F(Tls, CertificatesSayWhoTheirHolderIs) {
     ASSERT_EQ(stat(key.c_str(), &info), 0);
     EXPECT_EQ(info.st_mode & 0777, 0600u) << key;
   }
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_ / "ca"), {}), 4) << "something was left behind";
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_ / "ca"), {}), 6) << "something was left behind";
 }
 
 TEST_F(Tls, AnAuthorityIsNotReplaced) {
@@ -57,6 +58,28 @@ TEST_F(Tls, AnAuthorityIsNotReplaced) {
   EXPECT_THAT(std::string(MakeAuthority(folder_ / "ca", absl::Now() + absl::Hours(1)).message()),
               HasSubstr("has an authority already"));
   EXPECT_EQ(ReadFile(folder_ / "ca/ca.key").value(), before);
+}
+
+TEST_F(Tls, AllThatAHolderEverHadIsRevoked) {
+  const auto serial_of = [](const TlsFiles& files) {
+    return SubjectOf(ReadFile(files.certificate).value()).value().serial;
+  };
+  const std::string list = folder_ / "ca/ca.crl", ca = folder_ / "ca/ca.crt";
+  EXPECT_EQ(RevocationList::Read(list, ca).value().size(), 0u);
+  const std::string first = serial_of(Issue("edge1").value()), second = serial_of(Issue("edge1").value());
+  const std::string other = serial_of(Issue("edge2").value());
+  EXPECT_NE(first, second);
+  EXPECT_EQ(RevokeCertificates(folder_ / "ca", "worker", "edge1").value(), 2);
+  EXPECT_EQ(RevokeCertificates(folder_ / "ca", "worker", "edge1").value(), 0) << "they are on the list already";
+  const RevocationList revoked = RevocationList::Read(list, ca).value();
+  EXPECT_TRUE(revoked.Has(first) && revoked.Has(second));
+  EXPECT_FALSE(revoked.Has(other) || revoked.Has(serial_of(Issue("edge1").value()))) << "what comes later counts";
+  EXPECT_TRUE(absl::IsNotFound(RevokeCertificates(folder_ / "ca", "admin", "edge1").status()));
+  // A list counts when the authority has signed it.
+  ASSERT_TRUE(MakeAuthority(folder_ / "other", absl::Now() + absl::Hours(1)).ok());
+  EXPECT_THAT(std::string(RevocationList::Read(list, folder_ / "other/ca.crt").status().message()),
+              HasSubstr("not signed by the authority"));
+  EXPECT_THAT(std::string(RevocationList::Read(ca, ca).status().message()), HasSubstr("not a revocation list"));
 }
 
 TEST_F(Tls, NamesAreHostsOrAddresses) {
