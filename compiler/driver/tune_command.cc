@@ -30,6 +30,7 @@ struct TuneOptions {
   std::string wait = "1m";
   std::string tasks;
   uint64_t seed = 0;
+  int priority = 0;
   std::string strategy = "model";
   bool json = false, detach = false;
 };
@@ -63,6 +64,7 @@ absl::StatusOr<v1::SubmitRequest> MakeRequest(const TuneOptions& options, const 
   request.set_numeric(settings.wire_numeric());
   request.set_max_trials(options.trials);
   request.set_seed(options.seed);
+  request.set_priority(options.priority);
   HONE_ASSIGN_OR_RETURN(const v1::SearchStrategy strategy, StrategyOf(options.strategy));
   request.set_strategy(strategy);
   if (!options.budget.empty()) {
@@ -146,6 +148,11 @@ void AddTuneCommand(CLI::App& app, Action* chosen) {
       ->add_option("--strategy", options->strategy,
                    "how candidates are chosen: model (the cost model ranks what is bred), random, draft (the analytic "
                    "model's order)")
+      ->capture_default_str();
+  command
+      ->add_option("--priority", options->priority,
+                   "of the job among those of its tenant, -8 to 8: each step doubles its share of the workers")
+      ->check(CLI::Range(-8, 8))
       ->capture_default_str();
   command->add_flag("--detach", options->detach,
                     "print the job's number and leave it to the daemon; hone jobs watch joins");

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -19,6 +20,8 @@ void Job::AdvanceRow(Micros now, JobRow* copy) const {
   const std::string name = absl::AsciiStrToLower(absl::StripPrefix(v1::HoldUp_Name(hold_up), "HOLD_UP_"));
   (*copy->request.mutable_waited_seconds())[name] += seconds;
 }
+
+double Job::share() const { return std::exp2(row.request.priority()); }
 
 JobKind Job::kind() const {
   return {.tenant = row.tenant,
@@ -63,6 +66,10 @@ absl::Status CheckSubmit(const v1::SubmitRequest& request) {
   if (request.max_trials() < 0) return invalid("submit: max_trials is ", request.max_trials(), ", below 0");
   if (!std::isfinite(request.max_seconds()) || request.max_seconds() < 0) {
     return invalid("submit: max_seconds is ", request.max_seconds(), "; a number not below 0 is needed");
+  }
+  if (std::abs(int64_t{request.priority()}) > kMostPriority) {
+    return invalid("submit: priority is ", request.priority(), "; ", -kMostPriority, " to ", kMostPriority,
+                   " are allowed");
   }
   if (!v1::SearchStrategy_IsValid(request.strategy())) {
     return invalid("submit: search strategy ", static_cast<int>(request.strategy()),
@@ -138,6 +145,7 @@ v1::JobSnapshot MakeJobSnapshot(const JobRow& row, const std::vector<TaskRow>& t
   snapshot.set_created(row.created);
   *snapshot.mutable_missing_layers() = row.request.missing_layers();
   snapshot.set_paused(row.request.paused());
+  snapshot.set_priority(row.request.priority());
   *snapshot.mutable_waited_seconds() = row.request.waited_seconds();
   snapshot.set_judged_batches(row.judged_batches);
   if (row.judged_batches > 0) {

@@ -16,6 +16,8 @@
 
 namespace hone {
 
+inline constexpr int kMostPriority = 8;  // and the least is its negative
+
 struct Job {
   JobRow row;
   std::vector<TaskRow> tasks;  // in the order of the request, their ids rise
@@ -33,7 +35,7 @@ struct Job {
   bool ending = false;       // no new trials; ends when those under work have
   std::string end_reason;
   bool ended = false;          // its last commit is on its way
-  double virtual_seconds = 0;  // device time charged, for fairness between jobs
+  double virtual_seconds = 0;  // device time charged, divided by its share: the job with the least is next
   double busy_before = 0;      // row.busy_seconds at the start of this process
   std::map<uint64_t, double> busy_by_worker;
   double busiest = 0;                 // of these
@@ -44,6 +46,9 @@ struct Job {
   // The same of a copy of its row.
   void AdvanceRow(Micros now, JobRow* copy) const;
   JobKind kind() const;
+  // Of the workers, as against a job of priority 0. A job of a low priority that waits is charged nothing, so its turn
+  // comes however many others there are: priorities age by themselves (start-time fair queueing, Goyal et al. 1996).
+  double share() const;
   // Of a bound job: the key of a task, the tuning key it has or will have, its first task of a key.
   KeyState& KeyOf(const TaskRow& task) const { return *keys.at(static_cast<size_t>(&task - tasks.data())); }
   TuningKey TuningKeyOf(const TaskRow& task) const;

@@ -64,7 +64,7 @@ void Dispatcher::Impl::TakeResult(Worker& worker, const v1::TrialResult& result)
   counters.results.at(static_cast<size_t>(outcome.kind())) += 1;
   std::vector<Write> writes;
   writes.push_back(AddMeasurement{{token.trial, token.attempt, token.epoch, worker.hello.worker_name(), outcome}});
-  job.virtual_seconds += SecondsOf(outcome);
+  job.virtual_seconds += SecondsOf(outcome) / job.share();
   if (!worker.reports_wall_time) {
     job.row.build_seconds += outcome.build_seconds();
     job.row.verify_seconds += outcome.verify_seconds();

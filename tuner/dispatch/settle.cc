@@ -116,7 +116,7 @@ JobStanding Dispatcher::Impl::StandingOf(const Job& job) const {
           .active = works && !job.ending,
           .ready = works && !out.heads.empty(),
           .charged = job.virtual_seconds,
-          .charged_and_lent = job.virtual_seconds + 0.3 * out.lent};
+          .charged_and_lent = job.virtual_seconds + 0.3 * out.lent / job.share()};
 }
 
 Micros Dispatcher::Impl::DeadlineOf(const Worker& worker) const {

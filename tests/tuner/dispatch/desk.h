@@ -75,6 +75,7 @@ class Desk {
       if (!anchor_of.empty()) request.add_anchors(anchor_of[name]);
     }
     request.set_strategy(strategy);
+    request.set_priority(priority);
     const ReplyTo to = ++tokens_;
     Do(hone::Submit{to, request, "2026-01-01T00:00:00Z"});
     return std::get<v1::SubmitReply>(replies.at(to)).job_id();
@@ -180,6 +181,7 @@ class Desk {
 
   std::map<std::string, std::string> anchor_of;  // by the task's name, for jobs to come
   v1::SearchStrategy strategy = v1::SEARCH_STRATEGY_UNSPECIFIED;
+  int priority = 0;                         // of jobs to come
   std::vector<std::string> missing_layers;  // of the sandboxes of workers that say hello
   bool checks = true;  // the invariants after every event: in the time of all jobs times all workers
   Micros now = 0;

@@ -31,6 +31,7 @@ SimOptions Draw(uint64_t seed) {
   options.infra = rate(0.1);
   options.search_crash = rate(0.4);
   options.daemon_crash = rate(0.01);
+  options.prune = rate(0.02);
   options.poison = rate(0.03);
   options.wrong = rate(0.5);
   if (Random roles(seed, 31); roles.Chance(0.4)) {

@@ -50,6 +50,28 @@ TEST_F(Duels, TheRatioDecides) {
   EXPECT_DOUBLE_EQ(desk_.Job(job_).tasks(0).best_us(), 8.5);
 }
 
+TEST_F(Duels, AWinnerWhoseRecordAQuotaTookHasOneAgain) {
+  const uint64_t fast = RecordId(desk_.store.best().begin()->first, "fast");
+  const Prune prune = *desk_.store.FirstToPrune(10);
+  ASSERT_THAT(prune.records, testing::ElementsAre(fast));
+  const Write write = prune;
+  ASSERT_TRUE(desk_.store.Commit(1, {&write, 1}).ok());
+  ASSERT_EQ(desk_.store.records().count(fast), 0u);
+  v1::Outcome outcome = Desk::Good(8.4);
+  outcome.set_duel_ratio(0.85);
+  desk_.Report("w", duel_, outcome);
+  ASSERT_EQ(desk_.store.best().begin()->second.first, fast);
+  EXPECT_EQ(desk_.store.records().at(fast).record.median_us(), 8) << "what it took as a trial";
+}
+
+TEST_F(Duels, ARecordOfALockFileIsNotTakenByAQuota) {
+  ASSERT_THAT(desk_.store.FirstToPrune(10)->records, SizeIs(1));
+  v1::KeepChoicesRequest request;
+  request.add_locked(RecordId(desk_.store.best().begin()->first, "fast"));
+  desk_.Do(KeepChoices{desk_.NewCall(), request});
+  EXPECT_THAT(desk_.store.FirstToPrune(10)->records, SizeIs(0));
+}
+
 TEST_F(Duels, AnUnsureOneChangesNothingAndIsNotFoughtTwice) {
   v1::Outcome outcome = Desk::Good(8.4);
   outcome.set_duel_ratio(0.97);

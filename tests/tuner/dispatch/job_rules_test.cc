@@ -2,6 +2,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/tuner/dispatch/desk.h"
+#include "tuner/dispatch/job_state.h"
 
 namespace hone {
 namespace {
@@ -274,6 +275,35 @@ TEST(Jobs, DeviceTimeIsSharedBetweenThem) {
   for (const v1::Lease& lease : leases) of_small += lease.workload_hash() == Sha256("text of dense_2");
   EXPECT_EQ(of_small, 1) << "a newcomer starts level with the others, not behind their queue";
   EXPECT_NE(big, small);
+}
+
+TEST(Jobs, EachStepOfPriorityDoublesTheShareAndStarvesNobody) {
+  Desk desk({.searches = 2, .stall_trials = 1000, .confirm_first = false});
+  desk.Hello("w");
+  desk.Submit({"conv2d_1"});
+  desk.priority = 2;
+  desk.Submit({"dense_2"});
+  std::map<std::string, int> lent;
+  for (int round = 0, made = 0; round < 50; ++round) {
+    for (int answers = 0; answers < 4 && !desk.searches.empty(); ++answers, made += 4) {
+      desk.AnswerSearch({absl::StrCat("a", made), absl::StrCat("a", made + 1), absl::StrCat("a", made + 2),
+                         absl::StrCat("a", made + 3)});
+    }
+    const auto leases = desk.Take("w", 1);
+    ASSERT_THAT(leases, testing::SizeIs(1)) << "round " << round;
+    ++lent[leases[0].workload_hash()];
+    desk.Report("w", leases[0], Desk::Good(10));
+  }
+  EXPECT_NEAR(lent[Sha256("text of dense_2")], 40, 3);
+  EXPECT_NEAR(lent[Sha256("text of conv2d_1")], 10, 3);
+}
+
+TEST(Jobs, APriorityOutOfRangeIsRefused) {
+  v1::SubmitRequest request;
+  request.set_request_id("one");
+  request.set_numeric(v1::NUMERIC_DEFAULT);
+  request.set_priority(9);
+  EXPECT_EQ(CheckSubmit(request).message(), "submit: priority is 9; -8 to 8 are allowed");
 }
 
 }  // namespace

@@ -38,6 +38,7 @@ struct SimOptions {
   double infra = 0.02;
   double search_crash = 0.1;
   double daemon_crash = 0.002;  // of each message that reaches it
+  double prune = 0.005;         // of each commit: a quota takes some trials or records
   double poison = 0.01;         // of the candidates kill every worker that touches them
   double build_poison = 0;      // of the candidates kill every worker that builds them for others
   double wrong = 0.1;           // of the candidates fail in one of the honest ways
@@ -83,6 +84,7 @@ class SimWorld {
   void ToDaemon(const Event& event);  // an event that arrived
   void CarryOut(std::vector<Effect> effects);
   void WriterTurn();
+  void PruneSome();
   void Answer(ReplyTo to, const Message& message);
   void SearchTurn(const v1::SearchRequest& request);
   ReplyTo Expect(std::function<void(const Message&)> then);
@@ -137,6 +139,7 @@ class SimWorld {
   std::map<std::string, int> build_deaths_;
   std::map<uint64_t, int> poison_deaths_;  // of workers, by the trial that they worked on
   std::map<TuningKey, double> best_seen_;
+  std::map<uint64_t, std::pair<int64_t, int64_t>> pruned_;  // verified, failed; by task
 };
 
 }  // namespace hone
