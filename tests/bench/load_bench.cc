@@ -9,9 +9,11 @@
 // when its acknowledgement is here, which is after its commit. Beside them, by the same calls, what an echo reaches
 // that answers everything at once, and what the disk syncs.
 //
-// A soak lets the load go on with a fault every five seconds (a worker vanishes, a search is killed, the daemon stands
-// still for a second), prints memory and descriptors, kills the daemon in the end and counts what was acknowledged and
-// is not in the database: 1 is its exit code when there is any.
+// A soak lets the load go on with a fault every five seconds (a worker vanishes, searches are killed, the daemon stands
+// still, its disk is full, it is killed and started again), prints memory and descriptors, kills the daemon in the end
+// and counts what was acknowledged and is not in the database: 1 is its exit code when there is any. Memory is looked
+// at after the first third; the daemon is killed before that alone, since a new process begins anew. tests/system/soak
+// runs it beside real workers.
 #include <dirent.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -68,19 +70,21 @@ class Echo : public v1::Fleet::CallbackService {
       lease.set_trace(std::string(200, 't'));
     }
     grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-    const bool held = reply->want().empty() && reply->acked().empty();
     grpc::ServerUnaryReactor* over = nullptr;
+    bool held = reply->want().empty() && reply->acked().empty();
     {
       const std::lock_guard<std::mutex> guard(mutex_);
+      held = held && !released_;
       over = std::exchange(held_[request->session()], held ? reactor : nullptr);
     }
     if (over != nullptr) over->Finish(grpc::Status::OK);
     if (!held) reactor->Finish(grpc::Status::OK);
     return reactor;
   }
-  // The calls that are held: the server ends when they have.
+  // The calls that are held, and those that still come: the server ends when they have.
   void Release() {
     const std::lock_guard<std::mutex> guard(mutex_);
+    released_ = true;
     for (auto& [session, reactor] : held_) {
       if (reactor != nullptr) std::exchange(reactor, nullptr)->Finish(grpc::Status::OK);
     }
@@ -90,6 +94,7 @@ class Echo : public v1::Fleet::CallbackService {
   std::atomic<uint64_t> trials_{0};
   std::mutex mutex_;
   std::map<std::string, grpc::ServerUnaryReactor*> held_;  // by session
+  bool released_ = false;
 };
 
 void PrintSyncsOfDisk(const std::string& path) {
@@ -228,31 +233,38 @@ void EchoAlone(const Options& options) {
 class LoadedDaemon {
  public:
   LoadedDaemon(const Options& options, const TempFolder& folder)
-      : port_(FreePort()),
-        database_(folder / "load.db"),
-        honed_({"--db",
-                database_,
-                "--listen",
-                options.load.address,
-                "--http",
-                absl::StrCat(port_),
-                "--max-jobs",
-                "100000",
-                "--max-tasks",
-                "1000000",
-                "--stall",
-                "1000000",
-                "--searches",
-                "2",
-                "--search-program",
-                HONE_BIN "/hone-fake-search",
-                "--search-argument",
-                "none",
-                "--search-argument",
-                "1000000"}) {
-    HONE_CHECK(honed_.ready()) << "honed did not start";
+      : options_(options), port_(FreePort()), database_(folder / "load.db"), full_disk_(folder / "full") {
+    if (options.soak_minutes > 0) {  // of the daemon, not of this process; it costs a system call for each write
+      ::setenv("LD_PRELOAD", HONE_BIN "/../lib/libhone_full_disk.so", 1);
+      ::setenv("HONE_TEST_FULL_DISK", full_disk_.c_str(), 1);
+    }
+    Start();
     const auto stub = v1::Tune::NewStub(grpc::CreateChannel(options.load.address, grpc::InsecureChannelCredentials()));
     for (int i = 0; i < options.jobs; ++i) Submit(*stub, i);
+  }
+  // On the database as it is.
+  void Start() {
+    honed_ = std::make_unique<HonedProcess>(std::vector<std::string>{"--db",
+                                                                     database_,
+                                                                     "--listen",
+                                                                     options_.load.address,
+                                                                     "--http",
+                                                                     absl::StrCat(port_),
+                                                                     "--max-jobs",
+                                                                     "100000",
+                                                                     "--max-tasks",
+                                                                     "1000000",
+                                                                     "--stall",
+                                                                     "1000000",
+                                                                     "--searches",
+                                                                     "2",
+                                                                     "--search-program",
+                                                                     HONE_BIN "/hone-fake-search",
+                                                                     "--search-argument",
+                                                                     "none",
+                                                                     "--search-argument",
+                                                                     "1000000"});
+    HONE_CHECK(honed_->ready()) << "honed did not start: " << honed_->Errors();
   }
 
   void Print() {
@@ -265,11 +277,13 @@ class LoadedDaemon {
                 quantile("hone_commit_seconds", 0.99) * 1e-3, MemoryOf(pid(), "VmRSS"), MemoryOf(pid(), "VmHWM"));
   }
   void Kill() {
-    honed_.Signal(SIGKILL);
-    honed_.Wait();
+    honed_->Signal(SIGKILL);
+    honed_->Wait();
   }
-  pid_t pid() const { return honed_.pid(); }
-  void Signal(int number) { honed_.Signal(number); }
+  pid_t pid() const { return honed_->pid(); }
+  void Signal(int number) { honed_->Signal(number); }
+  void FillDisk() { std::ofstream(full_disk_).put('x'); }
+  void EmptyDisk() { std::remove(full_disk_.c_str()); }
   const std::string& database() const { return database_; }
 
  private:
@@ -292,23 +306,29 @@ class LoadedDaemon {
     HONE_CHECK(status.ok()) << status.error_message();
   }
 
+  const Options& options_;
   const int port_;
-  const std::string database_;
-  HonedProcess honed_;
+  const std::string database_, full_disk_;
+  std::unique_ptr<HonedProcess> honed_;
 };
 
 // ---- the soak ----
 
-void DoSomeFault(Random& random, Load& load, LoadedDaemon& daemon) {
-  switch (random.Below(3)) {
+void DoSomeFault(Random& random, Load& load, LoadedDaemon& daemon, bool may_kill) {
+  switch (random.Below(may_kill ? 5 : 4)) {
     case 0: return load.worker(random.Below(1 << 20)).Vanish();
     case 1:
       for (const pid_t search : ChildrenOf(daemon.pid())) ::kill(search, SIGKILL);
       return;
-    default:
+    case 2:
       daemon.Signal(SIGSTOP);
       absl::SleepFor(absl::Seconds(1));
-      daemon.Signal(SIGCONT);
+      return daemon.Signal(SIGCONT);
+    case 3:
+      daemon.FillDisk();
+      absl::SleepFor(absl::Seconds(2));
+      return daemon.EmptyDisk();
+    default: daemon.Kill(); daemon.Start();
   }
 }
 
@@ -351,10 +371,11 @@ int Soak(const Options& options, const TempFolder& folder) {
   const absl::Time began = absl::Now(), end = began + absl::Minutes(options.soak_minutes);
   for (int rounds = 0; absl::Now() < end; ++rounds) {
     absl::SleepFor(absl::Seconds(5));
-    DoSomeFault(random, load, daemon);
+    const bool settled = absl::Now() - began > (end - began) / 3;
+    DoSomeFault(random, load, daemon, !settled);
     ++faults;
     const double hours = absl::ToDoubleHours(absl::Now() - began);
-    if (absl::Now() - began > 0.3 * (end - began)) memory.emplace_back(hours, MemoryOf(daemon.pid(), "VmRSS"));
+    if (settled) memory.emplace_back(hours, MemoryOf(daemon.pid(), "VmRSS"));
     if (rounds % 6 == 5) {
       std::printf("soak    %5.1f minutes, %d faults: memory %.1f MiB, %d descriptors, %lld acknowledged\n", hours * 60,
                   faults, MemoryOf(daemon.pid(), "VmRSS"), DescriptorsOf(daemon.pid()),
