@@ -88,3 +88,21 @@ planted_bug(a_paused_job_is_lent settle.cc "Paused.*"
 planted_bug(lost_worker_is_not_counted fleet_rules.cc "Leases.*"
   [[  if (worker_was_lost && UnderWork(trial.phase)) ++trial.row.lost_workers;]]
   [[]])
+planted_bug(a_winner_has_no_record result_rules.cc "Duels.*"
+  [[  writes.push_back(kept);]]
+  [[  ]])
+planted_bug(priority_is_ignored job_state.cc "Jobs.*"
+  [[return std::exp2(row.request.priority());]]
+  [[return 1;]])
+planted_bug(the_default_gives_way_to_noise result_rules.cc "Duels.*"
+  [[const double below = against_default ? 1 - options.default_margin : 1;]]
+  [[const double below = against_default ? 1 : 1;]])
+planted_bug(the_first_result_is_the_best result_rules.cc "FirstResults.*"
+  [[      if (key.best_record() == 0 && !options.confirm_first) {]]
+  [[      if (key.best_record() == 0) {]])
+planted_bug(what_a_sandbox_lacks_is_not_noted result_rules.cc "Leases.*"
+  [[  NoteMissingLayers(worker.hello, &job.row.request);]]
+  [[  if (false) NoteMissingLayers(worker.hello, &job.row.request);]])
+planted_bug(a_fault_of_the_machine_is_forgotten result_rules.cc "Jobs.*"
+  [[  job.worker_fault = outcome.kind() == v1::OUTCOME_INFRA ? outcome.detail() : "";]]
+  [[]])
