@@ -36,7 +36,8 @@ void Emitter::EmitTileOp(const TileOp& op) {
 
 llvm::Value* Emitter::TileOperand(const BufferRegion& region, const TileInstruction::Operand& operand) {
   const auto lanes = [](int64_t n) { return static_cast<unsigned>(n); };
-  llvm::Type* const element = TypeOf(operand.type);
+  const bool is_bfloat = operand.type.code == TypeCode::kBFloat;  // elsewhere its bits
+  llvm::Type* const element = is_bfloat ? b_.getBFloatTy() : TypeOf(operand.type);
   llvm::Type* const type = llvm::FixedVectorType::get(element, lanes(operand.lanes));
   const DType in_memory = operand.widens ? region.buffer.type() : operand.type;
   const int64_t read = operand.splat_bits == 0 ? operand.lanes : std::max(1, operand.splat_bits / in_memory.bits);
@@ -52,7 +53,7 @@ llvm::Value* Emitter::TileOperand(const BufferRegion& region, const TileInstruct
     llvm::Type* const wide = llvm::FixedVectorType::get(element, lanes(read));
     value = in_memory.code == TypeCode::kUInt ? b_.CreateZExt(value, wide) : b_.CreateSExt(value, wide);
   }
-  if (operand.splat_bits == 0) return value;
+  if (operand.splat_bits == 0) return b_.CreateBitCast(value, type);
   const int64_t bits = operand.widens ? read * operand.type.bits : operand.splat_bits;
   const int64_t copies = operand.type.bits * operand.lanes / bits;
   value = b_.CreateVectorSplat(lanes(copies), b_.CreateBitCast(value, b_.getIntNTy(lanes(bits))));

@@ -66,12 +66,18 @@ def store_tile(m: T.int32, n: T.int32, C: T.Buffer((m, n), "SUM"), D: T.Buffer((
             D[vm, vn] = C[vm, vn]
 )";
 
-// Instructions that multiply four bytes a lane by the four bytes of A and add the products to 32 bits. `as_bytes`: how
-// LLVM has them passed.
-TileInstruction Dot4(const char* feature, const char* function, int lanes, bool as_bytes) {
+// Instructions that multiply the four bytes of a lane, or its two int16, by those of A and add the products to 32 bits.
+// `as_bytes`: how LLVM has them passed.
+TileInstruction DotOfLane(const char* feature, const char* function, int lanes, bool as_bytes) {
   const DType type = DType::Int(as_bytes ? 8 : 32);
   const int width = as_bytes ? 4 * lanes : lanes;
   return {feature, function, {{"n", lanes}}, {{kInt32, lanes}, {type, width, 32}, {type, width}}};
+}
+
+// The same of pairs of bfloat16 and sums in float32. Denormal numbers count as 0 (Intel SDM, VDPBF16PS).
+TileInstruction Dot2Bfloat16(const char* function, int lanes) {
+  const DType type = DType::BFloat16();
+  return {"avx512bf16", function, {{"n", lanes}}, {{kFloat32, lanes}, {type, 2 * lanes, 32}, {type, 2 * lanes}}};
 }
 
 // The product of pairs of 16 bits, exact in 32, of bytes that are extended first.
@@ -82,6 +88,12 @@ TileInstruction WidenedDot2(const char* feature, const char* function, int lanes
           {{"n", lanes}},
           {{kInt32, lanes}, {type, 2 * lanes, 16, true}, {type, 2 * lanes, 0, true}},
           true};
+}
+
+// .. of elements that are 16 bits in memory.
+TileInstruction Dot2Int16(const char* feature, const char* function, int lanes) {
+  const DType type = DType::Int(16);
+  return {feature, function, {{"n", lanes}}, {{kInt32, lanes}, {type, 2 * lanes, 32}, {type, 2 * lanes}}, true};
 }
 
 // An instruction on tile registers, of as many sums as one holds. A product takes a cycle for each row and a latency of
@@ -124,20 +136,30 @@ std::vector<TileIntrinsic> MakeTable() {
   table.push_back(FmaTile("fma_tile_s32", "int32"));
   // The names with avx512 are those of AVX-VNNI's as well.
   table.push_back(Dot("dot4_u8s8_s32", "4", "uint8", "int8", "int32",
-                      {Dot4("avx512vnni", "llvm.x86.avx512.vpdpbusd.512", 16, false),
-                       Dot4("avx512vnni", "llvm.x86.avx512.vpdpbusd.256", 8, false),
-                       Dot4("avx512vnni", "llvm.x86.avx512.vpdpbusd.128", 4, false),
-                       Dot4("avxvnni", "llvm.x86.avx512.vpdpbusd.256", 8, false),
-                       Dot4("avxvnni", "llvm.x86.avx512.vpdpbusd.128", 4, false),
-                       Dot4("i8mm", "llvm.aarch64.neon.usdot.v4i32.v16i8", 4, true)}));
+                      {DotOfLane("avx512vnni", "llvm.x86.avx512.vpdpbusd.512", 16, false),
+                       DotOfLane("avx512vnni", "llvm.x86.avx512.vpdpbusd.256", 8, false),
+                       DotOfLane("avx512vnni", "llvm.x86.avx512.vpdpbusd.128", 4, false),
+                       DotOfLane("avxvnni", "llvm.x86.avx512.vpdpbusd.256", 8, false),
+                       DotOfLane("avxvnni", "llvm.x86.avx512.vpdpbusd.128", 4, false),
+                       DotOfLane("i8mm", "llvm.aarch64.neon.usdot.v4i32.v16i8", 4, true)}));
   table.push_back(Dot("dot4_s8s8_s32", "4", "int8", "int8", "int32",
-                      {Dot4("dotprod", "llvm.aarch64.neon.sdot.v4i32.v16i8", 4, true)}));
+                      {DotOfLane("dotprod", "llvm.aarch64.neon.sdot.v4i32.v16i8", 4, true)}));
   table.push_back(Dot("dot4_u8u8_s32", "4", "uint8", "uint8", "int32",
-                      {Dot4("dotprod", "llvm.aarch64.neon.udot.v4i32.v16i8", 4, true)}));
+                      {DotOfLane("dotprod", "llvm.aarch64.neon.udot.v4i32.v16i8", 4, true)}));
   table.push_back(Dot("dot2_u8s8_s32", "2", "uint8", "int8", "int32", widened));
   table.push_back(Dot("dot2_s8s8_s32", "2", "int8", "int8", "int32", widened));
   table.push_back(Dot("dot2_u8u8_s32", "2", "uint8", "uint8", "int32", widened));
   table.push_back(Dot("dot2_s8u8_s32", "2", "int8", "uint8", "int32", widened));
+  table.push_back(
+      Dot("dot2_s16s16_s32", "2", "int16", "int16", "int32",
+          {DotOfLane("avx512vnni", "llvm.x86.avx512.vpdpwssd.512", 16, false),
+           DotOfLane("avx512vnni", "llvm.x86.avx512.vpdpwssd.256", 8, false),
+           DotOfLane("avxvnni", "llvm.x86.avx512.vpdpwssd.256", 8, false),
+           Dot2Int16("avx512bw", "llvm.x86.avx512.pmaddw.d.512", 16), Dot2Int16("avx2", "llvm.x86.avx2.pmadd.wd", 8)}));
+  table.push_back(
+      Dot("dot2_bf16_f32", "2", "bfloat16", "bfloat16", "float32",
+          {Dot2Bfloat16("llvm.x86.avx512bf16.dpbf16ps.512", 16), Dot2Bfloat16("llvm.x86.avx512bf16.dpbf16ps.256", 8),
+           Dot2Bfloat16("llvm.x86.avx512bf16.dpbf16ps.128", 4)}));
   const auto mma4 = [&](const char* name, const char* left, const char* right, const char* function) {
     table.push_back(Mma(name, "4", left, right, "int32", InTiles("amx-int8", function, {{"k", kTileRowBytes}})));
   };
