@@ -259,7 +259,10 @@ absl::StatusOr<Estimate> ErrorRules::OfCast(const Cast& n, DType to) {
   HONE_ASSIGN_OR_RETURN(Estimate a, Of(n.a));
   const DType from = n.a.type();
   if (from.is_float() && to.is_float()) {
-    if (to.bits < from.bits || (to.bits == from.bits && to != from)) a.relative += UnitRoundoff(to);
+    if (to.bits > from.bits || to == from) return a;
+    // What is exact is rounded as the workload says; of what is not, the rounding may go either way.
+    if (a.exact()) return Estimate{Bind(AsReal(MakeCast(to, a.value)))};
+    a.relative += UnitRoundoff(to);
     return a;
   }
   if (to.is_float()) {

@@ -37,8 +37,7 @@ bool IsExact(const Expr& root, const std::unordered_set<uint64_t>& inexact,
       exact = exact && (!is_float || n->op == BinaryOp::kMin || n->op == BinaryOp::kMax);
     } else if (const Cast* n = e.As<Cast>()) {
       const DType from = n->a.type();
-      exact =
-          exact && (!is_float || (from.is_float() && from.bits < e.type().bits) || from.is_bool() || from.bits <= 8);
+      exact = exact && (!is_float || from.is_float() || from.is_bool() || from.bits <= 8);
     } else if (const Call* n = e.As<Call>()) {
       const bool steps =
           n->name == "abs" || n->name == "floor" || n->name == "ceil" || n->name == "round" || n->name == "trunc";

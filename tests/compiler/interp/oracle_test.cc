@@ -137,6 +137,19 @@ TEST(OracleTest, SixteenBitTypes) {
   }
 }
 
+// What is exact is rounded as the workload says: the sum of what was not rounded is beyond the bound of a float32 sum.
+TEST(OracleTest, OperandsThatAreRounded) {
+  const auto product = [](const char* a) { return absl::StrReplaceAll(Matmul(256), {{"A[vi, vk]", a}}); };
+  const PrimFunc workload = Program(product(R"(T.Cast("float32", T.Cast("bfloat16", A[vi, vk])))"));
+  const PrimFunc unrounded = Program(product("T.fma(A[vi, vk], T.float32(1), T.float32(0))"));
+  EXPECT_LT(Judge(workload, workload, InputKind::kUniform, NumericLevel::kStrict).worst, 0.6);
+  EXPECT_GT(Judge(workload, unrounded, InputKind::kUniform, NumericLevel::kBf16).refused, 0.5);
+  // Rounded after a sum, whose own errors may put it on the other side.
+  const PrimFunc sum = Program(product(R"(T.Cast("float32", T.Cast("bfloat16", A[vi, vk] + T.float32(0.3))))"));
+  const PrimFunc other = Program(product(R"(T.Cast("float32", T.Cast("bfloat16", A[vi, vk] + T.float32(0.3000001))))"));
+  EXPECT_LT(Judge(sum, other, InputKind::kUniform, NumericLevel::kBf16).worst, 1);
+}
+
 std::string Softmax(const std::string& exponent) {
   return absl::StrReplaceAll(R"(
 @T.prim_func
