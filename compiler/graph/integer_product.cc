@@ -12,23 +12,20 @@ namespace {
 using Ints = std::vector<int64_t>;
 
 constexpr int64_t kGroup = 4;  // products of bytes that machines add up at once
-constexpr DType kUInt8 = DType::UInt(8), kInt8 = DType::Int(8);
+constexpr DType kUInt8 = DType::UInt(8), kInt8 = DType::Int(8), kInt16 = DType::Int(16);
 
 class Builder {
  public:
   Builder(Graph& graph, const std::string& op, const std::string& name) : graph_(graph), op_(op), name_(name) {}
 
-  absl::StatusOr<std::optional<int>> Run(IntegerOperand a, IntegerOperand b, Attrs attrs) {
-    HONE_ASSIGN_OR_RETURN(a, Shifted(a, kUInt8, 128));
-    HONE_ASSIGN_OR_RETURN(b, Shifted(b, kInt8, -128));
+  absl::StatusOr<int> Run(const IntegerOperand& left, const IntegerOperand& right, Attrs attrs) {
+    HONE_ASSIGN_OR_RETURN(IntegerOperand a, Shifted(left, kUInt8, 128));
+    HONE_ASSIGN_OR_RETURN(IntegerOperand b, Shifted(right, kInt8, -128));
     const bool a_zero = a.zero >= 0, b_zero = b.zero >= 0;
-    if (op_ == "conv") {
-      if (b_zero) return std::nullopt;
-      if (a_zero && Pads(attrs)) {
-        const GraphValue& zero = graph_.values[a.zero];
-        if (!zero.is_constant() || zero.data->NumElements() != 1) return std::nullopt;
-        attrs["pad_value"] = zero.data->GetInt(0);
-      }
+    if (op_ == "conv" || op_ == "depthwise_conv2d") {
+      const bool pads_a_zero = a_zero && Pads(attrs);
+      if (b_zero || (pads_a_zero && !IsNumber(a.zero))) return OfDifferences(left, right, std::move(attrs));
+      if (pads_a_zero) attrs["pad_value"] = graph_.values[a.zero].data->GetInt(0);
     }
     if (op_ == "conv" && IntAttr(attrs, "groups", 1) == 1) HONE_RETURN_IF_ERROR(PadChannels(a.value, b.value));
     HONE_ASSIGN_OR_RETURN(int sum, Add(op_, {a.value, b.value}, std::move(attrs)));
@@ -78,6 +75,25 @@ class Builder {
     }
     if (x.zero >= 0 && IsZero(x.zero)) x.zero = -1;
     return x;
+  }
+  // The product of the operands less their zero points.
+  absl::StatusOr<int> OfDifferences(const IntegerOperand& a, const IntegerOperand& b, Attrs attrs) {
+    std::vector<int> operands;
+    for (const IntegerOperand& x : {a, b}) {
+      HONE_ASSIGN_OR_RETURN(int wide, Cast(x.value, kInt16));
+      if (x.zero >= 0) {
+        HONE_ASSIGN_OR_RETURN(const int zero, Cast(x.zero, kInt16));
+        HONE_ASSIGN_OR_RETURN(wide, Add("subtract", {wide, zero}));
+      }
+      operands.push_back(wide);
+    }
+    if (op_ == "conv" && IntAttr(attrs, "groups", 1) == 1) HONE_RETURN_IF_ERROR(PadChannels(operands[0], operands[1]));
+    return Add(op_, std::move(operands), std::move(attrs));
+  }
+
+  bool IsNumber(int value) const {
+    const GraphValue& v = graph_.values[value];
+    return v.is_constant() && v.data->NumElements() == 1;
   }
   bool IsZero(int value) const {
     const GraphValue& v = graph_.values[value];
@@ -129,8 +145,8 @@ class Builder {
 
 }  // namespace
 
-absl::StatusOr<std::optional<int>> AddIntegerProduct(Graph& graph, const std::string& op, const std::string& name,
-                                                     IntegerOperand a, IntegerOperand b, Attrs attrs) {
+absl::StatusOr<int> AddIntegerProduct(Graph& graph, const std::string& op, const std::string& name, IntegerOperand a,
+                                      IntegerOperand b, Attrs attrs) {
   return Builder(graph, op, name).Run(a, b, std::move(attrs));
 }
 

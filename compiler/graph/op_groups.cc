@@ -26,11 +26,11 @@ absl::StatusOr<std::vector<int64_t>> BroadcastShapes(const std::vector<int64_t>&
 }
 
 absl::StatusOr<DType> SumOfProducts(const TensorType& a, const TensorType& b) {
-  const auto is_byte = [](DType type) { return type.is_int() && type.bits == 8; };
-  if (is_byte(a.dtype) && is_byte(b.dtype)) return topi::SumType(a.dtype);
+  const auto is_narrow = [](DType type) { return type.is_int() && type.bits <= 16; };
+  if (is_narrow(a.dtype) && is_narrow(b.dtype)) return topi::SumType(a.dtype);
   if (a.dtype.is_float() && a.dtype == b.dtype) return topi::SumType(a.dtype);
   return Refuse("product of ", ToText(a), " and ", ToText(b),
-                ": both must be of one floating type, or integers of 8 bits");
+                ": both must be of one floating type, or integers of 8 or 16 bits");
 }
 
 absl::StatusOr<std::vector<int64_t>> CheckedAxes(const Attrs& attrs, std::string_view name, int rank) {

@@ -34,7 +34,7 @@ absl::Status Refuse(const Parts&... parts) {
 absl::Status ExpectInputs(TypeSpan inputs, size_t count);
 // The shape both broadcast to, numpy's way.
 absl::StatusOr<std::vector<int64_t>> BroadcastShapes(const std::vector<int64_t>& a, const std::vector<int64_t>& b);
-// The type of a product's sums. Operands are of one floating type, or integers of 8 bits, whatever their signs.
+// The type of a product's sums. Operands are of one floating type, or integers of 8 or 16 bits, whatever their signs.
 absl::StatusOr<DType> SumOfProducts(const TensorType& a, const TensorType& b);
 // Axes from the attribute `name`, checked against the rank: in range, no duplicates, sorted.
 absl::StatusOr<std::vector<int64_t>> CheckedAxes(const Attrs& attrs, std::string_view name, int rank);

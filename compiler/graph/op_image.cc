@@ -133,14 +133,15 @@ OpInfo ConvOp() {
 OpInfo DepthwiseConv2dOp() {
   OpInfo op{.name = "depthwise_conv2d", .kind = OpKind::kAnchor};
   op.infer = [](TypeSpan in, const Attrs& attrs) -> absl::StatusOr<Types> {
-    HONE_RETURN_IF_ERROR(CheckImages(in, 2));
+    HONE_RETURN_IF_ERROR(ExpectInputs(in, 2));
     const TensorType x = ChannelsLast(in[0], attrs), &w = in[1];
+    HONE_ASSIGN_OR_RETURN(const DType sum, SumOfProducts(x, w));
     if (x.rank() != 4 || w.rank() != 3 || x.shape[3] != w.shape[2]) {
       return Refuse("a depthwise convolution of ", ToText(x), " with ", ToText(w));
     }
     HONE_ASSIGN_OR_RETURN(const Window window, ReadWindow(attrs, {w.shape[0], w.shape[1]}));
     HONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, WindowOutput(x, window, w.shape[2], false));
-    return Types{ResultOf(x.dtype, std::move(shape), attrs)};
+    return Types{ResultOf(sum, std::move(shape), attrs)};
   };
   op.lower = [](TensorSpan in, const Attrs& attrs, TypeSpan) {
     return std::vector{topi::DepthwiseConv2d(in[0], in[1], ConvAttrsOf(attrs, 2), "depthwise_conv2d")};

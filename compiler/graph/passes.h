@@ -2,6 +2,9 @@
 // computes the same (up to rounding where it says so), and may be run alone.
 #pragma once
 
+#include <set>
+#include <string>
+
 #include "absl/status/status.h"
 #include "compiler/graph/graph.h"
 
@@ -34,7 +37,18 @@ absl::Status FoldTransposes(Graph& graph);
 // can be as fast there.
 absl::Status KeepChannelsFirst(Graph& graph);
 
-// All of them, until nothing changes.
+// Products of a float32 operand and a constant of float32 round both to bfloat16, where an instruction of a target with
+// these features multiplies bfloat16 in them; sums stay float32. An operand is rounded as close to where it is made as
+// transposes and reshapes allow. Not one of Optimize's: it is what numeric level bf16 allows (compiler/ir/numeric.h).
+absl::Status Bfloat16Products(Graph& graph, const std::set<std::string>& features);
+// Whether there is such an instruction at all.
+bool MultipliesBfloat16(const std::set<std::string>& features);
+
+// Products of bytes become products of int16, where an instruction of a target with these features multiplies those and
+// none multiplies bytes: widened once, where an operand is made, not for each product. Exact.
+absl::Status Int16Products(Graph& graph, const std::set<std::string>& features);
+
+// All of them but the last two, until nothing changes.
 absl::Status Optimize(Graph& graph);
 
 }  // namespace hone

@@ -135,6 +135,10 @@ class Planner {
 
 absl::StatusOr<Plan> MakePlan(Graph graph, const PlanOptions& options) {
   if (options.optimize) { HONE_RETURN_IF_ERROR(Annotate(Optimize(graph), "optimising the graph")); }
+  if (options.numeric >= NumericLevel::kBf16) {
+    HONE_RETURN_IF_ERROR(Annotate(Bfloat16Products(graph, options.features), "products of bfloat16"));
+  }
+  HONE_RETURN_IF_ERROR(Annotate(Int16Products(graph, options.features), "products of int16"));
   return Planner(graph).Run(options.fuse);
 }
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <functional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -13,12 +14,16 @@
 #include "absl/status/statusor.h"
 #include "compiler/graph/graph.h"
 #include "compiler/graph/plan.h"
+#include "compiler/ir/numeric.h"
 
 namespace hone {
 
 struct PlanOptions {
   bool optimize = true;  // run Optimize first; otherwise the graph is planned as it is
   bool fuse = true;      // otherwise every node is its own task
+  // Of the target: which instructions there are for products (passes.h). Empty: the plan is for any.
+  std::set<std::string> features;
+  NumericLevel numeric = NumericLevel::kDefault;
 };
 
 // Equal functions are one task. A graph whose output is an input or a constant gets a copying step.

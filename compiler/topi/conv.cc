@@ -111,7 +111,7 @@ te::Tensor DepthwiseConv2d(const te::Tensor& x, const te::Tensor& w, const ConvA
   const ImageAxes axes = AxesOf(2, attrs.channels_first);
   HONE_CHECK(x.rank() == 4 && w.rank() == 3 && x.dim(static_cast<int>(axes.channel)) == w.dim(2))
       << name << ": channels do not match";
-  const te::Tensor padded = PadSpatial(x, window.before, window.after, 0, attrs.channels_first);
+  const te::Tensor padded = PadSpatial(x, window.before, window.after, attrs.pad_value, attrs.channels_first);
   const std::vector<te::ReduceAxis> k = KernelAxes(w, 2);
   return te::Compute(OutputShape(x, w, window, w.shape()[2], axes),
                      [&](const te::Indices& i) {
@@ -119,7 +119,7 @@ te::Tensor DepthwiseConv2d(const te::Tensor& x, const te::Tensor& w, const ConvA
                        for (size_t d = 0; d < 2; ++d)
                          at.push_back(i[axes.spatial + d] * window.strides[d] + k[d] * window.dilations[d]);
                        at.insert(at.begin() + static_cast<std::ptrdiff_t>(axes.channel), i[axes.channel]);
-                       return te::Sum(padded(at) * w(k[0], k[1], i[axes.channel]), k);
+                       return te::Sum(Product(padded(at), w(k[0], k[1], i[axes.channel])), k);
                      },
                      name, {OutputAxes(2, "c", attrs.channels_first), {}});
 }

@@ -2,7 +2,7 @@
 // DepthwiseConv2d also read and write images with channels first, N C spatial...; the weights are the same.
 //
 // Padding that is not zero is a block of its own, named "pad"; without padding the convolution reads its input
-// directly. Sums are of the type that product.h says: int32 where the operands are integers of 8 bits.
+// directly. Sums are of the type that product.h says: int32 where the operands are integers of 8 or 16 bits.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct ConvAttrs {
   std::vector<int64_t> pads_before;  // elements of padding before and after: they may differ
   std::vector<int64_t> pads_after;
   int64_t groups = 1;
-  double pad_value = 0;         // read by Conv: of integers, what stands for 0
+  double pad_value = 0;         // read by Conv and DepthwiseConv2d: of integers, what stands for 0
   bool channels_first = false;  // of the image and the result; read by Conv and DepthwiseConv2d
 };
 

@@ -1,4 +1,5 @@
-// Matrix products. Sums are of the type that product.h says: int32 where the operands are integers of 8 bits.
+// Matrix products. Sums are of the type that product.h says: int32 where the operands are integers of 8 or 16
+// bits.
 #pragma once
 
 #include <cstdint>

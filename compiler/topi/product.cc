@@ -2,7 +2,10 @@
 
 namespace hone::topi {
 
-DType SumType(DType type) { return type.is_int() && type.bits == 8 ? kInt32 : type; }
+DType SumType(DType type) {
+  if (type.is_int() && type.bits <= 16) return kInt32;
+  return type == DType::BFloat16() ? kFloat32 : type;
+}
 
 Expr Product(const Expr& a, const Expr& b) {
   const DType sum = SumType(a.type());

@@ -2,13 +2,13 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/graph/integer_product.h"
 #include "compiler/graph/operators/expressions.h"
+#include "compiler/graph/operators/image_layout.h"
 #include "compiler/support/status_macros.h"
 
 namespace hone {
 namespace {
-
-constexpr DType kWide = DType::Float(64);  // products of bytes add up in it without rounding
 
 // One for all, or one for each output channel (dimension 0 of the weight).
 Value OfChannels(const Value& param, int rank) {
@@ -18,35 +18,33 @@ Value OfChannels(const Value& param, int rank) {
   return Reshape(param, shape);
 }
 
-// The convolution of x and w less their zero points.
+// The convolution of bytes x and w less their zero points, as int32.
 absl::StatusOr<Value> IntegerConv(NodeContext& c, const Value& x, const Value& w, const Value& x_zero,
                                   const Value& w_zero) {
-  Value a = Cast(x, kWide), b = Cast(w, kWide);
-  if (x_zero) a = a - Cast(Reshape(x_zero, {}), kWide);
-  if (w_zero) b = b - Cast(OfChannels(w_zero, w.rank()), kWide);
+  const Value of_x = x_zero ? Reshape(x_zero, {}) : x_zero, of_w = OfChannels(w_zero, 1);
   HONE_RETURN_IF_ERROR(c.status());
-  HONE_ASSIGN_OR_RETURN(const std::vector<int> y, c.As("Conv", {a.id(), b.id()}));
-  return Value(c, y[0]);
+  const auto id = [](const Value& zero) { return zero ? zero.id() : -1; };
+  const auto product = [&](const std::string& op, int image, int weight, Attrs attrs) {
+    return AddIntegerProduct(c.graph(), op, c.name(), {image, id(of_x)}, {weight, id(of_w)}, std::move(attrs));
+  };
+  HONE_ASSIGN_OR_RETURN(const int y, EmitConvolution(c, x.id(), w.id(), product));
+  return Value(c, y);
 }
 
 Outputs ConvInteger(NodeContext& c) {
   HONE_RETURN_IF_ERROR(c.NeedInputs(2, 4));
   HONE_ASSIGN_OR_RETURN(const Value y, IntegerConv(c, Input(c, 0), Input(c, 1), Input(c, 2), Input(c, 3)));
-  return Results({Cast(y, kInt32)});
+  return Results({y});
 }
 
 // x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, bias (int32 of scale x_scale * w_scale)
 Outputs QLinearConv(NodeContext& c) {
   HONE_RETURN_IF_ERROR(c.NeedInputs(8, 9));
-  const Value x = Input(c, 0), w = Input(c, 3), x_scale = Reshape(Input(c, 1), {}), w_scale = Input(c, 4);
-  // passes/quantised_products.cc makes it one of integers.
-  const Value a = Apply("dequantize", {x, x_scale, Reshape(Input(c, 2), {})});
-  const Value b = Apply("dequantize", {w, OfChannels(w_scale, w.rank()), OfChannels(Input(c, 5), w.rank())});
-  HONE_RETURN_IF_ERROR(c.status());
-  HONE_ASSIGN_OR_RETURN(const std::vector<int> conv, c.As("Conv", {a.id(), b.id()}));
-  Value y(c, conv[0]);
-  const int rank = y.rank() - 1;  // per channel: aligned with dimension 1 of the result
-  if (c.HasInput(8)) y = y + Cast(OfChannels(Input(c, 8), rank), kFloat32) * (x_scale * OfChannels(w_scale, rank));
+  const Value x_scale = Reshape(Input(c, 1), {}), w_scale = Input(c, 4);
+  HONE_ASSIGN_OR_RETURN(Value sum, IntegerConv(c, Input(c, 0), Input(c, 3), Input(c, 2), Input(c, 5)));
+  const int rank = sum.rank() - 1;  // per channel: aligned with dimension 1 of the result
+  if (c.HasInput(8)) sum = sum + OfChannels(Input(c, 8), rank);
+  const Value y = Cast(sum, kFloat32) * (x_scale * OfChannels(w_scale, rank));
   const Value zero = Reshape(Input(c, 7), {});
   if (!zero) return c.status();
   const DType to = zero.dtype();

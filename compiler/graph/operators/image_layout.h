@@ -1,6 +1,10 @@
 // ONNX images are NCHW, ours NHWC: what the operators of images share.
 #pragma once
 
+#include <functional>
+#include <string>
+#include <vector>
+
 #include "absl/status/statusor.h"
 #include "compiler/graph/operators/node_context.h"
 
@@ -17,5 +21,11 @@ struct WindowAttrs {
 // of these spatial sizes.
 absl::StatusOr<WindowAttrs> ReadWindow(NodeContext& context, const std::vector<int64_t>& spatial,
                                        std::vector<int64_t> kernel);
+
+// The node's attributes applied to an image [N, C, S...] and a weight [OC, C / groups, K...]: `product` appends the
+// product itself, "conv" or "depthwise_conv2d", of the image with channels last and the weight as op.h has it, and
+// what follows it there.
+using AddProduct = std::function<absl::StatusOr<int>(const std::string& op, int image, int weight, Attrs attrs)>;
+absl::StatusOr<int> EmitConvolution(NodeContext& context, int image, int weight, const AddProduct& product);
 
 }  // namespace hone

@@ -105,39 +105,50 @@ absl::StatusOr<int> AddBias(NodeContext& c, int image, int bias) {
   return c.Emit("add", {image, bias});
 }
 
-Outputs Conv(NodeContext& c) {
-  HONE_RETURN_IF_ERROR(c.NeedInputs(2, 3));
-  HONE_RETURN_IF_ERROR(CheckImage(c, c.input(0)));
-  if (c.rank(c.input(1)) != c.rank(c.input(0)))
-    return Unsupported(absl::StrCat("the weight is ", ToText(c.type(c.input(1))), " for ", ToText(c.type(c.input(0)))));
-  HONE_ASSIGN_OR_RETURN(WindowAttrs w, ReadWindow(c, Spatial(c.shape(c.input(0))), Spatial(c.shape(c.input(1)))));
-  HONE_ASSIGN_OR_RETURN(const Lifted image, Lift(c, c.input(0)));
-  HONE_ASSIGN_OR_RETURN(const Lifted weight, Lift(c, c.input(1)));
-  if (image.lifted) LiftWindow(w);
-  const int64_t groups = c.IntAttr("group", 1), channels = c.shape(image.value)[1];
-  const Ints ws = c.shape(weight.value);  // [OC, IC / groups, K...]
+}  // namespace
+
+absl::StatusOr<int> EmitConvolution(NodeContext& c, int image, int weight, const AddProduct& product) {
+  HONE_RETURN_IF_ERROR(CheckImage(c, image));
+  if (c.rank(weight) != c.rank(image))
+    return Unsupported(absl::StrCat("the weight is ", ToText(c.type(weight)), " for ", ToText(c.type(image))));
+  HONE_ASSIGN_OR_RETURN(WindowAttrs w, ReadWindow(c, Spatial(c.shape(image)), Spatial(c.shape(weight))));
+  HONE_ASSIGN_OR_RETURN(const Lifted lifted, Lift(c, image));
+  HONE_ASSIGN_OR_RETURN(const Lifted kernel, Lift(c, weight));
+  if (lifted.lifted) LiftWindow(w);
+  const int64_t groups = c.IntAttr("group", 1), channels = c.shape(lifted.value)[1];
+  const Ints ws = c.shape(kernel.value);  // [OC, IC / groups, K...]
   if (groups < 1 || groups > channels || ws[1] * groups != channels || ws[0] % groups != 0) {
     return Unsupported(absl::StrCat("the image has ", channels, " channels in ", groups, " groups, the weight is ",
-                                    ToText(c.type(c.input(1)))));
+                                    ToText(c.type(weight))));
   }
-  HONE_ASSIGN_OR_RETURN(const int x, ToChannelsLast(c, image.value));
+  HONE_ASSIGN_OR_RETURN(const int x, ToChannelsLast(c, lifted.value));
   Attrs attrs{{"strides", w.strides}, {"dilations", w.dilations}, {"pads", w.pads}};
   int y = -1;
   if (ws.size() == 4 && groups == channels && groups > 1 && ws[0] == groups) {
-    HONE_ASSIGN_OR_RETURN(int k, c.Transpose(weight.value, {2, 3, 0, 1}));
+    HONE_ASSIGN_OR_RETURN(int k, c.Transpose(kernel.value, {2, 3, 0, 1}));
     HONE_ASSIGN_OR_RETURN(k, c.Reshape(k, {ws[2], ws[3], ws[0]}));
-    HONE_ASSIGN_OR_RETURN(y, c.Emit("depthwise_conv2d", {x, k}, std::move(attrs)));
+    HONE_ASSIGN_OR_RETURN(y, product("depthwise_conv2d", x, k, std::move(attrs)));
   } else {
     Ints perm;
     for (int64_t d = 2; d < static_cast<int64_t>(ws.size()); ++d) perm.push_back(d);
     perm.insert(perm.end(), {1, 0});
-    HONE_ASSIGN_OR_RETURN(const int k, c.Transpose(weight.value, perm));
+    HONE_ASSIGN_OR_RETURN(const int k, c.Transpose(kernel.value, perm));
     attrs["groups"] = groups;
-    HONE_ASSIGN_OR_RETURN(y, c.Emit("conv", {x, k}, std::move(attrs)));
+    HONE_ASSIGN_OR_RETURN(y, product("conv", x, k, std::move(attrs)));
   }
-  HONE_ASSIGN_OR_RETURN(y, AddBias(c, y, c.input(2)));
   HONE_ASSIGN_OR_RETURN(y, ToChannelsFirst(c, y));
-  HONE_ASSIGN_OR_RETURN(y, Lower(c, y, image.lifted));
+  return Lower(c, y, lifted.lifted);
+}
+
+namespace {
+
+Outputs Conv(NodeContext& c) {
+  HONE_RETURN_IF_ERROR(c.NeedInputs(2, 3));
+  const auto product = [&](const std::string& op, int x, int k, Attrs attrs) -> absl::StatusOr<int> {
+    HONE_ASSIGN_OR_RETURN(const int y, c.Emit(op, {x, k}, std::move(attrs)));
+    return AddBias(c, y, c.input(2));
+  };
+  HONE_ASSIGN_OR_RETURN(const int y, EmitConvolution(c, c.input(0), c.input(1), product));
   return std::vector<int>{y};
 }
 

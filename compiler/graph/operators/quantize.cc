@@ -160,10 +160,10 @@ Value IntegerMatMul(const Value& a, const Value& b, const Value& a_zero, const V
                 kInt32);
   }
   const auto id = [](const Value& zero) { return zero ? zero.id() : -1; };
-  const absl::StatusOr<std::optional<int>> y =
+  const absl::StatusOr<int> y =
       AddIntegerProduct(c.graph(), rank == 2 ? "dense" : "batch_matmul", c.name(),
                         {a.id(), id(MatrixZero(a_zero, a, true))}, {b.id(), id(MatrixZero(b_zero, b, false))}, {});
-  return y.ok() ? Value(c, **y) : Fail(c, y.status());
+  return y.ok() ? Value(c, *y) : Fail(c, y.status());
 }
 
 Outputs MatMulInteger(NodeContext& c) {

@@ -43,7 +43,28 @@ absl::StatusOr<int> TransposeParam(Rewriting& r, const Node& origin, int param, 
   return r.Transpose(origin, full, perm);
 }
 
-// What `value` is a dequantised form of, through transposes, and reshapes where one scale serves all.
+// The parameter of what is reshaped next; nullopt where it is more than one number and the reshape does more than add
+// and drop dimensions of 1.
+absl::StatusOr<std::optional<int>> ReshapeParam(Rewriting& r, const Node& origin, int param, const Ints& from,
+                                                const Ints& to) {
+  if (IsOne(r, param)) return param;
+  Ints full = r.shape(param), shape;
+  full.insert(full.begin(), from.size() - full.size(), 1);
+  size_t at = 0;
+  const auto skip_ones = [&] {
+    while (at < from.size() && from[at] == 1) ++at;
+  };
+  for (const int64_t extent : to) {
+    if (extent != 1) skip_ones();
+    if (extent != 1 && (at == from.size() || from[at] != extent)) return std::nullopt;
+    shape.push_back(extent == 1 ? 1 : full[at++]);
+  }
+  skip_ones();
+  if (at != from.size()) return std::nullopt;
+  return r.Reshape(origin, param, shape);
+}
+
+// What `value` is a dequantised form of, through transposes and reshapes.
 absl::StatusOr<std::optional<Dequantised>> FindDequantised(Rewriting& r, int value) {
   const Node* found = r.Producer(value);
   if (found == nullptr) return std::nullopt;
@@ -58,8 +79,14 @@ absl::StatusOr<std::optional<Dequantised>> FindDequantised(Rewriting& r, int val
   HONE_ASSIGN_OR_RETURN(std::optional<Dequantised> d, FindDequantised(r, node.inputs[0]));
   if (!d.has_value()) return std::nullopt;
   if (node.op == "reshape") {
-    if (!IsOne(r, d->scale) || (d->zero >= 0 && !IsOne(r, d->zero))) return std::nullopt;
-    HONE_ASSIGN_OR_RETURN(d->integer, r.Reshape(node, d->integer, r.shape(value)));
+    const Ints from = r.shape(node.inputs[0]), to = r.shape(value);
+    for (int* param : {&d->scale, &d->zero}) {
+      if (*param < 0) continue;
+      HONE_ASSIGN_OR_RETURN(const std::optional<int> reshaped, ReshapeParam(r, node, *param, from, to));
+      if (!reshaped.has_value()) return std::nullopt;
+      *param = *reshaped;
+    }
+    HONE_ASSIGN_OR_RETURN(d->integer, r.Reshape(node, d->integer, to));
     return d;
   }
   const Ints perm = IntsAttr(node.attrs, "perm");
@@ -84,17 +111,16 @@ absl::StatusOr<std::optional<int>> OfProduct(Rewriting& r, const Node& node) {
     if (!zero.has_value()) return std::nullopt;
     b.zero = *zero;
   }
-  HONE_ASSIGN_OR_RETURN(const std::optional<int> sum,
-                        AddIntegerProduct(r.graph(), node.op, node.name, a, b, node.attrs));
-  if (!sum.has_value()) return std::nullopt;
+  HONE_ASSIGN_OR_RETURN(const int sum, AddIntegerProduct(r.graph(), node.op, node.name, a, b, node.attrs));
   HONE_ASSIGN_OR_RETURN(const int x_scale, r.Reshape(node, x->scale, {}));
   HONE_ASSIGN_OR_RETURN(const int scale, r.Add("multiply", node, {x_scale, *w_scale}));
-  HONE_ASSIGN_OR_RETURN(const int real, r.Add("cast", node, {*sum}, {{"to", ToText(kFloat32)}}));
+  HONE_ASSIGN_OR_RETURN(const int real, r.Add("cast", node, {sum}, {{"to", ToText(kFloat32)}}));
   return r.Add("multiply", node, {real, scale});
 }
 
 absl::StatusOr<std::optional<int>> Rewrite(Rewriting& r, const Node& node) {
-  const bool product = node.op == "dense" || node.op == "batch_matmul" || node.op == "conv";
+  const bool product =
+      node.op == "dense" || node.op == "batch_matmul" || node.op == "conv" || node.op == "depthwise_conv2d";
   return product ? OfProduct(r, node) : std::nullopt;
 }
 

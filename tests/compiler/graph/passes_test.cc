@@ -101,13 +101,80 @@ TEST(QuantisedProducts, WiderIntegersStayFloats) {
   QuantisedNet net;
   EXPECT_THAT(Dequantised(net, net.Left(DType::Int(16), 0), net.Right(kInt8, {}, {}, 0)), testing::EndsWith("dense"));
 }
-TEST(QuantisedProducts, ConvolutionsWithAZeroPointOfTheWeightStayFloats) {
+TEST(QuantisedProducts, DepthwiseConvolutions) {
+  QuantisedNet net;
+  const int x =
+      net.Op("dequantize", {net.Input({1, 4, 5, 8}, kUInt8), net.Number(kFloat32, {}, 0), net.Number(kUInt8, {}, 9)});
+  const int w = net.Op("dequantize", {net.Number(kInt8, {3, 3, 8}, -2), net.Number(kFloat32, {8}, 0)});
+  net.Output(net.Op("depthwise_conv2d", {x, w}, {{"pads", Ints{1, 1, 1, 1}}}));
+  const Graph graph = After(net, QuantisedProducts);
+  EXPECT_EQ(Operators(graph), "depthwise_conv2d subtract cast multiply");
+  EXPECT_EQ(graph.type(graph.nodes[0].outputs[0]).dtype, kInt32);
+}
+// As ONNX has the weight: [C, 1, KH, KW], with a scale for each channel.
+TEST(QuantisedProducts, ScalesGoThroughReshapesThatDropDimensionsOfOne) {
+  for (const Ints& shape : {Ints{3, 3, 8}, Ints{9, 1, 8}}) {
+    QuantisedNet net;
+    const int x = net.Op("dequantize", {net.Input({1, 4, 5, 8}, kUInt8), net.Number(kFloat32, {}, 0)});
+    const int stored =
+        net.Op("dequantize", {net.Number(kInt8, {8, 1, 3, 3}, -2), net.Number(kFloat32, {8, 1, 1, 1}, 0)});
+    const int w = net.Op("reshape", {net.Op("transpose", {stored}, Perm({2, 3, 0, 1}))}, Shape(shape));
+    net.Output(net.Op("depthwise_conv2d", {x, w}, {{"pads", Ints{4, 1, 4, 1}}}));
+    const bool drops_ones = shape[0] == 3;
+    EXPECT_EQ(Operators(After(net, QuantisedProducts)).starts_with("depthwise_conv2d cast"), drops_ones);
+  }
+}
+TEST(QuantisedProducts, ConvolutionsWithAZeroPointOfTheWeightAreOfInt16) {
   QuantisedNet net;
   const int x = net.Op("dequantize", {net.Input({1, 4, 5, 8}, kUInt8), net.Number(kFloat32, {}, 0)});
   const int w = net.Op("dequantize",
                        {net.Number(kInt8, {1, 1, 8, 4}, -2), net.Number(kFloat32, {}, 0), net.Number(kInt8, {}, 3)});
   net.Output(net.Op("conv", {x, w}));
-  EXPECT_THAT(Operators(After(net, QuantisedProducts)), testing::EndsWith("multiply conv"));
+  const Graph graph = After(net, QuantisedProducts);
+  EXPECT_EQ(Operators(graph), "cast conv cast multiply");
+  EXPECT_EQ(graph.type(graph.nodes[1].inputs[0]).dtype, DType::Int(16));
+}
+TEST(QuantisedProducts, ConvolutionsThatPadWithAZeroPointThatVariesAreOfInt16) {
+  QuantisedNet net;
+  const int x =
+      net.Op("dequantize", {net.Input({1, 4, 5, 8}, kUInt8), net.Number(kFloat32, {}, 0), net.Input({}, kUInt8)});
+  const int w = net.Op("dequantize", {net.Number(kInt8, {3, 3, 8, 4}, -2), net.Number(kFloat32, {}, 0)});
+  net.Output(net.Op("conv", {x, w}, {{"pads", Ints{1, 1, 1, 1}}}));
+  EXPECT_EQ(Operators(After(net, QuantisedProducts)), "cast cast subtract conv cast multiply");
+}
+
+// ---- Int16Products
+
+const std::set<std::string> kAvx2 = {"avx2"}, kVnni = {"avx2", "avx512bw", "avx512vnni"};
+int ByteProduct(QuantisedNet& net, const Ints& weight = {8, 16}) {
+  const int x = net.Op("relu", {net.Input({4, weight[0]}, kUInt8)});
+  return net.Op("dense", {x, net.Number(kInt8, weight, -2)});
+}
+std::string AsInt16(const Net& net, const std::set<std::string>& features) {
+  return Operators(After(
+      net, [&](Graph& graph) { return Int16Products(graph, features); }, 0));
+}
+
+TEST(Int16Products, BytesAreWidenedWhereTheyAreMade) {
+  QuantisedNet net;
+  net.Output(ByteProduct(net));
+  EXPECT_EQ(AsInt16(net, kAvx2), "relu cast dense");
+}
+// Near misses.
+TEST(Int16Products, WhereBytesAreMultipliedTheyStay) {
+  QuantisedNet net;
+  net.Output(ByteProduct(net));
+  EXPECT_EQ(AsInt16(net, kVnni), "relu dense");
+}
+TEST(Int16Products, SizesThatNoInstructionFitsStay) {
+  QuantisedNet net;
+  net.Output(ByteProduct(net, {7, 16}));
+  EXPECT_EQ(AsInt16(net, kAvx2), "relu dense");
+}
+TEST(Int16Products, FloatsStay) {
+  Net net;
+  net.Output(net.Op("dense", {net.Input({4, 8}), net.Constant({8, 16}, 1)}));
+  EXPECT_EQ(AsInt16(net, kAvx2), "dense");
 }
 
 // ---- FoldConstants
