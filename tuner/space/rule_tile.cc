@@ -150,8 +150,10 @@ void TileStep::MakeKnobs() {
   if (shape_.cut == ReductionCut::kNone && taps > 1 && taps <= 9 && extent(reduce_.back()) <= 9)
     window_knob_ = AddKnob("window", {0, 1});
   if (cuts_.size() > 1) order_knob_ = AddKnob("order", {0, 1});
-  const bool cold = std::any_of(shape_.panels.begin(), shape_.panels.end(),
-                                [&](int r) { return info_.reads[static_cast<size_t>(r)].cold; });
+  // Lines are counted along the last dimension (prefetch.cc), which in panels of groups is a few bytes.
+  const bool cold = std::any_of(shape_.panels.begin(), shape_.panels.end(), [&](int r) {
+    return r != shape_.dot_operand && info_.reads[static_cast<size_t>(r)].cold;
+  });
   // In the pieces of another block all panels are read in every piece: from memory in the first alone.
   if (cold && shape_.cut != ReductionCut::kLanes && shape_.pieces_of < 0 && !reduce_.empty())
     prefetch_knob_ = AddKnob("prefetch", {0, 1});
