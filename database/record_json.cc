@@ -11,6 +11,7 @@
 #include "compiler/support/sha256.h"
 #include "compiler/support/status_macros.h"
 #include "nlohmann/json.hpp"
+#include "proto/numeric_level.h"
 
 namespace hone {
 namespace {
@@ -119,7 +120,7 @@ std::string ToJsonLine(const RecordLine& line) {
       {"device_class", key.device_class},
       {"target", r.target()},
       {"threads", key.threads},
-      {"numeric", key.numeric == v1::NUMERIC_STRICT ? "strict" : "default"},
+      {"numeric", NumericLevelName(key.numeric)},
       {"protocol", key.protocol},
       {"trace", r.trace()},
       {"median_us", r.median_us()},
@@ -169,8 +170,8 @@ absl::StatusOr<RecordLine> RecordFromJsonLine(std::string_view text) {
   key.device_class = fields.Text("device_class");
   key.threads = static_cast<int>(fields.Int("threads", 1, 1 << 16));
   const std::string numeric = fields.Text("numeric");
-  key.numeric = numeric == "strict" ? v1::NUMERIC_STRICT : v1::NUMERIC_DEFAULT;
-  if (numeric != "strict" && numeric != "default") fields.Complain("numeric", "is neither strict nor default");
+  key.numeric = NumericLevelOfName(numeric);
+  if (key.numeric == v1::NUMERIC_LEVEL_UNSPECIFIED) fields.Complain("numeric", "is none of strict, default, bf16");
   key.protocol = static_cast<uint32_t>(fields.Int("protocol", 1, 1 << 16));
   line.workload.set_hash(key.workload_hash);
   line.workload.set_name(fields.Text("workload_name"));

@@ -42,8 +42,9 @@ absl::Status CompileAsLocked(const CompileCommand& command) {
   const absl::StatusOr<LockFile> lock = ParseLockFile(text);
   if (!lock.ok()) return WithExitCode(ExitCode::kCorrupt, Annotate(lock.status(), command.locked));
   HONE_ASSIGN_OR_RETURN(const ImportOptions import, ImportOptionsOf(command.settings.import));
-  HONE_ASSIGN_OR_RETURN(const Model model, LoadModel(command.model, import));
-  const absl::StatusOr<CompileSummary> summary = CompileLocked(model, *lock, command.output);
+  HONE_ASSIGN_OR_RETURN(const ResolvedSettings settings, ResolveLocked(*lock));
+  HONE_ASSIGN_OR_RETURN(const Model model, LoadModel(command.model, import, settings.plan()));
+  const absl::StatusOr<CompileSummary> summary = CompileLocked(model, *lock, settings, command.output);
   if (absl::IsFailedPrecondition(summary.status())) {
     return WithExitCode(ExitCode::kMismatch, Annotate(summary.status(), command.locked));
   }
@@ -59,7 +60,7 @@ absl::Status Compile(const CompileCommand& command) {
   if (!command.locked.empty()) return CompileAsLocked(command);
   HONE_ASSIGN_OR_RETURN(const ResolvedSettings settings, Resolve(command.settings));
   HONE_ASSIGN_OR_RETURN(const ImportOptions import, ImportOptionsOf(command.settings.import));
-  HONE_ASSIGN_OR_RETURN(const Model model, LoadModel(command.model, import));
+  HONE_ASSIGN_OR_RETURN(const Model model, LoadModel(command.model, import, settings.plan()));
   LockFile lock;
   HONE_ASSIGN_OR_RETURN(const CompileSummary summary,
                         CompileModel(model, settings, command.untuned ? nullptr : &command.service, command.output,

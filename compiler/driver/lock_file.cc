@@ -2,6 +2,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "compiler/ir/numeric.h"
 #include "compiler/support/sha256.h"
 #include "nlohmann/json.hpp"
 
@@ -90,7 +91,7 @@ absl::StatusOr<LockFile> ParseLockFile(std::string_view text) {
   lock.generator = reader.Text("generator");
   lock.bundle_digest = reader.Digest("bundle_digest");
   if (!reader.status().ok()) return reader.status();
-  if (lock.threads < 1 || lock.threads > 1024 || (lock.numeric != "strict" && lock.numeric != "default")) {
+  if (lock.threads < 1 || lock.threads > 1024 || !ParseNumericLevel(lock.numeric).has_value()) {
     return absl::DataLossError("the lock file is damaged: \"threads\" or \"numeric\" is out of range");
   }
   const auto kernels = json.find("kernels");

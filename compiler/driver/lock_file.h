@@ -24,7 +24,7 @@ struct LockFile {
   std::string model_name, model_hash;
   std::string target;  // canonical text
   int threads = 1;
-  std::string numeric;  // "strict" or "default"
+  std::string numeric;  // ToText(NumericLevel)
   std::string generator;
   std::string bundle_digest;  // SHA-256 of the whole bundle
   std::vector<LockedKernel> kernels;

@@ -14,6 +14,7 @@
 #include "compiler/driver/machine_facts.h"
 #include "compiler/driver/sandboxed_prepare.h"
 #include "compiler/graph/cold_constants.h"
+#include "compiler/graph/passes.h"
 #include "compiler/graph/planner.h"
 #include "compiler/package/bundle_writer.h"
 #include "compiler/schedule/primitives/annotate.h"
@@ -134,8 +135,9 @@ void BuildSettings::AddTo(CLI::App& command) {
   command.add_option("--threads", threads, "threads a kernel may use (default: all cores of the target)");
   command
       .add_option("--numeric", numeric_text,
-                  "strict: reordering only; default: also functions of a few ulp, and Winograd")
-      ->check(CLI::IsMember({"strict", "default"}))
+                  "strict: reordering only; default: also functions of a few ulp, and Winograd; bf16: also products of "
+                  "operands rounded to bfloat16, summed in float32")
+      ->check(CLI::IsMember(std::vector<std::string>(kNumericLevels.begin(), kNumericLevels.end())))
       ->capture_default_str();
   command
       .add_option("--machine", machine_text,
@@ -149,19 +151,33 @@ absl::StatusOr<ResolvedSettings> Resolve(const BuildSettings& settings) {
   ResolvedSettings resolved;
   HONE_ASSIGN_OR_RETURN(resolved.target, ParseTarget(settings.target_text));
   resolved.threads = settings.threads > 0 ? settings.threads : resolved.target.cores;
-  resolved.numeric = settings.numeric_text == "strict" ? NumericLevel::kStrict : NumericLevel::kDefault;
+  resolved.numeric = ParseNumericLevel(settings.numeric_text).value_or(NumericLevel::kDefault);
+  if (resolved.numeric == NumericLevel::kBf16 && !MultipliesBfloat16(resolved.target.features)) {
+    std::fprintf(stderr,
+                 "numeric level bf16: %s has no instruction that multiplies bfloat16, so products stay in float32, as "
+                 "with --numeric default\n",
+                 resolved.target.text.c_str());
+  }
   HONE_ASSIGN_OR_RETURN(const MachineFacts facts, FindMachineFacts(resolved.target, settings.machine_text));
   resolved.machine = facts.machine;
   return resolved;
 }
 
-absl::StatusOr<Model> LoadModel(const std::string& path, const ImportOptions& options) {
+absl::StatusOr<ResolvedSettings> ResolveLocked(const LockFile& lock) {
+  ResolvedSettings settings;
+  HONE_ASSIGN_OR_RETURN(settings.target, ParseTarget(lock.target));
+  settings.threads = lock.threads;
+  settings.numeric = ParseNumericLevel(lock.numeric).value_or(NumericLevel::kDefault);
+  return settings;
+}
+
+absl::StatusOr<Model> LoadModel(const std::string& path, const ImportOptions& options, const PlanOptions& how) {
   absl::StatusOr<Graph> graph = ImportOnnx(path, options);
   if (!graph.ok()) return WithExitCode(ExitCode::kImport, graph.status());
   for (const std::string& note : graph->notes) std::fprintf(stderr, "%s: %s\n", path.c_str(), note.c_str());
   Model model;
   model.hash = graph->file_digest;
-  absl::StatusOr<Plan> plan = MakePlan(*std::move(graph));
+  absl::StatusOr<Plan> plan = MakePlan(*std::move(graph), how);
   if (!plan.ok()) return WithExitCode(ExitCode::kImport, Annotate(plan.status(), path));
   model.plan = *std::move(plan);
   MarkColdConstants(model.plan);
@@ -233,16 +249,13 @@ absl::StatusOr<CompileSummary> CompileModel(const Model& model, const ResolvedSe
   return summary;
 }
 
-absl::StatusOr<CompileSummary> CompileLocked(const Model& model, const LockFile& lock, const std::string& output) {
+absl::StatusOr<CompileSummary> CompileLocked(const Model& model, const LockFile& lock, const ResolvedSettings& settings,
+                                             const std::string& output) {
   if (model.hash != lock.model_hash) {
     return absl::FailedPreconditionError(
         absl::StrCat("the lock file is of another model (", lock.model_name, ", SHA-256 ", ToHex(lock.model_hash),
                      "), this one has ", ToHex(model.hash), "; take that file, or write a new lock file with --lock"));
   }
-  ResolvedSettings settings;
-  HONE_ASSIGN_OR_RETURN(settings.target, ParseTarget(lock.target));
-  settings.threads = lock.threads;
-  settings.numeric = lock.numeric == "strict" ? NumericLevel::kStrict : NumericLevel::kDefault;
   std::map<std::string, const LockedKernel*> by_workload;
   for (const LockedKernel& kernel : lock.kernels) by_workload[kernel.workload] = &kernel;
   std::vector<absl::StatusOr<Made>> all = MakeAll(model, [&](size_t i) -> absl::StatusOr<Made> {

@@ -10,9 +10,11 @@
 #include "compiler/driver/service_options.h"
 #include "compiler/frontend/onnx_import.h"
 #include "compiler/graph/plan.h"
+#include "compiler/graph/planner.h"
 #include "compiler/ir/numeric.h"
 #include "compiler/target/target.h"
 #include "compiler/text/canonical.h"
+#include "proto/numeric_level.h"
 #include "tuner/space/generator.h"
 
 namespace hone {
@@ -32,12 +34,14 @@ struct ResolvedSettings {
   int threads = 1;
   NumericLevel numeric = NumericLevel::kDefault;
   Machine machine;
-  v1::NumericLevel wire_numeric() const {
-    return numeric == NumericLevel::kStrict ? v1::NUMERIC_STRICT : v1::NUMERIC_DEFAULT;
-  }
+  v1::NumericLevel wire_numeric() const { return NumericLevelOfName(ToText(numeric)); }
   SpaceOptions space() const { return {target, threads, numeric, machine}; }
+  PlanOptions plan() const { return {.features = target.features, .numeric = numeric}; }
 };
+// Says on standard error where the target gains nothing by the numeric level.
 absl::StatusOr<ResolvedSettings> Resolve(const BuildSettings& settings);
+// Those that the lock file was written with; nothing is measured.
+absl::StatusOr<ResolvedSettings> ResolveLocked(const LockFile& lock);
 
 struct Model {
   Plan plan;
@@ -45,7 +49,8 @@ struct Model {
   std::string hash;                          // SHA-256 of the file
 };
 // Exit code 3 when it cannot be imported. What was assumed of it is said on standard error.
-absl::StatusOr<Model> LoadModel(const std::string& path, const ImportOptions& options = {});
+absl::StatusOr<Model> LoadModel(const std::string& path, const ImportOptions& options = {},
+                                const PlanOptions& how = {});
 
 // How the kernels of a bundle were come by, for the user.
 struct CompileSummary {
@@ -71,6 +76,7 @@ absl::StatusOr<CompileSummary> CompileModel(const Model& model, const ResolvedSe
 
 // Makes the bundle that the lock file is of, byte for byte, or none: FailedPrecondition names the kernels that are
 // missing or come out otherwise, and why.
-absl::StatusOr<CompileSummary> CompileLocked(const Model& model, const LockFile& lock, const std::string& output);
+absl::StatusOr<CompileSummary> CompileLocked(const Model& model, const LockFile& lock, const ResolvedSettings& settings,
+                                             const std::string& output);
 
 }  // namespace hone

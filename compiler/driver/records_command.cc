@@ -16,6 +16,7 @@
 #include "database/record_json.h"
 #include "database/sqlite_store.h"
 #include "nlohmann/json.hpp"
+#include "proto/numeric_level.h"
 
 namespace hone {
 namespace {
@@ -37,17 +38,13 @@ const char* StateOf(const v1::Record& record) {
   return record.origin() == "imported" ? "claimed" : record.origin() == "stale" ? "stale" : "verified";
 }
 
-std::string NumericText(const v1::Record& record) {
-  return record.numeric() == v1::NUMERIC_STRICT ? "strict" : "default";
-}
-
 Json RecordJson(const v1::Record& record) {
   return {{"id", std::to_string(record.id())},
           {"workload", ToHex(record.workload_hash())},
           {"name", record.workload_name()},
           {"device_class", record.device_class()},
           {"threads", record.threads()},
-          {"numeric", NumericText(record)},
+          {"numeric", NumericLevelName(record.numeric())},
           {"median_us", record.median_us()},
           {"created", record.created()},
           {"generator", record.generator()},
@@ -61,7 +58,7 @@ void PrintRecord(const v1::Record& record, bool json) {
     return;
   }
   std::printf("%-20llu %12.2f %-8s %3d %-8s %-40s %s\n", static_cast<unsigned long long>(record.id()),
-              record.median_us(), StateOf(record), record.threads(), NumericText(record).c_str(),
+              record.median_us(), StateOf(record), record.threads(), NumericLevelName(record.numeric()).c_str(),
               record.device_class().c_str(), record.workload_name().c_str());
 }
 
@@ -135,7 +132,7 @@ void PrintWhole(const v1::Record& record) {
   line("device class", record.device_class());
   line("target", record.target());
   line("threads", std::to_string(record.threads()));
-  line("numeric", NumericText(record));
+  line("numeric", NumericLevelName(record.numeric()));
   line("measured", absl::StrCat(record.created(), " by protocol ", record.protocol()));
   line("origin", record.origin());
   line("generator", record.generator());

@@ -109,7 +109,7 @@ absl::Status Tune(const TuneOptions& options) {
   absl::StatusOr<double> wait = ParseDuration(options.wait);
   if (!wait.ok()) return Annotate(wait.status(), "--wait");
   HONE_ASSIGN_OR_RETURN(const ImportOptions import, ImportOptionsOf(options.settings.import));
-  HONE_ASSIGN_OR_RETURN(Model loaded, LoadModel(options.model, import));
+  HONE_ASSIGN_OR_RETURN(Model loaded, LoadModel(options.model, import, settings.plan()));
   const auto model = std::make_shared<const Model>(std::move(loaded));
   HONE_ASSIGN_OR_RETURN(const v1::SubmitRequest request, MakeRequest(options, *model, settings));
   TuneOrder order;

@@ -89,7 +89,7 @@ INSTANTIATE_TEST_SUITE_P(
                     ForgedCase{"TimeIsText", "median_us", "fast", "is not a number"},
                     ForgedCase{"NoThreads", "threads", 0, "outside 1..65536"},
                     ForgedCase{"ManyThreads", "threads", 1e300, "not an integer"},
-                    ForgedCase{"UnknownLevel", "numeric", "loose", "neither strict nor default"},
+                    ForgedCase{"UnknownLevel", "numeric", "loose", "none of strict, default, bf16"},
                     ForgedCase{"OtherText", "workload_text", "another", "digest of the workload's text"},
                     ForgedCase{"ShortHash", "workload", "abcd", "not 32 bytes in hex"},
                     ForgedCase{"NotHex", "program_hash", "xy", "is not hex"},

@@ -161,6 +161,15 @@ TEST_P(StoreTest, BestAnswersExactlyFirstThenNearlyNeverLooser) {
   EXPECT_EQ(best->row.record.trace(), "strict 8") << "of two as near, the one with more threads";
   EXPECT_FALSE(best->exact);
   EXPECT_EQ(Best("dense_3", 2, v1::NUMERIC_DEFAULT), std::nullopt);
+
+  put(TestKey("dense_3", 2, v1::NUMERIC_BF16), "bf16 2", 5);
+  for (const v1::NumericLevel stricter : {v1::NUMERIC_STRICT, v1::NUMERIC_DEFAULT})
+    EXPECT_EQ(Best("dense_3", 2, stricter), std::nullopt) << v1::NumericLevel_Name(stricter);
+  ASSERT_TRUE(Best("dense_3", 2, v1::NUMERIC_BF16).has_value());
+  EXPECT_TRUE(Best("dense_3", 2, v1::NUMERIC_BF16)->exact);
+  best = Best("conv2d_1", 2, v1::NUMERIC_BF16);
+  ASSERT_TRUE(best.has_value());
+  EXPECT_EQ(best->row.record.trace(), "default 2") << "the loosest of those that are stricter";
 }
 
 TEST_P(StoreTest, TheNewestMeasuringProtocolWins) {

@@ -3,9 +3,11 @@
 
     check_bundle.py MODEL.onnx BUNDLE.hone --hone PATH [--seeds 1 2 3] [--rtol 1e-3] [--atol 1e-4]   # exit 6 when they differ
     check_bundle.py QUANTISED.onnx BUNDLE.hone --hone PATH --within-step 0.999
+    check_bundle.py MODEL.onnx BUNDLE.hone --hone PATH --within-norm 0.02
 
 With --within-step that share of the elements of every output must be at most one quantisation step off, the scale of the
-DequantizeLinear that makes the output.
+DequantizeLinear that makes the output. With --within-norm the Euclidean norm of an output's errors must be at most that
+share of the output's, which is what can be said of a network whose products are rounded.
 """
 import argparse
 import os
@@ -37,6 +39,14 @@ def beyond_a_step(a, b, step, share):
     return None if within >= share else f"{within:.5f} of the elements are within a step of {step:.3g}, not {share}"
 
 
+def beyond_norm(a, b, share):
+    """None when the norm of the errors is at most that share of b's, else a sentence."""
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return difference(a, b, 0, 0)
+    error = np.linalg.norm(a.astype(np.float64) - b) / np.linalg.norm(b.astype(np.float64))
+    return None if error <= share else f"the errors' norm is {error:.4g} of the output's, not at most {share}"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model")
@@ -46,6 +56,7 @@ def main():
     parser.add_argument("--rtol", type=float, default=1e-3)
     parser.add_argument("--atol", type=float, default=1e-4)
     parser.add_argument("--within-step", type=float)
+    parser.add_argument("--within-norm", type=float)
     args = parser.parse_args()
     steps = quantisation_steps(args.model) if args.within_step is not None else {}
     session = open_session(args.model)
@@ -69,14 +80,17 @@ def main():
                 got = np.load(outputs[name])
                 if args.within_step is not None:
                     problem = beyond_a_step(got, want, steps[name], args.within_step)
+                elif args.within_norm is not None:
+                    problem = beyond_norm(got, want, args.within_norm)
                 else:
                     problem = difference(got, want, args.rtol, args.atol)
                 if problem:
                     print(f"check_bundle.py: seed {seed}: {name}: {problem}", file=sys.stderr)
                     return 6
                 worst = float(np.abs(got.astype(np.float64) - want.astype(np.float64)).max()) if got.size else 0.0
-                bound = (f"rtol {args.rtol}, atol {args.atol}" if args.within_step is None
-                         else f"a step of {steps[name]:.3g} for {args.within_step:.1%}")
+                bound = (f"a step of {steps[name]:.3g} for {args.within_step:.1%}" if args.within_step is not None
+                         else f"{args.within_norm} of its norm" if args.within_norm is not None
+                         else f"rtol {args.rtol}, atol {args.atol}")
                 print(f"seed {seed}: {name}: equal to ONNX Runtime's within {bound} (largest error {worst:.2g})")
     return 0
 

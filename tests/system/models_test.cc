@@ -1,7 +1,8 @@
 // Whole networks against ONNX Runtime, on three seeded inputs each (rtol 1e-3, atol 1e-4, in check_bundle.py): the five
 // models of make_models.py untuned and after a short tuning, and what PyTorch's exporters write (tests/models/exported)
-// untuned; and a quantised one. tests/run says where the models (HONE_MODELS) and Python with ONNX Runtime
-// (HONE_PYTHON) are.
+// untuned; with products of bfloat16; and a quantised one. tests/run says where the models (HONE_MODELS) and Python
+// with ONNX Runtime (HONE_PYTHON) are.
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 
@@ -77,6 +78,29 @@ TEST_P(Exported, AgreesWithOnnxRuntime) {
   ExpectAgreesWithOnnxRuntime(model, Compile(model, {"--untuned"}));
 }
 
+// An operand is off by at most u = 2^-8 of its size, and the errors of n products in a row add up as a random walk
+// does, to about u sqrt(n) of the output's norm.
+using Bfloat16 = Network;
+TEST_P(Bfloat16, IsNearFloat32) {
+  constexpr double kProductsInARow = 72;  // of BERT-base, which has most
+  const std::string model = models_ + "/" + GetParam() + ".onnx";
+  ASSERT_TRUE(std::filesystem::exists(model)) << model;
+  const std::string bundle = Compile(model, {"--untuned", "--numeric", "bf16"});
+  ExpectAgreesWithOnnxRuntime(model, bundle, {"--within-norm", std::to_string(std::sqrt(kProductsInARow) / 256)});
+}
+
+using WithoutBfloat16 = Network;
+TEST_P(WithoutBfloat16, LevelBf16IsFloat32AndSaysSo) {
+  const std::string model = models_ + "/" + GetParam() + ".onnx", bundle = folder_ / "model.hone";
+  const Finished compile = RunProgram(folder_, "hone",
+                                      {"compile", model, "-o", bundle, "--untuned", "--numeric", "bf16", "--target",
+                                       "cpu:x86-64-v3", "--machine", "usual", "--threads", "2"},
+                                      kMostSeconds);
+  ASSERT_EQ(compile.code, 0) << compile.errors;
+  EXPECT_THAT(compile.errors, testing::HasSubstr("no instruction that multiplies bfloat16"));
+  ExpectAgreesWithOnnxRuntime(model, bundle);
+}
+
 // Activations of either sign: what the products read is integers, and the outputs are those of ONNX Runtime's integer
 // kernels up to one quantisation step for 99.9 %.
 using Quantised = Network;
@@ -106,6 +130,8 @@ std::string Name(const testing::TestParamInfo<const char*>& info) { return info.
 INSTANTIATE_TEST_SUITE_P(Models, Untuned, testing::Values("mlp", "resnet18", "resnet50", "mobilenetv2", "bert_base"),
                          Name);
 INSTANTIATE_TEST_SUITE_P(Models, Tuned, testing::Values("mlp", "resnet18", "mobilenetv2"), Name);
+INSTANTIATE_TEST_SUITE_P(Models, Bfloat16, testing::Values("resnet18", "resnet50", "bert_base"), Name);
+INSTANTIATE_TEST_SUITE_P(Models, WithoutBfloat16, testing::Values("mlp"), Name);
 INSTANTIATE_TEST_SUITE_P(Models, Quantised, testing::Values("uint8", "int8"), Name);
 INSTANTIATE_TEST_SUITE_P(Models, Exported,
                          testing::Values("resnet18", "mobilenet_v3_small", "lraspp", "swin", "bert", "gpt2"), Name);

@@ -56,9 +56,9 @@ absl::Status CheckSubmit(const v1::SubmitRequest& request) {
   if (request.request_id().empty() || request.request_id().size() > 256) {
     return invalid("submit: request_id has ", request.request_id().size(), " bytes; 1 to 256 are allowed");
   }
-  if (request.numeric() != v1::NUMERIC_STRICT && request.numeric() != v1::NUMERIC_DEFAULT) {
+  if (request.numeric() == v1::NUMERIC_LEVEL_UNSPECIFIED || !v1::NumericLevel_IsValid(request.numeric())) {
     return invalid("submit: numeric level ", static_cast<int>(request.numeric()),
-                   " is not known; use strict or default");
+                   " is not known; use strict, default or bf16");
   }
   if (request.threads() < 0 || request.threads() > 4096) {
     return invalid("submit: threads is ", request.threads(), "; 0 (all of the worker's) to 4096 are allowed");

@@ -14,6 +14,7 @@
 #include "compiler/support/status_macros.h"
 #include "compiler/text/text.h"
 #include "nlohmann/json.hpp"
+#include "proto/numeric_level.h"
 #include "tuner/search/generated_space.h"
 #include "tuner/search/workbench.h"
 
@@ -55,7 +56,7 @@ std::string ToText(const Recording& recording) {
                        {"target", recording.target},
                        {"machine", recording.machine},
                        {"threads", recording.threads},
-                       {"numeric", recording.numeric == v1::NUMERIC_STRICT ? "strict" : "default"},
+                       {"numeric", NumericLevelName(recording.numeric)},
                        {"note", recording.note},
                        {"networks", recording.networks},
                        {"lines", lines}};
@@ -78,7 +79,7 @@ absl::StatusOr<Recording> ParseRecording(std::string_view text) {
   recording.target = field("target");
   recording.machine = field("machine");
   recording.note = field("note");
-  recording.numeric = field("numeric") == "strict" ? v1::NUMERIC_STRICT : v1::NUMERIC_DEFAULT;
+  recording.numeric = NumericLevelOfName(field("numeric"));
   if (const auto threads = header.find("threads"); threads != header.end() && threads->is_number_integer())
     recording.threads = threads->get<int>();
   if (const auto found = header.find("networks"); found != header.end() && found->is_object()) {
@@ -126,7 +127,7 @@ Recording OfKind(Recording recording, std::string_view kind) {
 absl::StatusOr<std::shared_ptr<const RecordedSpace>> RecordedSpace::Make(const Recording& recording, int threads) {
   HONE_ASSIGN_OR_RETURN(const PrimFunc workload, ParsePrimFunc(recording.workload));
   HONE_ASSIGN_OR_RETURN(const Target target, ParseTarget(recording.target));
-  const NumericLevel numeric = recording.numeric == v1::NUMERIC_STRICT ? NumericLevel::kStrict : NumericLevel::kDefault;
+  const NumericLevel numeric = ParseNumericLevel(NumericLevelName(recording.numeric)).value_or(NumericLevel::kDefault);
   HONE_ASSIGN_OR_RETURN(const Machine machine, ParseMachine(recording.machine, target));
   HONE_ASSIGN_OR_RETURN(const std::unique_ptr<CandidateSpace> today,
                         MakeGeneratedSpace(workload, {target, recording.threads, numeric, machine}));

@@ -13,6 +13,7 @@
 #include "compiler/support/file.h"
 #include "compiler/support/status_macros.h"
 #include "nlohmann/json.hpp"
+#include "proto/numeric_level.h"
 #include "tuner/search/replay.h"
 
 namespace hone {
@@ -200,7 +201,7 @@ absl::StatusOr<std::map<std::string, Recording>> ReadRecords(const RecordArgumen
     recording.workload = record.value("workload_text", "");
     recording.target = target;
     recording.threads = threads;
-    recording.numeric = numeric == "strict" ? v1::NUMERIC_STRICT : v1::NUMERIC_DEFAULT;
+    recording.numeric = NumericLevelOfName(numeric);
     recording.machine = arguments.machine;
     recording.note = arguments.note;
     if (const auto known = weights.find(name); known != weights.end()) recording.networks = known->second;

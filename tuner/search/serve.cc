@@ -7,6 +7,7 @@
 
 #include "compiler/support/status_macros.h"
 #include "compiler/text/text.h"
+#include "proto/numeric_level.h"
 
 namespace hone {
 namespace {
@@ -21,7 +22,7 @@ absl::StatusOr<std::unique_ptr<TaskSearch>> CreateSearch(const v1::SearchRequest
   const absl::StatusOr<Machine> machine = ParseMachine(request.device().machine(), target);
   SearchTuning tuning;
   tuning.threads = HostTarget().cores;
-  const NumericLevel numeric = request.numeric() == v1::NUMERIC_STRICT ? NumericLevel::kStrict : NumericLevel::kDefault;
+  const NumericLevel numeric = ParseNumericLevel(NumericLevelName(request.numeric())).value_or(NumericLevel::kDefault);
   return TaskSearch::Create(
       workload,
       {target, std::clamp(request.threads(), 1, kMostThreads), numeric, machine.ok() ? *machine : UsualMachine(target)},

@@ -10,6 +10,7 @@
 #include "compiler/support/sha256.h"
 #include "compiler/support/stopwatch.h"
 #include "compiler/text/canonical.h"
+#include "proto/numeric_level.h"
 #include "worker/agent/check_winner.h"
 #include "worker/agent/verify_candidate.h"
 #include "worker/measure/statistics.h"
@@ -33,7 +34,7 @@ constexpr absl::Duration kDuelCheck = absl::Milliseconds(100), kFirstCheck = abs
 constexpr double kShortestMicroseconds = 0.01;
 
 NumericLevel Level(v1::NumericLevel level) {
-  return level == v1::NUMERIC_STRICT ? NumericLevel::kStrict : NumericLevel::kDefault;
+  return ParseNumericLevel(NumericLevelName(level)).value_or(NumericLevel::kDefault);
 }
 
 VerifyLimits LimitsOf(const v1::Lease& lease) {

@@ -16,6 +16,7 @@
 #include "compiler/text/text.h"
 #include "compiler/verify/verify.h"
 #include "deploy/runtime/kernel_set.h"
+#include "proto/numeric_level.h"
 
 namespace hone {
 namespace {
@@ -32,7 +33,7 @@ absl::StatusOr<CompiledKernel> Compile(const v1::BuildRequest& request) {
   HONE_ASSIGN_OR_RETURN(const Target target, ParseTarget(request.target()));
   CompileOptions options;
   options.symbol = request.symbol();
-  options.numeric = request.numeric() == v1::NUMERIC_STRICT ? NumericLevel::kStrict : NumericLevel::kDefault;
+  options.numeric = ParseNumericLevel(NumericLevelName(request.numeric())).value_or(NumericLevel::kDefault);
   options.threads = request.threads();
   if (request.what_case() == v1::BuildRequest::kOracle) {
     HONE_ASSIGN_OR_RETURN(const PrimFunc oracle, MakeOracle(workload));

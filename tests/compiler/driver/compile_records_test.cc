@@ -89,7 +89,10 @@ class CompileRecords : public testing::Test {
       writes.push_back(PutWorkload{workload});
       const CompiledKernel built = Built(i);
       RecordRow row;
-      row.key = {.workload_hash = workload.hash(), .device_class = device.name, .threads = settings_.threads};
+      row.key = {.workload_hash = workload.hash(),
+                 .device_class = device.name,
+                 .threads = settings_.threads,
+                 .numeric = settings_.wire_numeric()};
       row.origin = "tuned";
       row.record.set_trace(ToText(DefaultOf(i)));
       row.record.set_id(RecordId(row.key, row.record.trace()));
@@ -152,6 +155,17 @@ TEST_F(CompileRecords, SameCodeAsMeasuredKeepsItsTime) {
   for (const auto& kernel : manifest_["kernels"]) {
     EXPECT_EQ(kernel["source"], "record");
     EXPECT_EQ(kernel["measured_us"], 12.5);
+  }
+}
+
+TEST_F(CompileRecords, AStricterUserIsNeverHandedALooserRecord) {
+  settings_.numeric = NumericLevel::kBf16;
+  Store([](size_t, v1::Record&) {});
+  EXPECT_EQ(CompileAndRun().from_records, 2);
+  EXPECT_EQ(manifest_["numeric"], "bf16");
+  for (const NumericLevel stricter : {NumericLevel::kStrict, NumericLevel::kDefault}) {
+    settings_.numeric = stricter;
+    EXPECT_EQ(CompileAndRun().from_defaults, 2) << ToText(stricter);
   }
 }
 
