@@ -259,7 +259,7 @@ class Locked : public CompileRecords {
     std::filesystem::remove(records_.db);
   }
   std::string Refused(const LockFile& lock) {
-    const absl::Status status = CompileLocked(model_, lock, folder_ + "/second.hone").status();
+    const absl::Status status = CompileLocked(model_, lock, *ResolveLocked(lock), folder_ + "/second.hone").status();
     EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
     EXPECT_FALSE(std::filesystem::exists(folder_ + "/second.hone")) << "all or nothing";
     return std::string(status.message());
@@ -272,7 +272,8 @@ TEST_F(Locked, TheSameBundleComesOutWithoutTheDatabase) {
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_EQ(ToJson(*read), ToJson(lock_));
   model_.plan.model_name = "renamed";
-  const absl::StatusOr<CompileSummary> summary = CompileLocked(model_, *read, folder_ + "/second.hone");
+  const absl::StatusOr<CompileSummary> summary =
+      CompileLocked(model_, *read, *ResolveLocked(*read), folder_ + "/second.hone");
   ASSERT_TRUE(summary.ok()) << summary.status();
   EXPECT_EQ(summary->from_records, 1);
   EXPECT_EQ(summary->from_stale_records, 1);
