@@ -9,11 +9,11 @@
 #include "compiler/arith/analyzer.h"
 #include "compiler/arith/linear.h"
 #include "compiler/ir/effects.h"
-#include "compiler/text/text.h"
 #include "compiler/ir/visit.h"
 #include "compiler/lower/lower_threads.h"
 #include "compiler/lower/passes.h"
 #include "compiler/support/status_macros.h"
+#include "compiler/text/text.h"
 
 namespace hone {
 namespace {

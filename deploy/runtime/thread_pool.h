@@ -22,7 +22,8 @@ class ThreadPool {
   struct Options {
     int threads = 0;           // the caller included; 0: as many as CPUs allowed
     bool pin_workers = false;  // worker t runs on the t-th allowed CPU alone (round robin when there are more workers)
-    bool pin_caller = false;   // and so does the thread that creates the pool, as worker 0; undone by the destructor, on that thread
+    bool pin_caller =
+        false;  // and so does the thread that creates the pool, as worker 0; undone by the destructor, on that thread
     double spin_us = 50;
   };
 

@@ -63,7 +63,8 @@ int Nearest(const Knob& knob, int64_t value) {
   return best;
 }
 
-// The best legal choice among those that differ from `start` in at most two knobs, by distance, then by draft.
+// The best legal choice among those that differ from `start` in the fewest knobs, three at most, by distance, then by
+// draft.
 class Repair {
  public:
   Repair(const Generator& generator, const std::vector<int>& places, const Origin& origin)
@@ -71,8 +72,7 @@ class Repair {
 
   std::optional<Choice> From(const Choice& start) {
     Offer(start);
-    if (!best_.has_value()) Change(start, 0, 1);
-    if (!best_.has_value()) Change(start, 0, 2);
+    for (int knobs = 1; knobs <= 3 && !best_.has_value(); ++knobs) Change(start, 0, knobs);
     return best_;
   }
 

@@ -12,8 +12,8 @@
 #include "compiler/arith/analyzer.h"
 #include "compiler/codegen/gpu/dialect.h"
 #include "compiler/codegen/gpu/helpers.h"
-#include "compiler/text/names.h"
 #include "compiler/lower/device_program.h"
+#include "compiler/text/names.h"
 
 namespace hone {
 

@@ -5,9 +5,9 @@
 #include "absl/strings/str_replace.h"
 #include "compiler/codegen/gpu/lane_printer.h"
 #include "compiler/ir/effects.h"
-#include "compiler/text/text.h"
 #include "compiler/ir/visit.h"
 #include "compiler/support/check.h"
+#include "compiler/text/text.h"
 
 namespace hone {
 namespace {

@@ -11,8 +11,8 @@
 // vary, whose errors the network may grow) stays float32.
 #include "compiler/graph/passes.h"
 #include "compiler/graph/passes/rewrite.h"
-#include "compiler/tile/tile_intrinsic.h"
 #include "compiler/support/status_macros.h"
+#include "compiler/tile/tile_intrinsic.h"
 
 namespace hone {
 namespace {

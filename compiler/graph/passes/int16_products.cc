@@ -9,8 +9,8 @@
 
 #include "compiler/graph/passes.h"
 #include "compiler/graph/passes/rewrite.h"
-#include "compiler/tile/tile_intrinsic.h"
 #include "compiler/support/status_macros.h"
+#include "compiler/tile/tile_intrinsic.h"
 
 namespace hone {
 namespace {

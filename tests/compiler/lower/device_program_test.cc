@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "compiler/ir/effects.h"
-#include "compiler/text/text.h"
 #include "compiler/ir/visit.h"
+#include "compiler/text/text.h"
 #include "tests/compiler/lower/check_passes.h"
 
 namespace hone {

@@ -17,9 +17,9 @@
 #include "compiler/codegen/cuda/nvrtc.h"
 #include "compiler/codegen/gpu/print_kernels.h"
 #include "compiler/ir/effects.h"
-#include "compiler/text/text.h"
 #include "compiler/ir/visit.h"
 #include "compiler/support/status_macros.h"
+#include "compiler/text/text.h"
 #include "tests/compiler/lower/thread_schedules.h"
 #include "tests/compiler/schedule/campaign.h"
 

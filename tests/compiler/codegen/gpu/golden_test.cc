@@ -14,9 +14,9 @@
 #include "compiler/codegen/cuda/cuda_cpp.h"
 #include "compiler/codegen/gpu/print_kernels.h"
 #include "compiler/codegen/opencl/opencl_c.h"
-#include "compiler/text/text.h"
 #include "compiler/lower/device_program.h"
 #include "compiler/support/check.h"
+#include "compiler/text/text.h"
 
 namespace hone {
 namespace {
