@@ -1,6 +1,4 @@
-// Products of bytes become products of int16:
-//
-//   product(x, w)  =>  product(cast(x, int16), cast(w, int16))
+// Products of bytes become products of int16 (cast_products.h).
 //
 // Machines without an instruction for sums of products of bytes (AVX-512's and AVX's VNNI) have one for pairs of int16
 // (vpmaddwd). Widening takes the port that shuffles, for every vector that is loaded, and a product loads each operand
@@ -8,8 +6,7 @@
 #include <algorithm>
 
 #include "compiler/graph/passes.h"
-#include "compiler/graph/passes/rewrite.h"
-#include "compiler/support/status_macros.h"
+#include "compiler/graph/passes/cast_products.h"
 #include "compiler/tile/tile_intrinsic.h"
 
 namespace hone {
@@ -28,18 +25,12 @@ bool MultipliesBytes(const ProductShape& shape, const std::set<std::string>& fea
 }  // namespace
 
 absl::Status Int16Products(Graph& graph, const std::set<std::string>& features) {
-  const auto widen = [&](Rewriting& r, const Node& node) -> absl::StatusOr<std::optional<int>> {
-    const std::optional<ProductShape> shape = r.ShapeOfProduct(node);
-    if (!shape.has_value() || shape->left.bits != 8 || shape->right.bits != 8) return std::nullopt;
-    ProductShape wide = *shape;
+  return CastProducts(graph, kInt16, [&](const ProductShape& product, bool) {
+    if (product.left.bits != 8 || product.right.bits != 8 || MultipliesBytes(product, features)) return false;
+    ProductShape wide = product;
     wide.left = wide.right = kInt16;
-    if (MultipliesBytes(*shape, features) || !FindDotProduct(wide, features).has_value()) return std::nullopt;
-    HONE_ASSIGN_OR_RETURN(const int x, r.Cast(node, node.inputs[0], kInt16));
-    HONE_ASSIGN_OR_RETURN(const int w, r.Cast(node, node.inputs[1], kInt16));
-    return r.Add(node.op, node, {x, w}, node.attrs);
-  };
-  HONE_RETURN_IF_ERROR(RewriteNodes(graph, widen).status());
-  return RemoveNoOps(graph);  // readers of one value share its cast
+    return FindDotProduct(wide, features).has_value();
+  });
 }
 
 }  // namespace hone

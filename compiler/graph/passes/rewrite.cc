@@ -57,31 +57,6 @@ absl::StatusOr<int> Rewriting::Transpose(const Node& origin, int value, std::vec
   return Add("transpose", origin, {value}, {{"perm", std::move(perm)}});
 }
 
-absl::StatusOr<int> Rewriting::Cast(const Node& origin, int value, DType to) {
-  const Node* found = Producer(value);
-  const bool moves = found != nullptr && (found->op == "reshape" || found->op == "transpose") && uses(value) == 1;
-  if (!moves) return Add("cast", origin, {value}, {{"to", ToText(to)}});
-  const Node move = *found;  // a copy: nodes are added below
-  HONE_ASSIGN_OR_RETURN(const int cast, Cast(move, move.inputs[0], to));
-  return Add(move.op, move, {cast}, move.attrs);
-}
-
-std::optional<ProductShape> Rewriting::ShapeOfProduct(const Node& node) const {
-  const bool product = node.op == "dense" || node.op == "batch_matmul" || node.op == "conv";
-  if (!product || IntAttr(node.attrs, "groups", 1) != 1) return std::nullopt;
-  const TensorType &out = type(node.outputs[0]), &left = type(node.inputs[0]), &right = type(node.inputs[1]);
-  const std::vector<int64_t> order = IntsAttr(node.attrs, "b_order");
-  const int64_t depth_at = order.empty() ? right.rank() - 2 : order.end()[-2];
-  const std::vector<int64_t> strides = IntsAttr(node.attrs, "strides");
-  const int64_t step = strides.empty() ? 1 : strides.back();  // rows that are not neighbours make no tile
-  return ProductShape{.sum = out.dtype,
-                      .left = left.dtype,
-                      .right = right.dtype,
-                      .rows = out.rank() < 2 || step != 1 ? 1 : out.shape.end()[-2],
-                      .columns = out.shape.back(),
-                      .depth = right.shape[static_cast<size_t>(depth_at)]};
-}
-
 absl::StatusOr<bool> RewriteNodes(Graph& graph, const NodeRewrite& rewrite) {
   std::vector<Node> nodes = std::move(graph.nodes);
   graph.nodes.clear();

@@ -9,7 +9,6 @@
 
 #include "absl/status/statusor.h"
 #include "compiler/graph/graph.h"
-#include "compiler/tile/tile_intrinsic.h"
 
 namespace hone {
 
@@ -35,11 +34,6 @@ class Rewriting {
   absl::StatusOr<int> Reshape(const Node& origin, int value,
                               std::vector<int64_t> shape);  // the value itself where it has it
   absl::StatusOr<int> Transpose(const Node& origin, int value, std::vector<int64_t> perm);
-  // The value in another type. The cast stands in front of transposes and reshapes that lead to this value alone, next
-  // to what makes it: it is elementwise, and so can be the end of that kernel.
-  absl::StatusOr<int> Cast(const Node& origin, int value, DType to);
-  // A dense product, one of batches, or a convolution of one group, as instructions see it; nullopt for other nodes.
-  std::optional<ProductShape> ShapeOfProduct(const Node& node) const;
 
  private:
   friend absl::StatusOr<bool> RewriteNodes(

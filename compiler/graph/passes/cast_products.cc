@@ -1,0 +1,54 @@
+#include "compiler/graph/passes/cast_products.h"
+
+#include <optional>
+
+#include "compiler/graph/op.h"
+#include "compiler/graph/passes.h"
+#include "compiler/graph/passes/rewrite.h"
+#include "compiler/support/status_macros.h"
+
+namespace hone {
+namespace {
+
+// The cast stands in front of transposes and reshapes that lead to this value alone, next to what makes it.
+absl::StatusOr<int> CastTo(Rewriting& r, const Node& origin, int value, DType to) {
+  const Node* found = r.Producer(value);
+  const bool moves = found != nullptr && (found->op == "reshape" || found->op == "transpose") && r.uses(value) == 1;
+  if (!moves) return r.Add("cast", origin, {value}, {{"to", ToText(to)}});
+  const Node move = *found;  // a copy: nodes are added below
+  HONE_ASSIGN_OR_RETURN(const int cast, CastTo(r, move, move.inputs[0], to));
+  return r.Add(move.op, move, {cast}, move.attrs);
+}
+
+// As instructions see it; nullopt for other nodes.
+std::optional<ProductShape> ShapeOfProduct(const Rewriting& r, const Node& node) {
+  const bool product = node.op == "dense" || node.op == "batch_matmul" || node.op == "conv";
+  if (!product || IntAttr(node.attrs, "groups", 1) != 1) return std::nullopt;
+  const TensorType &out = r.type(node.outputs[0]), &left = r.type(node.inputs[0]), &right = r.type(node.inputs[1]);
+  const std::vector<int64_t> order = IntsAttr(node.attrs, "b_order");
+  const int64_t depth_at = order.empty() ? right.rank() - 2 : order.end()[-2];
+  const std::vector<int64_t> strides = IntsAttr(node.attrs, "strides");
+  const int64_t step = strides.empty() ? 1 : strides.back();  // rows that are not neighbours make no tile
+  return ProductShape{.sum = out.dtype,
+                      .left = left.dtype,
+                      .right = right.dtype,
+                      .rows = out.rank() < 2 || step != 1 ? 1 : out.shape.end()[-2],
+                      .columns = out.shape.back(),
+                      .depth = right.shape[static_cast<size_t>(depth_at)]};
+}
+
+}  // namespace
+
+absl::Status CastProducts(Graph& graph, DType type, const GainsByCast& gains) {
+  const auto rewrite = [&](Rewriting& r, const Node& node) -> absl::StatusOr<std::optional<int>> {
+    const std::optional<ProductShape> product = ShapeOfProduct(r, node);
+    if (!product.has_value() || !gains(*product, r.IsConstant(node.inputs[1]))) return std::nullopt;
+    HONE_ASSIGN_OR_RETURN(const int x, CastTo(r, node, node.inputs[0], type));
+    HONE_ASSIGN_OR_RETURN(const int w, CastTo(r, node, node.inputs[1], type));
+    return r.Add(node.op, node, {x, w}, node.attrs);
+  };
+  HONE_RETURN_IF_ERROR(RewriteNodes(graph, rewrite).status());
+  return RemoveNoOps(graph);
+}
+
+}  // namespace hone

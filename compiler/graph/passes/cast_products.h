@@ -1,0 +1,25 @@
+// Products that are computed of operands of another type:
+//
+//   product(x, w)             =>  product(cast(x, type), cast(w, type))
+//   product(reshape(x), w)    =>  product(reshape(cast(x, type)), w')       and so through transposes
+//
+// The cast of a constant is made now. That of x is elementwise: where the product alone reads x, it is the end of the
+// kernel that makes x.
+#pragma once
+
+#include <functional>
+
+#include "absl/status/status.h"
+#include "compiler/graph/graph.h"
+#include "compiler/tile/tile_intrinsic.h"
+
+namespace hone {
+
+// Whether the product, as it stands, gains by the other type. `right_is_constant`: of its second operand.
+using GainsByCast = std::function<bool(const ProductShape& product, bool right_is_constant)>;
+
+// Dense products, those of batches, and convolutions of one group, where `gains` says so. Readers of one value share
+// its cast.
+absl::Status CastProducts(Graph& graph, DType type, const GainsByCast& gains);
+
+}  // namespace hone
