@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "compiler/graph/passes.h"
+#include "compiler/graph/passes/permutation.h"
 #include "compiler/graph/passes/rewrite.h"
 #include "compiler/support/status_macros.h"
 
@@ -72,10 +73,8 @@ Replacement FoldIntoWrites(Rewriting& r, const Node& node) {
   if (product == nullptr || product->attrs.count("result_order") > 0) return std::nullopt;
   const std::optional<Ints> dims = OrderAfter(r.shape(value), r.shape(node.inputs[0]), IntsAttr(node.attrs, "perm"));
   if (!dims.has_value()) return std::nullopt;
-  Ints order(dims->size());
-  for (size_t d = 0; d < dims->size(); ++d) order[static_cast<size_t>((*dims)[d])] = static_cast<int64_t>(d);
   Attrs attrs = product->attrs;
-  attrs["result_order"] = order;
+  attrs["result_order"] = Inverse(*dims);
   HONE_ASSIGN_OR_RETURN(const int ordered, r.Add("batch_matmul", *product, product->inputs, attrs));
   return r.Reshape(node, ordered, r.shape(node.outputs[0]));
 }

@@ -13,6 +13,7 @@
 
 #include "compiler/graph/op.h"
 #include "compiler/graph/passes.h"
+#include "compiler/graph/passes/permutation.h"
 #include "compiler/graph/passes/rewrite.h"
 #include "compiler/support/status_macros.h"
 
@@ -34,14 +35,6 @@ constexpr int64_t kFewTerms = 16;
 
 bool AllAre(const Ints& values, int64_t value) {
   return std::all_of(values.begin(), values.end(), [=](int64_t v) { return v == value; });
-}
-
-bool AreInverse(const Ints& a, const Ints& b) {
-  if (a.size() != b.size()) return false;
-  for (size_t i = 0; i < a.size(); ++i) {
-    if (b[a[i]] != static_cast<int64_t>(i)) return false;
-  }
-  return true;
 }
 
 bool IsChannelsFirstToLast(const Ints& perm) {
@@ -122,9 +115,7 @@ Transposed WhatMoves(Rewriting& r, const Node& transpose) {
   const Ints& image = r.shape(value);
   if (reshape == nullptr || r.uses(value) > 1 || image[0] != 1 || perm.size() < 3) return {value, perm};
   const Ints& matrix = r.shape(reshape->inputs[0]);
-  Ints inverse(perm.size());
-  for (size_t i = 0; i < perm.size(); ++i) inverse[perm[i]] = static_cast<int64_t>(i);
-  if (!IsChannelsFirstToLast(inverse) || matrix.size() != 2 || matrix[1] != image.back()) return {value, perm};
+  if (!IsChannelsFirstToLast(Inverse(perm)) || matrix.size() != 2 || matrix[1] != image.back()) return {value, perm};
   return {reshape->inputs[0], {1, 0}};
 }
 
@@ -137,7 +128,7 @@ Replacement Keep(Rewriting& r, const Node& node) {
   const Node* transpose = r.Producer(image, "transpose");
   if (transpose == nullptr || r.uses(image) > 1) return std::nullopt;
   const Ints perm = IntsAttr(transpose->attrs, "perm");
-  if (!AreInverse(perm, back) || !Stays(r, chain->product, perm)) return std::nullopt;
+  if (back != Inverse(perm) || !Stays(r, chain->product, perm)) return std::nullopt;
   HONE_ASSIGN_OR_RETURN(int value, WithoutTranspose(r, chain->product, transpose->inputs[0], perm));
   for (size_t i = chain->elementwise.size(); i-- > 0;) {
     const Node& plain = chain->elementwise[i];

@@ -11,6 +11,7 @@
 
 #include "compiler/graph/op.h"
 #include "compiler/graph/passes.h"
+#include "compiler/graph/passes/permutation.h"
 #include "compiler/graph/passes/reshape_groups.h"
 #include "compiler/graph/passes/rewrite.h"
 #include "compiler/support/status_macros.h"
@@ -20,12 +21,6 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 using Replacement = absl::StatusOr<std::optional<int>>;
-
-Ints Inverse(const Ints& perm) {
-  Ints inverse(perm.size());
-  for (size_t i = 0; i < perm.size(); ++i) inverse[perm[i]] = static_cast<int64_t>(i);
-  return inverse;
-}
 
 Ints Permuted(const Ints& values, const Ints& perm) {
   Ints result;
