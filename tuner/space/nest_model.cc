@@ -253,12 +253,9 @@ std::optional<double> NestModel::Cost(const NestPlan& plan) const {
 }
 
 bool NestModel::PassesByFewTiles(const NestPlan& plan) const {
-  int64_t tiles = 1;
-  for (const int iter : spatial_) {
-    if (iter != vector_iter_ && !HasOwnPanels(block_, shape_, iter)) tiles *= plan.steps[static_cast<size_t>(iter)];
-  }
   const Sizes tile = TileSizes(plan, plan.inner);
-  return tiles <= kFewTiles && std::any_of(reads_.begin(), reads_.end(), [&](const Read& read) {
+  return TilesOfRows(block_, shape_, plan) <= kFewTiles &&
+         std::any_of(reads_.begin(), reads_.end(), [&](const Read& read) {
            return read.cold && 2 * read.region.Elements(tile) * read.element > static_cast<double>(target_.l1d);
          });
 }

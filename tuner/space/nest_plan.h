@@ -106,14 +106,20 @@ inline bool HasOwnPanels(const BlockInfo& block, const NestShape& shape, int ite
          block.reads[static_cast<size_t>(shape.panels[0])].strides[static_cast<size_t>(iter)] != 0;
 }
 
-// Whether the rows of a tile are all that a panel meets in a piece: it is then read once, as a stream, and what is
-// asked for before its time is a little further on in it. Else it is the next panel, while rows pass over this one.
-inline bool OneSetOfRows(const BlockInfo& block, const NestShape& shape, const NestPlan& plan) {
+// Tiles of rows that pass over a panel in a piece.
+inline int64_t TilesOfRows(const BlockInfo& block, const NestShape& shape, const NestPlan& plan) {
+  int64_t tiles = 1;
   for (int i = 0; i < static_cast<int>(block.iters.size()); ++i) {
-    const bool rows = block.spatial(i) && i != block.last_iter() && !HasOwnPanels(block, shape, i);
-    if (rows && plan.steps[static_cast<size_t>(i)] > 1) return false;
+    if (block.spatial(i) && i != block.last_iter() && !HasOwnPanels(block, shape, i))
+      tiles *= plan.steps[static_cast<size_t>(i)];
   }
-  return true;
+  return tiles;
+}
+
+// Whether a panel is read once, as a stream: what is asked for before its time is then a little further on in it. Else
+// it is the next panel, while rows pass over this one.
+inline bool OneSetOfRows(const BlockInfo& block, const NestShape& shape, const NestPlan& plan) {
+  return TilesOfRows(block, shape, plan) == 1;
 }
 
 }  // namespace hone
