@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "compiler/support/status_macros.h"
+#include "compiler/target/target_text.h"
 
 namespace hone {
 namespace {
@@ -66,11 +67,7 @@ constexpr Fact kFacts[] = {
     {"bandwidth", &GpuTarget::bandwidth, false, 1000000},
 };
 
-std::string FactText(const Fact& fact, int64_t value) {
-  if (fact.bytes && value != 0 && value % kMiB == 0) return absl::StrCat(value / kMiB, "M");
-  if (fact.bytes && value != 0 && value % kKiB == 0) return absl::StrCat(value / kKiB, "K");
-  return absl::StrCat(value);
-}
+std::string FactText(const Fact& fact, int64_t value) { return fact.bytes ? SizeText(value) : absl::StrCat(value); }
 
 std::optional<int64_t> ParseFact(const Fact& fact, std::string text) {
   int64_t unit = 1, number = 0;
@@ -79,10 +76,6 @@ std::optional<int64_t> ParseFact(const Fact& fact, std::string text) {
   if (unit != 1) text.pop_back();
   if (!absl::SimpleAtoi(text, &number) || number < 1 || number > fact.most / unit) return std::nullopt;
   return number * unit;
-}
-
-absl::Status Unknown(const std::string& text, const std::string& what, const std::string& remedy) {
-  return absl::InvalidArgumentError(absl::StrCat("target \"", text, "\": ", what, "; ", remedy));
 }
 
 template <class Row, class Name>
@@ -98,9 +91,9 @@ absl::Status SetFact(const std::string& text, const std::string& word, GpuTarget
   const std::optional<int64_t> value =
       fact == std::end(kFacts) || parts.size() != 2 ? std::nullopt : ParseFact(*fact, parts[1]);
   if (!value.has_value()) {
-    return Unknown(text, absl::StrCat("\"", word, "\" is not a fact"),
-                   absl::StrCat("write NAME=NUMBER, from 1 on, with one of ",
-                                NamesOf(kFacts, [](const Fact& f) { return std::string(f.name); })));
+    return UnknownInTarget(text, absl::StrCat("\"", word, "\" is not a fact"),
+                           absl::StrCat("write NAME=NUMBER, from 1 on, with one of ",
+                                        NamesOf(kFacts, [](const Fact& f) { return std::string(f.name); })));
   }
   target.*(fact->value) = *value;
   return absl::OkStatus();
@@ -117,8 +110,8 @@ absl::StatusOr<GpuTarget> ParseGpuTarget(std::string_view target_text) {
   const std::vector<std::string> words = absl::StrSplit(text, ',');
   const auto* row = std::ranges::find_if(kGpus, [&](const GpuTarget& gpu) { return NameOf(gpu) == words[0]; });
   if (row == std::end(kGpus)) {
-    return Unknown(text, absl::StrCat("\"", words[0], "\" names no known architecture of a GPU"),
-                   absl::StrCat("known are ", NamesOf(kGpus, NameOf)));
+    return UnknownInTarget(text, absl::StrCat("\"", words[0], "\" names no known architecture of a GPU"),
+                           absl::StrCat("known are ", NamesOf(kGpus, NameOf)));
   }
   GpuTarget target = *row;
   for (size_t i = 1; i < words.size(); ++i) HONE_RETURN_IF_ERROR(SetFact(text, words[i], target));

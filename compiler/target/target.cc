@@ -13,15 +13,10 @@
 #include "compiler/support/status_macros.h"
 #include "compiler/target/cpu_table.h"
 #include "compiler/target/host.h"
+#include "compiler/target/target_text.h"
 
 namespace hone {
 namespace {
-
-std::string SizeText(int64_t bytes) {
-  if (bytes != 0 && bytes % (1 << 20) == 0) return absl::StrCat(bytes >> 20, "M");
-  if (bytes != 0 && bytes % (1 << 10) == 0) return absl::StrCat(bytes >> 10, "K");
-  return absl::StrCat(bytes);
-}
 
 std::optional<int64_t> ParseSize(std::string text) {
   int64_t unit = 1;
@@ -85,10 +80,6 @@ Target FromHost(const HostFacts& facts) {
   return target;
 }
 
-absl::Status Unknown(const std::string& text, const std::string& what, const std::string& remedy) {
-  return absl::InvalidArgumentError(absl::StrCat("target \"", text, "\": ", what, "; ", remedy));
-}
-
 absl::Status SetFact(const std::string& text, const std::string& fact, Target* target) {
   const std::vector<std::string> parts = absl::StrSplit(fact, absl::MaxSplits('=', 1));
   const int64_t value = parts.size() == 2 ? ParseSize(parts[1]).value_or(-1) : -1;
@@ -101,7 +92,8 @@ absl::Status SetFact(const std::string& text, const std::string& fact, Target* t
   } else if (field != nullptr && value >= 0) {
     *field = value;
   } else {
-    return Unknown(text, absl::StrCat("\"", fact, "\" is not a fact"), "write l1d=48K, l2=1M, l3=32M or cores=2");
+    return UnknownInTarget(text, absl::StrCat("\"", fact, "\" is not a fact"),
+                           "write l1d=48K, l2=1M, l3=32M or cores=2");
   }
   return absl::OkStatus();
 }
@@ -111,7 +103,7 @@ absl::Status SetFact(const std::string& text, const std::string& fact, Target* t
 absl::StatusOr<Target> ParseTarget(std::string_view target_text) {
   const std::string text(target_text);
   if (!absl::StartsWith(text, "cpu:")) {
-    return Unknown(text, "it does not start with \"cpu:\"", "write cpu:native, or cpu: and the name of a core");
+    return UnknownInTarget(text, "it does not start with \"cpu:\"", "write cpu:native, or cpu: and the name of a core");
   }
   const std::vector<std::string> parts = absl::StrSplit(text.substr(4), ',');
   const std::string& core = parts[0];
@@ -125,8 +117,8 @@ absl::StatusOr<Target> ParseTarget(std::string_view target_text) {
   for (const CpuInfo& row : CpuTable()) names.emplace_back(row.name);
   for (const std::string& candidate : names) try_name(candidate);
   if (name.empty()) {
-    return Unknown(text, absl::StrCat("\"", core, "\" names no known core"),
-                   absl::StrCat("known are ", absl::StrJoin(names, ", ")));
+    return UnknownInTarget(text, absl::StrCat("\"", core, "\" names no known core"),
+                           absl::StrCat("known are ", absl::StrJoin(names, ", ")));
   }
   const CpuInfo* cpu = FindCpu(name == "native" ? HostTarget().cpu : name);
   Target target = name == "native" ? HostTarget() : FromCpu(*cpu);
@@ -143,8 +135,8 @@ absl::StatusOr<Target> ParseTarget(std::string_view target_text) {
     }
     changes.erase(0, feature.size() + 1);
     if (std::ranges::find(known, feature) == known.end()) {
-      return Unknown(text, absl::StrCat("\"", feature, "\" is not a feature of ", target.arch),
-                     absl::StrCat("known are ", absl::StrJoin(known, ", ")));
+      return UnknownInTarget(text, absl::StrCat("\"", feature, "\" is not a feature of ", target.arch),
+                             absl::StrCat("known are ", absl::StrJoin(known, ", ")));
     }
     if (add) {
       target.features.insert(feature);
@@ -153,10 +145,10 @@ absl::StatusOr<Target> ParseTarget(std::string_view target_text) {
     }
   }
   if (target.arch == "x86_64" && !(target.has("avx2") && target.has("fma") && target.has("f16c"))) {
-    return Unknown(text, "it lacks avx2, fma or f16c", "the oldest x86-64 supported is cpu:x86-64-v3");
+    return UnknownInTarget(text, "it lacks avx2, fma or f16c", "the oldest x86-64 supported is cpu:x86-64-v3");
   }
   if (target.arch == "aarch64" && !target.has("neon")) {
-    return Unknown(text, "it lacks neon", "the oldest AArch64 supported is cpu:generic");
+    return UnknownInTarget(text, "it lacks neon", "the oldest AArch64 supported is cpu:generic");
   }
   for (size_t i = 1; i < parts.size(); ++i) HONE_RETURN_IF_ERROR(SetFact(text, parts[i], &target));
   Complete(&target, *cpu);
