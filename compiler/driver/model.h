@@ -11,10 +11,9 @@
 #include "compiler/frontend/onnx_import.h"
 #include "compiler/graph/plan.h"
 #include "compiler/graph/planner.h"
-#include "compiler/ir/numeric.h"
+#include "compiler/ir/wire_numeric.h"
 #include "compiler/target/target.h"
 #include "compiler/text/canonical.h"
-#include "proto/numeric_level.h"
 #include "tuner/space/generator.h"
 
 namespace hone {
@@ -34,7 +33,7 @@ struct ResolvedSettings {
   int threads = 1;
   NumericLevel numeric = NumericLevel::kDefault;
   Machine machine;
-  v1::NumericLevel wire_numeric() const { return NumericLevelOfName(ToText(numeric)); }
+  v1::NumericLevel wire_numeric() const { return ToWire(numeric); }
   SpaceOptions space() const { return {target, threads, numeric, machine}; }
   PlanOptions plan() const { return {.features = target.features, .numeric = numeric}; }
 };

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
+#include "compiler/ir/wire_numeric.h"
 #include "compiler/schedule/trace/trace.h"
 #include "compiler/support/check.h"
 #include "compiler/support/status_macros.h"
@@ -127,7 +128,7 @@ Recording OfKind(Recording recording, std::string_view kind) {
 absl::StatusOr<std::shared_ptr<const RecordedSpace>> RecordedSpace::Make(const Recording& recording, int threads) {
   HONE_ASSIGN_OR_RETURN(const PrimFunc workload, ParsePrimFunc(recording.workload));
   HONE_ASSIGN_OR_RETURN(const Target target, ParseTarget(recording.target));
-  const NumericLevel numeric = ParseNumericLevel(NumericLevelName(recording.numeric)).value_or(NumericLevel::kDefault);
+  const NumericLevel numeric = FromWire(recording.numeric);
   HONE_ASSIGN_OR_RETURN(const Machine machine, ParseMachine(recording.machine, target));
   HONE_ASSIGN_OR_RETURN(const std::unique_ptr<CandidateSpace> today,
                         MakeGeneratedSpace(workload, {target, recording.threads, numeric, machine}));

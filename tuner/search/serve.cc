@@ -5,9 +5,9 @@
 #include <cstdio>
 #include <utility>
 
+#include "compiler/ir/wire_numeric.h"
 #include "compiler/support/status_macros.h"
 #include "compiler/text/text.h"
-#include "proto/numeric_level.h"
 
 namespace hone {
 namespace {
@@ -22,7 +22,7 @@ absl::StatusOr<std::unique_ptr<TaskSearch>> CreateSearch(const v1::SearchRequest
   const absl::StatusOr<Machine> machine = ParseMachine(request.device().machine(), target);
   SearchTuning tuning;
   tuning.threads = HostTarget().cores;
-  const NumericLevel numeric = ParseNumericLevel(NumericLevelName(request.numeric())).value_or(NumericLevel::kDefault);
+  const NumericLevel numeric = FromWire(request.numeric());
   return TaskSearch::Create(
       workload,
       {target, std::clamp(request.threads(), 1, kMostThreads), numeric, machine.ok() ? *machine : UsualMachine(target)},

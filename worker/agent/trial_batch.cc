@@ -6,11 +6,11 @@
 #include <random>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/ir/wire_numeric.h"
 #include "compiler/support/crash_point.h"
 #include "compiler/support/sha256.h"
 #include "compiler/support/stopwatch.h"
 #include "compiler/text/canonical.h"
-#include "proto/numeric_level.h"
 #include "worker/agent/check_winner.h"
 #include "worker/agent/verify_candidate.h"
 #include "worker/measure/statistics.h"
@@ -32,10 +32,6 @@ constexpr double kNoiseMemory = 0.8, kLeastNoise = 0.005, kMostNoise = 0.1;
 constexpr absl::Duration kDuelCheck = absl::Milliseconds(100), kFirstCheck = absl::Milliseconds(20);
 // Timings below this are not those of a program that did its work.
 constexpr double kShortestMicroseconds = 0.01;
-
-NumericLevel Level(v1::NumericLevel level) {
-  return ParseNumericLevel(NumericLevelName(level)).value_or(NumericLevel::kDefault);
-}
 
 VerifyLimits LimitsOf(const v1::Lease& lease) {
   return {.threads = lease.threads(),
@@ -147,9 +143,9 @@ void TrialBatch::Verify(Contender& contender, bool right_before) const {
   const v1::Lease& lease = contender.lease;
   const v1::BuildReply& reply = contender.built.reply();
   const VerifyLimits limits = LimitsOf(lease);
-  Verified verified = right_before
-                          ? StartCandidate(task_, reply.image(), reply.kernel_set(), limits)
-                          : VerifyCandidate(task_, reply.image(), reply.kernel_set(), Level(lease.numeric()), limits);
+  Verified verified =
+      right_before ? StartCandidate(task_, reply.image(), reply.kernel_set(), limits)
+                   : VerifyCandidate(task_, reply.image(), reply.kernel_set(), FromWire(lease.numeric()), limits);
   if (verified.kind != v1::OUTCOME_UNSPECIFIED) return Set(&contender.outcome, verified.kind, verified.detail);
   contender.outcome.set_max_error(verified.worst_error);
   contender.runner = std::move(verified.runner);
@@ -228,7 +224,7 @@ void TrialBatch::CheckAsWinner(Contender& contender) const {
   const v1::Lease& lease = contender.lease;
   WinnerCheck check;
   check.call_us = Median(std::vector<double>(samples.begin(), samples.end()));
-  check.level = Level(lease.numeric());
+  check.level = FromWire(lease.numeric());
   check.limits = LimitsOf(lease);
   check.duration = lease.duel() ? kDuelCheck : kFirstCheck;
   std::string detail;

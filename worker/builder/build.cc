@@ -6,6 +6,7 @@
 #include "compiler/codegen/compile.h"
 #include "compiler/codegen/link_image.h"
 #include "compiler/interp/oracle.h"
+#include "compiler/ir/wire_numeric.h"
 #include "compiler/schedule/primitives/annotate.h"
 #include "compiler/schedule/primitives/choose_algorithm.h"
 #include "compiler/schedule/schedule.h"
@@ -16,7 +17,6 @@
 #include "compiler/text/text.h"
 #include "compiler/verify/verify.h"
 #include "deploy/runtime/kernel_set.h"
-#include "proto/numeric_level.h"
 
 namespace hone {
 namespace {
@@ -33,7 +33,7 @@ absl::StatusOr<CompiledKernel> Compile(const v1::BuildRequest& request) {
   HONE_ASSIGN_OR_RETURN(const Target target, ParseTarget(request.target()));
   CompileOptions options;
   options.symbol = request.symbol();
-  options.numeric = ParseNumericLevel(NumericLevelName(request.numeric())).value_or(NumericLevel::kDefault);
+  options.numeric = FromWire(request.numeric());
   options.threads = request.threads();
   if (request.what_case() == v1::BuildRequest::kOracle) {
     HONE_ASSIGN_OR_RETURN(const PrimFunc oracle, MakeOracle(workload));
