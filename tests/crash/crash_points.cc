@@ -35,8 +35,10 @@ std::vector<std::string> CrashPoints() {
 }
 
 Trigger::Trigger(const system_test::TempFolder& folder, std::string point, int64_t visit)
-    : point_(std::move(point)), file_(folder / ".run/visits"), visit_(visit) {
-  fs::remove(file_);  // processes of the trigger before this one keep counting in their own
+    : point_(std::move(point)), visit_(visit) {
+  // A file of its own: processes that the hosts of earlier triggers start later still have theirs in their environment.
+  static int triggers = 0;
+  file_ = folder / absl::StrCat(".run/visits", triggers++);
   system_test::WriteAll(file_, std::string(sizeof(*count_), '\0'));
   const int file = ::open(file_.c_str(), O_RDWR | O_CLOEXEC);
   void* shared = ::mmap(nullptr, sizeof(*count_), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
@@ -45,7 +47,10 @@ Trigger::Trigger(const system_test::TempFolder& folder, std::string point, int64
   count_ = static_cast<std::atomic<int64_t>*>(shared);
 }
 
-Trigger::~Trigger() { ::munmap(count_, sizeof(*count_)); }
+Trigger::~Trigger() {
+  ::munmap(count_, sizeof(*count_));
+  fs::remove(file_);
+}
 
 std::map<std::string, std::string> Trigger::environment() const {
   return {{"HONE_CRASH_AT", absl::StrCat(point_, ":", visit_, ":", file_)}};

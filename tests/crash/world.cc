@@ -41,6 +41,10 @@ std::unique_ptr<SqlQuery> Query(SqliteConnection& connection, const std::string&
   return query.ok() ? *std::move(query) : nullptr;
 }
 
+std::string HowItIs(Process& process, const char* name) {
+  return process.running() ? absl::StrCat(name, " runs") : absl::StrCat(name, " ended with ", process.Wait());
+}
+
 bool Next(SqlQuery& query) {
   const absl::StatusOr<bool> row = query.Next();
   EXPECT_TRUE(row.ok()) << row.status();
@@ -139,7 +143,8 @@ bool World::WorkUntilFired(Trigger& trigger, int trials, double seconds) {
   if (!WaitUntil(over, kPatience)) trigger.FireAtNextVisit();
   WaitUntil(over, seconds);
   EXPECT_TRUE(trigger.fired() || (daemon_->running() && worker_->running()))
-      << "ended by itself, before " << trigger.point() << "\n"
+      << "ended by itself, before " << trigger.point() << ": " << HowItIs(*daemon_, "honed") << ", "
+      << HowItIs(*worker_, "hone-worker") << "\n"
       << daemon_->Errors() << worker_->Errors().substr(0, 4000);
   if (trigger.fired()) ++kills_;
   return trigger.fired();
