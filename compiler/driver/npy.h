@@ -5,7 +5,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "compiler/interp/ndarray.h"
+#include "compiler/array/ndarray.h"
 
 namespace hone {
 

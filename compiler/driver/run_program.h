@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "compiler/array/ndarray.h"
 #include "compiler/driver/time_runs.h"
-#include "compiler/interp/ndarray.h"
 #include "compiler/schedule/program.h"
 
 namespace hone {

@@ -14,7 +14,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "compiler/interp/ndarray.h"
+#include "compiler/array/ndarray.h"
 #include "compiler/ir/stmt.h"
 
 namespace hone {

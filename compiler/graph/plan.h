@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "compiler/interp/ndarray.h"
+#include "compiler/array/ndarray.h"
 #include "compiler/ir/stmt.h"
 
 namespace hone {

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "compiler/array/ndarray.h"
 #include "compiler/interp/async_copies.h"
 #include "compiler/interp/bytecode.h"
-#include "compiler/interp/ndarray.h"
 #include "compiler/interp/races.h"
 #include "compiler/support/random.h"
 

@@ -22,7 +22,7 @@ struct ErrorPoint {
   std::function<Expr(const Expr&)> bind;  // gives an expression a name, so that it is computed once
 };
 
-// How far a right kernel's value may be from the exact one (compiler/interp/oracle.h has the theory).
+// How far a right kernel's value may be from the exact one (compiler/oracle/oracle.h has the theory).
 struct FunctionErrors {
   // The absolute error that those of the arguments make; null or absent: none.
   Expr (*carried)(const ErrorPoint&) = nullptr;

@@ -7,9 +7,9 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "compiler/array/ndarray.h"
 #include "compiler/codegen/compile.h"
 #include "compiler/codegen/link_image.h"
-#include "compiler/interp/ndarray.h"
 #include "compiler/sandbox/layer_bits.h"
 #include "compiler/support/status_macros.h"
 #include "worker/runner/runner_client.h"

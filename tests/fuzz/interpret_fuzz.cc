@@ -5,8 +5,8 @@
 #include <string_view>
 
 #include "compiler/interp/interpreter.h"
-#include "compiler/interp/oracle.h"
 #include "compiler/interp/random_input.h"
+#include "compiler/oracle/oracle.h"
 #include "compiler/text/text.h"
 #include "compiler/verify/verify.h"
 

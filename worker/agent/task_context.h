@@ -8,8 +8,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "compiler/interp/ndarray.h"
-#include "compiler/interp/oracle.h"
+#include "compiler/array/ndarray.h"
+#include "compiler/oracle/oracle.h"
 #include "hone/v1/common.pb.h"
 #include "worker/agent/builders.h"
 #include "worker/oracle/oracle_process.h"
@@ -18,7 +18,7 @@
 namespace hone {
 
 // The outputs of one input set by the oracle: the value and the error scale of every element
-// (compiler/interp/oracle.h).
+// (compiler/oracle/oracle.h).
 struct ExpectedOutput {
   NdArray value, scale;  // float64
 };

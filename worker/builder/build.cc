@@ -5,8 +5,8 @@
 
 #include "compiler/codegen/compile.h"
 #include "compiler/codegen/link_image.h"
-#include "compiler/interp/oracle.h"
 #include "compiler/ir/wire_numeric.h"
+#include "compiler/oracle/oracle.h"
 #include "compiler/schedule/primitives/annotate.h"
 #include "compiler/schedule/primitives/choose_algorithm.h"
 #include "compiler/schedule/schedule.h"

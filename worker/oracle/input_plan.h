@@ -8,7 +8,7 @@
 //
 // A sum over a 3x3 window, which Winograd's algorithm may compute, gets no peaks and no patterns: the error of that
 // algorithm follows the largest element of a tile, so that it keeps a bound that holds element by element
-// (compiler/interp/oracle.h) only where all elements are of one size.
+// (compiler/oracle/oracle.h) only where all elements are of one size.
 #pragma once
 
 #include <vector>

@@ -10,7 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "compiler/interp/ndarray.h"
+#include "compiler/array/ndarray.h"
 #include "compiler/interp/random_input.h"
 #include "compiler/sandbox/sandboxed_process.h"
 #include "hone/v1/oracle.pb.h"

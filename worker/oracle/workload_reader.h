@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "compiler/interp/ndarray.h"
+#include "compiler/array/ndarray.h"
 #include "compiler/ir/stmt.h"
 #include "hone/v1/oracle.pb.h"
 

@@ -9,7 +9,7 @@
 #include <variant>
 #include <vector>
 
-#include "compiler/interp/ndarray.h"
+#include "compiler/array/ndarray.h"
 
 namespace hone {
 

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "compiler/interp/oracle.h"
+#include "compiler/oracle/oracle.h"
 #include "compiler/te/te.h"
 #include "compiler/topi/attention.h"
 #include "compiler/topi/conv.h"

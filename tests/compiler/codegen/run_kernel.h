@@ -14,10 +14,10 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "compiler/array/ndarray.h"
 #include "compiler/codegen/compile.h"
 #include "compiler/codegen/link_image.h"
 #include "compiler/interp/interpreter.h"
-#include "compiler/interp/ndarray.h"
 #include "compiler/interp/random_input.h"
 #include "compiler/support/status_macros.h"
 #include "compiler/text/text.h"

@@ -9,7 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "compiler/interp/ndarray.h"
+#include "compiler/array/ndarray.h"
 #include "compiler/schedule/schedule.h"
 #include "compiler/support/check.h"
 

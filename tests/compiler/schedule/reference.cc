@@ -8,9 +8,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/interp/interpreter.h"
-#include "compiler/interp/oracle.h"
 #include "compiler/interp/random_input.h"
 #include "compiler/ir/visit.h"
+#include "compiler/oracle/oracle.h"
 #include "compiler/schedule/primitives/choose_algorithm.h"
 #include "compiler/support/check.h"
 #include "compiler/text/text.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "compiler/interp/ndarray.h"
+#include "compiler/array/ndarray.h"
 #include "compiler/schedule/schedule.h"
 #include "tests/compiler/schedule/workload_table.h"
 

@@ -14,7 +14,7 @@ struct SmallWorkload {
   std::string name;
   PrimFunc func;
   // On small integers (InputKind::kInteger) every intermediate is an integer below 2^24: any order of sums gives the
-  // same bits. Where it is false results are held to the oracle's bound (compiler/interp/oracle.h) at the level.
+  // same bits. Where it is false results are held to the oracle's bound (compiler/oracle/oracle.h) at the level.
   bool exact = true;
   NumericLevel level = NumericLevel::kStrict;
 };

@@ -5,7 +5,7 @@
 #include <functional>
 #include <vector>
 
-#include "compiler/interp/ndarray.h"
+#include "compiler/array/ndarray.h"
 #include "compiler/te/te.h"
 
 namespace hone::topi {

@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "compiler/ir/stmt.h"
 
-namespace hone::interp {
+namespace hone::error_analysis {
 
 // A value and how far a right kernel's may be from it: at most error + relative * |value|, times the level's constant.
 // Floats are float64; integers and bool keep their types (a bool's error is 1 where it may be the other one).
@@ -62,4 +62,4 @@ class ErrorRules {
   Names names_;
 };
 
-}  // namespace hone::interp
+}  // namespace hone::error_analysis

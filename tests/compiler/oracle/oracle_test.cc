@@ -1,5 +1,5 @@
 // The oracle accepts every right way to compute a workload and refuses wrong ones.
-#include "compiler/interp/oracle.h"
+#include "compiler/oracle/oracle.h"
 
 #include <cmath>
 #include <functional>

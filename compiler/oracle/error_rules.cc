@@ -1,4 +1,4 @@
-#include "compiler/interp/error_rules.h"
+#include "compiler/oracle/error_rules.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,14 +6,14 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
-#include "compiler/interp/oracle.h"
 #include "compiler/ir/math_functions.h"
 #include "compiler/ir/scalar_arith.h"
 #include "compiler/ir/structural.h"
 #include "compiler/ir/visit.h"
+#include "compiler/oracle/oracle.h"
 #include "compiler/support/status_macros.h"
 
-namespace hone::interp {
+namespace hone::error_analysis {
 namespace {
 
 constexpr DType kF64 = DType::Float(64);
@@ -403,4 +403,4 @@ absl::StatusOr<Estimate> ErrorRules::Of(const Expr& e) {
   return absl::UnimplementedError("an oracle of a program with vectors; it is made from the workload");
 }
 
-}  // namespace hone::interp
+}  // namespace hone::error_analysis

@@ -1,4 +1,4 @@
-#include "compiler/interp/ndarray.h"
+#include "compiler/array/ndarray.h"
 
 #include <bit>
 #include <cmath>

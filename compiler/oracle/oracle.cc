@@ -1,4 +1,4 @@
-#include "compiler/interp/oracle.h"
+#include "compiler/oracle/oracle.h"
 
 #include <algorithm>
 #include <set>
@@ -6,19 +6,19 @@
 #include <unordered_set>
 
 #include "absl/strings/str_cat.h"
-#include "compiler/interp/error_rules.h"
 #include "compiler/ir/block_regions.h"
 #include "compiler/ir/structural.h"
 #include "compiler/ir/visit.h"
+#include "compiler/oracle/error_rules.h"
 #include "compiler/support/status_macros.h"
 
 namespace hone {
 namespace {
 
-using interp::ErrorRules;
-using interp::Estimate;
-using interp::SumGrowth;
-using interp::UnitRoundoff;
+using error_analysis::ErrorRules;
+using error_analysis::Estimate;
+using error_analysis::SumGrowth;
+using error_analysis::UnitRoundoff;
 
 constexpr DType kF64 = DType::Float(64);
 

@@ -1,9 +1,9 @@
 #include <cmath>
 #include <limits>
 
-#include "compiler/interp/error_rules.h"
-#include "compiler/interp/oracle.h"
 #include "compiler/ir/scalar_arith.h"
+#include "compiler/oracle/error_rules.h"
+#include "compiler/oracle/oracle.h"
 
 namespace hone {
 
@@ -28,7 +28,7 @@ double ErrorOverBound(double value, double oracle_value, double scale, DType dty
   if (std::isinf(value) || std::isinf(oracle_value)) return kInfinity;
   if (scale <= 0) return kInfinity;  // exact, and not equal
   const double constant = LevelConstant(level);
-  return difference / (constant * (Epsilon(dtype) * scale + interp::SmallestNormal(dtype)));
+  return difference / (constant * (Epsilon(dtype) * scale + error_analysis::SmallestNormal(dtype)));
 }
 
 bool WithinBound(double value, double oracle_value, double scale, DType dtype, NumericLevel level) {
