@@ -120,6 +120,11 @@ class Prover {
     HONE_RETURN_IF_ERROR(Under(condition, [&] { return Visit(choice.yes); }));
     return Under(MakeNot(condition), [&] { return Visit(choice.no); });
   }
+  absl::Status Do(const While& loop) {
+    HONE_RETURN_IF_ERROR(Visit(loop.condition));
+    const Expr condition = Stable(loop.condition);
+    return Under(condition, [&] { return Visit(loop.body); });
+  }
   absl::Status Do(const Let& let) {
     HONE_RETURN_IF_ERROR(Visit(let.value));
     const Scope scope(*this);

@@ -14,6 +14,8 @@ void Emitter::EmitStmt(const Stmt& stmt) {
     EmitStore(*store);
   } else if (const IfThen* branch = stmt.As<IfThen>()) {
     EmitIf(*branch);
+  } else if (const While* loop = stmt.As<While>()) {
+    EmitWhile(*loop);
   } else if (const Let* let = stmt.As<Let>()) {
     const bool wide = let->var.type() == kInt32 || let->var.type() == kInt64;
     frame_.vars[let->var] = wide ? EmitWide(let->value) : EmitExpr(let->value);
@@ -102,6 +104,19 @@ void Emitter::EmitIf(const IfThen& branch) {
     EmitStmt(branch.no);
     b_.CreateBr(after);
   }
+  b_.SetInsertPoint(after);
+}
+
+void Emitter::EmitWhile(const While& loop) {
+  llvm::BasicBlock* test = llvm::BasicBlock::Create(context_, "while", frame_.function);
+  llvm::BasicBlock* body = llvm::BasicBlock::Create(context_, "while_body", frame_.function);
+  llvm::BasicBlock* after = llvm::BasicBlock::Create(context_, "while_end", frame_.function);
+  b_.CreateBr(test);
+  b_.SetInsertPoint(test);
+  b_.CreateCondBr(EmitExpr(loop.condition), body, after);
+  b_.SetInsertPoint(body);
+  EmitStmt(loop.body);
+  b_.CreateBr(test);
   b_.SetInsertPoint(after);
 }
 

@@ -93,6 +93,7 @@ class Emitter {
                     llvm::function_ref<void()> body);
   void EmitFor(const For& loop);
   void EmitIf(const IfThen& branch);
+  void EmitWhile(const While& loop);
   void EmitAlloc(const Alloc& alloc);
   void EmitStore(const Store& store);
   void EmitTileOp(const TileOp& op);  // emit_tile_op.cc

@@ -86,6 +86,7 @@ enum class Op : uint16_t {
   kJumpIfNotEqual,
   kLoopTest,     // leave when a >= b
   kLoopNext,     // ++a, back while a < b; counts steps
+  kWhileNext,    // ++a, which counts the rounds of a while, and back; counts steps
   kCheckDomain,  // a within [b, b + c): a block's variable
   kAlloc,        // buffer a, its shape in dims
   // A launch: blocks one after the other, the threads of each side by side. The code between kFork and its kThreadEnd

@@ -179,6 +179,23 @@ absl::Status Compiler::Do(const IfThen& n) {
   return absl::OkStatus();
 }
 
+absl::Status Compiler::Do(const While& n) {
+  const int rounds = NewSlots(1);
+  Emit(Op::kMove, 1, rounds, IntSlot(0));
+  const int test = Here();
+  const int mark = next_;
+  HONE_ASSIGN_OR_RETURN(const int condition, Expression(n.condition));
+  const int to_end = Emit(Op::kJumpIfZero, 1, 0, condition);
+  next_ = mark;
+  loops_around_.push_back({rounds, "the rounds of its while"});
+  HONE_RETURN_IF_ERROR(Statement(n.body));
+  loops_around_.pop_back();
+  Emit(Op::kWhileNext, 1, 0, rounds, 0, test);
+  code_.instrs.back().aux = Place("");
+  Land(to_end);
+  return absl::OkStatus();
+}
+
 absl::Status Compiler::Do(const Let& n) {
   HONE_ASSIGN_OR_RETURN(vars_[n.var.id()], Expression(n.value));
   return Statement(n.body);

@@ -81,6 +81,7 @@ class Compiler {
   absl::Status Do(const Store& n);
   absl::Status Do(const Seq& n);
   absl::Status Do(const IfThen& n);
+  absl::Status Do(const While& n);
   absl::Status Do(const Let& n);
   absl::Status Do(const Alloc& n);
   absl::Status Do(const TileOp& n);

@@ -110,6 +110,12 @@ absl::Status Machine::OutOfSteps() const {
       absl::StrCat("interpreting ", f_.name, ": gave up after ", steps_, " loop iterations"));
 }
 
+absl::Status Machine::EndlessWhile(const Instr& in) const {
+  return At(code_.places[in.aux],
+            absl::DeadlineExceededError(absl::StrCat("a while was left by nothing in ", options_.max_rounds,
+                                                     " rounds; see that its body changes what its condition reads")));
+}
+
 absl::Status Machine::OutsideOfDomain(const Instr& in, int64_t value, int64_t min, int64_t extent) const {
   const uint64_t end = static_cast<uint64_t>(min) + static_cast<uint64_t>(extent);
   return absl::OutOfRangeError(absl::StrCat("interpreting ", f_.name, ", block ", code_.places[in.aux], " is ", value,
@@ -267,6 +273,11 @@ absl::Status Machine::Execute(const Instr* at, Slot* const s, Stop* stop) {
       case Op::kLoopNext:
         if (++steps_ == options_.max_steps) return OutOfSteps();
         if (a->i < b->i && ++s[in.a].i < b->i) at = base + in.c;
+        break;
+      case Op::kWhileNext:
+        if (++steps_ == options_.max_steps) return OutOfSteps();
+        if (++s[in.a].i == options_.max_rounds) return EndlessWhile(in);
+        at = base + in.c;
         break;
       case Op::kCheckDomain:
         if (!Within(a->i, b->i, s[in.c].i)) return OutsideOfDomain(in, a->i, b->i, s[in.c].i);

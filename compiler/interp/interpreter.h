@@ -39,8 +39,9 @@ struct InterpretOptions {
                                     // element is never written
   bool check_races = true;          // among threads, and with asynchronous copies
   Landing landing = Landing::kLatest;
-  uint64_t seed = 0;      // of random moments
-  int64_t max_steps = 0;  // loop iterations after which it gives up with DeadlineExceeded; 0: no limit
+  uint64_t seed = 0;                      // of random moments
+  int64_t max_rounds = int64_t{1} << 27;  // of one while, after which it gives up with DeadlineExceeded; 0: no limit
+  int64_t max_steps = 0;                  // loop iterations after which it gives up with DeadlineExceeded; 0: no limit
 };
 
 // Runs `f` on `args`, one for each of f.params in order; outputs are written in place. Symbolic sizes are taken from

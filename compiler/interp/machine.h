@@ -62,6 +62,7 @@ class Machine {
   // that is no thread of its own, to the end.
   absl::Status Execute(const Instr* at, Slot* frame, Stop* stop);  // execute.cc
   absl::Status OutOfSteps() const;
+  absl::Status EndlessWhile(const Instr& in) const;
   absl::Status OutsideOfDomain(const Instr& in, int64_t value, int64_t min, int64_t extent) const;
   // Races are looked for between the two, in all memory that the launch writes and its threads share (threads.cc).
   void BeginLaunch();

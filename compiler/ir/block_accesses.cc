@@ -83,6 +83,10 @@ class AccessWalk {
     const Under fails(*this, MakeNot(branch.condition));
     Walk(branch.no);
   }
+  void Do(const While& loop) {  // its condition may change in the body, so nothing holds there for long
+    Loads(loop.condition);
+    Walk(loop.body);
+  }
   void Do(const Let& let) {
     Loads(let.value);
     lets_.insert_or_assign(let.var, Resolved(let.value));

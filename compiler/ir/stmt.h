@@ -107,6 +107,13 @@ struct IfThen {
   Stmt yes, no;  // `no` may be absent
   static constexpr auto Fields() { return std::tuple(&IfThen::condition, &IfThen::yes, &IfThen::no); }
 };
+// Runs the body again and again, as long as the condition holds in front of it. How often is known only when it runs,
+// so no block stands inside: loops that schedules know are For.
+struct While {
+  Expr condition;
+  Stmt body;
+  static constexpr auto Fields() { return std::tuple(&While::condition, &While::body); }
+};
 struct Let {
   Var var;  // defined here
   Expr value;
@@ -136,7 +143,7 @@ struct Evaluate {  // an expression for its effect: a barrier
 };
 
 struct StmtNode : Counted {
-  using Kind = std::variant<For, BlockRealize, Store, Seq, IfThen, Let, Alloc, TileOp, Evaluate>;
+  using Kind = std::variant<For, BlockRealize, Store, Seq, IfThen, Let, Alloc, TileOp, Evaluate, While>;
   explicit StmtNode(Kind k) : kind(std::move(k)) {}
   Kind kind;
 };

@@ -60,15 +60,15 @@ class Survey {
         for (const Buffer& b : open_) facts[b].holds_parallel = true;
         ++parallel_;
       }
-      loops_.push_back({++clock_, {}});
-      Visit(loop->body);
-      // What lives around the loop and is used in it is in use as long as the loop runs.
-      ++clock_;
-      const std::set<Buffer> used = loops_.back().used;
-      const int begin = loops_.back().begin;
-      loops_.pop_back();
-      for (const Buffer& b : used) Extend(b, begin, clock_);
+      Repeated([&] { Visit(loop->body); });
       if (parallel) --parallel_;
+      return;
+    }
+    if (const While* loop = stmt.As<While>()) {
+      Repeated([&] {
+        Exprs(loop->condition);
+        Visit(loop->body);
+      });
       return;
     }
     if (const Store* store = stmt.As<Store>()) Access(store->buffer, store->indices);
@@ -92,6 +92,18 @@ class Survey {
     int begin;
     std::set<Buffer> used;  // allocated outside of it
   };
+
+  // What lives around the loop and is used in it is in use as long as the loop runs.
+  template <class Inside>
+  void Repeated(Inside inside) {
+    loops_.push_back({++clock_, {}});
+    inside();
+    ++clock_;
+    const std::set<Buffer> used = loops_.back().used;
+    const int begin = loops_.back().begin;
+    loops_.pop_back();
+    for (const Buffer& b : used) Extend(b, begin, clock_);
+  }
 
   void Exprs(const Expr& root) {
     ForEachExpr(root, [&](const Expr& e) {

@@ -287,7 +287,7 @@ class Launch {
       if (!IsUniform(let->value)) varying_.insert(let->var);
       return Stmt::Make(Let{let->var, let->value, Visit(let->body)});
     }
-    if (stmt.As<For>() != nullptr || stmt.As<IfThen>() != nullptr) CheckNeedsNone(stmt);
+    if (stmt.As<For>() != nullptr || stmt.As<IfThen>() != nullptr || stmt.As<While>() != nullptr) CheckNeedsNone(stmt);
     Touched(touched);
     if (ContainsWait(stmt)) pending_.insert(pending_.end(), in_flight_.begin(), in_flight_.end());
     return stmt;
@@ -313,6 +313,11 @@ class Launch {
       next = now;
       Leave(*loop, next);
       if (NeedsBarrier(now, next)) Diverges(loop->body);
+    }
+    if (stmt.As<While>() != nullptr) {
+      Accesses every_round;
+      Collect(stmt, every_round);
+      if (NeedsBarrier(every_round, every_round)) Diverges(stmt);
     }
     if (const Evaluate* evaluate = stmt.As<Evaluate>(); evaluate != nullptr && IsBarrier(*evaluate)) Diverges(stmt);
     ForEachChild(

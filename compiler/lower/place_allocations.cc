@@ -66,7 +66,7 @@ class FindPlaces {
 
   void Access(const Buffer& buffer, bool writes) { Access(buffer, writes, path_.size()); }
   void Access(const Buffer& buffer, bool writes, size_t length) {
-    if (vector_depth_.has_value()) length = std::min(length, *vector_depth_);
+    if (outside_depth_.has_value()) length = std::min(length, *outside_depth_);
     if (writes && reduce_depth_.has_value()) length = std::min(length, *reduce_depth_);
     Path path(path_.begin(), path_.begin() + static_cast<ptrdiff_t>(length));
     std::vector<Path>& paths = paths_[buffer];
@@ -101,10 +101,16 @@ class FindPlaces {
       Reads(loop->min);
       Reads(loop->extent);
       loop_of_[loop->var] = path_.size() - 1;  // so long a path ends in front of the loop
-      const std::optional<size_t> outer = vector_depth_;
-      if (loop->kind == ForKind::kVectorized && !vector_depth_.has_value()) vector_depth_ = path_.size() - 1;
+      const std::optional<size_t> outer = outside_depth_;
+      if (loop->kind == ForKind::kVectorized && !outside_depth_.has_value()) outside_depth_ = path_.size() - 1;
       Visit(loop->body);
-      vector_depth_ = outer;
+      outside_depth_ = outer;
+    } else if (const While* loop = stmt.As<While>()) {
+      const std::optional<size_t> outer = outside_depth_;
+      if (!outside_depth_.has_value()) outside_depth_ = path_.size() - 1;
+      Reads(loop->condition);
+      Visit(loop->body);
+      outside_depth_ = outer;
     } else if (const BlockRealize* realize = stmt.As<BlockRealize>()) {
       const std::optional<size_t> outer = reduce_depth_;
       for (const Expr& value : realize->values) Reads(value);
@@ -140,7 +146,10 @@ class FindPlaces {
   }
 
   Path path_;
-  std::optional<size_t> vector_depth_, reduce_depth_;
+  // Paths end in front of a vectorised loop, of which lanes have no memory of their own, and of a while, one round of
+  // which may read what another wrote.
+  std::optional<size_t> outside_depth_;
+  std::optional<size_t> reduce_depth_;
   std::map<Var, size_t> loop_of_;
   std::map<Buffer, Buffer> matched_;
   std::map<Buffer, std::vector<Path>> paths_;

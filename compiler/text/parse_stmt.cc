@@ -20,11 +20,10 @@ struct Unsupported {
   absl::string_view keyword, remedy;
 };
 constexpr Unsupported kUnsupported[] = {
-    {"while", "how often a loop runs is known when it starts; write a `for` over a range, with an `if` in it"},
     {"assert", "sizes are checked when a kernel is called; leave it out"},
     {"return", "what a function computes is written to its last parameters; leave it out"},
-    {"break", "how often a loop runs is known when it starts; write an `if` in the loop"},
-    {"continue", "how often a loop runs is known when it starts; write an `if` in the loop"},
+    {"break", "only its condition ends a loop; put the reason in the condition of a `while`, or write an `if`"},
+    {"continue", "only its condition ends a loop; write an `if` around the rest of the loop"},
 };
 
 }  // namespace
@@ -92,6 +91,7 @@ absl::StatusOr<Stmt> Parser::Statement(BlockParts* block, std::optional<Stmt>& w
   if (At("for")) return ForStatement();
   if (At("with")) return WithStatement(block);
   if (At("if")) return IfStatement();
+  if (At("while")) return WhileStatement();
   if (At("pass")) {
     Take();
     HONE_RETURN_IF_ERROR(ExpectEndOfLine());
@@ -124,6 +124,15 @@ absl::StatusOr<Stmt> Parser::IfStatement() {
   }
   stmt_depth_ = depth;
   return Stmt::Make(std::move(branch));
+}
+
+absl::StatusOr<Stmt> Parser::WhileStatement() {
+  Take();
+  While loop;
+  HONE_ASSIGN_OR_RETURN(loop.condition, BoolExpression("a condition"));
+  HONE_RETURN_IF_ERROR(Expect(":"));
+  HONE_ASSIGN_OR_RETURN(loop.body, Suite(nullptr));
+  return Stmt::Make(std::move(loop));
 }
 
 absl::StatusOr<Stmt> Parser::WithStatement(BlockParts* block) {

@@ -136,6 +136,7 @@ class Parser {
   absl::Status InitStatement(const Token& at, BlockParts* block);
   absl::StatusOr<Stmt> BlockStatement();
   absl::StatusOr<Stmt> IfStatement();
+  absl::StatusOr<Stmt> WhileStatement();
   absl::StatusOr<Stmt> AssignStatement(BlockParts* block, std::optional<Stmt>& wrap);
   absl::StatusOr<Stmt> TypedLet(const std::string& name, std::optional<Stmt>& wrap);
   absl::StatusOr<Stmt> NameStatement(const std::string& name, BlockParts* block, std::optional<Stmt>& wrap);

@@ -132,6 +132,10 @@ class Printer {
         p.Line("else:");
         p.Indented(n.no);
       }
+      void operator()(const While& n) {
+        p.Line(absl::StrCat("while ", p.exprs_.Print(n.condition), ":"));
+        p.Indented(n.body);
+      }
       void operator()(const Let& n) {
         const std::string value = p.exprs_.Print(n.value);
         const size_t mark = p.names_.Mark();

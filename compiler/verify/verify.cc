@@ -328,6 +328,8 @@ class Verifier {
     const Block& block = realize.block;
     const std::string outer_place = std::exchange(place_, absl::StrCat("block ", block.name));
     ++blocks_;
+    if (whiles_ > 0)
+      return Broken("while-block", "a block in a while, which runs nobody knows how often; put the while in the block");
     if (realize.values.size() != block.iters.size()) {
       return Broken("binding-count",
                     absl::StrCat(realize.values.size(), " values for ", block.iters.size(), " iteration variables"));
@@ -409,6 +411,16 @@ class Verifier {
     --guarded_;
     return absl::OkStatus();
   }
+  absl::Status CheckNode(const While& loop) {
+    HONE_RETURN_IF_ERROR(NeedBool(loop.condition, "the condition"));
+    if (!loop.condition.type().is_scalar()) return Broken("condition", "a while has a vector for its condition");
+    ++whiles_;
+    ++guarded_;
+    HONE_RETURN_IF_ERROR(CheckBody(loop.body, "a while"));
+    --guarded_;
+    --whiles_;
+    return absl::OkStatus();
+  }
   absl::Status CheckNode(const Let& let) {
     HONE_RETURN_IF_ERROR(Need(let.value, "the value of a let"));
     HONE_RETURN_IF_ERROR(Check(let.value));
@@ -461,6 +473,7 @@ class Verifier {
 
   std::string place_;
   int blocks_ = 0;   // around what is checked
+  int whiles_ = 0;   // around it
   int guarded_ = 0;  // inside a condition: constant indices may be out of range, never run
   absl::flat_hash_set<Var> defined_vars_, vars_in_scope_, loops_outside_;
   absl::flat_hash_set<Buffer> defined_buffers_, buffers_in_scope_, read_only_;

@@ -27,6 +27,10 @@ void LanePrinter::OnStmt(const Stmt& stmt) {
     OnFor(*loop);
   } else if (const IfThen* branch = stmt.As<IfThen>()) {
     OnBranch(*branch);
+  } else if (const While* loop = stmt.As<While>()) {
+    Open(absl::StrCat("while (", Value(loop->condition), ") {"));
+    OnStmt(loop->body);
+    Close();
   } else if (const Let* let = stmt.As<Let>()) {
     OnLet(*let);
   } else if (const Alloc* alloc = stmt.As<Alloc>()) {

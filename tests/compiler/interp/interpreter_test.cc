@@ -280,6 +280,42 @@ TEST(InterpreterTest, StopsAfterTooManySteps) {
   EXPECT_EQ(Interpret(f, args, {.max_steps = 1000}).code(), absl::StatusCode::kDeadlineExceeded);
 }
 
+constexpr char kHalvings[] = R"(
+@T.prim_func
+def main(A: T.Buffer((5,), "int32"), B: T.Buffer((5,), "int32")):
+    for i in range(5):
+        with T.block("B"):
+            vi = T.axis.spatial(5, i)
+            left = T.alloc_buffer((1,), "int32")
+            left[0] = A[vi]
+            B[vi] = 0
+            while left[0] > 1:
+                left[0] = left[0] // 2
+                B[vi] = B[vi] + 1
+)";
+
+TEST(InterpreterTest, AWhileRunsAsLongAsItsConditionHolds) {
+  std::vector<NdArray> args = {NdArray::Of<int32_t>(kInt32, {5}, std::vector<int32_t>{0, 1, 2, 7, 1024}),
+                               NdArray(kInt32, {5})};
+  const absl::Status ran = Interpret(Program(kHalvings), args);
+  ASSERT_TRUE(ran.ok()) << ran;
+  EXPECT_THAT(Values(args[1]), ElementsAre(0, 0, 1, 2, 10));
+}
+
+TEST(InterpreterTest, AWhileThatNothingEndsIsGivenUp) {
+  std::string endless = kHalvings;
+  const size_t at = endless.find("left[0] // 2");
+  endless.replace(at, 12, "left[0] // 1");
+  std::vector<NdArray> args = {NdArray::Of<int32_t>(kInt32, {5}, std::vector<int32_t>{0, 1, 1, 1, 2}),
+                               NdArray(kInt32, {5})};
+  const absl::Status status = Interpret(Program(endless), args, {.max_rounds = 1000});
+  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(
+      status.message(),
+      "interpreting main, block B: a while was left by nothing in 1000 rounds; see that its body changes what its "
+      "condition reads");
+}
+
 TEST(InterpreterTest, DividingByZeroIsAnError) {
   const PrimFunc f = Program(R"(
 @T.prim_func

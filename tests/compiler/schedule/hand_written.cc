@@ -108,6 +108,29 @@ const Program kPrograms[] = {
             vi, vj = T.axis.remap("SS", [i, j])
             C[vi, vj] = rows[vi, vj] + A[vi, vj]
 )"},
+    // The data decide how often they run: the first large element of a row, and how often its place can be halved.
+    {"while", R"(A: T.Buffer((6, 7), "float32"), C: T.Buffer((6, 7), "float32"))", R"(
+    place = T.alloc_buffer((6,), "int32")
+    for i in range(6):
+        with T.block("place"):
+            vi = T.axis.spatial(6, i)
+            at = T.alloc_buffer((1,), "int32", scope="local")
+            at[0] = 0
+            while at[0] < 7 and A[vi, T.min(at[0], 6)] < T.float32(0.5):
+                at[0] = at[0] + 1
+            place[vi] = at[0]
+    for i, j in T.grid(6, 7):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            left = T.alloc_buffer((2,), "int32", scope="local")
+            left[0] = place[vi] * vj
+            left[1] = 0
+            while left[0] > 1:
+                left[0] = left[0] // 2
+                if left[0] > 1:
+                    left[1] = left[1] + 1
+            C[vi, vj] = A[vi, vj] * T.Cast("float32", left[1])
+)"},
     {"loop_in_a_block", R"(A: T.Buffer((7, 5), "float32"), C: T.Buffer((7,), "float32"))", R"(
     total = T.alloc_buffer((7,), "float32")
     for i in range(7):

@@ -62,6 +62,29 @@ def main(A: T.Buffer((T.int64(1), 8), "float32"), B: T.Buffer((T.int64(1), 8), "
             T.writes(B[vp, vi])
             B[vp, vi] = A[T.Cast("int64", vo) + vq, vi]
 )"},
+    {"While", R"(
+@T.prim_func
+def main(A: T.Buffer((8,), "float32"), B: T.Buffer((1,), "int32")):
+    with T.block("B"):
+        T.reads(A[0:8])
+        T.writes(B[0:1])
+        B[T.int64(0)] = 0
+        while B[0] < 8 and A[T.min(B[0], 7)] < T.float32(0.5): B[0] = B[0] + 1
+        while T.bool(False):
+            pass
+)",
+     R"(
+@T.prim_func
+def main(A: T.Buffer((8,), "float32"), B: T.Buffer((1,), "int32")):
+    with T.block("B"):
+        T.reads(A[0:8])
+        T.writes(B[0])
+        B[T.int64(0)] = 0
+        while B[0] < 8 and A[T.min(B[0], 7)] < T.float32(0.5):
+            B[0] = B[0] + 1
+        while T.bool(False):
+            pass
+)"},
     {"AxisBoundToAWiderLoop", R"(
 @T.prim_func
 def main(A: T.Buffer((8, 4), "float32"), B: T.Buffer((8, 4), "float32")):
@@ -300,9 +323,11 @@ TEST_P(RefusalTest, IsNamedWithItsPlace) {
 }
 
 constexpr Refusal kRefusals[] = {
-    {"While", "    while A[0, 0] < T.float32(1):\n        B[0, 0] = A[0, 0]\n",
-     "line 3, column 5: `while` is not supported: how often a loop runs is known when it starts; write a `for` over a "
-     "range, with an `if` in it"},
+    {"WhileOfANumber", "    while A[0, 0]:\n        B[0, 0] = A[0, 0]\n",
+     "line 3, column 11: found a condition of type float32; expected bool, a comparison"},
+    {"Break", "    while A[0, 0] < T.float32(1):\n        break\n",
+     "line 4, column 9: `break` is not supported: only its condition ends a loop; put the reason in the condition of a "
+     "`while`, or write an `if`"},
     {"Assert", "    assert True, \"of course\"\n",
      "line 3, column 5: `assert` is not supported: sizes are checked when a kernel is called; leave it out"},
     {"AttributeWithMeaning", "    with T.attr(0, \"async_commit_queue_scope\", 0):\n        B[0, 0] = A[0, 0]\n",

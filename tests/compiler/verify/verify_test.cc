@@ -117,6 +117,22 @@ const Case kCases[] = {
        p.body = Stmt::Make(IfThen{p.v, p.body, Stmt()});
      },
      "condition: block Y: the condition vi has type int32, not bool"},
+    {"WhileCondition",
+     [](Program& p) {
+       p.body = Stmt::Make(While{p.v, p.body});
+     },
+     "condition: block Y: the condition vi has type int32, not bool"},
+    {"WhileWithoutBody",
+     [](Program& p) {
+       p.body = Stmt::Make(While{Expr(p.v) < 4, Stmt()});
+     },
+     "absent-part: block Y: a while has no body"},
+    {"BlockInAWhile",
+     [](Program& p) {
+       const Block block{.name = "Z", .body = MakeSeq({})};
+       p.body = Stmt::Make(While{Expr(p.v) < 4, Stmt::Make(BlockRealize{{}, True(), block})});
+     },
+     "while-block: block Z: a block in a while, which runs nobody knows how often; put the while in the block"},
     {"ShapeType", [](Program& p) { p.allocs = {Buffer("Z", kFloat32, {FloatConst(2)})}; },
      "shape-type: block Y: buffer Z has the extent "},
     {"NegativeShape", [](Program& p) { p.allocs = {Buffer("Z", kFloat32, {-3})}; },
