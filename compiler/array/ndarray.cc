@@ -1,11 +1,10 @@
 #include "compiler/array/ndarray.h"
 
-#include <bit>
 #include <cmath>
 #include <cstring>
-#include <limits>
 
 #include "compiler/ir/expr.h"
+#include "compiler/ir/float_format.h"
 #include "compiler/ir/scalar_arith.h"
 
 namespace hone {
@@ -30,10 +29,8 @@ double NdArray::Get(int64_t i) const {
   switch (dtype.bytes()) {
     case 8: return As<double>()[i];
     case 4: return As<float>()[i];
-    default: {
-      const uint16_t bits = As<uint16_t>()[i];
-      return dtype.code == TypeCode::kBFloat ? BFloat16ToDouble(bits) : HalfToDouble(bits);
-    }
+    case 2: return BitsToFloat(As<uint16_t>()[i], dtype);
+    default: return BitsToFloat(As<uint8_t>()[i], dtype);
   }
 }
 
@@ -45,7 +42,8 @@ void NdArray::Set(int64_t i, double value) {
   switch (dtype.bytes()) {
     case 8: As<double>()[i] = value; return;
     case 4: As<float>()[i] = static_cast<float>(value); return;
-    default: As<uint16_t>()[i] = dtype.code == TypeCode::kBFloat ? FloatToBFloat16(value) : FloatToHalf(value);
+    case 2: As<uint16_t>()[i] = FloatToBits(RoundToType(value, dtype), dtype); return;
+    default: As<uint8_t>()[i] = static_cast<uint8_t>(FloatToBits(RoundToType(value, dtype), dtype));
   }
 }
 
@@ -62,40 +60,5 @@ void NdArray::SetInt(int64_t i, int64_t value) {
   const int64_t wrapped = WrapToType(value, dtype);
   std::memcpy(data.data() + i * dtype.bytes(), &wrapped, static_cast<size_t>(dtype.bytes()));
 }
-
-double RoundTo(DType type, double value) { return RoundToType(value, type.element()); }
-
-uint16_t FloatToHalf(double value) {
-  const double rounded = RoundToType(value, DType::Float(16));
-  const uint16_t sign = std::signbit(rounded) ? 0x8000 : 0;
-  if (std::isnan(rounded)) return sign | 0x7E00;
-  if (std::isinf(rounded)) return sign | 0x7C00;
-  if (rounded == 0) return sign;
-  int exponent;
-  const double fraction = std::frexp(std::abs(rounded), &exponent);                            // in [0.5, 1)
-  if (exponent < -13) return sign | static_cast<uint16_t>(std::ldexp(std::abs(rounded), 24));  // subnormal
-  const auto mantissa = static_cast<uint16_t>(std::ldexp(fraction, 11));                       // 1024 to 2047
-  return static_cast<uint16_t>(sign | ((exponent + 14) << 10) | (mantissa & 0x3FF));
-}
-
-double HalfToDouble(uint16_t bits) {
-  const double sign = (bits & 0x8000) != 0 ? -1.0 : 1.0;
-  const int exponent = (bits >> 10) & 0x1F, mantissa = bits & 0x3FF;
-  if (exponent == 31) {
-    return mantissa != 0 ? std::copysign(std::numeric_limits<double>::quiet_NaN(), sign)
-                         : sign * std::numeric_limits<double>::infinity();
-  }
-  if (exponent == 0) return sign * std::ldexp(mantissa, -24);
-  return sign * std::ldexp(1024 + mantissa, exponent - 25);
-}
-
-uint16_t FloatToBFloat16(double value) {
-  const float rounded = static_cast<float>(RoundToType(value, DType::BFloat16()));
-  const uint32_t bits = std::bit_cast<uint32_t>(rounded);
-  if (std::isnan(rounded)) return static_cast<uint16_t>((bits >> 16) | 0x40);
-  return static_cast<uint16_t>(bits >> 16);
-}
-
-double BFloat16ToDouble(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
 
 }  // namespace hone

@@ -63,11 +63,4 @@ struct NdArray {
   void SetInt(int64_t i, int64_t value);
 };
 
-// Rounds to the nearest value of a floating type, ties to even; doubles stay as they are.
-double RoundTo(DType type, double value);
-uint16_t FloatToHalf(double value);
-double HalfToDouble(uint16_t bits);
-uint16_t FloatToBFloat16(double value);
-double BFloat16ToDouble(uint16_t bits);
-
 }  // namespace hone

@@ -93,10 +93,12 @@ void Emitter::Annotate(llvm::Instruction* access, const BufferMemory& memory) co
 }
 
 llvm::Value* Emitter::ToMemory(llvm::Value* value, DType type) {
-  return type.is_bool() ? b_.CreateZExt(value, MemoryTypeOf(type)) : value;
+  if (type.bits >= 8) return value;
+  return b_.CreateIntCast(value, MemoryTypeOf(type), /*isSigned=*/type.code == TypeCode::kInt);
 }
 llvm::Value* Emitter::FromMemory(llvm::Value* value, DType type) {
-  return type.is_bool() ? b_.CreateICmpNE(value, llvm::Constant::getNullValue(value->getType())) : value;
+  if (type.is_bool()) return b_.CreateICmpNE(value, llvm::Constant::getNullValue(value->getType()));
+  return type.bits < 8 ? b_.CreateTrunc(value, TypeOf(type)) : value;
 }
 
 // For reading, into every level of cache. Registers need none; a vector of places is asked for by its first.

@@ -72,7 +72,7 @@ std::vector<Emitter::TransposedLoad> Emitter::TransposedLoads(const For& loop) c
     const std::optional<int64_t> stride = ramp == nullptr ? std::nullopt : ConstantValue(ramp->stride);
     const std::optional<int> on = LeadingLanes(load->mask, lanes);
     if (!stride.has_value() || std::abs(*stride) < lanes || !on.has_value() || e.type().lanes != lanes) return true;
-    if (e.type().is_bool() || StrideOf(ramp->base, loop.var) != 1) return true;
+    if (e.type().bits < 8 || StrideOf(ramp->base, loop.var) != 1) return true;
     found.push_back({e, ramp->base, *stride, *on});
     return true;
   });

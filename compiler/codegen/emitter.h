@@ -131,9 +131,11 @@ class Emitter {
   llvm::Value* EmitWide(const Expr& e);
   bool IsIndexArithmetic(const Expr& e) const;  // made of variables and constants: may be computed in 64 bits
   bool NonNegative(const Expr& e) const;
-  llvm::Value* ToFloat(llvm::Value* value, DType type);    // 16-bit floats to float, others as they are
+  llvm::Value* ToFloat(llvm::Value* value, DType type);    // floats of 16 and 8 bits to float, others as they are
   llvm::Value* FromFloat(llvm::Value* value, DType type);  // the inverse: rounds to nearest even
   llvm::Value* FloatToBFloat(llvm::Value* value);
+  llvm::Value* Float8ToFloat(llvm::Value* value, DType type);
+  llvm::Value* FloatToFloat8(llvm::Value* value, DType type);
   llvm::Value* FloatToNarrow(llvm::Value* value, DType to);  // integers of 8 and 16 bits
   llvm::Value* DoubleToFloatOdd(llvm::Value* value);         // rounds to odd, so that rounding again is right
   llvm::Value* FloatArithmetic(BinaryOp op, llvm::Value* a, llvm::Value* b, const Expr& a_expr, const Expr& b_expr);

@@ -83,8 +83,9 @@ uint8_t UnwrittenByte(const Buffer& buffer, const Stmt& body) {
   if (!end.has_value()) return 0xff;
   const bool high = *end == End::kHigh;
   if (type.is_float()) return high ? 0x7a : 0xfb;  // in any width of floats far from what is computed with, and finite
-  if (type.code == TypeCode::kUInt) return high ? 0xff : 0;
-  return high ? 0x7f : 0x80;
+  const int bits = type.bits < 8 ? type.bits : 8;  // what a byte in memory has of the type
+  if (type.code == TypeCode::kUInt) return high ? (1 << bits) - 1 : 0;
+  return high ? (1 << (bits - 1)) - 1 : 1 << (bits - 1);
 }
 
 }  // namespace hone

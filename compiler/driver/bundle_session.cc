@@ -36,6 +36,8 @@ DLDataType ToDlpack(DType type) {
     case TypeCode::kUInt: result.code = kDLUInt; break;
     case TypeCode::kFloat: result.code = kDLFloat; break;
     case TypeCode::kBFloat: result.code = kDLBfloat; break;
+    case TypeCode::kFloat8E4M3:
+    case TypeCode::kFloat8E5M2: result.code = kDLOpaqueHandle; break;  // which no bundle has
   }
   return result;
 }

@@ -43,7 +43,7 @@ absl::StatusOr<int> Compiler::Node(const Binary& n, DType) {
     if (n.op <= BinaryOp::kDiv) {
       const bool single = type.bits == 32;
       Emit(single ? kSingle[k] : kDouble[k], lanes, dst, a, b);
-      if (type.bits == 16) Emit(Op::kRound, lanes, dst, dst, 0, TypeIndex(type));
+      if (type.bits < 32) Emit(Op::kRound, lanes, dst, dst, 0, TypeIndex(type));
     } else if (n.op == BinaryOp::kMin || n.op == BinaryOp::kMax) {
       Emit(n.op == BinaryOp::kMin ? Op::kMinF : Op::kMaxF, lanes, dst, a, b);
     } else if (IsComparison(n.op)) {
@@ -98,7 +98,7 @@ absl::StatusOr<int> Compiler::Node(const Cast& n, DType type) {
   const DType from = n.a.type(), to = Working(type);
   const int dst = NewSlots(to.lanes);
   if (from.is_float() && to.is_float()) {
-    const bool widens = to.bits == 64 || (to.bits == 32 && from.bits == 16);
+    const bool widens = to.bits == 64 || (to.bits == 32 && from.bits < 32);
     Emit(widens ? Op::kMove : Op::kRound, to.lanes, dst, a, 0, TypeIndex(to));
   } else if (from.is_float()) {
     Emit(to.is_bool() ? Op::kFloatToBool : Op::kFloatToInt, to.lanes, dst, a, 0, TypeIndex(to));
@@ -228,7 +228,7 @@ absl::StatusOr<int> Compiler::Node(const Call& n, DType result) {
   if (n.name == "fma") {
     const bool single = type.bits == 32;
     Emit(single ? Op::kFmaF32 : Op::kFma, lanes, dst, args[0], args[1], args[2]);
-    if (type.bits == 16) Emit(Op::kRound, lanes, dst, dst, 0, TypeIndex(type));
+    if (type.bits < 32) Emit(Op::kRound, lanes, dst, dst, 0, TypeIndex(type));
     return dst;
   }
   if (info->of_two != nullptr) {

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "compiler/ir/float_format.h"
 #include "compiler/ir/scalar_arith.h"
 #include "compiler/support/status_macros.h"
 
@@ -19,9 +20,12 @@ constexpr int64_t kMaxBytes = int64_t{1} << 36;
 Machine::Storage Machine::StorageOf(DType type) {
   if (type.is_bool()) return Storage::kBool;
   if (type.code == TypeCode::kBFloat) return Storage::kBF16;
+  if (type.code == TypeCode::kFloat8E4M3) return Storage::kE4M3;
+  if (type.code == TypeCode::kFloat8E5M2) return Storage::kE5M2;
   const bool is_unsigned = type.code == TypeCode::kUInt;
   if (type.is_float()) return type.bits == 64 ? Storage::kF64 : type.bits == 32 ? Storage::kF32 : Storage::kF16;
   switch (type.bits) {
+    case 4: return is_unsigned ? Storage::kU4 : Storage::kI4;
     case 8: return is_unsigned ? Storage::kU8 : Storage::kI8;
     case 16: return is_unsigned ? Storage::kU16 : Storage::kI16;
     case 32: return is_unsigned ? Storage::kU32 : Storage::kI32;
@@ -251,8 +255,12 @@ absl::Status Machine::Load(const Access& access, Slot* dst) {
     switch (memory.storage) {
       case Storage::kF64: dst[lane].f = read(double{}); break;
       case Storage::kF32: dst[lane].f = read(float{}); break;
-      case Storage::kF16: dst[lane].f = HalfToDouble(read(uint16_t{})); break;
-      case Storage::kBF16: dst[lane].f = BFloat16ToDouble(read(uint16_t{})); break;
+      case Storage::kF16: dst[lane].f = BitsToFloat(read(uint16_t{}), DType::Float(16)); break;
+      case Storage::kBF16: dst[lane].f = BitsToFloat(read(uint16_t{}), DType::BFloat16()); break;
+      case Storage::kE4M3: dst[lane].f = BitsToFloat(read(uint8_t{}), DType::Float8E4M3()); break;
+      case Storage::kE5M2: dst[lane].f = BitsToFloat(read(uint8_t{}), DType::Float8E5M2()); break;
+      case Storage::kI4: dst[lane].i = WrapToType(read(int8_t{}), DType::Int(4)); break;
+      case Storage::kU4: dst[lane].i = WrapToType(read(int8_t{}), DType::UInt(4)); break;
       case Storage::kI8: dst[lane].i = read(int8_t{}); break;
       case Storage::kU8: dst[lane].i = read(uint8_t{}); break;
       case Storage::kI16: dst[lane].i = read(int16_t{}); break;
@@ -290,8 +298,12 @@ void Machine::WriteElement(const Memory& memory, int64_t offset, Slot v) {
   switch (memory.storage) {
     case Storage::kF64: write(v.f); break;
     case Storage::kF32: write(static_cast<float>(v.f)); break;
-    case Storage::kF16: write(FloatToHalf(v.f)); break;
-    case Storage::kBF16: write(FloatToBFloat16(v.f)); break;
+    case Storage::kF16: write(FloatToBits(v.f, DType::Float(16))); break;
+    case Storage::kBF16: write(FloatToBits(v.f, DType::BFloat16())); break;
+    case Storage::kE4M3: write(static_cast<uint8_t>(FloatToBits(v.f, DType::Float8E4M3()))); break;
+    case Storage::kE5M2: write(static_cast<uint8_t>(FloatToBits(v.f, DType::Float8E5M2()))); break;
+    case Storage::kI4:
+    case Storage::kU4:
     case Storage::kI8:
     case Storage::kU8:
     case Storage::kBool: write(static_cast<uint8_t>(v.i)); break;

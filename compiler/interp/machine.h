@@ -30,7 +30,24 @@ class Machine {
   absl::StatusOr<double> Element(int param, std::span<const int64_t> index);
 
  private:
-  enum class Storage : uint8_t { kF64, kF32, kF16, kBF16, kI8, kU8, kI16, kU16, kI32, kU32, kI64, kBool };
+  enum class Storage : uint8_t {
+    kF64,
+    kF32,
+    kF16,
+    kBF16,
+    kE4M3,
+    kE5M2,
+    kI4,
+    kU4,
+    kI8,
+    kU8,
+    kI16,
+    kU16,
+    kI32,
+    kU32,
+    kI64,
+    kBool
+  };
   struct Memory {
     char* data = nullptr;
     uint8_t* written = nullptr;  // one for each element; null: all of them

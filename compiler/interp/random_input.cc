@@ -27,6 +27,8 @@ bool IsPeak(uint64_t seed, InputKind kind, int64_t i) {
          (static_cast<uint64_t>(i) + seed) % kPeakSpacing == 0;
 }
 
+int64_t LargestSigned(DType type) { return (int64_t{1} << (type.bits - 1)) - 1; }
+
 int64_t PickInt(DType type, const Domain& domain, Random& random, InputKind kind, int64_t i, int64_t n) {
   if (domain.kind == Domain::Kind::kInt) {
     const uint64_t width = static_cast<uint64_t>(domain.high) - static_cast<uint64_t>(domain.low);
@@ -37,13 +39,14 @@ int64_t PickInt(DType type, const Domain& domain, Random& random, InputKind kind
   const bool no_sign = type.code == TypeCode::kUInt || domain.kind != Domain::Kind::kAny;
   const int64_t low = domain.kind == Domain::Kind::kPositive ? 1 : 0;
   if (kind == InputKind::kPatterned) {
-    // The ends of 8-bit types, where quantised programs go wrong.
-    const int64_t high = type.bits == 8 ? (type.code == TypeCode::kUInt ? 255 : 127) : 1000;
-    const int64_t ends[] = {0, 1, -1, high, type.bits == 8 ? -128 : -high, 2, -3, 7};
+    // The ends of types of a byte and less, where quantised programs go wrong.
+    const int64_t all = int64_t{1} << std::min<int>(type.bits, 8);  // values
+    const int64_t high = type.bits > 8 ? 1000 : (type.code == TypeCode::kUInt ? all : all / 2) - 1;
+    const int64_t ends[] = {0, 1, -1, high, type.bits > 8 ? -high : -all / 2, 2, -3, 7};
     const int64_t value = ends[static_cast<size_t>(i + static_cast<int64_t>(random.Below(3))) % 8];
     return no_sign ? std::clamp<int64_t>(std::abs(value), low, high) : value;
   }
-  const int64_t range = kind == InputKind::kInteger ? 4 : type.bits == 8 ? 127 : 100;
+  const int64_t range = kind == InputKind::kInteger ? 4 : type.bits > 8 ? 100 : LargestSigned(type);
   const double fraction = Fraction(random, kind, i, n);
   if (no_sign) return low + static_cast<int64_t>(fraction * static_cast<double>(range));
   return static_cast<int64_t>(fraction * static_cast<double>(2 * range + 1)) - range;
@@ -92,7 +95,7 @@ double PeakFloat(const Domain& domain, Random& random, InputKind kind) {
 }
 int64_t PeakInt(DType type, const Domain& domain, Random& random, InputKind kind) {
   if (domain.kind == Domain::Kind::kInt) return kind == InputKind::kPeaks ? domain.high - 1 : domain.low;
-  const int64_t size = type.bits == 8 ? 127 : 200 + static_cast<int64_t>(random.Below(100));
+  const int64_t size = type.bits > 8 ? 200 + static_cast<int64_t>(random.Below(100)) : LargestSigned(type);
   if (kind == InputKind::kPeaks) return size;
   const bool no_sign = type.code == TypeCode::kUInt || domain.kind != Domain::Kind::kAny;
   return !no_sign ? -size : domain.kind == Domain::Kind::kPositive ? 1 : 0;

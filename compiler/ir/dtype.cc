@@ -14,6 +14,8 @@ std::string ToText(DType type) {
     case TypeCode::kUInt: text = absl::StrCat("uint", int{type.bits}); break;
     case TypeCode::kFloat: text = absl::StrCat("float", int{type.bits}); break;
     case TypeCode::kBFloat: text = "bfloat16"; break;
+    case TypeCode::kFloat8E4M3: text = "float8_e4m3fn"; break;
+    case TypeCode::kFloat8E5M2: text = "float8_e5m2"; break;
   }
   if (type.lanes != 1) absl::StrAppend(&text, "x", int{type.lanes});
   return text;
@@ -29,12 +31,14 @@ std::optional<DType> ParseDType(std::string_view text) {
   }
   if (text == "bool") return DType::Bool(lanes);
   if (text == "bfloat16") return DType::BFloat16(lanes);
+  if (text == "float8_e4m3fn" || text == "e4m3_float8") return DType::Float8E4M3(lanes);  // the latter: TVM 0.18
+  if (text == "float8_e5m2" || text == "e5m2_float8") return DType::Float8E5M2(lanes);
   for (const auto& [prefix, code] :
        {std::pair{"int", TypeCode::kInt}, {"uint", TypeCode::kUInt}, {"float", TypeCode::kFloat}}) {
     if (text.substr(0, std::string_view(prefix).size()) != prefix) continue;
     const std::string_view digits = text.substr(std::string_view(prefix).size());
-    for (const int bits : {8, 16, 32, 64}) {
-      if (digits != std::to_string(bits) || (code == TypeCode::kFloat && bits == 8)) continue;
+    for (const int bits : {4, 8, 16, 32, 64}) {
+      if (digits != std::to_string(bits) || (code == TypeCode::kFloat && bits < 16)) continue;
       return DType{code, static_cast<uint8_t>(bits), static_cast<uint16_t>(lanes)};
     }
   }

@@ -1,23 +1,23 @@
 #include "compiler/ir/scalar_arith.h"
 
-#include <bit>
 #include <cmath>
 #include <limits>
 
-#include "compiler/support/check.h"
+#include "compiler/ir/float_format.h"
 
 namespace hone {
 namespace {
 
-// Rounds to a format with `mantissa` explicit bits and a smallest normal exponent of `min_exponent`; `largest` is its
-// largest finite value. nearbyint on a scaled value rounds to nearest even.
-double RoundToFormat(double value, int mantissa, int min_exponent, double largest) {
-  if (value == 0 || !std::isfinite(value)) return value;
+// nearbyint on a scaled value rounds to nearest even.
+double RoundToFormat(double value, const FloatFormat& format) {
+  const double beyond = format.has_infinity ? std::numeric_limits<double>::infinity() : std::nan("");
+  if (std::isinf(value)) return std::copysign(beyond, value);
+  if (value == 0 || std::isnan(value)) return value;
   int exponent;
   std::frexp(value, &exponent);  // |value| in [0.5, 1) * 2^exponent
-  const int unit = std::max(exponent - 1, min_exponent) - mantissa;
+  const int unit = std::max(exponent - 1, format.min_exponent) - format.mantissa_bits;
   const double rounded = std::ldexp(std::nearbyint(std::ldexp(value, -unit)), unit);
-  return std::abs(rounded) > largest ? std::copysign(std::numeric_limits<double>::infinity(), value) : rounded;
+  return std::abs(rounded) > format.largest ? std::copysign(beyond, value) : rounded;
 }
 
 bool IsUInt64(DType type) { return type.code == TypeCode::kUInt && type.bits == 64; }
@@ -34,14 +34,9 @@ int64_t WrapToType(int64_t value, DType type) {
 }
 
 double RoundToType(double value, DType type) {
-  if (type.code == TypeCode::kBFloat) return RoundToFormat(value, 7, -126, 0x1.FEp127);
-  switch (type.bits) {
-    case 64: return value;
-    case 32: return static_cast<float>(value);
-    case 16: return RoundToFormat(value, 10, -14, 65504.0);
-    default: HONE_UNREACHABLE() << "a float of " << int{type.bits} << " bits";
-  }
-  return value;
+  if (type.bits == 64) return value;
+  if (type.bits == 32) return static_cast<float>(value);
+  return RoundToFormat(value, FormatOf(type));
 }
 
 std::optional<int64_t> EvalInt(BinaryOp op, int64_t a, int64_t b, DType type) {

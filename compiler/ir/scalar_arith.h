@@ -23,7 +23,8 @@ inline int64_t FloorModulo(int64_t a, int64_t b) {
 // An integer as the type holds it: two's complement, wrapped to its width. A uint64 is kept by its bits; a bool is 0
 // or 1.
 int64_t WrapToType(int64_t value, DType type);
-// A floating-point number as the type holds it, rounded to nearest even; beyond the largest it is infinite.
+// A floating-point number as the type holds it, rounded to nearest even; beyond the largest it is infinite, or NaN
+// where the type has no infinity.
 double RoundToType(double value, DType type);
 
 // `op` on two scalars of the integer (or bool) type; comparisons give 0 or 1. nullopt for a division by zero or a shift

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/ir/float_format.h"
 #include "compiler/ir/math_functions.h"
 #include "compiler/ir/scalar_arith.h"
 #include "compiler/ir/structural.h"
@@ -44,33 +45,22 @@ Expr OrZero(const Expr& e) { return e ? e : Real(0); }
 // Whether a value with that error is surely not 0; true of NaN, which no error changes.
 Expr SurelyNotZero(const Expr& value, const Expr& error) { return MakeNot(Magnitude(value) <= Real(kMost) * error); }
 
-double LargestFinite(DType type) {
-  if (type.code == TypeCode::kBFloat) return 0x1.FEp127;
-  return type.bits == 16   ? 65504.0
-         : type.bits == 32 ? double{std::numeric_limits<float>::max()}
-                           : std::numeric_limits<double>::max();
-}
 // Where integers are not all exact any more.
-double ExactIntegers(DType type) {
-  if (type.code == TypeCode::kBFloat) return 0x1p8;
-  return type.bits == 16 ? 0x1p11 : type.bits == 32 ? 0x1p24 : 0x1p53;
-}
+double ExactIntegers(DType type) { return std::ldexp(1, FormatOf(type).mantissa_bits + 1); }
 
 }  // namespace
 
-double UnitRoundoff(DType type) {
-  if (type.code == TypeCode::kBFloat) return 0x1p-8;
-  return type.bits == 16 ? 0x1p-11 : type.bits == 32 ? 0x1p-24 : 0x1p-52;
-}
+double UnitRoundoff(DType type) { return type.bits == 64 ? 0x1p-52 : FormatOf(type).UnitRoundoff(); }
 
 double SmallestNormal(DType type) {
-  if (type.code == TypeCode::kBFloat || type.bits == 32) return 0x1p-126;
-  return type.bits == 16 ? 0x1p-24 : 0x1p-1022;  // float16 is computed in float32, which underflows gradually here
+  if (type.bits == 64) return FormatOf(type).SmallestNormal();
+  // What is narrower than float32 is computed in float32, which underflows gradually where the type does.
+  return std::max(FormatOf(type).SmallestSubnormal(), FormatOf(kFloat32).SmallestNormal());
 }
 
 Expr SumGrowth(const Expr& terms, DType type) {
   const Expr n = AsReal(terms);
-  const bool is_short = type.bits == 16;
+  const bool is_short = type.bits <= 16;
   const double factor = is_short ? 2 : 4, bias = is_short ? 4 * UnitRoundoff(type) : 0;
   if (const FloatImm* imm = n.As<FloatImm>()) {
     return Real(std::min(imm->value, factor * std::sqrt(imm->value) * (1 + bias * imm->value)));
@@ -353,7 +343,7 @@ absl::StatusOr<Estimate> ErrorRules::OfCall(const Call& n, DType type) {
   if (function.absolute > 0) error = AddErrors(error, Real(function.absolute * u));
   if (function.may_flush) error = AddErrors(error, Real(SmallestNormal(type)));
   if (function.may_overflow) {
-    const Expr overflows = And(size > Real(LargestFinite(type)), size < Infinity());
+    const Expr overflows = And(size > Real(FormatOf(type).largest), size < Infinity());
     error = MakeSelect(overflows, Infinity(), error);
   }
   return Estimate{value, Bind(error), function.relative * u};

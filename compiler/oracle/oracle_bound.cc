@@ -1,6 +1,7 @@
 #include <cmath>
 #include <limits>
 
+#include "compiler/ir/float_format.h"
 #include "compiler/ir/scalar_arith.h"
 #include "compiler/oracle/error_rules.h"
 #include "compiler/oracle/oracle.h"
@@ -9,8 +10,7 @@ namespace hone {
 
 double Epsilon(DType dtype) {
   if (!dtype.is_float()) return 1;
-  if (dtype.code == TypeCode::kBFloat) return 0x1p-7;
-  return dtype.bits == 16 ? 0x1p-10 : dtype.bits == 32 ? 0x1p-23 : 0x1p-52;
+  return 2 * FormatOf(dtype).UnitRoundoff();
 }
 
 double LevelConstant(NumericLevel level) { return level == NumericLevel::kStrict ? 1 : 4; }
@@ -19,8 +19,10 @@ double ErrorOverBound(double value, double oracle_value, double scale, DType dty
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   if (value == oracle_value) return 0;
   if (std::isnan(scale) || scale == kInfinity) return 0;
-  if (std::isnan(value) || std::isnan(oracle_value))
-    return std::isnan(value) && std::isnan(oracle_value) ? 0 : kInfinity;
+  // What the type cannot hold is no number there, if the type has no infinity.
+  const bool expects_nan =
+      std::isnan(oracle_value) || (dtype.is_float() && std::isnan(RoundToType(oracle_value, dtype)));
+  if (std::isnan(value) || std::isnan(oracle_value)) return std::isnan(value) && expects_nan ? 0 : kInfinity;
   const double difference = std::abs(value - oracle_value);
   if (!dtype.is_float()) return scale > 0 ? difference / scale : kInfinity;
   // What the type cannot hold is infinite there.

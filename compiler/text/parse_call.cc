@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/ir/float_format.h"
 #include "compiler/ir/intrinsics.h"
 #include "compiler/support/status_macros.h"
 #include "compiler/text/parser.h"
@@ -69,16 +70,8 @@ const IntrinsicInfo* LibraryFunction(std::string_view name, DType type, const st
   return fits ? info : nullptr;
 }
 
-double LargestFinite(DType type) {
-  if (type.code == TypeCode::kBFloat) return 0x1.FEp127;
-  switch (type.bits) {
-    case 16: return 65504;
-    case 32: return std::numeric_limits<float>::max();
-    default: return std::numeric_limits<double>::max();
-  }
-}
 Expr Extreme(DType type, bool largest) {
-  if (type.is_float()) return FloatConst(largest ? LargestFinite(type) : -LargestFinite(type), type);
+  if (type.is_float()) return FloatConst(largest ? FormatOf(type).largest : -FormatOf(type).largest, type);
   if (type.is_bool()) return IntConst(largest, type);
   if (type.code == TypeCode::kUInt) return IntConst(largest ? -1 : 0, type);
   const int64_t low = type.bits >= 64 ? std::numeric_limits<int64_t>::min() : -(int64_t{1} << (type.bits - 1));

@@ -15,12 +15,12 @@ namespace {
 // What TVM has types for and Hone has not; "" for what is no type at all.
 absl::string_view WhyNotAType(absl::string_view text) {
   const auto has = [&](absl::string_view part) { return text.find(part) != absl::string_view::npos; };
-  if (has("e4m3") || has("e5m2") || has("e8m0") || has("e2m1") || has("e2m3") || has("e3m2")) {
-    return "floats have 16 bits or more; convert such values to \"float16\" or \"bfloat16\"";
+  for (const absl::string_view digits : {"e4m3", "e5m2", "e3m4", "e8m0", "e2m1", "e2m3", "e3m2"}) {
+    if (has(digits)) return "below 16 bits there are \"float8_e4m3fn\" and \"float8_e5m2\"; convert such values to one";
   }
   const absl::string_view element = text.substr(0, text.find('x'));
-  for (const absl::string_view narrow : {"int1", "int2", "int4", "uint1", "uint2", "uint4"}) {
-    if (element == narrow) return "an element takes whole bytes; use \"int8\" or \"uint8\"";
+  for (const absl::string_view narrow : {"int1", "int2", "uint1", "uint2"}) {
+    if (element == narrow) return "integers have 4 bits or more; use \"int4\" or \"uint4\"";
   }
   if (text == "handle") return "a program has buffers and no pointers; write T.Buffer";
   return "";

@@ -91,6 +91,8 @@ std::string LanePrinter::InMemory(const Expr& value) {
 LanePrinter::Text LanePrinter::OnExpr(const Expr& e) {
   const DType type = e.type();
   HONE_CHECK(type.is_scalar()) << "a vector where a scalar is printed: " << ToText(e);
+  if ((type.is_float() && type.bits < 16) || (type.is_int() && type.bits < 8))
+    Refuse("elements of type ", ToText(type), ", which it has no arithmetic for; cast them to a wider type before");
   if (e.As<IntImm>() != nullptr || e.As<FloatImm>() != nullptr) return OnConstant(e);
   if (const VarRef* ref = e.As<VarRef>()) {
     const auto element = bits_.find(ref->var);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <functional>
 
+#include "compiler/ir/float_format.h"
 #include "compiler/ir/intrinsics.h"
 #include "tests/boards/run_on_board.h"
 #include "tests/compiler/codegen/run_kernel.h"
@@ -69,9 +70,10 @@ void Check(const std::vector<DType>& inputs, DType output, const Body& body, dou
   }
 }
 
-const DType kFloats[] = {DType::Float(16), DType::BFloat16(), kFloat32, DType::Float(64)};
-const DType kIntegers[] = {DType::Int(8),  DType::Int(16),  kInt32,          kInt64,
-                           DType::UInt(8), DType::UInt(16), DType::UInt(32), DType::UInt(64)};
+const DType kFloats[] = {DType::Float8E4M3(), DType::Float8E5M2(), DType::Float(16), DType::BFloat16(), kFloat32,
+                         DType::Float(64)};
+const DType kIntegers[] = {DType::Int(4),  DType::Int(8),  DType::Int(16),  kInt32,          kInt64,
+                           DType::UInt(4), DType::UInt(8), DType::UInt(16), DType::UInt(32), DType::UInt(64)};
 
 TEST(Operators, FloatArithmetic) {
   for (const DType type : kFloats) {
@@ -163,16 +165,16 @@ TEST(Operators, Casts) {
   }
 }
 
-TEST(Operators, SixteenBitFloatsRoundOnce) {
+TEST(Operators, NarrowFloatsRoundOnce) {
   // Halves of the last place, where rounding twice goes wrong.
-  for (const DType to : {DType::Float(16), DType::BFloat16()}) {
+  for (const DType to : {DType::Float(16), DType::BFloat16(), DType::Float8E4M3(), DType::Float8E5M2()}) {
     Check(
         {DType::Float(64)}, to,
         [&](const auto& x) {
-          const double unit = to.code == TypeCode::kBFloat ? 0x1p-8 : 0x1p-11;
-          return MakeCast(to, Const(1 + unit, DType::Float(64)) + x[0] * Const(0x1p-40, DType::Float(64)));
+          return MakeCast(
+              to, Const(1 + FormatOf(to).UnitRoundoff(), DType::Float(64)) + x[0] * Const(0x1p-40, DType::Float(64)));
         },
-        0, "double to 16 bits");
+        0, "double to " + ToText(to));
   }
 }
 
@@ -209,7 +211,8 @@ TEST(Operators, Rounding) {
 
 TEST(Operators, Functions) {
   for (const DType type : kFloats) {
-    const double tolerance = type.bits == 64                  ? 1e-13
+    const double tolerance = type.bits < 16                   ? 2 * FormatOf(type).UnitRoundoff()
+                             : type.bits == 64                ? 1e-13
                              : type.bits == 32                ? 5e-7
                              : type.code == TypeCode::kBFloat ? 0.01
                                                               : 0.002;

@@ -6,6 +6,7 @@
 #include <functional>
 #include <limits>
 
+#include "compiler/ir/scalar_arith.h"
 #include "compiler/support/random.h"
 #include "tests/compiler/codegen/run_kernel.h"
 
@@ -129,7 +130,7 @@ TEST_P(Accuracy, SpecialValues) {
     for (size_t i = 0; i < x.size(); ++i) {
       if (std::abs(x[i]) == 1e30 && c.low == -1e4) continue;  // no digits of pi reach so far
       const double got = args[2].Get(static_cast<int64_t>(i));
-      const double want = RoundTo(type, static_cast<double>(c.exact(args[0].Get(static_cast<int64_t>(i)))));
+      const double want = RoundToType(static_cast<double>(c.exact(args[0].Get(static_cast<int64_t>(i)))), type);
       if (std::isnan(want)) {
         EXPECT_TRUE(std::isnan(got)) << c.name << "(" << x[i] << ") is " << got;
       } else if (std::isinf(want) || want == 0) {

@@ -15,7 +15,8 @@ namespace {
 
 TEST(DType, TextRoundTrips) {
   for (const DType t :
-       {kInt32, kInt64, kBool, kFloat32, DType::Int(8, 4), DType::UInt(16), DType::BFloat16(8), DType::Float(16, 32)}) {
+       {kInt32, kInt64, kBool, kFloat32, DType::Int(8, 4), DType::UInt(16), DType::BFloat16(8), DType::Float(16, 32),
+        DType::Int(4), DType::UInt(4, 8), DType::Float8E4M3(4), DType::Float8E5M2()}) {
     EXPECT_EQ(ParseDType(ToText(t)), t) << ToText(t);
   }
   EXPECT_EQ(ToText(DType::Float(32, 16)), "float32x16");
@@ -36,6 +37,13 @@ TEST(Scalars, RoundAsTheTypeDoes) {
   EXPECT_EQ(RoundToType(0x1p-26, DType::Float(16)), 0.0);
   EXPECT_EQ(RoundToType(1.0 + 0x1p-8, DType::BFloat16()), 1.0);
   EXPECT_EQ(RoundToType(0.1, kFloat32), 0.1f);
+  EXPECT_EQ(RoundToType(464, DType::Float8E4M3()), 448.0);  // halfway between the largest and what would be next
+  EXPECT_TRUE(std::isnan(RoundToType(464.001, DType::Float8E4M3())));
+  EXPECT_TRUE(std::isnan(RoundToType(INFINITY, DType::Float8E4M3())));
+  EXPECT_EQ(RoundToType(0x3p-10, DType::Float8E4M3()), 0x1p-8);  // among subnormals
+  EXPECT_EQ(RoundToType(61439, DType::Float8E5M2()), 57344.0);
+  EXPECT_TRUE(std::isinf(RoundToType(61440, DType::Float8E5M2())));
+  EXPECT_EQ(WrapToType(11, DType::Int(4)), -5);
   EXPECT_EQ(WrapToType(200, DType::Int(8)), -56);
   EXPECT_EQ(WrapToType(-1, DType::UInt(16)), 65535);
   EXPECT_EQ(EvalInt(BinaryOp::kFloorDiv, -7, 2, kInt32), -4);

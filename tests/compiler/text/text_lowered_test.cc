@@ -85,6 +85,24 @@ def main(A: T.Buffer((8,), "float32"), B: T.Buffer((1,), "int32")):
         while T.bool(False):
             pass
 )"},
+    {"NarrowTypes", R"(
+@T.prim_func
+def main(A: T.Buffer((8,), "e4m3_float8"), B: T.Buffer((8,), "int4"), C: T.Buffer((8,), "e5m2_float8")):
+    for i in range(8):
+        with T.block("C"):
+            vi = T.axis.spatial(8, i)
+            C[vi] = T.Cast("e5m2_float8", A[vi] * T.e4m3_float8(0.1) + T.Cast("float8_e4m3fn", B[vi] * T.int4(-3))) + T.max_value("float8_e5m2")
+)",
+     R"(
+@T.prim_func
+def main(A: T.Buffer((8,), "float8_e4m3fn"), B: T.Buffer((8,), "int4"), C: T.Buffer((8,), "float8_e5m2")):
+    for i in range(8):
+        with T.block("C"):
+            vi = T.axis.spatial(8, i)
+            T.reads(A[vi], B[vi])
+            T.writes(C[vi])
+            C[vi] = T.Cast("float8_e5m2", A[vi] * T.float8_e4m3fn(0.1015625) + T.Cast("float8_e4m3fn", B[vi] * T.int4(-3))) + T.float8_e5m2(57344)
+)"},
     {"AxisBoundToAWiderLoop", R"(
 @T.prim_func
 def main(A: T.Buffer((8, 4), "float32"), B: T.Buffer((8, 4), "float32")):
@@ -355,11 +373,11 @@ constexpr Refusal kRefusals[] = {
      "line 4, column 10: thread `tx` is not launched here; expected T.launch_thread of it before"},
     {"LaunchOfNoThread", "    with T.launch_thread(B, 4):\n        B[0, 0] = A[0, 0]\n",
      "line 3, column 26: `B` is no thread; expected one such as \"threadIdx.x\", or a T.env_thread"},
-    {"Float8", "    t = T.alloc_buffer((4,), \"float8_e4m3fn\")\n",
-     "line 3, column 30: \"float8_e4m3fn\" is not supported: floats have 16 bits or more; convert such values to "
-     "\"float16\" or \"bfloat16\""},
-    {"Int4", "    t = T.alloc_buffer((4,), \"int4x8\")\n",
-     "line 3, column 30: \"int4x8\" is not supported: an element takes whole bytes; use \"int8\" or \"uint8\""},
+    {"FloatOfAnotherFormat", "    t = T.alloc_buffer((4,), \"float8_e4m3fnuz\")\n",
+     "line 3, column 30: \"float8_e4m3fnuz\" is not supported: below 16 bits there are \"float8_e4m3fn\" and "
+     "\"float8_e5m2\"; convert such values to one"},
+    {"Int2", "    t = T.alloc_buffer((4,), \"int2x8\")\n",
+     "line 3, column 30: \"int2x8\" is not supported: integers have 4 bits or more; use \"int4\" or \"uint4\""},
 };
 INSTANTIATE_TEST_SUITE_P(Texts, RefusalTest, testing::ValuesIn(kRefusals),
                          [](const auto& info) { return std::string(info.param.name); });
