@@ -47,24 +47,21 @@ absl::Status DamagedJob(const SqlConnection& c, uint64_t id) {
   return absl::DataLossError(absl::StrCat(c.name(), ": what job ", id, " asked for is damaged; submit it again"));
 }
 
-}  // namespace
-
-absl::StatusOr<StoredState> ReadState(SqlConnection& c) {
-  StoredState state;
-  HONE_ASSIGN_OR_RETURN(state.last_job, c.Number("SELECT max(id) FROM job"));
-  HONE_ASSIGN_OR_RETURN(state.last_task, c.Number("SELECT max(id) FROM task"));
-  HONE_ASSIGN_OR_RETURN(state.last_trial, c.Number("SELECT max(id) FROM trial"));
-  {
-    HONE_ASSIGN_OR_RETURN(const std::unique_ptr<SqlQuery> q,
-                          c.Prepare("SELECT * FROM job WHERE state IN (1, 2) ORDER BY id"));
-    for (;;) {
-      HONE_ASSIGN_OR_RETURN(const bool more, q->Next());
-      if (!more) break;
-      std::optional<JobRow> row = ReadJobRow(*q);
-      if (row.has_value()) state.jobs.push_back(*std::move(row));
-      state.corrupt += !row.has_value();
-    }
+absl::Status ReadOpenJobs(SqlConnection& c, StoredState& state) {
+  HONE_ASSIGN_OR_RETURN(const std::unique_ptr<SqlQuery> q,
+                        c.Prepare("SELECT * FROM job WHERE state IN (1, 2) ORDER BY id"));
+  for (;;) {
+    HONE_ASSIGN_OR_RETURN(const bool more, q->Next());
+    if (!more) break;
+    std::optional<JobRow> row = ReadJobRow(*q);
+    if (row.has_value()) state.jobs.push_back(*std::move(row));
+    state.corrupt += !row.has_value();
   }
+  return absl::OkStatus();
+}
+
+// The tasks of the jobs that were read, and their workloads, each once.
+absl::Status ReadTheirTasks(SqlConnection& c, StoredState& state) {
   for (const JobRow& job : state.jobs) {
     HONE_ASSIGN_OR_RETURN(std::vector<TaskRow> tasks, ReadTasks(c, job.tenant, job.id));
     for (TaskRow& task : tasks) state.tasks.push_back(std::move(task));
@@ -75,35 +72,41 @@ absl::StatusOr<StoredState> ReadState(SqlConnection& c) {
     HONE_ASSIGN_OR_RETURN(v1::Workload workload, ReadWorkload(c, task.workload_hash));
     state.workloads.push_back(std::move(workload));
   }
-  {
-    HONE_ASSIGN_OR_RETURN(
-        const std::unique_ptr<SqlQuery> q,
-        c.Prepare("SELECT l.id, k.tenant, w.hash, d.name, k.threads, k.numeric, k.protocol, l.task, t.text, l.source, "
-                  "l.duel, l.attempt, l.epoch, l.lost_workers, l.secret FROM trial l JOIN tuning_key k ON k.id = l.key "
-                  "JOIN workload w ON w.id = k.workload JOIN device_class d ON d.id = k.device_class "
-                  "JOIN trace t ON t.id = l.trace WHERE l.state = 1 ORDER BY l.id"));
-    for (;;) {
-      HONE_ASSIGN_OR_RETURN(const bool more, q->Next());
-      if (!more) break;
-      TrialRow row;
-      row.id = q->GetInt(0);
-      row.key.tenant = q->GetInt(1);
-      row.key.workload_hash = q->GetText(2);
-      row.key.device_class = q->GetText(3);
-      row.key.threads = static_cast<int>(q->GetInt(4));
-      row.key.numeric = static_cast<v1::NumericLevel>(q->GetInt(5));
-      row.key.protocol = static_cast<uint32_t>(q->GetInt(6));
-      row.task = q->GetInt(7);
-      row.trace = q->GetText(8);
-      row.source = q->GetText(9);
-      row.duel = q->GetInt(10) != 0;
-      row.attempt = static_cast<uint32_t>(q->GetInt(11));
-      row.epoch = q->GetInt(12);
-      row.lost_workers = static_cast<uint32_t>(q->GetInt(13));
-      row.secret = q->GetText(14);
-      state.leased.push_back(std::move(row));
-    }
+  return absl::OkStatus();
+}
+
+absl::Status ReadLeasedTrials(SqlConnection& c, StoredState& state) {
+  HONE_ASSIGN_OR_RETURN(
+      const std::unique_ptr<SqlQuery> q,
+      c.Prepare("SELECT l.id, k.tenant, w.hash, d.name, k.threads, k.numeric, k.protocol, l.task, t.text, l.source, "
+                "l.duel, l.attempt, l.epoch, l.lost_workers, l.secret FROM trial l JOIN tuning_key k ON k.id = l.key "
+                "JOIN workload w ON w.id = k.workload JOIN device_class d ON d.id = k.device_class "
+                "JOIN trace t ON t.id = l.trace WHERE l.state = 1 ORDER BY l.id"));
+  for (;;) {
+    HONE_ASSIGN_OR_RETURN(const bool more, q->Next());
+    if (!more) break;
+    TrialRow row;
+    row.id = q->GetInt(0);
+    row.key.tenant = q->GetInt(1);
+    row.key.workload_hash = q->GetText(2);
+    row.key.device_class = q->GetText(3);
+    row.key.threads = static_cast<int>(q->GetInt(4));
+    row.key.numeric = static_cast<v1::NumericLevel>(q->GetInt(5));
+    row.key.protocol = static_cast<uint32_t>(q->GetInt(6));
+    row.task = q->GetInt(7);
+    row.trace = q->GetText(8);
+    row.source = q->GetText(9);
+    row.duel = q->GetInt(10) != 0;
+    row.attempt = static_cast<uint32_t>(q->GetInt(11));
+    row.epoch = q->GetInt(12);
+    row.lost_workers = static_cast<uint32_t>(q->GetInt(13));
+    row.secret = q->GetText(14);
+    state.leased.push_back(std::move(row));
   }
+  return absl::OkStatus();
+}
+
+absl::Status ReadDeviceClasses(SqlConnection& c, StoredState& state) {
   HONE_ASSIGN_OR_RETURN(const std::unique_ptr<SqlQuery> q,
                         c.Prepare("SELECT name, profile FROM device_class ORDER BY name"));
   for (;;) {
@@ -117,6 +120,20 @@ absl::StatusOr<StoredState> ReadState(SqlConnection& c) {
     }
     state.device_classes.push_back(std::move(row));
   }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<StoredState> ReadState(SqlConnection& c) {
+  StoredState state;
+  HONE_ASSIGN_OR_RETURN(state.last_job, c.Number("SELECT max(id) FROM job"));
+  HONE_ASSIGN_OR_RETURN(state.last_task, c.Number("SELECT max(id) FROM task"));
+  HONE_ASSIGN_OR_RETURN(state.last_trial, c.Number("SELECT max(id) FROM trial"));
+  HONE_RETURN_IF_ERROR(ReadOpenJobs(c, state));
+  HONE_RETURN_IF_ERROR(ReadTheirTasks(c, state));
+  HONE_RETURN_IF_ERROR(ReadLeasedTrials(c, state));
+  HONE_RETURN_IF_ERROR(ReadDeviceClasses(c, state));
   return state;
 }
 

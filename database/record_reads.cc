@@ -110,97 +110,112 @@ class NameFilter {
   bool set_ = false;
 };
 
-}  // namespace
+// The number of the key; 0 when it is new.
+absl::StatusOr<int64_t> FindKey(SqlConnection& c, const TuningKey& key) {
+  HONE_ASSIGN_OR_RETURN(const std::unique_ptr<SqlQuery> q,
+                        c.Prepare("SELECT k.id FROM tuning_key k JOIN workload w ON w.id = k.workload "
+                                  "JOIN device_class d ON d.id = k.device_class WHERE w.hash = ? AND "
+                                  "d.name = ? AND threads = ? AND numeric = ? AND protocol = ? AND "
+                                  "tenant = ?"));
+  q->Blob(key.workload_hash).Text(key.device_class).Int(key.threads).Int(key.numeric).Int(key.protocol).Int(key.tenant);
+  HONE_ASSIGN_OR_RETURN(const bool row, q->Next());
+  return row ? q->GetInt(0) : 0;
+}
 
-absl::StatusOr<KeyHistory> ReadHistory(SqlConnection& c, const TuningKey& key) {
-  KeyHistory history;
-  int64_t id = 0;
-  {
-    HONE_ASSIGN_OR_RETURN(const std::unique_ptr<SqlQuery> q,
-                          c.Prepare("SELECT k.id FROM tuning_key k JOIN workload w ON w.id = k.workload "
-                                    "JOIN device_class d ON d.id = k.device_class WHERE w.hash = ? AND "
-                                    "d.name = ? AND threads = ? AND numeric = ? AND protocol = ? AND "
-                                    "tenant = ?"));
-    q->Blob(key.workload_hash)
-        .Text(key.device_class)
-        .Int(key.threads)
-        .Int(key.numeric)
-        .Int(key.protocol)
-        .Int(key.tenant);
-    HONE_ASSIGN_OR_RETURN(const bool row, q->Next());
-    if (row) id = q->GetInt(0);
+// Seeds for a key that may be new: the best of the same workload on other devices, threads, levels.
+absl::Status ReadSeeds(SqlConnection& c, const TuningKey& key, int64_t id, KeyHistory& history) {
+  HONE_ASSIGN_OR_RETURN(const std::unique_ptr<SqlQuery> q,
+                        c.Prepare("SELECT t.text FROM best b JOIN tuning_key k ON k.id = b.key "
+                                  "JOIN workload w ON w.id = k.workload JOIN record r ON r.id = b.record "
+                                  "JOIN trace t ON t.id = r.trace WHERE w.hash = ? AND k.id <> ? AND k.tenant = ? "
+                                  "GROUP BY t.text ORDER BY min(b.key) LIMIT 8"));
+  q->Blob(key.workload_hash).Int(id).Int(key.tenant);
+  for (;;) {
+    HONE_ASSIGN_OR_RETURN(const bool more, q->Next());
+    if (!more) break;
+    history.seeds.push_back(q->GetText(0));
   }
-  {
-    // Seeds for a key that may be new: the best of the same workload on other devices, threads, levels.
-    HONE_ASSIGN_OR_RETURN(const std::unique_ptr<SqlQuery> q,
-                          c.Prepare("SELECT t.text FROM best b JOIN tuning_key k ON k.id = b.key "
-                                    "JOIN workload w ON w.id = k.workload JOIN record r ON r.id = b.record "
-                                    "JOIN trace t ON t.id = r.trace WHERE w.hash = ? AND k.id <> ? AND k.tenant = ? "
-                                    "GROUP BY t.text ORDER BY min(b.key) LIMIT 8"));
-    q->Blob(key.workload_hash).Int(id).Int(key.tenant);
-    for (;;) {
-      HONE_ASSIGN_OR_RETURN(const bool more, q->Next());
-      if (!more) break;
-      history.seeds.push_back(q->GetText(0));
+  return absl::OkStatus();
+}
+
+absl::Status ReadTrials(SqlConnection& c, int64_t id, KeyHistory& history) {
+  HONE_ASSIGN_OR_RETURN(const std::unique_ptr<SqlQuery> q,
+                        c.Prepare("SELECT t.text, l.kind, l.median_us FROM trial l JOIN trace t ON t.id = l.trace "
+                                  "WHERE l.key = ? AND l.state = 2 AND l.duel = 0 ORDER BY l.ended"));
+  q->Int(id);
+  for (;;) {
+    HONE_ASSIGN_OR_RETURN(const bool more, q->Next());
+    if (!more) break;
+    history.trials.push_back({q->GetText(0), static_cast<v1::OutcomeKind>(q->GetInt(1)), q->GetReal(2)});
+  }
+  return absl::OkStatus();
+}
+
+// Records that no trial of this database tells of: they were brought in, or the trial has left.
+absl::Status ReadOtherRecords(SqlConnection& c, int64_t id, KeyHistory& history) {
+  HONE_ASSIGN_OR_RETURN(
+      const std::unique_ptr<SqlQuery> q,
+      c.Prepare(absl::StrCat("SELECT ", kRecordColumns, kRecordTables,
+                             "WHERE r.key = ? AND NOT EXISTS (SELECT 1 FROM trial l WHERE l.key = r.key "
+                             "AND l.trace = r.trace AND l.state = 2 AND l.duel = 0) ORDER BY r.position")));
+  q->Int(id);
+  for (;;) {
+    HONE_ASSIGN_OR_RETURN(const bool more, q->Next());
+    if (!more) break;
+    const ReadRow read = ReadRecord(*q);
+    if (!read.intact) {
+      ++history.corrupt;
+      continue;
     }
+    history.trials.push_back({read.row.record.trace(), v1::OUTCOME_OK, read.row.record.median_us(),
+                              /*claimed=*/!read.row.MeasuredHere()});
   }
-  if (id == 0) return history;
-  {
-    HONE_ASSIGN_OR_RETURN(const std::unique_ptr<SqlQuery> q,
-                          c.Prepare("SELECT t.text, l.kind, l.median_us FROM trial l JOIN trace t ON t.id = l.trace "
-                                    "WHERE l.key = ? AND l.state = 2 AND l.duel = 0 ORDER BY l.ended"));
-    q->Int(id);
-    for (;;) {
-      HONE_ASSIGN_OR_RETURN(const bool more, q->Next());
-      if (!more) break;
-      history.trials.push_back({q->GetText(0), static_cast<v1::OutcomeKind>(q->GetInt(1)), q->GetReal(2)});
-    }
+  return absl::OkStatus();
+}
+
+absl::Status ReadDuels(SqlConnection& c, int64_t id, KeyHistory& history) {
+  HONE_ASSIGN_OR_RETURN(const std::unique_ptr<SqlQuery> q,
+                        c.Prepare("SELECT t.text FROM trial l JOIN trace t ON t.id = l.trace "
+                                  "WHERE l.key = ? AND l.state = 2 AND l.duel = 1 ORDER BY l.ended"));
+  q->Int(id);
+  for (;;) {
+    HONE_ASSIGN_OR_RETURN(const bool more, q->Next());
+    if (!more) break;
+    history.duelled.push_back(q->GetText(0));
   }
-  {
-    HONE_ASSIGN_OR_RETURN(
-        const std::unique_ptr<SqlQuery> q,
-        c.Prepare(absl::StrCat("SELECT ", kRecordColumns, kRecordTables,
-                               "WHERE r.key = ? AND NOT EXISTS (SELECT 1 FROM trial l WHERE l.key = r.key "
-                               "AND l.trace = r.trace AND l.state = 2 AND l.duel = 0) ORDER BY r.position")));
-    q->Int(id);
-    for (;;) {
-      HONE_ASSIGN_OR_RETURN(const bool more, q->Next());
-      if (!more) break;
-      const ReadRow read = ReadRecord(*q);
-      if (!read.intact) {
-        ++history.corrupt;
-        continue;
-      }
-      history.trials.push_back({read.row.record.trace(), v1::OUTCOME_OK, read.row.record.median_us(),
-                                /*claimed=*/!read.row.MeasuredHere()});
-    }
-  }
-  {
-    HONE_ASSIGN_OR_RETURN(const std::unique_ptr<SqlQuery> q,
-                          c.Prepare("SELECT t.text FROM trial l JOIN trace t ON t.id = l.trace "
-                                    "WHERE l.key = ? AND l.state = 2 AND l.duel = 1 ORDER BY l.ended"));
-    q->Int(id);
-    for (;;) {
-      HONE_ASSIGN_OR_RETURN(const bool more, q->Next());
-      if (!more) break;
-      history.duelled.push_back(q->GetText(0));
-    }
-  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadBestOf(SqlConnection& c, int64_t id, KeyHistory& history) {
   HONE_ASSIGN_OR_RETURN(const std::unique_ptr<SqlQuery> q,
                         c.Prepare(absl::StrCat("SELECT ", kRecordColumns, ", b.median_us", kRecordTables,
                                                "WHERE b.record = r.id AND r.key = ?")));
   q->Int(id);
   HONE_ASSIGN_OR_RETURN(const bool row, q->Next());
-  if (!row) return history;
+  if (!row) return absl::OkStatus();
   const ReadRow best = ReadRecord(*q);
   if (!best.intact) {
     ++history.corrupt;
-    return history;
+    return absl::OkStatus();
   }
   history.best_record = best.row.record.id();
   history.best_us = q->GetReal(kNumRecordColumns);
   history.best_trace = best.row.record.trace();
   history.best_claimed = !best.row.MeasuredHere();
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<KeyHistory> ReadHistory(SqlConnection& c, const TuningKey& key) {
+  KeyHistory history;
+  HONE_ASSIGN_OR_RETURN(const int64_t id, FindKey(c, key));
+  HONE_RETURN_IF_ERROR(ReadSeeds(c, key, id, history));
+  if (id == 0) return history;
+  HONE_RETURN_IF_ERROR(ReadTrials(c, id, history));
+  HONE_RETURN_IF_ERROR(ReadOtherRecords(c, id, history));
+  HONE_RETURN_IF_ERROR(ReadDuels(c, id, history));
+  HONE_RETURN_IF_ERROR(ReadBestOf(c, id, history));
   return history;
 }
 
