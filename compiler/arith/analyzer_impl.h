@@ -73,6 +73,10 @@ struct Analyzer::Impl {
   Sum Div(const Sum& s, int64_t divisor);               // floor, divisor not 0
   Sum Mod(const Sum& s, int64_t divisor);
   std::pair<Sum, Sum> DivMod(Sum s, int64_t divisor, int depth = 0);
+  // Of a sum without multiples of the divisor: nullopt where it is not of the form.
+  std::optional<std::pair<Sum, Sum>> DivModByCommonDivisor(const Sum& s, int64_t divisor, int depth);
+  static std::optional<std::pair<Sum, Sum>> DivModOfPiece(const Sum& s, int64_t divisor);
+  std::optional<std::pair<Sum, Sum>> DivModOfQuotient(const Sum& s, int64_t divisor, int depth);
   Sum DivModBySum(BinaryOp op, const Sum& s, const Sum& divisor, DType type);
   Sum Choose(BinaryOp op, const Sum& a, const Sum& b, DType type);
   Sum Recombined(Sum s);
@@ -86,6 +90,12 @@ struct Analyzer::Impl {
   Expr SimplifyBool(const Expr& e);
   Expr SimplifyComparison(const Binary& op);
   Expr CompareZero(BinaryOp op, Sum difference, DType type);  // op is kLe, kEq or kNe: difference op 0
+  Expr EqualsZero(BinaryOp op, Sum difference, DType type);   // op is kEq or kNe
+  Expr AtMostZero(Sum difference, DType type);
+  // A sum that is at most 0 where d is at most k, which is simpler; nullopt when there is none.
+  std::optional<Sum> WithoutSmallTerms(const Sum& d, int64_t k);
+  std::optional<Sum> WithoutQuotient(const Sum& d, int64_t k);
+  Expr PrintAtMost(const Sum& d, int64_t k, DType type);
   Expr SimplifyJunction(const Binary& op);
   Expr Negated(const Expr& condition);  // simplified, of a simplified condition
   template <class Choice>

@@ -191,37 +191,50 @@ Expr Analyzer::Impl::SimplifyComparison(const Binary& op) {
 }
 
 Expr Analyzer::Impl::CompareZero(BinaryOp op, Sum d, DType type) {
+  return op == BinaryOp::kLe ? AtMostZero(std::move(d), type) : EqualsZero(op, std::move(d), type);
+}
+
+Expr Analyzer::Impl::EqualsZero(BinaryOp op, Sum d, DType type) {
   const Bounds bounds = BoundsOf(d);
-  const auto answer = [](bool value) { return IntConst(value, kBool); };
   const int64_t gcd = CoefficientGcd(d);
-  if (op != BinaryOp::kLe) {
-    const bool equal = op == BinaryOp::kEq;
-    if (bounds.min > 0 || bounds.max < 0) return answer(!equal);
-    if (bounds.min == 0 && bounds.max == 0) return answer(equal);
-    if (gcd == 0 || d.constant % gcd != 0) return answer(!equal);
-    if (const Residue residue = ResidueOf(d); residue.modulus > 1 && residue.remainder != 0) return answer(!equal);
-    d = DividedExactly(d, d.terms[0].coefficient < 0 ? -gcd : gcd);
-    Sum left, right;
-    Separate(d, left, right);
-    if (left.is_constant()) {  // numbers stand on the right
-      std::swap(left, right);
-      right.constant = d.constant;
-    } else {
-      right.constant = -d.constant;
-    }
-    if (right.constant < 0 && !right.is_constant()) {
-      left.constant = -right.constant;
-      right.constant = 0;
-    }
-    return Expr::Make(Binary{op, Materialize(left, type), Materialize(right, type)}, kBool);
+  const bool equal = op == BinaryOp::kEq;
+  if (bounds.min > 0 || bounds.max < 0) return IntConst(!equal, kBool);
+  if (bounds.min == 0 && bounds.max == 0) return IntConst(equal, kBool);
+  if (gcd == 0 || d.constant % gcd != 0) return IntConst(!equal, kBool);
+  if (const Residue residue = ResidueOf(d); residue.modulus > 1 && residue.remainder != 0)
+    return IntConst(!equal, kBool);
+  d = DividedExactly(d, d.terms[0].coefficient < 0 ? -gcd : gcd);
+  Sum left, right;
+  Separate(d, left, right);
+  if (left.is_constant()) {  // numbers stand on the right
+    std::swap(left, right);
+    right.constant = d.constant;
+  } else {
+    right.constant = -d.constant;
   }
-  if (bounds.max <= 0) return answer(true);
-  if (bounds.min > 0) return answer(false);
+  if (right.constant < 0 && !right.is_constant()) {
+    left.constant = -right.constant;
+    right.constant = 0;
+  }
+  return Expr::Make(Binary{op, Materialize(left, type), Materialize(right, type)}, kBool);
+}
+
+Expr Analyzer::Impl::AtMostZero(Sum d, DType type) {
+  const Bounds bounds = BoundsOf(d);
+  if (bounds.max <= 0) return IntConst(1, kBool);
+  if (bounds.min > 0) return IntConst(0, kBool);
   // terms <= k, divided by the common divisor.
-  int64_t k = FloorDivide(-d.constant, gcd);
+  const int64_t gcd = CoefficientGcd(d);
+  const int64_t k = FloorDivide(-d.constant, gcd);
   d.constant = 0;
   d = DividedExactly(d, gcd);
-  // g*L + small <= k is L <= q when small moves the bound by less than one step of L.
+  if (std::optional<Sum> simpler = WithoutSmallTerms(d, k)) return AtMostZero(*std::move(simpler), type);
+  if (std::optional<Sum> source = WithoutQuotient(d, k)) return AtMostZero(*std::move(source), type);
+  return PrintAtMost(d, k, type);
+}
+
+// g*L + small <= k is L <= q when small moves the bound by less than one step of L: L - q, which is to be at most 0.
+std::optional<Sum> Analyzer::Impl::WithoutSmallTerms(const Sum& d, int64_t k) {
   absl::InlinedVector<int64_t, 4> steps;
   for (const Term& term : d.terms) steps.push_back(std::abs(term.coefficient));
   std::sort(steps.begin(), steps.end(), std::greater<>());
@@ -236,10 +249,14 @@ Expr Analyzer::Impl::CompareZero(BinaryOp op, Sum d, DType type) {
     if (q != SatFloorDiv(SatAdd(k, -in.max), g)) continue;
     large = DividedExactly(large, g);
     large.constant = -q;
-    return CompareZero(BinaryOp::kLe, std::move(large), type);
+    return large;
   }
-  // x div l <= k is x <= k*l + l - 1, and x div l >= k is x >= k*l. Alone only: in z + x div l <= k the quotient is
-  // often what an iteration variable is made of, and iter_map.cc looks for it.
+  return std::nullopt;
+}
+
+// x div l <= k is x <= k*l + l - 1, and x div l >= k is x >= k*l. Alone only: in z + x div l <= k the quotient is often
+// what an iteration variable is made of, and iter_map.cc looks for it.
+std::optional<Sum> Analyzer::Impl::WithoutQuotient(const Sum& d, int64_t k) {
   if (d.terms.size() == 1 && d.terms[0].is_split() && d.terms[0].upper == 0) {
     const Term& piece = d.terms[0];
     const bool below = piece.coefficient > 0;
@@ -247,10 +264,14 @@ Expr Analyzer::Impl::CompareZero(BinaryOp op, Sum d, DType type) {
     if (!IsInfinite(limit)) {
       Sum source = Scaled(piece.source->sum, below ? 1 : -1);
       source.constant -= limit;
-      return CompareZero(BinaryOp::kLe, Recombined(std::move(source)), type);
+      return Recombined(std::move(source));
     }
   }
-  // Printed with the constant where it is positive: left < right + 1 + k, or left + (-k) <= right.
+  return std::nullopt;
+}
+
+// d <= k with the constant where it is positive: left < right + 1 + k, or left + (-k) <= right.
+Expr Analyzer::Impl::PrintAtMost(const Sum& d, int64_t k, DType type) {
   Sum left, right;
   Separate(d, left, right);
   BinaryOp printed = BinaryOp::kLe;

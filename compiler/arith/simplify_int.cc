@@ -195,6 +195,72 @@ Sum Analyzer::Impl::Mod(const Sum& s, int64_t divisor) {
   return divisor > 0 ? DivMod(s, divisor).second : Scaled(DivMod(Scaled(s, -1), -divisor).second, -1);
 }
 
+// With g a divisor of c: (g*L + small) div c = L div (c/g), and mod c = g*(L mod (c/g)) + small, for small in [0, g).
+// The greatest common divisor of all coefficients leaves only part of the constant as small.
+std::optional<std::pair<Sum, Sum>> Analyzer::Impl::DivModByCommonDivisor(const Sum& s, int64_t divisor, int depth) {
+  absl::InlinedVector<int64_t, 4> candidates;
+  for (const Term& term : s.terms) candidates.push_back(std::gcd(term.coefficient, divisor));
+  candidates.push_back(std::gcd(CoefficientGcd(s), divisor));
+  std::sort(candidates.begin(), candidates.end(), std::greater<>());
+  candidates.erase(std::unique(candidates.begin(), candidates.end()), candidates.end());
+  for (const int64_t g : candidates) {
+    if (g == 1) continue;
+    Sum large, small;
+    for (const Term& term : s.terms) (term.coefficient % g == 0 ? large : small).terms.push_back(term);
+    small.constant = FloorModulo(s.constant, g);
+    large.constant = s.constant - small.constant;
+    const Bounds in = BoundsOf(small);
+    if (!in.bounded() || FloorDivide(in.min, g) != FloorDivide(in.max, g)) continue;
+    const int64_t q = FloorDivide(in.min, g);
+    small.constant -= q * g;
+    large.constant += q * g;
+    auto [inner_quotient, inner_remainder] = DivMod(DividedExactly(large, g), divisor / g, depth);
+    AddScaled(small, inner_remainder, g);
+    return std::pair(std::move(inner_quotient), std::move(small));
+  }
+  return std::nullopt;
+}
+
+// ((x div l) mod u) div c = (x div l*c) mod u/c when c divides u, and mod c drops the u.
+std::optional<std::pair<Sum, Sum>> Analyzer::Impl::DivModOfPiece(const Sum& s, int64_t divisor) {
+  if (s.terms.size() == 1 && s.constant == 0 && s.terms[0].is_split() && s.terms[0].coefficient == 1) {
+    const Term& piece = s.terms[0];
+    int64_t lower;
+    if (piece.upper != 0 && piece.upper % divisor == 0 && !__builtin_mul_overflow(piece.lower, divisor, &lower)) {
+      const int64_t upper = piece.upper / divisor;
+      Sum q = upper == 1 ? Sum{} : Sum::Split(piece.source->sum, lower, upper);
+      Sum r = Sum::Split(piece.source->sum, piece.lower, divisor);
+      return std::pair(std::move(q), std::move(r));
+    }
+  }
+  return std::nullopt;
+}
+
+// Where x div l stands in the sum once: (x div l + z) div c = (x + l*z) div l*c, and mod c is the piece (x + l*z; l;
+// c).
+std::optional<std::pair<Sum, Sum>> Analyzer::Impl::DivModOfQuotient(const Sum& s, int64_t divisor, int depth) {
+  const Term* inner = nullptr;
+  int inner_count = 0;
+  for (const Term& term : s.terms) {
+    if (!term.is_split() || term.upper != 0) continue;
+    ++inner_count;
+    if (term.coefficient == 1 && inner == nullptr) inner = &term;
+  }
+  int64_t lower;
+  if (inner != nullptr && inner_count == 1 && depth < 8 && !__builtin_mul_overflow(inner->lower, divisor, &lower) &&
+      lower < (int64_t{1} << 40)) {
+    const int64_t l = inner->lower;
+    Sum source = inner->source->sum, z = s;
+    AddTerm(z, *inner, -1);
+    AddScaled(source, z, l);
+    source = Recombined(std::move(source));
+    Sum inner_quotient = DivMod(source, lower, depth + 1).first;
+    TakeMultiples(source, lower, nullptr);
+    return std::pair(std::move(inner_quotient), Sum::Split(source, l, divisor));
+  }
+  return std::nullopt;
+}
+
 // floordiv and floormod by a positive constant, together.
 std::pair<Sum, Sum> Analyzer::Impl::DivMod(Sum s, int64_t divisor, int depth) {
   Sum quotient;
@@ -218,59 +284,10 @@ std::pair<Sum, Sum> Analyzer::Impl::DivMod(Sum s, int64_t divisor, int depth) {
     s.constant -= q * divisor;
     return finish(Sum::Constant(q), std::move(s));
   }
-  // With g a divisor of c: (g*L + small) div c = L div (c/g), and mod c = g*(L mod (c/g)) + small, for small in [0, g).
-  // The greatest common divisor of all coefficients leaves only part of the constant as small.
-  absl::InlinedVector<int64_t, 4> candidates;
-  for (const Term& term : s.terms) candidates.push_back(std::gcd(term.coefficient, divisor));
-  candidates.push_back(std::gcd(CoefficientGcd(s), divisor));
-  std::sort(candidates.begin(), candidates.end(), std::greater<>());
-  candidates.erase(std::unique(candidates.begin(), candidates.end()), candidates.end());
-  for (const int64_t g : candidates) {
-    if (g == 1) continue;
-    Sum large, small;
-    for (const Term& term : s.terms) (term.coefficient % g == 0 ? large : small).terms.push_back(term);
-    small.constant = FloorModulo(s.constant, g);
-    large.constant = s.constant - small.constant;
-    const Bounds in = BoundsOf(small);
-    if (!in.bounded() || FloorDivide(in.min, g) != FloorDivide(in.max, g)) continue;
-    const int64_t q = FloorDivide(in.min, g);
-    small.constant -= q * g;
-    large.constant += q * g;
-    auto [inner_quotient, inner_remainder] = DivMod(DividedExactly(large, g), divisor / g, depth);
-    AddScaled(small, inner_remainder, g);
-    return finish(std::move(inner_quotient), std::move(small));
-  }
-  // Of a piece: ((x div l) mod u) div c = (x div l*c) mod u/c when c divides u, and mod c drops the u.
-  if (s.terms.size() == 1 && s.constant == 0 && s.terms[0].is_split() && s.terms[0].coefficient == 1) {
-    const Term& piece = s.terms[0];
-    int64_t lower;
-    if (piece.upper != 0 && piece.upper % divisor == 0 && !__builtin_mul_overflow(piece.lower, divisor, &lower)) {
-      const int64_t upper = piece.upper / divisor;
-      Sum q = upper == 1 ? Sum{} : Sum::Split(piece.source->sum, lower, upper);
-      Sum r = Sum::Split(piece.source->sum, piece.lower, divisor);
-      return finish(std::move(q), std::move(r));
-    }
-  }
-  // x div l inside, once: (x div l + z) div c = (x + l*z) div l*c, and mod c is the piece (x + l*z; l; c).
-  const Term* inner = nullptr;
-  int inner_count = 0;
-  for (const Term& term : s.terms) {
-    if (!term.is_split() || term.upper != 0) continue;
-    ++inner_count;
-    if (term.coefficient == 1 && inner == nullptr) inner = &term;
-  }
-  int64_t lower;
-  if (inner != nullptr && inner_count == 1 && depth < 8 && !__builtin_mul_overflow(inner->lower, divisor, &lower) &&
-      lower < (int64_t{1} << 40)) {
-    const int64_t l = inner->lower;
-    Sum source = inner->source->sum, z = s;
-    AddTerm(z, *inner, -1);
-    AddScaled(source, z, l);
-    source = Recombined(std::move(source));
-    Sum inner_quotient = DivMod(source, lower, depth + 1).first;
-    TakeMultiples(source, lower, nullptr);
-    return finish(std::move(inner_quotient), Sum::Split(source, l, divisor));
-  }
+  std::optional<std::pair<Sum, Sum>> simpler = DivModByCommonDivisor(s, divisor, depth);
+  if (!simpler.has_value()) simpler = DivModOfPiece(s, divisor);
+  if (!simpler.has_value()) simpler = DivModOfQuotient(s, divisor, depth);
+  if (simpler.has_value()) return finish(std::move(simpler->first), std::move(simpler->second));
   return finish(Sum::Split(s, divisor, 0), Sum::Split(s, 1, divisor));
 }
 
