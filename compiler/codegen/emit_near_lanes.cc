@@ -87,6 +87,57 @@ std::optional<LaneOffsets> LaneOffsetsOf(const Expr& index, size_t lanes) {
 
 }  // namespace
 
+// A load whose lanes fall near each other: at `offsets` from a place of the buffer that `base` says.
+struct Emitter::NearLanes {
+  const Load& load;
+  DType type;
+  llvm::Value* mask;  // absent: all lanes
+  LaneOffsets lanes;
+  const BufferMemory& memory;
+};
+
+Emitter::Address Emitter::PlaceOf(const NearLanes& near, int64_t offset) {
+  const Expr constant = IntConst(offset, near.load.indices[0].type().element());
+  return AddressOf(near.load.buffer, near.lanes.base ? near.lanes.base + constant : constant);
+}
+
+// The elements from the offset on, as many as there are lanes; those alone that lanes read, where there is a mask.
+llvm::Value* Emitter::VectorAt(const NearLanes& near, int64_t offset) {
+  const int64_t width = near.type.lanes;
+  const Address at = PlaceOf(near, offset);
+  llvm::Type* vector = MemoryTypeOf(near.type);
+  if (near.mask == nullptr) {
+    llvm::LoadInst* value = b_.CreateAlignedLoad(vector, at.pointer, llvm::Align(at.align));
+    Annotate(value, near.memory);
+    return value;
+  }
+  llvm::SmallVector<int> lane_of(static_cast<size_t>(width), static_cast<int>(width));  // no lane: 0 of the second
+  for (int lane = 0; lane < width; ++lane) {
+    const int64_t element = near.lanes.offsets[static_cast<size_t>(lane)] - offset;
+    if (element >= 0 && element < width) lane_of[static_cast<size_t>(element)] = lane;
+  }
+  llvm::Value* wanted = b_.CreateShuffleVector(near.mask, llvm::Constant::getNullValue(near.mask->getType()), lane_of);
+  llvm::CallInst* value =
+      b_.CreateMaskedLoad(vector, at.pointer, llvm::Align(at.align), wanted, llvm::Constant::getNullValue(vector));
+  Annotate(value, near.memory);
+  return value;
+}
+
+// Each element is loaded by itself, and every lane chooses its own.
+llvm::Value* Emitter::ChooseAmong(const NearLanes& near, const std::set<int64_t>& elements) {
+  llvm::Value* value = nullptr;
+  for (const int64_t element : elements) {
+    const Address at = PlaceOf(near, element);
+    llvm::LoadInst* loaded = b_.CreateAlignedLoad(MemoryTypeOf(near.type.element()), at.pointer, llvm::Align(at.align));
+    Annotate(loaded, near.memory);
+    llvm::Value* everywhere = Splat(loaded, near.type.lanes);
+    llvm::SmallVector<llvm::Constant*> here;
+    for (const int64_t offset : near.lanes.offsets) here.push_back(b_.getInt1(offset == element));
+    value = value == nullptr ? everywhere : b_.CreateSelect(llvm::ConstantVector::get(here), everywhere, value);
+  }
+  return value;
+}
+
 // No byte is read that is not inside the buffer, of two kinds of ranges:
 //   blocks      [W * b, W * (b + 1)) of a buffer of a multiple of W elements, where the index is a multiple of W but
 //               for its constants, so that the lanes tell which blocks they fall into: one for every tap of a window
@@ -98,51 +149,14 @@ llvm::Value* Emitter::EmitLoadOfNearLanes(const Load& load, DType type, llvm::Va
   const Expr& index = load.indices[0];
   const int64_t width = type.lanes;
   if (width < 4 || (width & (width - 1)) != 0) return nullptr;
-  std::optional<LaneOffsets> lanes = LaneOffsetsOf(index, static_cast<size_t>(width));
+  const std::optional<LaneOffsets> lanes = LaneOffsetsOf(index, static_cast<size_t>(width));
   if (!lanes.has_value()) return nullptr;
-  const BufferMemory& memory = frame_.buffers.at(load.buffer);
-  const DType scalar = index.type().element();
-  const auto place = [&](int64_t offset) {
-    const Expr constant = IntConst(offset, scalar);
-    return AddressOf(load.buffer, lanes->base ? lanes->base + constant : constant);
-  };
-  const auto vector_at = [&](int64_t offset) -> llvm::Value* {
-    const Address at = place(offset);
-    llvm::Type* vector = MemoryTypeOf(type);
-    if (mask == nullptr) {
-      llvm::LoadInst* value = b_.CreateAlignedLoad(vector, at.pointer, llvm::Align(at.align));
-      Annotate(value, memory);
-      return value;
-    }
-    llvm::SmallVector<int> lane_of(static_cast<size_t>(width), static_cast<int>(width));  // no lane: 0 of the second
-    for (int lane = 0; lane < width; ++lane) {
-      const int64_t element = lanes->offsets[static_cast<size_t>(lane)] - offset;
-      if (element >= 0 && element < width) lane_of[static_cast<size_t>(element)] = lane;
-    }
-    llvm::Value* wanted = b_.CreateShuffleVector(mask, llvm::Constant::getNullValue(mask->getType()), lane_of);
-    llvm::CallInst* value =
-        b_.CreateMaskedLoad(vector, at.pointer, llvm::Align(at.align), wanted, llvm::Constant::getNullValue(vector));
-    Annotate(value, memory);
-    return value;
-  };
+  const NearLanes near{load, type, mask, *lanes, frame_.buffers.at(load.buffer)};
   const std::set<int64_t> elements(lanes->offsets.begin(), lanes->offsets.end());
-  const auto choose = [&]() -> llvm::Value* {
-    llvm::Value* value = nullptr;
-    for (const int64_t element : elements) {
-      const Address at = place(element);
-      llvm::LoadInst* loaded = b_.CreateAlignedLoad(MemoryTypeOf(type.element()), at.pointer, llvm::Align(at.align));
-      Annotate(loaded, memory);
-      llvm::Value* everywhere = Splat(loaded, type.lanes);
-      llvm::SmallVector<llvm::Constant*> here;
-      for (const int64_t offset : lanes->offsets) here.push_back(b_.getInt1(offset == element));
-      value = value == nullptr ? everywhere : b_.CreateSelect(llvm::ConstantVector::get(here), everywhere, value);
-    }
-    return value;
-  };
   const auto [least, most] = std::minmax_element(lanes->offsets.begin(), lanes->offsets.end());
   const int64_t first = *least, last = *most;
 
-  if (mask == nullptr && std::ssize(elements) <= kBetterChosen) return choose();
+  if (mask == nullptr && std::ssize(elements) <= kBetterChosen) return ChooseAmong(near, elements);
 
   LinearSum sum;
   if (lanes->base) sum.Add(lanes->base, 1);
@@ -160,21 +174,21 @@ llvm::Value* Emitter::EmitLoadOfNearLanes(const Load& load, DType type, llvm::Va
     if (mask != nullptr) {  // a block that no lane reads may lie outside
       if (first_block != last_block) return nullptr;
       llvm::Value* any = b_.CreateOrReduce(mask);
-      llvm::Value* pointer = b_.CreateSelect(any, place(first_block).pointer, memory.pointer);
+      llvm::Value* pointer = b_.CreateSelect(any, PlaceOf(near, first_block).pointer, near.memory.pointer);
       llvm::LoadInst* value =
           b_.CreateAlignedLoad(MemoryTypeOf(type), pointer, llvm::Align(static_cast<uint64_t>(type.element().bytes())));
-      Annotate(value, memory);
+      Annotate(value, near.memory);
       low = value;
     } else {
-      low = vector_at(low_start);
+      low = VectorAt(near, low_start);
     }
   } else if (last - first + 1 >= width && last - first + 1 <= 2 * width) {
     if (mask != nullptr && std::ssize(elements) < width) return nullptr;  // two lanes would let one element through
-    low = vector_at(low_start);
+    low = VectorAt(near, low_start);
   } else {
-    return mask == nullptr && std::ssize(elements) <= kMostChosen ? choose() : nullptr;
+    return mask == nullptr && std::ssize(elements) <= kMostChosen ? ChooseAmong(near, elements) : nullptr;
   }
-  if (high_start != low_start) high = vector_at(high_start);
+  if (high_start != low_start) high = VectorAt(near, high_start);
   llvm::SmallVector<int> from;
   for (const int64_t offset : lanes->offsets) {
     const bool in_low = high == nullptr || offset < low_start + width;

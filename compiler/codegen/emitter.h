@@ -151,12 +151,17 @@ class Emitter {
   };
   Address AddressOf(const Buffer& buffer, const Expr& index);
   llvm::Value* VectorAddress(const Buffer& buffer, const Expr& index);
-  // emit_near_lanes.cc. Lanes at constant distances that a load or two cover; nullptr: they are not. `mask` may be
-  // absent.
-  llvm::Value* EmitLoadOfNearLanes(const Load& load, DType type, llvm::Value* mask);
   void Annotate(llvm::Instruction* access, const BufferMemory& memory) const;
   llvm::Value* ToMemory(llvm::Value* value, DType type);
   llvm::Value* FromMemory(llvm::Value* value, DType type);
+
+  // ---- emit_near_lanes.cc
+  // Lanes at constant distances that a load or two cover; nullptr: they are not. `mask` may be absent.
+  llvm::Value* EmitLoadOfNearLanes(const Load& load, DType type, llvm::Value* mask);
+  struct NearLanes;
+  Address PlaceOf(const NearLanes& near, int64_t offset);
+  llvm::Value* VectorAt(const NearLanes& near, int64_t offset);
+  llvm::Value* ChooseAmong(const NearLanes& near, const std::set<int64_t>& elements);
 
   // ---- types and constants
   llvm::Type* TypeOf(DType type) const;
