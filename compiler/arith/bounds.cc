@@ -35,58 +35,60 @@ const Term* ChoiceTerm(const Sum& sum) {
 
 }  // namespace
 
+Bounds Analyzer::Impl::BinaryBounds(const Binary& op, int depth) {
+  const auto side = [&](const Expr& e) { return BoundsOf(Linear(e), depth - 1); };
+  if (depth <= 0) return {};
+  switch (op.op) {
+    case BinaryOp::kMul: return Multiply(side(op.a), side(op.b));
+    case BinaryOp::kMin: {
+      const Bounds a = side(op.a), b = side(op.b);
+      return {std::min(a.min, b.min), std::min(a.max, b.max)};
+    }
+    case BinaryOp::kMax: {
+      const Bounds a = side(op.a), b = side(op.b);
+      return {std::max(a.min, b.min), std::max(a.max, b.max)};
+    }
+    case BinaryOp::kFloorMod: {  // by a symbolic modulus
+      const Bounds modulus = side(op.b);
+      if (modulus.min >= 1) return {0, SatAdd(modulus.max, -1)};
+      return {};
+    }
+    case BinaryOp::kFloorDiv: {
+      const Bounds a = side(op.a), b = side(op.b);
+      if (b.min < 1) return {};
+      return {a.min >= 0 ? 0 : a.min, a.max >= 0 ? SatFloorDiv(a.max, b.min) : int64_t{-1}};
+    }
+    case BinaryOp::kBitAnd: {
+      const Bounds a = side(op.a), b = side(op.b);
+      if (a.min >= 0 && b.min >= 0) return {0, std::min(a.max, b.max)};
+      if (a.min >= 0) return {0, a.max};
+      if (b.min >= 0) return {0, b.max};
+      return {};
+    }
+    case BinaryOp::kBitOr:
+    case BinaryOp::kBitXor: {  // no bit that neither has
+      const Bounds a = side(op.a), b = side(op.b);
+      if (a.min < 0 || b.min < 0 || !a.bounded_above() || !b.bounded_above()) return {};
+      const int bits = std::bit_width(static_cast<uint64_t>(std::max(a.max, b.max)));
+      return {0, static_cast<int64_t>((uint64_t{1} << bits) - 1)};
+    }
+    case BinaryOp::kMod: {
+      const Bounds a = side(op.a), b = side(op.b);
+      if (b.min >= 1 && b.bounded_above()) return {a.min >= 0 ? 0 : 1 - b.max, a.max <= 0 ? 0 : b.max - 1};
+      return {};
+    }
+    default: return {};
+  }
+}
+
 Bounds Analyzer::Impl::AtomBounds(const Expr& atom, int depth) {
   if (const VarRef* ref = atom.As<VarRef>()) {
     const auto found = vars.find(ref->var.id());
     return found == vars.end() ? TypeBounds(atom.type()) : Meet(found->second.bounds, TypeBounds(atom.type()));
   }
   if (const IntImm* value = atom.As<IntImm>()) return {value->value, value->value};
-  if (const Binary* op = atom.As<Binary>()) {
-    if (!IsIndexType(atom.type())) return TypeBounds(atom.type());
-    const auto side = [&](const Expr& e) { return BoundsOf(Linear(e), depth - 1); };
-    if (depth <= 0) return {};
-    switch (op->op) {
-      case BinaryOp::kMul: return Multiply(side(op->a), side(op->b));
-      case BinaryOp::kMin: {
-        const Bounds a = side(op->a), b = side(op->b);
-        return {std::min(a.min, b.min), std::min(a.max, b.max)};
-      }
-      case BinaryOp::kMax: {
-        const Bounds a = side(op->a), b = side(op->b);
-        return {std::max(a.min, b.min), std::max(a.max, b.max)};
-      }
-      case BinaryOp::kFloorMod: {  // by a symbolic modulus
-        const Bounds modulus = side(op->b);
-        if (modulus.min >= 1) return {0, SatAdd(modulus.max, -1)};
-        return {};
-      }
-      case BinaryOp::kFloorDiv: {
-        const Bounds a = side(op->a), b = side(op->b);
-        if (b.min < 1) return {};
-        return {a.min >= 0 ? 0 : a.min, a.max >= 0 ? SatFloorDiv(a.max, b.min) : int64_t{-1}};
-      }
-      case BinaryOp::kBitAnd: {
-        const Bounds a = side(op->a), b = side(op->b);
-        if (a.min >= 0 && b.min >= 0) return {0, std::min(a.max, b.max)};
-        if (a.min >= 0) return {0, a.max};
-        if (b.min >= 0) return {0, b.max};
-        return {};
-      }
-      case BinaryOp::kBitOr:
-      case BinaryOp::kBitXor: {  // no bit that neither has
-        const Bounds a = side(op->a), b = side(op->b);
-        if (a.min < 0 || b.min < 0 || !a.bounded_above() || !b.bounded_above()) return {};
-        const int bits = std::bit_width(static_cast<uint64_t>(std::max(a.max, b.max)));
-        return {0, static_cast<int64_t>((uint64_t{1} << bits) - 1)};
-      }
-      case BinaryOp::kMod: {
-        const Bounds a = side(op->a), b = side(op->b);
-        if (b.min >= 1 && b.bounded_above()) return {a.min >= 0 ? 0 : 1 - b.max, a.max <= 0 ? 0 : b.max - 1};
-        return {};
-      }
-      default: return {};
-    }
-  }
+  if (const Binary* op = atom.As<Binary>())
+    return IsIndexType(atom.type()) ? BinaryBounds(*op, depth) : TypeBounds(atom.type());
   const auto either = [&](const Expr& yes, const Expr& no) {
     if (depth <= 0 || !IsIndexType(atom.type())) return TypeBounds(atom.type());
     return Hull(BoundsOf(Linear(yes), depth - 1), BoundsOf(Linear(no), depth - 1));
