@@ -67,7 +67,8 @@ std::optional<int64_t> EvaluateSize(const Expr& e, const std::unordered_map<uint
 
 }  // namespace
 
-absl::Status Machine::Bind(std::span<NdArray> args) {
+// Types, ranks and sizes are those of the parameters; symbolic sizes get their values.
+absl::Status Machine::BindSizes(std::span<const NdArray> args) {
   const auto refuse = [&](size_t i, const std::string& why) {
     return absl::InvalidArgumentError(
         absl::StrCat("interpreting ", f_.name, ": argument ", i, " (", f_.params[i].name(), ") ", why));
@@ -108,6 +109,11 @@ absl::Status Machine::Bind(std::span<NdArray> args) {
     }
     slots_[static_cast<size_t>(code_.dim_slots[k])].i = found->second;
   }
+  return absl::OkStatus();
+}
+
+absl::Status Machine::Bind(std::span<NdArray> args) {
+  HONE_RETURN_IF_ERROR(BindSizes(args));
   const size_t first_output =
       args.size() - std::min<size_t>(args.size(), static_cast<size_t>(std::max(0, f_.num_outputs())));
   for (size_t b = 0; b < code_.buffers.size(); ++b) {

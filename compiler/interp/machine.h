@@ -30,24 +30,11 @@ class Machine {
   absl::StatusOr<double> Element(int param, std::span<const int64_t> index);
 
  private:
+  // clang-format off
   enum class Storage : uint8_t {
-    kF64,
-    kF32,
-    kF16,
-    kBF16,
-    kE4M3,
-    kE5M2,
-    kI4,
-    kU4,
-    kI8,
-    kU8,
-    kI16,
-    kU16,
-    kI32,
-    kU32,
-    kI64,
-    kBool
+    kF64, kF32, kF16, kBF16, kE4M3, kE5M2, kI4, kU4, kI8, kU8, kI16, kU16, kI32, kU32, kI64, kBool
   };
+  // clang-format on
   struct Memory {
     char* data = nullptr;
     uint8_t* written = nullptr;  // one for each element; null: all of them
@@ -119,6 +106,7 @@ class Machine {
   absl::Status MoveRegisters(const CollectiveCode::Operand& operand, size_t lane, Direction direction, Memory& whole);
 
   absl::Status Allocate(int buffer, bool with_flags);
+  absl::Status BindSizes(std::span<const NdArray> args);
   absl::Status Sizes(int buffer);
   // The element of an access to one, when it lies inside and is a float32 that was written; nullptr otherwise.
   float* PlainElement(const Access& access, bool store) const;

@@ -71,27 +71,8 @@ class OracleMaker {
       oracle.params.push_back(param);
       pairs_[param.id()] = {param, Buffer(), true};
     }
-    for (int i = inputs; i < static_cast<int>(f_.params.size()); ++i) {
-      const Buffer& param = f_.params[static_cast<size_t>(i)];
-      const Buffer value(absl::StrCat(param.name(), "_value"), kF64, param.shape());
-      const Buffer scale(absl::StrCat(param.name(), "_scale"), kF64, param.shape());
-      oracle.params.push_back(value);
-      oracle.params.push_back(scale);
-      Pair pair{value, Buffer(), false};
-      if (!param.type().is_float()) pair.value = RootBuffer(param.name(), param.type(), param.shape());
-      if (inexact_.contains(param.id()))
-        pair.error = RootBuffer(absl::StrCat(param.name(), "_error"), kF64, param.shape());
-      pairs_[param.id()] = pair;
-      if (!param.type().is_float()) {
-        last.push_back(Elementwise(absl::StrCat(param.name(), "_to_value"), value, [&](const std::vector<Expr>& i) {
-          return MakeCast(kF64, MakeLoad(pair.value, i));
-        }));
-      }
-      const double eps = Epsilon(param.type());
-      last.push_back(Elementwise(scale.name(), scale, [&](const std::vector<Expr>& i) {
-        return pair.error ? MakeLoad(pair.error, i) * FloatConst(1 / eps, kF64) : FloatConst(0, kF64);
-      }));
-    }
+    for (int i = inputs; i < static_cast<int>(f_.params.size()); ++i)
+      AddOutput(f_.params[static_cast<size_t>(i)], oracle, last);
     if (const auto domains = oracle.attrs.find("domains"); domains != oracle.attrs.end()) {
       if (auto* texts = std::get_if<std::vector<std::string>>(&domains->second)) {
         texts->resize(static_cast<size_t>(inputs));
@@ -124,6 +105,27 @@ class OracleMaker {
     Buffer error;        // absent: every element is exact
     bool input = false;  // loads are converted
   };
+
+  // The two outputs for one of the workload's, and in `last` what computes them of its pair.
+  void AddOutput(const Buffer& param, PrimFunc& oracle, std::vector<Stmt>& last) {
+    const Buffer value(absl::StrCat(param.name(), "_value"), kF64, param.shape());
+    const Buffer scale(absl::StrCat(param.name(), "_scale"), kF64, param.shape());
+    oracle.params.push_back(value);
+    oracle.params.push_back(scale);
+    Pair pair{value, Buffer(), false};
+    if (!param.type().is_float()) pair.value = RootBuffer(param.name(), param.type(), param.shape());
+    if (inexact_.contains(param.id()))
+      pair.error = RootBuffer(absl::StrCat(param.name(), "_error"), kF64, param.shape());
+    pairs_[param.id()] = pair;
+    if (!param.type().is_float()) {
+      last.push_back(Elementwise(absl::StrCat(param.name(), "_to_value"), value,
+                                 [&](const std::vector<Expr>& i) { return MakeCast(kF64, MakeLoad(pair.value, i)); }));
+    }
+    const double eps = Epsilon(param.type());
+    last.push_back(Elementwise(scale.name(), scale, [&](const std::vector<Expr>& i) {
+      return pair.error ? MakeLoad(pair.error, i) * FloatConst(1 / eps, kF64) : FloatConst(0, kF64);
+    }));
+  }
 
   // Buffers that a rounded or uncertain value reaches.
   void FindInexact() {
