@@ -14,6 +14,7 @@
 #include "llvm/IR/Module.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/CommandLine.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/Target/TargetMachine.h"
@@ -28,6 +29,16 @@
 namespace hone {
 namespace {
 
+// Sums of integers stay in the order of the schedule. x86's machine combiner shortens chains of additions by adding up
+// later terms first, which holds more of them in registers than there are: a tile of 6 x 16 sums by vpmaddwd and
+// vpaddd, four steps unrolled, was spilled. (It leaves sums of floats alone, which are not associative.)
+void KeepOrderOfSums() {
+  const llvm::StringMap<llvm::cl::Option*>& options = llvm::cl::getRegisteredOptions();
+  const auto found = options.find("x86-machine-combiner");
+  HONE_CHECK(found != options.end()) << "LLVM " << LLVM_VERSION_STRING << " has no option x86-machine-combiner";
+  static_cast<llvm::cl::opt<bool>*>(found->second)->setValue(false);
+}
+
 void InitializeOnce() {
   static std::once_flag once;
   std::call_once(once, [] {
@@ -39,6 +50,7 @@ void InitializeOnce() {
     LLVMInitializeAArch64Target();
     LLVMInitializeAArch64TargetMC();
     LLVMInitializeAArch64AsmPrinter();
+    KeepOrderOfSums();
   });
 }
 

@@ -1,6 +1,9 @@
 // Tile operations as machine code: as loops around registers, and as the instruction their intrinsic names.
 #include <gtest/gtest.h>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 #include "compiler/schedule/primitives/cache.h"
 #include "compiler/schedule/primitives/compute_at.h"
 #include "compiler/schedule/primitives/decompose_reduction.h"
@@ -146,6 +149,23 @@ PrimFunc GroupedProduct(const char* intrinsic, int64_t m, int64_t n, int64_t k) 
   return te::CreatePrimFunc({a, b}, {c}, "main");
 }
 
+// 6 x 16 sums in registers, four steps of k unrolled.
+Schedule InVectorRegisters(const PrimFunc& workload, const char* intrinsic, int64_t lanes) {
+  const int64_t group = *ConstantValue(FindTileIntrinsic(intrinsic)->operands[2].shape().back());
+  Schedule s(workload);
+  const BlockRef block = Get(GetBlock(s, "C"));
+  const BlockRef copy = Get(CacheWrite(s, block, 0, Scope::kRegister));
+  const std::vector<LoopRef> loops = Get(GetLoops(s, block));
+  const std::vector<LoopRef> i = Get(Split(s, loops[0], {-1, 6})), j = Get(Split(s, loops[1], {-1, 16 / lanes, lanes})),
+                             k = Get(Split(s, loops[2], {-1, 4, group}));
+  Do(Reorder(s, {i[0], j[0], k[0], k[1], i[1], j[1], j[2], k[2]}));
+  Do(ReverseComputeAt(s, copy, j[0]));
+  Get(DecomposeReduction(s, block, k[0]));
+  for (const LoopRef loop : {k[1], i[1], j[1]}) Do(Unroll(s, loop));
+  Do(Tensorize(s, j[2], intrinsic));
+  return s;
+}
+
 struct TileSizes {
   int64_t down = 2, across = 2;  // tiles held at once
   int64_t rows = 16, depth = 64;
@@ -188,6 +208,24 @@ int CountOf(const std::string& text, const std::string& part) {
   for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
   return count;
 }
+
+// Where sums are additions of their own, which LLVM could put in another order, they are added in that of the schedule.
+class PairsInRegisters : public ::testing::TestWithParam<const char*> {};
+TEST_P(PairsInRegisters, AreNotSpilled) {
+  const Target target = TargetNamed(GetParam());
+  const Schedule s =
+      InVectorRegisters(GroupedProduct("dot2_s16s16_s32", 12, 32, 64), "dot2_s16s16_s32", target.lanes());
+  const absl::StatusOr<std::string> text = CompileToAssembly(s.Program(), target);
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_EQ(CountOf(*text, "\tvpmaddwd"), 4 * 6 * 16 / target.lanes()) << *text;
+  for (const absl::string_view line : absl::StrSplit(*text, '\n')) {
+    EXPECT_FALSE(absl::StrContains(line, "(%rsp") && absl::StrContains(line, "mm")) << std::string(line);
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Targets, PairsInRegisters, ::testing::Values("cpu:x86-64-v3", "cpu:x86-64-v4"),
+                         [](const auto& info) {
+                           return absl::StrReplaceAll(info.param, {{"cpu:", ""}, {"-", ""}});
+                         });
 
 constexpr const char* kMmas[] = {"mma4_u8s8_s32", "mma4_s8s8_s32", "mma4_u8u8_s32", "mma4_s8u8_s32", "mma2_bf16_f32"};
 constexpr char kWithTiles[] = "cpu:x86-64-v4+amx-tile+amx-int8+amx-bf16";
