@@ -79,7 +79,7 @@ class RandomProgram {
   }
   Stmt Statement(int depth) {
     if (depth > 0) {
-      switch (random_.Below(5)) {
+      switch (random_.Below(6)) {
         case 0: return Nest(depth - 1);
         case 1: return MakeSeq({Statement(depth - 1), Statement(depth - 1)});
         case 2:
@@ -92,6 +92,7 @@ class RandomProgram {
           ints_.pop_back();
           return Stmt::Make(Let{t, value, body});
         }
+        case 4: return Stmt::Make(While{Int(1) < 9, Statement(0)});
         default: break;
       }
     }
