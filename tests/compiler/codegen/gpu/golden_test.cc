@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "compiler/codegen/cuda/cuda_cpp.h"
 #include "compiler/codegen/gpu/print_kernels.h"
 #include "compiler/codegen/opencl/opencl_c.h"
@@ -64,6 +65,29 @@ TEST_P(KernelGolden, Matches) {
 
 INSTANTIATE_TEST_SUITE_P(Files, KernelGolden, testing::ValuesIn(GoldenFiles()),
                          [](const auto& info) { return fs::path(info.param).stem().string(); });
+
+constexpr char kCast[] = R"(
+@T.prim_func
+def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "TYPE")):
+    for t in T.thread_binding(8, thread="threadIdx.x"):
+        with T.block("B"):
+            vi = T.axis.spatial(8, t)
+            B[vi] = T.Cast("TYPE", A[vi])
+)";
+
+TEST(Kernels, ElementsOfFewerBitsAreRefusedByName) {
+  for (const char* type : {"float8_e4m3fn", "float8_e5m2", "int4", "uint4"}) {
+    const absl::StatusOr<PrimFunc> scheduled = ParsePrimFunc(absl::StrReplaceAll(kCast, {{"TYPE", type}}));
+    ASSERT_TRUE(scheduled.ok()) << scheduled.status();
+    const absl::StatusOr<DeviceProgram> program = LowerToDevice(*scheduled);
+    ASSERT_TRUE(program.ok()) << program.status();
+    for (const Dialect* dialect : {&OpenClC(), &CudaCpp()}) {
+      EXPECT_EQ(PrintKernels(*program, *dialect).status().message(),
+                absl::StrCat("there is no ", dialect->name, " for this kernel: elements of type ", type,
+                             ", which it has no arithmetic for; cast them to a wider type before"));
+    }
+  }
+}
 
 }  // namespace
 }  // namespace hone
