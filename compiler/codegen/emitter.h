@@ -124,20 +124,12 @@ class Emitter {
   llvm::Value* EmitBroadcast(const Broadcast& broadcast, int lanes);
   llvm::Value* EmitBinary(const Binary& binary, DType type);
   llvm::Value* EmitIndexArithmetic(BinaryOp op, llvm::Value* a, llvm::Value* b, bool non_negative);
-  llvm::Value* EmitCast(const Expr& from, DType to);
   llvm::Value* EmitCall(const Call& call, DType type);
   llvm::Value* EmitIfThenElse(const IfThenElseExpr& e, DType type);
   // An integer scalar as i64.
   llvm::Value* EmitWide(const Expr& e);
   bool IsIndexArithmetic(const Expr& e) const;  // made of variables and constants: may be computed in 64 bits
   bool NonNegative(const Expr& e) const;
-  llvm::Value* ToFloat(llvm::Value* value, DType type);    // floats of 16 and 8 bits to float, others as they are
-  llvm::Value* FromFloat(llvm::Value* value, DType type);  // the inverse: rounds to nearest even
-  llvm::Value* FloatToBFloat(llvm::Value* value);
-  llvm::Value* Float8ToFloat(llvm::Value* value, DType type);
-  llvm::Value* FloatToFloat8(llvm::Value* value, DType type);
-  llvm::Value* FloatToNarrow(llvm::Value* value, DType to);  // integers of 8 and 16 bits
-  llvm::Value* DoubleToFloatOdd(llvm::Value* value);         // rounds to odd, so that rounding again is right
   llvm::Value* FloatArithmetic(BinaryOp op, llvm::Value* a, llvm::Value* b, const Expr& a_expr, const Expr& b_expr);
   llvm::Value* FloatModulo(llvm::Value* a, llvm::Value* b, bool floor);
 
@@ -163,9 +155,20 @@ class Emitter {
   llvm::Value* VectorAt(const NearLanes& near, int64_t offset);
   llvm::Value* ChooseAmong(const NearLanes& near, const std::set<int64_t>& elements);
 
-  // ---- types and constants
+  // ---- emit_types.cc
   llvm::Type* TypeOf(DType type) const;
   llvm::Type* MemoryTypeOf(DType type) const;
+  static bool IsUnsigned(DType type);  // what widens with zeros, bool as well
+  static llvm::Type* WithLanesOf(llvm::Type* element, llvm::Value* like);
+  llvm::Value* EmitCast(const Expr& from, DType to);
+  llvm::Value* ToFloat(llvm::Value* value, DType type);    // floats of 16 and 8 bits to float, others as they are
+  llvm::Value* FromFloat(llvm::Value* value, DType type);  // the inverse: rounds to nearest even
+  llvm::Value* FloatToBFloat(llvm::Value* value);
+  llvm::Value* Float8ToFloat(llvm::Value* value, DType type);
+  llvm::Value* FloatToFloat8(llvm::Value* value, DType type);
+  llvm::Value* FloatToNarrow(llvm::Value* value, DType to);  // integers of 8 and 16 bits
+  llvm::Value* DoubleToFloatOdd(llvm::Value* value);         // rounds to odd, so that rounding again is right
+
   llvm::Constant* Int64(int64_t value) { return b_.getInt64(static_cast<uint64_t>(value)); }
   llvm::Value* Splat(llvm::Value* value, int lanes);
 
