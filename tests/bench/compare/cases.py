@@ -147,24 +147,37 @@ def byte_product(m, n, k):
     model.ir_version = 8
     path = os.path.join(work, name + ".onnx")
     onnx.save(model, path)
-    emit(name, "integers", path, 2 * m * n * k, 4 * m * n + m * k + n * k, 1, ["onnxruntime"])
+    emit(name, "integers", path, 2 * m * n * k, 4 * m * n + m * k + n * k, 1, ["onnxruntime", "torch-int8"])
 
 
-def byte_convolution(c, h, oc, kernel):
-    """uint8 by constant int8, requantised to uint8."""
-    name, pad = f"int8_conv_{kernel}x{kernel}_{h}x{h}x{c}_to_{oc}", kernel // 2
-    node = helper.make_node("QLinearConv", ["x", "s", "z", "w", "t", "o", "u", "z"], ["y"], pads=[pad] * 4, kernel_shape=[kernel] * 2)
-    weight = rng.integers(-127, 128, (oc, c, kernel, kernel)).astype(np.int8)
-    constants = {"s": np.float32(0.02), "z": np.uint8(0), "w": weight, "t": np.full(oc, 0.01, np.float32),
-                 "o": np.zeros(oc, np.int8), "u": np.float32(0.05)}
-    graph = helper.make_graph([node], name, [helper.make_tensor_value_info("x", TensorProto.UINT8, [1, c, h, h])],
-                              [helper.make_tensor_value_info("y", TensorProto.UINT8, [1, oc, h, h])],
+def channels_last(name, node, x, y, dtype, constants):
+    """A convolution whose image and result have their channels last, as kernels of peers want them; returns the model's path."""
+    nodes = [helper.make_node("Transpose", ["image"], ["x"], perm=[0, 3, 1, 2]), node,
+             helper.make_node("Transpose", ["y"], ["result"], perm=[0, 2, 3, 1])]
+    graph = helper.make_graph(nodes, name, [helper.make_tensor_value_info("image", dtype, x)],
+                              [helper.make_tensor_value_info("result", dtype, y)],
                               [numpy_helper.from_array(np.asarray(value), key) for key, value in constants.items()])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
     model.ir_version = 8
     path = os.path.join(work, name + ".onnx")
     onnx.save(model, path)
-    emit(name, "integers", path, 2 * h * h * oc * c * kernel * kernel, h * h * (c + oc) + weight.size, 1, ["onnxruntime"])
+    return path
+
+
+def byte_convolution(c, h, oc, kernel):
+    """uint8 by constant int8, requantised to uint8, and the same in float32."""
+    size = f"{kernel}x{kernel}_{h}x{h}x{c}_to_{oc}"
+    window = {"pads": [kernel // 2] * 4, "kernel_shape": [kernel] * 2}
+    weight = rng.integers(-127, 128, (oc, c, kernel, kernel)).astype(np.int8)
+    constants = {"s": np.float32(0.02), "z": np.uint8(0), "w": weight, "t": np.full(oc, 0.01, np.float32),
+                 "o": np.zeros(oc, np.int8), "u": np.float32(0.05)}
+    flop, elements = 2 * h * h * oc * c * kernel * kernel, h * h * (c + oc) + weight.size
+    node = helper.make_node("QLinearConv", ["x", "s", "z", "w", "t", "o", "u", "z"], ["y"], **window)
+    path = channels_last("int8_conv_" + size, node, [1, h, h, c], [1, h, h, oc], TensorProto.UINT8, constants)
+    emit("int8_conv_" + size, "integers", path, flop, elements, 1, ["onnxruntime", "torch-int8"])
+    node = helper.make_node("Conv", ["x", "w"], ["y"], **window)
+    path = channels_last("f32_conv_" + size, node, [1, h, h, c], [1, h, h, oc], TensorProto.FLOAT, {"w": values(*weight.shape).astype(np.float32)})
+    emit("f32_conv_" + size, "integers", path, flop, 4 * elements, 1, ["onnxruntime", "openvino"])
 
 
 def integers():
@@ -174,7 +187,6 @@ def integers():
         product(n, n, n)
     for c, h in ((64, 56), (128, 28), (256, 14), (512, 7)):
         byte_convolution(c, h, c, 3)
-        convolution(c, h, h, c, 3)
 
 
 def whole(path):

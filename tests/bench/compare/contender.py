@@ -4,9 +4,10 @@ milliseconds.
     contender.py KIND MODEL THREADS SECONDS TRIALS
 
 KIND and its settings: hone (a bundle through the C interface of $HONE_RUNTIME, pinned threads); onnxruntime (all
-optimisations, sequential, bound inputs and outputs); openvino (latency hint, float32); torch (oneDNN: the operator scripted,
-frozen and optimised for inference, weights packed beforehand); openblas (NumPy's product, for the one operator that it has);
-tvm (MetaSchedule with TRIALS a task, constants packed).
+optimisations, sequential, bound inputs and outputs); openvino (latency hint, float32); openvino-bf16 (the same, bfloat16);
+torch (oneDNN: the operator scripted, frozen and optimised for inference, weights packed beforehand); torch-bf16 (the same, all
+in bfloat16); torch-int8 (a quantised operator on uint8, weights packed, by the faster of PyTorch's engines); openblas (NumPy's
+product, for the one operator that it has); tvm (MetaSchedule with TRIALS a task, constants packed).
 """
 import os
 import sys
@@ -48,11 +49,11 @@ def onnxruntime():
     return lambda: session.run_with_iobinding(binding)
 
 
-def openvino():
+def openvino(precision="f32"):
     import openvino as ov
     core = ov.Core()
     compiled = core.compile_model(core.read_model(path), "CPU", {
-        "PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": threads, "NUM_STREAMS": 1})
+        "PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": precision, "INFERENCE_NUM_THREADS": threads, "NUM_STREAMS": 1})
     request = compiled.create_infer_request()
     for tensor in compiled.inputs:
         shape = [d.get_length() if d.is_static else 1 for d in tensor.partial_shape]
@@ -60,12 +61,12 @@ def openvino():
     return request.infer
 
 
-def torch():
+def torch(precision="float32"):
     import torch as t
     from one_operator import as_torch
     t.set_num_threads(threads)
     module, shape = as_torch(path)
-    x = t.from_numpy(values(shape, "float32"))
+    x, module = t.from_numpy(values(shape, "float32")).to(getattr(t, precision)), module.to(getattr(t, precision))
     if x.dim() == 4:
         x = x.contiguous(memory_format=t.channels_last)
         module = module.to(memory_format=t.channels_last)
@@ -77,6 +78,30 @@ def torch():
     for _ in range(3):
         run()
     return run
+
+
+def torch_int8():
+    import torch as t
+    from one_operator import as_quantised_torch
+    t.set_num_threads(threads)
+
+    def median_ms(run):
+        times = []
+        for _ in range(11):
+            start = time.perf_counter()
+            run()
+            times.append(time.perf_counter() - start)
+        return sorted(times)[5]
+    runs = []
+    for engine in t.backends.quantized.supported_engines:
+        t.backends.quantized.engine = engine
+        try:
+            run = as_quantised_torch(path, values)
+            run()
+            runs.append(run)
+        except RuntimeError as error:
+            print(f"{engine}: {error}", file=sys.stderr)
+    return min(runs, key=median_ms)
 
 
 def openblas():
@@ -109,8 +134,8 @@ def tvm():
 def main():
     out = os.fdopen(os.dup(1), "w")   # what libraries print goes to the log
     os.dup2(2, 1)
-    run = {"hone": hone, "hone-untuned": hone, "onnxruntime": onnxruntime, "openvino": openvino, "torch": torch, "openblas": openblas,
-           "tvm": tvm}[kind]()
+    run = {"hone": hone, "onnxruntime": onnxruntime, "openvino": openvino, "openvino-bf16": lambda: openvino("bf16"), "torch": torch,
+           "torch-bf16": lambda: torch("bfloat16"), "torch-int8": torch_int8, "openblas": openblas, "tvm": tvm}[kind]()
     run()
     print("ready", file=out, flush=True)
     for _ in sys.stdin:

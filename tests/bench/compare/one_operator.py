@@ -57,3 +57,25 @@ def as_torch(path):
         layers.append(layer)
     shape = [d.dim_value for d in graph.input[0].type.tensor_type.shape.dim]
     return nn.Sequential(*layers), shape
+
+
+def as_quantised_torch(path, values):
+    """A function that runs one MatMulInteger or QLinearConv, channels last, by constant int8 on uint8, its result requantised, by
+    the engine that is set."""
+    import torch as t
+    graph = onnx.load(path).graph
+    [node] = [n for n in graph.node if n.op_type != "Transpose"]
+    shape, w = [d.dim_value for d in graph.input[0].type.tensor_type.shape.dim], _weights(graph)["w"]
+    if node.op_type == "MatMulInteger":
+        w = w.T
+    scales, zeros = t.full((w.shape[0],), 0.01), t.zeros(w.shape[0], dtype=t.int64)
+    weight = t.quantize_per_channel(t.from_numpy(w.astype(np.float32) * 0.01), scales, zeros, 0, t.qint8)
+    bytes_ = t.from_numpy(values(shape, "uint8"))
+    if node.op_type == "MatMulInteger":
+        x = t._make_per_tensor_quantized_tensor(bytes_, 0.02, 0)
+        packed = t.ops.quantized.linear_prepack(weight, None)
+        return lambda: t.ops.quantized.linear(x, packed, 0.05, 0)
+    a = _attributes(node)
+    x = t._make_per_tensor_quantized_tensor(bytes_, 0.02, 0).permute(0, 3, 1, 2)
+    packed = t.ops.quantized.conv2d_prepack(weight, None, [1, 1], a["pads"][:2], [1, 1], 1)
+    return lambda: t.ops.quantized.conv2d(x, packed, 0.05, 0)
