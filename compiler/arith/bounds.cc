@@ -1,4 +1,5 @@
 // Constant bounds and residues of sums.
+#include <algorithm>
 #include <bit>
 #include <numeric>
 
@@ -84,7 +85,9 @@ Bounds Analyzer::Impl::BinaryBounds(const Binary& op, int depth) {
 Bounds Analyzer::Impl::AtomBounds(const Expr& atom, int depth) {
   if (const VarRef* ref = atom.As<VarRef>()) {
     const auto found = vars.find(ref->var.id());
-    return found == vars.end() ? TypeBounds(atom.type()) : Meet(found->second.bounds, TypeBounds(atom.type()));
+    Bounds bounds = TypeBounds(atom.type());
+    if (const std::optional<SizeRange>& range = ref->var.range()) bounds = Meet(bounds, {range->min, range->max});
+    return found == vars.end() ? bounds : Meet(found->second.bounds, bounds);
   }
   if (const IntImm* value = atom.As<IntImm>()) return {value->value, value->value};
   if (const Binary* op = atom.As<Binary>())
@@ -162,6 +165,19 @@ Bounds Analyzer::Impl::BoundsOf(const Sum& sum, int depth) {
       rest.terms.erase(rest.terms.begin() + i);
       best = Meet(best, Add(Scale(quotient, a.coefficient), BoundsOf(rest, depth - 1)));
     }
+  }
+  // 16 * floordiv(n + 15, 16) - n: with l * floordiv(x, l) = x - floormod(x, l), what x and the rest share cancels.
+  for (const Term& term : sum.terms) {
+    if (!term.is_split() || term.upper != 0 || term.lower == 1 || term.coefficient % term.lower != 0) continue;
+    const Sum& source = term.source->sum;
+    const bool shares = std::any_of(source.terms.begin(), source.terms.end(),
+                                    [&](const Term& part) { return FindTerm(sum, part) != nullptr; });
+    if (!shares) continue;
+    const int64_t times = term.coefficient / term.lower;
+    Sum without = sum;
+    AddTerm(without, term, -1);
+    AddScaled(without, source, times);
+    best = Meet(best, Add(Scale({1 - term.lower, 0}, times), BoundsOf(without, depth - 1)));
   }
   // The sum is one of what it becomes with either side of a min or max.
   if (const Term* choice = sum.terms.size() > 1 ? ChoiceTerm(sum) : nullptr) {

@@ -23,7 +23,6 @@ bool IsIndex(DType type) { return type.is_int() && type.lanes == 1; }
 class Prover {
  public:
   Prover(const PrimFunc& func, const std::map<Buffer, Bounds>& values) : values_(values) {
-    for (const Var& dim : func.dims) known_.BindBounds(dim, {.min = 1});
     const auto written = [this](const Buffer& buffer) { written_.insert(buffer); };
     ForEachStmt(func.body, [&](const Stmt& stmt) {
       if (const Store* store = stmt.As<Store>()) written(store->buffer);

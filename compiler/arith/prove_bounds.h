@@ -10,9 +10,9 @@
 namespace hone {
 
 // Proves of every load, store, tile operation and matched region of `func` that each index lies in its dimension, from
-// the ranges of loops, the predicates of blocks, the conditions around and the masks of vectors. Symbolic sizes are at
-// least 1. `values` bounds the elements of integer inputs (an index into another tensor); of others any value of their
-// type is thought possible, and indices read from them need a condition in front.
+// the ranges of loops, the predicates of blocks, the conditions around and the masks of vectors. Symbolic sizes are
+// within their ranges. `values` bounds the elements of integer inputs (an index into another tensor); of others any
+// value of their type is thought possible, and indices read from them need a condition in front.
 //
 // FailedPrecondition names the first access for which no proof is found, with what is known of its index:
 //   "block B: A[vi + 1, vj]: index 0, `vi + 1`, is not proven to stay below 128: it lies in [1, 128]"

@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "compiler/ir/float_format.h"
 #include "compiler/ir/scalar_arith.h"
+#include "compiler/ir/symbolic_sizes.h"
 #include "compiler/support/status_macros.h"
 
 namespace hone::interp {
@@ -49,24 +50,6 @@ absl::Status Machine::At(const std::string& place, const absl::Status& status) c
   return Annotate(status, absl::StrCat("interpreting ", f_.name, place.empty() ? "" : ", block ", place));
 }
 
-namespace {
-
-// The value of a parameter's dimension; nullopt when it mentions a size that is not known yet.
-std::optional<int64_t> EvaluateSize(const Expr& e, const std::unordered_map<uint64_t, int64_t>& sizes) {
-  if (const std::optional<int64_t> value = ConstantValue(e)) return value;
-  if (const VarRef* ref = e.As<VarRef>()) {
-    const auto found = sizes.find(ref->var.id());
-    return found == sizes.end() ? std::nullopt : std::optional(found->second);
-  }
-  if (const Cast* cast = e.As<Cast>()) return EvaluateSize(cast->a, sizes);
-  const Binary* node = e.As<Binary>();
-  if (node == nullptr) return std::nullopt;
-  const std::optional<int64_t> a = EvaluateSize(node->a, sizes), b = EvaluateSize(node->b, sizes);
-  return a.has_value() && b.has_value() ? EvalInt(node->op, *a, *b, e.type()) : std::nullopt;
-}
-
-}  // namespace
-
 // Types, ranks and sizes are those of the parameters; symbolic sizes get their values.
 absl::Status Machine::BindSizes(std::span<const NdArray> args) {
   const auto refuse = [&](size_t i, const std::string& why) {
@@ -77,37 +60,19 @@ absl::Status Machine::BindSizes(std::span<const NdArray> args) {
     return absl::InvalidArgumentError(
         absl::StrCat("interpreting ", f_.name, ": found ", args.size(), " arguments, expected ", f_.params.size()));
   }
-  std::unordered_map<uint64_t, int64_t> sizes;
+  std::vector<std::vector<int64_t>> shapes;
   for (size_t i = 0; i < args.size(); ++i) {
     const Buffer& param = f_.params[i];
     if (args[i].dtype != param.type())
       return refuse(i, absl::StrCat("is ", ToText(args[i].dtype), ", expected ", ToText(param.type())));
-    if (static_cast<int>(args[i].shape.size()) != param.rank()) {
-      return refuse(i, absl::StrCat("has ", args[i].shape.size(), " dimensions, expected ", param.rank()));
-    }
-    for (size_t d = 0; d < args[i].shape.size(); ++d) {
-      if (const VarRef* ref = param.shape()[d].As<VarRef>()) sizes.emplace(ref->var.id(), args[i].shape[d]);
-    }
+    shapes.push_back(args[i].shape);
   }
+  const absl::StatusOr<std::vector<int64_t>> sizes = SizesFromShapes(f_, shapes);
+  if (!sizes.ok()) return Annotate(sizes.status(), absl::StrCat("interpreting ", f_.name));
+  for (size_t k = 0; k < sizes->size(); ++k) slots_[static_cast<size_t>(code_.dim_slots[k])].i = (*sizes)[k];
   for (size_t i = 0; i < args.size(); ++i) {
-    for (size_t d = 0; d < args[i].shape.size(); ++d) {
-      const std::optional<int64_t> size = EvaluateSize(f_.params[i].shape()[d], sizes);
-      if (size != args[i].shape[d]) {
-        return refuse(i, absl::StrCat("has size ", args[i].shape[d], " in dimension ", d, ", expected ",
-                                      size.has_value() ? absl::StrCat(*size) : "one that follows from other shapes"));
-      }
-    }
-    if (static_cast<int64_t>(args[i].data.size()) != args[i].NumElements() * args[i].dtype.bytes()) {
+    if (static_cast<int64_t>(args[i].data.size()) != args[i].NumElements() * args[i].dtype.bytes())
       return refuse(i, "has data of another size than its shape");
-    }
-  }
-  for (size_t k = 0; k < f_.dims.size(); ++k) {
-    const auto found = sizes.find(f_.dims[k].id());
-    if (found == sizes.end()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("interpreting ", f_.name, ": no argument's shape gives the size ", f_.dims[k].name()));
-    }
-    slots_[static_cast<size_t>(code_.dim_slots[k])].i = found->second;
   }
   return absl::OkStatus();
 }

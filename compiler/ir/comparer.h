@@ -36,7 +36,7 @@ class Comparer {
   bool Define(const Var& a, const Var& b) {
     vars_[a] = b;
     vars_back_[b] = a;
-    return a.type() == b.type();
+    return a.type() == b.type() && a.range() == b.range();
   }
   bool Define(const Buffer& a, const Buffer& b) {
     if (a.type() != b.type() || a.scope() != b.scope() || a.shape().size() != b.shape().size()) return false;

@@ -159,7 +159,17 @@ Var::Var(std::string name, DType type) {
   node->id = NextId();
   node_ = Ref<const Node>(node);
 }
+Var::Var(std::string name, DType type, SizeRange range) {
+  HONE_CHECK(range.min >= 0 && range.min <= range.max) << name << " from " << range.min << " to " << range.max;
+  auto* node = new Node;
+  node->name = std::move(name);
+  node->type = type;
+  node->range = range;
+  node->id = NextId();
+  node_ = Ref<const Node>(node);
+}
 const std::string& Var::name() const { return node_->name; }
+const std::optional<SizeRange>& Var::range() const { return node_->range; }
 DType Var::type() const { return node_->type; }
 uint64_t Var::id() const { return node_ ? node_->id : 0; }
 Var::operator Expr() const { return Expr::Make(VarRef{*this}, node_->type); }

@@ -39,14 +39,23 @@ class Expr {  // cheap to copy; the tree it points to never changes
   Ref<const ExprNode> node_;
 };
 
+// What a symbolic size may be, both ends included.
+struct SizeRange {
+  int64_t min = 1, max = INT32_MAX;
+  friend bool operator==(const SizeRange&, const SizeRange&) = default;
+};
+
 // A variable is its own identity: two variables with one name are different.
 class Var {
  public:
   Var() = default;
   explicit Var(std::string name, DType type = kInt32);
+  // A symbolic size (PrimFunc::dims). The range belongs to the variable, so that whoever meets the variable knows it.
+  Var(std::string name, DType type, SizeRange range);
   const std::string& name() const;
   DType type() const;
-  operator Expr() const;  // NOLINT: a variable is an expression
+  const std::optional<SizeRange>& range() const;  // absent but for a symbolic size
+  operator Expr() const;                          // NOLINT: a variable is an expression
   bool SameAs(const Var& other) const { return node_ == other.node_; }
   friend bool operator==(const Var& a, const Var& b) { return a.SameAs(b); }
   friend bool operator<(const Var& a, const Var& b) { return a.id() < b.id(); }  // order of creation: deterministic
@@ -62,6 +71,7 @@ class Var {
   struct Node : Counted {
     std::string name;
     DType type;
+    std::optional<SizeRange> range;
     uint64_t id = 0;
   };
   Ref<const Node> node_;

@@ -172,7 +172,7 @@ Stmt MakeSeq(std::vector<Stmt> stmts);
 struct PrimFunc {
   std::string name;
   std::vector<Buffer> params;
-  std::vector<Var> dims;  // symbolic sizes the shapes mention, in the order of HoneCall::dims
+  std::vector<Var> dims;  // symbolic sizes the shapes mention, each with a range; in the order of HoneCall::dims
   Attrs attrs;
   Stmt body;
 

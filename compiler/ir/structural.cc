@@ -30,6 +30,9 @@ class Hasher {
   void Define(const Var& v) {
     vars_[v] = next_++;
     Add(v.type());
+    if (!v.range().has_value()) return;
+    Mix(static_cast<uint64_t>(v.range()->min));
+    Mix(static_cast<uint64_t>(v.range()->max));
   }
   void Define(const Buffer& b) {
     buffers_[b] = next_++;

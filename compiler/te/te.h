@@ -6,8 +6,8 @@
 //   Tensor c = Compute({128, 32}, [&](const Indices& i) { return Sum(a(i[0], k) * b(k, i[1]), {k}); }, "C");
 //   PrimFunc f = CreatePrimFunc({a, b}, {c}, "matmul");
 //
-// Shapes may be symbolic (expressions over variables that become PrimFunc::dims). Misuse (a rank that does not match,
-// an access outside Compute's function) is a broken promise of the caller's: HONE_CHECK.
+// Shapes may be symbolic (expressions over variables with a SizeRange, which become PrimFunc::dims). Misuse (a rank
+// that does not match, an access outside Compute's function) is a broken promise of the caller's: HONE_CHECK.
 #pragma once
 
 #include <concepts>

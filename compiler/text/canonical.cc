@@ -63,7 +63,8 @@ class Renamer {
   }
 
   Var Define(const Var& var, const char* prefix) {
-    const Var renamed(absl::StrCat(prefix, counts_[prefix]++), var.type());
+    const std::string name = absl::StrCat(prefix, counts_[prefix]++);
+    const Var renamed = var.range().has_value() ? Var(name, var.type(), *var.range()) : Var(name, var.type());
     vars_.insert_or_assign(var, renamed);
     return renamed;
   }

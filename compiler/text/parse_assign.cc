@@ -145,7 +145,7 @@ absl::Status Parser::SizeStatement(const std::string& name) {
     return ErrorAt(at, "a symbolic size is a T.int32() or T.int64()");
   HONE_RETURN_IF_ERROR(Expect(")"));
   HONE_RETURN_IF_ERROR(ExpectEndOfLine());
-  const Var dim(name, *type);
+  const Var dim(name, *type, SizeRange{});
   function_->dims.push_back(dim);
   Define(name, {.var = dim, .is_free = true});
   return absl::OkStatus();

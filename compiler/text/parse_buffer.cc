@@ -59,7 +59,7 @@ absl::StatusOr<Expr> Parser::NamedSize(const Token& name) {
   if (known != nullptr && !known->var) return ErrorAt(name, absl::StrCat("\"", name.text, "\" is no symbolic size"));
   if (known != nullptr) return Expr(known->var);
   if (function_ == nullptr) return ErrorAt(name, "a symbolic size outside of a function");
-  const Var dim(name.text, kInt64);
+  const Var dim(name.text, kInt64, SizeRange{});
   function_->dims.push_back(dim);
   Define(name.text, {.var = dim, .is_free = true});
   return Expr(dim);

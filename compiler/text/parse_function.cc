@@ -1,12 +1,27 @@
 // @T.prim_func: a tensor function's parameters and body.
 #include <set>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "compiler/ir/visit.h"
 #include "compiler/support/status_macros.h"
 #include "compiler/text/parser.h"
 
 namespace hone {
+
+// At the type of a symbolic size, `T.int32` or `T.int32(1, 512)`, `at` tokens from here: its range.
+absl::StatusOr<SizeRange> Parser::RangeOfSize(int at) {
+  const int open = at + 3;
+  if (Peek(open).kind != TokenKind::kPunct || Peek(open).text != "(") return SizeRange{};
+  SizeRange range;
+  const bool well_formed = Peek(open + 2).text == "," && Peek(open + 4).text == ")" &&
+                           Peek(open + 1).kind == TokenKind::kInt && Peek(open + 3).kind == TokenKind::kInt &&
+                           absl::SimpleAtoi(Peek(open + 1).text, &range.min) &&
+                           absl::SimpleAtoi(Peek(open + 3).text, &range.max);
+  if (!well_formed || range.min < 0 || range.max < range.min)
+    return ErrorAt(Peek(open), "the range of a symbolic size is (least, greatest), two numbers such as (1, 512)");
+  return range;
+}
 
 // `n: T.int32` anywhere in the list names a symbolic size, which shapes before it may mention.
 absl::Status Parser::DimensionNames(PrimFunc& f) {
@@ -21,7 +36,8 @@ absl::Status Parser::DimensionNames(PrimFunc& f) {
     if (depth != 0 || Peek(i).kind != TokenKind::kName || !is(i + 1, ":") || !is(i + 2, "T") || !is(i + 3, "."))
       continue;
     if (!is(i + 4, "int32") && !is(i + 4, "int64")) continue;
-    const Var dim(Peek(i).text, is(i + 4, "int32") ? kInt32 : kInt64);
+    HONE_ASSIGN_OR_RETURN(const SizeRange range, RangeOfSize(i + 2));
+    const Var dim(Peek(i).text, is(i + 4, "int32") ? kInt32 : kInt64, range);
     if (Find(dim.name()) != nullptr) return ErrorAt(Peek(i), absl::StrCat("`", dim.name(), "` is there twice"));
     f.dims.push_back(dim);
     Define(dim.name(), {.var = dim});
@@ -59,6 +75,8 @@ absl::Status Parser::Parameters(PrimFunc& f) {
     } else if (!is_dim) {
       return ErrorAt(at, absl::StrCat("parameter `", name, "` is a T.", type,
                                       "; expected T.Buffer, T.handle, or a number such as T.int64 or T.float32"));
+    } else if (At("(")) {  // a range, which DimensionNames has read
+      for (int i = 0; i < 5; ++i) Take();
     }
     if (!At(")")) HONE_RETURN_IF_ERROR(Expect(","));
   }

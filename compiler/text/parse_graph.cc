@@ -115,7 +115,7 @@ absl::StatusOr<bool> Parser::GraphDeclaration(GraphFunc& f) {
   HONE_RETURN_IF_ERROR(ExpectEndOfLine());
   const Symbol* known = Find(at.text);
   if (known != nullptr && known->var) return true;  // the signature mentioned it already
-  const Var dim(at.text, kInt64);
+  const Var dim(at.text, kInt64, SizeRange{});
   f.dims.push_back(dim);
   Define(at.text, {.var = dim});
   return true;

@@ -122,7 +122,7 @@ absl::StatusOr<Expr> Parser::Extent() {
     Take();
     const std::string text(absl::StripAsciiWhitespace(at.text));
     if (graph_dims_ != nullptr && IsIdentifier(text) && Find(text) == nullptr) {
-      const Var dim(text, kInt64);
+      const Var dim(text, kInt64, SizeRange{});
       graph_dims_->push_back(dim);
       Define(text, {.var = dim});
     }

@@ -95,6 +95,7 @@ class Parser {
   absl::StatusOr<PrimFunc> Function(bool wrap_root);
   absl::Status Parameters(PrimFunc& f);
   absl::Status DimensionNames(PrimFunc& f);
+  absl::StatusOr<SizeRange> RangeOfSize(int at);
   absl::StatusOr<Stmt> FunctionBody(PrimFunc& f, bool wrap_root);
   void CountOutputs(PrimFunc& f) const;
 

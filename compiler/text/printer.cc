@@ -50,7 +50,10 @@ class Printer {
     std::vector<std::string> params;
     for (const Var& dim : f.dims) {
       const std::string name = exprs_.Define(dim);
-      params.push_back(absl::StrCat(name, ": T.", hone::ToText(dim.type())));
+      const std::optional<SizeRange>& range = dim.range();
+      const std::string said =
+          range.has_value() && *range != SizeRange{} ? absl::StrCat("(", range->min, ", ", range->max, ")") : "";
+      params.push_back(absl::StrCat(name, ": T.", hone::ToText(dim.type()), said));
     }
     for (const Buffer& b : f.params) {
       const std::string name = exprs_.Define(b);

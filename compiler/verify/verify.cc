@@ -26,7 +26,11 @@ class Verifier {
  public:
   absl::Status Run(const PrimFunc& f) {
     place_ = absl::StrCat("function ", f.name);
-    for (const Var& dim : f.dims) HONE_RETURN_IF_ERROR(Define(dim));
+    for (const Var& dim : f.dims) {
+      HONE_RETURN_IF_ERROR(Define(dim));
+      if (!dim.range().has_value())
+        return Broken("size-range", absl::StrCat("the symbolic size ", dim.name(), " has no range"));
+    }
     HONE_RETURN_IF_ERROR(CheckAttributes(f));
     const int inputs = static_cast<int>(f.params.size()) - f.num_outputs();
     for (int i = 0; i < static_cast<int>(f.params.size()); ++i) {

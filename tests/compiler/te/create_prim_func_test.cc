@@ -120,7 +120,7 @@ TEST(CreatePrimFunc, ScalarsAndTuples) {
 }
 
 TEST(CreatePrimFunc, SymbolicSizesBecomeDims) {
-  const Var n("n", kInt64);
+  const Var n("n", kInt64, SizeRange{});
   const Tensor x = Placeholder({n, 4}, kFloat32, "x");
   const Tensor y = Compute(
       x.shape(), [&](const Indices& i) { return x(i) * FloatConst(2); }, "y");

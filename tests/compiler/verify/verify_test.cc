@@ -8,7 +8,7 @@ namespace {
 
 // Y[v] = A[v] in block Y under a loop: what every case breaks in one way.
 struct Program {
-  Var n{"n"}, i{"i"}, v{"vi"};
+  Var n{"n", kInt32, SizeRange{}}, i{"i"}, v{"vi"};
   Buffer a{"A", kFloat32, {8}}, y{"Y", kFloat32, {8}}, t{"T", kFloat32, {2, 4}};
   Attrs attrs;
   std::vector<Var> dims;

@@ -1,0 +1,115 @@
+#include "compiler/ir/symbolic_sizes.h"
+
+#include "absl/strings/str_cat.h"
+#include "compiler/ir/scalar_arith.h"
+#include "compiler/ir/sum.h"
+#include "compiler/ir/visit.h"
+#include "compiler/support/check.h"
+#include "compiler/support/status_macros.h"
+
+namespace hone {
+namespace {
+
+// The size that makes `extent` this number, where it is a size times a number plus a number.
+std::optional<std::pair<Var, int64_t>> Solve(const Expr& extent, int64_t number) {
+  const Sum sum = SumOf(extent);
+  if (sum.terms.size() != 1 || sum.terms[0].is_split()) return std::nullopt;
+  const VarRef* size = sum.terms[0].atom.As<VarRef>();
+  const int64_t rest = number - sum.constant;
+  if (size == nullptr || rest % sum.terms[0].coefficient != 0) return std::nullopt;
+  return std::pair(size->var, rest / sum.terms[0].coefficient);
+}
+
+absl::Status CheckShape(const PrimFunc& func, size_t param, const std::vector<int64_t>& shape,
+                        const SizeValues& values) {
+  for (size_t d = 0; d < shape.size(); ++d) {
+    const std::optional<int64_t> size = EvaluateSize(func.params[param].shape()[d], values);
+    if (size == shape[d]) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("argument ", param, " (", func.params[param].name(), ") has size ", shape[d], " in dimension ", d,
+                     ", expected ", size.has_value() ? absl::StrCat(*size) : "one that follows from other shapes"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+bool IsOverSizes(const Expr& e) {
+  bool over_sizes = true;
+  ForEachExpr(e, [&](const Expr& part) {
+    const VarRef* ref = part.As<VarRef>();
+    over_sizes = over_sizes && part.As<Load>() == nullptr && (ref == nullptr || ref->var.range().has_value());
+    return over_sizes;
+  });
+  return over_sizes;
+}
+
+std::optional<int64_t> EvaluateSize(const Expr& e, const SizeValues& values) {
+  if (const std::optional<int64_t> value = ConstantValue(e)) return value;
+  if (const VarRef* ref = e.As<VarRef>()) {
+    const auto found = values.find(ref->var);
+    return found == values.end() ? std::nullopt : std::optional(found->second);
+  }
+  if (const Cast* cast = e.As<Cast>()) return EvaluateSize(cast->a, values);
+  const Binary* node = e.As<Binary>();
+  if (node == nullptr) return std::nullopt;
+  const std::optional<int64_t> a = EvaluateSize(node->a, values), b = EvaluateSize(node->b, values);
+  return a.has_value() && b.has_value() ? EvalInt(node->op, *a, *b, e.type()) : std::nullopt;
+}
+
+absl::StatusOr<std::vector<int64_t>> SizesFromShapes(const PrimFunc& func,
+                                                     std::span<const std::vector<int64_t>> shapes) {
+  HONE_CHECK(shapes.size() == func.params.size());
+  SizeValues values;
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    if (static_cast<int>(shapes[i].size()) != func.params[i].rank()) {
+      return absl::InvalidArgumentError(absl::StrCat("argument ", i, " (", func.params[i].name(), ") has ",
+                                                     shapes[i].size(), " dimensions, expected ",
+                                                     func.params[i].rank()));
+    }
+    for (size_t d = 0; d < shapes[i].size(); ++d) {
+      if (const auto solved = Solve(func.params[i].shape()[d], shapes[i][d])) values.insert(*solved);
+    }
+  }
+  for (size_t i = 0; i < shapes.size(); ++i) HONE_RETURN_IF_ERROR(CheckShape(func, i, shapes[i], values));
+  std::vector<int64_t> sizes;
+  for (const Var& dim : func.dims) {
+    const auto found = values.find(dim);
+    if (found == values.end())
+      return absl::InvalidArgumentError(absl::StrCat("no argument's shape gives the size ", dim.name()));
+    const SizeRange range = dim.range().value_or(SizeRange{});
+    if (found->second < range.min || found->second > range.max) {
+      return absl::InvalidArgumentError(absl::StrCat("the size ", dim.name(), " is ", found->second,
+                                                     ", outside of its range from ", range.min, " to ", range.max));
+    }
+    sizes.push_back(found->second);
+  }
+  return sizes;
+}
+
+PrimFunc WithSizes(const PrimFunc& func, std::span<const int64_t> sizes) {
+  HONE_CHECK(sizes.size() == func.dims.size());
+  const auto number = [&](const Var& var) -> std::optional<Expr> {
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      if (func.dims[i] == var) return IntConst(sizes[i], var.type());
+    }
+    return std::nullopt;
+  };
+  PrimFunc fixed = func;
+  fixed.dims.clear();
+  std::map<Buffer, Buffer> params;
+  for (Buffer& param : fixed.params) {
+    std::vector<Expr> shape;
+    for (const Expr& extent : param.shape()) shape.push_back(Substitute(extent, number));
+    const Buffer of_numbers(param.name(), param.type(), std::move(shape), param.scope());
+    params.emplace(param, of_numbers);
+    param = of_numbers;
+  }
+  fixed.body = ReplaceBuffers(Substitute(func.body, number), [&](const Buffer& b) -> std::optional<Buffer> {
+    const auto found = params.find(b);
+    return found == params.end() ? std::nullopt : std::optional(found->second);
+  });
+  return fixed;
+}
+
+}  // namespace hone
