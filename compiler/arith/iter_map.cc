@@ -19,8 +19,12 @@ absl::Status Refuse(const std::string& why) { return absl::InvalidArgumentError(
 struct Fusion {
   Sum sum;                   // what was fused, no constant, smallest coefficient 1
   std::vector<Term> leaves;  // sum's terms
-  int64_t extent = 1;
+  Sum extent = Sum::Constant(1);
 };
+
+bool IsMultipleOf(const Sum& sum, int64_t factor) {
+  return sum.constant % factor == 0 && CoefficientGcd(sum) % factor == 0;
+}
 
 class Detector {
  public:
@@ -30,12 +34,14 @@ class Detector {
 
   absl::StatusOr<IterMap> Run(std::span<const Expr> values, const VarRanges& loops, const Expr& predicate) {
     for (const auto& [var, range] : loops) {
-      const std::optional<int64_t> extent = ConstantValue(known_.Simplify(range.extent));
-      if (!extent.has_value())
-        return Refuse(absl::StrCat("loop ", var.name(), " has the symbolic extent ", ToText(range.extent)));
-      extents_[var.id()] = *extent;
+      const Sum extent = known_.impl().ToSum(range.extent);
+      if (std::ranges::any_of(extent.terms, [&](const Term& term) { return MentionsLoop(term); })) {
+        return Refuse(
+            absl::StrCat("the extent of loop ", var.name(), ", ", ToText(range.extent), ", depends on another loop"));
+      }
+      extents_[var.id()] = extent;
       const Expr min = known_.Simplify(range.min);
-      if (!IsConst(min, 0) && *extent > 1) {
+      if (!IsConst(min, 0) && !(extent.is_constant() && extent.constant <= 1)) {
         return Refuse(absl::StrCat("loop ", var.name(), " starts at ", ToText(min), ", not at 0; normalize it first"));
       }
     }
@@ -59,27 +65,33 @@ class Detector {
     return depth;
   }
   absl::Status AddConstraints(const Expr& predicate) {
-    std::vector<std::pair<Sum, int64_t>> limits;  // sum <= limit
+    std::vector<std::pair<Sum, Sum>> limits;  // sum of loops < limit
     for (const Expr& part : Conjuncts(known_.Simplify(predicate))) {
       const Binary* op = part.As<Binary>();
       if (op == nullptr || !IsIndexType(op->a.type()) || (op->op != BinaryOp::kLt && op->op != BinaryOp::kLe)) {
         return Refuse(absl::StrCat("predicate ", ToText(part), " is not of the form `sum of loops < limit`"));
       }
-      Sum sum = Difference(known_.impl().ToSum(op->a), known_.impl().ToSum(op->b));
-      const int64_t limit = -sum.constant - (op->op == BinaryOp::kLt ? 1 : 0);
-      sum.constant = 0;
-      limits.emplace_back(std::move(sum), limit);
+      const Sum difference = Difference(known_.impl().ToSum(op->a), known_.impl().ToSum(op->b));
+      Sum sum, limit = Sum::Constant((op->op == BinaryOp::kLe ? 1 : 0) - difference.constant);
+      for (const Term& term : difference.terms) MentionsLoop(term) ? AddTerm(sum, term) : AddTerm(limit, term, -1);
+      limits.emplace_back(std::move(sum), std::move(limit));
     }
     std::stable_sort(limits.begin(), limits.end(), [](const auto& a, const auto& b) {
       return std::pair(Depth(a.first), a.first.terms.size()) < std::pair(Depth(b.first), b.first.terms.size());
     });
     for (auto& [sum, limit] : limits) {
       const int64_t scale = CoefficientGcd(sum);
+      if (scale == 0) return Refuse(absl::StrCat("predicate ", Text(limit), " > 0 mentions no loop"));
       sum = DividedExactly(sum, scale);
       absl::StatusOr<Fusion> fused = Fuse(sum);
       if (!fused.ok()) return Annotate(fused.status(), absl::StrCat("predicate on ", Text(sum)));
-      const int64_t count = FloorDivide(limit, scale) + 1;
-      fused->extent = std::min(fused->extent, count);
+      limit.constant += scale - 1;
+      const Sum count = known_.impl().Div(limit, scale);
+      const Sum cut = known_.impl().Recombined(Difference(fused->extent, count));
+      if (known_.impl().BoundsOf(cut).min >= 0) fused->extent = count;
+      else if (known_.impl().BoundsOf(cut).max > 0)
+        return Refuse(absl::StrCat("predicate on ", Text(sum), ": which of ", Text(fused->extent), " and ", Text(count),
+                                   " is less is not known"));
       constraint_used_.push_back(false);
       constraints_.push_back(*std::move(fused));
     }
@@ -87,7 +99,7 @@ class Detector {
   }
 
   // How many values a term takes: of a loop, or of a piece of a fusion.
-  absl::StatusOr<int64_t> ExtentOf(const Term& term) {
+  absl::StatusOr<Sum> ExtentOf(const Term& term) {
     if (!term.is_split()) {
       const VarRef* ref = term.atom.As<VarRef>();
       if (ref == nullptr || !loops_.contains(ref->var.id())) {
@@ -95,16 +107,16 @@ class Detector {
       }
       return extents_.at(ref->var.id());
     }
-    HONE_ASSIGN_OR_RETURN(const int64_t source, SourceExtent(term.source->sum));
-    const int64_t whole = term.upper == 0 ? source : term.lower * term.upper;
-    if (source % term.lower != 0 || source % whole != 0) {
-      return Refuse(
-          absl::StrCat(Text(term), " does not divide the ", source, " values of ", Text(term.source->sum), " evenly"));
+    HONE_ASSIGN_OR_RETURN(const Sum source, SourceExtent(term.source->sum));
+    const int64_t part = term.upper == 0 ? term.lower : term.lower * term.upper;
+    if (!IsMultipleOf(source, part)) {
+      return Refuse(absl::StrCat(Text(term), " does not divide the ", Text(source), " values of ",
+                                 Text(term.source->sum), " evenly"));
     }
-    return whole / term.lower;
+    return term.upper == 0 ? DividedExactly(source, term.lower) : Sum::Constant(term.upper);
   }
   // A source of pieces is one loop, or a fusion of loops that starts at 0.
-  absl::StatusOr<int64_t> SourceExtent(const Sum& source) {
+  absl::StatusOr<Sum> SourceExtent(const Sum& source) {
     Sum bare = source;
     bare.constant = 0;
     if (source.constant != 0 || bare.terms.empty()) return Refuse(absl::StrCat(Text(source), " does not start at 0"));
@@ -124,7 +136,7 @@ class Detector {
   // The terms of a sum as a mixed radix; constraints that cover some of them make one digit of those.
   struct Digit {
     std::vector<Term> leaves;
-    int64_t extent = 1;
+    Sum extent = Sum::Constant(1);
     int constraint = -1;
   };
   absl::StatusOr<std::vector<Digit>> Digits(const Sum& sum) {
@@ -160,7 +172,11 @@ class Detector {
         digit.leaves[0].coefficient = 1;
       }
       for (const Term& leaf : digit.leaves) AddTerm(left, leaf, -expected);
-      expected *= digit.extent;
+      if (!digit.extent.is_constant() && !left.terms.empty()) {
+        return Refuse(absl::StrCat(Text(*next), " takes ", Text(digit.extent),
+                                   " values, which is symbolic, and others lie above it"));
+      }
+      expected *= digit.extent.constant;
       digits.push_back(std::move(digit));
     }
     return digits;
@@ -168,8 +184,14 @@ class Detector {
   absl::StatusOr<Fusion> Fuse(const Sum& sum) {
     HONE_ASSIGN_OR_RETURN(const std::vector<Digit> digits, Digits(sum));
     Fusion fused{.sum = sum, .leaves = {sum.terms.begin(), sum.terms.end()}};
-    for (const Digit& digit : digits) fused.extent *= digit.extent;
+    fused.extent = ExtentOf(digits);
     return fused;
+  }
+  // All but the last are constant.
+  static Sum ExtentOf(const std::vector<Digit>& digits) {
+    Sum extent = Sum::Constant(1);
+    for (const Digit& digit : digits) extent = Scaled(digit.extent, extent.constant);
+    return extent;
   }
 
   absl::StatusOr<IterValue> Detect(const Expr& value, IterMap& map) {
@@ -186,24 +208,24 @@ class Detector {
       for (const Term& leaf : digit.leaves) {
         if (!Use(leaf)) return Refuse(absl::StrCat("uses ", Text(leaf), ", which another binding uses too"));
       }
-      found.pieces.insert(found.pieces.begin(), PieceOf(digit, scale, map));
-      scale *= digit.extent;
+      found.pieces.insert(found.pieces.begin(), PieceOf(digit, scale, value.type(), map));
+      scale *= digit.extent.constant;
     }
-    found.extent = unit == 1 ? scale : (scale / unit - 1) * unit + 1;
+    Sum extent = Scaled(ExtentOf(digits), unit);
+    extent.constant -= unit - 1;
+    found.extent = known_.impl().Materialize(extent, value.type());
     return found;
   }
 
-  IterPiece PieceOf(const Digit& digit, int64_t scale, IterMap& map) {
+  IterPiece PieceOf(const Digit& digit, int64_t scale, DType type, IterMap& map) {
     IterSource source;
-    IterPiece piece{.extent = digit.extent, .scale = scale};
+    IterPiece piece{.extent = known_.impl().Materialize(digit.extent, type), .scale = scale};
     Sum of;
     if (digit.constraint < 0 && digit.leaves[0].is_split()) {
       of = digit.leaves[0].source->sum;
       piece.lower_factor = digit.leaves[0].lower;
-      source.extent = *SourceExtent(of);
     } else {
       for (const Term& leaf : digit.leaves) AddTerm(of, leaf);
-      source.extent = digit.extent;
     }
     std::vector<Term> terms(of.terms.begin(), of.terms.end());
     std::stable_sort(terms.begin(), terms.end(),
@@ -289,15 +311,17 @@ class Detector {
       }
     }
     for (const Source& source : used_) {
-      HONE_ASSIGN_OR_RETURN(const int64_t extent, SourceExtent(source.sum));
+      HONE_ASSIGN_OR_RETURN(const Sum extent, SourceExtent(source.sum));
       std::vector<Span> spans = source.spans;
       std::ranges::sort(spans, {}, &Span::lower);
       int64_t reached = 1;
       for (const Span& span : spans) {
         if (span.lower != reached) break;
-        reached = span.upper == 0 ? extent : span.upper;
+        reached = span.upper;
+        if (reached == 0) break;  // to the end
       }
-      if (reached != extent && require_all_) {
+      const bool whole = reached == 0 || (extent.is_constant() && extent.constant == reached);
+      if (!whole && require_all_) {
         return Refuse(absl::StrCat("only a part of ", Text(source.sum),
                                    " is used: the block would run several times for the same values"));
       }
@@ -305,13 +329,14 @@ class Detector {
     if (!require_all_) return absl::OkStatus();
     for (const auto& loop : loops) {
       const Var& var = loop.first;
-      if (extents_.at(var.id()) == 1) continue;
+      const Sum& extent = extents_.at(var.id());
+      if (extent.is_constant() && extent.constant == 1) continue;
       const bool used = std::any_of(used_.begin(), used_.end(), [&](const Source& s) {
         const VarRef* ref = s.sum.terms.size() == 1 ? s.sum.terms[0].atom.As<VarRef>() : nullptr;
         return ref != nullptr && ref->var == var;
       });
       if (!used) {
-        return Refuse(absl::StrCat("no binding uses loop ", var.name(), ": the block would run ", extents_.at(var.id()),
+        return Refuse(absl::StrCat("no binding uses loop ", var.name(), ": the block would run ", Text(extent),
                                    " times for the same values"));
       }
     }
@@ -321,7 +346,7 @@ class Detector {
   Analyzer known_;
   bool require_all_;
   absl::flat_hash_map<uint64_t, Var> loops_;
-  absl::flat_hash_map<uint64_t, int64_t> extents_;
+  absl::flat_hash_map<uint64_t, Sum> extents_;
   std::vector<Fusion> constraints_;
   std::vector<bool> constraint_used_;
   std::vector<Sum> source_sums_;
@@ -340,7 +365,6 @@ absl::Status CheckBindings(const BlockRealize& realize, const VarRanges& loops, 
   const auto annotate = [&](const absl::Status& status) {
     return Annotate(status, absl::StrCat("block ", block.name));
   };
-  VarRanges counted = loops;
   std::vector<Expr> values;
   std::vector<const IterVar*> iters;
   bool any_opaque = false;
@@ -358,22 +382,10 @@ absl::Status CheckBindings(const BlockRealize& realize, const VarRanges& loops, 
         return annotate(Refuse(absl::StrCat("binding ", ToText(value), " may leave the domain of ", iter.var.name())));
       continue;
     }
-    // A loop of symbolic extent stands for a variable of the same domain as it is.
-    const VarRef* ref = value.As<VarRef>();
-    const auto loop = ref == nullptr ? counted.end() : counted.find(ref->var);
-    if (loop != counted.end() && !ConstantValue(known.Simplify(loop->second.extent)).has_value()) {
-      if (!known.CanProveEqual(loop->second.min, iter.domain.min) ||
-          !known.CanProveEqual(loop->second.extent, iter.domain.extent)) {
-        return annotate(
-            Refuse(absl::StrCat("loop ", ref->var.name(), " does not run over the domain of ", iter.var.name())));
-      }
-      counted.erase(loop);
-      continue;
-    }
     values.push_back(value);
     iters.push_back(&iter);
   }
-  const absl::StatusOr<IterMap> map = DetectIterMap(values, counted, realize.predicate, !any_opaque);
+  const absl::StatusOr<IterMap> map = DetectIterMap(values, loops, realize.predicate, !any_opaque);
   if (!map.ok()) return annotate(map.status());
   for (size_t i = 0; i < iters.size(); ++i) {
     const Range& domain = iters[i]->domain;
@@ -381,10 +393,9 @@ absl::Status CheckBindings(const BlockRealize& realize, const VarRanges& loops, 
     const int64_t smallest = value.pieces.empty() ? 1 : value.pieces.back().scale;
     if (smallest != 1)
       return annotate(Refuse(absl::StrCat("binding ", ToText(values[i]), " skips values of ", iters[i]->var.name())));
-    if (!known.CanProveEqual(value.base, domain.min) ||
-        !known.CanProveEqual(IntConst(value.extent, domain.extent.type()), domain.extent)) {
+    if (!known.CanProveEqual(value.base, domain.min) || !known.CanProveEqual(value.extent, domain.extent)) {
       return annotate(Refuse(absl::StrCat("binding ", ToText(values[i]), " runs over [", ToText(value.base), ", +",
-                                          value.extent, "), the domain of ", iters[i]->var.name(), " is [",
+                                          ToText(value.extent), "), the domain of ", iters[i]->var.name(), " is [",
                                           ToText(domain.min), ", +", ToText(domain.extent), ")")));
     }
   }

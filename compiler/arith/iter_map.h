@@ -27,26 +27,25 @@ namespace hone {
 struct IterPiece {
   int source = 0;  // index into IterMap::sources
   int64_t lower_factor = 1;
-  int64_t extent = 1;
+  Expr extent;
   int64_t scale = 1;
 };
 // What pieces are cut from: a loop variable minus its min, or a fusion of loops (a predicate makes its extent smaller
 // than the product).
 struct IterSource {
   std::vector<Var> loops;  // outermost first
-  int64_t extent = 1;
 };
 struct IterValue {
   std::vector<IterPiece> pieces;  // largest scale first
   Expr base;                      // mentions no loop
-  int64_t extent = 1;             // values lie in [base, base + extent)
+  Expr extent;                    // values lie in [base, base + extent)
 };
 struct IterMap {
   std::vector<IterSource> sources;
   std::vector<IterValue> values;
 };
 
-// `loops` gives the loops' ranges (constant extents; others make it fail), `predicate` what guards the block (absent:
+// `loops` gives the loops' ranges, `predicate` what guards the block (absent:
 // none). InvalidArgument says which value is not of the form and why. A loop that no value uses is reported when
 // `require_all_loops`: the block would run once for each of its iterations.
 absl::StatusOr<IterMap> DetectIterMap(std::span<const Expr> values, const VarRanges& loops, const Expr& predicate,

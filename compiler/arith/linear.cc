@@ -52,6 +52,18 @@ std::optional<int64_t> StrideOf(const Expr& e, const Var& var) {
   return form ? std::optional(form->coefficients[0]) : std::nullopt;
 }
 
+std::optional<int64_t> MostElements(const Buffer& buffer) {
+  if (const std::optional<int64_t> elements = buffer.NumElements()) return elements;
+  Analyzer known;
+  int64_t most = 1;
+  for (const Expr& extent : buffer.shape()) {
+    const Bounds bounds = known.ConstBounds(extent);
+    if (!bounds.bounded_above() || __builtin_mul_overflow(most, std::max<int64_t>(bounds.max, 0), &most))
+      return std::nullopt;
+  }
+  return most;
+}
+
 Expr FlatIndex(const Buffer& buffer, std::span<const Expr> indices) {
   HONE_CHECK(static_cast<int>(indices.size()) == buffer.rank())
       << buffer.name() << " with " << indices.size() << " indices";

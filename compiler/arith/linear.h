@@ -24,6 +24,9 @@ std::optional<LinearForm> DetectLinear(const Expr& e, std::span<const Var> vars)
 // How much e grows when `var` grows by one; nullopt when that is not one constant. 0 when e does not use it.
 std::optional<int64_t> StrideOf(const Expr& e, const Var& var);
 
+// The most elements that the buffer has while its symbolic sizes are in their ranges; nullopt beyond int64.
+std::optional<int64_t> MostElements(const Buffer& buffer);
+
 // The row-major place of an element, in elements. Shapes may be symbolic.
 Expr FlatIndex(const Buffer& buffer, std::span<const Expr> indices);
 // By how many elements the place moves when `var` grows by one; nullopt when that is not one constant.

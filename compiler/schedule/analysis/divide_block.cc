@@ -6,6 +6,7 @@
 
 #include "compiler/arith/interval_set.h"
 #include "compiler/arith/linear.h"
+#include "compiler/ir/symbolic_sizes.h"
 #include "compiler/ir/visit.h"
 #include "compiler/schedule/analysis/message.h"
 #include "compiler/schedule/analysis/nest.h"
@@ -75,16 +76,16 @@ absl::StatusOr<int64_t> FactorOf(const LinearForm& form, const Block& block, con
 }
 
 // The tiles of a domain that starts at 0, `part.factor` values each but for the last; `base` is where a tile starts.
-void SetTiles(DividedIter& part, int64_t size, const Expr& base, Analyzer& outside) {
+void SetTiles(DividedIter& part, const Expr& size, const Expr& base, Analyzer& outside) {
   const DType type = part.tile.type();
   const Expr factor = IntConst(part.factor, type);
-  part.tile_domain = Range{IntConst(0, type), IntConst((size + part.factor - 1) / part.factor, type)};
+  part.tile_domain = Range{IntConst(0, type), outside.Simplify(FloorDiv(size + (part.factor - 1), factor))};
   part.tile_value = MakeCast(type, outside.Simplify(FloorDiv(base, IntConst(part.factor, base.type()))));
   part.first = Expr(part.tile) * factor;
-  part.cut_off = size % part.factor != 0;
-  part.count = part.cut_off ? Min(factor, IntConst(size, type) - part.first) : factor;
+  part.cut_off = !outside.IsMultipleOf(size, part.factor);
+  part.count = part.cut_off ? Min(factor, size - part.first) : factor;
   if (ConstantValue(part.tile_domain.extent) == 1) {  // one tile: it starts at 0
-    part.count = IntConst(size, type);
+    part.count = size;
     part.first = IntConst(0, type);
   }
 }
@@ -105,13 +106,13 @@ absl::StatusOr<DividedIter> DivideIter(const Block& block, const IterVar& iter, 
     part.first = part.tile;
     part.count = IntConst(1, type);
   } else {
-    const std::optional<int64_t> size = ConstantValue(iter.domain.extent);
-    if (!IsConst(iter.domain.min, 0) || !size.has_value())
-      return Refused(where, ": the domain of ", iter.var, " of block ", block.name, " is not from 0 to a number");
+    if (!IsConst(iter.domain.min, 0) || !IsOverSizes(iter.domain.extent))
+      return Refused(where, ": the domain of ", iter.var, " of block ", block.name,
+                     " is not from 0 to a number or symbolic size");
     if (!outside.IsMultipleOf(form->base, part.factor))
       return Refused(where, ": ", iter.var, " of block ", block.name, " is bound to ", bound, ", but tiles of ",
                      part.factor, " do not start at multiples of ", part.factor);
-    SetTiles(part, *size, form->base, outside);
+    SetTiles(part, iter.domain.extent, form->base, outside);
   }
   Expr position = IntConst(0, type);
   for (size_t v = 0; v < inside.vars.size(); ++v) {

@@ -375,8 +375,8 @@ absl::StatusOr<InverseMap> InvertOneToOne(const IndexMap& map, std::span<const i
       return Invalid(where, ": output ", o, " (", outputs[o], ") starts at ", value.base, ", not at 0");
     const Var place(Message("p", o));
     inverse.indices.push_back(place);
-    inverse.shape.push_back(value.extent);
-    known.Bind(place, Range{IntConst(0), IntConst(value.extent)});
+    inverse.shape.push_back(*ConstantValue(value.extent));  // as the extents of `ranges` are
+    known.Bind(place, Range{IntConst(0), value.extent});
     int64_t below = 1;  // places that the pieces of lower scale take
     for (size_t k = value.pieces.size(); k-- > 0;) {
       const IterPiece& piece = value.pieces[k];
@@ -385,9 +385,10 @@ absl::StatusOr<InverseMap> InvertOneToOne(const IndexMap& map, std::span<const i
                                       [&](const Var& v) { return loops.size() == 1 && v.SameAs(loops[0]); });
       if (input == map.inputs.end() || piece.scale != below)
         return Invalid(where, ": output ", o, " (", outputs[o], ") leaves out places in between");
-      below *= piece.extent;
-      const Expr digit = FloorMod(FloorDiv(place, IntConst(piece.scale)), IntConst(piece.extent));
-      digits[input - map.inputs.begin()].push_back({piece.lower_factor, piece.extent, digit});
+      const int64_t extent = *ConstantValue(piece.extent);
+      below *= extent;
+      const Expr digit = FloorMod(FloorDiv(place, IntConst(piece.scale)), IntConst(extent));
+      digits[input - map.inputs.begin()].push_back({piece.lower_factor, extent, digit});
     }
   }
   for (size_t i = 0; i < shape.size(); ++i) {

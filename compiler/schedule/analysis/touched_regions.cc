@@ -5,6 +5,7 @@
 
 #include "compiler/arith/iter_map.h"
 #include "compiler/arith/linear.h"
+#include "compiler/ir/symbolic_sizes.h"
 #include "compiler/ir/visit.h"
 #include "compiler/schedule/analysis/message.h"
 #include "compiler/schedule/analysis/nest.h"
@@ -66,18 +67,18 @@ bool Covers(const std::vector<IntervalSet>& outer, const std::vector<IntervalSet
 
 namespace {
 
-// The terms of a sum: (coefficient, number of values 0, 1, .. it is multiplied with).
-using Terms = std::vector<std::pair<int64_t, int64_t>>;
+// The terms of a sum: (coefficient, how many values 0, 1, .. it is multiplied with: bounds of the number).
+using Terms = std::vector<std::pair<int64_t, Bounds>>;
 
 // It takes every value of its interval when no coefficient, taken in rising order, is larger than the reach of those
 // before it plus one.
 bool TakesAllValues(Terms terms) {
-  std::sort(terms.begin(), terms.end());
+  std::ranges::sort(terms, {}, &Terms::value_type::first);
   int64_t reach = 0;
   for (const auto& [coefficient, extent] : terms) {
-    if (extent == 1) continue;
+    if (extent.max == 1) continue;
     if (coefficient < 1 || coefficient > reach + 1) return false;
-    reach += coefficient * (extent - 1);
+    reach += coefficient * (extent.min - 1);
   }
   return true;
 }
@@ -85,7 +86,7 @@ bool TakesAllValues(Terms terms) {
 // The values as sums over variables, no variable in two of them; nullopt when they are not of this form.
 struct VarList {
   std::vector<Var> vars;
-  std::vector<int64_t> extents;  // 0 where not constant
+  std::vector<Bounds> extents;  // 0 where they depend on more than symbolic sizes
 };
 std::optional<std::vector<Terms>> DisjointSums(std::span<const Expr> values, const VarList& list) {
   std::vector<bool> taken(list.vars.size(), false);
@@ -95,8 +96,8 @@ std::optional<std::vector<Terms>> DisjointSums(std::span<const Expr> values, con
     if (!form.has_value()) return std::nullopt;
     Terms terms;
     for (size_t i = 0; i < list.vars.size(); ++i) {
-      if (form->coefficients[i] == 0 || list.extents[i] == 1) continue;
-      if (form->coefficients[i] < 0 || list.extents[i] < 1 || taken[i]) return std::nullopt;
+      if (form->coefficients[i] == 0 || list.extents[i].max == 1) continue;
+      if (form->coefficients[i] < 0 || list.extents[i].min < 1 || taken[i]) return std::nullopt;
       taken[i] = true;
       terms.push_back({form->coefficients[i], list.extents[i]});
     }
@@ -105,11 +106,18 @@ std::optional<std::vector<Terms>> DisjointSums(std::span<const Expr> values, con
   return sums;
 }
 
+Bounds BoundsOfExtent(const Expr& extent) {
+  if (const std::optional<int64_t> number = ConstantValue(extent)) return {*number, *number};
+  if (!IsOverSizes(extent)) return {0, 0};
+  Analyzer known;
+  return known.ConstBounds(extent);
+}
+
 VarList ListOf(const VarRanges& ranges) {
   VarList list;
   for (const auto& [var, range] : ranges) {
     list.vars.push_back(var);
-    list.extents.push_back(ConstantValue(range.extent).value_or(0));
+    list.extents.push_back(BoundsOfExtent(range.extent));
   }
   return list;
 }
@@ -134,16 +142,19 @@ bool StoresUnderCondition(const Stmt& body, const Buffer& buffer) {
 
 bool IsInjective(std::span<const Expr> values, const VarRanges& roaming, const Expr& predicate) {
   const VarList list = ListOf(roaming);
-  if (const auto sums = DisjointSums(values, list); sums.has_value()) {
+  const bool symbolic =
+      std::ranges::any_of(list.extents, [](const Bounds& extent) { return extent.min != extent.max; });
+  const auto sums = symbolic ? std::nullopt : DisjointSums(values, list);
+  if (sums.has_value()) {
     int64_t instances = 1, different = 1;
-    for (const int64_t extent : list.extents) instances *= extent;
+    for (const Bounds& extent : list.extents) instances *= extent.max;
     for (Terms terms : *sums) {
-      std::sort(terms.begin(), terms.end());
+      std::ranges::sort(terms, {}, &Terms::value_type::first);
       int64_t reach = 0;
       for (const auto& [coefficient, extent] : terms) {
         if (coefficient <= reach) return false;
-        reach += coefficient * (extent - 1);
-        different *= extent;
+        reach += coefficient * (extent.max - 1);
+        different *= extent.max;
       }
     }
     return instances == different;  // every loop is used
@@ -173,7 +184,7 @@ absl::Status FillsBox(std::span<const Range> region, const VarRanges& roaming) {
   HONE_ASSIGN_OR_RETURN(const IterMap map, DetectIterMap(values, ranges, True(), false));
   for (size_t d = 0; d < map.values.size(); ++d) {
     Terms terms;
-    for (const IterPiece& piece : map.values[d].pieces) terms.push_back({piece.scale, piece.extent});
+    for (const IterPiece& piece : map.values[d].pieces) terms.push_back({piece.scale, BoundsOfExtent(piece.extent)});
     if (!TakesAllValues(std::move(terms))) return Refused(values[d], " leaves out elements in between");
   }
   return absl::OkStatus();

@@ -109,16 +109,16 @@ std::vector<Need> NeedsOf(const ProgramIndex& index, const Move& move, const std
 
 // A part of a domain that must hold all of `set`; what is outside the domain is not run.
 Part AtLeast(const Need& need, const Range& domain, const VarRanges& around, Analyzer& known) {
-  const Part whole{domain.min, *ConstantValue(domain.extent), true, true, Expr()};
+  const Part whole{domain.min, domain.extent, true, true, Expr()};
   if (need.whole || !IsOver(need.set, around)) return whole;
   const Expr end = domain.min + domain.extent;
   const Expr min = known.Simplify(need.set.min), max = known.Simplify(need.set.max);
-  const std::optional<int64_t> extent = MaxExtent({min, max}, known);
-  if (!extent.has_value() || *extent >= whole.extent) return whole;
-  if (*extent < 1) return whole;
+  const std::optional<Expr> extent = ExtentOf({min, max}, known);
+  if (!extent.has_value() || known.CanProveLessEqual(domain.extent, *extent)) return whole;
+  if (known.CanProveLess(*extent, IntConst(1))) return whole;
   Part part{min, *extent, false, false, Expr()};
   part.from_start = known.CanProve(min >= domain.min);
-  part.to_end = known.CanProve(min + IntConst(*extent) <= end);
+  part.to_end = known.CanProve(min + *extent <= end);
   return part;
 }
 
@@ -138,7 +138,7 @@ absl::Status ComputeAt(Schedule& schedule, BlockRef block_ref, LoopRef loop_ref,
   const VarRanges around = RangesAroundPlace(index, move);
   Analyzer known(around);
   const std::vector<Need> needs = NeedsOf(index, move, consumers, known);
-  const std::vector<Range> ranges = RangesRun(index, move.block);
+  HONE_ASSIGN_OR_RETURN(const std::vector<Range> ranges, RangesRun(index, move));
   std::vector<Part> parts;
   for (size_t i = 0; i < needs.size(); ++i) parts.push_back(AtLeast(needs[i], ranges[i], around, known));
   HONE_RETURN_IF_ERROR(CheckProducersBeside(index, move, {}, parts, move.on_iters, known));

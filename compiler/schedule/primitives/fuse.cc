@@ -14,8 +14,8 @@ namespace hone {
 namespace {
 
 // The product of the extents, where the loops lie directly in each other and may become one.
-absl::StatusOr<int64_t> FusedExtent(const ProgramIndex& index, const std::vector<int>& nodes,
-                                    const std::string& where) {
+absl::StatusOr<Expr> FusedExtent(const ProgramIndex& index, const std::vector<int>& nodes, const std::string& where) {
+  Expr symbolic;  // the extent of the outermost loop, where that is no number
   int64_t product = 1;
   for (size_t i = 0; i < nodes.size(); ++i) {
     const For& loop = index.loop(nodes[i]);
@@ -33,11 +33,21 @@ absl::StatusOr<int64_t> FusedExtent(const ProgramIndex& index, const std::vector
       }
     }
     const std::optional<int64_t> extent = ConstantValue(loop.extent);
-    if (!extent.has_value()) return Refused(where, ": the extent of ", loop.var, " is symbolic: ", loop.extent);
+    if (!extent.has_value() && i == 0) {
+      symbolic = loop.extent;
+      continue;
+    }
+    if (!extent.has_value()) {
+      return Refused(where, ": the extent of ", loop.var, " is symbolic: ", loop.extent,
+                     "; only that of the outermost loop may be, so bring it there with reorder");
+    }
     if (*extent > 0 && product > (int64_t{1} << 62) / *extent) return Refused(where, ": the fused extent overflows");
     product *= *extent;
   }
-  return product;
+  if (!symbolic) return IntConst(product, product > INT32_MAX ? kInt64 : index.loop(nodes[0]).var.type());
+  const Bounds most = Analyzer(RangesAround(index, nodes[0])).ConstBounds(symbolic * IntConst(product, kInt64));
+  return most.max > INT32_MAX ? MakeCast(kInt64, symbolic) * IntConst(product, kInt64)
+                              : symbolic * IntConst(product, symbolic.type());
 }
 
 // The value of each loop's variable, over the fused one.
@@ -48,10 +58,12 @@ std::vector<Expr> ValuesOver(const Var& fused, const ProgramIndex& index, const 
   int64_t inner = 1;
   for (size_t i = nodes.size(); i-- > 0;) {
     const For& loop = index.loop(nodes[i]);
-    const int64_t extent = *ConstantValue(loop.extent);
     Expr value = FloorDiv(Expr(fused), IntConst(inner, type));
-    if (i > 0) value = extent == 0 ? IntConst(0, type) : FloorMod(value, IntConst(extent, type));
-    inner *= std::max<int64_t>(extent, 1);
+    if (i > 0) {
+      const int64_t extent = *ConstantValue(loop.extent);
+      value = extent == 0 ? IntConst(0, type) : FloorMod(value, IntConst(extent, type));
+      inner *= std::max<int64_t>(extent, 1);
+    }
     values[i] = MakeCast(loop.var.type(), known.Simplify(value));
   }
   return values;
@@ -70,14 +82,14 @@ absl::StatusOr<LoopRef> Fuse(Schedule& schedule, std::vector<LoopRef> loops) {
     names += Message(names.empty() ? "" : ", ", index.loop(node).var);
     fused_name += index.loop(node).var.name() + "_";
   }
-  HONE_ASSIGN_OR_RETURN(const int64_t product, FusedExtent(index, nodes, Message("fuse(", names, ")")));
+  HONE_ASSIGN_OR_RETURN(const Expr extent, FusedExtent(index, nodes, Message("fuse(", names, ")")));
 
   // ---- nothing below fails ----
   Analyzer known(RangesAround(index, nodes[0]));
   const For& first = index.loop(nodes[0]);
-  const DType type = product > INT32_MAX ? kInt64 : first.var.type();
+  const DType type = extent.type();
   const Var fused(fused_name + "fused", type);
-  known.Bind(fused, Range{IntConst(0, type), IntConst(product, type)});
+  known.Bind(fused, Range{IntConst(0, type), extent});
   const std::vector<Expr> values = ValuesOver(fused, index, nodes, known);
   const VarMap map = [&](const Var& var) -> std::optional<Expr> {
     for (size_t i = 0; i < nodes.size(); ++i) {
@@ -86,7 +98,7 @@ absl::StatusOr<LoopRef> Fuse(Schedule& schedule, std::vector<LoopRef> loops) {
     return std::nullopt;
   };
   Stmt body = RewriteBindings(index.loop(nodes.back()).body, map, Expr(), known);
-  For loop{fused, IntConst(0, type), IntConst(product, type), ForKind::kSerial, "", first.annotations, std::move(body)};
+  For loop{fused, IntConst(0, type), extent, ForKind::kSerial, "", first.annotations, std::move(body)};
   schedule.SetBody(index.Replace(nodes[0], Stmt::Make(std::move(loop))));
   const int number = schedule.Record(FuseStep{.loops = std::move(loops)}, {Schedule::Output::Loop(fused)});
   return LoopRef{number, 0};

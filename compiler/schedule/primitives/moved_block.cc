@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "compiler/ir/structural.h"
+#include "compiler/ir/symbolic_sizes.h"
 #include "compiler/schedule/analysis/dataflow.h"
 #include "compiler/schedule/analysis/message.h"
 #include "compiler/schedule/analysis/nest.h"
@@ -47,8 +48,8 @@ absl::Status CheckCanMove(const Block& block, const std::string& where) {
         ": the block reads what it writes; move a reduction before its init is split off by decompose_reduction");
   }
   for (const IterVar& iter : block.iters) {
-    if (!ConstantValue(iter.domain.min).has_value() || !ConstantValue(iter.domain.extent).has_value()) {
-      return Refused(where, ": the domain of ", iter.var, " is symbolic");
+    if (!ConstantValue(iter.domain.min).has_value() || !IsOverSizes(iter.domain.extent)) {
+      return Refused(where, ": the domain of ", iter.var, " depends on more than symbolic sizes");
     }
     if (iter.kind == IterKind::kOpaque) return Refused(where, ": the order of ", iter.var, " counts");
   }
@@ -79,7 +80,7 @@ bool KeepsConditions(const ProgramIndex& index, int block, const Expr& new_predi
 SetMap SetsOf(const Block& block, const std::vector<Part>& parts) {
   SetMap sets;
   for (size_t i = 0; i < parts.size(); ++i) {
-    const Expr max = parts[i].min + IntConst(parts[i].extent - 1);
+    const Expr max = parts[i].min + (parts[i].extent - 1);
     sets[block.iters[i].var] = {parts[i].min, parts[i].last ? parts[i].last : max};
   }
   return sets;
@@ -141,7 +142,7 @@ bool IsOver(const IntervalSet& set, const VarRanges& around) {
   if (!set.bounded() || HasLoad(set.min) || HasLoad(set.max)) return false;
   for (const Expr& end : {set.min, set.max}) {
     for (const Var& var : FreeVars(end)) {
-      if (around.count(var) == 0) return false;
+      if (around.count(var) == 0 && !var.range().has_value()) return false;
     }
   }
   return true;
@@ -149,12 +150,33 @@ bool IsOver(const IntervalSet& set, const VarRanges& around) {
 
 Expr CeilDiv(const Expr& a, int64_t b) { return b == 1 ? a : FloorDiv(a + IntConst(b - 1), IntConst(b)); }
 
-std::vector<Range> RangesRun(const ProgramIndex& index, int node) {
-  const BlockRealize& realize = index.realize(node);
-  Analyzer known(RangesAround(index, node));
+std::optional<Expr> ExtentOf(const IntervalSet& set, Analyzer& known) {
+  if (!set.bounded()) return std::nullopt;
+  const Expr exact = known.Simplify(set.max - set.min + 1);
+  if (!ConstantValue(exact).has_value() && IsOverSizes(exact)) return exact;
+  const std::optional<int64_t> most = MaxExtent(set, known);
+  return most.has_value() ? std::optional<Expr>(IntConst(*most, set.min.type())) : std::nullopt;
+}
+
+absl::StatusOr<std::vector<Range>> RangesRun(const ProgramIndex& index, const Move& move) {
+  const BlockRealize& realize = index.realize(move.block);
+  const VarRanges around = RangesAround(index, move.block);
+  Analyzer known(around);
   std::vector<Range> ranges;
   for (size_t i = 0; i < realize.values.size(); ++i) {
     const IterVar& iter = realize.block.iters[i];
+    if (!ConstantValue(iter.domain.extent).has_value()) {
+      const IntervalSet runs = EvalSet(realize.values[i], ToSets(around), known);
+      const Expr last = iter.domain.min + (iter.domain.extent - 1);
+      const bool whole =
+          runs.bounded() && known.CanProve(runs.min <= iter.domain.min) && known.CanProve(runs.max >= last);
+      if (!whole) {
+        return Refused(move.where, ": ", iter.var, " is bound to ", realize.values[i],
+                       ", which is not proven to run over its whole symbolic domain");
+      }
+      ranges.push_back(iter.domain);
+      continue;
+    }
     const Bounds runs = known.ConstBounds(realize.values[i]);
     const int64_t first = *ConstantValue(iter.domain.min), end = first + *ConstantValue(iter.domain.extent);
     int64_t min = runs.bounded_below() ? std::max(first, runs.min) : first;
@@ -215,10 +237,11 @@ Stmt NestOver(const ProgramIndex& index, const Move& move, const std::vector<Par
     const Part& part = parts[i];
     const DType type = realize.block.iters[i].var.type();
     Expr value = part.min;
-    if (part.extent != 1 || keep_unit_loops) {
+    if (!IsConst(part.extent, 1) || keep_unit_loops) {
       const Var ax(Message("ax", loops.size()), type);
-      loops.push_back({ax, IntConst(part.extent, type)});
-      known.Bind(ax, Range{IntConst(0, type), IntConst(part.extent, type)});
+      const Expr extent = known.Simplify(MakeCast(type, part.extent));
+      loops.push_back({ax, extent});
+      known.Bind(ax, Range{IntConst(0, type), extent});
       value = part.min + Expr(ax);
     }
     moved.values[i] = known.Simplify(MakeCast(type, value));

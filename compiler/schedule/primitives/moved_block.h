@@ -38,17 +38,21 @@ struct Need {
 bool IsOver(const IntervalSet& set, const VarRanges& around);
 Expr CeilDiv(const Expr& a, int64_t b);
 
-// The values that an iteration variable takes in its new place: [min, min + extent) where the conditions hold.
+// The values that an iteration variable takes in its new place: [min, min + extent) where the conditions hold. The
+// extent is a number or an expression over symbolic sizes.
 struct Part {
-  Expr min;
-  int64_t extent = 1;
+  Expr min, extent;
   bool from_start = false, to_end = false;  // proven to lie inside the domain at that end
   Expr last;                                // absent, or values above it are not to be run
 };
 
+// How many values a set over the loops around has at most: an expression over symbolic sizes where it is one exactly,
+// else a number; nullopt when no bound is found.
+std::optional<Expr> ExtentOf(const IntervalSet& set, Analyzer& known);
+
 // Of every domain the range that the block runs where it stands. What it never ran it must not run in its new place
-// either: producers may have made no more than it read.
-std::vector<Range> RangesRun(const ProgramIndex& index, int block);
+// either: producers may have made no more than it read. Refused where a symbolic domain is not run whole.
+absl::StatusOr<std::vector<Range>> RangesRun(const ProgramIndex& index, const Move& move);
 
 // The block reads more of its buffers in its new place than in its old one, where it runs other parts of its domain.
 // Producers that share a loop with both must have made that in the same iteration: as they have what it read before,

@@ -157,21 +157,21 @@ absl::StatusOr<std::vector<Need>> GivenBy(const ProgramIndex& index, const Move&
 // The part of the range that is run in one iteration.
 absl::StatusOr<Part> PartOf(const Need& given, const Range& range, const Var& iter, const std::string& where,
                             Analyzer& known) {
-  const int64_t whole = *ConstantValue(range.extent);
-  if (given.whole) return Part{range.min, whole, true, true, Expr()};
+  if (given.whole) return Part{range.min, range.extent, true, true, Expr()};
   Part part;
   part.min = known.Simplify(given.set.min);
   const Expr max = known.Simplify(given.set.max);
-  const std::optional<int64_t> extent = MaxExtent({part.min, max}, known);
-  if (!extent.has_value() || *extent < 1) {
+  const std::optional<Expr> extent = ExtentOf({part.min, max}, known);
+  if (!extent.has_value() || known.CanProveLess(*extent, IntConst(1))) {
     return Refused(where, ": how much of ", iter, " one iteration gives has no constant bound: from ", part.min, " to ",
                    max);
   }
   part.extent = *extent;
   part.from_start = known.CanProve(part.min >= range.min);
-  if (part.from_start && known.CanProveEqual(part.min, range.min)) part.extent = std::min(part.extent, whole);
-  part.to_end = known.CanProve(part.min + IntConst(part.extent) <= range.min + range.extent);
-  if (!known.CanProve(part.min + IntConst(part.extent - 1) <= max)) part.last = max;
+  if (part.from_start && known.CanProveEqual(part.min, range.min) && known.CanProveLess(range.extent, part.extent))
+    part.extent = range.extent;
+  part.to_end = known.CanProve(part.min + part.extent <= range.min + range.extent);
+  if (!known.CanProve(part.min + (part.extent - 1) <= max)) part.last = max;
   return part;
 }
 
@@ -188,7 +188,7 @@ absl::Status ReverseComputeAt(Schedule& schedule, BlockRef block_ref, LoopRef lo
   Analyzer known(RangesAroundPlace(index, move));
   HONE_ASSIGN_OR_RETURN(const Driving driving, DrivingProducers(index, move));
   HONE_ASSIGN_OR_RETURN(const std::vector<Need> given, GivenBy(index, move, driving.producers, known));
-  const std::vector<Range> ranges = RangesRun(index, move.block);
+  HONE_ASSIGN_OR_RETURN(const std::vector<Range> ranges, RangesRun(index, move));
   std::vector<Part> parts;
   for (size_t i = 0; i < given.size(); ++i) {
     HONE_ASSIGN_OR_RETURN(Part part, PartOf(given[i], ranges[i], block.iters[i].var, move.where, known));

@@ -11,19 +11,17 @@
 namespace hone {
 namespace {
 
-// The extents of the new loops; the absent one found.
-absl::StatusOr<std::vector<int64_t>> Extents(const Schedule& schedule, const For& loop,
-                                             const std::vector<Value>& factors) {
-  const std::optional<int64_t> extent = ConstantValue(loop.extent);
-  if (!extent.has_value()) {
-    return Refused("split(", loop.var, "): extent ", loop.extent,
-                   " is symbolic; only loops of a constant extent can be split");
-  }
+// The factors as numbers, and their product.
+struct Factors {
+  std::vector<int64_t> numbers;
+  int absent = -1;  // which of them is to be found
+  int64_t product = 1;
+};
+
+absl::StatusOr<Factors> ReadFactors(const Schedule& schedule, const For& loop, const std::vector<Value>& factors) {
   if (factors.empty())
     return Invalid("split(", loop.var, "): no factors; give the extents of the new loops, such as [None, 16]");
-  std::vector<int64_t> extents;
-  int absent = -1;
-  int64_t product = 1;
+  Factors read;
   for (size_t i = 0; i < factors.size(); ++i) {
     int64_t factor = -1;
     if (!factors[i].absent()) {
@@ -32,25 +30,45 @@ absl::StatusOr<std::vector<int64_t>> Extents(const Schedule& schedule, const For
       factor = *value;
     }
     if (factor == -1) {
-      if (absent >= 0)
-        return Invalid("split(", loop.var, "): factors ", absent, " and ", i, " are both absent; at most one may be");
-      absent = static_cast<int>(i);
+      if (read.absent >= 0)
+        return Invalid("split(", loop.var, "): factors ", read.absent, " and ", i,
+                       " are both absent; at most one may be");
+      read.absent = static_cast<int>(i);
     } else if (factor < 1) {
       return Invalid("split(", loop.var, "): factor ", i, " is ", factor, ", below 1");
-    } else if (factor > INT32_MAX / product) {
-      return Invalid("split(", loop.var, "): the factors multiply to more than 2**31; the loop's extent is ", *extent);
+    } else if (factor > INT32_MAX / read.product) {
+      return Invalid("split(", loop.var, "): the factors multiply to more than 2**31; the loop's extent is ",
+                     loop.extent);
     } else {
-      product *= factor;
+      read.product *= factor;
     }
-    extents.push_back(factor);
+    read.numbers.push_back(factor);
   }
-  if (absent >= 0) {
-    extents[absent] = std::max<int64_t>(1, (*extent + product - 1) / product);
-    if (extents[absent] > INT32_MAX / product)
+  return read;
+}
+
+// The extents of the new loops; the absent one found.
+absl::StatusOr<std::vector<Expr>> Extents(const For& loop, const Factors& factors, Analyzer& known) {
+  const int64_t product = factors.product;
+  const std::optional<int64_t> extent = ConstantValue(loop.extent);
+  std::vector<Expr> extents;
+  for (const int64_t number : factors.numbers) extents.push_back(IntConst(number, loop.var.type()));
+  if (factors.absent < 0) {
+    if (extent.value_or(known.ConstBounds(loop.extent).max) > product) {
+      return Invalid("split(", loop.var, "): the factors multiply to ", product, ", which does not cover the extent ",
+                     loop.extent, "; leave one of them absent (None)");
+    }
+  } else if (extent.has_value()) {
+    const int64_t count = std::max<int64_t>(1, (*extent + product - 1) / product);
+    if (count > INT32_MAX / product)
       return Invalid("split(", loop.var, "): the new extents multiply to more than 2**31");
-  } else if (product < *extent) {
-    return Invalid("split(", loop.var, "): the factors multiply to ", product, ", which does not cover the extent ",
-                   *extent, "; leave one of them absent (None)");
+    extents[factors.absent] = IntConst(count, loop.var.type());
+  } else if (factors.absent != 0) {
+    return Refused("split(", loop.var, "): extent ", loop.extent,
+                   " is symbolic, so the outermost of the new loops must be the one that depends on it; leave factor 0 "
+                   "absent (None)");
+  } else {
+    extents[0] = known.Simplify(FloorDiv(loop.extent + (product - 1), IntConst(product, loop.var.type())));
   }
   return extents;
 }
@@ -65,29 +83,29 @@ absl::StatusOr<std::vector<LoopRef>> Split(Schedule& schedule, LoopRef ref, std:
     return Refused("split(", loop.var, "): the loop is ", Describe(loop.kind), "; split it before it is made so");
   }
   if (!IsConst(loop.min, 0)) return Refused("split(", loop.var, "): the loop starts at ", loop.min, ", not at 0");
-  HONE_ASSIGN_OR_RETURN(const std::vector<int64_t> extents, Extents(schedule, loop, factors));
+  HONE_ASSIGN_OR_RETURN(const Factors read, ReadFactors(schedule, loop, factors));
+  Analyzer known(RangesAround(index, node));
+  HONE_ASSIGN_OR_RETURN(const std::vector<Expr> extents, Extents(loop, read, known));
 
   // ---- nothing below fails ----
-  Analyzer known(RangesAround(index, node));
   const DType type = loop.var.type();
   std::vector<Var> vars;
-  Expr value = IntConst(0, type);
-  int64_t product = 1;
+  Expr value = IntConst(0, type), product = IntConst(1, type);
   for (size_t i = 0; i < extents.size(); ++i) {
     vars.emplace_back(Message(loop.var, "_", i), type);
-    known.Bind(vars[i], Range{IntConst(0, type), IntConst(extents[i], type)});
-    value = value * IntConst(extents[i], type) + Expr(vars[i]);
-    product *= extents[i];
+    known.Bind(vars[i], Range{IntConst(0, type), extents[i]});
+    value = value * extents[i] + Expr(vars[i]);
+    product = product * extents[i];
   }
   value = known.Simplify(value);
-  const Expr guard = product == *ConstantValue(loop.extent) ? Expr() : value < loop.extent;
+  const Expr guard = known.CanProveEqual(product, loop.extent) ? Expr() : value < loop.extent;
   const VarMap map = [&](const Var& var) -> std::optional<Expr> {
     return var.SameAs(loop.var) ? std::optional<Expr>(value) : std::nullopt;
   };
   Stmt nest = RewriteBindings(loop.body, map, guard, known);
   if (guard && index.BlocksBelow(node).empty()) nest = Stmt::Make(IfThen{guard, std::move(nest), Stmt()});
   for (size_t i = extents.size(); i-- > 0;) {
-    nest = Stmt::Make(For{vars[i], IntConst(0, type), IntConst(extents[i], type), ForKind::kSerial, "",
+    nest = Stmt::Make(For{vars[i], IntConst(0, type), extents[i], ForKind::kSerial, "",
                           i == 0 ? loop.annotations : Attrs(), std::move(nest)});
   }
   schedule.SetBody(index.Replace(node, std::move(nest)));

@@ -5,9 +5,13 @@
 
 #include "compiler/schedule/primitives/locate.h"
 #include "compiler/schedule/primitives/sample.h"
+#include "compiler/schedule/primitives/split.h"
+#include "compiler/schedule/schedule.h"
+#include "compiler/schedule/trace/replay.h"
 #include "compiler/schedule/trace/step_compare.h"
 #include "compiler/schedule/trace/step_refs.h"
 #include "compiler/support/check.h"
+#include "compiler/support/status_macros.h"
 
 namespace hone {
 namespace {
@@ -139,6 +143,22 @@ std::optional<Trace> MutateDecision(const Trace& trace, Random& random) {
     return WithDecision(trace, decision.step, values);
   }
   return std::nullopt;
+}
+
+absl::StatusOr<Trace> ForAllSizes(const Trace& trace, const PrimFunc& workload) {
+  Trace edited = trace;
+  Schedule schedule(workload);
+  for (size_t i = 0; i < edited.steps.size(); ++i) {
+    if (const SplitStep* split = edited.steps[i].As<SplitStep>()) {
+      HONE_ASSIGN_OR_RETURN(const For* loop, schedule.FindLoop(split->loop));
+      const bool all_given = std::ranges::none_of(split->factors, [](const Value& v) { return v.absent(); });
+      if (!ConstantValue(loop->extent).has_value() && all_given && !split->factors.empty()) {
+        edited.steps[i].Mutable<SplitStep>()->factors[0] = Value();
+      }
+    }
+    HONE_RETURN_IF_ERROR(ReplayStep(edited, i, schedule));
+  }
+  return edited;
 }
 
 }  // namespace hone

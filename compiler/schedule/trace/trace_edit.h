@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "compiler/schedule/trace/trace.h"
 #include "compiler/support/random.h"
 
@@ -22,5 +23,10 @@ Trace Simplified(const Trace& trace);
 // place, another candidate, another location. Absent when no decision could be another. Factors multiply to what they
 // did and keep the bound on the last; whether the rest of the trace takes it is for Replay to say.
 std::optional<Trace> MutateDecision(const Trace& trace, Random& random);
+
+// A trace that was made for the workload at one of its sizes (ir/symbolic_sizes.h), for the workload at all of them:
+// where a split meets a symbolic loop, its outermost factor is left to be found, so that the tiles stay as they are and
+// their number follows the size. FailedPrecondition names the step that the symbolic program does not take.
+absl::StatusOr<Trace> ForAllSizes(const Trace& trace, const PrimFunc& workload);
 
 }  // namespace hone

@@ -122,7 +122,7 @@ TEST_P(IterMapTable, FindsTheFormOrSaysWhy) {
   }
   ASSERT_TRUE(map.ok()) << map.status();
   std::vector<int64_t> extents;
-  for (const IterValue& value : map->values) extents.push_back(value.extent);
+  for (const IterValue& value : map->values) extents.push_back(ConstantValue(value.extent).value_or(-1));
   EXPECT_EQ(extents, GetParam().extents);
 }
 INSTANTIATE_TEST_SUITE_P(Cases, IterMapTable, testing::ValuesIn(kCases),
@@ -197,7 +197,7 @@ TEST(IterMap, AcceptsWhatScheduleMakesAndNothingElse) {
             instance.push_back(Eval(values[b], assignment));
             const IterValue& value = map->values[b];
             ASSERT_GE(instance.back(), 0);
-            ASSERT_LT(instance.back(), value.extent) << ToText(values[b]) << " seed " << seed;
+            ASSERT_LT(instance.back(), *ConstantValue(value.extent)) << ToText(values[b]) << " seed " << seed;
           }
           ASSERT_TRUE(seen.insert(instance).second) << "twice: seed " << seed;
         }
@@ -223,7 +223,7 @@ TEST(IterMap, AcceptsWhatScheduleMakesAndNothingElse) {
 }
 
 TEST(CheckBindings, ComparesWithTheDomain) {
-  const Var i("i"), j("j"), n("n"), s("s"), v("v"), w("w");
+  const Var i("i"), j("j"), n("n", kInt32, {1, 512}), s("s"), v("v"), w("w");
   Block block{.name = "Y"};
   block.iters = {{v, {0, 100}, IterKind::kSpatial}};
   block.body = MakeSeq({});
@@ -237,6 +237,50 @@ TEST(CheckBindings, ComparesWithTheDomain) {
   realize.values = {s};
   EXPECT_TRUE(CheckBindings(realize, {{s, {0, n}}}, known).ok());
   EXPECT_FALSE(CheckBindings(realize, {{s, {0, Expr(n) + 1}}}, known).ok());
+}
+
+// Loops over a symbolic size n: splits with a tail, fusions where what is symbolic lies above, and what is refused.
+struct SymbolicCase {
+  const char* name;
+  std::vector<Expr> (*values)(const Var&, const Var&, const Var&);  // of o, v and n
+  Range (*outer)(const Var&);
+  int64_t inner;
+  Expr (*predicate)(const Var&, const Var&, const Var&);
+  std::vector<Expr> (*domains)(const Var&);
+  const char* error;
+};
+#define OF(e) [](const Var& o, const Var& v, const Var& n) { return (void)o, (void)v, (void)n, e; }
+#define OF_N(...) [](const Var& n) { return (void)n, __VA_ARGS__; }
+using Exprs = std::vector<Expr>;
+const SymbolicCase kSymbolic[] = {
+    {"Plain", OF((Exprs{o, v})), OF_N(Range{0, n}), 16, OF(True()), OF_N(Exprs{n, 16}), ""},
+    {"Split", OF(Exprs{Expr(o) * 16 + v}), OF_N(Range{0, FloorDiv(Expr(n) + 15, 16)}), 16, OF(Expr(o) * 16 + v < n),
+     OF_N(Exprs{n}), ""},
+    {"SplitEvenly", OF(Exprs{Expr(o) * 16 + v}), OF_N(Range{0, n}), 16, OF(True()), OF_N(Exprs{Expr(n) * 16}), ""},
+    {"Fused", OF((Exprs{FloorDiv(o, 8), FloorMod(o, 8), v})), OF_N(Range{0, Expr(n) * 8}), 4, OF(True()),
+     OF_N(Exprs{n, 8, 4}), ""},
+    {"TooFewTiles", OF(Exprs{Expr(o) * 16 + v}), OF_N(Range{0, FloorDiv(n, 16)}), 16, OF(Expr(o) * 16 + v < n),
+     OF_N(Exprs{n}), "runs over [0, +n // 16 * 16)"},
+    {"NoTail", OF(Exprs{Expr(o) * 16 + v}), OF_N(Range{0, FloorDiv(Expr(n) + 15, 16)}), 16, OF(True()), OF_N(Exprs{n}),
+     "runs over"},
+    {"SymbolicBelow", OF(Exprs{Expr(v) * 4 + o}), OF_N(Range{0, n}), 16, OF(True()), OF_N(Exprs{Expr(n) * 16}),
+     "others lie above it"},
+    {"OtherSize", OF((Exprs{o, v})), OF_N(Range{0, n}), 16, OF(True()), OF_N(Exprs{Expr(n) + 1, 16}), "runs over"},
+    {"Depends", OF((Exprs{o, v})), OF_N(Range{0, n}), 16, OF(Expr(o) + v < n), OF_N(Exprs{n, 16}), "predicate"},
+};
+TEST(CheckBindings, OfSymbolicLoops) {
+  for (const SymbolicCase& c : kSymbolic) {
+    const Var o("o"), v("v"), n("n", kInt32, {1, 512});
+    Block block{.name = "Y"};
+    for (const Expr& extent : c.domains(n))
+      block.iters.push_back({Var("i"), Range{IntConst(0), extent}, IterKind::kSpatial});
+    block.body = MakeSeq({});
+    const BlockRealize realize{c.values(o, v, n), c.predicate(o, v, n), block};
+    Analyzer known;
+    const absl::Status status = CheckBindings(realize, {{o, c.outer(n)}, {v, {0, IntConst(c.inner)}}}, known);
+    if (*c.error == 0) EXPECT_TRUE(status.ok()) << c.name << ": " << status;
+    else EXPECT_THAT(std::string(status.message()), testing::HasSubstr(c.error)) << c.name;
+  }
 }
 
 }  // namespace
