@@ -154,7 +154,7 @@ absl::StatusOr<std::unique_ptr<TuningStore>> OpenToWrite(const std::string& path
   HONE_ASSIGN_OR_RETURN(const int version, SchemaVersion(*writer, Migrations()));
   if (version == 0) return absl::DataLossError(absl::StrCat(path, ": a database without tables, not Hone's"));
   HONE_RETURN_IF_ERROR(
-      writer->Execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 4000"));
+      writer->Execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 4000; PRAGMA cache_size = -65536"));
   HONE_RETURN_IF_ERROR(QuickCheck(*writer));
   CrashPoint("sqlite.checked");
   HONE_RETURN_IF_ERROR(Migrate(*writer, Migrations()));

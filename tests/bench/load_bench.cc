@@ -1,13 +1,14 @@
 // A daemon under the load of a fleet, printed: simulated workers in this process, over real gRPC, one connection each;
-// a real honed with SQLite, and searches that propose by counting.
+// a real honed with its database, and searches that propose by counting.
 //   hone-load-bench                                     2,000 workers, 1,000 jobs
 //   hone-load-bench --workers 200 --jobs 50 --seconds 5
+//   hone-load-bench --db /fast/load.db                  a new file; or "postgres": a private server, with fsync on
 //   hone-load-bench --quick                             a moment, to see that it runs
 //   hone-load-bench --workers 200 --jobs 100 --soak-minutes 10
 // A worker asks for leases, works on them for `--work-ms`, reports, asks again: at most workers x credits / work
 // completions a second are offered. Lease latency: from a call that asks to the answer that lends. A completion counts
-// when its acknowledgement is here, which is after its commit. Beside them, by the same calls, what an echo reaches
-// that answers everything at once, and what the disk syncs.
+// when its acknowledgement is here, which is after its commit. Beside them, in the same run: by the same calls, what an
+// echo reaches that answers everything at once; what SQLite commits of bare rows; what the disk syncs.
 //
 // A soak lets the load go on with a fault every five seconds (a worker vanishes, searches are killed, the daemon stands
 // still, its disk is full, it is killed and started again), prints memory and descriptors, kills the daemon in the end
@@ -31,6 +32,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "compiler/support/check.h"
 #include "compiler/support/random.h"
@@ -40,6 +42,7 @@
 #include "hone/v1/tune.grpc.pb.h"
 #include "httplib.h"
 #include "tests/bench/simulated_worker.h"
+#include "tests/database/postgres/private_server.h"
 #include "tests/tuner/service/honed_process.h"
 
 namespace hone {
@@ -47,6 +50,7 @@ namespace {
 
 struct Options {
   int workers = 2000, jobs = 1000;
+  std::string db;  // empty: a file in a folder of its own
   LoadOptions load;
   double warm_up = 5, seconds = 20, soak_minutes = 0;
 };
@@ -96,6 +100,31 @@ class Echo : public v1::Fleet::CallbackService {
   std::map<std::string, grpc::ServerUnaryReactor*> held_;  // by session
   bool released_ = false;
 };
+
+// Rows of the size of what a completion leaves, as many in a transaction as a busy daemon's have, without an index.
+void PrintBareCommits(const std::string& path) {
+  constexpr int kGroup = 256, kBytes = 2000;
+  const auto connection = SqliteConnection::Open(path, SqliteConnection::Mode::kCreate);
+  HONE_CHECK(connection.ok()) << connection.status();
+  SqliteConnection& c = **connection;
+  HONE_CHECK(c.Execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; CREATE TABLE bare (row BLOB)").ok());
+  const std::string row(kBytes, 'r');
+  Sample sample;
+  int64_t count = 0;
+  const absl::Time start = absl::Now();
+  for (absl::Time began = start; began < start + absl::Seconds(1); began = absl::Now()) {
+    HONE_CHECK(c.Begin(SqlConnection::Access::kWrite).ok());
+    for (int i = 0; i < kGroup; ++i, ++count) {
+      const auto insert = c.Prepare("INSERT INTO bare VALUES (?)");
+      HONE_CHECK(insert.ok() && (*insert)->Blob(row).Run().ok());
+    }
+    HONE_CHECK(c.Commit().ok());
+    sample.Add(absl::Now() - began);
+  }
+  std::printf("bare    %8.0f rows of %d bytes a second committed, %d at once: %s\n",
+              static_cast<double>(count) / absl::ToDoubleSeconds(absl::Now() - start), kBytes, kGroup,
+              sample.Text().c_str());
+}
 
 void PrintSyncsOfDisk(const std::string& path) {
   const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
@@ -233,7 +262,10 @@ void EchoAlone(const Options& options) {
 class LoadedDaemon {
  public:
   LoadedDaemon(const Options& options, const TempFolder& folder)
-      : options_(options), port_(FreePort()), database_(folder / "load.db"), full_disk_(folder / "full") {
+      : options_(options),
+        port_(FreePort()),
+        database_(options.db.empty() ? folder / "load.db" : options.db),
+        full_disk_(folder / "full") {
     if (options.soak_minutes > 0) {  // of the daemon, not of this process; it costs a system call for each write
       ::setenv("LD_PRELOAD", HONE_BIN "/../lib/libhone_full_disk.so", 1);
       ::setenv("HONE_TEST_FULL_DISK", full_disk_.c_str(), 1);
@@ -396,6 +428,7 @@ int Soak(const Options& options, const TempFolder& folder) {
 }
 
 int Run(Options options) {
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);  // as honed does
   rlimit descriptors{};
   if (::getrlimit(RLIMIT_NOFILE, &descriptors) == 0) {
     descriptors.rlim_cur = descriptors.rlim_max;
@@ -405,7 +438,16 @@ int Run(Options options) {
   const TempFolder folder;
   options.load.address = "unix:" + (folder / "daemon");
   if (options.soak_minutes > 0) return Soak(options, folder);
-  PrintSyncsOfDisk(folder / "page");
+  std::unique_ptr<PrivateServer> server;
+  if (options.db == "postgres") {
+    auto started = PrivateServer::Start(/*durable=*/true);
+    HONE_CHECK(started.ok()) << started.status();
+    server = *std::move(started);
+    options.db = server->NewDatabase();
+  }
+  const std::string beside = server == nullptr && !options.db.empty() ? options.db : folder / "load";
+  PrintSyncsOfDisk(beside + ".page");
+  PrintBareCommits(beside + ".bare");
   Options echo = options;
   echo.load.address = "unix:" + (folder / "echo");  // another name: gRPC removes it late
   EchoAlone(echo);
@@ -415,6 +457,7 @@ int Run(Options options) {
   load.Measure(absl::Seconds(options.seconds));
   daemon.Print();
   daemon.Kill();
+  server.reset();  // main ends the process at once
   return 0;
 }
 
@@ -431,6 +474,7 @@ int main(int argc, char** argv) {
   app.add_option("--work-ms", options.load.work_ms, "what it takes for them")->capture_default_str();
   app.add_option("--warm-up", options.warm_up, "seconds before anything counts")->capture_default_str();
   app.add_option("--seconds", options.seconds, "of the measurement")->capture_default_str();
+  app.add_option("--db", options.db, "a new SQLite file, or \"postgres\" (default: a file in a folder of its own)");
   app.add_option("--soak-minutes", options.soak_minutes, "with a fault every 5 s, in place of the measurement");
   app.add_flag("--quick", quick, "a moment, to see that it runs");
   CLI11_PARSE(app, argc, argv);

@@ -145,7 +145,7 @@ void SimulatedWorker::Sync() {
     }
     for (const auto& [trial, result] : results_) *call->request.add_results() = result;
     call->asks = held_.empty();
-    call->request.set_credits(call->asks ? static_cast<uint32_t>(options_.credits) : 0);
+    call->request.set_credits(static_cast<uint32_t>(std::max(0, options_.credits - static_cast<int>(held_.size()))));
   }
   call->context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(30)));
   call->began = absl::Now();

@@ -12,13 +12,14 @@ Dispatcher::Dispatcher(const DispatchOptions& options, uint64_t epoch, StoredSta
     : impl_(std::make_unique<Impl>(options, epoch, std::move(state))) {}
 Dispatcher::~Dispatcher() = default;
 
-std::vector<Effect> Dispatcher::Step(Micros now, const Event& event) {
+std::vector<Effect> Dispatcher::Step(Micros now, Event event) {
   Impl& impl = *impl_;
   impl.now = std::max(impl.now, now);  // time never goes back, whatever the caller's clock does
-  std::visit([&](const auto& e) { impl.On(e); }, event);
+  std::visit([&](auto& e) { impl.On(e); }, event);
   impl.Settle();
   const Micros due = impl.deadlines.first();
   if (due != Deadlines::kNever) impl.effects.emplace_back(Wake{std::max(due, impl.now + 1)});
+  impl.step_commit = Impl::kNone;
   return std::exchange(impl.effects, {});
 }
 
@@ -98,9 +99,9 @@ Dispatcher::Impl::Impl(const DispatchOptions& o, uint64_t e, StoredState state)
 void Dispatcher::Impl::On(const Committed& event) {
   const auto found = after_commit.find(event.commit);
   HONE_CHECK(found != after_commit.end()) << "commit " << event.commit << " was not asked for, or came twice";
-  const std::function<void()> after = std::move(found->second);
+  const std::vector<std::function<void()>> all = std::move(found->second);
   after_commit.erase(found);
-  if (after) after();
+  for (const std::function<void()>& after : all) after();
 }
 
 void Dispatcher::Impl::On(const Tick& event) {}
@@ -155,9 +156,14 @@ void Dispatcher::Impl::On(const KeepChoices& event) {
 }
 
 void Dispatcher::Impl::CommitThen(std::vector<Write> writes, std::function<void()> after) {
-  const uint64_t id = next_commit++;
-  after_commit[id] = std::move(after);
-  effects.push_back(Commit{id, std::move(writes)});
+  if (step_commit == kNone) {
+    step_commit = effects.size();
+    effects.push_back(Commit{next_commit++, {}});
+    after_commit[std::get<Commit>(effects.back()).id] = {};
+  }
+  Commit& commit = std::get<Commit>(effects[step_commit]);
+  for (Write& write : writes) commit.writes.push_back(std::move(write));
+  if (after) after_commit.at(commit.id).push_back(std::move(after));
 }
 
 void Dispatcher::Impl::ReplyNow(ReplyTo to, Message message) { effects.push_back(Reply{to, std::move(message)}); }

@@ -27,7 +27,7 @@ class Dispatcher {
   Dispatcher(const DispatchOptions& options, uint64_t epoch, StoredState state);
   ~Dispatcher();
 
-  std::vector<Effect> Step(Micros now, const Event& event);
+  std::vector<Effect> Step(Micros now, Event event);
 
   // ---- views, for look-ups and tests; they change nothing ----
   bool HasJob(uint64_t job) const;  // ended jobs are forgotten once their end is committed: ask the store

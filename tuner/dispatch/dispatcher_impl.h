@@ -66,7 +66,7 @@ class Dispatcher::Impl {
   void On(const PauseJob& event);
   void On(const DrainWorkers& event);
   void On(const Hello& event);
-  void On(const Sync& event);
+  void On(Sync& event);
   void On(const AskBuild& event);
   void On(const CallGone& event);
   void On(const SearchDone& event);
@@ -212,7 +212,8 @@ class Dispatcher::Impl {
   FleetCounts Counts(std::optional<uint64_t> tenant) const;
 
   // ---- effects ----
-  // `after` runs when the writes are durable.
+  // `after` runs when the writes are durable. All that one event writes is one commit: a worker that reports and is
+  // lent more gets one answer for both.
   void CommitThen(std::vector<Write> writes, std::function<void()> after);
   void ReplyNow(ReplyTo to, Message message);
   double SecondsSince(Micros then) const { return now > then ? static_cast<double>(now - then) * 1e-6 : 0; }
@@ -223,6 +224,8 @@ class Dispatcher::Impl {
   StoredState restored;  // consumed by Start
   Micros now = 0;
   std::vector<Effect> effects;
+  static constexpr size_t kNone = static_cast<size_t>(-1);
+  size_t step_commit = kNone;  // which of the effects is the commit of the event under way
 
   uint64_t next_job = 1, next_task = 1, next_trial = 1, next_commit = 1, next_request = 1, next_worker = 1,
            next_key = 1;
@@ -263,7 +266,7 @@ class Dispatcher::Impl {
     std::map<uint64_t, int> tasks_of;  // by tenant: those of its open jobs
   };
   std::map<std::string, UsedWorkload> workloads;  // by hash
-  std::map<uint64_t, std::function<void()>> after_commit;
+  std::map<uint64_t, std::vector<std::function<void()>>> after_commit;
   std::set<LeaseToken> becoming_durable;  // results accepted, commit under way: not to be acked yet
   std::string utc;                        // of the latest Sync
   DispatchCounters counters;

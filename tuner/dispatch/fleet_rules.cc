@@ -113,7 +113,7 @@ void Dispatcher::Impl::EndWait(Worker& worker) {
   touched.workers.insert(worker.id);
 }
 
-void Dispatcher::Impl::On(const Sync& event) {
+void Dispatcher::Impl::On(Sync& event) {
   const v1::SyncRequest& request = event.request;
   Worker* worker = FindSession(event.tenant, request.session());
   if (worker == nullptr) {
@@ -163,7 +163,7 @@ void Dispatcher::Impl::On(const Sync& event) {
   for (const uint64_t id : leases.HeldBy(worker->id)) untold += said.count(id) == 0;
   untold += static_cast<int>(builds.LentTo(worker->id).size() - BuildsSaid(*worker, request).size());
   worker->credits = std::max(0, wanted - untold);
-  worker->waiting = request;
+  worker->waiting = std::move(event.request);  // `request` is read no more
   worker->waiting_to = event.to;
   worker_by_call[event.to] = worker->id;
   worker->answer_by = now + Micros{options.sync_hold_ms} * 1000;

@@ -122,27 +122,18 @@ void Core::Stop() {
   write_changed_.notify_all();
   if (writer_thread_.joinable()) writer_thread_.join();
   CrashPoint("core.stop.written");
-  std::map<ReplyTo, std::function<void(const Message&)>> left;
-  {
-    const std::lock_guard<std::mutex> guard(mutex_);
-    stopped_ = true;
-    left.swap(replies_);
-  }
-  const Message refusal = Refusal{static_cast<int>(absl::StatusCode::kUnavailable), "the daemon is stopping"};
-  for (const auto& [to, then] : left) then(refusal);
+  replies_.Stop();
 }
 
-ReplyTo Core::Expect(std::function<void(const Message&)> then) {
-  std::unique_lock<std::mutex> lock(mutex_);
-  const ReplyTo to = next_reply_++;
-  if (!stopping_ && leading_) {
-    replies_[to] = std::move(then);
-    return to;
+ReplyTo Core::Expect(ReplySender::Receiver receiver) {
+  const char* refused = nullptr;
+  {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    if (stopping_ || !leading_) refused = stopping_ ? "the daemon is stopping" : kFollows;
   }
-  const char* why = stopping_ ? "the daemon is stopping" : kFollows;
-  lock.unlock();
-  then(Refusal{static_cast<int>(absl::StatusCode::kUnavailable), why});
-  return to;
+  if (refused == nullptr) return replies_.Expect(std::move(receiver));
+  receiver(Refusal{static_cast<int>(absl::StatusCode::kUnavailable), refused});
+  return 0;
 }
 
 void Core::Post(Event event) {
@@ -198,7 +189,7 @@ void Core::RunDispatcher() {
     if (items.empty()) StepWith(Tick{});
     for (Item& item : items) {
       if (Event* event = std::get_if<Event>(&item)) {
-        StepWith(*event);
+        StepWith(std::move(*event));
       } else {
         StepWith(Tick{});  // whoever asks wants to know how it is now
         std::get<std::function<void()>>(item)();
@@ -236,14 +227,15 @@ bool Core::Follow() {
   }
 }
 
-void Core::StepWith(const Event& event) {
+void Core::StepWith(Event event) {
   const Micros began = Now();
-  CarryOut(dispatcher_->Step(began, event));
+  CarryOut(dispatcher_->Step(began, std::move(event)));
   events_.Add(static_cast<double>(Now() - began) * 1e-6);
 }
 
 void Core::CarryOut(std::vector<Effect> effects) {
   bool wrote = false;
+  std::vector<Reply> replies;
   for (Effect& effect : effects) {
     if (Commit* commit = std::get_if<Commit>(&effect)) {
       LogWrites(commit->writes);
@@ -257,7 +249,7 @@ void Core::CarryOut(std::vector<Effect> effects) {
     } else if (AskSearch* ask = std::get_if<AskSearch>(&effect)) {
       pool_->Ask(std::move(*ask));
     } else if (Reply* reply = std::get_if<Reply>(&effect)) {
-      Send(reply->to, reply->message);
+      replies.push_back(std::move(*reply));
     } else if (const JobEnded* ended = std::get_if<JobEnded>(&effect)) {
       for (auto next = watches_of_job_.lower_bound({ended->job, 0});
            next != watches_of_job_.end() && next->first == ended->job; ++next) {
@@ -268,19 +260,7 @@ void Core::CarryOut(std::vector<Effect> effects) {
     }
   }
   if (wrote) write_changed_.notify_one();
-}
-
-void Core::Send(ReplyTo to, const Message& message) {
-  std::function<void(const Message&)> then;
-  {
-    const std::lock_guard<std::mutex> guard(mutex_);
-    const auto found = replies_.find(to);
-    if (found == replies_.end()) return;  // the caller has gone
-    then = std::move(found->second);
-    replies_.erase(found);
-  }
-  CrashPoint("core.reply");
-  then(message);
+  replies_.Send(std::move(replies));
 }
 
 // ---- the writer ----

@@ -1,6 +1,6 @@
 // The dispatcher at work: one thread that owns it and feeds it events and never waits for the store, one that writes to
-// the store (many commits in one transaction), one that reads what watchers are told at the end, the search processes.
-// Everything the services want from the dispatcher goes through `Post` and `Query`.
+// the store (many commits in one transaction), one that sends replies, one that reads what watchers are told at the
+// end, the search processes. Everything the services want from the dispatcher goes through `Post` and `Query`.
 #pragma once
 
 #include <atomic>
@@ -24,6 +24,7 @@
 #include "tuner/dispatch/dispatcher.h"
 #include "tuner/service/metrics.h"
 #include "tuner/service/quota_keeper.h"
+#include "tuner/service/reply_sender.h"
 #include "tuner/service/search_pool.h"
 
 namespace hone {
@@ -49,8 +50,8 @@ class Core {
   // Carries out what was committed, ends the threads and the search processes. Callers still waiting are refused.
   void Stop();
 
-  // Registers who gets the reply; used once, on the core's thread.
-  ReplyTo Expect(std::function<void(const Message&)> then);
+  // Registers who gets the reply: called once, on the thread that sends replies, or at once with a refusal.
+  ReplyTo Expect(ReplySender::Receiver receiver);
   void Post(Event event);
   // Runs `question` on the core's thread and waits for it. False when the core has stopped or another daemon leads: it
   // did not run.
@@ -106,10 +107,9 @@ class Core {
   void LookWhoLeads();
   void WriteModel(const PutCostModel& model);
   void CarryOut(std::vector<Effect> effects);
-  void LogWrites(const std::vector<Write>& writes);  // on the dispatcher's thread
-  void Send(ReplyTo to, const Message& message);
+  void LogWrites(const std::vector<Write>& writes);     // on the dispatcher's thread
   v1::JobSnapshot Live(uint64_t job, bool with_tasks);  // with what holds the writer up; on the dispatcher's thread
-  void StepWith(const Event& event);                    // and carries out what comes of it
+  void StepWith(Event event);                           // and carries out what comes of it
   std::vector<uint64_t> TakeDueWatches(Micros now);
   void SetDue(uint64_t id, Watch& watch, Micros next);
   void ServeWatches(Micros now);
@@ -127,15 +127,14 @@ class Core {
   Micros began_ = Now();
   std::function<void(absl::Status)> on_fatal_;
 
-  std::mutex mutex_;  // of the queue, the replies and the stop flag
+  ReplySender replies_;
+
+  std::mutex mutex_;  // of the queue and the stop flag
   std::condition_variable changed_;
   using Item = std::variant<Event, std::function<void()>>;
   std::deque<Item> queue_;
-  std::map<ReplyTo, std::function<void(const Message&)>> replies_;
-  ReplyTo next_reply_ = 1;
   bool leading_ = false;
   bool stopping_ = false;
-  bool stopped_ = false;
   Micros wake_at_ = 0;
 
   std::mutex write_mutex_;

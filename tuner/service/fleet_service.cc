@@ -22,10 +22,10 @@ class HeldCall : public grpc::ServerUnaryReactor {
     const std::shared_ptr<State> state = state_;
     state->call = this;
     state->reply = reply;
-    to_ = core_.Expect([state](const Message& message) {
+    to_ = core_.Expect([state](Message message) {
       if (state->over.exchange(true)) return;
-      if (const Answer* answer = std::get_if<Answer>(&message)) {
-        *state->reply = *answer;
+      if (Answer* answer = std::get_if<Answer>(&message)) {
+        *state->reply = std::move(*answer);
         state->call->Finish(grpc::Status::OK);
       } else if (const Refusal* refusal = std::get_if<Refusal>(&message)) {
         state->call->Finish({static_cast<grpc::StatusCode>(refusal->code), refusal->message});

@@ -18,7 +18,7 @@ template <class Answer, class MakeEvent>
 grpc::Status AskCore(Core& core, grpc::ServerContext* context, Answer* answer, MakeEvent make_event) {
   auto promise = std::make_shared<std::promise<Message>>();
   std::future<Message> future = promise->get_future();
-  const ReplyTo to = core.Expect([promise](const Message& message) { promise->set_value(message); });
+  const ReplyTo to = core.Expect([promise](Message message) { promise->set_value(std::move(message)); });
   core.Post(make_event(to));
   for (int quarters = 0; future.wait_for(std::chrono::milliseconds(250)) != std::future_status::ready; ++quarters) {
     if (context->IsCancelled()) return {grpc::StatusCode::CANCELLED, "the caller has gone"};
