@@ -32,7 +32,6 @@ constexpr int64_t kLine = 64;          // bytes of a cache line
 constexpr int64_t kPage = 4096;        // bytes: of a way of the first cache, whose index is within a page
 constexpr double kOfLoads = 0.75;      // of the loads that nothing but loads reach, those of a tile
 constexpr int64_t kWaysOfL2 = 16;      // as most have
-constexpr int64_t kPrefetched = 256;   // bytes in one piece, from which on the hardware fetches ahead
 constexpr double kOfFirstCache = 0.8;  // of its bytes stay until they are used again
 
 // Of two units that work side by side: the busier one, and a little more where both are busy.
@@ -77,6 +76,7 @@ NestModel::NestModel(const StageContext& context, int block, const NestShape& sh
     read.constant = access.constant;
     read.cold = access.cold;
     read.made_here = context.info->Producer(access.buffer) >= 0;
+    read.rows = RowsOfBuffer(access.strides);
     read.bytes = static_cast<double>(access.elements) * read.element;
     whole_bytes_ += read.bytes;
     reads_.push_back(std::move(read));
@@ -96,6 +96,7 @@ NestModel::NestModel(const StageContext& context, int block, const NestShape& sh
   output_bytes_ = results * block_.output.type().bytes();
   if (shape_.epilogue >= 0)
     epilogue_operations_ = context.info->blocks[static_cast<size_t>(shape_.epilogue)].operations;
+  FindHandedOn(*context.info);
 }
 
 bool NestModel::Legal(const NestPlan& plan) const {
@@ -242,8 +243,8 @@ std::optional<double> NestModel::Cost(const NestPlan& plan) const {
   Sizes inner = plan.inner;
   const int64_t pieces = plan.Pieces();
   const double piece = (PieceCycles(plan, 0, inner, sources) + CopyCycles(plan)) / machine_.cycles_per_us();
-  const double work =
-      ParallelTime(machine_, piece * static_cast<double>(pieces), pieces, threads_) + CopyMicroseconds(plan);
+  const double work = ParallelTime(machine_, piece * static_cast<double>(pieces), pieces, threads_) +
+                      CopyMicroseconds(plan) + HandoverMicroseconds(plan);
   const double cold = ColdMicroseconds(plan);
   // Of panels that are asked for while the one before is worked on, all but the first.
   const double first = OneSetOfRows(block_, shape_, plan) ? 0 : 1 / static_cast<double>(plan.steps[vector_iter_]);
@@ -263,12 +264,7 @@ bool NestModel::PassesByFewTiles(const NestPlan& plan) const {
 double NestModel::ColdMicroseconds(const NestPlan& plan) const {
   double bytes = 0;  // of one thread
   for (const Read& read : reads_) {
-    if (!read.cold) continue;
-    double pieces = 1;
-    for (const int iter : spatial_) {
-      if (read.moves[static_cast<size_t>(iter)]) pieces *= static_cast<double>(plan.pieces[static_cast<size_t>(iter)]);
-    }
-    bytes += read.bytes / std::min<double>(threads_, pieces);
+    if (read.cold) bytes += read.bytes * ShareOfThread(plan, read.moves);
   }
   const double rate = kWithOtherWork * std::min(machine_.memory, machine_.memory_all / threads_);
   return bytes / rate / machine_.cycles_per_us();
@@ -463,15 +459,33 @@ NestModel::Sources NestModel::SourcesOf(const NestPlan& plan) const {
 double NestModel::ThreadBytes(const NestPlan& plan) const {
   double bytes = output_bytes_ / static_cast<double>(stays() ? plan.Pieces() : threads_);
   for (size_t r = 0; r < reads_.size(); ++r) {
-    double pieces = 1;
-    for (const int iter : spatial_) {
-      const size_t i = static_cast<size_t>(iter);
-      if (reads_[r].moves[i]) pieces *= static_cast<double>(plan.pieces[i]);
-    }
     const bool kept = stays() && IsNear(plan, r);
-    bytes += reads_[r].bytes / (kept ? pieces : std::min<double>(threads_, pieces));
+    bytes += reads_[r].bytes * (kept ? 1 / PiecesOf(plan, reads_[r].moves) : ShareOfThread(plan, reads_[r].moves));
   }
   return bytes;
+}
+
+double NestModel::PiecesOf(const NestPlan& plan, const Moves& moves) const {
+  double pieces = 1;
+  for (const int iter : spatial_) {
+    const size_t i = static_cast<size_t>(iter);
+    if (moves[i]) pieces *= static_cast<double>(plan.pieces[i]);
+  }
+  return pieces;
+}
+
+// Pieces follow each other with those of the last variable side by side, and a thread takes a part of them without gaps
+// (deploy/runtime/thread_pool.h): where the first variable has enough for all threads, each walks over all of the
+// others.
+double NestModel::ShareOfThread(const NestPlan& plan, const Moves& moves) const {
+  double share = 1, threads = threads_;
+  for (const int iter : spatial_) {
+    const size_t i = static_cast<size_t>(iter);
+    const double parts = std::min(threads, static_cast<double>(plan.pieces[i]));
+    if (moves[i]) share /= parts;
+    threads /= parts;
+  }
+  return share;
 }
 
 double NestModel::CopyMicroseconds(const NestPlan& plan) const {

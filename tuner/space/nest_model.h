@@ -2,6 +2,7 @@
 // tile come given the order of the loops around it. Comparable with the drafts of stage.h.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <optional>
 #include <vector>
@@ -26,9 +27,10 @@ class NestModel {
 
  private:
   using Sizes = std::array<int64_t, kMostIters>;
+  using Moves = std::array<bool, kMostIters>;
   struct Read {
     AccessRegion region;
-    std::array<bool, kMostIters> moves{};       // with each iteration variable
+    Moves moves{};                              // with each iteration variable
     std::array<int64_t, kMostIters> strides{};  // in bytes
     double element = 4;                         // bytes
     double bytes = 0;                           // of the whole operand
@@ -43,6 +45,7 @@ class NestModel {
     bool constant = false;
     bool cold = false;       // and it comes from memory
     bool made_here = false;  // by another nest of the function
+    int rows = -1;           // the variable that moves its outermost dimension; -1: one of the reduction does
   };
   // From where the tiles of a plan take an operand.
   struct Source {
@@ -98,6 +101,14 @@ class NestModel {
   double ThreadBytes(const NestPlan& plan) const;
   // Whether a long panel of cold constants is asked for while only few tiles pass over the one before.
   bool PassesByFewTiles(const NestPlan& plan) const;
+  // Pieces that an operand is divided into; of its bytes, the share that one thread touches.
+  double PiecesOf(const NestPlan& plan, const Moves& moves) const;
+  double ShareOfThread(const NestPlan& plan, const Moves& moves) const;
+  // What the kernels before and after this one are handed by another core (nest_handover.cc).
+  void FindHandedOn(const WorkloadInfo& info);
+  int RowsOfBuffer(const std::vector<int64_t>& strides) const;
+  double OwnShare(const NestPlan& plan, int rows) const;
+  double HandoverMicroseconds(const NestPlan& plan) const;
   // To read the cold constants from memory, on all threads at once.
   double ColdMicroseconds(const NestPlan& plan) const;
   // Of copies into panels: in front of the nest, and in one piece.
@@ -125,6 +136,8 @@ class NestModel {
   double LoadsOfTiles(double accumulators, size_t read, double down, double across) const;  // vectors, for one step
   double ProductCycles(double accumulators) const;  // of one step, of all accumulators
 
+  // Bytes in one piece, from which on the hardware fetches ahead.
+  static constexpr int64_t kPrefetched = 256;
   static int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
   const BlockInfo& block_;
@@ -140,6 +153,9 @@ class NestModel {
   double epilogue_operations_ = 0;
   double whole_bytes_ = 0;  // of all reads
   double output_bytes_ = 0;
+  double handed_on_bytes_ = 0;  // of results that leave the function, with operands that lie as they do
+  Moves moves_results_{};       // that every variable of the results moves
+  int rows_of_results_ = -1;
 };
 
 }  // namespace hone

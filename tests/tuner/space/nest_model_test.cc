@@ -85,6 +85,43 @@ TEST(NestModel, LongPanelsAreNotThereInTimeForFewTiles) {
   EXPECT_GT(gain_of_blocks(16), gain_of_blocks(64));
 }
 
+// Pieces of rows read what their own core wrote and leave it to their own core; pieces of columns get half of it, and
+// leave half of it, by way of the last cache.
+TEST(NestModel, PiecesOfColumnsAreHandedOverBetweenCores) {
+  const auto extra_us_of_slow_l3 = [](int64_t row_pieces, int64_t column_pieces, int threads) {
+    Product fast(96, 128, 128, threads);
+    fast.info.blocks[0].reads[1].constant = true;
+    Product slow(96, 128, 128, threads);
+    slow.info = fast.info;
+    slow.context.machine.l3 /= 4;
+    const NestPlan plan = fast.Plan(12, 2, row_pieces, column_pieces);
+    return *slow.Cost(plan) - *fast.Cost(plan);
+  };
+  const double rows = extra_us_of_slow_l3(2, 1, 2), columns = extra_us_of_slow_l3(1, 2, 2);
+  const Machine machine = UsualMachine(Product(96, 128, 128).target);
+  // Half of A and of what a thread writes of C.
+  const double bytes = 0.5 * 96 * (128 + 0.5 * 128) * 4;
+  EXPECT_GT(columns, rows + 0.9 * bytes * (4 - 1) / machine.l3 / machine.cycles_per_us());
+  EXPECT_EQ(extra_us_of_slow_l3(1, 1, 1), 0) << "one core has it all";
+}
+
+// Pieces of rows stand around those of columns: with as many of them as threads, each thread reads every constant.
+TEST(NestModel, PiecesInsidePiecesOfRowsDoNotDivideConstants) {
+  const auto us_of_memory = [](int64_t row_pieces, int64_t column_pieces) {
+    PrimFunc func = testing::DenseRelu(96, 2048, 512);
+    Product product(96, 2048, 512, 2);
+    const NestPlan plan = product.Plan(12, 2, row_pieces, column_pieces);
+    const NestShape shape = {.panels = {1}};
+    product.info = *AnalyzeWorkload(func);
+    const double warm = *product.Cost(plan, shape);
+    func.attrs[kColdConstants] = int64_t{1};
+    product.info = *AnalyzeWorkload(func);
+    return *product.Cost(plan, shape) - warm;
+  };
+  EXPECT_NEAR(us_of_memory(2, 2), us_of_memory(2, 1), 0.05 * us_of_memory(2, 1));
+  EXPECT_NEAR(us_of_memory(1, 2), us_of_memory(2, 2) / 2, 0.05 * us_of_memory(2, 2));
+}
+
 TEST(NestModel, RefusesWhatDoesNotFitTheRegisters) {
   const Product product(96, 128, 64);
   EXPECT_TRUE(product.Cost(product.Plan(14, 2)).has_value());
