@@ -75,8 +75,6 @@ def main(A: T.Buffer((6,), "int32"), C: T.Buffer((6,), "int32")):
     for i in range(6):
         with T.block("C"):
             vi = T.axis.spatial(6, i)
-            T.reads(A[vi])
-            T.writes(C[vi])
             C[vi] = T.bitwise_and(A[vi], 15)
             while C[vi] < 20:
                 C[vi] = C[vi] + 3
@@ -91,8 +89,6 @@ def main(A: T.Buffer((13,), "int32"), C: T.Buffer((13,), "int32")):
     for i in T.parallel(13):
         with T.block("C"):
             vi = T.axis.spatial(13, i)
-            T.reads(A[vi])
-            T.writes(C[vi])
             n = T.alloc_buffer((2,), "int32", scope="local")
             n[0] = T.bitwise_and(A[vi], 31)
             C[vi] = 0
@@ -110,8 +106,6 @@ def main(A: T.Buffer((16,), "int32"), C: T.Buffer((16,), "int32")):
     for i in T.vectorized(16):
         with T.block("C"):
             vi = T.axis.spatial(16, i)
-            T.reads(A[vi])
-            T.writes(C[vi])
             C[vi] = T.bitwise_and(A[vi], 31)
             while C[vi] > 3:
                 C[vi] = C[vi] // 2

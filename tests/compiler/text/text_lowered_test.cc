@@ -66,7 +66,7 @@ def main(A: T.Buffer((T.int64(1), 8), "float32"), B: T.Buffer((T.int64(1), 8), "
 @T.prim_func
 def main(A: T.Buffer((8,), "float32"), B: T.Buffer((1,), "int32")):
     with T.block("B"):
-        T.reads(A[0:8])
+        T.reads(A[0:8], B[0])
         T.writes(B[0:1])
         B[T.int64(0)] = 0
         while B[0] < 8 and A[T.min(B[0], 7)] < T.float32(0.5): B[0] = B[0] + 1
@@ -77,7 +77,7 @@ def main(A: T.Buffer((8,), "float32"), B: T.Buffer((1,), "int32")):
 @T.prim_func
 def main(A: T.Buffer((8,), "float32"), B: T.Buffer((1,), "int32")):
     with T.block("B"):
-        T.reads(A[0:8])
+        T.reads(A[0:8], B[0])
         T.writes(B[0])
         B[T.int64(0)] = 0
         while B[0] < 8 and A[T.min(B[0], 7)] < T.float32(0.5):
