@@ -1,4 +1,6 @@
 """A case of one operator, as the peers see it that do not read ONNX."""
+import sys
+
 import numpy as np
 import onnx
 from onnx import numpy_helper
@@ -59,23 +61,36 @@ def as_torch(path):
     return nn.Sequential(*layers), shape
 
 
+def _byte_products(t, w, bytes_):
+    """With results of four bytes, as MatMulInteger has them."""
+    columns = w.shape[1]
+    packed = t.ops.onednn.qlinear_prepack(t.from_numpy(np.ascontiguousarray(w.T)), list(bytes_.shape))
+    scales, zeros = t.full((columns,), 0.01), t.zeros(columns, dtype=t.int64)
+    yield lambda: t.ops.onednn.qlinear_pointwise(bytes_, 0.02, 0, packed, scales, zeros, None, 1.0, 0, t.float32, "none", [], "")
+    x, matrix = bytes_.to(t.int8), t.from_numpy(np.ascontiguousarray(w.T)).t()
+    yield lambda: t._int_mm(x, matrix)
+
+
+def _byte_convolutions(t, w, bytes_, pads):
+    """Requantised, by each engine of PyTorch's that takes it."""
+    scales, zeros = t.full((w.shape[0],), 0.01), t.zeros(w.shape[0], dtype=t.int64)
+    weight = t.quantize_per_channel(t.from_numpy(w.astype(np.float32) * 0.01), scales, zeros, 0, t.qint8)
+    x = t._make_per_tensor_quantized_tensor(bytes_, 0.02, 0).permute(0, 3, 1, 2)
+    for engine in t.backends.quantized.supported_engines:
+        t.backends.quantized.engine = engine
+        try:
+            packed = t.ops.quantized.conv2d_prepack(weight, None, [1, 1], pads, [1, 1], 1)
+            t.ops.quantized.conv2d(x, packed, 0.05, 0)
+            yield lambda packed=packed: t.ops.quantized.conv2d(x, packed, 0.05, 0)
+        except RuntimeError as error:
+            print(f"{engine}: {error}", file=sys.stderr)
+
+
 def as_quantised_torch(path, values):
-    """A function that runs one MatMulInteger or QLinearConv, channels last, by constant int8 on uint8, its result requantised, by
-    the engine that is set."""
+    """Functions that run one MatMulInteger, or QLinearConv with channels last, of uint8 by constant int8: the ways PyTorch has."""
     import torch as t
     graph = onnx.load(path).graph
     [node] = [n for n in graph.node if n.op_type != "Transpose"]
-    shape, w = [d.dim_value for d in graph.input[0].type.tensor_type.shape.dim], _weights(graph)["w"]
-    if node.op_type == "MatMulInteger":
-        w = w.T
-    scales, zeros = t.full((w.shape[0],), 0.01), t.zeros(w.shape[0], dtype=t.int64)
-    weight = t.quantize_per_channel(t.from_numpy(w.astype(np.float32) * 0.01), scales, zeros, 0, t.qint8)
-    bytes_ = t.from_numpy(values(shape, "uint8"))
-    if node.op_type == "MatMulInteger":
-        x = t._make_per_tensor_quantized_tensor(bytes_, 0.02, 0)
-        packed = t.ops.quantized.linear_prepack(weight, None)
-        return lambda: t.ops.quantized.linear(x, packed, 0.05, 0)
-    a = _attributes(node)
-    x = t._make_per_tensor_quantized_tensor(bytes_, 0.02, 0).permute(0, 3, 1, 2)
-    packed = t.ops.quantized.conv2d_prepack(weight, None, [1, 1], a["pads"][:2], [1, 1], 1)
-    return lambda: t.ops.quantized.conv2d(x, packed, 0.05, 0)
+    bytes_ = t.from_numpy(values([d.dim_value for d in graph.input[0].type.tensor_type.shape.dim], "uint8"))
+    w = _weights(graph)["w"]
+    return _byte_products(t, w, bytes_) if node.op_type == "MatMulInteger" else _byte_convolutions(t, w, bytes_, _attributes(node)["pads"][:2])

@@ -106,9 +106,9 @@ def service_for(target, database, args):
     """A daemon on that database and a worker that measures for the target on this machine: the address."""
     address, program = "unix:" + database + ".sock", lambda name: os.path.join(args.bin, name)
     with open(database + ".log", "a") as log:
-        daemon = subprocess.Popen([program("honed"), "--db", database, "--listen", address], stderr=log)
+        daemon = subprocess.Popen([program("honed"), "--db", database, "--listen", address], stdout=log, stderr=log)
         worker = subprocess.Popen([program("hone-worker"), "--server", address, "--exit-with-daemon", "--target", target,
-                                   "--runner", program("hone-runner")], stderr=log)
+                                   "--runner", program("hone-runner")], stdout=log, stderr=log)
         try:
             yield address
         finally:
