@@ -1,9 +1,12 @@
 #include "compiler/codegen/compile.h"
 
+#include <limits>
 #include <memory>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "compiler/arith/analyzer.h"
+#include "compiler/arith/linear.h"
 #include "compiler/codegen/emitter.h"
 #include "compiler/codegen/features_section.h"
 #include "compiler/codegen/machine.h"
@@ -80,12 +83,13 @@ absl::StatusOr<Generated> Generate(const std::vector<Kernel>& kernels, const Tar
 
 absl::StatusOr<KernelTensor> DescribeTensor(const Buffer& buffer) {
   KernelTensor tensor{.dtype = ToText(buffer.type())};
-  const std::optional<int64_t> elements = buffer.NumElements();
-  if (!elements.has_value()) {
+  const std::optional<int64_t> elements = MostElements(buffer);
+  if (!elements.has_value() || *elements > std::numeric_limits<int64_t>::max() / buffer.type().bytes()) {
     return absl::FailedPreconditionError(
-        absl::StrCat("parameter ", buffer.name(), " has a symbolic shape; fix its sizes before compiling"));
+        absl::StrCat("parameter ", buffer.name(), " may be larger than memory; give its sizes smaller ranges"));
   }
-  for (const Expr& extent : buffer.shape()) tensor.shape.push_back(*ConstantValue(extent));
+  Analyzer known;
+  for (const Expr& extent : buffer.shape()) tensor.shape.push_back(known.ConstBounds(extent).max);
   tensor.bytes = *elements * buffer.type().bytes();
   return tensor;
 }
@@ -139,6 +143,10 @@ EmitOptions ScheduledCode(const CompileOptions& options) {
 absl::StatusOr<CompiledKernel> Compile(const ScheduledProgram& program, const Target& target,
                                        const CompileOptions& options, const LowerOptions& lower,
                                        const EmitOptions& emit) {
+  if (!program.main.dims.empty() && !options.symbolic) {
+    return absl::FailedPreconditionError(absl::StrCat(program.main.name, " has the symbolic size ",
+                                                      program.main.dims[0].name(), "; fix its sizes before compiling"));
+  }
   const std::vector<Kernel> kernels = KernelsOf(program, options.symbol);
   HONE_ASSIGN_OR_RETURN(const Generated generated, Generate(kernels, target, lower, emit, options.optimize));
   CompiledKernel compiled;

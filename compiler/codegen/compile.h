@@ -23,6 +23,9 @@ struct CompileOptions {
   bool optimize = true;  // false: no clean-up passes and the quickest code generation
   bool fuse = true;      // multiplications and additions into one rounding; false: each rounds, as the interpreter does
   int threads = 0;       // threads the program will run with; 1 calls loop bodies directly, 0 is unknown
+  // Who calls the kernel passes the values of its symbolic sizes in HoneCall::dims. The kernel set says of such a
+  // dimension, and of scratch memory, what the greatest size takes. false: a function with symbolic sizes is refused.
+  bool symbolic = false;
 };
 
 struct CompiledKernel {

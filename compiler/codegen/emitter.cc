@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "compiler/arith/linear.h"
 #include "compiler/codegen/unwritten.h"
 #include "compiler/ir/visit.h"
 #include "compiler/support/check.h"
@@ -176,7 +177,7 @@ void Emitter::PrepareAliasScopes() {
   std::vector<Extent> extents;
   for (const Buffer& param : lowered_.func.params) extents.push_back({param, 0, 0, 0});
   for (const auto& [buffer, place] : lowered_.places) {
-    const int64_t bytes = buffer.NumElements().value_or(0) * buffer.type().bytes();
+    const int64_t bytes = *MostElements(buffer) * buffer.type().bytes();  // at most
     extents.push_back({buffer, place.thread ? 2 : 1, place.offset, place.offset + bytes});
   }
   llvm::MDBuilder metadata(context_);

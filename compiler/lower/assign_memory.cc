@@ -2,8 +2,10 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/arith/linear.h"
 #include "compiler/ir/visit.h"
 #include "compiler/lower/passes.h"
+#include "compiler/support/status_macros.h"
 #include "compiler/tile/tile_intrinsic.h"
 
 namespace hone {
@@ -11,7 +13,9 @@ namespace {
 
 constexpr int64_t kAlign = 64;
 constexpr int64_t kMostRegisterBytes = 16 << 10;  // of one buffer; LLVM spills what the machine does not have
-constexpr int64_t kMostStackBytes = 4 << 10;      // of a register buffer that is indexed by a variable
+constexpr int64_t kMostSymbolicElements = int64_t{1} << 31;
+constexpr int64_t kMostLanes = 64;            // of a vector that lowering makes
+constexpr int64_t kMostStackBytes = 4 << 10;  // of a register buffer that is indexed by a variable
 // So much is not worth sharing: it stays in the first cache, and what a program forgot to write is then what the memory
 // held before the call, not a value of an earlier stage that may be right by chance.
 constexpr int64_t kMostUnshared = 16 << 10;
@@ -158,6 +162,20 @@ int64_t Pack(std::vector<Tenant>& tenants, std::map<Buffer, ScratchPlace>& place
   return total;
 }
 
+// What the buffer takes at most: memory of a symbolic size is planned for the greatest.
+absl::StatusOr<int64_t> BytesOf(const Buffer& buffer) {
+  const std::optional<int64_t> elements = MostElements(buffer);
+  if (buffer.NumElements().has_value()) return *elements * buffer.type().bytes();
+  if (!elements.has_value() || *elements > kMostSymbolicElements) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("buffer ", buffer.name(), " has a symbolic size and may have more than ", kMostSymbolicElements,
+                     " elements, for which a kernel's scratch memory is not planned; give its sizes smaller ranges"));
+  }
+  // Vectors of registers are read whole, and such a buffer was meant for registers.
+  const int64_t behind = buffer.scope() == Scope::kRegister ? kMostLanes : 0;
+  return (*elements + behind) * buffer.type().bytes();
+}
+
 }  // namespace
 
 absl::StatusOr<LoweredFunc> AssignMemory(PrimFunc func) {
@@ -166,14 +184,8 @@ absl::StatusOr<LoweredFunc> AssignMemory(PrimFunc func) {
   std::vector<Tenant> shared, thread;
   std::map<Buffer, Buffer> renamed;
   for (const auto& [buffer, facts] : survey.facts) {
-    const std::optional<int64_t> elements = buffer.NumElements();
-    if (!elements.has_value()) {
-      return absl::FailedPreconditionError(absl::StrCat("buffer ", buffer.name(),
-                                                        " has a symbolic size; a kernel's scratch memory is ",
-                                                        "planned when it is compiled, so fix the sizes first"));
-    }
-    const int64_t bytes = *elements * buffer.type().bytes();
-    const bool registers = !facts.holds_parallel &&
+    HONE_ASSIGN_OR_RETURN(const int64_t bytes, BytesOf(buffer));
+    const bool registers = buffer.NumElements().has_value() && !facts.holds_parallel &&
                            (facts.constant_indices ? bytes <= kMostRegisterBytes
                                                    : buffer.scope() == Scope::kRegister && bytes <= kMostStackBytes);
     const Scope scope = registers ? Scope::kRegister : facts.in_parallel ? Scope::kThread : Scope::kGlobal;

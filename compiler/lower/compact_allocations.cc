@@ -3,6 +3,7 @@
 
 #include "compiler/arith/analyzer.h"
 #include "compiler/arith/interval_set.h"
+#include "compiler/arith/linear.h"
 #include "compiler/ir/visit.h"
 #include "compiler/lower/passes.h"
 
@@ -128,11 +129,11 @@ class Compact {
       if (!extent.has_value()) return false;
       elements *= *extent;
       for (const Var& v : FreeVars(range.min)) {
-        if (outer_.count(v) == 0) return false;
+        if (outer_.count(v) == 0 && !v.range().has_value()) return false;
       }
     }
     if (buffer.scope() == Scope::kRegister && elements <= kMostRegisterElements) return true;
-    return elements < buffer.NumElements().value_or(std::numeric_limits<int64_t>::max());
+    return elements < MostElements(buffer).value_or(std::numeric_limits<int64_t>::max());
   }
 
   Stmt Shrink(const Alloc& alloc, const std::vector<Range>& region) {

@@ -18,7 +18,7 @@ class Flatten {
     if (const std::optional<int64_t> count = buffer.NumElements()) {
       elements = Expr(*count);
     } else {
-      for (const Expr& extent : buffer.shape()) elements = elements * extent;
+      for (const Expr& extent : buffer.shape()) elements = elements * Wide(buffer, extent);
     }
     return flat_[buffer] = Buffer(buffer.name(), buffer.type(), {elements}, buffer.scope());
   }
@@ -71,18 +71,21 @@ class Flatten {
     for (size_t d = 0; d < region.region.size(); ++d) {
       const std::optional<int64_t> extent = ConstantValue(region.region[d].extent),
                                    size = ConstantValue(region.buffer.shape()[d]);
-      if (!extent.has_value() || !size.has_value()) return std::nullopt;
-      last = last * *size + *extent - 1;
+      if (!extent.has_value() || (last != 0 && !size.has_value())) return std::nullopt;
+      last = last * size.value_or(0) + *extent - 1;
     }
     return last + 1;
   }
 
   // In 64 bits where 32 are too few.
   static Expr Index(const Buffer& buffer, std::vector<Expr> indices) {
-    if (buffer.NumElements().value_or(0) > std::numeric_limits<int32_t>::max()) {
-      for (Expr& index : indices) index = MakeCast(kInt64.with_lanes(index.type().lanes), index);
-    }
+    for (Expr& index : indices) index = Wide(buffer, index);
     return FlatIndex(buffer, indices);
+  }
+  static Expr Wide(const Buffer& buffer, const Expr& index) {
+    const int64_t most = MostElements(buffer).value_or(std::numeric_limits<int64_t>::max());
+    if (most <= std::numeric_limits<int32_t>::max()) return index;
+    return MakeCast(kInt64.with_lanes(index.type().lanes), index);
   }
   std::map<Buffer, Buffer> flat_;
 };

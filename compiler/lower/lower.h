@@ -38,13 +38,15 @@ struct ScratchPlace {
 
 struct LoweredFunc {
   PrimFunc func;
-  std::map<Buffer, ScratchPlace> places;  // every kGlobal and kThread Alloc of func.body
-  int64_t scratch_bytes = 0;              // shared by the threads of one call
-  int64_t thread_scratch_bytes = 0;       // for each thread
+  std::map<Buffer, ScratchPlace>
+      places;                        // every kGlobal and kThread Alloc of func.body, of a symbolic size the greatest
+  int64_t scratch_bytes = 0;         // shared by the threads of one call
+  int64_t thread_scratch_bytes = 0;  // for each thread
 };
 
-// InvalidArgument when the program does not pass the verifier; FailedPrecondition when it cannot be lowered (a symbolic
-// size of an intermediate, a GPU binding or barrier, a function that the operand's type does not have).
+// InvalidArgument when the program does not pass the verifier; FailedPrecondition when it cannot be lowered (an
+// intermediate of a symbolic size without a range, a GPU binding or barrier, a function that the operand's type does
+// not have).
 absl::StatusOr<LoweredFunc> Lower(const PrimFunc& scheduled, const LowerOptions& options = {});
 
 }  // namespace hone

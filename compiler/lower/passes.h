@@ -114,7 +114,8 @@ Stmt KeepOuterParallel(const Stmt& body);
 
 // Decides where every allocation lives: in registers (kRegister) when it is small and all its indices are constant,
 // else in scratch memory, of the thread when it is allocated inside a parallel loop. Allocations that are not in use at
-// the same time share bytes. FailedPrecondition for a symbolic size.
+// the same time share bytes. A symbolic size takes what its greatest value does; FailedPrecondition where that is too
+// much.
 absl::StatusOr<LoweredFunc> AssignMemory(PrimFunc func);
 
 }  // namespace hone

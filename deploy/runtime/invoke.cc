@@ -8,6 +8,7 @@ namespace hone {
 int32_t CallKernel(const KernelCall& call, ThreadPool& pool) {
   HoneCall abi{};
   abi.tensors = call.tensors.data();
+  abi.dims = call.dims.data();
   abi.scratch = call.scratch;
   abi.thread_scratch = call.thread_scratch;
   abi.thread_scratch_stride = call.thread_scratch_stride;
@@ -90,7 +91,7 @@ std::span<const char> Invocation::operand(int param) const {
 }
 
 int32_t Invocation::Run() {
-  return CallKernel({main_, tensors_, scratch_.data(), thread_scratch_.data(), thread_scratch_stride_}, *pool_);
+  return CallKernel({main_, tensors_, scratch_.data(), thread_scratch_.data(), thread_scratch_stride_, sizes_}, *pool_);
 }
 
 }  // namespace hone

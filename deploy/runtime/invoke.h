@@ -28,6 +28,7 @@ struct KernelCall {
   void* scratch = nullptr;
   void* thread_scratch = nullptr;
   int64_t thread_scratch_stride = 0;
+  std::span<const int64_t> dims = {};  // values of the symbolic sizes
 };
 int32_t CallKernel(const KernelCall& call, ThreadPool& pool);
 
@@ -42,6 +43,8 @@ class Invocation {
   RuntimeError Prepare(std::span<void* const> tensors);
   // One pointer for each of set.params, 64-byte aligned; those of prepared constants are ignored.
   void Bind(std::span<void* const> tensors);
+  // The values of the main kernel's symbolic sizes, which the tensors have; none for a kernel without.
+  void BindSizes(std::span<const int64_t> sizes) { sizes_.assign(sizes.begin(), sizes.end()); }
   // 0, or what the kernel returned. Prepare (where there is something to prepare) and Bind come first.
   int32_t Run();
 
@@ -61,6 +64,7 @@ class Invocation {
   AlignedBuffer scratch_, thread_scratch_;
   int64_t thread_scratch_stride_ = 0;
   std::vector<void*> tensors_;
+  std::vector<int64_t> sizes_;
 };
 
 }  // namespace hone

@@ -60,8 +60,9 @@ class GuardedCopy {
   size_t mapped_, slack_;
 };
 
-// Runs the compiled kernel on `args` in place.
-inline absl::Status RunCompiled(const CompiledKernel& kernel, std::vector<NdArray>& args, int threads = 2) {
+// Runs the compiled kernel on `args` in place, its symbolic sizes being these.
+inline absl::Status RunCompiled(const CompiledKernel& kernel, std::vector<NdArray>& args, int threads = 2,
+                                const std::vector<int64_t>& sizes = {}) {
   const absl::StatusOr<std::string> image_bytes = LinkImage({&kernel.object, 1});
   if (!image_bytes.ok()) return image_bytes.status();
   RuntimeResult<Image> image = Image::Load(*image_bytes);
@@ -75,6 +76,7 @@ inline absl::Status RunCompiled(const CompiledKernel& kernel, std::vector<NdArra
   for (NdArray& arg : args) tensors.push_back(guarded.emplace_back(arg).start());
   if (RuntimeError error = invocation->Prepare(tensors)) return absl::InternalError(error.message());
   invocation->Bind(tensors);
+  invocation->BindSizes(sizes);
   for (const std::span<char> memory : invocation->scratch())
     std::ranges::fill(memory, static_cast<char>(kUnwrittenByte));
   const int32_t code = invocation->Run();

@@ -152,7 +152,7 @@ std::string CheckSeed(uint64_t seed) {
 
 TEST(SymbolicSchedules, RandomOnesAreSound) {
   const Campaign campaign = RunCampaign(static_cast<uint64_t>(FromEnvironment("HONE_FIRST_SEED", 0)),
-                                        FromEnvironment("HONE_SEEDS", 300), CheckSeed);
+                                        FromEnvironment("HONE_SEEDS", 1000), CheckSeed);
   for (const std::string& report : campaign.reports) ADD_FAILURE() << report;
   for (const auto& [name, count] : campaign.counts)
     std::printf("%-28s %8lld\n", name.c_str(), static_cast<long long>(count));
