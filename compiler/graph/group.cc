@@ -39,9 +39,14 @@ class Grouper {
       Grow(n, /*moving=*/false);
     }
     for (const int n : anchors) {
-      if (TakesPrologue(graph_.nodes[n].op)) Absorb(group_of_[n], graph_.nodes[n].inputs[0]);
+      if (TakesPrologue(graph_.nodes[n].op)) Absorb(group_of_[n], graph_.nodes[n].inputs[0], /*moving=*/false);
       if (graph_.nodes[n].op == "conv") AbsorbLayout(n);
       if (graph_.nodes[n].op == "batch_matmul") AbsorbSlices(n);
+      // The kernel of a product computes rows of an operand in the cache before it reads them; where it would have to
+      // do so too often, it does it beforehand, as a kernel of its own would (tuner/space/rule_locate.cc).
+      if (graph_.nodes[n].op == "dense") {
+        for (const int value : graph_.nodes[n].inputs) Absorb(group_of_[n], value, /*moving=*/true);
+      }
     }
     for (int n = 0; n < static_cast<int>(graph_.nodes.size()); ++n) {
       if (group_of_[n] >= 0 || Kind(n) == OpKind::kView) continue;
@@ -116,18 +121,21 @@ class Grouper {
     return std::nullopt;
   }
 
-  // Takes the elementwise producers of a value that the group alone reads.
-  void Absorb(int group, int value) {
+  // Takes the elementwise producers of a value that the group alone reads; with `moving` also the concatenation or
+  // slice that they begin with.
+  void Absorb(int group, int value, bool moving) {
     const int n = uses_.producer[value];
-    if (n < 0 || groups_[group].nodes.size() >= kMostInGroup || group_of_[n] >= 0 || Kind(n) != OpKind::kElementwise ||
-        uses_.is_output[value])
-      return;
+    if (n < 0 || groups_[group].nodes.size() >= kMostInGroup || group_of_[n] >= 0 || uses_.is_output[value]) return;
+    const std::string& op = graph_.nodes[n].op;
+    const bool elementwise = Kind(n) == OpKind::kElementwise;
+    if (!elementwise && !(moving && (op == "concat" || op == "slice"))) return;
     for (const int consumer : uses_.consumers[value]) {
       if (group_of_[consumer] != group) return;
     }
     group_of_[n] = group;
     groups_[group].nodes.push_back(n);
-    for (const int input : graph_.nodes[n].inputs) Absorb(group, input);
+    if (!elementwise) return;
+    for (const int input : graph_.nodes[n].inputs) Absorb(group, input, moving);
   }
 
   // Takes the change of layout in front of a convolution of few channels that pads, as networks have it at their input:

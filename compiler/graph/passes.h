@@ -36,6 +36,8 @@ absl::Status FoldTransposes(Graph& graph);
 // Products and convolutions between a transpose and its inverse are computed where they are, without either, if they
 // can be as fast there.
 absl::Status KeepChannelsFirst(Graph& graph);
+// A reshape in front of a product rises above what computes the operand, so that nothing stands between the two.
+absl::Status RaiseReshapes(Graph& graph);
 
 // Products of a float32 operand and a constant of float32 round both to bfloat16, where an instruction of a target with
 // these features multiplies bfloat16 in them; sums stay float32. An operand is rounded as close to where it is made as

@@ -1,7 +1,7 @@
 // From graph to plan: groups of nodes become TensorIR functions.
 //
 // A group is one anchor (convolution, product, pooling, reduction, softmax, layer norm) with the elementwise operators
-// that follow it, and for reductions those in front of it; or a chain of elementwise and moving operators. It has one
+// that follow it, and for reductions and products those in front of it; or a chain of elementwise and moving operators. It has one
 // output. Reshapes are views and belong to no group.
 #pragma once
 

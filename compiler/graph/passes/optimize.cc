@@ -14,7 +14,8 @@ absl::Status Optimize(Graph& graph) {
   HONE_RETURN_IF_ERROR(RemoveNoOps(graph));
   HONE_RETURN_IF_ERROR(ExposeOperands(graph));
   HONE_RETURN_IF_ERROR(FoldTransposes(graph));
-  return KeepChannelsFirst(graph);
+  HONE_RETURN_IF_ERROR(KeepChannelsFirst(graph));
+  return RaiseReshapes(graph);
 }
 
 }  // namespace hone

@@ -207,29 +207,6 @@ Replacement PermuteWeightRows(Rewriting& r, const Node& node) {
 
 // ---- Below a reshape.
 
-// The input with the reshape from `inner` to `outer` undone. nullopt when its broadcasting does not survive that.
-Replacement Unreshaped(Rewriting& r, const Node& node, int input, const Ints& inner, const Ints& outer,
-                       const std::vector<ReshapeGroup>& groups) {
-  if (NumElements(r.shape(input)) == 1 && r.shape(input).size() < inner.size()) return input;
-  const Ints shape = PaddedShape(r.shape(input), outer.size());
-  if (shape == outer) return r.Reshape(node, input, inner);
-  Ints result;
-  for (const ReshapeGroup& group : groups) {
-    const bool whole =
-        std::equal(shape.begin() + group.to_begin, shape.begin() + group.to_end, outer.begin() + group.to_begin);
-    const bool ones =
-        std::all_of(shape.begin() + group.to_begin, shape.begin() + group.to_end, [](int64_t n) { return n == 1; });
-    if (!whole && !ones) return std::nullopt;
-    for (int64_t d = group.from_begin; d < group.from_end; ++d) result.push_back(whole ? inner[d] : 1);
-  }
-  // Leading ones are left away: a bias stays a vector.
-  const size_t lead = static_cast<size_t>(std::find_if(result.begin(), result.end(), [](int64_t n) { return n != 1; }) -
-                                          result.begin());
-  if (lead > 0 && r.shape(input).size() < outer.size())
-    result.erase(result.begin(), result.begin() + static_cast<int64_t>(lead));
-  return r.Reshape(node, input, result);
-}
-
 // Whether the other operands come along: constants, reshapes of the same shape, or values that a view can give it. The
 // last only towards fewer dimensions, so that two operands do not drive each other's reshapes around for ever.
 bool OperandsAgree(Rewriting& r, const Node& node, const Ints& inner, const Ints& outer) {

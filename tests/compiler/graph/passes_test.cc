@@ -697,6 +697,52 @@ TEST(ExposeOperands, OtherFactorsStay) {
   EXPECT_EQ(Operators(After(net, ExposeOperands)), "slice multiply batch_matmul relu multiply batch_matmul");
 }
 
+// ---- RaiseReshapes
+
+// A convolution 1 by 1 over an image of 3 by 4 pixels, of what `f` makes of it.
+std::string PointwiseOf(Net& net, int image) {
+  const int rows = net.Op("reshape", {image}, Shape({12, net.graph().type(image).shape.back()}));
+  net.Output(net.Op("dense", {rows, net.Constant({net.graph().type(rows).shape[1], 5}, 1)}));
+  return Operators(After(net, RaiseReshapes));
+}
+
+TEST(RaiseReshapes, ProductsStandNextToWhatComputesTheirOperand) {
+  Net net;
+  const int both = net.Op("concat", {net.Input({1, 3, 4, 2}), net.Input({1, 3, 4, 6})}, {{"axis", int64_t{3}}});
+  const int scaled = net.Op("multiply", {both, net.Constant({8}, 1)});
+  EXPECT_EQ(PointwiseOf(net, net.Op("relu", {scaled})), "reshape reshape concat multiply relu dense");
+  Net gated;
+  const int gate = gated.Op("sigmoid", {gated.Input({1, 1, 1, 8})});
+  EXPECT_EQ(PointwiseOf(gated, gated.Op("multiply", {gated.Input({1, 3, 4, 8}), gate})),
+            "sigmoid reshape reshape multiply dense");
+}
+
+TEST(RaiseReshapes, WhatFollowsAnotherProductStaysWithIt) {
+  Net net;
+  const int conv = net.Op("conv", {net.Input({1, 5, 6, 2}), net.Constant({3, 3, 2, 8}, 1)});
+  EXPECT_EQ(PointwiseOf(net, net.Op("relu", {net.Op("add", {conv, net.Constant({8}, 2)})})),
+            "conv add relu reshape dense");
+}
+
+TEST(RaiseReshapes, WhatAnotherReadsStays) {
+  Net net;
+  const int relu = net.Op("relu", {net.Input({1, 3, 4, 8})});
+  net.Output(net.Op("exp", {relu}));
+  EXPECT_EQ(PointwiseOf(net, relu), "relu exp reshape dense");
+}
+
+TEST(RaiseReshapes, FactorsOfOneImageOfSeveralStay) {
+  Net net;
+  const int scaled = net.Op("multiply", {net.Input({2, 2, 3, 8}), net.Input({2, 1, 1, 8})});
+  EXPECT_EQ(PointwiseOf(net, scaled), "multiply reshape dense");
+}
+
+TEST(RaiseReshapes, ConcatenationsThatTheReshapeJoinsStay) {
+  Net net;
+  const int rows = net.Op("concat", {net.Input({1, 3, 1, 8}), net.Input({1, 3, 3, 8})}, {{"axis", int64_t{2}}});
+  EXPECT_EQ(PointwiseOf(net, rows), "concat reshape dense");
+}
+
 // ---- Optimize
 
 TEST(Optimize, IsDoneAfterOneCall) {

@@ -47,7 +47,7 @@ TEST(Planner, AValueReadLaterEndsItsGroup) {
   const int dense = net.Op("dense", {net.Input({4, 6}), net.Constant({6, 4}, 1)});
   const int second = net.Op("dense", {net.Op("relu", {dense}), net.Constant({4, 4}, 2)});
   net.Output(net.Op("add", {second, dense}));
-  EXPECT_THAT(Steps(Fused(net)), ElementsAre("dense_4x4x6", "relu_4x4", "dense_4x4x4_add"));
+  EXPECT_THAT(Steps(Fused(net)), ElementsAre("dense_4x4x6", "relu_dense_4x4x4_add"));
 }
 
 TEST(Planner, AnOutputEndsItsGroup) {
@@ -66,10 +66,31 @@ TEST(Planner, ReductionsTakeWhatComesBefore) {
   EXPECT_THAT(Steps(Fused(net)), ElementsAre("multiply_sum_4x6_to_4_sqrt"));
 }
 
-TEST(Planner, ProductsDoNotTakeWhatComesBefore) {
+TEST(Planner, ProductsTakeWhatComesBefore) {
   Net net;
-  net.Output(net.Op("dense", {net.Op("exp", {net.Input({4, 6})}), net.Constant({6, 5}, 1)}));
-  EXPECT_THAT(Steps(Fused(net)), ElementsAre("exp_4x6", "dense_4x5x6"));
+  const int both = net.Op("concat", {net.Input({4, 2}), net.Input({4, 4})}, {{"axis", int64_t{1}}});
+  const int scaled = net.Op("multiply", {both, net.Constant({6}, 1)});
+  net.Output(net.Op("relu", {net.Op("dense", {net.Op("exp", {scaled}), net.Constant({6, 5}, 1)})}));
+  const Plan plan = Fused(net);
+  EXPECT_THAT(Steps(plan), ElementsAre("concat_multiply_exp_dense_4x5x6_relu"));
+  EXPECT_EQ(plan.tasks[0].bytes, 4.0 * (4 * 6 + 6 + 6 * 5 + 4 * 5)) << "what is concatenated is written nowhere";
+  ExpectNear(Interpreted(plan), Computed(net.graph()), 1e-5);
+  Net part;
+  const Attrs half = {{"starts", Ints{0, 3}}, {"sizes", Ints{4, 3}}, {"steps", Ints{1, 1}}};
+  part.Output(part.Op("dense", {part.Op("slice", {part.Input({4, 6})}, half), part.Constant({3, 5}, 1)}));
+  EXPECT_THAT(Steps(Fused(part)), ElementsAre("slice_dense_4x5x3"));
+}
+
+TEST(Planner, ProductsReadWhatIsThereAnyway) {
+  Net twice;
+  const int x = twice.Op("exp", {twice.Input({4, 6})});
+  twice.Output(twice.Op("dense", {x, twice.Constant({6, 5}, 1)}));
+  twice.Output(twice.Op("dense", {x, twice.Constant({6, 7}, 2)}));
+  EXPECT_THAT(Steps(Fused(twice)), ElementsAre("exp_4x6", "dense_4x5x6", "dense_4x7x6"));
+  Net moved;
+  const int rows = moved.Op("transpose", {moved.Input({6, 4})}, {{"perm", Ints{1, 0}}});
+  moved.Output(moved.Op("dense", {rows, moved.Constant({6, 5}, 1)}));
+  EXPECT_THAT(Steps(Fused(moved)), ElementsAre("transpose_4x6", "dense_4x5x6"));
 }
 
 // The padded copy is made from the image as it comes.
