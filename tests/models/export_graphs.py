@@ -27,7 +27,6 @@ def networks():
     """name -> (module, example inputs, keyword arguments of the export)."""
     import torch
     import torchvision
-    import transformers
 
     image = torch.randn(1, 3, 224, 224)
 
@@ -49,11 +48,29 @@ def networks():
         module = torchvision.models.segmentation.lraspp_mobilenet_v3_large(weights=None, weights_backbone=None)
         return OnlyOut(module, lambda y: y["out"]), (image,), {"dynamo": True, "input_names": ["x"]}
 
+    def densenet121():
+        how = {"dynamo": False, "opset_version": 17, "input_names": ["x"]}
+        return torchvision.models.densenet121(weights=None), (image,), how
+
+    def efficientnet_b0():
+        return torchvision.models.efficientnet_b0(weights=None), (image,), {"dynamo": True, "input_names": ["x"]}
+
+    def mobilenet_v2():
+        return torchvision.models.mobilenet_v2(weights=None), (image,), {"dynamo": True, "input_names": ["x"]}
+
+    def shufflenet_v2():
+        return torchvision.models.shufflenet_v2_x1_0(weights=None), (image,), {"dynamo": True, "input_names": ["x"]}
+
+    def vit():
+        module = torchvision.models.VisionTransformer(224, 16, num_layers=3, num_heads=12, hidden_dim=768, mlp_dim=3072)
+        return module, (image,), {"dynamo": True, "input_names": ["x"]}
+
     def swin():
         module = torchvision.models.SwinTransformer([4, 4], 32, [2], [2], [7, 7], num_classes=100)
         return module, (torch.randn(1, 3, 56, 56),), {"dynamo": False, "opset_version": 17, "input_names": ["x"]}
 
     def bert():
+        import transformers
         config = transformers.BertConfig(vocab_size=1000, hidden_size=128, num_hidden_layers=2, num_attention_heads=4,
                                          intermediate_size=512, max_position_embeddings=64, attn_implementation="eager")
         ids = torch.randint(0, 1000, (1, 32))
@@ -62,17 +79,20 @@ def networks():
                 {"dynamo": False, "opset_version": 17, "input_names": ["input_ids", "attention_mask"]})
 
     def gpt2():
+        import transformers
         config = transformers.GPT2Config(vocab_size=1000, n_positions=64, n_embd=128, n_layer=2, n_head=4, use_cache=False)
         ids = torch.randint(0, 1000, (1, 24))
         return (OnlyOut(transformers.GPT2LMHeadModel(config), lambda y: y.logits), (ids,),
                 {"dynamo": True, "input_names": ["input_ids"]})
 
-    return {f.__name__: f for f in (resnet18, mobilenet_v3_small, lraspp, swin, bert, gpt2)}
+    return {f.__name__: f for f in (resnet18, mobilenet_v2, mobilenet_v3_small, efficientnet_b0, densenet121, shufflenet_v2,
+                                    lraspp, vit, swin, bert, gpt2)}
 
 
 # Networks whose initial weights make activations vanish in random inference: the deviation of their convolutions' and
 # classifiers' weights is gain / sqrt(inputs of an output) instead. (With batch norms folded nothing else scales them up.)
-GAINS = {"mobilenet_v3_small": 1.5, "lraspp": 1.25, "swin": 4.0}
+GAINS = {"mobilenet_v2": 1.5, "mobilenet_v3_small": 1.5, "efficientnet_b0": 1.5, "shufflenet_v2": 1.5, "lraspp": 1.25,
+         "swin": 4.0}
 DOMAINS = {"bert": {"input_ids": "int[0,1000)", "attention_mask": "int[0,2)"}, "gpt2": {"input_ids": "int[0,1000)"}}
 
 

@@ -153,7 +153,9 @@ INSTANTIATE_TEST_SUITE_P(Models, WithoutBfloat16, testing::Values("mlp"), Name);
 INSTANTIATE_TEST_SUITE_P(Models, Quantised, testing::Values("uint8", "int8"), Name);
 INSTANTIATE_TEST_SUITE_P(Models, QuantisedLayers, testing::Values("uint8", "int8"), Name);
 INSTANTIATE_TEST_SUITE_P(Models, Exported,
-                         testing::Values("resnet18", "mobilenet_v3_small", "lraspp", "swin", "bert", "gpt2"), Name);
+                         testing::Values("resnet18", "mobilenet_v2", "mobilenet_v3_small", "efficientnet_b0",
+                                         "densenet121", "shufflenet_v2", "lraspp", "vit", "swin", "bert", "gpt2"),
+                         Name);
 
 }  // namespace
 }  // namespace hone::system_test

@@ -1,8 +1,9 @@
 // Transposes and reshapes move towards the outputs until they meet their inverse.
 //
 //   f(T(a), T(b), constant)  =>  T(f(a, b, T'(constant)))     elementwise, concat, slice, pad, reductions, softmax
-//   reshape(T(x))            =>  T(reshape(x))                where the reshape splits and joins what stays together in
-//   x f(R(a), b)               =>  R(f(a, R'(b)))               elementwise, softmax, layer norm; R' costs nothing
+//   reshape(T(x))            =>  T(reshape(x))                where the reshape splits and joins what stays together
+//                                                             in x
+//   f(R(a), b)               =>  R(f(a, R'(b)))               elementwise, softmax, layer norm; R' costs nothing
 //   dense(R(T(x)), W)        =>  dense(R'(x), W with its rows permuted)
 //
 // Reshapes rise above transposes and both sink below everything else, so that the process ends.
