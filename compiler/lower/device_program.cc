@@ -9,6 +9,7 @@
 #include "compiler/arith/analyzer.h"
 #include "compiler/arith/linear.h"
 #include "compiler/ir/effects.h"
+#include "compiler/ir/thread_axes.h"
 #include "compiler/ir/visit.h"
 #include "compiler/lower/lower_threads.h"
 #include "compiler/lower/passes.h"
@@ -95,9 +96,6 @@ PrimFunc MakeLanes(PrimFunc func) {
 }
 
 // ---- The parts of a kernel
-
-constexpr std::array kBlockAxes = {"blockIdx.x", "blockIdx.y", "blockIdx.z"};
-constexpr std::array kThreadAxes = {"threadIdx.x", "threadIdx.y", "threadIdx.z"};
 
 // Takes the loops over axes off a nest.
 Stmt TakeAxes(Stmt body, Launch& launch, DeviceKernel& kernel) {

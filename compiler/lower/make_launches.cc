@@ -1,13 +1,14 @@
-#include <array>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "compiler/ir/effects.h"
+#include "compiler/ir/thread_axes.h"
 #include "compiler/ir/visit.h"
 #include "compiler/lower/lower_threads.h"
 #include "compiler/support/status_macros.h"
@@ -15,9 +16,6 @@
 
 namespace hone {
 namespace {
-
-// From the outside to the inside.
-constexpr std::array kAxes = {"blockIdx.z", "blockIdx.y", "blockIdx.x", "threadIdx.z", "threadIdx.y", "threadIdx.x"};
 
 bool IsOverBlocks(const For& loop) { return loop.thread.starts_with("blockIdx"); }
 bool IsOverThreads(const For& loop) { return loop.thread.starts_with("threadIdx"); }
@@ -136,12 +134,8 @@ class Launch {
     HONE_RETURN_IF_ERROR(sharing.Check());
     Stmt made = Visit(nest);
     HONE_RETURN_IF_ERROR(status_);
-    for (size_t i = kAxes.size(); i-- > 0;) {
-      const auto axis = axes_.find(kAxes[i]);
-      if (axis == axes_.end()) continue;
-      const Expr extent = axis->second.first->extent;
-      made = Stmt::Make(
-          For{axis->second.var, IntConst(0, extent.type()), extent, ForKind::kThreadBinding, kAxes[i], {}, made});
+    for (const auto& kind : {kThreadAxes, kBlockAxes}) {  // from the inside to the outside
+      for (const std::string_view name : kind) made = AroundAxis(std::string(name), made);
     }
     return made;
   }
@@ -167,6 +161,14 @@ class Launch {
       return status.ok();
     });
     return status;
+  }
+
+  Stmt AroundAxis(const std::string& name, const Stmt& body) const {
+    const auto axis = axes_.find(name);
+    if (axis == axes_.end()) return body;
+    const Expr extent = axis->second.first->extent;
+    return Stmt::Make(
+        For{axis->second.var, IntConst(0, extent.type()), extent, ForKind::kThreadBinding, name, {}, body});
   }
 
   // The loops over axes that an expression depends on, by way of loops and iteration variables: variable -> axis.

@@ -5,6 +5,7 @@
 #include "compiler/arith/analyzer.h"
 #include "compiler/arith/iter_map.h"
 #include "compiler/arith/linear.h"
+#include "compiler/ir/thread_axes.h"
 #include "compiler/ir/visit.h"
 #include "compiler/schedule/analysis/dataflow.h"
 #include "compiler/schedule/analysis/message.h"
@@ -32,11 +33,12 @@ Expr SizeOf(const Expr& value, const Expr& domain) {
   return size;
 }
 
-// One number made of the values, so that where it differs they differ: those of fused loops, f // 8 and f % 8, give f.
-Expr Joined(const BlockRealize& realize) {
+// One number made of the values that depend on the loop, so that where it differs they differ: those of fused loops,
+// f // 8 and f % 8, give f.
+Expr Joined(const BlockRealize& realize, const Var& loop) {
   Expr joined = IntConst(0);
   for (size_t i = 0; i < realize.values.size(); ++i) {
-    if (realize.block.iters[i].kind != IterKind::kSpatial) continue;
+    if (realize.block.iters[i].kind != IterKind::kSpatial || !UsesVar(realize.values[i], loop)) continue;
     joined = joined * SizeOf(realize.values[i], realize.block.iters[i].domain.extent) + realize.values[i];
   }
   return joined;
@@ -52,7 +54,7 @@ bool TellsIterationsApart(const ProgramIndex& index, int block, const For& loop)
   }
   const VarRanges loops = RangesAround(index, block);
   Analyzer known(loops);
-  if (const std::optional<int64_t> stride = StrideOf(known.Simplify(Joined(realize)), loop.var);
+  if (const std::optional<int64_t> stride = StrideOf(known.Simplify(Joined(realize, loop.var)), loop.var);
       stride.value_or(0) != 0)
     return true;
   return CheckBindings(realize, loops, known).ok();
@@ -236,14 +238,13 @@ absl::Status Unroll(Schedule& schedule, LoopRef ref) {
 }
 
 absl::Status Bind(Schedule& schedule, LoopRef ref, std::string thread_axis) {
-  static constexpr std::string_view kAxes[] = {"blockIdx.x",  "blockIdx.y", "blockIdx.z", "threadIdx.x", "threadIdx.y",
-                                               "threadIdx.z", "vthread.x",  "vthread.y",  "vthread.z"};
   HONE_ASSIGN_OR_RETURN(const int node, schedule.LoopNode(ref, "bind"));
   const ProgramIndex& index = schedule.index();
   const For& loop = index.loop(node);
   HONE_RETURN_IF_ERROR(CheckSerial(loop, "bind"));
   bool found = false;
-  for (const std::string_view axis : kAxes) found |= axis == thread_axis;
+  for (const auto& kind : {kBlockAxes, kThreadAxes, kVirtualThreadAxes})
+    for (const std::string_view axis : kind) found |= axis == thread_axis;
   if (!found)
     return Invalid("bind(", loop.var, "): there is no thread axis ", thread_axis,
                    "; there are blockIdx, threadIdx and vthread with .x, .y, .z");
