@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <set>
@@ -133,20 +134,65 @@ class Launch {
     return false;
   }
 
+  // Variables that say together which thread it is: of each axis itself, or its quotient and its remainder.
+  using Places = std::map<Var, int64_t>;  // with how many values each has
+
   // Returns whether it is proven that an element both touch is touched by one thread: its indices give the thread's
   // place on every axis.
   bool OneThreadAlone(const SharedAccess& a, const SharedAccess& b) {
-    std::set<Var> open;
+    Places places;
     for (const Var& axis : axes_) {
       const auto in_a = a.at.find(axis), in_b = b.at.find(axis);
       const bool same = in_a != a.at.end() && in_b != b.at.end() && in_a->second == in_b->second;
-      if (extents_.at(axis) > 1 && !same) open.insert(axis);
+      if (extents_.at(axis) > 1 && !same) places[axis] = extents_.at(axis);
     }
+    if (ArePlacesGiven(a, b, places)) return true;
+    SharedAccess divided_a = a, divided_b = b;
+    return DivideAxes(divided_a, divided_b, places) && ArePlacesGiven(divided_a, divided_b, places);
+  }
+
+  bool ArePlacesGiven(const SharedAccess& a, const SharedAccess& b, const Places& places) {
+    std::set<Var> open;
+    for (const auto& [place, values] : places) open.insert(place);
     for (size_t d = 0; d < a.indices.size() && d < b.indices.size() && !open.empty(); ++d)
-      EraseGiven(a.indices[d], b.indices[d], open);
+      EraseGiven(a.indices[d], b.indices[d], places, open);
     // Or its place in memory, as where loops were fused: (f // 8, f % 8).
-    if (!open.empty()) EraseGiven(FlatIndex(a.buffer, a.indices), FlatIndex(b.buffer, b.indices), open);
+    if (!open.empty()) EraseGiven(FlatIndex(a.buffer, a.indices), FlatIndex(b.buffer, b.indices), places, open);
     return open.empty();
+  }
+
+  // Where indices mention t // c or t % c, t becomes q * c + r. Returns whether any did.
+  bool DivideAxes(SharedAccess& a, SharedAccess& b, Places& places) {
+    std::map<Var, int64_t> divisors;
+    for (const SharedAccess* access : {&a, &b}) {
+      for (const Expr& index : access->indices) {
+        ForEachExpr(index, [&](const Expr& e) {
+          const Binary* binary = e.As<Binary>();
+          if (binary == nullptr || (binary->op != BinaryOp::kFloorDiv && binary->op != BinaryOp::kFloorMod))
+            return true;
+          const VarRef* axis = binary->a.As<VarRef>();
+          const std::optional<int64_t> divisor = ConstantValue(binary->b);
+          if (axis != nullptr && places.contains(axis->var) && divisor.value_or(0) > 1)
+            divisors.emplace(axis->var, *divisor);
+          return true;
+        });
+      }
+    }
+    for (const auto& [axis, divisor] : divisors) {
+      const Var quotient("q", axis.type()), remainder("r", axis.type());
+      const auto bind = [&](const Var& var, int64_t values) {
+        known_.Bind(var, Range{IntConst(0, var.type()), IntConst(values, var.type())});
+        places[var] = values;
+      };
+      bind(quotient, (places.at(axis) + divisor - 1) / divisor);
+      bind(remainder, divisor);
+      places.erase(axis);
+      const Expr whole = Expr(quotient) * IntConst(divisor, axis.type()) + Expr(remainder);
+      for (SharedAccess* access : {&a, &b}) {
+        for (Expr& index : access->indices) index = known_.Simplify(Substitute(index, axis, whole));
+      }
+    }
+    return !divisors.empty();
   }
 
   // What is multiplied by one coefficient where the indices of two touches are subtracted: a number in [low, high].
@@ -181,19 +227,25 @@ class Launch {
     return true;
   }
 
-  // Erases the axes on which two threads have one place if `a` of one of them is `b` of the other: a sum of terms is 0
+  // Erases the places that two threads have in common if `a` of one of them is `b` of the other: a sum of terms is 0
   // only if each is, where every coefficient is beyond the reach of the terms with smaller ones. That need not hold of
   // terms smaller than those of threads.
-  void EraseGiven(const Expr& a, const Expr& b, std::set<Var>& open) {
-    const std::optional<LinearForm> in_a = DetectLinear(known_.Simplify(a), axes_);
-    const std::optional<LinearForm> in_b = DetectLinear(known_.Simplify(b), axes_);
+  void EraseGiven(const Expr& a, const Expr& b, const Places& places, std::set<Var>& open) {
+    std::vector<Var> vars = axes_;  // those that are known to be one place too: their coefficients must agree
+    for (const auto& [place, values] : places) {
+      if (std::find(vars.begin(), vars.end(), place) == vars.end()) vars.push_back(place);
+    }
+    const std::optional<LinearForm> in_a = DetectLinear(known_.Simplify(a), vars);
+    const std::optional<LinearForm> in_b = DetectLinear(known_.Simplify(b), vars);
     Terms terms;
     if (!in_a || !in_b || in_a->coefficients != in_b->coefficients || !Subtract(in_a->base, in_b->base, terms)) return;
-    for (size_t i = 0; i < axes_.size(); ++i) {
-      const int64_t c = std::abs(in_a->coefficients[i]), farthest = extents_.at(axes_[i]) - 1;
+    for (size_t i = 0; i < vars.size(); ++i) {
+      const auto place = places.find(vars[i]);
+      const int64_t values = place != places.end() ? place->second : extents_.at(vars[i]);
+      const int64_t c = std::abs(in_a->coefficients[i]), farthest = values - 1;
       if (c == 0 || farthest == 0) continue;
       if (terms.contains(c)) return;
-      terms[c] = {-farthest, farthest, axes_[i]};
+      terms[c] = {-farthest, farthest, vars[i]};
     }
     int64_t reach = 0;
     std::vector<Var> given;
@@ -202,7 +254,7 @@ class Launch {
       if (term.axis) given.push_back(term.axis);
       reach += std::max<int64_t>(c, 1) * term.reach();
     }
-    for (const Var& axis : given) open.erase(axis);
+    for (const Var& place : given) open.erase(place);
   }
 
   // Returns whether it is proven that no threads' elements are the same: the two halves of a double buffer.
