@@ -20,7 +20,7 @@
 #include "compiler/support/turn_lock.h"
 #include "compiler/target/target.h"
 #include "database/sqlite_store.h"
-#include "deploy/opencl/opencl_device.h"
+#include "deploy/runtime/opencl_device.h"
 #include "nlohmann/json.hpp"
 
 namespace hone {

@@ -7,7 +7,6 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <map>
 #include <memory>
@@ -24,6 +23,7 @@
 #include "tests/compiler/lower/thread_schedules.h"
 #include "tests/compiler/schedule/campaign.h"
 #include "tests/compiler/schedule/reference.h"
+#include "tests/deploy/runtime/pocl_cache.h"
 
 namespace hone::testing {
 namespace {
@@ -37,17 +37,7 @@ OpenClDevice* Device(std::string* why = nullptr) {
   return device.ok() ? device->get() : nullptr;
 }
 
-// PoCL keeps what it compiled in a folder, of which it asks once: here, in one that goes.
-class OpenClSchedules : public ::testing::Test {
- protected:
-  static void SetUpTestSuite() {
-    ASSERT_NE(mkdtemp(cache_.data()), nullptr);
-    setenv("POCL_CACHE_DIR", cache_.c_str(), 1);
-  }
-  static void TearDownTestSuite() { std::filesystem::remove_all(cache_); }
-
-  inline static std::string cache_ = "/tmp/hone-pocl-XXXXXX";
-};
+class OpenClSchedules : public ::testing::Test {};
 
 std::string CheckSchedule(uint64_t seed) {
   if (Device() == nullptr) return Count("no device"), "";

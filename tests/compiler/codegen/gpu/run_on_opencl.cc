@@ -30,7 +30,7 @@ std::vector<char> Guarded(const DeviceProgram& program, size_t buffer, const std
 
 absl::Status RunSource(OpenClDevice& device, const DeviceProgram& program, const std::string& source,
                        std::vector<NdArray>& args) {
-  HONE_RETURN_IF_ERROR(ToStatus(device.Build(source, /*optimize=*/false)));
+  HONE_RETURN_IF_ERROR(ToStatus(device.Build({&source, 1})));
   std::vector<int64_t> sizes;
   for (const DeviceProgram::Memory& memory : program.buffers) sizes.push_back(memory.bytes + kGuardBytes);
   HONE_RETURN_IF_ERROR(ToStatus(device.Allocate(sizes)));

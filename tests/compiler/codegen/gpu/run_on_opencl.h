@@ -6,7 +6,7 @@
 #include "absl/status/status.h"
 #include "compiler/array/ndarray.h"
 #include "compiler/lower/device_program.h"
-#include "deploy/opencl/opencl_device.h"
+#include "deploy/runtime/opencl_device.h"
 
 namespace hone::testing {
 

@@ -1,4 +1,4 @@
-#include "deploy/opencl/opencl_device.h"
+#include "deploy/runtime/opencl_device.h"
 
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
@@ -21,7 +21,7 @@ struct Api {
   X(clGetProgramBuildInfo) X(clReleaseProgram) X(clCreateKernel) \
   X(clReleaseKernel) X(clSetKernelArg) X(clCreateBuffer) \
   X(clReleaseMemObject) X(clEnqueueWriteBuffer) X(clEnqueueReadBuffer) \
-  X(clEnqueueNDRangeKernel) X(clFinish)
+  X(clEnqueueNDRangeKernel) X(clFinish) X(clCreateSubBuffer) X(clEnqueueCopyBuffer)
 // clang-format on
 #define HONE_DECLARE(name) decltype(&::name) name = nullptr;
   HONE_OPENCL_FUNCTIONS(HONE_DECLARE)
@@ -109,36 +109,89 @@ struct OpenClDevice::State {
   OpenClFacts facts;
   cl_context context = nullptr;
   cl_command_queue queue = nullptr;
-  cl_program program = nullptr;
-  std::map<std::string, cl_kernel> kernels;  // of the program, those that were started
+  std::vector<cl_program> programs;
+  std::map<std::string, cl_kernel> kernels;  // of the programs, those that were started
   std::vector<cl_mem> buffers;
   std::vector<int64_t> bytes;  // of each
 
   ~State() {
     if (queue != nullptr) api->clFinish(queue);
-    DropProgram();
+    DropPrograms();
     DropBuffers();
     if (queue != nullptr) api->clReleaseCommandQueue(queue);
     if (context != nullptr) api->clReleaseContext(context);
   }
-  void DropProgram() {
+  void DropPrograms() {
     for (const auto& [name, kernel] : kernels) api->clReleaseKernel(kernel);
     kernels.clear();
-    if (program != nullptr) api->clReleaseProgram(program);
-    program = nullptr;
+    for (const cl_program program : programs) api->clReleaseProgram(program);
+    programs.clear();
   }
   void DropBuffers() {
-    for (const cl_mem buffer : buffers) api->clReleaseMemObject(buffer);
-    buffers.clear();
+    while (!buffers.empty()) {  // parts before what they are of
+      api->clReleaseMemObject(buffers.back());
+      buffers.pop_back();
+    }
     bytes.clear();
   }
-  std::string BuildLog() const {
+  std::string BuildLog(cl_program program) const {
     size_t length = 0;
     api->clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, 0, nullptr, &length);
     std::string log(length, '\0');
     api->clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, length, log.data(), nullptr);
     while (!log.empty() && log.back() == '\0') log.pop_back();
     return log;
+  }
+  RuntimeError AddProgram(const std::string& source) {
+    const char* text = source.c_str();
+    const size_t length = source.size();
+    cl_int error = CL_SUCCESS;
+    const cl_program program = api->clCreateProgramWithSource(context, 1, &text, &length, &error);
+    if (error != CL_SUCCESS) return Failed(RuntimeCode::kInternal, "clCreateProgramWithSource", error);
+    programs.push_back(program);
+    const bool optimize = facts.version.find("PoCL") == std::string::npos || source.find("barrier(") == source.npos;
+    const char* const options = optimize ? "-cl-std=CL1.2" : "-cl-std=CL1.2 -cl-opt-disable";
+    error = api->clBuildProgram(program, 1, &device, options, nullptr, nullptr);
+    if (error == CL_SUCCESS) return {};
+    return RuntimeError(RuntimeCode::kInvalidArgument,
+                        "the OpenCL compiler of " + facts.name + " refused the kernels:\n" + BuildLog(program));
+  }
+  // Null where no program has it.
+  cl_kernel FindKernel(const std::string& name) {
+    cl_kernel& kernel = kernels[name];
+    for (size_t i = 0; kernel == nullptr && i < programs.size(); ++i) {
+      cl_int error = CL_SUCCESS;
+      kernel = api->clCreateKernel(programs[i], name.c_str(), &error);
+    }
+    return kernel;
+  }
+  RuntimeError AddBuffer(int64_t size) {
+    cl_int error = CL_SUCCESS;
+    const cl_mem buffer = api->clCreateBuffer(context, CL_MEM_READ_WRITE,
+                                              static_cast<size_t>(std::max<int64_t>(size, 1)), nullptr, &error);
+    if (error != CL_SUCCESS) {
+      return Failed(RuntimeCode::kOutOfMemory, "clCreateBuffer", error)
+          .Annotate("no memory for " + std::to_string(size) + " bytes on " + facts.name);
+    }
+    buffers.push_back(buffer);
+    bytes.push_back(size);
+    return {};
+  }
+  RuntimeError AddPart(const Part& part) {
+    if (RuntimeError missing = CheckFits(part.of, part.offset + part.bytes)) return missing;
+    cl_int error = CL_SUCCESS;
+    const cl_buffer_region region{static_cast<size_t>(part.offset),
+                                  static_cast<size_t>(std::max<int64_t>(part.bytes, 1))};
+    const cl_mem buffer =
+        api->clCreateSubBuffer(buffers[part.of], CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION, &region, &error);
+    if (error == CL_MISALIGNED_SUB_BUFFER_OFFSET) {
+      return RuntimeError(RuntimeCode::kUnsupported, facts.name + " wants parts of buffers at multiples of more than " +
+                                                         std::to_string(kPartAlignment) + " bytes");
+    }
+    if (error != CL_SUCCESS) return Failed(RuntimeCode::kInternal, "clCreateSubBuffer", error);
+    buffers.push_back(buffer);
+    bytes.push_back(part.bytes);
+    return {};
   }
   RuntimeError CheckFits(size_t buffer, int64_t size) const {
     if (buffer < buffers.size() && size <= bytes[buffer]) return {};
@@ -185,28 +238,21 @@ RuntimeResult<std::unique_ptr<OpenClDevice>> OpenClDevice::Open(size_t index) {
   return std::unique_ptr<OpenClDevice>(new OpenClDevice(std::move(state)));
 }
 
-RuntimeError OpenClDevice::Build(const std::string& source, bool optimize) {
-  state_->DropProgram();
-  const char* text = source.c_str();
-  const size_t length = source.size();
-  cl_int error = CL_SUCCESS;
-  state_->program = state_->api->clCreateProgramWithSource(state_->context, 1, &text, &length, &error);
-  if (error != CL_SUCCESS) return Failed(RuntimeCode::kInternal, "clCreateProgramWithSource", error);
-  const char* const options = optimize ? "-cl-std=CL1.2" : "-cl-std=CL1.2 -cl-opt-disable";
-  error = state_->api->clBuildProgram(state_->program, 1, &state_->device, options, nullptr, nullptr);
-  if (error == CL_SUCCESS) return {};
-  return RuntimeError(RuntimeCode::kInvalidArgument, "the OpenCL compiler refused the kernels:\n" + state_->BuildLog());
+RuntimeError OpenClDevice::Build(std::span<const std::string> sources) {
+  state_->DropPrograms();
+  for (const std::string& source : sources) {
+    if (RuntimeError error = state_->AddProgram(source)) return error;
+  }
+  return {};
 }
 
-RuntimeError OpenClDevice::Allocate(std::span<const int64_t> bytes) {
+RuntimeError OpenClDevice::Allocate(std::span<const int64_t> bytes, std::span<const Part> parts) {
   state_->DropBuffers();
   for (const int64_t size : bytes) {
-    cl_int error = CL_SUCCESS;
-    const cl_mem buffer = state_->api->clCreateBuffer(state_->context, CL_MEM_READ_WRITE,
-                                                      static_cast<size_t>(std::max<int64_t>(size, 1)), nullptr, &error);
-    if (error != CL_SUCCESS) return Failed(RuntimeCode::kOutOfMemory, "clCreateBuffer", error);
-    state_->buffers.push_back(buffer);
-    state_->bytes.push_back(size);
+    if (RuntimeError error = state_->AddBuffer(size)) return error;
+  }
+  for (const Part& part : parts) {
+    if (RuntimeError error = state_->AddPart(part)) return error;
   }
   return {};
 }
@@ -227,14 +273,23 @@ RuntimeError OpenClDevice::Read(size_t buffer, void* to, int64_t bytes) {
   return error == CL_SUCCESS ? RuntimeError() : Failed(RuntimeCode::kKernelFailed, "clEnqueueReadBuffer", error);
 }
 
+RuntimeError OpenClDevice::Copy(size_t from, size_t to, int64_t bytes) {
+  for (const size_t buffer : {from, to}) {
+    if (RuntimeError error = state_->CheckFits(buffer, bytes)) return error;
+  }
+  if (bytes == 0) return {};
+  const cl_int error = state_->api->clEnqueueCopyBuffer(state_->queue, state_->buffers[from], state_->buffers[to], 0, 0,
+                                                        static_cast<size_t>(bytes), 0, nullptr, nullptr);
+  return error == CL_SUCCESS ? RuntimeError() : Failed(RuntimeCode::kKernelFailed, "clEnqueueCopyBuffer", error);
+}
+
 RuntimeError OpenClDevice::Start(const Launch& launch) {
   const Api& api = *state_->api;
   cl_int error = CL_SUCCESS;
-  cl_kernel& kernel = state_->kernels[launch.kernel];
-  if (kernel == nullptr)
-    kernel = state_->program == nullptr ? nullptr : api.clCreateKernel(state_->program, launch.kernel.c_str(), &error);
-  if (kernel == nullptr)
+  const cl_kernel kernel = state_->FindKernel(launch.kernel);
+  if (kernel == nullptr) {
     return RuntimeError(RuntimeCode::kInvalidArgument, "the program has no kernel " + launch.kernel);
+  }
   for (size_t i = 0; i < launch.buffers.size(); ++i) {
     if (RuntimeError missing = state_->CheckFits(launch.buffers[i], 0)) return missing.Annotate(launch.kernel);
     error = api.clSetKernelArg(kernel, static_cast<cl_uint>(i), sizeof(cl_mem), &state_->buffers[launch.buffers[i]]);

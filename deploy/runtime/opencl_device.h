@@ -26,11 +26,13 @@ struct OpenClFacts {
 
 class OpenClDevice {
  public:
+  // What devices ask for at most (CL_DEVICE_MEM_BASE_ADDR_ALIGN); one that wants more is refused by Allocate.
+  static constexpr int64_t kPartAlignment = 1024;
   // One kernel's run by grid[0] * grid[1] * grid[2] blocks of so many threads.
   struct Launch {
     std::string kernel;
     std::array<int64_t, 3> grid, block;
-    std::vector<size_t> buffers;  // its arguments, indices in those given to Run
+    std::vector<size_t> buffers;  // its arguments, numbers of buffers and parts
   };
 
   // Facts of all devices there are, in the order in which Open counts them. kUnsupported when there is no loader, no
@@ -43,14 +45,21 @@ class OpenClDevice {
 
   const OpenClFacts& facts() const;
 
-  // Kernels from their source. kInvalidArgument with the compiler's log when it refuses the text. PoCL 3.1, which
-  // Debian 12 has, fails an assertion of its own on some loops with barriers, and ends the process, where it may
-  // optimize.
-  RuntimeError Build(const std::string& source, bool optimize = true);
-  // Buffers of so many bytes, in place of those before. Contents are undefined.
-  RuntimeError Allocate(std::span<const int64_t> bytes);
+  // Kernels from their sources, in place of those before; each source is compiled by itself, and names of kernels are
+  // unique among all. kInvalidArgument with the compiler's log when it refuses a text. PoCL compiles sources with
+  // barriers unoptimized: version 3.1, which Debian 12 has, fails an assertion of its own on some loops with barriers
+  // otherwise, and ends the process.
+  RuntimeError Build(std::span<const std::string> sources);
+  // Buffers of so many bytes, in place of those before. Contents are undefined. `parts` are numbered after them: each
+  // is some bytes of one of them, from a multiple of kPartAlignment on.
+  struct Part {
+    size_t of = 0;
+    int64_t offset = 0, bytes = 0;
+  };
+  RuntimeError Allocate(std::span<const int64_t> bytes, std::span<const Part> parts = {});
   RuntimeError Write(size_t buffer, const void* from, int64_t bytes);
   RuntimeError Read(size_t buffer, void* to, int64_t bytes);  // after what was launched before
+  RuntimeError Copy(size_t from, size_t to, int64_t bytes);
   // Hands the launch to the device. kKernelFailed when the device refuses it: too many threads, too much shared memory.
   RuntimeError Start(const Launch& launch);
   RuntimeError Finish();  // until all is done

@@ -1,37 +1,32 @@
 // A device of OpenCL: what it runs, and how it refuses. Skipped, which is said, where there is none.
-#include "deploy/opencl/opencl_device.h"
+#include "deploy/runtime/opencl_device.h"
 
 #include <gtest/gtest.h>
 
 #include <array>
-#include <cstdlib>
-#include <filesystem>
+#include <cstring>
 #include <memory>
 #include <string>
+#include <vector>
+
+#include "tests/deploy/runtime/pocl_cache.h"
 
 namespace hone {
 namespace {
 
 class OpenClDeviceTest : public testing::Test {
  protected:
-  // PoCL keeps what it compiled in a folder, of which it asks once: here, in one that goes.
-  static void SetUpTestSuite() {
-    ASSERT_NE(mkdtemp(cache_.data()), nullptr);
-    setenv("POCL_CACHE_DIR", cache_.c_str(), 1);
-  }
-  static void TearDownTestSuite() { std::filesystem::remove_all(cache_); }
   void SetUp() override {
     RuntimeResult<std::unique_ptr<OpenClDevice>> opened = OpenClDevice::Open();
     if (!opened.ok()) GTEST_SKIP() << "no device: " << opened.error().message();
     device_ = *std::move(opened);
   }
 
-  inline static std::string cache_ = "/tmp/hone-pocl-XXXXXX";
   std::unique_ptr<OpenClDevice> device_;
 };
 
-constexpr char kAddOne[] =
-    "__kernel void add_one(__global const int* a, __global int* b) { b[get_global_id(0)] = a[get_global_id(0)] + 1; }";
+const std::vector<std::string> kAddOne = {
+    "__kernel void add_one(__global const int* a, __global int* b) { b[get_global_id(0)] = a[get_global_id(0)] + 1; }"};
 
 TEST_F(OpenClDeviceTest, LaunchesRunInOrder) {
   ASSERT_TRUE(device_->Build(kAddOne).ok());
@@ -46,8 +41,27 @@ TEST_F(OpenClDeviceTest, LaunchesRunInOrder) {
   for (int i = 0; i < 8; ++i) EXPECT_EQ(values[static_cast<size_t>(i)], i + 2);
 }
 
+TEST_F(OpenClDeviceTest, PartsAreOfTheirBuffers) {
+  constexpr int64_t kAt = OpenClDevice::kPartAlignment;
+  const std::array<int64_t, 2> bytes = {kAt + 32, 32};
+  const std::array<OpenClDevice::Part, 1> parts = {{{0, kAt, 32}}};
+  ASSERT_TRUE(device_->Allocate(bytes, parts).ok());
+  std::array<int, 8> values = {0, 1, 2, 3, 4, 5, 6, 7};
+  ASSERT_TRUE(device_->Write(2, values.data(), 32).ok());
+  ASSERT_TRUE(device_->Copy(2, 1, 32).ok());
+  std::vector<char> whole(kAt + 32);
+  std::array<int, 8> copied{};
+  ASSERT_TRUE(device_->Read(0, whole.data(), kAt + 32).ok());
+  ASSERT_TRUE(device_->Read(1, copied.data(), 32).ok());
+  EXPECT_EQ(std::memcmp(whole.data() + kAt, values.data(), 32), 0);
+  EXPECT_EQ(copied, values);
+  const std::array<OpenClDevice::Part, 1> beyond = {{{1, kAt, 32}}};
+  EXPECT_EQ(device_->Allocate(bytes, beyond).message(), "buffer 1 has 32 bytes, not 1056");
+}
+
 TEST_F(OpenClDeviceTest, WhatCannotBeIsRefusedWithItsReason) {
-  const RuntimeError refused = device_->Build("__kernel void k(__global int* a) { a[0] = no_such_name; }");
+  const RuntimeError refused =
+      device_->Build(std::vector<std::string>{"__kernel void k(__global int* a) { a[0] = no_such_name; }"});
   EXPECT_EQ(refused.code(), RuntimeCode::kInvalidArgument);
   EXPECT_NE(refused.message().find("no_such_name"), std::string::npos) << refused.message();
   ASSERT_TRUE(device_->Build(kAddOne).ok());

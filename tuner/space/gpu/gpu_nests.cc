@@ -1,0 +1,52 @@
+#include "tuner/space/gpu/gpu_nests.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "compiler/schedule/primitives/cache.h"
+#include "compiler/schedule/primitives/fuse.h"
+#include "compiler/schedule/primitives/locate.h"
+#include "compiler/schedule/primitives/set_scope.h"
+#include "compiler/support/status_macros.h"
+
+namespace hone {
+
+int64_t PowerOfTwoFrom(int64_t n) {
+  int64_t power = 1;
+  while (power < n) power *= 2;
+  return power;
+}
+
+bool AddsAlongMemory(const BlockInfo& block) {
+  const auto largest = std::ranges::max_element(block.reads, {}, &BlockInfo::Access::elements);
+  const int last = block.last_reduce_iter();
+  return largest != block.reads.end() && last >= 0 && largest->strides[static_cast<size_t>(last)] == 1;
+}
+
+absl::StatusOr<LoopRef> FuseAll(Schedule& schedule, std::vector<LoopRef> loops) {
+  if (loops.size() == 1) return loops[0];
+  return Fuse(schedule, std::move(loops));
+}
+
+absl::StatusOr<std::vector<LoopRef>> InnerLoops(Schedule& schedule, BlockRef block, size_t outer) {
+  HONE_ASSIGN_OR_RETURN(std::vector<LoopRef> loops, GetLoops(schedule, block));
+  loops.erase(loops.begin(), loops.begin() + static_cast<std::ptrdiff_t>(std::min(outer, loops.size())));
+  return loops;
+}
+
+absl::StatusOr<BlockRef> TakeFromRegisters(Schedule& schedule, const GpuContext& context, int block, BlockRef ref) {
+  if (!context.block(block).single_store) {  // several results, such as a maximum and its place
+    HONE_ASSIGN_OR_RETURN(const std::vector<BlockRef> consumers, GetConsumers(schedule, ref));
+    HONE_ASSIGN_OR_RETURN(const BlockRealize* realize, schedule.FindBlock(ref));
+    const int results = static_cast<int>(realize->block.writes.size());
+    if (consumers.size() != 1) return absl::FailedPreconditionError("several blocks take its results");
+    for (int i = 0; i < results; ++i) HONE_RETURN_IF_ERROR(SetScope(schedule, ref, i, Scope::kRegister));
+    return consumers[0];
+  }
+  const int epilogue = context.fusion.Epilogue(block);
+  if (epilogue < 0) return CacheWrite(schedule, ref, 0, Scope::kRegister);
+  HONE_RETURN_IF_ERROR(SetScope(schedule, ref, 0, Scope::kRegister));
+  return GetBlock(schedule, context.block(epilogue).name);
+}
+
+}  // namespace hone

@@ -1,0 +1,272 @@
+// product: tiles of the output.
+//
+//   blockIdx.x tile: threadIdx.z, y, x:
+//     for steps of k:
+//       shared A, B = what the tile reads in this step      all threads together
+//       for k in the step: for rows, columns of the thread: S, in registers
+//     epilogue of the thread's elements
+#include <algorithm>
+#include <limits>
+#include <string>
+
+#include "compiler/arith/analyzer.h"
+#include "compiler/ir/thread_axes.h"
+#include "compiler/schedule/primitives/cache.h"
+#include "compiler/schedule/primitives/compute_at.h"
+#include "compiler/schedule/primitives/decompose_reduction.h"
+#include "compiler/schedule/primitives/locate.h"
+#include "compiler/schedule/primitives/loop_kind.h"
+#include "compiler/schedule/primitives/reorder.h"
+#include "compiler/schedule/primitives/set_scope.h"
+#include "compiler/schedule/primitives/split.h"
+#include "compiler/support/status_macros.h"
+#include "tuner/space/gpu/gpu_nests.h"
+#include "tuner/space/nest_loops.h"
+
+namespace hone {
+namespace {
+
+using Loops = std::vector<LoopRef>;
+
+void Append(Loops& to, const Loops& more) { to.insert(to.end(), more.begin(), more.end()); }
+
+constexpr int64_t kThreadsAlong = 16, kInnerAlong = 4;  // of rows, and of columns
+constexpr int64_t kTermsAtOnce = 16;
+constexpr double kMostWaste = 1.15;  // what masked tiles may compute, of what is asked for
+
+bool Wastes(int64_t extent, int64_t tile) {
+  const int64_t tiles = (extent + tile - 1) / tile;
+  return static_cast<double>(tiles * tile) > kMostWaste * static_cast<double>(extent);
+}
+
+// The largest power of 2, at most `most`, by which tiles of that times `unit` waste little.
+int64_t FittingSize(int64_t extent, int64_t unit, int64_t most) {
+  int64_t size = most;
+  while (size > 1 && Wastes(extent, unit * size)) size /= 2;
+  return size;
+}
+
+// Which iteration variables are rows of the output: the operand that is read along columns is read again for each.
+struct Sides {
+  int columns = -1;
+  std::vector<int> rows;
+  std::vector<int> operands;  // reads that do not vary along rows, or along columns
+};
+std::optional<Sides> SidesOf(const BlockInfo& block) {
+  if (!block.reduces || !block.splits || !block.single_store) return std::nullopt;
+  Sides sides{.columns = block.last_iter()};
+  if (sides.columns < 0) return std::nullopt;
+  const auto stride = [&](const BlockInfo::Access& read, int iter) { return read.strides[static_cast<size_t>(iter)]; };
+  int along = -1, across = -1;  // reads that vary with columns, and that do not
+  for (size_t r = 0; r < block.reads.size(); ++r) {
+    if (!block.reads[r].affine) return std::nullopt;
+    (stride(block.reads[r], sides.columns) != 0 ? along : across) = static_cast<int>(r);
+  }
+  if (along < 0 || across < 0) return std::nullopt;
+  int64_t rows = 1, terms = 1;
+  for (int i = 0; i < static_cast<int>(block.iters.size()); ++i) {
+    const int64_t extent = block.extents[static_cast<size_t>(i)];
+    if (!block.spatial(i)) terms *= extent;
+    if (!block.spatial(i) || i == sides.columns || extent == 1) continue;
+    if (stride(block.reads[static_cast<size_t>(along)], i) != 0) continue;  // a batch
+    sides.rows.push_back(i);
+    rows *= extent;
+  }
+  sides.operands = {across, along};
+  const bool worth_it = rows >= 4 && block.extents[static_cast<size_t>(sides.columns)] >= 8 && terms >= 8;
+  return worth_it ? std::optional(sides) : std::nullopt;
+}
+
+// Bytes of what a tile reads of an operand in one step.
+int64_t SharedBytes(const BlockInfo& block, const BlockInfo::Access& read, const ProductPlan& plan) {
+  Analyzer known;
+  for (size_t i = 0; i < block.iters.size(); ++i) {
+    const int64_t size = std::min(block.extents[i], plan.threads[i] * plan.inner[i]);
+    known.Bind(block.iters[i].var, Range{IntConst(0, block.iters[i].var.type()), IntConst(size)});
+  }
+  int64_t elements = 1;
+  for (const Expr& index : read.indices) {
+    const Bounds bounds = known.ConstBounds(index);
+    if (!bounds.bounded()) return std::numeric_limits<int32_t>::max();
+    elements *= bounds.max - bounds.min + 1;
+  }
+  return elements * read.buffer.type().bytes() + 128;  // each starts at a multiple of 128
+}
+
+int64_t Tiles(const BlockInfo& block, const ProductPlan& plan) {
+  int64_t tiles = 1;
+  for (size_t i = 0; i < block.iters.size(); ++i) {
+    const int64_t size = plan.threads[i] * plan.inner[i];
+    if (block.spatial(static_cast<int>(i))) tiles *= (block.extents[i] + size - 1) / size;
+  }
+  return tiles;
+}
+
+// Terms of a step: whole innermost variables, as long as they are few.
+void ChooseStep(const BlockInfo& block, ProductPlan& plan) {
+  int64_t left = kTermsAtOnce;
+  for (size_t i = block.iters.size(); i-- > 0;) {
+    if (block.spatial(static_cast<int>(i))) continue;
+    plan.inner[i] = block.extents[i] <= 2 * left ? block.extents[i] : left;
+    left = std::max<int64_t>(1, left / plan.inner[i]);
+  }
+}
+
+void ChooseTile(const BlockInfo& block, const Sides& sides, ProductPlan& plan) {
+  const size_t n = static_cast<size_t>(sides.columns);
+  plan.threads[n] = FittingSize(block.extents[n], 1, kThreadsAlong);
+  plan.inner[n] = FittingSize(block.extents[n], plan.threads[n], kInnerAlong);
+  int64_t threads = kThreadsAlong, inner = kInnerAlong;
+  size_t axes = 1;
+  for (size_t r = sides.rows.size(); r-- > 0 && axes < kThreadAxes.size();) {
+    const size_t i = static_cast<size_t>(sides.rows[r]);
+    plan.threads[i] = FittingSize(block.extents[i], 1, threads);
+    threads /= plan.threads[i];
+    axes += plan.threads[i] > 1 ? 1 : 0;
+  }
+  for (const int row : sides.rows) {
+    const size_t i = static_cast<size_t>(row);
+    plan.inner[i] = FittingSize(block.extents[i], plan.threads[i], inner);
+    inner /= plan.inner[i];
+  }
+}
+
+class Builder {
+ public:
+  Builder(Schedule& schedule, const GpuContext& context, int block, const ProductPlan& plan)
+      : schedule_(schedule), context_(context), block_(block), info_(context.block(block)), plan_(plan) {}
+
+  absl::Status Build() {
+    HONE_ASSIGN_OR_RETURN(ref_, GetBlock(schedule_, info_.name));
+    HONE_ASSIGN_OR_RETURN(const std::vector<BlockRef> copies, CopiesToShared());
+    HONE_ASSIGN_OR_RETURN(const BlockRef taker, TakeFromRegisters(schedule_, context_, block_, ref_));
+    HONE_RETURN_IF_ERROR(SplitLoops());
+    HONE_RETURN_IF_ERROR(ReverseComputeAt(schedule_, taker, threads_.back()));
+    for (const BlockRef copy : copies) {
+      HONE_RETURN_IF_ERROR(ComputeAt(schedule_, copy, steps_.back()));
+      HONE_RETURN_IF_ERROR(FetchTogether(copy));
+    }
+    return DecomposeReduction(schedule_, ref_, steps_[0]).status();
+  }
+
+ private:
+  // The block that makes an operand where it reads nothing twice (padding), or a copy.
+  absl::StatusOr<std::vector<BlockRef>> CopiesToShared() {
+    std::vector<BlockRef> copies;
+    for (const int r : plan_.shared) {
+      const Buffer& buffer = info_.reads[static_cast<size_t>(r)].buffer;
+      const int producer = context_.info.Producer(buffer);
+      if (producer >= 0 && context_.info.Consumers(producer) == std::vector<int>{block_} &&
+          !context_.block(producer).reduces && context_.block(producer).single_store) {
+        HONE_ASSIGN_OR_RETURN(const BlockRef made, GetBlock(schedule_, context_.block(producer).name));
+        HONE_RETURN_IF_ERROR(SetScope(schedule_, made, 0, Scope::kShared));
+        copies.push_back(made);
+        continue;
+      }
+      HONE_ASSIGN_OR_RETURN(const BlockRealize* realize, schedule_.FindBlock(ref_));
+      const auto& reads = realize->block.reads;
+      const auto at = std::ranges::find_if(reads, [&](const BufferRegion& read) { return read.buffer == buffer; });
+      if (at == reads.end()) return absl::InternalError("an operand of a product is not read by it");
+      HONE_ASSIGN_OR_RETURN(const BlockRef copy,
+                            CacheRead(schedule_, ref_, static_cast<int>(at - reads.begin()), Scope::kShared));
+      copies.push_back(copy);
+    }
+    return copies;
+  }
+
+  // Tiles, threads, steps, then what a thread does in a step.
+  absl::Status SplitLoops() {
+    HONE_ASSIGN_OR_RETURN(Loops tiles, GetLoops(schedule_, ref_));
+    HONE_ASSIGN_OR_RETURN(const auto by_iter, LoopsOfIters(schedule_, ref_, tiles));
+    Loops terms, inner;
+    for (size_t i = 0; i < info_.iters.size(); ++i) {
+      if (!by_iter[i].has_value()) continue;
+      const bool spatial = info_.spatial(static_cast<int>(i));
+      const int64_t threads = plan_.threads[i], size = plan_.inner[i];
+      if (spatial && threads * size == 1) continue;
+      const auto at = std::ranges::find(tiles, *by_iter[i]);
+      if (!spatial) {
+        tiles.erase(at);
+        HONE_ASSIGN_OR_RETURN(const Loops parts, Split(schedule_, *by_iter[i], {-1, size}));
+        steps_.push_back(parts[0]);
+        terms.push_back(parts[1]);
+        continue;
+      }
+      HONE_ASSIGN_OR_RETURN(const Loops parts, Split(schedule_, *by_iter[i], {-1, threads, size}));
+      *at = parts[0];
+      (threads > 1 ? threads_ : inner).push_back(parts[1]);
+      if (threads > 1) extents_.push_back(threads);
+      inner.push_back(parts[2]);
+    }
+    if (threads_.empty() || steps_.empty()) return absl::FailedPreconditionError("product: it has no tiles");
+    Loops order = tiles;
+    for (const Loops* more : {&threads_, &steps_, &terms, &inner}) Append(order, *more);
+    HONE_RETURN_IF_ERROR(Reorder(schedule_, order));
+    HONE_ASSIGN_OR_RETURN(const LoopRef tile, FuseAll(schedule_, tiles));
+    HONE_RETURN_IF_ERROR(Bind(schedule_, tile, "blockIdx.x"));
+    for (size_t t = 0; t < threads_.size(); ++t)
+      HONE_RETURN_IF_ERROR(Bind(schedule_, threads_[threads_.size() - 1 - t], std::string(kThreadAxes[t])));
+    return absl::OkStatus();
+  }
+
+  // Neighbouring threads take neighbouring elements.
+  absl::Status FetchTogether(BlockRef copy) {
+    HONE_ASSIGN_OR_RETURN(const Loops own, InnerLoops(schedule_, copy, 1 + threads_.size() + steps_.size()));
+    if (own.empty()) return absl::OkStatus();
+    HONE_ASSIGN_OR_RETURN(const LoopRef elements, FuseAll(schedule_, own));
+    std::vector<Value> sizes{-1};
+    for (const int64_t extent : extents_) sizes.emplace_back(extent);
+    HONE_ASSIGN_OR_RETURN(const Loops parts, Split(schedule_, elements, sizes));
+    for (size_t t = 0; t < threads_.size(); ++t)
+      HONE_RETURN_IF_ERROR(Bind(schedule_, parts[parts.size() - 1 - t], std::string(kThreadAxes[t])));
+    return absl::OkStatus();
+  }
+
+  Schedule& schedule_;
+  const GpuContext& context_;
+  const int block_;
+  const BlockInfo& info_;
+  const ProductPlan& plan_;
+  BlockRef ref_;
+  Loops threads_, steps_;         // outermost first
+  std::vector<int64_t> extents_;  // of threads_
+};
+
+}  // namespace
+
+bool IsGpuProduct(const WorkloadInfo& info, int block) {
+  return SidesOf(info.blocks[static_cast<size_t>(block)]).has_value();
+}
+
+std::optional<ProductPlan> PlanProduct(const GpuContext& context, int block) {
+  const BlockInfo& info = context.block(block);
+  const std::optional<Sides> sides = SidesOf(info);
+  if (!sides.has_value()) return std::nullopt;
+  ProductPlan plan{std::vector<int64_t>(info.iters.size(), 1), std::vector<int64_t>(info.iters.size(), 1),
+                   sides->operands};
+  ChooseStep(info, plan);
+  ChooseTile(info, *sides, plan);
+  // Smaller tiles where there would be fewer than processors, or no room.
+  const auto bytes = [&] {
+    int64_t sum = 0;
+    for (const int r : plan.shared) sum += SharedBytes(info, info.reads[static_cast<size_t>(r)], plan);
+    return sum;
+  };
+  for (;;) {
+    const bool too_few = Tiles(info, plan)<context.target.processors, too_large = bytes()> context.target.shared;
+    if (!too_few && !too_large) return plan;
+    int64_t* largest = nullptr;
+    for (size_t i = 0; i < info.iters.size(); ++i) {
+      if (info.spatial(static_cast<int>(i)) && plan.inner[i] > 1 && (largest == nullptr || plan.inner[i] >= *largest))
+        largest = &plan.inner[i];
+    }
+    if (largest == nullptr) return too_large ? std::nullopt : std::optional(plan);
+    *largest /= 2;
+  }
+}
+
+absl::Status ScheduleProduct(Schedule& schedule, const GpuContext& context, int block, const ProductPlan& plan) {
+  return Builder(schedule, context, block, plan).Build();
+}
+
+}  // namespace hone
