@@ -24,6 +24,7 @@
 #include "compiler/support/parallel_for.h"
 #include "compiler/support/sha256.h"
 #include "compiler/support/status_macros.h"
+#include "compiler/target/gpu_target.h"
 #include "tuner/space/default_schedule.h"
 
 namespace hone {
@@ -149,6 +150,10 @@ void BuildSettings::AddTo(CLI::App& command) {
 
 absl::StatusOr<ResolvedSettings> Resolve(const BuildSettings& settings) {
   ResolvedSettings resolved;
+  if (NamesGpu(settings.target_text)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("target ", settings.target_text, ": devices are not tuned for yet; hone compile takes it"));
+  }
   HONE_ASSIGN_OR_RETURN(resolved.target, ParseTarget(settings.target_text));
   resolved.threads = settings.threads > 0 ? settings.threads : resolved.target.cores;
   resolved.numeric = ParseNumericLevel(settings.numeric_text).value_or(NumericLevel::kDefault);

@@ -85,8 +85,8 @@ absl::Status CheckKernelsFit(const Plan& plan, std::span<const PackagedKernel> k
 class GraphBuilder {
  public:
   // Constants go into the member of `archive` begun last.
-  GraphBuilder(const Plan& plan, std::span<const PackagedKernel> kernels, ArchiveWriter& archive)
-      : plan_(plan), kernels_(kernels), constants_(archive) {}
+  GraphBuilder(const Plan& plan, std::span<const PackagedKernel> kernels, int64_t alignment, ArchiveWriter& archive)
+      : plan_(plan), kernels_(kernels), alignment_(alignment), constants_(archive, alignment) {}
 
   absl::StatusOr<BundleGraph> Build(const BundleOptions& options) {
     HONE_RETURN_IF_ERROR(Pack(options));
@@ -158,6 +158,8 @@ class GraphBuilder {
       kernel.thread_scratch_bytes = set.thread_scratch_bytes;
       kernel.record = kernels_[i].provenance.record;
       kernel.recorded_us = kernels_[i].provenance.measured_us;
+      kernel.scratch = kernels_[i].scratch;
+      kernel.launches = kernels_[i].launches;
       graph_.kernels.push_back(std::move(kernel));
     }
   }
@@ -249,13 +251,14 @@ class GraphBuilder {
       in_arena.push_back(static_cast<int>(i));
       lives.push_back(lives_[i]);
     }
-    const MemoryPlan memory = PlanMemory(lives);
+    const MemoryPlan memory = PlanMemory(lives, alignment_);
     for (size_t i = 0; i < in_arena.size(); ++i) graph_.tensors[in_arena[i]].offset = memory.offsets[i];
     graph_.arena_bytes = memory.arena_bytes;
   }
 
   const Plan& plan_;
   std::span<const PackagedKernel> kernels_;
+  const int64_t alignment_;  // of tensors
   BundleGraph graph_;
   ConstantPool constants_;
   std::vector<TensorLife> lives_;    // of graph_.tensors; constants have none
@@ -295,8 +298,8 @@ std::string Manifest(const Plan& plan, std::span<const PackagedKernel> kernels, 
   }
   const Json manifest = {{"format", 1},
                          {"model", plan.model_name},
-                         {"target", options.target.text},
-                         {"device_class", DeviceClass(options.target)},
+                         {"target", graph.target},
+                         {"device_class", options.gpu ? DeviceClass(*options.gpu) : DeviceClass(options.target)},
                          {"features", graph.features},
                          {"numeric", std::string(ToText(options.numeric))},
                          {"threads", options.threads},
@@ -315,13 +318,20 @@ std::string Manifest(const Plan& plan, std::span<const PackagedKernel> kernels, 
 absl::Status WriteBundle(const Plan& plan, std::span<const PackagedKernel> kernels, const BundleOptions& options,
                          const std::string& path) {
   HONE_RETURN_IF_ERROR(CheckKernelsFit(plan, kernels));
-  HONE_ASSIGN_OR_RETURN(const LinkedKernels linked, LinkKernels(kernels));
+  LinkedKernels linked;
+  if (options.gpu.has_value()) {
+    linked = SourcesOf(kernels);
+  } else {
+    HONE_ASSIGN_OR_RETURN(linked, LinkKernels(kernels));
+  }
   HONE_ASSIGN_OR_RETURN(ArchiveWriter archive, ArchiveWriter::Create(path, linked.images.size() + 3));
   HONE_RETURN_IF_ERROR(archive.Begin("params"));
-  HONE_ASSIGN_OR_RETURN(BundleGraph graph, GraphBuilder(plan, kernels, archive).Build(options));
+  const int64_t alignment = options.gpu ? kDeviceAlignment : static_cast<int64_t>(kTensorAlignment);
+  HONE_ASSIGN_OR_RETURN(BundleGraph graph, GraphBuilder(plan, kernels, alignment, archive).Build(options));
   const int64_t params_bytes = static_cast<int64_t>(archive.member_bytes());
   graph.model = plan.model_name;
-  graph.target = options.target.text;
+  graph.target = options.gpu ? options.gpu->text : options.target.text;
+  graph.device = options.gpu ? options.gpu->language : "";
   graph.features = linked.features;
   graph.threads = options.threads;
   for (size_t i = 0; i < kernels.size(); ++i) graph.kernels[i].image = linked.image_of[i];
@@ -331,7 +341,8 @@ absl::Status WriteBundle(const Plan& plan, std::span<const PackagedKernel> kerne
   const RuntimeResult<BundleGraph> read = ParseGraph(json, params_bytes, static_cast<int>(linked.images.size()));
   if (!read.ok()) return absl::InternalError(absl::StrCat("the bundle contradicts itself: ", read.error().message()));
   for (size_t i = 0; i < linked.images.size(); ++i) {
-    HONE_RETURN_IF_ERROR(archive.Add(i == 0 ? "image" : absl::StrCat("image", i), linked.images[i]));
+    const absl::string_view name = options.gpu ? "source" : "image";
+    HONE_RETURN_IF_ERROR(archive.Add(i == 0 ? std::string(name) : absl::StrCat(name, i), linked.images[i]));
   }
   HONE_RETURN_IF_ERROR(archive.Add("graph.json", json));
   HONE_RETURN_IF_ERROR(archive.Add("manifest.json", Manifest(plan, kernels, graph, params_bytes, options)));

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -13,7 +14,9 @@
 #include "compiler/graph/plan.h"
 #include "compiler/ir/numeric.h"
 #include "compiler/schedule/program.h"
+#include "compiler/target/gpu_target.h"
 #include "compiler/target/target.h"
+#include "deploy/runtime/bundle.h"
 
 namespace hone {
 
@@ -31,6 +34,9 @@ struct PackagedKernel {
   // The program the kernel was made from. Needed only for a target whose code this machine cannot run: its constants
   // are then packed by code made for this machine.
   std::optional<ScheduledProgram> program;
+  // For a device, whose kernels are source text in kernel.object: what a call launches, and on which areas of scratch.
+  std::vector<BundleScratch> scratch;
+  std::vector<BundleLaunch> launches;
 };
 
 // One call of a prepare kernel: what packs a constant.
@@ -45,6 +51,7 @@ using RunPrepare = std::function<absl::StatusOr<std::string>(const PrepareCall&)
 
 struct BundleOptions {
   Target target;
+  std::optional<GpuTarget> gpu;  // of a bundle for a device, in place of `target`
   NumericLevel numeric = NumericLevel::kDefault;
   int threads = 0;         // what the kernels were tuned for; 0: any
   int pack_threads = 1;    // constants packed at the same time
@@ -52,7 +59,8 @@ struct BundleOptions {
   std::string digest;      // SHA-256 that the file must have; "": any
 };
 
-// Writes the bundle: one kernel for each task of the plan, in its order. Links the objects, has constant operands
+// Writes the bundle: one kernel for each task of the plan, in its order. Links the objects (those for a device stay
+// sources), has constant operands
 // packed by `options.run_prepare` (equal results are stored once), places every intermediate. No code of a kernel runs
 // in this process. Constants go into the file one by one, so that of their packed forms only `options.pack_threads` are
 // in memory. The file appears whole or not at all (AtomicFile). InvalidArgument when the kernels do not fit the plan,

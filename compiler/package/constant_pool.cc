@@ -28,7 +28,7 @@ absl::StatusOr<int64_t> ConstantPool::Add(std::string_view constant) {
     HONE_ASSIGN_OR_RETURN(const bool equal, Holds(static_cast<uint64_t>(at->second), constant));
     if (equal) return at->second;
   }
-  const uint64_t offset = AlignUp(archive_.member_bytes());
+  const uint64_t offset = AlignUp(archive_.member_bytes(), alignment_);
   HONE_RETURN_IF_ERROR(archive_.Append(std::string(offset - archive_.member_bytes(), '\0')));
   HONE_RETURN_IF_ERROR(archive_.Append(constant));
   places_.emplace(key, static_cast<int64_t>(offset));

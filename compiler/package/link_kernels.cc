@@ -54,4 +54,13 @@ absl::StatusOr<LinkedKernels> LinkKernels(std::span<const PackagedKernel> kernel
   return linked;
 }
 
+LinkedKernels SourcesOf(std::span<const PackagedKernel> kernels) {
+  LinkedKernels linked;
+  for (const PackagedKernel& kernel : kernels) {
+    linked.image_of.push_back(static_cast<int>(linked.images.size()));
+    linked.images.push_back(kernel.kernel.object);
+  }
+  return linked;
+}
+
 }  // namespace hone

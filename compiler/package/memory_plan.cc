@@ -6,15 +6,8 @@
 #include "compiler/support/check.h"
 
 namespace hone {
-namespace {
-
-constexpr int64_t kAlignment = 64;
-
-int64_t AlignedSize(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
-
-}  // namespace
-
-MemoryPlan PlanMemory(std::span<const TensorLife> tensors) {
+MemoryPlan PlanMemory(std::span<const TensorLife> tensors, int64_t alignment) {
+  const auto aligned = [&](int64_t bytes) { return (bytes + alignment - 1) / alignment * alignment; };
   MemoryPlan plan;
   plan.offsets.assign(tensors.size(), 0);
   std::vector<int> order(tensors.size());
@@ -24,7 +17,7 @@ MemoryPlan PlanMemory(std::span<const TensorLife> tensors) {
   for (const int tensor : order) {
     const TensorLife& life = tensors[tensor];
     HONE_CHECK(life.bytes >= 0 && life.first <= life.last) << "tensor " << tensor << " has no life";
-    const int64_t size = AlignedSize(life.bytes);
+    const int64_t size = aligned(life.bytes);
     if (size == 0) continue;
     int64_t best = -1, best_gap = 0, end = 0;  // end: of the tensors seen so far that live at the same time
     for (const int other : placed) {
@@ -34,7 +27,7 @@ MemoryPlan PlanMemory(std::span<const TensorLife> tensors) {
         best = end;
         best_gap = gap;
       }
-      end = std::max(end, plan.offsets[other] + AlignedSize(tensors[other].bytes));
+      end = std::max(end, plan.offsets[other] + aligned(tensors[other].bytes));
     }
     plan.offsets[tensor] = best < 0 ? end : best;
     plan.arena_bytes = std::max(plan.arena_bytes, plan.offsets[tensor] + size);

@@ -105,6 +105,12 @@ std::string NameOf(const GpuTarget& target) { return absl::StrCat(target.languag
 
 std::span<const GpuTarget> GpuTable() { return kGpus; }
 
+bool NamesGpu(std::string_view text) {
+  return std::ranges::any_of(kGpus, [&](const GpuTarget& gpu) { return text.starts_with(gpu.language + ":"); });
+}
+
+std::string DeviceClass(const GpuTarget& target) { return absl::StrCat(target.language, "-", target.arch); }
+
 absl::StatusOr<GpuTarget> ParseGpuTarget(std::string_view target_text) {
   const std::string text(target_text);
   const std::vector<std::string> words = absl::StrSplit(text, ',');

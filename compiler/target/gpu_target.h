@@ -38,6 +38,12 @@ struct GpuTarget {
 // Every architecture that a text may name, with its usual facts.
 std::span<const GpuTarget> GpuTable();
 
+// Whether a text names a target of this kind, known or not: it begins with "cuda:" or "opencl:".
+bool NamesGpu(std::string_view text);
+
+// The key under which measurements of like devices are kept: "opencl-generic".
+std::string DeviceClass(const GpuTarget& target);
+
 // InvalidArgument says which word is not known and lists what is.
 absl::StatusOr<GpuTarget> ParseGpuTarget(std::string_view text);
 

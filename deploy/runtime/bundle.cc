@@ -22,6 +22,16 @@ const ArchiveMember* FindMember(const std::vector<ArchiveMember>& members, std::
   return nullptr;
 }
 
+// NAME, NAME1, NAME2 and so on.
+std::vector<std::string_view> NumberedMembers(const std::vector<ArchiveMember>& members, const std::string& name) {
+  std::vector<std::string_view> found;
+  for (;;) {
+    const ArchiveMember* member = FindMember(members, found.empty() ? name : name + std::to_string(found.size()));
+    if (member == nullptr) return found;
+    found.push_back(member->bytes);
+  }
+}
+
 }  // namespace
 
 RuntimeResult<std::shared_ptr<const Bundle>> Bundle::Open(const std::string& path, std::string_view public_key) {
@@ -74,17 +84,22 @@ RuntimeError Bundle::Init(std::string_view file, std::string_view public_key) {
     if (params_.data() == nullptr) return {RuntimeCode::kOutOfMemory, "no memory for its constants"};
     std::memcpy(params_.data(), params->bytes.data(), params->bytes.size());
   }
-  for (int i = 0;; ++i) {
-    const ArchiveMember* image = FindMember(*members, i == 0 ? "image" : "image" + std::to_string(i));
-    if (image == nullptr) break;
-    RuntimeResult<Image> loaded = Image::Load(image->bytes);
+  for (const std::string_view image : NumberedMembers(*members, "image")) {
+    RuntimeResult<Image> loaded = Image::Load(image);
     if (!loaded.ok()) return loaded.error();
     images_.push_back(*std::move(loaded));
   }
-  RuntimeResult<BundleGraph> parsed =
-      ParseGraph(graph->bytes, static_cast<int64_t>(params_.size()), static_cast<int>(images_.size()));
+  for (const std::string_view source : NumberedMembers(*members, "source")) sources_.emplace_back(source);
+  const bool of_device = !sources_.empty();
+  RuntimeResult<BundleGraph> parsed = ParseGraph(graph->bytes, static_cast<int64_t>(params_.size()),
+                                                 static_cast<int>(of_device ? sources_.size() : images_.size()));
   if (!parsed.ok()) return parsed.error();
   graph_ = *std::move(parsed);
+  if (of_device == graph_.device.empty() && !graph_.kernels.empty()) {
+    return {RuntimeCode::kCorrupt, of_device ? "has sources of kernels, but names no device in graph.json"
+                                             : "names a device in graph.json, but has no sources of kernels"};
+  }
+  if (of_device) return {};
   if (RuntimeError missing = CheckCpuFeatures(graph_.features)) return missing.Annotate("made for " + graph_.target);
   for (const BundleKernel& kernel : graph_.kernels) {
     functions_.push_back(images_[kernel.image].Find(kernel.symbol));

@@ -5,6 +5,7 @@
 //   manifest.json   for people and tools: model, target, numeric level, threads, provenance of every kernel
 //   graph.json      the execution plan, see below
 //   image, image1.. kernel images (image.h); usually the first holds all
+//   source, ..      of a bundle for a device in place of images: kernels as text that the device compiles
 //   params          packed constants, each 64-byte aligned; absent when there are none
 //   signature       of a signed bundle (signature.h)
 //
@@ -20,10 +21,20 @@
 //     "copies": [ {"from": I, "to": I} ] }
 //
 // Offsets are multiples of 64. Steps run in order, then the copies. Two tensors whose lives do not meet may share bytes
-// of the arena; those of one step never do. Shape variables, devices and streams will be further fields and a higher
-// version.
+// of the arena; those of one step never do.
+//
+// Version 2, of a bundle for a device, has further fields:
+//
+//   "device": "opencl"       what runs the kernels; tensors lie in its memory, at multiples of kDeviceAlignment
+//   and of each kernel       "image" counts sources
+//     "scratch": [ {"offset": N, "bytes": N} ]       areas of scratch_bytes
+//     "launches": [ {"kernel": .., "grid": [X, Y, Z], "block": [X, Y, Z], "arguments": [I ..]} ]
+//
+// The launches of a step run in order. An argument counts the step's tensors, then the kernel's areas of scratch.
+// Shape variables and streams will be further fields and a higher version.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -33,10 +44,12 @@
 #include "deploy/runtime/aligned_buffer.h"
 #include "deploy/runtime/error.h"
 #include "deploy/runtime/image.h"
+#include "deploy/runtime/opencl_device.h"
 
 namespace hone {
 
-inline constexpr int64_t kGraphVersion = 1;
+inline constexpr int64_t kGraphVersion = 2;
+inline constexpr int64_t kDeviceAlignment = OpenClDevice::kPartAlignment;
 
 struct BundleTensor {
   enum Region : uint8_t { kArena, kParams };
@@ -53,6 +66,16 @@ struct BundlePort {  // an input or output of the model
   int tensor = 0;
 };
 
+struct BundleScratch {
+  int64_t offset = 0, bytes = 0;
+};
+
+struct BundleLaunch {
+  std::string kernel;                      // its name in the source
+  std::array<int64_t, 3> grid{}, block{};  // blocks, and threads of each
+  std::vector<int> arguments;
+};
+
 struct BundleKernel {
   std::string name;  // of the task, for people
   int image = 0;
@@ -62,6 +85,8 @@ struct BundleKernel {
   int64_t thread_scratch_bytes = 0;
   std::string record;  // "" when it was not tuned
   double recorded_us = 0;
+  std::vector<BundleScratch> scratch;  // of a device
+  std::vector<BundleLaunch> launches;
 };
 
 struct BundleStep {
@@ -75,7 +100,8 @@ struct BundleCopy {
 
 struct BundleGraph {
   std::string model, target, features;
-  int threads = 0;  // what it was tuned for; 0: any
+  std::string device;  // "opencl"; "" where the kernels are functions of the host
+  int threads = 0;     // what it was tuned for; 0: any
   int64_t arena_bytes = 0;
   std::vector<BundleTensor> tensors;
   std::vector<BundlePort> inputs, outputs;
@@ -84,7 +110,8 @@ struct BundleGraph {
   std::vector<BundleCopy> copies;
 };
 
-// graph.json. ParseGraph checks every index, offset and size against each other, and `params_bytes` and `images`.
+// graph.json. ParseGraph checks every index, offset and size against each other, and `params_bytes` and `images`: how
+// many images there are, or sources.
 std::string ToJson(const BundleGraph& graph);
 RuntimeResult<BundleGraph> ParseGraph(std::string_view json, int64_t params_bytes, int images);
 
@@ -107,7 +134,8 @@ class Bundle {
   const BundleGraph& graph() const { return graph_; }
   const std::string& manifest() const { return manifest_; }
   const char* params() const { return params_.data(); }
-  HoneKernelFn kernel(int i) const { return functions_[i]; }
+  HoneKernelFn kernel(int i) const { return functions_[i]; }  // where graph().device is ""
+  const std::vector<std::string>& sources() const { return sources_; }
 
  private:
   Bundle() = default;
@@ -117,6 +145,7 @@ class Bundle {
   BundleGraph graph_;
   AlignedBuffer params_;
   std::vector<Image> images_;
+  std::vector<std::string> sources_;
   std::vector<HoneKernelFn> functions_;
 };
 

@@ -1,4 +1,6 @@
 // graph.json: writing it, and reading it with every number checked.
+#include <algorithm>
+#include <array>
 #include <cstdio>
 #include <limits>
 #include <set>
@@ -25,9 +27,9 @@ std::string ListOf(const List& list, Fn item, const char* separator = ",") {
   for (const auto& element : list) text += (text.size() > 1 ? separator : "") + item(element);
   return text + "]";
 }
-template <class T>
-std::string Numbers(const std::vector<T>& numbers) {
-  return ListOf(numbers, [](T number) { return std::to_string(number); });
+template <class List>
+std::string Numbers(const List& numbers) {
+  return ListOf(numbers, [](auto number) { return std::to_string(number); });
 }
 constexpr const char* kLines = ",\n  ";
 
@@ -40,12 +42,22 @@ std::string TensorToJson(const BundleTensor& tensor) {
          ",\"region\":" + (tensor.region == BundleTensor::kParams ? "\"params\"" : "\"arena\"") +
          ",\"offset\":" + std::to_string(tensor.offset) + ",\"bytes\":" + std::to_string(tensor.bytes) + "}";
 }
+std::string ScratchToJson(const BundleScratch& area) {
+  return "{\"offset\":" + std::to_string(area.offset) + ",\"bytes\":" + std::to_string(area.bytes) + "}";
+}
+std::string LaunchToJson(const BundleLaunch& launch) {
+  return "{\"kernel\":" + JsonQuote(launch.kernel) + ",\"grid\":" + Numbers(launch.grid) +
+         ",\"block\":" + Numbers(launch.block) + ",\"arguments\":" + Numbers(launch.arguments) + "}";
+}
 std::string KernelToJson(const BundleKernel& kernel) {
+  const std::string of_device = kernel.launches.empty() ? ""
+                                                        : ",\"scratch\":" + ListOf(kernel.scratch, ScratchToJson) +
+                                                              ",\"launches\":" + ListOf(kernel.launches, LaunchToJson);
   return "{\"name\":" + JsonQuote(kernel.name) + ",\"image\":" + std::to_string(kernel.image) +
          ",\"symbol\":" + JsonQuote(kernel.symbol) + ",\"tensor_bytes\":" + Numbers(kernel.tensor_bytes) +
          ",\"scratch_bytes\":" + std::to_string(kernel.scratch_bytes) +
          ",\"thread_scratch_bytes\":" + std::to_string(kernel.thread_scratch_bytes) +
-         ",\"record\":" + JsonQuote(kernel.record) + ",\"recorded_us\":" + Number(kernel.recorded_us) + "}";
+         ",\"record\":" + JsonQuote(kernel.record) + ",\"recorded_us\":" + Number(kernel.recorded_us) + of_device + "}";
 }
 
 // ---- reading ----
@@ -140,7 +152,8 @@ void ReadTensors(const Json& root, int64_t params_bytes, GraphReader& reader, Bu
     const int64_t limit = tensor.region == BundleTensor::kParams ? params_bytes : graph->arena_bytes;
     tensor.offset = reader.Integer(item, "offset", 0, limit);
     tensor.bytes = reader.Integer(item, "bytes", 0, limit - tensor.offset);
-    if (tensor.offset % 64 != 0) reader.Fail("offset is no multiple of 64");
+    const int64_t alignment = graph->device.empty() ? 64 : kDeviceAlignment;
+    if (tensor.offset % alignment != 0) reader.Fail("offset is no multiple of " + std::to_string(alignment));
     if (reader.failed()) return;
     graph->tensors.push_back(std::move(tensor));
   }
@@ -166,6 +179,29 @@ void ReadPorts(const Json& root, const char* key, const BundleGraph& graph, Grap
   }
 }
 
+std::array<int64_t, 3> ReadExtents(const Json& launch, const char* key, GraphReader& reader) {
+  const std::vector<int64_t> list = reader.Integers<int64_t>(launch, key, 1, kMaxInt);
+  std::array<int64_t, 3> extents{};
+  if (list.size() != extents.size()) reader.Fail(std::string(key) + " has not three numbers");
+  if (!reader.failed()) std::copy(list.begin(), list.end(), extents.begin());
+  return extents;
+}
+
+void ReadLaunches(const Json& item, GraphReader& reader, BundleKernel* kernel) {
+  for (const Json& area : reader.List(item, "scratch")) {
+    const int64_t offset = reader.Integer(area, "offset", 0, kernel->scratch_bytes);
+    kernel->scratch.push_back({offset, reader.Integer(area, "bytes", 0, kernel->scratch_bytes - offset)});
+    if (offset % kDeviceAlignment != 0) reader.Fail("offset is no multiple of " + std::to_string(kDeviceAlignment));
+  }
+  const int64_t arguments = static_cast<int64_t>(kernel->tensor_bytes.size() + kernel->scratch.size());
+  for (const Json& launch : reader.List(item, "launches")) {
+    kernel->launches.push_back({reader.Text(launch, "kernel"), ReadExtents(launch, "grid", reader),
+                                ReadExtents(launch, "block", reader),
+                                reader.Integers<int>(launch, "arguments", 0, arguments - 1)});
+    if (reader.failed()) return;
+  }
+}
+
 void ReadKernels(const Json& root, int images, GraphReader& reader, BundleGraph* graph) {
   for (const Json& item : reader.List(root, "kernels")) {
     reader.At(PlaceOf("kernels", graph->kernels.size()));
@@ -178,6 +214,7 @@ void ReadKernels(const Json& root, int images, GraphReader& reader, BundleGraph*
     kernel.thread_scratch_bytes = reader.Integer(item, "thread_scratch_bytes", 0, kMaxBytes);
     kernel.record = reader.Text(item, "record");
     kernel.recorded_us = reader.Real(item, "recorded_us");
+    if (!graph->device.empty()) ReadLaunches(item, reader, &kernel);
     if (reader.failed()) return;
     graph->kernels.push_back(std::move(kernel));
   }
@@ -265,7 +302,10 @@ std::string ToJson(const BundleGraph& graph) {
   const auto step_to_json = [](const BundleStep& step) {
     return "{\"kernel\":" + std::to_string(step.kernel) + ",\"tensors\":" + Numbers(step.tensors) + "}";
   };
-  return "{\"version\":" + std::to_string(kGraphVersion) + ",\n \"model\":" + JsonQuote(graph.model) +
+  // A runtime of version 1 reads all that it can run.
+  const std::string version =
+      graph.device.empty() ? "1" : std::to_string(kGraphVersion) + ",\n \"device\":" + JsonQuote(graph.device);
+  return "{\"version\":" + version + ",\n \"model\":" + JsonQuote(graph.model) +
          ",\n \"target\":" + JsonQuote(graph.target) + ",\n \"features\":" + JsonQuote(graph.features) +
          ",\n \"threads\":" + std::to_string(graph.threads) +
          ",\n \"arena_bytes\":" + std::to_string(graph.arena_bytes) +
@@ -283,11 +323,17 @@ RuntimeResult<BundleGraph> ParseGraph(std::string_view json, int64_t params_byte
   GraphReader reader;
   reader.At("graph.json: ");
   const int64_t version = reader.Integer(*root, "version", 1, kMaxInt);
-  if (!reader.failed() && version != kGraphVersion) {
+  if (!reader.failed() && version > kGraphVersion) {
     return RuntimeError(RuntimeCode::kUnsupported, "graph.json: version " + std::to_string(version) +
-                                                       ", this runtime reads version " + std::to_string(kGraphVersion));
+                                                       ", this runtime reads versions up to " +
+                                                       std::to_string(kGraphVersion));
   }
   BundleGraph graph;
+  if (version >= 2) graph.device = reader.Text(*root, "device");
+  if (!graph.device.empty() && graph.device != "opencl") {
+    return RuntimeError(RuntimeCode::kUnsupported, "graph.json: device is `" + graph.device +
+                                                       "`, this runtime runs kernels on the host and on `opencl`");
+  }
   graph.model = reader.Text(*root, "model");
   graph.target = reader.Text(*root, "target");
   graph.features = reader.Text(*root, "features");

@@ -1,7 +1,8 @@
 // Memory and threads to run a bundle with. The C interface (hone_runtime.h) is a thin cover over it.
 //
-// The constructor places everything: one arena for inputs, outputs and intermediates, scratch, and for every step the
-// call it makes, so that a run allocates nothing. One thread at a time.
+// Create places everything: one arena for inputs, outputs and intermediates, scratch, and for every step the call it
+// makes, so that a run allocates nothing. Of a bundle for a device the arena is in the device's memory: a run copies
+// inputs there and outputs back. One thread at a time.
 #pragma once
 
 #include <memory>
@@ -10,6 +11,7 @@
 
 #include "deploy/runtime/aligned_buffer.h"
 #include "deploy/runtime/bundle.h"
+#include "deploy/runtime/device_steps.h"
 #include "deploy/runtime/thread_pool.h"
 
 namespace hone {
@@ -23,7 +25,7 @@ class Instance {
   static RuntimeResult<std::unique_ptr<Instance>> Create(std::shared_ptr<const Bundle> bundle, const Options& options);
 
   const Bundle& bundle() const { return *bundle_; }
-  int threads() const { return pool_->threads(); }
+  int threads() const { return pool_->threads(); }  // of the host
 
   // -1 when there is none of that name.
   int FindInput(std::string_view name) const;
@@ -49,13 +51,18 @@ class Instance {
     HoneCall call;
   };
   Instance() = default;
+  RuntimeError PlaceOnHost();
+  RuntimeError PlaceOnDevice();
+  RuntimeError RunOnHost();
   void Rebind(int tensor, char* data);
 
   std::shared_ptr<const Bundle> bundle_;
   std::unique_ptr<ThreadPool> pool_;
   AlignedBuffer arena_, scratch_, thread_scratch_;
-  std::vector<char*> data_;      // of each tensor
-  std::vector<void*> pointers_;  // the calls' tensors, one after another
+  std::unique_ptr<DeviceSteps> device_;  // of a bundle for one: it has the tensors, `arena_` its inputs and outputs
+  std::vector<char*> own_;               // the instance's own memory of each tensor; null where only the device has it
+  std::vector<char*> data_;              // where each tensor is now
+  std::vector<void*> pointers_;          // the calls' tensors, one after another
   std::vector<Call> calls_;
   std::vector<char> input_set_;
   std::vector<double> step_us_;

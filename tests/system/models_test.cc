@@ -57,6 +57,14 @@ class Network : public testing::TestWithParam<const char*> {
     return model;
   }
 
+  // A graph of models/exported with weights.
+  std::string Filled(const std::string& name) const {
+    const Finished fill = RunProgram(
+        folder_, python_, {Script("fill_weights.py"), Script("exported/" + name + ".onnx"), "-o", folder_.path()});
+    EXPECT_EQ(fill.code, 0) << fill.errors;
+    return folder_ / (name + ".onnx");
+  }
+
   TempFolder folder_;
   std::string python_, models_;
 };
@@ -81,11 +89,7 @@ TEST_P(Tuned, AgreesWithOnnxRuntime) {
 
 using Exported = Network;
 TEST_P(Exported, AgreesWithOnnxRuntime) {
-  const Finished fill = RunProgram(
-      folder_, python_,
-      {Script("fill_weights.py"), Script("exported/" + std::string(GetParam()) + ".onnx"), "-o", folder_.path()});
-  ASSERT_EQ(fill.code, 0) << fill.errors;
-  const std::string model = folder_ / (std::string(GetParam()) + ".onnx");
+  const std::string model = Filled(GetParam());
   ExpectAgreesWithOnnxRuntime(model, Compile(model, {"--untuned"}));
 }
 
@@ -111,6 +115,28 @@ TEST_P(WithoutBfloat16, LevelBf16IsFloat32AndSaysSo) {
   EXPECT_THAT(compile.errors, testing::HasSubstr("no instruction that multiplies bfloat16"));
   ExpectAgreesWithOnnxRuntime(model, bundle);
 }
+
+// Through the C interface, with the kernels on the first OpenCL device: PoCL, where there is no other.
+class OnOpenCl : public Network {
+ protected:
+  void SetUp() override {
+    Network::SetUp();
+    if (IsSkipped()) return;
+    setenv("POCL_CACHE_DIR", folder_.path().c_str(), 1);  // where it keeps what it compiled
+    const Finished doctor = RunProgram(folder_, "hone", {"doctor", "--json"});
+    for (const auto& row : JsonLines(doctor.output)) {
+      if (row.value("check", "") == "opencl" && !row.value("ok", false)) GTEST_SKIP() << row.dump();
+    }
+  }
+  void ExpectAgreesOnDevice(const std::string& model) const {
+    const std::string bundle = Compile(model, {"--target", "opencl:generic"});
+    ExpectAgreesWithOnnxRuntime(model, bundle, {"--seeds", "3"});
+  }
+};
+TEST_P(OnOpenCl, AgreesWithOnnxRuntime) { ExpectAgreesOnDevice(models_ + "/" + GetParam() + ".onnx"); }
+
+using ExportedOnOpenCl = OnOpenCl;
+TEST_P(ExportedOnOpenCl, AgreesWithOnnxRuntime) { ExpectAgreesOnDevice(Filled(GetParam())); }
 
 // Activations of either sign: what the products read is integers, and the outputs are those of ONNX Runtime's integer
 // kernels up to one quantisation step for 99.9 %.
@@ -150,6 +176,8 @@ INSTANTIATE_TEST_SUITE_P(Models, Untuned, testing::Values("mlp", "resnet18", "re
 INSTANTIATE_TEST_SUITE_P(Models, Tuned, testing::Values("mlp", "resnet18", "mobilenetv2"), Name);
 INSTANTIATE_TEST_SUITE_P(Models, Bfloat16, testing::Values("resnet18", "resnet50", "bert_base"), Name);
 INSTANTIATE_TEST_SUITE_P(Models, WithoutBfloat16, testing::Values("mlp"), Name);
+INSTANTIATE_TEST_SUITE_P(Models, OnOpenCl, testing::Values("mlp", "resnet18"), Name);
+INSTANTIATE_TEST_SUITE_P(Models, ExportedOnOpenCl, testing::Values("bert"), Name);
 INSTANTIATE_TEST_SUITE_P(Models, Quantised, testing::Values("uint8", "int8"), Name);
 INSTANTIATE_TEST_SUITE_P(Models, QuantisedLayers, testing::Values("uint8", "int8"), Name);
 INSTANTIATE_TEST_SUITE_P(Models, Exported,

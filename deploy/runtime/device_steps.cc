@@ -1,0 +1,113 @@
+#include "deploy/runtime/device_steps.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <string>
+#include <utility>
+
+#include "deploy/runtime/clock.h"
+
+namespace hone {
+namespace {
+
+// Buffers of the device; tensors and areas of scratch are parts of them.
+enum : size_t { kArena, kParams, kScratch, kBuffers };
+
+RuntimeResult<std::unique_ptr<OpenClDevice>> OpenDevice() {
+  if (const char* number = std::getenv("HONE_OPENCL_DEVICE"))
+    return OpenClDevice::Open(std::strtoul(number, nullptr, 10));
+  const RuntimeResult<std::vector<OpenClFacts>> devices = OpenClDevice::List();
+  if (!devices.ok()) return devices.error();
+  const auto gpu =
+      std::find_if(devices->begin(), devices->end(), [](const OpenClFacts& facts) { return !facts.is_cpu; });
+  return OpenClDevice::Open(gpu == devices->end() ? 0 : static_cast<size_t>(gpu - devices->begin()));
+}
+
+}  // namespace
+
+RuntimeResult<std::unique_ptr<DeviceSteps>> DeviceSteps::Create(const Bundle& bundle) {
+  std::unique_ptr<DeviceSteps> steps(new DeviceSteps(bundle));
+  RuntimeResult<std::unique_ptr<OpenClDevice>> device = OpenDevice();
+  if (!device.ok()) return device.error().Annotate("made for " + bundle.graph().target);
+  steps->device_ = *std::move(device);
+  if (RuntimeError error = steps->device_->Build(bundle.sources())) {
+    return RuntimeError(RuntimeCode::kUnsupported, error.message());
+  }
+  if (RuntimeError error = steps->Allocate()) return error;
+  return steps;
+}
+
+RuntimeError DeviceSteps::Allocate() {
+  const BundleGraph& graph = bundle_.graph();
+  int64_t params = 0, scratch = 0;
+  std::vector<OpenClDevice::Part> parts;
+  for (const BundleTensor& tensor : graph.tensors) {
+    const bool constant = tensor.region == BundleTensor::kParams;
+    if (constant) params = std::max(params, tensor.offset + tensor.bytes);
+    buffer_of_tensor_.push_back(kBuffers + parts.size());
+    parts.push_back({constant ? kParams : kArena, tensor.offset, tensor.bytes});
+  }
+  std::vector<size_t> first_area;  // of each kernel
+  for (const BundleKernel& kernel : graph.kernels) {
+    first_area.push_back(kBuffers + parts.size());
+    for (const BundleScratch& area : kernel.scratch) parts.push_back({kScratch, area.offset, area.bytes});
+    scratch = std::max(scratch, kernel.scratch_bytes);
+  }
+  const int64_t bytes[kBuffers] = {graph.arena_bytes, params, scratch};
+  if (RuntimeError error = device_->Allocate(bytes, parts)) return error;
+  for (const BundleStep& step : graph.steps) {
+    const size_t kernel = static_cast<size_t>(step.kernel);
+    std::vector<OpenClDevice::Launch>& launches = launches_.emplace_back();
+    for (const BundleLaunch& launch : graph.kernels[kernel].launches) {
+      launches.push_back({launch.kernel, launch.grid, launch.block, {}});
+      for (const int argument : launch.arguments) {
+        const size_t at = static_cast<size_t>(argument), tensors = step.tensors.size();
+        launches.back().buffers.push_back(at < tensors ? buffer_of_tensor_[static_cast<size_t>(step.tensors[at])]
+                                                       : first_area[kernel] + at - tensors);
+      }
+    }
+  }
+  return device_->Write(kParams, bundle_.params(), params);
+}
+
+RuntimeError DeviceSteps::RunStep(size_t step) {
+  for (const OpenClDevice::Launch& launch : launches_[step]) {
+    if (RuntimeError error = device_->Start(launch)) return error;
+  }
+  return {};
+}
+
+RuntimeError DeviceSteps::Run(const std::vector<char*>& data, std::vector<double>* step_us) {
+  const BundleGraph& graph = bundle_.graph();
+  const auto bytes = [&](int tensor) { return graph.tensors[static_cast<size_t>(tensor)].bytes; };
+  const auto buffer = [&](int tensor) { return buffer_of_tensor_[static_cast<size_t>(tensor)]; };
+  for (const BundlePort& input : graph.inputs) {
+    const char* from = data[static_cast<size_t>(input.tensor)];
+    if (RuntimeError error = device_->Write(buffer(input.tensor), from, bytes(input.tensor))) return error;
+  }
+  double before = step_us == nullptr ? 0 : NowUs();
+  for (size_t s = 0; s < launches_.size(); ++s) {
+    RuntimeError error = RunStep(s);
+    if (error.ok() && step_us != nullptr) error = device_->Finish();
+    if (error) {
+      const BundleKernel& kernel = graph.kernels[static_cast<size_t>(graph.steps[s].kernel)];
+      return error.Annotate("step " + std::to_string(s) + ", kernel `" + kernel.name + "`");
+    }
+    if (step_us == nullptr) continue;
+    const double after = NowUs();
+    (*step_us)[s] = after - std::exchange(before, after);
+  }
+  for (const BundleCopy& copy : graph.copies) {
+    if (RuntimeError error = device_->Copy(buffer(copy.from), buffer(copy.to), bytes(copy.to))) return error;
+  }
+  if (RuntimeError error = device_->Finish()) {
+    return error.Annotate("the device stopped within a run; make a new instance");
+  }
+  for (const BundlePort& output : graph.outputs) {
+    char* to = data[static_cast<size_t>(output.tensor)];
+    if (RuntimeError error = device_->Read(buffer(output.tensor), to, bytes(output.tensor))) return error;
+  }
+  return {};
+}
+
+}  // namespace hone

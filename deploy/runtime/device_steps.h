@@ -1,0 +1,35 @@
+// The steps of a bundle on a device (bundle.h): constants and the arena are in the device's memory, of the host's only
+// inputs and outputs are seen.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "deploy/runtime/bundle.h"
+#include "deploy/runtime/opencl_device.h"
+
+namespace hone {
+
+class DeviceSteps {
+ public:
+  // Opens the device (the one that the environment variable HONE_OPENCL_DEVICE counts, in the order of `hone doctor`;
+  // the first that is no CPU; the first), compiles the kernels, allocates all memory and copies the constants.
+  // kUnsupported where there is no such device, or it refuses a kernel. `bundle` outlives the result.
+  static RuntimeResult<std::unique_ptr<DeviceSteps>> Create(const Bundle& bundle);
+
+  // `data`: where in the host's memory each tensor is that is an input or output. With `step_us` every step is waited
+  // for, and its microseconds are written there. kKernelFailed names the step; the device may be lost then.
+  RuntimeError Run(const std::vector<char*>& data, std::vector<double>* step_us);
+
+ private:
+  explicit DeviceSteps(const Bundle& bundle) : bundle_(bundle) {}
+  RuntimeError Allocate();
+  RuntimeError RunStep(size_t step);
+
+  const Bundle& bundle_;
+  std::unique_ptr<OpenClDevice> device_;
+  std::vector<size_t> buffer_of_tensor_;                     // the device's numbers
+  std::vector<std::vector<OpenClDevice::Launch>> launches_;  // of each step
+};
+
+}  // namespace hone
