@@ -1,5 +1,6 @@
 // Statements: what loops, blocks and conditions make known to what is inside them.
 #include "compiler/arith/analyzer_impl.h"
+#include "compiler/ir/condition.h"
 #include "compiler/ir/visit.h"
 
 namespace hone {
@@ -51,11 +52,11 @@ class StmtSimplifier {
     }
     Stmt yes, no;
     {
-      const ConstraintScope inside(known_, condition);
+      const ConstraintScope inside(known_, LastingPart(condition));
       yes = Visit(branch.yes);
     }
     if (branch.no) {
-      const ConstraintScope inside(known_, MakeNot(condition));
+      const ConstraintScope inside(known_, LastingPart(MakeNot(condition)));
       no = Visit(branch.no);
     }
     if (condition.SameAs(branch.condition) && yes.SameAs(branch.yes) && no.SameAs(branch.no)) return s;

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "absl/container/flat_hash_map.h"
+#include "compiler/ir/condition.h"
 #include "compiler/ir/effects.h"
 #include "compiler/ir/shared_results.h"
 #include "compiler/ir/visit.h"
@@ -77,10 +78,10 @@ class AccessWalk {
   void Do(const IfThen& branch) {
     Loads(branch.condition);
     {
-      const Under holds(*this, branch.condition);
+      const Under holds(*this, LastingPart(branch.condition));
       Walk(branch.yes);
     }
-    const Under fails(*this, MakeNot(branch.condition));
+    const Under fails(*this, LastingPart(MakeNot(branch.condition)));
     Walk(branch.no);
   }
   void Do(const While& loop) {  // its condition may change in the body, so nothing holds there for long

@@ -29,6 +29,12 @@ Expr Conjunction(std::span<const Expr> parts) {
   return condition;
 }
 
+Expr LastingPart(const Expr& condition) {
+  std::vector<Expr> parts = Conjuncts(condition);
+  std::erase_if(parts, [](const Expr& part) { return !IsPure(part); });
+  return Conjunction(parts);
+}
+
 std::optional<Expr> AtMostZero(const Expr& comparison) {
   const Binary* c = comparison.As<Binary>();
   if (c == nullptr || c->a.type().code != TypeCode::kInt || !c->a.type().is_scalar()) return std::nullopt;

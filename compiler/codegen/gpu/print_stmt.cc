@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "compiler/codegen/gpu/lane_printer.h"
+#include "compiler/ir/condition.h"
 #include "compiler/ir/effects.h"
 #include "compiler/ir/visit.h"
 #include "compiler/support/check.h"
@@ -59,7 +60,7 @@ void LanePrinter::OnFor(const For& loop) {
 void LanePrinter::OnBranch(const IfThen& branch) {
   Open(absl::StrCat("if (", Value(branch.condition), ") {"));
   {
-    const ConstraintScope inside(known_, branch.condition);
+    const ConstraintScope inside(known_, LastingPart(branch.condition));
     OnStmt(branch.yes);
   }
   if (branch.no) {

@@ -227,6 +227,24 @@ TEST(SimplifyStmt, KnowsLoopsAndConditions) {
   EXPECT_TRUE(Simplify(simple).SameAs(simple));
 }
 
+// What was read from memory may have been written since; what variables say has not changed.
+TEST(SimplifyStmt, AsksMemoryAgain) {
+  const Var n("n");
+  const Buffer a("A", kInt32, {1});
+  const Expr small = And(Expr(n) < 3, MakeLoad(a, {0}) < 5);
+  const Stmt store = Stmt::Make(Store{a, {0}, MakeLoad(a, {0}) + 4});
+  const Stmt again = MakeSeq({store, Stmt::Make(IfThen{small, store, store})});
+  const Stmt simple = Simplify(Stmt::Make(IfThen{small, again, again}));
+  const IfThen* outer = simple.As<IfThen>();
+  ASSERT_NE(outer, nullptr);
+  const IfThen* under = outer->yes.As<Seq>()->stmts[1].As<IfThen>();
+  ASSERT_NE(under, nullptr) << ToText(simple);
+  EXPECT_TRUE(LoadsFrom(under->condition, a) && !UsesVar(under->condition, n)) << ToText(simple);
+  const IfThen* otherwise = outer->no.As<Seq>()->stmts[1].As<IfThen>();
+  ASSERT_NE(otherwise, nullptr) << ToText(simple);
+  EXPECT_TRUE(LoadsFrom(otherwise->condition, a) && UsesVar(otherwise->condition, n)) << ToText(simple);
+}
+
 // ---- Properties
 
 class RandomExprs {
