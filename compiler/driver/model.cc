@@ -159,8 +159,8 @@ absl::StatusOr<ResolvedSettings> Resolve(const BuildSettings& settings) {
   resolved.numeric = ParseNumericLevel(settings.numeric_text).value_or(NumericLevel::kDefault);
   if (resolved.numeric == NumericLevel::kBf16 && !MultipliesBfloat16(resolved.target.features)) {
     std::fprintf(stderr,
-                 "numeric level bf16: %s has no instruction that multiplies bfloat16, so products stay in float32, as "
-                 "with --numeric default\n",
+                 "numeric level bf16: %s has no instruction that multiplies bfloat16 faster than float32, so products "
+                 "stay in float32, as with --numeric default\n",
                  resolved.target.text.c_str());
   }
   HONE_ASSIGN_OR_RETURN(const MachineFacts facts, FindMachineFacts(resolved.target, settings.machine_text));

@@ -39,9 +39,10 @@ absl::Status KeepChannelsFirst(Graph& graph);
 // A reshape in front of a product rises above what computes the operand, so that nothing stands between the two.
 absl::Status RaiseReshapes(Graph& graph);
 
-// Products of a float32 operand and a constant of float32 round both to bfloat16, where an instruction of a target with
-// these features multiplies bfloat16 in them; sums stay float32. An operand is rounded as close to where it is made as
-// transposes and reshapes allow. Not one of Optimize's: it is what numeric level bf16 allows (compiler/ir/numeric.h).
+// Products of a float32 operand and a constant of float32 round both to bfloat16, where a target with these
+// features has an instruction for them that is faster than float32's; sums stay float32. An operand is rounded as close
+// to where it is made as transposes and reshapes allow. Not one of Optimize's: it is what numeric level bf16 allows
+// (compiler/ir/numeric.h).
 absl::Status Bfloat16Products(Graph& graph, const std::set<std::string>& features);
 // Whether there is such an instruction at all.
 bool MultipliesBfloat16(const std::set<std::string>& features);

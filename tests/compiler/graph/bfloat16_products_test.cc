@@ -13,7 +13,8 @@ namespace {
 using Ints = std::vector<int64_t>;
 using Features = std::set<std::string>;
 
-const Features kVectors = {"avx512f", "avx512bf16"}, kTiles = {"avx512f", "avx512bf16", "amx-tile", "amx-bf16"};
+const Features kVectors = {"avx512f", "avx512bf16"}, kSlowVectors = {"avx512f", "avx512bf16", "avx512fp16"},
+               kTiles = {"avx512f", "avx512bf16", "avx512fp16", "amx-tile", "amx-bf16"};
 constexpr double kRoundoff = 0x1p-8;  // of bfloat16
 
 Graph Rounded(const Net& net, const Features& features = kVectors) {
@@ -84,6 +85,7 @@ TEST_P(Bfloat16NearMiss, StaysFloat32) {
 }
 const NearMiss kNearMisses[] = {
     {"NoInstruction", Dense, {"avx512f", "avx512vnni", "amx-tile", "amx-int8"}},
+    {"VectorsThatAreSlower", Dense, kSlowVectors},
     {"TilesTooFewRows",
      [](Net& net) {
        net.Output(net.Op("dense", {net.Input({1, 32}), net.Constant({32, 16}, 1)}));
