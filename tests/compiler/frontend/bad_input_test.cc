@@ -9,8 +9,6 @@
 #include <fstream>
 
 #include "compiler/frontend/onnx_import.h"
-#include "compiler/graph/planner.h"
-#include "compiler/support/random.h"
 #include "tests/compiler/frontend/onnx_builder.h"
 
 namespace hone {
@@ -327,27 +325,6 @@ TEST(ExternalDataTest, Refusals) {
               HasSubstr("it holds 8 bytes, its shape takes 16"));
   EXPECT_THAT(ErrorOf(WithExternal("", 4).Bytes(), path), HasSubstr("relative"));
   EXPECT_THAT(ErrorOf(WithExternal("w.bin", 4).Bytes(), ""), HasSubstr("no place to look"));
-}
-
-// Bytes changed at random: an error or a graph that can be planned, never a crash.
-TEST(BadInput, MutatedModels) {
-  const std::string bytes = Convolution().Bytes();
-  int imported = 0;
-  for (uint64_t seed = 0; seed < 3000; ++seed) {
-    Random random(seed);
-    std::string mutated = bytes;
-    const int changes = 1 + static_cast<int>(random.Below(4));
-    for (int i = 0; i < changes; ++i) mutated[random.Below(mutated.size())] = static_cast<char>(random.Below(256));
-    const absl::StatusOr<Graph> graph = ImportOnnxBytes(mutated, "");
-    if (!graph.ok()) {
-      EXPECT_TRUE(IsImportError(graph.status())) << "seed " << seed;
-      continue;
-    }
-    ++imported;
-    const absl::StatusOr<Plan> plan = MakePlan(*graph);
-    EXPECT_TRUE(plan.ok()) << "seed " << seed << ": " << plan.status();
-  }
-  EXPECT_GT(imported, 0);
 }
 
 }  // namespace
