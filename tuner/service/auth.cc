@@ -19,17 +19,18 @@ int64_t SteadyMicros() {
   return std::chrono::duration_cast<std::chrono::microseconds>(now).count();
 }
 
+absl::Status IsRevoked(const std::string& certificate) {
+  return absl::PermissionDeniedError(absl::StrCat(certificate, " was revoked; ask for another one (hone ca issue)"));
+}
+
 // Whom the authority issued a certificate to. The handshake has verified it.
 absl::StatusOr<Caller> HolderOf(const std::string& pem, const RevocationList& revoked) {
   HONE_ASSIGN_OR_RETURN(const CertificateSubject subject, SubjectOf(pem));
-  if (revoked.Has(subject.serial)) {
-    return absl::PermissionDeniedError(
-        absl::StrCat("the certificate of ", subject.name, " was revoked; ask for another one (hone ca issue)"));
-  }
+  if (revoked.Has(subject.serial)) return IsRevoked(absl::StrCat("the certificate of ", subject.name));
   const std::optional<Role> role = RoleFromName(subject.role);
   if (role.has_value() && IsTenantName(subject.tenant)) {
     const std::string name = absl::StrCat("certificate of ", subject.name, ", ", subject.role, " of ", subject.tenant);
-    return Caller{*role, TenantOf(subject.tenant), name, nullptr};
+    return Caller{*role, TenantOf(subject.tenant), name, nullptr, subject.serial};
   }
   return absl::UnauthenticatedError(
       absl::StrCat("the certificate of ", subject.name, " names no role and tenant (OU \"", subject.role, "\", O \"",
@@ -67,7 +68,7 @@ absl::StatusOr<Caller> Gate::WhoCalls(const grpc::ServerContextBase& context) co
     if (caller != nullptr) return *caller;
     return absl::PermissionDeniedError("the token is none of the daemon's: check --token-file");
   }
-  if (IsUnixAddress(context.peer())) return Caller{Role::kAdmin, TenantOf("local"), "", nullptr};
+  if (IsUnixAddress(context.peer())) return Caller{Role::kAdmin, TenantOf("local"), "", nullptr, ""};
   const std::vector<grpc::string_ref> certificates =
       context.auth_context()->FindPropertyValues(GRPC_X509_PEM_CERT_PROPERTY_NAME);
   if (certificates.size() == 1) return HolderOf(std::string(certificates[0].data(), certificates[0].size()), *revoked);
@@ -86,6 +87,15 @@ absl::StatusOr<Caller> Gate::Admit(const grpc::ServerContextBase& context, const
   }
   if (policy.streams && !caller.name.empty()) { HONE_ASSIGN_OR_RETURN(caller.stream, meter_.OpenStream(caller.name)); }
   return caller;
+}
+
+absl::Status Gate::CheckAgain(const Caller& caller) const {
+  std::shared_ptr<const RevocationList> revoked;
+  {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    revoked = revoked_;
+  }
+  return revoked->Has(caller.serial) ? IsRevoked("the " + caller.name) : absl::OkStatus();
 }
 
 }  // namespace hone

@@ -34,7 +34,11 @@ class Gate {
     return Admit(context, PolicyOf<Method>::kPolicy);
   }
 
-  // From the next call on, on connections that are open too.
+  // Of a caller that was admitted and whose call goes on, before each message of a stream: PermissionDenied when its
+  // certificate has been revoked meanwhile.
+  absl::Status CheckAgain(const Caller& caller) const;
+
+  // From the next call, and the next message of a stream, on; on connections that are open too.
   void SetTokens(TokenTable tokens);
   void SetRevoked(RevocationList revoked);
 

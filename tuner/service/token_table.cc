@@ -40,7 +40,7 @@ absl::StatusOr<TokenTable> TokenTable::Read(const std::string& path) {
     };
     const std::vector<std::string> words = absl::StrSplit(line, absl::ByAnyChar(" \t\r"), absl::SkipEmpty());
     if (words.empty() || words[0][0] == '#') continue;
-    Caller caller{Role::kAdmin, TenantOf("local"), "", nullptr};
+    Caller caller{Role::kAdmin, TenantOf("local"), "", nullptr, ""};
     if (words.size() == 3) {
       const std::optional<Role> role = RoleFromName(words[0]);
       if (!role.has_value()) {

@@ -23,6 +23,7 @@ struct Caller {
   Tenant tenant;
   std::string name;  // what limits go by, and messages: "token 3f2a91bc"; empty: the owner, who has none
   std::shared_ptr<const void> stream;  // while the call lives, where its method streams
+  std::string serial;                  // of the certificate it showed; empty: it showed none
 };
 
 class TokenTable {

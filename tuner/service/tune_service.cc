@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/support/crash_point.h"
+#include "compiler/support/status_macros.h"
 #include "database/record_json.h"
 #include "proto/rpc/channel.h"
 #include "proto/rpc/status.h"
@@ -72,7 +73,7 @@ class TuneService : public v1::Tune::WithCallbackMethod_Watch<v1::Tune::Service>
       };
       return new Refused(ToGrpc(caller.status()));
     }
-    return StartWatch(core_, *caller, *request);
+    return StartWatch(core_, gate_, *caller, *request);
   }
 
   grpc::Status Stop(grpc::ServerContext* context, const v1::StopRequest* request, v1::JobSnapshot* reply) override {
@@ -205,6 +206,7 @@ class TuneService : public v1::Tune::WithCallbackMethod_Watch<v1::Tune::Service>
         v1::Record& record = page->rows[i].record;
         record.set_origin(page->rows[i].origin);
         record.set_best(page->best[i]);
+        if (const absl::Status again = gate_.CheckAgain(*caller); !again.ok()) return ToGrpc(again);
         if (!writer->Write(record)) return {grpc::StatusCode::CANCELLED, "the caller has gone"};
         --left;
       }
@@ -224,6 +226,7 @@ class TuneService : public v1::Tune::WithCallbackMethod_Watch<v1::Tune::Service>
       v1::ExportChunk chunk;
       for (size_t at = 0; at < lines.size(); at += kChunkBytes) {
         chunk.set_lines(lines.substr(at, kChunkBytes));
+        HONE_RETURN_IF_ERROR(gate_.CheckAgain(*caller));
         if (!writer->Write(chunk)) return absl::CancelledError("the caller has gone");
       }
       return absl::OkStatus();
@@ -247,6 +250,7 @@ class TuneService : public v1::Tune::WithCallbackMethod_Watch<v1::Tune::Service>
     };
     v1::ExportChunk chunk;
     while (reader->Read(&chunk)) {
+      if (const absl::Status again = gate_.CheckAgain(*caller); !again.ok()) return ToGrpc(again);
       waiting += chunk.lines();
       const size_t end = waiting.rfind('\n');
       if (end == std::string::npos && waiting.size() > kLongestLine) {

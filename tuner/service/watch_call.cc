@@ -4,15 +4,16 @@
 #include <optional>
 
 #include "proto/rpc/status.h"
+#include "tuner/service/auth.h"
 #include "tuner/service/core.h"
-#include "tuner/service/token_table.h"
 
 namespace hone {
 namespace {
 
 class WatchCall : public grpc::ServerWriteReactor<v1::JobEvent> {
  public:
-  WatchCall(Core& core, const Caller& caller, const v1::WatchRequest& request) : core_(core), stream_(caller.stream) {
+  WatchCall(Core& core, const Gate& gate, const Caller& caller, const v1::WatchRequest& request)
+      : core_(core), gate_(gate), caller_(caller) {
     const uint64_t tenant = caller.tenant.id;
     const absl::StatusOr<v1::JobSnapshot> first = core.Snapshot(tenant, request.job_id(), false);
     if (!first.ok()) {
@@ -51,6 +52,7 @@ class WatchCall : public grpc::ServerWriteReactor<v1::JobEvent> {
   void WriteNext() {
     if (over_) return;
     if (cancelled_) return End(grpc::Status::CANCELLED);
+    if (const absl::Status status = gate_.CheckAgain(caller_); !status.ok()) return End(ToGrpc(status));
     if (!next_.has_value()) {
       if (last_) End(grpc::Status::OK);
       return;
@@ -68,7 +70,8 @@ class WatchCall : public grpc::ServerWriteReactor<v1::JobEvent> {
   }
 
   Core& core_;
-  const std::shared_ptr<const void> stream_;  // one of those the caller may have open
+  const Gate& gate_;
+  const Caller caller_;  // with its stream, one of those it may have open
   uint64_t watch_ = 0;
   std::mutex mutex_;
   bool writing_ = false, last_ = false, over_ = false, cancelled_ = false;
@@ -79,8 +82,9 @@ class WatchCall : public grpc::ServerWriteReactor<v1::JobEvent> {
 
 }  // namespace
 
-grpc::ServerWriteReactor<v1::JobEvent>* StartWatch(Core& core, const Caller& caller, const v1::WatchRequest& request) {
-  return new WatchCall(core, caller, request);
+grpc::ServerWriteReactor<v1::JobEvent>* StartWatch(Core& core, const Gate& gate, const Caller& caller,
+                                                   const v1::WatchRequest& request) {
+  return new WatchCall(core, gate, caller, request);
 }
 
 }  // namespace hone

@@ -1,5 +1,5 @@
 // A client that watches a job: a snapshot first, then news, at most one message on its way. A client that reads slowly
-// gets fewer snapshots, never a queue of them.
+// gets fewer snapshots, never a queue of them. One whose certificate is revoked gets no more.
 #pragma once
 
 #include <memory>
@@ -10,9 +10,11 @@
 namespace hone {
 
 class Core;
+class Gate;
 struct Caller;
 
 // Owns itself; starts at once. NOT_FOUND when the caller's tenant has no such job.
-grpc::ServerWriteReactor<v1::JobEvent>* StartWatch(Core& core, const Caller& caller, const v1::WatchRequest& request);
+grpc::ServerWriteReactor<v1::JobEvent>* StartWatch(Core& core, const Gate& gate, const Caller& caller,
+                                                   const v1::WatchRequest& request);
 
 }  // namespace hone

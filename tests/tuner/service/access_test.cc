@@ -103,6 +103,22 @@ const google::protobuf::Message& EmptyRequest(const Method& method) {
   return *google::protobuf::MessageFactory::generated_factory()->GetPrototype(method.descriptor->input_type());
 }
 
+v1::SubmitRequest Job(const std::string& id, int threads) {
+  v1::SubmitRequest request;
+  request.set_request_id(id);
+  request.set_threads(threads);
+  request.set_numeric(v1::NUMERIC_DEFAULT);
+  request.set_max_trials(10);
+  v1::TaskSpec& task = *request.add_tasks();
+  task.mutable_workload()->set_name("conv2d_1");
+  task.mutable_workload()->set_text("text of conv2d_1");
+  task.mutable_workload()->set_hash(Sha256(task.workload().text()));
+  task.mutable_workload()->set_flop(1e6);
+  task.set_weight(1);
+  task.set_default_trace("conv2d_1 default");
+  return request;
+}
+
 // A daemon on the network with TLS, and an authority that issues to the roles of two tenants, vision and speech.
 class Access : public testing::Test {
  protected:
@@ -209,6 +225,24 @@ TEST_F(Access, RevokedCertificatesAreRefusedWithoutARestart) {
   EXPECT_TRUE(Call(*other, "/hone.v1.Tune/ListJobs", list).status.ok());
 }
 
+// A watch that is open when its certificate is revoked ends before its job does.
+TEST_F(Access, AWatchEndsWhenItsCertificateIsRevoked) {
+  const auto revoked = As("viewer", "vision"), owner = As("client", "vision");
+  const uint64_t job = Call(*owner, "/hone.v1.Tune/Submit", Job("waits", 99)).First<v1::SubmitReply>().job_id();
+  v1::WatchRequest request;
+  request.set_job_id(job);
+  request.set_interval_ms(50);
+  const auto context = revoked->Context(absl::Seconds(60));
+  const auto watch = v1::Tune::NewStub(revoked->channel())->Watch(context.get(), request);
+  v1::JobEvent event;
+  ASSERT_TRUE(watch->Read(&event) && watch->Read(&event)) << "it is open";
+  ASSERT_EQ(RevokeCertificates(folder_ / "ca", "viewer", "vision").value(), 1);
+  while (watch->Read(&event)) EXPECT_EQ(event.snapshot().state(), v1::JOB_WAITING);
+  const grpc::Status status = watch->Finish();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::PERMISSION_DENIED) << status.error_message();
+  EXPECT_THAT(status.error_message(), HasSubstr("was revoked"));
+}
+
 TEST_F(Access, EveryMethodIsForItsRolesAlone) {
   std::map<std::string, std::unique_ptr<DaemonClient>> callers;
   for (const char* role : kRoleNames) callers[role] = As(role, "vision");
@@ -253,22 +287,6 @@ TEST(AccessByToken, EveryMethodIsForItsRolesAlone) {
           << method.path() << " as " << role;
     }
   }
-}
-
-v1::SubmitRequest Job(const std::string& id, int threads) {
-  v1::SubmitRequest request;
-  request.set_request_id(id);
-  request.set_threads(threads);
-  request.set_numeric(v1::NUMERIC_DEFAULT);
-  request.set_max_trials(10);
-  v1::TaskSpec& task = *request.add_tasks();
-  task.mutable_workload()->set_name("conv2d_1");
-  task.mutable_workload()->set_text("text of conv2d_1");
-  task.mutable_workload()->set_hash(Sha256(task.workload().text()));
-  task.mutable_workload()->set_flop(1e6);
-  task.set_weight(1);
-  task.set_default_trace("conv2d_1 default");
-  return request;
 }
 
 // One tenant's jobs, workers, records and workloads are not there for another, whatever it asks and says.
