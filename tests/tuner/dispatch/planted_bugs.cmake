@@ -106,3 +106,18 @@ planted_bug(what_a_sandbox_lacks_is_not_noted result_rules.cc "Leases.*"
 planted_bug(a_fault_of_the_machine_is_forgotten result_rules.cc "Jobs.*"
   [[  job.worker_fault = outcome.kind() == v1::OUTCOME_INFRA ? outcome.detail() : "";]]
   [[]])
+planted_bug(an_unlikely_ratio_is_believed result_rules.cc "Duels.*"
+  [[  if (!expected || !possible) return;]]
+  [[]])
+planted_bug(who_measured_first_confirms fleet_rules.cc "FirstResults.*"
+  [[      if (trial.not_by_until <= now || trial.not_by != worker.hello.worker_name()) return id;]]
+  [[      if (trial.not_by_until >= 0) return id;]])
+planted_bug(a_back_off_has_no_end settle.cc "Leases.*"
+  [[      if (trial.not_before <= now) leases.EndDelay(trial);]]
+  [[]])
+planted_bug(a_restart_forgets_what_was_lent job_rules.cc "Leases.*"
+  [[    leases.AddOrphan(std::move(trial), now + Micros{options.lease_ms} * 1000);]]
+  [[]])
+planted_bug(a_commit_keeps_one_promise_of_many dispatcher.cc ${simulation}
+  [[  if (after) after_commit.at(commit.id).push_back(std::move(after));]]
+  [[  if (after) after_commit.at(commit.id) = {std::move(after)};]])
