@@ -153,8 +153,11 @@ absl::StatusOr<std::unique_ptr<TuningStore>> OpenToWrite(const std::string& path
                         SqliteConnection::Open(path, SqliteConnection::Mode::kWrite));
   HONE_ASSIGN_OR_RETURN(const int version, SchemaVersion(*writer, Migrations()));
   if (version == 0) return absl::DataLossError(absl::StrCat(path, ": a database without tables, not Hone's"));
+  // 64 MiB of pages in memory: traces and records go to random places of their indexes, which the usual 2 MiB do not
+  // hold.
   HONE_RETURN_IF_ERROR(
-      writer->Execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 4000; PRAGMA cache_size = -65536"));
+      writer->Execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 4000; "
+                      "PRAGMA cache_size = -65536"));
   HONE_RETURN_IF_ERROR(QuickCheck(*writer));
   CrashPoint("sqlite.checked");
   HONE_RETURN_IF_ERROR(Migrate(*writer, Migrations()));

@@ -55,8 +55,8 @@ class Timer {
 
 struct LoadOptions {
   std::string address;
-  int credits = 4;    // leases that a worker takes at once
-  int work_ms = 500;  // what it takes for them
+  int credits = 4;     // leases that a worker takes at once
+  int work_ms = 1500;  // what it takes for them
 };
 
 // A call is always out, as a real worker keeps it. Lives until the process ends: calls that are out speak of it.
