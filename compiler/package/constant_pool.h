@@ -14,7 +14,7 @@ namespace hone {
 // Writes them into the member that `archive` has begun last. None is kept in memory.
 class ConstantPool {
  public:
-  ConstantPool(ArchiveWriter& archive, int64_t alignment)
+  explicit ConstantPool(ArchiveWriter& archive, int64_t alignment = 64)
       : archive_(archive), alignment_(static_cast<size_t>(alignment)) {}
   // Where the bytes lie in the member: equal ones, of whatever origin, share a place.
   absl::StatusOr<int64_t> Add(std::string_view constant);

@@ -15,7 +15,8 @@
  *    `HoneTensorInfo info = {.struct_size = sizeof(info)};`. Later releases add fields at the end, so programs and
  * runtimes of different releases agree: of an option the program does not know the runtime takes the zero; a field of
  * an answer that it does not know is zero; an option that the runtime does not know is refused unless it is zero.
- *  - hone_instance_run allocates nothing, opens nothing and takes no lock. */
+ *  - hone_instance_run allocates nothing, opens nothing and takes no lock. Of a bundle for a device that is said of the
+ *    host; tensors are the host's all the same, and copied. */
 #ifndef HONE_DEPLOY_RUNTIME_HONE_RUNTIME_H_
 #define HONE_DEPLOY_RUNTIME_HONE_RUNTIME_H_
 
