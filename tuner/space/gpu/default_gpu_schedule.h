@@ -1,10 +1,11 @@
 // What a kernel of a GPU is built from when nothing was measured: one rule for each family of blocks.
 //
-//   product     a block of threads computes a tile of the output: operands in shared memory, a tile of registers a
-//   thread rows        a block of threads computes a row, or several blocks of one: softmax, norms, sums along memory
-//   reduction   threads share the elements of the output and the terms of each
-//   map         a thread computes an element
-//   one thread  what has iterations that depend on one another
+//   product      a block of threads computes a tile of the output: operands in shared memory, and for each thread a
+//                tile in registers
+//   rows         a block of threads computes a row, or several blocks of one: softmax, norms, sums along memory
+//   reduction    threads share the elements of the output and the terms of each
+//   map          a thread computes an element
+//   one thread   what has iterations that depend on one another
 //
 // Sizes are those that the device likes, whatever the extents: the last tile is masked.
 #pragma once

@@ -253,7 +253,8 @@ std::optional<ProductPlan> PlanProduct(const GpuContext& context, int block) {
     return sum;
   };
   for (;;) {
-    const bool too_few = Tiles(info, plan)<context.target.processors, too_large = bytes()> context.target.shared;
+    const bool too_few = Tiles(info, plan) < context.target.processors;
+    const bool too_large = bytes() > context.target.shared;
     if (!too_few && !too_large) return plan;
     int64_t* largest = nullptr;
     for (size_t i = 0; i < info.iters.size(); ++i) {
