@@ -9,6 +9,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/system/harness.h"
+#include "tests/system/tiny_model.h"
 
 namespace hone::system_test {
 namespace {
@@ -137,6 +138,19 @@ TEST_P(OnOpenCl, AgreesWithOnnxRuntime) { ExpectAgreesOnDevice(models_ + "/" + G
 
 using ExportedOnOpenCl = OnOpenCl;
 TEST_P(ExportedOnOpenCl, AgreesWithOnnxRuntime) { ExpectAgreesOnDevice(Filled(GetParam())); }
+
+TEST(OpenClBundle, SaysWhatTheMachineLacks) {
+  const TempFolder folder;
+  const std::string model = SaveTiny(folder.path()), bundle = folder / "tiny.hone";
+  const Finished compile = RunProgram(folder, "hone", {"compile", model, "-o", bundle, "--target", "opencl:generic"});
+  ASSERT_EQ(compile.code, 0) << compile.errors;
+  Process run(folder, "hone", {"run", bundle, "--random"}, {{"OCL_ICD_VENDORS", folder / "none/"}});
+  EXPECT_EQ(run.Wait(), 10);
+  EXPECT_THAT(run.Errors(), testing::HasSubstr("; install the device's OpenCL driver"));
+  const Finished tune = RunProgram(folder, "hone", {"tune", model, "--target", "opencl:generic"});
+  EXPECT_EQ(tune.code, 2);
+  EXPECT_THAT(tune.errors, testing::HasSubstr("devices are not tuned for yet; hone compile takes it"));
+}
 
 // Activations of either sign: what the products read is integers, and the outputs are those of ONNX Runtime's integer
 // kernels up to one quantisation step for 99.9 %.
