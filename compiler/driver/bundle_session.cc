@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "compiler/driver/exit_code.h"
+#include "compiler/support/check.h"
 #include "compiler/support/random.h"
 #include "compiler/support/status_macros.h"
 
@@ -37,7 +38,7 @@ DLDataType ToDlpack(DType type) {
     case TypeCode::kFloat: result.code = kDLFloat; break;
     case TypeCode::kBFloat: result.code = kDLBfloat; break;
     case TypeCode::kFloat8E4M3:
-    case TypeCode::kFloat8E5M2: result.code = kDLOpaqueHandle; break;  // which no bundle has
+    case TypeCode::kFloat8E5M2: HONE_UNREACHABLE() << "a tensor of a bundle is of " << ToText(type);
   }
   return result;
 }
