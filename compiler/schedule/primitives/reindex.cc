@@ -174,8 +174,12 @@ absl::Status CheckNest(Reindexing& r, const std::string& where) {
       return true;
     });
   }
-  for (const Buffer& b : r.read)
+  for (const Buffer& b : r.read) {
+    if (!Reads(r.block(), b))
+      return Refused(where, ": an index reads ", b.name(),
+                     ", which the block itself allocates; the copy cannot know it");
     HONE_RETURN_IF_ERROR(CheckThereBefore(r.index, r.node, b, TouchedRegion(r.index, r.node, b, false), where));
+  }
   return absl::OkStatus();
 }
 
