@@ -28,6 +28,15 @@ PrimFunc NarrowProduct(DType left, DType right, const std::vector<int64_t>& x, c
   return func;
 }
 
+// Operands are rounded where they are read; the right one is a cold constant.
+PrimFunc RoundedProduct() {
+  const te::Tensor a = In({28, 256}, "a"), b = te::Placeholder({256, 96}, DType::BFloat16(), "b");
+  PrimFunc func = te::CreatePrimFunc({a, b}, {topi::Relu(topi::Dense(topi::Cast(a, DType::BFloat16()), b))}, "main");
+  func.attrs["constants"] = std::vector<int64_t>{1};
+  func.attrs[kColdConstants] = int64_t{1};
+  return func;
+}
+
 // Sums that fill tile registers of 14 rows, and what takes them.
 PrimFunc ByteTilesRelu() {
   const te::Tensor a = te::Placeholder({28, 128}, DType::UInt(8), "a"),
@@ -112,6 +121,7 @@ std::vector<SmallWorkload> LargerWorkloads() {
   all.push_back({"long_byte_product", NarrowProduct(kUInt8, kInt8, {5, 1024}, {1024, 48}, false)});
   all.push_back({"signed_byte_product", NarrowProduct(kInt8, kInt8, {2, 5, 12}, {2, 12, 32}, false)});
   all.push_back({"byte_conv", ByteConv()});
+  all.push_back({"rounded_product", RoundedProduct()});
   all.push_back({"byte_tiles_relu", ByteTilesRelu()});
   all.push_back({"byte_tiles_conv", ByteTilesConv()});
   return all;
