@@ -38,7 +38,7 @@ DLDataType ToDlpack(DType type) {
     case TypeCode::kFloat: result.code = kDLFloat; break;
     case TypeCode::kBFloat: result.code = kDLBfloat; break;
     case TypeCode::kFloat8E4M3:
-    case TypeCode::kFloat8E5M2: HONE_UNREACHABLE() << "a tensor of a bundle is of " << ToText(type);
+    case TypeCode::kFloat8E5M2: HONE_UNREACHABLE() << "the host has the bytes of " << ToText(type);
   }
   return result;
 }
@@ -58,7 +58,8 @@ BundleSession::Tensor Describe(const HoneTensorInfo& info) {
   BundleSession::Tensor tensor;
   tensor.name = info.name;
   tensor.dtype = ParseDType(info.dtype_name).value_or(kFloat32);
-  if (info.dtype.bits == 8 && tensor.dtype.bits != 8 && !tensor.dtype.is_bool())  // a narrow type, an element a byte
+  const bool is_narrow = tensor.dtype.is_float() || (tensor.dtype.bits < 8 && !tensor.dtype.is_bool());
+  if (info.dtype.bits == 8 && is_narrow)  // an element a byte
     tensor.dtype = info.dtype.code == kDLInt ? DType::Int(8) : DType::UInt(8);
   tensor.type_name = info.dtype_name;
   tensor.shape.assign(info.shape, info.shape + info.ndim);
