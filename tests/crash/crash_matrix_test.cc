@@ -30,7 +30,7 @@ namespace fs = std::filesystem;
 
 constexpr size_t kLeastPoints = 60;
 constexpr int kRecordsOfFixture = 20;  // database/fixtures/schema_1.db
-constexpr double kVisited = 60;        // seconds in which a point is passed, on a loaded machine
+constexpr double kVisited = 180;       // seconds in which a point is passed, on a loaded machine
 
 // What makes a process come by a point.
 enum class Activity { kStart, kStop, kJob, kCommand };
