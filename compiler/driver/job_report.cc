@@ -60,6 +60,20 @@ EstimatedTimes Estimate(const v1::JobSnapshot& job) {
   return times;
 }
 
+v1::JobSnapshot Together(const v1::JobSnapshot& job, const std::vector<v1::JobSnapshot>& parts) {
+  v1::JobSnapshot all = job;
+  for (const v1::JobSnapshot& part : parts) {
+    all.set_trials(all.trials() + part.trials());
+    all.set_max_trials(all.max_trials() + part.max_trials());
+    all.set_in_flight(all.in_flight() + part.in_flight());
+    for (const auto& [kind, count] : part.failed()) (*all.mutable_failed())[kind] += count;
+    all.mutable_tasks()->MergeFrom(part.tasks());
+    all.set_seconds_since_gain(std::min(all.seconds_since_gain(), part.seconds_since_gain()));
+    if (all.current_task().empty()) all.set_current_task(part.current_task());
+  }
+  return all;
+}
+
 std::string TrialsText(const v1::JobSnapshot& job) {
   return absl::StrCat("trials ", job.trials(), job.max_trials() > 0 ? absl::StrCat("/", job.max_trials()) : "");
 }
@@ -171,6 +185,9 @@ nlohmann::ordered_json ResultJson(const v1::JobSnapshot& job) {
                                  {"judged_batches", job.judged_batches()},
                                  {"draft_top1", OrNull(job.draft_top1())},
                                  {"model_top1", OrNull(job.model_top1())},
+                                 {"target", job.target()},
+                                 {"parts", job.part_jobs()},
+                                 {"part_of", job.part_of() != 0 ? nlohmann::ordered_json(job.part_of()) : nullptr},
                                  {"missing_layers", job.missing_layers()}};
   nlohmann::ordered_json tasks = nlohmann::ordered_json::array();
   for (const v1::TaskSnapshot& task : job.tasks()) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "hone/v1/tune.pb.h"
 #include "nlohmann/json_fwd.hpp"
@@ -18,6 +19,10 @@ struct EstimatedTimes {
   double speed_up() const { return best_ms > 0 ? default_ms / best_ms : 0; }  // 0: not known
 };
 EstimatedTimes Estimate(const v1::JobSnapshot& job);
+
+// A job with its parts as one: trials, limits, failures and tasks of all; what holds it up and how long it takes is the
+// job's own account.
+v1::JobSnapshot Together(const v1::JobSnapshot& job, const std::vector<v1::JobSnapshot>& parts);
 
 // "trials 120/500  tasks 12/48  best 12.310 ms (2.40x)  left 41s  gain 12s ago  31.2/s  failed 3  conv2d_3x3", without
 // a line feed; what matters least comes last, for it is cut off first. The model's time appears when every task has

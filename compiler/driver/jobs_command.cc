@@ -47,6 +47,13 @@ void PrintJob(const v1::JobSnapshot& job, const JobsOptions& options) {
     return;
   }
   PrintJobLine(job);
+  if (job.part_of() != 0) {
+    std::printf("  a part of job %llu, for %s\n", static_cast<unsigned long long>(job.part_of()), job.target().c_str());
+  }
+  if (!job.part_jobs().empty()) {
+    std::printf("  for %s; for other targets: jobs %s\n", job.target().c_str(),
+                absl::StrJoin(job.part_jobs(), ", ").c_str());
+  }
   if (const std::string words = HoldUpText(job, options.service); !words.empty()) {
     std::printf("  waiting %s: %s\n", ShortDuration(job.held_up_seconds()).c_str(), words.c_str());
   } else if (!job.reason().empty()) {

@@ -25,6 +25,7 @@ struct TuneOptions {
   std::string model;
   ServiceOptions service;
   BuildSettings settings;
+  std::vector<std::string> targets = {BuildSettings().target_text};
   int64_t trials = 0;
   std::string budget;
   std::string wait = "1m";
@@ -51,28 +52,19 @@ absl::StatusOr<v1::SearchStrategy> StrategyOf(const std::string& name) {
   return absl::InvalidArgumentError(absl::StrCat("--strategy ", name, ": there are model, random and draft"));
 }
 
-absl::StatusOr<v1::SubmitRequest> MakeRequest(const TuneOptions& options, const Model& model,
-                                              const ResolvedSettings& settings) {
-  v1::SubmitRequest request;
-  request.set_request_id(FreshRequestId());
-  request.set_model_name(model.plan.model_name);
-  request.set_model_hash(model.hash);
-  // As workers state theirs, with every fact.
-  const bool any = options.settings.target_text == BuildSettings().target_text;
-  request.set_target(any ? options.settings.target_text : settings.target.text);
-  request.set_threads(settings.threads);
-  request.set_numeric(settings.wire_numeric());
-  request.set_max_trials(options.trials);
-  request.set_seed(options.seed);
-  request.set_priority(options.priority);
-  HONE_ASSIGN_OR_RETURN(const v1::SearchStrategy strategy, StrategyOf(options.strategy));
-  request.set_strategy(strategy);
-  if (!options.budget.empty()) {
-    HONE_ASSIGN_OR_RETURN(const double seconds, ParseDuration(options.budget));
-    request.set_max_seconds(seconds);
-  } else if (options.trials == 0) {
-    request.set_max_seconds(kDefaultBudgetSeconds);
-  }
+// As workers state theirs, with every fact.
+std::string WireTarget(const TunedTarget& target) {
+  const bool any = target.settings.target_text == BuildSettings().target_text;
+  return any ? target.settings.target_text : target.resolved.target.text;
+}
+
+// Fills in the target and the tasks of a v1::SubmitRequest or a v1::SubmitPart.
+template <class Part>
+absl::Status FillIn(const TuneOptions& options, const TunedTarget& target, Part* part) {
+  const Model& model = *target.model;
+  const ResolvedSettings& settings = target.resolved;
+  part->set_target(WireTarget(target));
+  part->set_threads(settings.threads);
   std::regex wanted;
   try {
     wanted = std::regex(options.tasks.empty() ? ".*" : options.tasks);
@@ -82,7 +74,7 @@ absl::StatusOr<v1::SubmitRequest> MakeRequest(const TuneOptions& options, const 
   for (size_t i = 0; i < model.workloads.size(); ++i) {
     const PlanTask& task = model.plan.tasks[i];
     if (!std::regex_search(task.name, wanted)) continue;
-    v1::TaskSpec* spec = request.add_tasks();
+    v1::TaskSpec* spec = part->add_tasks();
     spec->mutable_workload()->set_text(model.workloads[i].text);
     spec->mutable_workload()->set_hash(model.workloads[i].hash);
     spec->mutable_workload()->set_name(task.name);
@@ -94,30 +86,62 @@ absl::StatusOr<v1::SubmitRequest> MakeRequest(const TuneOptions& options, const 
     const absl::StatusOr<Trace> trace = DefaultTrace(model.workloads[i].func, settings.space());
     if (!trace.ok()) return WithExitCode(ExitCode::kNoSchedule, Annotate(trace.status(), task.name));
     spec->set_default_trace(ToText(*trace));
-    request.add_anchors(AnchorOf(model.workloads[i].func));
+    part->add_anchors(AnchorOf(model.workloads[i].func));
   }
-  if (request.tasks_size() == 0) {
-    return absl::InvalidArgumentError(absl::StrCat("--tasks ", options.tasks, " names none of the model's ",
-                                                   model.plan.tasks.size(), " tasks; ", HoneProgram(), " inspect ",
-                                                   ShellWord(options.model), " lists them"));
+  if (part->tasks_size() > 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("--tasks ", options.tasks, " names none of the model's ",
+                                                 model.plan.tasks.size(), " tasks; ", HoneProgram(), " inspect ",
+                                                 ShellWord(options.model), " lists them"));
+}
+
+absl::StatusOr<v1::SubmitRequest> MakeRequest(const TuneOptions& options, const std::vector<TunedTarget>& targets) {
+  v1::SubmitRequest request;
+  request.set_request_id(FreshRequestId());
+  request.set_model_name(targets.front().model->plan.model_name);
+  request.set_model_hash(targets.front().model->hash);
+  request.set_numeric(targets.front().resolved.wire_numeric());
+  request.set_max_trials(options.trials);
+  request.set_seed(options.seed);
+  request.set_priority(options.priority);
+  HONE_ASSIGN_OR_RETURN(const v1::SearchStrategy strategy, StrategyOf(options.strategy));
+  request.set_strategy(strategy);
+  if (!options.budget.empty()) {
+    HONE_ASSIGN_OR_RETURN(const double seconds, ParseDuration(options.budget));
+    request.set_max_seconds(seconds);
+  } else if (options.trials == 0) {
+    request.set_max_seconds(kDefaultBudgetSeconds);
   }
+  HONE_RETURN_IF_ERROR(FillIn(options, targets.front(), &request));
+  for (size_t i = 1; i < targets.size(); ++i) HONE_RETURN_IF_ERROR(FillIn(options, targets[i], request.add_parts()));
   return request;
 }
 
+// The model as it is cut for that target.
+absl::StatusOr<TunedTarget> ReadFor(const std::string& target, const TuneOptions& options) {
+  TunedTarget tuned{.settings = options.settings, .resolved = {}, .model = nullptr};
+  tuned.settings.target_text = target;
+  HONE_ASSIGN_OR_RETURN(tuned.resolved, Resolve(tuned.settings));
+  HONE_ASSIGN_OR_RETURN(const ImportOptions import, ImportOptionsOf(options.settings.import));
+  HONE_ASSIGN_OR_RETURN(Model loaded, LoadModel(options.model, import, tuned.resolved.plan()));
+  tuned.model = std::make_shared<const Model>(std::move(loaded));
+  return tuned;
+}
+
 absl::Status Tune(const TuneOptions& options) {
-  HONE_ASSIGN_OR_RETURN(const ResolvedSettings settings, Resolve(options.settings));
   absl::StatusOr<double> wait = ParseDuration(options.wait);
   if (!wait.ok()) return Annotate(wait.status(), "--wait");
-  HONE_ASSIGN_OR_RETURN(const ImportOptions import, ImportOptionsOf(options.settings.import));
-  HONE_ASSIGN_OR_RETURN(Model loaded, LoadModel(options.model, import, settings.plan()));
-  const auto model = std::make_shared<const Model>(std::move(loaded));
-  HONE_ASSIGN_OR_RETURN(const v1::SubmitRequest request, MakeRequest(options, *model, settings));
+  if (options.targets.size() > 1 && options.service.server.empty()) {
+    return absl::InvalidArgumentError(
+        "several --target need a daemon with workers of each (--server ADDR): without one, this machine alone measures");
+  }
   TuneOrder order;
   order.model_path = options.model;
-  order.model = model;
   order.service = options.service;
-  order.settings = options.settings;
-  order.resolved = settings;
+  for (const std::string& target : options.targets) {
+    HONE_ASSIGN_OR_RETURN(TunedTarget tuned, ReadFor(target, options));
+    order.targets.push_back(std::move(tuned));
+  }
+  HONE_ASSIGN_OR_RETURN(const v1::SubmitRequest request, MakeRequest(options, order.targets));
   order.patience = absl::Seconds(*wait);
   order.json = options.json;
   order.detach = options.detach;
@@ -132,6 +156,13 @@ void AddTuneCommand(CLI::App& app, Action* chosen) {
   command->add_option("model", options->model, "an ONNX file")->required();
   options->service.AddTo(*command);
   options->settings.AddTo(*command);
+  command->remove_option(command->get_option("--target"));
+  command
+      ->add_option("--target", options->targets,
+                   "what to build for; several, each with its flag, are one job: every one is tuned on workers of its "
+                   "own, with --trials of its own")
+      ->allow_extra_args(false)
+      ->capture_default_str();
   command
       ->add_option("--trials", options->trials,
                    "stop after that many new verified trials; those of earlier jobs do not count")
@@ -159,7 +190,8 @@ void AddTuneCommand(CLI::App& app, Action* chosen) {
   command->add_flag("--json", options->json, "print one JSON object a line: progress, and the result last");
   command->footer(
       Examples({"hone tune resnet18.onnx --budget 5m", "hone tune resnet18.onnx --db tuned.db --trials 500 --json",
-                "hone tune bert.onnx --server build-host:7171 --token-file token --tasks dense"}));
+                "hone tune bert.onnx --server build-host:7171 --token-file token --tasks dense",
+                "hone tune bert.onnx --server build-host:7171 --target cpu:znver4 --target cpu:cortex-a78"}));
   command->callback([options, chosen] { *chosen = [options] { return Tune(*options); }; });
 }
 

@@ -8,10 +8,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -55,8 +57,9 @@ class TuneSession {
     CrashPoint("client.submitted");
     if (!checked.ok())
       status_.Say(absl::StrCat("what another Hone measured was not checked: ", std::string(checked.message())));
-    status_.Say(absl::StrCat("job ", job_, ": ", request.tasks_size(), " tasks of ", request.model_name(), " at ",
-                             client().address()));
+    status_.Say(absl::StrCat("job ", job_, ": ", request.tasks_size(), " tasks of ", request.model_name(),
+                             request.parts().empty() ? "" : absl::StrCat(" for each of ", order_.targets.size(), " targets"),
+                             " at ", client().address()));
     if (order_.detach) return Detach();
     HONE_ASSIGN_OR_RETURN(const v1::JobSnapshot last, Watch());
     CrashPoint("client.watched");
@@ -68,9 +71,10 @@ class TuneSession {
 
   // What cannot be checked now is checked by the next tune.
   absl::Status CheckOldRecords() {
-    HONE_ASSIGN_OR_RETURN(const RecordChecks checks,
-                          CheckRecords(*order_.model, order_.resolved, order_.service, client()));
-    if (checks.stale > 0) {
+    for (const TunedTarget& target : order_.targets) {
+      HONE_ASSIGN_OR_RETURN(const RecordChecks checks,
+                            CheckRecords(*target.model, target.resolved, order_.service, client()));
+      if (checks.stale == 0) continue;
       status_.Say(absl::StrCat(checks.stale, " of ", checks.stale + checks.holding,
                                " records of another Hone are of code that this one does not make: they are measured "
                                "again"));
@@ -97,7 +101,7 @@ class TuneSession {
       HONE_ASSIGN_OR_RETURN(shared_, ConnectTo(order_.service));
       return absl::OkStatus();
     }
-    HONE_ASSIGN_OR_RETURN(private_, PrivateService::Start(order_.service.database(), order_.resolved.threads));
+    HONE_ASSIGN_OR_RETURN(private_, PrivateService::Start(order_.service.database(), order_.own().resolved.threads));
     return absl::OkStatus();
   }
 
@@ -174,7 +178,7 @@ class TuneSession {
       }
     }
     if (sight.snapshot == nullptr || (!sight.fresh && sight.silence < kSilence)) return absl::OkStatus();
-    const v1::JobSnapshot& job = *sight.snapshot;
+    const v1::JobSnapshot job = Together(*sight.snapshot, PartsOf(*sight.snapshot));
     if (order_.json && sight.fresh) {
       std::printf("%s\n", ProgressJson(job).dump().c_str());
       std::fflush(stdout);
@@ -195,6 +199,20 @@ class TuneSession {
       status_.Show(ProgressLine(job));
     }
     return absl::OkStatus();
+  }
+
+  // Its parts as they stand, in the order of the targets; one that cannot be asked about now, as it last did.
+  std::vector<v1::JobSnapshot> PartsOf(const v1::JobSnapshot& job) {
+    std::vector<v1::JobSnapshot> parts;
+    for (const uint64_t id : job.part_jobs()) {
+      v1::GetJobRequest request;
+      request.set_job_id(id);
+      v1::JobSnapshot now;
+      if (client().tune().GetJob(client().Context(kLastCall).get(), request, &now).ok()) parts_[id] = std::move(now);
+      parts_[id].set_job_id(id);
+      parts.push_back(parts_[id]);
+    }
+    return parts;
   }
 
   // The whole reason once, on a line of its own, and from then on for how long.
@@ -254,14 +272,45 @@ class TuneSession {
     return InterruptedStatus(absl::StrCat("job ", job_, " was stopped"));
   }
 
-  std::string CompileCommand() const {
+  std::string CompileCommand() const { return CompileCommand(order_.own()); }
+  std::string CompileCommand(const TunedTarget& target) const {
     return absl::StrCat(HoneProgram(), " compile ", ShellWord(order_.model_path), " -o ",
-                        ShellWord(order_.model->plan.model_name + ".hone"), ServiceFlags(order_.service),
-                        BuildFlags(order_.settings));
+                        ShellWord(target.model->plan.model_name + ".hone"), ServiceFlags(order_.service),
+                        BuildFlags(target.settings));
+  }
+
+  // What came of the further targets; not OK where one of them has no valid schedule.
+  absl::Status ConcludeParts(const v1::JobSnapshot& last) {
+    const std::vector<v1::JobSnapshot> parts = PartsOf(last);
+    absl::Status worst;
+    for (size_t i = 0; i < parts.size(); ++i) {
+      const v1::JobSnapshot& part = parts[i];
+      const TunedTarget& target = order_.targets[i + 1];
+      std::fprintf(stderr, "target %s, job %llu:\n%s%s%s%s\nto build it: %s\n", target.settings.target_text.c_str(),
+                   static_cast<unsigned long long>(part.job_id()), TaskTable(part).c_str(), TrialsText(part).c_str(),
+                   part.reason().empty() ? "" : ": ", part.reason().c_str(), CompileCommand(target).c_str());
+      if (order_.json) std::printf("%s\n", ResultJson(part).dump().c_str());
+      if (part.state() != v1::JOB_FAILED) continue;
+      worst = WithExitCode(ExitCode::kNoSchedule,
+                           absl::FailedPreconditionError(absl::StrCat("job ", part.job_id(), ", target ",
+                                                                      target.settings.target_text,
+                                                                      ", failed: ", part.reason())));
+    }
+    return worst;
   }
 
   absl::Status Conclude(const v1::JobSnapshot& last) {
     status_.Close();
+    const absl::Status parts = ConcludeParts(last);
+    HONE_RETURN_IF_ERROR(ConcludeOwn(last));
+    return parts;
+  }
+
+  absl::Status ConcludeOwn(const v1::JobSnapshot& last) {
+    if (order_.targets.size() > 1) {
+      std::fprintf(stderr, "target %s, job %llu:\n", order_.own().settings.target_text.c_str(),
+                   static_cast<unsigned long long>(job_));
+    }
     if (last.state() == v1::JOB_FAILED) {
       return WithExitCode(ExitCode::kNoSchedule,
                           absl::FailedPreconditionError(absl::StrCat("job ", job_, " failed: ", last.reason())));
@@ -280,7 +329,7 @@ class TuneSession {
     }
     std::fprintf(stderr, "%s%s in %s%s%s\n", TaskTable(last).c_str(), TrialsText(last).c_str(),
                  ShortDuration(last.seconds()).c_str(), last.reason().empty() ? "" : ": ", last.reason().c_str());
-    if (const std::string missing = MissingFeatures(order_.resolved.target, HostTarget()); !missing.empty()) {
+    if (const std::string missing = MissingFeatures(order_.own().resolved.target, HostTarget()); !missing.empty()) {
       std::fprintf(stderr, "the model was not timed: this machine lacks %s\nto build it: %s\n", missing.c_str(),
                    CompileCommand().c_str());
       if (order_.json) std::printf("%s\n", ResultJson(last).dump().c_str());
@@ -343,7 +392,7 @@ class TuneSession {
         return Interrupted() ? absl::CancelledError("interrupted") : absl::OkStatus();
       };
       options.keep = [this](const v1::KeepChoicesRequest& choices) { return Keep(choices); };
-      absl::StatusOr<ModelGain> result = MeasureGain(*order_.model, order_.resolved, order_.service, options);
+      absl::StatusOr<ModelGain> result = MeasureGain(*order_.own().model, order_.own().resolved, order_.service, options);
       const std::lock_guard<std::mutex> lock(work->mutex);
       work->result.emplace(std::move(result));
       work->changed.notify_all();
@@ -379,6 +428,7 @@ class TuneSession {
   StatusLine status_;
   std::string said_;  // what it waits for, as it was said last
   uint64_t job_ = 0;
+  std::map<uint64_t, v1::JobSnapshot> parts_;  // as they were last seen
 };
 
 }  // namespace

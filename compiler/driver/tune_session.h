@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
@@ -13,15 +14,21 @@
 
 namespace hone {
 
-struct TuneOrder {
-  std::string model_path;  // as it was given
-  std::shared_ptr<const Model> model;
-  ServiceOptions service;
+// The model as it is cut for one device class.
+struct TunedTarget {
   BuildSettings settings;
   ResolvedSettings resolved;
+  std::shared_ptr<const Model> model;
+};
+struct TuneOrder {
+  std::string model_path;  // as it was given
+  ServiceOptions service;
+  std::vector<TunedTarget> targets;  // the job's own first, then those of its parts; at least one
   absl::Duration patience;  // without progress
   bool json = false;
   bool detach = false;  // the job is submitted, its number printed, and no more
+
+  const TunedTarget& own() const { return targets.front(); }
 };
 
 // Reports on standard error, and as JSON lines on standard output. Exit codes 4 (no valid schedule), 5 (no daemon, or

@@ -179,8 +179,12 @@ class Dispatcher::Impl {
                         const std::string& source);
 
   // ---- job_rules.cc ----
-  // Why the tenant may not have another job of so many tasks now; empty when it may.
-  std::string OverLimits(const Tenant& tenant, int more_tasks) const;
+  // Why the tenant may not have that job with its parts now; empty when it may.
+  std::string OverLimits(const Tenant& tenant, const v1::SubmitRequest& request) const;
+  // Appends what is to be written of it. `part_of`: the job it is a part of; 0: of none.
+  Job& TakeIn(const Submit& event, const v1::SubmitRequest& request, uint64_t part_of, std::vector<Write>& writes);
+  std::vector<Job*> WithParts(Job& job);  // the job, and its parts that are open
+  void SetPaused(Job& job, bool paused, std::vector<Write>& writes);
   Job& AddJob(Job job);
   TaskRow& AddTask(Job& job, TaskRow row);
   void BindJob(Job& job);  // to the first worker that fits, if there is one
@@ -204,6 +208,7 @@ class Dispatcher::Impl {
   std::string NoWorkerText(const std::vector<const WorkerPool*>& all) const;
   std::string MisfitText(const JobKind& job, size_t living, const std::vector<const WorkerPool*>& all) const;
   std::pair<v1::HoldUp, std::string> WhatHoldsUp(const Job& job) const;
+  std::pair<v1::HoldUp, std::string> WhatHoldsUpAlone(const Job& job) const;  // without its parts
   v1::JobSnapshot SnapshotOf(const Job& job, bool with_tasks) const;
   const v1::DeviceProfile* ProfileOf(const std::string& device_class) const;
 

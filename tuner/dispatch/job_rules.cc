@@ -30,6 +30,10 @@ void Dispatcher::Impl::On(const Start& event) {
     AddJob(std::move(job));
   }
   for (v1::Workload& workload : restored.workloads) workloads[workload.hash()].workload = std::move(workload);
+  for (const auto& [id, job] : jobs) {
+    const auto whole = jobs.find(job.row.request.part_of());
+    if (whole != jobs.end()) whole->second.open_parts.insert(id);
+  }
   std::ranges::sort(restored.tasks, {}, &TaskRow::id);
   for (TaskRow& row : restored.tasks) AddTask(jobs.at(row.job), std::move(row));
   for (auto& [id, job] : jobs) {
@@ -87,9 +91,24 @@ void Dispatcher::Impl::On(const Submit& event) {
     // Behind the commit of the first one, in case that is still under way.
     return CommitThen({}, [this, to = event.to, reply] { ReplyNow(to, reply); });
   }
-  if (const std::string over = OverLimits(event.tenant, request.tasks_size()); !over.empty()) {
+  if (const std::string over = OverLimits(event.tenant, request); !over.empty()) {
     return ReplyNow(event.to, Refusal{static_cast<int>(absl::StatusCode::kResourceExhausted), over});
   }
+  std::vector<Write> writes = {PutTenant{event.tenant}};
+  Job& job = TakeIn(event, request, 0, writes);
+  for (const uint64_t id : job.row.request.part_jobs()) {
+    const int number = static_cast<int>(id - job.row.id);
+    v1::SubmitRequest part = PartOf(request, request.parts(number - 1));
+    part.set_request_id(PartRequestId(request, number));
+    HONE_CHECK(TakeIn(event, part, job.row.id, writes).row.id == id);
+    job.open_parts.insert(id);
+  }
+  reply.set_job_id(job.row.id);
+  CommitThen(std::move(writes), [this, to = event.to, reply] { ReplyNow(to, reply); });
+}
+
+Job& Dispatcher::Impl::TakeIn(const Submit& event, const v1::SubmitRequest& request, uint64_t part_of,
+                              std::vector<Write>& writes) {
   Job fresh;
   fresh.row.id = next_job++;
   // It starts level with the least charged of the others.
@@ -103,8 +122,10 @@ void Dispatcher::Impl::On(const Submit& event) {
   job.row.request.clear_missing_layers();
   job.row.request.clear_paused();
   job.row.request.clear_waited_seconds();
-  std::vector<Write> writes;
-  writes.push_back(PutTenant{event.tenant});
+  job.row.request.clear_parts();
+  job.row.request.clear_part_jobs();
+  for (int i = 0; i < request.parts_size(); ++i) job.row.request.add_part_jobs(next_job + static_cast<uint64_t>(i));
+  job.row.request.set_part_of(part_of);
   writes.push_back(PutJob{job.row});
   writes.push_back(PutPlan{job.row.id, request.model_hash(), request.plan()});
   for (int i = 0; i < request.tasks_size(); ++i) {
@@ -125,18 +146,26 @@ void Dispatcher::Impl::On(const Submit& event) {
     writes.push_back(PutTask{row});
     AddTask(job, std::move(row));
   }
-  reply.set_job_id(job.row.id);
   job_by_request[{event.tenant.id, request.request_id()}] = job.row.id;
-  CommitThen(std::move(writes), [this, to = event.to, reply] { ReplyNow(to, reply); });
+  return job;
 }
 
-std::string Dispatcher::Impl::OverLimits(const Tenant& tenant, int more_tasks) const {
+std::vector<Job*> Dispatcher::Impl::WithParts(Job& job) {
+  std::vector<Job*> all = {&job};
+  for (const uint64_t id : job.open_parts) all.push_back(&jobs.at(id));
+  return all;
+}
+
+std::string Dispatcher::Impl::OverLimits(const Tenant& tenant, const v1::SubmitRequest& request) const {
+  int more_tasks = request.tasks_size();
+  for (const v1::SubmitPart& part : request.parts()) more_tasks += part.tasks_size();
   const auto found = tenant_jobs.find(tenant.id);
   const int open_jobs = found == tenant_jobs.end() ? 0 : found->second.open_jobs;
   const int open_tasks = found == tenant_jobs.end() ? 0 : found->second.open_tasks;
-  if (open_jobs >= options.max_jobs) {
-    return absl::StrCat(open_jobs, " jobs of tenant ", tenant.name,
-                        " wait or run, as many as it may have (honed --max-jobs); wait until one ends, or stop one");
+  if (open_jobs + request.parts_size() >= options.max_jobs) {
+    return absl::StrCat(open_jobs, " jobs of tenant ", tenant.name, " wait or run, and it may have ", options.max_jobs,
+                        " (honed --max-jobs), each device class of a job counting as one; wait until one ends, or stop "
+                        "one");
   }
   if (open_tasks + more_tasks > options.max_tasks) {
     return absl::StrCat("with the ", more_tasks, " kernels of this job tenant ", tenant.name, " would have ",
@@ -152,35 +181,45 @@ void Dispatcher::Impl::On(const StopJob& event) {
     return ReplyNow(
         event.to, Refusal{static_cast<int>(absl::StatusCode::kNotFound), absl::StrCat("there is no job ", event.job)});
   }
-  Job& job = found->second;
-  job.Advance(now);
-  job.row.stop_requested = true;
-  touched.jobs.insert(event.job);
-  CommitThen({PutJob{job.row}}, [this, to = event.to, snapshot = SnapshotOf(job, true)] { ReplyNow(to, snapshot); });
+  std::vector<Write> writes;
+  for (Job* job : WithParts(found->second)) {
+    if (job->ended) continue;  // before it was told
+    job->Advance(now);
+    job->row.stop_requested = true;
+    touched.jobs.insert(job->row.id);
+    writes.push_back(PutJob{job->row});
+  }
+  CommitThen(std::move(writes),
+             [this, to = event.to, snapshot = SnapshotOf(found->second, true)] { ReplyNow(to, snapshot); });
 }
 
-// What is under work is finished; the rest goes back to whoever proposed it, so that other jobs with the same tasks do
-// not wait for it.
 void Dispatcher::Impl::On(const PauseJob& event) {
   const auto found = jobs.find(event.job);
   if (found == jobs.end() || found->second.row.tenant != event.tenant) {
     return ReplyNow(
         event.to, Refusal{static_cast<int>(absl::StatusCode::kNotFound), absl::StrCat("there is no job ", event.job)});
   }
-  Job& job = found->second;
+  std::vector<Write> writes;
+  for (Job* job : WithParts(found->second)) SetPaused(*job, event.paused, writes);
+  CommitThen(std::move(writes),
+             [this, to = event.to, snapshot = SnapshotOf(found->second, true)] { ReplyNow(to, snapshot); });
+}
+
+// What is under work is finished; the rest goes back to whoever proposed it, so that other jobs with the same tasks do
+// not wait for it.
+void Dispatcher::Impl::SetPaused(Job& job, bool paused, std::vector<Write>& writes) {
   job.Advance(now);
-  const bool resumed = job.row.request.paused() && !event.paused;
-  job.row.request.set_paused(event.paused);
-  std::vector<Write> writes = {PutJob{job.row}};
-  if (event.paused) {
+  const bool resumed = job.row.request.paused() && !paused;
+  job.row.request.set_paused(paused);
+  writes.push_back(PutJob{job.row});
+  if (paused) {
     for (const uint64_t id : IdleTrials(job)) DropTrial(id, writes);
   } else if (resumed && job.loaded() && !job.ending) {
     QueueDefaults(job);
   }
-  touched.jobs.insert(event.job);
+  touched.jobs.insert(job.row.id);
   for (const auto& [number, tasks] : job.tasks_of_key) touched.keys.insert(number);
   UpdateJobState(job);
-  CommitThen(std::move(writes), [this, to = event.to, snapshot = SnapshotOf(job, true)] { ReplyNow(to, snapshot); });
 }
 
 // ---- binding ----
@@ -338,7 +377,7 @@ void Dispatcher::Impl::EndJob(Job& job) {
     }
     if (!writes.empty()) CommitThen(std::move(writes), nullptr);
   }
-  if (!WaitsForTrials(job)) FinishJob(job);
+  if (!WaitsForTrials(job) && job.open_parts.empty()) FinishJob(job);
 }
 
 void Dispatcher::Impl::StopJobNow(Job& job, const std::string& reason) {
@@ -378,7 +417,7 @@ void Dispatcher::Impl::DropTrial(uint64_t id, std::vector<Write>& writes) {
 void Dispatcher::Impl::FinishJob(Job& job) {
   job.Advance(now);
   job.ended = true;
-  touched.jobs.insert(job.row.id);
+  touched.jobs.insert({job.row.id, job.row.request.part_of()});
   for (const auto& [number, tasks] : job.tasks_of_key) touched.keys.insert(number);
   TenantJobs& of_tenant = tenant_jobs.at(job.row.tenant);
   --of_tenant.open_jobs;
@@ -433,6 +472,11 @@ void Dispatcher::Impl::ForgetJob(uint64_t id) {
   const auto of_tenant = tenant_jobs.find(job.row.tenant);
   of_tenant->second.jobs.erase(id);
   if (of_tenant->second.jobs.empty()) tenant_jobs.erase(of_tenant);
+  const auto whole = jobs.find(job.row.request.part_of());
+  if (whole != jobs.end()) {
+    whole->second.open_parts.erase(id);
+    touched.jobs.insert(whole->first);  // which may have waited for it alone
+  }
   if (job.asks_within.has_value()) asking.erase({*job.asks_within, id});
   fleet.DropJob(id);
   deadlines.Set(Deadlines::Of::kJob, id, Deadlines::kNever);
@@ -466,12 +510,30 @@ void Dispatcher::Impl::UpdateJobState(Job& job) {
   if (hold_up != job.hold_up) job.held_up_since = now;
   job.hold_up = hold_up;
   job.held_up_by = words;
+  touched.jobs.insert(job.row.request.part_of());
   if (job.ending) return;
   job.row.state = state;
   job.row.reason = reason;
 }
 
+// With parts it is held up where all is that it still waits for.
 std::pair<v1::HoldUp, std::string> Dispatcher::Impl::WhatHoldsUp(const Job& job) const {
+  if (job.open_parts.empty()) return WhatHoldsUpAlone(job);
+  std::pair<v1::HoldUp, std::string> first{v1::HOLD_UP_NONE, ""};
+  if (!job.ending || WaitsForTrials(job)) {
+    first = WhatHoldsUpAlone(job);
+    if (first.first == v1::HOLD_UP_NONE) return first;
+  }
+  for (const uint64_t id : job.open_parts) {
+    const Job& part = jobs.at(id);
+    if (part.ended) continue;
+    if (part.hold_up == v1::HOLD_UP_NONE) return {v1::HOLD_UP_NONE, ""};
+    if (first.first == v1::HOLD_UP_NONE) first = {part.hold_up, part.held_up_by};
+  }
+  return first;
+}
+
+std::pair<v1::HoldUp, std::string> Dispatcher::Impl::WhatHoldsUpAlone(const Job& job) const {
   if (job.row.request.paused()) return {v1::HOLD_UP_PAUSED, "it was paused"};
   const JobPool& pool = fleet.PoolOfJob(job.row.id);
   if (pool.hold_up != v1::HOLD_UP_NONE) return {pool.hold_up, pool.held_up_by};

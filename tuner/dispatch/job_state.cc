@@ -5,10 +5,12 @@
 #include <cstdlib>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "compiler/support/check.h"
 #include "compiler/support/sha256.h"
+#include "compiler/support/status_macros.h"
 
 namespace hone {
 
@@ -51,10 +53,29 @@ TaskRow& Job::TaskOfId(uint64_t id) {
   return *found;
 }
 
+v1::SubmitRequest PartOf(const v1::SubmitRequest& whole, const v1::SubmitPart& part) {
+  v1::SubmitRequest request = whole;
+  request.clear_parts();
+  request.clear_plan();  // of the first part's kernels
+  request.set_target(part.target());
+  request.set_threads(part.threads());
+  *request.mutable_tasks() = part.tasks();
+  *request.mutable_anchors() = part.anchors();
+  return request;
+}
+
+std::string PartRequestId(const v1::SubmitRequest& whole, int number) {
+  return absl::StrCat(whole.request_id(), "\n", number);
+}
+
 absl::Status CheckSubmit(const v1::SubmitRequest& request) {
   const auto invalid = [](const auto&... parts) { return absl::InvalidArgumentError(absl::StrCat(parts...)); };
   if (request.request_id().empty() || request.request_id().size() > 256) {
     return invalid("submit: request_id has ", request.request_id().size(), " bytes; 1 to 256 are allowed");
+  }
+  if (absl::StrContains(request.request_id(), '\n')) return invalid("submit: request_id has a line feed");
+  if (request.parts_size() > kMostParts) {
+    return invalid("submit: ", request.parts_size(), " parts; at most ", kMostParts, " are allowed");
   }
   if (request.numeric() == v1::NUMERIC_LEVEL_UNSPECIFIED || !v1::NumericLevel_IsValid(request.numeric())) {
     return invalid("submit: numeric level ", static_cast<int>(request.numeric()),
@@ -93,6 +114,9 @@ absl::Status CheckSubmit(const v1::SubmitRequest& request) {
          {task.weight(), task.workload().flop(), task.workload().bytes(), task.workload().least_flop()}) {
       if (!std::isfinite(number) || number < 0) return invalid(where, "weight, flop, bytes or least_flop is ", number);
     }
+  }
+  for (const v1::SubmitPart& part : request.parts()) {
+    HONE_RETURN_IF_ERROR(Annotate(CheckSubmit(PartOf(request, part)), absl::StrCat("part for ", part.target())));
   }
   return absl::OkStatus();
 }
@@ -147,6 +171,8 @@ v1::JobSnapshot MakeJobSnapshot(const JobRow& row, const std::vector<TaskRow>& t
   snapshot.set_paused(row.request.paused());
   snapshot.set_priority(row.request.priority());
   *snapshot.mutable_waited_seconds() = row.request.waited_seconds();
+  snapshot.set_part_of(row.request.part_of());
+  *snapshot.mutable_part_jobs() = row.request.part_jobs();
   snapshot.set_judged_batches(row.judged_batches);
   if (row.judged_batches > 0) {
     const double batches = static_cast<double>(row.judged_batches);

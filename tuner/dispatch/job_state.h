@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,7 @@
 namespace hone {
 
 inline constexpr int kMostPriority = 8;  // and the least is its negative
+inline constexpr int kMostParts = 64;
 
 struct Job {
   JobRow row;
@@ -35,6 +37,7 @@ struct Job {
   bool ending = false;       // no new trials; ends when those under work have
   std::string end_reason;
   bool ended = false;          // its last commit is on its way
+  std::set<uint64_t> open_parts;  // jobs that are parts of it, until their end is durable: it ends after them
   double virtual_seconds = 0;  // device time charged, divided by its share: the job with the least is next
   double busy_before = 0;      // row.busy_seconds at the start of this process
   std::map<uint64_t, double> busy_by_worker;
@@ -58,7 +61,12 @@ struct Job {
   bool loaded() const { return bound() && not_loaded == 0; }  // all histories are there
 };
 
-// Whether a request can ever work: InvalidArgument names the task and the field.
+// A request's part as a request of its own: what is not stated by the part is the whole's, its name for Submit included.
+v1::SubmitRequest PartOf(const v1::SubmitRequest& whole, const v1::SubmitPart& part);
+// What the whole is called for Submit, and which of its parts it is, from 1. No client may choose such a name.
+std::string PartRequestId(const v1::SubmitRequest& whole, int number);
+
+// Whether a request can ever work, with all its parts: InvalidArgument names the part, the task and the field.
 absl::Status CheckSubmit(const v1::SubmitRequest& request);
 
 // "open", "at_limit", "stalled" or "exhausted".

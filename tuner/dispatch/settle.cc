@@ -252,7 +252,11 @@ void Dispatcher::Impl::CheckNothingIsLeft() const {
     HONE_CHECK(fleet.StandingOfJob(id) == StandingOf(job) && fleet.PoolOfJob(id).kind == job.kind()) << "job " << id;
     HONE_CHECK(deadlines.Get(Deadlines::Of::kJob, id) == DeadlineOf(job)) << "job " << id;
     HONE_CHECK(job.ended || job.ending || !EndReason(job).has_value()) << "job " << id << " should end";
-    HONE_CHECK(job.ended || !job.ending || WaitsForTrials(job)) << "job " << id << " has nothing to wait for";
+    HONE_CHECK(job.ended || !job.ending || WaitsForTrials(job) || !job.open_parts.empty())
+        << "job " << id << " has nothing to wait for";
+    for (const uint64_t part : job.open_parts) {
+      HONE_CHECK(!job.ended && jobs.at(part).row.request.part_of() == id) << "job " << id << ", part " << part;
+    }
     const JobPool& pool = fleet.PoolOfJob(id);
     HONE_CHECK(WhatHoldsUp(pool) == std::pair(pool.hold_up, pool.held_up_by))
         << "job " << id << ": " << pool.held_up_by << ", and now " << WhatHoldsUp(pool).second;

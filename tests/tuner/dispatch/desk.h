@@ -76,6 +76,12 @@ class Desk {
     }
     request.set_strategy(strategy);
     request.set_priority(priority);
+    for (const std::string& further : further_targets) {
+      v1::SubmitPart& part = *request.add_parts();
+      part.set_target(further);
+      part.set_threads(threads);
+      *part.mutable_tasks() = request.tasks();
+    }
     const ReplyTo to = ++tokens_;
     Do(hone::Submit{to, request, "2026-01-01T00:00:00Z"});
     return std::get<v1::SubmitReply>(replies.at(to)).job_id();
@@ -90,7 +96,7 @@ class Desk {
     request.set_threads(threads);
     request.set_can_build(role != WorkerRole::kMeasure);
     request.set_can_measure(role != WorkerRole::kBuild);
-    request.mutable_profile()->set_device_class("fake/c2");
+    request.mutable_profile()->set_device_class(device_class);
     request.mutable_profile()->set_target("cpu:fake");
     request.mutable_profile()->set_cores(2);
     request.mutable_profile()->set_peak_gflops_all(gflops);
@@ -182,6 +188,8 @@ class Desk {
   std::map<std::string, std::string> anchor_of;  // by the task's name, for jobs to come
   v1::SearchStrategy strategy = v1::SEARCH_STRATEGY_UNSPECIFIED;
   int priority = 0;                         // of jobs to come
+  std::vector<std::string> further_targets;  // that jobs to come name beside their own
+  std::string device_class = "fake/c2";      // of workers that say hello
   std::vector<std::string> missing_layers;  // of the sandboxes of workers that say hello
   bool checks = true;  // the invariants after every event: in the time of all jobs times all workers
   Micros now = 0;

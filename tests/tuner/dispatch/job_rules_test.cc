@@ -102,6 +102,85 @@ TEST(Jobs, AllThreadsOfTheWorkerWhenNoneAreNamed) {
   EXPECT_EQ(desk.Job(job).threads(), 12);
 }
 
+// A job for two device classes, with a worker of each.
+class JobsOfTwoClasses : public testing::Test {
+ protected:
+  JobsOfTwoClasses() {
+    desk_.Hello("small");
+    desk_.device_class = "fake/c4";
+    desk_.Hello("large", 4);
+    desk_.further_targets = {"cpu:fake/c4"};
+  }
+  Desk desk_;
+};
+
+TEST_F(JobsOfTwoClasses, AreLentToWorkersOfEach) {
+  const uint64_t whole = desk_.Submit({"conv2d_1"}, 0, 0, "cpu:fake/c2");
+  ASSERT_THAT(desk_.Job(whole).part_jobs(), SizeIs(1));
+  const uint64_t part = desk_.Job(whole).part_jobs(0);
+  EXPECT_EQ(desk_.Job(part).part_of(), whole);
+  EXPECT_EQ(desk_.Job(whole).device_class(), "fake/c2");
+  EXPECT_EQ(desk_.Job(part).device_class(), "fake/c4");
+  for (const char* worker : {"small", "large"}) {
+    const std::vector<v1::Lease> leases = desk_.Take(worker, 8);
+    ASSERT_THAT(leases, SizeIs(1)) << worker;
+    EXPECT_EQ(leases[0].trace(), "conv2d_1 default");
+    EXPECT_TRUE(desk_.Report(worker, leases[0], Desk::Good(worker[0] == 's' ? 20 : 10)));
+  }
+  EXPECT_EQ(desk_.Job(whole).tasks(0).best_us(), 20);
+  EXPECT_EQ(desk_.Job(part).tasks(0).best_us(), 10);
+}
+
+TEST_F(JobsOfTwoClasses, HaveABudgetOfTrialsForEachAndEndTogether) {
+  const uint64_t whole = desk_.Submit({"conv2d_1"}, 1, 0, "cpu:fake/c2");
+  const uint64_t part = desk_.Job(whole).part_jobs(0);
+  const auto small = desk_.Take("small", 8), large = desk_.Take("large", 8);
+  EXPECT_TRUE(desk_.Report("small", small[0], Desk::Good(20)));
+  EXPECT_EQ(desk_.Job(whole).state(), v1::JOB_RUNNING) << "its part goes on";
+  EXPECT_EQ(desk_.Job(whole).hold_up(), v1::HOLD_UP_NONE);
+  desk_.Restart();
+  desk_.Hello("small");
+  desk_.device_class = "fake/c4";
+  desk_.Hello("large", 4);
+  EXPECT_EQ(desk_.Job(whole).state(), v1::JOB_RUNNING) << "after a restart, too";
+  EXPECT_TRUE(desk_.Report("large", large[0], Desk::Good(10)));
+  EXPECT_EQ(desk_.Job(part).state(), v1::JOB_DONE);
+  EXPECT_EQ(desk_.Job(whole).state(), v1::JOB_DONE);
+}
+
+TEST_F(JobsOfTwoClasses, StopAndPauseTogether) {
+  const uint64_t whole = desk_.Submit({"conv2d_1"}, 0, 0, "cpu:fake/c2");
+  const uint64_t part = desk_.Job(whole).part_jobs(0);
+  desk_.Do(PauseJob{desk_.NewCall(), whole});
+  EXPECT_TRUE(desk_.Job(part).paused());
+  EXPECT_THAT(desk_.Take("large", 8), SizeIs(0));
+  desk_.Do(PauseJob{desk_.NewCall(), whole, false});
+  EXPECT_FALSE(desk_.Job(part).paused());
+  desk_.Do(StopJob{desk_.NewCall(), whole});
+  EXPECT_EQ(desk_.Job(part).state(), v1::JOB_STOPPED);
+  EXPECT_EQ(desk_.Job(whole).state(), v1::JOB_STOPPED);
+}
+
+TEST_F(JobsOfTwoClasses, EveryOneCountsAgainstTheLimitOfJobs) {
+  Desk desk(DispatchOptions{.max_jobs = 3, .confirm_first = false});
+  desk.further_targets = {"cpu:fake/c4"};
+  desk.Submit({"conv2d_1"});
+  v1::SubmitRequest request;
+  request.set_request_id("one too many");
+  request.set_numeric(v1::NUMERIC_DEFAULT);
+  v1::TaskSpec& task = *request.add_tasks();
+  task.mutable_workload()->set_text("text");
+  task.mutable_workload()->set_hash(Sha256("text"));
+  v1::SubmitPart& part = *request.add_parts();
+  part.set_target("cpu:fake/c4");
+  *part.add_tasks() = task;
+  const ReplyTo to = desk.NewCall();
+  desk.Do(Submit{to, request, ""});
+  const Refusal* refusal = std::get_if<Refusal>(&desk.replies.at(to));
+  ASSERT_NE(refusal, nullptr);
+  EXPECT_THAT(refusal->message, HasSubstr("2 jobs of tenant local wait or run, and it may have 3"));
+}
+
 struct BadSubmit {
   const char* name;
   void (*spoil)(v1::SubmitRequest&);
@@ -130,6 +209,14 @@ INSTANTIATE_TEST_SUITE_P(
         BadSubmit{"NoRequestId", [](v1::SubmitRequest& r) { r.clear_request_id(); }, "request_id has 0 bytes"},
         BadSubmit{"NoLevel", [](v1::SubmitRequest& r) { r.clear_numeric(); }, "numeric level 0"},
         BadSubmit{"NoTasks", [](v1::SubmitRequest& r) { r.clear_tasks(); }, "no tasks"},
+        BadSubmit{"LineFeed", [](v1::SubmitRequest& r) { r.set_request_id("r\n1"); }, "request_id has a line feed"},
+        BadSubmit{"PartWithoutTasks", [](v1::SubmitRequest& r) { r.add_parts()->set_target("cpu:fake/c4"); },
+                  "part for cpu:fake/c4: submit: the job has no tasks"},
+        BadSubmit{"ManyParts",
+                  [](v1::SubmitRequest& r) {
+                    for (int i = 0; i < 65; ++i) r.add_parts();
+                  },
+                  "65 parts; at most 64"},
         BadSubmit{"NegativeTrials", [](v1::SubmitRequest& r) { r.set_max_trials(-1); }, "max_trials is -1"},
         BadSubmit{"EndlessSeconds", [](v1::SubmitRequest& r) { r.set_max_seconds(1.0 / 0.0); }, "max_seconds is inf"},
         BadSubmit{"ManyThreads", [](v1::SubmitRequest& r) { r.set_threads(5000); }, "threads is 5000"},

@@ -94,6 +94,17 @@ planted_bug(a_winner_has_no_record result_rules.cc "Duels.*"
 planted_bug(priority_is_ignored job_state.cc "Jobs.*"
   [[return std::exp2(row.request.priority());]]
   [[return 1;]])
+planted_bug(a_job_ends_before_its_parts job_rules.cc ${simulation}
+  [[  if (!WaitsForTrials(job) && job.open_parts.empty()) FinishJob(job);]]
+  [[  if (!WaitsForTrials(job)) FinishJob(job);]])
+planted_bug(a_stop_leaves_the_parts_running job_rules.cc ${simulation}
+  [[  for (Job* job : WithParts(found->second)) {
+    if (job->ended) continue;  // before it was told]]
+  [[  for (Job* job : {&found->second}) {
+    if (job->ended) continue;  // before it was told]])
+planted_bug(a_restart_forgets_the_parts job_rules.cc ${simulation}
+  [[    if (whole != jobs.end()) whole->second.open_parts.insert(id);]]
+  [[]])
 planted_bug(the_default_gives_way_to_noise result_rules.cc "Duels.*"
   [[const double below = against_default ? 1 - options.default_margin : 1;]]
   [[const double below = against_default ? 1 : 1;]])

@@ -41,13 +41,22 @@ void SimWorld::CheckEnd() const {
     HONE_CHECK(!IsPoison(row.record.trace()));
   }
   for (const auto& [key, best] : store_.best()) { HONE_CHECK(store_.records().at(best.first).key == key); }
-  HONE_CHECK(store_.jobs().size() == clients_.size()) << store_.jobs().size() << " jobs of " << clients_.size();
+  size_t jobs = 0;
   for (const auto& client : clients_) {
-    const JobRow& row = store_.jobs().at(client->job);
+    jobs += 1 + static_cast<size_t>(client->request.parts_size());
+    const JobRow& whole = store_.jobs().at(client->job);
+    HONE_CHECK(whole.request.part_jobs_size() == client->request.parts_size()) << "job " << client->job;
+  }
+  HONE_CHECK(store_.jobs().size() == jobs) << store_.jobs().size() << " jobs of " << jobs;
+  for (const auto& [id, row] : store_.jobs()) {
     int64_t trials = 0;
-    for (const auto& [id, task] : store_.tasks()) trials += task.job == client->job ? task.trials : 0;
-    HONE_CHECK(row.request.max_trials() == 0 || trials <= row.request.max_trials()) << "job " << client->job;
-    HONE_CHECK((row.state == v1::JOB_STOPPED) == row.stop_requested) << "job " << client->job;
+    for (const auto& [number, task] : store_.tasks()) trials += task.job == id ? task.trials : 0;
+    HONE_CHECK(row.request.max_trials() == 0 || trials <= row.request.max_trials()) << "job " << id;
+    HONE_CHECK((row.state == v1::JOB_STOPPED) == row.stop_requested) << "job " << id;
+    HONE_CHECK(!IsOpen(row.state)) << "job " << id;
+    for (const uint64_t part : row.request.part_jobs()) {
+      HONE_CHECK(store_.jobs().at(part).request.part_of() == id) << "job " << id;
+    }
   }
   for (const auto& [trace, deaths] : build_deaths_) {
     // Two losses that are noticed while somebody waits for the build are the end of it; others may have it meanwhile,

@@ -40,6 +40,14 @@ void SimWorld::Submit(int tasks, int64_t max_trials, double max_seconds) {
     task.set_default_trace(absl::StrCat(task.workload().text(), " / default"));
     request.add_anchors((first + i) % kWorkloads % 3 == 0 ? "" : absl::StrCat("anchor ", (first + i) % 2));
   }
+  if (faults_.kinds > 1 && clients_.size() % 3 == 2) {
+    request.set_target("cpu:sim/c2");
+    v1::SubmitPart& part = *request.add_parts();
+    part.set_target("cpu:sim/c4");
+    part.set_threads(4);
+    *part.mutable_tasks() = request.tasks();
+    *part.mutable_anchors() = request.anchors();
+  }
   clients_.push_back(std::move(client));
   Insist(static_cast<int>(clients_.size()) - 1);
 }

@@ -119,6 +119,7 @@ void SimWorld::WriterTurn() {
       }
       HONE_CHECK(store_.Commit(epoch_, commit->writes).ok());
       for (const Write& write : commit->writes) {
+        if (const PutJob* job = std::get_if<PutJob>(&write)) CheckParts(job->row);
         if (const SetBest* best = std::get_if<SetBest>(&write)) {
           const auto [seen, first] = best_seen_.emplace(best->key, best->median_us);
           HONE_CHECK(first || best->median_us <= seen->second) << "the best got worse";
@@ -134,6 +135,16 @@ void SimWorld::WriterTurn() {
       ToDaemon(HistoryLoaded{key, *store_.LoadHistory(key)});
     }
     if (incarnation != incarnation_) return;
+  }
+}
+
+// Of a job that was just written.
+void SimWorld::CheckParts(const JobRow& whole) const {
+  for (const uint64_t id : whole.request.part_jobs()) {
+    const JobRow& part = store_.jobs().at(id);
+    HONE_CHECK(IsOpen(whole.state) || !IsOpen(part.state)) << "job " << whole.id << " ended before its part " << id;
+    HONE_CHECK(!whole.stop_requested || !IsOpen(part.state) || part.stop_requested)
+        << "job " << whole.id << " is to stop, and its part " << id << " is not";
   }
 }
 

@@ -84,6 +84,7 @@ class SimWorld {
   void ToDaemon(const Event& event);  // an event that arrived
   void CarryOut(std::vector<Effect> effects);
   void WriterTurn();
+  void CheckParts(const JobRow& whole) const;
   void PruneSome();
   void Answer(ReplyTo to, const Message& message);
   void SearchTurn(const v1::SearchRequest& request);
