@@ -34,6 +34,7 @@ std::string OutcomeName(v1::OutcomeKind kind) {
 
 Tenant TenantOf(const std::string& name) {
   if (name == "local") return {kLocalTenant, name};
+  if (name == "*") return {kAllTenants, name};
   const uint64_t id = PositiveId(Digester().Add(std::string_view("tenant")).Add(name).Finish());
   return {std::max(id, kLocalTenant + 1), name};
 }

@@ -21,6 +21,9 @@ struct Tenant {
   auto operator<=>(const Tenant&) const = default;
 };
 inline constexpr uint64_t kLocalTenant = 1;  // of the owner of the database; its name is "local"
+// Of workers that serve every tenant, and of nothing that is stored; its name is "*". Ids that follow from names are
+// below.
+inline constexpr uint64_t kAllTenants = uint64_t{1} << 63;
 // The id follows from the name, so that a tenant has the same one in every database.
 Tenant TenantOf(const std::string& name);
 

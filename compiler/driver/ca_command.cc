@@ -45,9 +45,10 @@ absl::Status Issue(const CaOptions& options) {
     return absl::InvalidArgumentError(
         absl::StrCat("--role ", options.role, ": there are daemon, ", absl::StrJoin(kRoleNames, ", ")));
   }
-  if (!IsTenantName(options.tenant)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--tenant ", options.tenant, ": a tenant's name is 1 to 64 letters, digits and ._-"));
+  if (!MayBeOf(RoleFromName(options.role).value_or(Role::kViewer), options.tenant)) {
+    return absl::InvalidArgumentError(absl::StrCat("--tenant ", options.tenant,
+                                                   ": a tenant's name is 1 to 64 letters, digits and ._-, or for a "
+                                                   "worker that serves every tenant *"));
   }
   CertificateRequest request;
   request.role = options.role;
@@ -90,7 +91,7 @@ void AddCaCommand(CLI::App& app, Action* chosen) {
   issue->add_option("folder", options->folder, "the authority's")->required();
   issue->add_option("--role", options->role, "daemon, or what its holder may do: admin, client, worker, viewer")
       ->required();
-  issue->add_option("--tenant", options->tenant, "whose jobs and records its holder sees")->capture_default_str();
+  issue->add_option("--tenant", options->tenant, "whose jobs and records its holder sees; of a worker also *, every tenant")->capture_default_str();
   issue
       ->add_option("--name", options->names,
                    "host name or IP address of the holder; of a daemon all by which it is dialled, one --name each")

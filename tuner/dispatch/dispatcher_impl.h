@@ -22,14 +22,17 @@
 #include "tuner/dispatch/job_state.h"
 #include "tuner/dispatch/key_state.h"
 #include "tuner/dispatch/lease_table.h"
+#include "tuner/dispatch/tenant_accounts.h"
 #include "tuner/dispatch/touched.h"
 
 namespace hone {
 
+inline constexpr double kUsualSeconds = 0.3;  // of device time, that a lease counts for until its result is charged
+
 // A worker's session, from its Hello until it has been silent for a lease.
 struct Worker {
   uint64_t id = 0;
-  uint64_t tenant = kLocalTenant;  // whose jobs alone it is lent
+  uint64_t tenant = kLocalTenant;  // whose jobs alone it is lent; kAllTenants: every one's
   v1::HelloRequest hello;
   uint64_t seq = 0;  // of the latest Sync
   Micros last_seen = 0;
@@ -115,6 +118,7 @@ class Dispatcher::Impl {
   std::vector<v1::WorkerInfo> Workers(uint64_t tenant, Micros at) const;
   void TakeBack(Trial& trial, bool worker_was_lost);  // a lease that ended without a result
   void LendTrials(const Touched& batch);
+  double ChargedAndLent(uint64_t tenant) const;
   int HeldBy(const Worker& worker) const;    // leases, of trials or of builds
   bool MayTake(const Worker& worker) const;  // another lease
   void Lend(Trial& trial, Worker& worker);
@@ -167,6 +171,8 @@ class Dispatcher::Impl {
   // ---- search_rules.cc ----
   void AskForCandidates();
   void NoteWhetherItAsks(Job& job);
+  void TakeFromAsking(Job& job);
+  uint64_t NextToAsk() const;  // of the least charged tenant the least charged job that may want candidates; 0: none
   void AskOneFor(const WorkerPool& pool);  // its workers are hungry: the least charged job that they fit may ask
   int64_t WantedOf(const Job& job) const;  // leases that its workers would take, shared with their other jobs
   bool AskFor(Job& job);
@@ -245,7 +251,8 @@ class Dispatcher::Impl {
     int open_jobs = 0, open_tasks = 0;  // whose last commit is not on its way
   };
   std::map<uint64_t, TenantJobs> tenant_jobs;
-  std::set<std::pair<double, uint64_t>> asking;  // jobs that may want candidates, least charged first
+  TenantAccounts accounts{options.tenant_weights};
+  std::map<uint64_t, ByCharge> asking;  // by tenant, none empty: jobs that may want candidates, least charged first
   std::map<TuningKey, KeyState> keys;
   std::map<uint64_t, KeyState*> key_by_number;
   std::map<uint64_t, KeyState*> key_by_search;

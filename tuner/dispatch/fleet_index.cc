@@ -8,7 +8,7 @@
 namespace hone {
 
 Fit FitOf(const WorkerKind& worker, const JobKind& job) {
-  if (worker.tenant != job.tenant) return Fit::kOtherTenant;
+  if (!Serves(worker.tenant, job.tenant)) return Fit::kOtherTenant;
   if (worker.role == WorkerRole::kBuild) return Fit::kBuildsOnly;
   if (job.bound() && worker.device_class != job.device_class) return Fit::kOtherDevice;
   if (job.bound() && worker.protocol != job.protocol) return Fit::kOtherProtocol;
@@ -115,9 +115,11 @@ void FleetIndex::DropWorker(uint64_t id) {
 
 std::vector<const WorkerPool*> FleetIndex::WorkersOf(uint64_t tenant) const {
   std::vector<const WorkerPool*> pools;
-  for (auto next = worker_pools_.lower_bound(BuilderKind(tenant));
-       next != worker_pools_.end() && next->first.tenant == tenant; ++next) {
-    pools.push_back(next->second.get());
+  for (const uint64_t of : std::set<uint64_t>{tenant, kAllTenants}) {
+    for (auto next = worker_pools_.lower_bound(BuilderKind(of));
+         next != worker_pools_.end() && next->first.tenant == of; ++next) {
+      pools.push_back(next->second.get());
+    }
   }
   return pools;
 }
@@ -153,14 +155,22 @@ void FleetIndex::Put(uint64_t id, FiledJob& job) {
   job.pool->members.insert(id);
   if (standing.active) job.pool->active.emplace(standing.charged, id);
   if (standing.ready) job.pool->ready.emplace(standing.charged_and_lent, id);
-  if (standing.open) by_charge_.emplace(standing.charged, id);
+  if (standing.open) by_charge_[job.pool->kind.tenant].emplace(standing.charged, id);
 }
 
 void FleetIndex::Take(uint64_t id, FiledJob& job) {
   job.pool->members.erase(id);
   job.pool->active.erase({job.standing.charged, id});
   job.pool->ready.erase({job.standing.charged_and_lent, id});
-  by_charge_.erase({job.standing.charged, id});
+  const auto of_tenant = by_charge_.find(job.pool->kind.tenant);
+  if (of_tenant == by_charge_.end()) return;
+  of_tenant->second.erase({job.standing.charged, id});
+  if (of_tenant->second.empty()) by_charge_.erase(of_tenant);
+}
+
+double FleetIndex::LeastCharged(uint64_t tenant) const {
+  const auto found = by_charge_.find(tenant);
+  return found == by_charge_.end() ? 0 : found->second.begin()->first;
 }
 
 void FleetIndex::FileJob(uint64_t id, const JobKind& kind, const JobStanding& standing) {
@@ -187,9 +197,10 @@ void FleetIndex::DropJob(uint64_t id) {
 }
 
 std::vector<JobPool*> FleetIndex::JobsOf(uint64_t tenant) {
+  const bool all = tenant == kAllTenants;
   std::vector<JobPool*> pools;
-  for (auto next = job_pools_.lower_bound({.tenant = tenant}); next != job_pools_.end() && next->first.tenant == tenant;
-       ++next) {
+  for (auto next = all ? job_pools_.begin() : job_pools_.lower_bound({.tenant = tenant});
+       next != job_pools_.end() && (all || next->first.tenant == tenant); ++next) {
     pools.push_back(next->second.get());
   }
   return pools;

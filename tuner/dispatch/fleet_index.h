@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "database/rows.h"
 #include "hone/v1/tune.pb.h"
 #include "tuner/dispatch/touched.h"
 
@@ -21,9 +22,11 @@ namespace hone {
 
 // Whether a worker builds for those that only measure, is one of these, or builds what it measures.
 enum class WorkerRole { kBuild, kMeasure, kBoth };
+// Whether a worker of the one tenant runs what is of the other.
+inline bool Serves(uint64_t worker, uint64_t tenant) { return worker == tenant || worker == kAllTenants; }
 // What of a worker decides which jobs it may run. Those that only build are all of one kind.
 struct WorkerKind {
-  uint64_t tenant = 0;
+  uint64_t tenant = 0;  // kAllTenants: it serves every one
   WorkerRole role = WorkerRole::kBoth;
   std::string device_class, target;
   uint32_t protocol = 1;
@@ -106,14 +109,13 @@ class FleetIndex {
   JobPool& PoolOfJob(uint64_t id) { return *jobs_.at(id).pool; }
   const JobPool& PoolOfJob(uint64_t id) const { return *jobs_.at(id).pool; }
   bool HasJob(uint64_t id) const { return jobs_.count(id) != 0; }
-  std::vector<const WorkerPool*> WorkersOf(uint64_t tenant) const;
+  std::vector<const WorkerPool*> WorkersOf(uint64_t tenant) const;  // that serve it
   const WorkerPool* BuildersOf(uint64_t tenant) const;  // nullptr: there are none
   // Whether there is a worker that builds for those that only measure. When the first comes or the last goes, these
   // are touched.
   bool HasBuilder(uint64_t tenant) const;
-  std::vector<JobPool*> JobsOf(uint64_t tenant);
-  // All open jobs, least charged first.
-  const ByCharge& by_charge() const { return by_charge_; }
+  std::vector<JobPool*> JobsOf(uint64_t tenant);  // kAllTenants: of every one
+  double LeastCharged(uint64_t tenant) const;  // of its open jobs; 0: it has none
 
   // Tenants whose workers stand differently, or who have a new kind of job, since this was last called.
   std::set<uint64_t> TakeChangedTenants() { return std::exchange(changed_tenants_, {}); }
@@ -145,7 +147,7 @@ class FleetIndex {
   std::map<JobKind, std::unique_ptr<JobPool>> job_pools_;
   std::map<uint64_t, FiledWorker> workers_;
   std::map<uint64_t, FiledJob> jobs_;
-  ByCharge by_charge_;
+  std::map<uint64_t, ByCharge> by_charge_;  // by tenant, none empty: the open jobs
   std::set<uint64_t> changed_tenants_;
 };
 

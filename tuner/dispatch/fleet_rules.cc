@@ -145,7 +145,7 @@ void Dispatcher::Impl::On(Sync& event) {
   std::set<uint64_t> said;
   for (const v1::LeaseState& held : request.held()) {
     Trial* trial = leases.Find(held.id().trial());
-    if (trial == nullptr || trial->row.key.tenant != worker->tenant) continue;
+    if (trial == nullptr || !Serves(worker->tenant, trial->row.key.tenant)) continue;
     if (TokenOf(held.id()) != TokenOf(trial->row) || !Holds(*worker, held.id(), trial->row)) continue;
     if (trial->place == Trial::Place::kOrphan) leases.Adopt(*trial, worker->id);
     if (trial->place != Trial::Place::kLent || trial->worker != worker->id) continue;
@@ -180,13 +180,17 @@ void Dispatcher::Impl::GiveBack(Worker& worker, const v1::LeaseId& id) {
 void Dispatcher::Impl::On(const DrainWorkers& event) {
   v1::ListWorkersReply reply;
   const bool all = event.name == "*";
-  for (auto next = workers_by_name.lower_bound({event.tenant, all ? "" : event.name, 0});
-       next != workers_by_name.end() && std::get<0>(*next) == event.tenant; ++next) {
-    if (!all && std::get<1>(*next) != event.name) break;
-    Worker& worker = workers.at(std::get<2>(*next));
-    worker.draining = worker.drain_asked = true;
-    touched.workers.insert(worker.id);
-    *reply.add_workers() = InfoOf(worker);
+  std::vector<uint64_t> tenants = {event.tenant};
+  if (event.tenant == kLocalTenant) tenants.push_back(kAllTenants);  // the database's owner has those that serve all
+  for (const uint64_t tenant : tenants) {
+    for (auto next = workers_by_name.lower_bound({tenant, all ? "" : event.name, 0});
+         next != workers_by_name.end() && std::get<0>(*next) == tenant; ++next) {
+      if (!all && std::get<1>(*next) != event.name) break;
+      Worker& worker = workers.at(std::get<2>(*next));
+      worker.draining = worker.drain_asked = true;
+      touched.workers.insert(worker.id);
+      *reply.add_workers() = InfoOf(worker);
+    }
   }
   if (reply.workers().empty() && !all) {
     return ReplyNow(event.to, Refusal{static_cast<int>(absl::StatusCode::kNotFound),
@@ -259,10 +263,10 @@ std::vector<v1::WorkerInfo> Dispatcher::Impl::Workers(uint64_t tenant, Micros at
     infos.push_back(std::move(info));
   };
   for (const LostWorker& lost : lost_workers) {
-    if (lost.tenant == tenant && at - lost.last_seen <= kShowLost) seen(lost.info, lost.last_seen);
+    if (Serves(lost.tenant, tenant) && at - lost.last_seen <= kShowLost) seen(lost.info, lost.last_seen);
   }
   for (const auto& [id, worker] : workers) {
-    if (worker.tenant == tenant) seen(InfoOf(worker), worker.last_seen);
+    if (Serves(worker.tenant, tenant)) seen(InfoOf(worker), worker.last_seen);
   }
   return infos;
 }
@@ -360,17 +364,27 @@ bool Dispatcher::Impl::MayTake(const Worker& worker) const {
          (worker.role() != WorkerRole::kMeasure || fleet.HasBuilder(worker.tenant));
 }
 
-// The job that was charged least comes first; what it has lent counts as charged.
+double Dispatcher::Impl::ChargedAndLent(uint64_t tenant) const {
+  return accounts.charged(tenant) + kUsualSeconds * leases.LentOf(tenant) / accounts.weight(tenant);
+}
+
+// The tenant that was charged least comes first, and of its jobs the least charged; what is lent counts as charged.
 uint64_t Dispatcher::Impl::NextTrialFor(const Worker& worker, bool* kept_away) {
-  std::vector<std::pair<ByCharge::const_iterator, ByCharge::const_iterator>> orders;  // of each pool: next, end
+  struct Order {
+    double of_tenant;
+    ByCharge::const_iterator next, end;
+  };
+  std::vector<Order> orders;  // of each pool
   for (const JobPool* pool : fleet.PoolOfWorker(worker.id).jobs) {
-    if (!pool->ready.empty()) orders.emplace_back(pool->ready.begin(), pool->ready.end());
+    if (pool->ready.empty()) continue;
+    orders.push_back({ChargedAndLent(pool->kind.tenant), pool->ready.begin(), pool->ready.end()});
   }
   while (!orders.empty()) {
-    const auto least = std::ranges::min_element(orders, {}, [](const auto& order) { return *order.first; });
+    const auto least = std::ranges::min_element(
+        orders, {}, [](const Order& order) { return std::tuple(order.of_tenant, order.next->first, order.next->second); });
     ++counters.looked_at;
-    if (const uint64_t trial = NextTrialOf(least->first->second, worker, kept_away)) return trial;
-    if (++least->first == least->second) orders.erase(least);
+    if (const uint64_t trial = NextTrialOf(least->next->second, worker, kept_away)) return trial;
+    if (++least->next == least->end) orders.erase(least);
   }
   return 0;
 }

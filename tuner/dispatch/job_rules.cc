@@ -64,6 +64,7 @@ Job& Dispatcher::Impl::AddJob(Job job) {
   const uint64_t id = job.row.id;
   job.clock = job.last_gain = now;
   TenantJobs& of_tenant = tenant_jobs[job.row.tenant];
+  if (of_tenant.jobs.empty()) accounts.Open(job.row.tenant);
   of_tenant.jobs.insert(id);
   ++of_tenant.open_jobs;
   touched.jobs.insert(id);
@@ -111,8 +112,8 @@ Job& Dispatcher::Impl::TakeIn(const Submit& event, const v1::SubmitRequest& requ
                               std::vector<Write>& writes) {
   Job fresh;
   fresh.row.id = next_job++;
-  // It starts level with the least charged of the others.
-  if (!fleet.by_charge().empty()) fresh.virtual_seconds = fleet.by_charge().begin()->first;
+  // It starts level with the least charged of its tenant's.
+  fresh.virtual_seconds = fleet.LeastCharged(event.tenant.id);
   fresh.row.tenant = event.tenant.id;
   Job& job = AddJob(std::move(fresh));
   job.row.created = event.created;
@@ -452,7 +453,7 @@ void Dispatcher::Impl::FinishJob(Job& job) {
 
 // And the keys and workloads that it was the last to use.
 void Dispatcher::Impl::ForgetJob(uint64_t id) {
-  const Job& job = jobs.at(id);
+  Job& job = jobs.at(id);
   for (const auto& [number, tasks] : job.tasks_of_key) {
     KeyState& key = *key_by_number.at(number);
     key.jobs.erase(id);
@@ -471,17 +472,20 @@ void Dispatcher::Impl::ForgetJob(uint64_t id) {
   }
   const auto of_tenant = tenant_jobs.find(job.row.tenant);
   of_tenant->second.jobs.erase(id);
-  if (of_tenant->second.jobs.empty()) tenant_jobs.erase(of_tenant);
+  if (of_tenant->second.jobs.empty()) {
+    accounts.Close(of_tenant->first);
+    tenant_jobs.erase(of_tenant);
+  }
   const auto whole = jobs.find(job.row.request.part_of());
   if (whole != jobs.end()) {
     whole->second.open_parts.erase(id);
     touched.jobs.insert(whole->first);  // which may have waited for it alone
   }
-  if (job.asks_within.has_value()) asking.erase({*job.asks_within, id});
+  TakeFromAsking(job);
   fleet.DropJob(id);
   deadlines.Set(Deadlines::Of::kJob, id, Deadlines::kNever);
   jobs.erase(id);
-  if (!asking.empty()) touched.jobs.insert(asking.begin()->second);  // a search may have become free
+  touched.jobs.insert(NextToAsk());  // a search may have become free
   effects.emplace_back(JobEnded{id});
 }
 

@@ -33,6 +33,7 @@ Trial& LeaseTable::AddOrphan(Trial trial, Micros until) {
   trial.orphan_until = until;
   AddLive(trial);
   ++of_job_[trial.job].lent;
+  ++lent_of_[trial.row.key.tenant];
   const auto [entry, added] = trials_.emplace(id, std::move(trial));
   HONE_CHECK(added) << "trial " << id << " exists";
   Touch(entry->second);
@@ -91,6 +92,7 @@ void LeaseTable::TakeFromPlace(Trial& trial) {
     if (held.empty()) held_.erase(trial.worker);
   }
   --of_job.lent;
+  if (const auto of = lent_of_.find(trial.row.key.tenant); --of->second == 0) lent_of_.erase(of);
 }
 
 void LeaseTable::Lend(Trial& trial, uint64_t worker, uint64_t epoch) {
@@ -107,6 +109,7 @@ void LeaseTable::Lend(Trial& trial, uint64_t worker, uint64_t epoch) {
   trial.row.state = TrialState::kLeased;
   held_[worker].insert(trial.row.id);
   ++of_job_[trial.job].lent;
+  ++lent_of_[trial.row.key.tenant];
   Touch(trial);
 }
 
@@ -174,6 +177,11 @@ const LeaseTable::OfKey& LeaseTable::OfKeyNumber(uint64_t key) const {
   return found == of_key_.end() ? kNone : found->second;
 }
 
+int LeaseTable::LentOf(uint64_t tenant) const {
+  const auto found = lent_of_.find(tenant);
+  return found == lent_of_.end() ? 0 : found->second;
+}
+
 void LeaseTable::CheckInvariants() const {
   size_t lent = 0;
   for (const auto& [worker, held] : held_) {
@@ -187,6 +195,7 @@ void LeaseTable::CheckInvariants() const {
   std::map<uint64_t, OfJob> of_job;  // without queues
   std::map<uint64_t, OfKey> of_key;
   std::map<uint64_t, size_t> queued;  // by job
+  std::map<uint64_t, int> lent_of;    // by tenant
   std::set<std::pair<uint64_t, std::string>> traces;
   for (const auto& [id, trial] : trials_) {
     HONE_CHECK(trial.row.id == id);
@@ -194,6 +203,7 @@ void LeaseTable::CheckInvariants() const {
     queued[trial.job] += trial.place == Trial::Place::kQueued;
     of_job[trial.job].trials.insert(id);
     of_job[trial.job].lent += !trial.waits();
+    if (!trial.waits()) ++lent_of[trial.row.key.tenant];
     of_job[trial.job].candidates += !trial.row.duel;
     of_key[trial.key].trials.insert(id);
     of_key[trial.key].waiting += trial.waits();
@@ -201,6 +211,7 @@ void LeaseTable::CheckInvariants() const {
     HONE_CHECK(trial.row.duel || traces.emplace(trial.key, trial.row.trace).second)
         << "two live trials of one candidate: " << id;
   }
+  HONE_CHECK(lent_of == lent_of_);
   HONE_CHECK(lent == 0 && of_job.size() == of_job_.size() && of_key.size() == of_key_.size());
   for (const auto& [id, job] : of_job_) {
     const OfJob& right = of_job[id];

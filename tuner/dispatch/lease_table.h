@@ -77,6 +77,7 @@ class LeaseTable {
   const std::set<uint64_t>& HeldBy(uint64_t worker) const;
   const OfJob& OfJobNumber(uint64_t job) const;
   const OfKey& OfKeyNumber(uint64_t key) const;
+  int LentOf(uint64_t tenant) const;  // to workers, or orphans
 
   void CheckInvariants() const;
 
@@ -91,6 +92,7 @@ class LeaseTable {
   std::map<uint64_t, std::set<uint64_t>> held_;  // by worker
   std::map<uint64_t, OfJob> of_job_;
   std::map<uint64_t, OfKey> of_key_;
+  std::map<uint64_t, int> lent_of_;  // by tenant, none 0
 };
 
 }  // namespace hone

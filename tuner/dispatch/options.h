@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 
 #include "tuner/dispatch/events.h"
@@ -30,6 +31,8 @@ struct DispatchOptions {
   // What waits or runs of one tenant at once.
   int max_jobs = 256;
   int max_tasks = 20'000;
+  // Each tenant's weight where they share (tenant_accounts.h); of those that are not named, 1.
+  std::map<uint64_t, double> tenant_weights;
   // Search.
   int batch = 16;          // candidates asked for at once
   int searches = 1;        // requests out at once: as many as there are search processes

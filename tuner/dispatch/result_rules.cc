@@ -41,7 +41,7 @@ void Dispatcher::Impl::TakeResult(Worker& worker, const v1::TrialResult& result)
   if (becoming_durable.count(token) != 0) return;  // said already, acked once it is durable
   Trial* trial = leases.Find(token.trial);
   // A late result is as good as any until the trial is lent again: the attempt it names must be the latest, unanswered.
-  if (trial != nullptr && trial->row.key.tenant != worker.tenant) trial = nullptr;
+  if (trial != nullptr && !Serves(worker.tenant, trial->row.key.tenant)) trial = nullptr;
   const bool current = trial != nullptr && TokenOf(trial->row) == token && token.attempt > 0 && !trial->answered;
   if (!current || !Holds(worker, result.id(), trial->row)) {
     ++counters.superseded;
@@ -65,6 +65,7 @@ void Dispatcher::Impl::TakeResult(Worker& worker, const v1::TrialResult& result)
   std::vector<Write> writes;
   writes.push_back(AddMeasurement{{token.trial, token.attempt, token.epoch, worker.hello.worker_name(), outcome}});
   job.virtual_seconds += SecondsOf(outcome) / job.share();
+  accounts.Charge(job.row.tenant, SecondsOf(outcome));
   if (!worker.reports_wall_time) {
     job.row.build_seconds += outcome.build_seconds();
     job.row.verify_seconds += outcome.verify_seconds();
@@ -234,10 +235,12 @@ void Dispatcher::Impl::RefreshTasks(KeyState& key, std::vector<Write>* writes) {
 std::string Dispatcher::Impl::OtherThan(const std::string& worker, const Job& job) const {
   size_t others = 0;
   for (const WorkerPool* pool : fleet.PoolOfJob(job.row.id).workers) others += pool->alive.size();
-  for (auto next = workers_by_name.lower_bound({job.row.tenant, worker, 0});
-       next != workers_by_name.end() && std::get<1>(*next) == worker; ++next) {
-    const Worker& named = workers.at(std::get<2>(*next));
-    others -= !named.draining && FitOf(named, job) == Fit::kFits;
+  for (const uint64_t tenant : {job.row.tenant, kAllTenants}) {
+    for (auto next = workers_by_name.lower_bound({tenant, worker, 0});
+         next != workers_by_name.end() && std::get<0>(*next) == tenant && std::get<1>(*next) == worker; ++next) {
+      const Worker& named = workers.at(std::get<2>(*next));
+      others -= !named.draining && FitOf(named, job) == Fit::kFits;
+    }
   }
   return others > 0 ? worker : "";
 }

@@ -22,30 +22,45 @@ constexpr double kPolishFrom = 0.75;
 // A job is asked about when something of it has changed, and the least charged job of a pool whose workers are hungry:
 // one that has enough on its way, or nothing to try, is not asked about again until then.
 void Dispatcher::Impl::NoteWhetherItAsks(Job& job) {
-  if (job.asks_within.has_value()) asking.erase({*job.asks_within, job.row.id});
-  job.asks_within.reset();
+  TakeFromAsking(job);
   if (!StandingOf(job).active) return;
   job.asks_within = job.virtual_seconds;
-  asking.emplace(job.virtual_seconds, job.row.id);
+  asking[job.row.tenant].emplace(job.virtual_seconds, job.row.id);
+}
+
+void Dispatcher::Impl::TakeFromAsking(Job& job) {
+  if (!job.asks_within.has_value()) return;
+  const auto of_tenant = asking.find(job.row.tenant);
+  of_tenant->second.erase({*job.asks_within, job.row.id});
+  if (of_tenant->second.empty()) asking.erase(of_tenant);
+  job.asks_within.reset();
+}
+
+uint64_t Dispatcher::Impl::NextToAsk() const {
+  for (const auto& [charged, tenant] : accounts.order()) {
+    const auto of_tenant = asking.find(tenant);
+    if (of_tenant != asking.end()) return of_tenant->second.begin()->second;
+  }
+  return 0;
 }
 
 void Dispatcher::Impl::AskOneFor(const WorkerPool& pool) {
-  const std::pair<double, uint64_t>* least = nullptr;
+  std::tuple<double, double, uint64_t> least{std::numeric_limits<double>::infinity(), 0, 0};
   for (const JobPool* of : pool.jobs) {
-    if (!of->active.empty() && (least == nullptr || *of->active.begin() < *least)) least = &*of->active.begin();
+    if (of->active.empty()) continue;
+    const auto& [charged, job] = *of->active.begin();
+    least = std::min(least, {accounts.charged(of->kind.tenant), charged, job});
   }
-  if (least != nullptr) NoteWhetherItAsks(jobs.at(least->second));
+  if (const uint64_t job = std::get<2>(least); job != 0) NoteWhetherItAsks(jobs.at(job));
 }
 
 void Dispatcher::Impl::AskForCandidates() {
   if (shutting_down) return;
   const auto may_ask = [&] { return static_cast<int>(key_by_search.size()) < options.searches && !asking.empty(); };
   for (int i = 0; i < kMostAskedAtOnce && may_ask(); ++i) {
-    Job& job = jobs.at(asking.begin()->second);
+    Job& job = jobs.at(NextToAsk());
     ++counters.looked_at;
-    if (AskFor(job)) continue;
-    asking.erase(asking.begin());
-    job.asks_within.reset();
+    if (!AskFor(job)) TakeFromAsking(job);
   }
   deadlines.Set(Deadlines::Of::kAsking, 0, may_ask() ? now : Deadlines::kNever);  // the others in a moment
 }

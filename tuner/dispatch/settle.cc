@@ -116,7 +116,7 @@ JobStanding Dispatcher::Impl::StandingOf(const Job& job) const {
           .active = works && !job.ending,
           .ready = works && !out.heads.empty(),
           .charged = job.virtual_seconds,
-          .charged_and_lent = job.virtual_seconds + 0.3 * out.lent / job.share()};
+          .charged_and_lent = job.virtual_seconds + kUsualSeconds * out.lent / job.share()};
 }
 
 Micros Dispatcher::Impl::DeadlineOf(const Worker& worker) const {
@@ -151,7 +151,7 @@ Micros Dispatcher::Impl::DeadlineOf(const Job& job) const {
 void Dispatcher::Impl::MeetDeadlines() {
   for (const auto& [kind, id] : deadlines.Due(now)) {
     if (kind == Deadlines::Of::kJob) touched.jobs.insert(id);
-    if (kind == Deadlines::Of::kAsking && !asking.empty()) touched.jobs.insert(asking.begin()->second);
+    if (kind == Deadlines::Of::kAsking) touched.jobs.insert(NextToAsk());
     if (kind == Deadlines::Of::kWorker) {
       touched.workers.insert(id);
       const auto found = workers.find(id);

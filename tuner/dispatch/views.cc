@@ -42,7 +42,7 @@ v1::JobExplanation Dispatcher::Impl::Explain(const Job& job) const {
   }
   explanation.set_jobs_before(before);
   for (const auto& [id, worker] : workers) {
-    if (worker.tenant != job.row.tenant) continue;
+    if (!Serves(worker.tenant, job.row.tenant)) continue;
     v1::WorkerFit& fit = *explanation.add_workers();
     *fit.mutable_worker() = InfoOf(worker);
     fit.mutable_worker()->set_last_seen_seconds(SecondsSince(worker.last_seen));
@@ -89,7 +89,7 @@ FleetCounts Dispatcher::Impl::Counts(std::optional<uint64_t> tenant) const {
   }
   for (const auto& [request, key] : key_by_search) counts.searches += counts_in(key->key().tenant);
   for (const auto& [id, worker] : workers) {
-    if (!counts_in(worker.tenant)) continue;
+    if (tenant.has_value() && !Serves(worker.tenant, *tenant)) continue;
     (IsLost(worker)        ? counts.workers_lost
      : worker.draining     ? counts.workers_draining
      : HeldBy(worker) == 0 ? counts.workers_idle

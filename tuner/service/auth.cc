@@ -28,7 +28,7 @@ absl::StatusOr<Caller> HolderOf(const std::string& pem, const RevocationList& re
   HONE_ASSIGN_OR_RETURN(const CertificateSubject subject, SubjectOf(pem));
   if (revoked.Has(subject.serial)) return IsRevoked(absl::StrCat("the certificate of ", subject.name));
   const std::optional<Role> role = RoleFromName(subject.role);
-  if (role.has_value() && IsTenantName(subject.tenant)) {
+  if (role.has_value() && MayBeOf(*role, subject.tenant)) {
     const std::string name = absl::StrCat("certificate of ", subject.name, ", ", subject.role, " of ", subject.tenant);
     return Caller{*role, TenantOf(subject.tenant), name, nullptr, subject.serial};
   }

@@ -11,8 +11,13 @@
 #include <map>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "CLI/CLI.hpp"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/synchronization/mutex.h"
 #include "compiler/log/log.h"
 #include "compiler/sandbox/layers.h"
@@ -20,6 +25,7 @@
 #include "compiler/support/option_checks.h"
 #include "spdlog/spdlog.h"
 #include "tuner/service/daemon.h"
+#include "tuner/service/token_table.h"
 
 namespace {
 
@@ -64,6 +70,7 @@ struct Arguments {
   hone::DaemonOptions options;
   double idle_seconds = 0, lease_seconds = 0, build_seconds = 0, run_seconds = 0, memory_gib = 0;
   std::string missing_layers;
+  std::vector<std::string> tenant_weights;
   hone::LogFormat log_format = hone::LogFormat::kText;
   bool verbose = false;
 };
@@ -121,6 +128,10 @@ void AddQuotaOptions(CLI::App& app, Arguments& arguments) {
   app.add_option("--max-jobs", arguments.options.core.dispatch.max_jobs, "jobs of one tenant that wait or run")
       ->check(hone::FromTo(1, 1'000'000, "jobs"))
       ->capture_default_str();
+  app.add_option("--tenant-weight", arguments.tenant_weights,
+                 "NAME=W, a tenant's weight (0.01 to 100, else 1) where tenants share: search processes, and workers that "
+                 "serve every tenant; once for each")
+      ->allow_extra_args(false);
   app.add_option("--max-tasks", arguments.options.core.dispatch.max_tasks, "kernels in those jobs")
       ->check(hone::FromTo(1, 100'000'000, "kernels"))
       ->capture_default_str();
@@ -177,6 +188,24 @@ void AddProcessOptions(CLI::App& app, Arguments& arguments) {
   app.add_flag("--verbose", arguments.verbose, "say more on standard error");
 }
 
+// Of NAME=W each. InvalidArgument names the flag.
+absl::StatusOr<std::map<uint64_t, double>> ParseTenantWeights(const std::vector<std::string>& given) {
+  std::map<uint64_t, double> weights;
+  for (const std::string& text : given) {
+    const std::pair<std::string, std::string> parts = absl::StrSplit(text, absl::MaxSplits('=', 1));
+    double weight = 0;
+    if (!hone::IsTenantName(parts.first) || !absl::SimpleAtod(parts.second, &weight) ||
+        !(weight >= 0.01 && weight <= 100)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--tenant-weight ", text, ": NAME=W is needed, a tenant's name and a number from 0.01 to 100"));
+    }
+    if (!weights.emplace(hone::TenantOf(parts.first).id, weight).second) {
+      return absl::InvalidArgumentError(absl::StrCat("--tenant-weight ", text, ": the tenant is named twice"));
+    }
+  }
+  return weights;
+}
+
 // Converts what is given in units of people. InvalidArgument names the flag.
 absl::Status Settle(Arguments& arguments) {
   const absl::StatusOr<uint32_t> allowed = hone::ParseLayers(arguments.missing_layers);
@@ -190,6 +219,9 @@ absl::Status Settle(Arguments& arguments) {
   dispatch.build_limit_ms = static_cast<uint32_t>(arguments.build_seconds * 1e3);
   dispatch.run_limit_ms = static_cast<uint32_t>(arguments.run_seconds * 1e3);
   dispatch.memory_limit_bytes = static_cast<int64_t>(arguments.memory_gib * kGiB);
+  absl::StatusOr<std::map<uint64_t, double>> weights = ParseTenantWeights(arguments.tenant_weights);
+  if (!weights.ok()) return weights.status();
+  dispatch.tenant_weights = *std::move(weights);
   dispatch.lease_key = RandomKey();
   dispatch.sync_hold_ms = std::min(dispatch.sync_hold_ms, dispatch.lease_ms / 3);
   return absl::OkStatus();

@@ -29,6 +29,10 @@ bool IsTenantName(std::string_view name) {
   return !name.empty() && name.size() <= kLongestTenant && std::all_of(name.begin(), name.end(), fits);
 }
 
+bool MayBeOf(Role role, std::string_view tenant) {
+  return IsTenantName(tenant) || (tenant == "*" && role == Role::kWorker);
+}
+
 absl::StatusOr<TokenTable> TokenTable::Read(const std::string& path) {
   HONE_ASSIGN_OR_RETURN(const std::string text, ReadSecretFile(path));
   TokenTable table;
@@ -46,9 +50,9 @@ absl::StatusOr<TokenTable> TokenTable::Read(const std::string& path) {
       if (!role.has_value()) {
         return wrong(absl::StrCat("\"", words[0], "\" is no role; there are ", absl::StrJoin(kRoleNames, ", ")));
       }
-      if (!IsTenantName(words[1])) {
-        return wrong(
-            absl::StrCat("\"", words[1], "\" is no tenant's name: 1 to ", kLongestTenant, " letters, digits and ._-"));
+      if (!MayBeOf(*role, words[1])) {
+        return wrong(absl::StrCat("\"", words[1], "\" is no tenant's name: 1 to ", kLongestTenant,
+                                  " letters, digits and ._-, or for a worker that serves every tenant *"));
       }
       caller.role = *role;
       caller.tenant = TenantOf(words[1]);

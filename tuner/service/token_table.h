@@ -3,6 +3,7 @@
 //   # role tenant token
 //   client vision 8Jv0...
 //   worker vision pLq3...
+//   worker * Zt61...          a worker that serves every tenant
 //
 // or, for a daemon of one tenant, a single line with a token alone: whoever shows it is admin of the local tenant.
 #pragma once
@@ -46,5 +47,7 @@ class TokenTable {
 };
 
 bool IsTenantName(std::string_view name);
+// Whether a caller of that role may be that tenant's: workers alone may be everybody's, "*".
+bool MayBeOf(Role role, std::string_view tenant);
 
 }  // namespace hone

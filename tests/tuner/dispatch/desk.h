@@ -83,7 +83,7 @@ class Desk {
       *part.mutable_tasks() = request.tasks();
     }
     const ReplyTo to = ++tokens_;
-    Do(hone::Submit{to, request, "2026-01-01T00:00:00Z"});
+    Do(hone::Submit{to, request, "2026-01-01T00:00:00Z", tenant});
     return std::get<v1::SubmitReply>(replies.at(to)).job_id();
   }
   ReplyTo Hello(const std::string& name, int threads = 2, const std::string& session = "", double gflops = 0,
@@ -101,7 +101,7 @@ class Desk {
     request.mutable_profile()->set_cores(2);
     request.mutable_profile()->set_peak_gflops_all(gflops);
     request.mutable_missing_layers()->Assign(missing_layers.begin(), missing_layers.end());
-    Do(hone::Hello{to, request});
+    Do(hone::Hello{to, request, worker_tenant});
     return to;
   }
   v1::SyncRequest SyncOf(const std::string& session, uint32_t credits = 0) {
@@ -113,7 +113,7 @@ class Desk {
   }
   ReplyTo Sync(const v1::SyncRequest& request) {
     const ReplyTo to = ++tokens_;
-    Do(hone::Sync{to, request, "2026-01-01T00:00:01Z"});
+    Do(hone::Sync{to, request, "2026-01-01T00:00:01Z", worker_tenant});
     return to;
   }
   ReplyTo NewCall() { return ++tokens_; }
@@ -190,6 +190,8 @@ class Desk {
   int priority = 0;                         // of jobs to come
   std::vector<std::string> further_targets;  // that jobs to come name beside their own
   std::string device_class = "fake/c2";      // of workers that say hello
+  Tenant tenant = TenantOf("local");         // whose the jobs to come are,
+  uint64_t worker_tenant = kLocalTenant;     // and the workers that call
   std::vector<std::string> missing_layers;  // of the sandboxes of workers that say hello
   bool checks = true;  // the invariants after every event: in the time of all jobs times all workers
   Micros now = 0;

@@ -34,6 +34,7 @@ SimOptions Draw(uint64_t seed) {
   options.prune = rate(0.02);
   options.poison = rate(0.03);
   options.wrong = rate(0.5);
+  if (Random several(seed, 47); several.Chance(0.3)) options.tenants = 2 + static_cast<int>(several.Below(2));
   if (Random roles(seed, 31); roles.Chance(0.4)) {
     options.measure_only = 1 + static_cast<int>(roles.Below(options.workers));
     options.builders = 1 + static_cast<int>(roles.Below(3));
@@ -86,6 +87,13 @@ TEST(DispatcherSimTest, BuildersFeedThoseThatOnlyMeasure) {
   for (const auto& [id, trial] : world.store().trials()) measured += trial.state == TrialState::kDone;
   EXPECT_GE(measured, 100);
   EXPECT_EQ(world.built_for_others(), measured) << "nothing is built twice where nothing is lost";
+}
+
+TEST(DispatcherSimTest, TwoThousandWorkersOfTwoClassesServeThreeTenants) {
+  SimWorld world(9, WithoutFaults({.workers = 2000, .kinds = 2, .tenants = 3, .poison = 0}), /*check_every=*/5000);
+  for (int i = 0; i < 12; ++i) world.Submit(4, 60);
+  ASSERT_TRUE(world.RunFor(60 * kMinute, [&] { return world.AllJobsEnded(); })) << world.Describe();
+  world.CheckEnd();
 }
 
 TEST(DispatcherSimTest, ASecondJobMeasuresNothingTwice) {

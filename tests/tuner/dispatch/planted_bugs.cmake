@@ -94,6 +94,12 @@ planted_bug(a_winner_has_no_record result_rules.cc "Duels.*"
 planted_bug(priority_is_ignored job_state.cc "Jobs.*"
   [[return std::exp2(row.request.priority());]]
   [[return 1;]])
+planted_bug(weights_are_ignored tenant_accounts.cc "Tenants.*"
+  [[charged += seconds / weight(tenant);]]
+  [[charged += seconds;]])
+planted_bug(a_late_tenant_gets_everything tenant_accounts.cc "Tenants.*"
+  [[if (!order_.empty()) charged = std::max(charged, order_.begin()->first);]]
+  [[]])
 planted_bug(a_job_ends_before_its_parts job_rules.cc ${simulation}
   [[  if (!WaitsForTrials(job) && job.open_parts.empty()) FinishJob(job);]]
   [[  if (!WaitsForTrials(job)) FinishJob(job);]])

@@ -24,6 +24,8 @@ v1::Workload MakeWorkload(int number) {
 void SimWorld::Submit(int tasks, int64_t max_trials, double max_seconds) {
   auto client = std::make_unique<Client>();
   v1::SubmitRequest& request = client->request;
+  const size_t whose = clients_.size() % static_cast<size_t>(faults_.tenants);
+  client->tenant = TenantOf(whose == 0 ? "local" : absl::StrCat("guest", whose));
   request.set_request_id(absl::StrCat("request ", clients_.size()));
   request.set_model_name("model");
   request.set_target(clients_.size() % static_cast<size_t>(faults_.kinds) == 1 ? "cpu:sim/c4" : "cpu:native");
@@ -55,7 +57,7 @@ void SimWorld::Submit(int tasks, int64_t max_trials, double max_seconds) {
 void SimWorld::Insist(int index) {
   Client& client = *clients_[index];
   if (client.job == 0) {
-    Send([this, index, request = client.request] {
+    Send([this, index, request = client.request, tenant = client.tenant] {
       if (dispatcher_ == nullptr) return;
       const ReplyTo to = Expect([this, index](const Message& message) {
         const v1::SubmitReply* reply = std::get_if<v1::SubmitReply>(&message);
@@ -68,20 +70,20 @@ void SimWorld::Insist(int index) {
         c.job = reply->job_id();
       });
       // As the service does: what the store knows is not submitted again.
-      const auto known = *store_.FindJob(kLocalTenant, request.request_id());
+      const auto known = *store_.FindJob(tenant.id, request.request_id());
       if (known.has_value()) {
         v1::SubmitReply reply;
         reply.set_job_id(*known);
         Answer(to, reply);
       } else {
-        ToDaemon(hone::Submit{to, request, "2026-01-01T00:00:00Z"});
+        ToDaemon(hone::Submit{to, request, "2026-01-01T00:00:00Z", tenant});
       }
     });
   } else if (client.stop && !client.stop_answered) {
-    Send([this, index, job = client.job] {
+    Send([this, index, job = client.job, tenant = client.tenant.id] {
       if (dispatcher_ == nullptr) return;
       const ReplyTo to = Expect([this, index](const Message&) { clients_[index]->stop_answered = true; });
-      ToDaemon(StopJob{to, job});
+      ToDaemon(StopJob{to, job, tenant});
     });
   }
   if (client.job == 0 || (client.stop && !client.stop_answered)) {

@@ -47,6 +47,7 @@ struct SimWorld::Worker {
 };
 
 struct SimWorld::Client {
+  Tenant tenant;
   v1::SubmitRequest request;
   uint64_t job = 0;  // once told
   bool stop = false;

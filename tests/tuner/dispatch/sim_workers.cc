@@ -56,7 +56,7 @@ void SimWorld::SayHello(int index) {
         w.known = true;
         SaySync(index);
       });
-      ToDaemon(hone::Hello{to, request});
+      ToDaemon(hone::Hello{to, request, WorkersTenant()});
     });
   }
   At(now_ + 3 * kSecond, [this, index, life] {
@@ -95,7 +95,7 @@ void SimWorld::SaySync(int index) {
       if (workers_[index]->life != life) return;
       if (const v1::SyncReply* reply = std::get_if<v1::SyncReply>(&message)) TakeReply(index, *reply, seq);
     });
-    ToDaemon(hone::Sync{to, request, "2026-01-01T00:00:00Z"});
+    ToDaemon(hone::Sync{to, request, "2026-01-01T00:00:00Z", WorkersTenant()});
   });
   // An answer that does not come is not waited for longer than the daemon may hold it.
   At(now_ + 15 * kSecond, [this, index, life, seq] {
@@ -245,7 +245,7 @@ void SimWorld::AskToBuild(int index, const v1::Lease& lease, Micros give_up) {
       }
     });
     if (workers_[index]->calls == call) workers_[index]->build_call = to;
-    ToDaemon(AskBuild{to, request});
+    ToDaemon(AskBuild{to, request, WorkersTenant()});
   });
   // A call that was lost, or refused, is made again.
   At(now_ + 40 * kSecond, [this, index, life, call, lease, give_up] {

@@ -25,6 +25,7 @@ struct SimOptions {
   int measure_only = 0;  // of the workers, the first ones
   int builders = 0;      // workers beside them that only build
   int kinds = 1;         // of machines: jobs ask for one, or take any
+  int tenants = 1;       // that jobs are of in turn: with several all workers serve every one
   int credits = 6;
   int space = 60;      // candidates of each task
   double drop = 0.05;  // of each message
@@ -49,7 +50,9 @@ SimOptions WithoutFaults(SimOptions options);
 
 class SimWorld {
  public:
-  SimWorld(uint64_t seed, const SimOptions& faults);
+  // The invariants take the time of everybody times everything: in a large world they are checked after every
+  // `check_every`th event alone.
+  SimWorld(uint64_t seed, const SimOptions& faults, int64_t check_every = 1);
   ~SimWorld();
 
   // Submits a job of `tasks` tasks taken from a pool of `workloads`; the client repeats itself until it is told the
@@ -74,6 +77,8 @@ class SimWorld {
  private:
   struct Worker;
   struct Client;
+
+  uint64_t WorkersTenant() const { return faults_.tenants > 1 ? kAllTenants : kLocalTenant; }
 
   void At(Micros when, std::function<void()> what);
   void Send(std::function<void()> arrive);  // by the network: not at all, once or twice, now or later
@@ -115,6 +120,7 @@ class SimWorld {
   double TrueTime(const std::string& trace) const;
 
   SimOptions faults_;
+  const int64_t check_every_;
   Random random_;
   Micros now_ = 0;
   uint64_t next_event_ = 1;

@@ -80,6 +80,10 @@ TEST_F(TokenFile, IsRefusedWithTheLine) {
   EXPECT_THAT(message(Read("secret\nking vision crown\n")),
               HasSubstr("tokens:2: \"king\" is no role; there are admin"));
   EXPECT_THAT(message(Read("client a/b key\n")), HasSubstr("tokens:1: \"a/b\" is no tenant's name"));
+  EXPECT_THAT(message(Read("admin * key\n")), HasSubstr("tokens:1: \"*\" is no tenant's name"));
+  const absl::StatusOr<TokenTable> shared = Read("worker * key\n");
+  ASSERT_TRUE(shared.ok()) << shared.status();
+  EXPECT_EQ(shared->Find("key")->tenant.id, kAllTenants);
   EXPECT_THAT(message(Read("client vision\n")), HasSubstr("tokens:1: a line is `role tenant token`"));
   EXPECT_THAT(message(Read("client a key\nworker b key\n")), HasSubstr("tokens:2: the token is there twice"));
   EXPECT_THAT(message(Read("client a k\x01y\n")), HasSubstr("printable"));
