@@ -91,7 +91,10 @@ void AddCaCommand(CLI::App& app, Action* chosen) {
   issue->add_option("folder", options->folder, "the authority's")->required();
   issue->add_option("--role", options->role, "daemon, or what its holder may do: admin, client, worker, viewer")
       ->required();
-  issue->add_option("--tenant", options->tenant, "whose jobs and records its holder sees; of a worker also *, every tenant")->capture_default_str();
+  issue
+      ->add_option("--tenant", options->tenant,
+                   "whose jobs and records its holder sees; of a worker also *, every tenant")
+      ->capture_default_str();
   issue
       ->add_option("--name", options->names,
                    "host name or IP address of the holder; of a daemon all by which it is dialled, one --name each")

@@ -132,7 +132,8 @@ absl::Status Tune(const TuneOptions& options) {
   if (!wait.ok()) return Annotate(wait.status(), "--wait");
   if (options.targets.size() > 1 && options.service.server.empty()) {
     return absl::InvalidArgumentError(
-        "several --target need a daemon with workers of each (--server ADDR): without one, this machine alone measures");
+        "several --target need a daemon with workers of each (--server ADDR): without one, this machine alone "
+        "measures");
   }
   TuneOrder order;
   order.model_path = options.model;

@@ -57,9 +57,10 @@ class TuneSession {
     CrashPoint("client.submitted");
     if (!checked.ok())
       status_.Say(absl::StrCat("what another Hone measured was not checked: ", std::string(checked.message())));
-    status_.Say(absl::StrCat("job ", job_, ": ", request.tasks_size(), " tasks of ", request.model_name(),
-                             request.parts().empty() ? "" : absl::StrCat(" for each of ", order_.targets.size(), " targets"),
-                             " at ", client().address()));
+    status_.Say(
+        absl::StrCat("job ", job_, ": ", request.tasks_size(), " tasks of ", request.model_name(),
+                     request.parts().empty() ? "" : absl::StrCat(" for each of ", order_.targets.size(), " targets"),
+                     " at ", client().address()));
     if (order_.detach) return Detach();
     HONE_ASSIGN_OR_RETURN(const v1::JobSnapshot last, Watch());
     CrashPoint("client.watched");
@@ -291,10 +292,9 @@ class TuneSession {
                    part.reason().empty() ? "" : ": ", part.reason().c_str(), CompileCommand(target).c_str());
       if (order_.json) std::printf("%s\n", ResultJson(part).dump().c_str());
       if (part.state() != v1::JOB_FAILED) continue;
-      worst = WithExitCode(ExitCode::kNoSchedule,
-                           absl::FailedPreconditionError(absl::StrCat("job ", part.job_id(), ", target ",
-                                                                      target.settings.target_text,
-                                                                      ", failed: ", part.reason())));
+      worst = WithExitCode(ExitCode::kNoSchedule, absl::FailedPreconditionError(absl::StrCat(
+                                                      "job ", part.job_id(), ", target ", target.settings.target_text,
+                                                      ", failed: ", part.reason())));
     }
     return worst;
   }
@@ -392,7 +392,8 @@ class TuneSession {
         return Interrupted() ? absl::CancelledError("interrupted") : absl::OkStatus();
       };
       options.keep = [this](const v1::KeepChoicesRequest& choices) { return Keep(choices); };
-      absl::StatusOr<ModelGain> result = MeasureGain(*order_.own().model, order_.own().resolved, order_.service, options);
+      absl::StatusOr<ModelGain> result =
+          MeasureGain(*order_.own().model, order_.own().resolved, order_.service, options);
       const std::lock_guard<std::mutex> lock(work->mutex);
       work->result.emplace(std::move(result));
       work->changed.notify_all();

@@ -24,7 +24,7 @@ struct TuneOrder {
   std::string model_path;  // as it was given
   ServiceOptions service;
   std::vector<TunedTarget> targets;  // the job's own first, then those of its parts; at least one
-  absl::Duration patience;  // without progress
+  absl::Duration patience;           // without progress
   bool json = false;
   bool detach = false;  // the job is submitted, its number printed, and no more
 

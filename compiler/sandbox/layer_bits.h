@@ -21,6 +21,8 @@ enum SandboxLayer : uint32_t {
   kLayerPidNamespace = 1u << 10,  // sees no process but its own, and they end with it
   kLayerIpcNamespace = 1u << 11,  // no System V or POSIX object of others
   kLayerEmptyRoot = 1u << 12,     // the root directory is an empty one
+  kLayerControlGroup =
+      1u << 13,  // limits of memory and processes for all of it, by whoever started it (control_group.h)
 };
 
 }  // namespace hone

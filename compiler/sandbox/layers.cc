@@ -28,6 +28,7 @@ constexpr SandboxLayerInfo kLayers[] = {
     {kLayerIpcNamespace, "ipc-namespace", false, "no shared memory, semaphore or queue of others"},
     {kLayerNetwork, "network-namespace", false, "an empty network"},
     {kLayerEmptyRoot, "empty-root", false, "an empty root directory"},
+    {kLayerControlGroup, "control-group", false, "limits of memory and of processes for all of it together"},
 };
 // clang-format on
 

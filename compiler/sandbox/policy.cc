@@ -19,4 +19,11 @@ constexpr SandboxPolicy kPolicies[] = {
 
 const SandboxPolicy& SandboxPolicyOf(ProcessKind kind) { return kPolicies[static_cast<int>(kind)]; }
 
+const SandboxPolicy* FindSandboxPolicy(std::string_view program) {
+  for (const SandboxPolicy& policy : kPolicies) {
+    if (policy.program == program) return &policy;
+  }
+  return nullptr;
+}
+
 }  // namespace hone

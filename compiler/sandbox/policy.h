@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 namespace hone {
 
@@ -28,5 +29,6 @@ struct SandboxPolicy {
   int max_descriptors;
 };
 const SandboxPolicy& SandboxPolicyOf(ProcessKind kind);
+const SandboxPolicy* FindSandboxPolicy(std::string_view program);  // by its file's name; nullptr: none of these
 
 }  // namespace hone

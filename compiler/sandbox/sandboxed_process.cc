@@ -19,6 +19,7 @@ namespace {
 
 constexpr absl::Duration kStartTimeout = absl::Seconds(60);  // of a loaded machine
 constexpr size_t kLastWords = 4 << 10;
+constexpr int kMostProcesses = 4096;  // with threads: some for each core of a large machine
 
 std::string BaseName(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
@@ -28,12 +29,18 @@ absl::StatusOr<std::unique_ptr<SandboxedProcess>> SandboxedProcess::Start(const 
   HONE_ASSIGN_OR_RETURN(ChildProcess child,
                         ChildProcess::Start(program.path, program.arguments, {.error_pipe = true, .namespaces = true}));
   std::unique_ptr<SandboxedProcess> process(new SandboxedProcess(std::move(child)));
+  const SandboxPolicy* policy = FindSandboxPolicy(BaseName(program.path));
+  if (policy != nullptr) {
+    process->group_ = ControlGroup::Make({.memory_bytes = policy->memory_bytes, .processes = kMostProcesses});
+  }
+  const bool in_group = process->group_.has_value() && process->group_->Add(process->pid());
   HONE_ASSIGN_OR_RETURN(const std::string report, process->Receive(sizeof(uint32_t), kStartTimeout));
   if (report.size() != sizeof(uint32_t)) {
     return absl::UnavailableError(absl::StrCat(program.path, " does not say how it is locked in"));
   }
   std::memcpy(&process->layers_, report.data(), sizeof(uint32_t));
   process->layers_ |= LayersOfNamespaces(process->child_.namespaces());
+  if (in_group) process->layers_ |= kLayerControlGroup;
   HONE_RETURN_IF_ERROR(CheckLayers(BaseName(program.path), process->layers_, program.allowed_missing));
   return process;
 }

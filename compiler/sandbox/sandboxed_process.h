@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,6 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "compiler/sandbox/control_group.h"
 #include "compiler/sandbox/policy.h"
 #include "compiler/support/child_process.h"
 
@@ -48,6 +50,7 @@ class SandboxedProcess {
   explicit SandboxedProcess(ChildProcess child) : child_(std::move(child)) {}
   absl::Status HowItEnded(absl::Status status);
 
+  std::optional<ControlGroup> group_;  // of the child: outlives it
   ChildProcess child_;
   uint32_t layers_ = 0;
 };

@@ -40,8 +40,8 @@ std::vector<uint64_t> Dispatcher::Jobs(uint64_t tenant) const {
 }
 const v1::Workload* Dispatcher::FindWorkload(uint64_t tenant, const std::string& hash) const {
   const auto found = impl_->workloads.find(hash);
-  const bool its = found != impl_->workloads.end() &&
-                   (tenant == kAllTenants || found->second.tasks_of.count(tenant) != 0);
+  const bool its =
+      found != impl_->workloads.end() && (tenant == kAllTenants || found->second.tasks_of.count(tenant) != 0);
   return its ? &found->second.workload : nullptr;
 }
 uint64_t Dispatcher::JobOfTask(uint64_t task) const {

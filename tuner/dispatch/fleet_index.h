@@ -110,12 +110,12 @@ class FleetIndex {
   const JobPool& PoolOfJob(uint64_t id) const { return *jobs_.at(id).pool; }
   bool HasJob(uint64_t id) const { return jobs_.count(id) != 0; }
   std::vector<const WorkerPool*> WorkersOf(uint64_t tenant) const;  // that serve it
-  const WorkerPool* BuildersOf(uint64_t tenant) const;  // nullptr: there are none
+  const WorkerPool* BuildersOf(uint64_t tenant) const;              // nullptr: there are none
   // Whether there is a worker that builds for those that only measure. When the first comes or the last goes, these
   // are touched.
   bool HasBuilder(uint64_t tenant) const;
   std::vector<JobPool*> JobsOf(uint64_t tenant);  // kAllTenants: of every one
-  double LeastCharged(uint64_t tenant) const;  // of its open jobs; 0: it has none
+  double LeastCharged(uint64_t tenant) const;     // of its open jobs; 0: it has none
 
   // Tenants whose workers stand differently, or who have a new kind of job, since this was last called.
   std::set<uint64_t> TakeChangedTenants() { return std::exchange(changed_tenants_, {}); }

@@ -380,8 +380,9 @@ uint64_t Dispatcher::Impl::NextTrialFor(const Worker& worker, bool* kept_away) {
     orders.push_back({ChargedAndLent(pool->kind.tenant), pool->ready.begin(), pool->ready.end()});
   }
   while (!orders.empty()) {
-    const auto least = std::ranges::min_element(
-        orders, {}, [](const Order& order) { return std::tuple(order.of_tenant, order.next->first, order.next->second); });
+    const auto least = std::ranges::min_element(orders, {}, [](const Order& order) {
+      return std::tuple(order.of_tenant, order.next->first, order.next->second);
+    });
     ++counters.looked_at;
     if (const uint64_t trial = NextTrialOf(least->next->second, worker, kept_away)) return trial;
     if (++least->next == least->end) orders.erase(least);

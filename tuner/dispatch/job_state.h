@@ -36,10 +36,10 @@ struct Job {
   std::string worker_fault;  // of the latest result: the worker's machine failed, not the candidate
   bool ending = false;       // no new trials; ends when those under work have
   std::string end_reason;
-  bool ended = false;          // its last commit is on its way
+  bool ended = false;             // its last commit is on its way
   std::set<uint64_t> open_parts;  // jobs that are parts of it, until their end is durable: it ends after them
-  double virtual_seconds = 0;  // device time charged, divided by its share: the job with the least is next
-  double busy_before = 0;      // row.busy_seconds at the start of this process
+  double virtual_seconds = 0;     // device time charged, divided by its share: the job with the least is next
+  double busy_before = 0;         // row.busy_seconds at the start of this process
   std::map<uint64_t, double> busy_by_worker;
   double busiest = 0;                 // of these
   std::optional<double> asks_within;  // it may want candidates: where it stands among those that do
@@ -61,7 +61,8 @@ struct Job {
   bool loaded() const { return bound() && not_loaded == 0; }  // all histories are there
 };
 
-// A request's part as a request of its own: what is not stated by the part is the whole's, its name for Submit included.
+// A request's part as a request of its own: what is not stated by the part is the whole's, its name for Submit
+// included.
 v1::SubmitRequest PartOf(const v1::SubmitRequest& whole, const v1::SubmitPart& part);
 // What the whole is called for Submit, and which of its parts it is, from 1. No client may choose such a name.
 std::string PartRequestId(const v1::SubmitRequest& whole, int number);

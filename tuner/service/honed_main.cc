@@ -128,9 +128,10 @@ void AddQuotaOptions(CLI::App& app, Arguments& arguments) {
   app.add_option("--max-jobs", arguments.options.core.dispatch.max_jobs, "jobs of one tenant that wait or run")
       ->check(hone::FromTo(1, 1'000'000, "jobs"))
       ->capture_default_str();
-  app.add_option("--tenant-weight", arguments.tenant_weights,
-                 "NAME=W, a tenant's weight (0.01 to 100, else 1) where tenants share: search processes, and workers that "
-                 "serve every tenant; once for each")
+  app.add_option(
+         "--tenant-weight", arguments.tenant_weights,
+         "NAME=W, a tenant's weight (0.01 to 100, else 1) where tenants share: search processes, and workers that "
+         "serve every tenant; once for each")
       ->allow_extra_args(false);
   app.add_option("--max-tasks", arguments.options.core.dispatch.max_tasks, "kernels in those jobs")
       ->check(hone::FromTo(1, 100'000'000, "kernels"))

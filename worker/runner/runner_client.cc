@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/sandbox/control_group.h"
 #include "compiler/sandbox/layers.h"
 #include "compiler/support/child_process.h"
 #include "compiler/support/file.h"
@@ -26,6 +27,10 @@ namespace hone {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+// Of its control group, beyond what a candidate is given: what the kernel keeps for the process, and its own threads.
+constexpr int64_t kKernelBytes = int64_t{64} << 20;
+constexpr int kOtherThreads = 16, kThreadsOfThread = 2;
 
 double MicrosecondsSince(Clock::time_point start) {
   return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
@@ -80,6 +85,7 @@ absl::StatusOr<InputSets> InputSets::Create(const KernelSet& set,
 
 struct RunnerClient::Impl {
   KernelSet set;
+  std::optional<ControlGroup> group;  // of the child: outlives it
   std::optional<ChildProcess> child;
   int socket = -1;
   MemoryFile outputs;  // of all sets
@@ -207,6 +213,9 @@ absl::StatusOr<RunnerClient> RunnerClient::Start(const RunnerJob& job) {
   if (!child.ok()) return child.status();
   impl->child = *std::move(child);
   impl->alive = true;
+  impl->group = ControlGroup::Make(
+      {.memory_bytes = job.memory_bytes + kKernelBytes, .processes = kOtherThreads + kThreadsOfThread * job.threads});
+  const bool in_group = impl->group.has_value() && impl->group->Add(impl->child->pid());
 
   LoadRequest request;
   request.sets = sets;
@@ -217,7 +226,10 @@ absl::StatusOr<RunnerClient> RunnerClient::Start(const RunnerJob& job) {
   RunnerReply reply;
   if (SendLoad(impl->socket, request, files)) {
     impl->load = impl->Await(Clock::now(), job.start_timeout, &reply);
-    if (impl->load.ok()) impl->layers = reply.layers | LayersOfNamespaces(impl->child->namespaces());
+    if (impl->load.ok()) {
+      impl->layers =
+          reply.layers | LayersOfNamespaces(impl->child->namespaces()) | (in_group ? kLayerControlGroup : 0u);
+    }
   } else {
     impl->load = impl->End({.kind = RunnerVerdict::kCrashed, .message = "took no request"});
   }

@@ -187,12 +187,12 @@ class Desk {
 
   std::map<std::string, std::string> anchor_of;  // by the task's name, for jobs to come
   v1::SearchStrategy strategy = v1::SEARCH_STRATEGY_UNSPECIFIED;
-  int priority = 0;                         // of jobs to come
+  int priority = 0;                          // of jobs to come
   std::vector<std::string> further_targets;  // that jobs to come name beside their own
   std::string device_class = "fake/c2";      // of workers that say hello
   Tenant tenant = TenantOf("local");         // whose the jobs to come are,
   uint64_t worker_tenant = kLocalTenant;     // and the workers that call
-  std::vector<std::string> missing_layers;  // of the sandboxes of workers that say hello
+  std::vector<std::string> missing_layers;   // of the sandboxes of workers that say hello
   bool checks = true;  // the invariants after every event: in the time of all jobs times all workers
   Micros now = 0;
   MemoryStore store;
