@@ -154,7 +154,8 @@ absl::StatusOr<std::unique_ptr<TuningStore>> OpenToWrite(const std::string& path
   HONE_ASSIGN_OR_RETURN(const int version, SchemaVersion(*writer, Migrations()));
   if (version == 0) return absl::DataLossError(absl::StrCat(path, ": a database without tables, not Hone's"));
   // 64 MiB of pages in memory: traces and records go to random places of their indexes, which the usual 2 MiB do not
-  // hold.
+  // hold. The log is folded into the file by the connection that writes, and by no other at the same time: where two
+  // did that, SQLite before 3.51.3 could lose a commit (https://www.sqlite.org/wal.html, "The WAL-Reset Bug").
   HONE_RETURN_IF_ERROR(
       writer->Execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 4000; "
                       "PRAGMA cache_size = -65536"));

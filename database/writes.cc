@@ -236,6 +236,7 @@ absl::Status Apply(SqlConnection& c, KeyIds& keys, const PruneObjects& write) {
 
 // The latest trial of all stays, so that its number is not given to another after a restart.
 absl::Status Apply(SqlConnection& c, KeyIds& keys, const PruneTrials& write) {
+  CrashPoint("write.prune_trials");
   HONE_ASSIGN_OR_RETURN(const int64_t key, KeyId(c, keys, write.key));
   constexpr char kLeaving[] =
       "(SELECT id FROM trial WHERE key = ?1 AND state = 2 AND ended <= (SELECT max(ended) FROM trial WHERE key = ?1 "
@@ -277,6 +278,7 @@ absl::Status Apply(SqlConnection& c, KeyIds& keys, const Prune& write) {
                                kTrialMayGo, ")"),
                   absl::StrCat("DELETE FROM trial WHERE id = ?1 AND ", kTrialMayGo)},
                  write.trials));
+  CrashPoint("write.prune.trials");
   HONE_RETURN_IF_ERROR(RunForEach(c,
                                   {absl::StrCat("DELETE FROM measurement WHERE trial IN ", with_record),
                                    absl::StrCat("DELETE FROM trial WHERE id IN ", with_record),
@@ -284,6 +286,7 @@ absl::Status Apply(SqlConnection& c, KeyIds& keys, const Prune& write) {
                                    absl::StrCat("DELETE FROM object WHERE record = ?1 AND ", kRecordMayGo),
                                    absl::StrCat("DELETE FROM record WHERE id = ?1 AND ", kRecordMayGo)},
                                   write.records));
+  CrashPoint("write.prune.records");
   return RunForEach(c,
                     {"DELETE FROM trace WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM trial WHERE trace = ?1) AND NOT "
                      "EXISTS (SELECT 1 FROM record WHERE trace = ?1)"},

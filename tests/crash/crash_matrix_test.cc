@@ -13,11 +13,13 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "database/record_json.h"
+#include "database/sqlite_connection.h"
 #include "database/sqlite_store.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/crash/crash_points.h"
 #include "tests/crash/world.h"
+#include "tests/database/rows_for_tests.h"
 
 namespace hone::crash_test {
 namespace {
@@ -33,7 +35,7 @@ constexpr int kRecordsOfFixture = 20;  // database/fixtures/schema_1.db
 constexpr double kVisited = 180;       // seconds in which a point is passed, on a loaded machine
 
 // What makes a process come by a point.
-enum class Activity { kStart, kStop, kJob, kCommand };
+enum class Activity { kStart, kStop, kJob, kCommand, kPrune };
 
 bool IsOf(const std::string& point, std::initializer_list<const char*> prefixes) {
   return std::any_of(prefixes.begin(), prefixes.end(),
@@ -46,6 +48,7 @@ Activity ActivityOf(const std::string& point) {
     return Activity::kStart;
   }
   if (IsOf(point, {"tune.", "client.", "write.tenant", "write.check"})) return Activity::kCommand;
+  if (IsOf(point, {"quota.", "write.prune."})) return Activity::kPrune;
   return Activity::kJob;
 }
 
@@ -137,6 +140,80 @@ TEST(CrashMatrix, ADaemonThatIsLostAsItStartsStartsAgain) {
     daemon.Signal(SIGTERM);
     EXPECT_EQ(daemon.Wait(), 0) << daemon.Errors();
     EXPECT_EQ(Records(folder / "t.db"), made ? 0 : kRecordsOfFixture);
+  }
+  Report(schedule, static_cast<int>(schedule.size()));
+}
+
+// ---- pruning ----
+
+// Beyond the least quota, by failed trials and by records of which one is the best.
+constexpr int kTrials = 900, kBest = 500;
+void FillBeyondQuota(const std::string& path) {
+  const auto store = OpenSqliteStore(path, StoreMode::kWrite);
+  ASSERT_TRUE(store.ok()) << store.status();
+  const uint64_t epoch = *(*store)->BeginEpoch();
+  const TuningKey key = TestKey("conv2d_1");
+  std::vector<Write> writes = TestGround();
+  for (int i = 1; i <= kTrials; ++i) {
+    const std::string trace = absl::StrCat("trace ", i, std::string(2000, 't'));
+    const bool failed = i % 3 == 0 && i != kBest;
+    const double us = i == kBest ? 5 : 10 + i;
+    const v1::OutcomeKind kind = failed ? v1::OUTCOME_CRASH : v1::OUTCOME_OK;
+    writes.push_back(PutTrial{TestTrial(static_cast<uint64_t>(i), key, 1, trace, TrialState::kDone, kind, us)});
+    MeasurementRow measurement{
+        .trial = static_cast<uint64_t>(i), .attempt = 1, .epoch = 1, .worker = "w", .outcome = {}};
+    measurement.outcome.set_kind(kind);
+    writes.push_back(AddMeasurement{measurement});
+    if (failed) continue;
+    writes.push_back(PutRecord{TestRecord(key, trace, us)});
+    if (i == kBest) writes.push_back(SetBest{key, RecordId(key, trace), us});
+  }
+  ASSERT_TRUE((*store)->Commit(epoch, writes).ok());
+}
+
+int64_t Number(const std::string& path, const std::string& sql) {
+  const auto connection = SqliteConnection::Open(path, SqliteConnection::Mode::kRead);
+  EXPECT_TRUE(connection.ok()) << connection.status();
+  const absl::StatusOr<int64_t> number = (*connection)->Number(sql);
+  EXPECT_TRUE(number.ok()) << number.status();
+  return number.value_or(-1);
+}
+
+// Whole, with its best record, and nothing left of what has gone.
+void ExpectWhole(const std::string& path) {
+  EXPECT_EQ(Number(path, "SELECT count(*) FROM pragma_integrity_check WHERE integrity_check <> 'ok'"), 0);
+  EXPECT_EQ(Number(path, "SELECT count(*) FROM pragma_foreign_key_check"), 0);
+  EXPECT_EQ(Number(path, "SELECT count(*) FROM best b JOIN record r ON r.id = b.record WHERE r.median_us = 5"), 1);
+  EXPECT_EQ(Number(path, "SELECT count(*) FROM measurement WHERE trial NOT IN (SELECT id FROM trial)"), 0);
+  EXPECT_EQ(Number(path, "SELECT max(id) FROM trial"), kTrials) << "its number may be given to another";
+}
+
+TEST(CrashMatrix, APruneThatIsCutShortIsFinishedByTheNext) {
+  const std::vector<std::string> schedule = Schedule(Activity::kPrune);
+  const TempFolder filled;
+  FillBeyondQuota(filled / "t.db");
+  for (size_t i = 0; i < schedule.size(); ++i) {
+    SCOPED_TRACE(schedule[i]);
+    const TempFolder folder;
+    fs::copy_file(filled / "t.db", folder / "t.db");
+    const auto start = [&](const std::map<std::string, std::string>& environment) {
+      return Process(folder, "honed",
+                     {"--db", folder / "t.db", "--listen", "unix:" + (folder / "s"), "--max-database-bytes", "1M"},
+                     environment);
+    };
+    Trigger trigger(folder, schedule[i], IsOf(schedule[i], {"quota.planned"}) ? 1 : 1 + static_cast<int64_t>(i % 2));
+    {
+      Process daemon = start(trigger.environment());
+      EXPECT_EQ(daemon.Wait(kVisited), 128 + SIGKILL) << daemon.Errors();
+      EXPECT_TRUE(trigger.fired()) << "not visited";
+    }
+    Process daemon = start({});
+    EXPECT_TRUE(
+        WaitUntil([&] { return daemon.Errors().find("that are no best ones left") != std::string::npos; }, kVisited))
+        << daemon.Errors();
+    daemon.Signal(SIGTERM);
+    EXPECT_EQ(daemon.Wait(), 0) << daemon.Errors();
+    ExpectWhole(folder / "t.db");
   }
   Report(schedule, static_cast<int>(schedule.size()));
 }

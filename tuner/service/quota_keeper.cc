@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/time/clock.h"
+#include "compiler/support/crash_point.h"
 #include "compiler/support/status_macros.h"
 #include "spdlog/spdlog.h"
 
@@ -100,12 +101,14 @@ absl::Status QuotaKeeper::PruneTo(int64_t goal, int64_t most, int64_t bytes) {
   bool nothing_left = false;
   for (bool over = bytes > most; over && !nothing_left;) {
     HONE_ASSIGN_OR_RETURN(const Prune plan, store_.FirstToPrune(kPlanned));
+    CrashPoint("quota.planned");
     nothing_left = plan.traces.empty();
     size_t look_at = kAtOnce;  // so many are gone by then
     size_t seen = 0;           // were gone at the latest look
     for (size_t from = 0; from < plan.traces.size() && over; from += kAtOnce) {
       const Write write = Prune{Slice(plan.trials, from), Slice(plan.records, from), Slice(plan.traces, from)};
       HONE_RETURN_IF_ERROR(store_.Commit(epoch_, {&write, 1}));
+      CrashPoint("quota.taken");
       Count(std::get<Prune>(write));
       const size_t gone = std::min(from + kAtOnce, plan.traces.size());
       if (gone < look_at && gone < plan.traces.size()) continue;
