@@ -5,12 +5,12 @@
 //   hone-load-bench --db /fast/load.db                  a new file; or "postgres": a private server, with fsync on
 //   hone-load-bench --quick                             a moment, to see that it runs
 //   hone-load-bench --workers 200 --jobs 100 --soak-minutes 10
-// A worker asks for leases, works on them for `--work-ms`, reports, asks again: at most workers x credits / work
-// completions a second are offered, 5,333 unless told otherwise. (500 ms offer more than the daemon can take: what it
-// takes then is its limit, and leases wait.) Lease latency: from a call that asks to the answer that lends. A
-// completion counts when its acknowledgement is here, which is after its commit. Beside them, in the same run: by the
-// same calls, what an echo reaches that answers everything at once; what SQLite commits of bare rows; what the disk
-// syncs.
+// A worker asks for leases, works on them for `--work-ms`, give or take half of it, reports, asks again (without that
+// spread all workers come at the same moment, again and again): at most workers x credits / work completions a second
+// are offered, 5,333 unless told otherwise. (500 ms offer more than the daemon can take: what it takes then is its
+// limit, and leases wait.) Lease latency: from a call that asks to the answer that lends. A completion counts when its
+// acknowledgement is here, which is after its commit. Beside them, in the same run: by the same calls, what an echo
+// reaches that answers everything at once; what SQLite commits of bare rows; what the disk syncs.
 //
 // A soak lets the load go on with a fault every five seconds (a worker vanishes, searches are killed, the daemon stands
 // still, its disk is full, it is killed and started again), prints memory and descriptors, kills the daemon in the end
@@ -309,9 +309,14 @@ class LoadedDaemon {
     const auto page = http.Get("/metrics");
     HONE_CHECK(page && page->status == 200);
     const auto quantile = [&](const char* histogram, double part) { return QuantileOf(page->body, histogram, part); };
-    std::printf("daemon  event p50 %.0f us, p99 %.0f us; commit p99 %.0f ms; memory %.0f MiB, at most %.0f\n",
-                quantile("hone_event_seconds", 0.5), quantile("hone_event_seconds", 0.99),
-                quantile("hone_commit_seconds", 0.99) * 1e-3, MemoryOf(pid(), "VmRSS"), MemoryOf(pid(), "VmHWM"));
+    std::printf(
+        "daemon  event p50 %.0f us, p99 %.0f us, of processor time %.0f and %.0f; commit p50 %.0f ms, p99 %.0f ms; "
+        "memory %.0f MiB, "
+        "at most %.0f\n",
+        quantile("hone_event_seconds", 0.5), quantile("hone_event_seconds", 0.99),
+        quantile("hone_event_processor_seconds", 0.5), quantile("hone_event_processor_seconds", 0.99),
+        quantile("hone_commit_seconds", 0.5) * 1e-3, quantile("hone_commit_seconds", 0.99) * 1e-3,
+        MemoryOf(pid(), "VmRSS"), MemoryOf(pid(), "VmHWM"));
   }
   void Kill() {
     honed_->Signal(SIGKILL);
@@ -477,6 +482,9 @@ int main(int argc, char** argv) {
   app.add_option("--jobs", options.jobs, "of a task each")->capture_default_str();
   app.add_option("--credits", options.load.credits, "leases that a worker takes at once")->capture_default_str();
   app.add_option("--work-ms", options.load.work_ms, "what it takes for them")->capture_default_str();
+  app.add_option("--spread", options.load.spread, "0 to 1: it takes up to that part of it less or more, by chance")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
   app.add_option("--warm-up", options.warm_up, "seconds before anything counts")->capture_default_str();
   app.add_option("--seconds", options.seconds, "of the measurement")->capture_default_str();
   app.add_option("--searches", options.searches, "search processes")->capture_default_str();

@@ -74,7 +74,11 @@ struct SimulatedWorker::Call {
 };
 
 SimulatedWorker::SimulatedWorker(std::string name, const LoadOptions& options, Timer& timer, LoadCounts& counts)
-    : name_(std::move(name)), options_(options), timer_(timer), counts_(counts) {
+    : name_(std::move(name)),
+      options_(options),
+      timer_(timer),
+      counts_(counts),
+      random_(std::hash<std::string>()(name_)) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // a connection of its own, as a machine has
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2000);
@@ -157,6 +161,7 @@ void SimulatedWorker::Sync() {
 void SimulatedWorker::TakeReply(const Call& call, const grpc::Status& status) {
   if (stopping_) return;
   bool newest = false, lent = false;
+  double work_ms = 0;
   const absl::Duration took = absl::Now() - call.began;
   {
     const std::lock_guard<std::mutex> guard(mutex_);
@@ -172,6 +177,7 @@ void SimulatedWorker::TakeReply(const Call& call, const grpc::Status& status) {
       if (results_.count(lease.id().trial()) != 0) continue;
       lent = held_.emplace(lease.id().trial(), lease.id()).second || lent;
     }
+    if (lent) work_ms = options_.work_ms * (1 + options_.spread * (2 * random_.Uniform() - 1));
   }
   if (!status.ok() || call.reply.unknown_session()) {
     ++counts_.failed;
@@ -179,7 +185,7 @@ void SimulatedWorker::TakeReply(const Call& call, const grpc::Status& status) {
     return;
   }
   if (lent && call.asks) counts_.lease.Add(took);
-  if (lent) timer_.After(absl::Milliseconds(options_.work_ms), [this, life = call.life] { Finish(life); });
+  if (lent) timer_.After(absl::Milliseconds(work_ms), [this, life = call.life] { Finish(life); });
   if (newest) Sync();
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "compiler/support/random.h"
 #include "hone/v1/fleet.grpc.pb.h"
 
 namespace hone {
@@ -55,8 +56,9 @@ class Timer {
 
 struct LoadOptions {
   std::string address;
-  int credits = 4;     // leases that a worker takes at once
-  int work_ms = 1500;  // what it takes for them
+  int credits = 4;      // leases that a worker takes at once
+  int work_ms = 1500;   // what it takes for them,
+  double spread = 0.5;  // up to that part of it less or more, by chance
 };
 
 // A call is always out, as a real worker keeps it. Lives until the process ends: calls that are out speak of it.
@@ -81,6 +83,7 @@ class SimulatedWorker {
   std::unique_ptr<v1::Fleet::Stub> stub_;
   std::atomic<bool> stopping_{false};
   std::mutex mutex_;
+  Random random_;
   uint64_t life_ = 1, seq_ = 0;
   bool connecting_ = false;
   std::map<uint64_t, v1::LeaseId> held_;  // by trial

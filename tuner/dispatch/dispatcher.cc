@@ -17,6 +17,7 @@ std::vector<Effect> Dispatcher::Step(Micros now, Event event) {
   impl.now = std::max(impl.now, now);  // time never goes back, whatever the caller's clock does
   std::visit([&](auto& e) { impl.On(e); }, event);
   impl.Settle();
+  impl.WriteChanged();
   const Micros due = impl.deadlines.first();
   if (due != Deadlines::kNever) impl.effects.emplace_back(Wake{std::max(due, impl.now + 1)});
   impl.step_commit = Impl::kNone;
@@ -165,6 +166,16 @@ void Dispatcher::Impl::CommitThen(std::vector<Write> writes, std::function<void(
   Commit& commit = std::get<Commit>(effects[step_commit]);
   for (Write& write : writes) commit.writes.push_back(std::move(write));
   if (after) after_commit.at(commit.id).push_back(std::move(after));
+}
+
+void Dispatcher::Impl::WriteChanged() {
+  if (changed_jobs.empty() && changed_tasks.empty()) return;
+  std::vector<Write> writes;
+  for (const uint64_t id : std::exchange(changed_jobs, {})) writes.push_back(PutJob{jobs.at(id).row});
+  for (const uint64_t id : std::exchange(changed_tasks, {})) {
+    writes.push_back(PutTask{jobs.at(job_by_task.at(id)).TaskOfId(id)});
+  }
+  CommitThen(std::move(writes), nullptr);
 }
 
 void Dispatcher::Impl::ReplyNow(ReplyTo to, Message message) { effects.push_back(Reply{to, std::move(message)}); }

@@ -159,7 +159,8 @@ class Dispatcher::Impl {
   void Gained(const KeyState& key);  // its champion is new
   void KeepObject(uint64_t record, const TuningKey& key, const v1::Outcome& outcome, std::vector<Write>& writes);
   std::string OtherThan(const std::string& worker, const Job& job) const;  // `worker` when another one fits the job
-  void RefreshTasks(KeyState& key, std::vector<Write>* writes);            // the rows of all tasks of that key
+  // The rows of all tasks of that key. `write`: the store is to have them.
+  void RefreshTasks(KeyState& key, bool write = false);
   // The duel that is due for the key, and the job on whose account it is; nullopt: none.
   struct DueDuel {
     const Job* job = nullptr;
@@ -227,6 +228,7 @@ class Dispatcher::Impl {
   // lent more gets one answer for both.
   void CommitThen(std::vector<Write> writes, std::function<void()> after);
   void ReplyNow(ReplyTo to, Message message);
+  void WriteChanged();  // the jobs and tasks that the event has changed: each once, as it stands at the end
   double SecondsSince(Micros then) const { return now > then ? static_cast<double>(now - then) * 1e-6 : 0; }
   KeyState& KeyOf(const Trial& trial) const { return *key_by_number.at(trial.key); }
 
@@ -237,6 +239,7 @@ class Dispatcher::Impl {
   std::vector<Effect> effects;
   static constexpr size_t kNone = static_cast<size_t>(-1);
   size_t step_commit = kNone;  // which of the effects is the commit of the event under way
+  std::set<uint64_t> changed_jobs, changed_tasks;
 
   uint64_t next_job = 1, next_task = 1, next_trial = 1, next_commit = 1, next_request = 1, next_worker = 1,
            next_key = 1;

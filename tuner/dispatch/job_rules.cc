@@ -250,7 +250,7 @@ void Dispatcher::Impl::Bind(Job& job, const Worker& worker) {
   writes.push_back(PutJob{job.row});
   CommitThen(std::move(writes), nullptr);
   for (const auto& [number, tasks] : job.tasks_of_key) {
-    if (key_by_number.at(number)->loaded()) RefreshTasks(*key_by_number.at(number), nullptr);
+    if (key_by_number.at(number)->loaded()) RefreshTasks(*key_by_number.at(number));
   }
   if (job.loaded()) QueueDefaults(job);
 }
@@ -281,7 +281,7 @@ void Dispatcher::Impl::On(const HistoryLoaded& event) {
     const TrialRow& row = leases.Find(id)->row;
     if (!row.duel) key.AddKnown(row.trace);
   }
-  RefreshTasks(key, nullptr);
+  RefreshTasks(key);
   for (const uint64_t id : key.jobs) {
     Job& job = jobs.at(id);
     --job.not_loaded;
@@ -515,7 +515,7 @@ void Dispatcher::Impl::UpdateJobState(Job& job) {
   job.hold_up = hold_up;
   job.held_up_by = words;
   touched.jobs.insert(job.row.request.part_of());
-  if (job.ending) return;
+  if (job.ending && job.open_parts.empty()) return;
   job.row.state = state;
   job.row.reason = reason;
 }

@@ -138,8 +138,8 @@ void Dispatcher::Impl::EndTrial(Trial& trial, const v1::Outcome& outcome, const 
   }
   leases.Remove(row.id);
   job.Advance(now);
-  writes.push_back(PutJob{job.row});
-  RefreshTasks(key, &writes);
+  changed_jobs.insert(job_id);
+  RefreshTasks(key, /*write=*/true);
 }
 
 void Dispatcher::Impl::KeepObject(uint64_t record, const TuningKey& key, const v1::Outcome& outcome,
@@ -214,7 +214,7 @@ void Dispatcher::Impl::Gained(const KeyState& key) {
   for (const uint64_t id : key.jobs) jobs.at(id).last_gain = now;
 }
 
-void Dispatcher::Impl::RefreshTasks(KeyState& key, std::vector<Write>* writes) {
+void Dispatcher::Impl::RefreshTasks(KeyState& key, bool write) {
   touched.keys.insert(key.number);
   for (const uint64_t id : key.jobs) {
     Job& job = jobs.at(id);
@@ -227,7 +227,7 @@ void Dispatcher::Impl::RefreshTasks(KeyState& key, std::vector<Write>* writes) {
       if (key.best_trace() == task.default_trace) task.default_us = key.best_us();
       task.record = key.best_record();
       task.state = TaskStateOf(key, task.lower_bound_us, options);
-      if (writes != nullptr) writes->push_back(PutTask{task});
+      if (write) changed_tasks.insert(task.id);
     }
   }
 }

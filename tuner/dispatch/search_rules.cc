@@ -123,7 +123,7 @@ bool Dispatcher::Impl::AskFor(Job& job) {
   }
   if (TaskStateOf(key, task.lower_bound_us, options) == "stalled") {
     key.GrantMore(options);
-    RefreshTasks(key, nullptr);
+    RefreshTasks(key);
   }
   key.search_request = next_request++;
   key.search_job = job.row.id;
@@ -246,7 +246,7 @@ void Dispatcher::Impl::On(const SearchDone& event) {
     // Only an answer that nothing can change any more counts against the task.
     SearchAnswered(key, fruitless && leases.OfKeyNumber(key.number).candidates == 0);
     if (!reply.error().empty()) job->second.row.reason = "search: " + reply.error();
-    RefreshTasks(key, nullptr);
+    RefreshTasks(key);
   }
 }
 
@@ -260,7 +260,7 @@ void Dispatcher::Impl::On(const SearchFailed& event) {
   SearchAnswered(key, /*failed=*/true);
   const auto job = jobs.find(key.search_job);
   if (job != jobs.end() && key.exhausted) job->second.row.reason = "search: " + event.reason;
-  RefreshTasks(key, nullptr);
+  RefreshTasks(key);
 }
 
 void Dispatcher::Impl::SearchAnswered(KeyState& key, bool failed) {

@@ -1,5 +1,7 @@
 #include "tuner/service/core.h"
 
+#include <time.h>
+
 #include <algorithm>
 #include <chrono>
 #include <future>
@@ -26,6 +28,12 @@ constexpr Micros kLongWrite = 3'000'000;  // a transaction takes milliseconds
 constexpr int kFollowMs = 100;            // between two tries to lead
 constexpr char kFollows[] = "another daemon leads this database: this one answers look-ups alone until it is gone";
 constexpr char kModelKind[] = "search";  // of the cost models in the store: that of hone-search
+
+double ProcessorSeconds() {  // of this thread
+  timespec charged{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &charged);
+  return static_cast<double>(charged.tv_sec) + static_cast<double>(charged.tv_nsec) * 1e-9;
+}
 
 v1::DatabaseQuota QuotaOf(const QuotaKeeper::Counts& counts) {
   v1::DatabaseQuota quota;
@@ -229,7 +237,9 @@ bool Core::Follow() {
 
 void Core::StepWith(Event event) {
   const Micros began = Now();
+  const double worked_before = ProcessorSeconds();
   CarryOut(dispatcher_->Step(began, std::move(event)));
+  event_work_.Add(ProcessorSeconds() - worked_before);
   events_.Add(static_cast<double>(Now() - began) * 1e-6);
 }
 
@@ -489,6 +499,7 @@ std::optional<ServiceMetrics> Core::Metrics() {
     metrics.term = epoch_;
     metrics.search_crashes = pool_->crashes();
     metrics.events = events_;
+    metrics.event_work = event_work_;
     if (quota_ != nullptr) metrics.quota = quota_->counts();
   });
   if (!alive) return std::nullopt;

@@ -126,6 +126,7 @@ std::string MetricsText(const ServiceMetrics& m) {
   page.Histogram("hone_commit_seconds", "Transactions of the database.", m.commits);
   page.Histogram("hone_event_seconds", "What the dispatcher took for an event, and carrying out what it decided.",
                  m.events);
+  page.Histogram("hone_event_processor_seconds", "Processor time of the same.", m.event_work);
   return std::move(page).text();
 }
 

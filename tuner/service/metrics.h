@@ -32,8 +32,9 @@ struct ServiceMetrics {
   uint64_t term = 0;
   FleetCounts counts;
   DispatchCounters counters;
-  Durations commits{Durations::kOfCommits};  // transactions of the store
-  Durations events{Durations::kOfEvents};    // what the dispatcher takes for one
+  Durations commits{Durations::kOfCommits};    // transactions of the store
+  Durations events{Durations::kOfEvents};      // what the dispatcher takes for one, by the clock
+  Durations event_work{Durations::kOfEvents};  // and of processor time: where it had to wait for one, that is left out
   bool writable = true;
   int64_t search_crashes = 0;
   int64_t watches = 0;

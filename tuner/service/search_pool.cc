@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <condition_variable>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
@@ -17,7 +18,8 @@ namespace hone {
 
 struct SearchPool::Slot {
   int number = 0;
-  std::deque<AskSearch> queue;  // under the pool's mutex, like `child`'s replacement
+  std::deque<AskSearch> queue;      // under the pool's mutex, like `child`'s replacement
+  std::condition_variable changed;  // the queue, or the pool stops
   std::unique_ptr<SandboxedProcess> child;
   uint64_t tenant = 0;                    // the only one whose tasks the child has seen
   std::map<uint64_t, int> has;            // observations of each task the child was sent
@@ -84,22 +86,20 @@ void SearchPool::Stop() {
       if (slot->child != nullptr) slot->child->Kill();
     }
   }
-  changed_.notify_all();
+  for (const auto& slot : slots_) slot->changed.notify_all();
   for (const auto& slot : slots_) slot->thread.join();
 }
 
 void SearchPool::Ask(AskSearch question) {
-  {
-    const std::lock_guard<std::mutex> guard(mutex_);
-    // The process that knows the task, unless it has a queue and another has none. (One that is asked for another
-    // tenant's task begins anew.)
-    Slot* best = slots_[question.request.task_id() % slots_.size()].get();
-    for (const auto& slot : slots_) {
-      if (slot->queue.size() + 1 < best->queue.size()) best = slot.get();
-    }
-    best->queue.push_back(std::move(question));
+  const std::lock_guard<std::mutex> guard(mutex_);
+  // The process that knows the task, unless it has a queue and another has none. (One that is asked for another
+  // tenant's task begins anew.)
+  Slot* best = slots_[question.request.task_id() % slots_.size()].get();
+  for (const auto& slot : slots_) {
+    if (slot->queue.size() + 1 < best->queue.size()) best = slot.get();
   }
-  changed_.notify_all();
+  best->queue.push_back(std::move(question));
+  best->changed.notify_one();
 }
 
 SearchPool::Model SearchPool::NewestModel(const ModelOwner& owner) {
@@ -147,11 +147,11 @@ void SearchPool::Run(Slot& slot) {
     AskSearch question;
     {
       std::unique_lock<std::mutex> lock(mutex_);
-      changed_.wait(lock, [&] { return stopping_ || !slot.queue.empty(); });
+      slot.changed.wait(lock, [&] { return stopping_ || !slot.queue.empty(); });
       // A process that keeps dying is not started again at once.
       const absl::Duration pause = slot.not_before - absl::Now();
       if (!stopping_ && pause > absl::ZeroDuration()) {
-        changed_.wait_for(lock, absl::ToChronoMilliseconds(pause), [&] { return stopping_; });
+        slot.changed.wait_for(lock, absl::ToChronoMilliseconds(pause), [&] { return stopping_; });
       }
       if (stopping_) break;
       question = std::move(slot.queue.front());

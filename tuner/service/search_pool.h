@@ -7,7 +7,6 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -79,7 +78,6 @@ class SearchPool {
   std::mutex models_mutex_;
   std::map<ModelOwner, Model> models_;
   std::mutex mutex_;
-  std::condition_variable changed_;
   bool stopping_ = false;
   std::atomic<int64_t> crashes_{0};
 };

@@ -139,8 +139,6 @@ TEST_F(JobsOfTwoClasses, HaveABudgetOfTrialsForEachAndEndTogether) {
   EXPECT_EQ(desk_.Job(whole).state(), v1::JOB_RUNNING) << "its part goes on";
   EXPECT_EQ(desk_.Job(whole).hold_up(), v1::HOLD_UP_NONE);
   desk_.Restart();
-  desk_.Hello("small");
-  desk_.device_class = "fake/c4";
   desk_.Hello("large", 4);
   EXPECT_EQ(desk_.Job(whole).state(), v1::JOB_RUNNING) << "after a restart, too";
   EXPECT_TRUE(desk_.Report("large", large[0], Desk::Good(10)));
