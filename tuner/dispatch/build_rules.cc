@@ -95,7 +95,7 @@ Micros Dispatcher::Impl::DeadlineOf(const Build& build) const {
 // To builders in turn, oldest first.
 void Dispatcher::Impl::LendBuilds(const Touched& batch) {
   if (shutting_down) return;
-  std::set<uint64_t> tenants = batch.builds_of;
+  std::set<uint64_t> tenants(batch.builds_of.begin(), batch.builds_of.end());
   for (const uint64_t id : batch.workers) {
     const auto found = workers.find(id);
     if (found != workers.end() && found->second.role() == WorkerRole::kBuild) tenants.insert(found->second.tenant);

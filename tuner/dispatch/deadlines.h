@@ -3,9 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <limits>
-#include <map>
 #include <set>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -27,7 +28,12 @@ class Deadlines {
   size_t size() const { return order_.size(); }
 
  private:
-  std::map<Subject, Micros> at_;
+  struct Hash {
+    size_t operator()(const Subject& subject) const {
+      return std::hash<uint64_t>()(subject.second * 8 + static_cast<uint64_t>(subject.first));
+    }
+  };
+  std::unordered_map<Subject, Micros, Hash> at_;
   std::set<std::pair<Micros, Subject>> order_;
 };
 

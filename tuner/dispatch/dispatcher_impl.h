@@ -13,6 +13,7 @@
 #include <set>
 #include <string>
 #include <tuple>
+#include <unordered_map>
 #include <vector>
 
 #include "tuner/dispatch/build_table.h"
@@ -248,7 +249,7 @@ class Dispatcher::Impl {
   FleetIndex fleet{touched};
   std::map<uint64_t, Job> jobs;
   std::map<std::pair<uint64_t, std::string>, uint64_t> job_by_request;  // by tenant; of this process' life
-  std::map<uint64_t, uint64_t> job_by_task;
+  std::unordered_map<uint64_t, uint64_t> job_by_task;
   struct TenantJobs {
     std::set<uint64_t> jobs;
     int open_jobs = 0, open_tasks = 0;  // whose last commit is not on its way
@@ -257,13 +258,13 @@ class Dispatcher::Impl {
   TenantAccounts accounts{options.tenant_weights};
   std::map<uint64_t, ByCharge> asking;  // by tenant, none empty: jobs that may want candidates, least charged first
   std::map<TuningKey, KeyState> keys;
-  std::map<uint64_t, KeyState*> key_by_number;
+  std::unordered_map<uint64_t, KeyState*> key_by_number;
   std::map<uint64_t, KeyState*> key_by_search;
   std::map<uint64_t, std::set<uint64_t>> awaiting_history;  // by key: workers with results that cannot be judged yet
   LeaseTable leases{touched};
   BuildTable builds{touched};
   std::map<uint64_t, Worker> workers;
-  std::map<std::string, uint64_t> worker_by_session;
+  std::unordered_map<std::string, uint64_t> worker_by_session;
   std::map<ReplyTo, uint64_t> worker_by_call;
   std::set<std::tuple<uint64_t, std::string, uint64_t>> workers_by_name;  // tenant, name, worker
   struct LostWorker {

@@ -150,14 +150,6 @@ JobPool& FleetIndex::PoolFor(const JobKind& kind) {
   return *pool;
 }
 
-void FleetIndex::Put(uint64_t id, FiledJob& job) {
-  const JobStanding& standing = job.standing;
-  job.pool->members.insert(id);
-  if (standing.active) job.pool->active.emplace(standing.charged, id);
-  if (standing.ready) job.pool->ready.emplace(standing.charged_and_lent, id);
-  if (standing.open) by_charge_[job.pool->kind.tenant].emplace(standing.charged, id);
-}
-
 void FleetIndex::Take(uint64_t id, FiledJob& job) {
   job.pool->members.erase(id);
   job.pool->active.erase({job.standing.charged, id});
@@ -180,9 +172,20 @@ void FleetIndex::FileJob(uint64_t id, const JobKind& kind, const JobStanding& st
   const bool fresh = job.pool == nullptr;
   if (fresh) job.pool = &PoolFor(kind);
   if (!fresh && job.standing == standing) return;
-  if (!fresh) Take(id, job);
+  const JobStanding before = fresh ? JobStanding{} : job.standing;
   job.standing = standing;
-  Put(id, job);
+  job.pool->members.insert(id);
+  // An order that the change leaves as it was is not touched: most changes are of one.
+  const auto move = [&](ByCharge& order, bool was, double from, bool is, double to) {
+    if (was == is && (!is || from == to)) return;
+    if (was) order.erase({from, id});
+    if (is) order.emplace(to, id);
+  };
+  move(job.pool->active, before.active, before.charged, standing.active, standing.charged);
+  move(job.pool->ready, before.ready, before.charged_and_lent, standing.ready, standing.charged_and_lent);
+  ByCharge& of_tenant = by_charge_[kind.tenant];
+  move(of_tenant, before.open, before.charged, standing.open, standing.charged);
+  if (of_tenant.empty()) by_charge_.erase(kind.tenant);
 }
 
 void FleetIndex::DropJob(uint64_t id) {

@@ -137,7 +137,6 @@ class FleetIndex {
   JobPool& PoolFor(const JobKind& kind);
   void Put(uint64_t id, FiledWorker& worker);
   void Take(uint64_t id, FiledWorker& worker);
-  void Put(uint64_t id, FiledJob& job);
   void Take(uint64_t id, FiledJob& job);
   void TouchJobsOf(const WorkerPool& pool);
   void TouchMeasurers(uint64_t tenant);

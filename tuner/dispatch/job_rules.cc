@@ -418,7 +418,8 @@ void Dispatcher::Impl::DropTrial(uint64_t id, std::vector<Write>& writes) {
 void Dispatcher::Impl::FinishJob(Job& job) {
   job.Advance(now);
   job.ended = true;
-  touched.jobs.insert({job.row.id, job.row.request.part_of()});
+  touched.jobs.insert(job.row.id);
+  touched.jobs.insert(job.row.request.part_of());
   for (const auto& [number, tasks] : job.tasks_of_key) touched.keys.insert(number);
   TenantJobs& of_tenant = tenant_jobs.at(job.row.tenant);
   --of_tenant.open_jobs;
@@ -500,6 +501,7 @@ void Dispatcher::Impl::UpdateHoldUps(Touched& batch) {
       batch.jobs.insert(pool->members.begin(), pool->members.end());
     }
   }
+  batch.jobs.Sort();
 }
 
 void Dispatcher::Impl::UpdateJobState(Job& job) {

@@ -3,11 +3,12 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
+#include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "database/rows.h"
@@ -59,7 +60,7 @@ class KeyState {
   std::optional<std::string> Challenger(const DispatchOptions& options) const;
   void MarkDuelled(const std::string& trace) { duelled_.insert(trace); }
   int results_since_duel = 0;
-  std::map<std::string, std::string> measured_by;  // trace to worker name, in this process
+  std::unordered_map<std::string, std::string> measured_by;  // trace to worker name, in this process
 
   // ---- claims ----
   // Traces of imported records that nobody has measured here, the best one first, then by the time they claim. They are
@@ -83,13 +84,13 @@ class KeyState {
  private:
   TuningKey key_;
   bool loaded_ = false;
-  std::set<std::string> known_;  // queued, lent or ended
+  std::unordered_set<std::string> known_;  // queued, lent or ended
   std::shared_ptr<ObservationLog> log_ = std::make_shared<ObservationLog>();
   int observed_ = 0;
-  std::map<std::string, double> verified_us_;
+  std::unordered_map<std::string, double> verified_us_;
   std::set<std::pair<double, std::string>> by_time_;
-  std::set<std::string> duelled_;
-  std::set<std::string> told_;
+  std::unordered_set<std::string> duelled_;
+  std::unordered_set<std::string> told_;
   std::vector<std::string> claims_;
   int64_t verified_ = 0;
   double fastest_us_ = 0;  // of all verified: what a gain is measured against

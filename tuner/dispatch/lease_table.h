@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <unordered_map>
 
 #include "database/rows.h"
 #include "tuner/dispatch/events.h"
@@ -66,7 +67,7 @@ class LeaseTable {
   Trial& AddQueued(Trial trial, bool in_front);
   Trial& AddOrphan(Trial trial, Micros until);
   Trial* Find(uint64_t id);
-  const std::map<uint64_t, Trial>& trials() const { return trials_; }
+  const std::unordered_map<uint64_t, Trial>& trials() const { return trials_; }
 
   void Lend(Trial& trial, uint64_t worker, uint64_t epoch);   // queued -> lent: attempt rises
   void Adopt(Trial& trial, uint64_t worker);                  // orphan -> lent, same token
@@ -88,10 +89,11 @@ class LeaseTable {
   void Touch(const Trial& trial);
 
   Touched& touched_;
-  std::map<uint64_t, Trial> trials_;
-  std::map<uint64_t, std::set<uint64_t>> held_;  // by worker
-  std::map<uint64_t, OfJob> of_job_;
-  std::map<uint64_t, OfKey> of_key_;
+  // Looked up far more often than gone through, and never gone through to decide anything: their order is any.
+  std::unordered_map<uint64_t, Trial> trials_;
+  std::unordered_map<uint64_t, std::set<uint64_t>> held_;  // by worker
+  std::unordered_map<uint64_t, OfJob> of_job_;
+  std::unordered_map<uint64_t, OfKey> of_key_;
   std::map<uint64_t, int> lent_of_;  // by tenant, none 0
 };
 

@@ -18,6 +18,7 @@ void Dispatcher::Impl::Settle() {
   std::set<uint64_t> to_answer;
   while (touched.any()) {
     Touched batch = std::exchange(touched, {});
+    batch.Sort();
     File(batch);
     UpdateHoldUps(batch);
     for (const uint64_t id : batch.jobs) {
@@ -46,7 +47,9 @@ void Dispatcher::Impl::Settle() {
     ++counters.looked_at;
     if (HasNews(found->second)) AnswerSync(found->second);
   }
-  File(std::exchange(touched, {}));  // an answer touches nobody but its worker
+  Touched answered = std::exchange(touched, {});  // nobody but the workers
+  answered.Sort();
+  File(answered);
 }
 
 // ---- filing: what the index and the deadlines say of a worker, a job, a trial ----

@@ -2,16 +2,43 @@
 // that the work after an event does not grow with the fleet.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
-#include <set>
+#include <vector>
 
 namespace hone {
 
+// Numbers, noted often and read once: in order, each once, after Sort.
+class NotedIds {
+ public:
+  void insert(uint64_t id) {
+    if (ids_.empty() || ids_.back() != id) ids_.push_back(id);
+  }
+  template <class Iterator>
+  void insert(Iterator first, Iterator last) {
+    ids_.insert(ids_.end(), first, last);
+  }
+  void Sort() {
+    std::sort(ids_.begin(), ids_.end());
+    ids_.erase(std::unique(ids_.begin(), ids_.end()), ids_.end());
+  }
+  bool empty() const { return ids_.empty(); }
+  auto begin() const { return ids_.begin(); }
+  auto end() const { return ids_.end(); }
+
+ private:
+  std::vector<uint64_t> ids_;
+};
+
 struct Touched {
-  std::set<uint64_t> jobs, workers, trials;
-  std::set<uint64_t> keys;  // by KeyState::number
-  std::set<uint64_t> builds;
-  std::set<uint64_t> builds_of;  // tenants with a build that has come to wait
+  NotedIds jobs, workers, trials;
+  NotedIds keys;  // by KeyState::number
+  NotedIds builds;
+  NotedIds builds_of;  // tenants with a build that has come to wait
+
+  void Sort() {
+    for (NotedIds* ids : {&jobs, &workers, &trials, &keys, &builds, &builds_of}) ids->Sort();
+  }
 
   bool any() const {
     return !jobs.empty() || !workers.empty() || !trials.empty() || !keys.empty() || !builds.empty() ||

@@ -121,8 +121,8 @@ class Core {
   std::unique_ptr<TuningStore> store_;
   std::unique_ptr<Dispatcher> dispatcher_;  // of the dispatcher thread alone; nullptr while another daemon leads
   std::unique_ptr<SearchPool> pool_;
-  std::unique_ptr<QuotaKeeper> quota_;          // nullptr: no quota, or another daemon leads
-  std::map<uint64_t, std::string> told_state_;  // of each open job, as the log has it
+  std::unique_ptr<QuotaKeeper> quota_;                            // nullptr: no quota, or another daemon leads
+  std::map<uint64_t, std::pair<bool, v1::JobState>> told_state_;  // of each open job, as the log has it; true: paused
   uint64_t epoch_ = 0;
   Micros began_ = Now();
   std::function<void(absl::Status)> on_fatal_;

@@ -1,4 +1,6 @@
 // What the dispatcher decided, as lines of the log: jobs for all, leases and results for who wants to see all.
+#include <utility>
+
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
@@ -20,11 +22,10 @@ void Core::LogWrites(const std::vector<Write>& writes) {
   const bool all = spdlog::should_log(debug);
   for (const Write& write : writes) {
     if (const PutJob* put = std::get_if<PutJob>(&write)) {
-      const std::string state = put->row.request.paused() ? "paused" : Lower(v1::JobState_Name(put->row.state), "JOB_");
-      std::string& told = told_state_[put->row.id];
-      if (told == state) continue;
-      told = state;
-      LogFact(spdlog::level::info, "job is " + state, {{"job", put->row.id}, {"reason", put->row.reason}});
+      const std::pair<bool, v1::JobState> state{put->row.request.paused(), put->row.state};
+      if (std::exchange(told_state_[put->row.id], state) == state) continue;
+      const std::string word = state.first ? "paused" : Lower(v1::JobState_Name(state.second), "JOB_");
+      LogFact(spdlog::level::info, "job is " + word, {{"job", put->row.id}, {"reason", put->row.reason}});
       if (!IsOpen(put->row.state)) told_state_.erase(put->row.id);
     } else if (const PutTrial* trial = all ? std::get_if<PutTrial>(&write) : nullptr) {
       const TrialRow& row = trial->row;
