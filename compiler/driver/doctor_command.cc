@@ -30,7 +30,8 @@ namespace {
 using Check = std::function<absl::StatusOr<std::string>()>;
 
 absl::StatusOr<std::string> CheckPrograms() {
-  for (const char* program : {"honed", "hone-search", "hone-worker", "hone-builder", "hone-oracle", "hone-runner"}) {
+  for (const char* program :
+       {"honed", "hone-search", "hone-worker", "hone-builder", "hone-oracle", "hone-runner", "hone-device-runner"}) {
     const std::string path = ProgramFolder() + "/" + program;
     if (::access(path.c_str(), X_OK) != 0) {
       return absl::NotFoundError(
@@ -88,10 +89,10 @@ absl::StatusOr<std::string> CheckDaemon(const ServiceOptions& options) {
 
 // What devices there are beside the CPU. None is needed, so that none is nothing amiss.
 absl::StatusOr<std::string> CheckOpenCl() {
-  const RuntimeResult<std::vector<OpenClFacts>> devices = OpenClDevice::List();
+  const RuntimeResult<std::vector<DeviceFacts>> devices = OpenClDevice::List();
   if (!devices.ok()) return absl::StrCat("none: ", devices.error().message());
   std::vector<std::string> names;
-  for (const OpenClFacts& facts : *devices) {
+  for (const DeviceFacts& facts : *devices) {
     names.push_back(absl::StrCat(names.size(), ": ", facts.name, " (", facts.version, ", ",
                                  facts.is_cpu ? "CPU" : "GPU", ", ", facts.compute_units, " units)"));
   }

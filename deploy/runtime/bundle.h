@@ -34,7 +34,6 @@
 // Shape variables and streams will be further fields and a higher version.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -42,14 +41,15 @@
 #include <vector>
 
 #include "deploy/runtime/aligned_buffer.h"
+#include "deploy/runtime/device.h"
 #include "deploy/runtime/error.h"
 #include "deploy/runtime/image.h"
-#include "deploy/runtime/opencl_device.h"
+#include "deploy/runtime/kernel_set.h"
 
 namespace hone {
 
 inline constexpr int64_t kGraphVersion = 2;
-inline constexpr int64_t kDeviceAlignment = OpenClDevice::kPartAlignment;
+inline constexpr int64_t kDeviceAlignment = Device::kPartAlignment;
 
 struct BundleTensor {
   enum Region : uint8_t { kArena, kParams };
@@ -66,16 +66,6 @@ struct BundlePort {  // an input or output of the model
   int tensor = 0;
 };
 
-struct BundleScratch {
-  int64_t offset = 0, bytes = 0;
-};
-
-struct BundleLaunch {
-  std::string kernel;                      // its name in the source
-  std::array<int64_t, 3> grid{}, block{};  // blocks, and threads of each
-  std::vector<int> arguments;
-};
-
 struct BundleKernel {
   std::string name;  // of the task, for people
   int image = 0;
@@ -85,8 +75,8 @@ struct BundleKernel {
   int64_t thread_scratch_bytes = 0;
   std::string record;  // "" when it was not tuned
   double recorded_us = 0;
-  std::vector<BundleScratch> scratch;  // of a device
-  std::vector<BundleLaunch> launches;
+  std::vector<ScratchArea> scratch;  // of a device
+  std::vector<KernelLaunch> launches;
 };
 
 struct BundleStep {

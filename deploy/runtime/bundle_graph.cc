@@ -42,10 +42,10 @@ std::string TensorToJson(const BundleTensor& tensor) {
          ",\"region\":" + (tensor.region == BundleTensor::kParams ? "\"params\"" : "\"arena\"") +
          ",\"offset\":" + std::to_string(tensor.offset) + ",\"bytes\":" + std::to_string(tensor.bytes) + "}";
 }
-std::string ScratchToJson(const BundleScratch& area) {
+std::string ScratchToJson(const ScratchArea& area) {
   return "{\"offset\":" + std::to_string(area.offset) + ",\"bytes\":" + std::to_string(area.bytes) + "}";
 }
-std::string LaunchToJson(const BundleLaunch& launch) {
+std::string LaunchToJson(const KernelLaunch& launch) {
   return "{\"kernel\":" + JsonQuote(launch.kernel) + ",\"grid\":" + Numbers(launch.grid) +
          ",\"block\":" + Numbers(launch.block) + ",\"arguments\":" + Numbers(launch.arguments) + "}";
 }

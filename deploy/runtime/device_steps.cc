@@ -1,7 +1,6 @@
 #include "deploy/runtime/device_steps.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <string>
 #include <utility>
 
@@ -13,21 +12,11 @@ namespace {
 // Buffers of the device; tensors and areas of scratch are parts of them.
 enum : size_t { kArena, kParams, kScratch, kBuffers };
 
-RuntimeResult<std::unique_ptr<OpenClDevice>> OpenDevice() {
-  if (const char* number = std::getenv("HONE_OPENCL_DEVICE"))
-    return OpenClDevice::Open(std::strtoul(number, nullptr, 10));
-  const RuntimeResult<std::vector<OpenClFacts>> devices = OpenClDevice::List();
-  if (!devices.ok()) return devices.error();
-  const auto gpu =
-      std::find_if(devices->begin(), devices->end(), [](const OpenClFacts& facts) { return !facts.is_cpu; });
-  return OpenClDevice::Open(gpu == devices->end() ? 0 : static_cast<size_t>(gpu - devices->begin()));
-}
-
 }  // namespace
 
 RuntimeResult<std::unique_ptr<DeviceSteps>> DeviceSteps::Create(const Bundle& bundle) {
   std::unique_ptr<DeviceSteps> steps(new DeviceSteps(bundle));
-  RuntimeResult<std::unique_ptr<OpenClDevice>> device = OpenDevice();
+  RuntimeResult<std::unique_ptr<Device>> device = OpenDevice(bundle.graph().device);
   if (!device.ok()) return device.error().Annotate("made for " + bundle.graph().target);
   steps->device_ = *std::move(device);
   if (RuntimeError error = steps->device_->Build(bundle.sources())) {
@@ -40,7 +29,7 @@ RuntimeResult<std::unique_ptr<DeviceSteps>> DeviceSteps::Create(const Bundle& bu
 RuntimeError DeviceSteps::Allocate() {
   const BundleGraph& graph = bundle_.graph();
   int64_t params = 0, scratch = 0;
-  std::vector<OpenClDevice::Part> parts;
+  std::vector<Device::Part> parts;
   for (const BundleTensor& tensor : graph.tensors) {
     const bool constant = tensor.region == BundleTensor::kParams;
     if (constant) params = std::max(params, tensor.offset + tensor.bytes);
@@ -50,15 +39,15 @@ RuntimeError DeviceSteps::Allocate() {
   std::vector<size_t> first_area;  // of each kernel
   for (const BundleKernel& kernel : graph.kernels) {
     first_area.push_back(kBuffers + parts.size());
-    for (const BundleScratch& area : kernel.scratch) parts.push_back({kScratch, area.offset, area.bytes});
+    for (const ScratchArea& area : kernel.scratch) parts.push_back({kScratch, area.offset, area.bytes});
     scratch = std::max(scratch, kernel.scratch_bytes);
   }
   const int64_t bytes[kBuffers] = {graph.arena_bytes, params, scratch};
   if (RuntimeError error = device_->Allocate(bytes, parts)) return error;
   for (const BundleStep& step : graph.steps) {
     const size_t kernel = static_cast<size_t>(step.kernel);
-    std::vector<OpenClDevice::Launch>& launches = launches_.emplace_back();
-    for (const BundleLaunch& launch : graph.kernels[kernel].launches) {
+    std::vector<Device::Launch>& launches = launches_.emplace_back();
+    for (const KernelLaunch& launch : graph.kernels[kernel].launches) {
       launches.push_back({launch.kernel, launch.grid, launch.block, {}});
       for (const int argument : launch.arguments) {
         const size_t at = static_cast<size_t>(argument), tensors = step.tensors.size();
@@ -71,7 +60,7 @@ RuntimeError DeviceSteps::Allocate() {
 }
 
 RuntimeError DeviceSteps::RunStep(size_t step) {
-  for (const OpenClDevice::Launch& launch : launches_[step]) {
+  for (const Device::Launch& launch : launches_[step]) {
     if (RuntimeError error = device_->Start(launch)) return error;
   }
   return {};

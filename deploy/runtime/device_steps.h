@@ -6,15 +6,14 @@
 #include <vector>
 
 #include "deploy/runtime/bundle.h"
-#include "deploy/runtime/opencl_device.h"
+#include "deploy/runtime/device.h"
 
 namespace hone {
 
 class DeviceSteps {
  public:
-  // Opens the device (the one that the environment variable HONE_OPENCL_DEVICE counts, in the order of `hone doctor`;
-  // the first that is no CPU; the first), compiles the kernels, allocates all memory and copies the constants.
-  // kUnsupported where there is no such device, or it refuses a kernel. `bundle` outlives the result.
+  // Opens the device (OpenDevice), compiles the kernels, allocates all memory and copies the constants. kUnsupported
+  // where there is no such device, or it refuses a kernel. `bundle` outlives the result.
   static RuntimeResult<std::unique_ptr<DeviceSteps>> Create(const Bundle& bundle);
 
   // `data`: where in the host's memory each tensor is that is an input or output. With `step_us` every step is waited
@@ -27,9 +26,9 @@ class DeviceSteps {
   RuntimeError RunStep(size_t step);
 
   const Bundle& bundle_;
-  std::unique_ptr<OpenClDevice> device_;
-  std::vector<size_t> buffer_of_tensor_;                     // the device's numbers
-  std::vector<std::vector<OpenClDevice::Launch>> launches_;  // of each step
+  std::unique_ptr<Device> device_;
+  std::vector<size_t> buffer_of_tensor_;               // the device's numbers
+  std::vector<std::vector<Device::Launch>> launches_;  // of each step
 };
 
 }  // namespace hone

@@ -10,8 +10,10 @@ namespace {
 
 // "HKS" and the version of the form, then the fields in the order of the header: numbers as 8 bytes little-endian,
 // strings and lists preceded by their length.
-constexpr std::string_view kMagic = "HKS\x01";
+// Those of a device, whose version is 2, go on with areas and launches.
+constexpr std::string_view kMagic = "HKS\x01", kDeviceMagic = "HKS\x02";
 constexpr uint64_t kMaxCount = 1 << 16;
+constexpr int64_t kMaxExtent = int64_t{1} << 31;
 
 class Writer {
  public:
@@ -26,7 +28,10 @@ class Writer {
     for (const int64_t extent : tensor.shape) Number(extent);
     Number(tensor.bytes);
   }
-  std::string bytes_{kMagic};
+  void Extents(const std::array<int64_t, 3>& extents) {
+    for (const int64_t extent : extents) Number(extent);
+  }
+  std::string bytes_;
 };
 
 // Reads what Writer wrote. After the first failure every read gives zero and `error` stays.
@@ -78,10 +83,46 @@ class Reader {
   bool failed_ = false;
 };
 
+void WriteLaunches(const KernelSet& set, Writer& writer) {
+  writer.Number(static_cast<int64_t>(set.areas.size()));
+  for (const ScratchArea& area : set.areas) {
+    writer.Number(area.offset);
+    writer.Number(area.bytes);
+  }
+  writer.Number(static_cast<int64_t>(set.launches.size()));
+  for (const KernelLaunch& launch : set.launches) {
+    writer.Text(launch.kernel);
+    writer.Extents(launch.grid);
+    writer.Extents(launch.block);
+    writer.Number(static_cast<int64_t>(launch.arguments.size()));
+    for (const int argument : launch.arguments) writer.Number(argument);
+  }
+}
+
+void ReadLaunches(Reader& reader, KernelSet* set) {
+  const int64_t areas = reader.Number("the number of areas", 0, kMaxCount);
+  for (int64_t i = 0; i < areas && !reader.failed(); ++i) {
+    const int64_t offset = reader.Number("an area's offset", 0, set->scratch_bytes);
+    set->areas.push_back({offset, reader.Number("an area's size", 0, set->scratch_bytes - offset)});
+  }
+  const int64_t launches = reader.Number("the number of launches", 1, kMaxCount);
+  const int64_t buffers = static_cast<int64_t>(set->params.size()) + areas;
+  for (int64_t i = 0; i < launches && !reader.failed(); ++i) {
+    KernelLaunch& launch = set->launches.emplace_back();
+    launch.kernel = reader.Text("a kernel's name");
+    for (int64_t& extent : launch.grid) extent = reader.Number("a grid", 1, kMaxExtent);
+    for (int64_t& extent : launch.block) extent = reader.Number("a block", 1, kMaxExtent);
+    const int64_t arguments = reader.Number("the number of arguments", 0, kMaxCount);
+    for (int64_t a = 0; a < arguments && !reader.failed(); ++a)
+      launch.arguments.push_back(static_cast<int>(reader.Number("an argument", 0, buffers - 1)));
+  }
+}
+
 }  // namespace
 
 std::string Serialize(const KernelSet& set) {
   Writer writer;
+  writer.bytes_ = set.launches.empty() ? kMagic : kDeviceMagic;
   writer.Text(set.symbol);
   writer.Number(static_cast<int64_t>(set.params.size()));
   for (const KernelTensor& param : set.params) writer.Tensor(param);
@@ -96,12 +137,14 @@ std::string Serialize(const KernelSet& set) {
   }
   writer.Number(set.scratch_bytes);
   writer.Number(set.thread_scratch_bytes);
+  if (!set.launches.empty()) WriteLaunches(set, writer);
   return std::move(writer.bytes_);
 }
 
 bool Parse(const std::string& bytes, KernelSet* set, std::string* error) {
-  if (bytes.compare(0, kMagic.size(), kMagic) != 0) {
-    *error = "kernel set: does not start as one of version 1 does";
+  const bool of_device = bytes.compare(0, kDeviceMagic.size(), kDeviceMagic) == 0;
+  if (!of_device && bytes.compare(0, kMagic.size(), kMagic) != 0) {
+    *error = "kernel set: does not start as one of version 1 or 2 does";
     return false;
   }
   Reader reader(std::string_view(bytes).substr(kMagic.size()), error);
@@ -122,6 +165,7 @@ bool Parse(const std::string& bytes, KernelSet* set, std::string* error) {
   }
   result.scratch_bytes = reader.Number("scratch");
   result.thread_scratch_bytes = reader.Number("thread scratch");
+  if (of_device && !reader.failed()) ReadLaunches(reader, &result);
   if (!reader.failed() && !reader.at_end()) reader.Fail("goes on after its end");
   if (reader.failed()) return false;
   *set = std::move(result);

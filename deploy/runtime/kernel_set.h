@@ -1,7 +1,9 @@
-// What a compiled task consists of: a main kernel, and `prepare` kernels that pack its constant operands once.
+// What a compiled task consists of: a main kernel, and `prepare` kernels that pack its constant operands once; of a
+// device, launches of kernels.
 // The compiler fills it, worker and bundle carry it, the runtime follows it.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -23,6 +25,17 @@ struct PreparedConstant {
   int64_t thread_scratch_bytes = 0;
 };
 
+// Of a kernel set for a device, whose code is text that the device compiles: what its launches hand to one another.
+struct ScratchArea {
+  int64_t offset = 0, bytes = 0;  // of scratch_bytes
+};
+// One of the runs of a kernel that a call consists of, in order.
+struct KernelLaunch {
+  std::string kernel;                      // its name in the text
+  std::array<int64_t, 3> grid{}, block{};  // blocks, and threads of each
+  std::vector<int> arguments;              // count `params`, then `areas`
+};
+
 struct KernelSet {
   std::string symbol;                // the main kernel: its tensors are `params`, packed ones in their packed form
   std::vector<KernelTensor> params;  // as the task states them, inputs first, outputs last
@@ -30,6 +43,8 @@ struct KernelSet {
   std::vector<PreparedConstant> prepared;
   int64_t scratch_bytes = 0;         // shared, for one call
   int64_t thread_scratch_bytes = 0;  // for each thread
+  std::vector<ScratchArea> areas;    // of a device
+  std::vector<KernelLaunch> launches;
 };
 
 // A compact, versioned binary form, for hand-over between processes and for bundles.

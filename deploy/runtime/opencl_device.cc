@@ -21,7 +21,8 @@ struct Api {
   X(clGetProgramBuildInfo) X(clReleaseProgram) X(clCreateKernel) \
   X(clReleaseKernel) X(clSetKernelArg) X(clCreateBuffer) \
   X(clReleaseMemObject) X(clEnqueueWriteBuffer) X(clEnqueueReadBuffer) \
-  X(clEnqueueNDRangeKernel) X(clFinish) X(clCreateSubBuffer) X(clEnqueueCopyBuffer)
+  X(clEnqueueNDRangeKernel) X(clFinish) X(clCreateSubBuffer) X(clEnqueueCopyBuffer) \
+  X(clGetEventProfilingInfo) X(clReleaseEvent)
 // clang-format on
 #define HONE_DECLARE(name) decltype(&::name) name = nullptr;
   HONE_OPENCL_FUNCTIONS(HONE_DECLARE)
@@ -87,8 +88,8 @@ std::string Words(const Api& api, cl_device_id device, cl_device_info what) {
   return std::string(text, bytes - 1);
 }
 
-OpenClFacts FactsOf(const Api& api, cl_device_id device) {
-  OpenClFacts facts;
+DeviceFacts FactsOf(const Api& api, cl_device_id device) {
+  DeviceFacts facts;
   facts.name = Words(api, device, CL_DEVICE_NAME);
   facts.vendor = Words(api, device, CL_DEVICE_VENDOR);
   facts.version = Words(api, device, CL_DEVICE_VERSION);
@@ -97,6 +98,7 @@ OpenClFacts FactsOf(const Api& api, cl_device_id device) {
   facts.clock_mhz = Number<cl_uint>(api, device, CL_DEVICE_MAX_CLOCK_FREQUENCY);
   facts.global_bytes = Number<cl_ulong>(api, device, CL_DEVICE_GLOBAL_MEM_SIZE);
   facts.local_bytes = Number<cl_ulong>(api, device, CL_DEVICE_LOCAL_MEM_SIZE);
+  facts.cache_bytes = Number<cl_ulong>(api, device, CL_DEVICE_GLOBAL_MEM_CACHE_SIZE);
   facts.most_threads = Number<size_t>(api, device, CL_DEVICE_MAX_WORK_GROUP_SIZE);
   return facts;
 }
@@ -106,20 +108,39 @@ OpenClFacts FactsOf(const Api& api, cl_device_id device) {
 struct OpenClDevice::State {
   const Api* api = nullptr;
   cl_device_id device = nullptr;
-  OpenClFacts facts;
+  DeviceFacts facts;
   cl_context context = nullptr;
   cl_command_queue queue = nullptr;
   std::vector<cl_program> programs;
   std::map<std::string, cl_kernel> kernels;  // of the programs, those that were started
   std::vector<cl_mem> buffers;
   std::vector<int64_t> bytes;  // of each
+  bool with_clock = false, clock_runs = false;
+  cl_event first = nullptr, last = nullptr;  // launches since the clock was started
 
   ~State() {
     if (queue != nullptr) api->clFinish(queue);
+    DropEvents();
     DropPrograms();
     DropBuffers();
     if (queue != nullptr) api->clReleaseCommandQueue(queue);
     if (context != nullptr) api->clReleaseContext(context);
+  }
+  // Of a launch while the clock runs; null otherwise.
+  void NoteLaunch(cl_event event) {
+    if (event == nullptr) return;
+    if (first == nullptr) {
+      first = event;
+      return;
+    }
+    if (last != nullptr) api->clReleaseEvent(last);
+    last = event;
+  }
+  void DropEvents() {
+    for (cl_event* event : {&first, &last}) {
+      if (*event != nullptr) api->clReleaseEvent(*event);
+      *event = nullptr;
+    }
   }
   void DropPrograms() {
     for (const auto& [name, kernel] : kernels) api->clReleaseKernel(kernel);
@@ -205,19 +226,19 @@ struct OpenClDevice::State {
 
 OpenClDevice::OpenClDevice(std::unique_ptr<State> state) : state_(std::move(state)) {}
 OpenClDevice::~OpenClDevice() = default;
-const OpenClFacts& OpenClDevice::facts() const { return state_->facts; }
+const DeviceFacts& OpenClDevice::facts() const { return state_->facts; }
 
-RuntimeResult<std::vector<OpenClFacts>> OpenClDevice::List() {
+RuntimeResult<std::vector<DeviceFacts>> OpenClDevice::List() {
   const RuntimeResult<const Api*> api = LoadApi();
   if (!api.ok()) return api.error();
   const RuntimeResult<std::vector<cl_device_id>> devices = Devices(**api);
   if (!devices.ok()) return devices.error();
-  std::vector<OpenClFacts> facts;
+  std::vector<DeviceFacts> facts;
   for (const cl_device_id device : *devices) facts.push_back(FactsOf(**api, device));
   return facts;
 }
 
-RuntimeResult<std::unique_ptr<OpenClDevice>> OpenClDevice::Open(size_t index) {
+RuntimeResult<std::unique_ptr<OpenClDevice>> OpenClDevice::Open(size_t index, bool with_clock) {
   const RuntimeResult<const Api*> api = LoadApi();
   if (!api.ok()) return api.error();
   const RuntimeResult<std::vector<cl_device_id>> devices = Devices(**api);
@@ -230,17 +251,19 @@ RuntimeResult<std::unique_ptr<OpenClDevice>> OpenClDevice::Open(size_t index) {
   state->api = *api;
   state->device = (*devices)[index];
   state->facts = FactsOf(**api, state->device);
+  state->with_clock = with_clock;
   cl_int error = CL_SUCCESS;
   state->context = state->api->clCreateContext(nullptr, 1, &state->device, nullptr, nullptr, &error);
   if (error != CL_SUCCESS) return Failed(RuntimeCode::kInternal, "clCreateContext", error);
-  state->queue = state->api->clCreateCommandQueue(state->context, state->device, 0, &error);
+  state->queue = state->api->clCreateCommandQueue(
+      state->context, state->device, with_clock ? CL_QUEUE_PROFILING_ENABLE : cl_command_queue_properties{0}, &error);
   if (error != CL_SUCCESS) return Failed(RuntimeCode::kInternal, "clCreateCommandQueue", error);
   return std::unique_ptr<OpenClDevice>(new OpenClDevice(std::move(state)));
 }
 
-RuntimeError OpenClDevice::Build(std::span<const std::string> sources) {
+RuntimeError OpenClDevice::Build(std::span<const std::string> code) {
   state_->DropPrograms();
-  for (const std::string& source : sources) {
+  for (const std::string& source : code) {
     if (RuntimeError error = state_->AddProgram(source)) return error;
   }
   return {};
@@ -257,29 +280,31 @@ RuntimeError OpenClDevice::Allocate(std::span<const int64_t> bytes, std::span<co
   return {};
 }
 
-RuntimeError OpenClDevice::Write(size_t buffer, const void* from, int64_t bytes) {
-  if (RuntimeError error = state_->CheckFits(buffer, bytes)) return error;
+RuntimeError OpenClDevice::Write(size_t buffer, const void* from, int64_t bytes, int64_t offset) {
+  if (RuntimeError error = state_->CheckFits(buffer, offset + bytes)) return error;
   if (bytes == 0) return {};
-  const cl_int error = state_->api->clEnqueueWriteBuffer(state_->queue, state_->buffers[buffer], CL_TRUE, 0,
-                                                         static_cast<size_t>(bytes), from, 0, nullptr, nullptr);
+  const cl_int error =
+      state_->api->clEnqueueWriteBuffer(state_->queue, state_->buffers[buffer], CL_TRUE, static_cast<size_t>(offset),
+                                        static_cast<size_t>(bytes), from, 0, nullptr, nullptr);
   return error == CL_SUCCESS ? RuntimeError() : Failed(RuntimeCode::kInternal, "clEnqueueWriteBuffer", error);
 }
 
-RuntimeError OpenClDevice::Read(size_t buffer, void* to, int64_t bytes) {
-  if (RuntimeError error = state_->CheckFits(buffer, bytes)) return error;
+RuntimeError OpenClDevice::Read(size_t buffer, void* to, int64_t bytes, int64_t offset) {
+  if (RuntimeError error = state_->CheckFits(buffer, offset + bytes)) return error;
   if (bytes == 0) return {};
-  const cl_int error = state_->api->clEnqueueReadBuffer(state_->queue, state_->buffers[buffer], CL_TRUE, 0,
-                                                        static_cast<size_t>(bytes), to, 0, nullptr, nullptr);
+  const cl_int error =
+      state_->api->clEnqueueReadBuffer(state_->queue, state_->buffers[buffer], CL_TRUE, static_cast<size_t>(offset),
+                                       static_cast<size_t>(bytes), to, 0, nullptr, nullptr);
   return error == CL_SUCCESS ? RuntimeError() : Failed(RuntimeCode::kKernelFailed, "clEnqueueReadBuffer", error);
 }
 
-RuntimeError OpenClDevice::Copy(size_t from, size_t to, int64_t bytes) {
-  for (const size_t buffer : {from, to}) {
-    if (RuntimeError error = state_->CheckFits(buffer, bytes)) return error;
-  }
+RuntimeError OpenClDevice::Copy(size_t from, size_t to, int64_t bytes, int64_t from_offset, int64_t to_offset) {
+  if (RuntimeError error = state_->CheckFits(from, from_offset + bytes)) return error;
+  if (RuntimeError error = state_->CheckFits(to, to_offset + bytes)) return error;
   if (bytes == 0) return {};
-  const cl_int error = state_->api->clEnqueueCopyBuffer(state_->queue, state_->buffers[from], state_->buffers[to], 0, 0,
-                                                        static_cast<size_t>(bytes), 0, nullptr, nullptr);
+  const cl_int error = state_->api->clEnqueueCopyBuffer(
+      state_->queue, state_->buffers[from], state_->buffers[to], static_cast<size_t>(from_offset),
+      static_cast<size_t>(to_offset), static_cast<size_t>(bytes), 0, nullptr, nullptr);
   return error == CL_SUCCESS ? RuntimeError() : Failed(RuntimeCode::kKernelFailed, "clEnqueueCopyBuffer", error);
 }
 
@@ -301,7 +326,10 @@ RuntimeError OpenClDevice::Start(const Launch& launch) {
     local[axis] = static_cast<size_t>(launch.block[axis]);
     global[axis] = static_cast<size_t>(launch.grid[axis]) * local[axis];
   }
-  error = api.clEnqueueNDRangeKernel(state_->queue, kernel, 3, nullptr, global, local, 0, nullptr, nullptr);
+  cl_event event = nullptr;
+  error = api.clEnqueueNDRangeKernel(state_->queue, kernel, 3, nullptr, global, local, 0, nullptr,
+                                     state_->clock_runs ? &event : nullptr);
+  state_->NoteLaunch(event);
   return error == CL_SUCCESS
              ? RuntimeError()
              : Failed(RuntimeCode::kKernelFailed, "clEnqueueNDRangeKernel", error).Annotate(launch.kernel);
@@ -310,6 +338,27 @@ RuntimeError OpenClDevice::Start(const Launch& launch) {
 RuntimeError OpenClDevice::Finish() {
   const cl_int error = state_->api->clFinish(state_->queue);
   return error == CL_SUCCESS ? RuntimeError() : Failed(RuntimeCode::kKernelFailed, "clFinish", error);
+}
+
+void OpenClDevice::StartClock() {
+  state_->DropEvents();
+  state_->clock_runs = state_->with_clock;
+}
+
+RuntimeResult<double> OpenClDevice::StopClock() {
+  state_->clock_runs = false;
+  if (RuntimeError error = Finish()) return error;
+  if (state_->first == nullptr) return RuntimeError(RuntimeCode::kInternal, "nothing was launched under the clock");
+  const cl_event last = state_->last == nullptr ? state_->first : state_->last;
+  cl_ulong begin = 0, end = 0;  // nanoseconds
+  const Api& api = *state_->api;
+  cl_int error = api.clGetEventProfilingInfo(state_->first, CL_PROFILING_COMMAND_START, sizeof(begin), &begin, nullptr);
+  if (error == CL_SUCCESS)
+    error = api.clGetEventProfilingInfo(last, CL_PROFILING_COMMAND_END, sizeof(end), &end, nullptr);
+  state_->DropEvents();
+  // An event that has no times is one of a launch that failed.
+  if (error != CL_SUCCESS) return Failed(RuntimeCode::kKernelFailed, "clGetEventProfilingInfo", error);
+  return static_cast<double>(end - begin) * 1e-3;
 }
 
 }  // namespace hone

@@ -15,18 +15,20 @@ struct OpenClDevice::State {};
 
 OpenClDevice::OpenClDevice(std::unique_ptr<State> state) : state_(std::move(state)) {}
 OpenClDevice::~OpenClDevice() = default;
-RuntimeResult<std::vector<OpenClFacts>> OpenClDevice::List() { return NotBuilt(); }
-RuntimeResult<std::unique_ptr<OpenClDevice>> OpenClDevice::Open(size_t) { return NotBuilt(); }
-const OpenClFacts& OpenClDevice::facts() const {
-  static const OpenClFacts kNone;
+RuntimeResult<std::vector<DeviceFacts>> OpenClDevice::List() { return NotBuilt(); }
+RuntimeResult<std::unique_ptr<OpenClDevice>> OpenClDevice::Open(size_t, bool) { return NotBuilt(); }
+const DeviceFacts& OpenClDevice::facts() const {
+  static const DeviceFacts kNone;
   return kNone;
 }
 RuntimeError OpenClDevice::Build(std::span<const std::string>) { return NotBuilt(); }
 RuntimeError OpenClDevice::Allocate(std::span<const int64_t>, std::span<const Part>) { return NotBuilt(); }
-RuntimeError OpenClDevice::Write(size_t, const void*, int64_t) { return NotBuilt(); }
-RuntimeError OpenClDevice::Read(size_t, void*, int64_t) { return NotBuilt(); }
-RuntimeError OpenClDevice::Copy(size_t, size_t, int64_t) { return NotBuilt(); }
+RuntimeError OpenClDevice::Write(size_t, const void*, int64_t, int64_t) { return NotBuilt(); }
+RuntimeError OpenClDevice::Read(size_t, void*, int64_t, int64_t) { return NotBuilt(); }
+RuntimeError OpenClDevice::Copy(size_t, size_t, int64_t, int64_t, int64_t) { return NotBuilt(); }
 RuntimeError OpenClDevice::Start(const Launch&) { return NotBuilt(); }
 RuntimeError OpenClDevice::Finish() { return NotBuilt(); }
+void OpenClDevice::StartClock() {}
+RuntimeResult<double> OpenClDevice::StopClock() { return NotBuilt(); }
 
 }  // namespace hone
