@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -67,6 +69,9 @@ constexpr Fact kFacts[] = {
     {"bandwidth", &GpuTarget::bandwidth, false, 1000000},
 };
 
+constexpr std::string_view kDeviceFact = "device";
+constexpr size_t kLongestName = 40;
+
 std::string FactText(const Fact& fact, int64_t value) { return fact.bytes ? SizeText(value) : absl::StrCat(value); }
 
 std::optional<int64_t> ParseFact(const Fact& fact, std::string text) {
@@ -87,6 +92,10 @@ std::string NamesOf(const Row& rows, const Name& name) {
 
 absl::Status SetFact(const std::string& text, const std::string& word, GpuTarget& target) {
   const std::vector<std::string> parts = absl::StrSplit(word, absl::MaxSplits('=', 1));
+  if (parts[0] == kDeviceFact && parts.size() == 2 && !parts[1].empty() && parts[1] == ToDeviceName(parts[1])) {
+    target.device = parts[1];
+    return absl::OkStatus();
+  }
   const auto* fact = std::ranges::find_if(kFacts, [&](const Fact& f) { return f.name == parts[0]; });
   const std::optional<int64_t> value =
       fact == std::end(kFacts) || parts.size() != 2 ? std::nullopt : ParseFact(*fact, parts[1]);
@@ -109,7 +118,39 @@ bool NamesGpu(std::string_view text) {
   return std::ranges::any_of(kGpus, [&](const GpuTarget& gpu) { return text.starts_with(gpu.language + ":"); });
 }
 
-std::string DeviceClass(const GpuTarget& target) { return absl::StrCat(target.language, "-", target.arch); }
+GpuTarget WithText(GpuTarget target) {
+  target.text = NameOf(target);
+  if (!target.device.empty()) absl::StrAppend(&target.text, ",", std::string(kDeviceFact), "=", target.device);
+  for (const Fact& fact : kFacts)
+    absl::StrAppend(&target.text, ",", std::string(fact.name), "=", FactText(fact, target.*(fact.value)));
+  return target;
+}
+
+std::string ToDeviceName(std::string_view name) {
+  std::string text;
+  for (const char c : name) {
+    if (text.size() >= kLongestName) break;
+    if (absl::ascii_isalnum(static_cast<unsigned char>(c))) {
+      text += absl::ascii_tolower(static_cast<unsigned char>(c));
+    } else if (!text.empty() && text.back() != '-') {
+      text += '-';
+    }
+  }
+  while (!text.empty() && text.back() == '-') text.pop_back();
+  return text;
+}
+
+std::string DeviceClass(const GpuTarget& target) {
+  return absl::StrCat(target.language, "-", target.arch, target.device.empty() ? "" : "-", target.device, "-p",
+                      target.processors, "-t", target.threads, "-s", SizeText(target.shared));
+}
+
+absl::Status CheckBlock(const GpuTarget& target, std::string_view kernel, int64_t threads, int64_t shared_bytes) {
+  if (threads <= target.threads && shared_bytes <= target.shared) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(std::string(kernel), " takes ", threads, " threads and ",
+                                                    shared_bytes, " bytes of shared memory a block; ", target.text,
+                                                    " has ", target.threads, " and ", target.shared));
+}
 
 absl::StatusOr<GpuTarget> ParseGpuTarget(std::string_view target_text) {
   const std::string text(target_text);
@@ -121,10 +162,7 @@ absl::StatusOr<GpuTarget> ParseGpuTarget(std::string_view target_text) {
   }
   GpuTarget target = *row;
   for (size_t i = 1; i < words.size(); ++i) HONE_RETURN_IF_ERROR(SetFact(text, words[i], target));
-  target.text = NameOf(target);
-  for (const Fact& fact : kFacts)
-    absl::StrAppend(&target.text, ",", std::string(fact.name), "=", FactText(fact, target.*(fact.value)));
-  return target;
+  return WithText(std::move(target));
 }
 
 }  // namespace hone

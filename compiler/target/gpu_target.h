@@ -6,6 +6,7 @@
 //   cuda:sm_90a,bandwidth=4800                      an H200
 //   cuda:sm_80,processors=108,l2=40M                an A100
 //   opencl:generic,processors=32,shared=64K         what an OpenCL device says of itself
+//   opencl:generic,device=gfx1100,processors=96     and its name
 #pragma once
 
 #include <cstdint>
@@ -21,6 +22,7 @@ struct GpuTarget {
   std::string text;                    // canonical
   std::string language;                // "cuda" or "opencl"
   std::string arch;                    // NVRTC's name: "sm_80", "sm_90a"; "generic"
+  std::string device;                  // the driver's name for it, of letters that ToDeviceName leaves; "" for any
   int64_t lanes = 1;                   // of a warp; 1 where nothing is known of warps
   int64_t processors = 1;              // streaming multiprocessors, or compute units
   int64_t threads = 256;               // of a block, at most
@@ -41,8 +43,18 @@ std::span<const GpuTarget> GpuTable();
 // Whether a text names a target of this kind, known or not: it begins with "cuda:" or "opencl:".
 bool NamesGpu(std::string_view text);
 
-// The key under which measurements of like devices are kept: "opencl-generic".
+// With the canonical text of its facts.
+GpuTarget WithText(GpuTarget target);
+
+// Small letters, digits and single '-', 40 at most: as a text states the name of a device.
+std::string ToDeviceName(std::string_view name);
+
+// The key under which measurements of like devices are kept: "opencl-generic-gfx1100-p96-t1024-s64K", of language,
+// architecture, name, processors, threads and shared memory of a block.
 std::string DeviceClass(const GpuTarget& target);
+
+// FailedPrecondition where a block of a kernel has more threads or bytes of shared memory than the target.
+absl::Status CheckBlock(const GpuTarget& target, std::string_view kernel, int64_t threads, int64_t shared_bytes);
 
 // InvalidArgument says which word is not known and lists what is.
 absl::StatusOr<GpuTarget> ParseGpuTarget(std::string_view text);

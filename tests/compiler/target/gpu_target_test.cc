@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+#include <string>
+
 namespace hone {
 namespace {
 
@@ -28,6 +31,32 @@ TEST(GpuTarget, FactsReplaceUsualOnes) {
             "resident_shared=228K,l2=50M,mhz=1755,bandwidth=4800");
 }
 
+TEST(GpuTarget, ADeviceHasAName) {
+  const absl::StatusOr<GpuTarget> target = ParseGpuTarget("opencl:generic,device=gfx1100,processors=96,threads=1024");
+  ASSERT_TRUE(target.ok()) << target.status();
+  EXPECT_EQ(target->device, "gfx1100");
+  EXPECT_EQ(*ParseGpuTarget(target->text), *target);
+  EXPECT_EQ(DeviceClass(*target), "opencl-generic-gfx1100-p96-t1024-s32K");
+  EXPECT_EQ(ToDeviceName("pthread-AMD EPYC 9R45 (znver5)"), "pthread-amd-epyc-9r45-znver5");
+  EXPECT_EQ(ToDeviceName(std::string(100, 'x')).size(), 40u);
+  EXPECT_EQ(ToDeviceName("--"), "");
+}
+
+// Devices that differ in what schedules depend on have records of their own.
+TEST(GpuTarget, TheClassTellsDevicesApart) {
+  std::set<std::string> classes;
+  for (const char* facts : {"", ",device=a", ",device=b", ",processors=2", ",threads=64", ",shared=64K"})
+    EXPECT_TRUE(classes.insert(DeviceClass(*ParseGpuTarget(std::string("opencl:generic") + facts))).second) << facts;
+  EXPECT_EQ(DeviceClass(*ParseGpuTarget("opencl:generic,bandwidth=7")), DeviceClass(*ParseGpuTarget("opencl:generic")));
+}
+
+TEST(GpuTarget, BlocksThatDoNotFitAreRefused) {
+  const GpuTarget target = *ParseGpuTarget("opencl:generic,threads=64,shared=1K");
+  EXPECT_TRUE(CheckBlock(target, "k", 64, 1024).ok());
+  EXPECT_EQ(CheckBlock(target, "k", 65, 0).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(CheckBlock(target, "k", 1, 1025).code(), absl::StatusCode::kFailedPrecondition);
+}
+
 struct Refusal {
   const char* name;
   const char* text;
@@ -42,6 +71,7 @@ constexpr Refusal kRefusals[] = {
     {"NoNumber", "cuda:sm_80,l2=big", "\"l2=big\" is not a fact"},
     {"Zero", "cuda:sm_80,processors=0", "\"processors=0\" is not a fact"},
     {"TooLarge", "cuda:sm_80,shared=99999999999M", "is not a fact"},
+    {"DeviceName", "opencl:generic,device=GFX 1100", "\"device=GFX 1100\" is not a fact"},
     {"UnitOfNoBytes", "cuda:sm_80,mhz=1K", "\"mhz=1K\" is not a fact"},
 };
 class GpuTargetRefusals : public testing::TestWithParam<Refusal> {};
