@@ -1,6 +1,9 @@
 // What a kernel is built from when nothing was measured: the analytic model's choice, in milliseconds.
 #pragma once
 
+#include <memory>
+#include <span>
+
 #include "absl/status/statusor.h"
 #include "compiler/ir/stmt.h"
 #include "compiler/schedule/trace/trace.h"
@@ -10,6 +13,9 @@ namespace hone {
 
 // Vectorised, tiled and parallel. Fails only where AnalyzeWorkload does.
 absl::StatusOr<Trace> DefaultTrace(const PrimFunc& workload, const SpaceOptions& options);
+
+// The same of generators that are there already: the least draft of any whose schedule is not refused.
+absl::StatusOr<Trace> DefaultTrace(std::span<const std::unique_ptr<Generator>> generators);
 
 // Operations of the heaviest block by the cheapest algorithm that the numeric level allows: no schedule needs fewer. As
 // many of float32 as take the time, where the target has faster ones for the types at hand.

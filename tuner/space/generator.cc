@@ -95,8 +95,7 @@ absl::StatusOr<Schedule> BuildCandidate(const Generator& generator, const Choice
   return schedule;
 }
 
-absl::StatusOr<Trace> DefaultTrace(const PrimFunc& workload, const SpaceOptions& options) {
-  HONE_ASSIGN_OR_RETURN(const auto generators, Generators(workload, options));
+absl::StatusOr<Trace> DefaultTrace(std::span<const std::unique_ptr<Generator>> generators) {
   absl::Status failure = absl::NotFoundError("no generator applies");
   struct Candidate {
     double us;
@@ -120,6 +119,11 @@ absl::StatusOr<Trace> DefaultTrace(const PrimFunc& workload, const SpaceOptions&
     failure = schedule.status();
   }
   return failure;
+}
+
+absl::StatusOr<Trace> DefaultTrace(const PrimFunc& workload, const SpaceOptions& options) {
+  HONE_ASSIGN_OR_RETURN(const auto generators, Generators(workload, options));
+  return DefaultTrace(generators);
 }
 
 }  // namespace hone

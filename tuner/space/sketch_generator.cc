@@ -15,19 +15,11 @@
 #include "tuner/space/generator.h"
 #include "tuner/space/rewrite.h"
 #include "tuner/space/sketch.h"
+#include "tuner/space/sketch_family.h"
 #include "tuner/space/templates.h"
 
 namespace hone {
 namespace {
-
-// What all sketches of one rewrite of a workload share.
-struct Family {
-  PrimFunc workload;
-  Rewrite rewrite;
-  std::vector<std::string> inlined;  // names of blocks, in the order in which to inline them
-  WorkloadInfo info;                 // of what is left
-  double flop = 0;                   // of the heaviest block, before anything was inlined into it (LeastFlop)
-};
 
 double HeaviestFlop(const WorkloadInfo& info, const SpaceOptions& options) {
   const BlockInfo& heaviest = info.blocks[static_cast<size_t>(info.heaviest)];
@@ -35,7 +27,7 @@ double HeaviestFlop(const WorkloadInfo& info, const SpaceOptions& options) {
 }
 
 // Again and again until nothing is left to inline: what stands between two elementwise blocks may go first.
-absl::Status InlineAll(Schedule schedule, Family* family) {
+absl::Status InlineAll(Schedule schedule, SketchFamily* family) {
   for (;;) {
     HONE_ASSIGN_OR_RETURN(family->info, AnalyzeWorkload(schedule.func()));
     const BlockFusion fusion(family->info);
@@ -50,15 +42,15 @@ absl::Status InlineAll(Schedule schedule, Family* family) {
 }
 
 // The workload as it is, then what rewrites make of it within the numeric level.
-absl::StatusOr<std::vector<std::shared_ptr<const Family>>> Families(const PrimFunc& workload,
-                                                                    const SpaceOptions& options) {
+absl::StatusOr<std::vector<std::shared_ptr<const SketchFamily>>> Families(const PrimFunc& workload,
+                                                                          const SpaceOptions& options) {
   HONE_ASSIGN_OR_RETURN(const WorkloadInfo info, AnalyzeWorkload(workload));
-  std::vector<std::shared_ptr<const Family>> found;
+  std::vector<std::shared_ptr<const SketchFamily>> found;
   for (Rewrite& rewrite : Rewrites({&info, options.target, options.threads})) {
     Schedule schedule(workload);
     if (!rewrite.apply(schedule).ok()) continue;  // not for this workload
     if (NumericLevelOf(schedule.trace()) > options.numeric) continue;
-    auto family = std::make_shared<Family>();
+    auto family = std::make_shared<SketchFamily>();
     family->workload = workload;
     family->rewrite = std::move(rewrite);
     HONE_ASSIGN_OR_RETURN(const WorkloadInfo blocks, AnalyzeWorkload(schedule.func()));
@@ -71,7 +63,7 @@ absl::StatusOr<std::vector<std::shared_ptr<const Family>>> Families(const PrimFu
 
 class SketchGenerator : public Generator {
  public:
-  SketchGenerator(std::shared_ptr<const Family> family, Sketch sketch)
+  SketchGenerator(std::shared_ptr<const SketchFamily> family, Sketch sketch)
       : family_(std::move(family)), sketch_(std::move(sketch)) {
     std::vector<std::string> choices = sketch_.choices;
     if (!family_->rewrite.label.empty()) choices.insert(choices.begin(), family_->rewrite.label);
@@ -148,7 +140,7 @@ class SketchGenerator : public Generator {
     return legal;
   }
 
-  std::shared_ptr<const Family> family_;
+  std::shared_ptr<const SketchFamily> family_;
   Sketch sketch_;
   std::string name_;
   std::vector<Knob> knobs_;
@@ -156,11 +148,15 @@ class SketchGenerator : public Generator {
 
 }  // namespace
 
+std::unique_ptr<Generator> MakeSketchGenerator(std::shared_ptr<const SketchFamily> family, Sketch sketch) {
+  return std::make_unique<SketchGenerator>(std::move(family), std::move(sketch));
+}
+
 absl::StatusOr<std::vector<std::unique_ptr<Generator>>> Generators(const PrimFunc& workload,
                                                                    const SpaceOptions& options) {
   HONE_ASSIGN_OR_RETURN(const auto families, Families(workload, options));
   std::vector<std::unique_ptr<Generator>> templates, sketches;
-  for (const std::shared_ptr<const Family>& family : families) {
+  for (const std::shared_ptr<const SketchFamily>& family : families) {
     const BlockFusion fusion(family->info);
     const SketchContext context{&family->info, &fusion, options.target, options.machine, options.threads};
     for (Sketch& derived : DeriveSketches(context)) {
@@ -178,7 +174,7 @@ absl::StatusOr<std::vector<std::unique_ptr<Generator>>> Generators(const PrimFun
 absl::StatusOr<double> LeastFlop(const PrimFunc& workload, const SpaceOptions& options) {
   HONE_ASSIGN_OR_RETURN(const auto families, Families(workload, options));
   double least = std::numeric_limits<double>::infinity();
-  for (const std::shared_ptr<const Family>& family : families) least = std::min(least, family->flop);
+  for (const std::shared_ptr<const SketchFamily>& family : families) least = std::min(least, family->flop);
   return least;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "compiler/schedule/primitives/cache.h"
 #include "compiler/schedule/primitives/fuse.h"
 #include "compiler/schedule/primitives/locate.h"
@@ -11,10 +12,36 @@
 
 namespace hone {
 
+GpuNest::GpuNest(const std::string& rule, GpuContextRef context, int block)
+    : SketchStep(absl::StrCat(rule, "(", context->block(block).name, ")")),
+      context_(std::move(context)),
+      block_(block) {}
+
+void GpuNest::AddKnob(const std::string& name, std::vector<int64_t> candidates, int64_t most) {
+  std::erase_if(candidates, [most](int64_t candidate) { return candidate > most; });
+  if (candidates.empty()) candidates.push_back(1);
+  knobs_.push_back({absl::StrCat(info().name, ".", name), std::move(candidates)});
+}
+
 int64_t PowerOfTwoFrom(int64_t n) {
   int64_t power = 1;
   while (power < n) power *= 2;
   return power;
+}
+
+int64_t TermsOf(const BlockInfo& block) {
+  int64_t terms = 1;
+  for (size_t i = 0; i < block.iters.size(); ++i) {
+    if (!block.spatial(static_cast<int>(i))) terms *= block.extents[i];
+  }
+  return terms;
+}
+
+double BytesOfBuffers(const BlockInfo& block) {
+  double bytes = static_cast<double>(block.output.NumElements().value_or(0) * block.output.type().bytes());
+  for (const BlockInfo::Access& read : block.reads)
+    bytes += static_cast<double>(read.elements * read.buffer.type().bytes());
+  return bytes;
 }
 
 bool AddsAlongMemory(const BlockInfo& block) {

@@ -1,59 +1,77 @@
-// The rules of default_gpu_schedule.h, each in a file of its own. A rule schedules one block of a program in which
-// everything that can be inlined is; it is refused as primitives are, and leaves the schedule half-way then.
+// The rules of gpu_generators.h, each in a file of its own. A rule makes of a block of the workload, in which
+// everything that can be inlined is, a step: knobs, the draft of a choice of them, and the primitives that it comes to.
 #pragma once
 
-#include <optional>
+#include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "compiler/schedule/schedule.h"
 #include "compiler/target/gpu_target.h"
 #include "tuner/space/block_fusion.h"
+#include "tuner/space/gpu/gpu_model.h"
+#include "tuner/space/sketch.h"
 #include "tuner/space/workload_info.h"
 
 namespace hone {
 
+// What rules decide by. Steps share it.
 struct GpuContext {
-  const WorkloadInfo& info;
-  const BlockFusion& fusion;
-  const GpuTarget& target;
+  GpuContext(WorkloadInfo blocks, GpuTarget device)
+      : info(std::move(blocks)), fusion(info), target(std::move(device)) {}
+  GpuContext(const GpuContext&) = delete;
   const BlockInfo& block(int i) const { return info.blocks[static_cast<size_t>(i)]; }
+
+  const WorkloadInfo info;
+  const BlockFusion fusion;
+  const GpuTarget target;
 };
+using GpuContextRef = std::shared_ptr<const GpuContext>;
 
-// ---- map
-absl::Status ScheduleMap(Schedule& schedule, const GpuContext& context, int block);
+// A step of a GPU's sketch: of one block, with what moves into its loops.
+class GpuNest : public SketchStep {
+ public:
+  // The label is "RULE(BLOCK)".
+  GpuNest(const std::string& rule, GpuContextRef context, int block);
 
-// ---- reduction: terms are shared out where the elements of the output alone would not keep a processor busy.
-bool IsGpuReduction(const GpuContext& context, int block);
-absl::Status ScheduleGpuReduction(Schedule& schedule, const GpuContext& context, int block);
+ protected:
+  const BlockInfo& info() const { return context_->block(block_); }
+  const GpuTarget& target() const { return context_->target; }
+  // A knob of this block, of the candidates that are at most `most`; one of 1 alone where none is.
+  void AddKnob(const std::string& name, std::vector<int64_t> candidates, int64_t most);
 
-// ---- rows: all blocks of the function in one launch, the last of them the one that the rows are of.
-struct RowsPlan {
-  int64_t threads = 1;       // of a row
-  std::vector<bool> is_row;  // of each iteration variable of the last block
+  const GpuContextRef context_;
+  const int block_;
 };
-// nullopt where the blocks are of another kind, or a row has no room in shared memory.
-std::optional<RowsPlan> PlanRows(const GpuContext& context);
-absl::Status ScheduleRows(Schedule& schedule, const GpuContext& context, const RowsPlan& plan);
+// Null where a rule is not for the block.
+using GpuNestRef = std::shared_ptr<const GpuNest>;
 
-// ---- product: tiles of the output, what is read in shared memory.
-struct ProductPlan {
-  // By iteration variable. Of spatial ones: threads along it, and elements of each thread; tiles cover the rest.
-  // Of reduce ones `inner` says how many terms are in shared memory at once.
-  std::vector<int64_t> threads, inner;
-  std::vector<int> shared;  // reads that are copied to shared memory, as indices into BlockInfo::reads
-};
+GpuNestRef MakeMapNest(GpuContextRef context, int block);
+GpuNestRef MakeOneThreadNest(GpuContextRef context, int block);
+
+// Terms are shared out where the elements of the output alone would not keep a processor busy.
+GpuNestRef MakeReductionNest(GpuContextRef context, int block);
+
+// All blocks of the function in one launch, the last of them the one that the rows are of. Null where a row has no room
+// in shared memory.
+GpuNestRef MakeRowsNest(GpuContextRef context);
+
 // A reduction in which one operand is read again for other rows of the output, and another for other columns.
 bool IsGpuProduct(const WorkloadInfo& info, int block);
-// nullopt where no tile has room in shared memory.
-std::optional<ProductPlan> PlanProduct(const GpuContext& context, int block);
-absl::Status ScheduleProduct(Schedule& schedule, const GpuContext& context, int block, const ProductPlan& plan);
+enum class ProductOperands { kShared, kDirect };
+GpuNestRef MakeProductNest(GpuContextRef context, int block, ProductOperands operands);
 
 // ---- Shared pieces
 // The least power of 2 that is not below n.
 int64_t PowerOfTwoFrom(int64_t n);
+// Of one element, all its terms: the product of the extents that are reduced.
+int64_t TermsOf(const BlockInfo& block);
 // Terms of a sum lie beside one another in memory, in the operand that is the largest.
 bool AddsAlongMemory(const BlockInfo& block);
+// Bytes that a block's buffers have, each counted once.
+double BytesOfBuffers(const BlockInfo& block);
 // One loop of several, outermost first.
 absl::StatusOr<LoopRef> FuseAll(Schedule& schedule, std::vector<LoopRef> loops);
 // The loops around a block from depth `outer` on.

@@ -1,6 +1,10 @@
-// map: a thread an element, and where the block reduces, all its terms.
+// map: a thread an element, or as many neighbours as lie in a vector; where the block reduces, all terms of each.
 //
-//   for i: for j: for k: S      =>   blockIdx.x ij0: threadIdx.x ij1: for k: S;  [epilogue]
+//   for i: for j: for k: S   =>   blockIdx.x ij0: threadIdx.x ij1: for k: for j1: S;  [epilogue]
+//
+// one thread: everything in the stated order.
+#include <algorithm>
+
 #include "compiler/schedule/primitives/compute_at.h"
 #include "compiler/schedule/primitives/decompose_reduction.h"
 #include "compiler/schedule/primitives/locate.h"
@@ -14,35 +18,119 @@
 namespace hone {
 namespace {
 
-constexpr int64_t kThreads = 256;
+constexpr int64_t kMostWidth = 8;
+// Runs of neighbours that end with a row of the output: the greatest power of 2 that divides its last extent.
+int64_t RunsOf(const BlockInfo& block) {
+  if (!block.single_store || block.last_iter() < 0) return 1;
+  const int64_t extent = block.extents[static_cast<size_t>(block.last_iter())];
+  return std::min(kMostWidth, extent & -extent);
+}
+
+class MapNest : public GpuNest {
+ public:
+  MapNest(GpuContextRef context, int block) : GpuNest("map", std::move(context), block) {
+    AddKnob("threads", {32, 64, 128, 256, 512, 1024}, target().threads);
+    AddKnob("width", {1, 2, 4, 8}, RunsOf(info()));
+  }
+
+  std::optional<double> Cost(std::span<const int64_t> values, const SketchPlan&) const override {
+    const int64_t threads = values[0], width = values[1], terms = TermsOf(info());
+    const double elements = static_cast<double>(info().instances()) / static_cast<double>(terms);
+    LaunchWork work{.threads = threads, .registers = 16 + 4 * width};
+    work.blocks = std::max(1.0, elements / static_cast<double>(threads * width));
+    const double instances = static_cast<double>(threads * width * terms);
+    work.operations = instances * std::max(1.0, info().operations);
+    const std::vector<int64_t> portion = PortionOf(threads * width);
+    for (const BlockInfo::Access& read : info().reads) {
+      const double bytes = read.buffer.type().bytes();
+      const int64_t stride = info().last_iter() < 0 ? 1 : read.strides[static_cast<size_t>(info().last_iter())];
+      // What does not move along a run is read once for it; what moves with it takes fewer loads of the same bytes.
+      const double of_run = stride == 0 ? 1 / static_cast<double>(width) : stride == 1 ? kRunLoads : 1;
+      work.near_bytes += instances * bytes * (width > 1 ? of_run : 1);
+      double distinct = 1;
+      for (size_t i = 0; i < portion.size(); ++i)
+        distinct *= read.strides[i] != 0 ? static_cast<double>(portion[i]) : 1;
+      work.far_bytes += std::min(distinct, static_cast<double>(read.elements)) * bytes;
+    }
+    work.memory_bytes = BytesOfBuffers(info());
+    return LaunchMicroseconds(work, target());
+  }
+
+  absl::Status Apply(std::span<const int64_t> values, const SketchPlan&, SketchBuild& build) const override {
+    Schedule& schedule = build.schedule;
+    const int64_t threads = values[0], width = values[1];
+    HONE_ASSIGN_OR_RETURN(const BlockRef ref, GetBlock(schedule, info().name));
+    HONE_ASSIGN_OR_RETURN(std::vector<LoopRef> spatial, GetLoops(schedule, ref));
+    HONE_ASSIGN_OR_RETURN(const auto by_iter, LoopsOfIters(schedule, ref, spatial));
+    std::vector<LoopRef> terms;
+    for (size_t i = 0; i < info().iters.size(); ++i) {
+      if (info().spatial(static_cast<int>(i)) || !by_iter[i].has_value()) continue;
+      terms.push_back(*by_iter[i]);
+      std::erase(spatial, *by_iter[i]);
+    }
+    if (spatial.empty()) return absl::FailedPreconditionError("map: the block has one element");
+    std::optional<LoopRef> lanes;  // apart from the others, so that what a thread takes is a run of one row
+    if (width > 1) {
+      const LoopRef row = *by_iter[static_cast<size_t>(info().last_iter())];
+      HONE_ASSIGN_OR_RETURN(const std::vector<LoopRef> parts, Split(schedule, row, {-1, width}));
+      *std::ranges::find(spatial, row) = parts[0];
+      lanes = parts[1];
+    }
+    std::vector<LoopRef> order = spatial;
+    order.insert(order.end(), terms.begin(), terms.end());
+    if (lanes.has_value()) order.push_back(*lanes);
+    if (order.size() > 1) HONE_RETURN_IF_ERROR(Reorder(schedule, order));
+    std::optional<BlockRef> taker;
+    if (info().reduces) { HONE_ASSIGN_OR_RETURN(taker, TakeFromRegisters(schedule, *context_, block_, ref)); }
+    HONE_ASSIGN_OR_RETURN(const LoopRef elements, FuseAll(schedule, spatial));
+    HONE_ASSIGN_OR_RETURN(const std::vector<LoopRef> parts, Split(schedule, elements, {-1, threads}));
+    HONE_RETURN_IF_ERROR(Bind(schedule, parts[0], "blockIdx.x"));
+    HONE_RETURN_IF_ERROR(Bind(schedule, parts[1], "threadIdx.x"));
+    if (lanes.has_value()) HONE_RETURN_IF_ERROR(Vectorize(schedule, *lanes));
+    if (!taker.has_value()) return absl::OkStatus();
+    HONE_RETURN_IF_ERROR(ReverseComputeAt(schedule, *taker, parts[1]));
+    if (width > 1) HONE_RETURN_IF_ERROR(VectorizeInnermost(schedule, *taker, 2, static_cast<int>(width), false));
+    return terms.empty() ? absl::OkStatus() : DecomposeReduction(schedule, ref, terms[0]).status();
+  }
+
+ private:
+  static constexpr double kRunLoads = 0.75;
+
+  // Iterations of each variable that so many neighbouring elements come to.
+  std::vector<int64_t> PortionOf(int64_t elements) const {
+    std::vector<int64_t> portion = info().extents;
+    for (size_t i = portion.size(); i-- > 0;) {
+      if (!info().spatial(static_cast<int>(i))) continue;
+      portion[i] = std::min(portion[i], elements);
+      elements = (elements + portion[i] - 1) / portion[i];
+    }
+    return portion;
+  }
+};
+
+class OneThreadNest : public GpuNest {
+ public:
+  OneThreadNest(GpuContextRef context, int block) : GpuNest("one_thread", std::move(context), block) {}
+
+  std::optional<double> Cost(std::span<const int64_t>, const SketchPlan&) const override {
+    return LaunchMicroseconds({.operations = info().flop() * kIdle, .memory_bytes = BytesOfBuffers(info())}, target());
+  }
+  absl::Status Apply(std::span<const int64_t>, const SketchPlan&, SketchBuild&) const override {
+    return absl::OkStatus();  // what stands outside of loops over threads is the first one's
+  }
+
+ private:
+  static constexpr double kIdle = 128;  // lanes beside it that do nothing
+};
 
 }  // namespace
 
-absl::Status ScheduleMap(Schedule& schedule, const GpuContext& context, int block) {
-  const BlockInfo& info = context.block(block);
-  HONE_ASSIGN_OR_RETURN(const BlockRef ref, GetBlock(schedule, info.name));
-  HONE_ASSIGN_OR_RETURN(std::vector<LoopRef> spatial, GetLoops(schedule, ref));
-  HONE_ASSIGN_OR_RETURN(const auto by_iter, LoopsOfIters(schedule, ref, spatial));
-  std::vector<LoopRef> terms;
-  for (size_t i = 0; i < info.iters.size(); ++i) {
-    if (info.spatial(static_cast<int>(i)) || !by_iter[i].has_value()) continue;
-    terms.push_back(*by_iter[i]);
-    std::erase(spatial, *by_iter[i]);
-  }
-  if (spatial.empty()) return absl::FailedPreconditionError("map: the block has one element");
-  std::vector<LoopRef> order = spatial;
-  order.insert(order.end(), terms.begin(), terms.end());
-  if (order.size() > 1) HONE_RETURN_IF_ERROR(Reorder(schedule, order));
-  std::optional<BlockRef> taker;
-  if (info.reduces) { HONE_ASSIGN_OR_RETURN(taker, TakeFromRegisters(schedule, context, block, ref)); }
-  HONE_ASSIGN_OR_RETURN(const LoopRef elements, FuseAll(schedule, spatial));
-  HONE_ASSIGN_OR_RETURN(const std::vector<LoopRef> parts,
-                        Split(schedule, elements, {-1, std::min(kThreads, context.target.threads)}));
-  HONE_RETURN_IF_ERROR(Bind(schedule, parts[0], "blockIdx.x"));
-  HONE_RETURN_IF_ERROR(Bind(schedule, parts[1], "threadIdx.x"));
-  if (!taker.has_value()) return absl::OkStatus();
-  HONE_RETURN_IF_ERROR(ReverseComputeAt(schedule, *taker, parts[1]));
-  return terms.empty() ? absl::OkStatus() : DecomposeReduction(schedule, ref, terms[0]).status();
+GpuNestRef MakeMapNest(GpuContextRef context, int block) {
+  return std::make_shared<MapNest>(std::move(context), block);
+}
+
+GpuNestRef MakeOneThreadNest(GpuContextRef context, int block) {
+  return std::make_shared<OneThreadNest>(std::move(context), block);
 }
 
 }  // namespace hone

@@ -2,11 +2,15 @@
 //
 //   blockIdx.x tile: threadIdx.z, y, x:
 //     for steps of k:
-//       shared A, B = what the tile reads in this step      all threads together
+//       shared A, B = what the tile reads in this step      all threads together; or each reads A and B itself
 //       for k in the step: for rows, columns of the thread: S, in registers
 //     epilogue of the thread's elements
 #include <algorithm>
+#include <cmath>
+#include <functional>
 #include <limits>
+#include <numeric>
+#include <optional>
 #include <string>
 
 #include "compiler/arith/analyzer.h"
@@ -14,6 +18,7 @@
 #include "compiler/schedule/primitives/cache.h"
 #include "compiler/schedule/primitives/compute_at.h"
 #include "compiler/schedule/primitives/decompose_reduction.h"
+#include "compiler/schedule/primitives/inline.h"
 #include "compiler/schedule/primitives/locate.h"
 #include "compiler/schedule/primitives/loop_kind.h"
 #include "compiler/schedule/primitives/reorder.h"
@@ -30,9 +35,18 @@ using Loops = std::vector<LoopRef>;
 
 void Append(Loops& to, const Loops& more) { to.insert(to.end(), more.begin(), more.end()); }
 
-constexpr int64_t kThreadsAlong = 16, kInnerAlong = 4;  // of rows, and of columns
-constexpr int64_t kTermsAtOnce = 16;
 constexpr double kMostWaste = 1.15;  // what masked tiles may compute, of what is asked for
+constexpr int64_t kMostSums = 128;   // of a thread: more do not stay in registers
+
+// Sizes by iteration variable. Of spatial ones: threads along it, and elements of each thread; tiles cover the rest.
+// Of reduce ones `inner` says how many terms are taken at once.
+struct Tile {
+  std::vector<int64_t> threads, inner;
+  int64_t Threads() const { return Product(threads); }
+  static int64_t Product(const std::vector<int64_t>& sizes) {
+    return std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<>());
+  }
+};
 
 bool Wastes(int64_t extent, int64_t tile) {
   const int64_t tiles = (extent + tile - 1) / tile;
@@ -78,7 +92,7 @@ std::optional<Sides> SidesOf(const BlockInfo& block) {
 }
 
 // Bytes of what a tile reads of an operand in one step.
-int64_t SharedBytes(const BlockInfo& block, const BlockInfo::Access& read, const ProductPlan& plan) {
+int64_t BytesOfStep(const BlockInfo& block, const BlockInfo::Access& read, const Tile& plan) {
   Analyzer known;
   for (size_t i = 0; i < block.iters.size(); ++i) {
     const int64_t size = std::min(block.extents[i], plan.threads[i] * plan.inner[i]);
@@ -90,10 +104,10 @@ int64_t SharedBytes(const BlockInfo& block, const BlockInfo::Access& read, const
     if (!bounds.bounded()) return std::numeric_limits<int32_t>::max();
     elements *= bounds.max - bounds.min + 1;
   }
-  return elements * read.buffer.type().bytes() + 128;  // each starts at a multiple of 128
+  return elements * read.buffer.type().bytes();
 }
 
-int64_t Tiles(const BlockInfo& block, const ProductPlan& plan) {
+int64_t Tiles(const BlockInfo& block, const Tile& plan) {
   int64_t tiles = 1;
   for (size_t i = 0; i < block.iters.size(); ++i) {
     const int64_t size = plan.threads[i] * plan.inner[i];
@@ -103,8 +117,8 @@ int64_t Tiles(const BlockInfo& block, const ProductPlan& plan) {
 }
 
 // Terms of a step: whole innermost variables, as long as they are few.
-void ChooseStep(const BlockInfo& block, ProductPlan& plan) {
-  int64_t left = kTermsAtOnce;
+void ChooseStep(const BlockInfo& block, int64_t terms, Tile& plan) {
+  int64_t left = terms;
   for (size_t i = block.iters.size(); i-- > 0;) {
     if (block.spatial(static_cast<int>(i))) continue;
     plan.inner[i] = block.extents[i] <= 2 * left ? block.extents[i] : left;
@@ -112,32 +126,45 @@ void ChooseStep(const BlockInfo& block, ProductPlan& plan) {
   }
 }
 
-void ChooseTile(const BlockInfo& block, const Sides& sides, ProductPlan& plan) {
+// Sizes of a tile as knobs state them, along all rows together and along the columns.
+struct TileSizes {
+  int64_t column_threads = 1, column_inner = 1, row_threads = 1, row_inner = 1;
+};
+
+void ChooseTile(const BlockInfo& block, const Sides& sides, TileSizes sizes, Tile& plan) {
   const size_t n = static_cast<size_t>(sides.columns);
-  plan.threads[n] = FittingSize(block.extents[n], 1, kThreadsAlong);
-  plan.inner[n] = FittingSize(block.extents[n], plan.threads[n], kInnerAlong);
-  int64_t threads = kThreadsAlong, inner = kInnerAlong;
+  plan.threads[n] = FittingSize(block.extents[n], 1, sizes.column_threads);
+  plan.inner[n] = FittingSize(block.extents[n], plan.threads[n], sizes.column_inner);
   size_t axes = 1;
   for (size_t r = sides.rows.size(); r-- > 0 && axes < kThreadAxes.size();) {
     const size_t i = static_cast<size_t>(sides.rows[r]);
-    plan.threads[i] = FittingSize(block.extents[i], 1, threads);
-    threads /= plan.threads[i];
+    plan.threads[i] = FittingSize(block.extents[i], 1, sizes.row_threads);
+    sizes.row_threads /= plan.threads[i];
     axes += plan.threads[i] > 1 ? 1 : 0;
   }
   for (const int row : sides.rows) {
     const size_t i = static_cast<size_t>(row);
-    plan.inner[i] = FittingSize(block.extents[i], plan.threads[i], inner);
-    inner /= plan.inner[i];
+    plan.inner[i] = FittingSize(block.extents[i], plan.threads[i], sizes.row_inner);
+    sizes.row_inner /= plan.inner[i];
   }
 }
 
+// How the block is computed, once all knobs have values.
+struct ProductPlan : Tile {
+  std::vector<int> shared;  // reads that are copied to shared memory, as indices into BlockInfo::reads
+  int columns = -1;
+  bool vectors = false;  // a thread's columns are read as vectors
+  int64_t fetched = 1;   // neighbours that a thread copies to shared memory at once
+};
+
 class Builder {
  public:
-  Builder(Schedule& schedule, const GpuContext& context, int block, const ProductPlan& plan)
-      : schedule_(schedule), context_(context), block_(block), info_(context.block(block)), plan_(plan) {}
+  Builder(Schedule& schedule, const GpuContext& context, int block, ProductPlan plan)
+      : schedule_(schedule), context_(context), block_(block), info_(context.block(block)), plan_(std::move(plan)) {}
 
   absl::Status Build() {
     HONE_ASSIGN_OR_RETURN(ref_, GetBlock(schedule_, info_.name));
+    HONE_RETURN_IF_ERROR(InlineProducers());
     HONE_ASSIGN_OR_RETURN(const std::vector<BlockRef> copies, CopiesToShared());
     HONE_ASSIGN_OR_RETURN(const BlockRef taker, TakeFromRegisters(schedule_, context_, block_, ref_));
     HONE_RETURN_IF_ERROR(SplitLoops());
@@ -146,18 +173,38 @@ class Builder {
       HONE_RETURN_IF_ERROR(ComputeAt(schedule_, copy, steps_.back()));
       HONE_RETURN_IF_ERROR(FetchTogether(copy));
     }
+    if (plan_.vectors) HONE_RETURN_IF_ERROR(Vectorize(schedule_, *columns_));
     return DecomposeReduction(schedule_, ref_, steps_[0]).status();
   }
 
  private:
+  // The block that makes an operand and nothing else, by moving elements or a little more; -1 where there is none.
+  int OwnProducer(size_t read) const {
+    const Buffer& buffer = info_.reads[read].buffer;
+    const int producer = context_.info.Producer(buffer);
+    const bool own = producer >= 0 && context_.info.Consumers(producer) == std::vector<int>{block_} &&
+                     !context_.block(producer).reduces && context_.block(producer).single_store;
+    return own ? producer : -1;
+  }
+
+  // Those whose results are not kept in shared memory are computed where they are read.
+  absl::Status InlineProducers() {
+    if (!plan_.shared.empty()) return absl::OkStatus();
+    for (size_t r = 0; r < info_.reads.size(); ++r) {
+      const int producer = OwnProducer(r);
+      if (producer < 0) continue;
+      HONE_ASSIGN_OR_RETURN(const BlockRef made, GetBlock(schedule_, context_.block(producer).name));
+      HONE_RETURN_IF_ERROR(ComputeInline(schedule_, made));
+    }
+    return absl::OkStatus();
+  }
+
   // The block that makes an operand where it reads nothing twice (padding), or a copy.
   absl::StatusOr<std::vector<BlockRef>> CopiesToShared() {
     std::vector<BlockRef> copies;
     for (const int r : plan_.shared) {
       const Buffer& buffer = info_.reads[static_cast<size_t>(r)].buffer;
-      const int producer = context_.info.Producer(buffer);
-      if (producer >= 0 && context_.info.Consumers(producer) == std::vector<int>{block_} &&
-          !context_.block(producer).reduces && context_.block(producer).single_store) {
+      if (const int producer = OwnProducer(static_cast<size_t>(r)); producer >= 0) {
         HONE_ASSIGN_OR_RETURN(const BlockRef made, GetBlock(schedule_, context_.block(producer).name));
         HONE_RETURN_IF_ERROR(SetScope(schedule_, made, 0, Scope::kShared));
         copies.push_back(made);
@@ -197,6 +244,11 @@ class Builder {
       (threads > 1 ? threads_ : inner).push_back(parts[1]);
       if (threads > 1) extents_.push_back(threads);
       inner.push_back(parts[2]);
+      if (static_cast<int>(i) == plan_.columns) columns_ = parts[2];
+    }
+    if (columns_.has_value()) {  // innermost
+      std::erase(inner, *columns_);
+      inner.push_back(*columns_);
     }
     if (threads_.empty() || steps_.empty()) return absl::FailedPreconditionError("product: it has no tiles");
     Loops order = tiles;
@@ -216,7 +268,12 @@ class Builder {
     HONE_ASSIGN_OR_RETURN(const LoopRef elements, FuseAll(schedule_, own));
     std::vector<Value> sizes{-1};
     for (const int64_t extent : extents_) sizes.emplace_back(extent);
-    HONE_ASSIGN_OR_RETURN(const Loops parts, Split(schedule_, elements, sizes));
+    if (plan_.fetched > 1) sizes.emplace_back(plan_.fetched);
+    HONE_ASSIGN_OR_RETURN(Loops parts, Split(schedule_, elements, sizes));
+    if (plan_.fetched > 1) {
+      HONE_RETURN_IF_ERROR(Vectorize(schedule_, parts.back()));
+      parts.pop_back();
+    }
     for (size_t t = 0; t < threads_.size(); ++t)
       HONE_RETURN_IF_ERROR(Bind(schedule_, parts[parts.size() - 1 - t], std::string(kThreadAxes[t])));
     return absl::OkStatus();
@@ -226,10 +283,92 @@ class Builder {
   const GpuContext& context_;
   const int block_;
   const BlockInfo& info_;
-  const ProductPlan& plan_;
+  const ProductPlan plan_;
   BlockRef ref_;
-  Loops threads_, steps_;         // outermost first
-  std::vector<int64_t> extents_;  // of threads_
+  Loops threads_, steps_;           // outermost first
+  std::vector<int64_t> extents_;    // of threads_
+  std::optional<LoopRef> columns_;  // of a thread
+};
+
+class ProductNest : public GpuNest {
+ public:
+  ProductNest(GpuContextRef context, int block, ProductOperands operands)
+      : GpuNest(operands == ProductOperands::kShared ? "product" : "direct_product", std::move(context), block),
+        sides_(*SidesOf(info())),
+        shared_(operands == ProductOperands::kShared) {
+    const int64_t columns = PowerOfTwoFrom(info().extents[static_cast<size_t>(sides_.columns)]);
+    int64_t rows = 1;
+    for (const int row : sides_.rows) rows *= info().extents[static_cast<size_t>(row)];
+    rows = PowerOfTwoFrom(rows);
+    AddKnob("columns.threads", {1, 2, 4, 8, 16, 32, 64}, columns);
+    AddKnob("columns.each", {1, 2, 4, 8, 16}, columns);
+    AddKnob("rows.threads", {1, 2, 4, 8, 16, 32}, rows);
+    AddKnob("rows.each", {1, 2, 4, 6, 8}, rows);
+    AddKnob("step", {4, 8, 16, 32, 64}, std::max<int64_t>(4, PowerOfTwoFrom(TermsOf(info()))));
+    AddKnob("vectors", {0, 1}, 1);
+    if (shared_) AddKnob("fetched", {1, 2, 4}, 4);
+  }
+
+  std::optional<double> Cost(std::span<const int64_t> values, const SketchPlan&) const override {
+    const ProductPlan plan = PlanOf(values);
+    int64_t sums = 1;
+    double tile = 1, all_terms = 1, steps = 1;
+    for (size_t i = 0; i < info().iters.size(); ++i) {
+      const double extent = static_cast<double>(info().extents[i]);
+      if (info().spatial(static_cast<int>(i))) {
+        sums *= plan.inner[i];
+        tile *= static_cast<double>(plan.threads[i] * plan.inner[i]);
+      } else {
+        steps *= std::ceil(extent / static_cast<double>(plan.inner[i]));
+        all_terms *= std::ceil(extent / static_cast<double>(plan.inner[i])) * static_cast<double>(plan.inner[i]);
+      }
+    }
+    LaunchWork work{.blocks = static_cast<double>(Tiles(info(), plan)), .threads = plan.Threads()};
+    if (work.threads < 2 || work.threads > target().threads || sums > kMostSums) return std::nullopt;
+    work.registers = 24 + 2 * sums;
+    work.operations = tile * all_terms;
+    for (const int r : sides_.operands) {
+      const BlockInfo::Access& read = info().reads[static_cast<size_t>(r)];
+      const int64_t bytes = BytesOfStep(info(), read, plan);
+      work.far_bytes += steps * static_cast<double>(bytes);
+      // Each thread reads it again for what the other operand varies with.
+      double reused = 1;
+      for (size_t i = 0; i < info().iters.size(); ++i) {
+        if (info().spatial(static_cast<int>(i)) && read.strides[i] == 0) reused *= static_cast<double>(plan.inner[i]);
+      }
+      work.near_bytes += work.operations * read.buffer.type().bytes() / reused;
+      if (!shared_) continue;
+      work.shared_bytes += bytes + kSharedAlignment;
+      work.near_bytes += 2 * steps * static_cast<double>(bytes);
+    }
+    if (work.shared_bytes > target().shared) return std::nullopt;
+    work.memory_bytes = BytesOfBuffers(info());
+    work.barriers = shared_ ? 2 * steps : 0;
+    return LaunchMicroseconds(work, target());
+  }
+
+  absl::Status Apply(std::span<const int64_t> values, const SketchPlan&, SketchBuild& build) const override {
+    return Builder(build.schedule, *context_, block_, PlanOf(values)).Build();
+  }
+
+ private:
+  static constexpr int64_t kSharedAlignment = 128;  // every buffer starts at a multiple of it
+
+  ProductPlan PlanOf(std::span<const int64_t> values) const {
+    ProductPlan plan;
+    plan.threads.assign(info().iters.size(), 1);
+    plan.inner.assign(info().iters.size(), 1);
+    ChooseStep(info(), values[4], plan);
+    ChooseTile(info(), sides_, {values[0], values[1], values[2], values[3]}, plan);
+    if (shared_) plan.shared = sides_.operands;
+    plan.columns = sides_.columns;
+    plan.vectors = values[5] != 0 && plan.inner[static_cast<size_t>(sides_.columns)] > 1;
+    plan.fetched = shared_ ? values[6] : 1;
+    return plan;
+  }
+
+  const Sides sides_;
+  const bool shared_;
 };
 
 }  // namespace
@@ -238,36 +377,9 @@ bool IsGpuProduct(const WorkloadInfo& info, int block) {
   return SidesOf(info.blocks[static_cast<size_t>(block)]).has_value();
 }
 
-std::optional<ProductPlan> PlanProduct(const GpuContext& context, int block) {
-  const BlockInfo& info = context.block(block);
-  const std::optional<Sides> sides = SidesOf(info);
-  if (!sides.has_value()) return std::nullopt;
-  ProductPlan plan{std::vector<int64_t>(info.iters.size(), 1), std::vector<int64_t>(info.iters.size(), 1),
-                   sides->operands};
-  ChooseStep(info, plan);
-  ChooseTile(info, *sides, plan);
-  // Smaller tiles where there would be fewer than processors, or no room.
-  const auto bytes = [&] {
-    int64_t sum = 0;
-    for (const int r : plan.shared) sum += SharedBytes(info, info.reads[static_cast<size_t>(r)], plan);
-    return sum;
-  };
-  for (;;) {
-    const bool too_few = Tiles(info, plan) < context.target.processors;
-    const bool too_large = bytes() > context.target.shared;
-    if (!too_few && !too_large) return plan;
-    int64_t* largest = nullptr;
-    for (size_t i = 0; i < info.iters.size(); ++i) {
-      if (info.spatial(static_cast<int>(i)) && plan.inner[i] > 1 && (largest == nullptr || plan.inner[i] >= *largest))
-        largest = &plan.inner[i];
-    }
-    if (largest == nullptr) return too_large ? std::nullopt : std::optional(plan);
-    *largest /= 2;
-  }
-}
-
-absl::Status ScheduleProduct(Schedule& schedule, const GpuContext& context, int block, const ProductPlan& plan) {
-  return Builder(schedule, context, block, plan).Build();
+GpuNestRef MakeProductNest(GpuContextRef context, int block, ProductOperands operands) {
+  if (!IsGpuProduct(context->info, block)) return nullptr;
+  return std::make_shared<ProductNest>(std::move(context), block, operands);
 }
 
 }  // namespace hone

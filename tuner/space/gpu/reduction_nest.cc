@@ -3,6 +3,7 @@
 //   for i: for k: S   =>   blockIdx.x i0: threadIdx.y i1: for k0: threadIdx.x k1: S      terms that are neighbours
 //                          blockIdx.x i0: threadIdx.x i1: for k0: threadIdx.y k1: S      elements that are
 #include <algorithm>
+#include <cmath>
 
 #include "compiler/schedule/primitives/add_unit_loop.h"
 #include "compiler/schedule/primitives/compute_at.h"
@@ -21,50 +22,69 @@ namespace {
 constexpr int64_t kThreads = 256;
 constexpr int64_t kFewestTerms = 64;  // below that a thread is done sooner than threads agree
 
-int64_t Terms(const BlockInfo& block) {
-  int64_t terms = 1;
-  for (size_t i = 0; i < block.iters.size(); ++i) {
-    if (!block.spatial(static_cast<int>(i))) terms *= block.extents[i];
+// The iteration variable along which terms are shared out.
+int Longest(const BlockInfo& block) {
+  if (AddsAlongMemory(block)) return block.last_reduce_iter();
+  int longest = block.last_reduce_iter();
+  for (int i = 0; i < static_cast<int>(block.iters.size()); ++i) {
+    const int64_t extent = block.extents[static_cast<size_t>(i)];
+    if (!block.spatial(i) && extent > block.extents[static_cast<size_t>(longest)]) longest = i;
   }
-  return terms;
+  return longest;
 }
 
-}  // namespace
+class ReductionNest : public GpuNest {
+ public:
+  ReductionNest(GpuContextRef context, int block) : GpuNest("reduction", std::move(context), block) {
+    const int64_t most =
+        std::min(target().threads, PowerOfTwoFrom(info().extents[static_cast<size_t>(Longest(info()))]));
+    AddKnob("together", {4, 8, 16, 32, 64, 128, 256}, most);
+    AddKnob("elements", {1, 2, 4, 8, 16, 32, 64}, PowerOfTwoFrom(Elements()));
+  }
 
-bool IsGpuReduction(const GpuContext& context, int block) {
-  const BlockInfo& info = context.block(block);
-  if (!info.reduces || !info.splits || !info.single_store || Terms(info) < kFewestTerms) return false;
-  const int64_t elements = info.instances() / Terms(info);
-  return AddsAlongMemory(info) || elements < context.target.processors * kThreads;
-}
+  std::optional<double> Cost(std::span<const int64_t> values, const SketchPlan&) const override {
+    const int64_t together = values[0], elements = values[1];
+    if (together * elements > target().threads) return std::nullopt;
+    LaunchWork work{.threads = together * elements};
+    work.shared_bytes = work.threads * info().output.type().bytes();
+    if (work.shared_bytes > target().shared) return std::nullopt;
+    work.blocks = std::ceil(static_cast<double>(Elements()) / static_cast<double>(elements));
+    const double instances = static_cast<double>(elements * TermsOf(info()));
+    work.operations = instances * std::max(1.0, info().operations);
+    work.memory_bytes = BytesOfBuffers(info());
+    for (const BlockInfo::Access& read : info().reads) work.near_bytes += instances * read.buffer.type().bytes();
+    work.far_bytes = work.near_bytes;
+    work.barriers = 1 + std::log2(static_cast<double>(together));
+    return LaunchMicroseconds(work, target());
+  }
 
-absl::Status ScheduleGpuReduction(Schedule& schedule, const GpuContext& context, int block) {
-  const BlockInfo& info = context.block(block);
-  HONE_ASSIGN_OR_RETURN(const BlockRef ref, GetBlock(schedule, info.name));
+  absl::Status Apply(std::span<const int64_t> values, const SketchPlan&, SketchBuild& build) const override;
+
+ private:
+  int64_t Elements() const { return info().instances() / TermsOf(info()); }
+};
+
+absl::Status ReductionNest::Apply(std::span<const int64_t> values, const SketchPlan&, SketchBuild& build) const {
+  Schedule& schedule = build.schedule;
+  const int64_t together = values[0], elements = values[1];
+  HONE_ASSIGN_OR_RETURN(const BlockRef ref, GetBlock(schedule, info().name));
   HONE_ASSIGN_OR_RETURN(std::vector<LoopRef> spatial, GetLoops(schedule, ref));
   HONE_ASSIGN_OR_RETURN(const auto by_iter, LoopsOfIters(schedule, ref, spatial));
   std::vector<LoopRef> terms;
-  LoopRef longest;  // along it terms are shared out
-  int64_t most = 0;
-  for (size_t i = 0; i < info.iters.size(); ++i) {
-    if (info.spatial(static_cast<int>(i)) || !by_iter[i].has_value()) continue;
+  for (size_t i = 0; i < info().iters.size(); ++i) {
+    if (info().spatial(static_cast<int>(i)) || !by_iter[i].has_value()) continue;
     terms.push_back(*by_iter[i]);
     std::erase(spatial, *by_iter[i]);
-    const bool last = static_cast<int>(i) == info.last_reduce_iter();
-    if (info.extents[i] > most || (last && AddsAlongMemory(info))) longest = *by_iter[i], most = info.extents[i];
   }
-  if (terms.empty()) return absl::FailedPreconditionError("reduction: one term");
-  const bool one_element = spatial.empty();
-  if (one_element) {
+  const std::optional<LoopRef> longest = by_iter[static_cast<size_t>(Longest(info()))];
+  if (!longest.has_value()) return absl::FailedPreconditionError("reduction: one term");
+  if (spatial.empty()) {  // one element
     HONE_ASSIGN_OR_RETURN(const LoopRef around, AddUnitLoop(schedule, terms[0]));
     spatial.push_back(around);
   }
-  const bool along = AddsAlongMemory(info);
-  const int64_t together = std::min(PowerOfTwoFrom(most), along ? 64 : int64_t{8});
-  const int64_t elements =
-      one_element ? 1 : std::max<int64_t>(1, std::min(kThreads, context.target.threads) / together / (along ? 4 : 1));
-  std::erase(terms, longest);
-  HONE_ASSIGN_OR_RETURN(const std::vector<LoopRef> shared, Split(schedule, longest, {-1, together}));
+  const bool along = AddsAlongMemory(info());
+  std::erase(terms, *longest);
+  HONE_ASSIGN_OR_RETURN(const std::vector<LoopRef> shared, Split(schedule, *longest, {-1, together}));
   std::vector<LoopRef> order = spatial;
   order.insert(order.end(), terms.begin(), terms.end());
   order.insert(order.end(), shared.begin(), shared.end());
@@ -74,11 +94,21 @@ absl::Status ScheduleGpuReduction(Schedule& schedule, const GpuContext& context,
   HONE_RETURN_IF_ERROR(Bind(schedule, parts[0], "blockIdx.x"));
   HONE_RETURN_IF_ERROR(Bind(schedule, parts[1], along ? "threadIdx.y" : "threadIdx.x"));
   HONE_RETURN_IF_ERROR(Bind(schedule, shared[1], along ? "threadIdx.x" : "threadIdx.y"));
-  const int epilogue = context.fusion.Epilogue(block);
+  const int epilogue = context_->fusion.Epilogue(block_);
   if (epilogue < 0) return absl::OkStatus();
   HONE_RETURN_IF_ERROR(SetScope(schedule, ref, 0, Scope::kShared));
-  HONE_ASSIGN_OR_RETURN(const BlockRef taker, GetBlock(schedule, context.block(epilogue).name));
+  HONE_ASSIGN_OR_RETURN(const BlockRef taker, GetBlock(schedule, context_->block(epilogue).name));
   return ReverseComputeAt(schedule, taker, parts[1]);
+}
+
+}  // namespace
+
+GpuNestRef MakeReductionNest(GpuContextRef context, int block) {
+  const BlockInfo& info = context->block(block);
+  const int64_t terms = TermsOf(info);
+  if (!info.reduces || !info.splits || !info.single_store || terms < kFewestTerms) return nullptr;
+  if (!AddsAlongMemory(info) && info.instances() / terms >= context->target.processors * kThreads) return nullptr;
+  return std::make_shared<ReductionNest>(std::move(context), block);
 }
 
 }  // namespace hone

@@ -1,0 +1,218 @@
+// Schedules for GPUs, of operators of every kind at odd sizes: the rule that is meant takes them, and the best by draft
+// and random choices of every generator replay, have no race, and compute what the workload does, in the interpreter
+// and on an OpenCL device.
+#include "tuner/space/gpu/gpu_generators.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <optional>
+#include <set>
+
+#include "compiler/lower/device_program.h"
+#include "compiler/lower/lower_threads.h"
+#include "compiler/schedule/trace/trace.h"
+#include "compiler/support/random.h"
+#include "compiler/support/status_macros.h"
+#include "compiler/text/text.h"
+#include "tests/compiler/codegen/gpu/run_on_opencl.h"
+#include "tests/compiler/schedule/campaign.h"
+#include "tests/compiler/schedule/reference.h"
+#include "tests/compiler/schedule/workload_table.h"
+#include "tests/compiler/schedule/workloads.h"
+#include "tests/deploy/runtime/pocl_cache.h"
+#include "tests/tuner/space/extra_workloads.h"
+#include "tuner/space/default_schedule.h"
+
+namespace hone {
+namespace {
+
+using testing::Reference;
+using testing::SmallWorkload;
+
+// A product of batches whose results stand beside one another, as an attention's heads do: a loop over batches lies
+// between those over rows and columns.
+SmallWorkload JoinedHeads() {
+  return {"joined_heads", *ParsePrimFunc(R"(
+@T.prim_func
+def main(A: T.Buffer((3, 128, 11), "float32"), B: T.Buffer((11, 3, 64), "float32"), C: T.Buffer((128, 3, 64), "float32")):
+    for i, b, j, k in T.grid(128, 3, 64, 11):
+        with T.block("C"):
+            vi, vb, vj, vk = T.axis.remap("SSSR", [i, b, j, k])
+            with T.init():
+                C[vi, vb, vj] = T.float32(0)
+            C[vi, vb, vj] = C[vi, vb, vj] + A[vb, vi, vk] * B[vk, vb, vj]
+)")};
+}
+
+std::vector<SmallWorkload> Workloads() {
+  std::vector<SmallWorkload> all = testing::SmallWorkloads();
+  all.push_back(JoinedHeads());
+  for (SmallWorkload& more : testing::LargerWorkloads()) all.push_back(std::move(more));
+  return all;
+}
+
+// The device, by its number in `hone doctor`, opened once in a process. Null where there is none.
+OpenClDevice* Device() {
+  static const auto* device = new RuntimeResult<std::unique_ptr<OpenClDevice>>(
+      OpenClDevice::Open(static_cast<size_t>(testing::FromEnvironment("HONE_OPENCL_DEVICE", 0))));
+  return device->ok() ? (**device).get() : nullptr;
+}
+
+constexpr int kChoices = 2;     // at random, of every generator
+constexpr int kAttempts = 300;  // at a legal one
+
+std::optional<Choice> LegalChoice(const Generator& generator, Random& random) {
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    Choice choice;
+    for (const Knob& knob : generator.knobs()) choice.push_back(static_cast<int>(random.Below(knob.candidates.size())));
+    if (generator.Draft(choice).has_value()) return choice;
+  }
+  return std::nullopt;
+}
+
+void ExpectLaunchesFit(const PrimFunc& scheduled, const GpuTarget& target) {
+  const absl::StatusOr<DeviceProgram> program = LowerToDevice(scheduled);
+  ASSERT_TRUE(program.ok()) << program.status();
+  for (const Launch& launch : program->launches) {
+    EXPECT_LE(launch.block[0] * launch.block[1] * launch.block[2], target.threads) << ToText(*program);
+    EXPECT_LE(launch.shared_bytes, target.shared) << ToText(*program);
+  }
+}
+
+void ExpectGood(const Reference& reference, const SmallWorkload& workload, const Generator& generator,
+                const Choice& choice, const GpuTarget& target) {
+  SCOPED_TRACE(generator.name() + ", " + ::testing::PrintToString(choice));
+  const std::optional<double> us = generator.Draft(choice);
+  ASSERT_TRUE(us.has_value());
+  EXPECT_TRUE(std::isfinite(*us) && *us > 0) << *us;
+  const absl::StatusOr<Schedule> made = BuildCandidate(generator, choice);
+  ASSERT_TRUE(made.ok()) << made.status();
+  const absl::StatusOr<Trace> trace = ParseTrace(ToText(made->trace()));
+  ASSERT_TRUE(trace.ok()) << trace.status();
+  EXPECT_EQ(ChoiceWithValues(generator, *OriginOf(*trace)), choice);
+  const absl::StatusOr<Schedule> schedule = Replay(*trace, workload.func);
+  ASSERT_TRUE(schedule.ok()) << schedule.status();
+  const PrimFunc scheduled = schedule->Program().main;
+  const absl::StatusOr<PrimFunc> lowered = LowerThreads(scheduled);
+  ASSERT_TRUE(lowered.ok()) << lowered.status() << "\n" << ToText(scheduled);
+  ExpectLaunchesFit(scheduled, target);
+  ScheduledProgram program;
+  program.main = *lowered;
+  EXPECT_EQ(reference.CheckInterpreted(program), "") << ToText(scheduled) << ToText(*lowered);
+  if (Device() == nullptr) return;
+  std::vector<NdArray> got = reference.arguments();
+  const absl::Status ran = testing::RunOnOpenCl(*Device(), scheduled, got);
+  ASSERT_TRUE(ran.ok()) << ran << ToText(scheduled);
+  EXPECT_EQ(reference.Compare(got), "") << ToText(scheduled);
+}
+
+class GpuCandidates : public ::testing::TestWithParam<SmallWorkload> {};
+
+TEST_P(GpuCandidates, OfAllGeneratorsAreRight) {
+  const GpuTarget target = *ParseGpuTarget("opencl:generic");
+  const auto generators = GpuGenerators(GetParam().func, target);
+  ASSERT_TRUE(generators.ok()) << generators.status();
+  ASSERT_FALSE(generators->empty());
+  const Reference& reference = testing::ReferenceOf(GetParam());
+  std::set<std::string> names;
+  for (size_t g = 0; g < generators->size(); ++g) {
+    const Generator& generator = *(*generators)[g];
+    EXPECT_TRUE(names.insert(generator.name()).second) << generator.name() << " is there twice";
+    const absl::StatusOr<Choice> best = BestByDraft(generator);
+    ASSERT_TRUE(best.ok()) << generator.name() << ": " << best.status();
+    ExpectGood(reference, GetParam(), generator, *best, target);
+    for (int i = 0; i < kChoices; ++i) {
+      Random random(29, g * 100 + static_cast<uint64_t>(i));
+      if (const std::optional<Choice> choice = LegalChoice(generator, random))
+        ExpectGood(reference, GetParam(), generator, *choice, target);
+    }
+  }
+  if (Device() == nullptr) GTEST_SKIP() << "no OpenCL device; the interpreter alone has run them";
+}
+
+INSTANTIATE_TEST_SUITE_P(Workloads, GpuCandidates, ::testing::ValuesIn(Workloads()),
+                         [](const auto& info) { return info.param.name; });
+
+absl::StatusOr<Schedule> Default(const PrimFunc& workload, const char* target, std::string* generator) {
+  HONE_ASSIGN_OR_RETURN(const auto generators, GpuGenerators(workload, *ParseGpuTarget(target)));
+  HONE_ASSIGN_OR_RETURN(const Trace trace, DefaultTrace(generators));
+  *generator = OriginOf(trace)->generator;
+  return Replay(trace, workload);
+}
+
+struct Family {
+  const char* name;
+  PrimFunc workload;
+  const char* rule;
+};
+
+// At sizes that networks have, each family is drafted by the rule that is meant for it.
+TEST(GpuGenerators, DraftTheRuleOfTheFamily) {
+  const Family families[] = {{"product", testing::Matmul(512, 384, 640), "product("},
+                             {"dense", testing::DenseRelu(128, 1000, 512), "product("},
+                             {"convolution", testing::ConvBiasResidualRelu({28, 28, 64, 128}), "product("},
+                             {"one row", testing::Matmul(1, 256, 8192), "reduction("},
+                             {"rows", testing::Softmax(384, 1000), "rows("},
+                             {"map", testing::TwoElementwise(512, 1000), "map("}};
+  for (const Family& family : families) {
+    SCOPED_TRACE(family.name);
+    std::string generator;
+    const absl::StatusOr<Schedule> schedule = Default(family.workload, "cuda:sm_90a", &generator);
+    ASSERT_TRUE(schedule.ok()) << schedule.status();
+    EXPECT_NE(generator.find(family.rule), std::string::npos) << generator;
+  }
+}
+
+// All blocks of a function are in one launch where a rule takes them together.
+TEST(GpuGenerators, TakeAllBlocksIntoOneLaunch) {
+  const std::set<std::string> together = {
+      "matmul_prime", "long_dense_relu", "wide_conv_block",  "scores",          "joined_heads",
+      "softmax_rows", "rows_softmax",    "layer_norm",       "group_norm",      "rows_layer_norm",
+      "sum_last",     "argmax",          "padded_depthwise", "two_elementwise", "one_row_of_a_long_product"};
+  size_t seen = 0;
+  for (const SmallWorkload& workload : Workloads()) {
+    if (!together.contains(workload.name)) continue;
+    ++seen;
+    for (const char* target : {"opencl:generic", "cuda:sm_90a"}) {
+      SCOPED_TRACE(workload.name + ", " + target);
+      std::string generator;
+      const absl::StatusOr<Schedule> schedule = Default(workload.func, target, &generator);
+      ASSERT_TRUE(schedule.ok()) << schedule.status();
+      const absl::StatusOr<DeviceProgram> program = LowerToDevice(schedule->Program().main);
+      ASSERT_TRUE(program.ok()) << program.status();
+      EXPECT_EQ(program->launches.size(), 1u) << generator << "\n" << ToText(*program);
+    }
+  }
+  EXPECT_EQ(seen, together.size());
+}
+
+// What has more threads or shared memory than the target has is not drafted, whatever the knobs say.
+TEST(GpuGenerators, DraftNothingThatDoesNotFit) {
+  const GpuTarget small = *ParseGpuTarget("opencl:generic,threads=64,shared=2K");
+  size_t refused = 0;
+  for (const SmallWorkload& workload : Workloads()) {
+    if (workload.name != "long_dense_relu" && workload.name != "softmax_rows") continue;
+    const auto generators = GpuGenerators(workload.func, small);
+    ASSERT_TRUE(generators.ok()) << generators.status();
+    for (const auto& generator : *generators) {
+      Random random(7, 0);
+      for (int i = 0; i < 40; ++i) {
+        Choice choice;
+        for (const Knob& knob : generator->knobs())
+          choice.push_back(static_cast<int>(random.Below(knob.candidates.size())));
+        if (!generator->Draft(choice).has_value()) {
+          ++refused;
+          continue;
+        }
+        const absl::StatusOr<Schedule> schedule = generator->Build(choice);
+        ASSERT_TRUE(schedule.ok()) << schedule.status();
+        ExpectLaunchesFit(schedule->Program().main, small);
+      }
+    }
+  }
+  EXPECT_GT(refused, 0u);
+}
+
+}  // namespace
+}  // namespace hone

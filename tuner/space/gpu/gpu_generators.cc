@@ -1,0 +1,187 @@
+#include "tuner/space/gpu/gpu_generators.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "compiler/schedule/primitives/inline.h"
+#include "compiler/schedule/primitives/locate.h"
+#include "compiler/support/status_macros.h"
+#include "tuner/space/gpu/gpu_nests.h"
+#include "tuner/space/sketch_family.h"
+
+namespace hone {
+namespace {
+
+// What makes an operand of a product does so where that is read, or copied to shared memory. A border is made again by
+// every other reader: that costs less than another launch.
+std::vector<int> ToInline(const WorkloadInfo& info) {
+  const BlockFusion fusion(info);
+  std::vector<int> found;
+  for (int i = 0; i < static_cast<int>(info.blocks.size()); ++i) {
+    const BlockInfo& block = info.blocks[static_cast<size_t>(i)];
+    const std::vector<int> consumers = info.Consumers(i);
+    const bool border = block.pads && block.single_store && !block.reduces && !block.writes_param &&
+                        WritesAtItsOwnVariables(block) && consumers.size() == 1;
+    if (!border && !fusion.IsInlined(i)) continue;
+    if (std::ranges::none_of(consumers, [&](int c) { return IsGpuProduct(info, c); })) found.push_back(i);
+  }
+  return found;
+}
+
+// Inlines in `schedule`, and fills in what all sketches share.
+absl::Status InlineAll(Schedule& schedule, SketchFamily& family) {
+  for (;;) {
+    HONE_ASSIGN_OR_RETURN(family.info, AnalyzeWorkload(schedule.func()));
+    const std::vector<int> blocks = ToInline(family.info);
+    if (blocks.empty()) return absl::OkStatus();
+    for (const int block : blocks) {
+      const std::string& name = family.info.blocks[static_cast<size_t>(block)].name;
+      HONE_ASSIGN_OR_RETURN(const BlockRef ref, GetBlock(schedule, name));
+      HONE_RETURN_IF_ERROR(ComputeInline(schedule, ref));
+      family.inlined.push_back(name);
+    }
+  }
+}
+
+// The rules that are for a block, those first that use most of a device.
+std::vector<GpuNestRef> NestsOf(const GpuContextRef& context, int block) {
+  std::vector<GpuNestRef> nests = {MakeProductNest(context, block, ProductOperands::kShared),
+                                   MakeProductNest(context, block, ProductOperands::kDirect),
+                                   MakeReductionNest(context, block), MakeMapNest(context, block),
+                                   MakeOneThreadNest(context, block)};
+  std::erase(nests, nullptr);
+  return nests;
+}
+
+// The values of a step's knobs with the least draft; nullopt where no choice is legal.
+std::optional<std::vector<int64_t>> BestValues(const SketchStep& step) {
+  std::vector<int64_t> values(step.knobs().size()), best;
+  double least = std::numeric_limits<double>::infinity();
+  std::vector<size_t> at(values.size(), 0);
+  for (;;) {
+    for (size_t k = 0; k < values.size(); ++k) values[k] = step.knobs()[k].candidates[at[k]];
+    const std::optional<double> us = step.Cost(values, {});
+    if (us.has_value() && *us < least) {
+      least = *us;
+      best = values;
+    }
+    size_t k = 0;
+    while (k < at.size() && ++at[k] == step.knobs()[k].candidates.size()) at[k++] = 0;
+    if (k == at.size()) break;
+  }
+  return least < std::numeric_limits<double>::infinity() ? std::optional(std::move(best)) : std::nullopt;
+}
+
+// Whether a nest has taken the block in, or inlined it.
+bool IsTaken(Schedule& schedule, const std::string& name) {
+  const absl::StatusOr<BlockRef> block = GetBlock(schedule, name);
+  if (!block.ok()) return true;
+  const absl::StatusOr<std::vector<LoopRef>> loops = GetLoops(schedule, *block);
+  if (!loops.ok() || loops->empty()) return false;
+  const absl::StatusOr<const For*> outermost = schedule.FindLoop((*loops)[0]);
+  return outermost.ok() && (*outermost)->kind == ForKind::kThreadBinding;
+}
+
+// Makes sketches by trying steps on a schedule: which blocks are left for steps of their own depends on what moved into
+// the loops of those before, and on nothing that knobs say.
+class Deriver {
+ public:
+  Deriver(const SketchFamily& family, const Schedule& inlined, const GpuTarget& target)
+      : inlined_(inlined), context_(std::make_shared<GpuContext>(family.info, target)) {}
+
+  std::vector<Sketch> All() const {
+    std::vector<Sketch> sketches;
+    if (const GpuNestRef rows = MakeRowsNest(context_)) {
+      Attempt attempt(inlined_);
+      if (attempt.Take(rows, *context_)) sketches.push_back(std::move(attempt.sketch));
+    }
+    const int heaviest = HeaviestReduction();
+    if (heaviest < 0) {
+      sketches.push_back(WithNests(-1, nullptr)->sketch);
+      return sketches;
+    }
+    const std::vector<GpuNestRef> nests = NestsOf(context_, heaviest);
+    for (const GpuNestRef& nest : nests) {
+      if (nest == nests.back() && !sketches.empty()) break;  // one thread: where all else was refused
+      if (std::optional<Attempt> attempt = WithNests(heaviest, nest)) sketches.push_back(std::move(attempt->sketch));
+    }
+    return sketches;
+  }
+
+ private:
+  // A sketch so far, and the schedule that its steps gave with their best drafts.
+  struct Attempt {
+    explicit Attempt(const Schedule& start) : schedule(start) {}
+    bool Take(const GpuNestRef& nest, const GpuContext& context) {
+      const std::optional<std::vector<int64_t>> values = BestValues(*nest);
+      if (!values.has_value()) return false;
+      Schedule tried = schedule;
+      SketchBuild build{tried, context.info, {}};
+      if (!nest->Apply(*values, {}, build).ok()) return false;
+      schedule = std::move(tried);
+      sketch.steps.push_back(nest);
+      sketch.choices.push_back(nest->label());
+      return true;
+    }
+    Schedule schedule;
+    Sketch sketch;
+  };
+
+  int HeaviestReduction() const {
+    int heaviest = -1;
+    for (int i = 0; i < static_cast<int>(context_->info.blocks.size()); ++i) {
+      if (!context_->block(i).reduces) continue;
+      if (heaviest < 0 || context_->block(i).flop() > context_->block(heaviest).flop()) heaviest = i;
+    }
+    return heaviest;
+  }
+
+  // Every block by the rule with the least draft, `chosen` by `nest`; nullopt where that is refused.
+  std::optional<Attempt> WithNests(int chosen, const GpuNestRef& nest) const {
+    Attempt attempt(inlined_);
+    for (const bool reduces :
+         {true, false}) {  // reductions take what makes their operands and what takes their results
+      for (int i = 0; i < static_cast<int>(context_->info.blocks.size()); ++i) {
+        if (context_->block(i).reduces != reduces || IsTaken(attempt.schedule, context_->block(i).name)) continue;
+        if (i == chosen) {
+          if (!attempt.Take(nest, *context_)) return std::nullopt;
+          continue;
+        }
+        for (const GpuNestRef& other : ByDraft(NestsOf(context_, i))) {
+          if (attempt.Take(other, *context_)) break;
+        }
+      }
+    }
+    return attempt;
+  }
+
+  static std::vector<GpuNestRef> ByDraft(std::vector<GpuNestRef> nests) {
+    const auto draft = [](const GpuNestRef& nest) {
+      const std::optional<std::vector<int64_t>> values = BestValues(*nest);
+      return values.has_value() ? *nest->Cost(*values, {}) : std::numeric_limits<double>::infinity();
+    };
+    std::ranges::stable_sort(nests, {}, draft);
+    return nests;
+  }
+
+  const Schedule& inlined_;
+  const GpuContextRef context_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::vector<std::unique_ptr<Generator>>> GpuGenerators(const PrimFunc& workload,
+                                                                      const GpuTarget& target) {
+  auto family = std::make_shared<SketchFamily>();
+  family->workload = workload;
+  family->rewrite.apply = [](Schedule&) { return absl::OkStatus(); };
+  Schedule schedule(workload);
+  HONE_RETURN_IF_ERROR(InlineAll(schedule, *family));
+  std::vector<std::unique_ptr<Generator>> generators;
+  for (Sketch& sketch : Deriver(*family, schedule, target).All())
+    generators.push_back(MakeSketchGenerator(family, std::move(sketch)));
+  return generators;
+}
+
+}  // namespace hone
