@@ -1,7 +1,8 @@
-# Writes generator_hash.h: a digest of the sources that decide what code a program becomes, so that an object compiled by
-# another generator is never taken for the same. Run as a script: -DROOT=.. -DOUTPUT=..
+# Writes a header with a digest of the sources that decide what code a program becomes, so that an object compiled by
+# another generator is never taken for the same. Run as a script: -DROOT=.. -DOUTPUT=.. -DNAME=.. -DFOLDERS=a,b
 set(digests "")
-foreach(folder ir text tile arith lower codegen)
+string(REPLACE "," ";" folders "${FOLDERS}")
+foreach(folder ${folders})
   file(GLOB sources ${ROOT}/compiler/${folder}/*.cc ${ROOT}/compiler/${folder}/*.h)
   list(SORT sources)
   foreach(source ${sources})
@@ -11,4 +12,4 @@ foreach(folder ir text tile arith lower codegen)
 endforeach()
 string(SHA256 digest "${digests}")
 string(SUBSTRING ${digest} 0 12 digest)
-file(CONFIGURE OUTPUT ${OUTPUT} CONTENT "inline constexpr char kGeneratorHash[] = \"${digest}\";\n")
+file(CONFIGURE OUTPUT ${OUTPUT} CONTENT "inline constexpr char ${NAME}[] = \"${digest}\";\n")

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "compiler/codegen/compile.h"
 #include "compiler/support/parallel_for.h"
 #include "compiler/support/status_macros.h"
 #include "database/record_json.h"
@@ -14,9 +13,9 @@ namespace hone {
 namespace {
 
 // A record that is taken from another key, or that nobody has measured here, is none to check.
-bool IsOfAnotherGenerator(const std::optional<v1::BestAnswer>& answer) {
+bool IsOfAnotherGenerator(const std::optional<v1::BestAnswer>& answer, const std::string& generator) {
   return answer.has_value() && answer->exact() && answer->record().origin() == "tuned" &&
-         answer->record().generator() != GeneratorFingerprint();
+         answer->record().generator() != generator;
 }
 
 absl::Status Tell(DaemonClient& daemon, const std::string& lines) {
@@ -38,7 +37,7 @@ absl::StatusOr<RecordChecks> CheckRecords(const Model& model, const ResolvedSett
                         FindBest(service, BestKeysOf(model, settings)));
   std::vector<size_t> tasks;
   for (size_t i = 0; i < best.size(); ++i) {
-    if (IsOfAnotherGenerator(best[i])) tasks.push_back(i);
+    if (IsOfAnotherGenerator(best[i], settings.generator())) tasks.push_back(i);
   }
   RecordChecks checks;
   if (tasks.empty()) return checks;
@@ -46,7 +45,7 @@ absl::StatusOr<RecordChecks> CheckRecords(const Model& model, const ResolvedSett
   ParallelFor(tasks.size(), HostTarget().cores, [&](size_t i) {
     const v1::Record& record = best[tasks[i]]->record();
     found[i] = {.record = record.id(),
-                .generator = GeneratorFingerprint(),
+                .generator = settings.generator(),
                 .object_digest = CodeDigest(record.trace(), model.workloads[tasks[i]], settings)};
   });
   std::string lines;

@@ -3,7 +3,6 @@
 #include <memory>
 
 #include "compiler/driver/command.h"
-#include "compiler/driver/device_model.h"
 #include "compiler/driver/exit_code.h"
 #include "compiler/driver/hints.h"
 #include "compiler/driver/locked_records.h"
@@ -56,36 +55,9 @@ absl::Status CompileAsLocked(const CompileCommand& command) {
   return absl::OkStatus();
 }
 
-// Kernels of devices are made by default schedules alone: nothing of them is in a database yet.
-absl::Status CompileDeviceBundle(const CompileCommand& command) {
-  HONE_ASSIGN_OR_RETURN(const GpuTarget target, ParseGpuTarget(command.settings.target_text));
-  if (!command.lock.empty() || command.settings.numeric_text == "bf16") {
-    return absl::InvalidArgumentError(absl::StrCat("target ", target.language, ":", target.arch,
-                                                   ": there is no --lock and no --numeric bf16 for devices yet; leave "
-                                                   "them out"));
-  }
-  HONE_ASSIGN_OR_RETURN(const ImportOptions import, ImportOptionsOf(command.settings.import));
-  HONE_ASSIGN_OR_RETURN(const Model model, LoadModel(command.model, import));
-  HONE_RETURN_IF_ERROR(CompileForDevice(model, target, command.output));
-  HONE_RETURN_IF_ERROR(Sign(command));
-  const size_t kernels = model.plan.tasks.size();
-  if (command.json) {
-    const nlohmann::ordered_json line = {
-        {"bundle", command.output}, {"kernels", kernels}, {"from_records", 0}, {"from_defaults", kernels}};
-    std::printf("%s\n", line.dump().c_str());
-  } else {
-    std::fprintf(stderr,
-                 "%s: %zu kernels, all from default schedules, which the device compiles when the bundle is "
-                 "loaded\n",
-                 command.output.c_str(), kernels);
-  }
-  return absl::OkStatus();
-}
-
 absl::Status Compile(const CompileCommand& command) {
   HONE_RETURN_IF_ERROR(CheckKey(command));
   if (!command.locked.empty()) return CompileAsLocked(command);
-  if (NamesGpu(command.settings.target_text)) return CompileDeviceBundle(command);
   HONE_ASSIGN_OR_RETURN(const ResolvedSettings settings, Resolve(command.settings));
   HONE_ASSIGN_OR_RETURN(const ImportOptions import, ImportOptionsOf(command.settings.import));
   HONE_ASSIGN_OR_RETURN(const Model model, LoadModel(command.model, import, settings.plan()));

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "compiler/codegen/compile.h"
+#include "compiler/codegen/device/device_kernel.h"
 #include "compiler/driver/exit_code.h"
 #include "compiler/driver/machine_facts.h"
 #include "compiler/driver/sandboxed_prepare.h"
@@ -26,6 +27,8 @@
 #include "compiler/support/status_macros.h"
 #include "compiler/target/gpu_target.h"
 #include "tuner/space/default_schedule.h"
+#include "tuner/space/gpu/gpu_generators.h"
+#include "worker/probe/opencl_probe.h"
 
 namespace hone {
 namespace {
@@ -46,6 +49,13 @@ absl::StatusOr<Made> CompileTrace(const Trace& trace, const CanonicalWorkload& w
     return absl::InvalidArgumentError("the trace chooses an algorithm that numeric level strict does not allow");
   }
   HONE_ASSIGN_OR_RETURN(const Schedule schedule, Replay(trace, workload.func));
+  if (settings.gpu.has_value()) {
+    Made made;
+    HONE_ASSIGN_OR_RETURN(made.packaged.kernel,
+                          CompileDeviceKernel(schedule.Program(), *settings.gpu, KernelSymbol(workload.hash)));
+    made.trace = ToText(trace);
+    return made;
+  }
   CompileOptions options;
   options.symbol = KernelSymbol(workload.hash);
   options.numeric = settings.numeric;
@@ -71,7 +81,7 @@ absl::StatusOr<Made> FromRecord(const v1::BestAnswer& answer, const CanonicalWor
 }
 
 absl::StatusOr<Made> ByDefault(const CanonicalWorkload& workload, const ResolvedSettings& settings) {
-  HONE_ASSIGN_OR_RETURN(const Trace trace, DefaultTrace(workload.func, settings.space()));
+  HONE_ASSIGN_OR_RETURN(const Trace trace, DefaultTraceOf(workload, settings));
   HONE_ASSIGN_OR_RETURN(Made made, CompileTrace(trace, workload, settings));
   made.packaged.provenance.source = kDefault;
   return made;
@@ -122,11 +132,32 @@ void Count(const std::string& source, CompileSummary* summary) {
 BundleOptions OptionsOf(const ResolvedSettings& settings) {
   BundleOptions options;
   options.target = settings.target;
+  options.gpu = settings.gpu;
   options.numeric = settings.numeric;
   options.threads = settings.threads;
   options.pack_threads = HostTarget().cores;
   options.run_prepare = PrepareInSandbox;
   return options;
+}
+
+absl::StatusOr<ResolvedSettings> ResolveDevice(const BuildSettings& settings) {
+  ResolvedSettings resolved;
+  resolved.target = HostTarget();
+  resolved.machine = UsualMachine(resolved.target);
+  HONE_ASSIGN_OR_RETURN(GpuTarget gpu, ParseGpuTarget(settings.target_text));
+  if (gpu.language != "opencl") {
+    return absl::InvalidArgumentError(absl::StrCat("target ", settings.target_text,
+                                                   ": no runtime opens its devices yet; use opencl:generic, which "
+                                                   "NVIDIA's drivers run as well"));
+  }
+  if (settings.numeric_text == "bf16") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("target ", settings.target_text, ": there is no --numeric bf16 for devices yet; leave it out"));
+  }
+  resolved.numeric = ParseNumericLevel(settings.numeric_text).value_or(NumericLevel::kDefault);
+  if (settings.target_text.find(',') == std::string::npos) gpu = DeviceHere(gpu).value_or(gpu);
+  resolved.gpu = std::move(gpu);
+  return resolved;
 }
 
 }  // namespace
@@ -148,12 +179,11 @@ void BuildSettings::AddTo(CLI::App& command) {
   import.AddTo(command);
 }
 
+std::string ResolvedSettings::generator() const { return gpu ? DeviceGeneratorFingerprint() : GeneratorFingerprint(); }
+
 absl::StatusOr<ResolvedSettings> Resolve(const BuildSettings& settings) {
+  if (NamesGpu(settings.target_text)) return ResolveDevice(settings);
   ResolvedSettings resolved;
-  if (NamesGpu(settings.target_text)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("target ", settings.target_text, ": devices are not tuned for yet; hone compile takes it"));
-  }
   HONE_ASSIGN_OR_RETURN(resolved.target, ParseTarget(settings.target_text));
   resolved.threads = settings.threads > 0 ? settings.threads : resolved.target.cores;
   resolved.numeric = ParseNumericLevel(settings.numeric_text).value_or(NumericLevel::kDefault);
@@ -170,7 +200,12 @@ absl::StatusOr<ResolvedSettings> Resolve(const BuildSettings& settings) {
 
 absl::StatusOr<ResolvedSettings> ResolveLocked(const LockFile& lock) {
   ResolvedSettings settings;
-  HONE_ASSIGN_OR_RETURN(settings.target, ParseTarget(lock.target));
+  if (NamesGpu(lock.target)) {
+    HONE_ASSIGN_OR_RETURN(settings.gpu, ParseGpuTarget(lock.target));
+    settings.target = HostTarget();
+  } else {
+    HONE_ASSIGN_OR_RETURN(settings.target, ParseTarget(lock.target));
+  }
   settings.threads = lock.threads;
   settings.numeric = ParseNumericLevel(lock.numeric).value_or(NumericLevel::kDefault);
   return settings;
@@ -191,12 +226,18 @@ absl::StatusOr<Model> LoadModel(const std::string& path, const ImportOptions& op
   return model;
 }
 
+absl::StatusOr<Trace> DefaultTraceOf(const CanonicalWorkload& workload, const ResolvedSettings& settings) {
+  if (!settings.gpu.has_value()) return DefaultTrace(workload.func, settings.space());
+  HONE_ASSIGN_OR_RETURN(const auto generators, GpuGenerators(workload.func, *settings.gpu));
+  return DefaultTrace(generators);
+}
+
 std::vector<v1::BestKey> BestKeysOf(const Model& model, const ResolvedSettings& settings) {
   std::vector<v1::BestKey> keys;
   for (const CanonicalWorkload& workload : model.workloads) {
     v1::BestKey key;
     key.set_workload_hash(workload.hash);
-    key.set_device_class(DeviceClass(settings.target));
+    key.set_device_class(settings.device_class());
     key.set_threads(settings.threads);
     key.set_numeric(settings.wire_numeric());
     key.set_model_hash(model.hash);
@@ -244,10 +285,10 @@ absl::StatusOr<CompileSummary> CompileModel(const Model& model, const ResolvedSe
   if (made != nullptr) {
     *made = {.model_name = model.plan.model_name,
              .model_hash = model.hash,
-             .target = settings.target.text,
+             .target = settings.target_text(),
              .threads = settings.threads,
              .numeric = std::string(ToText(settings.numeric)),
-             .generator = GeneratorFingerprint(),
+             .generator = settings.generator(),
              .kernels = std::move(locked)};
     HONE_ASSIGN_OR_RETURN(made->bundle_digest, Sha256OfFile(output));
   }
@@ -280,10 +321,10 @@ absl::StatusOr<CompileSummary> CompileLocked(const Model& model, const LockFile&
     Count(kernels.back().provenance.source, &summary);
   }
   const std::string remedy =
-      lock.generator == GeneratorFingerprint()
+      lock.generator == settings.generator()
           ? "write a new lock file with --lock"
           : absl::StrCat("the lock file was written with generator ", lock.generator, ", this is ",
-                         GeneratorFingerprint(), "; use that release, or write a new lock file with --lock");
+                         settings.generator(), "; use that release, or write a new lock file with --lock");
   if (!missing.empty()) {
     return absl::FailedPreconditionError(absl::StrCat(
         missing.size(), " of ", all.size(), " kernels are not those of the lock file: ", absl::StrJoin(missing, "; "),

@@ -1,6 +1,7 @@
 // A model on its way to a bundle: imported, cut into tasks, each with a program from a record or by default.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,8 @@
 #include "compiler/graph/plan.h"
 #include "compiler/graph/planner.h"
 #include "compiler/ir/wire_numeric.h"
+#include "compiler/schedule/trace/trace.h"
+#include "compiler/target/gpu_target.h"
 #include "compiler/target/target.h"
 #include "compiler/text/canonical.h"
 #include "tuner/space/generator.h"
@@ -29,15 +32,23 @@ struct BuildSettings {
   void AddTo(CLI::App& command);  // --target, --threads, --numeric, --machine, and those of `import`
 };
 struct ResolvedSettings {
-  Target target;
-  int threads = 1;
+  Target target;                 // of a device: the host's
+  std::optional<GpuTarget> gpu;  // what kernels are for, in place of `target`
+  int threads = 1;               // of a device: 1
   NumericLevel numeric = NumericLevel::kDefault;
   Machine machine;
   v1::NumericLevel wire_numeric() const { return ToWire(numeric); }
   SpaceOptions space() const { return {target, threads, numeric, machine}; }
-  PlanOptions plan() const { return {.features = target.features, .numeric = numeric}; }
+  // Of a device nothing is planned by what the host's instructions are good at.
+  PlanOptions plan() const {
+    return gpu ? PlanOptions() : PlanOptions{.features = target.features, .numeric = numeric};
+  }
+  const std::string& target_text() const { return gpu ? gpu->text : target.text; }
+  std::string device_class() const { return gpu ? DeviceClass(*gpu) : DeviceClass(target); }
+  std::string generator() const;  // the fingerprint of what makes the code
 };
-// Says on standard error where the target gains nothing by the numeric level.
+// Says on standard error where the target gains nothing by the numeric level. A text that names a kind of devices and
+// no fact of them ("opencl:generic") is the device of that kind on this machine, where there is one.
 absl::StatusOr<ResolvedSettings> Resolve(const BuildSettings& settings);
 // Those that the lock file was written with; nothing is measured.
 absl::StatusOr<ResolvedSettings> ResolveLocked(const LockFile& lock);
@@ -59,6 +70,9 @@ struct CompileSummary {
   int from_faster_defaults = 0;  // there is a record, but inside this model the default schedule was found to be faster
   int claimed = 0;               // of the records used: imported, and not measured by a worker of this database
 };
+
+// The default schedule of a kernel. Fails where the space has no generator for it.
+absl::StatusOr<Trace> DefaultTraceOf(const CanonicalWorkload& workload, const ResolvedSettings& settings);
 
 // What is asked for the best record of each of the model's tasks.
 std::vector<v1::BestKey> BestKeysOf(const Model& model, const ResolvedSettings& settings);

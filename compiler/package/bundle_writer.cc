@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "compiler/codegen/device/device_kernel.h"
 #include "compiler/package/archive_writer.h"
 #include "compiler/package/constant_pool.h"
 #include "compiler/package/link_kernels.h"
@@ -158,8 +159,8 @@ class GraphBuilder {
       kernel.thread_scratch_bytes = set.thread_scratch_bytes;
       kernel.record = kernels_[i].provenance.record;
       kernel.recorded_us = kernels_[i].provenance.measured_us;
-      kernel.scratch = kernels_[i].scratch;
-      kernel.launches = kernels_[i].launches;
+      kernel.scratch = set.areas;
+      kernel.launches = set.launches;
       graph_.kernels.push_back(std::move(kernel));
     }
   }
@@ -303,7 +304,7 @@ std::string Manifest(const Plan& plan, std::span<const PackagedKernel> kernels, 
                          {"features", graph.features},
                          {"numeric", std::string(ToText(options.numeric))},
                          {"threads", options.threads},
-                         {"generator", GeneratorFingerprint()},
+                         {"generator", options.gpu ? DeviceGeneratorFingerprint() : GeneratorFingerprint()},
                          {"inputs", ports(graph.inputs)},
                          {"outputs", ports(graph.outputs)},
                          {"arena_bytes", graph.arena_bytes},

@@ -34,9 +34,6 @@ struct PackagedKernel {
   // The program the kernel was made from. Needed only for a target whose code this machine cannot run: its constants
   // are then packed by code made for this machine.
   std::optional<ScheduledProgram> program;
-  // For a device, whose kernels are source text in kernel.object: what a call launches, and on which areas of scratch.
-  std::vector<BundleScratch> scratch;
-  std::vector<BundleLaunch> launches;
 };
 
 // One call of a prepare kernel: what packs a constant.

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "compiler/codegen/compile.h"
+#include "compiler/codegen/device/device_kernel.h"
 #include "compiler/codegen/link_image.h"
 #include "compiler/ir/wire_numeric.h"
 #include "compiler/oracle/oracle.h"
@@ -13,6 +14,7 @@
 #include "compiler/schedule/trace/trace.h"
 #include "compiler/support/sha256.h"
 #include "compiler/support/status_macros.h"
+#include "compiler/target/gpu_target.h"
 #include "compiler/target/target.h"
 #include "compiler/text/text.h"
 #include "compiler/verify/verify.h"
@@ -27,7 +29,17 @@ std::string BigEndian(uint64_t value) {
   return bytes;
 }
 
-absl::StatusOr<CompiledKernel> Compile(const v1::BuildRequest& request) {
+// The workload by the request's trace.
+absl::StatusOr<ScheduledProgram> Scheduled(const v1::BuildRequest& request, const PrimFunc& workload) {
+  HONE_ASSIGN_OR_RETURN(const Trace trace, ParseTrace(request.trace()));
+  if (NumericLevelOf(trace) > FromWire(request.numeric())) {
+    return absl::InvalidArgumentError("the trace chooses an algorithm that numeric level strict does not allow");
+  }
+  HONE_ASSIGN_OR_RETURN(const Schedule schedule, Replay(trace, workload));
+  return schedule.Program();
+}
+
+absl::StatusOr<CompiledKernel> CompileForHost(const v1::BuildRequest& request) {
   HONE_ASSIGN_OR_RETURN(const PrimFunc workload, ParsePrimFunc(request.workload()));
   HONE_RETURN_IF_ERROR(Annotate(Verify(workload), "the workload"));
   HONE_ASSIGN_OR_RETURN(const Target target, ParseTarget(request.target()));
@@ -39,23 +51,33 @@ absl::StatusOr<CompiledKernel> Compile(const v1::BuildRequest& request) {
     HONE_ASSIGN_OR_RETURN(const PrimFunc oracle, MakeOracle(workload));
     return CompilePlain(oracle, target, options);
   }
-  HONE_ASSIGN_OR_RETURN(const Trace trace, ParseTrace(request.trace()));
-  if (NumericLevelOf(trace) > options.numeric) {
-    return absl::InvalidArgumentError("the trace chooses an algorithm that numeric level strict does not allow");
-  }
-  HONE_ASSIGN_OR_RETURN(const Schedule schedule, Replay(trace, workload));
-  return CompileKernel(schedule.Program(), target, options);
+  HONE_ASSIGN_OR_RETURN(const ScheduledProgram program, Scheduled(request, workload));
+  return CompileKernel(program, target, options);
+}
+
+absl::StatusOr<CompiledKernel> CompileForDevice(const v1::BuildRequest& request) {
+  HONE_ASSIGN_OR_RETURN(const PrimFunc workload, ParsePrimFunc(request.workload()));
+  HONE_RETURN_IF_ERROR(Annotate(Verify(workload), "the workload"));
+  HONE_ASSIGN_OR_RETURN(const GpuTarget target, ParseGpuTarget(request.target()));
+  HONE_ASSIGN_OR_RETURN(const ScheduledProgram program, Scheduled(request, workload));
+  return CompileDeviceKernel(program, target, request.symbol());
 }
 
 absl::Status Fill(const v1::BuildRequest& request, v1::BuildReply* reply) {
-  HONE_ASSIGN_OR_RETURN(CompiledKernel kernel, Compile(request));
-  HONE_ASSIGN_OR_RETURN(std::string image, LinkImage(std::span<const std::string>(&kernel.object, 1)));
-  reply->set_image(std::move(image));
+  // What a device runs; the oracle of its tasks is the host's.
+  const bool of_device = request.what_case() != v1::BuildRequest::kOracle && NamesGpu(request.target());
+  HONE_ASSIGN_OR_RETURN(CompiledKernel kernel, of_device ? CompileForDevice(request) : CompileForHost(request));
+  if (of_device) {
+    reply->set_image(kernel.object);  // the device's driver compiles it where it runs
+  } else {
+    HONE_ASSIGN_OR_RETURN(std::string image, LinkImage(std::span<const std::string>(&kernel.object, 1)));
+    reply->set_image(std::move(image));
+  }
   reply->set_kernel_set(Serialize(kernel.set));
   reply->set_object_digest(Sha256(kernel.object));
   reply->set_object(std::move(kernel.object));
   reply->set_program_hash(BigEndian(kernel.program_hash));
-  reply->set_generator(GeneratorFingerprint());
+  reply->set_generator(of_device ? DeviceGeneratorFingerprint() : GeneratorFingerprint());
   return absl::OkStatus();
 }
 
