@@ -1,5 +1,6 @@
 #include "compiler/sandbox/enter.h"
 
+#include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/landlock.h>
 #include <linux/seccomp.h>
@@ -73,8 +74,19 @@ bool DropCapabilities() {
   return syscall(SYS_capset, &header, none) == 0;
 }
 
-// A rule set that handles every access the kernel knows and allows none.
-bool Restrict() {
+// Reading and running what lies beneath a folder, or all that is handled.
+bool Allow(long rules, const OpenFolder& folder, uint64_t handled) {
+  const int fd = open(folder.path, O_PATH | O_CLOEXEC);
+  if (fd < 0) return errno == ENOENT;
+  const uint64_t read = LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR;
+  landlock_path_beneath_attr rule{folder.writable ? handled : read, fd};
+  const bool added = syscall(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) == 0;
+  close(fd);
+  return added;
+}
+
+// A rule set that handles every access the kernel knows and allows none but beneath these folders.
+bool Restrict(std::span<const OpenFolder> folders) {
   struct {
     uint64_t files;    // since the first version of the interface
     uint64_t network;  // since the fourth: binding and connecting of TCP
@@ -88,7 +100,9 @@ bool Restrict() {
   const size_t size = abi >= 6 ? sizeof(handled) : abi >= 4 ? 2 * sizeof(uint64_t) : sizeof(uint64_t);
   const long rules = syscall(SYS_landlock_create_ruleset, &handled, size, 0);
   if (rules < 0) return false;
-  const bool locked = syscall(SYS_landlock_restrict_self, rules, 0) == 0;
+  const bool allowed =
+      std::ranges::all_of(folders, [&](const OpenFolder& folder) { return Allow(rules, folder, handled.files); });
+  const bool locked = allowed && syscall(SYS_landlock_restrict_self, rules, 0) == 0;
   close(static_cast<int>(rules));
   return locked;
 }
@@ -103,16 +117,16 @@ uint32_t EnterSandbox(const SandboxLimits& limits, std::span<const int> keep) {
     if ((wanted & layer) != 0 && attempt()) layers |= layer;
   };
   add(kLayerDescriptors, [&] { return CloseAllBut(keep); });
-  add(kLayerEmptyRoot, &LeaveRoot);  // the last thing that takes a capability
+  if (limits.folders.empty()) add(kLayerEmptyRoot, &LeaveRoot);  // the last thing that takes a capability
   add(kLayerCapabilities, &DropCapabilities);
   add(kLayerNoNewPrivs, [] { return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0; });
-  add(kLayerLandlock, &Restrict);
+  add(kLayerLandlock, [&] { return Restrict(limits.folders); });
   prctl(PR_SET_DUMPABLE, 0);
   // After what changes credentials, which takes away the request that whoever started this process made. A parent that
   // went meanwhile sends nothing; then another has its place.
   add(kLayerDeathSignal, [&] { return prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent; });
   add(kLayerLimits, [&] {
-    return Limit(RLIMIT_CORE, 0) && Limit(RLIMIT_FSIZE, 0) &&
+    return Limit(RLIMIT_CORE, 0) && Limit(RLIMIT_FSIZE, static_cast<uint64_t>(limits.file_bytes)) &&
            Limit(RLIMIT_NOFILE, static_cast<uint64_t>(limits.max_descriptors)) &&
            (limits.cpu_seconds == 0 || Limit(RLIMIT_CPU, static_cast<uint64_t>(limits.cpu_seconds)));
   });

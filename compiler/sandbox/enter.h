@@ -13,11 +13,21 @@
 
 namespace hone {
 
+// What landlock leaves of the files: everything beneath a folder, to read and run, or to write too. What is not there
+// is passed over.
+struct OpenFolder {
+  const char* path;
+  bool writable = false;
+};
+
 struct SandboxLimits {
   uint32_t wanted = ~0u;  // layers to try: bits of SandboxLayer
   int cpu_seconds = 0;    // 0: no limit
   int64_t memory_bytes = 0;
   int max_descriptors = 64;
+  int64_t file_bytes = 0;  // the longest file that it may write
+  std::span<const OpenFolder> folders =
+      {};  // that stay open; none: the root directory is left as well (kLayerEmptyRoot)
 };
 
 // All layers but the filter of system calls and the namespaces: those a process is started in, and whoever started it

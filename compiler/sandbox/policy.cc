@@ -12,6 +12,7 @@ constexpr SandboxPolicy kPolicies[] = {
     {ProcessKind::kBuilder, "hone-builder", SystemCalls::kProgram, 4 * kGiB, 0, 16},
     {ProcessKind::kOracle, "hone-oracle", SystemCalls::kProgram, 16 * kGiB, 600, 16},
     {ProcessKind::kSearch, "hone-search", SystemCalls::kProgram, 16 * kGiB, 0, 16},
+    {ProcessKind::kDeviceRunner, "hone-device-runner", SystemCalls::kDriver, 4 * kGiB, 60, 256},
 };
 // clang-format on
 

@@ -7,10 +7,11 @@
 namespace hone {
 
 enum class ProcessKind : uint8_t {
-  kRunner,   // hone-runner: executes one candidate
-  kBuilder,  // hone-builder: parses, replays and compiles
-  kOracle,   // hone-oracle: parses and interprets a workload
-  kSearch,   // hone-search: parses workloads and traces, trains cost models
+  kRunner,        // hone-runner: executes one candidate
+  kBuilder,       // hone-builder: parses, replays and compiles
+  kOracle,        // hone-oracle: parses and interprets a workload
+  kSearch,        // hone-search: parses workloads and traces, trains cost models
+  kDeviceRunner,  // hone-device-runner: has a device execute one candidate, through a driver of somebody else's
 };
 
 // What the filter of system calls lets through.
@@ -18,6 +19,8 @@ enum class SystemCalls : uint8_t {
   kKernel,   // a loaded kernel: messages, futex, time; memory is refused, all else ends the process
   kProgram,  // a program that computes: also memory that is not executable, threads, pipes; files are refused, what
              // reaches for other processes or the kernel ends it
+  kDriver,   // a driver, its compiler and the programs that this starts: what reaches for other processes, the network
+             // or the kernel's own affairs is refused or ends it, all else is let through
 };
 
 struct SandboxPolicy {

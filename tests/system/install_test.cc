@@ -40,8 +40,8 @@ class Installed : public testing::Test {
 };
 
 TEST_F(Installed, TheTreeIsComplete) {
-  for (const char* program :
-       {"hone", "honed", "hone-search", "hone-worker", "hone-builder", "hone-oracle", "hone-runner"}) {
+  for (const char* program : {"hone", "honed", "hone-search", "hone-worker", "hone-builder", "hone-oracle",
+                              "hone-runner", "hone-device-runner"}) {
     EXPECT_TRUE(std::filesystem::exists(prefix_ + "/bin/" + program)) << program;
   }
   const std::string libraries =

@@ -2,7 +2,6 @@
 
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <time.h>
 
 #include <algorithm>
@@ -49,38 +48,10 @@ double NowUs() {
 
 RuntimeError NoMemory(const char* what) { return {RuntimeCode::kOutOfMemory, std::string("no memory for ") + what}; }
 
-RuntimeResult<std::string> ReadAll(int fd, const char* what) {
-  struct stat info;
-  if (fstat(fd, &info) != 0 || info.st_size <= 0)
-    return RuntimeError(RuntimeCode::kCorrupt, std::string(what) + " is empty");
-  void* mapping = mmap(nullptr, static_cast<size_t>(info.st_size), PROT_READ, MAP_PRIVATE, fd, 0);
-  if (mapping == MAP_FAILED) return NoMemory(what);
-  std::string bytes(static_cast<const char*>(mapping), static_cast<size_t>(info.st_size));
-  munmap(mapping, static_cast<size_t>(info.st_size));
-  return bytes;
-}
-
-RuntimeError MapTensors(int fd, const TensorFile& file, bool read_only, std::vector<FencedMemory>* memory,
-                        std::vector<void*>* pointers) {
-  for (const TensorPlace& place : file.places) {
-    memory->emplace_back(fd, place.region_at, place.region_bytes, read_only);
-    if (memory->back().data() == nullptr) return NoMemory("a tensor");
-    pointers->push_back(memory->back().data() + (place.at - place.region_at));
-  }
-  return {};
-}
-
-// Seen from outside, a set must be sane: sizes that fit their shapes are the builder's promise, but not overflow.
-RuntimeError CheckSizes(const KernelSet& set) {
-  constexpr int64_t kMax = int64_t{1} << 40;
-  bool sane = set.num_outputs >= 1;
-  for (const KernelTensor& param : set.params) sane &= param.bytes >= 0 && param.bytes <= kMax;
-  return sane ? RuntimeError() : RuntimeError(RuntimeCode::kInvalidArgument, "kernel set: sizes out of range");
-}
-
 }  // namespace
 
-RuntimeResult<std::unique_ptr<Candidate>> Candidate::Load(const LoadRequest& request, std::span<const int> files) {
+RuntimeResult<std::unique_ptr<ServedCandidate>> Candidate::Load(const LoadRequest& request,
+                                                                std::span<const int> files) {
   std::unique_ptr<Candidate> candidate(new Candidate);
   Candidate& self = *candidate;
   if (RuntimeError error = self.LoadCode(files)) return error;
@@ -91,20 +62,18 @@ RuntimeResult<std::unique_ptr<Candidate>> Candidate::Load(const LoadRequest& req
   if (RuntimeError error = self.MapScratch()) return error;
   if (RuntimeError error = self.MapSets(request, files)) return error;
   if (RuntimeError error = self.MakePlainBuffers()) return error;
-  return candidate;
+  return std::unique_ptr<ServedCandidate>(std::move(candidate));
 }
 
 RuntimeError Candidate::LoadCode(std::span<const int> files) {
-  RuntimeResult<std::string> bytes = ReadAll(files[0], "the image");
+  RuntimeResult<std::string> bytes = ReadMemoryFile(files[0], "the image");
   if (!bytes.ok()) return bytes.error();
   RuntimeResult<Image> image = Image::Load(*bytes);
   if (!image.ok()) return image.error();
   image_ = std::make_unique<Image>(*std::move(image));
-  const RuntimeResult<std::string> set = ReadAll(files[1], "the kernel set");
+  RuntimeResult<KernelSet> set = ReadKernelSet(files[1]);
   if (!set.ok()) return set.error();
-  std::string why;
-  if (!Parse(*set, &set_, &why)) return {RuntimeCode::kCorrupt, why};
-  if (RuntimeError error = CheckSizes(set_)) return error;
+  set_ = *std::move(set);
   main_ = image_->Find(set_.symbol);
   if (main_ == nullptr) return {RuntimeCode::kInvalidArgument, "the image has no symbol `" + set_.symbol + "`"};
   for (const PreparedConstant& prepared : set_.prepared) {
@@ -139,19 +108,10 @@ RuntimeError Candidate::MapScratch() {
 }
 
 RuntimeError Candidate::MapSets(const LoadRequest& request, std::span<const int> files) {
-  for (int s = 0; s < request.sets; ++s) {
-    Set set;
-    const TensorFile inputs = LayOutSet(InputsOf(set_), s, request.sets);
-    const TensorFile outputs = LayOutSet(OutputsOf(set_), s, request.sets);
-    for (const auto& [fd, file] : {std::pair(files[2], &inputs), std::pair(files[3], &outputs)}) {
-      struct stat info;
-      if (fstat(fd, &info) != 0 ||
-          static_cast<uint64_t>(info.st_size) < static_cast<uint64_t>(request.sets) * file->total_bytes) {
-        return {RuntimeCode::kInvalidArgument, "the memory file of the tensors is smaller than they are"};
-      }
-    }
-    if (RuntimeError error = MapTensors(files[2], inputs, true, &set.inputs, &set.originals)) return error;
-    if (RuntimeError error = MapTensors(files[3], outputs, false, &set.outputs, &set.originals)) return error;
+  RuntimeResult<std::vector<TensorSet>> mapped = MapTensorSets(set_, request.sets, files[2], files[3]);
+  if (!mapped.ok()) return mapped.error();
+  for (TensorSet& one : *mapped) {
+    Set set{std::move(one), {}};
     set.tensors = set.originals;
     for (size_t i = 0; i < packed_.size(); ++i) {
       set.tensors[set_.prepared[i].param] = packed_[i].LastBytes(static_cast<size_t>(set_.prepared[i].packed.bytes));
@@ -342,7 +302,7 @@ void Candidate::PoisonPatches(uint64_t where) {
   }
 }
 
-Candidate::Place Candidate::Describe(const void* address) const {
+ServedCandidate::Place Candidate::Describe(const void* address) const {
   using Hit = FencedMemory::Hit;
   const auto place = [&](const FencedMemory& memory, const char* what, int index) -> Place {
     switch (memory.Where(address)) {

@@ -15,31 +15,23 @@
 #include "deploy/runtime/thread_pool.h"
 #include "worker/runner/fenced_memory.h"
 #include "worker/runner/protocol.h"
+#include "worker/runner/served_candidate.h"
+#include "worker/runner/tensor_sets.h"
 
 namespace hone {
 
-class Candidate {
+class Candidate : public ServedCandidate {
  public:
   // `files`: image, kernel set, inputs and outputs. They stay the caller's.
-  static RuntimeResult<std::unique_ptr<Candidate>> Load(const LoadRequest& request, std::span<const int> files);
+  static RuntimeResult<std::unique_ptr<ServedCandidate>> Load(const LoadRequest& request, std::span<const int> files);
 
-  void Verify(const VerifyRequest& request, RunnerReply* reply);
-  void Time(const TimeRequest& request, RunnerReply* reply);
-
-  // What of ours lies at an address, for the message of a crash: "past the end of output 0". "" when nothing does. Safe
-  // in a signal handler.
-  struct Place {
-    const char* where = "";  // "before", "within" (a write to an input), "past the end of"
-    const char* what = "";   // "input", "output", "packed constant", "scratch", "scratch of thread"
-    int index = -1;
-  };
-  Place Describe(const void* address) const;
+  void Verify(const VerifyRequest& request, RunnerReply* reply) override;
+  void Time(const TimeRequest& request, RunnerReply* reply) override;
+  Place Describe(const void* address) const override;
 
  private:
-  struct Set {
-    std::vector<FencedMemory> inputs, outputs;
-    std::vector<void*> tensors;    // of the main kernel: inputs, packed constants in place, outputs
-    std::vector<void*> originals;  // the same with constants in their original form
+  struct Set : TensorSet {       // `originals` have constants in their original form
+    std::vector<void*> tensors;  // of the main kernel: inputs, packed constants in place, outputs
   };
   Candidate() = default;
   RuntimeError LoadCode(std::span<const int> files);

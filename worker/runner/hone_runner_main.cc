@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "worker/runner/candidate.h"
 #include "worker/runner/serve.h"
 
 int main(int argc, char** argv) {
@@ -9,5 +10,5 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "hone-runner is started by hone-worker, with the number of a socket\n");
     return 2;
   }
-  return hone::ServeRunner(std::atoi(argv[1]));
+  return hone::ServeRunner(std::atoi(argv[1]), {.load = &hone::Candidate::Load});
 }

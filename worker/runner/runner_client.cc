@@ -10,7 +10,9 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <optional>
 #include <utility>
 
@@ -50,6 +52,14 @@ bool SendLoad(int socket, const LoadRequest& request, std::span<const int> files
   part->cmsg_len = CMSG_LEN(files.size_bytes());
   std::memcpy(CMSG_DATA(part), files.data(), files.size_bytes());
   return sendmsg(socket, &message, MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof(request));
+}
+
+// An empty folder of its own.
+absl::StatusOr<std::string> MakeFolder() {
+  std::string folder = (std::filesystem::temp_directory_path() / "hone-runner-XXXXXX").string();
+  if (::mkdtemp(folder.data()) == nullptr)
+    return absl::ResourceExhaustedError(absl::StrCat("no folder for a driver: ", folder, ": ", std::strerror(errno)));
+  return folder;
 }
 
 }  // namespace
@@ -95,10 +105,15 @@ struct RunnerClient::Impl {
   bool alive = false;
   int timed_set = -1;  // that the plain inputs hold
   int threads = 1;
+  bool device = false;
+  std::string folder;  // that a driver writes to; "" where there is none
 
   ~Impl() {
     if (socket >= 0) ::close(socket);
     if (child.has_value()) child->Kill(SIGKILL);
+    child.reset();
+    std::error_code ignored;
+    if (!folder.empty()) std::filesystem::remove_all(folder, ignored);
   }
 
   std::span<char> OutputsOfSet(int set) const {
@@ -192,6 +207,8 @@ absl::StatusOr<RunnerClient> RunnerClient::Start(const RunnerJob& job) {
   auto impl = std::make_unique<Impl>();
   impl->set = job.set;
   impl->threads = job.threads;
+  impl->device = job.device;
+  if (job.device) { HONE_ASSIGN_OR_RETURN(impl->folder, MakeFolder()); }
   HONE_ASSIGN_OR_RETURN(const MemoryFile image, MemoryFile::CreateSealed("hone-image", job.image));
   HONE_ASSIGN_OR_RETURN(const MemoryFile set, MemoryFile::CreateSealed("hone-kernel-set", Serialize(job.set)));
   const int sets = job.inputs->count();
@@ -205,9 +222,11 @@ absl::StatusOr<RunnerClient> RunnerClient::Start(const RunnerJob& job) {
     return absl::ResourceExhaustedError(absl::StrCat("no socket for a runner: ", std::strerror(errno)));
   }
   impl->socket = sockets[0];
-  const std::string program = job.program.empty() ? ProgramFolder() + "/hone-runner" : job.program;
+  const std::string usual = ProgramFolder() + (job.device ? "/hone-device-runner" : "/hone-runner");
+  std::vector<std::string> arguments = {absl::StrCat(sockets[1])};
+  if (job.device) arguments.push_back(impl->folder);
   absl::StatusOr<ChildProcess> child =
-      ChildProcess::Start(program, {absl::StrCat(sockets[1])},
+      ChildProcess::Start(job.program.empty() ? usual : job.program, arguments,
                           {.pipes = false, .error_pipe = true, .namespaces = true, .inherit = {sockets[1]}});
   ::close(sockets[1]);
   if (!child.ok()) return child.status();
@@ -299,7 +318,7 @@ RunnerVerdict RunnerClient::Time(const TimeRequest& request, absl::Duration time
   }
   const double charged = ProcessorMicroseconds() - before;
   // Renewing and flushing take processor time of their own.
-  const bool calls_alone = request.renewal == Renewal::kNone && request.flushed == 0;
+  const bool calls_alone = request.renewal == Renewal::kNone && request.flushed == 0 && !impl_->device;
   const bool possible = !calls_alone || IsPossibleTime(sum_us, impl_->threads, charged);
   if (verdict.ok() && (sum_us > verdict.elapsed_us + 1 || !possible)) {
     return {.kind = RunnerVerdict::kImpossibleTime,

@@ -50,7 +50,10 @@ struct RunnerJob {
   int64_t memory_bytes = int64_t{4} << 30;  // of address space
   uint32_t allowed_missing_layers = 0;      // of the required ones (compiler/sandbox/layers.h)
   absl::Duration start_timeout = absl::Seconds(10);
-  std::string program;  // "" : hone-runner beside this program
+  std::string program;  // "" : hone-runner beside this program, of a device hone-device-runner
+  // The candidate is for a device: its text is compiled while it is loaded, and its processor time is not that of the
+  // process, so that no time is held against that.
+  bool device = false;
 };
 
 // What came of a request.

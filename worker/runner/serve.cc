@@ -16,7 +16,6 @@
 
 #include "compiler/sandbox/enter.h"
 #include "compiler/support/crash_point.h"
-#include "worker/runner/candidate.h"
 #include "worker/runner/protocol.h"
 
 namespace hone {
@@ -24,7 +23,7 @@ namespace {
 
 // What the signal handler reads; set before any candidate runs.
 int g_socket = -1;
-const Candidate* g_candidate = nullptr;
+const ServedCandidate* g_candidate = nullptr;
 RunnerReply g_crash;
 
 bool Send(int socket, const RunnerReply& reply) {
@@ -54,7 +53,8 @@ void OnCrash(int signal_number, siginfo_t* info, void* context) {
   if (signal_number == SIGSEGV || signal_number == SIGBUS) {
     put("touched 0x");
     put_number(reinterpret_cast<uintptr_t>(info->si_addr), 16);
-    const Candidate::Place place = g_candidate == nullptr ? Candidate::Place{} : g_candidate->Describe(info->si_addr);
+    const ServedCandidate::Place place =
+        g_candidate == nullptr ? ServedCandidate::Place{} : g_candidate->Describe(info->si_addr);
     if (place.index >= 0) {
       put(", ");
       put(place.where);
@@ -106,15 +106,16 @@ bool Receive(int socket, LoadRequest* request, int* files, int* num_files) {
          request->sets <= kRunnerMaxSets && *num_files == kFiles;
 }
 
-RuntimeResult<std::unique_ptr<Candidate>> LoadCandidate(const LoadRequest& request, std::span<const int> files) {
+RuntimeResult<std::unique_ptr<ServedCandidate>> LoadCandidate(const RunnerKind& kind, const LoadRequest& request,
+                                                              std::span<const int> files) {
   try {
-    return Candidate::Load(request, files);
+    return kind.load(request, files);
   } catch (const std::bad_alloc&) { return RuntimeError(RuntimeCode::kOutOfMemory, "out of memory"); }
 }
 
 }  // namespace
 
-int ServeRunner(int socket) {
+int ServeRunner(int socket, const RunnerKind& kind) {
   CrashPoint("runner.start");
   LoadRequest load;
   int files[kFiles], num_files = 0;
@@ -122,13 +123,21 @@ int ServeRunner(int socket) {
 
   CrashPoint("runner.asked_to_load");
   static RunnerReply reply;  // 4 KiB of samples
+  const SandboxPolicy& policy = SandboxPolicyOf(kind.process);
+  // A driver is loaded under the filter that its launches run under: it compiles as late as then.
+  const bool driver = policy.system_calls == SystemCalls::kDriver;
   SandboxLimits limits;
   limits.cpu_seconds = load.cpu_seconds;
   limits.memory_bytes = load.memory_bytes;
+  limits.max_descriptors = policy.max_descriptors;
+  limits.folders = kind.folders;
+  limits.file_bytes = kind.file_bytes;
   std::vector<int> keep(files, files + num_files);
   keep.push_back(socket);
   reply.layers = EnterSandbox(limits, keep);
-  RuntimeResult<std::unique_ptr<Candidate>> candidate = LoadCandidate(load, {files, static_cast<size_t>(num_files)});
+  if (driver) reply.layers |= LockSystemCalls(policy.system_calls);
+  RuntimeResult<std::unique_ptr<ServedCandidate>> candidate =
+      LoadCandidate(kind, load, {files, static_cast<size_t>(num_files)});
   for (int i = 0; i < num_files; ++i) close(files[i]);
   if (!candidate.ok()) {
     reply.outcome =
@@ -140,7 +149,7 @@ int ServeRunner(int socket) {
   g_socket = socket;
   g_candidate = candidate->get();
   CatchCrashes();
-  reply.layers |= LockSystemCalls(SystemCalls::kKernel);
+  if (!driver) reply.layers |= LockSystemCalls(policy.system_calls);
   CrashPoint("runner.loaded");
   reply.outcome = RunnerOutcome::kReady;
   if (!Send(socket, reply)) _exit(0);

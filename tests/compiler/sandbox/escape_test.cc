@@ -30,6 +30,7 @@
 #include <cstring>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -318,6 +319,74 @@ TEST_F(Escapes, AreRefused) {
   }
   EXPECT_GE(static_cast<int>(std::size(kEscapes)), 50);
   EXPECT_GE(possible, 8) << "the attempts are not what they say";
+}
+
+// What has a driver loaded may open files and start programs; its filter alone keeps it from other processes, the
+// network and the machine.
+TEST_F(Escapes, OfDriversReachNoOtherProcess) {
+  const std::set<std::string> kRefused = {"LeavesItsRoot",
+                                          "Mounts",
+                                          "Unmounts",
+                                          "ConnectsByTcp",
+                                          "ListensByTcp",
+                                          "ConnectsByUdp",
+                                          "ConnectsToASocketFile",
+                                          "ConnectsToAnAbstractSocket",
+                                          "OpensARawSocket",
+                                          "OpensAPacketSocket",
+                                          "SignalsItsParent",
+                                          "SignalsAThreadOfItsParent",
+                                          "TracesItsParent",
+                                          "ReadsItsParentsMemory",
+                                          "WritesItsParentsMemory",
+                                          "HoldsItsParent",
+                                          "TakesADescriptorOfItsParent",
+                                          "LimitsItsParent",
+                                          "SlowsItsParent",
+                                          "EntersItsParentsNamespaces",
+                                          "AttachesSharedMemory",
+                                          "RemovesSharedMemory",
+                                          "LoadsAModule",
+                                          "TracesTheKernel",
+                                          "SetsTheClock",
+                                          "NamesTheMachine",
+                                          "ReadsTheKernelsLog",
+                                          "Restarts",
+                                          "SwapsToAFile",
+                                          "KeepsAccounts",
+                                          "UsesIoUring",
+                                          "LoadsAKernelProgram",
+                                          "MakesAUserNamespace"};
+  size_t tried = 0;
+  for (const Escape& escape : kEscapes) {
+    if (!kRefused.contains(escape.name)) continue;
+    const std::optional<Tried> driver =
+        Try(SystemCalls::kDriver, kLayerNoNewPrivs | kLayerSystemCalls | kLayerCapabilities, escape.succeeds);
+    ASSERT_TRUE(driver.has_value()) << escape.name;
+    EXPECT_FALSE(driver->escaped) << escape.name;
+    ++tried;
+  }
+  EXPECT_EQ(tried, kRefused.size());
+}
+
+// Landlock leaves a driver the folders that it is made of, and nothing else.
+TEST_F(Escapes, OfDriversOpenTheirFoldersAlone) {
+  if ((available_ & kLayerLandlock) == 0) GTEST_SKIP() << "this machine has no landlock";
+  static const OpenFolder kFolders[] = {{"/usr"}};
+  const auto opens = [](bool (*attempt)()) {
+    const pid_t pid = ::fork();
+    if (pid == 0) {
+      EnterSandbox({.wanted = kLayerNoNewPrivs | kLayerLandlock, .folders = kFolders}, {});
+      ::_exit(attempt() ? kEscaped : kRefused);
+    }
+    int status = 0;
+    while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {}
+    return WIFEXITED(status) && WEXITSTATUS(status) == kEscaped;
+  };
+  EXPECT_TRUE(opens([] { return Opens("/usr/bin/env", O_RDONLY); }));
+  EXPECT_FALSE(opens([] { return Opens("/usr/new-file", O_WRONLY | O_CREAT); }));
+  EXPECT_FALSE(opens([] { return Opens(outside->secret, O_RDONLY); }));
+  EXPECT_FALSE(opens([] { return Opens("/etc/passwd", O_RDONLY); }));
 }
 
 TEST_F(Escapes, AreRefusedByAnotherLayerWhereOneIsMissing) {

@@ -1,0 +1,30 @@
+// hone-device-runner SOCKET FOLDER: has the device of this machine execute one candidate, for the agent at the other
+// end of an inherited socket. The folder, which is empty and goes with this process, takes what the driver's compiler
+// keeps.
+#include <cstdio>
+#include <cstdlib>
+
+#include "worker/runner/device_candidate.h"
+#include "worker/runner/serve.h"
+
+namespace {
+
+constexpr int64_t kLongestFile = int64_t{256} << 20;
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 3) {
+    std::fprintf(stderr, "hone-device-runner is started by hone-worker, with the number of a socket and a folder\n");
+    return 2;
+  }
+  const char* const folder = argv[2];
+  for (const char* name : {"POCL_CACHE_DIR", "TMPDIR", "HOME", "XDG_CACHE_HOME"}) ::setenv(name, folder, 1);
+  // A driver is libraries, a compiler, and devices of the kernel.
+  const hone::OpenFolder folders[] = {{folder, true}, {"/dev", true}, {"/usr"}, {"/lib"},  {"/lib64"},
+                                      {"/bin"},       {"/etc"},       {"/opt"}, {"/proc"}, {"/sys"}};
+  return hone::ServeRunner(std::atoi(argv[1]), {.process = hone::ProcessKind::kDeviceRunner,
+                                                .load = &hone::DeviceCandidate::Load,
+                                                .folders = folders,
+                                                .file_bytes = kLongestFile});
+}
