@@ -1,5 +1,6 @@
 #include "tuner/search/generated_space.h"
 
+#include <functional>
 #include <mutex>
 #include <utility>
 
@@ -7,6 +8,8 @@
 #include "compiler/lower/lower.h"
 #include "compiler/schedule/trace/trace.h"
 #include "compiler/support/status_macros.h"
+#include "tuner/search/gpu_lens.h"
+#include "tuner/space/gpu/gpu_generators.h"
 
 namespace hone {
 namespace {
@@ -14,10 +17,18 @@ namespace {
 // The first source is what an untuned build takes; a rough answer does for the others, which are bred further anyway.
 constexpr int kDescentsOfOthers = 4;
 
+// What a candidate's program is told apart by and what features are computed from, and the machine that they are of.
+struct Lens {
+  std::function<absl::StatusOr<LoweredFunc>(const PrimFunc& scheduled)> lower;
+  Target target;
+  Machine machine;
+  int threads = 1;
+};
+
 class GeneratedSpace : public CandidateSpace {
  public:
-  GeneratedSpace(PrimFunc workload, SpaceOptions options, std::vector<std::unique_ptr<Generator>> generators)
-      : workload_(std::move(workload)), options_(std::move(options)), generators_(std::move(generators)) {
+  GeneratedSpace(PrimFunc workload, Lens lens, std::vector<std::unique_ptr<Generator>> generators)
+      : workload_(std::move(workload)), lens_(std::move(lens)), generators_(std::move(generators)) {
     for (const auto& generator : generators_) {
       Source& source = sources_.emplace_back(Source{generator->name(), {}});
       for (const Knob& knob : generator->knobs()) source.sizes.push_back(static_cast<int>(knob.candidates.size()));
@@ -93,7 +104,7 @@ class GeneratedSpace : public CandidateSpace {
   }
 
   absl::StatusOr<Program> Describe(const Schedule& schedule, const std::optional<Point>& point) const {
-    HONE_ASSIGN_OR_RETURN(const LoweredFunc lowered, Lower(schedule.func()));
+    HONE_ASSIGN_OR_RETURN(const LoweredFunc lowered, lens_.lower(schedule.func()));
     Program program;
     program.hash = StructuralHash(lowered.func);
     std::string kind;
@@ -102,13 +113,12 @@ class GeneratedSpace : public CandidateSpace {
       program.draft_us = generators_[point->source]->Draft(point->choice).value_or(program.draft_us);
       kind = sources_[point->source].kind();
     }
-    program.features =
-        ExtractFeatures(lowered, options_.target, options_.machine, options_.threads, {program.draft_us, kind});
+    program.features = ExtractFeatures(lowered, lens_.target, lens_.machine, lens_.threads, {program.draft_us, kind});
     return program;
   }
 
   PrimFunc workload_;
-  SpaceOptions options_;
+  Lens lens_;
   std::vector<std::unique_ptr<Generator>> generators_;
   mutable std::once_flag favourites_found_;
   mutable std::vector<std::optional<Point>> favourites_;
@@ -119,7 +129,16 @@ class GeneratedSpace : public CandidateSpace {
 absl::StatusOr<std::unique_ptr<CandidateSpace>> MakeGeneratedSpace(const PrimFunc& workload,
                                                                    const SpaceOptions& options) {
   HONE_ASSIGN_OR_RETURN(std::vector<std::unique_ptr<Generator>> generators, Generators(workload, options));
-  return std::make_unique<GeneratedSpace>(workload, options, std::move(generators));
+  Lens lens{[](const PrimFunc& scheduled) { return Lower(scheduled); }, options.target, options.machine,
+            options.threads};
+  return std::make_unique<GeneratedSpace>(workload, std::move(lens), std::move(generators));
+}
+
+absl::StatusOr<std::unique_ptr<CandidateSpace>> MakeGpuSpace(const PrimFunc& workload, const GpuTarget& target) {
+  HONE_ASSIGN_OR_RETURN(std::vector<std::unique_ptr<Generator>> generators, GpuGenerators(workload, target));
+  const auto [cpu, machine] = AsCpu(target);
+  Lens lens{[target](const PrimFunc& scheduled) { return LowerToLoops(scheduled, target); }, cpu, machine, cpu.cores};
+  return std::make_unique<GeneratedSpace>(workload, std::move(lens), std::move(generators));
 }
 
 }  // namespace hone

@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "compiler/target/gpu_target.h"
 #include "tuner/search/candidate_space.h"
 
 namespace hone {
@@ -10,5 +11,8 @@ namespace hone {
 // FailedPrecondition where no generator applies.
 absl::StatusOr<std::unique_ptr<CandidateSpace>> MakeGeneratedSpace(const PrimFunc& workload,
                                                                    const SpaceOptions& options);
+
+// The same of generators for a GPU.
+absl::StatusOr<std::unique_ptr<CandidateSpace>> MakeGpuSpace(const PrimFunc& workload, const GpuTarget& target);
 
 }  // namespace hone

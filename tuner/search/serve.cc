@@ -17,11 +17,15 @@ constexpr int kMostThreads = 4096;
 absl::StatusOr<std::unique_ptr<TaskSearch>> CreateSearch(const v1::SearchRequest& request,
                                                          std::shared_ptr<DeviceModel> model) {
   HONE_ASSIGN_OR_RETURN(const PrimFunc workload, ParsePrimFunc(request.workload().text()));
+  SearchTuning tuning;
+  tuning.threads = HostTarget().cores;
+  if (NamesGpu(request.device().target())) {
+    HONE_ASSIGN_OR_RETURN(const GpuTarget target, ParseGpuTarget(request.device().target()));
+    return TaskSearch::CreateForGpu(workload, target, request.seed(), tuning, request.strategy(), std::move(model));
+  }
   HONE_ASSIGN_OR_RETURN(const Target target, ParseTarget(request.device().target()));
   // Facts that cannot be read are as good as none.
   const absl::StatusOr<Machine> machine = ParseMachine(request.device().machine(), target);
-  SearchTuning tuning;
-  tuning.threads = HostTarget().cores;
   const NumericLevel numeric = FromWire(request.numeric());
   return TaskSearch::Create(
       workload,

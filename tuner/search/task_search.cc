@@ -28,6 +28,15 @@ absl::StatusOr<std::unique_ptr<TaskSearch>> TaskSearch::Create(const PrimFunc& w
                                       tuning);
 }
 
+absl::StatusOr<std::unique_ptr<TaskSearch>> TaskSearch::CreateForGpu(const PrimFunc& workload, const GpuTarget& target,
+                                                                     uint64_t seed, const SearchTuning& tuning,
+                                                                     v1::SearchStrategy strategy,
+                                                                     std::shared_ptr<DeviceModel> model) {
+  HONE_ASSIGN_OR_RETURN(std::unique_ptr<CandidateSpace> space, MakeGpuSpace(workload, target));
+  return std::make_unique<TaskSearch>(
+      std::move(space), MakeStrategy(strategy, seed, {std::move(model), StructuralHash(workload)}), seed, tuning);
+}
+
 TaskSearch::TaskSearch(std::shared_ptr<const CandidateSpace> space, std::unique_ptr<Strategy> strategy, uint64_t seed,
                        const SearchTuning& tuning)
     : space_(std::move(space)),

@@ -13,6 +13,7 @@
 
 #include "absl/status/statusor.h"
 #include "compiler/ir/stmt.h"
+#include "compiler/target/gpu_target.h"
 #include "hone/v1/search.pb.h"
 #include "tuner/search/batch_judge.h"
 #include "tuner/search/strategy.h"
@@ -28,6 +29,11 @@ class TaskSearch {
                                                             uint64_t seed, const SearchTuning& tuning = {},
                                                             v1::SearchStrategy strategy = v1::SEARCH_MODEL,
                                                             std::shared_ptr<DeviceModel> model = nullptr);
+  // The same for a GPU, whose schedules only reorder.
+  static absl::StatusOr<std::unique_ptr<TaskSearch>> CreateForGpu(const PrimFunc& workload, const GpuTarget& target,
+                                                                  uint64_t seed, const SearchTuning& tuning,
+                                                                  v1::SearchStrategy strategy,
+                                                                  std::shared_ptr<DeviceModel> model);
   TaskSearch(std::shared_ptr<const CandidateSpace> space, std::unique_ptr<Strategy> strategy, uint64_t seed,
              const SearchTuning& tuning);
 
