@@ -1,11 +1,28 @@
 #include "tuner/dispatch/fleet_index.h"
 
 #include <algorithm>
+#include <string_view>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/support/check.h"
 
 namespace hone {
+
+namespace {
+
+// A target of devices beside the host's CPU.
+bool NamesDevice(std::string_view target) { return target.starts_with("opencl:") || target.starts_with("cuda:"); }
+
+// Whether a job for `target` is meant for the worker's machine: any CPU, any device of a kind ("opencl:generic"), or
+// the one that it names.
+bool IsMeant(const std::string& target, const WorkerKind& worker) {
+  if (target.empty() || target == "cpu:native") return !NamesDevice(worker.target);
+  if (NamesDevice(target) && worker.target.starts_with(target + ",")) return true;
+  return target == worker.target || target == absl::StrCat("cpu:", worker.device_class) ||
+         target == worker.device_class;
+}
+
+}  // namespace
 
 Fit FitOf(const WorkerKind& worker, const JobKind& job) {
   if (!Serves(worker.tenant, job.tenant)) return Fit::kOtherTenant;
@@ -13,9 +30,7 @@ Fit FitOf(const WorkerKind& worker, const JobKind& job) {
   if (job.bound() && worker.device_class != job.device_class) return Fit::kOtherDevice;
   if (job.bound() && worker.protocol != job.protocol) return Fit::kOtherProtocol;
   if (job.threads > worker.threads) return Fit::kFewerThreads;
-  const bool meant = job.target.empty() || job.target == "cpu:native" || job.target == worker.target ||
-                     job.target == absl::StrCat("cpu:", worker.device_class) || job.target == worker.device_class;
-  return meant ? Fit::kFits : Fit::kOtherTarget;
+  return IsMeant(job.target, worker) ? Fit::kFits : Fit::kOtherTarget;
 }
 
 WorkerKind BuilderKind(uint64_t tenant) {
