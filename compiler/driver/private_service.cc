@@ -12,6 +12,7 @@
 #include "compiler/driver/exit_code.h"
 #include "compiler/support/file.h"
 #include "compiler/support/status_macros.h"
+#include "compiler/target/gpu_target.h"
 #include "database/sqlite_store.h"
 #include "proto/rpc/address.h"
 
@@ -70,8 +71,9 @@ absl::StatusOr<std::unique_ptr<DaemonClient>> StartDaemon(const std::string& dat
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<PrivateService>> PrivateService::Start(const std::string& database, int threads) {
-  std::unique_ptr<PrivateService> service(new PrivateService(database, threads));
+absl::StatusOr<std::unique_ptr<PrivateService>> PrivateService::Start(const std::string& database, int threads,
+                                                                      const std::string& device) {
+  std::unique_ptr<PrivateService> service(new PrivateService(database, threads, device));
   std::error_code error;
   const std::filesystem::path folder = std::filesystem::absolute(database).parent_path();
   std::filesystem::create_directories(folder, error);
@@ -83,7 +85,8 @@ absl::StatusOr<std::unique_ptr<PrivateService>> PrivateService::Start(const std:
   v1::ListWorkersReply reply;
   HONE_RETURN_IF_ERROR(FromGrpc(service->client().tune().ListWorkers(service->client().Context().get(), {}, &reply)));
   for (const v1::WorkerInfo& worker : reply.workers()) {
-    if (worker.state() != "lost" && worker.threads() >= threads) return service;
+    const bool of_kind = NamesGpu(worker.profile().target()) == !device.empty();
+    if (worker.state() != "lost" && of_kind && worker.threads() >= threads) return service;
   }
   HONE_RETURN_IF_ERROR(service->StartWorker());
   return service;
@@ -108,9 +111,13 @@ absl::Status PrivateService::StartWorker() {
   options.pipes = false;
   options.detached = true;
   options.error_file = LogOf(database_);
-  absl::StatusOr<ChildProcess> started = ChildProcess::Start(
-      ProgramFolder() + "/hone-worker",
-      {"--server", client().address(), "--threads", std::to_string(threads_), "--exit-with-daemon"}, options);
+  std::vector<std::string> arguments = {"--server", client().address(), "--exit-with-daemon"};
+  if (device_.empty()) {
+    arguments.insert(arguments.end(), {"--threads", std::to_string(threads_)});
+  } else {
+    arguments.insert(arguments.end(), {"--target", device_});
+  }
+  absl::StatusOr<ChildProcess> started = ChildProcess::Start(ProgramFolder() + "/hone-worker", arguments, options);
   if (!started.ok()) return NoService(started.status());
   worker_.emplace(*std::move(started));
   return absl::OkStatus();

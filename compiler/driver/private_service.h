@@ -17,8 +17,10 @@ namespace hone {
 
 class PrivateService {
  public:
-  // Joins the daemon of the database, or starts one; the same for a worker with that many threads. Exit codes 5 and 9.
-  static absl::StatusOr<std::unique_ptr<PrivateService>> Start(const std::string& database, int threads);
+  // Joins the daemon of the database, or starts one; the same for a worker with that many threads, of a device where
+  // one is named ("opencl:generic"). Exit codes 5 and 9.
+  static absl::StatusOr<std::unique_ptr<PrivateService>> Start(const std::string& database, int threads,
+                                                               const std::string& device = "");
 
   DaemonClient& client() {
     return *clients_.back();
@@ -32,7 +34,8 @@ class PrivateService {
   absl::StatusOr<std::string> ReviveWorker(absl::Duration without);
 
  private:
-  PrivateService(std::string database, int threads) : database_(std::move(database)), threads_(threads) {}
+  PrivateService(std::string database, int threads, std::string device)
+      : database_(std::move(database)), threads_(threads), device_(std::move(device)) {}
   absl::Status ConnectOrStart(const std::function<bool()>& give_up);
   absl::Status StartWorker();
   // False when there were too many of late.
@@ -40,6 +43,7 @@ class PrivateService {
 
   std::string database_;
   int threads_;
+  std::string device_;                                  // that the worker measures; "": the host
   std::vector<std::unique_ptr<DaemonClient>> clients_;  // whoever watches by an older one is still in its call
   std::optional<ChildProcess> worker_;                  // that we started
   std::vector<absl::Time> daemon_restarts_, worker_restarts_;

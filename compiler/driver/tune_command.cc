@@ -52,10 +52,11 @@ absl::StatusOr<v1::SearchStrategy> StrategyOf(const std::string& name) {
   return absl::InvalidArgumentError(absl::StrCat("--strategy ", name, ": there are model, random and draft"));
 }
 
-// As workers state theirs, with every fact.
+// As workers state theirs, with every fact, but for texts that any machine, or device of a kind, is meant by.
 std::string WireTarget(const TunedTarget& target) {
-  const bool any = target.settings.target_text == BuildSettings().target_text;
-  return any ? target.settings.target_text : target.resolved.target.text;
+  const std::string& text = target.settings.target_text;
+  const bool any = text == BuildSettings().target_text || (target.resolved.gpu && text.find(',') == std::string::npos);
+  return any ? text : target.resolved.target_text();
 }
 
 // Fills in the target and the tasks of a v1::SubmitRequest or a v1::SubmitPart.
@@ -79,11 +80,12 @@ absl::Status FillIn(const TuneOptions& options, const TunedTarget& target, Part*
     spec->mutable_workload()->set_hash(model.workloads[i].hash);
     spec->mutable_workload()->set_name(task.name);
     spec->mutable_workload()->set_flop(task.flop);
-    const absl::StatusOr<double> least = LeastFlop(model.workloads[i].func, settings.space());
+    const absl::StatusOr<double> least =
+        settings.gpu ? task.flop : LeastFlop(model.workloads[i].func, settings.space());
     if (least.ok()) spec->mutable_workload()->set_least_flop(std::min(task.flop, *least));
     spec->mutable_workload()->set_bytes(task.bytes);
     spec->set_weight(task.weight);
-    const absl::StatusOr<Trace> trace = DefaultTrace(model.workloads[i].func, settings.space());
+    const absl::StatusOr<Trace> trace = DefaultTraceOf(model.workloads[i], settings);
     if (!trace.ok()) return WithExitCode(ExitCode::kNoSchedule, Annotate(trace.status(), task.name));
     spec->set_default_trace(ToText(*trace));
     part->add_anchors(AnchorOf(model.workloads[i].func));
@@ -191,6 +193,7 @@ void AddTuneCommand(CLI::App& app, Action* chosen) {
   command->add_flag("--json", options->json, "print one JSON object a line: progress, and the result last");
   command->footer(
       Examples({"hone tune resnet18.onnx --budget 5m", "hone tune resnet18.onnx --db tuned.db --trials 500 --json",
+                "hone tune resnet18.onnx --target opencl:generic --trials 200",
                 "hone tune bert.onnx --server build-host:7171 --token-file token --tasks dense",
                 "hone tune bert.onnx --server build-host:7171 --target cpu:znver4 --target cpu:cortex-a78"}));
   command->callback([options, chosen] { *chosen = [options] { return Tune(*options); }; });

@@ -32,6 +32,7 @@
 #include "database/rows.h"
 #include "nlohmann/json.hpp"
 #include "proto/rpc/channel.h"
+#include "worker/probe/opencl_probe.h"
 
 namespace hone {
 namespace {
@@ -102,7 +103,13 @@ class TuneSession {
       HONE_ASSIGN_OR_RETURN(shared_, ConnectTo(order_.service));
       return absl::OkStatus();
     }
-    HONE_ASSIGN_OR_RETURN(private_, PrivateService::Start(order_.service.database(), order_.own().resolved.threads));
+    const ResolvedSettings& own = order_.own().resolved;
+    if (own.gpu.has_value()) {
+      const absl::StatusOr<GpuTarget> here = DeviceHere(*own.gpu);
+      if (!here.ok()) return WithExitCode(ExitCode::kNoService, here.status());
+    }
+    HONE_ASSIGN_OR_RETURN(private_,
+                          PrivateService::Start(order_.service.database(), own.threads, own.gpu ? own.gpu->text : ""));
     return absl::OkStatus();
   }
 
@@ -329,7 +336,7 @@ class TuneSession {
     }
     std::fprintf(stderr, "%s%s in %s%s%s\n", TaskTable(last).c_str(), TrialsText(last).c_str(),
                  ShortDuration(last.seconds()).c_str(), last.reason().empty() ? "" : ": ", last.reason().c_str());
-    if (const std::string missing = MissingFeatures(order_.own().resolved.target, HostTarget()); !missing.empty()) {
+    if (const std::string missing = LacksToRun(); !missing.empty()) {
       std::fprintf(stderr, "the model was not timed: this machine lacks %s\nto build it: %s\n", missing.c_str(),
                    CompileCommand().c_str());
       if (order_.json) std::printf("%s\n", ResultJson(last).dump().c_str());
@@ -354,6 +361,15 @@ class TuneSession {
       std::printf("%s\n", result.dump().c_str());
     }
     return absl::OkStatus();
+  }
+
+  // What this machine lacks to run the model; "" when it can.
+  std::string LacksToRun() const {
+    const ResolvedSettings& own = order_.own().resolved;
+    if (!own.gpu.has_value()) return MissingFeatures(own.target, HostTarget());
+    const absl::StatusOr<GpuTarget> here = DeviceHere(*own.gpu);
+    if (!here.ok()) return std::string(here.status().message());
+    return DeviceClass(*here) == own.device_class() ? "" : absl::StrCat("the device ", own.device_class());
   }
 
   absl::Status Keep(const v1::KeepChoicesRequest& choices) {

@@ -130,11 +130,24 @@ class OnOpenCl : public Network {
     }
   }
   void ExpectAgreesOnDevice(const std::string& model) const {
-    const std::string bundle = Compile(model, {"--target", "opencl:generic"});
+    const std::string bundle = Compile(model, {"--target", "opencl:generic", "--untuned"});
     ExpectAgreesWithOnnxRuntime(model, bundle, {"--seeds", "3"});
   }
 };
 TEST_P(OnOpenCl, AgreesWithOnnxRuntime) { ExpectAgreesOnDevice(models_ + "/" + GetParam() + ".onnx"); }
+
+// Tuned by a worker that measures the device, with what it found.
+using TunedOnOpenCl = OnOpenCl;
+TEST_P(TunedOnOpenCl, AgreesWithOnnxRuntime) {
+  const std::string model = models_ + "/" + GetParam() + ".onnx", database = folder_ / "tuning.db";
+  const Finished tune = RunProgram(
+      folder_, "hone", {"tune", model, "--db", database, "--target", "opencl:generic", "--trials", "16", "--json"},
+      kMostSeconds);
+  ASSERT_EQ(tune.code, 0) << tune.errors;
+  EXPECT_GT(JsonLines(tune.output).back().at("trials").get<int>(), 0);
+  ExpectAgreesWithOnnxRuntime(model, Compile(model, {"--target", "opencl:generic", "--db", database}),
+                              {"--seeds", "3"});
+}
 
 using ExportedOnOpenCl = OnOpenCl;
 TEST_P(ExportedOnOpenCl, AgreesWithOnnxRuntime) { ExpectAgreesOnDevice(Filled(GetParam())); }
@@ -142,14 +155,16 @@ TEST_P(ExportedOnOpenCl, AgreesWithOnnxRuntime) { ExpectAgreesOnDevice(Filled(Ge
 TEST(OpenClBundle, SaysWhatTheMachineLacks) {
   const TempFolder folder;
   const std::string model = SaveTiny(folder.path()), bundle = folder / "tiny.hone";
-  const Finished compile = RunProgram(folder, "hone", {"compile", model, "-o", bundle, "--target", "opencl:generic"});
+  const Finished compile =
+      RunProgram(folder, "hone", {"compile", model, "-o", bundle, "--target", "opencl:generic", "--untuned"});
   ASSERT_EQ(compile.code, 0) << compile.errors;
   Process run(folder, "hone", {"run", bundle, "--random"}, {{"OCL_ICD_VENDORS", folder / "none/"}});
   EXPECT_EQ(run.Wait(), 10);
   EXPECT_THAT(run.Errors(), testing::HasSubstr("; install the device's OpenCL driver"));
-  const Finished tune = RunProgram(folder, "hone", {"tune", model, "--target", "opencl:generic"});
-  EXPECT_EQ(tune.code, 2);
-  EXPECT_THAT(tune.errors, testing::HasSubstr("devices are not tuned for yet; hone compile takes it"));
+  Process tune(folder, "hone", {"tune", model, "--target", "opencl:generic", "--db", folder / "tuning.db"},
+               {{"OCL_ICD_VENDORS", folder / "none/"}});
+  EXPECT_EQ(tune.Wait(), 5);
+  EXPECT_THAT(tune.Errors(), testing::HasSubstr("; install the device's OpenCL driver"));
 }
 
 // Activations of either sign: what the products read is integers, and the outputs are those of ONNX Runtime's integer
@@ -191,6 +206,7 @@ INSTANTIATE_TEST_SUITE_P(Models, Tuned, testing::Values("mlp", "resnet18", "mobi
 INSTANTIATE_TEST_SUITE_P(Models, Bfloat16, testing::Values("resnet18", "resnet50", "bert_base"), Name);
 INSTANTIATE_TEST_SUITE_P(Models, WithoutBfloat16, testing::Values("mlp"), Name);
 INSTANTIATE_TEST_SUITE_P(Models, OnOpenCl, testing::Values("mlp", "resnet18"), Name);
+INSTANTIATE_TEST_SUITE_P(Models, TunedOnOpenCl, testing::Values("mlp"), Name);
 INSTANTIATE_TEST_SUITE_P(Models, ExportedOnOpenCl, testing::Values("bert"), Name);
 INSTANTIATE_TEST_SUITE_P(Models, Quantised, testing::Values("uint8", "int8"), Name);
 INSTANTIATE_TEST_SUITE_P(Models, QuantisedLayers, testing::Values("uint8", "int8"), Name);

@@ -76,6 +76,41 @@ void CheckResult(const Json& result) {
   EXPECT_EQ(trials, result.at("trials").get<int>());
 }
 
+// The same on an OpenCL device, PoCL where there is no other: a worker that measures it, records of its class, a bundle
+// of what was found.
+TEST(System, TunesAnOpenClDevice) {
+  const TempFolder folder;
+  ::setenv("POCL_CACHE_DIR", folder.path().c_str(), 1);
+  for (const Json& row : JsonLines(Hone(folder, {"doctor", "--json"}).output)) {
+    const std::string found = row.value("found", "");
+    if (row.value("check", "") == "opencl" && found.starts_with("none")) GTEST_SKIP() << found;
+  }
+  const std::string model = SaveTiny(folder.path()), database = folder / "tuning.db", bundle = folder / "tiny.hone";
+  const Finished tune = RunProgram(
+      folder, "hone",
+      {"tune", model, "--db", database, "--target", "opencl:generic", "--trials", "10", "--wait", "3m", "--json"}, 500);
+  ASSERT_EQ(tune.code, 0) << tune.errors;
+  const std::vector<Json> events = JsonLines(tune.output);
+  ASSERT_FALSE(events.empty());
+  const Json& result = events.back();
+  EXPECT_GE(result.at("trials").get<int>(), 10) << result.dump();
+  EXPECT_GT(result.at("model_ms_after").get<double>(), 0);
+  const Finished list = Hone(folder, {"records", "list", "--json", "--db", database});
+  ASSERT_EQ(list.code, 0) << list.errors;
+  const std::vector<Json> records = JsonLines(list.output);
+  EXPECT_EQ(records.size(), result.at("trials").get<size_t>());
+  ExpectDistinct(records);
+  for (const Json& record : records)
+    EXPECT_TRUE(record.at("device_class").get<std::string>().starts_with("opencl-generic-")) << record.dump();
+  const Finished compile =
+      Hone(folder, {"compile", model, "-o", bundle, "--db", database, "--target", "opencl:generic", "--json"});
+  ASSERT_EQ(compile.code, 0) << compile.errors;
+  const Json made = JsonLines(compile.output).back();
+  // By its record, or by the default schedule where that was faster inside the model.
+  EXPECT_EQ(made.at("from_records").get<int>() + made.at("from_faster_defaults").get<int>(), 2) << made.dump();
+  ExpectComputesTiny(folder, bundle);
+}
+
 TEST(System, TunesCompilesAndRuns) {
   const TempFolder folder;
   const std::string model = SaveTiny(folder.path()), database = folder / "tuning.db";

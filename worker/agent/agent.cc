@@ -111,7 +111,7 @@ void LogOutcome(const v1::Lease& lease, const v1::Outcome& outcome) {
 
 void WorkUntilStopped(WorkQueue& queue, Session& session, const std::string& target, const AgentOptions& options,
                       Builders& builders, TurnLock& turn, const Quiet& quiet) {
-  TaskCache tasks(target, builders, {options.allowed_missing_layers, options.runner});
+  TaskCache tasks(target, builders, {options.allowed_missing_layers, options.runner, options.MeasuresDevice()});
   double noise = 0.01;  // log noise of a sample, to begin with
   bool silent = true;   // as last heard
   while (queue.WaitForWork(kLookAgain)) {
@@ -219,7 +219,8 @@ absl::Status RunAgent(const AgentOptions& options, const std::atomic<bool>& stop
   HONE_ASSIGN_OR_RETURN(const uint32_t layers, TrySandbox(options.allowed_missing_layers));
   if (options.role == AgentRole::kBuild) return RunBuildAgent(options, stop);
   HONE_ASSIGN_OR_RETURN(TurnLock turn, TurnLock::Open());
-  const bool elsewhere = !options.target.empty();
+  const bool device = options.MeasuresDevice();
+  const bool elsewhere = !device && !options.target.empty();
   Target target = HostTarget();
   if (elsewhere) { HONE_ASSIGN_OR_RETURN(target, ParseTarget(options.target)); }
   std::unique_ptr<Spool> spool;
@@ -234,12 +235,16 @@ absl::Status RunAgent(const AgentOptions& options, const std::atomic<bool>& stop
   session_options.threads = ThreadsOf(options, target, quota);
   const Quiet quiet(options.quiet, session_options.threads, quota);
   // What another runner may lack, it is said to lack: it is started with its first candidate.
-  const uint32_t lacking = MissingLayers(layers) | (elsewhere ? options.allowed_missing_layers & RequiredLayers() : 0);
+  const uint32_t lacking = MissingLayers(layers) | (device ? uint32_t{kLayerEmptyRoot} : 0) |
+                           (elsewhere ? options.allowed_missing_layers & RequiredLayers() : 0);
   if (const std::string missing = LayerNames(lacking); !missing.empty()) {
     spdlog::info("layers of the sandbox that this system does not give: {}", missing);
     session_options.missing_layers = absl::StrSplit(missing, ", ");
   }
-  if (elsewhere) {
+  if (device) {
+    const TurnLock::Turn quiet(turn);
+    HONE_ASSIGN_OR_RETURN(session_options.profile, ProbeOpenClDevice(options.target));
+  } else if (elsewhere) {
     session_options.profile = UsualDevice(target, session_options.threads);
   } else {
     const TurnLock::Turn quiet(turn);
@@ -256,7 +261,7 @@ absl::Status RunAgent(const AgentOptions& options, const std::atomic<bool>& stop
       builders =
           std::make_unique<BuilderPool>(session_options.threads, options.builder, options.allowed_missing_layers);
     }
-    WorkUntilStopped(queue, session, target.text, options, *builders, turn, quiet);
+    WorkUntilStopped(queue, session, session_options.profile.target(), options, *builders, turn, quiet);
   });
   const absl::Status status = session.Run(stop);
   if (const size_t untold = queue.results(); untold > 0) {

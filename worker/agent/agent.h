@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "compiler/target/gpu_target.h"
 #include "compiler/target/target.h"
 #include "proto/rpc/channel.h"
 #include "worker/agent/quiet.h"
@@ -24,8 +25,10 @@ struct AgentOptions {
   uint32_t allowed_missing_layers = 0;  // of the sandbox (compiler/sandbox/layers.h)
   std::string builder;                  // program that builds; "": hone-builder beside this program
   // Program that runs candidates by the runner's protocol, and the target it runs them on, such as an emulator of that;
-  // "": hone-runner beside this program, on this machine.
+  // "": hone-runner beside this program, on this machine. A target that names a kind of devices ("opencl:generic") is
+  // the device of that kind on this machine, and `runner` what runs its candidates.
   std::string runner, target;
+  bool MeasuresDevice() const { return NamesGpu(target); }
   std::string spool;  // folder of results that the daemon does not have yet; "": in memory
   int64_t spool_bytes = int64_t{256} << 20;
   absl::Duration drain_limit = absl::Minutes(1);  // once stopped: what is under work then goes back

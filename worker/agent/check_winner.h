@@ -2,7 +2,8 @@
 // inputs. What a runner says about time is a hint; what counts is not in its hands:
 //
 //   the worker's clock   twice as many calls must take as much longer as the runner says
-//   processor time       of all threads of its process, as the system charged it, must fit in the time it says
+//   processor time       of all threads of its process, as the system charged it, must fit in the time it says; of a
+//                        device nobody charges any
 //   outputs              a call chosen by chance out of many that follow each other finds a part of the outputs
 //                        destroyed, and must leave them right: who returns early, since it ran before or since the
 //                        outputs look right, does not

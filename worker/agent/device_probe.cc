@@ -2,7 +2,10 @@
 
 #include <sys/utsname.h>
 
+#include "compiler/support/status_macros.h"
+#include "compiler/target/gpu_target.h"
 #include "worker/probe/machine_probe.h"
+#include "worker/probe/opencl_probe.h"
 
 namespace hone {
 
@@ -34,6 +37,27 @@ v1::DeviceProfile ProbeDevice(const Target& target, int threads) {
   v1::DeviceProfile profile = Profile(target, ProbeMachine(target, options));
   utsname system{};
   if (::uname(&system) == 0) (*profile.mutable_facts())["kernel"] = system.release;
+  return profile;
+}
+
+absl::StatusOr<v1::DeviceProfile> ProbeOpenClDevice(const std::string& target_text) {
+  HONE_ASSIGN_OR_RETURN(const GpuTarget kind, ParseGpuTarget(target_text));
+  HONE_ASSIGN_OR_RETURN(const OpenClProbe probe, ProbeOpenCl(kind));
+  v1::DeviceProfile profile;
+  profile.set_device_class(DeviceClass(probe.target));
+  profile.set_target(probe.target.text);
+  profile.set_cores(1);  // tasks of it have one thread: that of the host
+  profile.set_l3_bytes(probe.cache_bytes);
+  profile.set_peak_gflops_1(probe.most_gflops);
+  profile.set_peak_gflops_all(probe.most_gflops);
+  const auto gbps = static_cast<double>(probe.target.bandwidth);
+  for (const double rate : {0.0, 0.0, 0.0, gbps}) {  // of its caches nothing is known
+    profile.add_moved_gbps_1(rate);
+    profile.add_moved_gbps_all(rate);
+  }
+  profile.set_memory_gbps(gbps);
+  (*profile.mutable_facts())["driver"] = probe.version;
+  (*profile.mutable_facts())["vendor"] = probe.vendor;
   return profile;
 }
 

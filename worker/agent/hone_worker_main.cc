@@ -33,6 +33,7 @@ constexpr char kFooter[] =
     "Examples:\n  hone-worker --server unix:/run/hone/honed.sock\n"
     "  hone-worker --server build-host:7171 --tls-ca ca.crt --tls-cert worker-edge1.crt --tls-key "
     "worker-edge1.key\n"
+    "  hone-worker --server unix:/run/hone/honed.sock --target opencl:generic\n"
     "  hone-worker --server build-host:7171 --role build --threads 16\n"
     "  hone-worker --server build-host:7171 --spool /var/lib/hone/spool --hours 22:00-06:00 --quiet-below 20\n\n"
     "SIGTERM and SIGINT: what is under work is finished and reported, what only waits goes back; a second one ends it "
@@ -57,12 +58,13 @@ class Flags {
                  "end when the daemon is gone, instead of waiting for it");
     app.add_option("--builder", options_.builder,
                    "program that builds candidates (default: hone-builder beside this one)");
-    CLI::Option* runner =
-        app.add_option("--runner", options_.runner,
-                       "program that runs candidates of another device, such as hone-runner in an emulator")
-            ->check(CLI::ExistingFile);
-    app.add_option("--target", options_.target, "what --runner runs them on, such as cpu:cortex-a76,cores=4")
-        ->needs(runner);
+    app.add_option("--runner", options_.runner,
+                   "program that runs candidates of another device, such as hone-runner in an emulator")
+        ->check(CLI::ExistingFile);
+    app.add_option(
+        "--target", options_.target,
+        "what --runner runs them on, such as cpu:cortex-a76,cores=4; or, without it, a device of this machine: "
+        "opencl:generic");
     app.add_option("--allow-missing-layer", missing_layers_,
                    "layers of the sandbox, by name, without which candidates are run and built all the same")
         ->envname("HONE_ALLOW_MISSING_LAYER");
@@ -121,11 +123,15 @@ class Flags {
       return absl::InvalidArgumentError(
           absl::StrCat("--runner ", options_.runner, ": say what it runs on: --target cpu:..."));
     }
+    if (options_.runner.empty() && !options_.target.empty() && !options_.MeasuresDevice()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--target ", options_.target, ": a CPU that is not this one needs --runner PROGRAM"));
+    }
     if (options_.role == hone::AgentRole::kMeasure && !options_.builder.empty()) {
       return absl::InvalidArgumentError("--builder is for workers that build; leave it away with --role measure");
     }
     if (options_.role != hone::AgentRole::kBuild) return absl::OkStatus();
-    for (const char* flag : {"--runner", "--spool", "--hours", "--quiet-below"}) {
+    for (const char* flag : {"--runner", "--target", "--spool", "--hours", "--quiet-below"}) {
       if (app.get_option(flag)->count() == 0) continue;
       return absl::InvalidArgumentError(
           absl::StrCat(flag, " is for workers that measure; leave it away with --role build"));

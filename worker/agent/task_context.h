@@ -26,7 +26,8 @@ struct ExpectedOutput {
 // How a task's runners are started.
 struct TaskRunners {
   uint32_t allowed_missing_layers = 0;  // of their sandboxes, and that of hone-oracle
-  std::string program = {};             // "": hone-runner beside this one
+  std::string program = {};             // "": hone-runner beside this one, or that of devices
+  bool device = false;                  // candidates are for a device; the oracle is for the host all the same
 };
 
 class TaskContext {

@@ -9,6 +9,8 @@
 namespace hone {
 namespace {
 
+constexpr int kCompileSeconds = 60;  // that the compiler of a device's driver may take for a candidate
+
 Verified Wrong(v1::OutcomeKind kind, std::string detail) {
   Verified wrong;
   wrong.kind = kind;
@@ -44,6 +46,11 @@ Verified StartCandidate(const TaskContext& task, std::string_view image, const s
   job.inputs = &task.inputs();
   job.threads = std::max(1, limits.threads);
   job.cpu_seconds = static_cast<int>(absl::ToInt64Seconds(limits.run) * 6) * job.threads + 10;
+  if (task.runners().device) {
+    job.device = true;
+    job.cpu_seconds += kCompileSeconds;
+    job.start_timeout = absl::Seconds(kCompileSeconds);
+  }
   job.program = limits.runner.empty() ? task.runners().program : limits.runner;
   if (limits.memory_bytes > 0) job.memory_bytes = limits.memory_bytes;
   absl::StatusOr<RunnerClient> runner = RunnerClient::Start(job);
