@@ -64,30 +64,66 @@ constexpr int kFileCalls[] = {
 };
 constexpr int kUnneeded[] = {SYS_clone3, SYS_prctl, SYS_ioctl, SYS_fcntl, SYS_sched_setaffinity, SYS_dup};
 
-// Of a driver nobody knows what it calls, so that what it must not is listed. io_uring would go past the filter, and is
-// done without.
-constexpr int kNetworkCalls[] = {SYS_socket, SYS_connect, SYS_bind, SYS_listen, SYS_accept, SYS_accept4,
+// Of a driver nobody knows what it calls, so that what it must not is listed: sockets and what else processes share by
+// name, other processes, the kernel and the machine. io_uring would go past the filter, and is done without.
+constexpr int kSharedByName[] = {SYS_socket, SYS_connect, SYS_bind,   SYS_listen, SYS_accept, SYS_accept4,
                                  SYS_shmget, SYS_shmat,   SYS_shmctl, SYS_msgget, SYS_semget};
 constexpr int kPastTheFilter[] = {SYS_io_uring_setup, SYS_io_uring_enter, SYS_io_uring_register};
 constexpr int kForbidden[] = {
     // Other processes.
-    SYS_ptrace, SYS_process_vm_readv, SYS_process_vm_writev, SYS_kcmp, SYS_pidfd_open, SYS_pidfd_getfd,
-    SYS_pidfd_send_signal, SYS_process_madvise, SYS_move_pages, SYS_migrate_pages, SYS_tkill, SYS_rt_sigqueueinfo,
+    SYS_ptrace,
+    SYS_process_vm_readv,
+    SYS_process_vm_writev,
+    SYS_kcmp,
+    SYS_pidfd_open,
+    SYS_pidfd_getfd,
+    SYS_pidfd_send_signal,
+    SYS_process_madvise,
+    SYS_move_pages,
+    SYS_migrate_pages,
+    SYS_tkill,
+    SYS_rt_sigqueueinfo,
     SYS_rt_tgsigqueueinfo,
     // The kernel and the machine.
-    SYS_bpf, SYS_perf_event_open, SYS_userfaultfd, SYS_keyctl, SYS_add_key, SYS_request_key, SYS_mount, SYS_umount2,
-    SYS_pivot_root, SYS_chroot, SYS_unshare, SYS_setns, SYS_init_module, SYS_finit_module, SYS_delete_module,
-    SYS_kexec_load, SYS_reboot, SYS_swapon, SYS_swapoff, SYS_settimeofday, SYS_clock_settime, SYS_adjtimex,
-    SYS_clock_adjtime, SYS_sethostname, SYS_setdomainname, SYS_quotactl, SYS_acct, SYS_syslog, SYS_open_by_handle_at,
+    SYS_bpf,
+    SYS_perf_event_open,
+    SYS_userfaultfd,
+    SYS_keyctl,
+    SYS_add_key,
+    SYS_request_key,
+    SYS_mount,
+    SYS_umount2,
+    SYS_pivot_root,
+    SYS_chroot,
+    SYS_unshare,
+    SYS_setns,
+    SYS_init_module,
+    SYS_finit_module,
+    SYS_delete_module,
+    SYS_kexec_load,
+    SYS_reboot,
+    SYS_swapon,
+    SYS_swapoff,
+    SYS_settimeofday,
+    SYS_clock_settime,
+    SYS_adjtimex,
+    SYS_clock_adjtime,
+    SYS_sethostname,
+    SYS_setdomainname,
+    SYS_quotactl,
+    SYS_acct,
+    SYS_syslog,
+    SYS_open_by_handle_at,
     SYS_name_to_handle_at,
 #if defined(__x86_64__)
-    SYS_iopl, SYS_ioperm,
+    SYS_iopl,
+    SYS_ioperm,
 #endif
 };
 
 std::vector<Rule> RulesOfDrivers() {
   std::vector<Rule> rules;
-  for (const int call : kNetworkCalls) rules.push_back({call, Refuse(EACCES)});
+  for (const int call : kSharedByName) rules.push_back({call, Refuse(EACCES)});
   for (const int call : kPastTheFilter) rules.push_back({call, Refuse(ENOSYS)});
   for (const int call : kForbidden) rules.push_back({call, kKill});
   // Signals go to itself alone; programs that it starts send none. Limits and priorities are its own, by the number 0.
