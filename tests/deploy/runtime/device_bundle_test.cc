@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "deploy/runtime/instance.h"
+#include "deploy/runtime/opencl_device.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/deploy/runtime/archive_of.h"
