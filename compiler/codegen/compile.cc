@@ -118,6 +118,10 @@ absl::StatusOr<KernelSet> DescribeSet(const ScheduledProgram& program, const std
   set.num_outputs = program.main.num_outputs();
   set.scratch_bytes = lowered[0].scratch_bytes;
   set.thread_scratch_bytes = lowered[0].thread_scratch_bytes;
+  for (const Var& size : program.main.dims) {
+    const SizeRange range = size.range().value_or(SizeRange{});
+    set.sizes.push_back({size.name(), range.min, range.max});
+  }
   for (const Buffer& param : program.main.params) {
     HONE_ASSIGN_OR_RETURN(KernelTensor tensor, DescribeTensor(param));
     set.params.push_back(std::move(tensor));

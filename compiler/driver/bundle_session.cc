@@ -1,5 +1,8 @@
 #include "compiler/driver/bundle_session.h"
 
+#include <algorithm>
+#include <set>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "compiler/driver/exit_code.h"
@@ -63,6 +66,7 @@ BundleSession::Tensor Describe(const HoneTensorInfo& info) {
     tensor.dtype = info.dtype.code == kDLInt ? DType::Int(8) : DType::UInt(8);
   tensor.type_name = info.dtype_name;
   tensor.shape.assign(info.shape, info.shape + info.ndim);
+  tensor.size_names.assign(info.size_names, info.size_names + info.ndim);
   return tensor;
 }
 
@@ -93,6 +97,29 @@ absl::StatusOr<BundleSession> BundleSession::Load(const std::string& path, int t
   return session;
 }
 
+std::vector<std::string> BundleSession::SizeNames() const {
+  std::set<std::string> names;
+  for (const Tensor& input : inputs_) names.insert(input.size_names.begin(), input.size_names.end());
+  names.erase("");
+  return {names.begin(), names.end()};
+}
+
+absl::Status BundleSession::ChooseSizes(const std::map<std::string, int64_t>& sizes) {
+  const std::vector<std::string> names = SizeNames();
+  for (const auto& [name, size] : sizes) {
+    if (std::ranges::find(names, name) == names.end()) {
+      return absl::InvalidArgumentError(absl::StrCat("--dim ", name, "=", size, ": the bundle has no size of that name",
+                                                     names.empty() ? "" : "; it has ", absl::StrJoin(names, ", ")));
+    }
+    for (Tensor& input : inputs_) {
+      for (size_t d = 0; d < input.shape.size(); ++d) {
+        if (input.size_names[d] == name) input.shape[d] = size;
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status BundleSession::SetInput(const std::string& name, const NdArray& value) {
   const Tensor* wanted = nullptr;
   std::vector<std::string> names;
@@ -104,7 +131,8 @@ absl::Status BundleSession::SetInput(const std::string& name, const NdArray& val
     return absl::InvalidArgumentError(
         absl::StrCat("the model has no input '", name, "'; its inputs are: ", absl::StrJoin(names, ", ")));
   }
-  if (!(wanted->dtype == value.dtype) || wanted->shape != value.shape) {
+  const bool fixed = std::ranges::all_of(wanted->size_names, &std::string::empty);  // else the runtime says it
+  if (!(wanted->dtype == value.dtype) || (fixed && wanted->shape != value.shape)) {
     return absl::InvalidArgumentError(absl::StrCat("input '", name, "': the model wants ",
                                                    ShapeText(wanted->dtype, wanted->shape), ", the file holds ",
                                                    ShapeText(value.dtype, value.shape)));
@@ -149,7 +177,11 @@ absl::StatusOr<std::vector<BundleSession::Step>> BundleSession::RunProfiled() {
 absl::StatusOr<NdArray> BundleSession::Output(const std::string& name) const {
   for (const Tensor& output : outputs_) {
     if (output.name != name) continue;
-    NdArray value(output.dtype, output.shape);
+    HoneTensorInfo info{};
+    info.struct_size = sizeof(info);
+    const auto index = static_cast<int32_t>(&output - outputs_.data());
+    HONE_RETURN_IF_ERROR(FromRuntime(hone_instance_output(instance_.get(), index, &info), "running the bundle"));
+    NdArray value(output.dtype, {info.shape, info.shape + info.ndim});
     std::vector<int64_t> shape;
     DLTensor tensor = View(value, &shape);
     HONE_RETURN_IF_ERROR(FromRuntime(hone_instance_get_output(instance_.get(), name.c_str(), &tensor),

@@ -1,6 +1,7 @@
 // A bundle loaded and made ready through the runtime's C interface, as a user's program would.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -15,9 +16,10 @@ class BundleSession {
  public:
   struct Tensor {
     std::string name;
-    DType dtype;            // of what holds an element: uint8 for float8
-    std::string type_name;  // "float32", "float8_e4m3fn"
-    std::vector<int64_t> shape;
+    DType dtype;                          // of what holds an element: uint8 for float8
+    std::string type_name;                // "float32", "float8_e4m3fn"
+    std::vector<int64_t> shape;           // where sizes are symbolic, of the sizes chosen: at first the greatest
+    std::vector<std::string> size_names;  // of each dimension, "" for one that is fixed
   };
 
   struct Step {
@@ -32,6 +34,11 @@ class BundleSession {
   const std::vector<Tensor>& outputs() const { return outputs_; }
   std::string manifest() const { return hone_module_manifest(module_.get()); }
   int threads() const { return hone_instance_threads(instance_.get()); }
+
+  // What ChooseSizes takes: the names of the symbolic sizes.
+  std::vector<std::string> SizeNames() const;
+  // Seeded inputs are of these sizes from now on. InvalidArgument for a name that no dimension of an input has.
+  absl::Status ChooseSizes(const std::map<std::string, int64_t>& sizes);
 
   // InvalidArgument that names the input, what the model wants and what was given.
   absl::Status SetInput(const std::string& name, const NdArray& value);

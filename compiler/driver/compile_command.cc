@@ -37,11 +37,19 @@ absl::Status Sign(const CompileCommand& command) {
   return Annotate(SignBundle(command.output, key), absl::StrCat("--sign ", command.sign));
 }
 
+// What takes one size for each dimension.
+absl::Status NoRange(const ImportOptions& import, const char* where) {
+  if (import.ranges.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("--dim ", import.ranges.begin()->first, "=LOW..HIGH: ", where,
+                                                 " a dimension has one size; leave the range out"));
+}
+
 absl::Status CompileAsLocked(const CompileCommand& command) {
   HONE_ASSIGN_OR_RETURN(const std::string text, ReadFile(command.locked));
   const absl::StatusOr<LockFile> lock = ParseLockFile(text);
   if (!lock.ok()) return WithExitCode(ExitCode::kCorrupt, Annotate(lock.status(), command.locked));
   HONE_ASSIGN_OR_RETURN(const ImportOptions import, ImportOptionsOf(command.settings.import));
+  HONE_RETURN_IF_ERROR(NoRange(import, "with --locked"));
   HONE_ASSIGN_OR_RETURN(const ResolvedSettings settings, ResolveLocked(*lock));
   HONE_ASSIGN_OR_RETURN(const Model model, LoadModel(command.model, import, settings.plan()));
   const absl::StatusOr<CompileSummary> summary = CompileLocked(model, *lock, settings, command.output);
@@ -60,6 +68,8 @@ absl::Status Compile(const CompileCommand& command) {
   if (!command.locked.empty()) return CompileAsLocked(command);
   HONE_ASSIGN_OR_RETURN(const ResolvedSettings settings, Resolve(command.settings));
   HONE_ASSIGN_OR_RETURN(const ImportOptions import, ImportOptionsOf(command.settings.import));
+  if (!command.lock.empty()) { HONE_RETURN_IF_ERROR(NoRange(import, "with --lock")); }
+  if (settings.gpu.has_value()) { HONE_RETURN_IF_ERROR(NoRange(import, "for a device")); }
   HONE_ASSIGN_OR_RETURN(const Model model, LoadModel(command.model, import, settings.plan()));
   LockFile lock;
   HONE_ASSIGN_OR_RETURN(const CompileSummary summary,

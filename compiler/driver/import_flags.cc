@@ -30,6 +30,16 @@ std::optional<Shape> ParseShape(const std::string& text) {
   return shape;
 }
 
+// "4" or "1..64": sizes of 1 or more, the second not below the first.
+std::optional<SizeRange> ParseRange(const std::string& text) {
+  const std::vector<std::string> ends = absl::StrSplit(text, absl::MaxSplits("..", 1));
+  SizeRange range;
+  if (!absl::SimpleAtoi(ends.front(), &range.min) || !absl::SimpleAtoi(ends.back(), &range.max)) return std::nullopt;
+  constexpr int64_t kGreatest = int64_t{1} << 31;  // indices are of 32 bits
+  if (range.min < 1 || range.max < range.min || (ends.size() == 2 && range.max >= kGreatest)) return std::nullopt;
+  return range;
+}
+
 // Splits "NAME=TEXT" and hands both to `add`, which is false for what it does not take.
 template <class Add>
 absl::Status EachOf(const std::string& flag, const std::vector<std::string>& texts, const std::string& form, Add add) {
@@ -49,7 +59,10 @@ void ImportFlags::AddTo(CLI::App& command) {
   const auto add = [&](const char* flag, std::vector<std::string>& to, const char* what) {
     command.add_option(flag, to, what)->allow_extra_args(false);
   };
-  add("--dim", dims, "the size of a dimension that the model leaves open: NAME=SIZE; may be given again");
+  add("--dim", dims,
+      "the size of a dimension that the model leaves open: NAME=SIZE, or NAME=LOW..HIGH for hone compile to leave it "
+      "to "
+      "each run; may be given again");
   add("--shape", shapes, "the shape of an output that the data decides: NAME=4x2; may be given again");
   add("--value", values,
       "the value of an input from which shapes follow, whatever it is given at run time: NAME=2,3; may be given again");
@@ -74,12 +87,15 @@ absl::StatusOr<ImportOptions> ImportOptionsOf(const ImportFlags& flags) {
   ImportOptions options;
   for (const std::string& dim : flags.dims) {
     const std::pair<std::string, std::string> parts = absl::StrSplit(dim, absl::MaxSplits('=', 1));
-    int64_t size = 0;
-    if (parts.first.empty() || !absl::SimpleAtoi(parts.second, &size) || size < 1) {
-      return Malformed("dim", dim, "NAME=SIZE, with a size of 1 or more, such as batch=4");
+    const std::optional<SizeRange> range = ParseRange(parts.second);
+    if (parts.first.empty() || !range.has_value()) {
+      return Malformed("dim", dim,
+                       "NAME=SIZE, with a size of 1 or more, such as batch=4, or NAME=LOW..HIGH, such as batch=1..64");
     }
-    if (!options.dims.emplace(parts.first, size).second)
+    if (options.dims.contains(parts.first) || options.ranges.contains(parts.first))
       return absl::InvalidArgumentError(absl::StrCat("--dim ", dim, ": ", parts.first, " has a size already"));
+    if (range->min == range->max) options.dims.emplace(parts.first, range->min);
+    else options.ranges.emplace(parts.first, *range);
   }
   HONE_RETURN_IF_ERROR(
       EachOf("shape", flags.shapes, "NAME=SIZES, such as y=4x2", [&](const std::string& name, const std::string& text) {

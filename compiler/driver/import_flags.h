@@ -14,7 +14,7 @@ class App;
 namespace hone {
 
 struct ImportFlags {
-  std::vector<std::string> dims;       // --dim batch=4
+  std::vector<std::string> dims;       // --dim batch=4, --dim batch=1..64
   std::vector<std::string> shapes;     // --shape y=4x2: of an output whose shape follows from the data
   std::vector<std::string> values;     // --value size=2,3,5,6
   std::vector<std::string> sequences;  // --sequence x=2x3,4x3: the shapes of the elements

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <span>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "compiler/driver/exit_code.h"
 #include "compiler/driver/machine_facts.h"
 #include "compiler/driver/sandboxed_prepare.h"
+#include "compiler/driver/symbolic_model.h"
 #include "compiler/graph/cold_constants.h"
 #include "compiler/graph/passes.h"
 #include "compiler/graph/planner.h"
@@ -43,8 +45,9 @@ struct Made {
   std::string trace;
 };
 
+// `suffix`: of the kernel's symbol, where a workload has several.
 absl::StatusOr<Made> CompileTrace(const Trace& trace, const CanonicalWorkload& workload,
-                                  const ResolvedSettings& settings) {
+                                  const ResolvedSettings& settings, const std::string& suffix = "") {
   if (NumericLevelOf(trace) > settings.numeric) {
     return absl::InvalidArgumentError("the trace chooses an algorithm that numeric level strict does not allow");
   }
@@ -57,7 +60,8 @@ absl::StatusOr<Made> CompileTrace(const Trace& trace, const CanonicalWorkload& w
     return made;
   }
   CompileOptions options;
-  options.symbol = KernelSymbol(workload.hash);
+  options.symbol = KernelSymbol(workload.hash) + suffix;
+  options.symbolic = !workload.func.dims.empty();
   options.numeric = settings.numeric;
   options.threads = settings.threads;
   Made made;
@@ -129,6 +133,33 @@ void Count(const std::string& source, CompileSummary* summary) {
                                 : summary->from_defaults);
 }
 
+// The kernels of a task of a model with symbolic sizes: for each bucket, its own last.
+absl::StatusOr<std::vector<Made>> ForBuckets(const Model& model, size_t task,
+                                             const std::vector<std::vector<int64_t>>& buckets,
+                                             const ResolvedSettings& settings) {
+  const CanonicalWorkload& workload = model.workloads[task];
+  std::vector<Made> all;
+  if (workload.func.dims.empty()) {
+    HONE_ASSIGN_OR_RETURN(Made made, ByDefault(workload, settings));
+    all.push_back(std::move(made));
+    return all;
+  }
+  std::map<std::string, Made> compiled;  // by the text of the schedule
+  HONE_ASSIGN_OR_RETURN(
+      const std::vector<BucketTrace> traces,
+      BucketTraces(model.plan.tasks[task], workload.func, buckets, settings.space(), [&](const Trace& trace) {
+        absl::StatusOr<Made> made = CompileTrace(trace, workload, settings, absl::StrCat("_s", compiled.size()));
+        if (made.ok()) compiled.emplace(made->trace, *std::move(made));
+        return made.status();
+      }));
+  for (const BucketTrace& bucket : traces) {
+    all.push_back(compiled.at(ToText(bucket.trace)));
+    all.back().packaged.provenance.source = kDefault;
+    if (&bucket != &traces.back()) all.back().packaged.only_for = KernelCase{static_cast<int>(task), bucket.most};
+  }
+  return all;
+}
+
 BundleOptions OptionsOf(const ResolvedSettings& settings) {
   BundleOptions options;
   options.target = settings.target;
@@ -138,6 +169,29 @@ BundleOptions OptionsOf(const ResolvedSettings& settings) {
   options.pack_threads = HostTarget().cores;
   options.run_prepare = PrepareInSandbox;
   return options;
+}
+
+// By default schedules alone: records are of workloads whose sizes are numbers.
+absl::StatusOr<CompileSummary> CompileSymbolic(const Model& model, const ResolvedSettings& settings,
+                                               const std::string& output) {
+  const std::vector<std::vector<int64_t>> buckets = BucketsOf(model.plan.sizes);
+  std::vector<absl::StatusOr<std::vector<Made>>> all(model.workloads.size(), absl::UnknownError("not compiled"));
+  ParallelFor(all.size(), HostTarget().cores, [&](size_t i) { all[i] = ForBuckets(model, i, buckets, settings); });
+  CompileSummary summary;
+  std::vector<PackagedKernel> kernels, cases;
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (!all[i].ok()) {
+      return WithExitCode(ExitCode::kNoSchedule,
+                          Annotate(all[i].status(), absl::StrCat("no schedule for ", model.plan.tasks[i].name)));
+    }
+    for (Made& made : *all[i]) {
+      Count(made.packaged.provenance.source, &summary);
+      (made.packaged.only_for.has_value() ? cases : kernels).push_back(std::move(made.packaged));
+    }
+  }
+  kernels.insert(kernels.end(), std::make_move_iterator(cases.begin()), std::make_move_iterator(cases.end()));
+  HONE_RETURN_IF_ERROR(WriteBundle(model.plan, kernels, OptionsOf(settings), output));
+  return summary;
 }
 
 absl::StatusOr<ResolvedSettings> ResolveDevice(const BuildSettings& settings) {
@@ -212,14 +266,20 @@ absl::StatusOr<ResolvedSettings> ResolveLocked(const LockFile& lock) {
 }
 
 absl::StatusOr<Model> LoadModel(const std::string& path, const ImportOptions& options, const PlanOptions& how) {
-  absl::StatusOr<Graph> graph = ImportOnnx(path, options);
-  if (!graph.ok()) return WithExitCode(ExitCode::kImport, graph.status());
-  for (const std::string& note : graph->notes) std::fprintf(stderr, "%s: %s\n", path.c_str(), note.c_str());
   Model model;
-  model.hash = graph->file_digest;
-  absl::StatusOr<Plan> plan = MakePlan(*std::move(graph), how);
-  if (!plan.ok()) return WithExitCode(ExitCode::kImport, Annotate(plan.status(), path));
-  model.plan = *std::move(plan);
+  if (options.ranges.empty()) {
+    absl::StatusOr<Graph> graph = ImportOnnx(path, options);
+    if (!graph.ok()) return WithExitCode(ExitCode::kImport, graph.status());
+    for (const std::string& note : graph->notes) std::fprintf(stderr, "%s: %s\n", path.c_str(), note.c_str());
+    model.hash = graph->file_digest;
+    absl::StatusOr<Plan> plan = MakePlan(*std::move(graph), how);
+    if (!plan.ok()) return WithExitCode(ExitCode::kImport, Annotate(plan.status(), path));
+    model.plan = *std::move(plan);
+  } else {
+    HONE_ASSIGN_OR_RETURN(SymbolicPlan symbolic, PlanForRanges(path, options, how));
+    model.plan = std::move(symbolic.plan);
+    model.hash = std::move(symbolic.hash);
+  }
   MarkColdConstants(model.plan);
   model.plan.model_name = std::filesystem::path(path).stem().string();
   for (const PlanTask& task : model.plan.tasks) model.workloads.push_back(Canonicalize(task.func));
@@ -256,6 +316,7 @@ std::string CodeDigest(const std::string& trace_text, const CanonicalWorkload& w
 
 absl::StatusOr<CompileSummary> CompileModel(const Model& model, const ResolvedSettings& settings,
                                             const ServiceOptions* records, const std::string& output, LockFile* made) {
+  if (!model.plan.sizes.empty()) return CompileSymbolic(model, settings, output);
   std::vector<std::optional<v1::BestAnswer>> best(model.workloads.size());
   if (records != nullptr) { HONE_ASSIGN_OR_RETURN(best, FindBest(*records, BestKeysOf(model, settings))); }
   std::vector<absl::StatusOr<Made>> all = MakeAll(model, [&](size_t i) {

@@ -165,12 +165,17 @@ Json OutputJson(const std::string& name, const NdArray& value, const std::string
 
 absl::Status Run(const RunOptions& options) {
   HONE_ASSIGN_OR_RETURN(BundleSession session, BundleSession::Load(options.bundle, options.threads));
+  if (!session.SizeNames().empty()) {
+    HONE_ASSIGN_OR_RETURN(const ImportOptions import, ImportOptionsOf(options.import));
+    HONE_RETURN_IF_ERROR(session.ChooseSizes(import.dims));
+  }
   HONE_ASSIGN_OR_RETURN(const auto inputs, SetInputs(options, session));
   // All names are checked before anything runs or is written.
   std::map<std::string, std::string> files;
   for (const std::string& text : options.outputs) {
     HONE_ASSIGN_OR_RETURN(auto parts, NameAndFile(text, "--output"));
-    HONE_RETURN_IF_ERROR(session.Output(parts.first).status());
+    if (std::ranges::find(session.outputs(), parts.first, &BundleSession::Tensor::name) == session.outputs().end())
+      return session.Output(parts.first).status();
     files.insert(std::move(parts));
   }
   HONE_RETURN_IF_ERROR(session.Run());
@@ -185,7 +190,7 @@ absl::Status Run(const RunOptions& options) {
     const auto file = files.find(output.name);
     const Json row = OutputJson(output.name, outputs.at(output.name), file == files.end() ? "" : file->second);
     lines.push_back(absl::StrCat(
-        output.name, ": ", ToText(output.dtype), ShapeText(output.shape),
+        output.name, ": ", ToText(output.dtype), ShapeText(outputs.at(output.name).shape),
         row.contains("min") ? absl::StrFormat(", from %g to %g", row["min"].get<double>(), row["max"].get<double>())
                             : "",
         file == files.end() ? "" : absl::StrCat(", written to ", file->second)));
@@ -219,9 +224,9 @@ void AddRunCommand(CLI::App& app, Action* chosen) {
   command->add_option("--atol", options->atol, "of --verify: added to it")->capture_default_str();
   command->add_option("--threads", options->threads, "threads to run with (default: what it was tuned for)");
   command->add_flag("--json", options->json, "print one JSON object");
-  command->footer(
-      Examples({"hone run resnet18.hone --input x=x.npy --output y=y.npy", "hone run resnet18.hone --random",
-                "hone run resnet18.hone --random --seed 7 --verify resnet18.onnx"}));
+  command->footer(Examples(
+      {"hone run resnet18.hone --input x=x.npy --output y=y.npy", "hone run resnet18.hone --random",
+       "hone run resnet18.hone --random --seed 7 --verify resnet18.onnx", "hone run bert.hone --random --dim seq=17"}));
   command->callback([options, chosen] { *chosen = [options] { return Run(*options); }; });
 }
 

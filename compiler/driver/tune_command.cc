@@ -124,6 +124,11 @@ absl::StatusOr<TunedTarget> ReadFor(const std::string& target, const TuneOptions
   tuned.settings.target_text = target;
   HONE_ASSIGN_OR_RETURN(tuned.resolved, Resolve(tuned.settings));
   HONE_ASSIGN_OR_RETURN(const ImportOptions import, ImportOptionsOf(options.settings.import));
+  if (!import.ranges.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--dim ", import.ranges.begin()->first,
+        "=LOW..HIGH: kernels of symbolic sizes are not tuned yet; tune one size, or hone compile --untuned"));
+  }
   HONE_ASSIGN_OR_RETURN(Model loaded, LoadModel(options.model, import, tuned.resolved.plan()));
   tuned.model = std::make_shared<const Model>(std::move(loaded));
   return tuned;

@@ -13,6 +13,11 @@ namespace {
 
 std::string Where(const std::string& name) { return absl::StrCat("input \"", name, "\""); }
 
+// What an open dimension is called: as in the model, or by its place.
+std::string SymbolOf(const OnnxInput& input, size_t d) {
+  return input.dims[d].symbol.empty() ? absl::StrCat(input.name, ".", d) : input.dims[d].symbol;
+}
+
 // "int[0,30522)"
 bool IsIntegerRange(const std::string& text, DType dtype) {
   absl::string_view rest = text;
@@ -49,18 +54,16 @@ std::optional<std::vector<int64_t>> ModelInputs::ShapeOf(const OnnxInput& input)
     int64_t size = dim.size;
     const std::string name =
         dim.symbol.empty() ? absl::StrCat("dimension ", d) : absl::StrCat("dimension ", d, " (\"", dim.symbol, "\")");
-    const std::string remedy = dim.symbol.empty() ? "" : absl::StrCat("--dim ", dim.symbol, "=SIZE");
-    if (!dim.symbol.empty()) symbols_.insert(dim.symbol);
+    const std::string remedy = absl::StrCat("--dim ", SymbolOf(input, d), "=SIZE");
+    if (size < 0) symbols_.insert(SymbolOf(input, d));
     if (size < 0) size = ChosenSize(input, d);
     if (size < 0 && d == 0) {
       size = 1;
       graph_.notes.push_back(absl::StrCat("The ", name, " of input \"", input.name,
-                                          "\" has no fixed size and is taken as 1", remedy.empty() ? "" : "; ", remedy,
-                                          remedy.empty() ? "" : " gives another", "."));
+                                          "\" has no fixed size and is taken as 1; ", remedy, " gives another."));
     } else if (size < 0) {
-      problems_.push_back(absl::StrCat(Where(input.name), ": ", name, " has no fixed size; ",
-                                       remedy.empty() ? "" : absl::StrCat("give it with ", remedy, ", or "),
-                                       "export the model with a static shape"));
+      problems_.push_back(absl::StrCat(Where(input.name), ": ", name, " has no fixed size; give it with ", remedy,
+                                       ", or export the model with a static shape"));
       return std::nullopt;
     }
     shape.push_back(size);
@@ -70,7 +73,7 @@ std::optional<std::vector<int64_t>> ModelInputs::ShapeOf(const OnnxInput& input)
 
 // What the options say of an open dimension of an input; -1: nothing.
 int64_t ModelInputs::ChosenSize(const OnnxInput& input, size_t d) const {
-  if (const auto dim = options_.dims.find(input.dims[d].symbol); dim != options_.dims.end()) return dim->second;
+  if (const auto dim = options_.dims.find(SymbolOf(input, d)); dim != options_.dims.end()) return dim->second;
   const auto shape = options_.shapes.find(input.name);
   return shape != options_.shapes.end() && shape->second.size() == input.dims.size() ? shape->second[d] : -1;
 }

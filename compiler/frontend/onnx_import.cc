@@ -422,21 +422,36 @@ absl::Status ProblemList(const std::vector<std::string>& problems) {
   return absl::InvalidArgumentError(text);
 }
 
+// A model, and what was found wrong with it so far.
+struct Decoded {
+  OnnxModel model;
+  std::vector<std::string> problems;
+};
+
 // `bytes`: of the file, where it has a size.
-absl::StatusOr<Graph> Import(ZeroCopyInputStream& file, int64_t bytes, const std::string& folder,
-                             const ImportOptions& options) {
+absl::StatusOr<Decoded> Decode(ZeroCopyInputStream& file, int64_t bytes, const std::string& folder) {
   if (bytes > INT_MAX) {
     return absl::InvalidArgumentError(
         absl::StrCat("the file has ", bytes, " bytes; beyond 2 GiB weights must be external data"));
   }
-  std::vector<std::string> problems;
-  HONE_ASSIGN_OR_RETURN(const OnnxModel model, DecodeOnnx(file, folder, problems));
+  Decoded decoded;
+  HONE_ASSIGN_OR_RETURN(decoded.model, DecodeOnnx(file, folder, decoded.problems));
+  return decoded;
+}
+
+absl::StatusOr<Graph> GraphOf(const OnnxModel& model, std::vector<std::string> problems, const ImportOptions& options) {
+  if (!options.ranges.empty()) {
+    const auto& [name, range] = *options.ranges.begin();
+    return absl::InvalidArgumentError(
+        absl::StrCat("--dim ", name, "=", range.min, "..", range.max, ": here it takes one size, not a range"));
+  }
   const auto opset = model.opsets.find("");
   if (opset != model.opsets.end() && (opset->second < kOldestOpset || opset->second > kNewestOpset)) {
     problems.push_back(absl::StrCat("the model uses operator set ", opset->second, "; supported are ", kOldestOpset,
                                     " to ", kNewestOpset));
   }
   Graph graph = Importer(model, options, problems).Run();
+  if (graph.name.empty()) graph.name = "model";
   if (!problems.empty()) return ProblemList(problems);
   HONE_RETURN_IF_ERROR(graph.Compact());
   CheckValues(graph, problems);
@@ -444,31 +459,62 @@ absl::StatusOr<Graph> Import(ZeroCopyInputStream& file, int64_t bytes, const std
   return graph;
 }
 
+// A file on its way to a Decoded.
+struct Opened {
+  Decoded decoded;
+  std::string digest;
+};
+absl::StatusOr<Opened> DecodeFile(const std::string& path) {
+  HONE_ASSIGN_OR_RETURN(const int fd, OpenToRead(path));
+  struct stat info {};
+  ::fstat(fd, &info);
+  ModelFile bytes(fd);
+  CopyingInputStreamAdaptor file(&bytes, kReadBytes);
+  const size_t slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+  absl::StatusOr<Decoded> decoded = Decode(file, info.st_size, folder);
+  if (bytes.error() != 0)
+    return absl::InternalError(absl::StrCat("cannot read ", path, ": ", std::strerror(bytes.error())));
+  if (!decoded.ok()) return Annotate(decoded.status(), path);
+  return Opened{*std::move(decoded), bytes.Digest()};
+}
+
 }  // namespace
 
 absl::StatusOr<Graph> ImportOnnxBytes(std::string_view bytes, const std::string& folder, const ImportOptions& options) {
   const int64_t size = static_cast<int64_t>(bytes.size());
   ArrayInputStream file(bytes.data(), static_cast<int>(std::min<int64_t>(size, INT_MAX)));
-  absl::StatusOr<Graph> graph = Import(file, size, folder, options);
+  const absl::StatusOr<Decoded> decoded = Decode(file, size, folder);
+  if (!decoded.ok()) return AsImportError(decoded.status());
+  absl::StatusOr<Graph> graph = GraphOf(decoded->model, decoded->problems, options);
   if (!graph.ok()) return AsImportError(graph.status());
   return graph;
 }
 
+absl::Status ImportOnnxAtSizes(const std::string& path, const ImportOptions& options,
+                               std::span<const std::map<std::string, int64_t>> sizes,
+                               const std::function<absl::Status(Graph)>& take) {
+  const absl::StatusOr<Opened> opened = DecodeFile(path);
+  if (!opened.ok()) return AsImportError(opened.status());
+  for (const std::map<std::string, int64_t>& at : sizes) {
+    ImportOptions here = options;
+    here.dims.insert(at.begin(), at.end());
+    if (!at.empty()) here.ranges.clear();
+    absl::StatusOr<Graph> graph = GraphOf(opened->decoded.model, opened->decoded.problems, here);
+    if (!graph.ok()) return AsImportError(Annotate(graph.status(), path));
+    graph->file_digest = opened->digest;
+    HONE_RETURN_IF_ERROR(take(*std::move(graph)));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Graph> ImportOnnx(const std::string& path, const ImportOptions& options) {
-  const absl::StatusOr<int> fd = OpenToRead(path);
-  if (!fd.ok()) return AsImportError(fd.status());
-  struct stat info {};
-  ::fstat(*fd, &info);
-  ModelFile bytes(*fd);
-  CopyingInputStreamAdaptor file(&bytes, kReadBytes);
-  const size_t slash = path.rfind('/');
-  const std::string folder = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
-  absl::StatusOr<Graph> graph = Import(file, info.st_size, folder, options);
-  if (bytes.error() != 0)
-    return AsImportError(absl::InternalError(absl::StrCat("cannot read ", path, ": ", std::strerror(bytes.error()))));
-  if (!graph.ok()) return AsImportError(Annotate(graph.status(), path));
-  if (graph->name.empty()) graph->name = "model";
-  graph->file_digest = bytes.Digest();
+  Graph graph;
+  const std::map<std::string, int64_t> no_sizes;
+  HONE_RETURN_IF_ERROR(ImportOnnxAtSizes(path, options, std::span(&no_sizes, 1), [&](Graph imported) {
+    graph = std::move(imported);
+    return absl::OkStatus();
+  }));
   return graph;
 }
 

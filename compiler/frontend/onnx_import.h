@@ -13,8 +13,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -25,8 +27,12 @@
 namespace hone {
 
 struct ImportOptions {
-  // Sizes of symbolic dimensions by name ("batch" -> 1); a name that the model does not have is refused.
+  // Sizes of symbolic dimensions by name ("batch" -> 1); a name that the model does not have is refused. A dimension to
+  // which the model gives no name has that of its input and place, "x.0".
   std::map<std::string, int64_t> dims;
+  // Dimensions whose sizes the caller of the compiled model chooses, by name. For ImportOnnxAtSizes: ImportOnnx refuses
+  // them.
+  std::map<std::string, SizeRange> ranges;
   // Shapes of inputs by name, for the dimensions that the model leaves open. Where neither says anything a dimension is
   // refused, except that the first one of an input is taken as 1, which Graph::notes says.
   // Those of outputs too, where the model does not say them: a shape that would follow from the data.
@@ -47,6 +53,12 @@ absl::StatusOr<Graph> ImportOnnx(const std::string& path, const ImportOptions& o
 // The same from the bytes of a model file; `folder` is where external data lies ("": external data is refused).
 absl::StatusOr<Graph> ImportOnnxBytes(std::string_view bytes, const std::string& folder,
                                       const ImportOptions& options = {});
+
+// The model at several sizes of its dimensions: hands `take` the graph of each of `sizes`, which are added to
+// options.dims, in order; its failure ends the import. The file is read once, and the graphs share its constants.
+absl::Status ImportOnnxAtSizes(const std::string& path, const ImportOptions& options,
+                               std::span<const std::map<std::string, int64_t>> sizes,
+                               const std::function<absl::Status(Graph)>& take);
 
 // Whether the status says that a model could not be imported, as opposed to a failure later on.
 bool IsImportError(const absl::Status& status);

@@ -12,19 +12,28 @@
 
 #include "absl/status/statusor.h"
 #include "compiler/array/ndarray.h"
+#include "compiler/graph/size_polynomial.h"
 #include "compiler/ir/stmt.h"
 
 namespace hone {
+
+// A dimension whose size the caller of the model chooses in each run (ir/symbolic_sizes.h).
+struct PlanSize {
+  std::string name;  // the model's: "batch"
+  SizeRange range;
+};
 
 struct PlanTensor {
   enum Kind : uint8_t { kInput, kOutput, kConstant, kIntermediate };
   std::string name;
   DType dtype;
-  std::vector<int64_t> shape;           // static; empty for a scalar
+  std::vector<int64_t> shape;           // empty for a scalar; where sizes are symbolic, the greatest
   Kind kind = kIntermediate;            // what it is to the outside; an output is never a view
   std::shared_ptr<const NdArray> data;  // of constants alone
   std::string element;                  // of an input or output: GraphValue::element
   int alias_of = -1;                    // a view: same bytes as that tensor under another shape; never a view itself
+  // Of a plan with symbolic sizes: the dimensions over them. A constant of which smaller sizes use a part has none.
+  std::vector<SizePolynomial> extents = {};
 };
 
 struct PlanStep {
@@ -33,11 +42,12 @@ struct PlanStep {
 };
 
 struct PlanTask {
-  PrimFunc func;      // unscheduled
-  std::string name;   // for people, unique in the plan: "conv2d_3x3_s2_112x112x64_add_relu"
-  double weight = 0;  // how many steps run it
-  double flop = 0;    // of one run: a multiply-add is 2
-  double bytes = 0;   // of one run: every param read or written once
+  PrimFunc func;                // unscheduled
+  std::string name;             // for people, unique in the plan: "conv2d_3x3_s2_112x112x64_add_relu"
+  double weight = 0;            // how many steps run it
+  double flop = 0;              // of one run: a multiply-add is 2
+  double bytes = 0;             // of one run: every param read or written once
+  std::vector<int> sizes = {};  // of Plan::sizes: the values of func.dims. Flop and bytes are at the greatest
 };
 
 struct Plan {
@@ -46,6 +56,7 @@ struct Plan {
   std::vector<PlanStep> steps;  // in an order in which they may run
   std::vector<PlanTask> tasks;
   std::vector<int> inputs, outputs;  // tensors, in the model's order
+  std::vector<PlanSize> sizes = {};  // symbolic ones
 };
 
 }  // namespace hone

@@ -52,34 +52,61 @@ int PreparedIndex(const KernelSet& set, int param) {
   return -1;
 }
 
-absl::Status CheckKernelsFit(const Plan& plan, std::span<const PackagedKernel> kernels) {
-  if (kernels.size() != plan.tasks.size()) {
+absl::Status CheckKernelFits(const Plan& plan, const PlanStep& step, const KernelSet& set) {
+  if (set.params.size() != step.tensors.size()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("the plan has ", plan.tasks.size(), " tasks, but ", kernels.size(), " kernels came"));
+        absl::StrCat("its kernel takes ", set.params.size(), " tensors, the plan has ", step.tensors.size()));
   }
-  for (size_t s = 0; s < plan.steps.size(); ++s) {
-    const PlanStep& step = plan.steps[s];
-    const KernelSet& set = kernels[step.task].kernel.set;
-    const std::string where = absl::StrCat("step ", s, ", task `", plan.tasks[step.task].name, "`: ");
-    if (set.params.size() != step.tensors.size()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(where, "its kernel takes ", set.params.size(), " tensors, the plan has ", step.tensors.size()));
+  if (set.sizes.size() != plan.tasks[step.task].sizes.size()) {
+    return absl::InvalidArgumentError(absl::StrCat("its kernel takes ", set.sizes.size(), " sizes, the task has ",
+                                                   plan.tasks[step.task].sizes.size()));
+  }
+  for (size_t i = 0; i < step.tensors.size(); ++i) {
+    const PlanTensor& tensor = plan.tensors[step.tensors[i]];
+    if (set.params[i].bytes != BytesOf(tensor)) {
+      return absl::InvalidArgumentError(absl::StrCat("its kernel takes ", set.params[i].bytes, " bytes at param ", i,
+                                                     ", tensor `", tensor.name, "` has ", BytesOf(tensor)));
     }
-    for (size_t i = 0; i < step.tensors.size(); ++i) {
-      const PlanTensor& tensor = plan.tensors[step.tensors[i]];
-      if (set.params[i].bytes != BytesOf(tensor)) {
-        return absl::InvalidArgumentError(absl::StrCat(where, "its kernel takes ", set.params[i].bytes,
-                                                       " bytes at param ", i, ", tensor `", tensor.name, "` has ",
-                                                       BytesOf(tensor)));
-      }
-      const bool constant = plan.tensors[RootOf(plan, step.tensors[i])].kind == PlanTensor::kConstant;
-      if (PreparedIndex(set, static_cast<int>(i)) >= 0 && !constant) {
-        return absl::InvalidArgumentError(absl::StrCat(where, "its kernel packs param ", i, " beforehand, but tensor `",
-                                                       tensor.name, "` is no constant"));
-      }
+    const bool constant = plan.tensors[RootOf(plan, step.tensors[i])].kind == PlanTensor::kConstant;
+    if (PreparedIndex(set, static_cast<int>(i)) >= 0 && !constant) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("its kernel packs param ", i, " beforehand, but tensor `", tensor.name, "` is no constant"));
     }
   }
   return absl::OkStatus();
+}
+
+// The kernels of each task: its own, then those for some sizes.
+std::vector<std::vector<int>> KernelsOfTasks(const Plan& plan, std::span<const PackagedKernel> kernels) {
+  std::vector<std::vector<int>> of(plan.tasks.size());
+  for (size_t k = 0; k < kernels.size(); ++k) {
+    of[kernels[k].only_for ? static_cast<size_t>(kernels[k].only_for->task) : k].push_back(static_cast<int>(k));
+  }
+  return of;
+}
+
+absl::Status CheckKernelsFit(const Plan& plan, std::span<const PackagedKernel> kernels) {
+  const auto own = static_cast<size_t>(
+      std::ranges::count_if(kernels, [](const PackagedKernel& k) { return !k.only_for.has_value(); }));
+  if (own != plan.tasks.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the plan has ", plan.tasks.size(), " tasks, but ", own, " kernels came"));
+  }
+  const std::vector<std::vector<int>> of = KernelsOfTasks(plan, kernels);
+  for (size_t s = 0; s < plan.steps.size(); ++s) {
+    const PlanStep& step = plan.steps[s];
+    for (const int k : of[step.task]) {
+      HONE_RETURN_IF_ERROR(Annotate(CheckKernelFits(plan, step, kernels[k].kernel.set),
+                                    absl::StrCat("step ", s, ", task `", plan.tasks[step.task].name, "`")));
+    }
+  }
+  return absl::OkStatus();
+}
+
+BundleExtent ExtentOf(const SizePolynomial& polynomial) {
+  BundleExtent extent;
+  for (const SizePolynomial::Term& term : polynomial.terms) extent.terms.push_back({term.factor, term.sizes});
+  return extent;
 }
 
 // Builds the execution plan; tensors of the graph are made as they are met.
@@ -87,10 +114,15 @@ class GraphBuilder {
  public:
   // Constants go into the member of `archive` begun last.
   GraphBuilder(const Plan& plan, std::span<const PackagedKernel> kernels, int64_t alignment, ArchiveWriter& archive)
-      : plan_(plan), kernels_(kernels), alignment_(alignment), constants_(archive, alignment) {}
+      : plan_(plan),
+        kernels_(kernels),
+        kernels_of_(KernelsOfTasks(plan, kernels)),
+        alignment_(alignment),
+        constants_(archive, alignment) {}
 
   absl::StatusOr<BundleGraph> Build(const BundleOptions& options) {
     HONE_RETURN_IF_ERROR(Pack(options));
+    for (const PlanSize& size : plan_.sizes) graph_.sizes.push_back({size.name, size.range.min, size.range.max});
     AddPorts();
     AddKernels();
     for (size_t s = 0; s < plan_.steps.size(); ++s) HONE_RETURN_IF_ERROR(AddStep(static_cast<int>(s)));
@@ -101,7 +133,7 @@ class GraphBuilder {
 
  private:
   static constexpr int kForEver = std::numeric_limits<int>::max();
-  using PackedKey = std::tuple<int, int, int>;  // plan root, task, prepared
+  using PackedKey = std::tuple<int, int, int>;  // plan root, kernel, prepared
 
   // A tensor in the arena, alive from step `first` to step `last`.
   int NewArenaTensor(const std::string& name, int64_t bytes, int first, int last) {
@@ -121,7 +153,9 @@ class GraphBuilder {
   }
 
   BundlePort PortOf(const PlanTensor& tensor, int index) {
-    return {tensor.name, tensor.element.empty() ? ToText(tensor.dtype) : tensor.element, tensor.shape, index};
+    BundlePort port{tensor.name, tensor.element.empty() ? ToText(tensor.dtype) : tensor.element, tensor.shape, index};
+    for (const SizePolynomial& extent : tensor.extents) port.extents.push_back(ExtentOf(extent));
+    return port;
   }
 
   void AddPorts() {
@@ -151,8 +185,10 @@ class GraphBuilder {
   void AddKernels() {
     for (size_t i = 0; i < kernels_.size(); ++i) {
       const KernelSet& set = kernels_[i].kernel.set;
+      const PlanTask& task = plan_.tasks[kernels_[i].only_for ? static_cast<size_t>(kernels_[i].only_for->task) : i];
       BundleKernel kernel;
-      kernel.name = plan_.tasks[i].name;
+      kernel.name = task.name;
+      kernel.sizes = task.sizes;
       kernel.symbol = set.symbol;
       for (size_t p = 0; p < set.params.size(); ++p) kernel.tensor_bytes.push_back(BytesAt(set, static_cast<int>(p)));
       kernel.scratch_bytes = set.scratch_bytes;
@@ -178,15 +214,17 @@ class GraphBuilder {
     std::vector<ConstantToPack> wanted;
     std::vector<PackedKey> keys;
     for (const PlanStep& step : plan_.steps) {
-      for (size_t i = 0; i < step.tensors.size(); ++i) {
-        const int prepared = PreparedIndex(kernels_[step.task].kernel.set, static_cast<int>(i));
-        if (prepared < 0) continue;
-        const int root = RootOf(plan_, step.tensors[i]);
-        const PackedKey key(root, step.task, prepared);
-        if (!packed_constant_.emplace(key, -1).second) continue;
-        HONE_ASSIGN_OR_RETURN(const std::span<const char> bytes, DataOf(root));
-        wanted.push_back({step.task, prepared, bytes});
-        keys.push_back(key);
+      for (const int k : kernels_of_[step.task]) {
+        for (size_t i = 0; i < step.tensors.size(); ++i) {
+          const int prepared = PreparedIndex(kernels_[k].kernel.set, static_cast<int>(i));
+          if (prepared < 0) continue;
+          const int root = RootOf(plan_, step.tensors[i]);
+          const PackedKey key(root, k, prepared);
+          if (!packed_constant_.emplace(key, -1).second) continue;
+          HONE_ASSIGN_OR_RETURN(const std::span<const char> bytes, DataOf(root));
+          wanted.push_back({k, prepared, bytes});
+          keys.push_back(key);
+        }
       }
     }
     return PackConstants(kernels_, wanted, options, [&](size_t i, std::string_view packed) -> absl::Status {
@@ -205,29 +243,44 @@ class GraphBuilder {
   }
 
   absl::Status AddStep(int s) {
+    const int task = plan_.steps[s].task;
+    BundleStep out;
+    for (const int k : kernels_of_[task]) {
+      HONE_ASSIGN_OR_RETURN(std::vector<int> tensors, TensorsOf(s, k));
+      if (!kernels_[k].only_for.has_value()) {
+        out.kernel = k;
+        out.tensors = std::move(tensors);
+      } else {
+        out.cases.push_back({kernels_[k].only_for->most, k, std::move(tensors)});
+      }
+    }
+    graph_.steps.push_back(std::move(out));
+    return absl::OkStatus();
+  }
+
+  // The tensors of a step that runs by this kernel.
+  absl::StatusOr<std::vector<int>> TensorsOf(int s, int kernel) {
     const PlanStep& step = plan_.steps[s];
-    const KernelSet& set = kernels_[step.task].kernel.set;
-    BundleStep out{step.task, {}};
+    std::vector<int> tensors;
     for (size_t i = 0; i < step.tensors.size(); ++i) {
       const int root = RootOf(plan_, step.tensors[i]);
       const PlanTensor& tensor = plan_.tensors[root];
-      const int prepared = PreparedIndex(set, static_cast<int>(i));
+      const int prepared = PreparedIndex(kernels_[kernel].kernel.set, static_cast<int>(i));
       if (prepared >= 0) {
-        out.tensors.push_back(packed_constant_.at({root, step.task, prepared}));
+        tensors.push_back(packed_constant_.at({root, kernel, prepared}));
       } else if (tensor.kind == PlanTensor::kConstant) {
         HONE_ASSIGN_OR_RETURN(const int constant, Constant(root));
-        out.tensors.push_back(constant);
+        tensors.push_back(constant);
       } else {
         const auto [at, is_new] = arena_tensor_.try_emplace(root, 0);
         if (is_new) at->second = NewArenaTensor(tensor.name, BytesOf(tensor), s, s);
         TensorLife& life = lives_[at->second];
         life.first = std::min(life.first, s);
         life.last = std::max(life.last, s);
-        out.tensors.push_back(at->second);
+        tensors.push_back(at->second);
       }
     }
-    graph_.steps.push_back(std::move(out));
-    return absl::OkStatus();
+    return tensors;
   }
 
   absl::Status AddCopies() {
@@ -259,7 +312,8 @@ class GraphBuilder {
 
   const Plan& plan_;
   std::span<const PackagedKernel> kernels_;
-  const int64_t alignment_;  // of tensors
+  const std::vector<std::vector<int>> kernels_of_;  // of each task of the plan
+  const int64_t alignment_;                         // of tensors
   BundleGraph graph_;
   ConstantPool constants_;
   std::vector<TensorLife> lives_;    // of graph_.tensors; constants have none
@@ -273,16 +327,19 @@ class GraphBuilder {
 std::string Manifest(const Plan& plan, std::span<const PackagedKernel> kernels, const BundleGraph& graph,
                      int64_t params_bytes, const BundleOptions& options) {
   using Json = nlohmann::ordered_json;
-  const auto ports = [](const std::vector<BundlePort>& list) {
+  const auto ports = [&](const std::vector<BundlePort>& list) {
     Json items = Json::array();
-    for (const BundlePort& port : list)
-      items.push_back({{"name", port.name}, {"dtype", port.dtype}, {"shape", port.shape}});
+    for (const BundlePort& port : list) {
+      Json item = {{"name", port.name}, {"dtype", port.dtype}, {"shape", port.shape}};
+      if (!port.extents.empty()) item["symbolic_shape"] = ToText(port.extents, graph.sizes);
+      items.push_back(std::move(item));
+    }
     return items;
   };
   Json items = Json::array();
   for (size_t i = 0; i < kernels.size(); ++i) {
     const PackagedKernel& kernel = kernels[i];
-    const PlanTask& task = plan.tasks[i];
+    const PlanTask& task = plan.tasks[kernel.only_for ? static_cast<size_t>(kernel.only_for->task) : i];
     const std::string digest =
         kernel.provenance.object_digest.empty() ? ToHex(Sha256(kernel.kernel.object)) : kernel.provenance.object_digest;
     Json item = {{"name", task.name},
@@ -295,21 +352,24 @@ std::string Manifest(const Plan& plan, std::span<const PackagedKernel> kernels, 
                  {"object_digest", digest},
                  {"program_hash", absl::StrFormat("%016x", kernel.kernel.program_hash)}};
     if (kernel.provenance.measured_us > 0) item["measured_us"] = kernel.provenance.measured_us;
+    if (kernel.only_for.has_value()) item["sizes_up_to"] = kernel.only_for->most;
     items.push_back(std::move(item));
   }
-  const Json manifest = {{"format", 1},
-                         {"model", plan.model_name},
-                         {"target", graph.target},
-                         {"device_class", options.gpu ? DeviceClass(*options.gpu) : DeviceClass(options.target)},
-                         {"features", graph.features},
-                         {"numeric", std::string(ToText(options.numeric))},
-                         {"threads", options.threads},
-                         {"generator", options.gpu ? DeviceGeneratorFingerprint() : GeneratorFingerprint()},
-                         {"inputs", ports(graph.inputs)},
-                         {"outputs", ports(graph.outputs)},
-                         {"arena_bytes", graph.arena_bytes},
-                         {"params_bytes", params_bytes},
-                         {"kernels", std::move(items)}};
+  Json manifest = {{"format", 1},
+                   {"model", plan.model_name},
+                   {"target", graph.target},
+                   {"device_class", options.gpu ? DeviceClass(*options.gpu) : DeviceClass(options.target)},
+                   {"features", graph.features},
+                   {"numeric", std::string(ToText(options.numeric))},
+                   {"threads", options.threads},
+                   {"generator", options.gpu ? DeviceGeneratorFingerprint() : GeneratorFingerprint()},
+                   {"inputs", ports(graph.inputs)},
+                   {"outputs", ports(graph.outputs)},
+                   {"arena_bytes", graph.arena_bytes},
+                   {"params_bytes", params_bytes},
+                   {"kernels", std::move(items)}};
+  for (const BundleSize& size : graph.sizes)
+    manifest["sizes"].push_back({{"name", size.name}, {"min", size.min}, {"max", size.max}});
   // Names come from models and may not be UTF-8; a manifest is.
   return manifest.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }

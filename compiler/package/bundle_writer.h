@@ -28,12 +28,19 @@ struct Provenance {
   std::string object_digest;  // SHA-256 of the object, hex; filled in when empty
 };
 
+// Of a plan with symbolic sizes: at which a task runs by a kernel other than its own.
+struct KernelCase {
+  int task = 0;
+  std::vector<int64_t> most;  // of each size of the plan
+};
+
 struct PackagedKernel {
   CompiledKernel kernel;
   Provenance provenance;
   // The program the kernel was made from. Needed only for a target whose code this machine cannot run: its constants
   // are then packed by code made for this machine.
   std::optional<ScheduledProgram> program;
+  std::optional<KernelCase> only_for = {};
 };
 
 // One call of a prepare kernel: what packs a constant.
@@ -56,7 +63,8 @@ struct BundleOptions {
   std::string digest;      // SHA-256 that the file must have; "": any
 };
 
-// Writes the bundle: one kernel for each task of the plan, in its order. Links the objects (those for a device stay
+// Writes the bundle: one kernel for each task of the plan, in its order, then those that are only for some sizes, of
+// which the first that fits counts. Links the objects (those for a device stay
 // sources), has constant operands
 // packed by `options.run_prepare` (equal results are stored once), places every intermediate. No code of a kernel runs
 // in this process. Constants go into the file one by one, so that of their packed forms only `options.pack_threads` are

@@ -37,12 +37,15 @@ void Check(HoneStatus status) {
 struct Port {
   std::string name, dtype_name;
   DLDataType dtype;
-  std::vector<int64_t> shape;
-  int64_t bytes = 0;
+  std::vector<int64_t> shape;           // where sizes are symbolic, the greatest
+  int64_t bytes = 0;                    // of `shape`
+  std::vector<std::string> size_names;  // of each dimension, "" for one that is fixed
 };
 
 Port PortOf(const HoneTensorInfo& info) {
-  return {info.name, info.dtype_name, info.dtype, {info.shape, info.shape + info.ndim}, info.bytes};
+  return {info.name,  info.dtype_name,
+          info.dtype, {info.shape, info.shape + info.ndim},
+          info.bytes, {info.size_names, info.size_names + info.ndim}};
 }
 
 struct Module {
@@ -81,13 +84,13 @@ Memory Allocate(int64_t bytes) {
 
 bool IsAligned(const void* data) { return reinterpret_cast<uintptr_t>(data) % kAlignment == 0; }
 
-DLTensor TensorOf(const Port& port, void* data) {
+DLTensor TensorOf(const Port& port, const std::vector<int64_t>& shape, void* data) {
   DLTensor tensor{};
   tensor.data = data;
   tensor.device = {kDLCPU, 0};
-  tensor.ndim = static_cast<int>(port.shape.size());
+  tensor.ndim = static_cast<int>(shape.size());
   tensor.dtype = port.dtype;
-  tensor.shape = const_cast<int64_t*>(port.shape.data());
+  tensor.shape = const_cast<int64_t*>(shape.data());
   return tensor;
 }
 
@@ -110,20 +113,34 @@ std::string ShapeText(const Array& shape, size_t rank) {
   return text + (rank == 1 ? ",)" : ")");
 }
 
+// As the model has it: "(batch, 768)".
+std::string ShapeText(const Port& port) {
+  std::string text = "(";
+  for (size_t d = 0; d < port.shape.size(); ++d)
+    text += (d > 0 ? ", " : "") + (port.size_names[d].empty() ? std::to_string(port.shape[d]) : port.size_names[d]);
+  return text + (port.shape.size() == 1 ? ",)" : ")");
+}
+
 using Given = nb::ndarray<nb::ro, nb::device::cpu>;
 using Taken = nb::ndarray<nb::device::cpu>;
 
+template <class Array>
+std::vector<int64_t> ShapeOf(const Array& array) {
+  return {array.shape_ptr(), array.shape_ptr() + array.ndim()};
+}
+
+// Symbolic sizes aside, which the runtime checks.
 template <class Array>
 void CheckFits(const char* kind, const Port& port, const Array& array) {
   const nb::dlpack::dtype type = array.dtype();
   const bool bool_as_uint8 = port.dtype.code == kDLBool && type.code == kDLUInt && type.bits == 8;
   const bool same_type = type.code == port.dtype.code && type.bits == port.dtype.bits && type.lanes == 1;
   bool same = (same_type || bool_as_uint8) && array.ndim() == port.shape.size();
-  for (size_t d = 0; same && d < port.shape.size(); ++d) same = array.shape_ptr()[d] == port.shape[d];
+  for (size_t d = 0; same && d < port.shape.size(); ++d)
+    same = !port.size_names[d].empty() || array.shape_ptr()[d] == port.shape[d];
   if (same) return;
-  Refuse(std::string(kind) + " `" + port.name + "`: the model has " + port.dtype_name + " " +
-         ShapeText(port.shape, port.shape.size()) + ", given was " + TypeText(type) + " " +
-         ShapeText(array.shape_ptr(), array.ndim()));
+  Refuse(std::string(kind) + " `" + port.name + "`: the model has " + port.dtype_name + " " + ShapeText(port) +
+         ", given was " + TypeText(type) + " " + ShapeText(array.shape_ptr(), array.ndim()));
 }
 
 template <class Array>
@@ -154,6 +171,8 @@ struct Input {
   Given array;    // held while the model reads it
   Memory packed;  // where `array` cannot be used as it lies
   void* data = nullptr;
+  std::vector<int64_t> shape;
+  int64_t bytes = 0;
 };
 
 Input InputFrom(const Port& port, nb::handle value) {
@@ -165,16 +184,18 @@ Input InputFrom(const Port& port, nb::handle value) {
         " is not a tensor on the CPU; give a NumPy array or what has __dlpack__ (a PyTorch tensor: .detach().cpu())");
   }
   CheckFits("input", port, input.array);
+  input.shape = ShapeOf(input.array);
+  input.bytes = static_cast<int64_t>(input.array.nbytes());
   const char* data = static_cast<const char*>(input.array.data());
   if (IsContiguous(input.array) && IsAligned(data)) {
     input.data = const_cast<char*>(data);  // an input is only read
     return input;
   }
-  input.packed = Allocate(port.bytes);
+  input.packed = Allocate(input.bytes);
   input.data = input.packed.get();
   if (IsContiguous(input.array)) {
-    std::memcpy(input.data, data, static_cast<size_t>(port.bytes));
-  } else if (port.bytes > 0) {
+    std::memcpy(input.data, data, static_cast<size_t>(input.bytes));
+  } else if (input.bytes > 0) {
     char* to = static_cast<char*>(input.data);
     Pack(input.array, 0, data, &to);
   }
@@ -184,10 +205,10 @@ Input InputFrom(const Port& port, nb::handle value) {
 nb::dlpack::dtype TypeOf(const Port& port) { return {port.dtype.code, port.dtype.bits, port.dtype.lanes}; }
 
 // An array that owns `memory`: NumPy's, or for a type that NumPy lacks one that others take over by DLPack.
-nb::object ArrayOver(const Port& port, Memory memory) {
+nb::object ArrayOver(const Port& port, const std::vector<int64_t>& extents, Memory memory) {
   void* data = memory.get();
   const nb::capsule owner(memory.release(), [](void* p) noexcept { std::free(p); });
-  const std::vector<size_t> shape(port.shape.begin(), port.shape.end());
+  const std::vector<size_t> shape(extents.begin(), extents.end());
   if (port.dtype.code == kDLBfloat) {
     return nb::cast(nb::ndarray<nb::array_api>(data, shape.size(), shape.data(), owner, nullptr, TypeOf(port)));
   }
@@ -198,6 +219,9 @@ struct Output {
   nb::object result;
   Memory memory;  // becomes `result` after the run, unless the caller gave the memory
   void* data = nullptr;
+  std::vector<int64_t> shape;
+  int64_t bytes = 0;
+  bool given = false;  // by the caller
 };
 
 Output OutputInto(const Port& port, nb::object given) {
@@ -214,6 +238,9 @@ Output OutputInto(const Port& port, nb::object given) {
            "`: memory to write into must be contiguous and 64-byte aligned; hone.empty makes such");
   }
   output.data = array.data();
+  output.shape = ShapeOf(array);
+  output.bytes = static_cast<int64_t>(array.nbytes());
+  output.given = true;
   output.result = std::move(given);
   return output;
 }
@@ -248,7 +275,7 @@ class Session {
     nb::dict results;
     for (size_t i = 0; i < outputs.size(); ++i) {
       const Port& port = module_->outputs[i];
-      if (outputs[i].memory != nullptr) outputs[i].result = ArrayOver(port, std::move(outputs[i].memory));
+      if (!outputs[i].given) outputs[i].result = ArrayOver(port, outputs[i].shape, std::move(outputs[i].memory));
       results[port.name.c_str()] = outputs[i].result;
     }
     return results;
@@ -321,11 +348,9 @@ class Session {
     for (const Port& port : module_->outputs) {
       if (into.contains(port.name.c_str())) {
         outputs.push_back(OutputInto(port, into[port.name.c_str()]));
-        continue;
+      } else {
+        outputs.emplace_back();  // of a shape that is known once the inputs are bound
       }
-      outputs.emplace_back();
-      outputs.back().memory = Allocate(port.bytes);
-      outputs.back().data = outputs.back().memory.get();
     }
     for (const auto& [name, value] : into) {
       const std::string text = nb::cast<std::string>(nb::str(name));
@@ -344,28 +369,39 @@ class Session {
     };
     for (size_t o = 0; o < outputs.size(); ++o) {
       const Port& output = module_->outputs[o];
-      if (outputs[o].memory != nullptr) continue;
+      if (!outputs[o].given) continue;
       for (size_t i = 0; i < inputs.size(); ++i) {
-        const Port& input = module_->inputs[i];
-        if (overlap(outputs[o].data, output.bytes, inputs[i].data, input.bytes)) {
-          Refuse("output `" + output.name + "` overlaps input `" + input.name + "`");
+        if (overlap(outputs[o].data, outputs[o].bytes, inputs[i].data, inputs[i].bytes)) {
+          Refuse("output `" + output.name + "` overlaps input `" + module_->inputs[i].name + "`");
         }
       }
       for (size_t other = 0; other < outputs.size(); ++other) {
-        if (other != o && overlap(outputs[o].data, output.bytes, outputs[other].data, module_->outputs[other].bytes)) {
+        if (other != o && outputs[other].given &&
+            overlap(outputs[o].data, outputs[o].bytes, outputs[other].data, outputs[other].bytes)) {
           Refuse("output `" + output.name + "` overlaps output `" + module_->outputs[other].name + "`");
         }
       }
     }
   }
 
-  void Bind(const std::vector<Input>& inputs, const std::vector<Output>& outputs) {
+  // Makes the memory of the outputs that the caller gave none for.
+  void Bind(const std::vector<Input>& inputs, std::vector<Output>& outputs) {
     for (size_t i = 0; i < inputs.size(); ++i) {
-      const DLTensor tensor = TensorOf(module_->inputs[i], inputs[i].data);
+      const DLTensor tensor = TensorOf(module_->inputs[i], inputs[i].shape, inputs[i].data);
       Check(hone_instance_bind_input(instance_, module_->inputs[i].name.c_str(), &tensor));
     }
     for (size_t i = 0; i < outputs.size(); ++i) {
-      const DLTensor tensor = TensorOf(module_->outputs[i], outputs[i].data);
+      Output& output = outputs[i];
+      if (!output.given) {
+        HoneTensorInfo info{};
+        info.struct_size = sizeof(info);
+        Check(hone_instance_output(instance_, static_cast<int32_t>(i), &info));
+        output.shape.assign(info.shape, info.shape + info.ndim);
+        output.bytes = info.bytes;
+        output.memory = Allocate(output.bytes);
+        output.data = output.memory.get();
+      }
+      const DLTensor tensor = TensorOf(module_->outputs[i], output.shape, output.data);
       Check(hone_instance_bind_output(instance_, module_->outputs[i].name.c_str(), &tensor));
     }
   }
@@ -385,7 +421,8 @@ class Session {
 nb::list Describe(const std::vector<Port>& ports) {
   nb::list rows;
   for (const Port& port : ports) {
-    rows.append(nb::make_tuple(port.name, port.dtype_name, nb::tuple(nb::cast(port.shape))));
+    rows.append(nb::make_tuple(port.name, port.dtype_name, nb::tuple(nb::cast(port.shape)),
+                               nb::tuple(nb::cast(port.size_names))));
   }
   return rows;
 }
@@ -421,7 +458,7 @@ NB_MODULE(_runtime, m) {
         const Port& port = FindPort(self, name);
         Memory memory = Allocate(port.bytes);
         std::memset(memory.get(), 0, static_cast<size_t>(port.bytes));
-        return ArrayOver(port, std::move(memory));
+        return ArrayOver(port, port.shape, std::move(memory));
       });
   nb::class_<Session>(m, "Session")
       .def("threads", &Session::threads)

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "deploy/runtime/archive.h"
@@ -30,6 +31,20 @@ std::vector<std::string_view> NumberedMembers(const std::vector<ArchiveMember>& 
     if (member == nullptr) return found;
     found.push_back(member->bytes);
   }
+}
+
+PortSizes SizesOf(const BundlePort& port, const std::vector<BundleSize>& sizes) {
+  PortSizes result{.least = port.shape, .texts = std::vector<std::string>(port.shape.size())};
+  std::vector<int64_t> least;
+  for (const BundleSize& size : sizes) least.push_back(size.min);
+  for (size_t d = 0; d < port.extents.size(); ++d) {
+    const BundleExtent& extent = port.extents[d];
+    result.least[d] = extent.At(least);
+    const bool symbolic = std::ranges::any_of(extent.terms, [](const auto& term) { return !term.sizes.empty(); });
+    if (symbolic) result.texts[d] = ToText(extent, sizes);
+  }
+  for (const std::string& text : result.texts) result.names.push_back(text.c_str());
+  return result;
 }
 
 }  // namespace
@@ -95,6 +110,10 @@ RuntimeError Bundle::Init(std::string_view file, std::string_view public_key) {
                                                  static_cast<int>(of_device ? sources_.size() : images_.size()));
   if (!parsed.ok()) return parsed.error();
   graph_ = *std::move(parsed);
+  for (const auto* ports : {&graph_.inputs, &graph_.outputs}) {
+    for (const BundlePort& port : *ports)
+      port_sizes_.emplace(&port, PortSizes()).first->second = SizesOf(port, graph_.sizes);
+  }
   if (of_device == graph_.device.empty() && !graph_.kernels.empty()) {
     return {RuntimeCode::kCorrupt, of_device ? "has sources of kernels, but names no device in graph.json"
                                              : "names a device in graph.json, but has no sources of kernels"};

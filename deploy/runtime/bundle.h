@@ -31,10 +31,23 @@
 //     "launches": [ {"kernel": .., "grid": [X, Y, Z], "block": [X, Y, Z], "arguments": [I ..]} ]
 //
 // The launches of a step run in order. An argument counts the step's tensors, then the kernel's areas of scratch.
-// Shape variables and streams will be further fields and a higher version.
+//
+// Version 3, of a bundle with symbolic sizes (for the host alone), has further fields:
+//
+//   "sizes": [ {"name": .., "min": N, "max": N} ]
+//   and of an input or output   "extents": [ [[F, S ..] ..] .. ]    its dimensions: sums of a factor times sizes;
+//   "shape"
+//                               is the greatest. Where an input's is a size by itself, its shape gives the size
+//   and of a kernel             "sizes": [S ..]                     what it takes in HoneCall::dims
+//   and of a step               "cases": [ {"most": [N ..], "kernel": I, "tensors": [I ..]} ]
+//
+// Tensors have room for the greatest sizes; their rows are as long as those of the run. A step runs as the first of its
+// cases says that the sizes do not exceed, else with its own kernel.
+// Streams will be further fields and a higher version.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -45,10 +58,11 @@
 #include "deploy/runtime/error.h"
 #include "deploy/runtime/image.h"
 #include "deploy/runtime/kernel_set.h"
+#include "deploy/runtime/sizes.h"
 
 namespace hone {
 
-inline constexpr int64_t kGraphVersion = 2;
+inline constexpr int64_t kGraphVersion = 3;
 inline constexpr int64_t kDeviceAlignment = Device::kPartAlignment;
 
 struct BundleTensor {
@@ -62,8 +76,9 @@ struct BundleTensor {
 struct BundlePort {  // an input or output of the model
   std::string name;
   std::string dtype;
-  std::vector<int64_t> shape;
+  std::vector<int64_t> shape;  // the greatest
   int tensor = 0;
+  std::vector<BundleExtent> extents = {};  // of each dimension; none where no size is symbolic
 };
 
 struct BundleKernel {
@@ -77,11 +92,20 @@ struct BundleKernel {
   double recorded_us = 0;
   std::vector<ScratchArea> scratch;  // of a device
   std::vector<KernelLaunch> launches;
+  std::vector<int> sizes = {};  // of the bundle's: HoneCall::dims
+};
+
+// How a step runs where no size of the bundle exceeds `most`.
+struct BundleCase {
+  std::vector<int64_t> most;
+  int kernel = 0;
+  std::vector<int> tensors;
 };
 
 struct BundleStep {
   int kernel = 0;
   std::vector<int> tensors;
+  std::vector<BundleCase> cases = {};  // the first that fits counts
 };
 
 struct BundleCopy {
@@ -98,6 +122,7 @@ struct BundleGraph {
   std::vector<BundleKernel> kernels;
   std::vector<BundleStep> steps;
   std::vector<BundleCopy> copies;
+  std::vector<BundleSize> sizes = {};  // symbolic ones
 };
 
 // graph.json. ParseGraph checks every index, offset and size against each other, and `params_bytes` and `images`: how
@@ -107,6 +132,13 @@ RuntimeResult<BundleGraph> ParseGraph(std::string_view json, int64_t params_byte
 
 // Bytes of one element, a bool takes one; 0 when the text is not the name of a type.
 int64_t DTypeBytes(std::string_view dtype);
+
+// What the C interface says of the sizes of an input or output, in the form in which it does.
+struct PortSizes {
+  std::vector<int64_t> least;
+  std::vector<std::string> texts;       // "" for a dimension without symbolic sizes
+  std::vector<const char*> names = {};  // `texts`
+};
 
 // A loaded bundle: immutable, used by any number of threads.
 class Bundle {
@@ -126,6 +158,8 @@ class Bundle {
   const char* params() const { return params_.data(); }
   HoneKernelFn kernel(int i) const { return functions_[i]; }  // where graph().device is ""
   const std::vector<std::string>& sources() const { return sources_; }
+  // `port`: one of the graph's.
+  const PortSizes& sizes_of(const BundlePort& port) const { return port_sizes_.at(&port); }
 
  private:
   Bundle() = default;
@@ -137,6 +171,7 @@ class Bundle {
   std::vector<Image> images_;
   std::vector<std::string> sources_;
   std::vector<HoneKernelFn> functions_;
+  std::map<const BundlePort*, PortSizes> port_sizes_;
 };
 
 }  // namespace hone

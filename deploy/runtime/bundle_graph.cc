@@ -33,9 +33,21 @@ std::string Numbers(const List& numbers) {
 }
 constexpr const char* kLines = ",\n  ";
 
+std::string SizeToJson(const BundleSize& size) {
+  return "{\"name\":" + JsonQuote(size.name) + ",\"min\":" + std::to_string(size.min) +
+         ",\"max\":" + std::to_string(size.max) + "}";
+}
+std::string ExtentToJson(const BundleExtent& extent) {
+  return ListOf(extent.terms, [](const BundleExtent::Term& term) {
+    std::vector<int64_t> numbers = {term.factor};
+    numbers.insert(numbers.end(), term.sizes.begin(), term.sizes.end());
+    return Numbers(numbers);
+  });
+}
 std::string PortToJson(const BundlePort& port) {
   return "{\"name\":" + JsonQuote(port.name) + ",\"dtype\":" + JsonQuote(port.dtype) +
-         ",\"shape\":" + Numbers(port.shape) + ",\"tensor\":" + std::to_string(port.tensor) + "}";
+         ",\"shape\":" + Numbers(port.shape) + ",\"tensor\":" + std::to_string(port.tensor) +
+         (port.extents.empty() ? "" : ",\"extents\":" + ListOf(port.extents, ExtentToJson)) + "}";
 }
 std::string TensorToJson(const BundleTensor& tensor) {
   return "{\"name\":" + JsonQuote(tensor.name) +
@@ -57,8 +69,19 @@ std::string KernelToJson(const BundleKernel& kernel) {
          ",\"symbol\":" + JsonQuote(kernel.symbol) + ",\"tensor_bytes\":" + Numbers(kernel.tensor_bytes) +
          ",\"scratch_bytes\":" + std::to_string(kernel.scratch_bytes) +
          ",\"thread_scratch_bytes\":" + std::to_string(kernel.thread_scratch_bytes) +
-         ",\"record\":" + JsonQuote(kernel.record) + ",\"recorded_us\":" + Number(kernel.recorded_us) + of_device + "}";
+         ",\"record\":" + JsonQuote(kernel.record) + ",\"recorded_us\":" + Number(kernel.recorded_us) + of_device +
+         (kernel.sizes.empty() ? "" : ",\"sizes\":" + Numbers(kernel.sizes)) + "}";
 }
+std::string CaseToJson(const BundleCase& c) {
+  return "{\"most\":" + Numbers(c.most) + ",\"kernel\":" + std::to_string(c.kernel) +
+         ",\"tensors\":" + Numbers(c.tensors) + "}";
+}
+std::string StepToJson(const BundleStep& step) {
+  return "{\"kernel\":" + std::to_string(step.kernel) + ",\"tensors\":" + Numbers(step.tensors) +
+         (step.cases.empty() ? "" : ",\"cases\":" + ListOf(step.cases, CaseToJson)) + "}";
+}
+// The lowest that says it all: older runtimes read what they can run.
+int64_t VersionOf(const BundleGraph& graph) { return !graph.sizes.empty() ? 3 : graph.device.empty() ? 1 : 2; }
 
 // ---- reading ----
 
@@ -159,6 +182,50 @@ void ReadTensors(const Json& root, int64_t params_bytes, GraphReader& reader, Bu
   }
 }
 
+void ReadSizes(const Json& root, GraphReader& reader, BundleGraph* graph) {
+  for (const Json& item : reader.List(root, "sizes")) {
+    reader.At(PlaceOf("sizes", graph->sizes.size()));
+    BundleSize size;
+    size.name = reader.Text(item, "name");
+    size.min = reader.Integer(item, "min", 1, kMaxInt);
+    size.max = reader.Integer(item, "max", size.min, kMaxInt);
+    if (reader.failed()) return;
+    graph->sizes.push_back(std::move(size));
+  }
+  if (!graph->sizes.empty() && !graph->device.empty()) reader.Fail("bundles for devices have no symbolic sizes");
+}
+
+// The extents of a port, which at the greatest sizes are its shape.
+void ReadPortExtents(const Json& item, const BundleGraph& graph, GraphReader& reader, BundlePort* port) {
+  constexpr size_t kMostFactors = 8;
+  const int64_t last = static_cast<int64_t>(graph.sizes.size()) - 1;
+  for (const Json& dimension : reader.List(item, "extents")) {
+    BundleExtent extent;
+    if (dimension.array() == nullptr) return reader.Fail("extents holds what is no list");
+    for (const Json& term : *dimension.array()) {
+      const Json::Array* numbers = term.array();
+      if (numbers == nullptr || numbers->empty() || numbers->size() > kMostFactors)
+        return reader.Fail("a term of extents is no list of a factor and sizes");
+      BundleExtent::Term read;
+      for (const Json& number : *numbers) {
+        const bool factor = &number == &numbers->front();
+        if (number.integer() == nullptr || *number.integer() < (factor ? -kMaxInt : 0) ||
+            *number.integer() > (factor ? kMaxInt : last))
+          return reader.Fail("a term of extents has a number out of range");
+        if (factor) read.factor = *number.integer();
+        else read.sizes.push_back(static_cast<int>(*number.integer()));
+      }
+      extent.terms.push_back(std::move(read));
+    }
+    port->extents.push_back(std::move(extent));
+  }
+  std::vector<int64_t> greatest;
+  for (const BundleSize& size : graph.sizes) greatest.push_back(size.max);
+  bool same = port->extents.size() == port->shape.size();
+  for (size_t d = 0; same && d < port->shape.size(); ++d) same = port->extents[d].At(greatest) == port->shape[d];
+  if (!same) reader.Fail("extents are not its shape at the greatest sizes");
+}
+
 void ReadPorts(const Json& root, const char* key, const BundleGraph& graph, GraphReader& reader,
                std::vector<BundlePort>* ports) {
   std::set<std::string> names;
@@ -169,6 +236,7 @@ void ReadPorts(const Json& root, const char* key, const BundleGraph& graph, Grap
     port.dtype = reader.Text(item, "dtype");
     port.shape = reader.Integers<int64_t>(item, "shape", 0, kMaxBytes);
     port.tensor = reader.Index(item, "tensor", graph.tensors.size());
+    if (!graph.sizes.empty() && item.Find("extents") != nullptr) ReadPortExtents(item, graph, reader, &port);
     if (reader.failed()) return;
     const BundleTensor& tensor = graph.tensors[port.tensor];
     if (!names.insert(port.name).second) reader.Fail("the name `" + port.name + "` occurs twice");
@@ -176,6 +244,16 @@ void ReadPorts(const Json& root, const char* key, const BundleGraph& graph, Grap
     if (BytesOf(port.dtype, port.shape) != tensor.bytes) reader.Fail("type and shape do not give its tensor's size");
     if (reader.failed()) return;
     ports->push_back(std::move(port));
+  }
+}
+
+// Every size is a dimension of an input, by itself.
+void CheckSizesAreGiven(const BundleGraph& graph, GraphReader& reader) {
+  for (size_t s = 0; s < graph.sizes.size(); ++s) {
+    const bool given = std::ranges::any_of(graph.inputs, [&](const BundlePort& port) {
+      return std::ranges::any_of(port.extents, [&](const auto& e) { return e.size() == static_cast<int>(s); });
+    });
+    if (!given) reader.Fail("no input gives the size `" + graph.sizes[s].name + "`");
   }
 }
 
@@ -215,8 +293,28 @@ void ReadKernels(const Json& root, int images, GraphReader& reader, BundleGraph*
     kernel.record = reader.Text(item, "record");
     kernel.recorded_us = reader.Real(item, "recorded_us");
     if (!graph->device.empty()) ReadLaunches(item, reader, &kernel);
+    if (!graph->sizes.empty() && item.Find("sizes") != nullptr)
+      kernel.sizes = reader.Integers<int>(item, "sizes", 0, static_cast<int64_t>(graph->sizes.size()) - 1);
     if (reader.failed()) return;
     graph->kernels.push_back(std::move(kernel));
+  }
+}
+
+// The kernel and tensors of a step, or of one of its cases.
+template <class Step>
+void ReadCall(const Json& item, const BundleGraph& graph, GraphReader& reader, Step* step) {
+  step->kernel = reader.Index(item, "kernel", graph.kernels.size());
+  step->tensors = reader.Integers<int>(item, "tensors", 0, static_cast<int64_t>(graph.tensors.size()) - 1);
+  if (reader.failed()) return;
+  const BundleKernel& kernel = graph.kernels[step->kernel];
+  if (step->tensors.size() != kernel.tensor_bytes.size()) {
+    return reader.Fail(std::to_string(step->tensors.size()) + " tensors, its kernel takes " +
+                       std::to_string(kernel.tensor_bytes.size()));
+  }
+  for (size_t i = 0; i < step->tensors.size(); ++i) {
+    if (graph.tensors[step->tensors[i]].bytes != kernel.tensor_bytes[i]) {
+      return reader.Fail("tensor " + std::to_string(i) + " has another size than its kernel takes");
+    }
   }
 }
 
@@ -224,17 +322,16 @@ void ReadSteps(const Json& root, GraphReader& reader, BundleGraph* graph) {
   for (const Json& item : reader.List(root, "steps")) {
     reader.At(PlaceOf("steps", graph->steps.size()));
     BundleStep step;
-    step.kernel = reader.Index(item, "kernel", graph->kernels.size());
-    step.tensors = reader.Integers<int>(item, "tensors", 0, static_cast<int64_t>(graph->tensors.size()) - 1);
+    ReadCall(item, *graph, reader, &step);
     if (reader.failed()) return;
-    const BundleKernel& kernel = graph->kernels[step.kernel];
-    if (step.tensors.size() != kernel.tensor_bytes.size()) {
-      return reader.Fail(std::to_string(step.tensors.size()) + " tensors, its kernel takes " +
-                         std::to_string(kernel.tensor_bytes.size()));
-    }
-    for (size_t i = 0; i < step.tensors.size(); ++i) {
-      if (graph->tensors[step.tensors[i]].bytes != kernel.tensor_bytes[i]) {
-        return reader.Fail("tensor " + std::to_string(i) + " has another size than its kernel takes");
+    if (!graph->sizes.empty() && item.Find("cases") != nullptr) {
+      for (const Json& one : reader.List(item, "cases")) {
+        BundleCase read;
+        read.most = reader.Integers<int64_t>(one, "most", 1, kMaxInt);
+        if (read.most.size() != graph->sizes.size()) reader.Fail("most has not one number for each size");
+        ReadCall(one, *graph, reader, &read);
+        if (reader.failed()) return;
+        step.cases.push_back(std::move(read));
       }
     }
     graph->steps.push_back(std::move(step));
@@ -299,21 +396,17 @@ std::string ToJson(const BundleGraph& graph) {
   const auto copy_to_json = [](const BundleCopy& copy) {
     return "{\"from\":" + std::to_string(copy.from) + ",\"to\":" + std::to_string(copy.to) + "}";
   };
-  const auto step_to_json = [](const BundleStep& step) {
-    return "{\"kernel\":" + std::to_string(step.kernel) + ",\"tensors\":" + Numbers(step.tensors) + "}";
-  };
-  // A runtime of version 1 reads all that it can run.
-  const std::string version =
-      graph.device.empty() ? "1" : std::to_string(kGraphVersion) + ",\n \"device\":" + JsonQuote(graph.device);
-  return "{\"version\":" + version + ",\n \"model\":" + JsonQuote(graph.model) +
-         ",\n \"target\":" + JsonQuote(graph.target) + ",\n \"features\":" + JsonQuote(graph.features) +
-         ",\n \"threads\":" + std::to_string(graph.threads) +
+  const int64_t version = VersionOf(graph);
+  return "{\"version\":" + std::to_string(version) + (version >= 2 ? ",\n \"device\":" + JsonQuote(graph.device) : "") +
+         (version >= 3 ? ",\n \"sizes\":" + ListOf(graph.sizes, SizeToJson) : "") +
+         ",\n \"model\":" + JsonQuote(graph.model) + ",\n \"target\":" + JsonQuote(graph.target) +
+         ",\n \"features\":" + JsonQuote(graph.features) + ",\n \"threads\":" + std::to_string(graph.threads) +
          ",\n \"arena_bytes\":" + std::to_string(graph.arena_bytes) +
          ",\n \"tensors\":" + ListOf(graph.tensors, TensorToJson, kLines) +
          ",\n \"inputs\":" + ListOf(graph.inputs, PortToJson, kLines) +
          ",\n \"outputs\":" + ListOf(graph.outputs, PortToJson, kLines) +
          ",\n \"kernels\":" + ListOf(graph.kernels, KernelToJson, kLines) +
-         ",\n \"steps\":" + ListOf(graph.steps, step_to_json, kLines) +
+         ",\n \"steps\":" + ListOf(graph.steps, StepToJson, kLines) +
          ",\n \"copies\":" + ListOf(graph.copies, copy_to_json) + "}\n";
 }
 
@@ -334,6 +427,8 @@ RuntimeResult<BundleGraph> ParseGraph(std::string_view json, int64_t params_byte
     return RuntimeError(RuntimeCode::kUnsupported, "graph.json: device is `" + graph.device +
                                                        "`, this runtime runs kernels on the host and on `opencl`");
   }
+  if (version >= 3) ReadSizes(*root, reader, &graph);
+  reader.At("graph.json: ");
   graph.model = reader.Text(*root, "model");
   graph.target = reader.Text(*root, "target");
   graph.features = reader.Text(*root, "features");
@@ -341,6 +436,7 @@ RuntimeResult<BundleGraph> ParseGraph(std::string_view json, int64_t params_byte
   graph.arena_bytes = reader.Integer(*root, "arena_bytes", 0, kMaxBytes);
   if (!reader.failed()) ReadTensors(*root, params_bytes, reader, &graph);
   if (!reader.failed()) ReadPorts(*root, "inputs", graph, reader, &graph.inputs);
+  if (!reader.failed()) CheckSizesAreGiven(graph, reader);
   if (!reader.failed()) ReadPorts(*root, "outputs", graph, reader, &graph.outputs);
   if (!reader.failed()) ReadKernels(*root, images, reader, &graph);
   if (!reader.failed()) ReadSteps(*root, reader, &graph);

@@ -3,7 +3,9 @@
 #include <cstddef>
 #include <cstring>
 #include <exception>
+#include <functional>
 #include <new>
+#include <span>
 #include <string>
 
 #include "deploy/runtime/bundle.h"
@@ -99,18 +101,19 @@ DLDataType ToDl(const std::string& dtype) {
   return {code, bits, 1};
 }
 
-std::string ShapeText(const int64_t* shape, size_t rank) {
-  std::string text = "(";
-  for (size_t i = 0; i < rank; ++i) text += (i > 0 ? ", " : "") + std::to_string(shape[i]);
-  return text + ")";
+int64_t BytesOf(const BundlePort& port, std::span<const int64_t> shape) {
+  int64_t bytes = hone::DTypeBytes(port.dtype);
+  for (const int64_t extent : shape) bytes *= extent;
+  return bytes;
 }
 
-int64_t BytesOf(const hone::Bundle& bundle, const BundlePort& port) {
-  return bundle.graph().tensors[port.tensor].bytes;
-}
+std::span<const int64_t> ShapeOf(const DLTensor& tensor) { return {tensor.shape, static_cast<size_t>(tensor.ndim)}; }
 
-// "" when `tensor` is what `port` is, contiguous on the CPU; else what is wrong.
-std::string Mismatch(const BundlePort& port, const DLTensor* tensor) {
+// "" when `tensor` has the type of `port` and a shape that `shape_mismatch` takes, and is contiguous on the CPU; else
+// what is wrong.
+using ShapeMismatch = std::function<std::string(int port, std::span<const int64_t> shape)>;
+std::string Mismatch(const BundlePort& port, const DLTensor* tensor,
+                     const std::function<std::string(std::span<const int64_t>)>& shape_mismatch) {
   if (tensor == nullptr) return "the tensor is NULL";
   if (tensor->device.device_type != kDLCPU) return "the tensor is not on the CPU";
   const DLDataType want = ToDl(port.dtype);
@@ -120,17 +123,14 @@ std::string Mismatch(const BundlePort& port, const DLTensor* tensor) {
     return "the model has type " + port.dtype + ", the tensor has DLPack code " + std::to_string(tensor->dtype.code) +
            " with " + std::to_string(tensor->dtype.bits) + " bits";
   }
-  const size_t rank = port.shape.size();
   if (tensor->ndim < 0 || (tensor->ndim > 0 && tensor->shape == nullptr)) return "the tensor has no shape";
-  if (static_cast<size_t>(tensor->ndim) != rank || !std::equal(port.shape.begin(), port.shape.end(), tensor->shape)) {
-    return "the model has shape " + ShapeText(port.shape.data(), rank) + ", the tensor " +
-           ShapeText(tensor->shape, static_cast<size_t>(tensor->ndim));
-  }
+  const std::span<const int64_t> shape = ShapeOf(*tensor);
+  if (std::string wrong = shape_mismatch(shape); !wrong.empty()) return wrong;
   int64_t elements = 1;
-  for (size_t i = rank; i-- > 0;) {
-    if (tensor->strides != nullptr && port.shape[i] > 1 && tensor->strides[i] != elements)
+  for (size_t i = shape.size(); i-- > 0;) {
+    if (tensor->strides != nullptr && shape[i] > 1 && tensor->strides[i] != elements)
       return "the tensor is not contiguous";
-    elements *= port.shape[i];
+    elements *= shape[i];
   }
   if (tensor->data == nullptr && elements > 0) return "the tensor has no data";
   return "";
@@ -149,16 +149,38 @@ struct PortRef {
   int index = -1;
   RuntimeError error;
 };
-PortRef FindPort(const std::vector<BundlePort>& ports, const char* kind, const char* name, const DLTensor* tensor) {
+PortRef FindPort(const std::vector<BundlePort>& ports, const char* kind, const char* name, const DLTensor* tensor,
+                 const ShapeMismatch& shape_mismatch) {
   for (size_t i = 0; name != nullptr && i < ports.size(); ++i) {
     if (ports[i].name != name) continue;
-    const std::string wrong = Mismatch(ports[i], tensor);
-    if (wrong.empty()) return {static_cast<int>(i), {}};
+    const int index = static_cast<int>(i);
+    const std::string wrong =
+        Mismatch(ports[i], tensor, [&](std::span<const int64_t> shape) { return shape_mismatch(index, shape); });
+    if (wrong.empty()) return {index, {}};
     return {-1, {RuntimeCode::kInvalidArgument, std::string(kind) + " `" + name + "`: " + wrong}};
   }
   return {-1,
           {RuntimeCode::kInvalidArgument, std::string("the model has no ") + kind + " `" +
                                               (name == nullptr ? "NULL" : name) + "`; it has " + NamesOf(ports)}};
+}
+
+PortRef FindInput(const hone::Instance& instance, const char* name, const DLTensor* tensor) {
+  return FindPort(instance.bundle().graph().inputs, "input", name, tensor,
+                  [&](int i, std::span<const int64_t> shape) { return instance.InputMismatch(i, shape); });
+}
+// Of the shape that the output has now.
+PortRef FindOutput(const hone::Instance& instance, const char* name, const DLTensor* tensor) {
+  return FindPort(instance.bundle().graph().outputs, "output", name, tensor,
+                  [&](int i, std::span<const int64_t> shape) -> std::string {
+                    const std::span<const int64_t> has = instance.output_shape(i);
+                    if (std::equal(has.begin(), has.end(), shape.begin(), shape.end())) return "";
+                    return "the model has shape " + hone::ShapeText(has) + ", the tensor " + hone::ShapeText(shape);
+                  });
+}
+
+// So that the shapes of outputs follow from the inputs; without symbolic sizes they follow from nothing.
+RuntimeError ResolveSizes(hone::Instance& instance) {
+  return instance.bundle().graph().sizes.empty() ? RuntimeError() : instance.Resolve();
 }
 
 RuntimeError CheckAligned(const char* name, const DLTensor& tensor) {
@@ -167,22 +189,28 @@ RuntimeError CheckAligned(const char* name, const DLTensor& tensor) {
           std::string("`") + name + "`: memory to bind must be 64-byte aligned; use the copying call instead"};
 }
 
+// `shape`: where it is other than the port's greatest.
 HoneStatus DescribePort(const hone::Bundle& bundle, const std::vector<BundlePort>& ports, const char* kind,
-                        int32_t index, HoneTensorInfo* info) {
+                        int32_t index, HoneTensorInfo* info, const hone::Instance* instance = nullptr) {
   if (info == nullptr) return Invalid("`info` is NULL");
   if (index < 0 || static_cast<size_t>(index) >= ports.size()) {
     return Invalid("there is no " + std::string(kind) + " " + std::to_string(index) + "; the model has " +
                    std::to_string(ports.size()));
   }
   const BundlePort& port = ports[static_cast<size_t>(index)];
+  const hone::PortSizes& sizes = bundle.sizes_of(port);
+  const std::span<const int64_t> shape =
+      instance == nullptr ? std::span<const int64_t>(port.shape) : instance->output_shape(index);
   return Report(WriteAnswer("HoneTensorInfo", kLeastTensorInfo,
                             {.struct_size = 0,
                              .name = port.name.c_str(),
                              .dtype = ToDl(port.dtype),
                              .dtype_name = port.dtype.c_str(),
                              .ndim = static_cast<int32_t>(port.shape.size()),
-                             .shape = port.shape.data(),
-                             .bytes = BytesOf(bundle, port)},
+                             .shape = shape.data(),
+                             .bytes = BytesOf(port, shape),
+                             .least_shape = instance == nullptr ? sizes.least.data() : shape.data(),
+                             .size_names = sizes.names.data()},
                             info));
 }
 
@@ -273,11 +301,11 @@ HoneStatus hone_instance_set_input(HoneInstance* instance, const char* name, con
   if (instance == nullptr) return Invalid("the instance is NULL");
   return Guarded([&]() -> RuntimeError {
     hone::Instance& self = *instance->instance;
-    const BundlePort* ports = self.bundle().graph().inputs.data();
-    const PortRef port = FindPort(self.bundle().graph().inputs, "input", name, tensor);
+    const PortRef port = FindInput(self, name, tensor);
     if (port.index < 0) return port.error;
-    std::memmove(self.OwnInput(port.index), DataOf(*tensor),
-                 static_cast<size_t>(BytesOf(self.bundle(), ports[port.index])));
+    const std::span<const int64_t> shape = ShapeOf(*tensor);
+    std::memmove(self.OwnInput(port.index, shape), DataOf(*tensor),
+                 static_cast<size_t>(BytesOf(self.bundle().graph().inputs[port.index], shape)));
     return {};
   });
 }
@@ -285,10 +313,10 @@ HoneStatus hone_instance_set_input(HoneInstance* instance, const char* name, con
 HoneStatus hone_instance_bind_input(HoneInstance* instance, const char* name, const DLTensor* tensor) {
   if (instance == nullptr) return Invalid("the instance is NULL");
   return Guarded([&]() -> RuntimeError {
-    const PortRef port = FindPort(instance->instance->bundle().graph().inputs, "input", name, tensor);
+    const PortRef port = FindInput(*instance->instance, name, tensor);
     if (port.index < 0) return port.error;
     if (RuntimeError error = CheckAligned(name, *tensor)) return error;
-    instance->instance->BindInput(port.index, DataOf(*tensor));
+    instance->instance->BindInput(port.index, ShapeOf(*tensor), DataOf(*tensor));
     return {};
   });
 }
@@ -296,12 +324,20 @@ HoneStatus hone_instance_bind_input(HoneInstance* instance, const char* name, co
 HoneStatus hone_instance_bind_output(HoneInstance* instance, const char* name, const DLTensor* tensor) {
   if (instance == nullptr) return Invalid("the instance is NULL");
   return Guarded([&]() -> RuntimeError {
-    const PortRef port = FindPort(instance->instance->bundle().graph().outputs, "output", name, tensor);
+    if (RuntimeError error = ResolveSizes(*instance->instance)) return error;
+    const PortRef port = FindOutput(*instance->instance, name, tensor);
     if (port.index < 0) return port.error;
     if (RuntimeError error = CheckAligned(name, *tensor)) return error;
     instance->instance->BindOutput(port.index, DataOf(*tensor));
     return {};
   });
+}
+
+HoneStatus hone_instance_output(HoneInstance* instance, int32_t index, HoneTensorInfo* info) {
+  if (instance == nullptr) return Invalid("the instance is NULL");
+  hone::Instance& self = *instance->instance;
+  if (RuntimeError error = ResolveSizes(self)) return Report(error);
+  return DescribePort(self.bundle(), self.bundle().graph().outputs, "output", index, info, &self);
 }
 
 HoneStatus hone_instance_run(HoneInstance* instance) {
@@ -313,11 +349,11 @@ HoneStatus hone_instance_get_output(const HoneInstance* instance, const char* na
   if (instance == nullptr) return Invalid("the instance is NULL");
   return Guarded([&]() -> RuntimeError {
     const hone::Instance& self = *instance->instance;
-    const std::vector<BundlePort>& ports = self.bundle().graph().outputs;
-    const PortRef port = FindPort(ports, "output", name, tensor);
+    const PortRef port = FindOutput(self, name, tensor);
     if (port.index < 0) return port.error;
-    std::memmove(DataOf(*tensor), self.output(port.index),
-                 static_cast<size_t>(BytesOf(self.bundle(), ports[port.index])));
+    std::memmove(
+        DataOf(*tensor), self.output(port.index),
+        static_cast<size_t>(BytesOf(self.bundle().graph().outputs[port.index], self.output_shape(port.index))));
     return {};
   });
 }
@@ -334,12 +370,13 @@ HoneStatus hone_instance_view_output(const HoneInstance* instance, const char* n
               std::string("the model has no output `") + name + "`; it has " + NamesOf(ports)};
     }
     const BundlePort& port = ports[index];
+    const std::span<const int64_t> shape = self.output_shape(index);
     *view = DLTensor{};
     view->data = const_cast<char*>(self.output(index));
     view->device = {kDLCPU, 0};
-    view->ndim = static_cast<int>(port.shape.size());
+    view->ndim = static_cast<int>(shape.size());
     view->dtype = ToDl(port.dtype);
-    view->shape = const_cast<int64_t*>(port.shape.data());
+    view->shape = const_cast<int64_t*>(shape.data());
     return {};
   });
 }
@@ -357,7 +394,7 @@ HoneStatus hone_instance_step_profile(const HoneInstance* instance, int32_t inde
   const hone::BundleGraph& graph = instance->instance->bundle().graph();
   if (index < 0 || static_cast<size_t>(index) >= graph.steps.size())
     return Invalid("there is no step " + std::to_string(index));
-  const hone::BundleKernel& kernel = graph.kernels[graph.steps[index].kernel];
+  const hone::BundleKernel& kernel = graph.kernels[instance->instance->step_kernel(index)];
   return Report(WriteAnswer("HoneStepProfile", kLeastStepProfile,
                             {.struct_size = 0,
                              .name = kernel.name.c_str(),

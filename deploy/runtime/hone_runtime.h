@@ -10,7 +10,8 @@
  *  - A module never changes and may be used from all threads at once. An instance has its own memory and threads and is
  *    used by one thread at a time; make one instance for each thread that runs the model.
  *  - Tensors are DLPack's DLTensor: device kDLCPU, contiguous row-major (strides NULL or saying the same), byte_offset
- *    honoured. Shapes and types must be exactly the model's.
+ *    honoured. Shapes and types must be exactly the model's. Where the model has symbolic sizes (HoneTensorInfo says
+ *    which) the shapes of the inputs choose them, anew for every run, and those of the outputs follow.
  *  - Structures of options and of answers begin with `struct_size`, which the caller sets to sizeof of the structure:
  *    `HoneTensorInfo info = {.struct_size = sizeof(info)};`. Later releases add fields at the end, so programs and
  * runtimes of different releases agree: of an option the program does not know the runtime takes the zero; a field of
@@ -88,8 +89,10 @@ typedef struct HoneTensorInfo {
   DLDataType dtype;
   const char* dtype_name; /* "float32" */
   int32_t ndim;
-  const int64_t* shape;
-  int64_t bytes;
+  const int64_t* shape;          /* where sizes are symbolic, the greatest */
+  int64_t bytes;                 /* of `shape` */
+  const int64_t* least_shape;    /* the same as `shape` but for symbolic sizes */
+  const char* const* size_names; /* of each dimension: "" or, of one that follows from symbolic sizes, "batch * 12" */
 } HoneTensorInfo;
 
 int32_t hone_module_num_inputs(const HoneModule* module);
@@ -111,6 +114,9 @@ typedef struct HoneInstanceOptions {
 HoneStatus hone_instance_create(const HoneModule* module, const HoneInstanceOptions* options, HoneInstance** instance);
 void hone_instance_free(HoneInstance* instance);
 int32_t hone_instance_threads(const HoneInstance* instance);
+/* An output as the next run makes it: its shape follows from the inputs, which are set or bound before. The shape lives
+ * until inputs of another shape are set. */
+HoneStatus hone_instance_output(HoneInstance* instance, int32_t index, HoneTensorInfo* info);
 
 /* Copies the tensor, into the instance's own memory: what was bound before is left as it is and used no more. */
 HoneStatus hone_instance_set_input(HoneInstance* instance, const char* name, const DLTensor* tensor);

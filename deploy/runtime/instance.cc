@@ -43,6 +43,11 @@ RuntimeResult<std::unique_ptr<Instance>> Instance::Create(std::shared_ptr<const 
   self.pool_ = *std::move(pool);
   self.input_set_.assign(graph.inputs.size(), 0);
   self.step_us_.assign(graph.steps.size(), 0.0);
+  for (const BundlePort& port : graph.inputs) self.input_shapes_.push_back(port.shape);
+  for (const BundlePort& port : graph.outputs) self.output_shapes_.push_back(port.shape);
+  for (const BundleCopy& copy : graph.copies) self.copy_bytes_.push_back(graph.tensors[copy.to].bytes);
+  for (const BundleSize& size : graph.sizes) self.sizes_.push_back(size.max);
+  self.bound_shapes_.resize(graph.outputs.size());
   self.bundle_ = std::move(bundle);
   if (RuntimeError error = on_device ? self.PlaceOnDevice() : self.PlaceOnHost()) return error;
   self.data_ = self.own_;
@@ -66,23 +71,39 @@ RuntimeError Instance::PlaceOnHost() {
     char* base = tensor.region == BundleTensor::kArena ? arena_.data() : const_cast<char*>(bundle_->params());
     own_.push_back(base + tensor.offset);
   }
-  for (const BundleStep& step : graph.steps) {
-    for (const int tensor : step.tensors) pointers_.push_back(own_[tensor]);
-  }
-  void* const* tensors = pointers_.data();  // from here on the vector does not grow
-  for (const BundleStep& step : graph.steps) {
-    HoneCall call{};
-    call.tensors = tensors;
-    call.scratch = scratch_.data();
-    call.thread_scratch = thread_scratch_.data();
-    call.thread_scratch_stride = stride;
-    call.num_threads = pool_->threads();
-    call.parallel_for = &ThreadPool::ParallelFor;
-    call.pool = pool_.get();
-    calls_.push_back({bundle_->kernel(step.kernel), call});
-    tensors += step.tensors.size();
-  }
+  PlaceCalls(stride);
   return {};
+}
+
+void Instance::PlaceCalls(int64_t thread_scratch_stride) {
+  const BundleGraph& graph = bundle_->graph();
+  size_t dims = 0;
+  const auto add = [&](int kernel, const std::vector<int>& tensors) {
+    for (const int tensor : tensors) pointers_.push_back(own_[tensor]);
+    pointer_tensors_.insert(pointer_tensors_.end(), tensors.begin(), tensors.end());
+    dims += graph.kernels[kernel].sizes.size();
+    calls_.push_back({bundle_->kernel(kernel), HoneCall{}, kernel});
+  };
+  for (const BundleStep& step : graph.steps) {
+    steps_.push_back({calls_.size(), calls_.size()});
+    add(step.kernel, step.tensors);
+    for (const BundleCase& c : step.cases) add(c.kernel, c.tensors);
+  }
+  dims_.resize(dims);
+  void* const* tensors = pointers_.data();  // from here on the vectors do not grow
+  int64_t* sizes = dims_.data();
+  for (Call& call : calls_) {
+    call.call.tensors = tensors;
+    call.call.dims = sizes;
+    call.call.scratch = scratch_.data();
+    call.call.thread_scratch = thread_scratch_.data();
+    call.call.thread_scratch_stride = thread_scratch_stride;
+    call.call.num_threads = pool_->threads();
+    call.call.parallel_for = &ThreadPool::ParallelFor;
+    call.call.pool = pool_.get();
+    tensors += graph.kernels[call.kernel].tensor_bytes.size();
+    sizes += graph.kernels[call.kernel].sizes.size();
+  }
 }
 
 RuntimeError Instance::PlaceOnDevice() {
@@ -112,36 +133,43 @@ int Instance::FindOutput(std::string_view name) const { return FindPort(bundle_-
 void Instance::Rebind(int tensor, char* data) {
   data_[tensor] = data;
   if (device_ != nullptr) return;  // it is copied from there, or to there
-  size_t at = 0;
-  for (const BundleStep& step : bundle_->graph().steps) {
-    for (const int used : step.tensors) {
-      if (used == tensor) pointers_[at] = data;
-      ++at;
-    }
+  for (size_t at = 0; at < pointers_.size(); ++at) {
+    if (pointer_tensors_[at] == tensor) pointers_[at] = data;
   }
 }
 
-char* Instance::OwnInput(int i) {
+void Instance::SetShape(int i, std::span<const int64_t> shape) {
+  input_set_[i] = true;
+  if (std::equal(shape.begin(), shape.end(), input_shapes_[i].begin())) return;
+  std::copy(shape.begin(), shape.end(), input_shapes_[i].begin());
+  resolved_ = false;
+}
+
+char* Instance::OwnInput(int i, std::span<const int64_t> shape) {
   const int tensor = bundle_->graph().inputs[i].tensor;
   if (data_[tensor] != own_[tensor]) Rebind(tensor, own_[tensor]);
-  input_set_[i] = true;
+  SetShape(i, shape);
   return own_[tensor];
 }
 
-void Instance::BindInput(int i, char* data) {
+void Instance::BindInput(int i, std::span<const int64_t> shape, char* data) {
   Rebind(bundle_->graph().inputs[i].tensor, data);
-  input_set_[i] = true;
+  SetShape(i, shape);
 }
 
-void Instance::BindOutput(int i, char* data) { Rebind(bundle_->graph().outputs[i].tensor, data); }
+void Instance::BindOutput(int i, char* data) {
+  bound_shapes_[i] = output_shapes_[i];
+  Rebind(bundle_->graph().outputs[i].tensor, data);
+}
+
+int Instance::step_kernel(int step) const {
+  return device_ != nullptr ? bundle_->graph().steps[step].kernel : calls_[steps_[step].chosen].kernel;
+}
 
 RuntimeError Instance::Run() {
-  const BundleGraph& graph = bundle_->graph();
-  for (size_t i = 0; i < input_set_.size(); ++i) {
-    if (!input_set_[i]) {
-      return {RuntimeCode::kInvalidArgument,
-              "input `" + graph.inputs[i].name + "` has not been set; set or bind it before the run"};
-    }
+  if (RuntimeError error = Resolve()) return error;
+  if (!sizes_.empty()) {
+    if (RuntimeError error = CheckBoundOutputs()) return error;
   }
   return device_ != nullptr ? device_->Run(data_, profiling_ ? &step_us_ : nullptr) : RunOnHost();
 }
@@ -150,12 +178,12 @@ RuntimeError Instance::RunOnHost() {
   const BundleGraph& graph = bundle_->graph();
   const bool profiling = profiling_;
   double before = profiling ? NowUs() : 0;
-  for (size_t i = 0; i < calls_.size(); ++i) {
-    const int32_t result = calls_[i].fn(&calls_[i].call);
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    const Call& call = calls_[steps_[i].chosen];
+    const int32_t result = call.fn(&call.call);
     if (result != 0) {
-      return {RuntimeCode::kKernelFailed, "step " + std::to_string(i) + ", kernel `" +
-                                              graph.kernels[graph.steps[i].kernel].name + "`, returned " +
-                                              std::to_string(result)};
+      return {RuntimeCode::kKernelFailed, "step " + std::to_string(i) + ", kernel `" + graph.kernels[call.kernel].name +
+                                              "`, returned " + std::to_string(result)};
     }
     if (profiling) {
       const double after = NowUs();
@@ -163,8 +191,8 @@ RuntimeError Instance::RunOnHost() {
       before = after;
     }
   }
-  for (const BundleCopy& copy : graph.copies) {
-    std::memcpy(data_[copy.to], data_[copy.from], static_cast<size_t>(graph.tensors[copy.to].bytes));
+  for (size_t c = 0; c < graph.copies.size(); ++c) {
+    std::memcpy(data_[graph.copies[c].to], data_[graph.copies[c].from], static_cast<size_t>(copy_bytes_[c]));
   }
   return {};
 }

@@ -3,9 +3,14 @@
 // Create places everything: one arena for inputs, outputs and intermediates, scratch, and for every step the call it
 // makes, so that a run allocates nothing. Of a bundle for a device the arena is in the device's memory: a run copies
 // inputs there and outputs back. One thread at a time.
+//
+// Of a bundle with symbolic sizes (sizes.h) the shapes of the inputs, as they were set or bound last, are those of the
+// run; Resolve says what the outputs' are then. All memory is there from the beginning, for the greatest sizes.
 #pragma once
 
 #include <memory>
+#include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -33,28 +38,52 @@ class Instance {
 
   // Where the tensor lies now: the instance's own memory, or what was bound.
   const char* output(int i) const { return data_[bundle_->graph().outputs[i].tensor]; }
-  // The instance's own memory for an input, to be written now; what was bound before is used no more.
-  char* OwnInput(int i);
-  // Memory of the caller's in place of the instance's: 64-byte aligned, as many bytes as the tensor has.
-  void BindInput(int i, char* data);
+  // "" when a tensor of this shape can be the input; else what is wrong.
+  std::string InputMismatch(int i, std::span<const int64_t> shape) const;
+  // The instance's own memory for an input of this shape, to be written now; what was bound before is used no more.
+  char* OwnInput(int i, std::span<const int64_t> shape);
+  char* OwnInput(int i) { return OwnInput(i, bundle_->graph().inputs[i].shape); }  // of its greatest shape
+  // Memory of the caller's in place of the instance's: 64-byte aligned, as many bytes as the tensor has. An output's
+  // shape is that of the next run.
+  void BindInput(int i, std::span<const int64_t> shape, char* data);
+  void BindInput(int i, char* data) { BindInput(i, bundle_->graph().inputs[i].shape, data); }
   void BindOutput(int i, char* data);
 
-  // kInvalidArgument names an input that was never set; kKernelFailed names step and result.
+  // Takes the sizes of the run from the shapes of the inputs. kInvalidArgument names an input that was never set, or
+  // one that does not agree with the others.
+  RuntimeError Resolve();
+  // Of the last Resolve; without symbolic sizes always the same.
+  std::span<const int64_t> output_shape(int i) const { return output_shapes_[i]; }
+
+  // Resolve's errors; kInvalidArgument names an output that is bound to memory of another shape than it has now;
+  // kKernelFailed names step and result.
   RuntimeError Run();
 
   void set_profiling(bool on) { profiling_ = on; }
   double step_us(int step) const { return step_us_[step]; }  // of the last run, 0 when it was not profiled
+  int step_kernel(int step) const;                           // which the last run called
 
  private:
-  struct Call {
+  struct Call {  // of a step or of one of its cases
     HoneKernelFn fn;
     HoneCall call;
+    int kernel;
+  };
+  struct StepCalls {
+    size_t first = 0;   // in calls_: the step's own, then those of its cases
+    size_t chosen = 0;  // in calls_, for the sizes of the run
   };
   Instance() = default;
   RuntimeError PlaceOnHost();
   RuntimeError PlaceOnDevice();
+  void PlaceCalls(int64_t thread_scratch_stride);
   RuntimeError RunOnHost();
   void Rebind(int tensor, char* data);
+  void SetShape(int i, std::span<const int64_t> shape);
+  RuntimeError FindSizes();
+  RuntimeError FindOutputShapes();
+  RuntimeError CheckBoundOutputs() const;
+  void ChooseCalls();
 
   std::shared_ptr<const Bundle> bundle_;
   std::unique_ptr<ThreadPool> pool_;
@@ -63,8 +92,16 @@ class Instance {
   std::vector<char*> own_;               // the instance's own memory of each tensor; null where only the device has it
   std::vector<char*> data_;              // where each tensor is now
   std::vector<void*> pointers_;          // the calls' tensors, one after another
+  std::vector<int> pointer_tensors_;     // which tensor each is
+  std::vector<int64_t> dims_;            // the calls' sizes, one after another
   std::vector<Call> calls_;
+  std::vector<StepCalls> steps_;
   std::vector<char> input_set_;
+  std::vector<int64_t> sizes_;  // of the run
+  std::vector<int64_t> copy_bytes_;
+  std::vector<std::vector<int64_t>> input_shapes_, output_shapes_;
+  std::vector<std::vector<int64_t>> bound_shapes_;  // of the outputs that are bound
+  bool resolved_ = false;
   std::vector<double> step_us_;
   bool profiling_ = false;
 };

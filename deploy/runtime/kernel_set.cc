@@ -9,9 +9,10 @@ namespace hone {
 namespace {
 
 // "HKS" and the version of the form, then the fields in the order of the header: numbers as 8 bytes little-endian,
-// strings and lists preceded by their length.
-// Those of a device, whose version is 2, go on with areas and launches.
-constexpr std::string_view kMagic = "HKS\x01", kDeviceMagic = "HKS\x02";
+// strings and lists preceded by their length. What follows the fields that all have is the version's: nothing, the
+// areas and launches of a device, the symbolic sizes of the host.
+constexpr std::string_view kMagic = "HKS";
+enum Version : char { kPlain = 1, kOfDevice = 2, kSymbolic = 3 };
 constexpr uint64_t kMaxCount = 1 << 16;
 constexpr int64_t kMaxExtent = int64_t{1} << 31;
 
@@ -118,11 +119,32 @@ void ReadLaunches(Reader& reader, KernelSet* set) {
   }
 }
 
+void WriteSizes(const KernelSet& set, Writer& writer) {
+  writer.Number(static_cast<int64_t>(set.sizes.size()));
+  for (const KernelSize& size : set.sizes) {
+    writer.Text(size.name);
+    writer.Number(size.min);
+    writer.Number(size.max);
+  }
+}
+
+void ReadSizes(Reader& reader, KernelSet* set) {
+  const int64_t sizes = reader.Number("the number of sizes", 1, kMaxCount);
+  for (int64_t i = 0; i < sizes && !reader.failed(); ++i) {
+    KernelSize size;
+    size.name = reader.Text("a size's name");
+    size.min = reader.Number("the least of a size", 1);
+    size.max = reader.Number("the greatest of a size", size.min);
+    set->sizes.push_back(std::move(size));
+  }
+}
+
 }  // namespace
 
 std::string Serialize(const KernelSet& set) {
   Writer writer;
-  writer.bytes_ = set.launches.empty() ? kMagic : kDeviceMagic;
+  const Version version = !set.launches.empty() ? kOfDevice : set.sizes.empty() ? kPlain : kSymbolic;
+  writer.bytes_ = std::string(kMagic) + static_cast<char>(version);
   writer.Text(set.symbol);
   writer.Number(static_cast<int64_t>(set.params.size()));
   for (const KernelTensor& param : set.params) writer.Tensor(param);
@@ -137,17 +159,18 @@ std::string Serialize(const KernelSet& set) {
   }
   writer.Number(set.scratch_bytes);
   writer.Number(set.thread_scratch_bytes);
-  if (!set.launches.empty()) WriteLaunches(set, writer);
+  if (version == kOfDevice) WriteLaunches(set, writer);
+  if (version == kSymbolic) WriteSizes(set, writer);
   return std::move(writer.bytes_);
 }
 
 bool Parse(const std::string& bytes, KernelSet* set, std::string* error) {
-  const bool of_device = bytes.compare(0, kDeviceMagic.size(), kDeviceMagic) == 0;
-  if (!of_device && bytes.compare(0, kMagic.size(), kMagic) != 0) {
-    *error = "kernel set: does not start as one of version 1 or 2 does";
+  const char version = bytes.size() > kMagic.size() ? bytes[kMagic.size()] : '\0';
+  if (bytes.compare(0, kMagic.size(), kMagic) != 0 || version < kPlain || version > kSymbolic) {
+    *error = "kernel set: does not start as one of version 1 to 3 does";
     return false;
   }
-  Reader reader(std::string_view(bytes).substr(kMagic.size()), error);
+  Reader reader(std::string_view(bytes).substr(kMagic.size() + 1), error);
   KernelSet result;
   result.symbol = reader.Text("the symbol");
   const int64_t params = reader.Number("the number of parameters", 1, kMaxCount);
@@ -165,7 +188,8 @@ bool Parse(const std::string& bytes, KernelSet* set, std::string* error) {
   }
   result.scratch_bytes = reader.Number("scratch");
   result.thread_scratch_bytes = reader.Number("thread scratch");
-  if (of_device && !reader.failed()) ReadLaunches(reader, &result);
+  if (version == kOfDevice && !reader.failed()) ReadLaunches(reader, &result);
+  if (version == kSymbolic && !reader.failed()) ReadSizes(reader, &result);
   if (!reader.failed() && !reader.at_end()) reader.Fail("goes on after its end");
   if (reader.failed()) return false;
   *set = std::move(result);

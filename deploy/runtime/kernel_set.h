@@ -36,6 +36,12 @@ struct KernelLaunch {
   std::vector<int> arguments;              // count `params`, then `areas`
 };
 
+// A symbolic size (compiler/ir/symbolic_sizes.h): whoever calls the kernel passes its value in HoneCall::dims.
+struct KernelSize {
+  std::string name;
+  int64_t min = 1, max = 1;
+};
+
 struct KernelSet {
   std::string symbol;                // the main kernel: its tensors are `params`, packed ones in their packed form
   std::vector<KernelTensor> params;  // as the task states them, inputs first, outputs last
@@ -45,6 +51,8 @@ struct KernelSet {
   int64_t thread_scratch_bytes = 0;  // for each thread
   std::vector<ScratchArea> areas;    // of a device
   std::vector<KernelLaunch> launches;
+  // In the order of HoneCall::dims. Shapes and bytes of the tensors, and scratch, are what the greatest ones take.
+  std::vector<KernelSize> sizes = {};
 };
 
 // A compact, versioned binary form, for hand-over between processes and for bundles.

@@ -121,9 +121,12 @@ def mobilenetv2(seed):
     return g
 
 
-def bert_base(seed, layers=12, tokens=128, hidden=768, heads=12, vocabulary=30522, name="bert_base"):
-    """Devlin et al. 2018, the encoder: token ids in, last hidden state out. GELU is written with Erf, as exporters do."""
+def bert_base(seed, layers=12, tokens=128, hidden=768, heads=12, vocabulary=30522, name="bert_base", symbolic=False):
+    """Devlin et al. 2018, the encoder: token ids in, last hidden state out. GELU is written with Erf, as exporters do.
+    With `symbolic` batch and seq are open, seq up to `tokens`, and what follows from them is computed from Shape."""
     g = Graph(name, seed)
+    batch, seq = ("batch", "seq") if symbolic else (1, tokens)
+    copied = [0, 0] if symbolic else [1, tokens]        # in Reshape 0 is the dimension of the input
     head = hidden // heads
     inner = hidden * 4
 
@@ -138,16 +141,20 @@ def bert_base(seed, layers=12, tokens=128, hidden=768, heads=12, vocabulary=3052
         return g.op("LayerNormalization", [x, scale, bias], name=f"/{at}/LayerNormalization", outputs=output, axis=-1,
                     epsilon=1e-12)
 
-    split_shape = g.constant("split_heads", np.array([1, tokens, heads, head], dtype=np.int64))
-    merge_shape = g.constant("merge_heads", np.array([1, tokens, hidden], dtype=np.int64))
+    split_shape = g.constant("split_heads", np.array([*copied, heads, head], dtype=np.int64))
+    merge_shape = g.constant("merge_heads", np.array([*copied, hidden], dtype=np.int64))
     root = g.constant("sqrt_head", np.float32(math.sqrt(head)))
     sqrt2 = g.constant("sqrt_2", np.float32(math.sqrt(2)))
     one = g.constant("one", np.float32(1))
     half = g.constant("half", np.float32(0.5))
 
-    ids = g.input("input_ids", [1, tokens], TensorProto.INT64, domain=f"int[0,{vocabulary})")
+    ids = g.input("input_ids", [batch, seq], TensorProto.INT64, domain=f"int[0,{vocabulary})")
     words = g.normal("embeddings.word", (vocabulary, hidden), 1.0)
     positions = g.normal("embeddings.position", (1, tokens, hidden), 0.5)
+    if symbolic:
+        ends = [g.constant(f"embeddings.{at}", np.array([at], dtype=np.int64)) for at in (0, 1, 2)]
+        length = g.op("Slice", [g.op("Shape", [ids], name="/embeddings/Shape"), ends[1], ends[2]], name="/embeddings/Slice")
+        positions = g.op("Slice", [positions, ends[0], length, ends[1]], name="/embeddings/Slice_1")
     kinds = g.normal("embeddings.token_type", (1, 1, hidden), 0.2)
     x = g.op("Gather", [words, ids], name="/embeddings/Gather", axis=0)
     x = g.op("Add", [x, kinds], name="/embeddings/Add")
@@ -177,7 +184,14 @@ def bert_base(seed, layers=12, tokens=128, hidden=768, heads=12, vocabulary=3052
         y = g.op("Mul", [e, half], name=f"/{at}/gelu/Mul_1")
         x = g.op("Add", [dense(y, f"{at}.output", inner, hidden, 1.5), x], name=f"/{at}/output/Add")
         x = layer_norm(x, f"{at}.output_norm", "last_hidden_state" if layer == layers - 1 else None)
-    g.output("last_hidden_state", [1, tokens, hidden])
+    g.output("last_hidden_state", [batch, seq, hidden])
+    return g
+
+
+def with_open_batch(g):
+    """The model with the first dimension of inputs and outputs open."""
+    for value in [*g.inputs, *g.outputs]:
+        value.type.tensor_type.shape.dim[0].dim_param = "batch"
     return g
 
 
@@ -187,6 +201,14 @@ MODELS = {
     "resnet50": lambda seed: resnet("resnet50", seed, [3, 4, 6, 3], True, 0.4, 2.0),
     "mobilenetv2": mobilenetv2,
     "bert_base": bert_base,
+}
+# With dimensions that a run chooses (hone compile --dim batch=1..8 --dim seq=1..512).
+SYMBOLIC = {
+    "mlp_open": lambda seed: with_open_batch(mlp(seed)),
+    "resnet18_open": lambda seed: with_open_batch(MODELS["resnet18"](seed)),
+    "bert_base_open": lambda seed: bert_base(seed, tokens=512, symbolic=True),
+    "bert_small_open": lambda seed: bert_base(seed, layers=2, tokens=64, hidden=128, heads=4, vocabulary=1000,
+                                              name="bert_small", symbolic=True),
 }
 
 
@@ -209,7 +231,7 @@ def check(path):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="+", choices=[*MODELS, "all"], metavar="NAME")
+    parser.add_argument("names", nargs="+", choices=[*MODELS, *SYMBOLIC, "all"], metavar="NAME")
     parser.add_argument("-o", "--output", required=True, metavar="DIR")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--check", action="store_true")
@@ -217,7 +239,7 @@ def main():
     os.makedirs(args.output, exist_ok=True)
     good = True
     for name in MODELS if "all" in args.names else args.names:
-        path = MODELS[name](args.seed).save(os.path.join(args.output, f"{name}.onnx"))
+        path = {**MODELS, **SYMBOLIC}[name](args.seed).save(os.path.join(args.output, f"{name}.onnx"))
         print(f"wrote {path}, {os.path.getsize(path) / 1e6:.1f} MB", flush=True)
         if args.check:
             good &= check(path)

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "compiler/ir/stmt.h"
@@ -16,6 +17,14 @@ absl::StatusOr<Trace> DefaultTrace(const PrimFunc& workload, const SpaceOptions&
 
 // The same of generators that are there already: the least draft of any whose schedule is not refused.
 absl::StatusOr<Trace> DefaultTrace(std::span<const std::unique_ptr<Generator>> generators);
+
+// The schedules that DefaultTrace chooses from, the fastest by the analytic model first: the best of each generator.
+// DefaultTrace's is the first of them. Where a caller cannot use one, the next may do.
+struct DraftedTrace {
+  Trace trace;
+  double us = 0;  // by the analytic model
+};
+absl::StatusOr<std::vector<DraftedTrace>> DefaultTraces(const PrimFunc& workload, const SpaceOptions& options);
 
 // Operations of the heaviest block by the cheapest algorithm that the numeric level allows: no schedule needs fewer. As
 // many of float32 as take the time, where the target has faster ones for the types at hand.

@@ -1,6 +1,7 @@
 #include "tuner/space/generator.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "absl/strings/str_join.h"
 #include "compiler/schedule/primitives/annotate.h"
@@ -95,7 +96,12 @@ absl::StatusOr<Schedule> BuildCandidate(const Generator& generator, const Choice
   return schedule;
 }
 
-absl::StatusOr<Trace> DefaultTrace(std::span<const std::unique_ptr<Generator>> generators) {
+namespace {
+
+// Calls `wants_more` with the best schedule of each generator, the fastest by draft first, until it says no. The last
+// failure where none was taken.
+absl::Status ForEachDefault(std::span<const std::unique_ptr<Generator>> generators,
+                            const std::function<bool(DraftedTrace)>& wants_more) {
   absl::Status failure = absl::NotFoundError("no generator applies");
   struct Candidate {
     double us;
@@ -113,12 +119,38 @@ absl::StatusOr<Trace> DefaultTrace(std::span<const std::unique_ptr<Generator>> g
   }
   std::stable_sort(candidates.begin(), candidates.end(),
                    [](const Candidate& a, const Candidate& b) { return a.us < b.us; });
-  for (const Candidate& candidate : candidates) {  // the first that is not refused
+  bool any = false;
+  for (const Candidate& candidate : candidates) {
     const absl::StatusOr<Schedule> schedule = BuildCandidate(*candidate.generator, candidate.choice);
-    if (schedule.ok()) return schedule->trace();
-    failure = schedule.status();
+    if (!schedule.ok()) {
+      failure = schedule.status();
+      continue;
+    }
+    any = true;
+    if (!wants_more({schedule->trace(), candidate.us})) break;
   }
-  return failure;
+  return any ? absl::OkStatus() : failure;
+}
+
+}  // namespace
+
+absl::StatusOr<Trace> DefaultTrace(std::span<const std::unique_ptr<Generator>> generators) {
+  Trace first;
+  HONE_RETURN_IF_ERROR(ForEachDefault(generators, [&](DraftedTrace drafted) {
+    first = std::move(drafted.trace);
+    return false;
+  }));
+  return first;
+}
+
+absl::StatusOr<std::vector<DraftedTrace>> DefaultTraces(const PrimFunc& workload, const SpaceOptions& options) {
+  HONE_ASSIGN_OR_RETURN(const auto generators, Generators(workload, options));
+  std::vector<DraftedTrace> all;
+  HONE_RETURN_IF_ERROR(ForEachDefault(generators, [&](DraftedTrace drafted) {
+    all.push_back(std::move(drafted));
+    return true;
+  }));
+  return all;
 }
 
 absl::StatusOr<Trace> DefaultTrace(const PrimFunc& workload, const SpaceOptions& options) {

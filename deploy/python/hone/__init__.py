@@ -5,7 +5,7 @@
     y = model(x=array)
 
 Tensors come as NumPy arrays or as anything with `__dlpack__` on the CPU (PyTorch's among them), in the model's own shapes
-and types. What is contiguous and 64-byte aligned is read where it lies (what PyTorch
+and types; where the model has symbolic sizes (`--dim batch=1..64`), every call may have others. What is contiguous and 64-byte aligned is read where it lies (what PyTorch
 allocates is; `model.empty("x")` makes such NumPy arrays); anything else is copied once. Results are fresh NumPy arrays that nothing else refers to, written by the
 kernels themselves; `torch.from_dlpack(y)` takes one over without a copy.
 """
@@ -26,7 +26,8 @@ class TensorInfo(NamedTuple):
     """An input or output of a model."""
     name: str
     dtype: str
-    shape: Tuple[int, ...]
+    shape: Tuple[int, ...]              # where sizes are symbolic, the greatest
+    size_names: Tuple[str, ...] = ()    # of each dimension: "batch", "" for one that is fixed
 
 
 class Step(NamedTuple):
@@ -95,7 +96,8 @@ class Model:
 
     def __repr__(self) -> str:
         def line(infos: Dict[str, TensorInfo]) -> str:
-            return ", ".join(f"{i.name}: {i.dtype}{list(i.shape)}" for i in infos.values())
+            return ", ".join(f"{i.name}: {i.dtype}[{', '.join(n or str(s) for n, s in zip(i.size_names, i.shape))}]"
+                             for i in infos.values())
         return f"<hone.Model ({line(self.inputs)}) -> ({line(self.outputs)}), {self.threads} threads>"
 
 

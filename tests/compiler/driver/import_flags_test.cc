@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "compiler/support/random.h"
+
 namespace hone {
 namespace {
 
@@ -37,6 +39,50 @@ TEST(ImportFlags, WhatIsMalformedIsNamed) {
   EXPECT_THAT(ErrorOf({.values = {"n=1", "n=1"}}), HasSubstr("--value n=1: n has one already"));
   EXPECT_THAT(ErrorOf({.values = {"size=two"}}), HasSubstr("--value size=two: it is NAME=NUMBERS"));
   EXPECT_THAT(ErrorOf({.sequences = {"x=-1"}}), HasSubstr("--sequence x=-1"));
+}
+
+TEST(ImportFlags, ADimensionMayHaveARange) {
+  const absl::StatusOr<ImportOptions> options = ImportOptionsOf({.dims = {"batch=1..64", "seq=7..7", "x.1=3"}});
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_EQ(options->ranges.size(), 1u);
+  EXPECT_EQ(options->ranges.at("batch"), (SizeRange{1, 64}));
+  EXPECT_EQ(options->dims.at("seq"), 7) << "a range of one size is that size";
+  EXPECT_EQ(options->dims.at("x.1"), 3);
+  EXPECT_THAT(ErrorOf({.dims = {"batch=1..4", "batch=2"}}), HasSubstr("--dim batch=2: batch has a size already"));
+  EXPECT_THAT(ErrorOf({.dims = {"batch=2", "batch=1..4"}}), HasSubstr("--dim batch=1..4: batch has a size already"));
+}
+
+TEST(ImportFlags, WhatIsNoRangeIsRefusedWithTheForm) {
+  for (const char* text :
+       {"batch", "batch=", "=1..4", "=", "batch=0..4", "batch=4..1", "batch=1..", "batch=..4", "batch=..",
+        "batch=1...4", "batch=1.4", "batch=-1..4", "batch=1..2147483648", "batch=1..99999999999999999999",
+        "batch=1..4..8", "batch=a..b", "batch=1.. 4x", "batch=1e1"}) {
+    EXPECT_THAT(ErrorOf({.dims = {text}}), HasSubstr(std::string("--dim ") + text +
+                                                     ": it is NAME=SIZE, with a size of "
+                                                     "1 or more, such as batch=4, or NAME=LOW..HIGH"))
+        << text;
+  }
+}
+
+// Of any text there comes a size, a range, or the message.
+TEST(ImportFlags, AnyTextIsASizeOrRefused) {
+  Random random(7, 0);
+  const std::string letters = "n=..0123456789 -x";
+  for (int i = 0; i < 20000; ++i) {
+    std::string text;
+    for (uint64_t length = random.Below(14); length > 0; --length) text += letters[random.Below(letters.size())];
+    const absl::StatusOr<ImportOptions> options = ImportOptionsOf({.dims = {text}});
+    if (!options.ok()) {
+      EXPECT_THAT(options.status().message(), HasSubstr("--dim " + text));
+      continue;
+    }
+    ASSERT_EQ(options->dims.size() + options->ranges.size(), 1u) << text;
+    for (const auto& [name, size] : options->dims) EXPECT_GE(size, 1) << text;
+    for (const auto& [name, range] : options->ranges) {
+      EXPECT_GE(range.min, 1) << text;
+      EXPECT_GT(range.max, range.min) << text;
+    }
+  }
 }
 
 TEST(ImportFlags, AreGivenAgainAsTheyWere) {
