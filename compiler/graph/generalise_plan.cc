@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "absl/strings/str_cat.h"
@@ -14,11 +15,20 @@
 namespace hone {
 namespace {
 
-// `count` different values, the greatest first, spread over the range and above 1.
+// How far apart any two of the values are: a multiple of it.
+int64_t CommonStep(const std::vector<int64_t>& values) {
+  int64_t step = 0;
+  for (const int64_t value : values) step = std::gcd(step, values[0] - value);
+  return step;
+}
+
+// `count` different values, the greatest first, spread over the range and above 1. They lie in no one residue class:
+// what goes by steps of several (a window, a stride, padding to a multiple) would look even to values that all fit it.
 std::vector<int64_t> SpreadValues(const SizeRange& range, int count) {
   const int64_t low = std::max<int64_t>(range.min, 2), high = std::max(range.max, low + count - 1);
   std::vector<int64_t> values;
   for (int i = 0; i < count; ++i) values.push_back(high - (high - low) * i / (count - 1));
+  while (CommonStep(values) != 1) ++values[1];  // at the latest one below the greatest
   return values;
 }
 

@@ -2,6 +2,7 @@
 #include "compiler/graph/generalise_plan.h"
 
 #include <cmath>
+#include <numeric>
 
 #include "compiler/graph/planner.h"
 #include "compiler/ir/symbolic_sizes.h"
@@ -49,6 +50,23 @@ Plan Fixed(const Plan& plan, const Ints& sizes) {
     task.func = WithSizes(task.func, own);
   }
   return fixed;
+}
+
+// Two values of equal remainder by every divisor would not see what goes by steps of it.
+TEST(SizesToPlanAt, ValuesOfASizeHaveNoDivisorInCommon) {
+  for (int64_t min = 1; min < 40; ++min) {
+    for (int64_t max = min; max < 600; max += 1 + max / 7) {
+      const std::vector<Ints> points = SizesToPlanAt({{"n", {min, max}}});
+      int64_t step = 0;
+      for (const Ints& point : points) {
+        step = std::gcd(step, point[0] - points[0][0]);
+        EXPECT_GT(point[0], 1);
+        EXPECT_LE(point[0], points[0][0]);
+      }
+      EXPECT_EQ(step, 1) << min << " to " << max;
+      EXPECT_GE(points[0][0], max);
+    }
+  }
 }
 
 void ExpectSameAt(const Plan& plan, const Make& make, const std::vector<Ints>& all) {
