@@ -9,19 +9,28 @@
 #include "compiler/support/status_macros.h"
 
 namespace hone {
+namespace {
+
+// Found once: what EVP_sha256() gives is looked up again by every digest, which takes longer than a short text does.
+const EVP_MD* Algorithm() {
+  static const EVP_MD* const found = EVP_MD_fetch(nullptr, "SHA256", nullptr);
+  return found;
+}
+
+}  // namespace
 
 std::string Sha256(std::string_view bytes) {
   std::string digest(32, '\0');
   unsigned int size = 0;
   const int ok = EVP_Digest(bytes.data(), bytes.size(), reinterpret_cast<unsigned char*>(digest.data()), &size,
-                            EVP_sha256(), nullptr);
+                            Algorithm(), nullptr);
   HONE_CHECK(ok == 1 && size == 32) << "OpenSSL refused SHA-256";
   return digest;
 }
 
 struct Sha256Stream::Context {
   std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> digest{EVP_MD_CTX_new(), EVP_MD_CTX_free};
-  bool ok = EVP_DigestInit_ex(digest.get(), EVP_sha256(), nullptr) == 1;
+  bool ok = EVP_DigestInit_ex(digest.get(), Algorithm(), nullptr) == 1;
 };
 
 Sha256Stream::Sha256Stream() : context_(std::make_unique<Context>()) {}

@@ -161,6 +161,7 @@ void Dispatcher::Impl::CommitThen(std::vector<Write> writes, std::function<void(
   if (step_commit == kNone) {
     step_commit = effects.size();
     effects.push_back(Commit{next_commit++, {}});
+    std::get<Commit>(effects.back()).writes.reserve(kUsualWrites);  // rows are large to move
     after_commit[std::get<Commit>(effects.back()).id] = {};
   }
   Commit& commit = std::get<Commit>(effects[step_commit]);

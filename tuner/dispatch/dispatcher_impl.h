@@ -28,6 +28,7 @@
 
 namespace hone {
 
+inline constexpr size_t kUsualWrites = 32;    // of an event with results, and leases in their place
 inline constexpr double kUsualSeconds = 0.3;  // of device time, that a lease counts for until its result is charged
 
 // A worker's session, from its Hello until it has been silent for a lease.

@@ -63,6 +63,7 @@ void Dispatcher::Impl::TakeResult(Worker& worker, const v1::TrialResult& result)
   const v1::Outcome outcome = CheckedOutcome(result.outcome(), ImplausibleBelowUs(lower_bound_us));
   counters.results.at(static_cast<size_t>(outcome.kind())) += 1;
   std::vector<Write> writes;
+  writes.reserve(kUsualWrites);
   writes.push_back(AddMeasurement{{token.trial, token.attempt, token.epoch, worker.hello.worker_name(), outcome}});
   job.virtual_seconds += SecondsOf(outcome) / job.share();
   accounts.Charge(job.row.tenant, SecondsOf(outcome));
