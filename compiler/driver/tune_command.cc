@@ -52,10 +52,12 @@ absl::StatusOr<v1::SearchStrategy> StrategyOf(const std::string& name) {
   return absl::InvalidArgumentError(absl::StrCat("--strategy ", name, ": there are model, random and draft"));
 }
 
-// As workers state theirs, with every fact, but for texts that any machine, or device of a kind, is meant by.
-std::string WireTarget(const TunedTarget& target) {
+// As workers state theirs, with every fact, but for texts that any machine, or device of a kind, is meant by. This
+// machine's, named beside others, means its own class.
+std::string WireTarget(const TuneOptions& options, const TunedTarget& target) {
   const std::string& text = target.settings.target_text;
-  const bool any = text == BuildSettings().target_text || (target.resolved.gpu && text.find(',') == std::string::npos);
+  const bool any_machine = text == BuildSettings().target_text && options.targets.size() == 1;
+  const bool any = any_machine || (target.resolved.gpu && text.find(',') == std::string::npos);
   return any ? text : target.resolved.target_text();
 }
 
@@ -64,7 +66,7 @@ template <class Part>
 absl::Status FillIn(const TuneOptions& options, const TunedTarget& target, Part* part) {
   const Model& model = *target.model;
   const ResolvedSettings& settings = target.resolved;
-  part->set_target(WireTarget(target));
+  part->set_target(WireTarget(options, target));
   part->set_threads(settings.threads);
   std::regex wanted;
   try {
