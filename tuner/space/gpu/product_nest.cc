@@ -91,20 +91,24 @@ std::optional<Sides> SidesOf(const BlockInfo& block) {
   return worth_it ? std::optional(sides) : std::nullopt;
 }
 
-// Bytes of what a tile reads of an operand in one step.
-int64_t BytesOfStep(const BlockInfo& block, const BlockInfo::Access& read, const Tile& plan) {
+int64_t RoundedUp(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
+
+// Bytes of what a tile reads of an operand in one step. Threads that copy it take `together` elements at a time, and
+// the copy has room for what the last of them do beyond its end, in whole rows.
+int64_t BytesOfStep(const BlockInfo& block, const BlockInfo::Access& read, const Tile& plan, int64_t together) {
   Analyzer known;
   for (size_t i = 0; i < block.iters.size(); ++i) {
-    const int64_t size = std::min(block.extents[i], plan.threads[i] * plan.inner[i]);
+    const int64_t size = plan.threads[i] * plan.inner[i];  // of a whole tile, which has its room where it is masked too
     known.Bind(block.iters[i].var, Range{IntConst(0, block.iters[i].var.type()), IntConst(size)});
   }
-  int64_t elements = 1;
+  int64_t elements = 1, row = 1;
   for (const Expr& index : read.indices) {
     const Bounds bounds = known.ConstBounds(index);
     if (!bounds.bounded()) return std::numeric_limits<int32_t>::max();
-    elements *= bounds.max - bounds.min + 1;
+    row = bounds.max - bounds.min + 1;
+    elements *= row;
   }
-  return elements * read.buffer.type().bytes();
+  return RoundedUp(RoundedUp(elements, together), row) * read.buffer.type().bytes();
 }
 
 int64_t Tiles(const BlockInfo& block, const Tile& plan) {
@@ -329,7 +333,7 @@ class ProductNest : public GpuNest {
     work.operations = tile * all_terms;
     for (const int r : sides_.operands) {
       const BlockInfo::Access& read = info().reads[static_cast<size_t>(r)];
-      const int64_t bytes = BytesOfStep(info(), read, plan);
+      const int64_t bytes = BytesOfStep(info(), read, plan, shared_ ? work.threads * plan.fetched : 1);
       work.far_bytes += steps * static_cast<double>(bytes);
       // Each thread reads it again for what the other operand varies with.
       double reused = 1;
