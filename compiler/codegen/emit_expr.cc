@@ -1,4 +1,5 @@
 // Expressions.
+#include <algorithm>
 #include <cmath>
 
 #include "compiler/codegen/emitter.h"
@@ -255,13 +256,14 @@ llvm::Value* Emitter::FloatArithmetic(BinaryOp op, llvm::Value* a, llvm::Value* 
     default: HONE_UNREACHABLE() << "an operation that floats do not have";
   }
   // x86's min and max give the second operand when either is NaN. A NaN must stay one: where one side is a number, it
-  // goes first and the single instruction is right; otherwise a NaN in the first operand is put back.
+  // goes first and the single instruction is right; otherwise a NaN in the first operand stays where it is, which the
+  // mask of an instruction of AVX-512 does.
   const auto better = [&](llvm::Value* x, llvm::Value* y) {
     return b_.CreateSelect(op == BinaryOp::kMax ? b_.CreateFCmpOGT(x, y) : b_.CreateFCmpOLT(x, y), x, y);
   };
   if (IsNumber(a_expr)) return better(a, b);
   if (IsNumber(b_expr)) return better(b, a);
-  return b_.CreateSelect(b_.CreateFCmpUNO(a, a), a, better(a, b));
+  return b_.CreateSelect(b_.CreateFCmpORD(a, a), better(a, b), a);
 }
 
 // C's fmod by one quotient: exact while the quotient is below 2^52. Calls no library.
@@ -316,6 +318,10 @@ llvm::Value* Emitter::EmitIfThenElse(const IfThenElseExpr& e, DType type) {
   return value;
 }
 
+bool Emitter::HasFeature(std::string_view feature) const {
+  return std::ranges::find(options_.features, feature) != options_.features.end();
+}
+
 llvm::Value* Emitter::EmitCall(const Call& call, DType type) {
   if (const std::optional<Expr> made_of = ExpandMath(call, options_.precise)) return EmitExpr(*made_of);
   std::vector<llvm::Value*> args;
@@ -333,7 +339,7 @@ llvm::Value* Emitter::EmitCall(const Call& call, DType type) {
     HONE_UNREACHABLE() << call.name << " of integers";
   }
   for (llvm::Value*& arg : args) arg = ToFloat(arg, operand);
-  llvm::Value* result = EmitMath(b_, call.name, args, options_.precise);
+  llvm::Value* result = EmitMath(b_, call.name, args, {.precise = options_.precise, .scalef = HasFeature("avx512vl")});
   return type.is_bool() ? result : FromFloat(result, operand);
 }
 

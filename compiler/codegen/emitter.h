@@ -10,6 +10,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "compiler/ir/stmt.h"
@@ -27,7 +28,7 @@ struct EmitOptions {
   bool contract = true;               // multiplications and additions may be fused
   bool precise = false;               // mathematical functions to the last place
   bool serial = false;                // parallel loops are run by the calling thread
-  std::vector<std::string> features;  // of the target: which instructions tile operations may be
+  std::vector<std::string> features;  // of the target: which instructions there are for tile operations and functions
 };
 
 // Adds the function `int32_t symbol(const HoneCall*)` and what it calls to the module.
@@ -130,6 +131,7 @@ class Emitter {
   llvm::Value* EmitWide(const Expr& e);
   bool IsIndexArithmetic(const Expr& e) const;  // made of variables and constants: may be computed in 64 bits
   bool NonNegative(const Expr& e) const;
+  bool HasFeature(std::string_view feature) const;  // of the target
   llvm::Value* FloatArithmetic(BinaryOp op, llvm::Value* a, llvm::Value* b, const Expr& a_expr, const Expr& b_expr);
   llvm::Value* FloatModulo(llvm::Value* a, llvm::Value* b, bool floor);
 

@@ -14,9 +14,14 @@
 
 namespace hone {
 
+struct MathOptions {
+  bool precise = false;  // to the last place, where a function of floats has a way to that
+  bool scalef = false;   // the target multiplies vectors by powers of two (VSCALEF of AVX-512 with VL); the same values
+};
+
 // The value of a function of ir/intrinsics.h that is not made of others, on arguments that are all float or double,
 // scalars or vectors of one length.
 llvm::Value* EmitMath(llvm::IRBuilder<>& builder, std::string_view name, std::span<llvm::Value* const> args,
-                      bool precise = false);
+                      const MathOptions& options = {});
 
 }  // namespace hone
