@@ -190,14 +190,15 @@ OpInfo ConvTransposeOp() {
   return op;
 }
 
-// "kernel", "ceil_mode", "count_include_pad" (average).
+// "kernel", "ceil_mode", "count_include_pad" (average), "channels_first".
 OpInfo PoolOp(std::string_view name, te::Tensor (*f)(const te::Tensor&, const topi::PoolAttrs&, const std::string&)) {
   OpInfo op{.name = name, .kind = OpKind::kAnchor};
   op.infer = [](TypeSpan in, const Attrs& attrs) -> absl::StatusOr<Types> {
     HONE_RETURN_IF_ERROR(CheckImages(in, 1));
+    const TensorType x = ChannelsLast(in[0], attrs);
     const std::vector<int64_t> kernel = IntsAttr(attrs, "kernel");
-    if (static_cast<int>(kernel.size()) != in[0].rank() - 2) {
-      return Refuse("a kernel of ", kernel.size(), " dimensions on an image of ", in[0].rank() - 2);
+    if (static_cast<int>(kernel.size()) != x.rank() - 2) {
+      return Refuse("a kernel of ", kernel.size(), " dimensions on an image of ", x.rank() - 2);
     }
     HONE_ASSIGN_OR_RETURN(const Window window, ReadWindow(attrs, kernel));
     for (size_t i = 0; i < kernel.size(); ++i) {
@@ -208,8 +209,8 @@ OpInfo PoolOp(std::string_view name, te::Tensor (*f)(const te::Tensor&, const to
       }
     }
     HONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape,
-                          WindowOutput(in[0], window, in[0].shape.back(), IntAttr(attrs, "ceil_mode") != 0));
-    return Types{{in[0].dtype, std::move(shape)}};
+                          WindowOutput(x, window, x.shape.back(), IntAttr(attrs, "ceil_mode") != 0));
+    return Types{ResultOf(x.dtype, std::move(shape), attrs)};
   };
   op.lower = [f, name](TensorSpan in, const Attrs& attrs, TypeSpan) {
     const Window w = *ReadWindow(attrs, IntsAttr(attrs, "kernel"));
@@ -219,7 +220,8 @@ OpInfo PoolOp(std::string_view name, te::Tensor (*f)(const te::Tensor&, const to
                                w.before,
                                w.after,
                                IntAttr(attrs, "ceil_mode") != 0,
-                               IntAttr(attrs, "count_include_pad") != 0};
+                               IntAttr(attrs, "count_include_pad") != 0,
+                               IntAttr(attrs, "channels_first") != 0};
     return std::vector{f(in[0], pool, std::string(name))};
   };
   op.flop = [](TypeSpan, const Attrs& attrs, TypeSpan out) {

@@ -30,6 +30,7 @@ struct Window {
 };
 
 struct Pool {
+  size_t first = 1;  // of the spatial dimensions
   std::vector<Window> windows;
   te::Shape shape;
   std::vector<std::string> axes;
@@ -44,13 +45,17 @@ struct Pool {
     const std::vector<int64_t> dilations = OrDefault(attrs.dilations, spatial, 1);
     const std::vector<int64_t> pads_before = OrDefault(attrs.pads_before, spatial, 0);
     const std::vector<int64_t> pads_after = OrDefault(attrs.pads_after, spatial, 0);
-    shape.push_back(x.shape()[0]);
-    axes.push_back("n");
-    before.push_back(0);
-    after.push_back(0);
+    first = attrs.channels_first ? 2 : 1;
+    AddWhole(x, 0, "n");
+    if (attrs.channels_first) AddWhole(x, 1, "c");
     for (size_t d = 0; d < spatial; ++d) {
-      Window w{
-          x.dim(static_cast<int>(d) + 1), 0, attrs.kernel[d], strides[d], dilations[d], pads_before[d], pads_after[d]};
+      Window w{x.dim(static_cast<int>(first + d)),
+               0,
+               attrs.kernel[d],
+               strides[d],
+               dilations[d],
+               pads_before[d],
+               pads_after[d]};
       w.out = PoolOutputSize(w.in, w.kernel, w.stride, w.dilation, w.before, w.after, attrs.ceil_mode);
       windows.push_back(w);
       shape.push_back(w.out);
@@ -60,8 +65,13 @@ struct Pool {
       before.push_back(w.before);
       after.push_back(w.needed_after());
     }
-    shape.push_back(x.shape().back());
-    axes.push_back("c");
+    if (!attrs.channels_first) AddWhole(x, first + spatial, "c");
+  }
+
+  // A dimension over which no window moves.
+  void AddWhole(const te::Tensor& x, size_t dim, const std::string& axis) {
+    shape.push_back(x.shape()[dim]);
+    axes.push_back(axis);
     before.push_back(0);
     after.push_back(0);
   }
@@ -72,11 +82,10 @@ struct Pool {
   }
 
   std::vector<Expr> At(const te::Indices& i) const {
-    std::vector<Expr> at = {i[0]};
+    std::vector<Expr> at(i.begin(), i.end());
     for (size_t d = 0; d < windows.size(); ++d) {
-      at.push_back(i[d + 1] * windows[d].stride + reduce[d] * windows[d].dilation);
+      at[first + d] = i[first + d] * windows[d].stride + reduce[d] * windows[d].dilation;
     }
-    at.push_back(i.back());
     return at;
   }
 };
@@ -129,7 +138,7 @@ te::Tensor AveragePool(const te::Tensor& x, const PoolAttrs& attrs, const std::s
                          const Window& w = pool.windows[d];
                          const int64_t low = attrs.count_include_pad ? -w.before : 0;
                          const int64_t high = attrs.count_include_pad ? w.padded_end() : w.in;
-                         count = count * MakeCast(x.dtype(), CountExpr(w, i[d + 1], low, high));
+                         count = count * MakeCast(x.dtype(), CountExpr(w, i[pool.first + d], low, high));
                        }
                        return sum(i) / count;
                      },

@@ -1,4 +1,4 @@
-// Pooling over channels-last tensors [N, S..., C] of any number of spatial dimensions.
+// Pooling over tensors [N, S..., C] of up to three spatial dimensions; MaxPool and AveragePool take [N, C, S...] too.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +17,7 @@ struct PoolAttrs {
   std::vector<int64_t> pads_before, pads_after;
   bool ceil_mode = false;          // the output size is rounded up
   bool count_include_pad = false;  // average: padding (not what ceil_mode adds) counts as elements
+  bool channels_first = false;     // of the image and the result
 };
 
 // With ceil_mode a window that would start in the padding after the input is left out.

@@ -92,7 +92,7 @@ bool IsTileable(const BlockInfo& block) {
   if (!plain || block.extents[static_cast<size_t>(last)] == 1) return false;
   return std::any_of(block.reads.begin(), block.reads.end(), [last](const BlockInfo::Access& read) {
     const int64_t stride = read.strides[static_cast<size_t>(last)];
-    return stride == 0 || stride == 1 || read.constant;
+    return (stride >= 0 && stride <= 2) || read.constant;
   });
 }
 

@@ -17,7 +17,7 @@ bool CanBeInlined(const WorkloadInfo& info, int block);
 bool WritesAtItsOwnVariables(const BlockInfo& block);
 
 // A reduction that accumulates into a tile of registers: its results lie along a spatial variable, and an operand is
-// shared by several of them or lies along them too.
+// shared by several of them or lies along them too, each element or every other one.
 bool IsTileable(const BlockInfo& block);
 
 // BlockInfo::forms of the block with what those of `producer` depend on, which it reads: over its own variables.

@@ -1,6 +1,7 @@
-// Products and convolutions between a transpose and its inverse are computed where they are.
+// Products, convolutions and pools between a transpose and its inverse are computed where they are.
 //
 //   T'(f(conv(T(x), w)))   =>  f(conv of channels first(x, w))      T: channels first to last, T' back; f elementwise
+//   T'(f(pool(T(x))))      =>  f(pool of channels first(x))
 //   T'(f(dense(T(a), W)))  =>  f(dense(W transposed, a))            T, T': of two dimensions
 //
 // The two changes of layout cost a pass over memory each, which is more than a convolution of few terms takes itself.
@@ -47,7 +48,10 @@ bool IsChannelsFirstToLast(const Ints& perm) {
 // Whether the node, whose image is transposed by `perm`, is as fast without.
 bool Stays(Rewriting& r, const Node& node, const Ints& perm) {
   const Ints& out = r.shape(node.outputs[0]);
-  if (r.type(node.outputs[0]).dtype != kFloat32 || !r.IsConstant(node.inputs[1])) return false;
+  if (r.type(node.outputs[0]).dtype != kFloat32) return false;
+  if (node.op == "max_pool" || node.op == "avg_pool")
+    return IsChannelsFirstToLast(perm) && out.end()[-2] >= kFewestInRow;
+  if (node.inputs.size() < 2 || !r.IsConstant(node.inputs[1])) return false;
   if (node.op == "dense") {
     const int64_t pixels = out[0], to = out[1], from = r.shape(node.inputs[1])[0];
     const bool few_operations = from * to <= kFewOperations * (from + to);
@@ -63,7 +67,7 @@ bool Stays(Rewriting& r, const Node& node, const Ints& perm) {
   return pointwise && w.end()[-2] <= kFewTerms && out[out.size() - 2] >= kFewestInRow;
 }
 
-// The elementwise nodes between a product and the transpose of their result, from the last, and the product.
+// The elementwise nodes between a product or pool and the transpose of their result, from the last, and the product.
 struct Chain {
   std::vector<Node> elementwise;
   std::vector<size_t> places;  // of the value among each one's inputs
@@ -98,7 +102,9 @@ absl::StatusOr<int> WithoutTranspose(Rewriting& r, const Node& product, int sour
   }
   Attrs attrs = product.attrs;
   attrs["channels_first"] = int64_t{1};
-  HONE_ASSIGN_OR_RETURN(const int result, r.Add(product.op, product, {source, product.inputs[1]}, std::move(attrs)));
+  std::vector<int> inputs = product.inputs;
+  inputs[0] = source;
+  HONE_ASSIGN_OR_RETURN(const int result, r.Add(product.op, product, inputs, std::move(attrs)));
   return r.Transpose(product, result, perm);
 }
 
@@ -123,7 +129,7 @@ Replacement Keep(Rewriting& r, const Node& node) {
   if (node.op != "transpose") return std::nullopt;
   const auto [result, back] = WhatMoves(r, node);
   std::optional<Chain> chain = ChainAbove(r, result);
-  if (!chain.has_value() || chain->product.inputs.size() < 2) return std::nullopt;
+  if (!chain.has_value() || chain->product.inputs.empty()) return std::nullopt;
   const int image = chain->product.inputs[0];
   const Node* transpose = r.Producer(image, "transpose");
   if (transpose == nullptr || r.uses(image) > 1) return std::nullopt;

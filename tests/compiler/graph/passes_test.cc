@@ -557,6 +557,20 @@ TEST(KeepChannelsFirst, ConvolutionsOfFewChannelsAGroup) {
             "transpose conv add relu transpose");
 }
 
+TEST(KeepChannelsFirst, Pools) {
+  for (const char* op : {"max_pool", "avg_pool"}) {
+    for (const int64_t size : {11, 23}) {
+      Net net;
+      const Attrs attrs = {{"kernel", Ints{3, 3}}, {"strides", Ints{2, 2}}, {"pads", Ints{1, 1, 1, 1}}};
+      const int image = net.Op("transpose", {net.Input({1, 5, size, 11})}, Perm(kToLast));
+      net.Output(net.Op("transpose", {net.Op(op, {image}, attrs)}, Perm(kToFirst)));
+      const Graph graph = After(net, KeepChannelsFirst);
+      EXPECT_EQ(Operators(graph), op);
+      EXPECT_EQ(graph.type(graph.outputs[0]).shape, Ints({1, 5, (size + 1) / 2, 6}));
+    }
+  }
+}
+
 TEST(KeepChannelsFirst, WhatWantsItsChannelsSideBySideStays) {
   const Attrs pads = {{"pads", Ints{1, 1, 1, 1}}};
   EXPECT_EQ(Operators(After(BetweenTransposes("conv", 4, 9, {3, 3, 4, 5}, pads), KeepChannelsFirst)),

@@ -1,5 +1,6 @@
 #include "compiler/topi/pool.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -21,6 +22,16 @@ struct PoolCase {
 
 int64_t At(const std::vector<int64_t>& values, size_t d, int64_t fallback) {
   return values.empty() ? fallback : values[d];
+}
+
+// The last dimension behind the first, and back.
+std::vector<int64_t> ChannelsFirst(std::vector<int64_t> v) {
+  std::rotate(v.begin() + 1, v.end() - 1, v.end());
+  return v;
+}
+std::vector<int64_t> ChannelsLast(std::vector<int64_t> v) {
+  std::rotate(v.begin() + 1, v.begin() + 2, v.end());
+  return v;
 }
 
 class PoolTest : public testing::TestWithParam<PoolCase> {};
@@ -63,6 +74,34 @@ TEST_P(PoolTest, AverageMatchesLoops) {
       return sum / count;
     });
   }
+}
+
+// Planes give what rows of channels give.
+TEST_P(PoolTest, ChannelsFirstMatchesChannelsLast) {
+  PoolAttrs a = GetParam().attrs;
+  a.channels_first = true;
+  const Tensor x = Placeholder(ChannelsFirst(GetParam().x), kFloat32, "x");
+  const auto windows = [&](const auto& in, Index at, const auto& add) {
+    at = ChannelsLast(std::move(at));
+    for (const Index& k : AllIndices(a.kernel)) {
+      Index from = at;
+      for (size_t d = 0; d < k.size(); ++d) {
+        from[d + 1] = at[d + 1] * At(a.strides, d, 1) + k[d] * At(a.dilations, d, 1) - At(a.pads_before, d, 0);
+      }
+      from = ChannelsFirst(std::move(from));
+      if (in.Has(from)) add(in(from));
+    }
+  };
+  ExpectComputes({x}, MaxPool(x, a), [&](const auto& in, const Index& at) {
+    double best = -std::numeric_limits<double>::infinity();
+    windows(in[0], at, [&](double value) { best = std::max(best, value); });
+    return best;
+  });
+  ExpectComputes({x}, AveragePool(x, a), [&](const auto& in, const Index& at) {
+    double sum = 0, count = 0;
+    windows(in[0], at, [&](double value) { sum += value, ++count; });
+    return sum / count;
+  });
 }
 
 INSTANTIATE_TEST_SUITE_P(
