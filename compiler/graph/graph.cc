@@ -28,6 +28,60 @@ struct AttrText {
   }
 };
 
+// For each node whether an output of the graph needs it. `producer`: of each value the node that makes it, or -1.
+std::vector<bool> NeededNodes(const Graph& graph, const std::vector<int>& producer) {
+  std::vector<bool> needed(graph.nodes.size(), false);
+  std::vector<int> stack;
+  const auto need = [&](int value) {
+    const int node = producer[value];
+    if (node >= 0 && !needed[node]) {
+      needed[node] = true;
+      stack.push_back(node);
+    }
+  };
+  for (const int output : graph.outputs) need(output);
+  while (!stack.empty()) {
+    const int node = stack.back();
+    stack.pop_back();
+    for (const int input : graph.nodes[node].inputs) need(input);
+  }
+  return needed;
+}
+
+// The needed nodes in topological order (Kahn 1962), of those that are ready always the one that was first before.
+// InvalidArgument names nodes that a cycle keeps from being ready.
+absl::StatusOr<std::vector<Node>> SortedNodes(const std::vector<Node>& nodes, const std::vector<int>& producer,
+                                              const std::vector<bool>& needed) {
+  std::vector<int> waiting(nodes.size(), 0);  // for so many inputs
+  std::vector<std::vector<int>> dependents(nodes.size());
+  std::priority_queue<int, std::vector<int>, std::greater<int>> ready;
+  for (size_t n = 0; n < nodes.size(); ++n) {
+    if (!needed[n]) continue;
+    for (const int input : nodes[n].inputs) {
+      if (producer[input] < 0) continue;
+      ++waiting[n];
+      dependents[producer[input]].push_back(static_cast<int>(n));
+    }
+    if (waiting[n] == 0) ready.push(static_cast<int>(n));
+  }
+  std::vector<Node> sorted;
+  while (!ready.empty()) {
+    const int node = ready.top();
+    ready.pop();
+    sorted.push_back(nodes[node]);
+    for (const int dependent : dependents[node]) {
+      if (--waiting[dependent] == 0) ready.push(dependent);
+    }
+  }
+  std::vector<std::string> cycle;
+  for (size_t n = 0; n < nodes.size() && cycle.size() < 8; ++n) {
+    if (needed[n] && waiting[n] > 0) cycle.push_back(nodes[n].name);
+  }
+  if (cycle.empty()) return sorted;
+  return absl::InvalidArgumentError(
+      absl::StrCat("the graph has a cycle through or before: ", absl::StrJoin(cycle, ", ")));
+}
+
 }  // namespace
 
 std::string ToText(const TensorType& type) {
@@ -104,54 +158,7 @@ absl::Status Graph::Compact() {
   for (size_t n = 0; n < nodes.size(); ++n) {
     for (const int output : nodes[n].outputs) producer[output] = static_cast<int>(n);
   }
-  // What the outputs need.
-  std::vector<bool> needed(nodes.size(), false);
-  std::vector<int> stack;
-  const auto need = [&](int value) {
-    const int node = producer[value];
-    if (node >= 0 && !needed[node]) {
-      needed[node] = true;
-      stack.push_back(node);
-    }
-  };
-  for (const int output : outputs) need(output);
-  while (!stack.empty()) {
-    const int node = stack.back();
-    stack.pop_back();
-    for (const int input : nodes[node].inputs) need(input);
-  }
-  // Kahn's order, always the earliest ready node first.
-  std::vector<int> waiting(nodes.size(), 0);
-  std::vector<std::vector<int>> dependents(nodes.size());
-  size_t total = 0;
-  std::priority_queue<int, std::vector<int>, std::greater<int>> ready;
-  for (size_t n = 0; n < nodes.size(); ++n) {
-    if (!needed[n]) continue;
-    ++total;
-    for (const int input : nodes[n].inputs) {
-      if (producer[input] < 0) continue;
-      ++waiting[n];
-      dependents[producer[input]].push_back(static_cast<int>(n));
-    }
-    if (waiting[n] == 0) ready.push(static_cast<int>(n));
-  }
-  std::vector<Node> sorted;
-  while (!ready.empty()) {
-    const int node = ready.top();
-    ready.pop();
-    sorted.push_back(nodes[node]);
-    for (const int dependent : dependents[node]) {
-      if (--waiting[dependent] == 0) ready.push(dependent);
-    }
-  }
-  if (sorted.size() != total) {
-    std::vector<std::string> cycle;
-    for (size_t n = 0; n < nodes.size() && cycle.size() < 8; ++n) {
-      if (needed[n] && waiting[n] > 0) cycle.push_back(nodes[n].name);
-    }
-    return absl::InvalidArgumentError(
-        absl::StrCat("the graph has a cycle through or before: ", absl::StrJoin(cycle, ", ")));
-  }
+  HONE_ASSIGN_OR_RETURN(std::vector<Node> sorted, SortedNodes(nodes, producer, NeededNodes(*this, producer)));
   // Renumber the values that are left.
   std::vector<int> renumbered(values.size(), -1);
   std::vector<GraphValue> kept;

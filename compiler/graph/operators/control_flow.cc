@@ -154,79 +154,102 @@ Outputs Loop(NodeContext& c) {
   return values;
 }
 
-// Inputs: states, then sequences of which each iteration gets one element; the body gives states and elements.
-Outputs Scan(NodeContext& c) {
-  HONE_RETURN_IF_ERROR(c.NeedInputs(0, 1 << 16));
-  c.HasAttr("body");
-  const int first =
-      c.opset() < 9 ? 1 : 0;  // before operator set 9: lengths first, and all inputs with a batch dimension
-  if (c.opset() < 9 && c.HasInput(0)) return Unsupported("lengths of sequences");
-  const int scanned = static_cast<int>(c.IntAttr("num_scan_inputs", 1)), states = c.num_inputs() - first - scanned;
-  if (scanned < 1 || states < 0) return Unsupported(absl::StrCat("num_scan_inputs is ", scanned));
-  const std::vector<int64_t> in_axes =
-      c.IntsAttr("scan_input_axes", std::vector<int64_t>(static_cast<size_t>(scanned), 0));
-  const std::vector<int64_t> in_directions = c.IntsAttr(c.opset() < 9 ? "directions" : "scan_input_directions",
-                                                        std::vector<int64_t>(static_cast<size_t>(scanned), 0));
-  const int outputs = c.num_outputs() - states;
-  const std::vector<int64_t> out_axes =
-      c.IntsAttr("scan_output_axes", std::vector<int64_t>(static_cast<size_t>(std::max(outputs, 0)), 0));
-  const std::vector<int64_t> out_directions =
-      c.IntsAttr("scan_output_directions", std::vector<int64_t>(static_cast<size_t>(std::max(outputs, 0)), 0));
-  if (in_axes.size() != static_cast<size_t>(scanned) || in_directions.size() != in_axes.size())
-    return Unsupported("axes or directions do not fit the inputs");
+// Inputs: states, then sequences of which each iteration gets one element; the body gives states and elements. Before
+// operator set 9 lengths come first, and all inputs have a batch dimension.
+struct ScanInputs {
+  std::vector<int> states;
   std::vector<Value> sequences;
-  std::vector<int> values;
-  for (int i = 0; i < states; ++i) values.push_back(c.input(first + i));
-  for (int i = 0; i < scanned; ++i) sequences.push_back(Input(c, first + states + i));
-  const int64_t batch = c.opset() < 9 ? sequences[0].dim(0) : 1;
-  if (batch != 1) return Unsupported(absl::StrCat("a batch of ", batch, " before operator set 9"));
-  if (c.opset() < 9) {
-    const auto without_batch = [](const Value& x) { return Reshape(x, {x.shape().begin() + 1, x.shape().end()}); };
-    for (Value& sequence : sequences) sequence = without_batch(sequence);
-    for (int& value : values) {
-      const Value state = without_batch(Value(c, value));
-      if (!state) return c.status();
-      value = state.id();
-    }
-  }
-  std::vector<int64_t> axes;
-  for (int i = 0; i < scanned; ++i) {
-    HONE_ASSIGN_OR_RETURN(const int64_t axis,
-                          c.Axis(in_axes[static_cast<size_t>(i)], sequences[static_cast<size_t>(i)].rank()));
-    axes.push_back(axis);
-  }
-  const int64_t steps = sequences[0].dim(static_cast<int>(axes[0]));
-  if (steps < 1 || steps > kMostIterations)
-    return Unsupported(absl::StrCat(steps, " iterations; at most ", kMostIterations, " are unrolled"));
-  std::vector<std::vector<Value>> stacked;
-  for (int64_t t = 0; t < steps; ++t) {
-    std::vector<int> inputs = values;
+  std::vector<int64_t> axes;        // of each sequence, along which its elements lie
+  std::vector<int64_t> directions;  // of each sequence: not 0 from its end
+  int64_t steps = 0;
+
+  // Of iteration `t`: the states there are, then an element of each sequence.
+  absl::StatusOr<std::vector<int>> At(NodeContext& c, int64_t t, const std::vector<int>& now) const {
+    std::vector<int> inputs = now;
     for (size_t i = 0; i < sequences.size(); ++i) {
       const Value& sequence = sequences[i];
       if (sequence.dim(static_cast<int>(axes[i])) != steps) return Unsupported("sequences of different lengths");
       std::vector<int64_t> shape = sequence.shape();
       shape.erase(shape.begin() + axes[i]);
-      const Value element = Reshape(Slice(sequence, axes[i], in_directions[i] != 0 ? steps - 1 - t : t, 1), shape);
+      const Value element = Reshape(Slice(sequence, axes[i], directions[i] != 0 ? steps - 1 - t : t, 1), shape);
       if (!element) return c.status();
       inputs.push_back(element.id());
     }
-    HONE_ASSIGN_OR_RETURN(const std::vector<int> results, c.Inline("body", inputs));
-    if (static_cast<int>(results.size()) < states) return Unsupported("its body has too few outputs");
-    if (std::any_of(results.begin(), results.end(), [](int result) { return result < 0; }))
-      return Unsupported("an output of its body is no tensor");
-    values.assign(results.begin(), results.begin() + states);
-    stacked.resize(results.size() - static_cast<size_t>(states));
-    for (size_t k = 0; k < stacked.size(); ++k) {
-      stacked[k].emplace_back(c, results[k + static_cast<size_t>(states)]);
+    return inputs;
+  }
+};
+
+absl::StatusOr<ScanInputs> ReadScanInputs(NodeContext& c) {
+  HONE_RETURN_IF_ERROR(c.NeedInputs(0, 1 << 16));
+  const int first = c.opset() < 9 ? 1 : 0;
+  if (c.opset() < 9 && c.HasInput(0)) return Unsupported("lengths of sequences");
+  const int scanned = static_cast<int>(c.IntAttr("num_scan_inputs", 1)), states = c.num_inputs() - first - scanned;
+  if (scanned < 1 || states < 0) return Unsupported(absl::StrCat("num_scan_inputs is ", scanned));
+  const std::vector<int64_t> zeros(static_cast<size_t>(scanned), 0);
+  ScanInputs in;
+  in.axes = c.IntsAttr("scan_input_axes", zeros);
+  in.directions = c.IntsAttr(c.opset() < 9 ? "directions" : "scan_input_directions", zeros);
+  if (in.axes.size() != zeros.size() || in.directions.size() != zeros.size())
+    return Unsupported("axes or directions do not fit the inputs");
+  for (int i = 0; i < states; ++i) in.states.push_back(c.input(first + i));
+  for (int i = 0; i < scanned; ++i) in.sequences.push_back(Input(c, first + states + i));
+  if (c.opset() < 9) {
+    if (const int64_t batch = in.sequences[0].dim(0); batch != 1)
+      return Unsupported(absl::StrCat("a batch of ", batch, " before operator set 9"));
+    const auto without_batch = [](const Value& x) { return Reshape(x, {x.shape().begin() + 1, x.shape().end()}); };
+    for (Value& sequence : in.sequences) sequence = without_batch(sequence);
+    for (int& value : in.states) {
+      const Value state = without_batch(Value(c, value));
+      if (!state) return c.status();
+      value = state.id();
     }
   }
-  for (size_t k = 0; k < stacked.size(); ++k) {
-    if (k < out_directions.size() && out_directions[k] != 0) std::reverse(stacked[k].begin(), stacked[k].end());
-    HONE_ASSIGN_OR_RETURN(const int64_t axis, c.Axis(k < out_axes.size() ? out_axes[k] : 0, stacked[k][0].rank() + 1));
-    const Value whole = Stack(stacked[k], axis);
+  for (size_t i = 0; i < in.axes.size(); ++i) {
+    HONE_ASSIGN_OR_RETURN(in.axes[i], c.Axis(in.axes[i], in.sequences[i].rank()));
+  }
+  in.steps = in.sequences[0].dim(static_cast<int>(in.axes[0]));
+  if (in.steps < 1 || in.steps > kMostIterations)
+    return Unsupported(absl::StrCat(in.steps, " iterations; at most ", kMostIterations, " are unrolled"));
+  return in;
+}
+
+// What the iterations gave for each output, stacked up as the attributes say.
+Outputs StackOutputs(NodeContext& c, std::vector<std::vector<Value>> outputs, size_t declared) {
+  const std::vector<int64_t> zeros(declared, 0);
+  const std::vector<int64_t> axes = c.IntsAttr("scan_output_axes", zeros);
+  const std::vector<int64_t> directions = c.IntsAttr("scan_output_directions", zeros);
+  std::vector<int> values;
+  for (size_t k = 0; k < outputs.size(); ++k) {
+    std::vector<Value>& parts = outputs[k];
+    if (k < directions.size() && directions[k] != 0) std::reverse(parts.begin(), parts.end());
+    HONE_ASSIGN_OR_RETURN(const int64_t axis, c.Axis(k < axes.size() ? axes[k] : 0, parts[0].rank() + 1));
+    const Value whole = Stack(parts, axis);
     if (!whole) return c.status();
     values.push_back(whole.id());
   }
+  return values;
+}
+
+Outputs Scan(NodeContext& c) {
+  c.HasAttr("body");
+  HONE_ASSIGN_OR_RETURN(const ScanInputs in, ReadScanInputs(c));
+  const size_t states = in.states.size();
+  std::vector<int> values = in.states;
+  std::vector<std::vector<Value>> stacked;
+  for (int64_t t = 0; t < in.steps; ++t) {
+    HONE_ASSIGN_OR_RETURN(const std::vector<int> inputs, in.At(c, t, values));
+    HONE_ASSIGN_OR_RETURN(const std::vector<int> results, c.Inline("body", inputs));
+    if (results.size() < states) return Unsupported("its body has too few outputs");
+    if (std::any_of(results.begin(), results.end(), [](int result) { return result < 0; }))
+      return Unsupported("an output of its body is no tensor");
+    values.assign(results.begin(), results.begin() + static_cast<std::ptrdiff_t>(states));
+    stacked.resize(results.size() - states);
+    for (size_t k = 0; k < stacked.size(); ++k) stacked[k].emplace_back(c, results[k + states]);
+  }
+  const int declared = std::max(0, c.num_outputs() - static_cast<int>(states));
+  HONE_ASSIGN_OR_RETURN(const std::vector<int> whole,
+                        StackOutputs(c, std::move(stacked), static_cast<size_t>(declared)));
+  values.insert(values.end(), whole.begin(), whole.end());
   if (c.opset() < 9) {
     for (int& value : values) {
       std::vector<int64_t> shape = c.shape(value);

@@ -52,6 +52,47 @@ Outputs QLinearConv(NodeContext& c) {
   return Results({Cast(Clip(Round(y / Reshape(Input(c, 6), {})) + Cast(zero, kFloat32), low, high), to)});
 }
 
+// Pixels of an image [N, C, H, W] read between them, 0 outside.
+class Sampler {
+ public:
+  // Read at [oh, ow] places at a time.
+  Sampler(NodeContext& c, const Value& image, int64_t oh, int64_t ow)
+      : c_(c),
+        height_(image.dim(2)),
+        width_(image.dim(3)),
+        counted_({image.dim(0), oh, ow, 1}),
+        rows_(Reshape(Transpose(image, {0, 2, 3, 1}), {image.dim(0) * height_ * width_, image.dim(1)})),
+        first_(Reshape(Iota(c, kInt64, image.dim(0), 0, static_cast<double>(height_ * width_)), {image.dim(0), 1, 1})) {
+  }
+
+  // At rows y and columns z, each [N, OH, OW]: [N, OH, OW, C], the four pixels around weighted by how near they are.
+  Value At(const Value& y, const Value& z) const {
+    const Value y0 = Floor(y), z0 = Floor(z);
+    Value sum;
+    for (int corner = 0; corner < 4; ++corner) {
+      const double down = corner / 2, right = corner % 2;
+      const Value a = y0 + down, b = z0 + right;
+      const Value weight = (1 - Abs(y - a)) * (1 - Abs(z - b));
+      const Value inside = And(And(a >= Number(a, 0), a <= Number(a, static_cast<double>(height_ - 1))),
+                               And(b >= Number(b, 0), b <= Number(b, static_cast<double>(width_ - 1))));
+      const Value index = Cast(Clip(a, 0, static_cast<double>(height_ - 1)), kInt64) *
+                              Constant(c_, kInt64, static_cast<double>(width_)) +
+                          Cast(Clip(b, 0, static_cast<double>(width_ - 1)), kInt64) + first_;
+      const Value counted = Reshape(Where(inside, weight, Number(weight, 0)), counted_);
+      const Value term = Gather(rows_, index, 0) * counted;
+      sum = sum ? sum + term : term;
+    }
+    return sum;
+  }
+
+ private:
+  NodeContext& c_;
+  const int64_t height_, width_;
+  const std::vector<int64_t> counted_;  // [N, oh, ow, 1]
+  const Value rows_;                    // a pixel each
+  const Value first_;                   // the row of each image's first pixel
+};
+
 // x [N, C, H, W], w [O, C / groups, KH, KW], offset [N, sets * KH * KW * 2, OH, OW] (down, right), bias, mask [N, sets
 // * KH * KW, OH, OW]: each element of a window is read at its place plus an offset, between pixels, 0 outside.
 Outputs DeformConv(NodeContext& c) {
@@ -63,9 +104,8 @@ Outputs DeformConv(NodeContext& c) {
                              pads = c.IntsAttr("pads", {0, 0, 0, 0});
   const std::vector<int64_t> named = c.IntsAttr("kernel_shape", {w.dim(2), w.dim(3)});
   const int64_t groups = c.IntAttr("group", 1), sets = c.IntAttr("offset_group", 1);
-  const int64_t batch = x.dim(0), channels = x.dim(1), height = x.dim(2), width = x.dim(3), kh = w.dim(2),
-                kw = w.dim(3), taps = kh * kw;
-  const int64_t oh = offset.dim(2), ow = offset.dim(3), places = oh * ow;
+  const int64_t batch = x.dim(0), channels = x.dim(1), kh = w.dim(2), kw = w.dim(3), taps = kh * kw;
+  const int64_t oh = offset.dim(2), ow = offset.dim(3);
   constexpr int64_t kMostTaps = 64;
   if (strides.size() != 2 || dilations.size() != 2 || pads.size() != 4 || named != std::vector<int64_t>{kh, kw} ||
       groups < 1 || sets < 1 || channels % groups != 0 || channels % sets != 0 || w.dim(0) % groups != 0 ||
@@ -78,41 +118,22 @@ Outputs DeformConv(NodeContext& c) {
   const Value column =
       Reshape(Iota(c, x.dtype(), ow, static_cast<double>(-pads[1]), static_cast<double>(strides[1])), {1, 1, ow});
   const int64_t per_set = channels / sets;
-  std::vector<Value> columns;  // each [N, per_set, 1, places], by set and tap
   std::vector<Value> of_sets;
   for (int64_t s = 0; s < sets; ++s) {
-    // Pixels of this set's channels as rows.
-    const Value part = Slice(x, 1, s * per_set, per_set);
-    const Value rows = Reshape(Transpose(part, {0, 2, 3, 1}), {batch * height * width, per_set});
-    const Value image = Reshape(Iota(c, kInt64, batch, 0, static_cast<double>(height * width)), {batch, 1, 1});
-    columns.clear();
+    const Sampler pixels(c, Slice(x, 1, s * per_set, per_set), oh, ow);
+    std::vector<Value> columns;  // each [N, per_set, 1, OH * OW], by tap
     for (int64_t t = 0; t < taps; ++t) {
       const int64_t at = (s * taps + t) * 2;
       const auto shift = [&](int64_t k) { return Reshape(Slice(offset, 1, at + k, 1), {batch, oh, ow}); };
-      const Value y = row + static_cast<double>(t / kw * dilations[0]) + shift(0);
-      const Value z = column + static_cast<double>(t % kw * dilations[1]) + shift(1);
-      const Value y0 = Floor(y), z0 = Floor(z);
-      Value sum;
-      for (int corner = 0; corner < 4; ++corner) {
-        const double down = corner / 2, right = corner % 2;
-        const Value a = y0 + down, b = z0 + right;
-        const Value weight = (1 - Abs(y - a)) * (1 - Abs(z - b));
-        const Value inside = And(And(a >= Number(a, 0), a <= Number(a, static_cast<double>(height - 1))),
-                                 And(b >= Number(b, 0), b <= Number(b, static_cast<double>(width - 1))));
-        const Value index = Cast(Clip(a, 0, static_cast<double>(height - 1)), kInt64) *
-                                Constant(c, kInt64, static_cast<double>(width)) +
-                            Cast(Clip(b, 0, static_cast<double>(width - 1)), kInt64) + image;
-        const Value counted = Reshape(Where(inside, weight, Number(weight, 0)), {batch, oh, ow, 1});
-        const Value term = Gather(rows, index, 0) * counted;  // [N, OH, OW, per_set]
-        sum = sum ? sum + term : term;
-      }
-      if (mask) sum = sum * Reshape(Slice(mask, 1, s * taps + t, 1), {batch, oh, ow, 1});
+      Value tap = pixels.At(row + static_cast<double>(t / kw * dilations[0]) + shift(0),
+                            column + static_cast<double>(t % kw * dilations[1]) + shift(1));
+      if (mask) tap = tap * Reshape(Slice(mask, 1, s * taps + t, 1), {batch, oh, ow, 1});
       HONE_RETURN_IF_ERROR(c.status());
-      columns.push_back(Reshape(Transpose(sum, {0, 3, 1, 2}), {batch, per_set, 1, places}));
+      columns.push_back(Reshape(Transpose(tap, {0, 3, 1, 2}), {batch, per_set, 1, oh * ow}));
     }
     of_sets.push_back(Concat(columns, 2));
   }
-  const Value all = Reshape(Concat(of_sets, 1), {batch, groups, channels / groups * taps, places});
+  const Value all = Reshape(Concat(of_sets, 1), {batch, groups, channels / groups * taps, oh * ow});
   Value y = MatMul(Reshape(w, {1, groups, w.dim(0) / groups, channels / groups * taps}), all);
   y = Reshape(y, {batch, w.dim(0), oh, ow});
   if (c.HasInput(3)) y = y + Reshape(Input(c, 3), {w.dim(0), 1, 1});

@@ -152,54 +152,73 @@ Outputs Conv(NodeContext& c) {
   return std::vector<int>{y};
 }
 
+// The window of a transposed convolution, and what is added behind each spatial dimension of its result.
+struct TransposedWindow {
+  WindowAttrs window;
+  Ints output_padding;
+};
+
+// Pads that give the result the wanted size, or with auto_pad SAME_* the image's times the stride.
+absl::Status PadToSize(NodeContext& c, const Ints& spatial, bool upper, TransposedWindow& t) {
+  const Ints wanted = c.IntsAttr("output_shape");
+  WindowAttrs& w = t.window;
+  const size_t n = spatial.size();
+  if (!wanted.empty() && wanted.size() != n && wanted.size() != n + 2)
+    return Unsupported("output_shape does not fit the image");
+  for (size_t i = 0; i < n; ++i) {
+    const int64_t size = wanted.empty() ? spatial[i] * w.strides[i] : wanted[wanted.size() - n + i];
+    if (!wanted.empty() && (size < 1 || size > kMostElements)) return Unsupported("output_shape is not a size");
+    const int64_t total =
+        (spatial[i] - 1) * w.strides[i] + t.output_padding[i] + (w.kernel[i] - 1) * w.dilations[i] + 1 - size;
+    if (total < 0) {  // elements beyond the last that any input reaches
+      t.output_padding[i] -= total;
+      w.pads[i] = w.pads[n + i] = 0;
+      continue;
+    }
+    w.pads[i] = upper ? total / 2 : total - total / 2;
+    w.pads[n + i] = total - w.pads[i];
+  }
+  return absl::OkStatus();
+}
+
+// Of an image and a kernel of these spatial sizes.
+absl::StatusOr<TransposedWindow> ReadTransposedWindow(NodeContext& c, const Ints& spatial, const Ints& kernel) {
+  const size_t n = spatial.size();
+  const std::string auto_pad = c.StringAttr("auto_pad", "NOTSET");
+  TransposedWindow t{{kernel, c.IntsAttr("strides", Ints(n, 1)), c.IntsAttr("dilations", Ints(n, 1)),
+                      c.IntsAttr("pads", Ints(2 * n, 0))},
+                     c.IntsAttr("output_padding", Ints(n, 0))};
+  const WindowAttrs& w = t.window;
+  if (c.IntsAttr("kernel_shape", kernel) != kernel) return Unsupported("kernel_shape is not the weight's");
+  if (w.strides.size() != n || w.dilations.size() != n || t.output_padding.size() != n || w.pads.size() != 2 * n) {
+    return Unsupported(
+        absl::StrCat("strides, dilations, pads or output_padding do not fit ", n, " spatial dimensions"));
+  }
+  for (size_t i = 0; i < n; ++i) {
+    for (const int64_t v : {w.strides[i], w.dilations[i], t.output_padding[i]}) {
+      if (v < 0 || v > (1 << 20)) return Unsupported(absl::StrCat("strides, dilations or output_padding of ", v));
+    }
+  }
+  if (auto_pad == "VALID") t.window.pads.assign(2 * n, 0);
+  const bool same = auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER";
+  if (same || !c.IntsAttr("output_shape").empty()) {
+    HONE_RETURN_IF_ERROR(PadToSize(c, spatial, auto_pad == "SAME_UPPER", t));
+  }
+  return t;
+}
+
 Outputs ConvTranspose(NodeContext& c) {
   HONE_RETURN_IF_ERROR(c.NeedInputs(2, 3));
   HONE_RETURN_IF_ERROR(CheckImage(c, c.input(0)));
   const Ints xs = c.shape(c.input(0)), ws = c.shape(c.input(1));  // weight [IC, OC / groups, K...]
   if (ws.size() != xs.size())
     return Unsupported(absl::StrCat("the weight is ", ToText(c.type(c.input(1))), " for ", ToText(c.type(c.input(0)))));
-  const size_t n = xs.size() - 2;
-  const std::string auto_pad = c.StringAttr("auto_pad", "NOTSET");
-  const Ints kernel = Spatial(ws), strides = c.IntsAttr("strides", Ints(n, 1)),
-             dilations = c.IntsAttr("dilations", Ints(n, 1)), wanted = c.IntsAttr("output_shape");
-  Ints pads = c.IntsAttr("pads", Ints(2 * n, 0)), extra = c.IntsAttr("output_padding", Ints(n, 0));
-  if (c.IntsAttr("kernel_shape", kernel) != kernel) return Unsupported("kernel_shape is not the weight's");
-  if (strides.size() != n || dilations.size() != n || extra.size() != n || pads.size() != 2 * n) {
-    return Unsupported(
-        absl::StrCat("strides, dilations, pads or output_padding do not fit ", n, " spatial dimensions"));
-  }
-  for (size_t i = 0; i < n; ++i) {
-    for (const int64_t v : {strides[i], dilations[i], extra[i]}) {
-      if (v < 0 || v > (1 << 20)) return Unsupported(absl::StrCat("strides, dilations or output_padding of ", v));
-    }
-  }
-  if (auto_pad == "VALID") pads.assign(2 * n, 0);
-  const bool same = auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER";
-  if (same || !wanted.empty()) {
-    if (!wanted.empty() && wanted.size() != n && wanted.size() != n + 2)
-      return Unsupported("output_shape does not fit the image");
-    for (size_t i = 0; i < n; ++i) {
-      if (!wanted.empty() && (wanted[wanted.size() - n + i] < 1 || wanted[wanted.size() - n + i] > kMostElements)) {
-        return Unsupported("output_shape is not a size");
-      }
-      const int64_t size = wanted.empty() ? xs[i + 2] * strides[i] : wanted[wanted.size() - n + i];
-      const int64_t total = (xs[i + 2] - 1) * strides[i] + extra[i] + (kernel[i] - 1) * dilations[i] + 1 - size;
-      if (total < 0) {  // elements beyond the last that any input reaches
-        extra[i] -= total;
-        pads[i] = pads[n + i] = 0;
-        continue;
-      }
-      pads[i] = auto_pad == "SAME_UPPER" ? total / 2 : total - total / 2;
-      pads[n + i] = total - pads[i];
-    }
-  }
+  HONE_ASSIGN_OR_RETURN(TransposedWindow t, ReadTransposedWindow(c, Spatial(xs), Spatial(ws)));
   HONE_ASSIGN_OR_RETURN(const Lifted image, Lift(c, c.input(0)));
   HONE_ASSIGN_OR_RETURN(const Lifted weight, Lift(c, c.input(1)));
-  WindowAttrs w{kernel, strides, dilations, pads};
-  Ints output_padding = extra;
   if (image.lifted) {
-    LiftWindow(w);
-    output_padding.insert(output_padding.begin(), 0);
+    LiftWindow(t.window);
+    t.output_padding.insert(t.output_padding.begin(), 0);
   }
   HONE_ASSIGN_OR_RETURN(const int x, ToChannelsLast(c, image.value));
   Ints perm;
@@ -207,11 +226,11 @@ Outputs ConvTranspose(NodeContext& c) {
   perm.insert(perm.end(), {0, 1});
   HONE_ASSIGN_OR_RETURN(const int k, c.Transpose(weight.value, perm));
   HONE_ASSIGN_OR_RETURN(int y, c.Emit("conv_transpose", {x, k},
-                                      {{"strides", w.strides},
-                                       {"dilations", w.dilations},
-                                       {"pads", w.pads},
+                                      {{"strides", t.window.strides},
+                                       {"dilations", t.window.dilations},
+                                       {"pads", t.window.pads},
                                        {"groups", c.IntAttr("group", 1)},
-                                       {"output_padding", output_padding}}));
+                                       {"output_padding", t.output_padding}}));
   HONE_ASSIGN_OR_RETURN(y, AddBias(c, y, c.input(2)));
   HONE_ASSIGN_OR_RETURN(y, ToChannelsFirst(c, y));
   HONE_ASSIGN_OR_RETURN(y, Lower(c, y, image.lifted));

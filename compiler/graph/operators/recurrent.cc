@@ -24,7 +24,7 @@ Value Activate(const Value& x, const std::string& name) {
 }
 
 struct Cell {
-  NodeContext* c;
+  NodeContext* c = nullptr;
   int64_t hidden = 0;
   std::vector<std::string> activations;  // of this direction
   double clip = 0;                       // 0: none
@@ -88,84 +88,115 @@ State LstmStep(const Cell& cell, const Value& x, const State& s, bool input_forg
 
 using Step = std::function<State(const Cell&, const Value&, const State&)>;
 
-// x [T, N, inputs], w [directions, gates * hidden, inputs], r, b [directions, 2 * gates * hidden], lengths [N], states
-// [directions, N, hidden], p [directions, 3 * hidden]. layout 1: the batch comes first.
-Outputs Recurrent(NodeContext& c, int gates, const std::vector<std::string>& usual, bool has_cell, const Step& step) {
+// What the operators have in common. x [T, N, inputs], w [directions, gates * hidden, inputs], r, b [directions, 2 *
+// gates * hidden], lengths [N], states [directions, N, hidden], p [directions, 3 * hidden]. layout 1: the batch comes
+// first.
+struct Recurrence {
+  int gates = 1;
+  bool has_cell = false;  // a state besides h
+  std::vector<std::string> activations;
+  std::string direction;
+  int64_t directions = 1, steps = 0, batch = 0, hidden = 0;
+  Value x, lengths;  // of lengths none: all are whole
+
+  bool Backwards(int64_t d) const { return direction == "reverse" || d == 1; }
+};
+
+// Unsupported where operands or attributes do not fit. `usual`: the activations of one direction.
+absl::StatusOr<Recurrence> ReadRecurrence(NodeContext& c, int gates, const std::vector<std::string>& usual,
+                                          bool has_cell) {
   HONE_RETURN_IF_ERROR(c.NeedInputs(3, has_cell ? 8 : 6));
-  const bool batch_first = c.IntAttr("layout", 0) != 0;
-  Value x = Input(c, 0);
-  if (x.rank() != 3) return Unsupported(absl::StrCat("a sequence ", ToText(c.type(x.id()))));
-  if (batch_first) x = Transpose(x, {1, 0, 2});
-  const std::string direction = c.StringAttr("direction", "forward");
-  if (direction != "forward" && direction != "reverse" && direction != "bidirectional")
-    return Unsupported(absl::StrCat("direction is \"", direction, "\""));
-  const int64_t directions = direction == "bidirectional" ? 2 : 1, steps = x.dim(0), batch = x.dim(1);
-  const int64_t hidden = c.IntAttr("hidden_size", Input(c, 2).dim(-1));
-  if (Input(c, 1).shape() != std::vector<int64_t>{directions, gates * hidden, x.dim(2)} ||
-      Input(c, 2).shape() != std::vector<int64_t>{directions, gates * hidden, hidden})
+  Recurrence r{.gates = gates, .has_cell = has_cell};
+  r.x = Input(c, 0);
+  if (r.x.rank() != 3) return Unsupported(absl::StrCat("a sequence ", ToText(c.type(r.x.id()))));
+  if (c.IntAttr("layout", 0) != 0) r.x = Transpose(r.x, {1, 0, 2});
+  r.direction = c.StringAttr("direction", "forward");
+  if (r.direction != "forward" && r.direction != "reverse" && r.direction != "bidirectional")
+    return Unsupported(absl::StrCat("direction is \"", r.direction, "\""));
+  r.directions = r.direction == "bidirectional" ? 2 : 1;
+  r.steps = r.x.dim(0);
+  r.batch = r.x.dim(1);
+  r.hidden = c.IntAttr("hidden_size", Input(c, 2).dim(-1));
+  if (Input(c, 1).shape() != std::vector<int64_t>{r.directions, gates * r.hidden, r.x.dim(2)} ||
+      Input(c, 2).shape() != std::vector<int64_t>{r.directions, gates * r.hidden, r.hidden})
     return Unsupported(absl::StrCat("weights ", ToText(c.type(c.input(1))), " and ", ToText(c.type(c.input(2)))));
-  if (steps < 1 || steps > kMostSteps)
-    return Unsupported(absl::StrCat(steps, " steps; at most ", kMostSteps, " are unrolled"));
+  if (r.steps < 1 || r.steps > kMostSteps)
+    return Unsupported(absl::StrCat(r.steps, " steps; at most ", kMostSteps, " are unrolled"));
   if (c.HasAttr("activation_alpha") || c.HasAttr("activation_beta"))
     return Unsupported("activation_alpha and activation_beta");
-  std::vector<std::string> activations = c.StringsAttr("activations");
-  if (activations.empty()) {
-    for (int64_t d = 0; d < directions; ++d) activations.insert(activations.end(), usual.begin(), usual.end());
+  r.activations = c.StringsAttr("activations");
+  if (r.activations.empty()) {
+    for (int64_t d = 0; d < r.directions; ++d) r.activations.insert(r.activations.end(), usual.begin(), usual.end());
   }
-  if (activations.size() != usual.size() * static_cast<size_t>(directions))
-    return Unsupported(absl::StrCat(activations.size(), " activations"));
-  const Value lengths = c.HasInput(4) ? Reshape(Cast(Input(c, 4), kInt64), {batch, 1}) : Value();
-  const auto initial = [&](int i, int64_t d) {
-    if (!c.HasInput(i)) return Expand(Constant(c, x.dtype(), 0), {batch, hidden});
-    const Value all = batch_first ? Transpose(Input(c, i), {1, 0, 2}) : Input(c, i);
-    return Reshape(Slice(all, 0, d, 1), {batch, hidden});
+  if (r.activations.size() != usual.size() * static_cast<size_t>(r.directions))
+    return Unsupported(absl::StrCat(r.activations.size(), " activations"));
+  if (c.HasInput(4)) r.lengths = Reshape(Cast(Input(c, 4), kInt64), {r.batch, 1});
+  return r;
+}
+
+// The weights and biases of one direction.
+Cell CellOf(NodeContext& c, const Recurrence& r, int64_t d) {
+  const int64_t rows = r.gates * r.hidden;
+  const auto part = [&](int i, std::vector<int64_t> shape) {
+    return Reshape(Slice(Input(c, i), 0, d, 1), std::move(shape));
   };
+  const auto activations = static_cast<int64_t>(r.activations.size()) / r.directions;
+  Cell cell;
+  cell.c = &c;
+  cell.hidden = r.hidden;
+  cell.activations.assign(r.activations.begin() + d * activations, r.activations.begin() + (d + 1) * activations);
+  cell.clip = c.FloatAttr("clip", 0);
+  cell.w = part(1, {rows, r.x.dim(2)});
+  cell.r = part(2, {rows, r.hidden});
+  if (c.HasInput(3)) {
+    const Value both = part(3, {2 * rows});
+    cell.wb = Slice(both, 0, 0, rows);
+    cell.rb = Slice(both, 0, rows, rows);
+  }
+  if (r.has_cell && c.HasInput(7)) cell.p = part(7, {3 * r.hidden});
+  return cell;
+}
+
+// Input `i`'s state of one direction, zeros where there is none.
+Value InitialState(NodeContext& c, const Recurrence& r, int i, int64_t d) {
+  if (!c.HasInput(i)) return Expand(Constant(c, r.x.dtype(), 0), {r.batch, r.hidden});
+  const Value all = c.IntAttr("layout", 0) != 0 ? Transpose(Input(c, i), {1, 0, 2}) : Input(c, i);
+  return Reshape(Slice(all, 0, d, 1), {r.batch, r.hidden});
+}
+
+// One direction, step by step. `state` becomes the last; the outputs are [T, 1, batch, hidden].
+absl::StatusOr<Value> Unroll(NodeContext& c, const Recurrence& r, int64_t d, const Step& step, State& state) {
+  const Cell cell = CellOf(c, r, d);
+  std::vector<Value> outputs(static_cast<size_t>(r.steps));
+  for (int64_t n = 0; n < r.steps; ++n) {
+    const int64_t t = r.Backwards(d) ? r.steps - 1 - n : n;
+    State next = step(cell, Reshape(Slice(r.x, 0, t, 1), {r.batch, r.x.dim(2)}), state);
+    Value output = next.h;
+    if (r.lengths) {  // beyond its end a sequence leaves the state and gives 0
+      const Value inside = Constant(c, kInt64, static_cast<double>(t)) < r.lengths;
+      output = Where(inside, next.h, Number(r.x, 0));
+      next.h = Where(inside, next.h, state.h);
+      if (r.has_cell) next.c = Where(inside, next.c, state.c);
+    }
+    state = next;
+    outputs[static_cast<size_t>(t)] = Reshape(output, {1, 1, r.batch, r.hidden});
+    HONE_RETURN_IF_ERROR(c.status());
+  }
+  return Concat(outputs, 0);
+}
+
+Outputs Recurrent(NodeContext& c, int gates, const std::vector<std::string>& usual, bool has_cell, const Step& step) {
+  HONE_ASSIGN_OR_RETURN(const Recurrence r, ReadRecurrence(c, gates, usual, has_cell));
   std::vector<Value> all, last_h, last_c;  // each [.., 1, batch, hidden]
-  for (int64_t d = 0; d < directions; ++d) {
-    const auto part = [&](int i, std::vector<int64_t> shape) {
-      return Reshape(Slice(Input(c, i), 0, d, 1), std::move(shape));
-    };
-    Cell cell{&c,
-              hidden,
-              {activations.begin() + d * static_cast<int64_t>(usual.size()),
-               activations.begin() + (d + 1) * static_cast<int64_t>(usual.size())},
-              c.FloatAttr("clip", 0),
-              {},
-              {},
-              {},
-              {},
-              {}};
-    cell.w = part(1, {gates * hidden, x.dim(2)});
-    cell.r = part(2, {gates * hidden, hidden});
-    if (c.HasInput(3)) {
-      const Value both = part(3, {2 * gates * hidden});
-      cell.wb = Slice(both, 0, 0, gates * hidden);
-      cell.rb = Slice(both, 0, gates * hidden, gates * hidden);
-    }
-    if (has_cell && c.HasInput(7)) cell.p = part(7, {3 * hidden});
-    State state{initial(5, d), has_cell ? initial(6, d) : Value()};
-    const bool backwards = direction == "reverse" || d == 1;
-    std::vector<Value> outputs(static_cast<size_t>(steps));
-    for (int64_t n = 0; n < steps; ++n) {
-      const int64_t t = backwards ? steps - 1 - n : n;
-      State next = step(cell, Reshape(Slice(x, 0, t, 1), {batch, x.dim(2)}), state);
-      Value output = next.h;
-      if (lengths) {  // beyond its end a sequence leaves the state and gives 0
-        const Value inside = Constant(c, kInt64, static_cast<double>(t)) < lengths;
-        output = Where(inside, next.h, Number(x, 0));
-        next.h = Where(inside, next.h, state.h);
-        if (has_cell) next.c = Where(inside, next.c, state.c);
-      }
-      state = next;
-      outputs[static_cast<size_t>(t)] = Reshape(output, {1, 1, batch, hidden});
-      HONE_RETURN_IF_ERROR(c.status());
-    }
-    all.push_back(Concat(outputs, 0));
-    last_h.push_back(Reshape(state.h, {1, batch, hidden}));
-    if (has_cell) last_c.push_back(Reshape(state.c, {1, batch, hidden}));
+  for (int64_t d = 0; d < r.directions; ++d) {
+    State state{InitialState(c, r, 5, d), has_cell ? InitialState(c, r, 6, d) : Value()};
+    HONE_ASSIGN_OR_RETURN(const Value outputs, Unroll(c, r, d, step, state));
+    all.push_back(outputs);
+    last_h.push_back(Reshape(state.h, {1, r.batch, r.hidden}));
+    if (has_cell) last_c.push_back(Reshape(state.c, {1, r.batch, r.hidden}));
   }
   Value y = Concat(all, 1), h = Concat(last_h, 0), cell_state = has_cell ? Concat(last_c, 0) : Value();
-  if (batch_first) {
+  if (c.IntAttr("layout", 0) != 0) {
     y = Transpose(y, {2, 0, 1, 3});
     h = Transpose(h, {1, 0, 2});
     if (has_cell) cell_state = Transpose(cell_state, {1, 0, 2});

@@ -43,6 +43,10 @@ void Net::Output(int value) {
   graph_.output_names.push_back(absl::StrCat("y", graph_.output_names.size()));
 }
 
+Attrs Perm(Net::Ints perm) { return {{"perm", std::move(perm)}}; }
+Attrs Shape(Net::Ints shape) { return {{"shape", std::move(shape)}}; }
+Attrs Over(Net::Ints axes) { return {{"axes", std::move(axes)}, {"keepdims", int64_t{1}}}; }
+
 std::string Operators(const Graph& graph) {
   std::string text;
   for (const Node& node : graph.nodes) absl::StrAppend(&text, text.empty() ? "" : " ", node.op);

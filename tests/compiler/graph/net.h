@@ -29,6 +29,11 @@ class Net {
   Graph graph_;
 };
 
+// Attributes of transpose, of reshape, and of a reduction that keeps its dimensions.
+Attrs Perm(Net::Ints perm);
+Attrs Shape(Net::Ints shape);
+Attrs Over(Net::Ints axes);
+
 // Names of the nodes in their order: "dense add relu".
 std::string Operators(const Graph& graph);
 
