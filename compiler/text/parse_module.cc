@@ -63,42 +63,45 @@ absl::Status Parser::TopLevel(IrModule& module) {
   }
   const Decoration said = Decorations();
   if (At("class")) return absl::OkStatus();
-  if (At("def")) {
-    const Token at = Peek(1);
-    if (!said.is_tensor && !said.is_graph) {  // plain python beside the programs
-      SkipSuite();
-      return absl::OkStatus();
-    }
-    if (said.is_tensor) {
-      HONE_ASSIGN_OR_RETURN(PrimFunc f, Function(said.wrap_root));
-      module.functions.emplace_back(std::move(f));
-    } else {
-      HONE_ASSIGN_OR_RETURN(GraphFunc f, GraphFunction());
-      f.is_private = said.is_private;
-      f.is_pure = said.is_pure;
-      module.functions.emplace_back(std::move(f));
-    }
-    if (!class_name_.empty() && !function_names_.insert(at.text).second) {
-      return ErrorAt(at, absl::StrCat("class ", class_name_, " has a second function `", at.text, "`"));
-    }
-    return absl::OkStatus();
-  }
+  if (At("def")) return Definition(said, module);
   if (said.is_tensor || said.is_graph) {
     return Unexpected(said.is_tensor ? "`def` after @T.prim_func" : "`def` after @R.function");
   }
-  if (At("I") && Peek(1).text == ".") {
-    const bool attrs = Peek(2).text == "module_attrs" && !class_name_.empty();
-    if (!attrs) {  // I.module_global_infos(...): devices, of which we know otherwise
-      SkipLine();
-      return absl::OkStatus();
-    }
-    for (int i = 0; i < 3; ++i) Take();
-    HONE_RETURN_IF_ERROR(Expect("("));
-    HONE_ASSIGN_OR_RETURN(module.attrs, AttrDict());
-    HONE_RETURN_IF_ERROR(Expect(")"));
-    return ExpectEndOfLine();
-  }
+  if (At("I") && Peek(1).text == ".") return ModuleStatement(module);
   return Unexpected("a function (@T.prim_func or @R.function, then `def`), a class of functions, or an import");
+}
+
+absl::Status Parser::Definition(const Decoration& said, IrModule& module) {
+  if (!said.is_tensor && !said.is_graph) {  // plain python beside the programs
+    SkipSuite();
+    return absl::OkStatus();
+  }
+  const Token at = Peek(1);
+  if (said.is_tensor) {
+    HONE_ASSIGN_OR_RETURN(PrimFunc f, Function(said.wrap_root));
+    module.functions.emplace_back(std::move(f));
+  } else {
+    HONE_ASSIGN_OR_RETURN(GraphFunc f, GraphFunction());
+    f.is_private = said.is_private;
+    f.is_pure = said.is_pure;
+    module.functions.emplace_back(std::move(f));
+  }
+  if (!class_name_.empty() && !function_names_.insert(at.text).second) {
+    return ErrorAt(at, absl::StrCat("class ", class_name_, " has a second function `", at.text, "`"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Parser::ModuleStatement(IrModule& module) {
+  if (Peek(2).text != "module_attrs" || class_name_.empty()) {  // module_global_infos(...): devices, known otherwise
+    SkipLine();
+    return absl::OkStatus();
+  }
+  for (int i = 0; i < 3; ++i) Take();
+  HONE_RETURN_IF_ERROR(Expect("("));
+  HONE_ASSIGN_OR_RETURN(module.attrs, AttrDict());
+  HONE_RETURN_IF_ERROR(Expect(")"));
+  return ExpectEndOfLine();
 }
 
 absl::StatusOr<IrModule> ParseIrModule(std::string_view text) {

@@ -90,6 +90,8 @@ class Parser {
   struct Decoration;
   Decoration Decorations();
   absl::Status TopLevel(IrModule& module);
+  absl::Status Definition(const Decoration& said, IrModule& module);  // at `def`
+  absl::Status ModuleStatement(IrModule& module);                     // at `I.`
 
   // ---- tensor functions (parse_function.cc)
   absl::StatusOr<PrimFunc> Function(bool wrap_root);
