@@ -77,6 +77,28 @@ bool PredicateFollowsFromDomain(const BlockRealize& realize, const VarRanges& lo
   return CheckBindings(realize, loops, known).ok();
 }
 
+VarMap RenameTo(const LoopCopies& copies) {
+  return [copies](const Var& var) -> std::optional<Expr> {
+    for (const auto& [loop, copy] : copies) {
+      if (loop->var.SameAs(var)) return Expr(copy);
+    }
+    return std::nullopt;
+  };
+}
+
+Stmt WrapInCopies(const LoopCopies& copies, Stmt body) {
+  const VarMap rename = RenameTo(copies);
+  for (const auto& [loop, var] : copies) {
+    For copy = *loop;
+    copy.var = var;
+    copy.min = Substitute(loop->min, rename);
+    copy.extent = Substitute(loop->extent, rename);
+    copy.body = std::move(body);
+    body = Stmt::Make(std::move(copy));
+  }
+  return body;
+}
+
 Stmt MakeLoop(const Var& var, const Expr& extent, Stmt body, ForKind kind) {
   return Stmt::Make(For{var, IntConst(0, var.type()), extent, kind, "", {}, std::move(body)});
 }

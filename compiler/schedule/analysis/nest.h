@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "compiler/arith/analyzer.h"
@@ -31,6 +32,13 @@ std::vector<Expr> PartsBeyondDomain(const BlockRealize& realize, const VarRanges
 // Do all instances whose iteration variables lie in their domains satisfy the predicate? Then the domain alone says
 // what the block computes, and its loops can be made anew.
 bool PredicateFollowsFromDomain(const BlockRealize& realize, const VarRanges& loops);
+
+// Loops, innermost first, with the variables of copies of them.
+using LoopCopies = std::vector<std::pair<const For*, Var>>;
+// From the variables of the loops to those of their copies; nullopt for others.
+VarMap RenameTo(const LoopCopies& copies);
+// The copies around `body`, with their bounds in terms of one another's variables.
+Stmt WrapInCopies(const LoopCopies& copies, Stmt body);
 
 // A loop of its own around a body.
 Stmt MakeLoop(const Var& var, const Expr& extent, Stmt body, ForKind kind = ForKind::kSerial);

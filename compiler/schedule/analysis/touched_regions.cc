@@ -261,6 +261,59 @@ absl::Status CheckWritesBox(const BlockRealize& realize, const BufferRegion& wri
   return absl::OkStatus();
 }
 
+// What one statement of a block's body writes of a buffer, in the loops of the body around it.
+struct BodyWrite {
+  std::vector<Range> region;
+  VarRanges loops;
+};
+
+// Of nested blocks what they declare. Nothing is found of a store of vectors, or by way of a matched buffer.
+void CollectWrites(const Stmt& stmt, const Buffer& buffer, VarRanges& loops, std::vector<BodyWrite>& found) {
+  if (const Store* store = stmt.As<Store>(); store != nullptr && store->buffer.SameAs(buffer)) {
+    BodyWrite write{{}, loops};
+    for (const Expr& i : store->indices) {
+      if (!i.type().is_scalar()) return;
+      write.region.push_back(Range{i, IntConst(1, i.type())});
+    }
+    found.push_back(std::move(write));
+  } else if (const TileOp* op = stmt.As<TileOp>()) {
+    if (op->operands[0].buffer.SameAs(buffer)) found.push_back({op->operands[0].region, loops});
+  } else if (const BlockRealize* inner = stmt.As<BlockRealize>()) {
+    const VarMap bind = BindingsOf(*inner);
+    for (const BufferRegion& write : inner->block.writes) {
+      if (!write.buffer.SameAs(buffer)) continue;
+      BodyWrite bound{{}, loops};
+      for (const Range& r : write.region)
+        bound.region.push_back(Range{Substitute(r.min, bind), Substitute(r.extent, bind)});
+      found.push_back(std::move(bound));
+    }
+  } else if (const For* loop = stmt.As<For>()) {
+    loops[loop->var] = Range{loop->min, loop->extent};
+    CollectWrites(loop->body, buffer, loops, found);
+    loops.erase(loop->var);
+  } else {
+    ForEachChild(
+        stmt, [&](const Stmt& child) { CollectWrites(child, buffer, loops, found); }, [](const Expr&) {});
+  }
+}
+
+// Does an instance write every element of the region that the block declares? That is the hull of what its statements
+// write, so that one of them has to write all of it.
+absl::Status CheckWritesAll(const Block& block, const BufferRegion& write, Analyzer& known) {
+  if (std::ranges::all_of(write.region, [](const Range& r) { return IsConst(r.extent, 1); })) return absl::OkStatus();
+  std::vector<BodyWrite> found;
+  VarRanges loops;
+  CollectWrites(block.body, write.buffer, loops, found);
+  const std::vector<IntervalSet> declared = EvalRegion(write.region, SetMap(), known);
+  const bool all = found.empty() || std::ranges::any_of(found, [&](const BodyWrite& part) {
+                     return FillsBox(part.region, part.loops).ok() &&
+                            Covers(EvalRegion(part.region, ToSets(part.loops), known), declared, write.buffer, known);
+                   });
+  if (all) return absl::OkStatus();
+  return Refused("block ", block.name, " declares to write a region of ", write.buffer,
+                 " that no statement of it writes as a whole; it may have holes");
+}
+
 }  // namespace
 
 absl::Status CheckExact(const ProgramIndex& index, int outer, int producer, const Buffer& buffer, Expr* outside) {
@@ -282,8 +335,12 @@ absl::Status CheckExact(const ProgramIndex& index, int outer, int producer, cons
                    " under a condition in its body, which leaves holes in what it writes");
   }
   const std::vector<bool> may_be_empty = MayBeEmpty(index, outer, realize, roaming);
+  Analyzer known = KnownAround(index, producer);
+  for (const IterVar& iter : realize.block.iters) known.Bind(iter.var, iter.domain);
   for (const BufferRegion& write : realize.block.writes) {
-    if (write.buffer.SameAs(buffer)) HONE_RETURN_IF_ERROR(CheckWritesBox(realize, write, roaming, may_be_empty));
+    if (!write.buffer.SameAs(buffer)) continue;
+    HONE_RETURN_IF_ERROR(CheckWritesBox(realize, write, roaming, may_be_empty));
+    HONE_RETURN_IF_ERROR(CheckWritesAll(realize.block, write, known));
   }
   return absl::OkStatus();
 }

@@ -141,18 +141,13 @@ absl::Status FindShrunk(Padding& p, const std::string& where) {
 
 // The constant everywhere, in copies of the loops.
 Stmt FillingNest(const Padding& p, const std::string& name) {
-  std::vector<std::pair<const For*, Var>> loops;  // innermost first
+  LoopCopies loops;
   for (int n = p.index.parent(p.node); n >= p.loop_node; n = p.index.parent(n)) {
     if (!p.index.IsLoop(n)) continue;
     const For& loop = p.index.loop(n);
     loops.push_back({&loop, Var(loop.var.name() + "_pad", loop.var.type())});
   }
-  const VarMap rename = [&](const Var& var) -> std::optional<Expr> {
-    for (const auto& [loop, fresh] : loops) {
-      if (loop->var.SameAs(var)) return Expr(fresh);
-    }
-    return std::nullopt;
-  };
+  const VarMap rename = RenameTo(loops);
   BlockRealize fill;
   fill.block.name = name;
   fill.block.iters = p.block().iters;
@@ -160,16 +155,7 @@ Stmt FillingNest(const Padding& p, const std::string& name) {
   for (const Expr& value : p.realize().values) fill.values.push_back(Substitute(value, rename));
   fill.predicate = Substitute(p.realize().predicate, rename);
   DeclareRegions(fill.block);
-  Stmt nest = RenewDefinitions(Stmt::Make(std::move(fill)));
-  for (const auto& [loop, fresh] : loops) {
-    For copy = *loop;
-    copy.var = fresh;
-    copy.min = Substitute(loop->min, rename);
-    copy.extent = Substitute(loop->extent, rename);
-    copy.body = std::move(nest);
-    nest = Stmt::Make(std::move(copy));
-  }
-  return nest;
+  return WrapInCopies(loops, RenewDefinitions(Stmt::Make(std::move(fill))));
 }
 
 // The block where the condition holds.

@@ -106,7 +106,7 @@ BlockRealize InitBlock(const Reduction& r, const std::string& name) {
 // That block in copies of the loops that number elements of the result; the others stand at their start, where the
 // reduction's first instance is.
 Stmt InitNest(const Reduction& r, const std::string& name) {
-  std::vector<std::pair<const For*, Var>> kept;  // innermost first
+  LoopCopies kept;
   std::vector<std::pair<Var, Expr>> dropped;
   for (int n = r.index.parent(r.node); n >= r.loop_node; n = r.index.parent(n)) {
     if (!r.index.IsLoop(n)) continue;
@@ -117,12 +117,7 @@ Stmt InitNest(const Reduction& r, const std::string& name) {
       dropped.push_back({loop.var, loop.min});
     }
   }
-  const VarMap rename = [&](const Var& var) -> std::optional<Expr> {
-    for (const auto& [loop, fresh] : kept) {
-      if (loop->var.SameAs(var)) return Expr(fresh);
-    }
-    return std::nullopt;
-  };
+  const VarMap rename = RenameTo(kept);
   BlockRealize init = InitBlock(r, name);
   for (Expr& value : init.values) value = Substitute(value, rename);
   Analyzer known(RangesAround(r.index, r.node));
@@ -133,16 +128,7 @@ Stmt InitNest(const Reduction& r, const std::string& name) {
     }
     return rename(var);
   }));
-  Stmt nest = Stmt::Make(std::move(init));
-  for (const auto& [loop, fresh] : kept) {
-    For copy = *loop;
-    copy.var = fresh;
-    copy.min = Substitute(loop->min, rename);
-    copy.extent = Substitute(loop->extent, rename);
-    copy.body = std::move(nest);
-    nest = Stmt::Make(std::move(copy));
-  }
-  return nest;
+  return WrapInCopies(kept, Stmt::Make(std::move(init)));
 }
 
 }  // namespace

@@ -191,7 +191,7 @@ Stmt FinalNest(const Factoring& f, const Buffer& rf) {
   final.block.name = f.block().name;
   final.predicate = True();
   Substitution fresh_loops;
-  std::vector<std::pair<const For*, Var>> nest;
+  LoopCopies nest;
   Analyzer known(RangesAround(f.index, f.loops[f.top]));
   for (size_t i = f.top; i < f.loops.size(); ++i) {
     const For& loop = f.index.loop(f.loops[i]);
@@ -220,14 +220,8 @@ Stmt FinalNest(const Factoring& f, const Buffer& rf) {
   final.block.init = Stmt::Make(Store{buffer, at, f.start, Expr()});
   final.block.body = Stmt::Make(Store{buffer, at, MakeBinary(f.update.op, MakeLoad(buffer, at), one), Expr()});
   DeclareRegions(final.block);
-  Stmt stmt = Stmt::Make(std::move(final));
-  for (size_t i = nest.size(); i-- > 0;) {
-    For copy = *nest[i].first;
-    copy.var = nest[i].second;
-    copy.body = std::move(stmt);
-    stmt = Stmt::Make(std::move(copy));
-  }
-  return stmt;
+  std::reverse(nest.begin(), nest.end());
+  return WrapInCopies(nest, Stmt::Make(std::move(final)));
 }
 
 }  // namespace

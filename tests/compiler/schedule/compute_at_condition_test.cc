@@ -1,8 +1,9 @@
-// compute_at of blocks that run under a condition of their own.
+// compute_at and reverse_compute_at around blocks that run, or write, only in part.
 #include "compiler/schedule/primitives/compute_at.h"
 #include "compiler/schedule/primitives/locate.h"
 #include "compiler/schedule/primitives/rfactor.h"
 #include "compiler/schedule/primitives/split.h"
+#include "compiler/text/text.h"
 #include "gtest/gtest.h"
 #include "tests/compiler/schedule/expect.h"
 #include "tests/compiler/schedule/workloads.h"
@@ -21,6 +22,58 @@ TEST(ComputeAt, MovesTheConditionOfATail) {
   ExpectSound(s, workload);
   Do(ComputeAt(s, partial, Get(GetLoops(s, c))[1]));
   EXPECT_EQ(Get(GetLoops(s, partial)).size(), 4u) << "rows, columns, and the two of the sum";
+  ExpectSound(s, workload);
+}
+
+// The region that a block declares is the hull of its stores. Between two that are apart lies what no iteration wrote.
+TEST(ReverseComputeAt, RefusesWhatTwoStoresWriteApart) {
+  const PrimFunc workload = Get(ParsePrimFunc(R"(
+@T.prim_func
+def main(A: T.Buffer((5, 4), "float32"), C: T.Buffer((5, 8), "float32")):
+    both = T.alloc_buffer((5, 8), "float32")
+    for i, j in T.grid(5, 4):
+        with T.block("both"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            T.reads(A[vi, vj])
+            T.writes(both[vi, vj:vj + 5])
+            both[vi, vj] = A[vi, vj]
+            both[vi, vj + 4] = A[vi, vj] * T.float32(3)
+    for i, j in T.grid(5, 8):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            T.reads(both[vi, vj])
+            T.writes(C[vi, vj])
+            C[vi, vj] = both[vi, vj]
+)"));
+  Schedule s(workload);
+  const std::vector<LoopRef> loops = Get(GetLoops(s, Get(GetBlock(s, "both"))));
+  const BlockRef c = Get(GetBlock(s, "C"));
+  EXPECT_TRUE(Says(ReverseComputeAt(s, c, loops[1]), "that no statement of it writes as a whole; it may have holes"));
+}
+
+// A loop in the body writes all of it.
+TEST(ReverseComputeAt, TakesWhatALoopInTheBodyWrites) {
+  const PrimFunc workload = Get(ParsePrimFunc(R"(
+@T.prim_func
+def main(A: T.Buffer((5, 8), "float32"), C: T.Buffer((5, 8), "float32")):
+    both = T.alloc_buffer((5, 8), "float32")
+    for i, j in T.grid(5, 2):
+        with T.block("both"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            T.reads(A[vi, vj * 4:vj * 4 + 4])
+            T.writes(both[vi, vj * 4:vj * 4 + 4])
+            for k in range(4):
+                both[vi, vj * 4 + k] = A[vi, vj * 4 + k]
+    for i, j in T.grid(5, 8):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            T.reads(both[vi, vj])
+            T.writes(C[vi, vj])
+            C[vi, vj] = both[vi, vj]
+)"));
+  Schedule s(workload);
+  const std::vector<LoopRef> loops = Get(GetLoops(s, Get(GetBlock(s, "both"))));
+  Do(ReverseComputeAt(s, Get(GetBlock(s, "C")), loops[1]));
   ExpectSound(s, workload);
 }
 
