@@ -71,6 +71,7 @@ enum class Op : uint16_t {
   kFmaF32,
   kIsNan,
   kIsInf,
+  // Conversions, and what a bit pattern says
   kPopcount,
   kAbsI,
   kIntToFloat,
@@ -78,6 +79,7 @@ enum class Op : uint16_t {
   kFloatToBool,
   kWrap,    // from or to type c
   kSelect,  // dst = a ? b : c; the lanes of the condition in aux2
+  // Memory
   kLoad,
   kStore,  // access a; dst is the value
   // Control. `c` is the instruction to go to.

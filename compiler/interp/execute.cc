@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/interp/machine.h"
 #include "compiler/ir/scalar_arith.h"
+#include "compiler/support/check.h"
 #include "compiler/support/status_macros.h"
 
 namespace hone::interp {
@@ -110,6 +111,13 @@ absl::Status Machine::OutOfSteps() const {
       absl::StrCat("interpreting ", f_.name, ": gave up after ", steps_, " loop iterations"));
 }
 
+absl::Status Machine::NoResult(const Instr& in) const {
+  if (in.op == Op::kAnyFloat) return absl::InvalidArgumentError("a bit operation on floats");
+  return At(code_.places[in.aux2],
+            absl::InvalidArgumentError(in.op == Op::kAnyInt ? "a division by zero, or a shift by more than the width"
+                                                            : "a division by zero"));
+}
+
 absl::Status Machine::EndlessWhile(const Instr& in) const {
   return At(code_.places[in.aux],
             absl::DeadlineExceededError(absl::StrCat("a while was left by nothing in ", options_.max_rounds,
@@ -147,8 +155,22 @@ inline float* Machine::PlainElement(const Access& access, bool store) const {
   return reinterpret_cast<float*>(memory.data) + offset;
 }
 
+inline bool Machine::LoadPlain(const Access& access, Slot* dst) const {
+  const float* element = PlainElement(access, false);
+  if (element != nullptr) dst->f = static_cast<double>(*element);
+  return element != nullptr;
+}
+
+inline bool Machine::StorePlain(const Access& access, Slot value) const {
+  float* element = PlainElement(access, true);
+  if (element != nullptr) *element = static_cast<float>(value.f);
+  return element != nullptr;
+}
+
 absl::Status Machine::Run(int entry) { return Execute(code_.instrs.data() + entry, slots_.data(), nullptr); }
 
+// One switch over all that is frequent: telling the kinds of instructions apart first would cost every one of them a
+// branch more.
 absl::Status Machine::Execute(const Instr* at, Slot* const s, Stop* stop) {
   frame_ = s;
   const Instr* const base = code_.instrs.data();
@@ -157,7 +179,7 @@ absl::Status Machine::Execute(const Instr* at, Slot* const s, Stop* stop) {
     const Instr& in = *at++;
     const int lanes = in.lanes;
     Slot* const d = s + in.dst;
-    const Slot* const a = s + in.a;
+    Slot* const a = s + in.a;
     const Slot* const b = s + in.b;
 #define HONE_LANES(statement)                \
   for (int l = 0; l < lanes; ++l) statement; \
@@ -177,8 +199,7 @@ absl::Status Machine::Execute(const Instr* at, Slot* const s, Stop* stop) {
       case Op::kMulI32: HONE_LANES(d[l].i = Wrap32(a[l].i * b[l].i));
       case Op::kFloorDivI:
       case Op::kFloorModI:
-        if (!DivideFloor(in, types[in.c], d, a, b))
-          return At(code_.places[in.aux2], absl::InvalidArgumentError("a division by zero"));
+        if (!DivideFloor(in, types[in.c], d, a, b)) return NoResult(in);
         break;
       case Op::kMinI: HONE_LANES(d[l].i = std::min(a[l].i, b[l].i));
       case Op::kMaxI: HONE_LANES(d[l].i = std::max(a[l].i, b[l].i));
@@ -192,10 +213,7 @@ absl::Status Machine::Execute(const Instr* at, Slot* const s, Stop* stop) {
       case Op::kOr: HONE_LANES(d[l].i = a[l].i | b[l].i);
       case Op::kNot: HONE_LANES(d[l].i = a[l].i == 0);
       case Op::kAnyInt:
-        if (!AnyInt(in, types[in.c], d, a, b)) {
-          return At(code_.places[in.aux2],
-                    absl::InvalidArgumentError("a division by zero, or a shift by more than the width"));
-        }
+        if (!AnyInt(in, types[in.c], d, a, b)) return NoResult(in);
         break;
       case Op::kAddF64: HONE_LANES(d[l].f = a[l].f + b[l].f);
       case Op::kSubF64: HONE_LANES(d[l].f = a[l].f - b[l].f);
@@ -215,12 +233,9 @@ absl::Status Machine::Execute(const Instr* at, Slot* const s, Stop* stop) {
       case Op::kGtF: HONE_LANES(d[l].i = a[l].f > b[l].f);
       case Op::kGeF: HONE_LANES(d[l].i = a[l].f >= b[l].f);
       case Op::kAnyFloat:
-        if (!AnyFloat(in, types[in.c], d, a, b)) return absl::InvalidArgumentError("a bit operation on floats");
+        if (!AnyFloat(in, types[in.c], d, a, b)) return NoResult(in);
         break;
-      case Op::kRound: {
-        const DType type = code_.types[static_cast<size_t>(in.c)];
-        HONE_LANES(d[l].f = RoundFast(a[l].f, type));
-      }
+      case Op::kRound: HONE_LANES(d[l].f = RoundFast(a[l].f, types[in.c]));
       case Op::kCall1: {
         double (*const function)(double) = code_.calls1[static_cast<size_t>(in.c)];
         HONE_LANES(d[l].f = function(a[l].f));
@@ -242,24 +257,13 @@ absl::Status Machine::Execute(const Instr* at, Slot* const s, Stop* stop) {
       case Op::kFloatToBool: HONE_LANES(d[l].i = a[l].f != 0);
       case Op::kWrap: HONE_LANES(d[l].i = WrapToType(a[l].i, types[in.c]));
       case Op::kSelect: Choose(in, d, a, b, s + in.c); break;
-      case Op::kLoad: {
-        const Access& access = code_.accesses[static_cast<size_t>(in.a)];
-        if (const float* element = PlainElement(access, false)) {
-          d->f = static_cast<double>(*element);
-        } else {
-          HONE_RETURN_IF_ERROR(Load(access, d));
-        }
+      case Op::kLoad:
+        if (const Access& access = code_.accesses[in.a]; !LoadPlain(access, d)) HONE_RETURN_IF_ERROR(Load(access, d));
         break;
-      }
-      case Op::kStore: {
-        const Access& access = code_.accesses[static_cast<size_t>(in.a)];
-        if (float* element = PlainElement(access, true)) {
-          *element = static_cast<float>(d->f);
-        } else {
+      case Op::kStore:
+        if (const Access& access = code_.accesses[in.a]; !StorePlain(access, *d))
           HONE_RETURN_IF_ERROR(Store(access, d));
-        }
         break;
-      }
       case Op::kJump: at = base + in.c; break;
       case Op::kJumpIfZero:
         if (a->i == 0) at = base + in.c;
@@ -272,11 +276,11 @@ absl::Status Machine::Execute(const Instr* at, Slot* const s, Stop* stop) {
         break;
       case Op::kLoopNext:
         if (++steps_ == options_.max_steps) return OutOfSteps();
-        if (a->i < b->i && ++s[in.a].i < b->i) at = base + in.c;
+        if (a->i < b->i && ++a->i < b->i) at = base + in.c;
         break;
       case Op::kWhileNext:
         if (++steps_ == options_.max_steps) return OutOfSteps();
-        if (++s[in.a].i == options_.max_rounds) return EndlessWhile(in);
+        if (++a->i == options_.max_rounds) return EndlessWhile(in);
         at = base + in.c;
         break;
       case Op::kCheckDomain:
@@ -286,34 +290,45 @@ absl::Status Machine::Execute(const Instr* at, Slot* const s, Stop* stop) {
         HONE_RETURN_IF_ERROR(Sizes(in.a));
         HONE_RETURN_IF_ERROR(Allocate(in.a, true));
         break;
-      case Op::kLaunch: BeginLaunch(); break;
-      case Op::kLaunchEnd: EndLaunch(); break;
-      case Op::kBlockIndex: place_.block = place_.block.With(code_.places[in.aux], a->i); break;
-      case Op::kFork:
-        if (stop != nullptr) {
-          *stop = {Stop::Why::kFork, &in};
-          return absl::OkStatus();
-        }
-        HONE_RETURN_IF_ERROR(RunThreads(in, s));
-        frame_ = s;
-        at = base + in.c;
-        break;
-      case Op::kThreadEnd: *stop = {Stop::Why::kThreadEnd, &in}; return absl::OkStatus();
-      case Op::kBarrier:
-        if (stop == nullptr) break;  // one thread waits for nobody
-        *stop = {Stop::Why::kBarrier, &in};
-        return absl::OkStatus();
-      case Op::kAsyncCopy: HONE_RETURN_IF_ERROR(BeginCopy(in, s)); break;
-      case Op::kCommitGroup:
-        LandSome();
-        if (copies_ != nullptr) copies_->groups.push_back(std::exchange(copies_->open, {}));
-        break;
-      case Op::kWaitGroup: HONE_RETURN_IF_ERROR(WaitForGroups(in.a)); break;
-      case Op::kCollective: *stop = {Stop::Why::kCollective, &in}; return absl::OkStatus();
       case Op::kReturn: return absl::OkStatus();
+      default: {
+        HONE_ASSIGN_OR_RETURN(at, ExecuteOfThreads(in, s, stop));
+        if (at == nullptr) return absl::OkStatus();
+        break;
+      }
     }
 #undef HONE_LANES
   }
+}
+
+absl::StatusOr<const Instr*> Machine::ExecuteOfThreads(const Instr& in, Slot* s, Stop* stop) {
+  const auto stops = [&](Stop::Why why) -> const Instr* {
+    *stop = {why, &in};
+    return nullptr;
+  };
+  switch (in.op) {
+    case Op::kLaunch: BeginLaunch(); break;
+    case Op::kLaunchEnd: EndLaunch(); break;
+    case Op::kBlockIndex: place_.block = place_.block.With(code_.places[in.aux], s[in.a].i); break;
+    case Op::kFork:
+      if (stop != nullptr) return stops(Stop::Why::kFork);
+      HONE_RETURN_IF_ERROR(RunThreads(in, s));
+      frame_ = s;
+      return code_.instrs.data() + in.c;
+    case Op::kThreadEnd: return stops(Stop::Why::kThreadEnd);
+    case Op::kBarrier:
+      if (stop == nullptr) break;  // one thread waits for nobody
+      return stops(Stop::Why::kBarrier);
+    case Op::kAsyncCopy: HONE_RETURN_IF_ERROR(BeginCopy(in, s)); break;
+    case Op::kCommitGroup:
+      LandSome();
+      if (copies_ != nullptr) copies_->groups.push_back(std::exchange(copies_->open, {}));
+      break;
+    case Op::kWaitGroup: HONE_RETURN_IF_ERROR(WaitForGroups(in.a)); break;
+    case Op::kCollective: return stops(Stop::Why::kCollective);
+    default: HONE_CHECK(false) << "instruction " << static_cast<int>(in.op) << " is none of threads";
+  }
+  return &in + 1;
 }
 
 }  // namespace hone::interp

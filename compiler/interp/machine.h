@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "compiler/array/ndarray.h"
 #include "compiler/interp/async_copies.h"
 #include "compiler/interp/bytecode.h"
@@ -65,6 +66,9 @@ class Machine {
   // Runs from an instruction on, with its slots at `frame`, to the next one that stops a thread; without `stop`, code
   // that is no thread of its own, to the end.
   absl::Status Execute(const Instr* at, Slot* frame, Stop* stop);  // execute.cc
+  // One instruction of launches and threads. The instruction after it; nullptr when it stopped the thread.
+  absl::StatusOr<const Instr*> ExecuteOfThreads(const Instr& in, Slot* frame, Stop* stop);
+  absl::Status NoResult(const Instr& in) const;  // why arithmetic on these operands has none
   absl::Status OutOfSteps() const;
   absl::Status EndlessWhile(const Instr& in) const;
   absl::Status OutsideOfDomain(const Instr& in, int64_t value, int64_t min, int64_t extent) const;
@@ -110,6 +114,9 @@ class Machine {
   absl::Status Sizes(int buffer);
   // The element of an access to one, when it lies inside and is a float32 that was written; nullptr otherwise.
   float* PlainElement(const Access& access, bool store) const;
+  // Of such an element; false for any other.
+  bool LoadPlain(const Access& access, Slot* dst) const;
+  bool StorePlain(const Access& access, Slot value) const;
   absl::Status Load(const Access& access, Slot* dst);
   absl::Status Store(const Access& access, const Slot* value);
   static void WriteElement(const Memory& memory, int64_t offset, Slot value);
