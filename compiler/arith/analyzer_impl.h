@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/inlined_vector.h"
 #include "compiler/arith/analyzer.h"
 #include "compiler/arith/saturating.h"
 #include "compiler/ir/shared_results.h"
@@ -79,6 +80,9 @@ struct Analyzer::Impl {
   static std::optional<std::pair<Sum, Sum>> DivModOfPiece(const Sum& s, int64_t divisor);
   std::optional<std::pair<Sum, Sum>> DivModOfQuotient(const Sum& s, int64_t divisor, int depth);
   Sum DivModBySum(BinaryOp op, const Sum& s, const Sum& divisor, DType type);
+  using Sides = absl::InlinedVector<Sum, 4>;  // the operands of a min or max
+  // Drops every side that is provably never the smaller (kMin) or the larger (kMax) of some other one.
+  void DropDominated(BinaryOp op, Sides& sides);
   Sum Choose(BinaryOp op, const Sum& a, const Sum& b, DType type);
   Sum Recombined(Sum s);
   bool RecombineOnce(Sum& s);

@@ -28,9 +28,30 @@ void Separate(const Sum& sum, Sum& left, Sum& right) {
   }
 }
 
-bool Loads(const Expr& e) {
+// Made of variables and constants alone, without what holds a value in range.
+bool IsPolynomial(const Expr& e) {
+  bool is = true;
+  ForEachExpr(e, [&](const Expr& part) {
+    const Binary* op = part.As<Binary>();
+    is = is && (part.As<IntImm>() != nullptr || part.As<VarRef>() != nullptr || part.As<Cast>() != nullptr ||
+                (op != nullptr && (op->op == BinaryOp::kAdd || op->op == BinaryOp::kSub || op->op == BinaryOp::kMul)));
+    return is;
+  });
+  return is;
+}
+
+// Whether a condition must not change what is evaluated whether it holds or not: a load whose index, or a division
+// whose divisor, may be held in range by an operation that is needless where the condition holds.
+bool IsGuarded(const Expr& e) {
   bool found = false;
-  ForEachExpr(e, [&](const Expr& part) { return !(found = found || part.As<Load>() != nullptr); });
+  ForEachExpr(e, [&](const Expr& part) {
+    const Binary* op = part.As<Binary>();
+    const bool divides = op != nullptr && part.type().is_int() &&
+                         (op->op == BinaryOp::kDiv || op->op == BinaryOp::kMod || op->op == BinaryOp::kFloorDiv ||
+                          op->op == BinaryOp::kFloorMod);
+    found = found || part.As<Load>() != nullptr || (divides && !IsPolynomial(op->b));
+    return !found;
+  });
   return found;
 }
 
@@ -105,9 +126,9 @@ Expr Analyzer::Impl::SimplifyChoice(const Expr& e, const Choice& choice) {
   const Expr condition = Simplify(choice.condition);
   if (const std::optional<int64_t> value = ConstantValue(condition)) return Simplify(*value ? choice.yes : choice.no);
   const std::set<Var> about = FreeVars(condition);
-  // Both sides of a Select run: what it loads must stay in range where the condition is false too.
+  // Both sides of a Select run, whatever the condition is.
   const auto side = [&](const Expr& e, bool holds) {
-    if (condition.type() != kBool || (std::is_same_v<Choice, Select> && Loads(e)) || !Mentions(e, about)) {
+    if (condition.type() != kBool || (std::is_same_v<Choice, Select> && IsGuarded(e)) || !Mentions(e, about)) {
       return Simplify(e);
     }
     const Supposing inside(*this, about);
@@ -300,7 +321,8 @@ Expr Analyzer::Impl::Negated(const Expr& condition) {
   return MakeNot(condition);
 }
 
-// and / or of several conditions: each is simplified knowing that the others hold (for or: do not).
+// and / or of several conditions: each is simplified knowing that the others hold (for or: do not). All of them are
+// evaluated whether the others hold or not, so that a guarded one is simplified without the others.
 Expr Analyzer::Impl::SimplifyJunction(const Binary& junction) {
   const bool all = junction.op == BinaryOp::kAnd;
   absl::InlinedVector<Expr, 4> parts;
@@ -320,7 +342,10 @@ Expr Analyzer::Impl::SimplifyJunction(const Binary& junction) {
   const size_t mark = Save();
   absl::InlinedVector<Expr, 4> kept;
   for (const Expr& part : parts) {
+    const bool guarded = IsGuarded(part);
+    if (guarded) Restore(mark);
     const Expr simple = SimplifyBool(part);
+    if (guarded) std::for_each(kept.begin(), kept.end(), suppose);
     if (const std::optional<int64_t> value = ConstantValue(simple)) {
       if ((*value != 0) == all) continue;
       Restore(mark);

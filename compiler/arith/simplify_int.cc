@@ -331,23 +331,7 @@ Sum Analyzer::Impl::DivModBySum(BinaryOp op, const Sum& s, const Sum& divisor, D
   return quotient;
 }
 
-// min or max of all operands of nested ones: dominated operands go, what all share comes out in front.
-Sum Analyzer::Impl::Choose(BinaryOp op, const Sum& a, const Sum& b, DType type) {
-  absl::InlinedVector<Sum, 4> sides;
-  const auto flatten = [&](const Sum& side, const auto& self) -> void {
-    const Binary* inner = side.terms.size() == 1 && side.terms[0].coefficient == 1 ? AsChoice(side.terms[0]) : nullptr;
-    if (inner == nullptr || inner->op != op) {
-      sides.push_back(side);
-      return;
-    }
-    for (const Expr& e : {inner->a, inner->b}) {
-      Sum shifted = ToSum(e);
-      shifted.constant += side.constant;
-      self(shifted, self);
-    }
-  };
-  flatten(a, flatten);
-  flatten(b, flatten);
+void Analyzer::Impl::DropDominated(BinaryOp op, Sides& sides) {
   for (size_t i = 0; i < sides.size(); ++i) {
     for (size_t j = i + 1; j < sides.size();) {
       const Bounds apart = BoundsOf(Recombined(Difference(sides[i], sides[j])));
@@ -366,6 +350,26 @@ Sum Analyzer::Impl::Choose(BinaryOp op, const Sum& a, const Sum& b, DType type) 
       }
     }
   }
+}
+
+// min or max of all operands of nested ones: dominated operands go, what all share comes out in front.
+Sum Analyzer::Impl::Choose(BinaryOp op, const Sum& a, const Sum& b, DType type) {
+  Sides sides;
+  const auto flatten = [&](const Sum& side, const auto& self) -> void {
+    const Binary* inner = side.terms.size() == 1 && side.terms[0].coefficient == 1 ? AsChoice(side.terms[0]) : nullptr;
+    if (inner == nullptr || inner->op != op) {
+      sides.push_back(side);
+      return;
+    }
+    for (const Expr& e : {inner->a, inner->b}) {
+      Sum shifted = ToSum(e);
+      shifted.constant += side.constant;
+      self(shifted, self);
+    }
+  };
+  flatten(a, flatten);
+  flatten(b, flatten);
+  DropDominated(op, sides);
   if (sides.size() == 1) return sides[0];
   Sum common;
   for (const Term& term : sides[0].terms) {

@@ -173,6 +173,28 @@ TEST(Analyzer, SelectKeepsItsLoadsInRange) {
   EXPECT_TRUE(StructuralEqual(known.Simplify(lazy), IfThenElse(Expr(v.j) < 8, MakeLoad(a, {v.j}), 0)));
 }
 
+// So are all parts of a condition, whatever the others say.
+TEST(Analyzer, ConditionsKeepTheirLoadsInRange) {
+  const Names v;
+  Analyzer known(v.Ranges());
+  const Buffer a("A", kInt32, {8});
+  const Expr inside = Expr(v.j) < 8, outside = known.Simplify(Expr(v.j) >= 8);
+  const Expr load = Expr(MakeLoad(a, {Min(v.j, 7)})) < 3;
+  EXPECT_TRUE(StructuralEqual(known.Simplify(And(inside, load)), And(inside, load)));
+  EXPECT_TRUE(StructuralEqual(known.Simplify(Or(outside, load)), Or(outside, load)));
+}
+
+TEST(Analyzer, ConditionsKeepTheirDivisorsFromZero) {
+  const Names v;
+  Analyzer known(v.Ranges());
+  const Expr some = known.Simplify(Expr(v.j) >= 1);
+  const Expr divides = known.Simplify(FloorMod(Expr(v.i), Max(v.j, 1)) < 3);
+  EXPECT_TRUE(StructuralEqual(known.Simplify(And(some, divides)), And(some, divides)));
+  const Expr quotient = known.Simplify(FloorDiv(Expr(v.i), Max(v.j, 1)));
+  const Expr either = MakeSelect(some, quotient, 0);
+  EXPECT_TRUE(StructuralEqual(known.Simplify(either), either));
+}
+
 TEST(Analyzer, RebindingForgetsAndRestoreRemembers) {
   const Var i("i"), n("n");
   Analyzer known;
