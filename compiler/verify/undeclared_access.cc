@@ -74,8 +74,10 @@ class CoverCheck {
     const Expr declared_last = declared.min + declared.extent - 1;
     const auto at_least = [&](const Expr& first) { return first && known.CanProveLessEqual(declared.min, first); };
     const auto at_most = [&](const Expr& last) { return last && known.CanProveLessEqual(last, declared_last); };
+    const Expr last = range.min + range.extent - 1;
+    // The region that an inner block declares may end behind the buffer: what it touches does not.
     return (at_least(IntConst(0, declared.min.type())) || at_least(range.min) || at_least(all.min)) &&
-           (at_most(size - 1) || at_most(range.min + range.extent - 1) || at_most(all.max));
+           (at_most(size - 1) || at_most(last) || at_most(all.max) || at_most(Min(size - 1, last)));
   }
 
   // The expression with a variable for every part of it that is made of loops alone; `parts` gets their bounds.
