@@ -105,6 +105,10 @@ class Dispatcher::Impl {
   void CheckNothingIsLeft() const;  // to be done by any rule
 
   // ---- fleet_rules.cc ----
+  // Makes the name free for a new session of the tenant's. Who shows the name's key is the same host: the worker was
+  // restarted and its old session is over, unless that one still has a call open and lives beside it. Nobody else gets
+  // the name of a worker that was heard of within its lease: AlreadyExists.
+  std::optional<Refusal> TakeName(uint64_t tenant, const v1::HelloRequest& request);
   Worker* FindSession(uint64_t tenant, const std::string& session);
   Fit FitOf(const Worker& worker, const Job& job) const { return hone::FitOf(worker.kind(), job.kind()); }
   bool IsLost(const Worker& worker) const;  // as far as one can see: it may still come back to its leases

@@ -1,6 +1,10 @@
 // Workers and leases: who is alive, who holds what, who gets the next candidate.
 #include <algorithm>
 #include <cmath>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/support/check.h"
@@ -18,54 +22,60 @@ constexpr size_t kMostLost = 32;
 
 bool UnderWork(v1::Phase phase) { return phase >= v1::PHASE_BUILDING; }
 
-}  // namespace
+Refusal RefusalOf(absl::StatusCode code, std::string message) { return {static_cast<int>(code), std::move(message)}; }
 
-void Dispatcher::Impl::On(const Hello& event) {
-  const v1::HelloRequest& request = event.request;
-  const auto refuse = [&](absl::StatusCode code, std::string message) {
-    ReplyNow(event.to, Refusal{static_cast<int>(code), std::move(message)});
-  };
+// What makes a Hello one that can never be taken.
+std::optional<Refusal> CheckHello(const v1::HelloRequest& request) {
   if (request.session().empty() || request.session().size() > 64 || request.worker_name().empty() ||
       request.profile().device_class().empty() || request.profile().device_class().size() > kLongestName) {
-    return refuse(absl::StatusCode::kInvalidArgument,
-                  absl::StrCat("hello: session (1 to 64 bytes), worker_name and profile.device_class (1 to ",
-                               kLongestName, " bytes) are needed"));
+    return RefusalOf(absl::StatusCode::kInvalidArgument,
+                     absl::StrCat("hello: session (1 to 64 bytes), worker_name and profile.device_class (1 to ",
+                                  kLongestName, " bytes) are needed"));
   }
   const bool states_range = request.has_version() && request.version().max() != 0;
   if (states_range && (request.version().min() > kProtocolVersion || request.version().max() < kProtocolVersion)) {
-    return refuse(
+    return RefusalOf(
         absl::StatusCode::kUnimplemented,
         absl::StrCat("hello: the worker speaks versions ", request.version().min(), " to ", request.version().max(),
                      ", this daemon speaks ", kProtocolVersion, "; install the same release on both"));
   }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Refusal> Dispatcher::Impl::TakeName(uint64_t tenant, const v1::HelloRequest& request) {
+  std::vector<uint64_t> over;
+  for (auto next = workers_by_name.lower_bound({tenant, request.worker_name(), 0});
+       next != workers_by_name.end() && std::get<1>(*next) == request.worker_name() && std::get<0>(*next) == tenant;
+       ++next) {
+    const uint64_t id = std::get<2>(*next);
+    const Worker& other = workers.at(id);
+    if (request.name_key().empty() || request.name_key() != other.hello.name_key()) {
+      return RefusalOf(absl::StatusCode::kAlreadyExists,
+                       absl::StrCat("hello: another worker has the name ", request.worker_name(), " and was heard of ",
+                                    (now - other.last_seen) / 1'000'000,
+                                    " s ago; names of lost workers are free, those of living ones are theirs"));
+    }
+    if (!other.waiting.has_value()) over.push_back(id);
+  }
+  for (const uint64_t id : over) LoseWorker(id);
+  Forgive(tenant, request.session());
+  std::erase_if(lost_workers, [&](const LostWorker& lost) {
+    return lost.tenant == tenant && lost.info.name() == request.worker_name();
+  });
+  return std::nullopt;
+}
+
+void Dispatcher::Impl::On(const Hello& event) {
+  const v1::HelloRequest& request = event.request;
+  if (const std::optional<Refusal> refusal = CheckHello(request)) return ReplyNow(event.to, *refusal);
   Worker* worker = FindSession(event.tenant, request.session());
   if (worker == nullptr && worker_by_session.count(request.session()) != 0) {
-    return refuse(absl::StatusCode::kPermissionDenied, "hello: the session is another tenant's");
+    return ReplyNow(event.to, RefusalOf(absl::StatusCode::kPermissionDenied, "hello: the session is another tenant's"));
   }
   if (worker == nullptr) {
-    // The same name in a new session. Who shows the name's key is the same host: the worker was restarted and its old
-    // session is over, unless that one still has a call open and lives beside it. Nobody else gets the name of a worker
-    // that was heard of within its lease.
-    std::vector<uint64_t> over;
-    for (auto next = workers_by_name.lower_bound({event.tenant, request.worker_name(), 0});
-         next != workers_by_name.end() && std::get<1>(*next) == request.worker_name() &&
-         std::get<0>(*next) == event.tenant;
-         ++next) {
-      const uint64_t id = std::get<2>(*next);
-      const Worker& other = workers.at(id);
-      if (request.name_key().empty() || request.name_key() != other.hello.name_key()) {
-        return refuse(absl::StatusCode::kAlreadyExists,
-                      absl::StrCat("hello: another worker has the name ", request.worker_name(), " and was heard of ",
-                                   (now - other.last_seen) / 1'000'000,
-                                   " s ago; names of lost workers are free, those of living ones are theirs"));
-      }
-      if (!other.waiting.has_value()) over.push_back(id);
-    }
-    for (const uint64_t id : over) LoseWorker(id);
-    Forgive(event.tenant, request.session());
-    std::erase_if(lost_workers, [&](const LostWorker& lost) {
-      return lost.tenant == event.tenant && lost.info.name() == request.worker_name();
-    });
+    if (const std::optional<Refusal> refusal = TakeName(event.tenant, request)) return ReplyNow(event.to, *refusal);
     const uint64_t id = next_worker++;
     worker = &workers[id];
     worker->id = id;
