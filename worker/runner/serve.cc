@@ -113,6 +113,44 @@ RuntimeResult<std::unique_ptr<ServedCandidate>> LoadCandidate(const RunnerKind& 
   } catch (const std::bad_alloc&) { return RuntimeError(RuntimeCode::kOutOfMemory, "out of memory"); }
 }
 
+// What one request asks for, into the reply. `request` holds `got` bytes.
+void Answer(Candidate& candidate, const char* request, size_t got, RunnerReply* reply) {
+  reply->outcome = RunnerOutcome::kDone;
+  reply->kernel_result = 0;
+  reply->num_samples = 0;
+  reply->elapsed_us = 0;
+  reply->message[0] = '\0';
+  RunnerCommand command;
+  std::memcpy(&command, request, sizeof(command));
+  if (command == RunnerCommand::kVerify && got == sizeof(VerifyRequest)) {
+    VerifyRequest verify;
+    std::memcpy(&verify, request, sizeof(verify));
+    candidate.Verify(verify, reply);
+  } else if (command == RunnerCommand::kTime && got == sizeof(TimeRequest)) {
+    TimeRequest time;
+    std::memcpy(&time, request, sizeof(time));
+    candidate.Time(time, reply);
+  } else {
+    reply->outcome = RunnerOutcome::kRefused;
+    std::snprintf(reply->message, sizeof(reply->message), "an unknown request");
+  }
+}
+
+// Until the agent is gone. Ends the process without destructors.
+[[noreturn]] void AnswerRequests(int socket, Candidate& candidate, RunnerReply* reply) {
+  alignas(8) char request[64];
+  static_assert(sizeof(request) > sizeof(TimeRequest) && sizeof(request) > sizeof(VerifyRequest));
+  while (true) {
+    const ssize_t got = recv(socket, request, sizeof(request), 0);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < static_cast<ssize_t>(sizeof(RunnerCommand))) _exit(0);
+    CrashPoint("runner.asked");
+    Answer(candidate, request, static_cast<size_t>(got), reply);
+    CrashPoint("runner.done");
+    if (!Send(socket, *reply)) _exit(0);
+  }
+}
+
 }  // namespace
 
 int ServeRunner(int socket, const RunnerKind& kind) {
@@ -154,35 +192,7 @@ int ServeRunner(int socket, const RunnerKind& kind) {
   reply.outcome = RunnerOutcome::kReady;
   if (!Send(socket, reply)) _exit(0);
 
-  alignas(8) char request[64];
-  static_assert(sizeof(request) > sizeof(TimeRequest) && sizeof(request) > sizeof(VerifyRequest));
-  while (true) {
-    const ssize_t got = recv(socket, request, sizeof(request), 0);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < static_cast<ssize_t>(sizeof(RunnerCommand))) _exit(0);  // the agent is gone; no destructors here
-    CrashPoint("runner.asked");
-    reply.outcome = RunnerOutcome::kDone;
-    reply.kernel_result = 0;
-    reply.num_samples = 0;
-    reply.elapsed_us = 0;
-    reply.message[0] = '\0';
-    RunnerCommand command;
-    std::memcpy(&command, request, sizeof(command));
-    if (command == RunnerCommand::kVerify && got == sizeof(VerifyRequest)) {
-      VerifyRequest verify;
-      std::memcpy(&verify, request, sizeof(verify));
-      (*candidate)->Verify(verify, &reply);
-    } else if (command == RunnerCommand::kTime && got == sizeof(TimeRequest)) {
-      TimeRequest time;
-      std::memcpy(&time, request, sizeof(time));
-      (*candidate)->Time(time, &reply);
-    } else {
-      reply.outcome = RunnerOutcome::kRefused;
-      std::snprintf(reply.message, sizeof(reply.message), "an unknown request");
-    }
-    CrashPoint("runner.done");
-    if (!Send(socket, reply)) _exit(0);
-  }
+  AnswerRequests(socket, **candidate, &reply);
 }
 
 }  // namespace hone
