@@ -1,9 +1,9 @@
 #include "worker/agent/session.h"
 
 #include <algorithm>
-#include <deque>
 #include <random>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/support/crash_point.h"
@@ -17,7 +17,8 @@ namespace {
 
 constexpr uint32_t kProtocolVersion = 1;
 constexpr absl::Duration kCallTimeout = absl::Seconds(20);
-constexpr absl::Duration kGiveUpAfter = absl::Seconds(10);   // without a daemon, when we end with it
+constexpr absl::Duration kGiveUpAfter = absl::Seconds(10);  // without a daemon, when we end with it
+constexpr absl::Duration kFirstPause = absl::Milliseconds(100), kLongestPause = absl::Seconds(5);  // between Hellos
 constexpr absl::Duration kCoalesce = absl::Milliseconds(2);  // results of one batch come one after the other
 
 std::string RandomBytes(int count) {
@@ -48,7 +49,8 @@ Session::Session(SessionOptions options, SessionWork& queue)
     : options_(std::move(options)),
       queue_(queue),
       session_(RandomBytes(16)),
-      name_key_(options_.name_key.empty() ? RandomBytes(16) : options_.name_key) {
+      name_key_(options_.name_key.empty() ? RandomBytes(16) : options_.name_key),
+      pause_(kFirstPause) {
   stub_ = v1::Fleet::NewStub(OpenChannel(options_.address, options_.credentials));
 }
 
@@ -104,94 +106,97 @@ bool Session::DrainIsOver(bool daemon_answers) {
 }
 
 absl::Status Session::Run(const std::atomic<bool>& stop_asked) {
-  const auto stop = [&] { return stop_asked || asked_to_drain_; };
-  bool greeted = false;
-  std::string away;  // why the daemon cannot be reached, as last told
-  absl::Duration pause = absl::Milliseconds(100);
-  absl::Time last_answer = absl::Now();
-  std::deque<std::shared_ptr<Call>> calls;  // at most two: a newer one makes the daemon answer the older
-  const auto leave = [&](absl::Status status) {
-    ends_ = true;
-    for (const auto& call : calls) call->context->TryCancel();
-    while (!calls.empty()) {  // callbacks refer to the queue
-      if (calls.front()->done) {
-        calls.pop_front();
-      } else {
-        queue_.WaitForNews(absl::Milliseconds(50));
-      }
+  last_answer_ = absl::Now();
+  std::optional<absl::Status> end;
+  while (!end.has_value()) end = greeted_ ? SyncOnce(stop_asked) : Greet(stop_asked);
+  ends_ = true;
+  for (const auto& call : calls_) call->context->TryCancel();
+  while (!calls_.empty()) {  // callbacks refer to the queue
+    if (calls_.front()->done) {
+      calls_.pop_front();
+    } else {
+      queue_.WaitForNews(absl::Milliseconds(50));
     }
-    return status;
-  };
-  // An older call's answer may lend something too.
-  const auto follow_oldest = [&] {
-    if (calls.front()->status.ok() && !calls.front()->reply.unknown_session())
-      queue_.Apply(calls.front()->request, calls.front()->reply);
-    calls.pop_front();
-  };
-  for (;;) {
-    if (!greeted) {
-      const absl::Status status = Hello();
-      if (IsRefusal(status)) return leave(status);
-      if (absl::IsAlreadyExists(status)) {  // another host, or container, that calls itself the same
-        absl::StrAppend(&options_.name, "-", absl::Hex(static_cast<uint8_t>(RandomBytes(1)[0]), absl::kZeroPad2));
-        spdlog::info("{}; this one is {} from now on", std::string(status.message()), options_.name);
-      }
-      if (!status.ok()) {
-        if (stop() && DrainIsOver(/*daemon_answers=*/false)) return leave(absl::OkStatus());
-        if (absl::IsUnavailable(status) && away != status.message() && !IsUnixAddress(options_.address)) {
-          away = std::string(status.message());
-          spdlog::warn("the daemon at {} cannot be reached: {}", options_.address, away);
-        }
-        if (options_.exit_with_daemon && absl::Now() - last_answer > kGiveUpAfter) return leave(status);
-        absl::SleepFor(pause);
-        pause = std::min(pause * 2, absl::Seconds(5));
-        continue;
-      }
-      greeted = true;
-      away.clear();
-      pause = absl::Milliseconds(100);
-      last_answer = absl::Now();
-    }
-    const bool draining = stop();
-    if (draining && DrainIsOver(/*daemon_answers=*/true)) return leave(absl::OkStatus());
-    const bool late = absl::Now() >= drain_by_;
-    calls.push_back(StartSync(draining));
-    // Until this call is answered, or there is something new to say.
-    for (;;) {
-      queue_.WaitForNews(absl::Seconds(1));
-      while (calls.size() > 1 && calls.front()->done) follow_oldest();
-      if (calls.back()->done || stop() != draining || (absl::Now() >= drain_by_) != late) break;
-      if (absl::Now() >= drain_by_ + kGiveUpAfter) return leave(absl::OkStatus());  // it hangs
-      absl::SleepFor(kCoalesce);
-      if (queue_.finished() != calls.back()->finished && calls.size() < 2) break;
-    }
-    if (!calls.back()->done) continue;
-    // Answers are followed in the order of the calls. The daemon answered an older one as soon as the newer arrived.
-    while (calls.size() > 1) {
-      if (!calls.front()->done) {
-        queue_.WaitForNews(absl::Milliseconds(20));
-      } else {
-        follow_oldest();
-      }
-    }
-    const std::shared_ptr<Call> call = calls.back();
-    calls.clear();
-    if (!call->status.ok()) {
-      if (IsRefusal(call->status)) return leave(call->status);
-      greeted = false;  // it may be another daemon by now
-      continue;
-    }
-    last_answer = absl::Now();
-    if (call->reply.unknown_session()) {
-      queue_.ForgetLeases();
-      greeted = false;
-      continue;
-    }
-    queue_.Apply(call->request, call->reply);
-    if (call->reply.shut_down()) return leave(absl::OkStatus());
-    told_draining_ = told_draining_ || draining;
-    asked_to_drain_ = asked_to_drain_ || call->reply.drain();
   }
+  return *std::move(end);
+}
+
+std::optional<absl::Status> Session::Greet(const std::atomic<bool>& stop_asked) {
+  const absl::Status status = Hello();
+  if (IsRefusal(status)) return status;
+  if (absl::IsAlreadyExists(status)) {  // another host, or container, that calls itself the same
+    absl::StrAppend(&options_.name, "-", absl::Hex(static_cast<uint8_t>(RandomBytes(1)[0]), absl::kZeroPad2));
+    spdlog::info("{}; this one is {} from now on", std::string(status.message()), options_.name);
+  }
+  if (status.ok()) {
+    greeted_ = true;
+    unreachable_.clear();
+    pause_ = kFirstPause;
+    last_answer_ = absl::Now();
+    return std::nullopt;
+  }
+  if ((stop_asked || asked_to_drain_) && DrainIsOver(/*daemon_answers=*/false)) return absl::OkStatus();
+  if (absl::IsUnavailable(status) && unreachable_ != status.message() && !IsUnixAddress(options_.address)) {
+    unreachable_ = std::string(status.message());
+    spdlog::warn("the daemon at {} cannot be reached: {}", options_.address, unreachable_);
+  }
+  if (options_.exit_with_daemon && absl::Now() - last_answer_ > kGiveUpAfter) return status;
+  absl::SleepFor(pause_);
+  pause_ = std::min(pause_ * 2, kLongestPause);
+  return std::nullopt;
+}
+
+std::optional<absl::Status> Session::SyncOnce(const std::atomic<bool>& stop_asked) {
+  const auto stop = [&] { return stop_asked || asked_to_drain_; };
+  const bool draining = stop();
+  if (draining && DrainIsOver(/*daemon_answers=*/true)) return absl::OkStatus();
+  const bool late = absl::Now() >= drain_by_;
+  calls_.push_back(StartSync(draining));
+  for (;;) {
+    queue_.WaitForNews(absl::Seconds(1));
+    while (calls_.size() > 1 && calls_.front()->done) FollowOldest();
+    if (calls_.back()->done || stop() != draining || (absl::Now() >= drain_by_) != late) break;
+    if (absl::Now() >= drain_by_ + kGiveUpAfter) return absl::OkStatus();  // it hangs
+    absl::SleepFor(kCoalesce);
+    if (queue_.finished() != calls_.back()->finished && calls_.size() < 2) break;
+  }
+  if (!calls_.back()->done) return std::nullopt;
+  // Answers are followed in the order of the calls. The daemon answered an older one as soon as the newer arrived.
+  while (calls_.size() > 1) {
+    if (!calls_.front()->done) {
+      queue_.WaitForNews(absl::Milliseconds(20));
+    } else {
+      FollowOldest();
+    }
+  }
+  return FollowNewest(draining);
+}
+
+void Session::FollowOldest() {
+  const Call& call = *calls_.front();
+  if (call.status.ok() && !call.reply.unknown_session()) queue_.Apply(call.request, call.reply);
+  calls_.pop_front();
+}
+
+std::optional<absl::Status> Session::FollowNewest(bool draining) {
+  const std::shared_ptr<Call> call = calls_.back();
+  calls_.clear();
+  if (!call->status.ok()) {
+    if (IsRefusal(call->status)) return call->status;
+    greeted_ = false;  // it may be another daemon by now
+    return std::nullopt;
+  }
+  last_answer_ = absl::Now();
+  if (call->reply.unknown_session()) {
+    queue_.ForgetLeases();
+    greeted_ = false;
+    return std::nullopt;
+  }
+  queue_.Apply(call->request, call->reply);
+  if (call->reply.shut_down()) return absl::OkStatus();
+  told_draining_ = told_draining_ || draining;
+  asked_to_drain_ = asked_to_drain_ || call->reply.drain();
+  return std::nullopt;
 }
 
 std::unique_ptr<grpc::ClientContext> Session::Context(absl::Duration timeout) const {

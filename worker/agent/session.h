@@ -2,12 +2,15 @@
 #pragma once
 
 #include <atomic>
+#include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "grpcpp/grpcpp.h"
 #include "hone/v1/fleet.grpc.pb.h"
 #include "proto/rpc/channel.h"
@@ -54,6 +57,13 @@ class Session {
   struct Call;
   absl::Status Hello();
   std::shared_ptr<Call> StartSync(bool draining);
+  // Parts of Run, each with what Run is to return; nullopt: it goes on. Greet says Hello once, and pauses after one
+  // that failed. SyncOnce starts a Sync and waits until it is answered, or there is something new to say.
+  std::optional<absl::Status> Greet(const std::atomic<bool>& stop_asked);
+  std::optional<absl::Status> SyncOnce(const std::atomic<bool>& stop_asked);
+  // Do what the answer says and drop the call. Also an older call's answer may lend something.
+  void FollowOldest();
+  std::optional<absl::Status> FollowNewest(bool draining);
   // While it drains: gives back what is to go back. True when it is time to leave without another word.
   bool DrainIsOver(bool daemon_answers);
 
@@ -68,6 +78,11 @@ class Session {
   bool told_draining_ = false;   // and answered
   absl::Time drain_by_ = absl::InfiniteFuture();
   absl::Duration hold_ = absl::Seconds(10);
+  std::deque<std::shared_ptr<Call>> calls_;  // at most two: a newer one makes the daemon answer the older
+  bool greeted_ = false;                     // the daemon knows this session
+  std::string unreachable_;                  // why the daemon cannot be reached, as last told
+  absl::Duration pause_;                     // before the next Hello
+  absl::Time last_answer_ = absl::InfinitePast();
 };
 
 }  // namespace hone

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <optional>
 #include <random>
+#include <span>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/ir/wire_numeric.h"
@@ -23,7 +24,7 @@ namespace {
 constexpr double kColdBytesPerUs = 8000;
 // A duel of long kernels, and a race without a champion, has as many rounds as take so long, or the least.
 constexpr double kDuelRoundUs = 500'000;
-constexpr int kMaxSamples = 64;
+constexpr size_t kFewestSamples = 3, kMaxSamples = 64;
 // A race in which the machine was not quiet is run again, this often, while everything is loaded.
 constexpr int kMeasureAttempts = 4;
 // The noise of the machine follows its races slowly, within bounds.
@@ -65,6 +66,33 @@ void Set(v1::Outcome* outcome, v1::OutcomeKind kind, const std::string& detail) 
 
 void SetFromVerdict(v1::Outcome* outcome, const RunnerVerdict& verdict) {
   Set(outcome, KindOf(verdict), verdict.message);
+}
+
+// What a race says of its entry `k`: a time, unless it has too few samples to say.
+void SetTiming(const Race& race, int k, const v1::Lease& lease, v1::Outcome* outcome) {
+  const std::vector<double>& samples = race.samples(k);
+  if (samples.size() < kFewestSamples) return;
+  if (*std::min_element(samples.begin(), samples.end()) < kShortestMicroseconds) {
+    return Set(outcome, v1::OUTCOME_INVALID_TIMING, "a sample is shorter than any call");
+  }
+  outcome->set_kind(v1::OUTCOME_OK);
+  v1::Timing* timing = outcome->mutable_timing();
+  const MedianInterval interval = ConfidenceOfMedian(samples);
+  // In units of the champion's recorded time, which cancels what changed on the machine since then.
+  const double champion_us = lease.champion_us();
+  const double champion_now = race.champion_samples().empty() ? 0 : Median(race.champion_samples());
+  const double drift = champion_now > 0 && champion_us > 0 ? champion_now / champion_us : 1;
+  const std::optional<PairedRatio> ratio = race.ratio(k);
+  timing->set_median_us(ratio.has_value() && champion_us > 0 ? ratio->ratio * champion_us : Median(samples));
+  timing->set_low_us(std::min(interval.low / drift, timing->median_us()));
+  timing->set_high_us(std::max(interval.high / drift, timing->median_us()));
+  timing->set_anchor_ratio(drift);
+  for (size_t s = 0; s < samples.size() && s < kMaxSamples; ++s) timing->add_samples_us(static_cast<float>(samples[s]));
+  if (lease.duel() && ratio.has_value()) {
+    outcome->set_duel_ratio(ratio->ratio);
+    outcome->set_duel_ratio_low(ratio->ratio * std::exp(-2 * ratio->log_error));
+    outcome->set_duel_ratio_high(ratio->ratio * std::exp(2 * ratio->log_error));
+  }
 }
 
 }  // namespace
@@ -151,6 +179,18 @@ void TrialBatch::Verify(Contender& contender, bool right_before) const {
   contender.runner = std::move(verified.runner);
 }
 
+std::optional<std::vector<double>> TrialBatch::TimeOf(Contender& contender, const TimeRequest& request) {
+  if (!contender.in()) return std::nullopt;
+  const RunnerVerdict verdict = contender.runner->Time(request, absl::Milliseconds(contender.lease.run_limit_ms()));
+  if (!verdict.ok() || verdict.samples.empty()) {
+    SetFromVerdict(&contender.outcome, verdict);
+    return std::nullopt;
+  }
+  std::vector<double> us;
+  for (const auto& sample : verdict.samples) us.push_back(sample.us);
+  return us;
+}
+
 bool TrialBatch::Measure(std::vector<Contender>& contenders, bool has_champion, TimedRaceOptions options) {
   const Clock::time_point start = Clock::now();
   const size_t challengers = contenders.size() - (has_champion ? 1 : 0);
@@ -165,51 +205,15 @@ bool TrialBatch::Measure(std::vector<Contender>& contenders, bool has_champion, 
   options.champion_us = contenders.front().lease.champion_us();
   options.cold_us = OperandBytes(task_.params()) / kColdBytesPerUs;
   const uint64_t flushed = ColdParams(task_.params());
-  const TimeCalls time = [&](int who, int warm_up, int samples, int inner) -> std::optional<std::vector<double>> {
+  const TimeCalls time = [&](int who, int warm_up, int samples, int inner) {
     Contender& contender = who < 0 ? *champion : contenders[in[static_cast<size_t>(who)]];
-    if (!contender.in()) return std::nullopt;
-    const absl::Duration limit = absl::Milliseconds(contender.lease.run_limit_ms());
-    const RunnerVerdict verdict =
-        contender.runner->Time({.warm_up = warm_up, .samples = samples, .inner = inner, .flushed = flushed}, limit);
-    if (!verdict.ok() || verdict.samples.empty()) {
-      SetFromVerdict(&contender.outcome, verdict);
-      return std::nullopt;
-    }
-    std::vector<double> us;
-    for (const auto& sample : verdict.samples) us.push_back(sample.us);
-    return us;
+    return TimeOf(contender, {.warm_up = warm_up, .samples = samples, .inner = inner, .flushed = flushed});
   };
   const auto [race, entries] =
       RunTimedRace(static_cast<int>(in.size()), champion != nullptr, RaceSeed(), options, time);
-  const double champion_now =
-      champion != nullptr && !race.champion_samples().empty() ? Median(race.champion_samples()) : 0;
   for (size_t k = 0; k < entries.size(); ++k) {
     Contender& contender = contenders[in[static_cast<size_t>(entries[k])]];
-    if (!contender.in()) continue;
-    const std::vector<double>& samples = race.samples(static_cast<int>(k));
-    if (samples.size() < 3) continue;
-    if (*std::min_element(samples.begin(), samples.end()) < kShortestMicroseconds) {
-      Set(&contender.outcome, v1::OUTCOME_INVALID_TIMING, "a sample is shorter than any call");
-      continue;
-    }
-    contender.outcome.set_kind(v1::OUTCOME_OK);
-    v1::Timing* timing = contender.outcome.mutable_timing();
-    const MedianInterval interval = ConfidenceOfMedian(samples);
-    // In units of the champion's recorded time, which cancels what changed on the machine since then.
-    const double champion_us = contender.lease.champion_us();
-    const double drift = champion_now > 0 && champion_us > 0 ? champion_now / champion_us : 1;
-    const std::optional<PairedRatio> ratio = race.ratio(static_cast<int>(k));
-    timing->set_median_us(ratio.has_value() && champion_us > 0 ? ratio->ratio * champion_us : Median(samples));
-    timing->set_low_us(std::min(interval.low / drift, timing->median_us()));
-    timing->set_high_us(std::max(interval.high / drift, timing->median_us()));
-    timing->set_anchor_ratio(drift);
-    for (size_t s = 0; s < samples.size() && s < kMaxSamples; ++s)
-      timing->add_samples_us(static_cast<float>(samples[s]));
-    if (contender.lease.duel() && ratio.has_value()) {
-      contender.outcome.set_duel_ratio(ratio->ratio);
-      contender.outcome.set_duel_ratio_low(ratio->ratio * std::exp(-2 * ratio->log_error));
-      contender.outcome.set_duel_ratio_high(ratio->ratio * std::exp(2 * ratio->log_error));
-    }
+    if (contender.in()) SetTiming(race, static_cast<int>(k), contender.lease, &contender.outcome);
   }
   seconds_.measure += SecondsSince(start);
   if (champion != nullptr) {
@@ -235,24 +239,43 @@ void TrialBatch::CheckAsWinner(Contender& contender) const {
   Set(&contender.outcome, kind, detail);
 }
 
-std::vector<v1::Outcome> TrialBatch::Run(const std::vector<v1::Lease>& leases) {
-  const bool has_champion = !leases.front().champion_trace().empty();
-  const bool duel = leases.front().duel();
-  std::vector<Contender> contenders = Build(leases);
-  CrashPoint("worker.built");
+void TrialBatch::VerifyAll(std::vector<Contender>& contenders, size_t challengers) {
   const Clock::time_point start = Clock::now();
   for (size_t i = 0; i < contenders.size(); ++i) {
     Contender& contender = contenders[i];
     if (contender.in()) note_(contender.lease.id(), v1::PHASE_VERIFYING);
     const Clock::time_point begin = Clock::now();
-    const bool is_champion = i == leases.size();
+    const bool is_champion = i == challengers;
     Verify(contender, is_champion && champion_->right);
     if (is_champion && contender.in()) champion_->right = true;
     if (is_champion && !contender.in()) *champion_ = {};  // the next batch tries it from the beginning
     contender.outcome.set_verify_seconds(SecondsSince(begin));
   }
-  CrashPoint("worker.verified");
   seconds_.verify += SecondsSince(start);
+}
+
+void TrialBatch::AttachObjectOfBest(std::span<Contender> challengers) {
+  double best_us = challengers.front().lease.champion_us();
+  Contender* best = nullptr;
+  for (Contender& contender : challengers) {
+    if (contender.outcome.kind() != v1::OUTCOME_OK) continue;
+    const double us = contender.outcome.timing().median_us();
+    if (best_us > 0 && us >= best_us && !contender.lease.duel()) continue;
+    best_us = us;
+    best = &contender;
+  }
+  if (best == nullptr) return;
+  best->outcome.set_object(best->built.reply().object());
+  best->outcome.set_kernel_set(best->built.reply().kernel_set());
+}
+
+std::vector<v1::Outcome> TrialBatch::Run(const std::vector<v1::Lease>& leases) {
+  const bool has_champion = !leases.front().champion_trace().empty();
+  const bool duel = leases.front().duel();
+  std::vector<Contender> contenders = Build(leases);
+  CrashPoint("worker.built");
+  VerifyAll(contenders, leases.size());
+  CrashPoint("worker.verified");
   TimedRaceOptions options;
   if (duel) {  // what is published is worth more samples
     options.race.min_rounds = 8;
@@ -272,25 +295,12 @@ std::vector<v1::Outcome> TrialBatch::Run(const std::vector<v1::Lease>& leases) {
   seconds_.measure += SecondsSince(checked);
   CrashPoint("worker.checked");
   const double share = (seconds_.measure - before) / static_cast<double>(leases.size());
-
-  // The bytes of whoever would be the best so far go along, for the database to keep.
-  double best_us = leases.front().champion_us();
-  Contender* best = nullptr;
-  for (size_t i = 0; i < leases.size(); ++i) {
-    Contender& contender = contenders[i];
-    contender.outcome.set_measure_seconds(share);
-    if (contender.outcome.kind() != v1::OUTCOME_OK) continue;
-    const double us = contender.outcome.timing().median_us();
-    if (best_us > 0 && us >= best_us && !duel) continue;
-    best_us = us;
-    best = &contender;
-  }
-  if (best != nullptr) {
-    best->outcome.set_object(best->built.reply().object());
-    best->outcome.set_kernel_set(best->built.reply().kernel_set());
-  }
+  AttachObjectOfBest({contenders.data(), leases.size()});
   std::vector<v1::Outcome> outcomes;
-  for (size_t i = 0; i < leases.size(); ++i) outcomes.push_back(std::move(contenders[i].outcome));
+  for (size_t i = 0; i < leases.size(); ++i) {
+    contenders[i].outcome.set_measure_seconds(share);
+    outcomes.push_back(std::move(contenders[i].outcome));
+  }
   return outcomes;
 }
 

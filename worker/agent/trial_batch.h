@@ -4,6 +4,8 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -51,10 +53,16 @@ class TrialBatch {
   // Loads who is in into a runner, and unless it was right on these inputs before, holds its outputs against the
   // oracle.
   void Verify(Contender& contender, bool right_before) const;
+  // The challengers, and the champion that is behind them when there is one.
+  void VerifyAll(std::vector<Contender>& contenders, size_t challengers);
+  // Samples in microseconds; nullopt for whoever is out, which a failure makes it.
+  static std::optional<std::vector<double>> TimeOf(Contender& contender, const TimeRequest& request);
   // Times everybody that is still in; the champion, if any, is the last. Whoever got no usable figure stays in, and
   // false says that the machine was not quiet enough.
   bool Measure(std::vector<Contender>& contenders, bool has_champion, TimedRaceOptions options);
   void CheckAsWinner(Contender& contender) const;
+  // The bytes of whoever would be the best so far go along, for the database to keep.
+  static void AttachObjectOfBest(std::span<Contender> challengers);
   v1::BuildRequest RequestFor(const v1::Lease& lease, const std::string& trace, uint64_t id) const;
 
   const TaskContext& task_;
