@@ -237,6 +237,35 @@ class Importer {
     for (const std::string& output : node.outputs) scope.values.emplace(output, Scope::kBroken);
   }
 
+  // The values of a node's inputs, -1 for one that is left out. False, which is reported where it was not before, when
+  // one of them could not be made.
+  bool FindInputs(const OnnxNode& node, const Scope& scope, std::vector<int>& inputs) {
+    bool found = true;
+    for (const std::string& input : node.inputs) {
+      const int* value = input.empty() ? nullptr : scope.Find(input);
+      if (!input.empty() && value == nullptr) {
+        Problem(node, absl::StrCat("it reads \"", input, "\", which nothing makes"));
+        found = false;
+      }
+      inputs.push_back(value == nullptr ? -1 : *value);
+      found = found && inputs.back() != Scope::kBroken;
+    }
+    return found;
+  }
+
+  // What was made is known by the model's names from here on. One that is read and was not made is reported.
+  void NameOutputs(const OnnxNode& node, const std::vector<int>& made, Scope& scope) {
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      if (node.outputs[i].empty()) continue;
+      const int output = i < made.size() ? made[i] : -1;
+      const bool reported = output == Scope::kBroken, present = output != -1 && !reported;
+      if (!present && !reported && read_.count(node.outputs[i]) > 0)
+        Problem(node, absl::StrCat("its output ", i, " (\"", node.outputs[i], "\") is not supported"));
+      scope.values.emplace(node.outputs[i], present ? output : Scope::kBroken);
+      if (output >= 0 && graph_.values[output].name == node.name) graph_.values[output].name = node.outputs[i];
+    }
+  }
+
   void ImportNode(const OnnxNode& node, Scope& scope) {
     const auto opset = model_.opsets.find(node.domain);
     const int64_t version = opset == model_.opsets.end() ? 0 : opset->second;
@@ -247,17 +276,7 @@ class Importer {
       return Break(node, scope);
     }
     std::vector<int> inputs;
-    bool broken = false;
-    for (const std::string& input : node.inputs) {
-      const int* value = input.empty() ? nullptr : scope.Find(input);
-      if (!input.empty() && value == nullptr) {
-        Problem(node, absl::StrCat("it reads \"", input, "\", which nothing makes"));
-        broken = true;
-      }
-      inputs.push_back(value == nullptr ? -1 : *value);
-      broken = broken || inputs.back() == Scope::kBroken;
-    }
-    if (broken) return Break(node, scope);
+    if (!FindInputs(node, scope, inputs)) return Break(node, scope);
     const std::string element = NarrowElement(inputs);
     if (!element.empty() && op->narrow == NarrowElements::kRefuses) {
       Problem(node, absl::StrCat("it does not take elements of type ", element));
@@ -291,15 +310,7 @@ class Importer {
       Problem(node, std::string(outputs.status().message()));
       return Break(node, scope);
     }
-    for (size_t i = 0; i < node.outputs.size(); ++i) {
-      if (node.outputs[i].empty()) continue;
-      const int output = i < outputs->size() ? (*outputs)[i] : -1;
-      const bool reported = output == Scope::kBroken, present = output != -1 && !reported;
-      if (!present && !reported && read_.count(node.outputs[i]) > 0)
-        Problem(node, absl::StrCat("its output ", i, " (\"", node.outputs[i], "\") is not supported"));
-      scope.values.emplace(node.outputs[i], present ? output : Scope::kBroken);
-      if (output >= 0 && graph_.values[output].name == node.name) graph_.values[output].name = node.outputs[i];
-    }
+    NameOutputs(node, *outputs, scope);
   }
 
   // Names that a node or the model's output list mentions, in any graph.
