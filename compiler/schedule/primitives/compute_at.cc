@@ -15,8 +15,13 @@
 namespace hone {
 namespace {
 
-// The blocks that read what the block writes; all must be under the loop and after the block.
-absl::StatusOr<std::vector<int>> ConsumersUnder(const ProgramIndex& index, const Move& move) {
+// The blocks that read what the block writes: one at least is under the loop, the others come after it.
+struct Consumers {
+  std::vector<int> under;
+  std::vector<int> after;
+};
+
+absl::StatusOr<Consumers> FindConsumers(const ProgramIndex& index, const Move& move) {
   const Block& block = index.block(move.block);
   for (const BufferRegion& write : block.writes) {
     if (!IsIntermediate(index, move.scope, write.buffer)) {
@@ -25,15 +30,18 @@ absl::StatusOr<std::vector<int>> ConsumersUnder(const ProgramIndex& index, const
                      "reverse_compute_at moves outputs");
     }
   }
-  std::vector<int> consumers = ConsumersOf(index, move.block);
-  if (consumers.empty()) return Refused(move.where, ": no block reads what it writes");
-  for (const int c : consumers) {
-    if (!index.Contains(move.loop, c)) {
-      return Refused(move.where, ": its consumer ", index.block(c).name,
-                     " is not under the loop; choose a loop around all consumers");
-    }
+  Consumers consumers;
+  const std::vector<int> all = ConsumersOf(index, move.block);
+  if (all.empty()) return Refused(move.where, ": no block reads what it writes");
+  for (const int c : all) {
     if (c < move.block) return Refused(move.where, ": its consumer ", index.block(c).name, " comes before it");
+    if (!index.Contains(move.loop, c) && c < move.loop) {
+      return Refused(move.where, ": its consumer ", index.block(c).name,
+                     " comes before the loop; choose a loop around all consumers, or around the first");
+    }
+    (index.Contains(move.loop, c) ? consumers.under : consumers.after).push_back(c);
   }
+  if (consumers.under.empty()) return Refused(move.where, ": no consumer of it is under the loop");
   for (const int b : index.BlocksBelow(move.scope)) {
     if (b <= move.block) continue;
     for (const BufferRegion& read : block.reads) {
@@ -122,6 +130,46 @@ Part AtLeast(const Need& need, const Range& domain, const VarRanges& around, Ana
   return part;
 }
 
+// OK when all iterations of the loop together, and of those around it that are not around a consumer after it, make
+// what that consumer reads.
+absl::Status CheckMadeBefore(const ProgramIndex& index, const Move& move, const std::vector<Part>& parts, int consumer,
+                             Analyzer& known) {
+  const Block& block = index.block(move.block);
+  const auto refused = [&](const auto&... why) {
+    return Refused(move.where, ": its consumer ", index.block(consumer).name, " is not under the loop, and ", why...,
+                   "; choose a loop around all consumers");
+  };
+  int common = move.loop;  // around both
+  VarRanges roaming;
+  for (; !index.Contains(common, consumer); common = index.parent(common)) {
+    if (!index.IsLoop(common)) continue;
+    const For& loop = index.loop(common);
+    if (loop.kind != ForKind::kSerial && loop.kind != ForKind::kUnrolled)
+      return refused("loop ", loop.var, " is not serial");
+    roaming[loop.var] = Range{loop.min, loop.extent};
+  }
+  for (const BufferRegion& write : block.writes) {
+    std::vector<Range> made;
+    for (const Range& at : write.region) {
+      const std::optional<AffineIndex> index_of = AffineIn(at, block.iters);
+      if (!index_of.has_value() || index_of->scale != 1) return refused("it writes ", write.buffer, " at ", at.min);
+      Range& range = made.emplace_back(Range{index_of->base, IntConst(index_of->extent)});
+      if (index_of->iter < 0) continue;
+      const Part& part = parts[static_cast<size_t>(index_of->iter)];
+      if (part.last) return refused("how much of ", write.buffer, " one iteration makes is not constant");
+      range = Range{index_of->base + part.min, part.extent + (index_of->extent - 1)};
+    }
+    if (const absl::Status fills = FillsBox(made, roaming); !fills.ok()) return refused(fills.message());
+    const std::vector<IntervalSet> box = EvalRegion(made, ToSets(roaming), known);
+    for (const std::vector<IntervalSet>& read :
+         TouchedWithin(index, common, consumer, write.buffer, /*writes=*/false, known)) {
+      if (!Covers(box, read, write.buffer, known))
+        return refused("reads more of ", write.buffer, " than all iterations make");
+    }
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status ComputeAt(Schedule& schedule, BlockRef block_ref, LoopRef loop_ref, bool preserve_unit_loops) {
@@ -134,18 +182,19 @@ absl::Status ComputeAt(Schedule& schedule, BlockRef block_ref, LoopRef loop_ref,
   }
   HONE_ASSIGN_OR_RETURN(const Move move, CheckMove(schedule, block_ref, loop_ref, "compute_at"));
   const ProgramIndex& index = schedule.index();
-  HONE_ASSIGN_OR_RETURN(const std::vector<int> consumers, ConsumersUnder(index, move));
+  HONE_ASSIGN_OR_RETURN(const Consumers consumers, FindConsumers(index, move));
   const VarRanges around = RangesAroundPlace(index, move);
   Analyzer known(around);
-  const std::vector<Need> needs = NeedsOf(index, move, consumers, known);
+  const std::vector<Need> needs = NeedsOf(index, move, consumers.under, known);
   HONE_ASSIGN_OR_RETURN(const std::vector<Range> ranges, RangesRun(index, move));
   std::vector<Part> parts;
   for (size_t i = 0; i < needs.size(); ++i) parts.push_back(AtLeast(needs[i], ranges[i], around, known));
   HONE_RETURN_IF_ERROR(CheckProducersBeside(index, move, {}, parts, move.on_iters, known));
+  for (const int c : consumers.after) HONE_RETURN_IF_ERROR(CheckMadeBefore(index, move, parts, c, known));
 
   // ---- nothing below fails ----
   Stmt nest = NestOver(index, move, parts, ranges, True(), preserve_unit_loops, known);
-  schedule.SetBody(Moved(index, move, consumers[0], Side::kBefore, std::move(nest)));
+  schedule.SetBody(Moved(index, move, consumers.under[0], Side::kBefore, std::move(nest)));
   schedule.Record(std::move(step), {});
   return absl::OkStatus();
 }

@@ -2,6 +2,10 @@
 //   for i: B[i] = ..                        for j0:
 //   for j0: for j1: C[j] = B[j] + B[j+1] =>   for x in [0, 17): B[j0*16 + x] = ..      where j0*16 + x < n
 //                                             for j1: C[j] = B[j] + B[j+1]
+// Consumers that come after the loop read what all its iterations together have made:
+//   for i: E[i] = ..                        for i: E[i] = ..
+//   for i: S += E[i]                    =>         S += E[i]
+//   for i: D[i] = E[i] / S                  for i: D[i] = E[i] / S
 // reverse_compute_at: a block moves under a loop of its producers and consumes there what one iteration of it produced.
 #pragma once
 
@@ -41,8 +45,9 @@ absl::Status Apply(Schedule& schedule, const ReverseComputeAtStep& step);
 //
 // The block gets new loops, one for each iteration variable it has (those that would run once are dropped, unless
 // `preserve_unit_loops`), over the part that is needed; instances outside its domain are kept out by its predicate.
-// compute_at refuses: a consumer that is not under the loop, a block that writes a param of the function, a loop the
-// block is already under, and a loop that its own producers are not complete before.
+// compute_at refuses: a consumer that comes before the loop, or after it where the iterations leave out some of what it
+// reads or are not serial; a block that writes a param of the function, a loop the block is already under, and a loop
+// that its own producers are not complete before.
 absl::Status ComputeAt(Schedule& schedule, BlockRef block, LoopRef loop, bool preserve_unit_loops = false);
 // Refuses: a producer that is not under the loop or not complete after one iteration (a reduction that goes on across
 // the loop or outside it), a block that reduces, and a consumer of the block that comes before its new place.

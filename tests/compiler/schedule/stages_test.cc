@@ -157,9 +157,8 @@ TEST(ComputeAt, SaysWhy) {
   Schedule s(Softmax(4, 6));
   const BlockRef max = Get(GetBlock(s, "max")), exp = Get(GetBlock(s, "exp")), out = Get(GetBlock(s, "softmax"));
   const std::vector<LoopRef> sum = Get(GetLoops(s, Get(GetBlock(s, "sum"))));
-  EXPECT_TRUE(
-      Says(ComputeAt(s, exp, sum[0]),
-           "compute_at(exp, i): its consumer softmax is not under the loop; choose a loop around all consumers"));
+  EXPECT_TRUE(Says(ComputeAt(s, exp, Get(GetLoops(s, out))[0]),
+                   "compute_at(exp, i): its consumer sum comes before the loop; choose a loop around all consumers"));
   EXPECT_TRUE(Says(ComputeAt(s, out, sum[0]), "compute_at(softmax, i): it writes softmax, which is seen outside"));
   EXPECT_TRUE(Says(ComputeAt(s, max, Get(GetLoops(s, max))[0]), "the block is under the loop already"));
   EXPECT_TRUE(Says(ReverseComputeAt(s, Get(GetBlock(s, "sum")), sum[0]), "the block is under the loop already"));
@@ -167,6 +166,45 @@ TEST(ComputeAt, SaysWhy) {
                    "block max goes on reducing v_k across loop k, so its values are not complete after one iteration"));
   Do(ReverseComputeAt(s, exp, Get(GetLoops(s, max))[0]));
   ExpectSound(s, Softmax(4, 6));
+}
+
+// Row by row, in steps of 4 with a tail: the sum takes its terms where they are made, and the last block reads them
+// all.
+TEST(ComputeAt, LeavesToLaterConsumersWhatAllIterationsMade) {
+  const PrimFunc workload = Softmax(4, 6);
+  Schedule s(workload);
+  const BlockRef exp = Get(GetBlock(s, "exp")), sum = Get(GetBlock(s, "sum"));
+  const LoopRef row = Get(GetLoops(s, Get(GetBlock(s, "softmax"))))[0];
+  Do(ComputeAt(s, sum, row));
+  const std::vector<LoopRef> k = Get(Split(s, Get(GetLoops(s, sum))[1], {-1, 4}));
+  Do(ComputeAt(s, exp, k[0]));
+  EXPECT_EQ(Get(GetLoops(s, exp)).size(), 3u) << "rows, steps, and four in a step";
+  ExpectSound(s, workload);
+}
+
+TEST(ComputeAt, SaysWhatLaterConsumersMiss) {
+  const PrimFunc workload = Get(ParsePrimFunc(R"(@T.prim_func
+def main(A: T.Buffer((8,), "float32"), C: T.Buffer((4,), "float32"), D: T.Buffer((8,), "float32")):
+    B = T.alloc_buffer((8,), "float32")
+    for i in range(8):
+        with T.block("B"):
+            v = T.axis.spatial(8, i)
+            B[v] = A[v] * T.float32(2)
+    for j in range(4):
+        with T.block("C"):
+            v = T.axis.spatial(4, j)
+            C[v] = B[v * 2] + T.float32(1)
+    for k in range(8):
+        with T.block("D"):
+            v = T.axis.spatial(8, k)
+            D[v] = B[v] + T.float32(3)
+)"));
+  Schedule s(workload);
+  const BlockRef b = Get(GetBlock(s, "B"));
+  const LoopRef j = Get(GetLoops(s, Get(GetBlock(s, "C"))))[0];
+  EXPECT_TRUE(Says(ComputeAt(s, b, j), "compute_at(B, j): its consumer D is not under the loop, and"));
+  Do(Parallel(s, j));
+  EXPECT_TRUE(Says(ComputeAt(s, b, j), "its consumer D is not under the loop, and loop j is not serial"));
 }
 
 TEST(ReverseComputeAt, GuardsPartialTiles) {
