@@ -51,7 +51,11 @@ te::Tensor Softmax(const te::Tensor& x, int64_t axis, const std::string& name) {
   const te::Tensor e = Binary(
       x, top, [](Expr a, Expr b) { return MakeCall("exp", {a - b}); }, name + "_exp");
   const te::Tensor sum = ReduceSum(e, {axis}, true, name + "_sum");
-  return Divide(e, sum, name);
+  // One division for a row: that of vectors takes as long as all of the exponential. The sum is between 1 and the
+  // number of terms, so that its reciprocal neither overflows nor is denormal.
+  const te::Tensor inverse = Unary(
+      sum, [](Expr s) { return Const(1, s.type()) / s; }, name + "_inverse");
+  return Multiply(e, inverse, name);
 }
 
 te::Tensor LogSoftmax(const te::Tensor& x, int64_t axis, const std::string& name) {

@@ -2,9 +2,16 @@
 // block that reads them: a row is in the first-level cache from its first use to its last, and one parallel loop does
 // for all.
 //
-//   for r: for k: S[r] += A[r, k]             parallel r: { for k0: for vectorized k1: P[k1] += A[r, k0, k1];  S =
-//   sum(P) for r: for k: C[r, k] = f(A[r, k], S[r])  =>            for vectorized k: C[r, k] = f(A[r, k], S) }
+//   for r: for k: E[r, k] = e(A[r, k])           parallel r: { for k0: { for vectorized k1: E[k0, k1] = e(A[r, k0, k1])
+//   for r: for k: S[r] += E[r, k]           =>                           for vectorized k1: P[k1] += E[k0, k1] }
+//   for r: for k: C[r, k] = f(E[r, k], S[r])                   S = sum(P)
+//                                                              for vectorized k: C[r, k] = f(E[k], S) }
+//
+// What a reduction is the first to read of a row is computed vector by vector where the reduction takes it, in
+// registers.
 #include <algorithm>
+#include <set>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/schedule/primitives/compute_at.h"
@@ -17,9 +24,12 @@
 namespace hone {
 namespace {
 
+constexpr double kNotHidden = 0.25;  // of what is shorter, arithmetic or traffic
+
 struct Member {
   int block = 0;
-  int along = -1;  // of a reduction with vectors: the reduce variable along memory
+  int along = -1;     // of a reduction with vectors: the reduce variable along memory
+  int taken_by = -1;  // of a block without: the member with vectors that takes its elements as they are made
 };
 
 int AlongMemory(const BlockInfo& block, int lanes) {
@@ -32,6 +42,39 @@ int AlongMemory(const BlockInfo& block, int lanes) {
     }
   }
   return along;
+}
+
+// Whether the reduction reads the elements of `made` one after the other along its innermost variable, all of a row.
+bool TakesElements(const BlockInfo& reduction, int along, const BlockInfo& made) {
+  if (along < 0 || along != reduction.last_reduce_iter() || made.reduces || made.output_iters.empty()) return false;
+  if (made.last_iter() != static_cast<int>(made.iters.size()) - 1) return false;
+  const size_t k = static_cast<size_t>(along);
+  return std::ranges::any_of(reduction.reads, [&](const BlockInfo::Access& read) {
+    return read.buffer == made.output && read.places == 1 && read.affine && read.strides[k] == 1 &&
+           reduction.extents[k] == made.extents.back();
+  });
+}
+
+// Whether `block` reads, directly or by way of others, what `first` writes.
+bool ReadsAfter(const BlockFusion& fusion, int first, int block) {
+  return std::ranges::any_of(fusion.Readers(first),
+                             [&](int reader) { return reader == block || ReadsAfter(fusion, reader, block); });
+}
+
+// Finds, for every member without a reduction, the one that takes its elements as they are made: all other readers need
+// the result of that, so that they come after its loop.
+void FindTakers(const SketchContext& context, std::vector<Member>& members) {
+  for (Member& made : members) {
+    const std::set<int> readers = context.fusion->Readers(made.block);
+    for (size_t m = 0; m < members.size() && made.taken_by < 0; ++m) {
+      const Member& taker = members[m];
+      if (!TakesElements(context.block(taker.block), taker.along, context.block(made.block))) continue;
+      const bool comes_first = std::ranges::all_of(readers, [&](int reader) {
+        return reader == taker.block || ReadsAfter(*context.fusion, taker.block, reader);
+      });
+      if (comes_first) made.taken_by = static_cast<int>(m);
+    }
+  }
 }
 
 class RowsStep : public SketchStep {
@@ -71,9 +114,9 @@ class RowsStep : public SketchStep {
     for (const Member& member : members_) cycles += CyclesOf(context_.block(member.block), member.along, vectors);
     for (const BlockInfo::Access& read : context_.block(leader_).reads)
       bytes += static_cast<double>(read.elements * read.buffer.type().bytes());
-    cycles =
-        std::max(cycles, 2 * bytes / BytesPerCycle(context_.target, context_.machine, 2 * bytes / context_.threads));
-    const double us = cycles / context_.machine.cycles_per_us();
+    const double traffic = 2 * bytes / BytesPerCycle(context_.target, context_.machine, 2 * bytes / context_.threads);
+    const double us =
+        (std::max(cycles, traffic) + kNotHidden * std::min(cycles, traffic)) / context_.machine.cycles_per_us();
     return InParallel(values) ? ParallelTime(context_.machine, us, rows_, context_.threads) : us;
   }
 
@@ -99,6 +142,11 @@ class RowsStep : public SketchStep {
       }
     }
     for (size_t m = members_.size(); m-- > 0;) {  // readers first
+      if (members_[m].taken_by >= 0) {
+        const BlockRef taker = placed[static_cast<size_t>(members_[m].taken_by)].partial;
+        HONE_RETURN_IF_ERROR(ComputeInSteps(schedule, context_.block(members_[m].block), placed[m].block, taker));
+        continue;
+      }
       HONE_RETURN_IF_ERROR(ComputeAt(schedule, placed[m].block, rows.back()));
       if (members_[m].along >= 0) {
         HONE_RETURN_IF_ERROR(ComputeAt(schedule, placed[m].partial, rows.back()));
@@ -113,6 +161,16 @@ class RowsStep : public SketchStep {
  private:
   bool InParallel(std::span<const int64_t> values) const {
     return parallel_knob_ >= 0 && values[static_cast<size_t>(parallel_knob_)] == 1;
+  }
+
+  // In the innermost loop over the steps of a reduction in lanes, which has none where one step is all of a row.
+  absl::Status ComputeInSteps(Schedule& schedule, const BlockInfo& info, BlockRef block, BlockRef partial) const {
+    constexpr size_t kOfLanes = 2;  // loops of a step: over vectors, and the vector
+    HONE_ASSIGN_OR_RETURN(const std::vector<LoopRef> loops, GetLoops(schedule, partial));
+    const size_t outer = std::max(depth_, loops.size() - kOfLanes);
+    HONE_RETURN_IF_ERROR(ComputeAt(schedule, block, loops[outer - 1]));
+    const int last = static_cast<int>(info.iters.size()) - 1;
+    return VectorizeInnermost(schedule, block, outer, LanesFor(context_.target, info, last), true);
   }
 
   // Below the rows, where the last variable is the last dimension of the output and long enough.
@@ -255,6 +313,7 @@ class RowsRule : public SketchRule {
       reduces = reduces || context.block(member).reduces;
     }
     if (!reduces) return {};
+    FindTakers(context, members);
     Sketch joined = sketch;
     joined.at(block).fate = SketchBlock::Fate::kTaken;
     for (const Member& member : members) joined.at(member.block).fate = SketchBlock::Fate::kTaken;

@@ -28,10 +28,10 @@ TEST(Softmax, MatchesLoops) {
   }
 }
 
-TEST(Softmax, FourBlocks) {
+TEST(Softmax, FiveBlocks) {
   const Tensor x = Placeholder({3, 7}, kFloat32, "x");
   EXPECT_THAT(BlockNames(te::CreatePrimFunc({x}, {Softmax(x, -1)}, "f")),
-              testing::ElementsAre("softmax_max", "softmax_exp", "softmax_sum", "softmax"));
+              testing::ElementsAre("softmax_max", "softmax_exp", "softmax_sum", "softmax_inverse", "softmax"));
 }
 
 // (x - mean) / sqrt(var + epsilon) over the elements of x that `same` says belong together with `at`.

@@ -8,6 +8,7 @@
 #include "compiler/topi/dense.h"
 #include "compiler/topi/elementwise.h"
 #include "compiler/topi/norm.h"
+#include "compiler/topi/pool.h"
 #include "compiler/topi/reduce.h"
 #include "compiler/topi/shape_ops.h"
 #include "tests/compiler/schedule/workloads.h"
@@ -96,6 +97,16 @@ std::vector<SmallWorkload> LargerWorkloads() {
            {topi::DepthwiseConv2d(
                plane, taps, {.strides = {1, 2}, .pads_before = {1, 2}, .pads_after = {1, 2}, .channels_first = true})},
            "main")});
+  const topi::PoolAttrs halves{
+      .kernel = {3, 3}, .strides = {2, 2}, .pads_before = {1, 1}, .pads_after = {1, 1}, .channels_first = true};
+  all.push_back({"max_pool_of_planes", te::CreatePrimFunc({plane}, {topi::MaxPool(plane, halves)}, "main")});
+  all.push_back({"avg_pool_of_planes", te::CreatePrimFunc({plane}, {topi::AveragePool(plane, halves)}, "main"), false});
+  // Either sum could take the elements of each row as they are made, neither comes after the other.
+  const te::Tensor left = In({6, 70}, "a"), right = In({6, 70}, "b"), both = topi::Maximum(left, right, "both");
+  const te::Tensor sum = topi::ReduceSum(both, {1}, true, "sum"), top = topi::ReduceMax(both, {1}, true, "top");
+  all.push_back(
+      {"rows_two_reductions",
+       te::CreatePrimFunc({left, right}, {topi::Add(topi::Multiply(both, top, "scaled"), sum, "out")}, "main")});
   const te::Tensor planes = In({1, 16, 3, 15}, "x"), mixing = In({1, 1, 4, 24}, "w");
   all.push_back({"groups_of_planes",
                  te::CreatePrimFunc({planes, mixing},

@@ -12,6 +12,7 @@
 
 #include "compiler/ir/annotations.h"
 #include "compiler/ir/visit.h"
+#include "compiler/schedule/analysis/program_index.h"
 #include "compiler/te/te.h"
 #include "compiler/text/text.h"
 #include "compiler/topi/dense.h"
@@ -316,6 +317,19 @@ TEST(RowsRule, LeavesOneParallelLoop) {
   EXPECT_EQ(LoopsOfKind(rows, ForKind::kParallel), 1) << ToText(rows);
   EXPECT_GE(LoopsOfKind(rows, ForKind::kVectorized), 4) << ToText(rows);
   EXPECT_EQ(LoopsOfKind(BestOf(testing::Softmax(512, 256), "sketch:rows(softmax)", 1), ForKind::kParallel), 0);
+}
+
+// The sum takes the exponentials in the loop that makes them.
+TEST(RowsRule, ComputesElementsWhereAReductionTakesThem) {
+  const PrimFunc rows = BestOf(testing::Softmax(512, 1024), "sketch:rows(softmax)");
+  const ProgramIndex index(rows.body);
+  const int made = index.FindBlock("exp"), taken = index.FindBlock("sum_rf");
+  ASSERT_GE(made, 0) << ToText(rows);
+  ASSERT_GE(taken, 0) << ToText(rows);
+  const std::vector<int> around = index.LoopsAbove(taken);
+  EXPECT_EQ(std::ranges::count_if(around, [&](int loop) { return index.Contains(loop, made); }), 2)
+      << "that over rows, and that over the steps of one:\n"
+      << ToText(rows);
 }
 
 TEST(PiecesRule, CutsALongReductionToFewValues) {
