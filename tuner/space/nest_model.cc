@@ -338,7 +338,8 @@ double NestModel::TileCycles(const NestPlan& plan, const Sizes& inner, const Sou
   if (of_lanes()) {
     cycles += kGatherLanes * accumulators;
   } else if (plan.k_parts > 1) {
-    cycles += (parts + 1) * accumulators * 4;  // set to nothing, then for each block: read, add, write
+    cycles += (parts + 1) * accumulators * 4 +  // set to nothing, then for each block: read, add, write
+              parts * FarSumCycles(plan, accumulators * target_.vector_bits / 8);
   }
   const double results = (of_lanes() ? accumulators * 4 : accumulators) * RowsOfAccumulator();
   if (shape_.in_tiles() && shape_.epilogue >= 0) cycles += results * 1.5;  // to memory and back
@@ -349,6 +350,16 @@ double NestModel::TileCycles(const NestPlan& plan, const Sizes& inner, const Sou
     if (IsNear(plan, r)) between += reads_[r].region.Elements(PieceSizes(plan)) * reads_[r].element;
   }
   return cycles + 2 * written / BytesPerCycle(target_, machine_, between);
+}
+
+// Partial results are met again in the next block of k, after all of those of the piece and what one block reads.
+double NestModel::FarSumCycles(const NestPlan& plan, double bytes) const {
+  const Sizes piece = PieceSizes(plan);
+  double between = block_.output.type().bytes();
+  for (const int iter : spatial_) between *= static_cast<double>(piece[static_cast<size_t>(iter)]);
+  for (const Read& read : reads_) between += read.region.Elements(piece) * read.element;
+  const double near_rate = BytesPerCycle(target_, machine_, static_cast<double>(target_.l2) / 2);
+  return 2 * bytes * std::max(0.0, 1 / BytesPerCycle(target_, machine_, between) - 1 / near_rate);
 }
 
 NestModel::Sizes NestModel::TileSizes(const NestPlan& plan, const Sizes& inner) const {

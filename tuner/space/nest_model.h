@@ -93,6 +93,8 @@ class NestModel {
   // Of all tiles in the first piece, in which no variable but one with a single piece has a tail.
   double PieceCycles(const NestPlan& plan, size_t variable, Sizes& inner, const Sources& sources) const;
   bool RowsCollide(const Read& read, const Sizes& inner) const;
+  // To read and write so many bytes of partial results between two blocks of k, beyond what the second cache takes.
+  double FarSumCycles(const NestPlan& plan, double bytes) const;
   // Iterations of every variable in a tile, a block of k long; those of the reduction whole or a block of it.
   Sizes TileSizes(const NestPlan& plan, const Sizes& inner) const;
   Sizes PieceSizes(const NestPlan& plan) const;
