@@ -63,6 +63,21 @@ absl::Status CheckSocketFolder(const std::string& address) {
   return absl::OkStatus();
 }
 
+// A HOST:PORT without TLS is for those who asked for it, and never without tokens.
+absl::Status CheckPlainText(const std::string& address, bool insecure, const TokenTable& tokens) {
+  if (!insecure) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--listen ", address,
+        ": a daemon on the network needs TLS; give --tls-ca, --tls-cert and --tls-key (hone ca makes them), or "
+        "--insecure where whoever can listen in may know all, tokens included"));
+  }
+  if (tokens.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--listen ", address, ": a daemon on the network needs a token where it has no TLS; give --token-file FILE"));
+  }
+  return absl::OkStatus();
+}
+
 // What a peer may do to a connection before, between and beside its calls.
 void SetTransportLimits(grpc::ServerBuilder& builder) {
   builder.SetMaxReceiveMessageSize(kLongestMessage);
@@ -112,6 +127,54 @@ class FileWatch {
   std::vector<Stamp> seen_;
 };
 
+// Tokens, certificates and revocations, which count as they are in their files now. What was read before stays when a
+// file cannot serve.
+class WatchedFiles {
+ public:
+  explicit WatchedFiles(const DaemonOptions& options)
+      : token_file_(options.token_file),
+        tls_(options.tls),
+        tokens_({token_file_}),
+        certificates_({tls_.ca, tls_.certificate, tls_.key}),
+        revoked_({tls_.revoked}) {}
+
+  void FollowChanges(Gate& gate) {
+    if (tokens_.Changed()) ReadTokens(gate);
+    if (revoked_.Changed()) ReadRevoked(gate);
+    if (certificates_.Changed()) {  // gRPC reads them by itself, and says nothing
+      const absl::Status status = CheckTlsFiles(tls_);
+      if (status.ok()) spdlog::info("{} has changed: new connections are shown it", tls_.certificate);
+      if (!status.ok()) spdlog::error("the certificates have changed: {}", std::string(status.message()));
+    }
+  }
+
+ private:
+  void ReadTokens(Gate& gate) const {
+    absl::StatusOr<TokenTable> tokens = TokenTable::Read(token_file_);
+    if (!tokens.ok()) {
+      spdlog::error("the token file has changed, the tokens from before stay: {}",
+                    std::string(tokens.status().message()));
+      return;
+    }
+    gate.SetTokens(*std::move(tokens));
+    spdlog::info("{} has changed: its tokens are those from now on", token_file_);
+  }
+  void ReadRevoked(Gate& gate) const {
+    absl::StatusOr<RevocationList> revoked = RevocationList::Read(tls_.revoked, tls_.ca);
+    if (!revoked.ok()) {
+      spdlog::error("the revocation list has changed, the one from before stays: {}",
+                    std::string(revoked.status().message()));
+      return;
+    }
+    spdlog::info("{} has changed: {} certificates are revoked", tls_.revoked, revoked->size());
+    gate.SetRevoked(*std::move(revoked));
+  }
+
+  const std::string token_file_;
+  const TlsFiles tls_;
+  FileWatch tokens_, certificates_, revoked_;
+};
+
 // Which file is at the path: {device, inode}, zeros where there is none.
 std::pair<dev_t, ino_t> FileAt(const std::string& path) {
   struct stat info {};
@@ -134,28 +197,100 @@ struct Daemon::Parts {
   std::mutex mutex;
   absl::Status failure;
 
-  // The tokens there were stay when the file cannot serve.
-  void ReadTokensAgain() const {
-    absl::StatusOr<TokenTable> tokens = TokenTable::Read(options.token_file);
-    if (!tokens.ok()) {
-      spdlog::error("the token file has changed, the tokens from before stay: {}",
-                    std::string(tokens.status().message()));
-      return;
+  // What `listen` is to be, once it names no address that can never work.
+  absl::Status ChooseAddresses() {
+    std::vector<std::string>& listen = options.listen;
+    if (listen.empty() && !IsFile(options.db)) {
+      return absl::InvalidArgumentError("--listen: give an address; only a database file has a usual one, beside it");
     }
-    gate->SetTokens(*std::move(tokens));
-    spdlog::info("{} has changed: its tokens are those from now on", options.token_file);
-  }
-  // The list there was stays when the file cannot serve.
-  void ReadRevokedAgain() const {
-    absl::StatusOr<RevocationList> revoked = RevocationList::Read(options.tls.revoked, options.tls.ca);
-    if (!revoked.ok()) {
-      spdlog::error("the revocation list has changed, the one from before stays: {}",
-                    std::string(revoked.status().message()));
-      return;
+    if (listen.empty()) listen.push_back(OwnersAddress(options.db));
+    for (const std::string& address : listen) {
+      if (const absl::Status status = CheckAddress(address); !status.ok()) return Annotate(status, "--listen");
+      if (IsUnixAddress(address)) HONE_RETURN_IF_ERROR(CheckSocketFolder(address));
     }
-    spdlog::info("{} has changed: {} certificates are revoked", options.tls.revoked, revoked->size());
-    gate->SetRevoked(*std::move(revoked));
+    return absl::OkStatus();
   }
+
+  // The gate, with tokens and revocations; InvalidArgument where an address would be open to anybody.
+  absl::Status OpenGate() {
+    TokenTable tokens;
+    if (!options.token_file.empty()) { HONE_ASSIGN_OR_RETURN(tokens, TokenTable::Read(options.token_file)); }
+    for (const std::string& address : options.listen) {
+      if (IsUnixAddress(address)) continue;
+      HONE_RETURN_IF_ERROR(CheckTlsFiles(options.tls));
+      if (options.tls.empty()) HONE_RETURN_IF_ERROR(CheckPlainText(address, options.insecure, tokens));
+    }
+    gate = std::make_unique<Gate>(std::move(tokens), options.call_limits);
+    if (options.tls.revoked.empty()) return absl::OkStatus();
+    HONE_ASSIGN_OR_RETURN(RevocationList revoked, RevocationList::Read(options.tls.revoked, options.tls.ca));
+    gate->SetRevoked(std::move(revoked));
+    return absl::OkStatus();
+  }
+
+  // Serves on all addresses, which are returned with the ports that were chosen.
+  absl::StatusOr<std::vector<std::string>> Listen() {
+    std::vector<std::string> addresses;
+    grpc::EnableDefaultHealthCheckService(true);
+    grpc::ServerBuilder builder;
+    std::vector<std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor>> acceptors;
+    for (const std::string& address : options.listen) {
+      if (IsUnixAddress(address)) {
+        HONE_RETURN_IF_ERROR(ClearSocket(address));
+        socket_paths.push_back(SocketPath(address));
+        builder.AddListeningPort(address, grpc::InsecureServerCredentials());
+        addresses.push_back(address);
+        continue;
+      }
+      HONE_ASSIGN_OR_RETURN(std::unique_ptr<Listener> listener, Listener::Open(address));
+      addresses.push_back(listener->address());
+      listeners.push_back(std::move(listener));
+      acceptors.push_back(builder.experimental().AddExternalConnectionAcceptor(
+          grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, MakeServerCredentials(options.tls)));
+    }
+    SetTransportLimits(builder);
+    builder.RegisterService(tune.get());
+    builder.RegisterService(fleet.get());
+    const mode_t before = umask(0177);  // a socket is its owner's alone from the first moment
+    server = builder.BuildAndStart();
+    umask(before);
+    if (server == nullptr) {
+      return absl::UnavailableError(absl::StrCat("cannot listen on ", absl::StrJoin(options.listen, ", "),
+                                                 ": the address is in use or not of this machine"));
+    }
+    for (size_t i = 0; i < acceptors.size(); ++i) listeners[i]->Start(std::move(acceptors[i]), options.max_connections);
+    return addresses;
+  }
+
+  // Whether nobody has needed a private daemon for as long as it waits.
+  bool IsLeft() {
+    if (!is_private()) return false;
+    if (core->watches() > 0) last_call = Core::Now();  // whoever watches may have more to say at the end
+    if (absl::Microseconds(Core::Now() - last_call) <= options.exit_when_idle) return false;
+    bool idle = true;
+    core->Query([&](const Dispatcher& dispatcher) { idle = dispatcher.Idle(); });
+    return idle;
+  }
+
+  // Everybody who waits is answered, and what was promised is written.
+  void Close() {
+    if (is_private()) {  // its workers end with it; those of a shared one wait for the next
+      core->Post(ShutDown{});
+      absl::SleepFor(absl::Milliseconds(300));
+    }
+    server->GetHealthCheckService()->SetServingStatus(false);
+    for (const auto& listener : listeners) listener->Stop();
+    http = nullptr;
+    CrashPoint("daemon.stop.deaf");
+    core->Stop();
+    CrashPoint("daemon.stop.stopped");
+    server->Shutdown(std::chrono::system_clock::now() + kStopGrace);
+    server->Wait();
+    CrashPoint("daemon.stop.down");
+    for (const std::string& path : socket_paths) unlink(path.c_str());
+    core = nullptr;  // with the store: a file that is closed is whole by itself
+  }
+
+  bool is_private() const { return options.exit_when_idle != absl::InfiniteDuration(); }
 };
 
 Daemon::Daemon() : parts_(std::make_unique<Parts>()) {}
@@ -165,88 +300,29 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const DaemonOptions& optio
   Parts& parts = *daemon->parts_;
   parts.options = options;
   gpr_set_log_function(LogOfGrpc);
-  std::vector<std::string>& listen = parts.options.listen;
-  const bool is_file = IsFile(options.db);
-  if (listen.empty() && !is_file) {
-    return absl::InvalidArgumentError("--listen: give an address; only a database file has a usual one, beside it");
-  }
-  if (listen.empty()) listen.push_back(OwnersAddress(options.db));
-  for (const std::string& address : listen) {
-    if (const absl::Status status = CheckAddress(address); !status.ok()) return Annotate(status, "--listen");
-    if (IsUnixAddress(address)) HONE_RETURN_IF_ERROR(CheckSocketFolder(address));
-  }
-  TokenTable tokens;
-  if (!options.token_file.empty()) { HONE_ASSIGN_OR_RETURN(tokens, TokenTable::Read(options.token_file)); }
-  if (!std::all_of(listen.begin(), listen.end(), IsUnixAddress)) HONE_RETURN_IF_ERROR(CheckTlsFiles(options.tls));
-  for (const std::string& address : listen) {
-    if (IsUnixAddress(address) || !options.tls.empty()) continue;
-    if (!options.insecure) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "--listen ", address,
-          ": a daemon on the network needs TLS; give --tls-ca, --tls-cert and --tls-key (hone ca makes them), or "
-          "--insecure where whoever can listen in may know all, tokens included"));
-    }
-    if (tokens.empty()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "--listen ", address, ": a daemon on the network needs a token where it has no TLS; give --token-file FILE"));
-    }
-  }
-  parts.gate = std::make_unique<Gate>(std::move(tokens), options.call_limits);
-  if (!options.tls.revoked.empty()) {
-    HONE_ASSIGN_OR_RETURN(RevocationList revoked, RevocationList::Read(options.tls.revoked, options.tls.ca));
-    parts.gate->SetRevoked(std::move(revoked));
-  }
+  HONE_RETURN_IF_ERROR(parts.ChooseAddresses());
+  HONE_RETURN_IF_ERROR(parts.OpenGate());
   CrashPoint("daemon.start");
   HONE_ASSIGN_OR_RETURN(std::unique_ptr<TuningStore> store, OpenStore(options.db, StoreMode::kWrite));
   CrashPoint("daemon.store_opened");
   parts.database = FileAt(options.db);
-  Daemon* raw = daemon.get();
   CoreOptions core = options.core;
   core.dispatch.searches = std::max(1, core.search.processes);
-  HONE_ASSIGN_OR_RETURN(parts.core, Core::Start(std::move(core), std::move(store), [raw](absl::Status status) {
-                          const std::lock_guard<std::mutex> guard(raw->parts_->mutex);
-                          raw->parts_->failure = std::move(status);
+  HONE_ASSIGN_OR_RETURN(parts.core, Core::Start(std::move(core), std::move(store), [&parts](absl::Status status) {
+                          const std::lock_guard<std::mutex> guard(parts.mutex);
+                          parts.failure = std::move(status);
                         }));
   CrashPoint("daemon.core_started");
   parts.tune = MakeTuneService(*parts.core, *parts.gate, parts.last_call);
   parts.fleet = MakeFleetService(*parts.core, *parts.gate);
-
-  grpc::EnableDefaultHealthCheckService(true);
-  grpc::ServerBuilder builder;
-  std::vector<std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor>> acceptors;
-  for (const std::string& address : listen) {
-    if (IsUnixAddress(address)) {
-      HONE_RETURN_IF_ERROR(ClearSocket(address));
-      parts.socket_paths.push_back(SocketPath(address));
-      builder.AddListeningPort(address, grpc::InsecureServerCredentials());
-      daemon->addresses_.push_back(address);
-      continue;
-    }
-    HONE_ASSIGN_OR_RETURN(std::unique_ptr<Listener> listener, Listener::Open(address));
-    daemon->addresses_.push_back(listener->address());
-    parts.listeners.push_back(std::move(listener));
-    acceptors.push_back(builder.experimental().AddExternalConnectionAcceptor(
-        grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, MakeServerCredentials(options.tls)));
-  }
-  SetTransportLimits(builder);
-  builder.RegisterService(parts.tune.get());
-  builder.RegisterService(parts.fleet.get());
-  const mode_t before = umask(0177);  // a socket is its owner's alone from the first moment
-  parts.server = builder.BuildAndStart();
-  umask(before);
-  if (parts.server == nullptr) {
-    return absl::UnavailableError(absl::StrCat("cannot listen on ", absl::StrJoin(listen, ", "),
-                                               ": the address is in use or not of this machine"));
-  }
-  for (size_t i = 0; i < acceptors.size(); ++i) {
-    parts.listeners[i]->Start(std::move(acceptors[i]), options.max_connections);
-  }
+  HONE_ASSIGN_OR_RETURN(daemon->addresses_, parts.Listen());
   CrashPoint("daemon.listening");
   // Clients on this machine find it by the database: by a socket where there is one.
-  const auto local = std::find_if(daemon->addresses_.begin(), daemon->addresses_.end(), IsUnixAddress);
-  if (is_file)
+  if (IsFile(options.db)) {
+    const auto local = std::find_if(daemon->addresses_.begin(), daemon->addresses_.end(), IsUnixAddress);
     HONE_RETURN_IF_ERROR(
         PublishAddress(options.db, local == daemon->addresses_.end() ? daemon->addresses_.front() : *local));
+  }
   CrashPoint("daemon.published");
   if (!options.http.empty()) { HONE_ASSIGN_OR_RETURN(parts.http, HttpServer::Start(options.http, *parts.core)); }
   parts.last_call = Core::Now();
@@ -257,14 +333,10 @@ std::string Daemon::http_address() const { return parts_->http == nullptr ? "" :
 
 absl::Status Daemon::Serve() {
   Parts& parts = *parts_;
-  const bool is_private = parts.options.exit_when_idle != absl::InfiniteDuration();
-  absl::Status result;
-  FileWatch tokens({parts.options.token_file});
-  const TlsFiles& tls = parts.options.tls;
-  FileWatch certificates({tls.ca, tls.certificate, tls.key});
-  FileWatch revoked({tls.revoked});
+  WatchedFiles files(parts.options);
   absl::Time look_at_files = absl::Now() + kLookAtFiles;
-  while (!stop_) {
+  absl::Status result;
+  while (!stop_ && result.ok()) {
     absl::SleepFor(absl::Milliseconds(50));
     if (FileAt(parts.options.db) != parts.database) {
       return absl::DataLossError(absl::StrCat(parts.options.db,
@@ -273,47 +345,19 @@ absl::Status Daemon::Serve() {
     }
     if (absl::Now() >= look_at_files) {
       look_at_files = absl::Now() + kLookAtFiles;
-      if (tokens.Changed()) parts.ReadTokensAgain();
-      if (revoked.Changed()) parts.ReadRevokedAgain();
-      if (certificates.Changed()) {  // gRPC reads them by itself, and says nothing
-        const absl::Status status = CheckTlsFiles(tls);
-        if (status.ok()) spdlog::info("{} has changed: new connections are shown it", tls.certificate);
-        if (!status.ok()) spdlog::error("the certificates have changed: {}", std::string(status.message()));
-      }
+      files.FollowChanges(*parts.gate);
     }
     {
       const std::lock_guard<std::mutex> guard(parts.mutex);
-      if (!parts.failure.ok()) {
-        result = parts.failure;
-        break;
-      }
+      result = parts.failure;
     }
-    if (!is_private) continue;
-    if (parts.core->watches() > 0) parts.last_call = Core::Now();  // whoever watches may have more to say at the end
-    if (absl::Microseconds(Core::Now() - parts.last_call) <= parts.options.exit_when_idle) continue;
-    bool idle = true;
-    parts.core->Query([&](const Dispatcher& dispatcher) { idle = dispatcher.Idle(); });
-    if (!idle) continue;
-    spdlog::info("nobody needs this daemon any more");
-    break;
+    if (result.ok() && parts.IsLeft()) {
+      spdlog::info("nobody needs this daemon any more");
+      break;
+    }
   }
   CrashPoint("daemon.stop.begun");
-  // Workers of a private daemon end with it; those of a shared one wait for the next.
-  if (is_private) {
-    parts.core->Post(ShutDown{});
-    absl::SleepFor(absl::Milliseconds(300));
-  }
-  parts.server->GetHealthCheckService()->SetServingStatus(false);
-  for (const auto& listener : parts.listeners) listener->Stop();
-  parts.http = nullptr;
-  CrashPoint("daemon.stop.deaf");
-  parts.core->Stop();  // what was promised is written; everybody who waits is answered
-  CrashPoint("daemon.stop.stopped");
-  parts.server->Shutdown(std::chrono::system_clock::now() + kStopGrace);
-  parts.server->Wait();
-  CrashPoint("daemon.stop.down");
-  for (const std::string& path : parts.socket_paths) unlink(path.c_str());
-  parts.core = nullptr;  // with the store: a file that is closed is whole by itself
+  parts.Close();
   return result;
 }
 

@@ -46,22 +46,15 @@ std::string Label(const char* name, const std::string& value) { return absl::Str
 
 double Number(int64_t count) { return static_cast<double>(count); }
 
-}  // namespace
-
-void Durations::Add(double seconds) {
-  size_t bucket = 0;
-  while (bucket < bounds.size() && seconds > bounds[bucket]) ++bucket;
-  ++counts[bucket];
-  sum += seconds;
-}
-
-std::string MetricsText(const ServiceMetrics& m) {
-  Page page;
+void PutDaemon(const ServiceMetrics& m, Page& page) {
   page.Metric("hone_build_info", "gauge", "The release that runs.", {{Label("version", m.version), 1}});
   page.Metric("hone_up_seconds", "gauge", "Since the daemon began.", {{"", m.up_seconds}});
   page.Metric("hone_leads", "gauge", "1 for the daemon that leads its database.", {{"", m.leads ? 1.0 : 0.0}});
   page.Metric("hone_term", "gauge", "Counts the daemons that the database has had.",
               {{"", Number(static_cast<int64_t>(m.term))}});
+}
+
+void PutDatabase(const ServiceMetrics& m, Page& page) {
   page.Metric("hone_database_writable", "gauge", "1 while the database takes writes.", {{"", m.writable ? 1.0 : 0.0}});
   if (m.quota.has_value()) {
     page.Metric("hone_database_bytes", "gauge", "That rows take, as of the latest look.",
@@ -71,6 +64,9 @@ std::string MetricsText(const ServiceMetrics& m) {
         "hone_pruned_total", "counter", "Rows that the quota took.",
         {{Label("kind", "trial"), Number(m.quota->trials)}, {Label("kind", "record"), Number(m.quota->records)}});
   }
+}
+
+void PutStates(const ServiceMetrics& m, Page& page) {
   page.Metric("hone_jobs", "gauge", "Jobs that have not ended, by state.",
               {{Label("state", "waiting"), Number(m.counts.jobs_waiting)},
                {Label("state", "running"), Number(m.counts.jobs_running)},
@@ -95,34 +91,51 @@ std::string MetricsText(const ServiceMetrics& m) {
   page.Metric("hone_searches", "gauge", "Batches of candidates that a search was asked for.",
               {{"", Number(m.counts.searches)}});
   page.Metric("hone_watches", "gauge", "Clients that watch a job.", {{"", Number(m.watches)}});
+}
 
+void PutCounters(const ServiceMetrics& m, Page& page) {
+  const DispatchCounters& counters = m.counters;
   page.Head("hone_results_total", "counter", "Reports of workers that counted, by outcome.");
-  for (size_t kind = 1; kind < m.counters.results.size(); ++kind) {
+  for (size_t kind = 1; kind < counters.results.size(); ++kind) {
     const std::string name = v1::OutcomeKind_Name(static_cast<v1::OutcomeKind>(kind));
     page.Value("hone_results_total", Label("outcome", absl::AsciiStrToLower(absl::StripPrefix(name, "OUTCOME_"))),
-               Number(m.counters.results[kind]));
+               Number(counters.results[kind]));
   }
   const auto counter = [&](const char* name, const char* help, int64_t value) {
     page.Metric(name, "counter", help, {{"", Number(value)}});
   };
   counter("hone_results_superseded_total", "Reports of leases that were over, or never the worker's.",
-          m.counters.superseded);
-  counter("hone_leases_total", "Candidates lent.", m.counters.lent);
-  counter("hone_leases_given_back_total", "By workers that drain or are not fit to measure.", m.counters.given_back);
-  counter("hone_leases_taken_back_total", "Leases that ended without a result.", m.counters.taken_back);
-  counter("hone_builds_total", "Builds made by workers that only build.", m.counters.builds);
-  counter("hone_builds_taken_back_total", "Leases of builds that ended without a result.",
-          m.counters.builds_taken_back);
-  counter("hone_workers_lost_total", "Workers that were silent for longer than a lease.", m.counters.workers_lost);
+          counters.superseded);
+  counter("hone_leases_total", "Candidates lent.", counters.lent);
+  counter("hone_leases_given_back_total", "By workers that drain or are not fit to measure.", counters.given_back);
+  counter("hone_leases_taken_back_total", "Leases that ended without a result.", counters.taken_back);
+  counter("hone_builds_total", "Builds made by workers that only build.", counters.builds);
+  counter("hone_builds_taken_back_total", "Leases of builds that ended without a result.", counters.builds_taken_back);
+  counter("hone_workers_lost_total", "Workers that were silent for longer than a lease.", counters.workers_lost);
   counter("hone_workers_cut_off_total", "Of these, came back as they were: the network was lost, not they.",
-          m.counters.workers_cut_off);
-  counter("hone_best_changes_total", "Kernels for which a faster program became the best.", m.counters.champions);
-  counter("hone_searches_failed_total", "Batches that a search did not answer.", m.counters.searches_failed);
+          counters.workers_cut_off);
+  counter("hone_best_changes_total", "Kernels for which a faster program became the best.", counters.champions);
+  counter("hone_searches_failed_total", "Batches that a search did not answer.", counters.searches_failed);
   counter("hone_search_crashes_total", "Search processes that died or had to be killed.", m.search_crashes);
-
   counter("hone_looked_at_total", "Jobs, workers and keys that a rule of the dispatcher was applied to.",
-          m.counters.looked_at);
+          counters.looked_at);
+}
 
+}  // namespace
+
+void Durations::Add(double seconds) {
+  size_t bucket = 0;
+  while (bucket < bounds.size() && seconds > bounds[bucket]) ++bucket;
+  ++counts[bucket];
+  sum += seconds;
+}
+
+std::string MetricsText(const ServiceMetrics& m) {
+  Page page;
+  PutDaemon(m, page);
+  PutDatabase(m, page);
+  PutStates(m, page);
+  PutCounters(m, page);
   page.Histogram("hone_commit_seconds", "Transactions of the database.", m.commits);
   page.Histogram("hone_event_seconds", "What the dispatcher took for an event, and carrying out what it decided.",
                  m.events);
