@@ -17,8 +17,9 @@ double Percentile(const std::vector<double>& sorted, double fraction) {
 
 }  // namespace
 
-absl::StatusOr<BenchResult> BenchBundle(const std::string& path, int threads, double seconds) {
+absl::StatusOr<BenchResult> BenchBundle(const std::string& path, int threads, double seconds, const Sizes& sizes) {
   HONE_ASSIGN_OR_RETURN(BundleSession session, BundleSession::Load(path, threads));
+  HONE_RETURN_IF_ERROR(session.ChooseSizes(sizes));
   HONE_RETURN_IF_ERROR(session.SetRandomInputs(1));
   const Clock::time_point warm_up = Clock::now();
   for (int i = 0; i < 3 || SecondsSince(warm_up) < seconds * 0.1; ++i) HONE_RETURN_IF_ERROR(session.Run());

@@ -1,6 +1,8 @@
 // Timing a bundle through the runtime, on seeded inputs.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -22,6 +24,8 @@ struct BenchResult {
 
 // Warms up, then times whole runs for `seconds` (at least 10 runs), then profiles kernels in runs of their own, so that
 // noting their times does not slow the ones that count.
-absl::StatusOr<BenchResult> BenchBundle(const std::string& path, int threads, double seconds);
+// `sizes`: of the dimensions that the bundle leaves open, by name; the others are the greatest.
+using Sizes = std::map<std::string, int64_t>;
+absl::StatusOr<BenchResult> BenchBundle(const std::string& path, int threads, double seconds, const Sizes& sizes = {});
 
 }  // namespace hone

@@ -5,9 +5,11 @@
 #include <cstdio>
 #include <memory>
 
+#include "absl/strings/str_cat.h"
 #include "compiler/driver/bench.h"
 #include "compiler/driver/command.h"
 #include "compiler/driver/compare_bundles.h"
+#include "compiler/driver/import_flags.h"
 #include "compiler/support/status_macros.h"
 #include "nlohmann/json.hpp"
 
@@ -22,7 +24,16 @@ struct BenchOptions {
   int threads = 0;
   double seconds = 2;
   bool json = false;
+  ImportFlags import;  // --dim alone
 };
+
+// --dim NAME=SIZE, of the dimensions that a bundle leaves open.
+absl::StatusOr<Sizes> SizesOf(const BenchOptions& options) {
+  HONE_ASSIGN_OR_RETURN(const ImportOptions import, ImportOptionsOf(options.import));
+  if (!import.ranges.empty())
+    return absl::InvalidArgumentError(absl::StrCat("--dim ", import.ranges.begin()->first, ": give one size"));
+  return import.dims;
+}
 
 void PrintTwo(const BenchOptions& options, const SpeedUp& speed_up) {
   if (options.json) {
@@ -46,6 +57,7 @@ absl::Status BenchTwo(const BenchOptions& options) {
   const bool terminal = ::isatty(STDERR_FILENO) != 0;
   CompareOptions compare;
   compare.threads = options.threads;
+  HONE_ASSIGN_OR_RETURN(compare.sizes, SizesOf(options));
   compare.rounds = std::max(kLeastRounds, static_cast<int>(options.seconds * kRoundsASecond));
   compare.phase = [terminal](const std::string& doing) {
     if (terminal) std::fprintf(stderr, "\r\033[K%s", doing.c_str());
@@ -60,7 +72,8 @@ absl::Status BenchTwo(const BenchOptions& options) {
 
 absl::Status Bench(const BenchOptions& options) {
   if (!options.other.empty()) return BenchTwo(options);
-  HONE_ASSIGN_OR_RETURN(const BenchResult result, BenchBundle(options.bundle, options.threads, options.seconds));
+  HONE_ASSIGN_OR_RETURN(const Sizes sizes, SizesOf(options));
+  HONE_ASSIGN_OR_RETURN(const BenchResult result, BenchBundle(options.bundle, options.threads, options.seconds, sizes));
   if (options.json) {
     nlohmann::ordered_json json;
     json["latency_ms"] = {{"p10", result.p10_ms}, {"p50", result.p50_ms}, {"p90", result.p90_ms}};
@@ -97,9 +110,13 @@ void AddBenchCommand(CLI::App& app, Action* chosen) {
                       "another one: the two are timed in turn, while nothing else of Hone's measures");
   command->add_option("--threads", options->threads, "threads to run with (default: what it was tuned for)");
   command->add_option("--seconds", options->seconds, "how long to measure")->capture_default_str();
+  command
+      ->add_option("--dim", options->import.dims,
+                   "the size of a dimension that the bundle leaves open: NAME=SIZE (default: the greatest)")
+      ->allow_extra_args(false);
   command->add_flag("--json", options->json, "print one JSON object");
   command->footer(Examples({"hone bench resnet18.hone", "hone bench resnet18.hone --threads 1 --json",
-                            "hone bench untuned.hone tuned.hone"}));
+                            "hone bench untuned.hone tuned.hone", "hone bench bert.hone --dim seq=17"}));
   command->callback([options, chosen] { *chosen = [options] { return Bench(*options); }; });
 }
 

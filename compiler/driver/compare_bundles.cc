@@ -46,8 +46,9 @@ struct Contender {
   }
 };
 
-absl::StatusOr<Contender> Loaded(const std::string& path, int threads) {
-  HONE_ASSIGN_OR_RETURN(BundleSession session, BundleSession::Load(path, threads));
+absl::StatusOr<Contender> Loaded(const std::string& path, const CompareOptions& options) {
+  HONE_ASSIGN_OR_RETURN(BundleSession session, BundleSession::Load(path, options.threads));
+  if (!session.SizeNames().empty()) { HONE_RETURN_IF_ERROR(session.ChooseSizes(options.sizes)); }
   HONE_RETURN_IF_ERROR(session.SetRandomInputs(1));
   HONE_RETURN_IF_ERROR(session.Run());  // cold caches and unmapped pages
   return Contender{.session = std::move(session)};
@@ -55,12 +56,12 @@ absl::StatusOr<Contender> Loaded(const std::string& path, int threads) {
 
 // {before, after} in milliseconds a run. Every other round goes the other way round: being the first to be loaded or to
 // run is worth something.
-absl::StatusOr<std::array<double, 2>> Round(const std::string& before, const std::string& after, int threads,
-                                            bool swapped) {
+absl::StatusOr<std::array<double, 2>> Round(const std::string& before, const std::string& after,
+                                            const CompareOptions& options, bool swapped) {
   const std::string& first_path = swapped ? after : before;
   const std::string& second_path = swapped ? before : after;
-  HONE_ASSIGN_OR_RETURN(Contender first, Loaded(first_path, threads));
-  HONE_ASSIGN_OR_RETURN(Contender second, Loaded(second_path, threads));
+  HONE_ASSIGN_OR_RETURN(Contender first, Loaded(first_path, options));
+  HONE_ASSIGN_OR_RETURN(Contender second, Loaded(second_path, options));
   const std::array<Contender*, 2> contenders = {&first, &second};
   int slices = kSlices, samples = 1;
   for (Contender* contender : contenders) {
@@ -99,7 +100,7 @@ absl::StatusOr<SpeedUp> CompareBundles(const std::string& before, const std::str
   for (int round = 0; round < options.rounds; ++round) {
     HONE_RETURN_IF_ERROR(
         phase(absl::StrCat("timing before and after in turn: round ", round + 1, " of ", options.rounds)));
-    HONE_ASSIGN_OR_RETURN(const auto ms, Round(before, after, options.threads, round % 2 == 1));
+    HONE_ASSIGN_OR_RETURN(const auto ms, Round(before, after, options, round % 2 == 1));
     before_ms.push_back(ms[0]);
     after_ms.push_back(ms[1]);
     logs.push_back(std::log(ms[0] / ms[1]));

@@ -2,7 +2,9 @@
 // loaded anew, while nothing else of ours measures or builds on this machine.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -27,6 +29,8 @@ std::string ToText(const SpeedUp& speed_up);
 struct CompareOptions {
   int threads = 0;
   int rounds = 12;  // two accidents to either side do not move the interval
+  // Of the dimensions that a bundle leaves open, by name; a bundle that leaves none open may be compared with it.
+  std::map<std::string, int64_t> sizes;
   // Told what is done now; a status that is not OK ends the comparison with it.
   std::function<absl::Status(const std::string&)> phase;
 };

@@ -94,8 +94,17 @@ std::string TextOf(const Json& object, const char* field) {
 std::string PortsText(const Json& ports) {
   std::vector<std::string> texts;
   for (const Json& port : ports) {
-    texts.push_back(absl::StrCat(TextOf(port, "name"), ": ", TextOf(port, "dtype"), TextOf(port, "shape")));
+    const char* shape = port.contains("symbolic_shape") ? "symbolic_shape" : "shape";
+    texts.push_back(absl::StrCat(TextOf(port, "name"), ": ", TextOf(port, "dtype"), TextOf(port, shape)));
   }
+  return absl::StrJoin(texts, ", ");
+}
+
+// "batch from 1 to 8, seq from 1 to 512"
+std::string SizesText(const Json& sizes) {
+  std::vector<std::string> texts;
+  for (const Json& size : sizes)
+    texts.push_back(absl::StrCat(TextOf(size, "name"), " from ", TextOf(size, "min"), " to ", TextOf(size, "max")));
   return absl::StrJoin(texts, ", ");
 }
 
@@ -111,6 +120,7 @@ void PrintBundle(const Json& manifest) {
   }
   std::printf("%-13s %s\n", "inputs", PortsText(manifest.at("inputs")).c_str());
   std::printf("%-13s %s\n", "outputs", PortsText(manifest.at("outputs")).c_str());
+  if (manifest.contains("sizes")) std::printf("%-13s %s\n", "sizes", SizesText(manifest.at("sizes")).c_str());
   std::printf("%-13s %.0f KiB of constants, %.0f KiB to run in\n", "memory", manifest.value("params_bytes", 0.0) / 1024,
               manifest.value("arena_bytes", 0.0) / 1024);
   std::printf("%-8s %10s %10s  %-28s %s\n", "weight", "MFLOP", "us", "made from", "kernel");
@@ -118,7 +128,9 @@ void PrintBundle(const Json& manifest) {
     const double us = kernel.value("measured_us", 0.0);
     std::printf("%-8.0f %10.2f %10s  %-28s %s\n", kernel.value("weight", 0.0), kernel.value("flop", 0.0) / 1e6,
                 us > 0 ? absl::StrFormat("%.2f", us).c_str() : "-", OriginOf(kernel).c_str(),
-                TextOf(kernel, "name").c_str());
+                absl::StrCat(TextOf(kernel, "name"), kernel.contains("sizes_up_to") ? " up to " : "",
+                             TextOf(kernel, "sizes_up_to"))
+                    .c_str());
   }
 }
 

@@ -185,7 +185,7 @@ absl::StatusOr<CompileSummary> CompileSymbolic(const Model& model, const Resolve
                           Annotate(all[i].status(), absl::StrCat("no schedule for ", model.plan.tasks[i].name)));
     }
     for (Made& made : *all[i]) {
-      Count(made.packaged.provenance.source, &summary);
+      if (!made.packaged.only_for.has_value()) Count(made.packaged.provenance.source, &summary);
       (made.packaged.only_for.has_value() ? cases : kernels).push_back(std::move(made.packaged));
     }
   }

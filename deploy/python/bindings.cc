@@ -7,6 +7,7 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -417,12 +418,14 @@ class Session {
   std::mutex turn_;
 };
 
-// (name, type, shape) of each.
+// (name, type, shape, names of symbolic sizes where there are any) of each.
 nb::list Describe(const std::vector<Port>& ports) {
   nb::list rows;
   for (const Port& port : ports) {
-    rows.append(nb::make_tuple(port.name, port.dtype_name, nb::tuple(nb::cast(port.shape)),
-                               nb::tuple(nb::cast(port.size_names))));
+    const bool fixed = std::ranges::all_of(port.size_names, &std::string::empty);
+    const std::vector<std::string> names = fixed ? std::vector<std::string>() : port.size_names;
+    rows.append(
+        nb::make_tuple(port.name, port.dtype_name, nb::tuple(nb::cast(port.shape)), nb::tuple(nb::cast(names))));
   }
   return rows;
 }

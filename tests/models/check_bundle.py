@@ -2,14 +2,17 @@
 """Runs a bundle with `hone run` on seeded random inputs and compares its outputs with ONNX Runtime's.
 
     check_bundle.py MODEL.onnx BUNDLE.hone --hone PATH [--seeds 1 2 3] [--rtol 1e-3] [--atol 1e-4]   # exit 6 when they differ
+    check_bundle.py OPEN.onnx BUNDLE.hone --hone PATH --sizes batch=1,2,4 --sizes seq=1,17,64,512
     check_bundle.py QUANTISED.onnx BUNDLE.hone --hone PATH --within-step 0.999
     check_bundle.py MODEL.onnx BUNDLE.hone --hone PATH --within-norm 0.02
 
 With --within-step that share of the elements of every output must be at most one quantisation step off, the scale of the
 DequantizeLinear that makes the output. With --within-norm the Euclidean norm of an output's errors must be at most that
-share of the output's, which is what can be said of a network whose products are rounded.
+share of the output's, which is what can be said of a network whose products are rounded. With --sizes open dimensions take
+the sizes given in turn, all of the longest list with each seed.
 """
 import argparse
+import itertools
 import os
 import subprocess
 import sys
@@ -47,6 +50,13 @@ def beyond_norm(a, b, share):
     return None if error <= share else f"the errors' norm is {error:.4g} of the output's, not at most {share}"
 
 
+def sizes_in_turn(texts):
+    """["batch=1,2", "seq=1,7,9"] as [{batch: 1, seq: 1}, {batch: 2, seq: 7}, {batch: 1, seq: 9}]."""
+    lists = {name: [int(n) for n in values.split(",")] for name, values in (text.split("=") for text in texts)}
+    longest = max([len(values) for values in lists.values()], default=1)
+    return [{name: values[i % len(values)] for name, values in lists.items()} for i in range(longest)]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model")
@@ -57,12 +67,14 @@ def main():
     parser.add_argument("--atol", type=float, default=1e-4)
     parser.add_argument("--within-step", type=float)
     parser.add_argument("--within-norm", type=float)
+    parser.add_argument("--sizes", action="append", default=[], metavar="NAME=N,N..")
     args = parser.parse_args()
     steps = quantisation_steps(args.model) if args.within_step is not None else {}
     session = open_session(args.model)
-    for seed in args.seeds:
-        inputs = random_inputs(args.model, session, seed)
+    for seed, sizes in itertools.product(args.seeds, sizes_in_turn(args.sizes)):
+        inputs = random_inputs(args.model, session, seed, sizes)
         names = [output.name for output in session.get_outputs()]
+        at = "".join(f", {name}={size}" for name, size in sizes.items())
         expected = session.run(names, inputs)
         with tempfile.TemporaryDirectory() as folder:
             command = [args.hone, "run", args.bundle]
@@ -85,13 +97,13 @@ def main():
                 else:
                     problem = difference(got, want, args.rtol, args.atol)
                 if problem:
-                    print(f"check_bundle.py: seed {seed}: {name}: {problem}", file=sys.stderr)
+                    print(f"check_bundle.py: seed {seed}: {name}{at}: {problem}", file=sys.stderr)
                     return 6
                 worst = float(np.abs(got.astype(np.float64) - want.astype(np.float64)).max()) if got.size else 0.0
                 bound = (f"a step of {steps[name]:.3g} for {args.within_step:.1%}" if args.within_step is not None
                          else f"{args.within_norm} of its norm" if args.within_norm is not None
                          else f"rtol {args.rtol}, atol {args.atol}")
-                print(f"seed {seed}: {name}: equal to ONNX Runtime's within {bound} (largest error {worst:.2g})")
+                print(f"seed {seed}: {name}{at}: equal to ONNX Runtime's within {bound} (largest error {worst:.2g})")
     return 0
 
 

@@ -37,13 +37,14 @@ def open_session(path, threads=0, optimize=True):
     return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
 
 
-def random_inputs(path, session, seed):
-    """One array for every input, by name."""
+def random_inputs(path, session, seed, sizes=None):
+    """One array for every input, by name. An open dimension is 1, or what `sizes` says by its name."""
+    sizes = sizes or {}
     metadata = session.get_modelmeta().custom_metadata_map
     random = np.random.default_rng(seed)
     inputs = {}
     for info in session.get_inputs():
-        shape = [d if isinstance(d, int) else 1 for d in info.shape]
+        shape = [d if isinstance(d, int) else sizes.get(d, 1) for d in info.shape]
         dtype = DTYPES.get(info.type)
         if dtype is None:
             sys.exit(f"reference.py: {path}: input {info.name} is a {info.type}; only tensors of numbers can be made up")

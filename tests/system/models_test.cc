@@ -77,6 +77,35 @@ TEST_P(Untuned, AgreesWithOnnxRuntime) {
   ExpectAgreesWithOnnxRuntime(model, Compile(model, {"--untuned"}));
 }
 
+// One bundle at many sizes of its dimensions.
+struct OpenNetwork {
+  const char* name;
+  std::vector<const char*> dims, sizes;
+};
+class Open : public Network {
+ protected:
+  void ExpectAgreesAtEverySize(const OpenNetwork& network) const {
+    const Finished made = RunProgram(folder_, python_, {Script("make_models.py"), network.name, "-o", folder_.path()});
+    ASSERT_EQ(made.code, 0) << made.errors;
+    const std::string model = folder_ / (std::string(network.name) + ".onnx");
+    Arguments how{"--untuned"}, sizes{"--seeds", "3"};
+    for (const char* dim : network.dims) how.insert(how.end(), {"--dim", dim});
+    for (const char* of_dim : network.sizes) sizes.insert(sizes.end(), {"--sizes", of_dim});
+    ExpectAgreesWithOnnxRuntime(model, Compile(model, how), sizes);
+  }
+};
+TEST_F(Open, MlpAgreesWithOnnxRuntime) {
+  ExpectAgreesAtEverySize({"mlp_open", {"batch=1..64"}, {"batch=1,2,3,4,5,7,8,15,16,17,31,32,33,48,63,64"}});
+}
+TEST_F(Open, ResNetAgreesWithOnnxRuntime) {
+  ExpectAgreesAtEverySize({"resnet18_open", {"batch=1..4"}, {"batch=1,2,3,4"}});
+}
+TEST_F(Open, BertAgreesWithOnnxRuntime) {
+  ExpectAgreesAtEverySize({"bert_small_open",
+                           {"batch=1..3", "seq=1..64"},
+                           {"batch=1,2,3,1", "seq=1,2,3,4,5,7,8,9,15,16,17,31,32,33,48,63,64"}});
+}
+
 using Tuned = Network;
 TEST_P(Tuned, AgreesWithOnnxRuntime) {
   const std::string model = models_ + "/" + GetParam() + ".onnx", database = folder_ / "tuning.db";

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "compiler/schedule/primitives/fuse.h"
 #include "compiler/schedule/primitives/locate.h"
+#include "compiler/schedule/primitives/reorder.h"
 #include "compiler/schedule/primitives/sample.h"
 #include "compiler/schedule/primitives/split.h"
 #include "compiler/schedule/schedule.h"
-#include "compiler/schedule/trace/replay.h"
 #include "compiler/schedule/trace/step_compare.h"
 #include "compiler/schedule/trace/step_refs.h"
 #include "compiler/support/check.h"
@@ -84,6 +86,44 @@ int64_t OtherIndex(int64_t now, int64_t lowest, int64_t count, Random& random) {
   return other < now ? other : other + 1;
 }
 
+absl::StatusOr<bool> IsSymbolic(const Schedule& schedule, const LoopRef& ref) {
+  HONE_ASSIGN_OR_RETURN(const For* loop, schedule.FindLoop(ref));
+  return !ConstantValue(loop->extent).has_value();
+}
+
+// Symbolic loops go outside, where they can, and the innermost of these is fused with the loops that are not.
+absl::Status FuseForAllSizes(const FuseStep& step, Schedule& schedule) {
+  std::vector<LoopRef> symbolic, numbers;
+  size_t last = 0;  // symbolic loop, in the order of the step
+  for (size_t i = 0; i < step.loops.size(); ++i) {
+    HONE_ASSIGN_OR_RETURN(const bool is_symbolic, IsSymbolic(schedule, step.loops[i]));
+    (is_symbolic ? symbolic : numbers).push_back(step.loops[i]);
+    if (is_symbolic) last = i;
+  }
+  if (last == 0) return Fuse(schedule, step.loops).status();
+  Schedule outside = schedule;
+  std::vector<LoopRef> order = symbolic;
+  order.insert(order.end(), numbers.begin(), numbers.end());
+  if (Reorder(outside, order).ok()) {
+    order.erase(order.begin(), order.begin() + static_cast<int64_t>(symbolic.size()) - 1);
+    if (Fuse(outside, order).ok()) {
+      schedule = std::move(outside);
+      return absl::OkStatus();
+    }
+  }
+  return Fuse(schedule, {step.loops.begin() + static_cast<int64_t>(last), step.loops.end()}).status();
+}
+
+absl::Status ApplyForAllSizes(Step step, Schedule& schedule) {
+  if (const FuseStep* fuse = step.As<FuseStep>()) return FuseForAllSizes(*fuse, schedule);
+  if (SplitStep* split = step.As<SplitStep>() == nullptr ? nullptr : step.Mutable<SplitStep>()) {
+    HONE_ASSIGN_OR_RETURN(const bool is_symbolic, IsSymbolic(schedule, split->loop));
+    const bool all_given = std::ranges::none_of(split->factors, [](const Value& v) { return v.absent(); });
+    if (is_symbolic && all_given && !split->factors.empty()) split->factors[0] = Value();
+  }
+  return step.Apply(schedule);
+}
+
 }  // namespace
 
 Trace WithoutSteps(const Trace& trace, const std::vector<bool>& drop) {
@@ -146,19 +186,29 @@ std::optional<Trace> MutateDecision(const Trace& trace, Random& random) {
 }
 
 absl::StatusOr<Trace> ForAllSizes(const Trace& trace, const PrimFunc& workload) {
-  Trace edited = trace;
   Schedule schedule(workload);
-  for (size_t i = 0; i < edited.steps.size(); ++i) {
-    if (const SplitStep* split = edited.steps[i].As<SplitStep>()) {
-      HONE_ASSIGN_OR_RETURN(const For* loop, schedule.FindLoop(split->loop));
-      const bool all_given = std::ranges::none_of(split->factors, [](const Value& v) { return v.absent(); });
-      if (!ConstantValue(loop->extent).has_value() && all_given && !split->factors.empty()) {
-        edited.steps[i].Mutable<SplitStep>()->factors[0] = Value();
-      }
+  std::vector<int> place;  // where each step is in the schedule's trace
+  // How many loops each look-up finds in front of those it found at one size: the symbolic ones that stayed outside of
+  // a fusion.
+  std::vector<int> in_front;
+  for (size_t i = 0; i < trace.steps.size(); ++i) {
+    Step step = trace.steps[i];
+    RewriteRefs(step, [&](int& s, int& output) {
+      if (s < 0 || s >= static_cast<int>(i)) return;
+      output += in_front[static_cast<size_t>(s)];
+      s = place[static_cast<size_t>(s)];
+    });
+    const absl::Status applied = ApplyForAllSizes(step, schedule);
+    if (!applied.ok()) return Annotate(applied, absl::StrCat("step ", i, " `", ToText(step), "`"));
+    const int more = trace.outputs[i] == 0 ? 0 : schedule.trace().outputs.back() - trace.outputs[i];
+    if (more < 0 || (more > 0 && step.As<GetLoopsStep>() == nullptr)) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("step ", i, " `", ToText(step), "` gives another number of outputs at other sizes"));
     }
-    HONE_RETURN_IF_ERROR(ReplayStep(edited, i, schedule));
+    in_front.push_back(more);
+    place.push_back(static_cast<int>(schedule.trace().steps.size()) - 1);
   }
-  return edited;
+  return schedule.trace();
 }
 
 }  // namespace hone

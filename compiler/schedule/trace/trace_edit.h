@@ -26,7 +26,8 @@ std::optional<Trace> MutateDecision(const Trace& trace, Random& random);
 
 // A trace that was made for the workload at one of its sizes (ir/symbolic_sizes.h), for the workload at all of them:
 // where a split meets a symbolic loop, its outermost factor is left to be found, so that the tiles stay as they are and
-// their number follows the size. FailedPrecondition names the step that the symbolic program does not take.
+// their number follows the size; where a fusion meets symbolic loops inside, they are brought outside first, and of
+// several one is fused. FailedPrecondition names the step that the symbolic program does not take.
 absl::StatusOr<Trace> ForAllSizes(const Trace& trace, const PrimFunc& workload);
 
 }  // namespace hone

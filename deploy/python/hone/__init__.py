@@ -27,7 +27,7 @@ class TensorInfo(NamedTuple):
     name: str
     dtype: str
     shape: Tuple[int, ...]              # where sizes are symbolic, the greatest
-    size_names: Tuple[str, ...] = ()    # of each dimension: "batch", "" for one that is fixed
+    size_names: Tuple[str, ...] = ()    # of each dimension: "batch", "" for a fixed one; empty where all are fixed
 
 
 class Step(NamedTuple):
@@ -96,8 +96,9 @@ class Model:
 
     def __repr__(self) -> str:
         def line(infos: Dict[str, TensorInfo]) -> str:
-            return ", ".join(f"{i.name}: {i.dtype}[{', '.join(n or str(s) for n, s in zip(i.size_names, i.shape))}]"
-                             for i in infos.values())
+            def shape(info: TensorInfo) -> str:
+                return ", ".join(name or str(size) for name, size in zip(info.size_names or [""] * len(info.shape), info.shape))
+            return ", ".join(f"{i.name}: {i.dtype}[{shape(i)}]" for i in infos.values())
         return f"<hone.Model ({line(self.inputs)}) -> ({line(self.outputs)}), {self.threads} threads>"
 
 

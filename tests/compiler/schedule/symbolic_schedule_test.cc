@@ -119,6 +119,20 @@ TEST(SymbolicSchedules, ATraceOfOneSizeIsTakenToAll) {
   EXPECT_TRUE(Get(ForAllSizes(s.trace(), sixteen)) == s.trace()) << "nothing is symbolic, so nothing changes";
 }
 
+// At one size columns in vectors, the rest fused: of the symbolic rows and the symbolic tiles of columns one is fused.
+TEST(SymbolicSchedules, AFusionOfSymbolicLoopsIsTakenToAll) {
+  const SymbolicWorkload& workload = Named("chain");
+  Schedule s(WithSizes(workload.func, std::vector<int64_t>{8, 16}));
+  for (const char* name : {"a", "b"}) Do(ComputeInline(s, Get(GetBlock(s, name))));
+  const std::vector<LoopRef> loops = Get(GetLoops(s, Get(GetBlock(s, "c"))));
+  const std::vector<LoopRef> rows = Get(Split(s, loops[0], {4, 2})), columns = Get(Split(s, loops[1], {2, 8}));
+  Do(Vectorize(s, columns[1]));
+  Do(Parallel(s, Get(Fuse(s, {rows[0], rows[1], columns[0]}))));
+  EXPECT_FALSE(Replay(s.trace(), workload.func).ok());
+  const Schedule of_all = Get(Replay(Get(ForAllSizes(s.trace(), workload.func)), workload.func));
+  ExpectRightAtEverySize(workload, of_all);
+}
+
 TEST(SymbolicSchedules, RefusalsAreByName) {
   const SymbolicWorkload& workload = Named("product_of_two_sizes");
   Schedule s(workload.func);

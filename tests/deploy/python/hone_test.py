@@ -86,6 +86,15 @@ def make_network(folder):
                 [onnx.numpy_helper.from_array(v, n) for v, n in ((w1, "w1"), (b1, "b1"), (w2, "w2"))])
 
 
+def make_open(folder):
+    """y = x W for any number of rows, and the sum of x with as many other rows."""
+    w = RNG.uniform(-1, 1, (48, 40)).astype(np.float32)
+    return save(folder, "open",
+                [helper.make_node("MatMul", ["x", "w"], ["y"]), helper.make_node("Add", ["x", "more"], ["sum"])],
+                [float_info("x", ["rows", 48]), float_info("more", ["rows", 48])],
+                [float_info("y", ["rows", 40]), float_info("sum", ["rows", 48])], [onnx.numpy_helper.from_array(w, "w")])
+
+
 def make_types(folder):
     """Several inputs, several outputs, several types."""
     return save(folder, "types",
@@ -129,6 +138,28 @@ class Package(unittest.TestCase):
         self.assertEqual(hone.load(self.bundle, threads=1).threads, 1)
         self.assertEqual(hone.load(self.bundle, threads=2).threads, 2)
         self.assertEqual(hone.__version__.count("."), 2)
+
+    def test_takes_any_size_of_an_open_dimension(self):
+        path = make_open(self.folder.name)
+        model = hone.load(compile_model(path, "--dim", "rows=1..20"))
+        self.assertEqual(model.inputs["x"], hone.TensorInfo("x", "float32", (20, 48), ("rows", "")))
+        self.assertIn("x: float32[rows, 48]", repr(model))
+        session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+        for rows in (20, 1, 7, 16, 17):
+            x, more = (RNG.uniform(-1, 1, (rows, 48)).astype(np.float32) for _ in range(2))
+            got = model(x=x, more=more)
+            for name, want in zip(("y", "sum"), session.run(["y", "sum"], {"x": x, "more": more})):
+                self.assertEqual(got[name].shape, want.shape)
+                self.assertAgrees(got[name], want)
+            y = aligned(np.zeros((rows, 40), dtype=np.float32))
+            model.run({"x": x, "more": more}, out={"y": y})
+            self.assertAgrees(y, got["y"])
+        with self.assertRaisesRegex(hone.InvalidArgument, r"\(rows, 48\) with rows from 1 to 20, the tensor \(21, 48\)"):
+            model(x=np.zeros((21, 48), np.float32), more=np.zeros((21, 48), np.float32))
+        with self.assertRaisesRegex(hone.InvalidArgument, "input `more` has shape"):
+            model(x=np.zeros((3, 48), np.float32), more=np.zeros((4, 48), np.float32))
+        with self.assertRaisesRegex(hone.InvalidArgument, "the tensor \\(4, 40\\)"):
+            model.run({"x": x[:3], "more": more[:3]}, out={"y": aligned(np.zeros((4, 40), np.float32))})
 
     def test_loads_from_bytes(self):
         with open(self.bundle, "rb") as file:
