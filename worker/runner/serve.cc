@@ -114,7 +114,7 @@ RuntimeResult<std::unique_ptr<ServedCandidate>> LoadCandidate(const RunnerKind& 
 }
 
 // What one request asks for, into the reply. `request` holds `got` bytes.
-void Answer(Candidate& candidate, const char* request, size_t got, RunnerReply* reply) {
+void Answer(ServedCandidate& candidate, const char* request, size_t got, RunnerReply* reply) {
   reply->outcome = RunnerOutcome::kDone;
   reply->kernel_result = 0;
   reply->num_samples = 0;
@@ -137,7 +137,7 @@ void Answer(Candidate& candidate, const char* request, size_t got, RunnerReply* 
 }
 
 // Until the agent is gone. Ends the process without destructors.
-[[noreturn]] void AnswerRequests(int socket, Candidate& candidate, RunnerReply* reply) {
+[[noreturn]] void AnswerRequests(int socket, ServedCandidate& candidate, RunnerReply* reply) {
   alignas(8) char request[64];
   static_assert(sizeof(request) > sizeof(TimeRequest) && sizeof(request) > sizeof(VerifyRequest));
   while (true) {
