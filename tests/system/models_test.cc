@@ -170,7 +170,7 @@ using TunedOnOpenCl = OnOpenCl;
 TEST_P(TunedOnOpenCl, AgreesWithOnnxRuntime) {
   const std::string model = models_ + "/" + GetParam() + ".onnx", database = folder_ / "tuning.db";
   const Finished tune = RunProgram(
-      folder_, "hone", {"tune", model, "--db", database, "--target", "opencl:generic", "--trials", "16", "--json"},
+      folder_, "hone", {"tune", model, "--db", database, "--target", "opencl:generic", "--trials", "6", "--json"},
       kMostSeconds);
   ASSERT_EQ(tune.code, 0) << tune.errors;
   EXPECT_GT(JsonLines(tune.output).back().at("trials").get<int>(), 0);
