@@ -143,7 +143,7 @@ TEST(GeneralisePlan, RefusesAConstantThatFollowsFromTheSize) {
     net.Output(net.Op("add", {net.Input({sizes[0], 3}), net.Filled({3}, std::sqrt(static_cast<double>(sizes[0])))}));
   });
   EXPECT_THAT(std::string(plan.status().message()), HasSubstr("follows from them"));
-  EXPECT_THAT(std::string(plan.status().message()), HasSubstr("the model is another one at the sizes n=6 than at n=8"));
+  EXPECT_THAT(std::string(plan.status().message()), HasSubstr("the model is another one at the sizes n=7 than at n=8"));
 }
 
 TEST(GeneralisePlan, RefusesAModelThatTakesAnotherWay) {

@@ -36,6 +36,7 @@ class MapNest : public GpuNest {
   std::optional<double> Cost(std::span<const int64_t> values, const SketchPlan&) const override {
     const int64_t threads = values[0], width = values[1], terms = TermsOf(info());
     const double elements = static_cast<double>(info().instances()) / static_cast<double>(terms);
+    if (elements <= static_cast<double>(width)) return std::nullopt;  // one run: nothing is left to share among threads
     LaunchWork work{.threads = threads, .registers = 16 + 4 * width};
     work.blocks = std::max(1.0, elements / static_cast<double>(threads * width));
     const double instances = static_cast<double>(threads * width * terms);
