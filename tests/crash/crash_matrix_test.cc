@@ -227,8 +227,8 @@ TEST(CrashMatrix, NothingIsLostOrDoubledWhileJobsRun) {
   for (const std::string& point : schedule) {
     SCOPED_TRACE(point);
     // What happens once in the life of a process is not waited for again.
-    const bool once =
-        IsOf(point, {"worker.start", "worker.greeted", "spool.locked", "spool.read", "fleet.hello", "search.start"});
+    const bool once = IsOf(point, {"worker.start", "worker.greeted", "spool.locked", "spool.read", "fleet.hello",
+                                   "write.device_class", "search.start"});
     // The cost model is stored once it has learnt from enough trials, and of a job's last ones no search hears.
     const int trials = IsOf(point, {"writer.model", "write.cost_model"}) ? 40 : 4;
     Trigger trigger(world.folder(), point, once ? 1 : 1 + static_cast<int64_t>(random() % 3));
