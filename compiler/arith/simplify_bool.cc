@@ -4,6 +4,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "compiler/arith/analyzer_impl.h"
+#include "compiler/ir/scalar_arith.h"
 #include "compiler/ir/visit.h"
 
 namespace hone {
@@ -46,9 +47,7 @@ bool IsGuarded(const Expr& e) {
   bool found = false;
   ForEachExpr(e, [&](const Expr& part) {
     const Binary* op = part.As<Binary>();
-    const bool divides = op != nullptr && part.type().is_int() &&
-                         (op->op == BinaryOp::kDiv || op->op == BinaryOp::kMod || op->op == BinaryOp::kFloorDiv ||
-                          op->op == BinaryOp::kFloorMod);
+    const bool divides = op != nullptr && part.type().is_int() && IsDivision(op->op);
     found = found || part.As<Load>() != nullptr || (divides && !IsPolynomial(op->b));
     return !found;
   });

@@ -198,9 +198,7 @@ llvm::Value* Emitter::EmitBinary(const Binary& binary, DType type) {
     }
   }
   const bool is_unsigned = IsUnsigned(operand);
-  const bool divides =
-      op == BinaryOp::kDiv || op == BinaryOp::kMod || op == BinaryOp::kFloorDiv || op == BinaryOp::kFloorMod;
-  if (divides && b->getType()->isVectorTy() && !llvm::isa<llvm::Constant>(b)) {
+  if (IsDivision(op) && b->getType()->isVectorTy() && !llvm::isa<llvm::Constant>(b)) {
     // Lanes beyond the end of a tail hold 0, and the processor would stop at a division by it.
     llvm::Type* type = b->getType();
     b = b_.CreateSelect(b_.CreateICmpEQ(b, llvm::Constant::getNullValue(type)), llvm::ConstantInt::get(type, 1), b);
@@ -299,6 +297,7 @@ llvm::Value* Emitter::EmitIfThenElse(const IfThenElseExpr& e, DType type) {
     llvm::Value* yes = EmitExpr(e.yes);
     return b_.CreateSelect(condition, yes, EmitExpr(e.no));
   }
+  if (llvm::Value* loaded = EmitGuardedLoad(e, type)) return loaded;
   llvm::BasicBlock* yes = llvm::BasicBlock::Create(context_, "yes", frame_.function);
   llvm::BasicBlock* no = llvm::BasicBlock::Create(context_, "no", frame_.function);
   llvm::BasicBlock* join = llvm::BasicBlock::Create(context_, "join", frame_.function);

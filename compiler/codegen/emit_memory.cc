@@ -4,6 +4,8 @@
 
 #include "compiler/codegen/emitter.h"
 #include "compiler/codegen/linear_sum.h"
+#include "compiler/ir/condition.h"
+#include "compiler/ir/scalar_arith.h"
 #include "compiler/ir/visit.h"
 #include "compiler/support/check.h"
 
@@ -14,6 +16,17 @@ namespace {
 const Ramp* Contiguous(const Expr& index) {
   const Ramp* ramp = index.As<Ramp>();
   return ramp != nullptr && IsConst(ramp->stride, 1) ? ramp : nullptr;
+}
+
+// Whether the index can be computed although nothing is read there: it reads no memory and divides by constants alone.
+bool SafeWhereItIsNotUsed(const Expr& index) {
+  bool safe = IsPure(index);
+  ForEachExpr(index, [&](const Expr& e) {
+    const Binary* binary = e.As<Binary>();
+    if (binary != nullptr && IsDivision(binary->op)) safe = safe && ConstantValue(binary->b).value_or(0) != 0;
+    return safe;
+  });
+  return safe;
 }
 
 }  // namespace
@@ -149,6 +162,41 @@ llvm::Value* Emitter::EmitLoad(const Load& load, DType type) {
     value =
         b_.CreateMaskedGather(memory_type, VectorAddress(load.buffer, index), llvm::Align(type.bytes()), mask, zero);
   }
+  Annotate(value, memory);
+  return FromMemory(value, type);
+}
+
+// A place in the module where the constant lies, one for all who ask for it.
+llvm::GlobalVariable* Emitter::PlaceOfConstant(llvm::Constant* value, llvm::Align align) {
+  llvm::GlobalVariable*& place = constants_[value];
+  if (place == nullptr) {
+    place = new llvm::GlobalVariable(module_, value->getType(), /*isConstant=*/true, llvm::GlobalValue::PrivateLinkage,
+                                     value, "constant");
+    place->setUnnamedAddr(llvm::GlobalValue::UnnamedAddr::Global);  // its address says nothing
+  }
+  place->setAlignment(std::max(align, place->getAlign().valueOrOne()));
+  return place;
+}
+
+// What a padding reads, A[i] if 0 <= i else 0: outside, the load takes the constant from a place where it lies, which
+// is an address chosen in place of a branch. nullptr where the expression is not of this form.
+llvm::Value* Emitter::EmitGuardedLoad(const IfThenElseExpr& e, DType type) {
+  const Load* load = e.yes.As<Load>();
+  if (load == nullptr || load->mask || type.bits < 8) return nullptr;
+  const Expr& index = load->indices[0];
+  const Ramp* ramp = Contiguous(index);
+  if ((ramp == nullptr && !index.type().is_scalar()) || !SafeWhereItIsNotUsed(index)) return nullptr;
+  const Broadcast* everywhere = e.no.As<Broadcast>();
+  const Expr& element = everywhere != nullptr ? everywhere->value : e.no;
+  if (element.As<IntImm>() == nullptr && element.As<FloatImm>() == nullptr) return nullptr;
+  const BufferMemory& memory = frame_.buffers.at(load->buffer);
+  if (llvm::isa<llvm::AllocaInst>(memory.pointer)) return nullptr;
+  auto* outside = llvm::dyn_cast<llvm::Constant>(ToMemory(EmitExpr(e.no), type));
+  if (outside == nullptr) return nullptr;
+  const Address at = AddressOf(load->buffer, ramp != nullptr ? ramp->base : index);
+  llvm::GlobalVariable* place = PlaceOfConstant(outside, llvm::Align(at.align));
+  llvm::Value* chosen = b_.CreateSelect(EmitExpr(e.condition), at.pointer, place);
+  llvm::LoadInst* value = b_.CreateAlignedLoad(outside->getType(), chosen, llvm::Align(at.align));
   Annotate(value, memory);
   return FromMemory(value, type);
 }

@@ -168,11 +168,11 @@ llvm::Value* Emitter::EmitLoadOfNearLanes(const Load& load, DType type, llvm::Va
   llvm::Value* low = nullptr;
   llvm::Value* high = nullptr;
   int64_t low_start = first, high_start = last - width + 1;
-  if (in_blocks && last_block - first_block <= width) {
+  // Under a mask a block that no lane reads may lie outside: of two, nobody knows which.
+  if (in_blocks && last_block - first_block <= (mask == nullptr ? width : 0)) {
     low_start = first_block;
     high_start = last_block;
-    if (mask != nullptr) {  // a block that no lane reads may lie outside
-      if (first_block != last_block) return nullptr;
+    if (mask != nullptr) {
       llvm::Value* any = b_.CreateOrReduce(mask);
       llvm::Value* pointer = b_.CreateSelect(any, PlaceOf(near, first_block).pointer, near.memory.pointer);
       llvm::LoadInst* value =

@@ -52,10 +52,7 @@ void Emitter::TileCall(const std::string& function, const std::vector<llvm::Valu
 
 void Emitter::LoadTileShapes(const TileShapes& shapes) {
   llvm::Constant* bytes = llvm::ConstantDataArray::getString(context_, Configuration(shapes), /*AddNull=*/false);
-  auto* global = new llvm::GlobalVariable(module_, bytes->getType(), /*isConstant=*/true,
-                                          llvm::GlobalValue::PrivateLinkage, bytes, "tile_shapes");
-  global->setAlignment(llvm::Align(64));
-  TileCall("llvm.x86.ldtilecfg", {global});
+  TileCall("llvm.x86.ldtilecfg", {PlaceOfConstant(bytes, llvm::Align(64))});
   frame_.tiles.in_use = true;
 }
 

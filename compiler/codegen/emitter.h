@@ -137,6 +137,8 @@ class Emitter {
 
   // ---- emit_memory.cc
   llvm::Value* EmitLoad(const Load& load, DType type);
+  llvm::GlobalVariable* PlaceOfConstant(llvm::Constant* value, llvm::Align align);
+  llvm::Value* EmitGuardedLoad(const IfThenElseExpr& e, DType type);
   void EmitPrefetch(const Load& element);
   void EmitMemoryStore(const Buffer& buffer, const Expr& index, llvm::Value* value, llvm::Value* mask, DType type);
   struct Address {
@@ -178,6 +180,7 @@ class Emitter {
   const EmitOptions& options_;
   llvm::Module& module_;
   llvm::LLVMContext& context_;
+  std::map<llvm::Constant*, llvm::GlobalVariable*> constants_;  // of PlaceOfConstant
   llvm::IRBuilder<> b_;
   Frame frame_;
   std::map<Buffer, std::pair<llvm::MDNode*, llvm::MDNode*>> alias_;  // scope list, noalias list

@@ -63,8 +63,10 @@ class AccessWalk {
       return region;
     };
     const Under runs(*this, realize.predicate);
+    nested_ = &realize;
     for (const BufferRegion& read : realize.block.reads) Add(outside(read), false);
     for (const BufferRegion& write : realize.block.writes) Add(outside(write), true);
+    nested_ = nullptr;
   }
   void Do(const Store& store) {
     for (const Expr& index : store.indices) Loads(index);
@@ -159,7 +161,7 @@ class AccessWalk {
       region = InSource(region, match->second);
     if (local_.contains(region.buffer)) return;
     for (Range& range : region.region) range = {Resolved(range.min), Resolved(range.extent)};
-    visit_(BlockAccess{std::move(region), write, loops_, conditions_});
+    visit_(BlockAccess{std::move(region), write, loops_, conditions_, nested_});
   }
   // A part of a matched buffer as a part of its source, which may have more dimensions in front, each of one element.
   static BufferRegion InSource(const BufferRegion& part, const BufferRegion& source) {
@@ -207,6 +209,7 @@ class AccessWalk {
   std::vector<Expr> conditions_;
   std::vector<int> condition_ids_;  // one for each of conditions_, no two the same
   int next_condition_ = 0;
+  const BlockRealize* nested_ = nullptr;  // whose regions are being added
   absl::flat_hash_map<const ExprNode*, std::vector<int>>
       seen_;  // of one expression: the conditions it was visited under
 };

@@ -18,6 +18,7 @@ struct BlockAccess {
   bool write = false;
   const std::vector<std::pair<Var, Range>>& loops;  // of the body around the access, outermost first
   const std::vector<Expr>& conditions;              // of the body under which it is made, outermost first
+  const BlockRealize* nested = nullptr;             // the nested block that declares it; nullptr: it is the block's own
 };
 
 // Calls `visit` on every access of the body, then of the init, in program order. Buffers that the block or its body

@@ -43,9 +43,7 @@ std::optional<int64_t> EvalInt(BinaryOp op, int64_t a, int64_t b, DType type) {
   const uint64_t ua = static_cast<uint64_t>(a), ub = static_cast<uint64_t>(b);
   const bool big = IsUInt64(type);  // compare and divide by the bits
   const auto wrap = [&](uint64_t v) { return WrapToType(static_cast<int64_t>(v), type); };
-  const bool divides =
-      op == BinaryOp::kDiv || op == BinaryOp::kMod || op == BinaryOp::kFloorDiv || op == BinaryOp::kFloorMod;
-  if (divides && b == 0) return std::nullopt;
+  if (IsDivision(op) && b == 0) return std::nullopt;
   switch (op) {
     case BinaryOp::kAdd: return wrap(ua + ub);
     case BinaryOp::kSub: return wrap(ua - ub);

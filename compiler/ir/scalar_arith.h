@@ -36,6 +36,9 @@ std::optional<double> EvalFloat(BinaryOp op, double a, double b, DType type);
 std::optional<bool> CompareFloat(BinaryOp op, double a, double b);
 
 inline bool IsComparison(BinaryOp op) { return op >= BinaryOp::kEq && op <= BinaryOp::kGe; }
+inline bool IsDivision(BinaryOp op) {
+  return op == BinaryOp::kDiv || op == BinaryOp::kMod || op == BinaryOp::kFloorDiv || op == BinaryOp::kFloorMod;
+}
 inline bool IsLogical(BinaryOp op) { return op == BinaryOp::kAnd || op == BinaryOp::kOr; }
 // The type of `op` on operands of `operand` type.
 inline DType ResultType(BinaryOp op, DType operand) { return IsComparison(op) ? DType::Bool(operand.lanes) : operand; }

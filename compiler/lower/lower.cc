@@ -121,6 +121,7 @@ std::span<const LoweringPass> LoweringPasses() {
          return func;
        }},
       OnBody("split_tails", SplitTails),
+      OnBody("split_borders", SplitBorders),
       OnBody("vectorize_loops", VectorizeLoops),
       {"unroll_loops",
        [](PrimFunc func, const LowerOptions& options) {

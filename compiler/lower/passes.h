@@ -80,6 +80,13 @@ Stmt FlattenBuffers(const Stmt& body, std::vector<Buffer>& params);
 //                       else: for k: for i in unroll(14): if i < 2: S
 Stmt SplitTails(const Stmt& body);
 
+// A tile in registers whose loads stand under conditions that hold everywhere but at the borders of an image (its
+// padding) is written twice: for tiles inside, without them, and as it was.
+//   for o: alloc R: for i in unroll(14): R[i] = A[o*14 + i - 1] if 0 < o*14 + i else 0
+//   =>  for o: alloc R: if 0 < o: for i in unroll(14): R[i] = A[o*14 + i - 1]
+//                       else: for i in unroll(14): R[i] = A[o*14 + i - 1] if 0 < o*14 + i else 0
+Stmt SplitBorders(const Stmt& body);
+
 // A serial loop whose variable indexes a register buffer is marked unrolled when it is short: registers have no
 // addresses.
 Stmt UnrollRegisterLoops(const Stmt& body);

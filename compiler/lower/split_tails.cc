@@ -1,24 +1,15 @@
-#include <set>
-
 #include "compiler/arith/analyzer.h"
-#include "compiler/arith/linear.h"
 #include "compiler/ir/condition.h"
-#include "compiler/ir/structural.h"
 #include "compiler/ir/visit.h"
 #include "compiler/lower/passes.h"
+#include "compiler/lower/tile_condition.h"
 
 namespace hone {
 namespace {
 
-// Conditions of the form outer + inner <= 0: `outer` is known once a tile, `inner` is a sum over the unrolled and
-// vectorised loops of the tile, which takes values between `least` and `most`.
-struct TailCondition {
-  Expr outer;
-  int64_t least = 0, most = 0;
-  friend bool operator==(const TailCondition& a, const TailCondition& b) {
-    return a.least == b.least && a.most == b.most && StructuralEqual(a.outer, b.outer);
-  }
-};
+bool Same(const TileCondition& a, const TileCondition& b) {
+  return a.least == b.least && a.most == b.most && SameOuter(a, b);
+}
 
 bool IsTileLoop(const For& loop) { return loop.kind == ForKind::kUnrolled || loop.kind == ForKind::kVectorized; }
 
@@ -27,32 +18,10 @@ class Tile {
  public:
   explicit Tile(Analyzer& known) : known_(known) {}
 
-  // The condition as seen at this place of the walk; nullopt when it has another form, or nothing would be gained.
-  std::optional<TailCondition> Read(const Expr& part) {
-    if (loops_ == 0 || !IsPure(part)) return std::nullopt;
-    const std::optional<Expr> value = AtMostZero(part);
-    if (!value.has_value()) return std::nullopt;
-    std::vector<Var> tile_vars;
-    bool any_outer = false;
-    for (const Var& v : FreeVars(*value)) {
-      if (hidden_.count(v) != 0) return std::nullopt;  // changes inside the tile, but not by unrolling
-      if (tile_.count(v) != 0) {
-        tile_vars.push_back(v);
-      } else {
-        any_outer = true;
-      }
-    }
-    if (!any_outer) return std::nullopt;  // decided when the loops are unrolled
-    const std::optional<LinearForm> form = DetectLinear(*value, tile_vars);
-    if (!form.has_value()) return std::nullopt;
-    TailCondition condition{known_.Simplify(form->base)};
-    for (size_t i = 0; i < tile_vars.size(); ++i) {
-      const auto& [min, extent] = tile_.at(tile_vars[i]);
-      const int64_t a = form->coefficients[i] * min, b = form->coefficients[i] * (min + extent - 1);
-      condition.least += std::min(a, b);
-      condition.most += std::max(a, b);
-    }
-    return condition;
+  // The condition as seen at this place of the walk; nullopt when it has another form, or nothing would be gained: what
+  // no outer loop decides is decided when the loops are unrolled.
+  std::optional<TileCondition> Read(const Expr& part) {
+    return inside_ == 0 ? std::nullopt : ReadTileCondition(part, loops_, known_);
   }
 
   // Calls `on_branch` for every IfThen with the walk's state set for Read.
@@ -63,16 +32,16 @@ class Tile {
     if (const For* loop = stmt.As<For>()) {
       const std::optional<int64_t> min = ConstantValue(loop->min), extent = ConstantValue(loop->extent);
       if (IsTileLoop(*loop) && min.has_value() && extent.has_value()) {
-        tile_[loop->var] = {*min, *extent};
+        loops_.ranges[loop->var] = {*min, *extent};
       } else {
-        hidden_.insert(loop->var);
+        loops_.hidden.insert(loop->var);
       }
-      ++loops_;
+      ++inside_;
       const Stmt mapped = MapChildren(stmt, child, same);
-      --loops_;
+      --inside_;
       return mapped;
     }
-    if (const Let* let = stmt.As<Let>()) hidden_.insert(let->var);
+    if (const Let* let = stmt.As<Let>()) loops_.hidden.insert(let->var);
     if (const IfThen* branch = stmt.As<IfThen>()) {
       if (std::optional<Stmt> replaced = on_branch(*branch)) return child(*replaced);
     }
@@ -81,9 +50,8 @@ class Tile {
 
  private:
   Analyzer& known_;
-  std::map<Var, std::pair<int64_t, int64_t>> tile_;
-  std::set<Var> hidden_;
-  int loops_ = 0;
+  TileLoops loops_;
+  int inside_ = 0;  // of how many
 };
 
 class SplitTile {
@@ -108,8 +76,8 @@ class SplitTile {
   static constexpr int64_t kMostCopies = 1024;  // stores of the unrolled tile
 
   Stmt Split(const Stmt& stmt, int conditions) {
-    std::optional<TailCondition> found;
-    if (conditions > 0 && Copies(stmt) <= kMostCopies) found = FirstCondition(stmt);
+    std::optional<TileCondition> found;
+    if (conditions > 0 && StoresOfTile(stmt) <= kMostCopies) found = FirstCondition(stmt);
     if (!found.has_value()) return Visit(stmt);
     // The smallest part with all occurrences; allocations around it stay shared by the versions.
     if (const Seq* seq = stmt.As<Seq>()) {
@@ -131,7 +99,7 @@ class SplitTile {
     return Versions(stmt, *found, conditions);
   }
 
-  Stmt Versions(const Stmt& stmt, const TailCondition& c, int conditions) {
+  Stmt Versions(const Stmt& stmt, const TileCondition& c, int conditions) {
     const auto version = [&](const std::function<Expr(const Expr&)>& part) {
       return Split(RenewDefinitions(Replace(stmt, c, part)), conditions - 1);
     };
@@ -154,7 +122,7 @@ class SplitTile {
   }
 
   // The value of `outer` where the condition holds for a part of the tile, if it can be but one.
-  std::optional<int64_t> OnlyPartial(const TailCondition& c) {
+  std::optional<int64_t> OnlyPartial(const TileCondition& c) {
     const Analyzer::Residue residue = known_.ResidueOf(c.outer);
     const Bounds bounds = known_.ConstBounds(c.outer);
     const int64_t low = std::max(bounds.min, -c.most + 1), high = std::min(bounds.max, -c.least);
@@ -170,8 +138,8 @@ class SplitTile {
     return only;
   }
 
-  std::optional<TailCondition> FirstCondition(const Stmt& stmt) {
-    std::optional<TailCondition> found;
+  std::optional<TileCondition> FirstCondition(const Stmt& stmt) {
+    std::optional<TileCondition> found;
     Tile tile(known_);
     tile.Map(stmt, [&](const IfThen& branch) -> std::optional<Stmt> {
       for (const Expr& part : Conjuncts(branch.condition)) {
@@ -182,13 +150,13 @@ class SplitTile {
     return found;
   }
 
-  bool Occurs(const Stmt& stmt, const TailCondition& c) {
+  bool Occurs(const Stmt& stmt, const TileCondition& c) {
     bool occurs = false;
     Tile tile(known_);
     tile.Map(stmt, [&](const IfThen& branch) -> std::optional<Stmt> {
       for (const Expr& part : Conjuncts(branch.condition)) {
-        const std::optional<TailCondition> read = tile.Read(part);
-        occurs |= read.has_value() && *read == c;
+        const std::optional<TileCondition> read = tile.Read(part);
+        occurs |= read.has_value() && Same(*read, c);
       }
       return std::nullopt;
     });
@@ -196,14 +164,14 @@ class SplitTile {
   }
 
   // Every occurrence of the condition replaced by `by(part)`.
-  Stmt Replace(const Stmt& stmt, const TailCondition& c, const std::function<Expr(const Expr&)>& by) {
+  Stmt Replace(const Stmt& stmt, const TileCondition& c, const std::function<Expr(const Expr&)>& by) {
     Tile tile(known_);
     return tile.Map(stmt, [&](const IfThen& branch) -> std::optional<Stmt> {
       bool changed = false;
       Expr condition = True();
       for (const Expr& part : Conjuncts(branch.condition)) {
-        const std::optional<TailCondition> read = tile.Read(part);
-        const bool match = read.has_value() && *read == c;
+        const std::optional<TileCondition> read = tile.Read(part);
+        const bool match = read.has_value() && Same(*read, c);
         const Expr replaced = match ? by(part) : part;
         changed |= !replaced.SameAs(part);
         condition = And(condition, replaced);
@@ -213,17 +181,6 @@ class SplitTile {
       if (IsConst(condition, 0)) return branch.no ? branch.no : MakeSeq({});
       return Stmt::Make(IfThen{condition, branch.yes, branch.no});
     });
-  }
-
-  // How many stores the tile has once it is unrolled.
-  static int64_t Copies(const Stmt& stmt) {
-    if (stmt.As<Store>() != nullptr) return 1;
-    int64_t sum = 0;
-    ForEachChild(
-        stmt, [&](const Stmt& s) { sum += Copies(s); }, [](const Expr&) {});
-    const For* loop = stmt.As<For>();
-    if (loop != nullptr && loop->kind == ForKind::kUnrolled) sum *= ConstantValue(loop->extent).value_or(1);
-    return sum;
   }
 
   Analyzer known_;

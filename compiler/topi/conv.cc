@@ -66,6 +66,34 @@ std::vector<te::ReduceAxis> KernelAxes(const te::Tensor& w, size_t spatial) {
   return axes;
 }
 
+// What a transposed convolution reads, and the reduce axes over the kernel.
+struct TransposedOperands {
+  te::Tensor source, weights;
+  std::vector<int64_t> shift;  // zeros put before the input
+  std::vector<te::ReduceAxis> axes;
+};
+
+// Where the dilation is 1 (ConvTranspose): the axes run over j. `sizes` are the output's. Taps past the kernel's end
+// are zeros of a block "pad_w".
+TransposedOperands InPhases(const te::Tensor& x, const te::Tensor& w, const Window& window,
+                            const std::vector<int64_t>& sizes) {
+  const size_t spatial = sizes.size();
+  TransposedOperands operands{x, w, std::vector<int64_t>(spatial), {}};
+  std::vector<int64_t> after(spatial), weights_after(w.rank(), 0);
+  for (size_t d = 0; d < spatial; ++d) {
+    const int64_t s = window.strides[d], taps = (w.dim(d) + s - 1) / s;
+    operands.shift[d] = std::max<int64_t>(0, taps - 1 - window.before[d] / s);
+    after[d] = std::max<int64_t>(0, (sizes[d] - 1 + window.before[d]) / s - (x.dim(d + 1) - 1));
+    weights_after[d] = taps * s - w.dim(d);
+    operands.axes.emplace_back(Expr(taps), "k" + SpatialName(d, spatial));
+  }
+  operands.source = PadSpatial(x, operands.shift, after);
+  if (!AllAre(weights_after, 0)) {
+    operands.weights = Pad(w, std::vector<int64_t>(w.rank(), 0), weights_after, PadMode::kConstant, 0, "pad_w");
+  }
+  return operands;
+}
+
 }  // namespace
 
 int64_t ConvOutputSize(int64_t in, int64_t kernel, int64_t stride, int64_t dilation, int64_t before, int64_t after) {
@@ -125,8 +153,8 @@ te::Tensor DepthwiseConv2d(const te::Tensor& x, const te::Tensor& w, const ConvA
 }
 
 // With dilation 1 an output at o takes the taps k = (o + before) mod s + s * j of the kernel, j in [0, ceil(K / s)),
-// and the inputs (o + before) div s - j: no tap is wasted on zeros between the inputs. Taps past the kernel's end are
-// zeros of a block "pad_w". With dilation the inputs are tested for each tap.
+// and the inputs (o + before) div s - j: no tap is wasted on zeros between the inputs (InPhases). With dilation the
+// inputs are tested for each tap.
 te::Tensor ConvTranspose(const te::Tensor& x, const te::Tensor& w, const ConvAttrs& attrs,
                          const std::vector<int64_t>& output_padding, const std::string& name) {
   const size_t spatial = x.rank() - 2;
@@ -144,25 +172,9 @@ te::Tensor ConvTranspose(const te::Tensor& x, const te::Tensor& w, const ConvAtt
   shape.push_back(out);
   const bool phases = AllAre(window.dilations, 1);
 
-  te::Tensor source = x, weights = w;
-  std::vector<int64_t> shift(spatial, 0);  // zeros put before the input
-  std::vector<te::ReduceAxis> axes;
-  if (phases) {
-    std::vector<int64_t> after(spatial), weights_after(w.rank(), 0);
-    for (size_t d = 0; d < spatial; ++d) {
-      const int64_t s = window.strides[d], taps = (w.dim(d) + s - 1) / s;
-      shift[d] = std::max<int64_t>(0, taps - 1 - window.before[d] / s);
-      after[d] = std::max<int64_t>(0, (sizes[d] - 1 + window.before[d]) / s - (x.dim(d + 1) - 1));
-      weights_after[d] = taps * s - w.dim(d);
-      axes.emplace_back(Expr(taps), "k" + SpatialName(d, spatial));
-    }
-    source = PadSpatial(x, shift, after);
-    if (!AllAre(weights_after, 0)) {
-      weights = Pad(w, std::vector<int64_t>(w.rank(), 0), weights_after, PadMode::kConstant, 0, "pad_w");
-    }
-  } else {
-    axes = KernelAxes(w, spatial);
-  }
+  auto [source, weights, shift, axes] =
+      phases ? InPhases(x, w, window, sizes)
+             : TransposedOperands{x, w, std::vector<int64_t>(spatial, 0), KernelAxes(w, spatial)};
   axes.emplace_back(Expr(group_in), "ic");
   const te::ReduceAxis& channel = axes.back();
   return te::Compute(

@@ -7,6 +7,7 @@
 #include "compiler/arith/analyzer.h"
 #include "compiler/arith/interval_set.h"
 #include "compiler/ir/block_accesses.h"
+#include "compiler/ir/condition.h"
 #include "compiler/ir/structural.h"
 #include "compiler/ir/sum.h"
 #include "compiler/ir/visit.h"
@@ -25,11 +26,35 @@ class CoverCheck {
     const auto covered_by = [&](const std::vector<BufferRegion>& regions) {
       return std::ranges::any_of(regions, [&](const BufferRegion& region) { return Covers(region, access); });
     };
-    if (access.write) return covered_by(block_.writes);
-    return covered_by(block_.reads) || (block_.init && covered_by(block_.writes));
+    const bool declared = access.write ? covered_by(block_.writes)
+                                       : covered_by(block_.reads) || (block_.init && covered_by(block_.writes));
+    return declared || (access.nested != nullptr && TouchesDeclared(access));
   }
 
  private:
+  // The region that a nested block declares may be more than it touches: a hull of accesses, or of what a tile that is
+  // cut off would touch if it were whole. Then each of its own accesses has to be declared.
+  bool TouchesDeclared(const BlockAccess& access) const {
+    const BlockRealize& realize = *access.nested;
+    const VarMap bind = [&realize](const Var& var) -> std::optional<Expr> {
+      for (size_t i = 0; i < realize.block.iters.size() && i < realize.values.size(); ++i) {
+        if (realize.block.iters[i].var == var) return realize.values[i];
+      }
+      return std::nullopt;
+    };
+    const Stmt bound = Substitute(Stmt::Make(realize), bind);
+    bool declared = true;
+    ForEachAccess(bound.As<BlockRealize>()->block, [&](const BlockAccess& inside) {
+      if (!declared || inside.write != access.write || inside.region.buffer != access.region.buffer) return;
+      std::vector<std::pair<Var, Range>> loops = access.loops;
+      loops.insert(loops.end(), inside.loops.begin(), inside.loops.end());
+      std::vector<Expr> conditions = access.conditions;
+      conditions.insert(conditions.end(), inside.conditions.begin(), inside.conditions.end());
+      declared = IsDeclared(BlockAccess{inside.region, inside.write, loops, conditions, inside.nested});
+    });
+    return declared;
+  }
+
   bool Covers(const BufferRegion& declared, const BlockAccess& access) const {
     if (declared.buffer != access.region.buffer) return false;
     for (size_t d = 0; d < declared.region.size(); ++d) {
@@ -71,27 +96,91 @@ class CoverCheck {
       known.Assume(range.min >= IntConst(0, range.min.type()));
       known.Assume(range.min < size);
     }
-    const Expr declared_last = declared.min + declared.extent - 1;
-    const auto at_least = [&](const Expr& first) { return first && known.CanProveLessEqual(declared.min, first); };
-    const auto at_most = [&](const Expr& last) { return last && known.CanProveLessEqual(last, declared_last); };
+    std::vector<std::pair<Expr, Var>> remainders;
+    const auto not_above = [&](const Expr& a, const Expr& b) {
+      return known.CanProveLessEqual(a, b) || known.CanProveLessEqual(WithRemaindersNamed(a, known, remainders),
+                                                                      WithRemaindersNamed(b, known, remainders));
+    };
+    const auto at_least = [&](const Expr& first) { return first && not_above(declared.min, first); };
+    const auto at_most = [&](const Expr& last) { return last && not_above(last, declared.min + declared.extent - 1); };
     const Expr last = range.min + range.extent - 1;
     // The region that an inner block declares may end behind the buffer: what it touches does not.
     return (at_least(IntConst(0, declared.min.type())) || at_least(range.min) || at_least(all.min)) &&
            (at_most(size - 1) || at_most(last) || at_most(all.max) || at_most(Min(size - 1, last)));
   }
 
-  // The expression with a variable for every part of it that is made of loops alone; `parts` gets their bounds.
-  static Expr PartsOfLoops(const Expr& e, const BlockAccess& access, Analyzer& known, SetMap& parts) {
-    bool any = false, loops_alone = e.type().is_int() && e.type().is_scalar();
-    for (const Var& var : FreeVars(e)) {
-      any = true;
-      loops_alone &= std::ranges::any_of(access.loops, [&](const auto& loop) { return loop.first == var; });
+  // The expression with a variable in place of every remainder, x // a % b being taken for x % (a * b) // a: so what
+  // quotients of one remainder have to do with each other is seen.
+  static Expr WithRemaindersNamed(const Expr& root, Analyzer& known, std::vector<std::pair<Expr, Var>>& names) {
+    return RewriteBottomUp(root, [&](const Expr& e) -> std::optional<Expr> {
+      const Binary* remainder = e.As<Binary>();
+      if (remainder == nullptr || remainder->op != BinaryOp::kFloorMod || !e.type().is_scalar()) return std::nullopt;
+      const std::optional<int64_t> divisor = ConstantValue(remainder->b);
+      if (divisor.value_or(0) <= 0) return std::nullopt;
+      const Binary* quotient = remainder->a.As<Binary>();
+      const bool of_quotient =
+          quotient != nullptr && quotient->op == BinaryOp::kFloorDiv && ConstantValue(quotient->b).value_or(0) > 0;
+      const Expr whole = of_quotient ? FloorMod(quotient->a, quotient->b * remainder->b) : e;
+      const auto named = std::ranges::find_if(names, [&](const auto& name) { return SameExpr(name.first, whole); });
+      Var name = named == names.end() ? Var("remainder", e.type()) : named->second;
+      if (named == names.end()) {
+        known.Bind(name, Range{IntConst(0, e.type()), of_quotient ? quotient->b * remainder->b : remainder->b});
+        names.emplace_back(whole, name);
+      }
+      return of_quotient ? FloorDiv(name, quotient->b) : Expr(name);
+    });
+  }
+
+  static void Addends(const Expr& e, std::vector<Expr>& all) {
+    const Binary* sum = e.As<Binary>();
+    if (sum == nullptr || sum->op != BinaryOp::kAdd) return all.push_back(e);
+    Addends(sum->a, all);
+    Addends(sum->b, all);
+  }
+
+  static bool IsOfLoops(const Expr& e, const BlockAccess& access) {
+    return e.type().is_int() && e.type().is_scalar() && std::ranges::all_of(FreeVars(e), [&](const Var& var) {
+             return std::ranges::any_of(access.loops, [&](const auto& loop) { return loop.first == var; });
+           });
+  }
+
+  // What the analyzer knows, and what the conditions of the access say of this very expression.
+  static Bounds BoundsOf(const Expr& e, const BlockAccess& access, Analyzer& known) {
+    Bounds bounds = known.ConstBounds(e);
+    const Sum value = SumOf(e);
+    for (const Expr& condition : access.conditions) {
+      for (const Expr& part : Conjuncts(condition)) {
+        const std::optional<Expr> at_most_zero = AtMostZero(part);
+        if (!at_most_zero.has_value()) continue;
+        Sum above = SumOf(*at_most_zero), below = above;
+        AddScaled(above, value, -1);
+        AddScaled(below, value, 1);
+        if (above.is_constant()) bounds.max = std::min(bounds.max, -above.constant);
+        if (below.is_constant()) bounds.min = std::max(bounds.min, below.constant);
+      }
     }
-    if (!any) return e;
-    if (!loops_alone)
-      return MapChildren(e, [&](const Expr& child) { return PartsOfLoops(child, access, known, parts); });
-    const Bounds bounds = known.ConstBounds(e);
-    if (!bounds.bounded()) return e;
+    return bounds;
+  }
+
+  // The expression with a variable for every part of it that is made of loops alone, the addends of a sum together;
+  // `parts` gets their bounds.
+  static Expr PartsOfLoops(const Expr& e, const BlockAccess& access, Analyzer& known, SetMap& parts) {
+    if (FreeVars(e).empty()) return e;
+    const auto parts_of = [&](const Expr& child) { return PartsOfLoops(child, access, known, parts); };
+    if (!IsOfLoops(e, access)) {
+      std::vector<Expr> addends;
+      Addends(e, addends);
+      const auto others = std::ranges::stable_partition(addends, [&](const Expr& a) { return IsOfLoops(a, access); });
+      const size_t of_loops = addends.size() - others.size();
+      if (of_loops < 2) return MapChildren(e, parts_of);
+      Expr together = addends[0];
+      for (size_t i = 1; i < of_loops; ++i) together = together + addends[i];
+      Expr sum = parts_of(together);
+      for (const Expr& other : others) sum = parts_of(other) + sum;
+      return sum;
+    }
+    const Bounds bounds = BoundsOf(e, access, known);
+    if (!bounds.bounded() || bounds.empty()) return e;
     const Var part("part", e.type());
     parts[part] = {IntConst(bounds.min, e.type()), IntConst(bounds.max, e.type())};
     return part;

@@ -13,6 +13,53 @@ constexpr double kUsable = 0.75;          // of a cache's capacity stays with a 
 constexpr double kStoresOverLoads = 0.5;  // of the ports for loads, those for stores
 constexpr double kGatherCycles = 0.7;     // for each lane
 
+// Loads and stores by kind, an iteration's, and the cycles that the ports they go through are busy.
+void CountPorts(const StoreNest& nest, double iterations, const NestMachine& machine, NestCosts* costs) {
+  for (const NestAccess& access : nest.accesses) {
+    const double width = std::max(1.0, std::ceil(access.lanes / machine.lanes));
+    if (access.write) {
+      costs->stores += access.distinct * width * (access.gather ? access.lanes : 1);
+    } else if (access.gather) {
+      costs->gathers += access.distinct * access.lanes;
+    } else if (access.broadcast) {
+      costs->broadcasts += access.distinct;
+    } else {
+      costs->loads += access.distinct * width;
+    }
+  }
+  costs->port_cycles =
+      iterations * ((costs->loads + costs->broadcasts) / machine.loads_per_cycle +
+                    costs->stores / (machine.loads_per_cycle * kStoresOverLoads) + costs->gathers * kGatherCycles);
+}
+
+// What is fetched from a level: the largest part of the nest that the level above it holds is fetched once for every
+// run of the loops outside, less those of the next loop out that does not move an operand: that stays.
+void CountTraffic(const StoreNest& nest, const NestLevels& levels, const NestMachine& machine, NestCosts* costs) {
+  const double cores = costs->parallel > 1 ? std::min(machine.threads, costs->parallel) : 1;
+  for (size_t level = 0; level < kLevels; ++level) {
+    size_t depth = nest.loops.size();
+    if (level > 0) {
+      const double holds = machine.capacity[level - 1] * kUsable;
+      depth = 0;
+      while (depth < nest.loops.size() && levels.bytes[depth] > holds) ++depth;
+    }
+    for (size_t a = 0; a < nest.accesses.size(); ++a) {
+      double runs = 1;
+      for (size_t l = 0; l < depth; ++l) {
+        const bool stays = level > 0 && l + 1 == depth && !MovesWith(nest.accesses[a], l);
+        if (!stays) runs *= nest.loops[l].extent;
+      }
+      const double bytes = level == 0 ? nest.accesses[a].distinct * nest.accesses[a].lanes *
+                                            static_cast<double>(nest.accesses[a].buffer.type().bytes())
+                                      : levels.of_access[a][depth].lines * kLineBytes;
+      costs->traffic[level] += bytes * runs;
+    }
+    double rate = machine.bytes_per_cycle[level];
+    if (machine.all_cores[level] > 0) rate = std::min(rate, machine.all_cores[level] / cores);
+    costs->traffic_cycles[level] = costs->traffic[level] / rate;
+  }
+}
+
 }  // namespace
 
 NestMachine MachineOf(const Target& target, const Machine& facts, int threads) {
@@ -72,47 +119,8 @@ NestCosts CostsOf(const StoreNest& nest, const NestLevels& levels, const NestMac
     const double chains = std::max(1.0, nest.targets) * pieces;
     costs.latency_factor = std::max(1.0, machine.fma_latency * machine.fma_per_cycle / chains);
   }
-  for (const NestAccess& access : nest.accesses) {
-    const double width = std::max(1.0, std::ceil(access.lanes / machine.lanes));
-    if (access.write) {
-      costs.stores += access.distinct * width * (access.gather ? access.lanes : 1);
-    } else if (access.gather) {
-      costs.gathers += access.distinct * access.lanes;
-    } else if (access.broadcast) {
-      costs.broadcasts += access.distinct;
-    } else {
-      costs.loads += access.distinct * width;
-    }
-  }
-  costs.port_cycles =
-      iterations * ((costs.loads + costs.broadcasts) / machine.loads_per_cycle +
-                    costs.stores / (machine.loads_per_cycle * kStoresOverLoads) + costs.gathers * kGatherCycles);
-
-  // What is fetched from a level: the largest part of the nest that the level above it holds is fetched once for every
-  // run of the loops outside, less those of the next loop out that does not move an operand: that stays.
-  const double cores = costs.parallel > 1 ? std::min(machine.threads, costs.parallel) : 1;
-  for (size_t level = 0; level < kLevels; ++level) {
-    size_t depth = nest.loops.size();
-    if (level > 0) {
-      const double holds = machine.capacity[level - 1] * kUsable;
-      depth = 0;
-      while (depth < nest.loops.size() && levels.bytes[depth] > holds) ++depth;
-    }
-    for (size_t a = 0; a < nest.accesses.size(); ++a) {
-      double runs = 1;
-      for (size_t l = 0; l < depth; ++l) {
-        const bool stays = level > 0 && l + 1 == depth && !MovesWith(nest.accesses[a], l);
-        if (!stays) runs *= nest.loops[l].extent;
-      }
-      const double bytes = level == 0 ? nest.accesses[a].distinct * nest.accesses[a].lanes *
-                                            static_cast<double>(nest.accesses[a].buffer.type().bytes())
-                                      : levels.of_access[a][depth].lines * kLineBytes;
-      costs.traffic[level] += bytes * runs;
-    }
-    double rate = machine.bytes_per_cycle[level];
-    if (machine.all_cores[level] > 0) rate = std::min(rate, machine.all_cores[level] / cores);
-    costs.traffic_cycles[level] = costs.traffic[level] / rate;
-  }
+  CountPorts(nest, iterations, machine, &costs);
+  CountTraffic(nest, levels, machine, &costs);
   const double core = std::max(costs.arithmetic_cycles * costs.latency_factor, costs.port_cycles);
   double moved = 0;
   for (size_t level = 1; level < kLevels; ++level) moved = std::max(moved, costs.traffic_cycles[level]);

@@ -125,6 +125,55 @@ Recording OfKind(Recording recording, std::string_view kind) {
   return recording;
 }
 
+namespace {
+
+// What the traces chose, as points: a source is a generator by name and number of knobs, and the values that traces
+// have for a knob, in ascending order, are its choices.
+class RecordedChoices {
+ public:
+  RecordedChoices(const std::vector<std::string>& traces, const std::vector<absl::StatusOr<Identified>>& identified) {
+    for (size_t i = 0; i < traces.size(); ++i) {
+      const absl::StatusOr<Trace> trace = ParseTrace(traces[i]);
+      origins_.push_back(trace.ok() && identified[i].ok() ? OriginOf(*trace) : std::nullopt);
+      if (!origins_[i].has_value()) continue;
+      std::vector<std::set<int64_t>>& of_knobs = values_[SourceOf(*origins_[i])];
+      of_knobs.resize(origins_[i]->values.size());
+      for (size_t k = 0; k < of_knobs.size(); ++k) of_knobs[k].insert(origins_[i]->values[k]);
+    }
+  }
+
+  std::vector<CandidateSpace::Source> Sources() const {
+    std::vector<CandidateSpace::Source> sources;
+    for (const auto& [source, of_knobs] : values_) {
+      CandidateSpace::Source& added = sources.emplace_back(CandidateSpace::Source{source.first, {}});
+      for (const std::set<int64_t>& of_knob : of_knobs) added.sizes.push_back(static_cast<int>(of_knob.size()));
+    }
+    return sources;
+  }
+
+  // nullopt: the trace does not replay, or does not say where it is from.
+  std::optional<Point> PointOf(size_t trace) const {
+    const std::optional<Origin>& origin = origins_[trace];
+    if (!origin.has_value()) return std::nullopt;
+    const auto source = values_.find(SourceOf(*origin));
+    Point point{static_cast<size_t>(std::distance(values_.begin(), source)), {}};
+    for (size_t k = 0; k < origin->values.size(); ++k) {
+      const std::set<int64_t>& of_knob = source->second[k];
+      point.choice.push_back(static_cast<int>(std::distance(of_knob.begin(), of_knob.find(origin->values[k]))));
+    }
+    return point;
+  }
+
+ private:
+  using SourceKey = std::pair<std::string, size_t>;
+  static SourceKey SourceOf(const Origin& origin) { return {origin.generator, origin.values.size()}; }
+
+  std::vector<std::optional<Origin>> origins_;  // of each trace
+  std::map<SourceKey, std::vector<std::set<int64_t>>> values_;
+};
+
+}  // namespace
+
 absl::StatusOr<std::shared_ptr<const RecordedSpace>> RecordedSpace::Make(const Recording& recording, int threads) {
   HONE_ASSIGN_OR_RETURN(const PrimFunc workload, ParsePrimFunc(recording.workload));
   HONE_ASSIGN_OR_RETURN(const Target target, ParseTarget(recording.target));
@@ -136,54 +185,27 @@ absl::StatusOr<std::shared_ptr<const RecordedSpace>> RecordedSpace::Make(const R
   for (const Recording::Candidate& candidate : recording.candidates) traces.push_back(candidate.trace);
   std::vector<absl::StatusOr<Identified>> identified = Workbench(*today, threads).Identify(traces);
 
-  // Sources by name and number of knobs; a knob's values become indices in their order.
-  std::map<std::pair<std::string, size_t>, std::vector<std::set<int64_t>>> values;
-  std::vector<std::optional<Origin>> origins;
-  for (size_t i = 0; i < traces.size(); ++i) {
-    const absl::StatusOr<Trace> trace = ParseTrace(traces[i]);
-    origins.push_back(trace.ok() && identified[i].ok() ? OriginOf(*trace) : std::nullopt);
-    if (!origins[i].has_value()) continue;
-    std::vector<std::set<int64_t>>& of_knobs = values[{origins[i]->generator, origins[i]->values.size()}];
-    of_knobs.resize(origins[i]->values.size());
-    for (size_t k = 0; k < of_knobs.size(); ++k) of_knobs[k].insert(origins[i]->values[k]);
-  }
+  const RecordedChoices choices(traces, identified);
   std::shared_ptr<RecordedSpace> space(new RecordedSpace);
-  std::map<std::pair<std::string, size_t>, size_t> numbers;
-  for (const auto& [source, of_knobs] : values) {
-    numbers[source] = space->sources_.size();
-    Source& added = space->sources_.emplace_back(Source{source.first, {}});
-    for (const std::set<int64_t>& of_knob : of_knobs) added.sizes.push_back(static_cast<int>(of_knob.size()));
-  }
+  space->sources_ = choices.Sources();
   space->of_source_.resize(space->sources_.size());
   space->favourites_.resize(space->sources_.size());
 
   std::vector<bool> rebuilds(space->sources_.size(), true);
   for (size_t i = 0; i < traces.size(); ++i) {
-    if (!origins[i].has_value() || identified[i]->point.has_value()) continue;
-    rebuilds[numbers.at({origins[i]->generator, origins[i]->values.size()})] = false;
+    const std::optional<Point> point = choices.PointOf(i);
+    if (point.has_value() && !identified[i]->point.has_value()) rebuilds[point->source] = false;
   }
   for (size_t i = 0; i < traces.size(); ++i) {
-    if (!origins[i].has_value()) {
+    std::optional<Point> point = choices.PointOf(i);
+    if (!point.has_value()) {
       ++space->left_out_;
       continue;
     }
-    const auto source = numbers.find({origins[i]->generator, origins[i]->values.size()});
-    Point point{source->second, {}};
-    for (size_t k = 0; k < origins[i]->values.size(); ++k) {
-      const std::set<int64_t>& of_knob = values.at(source->first)[k];
-      point.choice.push_back(static_cast<int>(std::distance(of_knob.begin(), of_knob.find(origins[i]->values[k]))));
-    }
-    if (!space->by_point_.emplace(point, space->candidates_.size()).second) continue;  // measured twice
     Program program = std::move(identified[i]->program);
-    if (!rebuilds[point.source] && recording.candidates[i].draft_us > 0)
+    if (!rebuilds[point->source] && recording.candidates[i].draft_us > 0)
       program.draft_us = recording.candidates[i].draft_us;
-    const double us = recording.candidates[i].us;
-    space->by_trace_[traces[i]] = space->candidates_.size();
-    space->of_source_[point.source].push_back(space->candidates_.size());
-    std::optional<Point>& favourite = space->favourites_[point.source];
-    if (!favourite.has_value() || program.draft_us < *space->Draft(*favourite)) favourite = point;
-    space->candidates_.push_back({point, Built{traces[i], std::move(program)}, us});
-    if (space->best_us_ == 0 || us < space->best_us_) space->best_us_ = us;
+    space->Add(*std::move(point), Built{traces[i], std::move(program)}, recording.candidates[i].us);
   }
   if (space->candidates_.empty()) {
     return absl::FailedPreconditionError(absl::StrCat("recorded space ", recording.name, ": none of its ",
@@ -191,6 +213,17 @@ absl::StatusOr<std::shared_ptr<const RecordedSpace>> RecordedSpace::Make(const R
                                                       " candidates replays with today's schedules; record it anew"));
   }
   return space;
+}
+
+void RecordedSpace::Add(Point point, Built built, double us) {
+  const size_t number = candidates_.size();
+  if (!by_point_.emplace(point, number).second) return;  // measured twice
+  by_trace_[built.trace] = number;
+  of_source_[point.source].push_back(number);
+  std::optional<Point>& favourite = favourites_[point.source];
+  if (!favourite.has_value() || built.program.draft_us < *Draft(*favourite)) favourite = point;
+  candidates_.push_back({std::move(point), std::move(built), us});
+  if (best_us_ == 0 || us < best_us_) best_us_ = us;
 }
 
 double RecordedSpace::TimeOf(const std::string& trace) const {

@@ -68,6 +68,7 @@ class RecordedSpace : public CandidateSpace {
     double us = 0;
   };
   RecordedSpace() = default;
+  void Add(Point point, Built built, double us);  // unless the point is there already
 
   std::vector<Candidate> candidates_;
   std::map<Point, size_t> by_point_;

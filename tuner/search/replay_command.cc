@@ -81,34 +81,46 @@ void PrintStrategy(const ReplayArguments& arguments, const std::string& task, co
   if (!arguments.json_output) std::printf("%s\n", line.c_str());
 }
 
+// A file's space, as far as it is searched.
+struct ReplayedTask {
+  std::string name;
+  std::shared_ptr<const RecordedSpace> space;  // nullptr: it has no candidate of the kind asked for
+  double of_best = 1;                          // the best time of the whole space over that of the part
+};
+
+absl::StatusOr<ReplayedTask> ReadTask(const ReplayArguments& arguments, const std::string& file) {
+  HONE_ASSIGN_OR_RETURN(const std::string text, ReadFile(file));
+  absl::StatusOr<Recording> recording = ParseRecording(text);
+  if (!recording.ok()) return Annotate(recording.status(), file);
+  double best_us = std::numeric_limits<double>::infinity();
+  for (const Recording::Candidate& candidate : recording->candidates) best_us = std::min(best_us, candidate.us);
+  if (!arguments.kind.empty()) {
+    recording = OfKind(*std::move(recording), arguments.kind);
+    if (recording->candidates.empty()) {
+      std::fprintf(stderr, "%s: has no candidate of a %s; it is left out\n", file.c_str(), arguments.kind.c_str());
+      return ReplayedTask{};
+    }
+  }
+  absl::StatusOr<std::shared_ptr<const RecordedSpace>> made = RecordedSpace::Make(*recording, arguments.threads);
+  if (!made.ok()) return Annotate(made.status(), file);
+  const RecordedSpace& space = **made;
+  if (!arguments.json_output) {
+    std::printf("%s: %zu candidates of %zu sources, the best %.1f us%s\n", recording->name.c_str(), space.size(),
+                space.sources().size(), space.best_us(),
+                space.left_out() > 0 ? absl::StrCat(", ", space.left_out(), " do not replay").c_str() : "");
+  }
+  return ReplayedTask{recording->name, *made, std::min(1.0, best_us / space.best_us())};
+}
+
 absl::Status RunReplay(const ReplayArguments& arguments) {
   const std::vector<int> checkpoints = Checkpoints(arguments.options.trials);
   // By strategy and seed: curves over the tasks.
   std::map<std::string, std::vector<std::vector<std::vector<double>>>> curves;
   int searched = 0;
   for (const std::string& file : arguments.files) {
-    HONE_ASSIGN_OR_RETURN(const std::string text, ReadFile(file));
-    absl::StatusOr<Recording> recording = ParseRecording(text);
-    if (!recording.ok()) return Annotate(recording.status(), file);
-    double best_us = std::numeric_limits<double>::infinity();
-    for (const Recording::Candidate& candidate : recording->candidates) best_us = std::min(best_us, candidate.us);
-    if (!arguments.kind.empty()) {
-      recording = OfKind(*std::move(recording), arguments.kind);
-      if (recording->candidates.empty()) {
-        std::fprintf(stderr, "%s: has no candidate of a %s; it is left out\n", file.c_str(), arguments.kind.c_str());
-        continue;
-      }
-    }
-    absl::StatusOr<std::shared_ptr<const RecordedSpace>> space = RecordedSpace::Make(*recording, arguments.threads);
-    if (!space.ok()) return Annotate(space.status(), file);
-    // Of the whole space's best, where it is in the part that is searched.
-    const double of_best = std::min(1.0, best_us / (*space)->best_us());
+    HONE_ASSIGN_OR_RETURN(const ReplayedTask task, ReadTask(arguments, file));
+    if (task.space == nullptr) continue;
     ++searched;
-    if (!arguments.json_output) {
-      std::printf("%s: %zu candidates of %zu sources, the best %.1f us%s\n", recording->name.c_str(), (*space)->size(),
-                  (*space)->sources().size(), (*space)->best_us(),
-                  (*space)->left_out() > 0 ? absl::StrCat(", ", (*space)->left_out(), " do not replay").c_str() : "");
-    }
     for (const std::string& strategy : arguments.strategies) {
       std::vector<std::vector<std::vector<double>>>& of_strategy = curves[strategy];
       of_strategy.resize(static_cast<size_t>(arguments.seeds));
@@ -116,12 +128,12 @@ absl::Status RunReplay(const ReplayArguments& arguments) {
       for (int seed = 0; seed < arguments.seeds; ++seed) {
         HONE_ASSIGN_OR_RETURN(
             std::vector<double> curve,
-            ReplaySearch(*space, StrategyNames().at(strategy), static_cast<uint64_t>(seed) + 1, arguments.options));
-        for (double& quality : curve) quality *= of_best;
+            ReplaySearch(task.space, StrategyNames().at(strategy), static_cast<uint64_t>(seed) + 1, arguments.options));
+        for (double& quality : curve) quality *= task.of_best;
         here.push_back(curve);
         of_strategy[static_cast<size_t>(seed)].push_back(std::move(curve));
       }
-      PrintStrategy(arguments, recording->name, strategy, checkpoints, [&](int at) {
+      PrintStrategy(arguments, task.name, strategy, checkpoints, [&](int at) {
         std::vector<double> values;
         for (const std::vector<double>& curve : here) values.push_back(QualityAt(curve, at));
         return values;

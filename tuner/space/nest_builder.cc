@@ -247,16 +247,23 @@ class Builder {
     return Unroll(schedule_, rest_[0]);
   }
 
-  // Gives the loops of `block` inside the tiles the order reduce loops, rows, vectors, and unrolls and vectorises them.
-  absl::Status ScheduleTile(BlockRef block, bool is_partial) {
+  // The loops of a block inside the tiles, by what they run over.
+  struct TileLoops {
+    Loops tile;    // spatial variables: those without a place of their own, a tile register's rows, the vectors
+    Loops reduce;  // reduce variables
+    Loops single;  // of one iteration, which no variable's value mentions
+    bool has_rows = false;  // of a tile register
+    bool has_vectors = false;
+    bool has_part = false;  // the variable of the block's part, last in `tile`: that of a vector's lanes
+  };
+  absl::StatusOr<TileLoops> LoopsInsideTiles(BlockRef block, bool is_partial) {
     HONE_ASSIGN_OR_RETURN(Loops all, GetLoops(schedule_, block));
     all.erase(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(depth_));
     HONE_ASSIGN_OR_RETURN(const OptionalLoops by_iter, LoopsOfIters(schedule_, block, all));
-    const bool of_lanes = is_partial && cut_ == ReductionCut::kLanes;
+    TileLoops loops;
     // Variables of a block of partial results: its part, the spatial ones, the reduce ones.
-    Loops tile;
     size_t spatial = is_partial ? 1 : 0;
-    std::optional<LoopRef> n, rows;  // rows: of a tile register
+    std::optional<LoopRef> n, rows;
     for (int i = 0; i < static_cast<int>(info_.iters.size()); ++i) {
       if (!info_.spatial(i)) {
         spatial += is_partial ? 0 : 1;
@@ -269,19 +276,30 @@ class Builder {
       } else if (i == shape_.tile_rows) {
         rows = loop;
       } else {
-        tile.push_back(*loop);
+        loops.tile.push_back(*loop);
       }
     }
-    if (rows.has_value()) tile.push_back(*rows);
-    if (n.has_value()) tile.push_back(*n);
-    if (of_lanes && by_iter[0].has_value()) tile.push_back(*by_iter[0]);
-    Loops reduce, single;  // of reduce variables; of one iteration, which no variable's value mentions
+    loops.has_rows = rows.has_value();
+    loops.has_vectors = n.has_value();
+    loops.has_part = is_partial && cut_ == ReductionCut::kLanes && by_iter[0].has_value();
+    if (rows.has_value()) loops.tile.push_back(*rows);
+    if (n.has_value()) loops.tile.push_back(*n);
+    if (loops.has_part) loops.tile.push_back(*by_iter[0]);
     for (const LoopRef loop : all) {
-      if (std::find(tile.begin(), tile.end(), loop) != tile.end()) continue;
+      if (std::find(loops.tile.begin(), loops.tile.end(), loop) != loops.tile.end()) continue;
       const bool mentioned = std::find(by_iter.begin(), by_iter.end(), loop) != by_iter.end();
-      (mentioned ? reduce : single).push_back(loop);
+      (mentioned ? loops.reduce : loops.single).push_back(loop);
     }
-    if (rows.has_value()) return ScheduleTileRegisters(block, std::move(reduce), single, std::move(tile));
+    return loops;
+  }
+
+  // Gives the loops of `block` inside the tiles the order reduce loops, rows, vectors, and unrolls and vectorises them.
+  absl::Status ScheduleTile(BlockRef block, bool is_partial) {
+    HONE_ASSIGN_OR_RETURN(TileLoops loops, LoopsInsideTiles(block, is_partial));
+    Loops &tile = loops.tile, &reduce = loops.reduce;
+    const Loops& single = loops.single;
+    const bool of_lanes = is_partial && cut_ == ReductionCut::kLanes;
+    if (loops.has_rows) return ScheduleTileRegisters(block, std::move(reduce), single, std::move(tile));
     std::optional<LoopRef> group;  // the products that one instruction adds up
     if (shape_.dot.has_value()) {
       HONE_ASSIGN_OR_RETURN(const Loops parts, Split(schedule_, reduce.back(), {-1, shape_.group()}));
@@ -297,10 +315,10 @@ class Builder {
       for (size_t i = 0; i + 1 < reduce.size(); ++i) HONE_RETURN_IF_ERROR(Unroll(schedule_, reduce[i]));
     }
     LoopRef lane;  // over the lanes of a vector
-    if (of_lanes && by_iter[0].has_value()) {
+    if (loops.has_part) {
       HONE_RETURN_IF_ERROR(Vectorize(schedule_, tile.back()));
       tile.pop_back();
-    } else if (!of_lanes && n.has_value() && plan_.lanes > 1) {
+    } else if (!of_lanes && loops.has_vectors && plan_.lanes > 1) {
       HONE_ASSIGN_OR_RETURN(const Loops parts, Split(schedule_, tile.back(), {-1, plan_.lanes}));
       if (!group.has_value()) HONE_RETURN_IF_ERROR(Vectorize(schedule_, parts[1]));
       lane = parts[1];

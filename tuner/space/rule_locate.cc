@@ -1,6 +1,6 @@
 // Locate: a block that moves or pads what a tiled block alone reads may be computed beforehand as a nest of its own,
-// piece by piece in the cache of the thread that reads it, or, where the tile reads vectors of it, in the tile, as
-// masked loads of what it reads: a knob.
+// piece by piece in the cache of the thread that reads it, or, where it pads and the tile reads single elements or
+// vectors of it, in the tile, as masked loads of what it reads: a knob.
 #include <algorithm>
 #include <cmath>
 
@@ -60,8 +60,13 @@ class LocateStep : public SketchStep {
       read_ = r;
       region_.emplace(to, to.reads[r]);
       stride_ = std::abs(to.reads[r].strides[static_cast<size_t>(to.last_iter())]);
-      if ((stride_ == 1 || stride_ == 2) && context.block(block).pads) knobs_[0].candidates.push_back(kInTile);
+      const bool one_by_one = stride_ == 0 && !sketch.at(reader).dot.has_value();
+      if ((one_by_one || stride_ == 1 || stride_ == 2) && context.block(block).pads)
+        knobs_[0].candidates.push_back(kInTile);
       along_vector_ = TapsAlong(to, to.reads[r], to.last_iter());
+      for (int i = 0; i < static_cast<int>(to.iters.size()); ++i) {
+        if (to.spatial(i) && TapsAlong(to, to.reads[r], i)) across_borders_.push_back(static_cast<size_t>(i));
+      }
     }
   }
 
@@ -84,7 +89,10 @@ class LocateStep : public SketchStep {
     if (values[0] == kInTile) {
       // A masked load is no operand of arithmetic.
       if (model_.VectorsHeld(tile, read_) > context_.target.vector_registers) return std::nullopt;
-      const double loads = static_cast<double>(context_.block(reader_).instances() * stride_) / tile.lanes;
+      const BlockInfo& to = context_.block(reader_);
+      const double loads = static_cast<double>(to.instances()) /
+                           (stride_ > 0 ? static_cast<double>(tile.lanes) / static_cast<double>(stride_)
+                                        : static_cast<double>(tile.inner[static_cast<size_t>(to.last_iter())]));
       return loads / static_cast<double>(tile.Pieces()) * MaskCycles(tile) * rounds / context_.machine.cycles_per_us();
     }
     const double elements = PieceElements(tile), type_bytes = info.output.type().bytes();
@@ -128,13 +136,26 @@ class LocateStep : public SketchStep {
 
   enum Place : int64_t { kBefore = 0, kInPiece = 1, kInTile = 2 };  // values of the first knob
 
+  // Of a load, on average over all tiles.
   double MaskCycles(const NestPlan& tile) const {
-    if (!along_vector_) return tile.window ? kMaskCycles : kMaskCyclesInLoop;
+    if (!along_vector_) return ShareAtBorders(tile) * (tile.window ? kMaskCycles : kMaskCyclesInLoop);
     const BlockInfo& to = context_.block(reader_);
     const size_t n = static_cast<size_t>(to.last_iter());
     const bool straight = tile.window && tile.unroll == to.extents[static_cast<size_t>(to.last_reduce_iter())];
-    if (!straight) return kLaneMaskCyclesInLoop;
-    return tile.inner[n] >= to.extents[n] ? kConstantMaskCycles : kLaneMaskCycles;
+    if (tile.inner[n] >= to.extents[n]) return straight ? kConstantMaskCycles : kLaneMaskCyclesInLoop;
+    return ShareAtBorders(tile) * (straight ? kLaneMaskCycles : kLaneMaskCyclesInLoop);
+  }
+
+  // Of the tiles, those at a border of the image: the others have no masks (lower/split_borders.cc). Of a dimension
+  // that one tile takes whole, constants decide.
+  double ShareAtBorders(const NestPlan& tile) const {
+    const BlockInfo& to = context_.block(reader_);
+    double inside = 1;
+    for (const size_t i : across_borders_) {
+      const int64_t tiles = (to.extents[i] + tile.inner[i] - 1) / tile.inner[i];
+      if (tiles > 1) inside *= std::max(0.0, 1 - 2 / static_cast<double>(tiles));
+    }
+    return 1 - inside;
   }
 
   // Of what the reader reads in a piece.
@@ -151,9 +172,10 @@ class LocateStep : public SketchStep {
   int block_, reader_;
   NestModel model_;  // of the reader
   std::unique_ptr<StageTemplate> nest_;
-  size_t read_ = 0;            // of the reader
-  int64_t stride_ = 0;         // of that along its vectors
-  bool along_vector_ = false;  // which taps move
+  size_t read_ = 0;                     // of the reader
+  int64_t stride_ = 0;                  // of that along its vectors
+  bool along_vector_ = false;           // which taps move
+  std::vector<size_t> across_borders_;  // variables that move the read in a dimension in which taps do
   std::optional<AccessRegion> region_;
 };
 

@@ -41,6 +41,9 @@ class TileStep : public SketchStep {
     return model_.Cost(plans[block_]);
   }
   absl::Status Apply(std::span<const int64_t> values, const SketchPlan& plans, SketchBuild& build) const override;
+  std::optional<std::vector<int64_t>> ValuesLike(const SketchStep& other, std::span<const int64_t> values,
+                                                 const SketchPlan& plans) const override;
+  std::string ConstantLayout(const SketchPlan& plans) const override;
 
  private:
   struct Cut {  // a variable with its knobs; -1: it has none of that kind
@@ -203,6 +206,44 @@ bool TileStep::Plan(std::span<const int64_t> values, SketchPlan& plans) const {
     plan.packing[static_cast<size_t>(shape_.panels[p])] = static_cast<Packing>(value(packing_knobs_[p], 0));
   }
   return true;
+}
+
+std::optional<std::vector<int64_t>> TileStep::ValuesLike(const SketchStep& other, std::span<const int64_t> values,
+                                                         const SketchPlan& plans) const {
+  const auto* there = dynamic_cast<const TileStep*>(&other);
+  if (there == nullptr || there->label() != label_ || there->lanes_ != lanes_) return std::nullopt;
+  const NestPlan& plan = plans[block_];
+  std::vector<int64_t> own(knobs_.size());
+  for (size_t k = 0; k < knobs_.size(); ++k) {  // what is no size of a variable means the same wherever it is
+    const auto same = std::ranges::find(there->knobs_, knobs_[k].name, &Knob::name);
+    own[k] = same == there->knobs_.end() ? knobs_[k].candidates[0]
+                                         : values[static_cast<size_t>(same - there->knobs_.begin())];
+  }
+  int64_t all_pieces = 1;
+  for (const Cut& cut : cuts_) {
+    const size_t i = static_cast<size_t>(cut.iter);
+    const int64_t in_piece = plan.inner[i] * plan.steps[i], pieces = (extent(cut.iter) + in_piece - 1) / in_piece;
+    all_pieces *= pieces;
+    if (cut.inner_knob >= 0) own[static_cast<size_t>(cut.inner_knob)] = plan.inner[i];
+    if (cut.pieces_knob >= 0) own[static_cast<size_t>(cut.pieces_knob)] = pieces;
+    const bool can_say = (cut.inner_knob >= 0 || plan.inner[i] == (cut.iter == n_ ? lanes_ : 1)) &&
+                         (cut.pieces_knob >= 0 || pieces == 1 || shape_.pieces_of >= 0);
+    if (!can_say) return std::nullopt;
+  }
+  if (all_pieces > 1 && plan.Pieces() == 1 && shape_.pieces_of < 0)
+    return std::nullopt;  // its one piece is not shared out
+  return own;
+}
+
+std::string TileStep::ConstantLayout(const SketchPlan& plans) const {
+  std::string layout;
+  for (const int r : shape_.panels) {
+    const BlockInfo::Access& read = info_.reads[static_cast<size_t>(r)];
+    if (!read.constant) continue;
+    absl::StrAppend(&layout, read.buffer.name(), "/", plans[block_].inner[static_cast<size_t>(n_)]);
+    if (r == shape_.dot_operand) absl::StrAppend(&layout, "x", shape_.group());
+  }
+  return layout;
 }
 
 absl::Status TileStep::Apply(std::span<const int64_t>, const SketchPlan& plans, SketchBuild& build) const {

@@ -8,6 +8,17 @@ namespace hone {
 
 bool SketchStep::Plan(std::span<const int64_t>, SketchPlan&) const { return true; }
 std::optional<double> SketchStep::Cost(std::span<const int64_t>, const SketchPlan&) const { return 0; }
+std::string SketchStep::ConstantLayout(const SketchPlan&) const { return ""; }
+
+std::optional<std::vector<int64_t>> SketchStep::ValuesLike(const SketchStep& other, std::span<const int64_t> values,
+                                                           const SketchPlan&) const {
+  if (other.label() != label_ || other.knobs().size() != knobs_.size()) return std::nullopt;
+  for (size_t k = 0; k < knobs_.size(); ++k) {
+    const bool same_knob = other.knobs()[k].name == knobs_[k].name;
+    if (!same_knob || std::ranges::count(knobs_[k].candidates, values[k]) == 0) return std::nullopt;
+  }
+  return std::vector<int64_t>(values.begin(), values.end());
+}
 
 const std::vector<std::unique_ptr<SketchRule>>& SketchRules() {
   static const auto* rules = [] {

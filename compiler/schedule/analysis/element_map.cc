@@ -3,6 +3,7 @@
 #include <optional>
 #include <utility>
 
+#include "compiler/ir/structural.h"
 #include "compiler/ir/visit.h"
 #include "compiler/schedule/analysis/message.h"
 
@@ -11,18 +12,18 @@ namespace hone {
 absl::StatusOr<ElementMap> ElementMap::Find(const Block& block, const Buffer& buffer, const std::vector<Expr>& at,
                                             const std::string& where) {
   IndexMap map;
-  std::vector<int64_t> shape;
+  std::vector<Expr> shape;
   for (const IterVar& iter : block.iters) {
-    const std::optional<int64_t> extent = ConstantValue(iter.domain.extent);
-    if (!extent.has_value() || !IsConst(iter.domain.min, 0))
+    if (!ConstantValue(iter.domain.extent).has_value() || !IsConst(iter.domain.min, 0))
       return Refused(where, ": the domain of ", iter.var, " is not [0, a number)");
     map.inputs.push_back(iter.var);
-    shape.push_back(*extent);
+    shape.push_back(iter.domain.extent);
   }
   map.outputs = at;
   absl::StatusOr<InverseMap> inverse = Invert(map, shape);
   bool whole = inverse.ok() && IsConst(inverse->inside, 1);
-  for (size_t d = 0; whole && d < inverse->shape.size(); ++d) whole = IsConst(buffer.shape()[d], inverse->shape[d]);
+  for (size_t d = 0; whole && d < inverse->shape.size(); ++d)
+    whole = StructuralEqual(buffer.shape()[d], inverse->shape[d]);
   if (!whole) {
     return Refused(where, ": ", block.name, " does not read every element of ", buffer, " exactly once",
                    inverse.ok() ? "" : ": ", inverse.ok() ? absl::string_view() : inverse.status().message());

@@ -298,13 +298,19 @@ absl::StatusOr<std::vector<size_t>> DigitsOf(const IndexMap& map, size_t input, 
 
 }  // namespace
 
-absl::StatusOr<InverseMap> Invert(const IndexMap& map, std::span<const int64_t> shape) {
-  if (shape.size() != map.inputs.size()) {
+absl::StatusOr<InverseMap> Invert(const IndexMap& map, std::span<const Expr> extents) {
+  if (extents.size() != map.inputs.size()) {
     return Invalid("index map ", ToText(map), ": it takes ", map.inputs.size(), " indices, the tensor has ",
-                   shape.size(), " dimensions");
+                   extents.size(), " dimensions");
   }
   VarRanges ranges;
-  for (size_t i = 0; i < shape.size(); ++i) ranges[map.inputs[i]] = Range{IntConst(0), IntConst(shape[i])};
+  std::vector<int64_t> shape;  // of a symbolic extent the greatest
+  for (size_t i = 0; i < extents.size(); ++i) {
+    ranges[map.inputs[i]] = Range{IntConst(0), extents[i]};
+    shape.push_back(Analyzer().ConstBounds(extents[i]).max);
+    if (shape.back() > INT32_MAX)
+      return Invalid("index map ", ToText(map), ": the extent ", extents[i], " has no bound below 2**31");
+  }
   Analyzer known(ranges);
   InverseMap inverse;
   inverse.inside = True();
@@ -312,7 +318,11 @@ absl::StatusOr<InverseMap> Invert(const IndexMap& map, std::span<const int64_t> 
   for (size_t o = 0; o < map.outputs.size(); ++o) {
     HONE_ASSIGN_OR_RETURN(Digit digit, DigitOf(map, o, shape, known));
     inverse.indices.push_back(Var(Message("p", o)));
-    inverse.shape.push_back(digit.extent);
+    const bool follows = digit.input >= 0 && !digit.mask && !ConstantValue(extents[digit.input]).has_value() &&
+                         digit.lower * digit.extent >= shape[digit.input];
+    inverse.shape.push_back(
+        follows ? known.Simplify(FloorDiv(extents[digit.input] + IntConst(digit.lower - 1), IntConst(digit.lower)))
+                : IntConst(digit.extent));
     digits.push_back(std::move(digit));
   }
   // Indices without a swizzled digit first: masks are made of these.
@@ -342,7 +352,8 @@ absl::StatusOr<InverseMap> Invert(const IndexMap& map, std::span<const int64_t> 
         value = value + digit * IntConst(digits[o].lower);
       }
       const int64_t reach = own.empty() ? 1 : digits[own.back()].lower * digits[own.back()].extent;
-      if (reach > shape[i]) inverse.inside = And(inverse.inside, value < IntConst(shape[i]));
+      const bool divides = ConstantValue(extents[i]).has_value() ? reach == shape[i] : own.size() == 1;
+      if (!own.empty() && !divides) inverse.inside = And(inverse.inside, value < extents[i]);
       inverse.original[i] = value;
     }
   }
@@ -375,7 +386,7 @@ absl::StatusOr<InverseMap> InvertOneToOne(const IndexMap& map, std::span<const i
       return Invalid(where, ": output ", o, " (", outputs[o], ") starts at ", value.base, ", not at 0");
     const Var place(Message("p", o));
     inverse.indices.push_back(place);
-    inverse.shape.push_back(*ConstantValue(value.extent));  // as the extents of `ranges` are
+    inverse.shape.push_back(value.extent);
     known.Bind(place, Range{IntConst(0), value.extent});
     int64_t below = 1;  // places that the pieces of lower scale take
     for (size_t k = value.pieces.size(); k-- > 0;) {

@@ -29,12 +29,14 @@ absl::StatusOr<IndexMap> ParseIndexMap(std::string_view text);
 // such as (k // 4) % 16, or such a digit ^ others (a swizzle), or 0 can be inverted; all else is refused with the
 // output at fault. Where a factor does not divide, the new shape is larger: the places outside are padding.
 struct InverseMap {
-  std::vector<int64_t> shape;  // of the new layout
+  std::vector<Expr> shape;     // of the new layout
   std::vector<Var> indices;    // one for each new dimension
   std::vector<Expr> original;  // the old indices, over `indices`
   Expr inside;                 // bool over `indices`: not padding; True() when there is none
 };
-absl::StatusOr<InverseMap> Invert(const IndexMap& map, std::span<const int64_t> shape);
+// Extents may be symbolic: the digit that has no end of its own is then as long as they ask for. Of such one as an
+// index has several digits of, the places beyond it are told from padding by `inside`.
+absl::StatusOr<InverseMap> Invert(const IndexMap& map, std::span<const Expr> shape);
 // The same for maps that may also put several indices into one, such as lambda i, j: (i * 4 + j,) over (3, 4), but only
 // where every element has one place and every place one element: no padding.
 absl::StatusOr<InverseMap> InvertOneToOne(const IndexMap& map, std::span<const int64_t> shape);

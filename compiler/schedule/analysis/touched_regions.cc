@@ -138,26 +138,35 @@ bool StoresUnderCondition(const Stmt& body, const Buffer& buffer) {
   return found;
 }
 
+// Over the greatest extents, where they are few enough to count.
+bool AreInjective(const std::vector<Terms>& sums, const VarList& list) {
+  int64_t instances = 1, different = 1;
+  for (const Bounds& extent : list.extents) {
+    if (__builtin_mul_overflow(instances, extent.max, &instances)) return false;
+  }
+  for (Terms terms : sums) {
+    std::ranges::sort(terms, {}, &Terms::value_type::first);
+    int64_t reach = 0;
+    for (const auto& [coefficient, extent] : terms) {
+      if (coefficient <= reach) return false;
+      reach += coefficient * (extent.max - 1);
+      different *= extent.max;
+    }
+  }
+  return instances == different;  // every loop is used
+}
+
 }  // namespace
 
 bool IsInjective(std::span<const Expr> values, const VarRanges& roaming, const Expr& predicate) {
   const VarList list = ListOf(roaming);
   const bool symbolic =
       std::ranges::any_of(list.extents, [](const Bounds& extent) { return extent.min != extent.max; });
-  const auto sums = symbolic ? std::nullopt : DisjointSums(values, list);
+  const auto sums = DisjointSums(values, list);
   if (sums.has_value()) {
-    int64_t instances = 1, different = 1;
-    for (const Bounds& extent : list.extents) instances *= extent.max;
-    for (Terms terms : *sums) {
-      std::ranges::sort(terms, {}, &Terms::value_type::first);
-      int64_t reach = 0;
-      for (const auto& [coefficient, extent] : terms) {
-        if (coefficient <= reach) return false;
-        reach += coefficient * (extent.max - 1);
-        different *= extent.max;
-      }
-    }
-    return instances == different;  // every loop is used
+    // What is injective over the greatest extents is so over less of them.
+    const bool injective = AreInjective(*sums, list);
+    if (injective || !symbolic) return injective;
   }
   return DetectIterMap(values, roaming, predicate, true).ok();
 }

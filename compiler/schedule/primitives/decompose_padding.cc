@@ -82,6 +82,9 @@ absl::StatusOr<Padding> FindPadding(const ProgramIndex& index, int node, int loo
   if (!constant || block.init || store->mask) {
     return Refused(where, ": the block does not pad: it does not store if_then_else(condition, value, a constant)");
   }
+  if (!IsPure(choice->condition)) {  // as the block's predicate it would be read for instances that do not run, too
+    return Refused(where, ": the condition ", choice->condition, " reads memory");
+  }
   if (Reads(block, store->buffer)) return Refused(where, ": the block reads ", store->buffer, ", which it writes");
   VarRanges domains;
   for (const IterVar& iter : block.iters) {

@@ -23,7 +23,7 @@ Stmt PackNest(const std::string& name, const Buffer& from, const Buffer& to, con
   std::vector<std::pair<Var, Expr>> loops;
   std::vector<Range> points;
   for (size_t d = 0; d < inverse.shape.size(); ++d) {
-    const Expr extent = IntConst(inverse.shape[d]);
+    const Expr extent = inverse.shape[d];
     const Var v(Message("v", d)), ax(Message("ax", d));
     pack.block.iters.push_back({v, Range{IntConst(0), extent}, IterKind::kSpatial});
     pack.values.push_back(ax);
@@ -69,14 +69,11 @@ absl::StatusOr<int> ConstantParam(const PrimFunc& func, const Buffer& buffer, co
   return param;
 }
 
-absl::StatusOr<std::vector<int64_t>> KnownShape(const Buffer& buffer, const std::string& where) {
-  std::vector<int64_t> shape;
+absl::Status CheckShapeIsKnown(const Buffer& buffer, const std::string& where) {
   for (const Expr& extent : buffer.shape()) {
-    const std::optional<int64_t> value = ConstantValue(extent);
-    if (!value.has_value()) return Refused(where, ": the shape is symbolic: ", extent);
-    shape.push_back(*value);
+    if (!ConstantValue(extent).has_value()) return Refused(where, ": the shape is symbolic: ", extent);
   }
-  return shape;
+  return absl::OkStatus();
 }
 
 // The function that lays out the constant before the kernel runs: `before`, if it has been laid out already, then the
@@ -123,16 +120,14 @@ absl::Status LayoutConstant(Schedule& schedule, BlockRef ref, int read_index, In
   const std::string where = Message("layout_constant(", block.name, ", ", buffer, ")");
   const PrimFunc& func = schedule.func();
   HONE_ASSIGN_OR_RETURN(const int param, ConstantParam(func, buffer, where));
-  HONE_ASSIGN_OR_RETURN(const std::vector<int64_t> shape, KnownShape(buffer, where));
-  const absl::StatusOr<InverseMap> inverse = Invert(map, shape);
+  HONE_RETURN_IF_ERROR(CheckShapeIsKnown(buffer, where));
+  const absl::StatusOr<InverseMap> inverse = Invert(map, buffer.shape());
   if (!inverse.ok()) return Annotate(inverse.status(), where);
   if (IsMatched(func.body, buffer))
     return Refused(where, ": it is an operand of a tile operation, whose layout is fixed");
 
   // ---- nothing below fails ----
-  std::vector<Expr> new_shape;
-  for (const int64_t extent : inverse->shape) new_shape.push_back(IntConst(extent));
-  const Buffer packed(buffer.name(), buffer.type(), new_shape, buffer.scope());
+  const Buffer packed(buffer.name(), buffer.type(), inverse->shape, buffer.scope());
   PrimFunc main = func;
   main.params[param] = packed;
   main.body = WithLayout(func.body, buffer, packed, map);
@@ -140,7 +135,7 @@ absl::Status LayoutConstant(Schedule& schedule, BlockRef ref, int read_index, In
   for (const Prepare& p : schedule.prepares()) {
     if (p.param == param) before = &p.func;
   }
-  PrimFunc prepare = PrepareFunc(buffer, new_shape, *inverse, before);
+  PrimFunc prepare = PrepareFunc(buffer, inverse->shape, *inverse, before);
   schedule.SetFunc(std::move(main));
   schedule.SetPrepare({param, std::move(prepare)});
   schedule.Record(LayoutConstantStep{.block = ref, .read_buffer_index = read_index, .index_map = std::move(map)}, {});

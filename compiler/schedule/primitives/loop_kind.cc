@@ -1,10 +1,15 @@
 #include "compiler/schedule/primitives/loop_kind.h"
 
+#include <algorithm>
+#include <cstdlib>
 #include <utility>
+#include <vector>
 
 #include "compiler/arith/analyzer.h"
+#include "compiler/arith/interval_set.h"
 #include "compiler/arith/iter_map.h"
 #include "compiler/arith/linear.h"
+#include "compiler/ir/condition.h"
 #include "compiler/ir/thread_axes.h"
 #include "compiler/ir/visit.h"
 #include "compiler/schedule/analysis/dataflow.h"
@@ -60,6 +65,48 @@ bool TellsIterationsApart(const ProgramIndex& index, int block, const For& loop)
   return CheckBindings(realize, loops, known).ok();
 }
 
+bool UsesAny(const Expr& e, const std::vector<Var>& vars) {
+  return std::ranges::any_of(vars, [&](const Var& var) { return UsesVar(e, var); });
+}
+
+// Returns whether all that is added up in one element is added in one iteration of the loop, which moves spatial
+// variables of the block alone. It is where the loops inside move either spatial variables or others: an iteration that
+// writes the element has all of its sum then. A loop inside that moves both, such as one made of fused loops of either
+// kind, may carry the element over to the next iteration, unless it moves it by less than this loop does.
+bool KeepsSumsTogether(const ProgramIndex& index, int node, int block) {
+  const BlockRealize& realize = index.realize(block);
+  const auto moved_by = [&](const Var& var, bool spatial) {
+    for (size_t i = 0; i < realize.values.size(); ++i) {
+      if ((realize.block.iters[i].kind == IterKind::kSpatial) == spatial && UsesVar(realize.values[i], var))
+        return true;
+    }
+    return false;
+  };
+  const Var& var = index.loop(node).var;
+  std::vector<Var> spatial = {var}, others;
+  VarRanges inside;
+  bool mixed = false;
+  for (const int n : index.LoopsBetween(node, block)) {
+    const For& loop = index.loop(n);
+    if (IsConst(loop.extent, 1)) continue;
+    inside[loop.var] = Range{loop.min, loop.extent};
+    const bool is_spatial = moved_by(loop.var, true), is_other = moved_by(loop.var, false);
+    mixed |= is_spatial && is_other;
+    if (is_spatial) spatial.push_back(loop.var);
+    if (is_other) others.push_back(loop.var);
+  }
+  for (const Expr& part : Conjuncts(realize.predicate)) mixed |= UsesAny(part, spatial) && UsesAny(part, others);
+  if (!mixed) return true;
+  Analyzer known(RangesAround(index, block));
+  for (size_t i = 0; i < realize.values.size(); ++i) {
+    if (realize.block.iters[i].kind != IterKind::kSpatial) continue;
+    const std::optional<int64_t> stride = StrideOf(realize.values[i], var);
+    const std::optional<int64_t> values = MaxExtent(EvalSet(realize.values[i], ToSets(inside), known), known);
+    if (stride.has_value() && values.has_value() && *values <= std::abs(*stride)) return true;
+  }
+  return false;
+}
+
 // Returns whether threads can reduce together: x = x OP v, in any order.
 bool ReducesInAnyOrder(const Block& block) {
   const Store* store = block.body.As<Store>();
@@ -100,6 +147,11 @@ absl::Status CheckDataParallel(const ProgramIndex& index, int node, std::string_
       return Refused(primitive, "(", loop.var, "): block ", block.name,
                      " below does not depend on the loop, so every iteration writes the "
                      "same elements; move the block out of the loop");
+    }
+    if (tells_apart && !KeepsSumsTogether(index, node, b)) {
+      return Refused(primitive, "(", loop.var, "): a loop inside moves both what block ", block.name,
+                     " writes and what it adds up, so the sum of one element may be spread over iterations; split the "
+                     "spatial and the reduce loops before they are fused");
     }
     if (tells_apart && !TellsIterationsApart(index, b, loop)) {
       return Refused(primitive, "(", loop.var, "): the bindings of block ", block.name,

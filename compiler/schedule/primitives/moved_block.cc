@@ -26,8 +26,8 @@ bool HasLoad(const Expr& e) {
   return found;
 }
 
-// The block's condition in terms of its iteration variables, where it mentions no loop that is not one of them: the
-// rows of a split reduction, which rfactor leaves with the condition of their tail.
+// The block's condition in terms of its iteration variables, where it mentions no loop that is not one of them, though
+// it may mention symbolic sizes: the rows of a split reduction, which rfactor leaves with the condition of their tail.
 std::optional<Expr> ConditionOnIters(const BlockRealize& realize) {
   std::map<Var, Expr> iter_of;
   for (size_t i = 0; i < realize.values.size(); ++i) {
@@ -35,9 +35,12 @@ std::optional<Expr> ConditionOnIters(const BlockRealize& realize) {
     if (loop != nullptr) iter_of[loop->var] = MakeCast(loop->var.type(), Expr(realize.block.iters[i].var));
   }
   for (const Var& var : FreeVars(realize.predicate)) {
-    if (iter_of.count(var) == 0) return std::nullopt;
+    if (iter_of.count(var) == 0 && !var.range().has_value()) return std::nullopt;
   }
-  return Substitute(realize.predicate, [&](const Var& var) { return std::optional<Expr>(iter_of.at(var)); });
+  return Substitute(realize.predicate, [&](const Var& var) {
+    const auto iter = iter_of.find(var);
+    return iter == iter_of.end() ? std::nullopt : std::optional<Expr>(iter->second);
+  });
 }
 
 // The block itself: that its instances may run in another order, and how many there are.

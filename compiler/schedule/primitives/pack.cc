@@ -26,7 +26,7 @@ Stmt PanelNest(const std::string& name, const Buffer& from, const Buffer& to, co
   std::vector<Expr> indices;
   Analyzer known;
   for (size_t d = 0; d < inverse.shape.size(); ++d) {
-    copy.iters.push_back(SpatialIter(Message("v", d), IntConst(inverse.shape[d])));
+    copy.iters.push_back(SpatialIter(Message("v", d), inverse.shape[d]));
     known.Bind(copy.iters.back().var, copy.iters.back().domain);
     indices.push_back(copy.iters.back().var);
   }
@@ -65,15 +65,9 @@ absl::StatusOr<BlockRef> Pack(Schedule& schedule, BlockRef block_ref, int read_i
   const Buffer buffer = block.reads[read_index].buffer;
   const std::string where = Message("pack(", block.name, ", ", buffer, ", ", index.loop(loop_node).var, ")");
   if (!index.Contains(loop_node, node)) return Refused(where, ": the loop is not around the block");
-  std::vector<int64_t> shape;
   std::vector<Range> all;
-  for (const Expr& extent : buffer.shape()) {
-    const std::optional<int64_t> value = ConstantValue(extent);
-    if (!value.has_value()) return Refused(where, ": the shape is symbolic: ", extent);
-    shape.push_back(*value);
-    all.push_back(Range{IntConst(0), extent});
-  }
-  const absl::StatusOr<InverseMap> inverse = Invert(map, shape);
+  for (const Expr& extent : buffer.shape()) all.push_back(Range{IntConst(0), extent});
+  const absl::StatusOr<InverseMap> inverse = Invert(map, buffer.shape());
   if (!inverse.ok()) return Annotate(inverse.status(), where);
   HONE_RETURN_IF_ERROR(CheckThereBefore(index, node, buffer, all, where));
 
@@ -87,9 +81,7 @@ absl::StatusOr<BlockRef> Pack(Schedule& schedule, BlockRef block_ref, int read_i
     const Buffer plain = trial.index().block(copy_node).writes[0].buffer;
     if (IsMatched(trial.func().body, plain))
       return Refused(where, ": it is an operand of a tile operation, whose layout is fixed");
-    std::vector<Expr> panel_shape;
-    for (const int64_t extent : inverse->shape) panel_shape.push_back(IntConst(extent));
-    const Buffer panels(Message(buffer.name(), "_pack"), buffer.type(), panel_shape, scope);
+    const Buffer panels(Message(buffer.name(), "_pack"), buffer.type(), inverse->shape, scope);
     const Stmt packed =
         trial.index().Replace(Outermost(trial.index(), copy_node), PanelNest(name, buffer, panels, *inverse, tails));
     const std::string scope_name = trial.index().block(trial.index().EnclosingBlock(copy_node)).name;

@@ -90,7 +90,7 @@ absl::Status TransformBlockLayout(Schedule& schedule, BlockRef ref, IndexMap map
   Analyzer known;
   std::vector<IterVar> iters;
   for (size_t k = 0; k < map.outputs.size(); ++k) {
-    iters.push_back({Var(Message("v", k)), Range{IntConst(0), IntConst(inverse->shape[k])}, kinds[k]});
+    iters.push_back({Var(Message("v", k)), Range{IntConst(0), inverse->shape[k]}, kinds[k]});
     known.Bind(iters.back().var, iters.back().domain);
   }
   std::vector<Expr> values;  // of the old variables

@@ -27,13 +27,7 @@ absl::Status TransformLayout(Schedule& schedule, BlockRef ref, int buffer_index,
                    ": it is a param of the function, whose layout the caller knows; layout_constant re-lays constants, "
                    "cache_read and cache_write make a copy that can be re-laid");
   }
-  std::vector<int64_t> shape;
-  for (const Expr& extent : buffer.shape()) {
-    const std::optional<int64_t> value = ConstantValue(extent);
-    if (!value.has_value()) return Refused(where, ": the shape is symbolic: ", extent);
-    shape.push_back(*value);
-  }
-  const absl::StatusOr<InverseMap> inverse = Invert(map, shape);
+  const absl::StatusOr<InverseMap> inverse = Invert(map, buffer.shape());
   if (!inverse.ok()) return Annotate(inverse.status(), where);
   if (IsMatched(schedule.func().body, buffer))
     return Refused(where, ": it is an operand of a tile operation, whose layout is fixed");
@@ -49,9 +43,7 @@ absl::Status TransformLayout(Schedule& schedule, BlockRef ref, int buffer_index,
   }
 
   // ---- nothing below fails ----
-  std::vector<Expr> new_shape;
-  for (const int64_t extent : inverse->shape) new_shape.push_back(IntConst(extent));
-  const Buffer changed(buffer.name(), buffer.type(), new_shape, buffer.scope());
+  const Buffer changed(buffer.name(), buffer.type(), inverse->shape, buffer.scope());
   schedule.SetBody(WithLayout(schedule.func().body, buffer, changed, map));
   schedule.Record(TransformLayoutStep{.block = ref, .buffer = {kind, buffer_index}, .index_map = std::move(map)}, {});
   return absl::OkStatus();

@@ -1,4 +1,5 @@
 // compute_at and reverse_compute_at around blocks that run, or write, only in part.
+#include "absl/strings/str_cat.h"
 #include "compiler/schedule/primitives/compute_at.h"
 #include "compiler/schedule/primitives/locate.h"
 #include "compiler/schedule/primitives/rfactor.h"
@@ -25,12 +26,29 @@ TEST(ComputeAt, MovesTheConditionOfATail) {
   ExpectSound(s, workload);
 }
 
+// `nest` computes the block "both", 5 x 8, of A; a block "C" reads its elements.
+PrimFunc ReadBack(const char* columns_of_a, const char* nest) {
+  return Get(ParsePrimFunc(absl::StrCat(R"(
+@T.prim_func
+def main(A: T.Buffer((5, )",
+                                        columns_of_a, R"(), "float32"), C: T.Buffer((5, 8), "float32")):
+    both = T.alloc_buffer((5, 8), "float32"))",
+                                        nest, R"(    for i, j in T.grid(5, 8):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            T.reads(both[vi, vj])
+            T.writes(C[vi, vj])
+            C[vi, vj] = both[vi, vj]
+)")));
+}
+absl::Status MoveReaderIntoInnerLoop(Schedule& s) {
+  const std::vector<LoopRef> loops = Get(GetLoops(s, Get(GetBlock(s, "both"))));
+  return ReverseComputeAt(s, Get(GetBlock(s, "C")), loops[1]);
+}
+
 // The region that a block declares is the hull of its stores. Between two that are apart lies what no iteration wrote.
 TEST(ReverseComputeAt, RefusesWhatTwoStoresWriteApart) {
-  const PrimFunc workload = Get(ParsePrimFunc(R"(
-@T.prim_func
-def main(A: T.Buffer((5, 4), "float32"), C: T.Buffer((5, 8), "float32")):
-    both = T.alloc_buffer((5, 8), "float32")
+  Schedule s(ReadBack("4", R"(
     for i, j in T.grid(5, 4):
         with T.block("both"):
             vi, vj = T.axis.remap("SS", [i, j])
@@ -38,25 +56,13 @@ def main(A: T.Buffer((5, 4), "float32"), C: T.Buffer((5, 8), "float32")):
             T.writes(both[vi, vj:vj + 5])
             both[vi, vj] = A[vi, vj]
             both[vi, vj + 4] = A[vi, vj] * T.float32(3)
-    for i, j in T.grid(5, 8):
-        with T.block("C"):
-            vi, vj = T.axis.remap("SS", [i, j])
-            T.reads(both[vi, vj])
-            T.writes(C[vi, vj])
-            C[vi, vj] = both[vi, vj]
 )"));
-  Schedule s(workload);
-  const std::vector<LoopRef> loops = Get(GetLoops(s, Get(GetBlock(s, "both"))));
-  const BlockRef c = Get(GetBlock(s, "C"));
-  EXPECT_TRUE(Says(ReverseComputeAt(s, c, loops[1]), "that no statement of it writes as a whole; it may have holes"));
+  EXPECT_TRUE(Says(MoveReaderIntoInnerLoop(s), "that no statement of it writes as a whole; it may have holes"));
 }
 
 // A loop in the body writes all of it.
 TEST(ReverseComputeAt, TakesWhatALoopInTheBodyWrites) {
-  const PrimFunc workload = Get(ParsePrimFunc(R"(
-@T.prim_func
-def main(A: T.Buffer((5, 8), "float32"), C: T.Buffer((5, 8), "float32")):
-    both = T.alloc_buffer((5, 8), "float32")
+  const PrimFunc workload = ReadBack("8", R"(
     for i, j in T.grid(5, 2):
         with T.block("both"):
             vi, vj = T.axis.remap("SS", [i, j])
@@ -64,16 +70,9 @@ def main(A: T.Buffer((5, 8), "float32"), C: T.Buffer((5, 8), "float32")):
             T.writes(both[vi, vj * 4:vj * 4 + 4])
             for k in range(4):
                 both[vi, vj * 4 + k] = A[vi, vj * 4 + k]
-    for i, j in T.grid(5, 8):
-        with T.block("C"):
-            vi, vj = T.axis.remap("SS", [i, j])
-            T.reads(both[vi, vj])
-            T.writes(C[vi, vj])
-            C[vi, vj] = both[vi, vj]
-)"));
+)");
   Schedule s(workload);
-  const std::vector<LoopRef> loops = Get(GetLoops(s, Get(GetBlock(s, "both"))));
-  Do(ReverseComputeAt(s, Get(GetBlock(s, "C")), loops[1]));
+  Do(MoveReaderIntoInnerLoop(s));
   ExpectSound(s, workload);
 }
 

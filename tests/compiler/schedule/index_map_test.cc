@@ -15,15 +15,41 @@ TEST(IndexMap, ReadsWhatItPrints) {
   EXPECT_EQ(ToText(Get(ParseIndexMap("lambda k,n:[n//32,k,n%32,]"))), "lambda k, n: (n // 32, k, n % 32)");
 }
 
+std::string Texts(const std::vector<Expr>& extents) {
+  std::string text;
+  for (const Expr& extent : extents) text += (text.empty() ? "" : " | ") + ToText(extent);
+  return text;
+}
+
 TEST(IndexMap, InvertsDigits) {
   const InverseMap inverse =
-      Get(Invert(Get(ParseIndexMap("lambda k, n: (n // 32, k, n % 32)")), std::vector<int64_t>{3, 40}));
-  EXPECT_EQ(inverse.shape, (std::vector<int64_t>{2, 3, 32}));
+      Get(Invert(Get(ParseIndexMap("lambda k, n: (n // 32, k, n % 32)")), std::vector<Expr>{3, 40}));
+  EXPECT_EQ(Texts(inverse.shape), "2 | 3 | 32");
   EXPECT_EQ(ToText(inverse.original[0]), "p1");
   EXPECT_EQ(ToText(inverse.original[1]), "p2 + p0 * 32");
   EXPECT_EQ(ToText(inverse.inside), "p2 + p0 * 32 < 40");
   EXPECT_TRUE(IsConst(
-      Get(Invert(Get(ParseIndexMap("lambda i: (i // 8, i // 4 % 2, i % 4)")), std::vector<int64_t>{16})).inside, 1));
+      Get(Invert(Get(ParseIndexMap("lambda i: (i // 8, i // 4 % 2, i % 4)")), std::vector<Expr>{16})).inside, 1));
+}
+
+TEST(IndexMap, InvertsDigitsOfSymbolicExtents) {
+  const Var n("n", kInt32, {1, 512});
+  const InverseMap panels =
+      Get(Invert(Get(ParseIndexMap("lambda k, n: (n // 32, k, n % 32)")), std::vector<Expr>{3, n}));
+  EXPECT_EQ(Texts(panels.shape), "(n + 31) // 32 | 3 | 32");
+  EXPECT_EQ(ToText(panels.original[1]), "p2 + p0 * 32");
+  EXPECT_EQ(ToText(panels.inside), "p2 + p0 * 32 < n");
+  const InverseMap turned = Get(Invert(Get(ParseIndexMap("lambda k, n: (n, k)")), std::vector<Expr>{3, n}));
+  EXPECT_EQ(Texts(turned.shape), "n | 3");
+  EXPECT_TRUE(IsConst(turned.inside, 1));
+  EXPECT_TRUE(Says(Invert(Get(ParseIndexMap("lambda n: (n // 4, n % 4)")), std::vector<Expr>{Var("m")}).status(),
+                   "has no bound below 2**31"));
+}
+
+std::vector<Expr> Extents(const std::vector<int64_t>& shape) {
+  std::vector<Expr> extents;
+  for (const int64_t extent : shape) extents.push_back(IntConst(extent));
+  return extents;
 }
 
 struct BadMap {
@@ -35,7 +61,7 @@ struct BadMap {
 class BadMaps : public ::testing::TestWithParam<BadMap> {};
 TEST_P(BadMaps, SayWhy) {
   absl::StatusOr<IndexMap> map = ParseIndexMap(GetParam().map);
-  EXPECT_TRUE(Says(map.ok() ? Invert(*map, GetParam().shape).status() : map.status(), GetParam().says));
+  EXPECT_TRUE(Says(map.ok() ? Invert(*map, Extents(GetParam().shape)).status() : map.status(), GetParam().says));
 }
 INSTANTIATE_TEST_SUITE_P(
     Maps, BadMaps,

@@ -178,6 +178,21 @@ TEST(LoopKinds, SayWhy) {
   EXPECT_TRUE(Says(Vectorize(large.s, large.loops[0]), "above 1024 lanes"));
 }
 
+// Two halves of 57 products, three to a sum: the second half starts inside a sum, so steps of three do not hold one.
+TEST(LoopKinds, ASumIsNotSpreadOverIterations) {
+  Nest n(Matmul(19, 1, 3));
+  const std::vector<LoopRef> halves = Get(Split(n.s, Get(Fuse(n.s, n.loops)), {2, -1}));
+  const LoopRef steps = Get(Split(n.s, halves[1], {-1, 3}))[0];
+  for (const absl::Status& status : {Parallel(n.s, steps), Vectorize(n.s, steps)})
+    EXPECT_TRUE(Says(status, "the sum of one element may be spread over iterations"));
+}
+
+TEST(LoopKinds, StepsOfWholeSumsMayBeParallel) {
+  Nest n(Matmul(20, 1, 3));
+  Do(Parallel(n.s, Get(Split(n.s, Get(Fuse(n.s, n.loops)), {-1, 6}))[0]));
+  ExpectSound(n.s, n.workload);
+}
+
 TEST(LoopKinds, EveryIterationMustHaveElementsOfItsOwn) {
   Nest n(DenseRelu(4, 6, 3));
   const BlockRef d = Get(GetBlock(n.s, "D"));

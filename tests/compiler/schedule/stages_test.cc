@@ -2,6 +2,7 @@
 #include "compiler/schedule/analysis/program_index.h"
 #include "compiler/schedule/primitives/cache.h"
 #include "compiler/schedule/primitives/compute_at.h"
+#include "compiler/schedule/primitives/decompose_padding.h"
 #include "compiler/schedule/primitives/decompose_reduction.h"
 #include "compiler/schedule/primitives/fuse.h"
 #include "compiler/schedule/primitives/inline.h"
@@ -391,6 +392,22 @@ TEST(SampleComputeLocation, GivesALoopOrLeavesIt) {
   EXPECT_TRUE(Says(SampleComputeLocation(s, Get(GetBlock(s, "up")), 5), "decision 5, there are 2 locations"));
   EXPECT_TRUE(Says(Parallel(s, Get(SampleComputeLocation(s, Get(GetBlock(s, "up")), -1))),
                    "is no loop; only compute_at takes it"));
+}
+
+// As a predicate the condition would be evaluated, and the row read, for instances beyond a split's tail.
+TEST(DecomposePadding, RefusesAConditionThatReadsMemory) {
+  Schedule s(Get(ParsePrimFunc(R"(
+@T.prim_func
+def main(x: T.Buffer((3,), "float32"), rows: T.Buffer((7,), "int32"), y: T.Buffer((7,), "float32")):
+    for i in range(7):
+        with T.block("y"):
+            vi = T.axis.spatial(7, i)
+            T.reads(x[0:3], rows[vi])
+            T.writes(y[vi])
+            y[vi] = T.if_then_else(rows[vi] < 3, x[rows[vi]], T.float32(0))
+)")));
+  const BlockRef y = Get(GetBlock(s, "y"));
+  EXPECT_TRUE(Says(DecomposePadding(s, y, Get(GetLoops(s, y))[0]), "the condition rows[vi] < 3 reads memory"));
 }
 
 }  // namespace

@@ -92,6 +92,27 @@ TEST(SymbolicSchedules, RowsOfASoftmax) {
   ExpectRightAtEverySize(workload, s);
 }
 
+// Scores read the key in panels of eight columns: copied in front, and by each block of rows.
+TEST(SymbolicSchedules, PanelsOfASymbolicOperand) {
+  const SymbolicWorkload& workload = Named("scores");
+  const IndexMap panels = Get(ParseIndexMap("lambda n, k: (n // 8, k, n % 8)"));
+  for (const bool in_front : {true, false}) {
+    Schedule s(workload.func);
+    const BlockRef scores = Get(GetBlock(s, "scores"));
+    const std::vector<LoopRef> loops = Get(GetLoops(s, scores));
+    const std::vector<LoopRef> rows = Get(Split(s, loops[0], {-1, 4})), columns = Get(Split(s, loops[1], {-1, 8}));
+    Do(Reorder(s, {rows[0], columns[0], loops[2], rows[1], columns[1]}));
+    if (in_front) {
+      const BlockRef copy = Get(CacheRead(s, scores, 1, Scope::kGlobal));
+      Do(TransformLayout(s, copy, 0, BufferKind::kWrite, panels));
+    } else {
+      Do(Pack(s, scores, 1, rows[0], panels, PanelTails::kMask, Scope::kThread).status());
+    }
+    Do(Vectorize(s, columns[1]));
+    ExpectRightAtEverySize(workload, s);
+  }
+}
+
 TEST(SymbolicSchedules, WhatDividesShowsInTheShape) {
   const SymbolicWorkload& workload = Named("multiples");
   Schedule s(workload.func);

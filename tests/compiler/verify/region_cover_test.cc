@@ -132,6 +132,31 @@ const Case kCases[] = {
                     T.writes(B[vi, vj])
                     B[vi, vj] = A[vi, vj])",
      ""},
+    {"NestedTileThatIsCutOff", R"(
+            T.reads(A[vi, 0:4])
+            T.writes(B[vi, 0:4])
+            for j in range(2):
+                with T.block("inner"):
+                    vj = T.axis.spatial(2, j)
+                    T.reads(A[vi, vj * 3:vj * 3 + 3])
+                    T.writes(B[vi, vj * 3:vj * 3 + 3])
+                    for k in range(3):
+                        if vj * 3 + k < 4:
+                            B[vi, vj * 3 + k] = A[vi, vj * 3 + k])",
+     ""},
+    {"NestedTileThatIsCutOffTooLate", R"(
+            T.reads(A[vi, 0:4])
+            T.writes(B[vi, 0:4])
+            for j in range(2):
+                with T.block("inner"):
+                    vj = T.axis.spatial(2, j)
+                    T.reads(A[vi, vj * 3:vj * 3 + 3])
+                    T.writes(B[vi, vj * 3:vj * 3 + 3])
+                    for k in range(3):
+                        if vj * 3 + k < 5:
+                            B[vi, vj * 3 + k] = A[vi, vj * 3 + k])",
+     "region-cover: block b: the block reads A[vi, j * 3:j * 3 + 3], which is not proven to lie in what it declares, "
+     "A[vi, 0:4]"},
     {"TileOperation", R"(
             T.reads(A[vi, 0:16], B[vi, 0:16])
             T.writes(B[vi, 0:8])

@@ -18,6 +18,7 @@
 #include "tests/compiler/schedule/workload_table.h"
 #include "tests/compiler/schedule/workloads.h"
 #include "tests/tuner/space/extra_workloads.h"
+#include "tests/tuner/space/legal_choice.h"
 #include "tuner/space/default_schedule.h"
 #include "tuner/space/generator.h"
 
@@ -27,8 +28,7 @@ namespace {
 using testing::Reference;
 using testing::SmallWorkload;
 
-constexpr int kChoices = 3;     // at random, of every generator
-constexpr int kAttempts = 300;  // at a legal one
+constexpr int kChoices = 3;  // at random, of every generator
 
 std::vector<SmallWorkload> Workloads() {
   std::vector<SmallWorkload> all = testing::SmallWorkloads();
@@ -45,15 +45,6 @@ SpaceOptions WithDots() { return {*ParseTarget("cpu:x86-64-v4+avx512vnni"), 2, N
 // And for whole tiles of them.
 SpaceOptions WithTiles() {
   return {*ParseTarget("cpu:x86-64-v4+avx512vnni+amx-tile+amx-int8"), 2, NumericLevel::kStrict};
-}
-
-std::optional<Choice> LegalChoice(const Generator& generator, Random& random) {
-  for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    Choice choice;
-    for (const Knob& knob : generator.knobs()) choice.push_back(static_cast<int>(random.Below(knob.candidates.size())));
-    if (generator.Draft(choice).has_value()) return choice;
-  }
-  return std::nullopt;
 }
 
 void ExpectGood(const SmallWorkload& workload, const Reference& reference, const Generator& generator,
@@ -102,7 +93,7 @@ TEST_P(Candidates, OfAllGeneratorsAreRight) {
       ExpectGood(workload, reference, generator, *best);
       for (int i = 0; i < kChoices; ++i) {
         Random random(17, g * 100 + static_cast<uint64_t>(i));
-        if (const std::optional<Choice> choice = LegalChoice(generator, random))
+        if (const std::optional<Choice> choice = testing::LegalChoice(generator, random))
           ExpectGood(workload, reference, generator, *choice);
       }
     }
