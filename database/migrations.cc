@@ -200,6 +200,30 @@ CREATE INDEX record_of_trace ON record (trace);
 CREATE INDEX best_record ON best (record);
 )sql";
 
+// What look-ups are answered with: of each key its best record, all of it in one row, so that an answer takes as many
+// pages among millions of records as among a few. And what says which device classes a tenant has keys of.
+constexpr char kServed[] = R"sql(
+CREATE TABLE served (
+  key INTEGER PRIMARY KEY REFERENCES tuning_key (id),
+  id INTEGER NOT NULL,
+  trace TEXT NOT NULL,
+  median_us REAL NOT NULL,
+  low_us REAL NOT NULL,
+  high_us REAL NOT NULL,
+  program_hash BLOB NOT NULL,
+  object_digest BLOB NOT NULL,
+  generator TEXT NOT NULL,
+  target TEXT NOT NULL,
+  created TEXT NOT NULL,
+  origin TEXT NOT NULL,
+  checksum BLOB NOT NULL
+) STRICT;
+INSERT INTO served SELECT b.key, r.id, t.text, r.median_us, r.low_us, r.high_us, r.program_hash, r.object_digest,
+  r.generator, r.target, r.created, r.origin, r.checksum
+  FROM best b JOIN record r ON r.id = b.record JOIN trace t ON t.id = r.trace;
+CREATE INDEX key_of_device ON tuning_key (tenant, device_class);
+)sql";
+
 constexpr Migration kMigrations[] = {
     {1, "first", kFirstSchema},
     // 0 in tasks of earlier releases, which are bound already: their lower bound is there.
@@ -212,6 +236,7 @@ constexpr Migration kMigrations[] = {
      "ALTER TABLE job ADD COLUMN model_first REAL NOT NULL DEFAULT 0"},
     {5, "model_choices", kModelChoices},
     {6, "quota", kQuota},
+    {7, "served", kServed},
 };
 
 }  // namespace

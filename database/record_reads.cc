@@ -3,8 +3,6 @@
 #include <regex.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <tuple>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/support/sha256.h"
@@ -33,6 +31,14 @@ struct ReadRow {
   bool intact = false;
 };
 
+void SetKey(const TuningKey& key, v1::Record& r) {
+  r.set_workload_hash(key.workload_hash);
+  r.set_device_class(key.device_class);
+  r.set_threads(key.threads);
+  r.set_numeric(key.numeric);
+  r.set_protocol(key.protocol);
+}
+
 ReadRow ReadRecord(const SqlQuery& q) {
   ReadRow read;
   read.position = q.GetInt(0);
@@ -55,15 +61,11 @@ ReadRow ReadRecord(const SqlQuery& q) {
   r.set_target(q.GetText(15));
   r.set_created(q.GetText(16));
   read.row.origin = q.GetText(17);
-  r.set_workload_hash(key.workload_hash);
   r.set_workload_name(q.GetText(19));
   r.set_workload_text(q.GetText(20));
   r.set_workload_flop(q.GetReal(21));
   r.set_workload_bytes(q.GetReal(22));
-  r.set_device_class(key.device_class);
-  r.set_threads(key.threads);
-  r.set_numeric(key.numeric);
-  r.set_protocol(key.protocol);
+  SetKey(key, r);
   read.best = q.GetInt(23) != 0;
   read.intact = q.GetText(18) == ChecksumOf(read.row) && Sha256(r.workload_text()) == key.workload_hash;
   return read;
@@ -250,28 +252,13 @@ absl::StatusOr<v1::Workload> ReadWorkload(SqlConnection& c, const std::string& h
   return workload;
 }
 
-// What PutChoice says of the record in the model.
-absl::StatusOr<std::string> ReadFasterDefault(SqlConnection& c, uint64_t record, const std::string& model_hash,
-                                              int* corrupt) {
-  HONE_ASSIGN_OR_RETURN(
-      const std::unique_ptr<SqlQuery> q,
-      c.Prepare("SELECT faster_default, checksum FROM model_choice WHERE record = ? AND model_hash = ?"));
-  q->Int(record).Blob(model_hash);
-  HONE_ASSIGN_OR_RETURN(const bool there, q->Next());
-  if (!there) return std::string();
-  std::string digest = q->GetText(0);
-  if (q->GetText(1) == ChecksumOfChoice(record, model_hash, digest)) return digest;
-  ++*corrupt;
-  return std::string();
-}
-
 absl::StatusOr<std::optional<BestEntry>> ReadBest(SqlConnection& c, uint64_t tenant, const v1::BestKey& key,
                                                   int* corrupt) {
   std::string device_class = key.device_class();
   if (device_class.empty()) {
     HONE_ASSIGN_OR_RETURN(const std::unique_ptr<SqlQuery> q,
-                          c.Prepare("SELECT name FROM device_class WHERE id IN (SELECT device_class FROM "
-                                    "tuning_key WHERE tenant = ?) ORDER BY id LIMIT 2"));
+                          c.Prepare("SELECT d.name FROM device_class d WHERE EXISTS (SELECT 1 FROM tuning_key k WHERE "
+                                    "k.tenant = ? AND k.device_class = d.id) ORDER BY d.id LIMIT 2"));
     q->Int(tenant);
     HONE_ASSIGN_OR_RETURN(const bool one, q->Next());
     if (!one) return std::optional<BestEntry>();
@@ -279,32 +266,55 @@ absl::StatusOr<std::optional<BestEntry>> ReadBest(SqlConnection& c, uint64_t ten
     HONE_ASSIGN_OR_RETURN(const bool two, q->Next());
     if (two) return std::optional<BestEntry>();
   }
-  // Levels are ordered from strict to loose, so a smaller one is always allowed.
-  HONE_ASSIGN_OR_RETURN(const std::unique_ptr<SqlQuery> q,
-                        c.Prepare(absl::StrCat("SELECT ", kRecordColumns, kRecordTables,
-                                               "WHERE b.record = r.id AND w.hash = ? AND d.name = ? AND k.tenant = ? "
-                                               "AND k.numeric <= ?")));
-  q->Blob(key.workload_hash()).Text(device_class).Int(tenant).Int(key.numeric());
-  std::optional<ReadRow> best;
-  const auto rank = [&key](const ReadRow& r) {
-    return std::tuple(std::abs(int64_t{r.row.key.threads} - key.threads()), -int64_t{r.row.key.threads},
-                      key.numeric() - r.row.key.numeric, -int64_t{r.row.key.protocol}, r.row.record.median_us());
-  };
+  // Levels are ordered from strict to loose, so a smaller one is always allowed. What follows is the order of those
+  // that may answer: the first that is whole does.
+  HONE_ASSIGN_OR_RETURN(
+      const std::unique_ptr<SqlQuery> q,
+      c.Prepare("SELECT s.id, k.threads, k.numeric, k.protocol, s.trace, s.median_us, s.low_us, s.high_us, "
+                "s.program_hash, s.object_digest, s.generator, s.target, s.created, s.origin, s.checksum, "
+                "m.faster_default, m.checksum FROM workload w JOIN tuning_key k ON k.workload = w.id JOIN device_class "
+                "d ON d.id = k.device_class JOIN served s ON s.key = k.id LEFT JOIN model_choice m ON m.record = s.id "
+                "AND m.model_hash = ?1 WHERE w.hash = ?2 AND d.name = ?3 AND k.tenant = ?4 AND k.numeric <= ?5 "
+                "ORDER BY abs(k.threads - ?6), k.threads DESC, k.numeric DESC, k.protocol DESC"));
+  q->Blob(key.model_hash()).Blob(key.workload_hash()).Text(device_class).Int(tenant);
+  q->Int(key.numeric()).Int(key.threads());
   for (;;) {
     HONE_ASSIGN_OR_RETURN(const bool more, q->Next());
-    if (!more) break;
-    ReadRow read = ReadRecord(*q);
-    if (!read.intact) {
+    if (!more) return std::optional<BestEntry>();
+    BestEntry entry;
+    TuningKey& of = entry.row.key;
+    of.tenant = tenant;
+    of.workload_hash = key.workload_hash();
+    of.device_class = device_class;
+    of.threads = static_cast<int>(q->GetInt(1));
+    of.numeric = static_cast<v1::NumericLevel>(q->GetInt(2));
+    of.protocol = static_cast<uint32_t>(q->GetInt(3));
+    v1::Record& r = entry.row.record;
+    SetKey(of, r);
+    r.set_id(q->GetInt(0));
+    r.set_trace(q->GetText(4));
+    r.set_median_us(q->GetReal(5));
+    r.set_low_us(q->GetReal(6));
+    r.set_high_us(q->GetReal(7));
+    r.set_program_hash(q->GetText(8));
+    r.set_object_digest(q->GetText(9));
+    r.set_generator(q->GetText(10));
+    r.set_target(q->GetText(11));
+    r.set_created(q->GetText(12));
+    entry.row.origin = q->GetText(13);
+    if (q->GetText(14) != ChecksumOf(entry.row)) {
       ++*corrupt;
       continue;
     }
-    if (!best.has_value() || rank(read) < rank(*best)) best = std::move(read);
+    entry.exact = of.threads == key.threads() && of.numeric == key.numeric();
+    entry.faster_default = q->GetText(15);
+    const std::string choice = q->GetText(16);  // its checksum; empty: there is none
+    if (!choice.empty() && choice != ChecksumOfChoice(r.id(), key.model_hash(), entry.faster_default)) {
+      ++*corrupt;
+      entry.faster_default.clear();
+    }
+    return std::optional<BestEntry>(std::move(entry));
   }
-  if (!best.has_value()) return std::optional<BestEntry>();
-  const bool exact = best->row.key.threads == key.threads() && best->row.key.numeric == key.numeric();
-  HONE_ASSIGN_OR_RETURN(std::string faster_default,
-                        ReadFasterDefault(c, best->row.record.id(), key.model_hash(), corrupt));
-  return std::optional<BestEntry>(BestEntry{std::move(best->row), exact, std::move(faster_default)});
 }
 
 absl::StatusOr<std::optional<RecordRow>> ReadRecordById(SqlConnection& c, uint64_t tenant, uint64_t id) {

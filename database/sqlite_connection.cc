@@ -127,10 +127,15 @@ absl::Status SqliteConnection::Execute(const std::string& script) {
 }
 
 absl::Status SqliteConnection::Begin(Access access) {
-  return Execute(access == Access::kWrite ? "BEGIN IMMEDIATE" : "BEGIN");
+  return RunPrepared(access == Access::kWrite ? "BEGIN IMMEDIATE" : "BEGIN");
 }
 
-absl::Status SqliteConnection::Commit() { return Execute("COMMIT"); }
+absl::Status SqliteConnection::Commit() { return RunPrepared("COMMIT"); }
+
+absl::Status SqliteConnection::RunPrepared(std::string_view sql) {
+  HONE_ASSIGN_OR_RETURN(const std::unique_ptr<SqlQuery> query, Prepare(sql));
+  return query->Run();
+}
 
 // A fatal error (disk full, input/output) has rolled back already; a second ROLLBACK would hide its cause.
 void SqliteConnection::Rollback() {

@@ -34,6 +34,8 @@ class SqliteConnection : public SqlConnection {
 
  private:
   SqliteConnection(sqlite3* db, std::string path) : db_(db), path_(std::move(path)) {}
+  absl::Status RunPrepared(std::string_view sql);
+
   sqlite3* db_;
   std::string path_;
   std::map<std::string, sqlite3_stmt*, std::less<>> statements_;

@@ -93,7 +93,8 @@ class TuningStore {
   virtual absl::StatusOr<std::vector<TaskRow>> GetTasks(uint64_t tenant, uint64_t job) = 0;  // in the request's order
   virtual absl::StatusOr<std::string> GetPlan(uint64_t tenant, uint64_t job) = 0;            // NotFound
   virtual absl::StatusOr<std::vector<JobRow>> ListJobs(uint64_t tenant) = 0;                 // by id
-  // The best record of each key, without its object. Exact first; else one measured at a stricter numeric level or with
+  // The best record of each key, without its object and what its workload says: the key has the digest of that. In the
+  // same time however many records there are. Exact first; else one measured at a stricter numeric level or with
   // another number of threads (the nearest above all), and `exact` is false. A looser level never answers. An empty
   // device class stands for the only one the tenant has keys of. The newest measuring protocol wins. A row whose
   // checksum does not match is counted, not served.

@@ -178,6 +178,23 @@ absl::Status Apply(SqlConnection& c, KeyIds& keys, const PutObject& write) {
   return insert->Run();
 }
 
+// Copies the record to `served`, which look-ups read, where it is the best of its key. For every write that changes a
+// record, or which one is the best.
+absl::Status ServeBest(SqlConnection& c, uint64_t record) {
+  HONE_ASSIGN_OR_RETURN(
+      const std::unique_ptr<SqlQuery> insert,
+      c.Prepare("INSERT INTO served SELECT b.key, r.id, t.text, r.median_us, r.low_us, r.high_us, r.program_hash, "
+                "r.object_digest, r.generator, r.target, r.created, r.origin, r.checksum FROM best b JOIN record r ON "
+                "r.id = b.record JOIN trace t ON t.id = r.trace WHERE b.record = ? "
+                "ON CONFLICT (key) DO UPDATE SET id = excluded.id, trace = excluded.trace, median_us = "
+                "excluded.median_us, low_us = excluded.low_us, high_us = excluded.high_us, program_hash = "
+                "excluded.program_hash, object_digest = excluded.object_digest, generator = excluded.generator, target "
+                "= excluded.target, created = excluded.created, origin = excluded.origin, checksum = "
+                "excluded.checksum"));
+  insert->Int(record);
+  return insert->Run();
+}
+
 absl::Status Apply(SqlConnection& c, KeyIds& keys, const PutRecord& write) {
   CrashPoint("write.record");
   const v1::Record& r = write.row.record;
@@ -207,6 +224,7 @@ absl::Status Apply(SqlConnection& c, KeyIds& keys, const PutRecord& write) {
     insert->Text(write.row.origin).Blob(ChecksumOf(write.row));
     HONE_RETURN_IF_ERROR(insert->Run());
   }
+  HONE_RETURN_IF_ERROR(ServeBest(c, r.id()));
   if (r.object().empty()) return absl::OkStatus();
   return Apply(c, keys, PutObject{r.id(), r.object_digest(), r.object(), r.kernel_set()});
 }
@@ -218,7 +236,8 @@ absl::Status Apply(SqlConnection& c, KeyIds& keys, const SetBest& write) {
                         c.Prepare("INSERT INTO best (key, record, median_us) VALUES (?, ?, ?) ON CONFLICT (key) "
                                   "DO UPDATE SET record = excluded.record, median_us = excluded.median_us"));
   insert->Int(key).Int(write.record).Real(write.median_us);
-  return insert->Run();
+  HONE_RETURN_IF_ERROR(insert->Run());
+  return ServeBest(c, write.record);
 }
 
 absl::Status Apply(SqlConnection& c, KeyIds& keys, const PruneObjects& write) {
@@ -354,7 +373,8 @@ absl::Status Apply(SqlConnection& c, KeyIds& keys, const CheckRecord& write) {
   HONE_ASSIGN_OR_RETURN(const std::unique_ptr<SqlQuery> update,
                         c.Prepare("UPDATE record SET generator = ?, origin = ?, checksum = ? WHERE id = ?"));
   update->Text(row->record.generator()).Text(row->origin).Blob(ChecksumOf(*row)).Int(write.record);
-  return update->Run();
+  HONE_RETURN_IF_ERROR(update->Run());
+  return ServeBest(c, write.record);
 }
 
 }  // namespace

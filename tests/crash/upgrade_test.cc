@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "compiler/support/sha256.h"
 #include "database/row_checksums.h"
 #include "database/sqlite_connection.h"
@@ -56,12 +57,16 @@ class Upgrade : public ::testing::Test {
     if (other_code) row.record.set_object_digest(Sha256("what last year's build made"));
     auto connection = SqliteConnection::Open(service_.database(), SqliteConnection::Mode::kWrite);
     ASSERT_TRUE(connection.ok()) << connection.status();
-    auto update =
-        (*connection)->Prepare("UPDATE record SET generator = ?, object_digest = ?, checksum = ? WHERE id = ?");
-    ASSERT_TRUE(update.ok()) << update.status();
-    (*update)->Text(row.record.generator()).Blob(row.record.object_digest()).Blob(ChecksumOf(row)).Int(row.record.id());
-    const absl::Status status = (*update)->Run();
-    ASSERT_TRUE(status.ok()) << status;
+    for (const char* table : {"record", "served"}) {
+      auto update = (*connection)
+                        ->Prepare(absl::StrCat("UPDATE ", table,
+                                               " SET generator = ?, object_digest = ?, checksum = ? WHERE id = ?"));
+      ASSERT_TRUE(update.ok()) << update.status();
+      (*update)->Text(row.record.generator()).Blob(row.record.object_digest()).Blob(ChecksumOf(row));
+      (*update)->Int(row.record.id());
+      const absl::Status status = (*update)->Run();
+      ASSERT_TRUE(status.ok()) << status;
+    }
   }
 
   const TempFolder folder_;

@@ -3,6 +3,7 @@
 #include <sqlite3.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -38,6 +39,7 @@ struct State {
   std::optional<int64_t> left;  // operations until the first that fails
   Fault fault = Fault::kNoSpace;
   bool failed = false;
+  std::atomic<int64_t> reads{0};
   std::function<void()> before_each;
 };
 State state;
@@ -75,6 +77,7 @@ int FaultNow(int io_error) {
 
 int Close(sqlite3_file* file) { return Shim(file)->real()->pMethods->xClose(Shim(file)->real()); }
 int Read(sqlite3_file* file, void* to, int size, sqlite3_int64 offset) {
+  ++state.reads;
   return Shim(file)->real()->pMethods->xRead(Shim(file)->real(), to, size, offset);
 }
 int DoWrite(ShimFile* file, const void* from, int size, sqlite3_int64 offset) {
@@ -159,6 +162,7 @@ int Delete(sqlite3_vfs*, const char* path, int sync) {
 FaultVfs::FaultVfs() {
   static sqlite3_vfs shim;
   state.real = sqlite3_vfs_find("unix");
+  state.reads = 0;
   shim = *state.real;
   shim.zName = "hone-fault";
   shim.szOsFile = static_cast<int>(sizeof(ShimFile)) + state.real->szOsFile;
@@ -186,6 +190,7 @@ void FaultVfs::Heal() {
   state.left.reset();
 }
 bool FaultVfs::failed() const { return state.failed; }
+int64_t FaultVfs::reads() const { return state.reads; }
 
 void FaultVfs::BeforeEach(std::function<void()> look) {
   const std::lock_guard<std::recursive_mutex> guard(state.mutex);

@@ -27,6 +27,8 @@ class FaultVfs {
   void Heal();
   bool failed() const;  // since FailFrom
 
+  int64_t reads() const;  // since it was made
+
   // Called before every write, sync and truncation; may call LosePower. nullptr: nothing is called.
   void BeforeEach(std::function<void()> look);
 

@@ -184,7 +184,7 @@ class MemoryStore : public TuningStore {
         answers.emplace_back();
         continue;
       }
-      BestEntry entry{Filled(best_.at(*chosen).first, false),
+      BestEntry entry{WithoutWorkload(Filled(best_.at(*chosen).first, false)),
                       chosen->threads == wanted.threads() && chosen->numeric == wanted.numeric()};
       const auto choice = choices_.find({entry.row.record.id(), wanted.model_hash()});
       if (choice != choices_.end()) entry.faster_default = choice->second;
@@ -395,6 +395,13 @@ class MemoryStore : public TuningStore {
     keys_.insert(key);
     HONE_CHECK(workloads_.count(key.workload_hash) != 0 && device_classes_.count(key.device_class) != 0)
         << "workload and device class are written before the key that names them";
+  }
+  static RecordRow WithoutWorkload(RecordRow row) {
+    row.record.clear_workload_name();
+    row.record.clear_workload_text();
+    row.record.clear_workload_flop();
+    row.record.clear_workload_bytes();
+    return row;
   }
   RecordRow Filled(uint64_t id, bool with_object) const {
     RecordRow row = records_.at(id);

@@ -17,6 +17,7 @@
 #include "database/sqlite_schema.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/database/fault_vfs.h"
 #include "tests/database/rows_for_tests.h"
 
 // In place of the C library's: a folder called on_nfs is said to be on such a file system, others are what they are.
@@ -242,7 +243,9 @@ TEST_F(SqliteTest, ARecordWhoseBitsChangedIsNotServed) {
   Fill();
   {
     auto connection = SqliteConnection::Open(path_, SqliteConnection::Mode::kWrite);
-    ASSERT_TRUE((*connection)->Execute("UPDATE record SET median_us = 1 WHERE median_us = 13").ok());
+    ASSERT_TRUE((*connection)
+                    ->Execute("UPDATE record SET median_us = 1 WHERE median_us = 13; UPDATE served SET median_us = 1")
+                    .ok());
   }
   const auto store = Open(StoreMode::kRead);
   const auto page = store->Records(kLocalTenant, {});
@@ -461,6 +464,41 @@ TEST_F(SqliteTest, AClosedFileIsWholeByItself) {
   EXPECT_EQ((*OpenSqliteStore(path_ + ".copy", StoreMode::kRead))->Records(kLocalTenant, {})->rows.size(), 21u);
 }
 
+// Nothing of the file is in SQLite's memory yet. Keys are as many; what else is recorded of them is not looked at.
+TEST_F(SqliteTest, ALookUpReadsAsManyPagesAmongManyRecords) {
+  constexpr int kKeys = 20;
+  const auto reads_among = [&](int records_of_key) {
+    path_ = absl::StrCat(folder_, "/", records_of_key, ".db");
+    {
+      const auto store = Open();
+      const uint64_t epoch = *store->BeginEpoch();
+      std::vector<Write> writes = TestGround();
+      for (int k = 0; k < kKeys; ++k) {
+        const std::string name = absl::StrCat("kernel ", k);
+        writes.push_back(PutWorkload{TestWorkload(name)});
+        for (int i = 0; i < records_of_key; ++i) {
+          writes.push_back(PutRecord{TestRecord(TestKey(name), absl::StrCat(k, " ", i, std::string(300, 'x')), 10)});
+        }
+        const uint64_t last = std::get<PutRecord>(writes.back()).row.record.id();
+        writes.push_back(SetBest{TestKey(name), last, 10});
+      }
+      EXPECT_TRUE(store->Commit(epoch, writes).ok());
+    }
+    const FaultVfs vfs;
+    const auto reader = Open(StoreMode::kRead);
+    v1::BestKey key;
+    key.set_workload_hash(TestWorkload("kernel 7").hash());
+    key.set_threads(2);
+    key.set_numeric(v1::NUMERIC_DEFAULT);
+    const int64_t before = vfs.reads();
+    EXPECT_TRUE(reader->Best(kLocalTenant, {&key, 1})->entries.at(0).has_value());
+    return vfs.reads() - before;
+  };
+  const int64_t among_few = reads_among(2);
+  EXPECT_GT(among_few, 3);
+  EXPECT_EQ(reads_among(500), among_few);
+}
+
 // A file written by each released schema, opened by today's code. `HONE_UPDATE_GOLDEN=1` writes that of the newest.
 TEST_F(SqliteTest, FilesOfEveryReleasedSchemaOpen) {
   const fs::path fixtures = fs::path(HONE_TEST_DATA) / "database/fixtures";
@@ -482,6 +520,13 @@ TEST_F(SqliteTest, FilesOfEveryReleasedSchemaOpen) {
     EXPECT_EQ(page->rows[0].record.object(), "object");
     EXPECT_TRUE(store->LoadState().ok());
     EXPECT_EQ(store->LoadHistory(TestKey("conv2d_1"))->best_us, 13);
+    v1::BestKey key;
+    key.set_workload_hash(TestKey("conv2d_1").workload_hash);
+    key.set_threads(2);
+    key.set_numeric(v1::NUMERIC_DEFAULT);
+    const auto best = store->Best(kLocalTenant, {&key, 1});
+    ASSERT_TRUE(best.ok() && best->entries.at(0).has_value()) << entry.path() << ": " << best.status();
+    EXPECT_EQ(best->entries[0]->row.record.median_us(), 13);
   }
 }
 

@@ -145,8 +145,8 @@ TEST_P(StoreTest, BestAnswersExactlyFirstThenNearlyNeverLooser) {
   ASSERT_TRUE(best.has_value());
   EXPECT_EQ(best->row.record.trace(), "default 2");
   EXPECT_EQ(best->row.record.object(), "") << "readers make the code themselves";
-  EXPECT_EQ(best->row.record.workload_name(), "conv2d_1");
-  EXPECT_EQ(best->row.record.workload_text(), "text of conv2d_1");
+  EXPECT_EQ(best->row.record.workload_hash(), TestWorkload("conv2d_1").hash());
+  EXPECT_EQ(best->row.record.workload_text(), "") << "whoever asks has it";
   EXPECT_EQ(best->row.record.device_class(), "fake/c2");
   EXPECT_EQ(best->row.record.threads(), 2);
   EXPECT_TRUE(best->exact);
@@ -264,8 +264,13 @@ TEST_P(StoreTest, WhatWasMeasuredHereReplacesWhatWasImported) {
   Commit({PutRecord{claim}, SetBest{key, claim.record.id(), 1}});
   EXPECT_TRUE(store_->LoadHistory(key)->best_claimed);
   EXPECT_TRUE(store_->LoadHistory(key)->trials.at(0).claimed);
+  EXPECT_EQ(Best("conv2d_1", 2, v1::NUMERIC_DEFAULT)->row.origin, "imported");
   Commit({PutRecord{ours}});
   Commit({PutRecord{claim}});
+  const auto best = Best("conv2d_1", 2, v1::NUMERIC_DEFAULT);
+  ASSERT_TRUE(best.has_value());
+  EXPECT_EQ(best->row.origin, "tuned");
+  EXPECT_EQ(best->row.record.median_us(), 10);
   const auto page = store_->Records(kLocalTenant, {.with_objects = true});
   ASSERT_THAT(page->rows, SizeIs(1));
   EXPECT_EQ(page->corrupt, 0);
@@ -301,6 +306,7 @@ TEST_P(StoreTest, WhatAnotherGeneratorMakesOtherwiseIsMeasuredAgain) {
   EXPECT_FALSE(history->trials[0].claimed);
   EXPECT_EQ(history->trials[1].trace, "other");
   EXPECT_TRUE(history->trials[1].claimed);
+  EXPECT_EQ(Best("conv2d_1", 2, v1::NUMERIC_DEFAULT)->row.origin, "stale");
 
   RecordRow again = TestRecord(key, "other", 3);
   again.record.set_object_digest("another digest");
@@ -310,6 +316,7 @@ TEST_P(StoreTest, WhatAnotherGeneratorMakesOtherwiseIsMeasuredAgain) {
   ASSERT_EQ(page->rows.size(), 2u);
   EXPECT_EQ(page->rows[1].origin, "tuned");
   EXPECT_EQ(page->rows[1].record.median_us(), 3);
+  EXPECT_EQ(Best("conv2d_1", 2, v1::NUMERIC_DEFAULT)->row.record.object_digest(), "another digest");
   history = store_->LoadHistory(key);
   ASSERT_TRUE(history.ok()) << history.status();
   EXPECT_FALSE(history->best_claimed);

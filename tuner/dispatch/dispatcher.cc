@@ -18,9 +18,9 @@ std::vector<Effect> Dispatcher::Step(Micros now, Event event) {
   std::visit([&](auto& e) { impl.On(e); }, event);
   impl.Settle();
   impl.WriteChanged();
+  impl.CommitStep();
   const Micros due = impl.deadlines.first();
   if (due != Deadlines::kNever) impl.effects.emplace_back(Wake{std::max(due, impl.now + 1)});
-  impl.step_commit = Impl::kNone;
   return std::exchange(impl.effects, {});
 }
 
@@ -158,25 +158,21 @@ void Dispatcher::Impl::On(const KeepChoices& event) {
 }
 
 void Dispatcher::Impl::CommitThen(std::vector<Write> writes, std::function<void()> after) {
-  if (step_commit == kNone) {
-    step_commit = effects.size();
-    effects.push_back(Commit{next_commit++, {}});
-    std::get<Commit>(effects.back()).writes.reserve(kUsualWrites);  // rows are large to move
-    after_commit[std::get<Commit>(effects.back()).id] = {};
-  }
-  Commit& commit = std::get<Commit>(effects[step_commit]);
-  for (Write& write : writes) commit.writes.push_back(std::move(write));
-  if (after) after_commit.at(commit.id).push_back(std::move(after));
+  for (Write& write : writes) step_writes.push_back(std::move(write));
+  if (after) step_after.push_back(std::move(after));
+}
+
+void Dispatcher::Impl::CommitStep() {
+  if (step_writes.empty() && step_after.empty()) return;
+  after_commit[next_commit] = std::exchange(step_after, {});
+  effects.push_back(Commit{next_commit++, std::exchange(step_writes, {})});
 }
 
 void Dispatcher::Impl::WriteChanged() {
-  if (changed_jobs.empty() && changed_tasks.empty()) return;
-  std::vector<Write> writes;
-  for (const uint64_t id : std::exchange(changed_jobs, {})) writes.push_back(PutJob{jobs.at(id).row});
+  for (const uint64_t id : std::exchange(changed_jobs, {})) step_writes.push_back(PutJob{jobs.at(id).row});
   for (const uint64_t id : std::exchange(changed_tasks, {})) {
-    writes.push_back(PutTask{jobs.at(job_by_task.at(id)).TaskOfId(id)});
+    step_writes.push_back(PutTask{jobs.at(job_by_task.at(id)).TaskOfId(id)});
   }
-  CommitThen(std::move(writes), nullptr);
 }
 
 void Dispatcher::Impl::ReplyNow(ReplyTo to, Message message) { effects.push_back(Reply{to, std::move(message)}); }

@@ -1,7 +1,8 @@
 // The dispatcher's state, and its rules by topic: dispatcher.cc (events in, effects out), fleet_rules.cc (workers and
 // leases), result_rules.cc (what an outcome changes), build_rules.cc (builds for workers that only measure),
-// search_rules.cc (asking for candidates), job_rules.cc (jobs, budgets, ends), settle.cc (which rules are applied to
-// whom after an event), views.cc (what is shown of it). Everything whose order steers a decision is an ordered
+// search_rules.cc (asking for candidates), job_rules.cc (jobs that come, are stopped, paused and bound), job_ends.cc
+// (budgets and ends), hold_ups.cc (what a job waits for), settle.cc (which rules are applied to whom after an event),
+// views.cc (what is shown of it). Everything whose order steers a decision is an ordered
 // container.
 #pragma once
 
@@ -156,21 +157,22 @@ class Dispatcher::Impl {
   // ---- result_rules.cc ----
   // False, and counted, when the lease of that token was lent to somebody else: the secret is missing or another.
   static bool Holds(Worker& worker, const v1::LeaseId& id, const TrialRow& row);
-  void TakeResult(Worker& worker, const v1::TrialResult& result);
+  void TakeResult(Worker& worker, v1::TrialResult& result);                    // which is taken over where it counts
   std::function<void()> AckTo(const Worker& worker, const LeaseToken& token);  // to whoever has its session by then
-  // `worker` is nullptr when the dispatcher itself gives the trial up. Appends to `writes`, removes the trial.
-  void EndTrial(Trial& trial, const v1::Outcome& outcome, const Worker* worker, std::vector<Write>& writes);
-  void EndDuel(Trial& trial, const v1::Outcome& outcome, const Worker* worker, std::vector<Write>& writes);
+  // `worker` is nullptr when the dispatcher itself gives the trial up. Appends to `writes`, where the outcome's object
+  // goes; removes the trial.
+  void EndTrial(Trial& trial, v1::Outcome& outcome, const Worker* worker, std::vector<Write>& writes);
+  void EndDuel(Trial& trial, v1::Outcome& outcome, const Worker* worker, std::vector<Write>& writes);
   RecordRow RecordOf(const TrialRow& row, const v1::Outcome& outcome, double us, const Worker* worker) const;
   void Gained(const KeyState& key);  // its champion is new
-  void KeepObject(uint64_t record, const TuningKey& key, const v1::Outcome& outcome, std::vector<Write>& writes);
+  void KeepObject(uint64_t record, const TuningKey& key, v1::Outcome& outcome, std::vector<Write>& writes);
   std::string OtherThan(const std::string& worker, const Job& job) const;  // `worker` when another one fits the job
   // The rows of all tasks of that key. `write`: the store is to have them.
   void RefreshTasks(KeyState& key, bool write = false);
   // The duel that is due for the key, and the job on whose account it is; nullopt: none.
   struct DueDuel {
     const Job* job = nullptr;
-    std::string challenger;
+    const std::string* challenger = nullptr;  // its trace
   };
   std::optional<DueDuel> NextDuel(const KeyState& key) const;
   void QueueDuel(KeyState& key);
@@ -180,8 +182,10 @@ class Dispatcher::Impl {
   void NoteWhetherItAsks(Job& job);
   void TakeFromAsking(Job& job);
   uint64_t NextToAsk() const;  // of the least charged tenant the least charged job that may want candidates; 0: none
-  void AskOneFor(const WorkerPool& pool);  // its workers are hungry: the least charged job that they fit may ask
-  int64_t WantedOf(const Job& job) const;  // leases that its workers would take, shared with their other jobs
+  void AskOneFor(const WorkerPool& pool);       // its workers are hungry: the least charged job that they fit may ask
+  int64_t WantedOf(const Job& job) const;       // leases that its workers would take, shared with their other jobs
+  int64_t QueuedOrAsked(const Job& job) const;  // candidates of its tasks that no worker has yet
+  int TaskToSearch(const Job& job) const;       // its index; -1: none can be asked for now
   bool AskFor(Job& job);
   AskSearch MakeRequest(const Job& job, const TaskRow& task, KeyState& key, int batch);
   bool AreSiblings(const Job& job, const TaskRow& a, const TaskRow& b) const;  // the same anchor
@@ -196,6 +200,8 @@ class Dispatcher::Impl {
   std::string OverLimits(const Tenant& tenant, const v1::SubmitRequest& request) const;
   // Appends what is to be written of it. `part_of`: the job it is a part of; 0: of none.
   Job& TakeIn(const Submit& event, const v1::SubmitRequest& request, uint64_t part_of, std::vector<Write>& writes);
+  // The tenant's job. nullptr where it has none of that number, and whoever asked was told.
+  Job* JobOrRefuse(ReplyTo to, uint64_t tenant, uint64_t id);
   std::vector<Job*> WithParts(Job& job);  // the job, and its parts that are open
   void SetPaused(Job& job, bool paused, std::vector<Write>& writes);
   Job& AddJob(Job job);
@@ -204,6 +210,9 @@ class Dispatcher::Impl {
   void Bind(Job& job, const Worker& worker);
   KeyState& UseKey(Job& job, const TaskRow& task);
   void QueueDefaults(Job& job);
+  const v1::DeviceProfile* ProfileOf(const std::string& device_class) const;
+
+  // ---- job_ends.cc ----
   int64_t Coming(const Job& job) const;      // candidates of it that live, or that a search was asked for
   int64_t TrialsLeft(const Job& job) const;  // by its budget, after those that come
   // Why the job should not go on; nullopt: it should.
@@ -215,6 +224,8 @@ class Dispatcher::Impl {
   void FinishJob(Job& job);
   void ForgetJob(uint64_t id);  // its end is durable
   void DropTrial(uint64_t id, std::vector<Write>& writes);
+
+  // ---- hold_ups.cc ----
   void UpdateHoldUps(Touched& batch);  // of pools whose workers stand differently; their jobs are touched
   void UpdateJobState(Job& job);
   std::pair<v1::HoldUp, std::string> WhatHoldsUp(const JobPool& pool) const;  // as far as it is the workers
@@ -222,10 +233,9 @@ class Dispatcher::Impl {
   std::string MisfitText(const JobKind& job, size_t living, const std::vector<const WorkerPool*>& all) const;
   std::pair<v1::HoldUp, std::string> WhatHoldsUp(const Job& job) const;
   std::pair<v1::HoldUp, std::string> WhatHoldsUpAlone(const Job& job) const;  // without its parts
-  v1::JobSnapshot SnapshotOf(const Job& job, bool with_tasks) const;
-  const v1::DeviceProfile* ProfileOf(const std::string& device_class) const;
 
   // ---- views.cc ----
+  v1::JobSnapshot SnapshotOf(const Job& job, bool with_tasks) const;
   v1::JobExplanation Explain(const Job& job) const;
   FleetCounts Counts(std::optional<uint64_t> tenant) const;
 
@@ -233,6 +243,7 @@ class Dispatcher::Impl {
   // `after` runs when the writes are durable. All that one event writes is one commit: a worker that reports and is
   // lent more gets one answer for both.
   void CommitThen(std::vector<Write> writes, std::function<void()> after);
+  void CommitStep();
   void ReplyNow(ReplyTo to, Message message);
   void WriteChanged();  // the jobs and tasks that the event has changed: each once, as it stands at the end
   double SecondsSince(Micros then) const { return now > then ? static_cast<double>(now - then) * 1e-6 : 0; }
@@ -243,8 +254,8 @@ class Dispatcher::Impl {
   StoredState restored;  // consumed by Start
   Micros now = 0;
   std::vector<Effect> effects;
-  static constexpr size_t kNone = static_cast<size_t>(-1);
-  size_t step_commit = kNone;  // which of the effects is the commit of the event under way
+  std::vector<Write> step_writes;  // the commit of the event under way, and what follows it
+  std::vector<std::function<void()>> step_after;
   std::set<uint64_t> changed_jobs, changed_tasks;
 
   uint64_t next_job = 1, next_task = 1, next_trial = 1, next_commit = 1, next_request = 1, next_worker = 1,

@@ -56,32 +56,25 @@ WorkerPool& FleetIndex::PoolFor(const WorkerKind& kind) {
   return *pool;
 }
 
-void FleetIndex::Put(uint64_t id, FiledWorker& worker) {
-  WorkerPool& pool = *worker.pool;
-  const WorkerStanding& standing = worker.standing;
-  pool.members.insert(id);
-  pool.held += standing.held;
-  if (standing.lost) pool.lost.insert(id);
-  if (standing.draining) return;
-  pool.alive.insert(id);
-  pool.credits += standing.credits;
-  if (standing.hungry) pool.hungry.insert(id);
-  if (standing.lost) return;
-  pool.ready.insert(id);
-  if (standing.waiting_for.empty()) return;
-  pool.waiting.insert(id);
-  pool.not_quiet += standing.not_quiet;
-}
-
-void FleetIndex::Take(uint64_t id, FiledWorker& worker) {
-  WorkerPool& pool = *worker.pool;
-  pool.members.erase(id);
-  pool.held -= worker.standing.held;
-  pool.lost.erase(id);
-  if (pool.alive.erase(id) != 0) pool.credits -= worker.standing.credits;
-  pool.hungry.erase(id);
-  pool.ready.erase(id);
-  if (pool.waiting.erase(id) != 0) pool.not_quiet -= worker.standing.not_quiet;
+void FleetIndex::Move(uint64_t id, WorkerPool& pool, const WorkerStanding* before, const WorkerStanding* after) {
+  // A set that the change leaves as it was is not touched: most changes are of one, or of numbers alone.
+  const auto move = [&](std::set<uint64_t>& set, bool (*has)(const WorkerStanding&)) {
+    const bool was = before != nullptr && has(*before), is = after != nullptr && has(*after);
+    if (was && !is) set.erase(id);
+    if (is && !was) set.insert(id);
+  };
+  move(pool.members, [](const WorkerStanding&) { return true; });
+  move(pool.alive, [](const WorkerStanding& s) { return !s.draining; });
+  move(pool.lost, [](const WorkerStanding& s) { return s.lost; });
+  move(pool.ready, [](const WorkerStanding& s) { return s.ready(); });
+  move(pool.waiting, [](const WorkerStanding& s) { return s.waits(); });
+  move(pool.hungry, [](const WorkerStanding& s) { return !s.draining && s.hungry; });
+  const auto sum = [&](const auto& of) {
+    return int64_t{after == nullptr ? 0 : of(*after)} - int64_t{before == nullptr ? 0 : of(*before)};
+  };
+  pool.not_quiet += static_cast<int>(sum([](const WorkerStanding& s) { return int{s.waits() && s.not_quiet}; }));
+  pool.credits += sum([](const WorkerStanding& s) { return s.draining ? 0 : s.credits; });
+  pool.held += sum([](const WorkerStanding& s) { return s.held; });
 }
 
 void FleetIndex::TouchJobsOf(const WorkerPool& pool) {
@@ -103,9 +96,8 @@ void FleetIndex::FileWorker(uint64_t id, const WorkerKind& kind, const WorkerSta
   if (!fresh && worker.standing == standing) return;
   const WorkerStanding before = worker.standing;
   const bool was_alive = !worker.pool->alive.empty(), was_ready = !worker.pool->ready.empty();
-  if (!fresh) Take(id, worker);
+  Move(id, *worker.pool, fresh ? nullptr : &before, &standing);
   worker.standing = standing;
-  Put(id, worker);
   if (fresh || before.lost != standing.lost || before.draining != standing.draining ||
       before.not_quiet != standing.not_quiet || before.waiting_for != standing.waiting_for) {
     changed_tenants_.insert(kind.tenant);
@@ -118,7 +110,7 @@ void FleetIndex::DropWorker(uint64_t id) {
   const auto found = workers_.find(id);
   if (found == workers_.end()) return;
   WorkerPool* pool = found->second.pool;
-  Take(id, found->second);
+  Move(id, *pool, &found->second.standing, nullptr);
   workers_.erase(found);
   changed_tenants_.insert(pool->kind.tenant);
   if (pool->alive.empty()) TouchJobsOf(*pool);

@@ -11,6 +11,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -56,6 +57,9 @@ struct WorkerStanding {
   bool not_quiet = false;
   std::string waiting_for;
   int credits = 0, held = 0;
+
+  bool ready() const { return !lost && !draining; }
+  bool waits() const { return ready() && !waiting_for.empty(); }  // something keeps it from work
   bool operator==(const WorkerStanding&) const = default;
 };
 // How a job stands now.
@@ -135,8 +139,8 @@ class FleetIndex {
   };
   WorkerPool& PoolFor(const WorkerKind& kind);
   JobPool& PoolFor(const JobKind& kind);
-  void Put(uint64_t id, FiledWorker& worker);
-  void Take(uint64_t id, FiledWorker& worker);
+  // From where one standing puts the worker to where the other does. nullptr: it is not in the pool.
+  static void Move(uint64_t id, WorkerPool& pool, const WorkerStanding* before, const WorkerStanding* after);
   void Take(uint64_t id, FiledJob& job);
   void TouchJobsOf(const WorkerPool& pool);
   void TouchMeasurers(uint64_t tenant);
@@ -144,8 +148,8 @@ class FleetIndex {
   Touched& touched_;
   std::map<WorkerKind, std::unique_ptr<WorkerPool>> worker_pools_;
   std::map<JobKind, std::unique_ptr<JobPool>> job_pools_;
-  std::map<uint64_t, FiledWorker> workers_;
-  std::map<uint64_t, FiledJob> jobs_;
+  std::unordered_map<uint64_t, FiledWorker> workers_;  // looked up, never gone through
+  std::unordered_map<uint64_t, FiledJob> jobs_;
   std::map<uint64_t, ByCharge> by_charge_;  // by tenant, none empty: the open jobs
   std::set<uint64_t> changed_tenants_;
 };

@@ -124,7 +124,7 @@ void Dispatcher::Impl::EndWait(Worker& worker) {
 }
 
 void Dispatcher::Impl::On(Sync& event) {
-  const v1::SyncRequest& request = event.request;
+  v1::SyncRequest& request = event.request;
   Worker* worker = FindSession(event.tenant, request.session());
   if (worker == nullptr) {
     v1::SyncReply reply;
@@ -137,7 +137,7 @@ void Dispatcher::Impl::On(Sync& event) {
   worker->last_seen = now;
   worker->silent_until =
       now + Micros{options.lease_ms} * 1000 + Micros{std::min(request.quiet_ms(), kLongestQuietMs)} * 1000;
-  for (const v1::TrialResult& result : request.results()) TakeResult(*worker, result);
+  for (v1::TrialResult& result : *request.mutable_results()) TakeResult(*worker, result);
   for (const v1::BuildResult& result : request.built()) TakeBuilt(*worker, result);
   if (request.seq() < worker->seq) {
     // Overtaken by a newer call: what it says of leases is old, its results are not.
@@ -434,7 +434,6 @@ void Dispatcher::Impl::LendTrials(const Touched& batch) {
     if (!fleet.HasJob(id) || !fleet.StandingOfJob(id).ready) continue;
     for (const WorkerPool* pool : fleet.PoolOfJob(id).workers) add(*pool);
   }
-  std::vector<Write> writes;
   std::vector<LeaseToken> granted;
   for (const WorkerPool* pool : pools) {
     uint64_t next = 0;
@@ -447,7 +446,7 @@ void Dispatcher::Impl::LendTrials(const Touched& batch) {
         if (id == 0) break;
         Trial& trial = *leases.Find(id);
         Lend(trial, worker);
-        writes.push_back(PutTrial{trial.row});
+        step_writes.push_back(PutTrial{trial.row});
         granted.push_back(TokenOf(trial.row));
       }
       const bool hungry = MayTake(worker);
@@ -458,7 +457,7 @@ void Dispatcher::Impl::LendTrials(const Touched& batch) {
     }
   }
   if (granted.empty()) return;
-  CommitThen(std::move(writes), [this, granted] {
+  CommitThen({}, [this, granted] {
     for (const LeaseToken& token : granted) {
       Trial* trial = leases.Find(token.trial);
       if (trial == nullptr || TokenOf(trial->row) != token || trial->place != Trial::Place::kLent) continue;

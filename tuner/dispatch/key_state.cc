@@ -13,7 +13,7 @@ void KeyState::Load(const KeyHistory& history, const DispatchOptions& options) {
       claimed.emplace(history.best_claimed && trial.trace == history.best_trace ? 0 : trial.median_us, trial.trace);
       continue;
     }
-    known_.insert(trial.trace);
+    AddKnown(trial.trace);
     Observe(trial.trace, trial.kind, trial.median_us, 0, options);
   }
   for (const auto& [us, trace] : claimed) {
@@ -21,7 +21,7 @@ void KeyState::Load(const KeyHistory& history, const DispatchOptions& options) {
     seeds.push_back(trace);
   }
   if (history.best_record != 0 && !history.best_claimed) {
-    duelled_.insert(history.duelled.begin(), history.duelled.end());
+    for (const std::string& trace : history.duelled) MarkDuelled(trace);
     Crown(history.best_trace, history.best_record, history.best_us);
   }
   results_since_duel = 0;
@@ -39,8 +39,10 @@ void KeyState::Observe(const std::string& trace, v1::OutcomeKind kind, double me
   if (kind == v1::OUTCOME_OK) {
     observation.set_median_us(median_us);
     ++verified_;
-    verified_us_[trace] = median_us;
-    by_time_.emplace(median_us, trace);
+    auto& [text, of_trace] = *traces_.try_emplace(trace).first;
+    if (of_trace.us.has_value()) challengers_.erase({*of_trace.us, &text});
+    of_trace.us = median_us;
+    if (!of_trace.duelled) challengers_.insert({median_us, &text});
     if (fastest_us_ == 0 || median_us < fastest_us_ * (1 - options.stall_gain)) trials_since_gain_ = 0;
     if (fastest_us_ == 0 || median_us < fastest_us_) fastest_us_ = median_us;
   }
@@ -58,25 +60,30 @@ void KeyState::GrantMore(const DispatchOptions& options) {
   trials_since_gain_ = std::min(trials_since_gain_, std::max(0, most - 2 * options.batch));
 }
 
-std::optional<double> KeyState::TimeOf(const std::string& trace) const {
-  const auto found = verified_us_.find(trace);
-  if (found == verified_us_.end()) return std::nullopt;
-  return found->second;
+const KeyState::OfTrace& KeyState::Of(const std::string& trace) const {
+  static const OfTrace kNone;
+  const auto found = traces_.find(trace);
+  return found == traces_.end() ? kNone : found->second;
 }
 
 void KeyState::Crown(const std::string& trace, uint64_t record, double us) {
   best_trace_ = trace;
   best_record_ = record;
   best_us_ = us;
-  duelled_.insert(trace);
+  MarkDuelled(trace);
 }
 
-std::optional<std::string> KeyState::Challenger(const DispatchOptions& options) const {
-  for (const auto& [us, trace] : by_time_) {
-    if (best_us_ > 0 && us >= best_us_ * (1 - options.duel_margin)) return std::nullopt;
-    if (duelled_.count(trace) == 0) return trace;
-  }
-  return std::nullopt;
+void KeyState::MarkDuelled(const std::string& trace) {
+  auto& [text, of_trace] = *traces_.try_emplace(trace).first;
+  of_trace.duelled = true;
+  if (of_trace.us.has_value()) challengers_.erase({*of_trace.us, &text});
+}
+
+const std::string* KeyState::Challenger(const DispatchOptions& options) const {
+  if (challengers_.empty()) return nullptr;
+  const Challenges& first = *challengers_.begin();
+  const bool fast = best_us_ <= 0 || first.us < best_us_ * (1 - options.duel_margin);
+  return fast ? first.trace : nullptr;
 }
 
 }  // namespace hone

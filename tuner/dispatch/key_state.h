@@ -8,7 +8,6 @@
 #include <set>
 #include <string>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "database/rows.h"
@@ -32,9 +31,9 @@ class KeyState {
   const TuningKey& key() const { return key_; }
 
   // ---- candidates ----
-  bool Knows(const std::string& trace) const { return known_.count(trace) != 0; }
-  void AddKnown(const std::string& trace) { known_.insert(trace); }
-  void Forget(const std::string& trace) { known_.erase(trace); }  // a candidate dropped before it had an outcome
+  bool Knows(const std::string& trace) const { return Of(trace).known; }
+  void AddKnown(const std::string& trace) { traces_[trace].known = true; }
+  void Forget(const std::string& trace) { traces_[trace].known = false; }  // dropped before it had an outcome
 
   // ---- outcomes, in the order they were made ----
   // `seconds`: what building, verifying and measuring took; 0 when unknown (a restored outcome).
@@ -43,7 +42,10 @@ class KeyState {
   int observed() const { return observed_; }  // outcomes so far: as many are in the log
   const std::shared_ptr<ObservationLog>& log() const { return log_; }
   int64_t verified() const { return verified_; }
-  std::optional<double> TimeOf(const std::string& trace) const;  // its median when it was verified
+  std::optional<double> TimeOf(const std::string& trace) const { return Of(trace).us; }  // when it was verified
+  // Who measured it in this process; empty: nobody did.
+  const std::string& MeasuredBy(const std::string& trace) const { return Of(trace).measured_by; }
+  void SetMeasuredBy(const std::string& trace, const std::string& worker) { traces_[trace].measured_by = worker; }
   double seconds_per_trial() const { return seconds_per_trial_; }
   int trials_since_gain() const { return trials_since_gain_; }
   // A stalled key has something new to try: it may go on for two batches.
@@ -56,11 +58,10 @@ class KeyState {
   uint64_t best_record() const { return best_record_; }
   void Crown(const std::string& trace, uint64_t record, double us);
   // The fastest verified candidate that looks faster than the champion and has not met it yet; without a champion the
-  // fastest that has not failed to be confirmed as one.
-  std::optional<std::string> Challenger(const DispatchOptions& options) const;
-  void MarkDuelled(const std::string& trace) { duelled_.insert(trace); }
+  // fastest that has not failed to be confirmed as one. nullptr: there is none.
+  const std::string* Challenger(const DispatchOptions& options) const;
+  void MarkDuelled(const std::string& trace);
   int results_since_duel = 0;
-  std::unordered_map<std::string, std::string> measured_by;  // trace to worker name, in this process
 
   // ---- claims ----
   // Traces of imported records that nobody has measured here, the best one first, then by the time they claim. They are
@@ -78,19 +79,31 @@ class KeyState {
   bool exhausted = false;
   std::vector<std::string> seeds;
   // Champions of siblings that its search has been given.
-  bool WasTold(const std::string& trace) const { return told_.count(trace) != 0; }
-  void MarkTold(const std::string& trace) { told_.insert(trace); }
+  bool WasTold(const std::string& trace) const { return Of(trace).told; }
+  void MarkTold(const std::string& trace) { traces_[trace].told = true; }
 
  private:
+  // What is known of a trace. A real one has thousands of bytes: its text is here and in the log alone.
+  struct OfTrace {
+    bool known = false;        // queued, lent or ended
+    std::optional<double> us;  // its median, when it was verified
+    bool duelled = false;      // was champion, met one, or failed to be confirmed as one
+    bool told = false;
+    std::string measured_by;
+  };
+  struct Challenges {
+    double us = 0;
+    const std::string* trace = nullptr;  // of traces_
+    bool operator<(const Challenges& other) const { return us != other.us ? us < other.us : *trace < *other.trace; }
+  };
+  const OfTrace& Of(const std::string& trace) const;
+
   TuningKey key_;
   bool loaded_ = false;
-  std::unordered_set<std::string> known_;  // queued, lent or ended
+  std::unordered_map<std::string, OfTrace> traces_;
+  std::set<Challenges> challengers_;  // verified and not duelled, fastest first
   std::shared_ptr<ObservationLog> log_ = std::make_shared<ObservationLog>();
   int observed_ = 0;
-  std::unordered_map<std::string, double> verified_us_;
-  std::set<std::pair<double, std::string>> by_time_;
-  std::unordered_set<std::string> duelled_;
-  std::unordered_set<std::string> told_;
   std::vector<std::string> claims_;
   int64_t verified_ = 0;
   double fastest_us_ = 0;  // of all verified: what a gain is measured against

@@ -51,16 +51,18 @@ std::string TimingFault(const v1::Outcome& outcome, double implausible_below_us)
 
 }  // namespace
 
+void DropOtherObject(v1::Outcome& outcome) {
+  if (outcome.object().empty() || Sha256(outcome.object()) == outcome.object_digest()) return;
+  outcome.clear_object();
+  outcome.clear_kernel_set();
+}
+
 v1::Outcome CheckedOutcome(v1::Outcome outcome, double implausible_below_us) {
   if (outcome.kind() < v1::OUTCOME_OK || outcome.kind() > v1::OUTCOME_CANCELLED) {
     outcome.set_kind(v1::OUTCOME_INFRA);
     outcome.set_detail("an outcome of a kind this daemon does not know");
   }
   if (outcome.detail().size() > 4096) outcome.mutable_detail()->resize(4096);
-  if (!outcome.object().empty() && Sha256(outcome.object()) != outcome.object_digest()) {  // not what was measured
-    outcome.clear_object();
-    outcome.clear_kernel_set();
-  }
   for (double seconds : {outcome.build_seconds(), outcome.verify_seconds(), outcome.measure_seconds()}) {
     if (IsDuration(seconds)) continue;
     outcome.set_build_seconds(0);

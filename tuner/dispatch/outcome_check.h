@@ -11,4 +11,8 @@ inline constexpr int kMostSamples = 64;
 
 v1::Outcome CheckedOutcome(v1::Outcome outcome, double implausible_below_us);
 
+// Takes the object away when it is not what its digest says: not what was measured. For whoever takes the outcome off
+// the wire, in a thread of many: to digest megabytes takes milliseconds, and the dispatcher has one thread.
+void DropOtherObject(v1::Outcome& outcome);
+
 }  // namespace hone

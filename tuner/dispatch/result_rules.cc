@@ -36,7 +36,7 @@ bool Dispatcher::Impl::Holds(Worker& worker, const v1::LeaseId& id, const TrialR
   return false;
 }
 
-void Dispatcher::Impl::TakeResult(Worker& worker, const v1::TrialResult& result) {
+void Dispatcher::Impl::TakeResult(Worker& worker, v1::TrialResult& result) {
   const LeaseToken token = TokenOf(result.id());
   if (becoming_durable.count(token) != 0) return;  // said already, acked once it is durable
   Trial* trial = leases.Find(token.trial);
@@ -46,7 +46,7 @@ void Dispatcher::Impl::TakeResult(Worker& worker, const v1::TrialResult& result)
   if (!current || !Holds(worker, result.id(), trial->row)) {
     ++counters.superseded;
     // The worker may forget it, once what superseded it is durable.
-    if (after_commit.empty()) {
+    if (after_commit.empty() && step_writes.empty() && step_after.empty()) {
       worker.acks.insert(token);
     } else {
       CommitThen({}, AckTo(worker, token));
@@ -60,11 +60,10 @@ void Dispatcher::Impl::TakeResult(Worker& worker, const v1::TrialResult& result)
   Job& job = jobs.at(trial->job);
   touched.jobs.insert(trial->job);
   const double lower_bound_us = job.TaskOfId(trial->row.task).lower_bound_us;
-  const v1::Outcome outcome = CheckedOutcome(result.outcome(), ImplausibleBelowUs(lower_bound_us));
+  v1::Outcome outcome = CheckedOutcome(std::move(*result.mutable_outcome()), ImplausibleBelowUs(lower_bound_us));
   counters.results.at(static_cast<size_t>(outcome.kind())) += 1;
-  std::vector<Write> writes;
-  writes.reserve(kUsualWrites);
-  writes.push_back(AddMeasurement{{token.trial, token.attempt, token.epoch, worker.hello.worker_name(), outcome}});
+  std::vector<Write>& writes = step_writes;
+  writes.reserve(kUsualWrites);  // rows are large to move
   job.virtual_seconds += SecondsOf(outcome) / job.share();
   accounts.Charge(job.row.tenant, SecondsOf(outcome));
   if (!worker.reports_wall_time) {
@@ -90,8 +89,10 @@ void Dispatcher::Impl::TakeResult(Worker& worker, const v1::TrialResult& result)
     ++worker.trials;
     EndTrial(*trial, outcome, &worker, writes);
   }
+  writes.push_back(
+      AddMeasurement{{token.trial, token.attempt, token.epoch, worker.hello.worker_name(), std::move(outcome)}});
   becoming_durable.insert(token);
-  CommitThen(std::move(writes), [this, token, ack = AckTo(worker, token)] {
+  CommitThen({}, [this, token, ack = AckTo(worker, token)] {
     becoming_durable.erase(token);
     ack();
   });
@@ -106,13 +107,12 @@ std::function<void()> Dispatcher::Impl::AckTo(const Worker& worker, const LeaseT
   };
 }
 
-void Dispatcher::Impl::EndTrial(Trial& trial, const v1::Outcome& outcome, const Worker* worker,
-                                std::vector<Write>& writes) {
+void Dispatcher::Impl::EndTrial(Trial& trial, v1::Outcome& outcome, const Worker* worker, std::vector<Write>& writes) {
   KeyState& key = KeyOf(trial);
   trial.row.state = TrialState::kDone;
   trial.row.kind = outcome.kind();
   trial.row.median_us = outcome.kind() == v1::OUTCOME_OK ? outcome.timing().median_us() : 0;
-  const TrialRow row = trial.row;
+  const TrialRow& row = trial.row;
   const uint64_t job_id = trial.job;
   Job& job = jobs.at(job_id);
   writes.push_back(PutTrial{row});
@@ -128,7 +128,7 @@ void Dispatcher::Impl::EndTrial(Trial& trial, const v1::Outcome& outcome, const 
       RecordRow record = RecordOf(row, outcome, row.median_us, worker);
       const uint64_t id = record.record.id();
       writes.push_back(PutRecord{std::move(record)});
-      if (worker != nullptr) key.measured_by[row.trace] = worker->hello.worker_name();
+      if (worker != nullptr) key.SetMeasuredBy(row.trace, worker->hello.worker_name());
       if (key.best_record() == 0 && !options.confirm_first) {
         key.Crown(row.trace, id, row.median_us);
         Gained(key);
@@ -137,16 +137,17 @@ void Dispatcher::Impl::EndTrial(Trial& trial, const v1::Outcome& outcome, const 
       KeepObject(id, row.key, outcome, writes);
     }
   }
-  leases.Remove(row.id);
+  leases.Remove(row.id);  // and its row
   job.Advance(now);
   changed_jobs.insert(job_id);
   RefreshTasks(key, /*write=*/true);
 }
 
-void Dispatcher::Impl::KeepObject(uint64_t record, const TuningKey& key, const v1::Outcome& outcome,
+void Dispatcher::Impl::KeepObject(uint64_t record, const TuningKey& key, v1::Outcome& outcome,
                                   std::vector<Write>& writes) {
   if (outcome.object().empty()) return;
-  writes.push_back(PutObject{record, outcome.object_digest(), outcome.object(), outcome.kernel_set()});
+  writes.push_back(PutObject{record, outcome.object_digest(), std::move(*outcome.mutable_object()),
+                             std::move(*outcome.mutable_kernel_set())});
   writes.push_back(PruneObjects{key, options.keep_objects});
 }
 
@@ -167,8 +168,7 @@ RecordRow Dispatcher::Impl::RecordOf(const TrialRow& row, const v1::Outcome& out
   return record;
 }
 
-void Dispatcher::Impl::EndDuel(Trial& trial, const v1::Outcome& outcome, const Worker* worker,
-                               std::vector<Write>& writes) {
+void Dispatcher::Impl::EndDuel(Trial& trial, v1::Outcome& outcome, const Worker* worker, std::vector<Write>& writes) {
   KeyState& key = KeyOf(trial);
   const std::string& trace = trial.row.trace;
   key.MarkDuelled(trace);
@@ -252,11 +252,11 @@ std::optional<Dispatcher::Impl::DueDuel> Dispatcher::Impl::NextDuel(const KeySta
   const bool confirms = key.best_record() == 0;
   if (confirms && !options.confirm_first) return std::nullopt;
   if (!confirms && live.candidates > 0 && key.results_since_duel < options.batch) return std::nullopt;
-  const std::optional<std::string> challenger = key.Challenger(options);
-  if (!challenger.has_value()) return std::nullopt;
+  const std::string* challenger = key.Challenger(options);
+  if (challenger == nullptr) return std::nullopt;
   for (const uint64_t id : key.jobs) {
     const Job& job = jobs.at(id);
-    if (!job.ended && !job.row.stop_requested && !job.row.request.paused()) return DueDuel{&job, *challenger};
+    if (!job.ended && !job.row.stop_requested && !job.row.request.paused()) return DueDuel{&job, challenger};
   }
   return std::nullopt;
 }
@@ -271,11 +271,11 @@ void Dispatcher::Impl::QueueDuel(KeyState& key) {
   trial.row = TrialRow{.id = next_trial++,
                        .key = key.key(),
                        .task = duel->job->TaskOf(key)->id,
-                       .trace = duel->challenger,
+                       .trace = *duel->challenger,
                        .source = key.best_record() == 0 ? "confirm" : "duel",
                        .duel = true};
-  const auto measured_by = key.measured_by.find(duel->challenger);
-  if (measured_by != key.measured_by.end()) trial.not_by = OtherThan(measured_by->second, *duel->job);
+  const std::string& measured_by = key.MeasuredBy(*duel->challenger);
+  if (!measured_by.empty()) trial.not_by = OtherThan(measured_by, *duel->job);
   if (!trial.not_by.empty()) trial.not_by_until = now + Micros{options.second_worker_ms} * 1000;
   leases.AddQueued(std::move(trial), /*in_front=*/true);
   key.results_since_duel = 0;

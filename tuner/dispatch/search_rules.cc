@@ -76,13 +76,17 @@ int64_t Dispatcher::Impl::WantedOf(const Job& job) const {
   return wanted;
 }
 
-// One batch for the task of the job that gains most by it, unless enough is queued or on its way.
-bool Dispatcher::Impl::AskFor(Job& job) {
-  const JobPool& pool = fleet.PoolOfJob(job.row.id);
-  if (!StandingOf(job).active || !pool.AnyAlive()) return false;
-  const int64_t wanted = WantedOf(job);
-  int64_t coming = 0, capacity = 0;
-  for (const WorkerPool* of : pool.workers) capacity += of->credits + of->held;
+int64_t Dispatcher::Impl::QueuedOrAsked(const Job& job) const {
+  int64_t sum = 0;
+  for (const KeyState* key : job.keys) {
+    sum += leases.OfKeyNumber(key->number).waiting + (key->search_request != 0 ? key->search_batch : 0);
+  }
+  return sum;
+}
+
+int Dispatcher::Impl::TaskToSearch(const Job& job) const {
+  int64_t capacity = 0;
+  for (const WorkerPool* of : fleet.PoolOfJob(job.row.id).workers) capacity += of->credits + of->held;
   // A search learns most when the outcomes of its last batch are known: a task is asked for again when no more of it is
   // out than keeps half of the fleet busy.
   const int64_t most_out = std::max<int64_t>(options.batch, capacity) / 2;
@@ -91,7 +95,6 @@ bool Dispatcher::Impl::AskFor(Job& job) {
   for (const TaskRow& task : job.tasks) {
     const KeyState& key = job.KeyOf(task);
     const LeaseTable::OfKey& out = leases.OfKeyNumber(key.number);
-    coming += out.waiting + (key.search_request != 0 ? key.search_batch : 0);
     TaskProgress& p = progress.emplace_back();
     p.weight = task.weight;
     p.flop = task.flop;
@@ -107,10 +110,16 @@ bool Dispatcher::Impl::AskFor(Job& job) {
     const bool goes_on = state == "open" || (state == "stalled" && SiblingTeaches(job, task, key));
     eligible.push_back(goes_on && key.search_request == 0 && !waits && out.candidates <= most_out);
   }
-  if (coming >= options.batch / 2 + wanted) return false;
+  return PickTask(progress, eligible, options);
+}
+
+// One batch for the task of the job that gains most by it, unless enough is queued or on its way.
+bool Dispatcher::Impl::AskFor(Job& job) {
+  if (!StandingOf(job).active || !fleet.PoolOfJob(job.row.id).AnyAlive()) return false;
+  if (QueuedOrAsked(job) >= options.batch / 2 + WantedOf(job)) return false;
   const int64_t left = TrialsLeft(job);
   if (left <= 0) return false;
-  const int index = PickTask(progress, eligible, options);
+  const int index = TaskToSearch(job);
   if (index < 0) return false;
   const TaskRow& task = job.tasks[index];
   KeyState& key = job.KeyOf(task);

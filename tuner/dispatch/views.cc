@@ -1,4 +1,4 @@
-// What is shown of the dispatcher's state beside snapshots: why a job stands where it does, and how much there is.
+// What is shown of the dispatcher's state: a job, why it stands where it does, and how much there is.
 #include "absl/strings/str_cat.h"
 #include "tuner/dispatch/dispatcher_impl.h"
 
@@ -16,6 +16,35 @@ const char* PhaseName(v1::Phase phase) {
 }
 
 }  // namespace
+
+v1::JobSnapshot Dispatcher::Impl::SnapshotOf(const Job& job, bool with_tasks) const {
+  JobRow row = job.row;
+  if (!job.ended) job.AdvanceRow(now, &row);
+  v1::JobSnapshot snapshot = MakeJobSnapshot(row, job.tasks, with_tasks);
+  if (job.ended) snapshot.set_state(v1::JOB_RUNNING);  // until its end is durable
+  const LeaseTable::OfJob& out = leases.OfJobNumber(job.row.id);
+  snapshot.set_in_flight(out.lent);
+  size_t living = 0;
+  for (const WorkerPool* pool : fleet.PoolOfJob(job.row.id).workers) living += pool->members.size() - pool->lost.size();
+  snapshot.set_workers(static_cast<int>(living));
+  snapshot.set_hold_up(job.hold_up);
+  snapshot.set_held_up_by(job.held_up_by);
+  if (job.hold_up != v1::HOLD_UP_NONE) snapshot.set_held_up_seconds(SecondsSince(job.held_up_since));
+  snapshot.set_seconds_since_gain(SecondsSince(job.last_gain));
+  snapshot.set_stopping(job.row.stop_requested);
+  uint64_t current = 0;
+  for (const uint64_t id : out.trials) {
+    const Trial& trial = leases.trials().at(id);
+    if (trial.place != Trial::Place::kLent) continue;
+    if (current == 0 || trial.phase > v1::PHASE_QUEUED) current = trial.row.task;
+    if (trial.phase > v1::PHASE_QUEUED) break;
+  }
+  for (const TaskRow& task : job.tasks) {
+    if (task.id == current) snapshot.set_current_task(task.name);
+  }
+  if (const v1::DeviceProfile* profile = ProfileOf(row.device_class)) snapshot.set_target(profile->target());
+  return snapshot;
+}
 
 v1::JobExplanation Dispatcher::Impl::Explain(const Job& job) const {
   v1::JobExplanation explanation;

@@ -10,17 +10,17 @@
 #include "grpc/grpc_security_constants.h"
 #include "proto/rpc/address.h"
 #include "proto/rpc/tls.h"
+#include "tuner/service/clock.h"
 
 namespace hone {
 namespace {
 
-int64_t SteadyMicros() {
-  const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::microseconds>(now).count();
-}
-
 absl::Status IsRevoked(const std::string& certificate) {
   return absl::PermissionDeniedError(absl::StrCat(certificate, " was revoked; ask for another one (hone ca issue)"));
+}
+
+absl::Status UnknownToken() {
+  return absl::PermissionDeniedError("the token is none of the daemon's: check --token-file");
 }
 
 // Whom the authority issued a certificate to. The handshake has verified it.
@@ -30,7 +30,7 @@ absl::StatusOr<Caller> HolderOf(const std::string& pem, const RevocationList& re
   const std::optional<Role> role = RoleFromName(subject.role);
   if (role.has_value() && MayBeOf(*role, subject.tenant)) {
     const std::string name = absl::StrCat("certificate of ", subject.name, ", ", subject.role, " of ", subject.tenant);
-    return Caller{*role, TenantOf(subject.tenant), name, nullptr, subject.serial};
+    return Caller{*role, TenantOf(subject.tenant), name, nullptr, subject.serial, ""};
   }
   return absl::UnauthenticatedError(
       absl::StrCat("the certificate of ", subject.name, " names no role and tenant (OU \"", subject.role, "\", O \"",
@@ -52,13 +52,7 @@ void Gate::SetRevoked(RevocationList revoked) {
 }
 
 absl::StatusOr<Caller> Gate::WhoCalls(const grpc::ServerContextBase& context) const {
-  std::shared_ptr<const TokenTable> tokens;
-  std::shared_ptr<const RevocationList> revoked;
-  {
-    const std::lock_guard<std::mutex> guard(mutex_);
-    tokens = tokens_;
-    revoked = revoked_;
-  }
+  const auto [tokens, revoked] = Known();
   const auto shown = context.client_metadata().find("authorization");
   if (!tokens->empty() && shown != context.client_metadata().end()) {
     constexpr std::string_view kScheme = "Bearer ";
@@ -66,9 +60,9 @@ absl::StatusOr<Caller> Gate::WhoCalls(const grpc::ServerContextBase& context) co
     const Caller* caller =
         value.substr(0, kScheme.size()) == kScheme ? tokens->Find(value.substr(kScheme.size())) : nullptr;
     if (caller != nullptr) return *caller;
-    return absl::PermissionDeniedError("the token is none of the daemon's: check --token-file");
+    return UnknownToken();
   }
-  if (IsUnixAddress(context.peer())) return Caller{Role::kAdmin, TenantOf("local"), "", nullptr, ""};
+  if (IsUnixAddress(context.peer())) return Caller{Role::kAdmin, TenantOf("local"), "", nullptr, "", ""};
   const std::vector<grpc::string_ref> certificates =
       context.auth_context()->FindPropertyValues(GRPC_X509_PEM_CERT_PROPERTY_NAME);
   if (certificates.size() == 1) return HolderOf(std::string(certificates[0].data(), certificates[0].size()), *revoked);
@@ -90,12 +84,14 @@ absl::StatusOr<Caller> Gate::Admit(const grpc::ServerContextBase& context, const
 }
 
 absl::Status Gate::CheckAgain(const Caller& caller) const {
-  std::shared_ptr<const RevocationList> revoked;
-  {
-    const std::lock_guard<std::mutex> guard(mutex_);
-    revoked = revoked_;
-  }
+  const auto [tokens, revoked] = Known();
+  if (!caller.token_digest.empty() && tokens->FindDigest(caller.token_digest) == nullptr) return UnknownToken();
   return revoked->Has(caller.serial) ? IsRevoked("the " + caller.name) : absl::OkStatus();
+}
+
+Gate::Lists Gate::Known() const {
+  const std::lock_guard<std::mutex> guard(mutex_);
+  return {tokens_, revoked_};
 }
 
 }  // namespace hone

@@ -35,7 +35,7 @@ class Gate {
   }
 
   // Of a caller that was admitted and whose call goes on, before each message of a stream: PermissionDenied when its
-  // certificate has been revoked meanwhile.
+  // certificate has been revoked meanwhile, or its token has left the file.
   absl::Status CheckAgain(const Caller& caller) const;
 
   // From the next call, and the next message of a stream, on; on connections that are open too.
@@ -45,6 +45,11 @@ class Gate {
  private:
   absl::StatusOr<Caller> Admit(const grpc::ServerContextBase& context, const MethodPolicy& policy);
   absl::StatusOr<Caller> WhoCalls(const grpc::ServerContextBase& context) const;
+  struct Lists {
+    std::shared_ptr<const TokenTable> tokens;
+    std::shared_ptr<const RevocationList> revoked;
+  };
+  Lists Known() const;  // as they are now
 
   CallMeter meter_;
   mutable std::mutex mutex_;

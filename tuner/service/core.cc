@@ -17,15 +17,12 @@
 #include "compiler/support/version.h"
 #include "spdlog/spdlog.h"
 #include "tuner/dispatch/job_state.h"
+#include "tuner/service/clock.h"
 
 namespace hone {
 namespace {
 
-constexpr size_t kGroup = 512;  // commits in one transaction at most
-constexpr auto kRetryWrite = std::chrono::seconds(1);
-constexpr auto kLookWhoLeads = std::chrono::seconds(1);
-constexpr Micros kLongWrite = 3'000'000;  // a transaction takes milliseconds
-constexpr int kFollowMs = 100;            // between two tries to lead
+constexpr int kFollowMs = 100;  // between two tries to lead
 constexpr char kFollows[] = "another daemon leads this database: this one answers look-ups alone until it is gone";
 constexpr char kModelKind[] = "search";  // of the cost models in the store: that of hone-search
 
@@ -47,10 +44,7 @@ v1::DatabaseQuota QuotaOf(const QuotaKeeper::Counts& counts) {
 
 }  // namespace
 
-Micros Core::Now() {
-  return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
+Micros Core::Now() { return SteadyMicros(); }
 
 std::string Core::Utc() { return absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", absl::Now(), absl::UTCTimeZone()); }
 
@@ -76,20 +70,19 @@ absl::Status Core::Lead() {
   spdlog::info("term {}, {} open jobs, {} trials were lent", epoch_, state.jobs.size(), state.leased.size());
   dispatcher_ = std::make_unique<Dispatcher>(options_.dispatch, epoch_, std::move(state));
   Core* raw = this;
+  writer_ = std::make_unique<StoreWriter>(
+      *store_, epoch_, [raw](Event event) { raw->Post(std::move(event)); }, on_fatal_);
   pool_ = std::make_unique<SearchPool>(
       options_.search, [raw](v1::SearchReply reply) { raw->Post(SearchDone{std::move(reply)}); },
       [raw](uint64_t id, std::string reason) {
         raw->Post(SearchFailed{id, std::move(reason)});
       },
-      ModelKeeper{
-          [raw](const ModelOwner& owner) {
-            return raw->store_->CostModel(owner.tenant, owner.device_class, kModelKind).value_or("");
-          },
-          [raw](const ModelOwner& owner, std::string model) {
-            const std::lock_guard<std::mutex> guard(raw->write_mutex_);
-            raw->to_write_.push_back(PutCostModel{owner.tenant, owner.device_class, kModelKind, std::move(model)});
-            raw->write_changed_.notify_one();
-          }});
+      ModelKeeper{[raw](const ModelOwner& owner) {
+                    return raw->store_->CostModel(owner.tenant, owner.device_class, kModelKind).value_or("");
+                  },
+                  [raw](const ModelOwner& owner, std::string model) {
+                    raw->writer_->Put({PutCostModel{owner.tenant, owner.device_class, kModelKind, std::move(model)}});
+                  }});
   if (options_.max_database_bytes > 0) {
     quota_ = std::make_unique<QuotaKeeper>(*store_, epoch_, options_.max_database_bytes);
   }
@@ -99,7 +92,6 @@ absl::Status Core::Lead() {
   }
   CrashPoint("core.leads");
   Post(hone::Start{});
-  writer_thread_ = std::thread([raw] { raw->RunWriter(); });
   reader_thread_ = std::thread([raw] { raw->RunReader(); });
   return absl::OkStatus();
 }
@@ -123,12 +115,7 @@ void Core::Stop() {
   }
   read_changed_.notify_all();
   if (reader_thread_.joinable()) reader_thread_.join();
-  {
-    const std::lock_guard<std::mutex> guard(write_mutex_);
-    writer_stopping_ = true;
-  }
-  write_changed_.notify_all();
-  if (writer_thread_.joinable()) writer_thread_.join();
+  if (writer_ != nullptr) writer_->Stop();
   CrashPoint("core.stop.written");
   replies_.Stop();
 }
@@ -244,18 +231,14 @@ void Core::StepWith(Event event) {
 }
 
 void Core::CarryOut(std::vector<Effect> effects) {
-  bool wrote = false;
+  std::vector<StoreWriter::Item> to_write;
   std::vector<Reply> replies;
   for (Effect& effect : effects) {
     if (Commit* commit = std::get_if<Commit>(&effect)) {
       LogWrites(commit->writes);
-      const std::lock_guard<std::mutex> guard(write_mutex_);
-      to_write_.push_back(std::move(*commit));
-      wrote = true;
+      to_write.emplace_back(std::move(*commit));
     } else if (LoadHistory* load = std::get_if<LoadHistory>(&effect)) {
-      const std::lock_guard<std::mutex> guard(write_mutex_);
-      to_write_.push_back(std::move(*load));
-      wrote = true;
+      to_write.emplace_back(std::move(*load));
     } else if (AskSearch* ask = std::get_if<AskSearch>(&effect)) {
       pool_->Ask(std::move(*ask));
     } else if (Reply* reply = std::get_if<Reply>(&effect)) {
@@ -269,125 +252,8 @@ void Core::CarryOut(std::vector<Effect> effects) {
       wake_at_ = wake->at;
     }
   }
-  if (wrote) write_changed_.notify_one();
+  writer_->Put(std::move(to_write));
   replies_.Send(std::move(replies));
-}
-
-// ---- the writer ----
-
-void Core::RunWriter() {
-  for (;;) {
-    std::vector<uint64_t> commits;
-    std::vector<Write> writes;
-    std::optional<LoadHistory> load;
-    std::optional<PutCostModel> model;
-    {
-      std::unique_lock<std::mutex> lock(write_mutex_);
-      const auto ready = [&] { return !to_write_.empty() || writer_stopping_; };
-      while (!write_changed_.wait_for(lock, kLookWhoLeads, ready)) {
-        lock.unlock();
-        LookWhoLeads();
-        lock.lock();
-      }
-      if (to_write_.empty()) return;
-      // Everything up to the next load is one transaction: the wait for the disk is shared.
-      while (!to_write_.empty() && commits.size() < kGroup) {
-        if (Commit* commit = std::get_if<Commit>(&to_write_.front())) {
-          commits.push_back(commit->id);
-          for (Write& write : commit->writes) writes.push_back(std::move(write));
-        } else {
-          if (!commits.empty()) break;
-          if (PutCostModel* put = std::get_if<PutCostModel>(&to_write_.front())) {
-            model = std::move(*put);
-          } else {
-            load = std::get<LoadHistory>(to_write_.front());
-          }
-        }
-        to_write_.pop_front();
-        if (load.has_value() || model.has_value()) break;
-      }
-    }
-    if (writer_failed_) continue;  // nothing is promised any more
-    if (model.has_value()) {
-      WriteModel(*model);
-      continue;
-    }
-    if (load.has_value()) {
-      absl::StatusOr<KeyHistory> history = store_->LoadHistory(load->key);
-      CrashPoint("writer.history_read");
-      if (!history.ok()) {
-        spdlog::error("reading what is known of a task: {}", std::string(history.status().message()));
-        writer_failed_ = true;
-        on_fatal_(history.status());
-        continue;
-      }
-      if (history->corrupt > 0) {
-        spdlog::error("{} records of one key ({}, {} threads) are left out: their checksums do not match",
-                      history->corrupt, load->key.device_class, load->key.threads);
-      }
-      Post(HistoryLoaded{load->key, *std::move(history)});
-      continue;
-    }
-    CrashPoint("writer.taken");
-    if (!writes.empty() && !WriteGroup(writes)) continue;
-    CrashPoint("writer.committed");
-    for (const uint64_t commit : commits) Post(Committed{commit});
-  }
-}
-
-// A daemon without anything to write would not learn that it was overtaken.
-void Core::LookWhoLeads() {
-  const absl::StatusOr<bool> leads = store_->TryLead();
-  if (writer_failed_ || !leads.ok() || *leads) return;
-  writer_failed_ = true;
-  on_fatal_(absl::AbortedError("another daemon has taken over this database"));
-}
-
-// Nothing depends on it: a model that cannot be stored is learnt anew.
-void Core::WriteModel(const PutCostModel& model) {
-  const Write write = model;
-  CrashPoint("writer.model");
-  const absl::Status status = store_->Commit(epoch_, {&write, 1});
-  if (!status.ok()) {
-    spdlog::warn("the cost model of {} was not stored: {}", model.device_class, std::string(status.message()));
-  }
-}
-
-bool Core::WriteGroup(const std::vector<Write>& writes) {
-  const auto note = [this](Micros began, v1::HoldUp kind, std::string words) {
-    const std::lock_guard<std::mutex> guard(write_mutex_);
-    write_began_ = began;
-    write_hold_up_ = kind;
-    write_held_up_by_ = std::move(words);
-  };
-  const Micros began = Now();
-  note(began, v1::HOLD_UP_NONE, "");
-  for (bool warned = false;;) {
-    const absl::Status status = store_->Commit(epoch_, writes);
-    if (status.ok()) {
-      if (warned) spdlog::info("the database can be written again");
-      note(0, v1::HOLD_UP_NONE, "");
-      const std::lock_guard<std::mutex> guard(write_mutex_);
-      commits_.Add(static_cast<double>(Now() - began) * 1e-6);
-      return true;
-    }
-    // A full disk or a backup tool's lock passes; callers wait meanwhile, and nothing is acknowledged.
-    const bool passing = absl::IsResourceExhausted(status) || absl::IsUnavailable(status);
-    if (passing) {
-      if (!warned) spdlog::warn("cannot write the database, trying again: {}", std::string(status.message()));
-      warned = true;
-      const bool full = absl::IsResourceExhausted(status);
-      note(began, full ? v1::HOLD_UP_DISK_FULL : v1::HOLD_UP_DATABASE_LOCKED,
-           absl::StrCat(full ? "the disk is full: " : "another program holds the database: ",
-                        std::string(status.message())));
-      std::unique_lock<std::mutex> lock(write_mutex_);
-      if (!write_changed_.wait_for(lock, kRetryWrite, [&] { return writer_stopping_; })) continue;
-    }
-    spdlog::error("writing the database: {}", status.ToString());
-    writer_failed_ = true;
-    on_fatal_(status);
-    return false;
-  }
 }
 
 // ---- the reader ----
@@ -416,21 +282,19 @@ void Core::RunReader() {
   }
 }
 
-std::optional<Core::WriteTrouble> Core::write_trouble() {
-  const std::lock_guard<std::mutex> guard(write_mutex_);
-  const Micros since = write_began_ == 0 ? 0 : Now() - write_began_;
-  const double seconds = static_cast<double>(since) * 1e-6;
-  if (write_hold_up_ != v1::HOLD_UP_NONE) return WriteTrouble{write_hold_up_, write_held_up_by_, seconds};
-  if (since < kLongWrite) return std::nullopt;
-  return WriteTrouble{v1::HOLD_UP_DATABASE_LOCKED,
-                      "the database takes no write: another program holds it, or its disk is slow", seconds};
+std::optional<StoreWriter::Trouble> Core::write_trouble() {
+  {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    if (!leading_) return std::nullopt;
+  }
+  return writer_->trouble();
 }
 
 // ---- views ----
 
 v1::JobSnapshot Core::Live(uint64_t job, bool with_tasks) {
   v1::JobSnapshot snapshot = dispatcher_->Snapshot(job, with_tasks);
-  const std::optional<WriteTrouble> trouble = write_trouble();
+  const std::optional<StoreWriter::Trouble> trouble = write_trouble();
   if (!trouble.has_value()) return snapshot;
   snapshot.set_hold_up(trouble->kind);
   snapshot.set_held_up_by(trouble->words);
@@ -470,7 +334,7 @@ v1::ServiceStatus Core::Status(uint64_t tenant) {
   v1::ServiceStatus status;
   status.set_version(kVersion);
   status.set_up_seconds(static_cast<double>(Now() - began_) * 1e-6);
-  if (const std::optional<WriteTrouble> trouble = write_trouble(); trouble.has_value()) {
+  if (const std::optional<StoreWriter::Trouble> trouble = write_trouble(); trouble.has_value()) {
     status.set_hold_up(trouble->kind);
     status.set_held_up_by(trouble->words);
   }
@@ -500,6 +364,7 @@ std::optional<ServiceMetrics> Core::Metrics() {
     metrics.search_crashes = pool_->crashes();
     metrics.events = events_;
     metrics.event_work = event_work_;
+    metrics.commits = writer_->commits();
     if (quota_ != nullptr) metrics.quota = quota_->counts();
   });
   if (!alive) return std::nullopt;
@@ -507,8 +372,6 @@ std::optional<ServiceMetrics> Core::Metrics() {
   metrics.up_seconds = static_cast<double>(Now() - began_) * 1e-6;
   metrics.writable = !write_trouble().has_value();
   metrics.watches = watches();
-  const std::lock_guard<std::mutex> guard(write_mutex_);
-  metrics.commits = commits_;
   return metrics;
 }
 

@@ -1,6 +1,6 @@
 // The dispatcher at work: one thread that owns it and feeds it events and never waits for the store, one that writes to
-// the store (many commits in one transaction), one that sends replies, one that reads what watchers are told at the
-// end, the search processes. Everything the services want from the dispatcher goes through `Post` and `Query`.
+// the store (store_writer.h), one that sends replies, one that reads what watchers are told at the end, the search
+// processes. Everything the services want from the dispatcher goes through `Post` and `Query`.
 #pragma once
 
 #include <atomic>
@@ -26,6 +26,7 @@
 #include "tuner/service/quota_keeper.h"
 #include "tuner/service/reply_sender.h"
 #include "tuner/service/search_pool.h"
+#include "tuner/service/store_writer.h"
 
 namespace hone {
 
@@ -70,13 +71,8 @@ class Core {
   void RemoveWatch(uint64_t watch);  // the sink is not called after this returns
   int watches() const { return watch_count_; }
 
-  // Why the store cannot be written just now, in words, and for how long; nullopt while it can. From any thread.
-  struct WriteTrouble {
-    v1::HoldUp kind = v1::HOLD_UP_NONE;
-    std::string words;
-    double seconds = 0;
-  };
-  std::optional<WriteTrouble> write_trouble();
+  // Of the writer; nullopt also while another daemon leads. From any thread.
+  std::optional<StoreWriter::Trouble> write_trouble();
 
   TuningStore& store() { return *store_; }
   static Micros Now();       // monotonic
@@ -101,11 +97,7 @@ class Core {
   void ServeWatchesFromStore(Micros now);
   bool RunOnThread(const std::function<void()>& work);  // and waits for it; false when the core has stopped
   void RunDispatcher();
-  void RunWriter();
   void RunReader();
-  bool WriteGroup(const std::vector<Write>& writes);  // false: given up
-  void LookWhoLeads();
-  void WriteModel(const PutCostModel& model);
   void CarryOut(std::vector<Effect> effects);
   void LogWrites(const std::vector<Write>& writes);     // on the dispatcher's thread
   v1::JobSnapshot Live(uint64_t job, bool with_tasks);  // with what holds the writer up; on the dispatcher's thread
@@ -120,6 +112,7 @@ class Core {
   CoreOptions options_;
   std::unique_ptr<TuningStore> store_;
   std::unique_ptr<Dispatcher> dispatcher_;  // of the dispatcher thread alone; nullptr while another daemon leads
+  std::unique_ptr<StoreWriter> writer_;     // likewise
   std::unique_ptr<SearchPool> pool_;
   std::unique_ptr<QuotaKeeper> quota_;                            // nullptr: no quota, or another daemon leads
   std::map<uint64_t, std::pair<bool, v1::JobState>> told_state_;  // of each open job, as the log has it; true: paused
@@ -137,16 +130,6 @@ class Core {
   bool stopping_ = false;
   Micros wake_at_ = 0;
 
-  std::mutex write_mutex_;
-  std::condition_variable write_changed_;
-  std::deque<std::variant<Commit, LoadHistory, PutCostModel>> to_write_;
-  bool writer_stopping_ = false;
-  bool writer_failed_ = false;
-  Micros write_began_ = 0;  // of the transaction under way, with its retries; 0: none
-  v1::HoldUp write_hold_up_ = v1::HOLD_UP_NONE;
-  std::string write_held_up_by_;
-  Durations commits_{Durations::kOfCommits};
-
   std::mutex read_mutex_;
   std::condition_variable read_changed_;
   std::deque<LastWord> to_read_;
@@ -160,7 +143,6 @@ class Core {
   std::atomic<uint64_t> next_watch_{1};
   std::atomic<int> watch_count_{0};
   std::thread dispatcher_thread_;
-  std::thread writer_thread_;
   std::thread reader_thread_;
 };
 

@@ -4,6 +4,7 @@
 
 #include "compiler/support/crash_point.h"
 #include "proto/rpc/status.h"
+#include "tuner/dispatch/outcome_check.h"
 #include "tuner/service/auth.h"
 #include "tuner/service/core.h"
 #include "tuner/service/waiting.h"
@@ -78,7 +79,9 @@ class FleetService
     if (!caller.ok()) return Refuse(context, caller.status());
     CrashPoint("fleet.sync");
     return new HeldCall(core_, reply, [&](ReplyTo to) {
-      return hone::Sync{to, *request, Core::Utc(), caller->tenant.id};
+      hone::Sync sync{to, *request, Core::Utc(), caller->tenant.id};
+      for (v1::TrialResult& result : *sync.request.mutable_results()) DropOtherObject(*result.mutable_outcome());
+      return sync;
     });
   }
 

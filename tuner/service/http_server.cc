@@ -58,7 +58,7 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const std::string&
   server.Get("/readyz", [&core](const httplib::Request&, httplib::Response& response) {
     if (!core.Alive()) return Say(response, 503, "the daemon is stopping");
     // The reason may name a path: whoever asks without a name is not told it.
-    const std::optional<Core::WriteTrouble> trouble = core.write_trouble();
+    const std::optional<StoreWriter::Trouble> trouble = core.write_trouble();
     if (!trouble.has_value()) return Say(response, 200, "ready");
     Say(response, 503,
         trouble->kind == v1::HOLD_UP_DISK_FULL ? "the disk of the database is full" : "the database takes no write");

@@ -44,7 +44,7 @@ absl::StatusOr<TokenTable> TokenTable::Read(const std::string& path) {
     };
     const std::vector<std::string> words = absl::StrSplit(line, absl::ByAnyChar(" \t\r"), absl::SkipEmpty());
     if (words.empty() || words[0][0] == '#') continue;
-    Caller caller{Role::kAdmin, TenantOf("local"), "", nullptr, ""};
+    Caller caller{Role::kAdmin, TenantOf("local"), "", nullptr, "", Sha256(words.back())};
     if (words.size() == 3) {
       const std::optional<Role> role = RoleFromName(words[0]);
       if (!role.has_value()) {
@@ -61,20 +61,18 @@ absl::StatusOr<TokenTable> TokenTable::Read(const std::string& path) {
     }
     if (!IsToken(words.back())) return wrong("a token is made of printable ASCII without spaces");
     if (table.Find(words.back()) != nullptr) return wrong("the token is there twice");
-    const std::string digest = Sha256(words.back());
-    caller.name = absl::StrCat("token ", ToHex(digest).substr(0, 8));
-    table.entries_.push_back({digest, std::move(caller)});
+    caller.name = absl::StrCat("token ", ToHex(caller.token_digest).substr(0, 8));
+    table.callers_.push_back(std::move(caller));
   }
   if (table.empty()) return absl::InvalidArgumentError(absl::StrCat(path, ": the token file is empty"));
   return table;
 }
 
 // Digests have one length and a caller cannot steer them, so that comparing them to the end tells nothing of a token.
-const Caller* TokenTable::Find(std::string_view token) const {
-  const std::string digest = Sha256(token);
+const Caller* TokenTable::FindDigest(const std::string& digest) const {
   const Caller* found = nullptr;
-  for (const Entry& entry : entries_) {
-    if (SameDigest(entry.digest, digest)) found = &entry.caller;
+  for (const Caller& caller : callers_) {
+    if (SameDigest(caller.token_digest, digest)) found = &caller;
   }
   return found;
 }

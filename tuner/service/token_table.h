@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "compiler/support/sha256.h"
 #include "database/rows.h"
 #include "tuner/service/policy.h"
 
@@ -25,6 +26,7 @@ struct Caller {
   std::string name;  // what limits go by, and messages: "token 3f2a91bc"; empty: the owner, who has none
   std::shared_ptr<const void> stream;  // while the call lives, where its method streams
   std::string serial;                  // of the certificate it showed; empty: it showed none
+  std::string token_digest;            // SHA-256 of the token it showed, likewise
 };
 
 class TokenTable {
@@ -35,15 +37,12 @@ class TokenTable {
   static absl::StatusOr<TokenTable> Read(const std::string& path);
 
   // nullptr when there is no such token. Every entry is compared to its end.
-  const Caller* Find(std::string_view token) const;
-  bool empty() const { return entries_.empty(); }
+  const Caller* Find(std::string_view token) const { return FindDigest(Sha256(token)); }
+  const Caller* FindDigest(const std::string& digest) const;  // of a token
+  bool empty() const { return callers_.empty(); }
 
  private:
-  struct Entry {
-    std::string digest;  // of the token: tokens themselves are not kept
-    Caller caller;
-  };
-  std::vector<Entry> entries_;
+  std::vector<Caller> callers_;  // tokens themselves are not kept
 };
 
 bool IsTenantName(std::string_view name);

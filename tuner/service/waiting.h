@@ -23,7 +23,7 @@ grpc::Status AskCore(Core& core, grpc::ServerContext* context, Answer* answer, M
   for (int quarters = 0; future.wait_for(std::chrono::milliseconds(250)) != std::future_status::ready; ++quarters) {
     if (context->IsCancelled()) return {grpc::StatusCode::CANCELLED, "the caller has gone"};
     // What was asked for is done as soon as it can be written; whoever asks may ask again.
-    const std::optional<Core::WriteTrouble> trouble = core.write_trouble();
+    const std::optional<StoreWriter::Trouble> trouble = core.write_trouble();
     if (quarters >= 3 && trouble.has_value()) return {grpc::StatusCode::UNAVAILABLE, trouble->words};
   }
   Message message = future.get();

@@ -60,7 +60,7 @@ planted_bug(slower_champion_is_crowned result_rules.cc ${simulation}
 planted_bug(same_request_makes_two_jobs job_rules.cc ${simulation}
   [[  if (known != job_by_request.end()) {]]
   [[  if (false) {]])
-planted_bug(budget_forgets_what_is_out job_rules.cc ${simulation}
+planted_bug(budget_forgets_what_is_out job_ends.cc ${simulation}
   [[(job.verified + job.failed)) - coming;]]
   [[(job.verified + job.failed)) - 0 * coming;]])
 planted_bug(known_candidate_is_measured_again search_rules.cc ${simulation}
@@ -100,13 +100,13 @@ planted_bug(weights_are_ignored tenant_accounts.cc "Tenants.*"
 planted_bug(a_late_tenant_gets_everything tenant_accounts.cc "Tenants.*"
   [[if (!order_.empty()) charged = std::max(charged, order_.begin()->first);]]
   [[]])
-planted_bug(a_job_ends_before_its_parts job_rules.cc ${simulation}
+planted_bug(a_job_ends_before_its_parts job_ends.cc ${simulation}
   [[  if (!WaitsForTrials(job) && job.open_parts.empty()) FinishJob(job);]]
   [[  if (!WaitsForTrials(job)) FinishJob(job);]])
 planted_bug(a_stop_leaves_the_parts_running job_rules.cc ${simulation}
-  [[  for (Job* job : WithParts(found->second)) {
+  [[  for (Job* job : WithParts(*whole)) {
     if (job->ended) continue;  // before it was told]]
-  [[  for (Job* job : {&found->second}) {
+  [[  for (Job* job : {whole}) {
     if (job->ended) continue;  // before it was told]])
 planted_bug(a_restart_forgets_the_parts job_rules.cc ${simulation}
   [[    if (whole != jobs.end()) whole->second.open_parts.insert(id);]]
@@ -136,5 +136,5 @@ planted_bug(a_restart_forgets_what_was_lent job_rules.cc "Leases.*"
   [[    leases.AddOrphan(std::move(trial), now + Micros{options.lease_ms} * 1000);]]
   [[]])
 planted_bug(a_commit_keeps_one_promise_of_many dispatcher.cc ${simulation}
-  [[  if (after) after_commit.at(commit.id).push_back(std::move(after));]]
-  [[  if (after) after_commit.at(commit.id) = {std::move(after)};]])
+  [[  if (after) step_after.push_back(std::move(after));]]
+  [[  if (after) step_after = {std::move(after)};]])

@@ -115,6 +115,35 @@ TEST_F(HonedTest, TunesAJobAndKeepsWhatItFound) {
   EXPECT_EQ(AddressOfDaemon(folder_ / "t.db"), "");
 }
 
+// Whatever a worker sends along: the daemon looks before anything is kept.
+TEST_F(HonedTest, KeepsNoObjectButTheOneThatWasMeasured) {
+  HonedProcess honed(Arguments());
+  ASSERT_TRUE(honed.ready()) << honed.Errors();
+  const auto client = Connect(honed);
+  const FakeWorker worker("w", honed.address(), {}, [](const v1::Lease& lease) {
+    v1::Outcome outcome = GoodOutcome(lease);
+    outcome.set_object_digest(Sha256("object of " + lease.trace()));
+    outcome.set_object((FakeTime(lease.trace()) > 600 ? "another object of " : "object of ") + lease.trace());
+    return outcome;
+  });
+  WaitForEnd(*client, Submit(*client, Request("one", {"conv2d_1"}, 20)));
+  honed.Signal(SIGTERM);
+  EXPECT_EQ(honed.Wait(), 0) << honed.Errors();
+  auto store = OpenSqliteStore(folder_ / "t.db", StoreMode::kRead);
+  ASSERT_TRUE(store.ok()) << store.status();
+  const auto page = (*store)->Records(kLocalTenant, {.with_objects = true});
+  ASSERT_TRUE(page.ok()) << page.status();
+  EXPECT_GE(page->rows.size(), 20u);
+  int kept = 0;
+  for (const RecordRow& row : page->rows) {
+    const std::string& object = row.record.object();
+    kept += !object.empty();
+    EXPECT_TRUE(object.empty() || object == "object of " + row.record.trace()) << object;
+    EXPECT_TRUE(object.empty() || FakeTime(row.record.trace()) <= 600) << object;
+  }
+  EXPECT_GT(kept, 0);
+}
+
 TEST_F(HonedTest, AFullQuotaTakesTrialsWhileAJobRunsAndNeverTheBest) {
   constexpr int64_t kMost = 1 << 20;
   HonedProcess honed(Arguments({"--max-database-bytes", "1M", "--stall", "1000000", "--search-argument", "none",
@@ -473,7 +502,9 @@ TEST_F(HonedTest, SaysHowManyRowsAreDamaged) {
   }
   {
     auto connection = SqliteConnection::Open(folder_ / "t.db", SqliteConnection::Mode::kWrite);
-    ASSERT_TRUE((*connection)->Execute("UPDATE record SET median_us = 1 WHERE median_us = 9").ok());
+    for (const char* table : {"record", "served"})
+      ASSERT_TRUE(
+          (*connection)->Execute(absl::StrCat("UPDATE ", table, " SET median_us = 1 WHERE median_us = 9")).ok());
   }
   HonedProcess honed(Arguments());
   ASSERT_TRUE(honed.ready()) << honed.Errors();

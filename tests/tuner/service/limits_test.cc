@@ -152,6 +152,32 @@ TEST_F(Limits, OfStreamsOfOneToken) {
   EXPECT_TRUE(open) << "one has ended";
 }
 
+TEST_F(Limits, AWatchEndsWhenItsTokenLeavesTheFile) {
+  const auto honed = Start({});
+  const auto vision = As(*honed, "eyes-0123456789"), speech = As(*honed, "ears-0123456789");
+  v1::JobEvent event;
+  std::vector<std::shared_ptr<grpc::ClientContext>> contexts;
+  std::vector<std::unique_ptr<grpc::ClientReader<v1::JobEvent>>> watches;
+  for (DaemonClient* client : {vision.get(), speech.get()}) {
+    uint64_t job = 0;
+    ASSERT_TRUE(Submit(*client, Job("waits", 1), &job).ok());
+    v1::WatchRequest watch;
+    watch.set_job_id(job);
+    watch.set_interval_ms(20);
+    contexts.push_back(client->Context(absl::Seconds(60)));
+    watches.push_back(client->tune().Watch(contexts.back().get(), watch));
+    ASSERT_TRUE(watches.back()->Read(&event)) << "it is open";
+  }
+  WriteTokens("client speech ears-0123456789\n");
+  while (watches[0]->Read(&event)) EXPECT_EQ(event.snapshot().state(), v1::JOB_WAITING);
+  const grpc::Status status = watches[0]->Finish();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::PERMISSION_DENIED) << status.error_message();
+  EXPECT_THAT(status.error_message(), HasSubstr("the token is none of the daemon's"));
+  EXPECT_TRUE(watches[1]->Read(&event)) << "the other token is still there";
+  contexts[1]->TryCancel();
+  watches[1]->Finish();
+}
+
 TEST_F(Limits, OfJobsAndTheirKernels) {
   const auto honed = Start({"--max-jobs", "2", "--max-tasks", "5"});
   const auto vision = As(*honed, "eyes-0123456789"), speech = As(*honed, "ears-0123456789");
