@@ -20,6 +20,7 @@ absl::Status FromRuntime(HoneStatus code, const std::string& context) {
     case HONE_INVALID_ARGUMENT:
     case HONE_NOT_FOUND: return WithExitCode(ExitCode::kUsage, absl::InvalidArgumentError(text));
     case HONE_CORRUPT: return WithExitCode(ExitCode::kCorrupt, absl::DataLossError(text));
+    case HONE_DEVICE_LOST:
     case HONE_UNSUPPORTED: return WithExitCode(ExitCode::kWrongMachine, absl::FailedPreconditionError(text));
     case HONE_OUT_OF_MEMORY: return absl::ResourceExhaustedError(text);
     default: return absl::InternalError(text);

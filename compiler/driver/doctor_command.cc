@@ -20,7 +20,7 @@
 #include "compiler/support/turn_lock.h"
 #include "compiler/target/target.h"
 #include "database/sqlite_store.h"
-#include "deploy/runtime/opencl_device.h"
+#include "deploy/runtime/device_drivers.h"
 #include "nlohmann/json.hpp"
 
 namespace hone {
@@ -88,12 +88,13 @@ absl::StatusOr<std::string> CheckDaemon(const ServiceOptions& options) {
 }
 
 // What devices there are beside the CPU. None is needed, so that none is nothing amiss.
-absl::StatusOr<std::string> CheckOpenCl() {
-  const RuntimeResult<std::vector<DeviceFacts>> devices = OpenClDevice::List();
+absl::StatusOr<std::string> CheckDevices(const DeviceDriver& driver) {
+  const RuntimeResult<std::vector<DeviceFacts>> devices = driver.list();
   if (!devices.ok()) return absl::StrCat("none: ", devices.error().message());
   std::vector<std::string> names;
   for (const DeviceFacts& facts : *devices) {
-    names.push_back(absl::StrCat(names.size(), ": ", facts.name, " (", facts.version, ", ",
+    names.push_back(absl::StrCat(names.size(), ": ", facts.name, " (", facts.version,
+                                 facts.architecture.empty() ? "" : ", ", facts.architecture, ", ",
                                  facts.is_cpu ? "CPU" : "GPU", ", ", facts.compute_units, " units)"));
   }
   return absl::StrJoin(names, "; ");
@@ -106,16 +107,19 @@ absl::StatusOr<std::string> CheckNvrtc() {
 }
 
 absl::Status Doctor(const ServiceOptions& options, bool json) {
-  const std::vector<std::pair<const char*, Check>> checks = {
+  std::vector<std::pair<std::string, Check>> checks = {
       {"programs", CheckPrograms},
       {"device", CheckTarget},
       {"machine", CheckMachineFacts},
-      {"opencl", CheckOpenCl},
-      {"nvrtc", CheckNvrtc},
-      {"turn lock", CheckTurnLock},
-      {"database", [&] { return CheckDatabase(options); }},
-      {"daemon", [&] { return CheckDaemon(options); }},
   };
+  for (const DeviceDriver& driver : DeviceDrivers())
+    checks.emplace_back(driver.language, [&driver] { return CheckDevices(driver); });
+  checks.insert(checks.end(), {
+                                  {"nvrtc", CheckNvrtc},
+                                  {"turn lock", CheckTurnLock},
+                                  {"database", [&] { return CheckDatabase(options); }},
+                                  {"daemon", [&] { return CheckDaemon(options); }},
+                              });
   absl::Status first;
   for (const auto& [name, check] : checks) {
     const absl::StatusOr<std::string> found = check();
@@ -123,7 +127,7 @@ absl::Status Doctor(const ServiceOptions& options, bool json) {
     if (json) {
       std::printf("%s\n", nlohmann::ordered_json{{"check", name}, {"ok", found.ok()}, {"found", words}}.dump().c_str());
     } else {
-      std::printf("%-10s %-5s %s\n", name, found.ok() ? "ok" : "AMISS", words.c_str());
+      std::printf("%-10s %-5s %s\n", name.c_str(), found.ok() ? "ok" : "AMISS", words.c_str());
     }
     if (!found.ok() && first.ok()) first = Annotate(found.status(), name);
   }

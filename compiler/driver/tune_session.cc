@@ -32,7 +32,7 @@
 #include "database/rows.h"
 #include "nlohmann/json.hpp"
 #include "proto/rpc/channel.h"
-#include "worker/probe/opencl_probe.h"
+#include "worker/probe/gpu_probe.h"
 
 namespace hone {
 namespace {

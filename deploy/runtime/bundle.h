@@ -5,7 +5,8 @@
 //   manifest.json   for people and tools: model, target, numeric level, threads, provenance of every kernel
 //   graph.json      the execution plan, see below
 //   image, image1.. kernel images (image.h); usually the first holds all
-//   source, ..      of a bundle for a device in place of images: kernels as text that the device compiles
+//   source, ..      of a bundle for a device in place of images: kernels as the device's driver takes them: as text of
+//                   OpenCL C that it compiles, as machine code of NVIDIA's (cubin)
 //   params          packed constants, each 64-byte aligned; absent when there are none
 //   signature       of a signed bundle (signature.h)
 //
@@ -25,25 +26,26 @@
 //
 // Version 2, of a bundle for a device, has further fields:
 //
-//   "device": "opencl"       what runs the kernels; tensors lie in its memory, at multiples of kDeviceAlignment
+//   "device": "opencl"       or "cuda": what runs the kernels (OpenDevice of "target"); tensors lie in its memory, at
+//                            multiples of kDeviceAlignment
 //   and of each kernel       "image" counts sources
 //     "scratch": [ {"offset": N, "bytes": N} ]       areas of scratch_bytes
-//     "launches": [ {"kernel": .., "grid": [X, Y, Z], "block": [X, Y, Z], "arguments": [I ..]} ]
+//     "launches": [ {"kernel": .., "grid": [X, Y, Z], "block": [X, Y, Z], "arguments": [I ..], "shared": N} ]
 //
 // The launches of a step run in order. An argument counts the step's tensors, then the kernel's areas of scratch.
+// "shared" is there where the launch gives a block shared memory beyond what the kernel declares.
 //
 // Version 3, of a bundle with symbolic sizes (for the host alone), has further fields:
 //
 //   "sizes": [ {"name": .., "min": N, "max": N} ]
-//   and of an input or output   "extents": [ [[F, S ..] ..] .. ]    its dimensions: sums of a factor times sizes;
-//   "shape"
-//                               is the greatest. Where an input's is a size by itself, its shape gives the size
+//   and of an input or output   "extents": [ [[F, S ..] ..] .. ]    its dimensions: sums of a factor times sizes
 //   and of a kernel             "sizes": [S ..]                     what it takes in HoneCall::dims
 //   and of a step               "cases": [ {"most": [N ..], "kernel": I, "tensors": [I ..]} ]
 //
-// Tensors have room for the greatest sizes; their rows are as long as those of the run. A step runs as the first of its
-// cases says that the sizes do not exceed, else with its own kernel.
-// Streams will be further fields and a higher version.
+// "shape" is then that of the greatest sizes. Where a dimension of an input is a size by itself, the input gives that
+// size. Tensors have room for the greatest sizes; their rows are as long as those of the run. A step runs as the first
+// of its cases says that the sizes do not exceed, else with its own kernel. Streams will be further fields and a higher
+// version.
 #pragma once
 
 #include <cstdint>
@@ -114,7 +116,7 @@ struct BundleCopy {
 
 struct BundleGraph {
   std::string model, target, features;
-  std::string device;  // "opencl"; "" where the kernels are functions of the host
+  std::string device;  // "opencl", "cuda"; "" where the kernels are functions of the host
   int threads = 0;     // what it was tuned for; 0: any
   int64_t arena_bytes = 0;
   std::vector<BundleTensor> tensors;

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "deploy/runtime/bundle.h"
+#include "deploy/runtime/device_drivers.h"
 #include "deploy/runtime/json.h"
 
 namespace hone {
@@ -59,7 +60,8 @@ std::string ScratchToJson(const ScratchArea& area) {
 }
 std::string LaunchToJson(const KernelLaunch& launch) {
   return "{\"kernel\":" + JsonQuote(launch.kernel) + ",\"grid\":" + Numbers(launch.grid) +
-         ",\"block\":" + Numbers(launch.block) + ",\"arguments\":" + Numbers(launch.arguments) + "}";
+         ",\"block\":" + Numbers(launch.block) + ",\"arguments\":" + Numbers(launch.arguments) +
+         (launch.shared_bytes > 0 ? ",\"shared\":" + std::to_string(launch.shared_bytes) : "") + "}";
 }
 std::string KernelToJson(const BundleKernel& kernel) {
   const std::string of_device = kernel.launches.empty() ? ""
@@ -276,6 +278,8 @@ void ReadLaunches(const Json& item, GraphReader& reader, BundleKernel* kernel) {
     kernel->launches.push_back({reader.Text(launch, "kernel"), ReadExtents(launch, "grid", reader),
                                 ReadExtents(launch, "block", reader),
                                 reader.Integers<int>(launch, "arguments", 0, arguments - 1)});
+    if (launch.Find("shared") != nullptr)
+      kernel->launches.back().shared_bytes = reader.Integer(launch, "shared", 1, kMaxInt);
     if (reader.failed()) return;
   }
 }
@@ -423,14 +427,18 @@ RuntimeResult<BundleGraph> ParseGraph(std::string_view json, int64_t params_byte
   }
   BundleGraph graph;
   if (version >= 2) graph.device = reader.Text(*root, "device");
-  if (!graph.device.empty() && graph.device != "opencl") {
-    return RuntimeError(RuntimeCode::kUnsupported, "graph.json: device is `" + graph.device +
-                                                       "`, this runtime runs kernels on the host and on `opencl`");
+  if (!graph.device.empty() && FindDeviceDriver(graph.device) == nullptr) {
+    std::string known;
+    for (const DeviceDriver& driver : DeviceDrivers()) known += ", on `" + std::string(driver.language) + "`";
+    return RuntimeError(RuntimeCode::kUnsupported,
+                        "graph.json: device is `" + graph.device + "`, this runtime runs kernels on the host" + known);
   }
   if (version >= 3) ReadSizes(*root, reader, &graph);
   reader.At("graph.json: ");
   graph.model = reader.Text(*root, "model");
   graph.target = reader.Text(*root, "target");
+  if (!graph.device.empty() && !graph.target.starts_with(graph.device + ":"))
+    reader.Fail("target is `" + graph.target + "`, which is none of the device `" + graph.device + "`");
   graph.features = reader.Text(*root, "features");
   graph.threads = static_cast<int>(reader.Integer(*root, "threads", 0, 1024));
   graph.arena_bytes = reader.Integer(*root, "arena_bytes", 0, kMaxBytes);

@@ -1,8 +1,9 @@
 // What runs the kernels of a bundle for a device: memory, programs, launches, a clock. One class for each driver
-// (opencl_device.h); whoever uses devices knows this alone.
+// (device_drivers.h); whoever uses devices knows this alone.
 //
 // Calls of one device come from one thread at a time. Launches run in order; an error of one is met at Finish at the
-// latest, and the device may be lost then: open another.
+// latest. After kDeviceLost every call is refused with the same words; where a process of its own uses the device, the
+// next process opens it again.
 #pragma once
 
 #include <array>
@@ -19,11 +20,14 @@ namespace hone {
 
 struct DeviceFacts {
   std::string name, vendor, version;  // "NVIDIA H100", "OpenCL 3.0 ..", as the driver says
+  std::string architecture;           // that code is made for: "sm_90"; "" where the driver compiles for what it has
   bool is_cpu = false;
   int64_t compute_units = 0, clock_mhz = 0;
   int64_t global_bytes = 0, local_bytes = 0;  // of memory, and of a block's shared memory
   int64_t cache_bytes = 0;                    // of the cache in front of memory, 0 where the driver does not say
   int64_t most_threads = 0;                   // of a block
+  // 0 where the driver does not say: threads of a warp, and of a compute unit what all its blocks share.
+  int64_t lanes = 0, resident_threads = 0, resident_local_bytes = 0, registers = 0;
 };
 
 class Device {
@@ -35,6 +39,7 @@ class Device {
     std::string kernel;
     std::array<int64_t, 3> grid, block;
     std::vector<size_t> buffers;  // its arguments, numbers of buffers and parts
+    int64_t shared_bytes = 0;     // of a block's shared memory, beyond what the kernel declares
   };
   virtual ~Device() = default;
 
@@ -65,8 +70,10 @@ class Device {
   virtual RuntimeResult<double> StopClock() = 0;
 };
 
-// The device of a bundle's language ("opencl"): the one that the environment variable HONE_OPENCL_DEVICE counts, in the
-// order of `hone doctor`; the first that is no CPU; the first. kUnsupported where there is none, with what to install.
-RuntimeResult<std::unique_ptr<Device>> OpenDevice(std::string_view language, bool with_clock = false);
+// The device that runs code made for a target ("opencl:generic", "cuda:sm_90a,l2=50M"; of its facts none counts): the
+// one that an environment variable counts (HONE_OPENCL_DEVICE, HONE_CUDA_DEVICE), in the order of `hone doctor`; the
+// first that is no CPU; the first. kUnsupported where there is none, with what to install, or none of the target's
+// architecture, with what there is.
+RuntimeResult<std::unique_ptr<Device>> OpenDevice(std::string_view target, bool with_clock = false);
 
 }  // namespace hone

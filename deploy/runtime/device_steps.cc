@@ -16,11 +16,12 @@ enum : size_t { kArena, kParams, kScratch, kBuffers };
 
 RuntimeResult<std::unique_ptr<DeviceSteps>> DeviceSteps::Create(const Bundle& bundle) {
   std::unique_ptr<DeviceSteps> steps(new DeviceSteps(bundle));
-  RuntimeResult<std::unique_ptr<Device>> device = OpenDevice(bundle.graph().device);
+  RuntimeResult<std::unique_ptr<Device>> device = OpenDevice(bundle.graph().target);
   if (!device.ok()) return device.error().Annotate("made for " + bundle.graph().target);
   steps->device_ = *std::move(device);
   if (RuntimeError error = steps->device_->Build(bundle.sources())) {
-    return RuntimeError(RuntimeCode::kUnsupported, error.message());
+    const bool refused = error.code() == RuntimeCode::kInvalidArgument;
+    return refused ? RuntimeError(RuntimeCode::kUnsupported, error.message()) : error;
   }
   if (RuntimeError error = steps->Allocate()) return error;
   return steps;
@@ -48,7 +49,7 @@ RuntimeError DeviceSteps::Allocate() {
     const size_t kernel = static_cast<size_t>(step.kernel);
     std::vector<Device::Launch>& launches = launches_.emplace_back();
     for (const KernelLaunch& launch : graph.kernels[kernel].launches) {
-      launches.push_back({launch.kernel, launch.grid, launch.block, {}});
+      launches.push_back({launch.kernel, launch.grid, launch.block, {}, launch.shared_bytes});
       for (const int argument : launch.arguments) {
         const size_t at = static_cast<size_t>(argument), tensors = step.tensors.size();
         launches.back().buffers.push_back(at < tensors ? buffer_of_tensor_[static_cast<size_t>(step.tensors[at])]
@@ -89,9 +90,7 @@ RuntimeError DeviceSteps::Run(const std::vector<char*>& data, std::vector<double
   for (const BundleCopy& copy : graph.copies) {
     if (RuntimeError error = device_->Copy(buffer(copy.from), buffer(copy.to), bytes(copy.to))) return error;
   }
-  if (RuntimeError error = device_->Finish()) {
-    return error.Annotate("the device stopped within a run; make a new instance");
-  }
+  if (RuntimeError error = device_->Finish()) { return error.Annotate("the device stopped within a run"); }
   for (const BundlePort& output : graph.outputs) {
     char* to = data[static_cast<size_t>(output.tensor)];
     if (RuntimeError error = device_->Read(buffer(output.tensor), to, bytes(output.tensor))) return error;

@@ -18,6 +18,7 @@ enum class RuntimeCode : int {
   kOutOfMemory = 5,
   kKernelFailed = 6,  // a kernel returned a non-zero result
   kInternal = 7,      // our bug, or the operating system refused something it never should
+  kDeviceLost = 8,    // the device takes no more work of this process, or cannot be had
 };
 
 // Converts to true when it holds an error.

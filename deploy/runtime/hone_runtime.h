@@ -60,7 +60,8 @@ typedef enum HoneStatus {
   HONE_UNSUPPORTED = 4,      /* this machine cannot run it; the message says what is missing */
   HONE_OUT_OF_MEMORY = 5,
   HONE_KERNEL_FAILED = 6,
-  HONE_INTERNAL = 7
+  HONE_INTERNAL = 7,
+  HONE_DEVICE_LOST = 8 /* the device takes no more work of this process, or cannot be had */
 } HoneStatus;
 
 typedef struct HoneModule HoneModule;

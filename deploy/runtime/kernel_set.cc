@@ -1,5 +1,6 @@
 #include "deploy/runtime/kernel_set.h"
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 #include <string_view>
@@ -10,9 +11,9 @@ namespace {
 
 // "HKS" and the version of the form, then the fields in the order of the header: numbers as 8 bytes little-endian,
 // strings and lists preceded by their length. What follows the fields that all have is the version's: nothing, the
-// areas and launches of a device, the symbolic sizes of the host.
+// areas and launches of a device, the symbolic sizes of the host, areas and launches that give shared memory.
 constexpr std::string_view kMagic = "HKS";
-enum Version : char { kPlain = 1, kOfDevice = 2, kSymbolic = 3 };
+enum Version : char { kPlain = 1, kOfDevice = 2, kSymbolic = 3, kOfDeviceWithShared = 4 };
 constexpr uint64_t kMaxCount = 1 << 16;
 constexpr int64_t kMaxExtent = int64_t{1} << 31;
 
@@ -84,7 +85,7 @@ class Reader {
   bool failed_ = false;
 };
 
-void WriteLaunches(const KernelSet& set, Writer& writer) {
+void WriteLaunches(const KernelSet& set, bool with_shared, Writer& writer) {
   writer.Number(static_cast<int64_t>(set.areas.size()));
   for (const ScratchArea& area : set.areas) {
     writer.Number(area.offset);
@@ -97,10 +98,11 @@ void WriteLaunches(const KernelSet& set, Writer& writer) {
     writer.Extents(launch.block);
     writer.Number(static_cast<int64_t>(launch.arguments.size()));
     for (const int argument : launch.arguments) writer.Number(argument);
+    if (with_shared) writer.Number(launch.shared_bytes);
   }
 }
 
-void ReadLaunches(Reader& reader, KernelSet* set) {
+void ReadLaunches(Reader& reader, bool with_shared, KernelSet* set) {
   const int64_t areas = reader.Number("the number of areas", 0, kMaxCount);
   for (int64_t i = 0; i < areas && !reader.failed(); ++i) {
     const int64_t offset = reader.Number("an area's offset", 0, set->scratch_bytes);
@@ -116,6 +118,7 @@ void ReadLaunches(Reader& reader, KernelSet* set) {
     const int64_t arguments = reader.Number("the number of arguments", 0, kMaxCount);
     for (int64_t a = 0; a < arguments && !reader.failed(); ++a)
       launch.arguments.push_back(static_cast<int>(reader.Number("an argument", 0, buffers - 1)));
+    if (with_shared) launch.shared_bytes = reader.Number("shared memory", 0, kMaxExtent);
   }
 }
 
@@ -143,7 +146,12 @@ void ReadSizes(Reader& reader, KernelSet* set) {
 
 std::string Serialize(const KernelSet& set) {
   Writer writer;
-  const Version version = !set.launches.empty() ? kOfDevice : set.sizes.empty() ? kPlain : kSymbolic;
+  // The lowest that says it all.
+  const bool shared = std::ranges::any_of(set.launches, [](const KernelLaunch& l) { return l.shared_bytes > 0; });
+  const Version version = shared                  ? kOfDeviceWithShared
+                          : !set.launches.empty() ? kOfDevice
+                          : set.sizes.empty()     ? kPlain
+                                                  : kSymbolic;
   writer.bytes_ = std::string(kMagic) + static_cast<char>(version);
   writer.Text(set.symbol);
   writer.Number(static_cast<int64_t>(set.params.size()));
@@ -159,15 +167,15 @@ std::string Serialize(const KernelSet& set) {
   }
   writer.Number(set.scratch_bytes);
   writer.Number(set.thread_scratch_bytes);
-  if (version == kOfDevice) WriteLaunches(set, writer);
+  if (!set.launches.empty()) WriteLaunches(set, shared, writer);
   if (version == kSymbolic) WriteSizes(set, writer);
   return std::move(writer.bytes_);
 }
 
 bool Parse(const std::string& bytes, KernelSet* set, std::string* error) {
   const char version = bytes.size() > kMagic.size() ? bytes[kMagic.size()] : '\0';
-  if (bytes.compare(0, kMagic.size(), kMagic) != 0 || version < kPlain || version > kSymbolic) {
-    *error = "kernel set: does not start as one of version 1 to 3 does";
+  if (bytes.compare(0, kMagic.size(), kMagic) != 0 || version < kPlain || version > kOfDeviceWithShared) {
+    *error = "kernel set: does not start as one of version 1 to 4 does";
     return false;
   }
   Reader reader(std::string_view(bytes).substr(kMagic.size() + 1), error);
@@ -188,7 +196,8 @@ bool Parse(const std::string& bytes, KernelSet* set, std::string* error) {
   }
   result.scratch_bytes = reader.Number("scratch");
   result.thread_scratch_bytes = reader.Number("thread scratch");
-  if (version == kOfDevice && !reader.failed()) ReadLaunches(reader, &result);
+  const bool shared = version == kOfDeviceWithShared;
+  if ((version == kOfDevice || shared) && !reader.failed()) ReadLaunches(reader, shared, &result);
   if (version == kSymbolic && !reader.failed()) ReadSizes(reader, &result);
   if (!reader.failed() && !reader.at_end()) reader.Fail("goes on after its end");
   if (reader.failed()) return false;

@@ -34,6 +34,7 @@ struct KernelLaunch {
   std::string kernel;                      // its name in the text
   std::array<int64_t, 3> grid{}, block{};  // blocks, and threads of each
   std::vector<int> arguments;              // count `params`, then `areas`
+  int64_t shared_bytes = 0;                // of a block's shared memory that the launch gives
 };
 
 // A symbolic size (compiler/ir/symbolic_sizes.h): whoever calls the kernel passes its value in HoneCall::dims.

@@ -238,7 +238,7 @@ RuntimeResult<std::vector<DeviceFacts>> OpenClDevice::List() {
   return facts;
 }
 
-RuntimeResult<std::unique_ptr<OpenClDevice>> OpenClDevice::Open(size_t index, bool with_clock) {
+RuntimeResult<std::unique_ptr<Device>> OpenClDevice::Open(size_t index, bool with_clock) {
   const RuntimeResult<const Api*> api = LoadApi();
   if (!api.ok()) return api.error();
   const RuntimeResult<std::vector<cl_device_id>> devices = Devices(**api);
@@ -258,7 +258,7 @@ RuntimeResult<std::unique_ptr<OpenClDevice>> OpenClDevice::Open(size_t index, bo
   state->queue = state->api->clCreateCommandQueue(
       state->context, state->device, with_clock ? CL_QUEUE_PROFILING_ENABLE : cl_command_queue_properties{0}, &error);
   if (error != CL_SUCCESS) return Failed(RuntimeCode::kInternal, "clCreateCommandQueue", error);
-  return std::unique_ptr<OpenClDevice>(new OpenClDevice(std::move(state)));
+  return std::unique_ptr<Device>(new OpenClDevice(std::move(state)));
 }
 
 RuntimeError OpenClDevice::Build(std::span<const std::string> code) {

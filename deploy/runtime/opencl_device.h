@@ -17,7 +17,7 @@ class OpenClDevice : public Device {
   // driver or no device, with what to install.
   static RuntimeResult<std::vector<DeviceFacts>> List();
   // A context of its own on that device. kUnsupported as List; kNotFound when there are fewer.
-  static RuntimeResult<std::unique_ptr<OpenClDevice>> Open(size_t index = 0, bool with_clock = false);
+  static RuntimeResult<std::unique_ptr<Device>> Open(size_t index = 0, bool with_clock = false);
   ~OpenClDevice() override;
   OpenClDevice(const OpenClDevice&) = delete;
 

@@ -16,7 +16,7 @@ struct OpenClDevice::State {};
 OpenClDevice::OpenClDevice(std::unique_ptr<State> state) : state_(std::move(state)) {}
 OpenClDevice::~OpenClDevice() = default;
 RuntimeResult<std::vector<DeviceFacts>> OpenClDevice::List() { return NotBuilt(); }
-RuntimeResult<std::unique_ptr<OpenClDevice>> OpenClDevice::Open(size_t, bool) { return NotBuilt(); }
+RuntimeResult<std::unique_ptr<Device>> OpenClDevice::Open(size_t, bool) { return NotBuilt(); }
 const DeviceFacts& OpenClDevice::facts() const {
   static const DeviceFacts kNone;
   return kNone;

@@ -46,7 +46,7 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"compiler/codegen/cuda", {"compiler/ir", "compiler/tile", "compiler/codegen/gpu"}},
     {"compiler/codegen/device",
      {"compiler/ir", "compiler/schedule/*", "compiler/lower", "compiler/codegen", "compiler/codegen/gpu",
-      "compiler/codegen/opencl", "compiler/target", "deploy/runtime"}},
+      "compiler/codegen/opencl", "compiler/codegen/cuda", "compiler/target", "deploy/runtime"}},
     {"compiler/te", {"compiler/ir", "compiler/arith"}},
     {"compiler/topi", {"compiler/ir", "compiler/arith", "compiler/te"}},
     {"compiler/graph",

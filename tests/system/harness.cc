@@ -103,6 +103,13 @@ int Process::Wait(double seconds) {
 std::string Process::Output() const { return ReadAll(out_); }
 std::string Process::Errors() const { return ReadAll(err_); }
 
+void UseFakeCuda(const std::string& words) {
+  const std::string libraries = fs::path(HONE_BIN).parent_path() / "lib";
+  ::setenv("HONE_CUDA_LIBRARY", (libraries + "/libhone_fake_cuda_driver.so").c_str(), 1);
+  ::setenv("HONE_NVRTC", (libraries + "/libhone_fake_cuda_nvrtc.so").c_str(), 1);
+  ::setenv("HONE_FAKE_CUDA", words.c_str(), 1);
+}
+
 Finished RunProgram(const TempFolder& folder, const std::string& program, const Arguments& arguments, double seconds) {
   Process process(folder, program, arguments);
   Finished finished;

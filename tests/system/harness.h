@@ -53,6 +53,10 @@ class Process {
   std::string out_, err_;
 };
 
+// From here on the programs' CUDA driver and compiler are those of the tests' own, which are told these words
+// (tests/deploy/runtime/fake_cuda/fake_cuda.h).
+void UseFakeCuda(const std::string& words = "");
+
 struct Finished {
   int code = 0;
   std::string output, errors;

@@ -146,40 +146,60 @@ TEST_P(WithoutBfloat16, LevelBf16IsFloat32AndSaysSo) {
   ExpectAgreesWithOnnxRuntime(model, bundle);
 }
 
-// Through the C interface, with the kernels on the first OpenCL device: PoCL, where there is no other.
-class OnOpenCl : public Network {
+// Through the C interface, with the kernels on a device.
+class OnDevice : public Network {
+ protected:
+  void ExpectAgreesOnDevice(const std::string& model) const {
+    const std::string bundle = Compile(model, {"--target", target_, "--untuned"});
+    ExpectAgreesWithOnnxRuntime(model, bundle, {"--seeds", "3"});
+  }
+  // Tuned by a worker that measures the device, with what it found.
+  void ExpectTunesAndAgrees(const std::string& model) const {
+    const std::string database = folder_ / "tuning.db";
+    const Finished tune =
+        RunProgram(folder_, "hone", {"tune", model, "--db", database, "--target", target_, "--trials", "6", "--json"},
+                   kMostSeconds);
+    ASSERT_EQ(tune.code, 0) << tune.errors;
+    EXPECT_GT(JsonLines(tune.output).back().at("trials").get<int>(), 0);
+    ExpectAgreesWithOnnxRuntime(model, Compile(model, {"--target", target_, "--db", database}), {"--seeds", "3"});
+  }
+
+  std::string target_;
+};
+
+// The first OpenCL device: PoCL, where there is no other.
+class OnOpenCl : public OnDevice {
  protected:
   void SetUp() override {
     Network::SetUp();
     if (IsSkipped()) return;
+    target_ = "opencl:generic";
     setenv("POCL_CACHE_DIR", folder_.path().c_str(), 1);  // where it keeps what it compiled
     const Finished doctor = RunProgram(folder_, "hone", {"doctor", "--json"});
     for (const auto& row : JsonLines(doctor.output)) {
       if (row.value("check", "") == "opencl" && !row.value("ok", false)) GTEST_SKIP() << row.dump();
     }
   }
-  void ExpectAgreesOnDevice(const std::string& model) const {
-    const std::string bundle = Compile(model, {"--target", "opencl:generic", "--untuned"});
-    ExpectAgreesWithOnnxRuntime(model, bundle, {"--seeds", "3"});
-  }
 };
 TEST_P(OnOpenCl, AgreesWithOnnxRuntime) { ExpectAgreesOnDevice(models_ + "/" + GetParam() + ".onnx"); }
-
-// Tuned by a worker that measures the device, with what it found.
 using TunedOnOpenCl = OnOpenCl;
-TEST_P(TunedOnOpenCl, AgreesWithOnnxRuntime) {
-  const std::string model = models_ + "/" + GetParam() + ".onnx", database = folder_ / "tuning.db";
-  const Finished tune = RunProgram(
-      folder_, "hone", {"tune", model, "--db", database, "--target", "opencl:generic", "--trials", "6", "--json"},
-      kMostSeconds);
-  ASSERT_EQ(tune.code, 0) << tune.errors;
-  EXPECT_GT(JsonLines(tune.output).back().at("trials").get<int>(), 0);
-  ExpectAgreesWithOnnxRuntime(model, Compile(model, {"--target", "opencl:generic", "--db", database}),
-                              {"--seeds", "3"});
-}
-
+TEST_P(TunedOnOpenCl, AgreesWithOnnxRuntime) { ExpectTunesAndAgrees(models_ + "/" + GetParam() + ".onnx"); }
 using ExportedOnOpenCl = OnOpenCl;
 TEST_P(ExportedOnOpenCl, AgreesWithOnnxRuntime) { ExpectAgreesOnDevice(Filled(GetParam())); }
+
+// A device of CUDA's driver, which is that of the tests' own, as is the compiler: what runs is the CUDA C++ that Hone
+// prints (tests/deploy/runtime/fake_cuda/fake_cuda.h).
+class OnFakeCuda : public OnDevice {
+ protected:
+  void SetUp() override {
+    Network::SetUp();
+    target_ = "cuda:sm_90a";
+    UseFakeCuda();
+  }
+};
+TEST_P(OnFakeCuda, AgreesWithOnnxRuntime) { ExpectAgreesOnDevice(models_ + "/" + GetParam() + ".onnx"); }
+using TunedOnFakeCuda = OnFakeCuda;
+TEST_P(TunedOnFakeCuda, AgreesWithOnnxRuntime) { ExpectTunesAndAgrees(models_ + "/" + GetParam() + ".onnx"); }
 
 TEST(OpenClBundle, SaysWhatTheMachineLacks) {
   const TempFolder folder;
@@ -237,6 +257,8 @@ INSTANTIATE_TEST_SUITE_P(Models, WithoutBfloat16, testing::Values("mlp"), Name);
 INSTANTIATE_TEST_SUITE_P(Models, OnOpenCl, testing::Values("mlp", "resnet18"), Name);
 INSTANTIATE_TEST_SUITE_P(Models, TunedOnOpenCl, testing::Values("mlp"), Name);
 INSTANTIATE_TEST_SUITE_P(Models, ExportedOnOpenCl, testing::Values("bert"), Name);
+INSTANTIATE_TEST_SUITE_P(Models, OnFakeCuda, testing::Values("mlp"), Name);
+INSTANTIATE_TEST_SUITE_P(Models, TunedOnFakeCuda, testing::Values("mlp"), Name);
 INSTANTIATE_TEST_SUITE_P(Models, Quantised, testing::Values("uint8", "int8"), Name);
 INSTANTIATE_TEST_SUITE_P(Models, QuantisedLayers, testing::Values("uint8", "int8"), Name);
 INSTANTIATE_TEST_SUITE_P(Models, Exported,

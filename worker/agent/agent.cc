@@ -111,7 +111,8 @@ void LogOutcome(const v1::Lease& lease, const v1::Outcome& outcome) {
 
 void WorkUntilStopped(WorkQueue& queue, Session& session, const std::string& target, const AgentOptions& options,
                       Builders& builders, TurnLock& turn, const Quiet& quiet) {
-  TaskCache tasks(target, builders, {options.allowed_missing_layers, options.runner, options.MeasuresDevice()});
+  TaskCache tasks(target, builders,
+                  {options.allowed_missing_layers, options.runner, options.MeasuresDevice() ? target : std::string()});
   double noise = 0.01;  // log noise of a sample, to begin with
   bool silent = true;   // as last heard
   while (queue.WaitForWork(kLookAgain)) {
@@ -243,7 +244,7 @@ absl::Status RunAgent(const AgentOptions& options, const std::atomic<bool>& stop
   }
   if (device) {
     const TurnLock::Turn quiet(turn);
-    HONE_ASSIGN_OR_RETURN(session_options.profile, ProbeOpenClDevice(options.target));
+    HONE_ASSIGN_OR_RETURN(session_options.profile, ProbeGpuDevice(options.target));
   } else if (elsewhere) {
     session_options.profile = UsualDevice(target, session_options.threads);
   } else {

@@ -5,11 +5,19 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/support/file.h"
+#include "compiler/target/gpu_target.h"
+#include "deploy/runtime/device_drivers.h"
 
 namespace hone {
 namespace {
 
 constexpr size_t kReplyLimit = 256 << 20;
+
+// Of the device that is built for, whose compiler a builder opens before it locks itself in; "" for the host.
+std::string LanguageOf(const v1::BuildRequest& request) {
+  const std::string& target = request.target();
+  return NamesGpu(target) ? std::string(DeviceLanguage(target)) : "";
+}
 
 }  // namespace
 
@@ -57,9 +65,12 @@ v1::BuildOutcome BuilderPool::BuildOn(Builder& builder, const v1::BuildRequest& 
   v1::BuildOutcome outcome;
   v1::BuildReply& reply = *outcome.mutable_reply();
   reply.set_id(request.id());
-  if (builder.workload != request.workload()) builder.process.reset();
+  const std::string language = LanguageOf(request);
+  if (builder.workload != request.workload() || builder.language != language) builder.process.reset();
   if (builder.process == nullptr) {
-    absl::StatusOr<std::unique_ptr<SandboxedProcess>> started = SandboxedProcess::Start(program_);
+    SandboxedProgram program = program_;
+    if (!language.empty()) program.arguments.push_back(language);
+    absl::StatusOr<std::unique_ptr<SandboxedProcess>> started = SandboxedProcess::Start(program);
     if (!started.ok()) {
       outcome.set_infrastructure(true);
       reply.set_error(std::string(started.status().message()));
@@ -67,6 +78,7 @@ v1::BuildOutcome BuilderPool::BuildOn(Builder& builder, const v1::BuildRequest& 
     }
     builder.process = *std::move(started);
     builder.workload = request.workload();
+    builder.language = language;
   }
   absl::Status status = builder.process->Send(request.SerializeAsString(), limit);
   if (status.ok()) {

@@ -1,5 +1,5 @@
-// Several hone-builder processes, each locked in and each for one workload: the next one gets a new process. A builder
-// that crashes, hangs or eats memory fails the request it was given and is replaced; nothing else happens.
+// Several hone-builder processes, each locked in and each for one workload and language: the next gets a new process. A
+// builder that crashes, hangs or eats memory fails the request it was given and is replaced; nothing else happens.
 #pragma once
 
 #include <condition_variable>
@@ -35,7 +35,7 @@ class BuilderPool : public Builders {
   // that started it.
   struct Builder {
     std::unique_ptr<SandboxedProcess> process;
-    std::string workload;  // the only one that the process has seen
+    std::string workload, language;  // the only ones that the process has seen
     std::thread thread;
   };
   void Serve(Builder& builder);

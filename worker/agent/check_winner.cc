@@ -57,7 +57,7 @@ class Check {
         why = absl::StrCat("it says that ", calls_, " calls more take ", claimed_us,
                            " us longer, and by the worker's clock ", twice_beside - once_beside,
                            " us more pass that it does not account for");
-      } else if (!task_.runners().device && !IsPossibleTime(2 * claimed_us, threads(), charged)) {
+      } else if (task_.runners().device.empty() && !IsPossibleTime(2 * claimed_us, threads(), charged)) {
         why = absl::StrCat("it says a call takes ", check_.call_us, " us, and ", 2 * calls_, " calls on ", threads(),
                            " threads cost ", charged, " us of processor time");
       } else {

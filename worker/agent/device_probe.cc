@@ -4,8 +4,8 @@
 
 #include "compiler/support/status_macros.h"
 #include "compiler/target/gpu_target.h"
+#include "worker/probe/gpu_probe.h"
 #include "worker/probe/machine_probe.h"
-#include "worker/probe/opencl_probe.h"
 
 namespace hone {
 
@@ -40,9 +40,9 @@ v1::DeviceProfile ProbeDevice(const Target& target, int threads) {
   return profile;
 }
 
-absl::StatusOr<v1::DeviceProfile> ProbeOpenClDevice(const std::string& target_text) {
+absl::StatusOr<v1::DeviceProfile> ProbeGpuDevice(const std::string& target_text) {
   HONE_ASSIGN_OR_RETURN(const GpuTarget kind, ParseGpuTarget(target_text));
-  HONE_ASSIGN_OR_RETURN(const OpenClProbe probe, ProbeOpenCl(kind));
+  HONE_ASSIGN_OR_RETURN(const GpuProbe probe, ProbeGpu(kind));
   v1::DeviceProfile profile;
   profile.set_device_class(DeviceClass(probe.target));
   profile.set_target(probe.target.text);

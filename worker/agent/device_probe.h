@@ -15,6 +15,6 @@ v1::DeviceProfile ProbeDevice(const Target& target, int threads);
 v1::DeviceProfile UsualDevice(const Target& target, int threads);
 // Of the device that a text names the kind of ("opencl:generic"), on this machine. FailedPrecondition where there is
 // none.
-absl::StatusOr<v1::DeviceProfile> ProbeOpenClDevice(const std::string& target_text);
+absl::StatusOr<v1::DeviceProfile> ProbeGpuDevice(const std::string& target_text);
 
 }  // namespace hone

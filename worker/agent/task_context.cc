@@ -76,7 +76,7 @@ absl::StatusOr<std::unique_ptr<TaskContext>> TaskContext::Create(const v1::Workl
   v1::BuildRequest request;
   request.set_workload(workload.text());
   request.set_oracle(true);
-  request.set_target(context->runners_.device ? HostTarget().text : target);
+  request.set_target(!context->runners_.device.empty() ? HostTarget().text : target);
   request.set_threads(1);
   request.set_symbol("oracle");
   const std::vector<v1::BuildOutcome> built = builders.Build({request}, run_limit);
@@ -144,7 +144,7 @@ absl::Status TaskContext::RunOracle(OracleProcess& process, const KernelSet& set
   job.inputs = &inputs;
   job.cpu_seconds = static_cast<int>(absl::ToInt64Seconds(run_limit)) * inputs.count() + 1;
   job.allowed_missing_layers = runners_.allowed_missing_layers;
-  if (!runners_.device) job.program = runners_.program;
+  if (runners_.device.empty()) job.program = runners_.program;
   HONE_ASSIGN_OR_RETURN(RunnerClient runner, RunnerClient::Start(job));
   if (!runner.load_verdict().ok())
     return absl::InternalError(absl::StrCat("the oracle: ", runner.load_verdict().message));

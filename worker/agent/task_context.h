@@ -27,7 +27,7 @@ struct ExpectedOutput {
 struct TaskRunners {
   uint32_t allowed_missing_layers = 0;  // of their sandboxes, and that of hone-oracle
   std::string program = {};             // "": hone-runner beside this one, or that of devices
-  bool device = false;                  // candidates are for a device; the oracle is for the host all the same
+  std::string device = {};  // of candidates for a device, its target; the oracle is for the host all the same
 };
 
 class TaskContext {

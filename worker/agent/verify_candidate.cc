@@ -27,6 +27,7 @@ v1::OutcomeKind KindOf(const RunnerVerdict& verdict) {
     case RunnerVerdict::kOutOfMemory: return v1::OUTCOME_OUT_OF_MEMORY;
     case RunnerVerdict::kRefused: return v1::OUTCOME_BUILD_ERROR;
     case RunnerVerdict::kImpossibleTime: return v1::OUTCOME_INVALID_TIMING;
+    case RunnerVerdict::kNoDevice: return v1::OUTCOME_INFRA;
     default: return v1::OUTCOME_CRASH;
   }
 }
@@ -46,8 +47,8 @@ Verified StartCandidate(const TaskContext& task, std::string_view image, const s
   job.inputs = &task.inputs();
   job.threads = std::max(1, limits.threads);
   job.cpu_seconds = static_cast<int>(absl::ToInt64Seconds(limits.run) * 6) * job.threads + 10;
-  if (task.runners().device) {
-    job.device = true;
+  if (!task.runners().device.empty()) {
+    job.device = task.runners().device;
     job.cpu_seconds += kCompileSeconds;
     job.start_timeout = absl::Seconds(kCompileSeconds);
   }

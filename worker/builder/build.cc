@@ -1,6 +1,7 @@
 #include "worker/builder/build.h"
 
 #include <chrono>
+#include <optional>
 #include <string>
 
 #include "compiler/codegen/compile.h"
@@ -55,20 +56,22 @@ absl::StatusOr<CompiledKernel> CompileForHost(const v1::BuildRequest& request) {
   return CompileKernel(program, target, options);
 }
 
-absl::StatusOr<CompiledKernel> CompileForDevice(const v1::BuildRequest& request) {
+absl::StatusOr<CompiledKernel> CompileForDevice(const v1::BuildRequest& request, const GpuTarget& target) {
   HONE_ASSIGN_OR_RETURN(const PrimFunc workload, ParsePrimFunc(request.workload()));
   HONE_RETURN_IF_ERROR(Annotate(Verify(workload), "the workload"));
-  HONE_ASSIGN_OR_RETURN(const GpuTarget target, ParseGpuTarget(request.target()));
   HONE_ASSIGN_OR_RETURN(const ScheduledProgram program, Scheduled(request, workload));
   return CompileDeviceKernel(program, target, request.symbol());
 }
 
 absl::Status Fill(const v1::BuildRequest& request, v1::BuildReply* reply) {
   // What a device runs; the oracle of its tasks is the host's.
-  const bool of_device = request.what_case() != v1::BuildRequest::kOracle && NamesGpu(request.target());
-  HONE_ASSIGN_OR_RETURN(CompiledKernel kernel, of_device ? CompileForDevice(request) : CompileForHost(request));
-  if (of_device) {
-    reply->set_image(kernel.object);  // the device's driver compiles it where it runs
+  std::optional<GpuTarget> gpu;
+  if (request.what_case() != v1::BuildRequest::kOracle && NamesGpu(request.target())) {
+    HONE_ASSIGN_OR_RETURN(gpu, ParseGpuTarget(request.target()));
+  }
+  HONE_ASSIGN_OR_RETURN(CompiledKernel kernel, gpu ? CompileForDevice(request, *gpu) : CompileForHost(request));
+  if (gpu) {
+    reply->set_image(kernel.object);  // as the device's driver takes it
   } else {
     HONE_ASSIGN_OR_RETURN(std::string image, LinkImage(std::span<const std::string>(&kernel.object, 1)));
     reply->set_image(std::move(image));
@@ -77,7 +80,7 @@ absl::Status Fill(const v1::BuildRequest& request, v1::BuildReply* reply) {
   reply->set_object_digest(Sha256(kernel.object));
   reply->set_object(std::move(kernel.object));
   reply->set_program_hash(BigEndian(kernel.program_hash));
-  reply->set_generator(of_device ? DeviceGeneratorFingerprint() : GeneratorFingerprint());
+  reply->set_generator(gpu ? DeviceGeneratorFingerprint(*gpu) : GeneratorFingerprint());
   return absl::OkStatus();
 }
 

@@ -46,8 +46,6 @@ double NowUs() {
   return static_cast<double>(now.tv_sec) * 1e6 + static_cast<double>(now.tv_nsec) * 1e-3;
 }
 
-RuntimeError NoMemory(const char* what) { return {RuntimeCode::kOutOfMemory, std::string("no memory for ") + what}; }
-
 }  // namespace
 
 RuntimeResult<std::unique_ptr<ServedCandidate>> Candidate::Load(const LoadRequest& request,
@@ -247,14 +245,7 @@ bool Candidate::WriteInputs(int set, uint64_t turn) {
         std::any_of(set_.prepared.begin(), set_.prepared.end(),
                     [&](const PreparedConstant& prepared) { return prepared.param == static_cast<int>(i); });
     if (constant && !another) continue;
-    const auto bytes = static_cast<size_t>(set_.params[i].bytes);
-    size_t elements = 1;
-    for (const int64_t extent : set_.params[i].shape) elements *= static_cast<size_t>(std::max<int64_t>(extent, 1));
-    const size_t first = constant ? 0 : turn % elements * (bytes / elements);
-    const char* from = static_cast<const char*>(sets_[static_cast<size_t>(set)].originals[i]);
-    char* to = static_cast<char*>(plain_tensors_[i]);
-    std::memcpy(to, from + first, bytes - first);
-    std::memcpy(to + (bytes - first), from, first);
+    CopyTurned(sets_[static_cast<size_t>(set)].originals[i], set_.params[i], constant ? 0 : turn, plain_tensors_[i]);
   }
   written_turn_ = turn;
   if (!another) return true;

@@ -17,26 +17,18 @@ enum : size_t { kFenced, kPlain, kFlush, kBuffers };
 constexpr int64_t kFence = 4096;            // bytes, before and behind
 constexpr int64_t kLeastFlushed = 8 << 20;  // of a device that does not tell the size of its cache
 constexpr size_t kPatch = 64;
-constexpr const char* kLanguage = "opencl";
 
 int64_t Aligned(int64_t bytes) {
   return static_cast<int64_t>(AlignUp(static_cast<size_t>(bytes), static_cast<size_t>(Device::kPartAlignment)));
 }
 
-// The values turned around by so many elements.
-void Turn(const char* from, const KernelTensor& tensor, uint64_t turn, char* to) {
-  const auto bytes = static_cast<size_t>(tensor.bytes);
-  size_t elements = 1;
-  for (const int64_t extent : tensor.shape) elements *= static_cast<size_t>(std::max<int64_t>(extent, 1));
-  const size_t first = turn % elements * (bytes / elements);
-  std::memcpy(to, from + first, bytes - first);
-  std::memcpy(to + (bytes - first), from, first);
-}
-
 void Fail(RunnerReply* reply, const RuntimeError& error) {
-  reply->outcome = error.code() == RuntimeCode::kOutOfMemory       ? RunnerOutcome::kOutOfMemory
-                   : error.code() == RuntimeCode::kInvalidArgument ? RunnerOutcome::kRefused
-                                                                   : RunnerOutcome::kKernelFailed;
+  switch (error.code()) {
+    case RuntimeCode::kOutOfMemory: reply->outcome = RunnerOutcome::kOutOfMemory; break;
+    case RuntimeCode::kInvalidArgument: reply->outcome = RunnerOutcome::kRefused; break;
+    case RuntimeCode::kDeviceLost: reply->outcome = RunnerOutcome::kDeviceLost; break;
+    default: reply->outcome = RunnerOutcome::kKernelFailed;
+  }
   std::snprintf(reply->message, sizeof(reply->message), "%s", error.message().c_str());
 }
 
@@ -44,8 +36,8 @@ void Fail(RunnerReply* reply, const RuntimeError& error) {
 
 RuntimeResult<std::unique_ptr<ServedCandidate>> DeviceCandidate::Load(const LoadRequest& request,
                                                                       std::span<const int> files) {
-  RuntimeResult<std::unique_ptr<Device>> device = OpenDevice(kLanguage, /*with_clock=*/true);
-  if (!device.ok()) return device.error();
+  RuntimeResult<std::unique_ptr<Device>> device = OpenDevice(request.device, /*with_clock=*/true);
+  if (!device.ok()) return RuntimeError(RuntimeCode::kNotFound, device.error().message());
   return LoadOn(*std::move(device), request, files);
 }
 
@@ -60,7 +52,7 @@ RuntimeResult<std::unique_ptr<ServedCandidate>> DeviceCandidate::LoadOn(std::uni
   self.set_ = *std::move(set);
   if (self.set_.launches.empty())
     return RuntimeError(RuntimeCode::kInvalidArgument, "kernel set: it has no launches, so it is none for a device");
-  RuntimeResult<std::string> text = ReadMemoryFile(files[0], "the text of the kernels");
+  RuntimeResult<std::string> text = ReadMemoryFile(files[0], "the kernels");
   if (!text.ok()) return text.error();
   if (RuntimeError error = self.device_->Build({&*text, 1})) return error;
   RuntimeResult<std::vector<TensorSet>> sets = MapTensorSets(self.set_, request.sets, files[2], files[3]);
@@ -104,7 +96,7 @@ RuntimeError DeviceCandidate::PlaceTensors() {
 std::vector<Device::Launch> DeviceCandidate::LaunchesOn(size_t first_part) const {
   std::vector<Device::Launch> launches;
   for (const KernelLaunch& launch : set_.launches) {
-    launches.push_back({launch.kernel, launch.grid, launch.block, {}});
+    launches.push_back({launch.kernel, launch.grid, launch.block, {}, launch.shared_bytes});
     for (const int argument : launch.arguments)
       launches.back().buffers.push_back(first_part + static_cast<size_t>(argument));
   }
@@ -165,7 +157,7 @@ std::string DeviceCandidate::WhatWasHarmed(int set) const {
 
 RuntimeError DeviceCandidate::WriteInputs(int set, uint64_t turn) {
   for (size_t i = 0; i < inputs(); ++i) {
-    Turn(input(set, i), set_.params[i], turn, image_.data());
+    CopyTurned(input(set, i), set_.params[i], turn, image_.data());
     if (RuntimeError error = device_->Write(kPlain, image_.data(), sizes_[i], plain_.offsets[i])) return error;
   }
   written_set_ = set;
@@ -198,11 +190,11 @@ RuntimeError DeviceCandidate::PoisonPatches(uint64_t where) {
   return {};
 }
 
-// Twice as much as the cache holds goes through it.
+// Twice as much as the cache holds goes through it. Not waited for: what is launched next follows it at once, so that
+// no time passes between the clock's start and the launch.
 RuntimeError DeviceCandidate::FlushCache() {
   const int64_t bytes = std::max(kLeastFlushed, 2 * device_->facts().cache_bytes);
-  if (RuntimeError error = device_->Copy(kFlush, kFlush, bytes / 2, 0, bytes / 2)) return error;
-  return device_->Finish();
+  return device_->Copy(kFlush, kFlush, bytes / 2, 0, bytes / 2);
 }
 
 RuntimeResult<double> DeviceCandidate::TimeCalls(int calls) {

@@ -21,8 +21,9 @@ namespace hone {
 
 class DeviceCandidate : public ServedCandidate {
  public:
-  // `files`: text of the kernels, kernel set, inputs and outputs. They stay the caller's. The kernels run once on plain
-  // memory, so that what their driver does for a first launch is done.
+  // `files`: the kernels as their driver takes them, kernel set, inputs and outputs. They stay the caller's. The
+  // kernels run once on plain memory, so that what their driver does for a first launch is done. kNotFound where there
+  // is no device of the request's.
   static RuntimeResult<std::unique_ptr<ServedCandidate>> Load(const LoadRequest& request, std::span<const int> files);
   // On a device that is open already, with a clock.
   static RuntimeResult<std::unique_ptr<ServedCandidate>> LoadOn(std::unique_ptr<Device> device,

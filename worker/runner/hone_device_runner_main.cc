@@ -1,8 +1,11 @@
 // hone-device-runner SOCKET FOLDER: has the device of this machine execute one candidate, for the agent at the other
 // end of an inherited socket. The folder, which is empty and goes with this process, takes what the driver's compiler
-// keeps.
+// keeps. The folder of a driver that HONE_CUDA_LIBRARY names stays open to it, too.
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
 
 #include "worker/runner/device_candidate.h"
 #include "worker/runner/serve.h"
@@ -19,10 +22,14 @@ int main(int argc, char** argv) {
     return 2;
   }
   const char* const folder = argv[2];
-  for (const char* name : {"POCL_CACHE_DIR", "TMPDIR", "HOME", "XDG_CACHE_HOME"}) ::setenv(name, folder, 1);
+  for (const char* name : {"POCL_CACHE_DIR", "CUDA_CACHE_PATH", "TMPDIR", "HOME", "XDG_CACHE_HOME"})
+    ::setenv(name, folder, 1);
   // A driver is libraries, a compiler, and devices of the kernel.
-  const hone::OpenFolder folders[] = {{folder, true}, {"/dev", true}, {"/usr"}, {"/lib"},  {"/lib64"},
-                                      {"/bin"},       {"/etc"},       {"/opt"}, {"/proc"}, {"/sys"}};
+  std::vector<hone::OpenFolder> folders = {{folder, true}, {"/dev", true}, {"/usr"}, {"/lib"},  {"/lib64"},
+                                           {"/bin"},       {"/etc"},       {"/opt"}, {"/proc"}, {"/sys"}};
+  const char* const library = std::getenv("HONE_CUDA_LIBRARY");
+  const std::string beside = library == nullptr ? "" : std::filesystem::path(library).parent_path().string();
+  if (!beside.empty()) folders.push_back({beside.c_str()});
   return hone::ServeRunner(std::atoi(argv[1]), {.process = hone::ProcessKind::kDeviceRunner,
                                                 .load = &hone::DeviceCandidate::Load,
                                                 .folders = folders,

@@ -21,10 +21,11 @@
 
 namespace hone {
 
-inline constexpr uint32_t kRunnerProtocol = 4;
+inline constexpr uint32_t kRunnerProtocol = 5;
 inline constexpr int kRunnerMaxSets = 48;
 inline constexpr int kRunnerMaxSamples = 256;
 inline constexpr int kRunnerMessageBytes = 256;
+inline constexpr int kRunnerDeviceBytes = 32;
 
 enum class RunnerCommand : uint32_t { kLoad = 1, kVerify = 2, kTime = 3 };
 
@@ -35,8 +36,9 @@ struct LoadRequest {
   int32_t threads = 1;
   uint8_t pin = 1;  // threads on CPUs of their own
   uint8_t reserved[3] = {};
-  int32_t cpu_seconds = 60;  // RLIMIT_CPU: all its threads together
-  int64_t memory_bytes = 0;  // RLIMIT_AS; 0: none
+  int32_t cpu_seconds = 60;              // RLIMIT_CPU: all its threads together
+  int64_t memory_bytes = 0;              // RLIMIT_AS; 0: none
+  char device[kRunnerDeviceBytes] = {};  // of a candidate for a device: its language and architecture, "cuda:sm_90a"
 };
 
 // Packs the constants of that set, poisons scratch and stacks, runs the kernel once on the fenced buffers.
@@ -76,7 +78,9 @@ enum class RunnerOutcome : int32_t {
   kKernelFailed = 2,  // the kernel returned `kernel_result`, not 0
   kRefused = 3,       // the request or the candidate makes no sense; `message` says why
   kOutOfMemory = 4,
-  kCrashed = 5,  // sent by the signal handler just before the process dies: `message` says where
+  kCrashed = 5,     // sent by the signal handler just before the process dies: `message` says where
+  kNoDevice = 6,    // the answer to a LoadRequest: whatever the candidate is, there is no device to run it on
+  kDeviceLost = 7,  // the candidate's run was the last that the device took of this process
 };
 
 struct RunnerSample {

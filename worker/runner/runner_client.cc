@@ -22,6 +22,7 @@
 #include "compiler/support/child_process.h"
 #include "compiler/support/file.h"
 #include "compiler/support/status_macros.h"
+#include "deploy/runtime/device_drivers.h"
 #include "worker/measure/plausible_time.h"
 #include "worker/runner/poison.h"
 
@@ -179,6 +180,8 @@ struct RunnerClient::Impl {
       case RunnerOutcome::kKernelFailed: verdict.kind = RunnerVerdict::kKernelFailed; break;
       case RunnerOutcome::kRefused: verdict.kind = RunnerVerdict::kRefused; break;
       case RunnerOutcome::kOutOfMemory: verdict.kind = RunnerVerdict::kOutOfMemory; break;
+      case RunnerOutcome::kNoDevice: verdict.kind = RunnerVerdict::kNoDevice; break;
+      case RunnerOutcome::kDeviceLost: verdict.kind = RunnerVerdict::kDeviceLost; return End(std::move(verdict));
       default: verdict.kind = RunnerVerdict::kCrashed; return End(std::move(verdict));
     }
     return verdict;
@@ -207,8 +210,9 @@ absl::StatusOr<RunnerClient> RunnerClient::Start(const RunnerJob& job) {
   auto impl = std::make_unique<Impl>();
   impl->set = job.set;
   impl->threads = job.threads;
-  impl->device = job.device;
-  if (job.device) { HONE_ASSIGN_OR_RETURN(impl->folder, MakeFolder()); }
+  const DeviceDriver* const driver = FindDeviceDriver(DeviceLanguage(job.device));
+  impl->device = !job.device.empty();
+  if (impl->device) { HONE_ASSIGN_OR_RETURN(impl->folder, MakeFolder()); }
   HONE_ASSIGN_OR_RETURN(const MemoryFile image, MemoryFile::CreateSealed("hone-image", job.image));
   HONE_ASSIGN_OR_RETURN(const MemoryFile set, MemoryFile::CreateSealed("hone-kernel-set", Serialize(job.set)));
   const int sets = job.inputs->count();
@@ -222,9 +226,9 @@ absl::StatusOr<RunnerClient> RunnerClient::Start(const RunnerJob& job) {
     return absl::ResourceExhaustedError(absl::StrCat("no socket for a runner: ", std::strerror(errno)));
   }
   impl->socket = sockets[0];
-  const std::string usual = ProgramFolder() + (job.device ? "/hone-device-runner" : "/hone-runner");
+  const std::string usual = ProgramFolder() + (impl->device ? "/hone-device-runner" : "/hone-runner");
   std::vector<std::string> arguments = {absl::StrCat(sockets[1])};
-  if (job.device) arguments.push_back(impl->folder);
+  if (impl->device) arguments.push_back(impl->folder);
   absl::StatusOr<ChildProcess> child =
       ChildProcess::Start(job.program.empty() ? usual : job.program, arguments,
                           {.pipes = false, .error_pipe = true, .namespaces = true, .inherit = {sockets[1]}});
@@ -241,7 +245,10 @@ absl::StatusOr<RunnerClient> RunnerClient::Start(const RunnerJob& job) {
   request.threads = job.threads;
   request.pin = job.pin;
   request.cpu_seconds = job.cpu_seconds;
-  request.memory_bytes = job.memory_bytes;
+  // Memory of a process that maps its devices is bounded by its control group alone.
+  const bool unbounded = driver != nullptr && driver->maps_devices;
+  request.memory_bytes = unbounded ? 0 : job.memory_bytes;
+  job.device.copy(request.device, std::min(job.device.find(','), sizeof(request.device) - 1));
   RunnerReply reply;
   if (SendLoad(impl->socket, request, files)) {
     impl->load = impl->Await(Clock::now(), job.start_timeout, &reply);
@@ -253,7 +260,8 @@ absl::StatusOr<RunnerClient> RunnerClient::Start(const RunnerJob& job) {
     impl->load = impl->End({.kind = RunnerVerdict::kCrashed, .message = "took no request"});
   }
   if (!impl->load.ok() && impl->alive) impl->load = impl->End(std::move(impl->load));
-  if (impl->load.ok()) HONE_RETURN_IF_ERROR(CheckLayers("hone-runner", impl->layers, job.allowed_missing_layers));
+  const uint32_t allowed = job.allowed_missing_layers | (unbounded ? uint32_t{kLayerMemoryLimit} : 0);
+  if (impl->load.ok()) HONE_RETURN_IF_ERROR(CheckLayers("hone-runner", impl->layers, allowed));
   return RunnerClient(std::move(impl));
 }
 

@@ -51,9 +51,9 @@ struct RunnerJob {
   uint32_t allowed_missing_layers = 0;      // of the required ones (compiler/sandbox/layers.h)
   absl::Duration start_timeout = absl::Seconds(10);
   std::string program;  // "" : hone-runner beside this program, of a device hone-device-runner
-  // The candidate is for a device: its text is compiled while it is loaded, and its processor time is not that of the
-  // process, so that no time is held against that.
-  bool device = false;
+  // Of a candidate for a device, its target; "" on the host. Its driver may compile while it is loaded, and its
+  // processor time is not that of the process, so that no time is held against that.
+  std::string device;
 };
 
 // What came of a request.
@@ -66,6 +66,8 @@ struct RunnerVerdict {
     kOutOfMemory,
     kRefused,         // it cannot be loaded: damaged image, missing symbol, missing CPU feature
     kImpossibleTime,  // the times it reports are not those that passed
+    kNoDevice,        // there is no device to run it on, whatever it is
+    kDeviceLost,      // its run was the last that the device took of the process, which was ended
   };
   Kind kind = kOk;
   std::string message;  // "killed by signal 11 (Segmentation fault); touched 0x... past the end of output 0"

@@ -113,6 +113,15 @@ RuntimeResult<std::unique_ptr<ServedCandidate>> LoadCandidate(const RunnerKind& 
   } catch (const std::bad_alloc&) { return RuntimeError(RuntimeCode::kOutOfMemory, "out of memory"); }
 }
 
+RunnerOutcome OutcomeOfLoading(RuntimeCode code) {
+  switch (code) {
+    case RuntimeCode::kOutOfMemory: return RunnerOutcome::kOutOfMemory;
+    case RuntimeCode::kNotFound: return RunnerOutcome::kNoDevice;
+    case RuntimeCode::kDeviceLost: return RunnerOutcome::kDeviceLost;
+    default: return RunnerOutcome::kRefused;
+  }
+}
+
 // What one request asks for, into the reply. `request` holds `got` bytes.
 void Answer(ServedCandidate& candidate, const char* request, size_t got, RunnerReply* reply) {
   reply->outcome = RunnerOutcome::kDone;
@@ -178,8 +187,7 @@ int ServeRunner(int socket, const RunnerKind& kind) {
       LoadCandidate(kind, load, {files, static_cast<size_t>(num_files)});
   for (int i = 0; i < num_files; ++i) close(files[i]);
   if (!candidate.ok()) {
-    reply.outcome =
-        candidate.error().code() == RuntimeCode::kOutOfMemory ? RunnerOutcome::kOutOfMemory : RunnerOutcome::kRefused;
+    reply.outcome = OutcomeOfLoading(candidate.error().code());
     std::snprintf(reply.message, sizeof(reply.message), "%s", candidate.error().message().c_str());
     Send(socket, reply);
     return 0;

@@ -13,7 +13,8 @@ namespace hone {
 // What kind of candidates a runner executes, and how it locks itself in.
 struct RunnerKind {
   ProcessKind process = ProcessKind::kRunner;
-  // Called when all layers but the filter of system calls hold; of drivers, when that holds too.
+  // Called when all layers but the filter of system calls hold; of drivers, when that holds too. kNotFound: there is no
+  // device, whatever the candidate is.
   RuntimeResult<std::unique_ptr<ServedCandidate>> (*load)(const LoadRequest& request,
                                                           std::span<const int> files) = nullptr;
   std::span<const OpenFolder> folders = {};  // that stay open to it

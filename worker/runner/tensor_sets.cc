@@ -4,12 +4,11 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 namespace hone {
 namespace {
-
-RuntimeError NoMemory(const char* what) { return {RuntimeCode::kOutOfMemory, std::string("no memory for ") + what}; }
 
 // Seen from outside, a set must be sane: sizes that fit their shapes are the builder's promise, but not overflow.
 RuntimeError CheckSizes(const KernelSet& set) {
@@ -30,6 +29,8 @@ RuntimeError MapTensors(int fd, const TensorFile& file, bool read_only, std::vec
 }
 
 }  // namespace
+
+RuntimeError NoMemory(const char* what) { return {RuntimeCode::kOutOfMemory, std::string("no memory for ") + what}; }
 
 RuntimeResult<std::string> ReadMemoryFile(int fd, const char* what) {
   struct stat info;
@@ -68,6 +69,15 @@ RuntimeResult<std::vector<TensorSet>> MapTensorSets(const KernelSet& set, int se
     if (RuntimeError error = MapTensors(outputs_fd, outputs, false, &one.outputs, &one.originals)) return error;
   }
   return mapped;
+}
+
+void CopyTurned(const void* from, const KernelTensor& tensor, uint64_t turn, void* to) {
+  const auto bytes = static_cast<size_t>(tensor.bytes);
+  size_t elements = 1;
+  for (const int64_t extent : tensor.shape) elements *= static_cast<size_t>(std::max<int64_t>(extent, 1));
+  const size_t first = turn % elements * (bytes / elements);
+  std::memcpy(to, static_cast<const char*>(from) + first, bytes - first);
+  std::memcpy(static_cast<char*>(to) + (bytes - first), from, first);
 }
 
 }  // namespace hone

@@ -1,6 +1,7 @@
 // What a runner finds in the memory files that it is handed: code, kernel set, and the sets of tensors.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,9 @@
 #include "worker/runner/protocol.h"
 
 namespace hone {
+
+// kOutOfMemory: "no memory for " and what it was for.
+RuntimeError NoMemory(const char* what);
 
 // All of a file. kCorrupt where it is empty; the message says `what` it was to be.
 RuntimeResult<std::string> ReadMemoryFile(int fd, const char* what);
@@ -22,5 +26,8 @@ struct TensorSet {
 };
 // Maps `sets` of them. kInvalidArgument where a file is smaller than they are, kOutOfMemory.
 RuntimeResult<std::vector<TensorSet>> MapTensorSets(const KernelSet& set, int sets, int inputs_fd, int outputs_fd);
+
+// The values of a tensor turned around by so many elements, modulo how many it has.
+void CopyTurned(const void* from, const KernelTensor& tensor, uint64_t turn, void* to);
 
 }  // namespace hone

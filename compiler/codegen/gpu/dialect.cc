@@ -14,6 +14,10 @@ absl::string_view MemoryType(const Dialect& dialect, DType type) {
   return ValueType(dialect, type);
 }
 
+bool IsSharedGivenAtLaunch(const Dialect& dialect, int64_t shared_bytes) {
+  return !dialect.dynamic_shared_memory.empty() && shared_bytes > dialect.most_static_shared;
+}
+
 absl::string_view VectorElement(const Dialect& dialect, DType type) {
   if (type.is_bool()) return dialect.vectors.unsigned_ints[0];
   if (type.is_float() && type.bits == 16) return dialect.vectors.unsigned_ints[1];

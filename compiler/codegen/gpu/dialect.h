@@ -66,6 +66,8 @@ struct Dialect {
 
 // "float", "unsigned char", ..: of one element in memory. Floats of 16 bits are kept as their bits, a bool as a byte.
 absl::string_view MemoryType(const Dialect& dialect, DType type);
+// Whether the launch of a kernel with so many bytes of shared memory gives them, rather than the kernel's text.
+bool IsSharedGivenAtLaunch(const Dialect& dialect, int64_t shared_bytes);
 // The name of a vector's elements as they lie in memory.
 absl::string_view VectorElement(const Dialect& dialect, DType type);
 // The type of a value that is computed: floats of 16 bits as the float that they equal.

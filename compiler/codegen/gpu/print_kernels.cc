@@ -54,7 +54,7 @@ std::string LanePrinter::PrintKernel(const Launch& launch, const DeviceKernel& k
   absl::StrAppend(&out_, ") {\n");
   depth_ = 1;
   if (launch.shared_bytes > 0) {
-    const bool at_launch = !dialect_.dynamic_shared_memory.empty() && launch.shared_bytes > dialect_.most_static_shared;
+    const bool at_launch = IsSharedGivenAtLaunch(dialect_, launch.shared_bytes);
     Line(absl::StrReplaceAll(at_launch ? dialect_.dynamic_shared_memory : dialect_.shared_memory,
                              {{"{bytes}", absl::StrCat(launch.shared_bytes)}}));
   }

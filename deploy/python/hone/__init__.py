@@ -15,10 +15,11 @@ import statistics
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple, Union
 
 from . import _runtime
-from ._errors import Corrupt, Error, InternalError, InvalidArgument, KernelFailed, NotFound, OutOfMemory, Unsupported
+from ._errors import (Corrupt, DeviceLost, Error, InternalError, InvalidArgument, KernelFailed, NotFound, OutOfMemory,
+                      Unsupported)
 
 __all__ = ["load", "Model", "TensorInfo", "Step", "Error", "InvalidArgument", "NotFound", "Corrupt", "Unsupported",
-           "OutOfMemory", "KernelFailed", "InternalError", "__version__"]
+           "OutOfMemory", "KernelFailed", "InternalError", "DeviceLost", "__version__"]
 __version__: str = _runtime.version()
 
 

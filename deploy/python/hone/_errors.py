@@ -33,7 +33,12 @@ class InternalError(Error):
     """A bug of Hone's."""
 
 
-_BY_STATUS = {1: InvalidArgument, 2: NotFound, 3: Corrupt, 4: Unsupported, 5: OutOfMemory, 6: KernelFailed}
+class DeviceLost(Error):
+    """The device takes no more work of this process, or cannot be had."""
+
+
+_BY_STATUS = {1: InvalidArgument, 2: NotFound, 3: Corrupt, 4: Unsupported, 5: OutOfMemory, 6: KernelFailed,
+              8: DeviceLost}
 
 
 def of_status(status):

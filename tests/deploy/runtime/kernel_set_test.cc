@@ -34,6 +34,19 @@ TEST(KernelSet, OfADeviceKeepsItsLaunches) {
   EXPECT_EQ(Serialize(read), Serialize(set));
 }
 
+// Shared memory that launches give is kept, and costs the sets without any nothing: theirs is the form as before.
+TEST(KernelSet, LaunchesKeepTheirSharedMemory) {
+  KernelSet set = DeviceSet(), read;
+  EXPECT_EQ(Serialize(set).substr(0, 4), "HKS\x02");
+  set.launches[1].shared_bytes = 60000;
+  const std::string bytes = Serialize(set);
+  EXPECT_EQ(bytes.substr(0, 4), "HKS\x04");
+  std::string error;
+  ASSERT_TRUE(Parse(bytes, &read, &error)) << error;
+  EXPECT_EQ(read.launches[0].shared_bytes, 0);
+  EXPECT_EQ(read.launches[1].shared_bytes, 60000);
+}
+
 // A set without launches is written as ever, so that stored ones are equal to new ones.
 TEST(KernelSet, WithoutLaunchesIsOfTheFirstVersion) {
   KernelSet set = DeviceSet();

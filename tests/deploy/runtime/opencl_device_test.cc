@@ -17,12 +17,12 @@ namespace {
 class OpenClDeviceTest : public testing::Test {
  protected:
   void SetUp() override {
-    RuntimeResult<std::unique_ptr<OpenClDevice>> opened = OpenClDevice::Open();
+    RuntimeResult<std::unique_ptr<Device>> opened = OpenClDevice::Open();
     if (!opened.ok()) GTEST_SKIP() << "no device: " << opened.error().message();
     device_ = *std::move(opened);
   }
 
-  std::unique_ptr<OpenClDevice> device_;
+  std::unique_ptr<Device> device_;
 };
 
 const std::vector<std::string> kAddOne = {

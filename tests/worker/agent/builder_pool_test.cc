@@ -45,6 +45,27 @@ TEST(BuilderPool, AWorkloadHasItsOwnProcess) {
   EXPECT_NE(Children(), first) << "what it read of one workload could harm the next";
 }
 
+// The compiler of a device's language is opened before the builder locks itself in, and works under the lock: machine
+// code of an H100, in a process that is not the one for the host's.
+TEST(BuilderPool, CompilesForADeviceLockedIn) {
+  BuilderPool builders(1);
+  ASSERT_EQ(builders.Build({Honest()}, kLong)[0].reply().error(), "");
+  const std::set<std::string> first = Children();
+  v1::BuildRequest request = Honest();
+  request.set_target("cuda:sm_90a");
+  for (int i = 0; i < 2; ++i) {
+    const v1::BuildReply reply = builders.Build({request}, kLong)[0].reply();
+    if (reply.error().find("run-time compiler is not here") != std::string::npos) GTEST_SKIP() << reply.error();
+    ASSERT_EQ(reply.error(), "");
+    EXPECT_EQ(reply.object().substr(0, 4),
+              "\x7f"
+              "ELF");
+    EXPECT_NE(reply.generator().find("-nvrtc-"), std::string::npos) << reply.generator();
+  }
+  EXPECT_EQ(Children().size(), 1u);
+  EXPECT_NE(Children(), first);
+}
+
 TEST(BuilderPool, EndsItsBuilders) {
   { ASSERT_EQ(BuilderPool(2).Build({Honest(), Honest(), Honest()}, kLong)[2].reply().error(), ""); }
   EXPECT_TRUE(Children().empty());

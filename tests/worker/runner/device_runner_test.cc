@@ -64,7 +64,7 @@ class DeviceRunner : public testing::Test {
     RunnerJob job{.image = text, .set = Launches()};
     job.inputs = &inputs_;
     job.program = std::string(HONE_BIN) + "/hone-device-runner";
-    job.device = true;
+    job.device = "opencl:generic";
     job.start_timeout = kLong;
     return job;
   }

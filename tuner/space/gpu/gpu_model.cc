@@ -15,6 +15,7 @@ constexpr double kLaunchUs = 3, kWaveUs = 0.5;  // of a launch, and of starting 
 constexpr double kBarrierCycles = 40;
 constexpr double kThreadsThatHideLatency = 512;  // of a processor that runs warps in turn
 constexpr int64_t kMostResident = 32;
+constexpr double kRest = 0.1;  // of what is not the slowest, so much does not overlap with it
 
 int64_t RoundedUp(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 
@@ -37,14 +38,16 @@ double LaunchMicroseconds(const LaunchWork& work, const GpuTarget& target) {
   // Of a last wave that is not full the processors share what there is.
   const double rounds = std::max(std::ceil(work.blocks / processors), (waves - 1) * resident + 1);
   const double active = std::min(rounds, resident) * static_cast<double>(work.threads);
-  const double hidden = warps ? std::min(1.0, active / kThreadsThatHideLatency) : 1;
+  // Loads that were started earlier hide latency as other warps do.
+  const double in_flight = active * static_cast<double>(work.ahead);
+  const double hidden = warps ? std::min(1.0, in_flight / kThreadsThatHideLatency) : 1;
   const double full = static_cast<double>(work.threads) / static_cast<double>(RoundedUp(work.threads, target.lanes));
   const double arithmetic = work.operations / ((warps ? kOperations : kOperationsUnknown) * full);
   const double near = work.near_bytes / (warps ? kNearBytes : kNearBytesUnknown);
   const double far = work.far_bytes / (warps ? kFarBytes : kFarBytesUnknown);
   const double slowest = std::max({arithmetic, near, far});
-  // What is not the slowest overlaps with it but for a part.
-  const double block = (slowest + 0.1 * (arithmetic + near + far - slowest)) / hidden + work.barriers * kBarrierCycles;
+  const double overlapped = kRest / static_cast<double>(work.ahead) * (arithmetic + near + far - slowest);
+  const double block = (slowest + overlapped) / hidden + work.barriers * kBarrierCycles;
   const double busy_us = rounds * block / static_cast<double>(target.mhz);
   const double memory_us = work.memory_bytes / (static_cast<double>(target.bandwidth) * 1000);
   return kLaunchUs + kWaveUs * waves + std::max(busy_us, memory_us);

@@ -21,6 +21,7 @@ struct LaunchWork {
   double far_bytes = 0;      // of a block, from and to the second cache
   double memory_bytes = 0;   // of the launch, each byte counted once
   double barriers = 0;       // of a block
+  int64_t ahead = 1;         // steps whose operands are on their way or there at once
 };
 
 // Blocks of a launch that a processor has at once; 0: not even one.

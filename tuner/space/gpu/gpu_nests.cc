@@ -9,6 +9,7 @@
 #include "compiler/schedule/primitives/locate.h"
 #include "compiler/schedule/primitives/set_scope.h"
 #include "compiler/support/status_macros.h"
+#include "tuner/space/nest_loops.h"
 
 namespace hone {
 
@@ -48,6 +49,18 @@ bool AddsAlongMemory(const BlockInfo& block) {
   const auto largest = std::ranges::max_element(block.reads, {}, &BlockInfo::Access::elements);
   const int last = block.last_reduce_iter();
   return largest != block.reads.end() && last >= 0 && largest->strides[static_cast<size_t>(last)] == 1;
+}
+
+absl::StatusOr<LoopsOfBlock> FindLoops(Schedule& schedule, BlockRef ref, const BlockInfo& block) {
+  LoopsOfBlock loops;
+  HONE_ASSIGN_OR_RETURN(loops.spatial, GetLoops(schedule, ref));
+  HONE_ASSIGN_OR_RETURN(loops.by_iter, LoopsOfIters(schedule, ref, loops.spatial));
+  for (size_t i = 0; i < block.iters.size(); ++i) {
+    if (block.spatial(static_cast<int>(i)) || !loops.by_iter[i].has_value()) continue;
+    loops.terms.push_back(*loops.by_iter[i]);
+    std::erase(loops.spatial, *loops.by_iter[i]);
+  }
+  return loops;
 }
 
 absl::StatusOr<LoopRef> FuseAll(Schedule& schedule, std::vector<LoopRef> loops) {

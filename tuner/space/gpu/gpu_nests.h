@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -72,6 +73,13 @@ int64_t TermsOf(const BlockInfo& block);
 bool AddsAlongMemory(const BlockInfo& block);
 // Bytes that a block's buffers have, each counted once.
 double BytesOfBuffers(const BlockInfo& block);
+// The loops around a block where nothing is scheduled yet: those over elements of its output and those over the terms
+// of each, outermost first, and both by the block's variables.
+struct LoopsOfBlock {
+  std::vector<LoopRef> spatial, terms;
+  std::vector<std::optional<LoopRef>> by_iter;  // nullopt: the variable takes one value
+};
+absl::StatusOr<LoopsOfBlock> FindLoops(Schedule& schedule, BlockRef ref, const BlockInfo& block);
 // One loop of several, outermost first.
 absl::StatusOr<LoopRef> FuseAll(Schedule& schedule, std::vector<LoopRef> loops);
 // The loops around a block from depth `outer` on.

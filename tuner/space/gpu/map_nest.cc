@@ -61,14 +61,8 @@ class MapNest : public GpuNest {
     Schedule& schedule = build.schedule;
     const int64_t threads = values[0], width = values[1];
     HONE_ASSIGN_OR_RETURN(const BlockRef ref, GetBlock(schedule, info().name));
-    HONE_ASSIGN_OR_RETURN(std::vector<LoopRef> spatial, GetLoops(schedule, ref));
-    HONE_ASSIGN_OR_RETURN(const auto by_iter, LoopsOfIters(schedule, ref, spatial));
-    std::vector<LoopRef> terms;
-    for (size_t i = 0; i < info().iters.size(); ++i) {
-      if (info().spatial(static_cast<int>(i)) || !by_iter[i].has_value()) continue;
-      terms.push_back(*by_iter[i]);
-      std::erase(spatial, *by_iter[i]);
-    }
+    HONE_ASSIGN_OR_RETURN(LoopsOfBlock loops, FindLoops(schedule, ref, info()));
+    auto& [spatial, terms, by_iter] = loops;
     if (spatial.empty()) return absl::FailedPreconditionError("map: the block has one element");
     std::optional<LoopRef> lanes;  // apart from the others, so that what a thread takes is a run of one row
     if (width > 1) {

@@ -5,6 +5,8 @@
 //       shared A, B = what the tile reads in this step      all threads together; or each reads A and B itself
 //       for k in the step: for rows, columns of the thread: S, in registers
 //     epilogue of the thread's elements
+//
+// With stages, shared memory holds the tiles of so many steps, and those of later steps are copied while one is used.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -14,7 +16,9 @@
 #include <string>
 
 #include "compiler/arith/analyzer.h"
+#include "compiler/ir/annotations.h"
 #include "compiler/ir/thread_axes.h"
+#include "compiler/schedule/primitives/annotate.h"
 #include "compiler/schedule/primitives/cache.h"
 #include "compiler/schedule/primitives/compute_at.h"
 #include "compiler/schedule/primitives/decompose_reduction.h"
@@ -159,6 +163,7 @@ struct ProductPlan : Tile {
   int columns = -1;
   bool vectors = false;  // a thread's columns are read as vectors
   int64_t fetched = 1;   // neighbours that a thread copies to shared memory at once
+  int64_t stages = 1;    // steps whose tiles are in shared memory at once
 };
 
 class Builder {
@@ -178,7 +183,8 @@ class Builder {
       HONE_RETURN_IF_ERROR(FetchTogether(copy));
     }
     if (plan_.vectors) HONE_RETURN_IF_ERROR(Vectorize(schedule_, *columns_));
-    return DecomposeReduction(schedule_, ref_, steps_[0]).status();
+    HONE_RETURN_IF_ERROR(DecomposeReduction(schedule_, ref_, steps_[0]).status());
+    return plan_.stages > 1 ? Pipeline() : absl::OkStatus();
   }
 
  private:
@@ -283,6 +289,17 @@ class Builder {
     return absl::OkStatus();
   }
 
+  // Copies run ahead of the product; asynchronously where they do nothing but copy.
+  absl::Status Pipeline() {
+    std::vector<int64_t> stages(plan_.shared.size(), 0);
+    stages.push_back(plan_.stages - 1);
+    HONE_RETURN_IF_ERROR(Annotate(schedule_, steps_.back(), kPipelineStage, stages));
+    const bool copies_alone =
+        std::ranges::all_of(plan_.shared, [&](int read) { return OwnProducer(static_cast<size_t>(read)) < 0; });
+    if (!copies_alone) return absl::OkStatus();
+    return Annotate(schedule_, steps_.back(), kPipelineAsyncStages, std::vector<int64_t>{0});
+  }
+
   Schedule& schedule_;
   const GpuContext& context_;
   const int block_;
@@ -310,26 +327,31 @@ class ProductNest : public GpuNest {
     AddKnob("rows.each", {1, 2, 4, 6, 8}, rows);
     AddKnob("step", {4, 8, 16, 32, 64}, std::max<int64_t>(4, PowerOfTwoFrom(TermsOf(info()))));
     AddKnob("vectors", {0, 1}, 1);
-    if (shared_) AddKnob("fetched", {1, 2, 4}, 4);
+    if (!shared_) return;
+    AddKnob("fetched", {1, 2, 4}, 4);
+    AddKnob("stages", {1, 2, 3, 4}, 4);
   }
 
   std::optional<double> Cost(std::span<const int64_t> values, const SketchPlan&) const override {
     const ProductPlan plan = PlanOf(values);
     int64_t sums = 1;
-    double tile = 1, all_terms = 1, steps = 1;
+    double tile = 1, all_terms = 1, steps = 1, innermost_steps = 1;
     for (size_t i = 0; i < info().iters.size(); ++i) {
       const double extent = static_cast<double>(info().extents[i]);
       if (info().spatial(static_cast<int>(i))) {
         sums *= plan.inner[i];
         tile *= static_cast<double>(plan.threads[i] * plan.inner[i]);
       } else {
-        steps *= std::ceil(extent / static_cast<double>(plan.inner[i]));
+        innermost_steps = std::ceil(extent / static_cast<double>(plan.inner[i]));
+        steps *= innermost_steps;
         all_terms *= std::ceil(extent / static_cast<double>(plan.inner[i])) * static_cast<double>(plan.inner[i]);
       }
     }
     LaunchWork work{.blocks = static_cast<double>(Tiles(info(), plan)), .threads = plan.Threads()};
     if (work.threads < 2 || work.threads > target().threads || sums > kMostSums) return std::nullopt;
+    if (plan.stages > 1 && innermost_steps < static_cast<double>(plan.stages)) return std::nullopt;
     work.registers = 24 + 2 * sums;
+    work.ahead = plan.stages;
     work.operations = tile * all_terms;
     for (const int r : sides_.operands) {
       const BlockInfo::Access& read = info().reads[static_cast<size_t>(r)];
@@ -342,7 +364,7 @@ class ProductNest : public GpuNest {
       }
       work.near_bytes += work.operations * read.buffer.type().bytes() / reused;
       if (!shared_) continue;
-      work.shared_bytes += bytes + kSharedAlignment;
+      work.shared_bytes += plan.stages * bytes + kSharedAlignment;
       work.near_bytes += 2 * steps * static_cast<double>(bytes);
     }
     if (work.shared_bytes > target().shared) return std::nullopt;
@@ -368,6 +390,7 @@ class ProductNest : public GpuNest {
     plan.columns = sides_.columns;
     plan.vectors = values[5] != 0 && plan.inner[static_cast<size_t>(sides_.columns)] > 1;
     plan.fetched = shared_ ? values[6] : 1;
+    plan.stages = shared_ ? values[7] : 1;
     return plan;
   }
 

@@ -14,7 +14,6 @@
 #include "compiler/schedule/primitives/split.h"
 #include "compiler/support/status_macros.h"
 #include "tuner/space/gpu/gpu_nests.h"
-#include "tuner/space/nest_loops.h"
 
 namespace hone {
 namespace {
@@ -68,14 +67,8 @@ absl::Status ReductionNest::Apply(std::span<const int64_t> values, const SketchP
   Schedule& schedule = build.schedule;
   const int64_t together = values[0], elements = values[1];
   HONE_ASSIGN_OR_RETURN(const BlockRef ref, GetBlock(schedule, info().name));
-  HONE_ASSIGN_OR_RETURN(std::vector<LoopRef> spatial, GetLoops(schedule, ref));
-  HONE_ASSIGN_OR_RETURN(const auto by_iter, LoopsOfIters(schedule, ref, spatial));
-  std::vector<LoopRef> terms;
-  for (size_t i = 0; i < info().iters.size(); ++i) {
-    if (info().spatial(static_cast<int>(i)) || !by_iter[i].has_value()) continue;
-    terms.push_back(*by_iter[i]);
-    std::erase(spatial, *by_iter[i]);
-  }
+  HONE_ASSIGN_OR_RETURN(LoopsOfBlock loops, FindLoops(schedule, ref, info()));
+  auto& [spatial, terms, by_iter] = loops;
   const std::optional<LoopRef> longest = by_iter[static_cast<size_t>(Longest(info()))];
   if (!longest.has_value()) return absl::FailedPreconditionError("reduction: one term");
   if (spatial.empty()) {  // one element

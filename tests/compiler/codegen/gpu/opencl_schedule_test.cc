@@ -19,7 +19,8 @@
 #include "compiler/interp/random_input.h"
 #include "compiler/lower/lower_threads.h"
 #include "compiler/text/text.h"
-#include "tests/compiler/codegen/gpu/run_on_opencl.h"
+#include "deploy/runtime/opencl_device.h"
+#include "tests/compiler/codegen/gpu/run_on_device.h"
 #include "tests/compiler/lower/thread_schedules.h"
 #include "tests/compiler/schedule/campaign.h"
 #include "tests/compiler/schedule/reference.h"
@@ -30,8 +31,8 @@ namespace {
 
 // The device, by its number in `hone doctor`, opened once in a process and never before a fork: drivers have threads.
 // Null where there is none.
-OpenClDevice* Device(std::string* why = nullptr) {
-  static RuntimeResult<std::unique_ptr<OpenClDevice>> device =
+hone::Device* Device(std::string* why = nullptr) {
+  static RuntimeResult<std::unique_ptr<hone::Device>> device =
       OpenClDevice::Open(static_cast<size_t>(FromEnvironment("HONE_OPENCL_DEVICE", 0)));
   if (!device.ok() && why != nullptr) *why = device.error().message();
   return device.ok() ? device->get() : nullptr;
@@ -97,8 +98,8 @@ def main(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):
   ASSERT_NE(at, std::string::npos);
   std::vector<NdArray> with = reference.arguments(), without = reference.arguments();
   // First without: what the other leaves in local memory would be right.
-  ASSERT_TRUE(RunSource(*Device(), *program, std::string(*source).erase(at, barrier.size()), without).ok());
-  ASSERT_TRUE(RunSource(*Device(), *program, *source, with).ok());
+  ASSERT_TRUE(RunCode(*Device(), *program, OpenClC(), std::string(*source).erase(at, barrier.size()), without).ok());
+  ASSERT_TRUE(RunCode(*Device(), *program, OpenClC(), *source, with).ok());
   EXPECT_EQ(reference.Compare(with), "");
   const std::string shown = reference.Compare(without);
   std::printf("without the barrier: %s\n", shown.empty() ? "the same numbers" : shown.c_str());

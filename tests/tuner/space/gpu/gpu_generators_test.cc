@@ -5,7 +5,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <map>
+#include <memory>
 #include <optional>
 #include <set>
 
@@ -15,13 +18,15 @@
 #include "compiler/support/random.h"
 #include "compiler/support/status_macros.h"
 #include "compiler/text/text.h"
-#include "tests/compiler/codegen/gpu/run_on_opencl.h"
+#include "deploy/runtime/opencl_device.h"
+#include "tests/compiler/codegen/gpu/run_on_device.h"
 #include "tests/compiler/schedule/campaign.h"
 #include "tests/compiler/schedule/reference.h"
 #include "tests/compiler/schedule/workload_table.h"
 #include "tests/compiler/schedule/workloads.h"
 #include "tests/deploy/runtime/pocl_cache.h"
 #include "tests/tuner/space/extra_workloads.h"
+#include "tests/tuner/space/legal_choice.h"
 #include "tuner/space/default_schedule.h"
 
 namespace hone {
@@ -52,24 +57,27 @@ std::vector<SmallWorkload> Workloads() {
   return all;
 }
 
-// The device, by its number in `hone doctor`, opened once in a process. Null where there is none.
-OpenClDevice* Device() {
-  static const auto* device = new RuntimeResult<std::unique_ptr<OpenClDevice>>(
-      OpenClDevice::Open(static_cast<size_t>(testing::FromEnvironment("HONE_OPENCL_DEVICE", 0))));
-  return device->ok() ? (**device).get() : nullptr;
+// Where candidates of a target are run: the target's device (OpenDevice; OpenCL's by its number in `hone doctor`),
+// opened once in a process. Null where there is none.
+struct Place {
+  const char *name, *target;
+  RuntimeResult<std::unique_ptr<Device>> (*open)();
+  absl::Status (*run)(Device& device, const PrimFunc& scheduled, std::vector<NdArray>& args);
+};
+const Place kOnOpenCl = {
+    "opencl", "opencl:generic",
+    [] { return OpenClDevice::Open(static_cast<size_t>(testing::FromEnvironment("HONE_OPENCL_DEVICE", 0))); },
+    &testing::RunOnOpenCl};
+const Place kOnCuda = {"cuda", "cuda:sm_90a", [] { return OpenDevice("cuda:sm_90a"); }, &testing::RunOnCuda};
+
+Device* DeviceAt(const Place& place) {
+  static auto* const opened = new std::map<std::string, RuntimeResult<std::unique_ptr<Device>>>;
+  auto at = opened->find(place.name);
+  if (at == opened->end()) at = opened->emplace(place.name, place.open()).first;
+  return at->second.ok() ? (*at->second).get() : nullptr;
 }
 
-constexpr int kChoices = 2;     // at random, of every generator
-constexpr int kAttempts = 300;  // at a legal one
-
-std::optional<Choice> LegalChoice(const Generator& generator, Random& random) {
-  for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    Choice choice;
-    for (const Knob& knob : generator.knobs()) choice.push_back(static_cast<int>(random.Below(knob.candidates.size())));
-    if (generator.Draft(choice).has_value()) return choice;
-  }
-  return std::nullopt;
-}
+constexpr int kChoices = 2;  // at random, of every generator
 
 void ExpectLaunchesFit(const PrimFunc& scheduled, const GpuTarget& target) {
   const absl::StatusOr<DeviceProgram> program = LowerToDevice(scheduled);
@@ -81,7 +89,7 @@ void ExpectLaunchesFit(const PrimFunc& scheduled, const GpuTarget& target) {
 }
 
 void ExpectGood(const Reference& reference, const SmallWorkload& workload, const Generator& generator,
-                const Choice& choice, const GpuTarget& target) {
+                const Choice& choice, const GpuTarget& target, const Place& place) {
   SCOPED_TRACE(generator.name() + ", " + ::testing::PrintToString(choice));
   const std::optional<double> us = generator.Draft(choice);
   ASSERT_TRUE(us.has_value());
@@ -100,39 +108,80 @@ void ExpectGood(const Reference& reference, const SmallWorkload& workload, const
   ScheduledProgram program;
   program.main = *lowered;
   EXPECT_EQ(reference.CheckInterpreted(program), "") << ToText(scheduled) << ToText(*lowered);
-  if (Device() == nullptr) return;
+  if (DeviceAt(place) == nullptr) return;
   std::vector<NdArray> got = reference.arguments();
-  const absl::Status ran = testing::RunOnOpenCl(*Device(), scheduled, got);
+  const absl::Status ran = place.run(*DeviceAt(place), scheduled, got);
   ASSERT_TRUE(ran.ok()) << ran << ToText(scheduled);
   EXPECT_EQ(reference.Compare(got), "") << ToText(scheduled);
 }
 
 class GpuCandidates : public ::testing::TestWithParam<SmallWorkload> {};
 
-TEST_P(GpuCandidates, OfAllGeneratorsAreRight) {
-  const GpuTarget target = *ParseGpuTarget("opencl:generic");
-  const auto generators = GpuGenerators(GetParam().func, target);
+void ExpectAllGood(const SmallWorkload& workload, const Place& place) {
+  const GpuTarget target = *ParseGpuTarget(place.target);
+  const auto generators = GpuGenerators(workload.func, target);
   ASSERT_TRUE(generators.ok()) << generators.status();
   ASSERT_FALSE(generators->empty());
-  const Reference& reference = testing::ReferenceOf(GetParam());
+  const Reference& reference = testing::ReferenceOf(workload);
   std::set<std::string> names;
   for (size_t g = 0; g < generators->size(); ++g) {
     const Generator& generator = *(*generators)[g];
     EXPECT_TRUE(names.insert(generator.name()).second) << generator.name() << " is there twice";
     const absl::StatusOr<Choice> best = BestByDraft(generator);
     ASSERT_TRUE(best.ok()) << generator.name() << ": " << best.status();
-    ExpectGood(reference, GetParam(), generator, *best, target);
+    ExpectGood(reference, workload, generator, *best, target, place);
     for (int i = 0; i < kChoices; ++i) {
       Random random(29, g * 100 + static_cast<uint64_t>(i));
-      if (const std::optional<Choice> choice = LegalChoice(generator, random))
-        ExpectGood(reference, GetParam(), generator, *choice, target);
+      if (const std::optional<Choice> choice = testing::LegalChoice(generator, random))
+        ExpectGood(reference, workload, generator, *choice, target, place);
     }
   }
-  if (Device() == nullptr) GTEST_SKIP() << "no OpenCL device; the interpreter alone has run them";
 }
+
+TEST_P(GpuCandidates, OfAllGeneratorsAreRight) {
+  ExpectAllGood(GetParam(), kOnOpenCl);
+  if (DeviceAt(kOnOpenCl) == nullptr) GTEST_SKIP() << "no OpenCL device; the interpreter alone has run them";
+}
+
+// Those for an H100, where there is one.
+using CudaCandidates = GpuCandidates;
+TEST_P(CudaCandidates, OfAllGeneratorsAreRight) {
+  if (DeviceAt(kOnCuda) == nullptr) GTEST_SKIP() << "no CUDA device of sm_90";
+  ExpectAllGood(GetParam(), kOnCuda);
+}
+INSTANTIATE_TEST_SUITE_P(Workloads, CudaCandidates, ::testing::ValuesIn(Workloads()),
+                         [](const auto& info) { return info.param.name; });
 
 INSTANTIATE_TEST_SUITE_P(Workloads, GpuCandidates, ::testing::ValuesIn(Workloads()),
                          [](const auto& info) { return info.param.name; });
+
+// Products whose operands are fetched up to three steps ahead, among them one whose operand is made on the way
+// (padding).
+TEST(GpuGenerators, ProductsAreRightWithEveryNumberOfStages) {
+  const GpuTarget target = *ParseGpuTarget(kOnOpenCl.target);
+  std::set<int64_t> tried;
+  for (const SmallWorkload& workload : Workloads()) {
+    if (workload.name != "matmul_prime" && workload.name != "long_dense_relu" && workload.name != "wide_conv_block")
+      continue;
+    SCOPED_TRACE(workload.name);
+    const auto generators = GpuGenerators(workload.func, target);
+    ASSERT_TRUE(generators.ok()) << generators.status();
+    for (const auto& generator : *generators) {
+      const auto knob = std::ranges::find_if(
+          generator->knobs(), [](const Knob& k) { return k.name.ends_with("stages") && k.candidates.size() > 1; });
+      if (knob == generator->knobs().end()) continue;
+      absl::StatusOr<Choice> choice = BestByDraft(*generator);
+      ASSERT_TRUE(choice.ok()) << choice.status();
+      for (size_t s = 1; s < knob->candidates.size(); ++s) {
+        (*choice)[static_cast<size_t>(knob - generator->knobs().begin())] = static_cast<int>(s);
+        if (!generator->Draft(*choice).has_value()) continue;  // there are fewer steps
+        tried.insert(knob->candidates[s]);
+        ExpectGood(testing::ReferenceOf(workload), workload, *generator, *choice, target, kOnOpenCl);
+      }
+    }
+  }
+  EXPECT_EQ(tried, (std::set<int64_t>{2, 3, 4}));
+}
 
 absl::StatusOr<Schedule> Default(const PrimFunc& workload, const char* target, std::string* generator) {
   HONE_ASSIGN_OR_RETURN(const auto generators, GpuGenerators(workload, *ParseGpuTarget(target)));

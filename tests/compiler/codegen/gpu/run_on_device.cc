@@ -1,8 +1,10 @@
-#include "tests/compiler/codegen/gpu/run_on_opencl.h"
+#include "tests/compiler/codegen/gpu/run_on_device.h"
 
 #include <algorithm>
 #include <string>
 
+#include "compiler/codegen/cuda/cuda_cpp.h"
+#include "compiler/codegen/cuda/nvrtc.h"
 #include "compiler/codegen/gpu/print_kernels.h"
 #include "compiler/codegen/opencl/opencl_c.h"
 #include "compiler/interp/interpreter.h"
@@ -28,16 +30,18 @@ std::vector<char> Guarded(const DeviceProgram& program, size_t buffer, const std
 
 }  // namespace
 
-absl::Status RunSource(OpenClDevice& device, const DeviceProgram& program, const std::string& source,
-                       std::vector<NdArray>& args) {
-  HONE_RETURN_IF_ERROR(ToStatus(device.Build({&source, 1})));
+absl::Status RunCode(Device& device, const DeviceProgram& program, const Dialect& dialect, const std::string& code,
+                     std::vector<NdArray>& args) {
+  HONE_RETURN_IF_ERROR(ToStatus(device.Build({&code, 1})));
   std::vector<int64_t> sizes;
   for (const DeviceProgram::Memory& memory : program.buffers) sizes.push_back(memory.bytes + kGuardBytes);
   HONE_RETURN_IF_ERROR(ToStatus(device.Allocate(sizes)));
   for (size_t i = 0; i < sizes.size(); ++i)
     HONE_RETURN_IF_ERROR(ToStatus(device.Write(i, Guarded(program, i, args).data(), sizes[i])));
-  for (const Launch& launch : program.launches)
-    HONE_RETURN_IF_ERROR(ToStatus(device.Start({launch.kernel, launch.grid, launch.block, launch.buffers})));
+  for (const Launch& launch : program.launches) {
+    const int64_t shared = IsSharedGivenAtLaunch(dialect, launch.shared_bytes) ? launch.shared_bytes : 0;
+    HONE_RETURN_IF_ERROR(ToStatus(device.Start({launch.kernel, launch.grid, launch.block, launch.buffers, shared})));
+  }
   HONE_RETURN_IF_ERROR(ToStatus(device.Finish()));
   for (size_t i = 0; i < sizes.size(); ++i) {
     std::vector<char> bytes(static_cast<size_t>(sizes[i]));
@@ -49,10 +53,18 @@ absl::Status RunSource(OpenClDevice& device, const DeviceProgram& program, const
   return absl::OkStatus();
 }
 
-absl::Status RunOnOpenCl(OpenClDevice& device, const PrimFunc& scheduled, std::vector<NdArray>& args) {
+absl::Status RunOnOpenCl(Device& device, const PrimFunc& scheduled, std::vector<NdArray>& args) {
   HONE_ASSIGN_OR_RETURN(const DeviceProgram program, LowerToDevice(scheduled));
   HONE_ASSIGN_OR_RETURN(const std::string source, PrintKernels(program, OpenClC()));
-  return RunSource(device, program, source, args);
+  return RunCode(device, program, OpenClC(), source, args);
+}
+
+absl::Status RunOnCuda(Device& device, const PrimFunc& scheduled, std::vector<NdArray>& args) {
+  HONE_ASSIGN_OR_RETURN(const DeviceProgram program, LowerToDevice(scheduled));
+  HONE_ASSIGN_OR_RETURN(const std::string source, PrintKernels(program, CudaCpp()));
+  HONE_ASSIGN_OR_RETURN(const Nvrtc* const nvrtc, Nvrtc::Load());
+  HONE_ASSIGN_OR_RETURN(const CudaImage image, nvrtc->Compile(source, device.facts().architecture));
+  return RunCode(device, program, CudaCpp(), image.cubin, args);
 }
 
 }  // namespace hone::testing

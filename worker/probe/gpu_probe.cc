@@ -1,4 +1,4 @@
-#include "worker/probe/opencl_probe.h"
+#include "worker/probe/gpu_probe.h"
 
 #include <algorithm>
 #include <memory>
@@ -22,7 +22,7 @@ absl::Status FromRuntime(const RuntimeError& error) {
 }
 
 absl::StatusOr<std::unique_ptr<Device>> Open(const GpuTarget& kind) {
-  RuntimeResult<std::unique_ptr<Device>> device = OpenDevice(kind.language);
+  RuntimeResult<std::unique_ptr<Device>> device = OpenDevice(kind.text);
   if (!device.ok()) return FromRuntime(device.error());
   return *std::move(device);
 }
@@ -46,11 +46,14 @@ absl::StatusOr<double> Bandwidth(Device& device) {
 
 GpuTarget WithFacts(GpuTarget kind, const DeviceFacts& facts) {
   kind.device = ToDeviceName(facts.name);
-  if (!facts.is_cpu) kind.lanes = std::max(kind.lanes, kLanesOfGpus);
+  if (!facts.is_cpu) kind.lanes = facts.lanes > 0 ? facts.lanes : std::max(kind.lanes, kLanesOfGpus);
   if (facts.compute_units > 0) kind.processors = facts.compute_units;
   if (facts.most_threads > 0) kind.threads = std::min<int64_t>(facts.most_threads, 1 << 16);
+  if (facts.resident_threads > 0) kind.resident_threads = facts.resident_threads;
   kind.resident_threads = std::max(kind.resident_threads, kind.threads);
+  if (facts.registers > 0) kind.registers = facts.registers;
   if (facts.local_bytes > 0) kind.shared = facts.local_bytes;
+  if (facts.resident_local_bytes > 0) kind.resident_shared = facts.resident_local_bytes;
   kind.resident_shared = std::max(kind.resident_shared, kind.shared);
   if (facts.cache_bytes > 0) kind.l2 = facts.cache_bytes;
   if (facts.clock_mhz > 0) kind.mhz = facts.clock_mhz;
@@ -62,10 +65,10 @@ absl::StatusOr<GpuTarget> DeviceHere(const GpuTarget& kind) {
   return WithText(WithFacts(kind, device->facts()));
 }
 
-absl::StatusOr<OpenClProbe> ProbeOpenCl(const GpuTarget& kind) {
+absl::StatusOr<GpuProbe> ProbeGpu(const GpuTarget& kind) {
   HONE_ASSIGN_OR_RETURN(const std::unique_ptr<Device> device, Open(kind));
   const DeviceFacts& facts = device->facts();
-  OpenClProbe probe{.target = WithFacts(kind, facts)};
+  GpuProbe probe{.target = WithFacts(kind, facts)};
   HONE_ASSIGN_OR_RETURN(const double gbps, Bandwidth(*device));
   probe.target.bandwidth = std::clamp<int64_t>(static_cast<int64_t>(gbps), 1, kMostBandwidth);
   probe.target = WithText(std::move(probe.target));
