@@ -33,8 +33,9 @@ absl::Status Tell(DaemonClient& daemon, const std::string& lines) {
 
 absl::StatusOr<RecordChecks> CheckRecords(const Model& model, const ResolvedSettings& settings,
                                           const ServiceOptions& service, DaemonClient& daemon) {
+  const std::vector<TunedTask> tuned = TunedTasks(model);
   HONE_ASSIGN_OR_RETURN(const std::vector<std::optional<v1::BestAnswer>> best,
-                        FindBest(service, BestKeysOf(model, settings)));
+                        FindBest(service, BestKeysOf(model, tuned, settings)));
   std::vector<size_t> tasks;
   for (size_t i = 0; i < best.size(); ++i) {
     if (IsOfAnotherGenerator(best[i], settings.generator())) tasks.push_back(i);
@@ -46,7 +47,7 @@ absl::StatusOr<RecordChecks> CheckRecords(const Model& model, const ResolvedSett
     const v1::Record& record = best[tasks[i]]->record();
     found[i] = {.record = record.id(),
                 .generator = settings.generator(),
-                .object_digest = CodeDigest(record.trace(), model.workloads[tasks[i]], settings)};
+                .object_digest = CodeDigest(record.trace(), tuned[tasks[i]].workload, settings)};
   });
   std::string lines;
   for (size_t i = 0; i < tasks.size(); ++i) {

@@ -1,12 +1,16 @@
 // `hone compile`: a model and what is known about its kernels become a bundle.
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "compiler/driver/command.h"
 #include "compiler/driver/exit_code.h"
 #include "compiler/driver/hints.h"
 #include "compiler/driver/locked_records.h"
 #include "compiler/driver/model.h"
+#include "compiler/graph/plan_sizes.h"
 #include "compiler/package/sign_bundle.h"
 #include "compiler/support/file.h"
 #include "compiler/support/status_macros.h"
@@ -63,6 +67,35 @@ absl::Status CompileAsLocked(const CompileCommand& command) {
   return absl::OkStatus();
 }
 
+// What the bundle is expected to take at some sizes, beside one for these alone.
+void PrintRegrets(const CompileCommand& command, const Plan& plan, const CompileSummary& summary) {
+  if (summary.regrets.empty()) return;
+  int unknown = 0;
+  std::string text;
+  for (const RegretAtSizes& at : summary.regrets) {
+    absl::StrAppend(&text, text.empty() ? "" : ", ", SizesText(plan.sizes, at.sizes, ","),
+                    absl::StrFormat(" %.2f", at.regret));
+    unknown = std::max(unknown, at.unknown);
+  }
+  std::fprintf(stderr,
+               "%s: %d more kernels for some sizes; expected time over that of a bundle for one size alone: %s\n",
+               command.output.c_str(), summary.kernels_by_size, text.c_str());
+  if (unknown > 0) {
+    std::fprintf(stderr, "%s: of up to %d kernels at a size nothing is expected: no fast schedule serves there\n",
+                 command.output.c_str(), unknown);
+  }
+}
+
+nlohmann::ordered_json ToJson(const Plan& plan, const std::vector<RegretAtSizes>& regrets) {
+  auto list = nlohmann::ordered_json::array();
+  for (const RegretAtSizes& at : regrets) {
+    nlohmann::ordered_json sizes;
+    for (size_t s = 0; s < at.sizes.size(); ++s) sizes[plan.sizes[s].name] = at.sizes[s];
+    list.push_back({{"sizes", sizes}, {"regret", at.regret}, {"unknown", at.unknown}});
+  }
+  return list;
+}
+
 absl::Status Compile(const CompileCommand& command) {
   HONE_RETURN_IF_ERROR(CheckKey(command));
   if (!command.locked.empty()) return CompileAsLocked(command);
@@ -86,13 +119,14 @@ absl::Status Compile(const CompileCommand& command) {
     }
   }
   if (command.json) {
-    const nlohmann::ordered_json line = {{"bundle", command.output},
-                                         {"kernels", model.plan.tasks.size()},
-                                         {"from_records", summary.from_records},
-                                         {"from_near_records", summary.from_near_records},
-                                         {"from_defaults", summary.from_defaults},
-                                         {"from_faster_defaults", summary.from_faster_defaults},
-                                         {"from_stale_records", summary.from_stale_records}};
+    nlohmann::ordered_json line = {{"bundle", command.output},
+                                   {"kernels", model.plan.tasks.size()},
+                                   {"from_records", summary.from_records},
+                                   {"from_near_records", summary.from_near_records},
+                                   {"from_defaults", summary.from_defaults},
+                                   {"from_faster_defaults", summary.from_faster_defaults},
+                                   {"from_stale_records", summary.from_stale_records}};
+    if (!summary.regrets.empty()) line["regrets"] = ToJson(model.plan, summary.regrets);
     std::printf("%s\n", line.dump().c_str());
     return absl::OkStatus();
   }
@@ -100,6 +134,7 @@ absl::Status Compile(const CompileCommand& command) {
                "%s: %zu kernels: %d from records, %d from stale records, %d from near records, %d from defaults\n",
                command.output.c_str(), model.plan.tasks.size(), summary.from_records, summary.from_stale_records,
                summary.from_near_records, summary.from_defaults + summary.from_faster_defaults);
+  PrintRegrets(command, model.plan, summary);
   if (summary.from_faster_defaults > 0) {
     std::fprintf(stderr,
                  "%d kernels use default schedules that were found faster than their records inside this model\n",

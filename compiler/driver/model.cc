@@ -19,6 +19,7 @@
 #include "compiler/graph/cold_constants.h"
 #include "compiler/graph/passes.h"
 #include "compiler/graph/planner.h"
+#include "compiler/ir/symbolic_sizes.h"
 #include "compiler/package/bundle_writer.h"
 #include "compiler/schedule/primitives/annotate.h"
 #include "compiler/schedule/primitives/choose_algorithm.h"
@@ -30,7 +31,8 @@
 #include "compiler/target/gpu_target.h"
 #include "tuner/space/default_schedule.h"
 #include "tuner/space/gpu/gpu_generators.h"
-#include "worker/probe/opencl_probe.h"
+#include "tuner/space/workload_info.h"
+#include "worker/probe/gpu_probe.h"
 
 namespace hone {
 namespace {
@@ -133,31 +135,81 @@ void Count(const std::string& source, CompileSummary* summary) {
                                 : summary->from_defaults);
 }
 
+absl::StatusOr<Made> FromAnswerOrDefault(const v1::BestAnswer& answer, const CanonicalWorkload& workload,
+                                         const ResolvedSettings& settings) {
+  absl::StatusOr<Made> made = FromAnswer(answer, workload, settings);
+  return made.ok() ? std::move(made) : ByDefault(workload, settings);
+}
+
+// The best of one task at some of its sizes.
+struct RecordAtSizes {
+  std::vector<int64_t> sizes;
+  const v1::BestAnswer* answer = nullptr;
+};
+
 // The kernels of a task of a model with symbolic sizes: for each bucket, its own last.
-absl::StatusOr<std::vector<Made>> ForBuckets(const Model& model, size_t task,
-                                             const std::vector<std::vector<int64_t>>& buckets,
-                                             const ResolvedSettings& settings) {
+struct MadeForSizes {
+  std::vector<Made> kernels;
+  std::vector<SizeCost> costs;
+};
+absl::StatusOr<MadeForSizes> ForBuckets(const Model& model, size_t task, const std::vector<RecordAtSizes>& records,
+                                        const ResolvedSettings& settings) {
   const CanonicalWorkload& workload = model.workloads[task];
-  std::vector<Made> all;
+  MadeForSizes all;
   if (workload.func.dims.empty()) {
-    HONE_ASSIGN_OR_RETURN(Made made, ByDefault(workload, settings));
-    all.push_back(std::move(made));
+    HONE_ASSIGN_OR_RETURN(Made made, records.empty() ? ByDefault(workload, settings)
+                                                     : FromAnswerOrDefault(*records[0].answer, workload, settings));
+    all.kernels.push_back(std::move(made));
     return all;
   }
-  std::map<std::string, Made> compiled;  // by the text of the schedule
-  HONE_ASSIGN_OR_RETURN(
-      const std::vector<BucketTrace> traces,
-      BucketTraces(model.plan.tasks[task], workload.func, buckets, settings.space(), [&](const Trace& trace) {
-        absl::StatusOr<Made> made = CompileTrace(trace, workload, settings, absl::StrCat("_s", compiled.size()));
-        if (made.ok()) compiled.emplace(made->trace, *std::move(made));
-        return made.status();
-      }));
-  for (const BucketTrace& bucket : traces) {
-    all.push_back(compiled.at(ToText(bucket.trace)));
-    all.back().packaged.provenance.source = kDefault;
-    if (&bucket != &traces.back()) all.back().packaged.only_for = KernelCase{static_cast<int>(task), bucket.most};
+  std::vector<MeasuredSchedule> measured;
+  std::vector<std::string> ids;  // of their records
+  for (const RecordAtSizes& record : records) {
+    absl::StatusOr<Trace> trace = ParseTrace(record.answer->record().trace());
+    if (!trace.ok() || !record.answer->faster_default().empty()) continue;
+    measured.push_back({record.sizes, *std::move(trace)});
+    ids.push_back(std::to_string(record.answer->record().id()));
   }
+  const MakeKernel make = [&](const PrimFunc& func, const Trace& trace, int from) -> absl::Status {
+    const CanonicalWorkload in_bucket{.func = func, .text = "", .hash = workload.hash};
+    HONE_ASSIGN_OR_RETURN(Made made, CompileTrace(trace, in_bucket, settings, absl::StrCat("_s", all.kernels.size())));
+    made.packaged.provenance.source = from < 0 ? kDefault : kNearRecord;
+    if (from >= 0) made.packaged.provenance.record = ids[static_cast<size_t>(from)];
+    all.kernels.push_back(std::move(made));
+    return absl::OkStatus();
+  };
+  HONE_ASSIGN_OR_RETURN(BucketsOfTask made, MakeBuckets(model.plan, model.plan.tasks[task], workload.func, measured,
+                                                        settings.space(), make));
+  for (size_t b = 0; b + 1 < made.buckets.size(); ++b)
+    all.kernels[b].packaged.only_for = KernelCase{static_cast<int>(task), std::move(made.buckets[b].most)};
+  all.costs = std::move(made.costs);
   return all;
+}
+
+// Costs of all tasks added up at some sizes.
+std::vector<RegretAtSizes> RegretsOf(const Plan& plan, const std::vector<std::vector<SizeCost>>& costs) {
+  std::vector<RegretAtSizes> regrets;
+  for (const std::vector<int64_t>& sizes : SizesToReport(plan.sizes)) {
+    RegretAtSizes& here = regrets.emplace_back();
+    here.sizes = sizes;
+    double used = 0, best = 0;
+    for (size_t t = 0; t < costs.size(); ++t) {
+      const PlanTask& task = plan.tasks[t];
+      const auto own = std::ranges::find_if(costs[t], [&](const SizeCost& cost) {
+        return std::ranges::all_of(
+            task.sizes, [&](int s) { return cost.sizes[static_cast<size_t>(s)] == sizes[static_cast<size_t>(s)]; });
+      });
+      if (own == costs[t].end()) continue;
+      if (!own->us.has_value()) {
+        ++here.unknown;
+        continue;
+      }
+      used += *own->us * task.weight;
+      best += own->best_us * task.weight;
+    }
+    here.regret = best > 0 ? used / best : 1;
+  }
+  return regrets;
 }
 
 BundleOptions OptionsOf(const ResolvedSettings& settings) {
@@ -171,27 +223,49 @@ BundleOptions OptionsOf(const ResolvedSettings& settings) {
   return options;
 }
 
-// By default schedules alone: records are of workloads whose sizes are numbers.
+// Records are of workloads whose sizes are numbers: their schedules are taken to the sizes around.
 absl::StatusOr<CompileSummary> CompileSymbolic(const Model& model, const ResolvedSettings& settings,
-                                               const std::string& output) {
-  const std::vector<std::vector<int64_t>> buckets = BucketsOf(model.plan.sizes);
-  std::vector<absl::StatusOr<std::vector<Made>>> all(model.workloads.size(), absl::UnknownError("not compiled"));
-  ParallelFor(all.size(), HostTarget().cores, [&](size_t i) { all[i] = ForBuckets(model, i, buckets, settings); });
+                                               const ServiceOptions* records, const std::string& output) {
+  std::vector<std::optional<v1::BestAnswer>> best;
+  std::vector<std::vector<RecordAtSizes>> of_task(model.workloads.size());
+  if (records != nullptr) {
+    const std::vector<TunedTask> tuned = TunedTasks(model);
+    HONE_ASSIGN_OR_RETURN(best, FindBest(*records, BestKeysOf(model, tuned, settings)));
+    for (size_t i = 0; i < tuned.size(); ++i) {
+      if (best[i].has_value()) of_task[tuned[i].task].push_back({tuned[i].sizes, &*best[i]});
+    }
+  }
+  std::vector<absl::StatusOr<MadeForSizes>> all(model.workloads.size(), absl::UnknownError("not compiled"));
+  ParallelFor(all.size(), HostTarget().cores, [&](size_t i) { all[i] = ForBuckets(model, i, of_task[i], settings); });
   CompileSummary summary;
   std::vector<PackagedKernel> kernels, cases;
+  std::vector<std::vector<SizeCost>> costs;
   for (size_t i = 0; i < all.size(); ++i) {
     if (!all[i].ok()) {
       return WithExitCode(ExitCode::kNoSchedule,
                           Annotate(all[i].status(), absl::StrCat("no schedule for ", model.plan.tasks[i].name)));
     }
-    for (Made& made : *all[i]) {
+    costs.push_back(std::move(all[i]->costs));
+    for (Made& made : all[i]->kernels) {
       if (!made.packaged.only_for.has_value()) Count(made.packaged.provenance.source, &summary);
       (made.packaged.only_for.has_value() ? cases : kernels).push_back(std::move(made.packaged));
     }
   }
+  summary.kernels_by_size = static_cast<int>(cases.size());
+  summary.regrets = RegretsOf(model.plan, costs);
   kernels.insert(kernels.end(), std::make_move_iterator(cases.begin()), std::make_move_iterator(cases.end()));
   HONE_RETURN_IF_ERROR(WriteBundle(model.plan, kernels, OptionsOf(settings), output));
   return summary;
+}
+
+// Operations of all blocks; 0 where they are not known.
+double FlopOf(const PrimFunc& workload) {
+  const absl::StatusOr<WorkloadInfo> info = AnalyzeWorkload(workload);
+  double flop = 0;
+  if (info.ok()) {
+    for (const BlockInfo& block : info->blocks) flop += block.flop();
+  }
+  return flop;
 }
 
 absl::StatusOr<ResolvedSettings> ResolveDevice(const BuildSettings& settings) {
@@ -199,11 +273,6 @@ absl::StatusOr<ResolvedSettings> ResolveDevice(const BuildSettings& settings) {
   resolved.target = HostTarget();
   resolved.machine = UsualMachine(resolved.target);
   HONE_ASSIGN_OR_RETURN(GpuTarget gpu, ParseGpuTarget(settings.target_text));
-  if (gpu.language != "opencl") {
-    return absl::InvalidArgumentError(absl::StrCat("target ", settings.target_text,
-                                                   ": no runtime opens its devices yet; use opencl:generic, which "
-                                                   "NVIDIA's drivers run as well"));
-  }
   if (settings.numeric_text == "bf16") {
     return absl::InvalidArgumentError(
         absl::StrCat("target ", settings.target_text, ": there is no --numeric bf16 for devices yet; leave it out"));
@@ -233,7 +302,9 @@ void BuildSettings::AddTo(CLI::App& command) {
   import.AddTo(command);
 }
 
-std::string ResolvedSettings::generator() const { return gpu ? DeviceGeneratorFingerprint() : GeneratorFingerprint(); }
+std::string ResolvedSettings::generator() const {
+  return gpu ? DeviceGeneratorFingerprint(*gpu) : GeneratorFingerprint();
+}
 
 absl::StatusOr<ResolvedSettings> Resolve(const BuildSettings& settings) {
   if (NamesGpu(settings.target_text)) return ResolveDevice(settings);
@@ -292,11 +363,36 @@ absl::StatusOr<Trace> DefaultTraceOf(const CanonicalWorkload& workload, const Re
   return DefaultTrace(generators);
 }
 
-std::vector<v1::BestKey> BestKeysOf(const Model& model, const ResolvedSettings& settings) {
+std::vector<TunedTask> TunedTasks(const Model& model) {
+  std::vector<TunedTask> tuned;
+  for (size_t t = 0; t < model.workloads.size(); ++t) {
+    const PlanTask& task = model.plan.tasks[t];
+    if (task.sizes.empty()) {
+      tuned.push_back({t, {}, model.workloads[t], task.name, task.flop, task.bytes});
+      continue;
+    }
+    std::vector<PlanSize> own;
+    for (const int s : task.sizes) own.push_back(model.plan.sizes[static_cast<size_t>(s)]);
+    const std::vector<std::vector<int64_t>> points = SizesToReport(own);
+    const double greatest = FlopOf(WithSizes(model.workloads[t].func, points.back()));
+    for (const std::vector<int64_t>& point : points) {
+      TunedTask& here = tuned.emplace_back();
+      here = {t, point, Canonicalize(WithSizes(model.workloads[t].func, point)), task.name};
+      for (size_t s = 0; s < own.size(); ++s) absl::StrAppend(&here.name, "_", own[s].name, point[s]);
+      here.flop = greatest > 0 ? task.flop * FlopOf(here.workload.func) / greatest : 0;
+      for (const Buffer& param : here.workload.func.params)
+        here.bytes += static_cast<double>(param.NumElements().value_or(0) * param.type().bytes());
+    }
+  }
+  return tuned;
+}
+
+std::vector<v1::BestKey> BestKeysOf(const Model& model, const std::vector<TunedTask>& tasks,
+                                    const ResolvedSettings& settings) {
   std::vector<v1::BestKey> keys;
-  for (const CanonicalWorkload& workload : model.workloads) {
+  for (const TunedTask& task : tasks) {
     v1::BestKey key;
-    key.set_workload_hash(workload.hash);
+    key.set_workload_hash(task.workload.hash);
     key.set_device_class(settings.device_class());
     key.set_threads(settings.threads);
     key.set_numeric(settings.wire_numeric());
@@ -316,16 +412,14 @@ std::string CodeDigest(const std::string& trace_text, const CanonicalWorkload& w
 
 absl::StatusOr<CompileSummary> CompileModel(const Model& model, const ResolvedSettings& settings,
                                             const ServiceOptions* records, const std::string& output, LockFile* made) {
-  if (!model.plan.sizes.empty()) return CompileSymbolic(model, settings, output);
+  if (!model.plan.sizes.empty()) return CompileSymbolic(model, settings, records, output);
   std::vector<std::optional<v1::BestAnswer>> best(model.workloads.size());
-  if (records != nullptr) { HONE_ASSIGN_OR_RETURN(best, FindBest(*records, BestKeysOf(model, settings))); }
+  if (records != nullptr) {
+    HONE_ASSIGN_OR_RETURN(best, FindBest(*records, BestKeysOf(model, TunedTasks(model), settings)));
+  }
   std::vector<absl::StatusOr<Made>> all = MakeAll(model, [&](size_t i) {
     const CanonicalWorkload& workload = model.workloads[i];
-    if (best[i].has_value()) {
-      absl::StatusOr<Made> made = FromAnswer(*best[i], workload, settings);
-      if (made.ok()) return made;
-    }
-    return ByDefault(workload, settings);
+    return best[i].has_value() ? FromAnswerOrDefault(*best[i], workload, settings) : ByDefault(workload, settings);
   });
   CompileSummary summary;
   std::vector<PackagedKernel> kernels;

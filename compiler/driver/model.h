@@ -58,9 +58,27 @@ struct Model {
   std::vector<CanonicalWorkload> workloads;  // one for each task
   std::string hash;                          // SHA-256 of the file
 };
+// What is tuned of a model: each of its tasks. Of a task with symbolic sizes, its program at a few of them.
+struct TunedTask {
+  size_t task = 0;
+  std::vector<int64_t> sizes;  // those of the task; empty: it has none
+  CanonicalWorkload workload;
+  std::string name;
+  double flop = 0, bytes = 0;  // as of PlanTask
+};
+std::vector<TunedTask> TunedTasks(const Model& model);
+
 // Exit code 3 when it cannot be imported. What was assumed of it is said on standard error.
 absl::StatusOr<Model> LoadModel(const std::string& path, const ImportOptions& options = {},
                                 const PlanOptions& how = {});
+
+// Of a bundle with symbolic sizes at some of them: the drafts of its kernels over those of the best schedules for these
+// sizes alone. 1.05: it would take a twentieth more than a bundle for these.
+struct RegretAtSizes {
+  std::vector<int64_t> sizes;  // of the plan
+  double regret = 1;
+  int unknown = 0;  // kernels with plain schedules, which are in neither
+};
 
 // How the kernels of a bundle were come by, for the user.
 struct CompileSummary {
@@ -69,13 +87,16 @@ struct CompileSummary {
   int from_near_records = 0, from_defaults = 0;
   int from_faster_defaults = 0;  // there is a record, but inside this model the default schedule was found to be faster
   int claimed = 0;               // of the records used: imported, and not measured by a worker of this database
+  int kernels_by_size = 0;       // further kernels, each of one task at some sizes
+  std::vector<RegretAtSizes> regrets = {};  // where sizes are symbolic
 };
 
 // The default schedule of a kernel. Fails where the space has no generator for it.
 absl::StatusOr<Trace> DefaultTraceOf(const CanonicalWorkload& workload, const ResolvedSettings& settings);
 
-// What is asked for the best record of each of the model's tasks.
-std::vector<v1::BestKey> BestKeysOf(const Model& model, const ResolvedSettings& settings);
+// What is asked for the best record of each of the model's TunedTasks.
+std::vector<v1::BestKey> BestKeysOf(const Model& model, const std::vector<TunedTask>& tasks,
+                                    const ResolvedSettings& settings);
 // SHA-256 of the code that this Hone makes of a schedule; "" where it makes none.
 std::string CodeDigest(const std::string& trace, const CanonicalWorkload& workload, const ResolvedSettings& settings);
 

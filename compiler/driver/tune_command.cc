@@ -74,23 +74,21 @@ absl::Status FillIn(const TuneOptions& options, const TunedTarget& target, Part*
   } catch (const std::regex_error& error) {
     return absl::InvalidArgumentError(absl::StrCat("--tasks ", options.tasks, ": ", error.what()));
   }
-  for (size_t i = 0; i < model.workloads.size(); ++i) {
-    const PlanTask& task = model.plan.tasks[i];
+  for (const TunedTask& task : TunedTasks(model)) {
     if (!std::regex_search(task.name, wanted)) continue;
     v1::TaskSpec* spec = part->add_tasks();
-    spec->mutable_workload()->set_text(model.workloads[i].text);
-    spec->mutable_workload()->set_hash(model.workloads[i].hash);
+    spec->mutable_workload()->set_text(task.workload.text);
+    spec->mutable_workload()->set_hash(task.workload.hash);
     spec->mutable_workload()->set_name(task.name);
     spec->mutable_workload()->set_flop(task.flop);
-    const absl::StatusOr<double> least =
-        settings.gpu ? task.flop : LeastFlop(model.workloads[i].func, settings.space());
+    const absl::StatusOr<double> least = settings.gpu ? task.flop : LeastFlop(task.workload.func, settings.space());
     if (least.ok()) spec->mutable_workload()->set_least_flop(std::min(task.flop, *least));
     spec->mutable_workload()->set_bytes(task.bytes);
-    spec->set_weight(task.weight);
-    const absl::StatusOr<Trace> trace = DefaultTraceOf(model.workloads[i], settings);
+    spec->set_weight(model.plan.tasks[task.task].weight);
+    const absl::StatusOr<Trace> trace = DefaultTraceOf(task.workload, settings);
     if (!trace.ok()) return WithExitCode(ExitCode::kNoSchedule, Annotate(trace.status(), task.name));
     spec->set_default_trace(ToText(*trace));
-    part->add_anchors(AnchorOf(model.workloads[i].func));
+    part->add_anchors(AnchorOf(task.workload.func));
   }
   if (part->tasks_size() > 0) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("--tasks ", options.tasks, " names none of the model's ",
@@ -126,10 +124,10 @@ absl::StatusOr<TunedTarget> ReadFor(const std::string& target, const TuneOptions
   tuned.settings.target_text = target;
   HONE_ASSIGN_OR_RETURN(tuned.resolved, Resolve(tuned.settings));
   HONE_ASSIGN_OR_RETURN(const ImportOptions import, ImportOptionsOf(options.settings.import));
-  if (!import.ranges.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--dim ", import.ranges.begin()->first,
-        "=LOW..HIGH: kernels of symbolic sizes are not tuned yet; tune one size, or hone compile --untuned"));
+  if (!import.ranges.empty() && tuned.resolved.gpu.has_value()) {
+    return absl::InvalidArgumentError(absl::StrCat("--dim ", import.ranges.begin()->first,
+                                                   "=LOW..HIGH: for a device a dimension has one size; leave the range "
+                                                   "out"));
   }
   HONE_ASSIGN_OR_RETURN(Model loaded, LoadModel(options.model, import, tuned.resolved.plan()));
   tuned.model = std::make_shared<const Model>(std::move(loaded));

@@ -1,7 +1,6 @@
 #include "compiler/graph/generalise_function.h"
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
 #include <map>
 
@@ -57,38 +56,18 @@ double ValueOf(const Expr& number) {
   return real != nullptr ? real->value : static_cast<double>(*ConstantValue(number));
 }
 
-std::string RowText(const Row& row) {
-  return absl::StrJoin(row, ", ", [](std::string* out, const Expr& e) { absl::StrAppend(out, ValueOf(e)); });
-}
-
-// The whole numbers that `of` makes of the row; nullopt where one is not whole.
-std::optional<std::vector<int64_t>> Whole(const Row& row, double (*of)(double)) {
-  std::vector<int64_t> values;
-  for (const Expr& e : row) {
-    const double value = of(ValueOf(e));
-    if (!(std::abs(value) < 0x1p52)) return std::nullopt;
-    values.push_back(std::llround(value));
-    const double there_and_back = of(static_cast<double>(values.back()));
-    if (there_and_back != ValueOf(e) && static_cast<float>(there_and_back) != static_cast<float>(ValueOf(e)))
-      return std::nullopt;
-  }
-  return values;
-}
-
-double Itself(double x) { return x; }
-double Reciprocal(double x) { return 1 / x; }
-
 absl::StatusOr<Expr> NumberOver(const Row& row, std::span<const Var> sizes, PolynomialFit& fit) {
   const DType type = row[0].type();
   if (std::ranges::all_of(row, [&](const Expr& e) { return StructuralEqual(e, row[0]); })) return row[0];
-  if (const auto values = Whole(row, Itself)) {
-    if (const auto polynomial = fit.Of(*values)) return MakeCast(type, polynomial->Over(sizes));
+  std::vector<double> values;
+  for (const Expr& number : row) values.push_back(ValueOf(number));
+  const std::optional<SizeNumber> number = fit.OfNumbers(values);
+  if (!number.has_value() || (number->reciprocal && !type.is_float())) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "a number in it is no polynomial of the sizes: ", absl::StrJoin(values, ", "), " at the sizes tried"));
   }
-  if (const auto values = type.is_float() ? Whole(row, Reciprocal) : std::nullopt) {
-    if (const auto polynomial = fit.Of(*values)) return FloatConst(1, type) / MakeCast(type, polynomial->Over(sizes));
-  }
-  return absl::FailedPreconditionError(
-      absl::StrCat("a number in it is no polynomial of the sizes: ", RowText(row), " at the sizes tried"));
+  Expr polynomial = MakeCast(type, number->polynomial.Over(sizes));
+  return number->reciprocal ? FloatConst(1, type) / std::move(polynomial) : std::move(polynomial);
 }
 
 // The rows of numbers, once the functions are known to differ in nothing else.

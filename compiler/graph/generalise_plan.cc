@@ -1,14 +1,15 @@
 #include "compiler/graph/generalise_plan.h"
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <numeric>
 #include <set>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "compiler/graph/constant_parts.h"
 #include "compiler/graph/generalise_function.h"
+#include "compiler/graph/plan_sizes.h"
 #include "compiler/support/check.h"
 #include "compiler/support/status_macros.h"
 
@@ -32,34 +33,12 @@ std::vector<int64_t> SpreadValues(const SizeRange& range, int count) {
   return values;
 }
 
-// Whether `part` is what a corner of `whole`, from the origin on, holds.
-bool IsCornerOf(const NdArray& part, const NdArray& whole) {
-  const size_t rank = whole.shape.size(), bytes = static_cast<size_t>(whole.dtype.bytes());
-  if (!(part.dtype == whole.dtype) || part.shape.size() != rank) return false;
-  for (size_t d = 0; d < rank; ++d) {
-    if (part.shape[d] > whole.shape[d]) return false;
-  }
-  if (rank == 0) return part.data == whole.data;
-  const size_t row = static_cast<size_t>(part.shape.back()) * bytes;
-  const int64_t rows = part.shape.back() == 0 ? 0 : part.NumElements() / part.shape.back();
-  for (int64_t r = 0; r < rows; ++r) {
-    int64_t rest = r, at = 0, stride = whole.shape.back();
-    for (size_t d = rank - 1; d-- > 0; rest /= part.shape[d], stride *= whole.shape[d])
-      at += rest % part.shape[d] * stride;
-    if (std::memcmp(part.data.data() + static_cast<size_t>(r) * row,
-                    whole.data.data() + static_cast<size_t>(at) * bytes, row) != 0)
-      return false;
-  }
-  return true;
-}
-
 class Generaliser {
  public:
   Generaliser(std::vector<PlanSize> sizes, std::vector<std::vector<int64_t>> points, std::vector<Plan> plans)
       : sizes_(std::move(sizes)), plans_(std::move(plans)), fit_(std::move(points)) {
     for (const PlanSize& size : sizes_) {
       vars_.emplace_back(size.name, kInt32, size.range);
-      names_.push_back(size.name);
       greatest_.push_back(size.range.max);
     }
   }
@@ -84,12 +63,7 @@ class Generaliser {
     return absl::FailedPreconditionError(
         absl::StrCat("the model is another one at the sizes ", PointText(i), " than at ", PointText(0), ": ", what));
   }
-  // "batch=3, seq=17".
-  std::string PointText(size_t i) const {
-    std::vector<std::string> parts;
-    for (size_t s = 0; s < names_.size(); ++s) parts.push_back(absl::StrCat(names_[s], "=", fit_.points()[i][s]));
-    return absl::StrJoin(parts, ", ");
-  }
+  std::string PointText(size_t i) const { return SizesText(sizes_, fit_.points()[i]); }
 
   absl::Status CheckSameForm() const {
     const Plan& first = plans_[0];
@@ -193,7 +167,6 @@ class Generaliser {
   std::vector<Plan> plans_;
   PolynomialFit fit_;
   std::vector<Var> vars_;  // the sizes in functions
-  std::vector<std::string> names_;
   std::vector<int64_t> greatest_;
   std::set<int> parts_;  // tensors that are constants of which smaller sizes use a part
   std::map<std::vector<int>, int> task_of_;

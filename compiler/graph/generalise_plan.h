@@ -3,9 +3,8 @@
 // The model is imported, optimised and cut into kernels at a few sizes, as if each were the only one. What the plans
 // have in common is the plan; where they differ it is by numbers, and each number becomes the polynomial over the sizes
 // (size_polynomial.h) that gives it at every size tried. So every operator takes symbolic sizes, and what a model
-// computes with shapes is done when it is imported. What this cannot see is a model that does something else at a size
-// that was not tried: it must take the same way at all of them. A model that takes another way at one that was tried is
-// refused.
+// computes with shapes is done when it is imported. A model that takes another way at a size that was tried is refused;
+// of those that were not, graph_at_sizes.h sees to it that their graphs follow the same polynomials.
 #pragma once
 
 #include <cstdint>

@@ -60,6 +60,21 @@ std::optional<std::vector<double>> Eliminate(std::vector<std::vector<double>> ro
   return solution;
 }
 
+bool SameInFloat32(double a, double b) { return a == b || static_cast<float>(a) == static_cast<float>(b); }
+
+// The whole numbers that these are, or whose reciprocals they are; nullopt where one is neither.
+std::optional<std::vector<int64_t>> WholeNumbers(std::span<const double> values, bool reciprocal) {
+  std::vector<int64_t> whole;
+  for (const double value : values) {
+    const double number = reciprocal ? 1 / value : value;
+    if (!(std::abs(number) < 0x1p52)) return std::nullopt;
+    whole.push_back(std::llround(number));
+    const double there = static_cast<double>(whole.back());
+    if (!SameInFloat32(reciprocal ? 1 / there : there, value)) return std::nullopt;
+  }
+  return whole;
+}
+
 }  // namespace
 
 SizePolynomial SizePolynomial::Number(int64_t number) {
@@ -102,6 +117,13 @@ std::string SizePolynomial::Text(std::span<const std::string> names) const {
   return text.empty() ? "0" : text;
 }
 
+double SizeNumber::At(std::span<const int64_t> sizes) const {
+  const double value = static_cast<double>(polynomial.At(sizes));
+  return reciprocal ? 1 / value : value;
+}
+
+bool SizeNumber::IsAt(std::span<const int64_t> sizes, double number) const { return SameInFloat32(At(sizes), number); }
+
 PolynomialFit::PolynomialFit(std::vector<std::vector<int64_t>> points) : points_(std::move(points)) {
   HONE_CHECK(!points_.empty());
   monomials_ = Monomials(static_cast<int>(points_[0].size()));
@@ -117,6 +139,15 @@ std::optional<SizePolynomial> PolynomialFit::Of(const std::vector<int64_t>& valu
   if (same) return SizePolynomial::Number(values[0]);
   const auto found = found_.find(values);
   return found != found_.end() ? found->second : found_[values] = Search(values);
+}
+
+std::optional<SizeNumber> PolynomialFit::OfNumbers(std::span<const double> values) {
+  for (const bool reciprocal : {false, true}) {
+    const std::optional<std::vector<int64_t>> whole = WholeNumbers(values, reciprocal);
+    if (!whole.has_value()) continue;
+    if (std::optional<SizePolynomial> polynomial = Of(*whole)) return SizeNumber{*std::move(polynomial), reciprocal};
+  }
+  return std::nullopt;
 }
 
 std::optional<SizePolynomial> PolynomialFit::Search(const std::vector<int64_t>& values) const {

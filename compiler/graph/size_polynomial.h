@@ -31,6 +31,15 @@ struct SizePolynomial {
   std::string Text(std::span<const std::string> names) const;  // "batch * 12 + 1"
 };
 
+// A polynomial, or one divided by it.
+struct SizeNumber {
+  SizePolynomial polynomial;
+  bool reciprocal = false;
+  double At(std::span<const int64_t> sizes) const;
+  // Whether that is the number, as far as float32 tells.
+  bool IsAt(std::span<const int64_t> sizes, double number) const;
+};
+
 // Finds polynomials by their values at `points`, each a value for every size.
 class PolynomialFit {
  public:
@@ -39,6 +48,8 @@ class PolynomialFit {
   // The polynomial of fewest terms, whole factors and degree at most 2 in each size, 3 in all, that has values[i] at
   // points[i]; of fewer terms than there are points, so that at least one point confirms it. nullopt: there is none.
   std::optional<SizePolynomial> Of(const std::vector<int64_t>& values);
+  // The same of numbers that need not be whole. The values of a reciprocal are those of float32 at least.
+  std::optional<SizeNumber> OfNumbers(std::span<const double> values);
   const std::vector<std::vector<int64_t>>& points() const { return points_; }
 
  private:

@@ -1,5 +1,7 @@
 #include "compiler/ir/symbolic_sizes.h"
 
+#include <functional>
+
 #include "absl/strings/str_cat.h"
 #include "compiler/ir/scalar_arith.h"
 #include "compiler/ir/sum.h"
@@ -30,6 +32,30 @@ absl::Status CheckShape(const PrimFunc& func, size_t param, const std::vector<in
                      ", expected ", size.has_value() ? absl::StrCat(*size) : "one that follows from other shapes"));
   }
   return absl::OkStatus();
+}
+
+// The function with `by(i)` in place of func.dims[i], which it states as before.
+PrimFunc Replaced(const PrimFunc& func, const std::function<Expr(size_t)>& by) {
+  const auto replacement = [&](const Var& var) -> std::optional<Expr> {
+    for (size_t i = 0; i < func.dims.size(); ++i) {
+      if (func.dims[i] == var) return by(i);
+    }
+    return std::nullopt;
+  };
+  PrimFunc replaced = func;
+  std::map<Buffer, Buffer> params;
+  for (Buffer& param : replaced.params) {
+    std::vector<Expr> shape;
+    for (const Expr& extent : param.shape()) shape.push_back(Substitute(extent, replacement));
+    const Buffer with(param.name(), param.type(), std::move(shape), param.scope());
+    params.emplace(param, with);
+    param = with;
+  }
+  replaced.body = ReplaceBuffers(Substitute(func.body, replacement), [&](const Buffer& b) -> std::optional<Buffer> {
+    const auto found = params.find(b);
+    return found == params.end() ? std::nullopt : std::optional(found->second);
+  });
+  return replaced;
 }
 
 }  // namespace
@@ -89,27 +115,20 @@ absl::StatusOr<std::vector<int64_t>> SizesFromShapes(const PrimFunc& func,
 
 PrimFunc WithSizes(const PrimFunc& func, std::span<const int64_t> sizes) {
   HONE_CHECK(sizes.size() == func.dims.size());
-  const auto number = [&](const Var& var) -> std::optional<Expr> {
-    for (size_t i = 0; i < sizes.size(); ++i) {
-      if (func.dims[i] == var) return IntConst(sizes[i], var.type());
-    }
-    return std::nullopt;
-  };
-  PrimFunc fixed = func;
+  PrimFunc fixed = Replaced(func, [&](size_t i) { return IntConst(sizes[i], func.dims[i].type()); });
   fixed.dims.clear();
-  std::map<Buffer, Buffer> params;
-  for (Buffer& param : fixed.params) {
-    std::vector<Expr> shape;
-    for (const Expr& extent : param.shape()) shape.push_back(Substitute(extent, number));
-    const Buffer of_numbers(param.name(), param.type(), std::move(shape), param.scope());
-    params.emplace(param, of_numbers);
-    param = of_numbers;
-  }
-  fixed.body = ReplaceBuffers(Substitute(func.body, number), [&](const Buffer& b) -> std::optional<Buffer> {
-    const auto found = params.find(b);
-    return found == params.end() ? std::nullopt : std::optional(found->second);
-  });
   return fixed;
+}
+
+PrimFunc WithRanges(const PrimFunc& func, std::span<const SizeRange> ranges) {
+  HONE_CHECK(ranges.size() == func.dims.size());
+  std::vector<Var> dims;
+  for (size_t i = 0; i < ranges.size(); ++i) dims.emplace_back(func.dims[i].name(), func.dims[i].type(), ranges[i]);
+  PrimFunc narrower = Replaced(func, [&](size_t i) {
+    return ranges[i].min == ranges[i].max ? IntConst(ranges[i].min, dims[i].type()) : Expr(dims[i]);
+  });
+  narrower.dims = std::move(dims);
+  return narrower;
 }
 
 }  // namespace hone

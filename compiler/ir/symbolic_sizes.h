@@ -40,4 +40,8 @@ absl::StatusOr<std::vector<int64_t>> SizesFromShapes(const PrimFunc& func,
 // The function with numbers in place of its sizes, one for each of func.dims: it has none afterwards.
 PrimFunc WithSizes(const PrimFunc& func, std::span<const int64_t> sizes);
 
+// The function for the part of its sizes that these ranges leave, each within that of func.dims, in their order: what
+// is proven of it may use as much. A size of one value is a number everywhere, and still one of its dims.
+PrimFunc WithRanges(const PrimFunc& func, std::span<const SizeRange> ranges);
+
 }  // namespace hone

@@ -52,7 +52,8 @@ int PreparedIndex(const KernelSet& set, int param) {
   return -1;
 }
 
-absl::Status CheckKernelFits(const Plan& plan, const PlanStep& step, const KernelSet& set) {
+// A kernel that is only for some sizes takes a part of what the tensors hold at the greatest.
+absl::Status CheckKernelFits(const Plan& plan, const PlanStep& step, const KernelSet& set, bool only_for_some) {
   if (set.params.size() != step.tensors.size()) {
     return absl::InvalidArgumentError(
         absl::StrCat("its kernel takes ", set.params.size(), " tensors, the plan has ", step.tensors.size()));
@@ -63,7 +64,7 @@ absl::Status CheckKernelFits(const Plan& plan, const PlanStep& step, const Kerne
   }
   for (size_t i = 0; i < step.tensors.size(); ++i) {
     const PlanTensor& tensor = plan.tensors[step.tensors[i]];
-    if (set.params[i].bytes != BytesOf(tensor)) {
+    if (set.params[i].bytes > BytesOf(tensor) || (set.params[i].bytes < BytesOf(tensor) && !only_for_some)) {
       return absl::InvalidArgumentError(absl::StrCat("its kernel takes ", set.params[i].bytes, " bytes at param ", i,
                                                      ", tensor `", tensor.name, "` has ", BytesOf(tensor)));
     }
@@ -96,7 +97,7 @@ absl::Status CheckKernelsFit(const Plan& plan, std::span<const PackagedKernel> k
   for (size_t s = 0; s < plan.steps.size(); ++s) {
     const PlanStep& step = plan.steps[s];
     for (const int k : of[step.task]) {
-      HONE_RETURN_IF_ERROR(Annotate(CheckKernelFits(plan, step, kernels[k].kernel.set),
+      HONE_RETURN_IF_ERROR(Annotate(CheckKernelFits(plan, step, kernels[k].kernel.set, kernels[k].only_for.has_value()),
                                     absl::StrCat("step ", s, ", task `", plan.tasks[step.task].name, "`")));
     }
   }
@@ -185,12 +186,17 @@ class GraphBuilder {
   void AddKernels() {
     for (size_t i = 0; i < kernels_.size(); ++i) {
       const KernelSet& set = kernels_[i].kernel.set;
-      const PlanTask& task = plan_.tasks[kernels_[i].only_for ? static_cast<size_t>(kernels_[i].only_for->task) : i];
+      const size_t of_task = kernels_[i].only_for ? static_cast<size_t>(kernels_[i].only_for->task) : i;
+      const PlanTask& task = plan_.tasks[of_task];
       BundleKernel kernel;
       kernel.name = task.name;
       kernel.sizes = task.sizes;
       kernel.symbol = set.symbol;
-      for (size_t p = 0; p < set.params.size(); ++p) kernel.tensor_bytes.push_back(BytesAt(set, static_cast<int>(p)));
+      for (int p = 0; p < static_cast<int>(set.params.size()); ++p) {
+        const bool packed = PreparedIndex(set, p) >= 0;
+        const KernelSet& at_greatest = kernels_[of_task].kernel.set;
+        kernel.tensor_bytes.push_back(packed ? BytesAt(set, p) : at_greatest.params[static_cast<size_t>(p)].bytes);
+      }
       kernel.scratch_bytes = set.scratch_bytes;
       kernel.thread_scratch_bytes = set.thread_scratch_bytes;
       kernel.record = kernels_[i].provenance.record;
@@ -362,7 +368,7 @@ std::string Manifest(const Plan& plan, std::span<const PackagedKernel> kernels, 
                    {"features", graph.features},
                    {"numeric", std::string(ToText(options.numeric))},
                    {"threads", options.threads},
-                   {"generator", options.gpu ? DeviceGeneratorFingerprint() : GeneratorFingerprint()},
+                   {"generator", options.gpu ? DeviceGeneratorFingerprint(*options.gpu) : GeneratorFingerprint()},
                    {"inputs", ports(graph.inputs)},
                    {"outputs", ports(graph.outputs)},
                    {"arena_bytes", graph.arena_bytes},

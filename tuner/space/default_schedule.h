@@ -26,6 +26,10 @@ struct DraftedTrace {
 };
 absl::StatusOr<std::vector<DraftedTrace>> DefaultTraces(const PrimFunc& workload, const SpaceOptions& options);
 
+// Every block by itself: its innermost loop in vectors where it can be, its outermost in parallel. Right at all sizes,
+// for workloads of which the fast schedules of one size are not.
+absl::StatusOr<Trace> PlainTrace(const PrimFunc& workload);
+
 // Operations of the heaviest block by the cheapest algorithm that the numeric level allows: no schedule needs fewer. As
 // many of float32 as take the time, where the target has faster ones for the types at hand.
 absl::StatusOr<double> LeastFlop(const PrimFunc& workload, const SpaceOptions& options);

@@ -26,11 +26,13 @@ struct Best {
   }
 };
 
-void Exhaust(const Generator& generator, Best* best) {
+// Calls `on` with every choice that is drafted, and its draft.
+template <class On>
+void Exhaust(const Generator& generator, const On& on) {
   const std::vector<Knob>& knobs = generator.knobs();
   Choice choice(knobs.size(), 0);
   for (;;) {
-    best->Offer(choice, generator.Draft(choice));
+    on(choice, generator.Draft(choice));
     size_t i = 0;
     while (i < choice.size() && ++choice[i] == static_cast<int>(knobs[i].candidates.size())) choice[i++] = 0;
     if (i == choice.size()) return;
@@ -38,11 +40,17 @@ void Exhaust(const Generator& generator, Best* best) {
 }
 
 // Changes one knob, or two neighbouring knobs together, as long as that helps.
-void Descend(const Generator& generator, Choice start, Best* best) {
+template <class On>
+void Descend(const Generator& generator, const Choice& start, const On& on) {
   const std::vector<Knob>& knobs = generator.knobs();
   Best here;
   here.choice = start;
-  here.us = generator.Draft(start);
+  const auto offer = [&](const Choice& choice) {
+    const std::optional<double> us = generator.Draft(choice);
+    on(choice, us);
+    return here.Offer(choice, us);
+  };
+  offer(start);
   for (bool better = true; better;) {
     better = false;
     for (size_t i = 0; i < knobs.size(); ++i) {
@@ -51,40 +59,53 @@ void Descend(const Generator& generator, Choice start, Best* best) {
         for (int a = 0; a < static_cast<int>(knobs[i].candidates.size()); ++a) {
           choice[i] = a;
           if (i == j) {
-            better |= here.Offer(choice, generator.Draft(choice));
+            better |= offer(choice);
             continue;
           }
           for (int b = 0; b < static_cast<int>(knobs[j].candidates.size()); ++b) {
             choice[j] = b;
-            better |= here.Offer(choice, generator.Draft(choice));
+            better |= offer(choice);
           }
         }
       }
     }
   }
-  best->Offer(here.choice, here.us);
+}
+
+template <class On>
+void ForEachDrafted(const Generator& generator, int descents, const On& on) {
+  double choices = 1;
+  for (const Knob& knob : generator.knobs()) choices *= static_cast<double>(knob.candidates.size());
+  if (choices <= kChoicesOfDescent * descents) return Exhaust(generator, on);
+  Descend(generator, Choice(generator.knobs().size(), 0), on);
+  for (int start = 0; start < descents; ++start) {
+    Random random(0, static_cast<uint64_t>(start));
+    Choice choice;
+    for (const Knob& knob : generator.knobs()) choice.push_back(static_cast<int>(random.Below(knob.candidates.size())));
+    Descend(generator, choice, on);
+  }
 }
 
 }  // namespace
 
+std::optional<double> Generator::DraftOfOther(const Generator&, const Choice&) const { return std::nullopt; }
+std::string Generator::ConstantLayout(const Choice&) const { return ""; }
+
 absl::StatusOr<Choice> BestByDraft(const Generator& generator, int descents) {
-  double choices = 1;
-  for (const Knob& knob : generator.knobs()) choices *= static_cast<double>(knob.candidates.size());
   Best best;
-  if (choices <= kChoicesOfDescent * descents) {
-    Exhaust(generator, &best);
-  } else {
-    Descend(generator, Choice(generator.knobs().size(), 0), &best);
-    for (int start = 0; start < descents; ++start) {
-      Random random(0, static_cast<uint64_t>(start));
-      Choice choice;
-      for (const Knob& knob : generator.knobs())
-        choice.push_back(static_cast<int>(random.Below(knob.candidates.size())));
-      Descend(generator, std::move(choice), &best);
-    }
-  }
+  ForEachDrafted(generator, descents, [&](const Choice& choice, std::optional<double> us) { best.Offer(choice, us); });
   if (!best.us.has_value()) return absl::NotFoundError("no choice of the generator is legal on this target");
   return best.choice;
+}
+
+std::map<std::string, DraftedChoice> BestOfLayouts(const Generator& generator, int descents) {
+  std::map<std::string, DraftedChoice> best;
+  ForEachDrafted(generator, descents, [&](const Choice& choice, std::optional<double> us) {
+    if (!us.has_value()) return;
+    const auto [at, is_new] = best.try_emplace(generator.ConstantLayout(choice), DraftedChoice{choice, *us});
+    if (!is_new && *us < at->second.us) at->second = {choice, *us};
+  });
+  return best;
 }
 
 absl::StatusOr<Schedule> BuildCandidate(const Generator& generator, const Choice& choice) {

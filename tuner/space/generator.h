@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -39,6 +40,14 @@ class Generator {
   virtual std::optional<double> Draft(const Choice& choice) const = 0;
   // A refusal is news: the draft said that the choice is legal.
   virtual absl::StatusOr<Schedule> Build(const Choice& choice) const = 0;
+
+  // Of a function with symbolic sizes at one of them. `other` is a generator of it at another: what a schedule that it
+  // builds of `choice` takes by the analytic model where it is used here, its tiles as they are and as many of them as
+  // the extents ask for (ForAllSizes of trace_edit.h). nullopt: it is of another form.
+  virtual std::optional<double> DraftOfOther(const Generator& other, const Choice& choice) const;
+  // How the constants lie that the schedule reads: of equal texts they are the same copies, whichever generator of the
+  // function it is and at which of its sizes. "": as they came.
+  virtual std::string ConstantLayout(const Choice& choice) const;
 };
 
 // Annotations of the root block: the generator's name, which the generator writes, and the names of its knobs,
@@ -65,6 +74,14 @@ absl::StatusOr<std::vector<std::unique_ptr<Generator>>> Generators(const PrimFun
 // otherwise. NotFound when no choice is legal.
 inline constexpr int kDescents = 24;
 absl::StatusOr<Choice> BestByDraft(const Generator& generator, int descents = kDescents);
+
+// Of each layout of the constants that the generator can have (ConstantLayout), the choice with the least draft, found
+// likewise. Empty when no choice is legal.
+struct DraftedChoice {
+  Choice choice;
+  double us = 0;
+};
+std::map<std::string, DraftedChoice> BestOfLayouts(const Generator& generator, int descents = kDescents);
 
 // What the trace of a candidate says of its making; nullopt when it is of another making.
 struct Origin {

@@ -50,6 +50,13 @@ class SketchStep {
   virtual std::optional<double> Cost(std::span<const int64_t> values, const SketchPlan& plan) const;
   virtual absl::Status Apply(std::span<const int64_t> values, const SketchPlan& plan, SketchBuild& build) const = 0;
 
+  // `other` is the same step where the workload has other extents: values for this one by which its tiles are those
+  // that `values`, which mean `plan`, make there, and as many as there are to be here. nullopt: there are none.
+  virtual std::optional<std::vector<int64_t>> ValuesLike(const SketchStep& other, std::span<const int64_t> values,
+                                                         const SketchPlan& plan) const;
+  // Of Generator::ConstantLayout, the part that this step answers for.
+  virtual std::string ConstantLayout(const SketchPlan& plan) const;
+
  protected:
   std::string label_;
   std::vector<Knob> knobs_;

@@ -1,5 +1,7 @@
 // The generators of a workload: for every way to compute it, the sketches that rules derive, and the templates.
+#include <algorithm>
 #include <limits>
+#include <map>
 #include <span>
 #include <utility>
 
@@ -26,10 +28,29 @@ double HeaviestFlop(const WorkloadInfo& info, const SpaceOptions& options) {
   return heaviest.flop() / SpeedOfProducts(heaviest, options.target, options.machine);
 }
 
+// Constants that exceed the last cache by themselves, as an algorithm makes them that stores them transformed, come
+// from memory in every call, whatever else the model reads.
+void MarkConstantsBeyondCaches(const Target& target, WorkloadInfo* info) {
+  std::map<Buffer, int64_t> bytes;
+  for (const BlockInfo& block : info->blocks) {
+    for (const BlockInfo::Access& read : block.reads) {
+      if (read.constant) bytes[read.buffer] = read.elements * read.buffer.type().bytes();
+    }
+  }
+  int64_t all = 0;
+  for (const auto& [buffer, own] : bytes) all += own;
+  const int64_t first = target.l1d, last = std::max(target.l2, target.l3);
+  if (all <= last) return;
+  for (BlockInfo& block : info->blocks) {
+    for (BlockInfo::Access& read : block.reads) read.cold = read.cold || (read.constant && bytes[read.buffer] > first);
+  }
+}
+
 // Again and again until nothing is left to inline: what stands between two elementwise blocks may go first.
-absl::Status InlineAll(Schedule schedule, SketchFamily* family) {
+absl::Status InlineAll(Schedule schedule, const Target& target, SketchFamily* family) {
   for (;;) {
     HONE_ASSIGN_OR_RETURN(family->info, AnalyzeWorkload(schedule.func()));
+    MarkConstantsBeyondCaches(target, &family->info);
     const BlockFusion fusion(family->info);
     if (fusion.inlined().empty()) return absl::OkStatus();
     for (const int block : fusion.inlined()) {
@@ -55,7 +76,7 @@ absl::StatusOr<std::vector<std::shared_ptr<const SketchFamily>>> Families(const 
     family->rewrite = std::move(rewrite);
     HONE_ASSIGN_OR_RETURN(const WorkloadInfo blocks, AnalyzeWorkload(schedule.func()));
     family->flop = HeaviestFlop(blocks, options);
-    HONE_RETURN_IF_ERROR(InlineAll(std::move(schedule), family.get()));
+    HONE_RETURN_IF_ERROR(InlineAll(std::move(schedule), options.target, family.get()));
     found.push_back(std::move(family));
   }
   return found;
@@ -82,19 +103,37 @@ class SketchGenerator : public Generator {
 
   std::optional<double> Draft(const Choice& choice) const override {
     thread_local std::vector<int64_t> values;  // drafts are asked for by the hundred thousand
-    thread_local SketchPlan plan;
     values.resize(knobs_.size());
     for (size_t k = 0; k < knobs_.size(); ++k) values[k] = knobs_[k].candidates[static_cast<size_t>(choice[k])];
-    plan.assign(family_->info.blocks.size(), NestPlan());
-    if (!PlanAll(values, plan)) return std::nullopt;
-    double total = 0;
-    bool legal = true;
-    ForEachStep(values, [&](const SketchStep& step, std::span<const int64_t> own) {
-      const std::optional<double> us = legal ? step.Cost(own, plan) : std::nullopt;
-      legal = us.has_value();
-      total += us.value_or(0);
+    return DraftOfValues(values);
+  }
+
+  std::optional<double> DraftOfOther(const Generator& other, const Choice& choice) const override {
+    const auto* there = dynamic_cast<const SketchGenerator*>(&other);
+    if (there == nullptr || there->family_->rewrite.label != family_->rewrite.label ||
+        there->sketch_.choices != sketch_.choices || there->sketch_.steps.size() != sketch_.steps.size())
+      return std::nullopt;
+    const std::vector<int64_t> values_there = there->ValuesOf(choice);
+    SketchPlan plan(there->family_->info.blocks.size());
+    if (plan.size() != family_->info.blocks.size() || !there->PlanAll(values_there, plan)) return std::nullopt;
+    std::vector<int64_t> values;
+    size_t step = 0;
+    bool found = true;
+    there->ForEachStep(values_there, [&](const SketchStep& theirs, std::span<const int64_t> own) {
+      const auto like = found ? sketch_.steps[step++]->ValuesLike(theirs, own, plan) : std::nullopt;
+      found = like.has_value();
+      if (found) values.insert(values.end(), like->begin(), like->end());
     });
-    return legal ? std::optional(total) : std::nullopt;
+    return found ? DraftOfValues(values) : std::nullopt;
+  }
+
+  std::string ConstantLayout(const Choice& choice) const override {
+    thread_local SketchPlan plan;
+    plan.assign(family_->info.blocks.size(), NestPlan());
+    if (!PlanAll(ValuesOf(choice), plan)) return "";
+    std::string layout;
+    for (const auto& step : sketch_.steps) absl::StrAppend(&layout, step->ConstantLayout(plan));
+    return layout;
   }
 
   absl::StatusOr<Schedule> Build(const Choice& choice) const override {
@@ -102,11 +141,9 @@ class SketchGenerator : public Generator {
     Schedule schedule(family_->workload);
     HONE_ASSIGN_OR_RETURN(const BlockRef root, GetBlock(schedule, "root"));
     HONE_RETURN_IF_ERROR(hone::Annotate(schedule, root, kGeneratorKey, name()));
-    std::vector<int64_t> values;
-    for (size_t i = 0; i < knobs_.size(); ++i) {
+    for (size_t i = 0; i < knobs_.size(); ++i)
       HONE_RETURN_IF_ERROR(SampleCategorical(schedule, knobs_[i].candidates, {}, choice[i]).status());
-      values.push_back(knobs_[i].candidates[static_cast<size_t>(choice[i])]);
-    }
+    const std::vector<int64_t> values = ValuesOf(choice);
     HONE_RETURN_IF_ERROR(family_->rewrite.apply(schedule));
     for (const std::string& name : family_->inlined) {
       HONE_ASSIGN_OR_RETURN(const BlockRef ref, GetBlock(schedule, name));
@@ -125,6 +162,24 @@ class SketchGenerator : public Generator {
   }
 
  private:
+  std::vector<int64_t> ValuesOf(const Choice& choice) const {
+    std::vector<int64_t> values;
+    for (size_t k = 0; k < knobs_.size(); ++k) values.push_back(knobs_[k].candidates[static_cast<size_t>(choice[k])]);
+    return values;
+  }
+  std::optional<double> DraftOfValues(const std::vector<int64_t>& values) const {
+    thread_local SketchPlan plan;
+    plan.assign(family_->info.blocks.size(), NestPlan());
+    if (!PlanAll(values, plan)) return std::nullopt;
+    double total = 0;
+    bool legal = true;
+    ForEachStep(values, [&](const SketchStep& step, std::span<const int64_t> own) {
+      const std::optional<double> us = legal ? step.Cost(own, plan) : std::nullopt;
+      legal = us.has_value();
+      total += us.value_or(0);
+    });
+    return legal ? std::optional(total) : std::nullopt;
+  }
   template <class F>
   void ForEachStep(const std::vector<int64_t>& values, F f) const {
     size_t at = 0;

@@ -79,6 +79,19 @@ TEST(SymbolicSizes, NumbersTakeTheirPlace) {
                              HasSubstr("D = T.alloc_buffer((7, 3), \"float32\")"), HasSubstr("for i in range(7):")));
 }
 
+TEST(SymbolicSizes, NarrowerRangesTakeTheirPlace) {
+  const absl::StatusOr<PrimFunc> func = Parse("n: T.int32(1, 512), m: T.int32(2, 4)");
+  ASSERT_TRUE(func.ok()) << func.status();
+  const PrimFunc part = WithRanges(*func, std::vector<SizeRange>{{65, 128}, {3, 3}});
+  EXPECT_TRUE(Verify(part).ok()) << Verify(part);
+  ASSERT_EQ(part.dims.size(), 2u);
+  EXPECT_EQ(part.dims[0].range()->min, 65);
+  EXPECT_EQ(part.dims[0].range()->max, 128);
+  EXPECT_THAT(ToText(part),
+              testing::AllOf(HasSubstr("n: T.int32(65, 128), m: T.int32(3, 3)"), HasSubstr("C: T.Buffer((25,), "),
+                             HasSubstr("D = T.alloc_buffer((n, 3), \"float32\")"), HasSubstr("for i in range(n):")));
+}
+
 TEST(SymbolicSizes, ASizeHasARange) {
   absl::StatusOr<PrimFunc> func = Parse("n: T.int32(1, 512), m: T.int32");
   ASSERT_TRUE(func.ok());
