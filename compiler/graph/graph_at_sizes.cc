@@ -161,8 +161,8 @@ absl::Status GraphAtSizes::Check(const std::vector<int64_t>& point, const Graph&
 }
 
 absl::Status GraphAtSizes::Differs(const std::vector<int64_t>& point, const std::string& what) const {
-  return absl::FailedPreconditionError(absl::StrCat("the model is another one at ", SizesText(sizes_, point), " than at ",
-                                                    SizesText(sizes_, points_[0]), ": ", what,
+  return absl::FailedPreconditionError(absl::StrCat("the model is another one at ", SizesText(sizes_, point),
+                                                    " than at ", SizesText(sizes_, points_[0]), ": ", what,
                                                     "; give a range on one side of it"));
 }
 

@@ -49,6 +49,12 @@ class Grouper {
       }
     }
     for (int n = 0; n < static_cast<int>(graph_.nodes.size()); ++n) {
+      if (group_of_[n] >= 0 || (graph_.nodes[n].op != "concat" && graph_.nodes[n].op != "interleave")) continue;
+      Start(n, -1);
+      AbsorbSlices(n);
+      Grow(n, /*moving=*/true);
+    }
+    for (int n = 0; n < static_cast<int>(graph_.nodes.size()); ++n) {
       if (group_of_[n] >= 0 || Kind(n) == OpKind::kView) continue;
       Start(n, -1);
       if (Kind(n) != OpKind::kOpaque) Grow(n, /*moving=*/true);
@@ -155,15 +161,15 @@ class Grouper {
     groups_[group_of_[n]].nodes.push_back(n);
   }
 
-  // Takes the slices that a product of batches reads: it reads those places of the whole.
-  void AbsorbSlices(int product) {
-    for (const int value : graph_.nodes[product].inputs) {
+  // Takes the slices that a product of batches or a concatenation reads: it reads those places of the whole.
+  void AbsorbSlices(int reader) {
+    for (const int value : graph_.nodes[reader].inputs) {
       const int n = uses_.producer[value];
       if (n < 0 || group_of_[n] >= 0 || graph_.nodes[n].op != "slice" || uses_.is_output[value] ||
           uses_.consumers[value].size() != 1) {
         continue;
       }
-      group_of_[n] = group_of_[product];
+      group_of_[n] = group_of_[reader];
       groups_[group_of_[n]].nodes.push_back(n);
     }
   }

@@ -20,7 +20,7 @@ struct Group {
 // Anchors take what follows them, the most work first, so that a residual sum goes to the larger of two convolutions;
 // then reductions and products take the elementwise operators in front of them, products also the concatenation or
 // slice that these begin with, convolutions that pad the change of layout, and products of batches the slices they
-// read; then what is left forms chains.
+// read; then concatenations take their slices, and what is left forms chains.
 std::vector<Group> FormGroups(const Graph& graph, bool fuse);
 
 }  // namespace hone

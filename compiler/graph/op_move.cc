@@ -107,6 +107,27 @@ OpInfo ConcatOp() {
   return op;
 }
 
+// "axis": of parts of one type, element i is element i / n of part i mod n. What a shuffle of channels makes of a
+// concatenation (Ma et al., "ShuffleNet V2", 2018, section 3.2).
+OpInfo InterleaveOp() {
+  OpInfo op{.name = "interleave", .kind = OpKind::kInjective};
+  op.infer = [](TypeSpan in, const Attrs& attrs) -> absl::StatusOr<Types> {
+    if (in.empty()) return Refuse("an interleave of nothing");
+    HONE_ASSIGN_OR_RETURN(const int64_t axis, CheckedAxis(attrs, in[0].rank()));
+    for (const TensorType& type : in) {
+      if (type != in[0]) return Refuse("an interleave of ", ToText(in[0]), " and ", ToText(type));
+    }
+    TensorType out = in[0];
+    if (__builtin_mul_overflow(out.shape[axis], static_cast<int64_t>(in.size()), &out.shape[axis]))
+      return Refuse("the interleave is too large");
+    return Types{std::move(out)};
+  };
+  op.lower = [](TensorSpan in, const Attrs& attrs, TypeSpan) {
+    return std::vector{topi::Interleave({in.begin(), in.end()}, IntAttr(attrs, "axis"))};
+  };
+  return op;
+}
+
 // "shape": numpy's broadcast_to.
 OpInfo ExpandOp() {
   OpInfo op{.name = "expand", .kind = OpKind::kInjective};
@@ -187,7 +208,7 @@ OpInfo PadOp() {
 }  // namespace
 
 std::vector<OpInfo> MoveOps() {
-  return {ReshapeOp(), TransposeOp(), SliceOp(), ConcatOp(), ExpandOp(), RepeatOp(), PadOp()};
+  return {ReshapeOp(), TransposeOp(), SliceOp(), ConcatOp(), InterleaveOp(), ExpandOp(), RepeatOp(), PadOp()};
 }
 
 }  // namespace hone

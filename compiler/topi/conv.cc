@@ -35,7 +35,7 @@ std::vector<std::string> OutputAxes(size_t spatial, const std::string& channel, 
 // The shape of a result of `channels`.
 te::Shape OutputShape(const te::Tensor& x, const te::Tensor& w, const Window& window, Expr channels, ImageAxes axes) {
   te::Shape shape = {x.shape()[0]};
-  for (size_t d = 0; d + 2 < x.rank(); ++d) {
+  for (int d = 0; d + 2 < x.rank(); ++d) {
     shape.push_back(ConvOutputSize(x.dim(static_cast<int>(axes.spatial + d)), w.dim(static_cast<int>(d)),
                                    window.strides[d], window.dilations[d], window.before[d], window.after[d]));
   }

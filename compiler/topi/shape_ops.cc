@@ -158,6 +158,27 @@ te::Tensor Concat(const std::vector<te::Tensor>& parts, int64_t axis, const std:
       name);
 }
 
+te::Tensor Interleave(const std::vector<te::Tensor>& parts, int64_t axis, const std::string& name) {
+  HONE_CHECK(!parts.empty()) << name << " of nothing";
+  const int64_t along = NormalizeAxis(axis, parts[0].rank()), count = static_cast<int64_t>(parts.size());
+  te::Shape shape = parts[0].shape();
+  for (const te::Tensor& part : parts)
+    HONE_CHECK(part.rank() == parts[0].rank() && part.dtype() == parts[0].dtype()) << name << ": parts do not match";
+  shape[along] = parts[0].dim(static_cast<int>(along)) * count;
+  return te::Compute(
+      shape,
+      [&](const te::Indices& i) {
+        std::vector<Expr> at = ToExprs(i);
+        at[along] = FloorDiv(i[along], Expr(count));
+        Expr value = parts.back()(at);
+        for (size_t p = parts.size() - 1; p-- > 0;) {
+          value = IfThenElse(FloorMod(i[along], Expr(count)) < Expr(static_cast<int64_t>(p) + 1), parts[p](at), value);
+        }
+        return value;
+      },
+      name);
+}
+
 te::Tensor StridedSlice(const te::Tensor& x, const std::vector<int64_t>& begin, const std::vector<int64_t>& end,
                         const std::vector<int64_t>& step, const std::vector<int64_t>& axes, const std::string& name) {
   HONE_CHECK(begin.size() == axes.size() && end.size() == axes.size() && step.size() == axes.size())

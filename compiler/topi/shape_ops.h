@@ -17,6 +17,8 @@ te::Tensor Reshape(const te::Tensor& x, const std::vector<int64_t>& shape, const
 te::Tensor Squeeze(const te::Tensor& x, const std::vector<int64_t>& axes, const std::string& name = "squeeze");
 te::Tensor ExpandDims(const te::Tensor& x, const std::vector<int64_t>& axes, const std::string& name = "expand_dims");
 te::Tensor Concat(const std::vector<te::Tensor>& parts, int64_t axis, const std::string& name = "concat");
+// Parts of one shape, in turn along the axis: element i is element i / n of part i mod n, of n parts.
+te::Tensor Interleave(const std::vector<te::Tensor>& parts, int64_t axis, const std::string& name = "interleave");
 // Numpy's x[begin:end:step] on the axes named; begins and ends may be negative or out of range, steps negative.
 te::Tensor StridedSlice(const te::Tensor& x, const std::vector<int64_t>& begin, const std::vector<int64_t>& end,
                         const std::vector<int64_t>& step, const std::vector<int64_t>& axes,

@@ -159,8 +159,8 @@ class Maker {
       }
       case 3: {
         const Value y = Any();
-        return Add("concat", {x.id, y.id, x.id}, std::max(x.magnitude, y.magnitude), x.exact && y.exact,
-                   {{"axis", axis}});
+        const char* const op = Between(0, 1) == 0 ? "concat" : "interleave";
+        return Add(op, {x.id, y.id, x.id}, std::max(x.magnitude, y.magnitude), x.exact && y.exact, {{"axis", axis}});
       }
       case 4: {
         Ints before(rank), after(rank);

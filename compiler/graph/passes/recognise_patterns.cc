@@ -5,9 +5,11 @@
 //   x * sigmoid(x)                                                      =>  silu(x)
 //   x * hard_sigmoid(x, 1/6, 1/2)                                       =>  hard_swish(x)
 //   a 1 x 1 convolution                                                 =>  dense, pixels being rows
+//   a concatenation of parts of one shape, reshaped to [n, channels], transposed, reshaped back  =>  interleave(parts)
 //   d / sqrt(mean(d^2) + eps) * scale + bias, d = x - mean(x)           =>  layer_norm(x, scale, bias)
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "compiler/graph/passes.h"
 #include "compiler/graph/passes/rewrite.h"
@@ -210,8 +212,32 @@ Replacement DenseOf(Rewriting& r, const Node& node) {
   return r.Reshape(node, y, out);
 }
 
+// reshape(transpose(reshape(concat(parts)))): [n C, ...] -> [n, C, ...] -> [C, n, ...] -> [C n, ...], of n parts.
+Replacement InterleaveOf(Rewriting& r, const Node& node) {
+  const Node* transpose = r.Producer(node.inputs[0], "transpose");
+  const Node* split = transpose == nullptr ? nullptr : r.Producer(transpose->inputs[0], "reshape");
+  const Node* concat = split == nullptr ? nullptr : r.Producer(split->inputs[0], "concat");
+  if (concat == nullptr) return std::nullopt;
+  const Ints whole = r.shape(concat->outputs[0]);
+  const int64_t axis = IntAttr(concat->attrs, "axis"), count = static_cast<int64_t>(concat->inputs.size());
+  Ints apart = whole, perm(whole.size() + 1);
+  for (const int part : concat->inputs) {
+    if (r.shape(part) != r.shape(concat->inputs[0])) return std::nullopt;
+  }
+  apart[axis] /= count;
+  apart.insert(apart.begin() + axis, count);
+  std::iota(perm.begin(), perm.end(), 0);
+  std::swap(perm[axis], perm[axis + 1]);
+  if (r.shape(split->outputs[0]) != apart || IntsAttr(transpose->attrs, "perm") != perm ||
+      r.shape(node.outputs[0]) != whole) {
+    return std::nullopt;
+  }
+  return r.Add("interleave", node, concat->inputs, {{"axis", axis}});
+}
+
 Replacement Recognise(Rewriting& r, const Node& node) {
   if (node.op == "conv") return DenseOf(r, node);
+  if (node.op == "reshape") return InterleaveOf(r, node);
   if (node.op == "add") return LayerNormShift(r, node);
   if (node.op != "multiply") return std::nullopt;
   for (const auto pattern : {GatedOf, GeluOf, LayerNormOf}) {

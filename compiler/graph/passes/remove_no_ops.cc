@@ -5,6 +5,7 @@
 
 #include "compiler/graph/op.h"
 #include "compiler/graph/passes.h"
+#include "compiler/graph/passes/permutation.h"
 #include "compiler/graph/passes/rewrite.h"
 #include "compiler/support/status_macros.h"
 
@@ -37,12 +38,7 @@ Replacement SimplifyTranspose(Rewriting& r, const Node& node) {
     for (const int64_t axis : perm) both.push_back(first[axis]);
     return r.Transpose(node, inner->inputs[0], both);
   }
-  // Moving dimensions of size 1 alone keeps the order of the elements.
-  Ints moved;
-  for (const int64_t axis : perm) {
-    if (r.shape(x)[axis] != 1) moved.push_back(axis);
-  }
-  if (!std::is_sorted(moved.begin(), moved.end())) return std::nullopt;
+  if (!MovesOnesOnly(r.shape(x), perm)) return std::nullopt;
   const Ints shape = r.shape(node.outputs[0]);
   return r.Reshape(node, x, shape);
 }

@@ -1,6 +1,7 @@
 // Transposes and reshapes move towards the outputs until they meet their inverse.
 //
-//   f(T(a), T(b), constant)  =>  T(f(a, b, T'(constant)))     elementwise, concat, slice, pad, reductions, softmax
+//   f(T(a), T(b), constant)  =>  T(f(a, b, T'(constant)))     elementwise, concat, interleave, slice, pad,
+//                                                             reductions, softmax
 //   reshape(T(x))            =>  T(reshape(x))                where the reshape splits and joins what stays together
 //                                                             in x
 //   f(R(a), b)               =>  R(f(a, R'(b)))               elementwise, softmax, layer norm; R' costs nothing
@@ -23,25 +24,10 @@ namespace {
 using Ints = std::vector<int64_t>;
 using Replacement = absl::StatusOr<std::optional<int>>;
 
-Ints Permuted(const Ints& values, const Ints& perm) {
-  Ints result;
-  for (const int64_t axis : perm) result.push_back(values[axis]);
-  return result;
-}
-
 Ints PaddedShape(const Ints& shape, size_t rank) {
   Ints padded(rank - shape.size(), 1);
   padded.insert(padded.end(), shape.begin(), shape.end());
   return padded;
-}
-
-// The order of the elements does not change when dimensions of size 1 alone move.
-bool MovesOnesOnly(const Ints& shape, const Ints& perm) {
-  Ints moved;
-  for (const int64_t axis : perm) {
-    if (shape[axis] != 1) moved.push_back(axis);
-  }
-  return std::is_sorted(moved.begin(), moved.end());
 }
 
 // ---- Below a transpose.
@@ -60,9 +46,11 @@ std::optional<Ints> PermOf(Rewriting& r, const Node& node) {
 // the same. nullopt when it would take a transpose at run time. Ranks are made equal first.
 Replacement Untransposed(Rewriting& r, const Node& node, int input, const Ints& perm) {
   const Ints inverse = Inverse(perm);
-  if (const Node* transpose = r.Producer(input, "transpose");
-      transpose != nullptr && IntsAttr(transpose->attrs, "perm") == perm) {
-    return transpose->inputs[0];
+  if (const Node* transpose = r.Producer(input, "transpose"); transpose != nullptr) {
+    const int source = transpose->inputs[0];
+    const Ints both = Permuted(IntsAttr(transpose->attrs, "perm"), inverse);
+    if (both.size() == perm.size() && MovesOnesOnly(r.shape(source), both))
+      return r.Reshape(node, source, Permuted(r.shape(source), both));
   }
   if (NumElements(r.shape(input)) == 1 && r.shape(input).size() < perm.size()) return input;
   const Ints shape = PaddedShape(r.shape(input), perm.size());
@@ -137,15 +125,47 @@ Replacement SinkThroughPerDimension(Rewriting& r, const Node& node, std::initial
   return r.Transpose(node, result, perm);
 }
 
-// reshape(T(x)): its groups of dimensions must be neighbours in x, in the same order.
+// Of a permutation T and the groups of dimensions of T(x) that a reshape joins: in which order x's dimensions are to
+// stand so that those of each group are neighbours in the group's order; the order they have, where they do. nullopt
+// where dimensions of other groups lie between those of one; dimensions of size 1 may.
+std::optional<Ints> OrderOfGroups(const Ints& source, const Ints& perm, const std::vector<ReshapeGroup>& groups) {
+  Ints order(perm.size());
+  std::iota(order.begin(), order.end(), 0);
+  for (const ReshapeGroup& group : groups) {
+    Ints places;
+    for (int64_t d = group.from_begin; d < group.from_end; ++d) {
+      if (source[perm[d]] != 1) places.push_back(perm[d]);
+    }
+    Ints sorted = places;
+    std::sort(sorted.begin(), sorted.end());
+    for (size_t i = 0; i < sorted.size(); ++i) {
+      order[sorted[i]] = places[i];
+      for (int64_t between = i == 0 ? sorted[i] : sorted[i - 1] + 1; between < sorted[i]; ++between) {
+        if (source[between] != 1) return std::nullopt;
+      }
+    }
+  }
+  return order;
+}
+
+// reshape(T(x)): its groups of dimensions must be neighbours in x. Where they are in another order, as in a shuffle of
+// channels, x's are put in order first, and what else T moves sinks.
 Replacement SinkThroughReshape(Rewriting& r, const Node& node) {
   const Node* transpose = r.Producer(node.inputs[0], "transpose");
   if (transpose == nullptr) return std::nullopt;
-  const Ints perm = IntsAttr(transpose->attrs, "perm");
-  const int source = transpose->inputs[0];
+  Ints perm = IntsAttr(transpose->attrs, "perm");
+  int source = transpose->inputs[0];
   const Ints from = r.shape(node.inputs[0]), to = r.shape(node.outputs[0]);
   const std::optional<std::vector<ReshapeGroup>> groups = ReshapeGroups(from, to);
   if (!groups.has_value()) return std::nullopt;
+  const std::optional<Ints> order = OrderOfGroups(r.shape(source), perm, *groups);
+  if (!order.has_value()) return std::nullopt;
+  if (!std::is_sorted(order->begin(), order->end())) {
+    const Ints ordered = Permuted(r.shape(source), *order);
+    perm = Permuted(Inverse(*order), perm);
+    if (MovesOnesOnly(ordered, perm)) return std::nullopt;  // the shuffle is all that it does
+    HONE_ASSIGN_OR_RETURN(source, r.Transpose(node, source, *order));
+  }
   struct Part {
     int64_t place;  // of its first dimension in x
     int group;
@@ -153,19 +173,13 @@ Replacement SinkThroughReshape(Rewriting& r, const Node& node) {
   std::vector<Part> parts;
   for (size_t g = 0; g < groups->size(); ++g) {
     const ReshapeGroup& group = (*groups)[g];
-    int64_t previous = -1, place = -1;
-    for (int64_t d = group.from_begin; d < group.from_end; ++d) {
-      if (from[d] == 1) continue;
-      if (previous >= 0) {  // only dimensions of size 1 may lie between
-        for (int64_t between = previous + 1; between < perm[d]; ++between) {
-          if (r.shape(source)[between] != 1) return std::nullopt;
-        }
-        if (perm[d] < previous) return std::nullopt;
-      }
-      previous = perm[d];
-      if (place < 0) place = perm[d];
+    // A new dimension of size 1 stays behind the one that it is behind.
+    int64_t place = group.from_begin < group.from_end ? perm[group.from_begin]
+                    : parts.empty()                   ? -1
+                                                      : parts.back().place;
+    for (int64_t d = group.from_end - 1; d >= group.from_begin; --d) {
+      if (from[d] != 1) place = perm[d];
     }
-    if (place < 0) place = group.from_begin < group.from_end ? perm[group.from_begin] : -1;
     parts.push_back({place, static_cast<int>(g)});
   }
   std::stable_sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) { return a.place < b.place; });
@@ -271,7 +285,7 @@ Replacement Sink(Rewriting& r, const Node& node) {
     if (sunk.has_value()) return sunk;
     return SinkReshapeThroughElementwise(r, node);
   }
-  if (op == "concat") {
+  if (op == "concat" || op == "interleave") {
     const std::optional<Ints> perm = PermOf(r, node);
     if (!perm.has_value()) return std::nullopt;
     Attrs attrs = node.attrs;

@@ -63,6 +63,36 @@ TEST(SinkLayout, SoftmaxKeepsItsRowsTogether) {
   EXPECT_EQ(Operators(After(net, SinkLayout)), "transpose softmax") << "its axis would no longer be the last";
 }
 
+// Channels of two groups change places between two changes of layout: they do so where they lie side by side, and
+// nothing else moves.
+TEST(SinkLayout, ShufflesOfChannelsStayAmongThem) {
+  Net net;
+  const int planes = net.Op("transpose", {net.Input({1, 4, 5, 6})}, Perm({0, 3, 1, 2}));
+  const int groups = net.Op("reshape", {planes}, Shape({1, 2, 3, 4, 5}));
+  const int shuffled = net.Op("transpose", {groups}, Perm({0, 2, 1, 3, 4}));
+  const int joined = net.Op("relu", {net.Op("reshape", {shuffled}, Shape({1, 6, 4, 5}))});
+  net.Output(net.Op("transpose", {joined}, Perm({0, 2, 3, 1})));
+  const Graph graph = After(net, SinkLayout);
+  EXPECT_EQ(Operators(graph), "relu reshape transpose reshape");
+  EXPECT_EQ(IntsAttr(graph.nodes[2].attrs, "perm"), (Ints{0, 1, 2, 4, 3}));
+}
+
+TEST(SinkLayout, AShuffleAloneStaysAsItIs) {
+  Net net;
+  const int shuffled = net.Op("transpose", {net.Input({4, 5, 2, 3})}, Perm({0, 1, 3, 2}));
+  net.Output(net.Op("reshape", {shuffled}, Shape({4, 5, 6})));
+  EXPECT_EQ(Operators(After(net, SinkLayout)), "transpose reshape");
+}
+
+// Dimensions of size 1 are nowhere in particular.
+TEST(SinkLayout, OperandsWhoseTransposesDoTheSameAgree) {
+  Net net;
+  const int a = net.Op("transpose", {net.Input({4, 5, 6, 1})}, Perm({2, 3, 0, 1}));
+  const int b = net.Op("transpose", {net.Input({1, 4, 5, 6})}, Perm({3, 0, 1, 2}));
+  net.Output(net.Op("concat", {a, b}, {{"axis", int64_t{1}}}));
+  EXPECT_EQ(Operators(After(net, SinkLayout)), "reshape concat transpose");
+}
+
 // ---- FoldTransposes
 
 TEST(FoldTransposes, ProductsOfBatchesReadInTheOrderThatIsThere) {

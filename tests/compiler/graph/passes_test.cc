@@ -263,6 +263,34 @@ TEST(RecognisePatterns, MeanAndVarianceOverDifferentAxes) {
   EXPECT_THAT(Operators(After(net, RecognisePatterns)), testing::Not(testing::HasSubstr("layer_norm")));
 }
 
+// Channels of images of 3 by 4 pixels, joined, split into [outer, rest], transposed and joined again.
+std::string ShuffleOf(const Ints& channels, int64_t outer, Ints perm) {
+  Net net;
+  std::vector<int> parts;
+  int64_t all = 0;
+  for (const int64_t count : channels) {
+    parts.push_back(net.Input({1, count, 3, 4}));
+    all += count;
+  }
+  const int joined = net.Op("concat", parts, {{"axis", int64_t{1}}});
+  const int groups = net.Op("reshape", {joined}, Shape({1, outer, all / outer, 3, 4}));
+  net.Output(net.Op("reshape", {net.Op("transpose", {groups}, Perm(std::move(perm)))}, Shape({1, all, 3, 4})));
+  return Operators(After(net, RecognisePatterns));
+}
+
+TEST(RecognisePatterns, ShufflesOfChannels) {
+  EXPECT_EQ(ShuffleOf({5, 5}, 2, {0, 2, 1, 3, 4}), "interleave");
+  EXPECT_EQ(ShuffleOf({5, 5, 5}, 3, {0, 2, 1, 3, 4}), "interleave");
+}
+
+TEST(RecognisePatterns, AlmostShuffles) {
+  const std::string left = "concat reshape transpose reshape";
+  EXPECT_EQ(ShuffleOf({6, 4}, 2, {0, 2, 1, 3, 4}), left) << "the parts are not the groups";
+  EXPECT_EQ(ShuffleOf({10, 10}, 4, {0, 2, 1, 3, 4}), left) << "a part is two groups";
+  EXPECT_EQ(ShuffleOf({4, 4}, 4, {0, 2, 1, 3, 4}), left) << "the other way round";
+  EXPECT_EQ(ShuffleOf({5, 5}, 2, {0, 2, 1, 4, 3}), left) << "pixels move too";
+}
+
 TEST(RecognisePatterns, PointwiseConvolutionIsAProduct) {
   const Attrs plain{{"strides", Ints{1, 1}}, {"pads", Ints{0, 0, 0, 0}}},
       strided{{"strides", Ints{2, 2}}, {"pads", Ints{0, 0, 0, 0}}};

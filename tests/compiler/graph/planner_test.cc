@@ -66,6 +66,20 @@ TEST(Planner, ReductionsTakeWhatComesBefore) {
   EXPECT_THAT(Steps(Fused(net)), ElementsAre("multiply_sum_4x6_to_4_sqrt"));
 }
 
+TEST(Planner, ConcatenationsTakeTheirSlices) {
+  Net net;
+  const int x = net.Input({4, 6});
+  const Attrs front = {{"starts", Ints{0, 0}}, {"sizes", Ints{4, 2}}, {"steps", Ints{1, 1}}};
+  const Attrs back = {{"starts", Ints{0, 3}}, {"sizes", Ints{4, 3}}, {"steps", Ints{1, 1}}};
+  const int kept = net.Op("slice", {x}, front), read_twice = net.Op("slice", {x}, back);
+  const int joined = net.Op("concat", {kept, read_twice, net.Input({4, 1})}, {{"axis", int64_t{1}}});
+  net.Output(net.Op("relu", {joined}));
+  net.Output(net.Op("exp", {read_twice}));
+  const Plan plan = Fused(net);
+  EXPECT_THAT(Steps(plan), ElementsAre("slice_4x3", "slice_concat_relu_4x6", "exp_4x3"));
+  ExpectNear(Interpreted(plan), Computed(net.graph()), 1e-6);
+}
+
 TEST(Planner, ProductsTakeWhatComesBefore) {
   Net net;
   const int both = net.Op("concat", {net.Input({4, 2}), net.Input({4, 4})}, {{"axis", int64_t{1}}});

@@ -86,6 +86,16 @@ TEST(ShapeOps, Concat) {
   });
 }
 
+TEST(ShapeOps, Interleave) {
+  const Tensor a = Placeholder({2, 3, 4}, kFloat32, "a"), b = Placeholder({2, 3, 4}, kFloat32, "b");
+  ExpectComputes({a, b}, Interleave({a, b, a}, 1), [](const auto& in, const Index& at) {
+    return in[at[1] % 3 == 1 ? 1 : 0]({at[0], at[1] / 3, at[2]});
+  });
+  ExpectComputes({a, b}, Interleave({b, a}, -1), [](const auto& in, const Index& at) {
+    return in[at[2] % 2 == 0 ? 1 : 0]({at[0], at[1], at[2] / 2});
+  });
+}
+
 TEST(ShapeOps, StridedSlice) {
   struct Case {
     std::vector<int64_t> begin, end, step, axes;
