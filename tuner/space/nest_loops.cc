@@ -65,7 +65,9 @@ absl::Status FinishLanes(Schedule& schedule, BlockRef block, BlockRef partial, s
   HONE_ASSIGN_OR_RETURN(const std::vector<LoopRef> tile, Split(schedule, lane, {vectors, lanes}));
   HONE_RETURN_IF_ERROR(Unroll(schedule, tile[0]));
   HONE_RETURN_IF_ERROR(Vectorize(schedule, tile[1]));
-  if (order.size() > 1) HONE_RETURN_IF_ERROR(DecomposeReduction(schedule, partial, order[0]).status());
+  HONE_ASSIGN_OR_RETURN(const BlockRealize* realize, schedule.FindBlock(partial));
+  const bool adds_up = static_cast<bool>(realize->block.init);  // else each partial result is one term
+  if (adds_up) HONE_RETURN_IF_ERROR(DecomposeReduction(schedule, partial, order[0]).status());
   HONE_ASSIGN_OR_RETURN(const std::vector<LoopRef> gather, GetLoops(schedule, block));
   HONE_RETURN_IF_ERROR(DecomposeReduction(schedule, block, gather.back()).status());
   return Unroll(schedule, gather.back());

@@ -7,13 +7,8 @@
 #include <algorithm>
 
 #include "compiler/schedule/primitives/compute_at.h"
-#include "compiler/schedule/primitives/decompose_reduction.h"
 #include "compiler/schedule/primitives/locate.h"
-#include "compiler/schedule/primitives/loop_kind.h"
 #include "compiler/schedule/primitives/reorder.h"
-#include "compiler/schedule/primitives/rfactor.h"
-#include "compiler/schedule/primitives/set_scope.h"
-#include "compiler/schedule/primitives/split.h"
 #include "compiler/support/status_macros.h"
 #include "tuner/space/nest_loops.h"
 #include "tuner/space/stage.h"
@@ -86,38 +81,13 @@ class RowStage : public StageTemplate {
     std::erase(order, along);
     order.push_back(along);
     if (order.size() > 1) HONE_RETURN_IF_ERROR(Reorder(schedule, order));
-    HONE_ASSIGN_OR_RETURN(const std::vector<LoopRef> parts, Split(schedule, along, {-1, vectors * lanes_}));
-    HONE_ASSIGN_OR_RETURN(const BlockRef partial, Rfactor(schedule, parts[1], -1));
-    HONE_RETURN_IF_ERROR(SetScope(schedule, partial, 0, Scope::kRegister));
+    HONE_ASSIGN_OR_RETURN(const BlockRef partial, SplitIntoLanes(schedule, block, along, vectors * lanes_));
     // What is left around the block: loops over rows (those of one iteration are gone), then the one over the lanes.
     HONE_ASSIGN_OR_RETURN(std::vector<LoopRef> rows, GetLoops(schedule, block));
-    const LoopRef gather = rows.back();
     rows.pop_back();
     if (!rows.empty()) HONE_RETURN_IF_ERROR(ComputeAt(schedule, partial, rows.back()));
-    // In the partial block the vector loop goes inside the loops along the row, which come last.
-    HONE_ASSIGN_OR_RETURN(std::vector<LoopRef> inner, GetLoops(schedule, partial));
-    inner.erase(inner.begin(), inner.begin() + static_cast<std::ptrdiff_t>(rows.size()));
-    HONE_ASSIGN_OR_RETURN(const int lane_loop, LaneLoop(schedule, inner, vectors * lanes_));
-    const LoopRef lanes = inner[static_cast<size_t>(lane_loop)];
-    inner.erase(inner.begin() + lane_loop);
-    inner.push_back(lanes);
-    if (inner.size() > 1) HONE_RETURN_IF_ERROR(Reorder(schedule, inner));
-    HONE_ASSIGN_OR_RETURN(const std::vector<LoopRef> tile, Split(schedule, lanes, {vectors, lanes_}));
-    HONE_RETURN_IF_ERROR(Unroll(schedule, tile[0]));
-    HONE_RETURN_IF_ERROR(Vectorize(schedule, tile[1]));
-    if (inner.size() > 1) HONE_RETURN_IF_ERROR(DecomposeReduction(schedule, partial, inner[0]).status());
-    HONE_RETURN_IF_ERROR(DecomposeReduction(schedule, block, gather).status());
-    HONE_RETURN_IF_ERROR(Unroll(schedule, gather));
+    HONE_RETURN_IF_ERROR(FinishLanes(schedule, block, partial, rows.size(), vectors, lanes_));
     return rows;
-  }
-
-  // The loop of the partial block that runs over the lanes: the first of that extent (reduce loops come later).
-  static absl::StatusOr<int> LaneLoop(const Schedule& schedule, const std::vector<LoopRef>& loops, int64_t extent) {
-    for (int i = 0; i < static_cast<int>(loops.size()); ++i) {
-      HONE_ASSIGN_OR_RETURN(const For* loop, schedule.FindLoop(loops[static_cast<size_t>(i)]));
-      if (IsConst(loop->extent, extent)) return i;
-    }
-    return absl::InternalError("the partial results have no loop over their lanes");
   }
 
   const BlockInfo& block_;

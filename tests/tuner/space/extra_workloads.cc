@@ -2,6 +2,7 @@
 
 #include <tuple>
 
+#include "absl/strings/str_cat.h"
 #include "compiler/ir/annotations.h"
 #include "compiler/te/te.h"
 #include "compiler/topi/conv.h"
@@ -123,6 +124,11 @@ std::vector<SmallWorkload> LargerWorkloads() {
   all.push_back({"long_sum", te::CreatePrimFunc({all_of}, {topi::ReduceSum(all_of, {}, false)}, "main")});
   const te::Tensor line = In({9001}, "x");
   all.push_back({"long_maximum", te::CreatePrimFunc({line}, {topi::ReduceMax(line, {0}, true)}, "main")});
+  for (const int64_t lanes : {8, 16}) {  // the elements of a row are one vector's
+    const te::Tensor row = In({1, lanes}, "x");
+    all.push_back(
+        {absl::StrCat("row_of_", lanes), te::CreatePrimFunc({row}, {topi::ReduceMax(row, {1}, true)}, "main")});
+  }
   const te::Tensor across = In({3, 37, 70}, "x");
   all.push_back({"wide_transpose", te::CreatePrimFunc({across}, {topi::Transpose(across, {0, 2, 1})}, "main")});
   const te::Tensor even = In({2, 8192}, "x");
