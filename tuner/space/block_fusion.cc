@@ -98,9 +98,36 @@ bool IsTileable(const BlockInfo& block) {
 
 BlockFusion::BlockFusion(const WorkloadInfo& info) : info_(info) {
   for (int i = 0; i < size(); ++i) {
-    if (CanBeInlined(info_, i)) inlined_list_.push_back(i);
+    if (CanBeInlined(info_, i)) inlined_.insert(i);
   }
-  inlined_.insert(inlined_list_.begin(), inlined_list_.end());
+  for (int i = 0; i < size(); ++i) KeepOperandsApart(i);
+  inlined_list_.assign(inlined_.begin(), inlined_.end());
+}
+
+void BlockFusion::KeepOperandsApart(int reader) {
+  const BlockInfo& block = info_.blocks[static_cast<size_t>(reader)];
+  if (!block.reduces || block.last_iter() < 0) return;
+  // What lies apart for the vectors is what is worth a copy.
+  const auto is_apart = [&](const BlockInfo::Access& read) {
+    return std::abs(read.strides[static_cast<size_t>(block.last_iter())]) > 1;
+  };
+  std::vector<const BlockInfo::Access*> reads;
+  for (const BlockInfo::Access& read : block.reads) reads.push_back(&read);
+  std::stable_sort(reads.begin(), reads.end(),
+                   [&](const auto* a, const auto* b) { return is_apart(*a) < is_apart(*b); });
+  std::set<Buffer> taken;
+  for (const BlockInfo::Access& read : block.reads) {
+    if (IsInlined(info_.Producer(read.buffer))) continue;
+    taken.insert(read.buffer);
+  }
+  for (const BlockInfo::Access* read : reads) {
+    const int producer = info_.Producer(read->buffer);
+    if (!IsInlined(producer)) continue;
+    const std::vector<BlockInfo::Access>& sources = info_.blocks[static_cast<size_t>(producer)].reads;
+    if (std::ranges::any_of(sources, [&](const auto& source) { return taken.count(source.buffer) > 0; }))
+      inlined_.erase(producer);
+    for (const BlockInfo::Access& source : sources) taken.insert(source.buffer);
+  }
 }
 
 std::set<int> BlockFusion::Readers(int i) const {

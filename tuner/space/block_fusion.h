@@ -40,6 +40,9 @@ class BlockFusion {
   int Epilogue(int block) const;
 
  private:
+  // Of the operands of a reduction that would be read from one buffer, one is: two accesses to a buffer are neither
+  // packed nor told apart.
+  void KeepOperandsApart(int reader);
   bool ReadsInPlaceThroughInlined(int from, int to) const;
   bool InputsReady(int block, int limit) const;
   int size() const { return static_cast<int>(info_.blocks.size()); }

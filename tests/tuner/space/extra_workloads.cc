@@ -83,6 +83,12 @@ std::vector<SmallWorkload> LargerWorkloads() {
   all.push_back(
       {"scores",
        te::CreatePrimFunc({q, k}, {topi::MultiplyScalar(topi::BatchMatmul(q, k, false, true), 2, "scaled")}, "main")});
+  const te::Tensor qk = In({7, 4, 37}, "qk");  // queries and keys are parts of one tensor, as one product makes them
+  const te::Tensor queries = topi::StridedSlice(qk, {0}, {2}, {1}, {1}, "queries"),
+                   keys = topi::StridedSlice(qk, {2}, {4}, {1}, {1}, "keys");
+  all.push_back(
+      {"scores_of_one",
+       te::CreatePrimFunc({qk}, {topi::BatchMatmulInOrder(queries, {1, 0, 2}, keys, {1, 2, 0}, {0, 1, 2})}, "main")});
   const te::Tensor x = In({5, 43}, "x"), scale = In({43}, "scale"), bias = In({43}, "bias");
   all.push_back({"rows_layer_norm",
                  te::CreatePrimFunc({x, scale, bias}, {topi::LayerNorm(x, scale, bias, 1, 1e-5)}, "main"), false});

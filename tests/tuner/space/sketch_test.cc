@@ -69,6 +69,17 @@ std::vector<std::string> NamesOf(const PrimFunc& func, int threads = 2) {
   return names;
 }
 
+// Two operands that are parts of one tensor stay two: the one whose elements are apart is worth a copy.
+TEST(BlockFusion, OperandsOfOneTensorStayApart) {
+  const te::Tensor both = te::Placeholder({7, 4, 37}, kFloat32, "qk");
+  const te::Tensor keys = topi::StridedSlice(both, {2}, {4}, {1}, {1}, "keys"),
+                   queries = topi::StridedSlice(both, {0}, {2}, {1}, {1}, "queries");
+  const te::Tensor scores = topi::BatchMatmulInOrder(queries, {1, 0, 2}, keys, {1, 2, 0}, {0, 1, 2});
+  const Start start(te::CreatePrimFunc({both}, {scores}, "main"));
+  EXPECT_TRUE(start.fusion.IsInlined(start.info.Find("queries")));
+  EXPECT_FALSE(start.fusion.IsInlined(start.info.Find("keys")));
+}
+
 // The program of a sketch with the choice that its draft likes best.
 PrimFunc BestOf(const PrimFunc& func, const std::string& name, int threads = 2) {
   const auto generators = Generators(func, Options(threads));
