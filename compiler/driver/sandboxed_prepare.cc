@@ -37,6 +37,7 @@ absl::StatusOr<std::string> PrepareInSandbox(const PrepareCall& call) {
   job.set = set;
   job.inputs = &inputs;
   job.pin = false;  // several constants are packed at the same time
+  job.timed = false;
   job.cpu_seconds = static_cast<int>(absl::ToInt64Seconds(limit));
   job.memory_bytes += 4 * bytes;
   job.allowed_missing_layers = ~0u;  // the code was made here a moment ago

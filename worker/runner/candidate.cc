@@ -59,7 +59,9 @@ RuntimeResult<std::unique_ptr<ServedCandidate>> Candidate::Load(const LoadReques
   self.pool_ = *std::move(pool);
   if (RuntimeError error = self.MapScratch()) return error;
   if (RuntimeError error = self.MapSets(request, files)) return error;
-  if (RuntimeError error = self.MakePlainBuffers()) return error;
+  if (request.untimed == 0) {
+    if (RuntimeError error = self.MakePlainBuffers()) return error;
+  }
   return std::unique_ptr<ServedCandidate>(std::move(candidate));
 }
 
@@ -183,6 +185,7 @@ void Candidate::Time(const TimeRequest& request, RunnerReply* reply) {
     reply->outcome = outcome;
     std::snprintf(reply->message, sizeof(reply->message), "%s", message);
   };
+  if (invocation_ == nullptr) return failed(RunnerOutcome::kRefused, "it was loaded for no timing");
   if (request.samples < 0 || request.samples > kRunnerMaxSamples || request.inner < 1 || request.warm_up < 0) {
     return failed(RunnerOutcome::kRefused, "a number of samples or repeats is out of range");
   }

@@ -57,10 +57,10 @@ class Candidate : public ServedCandidate {
   FencedMemory scratch_;
   FencedMemory thread_scratch_;
   int64_t thread_area_ = 0;
-  AlignedBuffer plain_;  // every tensor, in one piece as in a deployed program's arena
+  AlignedBuffer plain_;  // every tensor, in one piece as in a deployed program's arena; empty when nothing is timed
   std::vector<void*> plain_tensors_;
-  std::unique_ptr<Invocation> invocation_;
-  int written_set_ = -1;  // whose values the plain inputs hold
+  std::unique_ptr<Invocation> invocation_;  // null likewise
+  int written_set_ = -1;                    // whose values the plain inputs hold
   uint64_t written_turn_ = 0;
 };
 

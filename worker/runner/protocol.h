@@ -34,8 +34,9 @@ struct LoadRequest {
   uint32_t protocol = kRunnerProtocol;
   int32_t sets = 1;
   int32_t threads = 1;
-  uint8_t pin = 1;  // threads on CPUs of their own
-  uint8_t reserved[3] = {};
+  uint8_t pin = 1;      // threads on CPUs of their own
+  uint8_t untimed = 0;  // there will be no TimeRequest: no plain memory is made, which holds every tensor once more
+  uint8_t reserved[2] = {};
   int32_t cpu_seconds = 60;              // RLIMIT_CPU: all its threads together
   int64_t memory_bytes = 0;              // RLIMIT_AS; 0: none
   char device[kRunnerDeviceBytes] = {};  // of a candidate for a device: its language and architecture, "cuda:sm_90a"

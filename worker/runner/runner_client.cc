@@ -244,6 +244,7 @@ absl::StatusOr<RunnerClient> RunnerClient::Start(const RunnerJob& job) {
   request.sets = sets;
   request.threads = job.threads;
   request.pin = job.pin;
+  request.untimed = !job.timed;
   request.cpu_seconds = job.cpu_seconds;
   // Memory of a process that maps its devices is bounded by its control group alone.
   const bool unbounded = driver != nullptr && driver->maps_devices;

@@ -112,6 +112,21 @@ TEST(Runner, TimesAndCopiesOutputs) {
   EXPECT_EQ(runner.Verify(0, kLong).kind, RunnerVerdict::kOk);
 }
 
+TEST(Runner, HoldsTensorsOnceWhereNothingIsTimed) {
+  const Fixture fixture(AddKernel(kElements), true);
+  RunnerJob job = fixture.Job();
+  job.timed = false;
+  absl::StatusOr<RunnerClient> runner = RunnerClient::Start(job);
+  ASSERT_TRUE(runner.ok()) << runner.status();
+  const RunnerVerdict verdict = runner->Verify(0, kLong);
+  ASSERT_TRUE(verdict.ok()) << verdict.message;
+  EXPECT_EQ(runner->output(0, 0), Numbers(103));
+  const RunnerVerdict timing = runner->Time({}, kLong);
+  EXPECT_EQ(timing.kind, RunnerVerdict::kRefused);
+  EXPECT_THAT(timing.message, HasSubstr("no timing"));
+  EXPECT_TRUE(runner->RunOnZeros(0, kLong).ok());
+}
+
 // Parameter 1 is a constant, which the kernel reads as it is or packed.
 TEST(Runner, CallsFindWhatWasFlushedInMemory) {
   for (const bool packed : {false, true}) {
