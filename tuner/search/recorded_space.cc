@@ -194,7 +194,9 @@ absl::StatusOr<std::shared_ptr<const RecordedSpace>> RecordedSpace::Make(const R
   std::vector<bool> rebuilds(space->sources_.size(), true);
   for (size_t i = 0; i < traces.size(); ++i) {
     const std::optional<Point> point = choices.PointOf(i);
-    if (point.has_value() && !identified[i]->point.has_value()) rebuilds[point->source] = false;
+    if (!point.has_value() || identified[i]->point.has_value()) continue;
+    rebuilds[point->source] = false;
+    ++space->built_otherwise_;
   }
   for (size_t i = 0; i < traces.size(); ++i) {
     std::optional<Point> point = choices.PointOf(i);

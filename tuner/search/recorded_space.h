@@ -51,6 +51,9 @@ class RecordedSpace : public CandidateSpace {
   double best_us() const { return best_us_; }
   size_t size() const { return candidates_.size(); }
   size_t left_out() const { return left_out_; }
+  // Candidates whose values give another program today, or none: how stale the recording is. The drafts of their
+  // sources are the recorded ones.
+  size_t built_otherwise() const { return built_otherwise_; }
   // HONE_CHECK: the trace is one of Build's.
   double TimeOf(const std::string& trace) const;
 
@@ -77,6 +80,7 @@ class RecordedSpace : public CandidateSpace {
   std::vector<std::optional<Point>> favourites_;
   double best_us_ = 0;
   size_t left_out_ = 0;
+  size_t built_otherwise_ = 0;
 };
 
 }  // namespace hone

@@ -7,6 +7,11 @@
 #include "tuner/search/task_search.h"
 
 namespace hone {
+namespace {
+
+constexpr int kLeastBatch = 4;  // the daemon asks for no less at first (dispatch/search_rules.cc)
+
+}  // namespace
 
 absl::StatusOr<std::vector<double>> ReplaySearch(const std::shared_ptr<const RecordedSpace>& space,
                                                  v1::SearchStrategy strategy, uint64_t seed,
@@ -16,11 +21,13 @@ absl::StatusOr<std::vector<double>> ReplaySearch(const std::shared_ptr<const Rec
   double best_us = 0;
   while (static_cast<int>(quality.size()) < options.trials) {
     const int left = options.trials - static_cast<int>(quality.size());
+    const int batch = quality.empty()
+                          ? std::clamp(options.trials / 2, std::min(kLeastBatch, options.batch), options.batch)
+                          : options.batch;
     const bool polish = left * 4 <= options.trials;  // as the daemon says near the end of a budget
-    HONE_ASSIGN_OR_RETURN(const std::vector<v1::Candidate> batch,
-                          search.Propose(std::min(left, options.batch), polish));
-    if (batch.empty()) break;
-    for (const v1::Candidate& candidate : batch) {
+    HONE_ASSIGN_OR_RETURN(const std::vector<v1::Candidate> candidates, search.Propose(std::min(left, batch), polish));
+    if (candidates.empty()) break;
+    for (const v1::Candidate& candidate : candidates) {
       v1::Observation observation;
       observation.set_trace(candidate.trace());
       observation.set_kind(v1::OUTCOME_OK);

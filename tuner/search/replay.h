@@ -13,7 +13,7 @@ namespace hone {
 
 struct ReplayOptions {
   int trials = 64;
-  int batch = 16;
+  int batch = 16;  // of the first one, half the trials at most: the daemon asks so where a budget is small
   SearchTuning tuning;
 };
 

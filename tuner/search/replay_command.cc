@@ -52,10 +52,11 @@ struct ReplayArguments {
   bool json_output = false;
 };
 
-// After 8, 16, 32, ... trials, and at the end.
+// After 10 trials, 16, 32, ..., and at the end.
 std::vector<int> Checkpoints(int trials) {
   std::vector<int> found;
-  for (int at = 8; at < trials; at *= 2) found.push_back(at);
+  if (trials > 10) found.push_back(10);
+  for (int at = 16; at < trials; at *= 2) found.push_back(at);
   found.push_back(trials);
   return found;
 }
@@ -107,7 +108,11 @@ absl::StatusOr<ReplayedTask> ReadTask(const ReplayArguments& arguments, const st
   if (!arguments.json_output) {
     std::printf("%s: %zu candidates of %zu sources, the best %.1f us%s\n", recording->name.c_str(), space.size(),
                 space.sources().size(), space.best_us(),
-                space.left_out() > 0 ? absl::StrCat(", ", space.left_out(), " do not replay").c_str() : "");
+                absl::StrCat(space.left_out() > 0 ? absl::StrCat(", ", space.left_out(), " do not replay") : "",
+                             space.built_otherwise() > 0
+                                 ? absl::StrCat(", ", space.built_otherwise(), " are built otherwise today")
+                                 : "")
+                    .c_str());
   }
   return ReplayedTask{recording->name, *made, std::min(1.0, best_us / space.best_us())};
 }

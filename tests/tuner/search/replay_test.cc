@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <map>
@@ -154,6 +155,22 @@ TEST(RecordedSpace, HasWhatWasRecordedAndNothingElse) {
   EXPECT_GE(built.size(), 30u);
 }
 
+TEST(RecordedSpace, CountsWhatTodaysGeneratorsBuildOtherwiseAndKeepsItsDrafts) {
+  Recording recording = Made(60);
+  EXPECT_EQ(SpaceOf(recording)->built_otherwise(), 0u);
+  // A value that no knob has any more.
+  Recording::Candidate* stale = &recording.candidates[20];
+  const size_t begin = stale->trace.find("sample_categorical(");
+  ASSERT_NE(begin, std::string::npos);
+  stale->trace.replace(begin, stale->trace.find('\n', begin) - begin,
+                       "sample_categorical([7777], probs=[], decision=0)");
+  stale->draft_us = 12345;
+  const auto space = SpaceOf(recording);
+  EXPECT_EQ(space->built_otherwise(), 1u);
+  EXPECT_EQ(space->left_out(), 0u);
+  EXPECT_EQ(space->Draft(*space->Identify(stale->trace)->point), 12345);
+}
+
 TEST(RecordedSpace, SaysSoWhenNothingReplays) {
   Recording recording = Made(2);
   for (Recording::Candidate& candidate : recording.candidates) candidate.trace = "b0 = sch.get_block(name=\"gone\")\n";
@@ -179,6 +196,24 @@ TEST(Replay, IsAFunctionOfTheSeedWhateverTheNumberOfThreads) {
     EXPECT_EQ(Curve(space, strategy, 5, 48), Curve(space, strategy, 5, 48, /*threads=*/3));
   }
   EXPECT_NE(Curve(space, v1::SEARCH_RANDOM, 5, 48), Curve(space, v1::SEARCH_RANDOM, 6, 48));
+}
+
+TEST(Replay, ASmallBudgetBeginsWithHalfOfIt) {
+  const auto space = SpaceOf(Made(60));
+  const auto first_ten = [&](int trials, int batch) {
+    ReplayOptions options;
+    options.trials = trials;
+    options.batch = batch;
+    std::vector<double> found;
+    for (uint64_t seed = 1; seed <= 4; ++seed) {
+      const absl::StatusOr<std::vector<double>> curve = ReplaySearch(space, v1::SEARCH_RANDOM, seed, options);
+      HONE_CHECK(curve.ok()) << curve.status().ToString();
+      found.insert(found.end(), curve->begin(), curve->begin() + 10);
+    }
+    return found;
+  };
+  EXPECT_EQ(first_ten(10, 16), first_ten(10, 5));
+  EXPECT_NE(first_ten(32, 16), first_ten(10, 5)) << "what a batch draws depends on where it begins";
 }
 
 double MeanQuality(const std::shared_ptr<const RecordedSpace>& space, v1::SearchStrategy strategy, int trials) {
