@@ -1,5 +1,6 @@
 #include "database/record_json.h"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <optional>
@@ -92,10 +93,18 @@ class Fields {
   std::string error_;
 };
 
+// An object of numbers and texts; discarded where the line is none. What is nested has no place in a line, and would
+// take as much stack as it is deep to be copied, compared or printed.
+json ParseFlat(std::string_view text) {
+  json object = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const bool flat = object.is_object() && std::ranges::none_of(object, [](const json& v) { return v.is_structured(); });
+  return flat ? std::move(object) : json(json::value_t::discarded);
+}
+
 // nullopt for every other line.
 std::optional<CheckRecord> CheckFromJsonLine(uint64_t tenant, std::string_view text) {
   if (text.substr(0, kLongestCheck).find("\"hone_check\"") == std::string_view::npos) return std::nullopt;
-  const json object = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const json object = ParseFlat(text);
   if (!object.is_object() || object.value("hone_check", json()) != kFormat) return std::nullopt;
   CheckRecord check{.tenant = tenant};
   Fields fields(object);
@@ -151,8 +160,9 @@ std::string ToJsonLine(const CheckRecord& check) {
 
 absl::StatusOr<RecordLine> RecordFromJsonLine(std::string_view text) {
   if (text.size() > kLongestLine) return absl::InvalidArgumentError("longer than 64 MiB");
-  json object = json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (!object.is_object()) return absl::InvalidArgumentError("not a JSON object: torn or not a record");
+  json object = ParseFlat(text);
+  if (!object.is_object())
+    return absl::InvalidArgumentError("not a JSON object of numbers and texts: torn or not a record");
   if (!object.contains("hone_record")) return absl::InvalidArgumentError("not a Hone record");
   if (object["hone_record"] != kFormat) {
     return absl::InvalidArgumentError("a record of a newer format than this program knows; use a newer Hone");

@@ -1,6 +1,7 @@
 // Records as lines: what is torn or changed is refused by its number, the rest comes in.
 #include "database/record_json.h"
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "compiler/support/random.h"
 #include "gmock/gmock.h"
@@ -58,6 +59,21 @@ TEST(RecordJson, EveryFlippedBitIsRefused) {
         EXPECT_EQ(ToJsonLine(RecordLine{read->row, read->workload, read->best}), line) << at << " " << bit;
       }
     }
+  }
+}
+
+TEST(RecordJson, NestingTakesNoStack) {
+  const std::string deep(1 << 17, '[');
+  const std::string line = Line("a");
+  for (const char* field : {"other", "checksum", "best", "hone_record", "hone_check"}) {
+    const std::string closed = deep + std::string(deep.size(), ']');
+    const std::string text = absl::StrCat(line.substr(0, line.size() - 1), ",\"", field, "\":", closed, "}");
+    EXPECT_FALSE(RecordFromJsonLine(text).ok()) << field;
+    MemoryStore store;
+    const auto plan = PlanImport(store, kLocalTenant, absl::StrCat("{\"", field, "\":", closed, "}\n", line));
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    EXPECT_EQ(plan->refused.size(), 1u) << field;
+    EXPECT_EQ(plan->records, 1u) << field;
   }
 }
 
