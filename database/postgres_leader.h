@@ -2,11 +2,13 @@
 // as soon as the process dies. A daemon that is stopped, or whose machine is gone, keeps its session; so the leader's
 // session says something twice a second, and others end the sessions of a leader that was silent for three seconds.
 //
-// The lock says who leads, and fences nothing: what a former leader writes is refused by its epoch.
+// The lock says who leads, and fences nothing: what a former leader writes is refused by its epoch. A newer build that
+// migrates the database raises the epoch, and so ends the term of the older leader (postgres_schema.h).
 #pragma once
 
 #include <atomic>
 #include <condition_variable>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -27,6 +29,8 @@ class PostgresLeader {
   // True when this daemon leads, now or already; false for good once another has taken over. By one thread at a time.
   // Unavailable when the server cannot be reached.
   absl::StatusOr<bool> TryLead();
+  // The epoch that this daemon has begun as the leader: it has lost as soon as there is another, whoever has the lock.
+  void SetEpoch(uint64_t epoch) { epoch_ = epoch; }
 
  private:
   absl::StatusOr<bool> TryLock();
@@ -36,6 +40,7 @@ class PostgresLeader {
   std::unique_ptr<PostgresConnection> session_;  // of the thread below once it runs
   bool leads_ = false;
   std::atomic<bool> lost_{false};
+  std::atomic<uint64_t> epoch_{0};  // 0: none yet
   std::mutex mutex_;
   std::condition_variable stopped_;
   bool stopping_ = false;

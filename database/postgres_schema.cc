@@ -34,6 +34,9 @@ absl::Status MigrateInTransaction(PostgresConnection& c, std::span<const Migrati
   int64_t version = 0;
   if (ours > 0) { HONE_ASSIGN_OR_RETURN(version, c.Number("SELECT max(version) FROM migration")); }
   HONE_RETURN_IF_ERROR(CheckHistory(c, migrations, static_cast<int>(version)));
+  const bool older = version > 0 && version < migrations.back().version;
+  // First of all, as a commit does: it waits for the commit that is under way, and no other one begins.
+  if (older) HONE_RETURN_IF_ERROR(c.Execute("UPDATE term SET epoch = epoch + 1"));
   for (const Migration& migration : migrations) {
     if (migration.version <= version) continue;
     const absl::Status status = c.Execute(absl::StrCat(InPostgresWords(migration.sql), ";\n", NoteOf(migration)));

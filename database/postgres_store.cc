@@ -41,6 +41,11 @@ class PostgresStore : public SqlStore {
         leader_(url, application) {}
 
   absl::StatusOr<bool> TryLead() override { return leader_.TryLead(); }
+  absl::StatusOr<uint64_t> BeginEpoch() override {
+    const absl::StatusOr<uint64_t> epoch = SqlStore::BeginEpoch();
+    if (epoch.ok()) leader_.SetEpoch(*epoch);
+    return epoch;
+  }
 
   absl::StatusOr<bool> WaitForChange(absl::Duration limit) override {
     if (listener_ == nullptr || !listener_->usable()) {

@@ -49,6 +49,13 @@ class PostgresTest : public testing::Test {
     }
     return false;
   }
+  static bool LosesInTime(TuningStore& store) {
+    for (const absl::Time end = absl::Now() + kLong; absl::Now() < end; absl::SleepFor(absl::Milliseconds(100))) {
+      const absl::StatusOr<bool> leads = store.TryLead();
+      if (leads.ok() && !*leads) return true;
+    }
+    return false;
+  }
   static std::vector<std::string> Traces(TuningStore& store) {
     std::vector<std::string> traces;
     const auto page = store.Records(kLocalTenant, {});
@@ -204,6 +211,7 @@ TEST_F(PostgresTest, MigrationsGoForwardOneByOne) {
   const auto c = Connect("test");
   const Migration steps[] = {{1, "first",
                               "CREATE TABLE migration (version INTEGER PRIMARY KEY, name TEXT, digest TEXT) STRICT;"
+                              "CREATE TABLE term (epoch INTEGER NOT NULL) STRICT;"
                               "CREATE TABLE a (x INTEGER) STRICT; INSERT INTO a VALUES (1)"},
                              {2, "second", "ALTER TABLE a ADD COLUMN y INTEGER; UPDATE a SET y = x + 1"},
                              {3, "third", "CREATE TABLE b (z INTEGER); THIS IS NO SQL"}};
@@ -216,6 +224,24 @@ TEST_F(PostgresTest, MigrationsGoForwardOneByOne) {
   EXPECT_THAT(std::string(failed.message()), HasSubstr("migration 3 (third)"));
   EXPECT_EQ(*c->Number("SELECT count(*) FROM pg_tables WHERE tablename = 'b'"), 0) << "it never happened";
   EXPECT_EQ(Migrate(*c, {steps, 1}).code(), absl::StatusCode::kDataLoss) << "never backwards";
+}
+
+TEST_F(PostgresTest, AMigrationEndsTheTermOfAnOlderBuild) {
+  const auto older = Open();
+  EXPECT_TRUE(*older->TryLead());
+  const uint64_t epoch = *older->BeginEpoch();
+  ASSERT_TRUE(older->Commit(epoch, TestGround()).ok());
+  const auto newer = Connect("newer build");
+  ASSERT_TRUE(Migrate(*newer, Migrations()).ok());
+  EXPECT_TRUE(older->Commit(epoch, {}).ok()) << "there was nothing to do";
+  std::vector<Migration> next(Migrations().begin(), Migrations().end());
+  next.push_back({next.back().version + 1, "next", "CREATE TABLE next_release (x INTEGER) STRICT"});
+  ASSERT_TRUE(Migrate(*newer, next).ok());
+  const Write late = RecordOf("late");
+  const absl::Status refused = older->Commit(epoch, {&late, 1});
+  EXPECT_EQ(refused.code(), absl::StatusCode::kAborted) << refused;
+  EXPECT_TRUE(LosesInTime(*older)) << "and it finds out, though it has nothing to write";
+  EXPECT_TRUE(older->GetJob(kLocalTenant, 1).ok()) << "until it ends it answers look-ups";
 }
 
 TEST_F(PostgresTest, DatabasesThatAreNoneOfOursAreRefused) {
