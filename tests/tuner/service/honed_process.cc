@@ -23,11 +23,11 @@ TempFolder::~TempFolder() {
   std::filesystem::remove_all(path_, ignored);
 }
 
-HonedProcess::HonedProcess(const std::vector<std::string>& arguments) {
+HonedProcess::HonedProcess(const std::vector<std::string>& arguments, const std::string& name) {
   int out[2];
   HONE_CHECK(pipe2(out, O_CLOEXEC) == 0);
   errors_ = fileno(std::tmpfile());
-  const std::string program = HONE_BIN "/honed";
+  const std::string program = HONE_BIN "/" + name;
   std::vector<char*> argv{const_cast<char*>(program.c_str())};
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);

@@ -23,9 +23,9 @@ class TempFolder {
 
 class HonedProcess {
  public:
-  // Starts it and waits for its readiness line; `arguments` without the program. `ready` is false when it ended
-  // instead.
-  explicit HonedProcess(const std::vector<std::string>& arguments);
+  // Starts it and waits for its readiness line; `arguments` without the program, which is beside the others. `ready` is
+  // false when it ended instead.
+  explicit HonedProcess(const std::vector<std::string>& arguments, const std::string& program = "honed");
   ~HonedProcess();  // kills it when it still runs
 
   bool ready() const { return !address_.empty(); }

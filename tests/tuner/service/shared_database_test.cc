@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -151,6 +152,64 @@ TEST_F(SharedDatabaseTest, ALeaderThatWasStoppedAndWakesUpWritesNothing) {
   EXPECT_EQ(Number("SELECT count(*) FROM measurement WHERE epoch = 1"), measured);
   EXPECT_EQ(Number("SELECT epoch FROM term"), 2);
   EXPECT_EQ(Answers(*other, "two"), 1) << "the second goes on";
+}
+
+// Two daemons of this build are replaced by two of the next one, which has a migration more, while workers work on a
+// job. Workers know a name that follows the leader.
+TEST_F(SharedDatabaseTest, ARollingUpgradeLosesNoTrial) {
+  constexpr int kTrials = 400;
+  const auto arguments = [&](const std::string& socket) {
+    std::vector<std::string> all = Arguments(socket);
+    for (const char* more : {"--search-argument", "none", "--search-argument", "1000000", "--stall", "1000000"}) {
+      all.push_back(more);
+    }
+    return all;
+  };
+  const std::string leader_name = folder_ / "leader";
+  const auto name_leader = [&](const std::string& socket) {
+    std::filesystem::remove(leader_name);
+    std::filesystem::create_symlink(folder_ / socket, leader_name);
+  };
+  HonedProcess leader(arguments("a")), other(arguments("b"));
+  ASSERT_TRUE(leader.ready() && other.ready());
+  name_leader("a");
+  uint64_t job = 0;
+  ASSERT_TRUE(Submit(*Connect(leader), Request("one", kTrials), &job).ok());
+  const auto slowly = [](const v1::Lease& lease) {
+    absl::SleepFor(absl::Milliseconds(5));
+    return GoodOutcome(lease);
+  };
+  FakeWorker one("one", "unix:" + leader_name, {}, slowly), two("two", "unix:" + leader_name, {}, slowly);
+  while (one.done() + two.done() < 40) absl::SleepFor(absl::Milliseconds(5));
+
+  other.Signal(SIGTERM);
+  EXPECT_EQ(other.Wait(), 0);
+  HonedProcess next(arguments("b"), "hone-next-honed");
+  ASSERT_TRUE(next.ready()) << next.Errors();
+  name_leader("b");
+  const auto client = Connect(next);
+  uint64_t next_job = 0;
+  TakesOver(*client, Request("two", 20), &next_job);
+  EXPECT_EQ(leader.Wait(), 5);
+  EXPECT_THAT(leader.Errors(), HasSubstr("another daemon has taken over this database"));
+  HonedProcess late(arguments("a"));
+  EXPECT_EQ(late.Wait(), 9);
+  EXPECT_THAT(late.Errors(), HasSubstr("written by a newer Hone"));
+  HonedProcess next_other(arguments("a"), "hone-next-honed");
+  ASSERT_TRUE(next_other.ready()) << next_other.Errors();
+
+  EXPECT_EQ(WaitForEnd(*Connect(next_other), job), v1::JOB_DONE);
+  EXPECT_EQ(WaitForEnd(*client, next_job), v1::JOB_DONE);
+  EXPECT_EQ(Number("SELECT count(*) FROM trial t JOIN next_release n ON t.id > n.last_trial WHERE t.epoch < n.term"), 0)
+      << "the older build lent something after the migration";
+  EXPECT_GE(Number("SELECT count(*) FROM measurement m JOIN next_release n ON m.epoch < n.term"), 40)
+      << "what was measured for the older build";
+  EXPECT_EQ(Number("SELECT count(*) FROM trial WHERE state = 1"), 0) << "still lent";
+  EXPECT_GE(Number("SELECT count(*) FROM trial WHERE state = 2 AND duel = 0"), kTrials);
+  EXPECT_EQ(Number("SELECT count(*) FROM trial t WHERE t.state = 2 AND NOT EXISTS "
+                   "(SELECT 1 FROM measurement m WHERE m.trial = t.id)"),
+            0);
+  EXPECT_EQ(Answers(*client, "one"), 1);
 }
 
 TEST_F(SharedDatabaseTest, WhatCannotBeUsedIsSaidAndEndsWithItsCode) {
