@@ -27,6 +27,7 @@
 
 #include <cstdio>
 #include <fstream>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -46,6 +47,7 @@
 #include "tests/bench/simulated_worker.h"
 #include "tests/database/postgres/private_server.h"
 #include "tests/tuner/service/honed_process.h"
+#include "tuner/dispatch/events.h"
 
 namespace hone {
 namespace {
@@ -171,26 +173,39 @@ std::vector<pid_t> ChildrenOf(pid_t pid) {
   return children;
 }
 
-// Below which that part of the durations lies, in microseconds; as Prometheus' histogram_quantile has it: evenly spread
-// within each bucket, and at most the last bound.
-double QuantileOf(const std::string& page, const std::string& histogram, double part) {
-  std::vector<std::pair<double, double>> below;  // bound, how many
-  double all = 0;
-  const std::string head = histogram + "_bucket{le=\"";
-  for (const absl::string_view view : absl::StrSplit(page, '\n')) {
-    const std::string line(view);
-    if (!absl::StartsWith(line, head)) continue;
-    all = std::atof(line.c_str() + line.rfind(' '));
-    if (line.compare(head.size(), 4, "+Inf") != 0) below.emplace_back(std::atof(line.c_str() + head.size()), all);
+// A histogram of the page, its series added up: those with that label alone where there is one ("event=\"sync\"").
+class Histogram {
+ public:
+  Histogram(const std::string& page, const std::string& name, const std::string& label = "") {
+    const std::string head = name + "_bucket{";
+    for (const absl::string_view line : absl::StrSplit(page, '\n')) {
+      if (!absl::StartsWith(line, head) || !absl::StrContains(line, label)) continue;
+      const std::string bound(line.substr(line.find("le=\"") + 4));
+      const double count = std::atof(std::string(line.substr(line.rfind(' '))).c_str());
+      if (absl::StartsWith(bound, "+Inf")) {
+        all_ += count;
+      } else {
+        below_[std::atof(bound.c_str())] += count;
+      }
+    }
   }
-  double bound = 0, count = 0;
-  for (const auto& [next, until] : below) {
-    if (until >= part * all) return 1e6 * (bound + (next - bound) * (part * all - count) / (until - count));
-    bound = next;
-    count = until;
+  double count() const { return all_; }
+  // Below which that part of the durations lies, in microseconds; as Prometheus' histogram_quantile has it: evenly
+  // spread within each bucket, and at most the last bound.
+  double Quantile(double part) const {
+    double bound = 0, count = 0;
+    for (const auto& [next, until] : below_) {
+      if (until >= part * all_) return 1e6 * (bound + (next - bound) * (part * all_ - count) / (until - count));
+      bound = next;
+      count = until;
+    }
+    return 1e6 * bound;
   }
-  return 1e6 * bound;
-}
+
+ private:
+  std::map<double, double> below_;  // by bound, how many
+  double all_ = 0;
+};
 
 int FreePort() {
   const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -308,15 +323,21 @@ class LoadedDaemon {
     httplib::Client http("127.0.0.1", port_);
     const auto page = http.Get("/metrics");
     HONE_CHECK(page && page->status == 200);
-    const auto quantile = [&](const char* histogram, double part) { return QuantileOf(page->body, histogram, part); };
+    const Histogram events(page->body, "hone_event_seconds"), work(page->body, "hone_event_processor_seconds");
+    const Histogram commits(page->body, "hone_commit_seconds");
     std::printf(
         "daemon  event p50 %.0f us, p99 %.0f us, of processor time %.0f and %.0f; commit p50 %.0f ms, p99 %.0f ms; "
         "memory %.0f MiB, "
         "at most %.0f\n",
-        quantile("hone_event_seconds", 0.5), quantile("hone_event_seconds", 0.99),
-        quantile("hone_event_processor_seconds", 0.5), quantile("hone_event_processor_seconds", 0.99),
-        quantile("hone_commit_seconds", 0.5) * 1e-3, quantile("hone_commit_seconds", 0.99) * 1e-3,
-        MemoryOf(pid(), "VmRSS"), MemoryOf(pid(), "VmHWM"));
+        events.Quantile(0.5), events.Quantile(0.99), work.Quantile(0.5), work.Quantile(0.99),
+        commits.Quantile(0.5) * 1e-3, commits.Quantile(0.99) * 1e-3, MemoryOf(pid(), "VmRSS"),
+        MemoryOf(pid(), "VmHWM"));
+    for (const char* event : kEventNames) {
+      const Histogram of(page->body, "hone_event_processor_seconds", absl::StrCat("event=\"", event, "\""));
+      if (of.count() < 100) continue;
+      std::printf("        %-14s %8.0f, processor time p50 %.0f us, p99 %.0f us\n", event, of.count(), of.Quantile(0.5),
+                  of.Quantile(0.99));
+    }
   }
   void Kill() {
     honed_->Signal(SIGKILL);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <variant>
@@ -93,6 +94,12 @@ struct Tick {};      // time has passed: due when `Wake` said so
 
 using Event = std::variant<Start, Submit, StopJob, PauseJob, DrainWorkers, Hello, Sync, AskBuild, CallGone, SearchDone,
                            SearchFailed, HistoryLoaded, Committed, ImportLines, KeepChoices, ShutDown, Tick>;
+// What each is called in metrics, in that order.
+inline constexpr const char* kEventNames[] = {
+    "start",     "submit",       "stop_job",     "pause_job",   "drain_workers", "hello",
+    "sync",      "ask_build",    "call_gone",    "search_done", "search_failed", "history_loaded",
+    "committed", "import_lines", "keep_choices", "shut_down",   "tick"};
+static_assert(std::size(kEventNames) == std::variant_size_v<Event>);
 
 // ---- effects ----
 // Apply atomically, then tell `Committed{id}`. Commits and loads are carried out in the order they were asked for.

@@ -224,10 +224,11 @@ bool Core::Follow() {
 
 void Core::StepWith(Event event) {
   const Micros began = Now();
+  const size_t kind = event.index();
   const double worked_before = ProcessorSeconds();
   CarryOut(dispatcher_->Step(began, std::move(event)));
-  event_work_.Add(ProcessorSeconds() - worked_before);
-  events_.Add(static_cast<double>(Now() - began) * 1e-6);
+  event_work_.of[kind].Add(ProcessorSeconds() - worked_before);
+  events_.of[kind].Add(static_cast<double>(Now() - began) * 1e-6);
 }
 
 void Core::CarryOut(std::vector<Effect> effects) {

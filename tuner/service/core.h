@@ -139,7 +139,7 @@ class Core {
   std::map<uint64_t, Watch> watches_;
   std::set<std::pair<Micros, uint64_t>> watches_due_;  // those whose job has not ended, by `next`
   std::set<std::pair<uint64_t, uint64_t>> watches_of_job_;
-  Durations events_{Durations::kOfEvents}, event_work_{Durations::kOfEvents};
+  EventDurations events_, event_work_;
   std::atomic<uint64_t> next_watch_{1};
   std::atomic<int> watch_count_{0};
   std::thread dispatcher_thread_;

@@ -1,6 +1,7 @@
 #include "tuner/service/metrics.h"
 
 #include <initializer_list>
+#include <numeric>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -26,19 +27,32 @@ class Page {
   }
   void Histogram(const std::string& name, const char* help, const Durations& durations) {
     Head(name.c_str(), "histogram", help);
-    int64_t below = 0;
-    for (size_t i = 0; i < durations.bounds.size(); ++i) {
-      below += durations.counts[i];
-      Value(name + "_bucket", absl::StrCat("{le=\"", durations.bounds[i], "\"}"), static_cast<double>(below));
+    Series(name, "", durations);
+  }
+  // Those kinds of events that there were.
+  void Histogram(const std::string& name, const char* help, const EventDurations& durations) {
+    Head(name.c_str(), "histogram", help);
+    for (size_t kind = 0; kind < durations.of.size(); ++kind) {
+      if (durations.of[kind].count() == 0) continue;
+      Series(name, absl::StrCat("event=\"", kEventNames[kind], "\""), durations.of[kind]);
     }
-    below += durations.counts.back();
-    Value(name + "_bucket", "{le=\"+Inf\"}", static_cast<double>(below));
-    Value(name + "_sum", "", durations.sum);
-    Value(name + "_count", "", static_cast<double>(below));
   }
   std::string text() && { return std::move(text_); }
 
  private:
+  void Series(const std::string& name, const std::string& label, const Durations& durations) {
+    const std::string before = label.empty() ? "{" : absl::StrCat("{", label, ",");
+    int64_t below = 0;
+    for (size_t i = 0; i < durations.bounds.size(); ++i) {
+      below += durations.counts[i];
+      Value(name + "_bucket", absl::StrCat(before, "le=\"", durations.bounds[i], "\"}"), static_cast<double>(below));
+    }
+    const std::string whole = label.empty() ? "" : absl::StrCat("{", label, "}");
+    Value(name + "_bucket", before + "le=\"+Inf\"}", static_cast<double>(durations.count()));
+    Value(name + "_sum", whole, durations.sum);
+    Value(name + "_count", whole, static_cast<double>(durations.count()));
+  }
+
   std::string text_;
 };
 
@@ -129,6 +143,8 @@ void Durations::Add(double seconds) {
   ++counts[bucket];
   sum += seconds;
 }
+
+int64_t Durations::count() const { return std::accumulate(counts.begin(), counts.end(), int64_t{0}); }
 
 std::string MetricsText(const ServiceMetrics& m) {
   Page page;
