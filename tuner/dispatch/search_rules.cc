@@ -57,7 +57,11 @@ void Dispatcher::Impl::AskOneFor(const WorkerPool& pool) {
 void Dispatcher::Impl::AskForCandidates() {
   if (shutting_down) return;
   const auto may_ask = [&] { return static_cast<int>(key_by_search.size()) < options.searches && !asking.empty(); };
-  for (int i = 0; i < kMostAskedAtOnce && may_ask(); ++i) {
+  // A request copies a workload and all that is out of it, which takes longer than the rest of most events: one each.
+  const auto asked = [&] {
+    return std::ranges::any_of(effects, [](const Effect& effect) { return std::holds_alternative<AskSearch>(effect); });
+  };
+  for (int i = 0; i < kMostAskedAtOnce && may_ask() && !asked(); ++i) {
     Job& job = jobs.at(NextToAsk());
     ++counters.looked_at;
     if (!AskFor(job)) TakeFromAsking(job);

@@ -1,6 +1,7 @@
 // The dispatcher with a store that answers at once: for tests that state one rule each.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <vector>
@@ -29,11 +30,11 @@ class Desk {
     Do(Start{});
   }
   void Do(const Event& event) {
-    std::vector<Effect> effects = dispatcher->Step(now, event);
+    std::vector<Effect> effects = Step(event);
     for (size_t i = 0; i < effects.size(); ++i) {
       std::vector<Effect> more;
       const auto add = [&](const Event& next) {
-        for (Effect& effect : dispatcher->Step(now, next)) more.push_back(std::move(effect));
+        for (Effect& effect : Step(next)) more.push_back(std::move(effect));
       };
       if (const Commit* commit = std::get_if<Commit>(&effects[i])) {
         HONE_CHECK(store.Commit(epoch_, commit->writes).ok());
@@ -198,9 +199,17 @@ class Desk {
   MemoryStore store;
   std::unique_ptr<Dispatcher> dispatcher;
   std::vector<v1::SearchRequest> searches;
+  int64_t most_asked_at_once = 0;  // of searches, by one event
   std::map<ReplyTo, Message> replies;
 
  private:
+  std::vector<Effect> Step(const Event& event) {
+    std::vector<Effect> effects = dispatcher->Step(now, event);
+    const auto asks = [](const Effect& effect) { return std::holds_alternative<AskSearch>(effect); };
+    most_asked_at_once = std::max(most_asked_at_once, int64_t{std::ranges::count_if(effects, asks)});
+    return effects;
+  }
+
   DispatchOptions options_;
   uint64_t epoch_ = 0;
   uint64_t tokens_ = 0, seq_ = 0;

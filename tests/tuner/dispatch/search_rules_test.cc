@@ -114,6 +114,23 @@ void Try(Desk& desk, const std::string& name, const std::string& trace, double u
   }
 }
 
+// A request takes longer to make than what else an event does: where several may be made, each has an event of its own.
+TEST(Search, AnEventMakesOneRequestAndTheOthersFollow) {
+  Desk desk({.searches = 3, .confirm_first = false});
+  desk.Hello("w");
+  for (const char* name : {"conv2d_1", "dense_2", "pool_3"}) {
+    desk.Submit({name});
+    std::vector<std::string> traces;
+    for (int i = 0; i < 16; ++i) traces.push_back(absl::StrCat(name, " ", i));
+    while (!desk.searches.empty()) desk.AnswerSearch(traces);
+  }
+  ASSERT_THAT(desk.searches, testing::IsEmpty()) << "each has enough";
+  EXPECT_THAT(desk.Take("w", 64), testing::SizeIs(3 * 17)) << "and now none has anything";
+  for (int i = 0; i < 3; ++i) desk.Wait(1);
+  EXPECT_THAT(desk.searches, testing::SizeIs(3));
+  EXPECT_EQ(desk.most_asked_at_once, 1);
+}
+
 // Two tasks that differ in what follows their heaviest block: what one finds, the other tries, though it had given up.
 TEST(Search, ASiblingsNewBestIsASeedAtOnce) {
   DispatchOptions options;
