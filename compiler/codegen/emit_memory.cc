@@ -1,5 +1,6 @@
 // Loads, stores and their addresses.
 #include <algorithm>
+#include <bit>
 #include <numeric>
 
 #include "compiler/codegen/emitter.h"
@@ -8,6 +9,7 @@
 #include "compiler/ir/scalar_arith.h"
 #include "compiler/ir/visit.h"
 #include "compiler/support/check.h"
+#include "llvm/TargetParser/Triple.h"
 
 namespace hone {
 namespace {
@@ -201,6 +203,15 @@ llvm::Value* Emitter::EmitGuardedLoad(const IfThenElseExpr& e, DType type) {
   return FromMemory(value, type);
 }
 
+// x86 has such stores of vectors that are aligned to their size; others of the buffer go through the caches.
+bool Emitter::GoesPastCaches(const Buffer& buffer, const Address& at, llvm::Type* type) const {
+  constexpr uint64_t kLeastVector = 16, kMostVector = 64;
+  if (streamed_.count(buffer) == 0 || !type->isVectorTy()) return false;
+  const uint64_t bytes = type->getPrimitiveSizeInBits() / 8;
+  return llvm::Triple(module_.getTargetTriple()).isX86() && bytes >= kLeastVector && std::has_single_bit(bytes) &&
+         std::min(bytes, kMostVector) <= at.align;
+}
+
 void Emitter::EmitMemoryStore(const Buffer& buffer, const Expr& index, llvm::Value* value, llvm::Value* mask,
                               DType type) {
   const auto found = frame_.buffers.find(buffer);
@@ -216,7 +227,13 @@ void Emitter::EmitMemoryStore(const Buffer& buffer, const Expr& index, llvm::Val
     if (mask != nullptr) {  // a register keeps its old lanes: no branch, no memory
       value = b_.CreateSelect(mask, value, b_.CreateAlignedLoad(value->getType(), at.pointer, llvm::Align(at.align)));
     }
-    Annotate(b_.CreateAlignedStore(value, at.pointer, llvm::Align(at.align)), memory);
+    llvm::StoreInst* store = b_.CreateAlignedStore(value, at.pointer, llvm::Align(at.align));
+    Annotate(store, memory);
+    if (GoesPastCaches(buffer, at, value->getType())) {
+      store->setMetadata(llvm::LLVMContext::MD_nontemporal,
+                         llvm::MDNode::get(context_, llvm::ConstantAsMetadata::get(b_.getInt32(1))));
+      frame_.streams = true;
+    }
     return;
   }
   if (ramp != nullptr) {

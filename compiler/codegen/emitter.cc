@@ -5,9 +5,11 @@
 
 #include "compiler/arith/linear.h"
 #include "compiler/codegen/unwritten.h"
+#include "compiler/ir/annotations.h"
 #include "compiler/ir/visit.h"
 #include "compiler/support/check.h"
 #include "deploy/runtime/kernel_abi.h"
+#include "llvm/IR/IntrinsicsX86.h"
 #include "llvm/IR/MDBuilder.h"
 
 namespace hone {
@@ -84,6 +86,11 @@ Emitter::Emitter(const LoweredFunc& lowered, const EmitOptions& options, llvm::M
     if (const TileOp* op = s.As<TileOp>()) written_.insert(op->operands[0].buffer);
     return true;
   });
+  const auto streamed = lowered.func.attrs.find(kStreamed);
+  if (streamed == lowered.func.attrs.end()) return;
+  for (const int64_t param : std::get<std::vector<int64_t>>(streamed->second)) {
+    streamed_.insert(lowered.func.params[static_cast<size_t>(param)]);
+  }
 }
 
 llvm::Function* Emitter::NewFunction(const std::string& name, llvm::FunctionType* type, bool exported) {
@@ -116,6 +123,7 @@ void Emitter::Run() {
   BindBuffers(func.body);
   SetUpTiles(func.body);
   EmitStmt(func.body);
+  FinishStreams();
   ReleaseTiles();
   b_.CreateRet(b_.getInt32(0));
 }
@@ -202,6 +210,12 @@ void Emitter::ReturnIfNonZero(llvm::Value* code) {
   b_.SetInsertPoint(next);
 }
 
+// Stores past the caches come in no order with others: what tells another thread that they are done could be seen
+// first.
+void Emitter::FinishStreams() {
+  if (frame_.streams) b_.CreateIntrinsic(llvm::Intrinsic::x86_sse_sfence, {}, {});
+}
+
 // The loop's body becomes `int32_t task(void* closure, int64_t begin, int64_t end, int32_t thread)`; the closure holds
 // the HoneCall and the values of the variables that the body uses from outside.
 void Emitter::EmitParallel(const For& loop) {
@@ -218,6 +232,7 @@ void Emitter::EmitParallel(const For& loop) {
     b_.SetInsertPoint(&entry, entry.getFirstInsertionPt());
     closure = b_.CreateAlloca(llvm::ArrayType::get(b_.getInt64Ty(), captured.size() + 1));
   }
+  FinishStreams();
   b_.CreateStore(frame_.call, closure);
   for (size_t i = 0; i < captured.size(); ++i) {
     b_.CreateStore(frame_.vars[captured[i]], b_.CreateConstGEP1_64(b_.getInt64Ty(), closure, i + 1));
@@ -282,6 +297,7 @@ llvm::Function* Emitter::EmitTask(const For& loop, const std::vector<Var>& captu
   SetUpTiles(loop.body);
   // The call holds the range; loop.min is 0 in lowered programs.
   EmitLoop(loop, frame_.function->getArg(1), frame_.function->getArg(2), /*may_be_empty=*/true);
+  FinishStreams();
   ReleaseTiles();
   b_.CreateRet(b_.getInt32(0));
   llvm::Function* task = frame_.function;

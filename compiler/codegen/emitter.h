@@ -73,6 +73,7 @@ class Emitter {
     std::map<Var, llvm::Value*> vars;       // integers scalars of loops are i64, others have their own type
     std::map<Buffer, BufferMemory> buffers;
     TileState tiles;
+    bool streams = false;  // stores past the caches were emitted
   };
 
   // ---- emitter.cc: functions, parallel loops
@@ -85,6 +86,7 @@ class Emitter {
   BufferMemory Describe(const Buffer& buffer, llvm::Value* pointer, uint64_t align);
   void PrepareAliasScopes();
   void ReturnIfNonZero(llvm::Value* code);
+  void FinishStreams();  // before another thread may read
 
   // ---- emit_stmt.cc
   void EmitStmt(const Stmt& stmt);
@@ -148,6 +150,7 @@ class Emitter {
   Address AddressOf(const Buffer& buffer, const Expr& index);
   llvm::Value* VectorAddress(const Buffer& buffer, const Expr& index);
   void Annotate(llvm::Instruction* access, const BufferMemory& memory) const;
+  bool GoesPastCaches(const Buffer& buffer, const Address& at, llvm::Type* type) const;
   llvm::Value* ToMemory(llvm::Value* value, DType type);
   llvm::Value* FromMemory(llvm::Value* value, DType type);
 
@@ -184,7 +187,7 @@ class Emitter {
   llvm::IRBuilder<> b_;
   Frame frame_;
   std::map<Buffer, std::pair<llvm::MDNode*, llvm::MDNode*>> alias_;  // scope list, noalias list
-  std::set<Buffer> written_;
+  std::set<Buffer> written_, streamed_;
   std::map<Var, int> depth_;  // how many loops and lets lie around the definition
   std::set<Var> non_negative_;
   int tasks_ = 0;

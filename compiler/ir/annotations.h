@@ -10,6 +10,10 @@ namespace hone {
 // of the function: "NAME axis factor offset" for each buffer.
 inline constexpr char kStorageAlign[] = "buffer_dim_align";
 
+// Of a block: the numbers of the buffers that it writes past the caches. Made by stream, honoured by lowering. While
+// lowering, of the function: the numbers of such params.
+inline constexpr char kStreamed[] = "streamed";
+
 // Of a loop that is lowered for threads, as TVM names them: for each statement of its body the stage of a software
 // pipeline that it is in (a statement of stage s runs s iterations later), and its place among the statements that run
 // together (that in which they stand when absent); the stages whose statements are asynchronous copies.

@@ -99,6 +99,7 @@ std::span<const LoweringPass> LoweringPasses() {
          return func;
        }},
       {"note_alignment", [](PrimFunc func, const LowerOptions&) { return NoteAlignment(std::move(func)); }},
+      {"note_streams", [](PrimFunc func, const LowerOptions&) { return NoteStreams(std::move(func)); }},
       OnBody("lower_init", LowerInit),
       OnBody("place_allocations", PlaceAllocations),
       OnBody("convert_blocks", ConvertBlocks),

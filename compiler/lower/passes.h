@@ -40,6 +40,9 @@ Stmt ExpandTileOps(const Stmt& body, const LowerOptions& options);
 // function: the blocks are gone when AlignStorage comes. Buffers concerned have names of their own afterwards.
 PrimFunc NoteAlignment(PrimFunc func);
 
+// What stream said of params, an annotation of the blocks that write them, becomes an attribute of the function.
+PrimFunc NoteStreams(PrimFunc func);
+
 // `init` moves into the body, run when every reduce variable is at the start of its domain:
 //   with init: A; B   =>   if k == 0: A;  B
 Stmt LowerInit(const Stmt& body);

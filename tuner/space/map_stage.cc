@@ -7,6 +7,8 @@
 // lines: some iterations of that variable then come next to the vector, which use up the lines while they are near.
 //
 //   B[a, b, c] = A[a, c, b]     =>   parallel a b0: for c0: for b1: vectorized c1: S
+//
+// Results that are more than the second cache holds may be written past the caches.
 #include <algorithm>
 #include <cmath>
 
@@ -14,6 +16,7 @@
 #include "compiler/schedule/primitives/loop_kind.h"
 #include "compiler/schedule/primitives/reorder.h"
 #include "compiler/schedule/primitives/split.h"
+#include "compiler/schedule/primitives/stream.h"
 #include "compiler/support/status_macros.h"
 #include "tuner/space/nest_loops.h"
 #include "tuner/space/stage.h"
@@ -24,16 +27,13 @@ namespace {
 class MapStage : public StageTemplate {
  public:
   MapStage(const StageContext& context, int block)
-      : block_(context.info->blocks[static_cast<size_t>(block)]),
-        target_(context.target),
-        machine_(context.machine),
-        threads_(context.threads) {
+      : context_(context), block_(context.info->blocks[static_cast<size_t>(block)]) {
     const int last = block_.last_iter();
     const int64_t extent = last < 0 ? 1 : block_.extents[static_cast<size_t>(last)];
     const int bits = std::max(8, static_cast<int>(block_.output.type().bits));
     // The loops are in the order of the iteration variables, and the last of them must be the output's last dimension.
     if (last == static_cast<int>(block_.iters.size()) - 1 && block_.single_store && extent >= 4) {
-      std::vector<int64_t> lanes{target_.lanes(std::max(bits, 32))};
+      std::vector<int64_t> lanes{context_.target.lanes(std::max(bits, 32))};
       if (lanes[0] > 4 && extent < lanes[0]) lanes = {lanes[0], lanes[0] / 2};
       knobs_.push_back({"lanes", lanes});
       vector_ = true;
@@ -50,9 +50,13 @@ class MapStage : public StageTemplate {
       }
       knobs_.push_back({"across", sizes});
     }
-    if (threads_ > 1 && block_.instances() > 1) {
+    if (context_.threads > 1 && block_.instances() > 1) {
       parallel_knob_ = static_cast<int>(knobs_.size());
       knobs_.push_back({"parallel", {0, 1}});
+    }
+    if (vector_ && CanStream(context_, block)) {
+      stream_knob_ = static_cast<int>(knobs_.size());
+      knobs_.push_back({"stream", {0, 1}});
     }
   }
 
@@ -60,9 +64,14 @@ class MapStage : public StageTemplate {
 
   std::optional<double> Draft(std::span<const int> choice) const override {
     const int64_t lanes = vector_ ? Value(0, choice) : 1, across = Value(across_knob_, choice);
+    const Machine& machine = context_.machine;
     const int64_t last = block_.extents.empty() ? 1 : block_.extents.back();
     const int64_t vectors = (last + lanes - 1) / lanes * (block_.instances() / std::max<int64_t>(last, 1));
-    double bytes = static_cast<double>(block_.instances() * block_.output.type().bytes());
+    const double written = static_cast<double>(block_.instances() * block_.output.type().bytes());
+    double bytes = written;
+    const bool streams = Has(stream_knob_, choice);
+    // Lines that are written in parts, with others in between, are not put together on their way to memory.
+    if (streams && across > 1 && lanes * block_.output.type().bytes() < kLineBytes) return std::nullopt;
     double gathers = 0, refetched = 0;  // cycles of lines that are fetched for one element each
     for (const BlockInfo::Access& read : block_.reads) {
       const double elements = static_cast<double>(std::min(read.elements, block_.instances()));
@@ -78,14 +87,16 @@ class MapStage : public StageTemplate {
       for (size_t i = static_cast<size_t>(crossing_) + 1; i < block_.extents.size(); ++i) between *= block_.extents[i];
       const double lines = static_cast<double>(kLineBytes) / type_bytes;  // elements of one
       const double times = std::max(1.0, lines / static_cast<double>(across)) - 1;
-      refetched +=
-          times * elements * type_bytes / BytesPerCycle(target_, machine_, static_cast<double>(between * kLineBytes));
+      refetched += times * elements * type_bytes /
+                   BytesPerCycle(context_.target, machine, static_cast<double>(between * kLineBytes));
     }
-    const double compute =
-        static_cast<double>(vectors) * (block_.operations / machine_.fma_per_cycle(target_.vector_bits) + 1 + gathers);
-    const double cycles = std::max(compute, bytes / BytesPerCycle(target_, machine_, bytes / threads_) + refetched);
-    const double us = cycles / machine_.cycles_per_us();
-    return RunsInParallel(choice) ? ParallelTime(machine_, us, ParallelTasks(lanes, across), threads_) : us;
+    const double compute = static_cast<double>(vectors) *
+                           (block_.operations / machine.fma_per_cycle(context_.target.vector_bits) + 1 + gathers);
+    const double moved = (bytes - written) / BytesPerCycle(context_.target, machine, bytes / context_.threads) +
+                         StoreCycles(context_, written, bytes, streams) + refetched;
+    const double us = std::max(compute, moved) / machine.cycles_per_us();
+    const bool parallel = Has(parallel_knob_, choice);
+    return parallel ? ParallelTime(machine, us, ParallelTasks(lanes, across), context_.threads) : us;
   }
 
   absl::Status Apply(Schedule& schedule, std::span<const int> choice) const override {
@@ -106,7 +117,8 @@ class MapStage : public StageTemplate {
       }
       HONE_RETURN_IF_ERROR(Vectorize(schedule, parts[1]));
     }
-    if (!RunsInParallel(choice)) return absl::OkStatus();
+    if (Has(stream_knob_, choice)) HONE_RETURN_IF_ERROR(Stream(schedule, block, 0));
+    if (!Has(parallel_knob_, choice)) return absl::OkStatus();
     if (vector_ && loops.size() > 1) loops.pop_back();  // rows are shared out, not pieces of them
     return FuseAndParallel(schedule, loops);
   }
@@ -120,9 +132,7 @@ class MapStage : public StageTemplate {
                ? 1
                : knobs_[static_cast<size_t>(knob)].candidates[static_cast<size_t>(choice[static_cast<size_t>(knob)])];
   }
-  bool RunsInParallel(std::span<const int> choice) const {
-    return parallel_knob_ >= 0 && Value(parallel_knob_, choice) == 1;
-  }
+  bool Has(int knob, std::span<const int> choice) const { return knob >= 0 && Value(knob, choice) == 1; }
   int64_t ParallelTasks(int64_t lanes, int64_t across) const {
     const int64_t last = block_.extents.back();
     if (!vector_) return block_.instances();
@@ -150,13 +160,11 @@ class MapStage : public StageTemplate {
     }
   }
 
+  StageContext context_;
   const BlockInfo& block_;
-  Target target_;
-  Machine machine_;
-  int threads_;
   bool vector_ = false;
   int crossing_ = -1;  // an iteration variable
-  int across_knob_ = -1, parallel_knob_ = -1;
+  int across_knob_ = -1, parallel_knob_ = -1, stream_knob_ = -1;
   std::vector<Knob> knobs_;
 };
 

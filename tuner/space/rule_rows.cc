@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/schedule/primitives/compute_at.h"
 #include "compiler/schedule/primitives/locate.h"
+#include "compiler/schedule/primitives/stream.h"
 #include "compiler/support/status_macros.h"
 #include "tuner/space/nest_loops.h"
 #include "tuner/space/sketch.h"
@@ -106,6 +107,10 @@ class RowsStep : public SketchStep {
       parallel_knob_ = static_cast<int>(knobs_.size());
       knobs_.push_back({absl::StrCat(last.name, ".parallel"), {1, 0}});
     }
+    if (CanStream(context.stage(), leader)) {
+      stream_knob_ = static_cast<int>(knobs_.size());
+      knobs_.push_back({absl::StrCat(last.name, ".stream"), {0, 1}});
+    }
   }
 
   std::optional<double> Cost(std::span<const int64_t> values, const SketchPlan&) const override {
@@ -114,10 +119,11 @@ class RowsStep : public SketchStep {
     for (const Member& member : members_) cycles += CyclesOf(context_.block(member.block), member.along, vectors);
     for (const BlockInfo::Access& read : context_.block(leader_).reads)
       bytes += static_cast<double>(read.elements * read.buffer.type().bytes());
-    const double traffic = 2 * bytes / BytesPerCycle(context_.target, context_.machine, 2 * bytes / context_.threads);
+    const double traffic = bytes / BytesPerCycle(context_.target, context_.machine, 2 * bytes / context_.threads) +
+                           StoreCycles(context_.stage(), bytes, 2 * bytes, Has(stream_knob_, values));
     const double us =
         (std::max(cycles, traffic) + kNotHidden * std::min(cycles, traffic)) / context_.machine.cycles_per_us();
-    return InParallel(values) ? ParallelTime(context_.machine, us, rows_, context_.threads) : us;
+    return Has(parallel_knob_, values) ? ParallelTime(context_.machine, us, rows_, context_.threads) : us;
   }
 
   absl::Status Apply(std::span<const int64_t> values, const SketchPlan&, SketchBuild& build) const override {
@@ -127,6 +133,7 @@ class RowsStep : public SketchStep {
     HONE_ASSIGN_OR_RETURN(std::vector<LoopRef> rows, GetLoops(schedule, leader));
     rows.resize(depth_);
     HONE_RETURN_IF_ERROR(VectorizeElements(schedule, context_.block(leader_), leader));
+    if (Has(stream_knob_, values)) HONE_RETURN_IF_ERROR(Stream(schedule, leader, 0));
     struct Placed {
       BlockRef block, partial;
     };
@@ -155,12 +162,12 @@ class RowsStep : public SketchStep {
         HONE_RETURN_IF_ERROR(VectorizeElements(schedule, context_.block(members_[m].block), placed[m].block));
       }
     }
-    return InParallel(values) ? FuseAndParallel(schedule, std::move(rows)) : absl::OkStatus();
+    return Has(parallel_knob_, values) ? FuseAndParallel(schedule, std::move(rows)) : absl::OkStatus();
   }
 
  private:
-  bool InParallel(std::span<const int64_t> values) const {
-    return parallel_knob_ >= 0 && values[static_cast<size_t>(parallel_knob_)] == 1;
+  static bool Has(int knob, std::span<const int64_t> values) {
+    return knob >= 0 && values[static_cast<size_t>(knob)] == 1;
   }
 
   // In the innermost loop over the steps of a reduction in lanes, which has none where one step is all of a row.
@@ -196,7 +203,7 @@ class RowsStep : public SketchStep {
   std::vector<Member> members_;  // in program order
   int lanes_;
   int64_t rows_ = 1;
-  int vectors_knob_ = -1, parallel_knob_ = -1;
+  int vectors_knob_ = -1, parallel_knob_ = -1, stream_knob_ = -1;
 };
 
 // Finds the blocks whose elements belong to one row of the leader, and how many of its loops a row is.

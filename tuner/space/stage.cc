@@ -3,6 +3,13 @@
 #include <algorithm>
 
 namespace hone {
+namespace {
+
+// A level serves all of what takes up to this share of it, and nothing of twice as much.
+constexpr double kServed = 0.6;
+constexpr int64_t kLineBytes = 64;
+
+}  // namespace
 
 double ParallelTime(const Machine& machine, double work_us, int64_t tasks, int threads) {
   if (tasks <= 1 || threads <= 1) return work_us;
@@ -12,8 +19,6 @@ double ParallelTime(const Machine& machine, double work_us, int64_t tasks, int t
 }
 
 double BytesPerCycle(const Target& target, const Machine& machine, double footprint) {
-  // A level serves all of what takes up to this share of it, and nothing of twice as much.
-  constexpr double kServed = 0.6;
   struct Beyond {
     int64_t capacity;  // of a level
     double rate;       // of the next one
@@ -26,6 +31,32 @@ double BytesPerCycle(const Target& target, const Machine& machine, double footpr
     cycles += missing * (1 / level.rate - cycles);
   }
   return kWithOtherWork / cycles;
+}
+
+double StoreCycles(const StageContext& context, double bytes, double footprint, bool past_caches) {
+  const double near = BytesPerCycle(context.target, context.machine, footprint / context.threads);
+  const double memory = kWithOtherWork * context.machine.memory;
+  if (!past_caches) {
+    const double served = kServed * static_cast<double>(context.target.l2);
+    const double fetched = std::clamp(footprint / context.threads / served - 1, 0.0, 1.0);
+    return (1 + fetched) * bytes / near;
+  }
+  const double read_again = bytes / memory - bytes / BytesPerCycle(context.target, context.machine, bytes);
+  return bytes / memory + std::max(0.0, read_again);
+}
+
+bool CanStream(const StageContext& context, int block) {
+  const BlockInfo& writer = context.info->blocks[static_cast<size_t>(block)];
+  const Buffer& output = writer.output;
+  const int64_t bytes = output.type().bytes();
+  if (context.target.arch != "x86_64" || !writer.writes_param || writer.reduces || !writer.single_store) return false;
+  if (writer.last_iter() < 0 || writer.instances() * bytes <= context.target.l2) return false;
+  int touch = 0;  // blocks that write or read it
+  for (const BlockInfo& other : context.info->blocks) {
+    touch += other.output == output ? 1 : 0;
+    for (const BlockInfo::Access& read : other.reads) touch += read.buffer == output ? 1 : 0;
+  }
+  return touch == 1 && ConstantValue(output.shape().back()).value_or(1) * bytes % kLineBytes == 0;
 }
 
 std::vector<int64_t> DivisorsUpTo(int64_t n, int64_t limit) {

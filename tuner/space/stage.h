@@ -43,6 +43,12 @@ double ParallelTime(const Machine& machine, double work_us, int64_t tasks, int t
 inline constexpr double kWithOtherWork = 0.75;
 // Bytes that such a loop moves in a cycle, on one core, from where `footprint` bytes live.
 double BytesPerCycle(const Target& target, const Machine& machine, double footprint);
+// Cycles of one core to write so many bytes once, in a nest that touches `footprint` in all. Through the caches, a line
+// that the second one does not hold is fetched and written back; past them (compiler/schedule/primitives/stream.h) it
+// goes to memory, and the kernel that reads it next gets it from there.
+double StoreCycles(const StageContext& context, double bytes, double footprint, bool past_caches);
+// Whether what a block writes may go past the caches, and is more than the second one holds.
+bool CanStream(const StageContext& context, int block);
 // Divisors of n that are at most `limit`, ascending.
 std::vector<int64_t> DivisorsUpTo(int64_t n, int64_t limit);
 // How many blocks a reduction may be cut into along one of its variables, 1 among them: none shorter than is worth it.

@@ -37,6 +37,7 @@
 #include "compiler/schedule/primitives/set_scope.h"
 #include "compiler/schedule/primitives/split.h"
 #include "compiler/schedule/primitives/storage_align.h"
+#include "compiler/schedule/primitives/stream.h"
 #include "compiler/schedule/primitives/tensorize.h"
 #include "compiler/schedule/primitives/transform_block_layout.h"
 #include "compiler/schedule/primitives/transform_layout.h"
@@ -368,6 +369,10 @@ class Player {
         return FuseReductionEpilogue(s, block, after[0]);
       }
       case 9: {
+        if (machine_.has_value() && random_.Chance(0.5)) {
+          last_ = "stream";
+          return Stream(s, block, 0);
+        }
         last_ = "storage_align";
         const int64_t factor = 1 + static_cast<int64_t>(random_.Below(20));
         return StorageAlign(s, block, 0, static_cast<int>(random_.Below(3)) - 2, factor,
