@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "compiler/driver/bench.h"
 #include "compiler/driver/command.h"

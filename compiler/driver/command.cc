@@ -4,6 +4,7 @@
 #include <numeric>
 #include <vector>
 
+#include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "compiler/support/option_checks.h"

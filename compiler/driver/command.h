@@ -2,10 +2,14 @@
 #pragma once
 
 #include <functional>
+#include <initializer_list>
 #include <string>
 
-#include "CLI/CLI.hpp"
 #include "absl/status/status.h"
+
+namespace CLI {
+class App;
+}
 
 namespace hone {
 

@@ -5,7 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "CLI/CLI.hpp"
+namespace CLI {
+class App;
+}
 
 namespace hone {
 

@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "compiler/codegen/cuda/nvrtc.h"
@@ -20,8 +21,10 @@
 #include "compiler/support/turn_lock.h"
 #include "compiler/target/target.h"
 #include "database/sqlite_store.h"
+#include "database/store.h"
 #include "deploy/runtime/device_drivers.h"
 #include "nlohmann/json.hpp"
+#include "tuner/service/client.h"
 
 namespace hone {
 namespace {

@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 
+#include "CLI/CLI.hpp"
 #include "compiler/driver/bundle_session.h"
 #include "compiler/driver/command.h"
 #include "compiler/driver/hints.h"

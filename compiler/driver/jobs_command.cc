@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 
+#include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "compiler/driver/command.h"
@@ -17,7 +18,9 @@
 #include "compiler/support/status_macros.h"
 #include "database/rows.h"
 #include "database/sqlite_store.h"
+#include "database/store.h"
 #include "nlohmann/json.hpp"
+#include "tuner/service/client.h"
 #include "tuner/service/stored_jobs.h"
 
 namespace hone {

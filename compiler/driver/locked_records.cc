@@ -5,7 +5,9 @@
 #include "absl/strings/numbers.h"
 #include "compiler/support/status_macros.h"
 #include "database/sqlite_store.h"
+#include "database/store.h"
 #include "proto/rpc/status.h"
+#include "tuner/service/client.h"
 
 namespace hone {
 

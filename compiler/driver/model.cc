@@ -8,6 +8,7 @@
 #include <span>
 #include <utility>
 
+#include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "compiler/codegen/compile.h"
@@ -29,6 +30,7 @@
 #include "compiler/support/sha256.h"
 #include "compiler/support/status_macros.h"
 #include "compiler/target/gpu_target.h"
+#include "tuner/service/client.h"
 #include "tuner/space/default_schedule.h"
 #include "tuner/space/gpu/gpu_generators.h"
 #include "tuner/space/workload_info.h"

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "compiler/driver/compare_bundles.h"
 #include "compiler/driver/model.h"
+#include "hone/v1/tune.pb.h"
 
 namespace hone {
 

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 
+#include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "compiler/arith/prove_bounds.h"
 #include "compiler/driver/command.h"

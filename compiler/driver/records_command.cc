@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 
+#include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "compiler/driver/command.h"
@@ -15,8 +16,10 @@
 #include "compiler/support/status_macros.h"
 #include "database/record_json.h"
 #include "database/sqlite_store.h"
+#include "database/store.h"
 #include "nlohmann/json.hpp"
 #include "proto/numeric_level.h"
+#include "tuner/service/client.h"
 
 namespace hone {
 namespace {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "compiler/driver/command.h"
 #include "compiler/support/file.h"

@@ -8,11 +8,14 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "compiler/driver/exit_code.h"
 #include "compiler/support/status_macros.h"
 #include "database/sqlite_store.h"
+#include "database/store.h"
 #include "proto/rpc/address.h"
+#include "tuner/service/client.h"
 
 namespace hone {
 namespace {

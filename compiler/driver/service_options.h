@@ -6,13 +6,25 @@
 #include <string>
 #include <vector>
 
-#include "CLI/CLI.hpp"
 #include "absl/status/statusor.h"
-#include "database/store.h"
 #include "proto/rpc/connection_flags.h"
-#include "tuner/service/client.h"
+
+namespace CLI {
+class App;
+}
+
+namespace grpc {
+class ClientContext;
+}
 
 namespace hone {
+
+class DaemonClient;
+class TuningStore;
+namespace v1 {
+class BestAnswer;
+class BestKey;
+}  // namespace v1
 
 struct ServiceOptions {
   std::string server;  // "unix:PATH" or "HOST:PORT"; empty: none named

@@ -4,6 +4,7 @@
 #include <regex>
 #include <utility>
 
+#include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "compiler/driver/command.h"
 #include "compiler/driver/duration.h"

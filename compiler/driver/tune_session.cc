@@ -32,6 +32,7 @@
 #include "database/rows.h"
 #include "nlohmann/json.hpp"
 #include "proto/rpc/channel.h"
+#include "tuner/service/client.h"
 #include "worker/probe/gpu_probe.h"
 
 namespace hone {

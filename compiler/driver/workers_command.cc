@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "compiler/driver/command.h"
 #include "compiler/driver/hints.h"
@@ -10,6 +11,7 @@
 #include "compiler/support/status_macros.h"
 #include "nlohmann/json.hpp"
 #include "proto/rpc/status.h"
+#include "tuner/service/client.h"
 
 namespace hone {
 namespace {

@@ -45,6 +45,7 @@
 #include "compiler/text/text.h"
 #include "deploy/runtime/invoke.h"
 #include "tuner/dispatch/roofline.h"
+#include "tuner/service/client.h"
 #include "tuner/space/default_schedule.h"
 #include "tuner/space/generator.h"
 #include "tuner/space/workload_info.h"

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
