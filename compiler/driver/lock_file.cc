@@ -86,14 +86,15 @@ absl::StatusOr<LockFile> ParseLockFile(std::string_view text) {
   lock.model_name = reader.Text("model");
   lock.model_hash = reader.Digest("model_hash");
   lock.target = reader.Text("target");
-  lock.threads = static_cast<int>(reader.Number("threads"));
+  const double threads = reader.Number("threads");
   lock.numeric = reader.Text("numeric");
   lock.generator = reader.Text("generator");
   lock.bundle_digest = reader.Digest("bundle_digest");
   if (!reader.status().ok()) return reader.status();
-  if (lock.threads < 1 || lock.threads > 1024 || !ParseNumericLevel(lock.numeric).has_value()) {
+  if (!(threads >= 1 && threads <= 1024) || !ParseNumericLevel(lock.numeric).has_value()) {
     return absl::DataLossError("the lock file is damaged: \"threads\" or \"numeric\" is out of range");
   }
+  lock.threads = static_cast<int>(threads);
   const auto kernels = json.find("kernels");
   if (kernels == json.end() || !kernels->is_array()) {
     return absl::DataLossError("the lock file is damaged: \"kernels\" is missing or no list");

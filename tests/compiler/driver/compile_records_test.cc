@@ -318,6 +318,11 @@ TEST_F(Locked, DamagedFilesAreRefusedWithTheField) {
     EXPECT_THAT(std::string(ParseLockFile(damaged.dump()).status().message()),
                 HasSubstr("kernel 1, \"" + field + "\""));
   }
+  for (const double threads : {0.0, 1025.0, 1e300}) {
+    nlohmann::json damaged = whole;
+    damaged["threads"] = threads;
+    EXPECT_THAT(std::string(ParseLockFile(damaged.dump()).status().message()), HasSubstr("out of range")) << threads;
+  }
 }
 
 // ---- prepare kernels ----
