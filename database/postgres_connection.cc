@@ -89,7 +89,7 @@ class PostgresQuery : public SqlQuery {
 
   absl::StatusOr<bool> Next() override {
     if (result_ == nullptr) {
-      HONE_RETURN_IF_ERROR(connection_.Send(statement_, parameters_));
+      HONE_RETURN_IF_ERROR(connection_.Queue(statement_, parameters_));  // Send may collect, and drop what it gets
       HONE_ASSIGN_OR_RETURN(result_, connection_.Collect());
     }
     return ++row_ < PQntuples(result_.get());

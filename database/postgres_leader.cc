@@ -63,8 +63,9 @@ void PostgresLeader::KeepSpeaking() {
   std::unique_lock<std::mutex> lock(mutex_);
   while (!stopped_.wait_for(lock, kSpeakEvery, [&] { return stopping_; })) {
     if (session_ != nullptr && session_->usable()) {
+      const uint64_t ours = epoch_;  // before the question: a term that begins meanwhile would look like another's
       const absl::StatusOr<int64_t> epoch = session_->Number("SELECT epoch FROM term");
-      if (epoch.ok() && epoch_ != 0 && static_cast<uint64_t>(*epoch) != epoch_) lost_ = true;
+      if (epoch.ok() && ours != 0 && static_cast<uint64_t>(*epoch) != ours) lost_ = true;
       continue;
     }
     // The server, or another daemon, has ended the session. The lock is taken again, if nobody else has it.

@@ -144,6 +144,19 @@ TEST_F(PostgresTest, ACommitThatFailsLeavesNothing) {
   EXPECT_EQ(Traces(*store).size(), 300u);
 }
 
+// Statements are sent ahead and what they give is read in portions: none is lost at the end of one.
+TEST_F(PostgresTest, RowsComeBackHoweverManyStatementsWereSentBefore) {
+  const auto connection = Connect("portions");
+  for (int before = 0; before < 150; ++before) {
+    ASSERT_TRUE(connection->Begin(SqlConnection::Access::kWrite).ok());
+    for (int i = 0; i < before; ++i) ASSERT_TRUE((*connection->Prepare("SELECT 1"))->Run().ok());
+    const auto query = *connection->Prepare("SELECT 7");
+    ASSERT_TRUE(*query->Next()) << "after " << before;
+    EXPECT_EQ(query->GetInt(0), 7);
+    connection->Rollback();
+  }
+}
+
 TEST_F(PostgresTest, TextsOfAnyBytesComeBack) {
   const auto store = Open();
   const uint64_t epoch = *store->BeginEpoch();
