@@ -149,6 +149,10 @@ std::optional<Expr> FoldVectors(BinaryOp op, const Expr& a, const Expr& b) {
 
 }  // namespace
 
+ExprNode::~ExprNode() = default;
+Var::Node::~Node() = default;
+Buffer::Node::~Node() = default;
+
 Expr::Expr(int32_t value) : Expr(IntConst(value)) {}
 Expr::Expr(int64_t value) : Expr(IntConst(value, FitsInt32(value) ? kInt32 : kInt64)) {}
 

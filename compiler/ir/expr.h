@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 #include <tuple>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -69,6 +70,7 @@ class Var {
  private:
   friend struct VarRef;
   struct Node : Counted {
+    ~Node();
     std::string name;
     DType type;
     std::optional<SizeRange> range;
@@ -110,6 +112,7 @@ class Buffer {
 
  private:
   struct Node : Counted {
+    ~Node();
     std::string name;
     DType type;
     std::vector<Expr> shape;
@@ -216,7 +219,9 @@ struct Broadcast {
 struct ExprNode : Counted {
   using Kind = std::variant<IntImm, FloatImm, VarRef, Binary, Not, Cast, Select, IfThenElseExpr, LetExpr, Load, Call,
                             Ramp, Broadcast>;
-  ExprNode(Kind k, DType t) : kind(std::move(k)), type(t) {}
+  template <class Node>
+  ExprNode(Node node, DType t) : kind(std::in_place_type<Node>, std::move(node)), type(t) {}
+  ~ExprNode();  // in expr.cc, once: inline, every file that drops an expression would compile it for all kinds
   Kind kind;
   DType type;
 };

@@ -4,6 +4,8 @@
 
 namespace hone {
 
+StmtNode::~StmtNode() = default;
+
 Stmt MakeSeq(std::vector<Stmt> stmts) {
   std::vector<Stmt> flat;
   flat.reserve(stmts.size());

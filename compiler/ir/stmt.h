@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -144,7 +145,9 @@ struct Evaluate {  // an expression for its effect: a barrier
 
 struct StmtNode : Counted {
   using Kind = std::variant<For, BlockRealize, Store, Seq, IfThen, Let, Alloc, TileOp, Evaluate, While>;
-  explicit StmtNode(Kind k) : kind(std::move(k)) {}
+  template <class Node>
+  explicit StmtNode(Node node) : kind(std::in_place_type<Node>, std::move(node)) {}
+  ~StmtNode();  // in stmt.cc, once: see ExprNode
   Kind kind;
 };
 

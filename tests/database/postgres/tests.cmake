@@ -3,6 +3,6 @@ file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/database/postgre
 add_executable(database_postgres_tests ${sources} database/store_conformance.cc)
 target_include_directories(database_postgres_tests PRIVATE ${PROJECT_SOURCE_DIR})
 target_link_libraries(database_postgres_tests PRIVATE hone_database GTest::gmock GTest::gtest_main)
-target_precompile_headers(database_postgres_tests REUSE_FROM hone_test_headers)
+hone_as_test(database_postgres_tests)
 add_test(NAME Postgres COMMAND database_postgres_tests)
 set_tests_properties(Postgres PROPERTIES TIMEOUT 600 LABELS fault SKIP_REGULAR_EXPRESSION "no PostgreSQL server to test with")

@@ -18,6 +18,7 @@ function(planted_bug name file filter from to)
   file(CONFIGURE OUTPUT ${planted} CONTENT "${text}" @ONLY)
   add_executable(planted_bug_${name} ${planted} $<TARGET_OBJECTS:tuner_dispatch_tests>)
   target_link_libraries(planted_bug_${name} PRIVATE hone_dispatch GTest::gmock GTest::gtest_main)
+  hone_as_test(planted_bug_${name})
   add_test(NAME PlantedBug.${name}
            COMMAND sh -c "ulimit -c 0; ! \"$0\" --gtest_filter='${filter}' --gtest_fail_fast --gtest_brief=1 >/dev/null 2>&1"
                    $<TARGET_FILE:planted_bug_${name}>)
