@@ -151,9 +151,12 @@ struct ThreadPool::Impl {
   std::vector<Worker> workers;  // workers[0] is the caller and has no thread
   int started = 1;
   bool caller_pinned = false;
-  pthread_t caller{};  // who is pinned, and alone can be let go
+  pthread_t caller{};   // who is pinned, and alone can be let go
+  bool steers = false;  // workers are kept off the caller's CPU
+  int kept_off = -1;    // the CPU they were last kept off
 
   static void* Main(void* argument);
+  void KeepOffCallersCpu();
   void Stop();
 };
 
@@ -168,6 +171,22 @@ void* ThreadPool::Impl::Main(void* argument) {
     if (pool.fn == nullptr) return nullptr;
     self.result = pool.fn(pool.closure, self.begin, self.end, self.index);
     Change(self.done, self.done_asleep, seen);
+  }
+}
+
+// A worker that sleeps is woken on the caller's CPU where the system takes no other for idle, as Linux does in a virtual
+// machine whose idle CPUs the host has taken back (available_idle_cpu in kernel/sched); there it waits until the
+// caller's part is done. So that CPU is none of the workers', which costs nothing while the caller stays where it is.
+void ThreadPool::Impl::KeepOffCallersCpu() {
+  const int cpu = sched_getcpu();
+  if (cpu == kept_off || cpu < 0) return;
+  kept_off = cpu;
+  cpu_set_t others;
+  if (!AllowedSet(&others)) return;
+  CPU_CLR(cpu, &others);
+  if (CPU_COUNT(&others) == 0) return;
+  for (int t = 1; t < started && steers; ++t) {
+    steers = pthread_setaffinity_np(workers[t].thread, sizeof(others), &others) == 0;  // a sandbox may refuse
   }
 }
 
@@ -199,6 +218,7 @@ RuntimeResult<std::unique_ptr<ThreadPool>> ThreadPool::Create(const Options& opt
   const bool know_allowed = AllowedSet(&allowed);
   if (options.pin_caller) impl->caller_pinned = PinCaller(cpus[0]);
   impl->caller = pthread_self();
+  impl->steers = !options.pin_workers && !options.pin_caller && threads <= static_cast<int>(cpus.size());
   for (int t = 1; t < threads; ++t) {
     Impl::Worker& worker = impl->workers[t];
     worker.index = t;
@@ -233,6 +253,7 @@ int32_t ThreadPool::Run(HoneTaskFn fn, void* closure, int64_t extent) {
     t_place = outer;
     return result;
   }
+  if (pool.steers) pool.KeepOffCallersCpu();
   pool.fn = fn;
   pool.closure = closure;
   ++pool.round;

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <mutex>
 #include <numeric>
 #include <set>
@@ -181,6 +182,32 @@ TEST(ThreadPool, ASecondPoolOfAPinnedCallerHasAllCpusAsWell) {
   second.reset();
   sched_getaffinity(0, sizeof(set_after), &set_after);
   EXPECT_TRUE(CPU_EQUAL(&set_before, &set_after));
+}
+
+// Where the caller of a pool that pins nothing is when its part begins, and whether the worker may run there.
+struct Beside {
+  int caller = -1;
+  cpu_set_t worker{};
+};
+
+TEST(ThreadPool, AWorkerIsNotWokenOnTheCallersCpu) {
+  if (AllowedCpus().size() < 2) GTEST_SKIP() << "one CPU";
+  const auto pool = Pool(2);
+  int kept_off = 0;
+  for (int round = 0; round < 100; ++round) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));  // both sleep, and the caller may wake elsewhere
+    Beside seen;
+    pool->Run(
+        [](void* closure, int64_t, int64_t, int32_t thread) -> int32_t {
+          auto& beside = *static_cast<Beside*>(closure);
+          if (thread == 0) beside.caller = sched_getcpu();
+          if (thread == 1) sched_getaffinity(0, sizeof(beside.worker), &beside.worker);
+          return 0;
+        },
+        &seen, 2);
+    if (!CPU_ISSET(seen.caller, &seen.worker)) ++kept_off;
+  }
+  EXPECT_GE(kept_off, 80);  // all, but for rounds in which the caller is moved meanwhile
 }
 
 TEST(ThreadPool, AbsurdNumbersAreRefused) {
