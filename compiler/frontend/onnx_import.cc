@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "compiler/frontend/model_inputs.h"
+#include "compiler/frontend/onnx_function.h"
 #include "compiler/frontend/onnx_model.h"
 #include "compiler/graph/evaluate.h"
 #include "compiler/graph/operators/node_context.h"
@@ -34,7 +35,8 @@ using google::protobuf::io::ZeroCopyInputStream;
 constexpr char kImportPayload[] = "hone/import";
 constexpr int64_t kOldestOpset = 1, kNewestOpset = 28;
 constexpr size_t kMostProblemsShown = 50;
-constexpr size_t kMostInlinedNodes = 1 << 16;  // of all graphs inside nodes, as often as they run
+constexpr size_t kMostInlinedNodes = 1 << 16;  // of all graphs inside nodes and functions, as often as they run
+constexpr int kMostNestedCalls = 64;
 
 constexpr int kReadBytes = 1 << 20;  // at a time
 
@@ -90,11 +92,12 @@ struct Scope {
 class Importer {
  public:
   Importer(const OnnxModel& model, const ImportOptions& options, std::vector<std::string>& problems)
-      : model_(model), options_(options), problems_(problems) {}
+      : model_(model), options_(options), problems_(problems), opsets_(&model.opsets) {}
 
   Graph Run() {
     graph_.name = model_.graph.name;
     CollectReads(model_.graph);
+    for (const auto& [id, function] : model_.functions) CollectReads(function.body);
     Scope scope;
     ModelInputs inputs(model_, options_, graph_, sequences_, problems_);
     for (const OnnxInput& input : model_.graph.inputs) Input(input, inputs, scope);
@@ -138,8 +141,8 @@ class Importer {
   std::map<std::string, std::vector<int64_t>> DeclaredShapes(const OnnxGraph& body) const {
     std::map<std::string, std::vector<int64_t>> shapes = body.shapes;
     for (auto node = body.nodes.rbegin(); node != body.nodes.rend(); ++node) {
-      const auto version = model_.opsets.find(node->domain);
-      if (version == model_.opsets.end() || node->inputs.empty() || node->outputs.empty()) continue;
+      const auto version = opsets_->find(node->domain);
+      if (version == opsets_->end() || node->inputs.empty() || node->outputs.empty()) continue;
       const OnnxOperator* op = FindOnnxOperator(node->domain, node->op, version->second);
       const auto known = shapes.find(node->outputs[0]);
       if (op != nullptr && op->keeps_shape && known != shapes.end()) shapes.emplace(node->inputs[0], known->second);
@@ -150,7 +153,7 @@ class Importer {
   // Imports initializers and nodes; the values of the outputs, kBroken for those that could not be had.
   std::vector<int> Body(const OnnxGraph& body, Scope& scope) {
     scope.shapes = DeclaredShapes(body);
-    if (scope.outer == nullptr) scope.shapes.insert(options_.shapes.begin(), options_.shapes.end());
+    if (&body == &model_.graph) scope.shapes.insert(options_.shapes.begin(), options_.shapes.end());
     for (const auto& [name, data] : body.initializers) {
       int& value = scope.values[name] = data == nullptr ? Scope::kBroken : graph_.AddConstant(name, data);
       const auto element = body.elements.find(name);
@@ -266,9 +269,45 @@ class Importer {
     }
   }
 
+  // The nodes of a function in place of the node that calls it, of which they see nothing but its inputs.
+  absl::StatusOr<std::vector<int>> Call(const OnnxNode& node, const OnnxFunction& function,
+                                        const std::vector<int>& inputs) {
+    if (inputs.size() > function.inputs.size() || node.outputs.size() > function.body.outputs.size())
+      return absl::InvalidArgumentError(absl::StrCat("it has ", inputs.size(), " inputs and ", node.outputs.size(),
+                                                     " outputs, the model's function of its name ",
+                                                     function.inputs.size(), " and ", function.body.outputs.size()));
+    if (calls_ == kMostNestedCalls)
+      return absl::InvalidArgumentError(
+          absl::StrCat("functions call one another more than ", kMostNestedCalls, " deep: none may call itself"));
+    HONE_RETURN_IF_ERROR(CountInlined(function.body));
+    Scope scope;
+    for (size_t i = 0; i < function.inputs.size(); ++i)
+      scope.values[function.inputs[i]] = i < inputs.size() ? inputs[i] : -1;
+    const auto* around = std::exchange(opsets_, &function.opsets);
+    ++calls_;
+    const size_t problems = problems_.size();
+    const OnnxGraph body = BodyOfCall(function, node);
+    std::vector<int> outputs = Body(body, scope);
+    --calls_;
+    opsets_ = around;
+    if (problems_.size() > problems) return absl::InvalidArgumentError("the function it calls cannot be imported");
+    return outputs;
+  }
+
+  void ImportCall(const OnnxNode& node, const OnnxFunction& function, Scope& scope) {
+    std::vector<int> inputs;
+    if (!FindInputs(node, scope, inputs)) return Break(node, scope);
+    const absl::StatusOr<std::vector<int>> outputs = Call(node, function, inputs);
+    if (outputs.ok()) return NameOutputs(node, *outputs, scope);
+    Problem(node, std::string(outputs.status().message()));
+    Break(node, scope);
+  }
+
   void ImportNode(const OnnxNode& node, Scope& scope) {
-    const auto opset = model_.opsets.find(node.domain);
-    const int64_t version = opset == model_.opsets.end() ? 0 : opset->second;
+    if (const OnnxFunction* function = FindFunction(model_, node); function != nullptr)
+      return ImportCall(node, *function, scope);
+    const auto opset = opsets_->find(node.domain);
+    const int64_t version = opset == opsets_->end() ? 0 : opset->second;
     const OnnxOperator* op = FindOnnxOperator(node.domain, node.op, version);
     if (op == nullptr) {
       Problem(node, version == 0 ? absl::StrCat("the model names no version of its operator set \"", node.domain, "\"")
@@ -356,6 +395,13 @@ class Importer {
     return cast[0];
   }
 
+  absl::Status CountInlined(const OnnxGraph& body) {
+    inlined_nodes_ += body.nodes.size();
+    if (inlined_nodes_ <= kMostInlinedNodes) return absl::OkStatus();
+    return Unsupported(
+        absl::StrCat("the graphs inside nodes and functions come to more than ", kMostInlinedNodes, " nodes"));
+  }
+
   // A graph that is an attribute of a node, in the node's place. What reads a value that was reported is not reported
   // again, hence the status without a message.
   absl::StatusOr<std::vector<int>> Inline(const OnnxNode& node, const std::string& attr, const std::vector<int>& inputs,
@@ -364,9 +410,7 @@ class Importer {
     if (body.inputs.size() != inputs.size())
       return Unsupported(
           absl::StrCat("the graph \"", attr, "\" has ", body.inputs.size(), " inputs instead of ", inputs.size()));
-    inlined_nodes_ += body.nodes.size();
-    if (inlined_nodes_ > kMostInlinedNodes)
-      return Unsupported(absl::StrCat("the graphs inside nodes come to more than ", kMostInlinedNodes, " nodes"));
+    HONE_RETURN_IF_ERROR(CountInlined(body));
     Scope scope;
     scope.outer = &outer;
     for (size_t i = 0; i < inputs.size(); ++i) scope.values[body.inputs[i].name] = inputs[i];
@@ -402,8 +446,10 @@ class Importer {
   const OnnxModel& model_;
   const ImportOptions& options_;
   std::vector<std::string>& problems_;
+  const std::map<std::string, int64_t>* opsets_;  // of the graph or function that is being imported
   std::set<std::string> read_;
   size_t inlined_nodes_ = 0;
+  int calls_ = 0;  // of functions, one inside the other, that are being imported
   Sequences sequences_;
   Graph graph_;
 };

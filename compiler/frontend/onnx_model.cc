@@ -2,6 +2,7 @@
 
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream.h>
+#include <google/protobuf/unknown_field_set.h>
 
 #include <algorithm>
 #include <climits>
@@ -25,6 +26,34 @@ namespace {
 
 constexpr int kMessageDepth = 100;  // nested messages: a graph in an attribute of a node takes three
 constexpr int kGraphDepth = 16;
+
+// Fields that are younger than the message classes of libonnx 1.12, by number (onnx.proto of ONNX 1.16).
+constexpr int kOverloadOfNode = 8, kOverloadOfFunction = 13, kDefaultsOfFunction = 11;
+
+std::vector<std::string> UnknownField(const google::protobuf::Message& message, int number) {
+  std::vector<std::string> values;
+  const google::protobuf::UnknownFieldSet& fields = message.GetReflection()->GetUnknownFields(message);
+  for (int i = 0; i < fields.field_count(); ++i) {
+    const google::protobuf::UnknownField& field = fields.field(i);
+    if (field.number() == number && field.type() == google::protobuf::UnknownField::TYPE_LENGTH_DELIMITED)
+      values.push_back(field.length_delimited());
+  }
+  return values;
+}
+
+std::string Overload(const google::protobuf::Message& message, int number) {
+  const std::vector<std::string> values = UnknownField(message, number);
+  return values.empty() ? "" : values.back();
+}
+
+std::string Domain(const std::string& domain) { return domain == "ai.onnx" ? "" : domain; }
+
+template <class Message>
+std::map<std::string, int64_t> Opsets(const Message& message) {
+  std::map<std::string, int64_t> opsets;
+  for (const onnx::OperatorSetIdProto& set : message.opset_import()) opsets[Domain(set.domain())] = set.version();
+  return opsets;
+}
 
 // `count` numbers of a repeated field, each stored as a T.
 template <class T, class Field>
@@ -97,10 +126,8 @@ absl::StatusOr<std::shared_ptr<const NdArray>> DecodeTensor(const onnx::TensorPr
   if (proto.has_raw_data()) {
     if (static_cast<int64_t>(proto.raw_data().size()) != bytes)
       return differ(static_cast<int64_t>(proto.raw_data().size()));
-    NdArray array;
-    array.dtype = *dtype;
-    array.shape = std::move(shape);
-    array.data.assign(proto.raw_data().begin(), proto.raw_data().end());
+    NdArray array(*dtype, std::move(shape));
+    std::copy_n(proto.raw_data().data(), bytes, array.data.data());
     NormaliseBools(array);
     return std::make_shared<const NdArray>(std::move(array));
   }
@@ -186,6 +213,29 @@ class Decoder {
     return graph;
   }
 
+  void Function(onnx::FunctionProto& proto, OnnxModel& model) {
+    const std::string where = absl::StrCat("function \"", proto.name(), "\"");
+    OnnxFunction function;
+    function.inputs.assign(proto.input().begin(), proto.input().end());
+    function.opsets = Opsets(proto);
+    function.body.name = proto.name();
+    function.body.outputs.assign(proto.output().begin(), proto.output().end());
+    OnnxNode defaults;
+    for (const std::string& bytes : UnknownField(proto, kDefaultsOfFunction)) {
+      onnx::AttributeProto attribute;
+      const absl::Status status = attribute.ParseFromString(bytes) ? Attribute(attribute, 0, defaults)
+                                                                   : absl::InvalidArgumentError("it cannot be decoded");
+      if (!status.ok()) Problem(absl::StrCat(where, ": attribute \"", attribute.name(), "\""), status);
+    }
+    function.defaults = std::move(defaults.attributes);
+    in_function_ = true;
+    for (int n = 0; n < proto.node_size(); ++n) Node(*proto.mutable_node(n), n, 1, function.body);
+    in_function_ = false;
+    const auto id = std::tuple(Domain(proto.domain()), proto.name(), Overload(proto, kOverloadOfFunction));
+    if (!model.functions.emplace(id, std::move(function)).second)
+      problems_.push_back(absl::StrCat(where, ": a second one has this name"));
+  }
+
  private:
   void Problem(const std::string& where, const absl::Status& status) {
     problems_.push_back(absl::StrCat(where, ": ", status.message()));
@@ -240,7 +290,8 @@ class Decoder {
   void Node(onnx::NodeProto& proto, int index, int depth, OnnxGraph& graph) {
     OnnxNode node;
     node.op = proto.op_type();
-    node.domain = proto.domain() == "ai.onnx" ? "" : proto.domain();
+    node.domain = Domain(proto.domain());
+    node.overload = Overload(proto, kOverloadOfNode);
     node.name = proto.name().empty() ? absl::StrCat(proto.op_type().empty() ? "node" : proto.op_type(), "_", index)
                                      : proto.name();
     node.inputs.assign(proto.input().begin(), proto.input().end());
@@ -254,6 +305,11 @@ class Decoder {
   }
 
   absl::Status Attribute(onnx::AttributeProto& proto, int depth, OnnxNode& node) {
+    if (!proto.ref_attr_name().empty()) {
+      if (!in_function_) return absl::InvalidArgumentError("it refers to an attribute of a function, and is in none");
+      node.references[proto.name()] = proto.ref_attr_name();
+      return absl::OkStatus();
+    }
     OnnxAttribute& value = node.attributes[proto.name()];
     switch (proto.type()) {
       case onnx::AttributeProto::INT: value = static_cast<int64_t>(proto.i()); break;
@@ -285,6 +341,7 @@ class Decoder {
 
   ExternalData external_;
   std::vector<std::string>& problems_;
+  bool in_function_ = false;
 };
 
 }  // namespace
@@ -309,19 +366,13 @@ absl::StatusOr<OnnxModel> DecodeOnnx(google::protobuf::io::ZeroCopyInputStream& 
   OnnxModel model;
   model.producer = proto.producer_name();
   for (const onnx::StringStringEntryProto& entry : proto.metadata_props()) model.metadata[entry.key()] = entry.value();
-  for (const onnx::OperatorSetIdProto& set : proto.opset_import()) {
-    model.opsets[set.domain() == "ai.onnx" ? "" : set.domain()] = set.version();
-  }
+  model.opsets = Opsets(proto);
   if (model.opsets.empty()) {
     return absl::InvalidArgumentError(
         "not a complete ONNX model: it does not say which operator sets it uses (it may be cut off)");
   }
-  if (proto.functions_size() > 0) {
-    problems.push_back(absl::StrCat("the model defines ", proto.functions_size(), " functions of its own (\"",
-                                    proto.functions(0).name(),
-                                    "\"), which are not supported; export it with functions inlined"));
-  }
   Decoder decoder(folder, problems);
+  for (onnx::FunctionProto& function : *proto.mutable_functions()) decoder.Function(function, model);
   model.graph = decoder.Graph(*proto.mutable_graph(), 0);
   return model;
 }

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <variant>
 #include <vector>
 
@@ -41,8 +42,17 @@ struct OnnxGraph {
       shapes;  // what is declared of values and outputs, where all of it is known
 };
 
+// What a node of the model's own kind stands for.
+struct OnnxFunction {
+  std::vector<std::string> inputs;                // of which a node may leave out the last
+  std::map<std::string, OnnxAttribute> defaults;  // of attributes that a node may leave out
+  std::map<std::string, int64_t> opsets;          // version by domain, which need not be the model's
+  OnnxGraph body;                                 // nodes and outputs
+};
+
 struct OnnxModel {
-  std::map<std::string, int64_t> opsets;  // version by domain
+  std::map<std::string, int64_t> opsets;                                                // version by domain
+  std::map<std::tuple<std::string, std::string, std::string>, OnnxFunction> functions;  // by domain, name and overload
   std::string producer;
   std::map<std::string, std::string> metadata;
   OnnxGraph graph;

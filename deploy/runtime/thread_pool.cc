@@ -174,9 +174,10 @@ void* ThreadPool::Impl::Main(void* argument) {
   }
 }
 
-// A worker that sleeps is woken on the caller's CPU where the system takes no other for idle, as Linux does in a virtual
-// machine whose idle CPUs the host has taken back (available_idle_cpu in kernel/sched); there it waits until the
-// caller's part is done. So that CPU is none of the workers', which costs nothing while the caller stays where it is.
+// A worker that sleeps is woken on the caller's CPU where the system takes no other for idle, as Linux does in a
+// virtual machine whose idle CPUs the host has taken back (available_idle_cpu in kernel/sched); there it waits until
+// the caller's part is done. So that CPU is none of the workers', which costs nothing while the caller stays where it
+// is.
 void ThreadPool::Impl::KeepOffCallersCpu() {
   const int cpu = sched_getcpu();
   if (cpu == kept_off || cpu < 0) return;

@@ -2,8 +2,8 @@
 //
 // Iterations are split statically into contiguous ranges, one for each thread, so that a kernel's time is predictable
 // and a thread finds in its cache what it left there. The calling thread is worker 0. Idle workers spin for about
-// `spin_us` microseconds and then sleep on a futex; each has a cache line of its own. A pool that pins nothing keeps its
-// workers off the CPU that its caller is on.
+// `spin_us` microseconds and then sleep on a futex; each has a cache line of its own. A pool that pins nothing keeps
+// its workers off the CPU that its caller is on.
 #pragma once
 
 #include <cstdint>

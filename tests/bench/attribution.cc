@@ -372,7 +372,8 @@ int Run(const Options& options) {
   wanted.threads = options.threads;
   const absl::StatusOr<ResolvedSettings> settings = Resolve(wanted);
   HONE_CHECK(settings.ok()) << settings.status();
-  auto pool = ThreadPool::Create({.threads = options.threads, .pin_workers = true, .pin_caller = true});  // as the runner measures
+  auto pool = ThreadPool::Create(
+      {.threads = options.threads, .pin_workers = true, .pin_caller = true});  // as the runner measures
   HONE_CHECK(pool.ok());
   const v1::DeviceProfile device = ProbeDevice(settings->target, options.threads);
   SpaceOptions space = settings->space();

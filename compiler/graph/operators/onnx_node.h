@@ -22,8 +22,10 @@ using OnnxAttribute =
 struct OnnxNode {
   std::string name;                          // made up from the operator and its place where the model has none
   std::string op, domain;                    // domain "" is ONNX's own
+  std::string overload;                      // which of the model's functions of this name
   std::vector<std::string> inputs, outputs;  // "" for one that is left out
   std::map<std::string, OnnxAttribute> attributes;
+  std::map<std::string, std::string> references;  // inside a function: attributes that have the value of one of its own
 };
 
 // ONNX's number for an element type; nullopt for strings, complex numbers and what is unknown.

@@ -150,7 +150,7 @@ TEST(Operators, LoopsInsideLoopsCostNoMoreThanALimit) {
   OnnxBuilder model;
   model.Input("x", {1}).Ints("count", {}, {1000}).Output("y");
   model.Node("Loop", {"count", "", "x"}, {"y"}, {{"body", outer}});
-  EXPECT_THAT(ErrorOf(model), HasSubstr("the graphs inside nodes come to more than 65536 nodes"));
+  EXPECT_THAT(ErrorOf(model), HasSubstr("the graphs inside nodes and functions come to more than 65536 nodes"));
 }
 
 TEST(Operators, WithoutElementsThereIsNothingToCompute) {
