@@ -250,6 +250,9 @@ absl::Status CheckOperand(const TileIntrinsic& intrinsic, const TileOp& op, size
                  " elements of ", region.buffer.name(), ", expected ", ToText(elements));
   }
   const size_t rank = static_cast<size_t>(operand.rank());
+  if (operand.scope() == Scope::kRegister && rank == 1 &&
+      ContiguousElements(region) == ConstantValue(operand.shape()[0]))
+    return absl::OkStatus();
   if (region.region.size() < rank) {
     return Unfit(op, ": operand ", i, " (", operand.name(), ") has ", rank, " dimensions, the region of ",
                  region.buffer.name(), " has ", region.region.size());

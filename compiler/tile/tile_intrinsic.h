@@ -5,8 +5,9 @@
 //
 // Operands are regions, the output first; an operation that does not read its output says accumulates=False. A region
 // may have more dimensions in front than the intrinsic's operand, each of one element; it may also be a single run of
-// as many elements as the operand has, in row-major order. The sizes that the meaning leaves open (m, n, k) are the
-// extents of the regions, which need not be constants: a tile at the edge is one with smaller extents.
+// as many elements as the operand has, in row-major order. Registers of an operation by a warp may be any piece of
+// their buffer that is in one. The sizes that the meaning leaves open (m, n, k) are the extents of the regions, which
+// need not be constants: a tile at the edge is one with smaller extents.
 //
 // Params, all optional:
 //   "m", "n", ..  the largest extent along that axis: lets a back end keep the tile in registers where the extent is no

@@ -4,6 +4,7 @@
 
 #include "compiler/schedule/analysis/divide_block.h"
 #include "compiler/schedule/analysis/match_intrinsic.h"
+#include "compiler/schedule/analysis/match_warp_operation.h"
 #include "compiler/schedule/analysis/message.h"
 #include "compiler/schedule/primitive_table.h"
 #include "compiler/schedule/schedule.h"
@@ -21,16 +22,20 @@ absl::Status Tensorize(Schedule& schedule, LoopRef ref, const std::string& name)
     for (const TileIntrinsic& row : TileIntrinsics()) known.append(known.empty() ? "" : ", ").append(row.name);
     return Invalid(where, ": no intrinsic is called ", name, "; there are ", known);
   }
-  if (intrinsic->threads > 1) {
-    return Refused(where, ": it is done by ", intrinsic->threads,
-                   " threads together, and a schedule cannot say yet which of them holds which part of a tile");
-  }
   HONE_ASSIGN_OR_RETURN(const DividedBlock divided, DivideBlock(index, node, where));
-  HONE_ASSIGN_OR_RETURN(TileOp op, MatchIntrinsic(index, divided, *intrinsic, where));
-  // ---- nothing below fails ----
   BlockRealize tile = MakeTileBlock(index, divided, index.block(divided.block).name);
   tile.block.annotations = index.block(divided.block).annotations;
-  tile.block.body = Stmt::Make(std::move(op));
+  if (intrinsic->threads > 1) {
+    HONE_ASSIGN_OR_RETURN(WarpOperation op, MatchWarpOperation(index, divided, *intrinsic, where));
+    tile.block.allocs = std::move(op.fragments);
+    tile.block.reads = std::move(op.reads);
+    for (const BufferRegion& sums : tile.block.writes) tile.block.reads.push_back(sums);
+    tile.block.body = std::move(op.body);
+  } else {
+    HONE_ASSIGN_OR_RETURN(TileOp op, MatchIntrinsic(index, divided, *intrinsic, where));
+    tile.block.body = Stmt::Make(std::move(op));
+  }
+  // ---- nothing below fails ----
   schedule.SetBody(index.Replace(node, Stmt::Make(std::move(tile))));
   schedule.Record(TensorizeStep{.loop = ref, .intrinsic = name}, {});
   return absl::OkStatus();

@@ -46,9 +46,11 @@ absl::Status InlineAll(Schedule& schedule, SketchFamily& family) {
 
 // The rules that are for a block, those first that use most of a device.
 std::vector<GpuNestRef> NestsOf(const GpuContextRef& context, int block) {
-  std::vector<GpuNestRef> nests = {MakeProductNest(context, block, ProductOperands::kShared),
+  std::vector<GpuNestRef> nests = {MakeWarpProductNest(context, block),
+                                   MakeProductNest(context, block, ProductOperands::kShared),
                                    MakeProductNest(context, block, ProductOperands::kDirect),
-                                   MakeReductionNest(context, block), MakeMapNest(context, block),
+                                   MakeReductionNest(context, block),
+                                   MakeMapNest(context, block),
                                    MakeOneThreadNest(context, block)};
   std::erase(nests, nullptr);
   return nests;

@@ -1,13 +1,13 @@
 // Where schedules for GPUs come from: as Generators (generator.h) gives those of CPUs, sketches with knobs, drafts and
 // builders. One rule for each family of blocks (gpu_nests.h):
 //
-//   product      a block of threads computes a tile of the output, each thread a part of it in registers: of operands
-//   in
-//                shared memory, or of operands that it reads itself
-//   rows         a block of threads computes a row, or several blocks of one: softmax, norms, sums along memory
-//   reduction    threads share the elements of the output and the terms of each
-//   map          a thread computes an element, or neighbours
-//   one thread   what has iterations that depend on one another
+//   warp product  warps compute tiles of the output by instructions that all their threads do together
+//   product       a block of threads computes a tile of the output, each thread a part of it in registers: of
+//                 operands in shared memory, or of operands that it reads itself
+//   rows          a block of threads computes a row, or several blocks of one: softmax, norms, sums along memory
+//   reduction     threads share the elements of the output and the terms of each
+//   map           a thread computes an element, or neighbours
+//   one thread    what has iterations that depend on one another
 //
 // The heaviest block that reduces takes every rule that is for it, one in each sketch; of the others each takes the
 // rule with the least draft. Sizes are those that the device likes, whatever the extents: the last tile is masked.

@@ -4,10 +4,13 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/ir/thread_axes.h"
 #include "compiler/schedule/primitives/cache.h"
 #include "compiler/schedule/primitives/fuse.h"
 #include "compiler/schedule/primitives/locate.h"
+#include "compiler/schedule/primitives/loop_kind.h"
 #include "compiler/schedule/primitives/set_scope.h"
+#include "compiler/schedule/primitives/split.h"
 #include "compiler/support/status_macros.h"
 #include "tuner/space/nest_loops.h"
 
@@ -72,6 +75,39 @@ absl::StatusOr<std::vector<LoopRef>> InnerLoops(Schedule& schedule, BlockRef blo
   HONE_ASSIGN_OR_RETURN(std::vector<LoopRef> loops, GetLoops(schedule, block));
   loops.erase(loops.begin(), loops.begin() + static_cast<std::ptrdiff_t>(std::min(outer, loops.size())));
   return loops;
+}
+
+absl::Status ShareOutElements(Schedule& schedule, BlockRef block, size_t outer, std::span<const int64_t> extents,
+                              int64_t together) {
+  HONE_ASSIGN_OR_RETURN(const std::vector<LoopRef> own, InnerLoops(schedule, block, outer));
+  if (own.empty()) return absl::OkStatus();
+  HONE_ASSIGN_OR_RETURN(const LoopRef elements, FuseAll(schedule, own));
+  std::vector<Value> sizes{-1};
+  for (const int64_t extent : extents) sizes.emplace_back(extent);
+  if (together > 1) sizes.emplace_back(together);
+  HONE_ASSIGN_OR_RETURN(std::vector<LoopRef> parts, Split(schedule, elements, sizes));
+  if (together > 1) {
+    HONE_RETURN_IF_ERROR(Vectorize(schedule, parts.back()));
+    parts.pop_back();
+  }
+  for (size_t t = 0; t < extents.size(); ++t)
+    HONE_RETURN_IF_ERROR(Bind(schedule, parts[parts.size() - 1 - t], std::string(kThreadAxes[t])));
+  return absl::OkStatus();
+}
+
+int OwnProducer(const GpuContext& context, int block, size_t read) {
+  const int producer = context.info.Producer(context.block(block).reads[read].buffer);
+  const bool own = producer >= 0 && context.info.Consumers(producer) == std::vector<int>{block} &&
+                   !context.block(producer).reduces && context.block(producer).single_store;
+  return own ? producer : -1;
+}
+
+absl::StatusOr<BlockRef> CopyToShared(Schedule& schedule, BlockRef ref, const Buffer& buffer) {
+  HONE_ASSIGN_OR_RETURN(const BlockRealize* realize, schedule.FindBlock(ref));
+  const auto& reads = realize->block.reads;
+  const auto at = std::ranges::find_if(reads, [&](const BufferRegion& read) { return read.buffer == buffer; });
+  if (at == reads.end()) return absl::InternalError("an operand of a product is not read by it");
+  return CacheRead(schedule, ref, static_cast<int>(at - reads.begin()), Scope::kShared);
 }
 
 absl::StatusOr<BlockRef> TakeFromRegisters(Schedule& schedule, const GpuContext& context, int block, BlockRef ref) {

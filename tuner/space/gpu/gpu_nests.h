@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -63,6 +64,8 @@ GpuNestRef MakeRowsNest(GpuContextRef context);
 bool IsGpuProduct(const WorkloadInfo& info, int block);
 enum class ProductOperands { kShared, kDirect };
 GpuNestRef MakeProductNest(GpuContextRef context, int block, ProductOperands operands);
+// Products of types that the target's warps multiply together (compiler/tile/warp_products.cc).
+GpuNestRef MakeWarpProductNest(GpuContextRef context, int block);
 
 // ---- Shared pieces
 // The least power of 2 that is not below n.
@@ -84,6 +87,15 @@ absl::StatusOr<LoopsOfBlock> FindLoops(Schedule& schedule, BlockRef ref, const B
 absl::StatusOr<LoopRef> FuseAll(Schedule& schedule, std::vector<LoopRef> loops);
 // The loops around a block from depth `outer` on.
 absl::StatusOr<std::vector<LoopRef>> InnerLoops(Schedule& schedule, BlockRef block, size_t outer);
+// Threads of these extents (threadIdx.x last) share out the elements of a block, whose loops from depth `outer` on are
+// over them: neighbours to neighbours, each `together` at once.
+absl::Status ShareOutElements(Schedule& schedule, BlockRef block, size_t outer, std::span<const int64_t> extents,
+                              int64_t together);
+// The block that makes operand `read` of a block and nothing else, by moving elements or a little more; -1 where there
+// is none.
+int OwnProducer(const GpuContext& context, int block, size_t read);
+// A copy in shared memory of what a block reads of a buffer.
+absl::StatusOr<BlockRef> CopyToShared(Schedule& schedule, BlockRef ref, const Buffer& buffer);
 // Gives a block that accumulates into registers somebody who takes its results out of them: its epilogue, or a copy.
 absl::StatusOr<BlockRef> TakeFromRegisters(Schedule& schedule, const GpuContext& context, int block, BlockRef ref);
 

@@ -19,7 +19,6 @@
 #include "compiler/ir/annotations.h"
 #include "compiler/ir/thread_axes.h"
 #include "compiler/schedule/primitives/annotate.h"
-#include "compiler/schedule/primitives/cache.h"
 #include "compiler/schedule/primitives/compute_at.h"
 #include "compiler/schedule/primitives/decompose_reduction.h"
 #include "compiler/schedule/primitives/inline.h"
@@ -180,7 +179,8 @@ class Builder {
     HONE_RETURN_IF_ERROR(ReverseComputeAt(schedule_, taker, threads_.back()));
     for (const BlockRef copy : copies) {
       HONE_RETURN_IF_ERROR(ComputeAt(schedule_, copy, steps_.back()));
-      HONE_RETURN_IF_ERROR(FetchTogether(copy));
+      HONE_RETURN_IF_ERROR(
+          ShareOutElements(schedule_, copy, 1 + threads_.size() + steps_.size(), extents_, plan_.fetched));
     }
     if (plan_.vectors) HONE_RETURN_IF_ERROR(Vectorize(schedule_, *columns_));
     HONE_RETURN_IF_ERROR(DecomposeReduction(schedule_, ref_, steps_[0]).status());
@@ -188,20 +188,11 @@ class Builder {
   }
 
  private:
-  // The block that makes an operand and nothing else, by moving elements or a little more; -1 where there is none.
-  int OwnProducer(size_t read) const {
-    const Buffer& buffer = info_.reads[read].buffer;
-    const int producer = context_.info.Producer(buffer);
-    const bool own = producer >= 0 && context_.info.Consumers(producer) == std::vector<int>{block_} &&
-                     !context_.block(producer).reduces && context_.block(producer).single_store;
-    return own ? producer : -1;
-  }
-
   // Those whose results are not kept in shared memory are computed where they are read.
   absl::Status InlineProducers() {
     if (!plan_.shared.empty()) return absl::OkStatus();
     for (size_t r = 0; r < info_.reads.size(); ++r) {
-      const int producer = OwnProducer(r);
+      const int producer = OwnProducer(context_, block_, r);
       if (producer < 0) continue;
       HONE_ASSIGN_OR_RETURN(const BlockRef made, GetBlock(schedule_, context_.block(producer).name));
       HONE_RETURN_IF_ERROR(ComputeInline(schedule_, made));
@@ -214,18 +205,13 @@ class Builder {
     std::vector<BlockRef> copies;
     for (const int r : plan_.shared) {
       const Buffer& buffer = info_.reads[static_cast<size_t>(r)].buffer;
-      if (const int producer = OwnProducer(static_cast<size_t>(r)); producer >= 0) {
+      if (const int producer = OwnProducer(context_, block_, static_cast<size_t>(r)); producer >= 0) {
         HONE_ASSIGN_OR_RETURN(const BlockRef made, GetBlock(schedule_, context_.block(producer).name));
         HONE_RETURN_IF_ERROR(SetScope(schedule_, made, 0, Scope::kShared));
         copies.push_back(made);
         continue;
       }
-      HONE_ASSIGN_OR_RETURN(const BlockRealize* realize, schedule_.FindBlock(ref_));
-      const auto& reads = realize->block.reads;
-      const auto at = std::ranges::find_if(reads, [&](const BufferRegion& read) { return read.buffer == buffer; });
-      if (at == reads.end()) return absl::InternalError("an operand of a product is not read by it");
-      HONE_ASSIGN_OR_RETURN(const BlockRef copy,
-                            CacheRead(schedule_, ref_, static_cast<int>(at - reads.begin()), Scope::kShared));
+      HONE_ASSIGN_OR_RETURN(const BlockRef copy, CopyToShared(schedule_, ref_, buffer));
       copies.push_back(copy);
     }
     return copies;
@@ -271,31 +257,13 @@ class Builder {
     return absl::OkStatus();
   }
 
-  // Neighbouring threads take neighbouring elements.
-  absl::Status FetchTogether(BlockRef copy) {
-    HONE_ASSIGN_OR_RETURN(const Loops own, InnerLoops(schedule_, copy, 1 + threads_.size() + steps_.size()));
-    if (own.empty()) return absl::OkStatus();
-    HONE_ASSIGN_OR_RETURN(const LoopRef elements, FuseAll(schedule_, own));
-    std::vector<Value> sizes{-1};
-    for (const int64_t extent : extents_) sizes.emplace_back(extent);
-    if (plan_.fetched > 1) sizes.emplace_back(plan_.fetched);
-    HONE_ASSIGN_OR_RETURN(Loops parts, Split(schedule_, elements, sizes));
-    if (plan_.fetched > 1) {
-      HONE_RETURN_IF_ERROR(Vectorize(schedule_, parts.back()));
-      parts.pop_back();
-    }
-    for (size_t t = 0; t < threads_.size(); ++t)
-      HONE_RETURN_IF_ERROR(Bind(schedule_, parts[parts.size() - 1 - t], std::string(kThreadAxes[t])));
-    return absl::OkStatus();
-  }
-
   // Copies run ahead of the product; asynchronously where they do nothing but copy.
   absl::Status Pipeline() {
     std::vector<int64_t> stages(plan_.shared.size(), 0);
     stages.push_back(plan_.stages - 1);
     HONE_RETURN_IF_ERROR(Annotate(schedule_, steps_.back(), kPipelineStage, stages));
-    const bool copies_alone =
-        std::ranges::all_of(plan_.shared, [&](int read) { return OwnProducer(static_cast<size_t>(read)) < 0; });
+    const bool copies_alone = std::ranges::all_of(
+        plan_.shared, [&](int read) { return OwnProducer(context_, block_, static_cast<size_t>(read)) < 0; });
     if (!copies_alone) return absl::OkStatus();
     return Annotate(schedule_, steps_.back(), kPipelineAsyncStages, std::vector<int64_t>{0});
   }
