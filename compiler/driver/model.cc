@@ -270,16 +270,21 @@ double FlopOf(const PrimFunc& workload) {
   return flop;
 }
 
+void WarnOfNoBfloat16(NumericLevel numeric, const std::set<std::string>& features, const std::string& target) {
+  if (numeric != NumericLevel::kBf16 || MultipliesBfloat16(features)) return;
+  std::fprintf(stderr,
+               "numeric level bf16: %s has no instruction that multiplies bfloat16 faster than float32, so products "
+               "stay in float32, as with --numeric default\n",
+               target.c_str());
+}
+
 absl::StatusOr<ResolvedSettings> ResolveDevice(const BuildSettings& settings) {
   ResolvedSettings resolved;
   resolved.target = HostTarget();
   resolved.machine = UsualMachine(resolved.target);
   HONE_ASSIGN_OR_RETURN(GpuTarget gpu, ParseGpuTarget(settings.target_text));
-  if (settings.numeric_text == "bf16") {
-    return absl::InvalidArgumentError(
-        absl::StrCat("target ", settings.target_text, ": there is no --numeric bf16 for devices yet; leave it out"));
-  }
   resolved.numeric = ParseNumericLevel(settings.numeric_text).value_or(NumericLevel::kDefault);
+  WarnOfNoBfloat16(resolved.numeric, FeaturesOf(gpu), gpu.text);
   if (settings.target_text.find(',') == std::string::npos) gpu = DeviceHere(gpu).value_or(gpu);
   resolved.gpu = std::move(gpu);
   return resolved;
@@ -314,12 +319,7 @@ absl::StatusOr<ResolvedSettings> Resolve(const BuildSettings& settings) {
   HONE_ASSIGN_OR_RETURN(resolved.target, ParseTarget(settings.target_text));
   resolved.threads = settings.threads > 0 ? settings.threads : resolved.target.cores;
   resolved.numeric = ParseNumericLevel(settings.numeric_text).value_or(NumericLevel::kDefault);
-  if (resolved.numeric == NumericLevel::kBf16 && !MultipliesBfloat16(resolved.target.features)) {
-    std::fprintf(stderr,
-                 "numeric level bf16: %s has no instruction that multiplies bfloat16 faster than float32, so products "
-                 "stay in float32, as with --numeric default\n",
-                 resolved.target.text.c_str());
-  }
+  WarnOfNoBfloat16(resolved.numeric, resolved.target.features, resolved.target.text);
   HONE_ASSIGN_OR_RETURN(const MachineFacts facts, FindMachineFacts(resolved.target, settings.machine_text));
   resolved.machine = facts.machine;
   return resolved;

@@ -118,6 +118,12 @@ bool NamesGpu(std::string_view text) {
   return std::ranges::any_of(kGpus, [&](const GpuTarget& gpu) { return text.starts_with(gpu.language + ":"); });
 }
 
+std::set<std::string> FeaturesOf(const GpuTarget& target) {
+  // All architectures of the table have it: PTX ISA 8.5, section 9.7.14.5, from sm_80 on for all types.
+  if (target.language == "cuda" && target.lanes == 32) return {"mma.sync"};
+  return {};
+}
+
 GpuTarget WithText(GpuTarget target) {
   target.text = NameOf(target);
   if (!target.device.empty()) absl::StrAppend(&target.text, ",", std::string(kDeviceFact), "=", target.device);

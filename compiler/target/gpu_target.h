@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -39,6 +40,9 @@ struct GpuTarget {
 
 // Every architecture that a text may name, with its usual facts.
 std::span<const GpuTarget> GpuTable();
+
+// What tile intrinsics (compiler/tile) ask of a target, by name; as Target::features.
+std::set<std::string> FeaturesOf(const GpuTarget& target);
 
 // Whether a text names a target of this kind, known or not: it begins with "cuda:" or "opencl:".
 bool NamesGpu(std::string_view text);

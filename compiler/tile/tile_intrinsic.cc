@@ -549,6 +549,21 @@ std::optional<DotProduct> FindDotProduct(const ProductShape& shape, const std::s
   return best;
 }
 
+const TileIntrinsic* FindWarpProduct(DType left, DType right, DType sum, const std::set<std::string>& features) {
+  if (features.count(kWarpProductFeature) == 0) return nullptr;
+  const auto terms = [](const TileIntrinsic& row) {
+    return ConstantValue(row.FindAxis("k")->domain.extent).value_or(0);
+  };
+  const TileIntrinsic* found = nullptr;
+  for (const TileIntrinsic& row : TileIntrinsics()) {
+    const std::vector<Buffer>& operands = row.operands;
+    if (row.threads == 1 || operands[0].type() != sum || operands[1].type() != left || operands[2].type() != right)
+      continue;
+    if (found == nullptr || terms(row) > terms(*found)) found = &row;
+  }
+  return found;
+}
+
 const TileIntrinsic& ZeroTile(const TileIntrinsic& product) { return OfSums("zero_tile", product); }
 const TileIntrinsic& StoreTile(const TileIntrinsic& product) { return OfSums("store_tile", product); }
 

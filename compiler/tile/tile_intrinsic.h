@@ -128,6 +128,11 @@ struct ProductShape {
 };
 // The one whose instruction adds most products on a target with these features; nullopt when there is none.
 std::optional<DotProduct> FindDotProduct(const ProductShape& shape, const std::set<std::string>& features);
+// The feature of targets whose warps have the products of warp_products.cc.
+inline constexpr char kWarpProductFeature[] = "mma.sync";
+// Of the products that a warp does, the one with most terms for operands and sums of these types; nullptr when there is
+// none.
+const TileIntrinsic* FindWarpProduct(DType left, DType right, DType sum, const std::set<std::string>& features);
 // The rows that set the sums of an intrinsic in tile registers to 0, and write them to memory.
 const TileIntrinsic& ZeroTile(const TileIntrinsic& product);
 const TileIntrinsic& StoreTile(const TileIntrinsic& product);

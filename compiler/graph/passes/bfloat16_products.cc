@@ -17,6 +17,7 @@ constexpr DType kBFloat16 = DType::BFloat16();
 // 512 and 1024). Those that have the instruction have AVX512_FP16 too, whether or not their tile registers may be used;
 // AMD's up to Zen 5, which multiply at twice the rate of float32, do not.
 bool Gains(const ProductShape& shape, const std::set<std::string>& features) {
+  if (FindWarpProduct(shape.left, shape.right, shape.sum, features) != nullptr) return true;
   const std::optional<DotProduct> dot = FindDotProduct(shape, features);
   return dot.has_value() && (dot->in_tiles() || features.count("avx512fp16") == 0);
 }

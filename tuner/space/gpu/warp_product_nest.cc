@@ -58,17 +58,6 @@ int64_t AxisExtent(const TileIntrinsic& intrinsic, std::string_view name) {
   return axis == nullptr ? 0 : ConstantValue(axis->domain.extent).value_or(0);
 }
 
-// The instruction with most terms for operands of these types; nullptr when there is none.
-const TileIntrinsic* FindWarpIntrinsic(DType left, DType right, DType sum, int64_t lanes) {
-  const TileIntrinsic* found = nullptr;
-  for (const TileIntrinsic& row : TileIntrinsics()) {
-    if (row.threads == 1 || row.threads != lanes || row.operands.size() != 3) continue;
-    if (row.operands[0].type() != sum || row.operands[1].type() != left || row.operands[2].type() != right) continue;
-    if (found == nullptr || AxisExtent(row, "k") > AxisExtent(*found, "k")) found = &row;
-  }
-  return found;
-}
-
 std::optional<WarpShape> ShapeOf(const BlockInfo& block, const GpuTarget& target) {
   if (block.reads.size() != 2 || block.last_iter() < 0) return std::nullopt;
   WarpShape shape;
@@ -88,9 +77,9 @@ std::optional<WarpShape> ShapeOf(const BlockInfo& block, const GpuTarget& target
     }
   }
   if (most_rows == 1 || reduced != 1) return std::nullopt;
-  shape.intrinsic = FindWarpIntrinsic(block.reads[shape.left].buffer.type(), block.reads[shape.right].buffer.type(),
-                                      block.output.type(), target.lanes);
-  if (shape.intrinsic == nullptr) return std::nullopt;
+  shape.intrinsic = FindWarpProduct(block.reads[shape.left].buffer.type(), block.reads[shape.right].buffer.type(),
+                                    block.output.type(), FeaturesOf(target));
+  if (shape.intrinsic == nullptr || shape.intrinsic->threads != target.lanes) return std::nullopt;
   shape.rows = AxisExtent(*shape.intrinsic, "m");
   shape.columns = AxisExtent(*shape.intrinsic, "n");
   shape.terms = AxisExtent(*shape.intrinsic, "k");
@@ -357,7 +346,7 @@ class WarpProductNest : public GpuNest {
 }  // namespace
 
 GpuNestRef MakeWarpProductNest(GpuContextRef context, int block) {
-  if (context->target.language != "cuda" || !IsGpuProduct(context->info, block)) return nullptr;
+  if (!IsGpuProduct(context->info, block)) return nullptr;
   const std::optional<WarpShape> shape = ShapeOf(context->block(block), context->target);
   if (!shape.has_value()) return nullptr;
   return std::make_shared<WarpProductNest>(std::move(context), block, *shape);
