@@ -57,12 +57,14 @@ std::optional<std::array<const Load*, 2>> Factors(const Store& update) {
 
 class Matcher {
  public:
-  Matcher(const ProgramIndex& index, const DividedBlock& divided, const TileIntrinsic& intrinsic,
+  // `swapped`: the factors of the block are those of the intrinsic the other way round.
+  Matcher(const ProgramIndex& index, const DividedBlock& divided, const TileIntrinsic& intrinsic, bool swapped,
           const std::string& where)
       : index_(index),
         divided_(divided),
         block_(index.block(divided.block)),
         intrinsic_(intrinsic),
+        swapped_(swapped),
         where_(Message(where, ": block ", block_.name, " does not do what ", intrinsic.name, " means: ")) {}
 
   absl::StatusOr<WarpOperation> Run() {
@@ -85,12 +87,12 @@ class Matcher {
     if (store->buffer.type() != update->buffer.type())
       return Refused(where_, "its sums are ", ToText(store->buffer.type()), ", not ", ToText(update->buffer.type()));
     for (size_t o = 0; o < operands_.size(); ++o) {
-      operands_[o] = {(*record)[o], (*own)[o], {}};
+      operands_[o] = {(*record)[o], (*own)[swapped_ ? 1 - o : o], {}};
       for (const IterVar& axis : intrinsic_.axes) {
         if (std::ranges::any_of((*record)[o]->indices, [&](const Expr& e) { return UsesVar(e, axis.var); }))
           operands_[o].axes.push_back(&axis);
       }
-      const Buffer &wanted = (*record)[o]->buffer, &given = (*own)[o]->buffer;
+      const Buffer &wanted = operands_[o].record->buffer, &given = operands_[o].own->buffer;
       if (given.type() != wanted.type())
         return Refused(where_, given, " is ", ToText(given.type()), ", not ", ToText(wanted.type()));
     }
@@ -391,6 +393,7 @@ class Matcher {
   const DividedBlock& divided_;
   const Block& block_;
   const TileIntrinsic& intrinsic_;
+  const bool swapped_;
   const std::string where_;
   const Store* sums_ = nullptr;
   BufferRegion result_;
@@ -406,7 +409,10 @@ class Matcher {
 
 absl::StatusOr<WarpOperation> MatchWarpOperation(const ProgramIndex& index, const DividedBlock& divided,
                                                  const TileIntrinsic& intrinsic, const std::string& where) {
-  return Matcher(index, divided, intrinsic, where).Run();
+  const absl::StatusOr<WarpOperation> made = Matcher(index, divided, intrinsic, false, where).Run();
+  if (made.ok()) return made;
+  const absl::StatusOr<WarpOperation> swapped = Matcher(index, divided, intrinsic, true, where).Run();
+  return swapped.ok() ? swapped : made;
 }
 
 }  // namespace hone

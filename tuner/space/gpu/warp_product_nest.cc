@@ -12,9 +12,9 @@
 // ends is neither read nor written. The result goes by way of shared memory, because the elements that a thread has in
 // registers are no neighbours.
 #include <algorithm>
-#include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/ir/annotations.h"
@@ -26,6 +26,7 @@
 #include "compiler/schedule/primitives/locate.h"
 #include "compiler/schedule/primitives/loop_kind.h"
 #include "compiler/schedule/primitives/pad_einsum.h"
+#include "compiler/schedule/primitives/reindex.h"
 #include "compiler/schedule/primitives/reorder.h"
 #include "compiler/schedule/primitives/set_scope.h"
 #include "compiler/schedule/primitives/split.h"
@@ -45,12 +46,15 @@ constexpr int64_t kMostSums = 128;   // of a thread: more do not stay in registe
 constexpr double kMatrixUnits = 8;   // times the multiply-adds of 32 bits that a processor does, of 16 bits
 constexpr int64_t kAlignment = 128;  // every buffer of shared memory starts at a multiple of it
 
-// C[.., m, n] += A[.., m, k] * B[.., k, n] of a block, by its variables; others are batches.
+// A block as C[.., m, n] += A[.., m, k] * B[.., k, n]: its variables by what they are of. A convolution has several of
+// rows and of terms; those that move both operands are batches.
 struct WarpShape {
   const TileIntrinsic* intrinsic = nullptr;
   int64_t rows = 1, columns = 1, terms = 1;  // of one instruction
-  size_t m = 0, n = 0, k = 0;                // iteration variables
-  size_t left = 0, right = 0;                // reads
+  std::vector<size_t> batches, of_rows, of_terms;
+  size_t of_columns = 0;
+  int64_t m = 1, n = 1, k = 1;  // extents, of all variables together
+  size_t left = 0, right = 0;   // reads
 };
 
 int64_t AxisExtent(const TileIntrinsic& intrinsic, std::string_view name) {
@@ -61,25 +65,25 @@ int64_t AxisExtent(const TileIntrinsic& intrinsic, std::string_view name) {
 std::optional<WarpShape> ShapeOf(const BlockInfo& block, const GpuTarget& target) {
   if (block.reads.size() != 2 || block.last_iter() < 0) return std::nullopt;
   WarpShape shape;
-  shape.n = static_cast<size_t>(block.last_iter());
+  shape.of_columns = static_cast<size_t>(block.last_iter());
   const auto moves = [&](size_t read, size_t iter) { return block.reads[read].strides[iter] != 0; };
-  shape.right = moves(0, shape.n) ? 0 : 1;
+  shape.right = moves(0, shape.of_columns) ? 0 : 1;
   shape.left = 1 - shape.right;
-  if (!moves(shape.right, shape.n) || moves(shape.left, shape.n)) return std::nullopt;
-  int64_t most_rows = 1, reduced = 0;
+  if (!moves(shape.right, shape.of_columns) || moves(shape.left, shape.of_columns)) return std::nullopt;
+  shape.n = block.extents[shape.of_columns];
   for (size_t i = 0; i < block.iters.size(); ++i) {
-    if (!block.spatial(static_cast<int>(i))) {
-      shape.k = i;
-      ++reduced;
-    } else if (i != shape.n && !moves(shape.right, i) && block.extents[i] > most_rows) {
-      shape.m = i;
-      most_rows = block.extents[i];
-    }
+    const bool spatial = block.spatial(static_cast<int>(i));
+    if (i == shape.of_columns || block.extents[i] == 1) continue;
+    const bool batch = spatial && moves(shape.right, i);
+    (!spatial ? shape.of_terms : batch ? shape.batches : shape.of_rows).push_back(i);
   }
-  if (most_rows == 1 || reduced != 1) return std::nullopt;
+  for (const size_t i : shape.of_rows) shape.m *= block.extents[i];
+  for (const size_t i : shape.of_terms) shape.k *= block.extents[i];
   shape.intrinsic = FindWarpProduct(block.reads[shape.left].buffer.type(), block.reads[shape.right].buffer.type(),
                                     block.output.type(), FeaturesOf(target));
-  if (shape.intrinsic == nullptr || shape.intrinsic->threads != target.lanes) return std::nullopt;
+  if (shape.of_rows.empty() || shape.of_terms.empty() || shape.intrinsic == nullptr ||
+      shape.intrinsic->threads != target.lanes)
+    return std::nullopt;
   shape.rows = AxisExtent(*shape.intrinsic, "m");
   shape.columns = AxisExtent(*shape.intrinsic, "n");
   shape.terms = AxisExtent(*shape.intrinsic, "k");
@@ -108,115 +112,120 @@ class Builder {
 
   absl::Status Build() {
     HONE_ASSIGN_OR_RETURN(ref_, GetBlock(schedule_, info_.name));
+    HONE_RETURN_IF_ERROR(MakePlain());
     HONE_RETURN_IF_ERROR(Pad());
-    HONE_ASSIGN_OR_RETURN(const std::vector<BlockRef> copies, CopiesToShared());
-    HONE_ASSIGN_OR_RETURN(const BlockRef taker, TakeFromShared());
+    HONE_RETURN_IF_ERROR(TakeFromShared());
     HONE_ASSIGN_OR_RETURN(const BlockRef store, CacheWrite(schedule_, ref_, 0, Scope::kRegister));
     HONE_RETURN_IF_ERROR(LayOut(store));
     HONE_RETURN_IF_ERROR(SplitLoops());
     HONE_RETURN_IF_ERROR(ReverseComputeAt(schedule_, store, lane_));
-    HONE_RETURN_IF_ERROR(ReverseComputeAt(schedule_, taker, tile_));
-    HONE_RETURN_IF_ERROR(ShareOutElements(schedule_, taker, 1, extents_, 1));
-    for (const BlockRef copy : copies) {
+    HONE_RETURN_IF_ERROR(ReverseComputeAt(schedule_, result_, tile_));
+    HONE_RETURN_IF_ERROR(ShareOutElements(schedule_, result_, 1, extents_, 1));
+    for (const BlockRef copy : copies_) {
+      HONE_RETURN_IF_ERROR(SetScope(schedule_, copy, 0, Scope::kShared));
       HONE_RETURN_IF_ERROR(ComputeAt(schedule_, copy, step_));
       HONE_RETURN_IF_ERROR(ShareOutElements(schedule_, copy, 4, extents_, plan_.fetched));
     }
     HONE_RETURN_IF_ERROR(DecomposeReduction(schedule_, ref_, step_).status());
     HONE_RETURN_IF_ERROR(Tensorize(schedule_, instruction_, shape_.intrinsic->name));
-    return plan_.stages > 1 ? Pipeline(copies.size()) : absl::OkStatus();
+    return plan_.stages > 1 ? Pipeline() : absl::OkStatus();
   }
 
  private:
-  bool Grows(size_t iter) const { return info_.extents[iter] % padding_[iter] != 0; }
-  bool Grows(const BlockInfo::Access& read) const {
-    for (const size_t i : {shape_.m, shape_.n, shape_.k}) {
-      if (read.strides[i] != 0 && Grows(i)) return true;
-    }
-    return false;
-  }
-
-  absl::Status Pad() {
-    padding_.assign(info_.iters.size(), 1);
-    padding_[shape_.m] = plan_.row_warps * plan_.rows * shape_.rows;
-    padding_[shape_.n] = plan_.column_warps * plan_.columns * shape_.columns;
-    padding_[shape_.k] = plan_.terms * shape_.terms;
-    if (!Grows(shape_.m) && !Grows(shape_.n) && !Grows(shape_.k)) return absl::OkStatus();
-    return PadEinsum(schedule_, ref_, padding_);
-  }
-
-  // Of operands that grow, their padding; otherwise the block that makes an operand on the way, or a copy.
-  absl::StatusOr<std::vector<BlockRef>> CopiesToShared() {
-    std::vector<BlockRef> copies;
+  // The block over batches, m, k and n, each operand and the result by way of a copy indexed by those. What makes an
+  // operand and nothing else does so in the copy.
+  absl::Status MakePlain() {
+    IndexMap map;
+    for (size_t i = 0; i < info_.iters.size(); ++i) map.inputs.emplace_back(absl::StrCat("i", i));
+    const auto together = [&](const std::vector<size_t>& iters) {
+      Expr number = map.inputs[iters[0]];
+      for (size_t i = 1; i < iters.size(); ++i)
+        number = number * IntConst(info_.extents[iters[i]]) + Expr(map.inputs[iters[i]]);
+      return number;
+    };
+    for (const size_t i : shape_.batches) map.outputs.emplace_back(map.inputs[i]);
+    map.outputs.push_back(together(shape_.of_rows));
+    map.outputs.push_back(together(shape_.of_terms));
+    map.outputs.emplace_back(map.inputs[shape_.of_columns]);
+    HONE_RETURN_IF_ERROR(TransformBlockLayout(schedule_, ref_, std::move(map)));
     for (const size_t r : {shape_.left, shape_.right}) {
-      const Buffer& buffer = info_.reads[r].buffer;
+      HONE_ASSIGN_OR_RETURN(const int at, ReadIndex(info_.reads[r].buffer));
+      HONE_ASSIGN_OR_RETURN(const BlockRef copy, Reindex(schedule_, ref_, at, BufferKind::kRead));
+      copies_.push_back(copy);
       const int own = OwnProducer(context_, block_, r);
-      const bool grows = Grows(info_.reads[r]);
-      if (own < 0 && !grows) {
-        HONE_ASSIGN_OR_RETURN(const BlockRef copy, CopyToShared(schedule_, ref_, buffer));
-        copies.push_back(copy);
-        continue;
-      }
-      if (own >= 0 && grows) {
-        HONE_ASSIGN_OR_RETURN(const BlockRef made, GetBlock(schedule_, context_.block(own).name));
-        HONE_RETURN_IF_ERROR(ComputeInline(schedule_, made));
-      }
-      const std::string name = grows ? absl::StrCat(buffer.name(), "_pad") : context_.block(own).name;
-      HONE_ASSIGN_OR_RETURN(const BlockRef copy, GetBlock(schedule_, name));
-      HONE_RETURN_IF_ERROR(SetScope(schedule_, copy, 0, Scope::kShared));
-      copies.push_back(copy);
+      if (own < 0) continue;
+      HONE_ASSIGN_OR_RETURN(const BlockRef made, GetBlock(schedule_, context_.block(own).name));
+      HONE_RETURN_IF_ERROR(ComputeInline(schedule_, made));
     }
-    return copies;
+    HONE_ASSIGN_OR_RETURN(result_, Reindex(schedule_, ref_, 0, BufferKind::kWrite));
+    return absl::OkStatus();
   }
 
-  // The block that takes the results out of shared memory: the epilogue, or a copy.
-  absl::StatusOr<BlockRef> TakeFromShared() {
-    const int epilogue = context_.fusion.Epilogue(block_);
-    const bool grows = Grows(shape_.m) || Grows(shape_.n);
-    if (!grows && epilogue < 0) return CacheWrite(schedule_, ref_, 0, Scope::kShared);
+  absl::StatusOr<int> ReadIndex(const Buffer& buffer) {
+    HONE_ASSIGN_OR_RETURN(const BlockRealize* realize, schedule_.FindBlock(ref_));
+    const std::vector<BufferRegion>& reads = realize->block.reads;
+    const auto at = std::ranges::find(reads, buffer, &BufferRegion::buffer);
+    if (at == reads.end()) return absl::InternalError("an operand of a product is not read by it");
+    return static_cast<int>(at - reads.begin());
+  }
+
+  // To whole tiles. The padding of an operand takes the place of its copy.
+  absl::Status Pad() {
+    const int64_t rows = plan_.row_warps * plan_.rows * shape_.rows;
+    const int64_t columns = plan_.column_warps * plan_.columns * shape_.columns, terms = plan_.terms * shape_.terms;
+    const bool of_m = shape_.m % rows != 0, of_n = shape_.n % columns != 0, of_k = shape_.k % terms != 0;
+    pads_ = of_m || of_n || of_k;
+    if (!pads_) return absl::OkStatus();
+    std::vector<int64_t> padding(shape_.batches.size(), 1);
+    padding.insert(padding.end(), {rows, terms, columns});
+    HONE_RETURN_IF_ERROR(PadEinsum(schedule_, ref_, padding));
+    for (size_t o = 0; o < copies_.size(); ++o) {
+      if (!of_k && !(o == 0 ? of_m : of_n)) continue;
+      HONE_ASSIGN_OR_RETURN(const std::vector<BlockRef> readers, GetConsumers(schedule_, copies_[o]));
+      HONE_RETURN_IF_ERROR(ComputeInline(schedule_, copies_[o]));
+      copies_[o] = readers.at(0);
+    }
+    if (!of_m && !of_n) return absl::OkStatus();
+    HONE_ASSIGN_OR_RETURN(const std::vector<BlockRef> slices, GetConsumers(schedule_, ref_));
+    return ComputeInline(schedule_, slices.at(0));
+  }
+
+  // The copy of the result takes it out of shared memory, and does what the epilogue does on the way.
+  absl::Status TakeFromShared() {
     HONE_RETURN_IF_ERROR(SetScope(schedule_, ref_, 0, Scope::kShared));
-    if (!grows) return GetBlock(schedule_, context_.block(epilogue).name);
-    HONE_ASSIGN_OR_RETURN(const BlockRef slice, GetBlock(schedule_, absl::StrCat(info_.output.name(), "_pad")));
-    if (epilogue < 0) return slice;
-    HONE_RETURN_IF_ERROR(ComputeInline(schedule_, slice));
-    return GetBlock(schedule_, context_.block(epilogue).name);
+    const int epilogue = context_.fusion.Epilogue(block_);
+    if (epilogue < 0) return absl::OkStatus();
+    HONE_ASSIGN_OR_RETURN(const BlockRef taker, GetBlock(schedule_, context_.block(epilogue).name));
+    return ReverseComputeInline(schedule_, taker);
   }
 
   // The instruction's registers: of a result m, n in lane m % 8 * 4 + n % 8 / 2, register m / 8 % 2 * 2 + n % 2.
   absl::Status LayOut(BlockRef store) {
-    HONE_RETURN_IF_ERROR(TransformLayout(schedule_, ref_, 0, BufferKind::kWrite, Layout(ResultIters())));
-    HONE_RETURN_IF_ERROR(TransformBlockLayout(schedule_, store, Layout(ResultIters())));
-    std::vector<size_t> all(info_.iters.size());
-    for (size_t i = 0; i < all.size(); ++i) all[i] = i;
-    return TransformBlockLayout(schedule_, ref_, Layout(all));
-  }
-
-  // The block's variables in the order of the result's dimensions.
-  std::vector<size_t> ResultIters() const {
-    std::vector<size_t> iters;
-    for (const int iter : info_.output_iters) iters.push_back(static_cast<size_t>(iter));
-    return iters;
+    HONE_RETURN_IF_ERROR(TransformLayout(schedule_, ref_, 0, BufferKind::kWrite, Layout(false)));
+    HONE_RETURN_IF_ERROR(TransformBlockLayout(schedule_, store, Layout(false)));
+    return TransformBlockLayout(schedule_, ref_, Layout(true));
   }
 
   // Batches, tiles of an instruction, lanes (two), terms outside, registers (two), terms of an instruction.
-  IndexMap Layout(const std::vector<size_t>& iters) const {
+  IndexMap Layout(bool with_terms) const {
     IndexMap map;
-    std::map<size_t, Expr> at;
-    for (const size_t i : iters) {
-      map.inputs.emplace_back(absl::StrCat("i", i));
-      at[i] = map.inputs.back();
-      if (i != shape_.m && i != shape_.n && i != shape_.k) map.outputs.push_back(at[i]);
+    for (size_t i = 0; i < shape_.batches.size(); ++i) {
+      map.inputs.emplace_back(absl::StrCat("b", i));
+      map.outputs.emplace_back(map.inputs.back());
     }
-    const Expr m = at[shape_.m], n = at[shape_.n];
+    const Var m("m"), n("n"), k("k");
+    map.inputs.push_back(m);
+    if (with_terms) map.inputs.push_back(k);
+    map.inputs.push_back(n);
     const auto number = [](int64_t value) { return IntConst(value); };
     map.outputs.push_back(FloorDiv(m, number(shape_.rows)));
     map.outputs.push_back(FloorDiv(n, number(shape_.columns)));
     map.outputs.push_back(FloorMod(m, number(8)));
     map.outputs.push_back(FloorDiv(FloorMod(n, number(8)), number(2)));
-    const auto k = at.find(shape_.k);
-    if (k != at.end()) map.outputs.push_back(FloorDiv(k->second, number(shape_.terms)));
+    if (with_terms) map.outputs.push_back(FloorDiv(k, number(shape_.terms)));
     map.outputs.push_back(FloorDiv(FloorMod(m, number(16)), number(8)));
     map.outputs.push_back(FloorMod(n, number(2)));
-    if (k != at.end()) map.outputs.push_back(FloorMod(k->second, number(shape_.terms)));
+    if (with_terms) map.outputs.push_back(FloorMod(k, number(shape_.terms)));
     return map;
   }
 
@@ -247,13 +256,12 @@ class Builder {
   }
 
   // Copies run ahead of the product; asynchronously where they do nothing but copy.
-  absl::Status Pipeline(size_t copies) {
-    std::vector<int64_t> stages(copies, 0);
+  absl::Status Pipeline() {
+    std::vector<int64_t> stages(copies_.size(), 0);
     stages.push_back(plan_.stages - 1);
     HONE_RETURN_IF_ERROR(Annotate(schedule_, step_, kPipelineStage, stages));
-    for (const size_t r : {shape_.left, shape_.right}) {
-      if (OwnProducer(context_, block_, r) >= 0 || Grows(info_.reads[r])) return absl::OkStatus();
-    }
+    if (pads_ || OwnProducer(context_, block_, 0) >= 0 || OwnProducer(context_, block_, 1) >= 0)
+      return absl::OkStatus();
     return Annotate(schedule_, step_, kPipelineAsyncStages, std::vector<int64_t>{0});
   }
 
@@ -264,8 +272,9 @@ class Builder {
   const WarpShape& shape_;
   const WarpPlan plan_;
   const std::vector<int64_t> extents_;  // of threadIdx.y and x
-  std::vector<int64_t> padding_;
-  BlockRef ref_;
+  BlockRef ref_, result_;               // the product, and what copies its result to where it belongs
+  std::vector<BlockRef> copies_;        // of the left and the right operand
+  bool pads_ = false;
   LoopRef tile_, lane_, step_, instruction_;
 };
 
@@ -273,9 +282,7 @@ class WarpProductNest : public GpuNest {
  public:
   WarpProductNest(GpuContextRef context, int block, const WarpShape& shape)
       : GpuNest("warp_product", std::move(context), block), shape_(shape) {
-    const auto instructions = [&](size_t iter, int64_t size) {
-      return PowerOfTwoFrom((info().extents[iter] + size - 1) / size);
-    };
+    const auto instructions = [](int64_t extent, int64_t size) { return PowerOfTwoFrom((extent + size - 1) / size); };
     const int64_t rows = instructions(shape.m, shape.rows), columns = instructions(shape.n, shape.columns);
     AddKnob("rows.warps", {1, 2, 4}, rows);
     AddKnob("columns.warps", {1, 2, 4}, columns);
@@ -288,7 +295,7 @@ class WarpProductNest : public GpuNest {
 
   std::optional<double> Cost(std::span<const int64_t> values, const SketchPlan&) const override {
     const WarpPlan plan = PlanOf(values);
-    const auto tiles = [&](size_t iter, int64_t size) { return (info().extents[iter] + size - 1) / size; };
+    const auto tiles = [](int64_t extent, int64_t size) { return (extent + size - 1) / size; };
     const int64_t rows = plan.row_warps * plan.rows * shape_.rows;
     const int64_t columns = plan.column_warps * plan.columns * shape_.columns;
     const int64_t terms = plan.terms * shape_.terms, steps = tiles(shape_.k, terms);
@@ -298,9 +305,7 @@ class WarpProductNest : public GpuNest {
     if (work.threads > target().threads || sums > kMostSums) return std::nullopt;
     if (steps < plan.stages) return std::nullopt;
     work.blocks = static_cast<double>(tiles(shape_.m, rows) * tiles(shape_.n, columns));
-    for (size_t i = 0; i < info().iters.size(); ++i) {
-      if (i != shape_.m && i != shape_.n && i != shape_.k) work.blocks *= static_cast<double>(info().extents[i]);
-    }
+    for (const size_t i : shape_.batches) work.blocks *= static_cast<double>(info().extents[i]);
     work.registers =
         40 + sums +
         (plan.rows * shape_.rows + plan.columns * shape_.columns) * shape_.terms * type.bytes() / 4 / target().lanes;
@@ -329,13 +334,8 @@ class WarpProductNest : public GpuNest {
   }
 
  private:
-  // Whether nothing that a block makes on the way is copied.
-  bool CopiesAlone() const {
-    for (const size_t r : {shape_.left, shape_.right}) {
-      if (OwnProducer(*context_, block_, r) >= 0) return false;
-    }
-    return true;
-  }
+  // Whether operands are copied as they are.
+  bool CopiesAlone() const { return OwnProducer(*context_, block_, 0) < 0 && OwnProducer(*context_, block_, 1) < 0; }
   static WarpPlan PlanOf(std::span<const int64_t> values) {
     return {values[0], values[1], values[2], values[3], values[4], values[5], values[6]};
   }

@@ -89,6 +89,54 @@ def main(A: T.Buffer((BATCH, M, K), "LEFT"), B: T.Buffer((BATCH, K, N), "TYPE"),
   return {"warp_product", *func};
 }
 
+// H x W pixels of I channels to O, channels last, with a border of zeros: a product of which the left operand is made
+// on the way. Its rows are pixels, its terms taps and channels.
+struct ConvolutionSizes {
+  int64_t pixels = 1, in = 1, out = 1, kernel = 1, stride = 1;
+};
+SmallWorkload Convolution(const Types& types, const ConvolutionSizes& sizes) {
+  const int64_t border = sizes.kernel / 2, padded = sizes.pixels + 2 * border;
+  const int64_t made = (padded - sizes.kernel) / sizes.stride + 1;
+  const std::string text = absl::StrReplaceAll(
+      R"(
+@T.prim_func
+def main(A: T.Buffer((1, H, H, I), "TYPE"), B: T.Buffer((K, K, I, O), "TYPE"), D: T.Buffer((O,), "SUM"), C: T.Buffer((1, OH, OH, O), "SUM")):
+    L = T.alloc_buffer((1, PADDED, PADDED, I), "TYPE")
+    P = T.alloc_buffer((1, OH, OH, O), "SUM")
+    for n, h, w, c in T.grid(1, PADDED, PADDED, I):
+        with T.block("L"):
+            vn, vh, vw, vc = T.axis.remap("SSSS", [n, h, w, c])
+            L[vn, vh, vw, vc] = T.if_then_else(BORDER <= vh and vh < BORDER + H and BORDER <= vw and vw < BORDER + H, A[vn, vh - BORDER, vw - BORDER, vc], T.TYPE(0))
+    for n, h, w, o, kh, kw, c in T.grid(1, OH, OH, O, K, K, I):
+        with T.block("P"):
+            vn, vh, vw, vo, vkh, vkw, vc = T.axis.remap("SSSSRRR", [n, h, w, o, kh, kw, c])
+            with T.init():
+                P[vn, vh, vw, vo] = T.SUM(0)
+            P[vn, vh, vw, vo] = P[vn, vh, vw, vo] + T.Cast("SUM", L[vn, vh * STRIDE + vkh, vw * STRIDE + vkw, vc]) * T.Cast("SUM", B[vkh, vkw, vc, vo])
+    for n, h, w, o in T.grid(1, OH, OH, O):
+        with T.block("C"):
+            vn, vh, vw, vo = T.axis.remap("SSSS", [n, h, w, o])
+            C[vn, vh, vw, vo] = T.max(P[vn, vh, vw, vo] + D[vo], T.SUM(0))
+)",
+      {{"TYPE", types.operand},
+       {"SUM", types.sum},
+       {"PADDED", absl::StrCat(padded)},
+       {"BORDER", absl::StrCat(border)},
+       {"STRIDE", absl::StrCat(sizes.stride)},
+       {"OH", absl::StrCat(made)},
+       {"(O,)", absl::StrCat("(", sizes.out, ",)")},
+       {", O)", absl::StrCat(", ", sizes.out, ")")},
+       {", O, K, K, I)", absl::StrCat(", ", sizes.out, ", ", sizes.kernel, ", ", sizes.kernel, ", ", sizes.in, ")")},
+       {"(K, K, I", absl::StrCat("(", sizes.kernel, ", ", sizes.kernel, ", ", sizes.in)},
+       {", H, H, I)", absl::StrCat(", ", sizes.pixels, ", ", sizes.pixels, ", ", sizes.in, ")")},
+       {", I)", absl::StrCat(", ", sizes.in, ")")},
+       {"+ H ", absl::StrCat("+ ", sizes.pixels, " ")},
+       {"+ H,", absl::StrCat("+ ", sizes.pixels, ",")}});
+  const absl::StatusOr<PrimFunc> func = ParsePrimFunc(text);
+  HONE_CHECK(func.ok()) << func.status() << text;
+  return {"warp_convolution", *func};
+}
+
 absl::StatusOr<std::unique_ptr<Generator>> GeneratorOf(const PrimFunc& workload, const std::string& target) {
   HONE_ASSIGN_OR_RETURN(auto generators, GpuGenerators(workload, *ParseGpuTarget(target)));
   for (std::unique_ptr<Generator>& generator : generators) {
@@ -111,8 +159,13 @@ std::string CheckSeed(uint64_t seed, Device* device) {
     return low + static_cast<int64_t>(random.Below(static_cast<uint64_t>(high - low + 1)));
   };
   const Sizes sizes{between(1, 2), between(4, 70), between(8, 50), between(8, 70)};
+  const ConvolutionSizes convolution{between(4, 9), between(1, 20), between(8, 30), 2 * between(0, 1) + 1,
+                                     between(1, 2)};
   const Types& types = kTypes[random.Below(3)];
-  const SmallWorkload workload = Product(types, sizes, static_cast<Around>(random.Below(3)));
+  const uint64_t kind = random.Below(4);
+  const SmallWorkload workload = kind == 3 && convolution.in * convolution.kernel >= 8
+                                     ? Convolution(types, convolution)
+                                     : Product(types, sizes, static_cast<Around>(kind % 3));
   const auto generator = GeneratorOf(workload.func, "cuda:sm_90a");
   if (!generator.ok()) return std::string(generator.status().message());
   const std::optional<Choice> choice = LegalChoice(**generator, random);
@@ -174,17 +227,17 @@ constexpr Fault kFaults[] = {
     {"rows of the left operand in other lanes", "* 8 + threadIdx_x // 4, r // 2", 0, "* 8 + threadIdx_x % 8, r // 2"},
     {"terms of the left operand in other registers", "r // 2 * 8", 0, "r % 2 * 8"},
     {"terms of the right operand in other lanes", "threadIdx_x % 4 * 2 + r % 2", 0, "threadIdx_x // 8 * 2 + r % 2"},
-    {"columns of the right operand in other lanes", "ax2_2 * 8 + threadIdx_x // 4]", 0, "ax2_2 * 8 + threadIdx_x % 8]"},
-    {"the right operand of the other instruction", "ax2_2 * 8 + threadIdx_x // 4]", 0,
-     "(1 - ax2_2) * 8 + threadIdx_x // 4]"},
-    {"the sums of one instruction for both", "P_pad_local[0, 0, ax2_2, 0, 0, 0:2, 0:2]", 0,
-     "P_pad_local[0, 0, 0, 0, 0, 0:2, 0:2]"},
+    {"columns of the right operand in other lanes", "ax1_2 * 8 + threadIdx_x // 4]", 0, "ax1_2 * 8 + threadIdx_x % 8]"},
+    {"the right operand of the other instruction", "ax1_2 * 8 + threadIdx_x // 4]", 0,
+     "(1 - ax1_2) * 8 + threadIdx_x // 4]"},
+    {"the sums of one instruction for both", "P_reindex_pad_local[0, ax1_2, 0, 0, 0:2, 0:2]", 0,
+     "P_reindex_pad_local[0, 0, 0, 0, 0:2, 0:2]"},
     {"rows of the result in other registers", "ax1 * 8 + threadIdx_x // 4", 0, "(1 - ax1) * 8 + threadIdx_x // 4"},
     {"columns of the result in other lanes", "threadIdx_x % 4 * 2 + ax2", 0, "threadIdx_x // 8 * 2 + ax2"},
     {"both warps at the same rows", "threadIdx_y * 16 + ax1", 0, "ax1"},
     {"a sum that is not set to zero", "= T.float32(0)", 0, "= T.float32(1)"},
-    {"terms beyond the end", "and ax5_0 * 16 + threadIdx_x % 16 < 40", 0, ""},
-    {"a step too few", "for ax5_0 in range(3)", 0, "for ax5_0 in range(2)"},
+    {"terms beyond the end", "and ax4_0 * 16 + threadIdx_x % 16 < 40", 0, ""},
+    {"a step too few", "for ax4_0 in range(3)", 0, "for ax4_0 in range(2)"},
     {"results beyond the end", " and blockIdx_x % 2 * 16 + threadIdx_x % 16 < 20:", 0, ":"},
 };
 constexpr Fault kFaultsOfStages[] = {
@@ -192,11 +245,11 @@ constexpr Fault kFaultsOfStages[] = {
     {"no wait before the last step", "T.ptx_wait_group(0)", 0, "T.ptx_wait_group(1)"},
     {"no barrier after the wait", kBarrier, 0, "T.evaluate(0)"},
     {"no barrier in the last step", kBarrier, 2, "T.evaluate(0)"},
-    {"the stage of another step is read", "A_shared[ax5_0 % 3", 0, "A_shared[(ax5_0 + 1) % 3"},
-    {"the stage that is read is written", "B_shared[(ax5_0 + 2) % 3", 0, "B_shared[(ax5_0 + 3) % 3"},
+    {"the stage of another step is read", "A_reindex[ax4_0 % 3", 0, "A_reindex[(ax4_0 + 1) % 3"},
+    {"the stage that is read is written", "B_reindex[(ax4_0 + 2) % 3", 0, "B_reindex[(ax4_0 + 3) % 3"},
     {"copies that no group holds", "T.ptx_commit_group()", 1, "T.evaluate(0)"},
-    {"the terms of another step are copied", "B[0, ax5_0 * 16 +", 0, "B[0, ax5_0 * 8 +"},
-    {"stages that share memory", "T.allocate((3, 1, 32, 16)", 0, "T.allocate((2, 1, 32, 16)"},
+    {"the terms of another step are copied", "B[0, ax4_0 * 16 +", 0, "B[0, ax4_0 * 8 +"},
+    {"stages that share memory", "T.allocate((3, 32, 16)", 0, "T.allocate((2, 32, 16)"},
 };
 
 void ExpectFound(const SmallWorkload& workload, const std::vector<int64_t>& values, std::span<const Fault> faults) {
