@@ -25,11 +25,17 @@ Bounds ModBounds(Bounds b, int64_t modulus) {
   return {0, modulus - 1};
 }
 
-// The min or max of a sum that can be distributed over: the only one of coefficient +-1 is enough in practice.
-const Term* ChoiceTerm(const Sum& sum) {
+// A sum with a min or max among its terms is the lesser, or the greater, of what it becomes with either side.
+bool IsLesser(const Term& choice) {
+  return (choice.atom.As<Binary>()->op == BinaryOp::kMin) == (choice.coefficient > 0);
+}
+
+// The first term of the sum by which it is the lesser of two, or the greater; null when there is none.
+const Term* ChoiceTerm(const Sum& sum, bool lesser) {
   for (const Term& term : sum.terms) {
     const Binary* op = term.atom.As<Binary>();
-    if (op != nullptr && (op->op == BinaryOp::kMin || op->op == BinaryOp::kMax)) return &term;
+    const bool is_choice = op != nullptr && (op->op == BinaryOp::kMin || op->op == BinaryOp::kMax);
+    if (is_choice && IsLesser(term) == lesser) return &term;
   }
   return nullptr;
 }
@@ -179,8 +185,11 @@ Bounds Analyzer::Impl::BoundsOf(const Sum& sum, int depth) {
     AddScaled(without, source, times);
     best = Meet(best, Add(Scale({1 - term.lower, 0}, times), BoundsOf(without, depth - 1)));
   }
-  // The sum is one of what it becomes with either side of a min or max.
-  if (const Term* choice = sum.terms.size() > 1 ? ChoiceTerm(sum) : nullptr) {
+  // Where the sum is the greater by one term and the lesser by another, an upper bound wants to look at both sides of
+  // the first before it picks one of the second, and a lower bound the other way around.
+  for (const bool lesser : {true, false}) {
+    const Term* choice = sum.terms.size() > 1 ? ChoiceTerm(sum, lesser) : nullptr;
+    if (choice == nullptr) continue;
     const Binary& op = *choice->atom.As<Binary>();
     Sum a = sum;
     AddTerm(a, *choice, -1);
@@ -189,9 +198,8 @@ Bounds Analyzer::Impl::BoundsOf(const Sum& sum, int depth) {
     AddScaled(b, Linear(op.b), choice->coefficient);
     const Bounds in_a = BoundsOf(Recombined(std::move(a)), depth - 1),
                  in_b = BoundsOf(Recombined(std::move(b)), depth - 1);
-    const bool takes_less = (op.op == BinaryOp::kMin) == (choice->coefficient > 0);
-    best = Meet(best, takes_less ? Bounds{std::min(in_a.min, in_b.min), std::min(in_a.max, in_b.max)}
-                                 : Bounds{std::max(in_a.min, in_b.min), std::max(in_a.max, in_b.max)});
+    best = Meet(best, lesser ? Bounds{std::min(in_a.min, in_b.min), std::min(in_a.max, in_b.max)}
+                             : Bounds{std::max(in_a.min, in_b.min), std::max(in_a.max, in_b.max)});
   }
   if (!facts.empty()) {
     best.max = std::min(best.max, UpperFromFacts(sum, depth - 1));

@@ -153,6 +153,21 @@ TEST(Analyzer, TailOfATile) {
   EXPECT_FALSE(known.CanProve(Expr(o) * 16 + x + 1 < Expr(n)));
 }
 
+// A piece of a tile ends in the tile, both cut off at the edge: where the tile ends has to be decided before where the
+// piece does.
+TEST(Analyzer, APieceOfATailEndsInIt) {
+  const Var o("o"), i("i");
+  Analyzer known;
+  known.Bind(o, Range{0, 3});
+  known.Bind(i, Range{0, 2});
+  const Expr tile = Expr(o) * 4, piece = (Expr(o) * 2 + i) * 2;
+  const Expr tile_end = tile + Min(9 - tile, 4), piece_end = piece + Min(9 - piece, 2);
+  EXPECT_TRUE(known.CanProve(piece_end <= tile_end));
+  EXPECT_TRUE(known.CanProve(tile_end >= piece_end));
+  EXPECT_TRUE(known.CanProve(Max(piece, 3) >= Max(tile, 3)));
+  EXPECT_FALSE(known.CanProve(piece_end < tile_end));
+}
+
 TEST(Analyzer, UnequalMovesAnEnd) {
   const Names v;
   Analyzer known(v.Ranges());
