@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/ir/limits.h"
 #include "compiler/support/status_macros.h"
 #include "compiler/text/parser.h"
 
@@ -89,7 +90,8 @@ absl::Status Parser::BufferShape(BufferSpec& spec) {
       HONE_RETURN_IF_ERROR(Expect(","));
       if (At(end)) break;
     }
-    if (spec.shape.size() >= 64) return Unexpected("at most 64 dimensions");
+    if (spec.shape.size() >= kMostBufferDimensions)
+      return Unexpected(absl::StrCat("at most ", kMostBufferDimensions, " dimensions"));
     HONE_ASSIGN_OR_RETURN(Expr extent, Dimension());
     spec.shape.push_back(std::move(extent));
   }

@@ -10,6 +10,7 @@
 
 #include "compiler/arith/analyzer.h"
 #include "compiler/arith/iter_map.h"
+#include "compiler/ir/limits.h"
 #include "compiler/ir/visit.h"
 #include "compiler/schedule/analysis/message.h"
 #include "compiler/support/check.h"
@@ -302,6 +303,10 @@ absl::StatusOr<InverseMap> Invert(const IndexMap& map, std::span<const Expr> ext
   if (extents.size() != map.inputs.size()) {
     return Invalid("index map ", ToText(map), ": it takes ", map.inputs.size(), " indices, the tensor has ",
                    extents.size(), " dimensions");
+  }
+  if (map.outputs.size() > kMostBufferDimensions) {
+    return Invalid("index map ", ToText(map), ": it makes ", map.outputs.size(), " dimensions, at most ",
+                   kMostBufferDimensions, " are supported");
   }
   VarRanges ranges;
   std::vector<int64_t> shape;  // of a symbolic extent the greatest

@@ -52,9 +52,15 @@ std::vector<Expr> Extents(const std::vector<int64_t>& shape) {
   return extents;
 }
 
+std::string IntoDimensions(size_t count) {
+  std::string text = "lambda i: (";
+  for (size_t d = 1; d < count; ++d) text += "0, ";
+  return text + "i,)";
+}
+
 struct BadMap {
   const char* name;
-  const char* map;
+  std::string map;
   std::vector<int64_t> shape;
   const char* says;
 };
@@ -76,6 +82,7 @@ INSTANTIATE_TEST_SUITE_P(
                              "output 1 (j ^ i % 4) swizzles 6 places by i % 4; it must be a power of two"},
                       BadMap{"MaskTooWide", "lambda i, j: (i, j ^ i)", {8, 4}, "and the mask below it"},
                       BadMap{"SwizzledByItself", "lambda i, j: (i ^ j, j ^ i)", {4, 4}, "output 0 is swizzled by j"},
+                      BadMap{"TooManyDimensions", IntoDimensions(65), {16}, "it makes 65 dimensions, at most 64"},
                       BadMap{"NoLambda", "i: (i,)", {16}, "expected \"lambda\""},
                       BadMap{"Empty", "lambda i: ()", {16}, "no new index"},
                       BadMap{"Unknown", "lambda i: (j,)", {16}, "expected a number or one of the indices"},
