@@ -98,6 +98,25 @@ absl::StatusOr<Padding> FindPadding(const ProgramIndex& index, int node, int loo
   return Padding{.index = index, .node = node, .loop_node = loop_node, .store = *store, .choice = *choice};
 }
 
+// The constant comes before all that the loop runs: no other block there may write the buffer, and one may read it only
+// where nothing but this block has given it a value by then.
+absl::Status CheckOthersInLoop(const Padding& p, const std::string& where) {
+  const Buffer& buffer = p.store.buffer;
+  const int scope = p.index.EnclosingBlock(p.node);
+  bool alone = AllocatingBlock(p.index, buffer) == scope && WritersOf(p.index, scope, buffer).size() == 1;
+  for (int n = p.index.parent(p.loop_node); n > scope; n = p.index.parent(n)) alone = alone && !p.index.IsLoop(n);
+  for (const int other : p.index.BlocksBelow(p.loop_node)) {
+    const Block& block = p.index.block(other);
+    if (other == p.node) continue;
+    if (Writes(block, buffer)) return Refused(where, ": block ", block.name, " in the loop writes ", buffer, " too");
+    if (Reads(block, buffer) && (other < p.node || !alone)) {
+      return Refused(where, ": block ", block.name, " in the loop reads ", buffer,
+                     ", maybe what was there before the constant");
+    }
+  }
+  return absl::OkStatus();
+}
+
 // Whether the loop runs nothing but this variable of the block, whose domain it has.
 bool RunsAlone(const Padding& p, size_t iter, int loop) {
   const Var& var = p.index.loop(loop).var;
@@ -215,6 +234,7 @@ absl::StatusOr<BlockRef> DecomposePadding(Schedule& schedule, BlockRef block_ref
   const ProgramIndex& index = schedule.index();
   const std::string where = Message("decompose_padding(", index.block(node).name, ", ", index.loop(loop_node).var, ")");
   HONE_ASSIGN_OR_RETURN(Padding padding, FindPadding(index, node, loop_node, where));
+  HONE_RETURN_IF_ERROR(CheckOthersInLoop(padding, where));
   HONE_RETURN_IF_ERROR(FindShrunk(padding, where));
 
   // ---- nothing below fails ----

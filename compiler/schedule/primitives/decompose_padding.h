@@ -25,7 +25,8 @@ absl::Status Apply(Schedule& schedule, const DecomposePaddingStep& step);
 // Gives the filling block, NAME_pad_const, which stands in front of `loop` in copies of the loops from there on. Where
 // a variable is one of these loops and nothing else, the loop shrinks to the part inside; elsewhere the condition
 // becomes the block's predicate. Refused: a block that does not store if_then_else(condition, value, constant), one
-// whose instances share elements, a loop that is not around it, a condition that never holds or that reads memory.
+// whose instances share elements, a loop that is not around it or that runs other blocks which write the buffer or may
+// read what was in it before, a condition that never holds or that reads memory.
 absl::StatusOr<BlockRef> DecomposePadding(Schedule& schedule, BlockRef block, LoopRef loop);
 
 }  // namespace hone
