@@ -178,6 +178,9 @@ Range ToClippedRange(const IntervalSet& set, const Expr& whole, Analyzer& known,
     // Both bound the number of elements: the clipped interval and the unclipped one.
     const int64_t most = std::min(impl.BoundsOf(extent).max, impl.BoundsOf(extent_of(min, max)).max);
     if (most != kPlusInf) extent = Sum::Constant(std::max<int64_t>(most, 0));
+    // As long as the dimension: it starts at 0, whether that can be seen or not.
+    const std::optional<int64_t> size = ConstantValue(whole);
+    if (size.has_value() && extent.is_constant() && extent.constant >= *size) return {IntConst(0, whole.type()), whole};
   }
   return {impl.Materialize(first, type), impl.Materialize(extent, type)};
 }
