@@ -20,6 +20,15 @@ const Ramp* Contiguous(const Expr& index) {
   return ramp != nullptr && IsConst(ramp->stride, 1) ? ramp : nullptr;
 }
 
+// Whether all lanes of an access, those that are switched off as well, surely lie in a buffer that is kept in
+// registers: then a mask chooses among values, and needs no access to memory.
+bool IsWholeInRegisters(const Buffer& buffer, const BufferMemory& memory, const Expr& index) {
+  const Ramp* ramp = Contiguous(index);
+  if (ramp == nullptr || !llvm::isa<llvm::AllocaInst>(memory.pointer)) return false;
+  const int64_t first = ConstantValue(ramp->base).value_or(-1);
+  return first >= 0 && first + index.type().lanes <= buffer.NumElements().value_or(0);
+}
+
 // Whether the index can be computed although nothing is read there: it reads no memory and divides by constants alone.
 bool SafeWhereItIsNotUsed(const Expr& index) {
   bool safe = IsPure(index);
@@ -147,8 +156,7 @@ llvm::Value* Emitter::EmitLoad(const Load& load, DType type) {
     Annotate(value, memory);
     return FromMemory(b_.CreateSelect(mask, value, zero), type);
   }
-  const bool in_registers = llvm::isa<llvm::AllocaInst>(memory.pointer);
-  if (ramp != nullptr && (mask == nullptr || in_registers)) {
+  if (ramp != nullptr && (mask == nullptr || IsWholeInRegisters(load.buffer, memory, index))) {
     const Address at = AddressOf(load.buffer, ramp->base);
     llvm::LoadInst* value = b_.CreateAlignedLoad(memory_type, at.pointer, llvm::Align(at.align));
     Annotate(value, memory);
@@ -219,8 +227,7 @@ void Emitter::EmitMemoryStore(const Buffer& buffer, const Expr& index, llvm::Val
   const BufferMemory& memory = found->second;
   value = ToMemory(value, type);
   const Ramp* ramp = Contiguous(index);
-  const bool in_registers = llvm::isa<llvm::AllocaInst>(memory.pointer);
-  if (index.type().is_scalar() || (ramp != nullptr && (mask == nullptr || in_registers))) {
+  if (index.type().is_scalar() || (ramp != nullptr && (mask == nullptr || IsWholeInRegisters(buffer, memory, index)))) {
     HONE_CHECK(!index.type().is_scalar() || mask == nullptr)
         << buffer.name() << ": a scalar store is guarded by a branch";
     const Address at = AddressOf(buffer, ramp != nullptr ? ramp->base : index);
