@@ -117,7 +117,7 @@ std::map<std::string, int64_t> RunAll(std::string (*check)(uint64_t), int64_t se
 }
 
 TEST(ThreadSchedules, HaveNoRacesAndTheRightResult) {
-  std::map<std::string, int64_t> counts = RunAll(CheckThreads, 100);
+  std::map<std::string, int64_t> counts = RunAll(CheckThreads, 500);
   for (const char* shape : {"product", "pipelined product", "asynchronous product", "reduction", "softmax"})
     EXPECT_GT(counts[shape], 0) << shape;
   for (const char* kind : {"barriers", "waits", "counts"})
