@@ -274,26 +274,36 @@ absl::Status CheckWritesBox(const BlockRealize& realize, const BufferRegion& wri
 struct BodyWrite {
   std::vector<Range> region;
   VarRanges loops;
+  // Of a nested block that does not run all of its loops: what it writes over its domain, beyond which it writes
+  // nothing.
+  std::vector<Range> over_domain;
+  VarRanges domain;
+  bool cut = false;  // by a condition besides
 };
 
 // Of nested blocks what they declare. Nothing is found of a store of vectors, or by way of a matched buffer.
 void CollectWrites(const Stmt& stmt, const Buffer& buffer, VarRanges& loops, std::vector<BodyWrite>& found) {
   if (const Store* store = stmt.As<Store>(); store != nullptr && store->buffer.SameAs(buffer)) {
-    BodyWrite write{{}, loops};
+    BodyWrite write{.region = {}, .loops = loops};
     for (const Expr& i : store->indices) {
       if (!i.type().is_scalar()) return;
       write.region.push_back(Range{i, IntConst(1, i.type())});
     }
     found.push_back(std::move(write));
   } else if (const TileOp* op = stmt.As<TileOp>()) {
-    if (op->operands[0].buffer.SameAs(buffer)) found.push_back({op->operands[0].region, loops});
+    if (op->operands[0].buffer.SameAs(buffer)) found.push_back({.region = op->operands[0].region, .loops = loops});
   } else if (const BlockRealize* inner = stmt.As<BlockRealize>()) {
     const VarMap bind = BindingsOf(*inner);
     for (const BufferRegion& write : inner->block.writes) {
       if (!write.buffer.SameAs(buffer)) continue;
-      BodyWrite bound{{}, loops};
+      BodyWrite bound{.region = {}, .loops = loops};
       for (const Range& r : write.region)
         bound.region.push_back(Range{Substitute(r.min, bind), Substitute(r.extent, bind)});
+      if (!IsConst(inner->predicate, 1)) {
+        bound.over_domain = write.region;
+        for (const IterVar& iter : inner->block.iters) bound.domain[iter.var] = iter.domain;
+        bound.cut = !PartsBeyondDomain(*inner, loops).empty();
+      }
       found.push_back(std::move(bound));
     }
   } else if (const For* loop = stmt.As<For>()) {
@@ -314,9 +324,13 @@ absl::Status CheckWritesAll(const Block& block, const BufferRegion& write, Analy
   VarRanges loops;
   CollectWrites(block.body, write.buffer, loops, found);
   const std::vector<IntervalSet> declared = EvalRegion(write.region, SetMap(), known);
+  const auto covers = [&](const std::vector<Range>& region, const VarRanges& loops) {
+    return FillsBox(region, loops).ok() &&
+           Covers(EvalRegion(region, ToSets(loops), known), declared, write.buffer, known);
+  };
   const bool all = found.empty() || std::ranges::any_of(found, [&](const BodyWrite& part) {
-                     return FillsBox(part.region, part.loops).ok() &&
-                            Covers(EvalRegion(part.region, ToSets(part.loops), known), declared, write.buffer, known);
+                     return !part.cut && covers(part.region, part.loops) &&
+                            (part.over_domain.empty() || covers(part.over_domain, part.domain));
                    });
   if (all) return absl::OkStatus();
   return Refused("block ", block.name, " declares to write a region of ", write.buffer,
