@@ -32,6 +32,7 @@ constexpr int64_t kLine = 64;          // bytes of a cache line
 constexpr int64_t kPage = 4096;        // bytes: of a way of the first cache, whose index is within a page
 constexpr double kOfLoads = 0.75;      // of the loads that nothing but loads reach, those of a tile
 constexpr int64_t kWaysOfL2 = 16;      // as most have
+constexpr double kInFlight = 200;      // instructions that a core has begun and not finished, at least
 constexpr double kOfFirstCache = 0.8;  // of its bytes stay until they are used again
 
 // Of two units that work side by side: the busier one, and a little more where both are busy.
@@ -194,12 +195,12 @@ NestModel::RowLoads NestModel::RowLoadsOf(const NestPlan& plan, const Sizes& inn
 NestModel::Body NestModel::BodyOf(const NestPlan& plan, const Sizes& inner, size_t read) const {
   Sizes sizes = inner;
   Body body;
-  // A last loop over a few taps is unrolled by the compiler too, unless every load has a mask to make.
-  const bool in_tile = (plan.in_tile >> read & 1) != 0;
+  // A last loop over a few taps is unrolled by the compiler too, unless lanes of every load have masks.
+  const bool masked = MasksLanes(plan, read);
   for (const int iter : reduce_) {
     int64_t& size = sizes[static_cast<size_t>(iter)];
     const bool last = iter == reduce_.back();
-    size = plan.window && !(last && in_tile) ? block_.extents[static_cast<size_t>(iter)] : last ? plan.unroll : 1;
+    size = plan.window && !(last && masked) ? block_.extents[static_cast<size_t>(iter)] : last ? plan.unroll : 1;
     body.taps *= static_cast<double>(size);
   }
   if (const size_t n = static_cast<size_t>(vector_iter_); reads_[read].strides[n] != 0) {
@@ -232,6 +233,14 @@ NestModel::Body NestModel::BodyOf(const NestPlan& plan, const Sizes& inner, size
   return body;
 }
 
+bool NestModel::MasksLanes(const NestPlan& plan, size_t r) const {
+  const Read& read = reads_[r];
+  return (plan.in_tile >> r & 1) != 0 && read.with_vector && std::ranges::any_of(reduce_, [&](int iter) {
+           const int64_t stride = std::abs(read.strides[static_cast<size_t>(iter)]);
+           return stride > 0 && stride < target_.vector_bits / 8;
+         });
+}
+
 double NestModel::VectorsHeld(const NestPlan& plan, size_t read) const {
   const Body body = BodyOf(plan, plan.inner, read);
   return RegistersOf(plan, plan.inner).accumulators + body.vectors * body.shared;
@@ -243,8 +252,9 @@ std::optional<double> NestModel::Cost(const NestPlan& plan) const {
   Sizes inner = plan.inner;
   const int64_t pieces = plan.Pieces();
   const double piece = (PieceCycles(plan, 0, inner, sources) + CopyCycles(plan)) / machine_.cycles_per_us();
-  const double work = ParallelTime(machine_, piece * static_cast<double>(pieces), pieces, threads_) +
-                      CopyMicroseconds(plan) + HandoverMicroseconds(plan);
+  const double shared_out = stays() ? piece * static_cast<double>(CeilDiv(pieces, threads_))
+                                    : ParallelTime(machine_, piece * static_cast<double>(pieces), pieces, threads_);
+  const double work = shared_out + CopyMicroseconds(plan) + HandoverMicroseconds(plan);
   const double cold = ColdMicroseconds(plan);
   // Of panels that are asked for while the one before is worked on, all but the first.
   const double first = OneSetOfRows(block_, shape_, plan) ? 0 : 1 / static_cast<double>(plan.steps[vector_iter_]);
@@ -291,10 +301,11 @@ double NestModel::TileCycles(const NestPlan& plan, const Sizes& inner, const Sou
   const double parts = static_cast<double>(plan.k_parts);
   const double steps = reduce_steps_ / (of_lanes() ? parts : 1);  // of all blocks of k together
   const double fma_per_cycle = machine_.fma_per_cycle(target_.vector_bits);
+  const bool straight = plan.window && plan.unroll == block_.extents[static_cast<size_t>(reduce_.back())];
   double loads = registers.loads * steps, shuffles = 0, spilled = 0;
   for (size_t r = 0; r < reads_.size() && !of_lanes() && !shape_.in_tiles(); ++r) {
     if (!reads_[r].with_vector || reduce_.empty()) continue;
-    if ((plan.in_tile >> r & 1) != 0) {  // under masks, which differ from tap to tap
+    if (MasksLanes(plan, r)) {  // which differ from tap to tap
       shuffles += registers.shuffles_of[r] * steps;
       continue;
     }
@@ -306,14 +317,18 @@ double NestModel::TileCycles(const NestPlan& plan, const Sizes& inner, const Sou
     spilled += std::max(0.0, over) * steps / body.taps;
   }
   const double load_rate = machine_.loads_per_cycle(target_.vector_bits) * (shape_.in_tiles() ? 1 : kOfLoads);
-  const double core = Both(steps * ProductCycles(accumulators) + shuffles / fma_per_cycle, loads / load_rate);
+  // Straight code of a few taps: the next tiles begin while the sums of this one wait for each other.
+  const double tiles = straight ? std::max(1.0, kInFlight / (steps * accumulators + loads + accumulators)) : 1;
+  const double products =
+      std::max(steps * ProductCycles(accumulators * tiles) / tiles, steps * accumulators / fma_per_cycle);
+  const double core = Both(products + shuffles / fma_per_cycle, loads / load_rate);
   const double near_rate = BytesPerCycle(target_, machine_, static_cast<double>(target_.l2) / 2);
   const Sizes sizes = TileSizes(plan, inner);
   double stream = 0;
   for (size_t r = 0; r < reads_.size(); ++r) {
     const Read& read = reads_[r];
     const double bytes = read.region.Elements(sizes) * read.element * (plan.k_parts > 1 && !of_lanes() ? parts : 1);
-    stream += bytes * sources[r].cycles;
+    stream += bytes / PartOfLine(plan, r, sizes) * sources[r].cycles;
     // Lines that are pushed out of the first cache before the rest of them, or their next reader, is used are loaded
     // again for every load.
     const double loaded = steps * registers.loads_of[r] * (read.with_vector ? target_.vector_bits / 8 : kLine);
@@ -332,7 +347,6 @@ double NestModel::TileCycles(const NestPlan& plan, const Sizes& inner, const Sou
     if (shape_.along == reduce_.back()) innermost /= parts;
   }
   const double runs = std::max(1.0, steps / std::max(1.0, innermost) / (plan.window ? reduce_steps_ : 1));
-  const bool straight = plan.window && plan.unroll == block_.extents[static_cast<size_t>(reduce_.back())];
   cycles += (straight ? 0 : runs * kLoopExit) +
             steps / static_cast<double>(plan.unroll) * (plan.window ? 0 : kIteration) + kTileOverhead;
   if (of_lanes()) {
@@ -349,7 +363,10 @@ double NestModel::TileCycles(const NestPlan& plan, const Sizes& inner, const Sou
   for (size_t r = 0; r < reads_.size() && !stays(); ++r) {  // the copies of what a piece reads come on top
     if (IsNear(plan, r)) between += reads_[r].region.Elements(PieceSizes(plan)) * reads_[r].element;
   }
-  return cycles + 2 * written / BytesPerCycle(target_, machine_, between);
+  // A line that is written in parts at different times is fetched for each.
+  const double run = static_cast<double>(inner[static_cast<size_t>(vector_iter_)] * block_.output.type().bytes());
+  const double parts_of_line = plan.panels_outside && !of_lanes() ? std::max(1.0, kLine / run) : 1;
+  return cycles + 2 * written * parts_of_line / BytesPerCycle(target_, machine_, between);
 }
 
 // Partial results are met again in the next block of k, after all of those of the piece and what one block reads.
@@ -398,6 +415,23 @@ bool NestModel::RowsCollide(const Read& read, const Sizes& inner) const {
   return rows > ways && CeilDiv(rows, std::max<int64_t>(1, sets)) > ways - 2;
 }
 
+// Of what a tile reads of an operand, the share that the next one along a variable reads too: all of what that does not
+// move, of windows what overlaps, and of lines the part that a tile takes of each by itself.
+double NestModel::SharedWithNext(const NestPlan& plan, size_t r, const Sizes& tile, size_t iter) const {
+  const Read& read = reads_[r];
+  if (!read.moves[iter]) return 1;
+  if (static_cast<int>(iter) == vector_iter_) return 1 - PartOfLine(plan, r, tile);
+  Sizes both = tile;
+  both[iter] *= 2;
+  return std::max(0.0, 2 - read.region.Elements(both) / read.region.Elements(tile));
+}
+
+// Of every line that a tile reads of an operand, the part that it reads, in (0, 1].
+double NestModel::PartOfLine(const NestPlan& plan, size_t r, const Sizes& tile) const {
+  if (!reads_[r].with_vector || reads_[r].apart || InPanels(plan, r) || of_lanes()) return 1;
+  return std::min(1.0, static_cast<double>(reads_[r].region.RunBytes(tile)) / kLine);
+}
+
 // Going outwards through the loops over tiles, an operand that a loop does not move is met again in every iteration but
 // the first, after everything below that loop was touched once: so far away it lives. What is met for the first time
 // in a piece comes from where the whole operand is.
@@ -432,10 +466,11 @@ NestModel::Sources NestModel::SourcesOf(const NestPlan& plan) const {
     if (plan.steps[i] == 1) return;
     const double first = 1 / static_cast<double>(plan.steps[i]);
     for (size_t r = 0; r < reads_.size(); ++r) {
-      if (reads_[r].moves[i]) continue;
+      const double again = (1 - first) * SharedWithNext(plan, r, tile, i);
+      if (again <= 0) continue;
       const double footprint = std::max(all, touched[r] / share_of_l2[r]);
-      sources[r].cycles += fresh[r] * (1 - first) / BytesPerCycle(target_, machine_, footprint);
-      fresh[r] *= first;
+      sources[r].cycles += fresh[r] * again / BytesPerCycle(target_, machine_, footprint);
+      fresh[r] *= 1 - again;
     }
     below[i] = piece[i];
     all = touch();

@@ -75,6 +75,8 @@ class NestModel {
     double shared = 0;   // of their reads, the share that meets a vector that another tap reads too
     double places = 1;   // of their reads, the share that is of another place than those before
   };
+  // Whether an operand that is computed in the tile is let through lane by lane: taps move it along the vector.
+  bool MasksLanes(const NestPlan& plan, size_t read) const;
   Body BodyOf(const NestPlan& plan, const Sizes& inner, size_t read) const;
   bool Legal(const NestPlan& plan) const;
   bool InPanels(const NestPlan& plan, size_t read) const {
@@ -89,6 +91,8 @@ class NestModel {
   }
   Registers RegistersOf(const NestPlan& plan, const Sizes& inner) const;
   Sources SourcesOf(const NestPlan& plan) const;
+  double SharedWithNext(const NestPlan& plan, size_t read, const Sizes& tile, size_t iter) const;
+  double PartOfLine(const NestPlan& plan, size_t read, const Sizes& tile) const;
   double TileCycles(const NestPlan& plan, const Sizes& inner, const Sources& sources) const;
   // Of all tiles in the first piece, in which no variable but one with a single piece has a tail.
   double PieceCycles(const NestPlan& plan, size_t variable, Sizes& inner, const Sources& sources) const;

@@ -145,6 +145,8 @@ class BlocksStep : public SketchStep {
       : SketchStep(absl::StrCat("blocks(", context.block(chain.product).name, ")")),
         to_(context.block(chain.to).name),
         rows_(context.block(chain.rows).name),
+        machine_(context.machine),
+        threads_(context.threads),
         chain_(chain) {
     knobs_.push_back({absl::StrCat(context.block(chain.product).name, ".block"), BlockSizes(chain)});
   }
@@ -156,6 +158,11 @@ class BlocksStep : public SketchStep {
     product.pieces[chain_.tile] = chain_.images * ((chain_.tiles_down + rows - 1) / rows);
     product.near |= 1U << chain_.operand;
     return true;
+  }
+
+  // To share the pieces out.
+  std::optional<double> Cost(std::span<const int64_t>, const SketchPlan& plan) const override {
+    return ParallelTime(machine_, 0, plan[static_cast<size_t>(chain_.product)].Pieces(), threads_);
   }
 
   absl::Status Apply(std::span<const int64_t> values, const SketchPlan&, SketchBuild& build) const override {
@@ -172,6 +179,8 @@ class BlocksStep : public SketchStep {
 
  private:
   std::string to_, rows_;
+  Machine machine_;
+  int threads_;
   Chain chain_;
 };
 

@@ -241,15 +241,16 @@ struct Depthwise {
     context = {&info, target, UsualMachine(target), 1};
   }
   // In tiles of that many rows and columns of pixels, of one vector; with all taps in straight code or in loops.
-  double Cost(int64_t rows, int64_t columns, bool straight) const {
+  double Cost(int64_t rows, int64_t columns, bool straight, int lanes = 16, bool panels_outside = false) const {
     NestPlan plan;
-    plan.lanes = 16;
+    plan.lanes = lanes;
+    plan.panels_outside = panels_outside;
     plan.inner[1] = rows;
     plan.inner[2] = columns;
-    plan.inner[3] = 16;
+    plan.inner[3] = lanes;
     plan.steps[1] = 56 / rows;
     plan.steps[2] = 56 / columns;
-    plan.steps[3] = 4;
+    plan.steps[3] = 64 / lanes;
     plan.window = straight;
     plan.unroll = straight ? 3 : 1;
     return NestModel(context, 0, {}).Cost(plan).value_or(-1);
@@ -265,6 +266,25 @@ TEST(NestModel, TapsInStraightCodeShareWhatTheRegistersHold) {
   ASSERT_GT(depthwise.Cost(4, 7, true), 0);
   EXPECT_LT(depthwise.Cost(2, 4, true), depthwise.Cost(4, 7, true));
   EXPECT_GT(depthwise.Cost(2, 4, false), depthwise.Cost(4, 7, false)) << "in loops the larger tile is better";
+}
+
+// The sums of the next tiles do not wait for those of this one.
+TEST(NestModel, SmallTilesOfStraightCodeOverlap) {
+  const Depthwise depthwise;
+  EXPECT_LT(depthwise.Cost(1, 2, true), 1.7 * depthwise.Cost(2, 4, true)) << "two sums at once, and eight";
+}
+
+// Neighbouring tiles read some of the same pixels, the second time from a near cache.
+TEST(NestModel, WindowsReadWhatOverlapsFromNear) {
+  const Depthwise depthwise;
+  EXPECT_LT(depthwise.Cost(2, 2, true), 1.4 * depthwise.Cost(4, 2, true)) << "16 pixels for 4, and 24 for 8";
+}
+
+// Eight channels are half a line: the other half is read at once, or when all pixels have passed.
+TEST(NestModel, HalvesOfALineAreFetchedTwice) {
+  const Depthwise depthwise;
+  EXPECT_GT(depthwise.Cost(2, 2, true, 8, true), 1.2 * depthwise.Cost(2, 2, true, 8, false));
+  EXPECT_LT(depthwise.Cost(2, 2, true, 16, true), 1.1 * depthwise.Cost(2, 2, true, 16, false)) << "whole lines";
 }
 
 // A convolution of 96 channels in groups, 1 by 1; its variables are n, oh, ow, oc, kh, kw, ic.
