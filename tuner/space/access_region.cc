@@ -4,6 +4,7 @@
 #include <numeric>
 #include <optional>
 
+#include "compiler/arith/analyzer.h"
 #include "compiler/arith/linear.h"
 
 namespace hone {
@@ -13,6 +14,29 @@ constexpr int64_t kLine = 64;  // bytes of a cache line
 
 }  // namespace
 
+std::vector<JoinedDimension> JoinDimensions(const BlockInfo& block, const BlockInfo::Access& access) {
+  std::vector<Var> vars;
+  VarRanges ranges;
+  for (size_t i = 0; i < block.iters.size(); ++i) {
+    vars.push_back(block.iters[i].var);
+    ranges.emplace(vars.back(), Range{IntConst(0, vars.back().type()), IntConst(block.extents[i], vars.back().type())});
+  }
+  const auto extent = [&](size_t d) { return ConstantValue(access.buffer.shape()[d]).value_or(1); };
+  std::vector<JoinedDimension> all;
+  for (size_t d = 0; d < access.indices.size(); d = all.back().last) {
+    JoinedDimension joined{d, d + 1, access.indices[d], extent(d)};
+    all.push_back(joined);
+    while (!DetectLinear(joined.index, vars).has_value() && joined.last < access.indices.size()) {
+      const int64_t more = extent(joined.last);
+      joined.index = Simplify(joined.index * IntConst(more, joined.index.type()) + access.indices[joined.last], ranges);
+      joined.extent *= more;
+      ++joined.last;
+    }
+    if (DetectLinear(joined.index, vars).has_value()) all.back() = joined;
+  }
+  return all;
+}
+
 AccessRegion::AccessRegion(const BlockInfo& block, const BlockInfo::Access& access)
     : quotient_(access.steps), bytes_(access.buffer.type().bytes()) {
   std::vector<Var> vars;
@@ -20,12 +44,11 @@ AccessRegion::AccessRegion(const BlockInfo& block, const BlockInfo::Access& acce
   const size_t divided = static_cast<size_t>(std::max(quotient_.iter, 0));
   const Var quotient("quotient", vars.empty() ? kInt32 : vars[divided].type());
   vars.push_back(quotient);
-  for (size_t d = 0; d < access.indices.size(); ++d) {
-    shape_.push_back(ConstantValue(access.buffer.shape()[d]).value_or(1));
-    const std::optional<LinearForm> form =
-        DetectLinear(quotient_.iter < 0 ? access.indices[d]
-                                        : WithQuotient(access.indices[d], vars[divided], quotient_.period, quotient),
-                     vars);
+  for (const JoinedDimension& joined : JoinDimensions(block, access)) {
+    shape_.push_back(joined.extent);
+    const std::optional<LinearForm> form = DetectLinear(
+        quotient_.iter < 0 ? joined.index : WithQuotient(joined.index, vars[divided], quotient_.period, quotient),
+        vars);
     steps_.push_back(form.has_value() ? form->coefficients : std::vector<int64_t>());
   }
 }

@@ -9,6 +9,16 @@
 
 namespace hone {
 
+// Dimensions [first, last) of an access whose indices are the quotients and remainders of one expression: they are as
+// one dimension of `extent` elements at `index`.
+struct JoinedDimension {
+  size_t first = 0, last = 0;
+  Expr index;
+  int64_t extent = 1;
+};
+// All dimensions of an access, joined where that makes a linear index of what is none.
+std::vector<JoinedDimension> JoinDimensions(const BlockInfo& block, const BlockInfo::Access& access);
+
 class AccessRegion {
  public:
   AccessRegion(const BlockInfo& block, const BlockInfo::Access& access);

@@ -97,11 +97,18 @@ bool IsTileable(const BlockInfo& block) {
 }
 
 BlockFusion::BlockFusion(const WorkloadInfo& info) : info_(info) {
-  for (int i = 0; i < size(); ++i) {
-    if (CanBeInlined(info_, i)) inlined_.insert(i);
+  for (int i = size(); i-- > 0;) {
+    if (CanBeInlined(info_, i) && !CarriesWorkBetweenSums(i)) inlined_.insert(i);
   }
   for (int i = 0; i < size(); ++i) KeepOperandsApart(i);
   inlined_list_.assign(inlined_.begin(), inlined_.end());
+}
+
+bool BlockFusion::CarriesWorkBetweenSums(int i) const {
+  const BlockInfo& block = info_.blocks[static_cast<size_t>(i)];
+  const auto is_sum = [&](int other) { return other >= 0 && info_.blocks[static_cast<size_t>(other)].reduces; };
+  return block.operations > 0 && std::ranges::any_of(Readers(i), is_sum) &&
+         std::ranges::any_of(block.reads, [&](const auto& read) { return is_sum(info_.Producer(read.buffer)); });
 }
 
 void BlockFusion::KeepOperandsApart(int reader) {

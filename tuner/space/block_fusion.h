@@ -40,6 +40,9 @@ class BlockFusion {
   int Epilogue(int block) const;
 
  private:
+  // Whether the block takes the results of one reduction to another, through blocks that are inlined, and has work to
+  // do on the way: the first one does it once for each result, the other would for each of its terms.
+  bool CarriesWorkBetweenSums(int block) const;
   // Of the operands of a reduction that would be read from one buffer, one is: two accesses to a buffer are neither
   // packed nor told apart.
   void KeepOperandsApart(int reader);

@@ -50,7 +50,8 @@ struct NestShape {
   ReductionCut cut = ReductionCut::kNone;
   int along = -1;     // with a cut: the reduce variable
   int epilogue = -1;  // the elementwise block that takes the results tile by tile
-  // The block whose outer loops are the loops over pieces, and take a piece each (rule_blocks.cc); -1: the block's own.
+  // The block whose outer loops are the loops over pieces, and take a piece each (rule_blocks.cc, rule_inside.cc); -1:
+  // the block's own.
   int pieces_of = -1;
   // Reads that are stored in panels as wide as the tile, as indices into BlockInfo::reads: constants when the kernel is
   // deployed, others as NestPlan::packing says.

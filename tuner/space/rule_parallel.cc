@@ -28,6 +28,9 @@ class ParallelRule : public SketchRule {
   std::string name() const override { return "parallel"; }
 
   std::vector<Sketch> Offer(const SketchContext& context, const Sketch& sketch, int block) const override {
+    const int pieces_of = sketch.at(block).pieces_of;
+    // The pieces of another tiled block are shared out with that one.
+    if (pieces_of >= 0 && sketch.at(pieces_of).fate == SketchBlock::Fate::kTile) return {};
     if (sketch.at(block).fate != SketchBlock::Fate::kTile || context.threads == 1) return {};
     Sketch shared = sketch;
     shared.steps.push_back(std::make_shared<ParallelPiecesStep>(context, block));

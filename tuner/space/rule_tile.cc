@@ -31,7 +31,8 @@ class TileStep : public SketchStep {
         n_(info_.last_iter()),
         lanes_(shape_.dot.has_value()               ? static_cast<int>(shape_.dot->lanes)
                : shape_.cut == ReductionCut::kLanes ? 1
-                                                    : LanesFor(context.target, info_, n_)) {
+                                                    : LanesFor(context.target, info_, n_)),
+        shared_(SharedVariables(context, sketch, block)) {
     FindVariables();
     MakeKnobs();
   }
@@ -63,6 +64,7 @@ class TileStep : public SketchStep {
   NestModel model_;
   int n_;                  // the variable of the output's last dimension
   int lanes_;              // along it
+  std::set<int> shared_;   // variables that are cut into the same pieces as those of another block
   std::vector<Cut> cuts_;  // spatial variables with more than one iteration
   std::vector<int> reduce_;
   int k_parts_knob_ = -1, unroll_knob_ = -1, window_knob_ = -1, order_knob_ = -1, prefetch_knob_ = -1;
@@ -124,6 +126,7 @@ void TileStep::MakeKnobs() {
       ++rows;
     }
     if (shape_.in_tiles() && cut.iter != n_) inner = SizesInTiles(cut.iter, std::move(inner));
+    if (shared_.contains(cut.iter)) std::erase_if(inner, [&](int64_t size) { return extent(cut.iter) % size != 0; });
     cut.inner_knob = AddKnob(absl::StrCat(name, ".inner"), std::move(inner));
   }
   for (Cut& cut : cuts_) {  // the outermost two, and n
@@ -137,6 +140,9 @@ void TileStep::MakeKnobs() {
       if (cut.iter != n_ && extent(cut.iter) % size == 0 && extent(cut.iter) <= kMostPieces * size)
         pieces.insert(extent(cut.iter) / size);
     }
+    // What is computed in a piece would be computed again in those of another variable.
+    if (!shared_.empty() && !shared_.contains(cut.iter)) continue;
+    if (!shared_.empty()) std::erase_if(pieces, [&](int64_t p) { return extent(cut.iter) % p != 0; });
     cut.pieces_knob = AddKnob(absl::StrCat(info_.iters[static_cast<size_t>(cut.iter)].var.name(), ".pieces"),
                               {pieces.begin(), pieces.end()});
   }
@@ -259,6 +265,7 @@ class TileRule : public SketchRule {
   std::vector<Sketch> Offer(const SketchContext& context, const Sketch& sketch, int block) const override {
     if (!WillBeTiled(context, sketch, block)) return {};
     Sketch tiled = sketch;
+    if (auto inside = MakeInsideStep(context, sketch, block); inside != nullptr) tiled.steps.push_back(inside);
     tiled.steps.push_back(std::make_shared<TileStep>(context, sketch, block));
     tiled.choices.push_back(tiled.steps.back()->label());
     tiled.at(block).fate = SketchBlock::Fate::kTile;

@@ -12,6 +12,7 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -124,6 +125,11 @@ std::optional<BlockDot> FindDot(const BlockInfo& block, const Target& target);
 double SpeedOfProducts(const BlockInfo& block, const Target& target, const Machine& machine);
 // The multi-level tile applies and nothing else was decided.
 bool WillBeTiled(const SketchContext& context, const Sketch& sketch, int block);
+// For a block in the pieces of another tiled one: the step that gives it its pieces, to stand between the tile steps of
+// the two; nullptr for any other block (rule_inside.cc).
+std::shared_ptr<const SketchStep> MakeInsideStep(const SketchContext& context, const Sketch& sketch, int block);
+// The variables of such a block, or of the other one, that are cut into the pieces of both, which are all alike.
+std::set<int> SharedVariables(const SketchContext& context, const Sketch& sketch, int block);
 // Vector lanes that suit the extent of a variable: a power of two, at most what the target has.
 int LanesFor(const Target& target, const BlockInfo& block, int iter);
 // Rules, each in the file of its name: rule_pack.cc and so on.
@@ -132,6 +138,7 @@ std::unique_ptr<SketchRule> MakePackRule();
 std::unique_ptr<SketchRule> MakeCutRule();
 std::unique_ptr<SketchRule> MakeFuseConsumerRule();
 std::unique_ptr<SketchRule> MakeBlocksRule();
+std::unique_ptr<SketchRule> MakeInsideRule();
 std::unique_ptr<SketchRule> MakeTileRule();
 std::unique_ptr<SketchRule> MakeRowsRule();
 std::unique_ptr<SketchRule> MakePiecesRule();

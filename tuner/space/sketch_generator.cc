@@ -94,10 +94,10 @@ class SketchGenerator : public Generator {
   // A template: the same sketch with fewer candidates.
   SketchGenerator(const SketchGenerator& sketch, const Template& restriction) : SketchGenerator(sketch) {
     name_ = absl::StrCat("template:", restriction.name, name_.substr(name_.find(':')));
-    for (Knob& knob : knobs_) knob.candidates = Restricted(restriction, knob);
+    for (Knob& knob : knobs_) knob.candidates = Restricted(restriction, family_->info, knob);
   }
 
-  bool Applies(const Template& restriction) const { return restriction.applies(family_->info); }
+  bool Applies(const Template& restriction) const { return AppliesTo(restriction, family_->info); }
   const std::string& name() const override { return name_; }
   const std::vector<Knob>& knobs() const override { return knobs_; }
 

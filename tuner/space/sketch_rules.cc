@@ -28,6 +28,7 @@ const std::vector<std::unique_ptr<SketchRule>>& SketchRules() {
     list->push_back(MakeCutRule());
     list->push_back(MakeFuseConsumerRule());
     list->push_back(MakeBlocksRule());
+    list->push_back(MakeInsideRule());
     list->push_back(MakeTileRule());
     list->push_back(MakeFormsRule());
     list->push_back(MakeRowsRule());

@@ -15,14 +15,17 @@ namespace hone {
 
 struct Template {
   const char* name;
-  bool (*applies)(const WorkloadInfo& info);
+  bool (*applies)(const BlockInfo& block);
   // Whether the knob may have this value; `knob` is its name behind the block's: "v_n.inner", "unroll".
   bool (*keeps)(std::string_view knob, int64_t value);
 };
 
 std::span<const Template> Templates();
 
-// The candidates that are kept; all of them where none would be.
-std::vector<int64_t> Restricted(const Template& restriction, const Knob& knob);
+// Whether it is for the heaviest block of a workload.
+bool AppliesTo(const Template& restriction, const WorkloadInfo& info);
+
+// The candidates that are kept; all of them where none would be, and of knobs of blocks that the template is not for.
+std::vector<int64_t> Restricted(const Template& restriction, const WorkloadInfo& info, const Knob& knob);
 
 }  // namespace hone

@@ -5,8 +5,13 @@
 #include <array>
 #include <span>
 
+#include "compiler/schedule/primitives/inline.h"
+#include "compiler/schedule/primitives/locate.h"
+#include "compiler/schedule/schedule.h"
 #include "compiler/te/te.h"
 #include "compiler/topi/conv.h"
+#include "compiler/topi/dense.h"
+#include "compiler/topi/shape_ops.h"
 #include "tests/compiler/schedule/workloads.h"
 
 namespace hone {
@@ -43,6 +48,24 @@ TEST(AccessRegion, OfAWindowHasAHalo) {
     break;
   }
   EXPECT_EQ(input.Elements(tile), 3 * 6 * 8);
+}
+
+// Rows of a product that are the pixels of an image of 4 by 5: the indices of a pixel are quotients and remainders.
+TEST(JoinDimensions, PixelsAsRowsAreOneDimension) {
+  const te::Tensor x = te::Placeholder(te::Shape({2, 4, 5, 8}), kFloat32, "x");
+  const te::Tensor w = te::Placeholder(te::Shape({8, 16}), kFloat32, "w");
+  const te::Tensor y = topi::Dense(topi::Reshape(x, {40, 8}, "rows"), w);
+  Schedule schedule(te::CreatePrimFunc({x, w}, {y}, "main"));
+  ASSERT_TRUE(ComputeInline(schedule, *GetBlock(schedule, "rows")).ok());
+  const WorkloadInfo info = *AnalyzeWorkload(schedule.func());
+  const BlockInfo& dense = info.blocks[0];
+  const std::vector<JoinedDimension> joined = JoinDimensions(dense, dense.reads[0]);
+  ASSERT_EQ(joined.size(), 2U);
+  EXPECT_EQ(joined[0].last, 3U);
+  EXPECT_EQ(joined[0].extent, 40);
+  EXPECT_EQ(joined[1].extent, 8);
+  const AccessRegion rows(dense, dense.reads[0]);
+  EXPECT_EQ(rows.Elements(std::array<int64_t, 3>{7, 16, 8}), 7 * 8);
 }
 
 // Two groups of 24 channels each: a tile of output channels reads those of the groups it touches.

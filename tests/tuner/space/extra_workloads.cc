@@ -68,6 +68,18 @@ PrimFunc ByteConv() {
   return func;
 }
 
+// A depthwise convolution with its epilogue, and the product of its pixels (a convolution of 1x1) that alone reads it.
+PrimFunc Separable(const std::vector<int64_t>& x, int64_t stride, int64_t channels) {
+  const te::Tensor image = In(x, "x"), each = In({3, 3, x[3]}, "w"), mixing = In({x[3], channels}, "u");
+  const te::Tensor inner = topi::Relu(topi::DepthwiseConv2d(
+      image, each, {.strides = {stride, stride}, .pads_before = {1, 1}, .pads_after = {1, 1}}, "depthwise"));
+  const int64_t pixels = x[0] * ((x[1] - 1) / stride + 1) * ((x[2] - 1) / stride + 1);
+  const te::Tensor rows = topi::Reshape(inner, {pixels, x[3]});
+  PrimFunc func = te::CreatePrimFunc({image, each, mixing}, {topi::Relu(topi::Dense(rows, mixing))}, "main");
+  func.attrs["constants"] = std::vector<int64_t>{1, 2};
+  return func;
+}
+
 }  // namespace
 
 std::vector<SmallWorkload> LargerWorkloads() {
@@ -96,6 +108,10 @@ std::vector<SmallWorkload> LargerWorkloads() {
   all.push_back(
       {"padded_depthwise",
        te::CreatePrimFunc({image, each}, {topi::DepthwiseConv2d(image, each, {{}, {}, {1, 1}, {1, 1}})}, "main")});
+  all.push_back({"depthwise_separable", Separable({1, 6, 8, 40}, 1, 20)});
+  all.push_back({"batch_depthwise_separable", Separable({2, 4, 5, 24}, 1, 20)});
+  all.push_back({"wide_depthwise_separable", Separable({1, 4, 4, 64}, 1, 16)});
+  all.push_back({"strided_depthwise_separable", Separable({1, 12, 9, 24}, 2, 33)});
   const te::Tensor plane = In({1, 5, 9, 41}, "x"), taps = In({3, 5, 5}, "w");
   all.push_back(
       {"padded_depthwise_of_planes",

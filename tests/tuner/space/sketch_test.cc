@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -19,6 +21,7 @@
 #include "compiler/topi/shape_ops.h"
 #include "tests/compiler/schedule/workloads.h"
 #include "tests/tuner/space/extra_workloads.h"
+#include "tests/tuner/space/legal_choice.h"
 #include "tuner/space/default_schedule.h"
 #include "tuner/space/generator.h"
 
@@ -26,8 +29,11 @@ namespace hone {
 namespace {
 
 using ::testing::Contains;
+using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::IsSubsetOf;
 using ::testing::Not;
 
 SpaceOptions Options(int threads = 2) { return {*ParseTarget("cpu:x86-64-v4"), threads, NumericLevel::kStrict}; }
@@ -132,8 +138,8 @@ int LoopsOfKind(const PrimFunc& func, ForKind kind) {
 TEST(SketchRules, AreAskedInThisOrder) {
   std::vector<std::string> names;
   for (const auto& rule : SketchRules()) names.push_back(rule->name());
-  EXPECT_THAT(names, ElementsAre("dot", "pack", "cut", "fuse_consumer", "blocks", "tile", "forms", "rows", "pieces",
-                                 "locate", "own_nest", "parallel"));
+  EXPECT_THAT(names, ElementsAre("dot", "pack", "cut", "fuse_consumer", "blocks", "inside", "tile", "forms", "rows",
+                                 "pieces", "locate", "own_nest", "parallel"));
 }
 
 // ---- Dot
@@ -273,6 +279,58 @@ TEST(FuseConsumerRule, TakesTheOnlyReaderThatReadsInPlace) {
   EXPECT_EQ(offers[0].at(start.info.Find("D")).fate, SketchBlock::Fate::kTaken);
   EXPECT_TRUE(Start(testing::Matmul(8, 64, 16)).Offer(MakeFuseConsumerRule(), "C").empty()) << "nobody reads it";
   EXPECT_TRUE(Start(testing::Softmax(8, 64)).Offer(MakeFuseConsumerRule(), "sum").empty()) << "it is not tiled";
+}
+
+// ---- Inside
+
+// The sketch that computes the depthwise convolution in the pieces of the other.
+std::unique_ptr<Generator> InsideGenerator(const PrimFunc& func) {
+  auto generators = Generators(func, Options());
+  EXPECT_TRUE(generators.ok()) << generators.status();
+  for (auto& generator : *generators) {
+    if (generator->name().starts_with("sketch:") && generator->name().find("inside(") != std::string::npos)
+      return std::move(generator);
+  }
+  return nullptr;
+}
+
+TEST(InsideRule, TakesAProductThatAnotherAloneReads) {
+  const std::vector<std::string> names = NamesOf(Larger("depthwise_separable"));
+  EXPECT_THAT(names, Contains(HasSubstr("inside(depthwise)")));
+  EXPECT_THAT(names, Contains(Not(HasSubstr("inside"))));  // as two nests, too
+  EXPECT_THAT(NamesOf(Larger("depthwise_separable"), 1), Each(Not(HasSubstr("inside")))) << "one thread has no pieces";
+  EXPECT_THAT(NamesOf(Larger("padded_depthwise")), Each(Not(HasSubstr("inside"))));
+}
+
+TEST(InsideRule, MakesOneParallelLoopOfTwo) {
+  const PrimFunc func = Larger("depthwise_separable");
+  const auto inside = InsideGenerator(func);
+  ASSERT_NE(inside, nullptr);
+  const absl::StatusOr<Choice> best = BestByDraft(*inside);
+  ASSERT_TRUE(best.ok()) << best.status();
+  const absl::StatusOr<Schedule> schedule = inside->Build(*best);
+  ASSERT_TRUE(schedule.ok()) << schedule.status();
+  EXPECT_EQ(LoopsOfKind(schedule->func(), ForKind::kParallel), 1);
+}
+
+TEST(InsideRule, TakesPiecesThatAreAllAlike) {
+  const PrimFunc func = Larger("depthwise_separable");  // 6 rows
+  const auto inside = InsideGenerator(func);
+  ASSERT_NE(inside, nullptr);
+  std::set<int64_t> rows, columns;
+  const std::vector<Knob>& knobs = inside->knobs();
+  Random random(7, 0);
+  for (int i = 0; i < 50; ++i) {
+    const std::optional<Choice> choice = testing::LegalChoice(*inside, random);
+    ASSERT_TRUE(choice.has_value());
+    for (size_t k = 0; k < knobs.size(); ++k) {
+      const int64_t value = knobs[k].candidates[static_cast<size_t>((*choice)[k])];
+      if (knobs[k].name == "dense.v_m.pieces") rows.insert(value);
+      if (knobs[k].name == "dense.v_n.pieces") columns.insert(value);
+    }
+  }
+  EXPECT_THAT(rows, IsSubsetOf({2, 3, 6, 12, 24, 48})) << "whole rows of 8, or equal parts of one";
+  EXPECT_THAT(columns, IsEmpty()) << "it would be computed again for every piece of channels";
 }
 
 TEST(TileRule, GoesByTheReadsOfTheBlock) {

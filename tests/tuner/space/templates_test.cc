@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/compiler/schedule/workloads.h"
+#include "tests/tuner/space/extra_workloads.h"
 
 namespace hone {
 namespace {
@@ -18,20 +19,37 @@ const Template& Named(const std::string& name) {
   return Templates().front();
 }
 
+PrimFunc Larger(const std::string& name) {
+  for (const testing::SmallWorkload& workload : testing::LargerWorkloads()) {
+    if (workload.name == name) return workload.func;
+  }
+  ADD_FAILURE() << "no workload " << name;
+  return {};
+}
+
 TEST(Templates, KeepTheirCandidatesAlone) {
+  const WorkloadInfo dense = *AnalyzeWorkload(testing::DenseRelu(64, 64, 256));
   const Template& product = Named("product");
-  EXPECT_THAT(Restricted(product, {"dense.unroll", {1, 2, 4, 8}}), ElementsAre(4, 8));
-  EXPECT_THAT(Restricted(product, {"dense.v_m.inner", {6, 12}}), ElementsAre(6, 12));
-  EXPECT_THAT(Restricted(product, {"dense.unroll", {1, 3}}), ElementsAre(1, 3)) << "none would be left";
-  EXPECT_THAT(Restricted(Named("window"), {"pool.window", {0, 1}}), ElementsAre(1));
+  EXPECT_THAT(Restricted(product, dense, {"dense.unroll", {1, 2, 4, 8}}), ElementsAre(4, 8));
+  EXPECT_THAT(Restricted(product, dense, {"dense.v_m.inner", {6, 12}}), ElementsAre(6, 12));
+  EXPECT_THAT(Restricted(product, dense, {"dense.unroll", {1, 3}}), ElementsAre(1, 3)) << "none would be left";
 }
 
 TEST(Templates, GoByTheHeaviestBlock) {
   const WorkloadInfo product = *AnalyzeWorkload(testing::Matmul(64, 64, 256));
   const WorkloadInfo elements = *AnalyzeWorkload(testing::TwoElementwise(8, 64));
-  EXPECT_TRUE(Named("product").applies(product));
-  EXPECT_FALSE(Named("window").applies(product));
-  EXPECT_FALSE(Named("product").applies(elements));
+  EXPECT_TRUE(AppliesTo(Named("product"), product));
+  EXPECT_FALSE(AppliesTo(Named("window"), product));
+  EXPECT_FALSE(AppliesTo(Named("product"), elements));
+}
+
+TEST(Templates, LeaveOtherBlocksAlone) {
+  const WorkloadInfo info = *AnalyzeWorkload(Larger("wide_depthwise_separable"));
+  const Template &product = Named("product"), &window = Named("window");
+  EXPECT_TRUE(AppliesTo(product, info));
+  EXPECT_THAT(Restricted(product, info, {"dense.unroll", {1, 4}}), ElementsAre(4));
+  EXPECT_THAT(Restricted(product, info, {"depthwise.window", {0, 1}}), ElementsAre(0, 1));
+  EXPECT_THAT(Restricted(window, info, {"depthwise.window", {0, 1}}), ElementsAre(1));
 }
 
 }  // namespace
