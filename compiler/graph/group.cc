@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 #include <set>
+#include <utility>
 
 #include "compiler/graph/op.h"
 #include "compiler/support/check.h"
@@ -47,6 +48,9 @@ class Grouper {
       if (graph_.nodes[n].op == "dense") {
         for (const int value : graph_.nodes[n].inputs) Absorb(group_of_[n], value, /*moving=*/true);
       }
+    }
+    for (const int n : anchors) {
+      if (graph_.nodes[n].op == "dense") JoinDepthwise(n);
     }
     for (int n = 0; n < static_cast<int>(graph_.nodes.size()); ++n) {
       if (group_of_[n] >= 0 || (graph_.nodes[n].op != "concat" && graph_.nodes[n].op != "interleave")) continue;
@@ -161,6 +165,29 @@ class Grouper {
     groups_[group_of_[n]].nodes.push_back(n);
   }
 
+  // Takes the group of a depthwise convolution into that of the product that alone reads its pixels as rows (a
+  // convolution of 1x1): the kernel computes some rows of the image where the product reads them, or all of them
+  // beforehand, as a kernel of its own would (tuner/space/rule_inside.cc).
+  void JoinDepthwise(int dense) {
+    const int rows = graph_.nodes[dense].inputs[0], view = uses_.producer[rows];
+    if (view < 0 || graph_.nodes[view].op != "reshape" || !IsReadOnce(rows)) return;
+    const int image = graph_.nodes[view].inputs[0], last = uses_.producer[image];
+    if (last < 0 || group_of_[last] < 0 || !IsReadOnce(image)) return;
+    Group& front = groups_[group_of_[last]];
+    Group& group = groups_[group_of_[dense]];
+    const bool depthwise = front.anchor >= 0 && graph_.nodes[front.anchor].op == "depthwise_conv2d";
+    if (!depthwise || front.nodes.back() != last || graph_.type(rows).shape.back() != graph_.type(image).shape.back() ||
+        front.nodes.size() + group.nodes.size() >= kMostInGroup) {
+      return;
+    }
+    front.nodes.push_back(view);
+    for (const int taken : std::exchange(front.nodes, {})) {
+      group_of_[taken] = group_of_[dense];
+      group.nodes.push_back(taken);
+    }
+  }
+  bool IsReadOnce(int value) const { return !uses_.is_output[value] && uses_.consumers[value].size() == 1; }
+
   // Takes the slices that a product of batches or a concatenation reads: it reads those places of the whole.
   void AbsorbSlices(int reader) {
     for (const int value : graph_.nodes[reader].inputs) {
@@ -176,6 +203,7 @@ class Grouper {
 
   // By the place of the last node: all a group needs is made by then.
   std::vector<Group> Sorted() {
+    std::erase_if(groups_, [](const Group& group) { return group.nodes.empty(); });
     for (Group& group : groups_) std::sort(group.nodes.begin(), group.nodes.end());
     std::sort(groups_.begin(), groups_.end(),
               [](const Group& a, const Group& b) { return a.nodes.back() < b.nodes.back(); });

@@ -14,13 +14,14 @@ struct Group {
   int anchor = -1;         // the node the group is about; -1: elementwise and moving operators alone
 };
 
-// Every node but views belongs to exactly one group; groups are in an order in which they can run. `fuse` false: a
-// group a node.
+// Every node belongs to exactly one group, but a view to none, or to the one that alone reads it; groups are in an
+// order in which they can run. `fuse` false: a group a node.
 //
 // Anchors take what follows them, the most work first, so that a residual sum goes to the larger of two convolutions;
 // then reductions and products take the elementwise operators in front of them, products also the concatenation or
 // slice that these begin with, convolutions that pad the change of layout, and products of batches the slices they
-// read; then concatenations take their slices, and what is left forms chains.
+// read; products of pixels take the depthwise convolution that they alone read; then concatenations take their slices,
+// and what is left forms chains.
 std::vector<Group> FormGroups(const Graph& graph, bool fuse);
 
 }  // namespace hone

@@ -230,7 +230,11 @@ std::string GroupName(const Graph& graph, const Group& group) {
   std::vector<std::string> before, after;
   for (const int n : group.nodes) {
     if (n == group.anchor) continue;
-    (group.anchor >= 0 && n < group.anchor ? before : after).push_back(graph.nodes[n].op);
+    const OpKind kind = FindOp(graph.nodes[n].op)->kind;
+    if (group.anchor >= 0 && kind == OpKind::kView) continue;
+    const bool of_its_own = kind == OpKind::kAnchor;  // in front of the anchor
+    (group.anchor >= 0 && n < group.anchor ? before : after)
+        .push_back(of_its_own ? AnchorName(graph, graph.nodes[n]) : graph.nodes[n].op);
   }
   const auto append = [&](const std::vector<std::string>& ops) {
     for (size_t i = 0; i < ops.size() && i < kMostNames; ++i) absl::StrAppend(&name, name.empty() ? "" : "_", ops[i]);

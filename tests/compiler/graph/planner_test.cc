@@ -1,6 +1,8 @@
 // How graphs are cut into kernels, and what the kernels say of themselves.
 #include "compiler/graph/planner.h"
 
+#include <functional>
+
 #include "compiler/support/check.h"
 
 #include "gmock/gmock.h"
@@ -149,6 +151,32 @@ TEST(Planner, ProductsOfBatchesReadSlicesInPlace) {
   read_twice.Output(read_twice.Op("batch_matmul", {shared, read_twice.Input({3, 4, 6})}));
   read_twice.Output(read_twice.Op("relu", {shared}));
   EXPECT_THAT(Steps(Fused(read_twice)), ElementsAre("slice_3x5x4", "batch_matmul_3x5x6x4", "relu_3x5x4"));
+}
+
+// A depthwise convolution and the product of its pixels; `between` is done to the image on the way.
+std::vector<std::string> SeparableKernels(const std::function<int(Net&, int)>& between) {
+  Net net;
+  const int image = net.Op("depthwise_conv2d", {net.Input({1, 6, 6, 8}), net.Constant({3, 3, 8}, 1)});
+  const int rows = net.Op("reshape", {between(net, image)}, Shape({16, 8}));
+  net.Output(net.Op("relu", {net.Op("dense", {rows, net.Constant({8, 4}, 2)})}));
+  return Steps(Fused(net));
+}
+
+TEST(Planner, ProductsTakeTheDepthwiseConvolutionThatTheyAloneRead) {
+  EXPECT_THAT(SeparableKernels([](Net& net, int image) { return net.Op("relu", {image}); }),
+              ElementsAre("depthwise_conv2d_3x3_s1_4x4x8_relu_dense_16x4x8_relu"));
+  const auto read_twice = [](Net& net, int image) {
+    net.Output(net.Op("reduce_sum", {image}, Over({1, 2})));
+    return image;
+  };
+  EXPECT_EQ(SeparableKernels(read_twice).size(), 3U);
+  const auto is_output = [](Net& net, int image) {
+    net.Output(image);
+    return image;
+  };
+  EXPECT_EQ(SeparableKernels(is_output).size(), 2U);
+  const auto moved = [](Net& net, int image) { return net.Op("transpose", {image}, Perm({0, 2, 1, 3})); };
+  EXPECT_EQ(SeparableKernels(moved).size(), 3U);
 }
 
 TEST(Planner, AResidualSumGoesToTheLargerProduct) {
