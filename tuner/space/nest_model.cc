@@ -28,10 +28,7 @@ constexpr double kPanelsAhead = 1.6, kBlocksAhead = 2;
 // The same of panels that two do not fit the first cache together, where so few tiles pass over each.
 constexpr double kFewTilesAhead = 1.1;
 constexpr int64_t kFewTiles = 2;
-constexpr int64_t kLine = 64;          // bytes of a cache line
-constexpr int64_t kPage = 4096;        // bytes: of a way of the first cache, whose index is within a page
 constexpr double kOfLoads = 0.75;      // of the loads that nothing but loads reach, those of a tile
-constexpr int64_t kWaysOfL2 = 16;      // as most have
 constexpr double kInFlight = 200;      // instructions that a core has begun and not finished, at least
 constexpr double kOfFirstCache = 0.8;  // of its bytes stay until they are used again
 
@@ -295,13 +292,10 @@ double NestModel::PieceCycles(const NestPlan& plan, size_t variable, Sizes& inne
   return cycles;
 }
 
-double NestModel::TileCycles(const NestPlan& plan, const Sizes& inner, const Sources& sources) const {
-  const Registers registers = RegistersOf(plan, inner);
+NestModel::Core NestModel::CoreOf(const NestPlan& plan, const Sizes& inner, const Registers& registers,
+                                  double steps) const {
   const double accumulators = registers.accumulators;
-  const double parts = static_cast<double>(plan.k_parts);
-  const double steps = reduce_steps_ / (of_lanes() ? parts : 1);  // of all blocks of k together
   const double fma_per_cycle = machine_.fma_per_cycle(target_.vector_bits);
-  const bool straight = plan.window && plan.unroll == block_.extents[static_cast<size_t>(reduce_.back())];
   double loads = registers.loads * steps, shuffles = 0, spilled = 0;
   for (size_t r = 0; r < reads_.size() && !of_lanes() && !shape_.in_tiles(); ++r) {
     if (!reads_[r].with_vector || reduce_.empty()) continue;
@@ -317,17 +311,22 @@ double NestModel::TileCycles(const NestPlan& plan, const Sizes& inner, const Sou
     spilled += std::max(0.0, over) * steps / body.taps;
   }
   const double load_rate = machine_.loads_per_cycle(target_.vector_bits) * (shape_.in_tiles() ? 1 : kOfLoads);
-  // Straight code of a few taps: the next tiles begin while the sums of this one wait for each other.
-  const double tiles = straight ? std::max(1.0, kInFlight / (steps * accumulators + loads + accumulators)) : 1;
+  // The next tiles of straight code begin while the sums of this one wait for each other.
+  const double tiles = IsStraight(plan) ? std::max(1.0, kInFlight / (steps * accumulators + loads + accumulators)) : 1;
   const double products =
       std::max(steps * ProductCycles(accumulators * tiles) / tiles, steps * accumulators / fma_per_cycle);
-  const double core = Both(products + shuffles / fma_per_cycle, loads / load_rate);
+  return {Both(products + shuffles / fma_per_cycle, loads / load_rate), spilled * kSpilled};
+}
+
+double NestModel::StreamCycles(const NestPlan& plan, const Sizes& inner, const Registers& registers, double steps,
+                               const Sources& sources) const {
   const double near_rate = BytesPerCycle(target_, machine_, static_cast<double>(target_.l2) / 2);
   const Sizes sizes = TileSizes(plan, inner);
   double stream = 0;
   for (size_t r = 0; r < reads_.size(); ++r) {
     const Read& read = reads_[r];
-    const double bytes = read.region.Elements(sizes) * read.element * (plan.k_parts > 1 && !of_lanes() ? parts : 1);
+    const double blocks = plan.k_parts > 1 && !of_lanes() ? static_cast<double>(plan.k_parts) : 1;
+    const double bytes = read.region.Elements(sizes) * read.element * blocks;
     stream += bytes / PartOfLine(plan, r, sizes) * sources[r].cycles;
     // Lines that are pushed out of the first cache before the rest of them, or their next reader, is used are loaded
     // again for every load.
@@ -337,27 +336,13 @@ double NestModel::TileCycles(const NestPlan& plan, const Sizes& inner, const Sou
                                         : RowsCollide(read, inner);
     if (again) stream += loaded / near_rate;
   }
-  // A tile register waits for all of its lines.
-  const double not_hidden = shape_.in_tiles() ? 1 : kNotHidden;
-  double cycles = std::max(core, stream) + not_hidden * std::min(core, stream) + spilled * kSpilled;
+  return stream;
+}
 
-  double innermost = 1;  // iterations of the innermost reduce loop in one go
-  if (!reduce_.empty() && !plan.window) {
-    innermost = InnermostSteps();
-    if (shape_.along == reduce_.back()) innermost /= parts;
-  }
-  const double runs = std::max(1.0, steps / std::max(1.0, innermost) / (plan.window ? reduce_steps_ : 1));
-  cycles += (straight ? 0 : runs * kLoopExit) +
-            steps / static_cast<double>(plan.unroll) * (plan.window ? 0 : kIteration) + kTileOverhead;
-  if (of_lanes()) {
-    cycles += kGatherLanes * accumulators;
-  } else if (plan.k_parts > 1) {
-    cycles += (parts + 1) * accumulators * 4 +  // set to nothing, then for each block: read, add, write
-              parts * FarSumCycles(plan, accumulators * target_.vector_bits / 8);
-  }
+double NestModel::ResultCycles(const NestPlan& plan, const Sizes& inner, double accumulators) const {
   const double results = (of_lanes() ? accumulators * 4 : accumulators) * RowsOfAccumulator();
+  double cycles = results * (shape_.epilogue >= 0 ? 2 + 0.6 * epilogue_operations_ : 1.5);
   if (shape_.in_tiles() && shape_.epilogue >= 0) cycles += results * 1.5;  // to memory and back
-  cycles += results * (shape_.epilogue >= 0 ? 2 + 0.6 * epilogue_operations_ : 1.5);
   const double written = accumulators * RowsOfAccumulator() * (of_lanes() ? 4 : target_.vector_bits / 8);
   double between = stays() ? ThreadBytes(plan) : (output_bytes_ + whole_bytes_) / threads_;
   for (size_t r = 0; r < reads_.size() && !stays(); ++r) {  // the copies of what a piece reads come on top
@@ -367,6 +352,34 @@ double NestModel::TileCycles(const NestPlan& plan, const Sizes& inner, const Sou
   const double run = static_cast<double>(inner[static_cast<size_t>(vector_iter_)] * block_.output.type().bytes());
   const double parts_of_line = plan.panels_outside && !of_lanes() ? std::max(1.0, kLine / run) : 1;
   return cycles + 2 * written * parts_of_line / BytesPerCycle(target_, machine_, between);
+}
+
+double NestModel::TileCycles(const NestPlan& plan, const Sizes& inner, const Sources& sources) const {
+  const Registers registers = RegistersOf(plan, inner);
+  const double accumulators = registers.accumulators;
+  const double parts = static_cast<double>(plan.k_parts);
+  const double steps = reduce_steps_ / (of_lanes() ? parts : 1);  // of all blocks of k together
+  const Core core = CoreOf(plan, inner, registers, steps);
+  const double stream = StreamCycles(plan, inner, registers, steps, sources);
+  // A tile register waits for all of its lines.
+  const double not_hidden = shape_.in_tiles() ? 1 : kNotHidden;
+  double cycles = std::max(core.cycles, stream) + not_hidden * std::min(core.cycles, stream) + core.spills;
+
+  double innermost = 1;  // iterations of the innermost reduce loop in one go
+  if (!reduce_.empty() && !plan.window) {
+    innermost = InnermostSteps();
+    if (shape_.along == reduce_.back()) innermost /= parts;
+  }
+  const double runs = std::max(1.0, steps / std::max(1.0, innermost) / (plan.window ? reduce_steps_ : 1));
+  cycles += (IsStraight(plan) ? 0 : runs * kLoopExit) +
+            steps / static_cast<double>(plan.unroll) * (plan.window ? 0 : kIteration) + kTileOverhead;
+  if (of_lanes()) {
+    cycles += kGatherLanes * accumulators;
+  } else if (plan.k_parts > 1) {
+    cycles += (parts + 1) * accumulators * 4 +  // set to nothing, then for each block: read, add, write
+              parts * FarSumCycles(plan, accumulators * target_.vector_bits / 8);
+  }
+  return cycles + ResultCycles(plan, inner, accumulators);
 }
 
 // Partial results are met again in the next block of k, after all of those of the piece and what one block reads.
@@ -413,125 +426,6 @@ bool NestModel::RowsCollide(const Read& read, const Sizes& inner) const {
     sets = std::min(sets, kPage / std::gcd(stride, kPage));
   }
   return rows > ways && CeilDiv(rows, std::max<int64_t>(1, sets)) > ways - 2;
-}
-
-// Of what a tile reads of an operand, the share that the next one along a variable reads too: all of what that does not
-// move, of windows what overlaps, and of lines the part that a tile takes of each by itself.
-double NestModel::SharedWithNext(const NestPlan& plan, size_t r, const Sizes& tile, size_t iter) const {
-  const Read& read = reads_[r];
-  if (!read.moves[iter]) return 1;
-  if (static_cast<int>(iter) == vector_iter_) return 1 - PartOfLine(plan, r, tile);
-  Sizes both = tile;
-  both[iter] *= 2;
-  return std::max(0.0, 2 - read.region.Elements(both) / read.region.Elements(tile));
-}
-
-// Of every line that a tile reads of an operand, the part that it reads, in (0, 1].
-double NestModel::PartOfLine(const NestPlan& plan, size_t r, const Sizes& tile) const {
-  if (!reads_[r].with_vector || reads_[r].apart || InPanels(plan, r) || of_lanes()) return 1;
-  return std::min(1.0, static_cast<double>(reads_[r].region.RunBytes(tile)) / kLine);
-}
-
-// Going outwards through the loops over tiles, an operand that a loop does not move is met again in every iteration but
-// the first, after everything below that loop was touched once: so far away it lives. What is met for the first time
-// in a piece comes from where the whole operand is.
-NestModel::Sources NestModel::SourcesOf(const NestPlan& plan) const {
-  const Sizes tile = TileSizes(plan, plan.inner), piece = PieceSizes(plan);
-  Sources sources;
-  std::array<double, kMostReads> touched{};  // bytes of each operand below the loop so far
-  // Of the sets of the second cache, the share that a tile of an operand falls on.
-  std::array<double, kMostReads> share_of_l2;
-  share_of_l2.fill(1);
-  for (size_t r = 0; r < reads_.size(); ++r) {
-    if (!reads_[r].with_vector || InPanels(plan, r)) continue;
-    const std::span<const int64_t> buffer =
-        IsNear(plan, r) ? std::span<const int64_t>(piece) : std::span<const int64_t>();
-    sources[r].share = reads_[r].region.SetShare(tile, buffer, kPage);
-    share_of_l2[r] = reads_[r].region.SetShare(tile, buffer, std::max(kPage, target_.l2 / kWaysOfL2));
-  }
-  Sizes below = tile;
-  const auto touch = [&] {
-    double all = 0;
-    for (size_t r = 0; r < reads_.size(); ++r) {
-      touched[r] = reads_[r].region.Elements(below) * reads_[r].element;
-      all += touched[r];
-    }
-    return all;
-  };
-  std::array<double, kMostReads> fresh;  // of its uses, the share that is not met again so far
-  fresh.fill(1);
-  double all = touch();
-  const auto pass = [&](int iter) {  // one loop further out
-    const size_t i = static_cast<size_t>(iter);
-    if (plan.steps[i] == 1) return;
-    const double first = 1 / static_cast<double>(plan.steps[i]);
-    for (size_t r = 0; r < reads_.size(); ++r) {
-      const double again = (1 - first) * SharedWithNext(plan, r, tile, i);
-      if (again <= 0) continue;
-      const double footprint = std::max(all, touched[r] / share_of_l2[r]);
-      sources[r].cycles += fresh[r] * again / BytesPerCycle(target_, machine_, footprint);
-      fresh[r] *= 1 - again;
-    }
-    below[i] = piece[i];
-    all = touch();
-  };
-  const auto pass_all = [&](bool own_panels) {
-    for (size_t s = spatial_.size(); s-- > 0;) {
-      if (spatial_[s] != vector_iter_ && HasOwnPanels(block_, shape_, spatial_[s]) == own_panels) pass(spatial_[s]);
-    }
-  };
-  if (!plan.panels_outside) pass(vector_iter_);
-  pass_all(false);
-  if (plan.panels_outside) pass(vector_iter_);
-  pass_all(true);
-  const double thread = ThreadBytes(plan);
-  for (size_t r = 0; r < reads_.size(); ++r) {
-    const bool near = IsNear(plan, r), in_panels = InPanels(plan, r);
-    // Cold constants are counted by themselves (ColdMicroseconds); after that they are in the second cache.
-    double first = near || (reads_[r].cold && !stays()) ? touched[r] : std::max(thread, touched[r]);
-    // Made in front of all products of the piece, it is read at one of them, half of the others before it.
-    if (near && stays()) first = (touched[r] + thread) / 2;
-    // What another nest wrote is in the cache of whichever thread ran that part of it.
-    const bool in_tile = (plan.in_tile >> r & 1) != 0;
-    if (reads_[r].made_here && !near && !in_tile && threads_ > 1)
-      first = std::max(first, static_cast<double>(target_.l2));
-    const bool scattered =
-        reads_[r].with_vector && !in_panels && !near && reads_[r].region.RunBytes(tile) < kPrefetched;
-    sources[r].cycles += fresh[r] * (scattered ? 2 : 1) / BytesPerCycle(target_, machine_, first);
-  }
-  return sources;
-}
-
-double NestModel::ThreadBytes(const NestPlan& plan) const {
-  double bytes = output_bytes_ / static_cast<double>(stays() ? plan.Pieces() : threads_);
-  for (size_t r = 0; r < reads_.size(); ++r) {
-    const bool kept = stays() && IsNear(plan, r);
-    bytes += reads_[r].bytes * (kept ? 1 / PiecesOf(plan, reads_[r].moves) : ShareOfThread(plan, reads_[r].moves));
-  }
-  return bytes;
-}
-
-double NestModel::PiecesOf(const NestPlan& plan, const Moves& moves) const {
-  double pieces = 1;
-  for (const int iter : spatial_) {
-    const size_t i = static_cast<size_t>(iter);
-    if (moves[i]) pieces *= static_cast<double>(plan.pieces[i]);
-  }
-  return pieces;
-}
-
-// Pieces follow each other with those of the last variable side by side, and a thread takes a part of them without gaps
-// (deploy/runtime/thread_pool.h): where the first variable has enough for all threads, each walks over all of the
-// others.
-double NestModel::ShareOfThread(const NestPlan& plan, const Moves& moves) const {
-  double share = 1, threads = threads_;
-  for (const int iter : spatial_) {
-    const size_t i = static_cast<size_t>(iter);
-    const double parts = std::min(threads, static_cast<double>(plan.pieces[i]));
-    if (moves[i]) share /= parts;
-    threads /= parts;
-  }
-  return share;
 }
 
 double NestModel::CopyMicroseconds(const NestPlan& plan) const {

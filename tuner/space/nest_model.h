@@ -90,9 +90,19 @@ class NestModel {
     return (plan.near >> read & 1) != 0 || PackedInBlocks(plan, read);
   }
   Registers RegistersOf(const NestPlan& plan, const Sizes& inner) const;
-  Sources SourcesOf(const NestPlan& plan) const;
+  Sources SourcesOf(const NestPlan& plan) const;  // nest_sources.cc
   double SharedWithNext(const NestPlan& plan, size_t read, const Sizes& tile, size_t iter) const;
   double PartOfLine(const NestPlan& plan, size_t read, const Sizes& tile) const;
+  // Of one tile: arithmetic and loads from the first cache, what comes from further off, and results and epilogue;
+  // `steps` iterations of the reduction.
+  struct Core {
+    double cycles = 0;
+    double spills = 0;  // of sums that registers have no room for: nothing hides them
+  };
+  Core CoreOf(const NestPlan& plan, const Sizes& inner, const Registers& registers, double steps) const;
+  double StreamCycles(const NestPlan& plan, const Sizes& inner, const Registers& registers, double steps,
+                      const Sources& sources) const;
+  double ResultCycles(const NestPlan& plan, const Sizes& inner, double accumulators) const;
   double TileCycles(const NestPlan& plan, const Sizes& inner, const Sources& sources) const;
   // Of all tiles in the first piece, in which no variable but one with a single piece has a tail.
   double PieceCycles(const NestPlan& plan, size_t variable, Sizes& inner, const Sources& sources) const;
@@ -126,6 +136,10 @@ class NestModel {
   double InnermostSteps() const {
     return static_cast<double>(block_.extents[static_cast<size_t>(reduce_.back())] / shape_.depth());
   }
+  // All taps of a window in straight code.
+  bool IsStraight(const NestPlan& plan) const {
+    return plan.window && plan.unroll == block_.extents[static_cast<size_t>(reduce_.back())];
+  }
   bool of_lanes() const { return shape_.cut == ReductionCut::kLanes; }
   // Tiles down, in registers, where `inner` iterations of a variable are; the iterations themselves without tiles.
   int64_t Down(int iter, int64_t inner) const {
@@ -144,6 +158,9 @@ class NestModel {
 
   // Bytes in one piece, from which on the hardware fetches ahead.
   static constexpr int64_t kPrefetched = 256;
+  static constexpr int64_t kLine = 64;      // bytes of a cache line
+  static constexpr int64_t kPage = 4096;    // bytes: of a way of the first cache, whose index is within a page
+  static constexpr int64_t kWaysOfL2 = 16;  // as most have
   static int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
   const BlockInfo& block_;
