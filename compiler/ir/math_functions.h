@@ -1,6 +1,7 @@
 // The mathematical functions a Call may name, a record each: the value in double, how errors go through it, and the
 // expression that code is made of. A new one is written in math_functions.cc alone: the table of intrinsics, by which
-// programs are read and verified, the interpreter, the oracle and the code generators have it from there.
+// programs are read and verified, the interpreter, the oracle and the code generators, those for GPUs among them, have
+// it from there.
 #pragma once
 
 #include <functional>
@@ -32,6 +33,12 @@ struct FunctionErrors {
   bool may_overflow = false;  // a value beyond the largest of the type may be infinite or not
 };
 
+// What a language for GPUs calls the function; empty where it has none that is within the function's errors.
+struct DeviceNames {
+  std::string_view cuda;  // of doubles; that of floats has an f behind it
+  std::string_view opencl;
+};
+
 struct MathFunction {
   std::string_view name;
   // Its value before rounding, of one argument or of two.
@@ -42,6 +49,8 @@ struct MathFunction {
   // vector. Null where code generators have code of their own. `in_double`: float32 has not the digits for it.
   Expr (*expand)(const Expr& x) = nullptr;
   bool in_double = false;
+  // Where the name is empty, code for GPUs is made of the expansion too.
+  DeviceNames device = {};
 };
 std::span<const MathFunction> MathFunctions();
 const MathFunction* FindMathFunction(std::string_view name);  // nullptr when unknown

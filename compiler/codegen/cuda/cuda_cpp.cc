@@ -7,17 +7,11 @@
 namespace hone {
 namespace {
 
+std::string NameOfMath(const MathFunction& function) { return std::string(function.device.cuda); }
+
 constexpr Dialect::Function kFunctions[] = {
-    {"exp", "exp{f}({0})"},        {"exp2", "exp2{f}({0})"},   {"log", "log{f}({0})"},
-    {"log2", "log2{f}({0})"},      {"sqrt", "sqrt{f}({0})"},   {"rsqrt", "rsqrt{f}({0})"},
-    {"tanh", "tanh{f}({0})"},      {"erf", "erf{f}({0})"},     {"sigmoid", "(1 / (1 + exp{f}(-({0}))))"},
-    {"sin", "sin{f}({0})"},        {"cos", "cos{f}({0})"},     {"tan", "tan{f}({0})"},
-    {"pow", "pow{f}({0}, {1})"},   {"floor", "floor{f}({0})"}, {"ceil", "ceil{f}({0})"},
-    {"round", "rint{f}({0})"},  // halves to even
-    {"trunc", "trunc{f}({0})"},    {"abs", "fabs{f}({0})"},    {"fma", "fma{f}({0}, {1}, {2})"},
-    {"fmod", "fmod{f}({0}, {1})"}, {"isnan", "isnan({0})"},    {"isinf", "isinf({0})"},
-    {"expm1", "expm1{f}({0})"},    {"log1p", "log1p{f}({0})"}, {"atan", "atan{f}({0})"},
-    {"popcount", "__popc({0})"},
+    {"fma", "fma{f}({0}, {1}, {2})"}, {"fmod", "fmod{f}({0}, {1})"}, {"isnan", "isnan({0})"},
+    {"isinf", "isinf({0})"},          {"popcount", "__popc({0})"},
 };
 
 // PTX ISA 8.5, section 9.7.9.21.
@@ -70,6 +64,7 @@ constexpr Dialect kCudaCpp = {
                 .make = "make_{type}{lanes}({values})",
                 .element = ".",
                 .elements = "xyzw"},
+    .name_of_math = NameOfMath,
     .functions = kFunctions,
     .helpers = kHelpers,
     .copy_async = kCopyAsync,

@@ -9,13 +9,14 @@
 
 #include "absl/strings/string_view.h"
 #include "compiler/ir/dtype.h"
+#include "compiler/ir/math_functions.h"
 #include "compiler/tile/tile_intrinsic.h"
 
 namespace hone {
 
 struct Dialect {
-  // A function of ir/intrinsics.h on floats: {0}, {1}, .. are its arguments, {f} the suffix of the functions that take
-  // float ("f" or nothing, where a language has one function for all types).
+  // A function on floats that is none of ir/math_functions.h: {0}, {1}, .. are its arguments, {f} the suffix of the
+  // functions that take float ("f" or nothing, where a language has one function for all types).
   struct Function {
     absl::string_view name, text;
   };
@@ -52,6 +53,7 @@ struct Dialect {
   absl::string_view float_suffix;                        // of a function of float, where double has one of its own
   absl::string_view float_of_bits, double_of_bits, bits_of_float;  // {0}
   Vectors vectors;
+  std::string (*name_of_math)(const MathFunction& function) = nullptr;  // without the suffix; "": it has none
   std::span<const Function> functions;
   std::span<const Helper> helpers;  // those whose text is the dialect's own; more are in helpers.h
   // Copies from global to shared memory that go on beside what follows (ir/effects.h): helpers of {bytes}, 4, 8 or 16,

@@ -95,7 +95,13 @@ class LanePrinter {
     status_ =
         absl::FailedPreconditionError(absl::StrCat("there is no ", dialect_.name, " for this kernel: ", pieces...));
   }
+
+  // ---- Functions on floats (print_math.cc)
   std::string Function(absl::string_view name, DType type, const std::vector<std::string>& args);
+  // The text of a helper that computes the function as what it is made of.
+  std::string MathHelper(const MathFunction& function, const std::string& name, DType type);
+  Text OnLetExpr(const LetExpr& let);
+
   const std::string& NameOf(const Var& var);
   const std::string& NameOf(const Buffer& buffer);
 
@@ -108,6 +114,8 @@ class LanePrinter {
   std::map<const ExprNode*, std::vector<Var>> loaded_;
   std::set<Var> data_;  // variables that are no index
   std::vector<Run> runs_;
+  bool lets_are_lines_ = false;  // a LetExpr is a line in front of the statement, which nothing it reads forbids
+  std::set<Var> lines_;          // those that have theirs
   std::string out_;
   int depth_ = 0;
   absl::Status status_;

@@ -107,7 +107,7 @@ LanePrinter::Text LanePrinter::OnExpr(const Expr& e) {
                          Operand(choice->no, kChoice)),
             kChoice};
   }
-  if (const LetExpr* let = e.As<LetExpr>()) return OnExpr(Substitute(let->body, let->var, let->value));
+  if (const LetExpr* let = e.As<LetExpr>()) return OnLetExpr(*let);
   if (const Load* load = e.As<Load>()) { return FromMemory(Element(load->buffer, load->indices[0]), type); }
   if (const Call* call = e.As<Call>()) return OnCall(*call, type);
   HONE_UNREACHABLE() << "an expression that lane programs do not have: " << ToText(e);
@@ -270,18 +270,6 @@ LanePrinter::Text LanePrinter::OnCall(const Call& call, DType type) {
   if (call.name == "popcount" && operand.bits == 32) return {Function("popcount", operand, args)};
   Refuse(call.name, " of ", ToText(operand), " has no code; cast the argument to another type");
   return {"0"};
-}
-
-std::string LanePrinter::Function(absl::string_view name, DType type, const std::vector<std::string>& args) {
-  for (const Dialect::Function& function : dialect_.functions) {
-    if (function.name != name) continue;
-    std::vector<std::pair<std::string, std::string>> values = {
-        {"{f}", type.bits == 64 ? "" : std::string(dialect_.float_suffix)}};
-    for (size_t i = 0; i < args.size(); ++i) values.emplace_back(absl::StrCat("{", i, "}"), args[i]);
-    return absl::StrReplaceAll(function.text, values);
-  }
-  Refuse("the function ", name, " has no words for it");
-  return "0";
 }
 
 }  // namespace hone

@@ -9,7 +9,7 @@ namespace hone {
 namespace {
 
 // Words that kernels may not use as names, in any dialect: of C and its descendants, types, and what printed text calls
-// without a helper.
+// without a helper, beside the functions of ir/math_functions.h.
 constexpr absl::string_view kTaken[] = {
     "auto",    "bool",   "break",    "case",   "char",   "const",    "continue", "default",  "do",        "double",
     "else",    "enum",   "extern",   "false",  "float",  "for",      "goto",     "half",     "if",        "inline",
@@ -17,10 +17,10 @@ constexpr absl::string_view kTaken[] = {
     "short",   "signed", "sizeof",   "static", "struct", "switch",   "true",     "typedef",  "uchar",     "uint",
     "ulong",   "union",  "unsigned", "ushort", "void",   "volatile", "while",    "min",      "max",       "shared",
     "barrier", "this",   "new",      "delete", "class",  "template", "typename", "operator", "namespace", "asm",
-    "event_t", "image",  "sampler",  "size_t", "pipe",   "exp",      "log",      "sqrt",     "sin",       "cos",
-    "tan",     "pow",    "floor",    "ceil",   "abs",    "fma",      "y0",       "y1",       "j0",        "j1",
-    "gamma",   "select", "all",      "any",    "dot",    "mix",      "step",     "sign",     "length",    "cross",
-    "main",    "clamp",  "round",    "trunc",  "rint",   "erf",      "tanh",     "index",
+    "event_t", "image",  "sampler",  "size_t", "pipe",   "abs",      "fma",      "fmaf",     "fmod",      "fmodf",
+    "isnan",   "isinf",  "popcount", "y0",     "y1",     "j0",       "j1",       "gamma",    "select",    "all",
+    "any",     "dot",    "mix",      "step",   "sign",   "length",   "cross",    "main",     "clamp",     "round",
+    "index",
 };
 
 // Space between the type and the name of a pointer's declaration.
@@ -32,7 +32,13 @@ std::string Pointer(absl::string_view address, absl::string_view type, bool read
 
 LanePrinter::LanePrinter(const Dialect& dialect, Helpers& helpers) : dialect_(dialect), helpers_(helpers) {
   uint64_t id = ~uint64_t{0};  // of no variable: they are counted from below
-  for (const absl::string_view word : kTaken) names_.Define(id--, {word.data(), word.size()});
+  for (const absl::string_view word : kTaken) names_.Define(id--, word);
+  for (const MathFunction& function : MathFunctions()) {
+    const std::string name = dialect.name_of_math(function);
+    if (name.empty()) continue;
+    names_.Define(id--, name);
+    if (!dialect.float_suffix.empty()) names_.Define(id--, absl::StrCat(name, dialect.float_suffix));
+  }
 }
 
 const std::string& LanePrinter::NameOf(const Var& var) { return names_.Lookup(var.id(), var.name()); }

@@ -1,19 +1,15 @@
 #include "compiler/codegen/opencl/opencl_c.h"
 
+#include <string>
+
 namespace hone {
 namespace {
 
+std::string NameOfMath(const MathFunction& function) { return std::string(function.device.opencl); }
+
 constexpr Dialect::Function kFunctions[] = {
-    {"exp", "exp({0})"},           {"exp2", "exp2({0})"},   {"log", "log({0})"},
-    {"log2", "log2({0})"},         {"sqrt", "sqrt({0})"},   {"rsqrt", "rsqrt({0})"},
-    {"tanh", "tanh({0})"},         {"erf", "erf({0})"},     {"sigmoid", "(1 / (1 + exp(-({0}))))"},
-    {"sin", "sin({0})"},           {"cos", "cos({0})"},     {"tan", "tan({0})"},
-    {"pow", "pow({0}, {1})"},      {"floor", "floor({0})"}, {"ceil", "ceil({0})"},
-    {"round", "rint({0})"},  // halves to even, which round() of OpenCL takes away from zero
-    {"trunc", "trunc({0})"},       {"abs", "fabs({0})"},    {"fma", "fma({0}, {1}, {2})"},
-    {"fmod", "fmod({0}, {1})"},    {"isnan", "isnan({0})"}, {"isinf", "isinf({0})"},
-    {"expm1", "expm1({0})"},       {"log1p", "log1p({0})"}, {"atan", "atan({0})"},
-    {"popcount", "popcount({0})"},
+    {"fma", "fma({0}, {1}, {2})"}, {"fmod", "fmod({0}, {1})"},    {"isnan", "isnan({0})"},
+    {"isinf", "isinf({0})"},       {"popcount", "popcount({0})"},
 };
 
 // Section 6.12.7: of every device, whether it computes with half or not.
@@ -48,6 +44,7 @@ constexpr Dialect kOpenClC = {
                 .make = "({type}{lanes})({values})",
                 .element = ".s",
                 .elements = "0123456789abcdef"},
+    .name_of_math = NameOfMath,
     .functions = kFunctions,
     .helpers = kHelpers,
 };
