@@ -196,8 +196,13 @@ Bounds Analyzer::Impl::BoundsOf(const Sum& sum, int depth) {
     Sum b = a;
     AddScaled(a, Linear(op.a), choice->coefficient);
     AddScaled(b, Linear(op.b), choice->coefficient);
-    const Bounds in_a = BoundsOf(Recombined(std::move(a)), depth - 1),
-                 in_b = BoundsOf(Recombined(std::move(b)), depth - 1);
+    // A side without a choice may want two facts, as many as the sum itself is given.
+    const auto side = [&](Sum s) {
+      s = Recombined(std::move(s));
+      const bool chooses = ChoiceTerm(s, true) != nullptr || ChoiceTerm(s, false) != nullptr;
+      return BoundsOf(s, chooses ? depth - 1 : depth);
+    };
+    const Bounds in_a = side(std::move(a)), in_b = side(std::move(b));
     best = Meet(best, lesser ? Bounds{std::min(in_a.min, in_b.min), std::min(in_a.max, in_b.max)}
                              : Bounds{std::max(in_a.min, in_b.min), std::max(in_a.max, in_b.max)});
   }

@@ -355,15 +355,23 @@ Expr Analyzer::Impl::SimplifyJunction(const Binary& junction) {
   }
   Restore(mark);
   if (kept.size() > 1 && kept.size() <= 8) {  // and what later ones say of earlier ones
-    for (size_t i = 0; i + 1 < kept.size() && kept.size() > 1;) {
+    bool changed = false;                     // then they may say something of the last one in turn
+    for (size_t i = 0; i + (changed ? 0 : 1) < kept.size() && kept.size() > 1;) {
       for (size_t j = 0; j < kept.size(); ++j) {
         if (j != i) suppose(kept[j]);
       }
-      const std::optional<int64_t> value = ConstantValue(SimplifyBool(kept[i]));
+      const Expr simple = SimplifyBool(kept[i]);
       Restore(mark);
-      if (value.has_value() && (*value != 0) != all) return IntConst(*value, kBool);
-      if (value.has_value()) kept.erase(kept.begin() + i);
-      else ++i;
+      if (const std::optional<int64_t> value = ConstantValue(simple)) {
+        if ((*value != 0) != all) return simple;
+        kept.erase(kept.begin() + i);
+        continue;
+      }
+      if (!IsGuarded(kept[i]) && CompareExprs(simple, kept[i]) != 0) {
+        kept[i] = simple;
+        changed = true;
+      }
+      ++i;
     }
   }
   Expr result = IntConst(all, kBool);

@@ -168,6 +168,33 @@ TEST(Analyzer, APieceOfATailEndsInIt) {
   EXPECT_FALSE(known.CanProve(piece_end < tile_end));
 }
 
+// What a window reads from the rest of a tile: each side of the tile's end wants the ends of the piece and of the
+// window.
+TEST(Analyzer, AWindowOnATailEndsInIt) {
+  const Var o("o"), i("i"), k("k"), l("l");
+  Analyzer known;
+  known.Bind(o, Range{0, 2});
+  known.Bind(i, Range{0, 4});
+  known.Bind(k, Range{0, 2});
+  known.Bind(l, Range{0, 2});
+  known.Assume(And(Expr(o) * 4 + i < 6, Expr(k) * 2 + l < 3));
+  const Expr tile = Expr(o) * 4, read = tile + i + (Expr(k) * 2 + l);
+  EXPECT_TRUE(known.CanProve(read < tile + Min(8 - tile, 6)));
+  EXPECT_FALSE(known.CanProve(read < tile + Min(7 - tile, 6)));
+}
+
+// A part of a condition says more once the parts behind it are known.
+TEST(Analyzer, ALaterPartSimplifiesAnEarlierOne) {
+  const Var f("f");
+  Analyzer known;
+  known.Bind(f, Range{0, 144});
+  EXPECT_EQ(ToText(known.Simplify(And(FloorMod(f, 36) < 24, Expr(f) < 36))), "f < 24");
+  EXPECT_EQ(ToText(known.Simplify(Or(FloorMod(f, 36) >= 24, Expr(f) >= 36))), "24 <= f");
+  known.Assume(And(FloorMod(f, 36) < 24, Expr(f) < 36));
+  EXPECT_TRUE(known.CanProve(FloorMod(FloorDiv(f, 6), 6) < 4));
+  EXPECT_FALSE(known.CanProve(FloorMod(FloorDiv(f, 6), 6) < 3));
+}
+
 TEST(Analyzer, UnequalMovesAnEnd) {
   const Names v;
   Analyzer known(v.Ranges());
