@@ -171,9 +171,10 @@ class Detector {
         digit.leaves = {*next};
         digit.leaves[0].coefficient = 1;
       }
+      const Term lowest = *next;  // which goes from `left` with its leaves
       for (const Term& leaf : digit.leaves) AddTerm(left, leaf, -expected);
       if (!digit.extent.is_constant() && !left.terms.empty()) {
-        return Refuse(absl::StrCat(Text(*next), " takes ", Text(digit.extent),
+        return Refuse(absl::StrCat(Text(lowest), " takes ", Text(digit.extent),
                                    " values, which is symbolic, and others lie above it"));
       }
       expected *= digit.extent.constant;

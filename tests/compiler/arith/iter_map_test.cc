@@ -266,6 +266,8 @@ const SymbolicCase kSymbolic[] = {
     {"SymbolicBelow", OF(Exprs{Expr(v) * 4 + o}), OF_N(Range{0, n}), 16, OF(True()), OF_N(Exprs{Expr(n) * 16}),
      "others lie above it"},
     {"OtherSize", OF((Exprs{o, v})), OF_N(Range{0, n}), 16, OF(True()), OF_N(Exprs{Expr(n) + 1, 16}), "runs over"},
+    {"Beneath", OF(Exprs{Expr(o) + Expr(v) * 512}), OF_N(Range{0, n}), 16, OF(True()), OF_N(Exprs{8192}),
+     "o takes n values, which is symbolic, and others lie above it"},
     {"Depends", OF((Exprs{o, v})), OF_N(Range{0, n}), 16, OF(Expr(o) + v < n), OF_N(Exprs{n, 16}), "predicate"},
 };
 TEST(CheckBindings, OfSymbolicLoops) {
