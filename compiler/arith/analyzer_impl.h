@@ -62,6 +62,7 @@ struct Analyzer::Impl {
   Bounds BoundsOf(const Term& term, int depth);
   Bounds AtomBounds(const Expr& atom, int depth);
   Bounds BinaryBounds(const Binary& op, int depth);  // of an atom: no sum, no multiple, no piece
+  Bounds ChoiceBounds(const Binary& op, int depth);  // of a min or max
   Bounds PlainBounds(const Sum& sum, int depth);     // term by term
   int64_t UpperFromFacts(const Sum& sum, int depth);
   Residue ResidueOf(const Sum& sum);

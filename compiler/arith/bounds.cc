@@ -42,19 +42,30 @@ const Term* ChoiceTerm(const Sum& sum, bool lesser) {
 
 }  // namespace
 
+// The mean of two numbers lies between them: where much of their sum cancels it bounds the lesser from above, and the
+// greater from below. That max(x, -x) is at least 0 is known by it.
+Bounds Analyzer::Impl::ChoiceBounds(const Binary& op, int depth) {
+  const Sum left = Linear(op.a), right = Linear(op.b);
+  const Bounds a = BoundsOf(left, depth - 1), b = BoundsOf(right, depth - 1);
+  const bool lesser = op.op == BinaryOp::kMin;
+  Bounds bounds = lesser ? Bounds{std::min(a.min, b.min), std::min(a.max, b.max)}
+                         : Bounds{std::max(a.min, b.min), std::max(a.max, b.max)};
+  Sum both = left;
+  AddScaled(both, right);
+  if (both.terms.size() >= std::max(left.terms.size(), right.terms.size())) return bounds;
+  const Bounds twice_mean = BoundsOf(both, depth - 1);
+  if (lesser) bounds.max = std::min(bounds.max, SatFloorDiv(twice_mean.max, 2));
+  else bounds.min = std::max(bounds.min, SatNegate(SatFloorDiv(SatNegate(twice_mean.min), 2)));
+  return bounds;
+}
+
 Bounds Analyzer::Impl::BinaryBounds(const Binary& op, int depth) {
   const auto side = [&](const Expr& e) { return BoundsOf(Linear(e), depth - 1); };
   if (depth <= 0) return {};
   switch (op.op) {
     case BinaryOp::kMul: return Multiply(side(op.a), side(op.b));
-    case BinaryOp::kMin: {
-      const Bounds a = side(op.a), b = side(op.b);
-      return {std::min(a.min, b.min), std::min(a.max, b.max)};
-    }
-    case BinaryOp::kMax: {
-      const Bounds a = side(op.a), b = side(op.b);
-      return {std::max(a.min, b.min), std::max(a.max, b.max)};
-    }
+    case BinaryOp::kMin:
+    case BinaryOp::kMax: return ChoiceBounds(op, depth);
     case BinaryOp::kFloorMod: {  // by a symbolic modulus
       const Bounds modulus = side(op.b);
       if (modulus.min >= 1) return {0, SatAdd(modulus.max, -1)};

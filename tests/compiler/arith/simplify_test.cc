@@ -183,6 +183,20 @@ TEST(Analyzer, AWindowOnATailEndsInIt) {
   EXPECT_FALSE(known.CanProve(read < tile + Min(7 - tile, 6)));
 }
 
+// Where a row mirrored at the border is read: the distance to the border is not below 0, whichever side it is on.
+TEST(Analyzer, ADistanceIsNotBelowZero) {
+  const Var o("o"), i("i");
+  Analyzer known;
+  known.Bind(o, Range{0, 3});
+  known.Bind(i, Range{0, 2});
+  const Expr at = Expr(o) * 2 + i, read = Max(2 - at, at - 2);
+  EXPECT_EQ(known.ConstBounds(read), (Bounds{0, 3}));
+  EXPECT_EQ(known.ConstBounds(Min(2 - at, at - 2)), (Bounds{-3, 0}));
+  EXPECT_EQ(known.ConstBounds(Max(3 - at, at - 2)), (Bounds{1, 3}));
+  EXPECT_TRUE(known.CanProve(read >= 0));
+  EXPECT_FALSE(known.CanProve(read > 0));
+}
+
 // A part of a condition says more once the parts behind it are known.
 TEST(Analyzer, ALaterPartSimplifiesAnEarlierOne) {
   const Var f("f");
