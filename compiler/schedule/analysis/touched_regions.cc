@@ -278,11 +278,14 @@ struct BodyWrite {
   // nothing.
   std::vector<Range> over_domain;
   VarRanges domain;
-  bool cut = false;  // by a condition besides
+  bool cut = false;  // by a condition besides, or it has holes itself
 };
 
+absl::Status CheckWritesAll(const Block& block, const BufferRegion& write, Analyzer& known);
+
 // Of nested blocks what they declare. Nothing is found of a store of vectors, or by way of a matched buffer.
-void CollectWrites(const Stmt& stmt, const Buffer& buffer, VarRanges& loops, std::vector<BodyWrite>& found) {
+void CollectWrites(const Stmt& stmt, const Buffer& buffer, Analyzer& known, VarRanges& loops,
+                   std::vector<BodyWrite>& found) {
   if (const Store* store = stmt.As<Store>(); store != nullptr && store->buffer.SameAs(buffer)) {
     BodyWrite write{.region = {}, .loops = loops};
     for (const Expr& i : store->indices) {
@@ -304,15 +307,19 @@ void CollectWrites(const Stmt& stmt, const Buffer& buffer, VarRanges& loops, std
         for (const IterVar& iter : inner->block.iters) bound.domain[iter.var] = iter.domain;
         bound.cut = !PartsBeyondDomain(*inner, loops).empty();
       }
+      const size_t mark = known.Save();
+      for (const IterVar& iter : inner->block.iters) known.Bind(iter.var, iter.domain);
+      bound.cut = bound.cut || !CheckWritesAll(inner->block, write, known).ok();
+      known.Restore(mark);
       found.push_back(std::move(bound));
     }
   } else if (const For* loop = stmt.As<For>()) {
     loops[loop->var] = Range{loop->min, loop->extent};
-    CollectWrites(loop->body, buffer, loops, found);
+    CollectWrites(loop->body, buffer, known, loops, found);
     loops.erase(loop->var);
   } else {
     ForEachChild(
-        stmt, [&](const Stmt& child) { CollectWrites(child, buffer, loops, found); }, [](const Expr&) {});
+        stmt, [&](const Stmt& child) { CollectWrites(child, buffer, known, loops, found); }, [](const Expr&) {});
   }
 }
 
@@ -322,7 +329,7 @@ absl::Status CheckWritesAll(const Block& block, const BufferRegion& write, Analy
   if (std::ranges::all_of(write.region, [](const Range& r) { return IsConst(r.extent, 1); })) return absl::OkStatus();
   std::vector<BodyWrite> found;
   VarRanges loops;
-  CollectWrites(block.body, write.buffer, loops, found);
+  CollectWrites(block.body, write.buffer, known, loops, found);
   const std::vector<IntervalSet> declared = EvalRegion(write.region, SetMap(), known);
   const auto covers = [&](const std::vector<Range>& region, const VarRanges& loops) {
     return FillsBox(region, loops).ok() &&
