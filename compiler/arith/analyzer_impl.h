@@ -64,6 +64,7 @@ struct Analyzer::Impl {
   Bounds BinaryBounds(const Binary& op, int depth);  // of an atom: no sum, no multiple, no piece
   Bounds ChoiceBounds(const Binary& op, int depth);  // of a min or max
   Bounds PlainBounds(const Sum& sum, int depth);     // term by term
+  Bounds QuotientBounds(const Sum& sum, int depth);  // by pairs of quotients
   int64_t UpperFromFacts(const Sum& sum, int depth);
   Residue ResidueOf(const Sum& sum);
 

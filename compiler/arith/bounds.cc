@@ -164,25 +164,33 @@ int64_t Analyzer::Impl::UpperFromFacts(const Sum& sum, int depth) {
   return upper;
 }
 
-Bounds Analyzer::Impl::BoundsOf(const Sum& sum, int depth) {
-  if (sum.is_constant()) return {sum.constant, sum.constant};
-  Bounds best = PlainBounds(sum, depth);
-  if (best.min == best.max || depth <= 0) return best;
-  // floordiv(x, l) - floordiv(y, l) where x - y is bounded.
+// By every floordiv(x, l) - floordiv(y, l) in the sum where x - y is bounded; floordiv(y, k) is floordiv(m * y, m * k).
+Bounds Analyzer::Impl::QuotientBounds(const Sum& sum, int depth) {
+  Bounds best;
   for (size_t i = 0; i < sum.terms.size(); ++i) {
     const Term& a = sum.terms[i];
     if (!a.is_split() || a.upper != 0) continue;
     for (size_t j = i + 1; j < sum.terms.size(); ++j) {
       const Term& b = sum.terms[j];
-      if (b.lower != a.lower || b.upper != 0 || b.coefficient != -a.coefficient) continue;
-      const Bounds apart = BoundsOf(Difference(a.source->sum, b.source->sum), depth - 1);
-      const Bounds quotient{SatFloorDiv(apart.min, a.lower), SatNegate(SatFloorDiv(SatNegate(apart.max), a.lower))};
+      const int64_t lower = std::max(a.lower, b.lower);
+      if (lower % a.lower != 0 || lower % b.lower != 0 || b.upper != 0 || b.coefficient != -a.coefficient) continue;
+      const Sum x = Scaled(a.source->sum, lower / a.lower), y = Scaled(b.source->sum, lower / b.lower);
+      const Bounds apart = BoundsOf(Difference(x, y), depth - 1);
+      const Bounds quotient{SatFloorDiv(apart.min, lower), SatNegate(SatFloorDiv(SatNegate(apart.max), lower))};
       Sum rest = sum;
       rest.terms.erase(rest.terms.begin() + j);
       rest.terms.erase(rest.terms.begin() + i);
       best = Meet(best, Add(Scale(quotient, a.coefficient), BoundsOf(rest, depth - 1)));
     }
   }
+  return best;
+}
+
+Bounds Analyzer::Impl::BoundsOf(const Sum& sum, int depth) {
+  if (sum.is_constant()) return {sum.constant, sum.constant};
+  Bounds best = PlainBounds(sum, depth);
+  if (best.min == best.max || depth <= 0) return best;
+  best = Meet(best, QuotientBounds(sum, depth));
   // 16 * floordiv(n + 15, 16) - n: with l * floordiv(x, l) = x - floormod(x, l), what x and the rest share cancels.
   for (const Term& term : sum.terms) {
     if (!term.is_split() || term.upper != 0 || term.lower == 1 || term.coefficient % term.lower != 0) continue;

@@ -197,6 +197,17 @@ TEST(Analyzer, ADistanceIsNotBelowZero) {
   EXPECT_FALSE(known.CanProve(read > 0));
 }
 
+// Quotients by a number and by a multiple of it, as a window with a stride has them over groups of pixels.
+TEST(Analyzer, QuotientsByAMultipleAreApartAsTheirSourcesAre) {
+  const Var v("v"), k("k");
+  Analyzer known;
+  known.Bind(v, Range{0, 60});
+  known.Bind(k, Range{0, 3});
+  const Expr group = FloorDiv(Expr(v) * 2 + k + 3, 4), first = FloorDiv(Expr(v) + 1, 2);
+  EXPECT_EQ(known.ConstBounds(group - first), (Bounds{0, 1}));
+  EXPECT_EQ(known.ConstBounds(first - group), (Bounds{-1, 0}));
+}
+
 // A part of a condition says more once the parts behind it are known.
 TEST(Analyzer, ALaterPartSimplifiesAnEarlierOne) {
   const Var f("f");
