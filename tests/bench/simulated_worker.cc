@@ -173,6 +173,7 @@ void SimulatedWorker::TakeReply(const Call& call, const grpc::Status& status) {
       const std::lock_guard<std::mutex> counting(counts_.mutex);
       counts_.acked_trials.push_back(id.trial());
     }
+    for (const v1::RefusedReport& refused : call.reply.refused()) results_.erase(refused.id().trial());
     for (const v1::Lease& lease : call.reply.want()) {
       if (results_.count(lease.id().trial()) != 0) continue;
       lent = held_.emplace(lease.id().trial(), lease.id()).second || lent;

@@ -46,10 +46,11 @@ struct Worker {
   std::optional<v1::SyncRequest> waiting;  // the Sync that is held
   ReplyTo waiting_to = 0;
   Micros answer_by = 0;
-  Micros silent_since = 0;    // no call of it has been open since then; 0: one is, or it never called
-  std::string waiting_for;    // as it last said: what keeps it from work,
-  bool not_quiet = false;     // and whether that is the state of its machine
-  std::set<LeaseToken> acks;  // durable or superseded, to be said in the next answer
+  Micros silent_since = 0;  // no call of it has been open since then; 0: one is, or it never called
+  std::string waiting_for;  // as it last said: what keeps it from work,
+  bool not_quiet = false;   // and whether that is the state of its machine
+  // What became of reports, to be said in the next answer; REPORT_REFUSAL_UNSPECIFIED: the result is durable.
+  std::map<ReportedLease, v1::ReportRefusal> verdicts;
   double build_seconds = 0, verify_seconds = 0, measure_seconds = 0;  // as it last reported
   bool reports_wall_time = false;
   int64_t trials = 0;           // or builds, that it reported
@@ -157,8 +158,10 @@ class Dispatcher::Impl {
   // ---- result_rules.cc ----
   // False, and counted, when the lease of that token was lent to somebody else: the secret is missing or another.
   static bool Holds(Worker& worker, const v1::LeaseId& id, const TrialRow& row);
-  void TakeResult(Worker& worker, v1::TrialResult& result);                    // which is taken over where it counts
-  std::function<void()> AckTo(const Worker& worker, const LeaseToken& token);  // to whoever has its session by then
+  void TakeResult(Worker& worker, v1::TrialResult& result);  // which is taken over where it counts
+  void Refuse(Worker& worker, ReportedLease report, v1::ReportRefusal why);
+  // What tells the verdict to whoever has the worker's session by then.
+  std::function<void()> Tell(const Worker& worker, ReportedLease report, v1::ReportRefusal verdict);
   // `worker` is nullptr when the dispatcher itself gives the trial up. Appends to `writes`, where the outcome's object
   // goes; removes the trial.
   void EndTrial(Trial& trial, v1::Outcome& outcome, const Worker* worker, std::vector<Write>& writes);

@@ -15,7 +15,7 @@
 namespace hone {
 namespace {
 
-constexpr uint32_t kProtocolVersion = 1;
+constexpr uint32_t kProtocolVersion = 2;  // 2: reports are answered by lease and secret
 constexpr uint32_t kLongestQuietMs = 120'000;
 constexpr Micros kShowLost = Micros{15} * 60 * 1'000'000;
 constexpr size_t kMostLost = 32;
@@ -522,13 +522,15 @@ v1::SyncReply Dispatcher::Impl::DesiredState(Worker& worker, const v1::SyncReque
     *reply.add_keep() = IdOf(trial.row);
     if (said.count(TokenOf(trial.row)) == 0) *reply.add_want() = MakeLease(trial);
   }
-  for (const LeaseToken& token : worker.acks) {
-    v1::LeaseId& id = *reply.add_acked();
-    id.set_trial(token.trial);
-    id.set_attempt(token.attempt);
-    id.set_epoch(token.epoch);
+  for (const auto& [report, verdict] : std::exchange(worker.verdicts, {})) {
+    if (verdict == v1::REPORT_REFUSAL_UNSPECIFIED) {
+      *reply.add_acked() = IdOf(report);
+      continue;
+    }
+    v1::RefusedReport& refused = *reply.add_refused();
+    *refused.mutable_id() = IdOf(report);
+    refused.set_why(verdict);
   }
-  worker.acks.clear();
   AddBuilds(worker, request, &reply);
   reply.set_shut_down(shutting_down);
   reply.set_drain(worker.drain_asked);
@@ -545,7 +547,7 @@ void Dispatcher::Impl::AnswerSync(Worker& worker) {
 // Whether its call, that is held, has something to be answered with.
 bool Dispatcher::Impl::HasNews(const Worker& worker) const {
   if (!worker.waiting.has_value()) return false;
-  if (!worker.acks.empty() || shutting_down || worker.answer_by <= now) return true;
+  if (!worker.verdicts.empty() || shutting_down || worker.answer_by <= now) return true;
   if ((worker.drain_asked && !worker.drain_told) || worker.waiting->given_back_size() > 0) return true;
   if (HasBuildNews(worker)) return true;
   const std::set<uint64_t>& held = leases.HeldBy(worker.id);

@@ -15,6 +15,14 @@ v1::LeaseId IdOf(const TrialRow& row) {
   id.set_epoch(row.epoch);
   return id;
 }
+v1::LeaseId IdOf(const ReportedLease& report) {
+  v1::LeaseId id;
+  id.set_trial(report.token.trial);
+  id.set_attempt(report.token.attempt);
+  id.set_epoch(report.token.epoch);
+  id.set_secret(report.secret);
+  return id;
+}
 
 Trial& LeaseTable::AddQueued(Trial trial, bool in_front) {
   const uint64_t id = trial.row.id;

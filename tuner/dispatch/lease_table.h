@@ -40,9 +40,16 @@ struct LeaseToken {
   uint64_t epoch = 0;
   auto operator<=>(const LeaseToken&) const = default;
 };
+// A lease as a report names it: `secret` is what the reporter shows, which may be wrong.
+struct ReportedLease {
+  LeaseToken token;
+  std::string secret;
+  auto operator<=>(const ReportedLease&) const = default;
+};
 LeaseToken TokenOf(const v1::LeaseId& id);
 LeaseToken TokenOf(const TrialRow& row);
 v1::LeaseId IdOf(const TrialRow& row);
+v1::LeaseId IdOf(const ReportedLease& report);
 
 class LeaseTable {
  public:

@@ -37,21 +37,15 @@ bool Dispatcher::Impl::Holds(Worker& worker, const v1::LeaseId& id, const TrialR
 }
 
 void Dispatcher::Impl::TakeResult(Worker& worker, v1::TrialResult& result) {
-  const LeaseToken token = TokenOf(result.id());
+  const ReportedLease report{TokenOf(result.id()), result.id().secret()};
+  const LeaseToken& token = report.token;
   if (becoming_durable.count(token) != 0) return;  // said already, acked once it is durable
   Trial* trial = leases.Find(token.trial);
   // A late result is as good as any until the trial is lent again: the attempt it names must be the latest, unanswered.
   if (trial != nullptr && !Serves(worker.tenant, trial->row.key.tenant)) trial = nullptr;
   const bool current = trial != nullptr && TokenOf(trial->row) == token && token.attempt > 0 && !trial->answered;
   if (!current || !Holds(worker, result.id(), trial->row)) {
-    ++counters.superseded;
-    // The worker may forget it, once what superseded it is durable.
-    if (after_commit.empty() && step_writes.empty() && step_after.empty()) {
-      worker.acks.insert(token);
-    } else {
-      CommitThen({}, AckTo(worker, token));
-    }
-    return;
+    return Refuse(worker, report, current ? v1::REPORT_REFUSAL_NOT_HOLDER : v1::REPORT_REFUSAL_OVER);
   }
   if (!KeyOf(*trial).loaded()) {  // after a restart: judged when the history is there
     awaiting_history[trial->key].insert(worker.id);
@@ -92,17 +86,30 @@ void Dispatcher::Impl::TakeResult(Worker& worker, v1::TrialResult& result) {
   writes.push_back(
       AddMeasurement{{token.trial, token.attempt, token.epoch, worker.hello.worker_name(), std::move(outcome)}});
   becoming_durable.insert(token);
-  CommitThen({}, [this, token, ack = AckTo(worker, token)] {
+  CommitThen({}, [this, token, acknowledge = Tell(worker, report, v1::REPORT_REFUSAL_UNSPECIFIED)] {
     becoming_durable.erase(token);
-    ack();
+    acknowledge();
   });
 }
 
-std::function<void()> Dispatcher::Impl::AckTo(const Worker& worker, const LeaseToken& token) {
-  return [this, token, tenant = worker.tenant, session = worker.hello.session()] {
+// The worker is to forget a result whose lease is over only once what ended it is durable.
+void Dispatcher::Impl::Refuse(Worker& worker, ReportedLease report, v1::ReportRefusal why) {
+  ++counters.superseded;
+  const std::function<void()> tell = Tell(worker, std::move(report), why);
+  if (after_commit.empty() && step_writes.empty() && step_after.empty()) {
+    tell();
+  } else {
+    CommitThen({}, tell);
+  }
+}
+
+std::function<void()> Dispatcher::Impl::Tell(const Worker& worker, ReportedLease report, v1::ReportRefusal verdict) {
+  return [this, report = std::move(report), verdict, tenant = worker.tenant, session = worker.hello.session()] {
     Worker* reporter = FindSession(tenant, session);
     if (reporter == nullptr) return;
-    reporter->acks.insert(token);
+    // A report that came twice, and was too late the second time, is durable all the same.
+    const auto told = reporter->verdicts.emplace(report, verdict).first;
+    if (verdict == v1::REPORT_REFUSAL_UNSPECIFIED) told->second = verdict;
     touched.workers.insert(reporter->id);
   };
 }

@@ -15,7 +15,7 @@
 namespace hone {
 namespace {
 
-constexpr uint32_t kProtocolVersion = 1;
+constexpr uint32_t kProtocolVersion = 2;
 constexpr absl::Duration kCallTimeout = absl::Seconds(20);
 constexpr absl::Duration kGiveUpAfter = absl::Seconds(10);  // without a daemon, when we end with it
 constexpr absl::Duration kFirstPause = absl::Milliseconds(100), kLongestPause = absl::Seconds(5);  // between Hellos

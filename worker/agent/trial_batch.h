@@ -11,15 +11,11 @@
 
 #include "hone/v1/fleet.pb.h"
 #include "worker/agent/builders.h"
+#include "worker/agent/phase_seconds.h"
 #include "worker/agent/task_context.h"
 #include "worker/measure/timed_race.h"
 
 namespace hone {
-
-// Wall time by what it was spent on.
-struct PhaseSeconds {
-  double build = 0, verify = 0, measure = 0;
-};
 
 // A task's champion as a worker built it last: every batch of the task races against it, in a fresh process each time,
 // and what was right on the task's inputs once is not built and verified again.

@@ -31,11 +31,20 @@ void WorkQueue::Apply(const v1::SyncRequest& asked, const v1::SyncReply& reply) 
   for (const v1::LeaseId& id : reply.keep()) wanted.insert(KeyOf(id));
   for (const v1::Lease& lease : reply.want()) wanted.insert(KeyOf(lease.id()));
   for (const v1::LeaseId& id : reply.acked()) {
+    CrashPoint("worker.acknowledged");
+    if (!Forget(id)) continue;
     LogFact(spdlog::level::debug, "result is acknowledged",
             {{"trial", id.trial()}, {"attempt", uint64_t{id.attempt()}}, {"epoch", id.epoch()}});
-    CrashPoint("worker.acknowledged");
-    results_.erase(KeyOf(id));
-    if (spool_ != nullptr) spool_->Remove(id);
+  }
+  for (const v1::RefusedReport& refused : reply.refused()) {
+    const v1::LeaseId& id = refused.id();
+    if (!Forget(id)) continue;
+    const bool not_holder = refused.why() == v1::REPORT_REFUSAL_NOT_HOLDER;
+    LogFact(not_holder ? spdlog::level::warn : spdlog::level::debug, "result is refused",
+            {{"trial", id.trial()},
+             {"attempt", uint64_t{id.attempt()}},
+             {"epoch", id.epoch()},
+             {"why", not_holder ? "the lease was lent with another secret" : "the lease is over"}});
   }
   for (const v1::LeaseId& id : asked.given_back()) given_back_.erase(KeyOf(id));
   for (auto it = held_.begin(); it != held_.end();) {
@@ -52,6 +61,14 @@ void WorkQueue::Apply(const v1::SyncRequest& asked, const v1::SyncReply& reply) 
     queued_.push_back(key);
   }
   work_.notify_all();
+}
+
+bool WorkQueue::Forget(const v1::LeaseId& id) {
+  const auto found = results_.find(KeyOf(id));
+  if (found == results_.end() || found->second.id().secret() != id.secret()) return false;
+  results_.erase(found);
+  if (spool_ != nullptr) spool_->Remove(id);
+  return true;
 }
 
 void WorkQueue::Describe(int capacity, v1::SyncRequest* request) {

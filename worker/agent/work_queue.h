@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "worker/agent/phase_seconds.h"
 #include "worker/agent/session_work.h"
 #include "worker/agent/spool.h"
-#include "worker/agent/trial_batch.h"
 
 namespace hone {
 
@@ -57,6 +57,9 @@ class WorkQueue : public SessionWork {
   using Key = std::tuple<uint64_t, uint32_t, uint64_t>;
   static Key KeyOf(const v1::LeaseId& id) { return {id.trial(), id.attempt(), id.epoch()}; }
   void GiveBackLocked(bool all);
+  // Of the result that was told with that secret, here and in the spool. False where there is none such: what the
+  // daemon says of a report with another secret is not about this one.
+  bool Forget(const v1::LeaseId& id);
   struct Held {
     v1::Lease lease;
     v1::Phase phase = v1::PHASE_QUEUED;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -147,17 +148,30 @@ class Desk {
     outcome.set_kind(kind);
     return outcome;
   }
-  // Reports until it is acknowledged: an answer that lends something may leave before the result is durable.
+  // Reports until it is acknowledged.
   bool Report(const std::string& session, const v1::Lease& lease, const v1::Outcome& outcome) {
+    return Verdict(session, lease, outcome) == v1::REPORT_REFUSAL_UNSPECIFIED;
+  }
+  // Reports until it is acknowledged (REPORT_REFUSAL_UNSPECIFIED) or refused: an answer that lends something may leave
+  // before the result is durable. nullopt: neither.
+  std::optional<v1::ReportRefusal> Verdict(const std::string& session, const v1::Lease& lease,
+                                           const v1::Outcome& outcome) {
     for (int attempt = 0; attempt < 2; ++attempt) {
       v1::SyncRequest request = SyncOf(session);
       v1::TrialResult& result = *request.add_results();
       *result.mutable_id() = lease.id();
       *result.mutable_outcome() = outcome;
       const ReplyTo to = Sync(request);
-      if (Answered(to) && SyncReplyTo(to).acked_size() > 0) return true;
+      if (!Answered(to)) continue;
+      const auto is_it = [&](const v1::LeaseId& id) {
+        return id.SerializeAsString() == lease.id().SerializeAsString();
+      };
+      const v1::SyncReply& reply = SyncReplyTo(to);
+      if (std::ranges::any_of(reply.acked(), is_it)) return v1::REPORT_REFUSAL_UNSPECIFIED;
+      const auto refused = std::ranges::find_if(reply.refused(), is_it, &v1::RefusedReport::id);
+      if (refused != reply.refused().end()) return refused->why();
     }
-    return false;
+    return std::nullopt;
   }
   // Answers the oldest search that is out.
   void AnswerSearch(const std::vector<std::string>& traces, bool exhausted = false) {

@@ -268,7 +268,7 @@ TEST(Jobs, AStalledTaskIsOpenForTheNextJob) {
   auto leases = desk.Take("w", 8);
   desk.AnswerSearch({"a", "b", "c", "d"});
   for (const v1::Lease& lease : desk.Take("w", 8, leases)) leases.push_back(lease);
-  for (const v1::Lease& lease : leases) EXPECT_TRUE(desk.Report("w", lease, Desk::Good(10)));
+  for (const v1::Lease& lease : leases) EXPECT_TRUE(desk.Verdict("w", lease, Desk::Good(10)).has_value());
   for (const v1::Lease& confirmation : desk.Take("w", 8)) EXPECT_TRUE(desk.Report("w", confirmation, Desk::Good(10)));
   ASSERT_EQ(desk.Job(first).state(), v1::JOB_DONE) << "stalled";
   const uint64_t second = desk.Submit({"conv2d_1"}, 2);
@@ -312,7 +312,7 @@ TEST(Jobs, StopTakesBackWhatNobodyWorksOn) {
   EXPECT_TRUE(desk.Report("w", leases[0], Desk::Good(10)));
   EXPECT_EQ(desk.Job(job).state(), v1::JOB_STOPPED);
   EXPECT_EQ(desk.Job(job).trials(), 1);
-  EXPECT_TRUE(desk.Report("w", leases[1], Desk::Good(10))) << "acknowledged, and of no account";
+  EXPECT_EQ(desk.Verdict("w", leases[1], Desk::Good(10)), v1::REPORT_REFUSAL_OVER);
   EXPECT_EQ(desk.Job(job).trials(), 1);
 }
 

@@ -24,9 +24,9 @@ TEST(Leases, ASilentWorkerLosesThemAndAnotherGetsThem) {
   EXPECT_EQ(second[0].id().trial(), first[0].id().trial());
   EXPECT_EQ(second[0].id().attempt(), 2u);
   EXPECT_TRUE(desk.SyncReplyTo(desk.Sync(desk.SyncOf("a"))).unknown_session());
-  // a comes back with a late result: acknowledged, but another attempt has taken its place.
+  // a comes back with a late result: another attempt has taken its place.
   desk.Hello("a", 2, "a2");
-  EXPECT_TRUE(desk.Report("a2", first[0], Desk::Good(1)));
+  EXPECT_EQ(desk.Verdict("a2", first[0], Desk::Good(1)), v1::REPORT_REFUSAL_OVER);
   EXPECT_TRUE(desk.store.best().empty());
   EXPECT_TRUE(desk.Report("b", second[0], Desk::Good(7)));
   EXPECT_EQ(desk.store.best().begin()->second.second, 7);
@@ -238,11 +238,73 @@ TEST(Leases, AreReportedByWhoHoldsThemAlone) {
   for (const std::string& secret : {std::string(), std::string(16, 'x'), leases[0].id().secret().substr(0, 15)}) {
     v1::Lease stolen = leases[0];
     stolen.mutable_id()->set_secret(secret);
-    EXPECT_TRUE(desk.Report("thief", stolen, Desk::Good(1))) << "it may forget it";
+    EXPECT_EQ(desk.Verdict("thief", stolen, Desk::Good(1)), v1::REPORT_REFUSAL_NOT_HOLDER);
   }
   EXPECT_EQ(desk.Job(job).trials(), 0);
   EXPECT_EQ(desk.dispatcher->Workers(kLocalTenant, desk.now)[1].refused_reports(), 3);
   EXPECT_TRUE(desk.Report("a", leases[0], Desk::Good(7)));
+  EXPECT_EQ(desk.store.best().begin()->second.second, 7);
+}
+
+// Also a report that comes in the holder's own session: what is said of it names the secret it showed, so that the true
+// result is not taken for it, and the lease goes on.
+TEST(Leases, AnAnswerToAForgedReportIsNoneToTheTrueOne) {
+  Desk desk;
+  desk.Hello("a");
+  const uint64_t job = desk.Submit({"conv2d_1"});
+  const auto leases = desk.Take("a", 1);
+  ASSERT_THAT(leases, SizeIs(1));
+  v1::SyncRequest request = desk.SyncOf("a");
+  for (const std::string& secret : {std::string("guessed"), leases[0].id().secret()}) {
+    v1::TrialResult& result = *request.add_results();
+    *result.mutable_id() = leases[0].id();
+    result.mutable_id()->set_secret(secret);
+    *result.mutable_outcome() = Desk::Good(secret == "guessed" ? 1 : 7);
+  }
+  const ReplyTo to = desk.Sync(request);
+  ASSERT_TRUE(desk.Answered(to));
+  std::vector<v1::LeaseId> acked(desk.SyncReplyTo(to).acked().begin(), desk.SyncReplyTo(to).acked().end());
+  ASSERT_THAT(desk.SyncReplyTo(to).refused(), SizeIs(1));
+  EXPECT_EQ(desk.SyncReplyTo(to).refused(0).id().secret(), "guessed");
+  EXPECT_EQ(desk.SyncReplyTo(to).refused(0).why(), v1::REPORT_REFUSAL_NOT_HOLDER);
+  if (acked.empty()) {  // it was not durable yet
+    const v1::SyncReply next = desk.SyncReplyTo(desk.Sync(desk.SyncOf("a")));
+    acked.assign(next.acked().begin(), next.acked().end());
+  }
+  ASSERT_THAT(acked, SizeIs(1));
+  EXPECT_EQ(acked[0].secret(), leases[0].id().secret());
+  EXPECT_EQ(desk.Job(job).trials(), 1);
+  EXPECT_EQ(desk.store.best().begin()->second.second, 7);
+}
+
+// A worker that lost the secret of a lease it still holds is told so, and gets the lease anew: nobody else does.
+TEST(Leases, WhoLostTheSecretIsLentTheLeaseAgain) {
+  Desk desk;
+  desk.Hello("a");
+  desk.Hello("b");
+  desk.Submit({"conv2d_1"});
+  const auto leases = desk.Take("a", 1);
+  v1::Lease damaged = leases[0];
+  damaged.mutable_id()->clear_secret();
+  EXPECT_EQ(desk.Verdict("a", damaged, Desk::Good(7)), v1::REPORT_REFUSAL_NOT_HOLDER);
+  EXPECT_THAT(desk.Take("b", 1), SizeIs(0)) << "the lease was not ended";
+  const auto again = desk.Take("a", 1);
+  ASSERT_THAT(again, SizeIs(1));
+  EXPECT_EQ(again[0].SerializeAsString(), leases[0].SerializeAsString());
+  EXPECT_TRUE(desk.Report("a", again[0], Desk::Good(7)));
+}
+
+// A result whose acknowledgement was lost, and one of a lease that there never was.
+TEST(Leases, ThatAreOverAreRefusedAsSuch) {
+  Desk desk;
+  desk.Hello("a");
+  desk.Submit({"conv2d_1"});
+  const auto leases = desk.Take("a", 1);
+  v1::Lease invented = leases[0];
+  invented.mutable_id()->set_attempt(9);
+  EXPECT_EQ(desk.Verdict("a", invented, Desk::Good(1)), v1::REPORT_REFUSAL_OVER);
+  EXPECT_TRUE(desk.Report("a", leases[0], Desk::Good(7)));
+  EXPECT_EQ(desk.Verdict("a", leases[0], Desk::Good(1)), v1::REPORT_REFUSAL_OVER);
   EXPECT_EQ(desk.store.best().begin()->second.second, 7);
 }
 
@@ -302,8 +364,8 @@ TEST(Workers, OfAnotherVersionAreRefused) {
   request.set_worker_name("w");
   request.set_session("s");
   request.mutable_profile()->set_device_class("fake/c2");
-  request.mutable_version()->set_min(2);
-  request.mutable_version()->set_max(3);
+  request.mutable_version()->set_min(3);
+  request.mutable_version()->set_max(4);
   desk.Do(Hello{1, request});
   EXPECT_EQ(std::get<Refusal>(desk.replies.at(1)).code, static_cast<int>(absl::StatusCode::kUnimplemented));
   request.clear_version();

@@ -17,7 +17,7 @@ function(planted_bug name file filter from to)
   set(planted ${CMAKE_CURRENT_BINARY_DIR}/planted_bugs/${name}.cc)
   file(CONFIGURE OUTPUT ${planted} CONTENT "${text}" @ONLY)
   add_executable(planted_bug_${name} ${planted} $<TARGET_OBJECTS:tuner_dispatch_tests>)
-  target_link_libraries(planted_bug_${name} PRIVATE hone_dispatch GTest::gmock GTest::gtest_main)
+  target_link_libraries(planted_bug_${name} PRIVATE hone_dispatch hone_log GTest::gmock GTest::gtest_main)
   hone_as_test(planted_bug_${name})
   add_test(NAME PlantedBug.${name}
            COMMAND sh -c "ulimit -c 0; ! \"$0\" --gtest_filter='${filter}' --gtest_fail_fast --gtest_brief=1 >/dev/null 2>&1"
@@ -28,7 +28,7 @@ endfunction()
 set(simulation "*DispatcherSim*")
 planted_bug(ack_before_commit result_rules.cc ${simulation}
   [[  becoming_durable.insert(token);]]
-  [[  worker.acks.insert(token);]])
+  [[  worker.verdicts[report] = v1::REPORT_REFUSAL_UNSPECIFIED;]])
 planted_bug(told_before_durable fleet_rules.cc ${simulation}
   [[    if (!trial.granted) continue;]]
   [[    ]])
@@ -40,6 +40,12 @@ planted_bug(stale_attempt_counts result_rules.cc ${simulation}
 planted_bug(anybody_may_report result_rules.cc ${simulation}
   [[  if (id.secret() == row.secret) return true;]]
   [[  return true;]])
+planted_bug(a_verdict_names_another_secret lease_table.cc ${simulation}
+  [[  id.set_secret(report.secret);]]
+  [[]])
+planted_bug(who_guesses_is_acknowledged result_rules.cc ${simulation}
+  [[  const std::function<void()> tell = Tell(worker, std::move(report), why);]]
+  [[  const std::function<void()> tell = Tell(worker, std::move(report), v1::REPORT_REFUSAL_UNSPECIFIED);]])
 planted_bug(anybody_may_say_what_was_built build_rules.cc ${simulation}
   [[  if (result.id().secret() != build->secret) {]]
   [[  if (false) {]])

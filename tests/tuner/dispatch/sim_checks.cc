@@ -74,8 +74,8 @@ std::string SimWorld::Describe() const {
   for (size_t i = 0; i < clients_.size(); ++i) absl::StrAppend(&text, "client ", i, " job ", clients_[i]->job, "\n");
   for (const auto& worker : workers_) {
     absl::StrAppend(&text, "worker ", worker->index, " up ", worker->up, " known ", worker->known, " held ",
-                    worker->held.size(), " results ", worker->results.size(), " working ", worker->working.has_value(),
-                    "\n");
+                    SaidBy(*worker).held_size(), " results ", SaidBy(*worker).results_size(), " working ",
+                    worker->working.has_value(), "\n");
   }
   return text;
 }

@@ -3,11 +3,13 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <tuple>
 
 #include "tests/tuner/dispatch/sim_world.h"
+#include "worker/agent/work_queue.h"
 
 namespace hone {
 
@@ -28,10 +30,10 @@ struct SimWorld::Worker {
   std::string session;
   bool known = false;  // its Hello was answered
   uint64_t seq = 0;
-  bool waiting = false;  // a Sync is out
-  std::map<LeaseToken, v1::Lease> held;
-  std::map<LeaseToken, v1::TrialResult> results;
-  std::optional<LeaseToken> working;
+  bool waiting = false;              // a Sync is out
+  std::unique_ptr<WorkQueue> queue;  // the leases and results that a true worker would hold, in its own code
+  std::optional<v1::LeaseId> working;
+  std::map<ReportedLease, v1::TrialResult> forged;  // what it says beside them
   // Of one that only measures: whether it waits for a build, in the latest of its calls, which is 0 until it arrived.
   bool asks = false;
   uint64_t calls = 0;

@@ -20,13 +20,14 @@ void SimWorld::StartWorker(int index) {
   worker.known = false;
   worker.waiting = false;
   worker.seq = 0;
-  worker.held.clear();
   worker.working.reset();
   worker.asks = false;
   worker.builds.clear();
   worker.built.clear();
   worker.building = false;
-  if (random_.Chance(0.5)) worker.results.clear();  // else: its spool survived, and speaks for an older session
+  const bool spool_survived = random_.Chance(0.5);  // and speaks for an older session
+  worker.queue = WithResultsOf(spool_survived ? SaidBy(worker) : v1::SyncRequest());
+  if (!spool_survived) worker.forged.clear();
   SayHello(index);
 }
 
@@ -70,30 +71,18 @@ void SimWorld::SaySync(int index) {
   v1::SyncRequest request;
   request.set_session(worker.session);
   request.set_seq(++worker.seq);
-  if (random_.Chance(faults_.give_back)) {  // its hours are over, or its machine is not quiet
-    for (auto held = worker.held.begin(); held != worker.held.end();) {
-      const bool goes = worker.working != held->first;
-      if (goes) *request.add_given_back() = held->second.id();
-      held = goes ? worker.held.erase(held) : std::next(held);
-    }
-  }
-  for (const auto& [token, lease] : worker.held) {
-    v1::LeaseState& state = *request.add_held();
-    *state.mutable_id() = lease.id();
-    const v1::Phase at_work = worker.measures_only && worker.asks ? v1::PHASE_BUILDING : v1::PHASE_MEASURING;
-    state.set_phase(worker.working == token ? at_work : v1::PHASE_QUEUED);
-  }
+  if (random_.Chance(faults_.give_back)) worker.queue->GiveBack(/*all=*/false);  // its machine is not quiet
+  worker.queue->Describe(std::max<int>(0, faults_.credits - static_cast<int>(worker.builds.size())), &request);
   for (const auto& [token, lease] : worker.builds) *request.add_building() = lease.id();
   for (const auto& [token, result] : worker.built) *request.add_built() = result;
-  for (const auto& [token, result] : worker.results) *request.add_results() = result;
-  request.set_credits(std::max<int>(0, faults_.credits - static_cast<int>(worker.held.size() + worker.builds.size())));
+  for (const auto& [report, result] : worker.forged) *request.add_results() = result;
   worker.waiting = true;
   const uint64_t life = worker.life, seq = worker.seq;
   Send([this, index, life, request] {
     if (dispatcher_ == nullptr) return;
-    const ReplyTo to = Expect([this, index, life, seq = request.seq()](const Message& message) {
+    const ReplyTo to = Expect([this, index, life, request](const Message& message) {
       if (workers_[index]->life != life) return;
-      if (const v1::SyncReply* reply = std::get_if<v1::SyncReply>(&message)) TakeReply(index, *reply, seq);
+      if (const v1::SyncReply* reply = std::get_if<v1::SyncReply>(&message)) TakeReply(index, request, *reply);
     });
     ToDaemon(hone::Sync{to, request, "2026-01-01T00:00:00Z", WorkersTenant()});
   });
@@ -104,10 +93,11 @@ void SimWorld::SaySync(int index) {
   });
 }
 
-void SimWorld::TakeReply(int index, const v1::SyncReply& reply, uint64_t seq) {
+void SimWorld::TakeReply(int index, const v1::SyncRequest& asked, const v1::SyncReply& reply) {
   Worker& worker = *workers_[index];
   if (!worker.up || worker.silent_until > now_) return;
   if (reply.unknown_session()) {
+    worker.queue->ForgetLeases();
     worker.known = false;
     SayHello(index);
     return;
@@ -116,35 +106,70 @@ void SimWorld::TakeReply(int index, const v1::SyncReply& reply, uint64_t seq) {
     HONE_CHECK(reply.want().empty()) << "a worker that only builds was lent a trial";
     TakeBuilds(index, reply);
   }
-  for (const v1::LeaseId& acked : reply.acked()) {
-    const LeaseToken token = TokenOf(acked);
-    // An acknowledged result is durable, or another attempt has taken its place.
-    const auto row = store_.trials().find(token.trial);
-    if (worker.results.count(token) != 0 && row != store_.trials().end() && TokenOf(row->second) == token &&
-        worker.results.at(token).id().secret() == row->second.secret && row->second.state != TrialState::kDropped) {
-      HONE_CHECK(store_.HasMeasurement(token.trial, token.attempt) || row->second.state == TrialState::kDone)
-          << "trial " << token.trial << " was acknowledged before it was durable";
-    }
-    worker.results.erase(token);
+  CheckVerdicts(reply);
+  const v1::SyncRequest before = SaidBy(worker);
+  worker.queue->Apply(asked, reply);
+  const v1::SyncRequest after = SaidBy(worker);
+  std::set<LeaseToken> told;
+  for (const v1::TrialResult& result : after.results()) told.insert(TokenOf(result.id()));
+  for (const v1::TrialResult& result : before.results()) {
+    if (told.count(TokenOf(result.id())) == 0) CheckForgotten(result.id());
   }
-  std::set<LeaseToken> keep;
-  for (const v1::LeaseId& id : reply.keep()) keep.insert(TokenOf(id));
-  for (auto held = worker.held.begin(); held != worker.held.end();) {
-    held = keep.count(held->first) != 0 || worker.working == held->first ? std::next(held) : worker.held.erase(held);
-  }
-  for (const v1::Lease& lease : reply.want()) {
-    const LeaseToken token = TokenOf(lease.id());
-    if (worker.results.count(token) == 0) worker.held.emplace(token, lease);
+  for (const v1::LeaseId& id : reply.acked()) worker.forged.erase({TokenOf(id), id.secret()});
+  for (const v1::RefusedReport& refused : reply.refused()) {
+    worker.forged.erase({TokenOf(refused.id()), refused.id().secret()});
   }
   WorkOn(index);
-  if (seq == worker.seq) SaySync(index);  // else a newer one is out already
+  if (asked.seq() == worker.seq) SaySync(index);  // else a newer one is out already
+}
+
+void SimWorld::CheckVerdicts(const v1::SyncReply& reply) const {
+  for (const v1::LeaseId& id : reply.acked()) {
+    HONE_CHECK(lent_.count({TokenOf(id), id.secret()}) != 0)
+        << "trial " << id.trial() << ": a report was acknowledged whose secret was never told";
+    HONE_CHECK(store_.trials().count(id.trial()) == 0 || store_.HasMeasurement(id.trial(), id.attempt()))
+        << "trial " << id.trial() << " was acknowledged before it was durable";
+  }
+  for (const v1::RefusedReport& refused : reply.refused()) {
+    const v1::LeaseId& id = refused.id();
+    HONE_CHECK(refused.why() != v1::REPORT_REFUSAL_NOT_HOLDER || lent_.count({TokenOf(id), id.secret()}) == 0)
+        << "trial " << id.trial() << ": who holds the lease was refused as if he did not";
+  }
+}
+
+// A result is durable by then, or its lease is over.
+void SimWorld::CheckForgotten(const v1::LeaseId& id) const {
+  const auto row = store_.trials().find(id.trial());
+  if (row == store_.trials().end() || TokenOf(row->second) != TokenOf(id)) return;
+  HONE_CHECK(row->second.state != TrialState::kLeased || store_.HasMeasurement(id.trial(), id.attempt()))
+      << "trial " << id.trial() << ": the result of attempt " << id.attempt() << " is lost";
+}
+
+v1::SyncRequest SimWorld::SaidBy(const Worker& worker) {
+  v1::SyncRequest said;
+  if (worker.queue != nullptr) worker.queue->Describe(0, &said);
+  return said;
+}
+
+// As a spool gives them to a worker that is started again.
+std::unique_ptr<WorkQueue> SimWorld::WithResultsOf(const v1::SyncRequest& said) {
+  auto queue = std::make_unique<WorkQueue>();
+  v1::SyncReply lent;
+  for (const v1::TrialResult& result : said.results()) *lent.add_want()->mutable_id() = result.id();
+  queue->Apply({}, lent);
+  queue->Take(static_cast<size_t>(said.results_size()));
+  for (const v1::TrialResult& result : said.results()) queue->Finish(result.id(), result.outcome());
+  return queue;
 }
 
 void SimWorld::WorkOn(int index) {
   Worker& worker = *workers_[index];
-  if (!worker.up || worker.working.has_value() || worker.held.empty()) return;
-  worker.working = worker.held.begin()->first;
-  const v1::Lease lease = worker.held.begin()->second;
+  if (!worker.up || worker.working.has_value()) return;
+  const std::vector<v1::Lease> next = worker.queue->Take(1);
+  if (next.empty()) return;
+  const v1::Lease& lease = next[0];
+  worker.working = lease.id();
+  if (!worker.measures_only) worker.queue->SetPhase(lease.id(), v1::PHASE_MEASURING);
   SaySync(index);  // the phase has changed
   if (worker.measures_only) return AskToBuild(index, lease, now_ + 300 * kSecond);
   Measure(index, lease);
@@ -171,6 +196,7 @@ void SimWorld::Vanish(int index) {
 void SimWorld::Measure(int index, const v1::Lease& lease) {
   Worker& worker = *workers_[index];
   const uint64_t life = worker.life;
+  worker.queue->SetPhase(lease.id(), v1::PHASE_MEASURING);
   const bool poison = IsPoison(lease.trace());
   if (poison || random_.Chance(faults_.worker_crash)) {
     At(now_ + 50'000 + random_.Below(kSecond), [this, index, life, trial = lease.id().trial(), poison] {
@@ -189,35 +215,49 @@ void SimWorld::Measure(int index, const v1::Lease& lease) {
 
 void SimWorld::Finish(int index, const v1::Lease& lease, const v1::Outcome& outcome) {
   Worker& w = *workers_[index];
-  const LeaseToken token = *w.working;
   w.working.reset();
-  if (w.held.erase(token) != 0) {
-    v1::TrialResult& result = w.results[token];
-    *result.mutable_id() = lease.id();
-    *result.mutable_outcome() = outcome;
-    const bool challenges = !lease.duel() && !lease.champion_trace().empty();
-    if (challenges && result.outcome().has_timing() && random_.Chance(faults_.lucky)) {
-      v1::Timing& timing = *result.mutable_outcome()->mutable_timing();
-      timing.set_median_us(0.965 * timing.median_us());
-      timing.set_low_us(std::min(timing.low_us(), timing.median_us()));
-    }
-    if (random_.Chance(faults_.lie)) {  // a result of a lease it never had
-      v1::TrialResult forged = result;
-      forged.mutable_id()->set_attempt(result.id().attempt() + 1 + random_.Below(3));
-      w.results[TokenOf(forged.id())] = forged;
-    }
-    const Worker& victim = *workers_[random_.Below(workers_.size())];
-    if (random_.Chance(faults_.lie) && victim.index != index && !victim.held.empty()) {
-      // A plausible result of another's lease, whose numbers can be guessed and whose secret cannot.
-      v1::TrialResult forged = result;
-      *forged.mutable_id() = victim.held.begin()->second.id();
-      forged.mutable_id()->set_secret(random_.Chance(0.5) ? "" : lease.id().secret());
-      *forged.mutable_outcome() = Judge("what is fastest", 0);
-      w.results[TokenOf(forged.id())] = forged;
-    }
+  v1::TrialResult result;
+  *result.mutable_id() = lease.id();
+  *result.mutable_outcome() = outcome;
+  const bool challenges = !lease.duel() && !lease.champion_trace().empty();
+  if (challenges && result.outcome().has_timing() && random_.Chance(faults_.lucky)) {
+    v1::Timing& timing = *result.mutable_outcome()->mutable_timing();
+    timing.set_median_us(0.965 * timing.median_us());
+    timing.set_low_us(std::min(timing.low_us(), timing.median_us()));
   }
+  w.queue->Finish(lease.id(), result.outcome());
+  Forge(index, result);
   SaySync(index);
   WorkOn(index);
+}
+
+// Results of leases that the worker never had.
+void SimWorld::Forge(int index, const v1::TrialResult& result) {
+  Worker& w = *workers_[index];
+  const auto say = [&](v1::TrialResult forged) { w.forged[{TokenOf(forged.id()), forged.id().secret()}] = forged; };
+  if (random_.Chance(faults_.lie)) {
+    v1::TrialResult forged = result;
+    forged.mutable_id()->set_attempt(result.id().attempt() + 1 + random_.Below(3));
+    say(forged);
+  }
+  const Worker& victim = *workers_[random_.Below(workers_.size())];
+  const v1::SyncRequest said = SaidBy(victim);
+  if (!random_.Chance(faults_.lie) || said.held_size() + said.results_size() == 0) return;
+  // A plausible result of another's lease, whose numbers can be guessed and whose secret cannot.
+  v1::TrialResult forged = result;
+  *forged.mutable_id() = said.results_size() > 0 ? said.results(0).id() : said.held(0).id();
+  forged.mutable_id()->set_secret(random_.Chance(0.5) ? "" : result.id().secret() + "x");
+  *forged.mutable_outcome() = Judge("what is fastest", 0);
+  if (victim.index != index) say(forged);
+  // The same in the victim's own session, which hears what becomes of it.
+  if (!random_.Chance(0.5)) return;
+  v1::SyncRequest request;
+  request.set_session(victim.session);
+  *request.add_results() = forged;
+  Send([this, request] {
+    if (dispatcher_ == nullptr) return;
+    ToDaemon(hone::Sync{Expect([](const Message&) {}), request, "2026-01-01T00:00:00Z", WorkersTenant()});
+  });
 }
 
 // ---- building for others ----

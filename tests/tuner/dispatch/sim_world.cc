@@ -176,6 +176,7 @@ void SimWorld::Answer(ReplyTo to, const Message& message) {
       const auto trial = store_.trials().find(lease.id().trial());
       HONE_CHECK(trial != store_.trials().end() && TokenOf(trial->second) == TokenOf(lease.id()))
           << "trial " << lease.id().trial() << " was lent before it was durable";
+      lent_.insert({TokenOf(lease.id()), lease.id().secret()});
     }
   }
   Send([then, message] { then(message); });

@@ -20,6 +20,8 @@
 
 namespace hone {
 
+class WorkQueue;
+
 struct SimOptions {
   int workers = 3;
   int measure_only = 0;  // of the workers, the first ones
@@ -99,7 +101,12 @@ class SimWorld {
   void StartWorker(int index);
   void SayHello(int index);
   void SaySync(int index);
-  void TakeReply(int index, const v1::SyncReply& reply, uint64_t seq);
+  void TakeReply(int index, const v1::SyncRequest& asked, const v1::SyncReply& reply);
+  void CheckVerdicts(const v1::SyncReply& reply) const;
+  void CheckForgotten(const v1::LeaseId& id) const;  // a result that a worker tells no more
+  void Forge(int index, const v1::TrialResult& result);
+  static v1::SyncRequest SaidBy(const Worker& worker);  // what it holds and has not told
+  static std::unique_ptr<WorkQueue> WithResultsOf(const v1::SyncRequest& said);
   void WorkOn(int index);
   void Measure(int index, const v1::Lease& lease);
   void Crash(int index);
@@ -140,6 +147,7 @@ class SimWorld {
   ReplyTo next_reply_ = 1;
 
   std::vector<std::unique_ptr<Worker>> workers_;
+  std::set<ReportedLease> lent_;  // every lease that a worker was told of
   std::vector<std::unique_ptr<Client>> clients_;
   int worker_crashes_ = 0;
   int64_t built_ = 0;

@@ -449,8 +449,13 @@ TEST_F(Access, LeasesAreReportedByTheirHoldersOnce) {
     return Call(*vision, "/hone.v1.Tune/GetJob", get).First<v1::JobSnapshot>().trials();
   };
   const std::string secret = lent.want(0).id().secret();
-  guesser.Sync(0, {report("0123456789abcdef", 1)});
-  stranger.Sync(0, {report(secret, 1)});
+  const v1::SyncReply guessed = guesser.Sync(0, {report("0123456789abcdef", 1)});
+  ASSERT_EQ(guessed.refused_size(), 1);
+  EXPECT_EQ(guessed.refused(0).why(), v1::REPORT_REFUSAL_NOT_HOLDER);
+  const v1::SyncReply strange = stranger.Sync(0, {report(secret, 1)});
+  ASSERT_EQ(strange.refused_size(), 1);
+  EXPECT_EQ(strange.refused(0).why(), v1::REPORT_REFUSAL_OVER) << "it is not told that there is such a lease";
+  EXPECT_EQ(guessed.acked_size() + strange.acked_size(), 0);
   EXPECT_EQ(trials(), 0) << "a forged report counted";
   EXPECT_EQ(holder.Sync(0, {report(secret, 500)}).acked_size(), 1);
   EXPECT_EQ(trials(), 1);

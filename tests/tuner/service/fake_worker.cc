@@ -114,6 +114,7 @@ void FakeWorker::Run() {
       continue;
     }
     for (const v1::LeaseId& id : reply.acked()) done_ += static_cast<int64_t>(results.erase(TokenOfId(id)));
+    for (const v1::RefusedReport& refused : reply.refused()) results.erase(TokenOfId(refused.id()));
     for (const v1::Lease& lease : reply.want()) {
       if (results.count(TokenOfId(lease.id())) != 0) continue;
       if (!lease.duel()) {

@@ -109,6 +109,11 @@ TEST_F(SpoolTest, AQueueOffersWhatItFindsUntilItIsAcknowledged) {
     queue.Describe(32, &request);
     ASSERT_EQ(request.results_size(), 1);
     EXPECT_EQ(request.results(0).id().secret(), "secret") << "by which the daemon believes it";
+    v1::SyncReply forged;
+    *forged.add_acked() = request.results(0).id();
+    forged.mutable_acked(0)->set_secret("guessed");
+    queue.Apply(request, forged);
+    EXPECT_EQ(spool->size(), 1u) << "another's report was acknowledged";
     v1::SyncReply reply;
     *reply.add_acked() = request.results(0).id();
     queue.Apply(request, reply);

@@ -95,6 +95,26 @@ TEST(WorkQueue, AResultIsOfferedUntilItIsAcknowledged) {
   EXPECT_EQ(request.results_size(), 0);
 }
 
+// A worker tells one result of a lease. What the daemon says of a report with another secret is about somebody else's.
+TEST(WorkQueue, AnAnswerIsForTheResultWithItsSecretAlone) {
+  for (const bool acknowledged : {true, false}) {
+    WorkQueue queue;
+    v1::SyncReply lent = Wanting(1);
+    lent.mutable_want(0)->mutable_id()->set_secret("true");
+    queue.Apply({}, lent);
+    queue.Finish(queue.Take(16)[0].id(), {});
+    for (const char* secret : {"", "guessed", "true"}) {
+      EXPECT_EQ(queue.results(), 1u);
+      v1::SyncReply reply;
+      v1::LeaseId& id = acknowledged ? *reply.add_acked() : *reply.add_refused()->mutable_id();
+      id = lent.want(0).id();
+      id.set_secret(secret);
+      queue.Apply({}, reply);
+    }
+    EXPECT_EQ(queue.results(), 0u) << acknowledged;
+  }
+}
+
 // What waits goes back when the machine is not fit to be measured on; what is under work is finished.
 TEST(WorkQueue, GivesBackWhatNobodyWorksOn) {
   WorkQueue queue;
