@@ -169,8 +169,11 @@ std::vector<OpInfo> ReduceOps() {
       ReduceOp("reduce_logsumexp", true, topi::ReduceLogSumExp),
       ArgOp("argmax", topi::ArgMax),
       ArgOp("argmin", topi::ArgMin),
+      // "step": the type to which exponentials and sums are rounded, if not that of x.
       AlongAxisOp("softmax", OpKind::kAnchor, 5,
-                  [](const te::Tensor& x, int64_t axis, const Attrs&) { return topi::Softmax(x, axis, "softmax"); }),
+                  [](const te::Tensor& x, int64_t axis, const Attrs& attrs) {
+                    return topi::Softmax(x, axis, "softmax", ParseDType(StringAttr(attrs, "step")));
+                  }),
       AlongAxisOp(
           "log_softmax", OpKind::kAnchor, 5,
           [](const te::Tensor& x, int64_t axis, const Attrs&) { return topi::LogSoftmax(x, axis, "log_softmax"); }),

@@ -46,15 +46,16 @@ Expr Along(const te::Tensor& v, const te::Indices& i, int64_t axis) { return v(i
 
 }  // namespace
 
-te::Tensor Softmax(const te::Tensor& x, int64_t axis, const std::string& name) {
+te::Tensor Softmax(const te::Tensor& x, int64_t axis, const std::string& name, std::optional<DType> step) {
+  const auto rounded = [step](const Expr& e) { return step.has_value() ? MakeCast(e.type(), MakeCast(*step, e)) : e; };
   const te::Tensor top = ReduceMax(x, {axis}, true, name + "_max");
   const te::Tensor e = Binary(
-      x, top, [](Expr a, Expr b) { return MakeCall("exp", {a - b}); }, name + "_exp");
+      x, top, [&](Expr a, Expr b) { return rounded(MakeCall("exp", {a - b})); }, name + "_exp");
   const te::Tensor sum = ReduceSum(e, {axis}, true, name + "_sum");
   // One division for a row: that of vectors takes as long as all of the exponential. The sum is between 1 and the
   // number of terms, so that its reciprocal neither overflows nor is denormal.
   const te::Tensor inverse = Unary(
-      sum, [](Expr s) { return Const(1, s.type()) / s; }, name + "_inverse");
+      sum, [&](Expr s) { return Const(1, s.type()) / rounded(s); }, name + "_inverse");
   return Multiply(e, inverse, name);
 }
 

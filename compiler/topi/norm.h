@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "compiler/te/te.h"
@@ -10,7 +11,9 @@
 namespace hone::topi {
 
 // Blocks NAME_max, NAME_exp, NAME_sum, NAME:  m = max_j x;  e = exp(x - m);  y = e / sum_j e   along `axis`.
-te::Tensor Softmax(const te::Tensor& x, int64_t axis, const std::string& name = "softmax");
+// e and its sum are rounded to `step` where that is narrower than x, y is not.
+te::Tensor Softmax(const te::Tensor& x, int64_t axis, const std::string& name = "softmax",
+                   std::optional<DType> step = std::nullopt);
 // y = x - m - log(sum_j exp(x - m))
 te::Tensor LogSoftmax(const te::Tensor& x, int64_t axis, const std::string& name = "log_softmax");
 

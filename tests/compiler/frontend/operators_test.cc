@@ -63,6 +63,17 @@ TEST(Operators, AnAttributeThatNobodyKnowsIsRefused) {
   EXPECT_THAT(ErrorOf(model), HasSubstr("its attribute \"slope\" is not supported"));
 }
 
+// The exponentials and their sum are rounded as the standard's function rounds them; rounded once, three of the four
+// would be 0.082275390625, 0.2236328125 and 0.36865234375.
+TEST(Operators, ASoftmaxOfFloat16RoundsEveryStep) {
+  OnnxBuilder model;
+  model.Input("x", {4}, onnx::TensorProto::FLOAT16).Output("y").Node("Softmax", {"x"}, {"y"});
+  NdArray x(DType::Float(16), {4});
+  const std::vector<double> values = {-0.75, 0.625, 0.25, 0.75};
+  for (size_t i = 0; i < values.size(); ++i) x.Set(static_cast<int64_t>(i), values[i]);
+  EXPECT_THAT(RunOnce(model, {x}), ElementsAre(0.08233642578125, 0.325439453125, 0.2237548828125, 0.368896484375));
+}
+
 TEST(Operators, AShapeThatComesAtRunTimeIsTheOneTheModelDeclares) {
   OnnxBuilder model;
   model.Input("x", {4}).Input("s", {2}, onnx::TensorProto::INT64).Output("y").Node("Reshape", {"x", "s"}, {"y"});
