@@ -36,7 +36,10 @@ std::optional<SizeRange> ParseRange(const std::string& text) {
   SizeRange range;
   if (!absl::SimpleAtoi(ends.front(), &range.min) || !absl::SimpleAtoi(ends.back(), &range.max)) return std::nullopt;
   constexpr int64_t kGreatest = int64_t{1} << 31;  // indices are of 32 bits
-  if (range.min < 1 || range.max < range.min || (ends.size() == 2 && range.max >= kGreatest)) return std::nullopt;
+  const bool is_range = ends.size() == 2;          // from 0 on: a cache may be empty
+  if (range.min < (is_range ? 0 : 1) || range.max < std::max<int64_t>(range.min, 1) ||
+      (is_range && range.max >= kGreatest))
+    return std::nullopt;
   return range;
 }
 

@@ -30,13 +30,14 @@ constexpr int64_t kMostPointsApart = 2;  // a point is at most so many times the
 
 std::vector<int64_t> ReportedSizes(const SizeRange& range) {
   std::vector<int64_t> values;
-  for (int64_t most = range.max; most >= range.min; most /= kReportRatio) values.insert(values.begin(), most);
+  for (int64_t most = range.max; most >= std::max<int64_t>(range.min, 1); most /= kReportRatio)
+    values.insert(values.begin(), most);
   return values;
 }
 
 // Where schedules of one size are looked at: powers of two, what begins another tile just after them, and between.
 std::vector<int64_t> PointsOf(const SizeRange& range) {
-  std::set<int64_t> values = {range.min, range.max};
+  std::set<int64_t> values = {std::max<int64_t>(range.min, 1), range.max};
   for (const int64_t value : ReportedSizes(range)) values.insert(value);
   for (int64_t power = 1; power <= range.max; power *= kMostPointsApart) {
     for (const int64_t value : {power, power + 1, power + power / 2}) {

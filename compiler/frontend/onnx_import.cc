@@ -96,6 +96,7 @@ class Importer {
 
   Graph Run() {
     graph_.name = model_.graph.name;
+    graph_.sizes_are_open = options_.sizes_are_open;
     CollectReads(model_.graph);
     for (const auto& [id, function] : model_.functions) CollectReads(function.body);
     Scope scope;
@@ -557,6 +558,7 @@ absl::Status ImportOnnxAtSizes(const std::string& path, const ImportOptions& opt
     ImportOptions here = options;
     here.dims.insert(at.begin(), at.end());
     if (!at.empty()) here.ranges.clear();
+    here.sizes_are_open = !at.empty();
     absl::StatusOr<Graph> graph = GraphOf(opened->decoded.model, opened->decoded.problems, here);
     if (!graph.ok()) return AsImportError(Annotate(graph.status(), path));
     graph->file_digest = opened->digest;

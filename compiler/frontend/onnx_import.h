@@ -44,6 +44,7 @@ struct ImportOptions {
   // on.
   std::map<std::string, std::vector<std::vector<int64_t>>> sequences;
   std::set<std::string> absent;  // inputs of an optional type that are not given
+  bool sizes_are_open = false;   // Graph::sizes_are_open; ImportOnnxAtSizes sets it
 };
 
 // Any failure satisfies IsImportError: the file cannot be read (NotFound, ...), is not ONNX or is truncated, or holds

@@ -211,6 +211,7 @@ std::optional<int64_t> EvaluationCost(std::string_view op, const Attrs& attrs, s
                                       std::span<const TensorType> outputs) {
   constexpr int64_t kMovedElements = int64_t{1} << 27, kInterpretedElements = int64_t{1} << 22, kMovedForOne = 4;
   if (op == "dequantize") return std::nullopt;  // until a pass has seen it (passes/quantised_products.cc)
+  if (op == "range") return std::nullopt;       // it is one where it is to be left to run time (operators/range.cc)
   const bool arithmetic = IsArithmetic(op) && inputs[0].dtype == kFloat32 && inputs[0].shape == outputs[0].shape;
   const bool direct =
       op == "transpose" || op == "reshape" || op == "identity" || op == "cast" || op == "concat" || arithmetic;
@@ -227,10 +228,16 @@ std::optional<int64_t> EvaluationCost(std::string_view op, const Attrs& attrs, s
   return cost + static_cast<int64_t>(flop);
 }
 
+// What folding may cost in a graph that is imported at hundreds of sizes, most of which are no more than looked at
+// (graph_at_sizes.h): the transpose of a table of words is left to FoldConstants, for those that are planned.
+constexpr int64_t kMostAtEachSize = int64_t{1} << 21;
+
 absl::StatusOr<std::vector<int>> AddFolded(Graph& graph, std::string_view op, std::string name, std::vector<int> inputs,
                                            Attrs attrs) {
   const std::vector<int> arguments = inputs;
   HONE_ASSIGN_OR_RETURN(std::vector<int> outputs, graph.AddNode(op, std::move(name), std::move(inputs), attrs));
+  const bool follows = std::ranges::any_of(arguments, [&](int value) { return graph.values[value].follows_sizes; });
+  for (const int output : outputs) graph.values[output].follows_sizes = follows;
   const bool nothing = std::all_of(outputs.begin(), outputs.end(),
                                    [&](int output) { return NumElements(graph.type(output).shape) == 0; });
   if (nothing) {  // results without elements need not be computed
@@ -250,6 +257,7 @@ absl::StatusOr<std::vector<int>> AddFolded(Graph& graph, std::string_view op, st
   for (const int output : outputs) output_types.push_back(graph.type(output));
   const std::optional<int64_t> cost = EvaluationCost(op, attrs, input_types, output_types);
   if (!cost.has_value() || *cost > graph.fold_budget) return outputs;
+  if (graph.sizes_are_open && *cost > kMostAtEachSize) return outputs;
   graph.fold_budget -= *cost;
   absl::StatusOr<std::vector<NdArray>> results = EvaluateOp(op, attrs, data);
   if (absl::IsUnimplemented(results.status())) return outputs;

@@ -41,6 +41,7 @@ struct GraphValue {
   std::shared_ptr<const NdArray> data;  // of a constant
   std::string element;                  // of a narrow type, held in bytes: its name (operators/narrow_types.h), else ""
   std::string domain;                   // of an input of integers: "int[0,30522)" where the model says so, else ""
+  bool follows_sizes = false;           // a constant that was computed from the shape of a value: Graph::sizes_are_open
   bool is_constant() const { return data != nullptr; }
 };
 
@@ -64,6 +65,9 @@ struct Graph {
   // What constant folding may still spend, in interpreted elements: a small file must not cost minutes or gigabytes.
   // Beyond it, operators on constants are left to run time.
   int64_t fold_budget = int64_t{1} << 27;
+  // Whether the sizes are some of many that the model is imported at: a range that begins where a size says is then
+  // left to run time, where it is no table of numbers.
+  bool sizes_are_open = false;
 
   int AddValue(std::string name, TensorType type);
   int AddConstant(std::string name, NdArray data);

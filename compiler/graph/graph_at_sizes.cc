@@ -53,7 +53,9 @@ bool IsPart(const std::shared_ptr<const NdArray>& part, const std::shared_ptr<co
 
 }  // namespace
 
-std::vector<std::vector<int64_t>> SizesToCheck(const std::vector<PlanSize>& sizes) {
+std::vector<std::vector<int64_t>> SizesToCheck(const std::vector<PlanSize>& given) {
+  std::vector<PlanSize> sizes = given;
+  for (PlanSize& size : sizes) size.range.min = std::max<int64_t>(size.range.min, 1);
   int64_t combinations = 1;
   for (const PlanSize& size : sizes) {
     const int64_t values = size.range.max - size.range.min + 1;

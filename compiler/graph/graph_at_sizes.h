@@ -20,6 +20,7 @@ namespace hone {
 
 // The sizes at which a model is looked at besides those of its plan: all of them, where there are up to a thousand. Of
 // more, every value of one size while the others are at an end of their ranges, thinned out evenly.
+// None is 0, at which what has no elements is not in a graph; a plan's loops over it are not run.
 std::vector<std::vector<int64_t>> SizesToCheck(const std::vector<PlanSize>& sizes);
 
 class GraphAtSizes {

@@ -189,8 +189,8 @@ void ReadSizes(const Json& root, GraphReader& reader, BundleGraph* graph) {
     reader.At(PlaceOf("sizes", graph->sizes.size()));
     BundleSize size;
     size.name = reader.Text(item, "name");
-    size.min = reader.Integer(item, "min", 1, kMaxInt);
-    size.max = reader.Integer(item, "max", size.min, kMaxInt);
+    size.min = reader.Integer(item, "min", 0, kMaxInt);
+    size.max = reader.Integer(item, "max", std::max<int64_t>(size.min, 1), kMaxInt);
     if (reader.failed()) return;
     graph->sizes.push_back(std::move(size));
   }

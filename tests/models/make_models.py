@@ -16,6 +16,7 @@ import numpy as np
 from onnx import TensorProto
 
 from builder import Graph
+from decoder import gpt2
 
 
 def linear(g, x, name, inputs, outputs, gain=1.0):
@@ -209,6 +210,8 @@ SYMBOLIC = {
     "bert_base_open": lambda seed: bert_base(seed, tokens=512, symbolic=True),
     "bert_small_open": lambda seed: bert_base(seed, layers=2, tokens=64, hidden=128, heads=4, vocabulary=1000,
                                               name="bert_small", symbolic=True),
+    "gpt2": gpt2,
+    "gpt2_small": lambda seed: gpt2(seed, layers=2, hidden=64, heads=4, vocabulary=500, positions=64, name="gpt2_small"),
 }
 
 

@@ -105,6 +105,12 @@ TEST_F(Open, BertAgreesWithOnnxRuntime) {
                            {"batch=1..3", "seq=1..64"},
                            {"batch=1,2,3,1", "seq=1,2,3,4,5,7,8,9,15,16,17,31,32,33,48,63,64"}});
 }
+// The prompt without a past, tokens behind a past of every kind, several tokens at once, and the ends of both ranges.
+TEST_F(Open, DecoderWithACacheAgreesWithOnnxRuntime) {
+  ExpectAgreesAtEverySize({"gpt2_small",
+                           {"past=0..48", "seq=1..16"},
+                           {"past=0,0,1,2,7,8,15,16,17,31,47,48,48,5", "seq=16,1,1,1,1,1,1,1,1,1,1,1,16,7"}});
+}
 
 using Tuned = Network;
 TEST_P(Tuned, AgreesWithOnnxRuntime) {

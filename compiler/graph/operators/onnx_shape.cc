@@ -94,7 +94,9 @@ Outputs Shape(NodeContext& c) {
   const auto bound = [&](int64_t at) { return std::clamp<int64_t>(at < 0 ? at + rank : at, 0, rank); };
   const int64_t start = bound(c.IntAttr("start", 0)), end = bound(c.IntAttr("end", rank));
   const Ints part(shape.begin() + start, shape.begin() + std::max(start, end));
-  return std::vector<int>{c.IntVector(part)};
+  const int value = c.IntVector(part);
+  c.graph().values[value].follows_sizes = c.graph().sizes_are_open && !c.IsConstant(0);
+  return std::vector<int>{value};
 }
 
 Outputs Size(NodeContext& c) {

@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/graph/op_groups.h"
 #include "compiler/graph/operators/expressions.h"
 #include "compiler/support/status_macros.h"
 
@@ -10,6 +11,26 @@ namespace hone {
 namespace {
 
 using Ints = std::vector<int64_t>;
+
+// The numbers start + i * step, "count" of "type". For those that begin where a size says: as constants they would be
+// others at each size, and the rows of a table that they choose would be copied.
+OpInfo RangeOp() {
+  OpInfo op{.name = "range", .kind = OpKind::kInjective};
+  op.infer = [](TypeSpan in, const Attrs& attrs) -> absl::StatusOr<Types> {
+    HONE_RETURN_IF_ERROR(ExpectInputs(in, 0));
+    const std::optional<DType> type = ParseDType(StringAttr(attrs, "type"));
+    if (!type.has_value() || !type->is_int() || IntAttr(attrs, "count") < 0)
+      return Refuse("a range of ", IntAttr(attrs, "count"), " elements of type ", StringAttr(attrs, "type"));
+    return Types{{*type, {IntAttr(attrs, "count")}}};
+  };
+  op.lower = [](TensorSpan, const Attrs& attrs, TypeSpan out) {
+    const DType type = out[0].dtype;
+    const Expr start = IntConst(IntAttr(attrs, "start"), type), step = IntConst(IntAttr(attrs, "step"), type);
+    return std::vector{te::Compute(
+        out[0].shape, [&](const te::Indices& i) { return MakeCast(type, i[0]) * step + start; }, "range")};
+  };
+  return op;
+}
 
 absl::StatusOr<int> IntRange(NodeContext& c, DType dtype) {
   HONE_ASSIGN_OR_RETURN(const int64_t start, c.Int(0, "the start"));
@@ -22,6 +43,8 @@ absl::StatusOr<int> IntRange(NodeContext& c, DType dtype) {
   const bool empty = step > 0 ? length <= 0 : length >= 0;
   const int64_t count = empty ? 0 : (length - (step > 0 ? 1 : -1)) / step + 1;
   if (count > (int64_t{1} << 28)) return Unsupported(absl::StrCat("a range of ", count, " elements"));
+  if (c.graph().values[c.input(0)].follows_sizes && count > 0)
+    return c.Emit("range", {}, {{"start", start}, {"step", step}, {"count", count}, {"type", ToText(dtype)}});
   NdArray array(dtype, {count});
   for (int64_t i = 0; i < count; ++i) array.SetInt(i, start + i * step);
   return c.AddConstant(std::move(array));
@@ -54,7 +77,7 @@ Outputs ImportRange(NodeContext& c) {
 }  // namespace
 
 HONE_OPERATORS(range) {
-  return {{.onnx = {{.name = "Range", .since = 11, .import = ImportRange, .in_float32 = true}}}};
+  return {{.graph = {RangeOp()}, .onnx = {{.name = "Range", .since = 11, .import = ImportRange, .in_float32 = true}}}};
 }
 
 }  // namespace hone

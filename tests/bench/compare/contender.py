@@ -1,8 +1,9 @@
 """One contender of a comparison: loads a model, then runs it for a turn whenever it reads "run", and answers with the median in
 milliseconds.
 
-    contender.py KIND MODEL THREADS SECONDS TRIALS
+    contender.py KIND MODEL THREADS SECONDS TRIALS [SIZES]
 
+SIZES gives hone and onnxruntime the sizes of dimensions that the model leaves open: past=16,seq=1.
 KIND and its settings: hone (a bundle through the C interface of $HONE_RUNTIME, pinned threads); onnxruntime (all
 optimisations, sequential, bound inputs and outputs); openvino (latency hint, float32); openvino-bf16 (the same, bfloat16);
 torch (oneDNN: the operator scripted, frozen and optimised for inference, weights packed beforehand); torch-bf16 (the same, all
@@ -14,6 +15,7 @@ import sys
 import time
 
 kind, path, threads, seconds, trials = sys.argv[1], sys.argv[2], int(sys.argv[3]), float(sys.argv[4]), int(sys.argv[5])
+sizes = {name: int(size) for name, size in (text.split("=") for text in ",".join(sys.argv[6:7]).split(",") if text)}
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "TVM_NUM_THREADS"):
     os.environ[name] = str(threads)
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
@@ -29,7 +31,7 @@ def values(shape, dtype):
 
 def hone():
     from hone_bundle import Bundle
-    return Bundle(os.environ["HONE_RUNTIME"], path, threads, values).run
+    return Bundle(os.environ["HONE_RUNTIME"], path, threads, values, sizes).run
 
 
 def onnxruntime():
@@ -43,7 +45,8 @@ def onnxruntime():
              "tensor(uint8)": "uint8", "tensor(bool)": "bool"}
     binding = session.io_binding()
     for tensor in session.get_inputs():
-        binding.bind_cpu_input(tensor.name, values([d if isinstance(d, int) else 1 for d in tensor.shape], types[tensor.type]))
+        binding.bind_cpu_input(tensor.name, values([d if isinstance(d, int) else sizes.get(d, 1) for d in tensor.shape],
+                                                  types[tensor.type]))
     for tensor in session.get_outputs():
         binding.bind_output(tensor.name)
     return lambda: session.run_with_iobinding(binding)

@@ -16,7 +16,8 @@ class _Tensor(c.Structure):   # DLTensor
 
 class _Info(c.Structure):   # HoneTensorInfo
     _fields_ = [("struct_size", c.c_size_t), ("name", c.c_char_p), ("dtype", _Type), ("dtype_name", c.c_char_p), ("ndim", c.c_int32),
-                ("shape", c.POINTER(c.c_int64)), ("bytes", c.c_int64)]
+                ("shape", c.POINTER(c.c_int64)), ("bytes", c.c_int64), ("least_shape", c.POINTER(c.c_int64)),
+                ("size_names", c.POINTER(c.c_char_p))]
 
 
 class _Options(c.Structure):   # HoneInstanceOptions
@@ -24,8 +25,10 @@ class _Options(c.Structure):   # HoneInstanceOptions
 
 
 class Bundle:
-    def __init__(self, library, path, threads, values):
-        """`values(shape, dtype)` makes each input."""
+    def __init__(self, library, path, threads, values, sizes=None):
+        """`values(shape, dtype)` makes each input. `sizes`: of dimensions that the bundle leaves open, by name; the greatest
+        otherwise."""
+        sizes = sizes or {}
         self._lib = c.CDLL(library)
         self._lib.hone_last_error.restype = c.c_char_p
         self._module, self._instance = c.c_void_p(), c.c_void_p()
@@ -35,8 +38,9 @@ class Bundle:
         for i in range(self._lib.hone_module_num_inputs(self._module)):
             info = _Info(struct_size=c.sizeof(_Info))
             self._check(self._lib.hone_module_input(self._module, i, c.byref(info)))
-            array = np.ascontiguousarray(values([info.shape[d] for d in range(info.ndim)], info.dtype_name.decode()))
-            tensor = _Tensor(array.ctypes.data, 1, 0, info.ndim, info.dtype, info.shape, None, 0)
+            shape = [sizes.get(info.size_names[d].decode(), info.shape[d]) for d in range(info.ndim)]
+            array = np.ascontiguousarray(values(shape, info.dtype_name.decode()))
+            tensor = _Tensor(array.ctypes.data, 1, 0, info.ndim, info.dtype, (c.c_int64 * info.ndim)(*shape), None, 0)
             self._check(self._lib.hone_instance_set_input(self._instance, info.name, c.byref(tensor)))
         self._run = self._lib.hone_instance_run
 

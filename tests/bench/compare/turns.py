@@ -30,11 +30,12 @@ class Contender:
     """A process that loads one model once and is told when to run it."""
 
     def __init__(self, name, kind, model, args):
-        python = environment("tvm" if kind == "tvm" else "peers")
+        python = getattr(args, "python", None) or environment("tvm" if kind == "tvm" else "peers")
         self.name = name
         self.log = open(os.path.join(args.work, f"{name}.log"), "w")
         self.process = subprocess.Popen(
-            [python, os.path.join(HERE, "contender.py"), kind, model, str(args.threads), str(args.seconds), str(args.trials)],
+            [python, os.path.join(HERE, "contender.py"), kind, model, str(args.threads), str(args.seconds), str(args.trials),
+             getattr(args, "sizes", "")],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, text=True,
             env=dict(os.environ, HONE_RUNTIME=os.path.join(args.bin, "..", "lib", "libhone_runtime.so")))
         self.ready = self.process.stdout.readline().strip() == "ready"

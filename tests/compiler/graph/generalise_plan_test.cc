@@ -82,6 +82,27 @@ void Layers(Net& net, const Ints& sizes) {
   net.Output(net.Op("softmax", {net.Op("dense", {first, net.Constant({5, 4}, 2)})}, {{"axis", int64_t{1}}}));
 }
 
+// Rows of a table from the place on that a size says, and what is seen from each: the tokens of a decoder behind its
+// past.
+void Places(Net& net, const Ints& sizes) {
+  const int64_t past = sizes[0], count = sizes[1];
+  const auto from = [&](int64_t start, int64_t n) {
+    return net.Op("range", {}, {{"start", start}, {"step", int64_t{1}}, {"count", n}, {"type", std::string("int64")}});
+  };
+  const int rows = from(past, count);
+  const int x = net.Op("concat", {net.Input({past, 3}), net.Input({count, 3})}, {{"axis", int64_t{0}}});
+  const int seen = net.Op("less_equal", {from(0, past + count), net.Op("reshape", {rows}, Shape({count, 1}))});
+  const int chosen = net.Op("where", {seen, net.Filled({}, 1), net.Filled({}, 0)});
+  net.Output(net.Op("dense", {chosen, x}));
+  net.Output(net.Op("gather", {net.Constant({24, 3}, 1), rows}, {{"axis", int64_t{0}}}));
+}
+
+TEST(GeneralisePlan, ARangeBeginsWhereASizeSays) {
+  const absl::StatusOr<Plan> plan = Generalised({{"past", {0, 16}}, {"seq", {1, 8}}}, Places);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  ExpectSameAt(*plan, Places, {{1, 1}, {16, 1}, {16, 8}, {5, 3}, {1, 8}});
+}
+
 TEST(GeneralisePlan, IsRightAtEverySize) {
   const absl::StatusOr<Plan> plan = Generalised({{"n", {1, 9}}}, Layers);
   ASSERT_TRUE(plan.ok()) << plan.status();

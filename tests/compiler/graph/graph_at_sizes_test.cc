@@ -99,6 +99,7 @@ TEST(SizesToCheck, AreAllOfAFewAndSomeOfMany) {
   const std::vector<Ints> many = SizesToCheck({{"n", {1, 64}}, {"m", {1, 4096}}});
   EXPECT_LE(many.size(), 1000u);
   EXPECT_THAT(many, testing::IsSupersetOf({Ints{1, 1}, Ints{64, 4096}, Ints{1, 4096}, Ints{33, 4096}}));
+  EXPECT_EQ(SizesToCheck({{"n", {0, 5}}}).front(), Ints{1}) << "at 0 a graph lacks what has no elements";
 }
 
 }  // namespace

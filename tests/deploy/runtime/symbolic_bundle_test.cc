@@ -133,7 +133,7 @@ TEST_P(HostileSymbolicBundle, IsRefusedWithTheReason) {
 }
 const HostileCase kHostile[] = {
     {"EmptyRange", [](BundleGraph& g) { g.sizes[0].max = 1; }, "sizes[0]: max is 1, outside"},
-    {"ZeroSize", [](BundleGraph& g) { g.sizes[0].min = 0; }, "sizes[0]: min is 0, outside"},
+    {"NegativeSize", [](BundleGraph& g) { g.sizes[0].min = -1; }, "sizes[0]: min is -1, outside"},
     {"NoSuchSize", [](BundleGraph& g) { g.inputs[0].extents[0].terms[0].sizes = {1}; },
      "inputs[0]: a term of extents has a number out of range"},
     {"OtherShape", [](BundleGraph& g) { g.outputs[0].extents[0].terms[0].factor = 5; },
