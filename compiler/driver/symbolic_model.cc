@@ -30,8 +30,10 @@ constexpr int64_t kMostPointsApart = 2;  // a point is at most so many times the
 
 std::vector<int64_t> ReportedSizes(const SizeRange& range) {
   std::vector<int64_t> values;
-  for (int64_t most = range.max; most >= std::max<int64_t>(range.min, 1); most /= kReportRatio)
-    values.insert(values.begin(), most);
+  const int64_t least = std::max<int64_t>(range.min, 1);
+  for (int64_t most = range.max; most >= least; most /= kReportRatio) values.insert(values.begin(), most);
+  // One row is not like several: of a token at a time, or of a batch of one, and served the most.
+  if (least == 1 && values.front() > 1) values.insert(values.begin(), least);
   return values;
 }
 
