@@ -13,6 +13,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <regex>
 #include <sstream>
 #include <thread>
 
@@ -129,6 +130,15 @@ bool WaitUntil(const std::function<bool()>& what, double seconds) {
     if (Clock::now() > end) return false;
     Pause();
   }
+}
+
+int TunedKernels(const Finished& compile) {
+  int tuned = 0;
+  for (const char* pattern :
+       {R"((\d+) from records)", R"((\d+) kernels use default schedules that were found faster)"}) {
+    if (std::smatch found; std::regex_search(compile.errors, found, std::regex(pattern))) tuned += std::stoi(found[1]);
+  }
+  return tuned;
 }
 
 std::vector<Json> JsonLines(const std::string& text) {

@@ -71,6 +71,10 @@ bool WaitUntil(const std::function<bool()>& what, double seconds = 60);
 // Every line as an object. A line that is none is a failure of the test.
 std::vector<Json> JsonLines(const std::string& text);
 
+// How many kernels `hone compile` said it built by what was tuned: from records, or by default because `hone tune`
+// found that faster inside the model. Which of the two a kernel of a microsecond is depends on the machine's noise.
+int TunedKernels(const Finished& compile);
+
 // A daemon on folder/tuning.db and as many workers as are started, spoken to through folder/s.
 class Service {
  public:
