@@ -73,8 +73,9 @@ struct Convolution {
   // Iteration variables; batch: -1 when there is none.
   int batch = -1, h = -1, w_out = -1, f = -1, kh = -1, kw = -1, c = -1;
   int x_h = -1, x_w = -1, x_c = -1, x_batch = -1;  // dimensions of x
-  Expr base_h, base_w;                             // what is added to h + kh and w + kw
-  int w_kh = -1, w_kw = -1, w_c = -1, w_f = -1;    // dimensions of w
+  int64_t dilation_h = 1, dilation_w = 1;          // x is read at h + kh * dilation_h + base_h and the same for w
+  Expr base_h, base_w;
+  int w_kh = -1, w_kw = -1, w_c = -1, w_f = -1;  // dimensions of w
 
   const Var& var(int iter) const { return iters[static_cast<size_t>(iter)].var; }
   int64_t extent(int iter) const {
@@ -116,18 +117,25 @@ absl::Status MatchInput(const Load& load, Convolution* conv) {
     const std::optional<LinearForm> form = DetectLinear(load.indices[d], vars);
     if (!form.has_value()) return NotOne(Message("index ", load.indices[d], " of the input is not affine"));
     int spatial = -1, reduce = -1, used = 0;
+    int64_t dilation = 1;
     for (size_t i = 0; i < vars.size(); ++i) {
       if (form->coefficients[i] == 0) continue;
-      if (form->coefficients[i] != 1) return NotOne(Message("index ", load.indices[d], " of the input has a stride"));
-      (conv->iters[i].kind == IterKind::kSpatial ? spatial : reduce) = static_cast<int>(i);
+      const bool reduces = conv->iters[i].kind == IterKind::kReduce;
+      if (form->coefficients[i] < 1 || (!reduces && form->coefficients[i] != 1)) {
+        return NotOne(Message("index ", load.indices[d], " of the input has a stride"));
+      }
+      (reduces ? reduce : spatial) = static_cast<int>(i);
+      if (reduces) dilation = form->coefficients[i];
       ++used;
     }
     const int dim = static_cast<int>(d);
     if (used == 2 && spatial >= 0 && reduce >= 0 && conv->extent(reduce) == kKernel && conv->h < 0) {
       conv->h = spatial, conv->kh = reduce, conv->x_h = dim, conv->base_h = form->base;
+      conv->dilation_h = dilation;
     } else if (used == 2 && spatial >= 0 && reduce >= 0 && conv->extent(reduce) == kKernel && conv->w_out < 0) {
       conv->w_out = spatial, conv->kw = reduce, conv->x_w = dim, conv->base_w = form->base;
-    } else if (used == 1 && reduce >= 0 && conv->c < 0 && IsConst(form->base, 0)) {
+      conv->dilation_w = dilation;
+    } else if (used == 1 && reduce >= 0 && dilation == 1 && conv->c < 0 && IsConst(form->base, 0)) {
       conv->c = reduce, conv->x_c = dim;
     } else if (used == 1 && spatial >= 0 && conv->batch < 0 && IsConst(form->base, 0)) {
       conv->batch = spatial, conv->x_batch = dim;
@@ -268,9 +276,12 @@ class Rewriter {
       : conv_(conv),
         m_(tile),
         a_(tile + kKernel - 1),
-        tiles_h_((conv.extent(conv.h) + tile - 1) / tile),
-        tiles_w_((conv.extent(conv.w_out) + tile - 1) / tile),
-        tiles_(conv.extent(conv.batch) * tiles_h_ * tiles_w_) {
+        phases_(conv.dilation_h * conv.dilation_w),
+        rows_((conv.extent(conv.h) + conv.dilation_h - 1) / conv.dilation_h),
+        columns_((conv.extent(conv.w_out) + conv.dilation_w - 1) / conv.dilation_w),
+        tiles_h_((rows_ + tile - 1) / tile),
+        tiles_w_((columns_ + tile - 1) / tile),
+        tiles_(conv.extent(conv.batch) * phases_ * tiles_h_ * tiles_w_) {
     const auto buffer = [&](const char* part, int64_t rows, int64_t channels) {
       return Buffer(Message(conv.y.name(), part), kFloat32,
                     {IntConst(rows), IntConst(a_), IntConst(tiles_), IntConst(channels)});
@@ -281,9 +292,16 @@ class Rewriter {
     r_ = buffer("_output_rows", m_, conv.extent(conv.f));
     u_ = Buffer(conv.w.name(), kFloat32,
                 {IntConst(a_), IntConst(a_), IntConst(conv.extent(conv.c)), IntConst(conv.extent(conv.f))});
+    phased_ = Buffer(Message(conv.y.name(), "_phases"), kFloat32,
+                     {IntConst(conv.extent(conv.batch)), IntConst(conv.dilation_h), IntConst(conv.dilation_w),
+                      IntConst(rows_), IntConst(columns_), IntConst(conv.extent(conv.f))});
   }
 
-  std::vector<Buffer> intermediates() const { return {d_, v_, product_, r_}; }
+  std::vector<Buffer> intermediates() const {
+    std::vector<Buffer> buffers{d_, v_, product_, r_};
+    if (dilated()) buffers.push_back(phased_);
+    return buffers;
+  }
   const Buffer& transformed_weights() const { return u_; }
 
   Stmt InputRows(const std::string& name) const {
@@ -323,44 +341,40 @@ class Rewriter {
                       return ChooseRow(v[0], TransformOutput(m_, column));
                     });
   }
-  // Over the variables that the block had, in their order, without those that reduced.
+  bool dilated() const { return phases_ > 1; }
+
+  // Of a convolution that is not dilated.
   Stmt Output(const std::string& name) const {
-    std::vector<Axis> axes;
-    std::vector<int> iters;
-    for (int i = 0; i < static_cast<int>(conv_.iters.size()); ++i) {
-      if (conv_.iters[static_cast<size_t>(i)].kind != IterKind::kSpatial) continue;
-      axes.push_back({conv_.var(i).name(), conv_.extent(i)});
-      iters.push_back(i);
-    }
-    const auto var_of = [iters](const std::vector<Var>& v, int iter) -> Expr {
-      const auto found = std::find(iters.begin(), iters.end(), iter);
-      return found == iters.end() ? IntConst(0) : Expr(v[static_cast<size_t>(found - iters.begin())]);
-    };
-    return MakeNest(
-        name, axes, conv_.y,
-        [this, iters](const std::vector<Var>& v) {
-          Vector at;
-          for (const Expr& index : conv_.y_indices) {
-            at.push_back(Substitute(index, [&](const Var& var) -> std::optional<Expr> {
-              for (size_t i = 0; i < iters.size(); ++i) {
-                if (conv_.var(iters[i]) == var) return Expr(v[i]);
-              }
-              return std::nullopt;
-            }));
-          }
-          return at;
-        },
-        [this, var_of](const std::vector<Var>& v, Analyzer& known) {
-          const Expr h = var_of(v, conv_.h), w = var_of(v, conv_.w_out), m = IntConst(m_);
-          const Expr t = known.Simplify(
-              (var_of(v, conv_.batch) * IntConst(tiles_h_) + FloorDiv(h, m)) * IntConst(tiles_w_) + FloorDiv(w, m));
-          const Expr row_in_tile = known.Simplify(FloorMod(h, m));
-          Vector row;
-          for (int64_t j = 0; j < a_; ++j) {
-            row.push_back(MakeLoad(r_, {row_in_tile, IntConst(j), t, var_of(v, conv_.f)}));
-          }
-          return ChooseRow(known.Simplify(FloorMod(w, m)), TransformOutput(m_, row));
-        });
+    return OverOutput(
+        name, [this](const OutputPoint& at, Analyzer& known) { return OutputAt(at.batch, at.h, at.w, at.f, known); });
+  }
+  // Of a dilated one: the images that it falls apart into, the batch and their place in it outermost ..
+  Stmt Phases(const std::string& name) const {
+    return MakeNest(name,
+                    {{"n", conv_.extent(conv_.batch)},
+                     {"ph", conv_.dilation_h},
+                     {"pw", conv_.dilation_w},
+                     {"h", rows_},
+                     {"w", columns_},
+                     {"f", conv_.extent(conv_.f)}},
+                    phased_, Point, [this](const std::vector<Var>& v, Analyzer& known) {
+                      const Expr image = (v[0] * IntConst(conv_.dilation_h) + v[1]) * IntConst(conv_.dilation_w) + v[2];
+                      return OutputAt(image, v[3], v[4], v[5], known);
+                    });
+  }
+  // .. and where their elements go.
+  Stmt Together(const std::string& name) const {
+    return OverOutput(name, [this](const OutputPoint& at, Analyzer& known) {
+      const Expr dilation_h = IntConst(conv_.dilation_h), dilation_w = IntConst(conv_.dilation_w);
+      Vector indices{at.batch,
+                     FloorMod(at.h, dilation_h),
+                     FloorMod(at.w, dilation_w),
+                     FloorDiv(at.h, dilation_h),
+                     FloorDiv(at.w, dilation_w),
+                     at.f};
+      for (Expr& index : indices) index = known.Simplify(index);
+      return MakeLoad(phased_, std::move(indices));
+    });
   }
 
   // prepare(W, U): U[i,j,c,f] = G(i) W[.,.,c,f] G(j)^T. The weights of an input channel stay in the cache for all i,
@@ -407,24 +421,75 @@ class Rewriter {
  private:
   static Vector Point(const std::vector<Var>& v) { return Vector(v.begin(), v.end()); }
 
+  struct OutputPoint {
+    Expr batch, h, w, f;
+  };
+  // Over the variables that the block had, in their order, without those that reduced.
+  Stmt OverOutput(const std::string& name,
+                  const std::function<Expr(const OutputPoint& at, Analyzer& known)>& value) const {
+    std::vector<Axis> axes;
+    std::vector<int> iters;
+    for (int i = 0; i < static_cast<int>(conv_.iters.size()); ++i) {
+      if (conv_.iters[static_cast<size_t>(i)].kind != IterKind::kSpatial) continue;
+      axes.push_back({conv_.var(i).name(), conv_.extent(i)});
+      iters.push_back(i);
+    }
+    const auto var_of = [&iters](const std::vector<Var>& v, int iter) -> Expr {
+      const auto found = std::find(iters.begin(), iters.end(), iter);
+      return found == iters.end() ? IntConst(0) : Expr(v[static_cast<size_t>(found - iters.begin())]);
+    };
+    return MakeNest(
+        name, axes, conv_.y,
+        [&](const std::vector<Var>& v) {
+          Vector at;
+          for (const Expr& index : conv_.y_indices) {
+            at.push_back(Substitute(index, [&](const Var& var) -> std::optional<Expr> {
+              for (size_t i = 0; i < iters.size(); ++i) {
+                if (conv_.var(iters[i]) == var) return Expr(v[i]);
+              }
+              return std::nullopt;
+            }));
+          }
+          return at;
+        },
+        [&](const std::vector<Var>& v, Analyzer& known) {
+          return value({var_of(v, conv_.batch), var_of(v, conv_.h), var_of(v, conv_.w_out), var_of(v, conv_.f)}, known);
+        });
+  }
+
+  // The result at row h and column w of an image, of which a dilated convolution has several for one of a batch.
+  Expr OutputAt(const Expr& image, const Expr& h, const Expr& w, const Expr& f, Analyzer& known) const {
+    const Expr m = IntConst(m_);
+    const Expr t = known.Simplify((image * IntConst(tiles_h_) + FloorDiv(h, m)) * IntConst(tiles_w_) + FloorDiv(w, m));
+    const Expr row_in_tile = known.Simplify(FloorMod(h, m));
+    Vector row;
+    for (int64_t j = 0; j < a_; ++j) row.push_back(MakeLoad(r_, {row_in_tile, IntConst(j), t, f}));
+    return ChooseRow(known.Simplify(FloorMod(w, m)), TransformOutput(m_, row));
+  }
+
   // x at row k and column l of what tile t sees; 0 below and right of x, where the last tiles reach beyond it.
   Expr InputAt(const Expr& t, const Expr& k, const Expr& l, const Expr& c, Analyzer& known) const {
     const Expr tile_h = FloorMod(FloorDiv(t, IntConst(tiles_w_)), IntConst(tiles_h_));
     const Expr tile_w = FloorMod(t, IntConst(tiles_w_));
     Vector at(static_cast<size_t>(conv_.x.rank()), IntConst(0));
-    const auto place = [&](int dim, const Expr& tile, const Expr& inside, const Expr& base, int64_t tiles) -> Expr {
-      const Expr index = known.Simplify(tile * IntConst(m_) + inside + base);
+    const auto place = [&](int dim, const Expr& row, int64_t rows, const Expr& phase, int64_t dilation,
+                           const Expr& base) -> Expr {
+      const Expr index = known.Simplify(row * IntConst(dilation) + phase + base);
       at[static_cast<size_t>(dim)] = index;
       const int64_t size = *ConstantValue(conv_.x.shape()[static_cast<size_t>(dim)]);
       const std::optional<int64_t> first = ConstantValue(base);
-      const bool fits = first.has_value() && *first + (tiles - 1) * m_ + a_ <= size;
+      const bool fits = first.has_value() && *first + rows * dilation <= size;
       return fits ? True() : known.Simplify(index < IntConst(size));
     };
-    const Expr guard =
-        And(place(conv_.x_h, tile_h, k, conv_.base_h, tiles_h_), place(conv_.x_w, tile_w, l, conv_.base_w, tiles_w_));
+    const Expr image = FloorDiv(t, IntConst(tiles_h_ * tiles_w_)), m = IntConst(m_);
+    const Expr phase_h = FloorMod(FloorDiv(image, IntConst(conv_.dilation_w)), IntConst(conv_.dilation_h));
+    const Expr phase_w = FloorMod(image, IntConst(conv_.dilation_w));
+    const int64_t rows = (tiles_h_ - 1) * m_ + a_, columns = (tiles_w_ - 1) * m_ + a_;
+    const Expr guard = And(place(conv_.x_h, tile_h * m + k, rows, phase_h, conv_.dilation_h, conv_.base_h),
+                           place(conv_.x_w, tile_w * m + l, columns, phase_w, conv_.dilation_w, conv_.base_w));
     at[static_cast<size_t>(conv_.x_c)] = c;
     if (conv_.x_batch >= 0) {
-      at[static_cast<size_t>(conv_.x_batch)] = known.Simplify(FloorDiv(t, IntConst(tiles_h_ * tiles_w_)));
+      at[static_cast<size_t>(conv_.x_batch)] = known.Simplify(FloorDiv(image, IntConst(phases_)));
     }
     Expr load = MakeLoad(conv_.x, std::move(at));
     return IsConst(guard, 1) ? load : IfThenElse(guard, load, FloatConst(0));
@@ -432,8 +497,12 @@ class Rewriter {
 
   const Convolution& conv_;
   int m_;
-  int64_t a_, tiles_h_, tiles_w_, tiles_;
+  int64_t a_;
+  int64_t phases_;          // images of a dilated convolution, for each of the batch; 1 where it is not dilated
+  int64_t rows_, columns_;  // of an image
+  int64_t tiles_h_, tiles_w_, tiles_;
   Buffer d_, v_, product_, r_, u_;
+  Buffer phased_;  // of a dilated convolution
 };
 
 }  // namespace
@@ -449,13 +518,18 @@ absl::StatusOr<RewrittenBlock> WinogradConvolution(const PrimFunc& func, const P
 
   const Rewriter rewriter(conv, tile);
   RewrittenBlock result;
-  for (const char* part : {"_input_rows", "_input", "_product", "_output_rows"}) {
-    result.blocks.push_back(FreshBlockName(index, name + part));
-  }
-  result.blocks.push_back(name);
-  const Stmt nests = MakeSeq({rewriter.InputRows(result.blocks[0]), rewriter.Input(result.blocks[1]),
-                              rewriter.Product(result.blocks[2]), rewriter.OutputRows(result.blocks[3]),
-                              rewriter.Output(result.blocks[4])});
+  std::vector<Stmt> parts;
+  const auto add = [&](const std::string& block, Stmt (Rewriter::*part)(const std::string& name) const) {
+    parts.push_back((rewriter.*part)(block));
+    result.blocks.push_back(block);
+  };
+  add(FreshBlockName(index, name + "_input_rows"), &Rewriter::InputRows);
+  add(FreshBlockName(index, name + "_input"), &Rewriter::Input);
+  add(FreshBlockName(index, name + "_product"), &Rewriter::Product);
+  add(FreshBlockName(index, name + "_output_rows"), &Rewriter::OutputRows);
+  if (rewriter.dilated()) add(FreshBlockName(index, name + "_phases"), &Rewriter::Phases);
+  add(name, rewriter.dilated() ? &Rewriter::Together : &Rewriter::Output);
+  const Stmt nests = MakeSeq(std::move(parts));
   const std::string scope_name = index.block(scope).name;
   const ProgramIndex replaced(index.Replace(nest, nests));
   const int home = replaced.FindBlock(scope_name);

@@ -1,5 +1,5 @@
-// Winograd's minimal filtering for 3x3 convolutions of stride 1 (A. Lavin and S. Gray, "Fast Algorithms for
-// Convolutional Neural Networks", arXiv 1509.09308): a tile of m x m outputs takes (m + 2)^2 products instead of 9 m^2.
+// Winograd's minimal filtering for 3x3 convolutions of stride 1, dilated or not (A. Lavin and S. Gray, "Fast Algorithms
+// for Convolutional Neural Networks", arXiv 1509.09308): a tile of m x m outputs takes (m + 2)^2 products, not 9 m^2.
 //
 //   Y[n,h,w,f] += X[n, h+kh, w+kw, c] * W[kh,kw,c,f]      =>      with a = m + 2 and a tile t = (n, h / m, w / m)
 //     NAME_input_rows   D[i,l,t,c] = B^T(i) X[.., k, l, c]        a x a numbers of X, transformed down the columns
@@ -7,7 +7,11 @@
 //     NAME_product      M[i,j,t,f] += V[i,j,t,c] * U[i,j,c,f]     (m + 2)^2 matrix products
 //     NAME_output_rows  R[p,j,t,f] = A^T(p) M[.,j,t,f]
 //     NAME              Y[n,h,w,f] = R[h % m,.,t,f] A(w % m)
-// and U = G W G^T is made of the constant W by the prepare function. Which row of a transform an element takes is a
+// With kh and kw dilated by d, every d-th row and column of Y is of those of X alone: as d^2 images (n, h % d, w % d),
+// each a convolution that is not dilated. NAME_phases is of them, with t over the tiles of all, and NAME puts them
+// together: Y[n,h,w,f] = phases[n, h % d, w % d, h / d, w / d, f].
+//
+// U = G W G^T is made of the constant W by the prepare function. Which row of a transform an element takes is a
 // choice by its index, so that loops over i, j, p, h % m and w % m are meant to be unrolled.
 //
 // The results differ from those of the sum: about 2 and 10 times the rounding error of the direct form for m = 2 and 4.

@@ -14,6 +14,7 @@
 #include "compiler/support/random.h"
 #include "compiler/te/te.h"
 #include "compiler/topi/conv.h"
+#include "compiler/topi/elementwise.h"
 #include "tests/compiler/schedule/reference.h"
 #include "tests/compiler/schedule/workloads.h"
 #include "tuner/space/default_schedule.h"
@@ -45,6 +46,14 @@ std::string AlgorithmOf(const std::string& generator) {
 
 bool IsByBlocks(const std::string& generator) { return generator.find(",blocks(") != std::string::npos; }
 
+PrimFunc Dilated(std::vector<int64_t> images, std::vector<int64_t> dilation, std::vector<int64_t> padding) {
+  const te::Tensor x = te::Placeholder(te::Shape(images), kFloat32, "x");
+  const te::Tensor weights = te::Placeholder(te::Shape({3, 3, images[3], 16}), kFloat32, "w");
+  const te::Tensor result = topi::Conv2d(x, weights, {{}, std::move(dilation), padding, padding});
+  return te::CreatePrimFunc({x, weights}, {topi::Relu(result, "relu")}, "main",
+                            {{"constants", std::vector<int64_t>{1}}});
+}
+
 struct WinogradCase {
   const char* name;
   PrimFunc (*func)();
@@ -66,6 +75,14 @@ TEST(WinogradSpace, IsForPlainThreeByThreeAtTheDefaultLevelAlone) {
   EXPECT_EQ(AlgorithmsOf({8, 8, 16, 16, 3, 2}, NumericLevel::kDefault), direct) << "stride";
   EXPECT_EQ(AlgorithmsOf({8, 8, 16, 16, 1, 1, 0}, NumericLevel::kDefault), direct) << "1x1";
   EXPECT_EQ(AlgorithmsOf({8, 8, 16, 16, 5, 1, 2}, NumericLevel::kDefault), direct) << "5x5";
+}
+
+TEST(WinogradSpace, IsForDilatedOnesToo) {
+  std::set<std::string> algorithms;
+  for (const auto& generator : All(Dilated({1, 16, 16, 16}, {2, 2}, {2, 2}), Options(NumericLevel::kDefault))) {
+    algorithms.insert(AlgorithmOf(generator->name()));
+  }
+  EXPECT_THAT(algorithms, ::testing::ElementsAre("", "winograd_2x2_3x3", "winograd_4x4_3x3"));
 }
 
 TEST(WinogradSpace, NeedsAQuarterOfTheOperations) {
@@ -140,7 +157,8 @@ PrimFunc TwoImages() {
 
 PrimFunc Of(const ConvShape& shape) { return ConvBiasResidualRelu(shape); }
 
-// Sizes that tiles divide and that they do not; no padding; channels that fill vectors and that do not; a batch.
+// Sizes that tiles divide and that they do not; no padding; channels that fill vectors and that do not; a batch;
+// dilated by what divides the image, by what does not, and in one direction alone.
 INSTANTIATE_TEST_SUITE_P(Shapes, WinogradCandidates,
                          ::testing::Values(WinogradCase{"EightByEight",
                                                         [] {
@@ -170,7 +188,19 @@ INSTANTIATE_TEST_SUITE_P(Shapes, WinogradCandidates,
                                                         [] {
                                                           return Of({6, 5, 5, 7});
                                                         }},
-                                           WinogradCase{"TwoImages", TwoImages}),
+                                           WinogradCase{"TwoImages", TwoImages},
+                                           WinogradCase{"Dilated",
+                                                        [] {
+                                                          return Dilated({1, 8, 16, 16}, {2, 2}, {2, 2});
+                                                        }},
+                                           WinogradCase{"DilatedByThreeAndTwo",
+                                                        [] {
+                                                          return Dilated({2, 11, 9, 5}, {3, 2}, {0, 1});
+                                                        }},
+                                           WinogradCase{"DilatedAcross",
+                                                        [] {
+                                                          return Dilated({1, 6, 9, 16}, {1, 2}, {1, 2});
+                                                        }}),
                          [](const auto& info) { return info.param.name; });
 
 // The generator of that algorithm, block by block or stage by stage.
