@@ -9,6 +9,7 @@
 #include "compiler/ir/condition.h"
 #include "compiler/ir/effects.h"
 #include "compiler/ir/shared_results.h"
+#include "compiler/ir/structural.h"
 #include "compiler/ir/visit.h"
 
 namespace hone {
@@ -52,21 +53,32 @@ class AccessWalk {
     for (const Expr& value : realize.values) Loads(value);
     Loads(realize.predicate);
     local_.insert(realize.block.allocs.begin(), realize.block.allocs.end());
-    const VarMap bind = [&realize](const Var& var) -> std::optional<Expr> {
-      for (size_t i = 0; i < realize.block.iters.size() && i < realize.values.size(); ++i) {
-        if (realize.block.iters[i].var == var) return realize.values[i];
-      }
-      return std::nullopt;
-    };
-    const auto outside = [&bind](BufferRegion region) {
-      for (Range& r : region.region) r = {Substitute(r.min, bind), Substitute(r.extent, bind)};
-      return region;
-    };
-    const Under runs(*this, realize.predicate);
+    const Under runs(*this, RunsWhere(realize));
     nested_ = &realize;
-    for (const BufferRegion& read : realize.block.reads) Add(outside(read), false);
-    for (const BufferRegion& write : realize.block.writes) Add(outside(write), true);
+    for (const BufferRegion& read : realize.block.reads) Add(read, false);
+    for (const BufferRegion& write : realize.block.writes) Add(write, true);
     nested_ = nullptr;
+  }
+  // The predicate, and that the block's variables lie in their domains, but for those of which the loops say it.
+  Expr RunsWhere(const BlockRealize& realize) const {
+    std::vector<Expr> parts = Conjuncts(realize.predicate);
+    for (size_t i = 0; i < realize.block.iters.size() && i < realize.values.size(); ++i) {
+      const Range& domain = realize.block.iters[i].domain;
+      const Expr& value = realize.values[i];
+      const bool same_type = value.type() == domain.min.type() && value.type() == domain.extent.type();
+      if (!same_type || !value.type().is_int() || RunsWhole(value, domain)) continue;
+      parts.push_back(domain.min <= value);
+      parts.push_back(value < domain.min + domain.extent);
+    }
+    return Conjunction(parts);
+  }
+  bool RunsWhole(const Expr& value, const Range& domain) const {
+    if (StructuralEqual(value, domain.min)) return true;
+    const VarRef* ref = value.As<VarRef>();
+    return ref != nullptr && std::ranges::any_of(loops_, [&](const auto& loop) {
+             return loop.first == ref->var && StructuralEqual(loop.second.min, domain.min) &&
+                    StructuralEqual(loop.second.extent, domain.extent);
+           });
   }
   void Do(const Store& store) {
     for (const Expr& index : store.indices) Loads(index);
@@ -161,7 +173,22 @@ class AccessWalk {
       region = InSource(region, match->second);
     if (local_.contains(region.buffer)) return;
     for (Range& range : region.region) range = {Resolved(range.min), Resolved(range.extent)};
-    visit_(BlockAccess{std::move(region), write, loops_, conditions_, nested_});
+    BlockAccess access{std::move(region), write, loops_, conditions_, nested_};
+    if (nested_ != nullptr) {
+      access.in_nested = access.region.region;
+      const VarMap bind = [this](const Var& var) { return Binding(var); };
+      for (Range& range : access.region.region) range = {Substitute(range.min, bind), Substitute(range.extent, bind)};
+      for (const auto& [var, domain, kind] : nested_->block.iters)
+        access.domains.emplace_back(var, Range{Resolved(domain.min), Resolved(domain.extent)});
+    }
+    visit_(access);
+  }
+  // What the nested block whose regions are being added binds its variable to.
+  std::optional<Expr> Binding(const Var& var) const {
+    for (size_t i = 0; i < nested_->block.iters.size() && i < nested_->values.size(); ++i) {
+      if (nested_->block.iters[i].var == var) return Resolved(nested_->values[i]);
+    }
+    return std::nullopt;
   }
   // A part of a matched buffer as a part of its source, which may have more dimensions in front, each of one element.
   static BufferRegion InSource(const BufferRegion& part, const BufferRegion& source) {

@@ -19,10 +19,15 @@ struct BlockAccess {
   const std::vector<std::pair<Var, Range>>& loops;  // of the body around the access, outermost first
   const std::vector<Expr>& conditions;              // of the body under which it is made, outermost first
   const BlockRealize* nested = nullptr;             // the nested block that declares it; nullptr: it is the block's own
+  // Of a nested block's access: the region in terms of that block's variables, and these with their domains, in which
+  // they stay whatever values the loops would give them.
+  std::vector<Range> in_nested = {};
+  std::vector<std::pair<Var, Range>> domains = {};
 };
 
 // Calls `visit` on every access of the body, then of the init, in program order. Buffers that the block or its body
-// allocates are left out. A nested block counts by the regions it declares; of a tile operation the first operand is
+// allocates are left out. A nested block counts by the regions it declares, under the conditions that its predicate
+// holds and that its variables lie in their domains: it runs nowhere else. Of a tile operation the first operand is
 // written, and read where it accumulates; the others are read. An atomic update reads and writes its element.
 void ForEachAccess(const Block& block, const std::function<void(const BlockAccess&)>& visit);
 

@@ -59,6 +59,30 @@ Extent ExtentOf(const Range& range, const std::vector<std::pair<Var, Range>>& lo
   return dim;
 }
 
+// What lies in both; `a` where it is not known how they lie to each other.
+Extent Intersected(const Extent& a, const Extent& b) {
+  if (b.whole || b.length || a.length) return a;
+  if (a.whole) return b;
+  const Sum apart = Difference(b.min, a.min);
+  if (!apart.is_constant()) return a;
+  const int64_t first = std::max<int64_t>(0, apart.constant);
+  const int64_t end = std::min(a.extent, apart.constant + b.extent);
+  if (end <= first) return a;  // the access is never made
+  Extent both = apart.constant > 0 ? b : a;
+  both.extent = end - first;
+  return both;
+}
+
+// The same for dimension d of an access. A nested block runs only where its variables lie in their domains: it touches
+// no more than it does there, whatever values the loops would give them.
+Extent ExtentOf(const BlockAccess& access, size_t d) {
+  const Extent bound = ExtentOf(access.region.region[d], access.loops);
+  if (access.nested == nullptr) return bound;
+  std::vector<std::pair<Var, Range>> loops = access.loops;
+  loops.insert(loops.end(), access.domains.begin(), access.domains.end());
+  return Intersected(bound, ExtentOf(access.in_nested[d], loops));
+}
+
 // a becomes the hull of both.
 void Join(Extent& a, const Extent& b) {
   if (a.whole) return;
@@ -90,7 +114,7 @@ class Hulls {
   void Add(const BlockAccess& access) {
     const Buffer& buffer = access.region.buffer;
     std::vector<Extent> dims;
-    for (const Range& range : access.region.region) dims.push_back(ExtentOf(range, access.loops));
+    for (size_t d = 0; d < access.region.region.size(); ++d) dims.push_back(ExtentOf(access, d));
     const auto [entry, is_new] = place_.emplace(buffer, hulls_.size());
     if (is_new) {
       hulls_.emplace_back(buffer, std::move(dims));

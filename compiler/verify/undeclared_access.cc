@@ -28,10 +28,18 @@ class CoverCheck {
     };
     const bool declared = access.write ? covered_by(block_.writes)
                                        : covered_by(block_.reads) || (block_.init && covered_by(block_.writes));
-    return declared || (access.nested != nullptr && TouchesDeclared(access));
+    return declared || (access.nested != nullptr && (StaysDeclared(access) || TouchesDeclared(access)));
   }
 
  private:
+  // Whatever values the loops would give them, the variables of a nested block stay in their domains.
+  bool StaysDeclared(const BlockAccess& access) const {
+    const BufferRegion in_nested{access.region.buffer, access.in_nested};
+    std::vector<std::pair<Var, Range>> loops = access.loops;
+    loops.insert(loops.end(), access.domains.begin(), access.domains.end());
+    return IsDeclared(BlockAccess{in_nested, access.write, loops, access.conditions});
+  }
+
   // The region that a nested block declares may be more than it touches: a hull of accesses, or of what a tile that is
   // cut off would touch if it were whole. Then each of its own accesses has to be declared.
   bool TouchesDeclared(const BlockAccess& access) const {

@@ -71,6 +71,39 @@ const Case kCases[] = {
                 B[vi, 0] = T.float32(0)
             B[vi, 0] = B[vi, 0] + B[vi - 1, 0])",
      "T.reads(B[vi - 1:vi - 1 + 2, 0]) T.writes(B[vi, 0])"},
+    {"NestedBlockThatRunsItsDomainAlone", R"(
+            for j in range(5):
+                with T.block("inner"):
+                    vj = T.axis.spatial(13, j * 3)
+                    B[vi, vj] = A[vi, vj + 1])",
+     "T.reads(A[vi, 1:14]) T.writes(B[vi, 0:13])"},
+    {"NestedBlockThatDoesNotRunAllLoops", R"(
+            for j in range(20):
+                with T.block("inner"):
+                    vj = T.axis.spatial((2, 14), j - 1)
+                    T.where(3 <= j and j < 15)
+                    B[vi, vj] = A[vi, 15 - vj])",
+     "T.reads(A[vi, 2:14]) T.writes(B[vi, 2:14])"},
+    {"NestedBlockBoundToNoSumOfLoops", R"(
+            for j in range(8):
+                with T.block("inner"):
+                    vj = T.axis.spatial(4, j // 2)
+                    B[vi, vj + 3] = A[vi, vj])",
+     "T.reads(A[vi, 0:4]) T.writes(B[vi, 3:7])"},
+    {"NestedDomainThatDependsOnALet", R"(
+            k: T.int32 = vi + 2
+            for j in range(8):
+                with T.block("inner"):
+                    vj = T.axis.spatial((k, k + 4), k + j)
+                    T.where(j < 4)
+                    B[vi, vj] = A[vi, vj])",
+     "T.reads(A[vi, vi + 2:vi + 2 + 4]) T.writes(B[vi, vi + 2:vi + 2 + 4])"},
+    {"NestedDomainBesideTheLoops", R"(
+            for j in range(4):
+                with T.block("inner"):
+                    vj = T.axis.spatial(30, vi * 4 + j)
+                    B[vi, vj // 2] = A[vi, vj])",
+     "T.reads(A[vi, vi * 4:vi * 4 + 4]) T.writes(B[vi, 0:16])"},
 };
 
 class BlockRegions : public testing::TestWithParam<Case> {};

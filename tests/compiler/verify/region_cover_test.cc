@@ -132,6 +132,37 @@ const Case kCases[] = {
                     T.writes(B[vi, vj])
                     B[vi, vj] = A[vi, vj])",
      ""},
+    {"NestedBlockInItsDomain", R"(
+            T.reads(A[vi, 0:3])
+            T.writes(B[vi, 0:3])
+            for j in range(4):
+                with T.block("inner"):
+                    vj = T.axis.spatial(3, j)
+                    T.where(j * j < 9)
+                    T.reads(A[vi, vj])
+                    T.writes(B[vi, vj])
+                    B[vi, vj] = A[vi, vj])",
+     ""},
+    {"NestedBlockInItsDomainBeyond", R"(
+            T.reads(A[vi, 0:2])
+            T.writes(B[vi, 0:3])
+            for j in range(4):
+                with T.block("inner"):
+                    vj = T.axis.spatial(3, j)
+                    T.where(j * j < 9)
+                    T.reads(A[vi, vj])
+                    T.writes(B[vi, vj])
+                    B[vi, vj] = A[vi, vj])",
+     "region-cover: block b: the block reads A[vi, j], which is not proven to lie in what it declares, A[vi, 0:2]"},
+    {"NestedBlockBoundToData", R"(
+            T.reads(A[vi, 0:4], J[vi])
+            T.writes(B[vi, 2:6])
+            with T.block("inner"):
+                vj = T.axis.opaque(4, J[vi])
+                T.reads(A[vi, vj])
+                T.writes(B[vi, 5 - vj])
+                B[vi, 5 - vj] = A[vi, vj])",
+     ""},
     {"NestedTileThatIsCutOff", R"(
             T.reads(A[vi, 0:4])
             T.writes(B[vi, 0:4])
