@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "compiler/ir/block_regions.h"
+#include "compiler/ir/limits.h"
 #include "compiler/ir/visit.h"
 #include "compiler/schedule/analysis/dataflow.h"
 #include "compiler/schedule/analysis/message.h"
@@ -78,6 +79,11 @@ absl::StatusOr<Factoring> FindReduction(const ProgramIndex& index, int loop_node
   const int axis = factor_axis < 0 ? factor_axis + rank + 1 : factor_axis;
   if (axis < 0 || axis > rank) {
     return Invalid(where, ": factor_axis is ", factor_axis, ", the new buffer has ", rank + 1, " dimensions");
+  }
+  if (static_cast<size_t>(rank) >= kMostBufferDimensions) {
+    return Refused(where, ": ", store->buffer, " has ", rank,
+                   " dimensions, and with one for the partial results it would ", "have more than the ",
+                   kMostBufferDimensions, " that are supported; fuse some with transform_layout");
   }
   return Factoring{.index = index,
                    .factor = factor,

@@ -331,6 +331,32 @@ TEST(Rfactor, SaysWhy) {
   EXPECT_TRUE(Says(Rfactor(few, q[1], 0), "some partial results would stay without a value"));
 }
 
+TEST(Rfactor, MakesNoBufferOfMoreDimensionsThanAreRead) {
+  const auto row_sum_of_rank = [](int rank) {
+    std::string ones = "1", zeros = "0";
+    for (int d = 1; d < rank; ++d) {
+      ones += ", 1";
+      zeros += ", 0";
+    }
+    return Get(ParsePrimFunc("@T.prim_func\ndef main(A: T.Buffer((6,), \"float32\"), C: T.Buffer((" + ones +
+                             "), \"float32\")):\n    for k in range(6):\n        with T.block(\"C\"):\n"
+                             "            vk = T.axis.reduce(6, k)\n            with T.init():\n                C[" +
+                             zeros + "] = T.float32(0)\n            C[" + zeros + "] = C[" + zeros + "] + A[vk]\n"));
+  };
+  const auto factored = [](Schedule& s) {
+    return Rfactor(s, Get(Split(s, Get(GetLoops(s, Get(GetBlock(s, "C"))))[0], {-1, 3}))[1], 0);
+  };
+  const PrimFunc widest = row_sum_of_rank(63);
+  Schedule fits(widest);
+  Get(factored(fits));
+  ExpectSound(fits, widest);
+  Get(ParsePrimFunc(ToText(fits.func())));
+  Schedule full(row_sum_of_rank(64));
+  EXPECT_TRUE(Says(factored(full),
+                   "rfactor(k_1): C has 64 dimensions, and with one for the partial results it would have more than "
+                   "the 64 that are supported; fuse some with transform_layout"));
+}
+
 TEST(LayoutConstant, PacksOncePadsAndComposes) {
   const PrimFunc workload = DenseRelu(3, 10, 4);
   Schedule s(workload);
