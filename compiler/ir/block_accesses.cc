@@ -176,12 +176,21 @@ class AccessWalk {
     BlockAccess access{std::move(region), write, loops_, conditions_, nested_};
     if (nested_ != nullptr) {
       access.in_nested = access.region.region;
+      const VarMap fixed = [this](const Var& var) { return FixedBinding(var); };
+      for (Range& range : access.in_nested) range = {Substitute(range.min, fixed), Substitute(range.extent, fixed)};
       const VarMap bind = [this](const Var& var) { return Binding(var); };
       for (Range& range : access.region.region) range = {Substitute(range.min, bind), Substitute(range.extent, bind)};
       for (const auto& [var, domain, kind] : nested_->block.iters)
         access.domains.emplace_back(var, Range{Resolved(domain.min), Resolved(domain.extent)});
     }
     visit_(access);
+  }
+  // The same where it stays as it is while the loops of the body run.
+  std::optional<Expr> FixedBinding(const Var& var) const {
+    const std::optional<Expr> value = Binding(var);
+    const bool moves =
+        value.has_value() && std::ranges::any_of(loops_, [&](const auto& loop) { return UsesVar(*value, loop.first); });
+    return moves ? std::nullopt : value;
   }
   // What the nested block whose regions are being added binds its variable to.
   std::optional<Expr> Binding(const Var& var) const {

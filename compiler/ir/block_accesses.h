@@ -19,8 +19,8 @@ struct BlockAccess {
   const std::vector<std::pair<Var, Range>>& loops;  // of the body around the access, outermost first
   const std::vector<Expr>& conditions;              // of the body under which it is made, outermost first
   const BlockRealize* nested = nullptr;             // the nested block that declares it; nullptr: it is the block's own
-  // Of a nested block's access: the region in terms of that block's variables, and these with their domains, in which
-  // they stay whatever values the loops would give them.
+  // Of a nested block's access: the region in terms of those of that block's variables whose values change with the
+  // loops, and all of its variables with their domains, in which they stay whatever values the loops would give them.
   std::vector<Range> in_nested = {};
   std::vector<std::pair<Var, Range>> domains = {};
 };
