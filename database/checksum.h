@@ -29,7 +29,9 @@ class Digester {
 
  private:
   Digester& Raw(uint64_t value) {
-    for (int shift = 0; shift < 64; shift += 8) text_.push_back(static_cast<char>(value >> shift));
+    char bytes[8];
+    for (int i = 0; i < 8; ++i) bytes[i] = static_cast<char>(value >> (8 * i));
+    text_.append(bytes, sizeof(bytes));
     return *this;
   }
   std::string text_;
