@@ -1,18 +1,23 @@
 #include "tuner/dispatch/deadlines.h"
 
+#include "tuner/dispatch/id_containers.h"
+
 namespace hone {
 
 void Deadlines::Set(Of kind, uint64_t id, Micros at) {
   const Subject subject{kind, id};
   const auto found = at_.find(subject);
-  if (found != at_.end()) {
-    if (found->second == at) return;
+  if (found == at_.end()) {
+    if (at == kNever) return;
+    at_.emplace(subject, at);
+    order_.emplace(at, subject);
+  } else if (at == kNever) {
     order_.erase({found->second, subject});
-    if (at == kNever) at_.erase(found);
+    at_.erase(found);
+  } else if (found->second != at) {
+    Replace(order_, {found->second, subject}, {at, subject});
+    found->second = at;
   }
-  if (at == kNever) return;
-  at_[subject] = at;
-  order_.emplace(at, subject);
 }
 
 Micros Deadlines::Get(Of kind, uint64_t id) const {

@@ -21,6 +21,7 @@
 #include "tuner/dispatch/deadlines.h"
 #include "tuner/dispatch/dispatcher.h"
 #include "tuner/dispatch/fleet_index.h"
+#include "tuner/dispatch/id_containers.h"
 #include "tuner/dispatch/job_state.h"
 #include "tuner/dispatch/key_state.h"
 #include "tuner/dispatch/lease_table.h"
@@ -58,8 +59,10 @@ struct Worker {
   uint64_t last_key = 0;        // stays on one workload where it can: inputs and reference are loaded
   uint64_t last_job = 0;        // whose trial it was lent last
 
+  WorkerKind kind;  // as its Hello says: MakeKind
+
   WorkerRole role() const;
-  WorkerKind kind() const;
+  WorkerKind MakeKind() const;
 };
 
 class Dispatcher::Impl {
@@ -112,7 +115,7 @@ class Dispatcher::Impl {
   // the name of a worker that was heard of within its lease: AlreadyExists.
   std::optional<Refusal> TakeName(uint64_t tenant, const v1::HelloRequest& request);
   Worker* FindSession(uint64_t tenant, const std::string& session);
-  Fit FitOf(const Worker& worker, const Job& job) const { return hone::FitOf(worker.kind(), job.kind()); }
+  Fit FitOf(const Worker& worker, const Job& job) const { return hone::FitOf(worker.kind, job.kind); }
   bool IsLost(const Worker& worker) const;  // as far as one can see: it may still come back to its leases
   void ExpireWorker(uint64_t id);
   // What a worker had under work when it was lost.
@@ -266,7 +269,7 @@ class Dispatcher::Impl {
   Touched touched;
   Deadlines deadlines;
   FleetIndex fleet{touched};
-  std::map<uint64_t, Job> jobs;
+  MapById<Job> jobs;
   std::map<std::pair<uint64_t, std::string>, uint64_t> job_by_request;  // by tenant; of this process' life
   std::unordered_map<uint64_t, uint64_t> job_by_task;
   struct TenantJobs {
@@ -282,9 +285,9 @@ class Dispatcher::Impl {
   std::map<uint64_t, std::set<uint64_t>> awaiting_history;  // by key: workers with results that cannot be judged yet
   LeaseTable leases{touched};
   BuildTable builds{touched};
-  std::map<uint64_t, Worker> workers;
+  MapById<Worker> workers;
   std::unordered_map<std::string, uint64_t> worker_by_session;
-  std::map<ReplyTo, uint64_t> worker_by_call;
+  std::unordered_map<ReplyTo, uint64_t> worker_by_call;
   std::set<std::tuple<uint64_t, std::string, uint64_t>> workers_by_name;  // tenant, name, worker
   struct LostWorker {
     uint64_t tenant = kLocalTenant;

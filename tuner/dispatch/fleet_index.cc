@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/support/check.h"
+#include "tuner/dispatch/id_containers.h"
 
 namespace hone {
 
@@ -185,6 +186,7 @@ void FleetIndex::FileJob(uint64_t id, const JobKind& kind, const JobStanding& st
   // An order that the change leaves as it was is not touched: most changes are of one.
   const auto move = [&](ByCharge& order, bool was, double from, bool is, double to) {
     if (was == is && (!is || from == to)) return;
+    if (was && is) return Replace(order, {from, id}, {to, id});
     if (was) order.erase({from, id});
     if (is) order.emplace(to, id);
   };

@@ -88,6 +88,7 @@ void Dispatcher::Impl::On(const Hello& event) {
   worker->hello = request;
   worker->hello.set_threads(std::max(1, request.threads()));
   worker->hello.set_measure_protocol(std::max<uint32_t>(1, request.measure_protocol()));
+  worker->kind = worker->MakeKind();
   worker->last_seen = now;
   worker->silent_until = now + Micros{options.lease_ms} * 1000;
   if (!worker->waiting.has_value()) worker->silent_since = now;
@@ -152,7 +153,7 @@ void Dispatcher::Impl::On(Sync& event) {
   ChargeWallTime(*worker, request);
   for (const v1::LeaseId& id : request.given_back()) GiveBack(*worker, id);
 
-  std::set<uint64_t> said;
+  SortedIds said;
   for (const v1::LeaseState& held : request.held()) {
     Trial* trial = leases.Find(held.id().trial());
     if (trial == nullptr || !Serves(worker->tenant, trial->row.key.tenant)) continue;
@@ -301,7 +302,7 @@ Dispatcher::Impl::HadUnderWork Dispatcher::Impl::LoseWorker(uint64_t id) {
     ReplyNow(worker.waiting_to, reply);
   }
   HadUnderWork under_work;
-  const std::set<uint64_t> held = leases.HeldBy(id);
+  const SortedIds held = leases.HeldBy(id);
   for (const uint64_t trial : held) {
     if (UnderWork(leases.Find(trial)->phase)) under_work.trials.push_back(trial);
   }
@@ -513,14 +514,15 @@ v1::Lease Dispatcher::Impl::MakeLease(const Trial& trial) {
 // The whole of what the worker should hold and may forget. Complete every time: a lost or late answer does no harm.
 v1::SyncReply Dispatcher::Impl::DesiredState(Worker& worker, const v1::SyncRequest& request) {
   v1::SyncReply reply;
-  std::set<LeaseToken> said;
-  for (const v1::LeaseState& held : request.held()) said.insert(TokenOf(held.id()));
-  for (const v1::TrialResult& result : request.results()) said.insert(TokenOf(result.id()));
+  std::vector<LeaseToken> said;
+  for (const v1::LeaseState& held : request.held()) said.push_back(TokenOf(held.id()));
+  for (const v1::TrialResult& result : request.results()) said.push_back(TokenOf(result.id()));
+  std::ranges::sort(said);
   for (const uint64_t id : leases.HeldBy(worker.id)) {
     const Trial& trial = *leases.Find(id);
     if (!trial.granted) continue;
     *reply.add_keep() = IdOf(trial.row);
-    if (said.count(TokenOf(trial.row)) == 0) *reply.add_want() = MakeLease(trial);
+    if (!std::ranges::binary_search(said, TokenOf(trial.row))) *reply.add_want() = MakeLease(trial);
   }
   for (const auto& [report, verdict] : std::exchange(worker.verdicts, {})) {
     if (verdict == v1::REPORT_REFUSAL_UNSPECIFIED) {
@@ -550,19 +552,20 @@ bool Dispatcher::Impl::HasNews(const Worker& worker) const {
   if (!worker.verdicts.empty() || shutting_down || worker.answer_by <= now) return true;
   if ((worker.drain_asked && !worker.drain_told) || worker.waiting->given_back_size() > 0) return true;
   if (HasBuildNews(worker)) return true;
-  const std::set<uint64_t>& held = leases.HeldBy(worker.id);
+  const SortedIds& held = leases.HeldBy(worker.id);
   if (worker.waiting->draining() && HeldBy(worker) == 0) return true;  // it may end
-  std::set<LeaseToken> said;
+  std::vector<LeaseToken> said;
   for (const v1::LeaseState& state : worker.waiting->held()) {
     const auto found = leases.trials().find(state.id().trial());
     const bool kept = found != leases.trials().end() && held.count(found->first) != 0 &&
                       TokenOf(found->second.row) == TokenOf(state.id());
     if (!kept) return true;  // to be dropped
-    said.insert(TokenOf(state.id()));
+    said.push_back(TokenOf(state.id()));
   }
+  std::ranges::sort(said);
   return std::ranges::any_of(held, [&](uint64_t id) {
     const Trial& trial = leases.trials().at(id);
-    return trial.granted && said.count(TokenOf(trial.row)) == 0;
+    return trial.granted && !std::ranges::binary_search(said, TokenOf(trial.row));
   });
 }
 

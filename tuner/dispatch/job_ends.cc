@@ -70,7 +70,7 @@ void Dispatcher::Impl::EndJob(Job& job) {
   }
   if (!fleet.PoolOfJob(job.row.id).AnyAlive()) {  // duels that nobody is left to fight
     std::vector<Write> writes;
-    const std::set<uint64_t> trials = leases.OfJobNumber(job.row.id).trials;
+    const SortedIds trials = leases.OfJobNumber(job.row.id).trials;
     for (const uint64_t id : trials) {
       if (leases.Find(id)->waits()) DropTrial(id, writes);
     }

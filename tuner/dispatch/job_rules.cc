@@ -57,6 +57,7 @@ void Dispatcher::Impl::On(const Start& event) {
 Job& Dispatcher::Impl::AddJob(Job job) {
   const uint64_t id = job.row.id;
   job.clock = job.last_gain = now;
+  job.kind = job.MakeKind();
   TenantJobs& of_tenant = tenant_jobs[job.row.tenant];
   if (of_tenant.jobs.empty()) accounts.Open(job.row.tenant);
   of_tenant.jobs.insert(id);
@@ -121,6 +122,7 @@ Job& Dispatcher::Impl::TakeIn(const Submit& event, const v1::SubmitRequest& requ
   job.row.request.clear_part_jobs();
   for (int i = 0; i < request.parts_size(); ++i) job.row.request.add_part_jobs(next_job + static_cast<uint64_t>(i));
   job.row.request.set_part_of(part_of);
+  job.kind = job.MakeKind();
   writes.push_back(PutJob{job.row});
   writes.push_back(PutPlan{job.row.id, request.model_hash(), request.plan()});
   for (int i = 0; i < request.tasks_size(); ++i) {
@@ -231,6 +233,7 @@ void Dispatcher::Impl::Bind(Job& job, const Worker& worker) {
   job.row.device_class = worker.hello.profile().device_class();
   job.row.threads = job.row.request.threads() > 0 ? job.row.request.threads() : worker.hello.threads();
   job.row.protocol = worker.hello.measure_protocol();
+  job.kind = job.MakeKind();
   job.Advance(now);
   touched.jobs.insert(job.row.id);
   std::vector<Write> writes;

@@ -25,7 +25,7 @@ void Job::AdvanceRow(Micros now, JobRow* copy) const {
 
 double Job::share() const { return std::exp2(row.request.priority()); }
 
-JobKind Job::kind() const {
+JobKind Job::MakeKind() const {
   return {.tenant = row.tenant,
           .device_class = row.device_class,
           .protocol = row.protocol,

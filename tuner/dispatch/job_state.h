@@ -22,6 +22,7 @@ inline constexpr int kMostParts = 64;
 
 struct Job {
   JobRow row;
+  JobKind kind;                // what the row says of the workers that fit: MakeKind
   std::vector<TaskRow> tasks;  // in the order of the request, their ids rise
   // Of a bound job: the key of each task, the tasks of each key (by its number), how many keys' histories are missing.
   std::vector<KeyState*> keys;
@@ -48,7 +49,7 @@ struct Job {
   void Advance(Micros now) { AdvanceRow(now, &row), clock = now; }
   // The same of a copy of its row.
   void AdvanceRow(Micros now, JobRow* copy) const;
-  JobKind kind() const;
+  JobKind MakeKind() const;
   // Of the workers, as against a job of priority 0. A job of a low priority that waits is charged nothing, so its turn
   // comes however many others there are: priorities age by themselves (start-time fair queueing, Goyal et al. 1996).
   double share() const;

@@ -95,7 +95,7 @@ void LeaseTable::TakeFromPlace(Trial& trial) {
   }
   if (trial.place == Trial::Place::kDelayed) return;
   if (trial.place == Trial::Place::kLent) {
-    std::set<uint64_t>& held = held_[trial.worker];
+    SortedIds& held = held_[trial.worker];
     held.erase(trial.row.id);
     if (held.empty()) held_.erase(trial.worker);
   }
@@ -167,8 +167,8 @@ void LeaseTable::Remove(uint64_t id) {
   trials_.erase(found);
 }
 
-const std::set<uint64_t>& LeaseTable::HeldBy(uint64_t worker) const {
-  static const std::set<uint64_t> kNone;
+const SortedIds& LeaseTable::HeldBy(uint64_t worker) const {
+  static const SortedIds kNone;
   const auto found = held_.find(worker);
   return found == held_.end() ? kNone : found->second;
 }

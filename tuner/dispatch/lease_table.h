@@ -3,14 +3,15 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <set>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "database/rows.h"
 #include "tuner/dispatch/events.h"
+#include "tuner/dispatch/id_containers.h"
 #include "tuner/dispatch/touched.h"
 
 namespace hone {
@@ -54,16 +55,16 @@ v1::LeaseId IdOf(const ReportedLease& report);
 class LeaseTable {
  public:
   // Of one key in one job, those that may be lent, in that order.
-  using Queue = std::deque<uint64_t>;
+  using Queue = std::vector<uint64_t>;
   struct OfJob {
-    std::set<uint64_t> trials;                      // all that live
+    SortedIds trials;                               // all that live
     std::map<uint64_t, Queue> queues;               // by key, none empty
     std::set<std::pair<uint64_t, uint64_t>> heads;  // (first of a queue, its key)
     int lent = 0;                                   // to a worker, or orphans
     int candidates = 0;                             // those that are no duels
   };
   struct OfKey {
-    std::set<uint64_t> trials;
+    SortedIds trials;
     int waiting = 0;  // no worker has them
     int candidates = 0, duels = 0;
   };
@@ -82,7 +83,7 @@ class LeaseTable {
   void EndDelay(Trial& trial);                                // delayed -> queued, in front
   void Remove(uint64_t id);
 
-  const std::set<uint64_t>& HeldBy(uint64_t worker) const;
+  const SortedIds& HeldBy(uint64_t worker) const;
   const OfJob& OfJobNumber(uint64_t job) const;
   const OfKey& OfKeyNumber(uint64_t key) const;
   int LentOf(uint64_t tenant) const;  // to workers, or orphans
@@ -98,7 +99,7 @@ class LeaseTable {
   Touched& touched_;
   // Looked up far more often than gone through, and never gone through to decide anything: their order is any.
   std::unordered_map<uint64_t, Trial> trials_;
-  std::unordered_map<uint64_t, std::set<uint64_t>> held_;  // by worker
+  std::unordered_map<uint64_t, SortedIds> held_;  // by worker
   std::unordered_map<uint64_t, OfJob> of_job_;
   std::unordered_map<uint64_t, OfKey> of_key_;
   std::map<uint64_t, int> lent_of_;  // by tenant, none 0

@@ -120,9 +120,10 @@ void Dispatcher::Impl::EndTrial(Trial& trial, v1::Outcome& outcome, const Worker
   trial.row.kind = outcome.kind();
   trial.row.median_us = outcome.kind() == v1::OUTCOME_OK ? outcome.timing().median_us() : 0;
   const TrialRow& row = trial.row;
-  const uint64_t job_id = trial.job;
+  const uint64_t trial_id = row.id, job_id = trial.job;
   Job& job = jobs.at(job_id);
-  writes.push_back(PutTrial{row});
+  const size_t of_trial = writes.size();
+  writes.emplace_back(PutTrial{});
   if (row.duel) {
     EndDuel(trial, outcome, worker, writes);
   } else {
@@ -144,7 +145,8 @@ void Dispatcher::Impl::EndTrial(Trial& trial, v1::Outcome& outcome, const Worker
       KeepObject(id, row.key, outcome, writes);
     }
   }
-  leases.Remove(row.id);  // and its row
+  std::get<PutTrial>(writes[of_trial]).row = std::move(trial.row);
+  leases.Remove(trial_id);
   job.Advance(now);
   changed_jobs.insert(job_id);
   RefreshTasks(key, /*write=*/true);

@@ -22,10 +22,15 @@ constexpr double kPolishFrom = 0.75;
 // A job is asked about when something of it has changed, and the least charged job of a pool whose workers are hungry:
 // one that has enough on its way, or nothing to try, is not asked about again until then.
 void Dispatcher::Impl::NoteWhetherItAsks(Job& job) {
-  TakeFromAsking(job);
-  if (!StandingOf(job).active) return;
+  if (!StandingOf(job).active) return TakeFromAsking(job);
+  if (job.asks_within == job.virtual_seconds) return;  // where it stands already
+  ByCharge& of_tenant = asking[job.row.tenant];
+  if (job.asks_within.has_value()) {
+    Replace(of_tenant, {*job.asks_within, job.row.id}, {job.virtual_seconds, job.row.id});
+  } else {
+    of_tenant.emplace(job.virtual_seconds, job.row.id);
+  }
   job.asks_within = job.virtual_seconds;
-  asking[job.row.tenant].emplace(job.virtual_seconds, job.row.id);
 }
 
 void Dispatcher::Impl::TakeFromAsking(Job& job) {

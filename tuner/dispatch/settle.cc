@@ -61,19 +61,20 @@ void Dispatcher::Impl::File(const Touched& batch) {
     const auto found = workers.find(id);
     if (found != workers.end()) FileWorker(found->second);
   }
+  // Those that have not ended are filed again when the rules were applied to them.
   for (const uint64_t id : batch.jobs) {
     const auto found = jobs.find(id);
-    if (found != jobs.end()) FileJob(found->second);
+    if (found != jobs.end() && (found->second.ended || !fleet.HasJob(id))) FileJob(found->second);
   }
 }
 
 void Dispatcher::Impl::FileWorker(const Worker& worker) {
-  fleet.FileWorker(worker.id, worker.kind(), StandingOf(worker));
+  fleet.FileWorker(worker.id, worker.kind, StandingOf(worker));
   deadlines.Set(Deadlines::Of::kWorker, worker.id, DeadlineOf(worker));
 }
 
 void Dispatcher::Impl::FileJob(const Job& job) {
-  fleet.FileJob(job.row.id, job.kind(), StandingOf(job));
+  fleet.FileJob(job.row.id, job.kind, StandingOf(job));
   deadlines.Set(Deadlines::Of::kJob, job.row.id, DeadlineOf(job));
 }
 
@@ -92,7 +93,7 @@ WorkerRole Worker::role() const {
   return hello.can_build() ? WorkerRole::kBuild : WorkerRole::kMeasure;
 }
 
-WorkerKind Worker::kind() const {
+WorkerKind Worker::MakeKind() const {
   if (role() == WorkerRole::kBuild) return BuilderKind(tenant);
   return {.tenant = tenant,
           .role = role(),
@@ -231,7 +232,7 @@ void Dispatcher::Impl::CheckNothingIsLeft() const {
   for (const auto& [id, worker] : workers) {
     HONE_CHECK(worker.silent_until >= now && !HasNews(worker)) << "worker " << id;
     HONE_CHECK(fleet.StandingOfWorker(id) == StandingOf(worker)) << "worker " << id;
-    HONE_CHECK(fleet.PoolOfWorker(id).kind == worker.kind()) << "worker " << id;
+    HONE_CHECK(fleet.PoolOfWorker(id).kind == worker.MakeKind()) << "worker " << id;
     HONE_CHECK(deadlines.Get(Deadlines::Of::kWorker, id) == DeadlineOf(worker)) << "worker " << id;
   }
   for (const auto& [id, trial] : leases.trials()) {
@@ -252,7 +253,8 @@ void Dispatcher::Impl::CheckNothingIsLeft() const {
         << "build " << id << " waits, and so does worker " << *builders->hungry.begin();
   }
   for (const auto& [id, job] : jobs) {
-    HONE_CHECK(fleet.StandingOfJob(id) == StandingOf(job) && fleet.PoolOfJob(id).kind == job.kind()) << "job " << id;
+    HONE_CHECK(fleet.StandingOfJob(id) == StandingOf(job) && fleet.PoolOfJob(id).kind == job.MakeKind())
+        << "job " << id;
     HONE_CHECK(deadlines.Get(Deadlines::Of::kJob, id) == DeadlineOf(job)) << "job " << id;
     HONE_CHECK(job.ended || job.ending || !EndReason(job).has_value()) << "job " << id << " should end";
     HONE_CHECK(job.ended || !job.ending || WaitsForTrials(job) || !job.open_parts.empty())
