@@ -1,4 +1,5 @@
-// Operations that the threads of a warp do together, on registers of each of them: mma.sync.
+// Operations that the threads of a warp do together, on registers of each of them, mma.sync, and from rows of shared
+// memory that they name to registers, ldmatrix.
 //
 // A warp is 32 threads whose numbers follow one another, x fastest, from a multiple of 32 on. Its operation runs when
 // all have come to it, in one iteration of the loops around; what it computes is the intrinsic's meaning, run on the
@@ -13,6 +14,7 @@
 #include "compiler/interp/thread.h"
 #include "compiler/support/check.h"
 #include "compiler/support/status_macros.h"
+#include "compiler/tile/tile_intrinsic.h"
 
 namespace hone::interp {
 
@@ -95,31 +97,55 @@ absl::Status Machine::RunCollective(const CollectiveCode& collective, const Warp
     while (code->buffers[b].param != param) ++b;
     return machine.memory_[b];
   };
-  const auto move = [&](size_t operands, Direction direction) -> absl::Status {
+  const auto move = [&](size_t first, size_t end, Direction direction) -> absl::Status {
     for (size_t lane = 0; lane < warp.size(); ++lane) {
       SwapBuffers(*warp[lane]);
       frame_ = warp[lane]->slots.data();
+      place_.thread = warp[lane]->coordinates;
+      const Coordinates other = warp[(lane + 1) % warp.size()]->coordinates;
       absl::Status status;
-      for (size_t i = 0; i < operands && status.ok(); ++i)
-        status = MoveRegisters(collective.operands[i], lane, direction, memory_of(i));
+      for (size_t i = first; i < end && status.ok(); ++i)
+        status = MoveElements(collective.operands[i], lane, other, direction, memory_of(i));
+      place_.thread = Coordinates();
       SwapBuffers(*warp[lane]);
       HONE_RETURN_IF_ERROR(status);
     }
     return absl::OkStatus();
   };
-  HONE_RETURN_IF_ERROR(move(collective.operands.size(), Direction::kToMeaning));
+  const size_t first_read = collective.intrinsic->accumulates ? 0 : outputs;
+  HONE_RETURN_IF_ERROR(move(first_read, collective.operands.size(), Direction::kToMeaning));
   HONE_RETURN_IF_ERROR(machine.Run(code->entry));
-  return move(outputs, Direction::kFromMeaning);
+  return move(0, outputs, Direction::kFromMeaning);
 }
 
-absl::Status Machine::MoveRegisters(const CollectiveCode::Operand& operand, size_t lane, Direction direction,
-                                    Memory& whole) {
+absl::Status Machine::CheckRow(const Access& access, const Memory& memory, int64_t offset) const {
+  const Buffer& buffer = code_.buffers[static_cast<size_t>(access.buffer)].buffer;
+  const int64_t elements = kMatrixRowBytes / buffer.type().bytes();
+  if (offset % elements == 0) return absl::OkStatus();
+  return At(access.place, absl::InvalidArgumentError(absl::StrCat(
+                              "misaligned row: ", place_.thread.Name("threadIdx"), " names ", buffer.name(),
+                              IndexText(memory, offset), " in ", StatementText(access), ", and rows begin at multiples",
+                              " of ", elements, " elements of a buffer")));
+}
+
+absl::Status Machine::NoteRow(const Access& access, const Memory& memory, int64_t offset, const Coordinates& other) {
+  HONE_RETURN_IF_ERROR(NoteTouch(access, memory, offset, false));
+  const Coordinates named = std::exchange(place_.thread, other);
+  const absl::Status status = NoteTouch(access, memory, offset, false);
+  place_.thread = named;
+  return status;
+}
+
+absl::Status Machine::MoveElements(const CollectiveCode::Operand& operand, size_t lane, const Coordinates& other,
+                                   Direction direction, Memory& whole) {
+  if (static_cast<int64_t>(lane) >= whole.dims[0]) return absl::OkStatus();  // what it names does not count
   const Access& access = code_.accesses[static_cast<size_t>(operand.access)];
   Memory& own = memory_[static_cast<size_t>(access.buffer)];
   HONE_CHECK(own.storage == whole.storage);
+  const bool is_row = code_.buffers[static_cast<size_t>(access.buffer)].buffer.scope() == Scope::kShared;
   const size_t rank = operand.extents.size();
   std::vector<int64_t> at(rank, 0);
-  for (int64_t n = 0; n < whole.dims[1]; ++n) {  // the registers of the operand, in row-major order
+  for (int64_t n = 0; n < whole.dims[1]; ++n) {  // the elements of the operand, in row-major order
     int64_t offset = 0;
     for (size_t d = 0; d < rank; ++d) {
       const int64_t index = frame_[static_cast<size_t>(access.indices[d])].i + at[d];
@@ -131,6 +157,8 @@ absl::Status Machine::MoveRegisters(const CollectiveCode::Operand& operand, size
       }
       offset = offset * own.dims[d] + index;
     }
+    if (is_row && n == 0) HONE_RETURN_IF_ERROR(CheckRow(access, own, offset));
+    if (is_row && own.touches != nullptr) HONE_RETURN_IF_ERROR(NoteRow(access, own, offset, other));
     char* const in_whole = whole.data + (static_cast<int64_t>(lane) * whole.dims[1] + n) * whole.bytes;
     char* const in_own = own.data + offset * own.bytes;
     if (direction == Direction::kToMeaning) {

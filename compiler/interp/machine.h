@@ -105,9 +105,15 @@ class Machine {
   using Warp = std::vector<Thread*>;  // by lane
   absl::Status CheckAllThere(const CollectiveCode& collective, const Warp& warp, const Thread& first) const;
   absl::Status RunCollective(const CollectiveCode& collective, const Warp& warp);
-  // Between a lane's registers and its row of the operand in the machine that runs the meaning.
+  // Between a lane's registers, or the row of shared memory that it names, and its row of the operand in the machine
+  // that runs the meaning.
   enum class Direction : uint8_t { kToMeaning, kFromMeaning };
-  absl::Status MoveRegisters(const CollectiveCode::Operand& operand, size_t lane, Direction direction, Memory& whole);
+  absl::Status MoveElements(const CollectiveCode::Operand& operand, size_t lane, const Coordinates& other,
+                            Direction direction, Memory& whole);
+  // Elements of a row are read for other lanes than the one that names it: `other` is one of them.
+  absl::Status NoteRow(const Access& access, const Memory& memory, int64_t offset, const Coordinates& other);
+  // InvalidArgument where a row of shared memory begins where none can.
+  absl::Status CheckRow(const Access& access, const Memory& memory, int64_t offset) const;
 
   absl::Status Allocate(int buffer, bool with_flags);
   absl::Status BindSizes(std::span<const NdArray> args);

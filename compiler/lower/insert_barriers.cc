@@ -78,10 +78,10 @@ class Launch {
     }
     if (const Store* store = stmt.As<Store>()) Note(all, store->buffer, store->indices, true);
     if (const TileOp* op = stmt.As<TileOp>()) {
-      for (const BufferRegion& operand : op->operands) {
+      for (size_t i = 0; i < op->operands.size(); ++i) {
         std::vector<Expr> indices;
-        for (const Range& range : operand.region) indices.push_back(range.min + Expr(Roaming(range.extent)));
-        Note(all, operand.buffer, indices, true);
+        for (const Range& range : op->operands[i].region) indices.push_back(range.min + Expr(Roaming(range.extent)));
+        Note(all, op->operands[i].buffer, indices, i == 0);
       }
     }
     const For* loop = stmt.As<For>();

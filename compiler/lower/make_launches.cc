@@ -43,7 +43,10 @@ class Sharing {
     if (const Alloc* alloc = stmt.As<Alloc>()) own_.insert(alloc->buffer);
     if (const Store* store = stmt.As<Store>()) Note(store->buffer, true);
     if (const TileOp* op = stmt.As<TileOp>()) {
-      for (const BufferRegion& operand : op->operands) Note(operand.buffer, true), Note(operand.buffer, false);
+      for (size_t i = 0; i < op->operands.size(); ++i) {
+        if (i == 0) Note(op->operands[i].buffer, true);
+        if (i > 0 || op->accumulates) Note(op->operands[i].buffer, false);
+      }
     }
     if (const Evaluate* evaluate = stmt.As<Evaluate>()) {
       if (const std::optional<struct Store> update = EffectStore(*evaluate)) Note(update->buffer, true);

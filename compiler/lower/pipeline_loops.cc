@@ -39,7 +39,11 @@ void CollectTouches(const Stmt& stmt, std::map<Buffer, Touch>& touches) {
   ForEachStmt(stmt, [&](const Stmt& s) {
     if (const Store* store = s.As<Store>()) touches[store->buffer].writes = true;
     if (const TileOp* op = s.As<TileOp>()) {
-      for (const BufferRegion& operand : op->operands) touches[operand.buffer] = {true, true};
+      for (size_t i = 0; i < op->operands.size(); ++i) {
+        Touch& touch = touches[op->operands[i].buffer];
+        touch.reads = touch.reads || i > 0 || op->accumulates;
+        touch.writes = touch.writes || i == 0;
+      }
     }
     if (const Evaluate* evaluate = s.As<Evaluate>()) {
       if (const std::optional<Store> store = EffectStore(*evaluate)) touches[store->buffer].writes = true;

@@ -136,7 +136,7 @@ class FindPlaces {
     } else {
       if (const Store* store = stmt.As<Store>()) Access(store->buffer, true);
       if (const TileOp* op = stmt.As<TileOp>()) {
-        for (const BufferRegion& operand : op->operands) Access(operand.buffer, true);
+        for (size_t i = 0; i < op->operands.size(); ++i) Access(op->operands[i].buffer, i == 0);
       }
       if (const Alloc* alloc = stmt.As<Alloc>()) buffers_.push_back(alloc->buffer);
       ForEachChild(

@@ -120,7 +120,8 @@ bool NamesGpu(std::string_view text) {
 
 std::set<std::string> FeaturesOf(const GpuTarget& target) {
   // All architectures of the table have it: PTX ISA 8.5, section 9.7.14.5, from sm_80 on for all types.
-  if (target.language == "cuda" && target.lanes == 32) return {"mma.sync"};
+  // Section 9.7.14.5.15: ldmatrix from sm_75 on.
+  if (target.language == "cuda" && target.lanes == 32) return {"mma.sync", "ldmatrix"};
   return {};
 }
 

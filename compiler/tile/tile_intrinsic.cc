@@ -174,6 +174,7 @@ std::vector<TileIntrinsic> MakeTable() {
   table.push_back(OnSums("store_tile_s32", kStoreTile, "int32", "llvm.x86.tilestored64"));
   table.push_back(OnSums("store_tile_f32", kStoreTile, "float32", "llvm.x86.tilestored64"));
   for (TileIntrinsic& row : WarpProducts()) table.push_back(std::move(row));
+  for (TileIntrinsic& row : WarpLoads()) table.push_back(std::move(row));
   return table;
 }
 
@@ -229,9 +230,10 @@ absl::Status Unfit(const TileOp& op, const Pieces&... pieces) {
 absl::Status CheckOperand(const TileIntrinsic& intrinsic, const TileOp& op, size_t i, const Sizes& sizes) {
   const BufferRegion& region = op.operands[i];
   const Buffer& operand = intrinsic.operands[i];
-  if (intrinsic.threads > 1 && region.buffer.scope() != Scope::kRegister) {
-    return Unfit(op, ": operand ", i, " (", operand.name(), ") is in registers of each thread, ", region.buffer.name(),
-                 " in scope ", std::string(ToText(region.buffer.scope())));
+  if (intrinsic.threads > 1 && region.buffer.scope() != operand.scope()) {
+    return Unfit(op, ": operand ", i, " (", operand.name(), ") is in ",
+                 operand.scope() == Scope::kRegister ? "registers of each thread, " : "shared memory, ",
+                 region.buffer.name(), " in scope ", std::string(ToText(region.buffer.scope())));
   }
   if (region.buffer.type() != operand.type()) {
     return Unfit(op, ": operand ", i, " (", operand.name(), ") is ", ToText(operand.type()), ", but ",
@@ -557,11 +559,23 @@ const TileIntrinsic* FindWarpProduct(DType left, DType right, DType sum, const s
   const TileIntrinsic* found = nullptr;
   for (const TileIntrinsic& row : TileIntrinsics()) {
     const std::vector<Buffer>& operands = row.operands;
-    if (row.threads == 1 || operands[0].type() != sum || operands[1].type() != left || operands[2].type() != right)
+    if (row.threads == 1 || operands.size() != 3 || operands[0].type() != sum || operands[1].type() != left ||
+        operands[2].type() != right)
       continue;
     if (found == nullptr || terms(row) > terms(*found)) found = &row;
   }
   return found;
+}
+
+const TileIntrinsic* FindMatrixLoad(DType type, int64_t registers, bool transposed,
+                                    const std::set<std::string>& features) {
+  if (features.count(kMatrixLoadFeature) == 0) return nullptr;
+  for (const TileIntrinsic& row : TileIntrinsics()) {
+    if (row.threads == 1 || row.operands.size() != 2 || row.operands[0].type() != type) continue;
+    const bool is_transposed = row.name.find("_trans") != std::string::npos;
+    if (is_transposed == transposed && IsConst(row.operands[0].shape()[0], registers)) return &row;
+  }
+  return nullptr;
 }
 
 const TileIntrinsic& ZeroTile(const TileIntrinsic& product) { return OfSums("zero_tile", product); }

@@ -40,7 +40,10 @@ namespace hone {
 //   C[m, n] of 32 bits: row m, byte 4 * n
 inline constexpr int64_t kTileRegisters = 8, kTileRows = 16, kTileRowBytes = 64;
 
-// A machine instruction that does it, by the name LLVM gives it: (operand 0, operand 1, ..) -> operand 0.
+// Of a row of a matrix that the threads of a warp load together, ldmatrix.
+inline constexpr int64_t kMatrixRowBytes = 16;
+
+// A machine instruction that does it, by the name that LLVM or PTX gives it: (operand 0, operand 1, ..) -> operand 0.
 struct TileInstruction {
   struct Operand {
     DType type;  // of the vector's elements as they are passed: integers may stand for several narrower ones
@@ -48,7 +51,7 @@ struct TileInstruction {
     int splat_bits = 0;  // so many bits of memory are read and repeated to fill the vector; 0: the whole vector is read
     bool widens = false;  // elements in memory are narrower integers, which are extended
   };
-  std::string feature;                     // of the target, by LLVM's name
+  std::string feature;                     // of the target, by LLVM's name or FeaturesOf(GpuTarget)
   std::string function;                    // "llvm.x86.avx512.vpdpbusd.512"
   std::map<std::string, int64_t> extents;  // of the axes the meaning leaves open
   std::vector<Operand> operands;
@@ -70,6 +73,8 @@ struct TileIntrinsic {
   PrimFunc meaning;  // inputs first, the output last; one block: output = f(output, inputs)
   // How many threads take part in one operation. More than one: all threads of a warp come to it together, operands are
   // registers of each of them, and the dimension of lanes, the first of those in the meaning, is none of the operands'.
+  // An operand in shared memory is a row that a thread names, its first element a multiple of kMatrixRowBytes from the
+  // start of its buffer; those of threads beyond the rows of the meaning do not count.
   int threads = 1;
   std::vector<TileLoop> loops;
   std::vector<TileInstruction> instructions;  // the first that fits is taken
@@ -128,11 +133,15 @@ struct ProductShape {
 };
 // The one whose instruction adds most products on a target with these features; nullopt when there is none.
 std::optional<DotProduct> FindDotProduct(const ProductShape& shape, const std::set<std::string>& features);
-// The feature of targets whose warps have the products of warp_products.cc.
-inline constexpr char kWarpProductFeature[] = "mma.sync";
+// The features of targets whose warps have the products of warp_products.cc, and the loads of warp_loads.cc.
+inline constexpr char kWarpProductFeature[] = "mma.sync", kMatrixLoadFeature[] = "ldmatrix";
 // Of the products that a warp does, the one with most terms for operands and sums of these types; nullptr when there is
 // none.
 const TileIntrinsic* FindWarpProduct(DType left, DType right, DType sum, const std::set<std::string>& features);
+// The load that takes so many elements of a matrix to each thread of a warp, by rows or by columns of what lies in
+// memory; nullptr when there is none.
+const TileIntrinsic* FindMatrixLoad(DType type, int64_t registers, bool transposed,
+                                    const std::set<std::string>& features);
 // The rows that set the sums of an intrinsic in tile registers to 0, and write them to memory.
 const TileIntrinsic& ZeroTile(const TileIntrinsic& product);
 const TileIntrinsic& StoreTile(const TileIntrinsic& product);

@@ -14,5 +14,7 @@ TileIntrinsic MakeTileIntrinsic(std::string name, const std::string& text, std::
 
 // The warp-wide matrix products of NVIDIA's tensor cores.
 std::vector<TileIntrinsic> WarpProducts();
+// The loads of their operands from shared memory.
+std::vector<TileIntrinsic> WarpLoads();
 
 }  // namespace hone

@@ -53,10 +53,34 @@ int64_t ExtentOf(const TileIntrinsic& intrinsic, const char* axis) {
   return iter == nullptr ? 0 : ConstantValue(iter->domain.extent).value_or(0);
 }
 
+// PTX ISA 8.5, section 9.7.14.5.15. `row`: where this lane's row begins, in shared memory.
+std::string LoadMatrix(const TileIntrinsic& intrinsic) {
+  const Buffer& fragment = intrinsic.operands[0];
+  const DType type = fragment.type();
+  const int group = 32 / type.bits;
+  std::string words, registers, outputs, elements;
+  int count = 0;
+  for (int64_t i = 0; i < Elements(fragment); ++i) {
+    const std::string shifted = i % group == 0 ? "" : absl::StrCat(" >> ", i % group * type.bits);
+    absl::StrAppend(&elements, "  d[", i, "] = (", CType(type), ")(r", i / group, shifted, ");\n");
+    if (i % group != 0) continue;
+    absl::StrAppend(&words, count == 0 ? "" : ", ", "r", count);
+    absl::StrAppend(&registers, count == 0 ? "" : ", ", "%", count);
+    absl::StrAppend(&outputs, count == 0 ? "" : ", ", "\"=r\"(r", count, ")");
+    ++count;
+  }
+  return absl::StrCat("void ", intrinsic.name, "(", CType(type), "* d, const ", CType(type),
+                      "* row) {\n  const unsigned int address = (unsigned int)__cvta_generic_to_shared(row);\n",
+                      "  unsigned int ", words, ";\n  asm volatile(\"", intrinsic.instructions[0].function, " {",
+                      registers, "}, [%", count, "];\"\n               : ", outputs,
+                      " : \"r\"(address) : \"memory\");\n", elements, "}");
+}
+
 }  // namespace
 
 // PTX ISA 8.5, section 9.7.14.5: mma.sync.aligned.shape.row.col.dtype.atype.btype.ctype d, a, b, c, where d may be c.
 std::string WarpOperation(const TileIntrinsic& intrinsic) {
+  if (intrinsic.threads == 32 && intrinsic.operands.size() == 2) return LoadMatrix(intrinsic);
   const int64_t m = ExtentOf(intrinsic, "m"), n = ExtentOf(intrinsic, "n"), k = ExtentOf(intrinsic, "k");
   if (intrinsic.threads != 32 || !intrinsic.accumulates || intrinsic.operands.size() != 3 || m * n * k == 0) return "";
   const Buffer &c = intrinsic.operands[0], &a = intrinsic.operands[1], &b = intrinsic.operands[2];
