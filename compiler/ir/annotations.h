@@ -10,6 +10,15 @@ namespace hone {
 // of the function: "NAME axis factor offset" for each buffer.
 inline constexpr char kStorageAlign[] = "buffer_dim_align";
 
+// Of a block: [buffer_index, ..], the buffers that it writes to shared memory with the pieces of 16 bytes of each row,
+// the last dimension, in an order that puts those of neighbouring rows into different banks. Honoured by lowering for
+// threads. While lowering, of the function: the names of such buffers.
+inline constexpr char kStorageSwizzle[] = "storage_swizzle";
+
+// Of a block that tensorize makes an operation of a warp: for each operand that it multiplies the intrinsic that loads
+// its registers; "": each element by itself.
+inline constexpr char kFragmentLoads[] = "fragment_loads";
+
 // Of a block: the numbers of the buffers that it writes past the caches. Made by stream, honoured by lowering. While
 // lowering, of the function: the numbers of such params.
 inline constexpr char kStreamed[] = "streamed";

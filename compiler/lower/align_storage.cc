@@ -1,11 +1,13 @@
 #include <charconv>
 #include <map>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "compiler/ir/annotations.h"
 #include "compiler/ir/visit.h"
 #include "compiler/lower/passes.h"
+#include "compiler/tile/tile_intrinsic.h"
 
 namespace hone {
 namespace {
@@ -38,10 +40,17 @@ int64_t PaddedExtent(const std::vector<int64_t>& shape, const Alignment& to) {
   return extent;
 }
 
+// Whether rows that a warp loads together, ldmatrix, begin where they can with this stride.
+bool KeepsRows(const Buffer& buffer, const Alignment& to) {
+  const int64_t elements = kMatrixRowBytes / buffer.type().bytes();
+  return to.factor % elements == 0 && to.offset % elements == 0;
+}
+
 }  // namespace
 
 PrimFunc NoteAlignment(PrimFunc func) {
   std::map<Buffer, std::vector<Alignment>> wanted;
+  std::set<Buffer> swizzled;
   std::map<std::string, int> names;
   for (const Buffer& param : func.params) ++names[param.name()];
   ForEachStmt(func.body, [&](const Stmt& stmt) {
@@ -49,6 +58,15 @@ PrimFunc NoteAlignment(PrimFunc func) {
     if (realize == nullptr) return true;
     const Block& block = realize->block;
     for (const Buffer& buffer : block.allocs) ++names[buffer.name()];
+    const auto pieces = block.annotations.find(kStorageSwizzle);
+    const auto* which =
+        pieces == block.annotations.end() ? nullptr : std::get_if<std::vector<int64_t>>(&pieces->second);
+    for (size_t i = 0; which != nullptr && i < which->size(); ++i) {
+      if ((*which)[i] < 0 || (*which)[i] >= static_cast<int64_t>(block.writes.size())) continue;
+      const Buffer& buffer = block.writes[static_cast<size_t>((*which)[i])].buffer;
+      swizzled.insert(buffer);
+      wanted[buffer];
+    }
     const auto found = block.annotations.find(kStorageAlign);
     const auto* numbers =
         found == block.annotations.end() ? nullptr : std::get_if<std::vector<int64_t>>(&found->second);
@@ -64,12 +82,18 @@ PrimFunc NoteAlignment(PrimFunc func) {
   for (const Buffer& param : func.params) wanted.erase(param);
   ForEachStmt(func.body, [&](const Stmt& stmt) {  // the operands of an instruction stay in one piece
     const TileOp* op = stmt.As<TileOp>();
-    for (size_t i = 0; op != nullptr && i < op->operands.size(); ++i) wanted.erase(op->operands[i].buffer);
+    for (size_t i = 0; op != nullptr && i < op->operands.size(); ++i) {
+      const auto noted = wanted.find(op->operands[i].buffer);
+      if (noted == wanted.end()) continue;
+      const bool by_warp = FindTileIntrinsic(op->intrinsic)->threads > 1;
+      std::erase_if(noted->second,
+                    [&](const Alignment& to) { return !by_warp || !KeepsRows(op->operands[i].buffer, to); });
+    }
     return true;
   });
   if (wanted.empty()) return func;
   std::map<Buffer, Buffer> renamed;
-  std::vector<std::string> notes;
+  std::vector<std::string> notes, names_of_swizzled;
   for (const auto& [buffer, alignments] : wanted) {
     std::string name = buffer.name();
     for (int k = 1; names[name] > 1 || (k > 1 && names[name] > 0) || name.find(' ') != std::string::npos; ++k)
@@ -78,6 +102,7 @@ PrimFunc NoteAlignment(PrimFunc func) {
       ++names[name];
       renamed[buffer] = Buffer(name, buffer.type(), buffer.shape(), buffer.scope());
     }
+    if (swizzled.contains(buffer)) names_of_swizzled.push_back(name);
     for (const Alignment& to : alignments)
       notes.push_back(absl::StrCat(name, " ", to.axis, " ", to.factor, " ", to.offset));
   }
@@ -85,7 +110,8 @@ PrimFunc NoteAlignment(PrimFunc func) {
     const auto found = renamed.find(buffer);
     return found == renamed.end() ? std::nullopt : std::optional<Buffer>(found->second);
   });
-  func.attrs[kStorageAlign] = std::move(notes);
+  if (!notes.empty()) func.attrs[kStorageAlign] = std::move(notes);
+  if (!names_of_swizzled.empty()) func.attrs[kStorageSwizzle] = std::move(names_of_swizzled);
   return func;
 }
 

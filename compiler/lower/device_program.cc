@@ -91,7 +91,7 @@ PrimFunc MakeLanes(PrimFunc func) {
   func.body = Simplify(func.body);
   func.body = UnrollRegisterLoops(UnrollTileOps(func.body));
   func.body = VectorizeLoops(MarkCopiedRuns(func.body));
-  func.body = JoinBarriers(Simplify(UnrollLoops(func.body, kMostUnrolled)));
+  func.body = ShareFragments(JoinBarriers(Simplify(UnrollLoops(func.body, kMostUnrolled))));
   return func;
 }
 
@@ -137,7 +137,8 @@ Touched TouchedBy(const Stmt& body) {
   ForEachStmt(body, [&](const Stmt& s) {
     if (const Store* store = s.As<Store>()) touched.writes.insert(store->buffer);
     if (const TileOp* op = s.As<TileOp>()) {
-      for (const BufferRegion& operand : op->operands) touched.writes.insert(operand.buffer);
+      touched.writes.insert(op->operands[0].buffer);
+      for (const BufferRegion& operand : op->operands) touched.reads.insert(operand.buffer);
     }
     if (const Evaluate* evaluate = s.As<Evaluate>()) {
       if (const std::optional<Store> effect = EffectStore(*evaluate)) touched.writes.insert(effect->buffer);

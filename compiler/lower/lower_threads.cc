@@ -44,6 +44,7 @@ std::span<const ThreadPass> ThreadPasses() {
       OnBodyOrRefused("pipeline_loops", PipelineLoops),
       OnBody("simplify_again", Simplify),
       OnBodyOrRefused("insert_barriers", InsertBarriers),
+      {"swizzle_storage", [](PrimFunc func) -> absl::StatusOr<PrimFunc> { return SwizzleStorage(std::move(func)); }},
   };
   return *passes;
 }

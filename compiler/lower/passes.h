@@ -36,8 +36,9 @@ Stmt OrderPlain(const Stmt& body);
 //   acc
 Stmt ExpandTileOps(const Stmt& body, const LowerOptions& options);
 
-// What storage_align said of buffers, an annotation of the blocks that write them, becomes an attribute of the
-// function: the blocks are gone when AlignStorage comes. Buffers concerned have names of their own afterwards.
+// What storage_align and kStorageSwizzle said of buffers, annotations of the blocks that write them, become attributes
+// of the function: the blocks are gone when AlignStorage and SwizzleStorage come. Buffers concerned have names of their
+// own afterwards.
 PrimFunc NoteAlignment(PrimFunc func);
 
 // What stream said of params, an annotation of the blocks that write them, becomes an attribute of the function.
@@ -66,6 +67,13 @@ Stmt CompactAllocations(const Stmt& body);
 // a step along the axis is the least k * factor + offset elements.
 //   B: (16, 32), axis 0, factor 32, offset 8   =>   B: (16, 40)
 PrimFunc AlignStorage(PrimFunc func);
+
+// Rows of buffers in shared memory that NoteAlignment noted have their pieces of 16 bytes in another order, of n pieces
+// piece c of row r at c ^ (r // d % n), such that the pieces c of 8 neighbouring rows are in different banks. A buffer
+// stays as it is where n would be 1, or where somebody touches what may be in several pieces at once.
+//   bfloat16 A: (128, 32):  A[r, c * 8 + i]   =>   A[r, (c ^ (r // 2 % 4)) * 8 + i]
+// Which elements threads have in common does not change: what is proven of accesses before holds behind it.
+PrimFunc SwizzleStorage(PrimFunc func);
 
 // Conditions move out of loops on which they do not depend, and a serial loop whose whole body is under a condition on
 // its variable runs only where that holds:
@@ -105,6 +113,12 @@ Stmt ReduceInTree(const Stmt& body);
 // A loop that is not data-parallel after all (it adds to one element, or iterations read what others write) becomes
 // serial; one longer than 64 is cut up.
 Stmt VectorizeLoops(const Stmt& body);
+
+// A fragment that the threads of a warp loaded from shared memory (ldmatrix) is not loaded again while nobody can have
+// written there: where a tile's loops are written out, rows and columns share theirs.
+//   load a <- A[0]; load b <- B[0]; c0 += a * b;  load a <- A[0]; load b <- B[1]; c1 += a * b
+//   =>  load a <- A[0]; load b <- B[0]; c0 += a * b;  load b1 <- B[1]; c1 += a * b1
+Stmt ShareFragments(const Stmt& body);
 
 // Unrolled loops become copies of their bodies, as long as the copies of a nest are at most `max_copies`; serial
 // beyond.
