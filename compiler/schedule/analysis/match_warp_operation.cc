@@ -58,12 +58,13 @@ std::optional<std::array<const Load*, 2>> Factors(const Store& update) {
 class Matcher {
  public:
   // `swapped`: the factors of the block are those of the intrinsic the other way round.
-  Matcher(const ProgramIndex& index, const DividedBlock& divided, const TileIntrinsic& intrinsic, bool swapped,
-          const std::string& where)
+  Matcher(const ProgramIndex& index, const DividedBlock& divided, const TileIntrinsic& intrinsic,
+          const std::vector<const TileIntrinsic*>& loads, bool swapped, const std::string& where)
       : index_(index),
         divided_(divided),
         block_(index.block(divided.block)),
         intrinsic_(intrinsic),
+        loads_(loads),
         swapped_(swapped),
         where_(Message(where, ": block ", block_.name, " does not do what ", intrinsic.name, " means: ")) {}
 
@@ -292,7 +293,8 @@ class Matcher {
     std::vector<Stmt> stmts;
     TileOp op{intrinsic_.name, {result_}, {}, intrinsic_.accumulates};
     for (size_t o = 0; o < operands_.size(); ++o) {
-      HONE_ASSIGN_OR_RETURN(const Stmt load, LoadFragment(o, made));
+      const bool together = o < loads_.size() && loads_[o] != nullptr;
+      HONE_ASSIGN_OR_RETURN(const Stmt load, together ? LoadMatrices(o, *loads_[o], made) : LoadFragment(o, made));
       stmts.push_back(load);
       const Buffer& fragment = made.fragments.back();
       op.operands.push_back({fragment, {Range{IntConst(0), fragment.shape()[0]}}});
@@ -321,7 +323,7 @@ class Matcher {
     for (const DividedIter& part : divided_.iters) known.Bind(part.tile, part.tile_domain);
     known.Bind(group, Range{IntConst(0), IntConst(registers / together)});
     known.Bind(place, Range{IntConst(0), IntConst(together)});
-    std::vector<Expr> indices = ElementOf(o, inverse, at);
+    std::vector<Expr> indices = ElementOf(o, inverse, lane_, at);
     for (Expr& index : indices) index = known.Simplify(index);
     Stmt load = Stmt::Make(Store{fragment, {at}, MakeLoad(buffer, indices), Expr()});
     if (together > 1)
@@ -330,19 +332,75 @@ class Matcher {
         For{group, IntConst(0), IntConst(registers / together), ForKind::kSerial, "", {}, std::move(load)});
   }
 
+  // All lanes load together: each names the row that the load wants of it, of elements that are neighbours in memory.
+  absl::StatusOr<Stmt> LoadMatrices(size_t o, const TileIntrinsic& load, WarpOperation& made) const {
+    const Buffer& buffer = operands_[o].own->buffer;
+    const Store* update = load.update.As<Store>();
+    const Load* from = update->value.As<Load>();
+    HONE_ASSIGN_OR_RETURN(const InverseMap inverse, InverseOf(operands_[o]));
+    const bool fits = load.threads == intrinsic_.threads && from != nullptr && load.operands.size() == 2 &&
+                      load.operands[0].type() == buffer.type() && buffer.scope() == Scope::kShared &&
+                      ConstantValue(load.operands[0].shape()[0]) == ConstantValue(inverse.shape[1]);
+    if (!fits) return Refused(where_, load.name, " does not load its registers of ", buffer);
+    std::vector<const IterVar*> axes;
+    for (const IterVar& axis : load.axes) axes.push_back(&axis);
+    HONE_ASSIGN_OR_RETURN(const InverseMap source, InverseOf(axes, from->indices));
+    const auto element = [&](const Expr& row, const Expr& column) {
+      const auto placed = [&](const Expr& index) {
+        return Substitute(index, [&](const Var& var) -> std::optional<Expr> {
+          for (size_t a = 0; a < axes.size(); ++a)
+            if (axes[a]->var.SameAs(var))
+              return Substitute(Substitute(source.original[a], source.indices[0], row), source.indices[1], column);
+          return std::nullopt;
+        });
+      };
+      return ElementOf(o, inverse, placed(update->indices[0]), placed(update->indices[1]));
+    };
+    Analyzer known;
+    for (const DividedIter& part : divided_.iters) known.Bind(part.tile, part.tile_domain);
+    const int64_t elements = ConstantValue(load.operands[1].shape()[0]).value_or(0);
+    const Expr row = FloorMod(lane_, source.shape[0]);
+    std::vector<Expr> first = element(row, IntConst(0));
+    for (Expr& index : first) index = known.Simplify(index);
+    for (int64_t c = 1; c < elements; ++c) {
+      const std::vector<Expr> here = element(row, IntConst(c));
+      for (size_t d = 0; d < here.size(); ++d) {
+        const int64_t apart = d + 1 == here.size() ? c : 0;
+        if (!known.CanProveEqual(here[d], first[d] + IntConst(apart, here[d].type())))
+          return Refused(where_, "rows of ", load.name, " are no neighbours in ", buffer);
+      }
+    }
+    if (!known.IsMultipleOf(first.back(), elements))
+      return Refused(where_, "rows of ", load.name, " begin at other places of ", buffer, " than multiples of ",
+                     elements, ": ", first.back());
+    const Buffer fragment(Message(buffer.name(), "_fragment"), buffer.type(), {inverse.shape[1]}, Scope::kRegister);
+    made.fragments.push_back(fragment);
+    made.reads.push_back(ReadByAll(o));
+    BufferRegion named{buffer, {}};
+    for (size_t d = 0; d < first.size(); ++d)
+      named.region.push_back({first[d], IntConst(d + 1 == first.size() ? elements : 1, first[d].type())});
+    TileOp op{load.name, {{fragment, {Range{IntConst(0), inverse.shape[1]}}}, named}, {}, load.accumulates};
+    if (const absl::Status known_op = CheckTileOp(op); !known_op.ok()) return Refused(where_, known_op.message());
+    return Stmt::Make(std::move(op));
+  }
+
   // Of (lane, register) of an operand to its axes.
   static absl::StatusOr<InverseMap> InverseOf(const Operand& operand) {
-    IndexMap layout{{}, operand.record->indices};
+    return InverseOf(operand.axes, operand.record->indices);
+  }
+  static absl::StatusOr<InverseMap> InverseOf(const std::vector<const IterVar*>& axes,
+                                              const std::vector<Expr>& indices) {
+    IndexMap layout{{}, indices};
     std::vector<int64_t> extents;
-    for (const IterVar* axis : operand.axes) {
+    for (const IterVar* axis : axes) {
       layout.inputs.push_back(axis->var);
       extents.push_back(ConstantValue(axis->domain.extent).value_or(0));
     }
     return InvertOneToOne(layout, extents);
   }
 
-  // The indices of the element that this lane has in a register.
-  std::vector<Expr> ElementOf(size_t o, const InverseMap& inverse, const Expr& place) const {
+  // The indices of the element that a lane has in a register.
+  std::vector<Expr> ElementOf(size_t o, const InverseMap& inverse, const Expr& lane, const Expr& place) const {
     std::vector<Expr> indices;
     for (size_t d = 0; d < indices_[o].size(); ++d) {
       Expr index = indices_[o][d].base;
@@ -350,7 +408,7 @@ class Matcher {
         const int64_t move = moves_[o].at(operands_[o].axes[a])[d];
         if (move == 0) continue;
         const Expr along = Substitute(inverse.original[a], [&](const Var& var) -> std::optional<Expr> {
-          if (var.SameAs(inverse.indices[0])) return lane_;
+          if (var.SameAs(inverse.indices[0])) return lane;
           return var.SameAs(inverse.indices[1]) ? std::optional(place) : std::nullopt;
         });
         index = index + MakeCast(index.type(), along * IntConst(move, along.type()));
@@ -366,8 +424,8 @@ class Matcher {
     for (const DividedIter& part : divided_.iters) known.Bind(part.tile, part.tile_domain);
     const int64_t registers = ConstantValue(inverse.shape[1]).value_or(0);
     for (int64_t r = 0; r < registers; ++r) {
-      const std::vector<Expr> first = ElementOf(o, inverse, IntConst(r / together * together));
-      const std::vector<Expr> here = ElementOf(o, inverse, IntConst(r));
+      const std::vector<Expr> first = ElementOf(o, inverse, lane_, IntConst(r / together * together));
+      const std::vector<Expr> here = ElementOf(o, inverse, lane_, IntConst(r));
       for (size_t d = 0; d < here.size(); ++d) {
         const int64_t apart = d + 1 == here.size() ? r % together : 0;
         if (!known.CanProveEqual(here[d], first[d] + IntConst(apart, here[d].type()))) return false;
@@ -393,6 +451,7 @@ class Matcher {
   const DividedBlock& divided_;
   const Block& block_;
   const TileIntrinsic& intrinsic_;
+  const std::vector<const TileIntrinsic*>& loads_;
   const bool swapped_;
   const std::string where_;
   const Store* sums_ = nullptr;
@@ -408,10 +467,12 @@ class Matcher {
 }  // namespace
 
 absl::StatusOr<WarpOperation> MatchWarpOperation(const ProgramIndex& index, const DividedBlock& divided,
-                                                 const TileIntrinsic& intrinsic, const std::string& where) {
-  const absl::StatusOr<WarpOperation> made = Matcher(index, divided, intrinsic, false, where).Run();
+                                                 const TileIntrinsic& intrinsic,
+                                                 const std::vector<const TileIntrinsic*>& loads,
+                                                 const std::string& where) {
+  const absl::StatusOr<WarpOperation> made = Matcher(index, divided, intrinsic, loads, false, where).Run();
   if (made.ok()) return made;
-  const absl::StatusOr<WarpOperation> swapped = Matcher(index, divided, intrinsic, true, where).Run();
+  const absl::StatusOr<WarpOperation> swapped = Matcher(index, divided, intrinsic, loads, true, where).Run();
   return swapped.ok() ? swapped : made;
 }
 

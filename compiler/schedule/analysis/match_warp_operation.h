@@ -23,9 +23,12 @@ struct WarpOperation {
 };
 
 // The update must be a sum of products of casts, as the intrinsic's; sums are in register scope, and the loops of a
-// tile take as many of each thread as it has registers of the result, in their order. Refused, in the words after
-// `where`, says what differs.
+// tile take as many of each thread as it has registers of the result, in their order. `loads`: for each operand the
+// intrinsic that loads its registers (ldmatrix), of which the rows must be neighbours in memory; null, and beyond the
+// last: each element by itself. Refused, in the words after `where`, says what differs.
 absl::StatusOr<WarpOperation> MatchWarpOperation(const ProgramIndex& index, const DividedBlock& divided,
-                                                 const TileIntrinsic& intrinsic, const std::string& where);
+                                                 const TileIntrinsic& intrinsic,
+                                                 const std::vector<const TileIntrinsic*>& loads,
+                                                 const std::string& where);
 
 }  // namespace hone

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "compiler/ir/annotations.h"
 #include "compiler/schedule/analysis/divide_block.h"
 #include "compiler/schedule/analysis/match_intrinsic.h"
 #include "compiler/schedule/analysis/match_warp_operation.h"
@@ -11,6 +12,25 @@
 #include "compiler/support/status_macros.h"
 
 namespace hone {
+
+namespace {
+
+// What the block's annotation says of its operands' registers.
+absl::StatusOr<std::vector<const TileIntrinsic*>> FragmentLoads(const Block& block, const std::string& where) {
+  const auto said = block.annotations.find(kFragmentLoads);
+  std::vector<const TileIntrinsic*> loads;
+  if (said == block.annotations.end()) return loads;
+  const auto* names = std::get_if<std::vector<std::string>>(&said->second);
+  if (names == nullptr) return Invalid(where, ": ", kFragmentLoads, " is no list of names");
+  for (const std::string& name : *names) {
+    loads.push_back(name.empty() ? nullptr : FindTileIntrinsic(name));
+    if (!name.empty() && loads.back() == nullptr)
+      return Invalid(where, ": ", kFragmentLoads, " names ", name, ", and no intrinsic is called that");
+  }
+  return loads;
+}
+
+}  // namespace
 
 absl::Status Tensorize(Schedule& schedule, LoopRef ref, const std::string& name) {
   HONE_ASSIGN_OR_RETURN(const int node, schedule.LoopNode(ref, "tensorize"));
@@ -26,7 +46,9 @@ absl::Status Tensorize(Schedule& schedule, LoopRef ref, const std::string& name)
   BlockRealize tile = MakeTileBlock(index, divided, index.block(divided.block).name);
   tile.block.annotations = index.block(divided.block).annotations;
   if (intrinsic->threads > 1) {
-    HONE_ASSIGN_OR_RETURN(WarpOperation op, MatchWarpOperation(index, divided, *intrinsic, where));
+    HONE_ASSIGN_OR_RETURN(const std::vector<const TileIntrinsic*> loads, FragmentLoads(tile.block, where));
+    HONE_ASSIGN_OR_RETURN(WarpOperation op, MatchWarpOperation(index, divided, *intrinsic, loads, where));
+    tile.block.annotations.erase(kFragmentLoads);
     tile.block.allocs = std::move(op.fragments);
     tile.block.reads = std::move(op.reads);
     for (const BufferRegion& sums : tile.block.writes) tile.block.reads.push_back(sums);

@@ -26,7 +26,8 @@ absl::Status Apply(Schedule& schedule, const TensorizeStep& step);
 // The block keeps its name; its instances are tiles from then on, and an init is that of a whole tile. The intrinsic is
 // one of compiler/tile/tile_intrinsic.h; axes whose size it leaves open may be cut off at the edge. Refused: an unknown
 // intrinsic, what DivideBlock refuses, a block that does something else. Of an intrinsic that the threads of a warp do
-// together, a tile is one thread's part, and the block is in the layout of its results (match_warp_operation.h).
+// together, a tile is one thread's part, and the block is in the layout of its results (match_warp_operation.h); the
+// block's annotation kFragmentLoads says how operands come to registers.
 absl::Status Tensorize(Schedule& schedule, LoopRef loop, const std::string& intrinsic);
 
 }  // namespace hone

@@ -4,7 +4,8 @@
 //     threadIdx.y warp: threadIdx.x lane:
 //       for steps of k:
 //         shared A, B = what the tile reads in this step, with zeros beyond its ends      all threads together
-//         for k in the step: for rows, columns of the warp: fragments of A and B; S += A * B, in registers
+//         for k in the step: for rows, columns of the warp: fragments of A and B, by ldmatrix where there is one for
+//           the type and the order; S += A * B, in registers
 //       shared S = S                                                                      each thread its registers
 //     threadIdx.y, x: epilogue of the tile's elements, or a copy                          neighbours to neighbours
 //
@@ -12,6 +13,7 @@
 // ends is neither read nor written. The result goes by way of shared memory, because the elements that a thread has in
 // registers are no neighbours.
 #include <algorithm>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <vector>
@@ -30,6 +32,7 @@
 #include "compiler/schedule/primitives/reorder.h"
 #include "compiler/schedule/primitives/set_scope.h"
 #include "compiler/schedule/primitives/split.h"
+#include "compiler/schedule/primitives/storage_align.h"
 #include "compiler/schedule/primitives/tensorize.h"
 #include "compiler/schedule/primitives/transform_block_layout.h"
 #include "compiler/schedule/primitives/transform_layout.h"
@@ -53,8 +56,9 @@ struct WarpShape {
   int64_t rows = 1, columns = 1, terms = 1;  // of one instruction
   std::vector<size_t> batches, of_rows, of_terms;
   size_t of_columns = 0;
-  int64_t m = 1, n = 1, k = 1;  // extents, of all variables together
-  size_t left = 0, right = 0;   // reads
+  int64_t m = 1, n = 1, k = 1;                                      // extents, of all variables together
+  size_t left = 0, right = 0;                                       // reads
+  const TileIntrinsic *left_load = nullptr, *right_load = nullptr;  // of their registers; null: by elements
 };
 
 int64_t AxisExtent(const TileIntrinsic& intrinsic, std::string_view name) {
@@ -84,6 +88,13 @@ std::optional<WarpShape> ShapeOf(const BlockInfo& block, const GpuTarget& target
   if (shape.of_rows.empty() || shape.of_terms.empty() || shape.intrinsic == nullptr ||
       shape.intrinsic->threads != target.lanes)
     return std::nullopt;
+  // Terms lie in rows of the left operand as its registers have them, across those of the right one.
+  const auto load = [&](size_t operand, bool transposed) {
+    const Buffer& registers = shape.intrinsic->operands[operand];
+    return FindMatrixLoad(registers.type(), *registers.NumElements(), transposed, FeaturesOf(target));
+  };
+  shape.left_load = load(1, false);
+  shape.right_load = load(2, true);
   shape.rows = AxisExtent(*shape.intrinsic, "m");
   shape.columns = AxisExtent(*shape.intrinsic, "n");
   shape.terms = AxisExtent(*shape.intrinsic, "k");
@@ -95,7 +106,9 @@ struct WarpPlan {
   int64_t row_warps = 1, column_warps = 1, rows = 1, columns = 1, terms = 1;
   int64_t fetched = 1;  // neighbours that a thread copies to shared memory at once
   int64_t stages = 1;   // steps whose tiles are in shared memory at once
+  int64_t order = 1;    // of rows in shared memory, one of the below
 
+  static constexpr int64_t kPlain = 1, kSwizzled = 2, kPadded = 3;
   int64_t warps() const { return row_warps * column_warps; }
 };
 
@@ -123,15 +136,29 @@ class Builder {
     HONE_RETURN_IF_ERROR(ShareOutElements(schedule_, result_, 1, extents_, 1));
     for (const BlockRef copy : copies_) {
       HONE_RETURN_IF_ERROR(SetScope(schedule_, copy, 0, Scope::kShared));
+      HONE_RETURN_IF_ERROR(OrderRows(copy));
       HONE_RETURN_IF_ERROR(ComputeAt(schedule_, copy, step_));
       HONE_RETURN_IF_ERROR(ShareOutElements(schedule_, copy, 4, extents_, plan_.fetched));
     }
     HONE_RETURN_IF_ERROR(DecomposeReduction(schedule_, ref_, step_).status());
+    HONE_RETURN_IF_ERROR(
+        Annotate(schedule_, ref_, kFragmentLoads,
+                 std::vector<std::string>{NameOrNone(shape_.left_load), NameOrNone(shape_.right_load)}));
     HONE_RETURN_IF_ERROR(Tensorize(schedule_, instruction_, shape_.intrinsic->name));
     return plan_.stages > 1 ? Pipeline() : absl::OkStatus();
   }
 
  private:
+  static std::string NameOrNone(const TileIntrinsic* load) { return load == nullptr ? "" : load->name; }
+
+  // Such that the pieces of 16 bytes above one another, which a load of fragments takes at once, are in different
+  // banks: rows an odd number of pieces apart, or each with its pieces in another order.
+  absl::Status OrderRows(BlockRef copy) {
+    if (plan_.order == WarpPlan::kSwizzled) return Annotate(schedule_, copy, kStorageSwizzle, std::vector<int64_t>{0});
+    const int64_t piece = kMatrixRowBytes / info_.reads[shape_.left].buffer.type().bytes();
+    return plan_.order == WarpPlan::kPadded ? StorageAlign(schedule_, copy, 0, -2, 2 * piece, piece) : absl::OkStatus();
+  }
+
   // The block over batches, m, k and n, each operand and the result by way of a copy indexed by those. What makes an
   // operand and nothing else does so in the copy.
   absl::Status MakePlain() {
@@ -291,6 +318,7 @@ class WarpProductNest : public GpuNest {
     AddKnob("step", {1, 2, 4}, instructions(shape.k, shape.terms));
     AddKnob("fetched", {1, 2, 4, 8}, 8);
     AddKnob("stages", {1, 2, 3, 4}, instructions(shape.k, shape.terms));
+    AddKnob("order", {WarpPlan::kPlain, WarpPlan::kSwizzled, WarpPlan::kPadded}, WarpPlan::kPadded);
   }
 
   std::optional<double> Cost(std::span<const int64_t> values, const SketchPlan&) const override {
@@ -315,14 +343,18 @@ class WarpProductNest : public GpuNest {
     const int64_t together = plan.fetched * type.bytes();
     const double copied = of_step * static_cast<double>(together + 4) / static_cast<double>(together);
     const bool ahead = together >= 4 && together <= 16 && CopiesAlone();
-    const double of_warp =
-        static_cast<double>((plan.rows * shape_.rows + plan.columns * shape_.columns) * terms * type.bytes());
+    // What is loaded in halves of 32 bits takes twice as long.
+    const int64_t left_row = terms * type.bytes(), right_row = columns * type.bytes();
+    const int64_t of_warp = plan.rows * shape_.rows * left_row * Turns(plan, left_row) +
+                            plan.columns * shape_.columns * terms * type.bytes() * Turns(plan, right_row) *
+                                (shape_.right_load == nullptr ? 2 : 1);
     const double results = static_cast<double>(rows * columns * info().output.type().bytes());
     work.far_bytes = of_step * static_cast<double>(steps) + results;
     work.ahead = ahead ? plan.stages : 1;
     work.near_bytes =
-        (2 * copied + of_warp * static_cast<double>(plan.warps())) * static_cast<double>(steps) + 2 * results;
-    work.shared_bytes = plan.stages * static_cast<int64_t>(of_step) + static_cast<int64_t>(results) + 3 * kAlignment;
+        (2 * copied + static_cast<double>(of_warp * plan.warps())) * static_cast<double>(steps) + 2 * results;
+    const int64_t kept = rows * (left_row + Padding(plan, left_row)) + terms * (right_row + Padding(plan, right_row));
+    work.shared_bytes = plan.stages * kept + static_cast<int64_t>(results) + 3 * kAlignment;
     if (work.shared_bytes > target().shared) return std::nullopt;
     work.memory_bytes = BytesOfBuffers(info());
     work.barriers = 2 * static_cast<double>(steps) + 1;
@@ -334,10 +366,17 @@ class WarpProductNest : public GpuNest {
   }
 
  private:
+  // How often a bank is asked for pieces of 16 bytes of 8 rows above one another; 8 pieces are as long as all banks.
+  static int64_t Turns(const WarpPlan& plan, int64_t row_bytes) {
+    return plan.order == WarpPlan::kPlain ? std::gcd(std::max<int64_t>(row_bytes / kMatrixRowBytes, 1), 8) : 1;
+  }
+  static int64_t Padding(const WarpPlan& plan, int64_t row_bytes) {
+    return plan.order == WarpPlan::kPadded && row_bytes / kMatrixRowBytes % 2 == 0 ? kMatrixRowBytes : 0;
+  }
   // Whether operands are copied as they are.
   bool CopiesAlone() const { return OwnProducer(*context_, block_, 0) < 0 && OwnProducer(*context_, block_, 1) < 0; }
   static WarpPlan PlanOf(std::span<const int64_t> values) {
-    return {values[0], values[1], values[2], values[3], values[4], values[5], values[6]};
+    return {values[0], values[1], values[2], values[3], values[4], values[5], values[6], values[7]};
   }
 
   const WarpShape shape_;

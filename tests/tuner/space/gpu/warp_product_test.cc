@@ -16,6 +16,7 @@
 #include "compiler/codegen/cuda/cuda_cpp.h"
 #include "compiler/codegen/cuda/nvrtc.h"
 #include "compiler/codegen/gpu/print_kernels.h"
+#include "compiler/lower/bank_conflicts.h"
 #include "compiler/lower/device_program.h"
 #include "compiler/lower/lower_threads.h"
 #include "compiler/schedule/trace/trace.h"
@@ -224,12 +225,17 @@ constexpr Fault kFaults[] = {
     {"no barrier before the copies of the next step", kBarrier, 0, "T.evaluate(0)"},
     {"no barrier after the copies", kBarrier, 1, "T.evaluate(0)"},
     {"no barrier before the results are taken", kBarrier, 2, "T.evaluate(0)"},
-    {"rows of the left operand in other lanes", "* 8 + threadIdx_x // 4, r // 2", 0, "* 8 + threadIdx_x % 8, r // 2"},
-    {"terms of the left operand in other registers", "r // 2 * 8", 0, "r % 2 * 8"},
-    {"terms of the right operand in other lanes", "threadIdx_x % 4 * 2 + r % 2", 0, "threadIdx_x // 8 * 2 + r % 2"},
-    {"columns of the right operand in other lanes", "ax1_2 * 8 + threadIdx_x // 4]", 0, "ax1_2 * 8 + threadIdx_x % 8]"},
-    {"the right operand of the other instruction", "ax1_2 * 8 + threadIdx_x // 4]", 0,
-     "(1 - ax1_2) * 8 + threadIdx_x // 4]"},
+    {"rows of the left operand by other lanes", "threadIdx_y * 16 + threadIdx_x % 16, threadIdx_x // 16", 0,
+     "threadIdx_y * 16 + threadIdx_x // 2, threadIdx_x // 16"},
+    {"terms of the left operand by other lanes", "threadIdx_x // 16 * 8:threadIdx_x // 16 * 8 + 8", 0,
+     "threadIdx_x % 2 * 8:threadIdx_x % 2 * 8 + 8"},
+    {"terms of the left operand from the middle of a row", "threadIdx_x // 16 * 8:threadIdx_x // 16 * 8 + 8", 0,
+     "threadIdx_x // 16 * 4:threadIdx_x // 16 * 4 + 8"},
+    {"terms of the left operand for rows", "ldmatrix_x4_f16", 0, "ldmatrix_x4_trans_f16"},
+    {"terms of the right operand by other lanes", "B_reindex_pad[threadIdx_x % 16, ax1_2", 0,
+     "B_reindex_pad[threadIdx_x // 2, ax1_2"},
+    {"terms of the right operand for columns", "ldmatrix_x2_trans_f16", 0, "ldmatrix_x2_f16"},
+    {"the right operand of the other instruction", "ax1_2 * 8:ax1_2 * 8 + 8", 0, "(1 - ax1_2) * 8:(1 - ax1_2) * 8 + 8"},
     {"the sums of one instruction for both", "P_reindex_pad_local[0, ax1_2, 0, 0, 0:2, 0:2]", 0,
      "P_reindex_pad_local[0, 0, 0, 0, 0:2, 0:2]"},
     {"rows of the result in other registers", "ax1 * 8 + threadIdx_x // 4", 0, "(1 - ax1) * 8 + threadIdx_x // 4"},
@@ -239,6 +245,19 @@ constexpr Fault kFaults[] = {
     {"terms beyond the end", "and ax4_0 * 16 + threadIdx_x % 16 < 40", 0, ""},
     {"a step too few", "for ax4_0 in range(3)", 0, "for ax4_0 in range(2)"},
     {"results beyond the end", " and blockIdx_x % 2 * 16 + threadIdx_x % 16 < 20:", 0, ":"},
+};
+// Elements of 8 bits, of which columns are loaded one by one.
+constexpr Fault kFaultsOfElements[] = {
+    {"terms of the right operand in other lanes", "+ threadIdx_x % 4 * 4 + r % 4", 0, "+ threadIdx_x // 8 * 4 + r % 4"},
+    {"columns of the right operand in other lanes", "ax1_2 * 8 + threadIdx_x // 4]", 0, "ax1_2 * 8 + threadIdx_x % 8]"},
+    {"the right operand of the other instruction", "ax1_2 * 8 + threadIdx_x // 4]", 0,
+     "(1 - ax1_2) * 8 + threadIdx_x // 4]"},
+};
+// Rows of two pieces, which change places every four rows.
+constexpr char kTurn[] = "T.bitwise_xor(";
+constexpr Fault kFaultsOfSwizzles[] = {
+    {"pieces of the left operand written elsewhere", kTurn, 0, "T.bitwise_or("},
+    {"pieces of the right operand written elsewhere", kTurn, 1, "T.bitwise_or("},
 };
 constexpr Fault kFaultsOfStages[] = {
     {"a wait for fewer copies", "T.ptx_wait_group(1)", 0, "T.ptx_wait_group(2)"},
@@ -278,10 +297,16 @@ void ExpectFound(const SmallWorkload& workload, const std::vector<int64_t>& valu
 }
 
 TEST(WarpProducts, PlantedFaultsAreFound) {
-  ExpectFound(Product(kTypes[0], {1, 40, 20, 40}, Around::kBias), {2, 1, 1, 2, 1, 1, 1}, kFaults);
+  ExpectFound(Product(kTypes[0], {1, 40, 20, 40}, Around::kBias), {2, 1, 1, 2, 1, 1, 1, 1}, kFaults);
+}
+TEST(WarpProducts, PlantedFaultsOfElementsAreFound) {
+  ExpectFound(Product(kTypes[2], {1, 40, 20, 40}, Around::kBias), {2, 1, 1, 2, 1, 1, 1, 1}, kFaultsOfElements);
+}
+TEST(WarpProducts, PlantedFaultsOfSwizzlesAreFound) {
+  ExpectFound(Product(kTypes[0], {1, 40, 20, 40}, Around::kBias), {2, 1, 1, 2, 1, 1, 1, 2}, kFaultsOfSwizzles);
 }
 TEST(WarpProducts, PlantedFaultsOfStagesAreFound) {
-  ExpectFound(Product(kTypes[0], {1, 64, 16, 96}, Around::kBias), {2, 1, 1, 1, 1, 2, 3}, kFaultsOfStages);
+  ExpectFound(Product(kTypes[0], {1, 64, 16, 96}, Around::kBias), {2, 1, 1, 1, 1, 2, 3, 2}, kFaultsOfStages);
 }
 
 // For a network's sizes, on every architecture that NVRTC takes.
@@ -313,8 +338,34 @@ TEST(WarpProducts, MachineCodeMultipliesByWarpsAndDoesNotSpill) {
       EXPECT_EQ(kernel.spill_stores + kernel.spill_loads + kernel.stack_bytes, 0) << ToJson(kernel);
       EXPECT_GT(kernel.instructions[of_floats ? "HMMA" : "IMMA"], 0) << ToJson(kernel);
       EXPECT_GT(kernel.instructions["LDGSTS"], 0) << ToJson(kernel);
+      EXPECT_GT(kernel.instructions["LDSM"], 0) << ToJson(kernel);
     }
   }
+}
+
+// Of the draft's choice for a large product: what asks for banks of shared memory, and how often in vain.
+TEST(WarpProducts, FragmentsAreLoadedWithoutBankConflicts) {
+  const SmallWorkload workload = Product(kTypes[1], {1, 1024, 1024, 1024}, Around::kNothing);
+  const auto generator = GeneratorOf(workload.func, "cuda:sm_90a");
+  ASSERT_TRUE(generator.ok()) << generator.status();
+  const absl::StatusOr<Choice> choice = BestByDraft(**generator);
+  ASSERT_TRUE(choice.ok()) << choice.status();
+  const absl::StatusOr<PrimFunc> scheduled = Scheduled(**generator, *choice, workload.func);
+  ASSERT_TRUE(scheduled.ok()) << scheduled.status();
+  const absl::StatusOr<DeviceProgram> program = LowerToDevice(*scheduled);
+  ASSERT_TRUE(program.ok()) << program.status();
+  const auto counts = CountBankConflicts(program->launches[0], program->kernels[0]);
+  ASSERT_TRUE(counts.ok()) << counts.status();
+  int64_t loads = 0;
+  for (const BankCount& count : *counts) {
+    SCOPED_TRACE(count.statement);
+    const bool of_results = count.statement.find("local") != std::string::npos;
+    std::printf("%6lld requests, %6lld turns, %6lld at least: %.100s\n", static_cast<long long>(count.requests),
+                static_cast<long long>(count.turns), static_cast<long long>(count.least), count.statement.c_str());
+    if (!of_results) EXPECT_EQ(count.conflicts(), 0);
+    loads += count.statement.find("ldmatrix") != std::string::npos ? 1 : 0;
+  }
+  EXPECT_GT(loads, 0);
 }
 
 // What the draft chooses for sizes of networks is the instruction of the types, where there is one.
