@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 #include <optional>
+#include <utility>
 
 #include "compiler/arith/analyzer.h"
 #include "compiler/arith/linear.h"
@@ -65,7 +66,37 @@ int64_t AccessRegion::BoxSize(size_t dimension, std::span<const int64_t> sizes) 
   return std::min(size, shape_[dimension]);
 }
 
+// Different values of a sum of multiples of the iterations, the least multiple first: of values that lie without gaps,
+// a multiple no larger than their number leaves none, a larger one repeats them.
+int64_t AccessRegion::IndicesRead(size_t dimension, std::span<const int64_t> sizes) const {
+  if (steps_[dimension].empty() || quotient_.iter >= 0) return BoxSize(dimension, sizes);
+  std::vector<std::pair<int64_t, int64_t>> multiples;  // with their iterations
+  int64_t unit = 0;
+  for (size_t i = 0; i + 1 < steps_[dimension].size(); ++i) {
+    const int64_t step = std::abs(steps_[dimension][i]);
+    if (step == 0 || sizes[i] == 1) continue;
+    multiples.emplace_back(step, sizes[i]);
+    unit = std::gcd(unit, step);
+  }
+  std::ranges::sort(multiples);
+  int64_t values = 1, reach = 1;  // reach: of the least to the largest, in units
+  for (const auto& [step, iterations] : multiples) {
+    const bool leaves_no_gaps = values == reach && step / unit <= reach;
+    reach += step / unit * (iterations - 1);
+    values = leaves_no_gaps ? reach : std::min(reach, values * iterations);
+  }
+  return std::min(values, BoxSize(dimension, sizes));
+}
+
 double AccessRegion::Elements(std::span<const int64_t> sizes) const {
+  double elements = 1;
+  for (size_t d = 0; d < steps_.size(); ++d) {
+    elements *= static_cast<double>(d + 1 < steps_.size() ? IndicesRead(d, sizes) : BoxSize(d, sizes));
+  }
+  return elements;
+}
+
+double AccessRegion::BoxElements(std::span<const int64_t> sizes) const {
   double elements = 1;
   for (size_t d = 0; d < steps_.size(); ++d) elements *= static_cast<double>(BoxSize(d, sizes));
   return elements;

@@ -23,8 +23,11 @@ class AccessRegion {
  public:
   AccessRegion(const BlockInfo& block, const BlockInfo::Access& access);
 
-  // Elements of the smallest box around what `sizes[i]` neighbouring iterations of every variable read.
+  // Elements that `sizes[i]` neighbouring iterations of every variable read. Those that a stride or a dilation leaves
+  // out between them count along the last dimension alone, where they lie in the same lines.
   double Elements(std::span<const int64_t> sizes) const;
+  // Elements of the smallest box around those, which is what a copy of them has.
+  double BoxElements(std::span<const int64_t> sizes) const;
 
   // Bytes that such a tile reads in one piece: along the last dimension, and on along the next where it is whole.
   int64_t RunBytes(std::span<const int64_t> sizes) const;
@@ -35,6 +38,7 @@ class AccessRegion {
 
  private:
   int64_t BoxSize(size_t dimension, std::span<const int64_t> sizes) const;
+  int64_t IndicesRead(size_t dimension, std::span<const int64_t> sizes) const;
 
   std::vector<int64_t> shape_;
   BlockInfo::Access::Steps quotient_;

@@ -346,7 +346,7 @@ double NestModel::ResultCycles(const NestPlan& plan, const Sizes& inner, double 
   const double written = accumulators * RowsOfAccumulator() * (of_lanes() ? 4 : target_.vector_bits / 8);
   double between = stays() ? ThreadBytes(plan) : (output_bytes_ + whole_bytes_) / threads_;
   for (size_t r = 0; r < reads_.size() && !stays(); ++r) {  // the copies of what a piece reads come on top
-    if (IsNear(plan, r)) between += reads_[r].region.Elements(PieceSizes(plan)) * reads_[r].element;
+    if (IsNear(plan, r)) between += reads_[r].region.BoxElements(PieceSizes(plan)) * reads_[r].element;
   }
   // A line that is written in parts at different times is fetched for each.
   const double run = static_cast<double>(inner[static_cast<size_t>(vector_iter_)] * block_.output.type().bytes());
@@ -448,7 +448,7 @@ double NestModel::CopyCycles(const NestPlan& plan) const {
     if (!PackedInBlocks(plan, r)) continue;
     Sizes sizes = PieceSizes(plan);
     for (const int iter : reduce_) sizes[static_cast<size_t>(iter)] = block_.extents[static_cast<size_t>(iter)];
-    const double elements = read.region.Elements(sizes), bytes = elements * read.element;
+    const double elements = read.region.BoxElements(sizes), bytes = elements * read.element;
     double from = read.bytes / threads_;
     if (read.made_here && threads_ > 1) from = std::max(from, static_cast<double>(target_.l2));
     cycles += elements * (read.apart ? kGathered : kCopied / static_cast<double>(plan.lanes)) +

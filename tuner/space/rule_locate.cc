@@ -165,7 +165,7 @@ class LocateStep : public SketchStep {
     for (size_t i = 0; i < to.iters.size(); ++i) {
       sizes[i] = to.spatial(static_cast<int>(i)) ? plan.InPiece(i, to.extents[i]) : to.extents[i];
     }
-    return region_->Elements(sizes);
+    return region_->BoxElements(sizes);
   }
 
   SketchContext context_;

@@ -50,6 +50,25 @@ TEST(AccessRegion, OfAWindowHasAHalo) {
   EXPECT_EQ(input.Elements(tile), 3 * 6 * 8);
 }
 
+// What taps that are dilated, or pixels that are strided, leave out between them is not read; a copy has it all the
+// same.
+TEST(AccessRegion, LeavesOutWhatADilationOrAStrideSkips) {
+  const te::Tensor x = te::Placeholder(te::Shape({1, 18, 18, 8}), kFloat32, "x");
+  const te::Tensor w = te::Placeholder(te::Shape({5, 5, 8}), kFloat32, "w");
+  const auto region = [&](const topi::ConvAttrs& attrs) {
+    const WorkloadInfo info =
+        *AnalyzeWorkload(te::CreatePrimFunc({x, w}, {topi::DepthwiseConv2d(x, w, attrs, "dw")}, "main"));
+    return AccessRegion(info.blocks[0], info.blocks[0].reads[0]);
+  };
+  const AccessRegion dilated = region({{}, {2, 2}});
+  EXPECT_EQ(dilated.Elements(std::array<int64_t, 6>{1, 1, 1, 8, 5, 5}), 5 * 5 * 8);
+  EXPECT_EQ(dilated.BoxElements(std::array<int64_t, 6>{1, 1, 1, 8, 5, 5}), 9 * 9 * 8);
+  EXPECT_EQ(dilated.Elements(std::array<int64_t, 6>{1, 1, 4, 8, 5, 5}), 5 * (4 + 8) * 8) << "four neighbours fill gaps";
+  const AccessRegion strided = region({{6, 6}, {}});
+  EXPECT_EQ(strided.Elements(std::array<int64_t, 6>{1, 2, 1, 8, 5, 5}), 10 * 5 * 8) << "a row between is left out";
+  EXPECT_EQ(strided.BoxElements(std::array<int64_t, 6>{1, 2, 1, 8, 5, 5}), 11 * 5 * 8);
+}
+
 // Rows of a product that are the pixels of an image of 4 by 5: the indices of a pixel are quotients and remainders.
 TEST(JoinDimensions, PixelsAsRowsAreOneDimension) {
   const te::Tensor x = te::Placeholder(te::Shape({2, 4, 5, 8}), kFloat32, "x");
