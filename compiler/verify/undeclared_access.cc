@@ -58,7 +58,8 @@ class CoverCheck {
       loops.insert(loops.end(), inside.loops.begin(), inside.loops.end());
       std::vector<Expr> conditions = access.conditions;
       conditions.insert(conditions.end(), inside.conditions.begin(), inside.conditions.end());
-      declared = IsDeclared(BlockAccess{inside.region, inside.write, loops, conditions, inside.nested});
+      declared = IsDeclared(
+          BlockAccess{inside.region, inside.write, loops, conditions, inside.nested, inside.in_nested, inside.domains});
     });
     return declared;
   }

@@ -154,6 +154,36 @@ const Case kCases[] = {
                     T.writes(B[vi, vj])
                     B[vi, vj] = A[vi, vj])",
      "region-cover: block b: the block reads A[vi, j], which is not proven to lie in what it declares, A[vi, 0:2]"},
+    {"NestedInANestedBlockThatDeclaresMore", R"(
+            T.reads(A[vi, 0:3])
+            T.writes(B[vi, 0:3])
+            with T.block("middle"):
+                vm = T.axis.spatial(8, vi)
+                T.reads(A[vm, 0:4])
+                T.writes(B[vm, 0:4])
+                for j in range(4):
+                    with T.block("inner"):
+                        vj = T.axis.spatial(3, j)
+                        T.where(j * j < 9)
+                        T.reads(A[vm, vj])
+                        T.writes(B[vm, vj])
+                        B[vm, vj] = A[vm, vj])",
+     ""},
+    {"NestedInANestedBlockThatDeclaresMoreBeyond", R"(
+            T.reads(A[vi, 0:2])
+            T.writes(B[vi, 0:3])
+            with T.block("middle"):
+                vm = T.axis.spatial(8, vi)
+                T.reads(A[vm, 0:4])
+                T.writes(B[vm, 0:4])
+                for j in range(4):
+                    with T.block("inner"):
+                        vj = T.axis.spatial(3, j)
+                        T.where(j * j < 9)
+                        T.reads(A[vm, vj])
+                        T.writes(B[vm, vj])
+                        B[vm, vj] = A[vm, vj])",
+     "region-cover: block b: the block reads A[vi, 0:4], which is not proven to lie in what it declares, A[vi, 0:2]"},
     {"NestedBlockBoundToData", R"(
             T.reads(A[vi, 0:4], J[vi])
             T.writes(B[vi, 2:6])
