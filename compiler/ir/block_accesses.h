@@ -23,6 +23,13 @@ struct BlockAccess {
   // loops, and all of its variables with their domains, in which they stay whatever values the loops would give them.
   std::vector<Range> in_nested = {};
   std::vector<std::pair<Var, Range>> domains = {};
+
+  // What `in_nested` is in terms of, outermost first.
+  std::vector<std::pair<Var, Range>> LoopsAndDomains() const {
+    std::vector<std::pair<Var, Range>> all = loops;
+    all.insert(all.end(), domains.begin(), domains.end());
+    return all;
+  }
 };
 
 // Calls `visit` on every access of the body, then of the init, in program order. Buffers that the block or its body

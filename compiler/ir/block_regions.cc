@@ -21,20 +21,11 @@ struct Extent {
   Expr length;   // in place of `extent` where that is no constant
 };
 
-bool DependsOnData(const Expr& e) {
-  bool found = false;
-  ForEachExpr(e, [&](const Expr& part) {
-    found |= part.As<Load>() != nullptr;
-    return !found;
-  });
-  return found;
-}
-
 // The range that one access covers of a dimension while the loops run, innermost first: the start of an inner one may
 // depend on an outer one.
 Extent ExtentOf(const Range& range, const std::vector<std::pair<Var, Range>>& loops) {
   const Extent whole{.whole = true};
-  if (DependsOnData(range.min) || DependsOnData(range.extent)) return whole;
+  if (HasLoad(range.min) || HasLoad(range.extent)) return whole;
   Extent dim{.min = SumOf(range.min), .written = range.min};
   if (const std::optional<int64_t> extent = ConstantValue(range.extent)) dim.extent = *extent;
   else dim.length = range.extent;
@@ -73,14 +64,15 @@ Extent Intersected(const Extent& a, const Extent& b) {
   return both;
 }
 
-// The same for dimension d of an access. A nested block runs only where its variables lie in their domains: it touches
-// no more than it does there, whatever values the loops would give them.
-Extent ExtentOf(const BlockAccess& access, size_t d) {
-  const Extent bound = ExtentOf(access.region.region[d], access.loops);
-  if (access.nested == nullptr) return bound;
-  std::vector<std::pair<Var, Range>> loops = access.loops;
-  loops.insert(loops.end(), access.domains.begin(), access.domains.end());
-  return Intersected(bound, ExtentOf(access.in_nested[d], loops));
+// The same for every dimension of an access. A nested block runs only where its variables lie in their domains: it
+// touches no more than it does there, whatever values the loops would give them.
+std::vector<Extent> ExtentsOf(const BlockAccess& access) {
+  std::vector<Extent> dims;
+  for (const Range& range : access.region.region) dims.push_back(ExtentOf(range, access.loops));
+  if (access.nested == nullptr) return dims;
+  const std::vector<std::pair<Var, Range>> loops = access.LoopsAndDomains();
+  for (size_t d = 0; d < dims.size(); ++d) dims[d] = Intersected(dims[d], ExtentOf(access.in_nested[d], loops));
+  return dims;
 }
 
 // a becomes the hull of both.
@@ -113,8 +105,7 @@ class Hulls {
  public:
   void Add(const BlockAccess& access) {
     const Buffer& buffer = access.region.buffer;
-    std::vector<Extent> dims;
-    for (size_t d = 0; d < access.region.region.size(); ++d) dims.push_back(ExtentOf(access, d));
+    std::vector<Extent> dims = ExtentsOf(access);
     const auto [entry, is_new] = place_.emplace(buffer, hulls_.size());
     if (is_new) {
       hulls_.emplace_back(buffer, std::move(dims));

@@ -421,6 +421,14 @@ bool UsesVar(const Stmt& s, const Var& var) {
       [&](const Stmt& child) { found = found || UsesVar(child, var); });
   return found;
 }
+bool HasLoad(const Expr& e) {
+  bool found = false;
+  ForEachExpr(e, [&](const Expr& part) {
+    found |= part.As<Load>() != nullptr;
+    return !found;
+  });
+  return found;
+}
 bool LoadsFrom(const Expr& e, const Buffer& buffer) {
   bool found = false;
   ForEachExpr(e, [&](const Expr& part) {

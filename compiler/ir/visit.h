@@ -49,6 +49,7 @@ Stmt RenewDefinitions(const Stmt& root);
 bool UsesVar(const Expr& e, const Var& var);
 bool UsesVar(const Stmt& s, const Var& var);
 std::set<Var> FreeVars(const Expr& e);
+bool HasLoad(const Expr& e);  // of any buffer
 bool LoadsFrom(const Expr& e, const Buffer& buffer);
 
 }  // namespace hone

@@ -19,7 +19,7 @@ namespace hone {
 namespace {
 
 constexpr int kLanes = 32;
-constexpr int64_t kBanks = 32, kWordBytes = 4, kWidest = 16;
+constexpr int64_t kWidest = 16;  // bytes of an access
 
 using Lanes = std::array<int64_t, kLanes>;
 using Active = std::array<bool, kLanes>;
@@ -85,6 +85,12 @@ class Walk {
     return both;
   }
 
+  static Active Without(const Active& active, const Active& others) {
+    Active left;
+    for (size_t l = 0; l < kLanes; ++l) left[l] = active[l] && !others[l];
+    return left;
+  }
+
   // ---- Statements
 
   void OnStmt(const Stmt& stmt, const Active& active) {
@@ -132,10 +138,8 @@ class Walk {
 
   void OnBranch(const IfThen& branch, const Active& active) {
     const Active yes = Where(branch.condition, active);
-    Active no = active;
-    for (size_t l = 0; l < kLanes; ++l) no[l] = active[l] && !yes[l];
     OnStmt(branch.yes, yes);
-    if (branch.no) OnStmt(branch.no, no);
+    if (branch.no) OnStmt(branch.no, Without(active, yes));
   }
 
   // Rows of 8 lanes at a time.
@@ -151,18 +155,11 @@ class Walk {
     }
   }
 
-  static bool HasLoad(const Expr& root) {
-    bool found = false;
-    ForEachExpr(root, [&](const Expr& e) { return !(found = found || e.As<Load>() != nullptr); });
-    return found;
-  }
   void OnLoads(const Stmt& stmt, const Expr& root, const Active& active) {
     if (const IfThenElseExpr* choice = root.As<IfThenElseExpr>(); choice != nullptr && !HasLoad(choice->condition)) {
       const Active yes = Where(choice->condition, active);
-      Active no = active;
-      for (size_t l = 0; l < kLanes; ++l) no[l] = active[l] && !yes[l];
       OnLoads(stmt, choice->yes, yes);
-      return OnLoads(stmt, choice->no, no);
+      return OnLoads(stmt, choice->no, Without(active, yes));
     }
     if (const Load* load = root.As<Load>()) Touch(stmt, load->buffer, load->indices[0], active);
     ForEachChild(root, [&](const Expr& e) { OnLoads(stmt, e, active); });
@@ -213,13 +210,13 @@ class Walk {
       order_.push_back(&stmt.node());
     }
     ++count.requests;
-    const int64_t together = width <= kWordBytes ? kLanes : kLanes * kWordBytes / width;
+    const int64_t together = width <= kBankBytes ? kLanes : kLanes * kBankBytes / width;
     for (int64_t first = 0; first < kLanes; first += together) {
       std::array<std::set<int64_t>, kBanks> words;
       for (int64_t l = first; l < first + together; ++l) {
         if (!active[static_cast<size_t>(l)]) continue;
         const int64_t begin = address[static_cast<size_t>(l)];
-        for (int64_t word = begin / kWordBytes; word <= (begin + width - 1) / kWordBytes; ++word)
+        for (int64_t word = begin / kBankBytes; word <= (begin + width - 1) / kBankBytes; ++word)
           words[static_cast<size_t>(word % kBanks)].insert(word);
       }
       size_t most = 0;

@@ -15,6 +15,8 @@
 
 namespace hone {
 
+inline constexpr int64_t kBanks = 32, kBankBytes = 4;
+
 struct BankCount {
   std::string statement;  // the first line of its text
   int64_t requests = 0;   // times that a warp comes to it

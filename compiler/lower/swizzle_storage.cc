@@ -10,14 +10,14 @@
 #include "compiler/ir/annotations.h"
 #include "compiler/ir/effects.h"
 #include "compiler/ir/visit.h"
+#include "compiler/lower/bank_conflicts.h"
 #include "compiler/lower/passes.h"
 #include "compiler/tile/tile_intrinsic.h"
 
 namespace hone {
 namespace {
 
-constexpr int64_t kBankBytes = 128;  // of all 32 banks
-constexpr int64_t kPieces = kBankBytes / kMatrixRowBytes;
+constexpr int64_t kPieces = kBanks * kBankBytes / kMatrixRowBytes;  // that are as long as all banks
 
 // Piece c of row r is at c ^ (r // rows % pieces).
 struct Order {
@@ -58,11 +58,9 @@ class Swizzle {
   }
 
   Stmt Rewrite(const Stmt& stmt) {
-    const Stmt inside = [&] {
-      Bind(stmt);
-      return MapChildren(
-          stmt, [&](const Stmt& s) { return Rewrite(s); }, [&](const Expr& e) { return Rewrite(e); });
-    }();
+    Bind(stmt);
+    const Stmt inside = MapChildren(
+        stmt, [&](const Stmt& s) { return Rewrite(s); }, [&](const Expr& e) { return Rewrite(e); });
     if (const Store* store = inside.As<Store>(); store != nullptr && orders_.contains(store->buffer))
       return Stmt::Make(Store{store->buffer, Placed(store->buffer, store->indices), store->value, store->mask});
     const TileOp* op = inside.As<TileOp>();

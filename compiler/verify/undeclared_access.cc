@@ -35,8 +35,7 @@ class CoverCheck {
   // Whatever values the loops would give them, the variables of a nested block stay in their domains.
   bool StaysDeclared(const BlockAccess& access) const {
     const BufferRegion in_nested{access.region.buffer, access.in_nested};
-    std::vector<std::pair<Var, Range>> loops = access.loops;
-    loops.insert(loops.end(), access.domains.begin(), access.domains.end());
+    const std::vector<std::pair<Var, Range>> loops = access.LoopsAndDomains();
     return IsDeclared(BlockAccess{in_nested, access.write, loops, access.conditions});
   }
 

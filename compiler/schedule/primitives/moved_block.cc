@@ -17,15 +17,6 @@
 namespace hone {
 namespace {
 
-bool HasLoad(const Expr& e) {
-  bool found = false;
-  ForEachExpr(e, [&](const Expr& x) {
-    found |= x.As<Load>() != nullptr;
-    return !found;
-  });
-  return found;
-}
-
 // The block's condition in terms of its iteration variables, where it mentions no loop that is not one of them, though
 // it may mention symbolic sizes: the rows of a split reduction, which rfactor leaves with the condition of their tail.
 std::optional<Expr> ConditionOnIters(const BlockRealize& realize) {
