@@ -1,23 +1,12 @@
 // Thread bindings with barriers, and atomic updates.
 #include "compiler/interp/interpreter.h"
 #include "compiler/interp/random_input.h"
-#include "compiler/text/text.h"
-#include "compiler/verify/verify.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/compiler/text/reads_back.h"
+#include "tests/compiler/interp/checked_program.h"
 
 namespace hone {
 namespace {
-
-PrimFunc Program(const std::string& text) {
-  absl::StatusOr<PrimFunc> f = ParsePrimFunc(text);
-  EXPECT_TRUE(f.ok()) << f.status().ToString();
-  if (!f.ok()) return PrimFunc{};
-  EXPECT_TRUE(Verify(*f).ok()) << Verify(*f).ToString();
-  EXPECT_EQ(ReadBackError(*f), "");
-  return *std::move(f);
-}
 
 std::vector<float> RunOn(const PrimFunc& f, std::vector<float> input, int64_t outputs) {
   std::vector<NdArray> args = {NdArray::Of<float>(kFloat32, {static_cast<int64_t>(input.size())}, input),
@@ -34,7 +23,7 @@ std::string Failure(const PrimFunc& f) {
 
 // Each thread reads what its neighbour wrote: wrong without the barrier, whatever the order of threads.
 TEST(ThreadsTest, WhatOneThreadWroteAnotherReadsAfterTheBarrier) {
-  const PrimFunc f = Program(R"(
+  const PrimFunc f = CheckedProgram(R"(
 @T.prim_func
 def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
     for b in T.thread_binding(2, thread="blockIdx.x"):
@@ -49,7 +38,7 @@ def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
 
 // A tree reduction in shared memory, a barrier in every round, thread-local results beside it.
 TEST(ThreadsTest, TreeReductionWithABarrierARound) {
-  const PrimFunc f = Program(R"(
+  const PrimFunc f = CheckedProgram(R"(
 @T.prim_func
 def main(A: T.Buffer((16,), "float32"), B: T.Buffer((2,), "float32")):
     for b in T.thread_binding(2, thread="blockIdx.x"):
@@ -77,7 +66,7 @@ def main(A: T.Buffer((16,), "float32"), B: T.Buffer((2,), "float32")):
 
 // Threads of two axes: the inner loop makes threads of its own, which meet at one barrier.
 TEST(ThreadsTest, TwoAxesTransposeThroughSharedMemory) {
-  const PrimFunc f = Program(R"(
+  const PrimFunc f = CheckedProgram(R"(
 @T.prim_func
 def main(A: T.Buffer((12,), "float32"), B: T.Buffer((12,), "float32")):
     for y in T.thread_binding(3, thread="threadIdx.y"):
@@ -92,7 +81,7 @@ def main(A: T.Buffer((12,), "float32"), B: T.Buffer((12,), "float32")):
 }
 
 TEST(ThreadsTest, AtomicUpdatesAddUp) {
-  const PrimFunc f = Program(R"(
+  const PrimFunc f = CheckedProgram(R"(
 @T.prim_func
 def main(A: T.Buffer((12,), "float32"), B: T.Buffer((3,), "float32")):
     for i in range(3):
@@ -111,7 +100,7 @@ struct DivergentCase {
 };
 class DivergentTest : public testing::TestWithParam<DivergentCase> {};
 TEST_P(DivergentTest, IsFound) {
-  const PrimFunc f = Program(std::string(R"(
+  const PrimFunc f = CheckedProgram(std::string(R"(
 @T.prim_func
 def main(A: T.Buffer((4,), "float32"), B: T.Buffer((4,), "float32")):
     for t in T.thread_binding(4, thread="threadIdx.x"):
@@ -148,7 +137,7 @@ INSTANTIATE_TEST_SUITE_P(Cases, DivergentTest,
                          [](const auto& info) { return std::string(info.param.name); });
 
 TEST(ThreadsTest, AThreadDoesNotSeeWhatAnotherHasInRegisters) {
-  const PrimFunc f = Program(R"(
+  const PrimFunc f = CheckedProgram(R"(
 @T.prim_func
 def main(A: T.Buffer((2,), "float32"), B: T.Buffer((2,), "float32")):
     for t in T.thread_binding(2, thread="threadIdx.x"):

@@ -13,7 +13,7 @@
 #include "compiler/verify/verify.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/compiler/text/reads_back.h"
+#include "tests/compiler/interp/checked_program.h"
 
 namespace hone {
 namespace {
@@ -113,17 +113,8 @@ def main(A: T.Buffer((32, WIDE), "TYPE"), C: T.Buffer((2, 32, REGS), "TYPE")):
        {"NAME", variant.name}});
 }
 
-PrimFunc Parsed(const std::string& text) {
-  absl::StatusOr<PrimFunc> f = ParsePrimFunc(text);
-  EXPECT_TRUE(f.ok()) << f.status() << text;
-  if (!f.ok()) return PrimFunc{};
-  EXPECT_TRUE(Verify(*f).ok()) << Verify(*f);
-  EXPECT_EQ(ReadBackError(*f), "");
-  return *std::move(f);
-}
-
 TEST_P(WarpLoadTest, EveryLaneGetsItsElements) {
-  const PrimFunc f = Parsed(Program(GetParam()));
+  const PrimFunc f = CheckedProgram(Program(GetParam()));
   const int regs = GetParam().matrices * Group(GetParam()), wide = 8 * Group(GetParam());
   for (const bool exact : {false, true}) {
     std::vector<NdArray> args = RandomArguments(f, 7, InputKind::kInteger);
@@ -149,7 +140,7 @@ TEST_P(WrongLoadTest, IsNamed) {
   const std::string right = Program({"ldmatrix_x2_bf16", "bfloat16", 2, false});
   const std::string text = absl::StrReplaceAll(right, {{GetParam().from, GetParam().to}});
   ASSERT_NE(text, right);
-  const PrimFunc f = Parsed(text);
+  const PrimFunc f = CheckedProgram(text);
   std::vector<NdArray> args = RandomArguments(f, 7, InputKind::kInteger);
   EXPECT_THAT(std::string(Interpret(f, args).message()), testing::HasSubstr(GetParam().message));
 }
@@ -165,7 +156,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(WarpLoads, ARowOfALaneThatDoesNotCountMayBeAnywhere) {
   const Variant variant{"ldmatrix_x2_bf16", "bfloat16", 2, false};
-  const PrimFunc f = Parsed(absl::StrReplaceAll(Program(variant), {{"S[t % 16, w * 8:", "S[t, w * 8:"}}));
+  const PrimFunc f = CheckedProgram(absl::StrReplaceAll(Program(variant), {{"S[t % 16, w * 8:", "S[t, w * 8:"}}));
   std::vector<NdArray> args = RandomArguments(f, 7, InputKind::kInteger);
   EXPECT_TRUE(Interpret(f, args).ok());
 }

@@ -13,7 +13,7 @@
 #include "compiler/verify/verify.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/compiler/text/reads_back.h"
+#include "tests/compiler/interp/checked_program.h"
 
 namespace hone {
 namespace {
@@ -124,17 +124,8 @@ def main(A: T.Buffer((32, K), "TYPE"), B: T.Buffer((K, 8), "TYPE"), C: T.Buffer(
        {"K", absl::StrCat(shape.k)}});
 }
 
-PrimFunc Parsed(const std::string& text) {
-  absl::StatusOr<PrimFunc> f = ParsePrimFunc(text);
-  EXPECT_TRUE(f.ok()) << f.status() << text;
-  if (!f.ok()) return PrimFunc{};
-  EXPECT_TRUE(Verify(*f).ok()) << Verify(*f);
-  EXPECT_EQ(ReadBackError(*f), "");
-  return *std::move(f);
-}
-
 TEST_P(WarpProductTest, EveryWarpComputesTheProduct) {
-  const PrimFunc f = Parsed(Product(GetParam()));
+  const PrimFunc f = CheckedProgram(Product(GetParam()));
   std::vector<NdArray> args = RandomArguments(f, 7, InputKind::kInteger);
   for (const bool exact : {false, true}) {
     const absl::Status ran = Interpret(f, args, {.double_accumulation = exact});
@@ -159,7 +150,7 @@ TEST_P(IncompleteWarpTest, IsNamed) {
   const std::string right = Product(kShapes[0]);
   const std::string text = absl::StrReplaceAll(right, {{GetParam().from, GetParam().to}});
   ASSERT_NE(text, right);
-  const PrimFunc f = Parsed(text);
+  const PrimFunc f = CheckedProgram(text);
   std::vector<NdArray> args = RandomArguments(f, 7, InputKind::kInteger);
   EXPECT_EQ(Interpret(f, args, {.check_uninitialised = false}).message(), GetParam().message);
 }

@@ -309,19 +309,20 @@ TEST(WarpProducts, PlantedFaultsOfStagesAreFound) {
   ExpectFound(Product(kTypes[0], {1, 64, 16, 96}, Around::kBias), {2, 1, 1, 1, 1, 2, 3, 2}, kFaultsOfStages);
 }
 
+absl::StatusOr<DeviceProgram> ChosenByDraft(const SmallWorkload& workload) {
+  HONE_ASSIGN_OR_RETURN(const auto generator, GeneratorOf(workload.func, "cuda:sm_90a"));
+  HONE_ASSIGN_OR_RETURN(const Choice choice, BestByDraft(*generator));
+  HONE_ASSIGN_OR_RETURN(const PrimFunc scheduled, Scheduled(*generator, choice, workload.func));
+  return LowerToDevice(scheduled);
+}
+
 // For a network's sizes, on every architecture that NVRTC takes.
 TEST(WarpProducts, MachineCodeMultipliesByWarpsAndDoesNotSpill) {
   const absl::StatusOr<const Nvrtc*> nvrtc = Nvrtc::Load();
   if (!nvrtc.ok()) GTEST_SKIP() << nvrtc.status().message();
   for (const Types& types : kTypes) {
     const SmallWorkload workload = Product(types, {1, 512, 512, 512}, Around::kBias);
-    const auto generator = GeneratorOf(workload.func, "cuda:sm_90a");
-    ASSERT_TRUE(generator.ok()) << generator.status();
-    const absl::StatusOr<Choice> choice = BestByDraft(**generator);
-    ASSERT_TRUE(choice.ok()) << choice.status();
-    const absl::StatusOr<PrimFunc> scheduled = Scheduled(**generator, *choice, workload.func);
-    ASSERT_TRUE(scheduled.ok()) << scheduled.status();
-    const absl::StatusOr<DeviceProgram> program = LowerToDevice(*scheduled);
+    const absl::StatusOr<DeviceProgram> program = ChosenByDraft(workload);
     ASSERT_TRUE(program.ok()) << program.status();
     EXPECT_EQ(program->launches.size(), 1u);
     const absl::StatusOr<std::string> source = PrintKernels(*program, CudaCpp());
@@ -346,13 +347,7 @@ TEST(WarpProducts, MachineCodeMultipliesByWarpsAndDoesNotSpill) {
 // Of the draft's choice for a large product: what asks for banks of shared memory, and how often in vain.
 TEST(WarpProducts, FragmentsAreLoadedWithoutBankConflicts) {
   const SmallWorkload workload = Product(kTypes[1], {1, 1024, 1024, 1024}, Around::kNothing);
-  const auto generator = GeneratorOf(workload.func, "cuda:sm_90a");
-  ASSERT_TRUE(generator.ok()) << generator.status();
-  const absl::StatusOr<Choice> choice = BestByDraft(**generator);
-  ASSERT_TRUE(choice.ok()) << choice.status();
-  const absl::StatusOr<PrimFunc> scheduled = Scheduled(**generator, *choice, workload.func);
-  ASSERT_TRUE(scheduled.ok()) << scheduled.status();
-  const absl::StatusOr<DeviceProgram> program = LowerToDevice(*scheduled);
+  const absl::StatusOr<DeviceProgram> program = ChosenByDraft(workload);
   ASSERT_TRUE(program.ok()) << program.status();
   const auto counts = CountBankConflicts(program->launches[0], program->kernels[0]);
   ASSERT_TRUE(counts.ok()) << counts.status();
