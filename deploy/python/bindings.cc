@@ -246,14 +246,31 @@ Output OutputInto(const Port& port, nb::object given) {
   return output;
 }
 
+// Threads that models share.
+struct ThreadPool {
+  HoneThreadPool* handle = nullptr;
+
+  ThreadPool(int threads, bool pin) {
+    HoneThreadPoolOptions options{};
+    options.struct_size = sizeof(options);
+    options.threads = threads;
+    options.pin_threads = pin ? 1 : 0;
+    Check(hone_thread_pool_create(&options, &handle));
+  }
+  ThreadPool(const ThreadPool&) = delete;
+  ~ThreadPool() { hone_thread_pool_free(handle); }
+};
+
 // Memory and threads to run a module with. Calls from several Python threads take turns.
 class Session {
  public:
-  Session(std::shared_ptr<Module> module, int threads, bool pin) : module_(std::move(module)) {
+  // `pool` may be null: threads of its own.
+  Session(std::shared_ptr<Module> module, int threads, bool pin, const ThreadPool* pool) : module_(std::move(module)) {
     HoneInstanceOptions options{};
     options.struct_size = sizeof(options);
     options.threads = threads;
     options.pin_threads = pin ? 1 : 0;
+    options.pool = pool == nullptr ? nullptr : pool->handle;
     nb::gil_scoped_release release;
     Check(hone_instance_create(module_->handle, &options, &instance_));
   }
@@ -463,6 +480,7 @@ NB_MODULE(_runtime, m) {
         std::memset(memory.get(), 0, static_cast<size_t>(port.bytes));
         return ArrayOver(port, port.shape, std::move(memory));
       });
+  nb::class_<ThreadPool>(m, "ThreadPool").def(nb::init<int, bool>(), nb::arg("threads"), nb::arg("pin_threads"));
   nb::class_<Session>(m, "Session")
       .def("threads", &Session::threads)
       .def("run", &Session::Run, nb::arg("inputs"), nb::arg("into"))
@@ -484,7 +502,10 @@ NB_MODULE(_runtime, m) {
     module->ReadPorts();
     return module;
   });
-  m.def("session", [](std::shared_ptr<Module> module, int threads, bool pin) {
-    return std::make_unique<Session>(std::move(module), threads, pin);
-  });
+  m.def(
+      "session",
+      [](std::shared_ptr<Module> module, int threads, bool pin, const ThreadPool* pool) {
+        return std::make_unique<Session>(std::move(module), threads, pin, pool);
+      },
+      nb::arg("module"), nb::arg("threads"), nb::arg("pin_threads"), nb::arg("pool").none());
 }

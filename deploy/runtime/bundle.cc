@@ -49,7 +49,8 @@ PortSizes SizesOf(const BundlePort& port, const std::vector<BundleSize>& sizes) 
 
 }  // namespace
 
-RuntimeResult<std::shared_ptr<const Bundle>> Bundle::Open(const std::string& path, std::string_view public_key) {
+RuntimeResult<std::shared_ptr<const Bundle>> Bundle::Open(const std::string& path, std::string_view public_key,
+                                                          const Allocator& allocator) {
   const std::string name = "bundle `" + path + "`";
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) {
@@ -67,20 +68,21 @@ RuntimeResult<std::shared_ptr<const Bundle>> Bundle::Open(const std::string& pat
   close(fd);
   if (mapping == MAP_FAILED) return RuntimeError(RuntimeCode::kOutOfMemory, name + " cannot be mapped");
   std::shared_ptr<Bundle> bundle(new Bundle);
-  RuntimeError error = bundle->Init({static_cast<const char*>(mapping), bytes}, public_key);
+  RuntimeError error = bundle->Init({static_cast<const char*>(mapping), bytes}, public_key, allocator);
   munmap(mapping, bytes);
   if (error) return error.Annotate(name);
   return std::shared_ptr<const Bundle>(std::move(bundle));
 }
 
-RuntimeResult<std::shared_ptr<const Bundle>> Bundle::FromMemory(std::string_view bytes, std::string_view public_key) {
+RuntimeResult<std::shared_ptr<const Bundle>> Bundle::FromMemory(std::string_view bytes, std::string_view public_key,
+                                                                const Allocator& allocator) {
   if (bytes.empty()) return RuntimeError(RuntimeCode::kCorrupt, "bundle in memory: is empty");
   std::shared_ptr<Bundle> bundle(new Bundle);
-  if (RuntimeError error = bundle->Init(bytes, public_key)) return error.Annotate("bundle in memory");
+  if (RuntimeError error = bundle->Init(bytes, public_key, allocator)) return error.Annotate("bundle in memory");
   return std::shared_ptr<const Bundle>(std::move(bundle));
 }
 
-RuntimeError Bundle::Init(std::string_view file, std::string_view public_key) {
+RuntimeError Bundle::Init(std::string_view file, std::string_view public_key, const Allocator& allocator) {
   const RuntimeResult<std::vector<ArchiveMember>> members = ReadArchive(file);
   if (!members.ok()) return members.error();
   if (!public_key.empty()) {
@@ -95,8 +97,7 @@ RuntimeError Bundle::Init(std::string_view file, std::string_view public_key) {
   }
   manifest_ = manifest->bytes;
   if (params != nullptr) {
-    params_ = AlignedBuffer(params->bytes.size());
-    if (params_.data() == nullptr) return {RuntimeCode::kOutOfMemory, "no memory for its constants"};
+    if (RuntimeError error = Allocate(params->bytes.size(), "constants", allocator, &params_)) return error;
     std::memcpy(params_.data(), params->bytes.data(), params->bytes.size());
   }
   for (const std::string_view image : NumberedMembers(*members, "image")) {

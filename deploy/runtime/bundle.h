@@ -146,12 +146,15 @@ struct PortSizes {
 class Bundle {
  public:
   // Reads the file, of which nothing is used afterwards: constants are copied into memory of huge pages, since reading
-  // them through a file's small ones costs a large model some per cent of its time. kNotFound, kCorrupt, kUnsupported
-  // (says which CPU features are missing), kOutOfMemory. With a public key, what CheckSignature (signature.h) says of
-  // the members comes before anything else is done with them.
-  static RuntimeResult<std::shared_ptr<const Bundle>> Open(const std::string& path, std::string_view public_key = {});
+  // them through a file's small ones costs a large model some per cent of its time; a program's allocator gives what
+  // pages it likes, and its context outlives the bundle. kNotFound, kCorrupt, kUnsupported (says which CPU features are
+  // missing), kOutOfMemory. With a public key, what CheckSignature (signature.h) says of the members comes before
+  // anything else is done with them.
+  static RuntimeResult<std::shared_ptr<const Bundle>> Open(const std::string& path, std::string_view public_key = {},
+                                                           const Allocator& allocator = {});
   static RuntimeResult<std::shared_ptr<const Bundle>> FromMemory(std::string_view bytes,  // copies them
-                                                                 std::string_view public_key = {});
+                                                                 std::string_view public_key = {},
+                                                                 const Allocator& allocator = {});
 
   Bundle(const Bundle&) = delete;
 
@@ -165,7 +168,7 @@ class Bundle {
 
  private:
   Bundle() = default;
-  RuntimeError Init(std::string_view file, std::string_view public_key);
+  RuntimeError Init(std::string_view file, std::string_view public_key, const Allocator& allocator);
 
   std::string manifest_;
   BundleGraph graph_;

@@ -7,6 +7,7 @@
 #include <new>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "deploy/runtime/bundle.h"
 #include "deploy/runtime/hone_runtime.h"
@@ -19,6 +20,9 @@ using hone::RuntimeError;
 struct HoneModule {
   std::shared_ptr<const hone::Bundle> bundle;
 };
+struct HoneThreadPool {
+  std::shared_ptr<hone::KernelThreads> threads;
+};
 struct HoneInstance {
   std::unique_ptr<hone::Instance> instance;
 };
@@ -27,6 +31,7 @@ namespace {
 
 static_assert(static_cast<int>(RuntimeCode::kInternal) == HONE_INTERNAL);
 static_assert(static_cast<int>(RuntimeCode::kUnsupported) == HONE_UNSUPPORTED);
+static_assert(static_cast<int>(RuntimeCode::kBusy) == HONE_BUSY);
 
 thread_local std::string t_last_error;
 
@@ -59,6 +64,12 @@ RuntimeError CheckStruct(const char* name, size_t size, size_t least) {
           std::string(name) + ": struct_size is " + std::to_string(size) + "; set it to sizeof(" + name + ")"};
 }
 
+RuntimeError OfLaterRelease(const char* name) {
+  return {RuntimeCode::kInvalidArgument, std::string(name) +
+                                             ": it sets options of a later release than this runtime, " +
+                                             hone_runtime_version() + "; leave them zero or use that release"};
+}
+
 template <class Struct>
 RuntimeError ReadOptions(const char* name, size_t least, const Struct* given, Struct* options) {
   *options = {};
@@ -67,9 +78,7 @@ RuntimeError ReadOptions(const char* name, size_t least, const Struct* given, St
   if (RuntimeError error = CheckStruct(name, size, least)) return error;
   const char* bytes = reinterpret_cast<const char*>(given);
   if (size > sizeof(Struct) && std::any_of(bytes + sizeof(Struct), bytes + size, [](char c) { return c != 0; })) {
-    return {RuntimeCode::kInvalidArgument, std::string(name) +
-                                               ": it sets options of a later release than this runtime, " +
-                                               hone_runtime_version() + "; leave them zero or use that release"};
+    return OfLaterRelease(name);
   }
   std::memcpy(options, given, std::min(size, sizeof(Struct)));
   return {};
@@ -88,7 +97,24 @@ RuntimeError WriteAnswer(const char* name, size_t least, Struct answer, Struct* 
 constexpr size_t kLeastTensorInfo = offsetof(HoneTensorInfo, bytes) + sizeof(HoneTensorInfo::bytes);
 constexpr size_t kLeastInstanceOptions =
     offsetof(HoneInstanceOptions, pin_threads) + sizeof(HoneInstanceOptions::pin_threads);
+constexpr size_t kLeastAllocator = offsetof(HoneAllocator, context) + sizeof(HoneAllocator::context);
+constexpr size_t kLeastModuleOptions = offsetof(HoneModuleOptions, allocator) + sizeof(void*);
+constexpr size_t kLeastThreadPoolOptions =
+    offsetof(HoneThreadPoolOptions, context) + sizeof(HoneThreadPoolOptions::context);
 constexpr size_t kLeastStepProfile = offsetof(HoneStepProfile, recorded_us) + sizeof(HoneStepProfile::recorded_us);
+
+// `given` may be NULL: the system's memory.
+RuntimeError ReadAllocator(const HoneAllocator* given, hone::Allocator* allocator) {
+  if (given == nullptr) return {};
+  HoneAllocator chosen;
+  if (RuntimeError error = ReadOptions("HoneAllocator", kLeastAllocator, given, &chosen)) return error;
+  if (chosen.allocate == nullptr || chosen.release == nullptr) {
+    return {RuntimeCode::kInvalidArgument,
+            "HoneAllocator: it needs both allocate and release, and one of them is NULL"};
+  }
+  *allocator = {chosen.allocate, chosen.release, chosen.context};
+  return {};
+}
 
 DLDataType ToDl(const std::string& dtype) {
   const auto bits = static_cast<uint8_t>(8 * hone::DTypeBytes(dtype));
@@ -178,6 +204,12 @@ PortRef FindOutput(const hone::Instance& instance, const char* name, const DLTen
                   });
 }
 
+// HONE_INVALID_ARGUMENT for NULL, HONE_BUSY while a run has the instance.
+HoneStatus CheckUsable(const HoneInstance* instance) {
+  if (instance == nullptr) return Invalid("the instance is NULL");
+  return instance->instance->running() ? Report(hone::RunIsUnderWay()) : HONE_OK;
+}
+
 // So that the shapes of outputs follow from the inputs; without symbolic sizes they follow from nothing.
 RuntimeError ResolveSizes(hone::Instance& instance) {
   return instance.bundle().graph().sizes.empty() ? RuntimeError() : instance.Resolve();
@@ -214,11 +246,19 @@ HoneStatus DescribePort(const hone::Bundle& bundle, const std::vector<BundlePort
                             info));
 }
 
-// `open`, a function to the bundle or an error.
+// `open`, a function of the public key, "" for none, and the allocator, to the bundle or an error.
 template <class Open>
-HoneStatus Load(Open open, HoneModule** module) {
+HoneStatus Load(const HoneModuleOptions* options, Open open, HoneModule** module) {
   return Guarded([&]() -> RuntimeError {
-    auto bundle = open();
+    HoneModuleOptions chosen;
+    if (RuntimeError error = ReadOptions("HoneModuleOptions", kLeastModuleOptions, options, &chosen)) return error;
+    const std::string_view key = chosen.public_key == nullptr ? "" : chosen.public_key;
+    if (chosen.public_key != nullptr && key.empty()) {
+      return {RuntimeCode::kInvalidArgument, "HoneModuleOptions: public_key is empty; NULL is for bundles without one"};
+    }
+    hone::Allocator allocator;
+    if (RuntimeError error = ReadAllocator(chosen.allocator, &allocator)) return error;
+    auto bundle = open(key, allocator);
     if (!bundle.ok()) return bundle.error();
     *module = new HoneModule{*std::move(bundle)};
     return {};
@@ -237,26 +277,47 @@ const char* hone_last_error(void) { return t_last_error.c_str(); }
 
 HoneStatus hone_module_load(const char* path, HoneModule** module) {
   if (path == nullptr || module == nullptr) return Invalid("hone_module_load: an argument is NULL");
-  return Load([&] { return hone::Bundle::Open(path); }, module);
+  return hone_module_open(path, nullptr, module);
 }
 
 HoneStatus hone_module_load_memory(const void* bytes, size_t size, HoneModule** module) {
   if (bytes == nullptr || module == nullptr) return Invalid("hone_module_load_memory: an argument is NULL");
-  return Load([&] { return hone::Bundle::FromMemory({static_cast<const char*>(bytes), size}); }, module);
+  return hone_module_open_memory(bytes, size, nullptr, module);
 }
 
 HoneStatus hone_module_load_signed(const char* path, const char* public_key, HoneModule** module) {
   if (path == nullptr || IsEmpty(public_key) || module == nullptr) {
     return Invalid("hone_module_load_signed: an argument is NULL, or the key is empty");
   }
-  return Load([&] { return hone::Bundle::Open(path, public_key); }, module);
+  const HoneModuleOptions options{.struct_size = sizeof(options), .public_key = public_key, .allocator = nullptr};
+  return hone_module_open(path, &options, module);
 }
 
 HoneStatus hone_module_load_memory_signed(const void* bytes, size_t size, const char* public_key, HoneModule** module) {
   if (bytes == nullptr || IsEmpty(public_key) || module == nullptr) {
     return Invalid("hone_module_load_memory_signed: an argument is NULL, or the key is empty");
   }
-  return Load([&] { return hone::Bundle::FromMemory({static_cast<const char*>(bytes), size}, public_key); }, module);
+  const HoneModuleOptions options{.struct_size = sizeof(options), .public_key = public_key, .allocator = nullptr};
+  return hone_module_open_memory(bytes, size, &options, module);
+}
+
+HoneStatus hone_module_open(const char* path, const HoneModuleOptions* options, HoneModule** module) {
+  if (path == nullptr || module == nullptr) return Invalid("hone_module_open: an argument is NULL");
+  return Load(
+      options,
+      [&](std::string_view key, const hone::Allocator& allocator) { return hone::Bundle::Open(path, key, allocator); },
+      module);
+}
+
+HoneStatus hone_module_open_memory(const void* bytes, size_t size, const HoneModuleOptions* options,
+                                   HoneModule** module) {
+  if (bytes == nullptr || module == nullptr) return Invalid("hone_module_open_memory: an argument is NULL");
+  return Load(
+      options,
+      [&](std::string_view key, const hone::Allocator& allocator) {
+        return hone::Bundle::FromMemory({static_cast<const char*>(bytes), size}, key, allocator);
+      },
+      module);
 }
 
 void hone_module_free(HoneModule* module) { delete module; }
@@ -279,12 +340,37 @@ const char* hone_module_manifest(const HoneModule* module) {
   return module == nullptr ? "" : module->bundle->manifest().c_str();
 }
 
+HoneStatus hone_thread_pool_create(const HoneThreadPoolOptions* options, HoneThreadPool** pool) {
+  if (pool == nullptr) return Invalid("hone_thread_pool_create: `pool` is NULL");
+  return Guarded([&]() -> RuntimeError {
+    HoneThreadPoolOptions chosen;
+    RuntimeError error = ReadOptions("HoneThreadPoolOptions", kLeastThreadPoolOptions, options, &chosen);
+    if (error) return error;
+    const bool pin = chosen.pin_threads != 0, of_host = chosen.parallel_for != nullptr;
+    if (pin && of_host) {
+      return {RuntimeCode::kInvalidArgument,
+              "HoneThreadPoolOptions: pin_threads is set with parallel_for, whose threads are the program's to pin"};
+    }
+    auto made = of_host ? hone::KernelThreads::OfHost({chosen.threads, chosen.parallel_for, chosen.context})
+                        : hone::KernelThreads::OfPool({.threads = chosen.threads, .pin_workers = pin},
+                                                      hone::KernelThreads::Users::kMany);
+    if (!made.ok()) return made.error();
+    *pool = new HoneThreadPool{*std::move(made)};
+    return {};
+  });
+}
+
+void hone_thread_pool_free(HoneThreadPool* pool) { delete pool; }
+
 HoneStatus hone_instance_create(const HoneModule* module, const HoneInstanceOptions* options, HoneInstance** instance) {
   if (module == nullptr || instance == nullptr) return Invalid("hone_instance_create: an argument is NULL");
   return Guarded([&]() -> RuntimeError {
     HoneInstanceOptions chosen;
     if (RuntimeError error = ReadOptions("HoneInstanceOptions", kLeastInstanceOptions, options, &chosen)) return error;
-    auto made = hone::Instance::Create(module->bundle, {.threads = chosen.threads, .pin = chosen.pin_threads != 0});
+    hone::Instance::Options wanted{.threads = chosen.threads, .pin = chosen.pin_threads != 0};
+    if (chosen.pool != nullptr) wanted.pool = chosen.pool->threads;
+    if (RuntimeError error = ReadAllocator(chosen.allocator, &wanted.allocator)) return error;
+    auto made = hone::Instance::Create(module->bundle, wanted);
     if (!made.ok()) return made.error();
     *instance = new HoneInstance{*std::move(made)};
     return {};
@@ -298,7 +384,7 @@ int32_t hone_instance_threads(const HoneInstance* instance) {
 }
 
 HoneStatus hone_instance_set_input(HoneInstance* instance, const char* name, const DLTensor* tensor) {
-  if (instance == nullptr) return Invalid("the instance is NULL");
+  if (const HoneStatus refused = CheckUsable(instance); refused != HONE_OK) return refused;
   return Guarded([&]() -> RuntimeError {
     hone::Instance& self = *instance->instance;
     const PortRef port = FindInput(self, name, tensor);
@@ -311,7 +397,7 @@ HoneStatus hone_instance_set_input(HoneInstance* instance, const char* name, con
 }
 
 HoneStatus hone_instance_bind_input(HoneInstance* instance, const char* name, const DLTensor* tensor) {
-  if (instance == nullptr) return Invalid("the instance is NULL");
+  if (const HoneStatus refused = CheckUsable(instance); refused != HONE_OK) return refused;
   return Guarded([&]() -> RuntimeError {
     const PortRef port = FindInput(*instance->instance, name, tensor);
     if (port.index < 0) return port.error;
@@ -322,7 +408,7 @@ HoneStatus hone_instance_bind_input(HoneInstance* instance, const char* name, co
 }
 
 HoneStatus hone_instance_bind_output(HoneInstance* instance, const char* name, const DLTensor* tensor) {
-  if (instance == nullptr) return Invalid("the instance is NULL");
+  if (const HoneStatus refused = CheckUsable(instance); refused != HONE_OK) return refused;
   return Guarded([&]() -> RuntimeError {
     if (RuntimeError error = ResolveSizes(*instance->instance)) return error;
     const PortRef port = FindOutput(*instance->instance, name, tensor);
@@ -334,7 +420,7 @@ HoneStatus hone_instance_bind_output(HoneInstance* instance, const char* name, c
 }
 
 HoneStatus hone_instance_output(HoneInstance* instance, int32_t index, HoneTensorInfo* info) {
-  if (instance == nullptr) return Invalid("the instance is NULL");
+  if (const HoneStatus refused = CheckUsable(instance); refused != HONE_OK) return refused;
   hone::Instance& self = *instance->instance;
   if (RuntimeError error = ResolveSizes(self)) return Report(error);
   return DescribePort(self.bundle(), self.bundle().graph().outputs, "output", index, info, &self);
@@ -345,8 +431,28 @@ HoneStatus hone_instance_run(HoneInstance* instance) {
   return Guarded([&] { return instance->instance->Run(); });
 }
 
-HoneStatus hone_instance_get_output(const HoneInstance* instance, const char* name, DLTensor* tensor) {
+HoneStatus hone_instance_run_async(HoneInstance* instance, HoneRunCallback callback, void* context) {
   if (instance == nullptr) return Invalid("the instance is NULL");
+  return Guarded([&] {
+    hone::BackgroundRuns::Callback tell;
+    if (callback != nullptr) {
+      tell = [callback, context](const RuntimeError& result) { callback(context, Report(result)); };
+    }
+    return instance->instance->StartRun(std::move(tell));
+  });
+}
+
+HoneStatus hone_instance_wait(HoneInstance* instance) {
+  if (instance == nullptr) return Invalid("the instance is NULL");
+  return Guarded([&] { return instance->instance->Wait(); });
+}
+
+int32_t hone_instance_is_running(const HoneInstance* instance) {
+  return instance != nullptr && instance->instance->running() ? 1 : 0;
+}
+
+HoneStatus hone_instance_get_output(const HoneInstance* instance, const char* name, DLTensor* tensor) {
+  if (const HoneStatus refused = CheckUsable(instance); refused != HONE_OK) return refused;
   return Guarded([&]() -> RuntimeError {
     const hone::Instance& self = *instance->instance;
     const PortRef port = FindOutput(self, name, tensor);
@@ -359,8 +465,8 @@ HoneStatus hone_instance_get_output(const HoneInstance* instance, const char* na
 }
 
 HoneStatus hone_instance_view_output(const HoneInstance* instance, const char* name, DLTensor* view) {
-  if (instance == nullptr || name == nullptr || view == nullptr)
-    return Invalid("hone_instance_view_output: an argument is NULL");
+  if (const HoneStatus refused = CheckUsable(instance); refused != HONE_OK) return refused;
+  if (name == nullptr || view == nullptr) return Invalid("hone_instance_view_output: an argument is NULL");
   return Guarded([&]() -> RuntimeError {
     const hone::Instance& self = *instance->instance;
     const std::vector<BundlePort>& ports = self.bundle().graph().outputs;
@@ -390,7 +496,8 @@ int32_t hone_instance_num_steps(const HoneInstance* instance) {
 }
 
 HoneStatus hone_instance_step_profile(const HoneInstance* instance, int32_t index, HoneStepProfile* profile) {
-  if (instance == nullptr || profile == nullptr) return Invalid("hone_instance_step_profile: an argument is NULL");
+  if (const HoneStatus refused = CheckUsable(instance); refused != HONE_OK) return refused;
+  if (profile == nullptr) return Invalid("hone_instance_step_profile: `profile` is NULL");
   const hone::BundleGraph& graph = instance->instance->bundle().graph();
   if (index < 0 || static_cast<size_t>(index) >= graph.steps.size())
     return Invalid("there is no step " + std::to_string(index));

@@ -19,6 +19,7 @@ enum class RuntimeCode : int {
   kKernelFailed = 6,  // a kernel returned a non-zero result
   kInternal = 7,      // our bug, or the operating system refused something it never should
   kDeviceLost = 8,    // the device takes no more work of this process, or cannot be had
+  kBusy = 9,          // a run of the instance is under way
 };
 
 // Converts to true when it holds an error.

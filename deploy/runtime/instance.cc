@@ -16,14 +16,30 @@ int FindPort(const std::vector<BundlePort>& ports, std::string_view name) {
   return -1;
 }
 
-// Zeroed, so that its pages are there before the first run.
-RuntimeError Allocate(size_t bytes, const char* what, AlignedBuffer* buffer) {
-  *buffer = AlignedBuffer(bytes);
-  if (buffer->data() == nullptr) {
-    return {RuntimeCode::kOutOfMemory, "no memory for " + std::to_string(bytes) + " bytes of " + what};
-  }
+// So that its pages are there before the first run.
+RuntimeError AllocateZeros(size_t bytes, const char* what, const Allocator& allocator, AlignedBuffer* buffer) {
+  if (RuntimeError error = Allocate(bytes, what, allocator, buffer)) return error;
   std::memset(buffer->data(), 0, bytes);
   return {};
+}
+
+RuntimeResult<std::shared_ptr<KernelThreads>> ThreadsFor(const BundleGraph& graph, const Instance::Options& options) {
+  if (options.pool != nullptr && (options.threads != 0 || options.pin)) {
+    return RuntimeError(RuntimeCode::kInvalidArgument,
+                        "the instance is given a pool of " + std::to_string(options.pool->threads()) +
+                            " threads and also told how many to start or where; leave that zero, it is the pool's");
+  }
+  const bool on_device = !graph.device.empty();
+  if (options.pool != nullptr && !on_device) return options.pool;
+  int threads = on_device ? 1 : options.threads;
+  if (threads == 0 && graph.threads > 0) threads = std::min(graph.threads, static_cast<int>(AllowedCpus().size()));
+  return KernelThreads::OfPool({.threads = threads, .pin_workers = options.pin, .pin_caller = options.pin},
+                               KernelThreads::Users::kOne);
+}
+
+std::string FailureText(int32_t result) {
+  if (result != kTasksNotCalledOnce) return ", returned " + std::to_string(result);
+  return ": the program's parallel_for returned and had not called every task exactly once";
 }
 
 }  // namespace
@@ -31,16 +47,12 @@ RuntimeError Allocate(size_t bytes, const char* what, AlignedBuffer* buffer) {
 RuntimeResult<std::unique_ptr<Instance>> Instance::Create(std::shared_ptr<const Bundle> bundle,
                                                           const Options& options) {
   const BundleGraph& graph = bundle->graph();
-  const bool on_device = !graph.device.empty();
-  int threads = on_device ? 1 : options.threads;
-  if (threads == 0 && graph.threads > 0) threads = std::min(graph.threads, static_cast<int>(AllowedCpus().size()));
-  RuntimeResult<std::unique_ptr<ThreadPool>> pool =
-      ThreadPool::Create({.threads = threads, .pin_workers = options.pin, .pin_caller = options.pin});
-  if (!pool.ok()) return pool.error();
+  RuntimeResult<std::shared_ptr<KernelThreads>> threads = ThreadsFor(graph, options);
+  if (!threads.ok()) return threads.error();
 
   std::unique_ptr<Instance> instance(new Instance);
   Instance& self = *instance;
-  self.pool_ = *std::move(pool);
+  self.threads_ = *std::move(threads);
   self.input_set_.assign(graph.inputs.size(), 0);
   self.step_us_.assign(graph.steps.size(), 0.0);
   for (const BundlePort& port : graph.inputs) self.input_shapes_.push_back(port.shape);
@@ -49,12 +61,15 @@ RuntimeResult<std::unique_ptr<Instance>> Instance::Create(std::shared_ptr<const 
   for (const BundleSize& size : graph.sizes) self.sizes_.push_back(size.max);
   self.bound_shapes_.resize(graph.outputs.size());
   self.bundle_ = std::move(bundle);
-  if (RuntimeError error = on_device ? self.PlaceOnDevice() : self.PlaceOnHost()) return error;
+  RuntimeError error =
+      graph.device.empty() ? self.PlaceOnHost(options.allocator) : self.PlaceOnDevice(options.allocator);
+  if (error) return error;
   self.data_ = self.own_;
+  self.background_ = std::make_unique<BackgroundRuns>([&self] { return self.RunNow(); }, options.pin);
   return instance;
 }
 
-RuntimeError Instance::PlaceOnHost() {
+RuntimeError Instance::PlaceOnHost(const Allocator& allocator) {
   const BundleGraph& graph = bundle_->graph();
   int64_t scratch = 0, thread_scratch = 0;
   for (const BundleKernel& kernel : graph.kernels) {
@@ -62,9 +77,10 @@ RuntimeError Instance::PlaceOnHost() {
     thread_scratch = std::max(thread_scratch, kernel.thread_scratch_bytes);
   }
   const int64_t stride = static_cast<int64_t>(AlignUp(thread_scratch));
-  if (RuntimeError error = Allocate(graph.arena_bytes, "tensors", &arena_)) return error;
-  if (RuntimeError error = Allocate(scratch, "scratch", &scratch_)) return error;
-  if (RuntimeError error = Allocate(stride * pool_->threads(), "scratch", &thread_scratch_)) return error;
+  const int64_t all_threads = stride * threads_->threads();
+  if (RuntimeError error = AllocateZeros(graph.arena_bytes, "tensors", allocator, &arena_)) return error;
+  if (RuntimeError error = AllocateZeros(scratch, "scratch", allocator, &scratch_)) return error;
+  if (RuntimeError error = AllocateZeros(all_threads, "scratch", allocator, &thread_scratch_)) return error;
 
   for (const BundleTensor& tensor : graph.tensors) {
     // Constants are only read: the plan never lists one as an output of a step.
@@ -98,15 +114,13 @@ void Instance::PlaceCalls(int64_t thread_scratch_stride) {
     call.call.scratch = scratch_.data();
     call.call.thread_scratch = thread_scratch_.data();
     call.call.thread_scratch_stride = thread_scratch_stride;
-    call.call.num_threads = pool_->threads();
-    call.call.parallel_for = &ThreadPool::ParallelFor;
-    call.call.pool = pool_.get();
+    threads_->Serve(&call.call);
     tensors += graph.kernels[call.kernel].tensor_bytes.size();
     sizes += graph.kernels[call.kernel].sizes.size();
   }
 }
 
-RuntimeError Instance::PlaceOnDevice() {
+RuntimeError Instance::PlaceOnDevice(const Allocator& allocator) {
   const BundleGraph& graph = bundle_->graph();
   std::vector<size_t> offsets(graph.tensors.size(), 0);
   size_t bytes = 0;
@@ -116,7 +130,7 @@ RuntimeError Instance::PlaceOnDevice() {
       bytes += AlignUp(static_cast<size_t>(graph.tensors[port.tensor].bytes));
     }
   }
-  if (RuntimeError error = Allocate(bytes, "inputs and outputs", &arena_)) return error;
+  if (RuntimeError error = AllocateZeros(bytes, "inputs and outputs", allocator, &arena_)) return error;
   own_.assign(graph.tensors.size(), nullptr);
   for (const auto* ports : {&graph.inputs, &graph.outputs}) {
     for (const BundlePort& port : *ports) own_[port.tensor] = arena_.data() + offsets[port.tensor];
@@ -166,24 +180,27 @@ int Instance::step_kernel(int step) const {
   return device_ != nullptr ? bundle_->graph().steps[step].kernel : calls_[steps_[step].chosen].kernel;
 }
 
-RuntimeError Instance::Run() {
+RuntimeError Instance::Run() { return running() ? RunIsUnderWay() : RunNow(); }
+
+RuntimeError Instance::RunNow() {
   if (RuntimeError error = Resolve()) return error;
   if (!sizes_.empty()) {
     if (RuntimeError error = CheckBoundOutputs()) return error;
   }
-  return device_ != nullptr ? device_->Run(data_, profiling_ ? &step_us_ : nullptr) : RunOnHost();
+  const bool profiling = profiling_.load(std::memory_order_relaxed);
+  return device_ != nullptr ? device_->Run(data_, profiling ? &step_us_ : nullptr) : RunOnHost(profiling);
 }
 
-RuntimeError Instance::RunOnHost() {
+RuntimeError Instance::RunOnHost(bool profiling) {
   const BundleGraph& graph = bundle_->graph();
-  const bool profiling = profiling_;
+  const KernelThreads::Turn turn(*threads_);
   double before = profiling ? NowUs() : 0;
   for (size_t i = 0; i < steps_.size(); ++i) {
     const Call& call = calls_[steps_[i].chosen];
     const int32_t result = call.fn(&call.call);
     if (result != 0) {
-      return {RuntimeCode::kKernelFailed, "step " + std::to_string(i) + ", kernel `" + graph.kernels[call.kernel].name +
-                                              "`, returned " + std::to_string(result)};
+      return {RuntimeCode::kKernelFailed,
+              "step " + std::to_string(i) + ", kernel `" + graph.kernels[call.kernel].name + "`" + FailureText(result)};
     }
     if (profiling) {
       const double after = NowUs();

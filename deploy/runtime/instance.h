@@ -2,22 +2,25 @@
 //
 // Create places everything: one arena for inputs, outputs and intermediates, scratch, and for every step the call it
 // makes, so that a run allocates nothing. Of a bundle for a device the arena is in the device's memory: a run copies
-// inputs there and outputs back. One thread at a time.
+// inputs there and outputs back. One thread at a time; instances that share threads (kernel_threads.h) run in turn.
 //
 // Of a bundle with symbolic sizes (sizes.h) the shapes of the inputs, as they were set or bound last, are those of the
 // run; Resolve says what the outputs' are then. All memory is there from the beginning, for the greatest sizes.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "deploy/runtime/aligned_buffer.h"
+#include "deploy/runtime/background_runs.h"
 #include "deploy/runtime/bundle.h"
 #include "deploy/runtime/device_steps.h"
-#include "deploy/runtime/thread_pool.h"
+#include "deploy/runtime/kernel_threads.h"
 
 namespace hone {
 
@@ -26,11 +29,14 @@ class Instance {
   struct Options {
     int threads = 0;   // 0: what the bundle was tuned for, at most the CPUs allowed
     bool pin = false;  // each thread, the caller included, on a CPU of its own
+    // In place of a pool of the instance's own, which the two above describe; unused by a bundle for a device.
+    std::shared_ptr<KernelThreads> pool = nullptr;
+    Allocator allocator = {};  // of tensors and scratch; its context outlives the instance
   };
   static RuntimeResult<std::unique_ptr<Instance>> Create(std::shared_ptr<const Bundle> bundle, const Options& options);
 
   const Bundle& bundle() const { return *bundle_; }
-  int threads() const { return pool_->threads(); }  // of the host
+  int threads() const { return threads_->threads(); }  // of the host
 
   // -1 when there is none of that name.
   int FindInput(std::string_view name) const;
@@ -56,10 +62,17 @@ class Instance {
   std::span<const int64_t> output_shape(int i) const { return output_shapes_[i]; }
 
   // Resolve's errors; kInvalidArgument names an output that is bound to memory of another shape than it has now;
-  // kKernelFailed names step and result.
+  // kKernelFailed names step and result; kBusy.
   RuntimeError Run();
 
-  void set_profiling(bool on) { profiling_ = on; }
+  // The same without waiting: BackgroundRuns' Start, Wait and running. While a run is under way the instance and what
+  // is bound are its own: nothing here but `running`, `Wait`, `set_profiling` and what never changes is called. The
+  // destructor waits for it.
+  RuntimeError StartRun(BackgroundRuns::Callback callback) { return background_->Start(std::move(callback)); }
+  RuntimeError Wait() { return background_->Wait(); }
+  bool running() const { return background_->running(); }
+
+  void set_profiling(bool on) { profiling_.store(on, std::memory_order_relaxed); }  // of runs that begin from now on
   double step_us(int step) const { return step_us_[step]; }  // of the last run, 0 when it was not profiled
   int step_kernel(int step) const;                           // which the last run called
 
@@ -74,10 +87,11 @@ class Instance {
     size_t chosen = 0;  // in calls_, for the sizes of the run
   };
   Instance() = default;
-  RuntimeError PlaceOnHost();
-  RuntimeError PlaceOnDevice();
+  RuntimeError PlaceOnHost(const Allocator& allocator);
+  RuntimeError PlaceOnDevice(const Allocator& allocator);
   void PlaceCalls(int64_t thread_scratch_stride);
-  RuntimeError RunOnHost();
+  RuntimeError RunNow();
+  RuntimeError RunOnHost(bool profiling);
   void Rebind(int tensor, char* data);
   void SetShape(int i, std::span<const int64_t> shape);
   RuntimeError FindSizes();
@@ -86,7 +100,7 @@ class Instance {
   void ChooseCalls();
 
   std::shared_ptr<const Bundle> bundle_;
-  std::unique_ptr<ThreadPool> pool_;
+  std::shared_ptr<KernelThreads> threads_;
   AlignedBuffer arena_, scratch_, thread_scratch_;
   std::unique_ptr<DeviceSteps> device_;  // of a bundle for one: it has the tensors, `arena_` its inputs and outputs
   std::vector<char*> own_;               // the instance's own memory of each tensor; null where only the device has it
@@ -103,7 +117,8 @@ class Instance {
   std::vector<std::vector<int64_t>> bound_shapes_;  // of the outputs that are bound
   bool resolved_ = false;
   std::vector<double> step_us_;
-  bool profiling_ = false;
+  std::atomic<bool> profiling_ = false;
+  std::unique_ptr<BackgroundRuns> background_;  // last: it waits for a run, which uses all the others
 };
 
 }  // namespace hone

@@ -16,7 +16,6 @@
 namespace hone {
 namespace {
 
-constexpr int kMaxThreads = 1024;
 constexpr size_t kCacheLine = 64;
 
 void Pause() {
@@ -154,6 +153,7 @@ struct ThreadPool::Impl {
   pthread_t caller{};   // who is pinned, and alone can be let go
   bool steers = false;  // workers are kept off the caller's CPU
   int kept_off = -1;    // the CPU they were last kept off
+  cpu_set_t allowed{};  // the CPUs of the thread that made the pool; whoever calls it later may have others
 
   static void* Main(void* argument);
   void KeepOffCallersCpu();
@@ -182,8 +182,7 @@ void ThreadPool::Impl::KeepOffCallersCpu() {
   const int cpu = sched_getcpu();
   if (cpu == kept_off || cpu < 0) return;
   kept_off = cpu;
-  cpu_set_t others;
-  if (!AllowedSet(&others)) return;
+  cpu_set_t others = allowed;
   CPU_CLR(cpu, &others);
   if (CPU_COUNT(&others) == 0) return;
   for (int t = 1; t < started && steers; ++t) {
@@ -215,11 +214,11 @@ RuntimeResult<std::unique_ptr<ThreadPool>> ThreadPool::Create(const Options& opt
   // More threads than CPUs: who spins keeps another from running.
   impl->spins = threads > static_cast<int>(cpus.size()) ? 0 : static_cast<int64_t>(options.spin_us * PausesPerUs());
   impl->workers = std::vector<Impl::Worker>(threads);
-  cpu_set_t allowed;
-  const bool know_allowed = AllowedSet(&allowed);
+  const bool know_allowed = AllowedSet(&impl->allowed);
   if (options.pin_caller) impl->caller_pinned = PinCaller(cpus[0]);
   impl->caller = pthread_self();
-  impl->steers = !options.pin_workers && !options.pin_caller && threads <= static_cast<int>(cpus.size());
+  impl->steers =
+      know_allowed && !options.pin_workers && !options.pin_caller && threads <= static_cast<int>(cpus.size());
   for (int t = 1; t < threads; ++t) {
     Impl::Worker& worker = impl->workers[t];
     worker.index = t;
@@ -227,7 +226,8 @@ RuntimeResult<std::unique_ptr<ThreadPool>> ThreadPool::Create(const Options& opt
     if (options.pin_workers) worker.cpu = cpus[t % cpus.size()];
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
-    if (know_allowed) pthread_attr_setaffinity_np(&attributes, sizeof(allowed), &allowed);  // not the pinned caller's
+    // Not those that a pinned caller has.
+    if (know_allowed) pthread_attr_setaffinity_np(&attributes, sizeof(impl->allowed), &impl->allowed);
     const int refused = pthread_create(&worker.thread, &attributes, &Impl::Main, &worker);
     pthread_attr_destroy(&attributes);
     if (refused != 0) {

@@ -20,6 +20,7 @@ std::vector<int> AllowedCpus();
 
 class ThreadPool {
  public:
+  static constexpr int kMaxThreads = 1024;
   struct Options {
     int threads = 0;           // the caller included; 0: as many as CPUs allowed
     bool pin_workers = false;  // worker t runs on the t-th allowed CPU alone (round robin when there are more workers)
@@ -37,7 +38,7 @@ class ThreadPool {
   int threads() const;
 
   // Runs fn over [0, extent), returns when every range is done: 0, or the first (lowest thread's) non-zero result.
-  // One caller at a time; a call from inside a task runs the whole range on that task's thread.
+  // One caller at a time, whichever thread; a call from inside a task runs the whole range on that task's thread.
   int32_t Run(HoneTaskFn fn, void* closure, int64_t extent);
 
   // The same as HoneCall::parallel_for takes it; `pool` is a ThreadPool.

@@ -18,7 +18,7 @@ from . import _runtime
 from ._errors import (Corrupt, DeviceLost, Error, InternalError, InvalidArgument, KernelFailed, NotFound, OutOfMemory,
                       Unsupported)
 
-__all__ = ["load", "Model", "TensorInfo", "Step", "Error", "InvalidArgument", "NotFound", "Corrupt", "Unsupported",
+__all__ = ["load", "Model", "ThreadPool", "TensorInfo", "Step", "Error", "InvalidArgument", "NotFound", "Corrupt", "Unsupported",
            "OutOfMemory", "KernelFailed", "InternalError", "DeviceLost", "__version__"]
 __version__: str = _runtime.version()
 
@@ -40,14 +40,24 @@ class Step(NamedTuple):
     recorded_us: float  # what the tuner measured, 0 when it did not
 
 
+class ThreadPool:
+    """Threads that models share (`load(bundle, pool=...)`): calls of several models that come at once take turns, each with all
+    of them. They live as long as the last model that uses them. `threads` includes the caller of a model; 0: as many as
+    CPUs are allowed. With `pin_threads` each but the callers is on a CPU of its own."""
+
+    def __init__(self, threads: int = 0, pin_threads: bool = False):
+        self._pool = _runtime.ThreadPool(threads, pin_threads)
+
+
 class Model:
     """A loaded bundle with memory and threads to run it. Calls from several Python threads take turns; `clone` gives each
     thread a model of its own that shares code and weights."""
 
-    def __init__(self, module: Any, threads: int, pin_threads: bool):
+    def __init__(self, module: Any, threads: int, pin_threads: bool, pool: Optional[ThreadPool] = None):
         self._module = module
-        self._session = _runtime.session(module, threads, pin_threads)
+        self._session = _runtime.session(module, threads, pin_threads, None if pool is None else pool._pool)
         self._pin_threads = pin_threads
+        self._pool = pool
         self.inputs: Dict[str, TensorInfo] = {row[0]: TensorInfo(*row) for row in module.inputs()}
         self.outputs: Dict[str, TensorInfo] = {row[0]: TensorInfo(*row) for row in module.outputs()}
 
@@ -72,8 +82,9 @@ class Model:
         return self._module.empty(name)
 
     def clone(self) -> "Model":
-        """Another model of the same bundle for another thread: memory and threads of its own, code and weights shared."""
-        return Model(self._module, self.threads, self._pin_threads)
+        """Another model of the same bundle for another thread: memory of its own and, without a pool, threads; code and weights
+        are shared."""
+        return Model(self._module, self.threads if self._pool is None else 0, self._pin_threads, self._pool)
 
     @property
     def threads(self) -> int:
@@ -103,10 +114,12 @@ class Model:
         return f"<hone.Model ({line(self.inputs)}) -> ({line(self.outputs)}), {self.threads} threads>"
 
 
-def load(bundle: Union[str, "os.PathLike[str]", bytes], threads: int = 0, pin_threads: bool = False) -> Model:
+def load(bundle: Union[str, "os.PathLike[str]", bytes], threads: int = 0, pin_threads: bool = False,
+         pool: Optional[ThreadPool] = None) -> Model:
     """Loads a bundle from a file, or from bytes. `threads` 0: as many as it was tuned for, at most the CPUs allowed. With
-    `pin_threads` every thread has a CPU of its own; call the model on the thread that loaded it."""
+    `pin_threads` every thread has a CPU of its own; call the model on the thread that loaded it. With `pool` it has the
+    threads of that, and the two others are left as they are."""
     if threads < 0:
         raise InvalidArgument(f"threads is {threads}; it must be 0 (as tuned) or more")
     module = _runtime.load_bytes(bundle) if isinstance(bundle, bytes) else _runtime.load(os.fspath(bundle))
-    return Model(module, threads, pin_threads)
+    return Model(module, threads, pin_threads, pool)

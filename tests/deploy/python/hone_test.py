@@ -318,9 +318,8 @@ class Package(unittest.TestCase):
 
     # ---- threads and times
 
-    def test_python_threads(self):
-        """Four threads on one model and four on clones: everybody gets the answer to their own question."""
-        shared = hone.load(self.bundle, threads=1)
+    def wrong_of(self, models):
+        """Which of the models give wrong answers when each is called by a thread of its own."""
         wrong = []
 
         def work(model, seed):
@@ -330,12 +329,29 @@ class Package(unittest.TestCase):
                 if difference(model(x=x), self.expected(x), 1e-4, 1e-5):
                     wrong.append(seed)
 
-        threads = [threading.Thread(target=work, args=(shared if i < 4 else shared.clone(), i)) for i in range(8)]
+        threads = [threading.Thread(target=work, args=(model, i)) for i, model in enumerate(models)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        self.assertEqual(wrong, [])
+        return wrong
+
+    def test_python_threads(self):
+        """Four threads on one model and four on clones: everybody gets the answer to their own question."""
+        shared = hone.load(self.bundle, threads=1)
+        self.assertEqual(self.wrong_of([shared if i < 4 else shared.clone() for i in range(8)]), [])
+
+    def test_a_pool_that_models_share(self):
+        pool = hone.ThreadPool(threads=3)
+        models = [hone.load(self.bundle, pool=pool), hone.load(self.bundle, pool=pool)]
+        models.append(models[0].clone())
+        del pool                                                             # they hold it
+        self.assertEqual([model.threads for model in models], [3, 3, 3])
+        self.assertEqual(self.wrong_of(models), [])
+        with self.assertRaisesRegex(hone.InvalidArgument, "given a pool of 2 threads"):
+            hone.load(self.bundle, threads=2, pool=hone.ThreadPool(2))
+        with self.assertRaises(hone.InvalidArgument):
+            hone.ThreadPool(-1)
 
     def test_profile(self):
         model = hone.load(self.bundle)

@@ -97,6 +97,34 @@ class DeviceBundle : public testing::TestWithParam<Kind> {
   }
 };
 
+TEST_P(DeviceBundle, RunsOnAThreadOfItsOwn) {
+  auto instance = Create(Archive(DeviceGraph(GetParam())));
+  ASSERT_TRUE(instance.ok()) << instance.error().message();
+  for (int run = 0; run < 2; ++run) {
+    int values[16];
+    for (int i = 0; i < 16; ++i) values[i] = i + run;
+    std::memcpy((*instance)->OwnInput(0), values, sizeof(values));
+    ASSERT_TRUE((*instance)->StartRun(nullptr).ok());
+    const RuntimeError error = (*instance)->Wait();
+    ASSERT_TRUE(error.ok()) << error.message();
+    const auto* y = reinterpret_cast<const int*>((*instance)->output(0));
+    for (int i = 0; i < 16; ++i) EXPECT_EQ(y[i], 2 * (i + run + 100 * i));
+  }
+}
+
+TEST_P(DeviceBundle, LeavesASharedPoolAlone) {
+  const auto pool = KernelThreads::OfPool({.threads = 3}, KernelThreads::Users::kMany);
+  ASSERT_TRUE(pool.ok());
+  const auto bundle = Bundle::FromMemory(Archive(DeviceGraph(GetParam())));
+  ASSERT_TRUE(bundle.ok()) << bundle.error().message();
+  auto instance = Instance::Create(*bundle, {.pool = *pool});
+  ASSERT_TRUE(instance.ok()) << instance.error().message();
+  EXPECT_EQ((*instance)->threads(), 1);
+  std::memset((*instance)->OwnInput(0), 0, 64);
+  const KernelThreads::Turn turn(**pool);  // a run that waited for its turn would wait for ever
+  EXPECT_TRUE((*instance)->Run().ok());
+}
+
 TEST_P(DeviceBundle, RunsItsLaunches) {
   auto instance = Create(Archive(DeviceGraph(GetParam())));
   ASSERT_TRUE(instance.ok()) << instance.error().message();

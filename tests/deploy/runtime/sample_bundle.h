@@ -1,5 +1,5 @@
 // A small bundle made by hand: y = (a + w) + a over 16 int32, with the constant w = 0, 100, 200 ... and the first sum
-// kept in the arena; z is a copy of the input.
+// kept in the arena; z is a copy of the input. The first sum is a parallel loop.
 #pragma once
 
 #include <string>
@@ -37,7 +37,7 @@ inline BundleGraph SampleGraph() {
 struct SampleMembers {
   std::string manifest = "{\"model\":\"sample\"}";
   std::string graph = ToJson(SampleGraph());
-  std::string image = ImageOf({{"k0", AddKernel(16)}});
+  std::string image = ImageOf({{"k0", ParallelAddKernel(16)}});
   std::string image1 = ImageOf({{"k0", AddKernel(16)}});
   std::string params = Params();
 
