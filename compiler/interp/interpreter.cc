@@ -15,7 +15,7 @@ absl::Status Interpret(const PrimFunc& f, std::span<NdArray> args, const Interpr
 }
 
 absl::StatusOr<std::vector<double>> InterpretElements(const PrimFunc& f, std::span<const NdArray> inputs, int output,
-                                                      std::span<const std::vector<int64_t>> where) {
+                                                      std::span<const std::vector<int64_t>> where, int64_t max_steps) {
   const int outputs = f.num_outputs();
   if (inputs.size() + static_cast<size_t>(outputs) != f.params.size() || output < 0 || output >= outputs) {
     return absl::InvalidArgumentError(
@@ -38,7 +38,7 @@ absl::StatusOr<std::vector<double>> InterpretElements(const PrimFunc& f, std::sp
   bool complete = false;
   const absl::StatusOr<interp::Code> code = interp::CompileElements(f, complete);
   if (code.ok() && complete) {
-    interp::Machine machine(f, *code, {});
+    interp::Machine machine(f, *code, {.max_steps = max_steps});
     HONE_RETURN_IF_ERROR(machine.Bind(args));
     HONE_RETURN_IF_ERROR(machine.Run(code->entry));
     for (const std::vector<int64_t>& index : where) {
@@ -48,7 +48,7 @@ absl::StatusOr<std::vector<double>> InterpretElements(const PrimFunc& f, std::sp
     return values;
   }
   // A program in another form is run as a whole.
-  HONE_RETURN_IF_ERROR(Interpret(f, args));
+  HONE_RETURN_IF_ERROR(Interpret(f, args, {.max_steps = max_steps}));
   for (const std::vector<int64_t>& index : where) {
     const NdArray& result = args[static_cast<size_t>(param)];
     if (index.size() != result.shape.size())

@@ -50,8 +50,9 @@ absl::Status Interpret(const PrimFunc& f, std::span<NdArray> args, const Interpr
 
 // The values of chosen elements of one output (0 is the first) of an unscheduled function, computing only what they
 // need. `inputs` are the arguments before the outputs; each of `where` is an index of the output. Values have been
-// rounded to the declared types on the way.
+// rounded to the declared types on the way. `max_steps` are InterpretOptions', for all of them together.
 absl::StatusOr<std::vector<double>> InterpretElements(const PrimFunc& f, std::span<const NdArray> inputs, int output,
-                                                      std::span<const std::vector<int64_t>> where);
+                                                      std::span<const std::vector<int64_t>> where,
+                                                      int64_t max_steps = 0);
 
 }  // namespace hone

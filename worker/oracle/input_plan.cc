@@ -56,16 +56,12 @@ InputPlan PlanInputs(const PrimFunc& workload) {
   const bool adverse = traits.curved || traits.selects;
   InputPlan plan;
   const auto add = [&](std::initializer_list<InputKind> kinds) { plan.kinds.insert(plan.kinds.end(), kinds); };
-  add({InputKind::kUniform, InputKind::kInteger});
-  if (adverse) {
-    add({InputKind::kLarge});
-    if (!traits.window) add({InputKind::kPeaks});
-    plan.least = static_cast<int>(plan.kinds.size());
-    if (!traits.window) add({InputKind::kTroughs, InputKind::kPatterned});
-    add({InputKind::kRising, InputKind::kFalling});
-  }
+  add({InputKind::kUniform, InputKind::kInteger, InputKind::kLarge});
+  if (!traits.window) add({InputKind::kPeaks});
+  if (adverse) plan.least = static_cast<int>(plan.kinds.size());
+  if (!traits.window) add({InputKind::kTroughs, InputKind::kPatterned});
+  add({InputKind::kRising, InputKind::kFalling});
   if (bytes > kSmallBytes) return plan;
-  if (!adverse) add({InputKind::kRising, InputKind::kFalling});
   add({InputKind::kUniform, InputKind::kInteger, InputKind::kUniform, InputKind::kInteger});
   if (traits.selects && !traits.window) {
     for (int i = 0; i < kPeakSpacing; ++i) add({InputKind::kPeaks, InputKind::kTroughs});

@@ -1,10 +1,11 @@
 // Which values a task is verified on: kinds that show what the operations of its program are prone to get wrong.
 //
-//   every program          uniform values and small integers; of a sum of products these show every wrong element
-//   functions, quotients   also large values, peaks and patterns: an exponential that runs over, a variance lost to
+//   every program          uniform values and small integers; of a sum of products these show nearly every wrong
+//                          element. Large values, peaks, patterns, and values that rise and that fall come after them
+//   functions, quotients   large values and peaks in any case: an exponential that runs over, a variance lost to
 //                          cancellation, a wrong rounding of large numbers
-//   a choice of one of     also peaks and troughs, and values that rise and that fall: a maximum over too few elements
-//   many (max, argmax)     is right unless the largest is missing
+//   a choice of one of     likewise: a maximum over too few elements is right unless the largest is missing
+//   many (max, argmax)
 //
 // A sum over a 3x3 window, which Winograd's algorithm may compute, gets no peaks and no patterns: the error of that
 // algorithm follows the largest element of a tile, so that it keeps a bound that holds element by element

@@ -74,9 +74,14 @@ bool WorkloadReader::Interpret(const v1::ElementsRequest& request, v1::ElementsR
     if (flat != 0) return false;
     where.push_back(std::move(index));
   }
-  const absl::StatusOr<std::vector<double>> values = InterpretElements(func_, sets_[set], request.output(), where);
+  const absl::StatusOr<std::vector<double>> values =
+      InterpretElements(func_, sets_[set], request.output(), where, most_steps_);
   if (values.ok()) {
     reply->mutable_values()->Assign(values->begin(), values->end());
+  } else if (absl::IsDeadlineExceeded(values.status())) {
+    reply->set_error(absl::StrCat("the workload cannot be verified: ", std::string(values.status().message()), ", for ",
+                                  where.size(), " elements of output ", request.output(),
+                                  "; tune a smaller shape of it"));
   } else {
     reply->set_error(std::string(values.status().message()));
   }

@@ -1,6 +1,7 @@
 // What hone-oracle does with requests: parses the workload of its task, draws inputs, interprets chosen elements.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -10,8 +11,14 @@
 
 namespace hone {
 
+// Loop iterations in which the elements of one request must be computed. Time is limited by whoever asks; this says on
+// every machine alike which workloads are too long.
+inline constexpr int64_t kMostInterpretedSteps = int64_t{1} << 29;
+
 class WorkloadReader {
  public:
+  explicit WorkloadReader(int64_t most_steps = kMostInterpretedSteps) : most_steps_(most_steps) {}
+
   // The bytes of the answer's frame; false for a request that makes no sense here (another workload, sets out of
   // order): its sender is not one of ours.
   bool Answer(const v1::OracleRequest& request, std::string* answer);
@@ -21,6 +28,7 @@ class WorkloadReader {
   bool DrawInput(const v1::InputRequest& request, std::string* bytes);
   bool Interpret(const v1::ElementsRequest& request, v1::ElementsReply* reply) const;
 
+  int64_t most_steps_;
   bool read_ = false;
   PrimFunc func_;
   size_t num_inputs_ = 0;

@@ -6,6 +6,7 @@
 
 #include "compiler/schedule/analysis/message.h"
 #include "compiler/schedule/primitive_table.h"
+#include "compiler/schedule/trace/trace.h"
 #include "compiler/support/status_macros.h"
 
 namespace hone {
@@ -323,6 +324,12 @@ absl::StatusOr<int> OutputsOf(const Step& step, int outputs, std::string_view wh
   if (info.output == OutputKind::kNone || info.gives_list) return outputs;
   if (outputs > 1) return Invalid(where, ": ", info.name, " gives one thing, not ", outputs);
   return 1;  // a result nobody names is still one
+}
+
+absl::Status CheckStepCount(size_t steps) {
+  if (steps <= kMostTraceSteps) return absl::OkStatus();
+  return Invalid("the trace has ", steps, " steps, and at most ", kMostTraceSteps,
+                 " are replayed; leave out those that change nothing");
 }
 
 absl::StatusOr<RefScope::Place> TraceScope::Find(const StepLiteral& literal) const {

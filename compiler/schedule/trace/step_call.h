@@ -76,6 +76,9 @@ absl::StatusOr<Step> StepOf(const StepCall& call, const RefScope& scope, std::st
 // How many outputs a step may be given that its trace says gives `outputs`; InvalidArgument when it cannot.
 absl::StatusOr<int> OutputsOf(const Step& step, int outputs, std::string_view where);
 
+// InvalidArgument when a trace has more than kMostTraceSteps (trace.h).
+absl::Status CheckStepCount(size_t steps);
+
 // A scope over a trace as it grows, for forms that write refs as numbers.
 class TraceScope : public RefScope {
  public:

@@ -23,6 +23,9 @@ namespace hone {
 
 class Schedule;
 
+// More steps than this are read from no form of a trace: a stranger's must not keep busy whoever replays it.
+inline constexpr int kMostTraceSteps = 10'000;
+
 std::string ToText(const Trace& trace);
 std::string ToText(const Step& step);  // one line, refs as s<step>.<output>: for messages
 // InvalidArgument with "line L: what was found, what was expected".

@@ -149,6 +149,7 @@ absl::StatusOr<Trace> ParseTraceJson(std::string_view text) {
     return Invalid("the trace has format ", format->get<int64_t>(), ", this release reads ", kFormat,
                    "; use a newer release");
   }
+  HONE_RETURN_IF_ERROR(CheckStepCount(list->size()));
   Trace trace;
   const TraceScope scope(trace);
   for (const Json& json_step : *list) {

@@ -281,6 +281,7 @@ class NameScope : public RefScope {
 
 absl::StatusOr<Trace> ParseTrace(std::string_view text) {
   HONE_ASSIGN_OR_RETURN(const std::vector<Statement> statements, Reader(text).Read());
+  HONE_RETURN_IF_ERROR(CheckStepCount(statements.size()));
   Trace trace;
   NameScope names;
   for (const Statement& statement : statements) {

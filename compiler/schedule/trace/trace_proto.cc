@@ -75,6 +75,7 @@ void ToProto(const Trace& trace, v1::Trace* proto) {
 }
 
 absl::StatusOr<Trace> TraceFromProto(const v1::Trace& proto) {
+  HONE_RETURN_IF_ERROR(CheckStepCount(static_cast<size_t>(proto.steps_size())));
   Trace trace;
   const TraceScope scope(trace);
   for (const v1::TraceStep& read : proto.steps()) {

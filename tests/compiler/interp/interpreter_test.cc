@@ -117,6 +117,9 @@ def main(A: T.Buffer((16, 32), "float32"), B: T.Buffer((16, 32), "float32")):
     EXPECT_GT((*values)[i], 0);
   }
   EXPECT_FALSE(InterpretElements(f, std::span(args).first(1), 0, std::vector<std::vector<int64_t>>{{16, 0}}).ok());
+  // A row of sums at least, of 32 terms each: together the two rows' are too many.
+  EXPECT_EQ(InterpretElements(f, std::span(args).first(1), 0, where, 100).status().code(),
+            absl::StatusCode::kDeadlineExceeded);
 }
 
 TEST(InterpreterTest, GuardsProtectLoadsAndMasksGiveZero) {

@@ -142,6 +142,29 @@ TEST(TraceForms, BytesThatAreNoProtoTraceAreRefused) {
   EXPECT_TRUE(Says(TraceFromProto(proto), "lists at most 8 deep"));
 }
 
+TEST(TraceForms, MoreStepsThanAreReplayedAreReadFromNone) {
+  std::string text, json;
+  v1::Trace proto;
+  for (int i = 0; i < kMostTraceSteps; ++i) {
+    text += "sch.get_block(\"C\")\n";
+    json += R"({"step": "get_block", "args": {"name": "C"}}, )";
+    proto.add_steps()->set_name("get_block");
+    v1::TraceArgument* name = proto.mutable_steps(i)->add_arguments();
+    name->set_name("name");
+    name->mutable_value()->set_text("C");
+  }
+  const auto as_json = [&] {
+    return R"({"hone_trace": 1, "steps": [)" + json + R"({"step": "get_block", "args": {"name": "C"}}]})";
+  };
+  EXPECT_EQ(Get(ParseTrace(text)).steps.size(), static_cast<size_t>(kMostTraceSteps));
+  EXPECT_EQ(Get(TraceFromProto(proto)).steps.size(), static_cast<size_t>(kMostTraceSteps));
+  constexpr char kTooMany[] = "the trace has 10001 steps, and at most 10000 are replayed";
+  EXPECT_TRUE(Says(ParseTrace(text + "sch.get_block(\"C\")"), kTooMany));
+  EXPECT_TRUE(Says(ParseTraceJson(as_json()), kTooMany));
+  *proto.add_steps() = proto.steps(0);
+  EXPECT_TRUE(Says(TraceFromProto(proto), kTooMany));
+}
+
 TEST(TraceVersions, OldAndNewOnesAreToldApart) {
   constexpr StepInfo kInfo{.name = "pack", .version = 4, .oldest = 3};
   EXPECT_TRUE(CheckVersion(kInfo, 3, "line 2").ok());

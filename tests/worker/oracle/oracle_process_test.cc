@@ -4,15 +4,18 @@
 
 #include <signal.h>
 
+#include "compiler/sandbox/layers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/compiler/schedule/campaign.h"
+#include "worker/oracle/workload_reader.h"
 
 namespace hone {
 namespace {
 
 using ::testing::HasSubstr;
 
-const SandboxedProgram kProgram = {.path = HONE_BIN "/hone-oracle"};
+const SandboxedProgram kProgram = {.path = HONE_BIN "/hone-oracle", .allowed_missing = LayersSomeSystemsLack()};
 constexpr absl::Duration kLong = absl::Seconds(60);
 
 constexpr char kRowSums[] = R"(@T.prim_func
@@ -73,6 +76,30 @@ TEST(OracleProcess, SaysWhichConstantsComeFromMemory) {
   }
 }
 
+// Sums of 8 terms by a reader that takes 20 steps for a request: two of them, but not three.
+TEST(WorkloadReader, GivesUpAfterSoManySteps) {
+  WorkloadReader reader(20);
+  std::string answer;
+  v1::OracleRequest request;
+  request.set_workload(kRowSums);
+  ASSERT_TRUE(reader.Answer(request, &answer));
+  request.mutable_input()->set_seed(1);
+  ASSERT_TRUE(reader.Answer(request, &answer));
+  for (const int elements : {2, 3}) {
+    request.mutable_elements()->Clear();
+    for (int i = 0; i < elements; ++i) request.mutable_elements()->add_elements(i);
+    ASSERT_TRUE(reader.Answer(request, &answer));
+    v1::ElementsReply reply;
+    ASSERT_TRUE(reply.ParseFromString(answer));
+    if (elements == 2) {
+      EXPECT_EQ(reply.error(), "");
+      EXPECT_EQ(reply.values_size(), 2);
+    } else {
+      EXPECT_THAT(reply.error(), HasSubstr("gave up after 20 loop iterations, for 3 elements of output 0; tune"));
+    }
+  }
+}
+
 TEST(OracleProcess, RequestsOutOfOrderEndIt) {
   ::signal(SIGPIPE, SIG_IGN);  // as a worker does
   absl::StatusOr<OracleProcess> oracle = OracleProcess::Start(kProgram, kRowSums, kLong);
@@ -90,21 +117,27 @@ struct HostileWorkload {
   const char* name;
   std::string text;
   const char* error;  // part of it; nullptr: one that a fast machine may understand in time
+  absl::Duration limit = absl::Seconds(3);
 };
-class HostileWorkloads : public testing::TestWithParam<HostileWorkload> {};
+class HostileWorkloads : public ::testing::TestWithParam<HostileWorkload> {};
+
+absl::Status FirstElement(const std::string& workload, absl::Duration limit) {
+  absl::StatusOr<OracleProcess> oracle = OracleProcess::Start(kProgram, workload, limit);
+  if (!oracle.ok()) return oracle.status();
+  const absl::StatusOr<NdArray> input = oracle->Input(0, 0, 1, InputKind::kUniform);
+  if (!input.ok()) return input.status();
+  return oracle->Elements(0, 0, std::vector<int64_t>{0}).status();
+}
 
 TEST_P(HostileWorkloads, AreTheirOwnFault) {
   ::signal(SIGPIPE, SIG_IGN);  // as a worker does
-  const absl::Status status = [&]() -> absl::Status {
-    absl::StatusOr<OracleProcess> oracle = OracleProcess::Start(kProgram, GetParam().text, absl::Seconds(3));
-    if (!oracle.ok()) return oracle.status();
-    const absl::StatusOr<NdArray> input = oracle->Input(0, 0, 1, InputKind::kUniform);
-    if (!input.ok()) return input.status();
-    return oracle->Elements(0, 0, std::vector<int64_t>{0}).status();
-  }();
-  if (GetParam().error == nullptr && status.ok()) return;
-  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
-  EXPECT_THAT(status.message(), HasSubstr(GetParam().error == nullptr ? "" : GetParam().error));
+  for (int64_t run = 0; run < testing::FromEnvironment("HONE_RUNS", 3); ++run) {
+    const absl::Status status = FirstElement(GetParam().text, GetParam().limit);
+    if (GetParam().error == nullptr && status.ok()) continue;
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+    EXPECT_THAT(status.message(), HasSubstr(GetParam().error == nullptr ? "" : GetParam().error));
+  }
+  EXPECT_TRUE(FirstElement(kRowSums, kLong).ok());
 }
 
 std::string Repeated(const std::string& piece, int times) {
@@ -137,11 +170,11 @@ const HostileWorkload kHostile[] = {
     {"OverflowingShape", RowSums("4294967296", "4294967296"), "sizes"},
     {"NegativeSize", RowSums("-4", "8"), ""},
     {"TensorOfFourGibibytes", RowSums("1024", "1048576"), "less than 4 GiB"},
-    {"SumThatDoesNotEnd", EndlessSum(), "took longer than 3s"},
+    {"SumThatDoesNotEnd", EndlessSum(), "took longer than 1s", absl::Seconds(1)},
     {"SymbolicSize", RowSums("n", "8"), ""},
 };
 
-INSTANTIATE_TEST_SUITE_P(Cases, HostileWorkloads, testing::ValuesIn(kHostile),
+INSTANTIATE_TEST_SUITE_P(Cases, HostileWorkloads, ::testing::ValuesIn(kHostile),
                          [](const auto& info) { return info.param.name; });
 
 }  // namespace
