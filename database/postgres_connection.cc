@@ -11,8 +11,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "absl/time/clock.h"
 #include "compiler/support/check.h"
+#include "compiler/support/monotonic_clock.h"
 #include "compiler/support/status_macros.h"
 
 namespace hone {
@@ -288,7 +288,7 @@ void PostgresConnection::Rollback() {
 bool PostgresConnection::usable() const { return PQstatus(connection_) == CONNECTION_OK; }
 
 absl::StatusOr<bool> PostgresConnection::WaitForNotice(absl::Duration limit) {
-  const absl::Time end = absl::Now() + limit;
+  const absl::Time end = MonotonicNow() + limit;
   for (bool noticed = false;;) {
     if (PQconsumeInput(connection_) != 1) return ConnectionError();
     while (PGnotify* notice = PQnotifies(connection_)) {
@@ -296,7 +296,7 @@ absl::StatusOr<bool> PostgresConnection::WaitForNotice(absl::Duration limit) {
       PQfreemem(notice);
     }
     if (noticed) return true;
-    const absl::Duration left = end - absl::Now();
+    const absl::Duration left = end - MonotonicNow();
     if (left <= absl::ZeroDuration()) return false;
     pollfd input{PQsocket(connection_), POLLIN, 0};
     ::poll(&input, 1, static_cast<int>(absl::ToInt64Milliseconds(left)) + 1);

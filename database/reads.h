@@ -16,6 +16,7 @@ namespace hone {
 absl::StatusOr<StoredState> ReadState(SqlConnection& connection);
 absl::StatusOr<Prune> ReadFirstToPrune(SqlConnection& connection, int limit);
 absl::StatusOr<KeyHistory> ReadHistory(SqlConnection& connection, const TuningKey& key);
+absl::StatusOr<OutdatedPage> ReadOutdated(SqlConnection& connection, const OutdatedFilter& filter);
 absl::StatusOr<std::string> ReadCostModel(SqlConnection& connection, uint64_t tenant, const std::string& device_class,
                                           const std::string& kind);
 absl::StatusOr<v1::Workload> ReadWorkload(SqlConnection& connection, const std::string& hash);

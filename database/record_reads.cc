@@ -204,6 +204,8 @@ absl::Status ReadBestOf(SqlConnection& c, int64_t id, KeyHistory& history) {
   history.best_us = q->GetReal(kNumRecordColumns);
   history.best_trace = best.row.record.trace();
   history.best_claimed = !best.row.MeasuredHere();
+  history.best_generator = best.row.record.generator();
+  history.best_digest = best.row.record.object_digest();
   return absl::OkStatus();
 }
 
@@ -219,6 +221,44 @@ absl::StatusOr<KeyHistory> ReadHistory(SqlConnection& c, const TuningKey& key) {
   HONE_RETURN_IF_ERROR(ReadDuels(c, id, history));
   HONE_RETURN_IF_ERROR(ReadBestOf(c, id, history));
   return history;
+}
+
+absl::StatusOr<OutdatedPage> ReadOutdated(SqlConnection& c, const OutdatedFilter& filter) {
+  OutdatedPage page;
+  HONE_ASSIGN_OR_RETURN(const std::unique_ptr<SqlQuery> seen,
+                        c.Prepare("SELECT count(*), max(id) FROM (SELECT id FROM tuning_key WHERE id > ? ORDER BY id "
+                                  "LIMIT ?) AS page"));
+  seen->Int(filter.after).Int(filter.keys);
+  HONE_ASSIGN_OR_RETURN(const bool any, seen->Next());
+  if (!any || seen->GetInt(0) == 0) return page;
+  const int64_t last = seen->GetInt(1);
+  if (seen->GetInt(0) == filter.keys) page.last = last;
+  HONE_ASSIGN_OR_RETURN(
+      const std::unique_ptr<SqlQuery> q,
+      c.Prepare("SELECT k.tenant, w.hash, k.threads, k.numeric, w.name, w.text, w.flop, w.bytes FROM tuning_key k "
+                "JOIN served s ON s.key = k.id JOIN workload w ON w.id = k.workload JOIN device_class d ON d.id = "
+                "k.device_class WHERE k.id > ? AND k.id <= ? AND d.name = ? AND k.protocol = ? AND k.threads <= ? AND "
+                "(? = 1 OR k.tenant = ?) AND s.origin = 'tuned' AND s.generator <> ? ORDER BY k.id"));
+  q->Int(filter.after).Int(last).Text(filter.device_class).Int(filter.protocol).Int(filter.most_threads);
+  q->Int(filter.tenant == kAllTenants).Int(filter.tenant == kAllTenants ? 0 : filter.tenant).Text(filter.generator);
+  for (;;) {
+    HONE_ASSIGN_OR_RETURN(const bool more, q->Next());
+    if (!more) return page;
+    OutdatedRecord& outdated = page.records.emplace_back();
+    outdated.key = {.tenant = static_cast<uint64_t>(q->GetInt(0)),
+                    .workload_hash = q->GetText(1),
+                    .device_class = filter.device_class,
+                    .threads = static_cast<int>(q->GetInt(2)),
+                    .numeric = static_cast<v1::NumericLevel>(q->GetInt(3)),
+                    .protocol = filter.protocol};
+    outdated.workload.set_hash(q->GetText(1));
+    outdated.workload.set_name(q->GetText(4));
+    outdated.workload.set_text(q->GetText(5));
+    outdated.workload.set_flop(q->GetReal(6));
+    outdated.workload.set_bytes(q->GetReal(7));
+    // What cannot be read as what it says it is, is no workload to measure.
+    if (Sha256(outdated.workload.text()) != outdated.key.workload_hash) page.records.pop_back();
+  }
 }
 
 absl::StatusOr<std::string> ReadCostModel(SqlConnection& c, uint64_t tenant, const std::string& device_class,

@@ -49,7 +49,7 @@ std::string OutcomeName(v1::OutcomeKind kind);
 
 struct DeviceClassRow {
   std::string name;           // the canonical text
-  v1::DeviceProfile profile;  // the latest of that class: what a record's "target" and roofline come from
+  v1::DeviceProfile profile;  // what is believed of it, and the probes that stands on
 };
 
 // Whether a job in that state waits or runs: it has not ended.
@@ -249,10 +249,11 @@ struct KeyHistory {
   uint64_t best_record = 0;
   std::string best_trace;
   double best_us = 0;
-  bool best_claimed = false;         // the best record is an imported or a stale one, not yet measured here
-  std::vector<std::string> duelled;  // traces that met the champion already, won or lost
-  std::vector<std::string> seeds;    // best traces of the same workload under other keys
-  int corrupt = 0;                   // rows whose checksums do not match, left out
+  bool best_claimed = false;                // the best record is an imported or a stale one, not yet measured here
+  std::string best_generator, best_digest;  // of the best record: what made its code, and the SHA-256 of that
+  std::vector<std::string> duelled;         // traces that met the champion already, won or lost
+  std::vector<std::string> seeds;           // best traces of the same workload under other keys
+  int corrupt = 0;                          // rows whose checksums do not match, left out
 };
 
 }  // namespace hone

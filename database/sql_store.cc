@@ -23,7 +23,7 @@ absl::Status SqlStore::Transaction(Body body) {
   CrashPoint("store.committed");
   if (status.ok()) return status;
   writer->Rollback();
-  key_ids_.clear();
+  known_ = {};
   return Explain(status);
 }
 
@@ -51,6 +51,7 @@ auto SqlStore::Read(Body body) -> decltype(body(std::declval<SqlConnection&>()))
 absl::StatusOr<uint64_t> SqlStore::BeginEpoch() {
   uint64_t epoch = 0;
   HONE_RETURN_IF_ERROR(Transaction([&](SqlConnection& c) -> absl::Status {
+    known_ = {};
     HONE_ASSIGN_OR_RETURN(const std::unique_ptr<SqlQuery> next, c.Prepare("UPDATE term SET epoch = epoch + 1"));
     HONE_RETURN_IF_ERROR(next->Run());
     CrashPoint("store.epoch");
@@ -67,7 +68,7 @@ absl::Status SqlStore::Commit(uint64_t epoch, std::span<const Write> writes) {
       return absl::AbortedError(
           absl::StrCat("another daemon has taken over this database: its term is ", current, ", ours was ", epoch));
     }
-    for (const Write& write : writes) HONE_RETURN_IF_ERROR(ApplyWrite(c, key_ids_, write));
+    for (const Write& write : writes) HONE_RETURN_IF_ERROR(ApplyWrite(c, known_, write));
     return absl::OkStatus();
   });
 }
@@ -83,6 +84,9 @@ absl::StatusOr<StoredState> SqlStore::LoadState() {
 }
 absl::StatusOr<KeyHistory> SqlStore::LoadHistory(const TuningKey& key) {
   return Read([&](SqlConnection& c) { return ReadHistory(c, key); });
+}
+absl::StatusOr<OutdatedPage> SqlStore::Outdated(const OutdatedFilter& filter) {
+  return Read([&](SqlConnection& c) { return ReadOutdated(c, filter); });
 }
 absl::StatusOr<std::string> SqlStore::CostModel(uint64_t tenant, const std::string& device_class,
                                                 const std::string& kind) {

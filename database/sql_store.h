@@ -9,6 +9,7 @@
 #include "database/connection_pool.h"
 #include "database/sql.h"
 #include "database/store.h"
+#include "database/writes.h"
 
 namespace hone {
 
@@ -21,6 +22,7 @@ class SqlStore : public TuningStore {
   absl::StatusOr<Prune> FirstToPrune(int limit) override;
   absl::StatusOr<StoredState> LoadState() override;
   absl::StatusOr<KeyHistory> LoadHistory(const TuningKey& key) override;
+  absl::StatusOr<OutdatedPage> Outdated(const OutdatedFilter& filter) override;
   absl::StatusOr<std::string> CostModel(uint64_t tenant, const std::string& device_class,
                                         const std::string& kind) override;
   absl::StatusOr<v1::Workload> GetWorkload(const std::string& hash) override;
@@ -56,7 +58,7 @@ class SqlStore : public TuningStore {
   const int most_readers_;
   const char* const read_epoch_;
   std::mutex write_mutex_;
-  std::map<TuningKey, int64_t> key_ids_;  // what ApplyWrite knows; of the writer
+  KnownRows known_;  // of the writer
 };
 
 }  // namespace hone

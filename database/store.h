@@ -45,6 +45,26 @@ struct RecordPage {
   uint64_t last = 0;            // `after` for the next page; 0 when this was the last
   int corrupt = 0;              // rows left out because their checksum does not match, objects too
 };
+// Best records that another code generator made than `generator`, of keys that workers of one kind can measure.
+struct OutdatedFilter {
+  uint64_t tenant = kLocalTenant;  // kAllTenants: of every one
+  std::string device_class;
+  uint32_t protocol = 1;
+  int most_threads = 1;
+  std::string generator;
+  uint64_t after = 0;  // only keys whose position is above: for reading page by page
+  int keys = 256;      // that a page looks at
+
+  bool operator==(const OutdatedFilter&) const = default;
+};
+struct OutdatedRecord {
+  TuningKey key;
+  v1::Workload workload;
+};
+struct OutdatedPage {
+  std::vector<OutdatedRecord> records;  // in the order of their keys, as those were made
+  uint64_t last = 0;                    // `after` for the next page; 0 when this was the last
+};
 struct BestEntries {
   std::vector<std::optional<BestEntry>> entries;  // one for each key asked for
   int corrupt = 0;                                // rows not served because their checksum does not match
@@ -81,6 +101,8 @@ class TuningStore {
   // ---- the dispatcher's reads ----
   virtual absl::StatusOr<StoredState> LoadState() = 0;
   virtual absl::StatusOr<KeyHistory> LoadHistory(const TuningKey& key) = 0;  // an unknown key is empty
+  // One page, in the time of the keys that it looks at.
+  virtual absl::StatusOr<OutdatedPage> Outdated(const OutdatedFilter& filter) = 0;
   // The latest cost model stored under that name; NotFound.
   virtual absl::StatusOr<std::string> CostModel(uint64_t tenant, const std::string& device_class,
                                                 const std::string& kind) = 0;

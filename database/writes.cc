@@ -16,11 +16,11 @@
 namespace hone {
 namespace {
 
-using KeyIds = std::map<TuningKey, int64_t>;
+constexpr size_t kMostKnownTraces = 16384;  // some 30 MiB; a fleet has fewer trials under work
 
 // The row of the key, made when there is none.
-absl::StatusOr<int64_t> KeyId(SqlConnection& c, KeyIds& known, const TuningKey& key) {
-  if (const auto found = known.find(key); found != known.end()) return found->second;
+absl::StatusOr<int64_t> KeyId(SqlConnection& c, KnownRows& known, const TuningKey& key) {
+  if (const auto found = known.keys.find(key); found != known.keys.end()) return found->second;
   {
     HONE_ASSIGN_OR_RETURN(
         const std::unique_ptr<SqlQuery> insert,
@@ -40,20 +40,28 @@ absl::StatusOr<int64_t> KeyId(SqlConnection& c, KeyIds& known, const TuningKey& 
   query->Blob(key.workload_hash).Text(key.device_class);
   HONE_ASSIGN_OR_RETURN(const bool row, query->Next());
   if (!row) return absl::InternalError("the workload and the device class of a key must be written before it");
-  return known[key] = query->GetInt(0);
+  return known.keys[key] = query->GetInt(0);
 }
 
-// Puts the trace where statements find it by the digest that is returned.
-absl::StatusOr<std::string> PutTrace(SqlConnection& c, const std::string& text) {
-  std::string digest = Sha256(text);
-  HONE_ASSIGN_OR_RETURN(const std::unique_ptr<SqlQuery> insert,
-                        c.Prepare("INSERT INTO trace (digest, text) VALUES (?, ?) ON CONFLICT DO NOTHING"));
-  insert->Blob(digest).Text(text);
-  HONE_RETURN_IF_ERROR(insert->Run());
-  return digest;
+// The row of the trace, made when there is none.
+absl::StatusOr<int64_t> TraceId(SqlConnection& c, KnownRows& known, const std::string& text) {
+  if (const auto found = known.traces.find(text); found != known.traces.end()) return found->second;
+  const std::string digest = Sha256(text);
+  {
+    HONE_ASSIGN_OR_RETURN(const std::unique_ptr<SqlQuery> insert,
+                          c.Prepare("INSERT INTO trace (digest, text) VALUES (?, ?) ON CONFLICT DO NOTHING"));
+    insert->Blob(digest).Text(text);
+    HONE_RETURN_IF_ERROR(insert->Run());
+  }
+  HONE_ASSIGN_OR_RETURN(const std::unique_ptr<SqlQuery> query, c.Prepare("SELECT id FROM trace WHERE digest = ?"));
+  query->Blob(digest);
+  HONE_ASSIGN_OR_RETURN(const bool row, query->Next());
+  if (!row) return absl::InternalError("a trace that was written is not there");
+  if (known.traces.size() >= kMostKnownTraces) known.traces.clear();
+  return known.traces[text] = query->GetInt(0);
 }
 
-absl::Status Apply(SqlConnection& c, KeyIds& keys, const PutWorkload& write) {
+absl::Status Apply(SqlConnection& c, KnownRows& known, const PutWorkload& write) {
   CrashPoint("write.workload");
   const v1::Workload& w = write.workload;
   HONE_ASSIGN_OR_RETURN(const std::unique_ptr<SqlQuery> insert,
@@ -63,7 +71,7 @@ absl::Status Apply(SqlConnection& c, KeyIds& keys, const PutWorkload& write) {
   return insert->Run();
 }
 
-absl::Status Apply(SqlConnection& c, KeyIds& keys, const PutDeviceClass& write) {
+absl::Status Apply(SqlConnection& c, KnownRows& known, const PutDeviceClass& write) {
   CrashPoint("write.device_class");
   HONE_ASSIGN_OR_RETURN(const std::unique_ptr<SqlQuery> insert,
                         c.Prepare("INSERT INTO device_class (name, profile) VALUES (?, ?) "
@@ -72,7 +80,7 @@ absl::Status Apply(SqlConnection& c, KeyIds& keys, const PutDeviceClass& write) 
   return insert->Run();
 }
 
-absl::Status Apply(SqlConnection& c, KeyIds& keys, const PutJob& write) {
+absl::Status Apply(SqlConnection& c, KnownRows& known, const PutJob& write) {
   CrashPoint("write.job");
   const JobRow& row = write.row;
   HONE_ASSIGN_OR_RETURN(
@@ -95,7 +103,7 @@ absl::Status Apply(SqlConnection& c, KeyIds& keys, const PutJob& write) {
   return insert->Run();
 }
 
-absl::Status Apply(SqlConnection& c, KeyIds& keys, const PutPlan& write) {
+absl::Status Apply(SqlConnection& c, KnownRows& known, const PutPlan& write) {
   CrashPoint("write.plan");
   HONE_ASSIGN_OR_RETURN(
       const std::unique_ptr<SqlQuery> insert,
@@ -104,7 +112,7 @@ absl::Status Apply(SqlConnection& c, KeyIds& keys, const PutPlan& write) {
   return insert->Run();
 }
 
-absl::Status Apply(SqlConnection& c, KeyIds& keys, const PutTask& write) {
+absl::Status Apply(SqlConnection& c, KnownRows& known, const PutTask& write) {
   CrashPoint("write.task");
   const TaskRow& row = write.row;
   HONE_ASSIGN_OR_RETURN(
@@ -127,33 +135,27 @@ absl::Status Apply(SqlConnection& c, KeyIds& keys, const PutTask& write) {
   return insert->Run();
 }
 
-absl::Status Apply(SqlConnection& c, KeyIds& keys, const PutTrial& write) {
+absl::Status Apply(SqlConnection& c, KnownRows& known, const PutTrial& write) {
   CrashPoint("write.trial");
   const TrialRow& row = write.row;
-  HONE_ASSIGN_OR_RETURN(const int64_t key, KeyId(c, keys, row.key));
-  HONE_ASSIGN_OR_RETURN(const std::string trace, PutTrace(c, row.trace));
+  HONE_ASSIGN_OR_RETURN(const int64_t key, KeyId(c, known, row.key));
+  HONE_ASSIGN_OR_RETURN(const int64_t trace, TraceId(c, known, row.trace));
   HONE_ASSIGN_OR_RETURN(
       const std::unique_ptr<SqlQuery> insert,
       c.Prepare(
-          "INSERT INTO trial VALUES (?1, ?2, ?3, (SELECT id FROM trace WHERE digest = ?4), ?5, ?6, ?7, ?8, ?9, ?10, "
+          "INSERT INTO trial VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, "
           "?11, ?12, CASE WHEN ?7 = 2 "
           "THEN (SELECT coalesce(max(ended), 0) + 1 FROM trial WHERE key = ?2 AND state = 2) END, ?13) "
           "ON CONFLICT (id) DO UPDATE SET task = excluded.task, state = excluded.state, attempt = excluded.attempt, "
           "epoch = excluded.epoch, secret = excluded.secret, lost_workers = excluded.lost_workers, kind = "
           "excluded.kind, "
           "median_us = excluded.median_us, ended = coalesce(trial.ended, excluded.ended)"));
-  insert->Int(row.id)
-      .Int(key)
-      .Int(row.task)
-      .Blob(trace)
-      .Text(row.source)
-      .Int(row.duel)
-      .Int(static_cast<int>(row.state));
+  insert->Int(row.id).Int(key).Int(row.task).Int(trace).Text(row.source).Int(row.duel).Int(static_cast<int>(row.state));
   insert->Int(row.attempt).Int(row.epoch).Int(row.lost_workers).Int(row.kind).Real(row.median_us).Blob(row.secret);
   return insert->Run();
 }
 
-absl::Status Apply(SqlConnection& c, KeyIds& keys, const AddMeasurement& write) {
+absl::Status Apply(SqlConnection& c, KnownRows& known, const AddMeasurement& write) {
   CrashPoint("write.measurement");
   const MeasurementRow& row = write.row;
   v1::Outcome outcome = row.outcome;
@@ -167,7 +169,7 @@ absl::Status Apply(SqlConnection& c, KeyIds& keys, const AddMeasurement& write) 
   return insert->Run();
 }
 
-absl::Status Apply(SqlConnection& c, KeyIds& keys, const PutObject& write) {
+absl::Status Apply(SqlConnection& c, KnownRows& known, const PutObject& write) {
   CrashPoint("write.object");
   HONE_ASSIGN_OR_RETURN(const std::unique_ptr<SqlQuery> insert,
                         c.Prepare("INSERT INTO object (record, object, kernel_set, checksum) SELECT ?1, ?2, ?3, ?4 "
@@ -195,11 +197,11 @@ absl::Status ServeBest(SqlConnection& c, uint64_t record) {
   return insert->Run();
 }
 
-absl::Status Apply(SqlConnection& c, KeyIds& keys, const PutRecord& write) {
+absl::Status Apply(SqlConnection& c, KnownRows& known, const PutRecord& write) {
   CrashPoint("write.record");
   const v1::Record& r = write.row.record;
-  HONE_ASSIGN_OR_RETURN(const int64_t key, KeyId(c, keys, write.row.key));
-  HONE_ASSIGN_OR_RETURN(const std::string trace, PutTrace(c, r.trace()));
+  HONE_ASSIGN_OR_RETURN(const int64_t key, KeyId(c, known, write.row.key));
+  HONE_ASSIGN_OR_RETURN(const int64_t trace, TraceId(c, known, r.trace()));
   if (write.row.MeasuredHere()) {  // a claim that is replaced takes its object along
     HONE_ASSIGN_OR_RETURN(const std::unique_ptr<SqlQuery> remove,
                           c.Prepare("DELETE FROM object WHERE record = ?1 AND EXISTS (SELECT 1 FROM record WHERE "
@@ -211,14 +213,13 @@ absl::Status Apply(SqlConnection& c, KeyIds& keys, const PutRecord& write) {
     HONE_ASSIGN_OR_RETURN(
         const std::unique_ptr<SqlQuery> insert,
         c.Prepare("INSERT INTO record (id, key, trace, median_us, low_us, high_us, program_hash, object_digest, "
-                  "generator, target, created, origin, checksum) VALUES (?, ?, (SELECT id FROM trace WHERE digest = "
-                  "?), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+                  "generator, target, created, origin, checksum) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
                   "ON CONFLICT (id) DO UPDATE SET median_us = excluded.median_us, low_us = excluded.low_us, "
                   "high_us = excluded.high_us, program_hash = excluded.program_hash, "
                   "object_digest = excluded.object_digest, generator = excluded.generator, target = excluded.target, "
                   "created = excluded.created, origin = excluded.origin, checksum = excluded.checksum "
                   "WHERE record.origin <> 'tuned' AND excluded.origin = 'tuned'"));
-    insert->Int(r.id()).Int(key).Blob(trace).Real(r.median_us()).Real(r.low_us()).Real(r.high_us());
+    insert->Int(r.id()).Int(key).Int(trace).Real(r.median_us()).Real(r.low_us()).Real(r.high_us());
     insert->Blob(r.program_hash()).Blob(r.object_digest()).Text(r.generator()).Text(r.target()).Text(r.created());
     CrashPoint("write.record.traced");
     insert->Text(write.row.origin).Blob(ChecksumOf(write.row));
@@ -226,12 +227,12 @@ absl::Status Apply(SqlConnection& c, KeyIds& keys, const PutRecord& write) {
   }
   HONE_RETURN_IF_ERROR(ServeBest(c, r.id()));
   if (r.object().empty()) return absl::OkStatus();
-  return Apply(c, keys, PutObject{r.id(), r.object_digest(), r.object(), r.kernel_set()});
+  return Apply(c, known, PutObject{r.id(), r.object_digest(), r.object(), r.kernel_set()});
 }
 
-absl::Status Apply(SqlConnection& c, KeyIds& keys, const SetBest& write) {
+absl::Status Apply(SqlConnection& c, KnownRows& known, const SetBest& write) {
   CrashPoint("write.best");
-  HONE_ASSIGN_OR_RETURN(const int64_t key, KeyId(c, keys, write.key));
+  HONE_ASSIGN_OR_RETURN(const int64_t key, KeyId(c, known, write.key));
   HONE_ASSIGN_OR_RETURN(const std::unique_ptr<SqlQuery> insert,
                         c.Prepare("INSERT INTO best (key, record, median_us) VALUES (?, ?, ?) ON CONFLICT (key) "
                                   "DO UPDATE SET record = excluded.record, median_us = excluded.median_us"));
@@ -240,9 +241,9 @@ absl::Status Apply(SqlConnection& c, KeyIds& keys, const SetBest& write) {
   return ServeBest(c, write.record);
 }
 
-absl::Status Apply(SqlConnection& c, KeyIds& keys, const PruneObjects& write) {
+absl::Status Apply(SqlConnection& c, KnownRows& known, const PruneObjects& write) {
   CrashPoint("write.prune_objects");
-  HONE_ASSIGN_OR_RETURN(const int64_t key, KeyId(c, keys, write.key));
+  HONE_ASSIGN_OR_RETURN(const int64_t key, KeyId(c, known, write.key));
   HONE_ASSIGN_OR_RETURN(
       const std::unique_ptr<SqlQuery> remove,
       c.Prepare("DELETE FROM object WHERE record IN (SELECT id FROM record WHERE key = ?1) "
@@ -254,9 +255,9 @@ absl::Status Apply(SqlConnection& c, KeyIds& keys, const PruneObjects& write) {
 }
 
 // The latest trial of all stays, so that its number is not given to another after a restart.
-absl::Status Apply(SqlConnection& c, KeyIds& keys, const PruneTrials& write) {
+absl::Status Apply(SqlConnection& c, KnownRows& known, const PruneTrials& write) {
   CrashPoint("write.prune_trials");
-  HONE_ASSIGN_OR_RETURN(const int64_t key, KeyId(c, keys, write.key));
+  HONE_ASSIGN_OR_RETURN(const int64_t key, KeyId(c, known, write.key));
   constexpr char kLeaving[] =
       "(SELECT id FROM trial WHERE key = ?1 AND state = 2 AND ended <= (SELECT max(ended) FROM trial WHERE key = ?1 "
       "AND state = 2) - ?2 AND id <> (SELECT max(id) FROM trial))";
@@ -282,7 +283,7 @@ absl::Status RunForEach(SqlConnection& c, std::initializer_list<std::string> sta
   return absl::OkStatus();
 }
 
-absl::Status Apply(SqlConnection& c, KeyIds& keys, const Prune& write) {
+absl::Status Apply(SqlConnection& c, KnownRows& known, const Prune& write) {
   constexpr char kTrialMayGo[] = "state <> 1 AND id <> (SELECT max(id) FROM trial)";
   constexpr char kRecordMayGo[] =
       "NOT EXISTS (SELECT 1 FROM best WHERE record = ?1) AND NOT EXISTS (SELECT 1 FROM locked_record WHERE record = "
@@ -306,13 +307,14 @@ absl::Status Apply(SqlConnection& c, KeyIds& keys, const Prune& write) {
                                    absl::StrCat("DELETE FROM record WHERE id = ?1 AND ", kRecordMayGo)},
                                   write.records));
   CrashPoint("write.prune.records");
+  known.traces.clear();
   return RunForEach(c,
                     {"DELETE FROM trace WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM trial WHERE trace = ?1) AND NOT "
                      "EXISTS (SELECT 1 FROM record WHERE trace = ?1)"},
                     write.traces);
 }
 
-absl::Status Apply(SqlConnection& c, KeyIds& keys, const LockRecord& write) {
+absl::Status Apply(SqlConnection& c, KnownRows& known, const LockRecord& write) {
   HONE_ASSIGN_OR_RETURN(const std::unique_ptr<SqlQuery> insert,
                         c.Prepare("INSERT INTO locked_record SELECT r.id FROM record r JOIN tuning_key k ON k.id = "
                                   "r.key WHERE r.id = ?1 AND k.tenant = ?2 ON CONFLICT DO NOTHING"));
@@ -320,7 +322,7 @@ absl::Status Apply(SqlConnection& c, KeyIds& keys, const LockRecord& write) {
   return insert->Run();
 }
 
-absl::Status Apply(SqlConnection& c, KeyIds& keys, const PutTenant& write) {
+absl::Status Apply(SqlConnection& c, KnownRows& known, const PutTenant& write) {
   CrashPoint("write.tenant");
   HONE_ASSIGN_OR_RETURN(const std::unique_ptr<SqlQuery> insert,
                         c.Prepare("INSERT INTO tenant VALUES (?, ?) ON CONFLICT DO NOTHING"));
@@ -328,7 +330,7 @@ absl::Status Apply(SqlConnection& c, KeyIds& keys, const PutTenant& write) {
   return insert->Run();
 }
 
-absl::Status Apply(SqlConnection& c, KeyIds& keys, const PutCostModel& write) {
+absl::Status Apply(SqlConnection& c, KnownRows& known, const PutCostModel& write) {
   CrashPoint("write.cost_model");
   HONE_ASSIGN_OR_RETURN(
       const std::unique_ptr<SqlQuery> insert,
@@ -343,7 +345,7 @@ absl::Status Apply(SqlConnection& c, KeyIds& keys, const PutCostModel& write) {
   return insert->Run();
 }
 
-absl::Status Apply(SqlConnection& c, KeyIds& keys, const PutChoice& write) {
+absl::Status Apply(SqlConnection& c, KnownRows& known, const PutChoice& write) {
   HONE_ASSIGN_OR_RETURN(
       const std::unique_ptr<SqlQuery> insert,
       c.Prepare("INSERT INTO model_choice (record, model_hash, faster_default, checksum) SELECT ?1, ?2, ?3, ?4 WHERE "
@@ -355,7 +357,7 @@ absl::Status Apply(SqlConnection& c, KeyIds& keys, const PutChoice& write) {
   return insert->Run();
 }
 
-absl::Status Apply(SqlConnection& c, KeyIds& keys, const CheckRecord& write) {
+absl::Status Apply(SqlConnection& c, KnownRows& known, const CheckRecord& write) {
   CrashPoint("write.check");
   HONE_ASSIGN_OR_RETURN(std::optional<RecordRow> row, ReadRecordById(c, write.tenant, write.record));
   if (!row.has_value() || !row->MeasuredHere()) return absl::OkStatus();
@@ -379,7 +381,7 @@ absl::Status Apply(SqlConnection& c, KeyIds& keys, const CheckRecord& write) {
 
 }  // namespace
 
-absl::Status ApplyWrite(SqlConnection& connection, KeyIds& known, const Write& write) {
+absl::Status ApplyWrite(SqlConnection& connection, KnownRows& known, const Write& write) {
   return std::visit([&](const auto& w) { return Apply(connection, known, w); }, write);
 }
 

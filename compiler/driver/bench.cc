@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "compiler/driver/bundle_session.h"
+#include "compiler/support/monotonic_clock.h"
 #include "compiler/support/status_macros.h"
-#include "compiler/support/stopwatch.h"
 #include "worker/measure/statistics.h"
 
 namespace hone {

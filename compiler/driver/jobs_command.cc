@@ -6,7 +6,6 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "compiler/driver/command.h"
 #include "compiler/driver/duration.h"
 #include "compiler/driver/exit_code.h"
@@ -15,6 +14,7 @@
 #include "compiler/driver/job_report.h"
 #include "compiler/driver/service_options.h"
 #include "compiler/driver/service_report.h"
+#include "compiler/support/monotonic_clock.h"
 #include "compiler/support/status_macros.h"
 #include "database/rows.h"
 #include "database/sqlite_store.h"
@@ -176,11 +176,11 @@ absl::Status Stop(const JobsOptions& options) {
   v1::JobSnapshot job;
   HONE_RETURN_IF_ERROR(Explained(FromGrpc(client->tune().Stop(client->Context().get(), request, &job)), options));
   const bool had_ended = !IsOpen(job.state());
-  const absl::Time end = absl::Now() + absl::Seconds(*wait);
+  const absl::Time end = MonotonicNow() + absl::Seconds(*wait);
   if (!had_ended) {
     v1::JobSnapshot last;
-    HONE_ASSIGN_OR_RETURN(
-        last, client->Watch(options.id, absl::Milliseconds(200), [&](const auto& sight) { return absl::Now() < end; }));
+    HONE_ASSIGN_OR_RETURN(last, client->Watch(options.id, absl::Milliseconds(200),
+                                              [&](const auto& sight) { return MonotonicNow() < end; }));
     if (last.state() != v1::JOB_STATE_UNSPECIFIED) job = last;
   }
   if (options.json) {

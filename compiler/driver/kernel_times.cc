@@ -7,8 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/driver/bundle_session.h"
+#include "compiler/support/monotonic_clock.h"
 #include "compiler/support/status_macros.h"
-#include "compiler/support/stopwatch.h"
 #include "compiler/support/turn_lock.h"
 #include "worker/measure/statistics.h"
 

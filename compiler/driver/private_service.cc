@@ -3,14 +3,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "absl/time/clock.h"
 #include "compiler/driver/exit_code.h"
+#include "compiler/sandbox/layers.h"
 #include "compiler/support/file.h"
+#include "compiler/support/monotonic_clock.h"
 #include "compiler/support/status_macros.h"
 #include "compiler/target/gpu_target.h"
 #include "database/sqlite_store.h"
@@ -38,22 +41,29 @@ std::string LastWords(const std::string& log) {
   return lines.empty() ? "it left no message" : lines.back();
 }
 
+// Appends the option that lets sandboxes lack these layers, and those that the environment names.
+void AllowMissing(std::vector<std::string> layers, std::vector<std::string>* arguments) {
+  if (const char* more = std::getenv("HONE_ALLOW_MISSING_LAYER"); more != nullptr) layers.emplace_back(more);
+  if (!layers.empty()) arguments->push_back("--allow-missing-layer=" + absl::StrJoin(layers, ","));
+}
+
 absl::StatusOr<std::unique_ptr<DaemonClient>> StartDaemon(const std::string& database,
                                                           const std::function<bool()>& give_up) {
   ChildOptions child_options;
   child_options.detached = true;
   child_options.error_file = LogOf(database);
   const std::string address = OwnersAddress(database);
-  absl::StatusOr<ChildProcess> started =
-      ChildProcess::Start(ProgramFolder() + "/honed",
-                          {"--db", database, "--listen", address, "--exit-when-idle", std::to_string(kIdleSeconds),
-                           "--lease", std::to_string(kLeaseSeconds)},
-                          child_options);
+  std::vector<std::string> arguments = {"--db", database, "--listen", address};
+  arguments.insert(arguments.end(), {"--exit-when-idle", std::to_string(kIdleSeconds)});
+  arguments.insert(arguments.end(), {"--lease", std::to_string(kLeaseSeconds)});
+  // What it has run is its own user's work, who may run that without a sandbox too.
+  AllowMissing(LayerNameList(LayersSomeSystemsLack()), &arguments);
+  absl::StatusOr<ChildProcess> started = ChildProcess::Start(ProgramFolder() + "/honed", arguments, child_options);
   if (!started.ok()) return NoService(started.status());
   ChildProcess daemon = *std::move(started);
   // It answers as soon as it listens, or ends with a message in its log.
-  const absl::Time end = absl::Now() + kStartTimeout;
-  while (absl::Now() < end) {
+  const absl::Time end = MonotonicNow() + kStartTimeout;
+  while (MonotonicNow() < end) {
     absl::StatusOr<std::unique_ptr<DaemonClient>> client = DaemonClient::Connect(address, {}, absl::Milliseconds(200));
     if (client.ok()) return client;
     if (give_up && give_up()) return absl::CancelledError("interrupted");
@@ -117,6 +127,10 @@ absl::Status PrivateService::StartWorker() {
   } else {
     arguments.insert(arguments.end(), {"--target", device_});
   }
+  // The daemon may be one that was started for others too: a worker of it lacks no more than its owner allowed.
+  v1::ServiceStatus daemon;
+  HONE_RETURN_IF_ERROR(FromGrpc(client().tune().Status(client().Context().get(), {}, &daemon)));
+  AllowMissing({daemon.allowed_missing_layers().begin(), daemon.allowed_missing_layers().end()}, &arguments);
   absl::StatusOr<ChildProcess> started = ChildProcess::Start(ProgramFolder() + "/hone-worker", arguments, options);
   if (!started.ok()) return NoService(started.status());
   worker_.emplace(*std::move(started));
@@ -124,7 +138,7 @@ absl::Status PrivateService::StartWorker() {
 }
 
 bool PrivateService::Allow(std::vector<absl::Time>& restarts) {
-  const absl::Time now = absl::Now();
+  const absl::Time now = MonotonicNow();
   std::erase_if(restarts, [&](absl::Time then) { return now - then > kOfLate; });
   if (restarts.size() >= kMostRestarts) return false;
   restarts.push_back(now);

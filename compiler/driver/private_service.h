@@ -1,5 +1,6 @@
 // The daemon and the worker of a command that names no server: children on the database's own socket, joined where they
-// run already, started again when they are killed in the middle of a job.
+// run already, started again when they are killed in the middle of a job. They serve their own user alone, so that
+// their sandboxes may lack what not every system gives (LayersSomeSystemsLack).
 #pragma once
 
 #include <functional>

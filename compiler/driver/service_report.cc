@@ -106,9 +106,11 @@ std::string WorkText(const v1::JobExplanation& explanation) {
 
 std::string WorkerText(const v1::WorkerInfo& worker) {
   std::string text = absl::StrFormat(
-      "%-4d %-24s %-9s %-44s trials %d, seen %.0f s ago, peak %.0f GFLOP/s, memory %.1f GB/s\n", worker.worker_id(),
+      "%-4d %-24s %-9s %-44s trials %d, seen %.0f s ago, peak %.0f GFLOP/s, memory %.1f GB/s", worker.worker_id(),
       worker.name(), worker.state(), worker.profile().device_class(), worker.trials(), worker.last_seen_seconds(),
       worker.profile().peak_gflops_all(), worker.profile().memory_gbps());
+  if (!worker.probe().empty()) absl::StrAppend(&text, ", probe ", worker.probe());
+  text += "\n";
   if (worker.role() == "build") text += "     it builds for workers that only measure\n";
   if (worker.role() == "measure") text += "     it measures what other workers build\n";
   if (!worker.waiting_for().empty()) absl::StrAppend(&text, "     it waits for ", worker.waiting_for(), "\n");
@@ -130,6 +132,7 @@ nlohmann::ordered_json WorkerJson(const v1::WorkerInfo& worker) {
           {"last_seen_seconds", worker.last_seen_seconds()},
           {"peak_gflops", worker.profile().peak_gflops_all()},
           {"memory_gbps", worker.profile().memory_gbps()},
+          {"probe", worker.probe()},
           {"missing_layers", worker.missing_layers()}};
 }
 
@@ -152,6 +155,9 @@ std::string StatusText(const v1::ServiceStatus& status, const ServiceOptions& se
                   "\n");
   if (status.has_quota()) absl::StrAppend(&text, QuotaText(status.quota()));
   absl::StrAppend(&text, "searches: ", status.searches(), " of ", status.most_searches(), " at work\n");
+  if (!status.missing_layers().empty()) {
+    absl::StrAppend(&text, "     their sandbox lacks ", absl::StrJoin(status.missing_layers(), ", "), "\n");
+  }
   absl::StrAppend(&text, "candidates: ", status.queued(), " wait for a worker, ", status.lent(), " are lent\n");
   absl::StrAppend(&text, "jobs: ", status.jobs_size() == 0 ? "none waits or runs\n" : "\n");
   for (const v1::JobSnapshot& job : status.jobs()) {
@@ -174,6 +180,8 @@ nlohmann::ordered_json StatusJson(const v1::ServiceStatus& status) {
                                  {"waiting_for", status.held_up_by()},
                                  {"searches", status.searches()},
                                  {"most_searches", status.most_searches()},
+                                 {"missing_layers", status.missing_layers()},
+                                 {"allowed_missing_layers", status.allowed_missing_layers()},
                                  {"queued", status.queued()},
                                  {"lent", status.lent()},
                                  {"database_bytes", status.quota().bytes()},

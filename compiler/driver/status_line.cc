@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "absl/time/clock.h"
+#include "compiler/support/monotonic_clock.h"
 
 namespace hone {
 namespace {
@@ -31,7 +31,7 @@ void StatusLine::Show(const std::string& line, const std::string& what) {
     open_ = true;
     return;
   }
-  const absl::Time now = absl::Now();
+  const absl::Time now = MonotonicNow();
   if (now < next_ && what == what_) return;
   what_ = what;
   next_ = now + kBetweenLines;

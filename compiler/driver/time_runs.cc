@@ -3,8 +3,8 @@
 #include <sched.h>
 #include <sys/resource.h>
 
+#include "compiler/support/monotonic_clock.h"
 #include "compiler/support/status_macros.h"
-#include "compiler/support/stopwatch.h"
 
 namespace hone {
 

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <condition_variable>
 #include <cstdio>
@@ -24,14 +25,15 @@
 #include "compiler/driver/hold_up.h"
 #include "compiler/driver/interrupt.h"
 #include "compiler/driver/job_report.h"
+#include "compiler/driver/last_progress.h"
 #include "compiler/driver/model_gain.h"
 #include "compiler/driver/private_service.h"
 #include "compiler/driver/status_line.h"
 #include "compiler/support/crash_point.h"
+#include "compiler/support/monotonic_clock.h"
 #include "compiler/support/status_macros.h"
 #include "database/rows.h"
 #include "nlohmann/json.hpp"
-#include "proto/rpc/channel.h"
 #include "tuner/service/client.h"
 #include "worker/probe/gpu_probe.h"
 
@@ -116,21 +118,16 @@ class TuneSession {
 
   // A call that the daemon cannot answer for now is made again: the request has a number of its own.
   absl::Status Submit(const v1::SubmitRequest& request) {
-    if (const size_t bytes = request.ByteSizeLong(); bytes > size_t{kLongestMessage}) {
-      return absl::InvalidArgumentError(absl::StrCat("the job's ", request.tasks_size(), " kernels take ", bytes >> 20,
-                                                     " MiB, and a daemon takes ", kLongestMessage >> 20,
-                                                     " MiB at once; tune them in parts with --tasks"));
-    }
-    const absl::Time start = absl::Now();
+    const absl::Time start = MonotonicNow();
     for (;;) {
-      v1::SubmitReply reply;
-      const absl::Status status =
-          FromGrpc(client().tune().Submit(client().Context(kSubmitCall).get(), request, &reply));
-      job_ = reply.job_id();
-      const absl::Duration waited = absl::Now() - start;
-      if (status.ok()) return status;
-      if (!absl::IsUnavailable(status) && !absl::IsDeadlineExceeded(status)) return status;
+      const absl::StatusOr<v1::SubmitReply> reply =
+          client().Submit(request, kSubmitCall, [] { return !Interrupted(); });
+      const absl::Status& status = reply.status();
+      const absl::Duration waited = MonotonicNow() - start;
+      if (reply.ok()) job_ = reply->job_id();
+      if (reply.ok()) return absl::OkStatus();
       if (Interrupted()) return InterruptedStatus("interrupted before there was a job");
+      if (!absl::IsUnavailable(status) && !absl::IsDeadlineExceeded(status)) return status;
       if (waited >= order_.patience) return GaveUp(std::string(status.message()), waited);
       if (absl::IsUnavailable(status)) HONE_RETURN_IF_ERROR(MendDaemon());
       status_.Show(
@@ -200,6 +197,13 @@ class TuneSession {
       Stop().status().IgnoreError();  // a daemon that cannot write takes note all the same
       return GaveUp(words, held);
     }
+    const absl::Duration quiet = last_progress_.Since(job, MonotonicNow());
+    if (words.empty() && quiet >= std::max(order_.patience, kLongestWork)) {
+      Stop().status().IgnoreError();
+      return GaveUp(
+          NoProgressText(job, absl::StrCat(HoneProgram(), " jobs explain ", job_, ServiceFlags(order_.service))),
+          quiet);
+    }
     if (!words.empty() && held > kNoticed) {
       Held(held, words, ProgressLine(job));
     } else {
@@ -251,10 +255,10 @@ class TuneSession {
   // Ends within two seconds, whatever the daemon does. What is under work may end meanwhile, and is counted.
   absl::Status StopAndLeave() {
     status_.Close();
-    const absl::Time end = absl::Now() + kStopWait;
+    const absl::Time end = MonotonicNow() + kStopWait;
     const absl::StatusOr<v1::JobSnapshot> stopped = Stop();
     v1::JobSnapshot job = stopped.ok() ? *stopped : v1::JobSnapshot();
-    while (stopped.ok() && IsOpen(job.state()) && absl::Now() < end) {
+    while (stopped.ok() && IsOpen(job.state()) && MonotonicNow() < end) {
       absl::SleepFor(absl::Milliseconds(50));
       v1::GetJobRequest request;
       request.set_job_id(job_);
@@ -398,7 +402,7 @@ class TuneSession {
       std::optional<absl::StatusOr<ModelGain>> result;
     };
     const auto work = std::make_shared<Work>();
-    const absl::Time start = absl::Now();
+    const absl::Time start = MonotonicNow();
     std::thread worker([this, work, folder] {
       GainOptions options;
       options.folder = folder;
@@ -423,7 +427,7 @@ class TuneSession {
         result.emplace(*std::move(work->result));
       } else {
         const std::string& phase = work->phase;
-        status_.Show(absl::StrCat(phase, "  ", ShortDuration(absl::ToDoubleSeconds(absl::Now() - start))),
+        status_.Show(absl::StrCat(phase, "  ", ShortDuration(absl::ToDoubleSeconds(MonotonicNow() - start))),
                      phase.substr(0, phase.find(':')));
       }
     }
@@ -446,6 +450,7 @@ class TuneSession {
   StatusLine status_;
   std::string said_;  // what it waits for, as it was said last
   uint64_t job_ = 0;
+  LastProgress last_progress_;
   std::map<uint64_t, v1::JobSnapshot> parts_;  // as they were last seen
 };
 

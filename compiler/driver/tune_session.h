@@ -32,7 +32,8 @@ struct TuneOrder {
 };
 
 // Reports on standard error, and as JSON lines on standard output. Exit codes 4 (no valid schedule), 5 (no daemon, or
-// held up for longer than `patience`), 130 and 143 (interrupted; 130 also when another command stopped the job).
+// held up for longer than `patience`, or without progress for that long and ten minutes at least), 130 and 143
+// (interrupted; 130 also when another command stopped the job).
 absl::Status RunTuning(const TuneOrder& order, const v1::SubmitRequest& request);
 
 }  // namespace hone

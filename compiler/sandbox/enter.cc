@@ -130,6 +130,11 @@ uint32_t EnterSandbox(const SandboxLimits& limits, std::span<const int> keep) {
            Limit(RLIMIT_NOFILE, static_cast<uint64_t>(limits.max_descriptors)) &&
            (limits.cpu_seconds == 0 || Limit(RLIMIT_CPU, static_cast<uint64_t>(limits.cpu_seconds)));
   });
+  // Private memory has a limit besides that of address space. An emulator of another CPU sets neither, and has its
+  // other limits all the same.
+  if ((wanted & kLayerLimits) != 0 && (kPossible & kLayerMemoryLimit) != 0 && limits.memory_bytes > 0) {
+    Limit(RLIMIT_DATA, static_cast<uint64_t>(limits.memory_bytes));
+  }
   add(kLayerMemoryLimit,
       [&] { return limits.memory_bytes > 0 && Limit(RLIMIT_AS, static_cast<uint64_t>(limits.memory_bytes)); });
   return layers;

@@ -18,7 +18,7 @@ constexpr SandboxLayerInfo kLayers[] = {
     {kLayerDeathSignal, "death-signal", true, "it is killed when whoever started it ends"},
     {kLayerNoNewPrivs, "no-new-privs", true, "no program it starts gives it rights"},
     {kLayerCapabilities, "capabilities", true, "it has no capability"},
-    {kLayerLimits, "limits", true, "limits of processor time, files, core dumps and descriptors"},
+    {kLayerLimits, "limits", true, "limits of processor time, files, core dumps, descriptors and private memory"},
     {kLayerMemoryLimit, "memory-limit", true, "a limit of address space"},
     {kLayerDescriptors, "descriptors", true, "no descriptor but those it was given"},
     {kLayerSystemCalls, "system-calls", true, "a filter of system calls (seccomp)"},
@@ -45,14 +45,14 @@ uint32_t PossibleLayers() {
 
 std::span<const SandboxLayerInfo> SandboxLayers() { return kLayers; }
 
-uint32_t RequiredLayers() {
-  uint32_t required = 0;
-  for (const SandboxLayerInfo& info : kLayers)
-    if (info.required) required |= info.layer;
-  return required & PossibleLayers();
-}
-
 uint32_t MissingLayers(uint32_t in_force) { return PossibleLayers() & ~in_force; }
+
+uint32_t LayersSomeSystemsLack() {
+  uint32_t layers = 0;
+  for (const SandboxLayerInfo& info : kLayers)
+    if (!info.everywhere) layers |= info.layer;
+  return layers;
+}
 
 uint32_t LayersOfNamespaces(int clone_flags) {
   return ((clone_flags & CLONE_NEWUSER) != 0 ? kLayerUserNamespace : 0u) |
@@ -61,13 +61,15 @@ uint32_t LayersOfNamespaces(int clone_flags) {
          ((clone_flags & CLONE_NEWNET) != 0 ? kLayerNetwork : 0u);
 }
 
-std::string LayerNames(uint32_t layers) {
+std::vector<std::string> LayerNameList(uint32_t layers) {
   std::vector<std::string> names;
   for (const SandboxLayerInfo& info : kLayers) {
     if ((layers & info.layer) != 0) names.push_back(info.name);
   }
-  return absl::StrJoin(names, ", ");
+  return names;
 }
+
+std::string LayerNames(uint32_t layers) { return absl::StrJoin(LayerNameList(layers), ", "); }
 
 absl::StatusOr<uint32_t> ParseLayers(const std::string& names) {
   uint32_t layers = 0;
@@ -86,18 +88,18 @@ absl::StatusOr<uint32_t> ParseLayers(const std::string& names) {
 }
 
 absl::Status CheckLayers(const std::string& program, uint32_t in_force, uint32_t allowed_missing) {
-  const uint32_t refused = RequiredLayers() & ~in_force & ~allowed_missing;
+  const uint32_t missing = MissingLayers(in_force);
+  const uint32_t refused = missing & ~allowed_missing;
   if (refused == 0) return absl::OkStatus();
-  std::vector<std::string> what, names;
+  // The option takes the place of the one that was given: it names what was allowed already, too.
+  std::vector<std::string> what;
   for (const SandboxLayerInfo& info : kLayers) {
-    if ((refused & info.layer) == 0) continue;
-    what.push_back(absl::StrCat(info.name, " (", info.what, ")"));
-    names.push_back(info.name);
+    if ((refused & info.layer) != 0) what.push_back(absl::StrCat(info.name, " (", info.what, ")"));
   }
-  return absl::PermissionDeniedError(absl::StrCat(program, " cannot be locked in: this system does not give it ",
-                                                  absl::StrJoin(what, ", "),
-                                                  "; use a system that does, or go without by --allow-missing-layer ",
-                                                  absl::StrJoin(names, ","), " or HONE_ALLOW_MISSING_LAYER"));
+  return absl::PermissionDeniedError(absl::StrCat(
+      program, " cannot be locked in: this system does not give it ", absl::StrJoin(what, ", "),
+      "; use a system that does, or go without by --allow-missing-layer=", absl::StrJoin(LayerNameList(missing), ","),
+      " or HONE_ALLOW_MISSING_LAYER"));
 }
 
 }  // namespace hone

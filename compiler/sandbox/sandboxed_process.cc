@@ -19,7 +19,8 @@ namespace {
 
 constexpr absl::Duration kStartTimeout = absl::Seconds(60);  // of a loaded machine
 constexpr size_t kLastWords = 4 << 10;
-constexpr int kMostProcesses = 4096;  // with threads: some for each core of a large machine
+constexpr int64_t kMostMemory = int64_t{16} << 30;  // of a program that has no policy by its name
+constexpr int kMostProcesses = 4096;                // with threads: some for each core of a large machine
 
 std::string BaseName(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
@@ -30,9 +31,8 @@ absl::StatusOr<std::unique_ptr<SandboxedProcess>> SandboxedProcess::Start(const 
                         ChildProcess::Start(program.path, program.arguments, {.error_pipe = true, .namespaces = true}));
   std::unique_ptr<SandboxedProcess> process(new SandboxedProcess(std::move(child)));
   const SandboxPolicy* policy = FindSandboxPolicy(BaseName(program.path));
-  if (policy != nullptr) {
-    process->group_ = ControlGroup::Make({.memory_bytes = policy->memory_bytes, .processes = kMostProcesses});
-  }
+  process->group_ = ControlGroup::Make(
+      {.memory_bytes = policy != nullptr ? policy->memory_bytes : kMostMemory, .processes = kMostProcesses});
   const bool in_group = process->group_.has_value() && process->group_->Add(process->pid());
   HONE_ASSIGN_OR_RETURN(const std::string report, process->Receive(sizeof(uint32_t), kStartTimeout));
   if (report.size() != sizeof(uint32_t)) {

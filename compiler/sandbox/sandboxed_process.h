@@ -24,14 +24,14 @@ namespace hone {
 struct SandboxedProgram {
   std::string path;
   std::vector<std::string> arguments = {};
-  uint32_t allowed_missing = 0;  // layers that it may lack though they are required (CheckLayers)
+  uint32_t allowed_missing = 0;  // layers that it may lack (CheckLayers)
 };
 
 class SandboxedProcess {
  public:
   // The thread that calls this must outlive the child: the kernel ties "dies with its parent" to it. Errors as of
-  // ChildProcess::Start; PermissionDenied when a required layer is missing, Unavailable when the program ends before it
-  // said which it has.
+  // ChildProcess::Start; PermissionDenied when a layer is missing that may not be, Unavailable when the program ends
+  // before it said which it has.
   static absl::StatusOr<std::unique_ptr<SandboxedProcess>> Start(const SandboxedProgram& program);
 
   // DeadlineExceeded when the child does not take the message in time; Unavailable when it is gone: the message says

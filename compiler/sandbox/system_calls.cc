@@ -24,12 +24,13 @@ constexpr uint32_t Refuse(int error) { return SECCOMP_RET_ERRNO | static_cast<ui
 constexpr uint32_t kAllow = SECCOMP_RET_ALLOW, kKill = SECCOMP_RET_KILL_PROCESS;
 
 // What one call gets. With `argument` >= 0 it is allowed where that argument, of which the filter sees the lower 32
-// bits, has the bits of `mask` as in `value`, and else gets `answer`.
+// bits, has the bits of `mask` as in `value`, or with `or_less` is at most `value`, and else gets `answer`.
 struct Rule {
   int call;
   uint32_t answer;
   int argument = -1;
   uint32_t mask = 0, value = 0;
+  bool or_less = false;
 };
 
 constexpr int kKernelCalls[] = {SYS_futex,      SYS_recvfrom,     SYS_sendto,          SYS_recvmsg,       SYS_sendmsg,
@@ -38,22 +39,25 @@ constexpr int kKernelCalls[] = {SYS_futex,      SYS_recvfrom,     SYS_sendto,   
 // What a stray allocation asks for: it gets none.
 constexpr int kMemoryCalls[] = {SYS_mmap, SYS_mremap, SYS_brk, SYS_mprotect, SYS_munmap, SYS_madvise};
 
+// clang-format off
 constexpr int kProgramCalls[] = {
-    SYS_read,           SYS_write,        SYS_readv,           SYS_writev,
-    SYS_pread64,        SYS_lseek,        SYS_close,           SYS_fstat,
-    SYS_ppoll,          SYS_flock,        SYS_futex,           SYS_munmap,
-    SYS_mremap,         SYS_brk,          SYS_madvise,         SYS_set_robust_list,
-    SYS_rseq,           SYS_exit,         SYS_exit_group,      SYS_rt_sigaction,
-    SYS_rt_sigprocmask, SYS_rt_sigreturn, SYS_sigaltstack,     SYS_restart_syscall,
-    SYS_gettid,         SYS_getpid,       SYS_getuid,          SYS_geteuid,
-    SYS_getgid,         SYS_getegid,      SYS_sched_yield,     SYS_sched_getaffinity,
-    SYS_getcpu,         SYS_nanosleep,    SYS_clock_nanosleep, SYS_clock_gettime,
-    SYS_clock_getres,   SYS_gettimeofday, SYS_times,           SYS_getrandom,
-    SYS_getrusage,      SYS_sysinfo,      SYS_uname,           SYS_membarrier,
+    SYS_close,          SYS_fstat,        SYS_ppoll,           SYS_flock,
+    SYS_futex,          SYS_munmap,       SYS_mremap,          SYS_brk,
+    SYS_madvise,        SYS_rseq,         SYS_exit,            SYS_exit_group,
+    SYS_rt_sigaction,   SYS_sigaltstack,  SYS_set_robust_list, SYS_restart_syscall,
+    SYS_rt_sigprocmask, SYS_rt_sigreturn, SYS_gettid,          SYS_getpid,
+    SYS_getuid,         SYS_geteuid,      SYS_getgid,          SYS_getegid,
+    SYS_sched_yield,    SYS_getcpu,       SYS_nanosleep,       SYS_sched_getaffinity,
+    SYS_clock_gettime,  SYS_clock_getres, SYS_clock_nanosleep, SYS_gettimeofday,
+    SYS_times,          SYS_getrandom,    SYS_getrusage,       SYS_sysinfo,
+    SYS_uname,          SYS_membarrier,
 #if defined(__x86_64__)
     SYS_poll,           SYS_time,         SYS_arch_prctl,
 #endif
 };
+// clang-format on
+// On the standard streams alone: a descriptor that somebody forgot is of no use.
+constexpr int kStreamCalls[] = {SYS_read, SYS_write, SYS_readv, SYS_writev, SYS_pread64, SYS_lseek};
 // What libraries try and do without. clone3 is not there: its flags lie in memory, where a filter sees nothing, and
 // libraries go back to clone.
 constexpr int kFileCalls[] = {
@@ -142,6 +146,7 @@ std::vector<Rule> RulesOf(SystemCalls calls) {
     return rules;
   }
   for (const int call : kProgramCalls) rules.push_back({call, kAllow});
+  for (const int call : kStreamCalls) rules.push_back({call, Refuse(EBADF), 0, ~0u, STDERR_FILENO, true});
   for (const int call : kFileCalls) rules.push_back({call, Refuse(EACCES)});
   for (const int call : kUnneeded) rules.push_back({call, Refuse(ENOSYS)});
   for (const int call : {SYS_mmap, SYS_mprotect}) rules.push_back({call, Refuse(EACCES), 2, PROT_EXEC, 0});
@@ -175,7 +180,11 @@ std::vector<sock_filter> SystemCallFilter(SystemCalls calls) {
     unless_equal_skip(static_cast<uint32_t>(rule.call), 5);
     load(offsetof(seccomp_data, args) + static_cast<size_t>(rule.argument) * sizeof(uint64_t));
     program.push_back(BPF_STMT(BPF_ALU | BPF_AND | BPF_K, rule.mask));
-    unless_equal_skip(rule.value, 1);
+    if (rule.or_less) {
+      program.push_back(BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, rule.value, 1, 0));
+    } else {
+      unless_equal_skip(rule.value, 1);
+    }
     answer(kAllow);
     answer(rule.answer);
   }

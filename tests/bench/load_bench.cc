@@ -4,19 +4,22 @@
 //   hone-load-bench --workers 200 --jobs 50 --seconds 5
 //   hone-load-bench --db /fast/load.db                  a new file; or "postgres": a private server, with fsync on
 //   hone-load-bench --quick                             a moment, to see that it runs
+//   hone-load-bench --work-ms 8000 --look-ups 10000     1,000 completions a second, and look-ups beside them
 //   hone-load-bench --workers 200 --jobs 100 --soak-minutes 10
 // A worker asks for leases, works on them for `--work-ms`, give or take half of it, reports, asks again (without that
 // spread all workers come at the same moment, again and again): at most workers x credits / work completions a second
 // are offered, 5,333 unless told otherwise. (500 ms offer more than the daemon can take: what it takes then is its
 // limit, and leases wait.) Lease latency: from a call that asks to the answer that lends. A completion counts when its
-// acknowledgement is here, which is after its commit. Beside them, in the same run: by the same calls, what an echo
-// reaches that answers everything at once; what SQLite commits of bare rows; what the disk syncs.
+// acknowledgement is here, which is after its commit. What the daemon says of its events is of the same seconds. Beside
+// them, in the same run: by the same calls, what an echo reaches that answers everything at once; what SQLite commits
+// of bare rows; what the disk syncs.
 //
 // A soak lets the load go on with a fault every five seconds (a worker vanishes, searches are killed, the daemon stands
 // still, its disk is full, it is killed and started again), prints memory and descriptors, kills the daemon in the end
-// and counts what was acknowledged and is not in the database: 1 is its exit code when there is any. Memory is looked
-// at after the first third; the daemon is killed before that alone, since a new process begins anew. tests/system/soak
-// runs it beside real workers.
+// and counts what was acknowledged and is not in the database: 1 is its exit code when there is any, and when after
+// half an hour or more memory has grown by more than 1 MiB an hour: the slope of a line through the lowest of each
+// minute, less twice its standard error. Memory is looked at after the first third; the daemon is killed before that
+// alone, since a new process begins anew. tests/system/soak runs it beside real workers.
 #include <dirent.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -25,10 +28,15 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
+#include <cmath>
 #include <cstdio>
 #include <fstream>
 #include <map>
+#include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "CLI/CLI.hpp"
@@ -44,6 +52,7 @@
 #include "grpcpp/grpcpp.h"
 #include "hone/v1/tune.grpc.pb.h"
 #include "httplib.h"
+#include "tests/bench/histogram.h"
 #include "tests/bench/simulated_worker.h"
 #include "tests/database/postgres/private_server.h"
 #include "tests/tuner/service/honed_process.h"
@@ -57,6 +66,7 @@ struct Options {
   int searches = 8;  // processes: enough that nobody waits for them
   std::string db;    // empty: a file in a folder of its own
   LoadOptions load;
+  int look_ups = 0;  // a second, beside the completions
   double warm_up = 5, seconds = 20, soak_minutes = 0;
 };
 
@@ -173,40 +183,6 @@ std::vector<pid_t> ChildrenOf(pid_t pid) {
   return children;
 }
 
-// A histogram of the page, its series added up: those with that label alone where there is one ("event=\"sync\"").
-class Histogram {
- public:
-  Histogram(const std::string& page, const std::string& name, const std::string& label = "") {
-    const std::string head = name + "_bucket{";
-    for (const absl::string_view line : absl::StrSplit(page, '\n')) {
-      if (!absl::StartsWith(line, head) || !absl::StrContains(line, label)) continue;
-      const std::string bound(line.substr(line.find("le=\"") + 4));
-      const double count = std::atof(std::string(line.substr(line.rfind(' '))).c_str());
-      if (absl::StartsWith(bound, "+Inf")) {
-        all_ += count;
-      } else {
-        below_[std::atof(bound.c_str())] += count;
-      }
-    }
-  }
-  double count() const { return all_; }
-  // Below which that part of the durations lies, in microseconds; as Prometheus' histogram_quantile has it: evenly
-  // spread within each bucket, and at most the last bound.
-  double Quantile(double part) const {
-    double bound = 0, count = 0;
-    for (const auto& [next, until] : below_) {
-      if (until >= part * all_) return 1e6 * (bound + (next - bound) * (part * all_ - count) / (until - count));
-      bound = next;
-      count = until;
-    }
-    return 1e6 * bound;
-  }
-
- private:
-  std::map<double, double> below_;  // by bound, how many
-  double all_ = 0;
-};
-
 int FreePort() {
   const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};
@@ -278,6 +254,72 @@ void EchoAlone(const Options& options) {
   server->Shutdown(std::chrono::system_clock::now());
 }
 
+v1::Workload WorkloadOf(int job) {
+  v1::Workload workload;
+  workload.set_name(absl::StrCat("dense_", job));
+  workload.set_text(absl::StrCat("workload ", job, std::string(2000, 'w')));
+  workload.set_hash(Sha256(workload.text()));
+  workload.set_flop(1e6);
+  return workload;
+}
+
+// Look-ups of the best records at a fixed rate, a call for the kernels of a model, from when it is made until its end,
+// where they are printed. A latency counts from the time its call was due, whether or not the one before was answered.
+class LookUps {
+ public:
+  explicit LookUps(const Options& options) : options_(options) {
+    for (int i = 0; i < options.jobs; ++i) workloads_.push_back(WorkloadOf(i).hash());
+    began_ = absl::Now();
+    for (int i = 0; i < kCallers; ++i) callers_.emplace_back([this, i] { Call(i); });
+  }
+  ~LookUps() {
+    stop_ = true;
+    for (std::thread& caller : callers_) caller.join();
+    const double seconds = absl::ToDoubleSeconds(absl::Now() - began_);
+    std::printf("look-ups %7.0f a second of %d wanted, %d a call, %.0f %% found; call: %s\n",
+                static_cast<double>(answered_) / seconds, options_.look_ups, kKernels,
+                100.0 * static_cast<double>(found_) / static_cast<double>(std::max<int64_t>(1, answered_)),
+                calls_.Text().c_str());
+  }
+
+ private:
+  static constexpr int kKernels = 20;  // of a model
+  static constexpr int kCallers = 8;
+
+  void Call(int caller) {
+    const auto stub = v1::Tune::NewStub(grpc::CreateChannel(options_.load.address, grpc::InsecureChannelCredentials()));
+    Random random(static_cast<uint64_t>(caller));
+    for (int64_t number = caller; !stop_; number += kCallers) {
+      const absl::Time due = began_ + absl::Seconds(1) * number * kKernels / options_.look_ups;
+      absl::SleepFor(due - absl::Now());
+      v1::BestRecordsRequest request;
+      for (int i = 0; i < kKernels; ++i) {
+        v1::BestKey& key = *request.add_keys();
+        key.set_workload_hash(workloads_[random.Below(workloads_.size())]);
+        key.set_device_class(kSimulatedDevice);
+        key.set_threads(2);
+        key.set_numeric(v1::NUMERIC_DEFAULT);
+      }
+      grpc::ClientContext context;
+      context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(30)));
+      v1::BestRecordsReply reply;
+      const grpc::Status status = stub->BestRecords(&context, request, &reply);
+      HONE_CHECK(status.ok()) << status.error_message();
+      calls_.Add(absl::Now() - due);
+      answered_ += reply.answers_size();
+      for (const v1::BestAnswer& answer : reply.answers()) found_ += answer.has_record();
+    }
+  }
+
+  const Options& options_;
+  std::vector<std::string> workloads_;  // their digests
+  absl::Time began_;
+  Sample calls_;
+  std::atomic<int64_t> answered_{0}, found_{0};
+  std::atomic<bool> stop_{false};
+  std::vector<std::thread> callers_;
+};
+
 // A daemon with open jobs.
 class LoadedDaemon {
  public:
@@ -319,12 +361,21 @@ class LoadedDaemon {
     HONE_CHECK(honed_->ready()) << "honed did not start: " << honed_->Errors();
   }
 
-  void Print() {
+  // Its page of metrics.
+  std::string Page() const {
     httplib::Client http("127.0.0.1", port_);
     const auto page = http.Get("/metrics");
     HONE_CHECK(page && page->status == 200);
-    const Histogram events(page->body, "hone_event_seconds"), work(page->body, "hone_event_processor_seconds");
-    const Histogram commits(page->body, "hone_commit_seconds");
+    return page->body;
+  }
+  // What it has done since it gave the page; empty: since it began.
+  void Print(const std::string& since = "") const {
+    const std::string page = Page();
+    const auto of = [&](const std::string& name, const std::string& label = "") {
+      return Histogram(page, name, label).Since(Histogram(since, name, label));
+    };
+    const Histogram events = of("hone_event_seconds"), work = of("hone_event_processor_seconds");
+    const Histogram commits = of("hone_commit_seconds");
     std::printf(
         "daemon  event p50 %.0f us, p99 %.0f us, of processor time %.0f and %.0f; commit p50 %.0f ms, p99 %.0f ms; "
         "memory %.0f MiB, "
@@ -333,10 +384,10 @@ class LoadedDaemon {
         commits.Quantile(0.5) * 1e-3, commits.Quantile(0.99) * 1e-3, MemoryOf(pid(), "VmRSS"),
         MemoryOf(pid(), "VmHWM"));
     for (const char* event : kEventNames) {
-      const Histogram of(page->body, "hone_event_processor_seconds", absl::StrCat("event=\"", event, "\""));
-      if (of.count() < 100) continue;
-      std::printf("        %-14s %8.0f, processor time p50 %.0f us, p99 %.0f us\n", event, of.count(), of.Quantile(0.5),
-                  of.Quantile(0.99));
+      const Histogram one = of("hone_event_processor_seconds", absl::StrCat("event=\"", event, "\""));
+      if (one.count() < 100) continue;
+      std::printf("        %-14s %8.0f, processor time p50 %.0f us, p99 %.0f us\n", event, one.count(),
+                  one.Quantile(0.5), one.Quantile(0.99));
     }
   }
   void Kill() {
@@ -357,15 +408,14 @@ class LoadedDaemon {
     request.set_threads(2);
     request.set_numeric(v1::NUMERIC_DEFAULT);
     v1::TaskSpec& task = *request.add_tasks();
-    task.mutable_workload()->set_name(absl::StrCat("dense_", number));
-    task.mutable_workload()->set_text(absl::StrCat("workload ", number, std::string(2000, 'w')));
-    task.mutable_workload()->set_hash(Sha256(task.workload().text()));
-    task.mutable_workload()->set_flop(1e6);
+    *task.mutable_workload() = WorkloadOf(number);
     task.set_weight(1);
     grpc::ClientContext context;
     context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(30)));
     v1::SubmitReply reply;
-    const grpc::Status status = stub.Submit(&context, request, &reply);
+    const auto writer = stub.Submit(&context, &reply);
+    writer->WriteLast(request, grpc::WriteOptions());
+    const grpc::Status status = writer->Finish();
     HONE_CHECK(status.ok()) << status.error_message();
   }
 
@@ -376,6 +426,9 @@ class LoadedDaemon {
 };
 
 // ---- the soak ----
+
+constexpr double kMostGrowth = 1;     // MiB an hour, by more than twice the standard error of the slope
+constexpr double kLeastMinutes = 30;  // of a soak whose memory is judged: twenty points
 
 void DoSomeFault(Random& random, Load& load, LoadedDaemon& daemon, bool may_kill) {
   switch (random.Below(may_kill ? 5 : 4)) {
@@ -395,18 +448,36 @@ void DoSomeFault(Random& random, Load& load, LoadedDaemon& daemon, bool may_kill
   }
 }
 
-// The slope of a straight line through the points, by least squares.
-double SlopeOf(const std::vector<std::pair<double, double>>& points) {
-  double x = 0, y = 0, xx = 0, xy = 0;
+struct Slope {
+  double slope = 0;
+  double error = 0;  // its standard error
+};
+
+// Of a straight line through the points, by least squares.
+Slope SlopeOf(const std::vector<std::pair<double, double>>& points) {
   const double n = static_cast<double>(points.size());
+  if (n < 3) return {};
+  double x = 0, y = 0, xx = 0, xy = 0, squares = 0;
+  for (const auto& [at, value] : points) x += at / n, y += value / n;
   for (const auto& [at, value] : points) {
-    x += at;
-    y += value;
-    xx += at * at;
-    xy += at * value;
+    xx += (at - x) * (at - x);
+    xy += (at - x) * (value - y);
   }
-  const double spread = n * xx - x * x;
-  return spread > 0 ? (n * xy - x * y) / spread : 0;
+  const double slope = xy / xx;
+  for (const auto& [at, value] : points) squares += std::pow(value - y - slope * (at - x), 2);
+  return {slope, std::sqrt(squares / (n - 2) / xx)};
+}
+
+// The lowest of each minute: what is in use for a moment, for the calls that are open, comes and goes.
+std::vector<std::pair<double, double>> LowestByMinute(const std::vector<std::pair<double, double>>& by_hours) {
+  std::map<int, std::pair<double, double>> lowest;
+  for (const auto& [hours, value] : by_hours) {
+    const auto found = lowest.try_emplace(static_cast<int>(hours * 60), hours, value).first;
+    if (value < found->second.second) found->second = {hours, value};
+  }
+  std::vector<std::pair<double, double>> points;
+  for (const auto& [minute, point] : lowest) points.push_back(point);
+  return points;
 }
 
 // Of the trials that were acknowledged, those that the database does not know as ended.
@@ -453,9 +524,15 @@ int Soak(const Options& options, const TempFolder& folder) {
     acked = load.counts().acked_trials;
   }
   const int64_t lost = LostOf(daemon.database(), acked);
-  std::printf("soak    memory grew by %.1f MiB an hour after the first third; %zu acknowledged, %lld lost\n",
-              SlopeOf(memory), acked.size(), static_cast<long long>(lost));
-  return lost == 0 ? 0 : 1;
+  const Slope growth = SlopeOf(LowestByMinute(memory));
+  const bool judged = options.soak_minutes >= kLeastMinutes;
+  const bool grew = judged && growth.slope - 2 * growth.error > kMostGrowth;
+  std::printf(
+      "soak    memory grew by %.1f MiB an hour, give or take %.1f, after the first third%s; %zu acknowledged, %lld "
+      "lost\n",
+      growth.slope, 2 * growth.error, judged ? "" : " (too short to judge)", acked.size(),
+      static_cast<long long>(lost));
+  return lost == 0 && !grew ? 0 : 1;
 }
 
 int Run(Options options) {
@@ -485,8 +562,13 @@ int Run(Options options) {
   LoadedDaemon daemon(options, folder);
   Load load("daemon", options);
   absl::SleepFor(absl::Seconds(options.warm_up));
-  load.Measure(absl::Seconds(options.seconds));
-  daemon.Print();
+  const std::string warm = daemon.Page();
+  {
+    std::optional<LookUps> look_ups;
+    if (options.look_ups > 0) look_ups.emplace(options);
+    load.Measure(absl::Seconds(options.seconds));
+  }
+  daemon.Print(warm);
   daemon.Kill();
   server.reset();  // main ends the process at once
   return 0;
@@ -510,6 +592,8 @@ int main(int argc, char** argv) {
   app.add_option("--seconds", options.seconds, "of the measurement")->capture_default_str();
   app.add_option("--searches", options.searches, "search processes")->capture_default_str();
   app.add_option("--db", options.db, "a new SQLite file, or \"postgres\" (default: a file in a folder of its own)");
+  app.add_option("--look-ups", options.look_ups, "of best records a second, by the kernels of a model, beside the load")
+      ->capture_default_str();
   app.add_option("--soak-minutes", options.soak_minutes, "with a fault every 5 s, in place of the measurement");
   app.add_flag("--quick", quick, "a moment, to see that it runs");
   CLI11_PARSE(app, argc, argv);
@@ -517,6 +601,7 @@ int main(int argc, char** argv) {
     options.workers = 20;
     options.jobs = 10;
     options.load.work_ms = 200;
+    options.look_ups = 1000;
     options.warm_up = 0.5;
     options.seconds = 1;
   }

@@ -105,7 +105,7 @@ void SimulatedWorker::Start() {
   call->request.set_threads(2);
   call->request.set_can_build(true);
   call->request.set_can_measure(true);
-  call->request.mutable_profile()->set_device_class("load/c2");
+  call->request.mutable_profile()->set_device_class(kSimulatedDevice);
   call->request.mutable_profile()->set_target("cpu:load");
   call->request.mutable_profile()->set_cores(2);
   stub_->async()->Hello(&call->context, &call->request, &call->reply, [this, call](const grpc::Status& status) {

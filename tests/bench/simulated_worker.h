@@ -17,6 +17,8 @@
 
 namespace hone {
 
+inline constexpr char kSimulatedDevice[] = "load/c2";  // the class of all of them
+
 // Durations, of many threads.
 class Sample {
  public:

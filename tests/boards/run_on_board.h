@@ -10,7 +10,7 @@
 #include "compiler/array/ndarray.h"
 #include "compiler/codegen/compile.h"
 #include "compiler/codegen/link_image.h"
-#include "compiler/sandbox/layer_bits.h"
+#include "compiler/sandbox/layers.h"
 #include "compiler/support/status_macros.h"
 #include "worker/runner/runner_client.h"
 
@@ -31,7 +31,7 @@ inline absl::Status RunOnBoard(const CompiledKernel& kernel, std::vector<NdArray
   HONE_ASSIGN_OR_RETURN(const InputSets inputs, InputSets::Create(kernel.set, {values}));
   RunnerJob job{.image = image, .set = kernel.set, .inputs = &inputs, .threads = threads, .pin = false};
   job.program = BoardRunner(cpu);
-  job.allowed_missing_layers = kNotEmulated;
+  job.allowed_missing_layers = kNotEmulated | LayersSomeSystemsLack();
   job.start_timeout = absl::Minutes(1);
   HONE_ASSIGN_OR_RETURN(RunnerClient runner, RunnerClient::Start(job));
   if (!runner.load_verdict().ok()) return absl::InternalError(runner.load_verdict().message);

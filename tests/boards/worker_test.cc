@@ -1,4 +1,5 @@
 // A model tuned for another CPU: built by this machine's builders, measured by a worker whose runners are on that CPU.
+#include "compiler/sandbox/layers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/system/harness.h"
@@ -14,7 +15,7 @@ TEST(BoardWorker, TunesForItsCpu) {
   const std::string model = SaveTiny(folder.path()), bundle = folder / "tiny.hone";
   Service service(folder);
   service.StartWorker({"--target", kTarget, "--runner", HONE_BIN "/cortex-a76/hone-runner", "--allow-missing-layer",
-                       "memory-limit,system-calls"});
+                       "memory-limit,system-calls," + LayerNames(LayersSomeSystemsLack())});
   const Finished tune = RunProgram(
       folder, "hone",
       {"tune", model, "--server", service.address(), "--target", kTarget, "--trials", "8", "--threads", "1", "--json"},
@@ -50,7 +51,7 @@ TEST(BoardWorker, MeasuresWhatAnotherWorkerBuilds) {
   Service service(folder);
   Process& builder = service.StartWorker({"--role", "build"});
   service.StartWorker({"--role", "measure", "--target", kTarget, "--runner", HONE_BIN "/cortex-a76/hone-runner",
-                       "--allow-missing-layer", "memory-limit,system-calls"});
+                       "--allow-missing-layer", "memory-limit,system-calls," + LayerNames(LayersSomeSystemsLack())});
   const Finished tune = RunProgram(
       folder, "hone",
       {"tune", model, "--server", service.address(), "--target", kTarget, "--trials", "4", "--threads", "1", "--json"},
@@ -61,6 +62,18 @@ TEST(BoardWorker, MeasuresWhatAnotherWorkerBuilds) {
   for (const Json& record : records) {
     EXPECT_THAT(record.at("device_class").get<std::string>(), testing::StartsWith("aarch64-cortex-a76-neon"));
   }
+}
+
+// Before it takes work: what an emulator gives is found out by a runner without a candidate.
+TEST(BoardWorker, IsRefusedForTheLayersAnEmulatorDoesNotGive) {
+  const TempFolder folder;
+  const Finished refused =
+      RunProgram(folder, "hone-worker",
+                 {"--server", "unix:x", "--target", kTarget, "--runner", HONE_BIN "/cortex-a76/hone-runner"});
+  EXPECT_EQ(refused.code, 8);
+  EXPECT_THAT(refused.errors,
+              testing::HasSubstr("/cortex-a76/hone-runner cannot be locked in: this system does not give "
+                                 "it memory-limit (a limit of address space), system-calls"));
 }
 
 TEST(BoardWorker, WantsTheTargetOfItsRunner) {

@@ -2,9 +2,11 @@
 // it does not is said to be stale and measured again, and nothing is thrown away.
 #include <signal.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/support/sha256.h"
@@ -70,33 +72,40 @@ class Upgrade : public ::testing::Test {
       ASSERT_TRUE(status.ok()) << status;
     }
   }
+  // The two kernels of the model are tuned, worker and daemon end, and another daemon finds the first record's code and
+  // other code than the second's as an earlier build's.
+  void TuneAndUpgrade() {
+    Process& worker = service_.StartWorker();
+    const Finished first = Tune({"--trials", "8"});
+    ASSERT_EQ(first.code, 0) << first.errors;
+    before = Best();
+    ASSERT_EQ(before.size(), 2u);
+    records_before = Records();
+    worker.Signal(SIGTERM);
+    EXPECT_EQ(worker.Wait(), 0);
+    service_.daemon().Signal(SIGTERM);
+    EXPECT_EQ(service_.daemon().Wait(), 0);
+    MakeOfAnotherBuild(before[0], false);
+    MakeOfAnotherBuild(before[1], true);
+    service_.StartDaemon();
+  }
 
+  std::vector<RecordRow> before;  // the upgrade: the best of each kernel,
+  size_t records_before = 0;      // and how many there were of all
   const TempFolder folder_;
   const std::string model_ = system_test::SaveTiny(folder_.path());
   Service service_{folder_};
 };
 
 TEST_F(Upgrade, RecordsHoldOrAreMeasuredAgain) {
-  Process& worker = service_.StartWorker();
-  const Finished first = Tune({"--trials", "8"});
-  ASSERT_EQ(first.code, 0) << first.errors;
-  const std::vector<RecordRow> before = Best();
-  ASSERT_EQ(before.size(), 2u);
+  ASSERT_NO_FATAL_FAILURE(TuneAndUpgrade());
   const std::string generator = before[0].record.generator();
-  const size_t records = Records();
-  worker.Signal(SIGTERM);
-  EXPECT_EQ(worker.Wait(), 0);
-  service_.daemon().Signal(SIGTERM);
-  EXPECT_EQ(service_.daemon().Wait(), 0);
-  MakeOfAnotherBuild(before[0], false);
-  MakeOfAnotherBuild(before[1], true);
-  service_.StartDaemon();
 
   // Nobody can measure yet: what is known stays, and is not said to be more than it is.
   const Finished waits = Tune({"--trials", "4", "--detach"});
   ASSERT_EQ(waits.code, 0) << waits.errors;
   EXPECT_THAT(waits.errors, HasSubstr("1 of 2 records of another Hone"));
-  EXPECT_EQ(Records(), records);
+  EXPECT_EQ(Records(), records_before);
   std::map<std::string, std::string> states = States();
   EXPECT_EQ(states[ToHex(before[0].key.workload_hash)], "verified");
   EXPECT_EQ(states[ToHex(before[1].key.workload_hash)], "stale");
@@ -130,6 +139,35 @@ TEST_F(Upgrade, RecordsHoldOrAreMeasuredAgain) {
   EXPECT_EQ(states[ToHex(before[1].key.workload_hash)], "verified");
   const Finished again = Tune({"--trials", "1", "--detach"});
   EXPECT_THAT(again.errors, Not(HasSubstr("another Hone"))) << "they are looked at once";
+}
+
+// With a worker of the new build and nothing else to do, the daemon needs no tune for it.
+TEST_F(Upgrade, TheDaemonChecksRecordsByItself) {
+  ASSERT_NO_FATAL_FAILURE(TuneAndUpgrade());
+  const std::string generator = before[0].record.generator();
+  EXPECT_EQ(Best()[0].record.generator(), "hone-cpu-of-last-year") << "nobody can build them yet";
+
+  service_.StartWorker();
+  const auto is_checked = [&] {
+    const std::vector<RecordRow> now = Best();
+    return now.size() == 2 && std::ranges::all_of(now, [&](const RecordRow& row) {
+             return row.record.generator() == generator && row.origin == "tuned";
+           });
+  };
+  ASSERT_TRUE(system_test::WaitUntil(is_checked, 120));
+  const auto store = OpenSqliteStore(service_.database(), StoreMode::kRead);
+  ASSERT_TRUE(store.ok()) << store.status();
+  const auto page = (*store)->Records(kLocalTenant, {});
+  ASSERT_TRUE(page.ok()) << page.status();
+  for (const RecordRow& row : page->rows) {
+    if (row.record.id() == before[0].record.id()) { EXPECT_EQ(row.record.median_us(), before[0].record.median_us()); }
+    if (row.record.id() == before[1].record.id()) {
+      EXPECT_EQ(row.record.object_digest(), before[1].record.object_digest()) << "this build makes that code";
+    }
+  }
+  EXPECT_THAT(Hone(folder_, {"jobs", "list", "--server", service_.address()}).output,
+              HasSubstr("records of an earlier build"));
+  EXPECT_THAT(Tune({"--trials", "1", "--detach"}).errors, Not(HasSubstr("another Hone"))) << "they are looked at once";
 }
 
 }  // namespace

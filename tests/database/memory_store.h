@@ -110,6 +110,8 @@ class MemoryStore : public TuningStore {
       history.best_us = best->second.second;
       history.best_trace = records_.at(best->second.first).record.trace();
       history.best_claimed = !records_.at(best->second.first).MeasuredHere();
+      history.best_generator = records_.at(best->second.first).record.generator();
+      history.best_digest = records_.at(best->second.first).record.object_digest();
     }
     std::set<std::string> seeds;
     for (const auto& [other, entry] : best_) {
@@ -120,6 +122,21 @@ class MemoryStore : public TuningStore {
     return history;
   }
 
+  absl::StatusOr<OutdatedPage> Outdated(const OutdatedFilter& filter) override {
+    OutdatedPage page;
+    const size_t end = std::min<size_t>(key_order_.size(), filter.after + static_cast<size_t>(filter.keys));
+    if (end == filter.after + static_cast<size_t>(filter.keys)) page.last = end;
+    for (size_t i = filter.after; i < end; ++i) {
+      const TuningKey& key = key_order_[i];
+      const auto best = best_.find(key);
+      if (best == best_.end() || (filter.tenant != kAllTenants && key.tenant != filter.tenant)) continue;
+      if (key.device_class != filter.device_class || key.protocol != filter.protocol) continue;
+      const RecordRow& row = records_.at(best->second.first);
+      if (key.threads > filter.most_threads || !row.MeasuredHere()) continue;
+      if (row.record.generator() != filter.generator) page.records.push_back({key, workloads_.at(key.workload_hash)});
+    }
+    return page;
+  }
   absl::StatusOr<std::string> CostModel(uint64_t tenant, const std::string& device_class,
                                         const std::string& kind) override {
     const auto found = models_.find({tenant, device_class, kind});
@@ -392,7 +409,7 @@ class MemoryStore : public TuningStore {
     return found != jobs_.end() && found->second.tenant == tenant;
   }
   void CheckKey(const TuningKey& key) {
-    keys_.insert(key);
+    if (keys_.insert(key).second) key_order_.push_back(key);
     HONE_CHECK(workloads_.count(key.workload_hash) != 0 && device_classes_.count(key.device_class) != 0)
         << "workload and device class are written before the key that names them";
   }
@@ -444,6 +461,7 @@ class MemoryStore : public TuningStore {
   std::map<std::tuple<uint64_t, std::string, std::string>, std::string> models_;
   std::map<std::pair<uint64_t, std::string>, std::string> choices_;
   std::set<TuningKey> keys_;
+  std::vector<TuningKey> key_order_;  // as they were made
 };
 
 }  // namespace hone

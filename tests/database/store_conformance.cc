@@ -5,8 +5,11 @@
 namespace hone {
 namespace {
 
+using testing::Contains;
 using testing::ElementsAre;
+using testing::Field;
 using testing::IsEmpty;
+using testing::Not;
 using testing::SizeIs;
 
 TEST_P(StoreTest, AnOvertakenWriterChangesNothing) {
@@ -322,6 +325,51 @@ TEST_P(StoreTest, WhatAnotherGeneratorMakesOtherwiseIsMeasuredAgain) {
   EXPECT_FALSE(history->best_claimed);
 }
 
+// Page by page: the best of a key, measured here, of a key that the workers can measure, made by another generator.
+TEST_P(StoreTest, OutdatedRecordsAreFoundPageByPage) {
+  const TuningKey mine = TestKey("conv2d_1"), current = TestKey("dense_2"), wide = TestKey("add_3", 8);
+  const TuningKey newer = TestKey("conv2d_1", 2, v1::NUMERIC_DEFAULT, "fake/c2", 2);
+  const TuningKey elsewhere = TestKey("conv2d_1", 2, v1::NUMERIC_DEFAULT, "fake/c4");
+  const TuningKey claimed = TestKey("add_3"), last = TestKey("dense_2", 1);
+  TuningKey theirs = mine;
+  theirs.tenant = 2;
+  std::vector<Write> writes = {PutDeviceClass{{"fake/c4", {}}}, PutTenant{{2, "other"}}};
+  for (const char* name : {"dense_2", "add_3"}) writes.push_back(PutWorkload{TestWorkload(name)});
+  for (const TuningKey& key : {mine, current, wide, newer, elsewhere, theirs, claimed, last}) {
+    RecordRow row = TestRecord(key, "best", 2);
+    if (key == current) row.record.set_generator("generator 2");
+    if (key == claimed) row.origin = "imported";
+    writes.insert(writes.end(), {PutRecord{row}, SetBest{key, row.record.id(), 2}, PutRecord{TestRecord(key, "b", 3)}});
+  }
+  Commit(writes);
+  const auto found = [&](OutdatedFilter filter) {
+    std::vector<TuningKey> keys;
+    do {
+      const absl::StatusOr<OutdatedPage> page = store_->Outdated(filter);
+      EXPECT_TRUE(page.ok()) << page.status();
+      EXPECT_LE(page->records.size(), 2u);
+      for (const OutdatedRecord& record : page->records) {
+        EXPECT_EQ(record.workload.hash(), record.key.workload_hash);
+        EXPECT_EQ(Sha256(record.workload.text()), record.workload.hash());
+        EXPECT_EQ(record.workload.flop(), TestWorkload("conv2d_1").flop());
+        keys.push_back(record.key);
+      }
+      filter.after = page->last;
+    } while (filter.after != 0);
+    return keys;
+  };
+  OutdatedFilter filter{.device_class = "fake/c2", .most_threads = 2, .generator = "generator 2", .keys = 2};
+  EXPECT_THAT(found(filter), testing::ElementsAre(mine, last));
+  filter.tenant = kAllTenants;
+  EXPECT_THAT(found(filter), testing::ElementsAre(mine, theirs, last));
+  filter.generator = "generator 1";
+  EXPECT_THAT(found(filter), testing::ElementsAre(current));
+  const absl::StatusOr<KeyHistory> history = store_->LoadHistory(mine);
+  ASSERT_TRUE(history.ok()) << history.status();
+  EXPECT_EQ(history->best_generator, "generator 1");
+  EXPECT_EQ(history->best_digest, TestRecord(mine, "best", 2).record.object_digest());
+}
+
 TEST_P(StoreTest, ATenantSeesItsOwnAndNothingElse) {
   constexpr uint64_t kOther = 2;
   const TuningKey mine = TestKey("conv2d_1");
@@ -452,6 +500,19 @@ TEST_P(StoreTest, AQuotaTakesFailuresThenTheWorstAndNeverTheBest) {
   EXPECT_THAT(store_->LoadState()->leased, SizeIs(1));
   EXPECT_EQ(store_->LoadState()->last_trial, 11u);
   EXPECT_EQ(store_->Records(kLocalTenant, {.with_objects = true})->rows[0].record.object(), "object");
+}
+
+TEST_P(StoreTest, ACandidateThatAQuotaTookIsMeasuredAgain) {
+  const TuningKey key = TestKey("conv2d_1");
+  Commit(TrialsUnderAQuota(key));
+  for (int i = 0; i < 5; ++i) Commit({*store_->FirstToPrune(100)});
+  const std::string taken = absl::StrCat("t7 ", std::string(3000, 'x'));
+  ASSERT_THAT(FirstWords(Traces({})), Not(Contains("t7")));
+  Commit({PutTrial{TestTrial(12, key, 1, taken, TrialState::kDone, v1::OUTCOME_OK, 5)},
+          PutRecord{TestRecord(key, taken, 5)}});
+  EXPECT_THAT(FirstWords(Traces({})), Contains("t7"));
+  const KeyHistory history = *store_->LoadHistory(key);
+  EXPECT_THAT(history.trials, Contains(Field(&PastTrial::trace, taken)));
 }
 
 // As between the question and the answer: a record becomes the best, one gets into a lock file.

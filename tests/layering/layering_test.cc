@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <regex>
 #include <set>
 #include <string>
 #include <vector>
@@ -63,7 +64,7 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
       "compiler/frontend", "compiler/schedule/*",   "compiler/lower",          "compiler/arith",  "compiler/verify",
       "compiler/codegen",  "compiler/target",       "compiler/package",        "database",        "tuner/space",
       "tuner/service",     "deploy/runtime",        "worker/measure",          "worker/probe",    "worker/runner",
-      "proto/rpc",         "compiler/codegen/cuda", "compiler/codegen/device", "tuner/space/gpu"}},
+      "proto/rpc",         "compiler/codegen/cuda", "compiler/codegen/device", "tuner/space/gpu", "compiler/sandbox"}},
     {"proto/rpc", {}},
     {"database", {}},
     {"tuner/space",
@@ -201,6 +202,31 @@ TEST(Layering, EverySourceFolderIsInTheTable) {
       EXPECT_TRUE(kMayInclude.count(folder) > 0) << folder << " has no row in the table of this test";
     }
   }
+}
+
+// A clock that is set ends no wait and starts none: durations are of MonotonicNow(). The clock on the wall is for what
+// people read, for the hours of a day, for certificates, and for gRPC, which takes deadlines by it.
+TEST(Layering, DurationsAreNotOfTheClockOnTheWall) {
+  const std::regex wall("absl::Now\\(\\)|system_clock::now\\(\\)|gettimeofday\\(|\\btime\\(nullptr\\)");
+  const std::regex may("FormatTime\\(|ToChronoTime\\(|->Shutdown\\(|\\.Lacks\\(");
+  const std::set<fs::path> dates = {"compiler/driver/ca_command.cc", "proto/rpc/authority.cc",
+                                    "proto/rpc/revocation.cc"};
+  int seen = 0;
+  for (const auto& [folder, unused] : kMayInclude) {
+    for (const fs::directory_entry& entry : fs::directory_iterator(kRoot / folder)) {
+      const fs::path file = fs::relative(entry.path(), kRoot);
+      if (dates.count(file) > 0 || (file.extension() != ".cc" && file.extension() != ".h")) continue;
+      std::ifstream source(entry.path());
+      int number = 0;
+      for (std::string line; std::getline(source, line);) {
+        ++number;
+        if (!std::regex_search(line.substr(0, line.find("//")), wall)) continue;
+        ++seen;
+        EXPECT_TRUE(std::regex_search(line, may)) << file.string() << ":" << number << ": " << line;
+      }
+    }
+  }
+  EXPECT_GE(seen, 3) << "the lines were not found";
 }
 
 // A folder that is reached from itself: the two could be told apart by nobody.

@@ -1,6 +1,7 @@
 // Workers that only build, and workers that only measure what those build.
 #include <signal.h>
 
+#include <ctime>
 #include <map>
 #include <memory>
 #include <string>
@@ -69,6 +70,34 @@ TEST_F(BuildPool, FeedsAWorkerThatOnlyMeasures) {
     worker->Signal(SIGTERM);
     EXPECT_EQ(worker->Wait(), 0) << worker->Errors();
   }
+}
+
+// It builds what it measures, and may not measure now.
+TEST_F(BuildPool, AWorkerThatIsNotQuietBuildsForOneThatOnlyMeasures) {
+  Process& board = StartBoard();
+  const std::unique_ptr<Process> tune = Tune(8);
+  ASSERT_TRUE(WaitsForABuilder()) << board.Errors();
+  const std::time_t now = std::time(nullptr);
+  const int hour = std::localtime(&now)->tm_hour;
+  Process& sleeper = service_.StartWorker(
+      {"--hours", std::to_string((hour + 11) % 24) + ":00-" + std::to_string((hour + 13) % 24) + ":00"});
+  ASSERT_EQ(tune->Wait(), 0) << tune->Errors() << board.Errors() << sleeper.Errors();
+  int64_t built = 0, measured = 0;
+  const Finished list = Hone(folder_, {"workers", "list", "--server", service_.address(), "--json"});
+  for (const Json& worker : JsonLines(list.output)) {
+    if (worker.at("role") == "both") {
+      built = worker.at("trials").get<int64_t>();
+      EXPECT_THAT(worker.at("waiting_for").get<std::string>(), HasSubstr("its hours"));
+      EXPECT_NE(worker.at("probe"), "") << worker.dump();
+    } else {
+      measured = worker.at("trials").get<int64_t>();
+    }
+  }
+  EXPECT_GE(measured, 8);
+  EXPECT_GE(built, measured) << "every candidate, and the oracles";
+  EXPECT_TRUE(JsonLines(tune->Output()).back().value("failed", Json::object()).empty());
+  sleeper.Signal(SIGTERM);
+  EXPECT_EQ(sleeper.Wait(), 0) << sleeper.Errors();
 }
 
 TEST_F(BuildPool, LosesABuilderAndNoTrial) {

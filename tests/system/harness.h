@@ -1,5 +1,6 @@
 // The real programs, started as a user starts them: each test in a folder of its own, with its own measuring lock and
-// database, so that tests may run side by side.
+// database, so that tests may run side by side. A daemon or worker that is started by its name may lack the layers of
+// the sandbox that not every machine gives.
 #pragma once
 
 #include <sys/types.h>

@@ -12,6 +12,7 @@
 #include "gtest/gtest.h"
 #include "tests/system/harness.h"
 #include "tests/system/tiny_model.h"
+#include "tests/worker/agent/hostile_candidates.h"
 
 namespace hone::system_test {
 namespace {
@@ -77,28 +78,33 @@ TEST(Hostile, NoneBecomesARecord) {
       {"broken_image", "build_error"},
       {"builder_crash", "build_error"},
       {"builder_hang", "timeout"}};
-  std::string list;
   std::map<std::string, int> failures;
+  std::set<std::string> wanted;
   for (const auto& [kind, outcome] : expected) {
-    list += (list.empty() ? "" : ",") + kind;
+    wanted.insert(kind);
     ++failures[outcome];
   }
+  // Those of machine code too. What becomes of each rests on the workload: hostile_candidates_test.cc says it for one.
+  for (const HostileCandidate& candidate : HostileCandidates()) wanted.insert(candidate.name);
+  std::string list;
+  for (const std::string& kind : wanted) list += (list.empty() ? "" : ",") + kind;
   const TempFolder folder;
   const std::string model = SaveTiny(folder.path()), log = folder / "hostile.log";
-  Service service(folder, {"--build-limit", "6", "--run-limit", "2"});  // two hang: the limits are what the test takes
+  // Some hang: the limits are what the test takes. The task is not left alone for want of a gain.
+  Service service(folder, {"--build-limit", "6", "--run-limit", "2", "--stall", "1000"});
   Process& worker = service.StartWorker({"--builder", kBuilder}, {{"HONE_HOSTILE", list}, {"HONE_HOSTILE_LOG", log}});
-  // Each kind takes the place of one of the first candidates; enough honest ones are asked for that all have their
-  // turn.
+  // Each kind takes the place of one of the first candidates. Of these a quarter are honest: so many are asked for that
+  // every kind has its turn.
   Process tune(folder, "hone",
                {"tune", model, "--tasks", "relu", "--server", service.address(), "--trials",
-                std::to_string(expected.size() + 4), "--threads", "1", "--json"});
+                std::to_string(wanted.size() / 2), "--threads", "1", "--json"});
   ASSERT_EQ(tune.Wait(280), 0) << tune.Errors() << worker.Errors();
   const Json result = JsonLines(tune.Output()).back();
 
   const std::map<std::string, std::string> kinds = Kinds(log);
   std::set<std::string> used;
   for (const auto& [digest, kind] : kinds) used.insert(kind);
-  for (const auto& [kind, outcome] : expected) EXPECT_EQ(used.count(kind), 1u) << kind << " never had its turn";
+  for (const std::string& kind : wanted) EXPECT_EQ(used.count(kind), 1u) << kind << " never had its turn";
 
   const std::vector<Json> records = service.Records();
   EXPECT_EQ(records.size(), result.at("trials").get<size_t>());
@@ -107,6 +113,9 @@ TEST(Hostile, NoneBecomesARecord) {
     ASSERT_NE(kind, kinds.end()) << record.dump();
     EXPECT_EQ(kind->second, "honest") << record.dump();
   }
+  int failed = 0;
+  for (const auto& [outcome, count] : result.at("failed").items()) failed += count.get<int>();
+  EXPECT_GE(failed, static_cast<int>(wanted.size())) << result.at("failed").dump();
   for (const auto& [outcome, count] : failures) {
     EXPECT_GE(result.at("failed").value(outcome, 0), count) << outcome << " in " << result.at("failed").dump();
   }

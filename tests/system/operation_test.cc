@@ -144,6 +144,20 @@ TEST_F(Operation, AJobIsExplainedPausedAndResumed) {
   EXPECT_EQ(Say({"jobs", "pause", "7"}).code, 2);
 }
 
+// As when it has no memory or no descriptors left: no builder starts, until one does.
+TEST_F(Operation, AMachineThatCannotBuildNowHoldsTheJobUpAndLosesNothing) {
+  const std::string builder = folder_ / "builder";
+  Process& worker = service_.StartWorker({"--builder", builder});
+  const auto tune = Tune(12);
+  const auto explained = [&] { return Say({"jobs", "explain", "1"}).output; };
+  ASSERT_TRUE(WaitUntil([&] { return explained().find("a worker cannot measure: ") != std::string::npos; }))
+      << explained() << worker.Errors();
+  EXPECT_EQ(Trials(), 0);
+  std::filesystem::create_symlink(std::filesystem::read_symlink("/proc/self/exe").parent_path() / "hone-builder",
+                                  builder);
+  ExpectAccountedFor(*tune);
+}
+
 // "metrics at http://127.0.0.1:41234/metrics"
 std::string HttpAddress(const Process& daemon) {
   const std::string text = daemon.Output(), before = "metrics at http://";

@@ -1,4 +1,5 @@
-// Builds for workers that only measure: asked for in a call, lent to workers that only build, answered to the call.
+// Builds for workers that only measure: asked for in a call, lent to workers that only build, or that may not measure
+// now, answered to the call.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -92,18 +93,28 @@ Micros Dispatcher::Impl::DeadlineOf(const Build& build) const {
   return build.builder == 0 ? build.answer_by : std::min(build.answer_by, build.lent_until);
 }
 
+bool Dispatcher::Impl::Builds(const Worker& worker) const {
+  if (worker.role() == WorkerRole::kBuild) return true;
+  return worker.role() == WorkerRole::kBoth && (worker.build_credits > 0 || !builds.LentTo(worker.id).empty());
+}
+
+bool Dispatcher::Impl::MayBuild(const Worker& worker) const {
+  return !worker.draining && worker.waiting.has_value() && !IsQuiet(worker) && worker.build_credits > 0 &&
+         HeldBy(worker) < options.max_credits;
+}
+
 // To builders in turn, oldest first.
 void Dispatcher::Impl::LendBuilds(const Touched& batch) {
   if (shutting_down) return;
   std::set<uint64_t> tenants(batch.builds_of.begin(), batch.builds_of.end());
   for (const uint64_t id : batch.workers) {
     const auto found = workers.find(id);
-    if (found != workers.end() && found->second.role() == WorkerRole::kBuild) tenants.insert(found->second.tenant);
+    if (found != workers.end() && MayBuild(found->second)) tenants.insert(found->second.tenant);
   }
   for (const uint64_t number : tenants) {
     BuildTable::OfTenant& tenant = builds.Tenant(number);
-    const WorkerPool* builders = fleet.BuildersOf(number);
-    while (builders != nullptr && !builders->hungry.empty() && !tenant.waiting.empty()) {
+    while (!fleet.BuildersOf(number).hungry.empty() && !tenant.waiting.empty()) {
+      const std::set<uint64_t>& hungry = fleet.BuildersOf(number).hungry;
       ++counters.looked_at;
       Build& build = *builds.Find(*tenant.waiting.begin());
       if (IsQuarantined(build)) {
@@ -111,13 +122,13 @@ void Dispatcher::Impl::LendBuilds(const Touched& batch) {
                                                          " builders were lost while they built it")));
         continue;
       }
-      auto next = builders->hungry.upper_bound(tenant.last_builder);
-      if (next == builders->hungry.end()) next = builders->hungry.begin();
+      auto next = hungry.upper_bound(tenant.last_builder);
+      if (next == hungry.end()) next = hungry.begin();
       Worker& worker = workers.at(*next);
       tenant.last_builder = worker.id;
       const Micros until = now + Milliseconds(build.limit_ms) + Milliseconds(options.build_slack_ms);
       builds.Lend(build, worker.id, SecretOf("build", build.id, build.attempt + 1, worker), until);
-      --worker.credits;
+      --worker.build_credits;
       FileWorker(worker);
     }
   }

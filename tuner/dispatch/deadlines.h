@@ -1,5 +1,7 @@
 // When a rule of the dispatcher becomes due by the passing of time alone: of each worker, trial, job and build the
-// earliest such time. Setting one and finding the first take logarithmic time.
+// earliest such time. Most are put off again and again and never come, as a worker's silence does with every call: what
+// is put off keeps its place in the order until that place is reached, so putting off takes constant time. Bringing one
+// forward and finding the first take logarithmic time.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +25,8 @@ class Deadlines {
 
   void Set(Of kind, uint64_t id, Micros at);  // in place of the one before; kNever: it has none
   Micros Get(Of kind, uint64_t id) const;
-  Micros first() const { return order_.empty() ? kNever : order_.begin()->first; }
-  std::vector<Subject> Due(Micros now) const;  // at that time or before, earliest first
+  Micros first() const { return order_.empty() ? kNever : order_.begin()->first; }  // none is due before it
+  std::vector<Subject> Due(Micros now);  // at that time or before; they stay until they are set anew
   size_t size() const { return order_.size(); }
 
  private:
@@ -33,8 +35,12 @@ class Deadlines {
       return std::hash<uint64_t>()(subject.second * 8 + static_cast<uint64_t>(subject.first));
     }
   };
-  std::unordered_map<Subject, Micros, Hash> at_;
-  std::set<std::pair<Micros, Subject>> order_;
+  struct Deadline {
+    Micros due = 0;
+    Micros place = 0;  // in the order: when it is looked at, not after it is due
+  };
+  std::unordered_map<Subject, Deadline, Hash> of_;
+  std::set<std::pair<Micros, Subject>> order_;  // by place
 };
 
 }  // namespace hone

@@ -49,7 +49,7 @@ uint64_t Dispatcher::JobOfTask(uint64_t task) const {
   const auto found = impl_->job_by_task.find(task);
   return found == impl_->job_by_task.end() ? 0 : found->second;
 }
-bool Dispatcher::Idle() const { return impl_->jobs.empty(); }
+bool Dispatcher::Idle() const { return impl_->jobs.size() == impl_->jobs.count(impl_->checks.job); }
 void Dispatcher::CheckInvariants() const { impl_->CheckInvariants(); }
 
 std::vector<v1::WorkerInfo> Dispatcher::Workers(uint64_t tenant, Micros now) const {
@@ -111,6 +111,11 @@ void Dispatcher::Impl::On(const Tick& event) {}
 void Dispatcher::Impl::On(const ShutDown& event) {
   shutting_down = true;
   for (auto& [id, worker] : workers) AnswerSync(worker);
+  for (auto& [id, job] : jobs) {
+    if (job.ended) continue;
+    job.Advance(now);
+    changed_jobs.insert(id);
+  }
 }
 
 void Dispatcher::Impl::On(const ImportLines& event) {
@@ -166,6 +171,12 @@ void Dispatcher::Impl::CommitStep() {
   if (step_writes.empty() && step_after.empty()) return;
   after_commit[next_commit] = std::exchange(step_after, {});
   effects.push_back(Commit{next_commit++, std::exchange(step_writes, {})});
+}
+
+void Dispatcher::Impl::NoteProgress(Job& job) {
+  if (now - job.progress_saved < kSaveAccountsEvery) return;
+  job.progress_saved = now;
+  changed_jobs.insert(job.row.id);
 }
 
 void Dispatcher::Impl::WriteChanged() {

@@ -1,9 +1,9 @@
 // The dispatcher's state, and its rules by topic: dispatcher.cc (events in, effects out), fleet_rules.cc (workers and
 // leases), result_rules.cc (what an outcome changes), build_rules.cc (builds for workers that only measure),
-// search_rules.cc (asking for candidates), job_rules.cc (jobs that come, are stopped, paused and bound), job_ends.cc
-// (budgets and ends), hold_ups.cc (what a job waits for), settle.cc (which rules are applied to whom after an event),
-// views.cc (what is shown of it). Everything whose order steers a decision is an ordered
-// container.
+// record_checks.cc (records of earlier builds), search_rules.cc (asking for candidates), job_rules.cc (jobs that come,
+// are stopped, paused and bound), job_ends.cc (budgets and ends), hold_ups.cc (what a job waits for), settle.cc (which
+// rules are applied to whom after an event), views.cc (what is shown of it). Everything whose order steers a decision
+// is an ordered container.
 #pragma once
 
 #include <deque>
@@ -25,12 +25,15 @@
 #include "tuner/dispatch/job_state.h"
 #include "tuner/dispatch/key_state.h"
 #include "tuner/dispatch/lease_table.h"
+#include "tuner/dispatch/record_checks.h"
 #include "tuner/dispatch/tenant_accounts.h"
 #include "tuner/dispatch/touched.h"
 
 namespace hone {
 
-inline constexpr size_t kUsualWrites = 32;    // of an event with results, and leases in their place
+inline constexpr size_t kUsualWrites = 32;  // of an event with results, and leases in their place
+// Of a job's row, which repeats the whole request, for its accounts alone: a crash loses what they gained since.
+inline constexpr Micros kSaveAccountsEvery = 1'000'000;
 inline constexpr double kUsualSeconds = 0.3;  // of device time, that a lease counts for until its result is charged
 
 // A worker's session, from its Hello until it has been silent for a lease.
@@ -41,12 +44,14 @@ struct Worker {
   uint64_t seq = 0;  // of the latest Sync
   Micros last_seen = 0;
   Micros silent_until = 0;  // it counts as lost when nothing was heard by then
-  int credits = 0;          // leases it wants beyond those it holds or was given
+  int credits = 0;          // trials it wants beyond those it holds or was given,
+  int build_credits = 0;    // and builds
   bool draining = false;    // it says so, or was asked to
   bool drain_asked = false, drain_told = false;
   std::optional<v1::SyncRequest> waiting;  // the Sync that is held
   ReplyTo waiting_to = 0;
   Micros answer_by = 0;
+  Micros quiet_until = 0;   // it takes timings: its call is not answered, and it is lent nothing
   Micros silent_since = 0;  // no call of it has been open since then; 0: one is, or it never called
   std::string waiting_for;  // as it last said: what keeps it from work,
   bool not_quiet = false;   // and whether that is the state of its machine
@@ -58,6 +63,8 @@ struct Worker {
   int64_t refused_reports = 0;  // of leases it was not given
   uint64_t last_key = 0;        // stays on one workload where it can: inputs and reference are loaded
   uint64_t last_job = 0;        // whose trial it was lent last
+  int faults = 0;               // of its own (OUTCOME_INFRA), in a row: after faulty_after it rests
+  Micros rests_until = 0;
 
   WorkerKind kind;  // as its Hello says: MakeKind
 
@@ -82,6 +89,7 @@ class Dispatcher::Impl {
   void On(const SearchDone& event);
   void On(const SearchFailed& event);
   void On(const HistoryLoaded& event);
+  void On(const OutdatedFound& event);
   void On(const Committed& event);
   void On(const ImportLines& event);
   void On(const KeepChoices& event);
@@ -130,8 +138,10 @@ class Dispatcher::Impl {
   void TakeBack(Trial& trial, bool worker_was_lost);  // a lease that ended without a result
   void LendTrials(const Touched& batch);
   double ChargedAndLent(uint64_t tenant) const;
-  int HeldBy(const Worker& worker) const;    // leases, of trials or of builds
-  bool MayTake(const Worker& worker) const;  // another lease
+  int HeldBy(const Worker& worker) const;  // leases, of trials or of builds
+  // Too many of its trials failed for no fault of theirs: for a while it has none, then one at a time.
+  bool Rests(const Worker& worker) const;
+  bool MayTake(const Worker& worker) const;  // another trial
   void Lend(Trial& trial, Worker& worker);
   std::string SecretOf(std::string_view what, uint64_t id, uint32_t attempt, const Worker& worker) const;
   // What is next for the worker; 0: nothing. `kept_away`: something is ready that another worker is to have first.
@@ -141,12 +151,15 @@ class Dispatcher::Impl {
   v1::SyncReply DesiredState(Worker& worker, const v1::SyncRequest& request);
   bool HasNews(const Worker& worker) const;
   void AnswerSync(Worker& worker);
+  bool IsQuiet(const Worker& worker) const { return now < worker.quiet_until; }
   void EndWait(Worker& worker);  // its call is over, answered or cut off
   void GiveBack(Worker& worker, const v1::LeaseId& id);
   void ChargeWallTime(Worker& worker, const v1::SyncRequest& request);
 
   // ---- build_rules.cc ----
   void LendBuilds(const Touched& batch);
+  bool Builds(const Worker& worker) const;    // for others, now: it only builds, or offers it while it may not measure
+  bool MayBuild(const Worker& worker) const;  // another one, now
   void TakeBuilt(Worker& worker, const v1::BuildResult& result);
   void TakeBackBuild(Build& build);  // a lease that ended without a result
   bool IsQuarantined(const Build& build) const;
@@ -162,6 +175,7 @@ class Dispatcher::Impl {
   // False, and counted, when the lease of that token was lent to somebody else: the secret is missing or another.
   static bool Holds(Worker& worker, const v1::LeaseId& id, const TrialRow& row);
   void TakeResult(Worker& worker, v1::TrialResult& result);  // which is taken over where it counts
+  void NoteFault(Worker& worker, v1::OutcomeKind kind);
   void Refuse(Worker& worker, ReportedLease report, v1::ReportRefusal why);
   // What tells the verdict to whoever has the worker's session by then.
   std::function<void()> Tell(const Worker& worker, ReportedLease report, v1::ReportRefusal verdict);
@@ -179,9 +193,24 @@ class Dispatcher::Impl {
   struct DueDuel {
     const Job* job = nullptr;
     const std::string* challenger = nullptr;  // its trace
+    const char* source = nullptr;             // of the trial
   };
   std::optional<DueDuel> NextDuel(const KeyState& key) const;
   void QueueDuel(KeyState& key);
+
+  // ---- record_checks.cc ----
+  void NoteGenerator(const Worker& worker, bool connected);
+  void BeginChecks();  // of records, where it is time: has a page read, or makes a job of what was read
+  void AddCheckJob(const Worker& worker, RecordChecks::OfKind& kind);
+  bool Yields(const Job& job) const;  // it checks records, and another job is open
+  void YieldToJobs();
+  void ResumeChecks();
+  void ChecksEnded(const Job& job);
+  void NoteWhatToCheck(Job& job);
+  const Job* JobToCheck(const KeyState& key) const;  // that is to check the key's best record now; nullptr: none
+  std::string StateOf(const Job& job, const TaskRow& task) const;  // as TaskRow::state has it
+  bool IsSameCode(const Trial& trial, const v1::Outcome& outcome) const;
+  void EndCheck(const Trial& trial, v1::Outcome& outcome, const Worker* worker, std::vector<Write>& writes);
 
   // ---- search_rules.cc ----
   void AskForCandidates();
@@ -251,7 +280,8 @@ class Dispatcher::Impl {
   void CommitThen(std::vector<Write> writes, std::function<void()> after);
   void CommitStep();
   void ReplyNow(ReplyTo to, Message message);
-  void WriteChanged();  // the jobs and tasks that the event has changed: each once, as it stands at the end
+  void NoteProgress(Job& job);  // its row is to be written, if it was not a moment ago
+  void WriteChanged();          // the jobs and tasks that the event has changed: each once, as it stands at the end
   double SecondsSince(Micros then) const { return now > then ? static_cast<double>(now - then) * 1e-6 : 0; }
   KeyState& KeyOf(const Trial& trial) const { return *key_by_number.at(trial.key); }
 
@@ -277,6 +307,8 @@ class Dispatcher::Impl {
     int open_jobs = 0, open_tasks = 0;  // whose last commit is not on its way
   };
   std::map<uint64_t, TenantJobs> tenant_jobs;
+  int open_jobs = 0;  // of all tenants
+  RecordChecks checks;
   TenantAccounts accounts{options.tenant_weights};
   std::map<uint64_t, ByCharge> asking;  // by tenant, none empty: jobs that may want candidates, least charged first
   std::map<TuningKey, KeyState> keys;
@@ -298,7 +330,7 @@ class Dispatcher::Impl {
   };
   // For a while: users see them, and who comes back in its session was cut off, not lost.
   std::deque<LostWorker> lost_workers;
-  std::map<std::string, v1::DeviceProfile> profiles;  // by device class
+  std::map<std::string, v1::DeviceProfile> profiles;  // by device class: device_facts.h
   struct UsedWorkload {
     v1::Workload workload;
     std::map<uint64_t, int> tasks_of;  // by tenant: those of its open jobs

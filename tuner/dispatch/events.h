@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "database/rows.h"
+#include "database/store.h"
 #include "hone/v1/fleet.pb.h"
 #include "hone/v1/search.pb.h"
 #include "hone/v1/tune.pb.h"
@@ -76,6 +77,10 @@ struct HistoryLoaded {
   TuningKey key;
   KeyHistory history;
 };
+struct OutdatedFound {
+  OutdatedPage page;
+  std::string utc;  // for the rows
+};
 struct Committed {
   uint64_t commit = 0;
 };
@@ -92,13 +97,14 @@ struct KeepChoices {
 struct ShutDown {};  // workers that sync from now on are told to end
 struct Tick {};      // time has passed: due when `Wake` said so
 
-using Event = std::variant<Start, Submit, StopJob, PauseJob, DrainWorkers, Hello, Sync, AskBuild, CallGone, SearchDone,
-                           SearchFailed, HistoryLoaded, Committed, ImportLines, KeepChoices, ShutDown, Tick>;
+using Event =
+    std::variant<Start, Submit, StopJob, PauseJob, DrainWorkers, Hello, Sync, AskBuild, CallGone, SearchDone,
+                 SearchFailed, HistoryLoaded, OutdatedFound, Committed, ImportLines, KeepChoices, ShutDown, Tick>;
 // What each is called in metrics, in that order.
 inline constexpr const char* kEventNames[] = {
-    "start",     "submit",       "stop_job",     "pause_job",   "drain_workers", "hello",
-    "sync",      "ask_build",    "call_gone",    "search_done", "search_failed", "history_loaded",
-    "committed", "import_lines", "keep_choices", "shut_down",   "tick"};
+    "start",          "submit",    "stop_job",     "pause_job",    "drain_workers", "hello",
+    "sync",           "ask_build", "call_gone",    "search_done",  "search_failed", "history_loaded",
+    "outdated_found", "committed", "import_lines", "keep_choices", "shut_down",     "tick"};
 static_assert(std::size(kEventNames) == std::variant_size_v<Event>);
 
 // ---- effects ----
@@ -110,6 +116,9 @@ struct Commit {
 struct LoadHistory {
   TuningKey key;
 };  // answered by HistoryLoaded
+struct FindOutdated {
+  OutdatedFilter filter;
+};  // answered by OutdatedFound, in any order; at most one is out
 struct AskSearch {
   v1::SearchRequest request;  // without observations:
   std::shared_ptr<const ObservationLog> log;
@@ -132,6 +141,6 @@ struct Wake {
   Micros at = 0;
 };  // send Tick then; the latest Wake replaces earlier ones
 
-using Effect = std::variant<Commit, LoadHistory, AskSearch, Reply, JobEnded, Wake>;
+using Effect = std::variant<Commit, LoadHistory, FindOutdated, AskSearch, Reply, JobEnded, Wake>;
 
 }  // namespace hone

@@ -96,15 +96,29 @@ void FleetIndex::FileWorker(uint64_t id, const WorkerKind& kind, const WorkerSta
   if (fresh) worker.pool = &PoolFor(kind);
   if (!fresh && worker.standing == standing) return;
   const WorkerStanding before = worker.standing;
-  const bool was_alive = !worker.pool->alive.empty(), was_ready = !worker.pool->ready.empty();
+  const bool was_alive = !worker.pool->alive.empty();
   Move(id, *worker.pool, fresh ? nullptr : &before, &standing);
   worker.standing = standing;
+  FileBuilder(id, kind.tenant, standing);
   if (fresh || before.lost != standing.lost || before.draining != standing.draining ||
       before.not_quiet != standing.not_quiet || before.waiting_for != standing.waiting_for) {
     changed_tenants_.insert(kind.tenant);
   }
   if (was_alive == worker.pool->alive.empty()) TouchJobsOf(*worker.pool);
-  if (kind.role == WorkerRole::kBuild && was_ready == worker.pool->ready.empty()) TouchMeasurers(kind.tenant);
+}
+
+void FleetIndex::FileBuilder(uint64_t id, uint64_t tenant, const WorkerStanding& standing) {
+  BuilderSet& builders = builders_[tenant];
+  const bool had = HasBuilder(tenant);
+  const auto put = [&](std::set<uint64_t>& set, bool is) {
+    if (is) set.insert(id);
+    if (!is) set.erase(id);
+  };
+  put(builders.ready, standing.builds && standing.ready());
+  put(builders.hungry, standing.may_build);
+  if (had == HasBuilder(tenant)) return;
+  TouchMeasurers(tenant);
+  changed_tenants_.insert(tenant);  // what holds their jobs up
 }
 
 void FleetIndex::DropWorker(uint64_t id) {
@@ -114,8 +128,8 @@ void FleetIndex::DropWorker(uint64_t id) {
   Move(id, *pool, &found->second.standing, nullptr);
   workers_.erase(found);
   changed_tenants_.insert(pool->kind.tenant);
+  FileBuilder(id, pool->kind.tenant, {});
   if (pool->alive.empty()) TouchJobsOf(*pool);
-  if (pool->kind.role == WorkerRole::kBuild && pool->ready.empty()) TouchMeasurers(pool->kind.tenant);
   if (!pool->members.empty()) return;
   for (JobPool* jobs : pool->jobs) std::erase(jobs->workers, pool);
   worker_pools_.erase(WorkerKind(pool->kind));
@@ -132,15 +146,13 @@ std::vector<const WorkerPool*> FleetIndex::WorkersOf(uint64_t tenant) const {
   return pools;
 }
 
-const WorkerPool* FleetIndex::BuildersOf(uint64_t tenant) const {
-  const auto found = worker_pools_.find(BuilderKind(tenant));
-  return found == worker_pools_.end() ? nullptr : found->second.get();
+const BuilderSet& FleetIndex::BuildersOf(uint64_t tenant) const {
+  static const BuilderSet kNone;
+  const auto found = builders_.find(tenant);
+  return found == builders_.end() ? kNone : found->second;
 }
 
-bool FleetIndex::HasBuilder(uint64_t tenant) const {
-  const WorkerPool* builders = BuildersOf(tenant);
-  return builders != nullptr && !builders->ready.empty();
-}
+bool FleetIndex::HasBuilder(uint64_t tenant) const { return !BuildersOf(tenant).ready.empty(); }
 
 // ---- jobs ----
 
@@ -240,6 +252,21 @@ void FleetIndex::CheckInvariants() const {
     }
   }
   HONE_CHECK(members == workers_.size());
+  size_t builders = 0, hungry = 0;
+  for (const auto& [tenant, set] : builders_) {
+    builders += set.ready.size();
+    hungry += set.hungry.size();
+    for (const uint64_t id : set.hungry) HONE_CHECK(set.ready.count(id) != 0) << "worker " << id;
+  }
+  for (const auto& [id, worker] : workers_) {
+    const BuilderSet& set = BuildersOf(worker.pool->kind.tenant);
+    const WorkerStanding& s = worker.standing;
+    builders -= s.builds && s.ready();
+    hungry -= s.may_build;
+    HONE_CHECK((set.ready.count(id) != 0) == (s.builds && s.ready()) && (set.hungry.count(id) != 0) == s.may_build)
+        << "worker " << id;
+  }
+  HONE_CHECK(builders == 0 && hungry == 0) << "builders that are no workers";
 }
 
 }  // namespace hone

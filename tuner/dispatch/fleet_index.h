@@ -53,10 +53,12 @@ Fit FitOf(const WorkerKind& worker, const JobKind& job);
 struct WorkerStanding {
   bool lost = false;      // as far as one can see: it may still come back to its leases
   bool draining = false;  // takes no more
-  bool hungry = false;    // its call is open, and it wants another lease
+  bool hungry = false;    // its call is open, and it wants another trial
   bool not_quiet = false;
   std::string waiting_for;
-  int credits = 0, held = 0;
+  int credits = 0, held = 0;  // trials
+  bool builds = false;        // for others, now
+  bool may_build = false;     // its call is open, and it wants another build
 
   bool ready() const { return !lost && !draining; }
   bool waits() const { return ready() && !waiting_for.empty(); }  // something keeps it from work
@@ -86,6 +88,11 @@ struct WorkerPool {
   int64_t held = 0;
   std::vector<JobPool*> jobs;  // that fit
 };
+// Those of a tenant that build for others now: workers that only build, and some that build what they measure.
+struct BuilderSet {
+  std::set<uint64_t> ready;   // alive and not lost
+  std::set<uint64_t> hungry;  // of these, those that want another build
+};
 using ByCharge = std::set<std::pair<double, uint64_t>>;
 struct JobPool {
   JobKind kind;
@@ -114,7 +121,7 @@ class FleetIndex {
   const JobPool& PoolOfJob(uint64_t id) const { return *jobs_.at(id).pool; }
   bool HasJob(uint64_t id) const { return jobs_.count(id) != 0; }
   std::vector<const WorkerPool*> WorkersOf(uint64_t tenant) const;  // that serve it
-  const WorkerPool* BuildersOf(uint64_t tenant) const;              // nullptr: there are none
+  const BuilderSet& BuildersOf(uint64_t tenant) const;
   // Whether there is a worker that builds for those that only measure. When the first comes or the last goes, these
   // are touched.
   bool HasBuilder(uint64_t tenant) const;
@@ -141,6 +148,7 @@ class FleetIndex {
   JobPool& PoolFor(const JobKind& kind);
   // From where one standing puts the worker to where the other does. nullptr: it is not in the pool.
   static void Move(uint64_t id, WorkerPool& pool, const WorkerStanding* before, const WorkerStanding* after);
+  void FileBuilder(uint64_t id, uint64_t tenant, const WorkerStanding& standing);
   void Take(uint64_t id, FiledJob& job);
   void TouchJobsOf(const WorkerPool& pool);
   void TouchMeasurers(uint64_t tenant);
@@ -148,6 +156,7 @@ class FleetIndex {
   Touched& touched_;
   std::map<WorkerKind, std::unique_ptr<WorkerPool>> worker_pools_;
   std::map<JobKind, std::unique_ptr<JobPool>> job_pools_;
+  std::map<uint64_t, BuilderSet> builders_;            // by tenant: as many as there are tenants
   std::unordered_map<uint64_t, FiledWorker> workers_;  // looked up, never gone through
   std::unordered_map<uint64_t, FiledJob> jobs_;
   std::map<uint64_t, ByCharge> by_charge_;  // by tenant, none empty: the open jobs

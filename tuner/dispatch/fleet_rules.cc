@@ -9,8 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/support/check.h"
 #include "database/checksum.h"
+#include "tuner/dispatch/device_facts.h"
 #include "tuner/dispatch/dispatcher_impl.h"
-#include "tuner/dispatch/roofline.h"
 
 namespace hone {
 namespace {
@@ -19,6 +19,7 @@ constexpr uint32_t kProtocolVersion = 2;  // 2: reports are answered by lease an
 constexpr uint32_t kLongestQuietMs = 120'000;
 constexpr Micros kShowLost = Micros{15} * 60 * 1'000'000;
 constexpr size_t kMostLost = 32;
+constexpr size_t kMostProfileBytes = 16 << 10;  // some of each class are kept
 
 bool UnderWork(v1::Phase phase) { return phase >= v1::PHASE_BUILDING; }
 
@@ -31,6 +32,11 @@ std::optional<Refusal> CheckHello(const v1::HelloRequest& request) {
     return RefusalOf(absl::StatusCode::kInvalidArgument,
                      absl::StrCat("hello: session (1 to 64 bytes), worker_name and profile.device_class (1 to ",
                                   kLongestName, " bytes) are needed"));
+  }
+  if (const size_t bytes = request.profile().ByteSizeLong(); bytes > kMostProfileBytes) {
+    return RefusalOf(
+        absl::StatusCode::kInvalidArgument,
+        absl::StrCat("hello: the device's profile has ", bytes, " bytes, and ", kMostProfileBytes, " are allowed"));
   }
   const bool states_range = request.has_version() && request.version().max() != 0;
   if (states_range && (request.version().min() > kProtocolVersion || request.version().max() < kProtocolVersion)) {
@@ -74,6 +80,12 @@ void Dispatcher::Impl::On(const Hello& event) {
   if (worker == nullptr && worker_by_session.count(request.session()) != 0) {
     return ReplyNow(event.to, RefusalOf(absl::StatusCode::kPermissionDenied, "hello: the session is another tenant's"));
   }
+  if (worker != nullptr && worker->hello.worker_name() != request.worker_name()) {
+    return ReplyNow(event.to,
+                    RefusalOf(absl::StatusCode::kInvalidArgument,
+                              absl::StrCat("hello: the session is that of worker ", worker->hello.worker_name(),
+                                           "; another name needs a session of its own")));
+  }
   if (worker == nullptr) {
     if (const std::optional<Refusal> refusal = TakeName(event.tenant, request)) return ReplyNow(event.to, *refusal);
     const uint64_t id = next_worker++;
@@ -85,10 +97,12 @@ void Dispatcher::Impl::On(const Hello& event) {
   workers_by_name.erase({worker->tenant, worker->hello.worker_name(), worker->id});
   workers_by_name.emplace(worker->tenant, request.worker_name(), worker->id);
   touched.workers.insert(worker->id);
+  NoteGenerator(*worker, false);  // of an earlier Hello
   worker->hello = request;
   worker->hello.set_threads(std::max(1, request.threads()));
   worker->hello.set_measure_protocol(std::max<uint32_t>(1, request.measure_protocol()));
   worker->kind = worker->MakeKind();
+  NoteGenerator(*worker, true);
   worker->last_seen = now;
   worker->silent_until = now + Micros{options.lease_ms} * 1000;
   if (!worker->waiting.has_value()) worker->silent_since = now;
@@ -99,7 +113,12 @@ void Dispatcher::Impl::On(const Hello& event) {
   reply.set_sync_hold_ms(options.sync_hold_ms);
   if (worker->role() == WorkerRole::kBuild) return ReplyNow(event.to, reply);  // nothing is measured on its device
   v1::DeviceProfile& profile = profiles[worker->hello.profile().device_class()];
-  profile = BestOfProbes(profile, worker->hello.profile());
+  v1::DeviceProbe probe;
+  probe.set_tenant(worker->tenant);
+  probe.set_worker(worker->hello.worker_name());
+  probe.set_threads(worker->hello.threads());
+  *probe.mutable_profile() = worker->hello.profile();
+  profile = AfterProbe(profile, std::move(probe));
   CommitThen({PutDeviceClass{{profile.device_class(), profile}}},
              [this, to = event.to, reply] { ReplyNow(to, reply); });
 }
@@ -136,8 +155,8 @@ void Dispatcher::Impl::On(Sync& event) {
   utc = event.utc;
   touched.workers.insert(worker->id);
   worker->last_seen = now;
-  worker->silent_until =
-      now + Micros{options.lease_ms} * 1000 + Micros{std::min(request.quiet_ms(), kLongestQuietMs)} * 1000;
+  const uint32_t quiet_ms = std::min(request.quiet_ms(), kLongestQuietMs);
+  worker->silent_until = now + Micros{options.lease_ms} * 1000 + Micros{quiet_ms} * 1000;
   for (v1::TrialResult& result : *request.mutable_results()) TakeResult(*worker, result);
   for (const v1::BuildResult& result : request.built()) TakeBuilt(*worker, result);
   if (request.seq() < worker->seq) {
@@ -168,16 +187,24 @@ void Dispatcher::Impl::On(Sync& event) {
     trial->phase = held.phase();
     worker->last_job = trial->job;
   }
-  const int wanted =
-      std::min<int>(static_cast<int>(std::min<uint32_t>(request.credits(), 1u << 20)), options.max_credits);
+  const auto wanted = [&](uint32_t credits) {
+    return std::min<int>(static_cast<int>(std::min<uint32_t>(credits, 1u << 20)), options.max_credits);
+  };
   int untold = 0;  // given to it, but the answer that said so was lost or is on its way
   for (const uint64_t id : leases.HeldBy(worker->id)) untold += said.count(id) == 0;
-  untold += static_cast<int>(builds.LentTo(worker->id).size() - BuildsSaid(*worker, request).size());
-  worker->credits = std::max(0, wanted - untold);
+  const auto builds_untold = static_cast<int>(builds.LentTo(worker->id).size() - BuildsSaid(*worker, request).size());
+  const bool only_builds = worker->role() == WorkerRole::kBuild;
+  worker->credits = only_builds ? 0 : std::max(0, wanted(request.credits()) - untold);
+  worker->build_credits = 0;
+  if (worker->role() != WorkerRole::kMeasure) {
+    const uint32_t offered = only_builds ? request.credits() : request.build_credits();
+    worker->build_credits = std::max(0, wanted(offered) - builds_untold);
+  }
   worker->waiting = std::move(event.request);  // `request` is read no more
   worker->waiting_to = event.to;
   worker_by_call[event.to] = worker->id;
-  worker->answer_by = now + Micros{options.sync_hold_ms} * 1000;
+  worker->quiet_until = now + Micros{quiet_ms} * 1000;
+  worker->answer_by = std::max(now + Micros{options.sync_hold_ms} * 1000, worker->quiet_until);
 }
 
 void Dispatcher::Impl::GiveBack(Worker& worker, const v1::LeaseId& id) {
@@ -262,8 +289,14 @@ v1::WorkerInfo Dispatcher::Impl::InfoOf(const Worker& worker) const {
   info.set_refused_reports(worker.refused_reports);
   *info.mutable_missing_layers() = worker.hello.missing_layers();
   info.set_waiting_for(worker.waiting_for);
+  if (worker.faults >= options.faulty_after) {
+    info.set_waiting_for(
+        absl::StrCat("a trial that succeeds: the last ", worker.faults, " failed for no fault of theirs"));
+  }
   const WorkerRole role = worker.role();
   info.set_role(role == WorkerRole::kBuild ? "build" : role == WorkerRole::kMeasure ? "measure" : "both");
+  const v1::DeviceProfile* facts = ProfileOf(worker.hello.profile().device_class());
+  if (role != WorkerRole::kBuild && facts != nullptr) info.set_probe(ProbeStanding(*facts, worker.hello.profile()));
   return info;
 }
 
@@ -314,6 +347,7 @@ Dispatcher::Impl::HadUnderWork Dispatcher::Impl::LoseWorker(uint64_t id) {
     AnswerBuild(build, Refusal{static_cast<int>(absl::StatusCode::kUnavailable), "the session of the worker is over"});
   }
   if (worker.waiting.has_value()) EndWait(worker);
+  NoteGenerator(worker, false);
   touched.workers.insert(id);
   worker_by_session.erase(worker.hello.session());
   workers_by_name.erase({worker.tenant, worker.hello.worker_name(), id});
@@ -370,8 +404,14 @@ int Dispatcher::Impl::HeldBy(const Worker& worker) const {
   return static_cast<int>(leases.HeldBy(worker.id).size() + builds.LentTo(worker.id).size());
 }
 
+bool Dispatcher::Impl::Rests(const Worker& worker) const {
+  if (worker.faults < options.faulty_after) return false;
+  return worker.rests_until > now || !leases.HeldBy(worker.id).empty();
+}
+
 bool Dispatcher::Impl::MayTake(const Worker& worker) const {
-  return !worker.draining && worker.waiting.has_value() && worker.credits > 0 && HeldBy(worker) < options.max_credits &&
+  return !worker.draining && worker.waiting.has_value() && !IsQuiet(worker) && !Rests(worker) && worker.credits > 0 &&
+         HeldBy(worker) < options.max_credits &&
          (worker.role() != WorkerRole::kMeasure || fleet.HasBuilder(worker.tenant));
 }
 
@@ -502,8 +542,12 @@ v1::Lease Dispatcher::Impl::MakeLease(const Trial& trial) {
   lease.set_trace(trial.row.trace);
   lease.set_threads(trial.row.key.threads);
   lease.set_numeric(trial.row.key.numeric);
-  lease.set_champion_us(key.best_us());
-  lease.set_champion_trace(key.best_trace());
+  if (trial.row.source == kCheckSource) {  // alone
+    if (trial.row.trace == key.best_trace()) lease.set_measured_digest(key.best_digest());
+  } else {
+    lease.set_champion_us(key.best_us());
+    lease.set_champion_trace(key.best_trace());
+  }
   lease.set_build_limit_ms(options.build_limit_ms);
   lease.set_run_limit_ms(options.run_limit_ms);
   lease.set_memory_limit_bytes(options.memory_limit_bytes);
@@ -549,7 +593,9 @@ void Dispatcher::Impl::AnswerSync(Worker& worker) {
 // Whether its call, that is held, has something to be answered with.
 bool Dispatcher::Impl::HasNews(const Worker& worker) const {
   if (!worker.waiting.has_value()) return false;
-  if (!worker.verdicts.empty() || shutting_down || worker.answer_by <= now) return true;
+  if (shutting_down || worker.answer_by <= now) return true;
+  if (IsQuiet(worker)) return false;
+  if (!worker.verdicts.empty()) return true;
   if ((worker.drain_asked && !worker.drain_told) || worker.waiting->given_back_size() > 0) return true;
   if (HasBuildNews(worker)) return true;
   const SortedIds& held = leases.HeldBy(worker.id);

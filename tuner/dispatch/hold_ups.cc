@@ -62,6 +62,7 @@ std::pair<v1::HoldUp, std::string> Dispatcher::Impl::WhatHoldsUp(const Job& job)
 
 std::pair<v1::HoldUp, std::string> Dispatcher::Impl::WhatHoldsUpAlone(const Job& job) const {
   if (job.row.request.paused()) return {v1::HOLD_UP_PAUSED, "it was paused"};
+  if (Yields(job)) return {v1::HOLD_UP_PAUSED, "it goes on when no other job is open"};
   const JobPool& pool = fleet.PoolOfJob(job.row.id);
   if (pool.hold_up != v1::HOLD_UP_NONE) return {pool.hold_up, pool.held_up_by};
   if (!job.worker_fault.empty()) {

@@ -19,7 +19,8 @@ int64_t Dispatcher::Impl::TrialsLeft(const Job& job) const {
   const int64_t budget = job.row.request.max_trials();
   if (budget == 0) return std::numeric_limits<int64_t>::max();
   const int64_t coming = Coming(job);
-  const int64_t most_tried = std::max(kTriedAtLeast, kTriedPerTrial * budget);
+  constexpr int64_t kMostBudget = std::numeric_limits<int64_t>::max() / kTriedPerTrial;
+  const int64_t most_tried = std::max(kTriedAtLeast, kTriedPerTrial * std::min(budget, kMostBudget));
   return std::min(budget - job.verified, most_tried - (job.verified + job.failed)) - coming;
 }
 
@@ -44,7 +45,7 @@ std::optional<std::string> Dispatcher::Impl::EndReason(const Job& job) const {
   if (Coming(job) == 0 && TrialsLeft(job) <= 0) return "the budget of trials is used up";
   const bool open = std::ranges::any_of(job.tasks, [&](const TaskRow& task) {
     const KeyState& key = job.KeyOf(task);
-    const std::string state = TaskStateOf(key, task.lower_bound_us, options);
+    const std::string state = StateOf(job, task);
     return state == "open" ||
            (state == "exhausted" && leases.OfKeyNumber(key.number).candidates > 0) ||  // the last of its space are out
            (state == "stalled" && SiblingTeaches(job, task, key));
@@ -103,7 +104,8 @@ void Dispatcher::Impl::DropTrial(uint64_t id, std::vector<Write>& writes) {
   Trial& trial = *leases.Find(id);
   KeyState& key = KeyOf(trial);
   // In this process: a later job may try again. One that is paused goes on with it.
-  if (trial.row.duel && !jobs.at(trial.job).row.request.paused()) {
+  const Job& job = jobs.at(trial.job);
+  if (trial.row.duel && !job.row.request.paused() && !Yields(job)) {
     key.MarkDuelled(trial.row.trace);
     touched.jobs.insert(key.jobs.begin(), key.jobs.end());  // which may have waited for that duel alone
   }
@@ -121,6 +123,7 @@ void Dispatcher::Impl::FinishJob(Job& job) {
   for (const auto& [number, tasks] : job.tasks_of_key) touched.keys.insert(number);
   TenantJobs& of_tenant = tenant_jobs.at(job.row.tenant);
   --of_tenant.open_jobs;
+  if (--open_jobs == 1) ResumeChecks();
   of_tenant.open_tasks -= static_cast<int>(job.tasks.size());
   bool any_best = false;
   std::string hopeless;
@@ -162,6 +165,7 @@ void Dispatcher::Impl::ForgetJob(uint64_t id) {
     awaiting_history.erase(number);
     keys.erase(TuningKey(key.key()));
   }
+  if (id == checks.job) ChecksEnded(job);
   for (const TaskRow& task : job.tasks) {
     job_by_task.erase(task.id);
     const auto workload = workloads.find(task.workload_hash);

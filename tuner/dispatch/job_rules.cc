@@ -21,6 +21,7 @@ void Dispatcher::Impl::On(const Start& event) {
     job.row = std::move(row);
     job.busy_before = job.row.busy_seconds;
     job_by_request[{job.row.tenant, job.row.request.request_id()}] = job.row.id;
+    if (job.checks_records()) checks.job = job.row.id;
     AddJob(std::move(job));
   }
   for (v1::Workload& workload : restored.workloads) workloads[workload.hash()].workload = std::move(workload);
@@ -62,6 +63,7 @@ Job& Dispatcher::Impl::AddJob(Job job) {
   if (of_tenant.jobs.empty()) accounts.Open(job.row.tenant);
   of_tenant.jobs.insert(id);
   ++of_tenant.open_jobs;
+  if (++open_jobs == 2) YieldToJobs();
   touched.jobs.insert(id);
   return jobs.emplace(id, std::move(job)).first->second;
 }
@@ -120,6 +122,7 @@ Job& Dispatcher::Impl::TakeIn(const Submit& event, const v1::SubmitRequest& requ
   job.row.request.clear_waited_seconds();
   job.row.request.clear_parts();
   job.row.request.clear_part_jobs();
+  job.row.request.clear_checked_against();
   for (int i = 0; i < request.parts_size(); ++i) job.row.request.add_part_jobs(next_job + static_cast<uint64_t>(i));
   job.row.request.set_part_of(part_of);
   job.kind = job.MakeKind();
@@ -157,8 +160,12 @@ std::string Dispatcher::Impl::OverLimits(const Tenant& tenant, const v1::SubmitR
   int more_tasks = request.tasks_size();
   for (const v1::SubmitPart& part : request.parts()) more_tasks += part.tasks_size();
   const auto found = tenant_jobs.find(tenant.id);
-  const int open_jobs = found == tenant_jobs.end() ? 0 : found->second.open_jobs;
-  const int open_tasks = found == tenant_jobs.end() ? 0 : found->second.open_tasks;
+  int open_jobs = found == tenant_jobs.end() ? 0 : found->second.open_jobs;
+  int open_tasks = found == tenant_jobs.end() ? 0 : found->second.open_tasks;
+  // What the daemon does for itself takes nobody's place.
+  if (const auto own = jobs.find(checks.job); own != jobs.end() && own->second.row.tenant == tenant.id) {
+    if (!own->second.ended) --open_jobs, open_tasks -= static_cast<int>(own->second.tasks.size());
+  }
   if (open_jobs + request.parts_size() >= options.max_jobs) {
     return absl::StrCat(open_jobs, " jobs of tenant ", tenant.name, " wait or run, and it may have ", options.max_jobs,
                         " (honed --max-jobs), each device class of a job counting as one; wait until one ends, or stop "
@@ -238,8 +245,9 @@ void Dispatcher::Impl::Bind(Job& job, const Worker& worker) {
   touched.jobs.insert(job.row.id);
   std::vector<Write> writes;
   for (TaskRow& task : job.tasks) {
+    const double least_flop = job.checks_records() ? 0 : task.least_flop;  // the database does not have it
     task.lower_bound_us =
-        LowerBoundUs(task.least_flop, task.bytes, *ProfileOf(worker.hello.profile().device_class()), job.row.threads);
+        LowerBoundUs(least_flop, task.bytes, *ProfileOf(worker.hello.profile().device_class()), job.row.threads);
     UseKey(job, task);
     writes.push_back(PutTask{task});
   }
@@ -297,6 +305,7 @@ void Dispatcher::Impl::On(const HistoryLoaded& event) {
 
 // The first candidate of every task is what an untuned build uses; then what imported records claim to be the best.
 void Dispatcher::Impl::QueueDefaults(Job& job) {
+  if (job.checks_records()) return NoteWhatToCheck(job);
   for (const TaskRow& task : job.tasks) {
     KeyState& key = job.KeyOf(task);
     if (task.default_trace.empty() || key.Knows(task.default_trace) || TrialsLeft(job) <= 0) continue;

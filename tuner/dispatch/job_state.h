@@ -30,6 +30,7 @@ struct Job {
   int not_loaded = 0;
   int64_t verified = 0, failed = 0;  // trials of all its tasks
   Micros clock = 0;                  // row.seconds and the seconds waited are right as of then
+  Micros progress_saved = 0;         // when its row was last written for its accounts alone
   Micros last_gain = 0;              // when a champion changed, or it came to this process
   v1::HoldUp hold_up = v1::HOLD_UP_NONE;
   std::string held_up_by;
@@ -43,6 +44,7 @@ struct Job {
   double busy_before = 0;         // row.busy_seconds at the start of this process
   std::map<uint64_t, double> busy_by_worker;
   double busiest = 0;                 // of these
+  std::set<uint64_t> to_check;        // of one that checks records: keys, by number, whose best one it has not yet
   std::optional<double> asks_within;  // it may want candidates: where it stands among those that do
 
   // Brings the job's seconds up to `now`, those it was paused left out, and what the present hold-up took of them.
@@ -59,6 +61,7 @@ struct Job {
   const TaskRow* TaskOf(const KeyState& key) const;  // nullptr: it has none
   TaskRow& TaskOfId(uint64_t id);                    // that must be its
   bool bound() const { return !row.device_class.empty(); }
+  bool checks_records() const { return !row.request.checked_against().empty(); }
   bool loaded() const { return bound() && not_loaded == 0; }  // all histories are there
 };
 

@@ -8,21 +8,35 @@ void KeyState::Load(const KeyHistory& history, const DispatchOptions& options) {
   loaded_ = true;
   seeds = history.seeds;
   std::set<std::pair<double, std::string>> claimed;
+  const bool has_best = history.best_record != 0 && !history.best_claimed;
   for (const PastTrial& trial : history.trials) {
     if (trial.claimed) {
       claimed.emplace(history.best_claimed && trial.trace == history.best_trace ? 0 : trial.median_us, trial.trace);
       continue;
     }
     AddKnown(trial.trace);
-    Observe(trial.trace, trial.kind, trial.median_us, 0, options);
+    // In doubt when the last job ended, and nobody knows who measured it.
+    const bool in_doubt = has_best && trial.kind == v1::OUTCOME_OK && trial.trace != history.best_trace &&
+                          trial.median_us * options.disagreement < history.best_us;
+    if (in_doubt) {
+      SetTime(trial.trace, trial.median_us);
+      doubted_.push_back({.worker = "", .trace = trial.trace, .us = trial.median_us});
+    } else {
+      Observe(trial.trace, trial.kind, trial.median_us, 0, options);
+    }
   }
   for (const auto& [us, trace] : claimed) {
     claims_.push_back(trace);
     seeds.push_back(trace);
   }
-  if (history.best_record != 0 && !history.best_claimed) {
-    for (const std::string& trace : history.duelled) MarkDuelled(trace);
+  if (has_best) {
+    for (const std::string& trace : history.duelled) {
+      MarkDuelled(trace);
+      EndDoubt(trace, options);
+    }
     Crown(history.best_trace, history.best_record, history.best_us);
+    best_generator_ = history.best_generator;
+    best_digest_ = history.best_digest;
   }
   results_since_duel = 0;
   trials_since_gain_ = 0;  // whoever asks for new trials gets them, however long earlier jobs found nothing
@@ -39,10 +53,7 @@ void KeyState::Observe(const std::string& trace, v1::OutcomeKind kind, double me
   if (kind == v1::OUTCOME_OK) {
     observation.set_median_us(median_us);
     ++verified_;
-    auto& [text, of_trace] = *traces_.try_emplace(trace).first;
-    if (of_trace.us.has_value()) challengers_.erase({*of_trace.us, &text});
-    of_trace.us = median_us;
-    if (!of_trace.duelled) challengers_.insert({median_us, &text});
+    SetTime(trace, median_us);
     if (fastest_us_ == 0 || median_us < fastest_us_ * (1 - options.stall_gain)) trials_since_gain_ = 0;
     if (fastest_us_ == 0 || median_us < fastest_us_) fastest_us_ = median_us;
   }
@@ -53,6 +64,61 @@ void KeyState::Observe(const std::string& trace, v1::OutcomeKind kind, double me
     in_round_ = 0;
     rounds_.push_back(fastest_us_);
   }
+}
+
+void KeyState::SetTime(const std::string& trace, double us) {
+  auto& [text, of_trace] = *traces_.try_emplace(trace).first;
+  if (of_trace.us.has_value()) challengers_.erase({*of_trace.us, &text});
+  of_trace.us = us;
+  if (!of_trace.duelled) challengers_.insert({us, &text});
+}
+
+void KeyState::ObserveTime(const std::string& trace, const std::string& worker, double median_us, double seconds,
+                           const DispatchOptions& options) {
+  traces_[trace].measured_by = worker;
+  const Claim claim{.worker = worker, .trace = trace, .us = median_us, .seconds = seconds};
+  if (InDoubt(claim, options)) {
+    SetTime(trace, median_us);
+    doubted_.push_back(claim);
+    ++results_since_duel;
+  } else {
+    Observe(trace, v1::OUTCOME_OK, median_us, seconds, options);
+  }
+  const auto own = std::ranges::find(fastest_, worker, &Claim::worker);
+  if (own == fastest_.end()) {
+    fastest_.push_back(claim);
+  } else if (median_us < own->us) {
+    *own = claim;
+  }
+  std::ranges::sort(fastest_, {}, &Claim::us);
+  if (fastest_.size() > 2) fastest_.pop_back();
+  EndDoubts(options);
+}
+
+bool KeyState::InDoubt(const Claim& claim, const DispatchOptions& options) const {
+  if (best_us_ <= 0) return false;
+  const auto other = std::ranges::find_if(fastest_, [&](const Claim& c) { return c.worker != claim.worker; });
+  if (other == fastest_.end() && !claim.worker.empty()) return false;  // nobody else measures this key
+  const double near = other == fastest_.end() ? best_us_ : std::min(best_us_, other->us);
+  return claim.us * options.disagreement < near;
+}
+
+void KeyState::EndDoubts(const DispatchOptions& options) {
+  const auto ended =
+      std::ranges::stable_partition(doubted_, [&](const Claim& claim) { return InDoubt(claim, options); });
+  const std::vector<Claim> believed(ended.begin(), ended.end());
+  doubted_.erase(ended.begin(), ended.end());
+  for (const Claim& claim : believed) Observe(claim.trace, v1::OUTCOME_OK, claim.us, claim.seconds, options);
+}
+
+void KeyState::EndDoubt(const std::string& trace, const DispatchOptions& options) {
+  const auto found = std::ranges::find(doubted_, trace, &Claim::trace);
+  if (found == doubted_.end()) return;
+  const Claim claim = *found;
+  doubted_.erase(found);
+  const bool won = trace == best_trace_;
+  if (!won) traces_[trace].us.reset();
+  Observe(trace, won ? v1::OUTCOME_OK : v1::OUTCOME_INVALID_TIMING, won ? best_us_ : 0, claim.seconds, options);
 }
 
 void KeyState::GrantMore(const DispatchOptions& options) {
@@ -77,6 +143,12 @@ void KeyState::MarkDuelled(const std::string& trace) {
   auto& [text, of_trace] = *traces_.try_emplace(trace).first;
   of_trace.duelled = true;
   if (of_trace.us.has_value()) challengers_.erase({*of_trace.us, &text});
+}
+
+void KeyState::Uncrown() {
+  best_trace_.clear();
+  best_record_ = 0;
+  best_us_ = 0;
 }
 
 const std::string* KeyState::Challenger(const DispatchOptions& options) const {

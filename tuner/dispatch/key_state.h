@@ -39,13 +39,21 @@ class KeyState {
   // `seconds`: what building, verifying and measuring took; 0 when unknown (a restored outcome).
   void Observe(const std::string& trace, v1::OutcomeKind kind, double median_us, double seconds,
                const DispatchOptions& options);
+  // A time that a worker measured. One that is far below the best and below all that other workers measured, where any
+  // did, is in doubt: searches do not learn of it and no gain is measured against it, but it may challenge the
+  // champion. It is observed once the champion, or what another worker measured, has come near, or once its duel is
+  // over: as an invalid timing when it was lost.
+  void ObserveTime(const std::string& trace, const std::string& worker, double median_us, double seconds,
+                   const DispatchOptions& options);
+  void EndDoubts(const DispatchOptions& options);  // of times that the champion, or another worker's, has come near,
+  void EndDoubt(const std::string& trace, const DispatchOptions& options);  // of one whose duel is over
+
   int observed() const { return observed_; }  // outcomes so far: as many are in the log
   const std::shared_ptr<ObservationLog>& log() const { return log_; }
   int64_t verified() const { return verified_; }
   std::optional<double> TimeOf(const std::string& trace) const { return Of(trace).us; }  // when it was verified
   // Who measured it in this process; empty: nobody did.
   const std::string& MeasuredBy(const std::string& trace) const { return Of(trace).measured_by; }
-  void SetMeasuredBy(const std::string& trace, const std::string& worker) { traces_[trace].measured_by = worker; }
   double seconds_per_trial() const { return seconds_per_trial_; }
   int trials_since_gain() const { return trials_since_gain_; }
   // A stalled key has something new to try: it may go on for two batches.
@@ -57,6 +65,11 @@ class KeyState {
   const std::string& best_trace() const { return best_trace_; }
   uint64_t best_record() const { return best_record_; }
   void Crown(const std::string& trace, uint64_t record, double us);
+  // Of the best record as it was loaded: what made its code, and the SHA-256 of that.
+  const std::string& best_generator() const { return best_generator_; }
+  const std::string& best_digest() const { return best_digest_; }
+  // The champion's schedule does not work any more: there is none, until another is confirmed.
+  void Uncrown();
   // The fastest verified candidate that looks faster than the champion and has not met it yet; without a champion the
   // fastest that has not failed to be confirmed as one. nullptr: there is none.
   const std::string* Challenger(const DispatchOptions& options) const;
@@ -97,6 +110,12 @@ class KeyState {
     bool operator<(const Challenges& other) const { return us != other.us ? us < other.us : *trace < *other.trace; }
   };
   const OfTrace& Of(const std::string& trace) const;
+  struct Claim {
+    std::string worker, trace;
+    double us = 0, seconds = 0;
+  };
+  bool InDoubt(const Claim& claim, const DispatchOptions& options) const;
+  void SetTime(const std::string& trace, double us);
 
   TuningKey key_;
   bool loaded_ = false;
@@ -105,6 +124,8 @@ class KeyState {
   std::shared_ptr<ObservationLog> log_ = std::make_shared<ObservationLog>();
   int observed_ = 0;
   std::vector<std::string> claims_;
+  std::vector<Claim> doubted_;
+  std::vector<Claim> fastest_;  // what each of the two workers that measured the least has measured, the least first
   int64_t verified_ = 0;
   double fastest_us_ = 0;  // of all verified: what a gain is measured against
   int trials_since_gain_ = 0;
@@ -114,6 +135,7 @@ class KeyState {
   double best_us_ = 0;
   std::string best_trace_;
   uint64_t best_record_ = 0;
+  std::string best_generator_, best_digest_;
 };
 
 }  // namespace hone

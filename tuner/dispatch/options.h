@@ -22,6 +22,10 @@ struct DispatchOptions {
   uint32_t run_limit_ms = 10'000;
   int64_t memory_limit_bytes = int64_t{4} << 30;
   int max_credits = 64;  // leases one worker may hold, whatever it asks for
+  // A worker that had so many infrastructure failures in a row is lent one trial at a time, after rests that double
+  // from one second to the longest.
+  int faulty_after = 3;
+  uint32_t longest_rest_ms = 16'000;
   // Builds for workers that only measure. A request that a builder has had for so long beyond its limit is taken back;
   // one that nobody answers for so long is given up, before its trial is stuck.
   uint32_t build_slack_ms = 30'000;
@@ -55,9 +59,12 @@ struct DispatchOptions {
   // The first verified result of a key is measured again, in a fresh process, before it is the best. Off in tests of
   // other rules alone.
   bool confirm_first = true;
-  // A duel waits this long for another worker than the one that measured the challenger, where there is one that fits.
+  // A duel waits this long for another worker than the one that measured the challenger, where there is one that fits;
+  // so does a trial for another than the one that failed at it.
   uint32_t second_worker_ms = 10'000;
-  double disagreement = 2;  // a duel's ratio this far from that of the times recorded before is not believed
+  double disagreement = 2;      // a duel's ratio this far from that of the times recorded before is not believed, nor,
+                                // until its duel, a time this far below the best and all that other workers measured
+  double slower_margin = 0.10;  // code of a record that is slower by more than was recorded is tuned anew
   // Retention.
   int keep_objects = 4;      // objects kept for each key, beside the best one's
   int keep_trials = 20'000;  // ended trials kept for each key when a job of it ends, with their measurements

@@ -10,8 +10,13 @@
 namespace hone {
 namespace {
 
-constexpr Micros kFirstBackOff = 1'000'000;
+constexpr Micros kFirstBackOff = 1'000'000, kLongestBackOff = 64'000'000;
 constexpr double kBearsOut = 1.5;  // two honest medians of one kernel in two processes on a machine that is not quiet
+
+// Doubles with each failure before.
+Micros BackOff(int failures_before, Micros longest) {
+  return std::min(kFirstBackOff << std::min(failures_before, 16), longest);
+}
 
 double SecondsOf(const v1::Outcome& outcome) {
   return outcome.build_seconds() + outcome.verify_seconds() + outcome.measure_seconds();
@@ -67,17 +72,25 @@ void Dispatcher::Impl::TakeResult(Worker& worker, v1::TrialResult& result) {
     job.row.busy_seconds += SecondsOf(outcome);
     job.busy_before += SecondsOf(outcome);
   }
-  const bool again = (outcome.kind() == v1::OUTCOME_INFRA || outcome.kind() == v1::OUTCOME_CANCELLED) &&
-                     static_cast<int>(trial->row.attempt) < options.max_attempts && !job.ending;
+  const bool unmeasured =
+      (outcome.kind() == v1::OUTCOME_INFRA || outcome.kind() == v1::OUTCOME_CANCELLED) && !IsSameCode(*trial, outcome);
+  const bool again = unmeasured && static_cast<int>(trial->row.attempt) < options.max_attempts && !job.ending;
   // It is the latest word on the machine: one failure among results is an accident, failures alone hold the job up.
   job.worker_fault = outcome.kind() == v1::OUTCOME_INFRA ? outcome.detail() : "";
+  NoteFault(worker, outcome.kind());
   NoteMissingLayers(worker.hello, &job.row.request);
   if (again) {
     trial->answered = true;
     if (!trial->waits()) {
-      leases.Requeue(*trial, now + (kFirstBackOff << std::min<uint32_t>(trial->row.attempt - 1, 6)), now);
+      const Micros not_before = now + BackOff(static_cast<int>(trial->row.attempt) - 1, kLongestBackOff);
+      // A duel that waits for another than who measured the challenger goes on to do so.
+      if (outcome.kind() == v1::OUTCOME_INFRA && trial->not_by_until <= now) {
+        trial->not_by = OtherThan(worker.hello.worker_name(), job);
+        trial->not_by_until = trial->not_by.empty() ? 0 : not_before + Micros{options.second_worker_ms} * 1000;
+      }
+      leases.Requeue(*trial, not_before, now);
     }
-  } else if (job.ending && (outcome.kind() == v1::OUTCOME_INFRA || outcome.kind() == v1::OUTCOME_CANCELLED)) {
+  } else if (job.ending && unmeasured) {
     DropTrial(token.trial, writes);
   } else {
     ++worker.trials;
@@ -90,6 +103,14 @@ void Dispatcher::Impl::TakeResult(Worker& worker, v1::TrialResult& result) {
     becoming_durable.erase(token);
     acknowledge();
   });
+}
+
+// A worker that fails at everything would take the candidates from those that do not.
+void Dispatcher::Impl::NoteFault(Worker& worker, v1::OutcomeKind kind) {
+  if (kind == v1::OUTCOME_CANCELLED) return;  // says nothing of its machine
+  worker.faults = kind == v1::OUTCOME_INFRA ? worker.faults + 1 : 0;
+  const int too_many = worker.faults - options.faulty_after;
+  worker.rests_until = too_many < 0 ? 0 : now + BackOff(too_many, Micros{options.longest_rest_ms} * 1000);
 }
 
 // The worker is to forget a result whose lease is over only once what ended it is durable.
@@ -124,19 +145,26 @@ void Dispatcher::Impl::EndTrial(Trial& trial, v1::Outcome& outcome, const Worker
   Job& job = jobs.at(job_id);
   const size_t of_trial = writes.size();
   writes.emplace_back(PutTrial{});
-  if (row.duel) {
+  if (row.source == kCheckSource) {
+    EndCheck(trial, outcome, worker, writes);
+  } else if (row.duel) {
     EndDuel(trial, outcome, worker, writes);
+    key.EndDoubt(row.trace, options);
+    key.EndDoubts(options);
   } else {
     const bool verified = row.kind == v1::OUTCOME_OK;
     TaskRow& task = job.TaskOfId(row.task);
     (verified ? task.trials : task.failed[OutcomeName(row.kind)]) += 1;
     (verified ? job.verified : job.failed) += 1;
-    key.Observe(row.trace, row.kind, row.median_us, SecondsOf(outcome), options);
+    if (verified && worker != nullptr) {
+      key.ObserveTime(row.trace, worker->hello.worker_name(), row.median_us, SecondsOf(outcome), options);
+    } else {
+      key.Observe(row.trace, row.kind, row.median_us, SecondsOf(outcome), options);
+    }
     if (row.kind == v1::OUTCOME_OK) {
       RecordRow record = RecordOf(row, outcome, row.median_us, worker);
       const uint64_t id = record.record.id();
       writes.push_back(PutRecord{std::move(record)});
-      if (worker != nullptr) key.SetMeasuredBy(row.trace, worker->hello.worker_name());
       if (key.best_record() == 0 && !options.confirm_first) {
         key.Crown(row.trace, id, row.median_us);
         Gained(key);
@@ -148,7 +176,7 @@ void Dispatcher::Impl::EndTrial(Trial& trial, v1::Outcome& outcome, const Worker
   std::get<PutTrial>(writes[of_trial]).row = std::move(trial.row);
   leases.Remove(trial_id);
   job.Advance(now);
-  changed_jobs.insert(job_id);
+  NoteProgress(job);
   RefreshTasks(key, /*write=*/true);
 }
 
@@ -186,12 +214,14 @@ void Dispatcher::Impl::EndDuel(Trial& trial, v1::Outcome& outcome, const Worker*
   const uint64_t record = RecordId(trial.row.key, trace);
   // A quota may have taken the challenger's record meanwhile; where it is there, this changes nothing.
   const Write kept = PutRecord{RecordOf(trial.row, outcome, *us, worker)};
+  // Where two workers measured it one of them may lie: the slower of their times counts.
+  const double other_us = worker == nullptr || worker->hello.worker_name() != key.MeasuredBy(trace) ? *us : 0;
   if (key.best_record() == 0) {
-    // Nobody to fight: verified and measured a second time, in fresh processes. The first time stands where the second
-    // bears it out, as noise goes; else the second counts.
+    // Nobody to fight: verified and measured a second time, in fresh processes. The first time of the same worker
+    // stands where the second bears it out, as noise goes; else the second counts.
     const double again = outcome.timing().median_us();
     const bool borne_out = again < *us * kBearsOut && *us < again * kBearsOut;
-    key.Crown(trace, record, borne_out ? *us : again);
+    key.Crown(trace, record, other_us == 0 && borne_out ? *us : std::max(again, other_us));
     writes.push_back(kept);
     writes.push_back(SetBest{trial.row.key, record, key.best_us()});
     KeepObject(record, trial.row.key, outcome, writes);
@@ -212,7 +242,7 @@ void Dispatcher::Impl::EndDuel(Trial& trial, v1::Outcome& outcome, const Worker*
   const bool expected = ratio * options.disagreement > *us / key.best_us();
   const bool possible = task == nullptr || key.best_us() * ratio >= ImplausibleBelowUs(task->lower_bound_us);
   if (!expected || !possible) return;
-  key.Crown(trace, record, key.best_us() * ratio);
+  key.Crown(trace, record, std::max(key.best_us() * ratio, other_us));
   Gained(key);
   writes.push_back(kept);
   writes.push_back(SetBest{trial.row.key, record, key.best_us()});
@@ -232,11 +262,12 @@ void Dispatcher::Impl::RefreshTasks(KeyState& key, bool write) {
     for (const size_t index : job.tasks_of_key.at(key.number)) {
       TaskRow& task = job.tasks[index];
       const std::optional<double> default_us = key.TimeOf(task.default_trace);
-      if (default_us.has_value()) task.default_us = *default_us;
+      // What beat the default is no slower, whatever its first time was.
+      if (default_us.has_value()) task.default_us = std::max({task.default_us, *default_us, key.best_us()});
       task.best_us = key.best_us();
-      if (key.best_trace() == task.default_trace) task.default_us = key.best_us();
+      if (key.best_record() != 0 && key.best_trace() == task.default_trace) task.default_us = key.best_us();
       task.record = key.best_record();
-      task.state = TaskStateOf(key, task.lower_bound_us, options);
+      task.state = StateOf(job, task);
       if (write) changed_tasks.insert(task.id);
     }
   }
@@ -258,6 +289,7 @@ std::string Dispatcher::Impl::OtherThan(const std::string& worker, const Job& jo
 std::optional<Dispatcher::Impl::DueDuel> Dispatcher::Impl::NextDuel(const KeyState& key) const {
   const LeaseTable::OfKey& live = leases.OfKeyNumber(key.number);
   if (!key.loaded() || live.duels > 0) return std::nullopt;
+  if (const Job* job = JobToCheck(key)) return DueDuel{job, &key.best_trace(), kCheckSource};
   const bool confirms = key.best_record() == 0;
   if (confirms && !options.confirm_first) return std::nullopt;
   if (!confirms && live.candidates > 0 && key.results_since_duel < options.batch) return std::nullopt;
@@ -265,7 +297,9 @@ std::optional<Dispatcher::Impl::DueDuel> Dispatcher::Impl::NextDuel(const KeySta
   if (challenger == nullptr) return std::nullopt;
   for (const uint64_t id : key.jobs) {
     const Job& job = jobs.at(id);
-    if (!job.ended && !job.row.stop_requested && !job.row.request.paused()) return DueDuel{&job, challenger};
+    if (!job.ended && !job.row.stop_requested && !job.row.request.paused() && !Yields(job)) {
+      return DueDuel{&job, challenger, confirms ? "confirm" : "duel"};
+    }
   }
   return std::nullopt;
 }
@@ -281,7 +315,7 @@ void Dispatcher::Impl::QueueDuel(KeyState& key) {
                        .key = key.key(),
                        .task = duel->job->TaskOf(key)->id,
                        .trace = *duel->challenger,
-                       .source = key.best_record() == 0 ? "confirm" : "duel",
+                       .source = duel->source,
                        .duel = true};
   const std::string& measured_by = key.MeasuredBy(*duel->challenger);
   if (!measured_by.empty()) trial.not_by = OtherThan(measured_by, *duel->job);

@@ -38,24 +38,4 @@ double LowerBoundUs(double flop, double bytes, const v1::DeviceProfile& device, 
 
 double ImplausibleBelowUs(double lower_bound_us) { return lower_bound_us * 0.25; }
 
-v1::DeviceProfile BestOfProbes(const v1::DeviceProfile& before, v1::DeviceProfile now) {
-  // Facts are taken together, from the probe that found the machine the quieter.
-  if (!before.machine().empty() && (now.machine().empty() || before.peak_gflops_1() > now.peak_gflops_1())) {
-    now.set_machine(before.machine());
-  }
-  now.set_peak_gflops_1(std::max(now.peak_gflops_1(), before.peak_gflops_1()));
-  now.set_peak_gflops_all(std::max(now.peak_gflops_all(), before.peak_gflops_all()));
-  now.set_memory_gbps(std::max(now.memory_gbps(), before.memory_gbps()));
-  const auto most = [](google::protobuf::RepeatedField<double>* rates,
-                       const google::protobuf::RepeatedField<double>& others) {
-    for (int level = 0; level < others.size(); ++level) {
-      if (level >= rates->size()) rates->Add(0);
-      rates->Set(level, std::max(rates->Get(level), others[level]));
-    }
-  };
-  most(now.mutable_moved_gbps_1(), before.moved_gbps_1());
-  most(now.mutable_moved_gbps_all(), before.moved_gbps_all());
-  return now;
-}
-
 }  // namespace hone

@@ -15,8 +15,4 @@ double LowerBoundUs(double flop, double bytes, const v1::DeviceProfile& device, 
 // half of what it can do when it is quiet.
 double ImplausibleBelowUs(double lower_bound_us);
 
-// What is known of a device class after another probe of it: of each rate the best, since a probe of a busy machine
-// reads low and no limit may be below what the machine can do; everything else as `now` has it.
-v1::DeviceProfile BestOfProbes(const v1::DeviceProfile& before, v1::DeviceProfile now);
-
 }  // namespace hone

@@ -115,9 +115,10 @@ int Dispatcher::Impl::TaskToSearch(const Job& job) const {
     p.kind = KindOfName(task.name);
     // A search that had nothing to offer may have after the outcomes of what is out.
     const bool waits = out.candidates > 0 && key.fruitless_after == key.observed();
-    const std::string state = TaskStateOf(key, task.lower_bound_us, options);
+    const std::string state = StateOf(job, task);
     const bool goes_on = state == "open" || (state == "stalled" && SiblingTeaches(job, task, key));
-    eligible.push_back(goes_on && key.search_request == 0 && !waits && out.candidates <= most_out);
+    eligible.push_back(goes_on && key.search_request == 0 && !waits && job.to_check.count(key.number) == 0 &&
+                       out.candidates <= most_out);
   }
   return PickTask(progress, eligible, options);
 }
@@ -158,7 +159,10 @@ AskSearch Dispatcher::Impl::MakeRequest(const Job& job, const TaskRow& task, Key
   request.set_task_id(task.id);
   request.set_tenant(job.row.tenant);
   *request.mutable_workload() = workloads.at(task.workload_hash).workload;
-  if (const v1::DeviceProfile* profile = ProfileOf(job.row.device_class)) *request.mutable_device() = *profile;
+  if (const v1::DeviceProfile* profile = ProfileOf(job.row.device_class)) {
+    *request.mutable_device() = *profile;
+    request.mutable_device()->clear_probes();  // other tenants' workers are in them
+  }
   request.set_threads(job.row.threads);
   request.set_numeric(job.row.request.numeric());
   request.set_seed(job.row.request.seed());
@@ -244,7 +248,7 @@ void Dispatcher::Impl::On(const SearchDone& event) {
   touched.jobs.insert(key.jobs.begin(), key.jobs.end());
   const auto job = jobs.find(key.search_job);
   int fresh = 0;
-  if (job != jobs.end() && !job->second.ending && !job->second.row.request.paused()) {
+  if (job != jobs.end() && !job->second.ending && !job->second.row.request.paused() && !Yields(job->second)) {
     const int64_t left = TrialsLeft(job->second);
     const TaskRow* task = job->second.TaskOf(key);
     for (const v1::Candidate& candidate : reply.candidates()) {

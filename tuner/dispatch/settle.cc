@@ -15,6 +15,7 @@ Micros Milliseconds(uint32_t ms) { return Micros{ms} * 1000; }
 
 void Dispatcher::Impl::Settle() {
   MeetDeadlines();
+  BeginChecks();
   std::set<uint64_t> to_answer;
   while (touched.any()) {
     Touched batch = std::exchange(touched, {});
@@ -39,6 +40,7 @@ void Dispatcher::Impl::Settle() {
     LendTrials(batch);
     LendBuilds(batch);
     AskForCandidates();
+    BeginChecks();
     to_answer.insert(batch.workers.begin(), batch.workers.end());
   }
   for (const uint64_t id : to_answer) {
@@ -110,12 +112,14 @@ WorkerStanding Dispatcher::Impl::StandingOf(const Worker& worker) const {
           .not_quiet = worker.not_quiet,
           .waiting_for = worker.waiting_for,
           .credits = worker.credits,
-          .held = HeldBy(worker)};
+          .held = static_cast<int>(leases.HeldBy(worker.id).size()),
+          .builds = Builds(worker),
+          .may_build = MayBuild(worker)};
 }
 
 JobStanding Dispatcher::Impl::StandingOf(const Job& job) const {
   const LeaseTable::OfJob& out = leases.OfJobNumber(job.row.id);
-  const bool works = !job.ended && !job.row.request.paused() && job.loaded();
+  const bool works = !Yields(job) && !job.ended && !job.row.request.paused() && job.loaded();
   return {.open = !job.ended,
           .active = works && !job.ending,
           .ready = works && !out.heads.empty(),
@@ -125,7 +129,8 @@ JobStanding Dispatcher::Impl::StandingOf(const Job& job) const {
 
 Micros Dispatcher::Impl::DeadlineOf(const Worker& worker) const {
   Micros due = worker.silent_until + 1;
-  if (worker.waiting.has_value()) due = std::min(due, worker.answer_by);
+  if (worker.waiting.has_value()) due = std::min(due, IsQuiet(worker) ? worker.quiet_until : worker.answer_by);
+  if (worker.rests_until > now) due = std::min(due, worker.rests_until);
   if (worker.silent_since > 0 && !IsLost(worker)) {
     due = std::min(due, worker.silent_since + Milliseconds(options.lost_after_ms));
   }
@@ -211,7 +216,7 @@ void Dispatcher::Impl::CheckInvariants() const {
     HONE_CHECK(asker.tenant == build.tenant && asker.role() == WorkerRole::kMeasure) << "build " << id;
     if (build.builder == 0) continue;
     const Worker& builder = workers.at(build.builder);
-    HONE_CHECK(builder.tenant == build.tenant && builder.role() == WorkerRole::kBuild) << "build " << id;
+    HONE_CHECK(builder.tenant == build.tenant && builder.role() != WorkerRole::kMeasure) << "build " << id;
   }
   for (const auto& [request, key] : key_by_search) HONE_CHECK(key->search_request == request) << "search " << request;
   HONE_CHECK(key_by_number.size() == keys.size());
@@ -248,9 +253,10 @@ void Dispatcher::Impl::CheckNothingIsLeft() const {
   }
   for (const auto& [id, build] : builds.builds()) {
     HONE_CHECK(deadlines.Get(Deadlines::Of::kBuild, id) == DeadlineOf(build)) << "build " << id;
-    const WorkerPool* builders = fleet.BuildersOf(build.tenant);
-    HONE_CHECK(build.builder != 0 || shutting_down || builders == nullptr || builders->hungry.empty())
-        << "build " << id << " waits, and so does worker " << *builders->hungry.begin();
+    for (const auto& [who, worker] : workers) {
+      const bool takes = build.builder == 0 && !shutting_down && worker.tenant == build.tenant && MayBuild(worker);
+      HONE_CHECK(!takes) << "build " << id << " waits, and so does worker " << who;
+    }
   }
   for (const auto& [id, job] : jobs) {
     HONE_CHECK(fleet.StandingOfJob(id) == StandingOf(job) && fleet.PoolOfJob(id).kind == job.MakeKind())

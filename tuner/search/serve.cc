@@ -1,11 +1,11 @@
 #include "tuner/search/serve.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <utility>
 
 #include "compiler/ir/wire_numeric.h"
+#include "compiler/support/monotonic_clock.h"
 #include "compiler/support/status_macros.h"
 #include "compiler/text/text.h"
 
@@ -46,7 +46,7 @@ std::shared_ptr<DeviceModel> SearchServer::ModelFor(const v1::SearchRequest& req
 }
 
 v1::SearchReply SearchServer::Answer(const v1::SearchRequest& request) {
-  const auto start = std::chrono::steady_clock::now();
+  const Clock::time_point start = Clock::now();
   v1::SearchReply reply;
   reply.set_request_id(request.request_id());
   const std::shared_ptr<DeviceModel> model = ModelFor(request);
@@ -92,7 +92,7 @@ v1::SearchReply SearchServer::Answer(const v1::SearchRequest& request) {
     if (absl::StatusOr<std::string> saved = model->Save(); saved.ok()) reply.set_cost_model(*std::move(saved));
     model->NoteSaved();
   }
-  reply.set_search_seconds(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  reply.set_search_seconds(SecondsSince(start));
   return reply;
 }
 

@@ -13,8 +13,9 @@
 namespace hone {
 
 struct CallLimits {
-  double calls_per_second = 1000;  // over a while; that many at once, too
-  int streams = 64;                // watches, listings, exports and imports
+  double calls_per_second = 1000;    // over a while; that many at once, too
+  int streams = 64;                  // submissions, watches, listings, exports and imports
+  int64_t request_bytes = 64 << 20;  // of memory, of one tenant's requests that are being submitted
 };
 
 class CallMeter {

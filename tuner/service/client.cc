@@ -2,13 +2,18 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <memory>
 #include <mutex>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "compiler/support/monotonic_clock.h"
 #include "compiler/support/status_macros.h"
 #include "database/rows.h"
 #include "proto/rpc/address.h"
+#include "tuner/service/submit_pieces.h"
 
 namespace hone {
 namespace {
@@ -65,6 +70,62 @@ class WatchStream : public grpc::ClientReadReactor<v1::JobEvent> {
   grpc::Status status_;
 };
 
+// A submission under way: gRPC's threads send one piece after another. It must not end before its call is over, nor on
+// one of those threads: with its context the channel may go, which waits for them.
+class SubmitCall : public grpc::ClientWriteReactor<v1::SubmitRequest> {
+ public:
+  SubmitCall(v1::Tune::Stub& tune, std::unique_ptr<grpc::ClientContext> context, std::vector<v1::SubmitRequest> pieces)
+      : context_(std::move(context)), pieces_(std::move(pieces)) {
+    tune.async()->Submit(context_.get(), &reply_, this);
+    SendNext();
+    StartCall();
+  }
+  // Whether the call is over by then.
+  bool Wait(absl::Duration timeout) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    return ended_.wait_for(lock, absl::ToChronoMilliseconds(timeout), [this] { return over_; });
+  }
+  void Cancel() { context_->TryCancel(); }
+  const v1::SubmitReply& reply() const { return reply_; }  // once it is over
+  const grpc::Status& status() const { return status_; }
+
+ private:
+  void SendNext() {
+    const v1::SubmitRequest& piece = pieces_[next_++];
+    if (next_ == pieces_.size()) return StartWriteLast(&piece, grpc::WriteOptions());
+    StartWrite(&piece);
+  }
+  void OnWriteDone(bool ok) override {
+    if (ok && next_ < pieces_.size()) SendNext();
+  }
+  void OnDone(const grpc::Status& status) override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    status_ = status;
+    over_ = true;
+    ended_.notify_all();
+  }
+
+  const std::unique_ptr<grpc::ClientContext> context_;
+  const std::vector<v1::SubmitRequest> pieces_;
+  size_t next_ = 0;
+  v1::SubmitReply reply_;
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  bool over_ = false;
+  grpc::Status status_;
+};
+
+// A call that is cancelled is over when the connection has taken, or lost, what was being sent, which may be after
+// seconds. It is kept, so that nobody waits for that: until another one is given up, or the process ends.
+void GiveUp(std::unique_ptr<SubmitCall> call) {
+  static std::mutex& mutex = *new std::mutex;
+  static auto& given_up = *new std::vector<std::unique_ptr<SubmitCall>>;
+  call->Cancel();
+  const std::lock_guard<std::mutex> lock(mutex);
+  std::erase_if(given_up, [](const auto& earlier) { return earlier->Wait(absl::ZeroDuration()); });
+  given_up.push_back(std::move(call));
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<DaemonClient>> DaemonClient::Connect(const std::string& address,
@@ -89,16 +150,30 @@ absl::StatusOr<std::unique_ptr<DaemonClient>> DaemonClient::Connect(const std::s
   return client;
 }
 
+absl::StatusOr<v1::SubmitReply> DaemonClient::Submit(const v1::SubmitRequest& request, absl::Duration timeout,
+                                                     const std::function<bool()>& go_on) {
+  HONE_ASSIGN_OR_RETURN(std::vector<v1::SubmitRequest> pieces, SplitSubmit(request));
+  const absl::Duration sending = absl::Seconds(static_cast<int64_t>(request.ByteSizeLong() >> 20));
+  auto call = std::make_unique<SubmitCall>(*tune_, Context(timeout + sending), std::move(pieces));
+  while (!call->Wait(kLook)) {
+    if (go_on()) continue;
+    GiveUp(std::move(call));
+    return absl::CancelledError("the submission was given up");
+  }
+  HONE_RETURN_IF_ERROR(FromGrpc(call->status()));
+  return call->reply();
+}
+
 absl::StatusOr<v1::JobSnapshot> DaemonClient::Watch(uint64_t job, absl::Duration interval,
                                                     const std::function<bool(const Sight&)>& seen) {
   v1::JobSnapshot last;
   Sight sight;
-  absl::Time heard = absl::Now();
+  absl::Time heard = MonotonicNow();
   const auto look = [&](bool fresh) {
-    if (fresh) heard = absl::Now();
+    if (fresh) heard = MonotonicNow();
     sight.snapshot = last.state() == v1::JOB_STATE_UNSPECIFIED ? nullptr : &last;
     sight.fresh = fresh;
-    sight.silence = absl::Now() - heard;
+    sight.silence = MonotonicNow() - heard;
     return seen(sight);
   };
   for (;;) {

@@ -33,6 +33,14 @@ class DaemonClient {
     return MakeContext(credentials_, timeout);
   }
 
+  // Submits a job, in several messages where it is too large for one. The call has `timeout`, and a second more for
+  // each MiB of the request; `go_on` is asked several times a second, and the call is given up (Cancelled) when it
+  // returns false. May be repeated after any error: one request_id makes one job. InvalidArgument also for a kernel
+  // that no message can hold, ResourceExhausted for a job that the daemon has no room for.
+  absl::StatusOr<v1::SubmitReply> Submit(
+      const v1::SubmitRequest& request, absl::Duration timeout,
+      const std::function<bool()>& go_on = [] { return true; });
+
   struct Sight {
     const v1::JobSnapshot* snapshot = nullptr;  // the latest; nullptr until one came
     bool fresh = false;                         // not shown before

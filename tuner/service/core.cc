@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "compiler/sandbox/layers.h"
 #include "compiler/support/check.h"
 #include "compiler/support/crash_point.h"
 #include "compiler/support/status_macros.h"
@@ -240,6 +241,10 @@ void Core::CarryOut(std::vector<Effect> effects) {
       to_write.emplace_back(std::move(*commit));
     } else if (LoadHistory* load = std::get_if<LoadHistory>(&effect)) {
       to_write.emplace_back(std::move(*load));
+    } else if (FindOutdated* find = std::get_if<FindOutdated>(&effect)) {
+      const std::lock_guard<std::mutex> guard(read_mutex_);
+      to_read_.emplace_back(std::move(find->filter));
+      read_changed_.notify_one();
     } else if (AskSearch* ask = std::get_if<AskSearch>(&effect)) {
       pool_->Ask(std::move(*ask));
     } else if (Reply* reply = std::get_if<Reply>(&effect)) {
@@ -261,26 +266,42 @@ void Core::CarryOut(std::vector<Effect> effects) {
 
 void Core::RunReader() {
   for (;;) {
-    LastWord wanted;
+    std::variant<LastWord, OutdatedFilter> wanted;
     {
       std::unique_lock<std::mutex> lock(read_mutex_);
       read_changed_.wait(lock, [&] { return !to_read_.empty() || reader_stopping_; });
       if (reader_stopping_) return;
-      wanted = to_read_.front();
+      wanted = std::move(to_read_.front());
       to_read_.pop_front();
     }
-    absl::StatusOr<v1::JobSnapshot> last = StoredSnapshot(wanted.tenant, wanted.job, true);
-    {
-      const std::lock_guard<std::mutex> guard(mutex_);
-      queue_.push_back(std::function<void()>([this, watch = wanted.watch, last = std::move(last)] {
-        const auto found = watches_.find(watch);
-        if (found == watches_.end()) return;  // whoever watched has gone
-        if (last.ok()) found->second.sink(*last, true);
-        DropWatch(watch);
-      }));
-    }
-    changed_.notify_one();
+    if (const LastWord* word = std::get_if<LastWord>(&wanted)) ReadLastWord(*word);
+    if (const OutdatedFilter* filter = std::get_if<OutdatedFilter>(&wanted)) ReadOutdated(*filter);
   }
+}
+
+void Core::ReadLastWord(const LastWord& wanted) {
+  absl::StatusOr<v1::JobSnapshot> last = StoredSnapshot(wanted.tenant, wanted.job, true);
+  {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    queue_.push_back(std::function<void()>([this, watch = wanted.watch, last = std::move(last)] {
+      const auto found = watches_.find(watch);
+      if (found == watches_.end()) return;  // whoever watched has gone
+      if (last.ok()) found->second.sink(*last, true);
+      DropWatch(watch);
+    }));
+  }
+  changed_.notify_one();
+}
+
+// What cannot be read is not checked until the daemon is started again, or the workers have another generator.
+void Core::ReadOutdated(const OutdatedFilter& filter) {
+  absl::StatusOr<OutdatedPage> page = store_->Outdated(filter);
+  if (!page.ok()) spdlog::warn("records of earlier builds are not checked: {}", std::string(page.status().message()));
+  if (page.ok() && !page->records.empty()) {
+    spdlog::info("{} records for {} are of another build than its workers: they are checked while no job is open",
+                 page->records.size(), filter.device_class);
+  }
+  Post(OutdatedFound{page.ok() ? *std::move(page) : OutdatedPage{}, Utc()});
 }
 
 std::optional<StoreWriter::Trouble> Core::write_trouble() {
@@ -338,6 +359,10 @@ v1::ServiceStatus Core::Status(uint64_t tenant) {
   if (const std::optional<StoreWriter::Trouble> trouble = write_trouble(); trouble.has_value()) {
     status.set_hold_up(trouble->kind);
     status.set_held_up_by(trouble->words);
+  }
+  for (const std::string& name : LayerNameList(options_.search.missing_layers)) status.add_missing_layers(name);
+  for (const std::string& name : LayerNameList(options_.search.program.allowed_missing)) {
+    status.add_allowed_missing_layers(name);
   }
   const bool leads = Query([&](const Dispatcher& dispatcher) {
     status.set_term(epoch_);
@@ -471,7 +496,7 @@ void Core::TellLastWord(uint64_t id, Watch& watch) {
   watches_due_.erase({watch.next, id});
   if (std::exchange(watch.ended, true)) return;
   const std::lock_guard<std::mutex> guard(read_mutex_);
-  to_read_.push_back({id, watch.tenant, watch.job});
+  to_read_.emplace_back(LastWord{id, watch.tenant, watch.job});
   read_changed_.notify_one();
 }
 

@@ -16,6 +16,7 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -98,6 +99,8 @@ class Core {
   bool RunOnThread(const std::function<void()>& work);  // and waits for it; false when the core has stopped
   void RunDispatcher();
   void RunReader();
+  void ReadLastWord(const LastWord& wanted);
+  void ReadOutdated(const OutdatedFilter& filter);
   void CarryOut(std::vector<Effect> effects);
   void LogWrites(const std::vector<Write>& writes);     // on the dispatcher's thread
   v1::JobSnapshot Live(uint64_t job, bool with_tasks);  // with what holds the writer up; on the dispatcher's thread
@@ -132,7 +135,7 @@ class Core {
 
   std::mutex read_mutex_;
   std::condition_variable read_changed_;
-  std::deque<LastWord> to_read_;
+  std::deque<std::variant<LastWord, OutdatedFilter>> to_read_;
   bool reader_stopping_ = false;
 
   // Of the dispatcher thread, as `events_` is.

@@ -14,7 +14,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
+#include "compiler/sandbox/layers.h"
+#include "compiler/sandbox/sandboxed_process.h"
 #include "compiler/support/crash_point.h"
+#include "compiler/support/monotonic_clock.h"
 #include "compiler/support/status_macros.h"
 #include "database/open_store.h"
 #include "database/sqlite_store.h"
@@ -175,6 +178,16 @@ class WatchedFiles {
   FileWatch tokens_, certificates_, revoked_;
 };
 
+// The layers that the sandbox of a search lacks here. PermissionDenied when it may not.
+absl::StatusOr<uint32_t> TrySandbox(const SandboxedProgram& search) {
+  const absl::StatusOr<std::unique_ptr<SandboxedProcess>> tried = SandboxedProcess::Start(search);
+  if (tried.ok()) return MissingLayers((*tried)->layers());
+  if (absl::IsPermissionDenied(tried.status())) return tried.status();
+  // A program that does not start is tried again whenever a search is asked for, and the jobs say so.
+  spdlog::warn("a search process does not start: {}", std::string(tried.status().message()));
+  return 0;
+}
+
 // Which file is at the path: {device, inode}, zeros where there is none.
 std::pair<dev_t, ino_t> FileAt(const std::string& path) {
   struct stat info {};
@@ -302,18 +315,19 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const DaemonOptions& optio
   gpr_set_log_function(LogOfGrpc);
   HONE_RETURN_IF_ERROR(parts.ChooseAddresses());
   HONE_RETURN_IF_ERROR(parts.OpenGate());
+  CoreOptions core = options.core;
+  HONE_ASSIGN_OR_RETURN(core.search.missing_layers, TrySandbox(core.search.program));
   CrashPoint("daemon.start");
   HONE_ASSIGN_OR_RETURN(std::unique_ptr<TuningStore> store, OpenStore(options.db, StoreMode::kWrite));
   CrashPoint("daemon.store_opened");
   parts.database = FileAt(options.db);
-  CoreOptions core = options.core;
   core.dispatch.searches = std::max(1, core.search.processes);
   HONE_ASSIGN_OR_RETURN(parts.core, Core::Start(std::move(core), std::move(store), [&parts](absl::Status status) {
                           const std::lock_guard<std::mutex> guard(parts.mutex);
                           parts.failure = std::move(status);
                         }));
   CrashPoint("daemon.core_started");
-  parts.tune = MakeTuneService(*parts.core, *parts.gate, parts.last_call);
+  parts.tune = MakeTuneService(*parts.core, *parts.gate, options.call_limits.request_bytes, parts.last_call);
   parts.fleet = MakeFleetService(*parts.core, *parts.gate);
   HONE_ASSIGN_OR_RETURN(daemon->addresses_, parts.Listen());
   CrashPoint("daemon.listening");
@@ -334,7 +348,7 @@ std::string Daemon::http_address() const { return parts_->http == nullptr ? "" :
 absl::Status Daemon::Serve() {
   Parts& parts = *parts_;
   WatchedFiles files(parts.options);
-  absl::Time look_at_files = absl::Now() + kLookAtFiles;
+  absl::Time look_at_files = MonotonicNow() + kLookAtFiles;
   absl::Status result;
   while (!stop_ && result.ok()) {
     absl::SleepFor(absl::Milliseconds(50));
@@ -343,8 +357,8 @@ absl::Status Daemon::Serve() {
                                               ": the database was removed or replaced while this daemon served it; it "
                                               "ends, and what only the old file held is gone with that file"));
     }
-    if (absl::Now() >= look_at_files) {
-      look_at_files = absl::Now() + kLookAtFiles;
+    if (MonotonicNow() >= look_at_files) {
+      look_at_files = MonotonicNow() + kLookAtFiles;
       files.FollowChanges(*parts.gate);
     }
     {

@@ -23,7 +23,7 @@ struct DaemonOptions {
   std::string token_file;        // TokenTable's; empty: none
   TlsFiles tls;                  // of every HOST:PORT; read again when they change
   bool insecure = false;         // HOST:PORT may be plain text, tokens included
-  CallLimits call_limits;        // of each caller by token or certificate; the owner has none
+  CallLimits call_limits;        // of each caller by token or certificate; the owner's are the request_bytes alone
   int max_connections = 10'000;  // of each HOST:PORT
   absl::Duration exit_when_idle =
       absl::InfiniteDuration();  // ends, and its workers with it, when nobody needs it this long
@@ -34,7 +34,8 @@ struct DaemonOptions {
 class Daemon {
  public:
   // InvalidArgument for options that can never work, FailedPrecondition when the database has another writer,
-  // Unavailable when the address cannot be listened on, DataLoss for an unreadable database.
+  // Unavailable when the address cannot be listened on, DataLoss for an unreadable database, PermissionDenied when the
+  // sandbox of searches lacks a layer that it may not.
   static absl::StatusOr<std::unique_ptr<Daemon>> Start(const DaemonOptions& options);
   ~Daemon();
 

@@ -119,8 +119,13 @@ void AddQuotaOptions(CLI::App& app, Arguments& arguments) {
       ->check(hone::FromTo(1.0, 1e6, "calls"))
       ->capture_default_str();
   app.add_option("--max-streams", arguments.options.call_limits.streams,
-                 "watches, listings, exports and imports of one at once")
+                 "submissions, watches, listings, exports and imports of one at once")
       ->check(hone::FromTo(1, 100'000, "streams"))
+      ->capture_default_str();
+  app.add_option("--max-request-bytes", arguments.options.call_limits.request_bytes,
+                 "memory for one tenant's jobs while they are submitted, as 16M or 1G: a larger job is refused")
+      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false))
+      ->check(CLI::Range(int64_t{1} << 20, int64_t{1} << 40))
       ->capture_default_str();
   app.add_option("--max-connections", arguments.options.max_connections, "connections to each HOST:PORT at once")
       ->check(hone::FromTo(1, 1'000'000, "connections"))
@@ -174,8 +179,10 @@ void AddProcessOptions(CLI::App& app, Arguments& arguments) {
   app.add_option("--searches", arguments.options.core.search.processes, "search processes at most")
       ->check(hone::FromTo(1, 256, "processes"))
       ->capture_default_str();
-  app.add_option("--allow-missing-layer", arguments.missing_layers,
-                 "layers of the sandbox, by name, without which searches run all the same")
+  app.add_option(
+         "--allow-missing-layer", arguments.missing_layers,
+         "layers of the sandbox of searches that may be missing, by name, separated by commas, or all; any other that "
+         "is missing ends the daemon")
       ->envname("HONE_ALLOW_MISSING_LAYER");
   app.add_option("--search-program", arguments.options.core.search.program.path, "the search program to start")
       ->group("");
@@ -276,8 +283,9 @@ int main(int argc, char** argv) {
       "--tls-key daemon-host.key\n\n"
       "Exit codes: 0 stopped by SIGTERM or SIGINT, 1 a bug of Hone's, 2 usage, 5 another daemon has the database or "
       "the\n"
-      "address, the database's server cannot be reached, or the disk is full, 8 not allowed, 9 the database is "
-      "unreadable or corrupt.");
+      "address, the database's server cannot be reached, or the disk is full, 8 not allowed, or a layer of the "
+      "sandbox\n"
+      "is missing, 9 the database is unreadable or corrupt.");
   Arguments arguments = DefaultArguments();
   AddPlaceOptions(app, arguments);
   AddQuotaOptions(app, arguments);

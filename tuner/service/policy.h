@@ -62,7 +62,7 @@ template <template <class> class Method>
 struct PolicyOf;
 
 // clang-format off
-template <> struct PolicyOf<v1::Tune::WithAsyncMethod_Submit>        : Writers {};
+template <> struct PolicyOf<v1::Tune::WithAsyncMethod_Submit>        : Stream<Writers> {};
 template <> struct PolicyOf<v1::Tune::WithAsyncMethod_Watch>         : Stream<Readers> {};
 template <> struct PolicyOf<v1::Tune::WithAsyncMethod_Stop>          : Writers {};
 template <> struct PolicyOf<v1::Tune::WithAsyncMethod_Pause>         : Writers {};

@@ -6,8 +6,8 @@
 #include <variant>
 #include <vector>
 
-#include "absl/time/clock.h"
 #include "compiler/support/crash_point.h"
+#include "compiler/support/monotonic_clock.h"
 #include "compiler/support/status_macros.h"
 #include "spdlog/spdlog.h"
 
@@ -56,9 +56,9 @@ bool QuotaKeeper::WaitOrStop(absl::Duration wait) {
 }
 
 absl::StatusOr<int64_t> QuotaKeeper::Look(int64_t enough) {
-  const absl::Time began = absl::Now();
+  const absl::Time began = MonotonicNow();
   absl::StatusOr<int64_t> bytes = store_.BytesInUse(enough);
-  look_again_after_ = std::max(kBetweenLooks, kLookShare * (absl::Now() - began));
+  look_again_after_ = std::max(kBetweenLooks, kLookShare * (MonotonicNow() - began));
   const std::lock_guard<std::mutex> guard(mutex_);
   if (bytes.ok()) counts_.bytes = *bytes;
   return bytes;

@@ -7,10 +7,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "absl/time/clock.h"
 #include "compiler/sandbox/layers.h"
 #include "compiler/sandbox/sandboxed_process.h"
 #include "compiler/support/crash_point.h"
+#include "compiler/support/monotonic_clock.h"
 #include "compiler/support/status_macros.h"
 #include "spdlog/spdlog.h"
 
@@ -39,9 +39,9 @@ constexpr size_t kMostModelBytes = 8 << 20;
 absl::StatusOr<v1::SearchReply> Exchange(SandboxedProcess& child, const v1::SearchRequest& request,
                                          absl::Time deadline) {
   CrashPoint("searches.asking");
-  HONE_RETURN_IF_ERROR(child.Send(request.SerializeAsString(), deadline - absl::Now()));
+  HONE_RETURN_IF_ERROR(child.Send(request.SerializeAsString(), deadline - MonotonicNow()));
   CrashPoint("searches.asked");
-  HONE_ASSIGN_OR_RETURN(const std::string bytes, child.Receive(kReplyLimit, deadline - absl::Now()));
+  HONE_ASSIGN_OR_RETURN(const std::string bytes, child.Receive(kReplyLimit, deadline - MonotonicNow()));
   v1::SearchReply reply;
   if (!reply.ParseFromString(bytes) || reply.request_id() != request.request_id()) {
     return absl::DataLossError("its answer cannot be read");
@@ -117,7 +117,7 @@ uint64_t SearchPool::KeepModel(const ModelOwner& owner, std::string bytes) {
 }
 
 absl::StatusOr<v1::SearchReply> SearchPool::Answer(Slot& slot, const AskSearch& question) {
-  const absl::Time deadline = absl::Now() + options_.reply_timeout;
+  const absl::Time deadline = MonotonicNow() + options_.reply_timeout;
   const ModelOwner owner{question.request.tenant(), question.request.device().device_class()};
   int& has = slot.has[question.request.task_id()];
   v1::SearchRequest first = WithHistory(question, std::min(has, question.observed));
@@ -149,7 +149,7 @@ void SearchPool::Run(Slot& slot) {
       std::unique_lock<std::mutex> lock(mutex_);
       slot.changed.wait(lock, [&] { return stopping_ || !slot.queue.empty(); });
       // A process that keeps dying is not started again at once.
-      const absl::Duration pause = slot.not_before - absl::Now();
+      const absl::Duration pause = slot.not_before - MonotonicNow();
       if (!stopping_ && pause > absl::ZeroDuration()) {
         slot.changed.wait_for(lock, absl::ToChronoMilliseconds(pause), [&] { return stopping_; });
       }
@@ -192,7 +192,7 @@ void SearchPool::Run(Slot& slot) {
     const absl::Duration pause =
         std::min(options_.longest_back_off, options_.first_back_off * (1 << std::min(slot.failures, 10)));
     ++slot.failures;
-    slot.not_before = absl::Now() + pause;
+    slot.not_before = MonotonicNow() + pause;
     const std::string reason =
         absl::StrCat("search process ", slot.number, ": ", std::string(reply.status().message()));
     spdlog::warn("{}", reason);

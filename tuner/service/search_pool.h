@@ -26,7 +26,8 @@
 namespace hone {
 
 struct SearchPoolOptions {
-  SandboxedProgram program;  // hone-search
+  SandboxedProgram program;     // hone-search
+  uint32_t missing_layers = 0;  // of its sandbox, as the daemon found when it started
   int processes = 1;
   absl::Duration reply_timeout = absl::Minutes(10);  // it may wait long for its turn on a machine that measures
   absl::Duration first_back_off = absl::Milliseconds(200);

@@ -8,6 +8,8 @@
 #include "proto/rpc/status.h"
 #include "tuner/service/auth.h"
 #include "tuner/service/core.h"
+#include "tuner/service/request_memory.h"
+#include "tuner/service/submit_pieces.h"
 #include "tuner/service/waiting.h"
 #include "tuner/service/watch_call.h"
 
@@ -41,16 +43,22 @@ absl::Status Import(Core& core, grpc::ServerContext* context, const Tenant& tena
 
 class TuneService : public v1::Tune::WithCallbackMethod_Watch<v1::Tune::Service> {
  public:
-  TuneService(Core& core, Gate& gate, std::atomic<Micros>& last_call)
-      : core_(core), gate_(gate), last_call_(last_call) {}
+  TuneService(Core& core, Gate& gate, int64_t request_bytes, std::atomic<Micros>& last_call)
+      : core_(core), gate_(gate), request_memory_(request_bytes), last_call_(last_call) {}
 
-  grpc::Status Submit(grpc::ServerContext* context, const v1::SubmitRequest* request, v1::SubmitReply* reply) override {
+  grpc::Status Submit(grpc::ServerContext* context, grpc::ServerReader<v1::SubmitRequest>* reader,
+                      v1::SubmitReply* reply) override {
     const absl::StatusOr<Caller> caller = Admit<v1::Tune::WithAsyncMethod_Submit>(*context);
     if (!caller.ok()) return ToGrpc(caller.status());
+    RequestMemory::Share memory(request_memory_, caller->tenant);
+    v1::SubmitRequest request;
+    if (const absl::Status read = ReadRequest(*caller, *context, *reader, memory, request); !read.ok()) {
+      return ToGrpc(read);
+    }
     CrashPoint("tune.submit");
     // A job of an earlier life of the daemon, ended or not, may have the same request.
     const absl::StatusOr<std::optional<uint64_t>> known =
-        core_.store().FindJob(caller->tenant.id, request->request_id());
+        core_.store().FindJob(caller->tenant.id, request.request_id());
     if (!known.ok()) return ToGrpc(known.status());
     if (known->has_value()) {
       reply->set_job_id(**known);
@@ -58,7 +66,7 @@ class TuneService : public v1::Tune::WithCallbackMethod_Watch<v1::Tune::Service>
       return grpc::Status::OK;
     }
     return AskCore(core_, context, reply, [&](ReplyTo to) {
-      return hone::Submit{to, *request, Core::Utc(), caller->tenant};
+      return hone::Submit{to, std::move(request), Core::Utc(), caller->tenant};
     });
   }
 
@@ -269,6 +277,24 @@ class TuneService : public v1::Tune::WithCallbackMethod_Watch<v1::Tune::Service>
     if (caller.ok()) last_call_ = Core::Now();
     return caller;
   }
+  // All messages of a request. A call that ends before the last one has asked for nothing.
+  absl::Status ReadRequest(const Caller& caller, const grpc::ServerContext& context,
+                           grpc::ServerReader<v1::SubmitRequest>& reader, RequestMemory::Share& memory,
+                           v1::SubmitRequest& request) const {
+    for (bool more = true; more;) {
+      v1::SubmitRequest piece;
+      if (!reader.Read(&piece)) {
+        if (context.IsCancelled()) return absl::CancelledError("the caller has gone");
+        return absl::InvalidArgumentError(
+            "submit: the call ended before the last message of its request (SubmitRequest.more); send the whole again");
+      }
+      HONE_RETURN_IF_ERROR(gate_.CheckAgain(caller));
+      HONE_RETURN_IF_ERROR(memory.Grow(static_cast<int64_t>(piece.SpaceUsedLong())));
+      more = piece.more();
+      HONE_RETURN_IF_ERROR(AppendPiece(std::move(piece), request));
+    }
+    return absl::OkStatus();
+  }
   static grpc::Status Return(absl::StatusOr<v1::JobSnapshot> snapshot, v1::JobSnapshot* reply) {
     if (!snapshot.ok()) return ToGrpc(snapshot.status());
     *reply = *std::move(snapshot);
@@ -277,13 +303,15 @@ class TuneService : public v1::Tune::WithCallbackMethod_Watch<v1::Tune::Service>
 
   Core& core_;
   Gate& gate_;
+  RequestMemory request_memory_;
   std::atomic<Micros>& last_call_;
 };
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> MakeTuneService(Core& core, Gate& gate, std::atomic<Micros>& last_call) {
-  return std::make_unique<TuneService>(core, gate, last_call);
+std::unique_ptr<grpc::Service> MakeTuneService(Core& core, Gate& gate, int64_t request_bytes,
+                                               std::atomic<Micros>& last_call) {
+  return std::make_unique<TuneService>(core, gate, request_bytes, last_call);
 }
 
 }  // namespace hone

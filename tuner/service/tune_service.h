@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
 
 #include "grpcpp/grpcpp.h"
@@ -13,8 +14,9 @@ namespace hone {
 class Core;
 class Gate;
 
-// Both must outlive the service. `last_call` is set to the time of each call (Core::Now), so that a private daemon
-// knows when nobody needs it any more.
-std::unique_ptr<grpc::Service> MakeTuneService(Core& core, Gate& gate, std::atomic<Micros>& last_call);
+// Both must outlive the service. `request_bytes` is RequestMemory's. `last_call` is set to the time of each call
+// (Core::Now), so that a private daemon knows when nobody needs it any more.
+std::unique_ptr<grpc::Service> MakeTuneService(Core& core, Gate& gate, int64_t request_bytes,
+                                               std::atomic<Micros>& last_call);
 
 }  // namespace hone

@@ -10,13 +10,14 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "compiler/log/log.h"
 #include "compiler/sandbox/layers.h"
 #include "compiler/sandbox/sandboxed_process.h"
 #include "compiler/support/crash_point.h"
 #include "compiler/support/file.h"
+#include "compiler/support/monotonic_clock.h"
 #include "compiler/support/sha256.h"
 #include "compiler/support/status_macros.h"
 #include "compiler/support/turn_lock.h"
@@ -38,6 +39,7 @@ constexpr size_t kBatch = 16;      // candidates raced together
 constexpr size_t kTasksKept = 48;  // contexts: inputs and expected outputs, tens of megabytes each
 constexpr absl::Duration kLookAgain = absl::Seconds(5);  // whether the machine is quiet now
 constexpr absl::Duration kOracleLimit = absl::Seconds(120);
+constexpr absl::Duration kGeneratorLimit = absl::Seconds(30);
 
 // Of this host, and of the spool's folder where there is one: then it is the same at the next start.
 std::string WorkerName(const Spool* spool) {
@@ -90,12 +92,29 @@ v1::Outcome Unprepared(const absl::Status& status) {
   return outcome;
 }
 
-// The layers of the sandbox that this system gives, found out by a process of ours that does nothing else yet.
-absl::StatusOr<uint32_t> TrySandbox(uint32_t allowed_missing) {
+// The layers of the sandbox that hold here, found out by processes that do nothing else yet: one of ours, and a runner
+// that is another program, such as an emulator. PermissionDenied when one lacks what it may not.
+absl::StatusOr<uint32_t> TrySandbox(const AgentOptions& options) {
+  const uint32_t allowed = options.allowed_missing_layers;
   HONE_ASSIGN_OR_RETURN(
       const std::unique_ptr<SandboxedProcess> process,
-      SandboxedProcess::Start({.path = ProgramFolder() + "/hone-oracle", .allowed_missing = allowed_missing}));
-  return process->layers();
+      SandboxedProcess::Start({.path = ProgramFolder() + "/hone-oracle", .allowed_missing = allowed}));
+  if (options.runner.empty() || options.MeasuresDevice()) return process->layers();
+  const absl::StatusOr<uint32_t> of_runner = LayersOfRunner(options.runner);
+  if (!of_runner.ok()) {  // it is asked again with every candidate
+    spdlog::warn("{}", std::string(of_runner.status().message()));
+    return process->layers();
+  }
+  HONE_RETURN_IF_ERROR(CheckLayers(options.runner, *of_runner, allowed));
+  return process->layers() & *of_runner;
+}
+
+// What the daemon is told that the worker's sandboxes lack.
+std::vector<std::string> NamesOfMissing(uint32_t layers) {
+  std::vector<std::string> names = LayerNameList(layers);
+  if (!names.empty())
+    spdlog::info("layers of the sandbox that this system does not give: {}", absl::StrJoin(names, ", "));
+  return names;
 }
 
 void LogOutcome(const v1::Lease& lease, const v1::Outcome& outcome) {
@@ -109,6 +128,21 @@ void LogOutcome(const v1::Lease& lease, const v1::Outcome& outcome) {
            {"detail", outcome.detail()}});
 }
 
+// What others asked for while this machine could not be measured on: on all cores, as its own candidates are. No turn
+// is taken: who asked may have it, and waits.
+void BuildForOthers(WorkQueue& queue, Builders& builders) {
+  const std::vector<v1::BuildLease> leases = queue.TakeBuilds();
+  if (leases.empty()) return;
+  std::vector<v1::BuildRequest> requests;
+  uint32_t limit_ms = 1;
+  for (const v1::BuildLease& lease : leases) {
+    requests.push_back(lease.request());
+    limit_ms = std::max(limit_ms, lease.limit_ms());
+  }
+  std::vector<v1::BuildOutcome> outcomes = builders.Build(requests, absl::Milliseconds(limit_ms));
+  for (size_t i = 0; i < leases.size(); ++i) queue.FinishBuild(leases[i].id(), std::move(outcomes[i]));
+}
+
 void WorkUntilStopped(WorkQueue& queue, Session& session, const std::string& target, const AgentOptions& options,
                       Builders& builders, TurnLock& turn, const Quiet& quiet) {
   TaskCache tasks(target, builders,
@@ -116,11 +150,14 @@ void WorkUntilStopped(WorkQueue& queue, Session& session, const std::string& tar
   double noise = 0.01;  // log noise of a sample, to begin with
   bool silent = true;   // as last heard
   while (queue.WaitForWork(kLookAgain)) {
+    BuildForOthers(queue, builders);
     const std::string lacks = quiet.Lacks(absl::Now());
     if (!lacks.empty() || (silent && !queue.HasLeases())) {
       queue.SetLacks(lacks);  // what was lent goes back
       continue;
     }
+    // Not quiet, while another has the turn; and that one may wait for what is built here.
+    if (!silent && !turn.Holder().empty()) continue;
     queue.WaitsFor([&turn] {
       const std::string holder = turn.Holder();
       return absl::StrCat("the turn of its machine", holder.empty() ? "" : ", which " + holder + " has");
@@ -132,10 +169,10 @@ void WorkUntilStopped(WorkQueue& queue, Session& session, const std::string& tar
     queue.SetLacks(noise_around);
     const std::vector<v1::Lease> batch = queue.Take(kBatch);
     if (batch.empty()) continue;  // none is left, or all went back
-    const absl::Time start = absl::Now();
+    const Clock::time_point start = Clock::now();
     const absl::StatusOr<TaskCache::Task*> task = tasks.Get(batch.front().workload_hash(), session);
     PhaseSeconds seconds;
-    seconds.verify = absl::ToDoubleSeconds(absl::Now() - start);
+    seconds.verify = SecondsSince(start);
     if (!task.ok()) {
       spdlog::warn("a task cannot be prepared: {}", std::string(task.status().message()));
       for (const v1::Lease& lease : batch) queue.Finish(lease.id(), Unprepared(task.status()));
@@ -143,8 +180,10 @@ void WorkUntilStopped(WorkQueue& queue, Session& session, const std::string& tar
       continue;
     }
     CrashPoint("worker.prepared");
-    TrialBatch trials(*(*task)->context, target, builders, &(*task)->champion, &noise,
-                      [&](const v1::LeaseId& id, v1::Phase phase) { queue.SetPhase(id, phase); });
+    TrialBatch trials(
+        *(*task)->context, target, builders, &(*task)->champion, &noise,
+        [&](const v1::LeaseId& id, v1::Phase phase) { queue.SetPhase(id, phase); },
+        [&](absl::Duration duration) { queue.QuietFor(duration); });
     std::vector<v1::Outcome> outcomes = trials.Run(batch);
     CrashPoint("worker.outcomes");
     seconds.build += trials.seconds().build;
@@ -160,8 +199,6 @@ void WorkUntilStopped(WorkQueue& queue, Session& session, const std::string& tar
 
 SessionOptions SessionOf(const AgentOptions& options, const Spool* spool) {
   SessionOptions session;
-  session.address = options.server;
-  session.credentials = options.credentials;
   session.role = options.role;
   session.name = WorkerName(spool);
   if (spool != nullptr) session.name_key = spool->identity();
@@ -180,10 +217,10 @@ int ThreadsOf(const AgentOptions& options, const Target& target, const std::opti
 void BuildUntilStopped(BuildQueue& queue, const AgentOptions& options) {
   BuilderPool builder(1, options.builder, options.allowed_missing_layers);
   while (const std::optional<v1::BuildLease> lease = queue.Take()) {
-    const absl::Time start = absl::Now();
+    const Clock::time_point start = Clock::now();
     std::vector<v1::BuildOutcome> outcome =
         builder.Build({lease->request()}, absl::Milliseconds(std::max<uint32_t>(1, lease->limit_ms())));
-    const double seconds = absl::ToDoubleSeconds(absl::Now() - start);
+    const double seconds = SecondsSince(start);
     LogFact(spdlog::level::debug, "build has a result",
             {{"build", lease->id().build()},
              {"attempt", uint64_t{lease->id().attempt()}},
@@ -193,17 +230,31 @@ void BuildUntilStopped(BuildQueue& queue, const AgentOptions& options) {
   }
 }
 
+// What makes the code for a target, as its builder says; "" when that says nothing.
+std::string GeneratorOf(const AgentOptions& options, const std::string& target) {
+  BuilderPool builder(1, options.builder, options.allowed_missing_layers);
+  v1::BuildRequest request;
+  request.set_generator(true);
+  request.set_target(target);
+  const v1::BuildOutcome outcome = builder.Build({request}, kGeneratorLimit).front();
+  if (outcome.reply().error().empty()) return outcome.reply().generator();
+  spdlog::warn("the builder does not say what makes its code, so that no record is checked against it: {}",
+               outcome.reply().error());
+  return "";
+}
+
 // Any worker's device is built for: the code generator makes the code of all.
-absl::Status RunBuildAgent(const AgentOptions& options, const std::atomic<bool>& stop) {
+absl::Status RunBuildAgent(const AgentOptions& options, uint32_t layers, const std::atomic<bool>& stop) {
   const Target target = HostTarget();
   SessionOptions session_options = SessionOf(options, nullptr);
+  session_options.missing_layers = NamesOfMissing(MissingLayers(layers));
   session_options.threads = ThreadsOf(options, target, CpuQuota());
   session_options.capacity = session_options.threads;  // all under work: none is blamed that only waited
   session_options.profile.set_device_class(DeviceClass(target));
   session_options.profile.set_target(target.text);
   session_options.profile.set_cores(target.cores);
   BuildQueue queue;
-  Session session(session_options, queue);
+  Session session(options.server, options.credentials, session_options, queue);
   std::vector<std::thread> threads;
   for (int i = 0; i < session_options.threads; ++i) {
     threads.emplace_back([&] { BuildUntilStopped(queue, options); });
@@ -217,13 +268,13 @@ absl::Status RunBuildAgent(const AgentOptions& options, const std::atomic<bool>&
 }  // namespace
 
 absl::Status RunAgent(const AgentOptions& options, const std::atomic<bool>& stop) {
-  HONE_ASSIGN_OR_RETURN(const uint32_t layers, TrySandbox(options.allowed_missing_layers));
-  if (options.role == AgentRole::kBuild) return RunBuildAgent(options, stop);
-  HONE_ASSIGN_OR_RETURN(TurnLock turn, TurnLock::Open());
   const bool device = options.MeasuresDevice();
   const bool elsewhere = !device && !options.target.empty();
   Target target = HostTarget();
   if (elsewhere) { HONE_ASSIGN_OR_RETURN(target, ParseTarget(options.target)); }
+  HONE_ASSIGN_OR_RETURN(const uint32_t layers, TrySandbox(options));
+  if (options.role == AgentRole::kBuild) return RunBuildAgent(options, layers, stop);
+  HONE_ASSIGN_OR_RETURN(TurnLock turn, TurnLock::Open());
   std::unique_ptr<Spool> spool;
   if (!options.spool.empty()) {
     absl::StatusOr<std::unique_ptr<Spool>> opened = Spool::Open(options.spool, options.spool_bytes);
@@ -235,13 +286,7 @@ absl::Status RunAgent(const AgentOptions& options, const std::atomic<bool>& stop
   const std::optional<double> quota = CpuQuota();
   session_options.threads = ThreadsOf(options, target, quota);
   const Quiet quiet(options.quiet, session_options.threads, quota);
-  // What another runner may lack, it is said to lack: it is started with its first candidate.
-  const uint32_t lacking = MissingLayers(layers) | (device ? uint32_t{kLayerEmptyRoot} : 0) |
-                           (elsewhere ? options.allowed_missing_layers & RequiredLayers() : 0);
-  if (const std::string missing = LayerNames(lacking); !missing.empty()) {
-    spdlog::info("layers of the sandbox that this system does not give: {}", missing);
-    session_options.missing_layers = absl::StrSplit(missing, ", ");
-  }
+  session_options.missing_layers = NamesOfMissing(MissingLayers(layers) | (device ? uint32_t{kLayerEmptyRoot} : 0));
   if (device) {
     const TurnLock::Turn quiet(turn);
     HONE_ASSIGN_OR_RETURN(session_options.profile, ProbeGpuDevice(options.target));
@@ -251,9 +296,13 @@ absl::Status RunAgent(const AgentOptions& options, const std::atomic<bool>& stop
     const TurnLock::Turn quiet(turn);
     session_options.profile = ProbeDevice(target, session_options.threads);
   }
+  if (options.role == AgentRole::kBoth) {
+    session_options.generator = GeneratorOf(options, session_options.profile.target());
+  }
   WorkQueue queue(spool.get());
   queue.SetLacks(quiet.Lacks(absl::Now()));
-  Session session(session_options, queue);
+  if (options.role == AgentRole::kBoth) queue.OfferBuilds(session_options.threads);
+  Session session(options.server, options.credentials, session_options, queue);
   std::thread work([&] {
     std::unique_ptr<Builders> builders;
     if (options.role == AgentRole::kMeasure) {

@@ -22,7 +22,7 @@ struct AgentOptions {
   AgentRole role = AgentRole::kBoth;
   int threads = 0;  // that it measures or builds with; 0: all cores
   bool exit_with_daemon = false;
-  uint32_t allowed_missing_layers = 0;  // of the sandbox (compiler/sandbox/layers.h)
+  uint32_t allowed_missing_layers = 0;  // of its sandboxes (compiler/sandbox/layers.h)
   std::string builder;                  // program that builds; "": hone-builder beside this program
   // Program that runs candidates by the runner's protocol, and the target it runs them on, such as an emulator of that;
   // "": hone-runner beside this program, on this machine. A target that names a kind of devices ("opencl:generic") is
@@ -36,7 +36,7 @@ struct AgentOptions {
 };
 
 // Until the daemon ends it or `stop` is set: then what is under work is finished within the drain limit. Statuses as of
-// Session::Run; PermissionDenied when a required layer of the sandbox is missing; those of Spool::Open.
+// Session::Run; PermissionDenied when a layer of the sandbox is missing that may not be; those of Spool::Open.
 absl::Status RunAgent(const AgentOptions& options, const std::atomic<bool>& stop);
 
 }  // namespace hone

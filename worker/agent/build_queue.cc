@@ -38,10 +38,11 @@ void BuildQueue::Apply(const v1::SyncRequest& asked, const v1::SyncReply& reply)
 void BuildQueue::Describe(int capacity, v1::SyncRequest* request) {
   const std::lock_guard<std::mutex> lock(mutex_);
   for (const auto& [key, lease] : held_) *request->add_building() = lease.id();
-  size_t bytes = 0;  // what does not fit is said next time, and until then is under work
+  // Results of trials may be in it. What does not fit beside them is said next time, and until then is under work.
+  size_t bytes = request->ByteSizeLong();
   for (const auto& [key, result] : results_) {
     bytes += result.ByteSizeLong();
-    if (bytes > kMostBytes && request->built_size() > 0) {
+    if (bytes > kMostBytes && (request->built_size() > 0 || request->results_size() > 0)) {
       *request->add_building() = result.id();
     } else {
       *request->add_built() = result;
@@ -49,12 +50,12 @@ void BuildQueue::Describe(int capacity, v1::SyncRequest* request) {
   }
   request->set_credits(static_cast<uint32_t>(std::max(0, capacity - static_cast<int>(held_.size()))));
   request->set_build_seconds(seconds_);
-  has_news_ = request->building_size() > static_cast<int>(held_.size());
 }
 
 void BuildQueue::WaitForNews(absl::Duration timeout) {
   std::unique_lock<std::mutex> lock(mutex_);
   news_.wait_for(lock, absl::ToChronoNanoseconds(timeout), [this] { return has_news_ || stopped_; });
+  has_news_ = false;
 }
 
 uint64_t BuildQueue::finished() const {
@@ -108,6 +109,20 @@ std::optional<v1::BuildLease> BuildQueue::Take() {
   const Key key = queued_.front();
   queued_.pop_front();
   return held_.at(key);
+}
+
+std::vector<v1::BuildLease> BuildQueue::TakeAll() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::vector<v1::BuildLease> leases;
+  if (stopped_) return leases;
+  for (const Key& key : queued_) leases.push_back(held_.at(key));
+  queued_.clear();
+  return leases;
+}
+
+bool BuildQueue::AnyWaits() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return !queued_.empty();
 }
 
 void BuildQueue::Finish(const v1::BuildId& id, v1::BuildOutcome outcome, double seconds) {

@@ -1,5 +1,6 @@
-// What the network thread of a worker that only builds shares with the threads that build: builds to do, and what was
-// built, until nobody waits for it any more. Nothing of it outlives the process, or the session.
+// What the network thread of a worker shares with the threads that build for others: builds to do, and what was built,
+// until nobody waits for it any more. Nothing of it outlives the process, or the session. A worker that builds what it
+// measures has one in its work_queue.h.
 #pragma once
 
 #include <condition_variable>
@@ -8,6 +9,7 @@
 #include <mutex>
 #include <optional>
 #include <tuple>
+#include <vector>
 
 #include "worker/agent/session_work.h"
 
@@ -28,7 +30,9 @@ class BuildQueue : public SessionWork {
   void Stop();
 
   // ---- the building side, from any thread ----
-  std::optional<v1::BuildLease> Take();  // waits for one; nullopt when stopped
+  std::optional<v1::BuildLease> Take();   // waits for one; nullopt when stopped
+  std::vector<v1::BuildLease> TakeAll();  // that wait, without waiting for any; none when stopped
+  bool AnyWaits() const;
   void Finish(const v1::BuildId& id, v1::BuildOutcome outcome, double seconds);
 
  private:

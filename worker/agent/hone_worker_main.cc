@@ -65,8 +65,10 @@ class Flags {
         "--target", options_.target,
         "what --runner runs them on, such as cpu:cortex-a76,cores=4; or, without it, a device of this machine: "
         "opencl:generic");
-    app.add_option("--allow-missing-layer", missing_layers_,
-                   "layers of the sandbox, by name, without which candidates are run and built all the same")
+    app.add_option(
+           "--allow-missing-layer", missing_layers_,
+           "layers of the sandbox that may be missing, by name, separated by commas, or all; any other that is missing "
+           "ends the worker")
         ->envname("HONE_ALLOW_MISSING_LAYER");
     app.add_option(
            "--spool", options_.spool,

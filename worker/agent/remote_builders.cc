@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "compiler/support/monotonic_clock.h"
 #include "compiler/support/sha256.h"
 #include "proto/rpc/status.h"
 
@@ -75,7 +76,7 @@ class Calls {
 
 std::vector<v1::BuildOutcome> RemoteBuilders::Build(const std::vector<v1::BuildRequest>& requests,
                                                     absl::Duration limit) {
-  const absl::Time give_up = absl::Now() + wait_;
+  const absl::Time give_up = MonotonicNow() + wait_;
   std::vector<Call> calls(requests.size());
   std::vector<Call*> to_make;
   for (size_t i = 0; i < calls.size(); ++i) {
@@ -87,10 +88,10 @@ std::vector<v1::BuildOutcome> RemoteBuilders::Build(const std::vector<v1::BuildR
   while (!to_make.empty()) {
     for (Call* call : to_make) {
       out.WaitForLessThan(kCallsAtOnce);
-      out.Start(*call, std::max(give_up - absl::Now(), kPause));
+      out.Start(*call, std::max(give_up - MonotonicNow(), kPause));
     }
     out.WaitForLessThan(1);
-    const bool late = absl::Now() + kPause >= give_up || session_.ends();
+    const bool late = MonotonicNow() + kPause >= give_up || session_.ends();
     std::erase_if(to_make, [&](const Call* call) { return late || !MayHelpToAskAgain(call->status); });
     if (!to_make.empty()) absl::SleepFor(kPause);
   }

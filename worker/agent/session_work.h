@@ -18,7 +18,8 @@ class SessionWork {
   virtual void Apply(const v1::SyncRequest& asked, const v1::SyncReply& reply) = 0;
   // Fills in what is held, what is finished and the seconds spent; `capacity` leases are wanted in all.
   virtual void Describe(int capacity, v1::SyncRequest* request) = 0;
-  // Waits until there is something to tell: a result, or room for new leases.
+  // Waits until there is something to tell that was not there at the end of the wait before: a result, or what Poke
+  // said.
   virtual void WaitForNews(absl::Duration timeout) = 0;
   // How often there was something to tell (a result, the end of a wait): whether a call that is out has told all of it.
   virtual uint64_t finished() const = 0;

@@ -9,9 +9,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "compiler/support/file.h"
+#include "compiler/support/monotonic_clock.h"
 #include "compiler/support/random.h"
 #include "compiler/support/status_macros.h"
-#include "compiler/support/stopwatch.h"
 #include "compiler/target/target.h"
 
 namespace hone {

@@ -29,11 +29,13 @@ class TrialBatch {
  public:
   // Says which leases changed phase, before they do.
   using PhaseNote = std::function<void(const v1::LeaseId&, v1::Phase)>;
+  // Says that timings are taken from now on, and for about how long.
+  using QuietNote = std::function<void(absl::Duration)>;
 
   // `champion` is what the worker knows of the task's, `noise` the machine's log noise of one sample, pooled over the
   // worker's races: both are read, and brought up to date.
   TrialBatch(const TaskContext& task, std::string target, Builders& builders, KnownChampion* champion, double* noise,
-             PhaseNote note);
+             PhaseNote note, QuietNote quiet);
 
   // Leases of this task with equal threads, level and champion; a duel comes alone, and is the same with more rounds,
   // since champion and challengers always run in fresh processes, in turn. One outcome for each, in order.
@@ -57,6 +59,9 @@ class TrialBatch {
   // false says that the machine was not quiet enough.
   bool Measure(std::vector<Contender>& contenders, bool has_champion, TimedRaceOptions options);
   void CheckAsWinner(Contender& contender) const;
+  // One call more, under the clock, on inputs that it was not timed on, with outputs and scratch destroyed before:
+  // whoever leaves them wrong has no time. A long call that is no faster than the champion's costs no further one.
+  void CheckOnOtherInputs(Contender& contender) const;
   // The bytes of whoever would be the best so far go along, for the database to keep.
   static void AttachObjectOfBest(std::span<Contender> challengers);
   v1::BuildRequest RequestFor(const v1::Lease& lease, const std::string& trace, uint64_t id) const;
@@ -65,6 +70,7 @@ class TrialBatch {
   std::string target_;
   Builders& builders_;
   PhaseNote note_;
+  QuietNote quiet_;
   PhaseSeconds seconds_;
   KnownChampion* champion_;
   double* noise_;

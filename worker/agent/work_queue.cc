@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "compiler/log/log.h"
 #include "compiler/support/crash_point.h"
+#include "compiler/support/monotonic_clock.h"
 #include "spdlog/spdlog.h"
 
 namespace hone {
@@ -60,6 +60,7 @@ void WorkQueue::Apply(const v1::SyncRequest& asked, const v1::SyncReply& reply) 
     CrashPoint("worker.lent");
     queued_.push_back(key);
   }
+  builds_.Apply(asked, reply);
   work_.notify_all();
 }
 
@@ -85,6 +86,8 @@ void WorkQueue::Describe(int capacity, v1::SyncRequest* request) {
     *request->add_results() = result;
   }
   for (const auto& [key, id] : given_back_) *request->add_given_back() = id;
+  builds_.Describe(lacks_.empty() ? 0 : std::min(capacity, most_builds_), request);
+  request->set_build_credits(request->credits());
   const bool full = spool_ != nullptr && spool_->full();
   const bool takes_more = lacks_.empty() && !full;
   request->set_credits(static_cast<uint32_t>(takes_more ? std::max(0, capacity - static_cast<int>(held_.size())) : 0));
@@ -92,21 +95,23 @@ void WorkQueue::Describe(int capacity, v1::SyncRequest* request) {
   request->set_verify_seconds(seconds_.verify);
   request->set_measure_seconds(seconds_.measure);
   request->set_not_quiet(!lacks_.empty());
+  if (const absl::Duration quiet = quiet_until_ - MonotonicNow(); quiet > absl::ZeroDuration()) {
+    request->set_quiet_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(quiet)));
+  }
   if (!lacks_.empty()) {
     request->set_waiting_for(lacks_);
   } else if (full) {
     request->set_waiting_for(absl::StrCat("its ", spool_->size(), " results to be taken: its spool is full"));
-  } else if (waits_for_ && absl::Now() - waits_since_ > kToldAfter) {
+  } else if (waits_for_ && MonotonicNow() - waits_since_ > kToldAfter) {
     request->set_waiting_for(waits_for_());
     wait_told_ = true;
   }
-  has_news_ = false;
 }
 
 void WorkQueue::WaitsFor(std::function<std::string()> what) {
   const std::lock_guard<std::mutex> lock(mutex_);
   waits_for_ = std::move(what);
-  waits_since_ = absl::Now();
+  waits_since_ = MonotonicNow();
   if (waits_for_ || !wait_told_) return;
   wait_told_ = false;
   ++finished_;
@@ -126,9 +131,31 @@ void WorkQueue::SetLacks(const std::string& lacks) {
   news_.notify_all();
 }
 
+void WorkQueue::QuietFor(absl::Duration duration) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  quiet_until_ = MonotonicNow() + duration;
+  ++finished_;
+  has_news_ = true;
+  news_.notify_all();
+}
+
+void WorkQueue::OfferBuilds(int most) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  most_builds_ = most;
+}
+
+void WorkQueue::FinishBuild(const v1::BuildId& id, v1::BuildOutcome outcome) {
+  builds_.Finish(id, std::move(outcome), 0);  // its seconds are no job's of this worker
+  const std::lock_guard<std::mutex> lock(mutex_);
+  ++finished_;
+  has_news_ = true;
+  news_.notify_all();
+}
+
 void WorkQueue::WaitForNews(absl::Duration timeout) {
   std::unique_lock<std::mutex> lock(mutex_);
   news_.wait_for(lock, absl::ToChronoNanoseconds(timeout), [this] { return has_news_ || stopped_; });
+  has_news_ = false;
 }
 
 uint64_t WorkQueue::finished() const {
@@ -146,6 +173,7 @@ void WorkQueue::ForgetLeases() {
   const std::lock_guard<std::mutex> lock(mutex_);
   std::erase_if(held_, [](const auto& entry) { return entry.second.phase == v1::PHASE_QUEUED; });
   queued_.clear();
+  builds_.ForgetLeases();
 }
 
 void WorkQueue::GiveBack(bool all) {
@@ -161,16 +189,18 @@ void WorkQueue::GiveBackLocked(bool all) {
     it = goes ? held_.erase(it) : std::next(it);
   }
   queued_.clear();
+  gave_up_ = gave_up_ || (all && builds_.HasLeases());
+  builds_.GiveBack(all);
 }
 
 bool WorkQueue::HasWork() const {
   const std::lock_guard<std::mutex> lock(mutex_);
-  return !held_.empty() || !given_back_.empty() || !results_.empty();
+  return !held_.empty() || !given_back_.empty() || !results_.empty() || builds_.HasWork();
 }
 
 bool WorkQueue::HasLeases() const {
   const std::lock_guard<std::mutex> lock(mutex_);
-  return !held_.empty();
+  return !held_.empty() || builds_.HasLeases();
 }
 
 size_t WorkQueue::results() const {
@@ -186,13 +216,15 @@ bool WorkQueue::gave_up() const {
 void WorkQueue::Stop() {
   const std::lock_guard<std::mutex> lock(mutex_);
   stopped_ = true;
+  builds_.Stop();
   work_.notify_all();
   news_.notify_all();
 }
 
 bool WorkQueue::WaitForWork(absl::Duration timeout) {
   std::unique_lock<std::mutex> lock(mutex_);
-  work_.wait_for(lock, absl::ToChronoNanoseconds(timeout), [this] { return stopped_ || !queued_.empty(); });
+  work_.wait_for(lock, absl::ToChronoNanoseconds(timeout),
+                 [this] { return stopped_ || !queued_.empty() || builds_.AnyWaits(); });
   return !stopped_;
 }
 
@@ -234,6 +266,8 @@ void WorkQueue::Finish(const v1::LeaseId& id, v1::Outcome outcome) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const Key key = KeyOf(id);
   if (held_.erase(key) == 0) return;  // given back meanwhile
+  const auto measured = [](const auto& entry) { return entry.second.phase == v1::PHASE_MEASURING; };
+  if (std::ranges::none_of(held_, measured)) quiet_until_ = absl::InfinitePast();
   CrashPoint("worker.finished");
   const absl::Status kept = spool_ == nullptr ? absl::OkStatus() : spool_->Add(result);
   if (!kept.ok() && !spool_failed_) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "worker/agent/build_queue.h"
 #include "worker/agent/phase_seconds.h"
 #include "worker/agent/session_work.h"
 #include "worker/agent/spool.h"
@@ -38,7 +39,7 @@ class WorkQueue : public SessionWork {
   void Stop();
 
   // ---- the measuring side ----
-  // Waits for leases, for so long; false when stopped.
+  // Waits for leases or builds, for so long; false when stopped.
   bool WaitForWork(absl::Duration timeout);
   // The next leases that can be run as one batch (TrialBatch::Run); none when there are none, or when stopped. From now
   // on they are under work.
@@ -52,6 +53,15 @@ class WorkQueue : public SessionWork {
   // From now on the machine is not fit to be measured on, for want of what `lacks` says; "": it is. Told at once.
   // Leases that nobody works on go back, and no others are asked for.
   void SetLacks(const std::string& lacks);
+  // Timings are taken for about so long: the daemon is told at once, and asked to answer nothing until then or until
+  // every lease that is being measured is finished.
+  void QuietFor(absl::Duration duration);
+
+  // ---- builds for others ----
+  // So many at once are asked for while the machine is not fit to be measured on. To begin with none.
+  void OfferBuilds(int most);
+  std::vector<v1::BuildLease> TakeBuilds() { return builds_.TakeAll(); }  // that are to be done now
+  void FinishBuild(const v1::BuildId& id, v1::BuildOutcome outcome);
 
  private:
   using Key = std::tuple<uint64_t, uint32_t, uint64_t>;
@@ -78,6 +88,9 @@ class WorkQueue : public SessionWork {
   std::function<std::string()> waits_for_;
   absl::Time waits_since_;
   std::string lacks_;
+  absl::Time quiet_until_ = absl::InfinitePast();
+  BuildQueue builds_;  // of others
+  int most_builds_ = 0;
   bool wait_told_ = false;
   bool stopped_ = false, has_news_ = false, gave_up_ = false;
 };

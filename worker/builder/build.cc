@@ -1,6 +1,5 @@
 #include "worker/builder/build.h"
 
-#include <chrono>
 #include <optional>
 #include <string>
 
@@ -13,6 +12,7 @@
 #include "compiler/schedule/primitives/choose_algorithm.h"
 #include "compiler/schedule/schedule.h"
 #include "compiler/schedule/trace/trace.h"
+#include "compiler/support/monotonic_clock.h"
 #include "compiler/support/sha256.h"
 #include "compiler/support/status_macros.h"
 #include "compiler/target/gpu_target.h"
@@ -69,6 +69,8 @@ absl::Status Fill(const v1::BuildRequest& request, v1::BuildReply* reply) {
   if (request.what_case() != v1::BuildRequest::kOracle && NamesGpu(request.target())) {
     HONE_ASSIGN_OR_RETURN(gpu, ParseGpuTarget(request.target()));
   }
+  reply->set_generator(gpu ? DeviceGeneratorFingerprint(*gpu) : GeneratorFingerprint());
+  if (request.what_case() == v1::BuildRequest::kGenerator) return absl::OkStatus();
   HONE_ASSIGN_OR_RETURN(CompiledKernel kernel, gpu ? CompileForDevice(request, *gpu) : CompileForHost(request));
   if (gpu) {
     reply->set_image(kernel.object);  // as the device's driver takes it
@@ -80,18 +82,17 @@ absl::Status Fill(const v1::BuildRequest& request, v1::BuildReply* reply) {
   reply->set_object_digest(Sha256(kernel.object));
   reply->set_object(std::move(kernel.object));
   reply->set_program_hash(BigEndian(kernel.program_hash));
-  reply->set_generator(gpu ? DeviceGeneratorFingerprint(*gpu) : GeneratorFingerprint());
   return absl::OkStatus();
 }
 
 }  // namespace
 
 v1::BuildReply Build(const v1::BuildRequest& request) {
-  const auto start = std::chrono::steady_clock::now();
+  const Clock::time_point start = Clock::now();
   v1::BuildReply reply;
   reply.set_id(request.id());
   if (const absl::Status status = Fill(request, &reply); !status.ok()) reply.set_error(std::string(status.message()));
-  reply.set_seconds(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  reply.set_seconds(SecondsSince(start));
   return reply;
 }
 

@@ -14,7 +14,7 @@
 
 #include "absl/strings/str_format.h"
 #include "compiler/support/check.h"
-#include "compiler/support/stopwatch.h"
+#include "compiler/support/monotonic_clock.h"
 #include "deploy/runtime/thread_pool.h"
 #include "worker/probe/probe_kernels.h"
 

@@ -21,6 +21,7 @@
 #include "compiler/sandbox/layers.h"
 #include "compiler/support/child_process.h"
 #include "compiler/support/file.h"
+#include "compiler/support/monotonic_clock.h"
 #include "compiler/support/status_macros.h"
 #include "deploy/runtime/device_drivers.h"
 #include "worker/measure/plausible_time.h"
@@ -28,8 +29,6 @@
 
 namespace hone {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 // Of its control group, beyond what a candidate is given: what the kernel keeps for the process, and its own threads.
 constexpr int64_t kKernelBytes = int64_t{64} << 20;
@@ -120,6 +119,11 @@ struct RunnerClient::Impl {
   std::span<char> OutputsOfSet(int set) const {
     const size_t bytes = layouts[static_cast<size_t>(set)].total_bytes;
     return {outputs.data() + static_cast<size_t>(set) * bytes, bytes};
+  }
+
+  void PoisonOutputs(int set) {
+    const std::span<char> bytes = OutputsOfSet(set);
+    if (!bytes.empty()) Poison(bytes.data(), bytes.size(), set);
   }
 
   // The process is of no more use: end it and say what became of it.
@@ -253,7 +257,7 @@ absl::StatusOr<RunnerClient> RunnerClient::Start(const RunnerJob& job) {
   RunnerReply reply;
   if (SendLoad(impl->socket, request, files)) {
     impl->load = impl->Await(Clock::now(), job.start_timeout, &reply);
-    if (impl->load.ok()) {
+    if (reply.layers != 0) {
       impl->layers =
           reply.layers | LayersOfNamespaces(impl->child->namespaces()) | (in_group ? kLayerControlGroup : 0u);
     }
@@ -261,8 +265,12 @@ absl::StatusOr<RunnerClient> RunnerClient::Start(const RunnerJob& job) {
     impl->load = impl->End({.kind = RunnerVerdict::kCrashed, .message = "took no request"});
   }
   if (!impl->load.ok() && impl->alive) impl->load = impl->End(std::move(impl->load));
-  const uint32_t allowed = job.allowed_missing_layers | (unbounded ? uint32_t{kLayerMemoryLimit} : 0);
-  if (impl->load.ok()) HONE_RETURN_IF_ERROR(CheckLayers("hone-runner", impl->layers, allowed));
+  // A driver reads files: it keeps the root.
+  const uint32_t allowed = job.allowed_missing_layers | (unbounded ? uint32_t{kLayerMemoryLimit} : 0) |
+                           (impl->device ? uint32_t{kLayerEmptyRoot} : 0);
+  if (impl->load.ok()) {
+    HONE_RETURN_IF_ERROR(CheckLayers(impl->device ? "hone-device-runner" : "hone-runner", impl->layers, allowed));
+  }
   return RunnerClient(std::move(impl));
 }
 
@@ -293,8 +301,7 @@ double RunnerClient::WaitMicroseconds() const {
 }
 
 RunnerVerdict RunnerClient::Verify(int set, absl::Duration timeout) {
-  const std::span<char> outputs = impl_->OutputsOfSet(set);
-  if (!outputs.empty()) Poison(outputs.data(), outputs.size(), set);
+  impl_->PoisonOutputs(set);
   RunnerReply reply;
   return impl_->Ask(VerifyRequest{.set = set}, timeout, &reply);
 }
@@ -309,6 +316,8 @@ RunnerVerdict RunnerClient::Time(const TimeRequest& request, absl::Duration time
         impl_->Ask(TimeRequest{.warm_up = request.warm_up, .samples = 0, .set = request.set}, timeout, &reply);
     if (!warm.ok()) return warm;
   }
+  // What an answer leaves untouched that was sent before the work was done is not what an earlier run left.
+  if (request.copy_outputs != 0) impl_->PoisonOutputs(request.set);
   TimeRequest timed = request;
   timed.warm_up = 0;
   const double before = ProcessorMicroseconds();
@@ -363,6 +372,22 @@ bool RunnerClient::OutputEdgesIntact(int set) const {
       return false;
   }
   return true;
+}
+
+absl::StatusOr<uint32_t> LayersOfRunner(const std::string& program) {
+  RunnerJob job{.image = "no image"};
+  job.set.symbol = "none";
+  job.set.params.push_back({"float32", {1}, sizeof(float)});
+  job.set.num_outputs = 1;
+  HONE_ASSIGN_OR_RETURN(const InputSets inputs, InputSets::Create(job.set, {{}}));
+  job.inputs = &inputs;
+  job.program = program;
+  job.allowed_missing_layers = ~0u;
+  job.start_timeout = absl::Minutes(1);  // of an emulator on a loaded machine
+  HONE_ASSIGN_OR_RETURN(const RunnerClient runner, RunnerClient::Start(job));
+  if (runner.layers() != 0) return runner.layers();
+  return absl::UnavailableError(
+      absl::StrCat(program, " does not say how it is locked in: ", runner.load_verdict().message));
 }
 
 }  // namespace hone

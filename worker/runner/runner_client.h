@@ -49,7 +49,7 @@ struct RunnerJob {
   bool timed = true;  // otherwise Time is refused, and the runner holds each tensor once instead of twice
   int cpu_seconds = 60;
   int64_t memory_bytes = int64_t{4} << 30;  // of address space
-  uint32_t allowed_missing_layers = 0;      // of the required ones (compiler/sandbox/layers.h)
+  uint32_t allowed_missing_layers = 0;      // of its sandbox (compiler/sandbox/layers.h)
   absl::Duration start_timeout = absl::Seconds(10);
   std::string program;  // "" : hone-runner beside this program, of a device hone-device-runner
   // Of a candidate for a device, its target; "" on the host. Its driver may compile while it is loaded, and its
@@ -82,14 +82,14 @@ class RunnerClient {
  public:
   // Starts the process and loads the candidate. When that fails because of the candidate, `started` of the result is
   // still a client, one whose load_verdict() is not ok; a Status is about us: no program, no memory, no descriptors, or
-  // PermissionDenied when a required layer of the sandbox is missing.
+  // PermissionDenied when a layer of the sandbox is missing that may not be.
   static absl::StatusOr<RunnerClient> Start(const RunnerJob& job);
   RunnerClient(RunnerClient&&) noexcept;
   RunnerClient& operator=(RunnerClient&&) noexcept;
   ~RunnerClient();  // kills and reaps
 
   const RunnerVerdict& load_verdict() const;
-  uint32_t layers() const;  // of the sandbox that hold
+  uint32_t layers() const;  // of the sandbox that hold; 0 when it ended before it said so
 
   // Fills the outputs of `set` with what is none (worker/runner/poison.h), runs the kernel on it once.
   RunnerVerdict Verify(int set, absl::Duration timeout);
@@ -99,7 +99,8 @@ class RunnerClient {
   // for the processor time its process was charged (IsPossibleTime), and the verdict is kImpossibleTime. Time that a
   // busy machine gave to others counts for neither.
   RunnerVerdict Time(const TimeRequest& request, absl::Duration timeout);
-  // Output `index` of `set` as the last Verify of that set left it, or Time with copy_outputs.
+  // Output `index` of `set` as the last Verify of that set left it, or Time with copy_outputs, which fills the outputs
+  // as Verify does before.
   std::string_view output(int set, int index) const;
   // False when bytes around an output, which no kernel may touch, were changed.
   bool OutputEdgesIntact(int set) const;
@@ -116,5 +117,9 @@ class RunnerClient {
   explicit RunnerClient(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
+
+// The layers of the sandbox that hold for runners of this program, by one that is given nothing it could run.
+// Unavailable when it ends before it says so.
+absl::StatusOr<uint32_t> LayersOfRunner(const std::string& program);
 
 }  // namespace hone

@@ -189,8 +189,10 @@ int ServeRunner(int socket, const RunnerKind& kind) {
   if (!candidate.ok()) {
     reply.outcome = OutcomeOfLoading(candidate.error().code());
     std::snprintf(reply.message, sizeof(reply.message), "%s", candidate.error().message().c_str());
+    // The filter too, so that the reply says all that holds.
+    if (!driver) reply.layers |= LockSystemCalls(policy.system_calls);
     Send(socket, reply);
-    return 0;
+    _exit(0);
   }
   g_socket = socket;
   g_candidate = candidate->get();

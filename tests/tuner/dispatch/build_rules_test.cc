@@ -233,6 +233,62 @@ TEST_F(Builds, AreAskedForByThoseThatOnlyMeasureAndWithinBounds) {
   EXPECT_EQ(desk_.dispatcher->Counts().builds_waiting, 64);
 }
 
+// It builds what it measures, and is not quiet.
+TEST_F(Builds, AreLentToAWorkerThatMayNotMeasureNow) {
+  desk_.Wait(4 * kSecond);  // the builder never called
+  desk_.Hello("both");
+  const uint64_t job = desk_.Submit({"conv2d_1"});
+  const ReplyTo board = desk_.Sync(desk_.SyncOf("board", 1)), call = Ask("a");
+  EXPECT_FALSE(desk_.Answered(board)) << "nobody builds";
+  v1::SyncRequest noisy = desk_.SyncOf("both", 0);
+  noisy.set_not_quiet(true);
+  noisy.set_waiting_for("a quiet machine");
+  noisy.set_build_credits(1);
+  const ReplyTo both = desk_.Sync(noisy);
+  ASSERT_TRUE(desk_.Answered(both));
+  ASSERT_THAT(desk_.SyncReplyTo(both).build(), SizeIs(1));
+  EXPECT_THAT(desk_.SyncReplyTo(both).want(), SizeIs(0)) << "what it would have to measure";
+  ASSERT_TRUE(desk_.Answered(board));
+  EXPECT_THAT(desk_.SyncReplyTo(board).want(), SizeIs(1)) << "somebody builds for it now";
+  EXPECT_EQ(desk_.Job(job).hold_up(), v1::HOLD_UP_NONE);
+  const v1::BuildLease lease = desk_.SyncReplyTo(both).build(0);
+  const ReplyTo second = Ask("b");
+  noisy.set_seq(desk_.SyncOf("both").seq());
+  noisy.set_build_credits(0);
+  *noisy.add_building() = lease.id();
+  EXPECT_FALSE(desk_.Answered(desk_.Sync(noisy))) << "it has as many as it wants";
+  EXPECT_TRUE(Report("both", lease)) << "and it is quiet again";
+  EXPECT_EQ(ObjectOf(call), "object of a");
+  EXPECT_FALSE(desk_.Answered(second));
+  desk_.AnswerSearch({"t1", "t2"});
+  EXPECT_THAT(desk_.Take("board", 5, {desk_.SyncReplyTo(board).want(0)}), SizeIs(0)) << "nobody builds any more";
+  EXPECT_THAT(TakeBuilds("both", 5), SizeIs(0)) << "it measures";
+  EXPECT_THAT(desk_.Take("both", 5), SizeIs(2));
+}
+
+TEST_F(Builds, OfALostWorkerThatCouldNotMeasureGoToOthers) {
+  desk_.Hello("both");
+  const ReplyTo call = Ask("a");
+  v1::SyncRequest noisy = desk_.SyncOf("both");
+  noisy.set_not_quiet(true);
+  noisy.set_build_credits(1);
+  EXPECT_THAT(desk_.SyncReplyTo(desk_.Sync(noisy)).build(), SizeIs(1));
+  EXPECT_THAT(TakeBuilds("pool", 1), SizeIs(0));
+  desk_.Hello("both", 2, "restarted");
+  const auto again = TakeBuilds("pool", 1);
+  ASSERT_THAT(again, SizeIs(1));
+  EXPECT_TRUE(Report("pool", again[0]));
+  EXPECT_EQ(ObjectOf(call), "object of a");
+}
+
+TEST_F(Builds, AreNotLentToWorkersThatOnlyMeasure) {
+  Ask("a");
+  v1::SyncRequest request = desk_.SyncOf("board");
+  request.set_not_quiet(true);
+  request.set_build_credits(5);
+  EXPECT_FALSE(desk_.Answered(desk_.Sync(request)));
+}
+
 TEST(BuildBytes, OfRequestsAreBounded) {
   Desk desk({.max_build_bytes = 100});
   desk.Hello("board", 2, "", 0, "its host's", WorkerRole::kMeasure);

@@ -42,6 +42,9 @@ class Desk {
         add(Committed{commit->id});
       } else if (const LoadHistory* load = std::get_if<LoadHistory>(&effects[i])) {
         add(HistoryLoaded{load->key, *store.LoadHistory(load->key)});
+      } else if (const FindOutdated* find = std::get_if<FindOutdated>(&effects[i])) {
+        ++pages_read;
+        add(OutdatedFound{*store.Outdated(find->filter), "2026-01-01T00:00:02Z"});
       } else if (const AskSearch* ask = std::get_if<AskSearch>(&effects[i])) {
         searches.push_back(ask->request);
         ask->log->AddTo(&searches.back(), 0, ask->observed);
@@ -98,6 +101,7 @@ class Desk {
     request.set_threads(threads);
     request.set_can_build(role != WorkerRole::kMeasure);
     request.set_can_measure(role != WorkerRole::kBuild);
+    request.set_generator(generator);
     request.mutable_profile()->set_device_class(device_class);
     request.mutable_profile()->set_target("cpu:fake");
     request.mutable_profile()->set_cores(2);
@@ -207,6 +211,8 @@ class Desk {
   std::string device_class = "fake/c2";      // of workers that say hello
   Tenant tenant = TenantOf("local");         // whose the jobs to come are,
   uint64_t worker_tenant = kLocalTenant;     // and the workers that call
+  std::string generator;                     // of workers that say hello; "": they do not say it
+  int pages_read = 0;                        // of outdated records
   std::vector<std::string> missing_layers;   // of the sandboxes of workers that say hello
   bool checks = true;  // the invariants after every event: in the time of all jobs times all workers
   Micros now = 0;

@@ -179,6 +179,19 @@ TEST(FirstResults, AreConfirmedByAnotherWorkerWhereThereIsOne) {
   EXPECT_TRUE(confirmation[0].duel());
 }
 
+TEST(FirstResults, OfTwoWorkersTheSlowerCounts) {
+  for (const auto& [first, second] : {std::pair(7.0, 10.0), std::pair(10.0, 7.0)}) {
+    Desk desk(DispatchOptions{});
+    desk.Hello("a");
+    desk.Hello("b");
+    const uint64_t job = desk.Submit({"conv2d_1"});
+    desk.Report("a", desk.Take("a", 1).at(0), Desk::Good(first));
+    desk.Report("b", desk.Take("b", 1).at(0), Desk::Good(second));
+    EXPECT_EQ(desk.store.best().begin()->second.second, 10) << "one of the two may lie";
+    EXPECT_EQ(desk.Job(job).tasks(0).default_us(), 10);
+  }
+}
+
 TEST(FirstResults, DoNotWaitForAnotherWorkerForEver) {
   Desk desk(DispatchOptions{});
   desk.Hello("a");
@@ -190,6 +203,23 @@ TEST(FirstResults, DoNotWaitForAnotherWorkerForEver) {
   const auto confirmation = desk.Take("a", 1);
   ASSERT_THAT(confirmation, SizeIs(1));
   EXPECT_TRUE(confirmation[0].duel());
+}
+
+TEST(DuelsOfTwoWorkers, TheSlowerTimeOfTheWinnerCounts) {
+  Desk desk(DispatchOptions{});
+  desk.Hello("a");
+  desk.Hello("b");
+  const uint64_t job = desk.Submit({"conv2d_1"});
+  desk.Report("a", desk.Take("a", 1).at(0), Desk::Good(10));
+  desk.Report("b", desk.Take("b", 1).at(0), Desk::Good(10));
+  desk.AnswerSearch({"fast"});
+  desk.Report("a", desk.Take("a", 1).at(0), Desk::Good(8));
+  v1::Outcome outcome = Desk::Good(6);
+  outcome.set_duel_ratio(0.6);
+  outcome.set_duel_ratio_high(0.61);
+  desk.Report("b", desk.Take("b", 1).at(0), outcome);
+  EXPECT_EQ(desk.store.best().begin()->second.second, 8) << "one of the two may lie";
+  EXPECT_EQ(desk.Job(job).tasks(0).default_us(), 10);
 }
 
 TEST_F(Duels, ARatioThatNothingElseSaysIsNotBelieved) {

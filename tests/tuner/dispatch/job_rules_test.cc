@@ -82,6 +82,29 @@ TEST(Jobs, TheBudgetRunsFromTheStartOfTheJob) {
   EXPECT_THAT(desk.Job(job).reason(), HasSubstr("before anything was measured: no worker is connected"));
 }
 
+TEST(Jobs, AreWrittenForTheirAccountsOnceASecondAndWhenTheDaemonStops) {
+  Desk desk;
+  desk.Hello("w");
+  const uint64_t job = desk.Submit({"conv2d_1"}, 20);
+  std::vector<v1::Lease> leases = desk.Take("w", 1);
+  ASSERT_THAT(leases, SizeIs(1));
+  desk.Wait(kSecond);
+  EXPECT_TRUE(desk.Report("w", leases[0], Desk::Good(10)));
+  EXPECT_DOUBLE_EQ(desk.store.GetJob(kLocalTenant, job)->measure_seconds, 0.1);
+  desk.AnswerSearch({"a", "b", "c"});
+  leases = desk.Take("w", 3);
+  ASSERT_THAT(leases, SizeIs(3));
+  EXPECT_TRUE(desk.Report("w", leases[0], Desk::Good(10)));
+  EXPECT_DOUBLE_EQ(desk.store.GetJob(kLocalTenant, job)->measure_seconds, 0.1) << "a moment after the last time";
+  EXPECT_EQ(desk.store.GetTasks(kLocalTenant, job)->at(0).trials, 2) << "what a budget counts is never behind";
+  desk.Wait(kSecond);
+  EXPECT_TRUE(desk.Report("w", leases[1], Desk::Good(10)));
+  EXPECT_DOUBLE_EQ(desk.store.GetJob(kLocalTenant, job)->measure_seconds, 0.3);
+  EXPECT_TRUE(desk.Report("w", leases[2], Desk::Good(10)));
+  desk.Do(ShutDown{});
+  EXPECT_DOUBLE_EQ(desk.store.GetJob(kLocalTenant, job)->measure_seconds, 0.4);
+}
+
 TEST(Jobs, KnowWhenTheyLastGained) {
   Desk desk;
   desk.Hello("w");
@@ -389,6 +412,26 @@ TEST(Jobs, APriorityOutOfRangeIsRefused) {
   request.set_numeric(v1::NUMERIC_DEFAULT);
   request.set_priority(9);
   EXPECT_EQ(CheckSubmit(request).message(), "submit: priority is 9; -8 to 8 are allowed");
+}
+
+// A budget that nobody can use up is none, and its multiples do not overflow.
+TEST(Budgets, MayBeAsLargeAsANumberIs) {
+  Desk desk;
+  desk.Hello("w");
+  const uint64_t job = desk.Submit({"conv2d_1"}, int64_t{1} << 62);
+  int tried = 0;
+  for (int batch = 0; batch < 5; ++batch) {
+    for (const v1::Lease& lease : desk.Take("w", 32)) {
+      if (!lease.duel()) ++tried;
+      desk.Report("w", lease, Desk::Good(1000 - tried));
+    }
+    std::vector<std::string> traces;
+    for (int i = 0; i < 16; ++i) traces.push_back(absl::StrCat("batch ", batch, " candidate ", i));
+    if (!desk.searches.empty()) desk.AnswerSearch(traces);
+  }
+  for (const v1::Lease& lease : desk.Take("w", 32)) tried += !lease.duel() && desk.Report("w", lease, Desk::Good(10));
+  EXPECT_GT(tried, 64);
+  EXPECT_TRUE(desk.dispatcher->HasJob(job)) << desk.Job(job).reason();
 }
 
 }  // namespace

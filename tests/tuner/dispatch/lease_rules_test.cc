@@ -57,6 +57,50 @@ TEST(Leases, AQuietWindowIsGranted) {
   EXPECT_FALSE(desk.SyncReplyTo(desk.Sync(desk.SyncOf("a"))).unknown_session());
 }
 
+// Timings are taken meanwhile: an answer, and what it makes the worker do, would be in them.
+TEST(Leases, NothingIsSaidInAQuietWindow) {
+  for (const bool ends_early : {false, true}) {
+    Desk desk({.sync_hold_ms = 5'000, .confirm_first = false});
+    desk.Hello("a");
+    desk.Submit({"conv2d_1"});
+    const auto leases = desk.Take("a", 1);
+    v1::SyncRequest request = desk.SyncOf("a", 4);
+    *request.add_held()->mutable_id() = leases[0].id();
+    request.set_quiet_ms(20'000);
+    const ReplyTo measuring = desk.Sync(request);
+    desk.AnswerSearch({"t1"});
+    desk.Wait(15 * kSecond);
+    EXPECT_FALSE(desk.Answered(measuring)) << "neither with news nor when it was held for long";
+    EXPECT_EQ(desk.dispatcher->Workers(kLocalTenant, desk.now)[0].state(), "busy");
+    EXPECT_EQ(desk.dispatcher->Workers(kLocalTenant, desk.now)[0].leases(), 1) << "others may have what waits";
+    if (ends_early) {
+      request.set_seq(desk.SyncOf("a").seq());
+      request.set_quiet_ms(0);
+      const ReplyTo done = desk.Sync(request);
+      EXPECT_TRUE(desk.Answered(measuring));
+      ASSERT_TRUE(desk.Answered(done));
+      EXPECT_EQ(desk.SyncReplyTo(done).want_size(), 1);
+    } else {
+      desk.Wait(5 * kSecond);
+      ASSERT_TRUE(desk.Answered(measuring));
+      EXPECT_LE(desk.SyncReplyTo(measuring).want_size(), 1);
+      EXPECT_THAT(desk.Take("a", 4, leases), SizeIs(1)) << "what waited for it";
+    }
+  }
+}
+
+TEST(Leases, AQuietWindowHoldsUpADrainAndNotTheEnd) {
+  Desk desk;
+  desk.Hello("a");
+  v1::SyncRequest request = desk.SyncOf("a");
+  request.set_quiet_ms(20'000);
+  const ReplyTo measuring = desk.Sync(request);
+  desk.Do(DrainWorkers{.to = desk.NewCall(), .name = "a"});
+  EXPECT_FALSE(desk.Answered(measuring));
+  desk.Do(ShutDown{});
+  EXPECT_TRUE(desk.Answered(measuring));
+}
+
 TEST(Leases, ALostAnswerIsSaidAgain) {
   Desk desk;
   desk.Hello("a");
@@ -159,6 +203,52 @@ TEST(Leases, InfrastructureFailuresAreTriedAgainLaterAndNotForEver) {
   }
   EXPECT_EQ(desk.store.GetTasks(kLocalTenant, job)->at(0).failed.at("infra"), 1);
   EXPECT_EQ(desk.Job(job).state(), v1::JOB_FAILED);
+}
+
+TEST(Leases, WhatAWorkerFailedAtIsTriedByAnother) {
+  Desk desk;
+  desk.Hello("a");
+  desk.Hello("b");
+  desk.Submit({"conv2d_1"});
+  const auto first = desk.Take("a", 1);
+  ASSERT_THAT(first, SizeIs(1));
+  ASSERT_TRUE(desk.Report("a", first[0], Desk::Bad(v1::OUTCOME_INFRA)));
+  desk.Wait(2 * kSecond);
+  EXPECT_THAT(desk.Take("a", 1), SizeIs(0));
+  EXPECT_THAT(desk.Take("a", 0), SizeIs(0)) << "and it wants none from now on";
+  const auto second = desk.Take("b", 1);
+  ASSERT_THAT(second, SizeIs(1)) << "at once";
+  ASSERT_TRUE(desk.Report("b", second[0], Desk::Bad(v1::OUTCOME_INFRA)));
+  desk.Wait(13 * kSecond);
+  EXPECT_THAT(desk.Take("b", 1), SizeIs(1)) << "the other had its time to take it";
+}
+
+TEST(Workers, ThatFailAtEverythingAreLentOneTrialAtATime) {
+  Desk desk({.confirm_first = false});
+  desk.Hello("a");
+  desk.Submit({"conv2d_1"});
+  std::vector<std::string> traces;
+  for (int i = 0; i < 15; ++i) traces.push_back(absl::StrCat("t", i));
+  desk.AnswerSearch(traces);
+  const auto leases = desk.Take("a", 4);
+  ASSERT_THAT(leases, SizeIs(4));
+  for (size_t i = 0; i < 3; ++i) ASSERT_TRUE(desk.Report("a", leases[i], Desk::Bad(v1::OUTCOME_INFRA)));
+  EXPECT_THAT(desk.dispatcher->Workers(kLocalTenant, desk.now)[0].waiting_for(),
+              testing::HasSubstr("the last 3 failed"));
+  desk.Wait(2 * kSecond);
+  EXPECT_THAT(desk.Take("a", 4, {leases[3]}), SizeIs(0)) << "it has one";
+  ASSERT_TRUE(desk.Report("a", leases[3], Desk::Bad(v1::OUTCOME_INFRA)));
+  EXPECT_THAT(desk.Take("a", 4), SizeIs(0)) << "it rests";
+  const ReplyTo waits = desk.Sync(desk.SyncOf("a", 4));
+  desk.Wait(1 * kSecond);
+  EXPECT_FALSE(desk.Answered(waits));
+  desk.Wait(1 * kSecond);
+  ASSERT_TRUE(desk.Answered(waits)) << "the rest is over";
+  const auto canary = desk.SyncReplyTo(waits).want();
+  ASSERT_EQ(canary.size(), 1);
+  ASSERT_TRUE(desk.Report("a", canary[0], Desk::Good(7)));
+  EXPECT_EQ(desk.dispatcher->Workers(kLocalTenant, desk.now)[0].waiting_for(), "");
+  EXPECT_THAT(desk.Take("a", 4), SizeIs(4)) << "it is well";
 }
 
 TEST(Leases, ADrainingWorkerGetsNoMore) {
@@ -468,6 +558,17 @@ TEST(Leases, ACandidateIsNotBlamedForALostNetwork) {
     EXPECT_EQ(desk.Take("last", 1).size(), comes_back ? 1u : 0u);
     EXPECT_EQ(desk.dispatcher->counters().workers_cut_off, comes_back ? 2 : 0);
   }
+}
+
+// Its name is in what users are told of jobs that wait.
+TEST(Sessions, HaveOneName) {
+  Desk desk;
+  desk.Hello("w", 2, "session");
+  const ReplyTo renamed = desk.Hello("other", 2, "session");
+  EXPECT_EQ(std::get<Refusal>(desk.replies.at(renamed)).code, static_cast<int>(absl::StatusCode::kInvalidArgument));
+  EXPECT_TRUE(std::holds_alternative<v1::HelloReply>(desk.replies.at(desk.Hello("w", 4, "session"))));
+  ASSERT_EQ(desk.dispatcher->Workers(kLocalTenant, 0).size(), 1u);
+  EXPECT_EQ(desk.dispatcher->Workers(kLocalTenant, 0)[0].name(), "w");
 }
 
 }  // namespace

@@ -123,31 +123,6 @@ TEST(Roofline, IsTheSlowerOfArithmeticAndTraffic) {
   EXPECT_DOUBLE_EQ(LowerBoundUs(0, 1e9, device, 2), (1e9 - 32.02e6) / 20e3) << "two cannot read more than all";
 }
 
-TEST(BestOfProbes, KeepsTheBestOfEachRateAndTheFactsOfTheQuieterProbe) {
-  v1::DeviceProfile quiet, busy;
-  quiet.set_machine("ghz=4");
-  quiet.set_peak_gflops_1(100);
-  quiet.add_moved_gbps_all(10);
-  busy.set_machine("ghz=2");
-  busy.set_target("cpu:new");
-  busy.set_peak_gflops_1(60);
-  busy.set_peak_gflops_all(120);
-  busy.add_moved_gbps_all(8);
-  busy.add_moved_gbps_all(3);
-  const v1::DeviceProfile both = BestOfProbes(quiet, busy), other = BestOfProbes(busy, quiet);
-  EXPECT_EQ(both.machine(), "ghz=4");
-  EXPECT_EQ(both.target(), "cpu:new");
-  EXPECT_EQ(other.machine(), "ghz=4");
-  for (const v1::DeviceProfile& merged : {both, other}) {
-    EXPECT_EQ(merged.peak_gflops_1(), 100);
-    EXPECT_EQ(merged.peak_gflops_all(), 120);
-    ASSERT_EQ(merged.moved_gbps_all_size(), 2);
-    EXPECT_EQ(merged.moved_gbps_all(0), 10);
-    EXPECT_EQ(merged.moved_gbps_all(1), 3);
-  }
-  EXPECT_EQ(BestOfProbes({}, busy).machine(), "ghz=2");
-}
-
 v1::Outcome Good() {
   v1::Outcome outcome;
   outcome.set_kind(v1::OUTCOME_OK);

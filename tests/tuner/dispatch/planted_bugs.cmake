@@ -1,10 +1,15 @@
-# Bugs put into the dispatcher on purpose: the simulation (or the rules, where it says so) must find every one, or it would
-# not find a real one. A planted bug is one replacement in one source file; the program is the tests with that file in place
-# of the true one, and it has to fail.
+# Bugs put into the dispatcher and the workers' sessions on purpose: the simulation (or the rules, where it says so) must
+# find every one, or it would not find a real one. A planted bug is one replacement in one source file; the program is the
+# tests with that file in place of the true one, and it has to fail.
 #
 #   planted_bug(NAME FILE FILTER [[what stands there]] [[what takes its place]])
+#
+# FILE: of tuner/dispatch, or a path from the root.
 function(planted_bug name file filter from to)
   set(source ${PROJECT_SOURCE_DIR}/tuner/dispatch/${file})
+  if(file MATCHES "/")
+    set(source ${PROJECT_SOURCE_DIR}/${file})
+  endif()
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
   file(READ ${source} text)
   string(FIND "${text}" "${from}" at)
@@ -16,7 +21,7 @@ function(planted_bug name file filter from to)
   string(REPLACE "${from}" "${to}" text "${text}")
   set(planted ${CMAKE_CURRENT_BINARY_DIR}/planted_bugs/${name}.cc)
   file(CONFIGURE OUTPUT ${planted} CONTENT "${text}" @ONLY)
-  add_executable(planted_bug_${name} ${planted} $<TARGET_OBJECTS:tuner_dispatch_tests>)
+  add_executable(planted_bug_${name} ${planted} $<FILTER:$<TARGET_OBJECTS:tuner_dispatch_tests>,EXCLUDE,/${file}>)
   target_link_libraries(planted_bug_${name} PRIVATE hone_dispatch hone_log GTest::gmock GTest::gtest_main)
   hone_as_test(planted_bug_${name})
   add_test(NAME PlantedBug.${name}
@@ -136,6 +141,18 @@ planted_bug(an_unlikely_ratio_is_believed result_rules.cc "Duels.*"
 planted_bug(who_measured_first_confirms fleet_rules.cc "FirstResults.*"
   [[      if (trial.not_by_until <= now || trial.not_by != worker.hello.worker_name()) return id;]]
   [[      if (trial.not_by_until >= 0) return id;]])
+planted_bug(who_failed_at_it_has_it_again result_rules.cc "Leases.*"
+  [[      if (outcome.kind() == v1::OUTCOME_INFRA && trial->not_by_until <= now) {]]
+  [[      if (false) {]])
+planted_bug(a_faulty_worker_has_all_it_wants fleet_rules.cc "Workers.*"
+  [[  if (worker.faults < options.faulty_after) return false;]]
+  [[  if (worker.faults >= 0) return false;]])
+planted_bug(a_faulty_worker_is_never_well_again result_rules.cc "Workers.*"
+  [[  worker.faults = kind == v1::OUTCOME_INFRA ? worker.faults + 1 : 0;]]
+  [[  worker.faults += kind == v1::OUTCOME_INFRA;]])
+planted_bug(a_rest_has_no_end settle.cc "Workers.*"
+  [[  if (worker.rests_until > now) due = std::min(due, worker.rests_until);]]
+  [[]])
 planted_bug(a_back_off_has_no_end settle.cc "Leases.*"
   [[      if (trial.not_before <= now) leases.EndDelay(trial);]]
   [[]])
@@ -145,3 +162,45 @@ planted_bug(a_restart_forgets_what_was_lent job_rules.cc "Leases.*"
 planted_bug(a_commit_keeps_one_promise_of_many dispatcher.cc ${simulation}
   [[  if (after) step_after.push_back(std::move(after));]]
   [[  if (after) step_after = {std::move(after)};]])
+planted_bug(a_repeated_submit_does_not_wait_for_the_disk job_rules.cc ${simulation}
+  [[    return CommitThen({}, [this, to = event.to, reply] { ReplyNow(to, reply); });]]
+  [[    return ReplyNow(event.to, reply);]])
+planted_bug(a_stop_is_promised_at_once job_rules.cc ${simulation}
+  [[  CommitThen(std::move(writes), [this, to = event.to, snapshot = SnapshotOf(*whole, true)] { ReplyNow(to, snapshot); });
+}
+
+void Dispatcher::Impl::On(const PauseJob& event) {]]
+  [[  CommitThen(std::move(writes), nullptr);
+  ReplyNow(event.to, SnapshotOf(*whole, true));
+}
+
+void Dispatcher::Impl::On(const PauseJob& event) {]])
+planted_bug(a_forgery_takes_the_true_result_along worker/agent/work_queue.cc ${simulation}
+  [[  if (found == results_.end() || found->second.id().secret() != id.secret()) return false;]]
+  [[  if (found == results_.end()) return false;]])
+planted_bug(an_unknown_session_drops_its_results worker/agent/work_queue.cc ${simulation}
+  [[  queued_.clear();
+  builds_.ForgetLeases();
+]]
+  [[  queued_.clear();
+  results_.clear();
+  builds_.ForgetLeases();
+]])
+planted_bug(a_repeated_answer_is_worked_on_again worker/agent/work_queue.cc ${simulation}
+  [[    if (held_.count(key) > 0 || results_.count(key) > 0) continue;  // a repeated message]]
+  [[]])
+planted_bug(a_call_that_failed_is_waited_for worker/agent/session_rules.cc ${simulation}
+  [[  answered->reply = std::move(reply);]]
+  [[  if (reply.ok()) answered->reply = std::move(reply);]])
+planted_bug(a_builder_takes_a_repeated_lease_again worker/agent/build_queue.cc ${simulation}
+  [[    if (held_.count(key) != 0 || results_.count(key) != 0) continue;  // a repeated message]]
+  [[]])
+planted_bug(a_liar_confirms result_rules.cc ${simulation}
+  [[borne_out ? *us : std::max(again, other_us)]]
+  [[borne_out ? *us : again]])
+planted_bug(a_liar_who_measured_first_is_believed result_rules.cc ${simulation}
+  [[other_us == 0 && borne_out ? *us]]
+  [[borne_out ? *us]])
+planted_bug(a_liar_decides_a_duel result_rules.cc ${simulation}
+  [[std::max(key.best_us() * ratio, other_us)]]
+  [[key.best_us() * ratio]])

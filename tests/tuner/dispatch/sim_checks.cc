@@ -37,7 +37,9 @@ void SimWorld::CheckEnd() const {
   }
   for (const auto& [id, row] : store_.records()) {
     const double us = row.record.median_us(), truth = TrueTime(row.record.trace());
-    HONE_CHECK(us > 0.95 * truth && us < 1.05 * truth) << "record " << id << " is a lie: " << us << " for " << truth;
+    // A record has the first word alone: what a liar measured first is recorded with the time that it said.
+    const double least = faults_.liars > 0 ? 0.95 * 0.5 : 0.95;
+    HONE_CHECK(us > least * truth && us < 1.05 * truth) << "record " << id << " is a lie: " << us << " for " << truth;
     HONE_CHECK(!IsPoison(row.record.trace()));
   }
   for (const auto& [key, best] : store_.best()) { HONE_CHECK(store_.records().at(best.first).key == key); }
@@ -73,9 +75,8 @@ std::string SimWorld::Describe() const {
   if (dispatcher_ != nullptr) absl::StrAppend(&text, dispatcher_->DebugString());
   for (size_t i = 0; i < clients_.size(); ++i) absl::StrAppend(&text, "client ", i, " job ", clients_[i]->job, "\n");
   for (const auto& worker : workers_) {
-    absl::StrAppend(&text, "worker ", worker->index, " up ", worker->up, " known ", worker->known, " held ",
-                    SaidBy(*worker).held_size(), " results ", SaidBy(*worker).results_size(), " working ",
-                    worker->working.has_value(), "\n");
+    absl::StrAppend(&text, "worker ", worker->index, " up ", worker->up, " held ", SaidBy(*worker).held_size(),
+                    " results ", SaidBy(*worker).results_size(), " working ", worker->working.has_value(), "\n");
   }
   return text;
 }

@@ -28,7 +28,8 @@ void SimWorld::Submit(int tasks, int64_t max_trials, double max_seconds) {
   client->tenant = TenantOf(whose == 0 ? "local" : absl::StrCat("guest", whose));
   request.set_request_id(absl::StrCat("request ", clients_.size()));
   request.set_model_name("model");
-  request.set_target(clients_.size() % static_cast<size_t>(faults_.kinds) == 1 ? "cpu:sim/c4" : "cpu:native");
+  const size_t kind = clients_.size() % static_cast<size_t>(faults_.kinds);
+  request.set_target(kind == 0 ? "cpu:native" : absl::StrCat("cpu:sim/c", 2 << kind));
   request.set_threads(2);
   request.set_numeric(v1::NUMERIC_DEFAULT);
   request.set_max_trials(max_trials);
@@ -44,11 +45,13 @@ void SimWorld::Submit(int tasks, int64_t max_trials, double max_seconds) {
   }
   if (faults_.kinds > 1 && clients_.size() % 3 == 2) {
     request.set_target("cpu:sim/c2");
-    v1::SubmitPart& part = *request.add_parts();
-    part.set_target("cpu:sim/c4");
-    part.set_threads(4);
-    *part.mutable_tasks() = request.tasks();
-    *part.mutable_anchors() = request.anchors();
+    for (int other = 1; other < faults_.kinds; ++other) {
+      v1::SubmitPart& part = *request.add_parts();
+      part.set_target(absl::StrCat("cpu:sim/c", 2 << other));
+      part.set_threads(2 << other);
+      *part.mutable_tasks() = request.tasks();
+      *part.mutable_anchors() = request.anchors();
+    }
   }
   clients_.push_back(std::move(client));
   Insist(static_cast<int>(clients_.size()) - 1);
@@ -82,7 +85,14 @@ void SimWorld::Insist(int index) {
   } else if (client.stop && !client.stop_answered) {
     Send([this, index, job = client.job, tenant = client.tenant.id] {
       if (dispatcher_ == nullptr) return;
-      const ReplyTo to = Expect([this, index](const Message&) { clients_[index]->stop_answered = true; });
+      const ReplyTo to = Expect([this, index, job](const Message& message) {
+        const Refusal* refusal = std::get_if<Refusal>(&message);
+        const JobRow& row = store_.jobs().at(job);
+        HONE_CHECK(refusal != nullptr || row.stop_requested || !IsOpen(row.state))
+            << "the stop of job " << job << " was promised before it was durable";
+        const bool lost = refusal != nullptr && refusal->code == static_cast<int>(absl::StatusCode::kUnavailable);
+        if (!lost) clients_[index]->stop_answered = true;
+      });
       ToDaemon(StopJob{to, job, tenant});
     });
   }

@@ -6,9 +6,12 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <tuple>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "tests/tuner/dispatch/sim_world.h"
+#include "worker/agent/build_queue.h"
+#include "worker/agent/session_rules.h"
 #include "worker/agent/work_queue.h"
 
 namespace hone {
@@ -28,24 +31,25 @@ struct SimWorld::Worker {
   Micros silent_until = 0;  // vanished: it neither hears nor speaks
   uint64_t life = 0;        // rises with each start: what an earlier one had under way is void
   std::string session;
-  bool known = false;  // its Hello was answered
-  uint64_t seq = 0;
-  bool waiting = false;              // a Sync is out
-  std::unique_ptr<WorkQueue> queue;  // the leases and results that a true worker would hold, in its own code
+  // What a true worker has: its leases and results, the builds of one that only builds, and what its session says.
+  std::unique_ptr<WorkQueue> queue;
+  std::unique_ptr<BuildQueue> build_queue;
+  std::unique_ptr<SessionRules> rules;
+  SessionWork& work() {
+    if (builds_only) return *build_queue;
+    return *queue;
+  }
+  bool hello_out = false;
+  uint64_t hellos = 0, waits = 0;  // so far
   std::optional<v1::LeaseId> working;
   std::map<ReportedLease, v1::TrialResult> forged;  // what it says beside them
-  // Of one that only measures: whether it waits for a build, in the latest of its calls, which is 0 until it arrived.
-  bool asks = false;
+  // Of one that only measures: its calls for builds so far, and the latest one, which is 0 until it arrived.
   uint64_t calls = 0;
   ReplyTo build_call = 0;
-  // Of one that only builds, by their number, attempt and epoch:
-  using BuildToken = std::tuple<uint64_t, uint32_t, uint64_t>;
-  static BuildToken TokenOf(const v1::BuildId& id) { return {id.build(), id.attempt(), id.epoch()}; }
-  std::map<BuildToken, v1::BuildLease> builds;
-  std::map<BuildToken, v1::BuildResult> built;
-  bool building = false;
+  std::optional<v1::BuildLease> building;  // by one that only builds
+  std::vector<v1::BuildResult> forged_builds;
 
-  bool measures_only = false, builds_only = false;
+  bool measures_only = false, builds_only = false, lies = false;
 };
 
 struct SimWorld::Client {

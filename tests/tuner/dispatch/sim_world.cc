@@ -1,8 +1,9 @@
-// Time, the network, the daemon with its writer and searches.
+// Time, the network, the daemon with its searches.
 #include "tests/tuner/dispatch/sim_world.h"
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/support/check.h"
@@ -29,6 +30,7 @@ SimWorld::SimWorld(uint64_t seed, const SimOptions& faults, int64_t check_every)
     workers_.back()->index = i;
     workers_.back()->measures_only = i < faults.measure_only;
     workers_.back()->builds_only = i >= faults.workers;
+    workers_.back()->lies = i >= faults.workers - faults.liars && i < faults.workers;
     At(random_.Below(5 * kSecond), [this, i] { StartWorker(i); });
   }
 }
@@ -38,8 +40,9 @@ void SimWorld::At(Micros when, std::function<void()> what) {
   queue_.emplace(std::pair(std::max(when, now_), next_event_++), std::move(what));
 }
 
-void SimWorld::Send(std::function<void()> arrive) {
+void SimWorld::Send(std::function<void()> arrive, std::function<void()> lost) {
   const int copies = random_.Chance(faults_.drop) ? 0 : random_.Chance(faults_.repeat) ? 2 : 1;
+  if (copies == 0 && lost != nullptr && random_.Chance(0.5)) At(now_ + random_.Below(kSecond), lost);
   for (int i = 0; i < copies; ++i) {
     const Micros delay = random_.Chance(faults_.slow) ? random_.Below(20 * kSecond) : 200 + random_.Below(20'000);
     At(now_ + delay, arrive);
@@ -49,6 +52,7 @@ void SimWorld::Send(std::function<void()> arrive) {
 // ---- the daemon ----
 
 void SimWorld::StartDaemon() {
+  if (now_ < disk_full_until_) return At(disk_full_until_, [this] { StartDaemon(); });  // no epoch can be begun
   ++incarnation_;
   ++starts_;
   epoch_ = *store_.BeginEpoch();
@@ -61,8 +65,12 @@ void SimWorld::KillDaemon() {
   dispatcher_ = nullptr;
   ++incarnation_;
   to_write_.clear();  // what the writer had not carried out is lost; what it had is durable
+  writing_.clear();
   writer_busy_ = false;
-  replies_.clear();
+  // Whose connection breaks hears so; of some it is lost, and they wait.
+  for (const auto& [to, then] : std::exchange(replies_, {})) {
+    Send([then] { then(Refusal{static_cast<int>(absl::StatusCode::kUnavailable), "the daemon has ended"}); });
+  }
   At(now_ + 1 + random_.Below(40 * kSecond), [this] { StartDaemon(); });
 }
 
@@ -93,71 +101,7 @@ void SimWorld::CarryOut(std::vector<Effect> effects) {
       });
     }
   }
-  if (!to_write_.empty() && !writer_busy_) {
-    writer_busy_ = true;
-    At(now_ + 300 + random_.Below(5'000), [this, incarnation] {
-      if (incarnation == incarnation_) WriterTurn();
-    });
-  }
-}
-
-void SimWorld::WriterTurn() {
-  writer_busy_ = false;
-  std::vector<std::variant<Commit, LoadHistory>> work;
-  work.swap(to_write_);
-  const uint64_t incarnation = incarnation_;
-  for (auto& item : work) {
-    if (Commit* commit = std::get_if<Commit>(&item)) {
-      for (const Write& write : commit->writes) {
-        // Only the latest attempt of a trial may change it, and that attempt was written down before anybody worked on
-        // it.
-        const AddMeasurement* result = std::get_if<AddMeasurement>(&write);
-        if (result == nullptr) continue;
-        const auto trial = store_.trials().find(result->row.trial);
-        HONE_CHECK(trial != store_.trials().end() && trial->second.attempt == result->row.attempt)
-            << "trial " << result->row.trial << ": a result of attempt " << result->row.attempt
-            << " is not the latest's";
-      }
-      HONE_CHECK(store_.Commit(epoch_, commit->writes).ok());
-      for (const Write& write : commit->writes) {
-        if (const PutJob* job = std::get_if<PutJob>(&write)) CheckParts(job->row);
-        if (const SetBest* best = std::get_if<SetBest>(&write)) {
-          const auto [seen, first] = best_seen_.emplace(best->key, best->median_us);
-          HONE_CHECK(first || best->median_us <= seen->second) << "the best got worse";
-          seen->second = best->median_us;
-        }
-      }
-      if (random_.Chance(faults_.prune)) PruneSome();
-      // It may die after it is durable and before anybody hears of it.
-      if (random_.Chance(faults_.daemon_crash)) return KillDaemon();
-      ToDaemon(Committed{commit->id});
-    } else {
-      const TuningKey key = std::get<LoadHistory>(item).key;
-      ToDaemon(HistoryLoaded{key, *store_.LoadHistory(key)});
-    }
-    if (incarnation != incarnation_) return;
-  }
-}
-
-// Of a job that was just written.
-void SimWorld::CheckParts(const JobRow& whole) const {
-  for (const uint64_t id : whole.request.part_jobs()) {
-    const JobRow& part = store_.jobs().at(id);
-    HONE_CHECK(IsOpen(whole.state) || !IsOpen(part.state)) << "job " << whole.id << " ended before its part " << id;
-    HONE_CHECK(!whole.stop_requested || !IsOpen(part.state) || part.stop_requested)
-        << "job " << whole.id << " is to stop, and its part " << id << " is not";
-  }
-}
-
-void SimWorld::PruneSome() {
-  const std::map<uint64_t, TrialRow> before = store_.trials();
-  const Write prune = *store_.FirstToPrune(1 + static_cast<int>(random_.Below(8)));
-  HONE_CHECK(store_.Commit(epoch_, {&prune, 1}).ok());
-  for (const auto& [id, trial] : before) {
-    if (store_.trials().count(id) != 0 || trial.duel || trial.state != TrialState::kDone) continue;
-    auto& [verified, failed] = pruned_[trial.task];
-    (trial.kind == v1::OUTCOME_OK ? verified : failed) += 1;
-  }
+  if (!to_write_.empty() && !writer_busy_) WakeWriter(300 + random_.Below(5'000));
 }
 
 ReplyTo SimWorld::Expect(std::function<void(const Message&)> then) {
@@ -236,6 +180,7 @@ SimOptions WithoutFaults(SimOptions options) {
   options.drop = options.repeat = options.slow = 0;
   options.worker_crash = options.worker_vanish = options.give_back = options.lie = options.lucky = options.infra = 0;
   options.search_crash = options.daemon_crash = options.prune = 0;
+  options.full_disk = options.lost_answer = options.broken_store = 0;
   return options;
 }
 

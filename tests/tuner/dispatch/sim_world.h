@@ -1,9 +1,10 @@
-// A world for the dispatcher in virtual time: a daemon that may be killed and starts again from its store, a network
-// that drops, delays, repeats and reorders, workers that crash, hang, lie and vanish, searches that die, clients that
-// insist. Everything follows from one seed.
+// A world for the dispatcher in virtual time: a daemon that may be killed and starts again from its store, a store
+// that fails, a network that drops, delays, repeats and reorders, workers that crash, hang, lie and vanish, searches
+// that die, clients that insist. Everything follows from one seed.
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -13,6 +14,8 @@
 #include <tuple>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "compiler/support/random.h"
 #include "tests/database/memory_store.h"
 #include "tuner/dispatch/dispatcher.h"
@@ -21,12 +24,14 @@
 namespace hone {
 
 class WorkQueue;
+struct SaySync;
 
 struct SimOptions {
   int workers = 3;
   int measure_only = 0;  // of the workers, the first ones
   int builders = 0;      // workers beside them that only build
-  int kinds = 1;         // of machines: jobs ask for one, or take any
+  int liars = 0;         // of the workers, the last ones: all that they measure takes 0.5 to 0.9 of the truth, they say
+  int kinds = 1;         // of machines, 3 at most: jobs ask for one, or for several, or take any
   int tenants = 1;       // that jobs are of in turn: with several all workers serve every one
   int credits = 6;
   int space = 60;      // candidates of each task
@@ -41,6 +46,9 @@ struct SimOptions {
   double infra = 0.02;
   double search_crash = 0.1;
   double daemon_crash = 0.002;  // of each message that reaches it
+  double full_disk = 0.005;     // of each transaction: from then on nothing can be written, for up to half a minute
+  double lost_answer = 0.005;   // of each transaction: it is durable, and the daemon is told that it failed
+  double broken_store = 0.001;  // of each transaction or read: the daemon cannot go on, and is started again
   double prune = 0.005;         // of each commit: a quota takes some trials or records
   double poison = 0.01;         // of the candidates kill every worker that touches them
   double build_poison = 0;      // of the candidates kill every worker that builds them for others
@@ -68,6 +76,11 @@ class SimWorld {
   bool AllJobsEnded() const;  // every job a client was told of, and every request was answered
   void CheckEnd() const;      // what must hold when all has ended
   const MemoryStore& store() const { return store_; }
+  struct Best {
+    double us = 0;
+    double of_truth = 1;  // of what its kernel takes
+  };
+  const std::map<TuningKey, Best>& bests() const { return best_seen_; }
   std::string Describe() const;
   uint64_t fingerprint() const { return fingerprint_; }  // of everything that happened
   int64_t events() const { return events_; }
@@ -80,17 +93,25 @@ class SimWorld {
   struct Worker;
   struct Client;
 
+  const Worker& Named(const std::string& name) const;
   uint64_t WorkersTenant() const { return faults_.tenants > 1 ? kAllTenants : kLocalTenant; }
 
   void At(Micros when, std::function<void()> what);
-  void Send(std::function<void()> arrive);  // by the network: not at all, once or twice, now or later
+  // By the network: not at all, once or twice, now or later. Where it does not arrive, its sender may hear that it is
+  // `lost`.
+  void Send(std::function<void()> arrive, std::function<void()> lost = nullptr);
 
   // ---- the daemon ----
   void StartDaemon();
   void KillDaemon();
   void ToDaemon(const Event& event);  // an event that arrived
   void CarryOut(std::vector<Effect> effects);
+  void WakeWriter(Micros delay);
   void WriterTurn();
+  absl::Status WriteGroup();
+  void CheckAttempts(const Commit& commit) const;
+  void WriteDown(const Commit& commit);
+  void CheckBest(const SetBest& best);
   void CheckParts(const JobRow& whole) const;
   void PruneSome();
   void Answer(ReplyTo to, const Message& message);
@@ -99,9 +120,13 @@ class SimWorld {
 
   // ---- the others ----
   void StartWorker(int index);
-  void SayHello(int index);
-  void SaySync(int index);
-  void TakeReply(int index, const v1::SyncRequest& asked, const v1::SyncReply& reply);
+  void Drive(int index);
+  // A call of a worker: `then` is given the answer, or the Refusal that says why there is none. More than once, where
+  // the network repeats it or the answer comes after the time that it is waited for.
+  void Call(int index, Micros timeout, std::function<Event(ReplyTo)> ask, std::function<void(const Message&)> then);
+  void CarryHello(int index, const v1::HelloRequest& request);
+  void CarrySync(int index, const SaySync& sync);
+  void TakeReply(int index, uint64_t call, const absl::StatusOr<v1::SyncReply>& reply);
   void CheckVerdicts(const v1::SyncReply& reply) const;
   void CheckForgotten(const v1::LeaseId& id) const;  // a result that a worker tells no more
   void Forge(int index, const v1::TrialResult& result);
@@ -115,9 +140,10 @@ class SimWorld {
   // What a worker that only measures has built, and what one that only builds does.
   void AskToBuild(int index, const v1::Lease& lease, Micros give_up);
   void TakeBuilt(int index, const v1::Lease& lease, const v1::BuildOutcome& outcome);
-  void TakeBuilds(int index, const v1::SyncReply& reply);
   void BuildNext(int index);
-  v1::Outcome Judge(const std::string& trace, double champion_us);
+  // What measuring a candidate gives, in a duel with `champion` where there is one.
+  v1::Outcome Judge(const std::string& trace, const std::string& champion);
+  void Lie(v1::Outcome& outcome);
   void Insist(int index);
   void CheckInvariants();
 
@@ -141,8 +167,11 @@ class SimWorld {
   uint64_t epoch_ = 0;
   int starts_ = 0;
   Micros wake_at_ = 0;
-  std::vector<std::variant<Commit, LoadHistory>> to_write_;
+  std::deque<std::variant<Commit, LoadHistory>> to_write_;
+  std::vector<Commit> writing_;  // the transaction under way, with its retries
+  bool written_ = false;         // it is durable, though the daemon was told that it failed
   bool writer_busy_ = false;
+  Micros disk_full_until_ = 0;
   std::map<ReplyTo, std::function<void(const Message&)>> replies_;
   ReplyTo next_reply_ = 1;
 
@@ -153,8 +182,9 @@ class SimWorld {
   int64_t built_ = 0;
   std::map<std::string, int> build_deaths_;
   std::map<uint64_t, int> poison_deaths_;  // of workers, by the trial that they worked on
-  std::map<TuningKey, double> best_seen_;
-  std::map<uint64_t, std::pair<int64_t, int64_t>> pruned_;  // verified, failed; by task
+  std::map<TuningKey, Best> best_seen_;
+  std::set<std::pair<TuningKey, std::string>> honest_words_;  // candidates that one who does not lie has measured
+  std::map<uint64_t, std::pair<int64_t, int64_t>> pruned_;    // verified, failed; by task
 };
 
 }  // namespace hone

@@ -58,11 +58,9 @@ class HonedTest : public testing::Test {
     return client.ok() ? *std::move(client) : nullptr;
   }
   uint64_t Submit(DaemonClient& client, const v1::SubmitRequest& request) {
-    v1::SubmitReply reply;
-    const auto context = client.Context(absl::Seconds(10));
-    const grpc::Status status = client.tune().Submit(context.get(), request, &reply);
-    EXPECT_TRUE(status.ok()) << status.error_message();
-    return reply.job_id();
+    const absl::StatusOr<v1::SubmitReply> reply = client.Submit(request, absl::Seconds(10));
+    EXPECT_TRUE(reply.ok()) << reply.status();
+    return reply.ok() ? reply->job_id() : 0;
   }
   v1::JobSnapshot WaitForEnd(DaemonClient& client, uint64_t job) {
     const auto last = client.Watch(job, absl::Milliseconds(50),

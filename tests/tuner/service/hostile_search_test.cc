@@ -10,6 +10,7 @@
 #include "compiler/sandbox/sandboxed_process.h"
 #include "gtest/gtest.h"
 #include "hone/v1/search.pb.h"
+#include "tests/compiler/schedule/campaign.h"
 
 namespace hone {
 namespace {
@@ -42,7 +43,7 @@ v1::SearchRequest Honest() {
 
 std::unique_ptr<SandboxedProcess> Start() {
   absl::StatusOr<std::unique_ptr<SandboxedProcess>> started =
-      SandboxedProcess::Start({.path = HONE_BIN "/hone-search"});
+      SandboxedProcess::Start({.path = HONE_BIN "/hone-search", .allowed_missing = LayersSomeSystemsLack()});
   EXPECT_TRUE(started.ok()) << started.status();
   return started.ok() ? *std::move(started) : nullptr;
 }
@@ -59,7 +60,7 @@ absl::StatusOr<v1::SearchReply> Ask(SandboxedProcess& search, const std::string&
 TEST(HostileSearch, AnHonestRequestIsAnsweredFromTheSandbox) {
   const std::unique_ptr<SandboxedProcess> search = Start();
   ASSERT_NE(search, nullptr);
-  EXPECT_EQ(LayerNames(RequiredLayers() & ~search->layers()), "");
+  EXPECT_EQ(LayerNames(MissingLayers(search->layers()) & ~LayersSomeSystemsLack()), "");
   const absl::StatusOr<v1::SearchReply> reply = Ask(*search, Honest().SerializeAsString(), kLong);
   ASSERT_TRUE(reply.ok()) << reply.status();
   EXPECT_EQ(reply->error(), "");
@@ -116,24 +117,26 @@ const Hostile kHostile[] = {
 };
 // clang-format on
 
-class HostileSearches : public testing::TestWithParam<Hostile> {};
+class HostileSearches : public ::testing::TestWithParam<Hostile> {};
 
 TEST_P(HostileSearches, AreAnsweredOrEndTheProcess) {
   ::signal(SIGPIPE, SIG_IGN);  // as the daemon does
-  const std::unique_ptr<SandboxedProcess> search = Start();
-  ASSERT_NE(search, nullptr);
-  const absl::Time start = absl::Now();
-  const absl::StatusOr<v1::SearchReply> reply = Ask(*search, GetParam().bytes(), kShort);
-  EXPECT_LT(absl::Now() - start, kLong);
-  EXPECT_TRUE(reply.ok() || absl::IsUnavailable(reply.status()) || absl::IsDeadlineExceeded(reply.status()))
-      << reply.status();
-  if (!reply.ok()) return;
-  for (const v1::Candidate& candidate : reply->candidates()) EXPECT_FALSE(candidate.trace().empty());
-  const absl::StatusOr<v1::SearchReply> next = Ask(*search, With([](Request& r) { r.set_task_id(2); }), kLong);
-  ASSERT_TRUE(next.ok()) << next.status();
-  EXPECT_GT(next->candidates_size(), 0) << next->error();
+  for (int64_t run = 0; run < testing::FromEnvironment("HONE_RUNS", 3); ++run) {
+    const std::unique_ptr<SandboxedProcess> search = Start();
+    ASSERT_NE(search, nullptr);
+    const absl::Time start = absl::Now();
+    const absl::StatusOr<v1::SearchReply> reply = Ask(*search, GetParam().bytes(), kShort);
+    EXPECT_LT(absl::Now() - start, kLong);
+    EXPECT_TRUE(reply.ok() || absl::IsUnavailable(reply.status()) || absl::IsDeadlineExceeded(reply.status()))
+        << reply.status();
+    if (!reply.ok()) continue;
+    for (const v1::Candidate& candidate : reply->candidates()) EXPECT_FALSE(candidate.trace().empty());
+    const absl::StatusOr<v1::SearchReply> next = Ask(*search, With([](Request& r) { r.set_task_id(2); }), kLong);
+    ASSERT_TRUE(next.ok()) << next.status();
+    EXPECT_GT(next->candidates_size(), 0) << next->error();
+  }
 }
-INSTANTIATE_TEST_SUITE_P(Cases, HostileSearches, testing::ValuesIn(kHostile),
+INSTANTIATE_TEST_SUITE_P(Cases, HostileSearches, ::testing::ValuesIn(kHostile),
                          [](const auto& info) { return info.param.name; });
 
 }  // namespace

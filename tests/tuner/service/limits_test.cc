@@ -2,10 +2,10 @@
 #include <arpa/inet.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include <fstream>
+#include <algorithm>
+#include <cerrno>
 #include <set>
 
 #include "absl/strings/str_cat.h"
@@ -16,7 +16,7 @@
 #include "grpcpp/generic/generic_stub.h"
 #include "gtest/gtest.h"
 #include "tests/database/rows_for_tests.h"
-#include "tests/tuner/service/honed_process.h"
+#include "tests/tuner/service/two_tenants.h"
 #include "tuner/service/call_meter.h"
 
 namespace hone {
@@ -69,10 +69,9 @@ v1::SubmitRequest Job(const std::string& id, int tasks) {
 }
 
 grpc::Status Submit(DaemonClient& client, const v1::SubmitRequest& request, uint64_t* job = nullptr) {
-  v1::SubmitReply reply;
-  const grpc::Status status = client.tune().Submit(client.Context().get(), request, &reply);
-  if (job != nullptr) *job = reply.job_id();
-  return status;
+  const absl::StatusOr<v1::SubmitReply> reply = client.Submit(request, absl::Seconds(60));
+  if (job != nullptr) *job = reply.ok() ? reply->job_id() : 0;
+  return ToGrpc(reply.status());
 }
 
 grpc::Status List(DaemonClient& client) {
@@ -80,30 +79,7 @@ grpc::Status List(DaemonClient& client) {
   return client.tune().ListJobs(client.Context().get(), {}, &reply);
 }
 
-// A daemon on the network with a token of each of two tenants.
-class Limits : public testing::Test {
- protected:
-  Limits() { WriteTokens("client vision eyes-0123456789\nclient speech ears-0123456789\n"); }
-  void WriteTokens(const std::string& lines) {
-    std::ofstream(folder_ / "fresh") << lines;
-    chmod((folder_ / "fresh").c_str(), 0600);
-    ASSERT_EQ(rename((folder_ / "fresh").c_str(), (folder_ / "tokens").c_str()), 0);
-  }
-  std::unique_ptr<HonedProcess> Start(const std::vector<std::string>& more) {
-    std::vector<std::string> arguments = {"--db",       folder_ / "t.db", "--listen",        "127.0.0.1:0",
-                                          "--insecure", "--token-file",   folder_ / "tokens"};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    auto honed = std::make_unique<HonedProcess>(arguments);
-    EXPECT_TRUE(honed->ready()) << honed->Errors();
-    return honed;
-  }
-  static std::unique_ptr<DaemonClient> As(const HonedProcess& honed, const std::string& token) {
-    auto client = DaemonClient::Connect(honed.address(), {token, {}}, absl::Seconds(20));
-    EXPECT_TRUE(client.ok()) << client.status();
-    return client.ok() ? *std::move(client) : nullptr;
-  }
-  TempFolder folder_;
-};
+class Limits : public TwoTenants {};
 
 TEST_F(Limits, OfCallsOfOneToken) {
   const auto honed = Start({"--max-rate", "3"});
@@ -214,7 +190,10 @@ TEST_F(Limits, OfAMessage) {
   v1::SubmitReply reply;
   const auto submit = [&](size_t bytes) {
     request.set_plan(std::string(bytes, 'x'));
-    return stub->Submit(MakeContext({"eyes-0123456789", {}}, absl::Seconds(30)).get(), request, &reply).error_code();
+    const auto context = MakeContext({"eyes-0123456789", {}}, absl::Seconds(30));
+    const auto writer = stub->Submit(context.get(), &reply);
+    writer->WriteLast(request, grpc::WriteOptions());
+    return writer->Finish().error_code();
   };
   EXPECT_EQ(submit(5 << 20), grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_EQ(submit(3 << 20), grpc::StatusCode::OK);
@@ -349,6 +328,14 @@ class Idle {
     return connect(fd, reinterpret_cast<const sockaddr*>(&name_), sizeof(name_)) == 0;
   }
   size_t size() const { return open_.size(); }
+  // Those that the other end has closed.
+  size_t closed() const {
+    return static_cast<size_t>(std::ranges::count_if(open_, [](int fd) {
+      char byte = 0;
+      const ssize_t got = recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+      return got == 0 || (got < 0 && errno == ECONNRESET);
+    }));
+  }
 
  private:
   sockaddr_in name_{};
@@ -375,6 +362,33 @@ TEST_F(Limits, IdleConnectionsDoNotStopTheService) {
   const auto after = As(*honed, "ears-0123456789");
   ASSERT_NE(after, nullptr);
   EXPECT_TRUE(Submit(*after, Job("one", 1)).ok());
+}
+
+// Whether the daemon takes one within that time. It is no other channel's, as channels to one address share theirs
+// else.
+bool NewConnection(const std::string& address, absl::Duration limit) {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  const auto channel = grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+  return channel->WaitForConnected(absl::ToChronoTime(absl::Now() + limit));
+}
+
+// Beyond the limit connections are closed; those before go on, and others are taken when some have ended.
+TEST_F(Limits, OfConnections) {
+  const auto honed = Start({"--max-connections", "20"});
+  const auto before = As(*honed, "eyes-0123456789");
+  ASSERT_TRUE(List(*before).ok());
+  {
+    Idle idle(honed->address());
+    while (idle.size() < 40) ASSERT_TRUE(idle.Connect()) << "after " << idle.size();
+    const absl::Time end = absl::Now() + absl::Seconds(60);
+    while (idle.closed() < 20 && absl::Now() < end) absl::SleepFor(absl::Milliseconds(10));
+    EXPECT_GE(idle.closed(), 20u) << "of " << idle.size();
+    EXPECT_LT(idle.closed(), idle.size()) << "some were below the limit";
+    EXPECT_TRUE(List(*before).ok());
+    EXPECT_FALSE(NewConnection(honed->address(), absl::Seconds(1)));
+  }
+  EXPECT_TRUE(NewConnection(honed->address(), absl::Seconds(60)));
 }
 
 // Where descriptors run out the daemon turns connections away, and takes them again when others have ended.

@@ -6,9 +6,11 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/sandbox/layers.h"
 #include "compiler/target/target.h"
 #include "compiler/text/text.h"
 #include "gtest/gtest.h"
+#include "tests/compiler/schedule/campaign.h"
 #include "tests/compiler/schedule/workloads.h"
 #include "tests/worker/agent/children.h"
 
@@ -34,7 +36,7 @@ std::string Repeated(const std::string& piece, int times) {
 }
 
 TEST(BuilderPool, AWorkloadHasItsOwnProcess) {
-  BuilderPool builders(1);
+  BuilderPool builders(1, "", LayersSomeSystemsLack());
   ASSERT_EQ(builders.Build({Honest(8)}, kLong)[0].reply().error(), "");
   const std::set<std::string> first = Children();
   EXPECT_EQ(first.size(), 1u);
@@ -48,7 +50,7 @@ TEST(BuilderPool, AWorkloadHasItsOwnProcess) {
 // The compiler of a device's language is opened before the builder locks itself in, and works under the lock: machine
 // code of an H100, in a process that is not the one for the host's.
 TEST(BuilderPool, CompilesForADeviceLockedIn) {
-  BuilderPool builders(1);
+  BuilderPool builders(1, "", LayersSomeSystemsLack());
   ASSERT_EQ(builders.Build({Honest()}, kLong)[0].reply().error(), "");
   const std::set<std::string> first = Children();
   v1::BuildRequest request = Honest();
@@ -67,7 +69,11 @@ TEST(BuilderPool, CompilesForADeviceLockedIn) {
 }
 
 TEST(BuilderPool, EndsItsBuilders) {
-  { ASSERT_EQ(BuilderPool(2).Build({Honest(), Honest(), Honest()}, kLong)[2].reply().error(), ""); }
+  {
+    ASSERT_EQ(
+        BuilderPool(2, "", LayersSomeSystemsLack()).Build({Honest(), Honest(), Honest()}, kLong)[2].reply().error(),
+        "");
+  }
   EXPECT_TRUE(Children().empty());
 }
 
@@ -145,13 +151,15 @@ class HostileRequests : public ::testing::TestWithParam<HostileRequest> {};
 TEST_P(HostileRequests, HarmNobodyElse) {
   ::signal(SIGPIPE, SIG_IGN);  // as a worker does
   const size_t others = Children().size();
-  BuilderPool builders(1);
-  const absl::Time start = absl::Now();
-  const v1::BuildOutcome built = builders.Build({GetParam().request()}, kShort)[0];
-  EXPECT_LT(absl::Now() - start, kLong);
-  EXPECT_FALSE(built.infrastructure()) << built.reply().error();
-  EXPECT_LE(Children().size(), others + 1);
-  EXPECT_EQ(builders.Build({Honest()}, kLong)[0].reply().error(), "");
+  BuilderPool builders(1, "", LayersSomeSystemsLack());
+  for (int64_t run = 0; run < FromEnvironment("HONE_RUNS", 3); ++run) {
+    const absl::Time start = absl::Now();
+    const v1::BuildOutcome built = builders.Build({GetParam().request()}, kShort)[0];
+    EXPECT_LT(absl::Now() - start, kLong);
+    EXPECT_FALSE(built.infrastructure()) << built.reply().error();
+    EXPECT_LE(Children().size(), others + 1);
+    EXPECT_EQ(builders.Build({Honest()}, kLong)[0].reply().error(), "");
+  }
 }
 INSTANTIATE_TEST_SUITE_P(Cases, HostileRequests, ::testing::ValuesIn(kRequests),
                          [](const auto& info) { return info.param.name; });

@@ -3,6 +3,7 @@
 #include "worker/agent/check_winner.h"
 
 #include "compiler/codegen/compile.h"
+#include "compiler/sandbox/layers.h"
 #include "compiler/target/target.h"
 #include "compiler/text/text.h"
 #include "gmock/gmock.h"
@@ -18,15 +19,6 @@ using ::testing::AnyOf;
 using ::testing::HasSubstr;
 
 #if defined(__x86_64__)  // candidates are machine code
-
-constexpr char kAdd[] = R"(
-@T.prim_func
-def main(A: T.Buffer((1000,), "int32"), B: T.Buffer((1000,), "int32"), C: T.Buffer((1000,), "int32")):
-    for i in range(1000):
-        with T.block("C"):
-            vi = T.axis.spatial(1000, i)
-            C[vi] = A[vi] + B[vi]
-)";
 
 // What a kernel remembers it keeps in words of the thread's control block that the C library leaves unused.
 // Registers: rsi, rdx and r8 point to A, B and C.
@@ -84,12 +76,12 @@ class CheckWinnerTest : public ::testing::Test {
  protected:
   void SetUp() override {
     v1::Workload workload;
-    workload.set_text(kAdd);
+    workload.set_text(kAddOfThousand);
     absl::StatusOr<std::unique_ptr<TaskContext>> task =
-        TaskContext::Create(workload, HostTarget().text, builders_, absl::Seconds(20));
+        TaskContext::Create(workload, HostTarget().text, builders_, absl::Seconds(20), {LayersSomeSystemsLack()});
     ASSERT_TRUE(task.ok()) << task.status();
     task_ = *std::move(task);
-    const absl::StatusOr<CompiledKernel> kernel = CompilePlain(*ParsePrimFunc(kAdd), HostTarget(), {});
+    const absl::StatusOr<CompiledKernel> kernel = CompilePlain(*ParsePrimFunc(kAddOfThousand), HostTarget(), {});
     ASSERT_TRUE(kernel.ok()) << kernel.status();
     set_ = kernel->set;
     set_.scratch_bytes = 4096;
@@ -114,7 +106,7 @@ class CheckWinnerTest : public ::testing::Test {
     return CheckWinner(*task_, image, set, check, detail);
   }
 
-  BuilderPool builders_{1};
+  BuilderPool builders_{1, "", LayersSomeSystemsLack()};
   std::unique_ptr<TaskContext> task_;
   KernelSet set_;
 };

@@ -3,8 +3,7 @@
 // builds them.
 //
 //   HONE_HOSTILE       kinds separated by commas: each is used once, for the next candidate not seen before, every
-//   second
-//                      candidate being honest. With "always:KIND" every candidate is of that kind.
+//                      fourth candidate being honest. With "always:KIND" every candidate is of that kind.
 //   HONE_HOSTILE_LOG   file that gets a line for every candidate seen: its kind and the SHA-256 of its trace. The same
 //                      candidate is of the same kind when it comes again, from another builder process too.
 #include <fcntl.h>
@@ -185,7 +184,8 @@ std::string ChooseKind(size_t seen) {
   const std::string list = wanted;
   if (list.rfind("always:", 0) == 0) return list.substr(7);
   const std::vector<std::string> kinds = absl::StrSplit(list, ',');
-  return seen % 2 == 1 && seen / 2 < kinds.size() ? kinds[seen / 2] : "honest";
+  const size_t before = seen - (seen + 3) / 4;  // that were not honest
+  return seen % 4 != 0 && before < kinds.size() ? kinds[before] : "honest";
 }
 
 int Serve() {

@@ -6,6 +6,7 @@
 #include "absl/strings/str_replace.h"
 #include "compiler/codegen/compile.h"
 #include "compiler/codegen/link_image.h"
+#include "compiler/sandbox/layers.h"
 #include "compiler/target/target.h"
 #include "compiler/text/text.h"
 #include "gmock/gmock.h"
@@ -20,17 +21,16 @@ namespace hone::testing {
 namespace {
 
 using ::testing::Contains;
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
 constexpr absl::Duration kLimit = absl::Seconds(20);
 
 absl::StatusOr<std::unique_ptr<TaskContext>> MakeTask(const std::string& workload) {
-  static auto& builders = *new BuilderPool(1);
+  static auto& builders = *new BuilderPool(1, "", LayersSomeSystemsLack());
   v1::Workload proto;
   proto.set_text(workload);
-  return TaskContext::Create(proto, HostTarget().text, builders, kLimit);
+  return TaskContext::Create(proto, HostTarget().text, builders, kLimit, {LayersSomeSystemsLack()});
 }
 
 // What verification on all sets of the workload's task says of another program.
@@ -58,9 +58,17 @@ TEST(InputPlan, AdverseValuesForWhatTheyShow) {
     EXPECT_THAT(softmax.kinds, Contains(kind)) << static_cast<int>(kind);
   }
   EXPECT_GE(softmax.least, 4);
-  EXPECT_THAT(PlanInputs(Matmul(256, 256, 256)).kinds, ElementsAre(InputKind::kUniform, InputKind::kInteger));
+  const InputPlan product = PlanInputs(Matmul(256, 256, 256));
+  EXPECT_EQ(product.kinds, softmax.kinds);
+  EXPECT_EQ(product.least, 2);
   // Winograd's algorithm is right on values of one size.
-  EXPECT_THAT(PlanInputs(ConvBiasResidualRelu({20, 20, 8, 8})).kinds, Not(Contains(InputKind::kPeaks)));
+  for (const int64_t width : {20, 200}) {
+    const InputPlan window = PlanInputs(ConvBiasResidualRelu({20, width, 8, 8}));
+    EXPECT_THAT(window.kinds, Not(Contains(InputKind::kPeaks)));
+    EXPECT_THAT(window.kinds, Not(Contains(InputKind::kPatterned)));
+    EXPECT_THAT(window.kinds, Contains(InputKind::kLarge));
+    EXPECT_THAT(window.kinds, Contains(InputKind::kFalling));
+  }
   EXPECT_LE(PlanInputs(Softmax(3, 4)).kinds.size(), static_cast<size_t>(kRunnerMaxSets));
 }
 

@@ -1,10 +1,13 @@
 // Batches of real candidates, built, verified and raced.
 #include "worker/agent/trial_batch.h"
 
+#include "compiler/sandbox/layers.h"
 #include "compiler/target/target.h"
 #include "compiler/text/text.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/compiler/schedule/workloads.h"
+#include "tests/deploy/runtime/machine_code.h"
 #include "worker/agent/builder_pool.h"
 
 namespace hone::testing {
@@ -26,7 +29,7 @@ class TrialBatchTest : public ::testing::Test {
     v1::Workload workload;
     workload.set_text(ToText(Matmul(32, 48, 24)));
     absl::StatusOr<std::unique_ptr<TaskContext>> task =
-        TaskContext::Create(workload, HostTarget().text, builders_, absl::Seconds(20));
+        TaskContext::Create(workload, HostTarget().text, builders_, absl::Seconds(20), {LayersSomeSystemsLack()});
     ASSERT_TRUE(task.ok()) << task.status();
     task_ = *std::move(task);
   }
@@ -41,9 +44,12 @@ class TrialBatchTest : public ::testing::Test {
     lease.set_build_limit_ms(20000);
     lease.set_run_limit_ms(10000);
     lease.set_duel(duel);
+    lease.set_measured_digest(measured_digest_);
     std::vector<v1::Outcome> outcomes;
     for (int attempt = 0; attempt < 20; ++attempt) {
-      TrialBatch batch(*task_, HostTarget().text, builders_, &champion_, &noise_, [](const v1::LeaseId&, v1::Phase) {});
+      TrialBatch batch(
+          *task_, HostTarget().text, builders_, &champion_, &noise_, [](const v1::LeaseId&, v1::Phase) {},
+          [&](absl::Duration duration) { quiet_ = duration; });
       outcomes = batch.Run({lease});
       EXPECT_EQ(outcomes.size(), 1u);
       if (outcomes.size() != 1 || outcomes[0].kind() != v1::OUTCOME_INFRA) break;
@@ -51,10 +57,12 @@ class TrialBatchTest : public ::testing::Test {
     return outcomes.empty() ? v1::Outcome() : outcomes[0];
   }
 
-  BuilderPool builders_{2};
+  BuilderPool builders_{2, "", LayersSomeSystemsLack()};
   std::unique_ptr<TaskContext> task_;
   KnownChampion champion_;
+  std::string measured_digest_;  // of leases to come
   double noise_ = 0.01;
+  absl::Duration quiet_;  // as it was last asked for
 };
 
 TEST_F(TrialBatchTest, ACandidateIsTimed) {
@@ -62,7 +70,29 @@ TEST_F(TrialBatchTest, ACandidateIsTimed) {
   EXPECT_EQ(outcome.kind(), v1::OUTCOME_OK) << outcome.detail();
   EXPECT_GE(outcome.timing().samples_us_size(), 3);
   EXPECT_FALSE(outcome.object().empty());
+  EXPECT_GE(quiet_, absl::Seconds(outcome.measure_seconds()) / 4) << "four races at most";
+  EXPECT_LE(quiet_, absl::Seconds(10));
   EXPECT_EQ(champion_.request, "");
+}
+
+TEST_F(TrialBatchTest, TheCodeThatWasMeasuredIsNotMeasuredAgain) {
+  const v1::Outcome before = Run(kTiled, "");
+  ASSERT_EQ(before.kind(), v1::OUTCOME_OK) << before.detail();
+  measured_digest_ = before.object_digest();
+  const v1::Outcome again = Run(kTiled, "", /*duel=*/true);
+  EXPECT_EQ(again.kind(), v1::OUTCOME_CANCELLED) << again.detail();
+  EXPECT_EQ(again.object_digest(), before.object_digest());
+  EXPECT_EQ(again.generator(), before.generator());
+  EXPECT_FALSE(again.has_timing());
+  const v1::Outcome other = Run(kParallel, "", /*duel=*/true);
+  EXPECT_EQ(other.kind(), v1::OUTCOME_OK) << other.detail();
+
+  v1::BuildRequest request;
+  request.set_generator(true);
+  request.set_target(HostTarget().text);
+  const v1::BuildReply says = builders_.Build({request}, absl::Seconds(20)).front().reply();
+  EXPECT_EQ(says.error(), "");
+  EXPECT_EQ(says.generator(), before.generator());
 }
 
 TEST_F(TrialBatchTest, ATraceThatDoesNotReplayIsABuildError) {
@@ -101,6 +131,74 @@ TEST_F(TrialBatchTest, AChampionThatDoesNotStartIsOut) {
   Run(kParallel, kTiled);
   EXPECT_TRUE(champion_.right);
 }
+
+#if defined(__x86_64__)  // the candidate is machine code
+
+constexpr char kBlock[] = "b0 = sch.get_block(\"C\", func_name=\"main\")\n";
+
+// Sums, but where A is where it was at the call before, in a word of the thread's control block that the C library
+// leaves unused, and then it counts to 1000 and returns: right wherever it is verified.
+std::string SumsOnce() {
+  return Bytes({0x48, 0x8B, 0x07,                                   // mov rax, [rdi]
+                0x48, 0x8B, 0x30,                                   // mov rsi, [rax]
+                0x64, 0x48, 0x3B, 0x34, 0x25, 0x80, 0,    0, 0,     // cmp rsi, fs:[0x80]
+                0x75, 0x0C, 0xB9, 0xE8, 0x03, 0,    0,              // jne 1f; mov ecx, 1000
+                0xFF, 0xC9, 0x75, 0xFC, 0x31, 0xC0, 0xC3,           // dec ecx; jnz; xor eax, eax; ret
+                0x64, 0x48, 0x89, 0x34, 0x25, 0x80, 0,    0, 0}) +  // 1: mov fs:[0x80], rsi
+         AddKernel(1000);
+}
+
+// Builders that hand out this machine code for one trace.
+class Swapped : public Builders {
+ public:
+  Swapped(Builders& builders, std::string trace, std::string code)
+      : builders_(builders), trace_(std::move(trace)), code_(std::move(code)) {}
+  std::vector<v1::BuildOutcome> Build(const std::vector<v1::BuildRequest>& requests, absl::Duration limit) override {
+    std::vector<v1::BuildOutcome> built = builders_.Build(requests, limit);
+    for (size_t i = 0; i < built.size(); ++i) {
+      if (requests[i].trace() != trace_) continue;
+      built[i].mutable_reply()->set_image(ImageOf({{requests[i].symbol(), code_}}));
+    }
+    return built;
+  }
+
+ private:
+  Builders& builders_;
+  const std::string trace_, code_;
+};
+
+TEST(TrialBatch, WhoStopsWorkingWhileItIsTimedHasNoTime) {
+  BuilderPool pool(1, "", LayersSomeSystemsLack());
+  v1::Workload workload;
+  workload.set_text(kAddOfThousand);
+  absl::StatusOr<std::unique_ptr<TaskContext>> task =
+      TaskContext::Create(workload, HostTarget().text, pool, absl::Seconds(20), {LayersSomeSystemsLack()});
+  ASSERT_TRUE(task.ok()) << task.status();
+  v1::Lease lease;
+  lease.set_trace(std::string(kBlock) + "l1, = sch.get_loops(b0)\n");
+  lease.set_threads(1);
+  lease.set_champion_trace(kBlock);
+  lease.set_champion_us(10);
+  lease.set_build_limit_ms(20000);
+  lease.set_run_limit_ms(10000);
+  for (const bool honest : {true, false}) {
+    Swapped builders(pool, lease.trace(), honest ? AddKernel(1000) : SumsOnce());
+    KnownChampion champion;
+    double noise = 0.01;
+    v1::Outcome outcome;
+    do {  // again where the machine was not quiet enough to tell
+      TrialBatch batch(
+          **task, HostTarget().text, builders, &champion, &noise, [](const v1::LeaseId&, v1::Phase) {},
+          [](absl::Duration) {});
+      outcome = batch.Run({lease}).at(0);
+    } while (outcome.kind() == v1::OUTCOME_INFRA);
+    EXPECT_EQ(outcome.kind(), honest ? v1::OUTCOME_OK : v1::OUTCOME_WRONG_RESULT) << outcome.detail();
+    EXPECT_EQ(outcome.has_timing(), honest);
+    if (!honest) { EXPECT_THAT(outcome.detail(), ::testing::HasSubstr("under the clock, on other inputs: output 0")); }
+  }
+}
+
+#endif
 
 }  // namespace
 }  // namespace hone::testing

@@ -1,5 +1,6 @@
 #include "worker/agent/work_queue.h"
 
+#include "absl/time/clock.h"
 #include "gtest/gtest.h"
 
 namespace hone {
@@ -43,6 +44,16 @@ TEST(WorkQueue, ALeaseThatIsNoLongerWantedIsDropped) {
   queue.Describe(32, &asked);
   queue.Apply(asked, {});
   EXPECT_EQ(Held(queue), 0);
+}
+
+// A session that looks at the same news again and again would be a busy one.
+TEST(WorkQueue, NewsAreWaitedForOnce) {
+  WorkQueue queue;
+  queue.Poke();
+  queue.WaitForNews(absl::InfiniteDuration());
+  const absl::Time start = absl::Now();
+  queue.WaitForNews(absl::Milliseconds(20));
+  EXPECT_GE(absl::Now() - start, absl::Milliseconds(20));
 }
 
 // A message has 4 MiB at most: results with objects go in several, each until it is acknowledged.
@@ -139,6 +150,101 @@ TEST(WorkQueue, GivesBackWhatNobodyWorksOn) {
   v1::SyncRequest again;
   queue.Describe(32, &again);
   EXPECT_EQ(again.credits(), 31u);
+}
+
+v1::SyncReply Building(uint64_t build) {
+  v1::SyncReply reply;
+  v1::BuildLease& lease = *reply.add_build();
+  lease.mutable_id()->set_build(build);
+  lease.mutable_id()->set_attempt(1);
+  return reply;
+}
+
+TEST(WorkQueue, BuildsForOthersWhileItMayNotMeasure) {
+  WorkQueue queue;
+  const auto told = [&] {
+    v1::SyncRequest request;
+    queue.Describe(32, &request);
+    return request;
+  };
+  queue.SetLacks("its hours");
+  EXPECT_EQ(told().build_credits(), 0u) << "it was not offered";
+  queue.OfferBuilds(2);
+  EXPECT_EQ(told().build_credits(), 2u);
+  EXPECT_EQ(told().credits(), 0u);
+  queue.Apply(told(), Building(7));
+  EXPECT_TRUE(queue.WaitForWork(absl::InfiniteDuration()));
+  EXPECT_EQ(told().build_credits(), 1u);
+  ASSERT_EQ(told().building_size(), 1);
+  const std::vector<v1::BuildLease> leases = queue.TakeBuilds();
+  ASSERT_EQ(leases.size(), 1u);
+  EXPECT_TRUE(queue.TakeBuilds().empty());
+  queue.SetLacks("");
+  EXPECT_EQ(told().build_credits(), 0u) << "it measures again";
+  EXPECT_EQ(told().credits(), 32u);
+  EXPECT_EQ(told().building_size(), 1) << "what is under work goes on";
+  EXPECT_TRUE(queue.HasLeases());
+  const uint64_t news = queue.finished();
+  queue.FinishBuild(leases[0].id(), {});
+  EXPECT_GT(queue.finished(), news);
+  const v1::SyncRequest request = told();
+  ASSERT_EQ(request.built_size(), 1);
+  EXPECT_EQ(request.build_seconds(), 0) << "of no job of its own";
+  EXPECT_TRUE(queue.HasWork());
+  queue.Apply(request, {});
+  EXPECT_FALSE(queue.HasWork()) << "nobody waits for it any more";
+}
+
+TEST(WorkQueue, ResultsAndBuildsFitIntoOneMessage) {
+  WorkQueue queue;
+  queue.Apply({}, Wanting(1));
+  v1::Outcome outcome;
+  outcome.set_object(std::string(2 << 20, 'x'));
+  queue.Finish(queue.Take(1)[0].id(), outcome);
+  queue.SetLacks("its hours");
+  queue.OfferBuilds(1);
+  queue.Apply({}, Building(7));
+  v1::BuildOutcome built;
+  built.mutable_reply()->set_object(std::string(2 << 20, 'x'));
+  queue.FinishBuild(queue.TakeBuilds().at(0).id(), built);
+  v1::SyncRequest first, second;
+  queue.Describe(32, &first);
+  EXPECT_EQ(first.results_size(), 1);
+  EXPECT_EQ(first.built_size(), 0);
+  ASSERT_EQ(first.building_size(), 1) << "until there is room, it is under work";
+  v1::SyncReply reply;
+  *reply.add_acked() = first.results(0).id();
+  *reply.add_keep_builds() = first.building(0);
+  queue.Apply(first, reply);
+  queue.Describe(32, &second);
+  EXPECT_EQ(second.built_size(), 1);
+}
+
+TEST(WorkQueue, AsksForQuietUntilAllIsMeasured) {
+  WorkQueue queue;
+  const auto quiet_ms = [&] {
+    v1::SyncRequest request;
+    queue.Describe(32, &request);
+    return request.quiet_ms();
+  };
+  v1::SyncReply lent = Wanting(1);
+  *lent.add_want() = LeaseOf(2);
+  queue.Apply({}, lent);
+  const std::vector<v1::Lease> batch = queue.Take(16);
+  ASSERT_EQ(batch.size(), 2u);
+  EXPECT_EQ(quiet_ms(), 0u);
+  for (const v1::Lease& lease : batch) queue.SetPhase(lease.id(), v1::PHASE_MEASURING);
+  const uint64_t news = queue.finished();
+  queue.QuietFor(absl::Hours(1));
+  EXPECT_GT(queue.finished(), news) << "it is told at once";
+  EXPECT_GT(quiet_ms(), 3'000'000u);
+  EXPECT_LE(quiet_ms(), 3'600'000u);
+  queue.Finish(batch[0].id(), {});
+  EXPECT_GT(quiet_ms(), 0u);
+  queue.Finish(batch[1].id(), {});
+  EXPECT_EQ(quiet_ms(), 0u);
+  queue.QuietFor(absl::ZeroDuration());
+  EXPECT_EQ(quiet_ms(), 0u) << "it took longer than was thought";
 }
 
 TEST(WorkQueue, AResultOfWhatWentBackIsNone) {
