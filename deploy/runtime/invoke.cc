@@ -13,8 +13,9 @@ int32_t CallKernel(const KernelCall& call, ThreadPool& pool) {
   abi.thread_scratch = call.thread_scratch;
   abi.thread_scratch_stride = call.thread_scratch_stride;
   abi.num_threads = pool.threads();
-  abi.parallel_for = &ThreadPool::ParallelFor;
-  abi.pool = &pool;
+  const bool by_pool = call.parallel_for.run == nullptr;
+  abi.parallel_for = by_pool ? &ThreadPool::ParallelFor : call.parallel_for.run;
+  abi.pool = by_pool ? &pool : call.parallel_for.pool;
   return call.fn(&abi);
 }
 

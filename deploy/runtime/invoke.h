@@ -29,6 +29,11 @@ struct KernelCall {
   void* thread_scratch = nullptr;
   int64_t thread_scratch_stride = 0;
   std::span<const int64_t> dims = {};  // values of the symbolic sizes
+  // Who runs its parallel loops in place of the pool, and what that is handed as `pool`.
+  struct {
+    int32_t (*run)(void* pool, HoneTaskFn fn, void* closure, int64_t extent) = nullptr;
+    void* pool = nullptr;
+  } parallel_for = {};
 };
 int32_t CallKernel(const KernelCall& call, ThreadPool& pool);
 

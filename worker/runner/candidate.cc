@@ -9,29 +9,24 @@
 #include <cstring>
 #include <utility>
 
-#include "compiler/support/sanitized.h"
 #include "worker/runner/cache_flush.h"
+#include "worker/runner/one_by_one.h"
 #include "worker/runner/poison.h"
 
 namespace hone {
 namespace {
 
 constexpr int64_t kPage = 4096;
-// More than a kernel's registers that were spilled, less than a thread has; little where a sanitizer fences stacks.
-constexpr size_t kStack = kSanitized ? 1 << 10 : 96 << 10;
-
-// Leaves poison where a kernel called next has its local arrays.
-[[gnu::noinline]] int32_t PoisonStack(void* set, int64_t, int64_t, int32_t) {
-  char stack[kStack];
-  Poison(stack, kStack, *static_cast<const int*>(set));
-  asm volatile("" : : "r"(stack) : "memory");  // it is not looked at here, but it is meant
-  return 0;
-}
 // A kernel of its own: the stack of every thread of the pool.
 int32_t PoisonStacks(const HoneCall* call) {
   int* set = static_cast<int*>(call->scratch);
-  const int32_t result = call->parallel_for(call->pool, PoisonStack, set, call->num_threads);
-  return result | PoisonStack(set, 0, 0, 0);
+  const auto poison = [](void* set, int64_t, int64_t, int32_t) -> int32_t {
+    PoisonStack(*static_cast<const int*>(set));
+    return 0;
+  };
+  const int32_t result = call->parallel_for(call->pool, poison, set, call->num_threads);
+  PoisonStack(*set);
+  return result;
 }
 
 // A kernel of its own: nothing, on every thread of the pool.
@@ -139,17 +134,20 @@ RuntimeError Candidate::MakePlainBuffers() {
   return {};
 }
 
-int32_t Candidate::CallFenced(HoneKernelFn fn, int set, std::span<void* const> tensors, int64_t scratch_bytes,
-                              int64_t thread_scratch_bytes) {
+int32_t Candidate::CallFenced(HoneKernelFn fn, const VerifyRequest& how, std::span<void* const> tensors,
+                              int64_t scratch_bytes, int64_t thread_scratch_bytes) {
+  int set = how.set;
   CallKernel({.fn = PoisonStacks, .scratch = &set}, *pool_);
   Poison(scratch_.data(), scratch_.size(), set);
   for (int t = 0; t < pool_->threads(); ++t)
     Poison(thread_scratch_.data() + t * (thread_area_ + kPage), static_cast<size_t>(thread_area_), set);
   const int64_t used = (std::max<int64_t>(thread_scratch_bytes, 0) + 63) / 64 * 64;
   char* thread_scratch = thread_scratch_.data() + (thread_area_ - used);
-  return CallKernel(
-      {fn, tensors, scratch_.LastBytes(static_cast<size_t>(scratch_bytes)), thread_scratch, thread_area_ + kPage},
-      *pool_);
+  KernelCall call = {fn, tensors, scratch_.LastBytes(static_cast<size_t>(scratch_bytes)), thread_scratch,
+                     thread_area_ + kPage};
+  OneByOne one_by_one = {pool_.get(), thread_scratch, thread_area_ + kPage, used, set};
+  if (how.iterations == Iterations::kOneByOne) call.parallel_for = {&OneByOne::ParallelFor, &one_by_one};
+  return CallKernel(call, *pool_);
 }
 
 void Candidate::Verify(const VerifyRequest& request, RunnerReply* reply) {
@@ -164,7 +162,7 @@ void Candidate::Verify(const VerifyRequest& request, RunnerReply* reply) {
     Poison(packed_[i].data(), packed_[i].size(), request.set);
     void* const tensors[] = {set.originals[prepared.param], set.tensors[prepared.param]};
     reply->kernel_result =
-        CallFenced(prepare_[i], request.set, tensors, prepared.scratch_bytes, prepared.thread_scratch_bytes);
+        CallFenced(prepare_[i], request, tensors, prepared.scratch_bytes, prepared.thread_scratch_bytes);
     if (reply->kernel_result != 0) {
       reply->outcome = RunnerOutcome::kKernelFailed;
       std::snprintf(reply->message, sizeof(reply->message), "prepare kernel %zu returned %d", i, reply->kernel_result);
@@ -172,7 +170,7 @@ void Candidate::Verify(const VerifyRequest& request, RunnerReply* reply) {
     }
   }
   const double start = NowUs();
-  reply->kernel_result = CallFenced(main_, request.set, set.tensors, set_.scratch_bytes, set_.thread_scratch_bytes);
+  reply->kernel_result = CallFenced(main_, request, set.tensors, set_.scratch_bytes, set_.thread_scratch_bytes);
   reply->elapsed_us = NowUs() - start;
   if (reply->kernel_result != 0) {
     reply->outcome = RunnerOutcome::kKernelFailed;

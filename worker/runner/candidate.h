@@ -44,7 +44,7 @@ class Candidate : public ServedCandidate {
   void Renew(const TimeRequest& request, int call);
   void Flush(uint64_t params) const;
   void PoisonPatches(uint64_t where);
-  int32_t CallFenced(HoneKernelFn fn, int set, std::span<void* const> tensors, int64_t scratch_bytes,
+  int32_t CallFenced(HoneKernelFn fn, const VerifyRequest& how, std::span<void* const> tensors, int64_t scratch_bytes,
                      int64_t thread_scratch_bytes);
 
   KernelSet set_;

@@ -34,4 +34,10 @@ bool IsPoisoned(const char* at, size_t from, size_t to, int set) {
   return true;
 }
 
+[[gnu::noinline]] void PoisonStack(int set) {
+  char stack[kPoisonedStack];
+  Poison(stack, kPoisonedStack, set);
+  asm volatile("" : : "r"(stack) : "memory");  // it is not looked at here, but it is meant
+}
+
 }  // namespace hone

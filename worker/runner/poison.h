@@ -9,11 +9,19 @@
 
 #include <cstddef>
 
+#include "compiler/support/sanitized.h"
+
 namespace hone {
 
 void Poison(char* at, size_t bytes, int set);
 // Whether bytes [from, to) of memory that was poisoned at `at` are as they were; the turns are the same at every
 // multiple of 32 bytes from there.
 bool IsPoisoned(const char* at, size_t from, size_t to, int set);
+
+// How much of a stack is poisoned: more than a kernel's registers that were spilled, less than a thread has; little
+// where a sanitizer fences stacks.
+inline constexpr size_t kPoisonedStack = kSanitized ? 1 << 10 : 96 << 10;
+// Leaves poison where a function that the caller calls next has its local arrays.
+void PoisonStack(int set);
 
 }  // namespace hone

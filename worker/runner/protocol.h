@@ -21,7 +21,7 @@
 
 namespace hone {
 
-inline constexpr uint32_t kRunnerProtocol = 5;
+inline constexpr uint32_t kRunnerProtocol = 6;
 inline constexpr int kRunnerMaxSets = 48;
 inline constexpr int kRunnerMaxSamples = 256;
 inline constexpr int kRunnerMessageBytes = 256;
@@ -42,10 +42,16 @@ struct LoadRequest {
   char device[kRunnerDeviceBytes] = {};  // of a candidate for a device: its language and architecture, "cuda:sm_90a"
 };
 
+// How the iterations of a kernel's parallel loops are run. A device runs them as it likes, whatever is asked.
+// kInRanges  as in a deployed program: contiguous ranges, one for each thread
+// kOneByOne  one_by_one.h: in another order, each with scratch and a stack that hold nothing of another's
+enum class Iterations : uint32_t { kInRanges, kOneByOne };
+
 // Packs the constants of that set, poisons scratch and stacks, runs the kernel once on the fenced buffers.
 struct VerifyRequest {
   RunnerCommand command = RunnerCommand::kVerify;
   int32_t set = 0;
+  Iterations iterations = Iterations::kInRanges;
 };
 
 // What becomes of the memory before every call.

@@ -300,10 +300,10 @@ double RunnerClient::WaitMicroseconds() const {
   return waited("/proc/thread-self/schedstat") + waited(absl::StrCat("/proc/", impl_->child->pid(), "/schedstat"));
 }
 
-RunnerVerdict RunnerClient::Verify(int set, absl::Duration timeout) {
+RunnerVerdict RunnerClient::Verify(int set, absl::Duration timeout, Iterations iterations) {
   impl_->PoisonOutputs(set);
   RunnerReply reply;
-  return impl_->Ask(VerifyRequest{.set = set}, timeout, &reply);
+  return impl_->Ask(VerifyRequest{.set = set, .iterations = iterations}, timeout, &reply);
 }
 
 RunnerVerdict RunnerClient::Time(const TimeRequest& request, absl::Duration timeout) {

@@ -92,7 +92,7 @@ class RunnerClient {
   uint32_t layers() const;  // of the sandbox that hold; 0 when it ended before it said so
 
   // Fills the outputs of `set` with what is none (worker/runner/poison.h), runs the kernel on it once.
-  RunnerVerdict Verify(int set, absl::Duration timeout);
+  RunnerVerdict Verify(int set, absl::Duration timeout, Iterations iterations = Iterations::kInRanges);
   // As Verify, but the outputs hold zeros before, so that bytes the kernel does not write are the same every time.
   RunnerVerdict RunOnZeros(int set, absl::Duration timeout);
   // The samples' times are held against what is not in the runner's hands: more than passed by our clock, or too little

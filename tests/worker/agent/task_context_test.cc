@@ -39,11 +39,11 @@ Verified VerifyOnAllSets(const std::string& workload, const std::string& program
   EXPECT_TRUE(task.ok()) << task.status();
   const absl::StatusOr<PrimFunc> func = ParsePrimFunc(program);
   EXPECT_TRUE(func.ok()) << func.status();
-  const absl::StatusOr<CompiledKernel> kernel = CompilePlain(*func, HostTarget(), {});
+  const absl::StatusOr<CompiledKernel> kernel = CompileKernel({*func, {}}, HostTarget(), {.threads = 2});
   EXPECT_TRUE(kernel.ok()) << kernel.status();
   const absl::StatusOr<std::string> image = LinkImage({&kernel->object, 1});
   EXPECT_TRUE(image.ok()) << image.status();
-  Verified started = StartCandidate(**task, *image, Serialize(kernel->set), {.run = kLimit});
+  Verified started = StartCandidate(**task, *image, Serialize(kernel->set), {.threads = 2, .run = kLimit});
   EXPECT_TRUE(started.runner.has_value()) << started.detail;
   if (!started.runner.has_value()) return started;
   std::vector<int> sets(static_cast<size_t>((*task)->num_sets()));
@@ -116,6 +116,36 @@ TEST(Verification, ASoftmaxThatTakesNoMaximumOffIsWrong) {
   const Verified right = VerifyOnAllSets(workload, workload);
   EXPECT_EQ(right.kind, v1::OUTCOME_UNSPECIFIED) << right.detail;
   EXPECT_EQ(VerifyOnAllSets(workload, SoftmaxText("T.float32(0)")).kind, v1::OUTCOME_WRONG_RESULT);
+}
+
+std::string RowPlusVectorText(const std::string& condition) {
+  return absl::StrReplaceAll(R"(
+@T.prim_func
+def main(A: T.Buffer((64, 100), "float32"), B: T.Buffer((100,), "float32"), C: T.Buffer((64, 100), "float32")):
+    for i in T.parallel(64):
+        with T.block("row"):
+            vi = T.axis.spatial(64, i)
+            kept = T.alloc_buffer((100,), "float32")
+            for j in range(100):
+                with T.block("kept"):
+                    vj = T.axis.spatial(100, j)
+                    T.where(CONDITION)
+                    kept[vj] = B[vj] * T.float32(2)
+            for j in range(100):
+                with T.block("C"):
+                    vj = T.axis.spatial(100, j)
+                    C[vi, vj] = A[vi, vj] + kept[vj]
+)",
+                             {{"CONDITION", condition}});
+}
+
+// Each of two threads runs 32 iterations: the later ones find in its scratch what the first left there, which is right.
+TEST(Verification, WhatAnotherIterationLeftInScratchIsNoResult) {
+  const std::string workload = RowPlusVectorText("j < 100");
+  const Verified right = VerifyOnAllSets(workload, workload);
+  EXPECT_EQ(right.kind, v1::OUTCOME_UNSPECIFIED) << right.detail;
+  const Verified wrong = VerifyOnAllSets(workload, RowPlusVectorText("vi % 32 < 1"));
+  EXPECT_EQ(wrong.kind, v1::OUTCOME_WRONG_RESULT) << wrong.detail;
 }
 
 std::string PairText(const std::string& value) {
