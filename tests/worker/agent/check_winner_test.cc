@@ -97,9 +97,12 @@ class CheckWinnerTest : public ::testing::Test {
       return started.kind;
     }
     std::vector<double> us;
-    for (int i = 0; i < 5; ++i) {
+    for (int attempt = 0; us.size() < 5; ++attempt) {
       const RunnerVerdict verdict = started.runner->Time({.inner = 20}, absl::Seconds(20));
+      // A virtual machine's host may have taken its processor away meanwhile.
+      if (verdict.kind == RunnerVerdict::kImpossibleTime && attempt < 20) continue;
       EXPECT_TRUE(verdict.ok()) << verdict.message;
+      if (!verdict.ok()) break;
       for (const TimedSample& sample : verdict.samples) us.push_back(sample.us);
     }
     check.call_us = Median(us);
