@@ -70,6 +70,15 @@ bool KeepsConditions(const ProgramIndex& index, int block, const Expr& new_predi
   });
 }
 
+// Returns whether the block runs, where it stands, on every point of RangesRun: not where a binding is strided.
+bool RunsOnAllOfRanges(const ProgramIndex& index, int block) {
+  VarRanges loops;
+  for (const int n : index.LoopsAbove(block)) loops[index.loop(n).var] = Range{index.loop(n).min, index.loop(n).extent};
+  std::vector<Range> points;
+  for (const Expr& value : index.realize(block).values) points.push_back(Range{value, IntConst(1, value.type())});
+  return FillsBox(points, loops).ok();
+}
+
 // The parts of its domain that the block runs in its new place, as sets over the loops around that.
 SetMap SetsOf(const Block& block, const std::vector<Part>& parts) {
   SetMap sets;
@@ -194,13 +203,15 @@ absl::Status CheckProducersBeside(const ProgramIndex& index, const Move& p, cons
                                   const std::vector<Part>& parts, const Expr& new_predicate, Analyzer& known) {
   const BlockRealize& realize = index.realize(p.block);
   const SetMap sets = SetsOf(realize.block, parts);
-  for (const int producer : ProducersOf(index, p.block)) {
+  const std::vector<int> producers = ProducersOf(index, p.block);
+  const bool ran_everywhere = producers.empty() || RunsOnAllOfRanges(index, p.block);
+  for (const int producer : producers) {
     if (std::find(except.begin(), except.end(), producer) != except.end()) continue;
     int outer = p.loop;  // the innermost loop around both
     while (outer > p.scope && !(index.IsLoop(outer) && index.Contains(outer, producer))) outer = index.parent(outer);
-    if (outer <= p.scope) continue;
+    if (outer <= p.scope && ran_everywhere) continue;
     const SetMap inner = LoopsBetween(index, outer, p.loop);
-    const bool ran = index.Contains(outer, p.block) && KeepsConditions(index, p.block, new_predicate);
+    const bool ran = ran_everywhere && index.Contains(outer, p.block) && KeepsConditions(index, p.block, new_predicate);
     for (const BufferRegion& read : realize.block.reads) {
       const auto written = TouchedWithin(index, outer, producer, read.buffer, true, known);
       if (written.empty()) continue;
@@ -213,8 +224,10 @@ absl::Status CheckProducersBeside(const ProgramIndex& index, const Move& p, cons
       if (const absl::Status exact = CheckExact(index, outer, producer, read.buffer); !exact.ok())
         return Refused(p.where, ": ", exact.message());
       if (!Covers(UnionOf(written, known), needed, read.buffer, known)) {
+        const std::string when =
+            index.IsLoop(outer) ? Message(" in one iteration of loop ", index.loop(outer).var) : std::string();
         return Refused(p.where, ": it also reads ", read.buffer, ", of which block ", index.block(producer).name,
-                       " produces only a part in one iteration of loop ", index.loop(outer).var);
+                       " produces only a part", when);
       }
     }
   }

@@ -56,7 +56,9 @@ absl::StatusOr<std::vector<Range>> RangesRun(const ProgramIndex& index, const Mo
 
 // The block reads more of its buffers in its new place than in its old one, where it runs other parts of its domain.
 // Producers that share a loop with both must have made that in the same iteration: as they have what it read before,
-// in iterations in which it ran. Refused otherwise; producers in `except` are not looked at.
+// in iterations in which it ran. Where it runs, in its old place, on some points between the bounds of its domain alone
+// (a strided binding), all producers must have made all that it reads. Refused otherwise; producers in `except` are not
+// looked at.
 absl::Status CheckProducersBeside(const ProgramIndex& index, const Move& move, const std::vector<int>& except,
                                   const std::vector<Part>& parts, const Expr& new_predicate, Analyzer& known);
 

@@ -1,5 +1,6 @@
 // compute_at and reverse_compute_at around blocks that run, or write, only in part.
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "compiler/schedule/primitives/compute_at.h"
 #include "compiler/schedule/primitives/locate.h"
 #include "compiler/schedule/primitives/rfactor.h"
@@ -73,6 +74,45 @@ TEST(ReverseComputeAt, TakesWhatALoopInTheBodyWrites) {
 )");
   Schedule s(workload);
   Do(MoveReaderIntoInnerLoop(s));
+  ExpectSound(s, workload);
+}
+
+// Every second element of "b", which "C" reads, is made of as many of "a".
+PrimFunc EverySecond(const char* extent_of_a, const char* at) {
+  return Get(ParsePrimFunc(absl::StrReplaceAll(R"(
+@T.prim_func
+def main(A: T.Buffer((8,), "float32"), C: T.Buffer((2, 2), "float32")):
+    a = T.alloc_buffer((8,), "float32")
+    b = T.alloc_buffer((8,), "float32")
+    for i in range(EXTENT):
+        with T.block("a"):
+            v = T.axis.spatial(8, AT)
+            a[v] = A[v] * T.float32(2)
+    for i in range(4):
+        with T.block("b"):
+            v = T.axis.spatial(8, i * 2)
+            b[v] = a[v] + T.float32(1)
+    for i, j in T.grid(2, 2):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = b[vi * 4 + vj * 2]
+)",
+                                               {{"EXTENT", extent_of_a}, {"AT", at}})));
+}
+absl::Status MoveEverySecond(Schedule& s) {
+  return ComputeAt(s, Get(GetBlock(s, "b")), Get(GetLoops(s, Get(GetBlock(s, "C"))))[0]);
+}
+
+// In its new place "b" runs on the elements in between as well, and "a" has them not.
+TEST(ComputeAt, RefusesAStridedBlockWhoseProducerMadeNoMoreThanItRead) {
+  Schedule s(EverySecond("4", "i * 2"));
+  EXPECT_TRUE(Says(MoveEverySecond(s), "leaves out elements in between"));
+}
+
+TEST(ComputeAt, TakesAStridedBlockWhoseProducerMadeAll) {
+  const PrimFunc workload = EverySecond("8", "i");
+  Schedule s(workload);
+  Do(MoveEverySecond(s));
   ExpectSound(s, workload);
 }
 
