@@ -7,6 +7,10 @@
 //   for i: S += E[i]                    =>         S += E[i]
 //   for i: D[i] = E[i] / S                  for i: D[i] = E[i] / S
 // reverse_compute_at: a block moves under a loop of its producers and consumes there what one iteration of it produced.
+// A reduction goes on from one iteration to the next where an iteration produces a part of what it adds up; its init
+// runs with the first instance, as that of every reduction.
+//   for k0: for k1: B[k0*4 + k1] = ..       for k0: for k1: B[k0*4 + k1] = ..
+//   for k: C += B[k]                    =>          for x in [0, 4): C += B[k0*4 + x]      C = 0 where k0*4 + x == 0
 #pragma once
 
 #include "absl/status/statusor.h"
@@ -50,7 +54,8 @@ absl::Status Apply(Schedule& schedule, const ReverseComputeAtStep& step);
 // that its own producers are not complete before.
 absl::Status ComputeAt(Schedule& schedule, BlockRef block, LoopRef loop, bool preserve_unit_loops = false);
 // Refuses: a producer that is not under the loop or not complete after one iteration (a reduction that goes on across
-// the loop or outside it), a block that reduces, and a consumer of the block that comes before its new place.
+// the loop or outside it), a consumer of the block that comes before its new place, and a reduction whose terms would
+// be added twice, out of order (its init first) or at the same time (CheckMovedReduction).
 absl::Status ReverseComputeAt(Schedule& schedule, BlockRef block, LoopRef loop, bool preserve_unit_loops = false);
 
 }  // namespace hone

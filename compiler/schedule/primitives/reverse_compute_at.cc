@@ -10,6 +10,7 @@
 #include "compiler/schedule/primitive_table.h"
 #include "compiler/schedule/primitives/compute_at.h"
 #include "compiler/schedule/primitives/moved_block.h"
+#include "compiler/schedule/primitives/moved_reduction.h"
 #include "compiler/schedule/schedule.h"
 #include "compiler/support/status_macros.h"
 
@@ -181,10 +182,6 @@ absl::Status ReverseComputeAt(Schedule& schedule, BlockRef block_ref, LoopRef lo
   HONE_ASSIGN_OR_RETURN(const Move move, CheckMove(schedule, block_ref, loop_ref, "reverse_compute_at"));
   const ProgramIndex& index = schedule.index();
   const Block& block = index.block(move.block);
-  if (HasReduction(block)) {
-    return Refused(move.where,
-                   ": the block reduces, and would reduce over what other iterations have not produced yet");
-  }
   Analyzer known(RangesAroundPlace(index, move));
   HONE_ASSIGN_OR_RETURN(const Driving driving, DrivingProducers(index, move));
   HONE_ASSIGN_OR_RETURN(const std::vector<Need> given, GivenBy(index, move, driving.producers, known));
@@ -195,9 +192,10 @@ absl::Status ReverseComputeAt(Schedule& schedule, BlockRef block_ref, LoopRef lo
     parts.push_back(std::move(part));
   }
   HONE_RETURN_IF_ERROR(CheckProducersBeside(index, move, driving.producers, parts, driving.only_where, known));
+  Stmt nest = NestOver(index, move, parts, ranges, driving.only_where, preserve_unit_loops, known);
+  if (HasReduction(block)) HONE_RETURN_IF_ERROR(CheckMovedReduction(index, move, parts, ranges, nest));
 
   // ---- nothing below fails ----
-  Stmt nest = NestOver(index, move, parts, ranges, driving.only_where, preserve_unit_loops, known);
   schedule.SetBody(Moved(index, move, driving.producers.back(), Side::kAfter, std::move(nest)));
   schedule.Record(
       ReverseComputeAtStep{.block = block_ref, .loop = loop_ref, .preserve_unit_loops = preserve_unit_loops}, {});

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/schedule/analysis/dataflow.h"
 #include "compiler/schedule/analysis/program_index.h"
 #include "compiler/schedule/primitives/add_unit_loop.h"
 #include "compiler/schedule/primitives/annotate.h"
@@ -274,7 +275,8 @@ class Player {
       }
       case 14:
       case 15: {
-        last_ = "reverse_compute_at";
+        HONE_ASSIGN_OR_RETURN(const BlockRealize* realize, s.FindBlock(block));
+        last_ = HasReduction(realize->block) ? "reverse_compute_at: a sum" : "reverse_compute_at";
         HONE_ASSIGN_OR_RETURN(const LoopRef loop, Loop());
         return ReverseComputeAt(s, block, loop, random_.Chance(0.3));
       }
