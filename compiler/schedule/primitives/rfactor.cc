@@ -34,10 +34,8 @@ struct Factoring {
   const ProgramIndex& index;
   const For& factor;
   int node;  // of the block
-  const Store& update_store;
-  ReductionUpdate update;
-  Expr start;                      // what the reduction begins from
-  int axis;                        // of the factor in the buffer of partial results
+  BlockReduction reduction;
+  std::vector<int> axes;           // of the factor in the buffers of partial results
   std::vector<int> loops;          // around the block
   size_t top = 0;                  // the outermost of them that holds nothing but this block
   std::vector<const For*> others;  // the other loops that reduce
@@ -61,37 +59,33 @@ absl::StatusOr<Factoring> FindReduction(const ProgramIndex& index, int loop_node
   }
   if (!block.init)
     return Refused(where, ": block ", block.name, " has no init; use rfactor before decompose_reduction");
-  const Store* store = block.body.As<Store>();
-  const std::optional<ReductionUpdate> update = store == nullptr ? std::nullopt : MatchUpdate(*store);
-  if (!update.has_value() || block.writes.size() != 1 || block.init.As<Store>() == nullptr) {
-    return Refused(where, ": the update of block ", block.name,
-                   " is not x = x + v, x * v, min(x, v) or max(x, v) of one element");
-  }
-  // Every partial result starts as the whole does: it must do no harm to begin from that value twice.
-  const Expr start = block.init.As<Store>()->value;
-  const bool constant = start.As<IntImm>() != nullptr || start.As<FloatImm>() != nullptr;
-  const bool idempotent = update->op == BinaryOp::kMin || update->op == BinaryOp::kMax;
-  if (!constant || (!idempotent && !IsNumber(start, update->op == BinaryOp::kAdd ? 0 : 1))) {
-    return Refused(where, ": block ", block.name, " starts from ", start,
-                   ", which every partial result would count once more; use rfactor before fuse_reduction_epilogue");
-  }
-  const int rank = store->buffer.rank();
-  const int axis = factor_axis < 0 ? factor_axis + rank + 1 : factor_axis;
-  if (axis < 0 || axis > rank) {
-    return Invalid(where, ": factor_axis is ", factor_axis, ", the new buffer has ", rank + 1, " dimensions");
-  }
-  if (static_cast<size_t>(rank) >= kMostBufferDimensions) {
-    return Refused(where, ": ", store->buffer, " has ", rank,
-                   " dimensions, and with one for the partial results it would ", "have more than the ",
-                   kMostBufferDimensions, " that are supported; fuse some with transform_layout");
+  absl::StatusOr<BlockReduction> reduction = MatchReduction(block);
+  if (!reduction.ok()) return Refused(where, ": the update of block ", block.name, " ", reduction.status().message());
+  std::vector<int> axes;
+  for (size_t i = 0; i < reduction->elements.size(); ++i) {
+    // Every partial result starts as the whole does: it must do no harm to begin from that value twice.
+    if (!reduction->StartCountsOnce(i)) {
+      return Refused(where, ": block ", block.name, " starts from ", reduction->starts[i],
+                     ", which every partial result would count once more; use rfactor before fuse_reduction_epilogue");
+    }
+    const Buffer& buffer = reduction->elements[i].buffer;
+    const int rank = buffer.rank();
+    const int axis = factor_axis < 0 ? factor_axis + rank + 1 : factor_axis;
+    if (axis < 0 || axis > rank) {
+      return Invalid(where, ": factor_axis is ", factor_axis, ", the new buffer has ", rank + 1, " dimensions");
+    }
+    if (static_cast<size_t>(rank) >= kMostBufferDimensions) {
+      return Refused(where, ": ", buffer, " has ", rank, " dimensions, and with one for the partial results it would ",
+                     "have more than the ", kMostBufferDimensions,
+                     " that are supported; fuse some with transform_layout");
+    }
+    axes.push_back(axis);
   }
   return Factoring{.index = index,
                    .factor = factor,
                    .node = blocks[0],
-                   .update_store = *store,
-                   .update = *update,
-                   .start = start,
-                   .axis = axis,
+                   .reduction = *std::move(reduction),
+                   .axes = std::move(axes),
                    .loops = index.LoopsAbove(blocks[0]),
                    .others = {}};
 }
@@ -136,11 +130,27 @@ absl::Status CheckEveryPartHasAValue(Factoring& f, const std::string& where) {
   return absl::OkStatus();
 }
 
-std::vector<Expr> PartIndices(const Factoring& f, const VarMap& map, const Expr& part) {
-  std::vector<Expr> at;
-  for (const Expr& i : f.update_store.indices) at.push_back(Substitute(i, map));
-  at.insert(at.begin() + f.axis, part);
+using Indices = std::vector<std::vector<Expr>>;  // of each element of the reduction
+
+Indices ElementIndices(const Factoring& f, const VarMap& map) {
+  Indices at;
+  for (const Store& element : f.reduction.elements) {
+    at.emplace_back();
+    for (const Expr& i : element.indices) at.back().push_back(Substitute(i, map));
+  }
   return at;
+}
+
+Indices PartIndices(const Factoring& f, const VarMap& map, const Expr& part) {
+  Indices at = ElementIndices(f, map);
+  for (size_t i = 0; i < at.size(); ++i) at[i].insert(at[i].begin() + f.axes[i], part);
+  return at;
+}
+
+Stmt Set(const std::vector<Buffer>& buffers, const Indices& at, const std::vector<Expr>& values) {
+  std::vector<Stmt> stores;
+  for (size_t i = 0; i < buffers.size(); ++i) stores.push_back(Stmt::Make(Store{buffers[i], at[i], values[i], Expr()}));
+  return MakeSeq(std::move(stores));
 }
 
 // The block's spatial variables again, with these values, and what stands for the old ones.
@@ -158,7 +168,7 @@ Substitution CopySpatialIters(const Factoring& f, const Substitution& loops, Blo
 }
 
 // The partial results: the loops stay, the reduce variables are made of them.
-BlockRealize PartialBlock(const Factoring& f, const Buffer& rf, const std::string& name) {
+BlockRealize PartialBlock(const Factoring& f, const std::vector<Buffer>& rf, const std::string& name) {
   BlockRealize partial;
   partial.predicate = f.realize().predicate;
   partial.block.name = name;
@@ -179,20 +189,21 @@ BlockRealize PartialBlock(const Factoring& f, const Buffer& rf, const std::strin
     old_to_new.push_back({f.block().iters[i].var, Substitute(f.realize().values[i], MapOf(loop_to_iter))});
   }
   const VarMap map = MapOf(old_to_new);
-  const std::vector<Expr> at = PartIndices(f, map, part);
-  const Expr value = Substitute(f.update.value, map);
+  const Indices at = PartIndices(f, map, part);
+  std::vector<Expr> terms;
+  for (const Expr& term : f.reduction.terms) terms.push_back(Substitute(term, map));
   if (f.others.empty()) {  // each partial result is one term
-    partial.block.body = Stmt::Make(Store{rf, at, value, Expr()});
+    partial.block.body = Set(rf, at, terms);
   } else {
-    partial.block.init = Stmt::Make(Store{rf, at, f.start, Expr()});
-    partial.block.body = Stmt::Make(Store{rf, at, MakeBinary(f.update.op, MakeLoad(rf, at), value), Expr()});
+    partial.block.init = Set(rf, at, f.reduction.starts);
+    partial.block.body = f.reduction.Update(rf, at, terms);
   }
   DeclareRegions(partial.block);
   return partial;
 }
 
 // The reduction of those: the spatial loops again, and one over the parts.
-Stmt FinalNest(const Factoring& f, const Buffer& rf) {
+Stmt FinalNest(const Factoring& f, const std::vector<Buffer>& rf) {
   BlockRealize final;
   final.block.name = f.block().name;
   final.predicate = True();
@@ -219,12 +230,15 @@ Stmt FinalNest(const Factoring& f, const Buffer& rf) {
   }
   final.predicate = known.Simplify(final.predicate);
   const VarMap map = MapOf(old_to_new);
-  const Buffer& buffer = f.update_store.buffer;
-  std::vector<Expr> at;
-  for (const Expr& i : f.update_store.indices) at.push_back(Substitute(i, map));
-  const Expr one = MakeLoad(rf, PartIndices(f, map, part));
-  final.block.init = Stmt::Make(Store{buffer, at, f.start, Expr()});
-  final.block.body = Stmt::Make(Store{buffer, at, MakeBinary(f.update.op, MakeLoad(buffer, at), one), Expr()});
+  const Indices at = ElementIndices(f, map), part_at = PartIndices(f, map, part);
+  std::vector<Buffer> buffers;
+  std::vector<Expr> parts;
+  for (size_t i = 0; i < rf.size(); ++i) {
+    buffers.push_back(f.reduction.elements[i].buffer);
+    parts.push_back(MakeLoad(rf[i], part_at[i]));
+  }
+  final.block.init = Set(buffers, at, f.reduction.starts);
+  final.block.body = f.reduction.Update(buffers, at, parts);
   DeclareRegions(final.block);
   std::reverse(nest.begin(), nest.end());
   return WrapInCopies(nest, Stmt::Make(std::move(final)));
@@ -241,10 +255,13 @@ absl::StatusOr<BlockRef> Rfactor(Schedule& schedule, LoopRef ref, int factor_axi
   HONE_RETURN_IF_ERROR(CheckEveryPartHasAValue(f, where));
 
   // ---- nothing below fails ----
-  const Buffer& buffer = f.update_store.buffer;
-  std::vector<Expr> shape = buffer.shape();
-  shape.insert(shape.begin() + f.axis, IntConst(*ConstantValue(f.factor.extent)));
-  const Buffer rf(Message(buffer.name(), "_rf"), buffer.type(), shape);
+  std::vector<Buffer> rf;
+  for (size_t i = 0; i < f.axes.size(); ++i) {
+    const Buffer& buffer = f.reduction.elements[i].buffer;
+    std::vector<Expr> shape = buffer.shape();
+    shape.insert(shape.begin() + f.axes[i], IntConst(*ConstantValue(f.factor.extent)));
+    rf.push_back(Buffer(Message(buffer.name(), "_rf"), buffer.type(), shape));
+  }
   const std::string name = FreshBlockName(index, f.block().name + "_rf");
 
   const std::string scope = index.block(index.EnclosingBlock(f.node)).name;
@@ -253,7 +270,7 @@ absl::StatusOr<BlockRef> Rfactor(Schedule& schedule, LoopRef ref, int factor_axi
   const ProgramIndex both(replaced.InsertBeside(replaced.FindLoop(top), Stmt(), FinalNest(f, rf)));
   const int home = both.FindBlock(scope);
   BlockRealize allocating = both.realize(home);
-  allocating.block.allocs.push_back(rf);
+  allocating.block.allocs.insert(allocating.block.allocs.end(), rf.begin(), rf.end());
   schedule.SetBody(both.Replace(home, Stmt::Make(std::move(allocating))));
   const int number =
       schedule.Record(RfactorStep{.loop = ref, .factor_axis = factor_axis}, {Schedule::Output::Block(name)});

@@ -1,6 +1,7 @@
 // rfactor: a reduction in two: partial results along one of its loops, then the reduction of those.
 //   for k0: for k1: C[i] += A[i, k0, k1]   =>   for k0: for k1: C_rf[k0, i] += A[i, k0, k1]
 //                                               for k0: C[i] += C_rf[k0, i]
+// A reduction to a tuple, such as argmax's value and index, gets a buffer of partial results for each of its parts.
 #pragma once
 
 #include "absl/status/statusor.h"
@@ -22,8 +23,8 @@ struct RfactorStep {
 absl::Status Apply(Schedule& schedule, const RfactorStep& step);
 
 // Gives the block of the partial results, NAME_rf, in which the loop's variable is spatial and is dimension
-// `factor_axis` of the new buffer (negative counts from the end). Refused: a loop that is not a reduce loop of exactly
-// one block, an update that is not x = x + v, x * v, min(x, v) or max(x, v), a block without init.
+// `factor_axis` of the new buffers (negative counts from the end). Refused: a loop that is not a reduce loop of exactly
+// one block, an update that MatchReduction (../analysis/reduction.h) does not know, a block without init.
 absl::StatusOr<BlockRef> Rfactor(Schedule& schedule, LoopRef loop, int factor_axis);
 
 }  // namespace hone

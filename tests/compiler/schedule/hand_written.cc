@@ -209,6 +209,38 @@ const Program kPrograms[] = {
             vi, vj = T.axis.remap("SS", [i, j])
             C[vi, vj] = T.if_then_else(vi > 0, up[vi - 1, vj], T.float32(0)) + T.if_then_else(vi < 6, up[vi + 1, vj], T.float32(5))
 )"},
+    {"moments", R"(A: T.Buffer((5, 6), "float32"), sum: T.Buffer((5,), "float32"), squares: T.Buffer((5,), "float32"))",
+     R"(
+    T.func_attr({"outputs": 2})
+    for i, k in T.grid(5, 6):
+        with T.block("sum"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                sum[vi] = T.float32(0)
+                squares[vi] = T.float32(0)
+            x: T.float32 = A[vi, vk]
+            sum[vi] = sum[vi] + x
+            squares[vi] = squares[vi] + x * x
+)"},
+    {"argmin_of_sums",
+     R"(A: T.Buffer((4, 6), "float32"), place: T.Buffer((4,), "int32"), least: T.Buffer((4,), "float32"))", R"(
+    T.func_attr({"outputs": 2})
+    more = T.alloc_buffer((4, 6), "float32")
+    for i, k in T.grid(4, 6):
+        with T.block("more"):
+            vi, vk = T.axis.remap("SS", [i, k])
+            more[vi, vk] = A[vi, vk] + T.float32(1)
+    for i, k in T.grid(4, 6):
+        with T.block("place"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                place[vi] = -1
+                least[vi] = T.float32("inf")
+            p: T.int32 = T.Select(least[vi] < more[vi, vk] or least[vi] == more[vi, vk] and place[vi] > vk, place[vi], vk)
+            m: T.float32 = T.Select(least[vi] < more[vi, vk] or least[vi] == more[vi, vk] and place[vi] > vk, least[vi], more[vi, vk])
+            place[vi] = p
+            least[vi] = m
+)"},
     {"let_in_an_expression", R"(A: T.Buffer((4, 9), "float32"), C: T.Buffer((4,), "float32"))", R"(
     for i, k in T.grid(4, 9):
         with T.block("C"):

@@ -292,7 +292,8 @@ class Player {
         return DecomposeReduction(s, block, Pick(loops)).status();
       }
       case 19: {
-        last_ = "rfactor";
+        HONE_ASSIGN_OR_RETURN(const BlockRealize* realize, s.FindBlock(block));
+        last_ = realize->block.writes.size() > 1 ? "rfactor: a tuple" : "rfactor";
         HONE_ASSIGN_OR_RETURN(const std::vector<LoopRef> loops, Loops(block));
         return Rfactor(s, Pick(loops), static_cast<int>(random_.Below(3)) - 1).status();
       }
