@@ -86,11 +86,11 @@ Stmt JoinBarriers(const Stmt& body) {
   });
 }
 
-PrimFunc MakeLanes(PrimFunc func) {
+absl::StatusOr<PrimFunc> MakeLanes(PrimFunc func) {
   func.body = FlattenBuffers(func.body, func.params);
   func.body = Simplify(func.body);
   func.body = UnrollRegisterLoops(UnrollTileOps(func.body));
-  func.body = VectorizeLoops(MarkCopiedRuns(func.body));
+  HONE_ASSIGN_OR_RETURN(func.body, VectorizeLoops(MarkCopiedRuns(func.body), LowerOptions()));
   func.body = ShareFragments(JoinBarriers(Simplify(UnrollLoops(func.body, kMostUnrolled))));
   return func;
 }
@@ -233,7 +233,7 @@ absl::Status CheckSizes(const PrimFunc& func) {
 absl::StatusOr<DeviceProgram> LowerToDevice(const PrimFunc& scheduled) {
   HONE_ASSIGN_OR_RETURN(PrimFunc lowered, LowerThreads(scheduled));
   HONE_RETURN_IF_ERROR(CheckSizes(lowered));
-  lowered = MakeLanes(std::move(lowered));
+  HONE_ASSIGN_OR_RETURN(lowered, MakeLanes(std::move(lowered)));
   return Splitter(lowered).Split(lowered.body);
 }
 

@@ -123,7 +123,11 @@ std::span<const LoweringPass> LoweringPasses() {
        }},
       OnBody("split_tails", SplitTails),
       OnBody("split_borders", SplitBorders),
-      OnBody("vectorize_loops", VectorizeLoops),
+      {"vectorize_loops",
+       [](PrimFunc func, const LowerOptions& options) -> absl::StatusOr<PrimFunc> {
+         HONE_ASSIGN_OR_RETURN(func.body, VectorizeLoops(func.body, options));
+         return func;
+       }},
       {"unroll_loops",
        [](PrimFunc func, const LowerOptions& options) {
          func.body = UnrollLoops(func.body, options.max_unrolled);
@@ -140,7 +144,7 @@ absl::StatusOr<LoweredFunc> Lower(const PrimFunc& scheduled, const LowerOptions&
   HONE_RETURN_IF_ERROR(CheckSupported(scheduled));
   HONE_RETURN_IF_ERROR(CheckInitialised(scheduled));
   PrimFunc func = scheduled;
-  for (const LoweringPass& pass : LoweringPasses()) func = pass.run(std::move(func), options);
+  for (const LoweringPass& pass : LoweringPasses()) { HONE_ASSIGN_OR_RETURN(func, pass.run(std::move(func), options)); }
   return AssignMemory(std::move(func));
 }
 

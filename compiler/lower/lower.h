@@ -46,7 +46,7 @@ struct LoweredFunc {
 
 // InvalidArgument when the program does not pass the verifier; FailedPrecondition when it cannot be lowered (an
 // intermediate of a symbolic size without a range, a GPU binding or barrier, a function that the operand's type does
-// not have).
+// not have, a vectorised loop whose iterations cannot run at once).
 absl::StatusOr<LoweredFunc> Lower(const PrimFunc& scheduled, const LowerOptions& options = {});
 
 }  // namespace hone

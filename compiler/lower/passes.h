@@ -12,10 +12,11 @@
 
 namespace hone {
 
-// All passes but the last (AssignMemory), in order, by name: for tests and for `hone opt --pass`.
+// All passes but the last (AssignMemory), in order, by name: for tests and for `hone opt --pass`. What one cannot do is
+// FailedPrecondition.
 struct LoweringPass {
   const char* name;
-  std::function<PrimFunc(PrimFunc, const LowerOptions&)> run;
+  std::function<absl::StatusOr<PrimFunc>(PrimFunc, const LowerOptions&)> run;
 };
 std::span<const LoweringPass> LoweringPasses();
 
@@ -78,6 +79,7 @@ PrimFunc SwizzleStorage(PrimFunc func);
 // Conditions move out of loops on which they do not depend, and a serial loop whose whole body is under a condition on
 // its variable runs only where that holds:
 //   for i in [0, 16): for j: if o*16 + i < 100: S   =>   for i in [0, max(min(16, 100 - o*16), 0)): for j: S
+// A condition on the variable of a vectorised loop stays one, and becomes a mask: all lanes do as many iterations.
 Stmt TightenLoops(const Stmt& body);
 
 // Every buffer gets one dimension; params become new buffers of the same names. `params` is replaced.
@@ -110,9 +112,10 @@ Stmt ReduceInTree(const Stmt& body);
 
 // Vectorised loops become vector expressions, conditions on their variable masks:
 //   for j in vectorized(16): if o*16 + j < n: A[o*16 + j] = x   =>   A[ramp(o*16, 1, 16)] = broadcast(x), masked
-// A loop that is not data-parallel after all (it adds to one element, or iterations read what others write) becomes
-// serial; one longer than 64 is cut up.
-Stmt VectorizeLoops(const Stmt& body);
+// One longer than 64 is cut up. FailedPrecondition names a loop that cannot be vectorised, and why: an iteration reads
+// what another one writes (both accesses are named), or something inside has no vector form. The loops of a plain build
+// (`plain`), which nobody asked for, are serial then.
+absl::StatusOr<Stmt> VectorizeLoops(const Stmt& body, const LowerOptions& options);
 
 // A fragment that the threads of a warp loaded from shared memory (ldmatrix) is not loaded again while nobody can have
 // written there: where a tile's loops are written out, rows and columns share theirs.

@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <vector>
+
 #include "compiler/arith/analyzer.h"
 #include "compiler/arith/linear.h"
 #include "compiler/ir/condition.h"
@@ -28,7 +31,16 @@ bool Narrow(For& loop, const Expr& part) {
 }  // namespace
 
 Stmt TightenLoops(const Stmt& body) {
-  const Stmt tightened = RewriteBottomUp(body, [](const Stmt& s) -> std::optional<Stmt> {
+  std::vector<Var> lanes;
+  ForEachStmt(body, [&](const Stmt& s) {
+    if (const For* loop = s.As<For>(); loop != nullptr && loop->kind == ForKind::kVectorized)
+      lanes.push_back(loop->var);
+    return true;
+  });
+  const auto differs_in_lanes = [&](const Expr& part) {
+    return std::ranges::any_of(lanes, [&](const Var& lane) { return UsesVar(part, lane); });
+  };
+  const Stmt tightened = RewriteBottomUp(body, [&](const Stmt& s) -> std::optional<Stmt> {
     const For* found = s.As<For>();
     const IfThen* branch = found == nullptr ? nullptr : found->body.As<IfThen>();
     if (branch == nullptr || branch->no) return std::nullopt;
@@ -39,7 +51,7 @@ Stmt TightenLoops(const Stmt& body) {
         inside.push_back(part);
       } else if (!UsesVar(part, loop.var)) {
         outside.push_back(part);
-      } else if (loop.kind != ForKind::kSerial || !Narrow(loop, part)) {
+      } else if (loop.kind != ForKind::kSerial || differs_in_lanes(part) || !Narrow(loop, part)) {
         inside.push_back(part);
       }
     }

@@ -1,10 +1,13 @@
-#include <algorithm>
 #include <map>
-#include <set>
+#include <string>
+#include <utility>
 
-#include "compiler/arith/linear.h"
+#include "absl/strings/str_cat.h"
 #include "compiler/ir/visit.h"
+#include "compiler/lower/lane_conflicts.h"
 #include "compiler/lower/passes.h"
+#include "compiler/support/status_macros.h"
+#include "compiler/text/text.h"
 
 namespace hone {
 namespace {
@@ -12,16 +15,16 @@ namespace {
 constexpr int64_t kMostLanes = 64;
 constexpr int64_t kPieceLanes = 16;  // of a longer loop
 
-// One loop's body with every iteration at once. Failed() afterwards means that the body cannot be run that way.
+// One loop's body with every iteration at once. Where the body cannot be run that way, obstacle() says why afterwards.
 class Vectorizer {
  public:
   Vectorizer(const Var& var, const Expr& min, int lanes) : lanes_(lanes) {
     vectors_[var] = MakeRamp(min, IntConst(1, var.type()), lanes);
   }
-  bool failed() const { return failed_; }
+  const std::string& obstacle() const { return obstacle_; }  // empty: none
 
   Stmt OnStmt(const Stmt& stmt) {
-    if (failed_) return stmt;
+    if (failed()) return stmt;
     if (const Seq* seq = stmt.As<Seq>()) {
       std::vector<Stmt> stmts;
       for (const Stmt& s : seq->stmts) stmts.push_back(OnStmt(s));
@@ -32,7 +35,8 @@ class Vectorizer {
       For out = *loop;
       out.min = OnExpr(loop->min);
       out.extent = OnExpr(loop->extent);
-      if (!out.min.type().is_scalar() || !out.extent.type().is_scalar()) return Fail(stmt);
+      if (!out.min.type().is_scalar() || !out.extent.type().is_scalar())
+        return Fail(stmt, absl::StrCat("the bounds of loop ", loop->var.name(), " inside depend on it"));
       out.body = OnStmt(loop->body);
       return Stmt::Make(std::move(out));
     }
@@ -44,23 +48,33 @@ class Vectorizer {
       vectors_[let->var] = wide;
       return Stmt::Make(Let{wide, value, OnStmt(let->body)});
     }
-    return Fail(stmt);  // an allocation of each lane's own, a tile operation
+    if (stmt.As<While>() != nullptr) return Fail(stmt, "a while loop inside may end at another time in each iteration");
+    if (const Alloc* alloc = stmt.As<Alloc>())
+      return Fail(stmt, absl::StrCat("every iteration has a buffer ", alloc->buffer.name(), " of its own"));
+    if (const TileOp* op = stmt.As<TileOp>())
+      return Fail(stmt, absl::StrCat("the tile operation ", op->intrinsic, " inside is one instruction"));
+    return Fail(stmt, absl::StrCat("there is no vector of ", ToText(stmt)));
   }
 
  private:
-  Stmt Fail(const Stmt& stmt) {
-    failed_ = true;
+  bool failed() const { return !obstacle_.empty(); }
+
+  Stmt Fail(const Stmt& stmt, std::string obstacle) {
+    if (!failed()) obstacle_ = std::move(obstacle);
     return stmt;
   }
 
   Stmt OnStore(const Store& store) {
     const Expr index = OnExpr(store.indices[0]);
     const Expr value = OnExpr(store.value);
-    if (failed_) return Stmt::Make(store);
+    if (failed()) return Stmt::Make(store);
     if (index.type().is_scalar()) {
       // One element for all lanes: right only when all lanes store the same, at least one does, and none adds to what
       // the one before it left.
-      if (!value.type().is_scalar() || mask_ || LoadsFrom(value, store.buffer)) failed_ = true;
+      if (!value.type().is_scalar() || mask_ || LoadsFrom(value, store.buffer)) {
+        return Fail(Stmt::Make(store), absl::StrCat("all iterations store at ", store.buffer.name(), "[",
+                                                    ToText(store.indices[0]), "], and not the same"));
+      }
       return Stmt::Make(Store{store.buffer, {index}, value, Expr()});
     }
     return Stmt::Make(Store{store.buffer, {index}, MakeCast(value.type().element().with_lanes(lanes_), value), mask_});
@@ -85,13 +99,13 @@ class Vectorizer {
   static Expr Both(const Expr& a, const Expr& b) { return a ? And(a, b) : b; }
 
   Expr OnExpr(const Expr& e) {
-    if (failed_) return e;
+    if (failed()) return e;
     if (const VarRef* ref = e.As<VarRef>()) {
       const auto found = vectors_.find(ref->var);
       if (found != vectors_.end()) return found->second;
     }
     if (!e.type().is_scalar()) {
-      failed_ = true;  // already a vector
+      obstacle_ = "a loop inside is vectorised already";
       return e;
     }
     if (const IfThenElseExpr* choice = e.As<IfThenElseExpr>()) {
@@ -125,73 +139,87 @@ class Vectorizer {
   int lanes_;
   std::map<Var, Expr> vectors_;
   Expr mask_;  // lanes that run; absent: all
-  bool failed_ = false;
+  std::string obstacle_;
 };
 
-// Whether an iteration reads or writes what another one writes, as far as strides tell: two accesses to a buffer, one
-// of them a store, that move by different numbers of elements from iteration to iteration meet across iterations.
-// Vectors would run the first access of all iterations before the second of any.
-bool CarriesDependence(const For& loop) {
-  std::map<Buffer, std::set<int64_t>> stores, loads;
-  ForEachStmt(loop.body, [&](const Stmt& stmt) {
-    const Store* store = stmt.As<Store>();
-    if (store == nullptr || store->indices.size() != 1) return true;
-    if (const std::optional<int64_t> stride = StrideOf(store->indices[0], loop.var)) {
-      stores[store->buffer].insert(*stride);
-    }
-    return true;
-  });
-  ForEachExpr(loop.body, [&](const Expr& e) {
-    const Load* load = e.As<Load>();
-    if (load == nullptr || load->indices.size() != 1 || !stores.contains(load->buffer)) return true;
-    if (const std::optional<int64_t> stride = StrideOf(load->indices[0], loop.var)) {
-      loads[load->buffer].insert(*stride);
-    }
-    return true;
-  });
-  return std::ranges::any_of(stores, [&](const auto& of_buffer) {
-    std::set<int64_t> strides = of_buffer.second;
-    if (const auto found = loads.find(of_buffer.first); found != loads.end()) strides.merge(found->second);
-    return strides.size() > 1;
-  });
-}
+// Vectorised loops, innermost first, with what stands around each.
+class LoopVectorizer {
+ public:
+  explicit LoopVectorizer(bool required) : required_(required) {}
+  const absl::Status& status() const { return status_; }
 
-// Iterations [begin, begin + lanes) of the loop as vectors; as a serial loop when they cannot be.
-Stmt Lanes(const For& loop, const Expr& begin, int64_t lanes) {
-  if (lanes == 1) return Substitute(loop.body, loop.var, begin);
-  Vectorizer vectorizer(loop.var, begin, static_cast<int>(lanes));
-  const Stmt vectors = vectorizer.OnStmt(loop.body);
-  if (!vectorizer.failed()) return vectors;
-  For serial = loop;
-  serial.kind = ForKind::kSerial;
-  serial.min = begin;
-  serial.extent = Expr(lanes);
-  return Stmt::Make(std::move(serial));
-}
+  Stmt OnStmt(const Stmt& stmt) {
+    if (!status_.ok()) return stmt;
+    const auto on_child = [&](const Stmt& child) { return OnStmt(child); };
+    const auto on_expr = [](const Expr& e) { return e; };
+    if (const For* loop = stmt.As<For>()) {
+      around_.loops.push_back(*loop);
+      const Stmt inside = MapChildren(stmt, on_child, on_expr);
+      around_.loops.pop_back();
+      return loop->kind == ForKind::kVectorized && status_.ok() ? Vectorize(*inside.As<For>()) : inside;
+    }
+    if (const IfThen* branch = stmt.As<IfThen>(); branch != nullptr && !branch->no) {
+      around_.conditions.push_back(branch->condition);
+      const Stmt inside = MapChildren(stmt, on_child, on_expr);
+      around_.conditions.pop_back();
+      return inside;
+    }
+    return MapChildren(stmt, on_child, on_expr);
+  }
 
-Stmt Vectorize(const For& loop) {
-  const std::optional<int64_t> extent = ConstantValue(loop.extent);
-  For serial = loop;
-  serial.kind = ForKind::kSerial;
-  if (!extent.has_value() || CarriesDependence(loop)) return Stmt::Make(std::move(serial));
-  if (*extent <= kMostLanes) return Lanes(loop, loop.min, *extent);
-  const int64_t pieces = *extent / kPieceLanes, rest = *extent % kPieceLanes;
-  const Var piece(loop.var.name() + "_piece", loop.var.type());
-  For outer{.var = piece, .min = IntConst(0, piece.type()), .extent = IntConst(pieces, piece.type())};
-  outer.body = Lanes(loop, loop.min + piece * Expr(kPieceLanes), kPieceLanes);
-  std::vector<Stmt> stmts = {Stmt::Make(std::move(outer))};
-  if (rest != 0) stmts.push_back(RenewDefinitions(Lanes(loop, loop.min + Expr(pieces * kPieceLanes), rest)));
-  return MakeSeq(std::move(stmts));
-}
+ private:
+  Stmt Vectorize(const For& loop) {
+    const std::optional<int64_t> extent = ConstantValue(loop.extent);
+    if (!extent.has_value()) {
+      return Serial(loop, absl::StrCat("its extent ", ToText(loop.extent),
+                                       " is not a constant; split it by the number of lanes"));
+    }
+    if (const std::optional<std::string> conflict = LaneConflict(loop, around_))
+      return Serial(loop, absl::StrCat(*conflict, "; vectorize another loop"));
+    if (*extent <= kMostLanes) return Lanes(loop, loop.min, *extent);
+    const int64_t pieces = *extent / kPieceLanes, rest = *extent % kPieceLanes;
+    const Var piece(loop.var.name() + "_piece", loop.var.type());
+    For outer{.var = piece, .min = IntConst(0, piece.type()), .extent = IntConst(pieces, piece.type())};
+    outer.body = Lanes(loop, loop.min + piece * Expr(kPieceLanes), kPieceLanes);
+    std::vector<Stmt> stmts = {Stmt::Make(std::move(outer))};
+    if (rest != 0) stmts.push_back(RenewDefinitions(Lanes(loop, loop.min + Expr(pieces * kPieceLanes), rest)));
+    return MakeSeq(std::move(stmts));
+  }
+
+  // Iterations [begin, begin + lanes) of the loop as vectors.
+  Stmt Lanes(const For& loop, const Expr& begin, int64_t lanes) {
+    if (lanes == 1) return Substitute(loop.body, loop.var, begin);
+    Vectorizer vectorizer(loop.var, begin, static_cast<int>(lanes));
+    const Stmt vectors = vectorizer.OnStmt(loop.body);
+    if (vectorizer.obstacle().empty()) return vectors;
+    For part = loop;
+    part.min = begin;
+    part.extent = Expr(lanes);
+    return Serial(part, absl::StrCat(vectorizer.obstacle(), "; vectorize another loop, or unroll it"));
+  }
+
+  // The loop as it is where nobody asked for vectors.
+  Stmt Serial(const For& loop, const std::string& why) {
+    if (required_) {
+      status_ = absl::FailedPreconditionError(absl::StrCat("loop ", loop.var.name(), " cannot be vectorised: ", why));
+    }
+    For serial = loop;
+    serial.kind = ForKind::kSerial;
+    return Stmt::Make(std::move(serial));
+  }
+
+  const bool required_;
+  AroundLoop around_;
+  absl::Status status_;
+};
 
 }  // namespace
 
-Stmt VectorizeLoops(const Stmt& body) {
-  return RewriteBottomUp(body, [](const Stmt& s) -> std::optional<Stmt> {
-    const For* loop = s.As<For>();
-    if (loop == nullptr || loop->kind != ForKind::kVectorized) return std::nullopt;
-    return Vectorize(*loop);
-  });
+absl::StatusOr<Stmt> VectorizeLoops(const Stmt& body, const LowerOptions& options) {
+  LoopVectorizer vectorizer(/*required=*/!options.plain);
+  Stmt vectors = vectorizer.OnStmt(body);
+  HONE_RETURN_IF_ERROR(vectorizer.status());
+  return vectors;
 }
 
 }  // namespace hone

@@ -113,6 +113,15 @@ bool ReducesInAnyOrder(const Block& block) {
   return store != nullptr && MatchUpdate(*store).has_value();
 }
 
+bool HasWhile(const Block& block) {
+  bool found = false;
+  ForEachStmt(block.body, [&](const Stmt& stmt) {
+    found |= stmt.As<While>() != nullptr;
+    return !found;
+  });
+  return found;
+}
+
 // The iterations of the loop may run in any order, or at once: no two of them touch one element that one of them
 // writes, unless the threads of `reducing_axis` (empty: none) reduce together.
 absl::Status CheckDataParallel(const ProgramIndex& index, int node, std::string_view primitive,
@@ -126,6 +135,11 @@ absl::Status CheckDataParallel(const ProgramIndex& index, int node, std::string_
       return Refused(
           primitive, "(", loop.var, "): block ", block.name,
           " below writes nothing, so it is there for its effect, once an iteration; vectorize a loop inside");
+    }
+    if (primitive == "vectorize" && HasWhile(block)) {
+      return Refused(primitive, "(", loop.var, "): block ", block.name,
+                     " below has a while loop, which may end at another time in each lane; unroll the loop, or make it "
+                     "parallel");
     }
     bool used = false, tells_apart = true;
     for (size_t i = 0; i < realize.values.size(); ++i) {

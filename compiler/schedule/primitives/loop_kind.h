@@ -41,7 +41,8 @@ absl::Status Apply(Schedule& schedule, const BindStep& step);
 
 // Refused for parallel, vectorize and bind: a loop whose variable reaches a reduce or opaque iteration variable of a
 // block below it (its iterations accumulate into one element), or a block below whose bindings cannot tell its
-// iterations apart. vectorize also needs a constant extent and no other vectorized loop around or below it.
+// iterations apart. vectorize also needs a constant extent, no other vectorized loop around or below it and no while
+// loop below it.
 absl::Status Parallel(Schedule& schedule, LoopRef loop);
 absl::Status Vectorize(Schedule& schedule, LoopRef loop);
 absl::Status Unroll(Schedule& schedule, LoopRef loop);

@@ -59,7 +59,9 @@ inline void CheckPasses(const PrimFunc& scheduled, const LowerOptions& options =
   // refused: it holds no numbers, so that a result made of it differs.
   bool vectors = false;
   for (const LoweringPass& pass : LoweringPasses()) {
-    func = pass.run(func, options);
+    absl::StatusOr<PrimFunc> passed = pass.run(func, options);
+    ASSERT_TRUE(passed.ok()) << pass.name << ": " << passed.status() << "\n" << ToText(func);
+    func = *std::move(passed);
     vectors = vectors || std::string_view(pass.name) == "vectorize_loops";
     ExpectSameNumbers(inputs, want, func, pass.name, !vectors);
     if (::testing::Test::HasFatalFailure()) return;

@@ -8,6 +8,7 @@
 #include "compiler/schedule/primitives/loop_kind.h"
 #include "compiler/schedule/primitives/reorder.h"
 #include "compiler/schedule/primitives/split.h"
+#include "compiler/text/text.h"
 #include "tests/compiler/schedule/expect.h"
 #include "tests/compiler/schedule/workloads.h"
 
@@ -179,6 +180,26 @@ TEST(LoopKinds, SayWhy) {
 }
 
 // Two halves of 57 products, three to a sum: the second half starts inside a sum, so steps of three do not hold one.
+TEST(Vectorize, RefusesWhileLoops) {
+  const absl::StatusOr<PrimFunc> halves = ParsePrimFunc(R"(
+@T.prim_func
+def main(A: T.Buffer((4,), "int32"), C: T.Buffer((4,), "int32")):
+    for i in range(4):
+        with T.block("C"):
+            v_i = T.axis.spatial(4, i)
+            T.reads(A[v_i])
+            T.writes(C[v_i])
+            C[v_i] = A[v_i]
+            while 2 <= C[v_i]:
+                C[v_i] = C[v_i] // 2
+)");
+  ASSERT_TRUE(halves.ok()) << halves.status();
+  Nest n(*halves);
+  EXPECT_TRUE(Says(Vectorize(n.s, n.loops[0]),
+                   "vectorize(i): block C below has a while loop, which may end at another time in each lane"));
+  EXPECT_TRUE(Parallel(n.s, n.loops[0]).ok());
+}
+
 TEST(LoopKinds, ASumIsNotSpreadOverIterations) {
   Nest n(Matmul(19, 1, 3));
   const std::vector<LoopRef> halves = Get(Split(n.s, Get(Fuse(n.s, n.loops)), {2, -1}));
