@@ -142,13 +142,18 @@ absl::Status ReadSeeds(SqlConnection& c, const TuningKey& key, int64_t id, KeyHi
 
 absl::Status ReadTrials(SqlConnection& c, int64_t id, KeyHistory& history) {
   HONE_ASSIGN_OR_RETURN(const std::unique_ptr<SqlQuery> q,
-                        c.Prepare("SELECT t.text, l.kind, l.median_us FROM trial l JOIN trace t ON t.id = l.trace "
+                        c.Prepare("SELECT t.text, l.kind, l.median_us, coalesce(m.worker, '') FROM trial l "
+                                  "JOIN trace t ON t.id = l.trace "
+                                  "LEFT JOIN measurement m ON m.trial = l.id AND m.attempt = l.attempt "
                                   "WHERE l.key = ? AND l.state = 2 AND l.duel = 0 ORDER BY l.ended"));
   q->Int(id);
   for (;;) {
     HONE_ASSIGN_OR_RETURN(const bool more, q->Next());
     if (!more) break;
-    history.trials.push_back({q->GetText(0), static_cast<v1::OutcomeKind>(q->GetInt(1)), q->GetReal(2)});
+    history.trials.push_back({.trace = q->GetText(0),
+                              .kind = static_cast<v1::OutcomeKind>(q->GetInt(1)),
+                              .median_us = q->GetReal(2),
+                              .worker = q->GetText(3)});
   }
   return absl::OkStatus();
 }
@@ -169,8 +174,10 @@ absl::Status ReadOtherRecords(SqlConnection& c, int64_t id, KeyHistory& history)
       ++history.corrupt;
       continue;
     }
-    history.trials.push_back({read.row.record.trace(), v1::OUTCOME_OK, read.row.record.median_us(),
-                              /*claimed=*/!read.row.MeasuredHere()});
+    history.trials.push_back({.trace = read.row.record.trace(),
+                              .kind = v1::OUTCOME_OK,
+                              .median_us = read.row.record.median_us(),
+                              .claimed = !read.row.MeasuredHere()});
   }
   return absl::OkStatus();
 }

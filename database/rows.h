@@ -242,6 +242,7 @@ struct PastTrial {
   v1::OutcomeKind kind = v1::OUTCOME_OK;
   double median_us = 0;
   bool claimed = false;  // of an imported or a stale record: this code was not measured here
+  std::string worker;    // who reported that outcome; empty: nobody knows, as of a trial that was pruned
 };
 // All that is known of one key.
 struct KeyHistory {

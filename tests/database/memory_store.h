@@ -94,14 +94,20 @@ class MemoryStore : public TuningStore {
         history.duelled.push_back(trial.trace);
         continue;
       }
-      history.trials.push_back({trial.trace, trial.kind, trial.median_us});
+      const auto measured = measurements_.find({id, trial.attempt});
+      history.trials.push_back({.trace = trial.trace,
+                                .kind = trial.kind,
+                                .median_us = trial.median_us,
+                                .worker = measured == measurements_.end() ? "" : measured->second.worker});
       tried.insert(trial.trace);
     }
     for (const uint64_t id : record_order_) {
       const RecordRow& row = records_.at(id);
       if (row.key == key && tried.count(row.record.trace()) == 0) {
-        history.trials.push_back(
-            {row.record.trace(), v1::OUTCOME_OK, row.record.median_us(), /*claimed=*/!row.MeasuredHere()});
+        history.trials.push_back({.trace = row.record.trace(),
+                                  .kind = v1::OUTCOME_OK,
+                                  .median_us = row.record.median_us(),
+                                  .claimed = !row.MeasuredHere()});
       }
     }
     const auto best = best_.find(key);

@@ -114,6 +114,28 @@ TEST_P(StoreTest, HistoryIsInTheOrderTrialsEnded) {
   EXPECT_THAT(history->seeds, ElementsAre("one thread"));
 }
 
+// By the attempt that ended it: earlier ones were lost, or failed for reasons of their worker's own.
+TEST_P(StoreTest, HistorySaysWhoMeasuredATrial) {
+  const TuningKey key = TestKey("conv2d_1");
+  const auto measured = [](uint64_t trial, uint32_t attempt, const std::string& worker) {
+    return AddMeasurement{{.trial = trial, .attempt = attempt, .epoch = 1, .worker = worker, .outcome = {}}};
+  };
+  TrialRow second = TestTrial(2, key, 1, "b", TrialState::kDone, v1::OUTCOME_OK, 8);
+  second.attempt = 2;
+  TrialRow duel = TestTrial(4, key, 1, "a", TrialState::kDone, v1::OUTCOME_OK, 9);
+  duel.duel = true;
+  Commit({PutTrial{TestTrial(1, key, 1, "a", TrialState::kDone, v1::OUTCOME_OK, 9)}, measured(1, 1, "one")});
+  Commit({PutTrial{second}, measured(2, 1, "one"), measured(2, 2, "two")});
+  Commit({PutTrial{TestTrial(3, key, 1, "c", TrialState::kDone, v1::OUTCOME_CRASH)}});
+  Commit({PutTrial{duel}, measured(4, 1, "who fought a duel")});
+  Commit({PutRecord{TestRecord(key, "of a trial that was pruned", 9)}});
+  const auto history = store_->LoadHistory(key);
+  ASSERT_TRUE(history.ok()) << history.status();
+  EXPECT_THAT(history->trials, ElementsAre(Field(&PastTrial::worker, "one"), Field(&PastTrial::worker, "two"),
+                                           Field(&PastTrial::worker, ""), Field(&PastTrial::worker, "")));
+  EXPECT_EQ(history->trials[1].median_us, 8) << "one row a trial, however often it was tried";
+}
+
 TEST_P(StoreTest, ADroppedCandidateMayBeTriedAgain) {
   const TuningKey key = TestKey("conv2d_1");
   Commit({PutTrial{TestTrial(1, key, 1, "a")}});

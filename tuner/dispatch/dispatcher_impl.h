@@ -197,6 +197,8 @@ class Dispatcher::Impl {
   };
   std::optional<DueDuel> NextDuel(const KeyState& key) const;
   void QueueDuel(KeyState& key);
+  // A duel is lent to another worker than the one that measured the challenger, for as long as options say.
+  void KeepFromWhoMeasured(Trial& trial, const KeyState& key, const Job& job) const;
 
   // ---- record_checks.cc ----
   void NoteGenerator(const Worker& worker, bool connected);
@@ -289,6 +291,7 @@ class Dispatcher::Impl {
   const uint64_t epoch;
   StoredState restored;  // consumed by Start
   Micros now = 0;
+  Micros began = 0;  // when it started: until then it knew no worker
   std::vector<Effect> effects;
   std::vector<Write> step_writes;  // the commit of the event under way, and what follows it
   std::vector<std::function<void()>> step_after;

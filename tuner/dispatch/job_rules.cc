@@ -15,6 +15,7 @@ constexpr size_t kMostClaims = 4;
 }  // namespace
 
 void Dispatcher::Impl::On(const Start& event) {
+  began = now;
   for (const DeviceClassRow& row : restored.device_classes) profiles[row.name] = row.profile;
   for (JobRow& row : restored.jobs) {
     Job job;

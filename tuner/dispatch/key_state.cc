@@ -15,12 +15,18 @@ void KeyState::Load(const KeyHistory& history, const DispatchOptions& options) {
       continue;
     }
     AddKnown(trial.trace);
-    // In doubt when the last job ended, and nobody knows who measured it.
+    if (trial.kind == v1::OUTCOME_OK && !trial.worker.empty()) {
+      OfTrace& of_trace = traces_[trial.trace];
+      of_trace.measured_by = trial.worker;
+      of_trace.measured_before = true;
+      NoteFastest({.worker = trial.worker, .trace = trial.trace, .us = trial.median_us});
+    }
+    // In doubt when the last job ended, or the daemon.
     const bool in_doubt = has_best && trial.kind == v1::OUTCOME_OK && trial.trace != history.best_trace &&
                           trial.median_us * options.disagreement < history.best_us;
     if (in_doubt) {
       SetTime(trial.trace, trial.median_us);
-      doubted_.push_back({.worker = "", .trace = trial.trace, .us = trial.median_us});
+      doubted_.push_back({.worker = trial.worker, .trace = trial.trace, .us = trial.median_us});
     } else {
       Observe(trial.trace, trial.kind, trial.median_us, 0, options);
     }
@@ -84,15 +90,19 @@ void KeyState::ObserveTime(const std::string& trace, const std::string& worker, 
   } else {
     Observe(trace, v1::OUTCOME_OK, median_us, seconds, options);
   }
-  const auto own = std::ranges::find(fastest_, worker, &Claim::worker);
+  NoteFastest(claim);
+  EndDoubts(options);
+}
+
+void KeyState::NoteFastest(const Claim& claim) {
+  const auto own = std::ranges::find(fastest_, claim.worker, &Claim::worker);
   if (own == fastest_.end()) {
     fastest_.push_back(claim);
-  } else if (median_us < own->us) {
+  } else if (claim.us < own->us) {
     *own = claim;
   }
   std::ranges::sort(fastest_, {}, &Claim::us);
   if (fastest_.size() > 2) fastest_.pop_back();
-  EndDoubts(options);
 }
 
 bool KeyState::InDoubt(const Claim& claim, const DispatchOptions& options) const {

@@ -52,8 +52,9 @@ class KeyState {
   const std::shared_ptr<ObservationLog>& log() const { return log_; }
   int64_t verified() const { return verified_; }
   std::optional<double> TimeOf(const std::string& trace) const { return Of(trace).us; }  // when it was verified
-  // Who measured it in this process; empty: nobody did.
+  // Who measured it, in this process or before it; empty: nobody did, or the store does not say who.
   const std::string& MeasuredBy(const std::string& trace) const { return Of(trace).measured_by; }
+  bool MeasuredBefore(const std::string& trace) const { return Of(trace).measured_before; }  // as the history says
   double seconds_per_trial() const { return seconds_per_trial_; }
   int trials_since_gain() const { return trials_since_gain_; }
   // A stalled key has something new to try: it may go on for two batches.
@@ -102,6 +103,7 @@ class KeyState {
     std::optional<double> us;  // its median, when it was verified
     bool duelled = false;      // was champion, met one, or failed to be confirmed as one
     bool told = false;
+    bool measured_before = false;
     std::string measured_by;
   };
   struct Challenges {
@@ -115,6 +117,7 @@ class KeyState {
     double us = 0, seconds = 0;
   };
   bool InDoubt(const Claim& claim, const DispatchOptions& options) const;
+  void NoteFastest(const Claim& claim);
   void SetTime(const std::string& trace, double us);
 
   TuningKey key_;

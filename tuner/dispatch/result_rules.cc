@@ -304,6 +304,19 @@ std::optional<Dispatcher::Impl::DueDuel> Dispatcher::Impl::NextDuel(const KeySta
   return std::nullopt;
 }
 
+void Dispatcher::Impl::KeepFromWhoMeasured(Trial& trial, const KeyState& key, const Job& job) const {
+  const std::string& measured_by = key.MeasuredBy(trial.row.trace);
+  if (measured_by.empty()) return;
+  trial.not_by = OtherThan(measured_by, job);
+  trial.not_by_until = trial.not_by.empty() ? 0 : now + Micros{options.second_worker_ms} * 1000;
+  // After a start the one who measured it may be the first to come again.
+  const Micros all_are_back = began + Micros{options.lost_after_ms} * 1000;
+  if (trial.not_by.empty() && key.MeasuredBefore(trial.row.trace) && now < all_are_back) {
+    trial.not_by = measured_by;
+    trial.not_by_until = all_are_back;
+  }
+}
+
 void Dispatcher::Impl::QueueDuel(KeyState& key) {
   ++counters.looked_at;
   const std::optional<DueDuel> duel = NextDuel(key);
@@ -317,9 +330,7 @@ void Dispatcher::Impl::QueueDuel(KeyState& key) {
                        .trace = *duel->challenger,
                        .source = duel->source,
                        .duel = true};
-  const std::string& measured_by = key.MeasuredBy(*duel->challenger);
-  if (!measured_by.empty()) trial.not_by = OtherThan(measured_by, *duel->job);
-  if (!trial.not_by.empty()) trial.not_by_until = now + Micros{options.second_worker_ms} * 1000;
+  KeepFromWhoMeasured(trial, key, *duel->job);
   leases.AddQueued(std::move(trial), /*in_front=*/true);
   key.results_since_duel = 0;
 }

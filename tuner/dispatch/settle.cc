@@ -187,7 +187,9 @@ void Dispatcher::Impl::MeetDeadline(Trial& trial) {
       return;
     case Trial::Place::kOrphan:
       // Its worker may be well and only this daemon was away: that does not count against the candidate.
-      if (trial.orphan_until <= now) TakeBack(trial, /*worker_was_lost=*/false);
+      if (trial.orphan_until > now) return;
+      if (trial.row.duel) KeepFromWhoMeasured(trial, KeyOf(trial), jobs.at(trial.job));
+      TakeBack(trial, /*worker_was_lost=*/false);
       return;
     case Trial::Place::kLent:
       if (DeadlineOf(trial) <= now) TakeBack(trial, /*worker_was_lost=*/true);

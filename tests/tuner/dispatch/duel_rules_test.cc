@@ -179,6 +179,59 @@ TEST(FirstResults, AreConfirmedByAnotherWorkerWhereThereIsOne) {
   EXPECT_TRUE(confirmation[0].duel());
 }
 
+// Who measured it first is stored with the measurement. That worker may be the first one to come again.
+TEST(FirstResults, AreConfirmedByAnotherWorkerAfterARestart) {
+  for (const bool comes_first : {true, false}) {
+    Desk desk(DispatchOptions{});
+    desk.Hello("a");
+    desk.Hello("b");
+    desk.Submit({"conv2d_1"});
+    desk.Report("a", desk.Take("a", 1).at(0), Desk::Good(3));
+    desk.Restart();
+    if (!comes_first) desk.Hello("b");
+    desk.Hello("a");
+    EXPECT_THAT(desk.Take("a", 1), SizeIs(0)) << "it does not confirm itself";
+    if (comes_first) desk.Hello("b");
+    const auto confirmation = desk.Take("b", 1);
+    ASSERT_THAT(confirmation, SizeIs(1));
+    EXPECT_TRUE(confirmation[0].duel());
+    desk.Report("b", confirmation[0], Desk::Good(10));
+    EXPECT_EQ(desk.store.best().begin()->second.second, 10) << "of two workers the slower counts";
+  }
+}
+
+TEST(FirstResults, DoNotWaitForWorkersThatDoNotComeAgain) {
+  Desk desk(DispatchOptions{});
+  desk.Hello("a");
+  desk.Submit({"conv2d_1"});
+  desk.Report("a", desk.Take("a", 1).at(0), Desk::Good(3));
+  desk.Restart();
+  desk.Hello("a");
+  EXPECT_THAT(desk.Take("a", 1), SizeIs(0));
+  desk.Wait(Micros{DispatchOptions().lost_after_ms} * 1000);
+  const auto confirmation = desk.Take("a", 1);
+  ASSERT_THAT(confirmation, SizeIs(1));
+  EXPECT_TRUE(confirmation[0].duel());
+}
+
+// The worker that had the confirmation is gone when its daemon comes back.
+TEST(FirstResults, AreKeptFromWhoMeasuredThemWhenTheirConfirmationIsLost) {
+  Desk desk(DispatchOptions{});
+  desk.Hello("a");
+  desk.Hello("b");
+  desk.Submit({"conv2d_1"});
+  desk.Report("a", desk.Take("a", 1).at(0), Desk::Good(3));
+  ASSERT_THAT(desk.Take("b", 1), SizeIs(1));
+  desk.Restart();
+  desk.Hello("a");
+  desk.Hello("c");
+  desk.Wait(Micros{DispatchOptions().lease_ms} * 1000);
+  desk.Hello("a");
+  desk.Hello("c");
+  EXPECT_THAT(desk.Take("a", 1), SizeIs(0));
+  EXPECT_THAT(desk.Take("c", 1), SizeIs(1));
+}
+
 TEST(FirstResults, OfTwoWorkersTheSlowerCounts) {
   for (const auto& [first, second] : {std::pair(7.0, 10.0), std::pair(10.0, 7.0)}) {
     Desk desk(DispatchOptions{});

@@ -141,6 +141,12 @@ planted_bug(an_unlikely_ratio_is_believed result_rules.cc "Duels.*"
 planted_bug(who_measured_first_confirms fleet_rules.cc "FirstResults.*"
   [[      if (trial.not_by_until <= now || trial.not_by != worker.hello.worker_name()) return id;]]
   [[      if (trial.not_by_until >= 0) return id;]])
+planted_bug(a_restart_forgets_who_measured key_state.cc "FirstResults.*"
+  [[      of_trace.measured_by = trial.worker;]]
+  [[]])
+planted_bug(a_lost_confirmation_is_anybodys settle.cc "FirstResults.*"
+  [[      if (trial.row.duel) KeepFromWhoMeasured(trial, KeyOf(trial), jobs.at(trial.job));]]
+  [[]])
 planted_bug(who_failed_at_it_has_it_again result_rules.cc "Leases.*"
   [[      if (outcome.kind() == v1::OUTCOME_INFRA && trial->not_by_until <= now) {]]
   [[      if (false) {]])

@@ -91,8 +91,7 @@ void SimWorld::WriteDown(const Commit& commit) {
 
 // One honest word is enough: where one of the two who measured a champion does not lie, its time is as true as that of
 // the champion before it, but for noise. A lie stands where both words are the liar's: where its class has no other
-// worker, or none that came for ten seconds, or the daemon was started again between the two and does not know any more
-// whose the first one was, or a quota took the honest one.
+// worker, or none that came for ten seconds, or a quota took the honest one, or the first one's trial with who made it.
 void SimWorld::CheckBest(const SetBest& best) {
   const std::string& trace = store_.records().at(best.record).record.trace();
   const auto [seen, first] = best_seen_.emplace(best.key, Best{best.median_us, 1});
