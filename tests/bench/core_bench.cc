@@ -97,7 +97,7 @@ void PrefixCache(const PrimFunc& workload) {
   HONE_CHECK(Replay(*base, workload).ok()) << Replay(*base, workload).status();
   Random random(1);
   std::vector<Trace> mutants;
-  for (int i = 0; i < 200; ++i) mutants.push_back(*MutateDecision(*base, random));
+  for (int i = 0; i < 200; ++i) mutants.push_back(*MutateDecision(*base, workload, random));
   double plain = 1e9, cached = 1e9;
   ReplayCache::Figures figures;
   for (int i = 0; i < std::max(1, rounds / 3); ++i) {

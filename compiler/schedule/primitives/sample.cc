@@ -139,15 +139,20 @@ absl::StatusOr<LoopRef> SampleComputeLocation(Schedule& schedule, BlockRef block
   return LoopRef{number, 0};
 }
 
-absl::StatusOr<LoopRef> SampleComputeLocation(Schedule& schedule, BlockRef block, Random& random) {
+absl::StatusOr<std::vector<int64_t>> LegalComputeLocations(const Schedule& schedule, BlockRef block) {
   HONE_ASSIGN_OR_RETURN(const std::vector<Var> locations, Locations(schedule, block));
-  std::vector<int> legal = {-1};
+  std::vector<int64_t> legal = {-1};
   for (int i = 0; i < static_cast<int>(locations.size()); ++i) {
     Schedule trial = schedule;
     HONE_ASSIGN_OR_RETURN(const LoopRef location, SampleComputeLocation(trial, block, i));
     if (ComputeAt(trial, block, location).ok()) legal.push_back(i);
   }
-  return SampleComputeLocation(schedule, block, legal[random.Below(legal.size())]);
+  return legal;
+}
+
+absl::StatusOr<LoopRef> SampleComputeLocation(Schedule& schedule, BlockRef block, Random& random) {
+  HONE_ASSIGN_OR_RETURN(const std::vector<int64_t> legal, LegalComputeLocations(schedule, block));
+  return SampleComputeLocation(schedule, block, AsIndex(legal[random.Below(legal.size())]));
 }
 
 absl::Status Apply(Schedule& schedule, const SamplePerfectTileStep& step) {

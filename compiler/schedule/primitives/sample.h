@@ -69,5 +69,7 @@ absl::StatusOr<ValueRef> SampleCategorical(Schedule& schedule, std::vector<int64
 // does nothing.
 absl::StatusOr<LoopRef> SampleComputeLocation(Schedule& schedule, BlockRef block, int decision);
 absl::StatusOr<LoopRef> SampleComputeLocation(Schedule& schedule, BlockRef block, Random& random);
+// The decisions that the last one draws from: -1, and the loops under which compute_at moves the block.
+absl::StatusOr<std::vector<int64_t>> LegalComputeLocations(const Schedule& schedule, BlockRef block);
 
 }  // namespace hone

@@ -3,7 +3,7 @@
 //
 //   ReplayCache cache(workload);
 //   absl::StatusOr<Schedule> a = cache.Replay(trace);
-//   absl::StatusOr<Schedule> b = cache.Replay(*MutateDecision(trace, random));      // begins where the two part
+//   absl::StatusOr<Schedule> b = cache.Replay(*MutateDecision(trace, workload, random));  // begins where the two part
 //
 // A decision counts where it is first read, not where it was made: a trace whose samples all stand in front is not done
 // again from its top. What comes out, refusals too, is what Replay gives. Not for use by two threads at once.

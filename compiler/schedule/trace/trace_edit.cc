@@ -80,10 +80,23 @@ bool MovePrime(std::vector<int64_t>& factors, int64_t max_innermost, Random& ran
   return true;
 }
 
-// Another index below `count`, from `lowest` on.
-int64_t OtherIndex(int64_t now, int64_t lowest, int64_t count, Random& random) {
-  const int64_t other = lowest + static_cast<int64_t>(random.Below(static_cast<uint64_t>(count - lowest - 1)));
+// Another index below `count`.
+int64_t OtherIndex(int64_t now, int64_t count, Random& random) {
+  const int64_t other = static_cast<int64_t>(random.Below(static_cast<uint64_t>(count - 1)));
   return other < now ? other : other + 1;
+}
+
+// What a sample_compute_location of the trace could choose instead; nothing where the steps before it do not replay.
+std::vector<int64_t> OtherLocations(const Trace& trace, const PrimFunc& workload, int step) {
+  const Trace before = {{trace.steps.begin(), trace.steps.begin() + step},
+                        {trace.outputs.begin(), trace.outputs.begin() + step}};
+  const absl::StatusOr<Schedule> schedule = Replay(before, workload);
+  if (!schedule.ok()) return {};
+  const auto& sample = *trace.steps[static_cast<size_t>(step)].As<SampleComputeLocationStep>();
+  absl::StatusOr<std::vector<int64_t>> legal = LegalComputeLocations(*schedule, sample.block);
+  if (!legal.ok()) return {};
+  std::erase(*legal, sample.decision);
+  return *std::move(legal);
 }
 
 absl::StatusOr<bool> IsSymbolic(const Schedule& schedule, const LoopRef& ref) {
@@ -157,7 +170,7 @@ Trace Simplified(const Trace& trace) {
   return WithoutSteps(once, drop);
 }
 
-std::optional<Trace> MutateDecision(const Trace& trace, Random& random) {
+std::optional<Trace> MutateDecision(const Trace& trace, const PrimFunc& workload, Random& random) {
   // From a random decision on, the first that could be another.
   const std::vector<Decision> decisions = Decisions(trace);
   const size_t first = decisions.empty() ? 0 : random.Below(decisions.size());
@@ -171,12 +184,13 @@ std::optional<Trace> MutateDecision(const Trace& trace, Random& random) {
       case Decision::Kind::kCategorical: {
         const int64_t count = static_cast<int64_t>(decision.candidates.size());
         if (count < 2) continue;
-        values[0] = OtherIndex(values[0], 0, count, random);
+        values[0] = OtherIndex(values[0], count, random);
         break;
       }
       case Decision::Kind::kComputeLocation: {
-        constexpr int64_t kDeepest = 8;  // the trace does not say how many loops there are
-        values[0] = OtherIndex(values[0], -1, std::max(kDeepest, values[0] + 1), random);
+        const std::vector<int64_t> others = OtherLocations(trace, workload, decision.step);
+        if (others.empty()) continue;
+        values[0] = others[random.Below(others.size())];
         break;
       }
     }

@@ -21,8 +21,10 @@ Trace Simplified(const Trace& trace);
 
 // The trace with one of its decisions, chosen at random, made differently: a prime factor of a tile moved to another
 // place, another candidate, another location. Absent when no decision could be another. Factors multiply to what they
-// did and keep the bound on the last; whether the rest of the trace takes it is for Replay to say.
-std::optional<Trace> MutateDecision(const Trace& trace, Random& random);
+// did and keep the bound on the last; locations are those that sample_compute_location would draw where the trace
+// stands, so the steps before it are replayed on the workload. Whether the rest of the trace takes it is for Replay to
+// say.
+std::optional<Trace> MutateDecision(const Trace& trace, const PrimFunc& workload, Random& random);
 
 // A trace that was made for the workload at one of its sizes (ir/symbolic_sizes.h), for the workload at all of them:
 // where a split meets a symbolic loop, its outermost factor is left to be found, so that the tiles stay as they are and

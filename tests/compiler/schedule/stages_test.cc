@@ -422,6 +422,26 @@ TEST(SampleComputeLocation, GivesALoopOrLeavesIt) {
                    "is no loop; only compute_at takes it"));
 }
 
+// Under the vectorized loop no block may move.
+TEST(SampleComputeLocation, DrawsLegalPlacesAlone) {
+  const PrimFunc workload = TwoElementwise(3, 8);
+  Schedule start(workload);
+  const std::vector<LoopRef> loops = Get(GetLoops(start, Get(GetBlock(start, "C"))));
+  Do(Vectorize(start, loops[1]));
+  Random random(5);
+  int moved = 0, stayed = 0;
+  for (int i = 0; i < 64; ++i) {
+    Schedule s = start;
+    const BlockRef b = Get(GetBlock(s, "B"));
+    const LoopRef at = Get(SampleComputeLocation(s, b, random));
+    Do(ComputeAt(s, b, at));
+    const bool stays = !Get(s.FindOutput(at.step, at.output, OutputKind::kLoop, "test")).loop;
+    ++(stays ? stayed : moved);
+  }
+  EXPECT_GT(moved, 10);
+  EXPECT_GT(stayed, 10);
+}
+
 // As a predicate the condition would be evaluated, and the row read, for instances beyond a split's tail.
 TEST(DecomposePadding, RefusesAConditionThatReadsMemory) {
   Schedule s(Get(ParsePrimFunc(R"(

@@ -226,7 +226,7 @@ TEST(TraceEdits, MutationChangesOneDecision) {
   Random random(3);
   std::set<std::string> seen;
   for (int i = 0; i < 200; ++i) {
-    const Trace other = MutateDecision(s.trace(), random).value();
+    const Trace other = MutateDecision(s.trace(), workload, random).value();
     int differ = 0;
     for (size_t k = 0; k < other.steps.size(); ++k) differ += !SameStep(other.steps[k], s.trace().steps[k]);
     EXPECT_EQ(differ, 1);
@@ -234,7 +234,26 @@ TEST(TraceEdits, MutationChangesOneDecision) {
     seen.insert(ToText(other));
   }
   EXPECT_EQ(seen.size(), 1u + 2u);  // [6, 2] (the 3 of [1, 12] would pass 4); two other candidates
-  EXPECT_FALSE(MutateDecision(Trace(), random).has_value());
+  EXPECT_FALSE(MutateDecision(Trace(), workload, random).has_value());
+}
+
+// Under the vectorized loop no block may move.
+TEST(TraceEdits, MutationMovesABlockToLegalPlacesAlone) {
+  const PrimFunc workload = TwoElementwise(3, 8);
+  Schedule s(workload);
+  const std::vector<LoopRef> loops = Get(GetLoops(s, Get(GetBlock(s, "C"))));
+  const std::vector<LoopRef> tiles = Get(Split(s, loops[1], {2, 4}));
+  Do(Vectorize(s, tiles[1]));
+  const BlockRef b = Get(GetBlock(s, "B"));
+  Do(ComputeAt(s, b, Get(SampleComputeLocation(s, b, -1))));
+  Random random(3);
+  std::set<std::string> seen;
+  for (int i = 0; i < 50; ++i) {
+    const Trace other = MutateDecision(s.trace(), workload, random).value();
+    EXPECT_TRUE(Replay(other, workload).ok()) << ToText(other);
+    seen.insert(ToText(other));
+  }
+  EXPECT_EQ(seen.size(), 2u);  // i and the outer part of j
 }
 
 // What the cache gives is what Replay gives: the trace, the program, the refusal.
@@ -254,7 +273,8 @@ TEST(ReplayCache, AgreesWithReplay) {
         EXPECT_TRUE(StructuralEqual(plain->func(), cached->func())) << ToText(trace);
       }
       refused += !plain.ok();
-      std::optional<Trace> other = MutateDecision(plain.ok() ? trace : Played(seed, workload).trace(), random);
+      std::optional<Trace> other =
+          MutateDecision(plain.ok() ? trace : Played(seed, workload).trace(), workload.func, random);
       if (!other.has_value()) break;
       ++mutants;
       trace = *std::move(other);
