@@ -241,6 +241,19 @@ const Program kPrograms[] = {
             place[vi] = p
             least[vi] = m
 )"},
+    {"sum_of_mirrored", R"(A: T.Buffer((6, 7), "float32"), C: T.Buffer((6,), "float32"))", R"(
+    mirrored = T.alloc_buffer((6, 7), "float32")
+    for i, k in T.grid(6, 7):
+        with T.block("mirrored"):
+            vi, vk = T.axis.remap("SS", [i, k])
+            mirrored[vi, 6 - vk] = A[vi, vk] * T.float32(2)
+    for i, k in T.grid(6, 7):
+        with T.block("C"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                C[vi] = T.float32(0)
+            C[vi] = C[vi] + mirrored[vi, vk]
+)"},
     {"let_in_an_expression", R"(A: T.Buffer((4, 9), "float32"), C: T.Buffer((4,), "float32"))", R"(
     for i, k in T.grid(4, 9):
         with T.block("C"):

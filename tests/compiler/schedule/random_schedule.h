@@ -76,6 +76,32 @@ class Player {
     Play([this] { return Move(); });
   }
 
+  // Moves a random reduction under a random one of the loops that reverse_compute_at takes.
+  void PlayMovedReduction() {
+    std::vector<std::string> reductions;
+    for (const int node : schedule_.index().AllBlocks()) {
+      if (HasReduction(schedule_.index().block(node))) reductions.push_back(schedule_.index().block(node).name);
+    }
+    if (reductions.empty()) return;
+    const std::string name = Pick(reductions);
+    const size_t blocks = schedule_.index().AllBlocks().size(), first = random_.Below(blocks);
+    for (size_t k = 0; k < blocks; ++k) {
+      const std::string other = schedule_.index().block(schedule_.index().AllBlocks()[(first + k) % blocks]).name;
+      const size_t loops = schedule_.index().LoopsAbove(schedule_.index().FindBlock(other)).size();
+      for (size_t l = 0, start = random_.Below(std::max<size_t>(1, loops)); l < loops; ++l) {
+        const int before = changes_;
+        Play([&]() -> absl::Status {
+          last_ = "reverse_compute_at: a sum";
+          HONE_ASSIGN_OR_RETURN(const BlockRef block, GetBlock(schedule_, name));
+          HONE_ASSIGN_OR_RETURN(const BlockRef producer, GetBlock(schedule_, other));
+          HONE_ASSIGN_OR_RETURN(const std::vector<LoopRef> around, GetLoops(schedule_, producer));
+          return ReverseComputeAt(schedule_, block, around[(start + l) % loops], random_.Chance(0.3));
+        });
+        if (changes_ > before) return;
+      }
+    }
+  }
+
  private:
   template <class MoveFunction>
   void Play(const MoveFunction& move) {

@@ -34,10 +34,12 @@ std::string Wrong(const Reference& reference, const Schedule& schedule) {
   return said;
 }
 
-std::string CheckSeed(uint64_t seed) {
-  Random random(seed);
-  const SmallWorkload workload = PickWorkload(random);
+std::string CheckPlayed(const SmallWorkload& workload, Random& random, bool moves_reduction = false) {
   Player player(workload.func, random, random.Chance(0.3) ? Machine::kGpu : Machine::kCpu);
+  if (moves_reduction) {
+    player.PlayChanges(static_cast<int>(random.Below(12)));
+    player.PlayMovedReduction();
+  }
   player.PlayChanges(1 + static_cast<int>(random.Below(30)));
   const Schedule& schedule = player.schedule();
   for (const auto& [name, count] : player.done()) Count(name, count);
@@ -53,6 +55,53 @@ std::string CheckSeed(uint64_t seed) {
                       ToText(workload.func), ToText(shown.func()));
 }
 
+std::string CheckSeed(uint64_t seed) {
+  Random random(seed);
+  const SmallWorkload workload = PickWorkload(random);
+  return CheckPlayed(workload, random);
+}
+
+// Of programs in which a reduction reads what another block makes.
+std::string CheckMovedReductions(uint64_t seed) {
+  static const auto& workloads = *new std::vector<SmallWorkload>([] {
+    std::vector<SmallWorkload> found;
+    for (const std::vector<SmallWorkload>* table : {&SmallWorkloads(), &HandWrittenWorkloads()}) {
+      for (const SmallWorkload& workload : *table) {
+        const ProgramIndex index(workload.func.body);
+        const bool reads_made = std::ranges::any_of(index.AllBlocks(), [&](int node) {
+          return HasReduction(index.block(node)) && !ProducersOf(index, node).empty();
+        });
+        if (reads_made) found.push_back(workload);
+      }
+    }
+    return found;
+  }());
+  Random random(seed);
+  return CheckPlayed(workloads[random.Below(workloads.size())], random, /*moves_reduction=*/true);
+}
+
+// Of the few workloads that reduce to several elements at once.
+std::string CheckTuples(uint64_t seed) {
+  static const auto& workloads = *new std::vector<SmallWorkload>([] {
+    std::vector<SmallWorkload> found;
+    for (const std::vector<SmallWorkload>* table : {&SmallWorkloads(), &HandWrittenWorkloads()}) {
+      for (const SmallWorkload& workload : *table) {
+        if (workload.name.find("arg") != std::string::npos || workload.name == "by_hand_moments")
+          found.push_back(workload);
+      }
+    }
+    return found;
+  }());
+  Random random(seed);
+  return CheckPlayed(workloads[random.Below(workloads.size())], random);
+}
+
+// How often the move was let through.
+int64_t Played(const Campaign& campaign, std::string_view move) {
+  const auto count = std::ranges::find(campaign.counts, move, [](const auto& entry) { return entry.first; });
+  return count == campaign.counts.end() ? 0 : count->second;
+}
+
 TEST(RandomSchedules, AreSound) {
   const Campaign campaign = RunCampaign(static_cast<uint64_t>(FromEnvironment("HONE_FIRST_SEED", 0)),
                                         FromEnvironment("HONE_SEEDS", 2000), CheckSeed);
@@ -61,6 +110,21 @@ TEST(RandomSchedules, AreSound) {
     std::printf("%-28s %8lld\n", name.c_str(), static_cast<long long>(count));
   }
   EXPECT_GE(campaign.counts.size(), 36u) << "every primitive should have been let through at least once";
+}
+
+TEST(RandomSchedules, OfMovedReductionsAreSound) {
+  const Campaign campaign = RunCampaign(static_cast<uint64_t>(FromEnvironment("HONE_FIRST_SEED", 0)),
+                                        FromEnvironment("HONE_SEEDS", 2000) / 2, CheckMovedReductions);
+  for (const std::string& report : campaign.reports) ADD_FAILURE() << report;
+  std::printf("%lld reductions moved\n", static_cast<long long>(Played(campaign, "reverse_compute_at: a sum")));
+  EXPECT_GT(Played(campaign, "reverse_compute_at: a sum"), FromEnvironment("HONE_SEEDS", 2000) / 10);
+}
+
+TEST(RandomSchedules, OfTuplesAreSound) {
+  const Campaign campaign = RunCampaign(static_cast<uint64_t>(FromEnvironment("HONE_FIRST_SEED", 0)),
+                                        FromEnvironment("HONE_SEEDS", 2000) / 10, CheckTuples);
+  for (const std::string& report : campaign.reports) ADD_FAILURE() << report;
+  EXPECT_GT(Played(campaign, "rfactor: a tuple"), 0);
 }
 
 // Traces that once computed something else, from elements read before they were written to a block that never ran
