@@ -27,7 +27,7 @@ struct Ranking {
 // the two of a ranking.
 struct BlockReduction {
   std::vector<Store> elements;  // buffers and indices alone
-  std::vector<Expr> starts;     // constants that the init sets
+  std::vector<Expr> starts;     // what the init sets
   std::vector<Expr> terms;      // v; they read none of the buffers. Lets are put in.
   std::vector<BinaryOp> ops;    // one for each element; none with a ranking
   std::optional<Ranking> ranking;
