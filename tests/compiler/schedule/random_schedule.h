@@ -45,6 +45,8 @@
 #include "compiler/schedule/schedule.h"
 #include "compiler/support/random.h"
 #include "compiler/support/status_macros.h"
+#include "compiler/tile/tile_intrinsic.h"
+#include "tests/compiler/schedule/expect.h"
 #include "tests/compiler/schedule/workload_table.h"
 
 namespace hone::testing {
@@ -62,6 +64,8 @@ class Player {
       : schedule_(workload), random_(random), machine_(machine) {}
 
   const Schedule& schedule() const { return schedule_; }
+  // How often each primitive was let through, by its name; what maps of layouts were like, by "a map that .."; what
+  // tile operations were made, by the name of their intrinsic.
   const std::map<std::string, int>& done() const { return done_; }
   int changes() const { return changes_; }
 
@@ -70,6 +74,11 @@ class Player {
     if (machine_.has_value() && random_.Chance(0.2))
       PlayAlgorithm();  // later it is refused: it wants a block that is not scheduled
     for (int tries = 0; tries < 3 * changes + 10 && changes_ < changes; ++tries) Play();
+  }
+
+  // Up to so many loops of blocks bound to threads.
+  void PlayBindings(int tries) {
+    for (int i = 0; i < tries; ++i) Play([this] { return MoveByBinding(); });
   }
 
   void Play() {
@@ -91,11 +100,12 @@ class Player {
       for (size_t l = 0, start = random_.Below(std::max<size_t>(1, loops)); l < loops; ++l) {
         const int before = changes_;
         Play([&]() -> absl::Status {
-          last_ = "reverse_compute_at: a sum";
           HONE_ASSIGN_OR_RETURN(const BlockRef block, GetBlock(schedule_, name));
           HONE_ASSIGN_OR_RETURN(const BlockRef producer, GetBlock(schedule_, other));
           HONE_ASSIGN_OR_RETURN(const std::vector<LoopRef> around, GetLoops(schedule_, producer));
-          return ReverseComputeAt(schedule_, block, around[(start + l) % loops], random_.Chance(0.3));
+          HONE_RETURN_IF_ERROR(ReverseComputeAt(schedule_, block, around[(start + l) % loops], random_.Chance(0.3)));
+          ++done_["a sum moved"];
+          return absl::OkStatus();
         });
         if (changes_ > before) return;
       }
@@ -108,7 +118,8 @@ class Player {
     const Schedule before = schedule_;
     const absl::Status status = move();
     if (status.ok()) {
-      ++done_[last_];
+      for (size_t i = before.trace().steps.size(); i < schedule_.trace().steps.size(); ++i)
+        ++done_[std::string(schedule_.trace().steps[i].info().name)];
       ++changes_;
       return;
     }
@@ -125,7 +136,6 @@ class Player {
     for (const int node : schedule_.index().AllBlocks()) {
       const int before = changes_;
       Play([&]() -> absl::Status {
-        last_ = "choose_algorithm";
         HONE_ASSIGN_OR_RETURN(const BlockRef block, GetBlock(schedule_, schedule_.index().block(node).name));
         return ChooseAlgorithm(schedule_, block, algorithm).status();
       });
@@ -155,6 +165,7 @@ class Player {
   }
   std::string MapFor(const Buffer& buffer) {
     std::string inputs, outputs, tail;
+    bool swizzled = false;
     for (int d = 0; d < buffer.rank(); ++d) {
       const std::string i = "i" + std::to_string(d), f = std::to_string(2 + random_.Below(3));
       inputs += (d == 0 ? "" : ", ") + i;
@@ -162,10 +173,42 @@ class Player {
         outputs += i + ", ";
       } else {
         outputs += i + " // " + f + ", ";
-        tail += i + " % " + f + ", ";
+        tail += i + " % " + f;
+        // A digit of a power of two's places, swizzled by another index: which is not swizzled itself.
+        if (machine_.has_value() && !swizzled && f != "3" && buffer.rank() > 1 && random_.Chance(0.5)) {
+          const int other = (d + 1 + static_cast<int>(random_.Below(buffer.rank() - 1))) % buffer.rank();
+          tail += " ^ i" + std::to_string(other) + " % " + f;
+          swizzled = true;
+        }
+        tail += ", ";
       }
     }
+    if (machine_.has_value() && random_.Chance(0.1)) outputs = "0, " + outputs;
     return "lambda " + inputs + ": (" + outputs + tail + ")";
+  }
+
+  // Any of the registry that one thread does, with sums of the type that the block writes.
+  absl::StatusOr<std::string> IntrinsicFor(BlockRef block) {
+    std::vector<std::string> names = {"fma_tile_f32", "dot4_u8s8_s32"};
+    if (machine_.has_value()) {
+      HONE_ASSIGN_OR_RETURN(const BlockRealize* realize, schedule_.FindBlock(block));
+      if (realize->block.writes.empty()) return absl::NotFoundError("no writes");
+      names.clear();
+      for (const TileIntrinsic& intrinsic : TileIntrinsics()) {
+        if (intrinsic.threads == 1 && intrinsic.operands[0].type() == realize->block.writes[0].buffer.type())
+          names.push_back(intrinsic.name);
+      }
+      if (names.empty()) return absl::NotFoundError("no intrinsic with sums of this type");
+    }
+    return Pick(names);
+  }
+
+  // Counts what is special about the map of a step that was let through.
+  absl::Status Noted(absl::Status status, const Buffer& buffer, const IndexMap& map) {
+    if (!status.ok()) return status;
+    if (ToText(map).find('^') != std::string::npos) ++done_["a map that swizzles"];
+    if (!IsConst(Get(Invert(map, buffer.shape())).inside, 1)) ++done_["a map that pads"];
+    return status;
   }
 
   // Blocks of tiles, and tile operations.
@@ -173,14 +216,14 @@ class Player {
     HONE_ASSIGN_OR_RETURN(const std::vector<LoopRef> loops, Loops(block));
     const LoopRef loop = Pick(loops);
     switch (random_.Below(3)) {
-      case 0: last_ = "blockize"; return Blockize(schedule_, loop).status();
+      case 0: return Blockize(schedule_, loop).status();
       case 1: {
-        last_ = "tensorize";
-        const std::vector<std::string> names = {"fma_tile_f32", "dot4_u8s8_s32"};
-        return Tensorize(schedule_, loop, Pick(names));
+        HONE_ASSIGN_OR_RETURN(const std::string intrinsic, IntrinsicFor(block));
+        HONE_RETURN_IF_ERROR(Tensorize(schedule_, loop, intrinsic));
+        ++done_[intrinsic];
+        return absl::OkStatus();
       }
       default:
-        last_ = "register_tile";
         return RegisterTile(schedule_, loop, random_.Chance(0.5) ? 0 : 4, 1 + static_cast<int64_t>(random_.Below(2)));
     }
   }
@@ -189,54 +232,62 @@ class Player {
   absl::Status MoveBySample(BlockRef block) {
     Schedule& s = schedule_;
     if (random_.Chance(0.3)) {
-      last_ = "sample_compute_location";
       HONE_ASSIGN_OR_RETURN(const LoopRef place, SampleComputeLocation(s, block, random_));
       return ComputeAt(s, block, place);
     }
     HONE_ASSIGN_OR_RETURN(const LoopRef loop, Loop());
     if (random_.Chance(0.4)) {
-      last_ = "sample_categorical";
       HONE_ASSIGN_OR_RETURN(const ValueRef factor, SampleCategorical(s, {1, 2, 3, 4, 8}, {}, random_));
       return Split(s, loop, {Value(), factor}).status();
     }
-    last_ = "sample_perfect_tile";
     const int parts = 2 + static_cast<int>(random_.Below(2));
     const int64_t most = random_.Chance(0.5) ? 0 : 4;
     HONE_ASSIGN_OR_RETURN(const std::vector<ValueRef> tile, SamplePerfectTile(s, loop, parts, most, random_));
     return Split(s, loop, {tile.begin(), tile.end()}).status();
   }
 
+  absl::Status MoveByBinding() {
+    HONE_ASSIGN_OR_RETURN(const LoopRef loop, Loop());
+    return Bind(schedule_, loop,
+                Pick(std::vector<std::string>{"blockIdx.x", "blockIdx.y", "threadIdx.x", "threadIdx.y"}));
+  }
+
+  absl::StatusOr<std::vector<BlockRef>> Relatives(BlockRef block) {
+    switch (random_.Below(4)) {
+      case 0: return GetProducers(schedule_, block);
+      case 1: return GetConsumers(schedule_, block);
+      case 2: return GetChildBlocks(schedule_, block);
+      default: return GetOutputBlocks(schedule_);
+    }
+  }
+
   // What leaves the statements as they are: unit loops, scopes, remarks, threads.
   absl::Status MoveByRemark(BlockRef block) {
     Schedule& s = schedule_;
-    switch (random_.Below(5)) {
+    switch (random_.Below(6)) {
       case 0: {
-        last_ = "add_unit_loop";
         if (random_.Chance(0.5)) return AddUnitLoop(s, block).status();
         HONE_ASSIGN_OR_RETURN(const LoopRef loop, Loop());
         return AddUnitLoop(s, loop).status();
       }
       case 1: {
-        last_ = "set_scope";
         const std::vector<Scope> of_cpu = {Scope::kGlobal, Scope::kThread, Scope::kRegister};
         const std::vector<Scope> of_gpu = {Scope::kGlobal, Scope::kThread, Scope::kRegister, Scope::kShared};
         return SetScope(s, block, 0, Pick(machine_ == Machine::kGpu ? of_gpu : of_cpu));
       }
       case 2: {
-        last_ = "unannotate";
         return Unannotate(s, block, "note");
       }
       case 3: {
-        if (machine_ == Machine::kGpu) {
-          last_ = "bind";
-          HONE_ASSIGN_OR_RETURN(const LoopRef loop, Loop());
-          return Bind(s, loop,
-                      Pick(std::vector<std::string>{"blockIdx.x", "blockIdx.y", "threadIdx.x", "threadIdx.y"}));
-        }
+        if (machine_ == Machine::kGpu) return MoveByBinding();
         [[fallthrough]];
       }
+      case 4: {
+        HONE_ASSIGN_OR_RETURN(const std::vector<BlockRef> found, Relatives(block));
+        if (found.empty()) return absl::NotFoundError("no such block");
+        return Annotate(s, Pick(found), "note", static_cast<int64_t>(1));
+      }
       default: {
-        last_ = "annotate";
         const int64_t value = static_cast<int64_t>(random_.Below(3));
         if (random_.Chance(0.5)) return Annotate(s, block, "note", value);
         HONE_ASSIGN_OR_RETURN(const LoopRef loop, Loop());
@@ -254,7 +305,6 @@ class Player {
       case 0:
       case 1:
       case 2: {
-        last_ = "split";
         HONE_ASSIGN_OR_RETURN(const LoopRef loop, Loop());
         std::vector<Value> factors = {-1, 1 + static_cast<int64_t>(random_.Below(5))};
         if (random_.Chance(0.3)) factors.push_back(1 + static_cast<int64_t>(random_.Below(3)));
@@ -263,80 +313,73 @@ class Player {
       }
       case 3:
       case 4: {
-        last_ = "fuse";
         HONE_ASSIGN_OR_RETURN(const std::vector<LoopRef> loops, Loops(block));
         const size_t first = random_.Below(loops.size()), count = 1 + random_.Below(3);
         return Fuse(s, {loops.begin() + first, loops.begin() + std::min(loops.size(), first + count)}).status();
       }
       case 5:
       case 6: {
-        last_ = "reorder";
         HONE_ASSIGN_OR_RETURN(std::vector<LoopRef> loops, Loops(block));
         for (size_t i = loops.size(); i > 1; --i) std::swap(loops[i - 1], loops[random_.Below(i)]);
         loops.resize(1 + random_.Below(loops.size()));
         return Reorder(s, loops);
       }
       case 7: {
-        last_ = "parallel";
         HONE_ASSIGN_OR_RETURN(const LoopRef loop, Loop());
         return Parallel(s, loop);
       }
       case 8: {
-        last_ = "vectorize";
         HONE_ASSIGN_OR_RETURN(const LoopRef loop, Loop());
         return Vectorize(s, loop);
       }
       case 9: {
-        last_ = "unroll";
         HONE_ASSIGN_OR_RETURN(const LoopRef loop, Loop());
         return Unroll(s, loop);
       }
-      case 10: last_ = "compute_inline"; return ComputeInline(s, block);
-      case 11: last_ = "reverse_compute_inline"; return ReverseComputeInline(s, block);
+      case 10: return ComputeInline(s, block);
+      case 11: return ReverseComputeInline(s, block);
       case 12:
       case 13: {
-        last_ = "compute_at";
         HONE_ASSIGN_OR_RETURN(const LoopRef loop, Loop());
         return ComputeAt(s, block, loop, random_.Chance(0.3));
       }
       case 14:
       case 15: {
         HONE_ASSIGN_OR_RETURN(const BlockRealize* realize, s.FindBlock(block));
-        last_ = HasReduction(realize->block) ? "reverse_compute_at: a sum" : "reverse_compute_at";
+        const bool sums = HasReduction(realize->block);
         HONE_ASSIGN_OR_RETURN(const LoopRef loop, Loop());
-        return ReverseComputeAt(s, block, loop, random_.Chance(0.3));
+        HONE_RETURN_IF_ERROR(ReverseComputeAt(s, block, loop, random_.Chance(0.3)));
+        if (sums) ++done_["a sum moved"];
+        return absl::OkStatus();
       }
-      case 16:
-        last_ = "cache_read";
-        return CacheRead(s, block, static_cast<int>(random_.Below(2)), Scope::kGlobal).status();
-      case 17:
-        last_ = "cache_write";
-        return CacheWrite(s, block, 0, random_.Chance(0.5) ? Scope::kThread : Scope::kRegister).status();
+      case 16: return CacheRead(s, block, static_cast<int>(random_.Below(2)), Scope::kGlobal).status();
+      case 17: return CacheWrite(s, block, 0, random_.Chance(0.5) ? Scope::kThread : Scope::kRegister).status();
       case 18: {
-        last_ = "decompose_reduction";
         HONE_ASSIGN_OR_RETURN(const std::vector<LoopRef> loops, Loops(block));
         return DecomposeReduction(s, block, Pick(loops)).status();
       }
       case 19: {
         HONE_ASSIGN_OR_RETURN(const BlockRealize* realize, s.FindBlock(block));
-        last_ = realize->block.writes.size() > 1 ? "rfactor: a tuple" : "rfactor";
+        const bool tuple = realize->block.writes.size() > 1;
         HONE_ASSIGN_OR_RETURN(const std::vector<LoopRef> loops, Loops(block));
-        return Rfactor(s, Pick(loops), static_cast<int>(random_.Below(3)) - 1).status();
+        HONE_RETURN_IF_ERROR(Rfactor(s, Pick(loops), static_cast<int>(random_.Below(3)) - 1).status());
+        if (tuple) ++done_["a tuple factored"];
+        return absl::OkStatus();
       }
       case 20: {
-        last_ = "layout_constant";
         HONE_ASSIGN_OR_RETURN(const BlockRealize* realize, s.FindBlock(block));
         if (realize->block.reads.empty()) return absl::NotFoundError("no reads");
         const size_t index = random_.Below(realize->block.reads.size());
-        HONE_ASSIGN_OR_RETURN(IndexMap map, ParseIndexMap(MapFor(realize->block.reads[index].buffer)));
-        return LayoutConstant(s, block, static_cast<int>(index), map);
+        const Buffer buffer = realize->block.reads[index].buffer;
+        HONE_ASSIGN_OR_RETURN(IndexMap map, ParseIndexMap(MapFor(buffer)));
+        return Noted(LayoutConstant(s, block, static_cast<int>(index), map), buffer, map);
       }
       case 21: {
-        last_ = "transform_layout";
         HONE_ASSIGN_OR_RETURN(const BlockRealize* realize, s.FindBlock(block));
         if (realize->block.writes.empty()) return absl::NotFoundError("no writes");
-        HONE_ASSIGN_OR_RETURN(IndexMap map, ParseIndexMap(MapFor(realize->block.writes[0].buffer)));
-        return TransformLayout(s, block, 0, BufferKind::kWrite, map);
+        const Buffer buffer = realize->block.writes[0].buffer;
+        HONE_ASSIGN_OR_RETURN(IndexMap map, ParseIndexMap(MapFor(buffer)));
+        return Noted(TransformLayout(s, block, 0, BufferKind::kWrite, map), buffer, map);
       }
       case 22:
       case 23:
@@ -354,7 +397,6 @@ class Player {
     const int read = static_cast<int>(random_.Below(std::max<size_t>(1, reads.size())));
     switch (random_.Below(12)) {
       case 0: {
-        last_ = "sample_partitioned_tile";
         HONE_ASSIGN_OR_RETURN(const LoopRef loop, Loop());
         const int n = 1 + static_cast<int>(random_.Below(3)), at = static_cast<int>(random_.Below(n));
         const int64_t factor = 1 + static_cast<int64_t>(random_.Below(3));
@@ -362,7 +404,6 @@ class Player {
         return Split(s, loop, std::vector<Value>(tile.begin(), tile.end())).status();
       }
       case 1: {
-        last_ = "reorder_block_iter_var";
         std::vector<int64_t> order;
         for (size_t i = 0; i < iters.size(); ++i) order.push_back(static_cast<int64_t>(i));
         for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random_.Below(i)]);
@@ -370,55 +411,43 @@ class Player {
       }
       case 2:
       case 3:
-        last_ = "reindex";
         return Reindex(s, block, random_.Chance(0.5) ? read : 0,
                        random_.Chance(0.5) ? BufferKind::kRead : BufferKind::kWrite)
             .status();
       case 4: {
-        last_ = "transform_block_layout";
         HONE_ASSIGN_OR_RETURN(IndexMap map, ParseIndexMap(FusingMap(iters)));
         return TransformBlockLayout(s, block, map);
       }
       case 5: {
-        last_ = "pad_einsum";
         std::vector<int64_t> padding;
         for (size_t i = 0; i < iters.size(); ++i) padding.push_back(1 + static_cast<int64_t>(random_.Below(4)));
         return PadEinsum(s, block, padding);
       }
       case 6:
       case 7: {
-        last_ = "decompose_padding";
         HONE_ASSIGN_OR_RETURN(const std::vector<LoopRef> loops, Loops(block));
         return DecomposePadding(s, block, Pick(loops)).status();
       }
       case 8: {
-        last_ = "fuse_reduction_epilogue";
         HONE_ASSIGN_OR_RETURN(const std::vector<BlockRef> after, GetConsumers(s, block));
         if (after.empty()) return absl::NotFoundError("no consumer");
         return FuseReductionEpilogue(s, block, after[0]);
       }
       case 9: {
-        if (machine_.has_value() && random_.Chance(0.5)) {
-          last_ = "stream";
-          return Stream(s, block, 0);
-        }
-        last_ = "storage_align";
+        if (machine_.has_value() && random_.Chance(0.5)) return Stream(s, block, 0);
         const int64_t factor = 1 + static_cast<int64_t>(random_.Below(20));
         return StorageAlign(s, block, 0, static_cast<int>(random_.Below(3)) - 2, factor,
                             random_.Chance(0.5) ? 0 : static_cast<int64_t>(random_.Below(factor)));
       }
       case 10: {
-        last_ = "prefetch";
         HONE_ASSIGN_OR_RETURN(const std::vector<LoopRef> loops, Loops(block));
         if (machine_.has_value() && loops.size() >= 3 && random_.Chance(0.7)) {
-          last_ = "prefetch_across";
           const size_t inner = 2 + random_.Below(loops.size() - 2), share = 1 + random_.Below(inner - 1);
           return PrefetchAcross(s, block, read, loops[inner], loops[random_.Below(share)], loops[share]).status();
         }
         return Prefetch(s, block, read, Pick(loops), 1 + static_cast<int64_t>(random_.Below(3))).status();
       }
       default: {
-        last_ = "pack";
         if (reads.empty()) return absl::NotFoundError("no reads");
         HONE_ASSIGN_OR_RETURN(const std::vector<LoopRef> loops, Loops(block));
         HONE_ASSIGN_OR_RETURN(IndexMap map, ParseIndexMap(MapFor(reads[read].buffer)));
@@ -452,7 +481,6 @@ class Player {
   Schedule schedule_;
   Random& random_;
   std::optional<Machine> machine_;
-  std::string last_;
   int changes_ = 0;
   std::map<std::string, int> done_;
 };
