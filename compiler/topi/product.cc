@@ -4,7 +4,7 @@ namespace hone::topi {
 
 DType SumType(DType type) {
   if (type.is_int() && type.bits <= 16) return kInt32;
-  return type == DType::BFloat16() ? kFloat32 : type;
+  return type.is_float() && type.bits == 16 ? kFloat32 : type;
 }
 
 Expr Product(const Expr& a, const Expr& b) {

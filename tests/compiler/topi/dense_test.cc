@@ -63,6 +63,21 @@ TEST(Dense, SumsBytesInInt32) {
   }
 }
 
+// The sums pass 2048, beyond which float16 has every other integer alone, and bfloat16 every sixteenth.
+TEST(Dense, SumsFloatsOf16BitsInFloat32) {
+  for (const DType type : {DType::Float(16), DType::BFloat16()}) {
+    const Tensor x = Placeholder({2, 1024}, type, "x"), w = Placeholder({1024, 3}, type, "w");
+    const Tensor y = Dense(x, w);
+    EXPECT_EQ(y.dtype(), kFloat32);
+    const auto naive = [](const std::vector<Values>& in, const Index& at) {
+      double sum = 0;
+      for (int64_t k = 0; k < 1024; ++k) sum += in[0]({at[0], k}) * in[1]({k, at[1]});
+      return sum;
+    };
+    ExpectComputes({x, w}, y, naive, {.low = 1, .high = 2});
+  }
+}
+
 TEST(BatchMatmul, BroadcastsBatches) {
   struct Case {
     std::vector<int64_t> a, b;
