@@ -1,10 +1,12 @@
 #include <map>
-#include <variant>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/ir/effects.h"
 #include "compiler/ir/visit.h"
+#include "compiler/lower/needed_loads.h"
 #include "compiler/lower/passes.h"
+#include "compiler/lower/unwritten_reads.h"
 
 namespace hone {
 namespace {
@@ -39,35 +41,8 @@ class Initialisation {
   }
   void Written(const Store& store) {
     const Buffer buffer = Root(store.buffer);
-    starts[buffer] |= !Needs(store.value, buffer);
+    starts[buffer] |= !NeedsLoad(store.value, lets_, [&](const Load& load) { return Root(load.buffer) == buffer; });
   }
-  // Whether the value cannot be computed without an element of the buffer: not where a condition decides.
-  bool Needs(const Expr& e, const Buffer& buffer) const {
-    bool needs = false;
-    ForEachExpr(e, [&](const Expr& part) {
-      if (const Load* load = part.As<Load>()) needs |= !load->mask && Root(load->buffer) == buffer;
-      if (const VarRef* ref = part.As<VarRef>()) {
-        const auto let = lets_.find(ref->var);
-        needs |= let != lets_.end() && Needs(let->second, buffer);
-      }
-      const Binary* op = part.As<Binary>();
-      if (op != nullptr && (op->op == BinaryOp::kAnd || op->op == BinaryOp::kOr)) {
-        needs |= Needs(op->a, buffer);
-        return false;
-      }
-      if (const Select* choice = part.As<Select>()) {
-        needs |= Needs(choice->condition, buffer);
-        return false;
-      }
-      if (const IfThenElseExpr* choice = part.As<IfThenElseExpr>()) {
-        needs |= Needs(choice->condition, buffer);
-        return false;
-      }
-      return !needs;
-    });
-    return needs;
-  }
-
   std::map<Buffer, Buffer> alias_;
   std::map<Var, Expr> lets_;
 };
@@ -82,6 +57,12 @@ absl::Status CheckInitialised(const PrimFunc& func) {
     return absl::InvalidArgumentError(absl::StrCat("never-initialised: buffer ", buffer.name(),
                                                    ": every store to it reads it, so the first reads what ",
                                                    "nobody wrote; give the block that accumulates an init"));
+  }
+  if (const std::optional<UnwrittenRead> read = FindUnwrittenRead(func)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "never-written: buffer ", read->buffer.name(), " is read at ", read->index, " of dimension ", read->dimension,
+        ", which no store writes first; let the loops and conditions of its stores reach as far as those of its loads, "
+        "or read it under a condition"));
   }
   return absl::OkStatus();
 }

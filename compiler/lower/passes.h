@@ -21,7 +21,8 @@ struct LoweringPass {
 std::span<const LoweringPass> LoweringPasses();
 
 // Before the passes. InvalidArgument when a buffer is written and every write of it needs what it held before: the
-// first that runs, in whatever order, would read what nobody wrote. A proof, so no right program is refused.
+// first that runs, in whatever order, would read what nobody wrote; and when an element is read that no write of the
+// program starts (unwritten_reads.h). Proofs both, so no right program is refused.
 absl::Status CheckInitialised(const PrimFunc& func);
 
 // For an unscheduled function, the order of a plain build: all loops serial, but that the loop of a block's last

@@ -2,7 +2,7 @@
 // Programs with one fault planted in each, and the check that finds it; without the fault every check is content.
 // The checks, in the order in which they are asked:
 //   verifier        the rules of compiler/verify, declared regions among them
-//   initialisation  CheckInitialised: an accumulator without a start
+//   initialisation  CheckInitialised: an accumulator without a start, an element that no store writes
 //   bounds          ProveInBounds, of programs of which the proof is found without the fault
 //   interpreter     an index is out of range, an element is read before it is written, an output is left out, threads
 //                   do not meet at a barrier, or race
