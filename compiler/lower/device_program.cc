@@ -90,7 +90,8 @@ absl::StatusOr<PrimFunc> MakeLanes(PrimFunc func) {
   func.body = FlattenBuffers(func.body, func.params);
   func.body = Simplify(func.body);
   func.body = UnrollRegisterLoops(UnrollTileOps(func.body));
-  HONE_ASSIGN_OR_RETURN(func.body, VectorizeLoops(MarkCopiedRuns(func.body), LowerOptions()));
+  func.body = MarkCopiedRuns(func.body);
+  HONE_ASSIGN_OR_RETURN(func, VectorizeLoops(std::move(func), LowerOptions()));
   func.body = ShareFragments(JoinBarriers(Simplify(UnrollLoops(func.body, kMostUnrolled))));
   return func;
 }

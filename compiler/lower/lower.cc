@@ -123,11 +123,7 @@ std::span<const LoweringPass> LoweringPasses() {
        }},
       OnBody("split_tails", SplitTails),
       OnBody("split_borders", SplitBorders),
-      {"vectorize_loops",
-       [](PrimFunc func, const LowerOptions& options) -> absl::StatusOr<PrimFunc> {
-         HONE_ASSIGN_OR_RETURN(func.body, VectorizeLoops(func.body, options));
-         return func;
-       }},
+      {"vectorize_loops", VectorizeLoops},
       {"unroll_loops",
        [](PrimFunc func, const LowerOptions& options) {
          func.body = UnrollLoops(func.body, options.max_unrolled);

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -113,10 +114,11 @@ Stmt ReduceInTree(const Stmt& body);
 
 // Vectorised loops become vector expressions, conditions on their variable masks:
 //   for j in vectorized(16): if o*16 + j < n: A[o*16 + j] = x   =>   A[ramp(o*16, 1, 16)] = broadcast(x), masked
-// One longer than 64 is cut up. FailedPrecondition names a loop that cannot be vectorised, and why: an iteration reads
-// what another one writes (both accesses are named), or something inside has no vector form. The loops of a plain build
-// (`plain`), which nobody asked for, are serial then.
-absl::StatusOr<Stmt> VectorizeLoops(const Stmt& body, const LowerOptions& options);
+// One longer than 64 is cut up. FailedPrecondition where an iteration reads what another one writes: the message names
+// both accesses. A loop with something inside that has no vector form is serial, and the attribute kSerialLoops of the
+// function says so: a text for each, with the reason. A plain build, whose loops nobody asked for, says nothing.
+absl::StatusOr<PrimFunc> VectorizeLoops(PrimFunc func, const LowerOptions& options);
+inline constexpr std::string_view kSerialLoops = "serial_loops";
 
 // A fragment that the threads of a warp loaded from shared memory (ldmatrix) is not loaded again while nobody can have
 // written there: where a tile's loops are written out, rows and columns share theirs.

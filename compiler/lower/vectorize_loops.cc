@@ -1,6 +1,8 @@
+#include <algorithm>
 #include <map>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/ir/visit.h"
@@ -145,8 +147,9 @@ class Vectorizer {
 // Vectorised loops, innermost first, with what stands around each.
 class LoopVectorizer {
  public:
-  explicit LoopVectorizer(bool required) : required_(required) {}
+  explicit LoopVectorizer(bool plain) : plain_(plain) {}
   const absl::Status& status() const { return status_; }
+  const std::vector<std::string>& serial() const { return serial_; }
 
   Stmt OnStmt(const Stmt& stmt) {
     if (!status_.ok()) return stmt;
@@ -174,8 +177,12 @@ class LoopVectorizer {
       return Serial(loop, absl::StrCat("its extent ", ToText(loop.extent),
                                        " is not a constant; split it by the number of lanes"));
     }
-    if (const std::optional<std::string> conflict = LaneConflict(loop, around_))
-      return Serial(loop, absl::StrCat(*conflict, "; vectorize another loop"));
+    if (const std::optional<std::string> conflict = LaneConflict(loop, around_)) {
+      if (plain_) return Serial(loop, *conflict);
+      status_ = absl::FailedPreconditionError(
+          absl::StrCat("loop ", loop.var.name(), " cannot be vectorised: ", *conflict, "; vectorize another loop"));
+      return Stmt::Make(loop);
+    }
     if (*extent <= kMostLanes) return Lanes(loop, loop.min, *extent);
     const int64_t pieces = *extent / kPieceLanes, rest = *extent % kPieceLanes;
     const Var piece(loop.var.name() + "_piece", loop.var.type());
@@ -198,28 +205,29 @@ class LoopVectorizer {
     return Serial(part, absl::StrCat(vectorizer.obstacle(), "; vectorize another loop, or unroll it"));
   }
 
-  // The loop as it is where nobody asked for vectors.
+  // The loop as it is, and said.
   Stmt Serial(const For& loop, const std::string& why) {
-    if (required_) {
-      status_ = absl::FailedPreconditionError(absl::StrCat("loop ", loop.var.name(), " cannot be vectorised: ", why));
-    }
+    std::string said = absl::StrCat("loop ", loop.var.name(), " is not vectorised: ", why);
+    if (std::ranges::find(serial_, said) == serial_.end()) serial_.push_back(std::move(said));
     For serial = loop;
     serial.kind = ForKind::kSerial;
     return Stmt::Make(std::move(serial));
   }
 
-  const bool required_;
+  const bool plain_;
   AroundLoop around_;
   absl::Status status_;
+  std::vector<std::string> serial_;
 };
 
 }  // namespace
 
-absl::StatusOr<Stmt> VectorizeLoops(const Stmt& body, const LowerOptions& options) {
-  LoopVectorizer vectorizer(/*required=*/!options.plain);
-  Stmt vectors = vectorizer.OnStmt(body);
+absl::StatusOr<PrimFunc> VectorizeLoops(PrimFunc func, const LowerOptions& options) {
+  LoopVectorizer vectorizer(options.plain);
+  func.body = vectorizer.OnStmt(func.body);
   HONE_RETURN_IF_ERROR(vectorizer.status());
-  return vectors;
+  if (!vectorizer.serial().empty() && !options.plain) func.attrs[std::string(kSerialLoops)] = vectorizer.serial();
+  return func;
 }
 
 }  // namespace hone
