@@ -221,7 +221,12 @@ class Launch {
                 [&](const Stmt& s) { return innermost = innermost && s.As<BlockRealize>() == nullptr; });
     BlockRealize made = realize;
     made.block.body = Visit(realize.block.body);
-    if (made.block.init) made.block.init = Visit(made.block.init);
+    if (made.block.init) {
+      made.block.init = Visit(made.block.init);
+      // Blocks inside, and threads that only those depend on, come after it.
+      const Expr leaders = innermost ? True() : LeadersAlone(realize.block);
+      if (!IsConst(leaders, 1)) made.block.init = Stmt::Make(IfThen{leaders, made.block.init});
+    }
     if (innermost) made.predicate = And(LeadersAlone(realize.block), made.predicate);
     used_ = outer;
     return Stmt::Make(std::move(made));

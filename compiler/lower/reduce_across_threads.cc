@@ -68,12 +68,15 @@ class Rewriter {
     const For* loop = stmt.As<For>();
     const bool axis = loop != nullptr && loop->thread.starts_with("threadIdx");
     if (axis) axes_.push_back({loop->var, ConstantValue(loop->extent).value_or(0)});
+    const bool launch = loop != nullptr && loop->kind == ForKind::kThreadBinding && !outside_launch_;
+    if (launch) outside_launch_ = loops_.size();
     if (loop != nullptr && loop->kind != ForKind::kThreadBinding) loops_.push_back(loop);
     const BlockRealize* realize = stmt.As<BlockRealize>();
     if (realize != nullptr && ReducesAcross(*realize)) return Close(Reduce(*realize), Var());
     const Stmt mapped = MapChildren(
         stmt, [&](const Stmt& s) { return Visit(s); }, [](const Expr& e) { return e; });
     if (axis) axes_.pop_back();
+    if (launch) outside_launch_.reset();
     if (loop == nullptr || loop->kind == ForKind::kThreadBinding) return mapped;
     loops_.pop_back();
     return Close(mapped, loop->var);
@@ -119,6 +122,11 @@ class Rewriter {
     if (!update.has_value())
       return Fail(block, "and is not of the form x = x OP v (+, *, min, max); rfactor the reduction");
     Split split;
+    for (size_t i = 0; i < *outside_launch_; ++i) {
+      if (!Uses(realize, loops_[i]->var, true)) continue;
+      return Fail(block, absl::StrCat("and loop ", loops_[i]->var.name(),
+                                      ", which reduces too, lies outside of the launch; reorder the two"));
+    }
     for (const For* loop : loops_) {
       const bool reduces = Uses(realize, loop->var, true), spatial = Uses(realize, loop->var, false);
       if (reduces && !split.outermost) split.outermost = loop->var;
@@ -205,7 +213,8 @@ class Rewriter {
   }
 
   std::vector<Threads> axes_;
-  std::vector<const For*> loops_;  // those of a thread, around what is visited
+  std::vector<const For*> loops_;         // those of a thread, around what is visited
+  std::optional<size_t> outside_launch_;  // in a launch: how many of those are around all of it
   std::vector<Split> open_;
   absl::Status status_;
 };

@@ -43,6 +43,18 @@ INSTANTIATE_TEST_SUITE_P(
                     B[vi] = up[7 - vi]
 )",
                     "loop j over threadIdx.x has the extent 4, loop i of the same launch 8; split both by one factor"},
+        RefusedCase{"ReductionAroundItsLaunch", R"(
+    for k in range(2):
+        for t in T.thread_binding(4, thread="threadIdx.x"):
+            with T.block("B"):
+                vi = T.axis.spatial(1, 0)
+                vk = T.axis.reduce(8, k * 4 + t)
+                with T.init():
+                    B[vi] = T.float32(0)
+                B[vi] = B[vi] + A[vk]
+)",
+                    "block B reduces over an axis of threads, and loop k, which reduces too, lies outside of the "
+                    "launch; reorder the two"},
         RefusedCase{"RegistersOfAnother", R"(
     up = T.alloc_buffer((8,), "float32", scope="local")
     for b in T.thread_binding(1, thread="blockIdx.x"):
