@@ -2,8 +2,11 @@
 
 #include <utility>
 
+#include "absl/strings/strip.h"
 #include "compiler/arith/interval_set.h"
+#include "compiler/ir/limits.h"
 #include "compiler/ir/visit.h"
+#include "compiler/schedule/analysis/message.h"
 #include "compiler/schedule/analysis/touched_regions.h"
 
 namespace hone {
@@ -96,7 +99,36 @@ class LayoutRewriter {
   Analyzer known_;
 };
 
+// Whether an output is made of several indices, other than as a swizzle.
+bool FusesIndices(const IndexMap& map) {
+  for (const Expr& output : map.outputs) {
+    const Binary* top = output.As<Binary>();
+    if (FreeVars(output).size() > 1 && (top == nullptr || top->op != BinaryOp::kBitXor)) return true;
+  }
+  return false;
+}
+
 }  // namespace
+
+absl::StatusOr<InverseMap> InvertLayout(const IndexMap& map, std::span<const Expr> shape) {
+  absl::StatusOr<InverseMap> digits = Invert(map, shape);
+  if (digits.ok() || map.inputs.size() != shape.size() || map.outputs.size() > kMostBufferDimensions ||
+      !FusesIndices(map))
+    return digits;
+  std::vector<int64_t> extents;
+  for (const Expr& extent : shape) {
+    const std::optional<int64_t> known = ConstantValue(extent);
+    if (!known.has_value()) {
+      return Invalid(digits.status().message(), "; dimensions are fused where the shape is constant, it has ", extent);
+    }
+    extents.push_back(*known);
+  }
+  absl::StatusOr<InverseMap> fused = InvertOneToOne(map, extents);
+  if (fused.ok()) return fused;
+  const std::string prefix = Message("index map ", ToText(map), ": ");
+  return Invalid(digits.status().message(), "; dimensions are fused where the map is one to one, but ",
+                 absl::StripPrefix(fused.status().message(), prefix));
+}
 
 Stmt WithLayout(const Stmt& root, const Buffer& from, const Buffer& to, const IndexMap& map) {
   return LayoutRewriter(from, to, map).Rewrite(root);

@@ -1,10 +1,18 @@
-// Giving a buffer another layout in a piece of program: shared by layout_constant and transform_layout.
+// Giving a buffer another layout in a piece of program: shared by layout_constant, pack and transform_layout.
 #pragma once
 
+#include <span>
+
+#include "absl/status/statusor.h"
 #include "compiler/ir/stmt.h"
 #include "compiler/schedule/analysis/index_map.h"
 
 namespace hone {
+
+// The inverse of a map that gives a buffer of `shape` another layout. Besides the maps that Invert takes, one that
+// fuses dimensions, such as lambda i, j: (i * 16 + j // 4, j % 4), is taken where the shape is constant and the map is
+// one to one (InvertOneToOne); there is no padding then.
+absl::StatusOr<InverseMap> InvertLayout(const IndexMap& map, std::span<const Expr> shape);
 
 // Every load, store and region of `from` under `root` goes to the mapped place in `to`. Regions become the least ranges
 // that hold the mapped ones.

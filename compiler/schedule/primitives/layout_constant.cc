@@ -121,7 +121,7 @@ absl::Status LayoutConstant(Schedule& schedule, BlockRef ref, int read_index, In
   const PrimFunc& func = schedule.func();
   HONE_ASSIGN_OR_RETURN(const int param, ConstantParam(func, buffer, where));
   HONE_RETURN_IF_ERROR(CheckShapeIsKnown(buffer, where));
-  const absl::StatusOr<InverseMap> inverse = Invert(map, buffer.shape());
+  const absl::StatusOr<InverseMap> inverse = InvertLayout(map, buffer.shape());
   if (!inverse.ok()) return Annotate(inverse.status(), where);
   if (IsMatched(func.body, buffer))
     return Refused(where, ": it is an operand of a tile operation, whose layout is fixed");

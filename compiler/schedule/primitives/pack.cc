@@ -67,7 +67,7 @@ absl::StatusOr<BlockRef> Pack(Schedule& schedule, BlockRef block_ref, int read_i
   if (!index.Contains(loop_node, node)) return Refused(where, ": the loop is not around the block");
   std::vector<Range> all;
   for (const Expr& extent : buffer.shape()) all.push_back(Range{IntConst(0), extent});
-  const absl::StatusOr<InverseMap> inverse = Invert(map, buffer.shape());
+  const absl::StatusOr<InverseMap> inverse = InvertLayout(map, buffer.shape());
   if (!inverse.ok()) return Annotate(inverse.status(), where);
   HONE_RETURN_IF_ERROR(CheckThereBefore(index, node, buffer, all, where));
 

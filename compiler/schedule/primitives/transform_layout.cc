@@ -27,7 +27,7 @@ absl::Status TransformLayout(Schedule& schedule, BlockRef ref, int buffer_index,
                    ": it is a param of the function, whose layout the caller knows; layout_constant re-lays constants, "
                    "cache_read and cache_write make a copy that can be re-laid");
   }
-  const absl::StatusOr<InverseMap> inverse = Invert(map, buffer.shape());
+  const absl::StatusOr<InverseMap> inverse = InvertLayout(map, buffer.shape());
   if (!inverse.ok()) return Annotate(inverse.status(), where);
   if (IsMatched(schedule.func().body, buffer))
     return Refused(where, ": it is an operand of a tile operation, whose layout is fixed");

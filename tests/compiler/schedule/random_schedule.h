@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "compiler/schedule/analysis/dataflow.h"
+#include "compiler/schedule/analysis/layout.h"
 #include "compiler/schedule/analysis/program_index.h"
 #include "compiler/schedule/primitives/add_unit_loop.h"
 #include "compiler/schedule/primitives/annotate.h"
@@ -166,10 +167,14 @@ class Player {
   std::string MapFor(const Buffer& buffer) {
     std::string inputs, outputs, tail;
     bool swizzled = false;
+    const std::optional<int64_t> row = buffer.rank() > 1 ? ConstantValue(buffer.shape()[1]) : std::nullopt;
+    const bool fuses = machine_.has_value() && row.has_value() && random_.Chance(0.2);  // the first two dimensions
     for (int d = 0; d < buffer.rank(); ++d) {
       const std::string i = "i" + std::to_string(d), f = std::to_string(2 + random_.Below(3));
       inputs += (d == 0 ? "" : ", ") + i;
-      if (random_.Chance(0.5)) {
+      if (fuses && d < 2) {
+        outputs += d == 0 ? "i0 * " + std::to_string(*row) + " + " : "i1, ";
+      } else if (random_.Chance(0.5)) {
         outputs += i + ", ";
       } else {
         outputs += i + " // " + f + ", ";
@@ -207,7 +212,7 @@ class Player {
   absl::Status Noted(absl::Status status, const Buffer& buffer, const IndexMap& map) {
     if (!status.ok()) return status;
     if (ToText(map).find('^') != std::string::npos) ++done_["a map that swizzles"];
-    if (!IsConst(Get(Invert(map, buffer.shape())).inside, 1)) ++done_["a map that pads"];
+    if (!IsConst(Get(InvertLayout(map, buffer.shape())).inside, 1)) ++done_["a map that pads"];
     return status;
   }
 

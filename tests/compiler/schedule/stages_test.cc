@@ -384,6 +384,16 @@ def prepare_B(B: T.Buffer((4, 10), "float32"), B_packed: T.Buffer((2, 4, 8), "fl
   ExpectSound(s, workload);
 }
 
+TEST(LayoutConstant, FusesDimensions) {
+  const PrimFunc workload = DenseRelu(3, 10, 4);
+  for (const char* map :
+       {"lambda k, n: (k * 10 + n,)", "lambda k, n: (k * 2 + n // 5, n % 5)", "lambda k, n: (k // 2, n * 2 + k % 2)"}) {
+    Schedule s(workload);
+    Do(LayoutConstant(s, Get(GetBlock(s, "C")), 1, Get(ParseIndexMap(map))));
+    ExpectSound(s, workload);
+  }
+}
+
 TEST(LayoutConstant, SaysWhy) {
   Schedule s(DenseRelu(3, 10, 4));
   const BlockRef c = Get(GetBlock(s, "C")), d = Get(GetBlock(s, "D"));
@@ -405,6 +415,20 @@ TEST(TransformLayout, ChangesEverybodyWhoUsesTheBuffer) {
   EXPECT_TRUE(
       Says(TransformLayout(s, Get(GetBlock(s, "D")), 0, BufferKind::kWrite, Get(ParseIndexMap("lambda i, j: (j, i)"))),
            "it is a param of the function, whose layout the caller knows"));
+}
+
+TEST(TransformLayout, FusesDimensions) {
+  const PrimFunc workload = DenseRelu(6, 20, 4);
+  for (const char* map : {"lambda i, j: (i * 20 + j,)", "lambda i, j: (i * 5 + j // 4, j % 4)",
+                          "lambda i, j: (j // 4, i % 2, j % 4 * 3 + i // 2)"}) {
+    Schedule s(workload);
+    Do(TransformLayout(s, Get(GetBlock(s, "C")), 0, BufferKind::kWrite, Get(ParseIndexMap(map))));
+    ExpectSound(s, workload);
+  }
+  Schedule s(workload);
+  EXPECT_TRUE(Says(TransformLayout(s, Get(GetBlock(s, "C")), 0, BufferKind::kWrite,
+                                   Get(ParseIndexMap("lambda i, j: (i * 21 + j,)"))),
+                   "dimensions are fused where the map is one to one, but"));
 }
 
 TEST(SampleComputeLocation, GivesALoopOrLeavesIt) {
