@@ -1,4 +1,4 @@
-// Are block iteration variables an independent, complete numbering of what the loops around them do?
+// Whether block iteration variables are an independent, complete numbering of what the loops around them do.
 //
 // Splitting, fusing and reordering loops writes a block's bindings as affine combinations of pieces of loop variables.
 // DetectIterMap finds the pieces again: every value becomes base + sum of scale * piece, a piece being

@@ -1,12 +1,10 @@
 // From a scheduled function to the form that a code generator takes: loops, loads and stores, no blocks.
 //
 // The product of Lower:
-//   - No BlockRealize: block variables are replaced by their values, predicates have become IfThen or masks, `init`
-//   runs
-//     under a condition (or where decompose_reduction has put it).
+//   - No BlockRealize: block variables are replaced by their values, predicates have become IfThen or masks,
+//     `init` runs under a condition (or where decompose_reduction has put it).
 //   - Every intermediate is an Alloc around the smallest part of the program that uses it, shrunk to the region that
-//   part
-//     touches. What is small and only indexed by constants is kRegister, all else kThread or kGlobal.
+//     part touches. What is small and only indexed by constants is kRegister, all else kThread or kGlobal.
 //   - Every buffer has one dimension, params included; its index may be a vector (a Ramp or any vector of indices).
 //   - No kVectorized and no kUnrolled loop is left: explicit Ramp / Broadcast vectors, and copies of the body.
 //   - At most one kParallel loop on any path, the outermost; it runs over [0, extent).

@@ -1,9 +1,9 @@
 // From a scheduled function with loops bound to blockIdx and threadIdx to launches: what every thread of a device runs.
 //
 // The product of LowerThreads:
-//   - No BlockRealize. A launch is one nest: loops over the axes of blockIdx, loops over those of threadIdx inside
-//   them,
-//     each axis once, from 0, of constant extent; then what a thread does, in which nothing is bound to an axis.
+//   - No BlockRealize. A launch is one nest: loops over the axes of blockIdx, inside them loops over those of
+//     threadIdx, each axis once, from 0, of constant extent; then what a thread does, in which nothing is bound to an
+//     axis.
 //   - What stood outside the loops of an axis is run by every thread of it where that fills memory of its own, by the
 //     first alone (if threadIdx_x == 0) where others see it.
 //   - A reduction over a loop that is bound to threadIdx has become one in registers and a tree in shared memory.
@@ -35,7 +35,8 @@ struct ThreadPass {
 };
 std::span<const ThreadPass> ThreadPasses();
 
-// What `rewrite` makes of every outermost loop that `is_one`; what is inside of those is its affair. Fails as it does.
+// What `rewrite` makes of every outermost loop that `is_one`; loops inside of those are left to `rewrite`. Fails as it
+// does.
 absl::StatusOr<Stmt> RewriteOutermostLoops(const Stmt& body, const std::function<bool(const For&)>& is_one,
                                            const std::function<absl::StatusOr<Stmt>(const Stmt&)>& rewrite);
 

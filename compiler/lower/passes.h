@@ -35,8 +35,8 @@ Stmt OrderPlain(const Stmt& body);
 // A tile operation becomes the loops its intrinsic is emitted as, around accumulators of its own; one for which the
 // target has an instruction stays, to be that instruction:
 //   T.tile_op("fma_tile_f32", C[..6, ..16], A[..6, ..K], B[..K, ..16])
-//   =>  alloc acc[6, 16] in registers: acc = C;  for k: for m in unroll(6): for n in vectorized(16): acc += A * B;  C =
-//   acc
+//   =>  alloc acc[6, 16] in registers: acc = C;
+//       for k: for m in unroll(6): for n in vectorized(16): acc += A * B;  C = acc
 Stmt ExpandTileOps(const Stmt& body, const LowerOptions& options);
 
 // What storage_align and kStorageSwizzle said of buffers, annotations of the blocks that write them, become attributes

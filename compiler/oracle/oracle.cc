@@ -24,8 +24,8 @@ constexpr DType kF64 = DType::Float(64);
 
 DType ValueType(DType type) { return type.is_float() ? kF64 : type; }
 
-// Is the value of the expression free of rounding and doubt? `inexact` holds the ids of buffers, `inexact_vars` those
-// of lets, that are not.
+// Returns whether the value of the expression is free of rounding and doubt. `inexact` holds the ids of buffers,
+// `inexact_vars` those of lets, that are not.
 bool IsExact(const Expr& root, const std::unordered_set<uint64_t>& inexact,
              const std::unordered_set<uint64_t>& inexact_vars) {
   bool exact = true;

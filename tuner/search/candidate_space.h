@@ -55,7 +55,7 @@ class CandidateSpace {
 
   // Microseconds by the analytic model; nullopt when the point is not legal, or not of this space.
   virtual std::optional<double> Draft(const Point& point) const = 0;
-  // A refusal is news: the draft said that the point is legal. May be called from several threads at once.
+  // Fails where the draft took a point for legal that the schedule refuses. May be called from several threads at once.
   virtual absl::StatusOr<Built> Build(const Point& point) const = 0;
   // Of a trace that replays on the workload. May be called from several threads at once.
   virtual absl::StatusOr<Identified> Identify(const std::string& trace) const = 0;

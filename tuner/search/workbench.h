@@ -22,8 +22,8 @@ class Workbench {
   // The same for traces of others.
   std::vector<absl::StatusOr<Identified>> Identify(std::span<const std::string> traces) const;
 
-  // Points that the draft took for legal and the schedule or lowering refused, and why the last one was: news for
-  // whoever looks after the sources.
+  // Points that the draft took for legal and the schedule or lowering refused, and why the last one was. Each shows an
+  // error in the draft of its source.
   int refused() const { return refused_; }
   const std::string& last_refusal() const { return last_refusal_; }
 

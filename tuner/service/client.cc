@@ -21,7 +21,7 @@ namespace {
 constexpr absl::Duration kLook = absl::Milliseconds(150);
 constexpr absl::Duration kWatchCall = absl::Minutes(10);  // then it is made again
 
-// A watch under way, read by gRPC's threads, so that whoever waits for its news can do something else meanwhile.
+// A watch under way, read by gRPC's threads, so that whoever waits for its messages can do something else meanwhile.
 class WatchStream : public grpc::ClientReadReactor<v1::JobEvent> {
  public:
   WatchStream(v1::Tune::Stub& tune, grpc::ClientContext* context, const v1::WatchRequest& request) {

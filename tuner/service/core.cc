@@ -478,7 +478,7 @@ void Core::ServeWatchesFromStore(Micros now) {
   }
 }
 
-// At every interval, also without news: silence means that the daemon is gone.
+// At every interval, also where nothing changed: silence means that the daemon is gone.
 void Core::ServeWatches(Micros now) {
   for (const uint64_t id : TakeDueWatches(now)) {
     Watch& watch = watches_.at(id);

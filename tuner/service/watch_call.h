@@ -1,5 +1,5 @@
-// A client that watches a job: a snapshot first, then news, at most one message on its way. A client that reads slowly
-// gets fewer snapshots, never a queue of them. One whose certificate is revoked gets no more.
+// A client that watches a job: a snapshot first, then what changes, at most one message on its way. A client that reads
+// slowly gets fewer snapshots, never a queue of them. One whose certificate is revoked gets no more.
 #pragma once
 
 #include <memory>

@@ -38,7 +38,7 @@ class Generator {
   // Microseconds the program would take by the analytic model; nullopt when the choice is not legal (too many
   // registers). Arithmetic alone: microseconds to call.
   virtual std::optional<double> Draft(const Choice& choice) const = 0;
-  // A refusal is news: the draft said that the choice is legal.
+  // Fails where the draft took a choice for legal that the schedule refuses.
   virtual absl::StatusOr<Schedule> Build(const Choice& choice) const = 0;
 
   // Of a function with symbolic sizes at one of them. `other` is a generator of it at another: what a schedule that it

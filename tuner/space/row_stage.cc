@@ -1,9 +1,8 @@
 // rows: a reduction along memory, a row to a value (sums and maxima of softmax and layer norm).
 //
-//   for r: for k: C[r] += f(A[r, k])    =>   parallel r: { for k0: vectorized k1: P[k1] += f(A[r, k0, k1])   P in
-//   registers
+//   for r: for k: C[r] += f(A[r, k])    =>   parallel r: { for k0: vectorized k1: P[k1] += f(A[r, k0, k1])
 //                                                          for k1: C[r] += P[k1] }
-// Several vectors of partial results hide the latency of the addition.
+// P is in registers. Several vectors of partial results hide the latency of the addition.
 #include <algorithm>
 
 #include "compiler/schedule/primitives/compute_at.h"

@@ -1,8 +1,8 @@
 // Pieces: a long reduction to few values is cut into pieces whose partial results are computed in parallel (rfactor),
 // each with vectors of partial results of its own.
 //
-//   for r: for k: C[r] += A[r, k]   =>   parallel r, p: { for k0: for vectorized k1: Q[k1] += A[r, p, k0, k1];  P[p, r]
-//   = sum(Q) }
+//   for r: for k: C[r] += A[r, k]   =>   parallel r, p: { for k0: for vectorized k1: Q[k1] += A[r, p, k0, k1]
+//                                                         P[p, r] = sum(Q) }
 //                                        for r: for p: C[r] += P[p, r]
 #include <algorithm>
 

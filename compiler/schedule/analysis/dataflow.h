@@ -24,7 +24,7 @@ std::vector<int> ConsumersOf(const ProgramIndex& index, int block);
 bool IsIntermediate(const ProgramIndex& index, int scope, const Buffer& buffer);
 // The node of the block that allocates the buffer; -1 for a param.
 int AllocatingBlock(const ProgramIndex& index, const Buffer& buffer);
-// Is every block that touches the buffer below the node?
+// Returns whether every block that touches the buffer is below the node.
 bool IsPrivateTo(const ProgramIndex& index, int node, const Buffer& buffer);
 
 bool HasReduction(const Block& block);  // a reduce iteration variable, or an init

@@ -18,12 +18,12 @@ absl::StatusOr<InverseMap> InvertLayout(const IndexMap& map, std::span<const Exp
 // that hold the mapped ones.
 Stmt WithLayout(const Stmt& root, const Buffer& from, const Buffer& to, const IndexMap& map);
 
-// Does the region that a block writes become a box, all of whose elements are elements of it? Not when the map cuts it
-// elsewhere than at multiples of its factors, nor when it pads it.
+// Returns whether the region that a block writes becomes a box, all of whose elements are elements of it. It does not
+// when the map cuts it elsewhere than at multiples of its factors, nor when the map pads it.
 bool StaysBox(const BufferRegion& write, const Block& block, const IndexMap& map);
 
-// Is the buffer used by a tile operation or as the source of a match_buffer, whose operands' shapes a new layout would
-// change?
+// Returns whether the buffer is used by a tile operation or as the source of a match_buffer, whose operands' shapes a
+// new layout would change.
 bool IsMatched(const Stmt& root, const Buffer& buffer);
 
 }  // namespace hone

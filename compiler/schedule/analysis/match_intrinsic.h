@@ -1,4 +1,4 @@
-// Is what one tile of a block does what an intrinsic means?
+// Whether what one tile of a block does is what an intrinsic means.
 #pragma once
 
 #include "absl/status/statusor.h"

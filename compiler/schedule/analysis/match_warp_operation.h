@@ -1,4 +1,4 @@
-// Is what the threads of a warp do, each a tile of a block, what an intrinsic of a warp means?
+// Whether what the threads of a warp do, each a tile of a block, is what an intrinsic of a warp means.
 //
 // The block is in the layout of the intrinsic's result: its variables inside the tile number the registers of a thread,
 // others the lanes. For mma.m16n8k16 and C += A * B with i // 16, j // 8 outside:

@@ -29,8 +29,8 @@ Expr Conjoin(const Expr& a, const Expr& b);
 
 // The parts of the predicate that are not certain for an instance whose iteration variables lie in their domains.
 std::vector<Expr> PartsBeyondDomain(const BlockRealize& realize, const VarRanges& loops);
-// Do all instances whose iteration variables lie in their domains satisfy the predicate? Then the domain alone says
-// what the block computes, and its loops can be made anew.
+// Returns whether all instances whose iteration variables lie in their domains satisfy the predicate. Then the domain
+// alone says what the block computes, and its loops can be made anew.
 bool PredicateFollowsFromDomain(const BlockRealize& realize, const VarRanges& loops);
 
 // Loops, innermost first, with the variables of copies of them.

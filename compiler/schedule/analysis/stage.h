@@ -17,7 +17,7 @@ int Outermost(const ProgramIndex& index, int node);
 // What the instances of the block that run touch of a buffer, clipped to it; whole dimensions where that is not known.
 std::vector<Range> TouchedRegion(const ProgramIndex& index, int node, const Buffer& buffer, bool writes);
 
-// Is it certain that the inner part of the buffer lies in the outer one?
+// Returns whether the inner part of the buffer is certain to lie in the outer one.
 bool Holds(const std::vector<Range>& outer, const std::vector<Range>& inner, const Buffer& buffer);
 
 // Is the region of the buffer there, with its final values, before the nest of the block begins? A param is, unless a

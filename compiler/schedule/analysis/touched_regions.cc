@@ -122,7 +122,7 @@ VarList ListOf(const VarRanges& ranges) {
   return list;
 }
 
-// Is there a store to the buffer that an if of the body (not the condition of a block in it) may leave out?
+// Returns whether an if of the body (not the condition of a block in it) may leave out a store to the buffer.
 bool StoresUnderCondition(const Stmt& body, const Buffer& buffer) {
   bool found = false;
   ForEachStmt(body, [&](const Stmt& stmt) {
@@ -183,8 +183,8 @@ absl::Status FillsBox(std::span<const Range> region, const VarRanges& roaming) {
     }
     values.push_back(std::move(value));
   }
-  // Nearly always every index is a sum of loops of its own, plus what stands still. Overlaps, as of h*2 + kh, do no
-  // harm.
+  // Nearly always every index is a sum of loops of its own, plus what the loops do not change. Overlaps, as of
+  // h*2 + kh, do no harm.
   if (const auto sums = DisjointSums(values, ListOf(ranges)); sums.has_value()) {
     bool all = true;
     for (const Terms& terms : *sums) all = all && TakesAllValues(terms);
@@ -201,7 +201,7 @@ absl::Status FillsBox(std::span<const Range> region, const VarRanges& roaming) {
 
 namespace {
 
-// Do the reductions of the block come to an end while the roaming loops run?
+// Checks that the reductions of the block come to an end while the roaming loops run.
 absl::Status CheckReducesInside(const BlockRealize& realize, const VarRanges& roaming) {
   for (size_t i = 0; i < realize.values.size(); ++i) {
     const IterVar& iter = realize.block.iters[i];
@@ -234,7 +234,7 @@ std::vector<bool> MayBeEmpty(const ProgramIndex& index, int outer, const BlockRe
   return may_be_empty;
 }
 
-// Is the region that the block declares to write a whole box, as far as it lies inside the buffer?
+// Checks that the region that the block declares to write is a whole box, as far as it lies inside the buffer.
 absl::Status CheckWritesBox(const BlockRealize& realize, const BufferRegion& write, const VarRanges& roaming,
                             const std::vector<bool>& may_be_empty) {
   // An iteration in which the block does not run at all, because a split covers more than its loop, must show: as a
@@ -323,8 +323,8 @@ void CollectWrites(const Stmt& stmt, const Buffer& buffer, Analyzer& known, VarR
   }
 }
 
-// Does an instance write every element of the region that the block declares? That is the hull of what its statements
-// write, so that one of them has to write all of it.
+// Checks that an instance writes every element of the region that the block declares. That is the hull of what its
+// statements write, so that one of them has to write all of it.
 absl::Status CheckWritesAll(const Block& block, const BufferRegion& write, Analyzer& known) {
   if (std::ranges::all_of(write.region, [](const Range& r) { return IsConst(r.extent, 1); })) return absl::OkStatus();
   std::vector<BodyWrite> found;

@@ -1,4 +1,4 @@
-// The parts of buffers that blocks touch while a loop stands still: what compute_at and its like are made of.
+// The parts of buffers that blocks touch in one iteration of a loop: what compute_at and its like are made of.
 #pragma once
 
 #include <optional>

@@ -1,7 +1,7 @@
 // compute_inline: a block disappears into its consumers, which compute its values where they read them.
 //   B[i] = A[i] + 1;  C[j] = B[j] * 2    =>    C[j] = (A[j] + 1) * 2
-// reverse_compute_inline: a block disappears into its only producer, which stores the consumer's value instead of its
-// own.
+// reverse_compute_inline: a block disappears into its only producer, which stores the consumer's value in place of its
+//   own value.
 //   B[i] = f(i);  C[j] = B[j] * 2        =>    C[i] = f(i) * 2
 #pragma once
 

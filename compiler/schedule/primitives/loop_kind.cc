@@ -49,8 +49,9 @@ Expr Joined(const BlockRealize& realize, const Var& loop) {
   return joined;
 }
 
-// Do different iterations of the loop, all else equal, give different instances of the block?
-bool TellsIterationsApart(const ProgramIndex& index, int block, const For& loop) {
+// True if distinct iterations of the loop, all else equal, give distinct instances of the block (the bindings are
+// injective in its variable).
+bool IsInjective(const ProgramIndex& index, int block, const For& loop) {
   const BlockRealize& realize = index.realize(block);
   for (size_t i = 0; i < realize.values.size(); ++i) {
     if (realize.block.iters[i].kind != IterKind::kSpatial) continue;
@@ -141,12 +142,12 @@ absl::Status CheckDataParallel(const ProgramIndex& index, int node, std::string_
                      " below has a while loop, which may end at another time in each lane; unroll the loop, or make it "
                      "parallel");
     }
-    bool used = false, tells_apart = true;
+    bool used = false, must_be_injective = true;  // in the loop's variable, but for a reduction by threads
     for (size_t i = 0; i < realize.values.size(); ++i) {
       if (!UsesVar(realize.values[i], loop.var)) continue;
       const bool together = block.iters[i].kind == IterKind::kReduce && reducing_axis.starts_with("threadIdx") &&
                             ReducesInAnyOrder(block);
-      if (together) tells_apart = false;
+      if (together) must_be_injective = false;
       if (block.iters[i].kind != IterKind::kSpatial && !together) {
         return Refused(primitive, "(", loop.var, "): the loop runs over ", block.iters[i].var, " of block ", block.name,
                        ", a ", block.iters[i].kind == IterKind::kReduce ? "reduction" : "variable whose order counts",
@@ -162,12 +163,12 @@ absl::Status CheckDataParallel(const ProgramIndex& index, int node, std::string_
                      " below does not depend on the loop, so every iteration writes the "
                      "same elements; move the block out of the loop");
     }
-    if (tells_apart && !KeepsSumsTogether(index, node, b)) {
+    if (must_be_injective && !KeepsSumsTogether(index, node, b)) {
       return Refused(primitive, "(", loop.var, "): a loop inside moves both what block ", block.name,
                      " writes and what it adds up, so the sum of one element may be spread over iterations; split the "
                      "spatial and the reduce loops before they are fused");
     }
-    if (tells_apart && !TellsIterationsApart(index, b, loop)) {
+    if (must_be_injective && !IsInjective(index, b, loop)) {
       return Refused(primitive, "(", loop.var, "): the bindings of block ", block.name,
                      " do not tell the iterations apart, so two of them "
                      "may write one element");

@@ -5,8 +5,8 @@
 //
 // prefetch_across: what the next iteration of an outer loop will read is asked for all the while this one runs.
 //   for p: for r in [0, R): for i: S(A[p, i * 8 : i * 8 + 8])
-//     =>  for p: for r in [0, R): for i: { for l in [0, 8 / R): prefetch A[p + 1, i * 8 + r * 8 / R + l]  where p + 1 <
-//     n;   S }
+//     =>  for p: for r in [0, R): for i:
+//           { for l in [0, 8 / R): prefetch A[p + 1, i * 8 + r * 8 / R + l]  where p + 1 < n;   S }
 // For operands that are read over and over while p stands, and come from memory when it moves: the memory then works in
 // all R passes over them and not in the first alone.
 #pragma once
