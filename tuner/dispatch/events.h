@@ -29,6 +29,7 @@ struct Submit {
   v1::SubmitRequest request;
   std::string created;
   Tenant tenant = TenantOf("local");
+  bool checked = false;  // CheckSubmit found nothing, before this was posted
 };
 struct StopJob {
   ReplyTo to = 0;

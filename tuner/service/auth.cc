@@ -37,6 +37,21 @@ absl::StatusOr<Caller> HolderOf(const std::string& pem, const RevocationList& re
                    subject.tenant, "\"): show a token, or a certificate that hone ca issue --role made"));
 }
 
+// A call may last as long as its deadline says, and a handler may wait for its caller as long.
+absl::Status CheckDeadline(const grpc::ServerContextBase& context, int longest_seconds) {
+  constexpr std::chrono::seconds kRounding(60);  // of the deadline on its way here
+  const auto deadline = context.deadline();
+  if (deadline == std::chrono::system_clock::time_point::max()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a call has to have a deadline, at most ", longest_seconds, " s away for this one"));
+  }
+  const auto left = deadline - std::chrono::system_clock::now();
+  if (left <= std::chrono::seconds(longest_seconds) + kRounding) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("the call's deadline is ", std::chrono::duration_cast<std::chrono::seconds>(left).count(),
+                   " s away, and this call may have ", longest_seconds, "; make it again with a nearer one"));
+}
+
 }  // namespace
 
 void Gate::SetTokens(TokenTable tokens) {
@@ -76,10 +91,8 @@ absl::StatusOr<Caller> Gate::Admit(const grpc::ServerContextBase& context, const
     return absl::PermissionDeniedError(absl::StrCat("a caller of role ", RoleName(caller.role),
                                                     " may not do this; show the token or certificate of another role"));
   }
-  if (context.deadline() == std::chrono::system_clock::time_point::max()) {
-    return absl::InvalidArgumentError("a call has to have a deadline");
-  }
-  if (policy.streams && !caller.name.empty()) { HONE_ASSIGN_OR_RETURN(caller.stream, meter_.OpenStream(caller.name)); }
+  HONE_RETURN_IF_ERROR(CheckDeadline(context, policy.longest_seconds));
+  if (policy.streams) { HONE_ASSIGN_OR_RETURN(caller.stream, meter_.OpenStream(caller.name, policy.holds_thread)); }
   return caller;
 }
 

@@ -21,17 +21,24 @@ absl::Status CallMeter::Charge(const std::string& caller, int64_t now) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::shared_ptr<const void>> CallMeter::OpenStream(const std::string& caller) {
+absl::StatusOr<std::shared_ptr<const void>> CallMeter::OpenStream(const std::string& caller, bool holds_thread) {
   const std::lock_guard<std::mutex> guard(mutex_);
   int& open = streams_[caller];
-  if (open >= limits_.streams) {
+  if (!caller.empty() && open >= limits_.streams) {
     return absl::ResourceExhaustedError(
         absl::StrCat(caller, " has ", open, " streams open (honed --max-streams); end one first"));
   }
+  if (holds_thread && threads_held_ >= limits_.streams_of_all) {
+    return absl::ResourceExhaustedError(absl::StrCat("all callers together have ", threads_held_,
+                                                     " submissions, listings, exports and imports open, and the daemon "
+                                                     "takes no more at once; call again in some seconds"));
+  }
   ++open;
-  return std::shared_ptr<const void>(this, [this, caller](const void*) {
+  threads_held_ += holds_thread;
+  return std::shared_ptr<const void>(this, [this, caller, holds_thread](const void*) {
     const std::lock_guard<std::mutex> guard(mutex_);
     --streams_[caller];
+    threads_held_ -= holds_thread;
   });
 }
 

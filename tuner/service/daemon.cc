@@ -39,7 +39,6 @@ namespace hone {
 namespace {
 
 constexpr auto kStopGrace = std::chrono::milliseconds(300);
-constexpr int kMostThreads = 256;  // of calls that hold one: Sync and Watch do not
 constexpr absl::Duration kLookAtFiles = absl::Seconds(1);
 
 // A socket file that nobody listens on is left over and may go; one that somebody answers is not ours to take.
@@ -85,7 +84,7 @@ absl::Status CheckPlainText(const std::string& address, bool insecure, const Tok
 void SetTransportLimits(grpc::ServerBuilder& builder) {
   builder.SetMaxReceiveMessageSize(kLongestMessage);
   builder.SetMaxSendMessageSize(kLongestMessage);
-  builder.SetResourceQuota(grpc::ResourceQuota("honed").SetMaxThreads(kMostThreads));
+  builder.SetResourceQuota(grpc::ResourceQuota("honed").SetMaxThreads(kMostCallThreads));
   for (const auto& [name, value] : std::initializer_list<std::pair<const char*, int>>{
            {GRPC_ARG_MAX_METADATA_SIZE, 16 << 10},
            {GRPC_ARG_MAX_CONCURRENT_STREAMS, 64},
@@ -327,7 +326,7 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const DaemonOptions& optio
                           parts.failure = std::move(status);
                         }));
   CrashPoint("daemon.core_started");
-  parts.tune = MakeTuneService(*parts.core, *parts.gate, options.call_limits.request_bytes, parts.last_call);
+  parts.tune = MakeTuneService(*parts.core, *parts.gate, options.call_limits, parts.last_call);
   parts.fleet = MakeFleetService(*parts.core, *parts.gate);
   HONE_ASSIGN_OR_RETURN(daemon->addresses_, parts.Listen());
   CrashPoint("daemon.listening");

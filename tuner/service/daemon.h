@@ -20,10 +20,11 @@ struct DaemonOptions {
   // Each "unix:PATH" (mode 0600) or "HOST:PORT", which needs TLS, or `insecure` and tokens. None: the owner's address
   // of the database (proto/rpc/address.h), which is no port.
   std::vector<std::string> listen;
-  std::string token_file;        // TokenTable's; empty: none
-  TlsFiles tls;                  // of every HOST:PORT; read again when they change
-  bool insecure = false;         // HOST:PORT may be plain text, tokens included
-  CallLimits call_limits;        // of each caller by token or certificate; the owner's are the request_bytes alone
+  std::string token_file;  // TokenTable's; empty: none
+  TlsFiles tls;            // of every HOST:PORT; read again when they change
+  bool insecure = false;   // HOST:PORT may be plain text, tokens included
+  CallLimits
+      call_limits;  // of each caller by token or certificate; the owner's are those of memory, threads and silence
   int max_connections = 10'000;  // of each HOST:PORT
   absl::Duration exit_when_idle =
       absl::InfiniteDuration();  // ends, and its workers with it, when nobody needs it this long

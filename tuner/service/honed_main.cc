@@ -68,7 +68,7 @@ int DefaultSearches() {
 // What the command line says: the daemon's options, and what is converted into some of them.
 struct Arguments {
   hone::DaemonOptions options;
-  double idle_seconds = 0, lease_seconds = 0, build_seconds = 0, run_seconds = 0, memory_gib = 0;
+  double idle_seconds = 0, silence_seconds = 0, lease_seconds = 0, build_seconds = 0, run_seconds = 0, memory_gib = 0;
   std::string missing_layers;
   std::vector<std::string> tenant_weights;
   hone::LogFormat log_format = hone::LogFormat::kText;
@@ -80,6 +80,7 @@ Arguments DefaultArguments() {
   arguments.options.core.search.program.path = hone::ProgramFolder() + "/hone-search";
   arguments.options.core.search.processes = DefaultSearches();
   const hone::DispatchOptions& dispatch = arguments.options.core.dispatch;
+  arguments.silence_seconds = absl::ToDoubleSeconds(arguments.options.call_limits.silence);
   arguments.lease_seconds = dispatch.lease_ms * 1e-3;
   arguments.build_seconds = dispatch.build_limit_ms * 1e-3;
   arguments.run_seconds = dispatch.run_limit_ms * 1e-3;
@@ -121,6 +122,10 @@ void AddQuotaOptions(CLI::App& app, Arguments& arguments) {
   app.add_option("--max-streams", arguments.options.call_limits.streams,
                  "submissions, watches, listings, exports and imports of one at once")
       ->check(hone::FromTo(1, 100'000, "streams"))
+      ->capture_default_str();
+  app.add_option("--max-silence", arguments.silence_seconds,
+                 "seconds that the caller of a submission, listing, export or import may send or take nothing")
+      ->check(hone::FromTo(0.1, 3600.0, "seconds"))
       ->capture_default_str();
   app.add_option("--max-request-bytes", arguments.options.call_limits.request_bytes,
                  "memory for one tenant's jobs while they are submitted, as 16M or 1G: a larger job is refused")
@@ -221,6 +226,7 @@ absl::Status Settle(Arguments& arguments) {
     return absl::InvalidArgumentError("--allow-missing-layer: " + std::string(allowed.status().message()));
   hone::DaemonOptions& options = arguments.options;
   options.core.search.program.allowed_missing = *allowed;
+  options.call_limits.silence = absl::Seconds(arguments.silence_seconds);
   if (arguments.idle_seconds > 0) options.exit_when_idle = absl::Seconds(arguments.idle_seconds);
   hone::DispatchOptions& dispatch = options.core.dispatch;
   dispatch.lease_ms = static_cast<uint32_t>(arguments.lease_seconds * 1e3);

@@ -1,6 +1,6 @@
-// Which roles may call which method: one row for every method of the services. A method without a row does not compile,
-// because `PolicyOf` has no definition beside the rows and `kPolicies` asks it for every method that protoc
-// generated.
+// Which roles may call which method, and for how long: one row for every method of the services. A method without a row
+// does not compile, because `PolicyOf` has no definition beside the rows and `kPolicies` asks it for every method that
+// protoc generated.
 #pragma once
 
 #include <array>
@@ -41,16 +41,29 @@ class Roles {
 
 struct MethodPolicy {
   Roles roles;
-  bool streams = false;  // many messages one way: how many of those a caller may have open is limited
+  bool streams = false;       // many messages one way: how many of those a caller may have open is limited
+  bool holds_thread = false;  // a stream that has a thread of the daemon while it is open: how many there are is, too
+  int longest_seconds = 600;  // a deadline that is further away is refused
 };
 
 template <Role... kAllowed>
 struct Allow {
-  static constexpr MethodPolicy kPolicy{{kAllowed...}, false};
+  static constexpr MethodPolicy kPolicy{.roles = {kAllowed...}};
 };
+// A whole database goes over a slow network in one.
 template <class Row>
 struct Stream {
-  static constexpr MethodPolicy kPolicy{Row::kPolicy.roles, true};
+  static constexpr MethodPolicy kPolicy{Row::kPolicy.roles, true, true, 3600};
+};
+// Waits for news without a thread.
+template <class Row>
+struct Wait {
+  static constexpr MethodPolicy kPolicy{Row::kPolicy.roles, true, false, 3600};
+};
+// The daemon holds the call without a thread, as long as a worker takes timings or a builder builds.
+template <class Row>
+struct Held {
+  static constexpr MethodPolicy kPolicy{Row::kPolicy.roles, false, false, 3600};
 };
 using Readers = Allow<Role::kAdmin, Role::kClient, Role::kViewer>;
 using Writers = Allow<Role::kAdmin, Role::kClient>;
@@ -63,7 +76,7 @@ struct PolicyOf;
 
 // clang-format off
 template <> struct PolicyOf<v1::Tune::WithAsyncMethod_Submit>        : Stream<Writers> {};
-template <> struct PolicyOf<v1::Tune::WithAsyncMethod_Watch>         : Stream<Readers> {};
+template <> struct PolicyOf<v1::Tune::WithAsyncMethod_Watch>         : Wait<Readers> {};
 template <> struct PolicyOf<v1::Tune::WithAsyncMethod_Stop>          : Writers {};
 template <> struct PolicyOf<v1::Tune::WithAsyncMethod_Pause>         : Writers {};
 template <> struct PolicyOf<v1::Tune::WithAsyncMethod_Explain>       : Readers {};
@@ -78,9 +91,9 @@ template <> struct PolicyOf<v1::Tune::WithAsyncMethod_ListRecords>   : Stream<Re
 template <> struct PolicyOf<v1::Tune::WithAsyncMethod_ExportRecords> : Stream<Readers> {};
 template <> struct PolicyOf<v1::Tune::WithAsyncMethod_ImportRecords> : Stream<Writers> {};
 template <> struct PolicyOf<v1::Fleet::WithAsyncMethod_Hello>        : Measurers {};
-template <> struct PolicyOf<v1::Fleet::WithAsyncMethod_Sync>         : Measurers {};
+template <> struct PolicyOf<v1::Fleet::WithAsyncMethod_Sync>         : Held<Measurers> {};
 template <> struct PolicyOf<v1::Fleet::WithAsyncMethod_GetWorkload>  : Measurers {};
-template <> struct PolicyOf<v1::Fleet::WithAsyncMethod_Build>        : Measurers {};
+template <> struct PolicyOf<v1::Fleet::WithAsyncMethod_Build>        : Held<Measurers> {};
 // clang-format on
 
 namespace policy_internal {

@@ -6,9 +6,11 @@
 #include "database/record_json.h"
 #include "proto/rpc/channel.h"
 #include "proto/rpc/status.h"
+#include "tuner/dispatch/job_state.h"
 #include "tuner/service/auth.h"
 #include "tuner/service/core.h"
 #include "tuner/service/request_memory.h"
+#include "tuner/service/silence_limit.h"
 #include "tuner/service/submit_pieces.h"
 #include "tuner/service/waiting.h"
 #include "tuner/service/watch_call.h"
@@ -43,8 +45,12 @@ absl::Status Import(Core& core, grpc::ServerContext* context, const Tenant& tena
 
 class TuneService : public v1::Tune::WithCallbackMethod_Watch<v1::Tune::Service> {
  public:
-  TuneService(Core& core, Gate& gate, int64_t request_bytes, std::atomic<Micros>& last_call)
-      : core_(core), gate_(gate), request_memory_(request_bytes), last_call_(last_call) {}
+  TuneService(Core& core, Gate& gate, const CallLimits& limits, std::atomic<Micros>& last_call)
+      : core_(core),
+        gate_(gate),
+        request_memory_(limits.request_bytes),
+        silence_limit_(limits.silence),
+        last_call_(last_call) {}
 
   grpc::Status Submit(grpc::ServerContext* context, grpc::ServerReader<v1::SubmitRequest>* reader,
                       v1::SubmitReply* reply) override {
@@ -56,6 +62,8 @@ class TuneService : public v1::Tune::WithCallbackMethod_Watch<v1::Tune::Service>
       return ToGrpc(read);
     }
     CrashPoint("tune.submit");
+    // Here, on the caller's thread: it hashes every workload, and the dispatcher has others to answer.
+    if (const absl::Status valid = CheckSubmit(request); !valid.ok()) return ToGrpc(valid);
     // A job of an earlier life of the daemon, ended or not, may have the same request.
     const absl::StatusOr<std::optional<uint64_t>> known =
         core_.store().FindJob(caller->tenant.id, request.request_id());
@@ -66,7 +74,7 @@ class TuneService : public v1::Tune::WithCallbackMethod_Watch<v1::Tune::Service>
       return grpc::Status::OK;
     }
     return AskCore(core_, context, reply, [&](ReplyTo to) {
-      return hone::Submit{to, std::move(request), Core::Utc(), caller->tenant};
+      return hone::Submit{to, std::move(request), Core::Utc(), caller->tenant, /*checked=*/true};
     });
   }
 
@@ -215,7 +223,8 @@ class TuneService : public v1::Tune::WithCallbackMethod_Watch<v1::Tune::Service>
         record.set_origin(page->rows[i].origin);
         record.set_best(page->best[i]);
         if (const absl::Status again = gate_.CheckAgain(*caller); !again.ok()) return ToGrpc(again);
-        if (!writer->Write(record)) return {grpc::StatusCode::CANCELLED, "the caller has gone"};
+        const bool sent = silence_limit_.Bound(*context, "records", [&] { return writer->Write(record); });
+        if (!sent) return {grpc::StatusCode::CANCELLED, "the caller has gone"};
         --left;
       }
       corrupt += page->corrupt;
@@ -235,7 +244,8 @@ class TuneService : public v1::Tune::WithCallbackMethod_Watch<v1::Tune::Service>
       for (size_t at = 0; at < lines.size(); at += kChunkBytes) {
         chunk.set_lines(lines.substr(at, kChunkBytes));
         HONE_RETURN_IF_ERROR(gate_.CheckAgain(*caller));
-        if (!writer->Write(chunk)) return absl::CancelledError("the caller has gone");
+        const bool sent = silence_limit_.Bound(*context, "export", [&] { return writer->Write(chunk); });
+        if (!sent) return absl::CancelledError("the caller has gone");
       }
       return absl::OkStatus();
     });
@@ -257,7 +267,7 @@ class TuneService : public v1::Tune::WithCallbackMethod_Watch<v1::Tune::Service>
       return status;
     };
     v1::ExportChunk chunk;
-    while (reader->Read(&chunk)) {
+    while (silence_limit_.Bound(*context, "import", [&] { return reader->Read(&chunk); })) {
       if (const absl::Status again = gate_.CheckAgain(*caller); !again.ok()) return ToGrpc(again);
       waiting += chunk.lines();
       const size_t end = waiting.rfind('\n');
@@ -267,6 +277,8 @@ class TuneService : public v1::Tune::WithCallbackMethod_Watch<v1::Tune::Service>
       if (end == std::string::npos) continue;
       if (const absl::Status status = take(end + 1); !status.ok()) return ToGrpc(status);
     }
+    // The end of a line that did not come is no record.
+    if (context->IsCancelled()) return {grpc::StatusCode::CANCELLED, "the caller has gone"};
     return waiting.empty() ? grpc::Status::OK : ToGrpc(take(waiting.size()));
   }
 
@@ -278,12 +290,12 @@ class TuneService : public v1::Tune::WithCallbackMethod_Watch<v1::Tune::Service>
     return caller;
   }
   // All messages of a request. A call that ends before the last one has asked for nothing.
-  absl::Status ReadRequest(const Caller& caller, const grpc::ServerContext& context,
+  absl::Status ReadRequest(const Caller& caller, grpc::ServerContext& context,
                            grpc::ServerReader<v1::SubmitRequest>& reader, RequestMemory::Share& memory,
-                           v1::SubmitRequest& request) const {
+                           v1::SubmitRequest& request) {
     for (bool more = true; more;) {
       v1::SubmitRequest piece;
-      if (!reader.Read(&piece)) {
+      if (!silence_limit_.Bound(context, "submit", [&] { return reader.Read(&piece); })) {
         if (context.IsCancelled()) return absl::CancelledError("the caller has gone");
         return absl::InvalidArgumentError(
             "submit: the call ended before the last message of its request (SubmitRequest.more); send the whole again");
@@ -304,14 +316,15 @@ class TuneService : public v1::Tune::WithCallbackMethod_Watch<v1::Tune::Service>
   Core& core_;
   Gate& gate_;
   RequestMemory request_memory_;
+  SilenceLimit silence_limit_;
   std::atomic<Micros>& last_call_;
 };
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> MakeTuneService(Core& core, Gate& gate, int64_t request_bytes,
+std::unique_ptr<grpc::Service> MakeTuneService(Core& core, Gate& gate, const CallLimits& limits,
                                                std::atomic<Micros>& last_call) {
-  return std::make_unique<TuneService>(core, gate, request_bytes, last_call);
+  return std::make_unique<TuneService>(core, gate, limits, last_call);
 }
 
 }  // namespace hone

@@ -7,9 +7,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <set>
+#include <string_view>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "compiler/support/check.h"
 #include "compiler/support/sha256.h"
 #include "database/sqlite_store.h"
 #include "gmock/gmock.h"
@@ -23,6 +25,7 @@ namespace hone {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 constexpr int64_t kSecond = 1'000'000;
 
@@ -41,15 +44,28 @@ TEST(CallMeter, FillsUpWithTime) {
 
 TEST(CallMeter, CountsStreamsThatAreOpen) {
   CallMeter meter({.calls_per_second = 10, .streams = 2});
-  auto first = meter.OpenStream("a"), second = meter.OpenStream("a");
+  auto first = meter.OpenStream("a", false), second = meter.OpenStream("a", false);
   ASSERT_TRUE(first.ok() && second.ok());
-  EXPECT_TRUE(absl::IsResourceExhausted(meter.OpenStream("a").status()));
-  EXPECT_TRUE(meter.OpenStream("b").ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(meter.OpenStream("a", false).status()));
+  EXPECT_TRUE(meter.OpenStream("b", false).ok());
   auto copy = *first;
   first->reset();
-  EXPECT_FALSE(meter.OpenStream("a").ok()) << "a copy of it lives";
+  EXPECT_FALSE(meter.OpenStream("a", false).ok()) << "a copy of it lives";
   copy.reset();
-  EXPECT_TRUE(meter.OpenStream("a").ok());
+  EXPECT_TRUE(meter.OpenStream("a", false).ok());
+}
+
+TEST(CallMeter, CountsTheThreadsThatStreamsHold) {
+  CallMeter meter({.streams = 2, .streams_of_all = 3});
+  auto first = meter.OpenStream("a", true), second = meter.OpenStream("a", true), owners = meter.OpenStream("", true);
+  ASSERT_TRUE(first.ok() && second.ok() && owners.ok());
+  const absl::Status refused = meter.OpenStream("b", true).status();
+  EXPECT_TRUE(absl::IsResourceExhausted(refused));
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("all callers together have 3"));
+  EXPECT_FALSE(meter.OpenStream("", true).ok()) << "the owner's threads are the same";
+  EXPECT_TRUE(meter.OpenStream("b", false).ok()) << "it waits without a thread";
+  second->reset();
+  EXPECT_TRUE(meter.OpenStream("b", true).ok());
 }
 
 v1::SubmitRequest Job(const std::string& id, int tasks) {
@@ -207,6 +223,147 @@ TEST_F(Limits, OfTime) {
   const grpc::Status status = As(*honed, "")->tune().ListJobs(&endless, {}, &reply);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_THAT(status.error_message(), HasSubstr("deadline"));
+
+  const auto vision = As(*honed, "eyes-0123456789");
+  const grpc::Status long_one = vision->tune().ListJobs(vision->Context(absl::Hours(2)).get(), {}, &reply);
+  EXPECT_EQ(long_one.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(long_one.error_message(), HasSubstr("s away, and this call may have 600; make it again with a nearer"));
+  EXPECT_TRUE(vision->tune().ListJobs(vision->Context(absl::Minutes(10)).get(), {}, &reply).ok());
+  const auto records = vision->Context(absl::Hours(23));
+  EXPECT_EQ(vision->tune().ListRecords(records.get(), {})->Finish().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  const auto whole = vision->Context(absl::Hours(1));
+  EXPECT_TRUE(vision->tune().ExportRecords(whole.get(), {})->Finish().ok()) << "a whole database";
+}
+
+v1::SubmitRequest Piece(const v1::SubmitRequest& job) {
+  v1::SubmitRequest piece = job;
+  piece.set_more(true);
+  return piece;
+}
+
+TEST_F(Limits, OfSilence) {
+  const auto honed = Start({"--max-silence", "1"});
+  const auto vision = As(*honed, "eyes-0123456789");
+  const auto is_of_silence = [](const grpc::Status& status) {
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED) << status.error_message();
+    EXPECT_THAT(status.error_message(), HasSubstr("the caller sent or took nothing for 1s (honed --max-silence)"));
+  };
+  const absl::Time end = absl::Now() + absl::Seconds(50);  // before the deadline of the calls
+  v1::SubmitReply reply;
+  const auto nothing = vision->Context();
+  is_of_silence(vision->tune().Submit(nothing.get(), &reply)->Finish());
+  const auto begun = vision->Context();
+  const auto half = vision->tune().Submit(begun.get(), &reply);
+  ASSERT_TRUE(half->Write(Piece(Job("half", 1))));
+  is_of_silence(half->Finish());
+  v1::ImportReply imported;
+  const auto import = vision->Context();
+  is_of_silence(vision->tune().ImportRecords(import.get(), &imported)->Finish());
+  EXPECT_LT(absl::Now(), end);
+
+  const auto slow = vision->Context();
+  const auto pieces = vision->tune().Submit(slow.get(), &reply);
+  ASSERT_TRUE(pieces->Write(Piece(Job("slow", 1))));
+  for (int i = 0; i < 8; ++i) {
+    absl::SleepFor(absl::Milliseconds(250));
+    v1::SubmitRequest piece;
+    piece.set_more(i < 7);
+    pieces->Write(piece);
+  }
+  const grpc::Status status = pieces->Finish();
+  EXPECT_TRUE(status.ok()) << "it took two seconds, and was never silent for one: " << status.error_message();
+}
+
+// A channel with a connection of its own: channels to one address share theirs else, and its streams.
+std::shared_ptr<grpc::Channel> OwnConnection(const std::string& address) {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+}
+
+TEST_F(Limits, StreamsOfAllCallersLeaveThreadsForOtherCalls) {
+  constexpr int kCallers = 4, kStreamsOfOne = 64;
+  std::string tokens = "client vision eyes-0123456789\n";
+  for (int i = 0; i < kCallers; ++i) absl::StrAppend(&tokens, "client c", i, " caller-0123456789-", i, "\n");
+  WriteTokens(tokens);
+  const auto honed = Start({});
+  struct Open {
+    std::unique_ptr<grpc::ClientContext> context;
+    v1::SubmitReply reply;
+    std::unique_ptr<grpc::ClientWriter<v1::SubmitRequest>> writer;
+  };
+  std::vector<Open> open(kCallers * kStreamsOfOne);
+  std::vector<std::unique_ptr<v1::Tune::Stub>> stubs;
+  for (size_t i = 0; i < open.size(); ++i) {
+    const size_t caller = i / kStreamsOfOne;
+    if (stubs.size() == caller) stubs.push_back(v1::Tune::NewStub(OwnConnection(honed->address())));
+    open[i].context = MakeContext({absl::StrCat("caller-0123456789-", caller), {}}, absl::Seconds(60));
+    open[i].writer = stubs[caller]->Submit(open[i].context.get(), &open[i].reply);
+    open[i].writer->Write(Piece(Job("half", 1)));
+  }
+  absl::SleepFor(absl::Seconds(1));  // for those that are refused to be
+  const auto stub = v1::Tune::NewStub(OwnConnection(honed->address()));
+  for (int i = 0; i < 20; ++i) {
+    const auto context = MakeContext({"eyes-0123456789", {}}, absl::Seconds(10));
+    v1::ListJobsReply reply;
+    const grpc::Status status = stub->ListJobs(context.get(), {}, &reply);
+    ASSERT_TRUE(status.ok()) << status.error_message();
+  }
+  const auto context = MakeContext({"eyes-0123456789", {}}, absl::Seconds(10));
+  const grpc::Status stream = stub->ListRecords(context.get(), {})->Finish();
+  EXPECT_EQ(stream.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_THAT(stream.error_message(), HasSubstr("all callers together have 128 submissions, listings"));
+  for (Open& call : open) call.context->TryCancel();
+  for (Open& call : open) call.writer->Finish();
+  const auto again = MakeContext({"eyes-0123456789", {}}, absl::Seconds(10));
+  EXPECT_TRUE(stub->ListJobs(again.get(), {}, std::make_unique<v1::ListJobsReply>().get()).ok());
+}
+
+// A port that nobody has now.
+int FreePort() {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in name{};
+  name.sin_family = AF_INET;
+  name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof(name);
+  HONE_CHECK(bind(fd, reinterpret_cast<const sockaddr*>(&name), length) == 0);
+  HONE_CHECK(getsockname(fd, reinterpret_cast<sockaddr*>(&name), &length) == 0);
+  close(fd);
+  return ntohs(name.sin_port);
+}
+
+std::string MetricsAt(int port) {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in name{};
+  name.sin_family = AF_INET;
+  name.sin_port = htons(static_cast<uint16_t>(port));
+  name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  std::string text;
+  const std::string_view question = "GET /metrics HTTP/1.0\r\n\r\n";
+  if (connect(fd, reinterpret_cast<const sockaddr*>(&name), sizeof(name)) == 0 &&
+      send(fd, question.data(), question.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(question.size())) {
+    char bytes[4096];
+    for (ssize_t got; (got = recv(fd, bytes, sizeof(bytes), 0)) > 0;) text.append(bytes, static_cast<size_t>(got));
+  }
+  close(fd);
+  return text;
+}
+
+// Hashing a job of 64 MiB takes long: others must not wait for the dispatcher meanwhile.
+TEST_F(Limits, AJobThatIsRefusedNeverReachesTheDispatcher) {
+  const int port = FreePort();
+  const auto honed = Start({"--http", absl::StrCat("127.0.0.1:", port)});
+  const auto vision = As(*honed, "eyes-0123456789");
+  v1::SubmitRequest forged = Job("forged", 3);
+  forged.mutable_tasks(2)->mutable_workload()->set_hash(Sha256("another text"));
+  const grpc::Status status = Submit(*vision, forged);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(status.error_message(), HasSubstr("task 2 (dense_2): the hash is not that of the workload's text"));
+  const std::string metrics = MetricsAt(port);
+  EXPECT_THAT(metrics, HasSubstr("hone_event_seconds_count{event=\"start\"} 1"));
+  EXPECT_THAT(metrics, Not(HasSubstr("event=\"submit\"")));
+  ASSERT_TRUE(Submit(*vision, Job("true", 3)).ok());
+  EXPECT_THAT(MetricsAt(port), HasSubstr("hone_event_seconds_count{event=\"submit\"} 1"));
 }
 
 // What does not fit into a message: many jobs, and a record with a large object.
@@ -364,13 +521,9 @@ TEST_F(Limits, IdleConnectionsDoNotStopTheService) {
   EXPECT_TRUE(Submit(*after, Job("one", 1)).ok());
 }
 
-// Whether the daemon takes one within that time. It is no other channel's, as channels to one address share theirs
-// else.
+// Whether the daemon takes one within that time.
 bool NewConnection(const std::string& address, absl::Duration limit) {
-  grpc::ChannelArguments arguments;
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  const auto channel = grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
-  return channel->WaitForConnected(absl::ToChronoTime(absl::Now() + limit));
+  return OwnConnection(address)->WaitForConnected(absl::ToChronoTime(absl::Now() + limit));
 }
 
 // Beyond the limit connections are closed; those before go on, and others are taken when some have ended.

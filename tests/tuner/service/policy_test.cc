@@ -36,6 +36,10 @@ TEST(Policy, HasARowForEveryMethodOfEveryService) {
     const bool streams = tune->method(i)->server_streaming() || tune->method(i)->client_streaming();
     EXPECT_EQ(kPolicies<v1::Tune>.at(static_cast<size_t>(i)).streams, streams) << tune->method(i)->name();
   }
+  for (const MethodPolicy& policy : kPolicies<v1::Tune>) {
+    EXPECT_TRUE(policy.longest_seconds > 0 && policy.longest_seconds <= 3600);
+    EXPECT_TRUE(policy.streams || !policy.holds_thread);
+  }
   const auto roles_of = [&](const char* name) {
     return kPolicies<v1::Tune>.at(static_cast<size_t>(tune->FindMethodByName(name)->index())).roles;
   };
