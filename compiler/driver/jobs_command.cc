@@ -120,10 +120,9 @@ absl::Status Show(const JobsOptions& options) {
                                             "; hone jobs list shows those there are"));
   }
   HONE_ASSIGN_OR_RETURN(const std::unique_ptr<DaemonClient> client, ConnectTo(options.service));
-  v1::GetJobRequest request;
-  request.set_job_id(options.id);
-  v1::JobSnapshot job;
-  HONE_RETURN_IF_ERROR(Explained(FromGrpc(client->tune().GetJob(client->Context().get(), request, &job)), options));
+  const absl::StatusOr<v1::JobSnapshot> got = client->GetJob(options.id);
+  HONE_RETURN_IF_ERROR(Explained(got.status(), options));
+  const v1::JobSnapshot& job = *got;
   PrintJob(job, options);
   if (options.json) return absl::OkStatus();
   if (const std::string picks = FirstPicks(job); !picks.empty()) std::printf("  %s\n", picks.c_str());
@@ -222,6 +221,7 @@ absl::Status Explain(const JobsOptions& options) {
   request.set_job_id(options.id);
   v1::JobExplanation reply;
   HONE_RETURN_IF_ERROR(Explained(FromGrpc(client->tune().Explain(client->Context().get(), request, &reply)), options));
+  HONE_RETURN_IF_ERROR(client->GetTasksThatFollow(*reply.mutable_job()));
   if (options.json) {
     std::printf("%s\n", ExplanationJson(reply).dump().c_str());
   } else {

@@ -218,10 +218,8 @@ class TuneSession {
   std::vector<v1::JobSnapshot> PartsOf(const v1::JobSnapshot& job) {
     std::vector<v1::JobSnapshot> parts;
     for (const uint64_t id : job.part_jobs()) {
-      v1::GetJobRequest request;
-      request.set_job_id(id);
-      v1::JobSnapshot now;
-      if (client().tune().GetJob(client().Context(kLastCall).get(), request, &now).ok()) parts_[id] = std::move(now);
+      absl::StatusOr<v1::JobSnapshot> now = client().GetJob(id, kLastCall);
+      if (now.ok()) parts_[id] = *std::move(now);
       parts_[id].set_job_id(id);
       parts.push_back(parts_[id]);
     }
@@ -260,10 +258,8 @@ class TuneSession {
     v1::JobSnapshot job = stopped.ok() ? *stopped : v1::JobSnapshot();
     while (stopped.ok() && IsOpen(job.state()) && MonotonicNow() < end) {
       absl::SleepFor(absl::Milliseconds(50));
-      v1::GetJobRequest request;
-      request.set_job_id(job_);
-      v1::JobSnapshot now;
-      if (client().tune().GetJob(client().Context(kLastCall).get(), request, &now).ok()) job = std::move(now);
+      absl::StatusOr<v1::JobSnapshot> now = client().GetJob(job_, kLastCall);
+      if (now.ok()) job = *std::move(now);
     }
     const std::string go_on =
         absl::StrCat("to go on: ", CommandLine(), "\nto build with what is known: ", CompileCommand());

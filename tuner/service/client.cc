@@ -164,6 +164,30 @@ absl::StatusOr<v1::SubmitReply> DaemonClient::Submit(const v1::SubmitRequest& re
   return call->reply();
 }
 
+absl::StatusOr<v1::JobSnapshot> DaemonClient::GetJob(uint64_t job, absl::Duration timeout) {
+  const absl::Time end = MonotonicNow() + timeout;
+  v1::GetJobRequest request;
+  request.set_job_id(job);
+  v1::JobSnapshot whole;
+  HONE_RETURN_IF_ERROR(FromGrpc(tune_->GetJob(Context(timeout).get(), request, &whole)));
+  HONE_RETURN_IF_ERROR(GetTasksThatFollow(whole, end - MonotonicNow()));
+  return whole;
+}
+
+absl::Status DaemonClient::GetTasksThatFollow(v1::JobSnapshot& job, absl::Duration timeout) {
+  const absl::Time end = MonotonicNow() + timeout;
+  v1::GetJobRequest request;
+  request.set_job_id(job.job_id());
+  while (job.next_task() != 0) {
+    request.set_after_task(job.next_task());
+    v1::JobSnapshot page;
+    HONE_RETURN_IF_ERROR(FromGrpc(tune_->GetJob(Context(end - MonotonicNow()).get(), request, &page)));
+    for (v1::TaskSnapshot& task : *page.mutable_tasks()) *job.add_tasks() = std::move(task);
+    job.set_next_task(page.next_task());
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<v1::JobSnapshot> DaemonClient::Watch(uint64_t job, absl::Duration interval,
                                                     const std::function<bool(const Sight&)>& seen) {
   v1::JobSnapshot last;
@@ -193,7 +217,11 @@ absl::StatusOr<v1::JobSnapshot> DaemonClient::Watch(uint64_t job, absl::Duration
     if (!more) return last;
     const grpc::Status status = stream.status();
     const bool ended = last.state() != v1::JOB_STATE_UNSPECIFIED && !IsOpen(last.state());
-    if (status.ok() && ended) return last;
+    if (status.ok() && ended) {
+      // Without the rest the job is no less over.
+      GetTasksThatFollow(last).IgnoreError();
+      return last;
+    }
     if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) continue;
     const bool away = status.ok() || status.error_code() == grpc::StatusCode::UNAVAILABLE ||
                       status.error_code() == grpc::StatusCode::CANCELLED;

@@ -41,6 +41,12 @@ class DaemonClient {
       const v1::SubmitRequest& request, absl::Duration timeout,
       const std::function<bool()>& go_on = [] { return true; });
 
+  // A job with all its tasks, of which a message holds some twenty thousand: the rest comes page by page. All calls
+  // together have `timeout`.
+  absl::StatusOr<v1::JobSnapshot> GetJob(uint64_t job, absl::Duration timeout = absl::Seconds(60));
+  // The tasks that an answer about a job had no room for.
+  absl::Status GetTasksThatFollow(v1::JobSnapshot& job, absl::Duration timeout = absl::Seconds(60));
+
   struct Sight {
     const v1::JobSnapshot* snapshot = nullptr;  // the latest; nullptr until one came
     bool fresh = false;                         // not shown before
@@ -48,7 +54,8 @@ class DaemonClient {
     std::string away;  // why it is not heard; empty while the connection holds (a daemon that hangs keeps its own)
   };
   // Calls `seen` at least five times a second, until the job has ended or `seen` returns false; a daemon that went away
-  // is asked again and again. Returns the last snapshot, an empty one when there was none. Errors are refusals alone
+  // is asked again and again. Returns the last snapshot, an empty one when there was none; with all tasks where the
+  // job has ended, while those shown have as many as a message holds. Errors are refusals alone
   // (NotFound, PermissionDenied, ...).
   absl::StatusOr<v1::JobSnapshot> Watch(uint64_t job, absl::Duration interval,
                                         const std::function<bool(const Sight&)>& seen);

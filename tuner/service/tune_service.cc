@@ -12,6 +12,7 @@
 #include "tuner/service/request_memory.h"
 #include "tuner/service/silence_limit.h"
 #include "tuner/service/submit_pieces.h"
+#include "tuner/service/task_pages.h"
 #include "tuner/service/waiting.h"
 #include "tuner/service/watch_call.h"
 
@@ -99,6 +100,7 @@ class TuneService : public v1::Tune::WithCallbackMethod_Watch<v1::Tune::Service>
     const grpc::Status status = AskCore(core_, context, reply, [&](ReplyTo to) {
       return StopJob{to, request->job_id(), caller->tenant.id};
     });
+    KeepTaskPage(0, *reply);
     if (status.error_code() != grpc::StatusCode::NOT_FOUND) return status;
     return Return(core_.Snapshot(caller->tenant.id, request->job_id(), true),
                   reply);  // it has ended before: nothing to stop
@@ -111,6 +113,7 @@ class TuneService : public v1::Tune::WithCallbackMethod_Watch<v1::Tune::Service>
     const grpc::Status status = AskCore(core_, context, reply, [&](ReplyTo to) {
       return PauseJob{to, request->job_id(), request->paused(), caller->tenant.id};
     });
+    KeepTaskPage(0, *reply);
     if (status.error_code() != grpc::StatusCode::NOT_FOUND) return status;
     return Return(core_.Snapshot(caller->tenant.id, request->job_id(), true), reply);  // it has ended before
   }
@@ -122,6 +125,7 @@ class TuneService : public v1::Tune::WithCallbackMethod_Watch<v1::Tune::Service>
     absl::StatusOr<v1::JobExplanation> explanation = core_.Explain(caller->tenant.id, request->job_id());
     if (!explanation.ok()) return ToGrpc(explanation.status());
     *reply = *std::move(explanation);
+    KeepTaskPage(0, *reply->mutable_job());
     return grpc::Status::OK;
   }
 
@@ -144,7 +148,7 @@ class TuneService : public v1::Tune::WithCallbackMethod_Watch<v1::Tune::Service>
   grpc::Status GetJob(grpc::ServerContext* context, const v1::GetJobRequest* request, v1::JobSnapshot* reply) override {
     const absl::StatusOr<Caller> caller = Admit<v1::Tune::WithAsyncMethod_GetJob>(*context);
     if (!caller.ok()) return ToGrpc(caller.status());
-    return Return(core_.Snapshot(caller->tenant.id, request->job_id(), true), reply);
+    return Return(core_.Snapshot(caller->tenant.id, request->job_id(), true), reply, request->after_task());
   }
 
   grpc::Status ListJobs(grpc::ServerContext* context, const v1::ListJobsRequest* request,
@@ -307,9 +311,11 @@ class TuneService : public v1::Tune::WithCallbackMethod_Watch<v1::Tune::Service>
     }
     return absl::OkStatus();
   }
-  static grpc::Status Return(absl::StatusOr<v1::JobSnapshot> snapshot, v1::JobSnapshot* reply) {
+  static grpc::Status Return(absl::StatusOr<v1::JobSnapshot> snapshot, v1::JobSnapshot* reply,
+                             uint64_t after_task = 0) {
     if (!snapshot.ok()) return ToGrpc(snapshot.status());
     *reply = *std::move(snapshot);
+    KeepTaskPage(after_task, *reply);
     return grpc::Status::OK;
   }
 

@@ -6,6 +6,7 @@
 #include "proto/rpc/status.h"
 #include "tuner/service/auth.h"
 #include "tuner/service/core.h"
+#include "tuner/service/task_pages.h"
 
 namespace hone {
 namespace {
@@ -60,6 +61,7 @@ class WatchCall : public grpc::ServerWriteReactor<v1::JobEvent> {
     event_.set_seq(++seq_);
     *event_.mutable_snapshot() = *std::move(next_);
     next_.reset();
+    KeepTaskPage(0, *event_.mutable_snapshot());
     writing_ = true;
     StartWrite(&event_);
   }

@@ -26,6 +26,7 @@ namespace {
 
 using testing::HasSubstr;
 using testing::Not;
+using testing::StartsWith;
 
 constexpr int64_t kSecond = 1'000'000;
 
@@ -364,6 +365,54 @@ TEST_F(Limits, AJobThatIsRefusedNeverReachesTheDispatcher) {
   EXPECT_THAT(metrics, Not(HasSubstr("event=\"submit\"")));
   ASSERT_TRUE(Submit(*vision, Job("true", 3)).ok());
   EXPECT_THAT(MetricsAt(port), HasSubstr("hone_event_seconds_count{event=\"submit\"} 1"));
+}
+
+TEST_F(Limits, TheTasksOfALargeJobComeInPages) {
+  static constexpr int kTasks = 25'000;
+  const auto honed = Start({"--max-tasks", "30000"});
+  const auto vision = As(*honed, "eyes-0123456789");
+  v1::SubmitRequest request = Job("large", kTasks);
+  for (v1::TaskSpec& task : *request.mutable_tasks()) {
+    task.mutable_workload()->mutable_name()->append(std::string(150, 'x'));
+  }
+  uint64_t job = 0;
+  const grpc::Status submitted = Submit(*vision, request, &job);
+  ASSERT_TRUE(submitted.ok()) << submitted.error_message();
+  const absl::StatusOr<v1::JobSnapshot> whole = vision->GetJob(job);
+  ASSERT_TRUE(whole.ok()) << whole.status();
+  ASSERT_EQ(whole->tasks_size(), kTasks);
+  EXPECT_EQ(whole->next_task(), 0u);
+  for (int i = 0; i < kTasks; ++i) ASSERT_THAT(whole->tasks(i).name(), StartsWith(absl::StrCat("dense_", i, "x")));
+
+  const auto is_a_page = [](const v1::JobSnapshot& page) {
+    EXPECT_GT(page.tasks_size(), kTasks / 2);
+    EXPECT_LT(page.tasks_size(), kTasks);
+    EXPECT_EQ(page.next_task(), page.tasks().rbegin()->task_id());
+  };
+  v1::WatchRequest watch;
+  watch.set_job_id(job);
+  const auto watching = vision->Context();
+  const auto stream = vision->tune().Watch(watching.get(), watch);
+  v1::JobEvent event;
+  ASSERT_TRUE(stream->Read(&event));
+  is_a_page(event.snapshot());
+  watching->TryCancel();
+  stream->Finish();
+  v1::ExplainRequest explain;
+  explain.set_job_id(job);
+  v1::JobExplanation explanation;
+  ASSERT_TRUE(vision->tune().Explain(vision->Context().get(), explain, &explanation).ok());
+  is_a_page(explanation.job());
+  v1::PauseRequest pause;
+  pause.set_job_id(job);
+  pause.set_paused(true);
+  v1::JobSnapshot answer;
+  ASSERT_TRUE(vision->tune().Pause(vision->Context().get(), pause, &answer).ok());
+  is_a_page(answer);
+  v1::StopRequest stop;
+  stop.set_job_id(job);
+  ASSERT_TRUE(vision->tune().Stop(vision->Context().get(), stop, &answer).ok());
+  is_a_page(answer);
 }
 
 // What does not fit into a message: many jobs, and a record with a large object.
