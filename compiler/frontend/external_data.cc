@@ -63,6 +63,12 @@ absl::StatusOr<ExternalData::File> ExternalData::Open(const std::string& locatio
     close(folder);
     return Refused(location, "it is not a regular file");
   }
+  if (info.st_nlink > 1) {  // the other name may be outside, and what it is nobody can tell by this one
+    close(folder);
+    return Refused(location, absl::StrCat("it has ", info.st_nlink,
+                                          " hard links, so that it may be a file from outside "
+                                          "the model's folder; put a copy of it there (cp FILE COPY && mv COPY FILE)"));
+  }
   return files_[location] = File{folder, static_cast<int64_t>(info.st_size)};
 }
 

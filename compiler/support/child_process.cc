@@ -18,6 +18,7 @@
 #include <cstring>
 #include <iterator>
 #include <memory>
+#include <mutex>
 #include <thread>
 #include <utility>
 
@@ -164,10 +165,30 @@ Launched LaunchInNamespaces(Launch& launch) {
   }
 }
 
+constexpr absl::Duration kLongestDeath = absl::Seconds(2);
+
+// Killed children that nobody has a handle of.
+struct LeftChildren {
+  std::mutex mutex;
+  std::vector<pid_t> pids;
+};
+LeftChildren& TheLeft() {
+  static LeftChildren& left = *new LeftChildren;
+  return left;
+}
+
 }  // namespace
+
+std::vector<pid_t> ChildProcess::Left() {
+  LeftChildren& left = TheLeft();
+  const std::lock_guard<std::mutex> lock(left.mutex);
+  std::erase_if(left.pids, [](pid_t pid) { return ::waitpid(pid, nullptr, WNOHANG) != 0; });
+  return left.pids;
+}
 
 absl::StatusOr<ChildProcess> ChildProcess::Start(const std::string& program, const std::vector<std::string>& args,
                                                  const ChildOptions& options) {
+  Left();  // reaps
   std::vector<char*> argv{const_cast<char*>(program.c_str())};
   for (const std::string& arg : args) argv.push_back(const_cast<char*>(arg.c_str()));
   argv.push_back(nullptr);
@@ -236,7 +257,10 @@ ChildProcess::~ChildProcess() {
   CloseIfOpen(errors_);
   if (pid_ < 0 || detached_ || status_.has_value()) return;
   ::kill(pid_, SIGKILL);
-  while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {}
+  if (Wait(kLongestDeath).has_value()) return;
+  LeftChildren& left = TheLeft();
+  const std::lock_guard<std::mutex> lock(left.mutex);
+  left.pids.push_back(pid_);
 }
 
 void ChildProcess::CloseInput() { CloseIfOpen(input_); }

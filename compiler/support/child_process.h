@@ -30,7 +30,12 @@ class ChildProcess {
                                             const ChildOptions& options = {});
   ChildProcess(ChildProcess&& other) noexcept;
   ChildProcess& operator=(ChildProcess&& other) noexcept;
-  ~ChildProcess();  // kills and reaps, unless detached
+  // Kills and reaps, unless detached. Waits two seconds at most for the end: a process in an uninterruptible system
+  // call (a disk or a device that does not answer) ends after that alone, and is left to whoever calls Left or Start
+  // next.
+  ~ChildProcess();
+  // Those that were left and have not ended yet. The others are reaped.
+  static std::vector<pid_t> Left();
 
   pid_t pid() const { return pid_; }
   int input() const { return input_; }    // to the child; -1 without pipes

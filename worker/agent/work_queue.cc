@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <set>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/log/log.h"
+#include "compiler/support/child_process.h"
 #include "compiler/support/crash_point.h"
 #include "compiler/support/monotonic_clock.h"
 #include "spdlog/spdlog.h"
@@ -15,6 +17,12 @@ namespace {
 
 constexpr absl::Duration kToldAfter = absl::Seconds(2);
 constexpr size_t kMostBytes = 3 << 20;  // of results in one Sync: a message has 4 MiB at most
+
+// It says so and works on: what is left takes a process id, and whatever it holds.
+std::string TextOfLeft(size_t left) {
+  return absl::StrCat(left,
+                      " of its processes that were killed to end: a system call keeps them (dmesg may say which)");
+}
 
 }  // namespace
 
@@ -98,10 +106,15 @@ void WorkQueue::Describe(int capacity, v1::SyncRequest* request) {
   if (const absl::Duration quiet = quiet_until_ - MonotonicNow(); quiet > absl::ZeroDuration()) {
     request->set_quiet_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(quiet)));
   }
+  const size_t left = ChildProcess::Left().size();
+  if (left > left_said_) spdlog::warn("waiting for {}", TextOfLeft(left));
+  left_said_ = left;
   if (!lacks_.empty()) {
     request->set_waiting_for(lacks_);
   } else if (full) {
     request->set_waiting_for(absl::StrCat("its ", spool_->size(), " results to be taken: its spool is full"));
+  } else if (left > 0) {
+    request->set_waiting_for(TextOfLeft(left));
   } else if (waits_for_ && MonotonicNow() - waits_since_ > kToldAfter) {
     request->set_waiting_for(waits_for_());
     wait_told_ = true;

@@ -88,6 +88,7 @@ class WorkQueue : public SessionWork {
   std::function<std::string()> waits_for_;
   absl::Time waits_since_;
   std::string lacks_;
+  size_t left_said_ = 0;  // ChildProcess::Left, as was last logged
   absl::Time quiet_until_ = absl::InfinitePast();
   BuildQueue builds_;  // of others
   int most_builds_ = 0;

@@ -303,6 +303,7 @@ TEST(ExternalDataTest, Refusals) {
   outside.Write("secret.bin", std::string(16, 's'));
   fs::create_symlink(outside.path() / "secret.bin", folder.path() / "link.bin");
   fs::create_directory_symlink(outside.path(), folder.path() / "linked");
+  fs::create_hard_link(outside.path() / "secret.bin", folder.path() / "hard.bin");
   fs::create_directory(folder.path() / "sub");
   ASSERT_EQ(mkfifo((folder.path() / "pipe").c_str(), 0600), 0);
   EXPECT_EQ(ErrorOf(WithExternal("w.bin", 4).Bytes(), path), "");
@@ -313,6 +314,7 @@ TEST(ExternalDataTest, Refusals) {
   EXPECT_THAT(ErrorOf(WithExternal((outside.path() / "secret.bin").string(), 4).Bytes(), path), HasSubstr("relative"));
   EXPECT_THAT(ErrorOf(WithExternal("link.bin", 4).Bytes(), path), HasSubstr("symbolic link"));
   EXPECT_THAT(ErrorOf(WithExternal("linked/secret.bin", 4).Bytes(), path), HasSubstr("symbolic link"));
+  EXPECT_THAT(ErrorOf(WithExternal("hard.bin", 4).Bytes(), path), HasSubstr("it has 2 hard links"));
   EXPECT_THAT(ErrorOf(WithExternal("sub", 4).Bytes(), path), HasSubstr("not a regular file"));
   EXPECT_THAT(ErrorOf(WithExternal("pipe", 4).Bytes(), path), HasSubstr("not a regular file"));
   EXPECT_THAT(ErrorOf(WithExternal("w.bin", 5).Bytes(), path), HasSubstr("beyond its end: it has 16"));

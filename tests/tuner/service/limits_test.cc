@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <fstream>
 #include <set>
 #include <string_view>
 
@@ -413,6 +414,41 @@ TEST_F(Limits, TheTasksOfALargeJobComeInPages) {
   stop.set_job_id(job);
   ASSERT_TRUE(vision->tune().Stop(vision->Context().get(), stop, &answer).ok());
   is_a_page(answer);
+}
+
+int64_t ResidentBytes(pid_t pid) {
+  int64_t all = 0, resident = 0;
+  std::ifstream(absl::StrCat("/proc/", pid, "/statm")) >> all >> resident;
+  return resident * sysconf(_SC_PAGESIZE);
+}
+
+// Eight of them are due 400 snapshots of half a megabyte a second.
+TEST_F(Limits, WatchesThatNobodyReadsTakeNoMoreMemory) {
+  const auto honed = Start({});
+  const auto vision = As(*honed, "eyes-0123456789");
+  v1::SubmitRequest request = Job("large", 2000);
+  for (v1::TaskSpec& task : *request.mutable_tasks()) {
+    task.mutable_workload()->mutable_name()->append(std::string(180, 'x'));
+  }
+  v1::WatchRequest watch;
+  watch.set_interval_ms(20);
+  uint64_t job = 0;
+  ASSERT_TRUE(Submit(*vision, request, &job).ok());
+  watch.set_job_id(job);
+  std::vector<std::unique_ptr<grpc::ClientContext>> contexts;
+  std::vector<std::unique_ptr<grpc::ClientReader<v1::JobEvent>>> streams;
+  for (int i = 0; i < 8; ++i) {
+    contexts.push_back(vision->Context());
+    streams.push_back(vision->tune().Watch(contexts.back().get(), watch));
+  }
+  absl::SleepFor(absl::Seconds(1));
+  const int64_t before = ResidentBytes(honed->pid());
+  absl::SleepFor(absl::Seconds(4));
+  const int64_t grown = ResidentBytes(honed->pid()) - before;
+  EXPECT_LT(grown, 64 << 20) << "of 800 MB that were due";
+  EXPECT_TRUE(List(*vision).ok());
+  for (const auto& context : contexts) context->TryCancel();
+  for (const auto& stream : streams) stream->Finish();
 }
 
 // What does not fit into a message: many jobs, and a record with a large object.
