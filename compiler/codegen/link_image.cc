@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -30,7 +31,31 @@ struct Placement {
 struct Input {
   ElfObject object;
   std::map<size_t, Placement> sections;  // by index
+  // Of RISC-V, by the address in the image of an instruction that takes the upper bits of a distance: that distance,
+  // whose lower bits other instructions take.
+  std::map<uint64_t, int64_t> distances;
 };
+
+// What a relocation says, as addresses in the image.
+struct Patch {
+  uint32_t type;
+  uint64_t s, p;  // of what is referred to, with the addend; of what is patched
+  char* at;
+};
+
+std::optional<ImageArch> ArchOf(uint16_t machine) {
+  for (const ImageArch arch : {ImageArch::kX86_64, ImageArch::kAArch64, ImageArch::kRiscV64}) {
+    if (static_cast<uint32_t>(arch) == machine) return arch;
+  }
+  return std::nullopt;
+}
+
+// Bytes from the place that a relocation patches.
+uint64_t BytesPatched(ImageArch arch, uint32_t type) {
+  const bool wide =
+      arch == ImageArch::kX86_64 ? type == R_X86_64_PC64 : arch == ImageArch::kRiscV64 && type == R_RISCV_CALL_PLT;
+  return wide ? 8 : 4;
+}
 
 class Linker {
  public:
@@ -38,14 +63,14 @@ class Linker {
     where_ = absl::StrCat("object ", number);
     absl::StatusOr<ElfObject> object = ReadElfObject(bytes);
     if (!object.ok()) return Annotate(object.status(), where_);
-    if (object->machine != EM_X86_64 && object->machine != EM_AARCH64) {
-      return Refuse(absl::StrCat("machine ", object->machine, " is neither x86-64 nor AArch64"));
+    const std::optional<ImageArch> arch = ArchOf(object->machine);
+    if (!arch.has_value()) {
+      return Refuse(absl::StrCat("machine ", object->machine, " is neither x86-64 nor AArch64 nor RISC-V"));
     }
-    const ImageArch arch = object->machine == EM_X86_64 ? ImageArch::kX86_64 : ImageArch::kAArch64;
-    if (!inputs_.empty() && arch != parts_.arch)
+    if (!inputs_.empty() && *arch != parts_.arch)
       return Refuse("made for another architecture than the objects before it");
-    parts_.arch = arch;
-    inputs_.push_back({*std::move(object), {}});
+    parts_.arch = *arch;
+    inputs_.push_back({.object = *std::move(object)});
     return PlaceSections(inputs_.back());
   }
 
@@ -54,9 +79,7 @@ class Linker {
     for (size_t i = 0; i < inputs_.size(); ++i) {
       where_ = absl::StrCat("object ", i);
       HONE_RETURN_IF_ERROR(Export(inputs_[i]));
-      for (const ElfObject::Relocation& relocation : inputs_[i].object.relocations) {
-        HONE_RETURN_IF_ERROR(Apply(inputs_[i], relocation));
-      }
+      HONE_RETURN_IF_ERROR(ApplyAll(inputs_[i]));
     }
     parts_.features = absl::StrJoin(features_, ",");
     return WriteImage(parts_);
@@ -113,47 +136,71 @@ class Linker {
     return absl::OkStatus();
   }
 
-  absl::Status Apply(const Input& input, const ElfObject::Relocation& relocation) {
+  absl::Status ApplyAll(Input& input) {
+    std::vector<Patch> patches;
+    for (const ElfObject::Relocation& relocation : input.object.relocations) {
+      if (!input.sections.contains(relocation.section)) continue;  // of a section that is not loaded
+      HONE_ASSIGN_OR_RETURN(const Patch patch, Resolve(input, relocation));
+      if (parts_.arch == ImageArch::kRiscV64 && patch.type == R_RISCV_PCREL_HI20)
+        input.distances[patch.p] = static_cast<int64_t>(patch.s - patch.p);
+      patches.push_back(patch);
+    }
+    for (size_t i = 0; i < patches.size(); ++i) {
+      const Patch& patch = patches[i];
+      if (parts_.arch == ImageArch::kX86_64) {
+        HONE_RETURN_IF_ERROR(ApplyX86(patch));
+      } else if (parts_.arch == ImageArch::kAArch64) {
+        HONE_RETURN_IF_ERROR(ApplyAArch64(patch));
+      } else if (i + 1 < patches.size() && IsDifference(patch, patches[i + 1])) {
+        Add(patch.at, static_cast<uint32_t>(patch.s - patches[++i].s));
+      } else {
+        HONE_RETURN_IF_ERROR(ApplyRiscV(input, patch));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<Patch> Resolve(const Input& input, const ElfObject::Relocation& relocation) {
     const auto patched = input.sections.find(relocation.section);
-    if (patched == input.sections.end()) return absl::OkStatus();  // of a section that is not loaded
     const ElfObject::Symbol& symbol = input.object.symbols[relocation.symbol];
     if (symbol.section == SHN_UNDEF) return Refuse(absl::StrCat("symbol ", symbol.name, " is undefined"));
     const auto target = input.sections.find(symbol.section);
     if (target == input.sections.end())
       return Refuse(absl::StrCat("symbol ", symbol.name, " lies in a section that is not loaded"));
-    const bool wide = parts_.arch == ImageArch::kX86_64 && relocation.type == R_X86_64_PC64;
-    const uint64_t bytes = wide ? 8 : 4, size = input.object.sections[relocation.section].size;
+    const uint64_t bytes = BytesPatched(parts_.arch, relocation.type);
+    const uint64_t size = input.object.sections[relocation.section].size;
     if (relocation.offset > size || size - relocation.offset < bytes)
       return Refuse("a relocation lies past the end of its section");
     std::string& out = patched->second.in_code ? parts_.code : parts_.data;
     char* at = &out[patched->second.at + relocation.offset];
     const uint64_t p = AddressOf(patched->second) + relocation.offset;
     const uint64_t s = AddressOf(target->second) + symbol.value + static_cast<uint64_t>(relocation.addend);
-    if (parts_.arch == ImageArch::kX86_64) return ApplyX86(relocation.type, s - p, at);
-    return ApplyAArch64(relocation.type, s, p, at);
+    return Patch{relocation.type, s, p, at};
   }
 
-  absl::Status ApplyX86(uint32_t type, uint64_t distance, char* at) const {
-    if (type == R_X86_64_PC64) {
-      std::memcpy(at, &distance, 8);
+  absl::Status ApplyX86(const Patch& patch) const {
+    const uint64_t distance = patch.s - patch.p;
+    if (patch.type == R_X86_64_PC64) {
+      std::memcpy(patch.at, &distance, 8);
       return absl::OkStatus();
     }
-    if (type != R_X86_64_PC32 && type != R_X86_64_PLT32) return NotRelative(type);
+    if (patch.type != R_X86_64_PC32 && patch.type != R_X86_64_PLT32) return NotRelative(patch.type);
     const int64_t signed_distance = static_cast<int64_t>(distance);
     if (signed_distance != static_cast<int32_t>(signed_distance))
       return Refuse("code and data are more than 2 GiB apart");
     const int32_t word = static_cast<int32_t>(signed_distance);
-    std::memcpy(at, &word, 4);
+    std::memcpy(patch.at, &word, 4);
     return absl::OkStatus();
   }
 
   // Arm IHI 0056 (ELF for the Arm 64-bit architecture), tables of relocations. The image starts on a page, so pages of
   // addresses in it are pages in memory.
-  absl::Status ApplyAArch64(uint32_t type, uint64_t s, uint64_t p, char* at) const {
+  absl::Status ApplyAArch64(const Patch& patch) const {
+    const auto& [type, s, p, at] = patch;
     uint32_t word;
     std::memcpy(&word, at, 4);
     const int64_t distance = static_cast<int64_t>(s - p);
-    const auto low12 = [&](int shift) { word |= static_cast<uint32_t>((s & 0xFFF) >> shift) << 10; };
+    const auto low12 = [&, s = s](int shift) { word |= static_cast<uint32_t>((s & 0xFFF) >> shift) << 10; };
     switch (type) {
       case R_AARCH64_PREL32: word = static_cast<uint32_t>(distance); break;
       case R_AARCH64_CALL26:
@@ -173,6 +220,47 @@ class Linker {
     }
     std::memcpy(at, &word, 4);
     return absl::OkStatus();
+  }
+
+  // RISC-V ELF psABI, table of relocations. A distance is the upper 20 bits that one instruction adds to its own
+  // address, rounded, and 12 lower bits with a sign.
+  absl::Status ApplyRiscV(const Input& input, const Patch& patch) const {
+    int64_t distance = static_cast<int64_t>(patch.s - patch.p);
+    const bool low = patch.type == R_RISCV_PCREL_LO12_I || patch.type == R_RISCV_PCREL_LO12_S;
+    if (low) {  // what is referred to is the instruction with the upper bits
+      const auto upper = input.distances.find(patch.s);
+      if (upper == input.distances.end()) return Refuse("lower bits of a distance have no upper ones");
+      distance = upper->second;
+    }
+    if (distance + 0x800 != static_cast<int32_t>(distance + 0x800))
+      return Refuse("code and data are more than 2 GiB apart");
+    const auto bits = static_cast<uint32_t>(distance);
+    const uint32_t high = (bits + 0x800) & ~0xFFFu;
+    switch (patch.type) {
+      case R_RISCV_32_PCREL: std::memcpy(patch.at, &bits, 4); break;
+      case R_RISCV_PCREL_HI20: Add(patch.at, high); break;
+      case R_RISCV_PCREL_LO12_I: Add(patch.at, bits << 20); break;
+      case R_RISCV_PCREL_LO12_S: Add(patch.at, (bits >> 5 & 0x7F) << 25 | (bits & 0x1F) << 7); break;
+      case R_RISCV_CALL_PLT:
+        Add(patch.at, high);
+        Add(patch.at + 4, bits << 20);
+        break;
+      default: return NotRelative(patch.type);
+    }
+    return absl::OkStatus();
+  }
+
+  // An entry of a table of jumps: the distance of two symbols, added and subtracted by one relocation each.
+  static bool IsDifference(const Patch& a, const Patch& b) {
+    return a.type == R_RISCV_ADD32 && b.type == R_RISCV_SUB32 && a.at == b.at;
+  }
+
+  // To the number there, whose bits that are not the patch's stay: those of the patch are 0.
+  static void Add(char* at, uint32_t number) {
+    uint32_t there;
+    std::memcpy(&there, at, sizeof(there));
+    there += number;
+    std::memcpy(at, &there, sizeof(there));
   }
 
   absl::Status NotRelative(uint32_t type) const {

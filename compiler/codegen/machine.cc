@@ -29,6 +29,8 @@
 namespace hone {
 namespace {
 
+constexpr std::string_view kRiscV = "riscv64";
+
 // Sums of integers stay in the order of the schedule. x86's machine combiner shortens chains of additions by adding up
 // later terms first, which holds more of them in registers than there are: a tile of 6 x 16 sums by vpmaddwd and
 // vpaddd, four steps unrolled, was spilled. (It leaves sums of floats alone, which are not associative.)
@@ -50,6 +52,10 @@ void InitializeOnce() {
     LLVMInitializeAArch64Target();
     LLVMInitializeAArch64TargetMC();
     LLVMInitializeAArch64AsmPrinter();
+    LLVMInitializeRISCVTargetInfo();
+    LLVMInitializeRISCVTarget();
+    LLVMInitializeRISCVTargetMC();
+    LLVMInitializeRISCVAsmPrinter();
     KeepOrderOfSums();
   });
 }
@@ -57,7 +63,7 @@ void InitializeOnce() {
 // Every feature we know is stated, so that the code uses what the target says and nothing that only the core's name
 // implies.
 std::string FeatureText(const Target& target) {
-  std::string text;
+  std::string text = target.arch == kRiscV ? "+m,+a,+f,+d,+c" : "";  // RV64GC, what systems for RISC-V want
   for (const std::string_view feature : KnownFeatures(target.arch)) {
     const std::string name(feature);
     absl::StrAppend(&text, text.empty() ? "" : ",", target.has(name) ? "+" : "-", name);
@@ -96,6 +102,7 @@ absl::StatusOr<llvm::TargetMachine*> MachineFor(const Target& target, bool optim
   llvm::TargetOptions options;
   options.AllowFPOpFusion = llvm::FPOpFusion::Standard;  // only what is marked `contract` in the program
   options.FunctionSections = false;
+  if (target.arch == kRiscV) options.MCOptions.ABIName = "lp64d";
   machine.reset(found->createTargetMachine(triple, target.cpu, std::get<2>(key), options, llvm::Reloc::PIC_,
                                            llvm::CodeModel::Small,
                                            optimize ? llvm::CodeGenOptLevel::Default : llvm::CodeGenOptLevel::None));

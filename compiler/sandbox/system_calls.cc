@@ -16,6 +16,8 @@ namespace {
 
 #if defined(__x86_64__)
 constexpr uint32_t kArch = AUDIT_ARCH_X86_64;
+#elif defined(__riscv)
+constexpr uint32_t kArch = AUDIT_ARCH_RISCV64;
 #else
 constexpr uint32_t kArch = AUDIT_ARCH_AARCH64;
 #endif

@@ -6,7 +6,8 @@ namespace hone {
 namespace {
 
 // x86-64 psABI levels (v3, v4), and what each core adds to them as LLVM 19's X86.td has it; of Arm's cores what its
-// AArch64Processors.td has. Vectors are NEON's 128 bits on all of those: SVE adds predicates for tails.
+// AArch64Processors.td has. Vectors are NEON's 128 bits on all of those: SVE adds predicates for tails. RISC-V is what
+// profile RVA22 and the vector extension have; zvl256b: registers of 256 bits and more.
 #define HONE_V3 "avx avx2 fma f16c bmi bmi2 lzcnt movbe popcnt"
 #define HONE_V4 HONE_V3 " avx512f avx512bw avx512cd avx512dq avx512vl"
 #define HONE_ICELAKE HONE_V4 " avx512ifma avx512vbmi avx512vbmi2 avx512vnni avx512bitalg avx512vpopcntdq"
@@ -14,10 +15,11 @@ namespace {
 #define HONE_ARMV8_2 "neon dotprod fullfp16"
 #define HONE_NEOVERSE_V1 HONE_ARMV8_2 " bf16 i8mm sve"
 #define HONE_ARMV9 HONE_NEOVERSE_V1 " sve2"
+#define HONE_RVA22V "v zba zbb zbs zfhmin"
 #define HONE_SAPPHIRE HONE_ICELAKE " avx512bf16 avx512fp16 avxvnni amx-tile amx-int8 amx-bf16"
 
 constexpr int64_t kKiB = 1 << 10, kMiB = 1 << 20;
-constexpr std::string_view kX86 = "x86_64", kArm = "aarch64";
+constexpr std::string_view kX86 = "x86_64", kArm = "aarch64", kRiscV = "riscv64";
 
 // Rates of fused multiply-add: Zen 4 runs 512-bit operations on 256-bit pipes, one a cycle; Zen 5 and Intel's server
 // cores start two. Clocks are those of all cores under vector load; read rates are what loops of loads reach
@@ -46,6 +48,9 @@ constexpr CpuInfo kCpus[] = {
     {"neoverse-n2", kArm, HONE_ARMV9, 128, 2, 64 * kKiB, 1 * kMiB, 32 * kMiB, 2.8, 4, 48, 28, 10, 6, "0xd49"},
     {"neoverse-v1", kArm, HONE_NEOVERSE_V1, 128, 4, 64 * kKiB, 1 * kMiB, 32 * kMiB, 2.6, 4, 48, 30, 11, 8, "0xd40"},
     {"neoverse-v2", kArm, HONE_ARMV9, 128, 4, 64 * kKiB, 2 * kMiB, 32 * kMiB, 3, 4, 48, 32, 12, 8, "0xd4f"},
+    {"generic-rv64", kRiscV, HONE_RVA22V, 128, 1, 32 * kKiB, 512 * kKiB, 0, 1.5, 5, 16, 8, 4, 2},
+    {"spacemit-x60", kRiscV, HONE_RVA22V " zvl256b zfh zvfhmin zvfh zicond", 256, 1, 32 * kKiB, 512 * kKiB, 0, 1.6, 5,
+     16, 8, 4, 2, "spacemit,x60"},
 };
 
 constexpr std::string_view kX86Features[] = {
@@ -57,6 +62,8 @@ constexpr std::string_view kX86Features[] = {
     "amx-bf16",
 };
 constexpr std::string_view kArmFeatures[] = {"neon", "fullfp16", "dotprod", "bf16", "i8mm", "sve", "sve2"};
+constexpr std::string_view kRiscVFeatures[] = {"v",      "zvl256b", "zba",     "zbb",  "zbs",
+                                               "zfhmin", "zfh",     "zvfhmin", "zvfh", "zicond"};
 
 }  // namespace
 
@@ -69,6 +76,7 @@ const CpuInfo* FindCpu(std::string_view name) {
 
 std::span<const std::string_view> KnownFeatures(std::string_view arch) {
   if (arch == kArm) return kArmFeatures;
+  if (arch == kRiscV) return kRiscVFeatures;
   return kX86Features;
 }
 

@@ -18,7 +18,8 @@ struct CpuInfo {
   // Usual rates, where none were measured: see Machine (machine.h).
   double ghz, fma_latency;
   double l1_rate, l2_rate, l3_rate, memory_rate;  // bytes read in a cycle by one core
-  std::string_view part = "";                     // of AArch64: "CPU part" in /proc/cpuinfo, by which a host knows it
+  // By which a host knows it in /proc/cpuinfo: "CPU part" of AArch64, "uarch" of RISC-V.
+  std::string_view part = "";
 };
 
 std::span<const CpuInfo> CpuTable();

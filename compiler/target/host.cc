@@ -57,8 +57,8 @@ int UsableCores() {
   return online > 0 ? static_cast<int>(online) : 1;
 }
 
-// The words of a "flags" (x86-64) or "Features" (AArch64) line of /proc/cpuinfo: what the CPU has and the kernel of the
-// operating system enables.
+// The words of a line of /proc/cpuinfo: of "flags" (x86-64) or "Features" (AArch64), what the CPU has and the kernel of
+// the operating system enables.
 std::set<std::string> SystemFlags(std::string_view key) {
   std::ifstream file("/proc/cpuinfo");
   std::string line;
@@ -127,6 +127,28 @@ HostFacts ProbeCpu() {
 
 #else
 
+std::string CpuName(std::string_view key, const char* unknown) {
+  const std::set<std::string> part = SystemFlags(key);
+  std::string name = unknown;
+  for (const CpuInfo& cpu : CpuTable()) {
+    if (!cpu.part.empty() && part.count(std::string(cpu.part)) != 0) name = cpu.name;
+  }
+  return name;
+}
+
+#if defined(__riscv)
+
+HostFacts ProbeCpu() {
+  HostFacts facts;
+  for (const std::string_view feature : KnownFeatures("riscv64")) {
+    if (HostHasCpuFeature(feature)) facts.features.emplace(feature);
+  }
+  facts.cpu = CpuName("uarch", "generic-rv64");
+  return facts;
+}
+
+#else
+
 HostFacts ProbeCpu() {
   HostFacts facts;
   const std::set<std::string> flags = SystemFlags("Features");
@@ -139,14 +161,11 @@ HostFacts ProbeCpu() {
     }
     if (flags.count(flag) != 0) facts.features.emplace(feature);
   }
-  facts.cpu = "generic";
-  const std::set<std::string> part = SystemFlags("CPU part");
-  for (const CpuInfo& cpu : CpuTable()) {
-    if (!cpu.part.empty() && part.count(std::string(cpu.part)) != 0) facts.cpu = cpu.name;
-  }
+  facts.cpu = CpuName("CPU part", "generic");
   return facts;
 }
 
+#endif
 #endif
 
 }  // namespace

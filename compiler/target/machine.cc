@@ -62,8 +62,8 @@ Machine UsualMachine(const Target& target) {
   // pipes or one.
   const double row = cpu->fma_per_cycle;
   const bool row_is_512 = cpu->vector_bits == 512;
-  if (target.arch == "aarch64") {
-    machine.fma128 = row;
+  if (target.arch != "x86_64") {
+    (target.vector_bits == 256 ? machine.fma256 : machine.fma128) = row;
   } else {
     machine.fma256 = machine.fma128 = row_is_512 ? 2 : row;
     if (target.vector_bits == 512) machine.fma512 = row_is_512 ? row : 1;

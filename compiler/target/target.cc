@@ -51,7 +51,7 @@ void Complete(Target* target, const CpuInfo& cpu) {
     target->vector_bits = wide ? 512 : 256;
     target->vector_registers = wide ? 32 : 16;
   } else {
-    target->vector_bits = 128;
+    target->vector_bits = target->has("zvl256b") ? 256 : 128;
     target->vector_registers = 32;
   }
   const std::set<std::string> usual = FeaturesOf(cpu);
@@ -150,6 +150,9 @@ absl::StatusOr<Target> ParseTarget(std::string_view target_text) {
   if (target.arch == "aarch64" && !target.has("neon")) {
     return UnknownInTarget(text, "it lacks neon", "the oldest AArch64 supported is cpu:generic");
   }
+  if (target.arch == "riscv64" && !(target.has("v") && target.has("zfhmin"))) {
+    return UnknownInTarget(text, "it lacks v or zfhmin", "the oldest RISC-V supported is cpu:generic-rv64");
+  }
   for (size_t i = 1; i < parts.size(); ++i) HONE_RETURN_IF_ERROR(SetFact(text, parts[i], &target));
   Complete(&target, *cpu);
   return target;
@@ -162,7 +165,9 @@ Target HostTarget() {
 
 std::string DeviceClass(const Target& target) {
   const char* const arm = target.has("sve2") ? "sve2" : target.has("sve") ? "sve" : "neon";
+  const char* const riscv = target.has("zvl256b") ? "rvv256" : "rvv128";
   const char* const simd = target.arch == "aarch64"                           ? arm
+                           : target.arch == "riscv64"                         ? riscv
                            : target.vector_bits < 512                         ? "avx2"
                            : target.has("amx-tile") && target.has("amx-int8") ? "amx"
                            : target.has("avx512bf16")                         ? "avx512bf16"

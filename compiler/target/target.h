@@ -8,6 +8,7 @@
 //   cpu:znver5+avx512vnni-avx512bf16        features added and taken away
 //   cpu:znver5,l1d=48K,l2=1M,l3=32M,cores=2 facts about the device; what is left out has a usual value
 //   cpu:cortex-a76                          an AArch64 core; its vectors are NEON's 128 bits
+//   cpu:generic-rv64+zvl256b                RISC-V with vectors, of 128 bits or, as here stated, of 256
 #pragma once
 
 #include <cstdint>
@@ -21,7 +22,7 @@ namespace hone {
 
 struct Target {
   std::string text;                // canonical
-  std::string arch;                // "x86_64" or "aarch64"
+  std::string arch;                // "x86_64", "aarch64" or "riscv64"
   std::string cpu;                 // LLVM's name: "znver5", "x86-64-v3", "cortex-a76"
   std::set<std::string> features;  // LLVM's names of those that matter to code or schedules: "avx2", "fma", "avx512f"
   int vector_bits = 256;           // widest vector a schedule should use
@@ -39,8 +40,8 @@ struct Target {
 // InvalidArgument says which word is not known and lists what is.
 absl::StatusOr<Target> ParseTarget(std::string_view text);
 
-// The machine this runs on: cpuid (x86-64) or /proc/cpuinfo (AArch64), cache sizes and cores from /sys, cores limited
-// to those this process may run on. Found once, then remembered.
+// The machine this runs on: cpuid (x86-64) or /proc/cpuinfo (AArch64, RISC-V), cache sizes and cores from /sys, cores
+// limited to those this process may run on. Found once, then remembered.
 Target HostTarget();
 
 // The key under which measurements of like machines are kept: instruction set, core, cores and caches, such as

@@ -10,6 +10,9 @@
 #elif defined(__aarch64__)
 #include <asm/hwcap.h>
 #include <sys/auxv.h>
+#elif defined(__riscv) && __riscv_xlen == 64
+#include <signal.h>
+#include <ucontext.h>
 #endif
 
 namespace hone {
@@ -133,8 +136,79 @@ bool Has(const Feature& feature) {
          (getauxval(AT_HWCAP2) & feature.hwcap2) == feature.hwcap2;
 }
 
+#elif defined(__riscv) && __riscv_xlen == 64
+
+// Systems before Linux 6.4 tell of extensions of one letter alone, none tells how long vectors are: instructions are
+// tried. One that is not there raises SIGILL, whose handler steps over it.
+thread_local volatile bool trying = false, refused = false;
+struct sigaction handler_before;
+
+void StepOver(int signal_number, siginfo_t* info, void* context) {
+  if (!trying) {  // a true fault, of another thread: it is raised again
+    sigaction(signal_number, &handler_before, nullptr);
+    return;
+  }
+  refused = true;
+  static_cast<ucontext_t*>(context)->uc_mcontext.__gregs[REG_PC] += 4;
+}
+
+// By their code, since the assembler accepts the names of extensions that the runtime is compiled for.
+#define HONE_TRY(instructions) __asm__ volatile(instructions : : : "t0", "ft0", "memory")
+void TryVectors() { HONE_TRY(".4byte 0xCD00F057"); }          // vsetivli x0, 1, e32, m1, ta, ma
+#define HONE_TRY_HALVES(code) HONE_TRY(".4byte 0xCCF0F057\n\t.4byte " code)  // vsetivli x0, 1, e16, mf2, ta, ma
+void TryVectorsFromHalf() { HONE_TRY_HALVES("0x4A861257"); }  // vfwcvt.f.f.v v4, v8
+void TryVectorsOfHalf() { HONE_TRY_HALVES("0x02841257"); }    // vfadd.vv v4, v8, v8
+void TryAddresses() { HONE_TRY(".4byte 0x2052A2B3"); }        // sh1add t0, t0, t0
+void TryBits() { HONE_TRY(".4byte 0x4052F2B3"); }             // andn t0, t0, t0
+void TrySingleBits() { HONE_TRY(".4byte 0x285292B3"); }       // bset t0, t0, t0
+void TryFromHalf() { HONE_TRY(".4byte 0x40200053"); }         // fcvt.s.h ft0, ft0
+void TryHalf() { HONE_TRY(".4byte 0x04007053"); }             // fadd.h ft0, ft0, ft0
+void TryConditions() { HONE_TRY(".4byte 0x0E52D2B3"); }       // czero.eqz t0, t0, t0
+#undef HONE_TRY_HALVES
+#undef HONE_TRY
+
+struct Feature {
+  const char* name;
+  void (*attempt)();
+  int vector_bits = 0;  // at least
+};
+
+constexpr Feature kFeatures[] = {
+    {"v", TryVectors, 128},     {"zvl256b", TryVectors, 256}, {"zba", TryAddresses}, {"zbb", TryBits},
+    {"zbs", TrySingleBits},     {"zfhmin", TryFromHalf},      {"zfh", TryHalf},      {"zvfhmin", TryVectorsFromHalf},
+    {"zvfh", TryVectorsOfHalf}, {"zicond", TryConditions},
+};
+
+bool Runs(const Feature& feature) {
+  refused = false;
+  feature.attempt();
+  if (refused || feature.vector_bits == 0) return !refused;
+  unsigned long bytes = 0;
+  __asm__ volatile("csrr %0, 0xC22" : "=r"(bytes));  // vlenb
+  return bytes * 8 >= static_cast<unsigned long>(feature.vector_bits);
+}
+
+// Bits in the order of the table.
+uint32_t TryAll() {
+  struct sigaction action = {};
+  action.sa_sigaction = StepOver;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+  if (sigaction(SIGILL, &action, &handler_before) != 0) return 0;
+  trying = true;
+  uint32_t found = 0;
+  for (const Feature& feature : kFeatures) found |= uint32_t{Runs(feature)} << (&feature - kFeatures);
+  trying = false;
+  sigaction(SIGILL, &handler_before, nullptr);
+  return found;
+}
+
+bool Has(const Feature& feature) {
+  static const uint32_t found = TryAll();
+  return (found >> (&feature - kFeatures) & 1) != 0;
+}
+
 #else
-#error "the runtime knows x86-64 and AArch64"
+#error "the runtime knows x86-64, AArch64 and 64-bit RISC-V"
 #endif
 
 const Feature* FindFeature(std::string_view name) {
@@ -153,6 +227,8 @@ void AppendName(std::string* list, std::string_view name) {
 ImageArch HostArch() {
 #if defined(__x86_64__)
   return ImageArch::kX86_64;
+#elif defined(__riscv)
+  return ImageArch::kRiscV64;
 #else
   return ImageArch::kAArch64;
 #endif
@@ -162,6 +238,7 @@ std::string_view ToText(ImageArch arch) {
   switch (arch) {
     case ImageArch::kX86_64: return "x86-64";
     case ImageArch::kAArch64: return "AArch64";
+    case ImageArch::kRiscV64: return "RISC-V";
   }
   return "an unknown architecture";
 }

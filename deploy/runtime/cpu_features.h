@@ -1,7 +1,8 @@
 // Which instruction set extensions this machine can run: what the CPU has (cpuid) and the operating system saves on a
 // context switch (xgetbv). Asking for one that needs the system's permission (AMX on Linux) requests it, once a
-// process, so that code for which CheckCpuFeatures has found nothing missing may run. Names are LLVM's: "avx2", "fma",
-// "avx512f", "bmi2", "amx-tile", on AArch64 "neon", "dotprod".
+// process, so that code for which CheckCpuFeatures has found nothing missing may run. On RISC-V an instruction of each
+// is tried, once a process, which for that moment takes over SIGILL. Names are LLVM's: "avx2", "fma", "avx512f",
+// "bmi2", "amx-tile", on AArch64 "neon", "dotprod", on RISC-V "v", "zvl256b".
 #pragma once
 
 #include <string>

@@ -28,7 +28,7 @@ namespace hone {
 inline constexpr char kImageMagic[8] = {'H', 'O', 'N', 'E', 'I', 'M', 'G', '\n'};
 inline constexpr uint32_t kImageVersion = 1;
 
-enum class ImageArch : uint32_t { kX86_64 = 62, kAArch64 = 183 };  // the numbers of ELF's e_machine
+enum class ImageArch : uint32_t { kX86_64 = 62, kAArch64 = 183, kRiscV64 = 243 };  // the numbers of ELF's e_machine
 
 struct ImageHeader {
   char magic[8];

@@ -21,6 +21,8 @@ constexpr size_t kCacheLine = 64;
 void Pause() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
+#elif defined(__riscv)
+  __asm__ volatile(".4byte 0x0100000F");  // pause, which processors without Zihintpause take for a fence
 #else
   __asm__ volatile("yield");
 #endif

@@ -1,4 +1,5 @@
 // A bundle for another CPU: this machine says what it is made of and does not run it; that CPU runs it.
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/system/harness.h"
@@ -17,7 +18,12 @@ TEST(BoardBundle, RunsOnItsCpuAlone) {
   const std::vector<float> x = tiny.Input(1), want = tiny.Reference(x);
   WriteNpy(folder / "x.npy", {TinyModel::kRows, TinyModel::kIn}, x);
   const Arguments run = {"run", bundle, "--input", "x=" + (folder / "x.npy"), "--output", "y=" + (folder / "y.npy")};
-  for (const std::string cpu : {"cortex-a76", "neoverse-n2"}) {
+  struct Board {
+    const char *cpu, *arch;
+  };
+  for (const auto& [name, arch] :
+       {Board{"cortex-a76", "AArch64"}, Board{"spacemit-x60-zicond", "RISC-V"}, Board{"neoverse-n2", "AArch64"}}) {
+    const std::string cpu = name;
     SCOPED_TRACE(cpu);
     const Finished compile = Hone(folder, {"compile", model, "-o", bundle, "--untuned", "--target", "cpu:" + cpu});
     ASSERT_EQ(compile.code, 0) << compile.errors;
@@ -28,7 +34,7 @@ TEST(BoardBundle, RunsOnItsCpuAlone) {
 
     const Finished here = Hone(folder, run);
     EXPECT_EQ(here.code, 10);
-    EXPECT_THAT(here.errors, HasSubstr("its code is for AArch64, this machine is x86-64"));
+    EXPECT_THAT(here.errors, HasSubstr(absl::StrCat("its code is for ", arch, ", this machine is x86-64")));
     const Finished inspect = Hone(folder, {"inspect", bundle, "--json"});
     ASSERT_EQ(inspect.code, 0) << inspect.errors;
     EXPECT_THAT(JsonLines(inspect.output).at(0).at("target").get<std::string>(), StartsWith("cpu:" + cpu));

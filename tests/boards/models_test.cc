@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/system/harness.h"
@@ -39,11 +40,15 @@ TEST_P(BoardModel, AgreesWithOnnxRuntime) {
 
 std::string NameOf(const testing::TestParamInfo<ModelAndCpu>& info) {
   const std::string cpu = std::get<1>(info.param);
-  return absl::StrCat(std::get<0>(info.param), "_", cpu.substr(cpu.find('-') + 1));
+  return absl::StrCat(std::get<0>(info.param), "_", absl::StrReplaceAll(cpu.substr(cpu.find('-') + 1), {{"-", "_"}}));
 }
 INSTANTIATE_TEST_SUITE_P(Boards, BoardModel,
                          testing::Combine(testing::Values("resnet18", "mobilenetv2", "mlp"),
                                           testing::Values("cortex-a76", "neoverse-n2")),
+                         NameOf);
+INSTANTIATE_TEST_SUITE_P(RiscV, BoardModel,
+                         testing::Combine(testing::Values("resnet18", "mlp"),
+                                          testing::Values("generic-rv64", "spacemit-x60-zicond")),
                          NameOf);
 // A minute or two of emulation each, which one board is worth.
 INSTANTIATE_TEST_SUITE_P(Larger, BoardModel,

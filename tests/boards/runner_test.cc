@@ -80,7 +80,7 @@ TEST(EmulatedRunner, IsRefusedForTheLayersAnEmulatorDoesNotGive) {
 }
 
 TEST(EmulatedRunner, VerifiesAndTimes) {
-  for (const char* cpu : {"cortex-a76", "neoverse-n2"}) {
+  for (const char* cpu : {"cortex-a76", "neoverse-n2", "generic-rv64", "spacemit-x60-zicond"}) {
     SCOPED_TRACE(cpu);
     const Board board(Sum(absl::StrCat("cpu:", cpu)), cpu);
     RunnerClient runner = board.Start();
@@ -116,6 +116,10 @@ TEST(EmulatedRunner, RefusesCodeThatItsCpuCannotRun) {
   const RunnerVerdict other = foreign.Start().load_verdict();
   EXPECT_EQ(other.kind, RunnerVerdict::kRefused);
   EXPECT_THAT(other.message, HasSubstr("its code is for x86-64, this machine is AArch64"));
+  const Board wide(Sum("cpu:spacemit-x60-zicond"), "generic-rv64");
+  const RunnerVerdict narrow = wide.Start().load_verdict();
+  EXPECT_EQ(narrow.kind, RunnerVerdict::kRefused);
+  EXPECT_THAT(narrow.message, HasSubstr("lacks zvl256b, which"));
 }
 
 }  // namespace

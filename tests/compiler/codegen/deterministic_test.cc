@@ -30,9 +30,9 @@ std::string DigestOf(uint64_t seed) {
   if (!trace.ok()) return trace.status().ToString();
   const absl::StatusOr<Schedule> schedule = Replay(*trace, workload.func);
   if (!schedule.ok()) return schedule.status().ToString();
-  const char* const targets[] = {"cpu:x86-64-v3", "cpu:znver5", "cpu:cortex-a76"};
-  const absl::StatusOr<CompiledKernel> kernel =
-      CompileKernel(schedule->Program(), *ParseTarget(targets[seed % 3]), {.threads = static_cast<int>(seed % 2)});
+  const char* const targets[] = {"cpu:x86-64-v3", "cpu:znver5", "cpu:cortex-a76", "cpu:generic-rv64"};
+  const absl::StatusOr<CompiledKernel> kernel = CompileKernel(
+      schedule->Program(), *ParseTarget(targets[seed % std::size(targets)]), {.threads = static_cast<int>(seed % 2)});
   return kernel.ok() ? ToHex(Sha256(kernel->object)) : kernel.status().ToString();
 }
 

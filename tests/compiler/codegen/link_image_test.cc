@@ -74,6 +74,16 @@ TEST(LinkImage, AArch64) {
   EXPECT_THAT(parts->features, HasSubstr("dotprod"));
 }
 
+TEST(LinkImage, RiscV) {
+  const std::string object = Compile("kernel", "cpu:generic-rv64").object;
+  const absl::StatusOr<std::string> bytes = LinkImage({&object, 1});
+  ASSERT_TRUE(bytes.ok()) << bytes.status();
+  const RuntimeResult<ImageParts> parts = ReadImage(*bytes);
+  ASSERT_TRUE(parts.ok()) << parts.error().message();
+  EXPECT_EQ(parts->arch, ImageArch::kRiscV64);
+  EXPECT_EQ(parts->features, "v,zba,zbb,zbs,zfhmin");
+}
+
 TEST(LinkImage, TheSameProgramGivesTheSameBytes) { EXPECT_EQ(Compile("kernel").object, Compile("kernel").object); }
 
 TEST(LinkImage, Refusals) {

@@ -48,12 +48,15 @@ void ExpectAgreesOnBoard(const PrimFunc& func, double tolerance, InputKind kind)
   std::vector<NdArray> want = RandomArguments(func, 7, kind), got = want;
   const absl::Status interpreted = Interpret(func, want, {.check_uninitialised = false});
   ASSERT_TRUE(interpreted.ok()) << interpreted << "\n" << ToText(func);
-  const absl::StatusOr<CompiledKernel> kernel =
-      CompileKernel(ScheduledProgram{func, {}}, *ParseTarget("cpu:cortex-a76"));
-  ASSERT_TRUE(kernel.ok()) << kernel.status() << "\n" << ToText(func);
-  const absl::Status ran = RunOnBoard(*kernel, got, "cortex-a76", 1);
-  ASSERT_TRUE(ran.ok()) << ran << "\n" << ToText(func);
-  ExpectOutputsNear(func, got, want, tolerance);
+  for (const char* cpu : {"cortex-a76", "generic-rv64"}) {
+    SCOPED_TRACE(cpu);
+    const absl::StatusOr<CompiledKernel> kernel =
+        CompileKernel(ScheduledProgram{func, {}}, *ParseTarget(absl::StrCat("cpu:", cpu)));
+    ASSERT_TRUE(kernel.ok()) << kernel.status() << "\n" << ToText(func);
+    const absl::Status ran = RunOnBoard(*kernel, got, cpu, 1);
+    ASSERT_TRUE(ran.ok()) << ran << "\n" << ToText(func);
+    ExpectOutputsNear(func, got, want, tolerance);
+  }
 }
 
 void Check(const std::vector<DType>& inputs, DType output, const Body& body, double tolerance,

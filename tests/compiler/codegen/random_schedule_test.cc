@@ -88,7 +88,8 @@ TEST(RandomSchedules, CompiledAgreesWithTheInterpreter) {
 
 TEST(RandomSchedules, CompiledForABoardAgreesWithTheInterpreter) {
   const auto check = [](uint64_t seed) {
-    return CheckSeed(seed, {OnBoard(seed % 2 == 0 ? "cortex-a76" : "neoverse-n2", 1 + static_cast<int>(seed / 2 % 2))});
+    constexpr const char* kBoards[] = {"cortex-a76", "generic-rv64", "neoverse-n2", "spacemit-x60-zicond"};
+    return CheckSeed(seed, {OnBoard(kBoards[seed % 4], 1 + static_cast<int>(seed / 4 % 2))});
   };
   ExpectAllRight(RunCampaign(static_cast<uint64_t>(FromEnvironment("HONE_FIRST_SEED", 0)),
                              FromEnvironment("HONE_BOARD_SEEDS", 200), check));

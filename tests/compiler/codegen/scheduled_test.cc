@@ -176,11 +176,14 @@ TEST_P(RegisterTiles, StayInRegisters) {
   const TileCase& c = GetParam();
   const absl::StatusOr<Target> target = ParseTarget(c.target);
   ASSERT_TRUE(target.ok()) << target.status();
-  const Says x86{"vfmadd", "", "(%rsp", "mm"}, neon{"fmla", ".s[", "[sp", "\tq"};
+  const Says x86{"vfmadd", "", "(%rsp", "mm"}, neon{"fmla", ".s[", "[sp", "\tq"},
+      riscv{"vfmacc.vf", "", "r.v\t", "\tv"};
   const absl::StatusOr<std::string> assembly = CompileToAssembly(
       ScheduledProgram{TiledProduct(c.rows * 4, c.vectors * 64, 512, c.rows, c.vectors), {}}, *target);
   ASSERT_TRUE(assembly.ok()) << assembly.status();
-  const Counts counts = InnerLoop(*assembly, target->arch == "aarch64" ? neon : x86);
+  const Counts counts = InnerLoop(*assembly, target->arch == "aarch64"   ? neon
+                                             : target->arch == "riscv64" ? riscv
+                                                                         : x86);
   EXPECT_EQ(counts.fma, c.fma);
   EXPECT_EQ(counts.spills, 0) << *assembly;
 }
@@ -189,7 +192,8 @@ INSTANTIATE_TEST_SUITE_P(Cases, RegisterTiles,
                                          TileCase{"cpu:znver5", 6, 4, 24}, TileCase{"cpu:znver5", 8, 3, 24},
                                          TileCase{"cpu:znver5", 28, 1, 28}, TileCase{"cpu:x86-64-v3", 6, 1, 12},
                                          TileCase{"cpu:cortex-a76", 6, 1, 24}, TileCase{"cpu:cortex-a76", 5, 1, 20},
-                                         TileCase{"cpu:cortex-a76", 4, 1, 16}, TileCase{"cpu:neoverse-n2", 6, 1, 24}),
+                                         TileCase{"cpu:cortex-a76", 4, 1, 16}, TileCase{"cpu:neoverse-n2", 6, 1, 24},
+                                         TileCase{"cpu:generic-rv64", 6, 1, 6}, TileCase{"cpu:spacemit-x60", 6, 2, 12}),
                          [](const auto& info) {
                            std::string name(info.param.target + 4);
                            std::erase(name, '-');

@@ -53,6 +53,8 @@ TEST(Target, LanesFollowTheVectorWidth) {
   EXPECT_EQ(ParseTarget("cpu:znver5")->lanes(), 16);
   EXPECT_EQ(ParseTarget("cpu:znver3")->lanes(), 8);
   EXPECT_EQ(ParseTarget("cpu:cortex-a76")->lanes(), 4);
+  EXPECT_EQ(ParseTarget("cpu:generic-rv64")->lanes(), 4);
+  EXPECT_EQ(ParseTarget("cpu:generic-rv64+zvl256b")->lanes(), 8);
   EXPECT_EQ(ParseTarget("cpu:znver5")->lanes(64), 8);
 }
 
@@ -62,6 +64,8 @@ TEST(Target, DeviceClassNamesWhatMatters) {
   EXPECT_EQ(DeviceClass(*ParseTarget("cpu:sapphirerapids-amx-int8")),
             "x86_64-sapphirerapids-avx512bf16-c1-l1d48K-l2.2M-l3.64M");
   EXPECT_EQ(DeviceClass(*ParseTarget("cpu:cortex-a76")), "aarch64-cortex-a76-neon-c1-l1d64K-l2.512K-l3.2M");
+  EXPECT_EQ(DeviceClass(*ParseTarget("cpu:generic-rv64")), "riscv64-generic-rv64-rvv128-c1-l1d32K-l2.512K");
+  EXPECT_EQ(DeviceClass(*ParseTarget("cpu:spacemit-x60,cores=8")), "riscv64-spacemit-x60-rvv256-c8-l1d32K-l2.512K");
   EXPECT_EQ(DeviceClass(*ParseTarget("cpu:neoverse-v2")), "aarch64-neoverse-v2-sve2-c1-l1d64K-l2.2M-l3.32M");
   EXPECT_NE(DeviceClass(*ParseTarget("cpu:znver5,cores=2")), DeviceClass(*ParseTarget("cpu:znver5,cores=4")));
 }
@@ -121,6 +125,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Refusal{"FeatureOfAnother", "cpu:cortex-a76+avx2", "\"avx2\" is not a feature of aarch64"},
                     Refusal{"TooOld", "cpu:x86-64-v3-fma", "the oldest x86-64 supported is cpu:x86-64-v3"},
                     Refusal{"TooOldArm", "cpu:cortex-a76-neon", "the oldest AArch64 supported is cpu:generic"},
+                    Refusal{"TooOldRiscV", "cpu:generic-rv64-v", "the oldest RISC-V supported is cpu:generic-rv64"},
                     Refusal{"BadFact", "cpu:znver5,l4=3", "\"l4=3\" is not a fact"},
                     Refusal{"BadCores", "cpu:znver5,cores=0", "\"cores=0\" is not a fact"}),
     [](const auto& info) { return info.param.name; });
