@@ -36,6 +36,7 @@ Way OnBoard(const std::string& cpu, int threads) {
   return {cpu, [=](const Schedule& schedule, std::vector<NdArray>& args) {
             HONE_ASSIGN_OR_RETURN(const Target target, ParseTarget("cpu:" + cpu));
             HONE_ASSIGN_OR_RETURN(const CompiledKernel kernel, CompileKernel(schedule.Program(), target));
+            if (StopsEmulator(kernel, cpu)) return OnBoard("cortex-a76", threads).run(schedule, args);
             return RunOnBoard(kernel, args, cpu, threads);
           }};
 }
