@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -12,6 +11,7 @@
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/compiler/support/keeps_from_ending.h"
 
 namespace hone {
 namespace {
@@ -92,42 +92,26 @@ TEST(ChildProcess, IsKilledWithItsHandle) {
   EXPECT_EQ(::kill(pid, 0), -1);
 }
 
-// What the kernel makes of a process that cannot end yet: the first process of a pid namespace stays until all others
-// there were reaped, and one of them has its parent outside, which does not.
 TEST(ChildProcess, ThatDoesNotEndWhenItIsKilledIsLeftAndReapedLater) {
   absl::StatusOr<ChildProcess> child = ChildProcess::Start("/bin/sleep", {"600"}, {.namespaces = true});
   ASSERT_TRUE(child.ok()) << child.status();
   const pid_t pid = child->pid();
-  const int names = ::open(("/proc/" + std::to_string(pid) + "/ns/pid").c_str(), O_RDONLY | O_CLOEXEC);
-  int ready[2];
-  ASSERT_EQ(::pipe(ready), 0);
-  const pid_t parent = ::fork();
-  if (parent == 0) {
-    if (::setns(names, CLONE_NEWPID) != 0) ::_exit(1);
-    if (::fork() != 0) { [[maybe_unused]] const ssize_t told = ::write(ready[1], "x", 1); }
-    for (;;) ::pause();
-  }
-  ::close(ready[1]);
-  char byte = 0;
-  const bool holds = ::read(ready[0], &byte, 1) == 1;
-  ::close(ready[0]);
-  ::close(names);
+  KeepsFromEnding keeper(pid);
   const absl::Time before = absl::Now();
   { const ChildProcess ended = *std::move(child); }
   const absl::Duration took = absl::Now() - before;
-  if (holds) {
+  if (keeper.holds()) {
     EXPECT_THAT(ChildProcess::Left(), testing::ElementsAre(pid));
     EXPECT_GE(took, absl::Seconds(2));
     EXPECT_LT(took, absl::Seconds(15)) << "nobody waits for it for ever";
   }
-  ::kill(parent, SIGKILL);
-  ::waitpid(parent, nullptr, 0);
+  keeper.LetGo();
   for (const absl::Time end = absl::Now() + kLimit; !ChildProcess::Left().empty() && absl::Now() < end;) {
     absl::SleepFor(absl::Milliseconds(10));
   }
   EXPECT_THAT(ChildProcess::Left(), testing::IsEmpty());
   EXPECT_EQ(::kill(pid, 0), -1) << "it was reaped";
-  if (!holds) GTEST_SKIP() << "this machine lets nobody enter a pid namespace";
+  if (!keeper.holds()) GTEST_SKIP() << "this machine lets nobody enter a pid namespace";
 }
 
 // A descriptor that nobody marked to be closed is not handed on either.

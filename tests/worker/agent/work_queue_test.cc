@@ -1,7 +1,12 @@
 #include "worker/agent/work_queue.h"
 
+#include <optional>
+
 #include "absl/time/clock.h"
+#include "compiler/support/child_process.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/compiler/support/keeps_from_ending.h"
 
 namespace hone {
 namespace {
@@ -35,6 +40,26 @@ TEST(WorkQueue, AnAnswerSaysNothingAboutLeasesThatCameWithAnother) {
   queue.Apply(asked, Wanting(2));
   EXPECT_EQ(Held(queue), 2);
   EXPECT_EQ(queue.Take(16).size(), 2u);
+}
+
+TEST(WorkQueue, SaysWhatIsLeftOfKilledProcessesAndWorksOn) {
+  WorkQueue queue;
+  std::optional<ChildProcess> child = *ChildProcess::Start("/bin/sleep", {"600"}, {.namespaces = true});
+  KeepsFromEnding keeper(child->pid());
+  if (!keeper.holds()) GTEST_SKIP() << "this machine lets nobody enter a pid namespace";
+  v1::SyncRequest before, during, after;
+  queue.Describe(32, &before);
+  EXPECT_EQ(before.waiting_for(), "");
+  child.reset();
+  queue.Describe(32, &during);
+  EXPECT_THAT(during.waiting_for(), testing::HasSubstr("1 of its processes that were killed to end"));
+  EXPECT_EQ(during.credits(), 32u);
+  keeper.LetGo();
+  for (const absl::Time end = absl::Now() + absl::Seconds(20); !ChildProcess::Left().empty() && absl::Now() < end;) {
+    absl::SleepFor(absl::Milliseconds(10));
+  }
+  queue.Describe(32, &after);
+  EXPECT_EQ(after.waiting_for(), "");
 }
 
 TEST(WorkQueue, ALeaseThatIsNoLongerWantedIsDropped) {
