@@ -105,10 +105,9 @@ void Dispatcher::Impl::DropTrial(uint64_t id, std::vector<Write>& writes) {
   KeyState& key = KeyOf(trial);
   // In this process: a later job may try again. One that is paused goes on with it.
   const Job& job = jobs.at(trial.job);
-  if (trial.row.duel && !job.row.request.paused() && !Yields(job)) {
-    key.MarkDuelled(trial.row.trace);
-    touched.jobs.insert(key.jobs.begin(), key.jobs.end());  // which may have waited for that duel alone
-  }
+  if (trial.row.duel && !job.row.request.paused() && !Yields(job)) key.MarkDuelled(trial.row.trace);
+  // Those may have waited for that duel alone, or for the last candidate of a space that is used up.
+  touched.jobs.insert(key.jobs.begin(), key.jobs.end());
   if (!trial.row.duel) key.Forget(trial.row.trace);
   trial.row.state = TrialState::kDropped;
   if (trial.row.attempt > 0) writes.push_back(PutTrial{trial.row});

@@ -86,6 +86,14 @@ TEST_P(DispatcherSim, EverythingEndsAndNothingIsLost) {
 }
 INSTANTIATE_TEST_SUITE_P(Seeds, DispatcherSim, testing::Range<uint64_t>(FirstSeed(), EndOfSeeds(), kSeedsOfATest));
 
+// 7034: a job waited for the last candidate of a space that is used up, which another job dropped.
+TEST(DispatcherSimTest, SeedsThatOnceFailed) {
+  for (const uint64_t seed : {7034}) {
+    SCOPED_TRACE(seed);
+    PlaySeed(seed);
+  }
+}
+
 TEST(DispatcherSimTest, TheSameSeedGivesTheSameWorld) {
   uint64_t fingerprints[2];
   for (uint64_t& fingerprint : fingerprints) {
