@@ -10,6 +10,7 @@
 #include "compiler/ir/effects.h"
 #include "compiler/ir/thread_axes.h"
 #include "compiler/ir/visit.h"
+#include "compiler/lower/block_conflicts.h"
 #include "compiler/lower/lower_threads.h"
 #include "compiler/support/status_macros.h"
 #include "compiler/text/text.h"
@@ -135,6 +136,9 @@ class Launch {
     Sharing sharing(own_);
     sharing.Visit(nest);
     HONE_RETURN_IF_ERROR(sharing.Check());
+    if (const std::optional<std::string> conflict = BlockConflict(nest)) {
+      return CannotRun(*conflict, ", which nothing orders; put what writes it under a loop that is bound to no blocks");
+    }
     Stmt made = Visit(nest);
     HONE_RETURN_IF_ERROR(status_);
     for (const auto& kind : {kThreadAxes, kBlockAxes}) {  // from the inside to the outside

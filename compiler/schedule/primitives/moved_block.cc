@@ -60,23 +60,51 @@ SetMap LoopsBetween(const ProgramIndex& index, int outer, int loop) {
   return ranges;
 }
 
-// Whether the block ran in every iteration in which it will run: all its conditions, but for those that its domain
-// implies, stand in the new predicate.
+// Returns whether the block ran in every iteration in which it will run: all its conditions, but for those that its
+// domain implies, stand in the new predicate. A variable of one value that is bound to more than that value is a
+// condition that the regions of the block do not show.
 bool KeepsConditions(const ProgramIndex& index, int block, const Expr& new_predicate) {
+  const BlockRealize& realize = index.realize(block);
+  const VarRanges around = RangesAround(index, block);
+  Analyzer known(around);
+  for (size_t i = 0; i < realize.values.size(); ++i) {
+    const Range& domain = realize.block.iters[i].domain;
+    if (IsConst(domain.extent, 1) && !known.CanProve(realize.values[i] <= domain.min)) return false;
+  }
   const std::vector<Expr> stated = Conjuncts(new_predicate);
-  const std::vector<Expr> conditions = PartsBeyondDomain(index.realize(block), RangesAround(index, block));
+  const std::vector<Expr> conditions = PartsBeyondDomain(realize, around);
   return std::ranges::all_of(conditions, [&](const Expr& condition) {
     return std::ranges::any_of(stated, [&](const Expr& other) { return StructuralEqual(condition, other); });
   });
 }
 
-// Returns whether the block runs, where it stands, on every point of RangesRun: not where a binding is strided.
-bool RunsOnAllOfRanges(const ProgramIndex& index, int block) {
+// Returns whether the block runs, where it stands, on all points that it runs on in its new place. What consumers read
+// it ran on, which is all of a part of one value; the other variables run on all between two ends, which they may not
+// have done where a binding is strided, or shares a loop with another.
+bool RanOnAllOf(const ProgramIndex& index, const Move& move, const std::vector<Part>& parts) {
+  const BlockRealize& realize = index.realize(move.block);
   VarRanges loops;
-  for (const int n : index.LoopsAbove(block)) loops[index.loop(n).var] = Range{index.loop(n).min, index.loop(n).extent};
-  std::vector<Range> points;
-  for (const Expr& value : index.realize(block).values) points.push_back(Range{value, IntConst(1, value.type())});
-  return FillsBox(points, loops).ok();
+  for (const int n : index.LoopsAbove(move.block))
+    loops[index.loop(n).var] = Range{index.loop(n).min, index.loop(n).extent};
+  std::vector<Range> wide;
+  std::vector<const Expr*> single;
+  for (size_t i = 0; i < realize.values.size(); ++i) {
+    const Expr& value = realize.values[i];
+    if (move.on_demand && IsConst(parts[i].extent, 1)) {
+      single.push_back(&value);
+    } else {
+      wide.push_back(Range{value, IntConst(1, value.type())});
+    }
+  }
+  if (wide.empty()) return true;
+  VarRanges of_wide;
+  for (const auto& [var, range] : loops) {
+    const auto uses = [&var = var](const Expr& e) { return UsesVar(e, var); };
+    if (std::ranges::none_of(wide, [&](const Range& r) { return uses(r.min); })) continue;
+    if (std::ranges::any_of(single, [&](const Expr* e) { return uses(*e); })) return false;
+    of_wide[var] = range;
+  }
+  return FillsBox(wide, of_wide).ok();
 }
 
 // The parts of its domain that the block runs in its new place, as sets over the loops around that.
@@ -101,6 +129,7 @@ absl::StatusOr<Move> CheckMove(const Schedule& schedule, BlockRef block_ref, Loo
                                std::string_view primitive) {
   const ProgramIndex& index = schedule.index();
   Move p;
+  p.on_demand = primitive == "compute_at";
   HONE_ASSIGN_OR_RETURN(p.block, schedule.BlockNode(block_ref, primitive));
   HONE_ASSIGN_OR_RETURN(p.loop, schedule.LoopNode(loop_ref, primitive));
   const Block& block = index.block(p.block);
@@ -204,7 +233,7 @@ absl::Status CheckProducersBeside(const ProgramIndex& index, const Move& p, cons
   const BlockRealize& realize = index.realize(p.block);
   const SetMap sets = SetsOf(realize.block, parts);
   const std::vector<int> producers = ProducersOf(index, p.block);
-  const bool ran_everywhere = producers.empty() || RunsOnAllOfRanges(index, p.block);
+  const bool ran_everywhere = producers.empty() || RanOnAllOf(index, p, parts);
   for (const int producer : producers) {
     if (std::find(except.begin(), except.end(), producer) != except.end()) continue;
     int outer = p.loop;  // the innermost loop around both

@@ -20,6 +20,7 @@ class Schedule;
 struct Move {
   int block = 0, loop = 0, scope = 0;
   Expr on_iters = True();  // the block's own condition, over its iteration variables
+  bool on_demand = false;  // compute_at: its parts are what consumers read
   std::string where;       // how messages begin
 };
 // Refuses what neither primitive moves: a block that is under the loop already or in another block, one that updates in
