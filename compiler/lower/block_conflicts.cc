@@ -29,6 +29,12 @@ class Writers {
       OnStore(*store);
     }
     if (const BlockRealize* realize = stmt.As<BlockRealize>()) return OnBlock(*realize);
+    if (const Let* let = stmt.As<Let>()) {
+      definitions_.emplace_back(let->var, let->value);
+      Visit(let->body);
+      definitions_.pop_back();
+      return;
+    }
     if (branch != nullptr) {
       conditions_.push_back(branch->condition);
       Visit(branch->yes);
@@ -49,14 +55,14 @@ class Writers {
 
   void OnBlock(const BlockRealize& realize) {
     if (!realize.block.matches.empty()) return;  // buffers by other names
-    const size_t outside = iters_.size();
+    const size_t outside = definitions_.size();
     for (size_t i = 0; i < realize.values.size(); ++i)
-      iters_.emplace_back(realize.block.iters[i].var, realize.values[i]);
+      definitions_.emplace_back(realize.block.iters[i].var, realize.values[i]);
     conditions_.push_back(realize.predicate);
     if (realize.block.init) Visit(realize.block.init);
     Visit(realize.block.body);
     conditions_.pop_back();
-    iters_.resize(outside);
+    definitions_.resize(outside);
   }
 
   // The loops that choose which element is written and whether, and those over blocks.
@@ -66,8 +72,8 @@ class Writers {
     const auto used = [&uses](const Var& var) {
       return std::ranges::any_of(uses, [&](const Expr& e) { return UsesVar(e, var); });
     };
-    for (size_t i = iters_.size(); i-- > 0;) {
-      if (used(iters_[i].first)) uses.push_back(iters_[i].second);
+    for (size_t i = definitions_.size(); i-- > 0;) {
+      if (used(definitions_[i].first)) uses.push_back(definitions_[i].second);
     }
     std::vector<const For*> matter;
     for (size_t i = loops_.size(); i-- > 0;) {
@@ -85,6 +91,9 @@ class Writers {
     if (store.mask) return;
     left_ = kMostIterations;
     values_.clear();
+    for (const Expr& index : store.indices) KnowVariablesAround(index);
+    for (const Expr& condition : conditions_) KnowVariablesAround(condition);
+    for (const auto& [var, value] : definitions_) KnowVariablesAround(value);
     std::vector<std::pair<std::vector<int64_t>, Block>> written;
     if (!Run(store, LoopsThatMatter(store), 0, written)) return;
     std::map<std::vector<int64_t>, Block>& elements = elements_[store.buffer];
@@ -111,20 +120,17 @@ class Writers {
       return true;
     }
     if (--left_ < 0) return false;
-    for (const auto& [iter, value] : iters_) {  // those that matter; of the others loops are left out
-      values_.erase(iter);
-      KnowVariablesAround(value);
-      if (const std::optional<int64_t> at = EvaluateSize(value, values_)) values_[iter] = *at;
+    for (const auto& [var, value] : definitions_) {  // those that matter; of the others loops are left out
+      values_.erase(var);
+      if (const std::optional<int64_t> at = EvaluateSize(value, values_)) values_[var] = *at;
     }
     for (const Expr& condition : conditions_) {
-      KnowVariablesAround(condition);
       const std::optional<int64_t> holds = EvaluateSize(condition, values_);
       if (!holds.has_value()) return false;
       if (*holds == 0) return true;
     }
     std::vector<int64_t> element;
     for (const Expr& index : store.indices) {
-      KnowVariablesAround(index);
       const std::optional<int64_t> at = EvaluateSize(index, values_);
       if (!at.has_value()) return false;
       element.push_back(*at);
@@ -141,8 +147,9 @@ class Writers {
   void KnowVariablesAround(const Expr& e) {
     for (const Var& var : FreeVars(e)) {
       const auto is_var = [&var](const auto& other) { return other == var; };
-      const bool inside = std::ranges::any_of(loops_, is_var, [](const For* loop) { return loop->var; }) ||
-                          std::ranges::any_of(iters_, is_var, [](const auto& iter) { return iter.first; });
+      const bool inside =
+          std::ranges::any_of(loops_, is_var, [](const For* loop) { return loop->var; }) ||
+          std::ranges::any_of(definitions_, is_var, [](const auto& definition) { return definition.first; });
       if (!inside && !var.range().has_value()) values_.emplace(var, 0);
     }
   }
@@ -165,7 +172,7 @@ class Writers {
 
   std::vector<const For*> loops_;
   std::vector<Expr> conditions_;
-  std::vector<std::pair<Var, Expr>> iters_;  // of the blocks around, and what they are bound to
+  std::vector<std::pair<Var, Expr>> definitions_;  // variables of blocks and lets around
   SizeValues values_;
   int64_t left_ = 0;
   std::map<Buffer, std::map<std::vector<int64_t>, Block>> elements_;
