@@ -96,6 +96,12 @@ double AccessRegion::Elements(std::span<const int64_t> sizes) const {
   return elements;
 }
 
+double AccessRegion::ElementsAlone(std::span<const int64_t> sizes) const {
+  double elements = 1;
+  for (size_t d = 0; d < steps_.size(); ++d) elements *= static_cast<double>(IndicesRead(d, sizes));
+  return elements;
+}
+
 double AccessRegion::BoxElements(std::span<const int64_t> sizes) const {
   double elements = 1;
   for (size_t d = 0; d < steps_.size(); ++d) elements *= static_cast<double>(BoxSize(d, sizes));

@@ -26,6 +26,8 @@ class AccessRegion {
   // Elements that `sizes[i]` neighbouring iterations of every variable read. Those that a stride or a dilation leaves
   // out between them count along the last dimension alone, where they lie in the same lines.
   double Elements(std::span<const int64_t> sizes) const;
+  // The same without those between, along the last dimension too.
+  double ElementsAlone(std::span<const int64_t> sizes) const;
   // Elements of the smallest box around those, which is what a copy of them has.
   double BoxElements(std::span<const int64_t> sizes) const;
 

@@ -19,6 +19,7 @@ constexpr double kGathered = 0.8;       // cycles to fetch one lane of a vector 
 constexpr int64_t kMostChosen = 4;      // elements that a vector is put together of by choosing (emit_near_lanes.cc)
 constexpr double kOfElement = 0.5;      // of the load of a vector, that of one such element
 constexpr double kSpilled = 6;          // cycles to store a vector to the stack, and to load it for each tap
+constexpr double kSpilledElement = 2;   // cycles to store a vector of one element to the stack, and to load it again
 constexpr double kCopied = 2;           // cycles to copy a vector: its load, its store, the loop
 constexpr double kMostUnrolled = 1024;  // accumulations in the body of the innermost loop
 constexpr double kNotHidden = 0.25;     // of what is shorter, arithmetic or traffic
@@ -90,6 +91,7 @@ NestModel::NestModel(const StageContext& context, int block, const NestShape& sh
     results *= static_cast<double>(extent);
     if (extent > 1) spatial_.push_back(i);
   }
+  for (Read& read : reads_) read.overlaps = Overlaps(read);
   reduce_steps_ /= static_cast<double>(shape_.depth());
   output_bytes_ = results * block_.output.type().bytes();
   if (shape_.epilogue >= 0)
@@ -230,6 +232,47 @@ NestModel::Body NestModel::BodyOf(const NestPlan& plan, const Sizes& inner, size
   return body;
 }
 
+// The compiler loads such an element once, and keeps it from its first tap to its last. Between two halves of the taps
+// along a variable those wait that both halves read.
+NestModel::SharedElements NestModel::SharedElementsOf(const NestPlan& plan, const Sizes& inner, size_t r) const {
+  const Read& read = reads_[r];
+  SharedElements shared;
+  if (!read.overlaps) return shared;
+  Sizes sizes = inner;
+  const double elements = read.region.ElementsAlone(sizes);
+  for (size_t v = reduce_.size(); v-- > 0;) {
+    const size_t i = static_cast<size_t>(reduce_[v]);
+    const int64_t taps = v + 1 == reduce_.size() ? plan.unroll : plan.window ? block_.extents[i] : 1;
+    if (taps == 1) continue;
+    shared.taps *= static_cast<double>(taps);
+    const auto along = [&](int64_t some) {
+      sizes[i] = some;
+      return read.region.ElementsAlone(sizes);
+    };
+    shared.held += along(taps / 2) + along(taps - taps / 2) - along(taps);  // leaves all taps in `sizes`
+  }
+  shared.again = elements * shared.taps - read.region.ElementsAlone(sizes);
+  return shared;
+}
+
+bool NestModel::Overlaps(const Read& read) const {
+  if (read.with_vector || read.period > 0 || read.steps.iter >= 0 || of_lanes() || shape_.in_tiles()) return false;
+  Sizes sizes;
+  sizes.fill(1);
+  for (const int row : spatial_) {
+    if (!read.moves[static_cast<size_t>(row)]) continue;
+    for (const int tap : reduce_) {
+      if (!read.moves[static_cast<size_t>(tap)]) continue;
+      Sizes both = sizes;
+      both[static_cast<size_t>(row)] = 2;
+      const double taps =
+          static_cast<double>(both[static_cast<size_t>(tap)] = block_.extents[static_cast<size_t>(tap)]);
+      if (read.region.ElementsAlone(both) < 2 * taps) return true;
+    }
+  }
+  return false;
+}
+
 bool NestModel::MasksLanes(const NestPlan& plan, size_t r) const {
   const Read& read = reads_[r];
   return (plan.in_tile >> r & 1) != 0 && read.with_vector && std::ranges::any_of(reduce_, [&](int iter) {
@@ -296,9 +339,16 @@ NestModel::Core NestModel::CoreOf(const NestPlan& plan, const Sizes& inner, cons
                                   double steps) const {
   const double accumulators = registers.accumulators;
   const double fma_per_cycle = machine_.fma_per_cycle(target_.vector_bits);
-  double loads = registers.loads * steps, shuffles = 0, spilled = 0;
+  double loads = registers.loads * steps, shuffles = 0, spills = 0;
   for (size_t r = 0; r < reads_.size() && !of_lanes() && !shape_.in_tiles(); ++r) {
-    if (!reads_[r].with_vector || reduce_.empty()) continue;
+    if (reduce_.empty()) continue;
+    if (const SharedElements elements = SharedElementsOf(plan, inner, r); elements.again > 0) {
+      const double bodies = steps / elements.taps;
+      const double over = std::max(0.0, accumulators + registers.held + elements.held - target_.vector_registers);
+      loads -= elements.again * bodies;
+      spills += kSpilledElement * elements.again * std::min(1.0, over / std::max(1.0, elements.held)) * bodies;
+    }
+    if (!reads_[r].with_vector) continue;
     if (MasksLanes(plan, r)) {  // which differ from tap to tap
       shuffles += registers.shuffles_of[r] * steps;
       continue;
@@ -308,14 +358,14 @@ NestModel::Core NestModel::CoreOf(const NestPlan& plan, const Sizes& inner, cons
     if (body.shared <= 0 || !registers.shares[r]) continue;
     const double over = accumulators + body.vectors * body.shared - target_.vector_registers;
     loads -= registers.loads_of[r] * (steps - steps / body.taps * body.vectors / registers.vectors_of[r]);
-    spilled += std::max(0.0, over) * steps / body.taps;
+    spills += kSpilled * std::max(0.0, over) * steps / body.taps;
   }
   const double load_rate = machine_.loads_per_cycle(target_.vector_bits) * (shape_.in_tiles() ? 1 : kOfLoads);
   // The next tiles of straight code begin while the sums of this one wait for each other.
   const double tiles = IsStraight(plan) ? std::max(1.0, kInFlight / (steps * accumulators + loads + accumulators)) : 1;
   const double products =
       std::max(steps * ProductCycles(accumulators * tiles) / tiles, steps * accumulators / fma_per_cycle);
-  return {Both(products + shuffles / fma_per_cycle, loads / load_rate), spilled * kSpilled};
+  return {Both(products + shuffles / fma_per_cycle, loads / load_rate), spills};
 }
 
 double NestModel::StreamCycles(const NestPlan& plan, const Sizes& inner, const Registers& registers, double steps,

@@ -45,6 +45,7 @@ class NestModel {
     bool constant = false;
     bool cold = false;       // and it comes from memory
     bool made_here = false;  // by another nest of the function
+    bool overlaps = false;   // neighbouring rows of a tile read, with another tap, elements that all lanes share
     int rows = -1;           // the variable that moves its outermost dimension; -1: one of the reduction does
   };
   // From where the tiles of a plan take an operand.
@@ -75,6 +76,14 @@ class NestModel {
     double shared = 0;   // of their reads, the share that meets a vector that another tap reads too
     double places = 1;   // of their reads, the share that is of another place than those before
   };
+  // Elements of an operand that all lanes read, of which several taps of straight code read the same one.
+  struct SharedElements {
+    double taps = 1;   // in that code
+    double again = 0;  // reads of an element that another tap has read before
+    double held = 0;   // elements that wait for their next tap, at most at once
+  };
+  SharedElements SharedElementsOf(const NestPlan& plan, const Sizes& inner, size_t read) const;
+  bool Overlaps(const Read& read) const;
   // Whether an operand that is computed in the tile is let through lane by lane: taps move it along the vector.
   bool MasksLanes(const NestPlan& plan, size_t read) const;
   Body BodyOf(const NestPlan& plan, const Sizes& inner, size_t read) const;

@@ -67,6 +67,14 @@ TEST(AccessRegion, LeavesOutWhatADilationOrAStrideSkips) {
   const AccessRegion strided = region({{6, 6}, {}});
   EXPECT_EQ(strided.Elements(std::array<int64_t, 6>{1, 2, 1, 8, 5, 5}), 10 * 5 * 8) << "a row between is left out";
   EXPECT_EQ(strided.BoxElements(std::array<int64_t, 6>{1, 2, 1, 8, 5, 5}), 11 * 5 * 8);
+  const WorkloadInfo planes = *AnalyzeWorkload(te::CreatePrimFunc(
+      {x},
+      {te::Compute(
+          {1, 18, 9, 3}, [&](const te::Indices& i) { return x(i[0], i[1], i[2], i[3] * IntConst(3)); }, "every_third")},
+      "main"));
+  const AccessRegion apart(planes.blocks[0], planes.blocks[0].reads[0]);
+  EXPECT_EQ(apart.Elements(std::array<int64_t, 4>{1, 1, 1, 3}), 7) << "between them along the last dimension";
+  EXPECT_EQ(apart.ElementsAlone(std::array<int64_t, 4>{1, 1, 1, 3}), 3);
 }
 
 // Rows of a product that are the pixels of an image of 4 by 5: the indices of a pixel are quotients and remainders.

@@ -287,6 +287,36 @@ TEST(NestModel, HalvesOfALineAreFetchedTwice) {
   EXPECT_LT(depthwise.Cost(2, 2, true, 16, true), 1.1 * depthwise.Cost(2, 2, true, 16, false)) << "whole lines";
 }
 
+// A convolution of 3 channels, 3 by 3, stride 2; its variables are n, oh, ow, oc, kh, kw, ic. Cycles of straight code
+// of all taps over those of a loop over the channels, of tiles of 2 by 3 pixels and two vectors.
+double StraightOverLoop(const char* target_text) {
+  const te::Tensor x = te::Placeholder(te::Shape({1, 49, 49, 3}), kFloat32, "x");
+  const te::Tensor w = te::Placeholder(te::Shape({3, 3, 3, 32}), kFloat32, "w");
+  const WorkloadInfo info =
+      *AnalyzeWorkload(te::CreatePrimFunc({x, w}, {topi::Conv2d(x, w, {.strides = {2, 2}})}, "main"));
+  const Target target = *ParseTarget(target_text);
+  const auto cost = [&](bool straight) {
+    NestPlan plan;
+    plan.lanes = 8;
+    plan.inner = {1, 2, 3, 16};
+    plan.steps = {1, 12, 8, 2};
+    for (size_t i = 4; i < kMostIters; ++i) plan.inner[i] = plan.steps[i] = 1;
+    plan.window = true;
+    plan.unroll = straight ? 3 : 1;
+    return NestModel({&info, target, UsualMachine(target), 1}, 0, {}).Cost(plan).value_or(-1);
+  };
+  return cost(true) / cost(false);
+}
+
+// Pixels that several taps read stay in registers where there are some left beside twelve sums; else they are stored
+// and loaded again, which a loop over the channels does not do.
+TEST(NestModel, ElementsThatTapsShareTakeRegisters) {
+  const double few = StraightOverLoop("cpu:x86-64-v3,l1d=32K,l2=512K,l3=32M");
+  const double many = StraightOverLoop("cpu:x86-64-v4,l1d=32K,l2=512K,l3=32M");
+  EXPECT_GT(few, 1);
+  EXPECT_LT(many, 1);
+}
+
 // A convolution of 96 channels in groups, 1 by 1; its variables are n, oh, ow, oc, kh, kw, ic.
 double GroupedCost(int64_t groups, int64_t vectors, int64_t unroll) {
   const te::Tensor x = te::Placeholder(te::Shape({1, 8, 8, 96}), kFloat32, "x");
