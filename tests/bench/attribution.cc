@@ -1,7 +1,7 @@
 // Where a model's time goes, kernel by kernel: what an untuned build takes, what tuning found, the best of many
-// candidates of the space, and what the machine could do at most; and so what is missing. A candidate is compiled and
-// timed in this process, against nothing but the clock; it is not verified, so a figure here is a question to the tuner
-// and not a record.
+// candidates of the space, what a prototype written by hand takes, and what the machine could do at most; and so what
+// is missing. A candidate is compiled and timed in this process, against nothing but the clock; it is not verified, so
+// a figure here is a question to the tuner and not a record. A prototype's numbers are held against a plain loop's.
 //
 //   hone-attribution MODEL.onnx|PROGRAM.py... [--candidates 200] [--threads 2] [--target cpu:native] [--db FILE]
 //                    [--filter TEXT] [--source TEXT] [--usual] [--all] [--traces]
@@ -13,12 +13,17 @@
 // --filter takes the kernels whose name contains a text, --source the generators whose name does.
 //
 // One row a kernel: GFLOP (of the direct algorithm), the default's time and share of the peak, the tuned one's, the
-// best of the candidates, its source, how much of the gain each source reaches alone, the draft's time for the best,
-// and the limit: what peak and bandwidth allow the cheapest algorithm. What is missing is named where it is more than 5
-// %: the "draft" chose another default than the best, the "trials" (or the model that spent them) found less than the
-// best, the "space" does not reach the limit. The last lines sum up, weighted by how often the model runs a kernel.
+// prototype's where one is written for every block that sums (bench/prototypes: the fastest choice of each, one after
+// the other where there are several, timed in turn with the best program), the best of the candidates, its source, how
+// much of the gain each source reaches alone, the draft's time for the best, and the limit: what peak and bandwidth
+// allow the cheapest algorithm. A prototype computes such a block and a ReLU in place of all that the kernel does
+// besides: a sum with another tensor or an error function is not in its time, the padding is. What is missing is named
+// where it is more than 5 %: the "draft" chose another default than the best, the "trials" (or the model that spent
+// them) found less than the best, the "space" does not reach the prototype, or the limit where there is none. The last
+// lines sum up, weighted by how often the model runs a kernel, and say how much of the prototypes' speed the best in
+// the space reaches, at least and in the geometric mean.
 #include <algorithm>
-#include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <map>
@@ -44,13 +49,15 @@
 #include "compiler/support/status_macros.h"
 #include "compiler/text/text.h"
 #include "deploy/runtime/invoke.h"
+#include "tests/bench/prototypes/recognise.h"
+#include "tests/bench/prototypes/search.h"
+#include "tests/bench/stopwatch.h"
 #include "tuner/dispatch/roofline.h"
 #include "tuner/service/client.h"
 #include "tuner/space/default_schedule.h"
 #include "tuner/space/generator.h"
 #include "tuner/space/workload_info.h"
 #include "worker/agent/device_probe.h"
-#include "worker/runner/cache_flush.h"
 
 namespace hone {
 namespace {
@@ -63,12 +70,10 @@ struct Options {
   bool traces = false, all = false, usual = false;
 };
 
-double Now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
-
 // Times kernels of one workload on the same arguments.
-class Stopwatch {
+class KernelTimer {
  public:
-  Stopwatch(const PrimFunc& workload, const ResolvedSettings& settings, ThreadPool& pool)
+  KernelTimer(const PrimFunc& workload, const ResolvedSettings& settings, ThreadPool& pool)
       : settings_(settings), pool_(pool), args_(RandomArguments(workload, 1, InputKind::kUniform)) {
     for (NdArray& arg : args_) tensors_.push_back(arg.data.data());
     for (int i = 0; i < static_cast<int>(args_.size()); ++i) {
@@ -76,7 +81,7 @@ class Stopwatch {
     }
   }
 
-  // Microseconds: the least of a few runs, fewer where it has plainly lost against `champion_us` (0: none).
+  // Microseconds (TimeCalls).
   absl::StatusOr<double> Time(const ScheduledProgram& program, double champion_us) {
     CompileOptions compile;
     compile.threads = settings_.threads;
@@ -90,40 +95,17 @@ class Stopwatch {
     if (const RuntimeError error = invocation->Prepare(tensors_); !error.ok())
       return absl::InternalError(error.message());
     invocation->Bind(tensors_);
-    if (!cold_.empty()) return TimeCold(*invocation, champion_us);
-    double best = 1e30;
-    const double limit = Now() + 0.25;
-    for (int run = 0; run < 25 && (run < 4 || Now() < limit); ++run) {
-      const double start = Now();
-      int calls = 0;
-      do {
-        if (invocation->Run() != 0) return absl::InternalError("the kernel failed");
-        ++calls;
-      } while (Now() - start < 100e-6);
-      if (run > 0) best = std::min(best, (Now() - start) * 1e6 / calls);  // the first run meets cold caches
-      if (run >= 2 && champion_us > 0 && best > 1.3 * champion_us) break;
-    }
-    return best;
+    bool failed = false;
+    TimedCall call{[&] { failed = invocation->Run() != 0 || failed; }, {}};
+    for (const int param : cold_) call.cold.push_back(invocation->operand(param));  // as the kernel reads them
+    const double us = TimeCalls(call, pool_, champion_us);
+    if (failed) return absl::InternalError("the kernel failed");
+    return us;
   }
+
+  bool cold() const { return !cold_.empty(); }
 
  private:
-  // The same with the cold constants, as the kernel reads them, out of the caches before every call: the median of
-  // some.
-  absl::StatusOr<double> TimeCold(Invocation& invocation, double champion_us) {
-    std::vector<double> samples;
-    const double limit = Now() + 0.25;
-    for (int run = 0; run < 15 && (run < 5 || Now() < limit); ++run) {
-      for (const int param : cold_) FlushFromCaches(invocation.operand(param));
-      pool_.Run([](void*, int64_t, int64_t, int32_t) -> int32_t { return 0; }, nullptr, settings_.threads);  // awake
-      const double start = Now();
-      if (invocation.Run() != 0) return absl::InternalError("the kernel failed");
-      if (run > 0) samples.push_back((Now() - start) * 1e6);
-      if (run == 3 && champion_us > 0 && *std::min_element(samples.begin(), samples.end()) > 1.3 * champion_us) break;
-    }
-    std::sort(samples.begin(), samples.end());
-    return samples[samples.size() / 2];
-  }
-
   const ResolvedSettings& settings_;
   ThreadPool& pool_;
   std::set<int> cold_;  // the params that hold constants which calls find in memory
@@ -143,7 +125,7 @@ struct Measured {
 class Explorer {
  public:
   Explorer(const PrimFunc& workload, const ResolvedSettings& settings, const SpaceOptions& space, ThreadPool& pool)
-      : workload_(workload), watch_(workload, settings, pool) {
+      : workload_(workload), timer_(workload, settings, pool) {
     absl::StatusOr<std::vector<std::unique_ptr<Generator>>> generators = Generators(workload, space);
     HONE_CHECK(generators.ok()) << generators.status();
     generators_ = *std::move(generators);
@@ -151,8 +133,9 @@ class Explorer {
 
   absl::StatusOr<double> TimeTrace(const Trace& trace) {
     HONE_ASSIGN_OR_RETURN(const Schedule schedule, Replay(trace, workload_));
-    return watch_.Time(schedule.Program(), 0);
+    return timer_.Time(schedule.Program(), 0);
   }
+  bool cold() const { return timer_.cold(); }
 
   void Explore(int candidates, const std::string& source) {
     std::vector<std::pair<double, std::pair<size_t, Choice>>> pool;
@@ -226,7 +209,7 @@ class Explorer {
       if (++refused_ == 1) std::fprintf(stderr, "refused: %s\n", std::string(schedule.status().message()).c_str());
       return;
     }
-    const absl::StatusOr<double> us = watch_.Time(schedule->Program(), best_us_);
+    const absl::StatusOr<double> us = timer_.Time(schedule->Program(), best_us_);
     if (!us.ok()) {
       if (++refused_ == 1) std::fprintf(stderr, "refused: %s\n", std::string(us.status().message()).c_str());
       return;
@@ -236,7 +219,7 @@ class Explorer {
   }
 
   const PrimFunc& workload_;
-  Stopwatch watch_;
+  KernelTimer timer_;
   std::vector<std::unique_ptr<Generator>> generators_;
   std::set<std::pair<size_t, Choice>> seen_;
   std::vector<Measured> measured_;
@@ -256,6 +239,7 @@ struct Row {
 struct Sums {
   double untuned = 0, tuned = 0, best = 0, limit = 0;
   bool all_tuned = true;
+  std::vector<double> of_prototype;  // for each kernel that has one, its time over the best program's
 };
 
 absl::StatusOr<std::vector<Row>> Rows(const std::string& file, const ResolvedSettings& settings,
@@ -299,8 +283,33 @@ std::string Describe(const Explorer& explorer, const Origin& origin) {
   return absl::StrCat(text, "  draft ", *generator->Draft(origin.choice));
 }
 
-// What keeps the kernel from its limit, in per cent of the time that is lost to it.
-std::string Missing(double untuned, double tuned, double best, double limit) {
+// The time of a kernel's prototypes and that of the best program, taken in turn.
+struct Race {
+  double prototype_us = 1e30, best_us = 1e30;
+  std::string prototype;  // its name and choice
+
+  double share() const { return prototype_us / best_us; }
+};
+
+// The fastest prototypes of a kernel's layers against a program; nullopt: none are written for it.
+std::optional<Race> RacePrototype(const WorkloadInfo& info, Explorer& explorer, const Trace& best, ThreadPool& pool) {
+  constexpr int kRounds = 6;
+  prototypes::Chain chain;
+  const std::vector<prototypes::LayerSize> layers = prototypes::LayersOf(info);
+  for (const prototypes::LayerSize& layer : layers)
+    prototypes::AddFastest(prototypes::PrototypesOf(layer, pool), pool, explorer.cold(), &chain);
+  if (layers.empty() || chain.prototypes.size() != layers.size()) return std::nullopt;
+  Race race;
+  race.prototype = chain.text;
+  for (int round = 0; round < kRounds; ++round) {
+    race.best_us = std::min(race.best_us, explorer.TimeTrace(best).value_or(1e30));
+    race.prototype_us = std::min(race.prototype_us, prototypes::Time(chain, pool, explorer.cold()));
+  }
+  return race;
+}
+
+// What keeps the kernel from what is possible, in per cent of the time that is lost to it.
+std::string Missing(double untuned, double tuned, double best, double limit, const std::optional<Race>& race) {
   constexpr double kWorthNaming = 1.05;
   std::string missing;
   const auto name = [&](const char* what, double slow, double fast) {
@@ -309,7 +318,11 @@ std::string Missing(double untuned, double tuned, double best, double limit) {
   };
   name("draft", untuned, best);
   name("trials", tuned, best);
-  name("space", best, limit);
+  if (race.has_value()) {
+    name("space", race->best_us, race->prototype_us);
+  } else {
+    name("space", best, limit);
+  }
   return missing.empty() ? " nothing" : missing;
 }
 
@@ -326,11 +339,22 @@ void Print(const Row& row, const Options& options, const ResolvedSettings& setti
   explorer.Explore(options.candidates, options.source);
   const absl::StatusOr<double> again = explorer.TimeTrace(*trace);
   const double default_us = std::min(untuned.value_or(1e30), again.value_or(1e30));
-  double tuned_us = 0;
+  double best_us = default_us, tuned_us = 0;
+  Trace best_trace = *trace;  // of all that were timed
+  const auto parse = [](const std::string& text) {
+    absl::StatusOr<Trace> parsed = ParseTrace(text);
+    HONE_CHECK(parsed.ok()) << parsed.status();
+    return *std::move(parsed);
+  };
+  const auto offer = [&](double us, const Trace& candidate) {
+    if (us >= best_us) return;
+    best_us = us;
+    best_trace = candidate;
+  };
   if (!row.tuned.empty()) {
-    const absl::StatusOr<Trace> tuned = ParseTrace(row.tuned);
-    HONE_CHECK(tuned.ok()) << tuned.status();
-    tuned_us = explorer.TimeTrace(*tuned).value_or(0);
+    const Trace tuned = parse(row.tuned);
+    tuned_us = explorer.TimeTrace(tuned).value_or(0);
+    if (tuned_us > 0) offer(tuned_us, tuned);
   }
   const double least_flop = LeastFlop(row.workload, space).value_or(flop);
   const double limit_us = LowerBoundUs(least_flop, row.bytes, device, options.threads);
@@ -340,11 +364,17 @@ void Print(const Row& row, const Options& options, const ResolvedSettings& setti
   if (tuned_us > 0) std::printf("  tuned %9.1f us %5.1f%%", tuned_us, share(tuned_us));
   if (!explorer.measured().empty()) {
     const Measured& best = explorer.measured().front();
+    offer(best.us, parse(best.trace));
+    const std::optional<Race> race = RacePrototype(*info, explorer, best_trace, pool);
+    if (race.has_value()) {
+      best_us = std::min(best_us, race->best_us);
+      sums->of_prototype.push_back(race->share());
+      std::printf("  prototype %9.1f us %5.1f%%", race->prototype_us, share(race->prototype_us));
+    }
     std::printf("  best %9.1f us %5.1f%%  draft %9.1f  %zu tried, %d refused  %s", best.us, share(best.us),
                 best.draft_us, explorer.measured().size(), explorer.refused(), best.source.c_str());
-    double best_us = std::min(best.us, default_us);
-    if (tuned_us > 0) best_us = std::min(best_us, tuned_us);
-    std::printf("  limit %9.1f us  missing:%s", limit_us, Missing(default_us, tuned_us, best_us, limit_us).c_str());
+    std::printf("  limit %9.1f us  missing:%s", limit_us,
+                Missing(default_us, tuned_us, best_us, limit_us, race).c_str());
     sums->untuned += row.weight * default_us;
     sums->tuned += row.weight * tuned_us;
     sums->best += row.weight * best_us;
@@ -356,6 +386,10 @@ void Print(const Row& row, const Options& options, const ResolvedSettings& setti
     for (const auto& [source, us] : by_source) std::printf(" %s %.1f", source.c_str(), us);
     std::printf("\n     default %s\n     best   ", Describe(explorer, *OriginOf(*trace)).c_str());
     std::printf(" %s", Describe(explorer, {best.source, best.choice}).c_str());
+    if (race.has_value()) {
+      std::printf("\n     prototype %s, in turn with it the best takes %.1f us: %.3f of its speed",
+                  race->prototype.c_str(), race->best_us, race->share());
+    }
     if (options.all) {
       for (const Measured& m : explorer.measured())
         std::printf("\n     %9.1f us  %s", m.us, Describe(explorer, {m.source, m.choice}).c_str());
@@ -400,6 +434,13 @@ int Run(const Options& options) {
                 sums.best / sums.untuned);
     if (sums.all_tuned) std::printf(", tuned %.1f us (%.3f)", sums.tuned, sums.best / sums.tuned);
     std::printf(", best %.1f us, limit %.1f us (%.3f of the best)\n", sums.best, sums.limit, sums.limit / sums.best);
+    if (!sums.of_prototype.empty()) {
+      double logs = 0;
+      for (const double share : sums.of_prototype) logs += std::log(share);
+      std::printf("%s: best in space over prototype, speeds of %zu kernels: least %.3f, geometric mean %.3f\n",
+                  file.c_str(), sums.of_prototype.size(), *std::ranges::min_element(sums.of_prototype),
+                  std::exp(logs / static_cast<double>(sums.of_prototype.size())));
+    }
   }
   return 0;
 }
