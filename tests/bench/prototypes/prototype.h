@@ -67,8 +67,8 @@ class Prototype {
   std::span<const char> constants() const {
     return {reinterpret_cast<const char*>(packed_.data()), static_cast<size_t>(packed_.size()) * sizeof(float)};
   }
-  // Ends the process when the last run's results are not those of the plain loop.
-  void CheckResults() const;
+  // Runs once. Ends the process when the results are not those of the plain loop.
+  void Check();
 
  protected:
   const LayerSize& size() const { return layer_->size; }

@@ -27,7 +27,7 @@ std::optional<LinearForm> FormOf(const BlockInfo& block, const Expr& index) {
   return DetectLinear(index, vars);
 }
 
-// Which dimension of `shape` a variable alone walks, and from where: the element before its first is `base`.
+// The dimension of what a block reads that an iteration variable walks: where it begins, and how long the dimension is.
 struct Walk {
   int64_t base = 0, extent = 1;
 };

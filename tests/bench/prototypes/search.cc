@@ -76,8 +76,7 @@ class Search {
     const auto [known, is_new] = tried_.try_emplace(choice, 0);
     if (!is_new) return known->second;
     prototype_.Prepare(choice);
-    prototype_.Run();
-    prototype_.CheckResults();
+    prototype_.Check();
     known->second = TimeOnce(best_us_);
     Observe(choice, known->second);
     return known->second;
