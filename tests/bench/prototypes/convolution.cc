@@ -17,7 +17,8 @@ class Convolution : public Prototype {
     knobs_ = {{"vectors", BusyWidths(size().out_width)},
               {"by_channels", {0, 1}},
               {"rows", AllOr(size().out_height, {14, 8, 4, 2, 1})},
-              {"depth", AllOr(size().channels, {256, 128, 64, 32})}};
+              {"depth", AllOr(size().channels, {256, 128, 64, 32})},
+              {"ahead", {0, 1}}};
   }
 
   void Prepare(std::span<const int64_t> choice) override {
@@ -26,6 +27,7 @@ class Convolution : public Prototype {
     by_channels_ = choice[1] == 1;
     block_rows_ = choice[2];
     depths_ = CeilDiv(channels, choice[3]);
+    fetches_ahead_ = choice[4] == 1;
     packed_ = Floats(size().terms() * panels_.width());
     for (int64_t p = 0; p < panels_.count(); ++p) {
       float* to = packed_.data() + size().terms() * panels_.first_column(p);
@@ -62,7 +64,7 @@ class Convolution : public Prototype {
       const float* const source = Source(image, y, rows, strips_[static_cast<size_t>(thread)]);
       for (int64_t d = 0; d < depths_; ++d) {
         for (int64_t p = p0; p < p1; ++p) {
-          for (int64_t i = 0; i < rows; ++i) Row(source + i * size().stride_h * pitch_, row + i, d, p);
+          for (int64_t i = 0; i < rows; ++i) Row(source + i * size().stride_h * pitch_, row + i, d, p, i, rows);
         }
       }
       row += rows;
@@ -90,8 +92,8 @@ class Convolution : public Prototype {
     return strip.data();
   }
 
-  // One output row's pixels of one panel, over a block of input channels.
-  void Row(const float* source, int64_t row, int64_t d, int64_t panel) {
+  // One output row's pixels of one panel, over a block of input channels; the `part`th of `parts` rows of the panel.
+  void Row(const float* source, int64_t row, int64_t d, int64_t panel, int64_t part, int64_t parts) {
     const int64_t begin = PartBegin(size().channels, depths_, d), end = PartBegin(size().channels, depths_, d + 1);
     const int64_t vectors = panels_.vectors_of(panel), step = size().stride_w * size().channels;
     TileOperands tile;
@@ -106,7 +108,17 @@ class Convolution : public Prototype {
     tile.relu = d == depths_ - 1;
     float* const out = output_.data() + row * size().out_width * size().out_channels + panels_.first_column(panel);
     const int64_t most = MostRows(static_cast<int>(panels_.vectors));
-    ForEachPart(size().out_width, CeilDiv(size().out_width, most), [&](int64_t x, int64_t next) {
+    const int64_t tiles = CeilDiv(size().out_width, most);
+    int64_t t = part * tiles;
+    const bool ahead = fetches_ahead_ && panel + 1 < panels_.count();
+    const int64_t next_width = ahead ? panels_.vectors_of(panel + 1) * kLanes : 0;
+    const float* const next_panel = packed_.data() + size().terms() * panels_.first_column(panel + 1) +
+                                    size().kernel_h * size().kernel_w * begin * next_width;
+    ForEachPart(size().out_width, tiles, [&](int64_t x, int64_t next) {
+      if (ahead) {
+        const int64_t floats = size().kernel_h * size().kernel_w * (end - begin) * next_width;
+        FetchAhead(next_panel, floats, t++, parts * tiles, &tile);
+      }
       tile.a = source + x * step + begin;
       tile.c = out + x * size().out_channels;
       FindTile(static_cast<int>(next - x), static_cast<int>(vectors))(tile);
@@ -118,6 +130,7 @@ class Convolution : public Prototype {
   Panels panels_;
   bool by_channels_ = false;  // how threads share the work: by panels, else by rows
   int64_t block_rows_ = 1, depths_ = 1;
+  bool fetches_ahead_ = false;  // the next panel, while one is multiplied
   std::vector<int64_t> runs_;
   std::vector<Floats> strips_;  // a thread's rows with their padding
 };

@@ -17,7 +17,8 @@ class Product : public Prototype {
     knobs_ = {{"vectors", BusyWidths(m_)},
               {"by_columns", {0, 1}},
               {"depth", AllOr(k_, {768, 512, 384, 256, 128})},
-              {"rows", AllOr(m_, {384, 192, 96, 48, 24, 6})}};
+              {"rows", AllOr(m_, {384, 192, 96, 48, 24, 6})},
+              {"ahead", {0, 1}}};
   }
 
   void Prepare(std::span<const int64_t> choice) override {
@@ -25,6 +26,7 @@ class Product : public Prototype {
     by_columns_ = choice[1] == 1;
     depth_ = choice[2];
     block_rows_ = choice[3];
+    fetches_ahead_ = choice[4] == 1;
     tile_rows_ = std::min<int64_t>(MostRows(static_cast<int>(panels_.vectors)), m_);
     packed_ = Floats(k_ * panels_.width());
     for (int64_t p = 0; p < panels_.count(); ++p)
@@ -64,7 +66,13 @@ class Product : public Prototype {
     tile.columns = panels_.columns_of(panel);
     tile.accumulate = k0 > 0;
     tile.relu = k1 == k_;
-    ForEachPart(m1 - m0, CeilDiv(m1 - m0, tile_rows_), [&](int64_t begin, int64_t end) {
+    const bool ahead = fetches_ahead_ && panel + 1 < panels_.count();
+    const int64_t next_width = ahead ? panels_.vectors_of(panel + 1) * kLanes : 0;
+    const float* const next = packed_.data() + k_ * panels_.first_column(panel + 1) + k0 * next_width;
+    const int64_t tiles = CeilDiv(m1 - m0, tile_rows_);
+    int64_t t = 0;
+    ForEachPart(m1 - m0, tiles, [&](int64_t begin, int64_t end) {
+      if (ahead) FetchAhead(next, (k1 - k0) * next_width, t++, tiles, &tile);
       tile.a = layer_->input.data() + (m0 + begin) * k_ + k0;
       tile.c = output_.data() + (m0 + begin) * n_ + panels_.first_column(panel);
       FindTile(static_cast<int>(end - begin), static_cast<int>(vectors))(tile);
@@ -75,6 +83,7 @@ class Product : public Prototype {
   Panels panels_;
   bool by_columns_ = false;  // how threads share the work: by panels, else by rows
   int64_t depth_ = 1, block_rows_ = 1, tile_rows_ = 1;
+  bool fetches_ahead_ = false;  // the next panel, while one is multiplied
 };
 
 }  // namespace

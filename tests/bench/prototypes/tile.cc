@@ -35,9 +35,11 @@ void Tile(const TileOperands& o) {
   const int64_t a_row = o.a_row;
   Vector sums[kRows][kVectors] = {};
   const float* b = o.b;
+  const float* ahead = o.ahead == nullptr ? b : o.ahead;
   for (const int64_t run : o.runs) {
     const float* a = o.a + run;
-    for (int64_t t = 0; t < o.run_length; ++t, ++a, b += kWidth) {
+    for (int64_t t = 0; t < o.run_length; ++t, ++a, b += kWidth, ahead += o.ahead_step) {
+      __builtin_prefetch(ahead);
       Vector row[kVectors];
       Unrolled<kVectors>([&]<int j>() __attribute__((always_inline)) {
         row[j] = Load(b + j * kLanes);
@@ -88,6 +90,11 @@ TileFunction FindTile(int rows, int vectors) {
   HONE_CHECK(vectors >= 1 && vectors <= kMostVectors && rows >= 1 && rows <= RowsThatFit(vectors))
       << "no tile of " << rows << " rows and " << vectors << " vectors";
   return kTiles[static_cast<size_t>(vectors) - 1][static_cast<size_t>(rows) - 1];
+}
+
+void FetchAhead(const float* next, int64_t floats, int64_t part, int64_t parts, TileOperands* tile) {
+  tile->ahead = next + floats * part / parts;
+  tile->ahead_step = CeilDiv(floats, parts * tile->run_length * static_cast<int64_t>(tile->runs.size()));
 }
 
 std::vector<int64_t> BusyWidths(int64_t rows) {

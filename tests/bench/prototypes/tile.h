@@ -22,6 +22,8 @@ struct TileOperands {
   int64_t columns = 0;      // that are written: the tile's width, or fewer at an edge
   bool accumulate = false;  // onto what c holds
   bool relu = false;
+  const float* ahead = nullptr;  // from where on lines are fetched into the cache meanwhile, by so many floats a term
+  int64_t ahead_step = 0;
 };
 using TileFunction = void (*)(const TileOperands&);
 
@@ -31,6 +33,9 @@ int MostRows(int vectors);
 // Tiles are 1 to kMostVectors wide and have 1 to MostRows rows.
 inline constexpr int kMostVectors = 8;
 TileFunction FindTile(int rows, int vectors);
+
+// Makes the tile fetch its share of a panel of `floats` that is read next, as the `part`th of `parts` tiles that do.
+void FetchAhead(const float* next, int64_t floats, int64_t part, int64_t parts, TileOperands* tile);
 
 // Widths, in vectors, of tiles that keep the multipliers busy on products of so many rows: as many sums at once as a
 // multiply-add takes cycles, on two units.

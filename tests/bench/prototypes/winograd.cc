@@ -77,7 +77,10 @@ class Winograd : public Prototype {
         tiles_w_(CeilDiv(size().out_width, m)),
         tiles_(size().batch * tiles_h_ * tiles_w_),
         outside_(size().channels) {
-    knobs_ = {{"vectors", BusyWidths(tiles_)}, {"tiles", AllOr(tiles_, {96, 48, 24, 18, 12, 6})}, {"phases", {0, 1}}};
+    knobs_ = {{"vectors", BusyWidths(tiles_)},
+              {"tiles", AllOr(tiles_, {96, 48, 24, 18, 12, 6})},
+              {"phases", {0, 1}},
+              {"ahead", {0, 1}}};
     TransformWeights();
   }
 
@@ -85,6 +88,7 @@ class Winograd : public Prototype {
     panels_ = {size().out_channels, choice[0]};
     block_ = choice[1];
     phases_ = choice[2] == 1;
+    fetches_ahead_ = choice[3] == 1;
     const int64_t of_position = size().channels * panels_.width();
     packed_ = Floats(kPositions * of_position);
     for (int p = 0; p < kPositions; ++p) {
@@ -221,7 +225,13 @@ class Winograd : public Prototype {
     tile.c_row = size().out_channels;
     tile.columns = panels_.columns_of(panel);
     const int64_t most = MostRows(static_cast<int>(panels_.vectors));
-    ForEachPart(block.tiles, CeilDiv(block.tiles, most), [&](int64_t t, int64_t next) {
+    const float* const after = tile.b + channels * vectors * kLanes;
+    const bool ahead = fetches_ahead_ && product + 1 < kPositions * panels_.count();
+    const int64_t floats = ahead ? channels * panels_.vectors_of((panel + 1) % panels_.count()) * kLanes : 0;
+    const int64_t parts = CeilDiv(block.tiles, most);
+    int64_t part = 0;
+    ForEachPart(block.tiles, parts, [&](int64_t t, int64_t next) {
+      if (ahead) FetchAhead(after, floats, part++, parts, &tile);
       tile.a = block.inputs.data() + position * block.input_stride + t * channels;
       tile.c = block.products.data() + position * block.product_stride + t * size().out_channels +
                panels_.first_column(panel);
@@ -267,7 +277,8 @@ class Winograd : public Prototype {
   Panels panels_;
   int64_t block_ = 1;  // tiles
   bool phases_ = false;
-  std::vector<Block> blocks_;  // a thread's, or one of all
+  bool fetches_ahead_ = false;  // the next panel, while one is multiplied
+  std::vector<Block> blocks_;   // a thread's, or one of all
 };
 
 }  // namespace
