@@ -25,7 +25,7 @@ absl::StatusOr<std::optional<uint64_t>> ReadJobByRequest(SqlConnection& connecti
                                                          const std::string& request_id);
 absl::StatusOr<std::vector<TaskRow>> ReadTasks(SqlConnection& connection, uint64_t tenant, uint64_t job);
 absl::StatusOr<std::string> ReadPlan(SqlConnection& connection, uint64_t tenant, uint64_t job);
-absl::StatusOr<std::vector<JobRow>> ReadJobs(SqlConnection& connection, uint64_t tenant);
+absl::StatusOr<std::vector<JobRow>> ReadJobs(SqlConnection& connection, uint64_t tenant, const JobFilter& filter);
 absl::StatusOr<std::optional<BestEntry>> ReadBest(SqlConnection& connection, uint64_t tenant, const v1::BestKey& key,
                                                   int* corrupt);
 // nullopt when the tenant has none of that number, or one whose checksum does not match.

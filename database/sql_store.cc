@@ -107,8 +107,8 @@ absl::StatusOr<std::vector<TaskRow>> SqlStore::GetTasks(uint64_t tenant, uint64_
 absl::StatusOr<std::string> SqlStore::GetPlan(uint64_t tenant, uint64_t job) {
   return Read([&](SqlConnection& c) { return ReadPlan(c, tenant, job); });
 }
-absl::StatusOr<std::vector<JobRow>> SqlStore::ListJobs(uint64_t tenant) {
-  return Read([&](SqlConnection& c) { return ReadJobs(c, tenant); });
+absl::StatusOr<std::vector<JobRow>> SqlStore::ListJobs(uint64_t tenant, const JobFilter& filter) {
+  return Read([&](SqlConnection& c) { return ReadJobs(c, tenant, filter); });
 }
 absl::StatusOr<BestEntries> SqlStore::Best(uint64_t tenant, std::span<const v1::BestKey> keys) {
   return Read([&](SqlConnection& c) -> absl::StatusOr<BestEntries> {

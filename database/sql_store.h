@@ -30,7 +30,7 @@ class SqlStore : public TuningStore {
   absl::StatusOr<std::optional<uint64_t>> FindJob(uint64_t tenant, const std::string& request_id) override;
   absl::StatusOr<std::vector<TaskRow>> GetTasks(uint64_t tenant, uint64_t job) override;
   absl::StatusOr<std::string> GetPlan(uint64_t tenant, uint64_t job) override;
-  absl::StatusOr<std::vector<JobRow>> ListJobs(uint64_t tenant) override;
+  absl::StatusOr<std::vector<JobRow>> ListJobs(uint64_t tenant, const JobFilter& filter) override;
   absl::StatusOr<BestEntries> Best(uint64_t tenant, std::span<const v1::BestKey> keys) override;
   absl::StatusOr<RecordPage> Records(uint64_t tenant, const RecordFilter& filter) override;
 

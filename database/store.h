@@ -45,6 +45,11 @@ struct RecordPage {
   uint64_t last = 0;            // `after` for the next page; 0 when this was the last
   int corrupt = 0;              // rows left out because their checksum does not match, objects too
 };
+// The first jobs, by id, of those whose id is above `after`.
+struct JobFilter {
+  uint64_t after = 0;
+  int limit = 0;  // 0: all of them
+};
 // Best records that another code generator made than `generator`, of keys that workers of one kind can measure.
 struct OutdatedFilter {
   uint64_t tenant = kLocalTenant;  // kAllTenants: of every one
@@ -114,7 +119,7 @@ class TuningStore {
   virtual absl::StatusOr<std::optional<uint64_t>> FindJob(uint64_t tenant, const std::string& request_id) = 0;
   virtual absl::StatusOr<std::vector<TaskRow>> GetTasks(uint64_t tenant, uint64_t job) = 0;  // in the request's order
   virtual absl::StatusOr<std::string> GetPlan(uint64_t tenant, uint64_t job) = 0;            // NotFound
-  virtual absl::StatusOr<std::vector<JobRow>> ListJobs(uint64_t tenant) = 0;                 // by id
+  virtual absl::StatusOr<std::vector<JobRow>> ListJobs(uint64_t tenant, const JobFilter& filter) = 0;  // by id
   // The best record of each key, without its object and what its workload says: the key has the digest of that. In the
   // same time however many records there are. Exact first; else one measured at a stricter numeric level or with
   // another number of threads (the nearest above all), and `exact` is false. A looser level never answers. An empty

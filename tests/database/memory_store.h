@@ -173,10 +173,11 @@ class MemoryStore : public TuningStore {
     if (!IsOf(tenant, job)) return absl::NotFoundError("no such plan");
     return Find(plans_, job);
   }
-  absl::StatusOr<std::vector<JobRow>> ListJobs(uint64_t tenant) override {
+  absl::StatusOr<std::vector<JobRow>> ListJobs(uint64_t tenant, const JobFilter& filter) override {
     std::vector<JobRow> rows;
-    for (const auto& [id, job] : jobs_) {
-      if (job.tenant == tenant) rows.push_back(job);
+    for (auto it = jobs_.upper_bound(filter.after); it != jobs_.end(); ++it) {
+      if (filter.limit > 0 && static_cast<int>(rows.size()) == filter.limit) break;
+      if (it->second.tenant == tenant) rows.push_back(it->second);
     }
     return rows;
   }

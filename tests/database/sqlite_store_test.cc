@@ -282,7 +282,7 @@ TEST_F(SqliteTest, DamagedRowsAreCountedNotSkipped) {
   ASSERT_TRUE(state.ok()) << state.status();
   EXPECT_EQ(state->jobs.size(), 0u);
   EXPECT_EQ(state->corrupt, 2);
-  const auto jobs = store->ListJobs(kLocalTenant);
+  const auto jobs = store->ListJobs(kLocalTenant, {});
   ASSERT_EQ(jobs->size(), 1u) << "it is still listed";
   EXPECT_THAT(jobs->at(0).reason, HasSubstr("what job 1 asked for is damaged"));
   EXPECT_EQ(store->GetJob(kLocalTenant, 1).status().code(), absl::StatusCode::kDataLoss);

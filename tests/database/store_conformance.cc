@@ -61,7 +61,26 @@ TEST_P(StoreTest, JobsTasksAndPlansComeBackAsTheyWere) {
   Commit({PutJob{changed}});
   EXPECT_EQ(store_->GetJob(kLocalTenant, 1)->state, v1::JOB_DONE);
   EXPECT_EQ(store_->GetJob(kLocalTenant, 1)->reason, changed.reason);
-  EXPECT_THAT(*store_->ListJobs(kLocalTenant), SizeIs(1));
+  EXPECT_THAT(*store_->ListJobs(kLocalTenant, {}), SizeIs(1));
+}
+
+TEST_P(StoreTest, JobsAreListedPageByPage) {
+  for (uint64_t id = 2; id <= 9; ++id) {
+    JobRow job = TestJob(id, absl::StrCat("request ", id), v1::JOB_DONE);
+    if (id % 4 == 0) job.tenant = 7;
+    Commit({PutTenant{{7, "vision"}}, PutJob{job}});
+  }
+  const auto page = [&](uint64_t after, int limit) {
+    const std::vector<JobRow> rows = *store_->ListJobs(kLocalTenant, {.after = after, .limit = limit});
+    std::vector<uint64_t> ids;
+    for (const JobRow& row : rows) ids.push_back(row.id);
+    return ids;
+  };
+  EXPECT_THAT(page(0, 3), ElementsAre(1, 2, 3));
+  EXPECT_THAT(page(3, 3), ElementsAre(5, 6, 7));
+  EXPECT_THAT(page(7, 3), ElementsAre(9));
+  EXPECT_THAT(page(9, 3), IsEmpty());
+  EXPECT_THAT(page(5, 0), ElementsAre(6, 7, 9)) << "no limit: all of them";
 }
 
 TEST_P(StoreTest, ARestartFindsOpenJobsAndLentTrials) {
@@ -421,7 +440,7 @@ TEST_P(StoreTest, ATenantSeesItsOwnAndNothingElse) {
     EXPECT_EQ(store_->LoadHistory(my ? mine : theirs)->best_us, my ? 10 : 20);
     EXPECT_THAT(store_->LoadHistory(my ? mine : theirs)->seeds, IsEmpty());
     EXPECT_EQ(*store_->CostModel(tenant, "fake/c2", "xgboost"), my ? "mine" : "theirs");
-    EXPECT_THAT(*store_->ListJobs(tenant), SizeIs(1));
+    EXPECT_THAT(*store_->ListJobs(tenant, {}), SizeIs(1));
     EXPECT_EQ(*store_->FindJob(tenant, "request 1"), std::optional<uint64_t>(my ? 1 : 2));
     const uint64_t foreign = my ? 2 : 1;
     EXPECT_EQ(store_->GetJob(tenant, foreign).status().code(), absl::StatusCode::kNotFound);

@@ -34,10 +34,13 @@ v1::JobSnapshot Dispatcher::Snapshot(uint64_t job, bool with_tasks) const {
   HONE_CHECK(found != impl_->jobs.end()) << "job " << job;
   return impl_->SnapshotOf(found->second, with_tasks);
 }
-std::vector<uint64_t> Dispatcher::Jobs(uint64_t tenant) const {
+std::vector<uint64_t> Dispatcher::Jobs(uint64_t tenant, uint64_t after, size_t most) const {
+  std::vector<uint64_t> ids;
   const auto found = impl_->tenant_jobs.find(tenant);
-  if (found == impl_->tenant_jobs.end()) return {};
-  return {found->second.jobs.begin(), found->second.jobs.end()};
+  if (found == impl_->tenant_jobs.end()) return ids;
+  const std::set<uint64_t>& jobs = found->second.jobs;
+  for (auto it = jobs.upper_bound(after); it != jobs.end() && ids.size() < most; ++it) ids.push_back(*it);
+  return ids;
 }
 const v1::Workload* Dispatcher::FindWorkload(uint64_t tenant, const std::string& hash) const {
   const auto found = impl_->workloads.find(hash);

@@ -9,6 +9,7 @@
 // only after the commit that makes it true.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -33,7 +34,8 @@ class Dispatcher {
   bool HasJob(uint64_t job) const;  // ended jobs are forgotten once their end is committed: ask the store
   bool HasJob(uint64_t tenant, uint64_t job) const;
   v1::JobSnapshot Snapshot(uint64_t job, bool with_tasks = true) const;
-  std::vector<uint64_t> Jobs(uint64_t tenant) const;
+  // By number, those above `after`, in the time of what is returned.
+  std::vector<uint64_t> Jobs(uint64_t tenant, uint64_t after = 0, size_t most = SIZE_MAX) const;
   std::vector<v1::WorkerInfo> Workers(uint64_t tenant, Micros now) const;
   // Of a job that is there. Its snapshot is as Snapshot gives it.
   v1::JobExplanation Explain(uint64_t job) const;

@@ -16,6 +16,7 @@
 #include "compiler/support/crash_point.h"
 #include "compiler/support/status_macros.h"
 #include "compiler/support/version.h"
+#include "proto/rpc/channel.h"
 #include "spdlog/spdlog.h"
 #include "tuner/dispatch/job_state.h"
 #include "tuner/service/clock.h"
@@ -23,7 +24,8 @@
 namespace hone {
 namespace {
 
-constexpr int kFollowMs = 100;  // between two tries to lead
+constexpr int kJobsAtOnce = 64;  // that are read for a page
+constexpr int kFollowMs = 100;   // between two tries to lead
 constexpr char kFollows[] = "another daemon leads this database: this one answers look-ups alone until it is gone";
 constexpr char kModelKind[] = "search";  // of the cost models in the store: that of hone-search
 
@@ -401,20 +403,38 @@ std::optional<ServiceMetrics> Core::Metrics() {
   return metrics;
 }
 
-absl::StatusOr<std::vector<v1::JobSnapshot>> Core::ListJobs(uint64_t tenant) {
-  std::map<uint64_t, v1::JobSnapshot> live;
+absl::StatusOr<std::map<uint64_t, v1::JobSnapshot>> Core::FirstJobs(uint64_t tenant, uint64_t after, int most) {
+  std::map<uint64_t, v1::JobSnapshot> jobs;
   Query([&](const Dispatcher& dispatcher) {
-    for (const uint64_t job : dispatcher.Jobs(tenant)) live[job] = Live(job, false);
+    for (const uint64_t job : dispatcher.Jobs(tenant, after, static_cast<size_t>(most))) jobs[job] = Live(job, false);
   });
-  HONE_ASSIGN_OR_RETURN(const std::vector<JobRow> rows, store_->ListJobs(tenant));
+  HONE_ASSIGN_OR_RETURN(const std::vector<JobRow> rows, store_->ListJobs(tenant, {.after = after, .limit = most}));
   for (const JobRow& row : rows) {
-    if (live.count(row.id) != 0) continue;
+    const auto [found, is_new] = jobs.try_emplace(row.id);
+    if (!is_new) continue;
     HONE_ASSIGN_OR_RETURN(const std::vector<TaskRow> tasks, store_->GetTasks(tenant, row.id));
-    live[row.id] = MakeJobSnapshot(row, tasks, false);
+    found->second = MakeJobSnapshot(row, tasks, false);
   }
-  std::vector<v1::JobSnapshot> all;
-  for (auto& [id, snapshot] : live) all.push_back(std::move(snapshot));
-  return all;
+  while (jobs.size() > static_cast<size_t>(most)) jobs.erase(std::prev(jobs.end()));
+  return jobs;
+}
+
+absl::StatusOr<v1::ListJobsReply> Core::ListJobs(uint64_t tenant, uint64_t after) {
+  v1::ListJobsReply page;
+  size_t bytes = 0;
+  for (;;) {
+    HONE_ASSIGN_OR_RETURN(auto jobs, FirstJobs(tenant, after, kJobsAtOnce));
+    for (auto& [id, job] : jobs) {
+      if (bytes > kChunkBytes) {
+        page.set_next(after);
+        return page;
+      }
+      bytes += job.ByteSizeLong();
+      after = id;
+      *page.add_jobs() = std::move(job);
+    }
+    if (static_cast<int>(jobs.size()) < kJobsAtOnce) return page;
+  }
 }
 
 uint64_t Core::AddWatch(uint64_t tenant, uint64_t job, Micros interval, WatchSink sink) {

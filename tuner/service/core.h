@@ -63,7 +63,9 @@ class Core {
 
   // NotFound when the tenant has no such job, now or in the store.
   absl::StatusOr<v1::JobSnapshot> Snapshot(uint64_t tenant, uint64_t job, bool with_tasks);
-  absl::StatusOr<std::vector<v1::JobSnapshot>> ListJobs(uint64_t tenant);
+  // The page of a tenant's jobs, now and in the store, whose numbers are above `after`. Its work is that of the page,
+  // however many jobs there are.
+  absl::StatusOr<v1::ListJobsReply> ListJobs(uint64_t tenant, uint64_t after);
   // Of an ended job, which the store alone knows, the snapshot and nothing more.
   absl::StatusOr<v1::JobExplanation> Explain(uint64_t tenant, uint64_t job);
   v1::ServiceStatus Status(uint64_t tenant);
@@ -111,6 +113,8 @@ class Core {
   void TellLastWord(uint64_t id, Watch& watch);
   void DropWatch(uint64_t id);
   absl::StatusOr<v1::JobSnapshot> StoredSnapshot(uint64_t tenant, uint64_t job, bool with_tasks);
+  // The first `most` of a tenant's jobs, by number, of those above `after`.
+  absl::StatusOr<std::map<uint64_t, v1::JobSnapshot>> FirstJobs(uint64_t tenant, uint64_t after, int most);
 
   CoreOptions options_;
   std::unique_ptr<TuningStore> store_;

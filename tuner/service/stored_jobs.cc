@@ -6,7 +6,7 @@
 namespace hone {
 
 absl::StatusOr<std::vector<v1::JobSnapshot>> StoredJobs(TuningStore& store) {
-  HONE_ASSIGN_OR_RETURN(const std::vector<JobRow> rows, store.ListJobs(kLocalTenant));
+  HONE_ASSIGN_OR_RETURN(const std::vector<JobRow> rows, store.ListJobs(kLocalTenant, {}));
   std::vector<v1::JobSnapshot> jobs;
   for (const JobRow& row : rows) {
     HONE_ASSIGN_OR_RETURN(const std::vector<TaskRow> tasks, store.GetTasks(kLocalTenant, row.id));

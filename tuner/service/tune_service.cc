@@ -155,19 +155,9 @@ class TuneService : public v1::Tune::WithCallbackMethod_Watch<v1::Tune::Service>
                         v1::ListJobsReply* reply) override {
     const absl::StatusOr<Caller> caller = Admit<v1::Tune::WithAsyncMethod_ListJobs>(*context);
     if (!caller.ok()) return ToGrpc(caller.status());
-    absl::StatusOr<std::vector<v1::JobSnapshot>> jobs = core_.ListJobs(caller->tenant.id);
-    if (!jobs.ok()) return ToGrpc(jobs.status());
-    size_t bytes = 0;
-    for (v1::JobSnapshot& job : *jobs) {  // by id
-      if (job.job_id() <= request->after()) continue;
-      if (bytes > kChunkBytes) {
-        reply->set_next(reply->jobs(reply->jobs_size() - 1).job_id());
-        break;
-      }
-      bytes += job.ByteSizeLong();
-      *reply->add_jobs() = std::move(job);
-    }
-    return grpc::Status::OK;
+    absl::StatusOr<v1::ListJobsReply> page = core_.ListJobs(caller->tenant.id, request->after());
+    if (page.ok()) *reply = *std::move(page);
+    return ToGrpc(page.status());
   }
 
   grpc::Status ListWorkers(grpc::ServerContext* context, const v1::ListWorkersRequest*,
