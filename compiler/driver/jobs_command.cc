@@ -6,6 +6,7 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "compiler/driver/command.h"
 #include "compiler/driver/duration.h"
 #include "compiler/driver/exit_code.h"
@@ -63,7 +64,7 @@ void PrintJob(const v1::JobSnapshot& job, const JobsOptions& options) {
     std::printf("  %s\n", job.reason().c_str());
   }
   if (!job.missing_layers().empty()) {
-    std::printf("  measured in a sandbox that lacks %s\n", absl::StrJoin(job.missing_layers(), ", ").c_str());
+    std::printf("  built or measured in a sandbox that lacks %s\n", absl::StrJoin(job.missing_layers(), ", ").c_str());
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/support/check.h"
+#include "compiler/support/sha256.h"
 #include "tuner/dispatch/dispatcher_impl.h"
 
 namespace hone {
@@ -68,7 +69,18 @@ void Dispatcher::Impl::TakeBuilt(Worker& worker, const v1::BuildResult& result) 
   }
   ++worker.trials;
   ++counters.builds;
+  NoteMissingLayersOfBuilder(worker, *build);
   AnswerBuild(build->id, result.outcome());
+}
+
+// It was built for the trials of that workload that its asker holds.
+void Dispatcher::Impl::NoteMissingLayersOfBuilder(const Worker& builder, const Build& build) {
+  if (builder.hello.missing_layers().empty()) return;
+  const std::string workload = Sha256(build.request.workload());
+  for (const uint64_t id : leases.HeldBy(build.asker)) {
+    const Trial& trial = leases.trials().at(id);
+    if (trial.row.key.workload_hash == workload) NoteMissingLayers(builder, jobs.at(trial.job));
+  }
 }
 
 void Dispatcher::Impl::TakeBackBuild(Build& build) {

@@ -161,6 +161,7 @@ class Dispatcher::Impl {
   bool Builds(const Worker& worker) const;    // for others, now: it only builds, or offers it while it may not measure
   bool MayBuild(const Worker& worker) const;  // another one, now
   void TakeBuilt(Worker& worker, const v1::BuildResult& result);
+  void NoteMissingLayersOfBuilder(const Worker& builder, const Build& build);
   void TakeBackBuild(Build& build);  // a lease that ended without a result
   bool IsQuarantined(const Build& build) const;
   void AnswerBuild(uint64_t id, Message answer);
@@ -175,6 +176,7 @@ class Dispatcher::Impl {
   // False, and counted, when the lease of that token was lent to somebody else: the secret is missing or another.
   static bool Holds(Worker& worker, const v1::LeaseId& id, const TrialRow& row);
   void TakeResult(Worker& worker, v1::TrialResult& result);  // which is taken over where it counts
+  void NoteMissingLayers(const Worker& worker, Job& job);    // what worked for the job without them
   void NoteFault(Worker& worker, v1::OutcomeKind kind);
   void Refuse(Worker& worker, ReportedLease report, v1::ReportRefusal why);
   // What tells the verdict to whoever has the worker's session by then.

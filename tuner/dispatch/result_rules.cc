@@ -22,17 +22,6 @@ double SecondsOf(const v1::Outcome& outcome) {
   return outcome.build_seconds() + outcome.verify_seconds() + outcome.measure_seconds();
 }
 
-// Each once, in the order they were first missed; as many as there can be, since a worker may say what it likes.
-void NoteMissingLayers(const v1::HelloRequest& worker, v1::SubmitRequest* job) {
-  constexpr int kMostLayers = 32;
-  constexpr size_t kMostBytes = 64;
-  for (const std::string& layer : worker.missing_layers()) {
-    const auto& noted = job->missing_layers();
-    if (noted.size() >= kMostLayers || layer.size() > kMostBytes) continue;
-    if (std::find(noted.begin(), noted.end(), layer) == noted.end()) job->add_missing_layers(layer);
-  }
-}
-
 }  // namespace
 
 bool Dispatcher::Impl::Holds(Worker& worker, const v1::LeaseId& id, const TrialRow& row) {
@@ -78,7 +67,7 @@ void Dispatcher::Impl::TakeResult(Worker& worker, v1::TrialResult& result) {
   // It is the latest word on the machine: one failure among results is an accident, failures alone hold the job up.
   job.worker_fault = outcome.kind() == v1::OUTCOME_INFRA ? outcome.detail() : "";
   NoteFault(worker, outcome.kind());
-  NoteMissingLayers(worker.hello, &job.row.request);
+  NoteMissingLayers(worker, job);
   if (again) {
     trial->answered = true;
     if (!trial->waits()) {
@@ -103,6 +92,20 @@ void Dispatcher::Impl::TakeResult(Worker& worker, v1::TrialResult& result) {
     becoming_durable.erase(token);
     acknowledge();
   });
+}
+
+// Each once, in the order they were first missed; as many as there can be, since a worker may say what it likes.
+void Dispatcher::Impl::NoteMissingLayers(const Worker& worker, Job& job) {
+  constexpr int kMostLayers = 32;
+  constexpr size_t kMostBytes = 64;
+  v1::SubmitRequest& request = job.row.request;
+  for (const std::string& layer : worker.hello.missing_layers()) {
+    const auto& noted = request.missing_layers();
+    if (noted.size() >= kMostLayers || layer.size() > kMostBytes) continue;
+    if (std::find(noted.begin(), noted.end(), layer) != noted.end()) continue;
+    request.add_missing_layers(layer);
+    changed_jobs.insert(job.row.id);
+  }
 }
 
 // A worker that fails at everything would take the candidates from those that do not.

@@ -8,6 +8,7 @@
 namespace hone {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::SizeIs;
 
@@ -18,10 +19,11 @@ class Builds : public ::testing::Test {
     desk_.Hello("board", 2, "", 0, "its host's", WorkerRole::kMeasure);
     desk_.Hello("pool", 2, "", 0, "its host's", WorkerRole::kBuild);
   }
-  ReplyTo Ask(const std::string& trace, const std::string& session = "board") {
+  ReplyTo Ask(const std::string& trace, const std::string& session = "board", const std::string& workload = "") {
     const ReplyTo to = desk_.NewCall();
     v1::BuildCall call;
     call.set_session(session);
+    call.mutable_request()->set_workload(workload);
     call.mutable_request()->set_trace(trace);
     call.set_limit_ms(1000);
     desk_.Do(AskBuild{to, call});
@@ -94,6 +96,25 @@ TEST_F(Builds, TrialsAreLentToMeasurersWhileSomebodyBuilds) {
   desk_.Sync(desk_.SyncOf("pool"));
   EXPECT_EQ(desk_.Job(job).hold_up(), v1::HOLD_UP_NONE);
   EXPECT_THAT(desk_.Take("board", 1), SizeIs(1));
+}
+
+// What built a job's candidates without being locked in by everything is seen in that job, as what measured them is.
+TEST_F(Builds, WhatABuildersSandboxLacksIsNotedInTheJob) {
+  desk_.missing_layers = {"landlock"};
+  desk_.Hello("bare", 2, "", 0, "its host's", WorkerRole::kBuild);
+  const uint64_t job = desk_.Submit({"conv2d_1"});
+  ASSERT_THAT(desk_.Take("board", 1), SizeIs(1));
+  const uint64_t other = desk_.Submit({"dense_2"});
+  const ReplyTo call = Ask("a", "board", "text of conv2d_1");
+  const auto builds = TakeBuilds("bare", 1);
+  ASSERT_THAT(builds, SizeIs(1));
+  EXPECT_THAT(desk_.Job(job).missing_layers(), SizeIs(0));
+  EXPECT_TRUE(Report("bare", builds[0]));
+  EXPECT_TRUE(desk_.Answered(call));
+  EXPECT_THAT(desk_.Job(job).missing_layers(), ElementsAre("landlock"));
+  EXPECT_THAT(desk_.Job(other).missing_layers(), SizeIs(0)) << "nothing of it was built";
+  desk_.Restart();
+  EXPECT_THAT(desk_.Job(job).missing_layers(), ElementsAre("landlock")) << "the job keeps it";
 }
 
 TEST_F(Builds, ALostBuilderCostsItsOwnLeaseAlone) {
