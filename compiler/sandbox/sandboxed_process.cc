@@ -12,6 +12,7 @@
 #include "compiler/sandbox/enter.h"
 #include "compiler/sandbox/layers.h"
 #include "compiler/support/frame.h"
+#include "compiler/support/printable.h"
 #include "compiler/support/status_macros.h"
 
 namespace hone {
@@ -60,10 +61,7 @@ void SandboxedProcess::Kill() { child_.Kill(SIGKILL); }
 std::string SandboxedProcess::TakeErrors() {
   std::string text = child_.TakeErrors();
   if (text.size() > kLastWords) text.erase(0, text.size() - kLastWords);
-  for (char& c : text) {
-    if (c != '\n' && !absl::ascii_isprint(static_cast<unsigned char>(c))) c = '?';
-  }
-  return std::string(absl::StripAsciiWhitespace(text));
+  return std::string(absl::StripAsciiWhitespace(Printable(text)));
 }
 
 absl::Status SandboxedProcess::HowItEnded(absl::Status status) {

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/support/check.h"
+#include "compiler/support/printable.h"
 #include "database/checksum.h"
 #include "tuner/dispatch/device_facts.h"
 #include "tuner/dispatch/dispatcher_impl.h"
@@ -20,6 +21,8 @@ constexpr uint32_t kLongestQuietMs = 120'000;
 constexpr Micros kShowLost = Micros{15} * 60 * 1'000'000;
 constexpr size_t kMostLost = 32;
 constexpr size_t kMostProfileBytes = 16 << 10;  // some of each class are kept
+// What a worker says of itself is shown to others beside that of all workers, in one message.
+constexpr size_t kMostHelloBytes = 24 << 10, kMostWaitingForBytes = 1 << 10;
 
 bool UnderWork(v1::Phase phase) { return phase >= v1::PHASE_BUILDING; }
 
@@ -37,6 +40,10 @@ std::optional<Refusal> CheckHello(const v1::HelloRequest& request) {
     return RefusalOf(
         absl::StatusCode::kInvalidArgument,
         absl::StrCat("hello: the device's profile has ", bytes, " bytes, and ", kMostProfileBytes, " are allowed"));
+  }
+  if (const size_t bytes = request.ByteSizeLong(); bytes > kMostHelloBytes) {
+    return RefusalOf(absl::StatusCode::kInvalidArgument,
+                     absl::StrCat("hello: it has ", bytes, " bytes, and ", kMostHelloBytes, " are allowed"));
   }
   const bool states_range = request.has_version() && request.version().max() != 0;
   if (states_range && (request.version().min() > kProtocolVersion || request.version().max() < kProtocolVersion)) {
@@ -167,7 +174,7 @@ void Dispatcher::Impl::On(Sync& event) {
   worker->seq = request.seq();
   worker->draining = request.draining() || worker->drain_asked;
   worker->silent_since = 0;
-  worker->waiting_for = request.waiting_for();
+  worker->waiting_for = Utf8Prefix(request.waiting_for(), kMostWaitingForBytes);
   worker->not_quiet = request.not_quiet();
   ChargeWallTime(*worker, request);
   for (const v1::LeaseId& id : request.given_back()) GiveBack(*worker, id);

@@ -4,12 +4,14 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/support/printable.h"
 #include "compiler/support/sha256.h"
 
 namespace hone {
 namespace {
 
 constexpr double kLongestUs = 3600e6;  // an hour: no candidate runs that long
+constexpr size_t kMostDetailBytes = 4096;
 
 constexpr double kMostDrift = 20;    // of a machine between two sessions
 constexpr double kOffSamples = 1.5;  // a ratio of paired samples is not the ratio of their medians
@@ -62,7 +64,7 @@ v1::Outcome CheckedOutcome(v1::Outcome outcome, double implausible_below_us) {
     outcome.set_kind(v1::OUTCOME_INFRA);
     outcome.set_detail("an outcome of a kind this daemon does not know");
   }
-  if (outcome.detail().size() > 4096) outcome.mutable_detail()->resize(4096);
+  outcome.set_detail(std::string(Utf8Prefix(outcome.detail(), kMostDetailBytes)));
   for (double seconds : {outcome.build_seconds(), outcome.verify_seconds(), outcome.measure_seconds()}) {
     if (IsDuration(seconds)) continue;
     outcome.set_build_seconds(0);

@@ -479,6 +479,23 @@ TEST(Names, ThatNoIndexTakesAreRefused) {
   EXPECT_EQ(std::get<Refusal>(desk.replies.at(2)).code, static_cast<int>(absl::StatusCode::kInvalidArgument));
 }
 
+// It is shown to others, beside what all workers say.
+TEST(Workers, SayNoMoreThanAMessageHolds) {
+  Desk desk;
+  v1::HelloRequest hello;
+  hello.set_worker_name("w");
+  hello.set_session("s");
+  hello.mutable_profile()->set_device_class("fake/c2");
+  for (int i = 0; i < 1000; ++i) hello.add_missing_layers("a layer that nobody knows");
+  desk.Do(Hello{1, hello});
+  EXPECT_THAT(std::get<Refusal>(desk.replies.at(1)).message, testing::HasSubstr("and 24576 are allowed"));
+  desk.Hello("w");
+  v1::SyncRequest request = desk.SyncOf("w");
+  request.set_waiting_for(std::string(1023, 'w') + "\u20ac" + std::string(1 << 20, 'w'));
+  desk.Sync(request);
+  EXPECT_EQ(desk.dispatcher->Workers(kLocalTenant, desk.now)[0].waiting_for(), std::string(1023, 'w'));
+}
+
 TEST(ShuttingDown, TellsTheWorkers) {
   Desk desk;
   desk.Hello("w");

@@ -142,6 +142,16 @@ TEST(CheckedOutcome, HonestOnesPass) {
   EXPECT_EQ(CheckedOutcome(plain, 0).timing().low_us(), 10);
 }
 
+// Whoever is shown it reads it from a message.
+TEST(CheckedOutcome, AReasonThatIsCutStaysText) {
+  v1::Outcome outcome;
+  outcome.set_kind(v1::OUTCOME_INFRA);
+  outcome.set_detail(std::string(4095, 'd') + "\u20ac" + "more");
+  const v1::Outcome checked = CheckedOutcome(outcome, 0);
+  EXPECT_EQ(checked.detail(), std::string(4095, 'd'));
+  EXPECT_TRUE(v1::Outcome().ParseFromString(checked.SerializeAsString()));
+}
+
 TEST(CheckedOutcome, EveryHostileTimeIsRefused) {
   const double hostile[] = {
       std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity(), -1.0, 0.0, 1e300,
