@@ -39,6 +39,9 @@ constexpr int kTries[] = {kNamespaces, kNamespaces & ~CLONE_NEWUSER, 0};
 // The first of them that the kernel gave. Most systems give all; one that refuses once does so every time.
 std::atomic<size_t> first_try{0};
 
+// Whether a process, a descriptor or memory is missing, as may pass: that says nothing of what the kernel gives.
+bool IsShortage(int error) { return error == EMFILE || error == ENFILE || error == EAGAIN || error == ENOMEM; }
+
 struct Launch {
   const char* program;
   char* const* argv;
@@ -155,7 +158,7 @@ Launched LaunchInNamespaces(Launch& launch) {
   for (size_t i = first_try;; ++i) {
     launch.namespaces = kTries[i];
     const Launched launched = LaunchOnce(launch);
-    if (launched.pid > 0 || i + 1 == std::size(kTries)) return launched;
+    if (launched.pid > 0 || IsShortage(launched.error) || i + 1 == std::size(kTries)) return launched;
     if (launched.by_exec) {
       // The superuser of a namespace may not enter what only its owner may, and this process perhaps may.
       if (launched.error != EACCES) return launched;
@@ -221,9 +224,10 @@ absl::StatusOr<ChildProcess> ChildProcess::Start(const std::string& program, con
   if (launched.pid < 0) {
     close_all();
     const std::string text = absl::StrCat("cannot start ", program, ": ", std::strerror(launched.error));
-    return launched.error == ENOENT   ? absl::NotFoundError(text)
-           : launched.error == EACCES ? absl::PermissionDeniedError(text)
-                                      : absl::InternalError(text);
+    return launched.error == ENOENT     ? absl::NotFoundError(text)
+           : launched.error == EACCES   ? absl::PermissionDeniedError(text)
+           : IsShortage(launched.error) ? absl::ResourceExhaustedError(text)
+                                        : absl::InternalError(text);
   }
   CloseIfOpen(to_child[0]);
   CloseIfOpen(from_child[1]);

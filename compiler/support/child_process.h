@@ -23,9 +23,9 @@ struct ChildOptions {
 
 class ChildProcess {
  public:
-  // `program` is a path. NotFound, PermissionDenied or Internal when it cannot be started. Unless detached, the child
-  // is killed when its parent's thread ends (PR_SET_PDEATHSIG) or when this is destroyed. It inherits no descriptor but
-  // those named.
+  // `program` is a path. NotFound, PermissionDenied or Internal when it cannot be started, ResourceExhausted when a
+  // process, a descriptor or memory is missing now. Unless detached, the child is killed when its parent's thread ends
+  // (PR_SET_PDEATHSIG) or when this is destroyed. It inherits no descriptor but those named.
   static absl::StatusOr<ChildProcess> Start(const std::string& program, const std::vector<std::string>& args,
                                             const ChildOptions& options = {});
   ChildProcess(ChildProcess&& other) noexcept;

@@ -23,6 +23,7 @@
 #include "compiler/support/turn_lock.h"
 #include "spdlog/spdlog.h"
 #include "worker/agent/build_queue.h"
+#include "worker/agent/build_reply.h"
 #include "worker/agent/builder_pool.h"
 #include "worker/agent/device_probe.h"
 #include "worker/agent/remote_builders.h"
@@ -81,16 +82,6 @@ class TaskCache {
   TaskRunners runners_;
   std::list<Task> kept_;
 };
-
-// A task that cannot be prepared fails its candidates: as our failure when the machine or the network was in the way,
-// as the candidates' own when the workload itself is at fault.
-v1::Outcome Unprepared(const absl::Status& status) {
-  v1::Outcome outcome;
-  const bool ours = absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) || absl::IsNotFound(status);
-  outcome.set_kind(ours ? v1::OUTCOME_INFRA : v1::OUTCOME_BUILD_ERROR);
-  outcome.set_detail(std::string(status.message()));
-  return outcome;
-}
 
 // The layers of the sandbox that hold here, found out by processes that do nothing else yet: one of ours, and a runner
 // that is another program, such as an emulator. PermissionDenied when one lacks what it may not.
@@ -175,7 +166,7 @@ void WorkUntilStopped(WorkQueue& queue, Session& session, const std::string& tar
     seconds.verify = SecondsSince(start);
     if (!task.ok()) {
       spdlog::warn("a task cannot be prepared: {}", std::string(task.status().message()));
-      for (const v1::Lease& lease : batch) queue.Finish(lease.id(), Unprepared(task.status()));
+      for (const v1::Lease& lease : batch) queue.Finish(lease.id(), OutcomeOfUnprepared(task.status()));
       queue.AddSeconds(seconds);
       continue;
     }

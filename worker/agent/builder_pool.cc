@@ -7,6 +7,7 @@
 #include "compiler/support/file.h"
 #include "compiler/target/gpu_target.h"
 #include "deploy/runtime/device_drivers.h"
+#include "worker/agent/build_reply.h"
 
 namespace hone {
 namespace {
@@ -83,9 +84,8 @@ v1::BuildOutcome BuilderPool::BuildOn(Builder& builder, const v1::BuildRequest& 
   absl::Status status = builder.process->Send(request.SerializeAsString(), limit);
   if (status.ok()) {
     const absl::StatusOr<std::string> bytes = builder.process->Receive(kReplyLimit, limit);
-    status = bytes.status();
-    if (status.ok() && reply.ParseFromString(*bytes) && reply.id() == request.id()) return outcome;
-    if (status.ok()) status = absl::DataLossError("the answer is not a BuildReply");
+    status = bytes.ok() ? ReadBuildReply(*bytes, request.id(), &reply) : bytes.status();
+    if (status.ok()) return outcome;
   }
   // Whatever it was, this builder has had its day.
   builder.process.reset();

@@ -9,6 +9,7 @@
 #include "compiler/support/monotonic_clock.h"
 #include "compiler/support/sha256.h"
 #include "proto/rpc/status.h"
+#include "worker/agent/build_reply.h"
 
 namespace hone {
 namespace {
@@ -29,7 +30,7 @@ v1::BuildOutcome Failed(const std::string& error) {
 
 // The builder may be wrong or evil, and what carried its answer too; what it built is verified before it is measured.
 bool IsWhatItSays(const v1::BuildReply& reply) {
-  return !reply.error().empty() || reply.object_digest() == Sha256(reply.object());
+  return IsBuildReply(reply) && (!reply.error().empty() || reply.object_digest() == Sha256(reply.object()));
 }
 
 struct Call {
@@ -100,7 +101,7 @@ std::vector<v1::BuildOutcome> RemoteBuilders::Build(const std::vector<v1::BuildR
     if (!call.status.ok()) {
       outcomes.push_back(Failed(absl::StrCat("no worker built it: ", std::string(call.status.message()))));
     } else if (!IsWhatItSays(call.outcome.reply())) {
-      outcomes.push_back(Failed("what a worker built came with another digest than its own"));
+      outcomes.push_back(Failed("what a worker built is no program, or came with another digest than its own"));
     } else {
       outcomes.push_back(std::move(call.outcome));
     }

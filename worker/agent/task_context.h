@@ -35,7 +35,8 @@ class TaskContext {
   // Input sets of the kinds that PlanInputs (worker/oracle/input_plan.h) names, from seeds nobody else knows. The
   // oracle is built plainly, run in a runner of its own, and checked against the interpreter at sampled elements.
   // InvalidArgument when the workload cannot be understood, or when the error bound decides too few elements of an
-  // output to tell a right kernel from a wrong one; Unavailable when the machine is in the way.
+  // output to tell a right kernel from a wrong one; Internal when its oracle is wrong; Unavailable, ResourceExhausted,
+  // NotFound or PermissionDenied when the machine is in the way.
   static absl::StatusOr<std::unique_ptr<TaskContext>> Create(const v1::Workload& workload, const std::string& target,
                                                              Builders& builders, absl::Duration run_limit,
                                                              TaskRunners runners = {});

@@ -13,6 +13,7 @@
 #include "compiler/support/random.h"
 #include "compiler/support/sha256.h"
 #include "compiler/text/canonical.h"
+#include "worker/agent/build_reply.h"
 #include "worker/agent/check_winner.h"
 #include "worker/agent/verify_candidate.h"
 #include "worker/measure/statistics.h"
@@ -68,13 +69,8 @@ uint64_t RaceSeed() {
   return device();
 }
 
-void Set(v1::Outcome* outcome, v1::OutcomeKind kind, const std::string& detail) {
-  outcome->set_kind(kind);
-  outcome->set_detail(detail.substr(0, 400));
-}
-
 void SetFromVerdict(v1::Outcome* outcome, const RunnerVerdict& verdict) {
-  Set(outcome, KindOf(verdict), verdict.message);
+  SetFailure(outcome, KindOf(verdict), verdict.message);
 }
 
 // What a race says of its entry `k`: a time, unless it has too few samples to say.
@@ -82,7 +78,7 @@ void SetTiming(const Race& race, int k, const v1::Lease& lease, v1::Outcome* out
   const std::vector<double>& samples = race.samples(k);
   if (samples.size() < kFewestSamples) return;
   if (*std::min_element(samples.begin(), samples.end()) < kShortestMicroseconds) {
-    return Set(outcome, v1::OUTCOME_INVALID_TIMING, "a sample is shorter than any call");
+    return SetFailure(outcome, v1::OUTCOME_INVALID_TIMING, "a sample is shorter than any call");
   }
   outcome->set_kind(v1::OUTCOME_OK);
   v1::Timing* timing = outcome->mutable_timing();
@@ -160,17 +156,7 @@ std::vector<TrialBatch::Contender> TrialBatch::Build(const std::vector<v1::Lease
     Contender& contender = contenders[i];
     contender.lease = i < leases.size() ? leases[i] : leases.front();
     contender.built = std::move(built[i]);
-    const v1::BuildReply& reply = contender.built.reply();
-    contender.outcome.set_build_seconds(reply.seconds());
-    contender.outcome.set_program_hash(reply.program_hash());
-    contender.outcome.set_object_digest(reply.object_digest());
-    contender.outcome.set_generator(reply.generator());
-    if (reply.error().empty()) continue;
-    Set(&contender.outcome,
-        contender.built.infrastructure() ? v1::OUTCOME_INFRA
-        : contender.built.timed_out()    ? v1::OUTCOME_TIMEOUT
-                                         : v1::OUTCOME_BUILD_ERROR,
-        reply.error());
+    contender.outcome = OutcomeOfBuild(contender.built);
   }
   seconds_.build += SecondsSince(start);
   return contenders;
@@ -184,7 +170,7 @@ void TrialBatch::Verify(Contender& contender, bool right_before) const {
   Verified verified =
       right_before ? StartCandidate(task_, reply.image(), reply.kernel_set(), limits)
                    : VerifyCandidate(task_, reply.image(), reply.kernel_set(), FromWire(lease.numeric()), limits);
-  if (verified.kind != v1::OUTCOME_UNSPECIFIED) return Set(&contender.outcome, verified.kind, verified.detail);
+  if (verified.kind != v1::OUTCOME_UNSPECIFIED) return SetFailure(&contender.outcome, verified.kind, verified.detail);
   contender.outcome.set_max_error(verified.worst_error);
   contender.runner = std::move(verified.runner);
 }
@@ -247,7 +233,7 @@ void TrialBatch::CheckAsWinner(Contender& contender) const {
   const v1::OutcomeKind kind = CheckWinner(task_, reply.image(), reply.kernel_set(), check, &detail);
   if (kind == v1::OUTCOME_OK) return;
   contender.outcome.clear_timing();
-  Set(&contender.outcome, kind, detail);
+  SetFailure(&contender.outcome, kind, detail);
 }
 
 void TrialBatch::CheckOnOtherInputs(Contender& contender) const {
@@ -264,7 +250,7 @@ void TrialBatch::CheckOnOtherInputs(Contender& contender) const {
   if (right) return;
   contender.outcome.clear_timing();
   if (!verdict.ok()) return SetFromVerdict(&contender.outcome, verdict);
-  Set(&contender.outcome, v1::OUTCOME_WRONG_RESULT, absl::StrCat("under the clock, on other inputs: ", where));
+  SetFailure(&contender.outcome, v1::OUTCOME_WRONG_RESULT, absl::StrCat("under the clock, on other inputs: ", where));
 }
 
 void TrialBatch::VerifyAll(std::vector<Contender>& contenders, size_t challengers) {
@@ -305,7 +291,7 @@ std::vector<v1::Outcome> TrialBatch::Run(const std::vector<v1::Lease>& leases) {
   for (Contender& contender : contenders) {
     const std::string& measured = contender.lease.measured_digest();
     if (!contender.in() || measured.empty() || contender.outcome.object_digest() != measured) continue;
-    Set(&contender.outcome, v1::OUTCOME_CANCELLED, "it is the code that was measured before");
+    SetFailure(&contender.outcome, v1::OUTCOME_CANCELLED, "it is the code that was measured before");
   }
   VerifyAll(contenders, leases.size());
   CrashPoint("worker.verified");
@@ -319,7 +305,8 @@ std::vector<v1::Outcome> TrialBatch::Run(const std::vector<v1::Lease>& leases) {
   const double before = seconds_.measure;
   for (int attempt = 0; attempt < kMeasureAttempts && !Measure(contenders, has_champion, options); ++attempt) {}
   for (Contender& contender : contenders) {
-    if (contender.in()) Set(&contender.outcome, v1::OUTCOME_INFRA, "the machine was not quiet enough to time it");
+    if (contender.in())
+      SetFailure(&contender.outcome, v1::OUTCOME_INFRA, "the machine was not quiet enough to time it");
   }
   CrashPoint("worker.measured");
   // A duel makes the best of a task, and without a champion the first that is right does.

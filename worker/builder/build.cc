@@ -8,18 +8,13 @@
 #include "compiler/codegen/link_image.h"
 #include "compiler/ir/wire_numeric.h"
 #include "compiler/oracle/oracle.h"
-#include "compiler/schedule/primitives/annotate.h"
-#include "compiler/schedule/primitives/choose_algorithm.h"
-#include "compiler/schedule/schedule.h"
-#include "compiler/schedule/trace/trace.h"
 #include "compiler/support/monotonic_clock.h"
 #include "compiler/support/sha256.h"
 #include "compiler/support/status_macros.h"
 #include "compiler/target/gpu_target.h"
 #include "compiler/target/target.h"
-#include "compiler/text/text.h"
-#include "compiler/verify/verify.h"
 #include "deploy/runtime/kernel_set.h"
+#include "worker/builder/read_request.h"
 
 namespace hone {
 namespace {
@@ -30,19 +25,8 @@ std::string BigEndian(uint64_t value) {
   return bytes;
 }
 
-// The workload by the request's trace.
-absl::StatusOr<ScheduledProgram> Scheduled(const v1::BuildRequest& request, const PrimFunc& workload) {
-  HONE_ASSIGN_OR_RETURN(const Trace trace, ParseTrace(request.trace()));
-  if (NumericLevelOf(trace) > FromWire(request.numeric())) {
-    return absl::InvalidArgumentError("the trace chooses an algorithm that numeric level strict does not allow");
-  }
-  HONE_ASSIGN_OR_RETURN(const Schedule schedule, Replay(trace, workload));
-  return schedule.Program();
-}
-
 absl::StatusOr<CompiledKernel> CompileForHost(const v1::BuildRequest& request) {
-  HONE_ASSIGN_OR_RETURN(const PrimFunc workload, ParsePrimFunc(request.workload()));
-  HONE_RETURN_IF_ERROR(Annotate(Verify(workload), "the workload"));
+  HONE_ASSIGN_OR_RETURN(const PrimFunc workload, ReadWorkload(request));
   HONE_ASSIGN_OR_RETURN(const Target target, ParseTarget(request.target()));
   CompileOptions options;
   options.symbol = request.symbol();
@@ -52,14 +36,13 @@ absl::StatusOr<CompiledKernel> CompileForHost(const v1::BuildRequest& request) {
     HONE_ASSIGN_OR_RETURN(const PrimFunc oracle, MakeOracle(workload));
     return CompilePlain(oracle, target, options);
   }
-  HONE_ASSIGN_OR_RETURN(const ScheduledProgram program, Scheduled(request, workload));
+  HONE_ASSIGN_OR_RETURN(const ScheduledProgram program, ReadCandidate(request, workload));
   return CompileKernel(program, target, options);
 }
 
 absl::StatusOr<CompiledKernel> CompileForDevice(const v1::BuildRequest& request, const GpuTarget& target) {
-  HONE_ASSIGN_OR_RETURN(const PrimFunc workload, ParsePrimFunc(request.workload()));
-  HONE_RETURN_IF_ERROR(Annotate(Verify(workload), "the workload"));
-  HONE_ASSIGN_OR_RETURN(const ScheduledProgram program, Scheduled(request, workload));
+  HONE_ASSIGN_OR_RETURN(const PrimFunc workload, ReadWorkload(request));
+  HONE_ASSIGN_OR_RETURN(const ScheduledProgram program, ReadCandidate(request, workload));
   return CompileDeviceKernel(program, target, request.symbol());
 }
 

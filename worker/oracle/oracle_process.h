@@ -15,20 +15,9 @@
 #include "compiler/sandbox/sandboxed_process.h"
 #include "hone/v1/oracle.pb.h"
 #include "worker/oracle/input_plan.h"
+#include "worker/oracle/read_answers.h"
 
 namespace hone {
-
-struct TaskParam {
-  std::string name;
-  DType type;
-  std::vector<int64_t> shape;
-  int64_t elements = 0;
-  bool cold = false;  // a constant that comes from memory in every call (kColdConstants of compiler/ir/annotations.h)
-  int64_t bytes() const { return elements * type.bytes(); }
-};
-struct TaskParams {
-  std::vector<TaskParam> inputs, outputs;
-};
 
 class OracleProcess {
  public:
@@ -38,8 +27,8 @@ class OracleProcess {
   static absl::StatusOr<OracleProcess> Start(const SandboxedProgram& program, const std::string& workload,
                                              absl::Duration limit);
 
-  const TaskParams& params() const { return params_; }
-  const InputPlan& plan() const { return plan_; }  // which values kernels are to be verified on
+  const TaskParams& params() const { return facts_.params; }
+  const InputPlan& plan() const { return facts_.plan; }  // which values kernels are to be verified on
   // The value of an input for an input set. Sets are made one after the other, and the inputs of each in order. Errors
   // as of Start.
   absl::StatusOr<NdArray> Input(int set, int param, uint64_t seed, InputKind kind);
@@ -53,8 +42,7 @@ class OracleProcess {
 
   std::unique_ptr<SandboxedProcess> process_;
   absl::Duration limit_;
-  TaskParams params_;
-  InputPlan plan_;
+  OracleFacts facts_;
 };
 
 }  // namespace hone

@@ -24,7 +24,6 @@
 #include "compiler/support/monotonic_clock.h"
 #include "compiler/support/status_macros.h"
 #include "deploy/runtime/device_drivers.h"
-#include "worker/measure/plausible_time.h"
 #include "worker/runner/poison.h"
 
 namespace hone {
@@ -167,28 +166,10 @@ struct RunnerClient::Impl {
       if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
       break;
     }
+    verdict = ReadReply(*reply, got);
     verdict.elapsed_us = MicrosecondsSince(start);
-    reply->message[kRunnerMessageBytes - 1] = '\0';
-    const bool whole = got >= static_cast<ssize_t>(offsetof(RunnerReply, samples)) && reply->num_samples >= 0 &&
-                       reply->num_samples <= kRunnerMaxSamples && got == static_cast<ssize_t>(ReplyBytes(*reply));
-    if (!whole) {
-      verdict.kind = RunnerVerdict::kCrashed;
-      verdict.message = got > 0 ? "answered with something that is no reply" : "";
-      return End(std::move(verdict));
-    }
-    verdict.message = reply->message;
-    verdict.reported_us = reply->elapsed_us;
-    switch (reply->outcome) {
-      case RunnerOutcome::kReady:
-      case RunnerOutcome::kDone: verdict.kind = RunnerVerdict::kOk; break;
-      case RunnerOutcome::kKernelFailed: verdict.kind = RunnerVerdict::kKernelFailed; break;
-      case RunnerOutcome::kRefused: verdict.kind = RunnerVerdict::kRefused; break;
-      case RunnerOutcome::kOutOfMemory: verdict.kind = RunnerVerdict::kOutOfMemory; break;
-      case RunnerOutcome::kNoDevice: verdict.kind = RunnerVerdict::kNoDevice; break;
-      case RunnerOutcome::kDeviceLost: verdict.kind = RunnerVerdict::kDeviceLost; return End(std::move(verdict));
-      default: verdict.kind = RunnerVerdict::kCrashed; return End(std::move(verdict));
-    }
-    return verdict;
+    const bool ended = verdict.kind == RunnerVerdict::kCrashed || verdict.kind == RunnerVerdict::kDeviceLost;
+    return ended ? End(std::move(verdict)) : verdict;
   }
 
   template <class Request>
@@ -322,30 +303,11 @@ RunnerVerdict RunnerClient::Time(const TimeRequest& request, absl::Duration time
   timed.warm_up = 0;
   const double before = ProcessorMicroseconds();
   RunnerVerdict verdict = impl_->Ask(timed, timeout, &reply);
-  double sum_us = 0;
-  for (int i = 0; i < reply.num_samples && verdict.ok(); ++i) {
-    const RunnerSample& sample = reply.samples[i];
-    if (!(sample.us > 0) || !(sample.us < 1e12)) {
-      return {.kind = RunnerVerdict::kImpossibleTime, .message = "reported a time that is none"};
-    }
-    sum_us += sample.us * request.inner;
-    verdict.samples.push_back({sample.us, sample.involuntary_switches, sample.major_faults, 0});
-  }
-  if (verdict.ok() && reply.num_samples != request.samples) {
-    return {.kind = RunnerVerdict::kImpossibleTime, .message = "reported another number of samples than asked for"};
-  }
   const double charged = ProcessorMicroseconds() - before;
-  // Renewing and flushing take processor time of their own.
-  const bool calls_alone = request.renewal == Renewal::kNone && request.flushed == 0 && !impl_->device;
-  const bool possible = !calls_alone || IsPossibleTime(sum_us, impl_->threads, charged);
-  if (verdict.ok() && (sum_us > verdict.elapsed_us + 1 || !possible)) {
-    return {.kind = RunnerVerdict::kImpossibleTime,
-            .message = absl::StrCat("reported times are not those that passed: ", sum_us, " us of ", verdict.elapsed_us,
-                                    ", with ", charged, " us of processor time"),
-            .reported_us = sum_us,
-            .elapsed_us = verdict.elapsed_us};
-  }
-  return verdict;
+  const double elapsed = verdict.elapsed_us;
+  return WithSamples(
+      std::move(verdict), reply, request,
+      {.elapsed_us = elapsed, .processor_us = charged, .threads = impl_->threads, .device = impl_->device});
 }
 
 RunnerVerdict RunnerClient::RunOnZeros(int set, absl::Duration timeout) {

@@ -19,9 +19,9 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "deploy/runtime/kernel_set.h"
-#include "worker/measure/statistics.h"
 #include "worker/runner/memory_file.h"
 #include "worker/runner/protocol.h"
+#include "worker/runner/read_reply.h"
 
 namespace hone {
 
@@ -55,27 +55,6 @@ struct RunnerJob {
   // Of a candidate for a device, its target; "" on the host. Its driver may compile while it is loaded, and its
   // processor time is not that of the process, so that no time is held against that.
   std::string device;
-};
-
-// What came of a request.
-struct RunnerVerdict {
-  enum Kind : uint8_t {
-    kOk,
-    kKernelFailed,  // the kernel returned something else than 0
-    kCrashed,       // the process died: a signal, a forbidden system call, an exit of its own
-    kTimedOut,      // no answer in time; it was killed
-    kOutOfMemory,
-    kRefused,         // it cannot be loaded: damaged image, missing symbol, missing CPU feature
-    kImpossibleTime,  // the times it reports are not those that passed
-    kNoDevice,        // there is no device to run it on, whatever it is
-    kDeviceLost,      // its run was the last that the device took of the process, which was ended
-  };
-  Kind kind = kOk;
-  std::string message;  // "killed by signal 11 (Segmentation fault); touched 0x... past the end of output 0"
-  std::vector<TimedSample> samples;  // of a Time request
-  double reported_us = 0;            // what the runner says the request took
-  double elapsed_us = 0;             // by our clock, the messages included
-  bool ok() const { return kind == kOk; }
 };
 
 class RunnerClient {

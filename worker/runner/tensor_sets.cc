@@ -10,11 +10,20 @@
 namespace hone {
 namespace {
 
+// Whether its bytes are so many as memory has, and its elements can be counted (CopyTurned does).
+bool IsSane(const KernelTensor& tensor) {
+  constexpr int64_t kMax = int64_t{1} << 40;
+  int64_t elements = 1;
+  for (const int64_t extent : tensor.shape) {
+    if (extent < 0 || __builtin_mul_overflow(elements, std::max<int64_t>(extent, 1), &elements)) return false;
+  }
+  return tensor.bytes >= 0 && tensor.bytes <= kMax;
+}
+
 // Seen from outside, a set must be sane: sizes that fit their shapes are the builder's promise, but not overflow.
 RuntimeError CheckSizes(const KernelSet& set) {
-  constexpr int64_t kMax = int64_t{1} << 40;
   bool sane = set.num_outputs >= 1;
-  for (const KernelTensor& param : set.params) sane &= param.bytes >= 0 && param.bytes <= kMax;
+  for (const KernelTensor& param : set.params) sane &= IsSane(param);
   return sane ? RuntimeError() : RuntimeError(RuntimeCode::kInvalidArgument, "kernel set: sizes out of range");
 }
 

@@ -11,6 +11,7 @@
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/compiler/support/descriptor_limit.h"
 #include "tests/compiler/support/keeps_from_ending.h"
 
 namespace hone {
@@ -38,6 +39,20 @@ TEST(ChildProcess, TalksOverPipes) { EXPECT_EQ(OutputOf("echo hello"), "hello\n"
 TEST(ChildProcess, SaysWhyThereIsNone) {
   EXPECT_EQ(ChildProcess::Start("/no/such/program", {}).status().code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(ChildProcess::Start("/etc/passwd", {}).status().code(), absl::StatusCode::kPermissionDenied);
+}
+
+// What is missing for a moment is not held against the kernel: later children have the namespaces that earlier ones
+// had.
+TEST(ChildProcess, AShortageIsSaidAndPasses) {
+  const ChildOptions options = {.namespaces = true};
+  const int namespaces = ChildProcess::Start("/bin/true", {}, options)->namespaces();
+  const std::set<int> open = Descriptors();
+  for (int more = 0; more < 6; ++more) {  // of the four pipe ends, and two for the report
+    const DescriptorLimit limit(more);
+    EXPECT_EQ(ChildProcess::Start("/bin/true", {}, options).status().code(), absl::StatusCode::kResourceExhausted);
+  }
+  EXPECT_EQ(Descriptors(), open);
+  EXPECT_EQ(ChildProcess::Start("/bin/true", {}, options)->namespaces(), namespaces);
 }
 
 TEST(ChildProcess, KeepsTheDescriptorsItIsGivenAndNoOther) {

@@ -17,6 +17,7 @@
 #include "tests/compiler/schedule/campaign.h"
 #include "tests/compiler/schedule/workloads.h"
 #include "tests/worker/agent/children.h"
+#include "worker/agent/build_reply.h"
 #include "worker/agent/builder_pool.h"
 #include "worker/agent/verify_candidate.h"
 
@@ -81,6 +82,9 @@ TEST(HostileCandidates, AreFoundOutAndLeaveNothingBehind) {
       const std::string outcome = OutcomeName(verified.kind);
       EXPECT_NE(outcome, "right") << candidate.name;
       EXPECT_NE(outcome, "OUTCOME_INFRA") << candidate.name << ": " << verified.detail;
+      v1::Outcome told;
+      SetFailure(&told, verified.kind, verified.detail);
+      EXPECT_TRUE(v1::Outcome().ParseFromString(told.SerializeAsString())) << candidate.name << ": " << verified.detail;
       EXPECT_TRUE(candidate.outcome[0] == '\0' || outcome == candidate.outcome)
           << candidate.name << ": " << outcome << ", " << verified.detail;
     }

@@ -12,6 +12,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/compiler/schedule/workloads.h"
+#include "tests/compiler/support/descriptor_limit.h"
+#include "worker/agent/build_reply.h"
 #include "worker/agent/builder_pool.h"
 #include "worker/agent/verify_candidate.h"
 #include "worker/oracle/input_plan.h"
@@ -83,6 +85,25 @@ TEST(TaskContext, ALargeTaskIsTriedOnTwoSetsInTurn) {
   EXPECT_EQ(times[0], 200);
   EXPECT_EQ(std::accumulate(times.begin(), times.end(), 0), 400);
   for (const int count : times) EXPECT_GT(count, 0);
+}
+
+// Whichever descriptor is the one too many, the task's candidates are not to blame.
+TEST(TaskContext, WithoutDescriptorsIsNobodysFault) {
+  const std::string workload = ToText(Matmul(8, 8, 8));
+  ASSERT_TRUE(MakeTask(workload).ok()) << "its builder runs from here on";
+  int refused = 0;
+  for (int more = 0;; ++more) {
+    ASSERT_LT(more, 64);
+    const absl::Status status = [&] {
+      const DescriptorLimit limit(more);
+      return MakeTask(workload).status();
+    }();
+    if (status.ok()) break;
+    ++refused;
+    const v1::Outcome outcome = OutcomeOfUnprepared(status);
+    EXPECT_EQ(outcome.kind(), v1::OUTCOME_INFRA) << more << " more: " << status;
+  }
+  EXPECT_GE(refused, 6);
 }
 
 std::string SoftmaxText(const std::string& shift) {

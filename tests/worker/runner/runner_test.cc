@@ -4,11 +4,14 @@
 
 #include <cstdio>
 #include <cstring>
+#include <set>
 
 #include "compiler/sandbox/layers.h"
+#include "compiler/support/monotonic_clock.h"
 #include "compiler/support/sanitized.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/compiler/support/descriptor_limit.h"
 #include "tests/deploy/runtime/machine_code.h"
 #include "worker/runner/poison.h"
 
@@ -290,7 +293,10 @@ TEST(Runner, UnwrittenOutputsStayPoisoned) {
 TEST(Runner, HangWhileTimingIsEnded) {
   const Fixture fixture(LoopKernel());
   RunnerClient runner = fixture.Start();
+  const Clock::time_point start = Clock::now();
   EXPECT_EQ(runner.Time({.samples = 1}, absl::Milliseconds(200)).kind, RunnerVerdict::kTimedOut);
+  EXPECT_FALSE(runner.alive());
+  EXPECT_LT(SecondsSince(start), 2) << "it is killed at its limit, and has ended a moment later";
 }
 
 TEST(Runner, CpuTimeIsLimited) {
@@ -324,6 +330,10 @@ TEST(Runner, WhatCannotBeLoadedIsRefused) {
   missing.set.symbol = "elsewhere";
   EXPECT_THAT(missing.Start().load_verdict().message, HasSubstr("no symbol `elsewhere`"));
 
+  Fixture uncountable(ReturnKernel(0));  // 2^64 elements, which are none to a number of 64 bits
+  uncountable.set.params[0].shape = {int64_t{1} << 32, int64_t{1} << 32};
+  EXPECT_THAT(uncountable.Start().load_verdict().message, HasSubstr("sizes out of range"));
+
   Fixture empty(ReturnKernel(0));
   empty.image.clear();
   EXPECT_EQ(empty.Start().load_verdict().kind, RunnerVerdict::kRefused);
@@ -339,6 +349,28 @@ TEST(Runner, OurOwnMistakesAreStatuses) {
   EXPECT_FALSE(RunnerClient::Start(job).ok());
   EXPECT_FALSE(InputSets::Create(fixture.set, {{"abc"}}).ok());
   EXPECT_FALSE(InputSets::Create(fixture.set, {}).ok());
+}
+
+// Whichever descriptor is the one too many: the attempt is made again elsewhere, nothing stays open, and later runners
+// are locked in as before.
+TEST(Runner, WithoutDescriptorsIsNobodysFaultAndLeaksNone) {
+  const Fixture fixture(ReturnKernel(0));
+  const uint32_t layers = fixture.Start().layers();
+  const std::set<int> open = Descriptors();
+  int refused = 0;
+  for (int more = 0;; ++more) {
+    ASSERT_LT(more, 64);
+    const absl::StatusOr<RunnerClient> runner = [&] {
+      const DescriptorLimit limit(more);
+      return RunnerClient::Start(fixture.Job());
+    }();
+    if (runner.ok()) break;
+    ++refused;
+    EXPECT_EQ(runner.status().code(), absl::StatusCode::kResourceExhausted) << runner.status();
+    EXPECT_EQ(Descriptors(), open) << more << " more";
+  }
+  EXPECT_GE(refused, 4);
+  EXPECT_EQ(fixture.Start().layers(), layers);
 }
 
 // Sends a "done" of its own before it has done anything: sendto(fd, stack, 8).
