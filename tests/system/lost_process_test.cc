@@ -122,11 +122,12 @@ TEST_F(LostProcess, EverythingIsKilled) {
   ExpectAccountedFor(last);
 }
 
-// First nothing comes through, until leases are over and then all of it late; then connections are refused for a while.
-TEST_F(LostProcess, NetworkIsLostTwice) {
+// First nothing comes through, until leases are over and then all of it late; then nothing of the worker's; then
+// connections are refused for a while; then they break, wherever in a message that is.
+TEST_F(LostProcess, NetworkIsLostAgainAndAgain) {
   Relay network(folder_ / "network", folder_ / "s");
   Begin("unix:" + (folder_ / "network"));
-  for (const Relay::State failure : {Relay::State::kSilent, Relay::State::kCut}) {
+  for (const Relay::State failure : {Relay::State::kSilent, Relay::State::kOneWay, Relay::State::kCut}) {
     ASSERT_TRUE(tune_->running()) << "the job was over before the network was lost";
     network.Set(failure);
     OutliveALease();
@@ -135,6 +136,9 @@ TEST_F(LostProcess, NetworkIsLostTwice) {
     network.Set(Relay::State::kOpen);
     ASSERT_TRUE(WaitUntil([&] { return Trials() > before || !tune_->running(); }, 90)) << worker_->Errors();
   }
+  network.Set(Relay::State::kBreaking);
+  ASSERT_TRUE(WaitUntil([&] { return network.broken() > 3 || !tune_->running(); }, 90)) << worker_->Errors();
+  EXPECT_GT(network.broken(), 0);
   ExpectTheJobEnds();
   EXPECT_TRUE(worker_->running()) << worker_->Errors();
 }

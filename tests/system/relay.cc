@@ -5,6 +5,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <cstring>
@@ -12,6 +13,9 @@
 
 namespace hone::system_test {
 namespace {
+
+constexpr int kMostBroken = 6;
+constexpr int64_t kFirstBreak = 900;  // bytes of both directions: in the middle of a Hello
 
 sockaddr_un Address(const std::string& path) {
   sockaddr_un address = {};
@@ -50,16 +54,17 @@ void Relay::Accept(bool keep) {
   }
 }
 
-bool Relay::Pass(int from, int to) {
+bool Relay::Pass(int from, int to, int64_t& left) {
   std::array<char, 65536> bytes;
-  const ssize_t count = ::recv(from, bytes.data(), bytes.size(), 0);
+  const ssize_t count = ::recv(from, bytes.data(), static_cast<size_t>(std::min<int64_t>(bytes.size(), left)), 0);
   if (count <= 0) return false;
+  if (left != kEndless) left -= count;
   for (ssize_t sent = 0; sent < count;) {
     const ssize_t more = ::send(to, bytes.data() + sent, static_cast<size_t>(count - sent), MSG_NOSIGNAL);
     if (more <= 0) return false;
     sent += more;
   }
-  return true;
+  return left > 0;
 }
 
 void Relay::Run() {
@@ -74,16 +79,21 @@ void Relay::Run() {
       pairs_.clear();
     }
     std::vector<pollfd> waiting = {{listener_, POLLIN, 0}};
-    for (const Pair& pair : pairs_) {
-      waiting.push_back({pair.ours, POLLIN, 0});
+    for (Pair& pair : pairs_) {
+      if (state == State::kBreaking && pair.left == kEndless && broken_ < kMostBroken) {
+        pair.left = kFirstBreak * (broken_ + 1);
+      }
+      // A negative descriptor is not waited for.
+      waiting.push_back({state == State::kOneWay ? -1 : pair.ours, POLLIN, 0});
       waiting.push_back({pair.theirs, POLLIN, 0});
     }
     if (::poll(waiting.data(), waiting.size(), 20) <= 0) continue;
     std::vector<Pair> kept;
     for (size_t i = 0; i < pairs_.size(); ++i) {
-      const Pair pair = pairs_[i];
-      const bool lives = (waiting[2 * i + 1].revents == 0 || Pass(pair.ours, pair.theirs)) &&
-                         (waiting[2 * i + 2].revents == 0 || Pass(pair.theirs, pair.ours));
+      Pair& pair = pairs_[i];
+      const bool lives = (waiting[2 * i + 1].revents == 0 || Pass(pair.ours, pair.theirs, pair.left)) &&
+                         (waiting[2 * i + 2].revents == 0 || Pass(pair.theirs, pair.ours, pair.left));
+      broken_ += pair.left == 0;
       if (lives) {
         kept.push_back(pair);
       } else {
@@ -91,7 +101,7 @@ void Relay::Run() {
       }
     }
     pairs_ = std::move(kept);
-    if (waiting[0].revents != 0) Accept(state == State::kOpen);
+    if (waiting[0].revents != 0) Accept(state != State::kCut);
   }
 }
 

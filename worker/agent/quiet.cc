@@ -25,13 +25,14 @@ std::string FirstLine(const std::string& path) {
   return line;
 }
 
-// Ticks that the machine's processors had in all, and those in which they were neither idle nor waiting for a disk.
-// Time that a hypervisor took away counts: somebody else had it.
+constexpr char kStat[] = "/proc/stat";
+
+// What the machine's processors had in all, and were busy in.
 struct Ticks {
   int64_t all = 0, busy = 0;
 };
-Ticks ReadTicks() {
-  std::istringstream line(FirstLine("/proc/stat"));
+Ticks TicksOf(const std::string& stat) {
+  std::istringstream line(stat);
   std::string name;
   line >> name;
   Ticks ticks;
@@ -99,6 +100,12 @@ std::optional<double> CpuQuota(const std::string& root) {
   return least;
 }
 
+std::optional<double> BusyShare(const std::string& before, const std::string& after) {
+  const Ticks first = TicksOf(before), last = TicksOf(after);
+  if (last.all <= first.all) return std::nullopt;
+  return static_cast<double>(last.busy - first.busy) / static_cast<double>(last.all - first.all);
+}
+
 std::string Quiet::Lacks(absl::Time now) const {
   if (cpu_quota_.has_value() && *cpu_quota_ < threads_) {
     return absl::StrFormat(
@@ -114,14 +121,12 @@ std::string Quiet::Lacks(absl::Time now) const {
 
 std::string Quiet::LacksSilence() const {
   if (!rules_.most_foreign.has_value()) return "";
-  const Ticks before = ReadTicks();
+  const std::string before = FirstLine(kStat);
   absl::SleepFor(kListen);
-  const Ticks after = ReadTicks();
-  if (after.all <= before.all) return "";
-  const double share = static_cast<double>(after.busy - before.busy) / static_cast<double>(after.all - before.all);
-  if (share <= *rules_.most_foreign) return "";
+  const std::optional<double> share = BusyShare(before, FirstLine(kStat));
+  if (!share.has_value() || *share <= *rules_.most_foreign) return "";
   return absl::StrFormat("a quiet machine: other programs take %.0f %% of its processor, and %.0f %% are allowed",
-                         100 * share, 100 * *rules_.most_foreign);
+                         100 * *share, 100 * *rules_.most_foreign);
 }
 
 }  // namespace hone

@@ -23,6 +23,10 @@ absl::StatusOr<Hours> ParseHours(const std::string& text);
 // limit. `root`: where the files of a system are, for tests.
 std::optional<double> CpuQuota(const std::string& root = "");
 
+// The share of the processors' time that was neither idle nor spent waiting for a disk between two first lines of
+// /proc/stat. What a hypervisor took away counts: somebody else had it. nullopt where no time lies between them.
+std::optional<double> BusyShare(const std::string& before, const std::string& after);
+
 struct QuietRules {
   std::optional<Hours> hours;          // none: at all times
   std::optional<double> most_foreign;  // of the machine's processor time, used by others; none: it is not looked at

@@ -211,6 +211,41 @@ TEST_F(PostgresTest, NothingAcknowledgedIsLostWhenTheServerCrashes) {
   }
 }
 
+// As a proxy or an administrator does, in the middle of whatever they are at.
+TEST_F(PostgresTest, NothingAcknowledgedIsLostWhenItsSessionsAreEnded) {
+  const auto store = Open();
+  const auto administrator = Connect("psql");
+  const uint64_t epoch = *store->BeginEpoch();
+  ASSERT_TRUE(store->Commit(epoch, TestGround()).ok());
+  std::vector<std::string> acknowledged;
+  std::atomic<bool> over{false};
+  std::atomic<int> lost{0};
+  std::thread writer([&] {
+    const absl::Time end = absl::Now() + kLong;
+    for (int i = 0; lost < 10 && absl::Now() < end; ++i) {
+      const std::string trace = absl::StrCat("trace ", i);
+      const Write write = RecordOf(trace);
+      absl::Status status;
+      while (!(status = store->Commit(epoch, {&write, 1})).ok() && absl::Now() < end) {
+        EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
+        ++lost;
+      }
+      if (status.ok()) acknowledged.push_back(trace);
+    }
+    over = true;
+  });
+  while (!over) {
+    EXPECT_TRUE(administrator
+                    ->Number("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE "
+                             "datname = current_database() AND application_name LIKE 'honed on %'")
+                    .ok());
+    absl::SleepFor(absl::Milliseconds(5));
+  }
+  writer.join();
+  EXPECT_GE(lost, 10) << "commits in whose middle the session was ended";
+  EXPECT_EQ(Traces(*store), acknowledged);
+}
+
 TEST_F(PostgresTest, ManyThatStartAtOnceMakeOneSchema) {
   std::vector<std::thread> threads;
   std::atomic<int> opened{0};

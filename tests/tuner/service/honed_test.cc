@@ -1,13 +1,16 @@
 // The daemon as a program: jobs through real sockets, processes that die, files and tokens that are wrong.
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "compiler/support/file.h"
+#include "compiler/support/sanitized.h"
 #include "compiler/support/sha256.h"
 #include "database/sqlite_connection.h"
 #include "database/sqlite_store.h"
@@ -324,6 +327,45 @@ TEST_F(HonedTest, WithoutASearchProgramTheDefaultsAreMeasured) {
   EXPECT_EQ(end.state(), v1::JOB_DONE);
   EXPECT_EQ(end.trials(), 1);
   EXPECT_THAT(end.reason(), HasSubstr("cannot start"));
+}
+
+// Where the system gives it no more memory it refuses, or ends and is started again: what it acknowledged is there.
+TEST_F(HonedTest, RunsOutOfMemoryAndLosesNothing) {
+  if (kSanitized) GTEST_SKIP() << "a program with a sanitizer takes the address space that it likes";
+  std::map<std::string, uint64_t> acknowledged;
+  // Each job brings its own workloads, of a megabyte each, which the daemon keeps while it is open.
+  const auto submit = [&](DaemonClient& client, int number, int tasks) {
+    v1::SubmitRequest request = Request(absl::StrCat("request ", number), {}, 1);
+    for (int i = 0; i < tasks; ++i) {
+      v1::Workload& workload = *request.add_tasks()->mutable_workload();
+      workload.set_name("conv2d_1");
+      workload.set_text(absl::StrCat(number, " ", i, std::string(1 << 20, 'w')));
+      workload.set_hash(Sha256(workload.text()));
+    }
+    const absl::StatusOr<v1::SubmitReply> reply = client.Submit(request, absl::Seconds(20));
+    if (reply.ok()) acknowledged[request.request_id()] = reply->job_id();
+    return reply.ok();
+  };
+  {
+    HonedProcess honed(Arguments());
+    ASSERT_TRUE(honed.ready()) << honed.Errors();
+    const auto client = Connect(honed);
+    for (int number = 0; number < 3; ++number) ASSERT_TRUE(submit(*client, number, 1));
+    uint64_t pages = 0;
+    std::ifstream(absl::StrCat("/proc/", honed.pid(), "/statm")) >> pages;
+    const rlim_t bytes = pages * 4096 + (8 << 20);
+    const rlimit all{bytes, bytes};
+    ASSERT_EQ(prlimit(honed.pid(), RLIMIT_AS, &all, nullptr), 0);
+    int number = 3;
+    while (number < 40 && submit(*client, number, 8)) ++number;
+    EXPECT_LT(number, 40) << "it got more memory than there was";
+    honed.Signal(SIGKILL);  // where it lives
+    honed.Wait();
+  }
+  HonedProcess honed(Arguments());
+  ASSERT_TRUE(honed.ready()) << honed.Errors();
+  const auto client = Connect(honed);
+  for (const auto& [id, job] : acknowledged) EXPECT_EQ(client->GetJob(job).status(), absl::OkStatus()) << id;
 }
 
 TEST_F(HonedTest, StopKeepsWhatWasMeasured) {

@@ -76,6 +76,16 @@ TEST(Quiet, SaysWhatItLacks) {
   EXPECT_EQ(Quiet(night, 2, std::nullopt).Lacks(noon + absl::Hours(11)), "");
 }
 
+// user nice system idle iowait irq softirq steal guest guest_nice
+TEST(Quiet, WhatAHypervisorTakesAwayIsANeighbours) {
+  const std::string before = "cpu  1000 50 200 8000 300 10 20 500 40 0";
+  EXPECT_EQ(BusyShare(before, "cpu  1000 50 200 8060 300 10 20 540 40 0"), 0.4) << "40 of 100 were stolen";
+  EXPECT_EQ(BusyShare(before, "cpu  1010 55 205 8030 345 12 23 500 45 0"), 0.25) << "a disk is no neighbour";
+  EXPECT_EQ(BusyShare(before, "cpu  1000 50 200 8100 300 10 20 500 40 0"), 0);
+  EXPECT_EQ(BusyShare(before, before), std::nullopt);
+  EXPECT_EQ(BusyShare("", ""), std::nullopt) << "a system that does not tell";
+}
+
 // With a busy core no machine is below the least share; any is below all of it.
 TEST(Quiet, HearsNeighbours) {
   std::atomic<bool> over{false};

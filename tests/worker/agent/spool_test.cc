@@ -1,5 +1,9 @@
 #include "worker/agent/spool.h"
 
+#include <signal.h>
+#include <sys/resource.h>
+
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -11,6 +15,7 @@ namespace hone {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::ElementsAre;
 using testing::HasSubstr;
 
 constexpr int64_t kMiB = 1 << 20;
@@ -98,6 +103,58 @@ TEST_F(SpoolTest, AFullOneAsksForNoWork) {
   queue.Describe(32, &request);
   EXPECT_EQ(request.credits(), 0u);
   EXPECT_THAT(request.waiting_for(), HasSubstr("9 results to be taken"));
+}
+
+// While it stands no file of this process grows beyond so many bytes, as on a disk that is full.
+class FileLimit {
+ public:
+  explicit FileLimit(rlim_t bytes) {
+    ::signal(SIGXFSZ, SIG_IGN);
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit limit{bytes, before_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~FileLimit() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    ::signal(SIGXFSZ, SIG_DFL);
+  }
+
+ private:
+  rlimit before_;
+};
+
+TEST_F(SpoolTest, AFullDiskLosesNoResultAndKeepsNoHalfOne) {
+  const std::unique_ptr<Spool> spool = Open();
+  WorkQueue queue(spool.get());
+  const auto finish = [&](uint64_t trial) {
+    const v1::TrialResult result = ResultOf(trial, 100'000);
+    v1::SyncReply reply;
+    *reply.add_want()->mutable_id() = result.id();
+    queue.Apply({}, reply);
+    EXPECT_EQ(queue.Take(1).size(), 1u);
+    queue.Finish(result.id(), result.outcome());
+  };
+  const auto files = [&] {
+    std::vector<std::string> names;
+    for (const auto& file : fs::directory_iterator(folder_ + "/spool")) names.push_back(file.path().filename());
+    std::ranges::sort(names);
+    return names;
+  };
+  {
+    const FileLimit full(4096);
+    finish(1);
+    EXPECT_THAT(files(), ElementsAre("identity"));
+  }
+  finish(2);
+  EXPECT_THAT(files(), ElementsAre("2-2-7.result", "identity")) << "there is room again";
+  v1::SyncRequest request;
+  queue.Describe(32, &request);
+  EXPECT_EQ(request.results_size(), 2) << "the daemon is told both";
+  v1::SyncReply reply;
+  for (const v1::TrialResult& result : request.results()) *reply.add_acked() = result.id();
+  queue.Apply(request, reply);
+  EXPECT_FALSE(queue.HasWork());
+  EXPECT_THAT(files(), ElementsAre("identity"));
 }
 
 TEST_F(SpoolTest, AQueueOffersWhatItFindsUntilItIsAcknowledged) {
