@@ -221,7 +221,7 @@ BundleOptions OptionsOf(const ResolvedSettings& settings) {
   options.numeric = settings.numeric;
   options.threads = settings.threads;
   options.pack_threads = HostTarget().cores;
-  options.run_prepare = PrepareInSandbox;
+  options.start_packer = StartSandboxedPacker;
   return options;
 }
 

@@ -2,15 +2,15 @@
 // kernel is made from a trace, and a trace may be anybody's.
 #pragma once
 
-#include <string>
+#include <memory>
 
 #include "absl/status/statusor.h"
 #include "compiler/package/bundle_writer.h"
 
 namespace hone {
 
-// A RunPrepare of BundleOptions. NotFound when there is no hone-runner beside this program; Internal when the kernel
+// A StartPacker of BundleOptions. NotFound when there is no hone-runner beside this program; Internal when the kernel
 // crashes, hangs or does not return 0, and the message says which; ResourceExhausted.
-absl::StatusOr<std::string> PrepareInSandbox(const PrepareCall& call);
+absl::StatusOr<std::unique_ptr<ConstantPacker>> StartSandboxedPacker(const PrepareKernel& kernel);
 
 }  // namespace hone

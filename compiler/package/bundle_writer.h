@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -43,30 +44,37 @@ struct PackagedKernel {
   std::optional<KernelCase> only_for = {};
 };
 
-// One call of a prepare kernel: what packs a constant.
-struct PrepareCall {
+// A kernel that packs constants.
+struct PrepareKernel {
   std::string_view image;  // of code for this machine; holds prepared.symbol
   PreparedConstant prepared;
   KernelTensor original;
-  std::span<const char> value;  // of `original`
+  int constants = 1;  // that it will pack at most
 };
-// Makes the call and returns the packed bytes, zero where the kernel writes none. Called from several threads at once.
-using RunPrepare = std::function<absl::StatusOr<std::string>(const PrepareCall&)>;
+// One that is loaded, and packs one constant after the other.
+class ConstantPacker {
+ public:
+  virtual ~ConstantPacker() = default;
+  // The packed form of `value`, zero where the kernel writes none. Stays until the next call.
+  virtual absl::StatusOr<std::string_view> Pack(std::span<const char> value) = 0;
+};
+// The image outlives the packer. Called from several threads at once.
+using StartPacker = std::function<absl::StatusOr<std::unique_ptr<ConstantPacker>>(const PrepareKernel&)>;
 
 struct BundleOptions {
   Target target;
   std::optional<GpuTarget> gpu;  // of a bundle for a device, in place of `target`
   NumericLevel numeric = NumericLevel::kDefault;
-  int threads = 0;         // what the kernels were tuned for; 0: any
-  int pack_threads = 1;    // constants packed at the same time
-  RunPrepare run_prepare;  // needed where a kernel packs constants
-  std::string digest;      // SHA-256 that the file must have; "": any
+  int threads = 0;           // what the kernels were tuned for; 0: any
+  int pack_threads = 1;      // constants packed at the same time
+  StartPacker start_packer;  // needed where a kernel packs constants
+  std::string digest;        // SHA-256 that the file must have; "": any
 };
 
 // Writes the bundle: one kernel for each task of the plan, in its order, then those that are only for some sizes, of
 // which the first that fits counts. Links the objects (those for a device stay
 // sources), has constant operands
-// packed by `options.run_prepare` (equal results are stored once), places every intermediate. No code of a kernel runs
+// packed by `options.start_packer` (equal results are stored once), places every intermediate. No code of a kernel runs
 // in this process. Constants go into the file one by one, so that of their packed forms only `options.pack_threads` are
 // in memory. The file appears whole or not at all (AtomicFile). InvalidArgument when the kernels do not fit the plan,
 // FailedPrecondition when constants cannot be packed here, or the file is not what `options.digest` asks for.

@@ -2,8 +2,10 @@
 
 #include <condition_variable>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -68,30 +70,68 @@ class InOrder {
   absl::Status status_;
 };
 
+// The packers of one prepare kernel that wait for a constant.
+class IdlePackers {
+ public:
+  void Expect() { ++expected_; }  // a constant; all of them before the first is packed
+  int expected() const { return expected_; }
+
+  // For one of the constants that are expected; nullptr: none waits. After the last constant none is kept.
+  std::unique_ptr<ConstantPacker> Take() {
+    std::vector<std::unique_ptr<ConstantPacker>> ended;  // without the lock
+    const std::lock_guard lock(mutex_);
+    std::unique_ptr<ConstantPacker> taken;
+    if (!waiting_.empty()) {
+      taken = std::move(waiting_.back());
+      waiting_.pop_back();
+    }
+    if (++begun_ == expected_) ended.swap(waiting_);
+    return taken;
+  }
+
+  void GiveBack(std::unique_ptr<ConstantPacker> packer) {
+    const std::lock_guard lock(mutex_);
+    if (begun_ < expected_) waiting_.push_back(std::move(packer));
+  }
+
+ private:
+  std::mutex mutex_;
+  int expected_ = 0, begun_ = 0;
+  std::vector<std::unique_ptr<ConstantPacker>> waiting_;
+};
+
 }  // namespace
 
 absl::Status PackConstants(std::span<const PackagedKernel> kernels, std::span<const ConstantToPack> constants,
                            const BundleOptions& options, const TakePacked& take) {
   std::map<int, Source> sources;
+  std::map<std::pair<int, int>, IdlePackers> packers;
   for (const ConstantToPack& constant : constants) {
+    packers[{constant.kernel, constant.prepared}].Expect();
     if (sources.count(constant.kernel) != 0) continue;
     HONE_ASSIGN_OR_RETURN(sources[constant.kernel], SourceOf(kernels[static_cast<size_t>(constant.kernel)], options));
   }
-  if (!constants.empty() && options.run_prepare == nullptr) {
+  if (!constants.empty() && options.start_packer == nullptr) {
     return absl::FailedPreconditionError("constants are to be packed, and nothing was given to run prepare kernels");
   }
+  const auto start = [&](const ConstantToPack& constant, int count) {
+    const Source& source = sources.at(constant.kernel);
+    const PreparedConstant& prepared = source.prepared[static_cast<size_t>(constant.prepared)];
+    const KernelSet& set = kernels[static_cast<size_t>(constant.kernel)].kernel.set;
+    return options.start_packer({source.image, prepared, set.params[static_cast<size_t>(prepared.param)], count});
+  };
   InOrder in_order;
   ParallelFor(constants.size(), options.pack_threads, [&](size_t i) {
-    absl::StatusOr<std::string> packed = absl::UnknownError("not packed");
+    const ConstantToPack& constant = constants[i];
+    IdlePackers& idle = packers.at({constant.kernel, constant.prepared});
+    absl::StatusOr<std::unique_ptr<ConstantPacker>> packer = idle.Take();
+    absl::StatusOr<std::string_view> packed = absl::UnknownError("not packed");
     if (in_order.status().ok()) {
-      const ConstantToPack& constant = constants[i];
-      const Source& source = sources.at(constant.kernel);
-      const PreparedConstant& prepared = source.prepared[static_cast<size_t>(constant.prepared)];
-      const KernelSet& set = kernels[static_cast<size_t>(constant.kernel)].kernel.set;
-      packed = options.run_prepare(
-          {source.image, prepared, set.params[static_cast<size_t>(prepared.param)], constant.original});
+      if (*packer == nullptr) packer = start(constant, idle.expected());
+      packed = packer.ok() ? (*packer)->Pack(constant.original) : packer.status();
     }
     in_order.Run(i, [&] { return packed.ok() ? take(i, *packed) : packed.status(); });
+    if (packed.ok()) idle.GiveBack(*std::move(packer));
   });
   return in_order.status();
 }

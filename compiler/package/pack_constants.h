@@ -18,8 +18,9 @@ struct ConstantToPack {
 };
 
 // Hands `take` the packed form of constants[index], for each in order, one call at a time; after a failure no more.
-// `options.run_prepare` is called from `options.pack_threads` threads at once: of as many constants the packed form is
-// in memory. Where this machine cannot run a kernel's code, its prepare functions are compiled anew for this machine.
+// `options.pack_threads` constants are packed at once, and of as many the packed form is in memory. A packer is used
+// again as long as there are constants for its kernel. Where this machine cannot run a kernel's code, its prepare
+// functions are compiled anew for this machine.
 using TakePacked = std::function<absl::Status(size_t index, std::string_view packed)>;
 absl::Status PackConstants(std::span<const PackagedKernel> kernels, std::span<const ConstantToPack> constants,
                            const BundleOptions& options, const TakePacked& take);

@@ -40,14 +40,20 @@ absl::StatusOr<MemoryFile> MemoryFile::CreateSealed(const char* name, std::strin
   return file;
 }
 
-absl::Status MemoryFile::Seal() {
-  if (data_ != nullptr) munmap(data_, size_);
-  data_ = nullptr;
-  if (fcntl(fd_, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SEAL) != 0) {
+absl::Status MemoryFile::AddSeals(int seals) {
+  if (fcntl(fd_, F_ADD_SEALS, seals | F_SEAL_SEAL) != 0) {
     return absl::InternalError(absl::StrCat("a memory file cannot be sealed: ", std::strerror(errno)));
   }
   return absl::OkStatus();
 }
+
+absl::Status MemoryFile::Seal() {
+  if (data_ != nullptr) munmap(data_, size_);
+  data_ = nullptr;
+  return AddSeals(F_SEAL_WRITE);
+}
+
+absl::Status MemoryFile::SealForOthers() { return AddSeals(F_SEAL_FUTURE_WRITE); }
 
 MemoryFile::~MemoryFile() {
   if (data_ != nullptr) munmap(data_, size_);

@@ -29,9 +29,13 @@ class MemoryFile {
   size_t size() const { return size_; }
   // Unmaps and forbids writing from now on, by anybody. Internal when somebody else has it mapped to write.
   absl::Status Seal();
+  // Forbids writing from now on to all but what is mapped already: this process by data(). Internal where the system
+  // cannot (Linux before 5.1).
+  absl::Status SealForOthers();
 
  private:
   void Swap(MemoryFile& other);
+  absl::Status AddSeals(int seals);
   int fd_ = -1;
   char* data_ = nullptr;
   size_t size_ = 0;

@@ -63,32 +63,44 @@ absl::StatusOr<std::string> MakeFolder() {
 
 }  // namespace
 
-absl::StatusOr<InputSets> InputSets::Create(const KernelSet& set,
-                                            const std::vector<std::vector<std::string_view>>& values) {
-  const std::span<const KernelTensor> inputs = InputsOf(set);
-  if (values.empty() || values.size() > kRunnerMaxSets) {
-    return absl::InvalidArgumentError(absl::StrCat(values.size(), " input sets; a runner takes 1 to ", kRunnerMaxSets));
+absl::StatusOr<InputSets> InputSets::Make(const KernelSet& set, size_t count) {
+  if (count == 0 || count > kRunnerMaxSets) {
+    return absl::InvalidArgumentError(absl::StrCat(count, " input sets; a runner takes 1 to ", kRunnerMaxSets));
   }
   InputSets result;
-  result.count_ = static_cast<int>(values.size());
-  const uint64_t set_bytes = LayOutTensors(inputs, false).total_bytes;
-  HONE_ASSIGN_OR_RETURN(result.file_, MemoryFile::Create("hone-inputs", values.size() * set_bytes));
+  for (size_t s = 0; s < count; ++s)
+    result.layouts_.push_back(LayOutSet(InputsOf(set), static_cast<int>(s), static_cast<int>(count)));
+  HONE_ASSIGN_OR_RETURN(result.file_, MemoryFile::Create("hone-inputs", count * result.layouts_[0].total_bytes));
   Poison(result.file_.data(), result.file_.size(), 0);  // around the inputs
-  for (int s = 0; s < result.count_; ++s) {
-    const std::vector<std::string_view>& of_set = values[static_cast<size_t>(s)];
-    if (of_set.size() != inputs.size()) {
-      return absl::InvalidArgumentError(absl::StrCat(of_set.size(), " values for ", inputs.size(), " inputs"));
-    }
-    const TensorFile layout = LayOutSet(inputs, s, result.count_);
-    for (size_t i = 0; i < inputs.size(); ++i) {
-      if (of_set[i].size() != layout.places[i].bytes) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("input ", i, " has ", layout.places[i].bytes, " bytes, its value ", of_set[i].size()));
-      }
-      std::memcpy(result.file_.data() + layout.places[i].at, of_set[i].data(), of_set[i].size());
-    }
+  return result;
+}
+
+absl::Status InputSets::WriteSet(size_t s, std::span<const std::string_view> values) {
+  const std::vector<TensorPlace>& places = layouts_[s].places;
+  if (values.size() != places.size()) {
+    return absl::InvalidArgumentError(absl::StrCat(values.size(), " values for ", places.size(), " inputs"));
   }
+  for (size_t i = 0; i < places.size(); ++i) {
+    if (values[i].size() != places[i].bytes) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("input ", i, " has ", places[i].bytes, " bytes, its value ", values[i].size()));
+    }
+    std::memcpy(file_.data() + places[i].at, values[i].data(), values[i].size());
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<InputSets> InputSets::Create(const KernelSet& set,
+                                            const std::vector<std::vector<std::string_view>>& values) {
+  HONE_ASSIGN_OR_RETURN(InputSets result, Make(set, values.size()));
+  for (size_t s = 0; s < values.size(); ++s) { HONE_RETURN_IF_ERROR(result.WriteSet(s, values[s])); }
   HONE_RETURN_IF_ERROR(result.file_.Seal());
+  return result;
+}
+
+absl::StatusOr<InputSets> InputSets::CreateRewritable(const KernelSet& set) {
+  HONE_ASSIGN_OR_RETURN(InputSets result, Make(set, 1));
+  HONE_RETURN_IF_ERROR(result.file_.SealForOthers());
   return result;
 }
 

@@ -32,12 +32,19 @@ class InputSets {
   // there are not 1 to kRunnerMaxSets sets.
   static absl::StatusOr<InputSets> Create(const KernelSet& set,
                                           const std::vector<std::vector<std::string_view>>& values);
+  // One set for a kernel that runs on many values, one after the other: only this process writes it, between runs.
+  static absl::StatusOr<InputSets> CreateRewritable(const KernelSet& set);
+  // Of one that is rewritable. InvalidArgument as above.
+  absl::Status Rewrite(std::span<const std::string_view> values) { return WriteSet(0, values); }
   int fd() const { return file_.fd(); }
-  int count() const { return count_; }
+  int count() const { return static_cast<int>(layouts_.size()); }
 
  private:
+  // Not yet written, and not sealed.
+  static absl::StatusOr<InputSets> Make(const KernelSet& set, size_t count);
+  absl::Status WriteSet(size_t s, std::span<const std::string_view> values);
   MemoryFile file_;
-  int count_ = 0;
+  std::vector<TensorFile> layouts_;
 };
 
 struct RunnerJob {

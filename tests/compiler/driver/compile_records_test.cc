@@ -327,19 +327,24 @@ TEST_F(Locked, DamagedFilesAreRefusedWithTheField) {
 
 // ---- prepare kernels ----
 
-PrepareCall Call(const std::string& image, const std::string& value) {
+absl::StatusOr<std::unique_ptr<ConstantPacker>> PackerOf(const std::string& image) {
   const KernelTensor tensor{"int32", {16}, 64};
-  return {image, {.param = 1, .symbol = "prepare", .packed = tensor}, tensor, value};
+  return StartSandboxedPacker({image, {.param = 1, .symbol = "prepare", .packed = tensor}, tensor, 2});
 }
 
-TEST(PrepareInSandbox, ReturnsWhatTheKernelWroteAndZerosElsewhere) {
-  const std::string value(64, 'a'), image = ImageOf({{"prepare", CopyKernel(0, 1, 40)}});
-  const absl::StatusOr<std::string> packed = PrepareInSandbox(Call(image, value));
-  ASSERT_TRUE(packed.ok()) << packed.status();
-  EXPECT_EQ(*packed, std::string(40, 'a') + std::string(24, '\0'));
+TEST(SandboxedPacker, GivesOfEachValueWhatTheKernelWroteAndZerosElsewhere) {
+  const std::string image = ImageOf({{"prepare", CopyKernel(0, 1, 40)}});
+  const auto packer = PackerOf(image);
+  ASSERT_TRUE(packer.ok()) << packer.status();
+  for (const char letter : {'a', 'b'}) {
+    const absl::StatusOr<std::string_view> packed = (*packer)->Pack(std::string(64, letter));
+    ASSERT_TRUE(packed.ok()) << packed.status();
+    EXPECT_EQ(*packed, std::string(40, letter) + std::string(24, '\0'));
+  }
+  EXPECT_THAT((*packer)->Pack(std::string(65, 'c')).status().message(), HasSubstr("its value 65"));
 }
 
-TEST(PrepareInSandbox, AHostileKernelEndsItsOwnProcessAlone) {
+TEST(SandboxedPacker, AHostileKernelEndsItsOwnProcessAlone) {
   const std::string value(64, 'a');
   // kill(getppid(), SIGKILL), which needs two system calls that no candidate has.
   const std::string killer = Bytes({0xB8, 110,  0,    0, 0, 0x0F, 0x05,  // getppid
@@ -354,7 +359,9 @@ TEST(PrepareInSandbox, AHostileKernelEndsItsOwnProcessAlone) {
                {ReturnKernel(3), "the kernel returned 3"}};
   for (const auto& [code, error] : cases) {
     const std::string image = ImageOf({{"prepare", code}});
-    EXPECT_THAT(PrepareInSandbox(Call(image, value)).status().message(), HasSubstr(error));
+    const auto packer = PackerOf(image);
+    ASSERT_TRUE(packer.ok()) << packer.status();
+    EXPECT_THAT((*packer)->Pack(value).status().message(), HasSubstr(error));
   }
 }
 

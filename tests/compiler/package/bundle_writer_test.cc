@@ -2,10 +2,12 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "compiler/driver/sandboxed_prepare.h"
@@ -84,7 +86,7 @@ BundleOptions Options() {
   BundleOptions options;
   options.target.text = "cpu:test";
   options.threads = 2;
-  options.run_prepare = PrepareInSandbox;
+  options.start_packer = StartSandboxedPacker;
   return options;
 }
 
@@ -220,6 +222,43 @@ TEST(Bundle, SameInputsSameBytes) {
   const int x = b.Tensor("x", PlanTensor::kInput), w = b.Constant("w", 7), y = b.Tensor("y", PlanTensor::kOutput);
   b.AddPacked(x, w, y);
   EXPECT_EQ(*Written(b.plan, Kernels(), Options()), *Written(b.plan, Kernels(), Options()));
+}
+
+// A packer for each thread packs all constants of a kernel, and none is left when the last is packed.
+TEST(Bundle, PackersAreUsedAgain) {
+  PlanBuilder b;
+  int last = b.Tensor("x", PlanTensor::kInput);
+  for (int i = 0; i < 9; ++i) {
+    const int next = b.Tensor("t", i == 8 ? PlanTensor::kOutput : PlanTensor::kIntermediate);
+    b.AddPacked(last, b.Constant("w", 10 + i), next);
+    last = next;
+  }
+  struct Counted : ConstantPacker {
+    Counted(std::unique_ptr<ConstantPacker> packer, std::atomic<int>& open) : packer(std::move(packer)), open(open) {
+      ++open;
+    }
+    ~Counted() override { --open; }
+    absl::StatusOr<std::string_view> Pack(std::span<const char> value) override { return packer->Pack(value); }
+    std::unique_ptr<ConstantPacker> packer;
+    std::atomic<int>& open;
+  };
+  std::atomic<int> started = 0, open = 0;
+  BundleOptions options = Options();
+  options.pack_threads = 2;
+  options.start_packer = [&](const PrepareKernel& kernel) -> absl::StatusOr<std::unique_ptr<ConstantPacker>> {
+    EXPECT_EQ(kernel.constants, 9);
+    ++started;
+    auto packer = StartSandboxedPacker(kernel);
+    if (!packer.ok()) return packer.status();
+    return std::make_unique<Counted>(*std::move(packer), open);
+  };
+  const absl::StatusOr<std::string> bytes = Written(b.plan, Kernels(), options);
+  ASSERT_TRUE(bytes.ok()) << bytes.status();
+  EXPECT_LE(started, 2);
+  EXPECT_EQ(open, 0);
+  const auto bundle = Bundle::FromMemory(*bytes);
+  ASSERT_TRUE(bundle.ok()) << bundle.error().message();
+  EXPECT_EQ(Factors(*bundle), (std::vector<int>{1 + 9 * 10 + 36}));
 }
 
 TEST(Bundle, ModelWithoutKernels) {

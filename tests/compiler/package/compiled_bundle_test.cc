@@ -79,7 +79,7 @@ TEST(CompiledBundle, ComputesWhatThePlanMeans) {
   const absl::StatusOr<std::vector<PackagedKernel>> kernels = Compile(*plan, host);
   ASSERT_TRUE(kernels.ok()) << kernels.status();
   const absl::StatusOr<std::string> bytes =
-      Written(*plan, *kernels, {.target = host, .threads = 2, .pack_threads = 2, .run_prepare = PrepareInSandbox});
+      Written(*plan, *kernels, {.target = host, .threads = 2, .pack_threads = 2, .start_packer = StartSandboxedPacker});
   ASSERT_TRUE(bytes.ok()) << bytes.status();
   const auto bundle = Bundle::FromMemory(*bytes);
   ASSERT_TRUE(bundle.ok()) << bundle.error().message();
@@ -104,8 +104,9 @@ TEST(CompiledBundle, ForAnotherMachineConstantsArePackedHere) {
   ASSERT_TRUE(here.ok()) << here.status();
   ASSERT_TRUE(there.ok()) << there.status();
   const absl::StatusOr<std::string> native =
-      Written(*plan, *here, {.target = HostTarget(), .run_prepare = PrepareInSandbox});
-  const absl::StatusOr<std::string> foreign = Written(*plan, *there, {.target = *arm, .run_prepare = PrepareInSandbox});
+      Written(*plan, *here, {.target = HostTarget(), .start_packer = StartSandboxedPacker});
+  const absl::StatusOr<std::string> foreign =
+      Written(*plan, *there, {.target = *arm, .start_packer = StartSandboxedPacker});
   ASSERT_TRUE(native.ok()) << native.status();
   ASSERT_TRUE(foreign.ok()) << foreign.status();
   EXPECT_EQ(Member(*foreign, "params"), Member(*native, "params"));
@@ -114,7 +115,7 @@ TEST(CompiledBundle, ForAnotherMachineConstantsArePackedHere) {
   EXPECT_THAT(refused.message(), testing::HasSubstr("AArch64"));
 
   for (PackagedKernel& kernel : *there) kernel.program.reset();
-  const absl::Status without = Written(*plan, *there, {.target = *arm, .run_prepare = PrepareInSandbox}).status();
+  const absl::Status without = Written(*plan, *there, {.target = *arm, .start_packer = StartSandboxedPacker}).status();
   EXPECT_EQ(without.code(), absl::StatusCode::kFailedPrecondition);
 }
 

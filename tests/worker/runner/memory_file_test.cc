@@ -43,6 +43,20 @@ TEST(MemoryFile, ASealedOneIsNotChanged) {
   EXPECT_EQ(::fcntl(file->fd(), F_GET_SEALS), F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE);
 }
 
+TEST(MemoryFile, OneThatIsSealedForOthersIsWrittenByItsOwnerAlone) {
+  absl::StatusOr<MemoryFile> file = MemoryFile::Create("test", kBytes);
+  ASSERT_TRUE(file.ok()) << file.status();
+  ASSERT_TRUE(file->SealForOthers().ok());
+  const void* theirs = ::mmap(nullptr, kBytes, PROT_READ, MAP_PRIVATE, file->fd(), 0);
+  ASSERT_NE(theirs, MAP_FAILED);
+  std::memset(file->data(), 'b', kBytes);
+  EXPECT_EQ(std::string(static_cast<const char*>(theirs), kBytes), std::string(kBytes, 'b'));
+  EXPECT_FALSE(CanBeWritten(file->fd()));
+  EXPECT_FALSE(CanBeMappedToWrite(file->fd()));
+  EXPECT_NE(::fcntl(file->fd(), F_ADD_SEALS, F_SEAL_GROW), 0);
+  ::munmap(const_cast<void*>(theirs), kBytes);
+}
+
 // One that somebody holds mapped to write cannot be handed on as if nobody did.
 TEST(MemoryFile, OneThatIsStillWrittenIsNotSealed) {
   absl::StatusOr<MemoryFile> file = MemoryFile::Create("test", kBytes);

@@ -373,6 +373,21 @@ TEST(Runner, WithoutDescriptorsIsNobodysFaultAndLeaksNone) {
   EXPECT_EQ(fixture.Start().layers(), layers);
 }
 
+TEST(Runner, RunsOnValuesThatAreRewritten) {
+  Fixture fixture(AddKernel(kElements));
+  fixture.inputs = *InputSets::CreateRewritable(fixture.set);
+  RunnerClient runner = fixture.Start();
+  ASSERT_TRUE(runner.load_verdict().ok()) << runner.load_verdict().message;
+  for (const int factor : {5, 9}) {
+    const std::string a = Numbers(factor), w = Numbers(100);
+    const std::string_view values[] = {a, w};
+    ASSERT_TRUE(fixture.inputs.Rewrite(values).ok());
+    ASSERT_TRUE(runner.RunOnZeros(0, absl::Seconds(10)).ok());
+    EXPECT_EQ(runner.output(0, 0), Numbers(factor + 100));
+  }
+  EXPECT_FALSE(fixture.inputs.Rewrite({}).ok());
+}
+
 // Sends a "done" of its own before it has done anything: sendto(fd, stack, 8).
 TEST(Runner, ForgedShortReplyIsNoReply) {
   // mov eax, 44; mov edi, fd...; the socket is the lowest descriptor above the standard ones that is a socket: try
