@@ -2,10 +2,8 @@
 
 #include <google/protobuf/io/zero_copy_stream_impl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <climits>
 #include <cstring>
 #include <queue>
@@ -14,6 +12,7 @@
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "compiler/frontend/model_file.h"
 #include "compiler/frontend/model_inputs.h"
 #include "compiler/frontend/onnx_function.h"
 #include "compiler/frontend/onnx_model.h"
@@ -21,15 +20,12 @@
 #include "compiler/graph/operators/node_context.h"
 #include "compiler/graph/operators/onnx_operators.h"
 #include "compiler/support/file.h"
-#include "compiler/support/sha256.h"
 #include "compiler/support/status_macros.h"
 
 namespace hone {
 namespace {
 
 using google::protobuf::io::ArrayInputStream;
-using google::protobuf::io::CopyingInputStream;
-using google::protobuf::io::CopyingInputStreamAdaptor;
 using google::protobuf::io::ZeroCopyInputStream;
 
 constexpr char kImportPayload[] = "hone/import";
@@ -37,30 +33,6 @@ constexpr int64_t kOldestOpset = 1, kNewestOpset = 28;
 constexpr size_t kMostProblemsShown = 50;
 constexpr size_t kMostInlinedNodes = 1 << 16;  // of all graphs inside nodes and functions, as often as they run
 constexpr int kMostNestedCalls = 64;
-
-constexpr int kReadBytes = 1 << 20;  // at a time
-
-// A model's file, read once: what is decoded is what the digest is of. Closes the descriptor.
-class ModelFile : public CopyingInputStream {
- public:
-  explicit ModelFile(int descriptor) : descriptor_(descriptor) {}
-  ~ModelFile() override { ::close(descriptor_); }
-  int Read(void* to, int size) override {
-    ssize_t got;
-    do got = ::read(descriptor_, to, static_cast<size_t>(size));
-    while (got < 0 && errno == EINTR);
-    if (got < 0) error_ = errno;
-    if (got > 0) digest_.Add({static_cast<const char*>(to), static_cast<size_t>(got)});
-    return static_cast<int>(got);
-  }
-  int error() const { return error_; }
-  std::string Digest() { return digest_.Finish(); }  // SHA-256 of what was read: of all when all was decoded
-
- private:
-  const int descriptor_;
-  int error_ = 0;
-  Sha256Stream digest_;
-};
 
 absl::Status AsImportError(absl::Status status) {
   if (!status.ok()) status.SetPayload(kImportPayload, absl::Cord());
@@ -493,7 +465,7 @@ absl::StatusOr<Decoded> Decode(ZeroCopyInputStream& file, int64_t bytes, const s
         absl::StrCat("the file has ", bytes, " bytes; beyond 2 GiB weights must be external data"));
   }
   Decoded decoded;
-  HONE_ASSIGN_OR_RETURN(decoded.model, DecodeOnnx(file, folder, decoded.problems));
+  HONE_ASSIGN_OR_RETURN(decoded.model, DecodeOnnx(file, bytes, folder, decoded.problems));
   return decoded;
 }
 
@@ -526,15 +498,14 @@ absl::StatusOr<Opened> DecodeFile(const std::string& path) {
   HONE_ASSIGN_OR_RETURN(const int fd, OpenToRead(path));
   struct stat info {};
   ::fstat(fd, &info);
-  ModelFile bytes(fd);
-  CopyingInputStreamAdaptor file(&bytes, kReadBytes);
+  ModelFile file(fd);
   const size_t slash = path.rfind('/');
   const std::string folder = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
   absl::StatusOr<Decoded> decoded = Decode(file, info.st_size, folder);
-  if (bytes.error() != 0)
-    return absl::InternalError(absl::StrCat("cannot read ", path, ": ", std::strerror(bytes.error())));
+  if (file.error() != 0)
+    return absl::InternalError(absl::StrCat("cannot read ", path, ": ", std::strerror(file.error())));
   if (!decoded.ok()) return Annotate(decoded.status(), path);
-  return Opened{*std::move(decoded), bytes.Digest()};
+  return Opened{*std::move(decoded), file.Digest()};
 }
 
 }  // namespace

@@ -1,22 +1,15 @@
 #include "compiler/frontend/onnx_model.h"
 
-#include <google/protobuf/io/coded_stream.h>
-#include <google/protobuf/io/zero_copy_stream.h>
 #include <google/protobuf/unknown_field_set.h>
 
 #include <algorithm>
-#include <climits>
-#include <cstring>
 #include <set>
-
-#define ONNX_ML 1
-#define ONNX_NAMESPACE onnx
-#include <onnx/onnx_pb.h>
 
 #include "absl/status/status.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "compiler/frontend/external_data.h"
+#include "compiler/frontend/onnx_file.h"
 #include "compiler/graph/graph.h"
 #include "compiler/graph/operators/narrow_types.h"
 #include "compiler/support/status_macros.h"
@@ -24,8 +17,7 @@
 namespace hone {
 namespace {
 
-constexpr int kMessageDepth = 100;  // nested messages: a graph in an attribute of a node takes three
-constexpr int kGraphDepth = 16;
+constexpr int kGraphDepth = 16;  // of graphs in attributes of nodes; messages are not decoded beyond 100
 
 // Fields that are younger than the message classes of libonnx 1.12, by number (onnx.proto of ONNX 1.16).
 constexpr int kOverloadOfNode = 8, kOverloadOfFunction = 13, kDefaultsOfFunction = 11;
@@ -88,7 +80,16 @@ void NormaliseBools(NdArray& array) {
   for (char& byte : array.data) byte = byte != 0;
 }
 
-absl::StatusOr<std::shared_ptr<const NdArray>> DecodeTensor(const onnx::TensorProto& proto, ExternalData& external) {
+NdArray ArrayOf(DType dtype, std::vector<int64_t> shape, AlignedBytes data) {
+  NdArray array;
+  array.dtype = dtype;
+  array.shape = std::move(shape);
+  array.data = std::move(data);
+  return array;
+}
+
+absl::StatusOr<std::shared_ptr<const NdArray>> DecodeTensor(OnnxTensor& tensor, ExternalData& external) {
+  const onnx::TensorProto& proto = tensor.message;
   const std::optional<DType> dtype = OnnxDType(proto.data_type());
   if (!dtype.has_value()) {
     return absl::InvalidArgumentError(
@@ -118,16 +119,15 @@ absl::StatusOr<std::shared_ptr<const NdArray>> DecodeTensor(const onnx::TensorPr
       return absl::InvalidArgumentError(absl::StrCat("external data \"", location, "\": ", bytes, " bytes from offset ",
                                                      offset, " on reach beyond its end: it has ", size));
     }
-    NdArray array(*dtype, std::move(shape));
+    NdArray array = ArrayOf(*dtype, std::move(shape), RoomFor(static_cast<size_t>(bytes)));
+    array.data.resize(static_cast<size_t>(bytes));
     HONE_RETURN_IF_ERROR(external.Read(location, offset, {array.data.data(), array.data.size()}));
     NormaliseBools(array);
     return std::make_shared<const NdArray>(std::move(array));
   }
-  if (proto.has_raw_data()) {
-    if (static_cast<int64_t>(proto.raw_data().size()) != bytes)
-      return differ(static_cast<int64_t>(proto.raw_data().size()));
-    NdArray array(*dtype, std::move(shape));
-    std::copy_n(proto.raw_data().data(), bytes, array.data.data());
+  if (tensor.raw.has_value()) {
+    if (static_cast<int64_t>(tensor.raw->size()) != bytes) return differ(static_cast<int64_t>(tensor.raw->size()));
+    NdArray array = ArrayOf(*dtype, std::move(shape), *std::move(tensor.raw));
     NormaliseBools(array);
     return std::make_shared<const NdArray>(std::move(array));
   }
@@ -142,7 +142,8 @@ absl::StatusOr<std::shared_ptr<const NdArray>> DecodeTensor(const onnx::TensorPr
 }
 
 // Elements of fewer than eight bits are packed, the first in the lowest bits. External data is not supported.
-absl::StatusOr<std::shared_ptr<const NdArray>> DecodeNarrow(const onnx::TensorProto& proto, const NarrowType& type) {
+absl::StatusOr<std::shared_ptr<const NdArray>> DecodeNarrow(const OnnxTensor& tensor, const NarrowType& type) {
+  const onnx::TensorProto& proto = tensor.message;
   if (proto.data_location() == onnx::TensorProto::EXTERNAL)
     return absl::InvalidArgumentError(
         absl::StrCat("external data of type ", std::string(type.name), " is not supported"));
@@ -150,14 +151,14 @@ absl::StatusOr<std::shared_ptr<const NdArray>> DecodeNarrow(const onnx::TensorPr
   array.shape.assign(proto.dims().begin(), proto.dims().end());
   HONE_RETURN_IF_ERROR(CheckSize({array.dtype, array.shape}));
   const int64_t count = *NumElements(array.shape), a_byte = 8 / type.bits, bytes = (count + a_byte - 1) / a_byte;
-  const bool raw = proto.has_raw_data();
-  const int64_t has = raw ? static_cast<int64_t>(proto.raw_data().size()) : proto.int32_data_size();
+  const bool raw = tensor.raw.has_value();
+  const int64_t has = raw ? static_cast<int64_t>(tensor.raw->size()) : proto.int32_data_size();
   if (has != bytes)
     return absl::InvalidArgumentError(absl::StrCat("it holds ", has, " bytes, its shape takes ", bytes));
   array = NdArray(type.storage(), array.shape);
   for (int64_t i = 0; i < count; ++i) {
     const int64_t at = i / a_byte;
-    const int byte = raw ? static_cast<unsigned char>(proto.raw_data()[static_cast<size_t>(at)])
+    const int byte = raw ? static_cast<unsigned char>((*tensor.raw)[static_cast<size_t>(at)])
                          : proto.int32_data(static_cast<int>(at)) & 0xff;
     int value = byte >> (i % a_byte * type.bits) & ((1 << type.bits) - 1);
     if (!type.is_float && type.has_sign && value >= 1 << (type.bits - 1)) value -= 1 << type.bits;
@@ -170,28 +171,27 @@ class Decoder {
  public:
   Decoder(const std::string& folder, std::vector<std::string>& problems) : external_(folder), problems_(problems) {}
 
-  // Tensors are taken out of the message, which frees them one by one.
-  OnnxGraph Graph(onnx::GraphProto& proto, int depth) {
-    OnnxGraph graph;
-    graph.name = proto.name();
-    for (onnx::TensorProto& message : *proto.mutable_initializer()) {
-      onnx::TensorProto tensor;
-      tensor.Swap(&message);
-      if (tensor.name().empty()) {
-        problems_.push_back("an initializer has no name");
-        continue;
-      }
-      const NarrowType* narrow = FindNarrowType(tensor.data_type());
-      absl::StatusOr<std::shared_ptr<const NdArray>> array =
-          narrow != nullptr ? DecodeNarrow(tensor, *narrow) : DecodeTensor(tensor, external_);
-      if (narrow != nullptr) graph.elements[tensor.name()] = std::string(narrow->name);
-      if (!array.ok()) Problem(absl::StrCat("initializer \"", tensor.name(), "\""), array.status());
-      // Present all the same, so that its readers are not reported as well.
-      std::shared_ptr<const NdArray> data = array.ok() ? *std::move(array) : nullptr;
-      if (!graph.initializers.emplace(tensor.name(), std::move(data)).second) {
-        problems_.push_back(absl::StrCat("initializer \"", tensor.name(), "\": a second one has this name"));
-      }
+  void Initializer(OnnxTensor tensor, OnnxGraph& graph) {
+    const std::string name = tensor.message.name();
+    if (name.empty()) {
+      problems_.push_back("an initializer has no name");
+      return;
     }
+    const NarrowType* narrow = FindNarrowType(tensor.message.data_type());
+    absl::StatusOr<std::shared_ptr<const NdArray>> array =
+        narrow != nullptr ? DecodeNarrow(tensor, *narrow) : DecodeTensor(tensor, external_);
+    if (narrow != nullptr) graph.elements[name] = std::string(narrow->name);
+    if (!array.ok()) Problem(absl::StrCat("initializer \"", name, "\""), array.status());
+    // Present all the same, so that its readers are not reported as well.
+    std::shared_ptr<const NdArray> data = array.ok() ? *std::move(array) : nullptr;
+    if (!graph.initializers.emplace(name, std::move(data)).second)
+      problems_.push_back(absl::StrCat("initializer \"", name, "\": a second one has this name"));
+  }
+
+  // `graph` may have initializers already. Tensors are taken out of the message, which frees them one by one.
+  void Graph(onnx::GraphProto& proto, int depth, OnnxGraph& graph) {
+    graph.name = proto.name();
+    for (onnx::TensorProto& tensor : *proto.mutable_initializer()) Initializer(TakeTensor(tensor), graph);
     for (const onnx::SparseTensorProto& tensor : proto.sparse_initializer()) {
       problems_.push_back(
           absl::StrCat("initializer \"", tensor.values().name(), "\": sparse tensors are not supported"));
@@ -210,7 +210,6 @@ class Decoder {
     }
     for (const onnx::ValueInfoProto& info : proto.value_info()) DeclaredShape(info, graph);
     for (int n = 0; n < proto.node_size(); ++n) Node(*proto.mutable_node(n), n, depth, graph);
-    return graph;
   }
 
   void Function(onnx::FunctionProto& proto, OnnxModel& model) {
@@ -323,15 +322,16 @@ class Decoder {
         value = std::vector<std::string>(proto.strings().begin(), proto.strings().end());
         break;
       case onnx::AttributeProto::TENSOR: {
-        onnx::TensorProto tensor;
-        tensor.Swap(proto.mutable_t());
+        OnnxTensor tensor = TakeTensor(*proto.mutable_t());
         HONE_ASSIGN_OR_RETURN(value, DecodeTensor(tensor, external_));
         break;
       }
       case onnx::AttributeProto::GRAPH: {
         if (depth >= kGraphDepth)
           return absl::InvalidArgumentError(absl::StrCat("graphs are nested more than ", kGraphDepth, " deep"));
-        value = std::make_shared<const OnnxGraph>(Graph(*proto.mutable_g(), depth + 1));
+        const auto graph = std::make_shared<OnnxGraph>();
+        Graph(*proto.mutable_g(), depth + 1, *graph);
+        value = std::shared_ptr<const OnnxGraph>(graph);
         break;
       }
       default: node.attributes.erase(proto.name());  // kinds no operator here has; one that needs it will miss it
@@ -346,24 +346,21 @@ class Decoder {
 
 }  // namespace
 
-absl::StatusOr<OnnxModel> DecodeOnnx(google::protobuf::io::ZeroCopyInputStream& file, const std::string& folder,
-                                     std::vector<std::string>& problems) {
+absl::StatusOr<OnnxModel> DecodeOnnx(google::protobuf::io::ZeroCopyInputStream& file, int64_t bytes,
+                                     const std::string& folder, std::vector<std::string>& problems) {
+  OnnxModel model;
   onnx::ModelProto proto;
-  {
-    google::protobuf::io::CodedInputStream coded(&file);
-    coded.SetTotalBytesLimit(INT_MAX);
-    coded.SetRecursionLimit(kMessageDepth);
-    const bool decoded = proto.ParseFromCodedStream(&coded) && coded.ConsumedEntireMessage();
-    if (coded.CurrentPosition() == 0) return absl::InvalidArgumentError("not an ONNX model: the file is empty");
-    if (!decoded) {
-      return absl::InvalidArgumentError(
-          "not an ONNX model, or one that is cut off or nested too deep: its messages cannot be decoded");
-    }
+  Decoder decoder(folder, problems);
+  const bool decoded = ReadOnnxFile(
+      file, bytes, [&](OnnxTensor tensor) { decoder.Initializer(std::move(tensor), model.graph); }, proto);
+  if (file.ByteCount() == 0) return absl::InvalidArgumentError("not an ONNX model: the file is empty");
+  if (!decoded) {
+    return absl::InvalidArgumentError(
+        "not an ONNX model, or one that is cut off or nested too deep: its messages cannot be decoded");
   }
   if (!proto.has_graph() || proto.ir_version() < 1) {
     return absl::InvalidArgumentError("not an ONNX model, or one that is cut off: it has no graph or no version");
   }
-  OnnxModel model;
   model.producer = proto.producer_name();
   for (const onnx::StringStringEntryProto& entry : proto.metadata_props()) model.metadata[entry.key()] = entry.value();
   model.opsets = Opsets(proto);
@@ -371,9 +368,8 @@ absl::StatusOr<OnnxModel> DecodeOnnx(google::protobuf::io::ZeroCopyInputStream& 
     return absl::InvalidArgumentError(
         "not a complete ONNX model: it does not say which operator sets it uses (it may be cut off)");
   }
-  Decoder decoder(folder, problems);
   for (onnx::FunctionProto& function : *proto.mutable_functions()) decoder.Function(function, model);
-  model.graph = decoder.Graph(*proto.mutable_graph(), 0);
+  decoder.Graph(*proto.mutable_graph(), 0, model.graph);
   return model;
 }
 

@@ -58,10 +58,10 @@ struct OnnxModel {
   OnnxGraph graph;
 };
 
-// Decodes a file, of which no second copy is held in memory. InvalidArgument when it is not an ONNX model or is cut
-// off; malformed parts (an initializer whose data does not fill its shape, an attribute without a value) are added to
-// `problems`, a line each.
-absl::StatusOr<OnnxModel> DecodeOnnx(google::protobuf::io::ZeroCopyInputStream& file, const std::string& folder,
-                                     std::vector<std::string>& problems);
+// Decodes a file of that many bytes, 0 where it is not known; no second copy of it is held in memory. InvalidArgument
+// when it is not an ONNX model or is cut off; malformed parts (an initializer whose data does not fill its shape, an
+// attribute without a value) are added to `problems`, a line each.
+absl::StatusOr<OnnxModel> DecodeOnnx(google::protobuf::io::ZeroCopyInputStream& file, int64_t bytes,
+                                     const std::string& folder, std::vector<std::string>& problems);
 
 }  // namespace hone
