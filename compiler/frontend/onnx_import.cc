@@ -63,8 +63,9 @@ struct Scope {
 
 class Importer {
  public:
-  Importer(const OnnxModel& model, const ImportOptions& options, std::vector<std::string>& problems)
-      : model_(model), options_(options), problems_(problems), opsets_(&model.opsets) {}
+  // `last`: the model is not imported again, so that its initializers are taken, and freed when nothing reads them.
+  Importer(OnnxModel& model, bool last, const ImportOptions& options, std::vector<std::string>& problems)
+      : model_(model), last_(last), options_(options), problems_(problems), opsets_(&model.opsets) {}
 
   Graph Run() {
     graph_.name = model_.graph.name;
@@ -132,6 +133,7 @@ class Importer {
       const auto element = body.elements.find(name);
       if (value >= 0 && element != body.elements.end()) graph_.values[value].element = element->second;
     }
+    if (last_ && &body == &model_.graph) model_.graph.initializers.clear();
     std::map<std::string, size_t> makers;
     for (size_t n = 0; n < body.nodes.size(); ++n) {
       for (const std::string& output : body.nodes[n].outputs) {
@@ -303,6 +305,8 @@ class Importer {
     }
     absl::StatusOr<std::vector<int>> outputs = std::vector<int>();
     DType narrow = kFloat32;
+    const std::vector<int> named = inputs;
+    const size_t nodes_before = graph_.nodes.size(), values_before = graph_.values.size();
     if (op->in_float32) outputs = Widen(node, inputs, narrow);
     if (outputs.ok()) {
       NodeScope around(*this, node, scope);
@@ -323,13 +327,31 @@ class Importer {
       return Break(node, scope);
     }
     NameOutputs(node, *outputs, scope);
+    for (const int output : *outputs) {
+      if (output >= 0 && output < static_cast<int>(values_before)) shared_.insert(output);
+      if (output < -1) shared_.insert(named.begin(), named.end());  // a sequence, which may hold them
+    }
+    if (last_ && scope.outer == nullptr && calls_ == 0) FreeConstants(node, named, nodes_before);
   }
 
-  // Names that a node or the model's output list mentions, in any graph.
+  // Frees the constants that the node alone reads by their only names and of which it was computed what is needed: of
+  // weights in another layout no second copy is held. `first`: the graph's node that was made first for it.
+  void FreeConstants(const OnnxNode& node, const std::vector<int>& inputs, size_t first) {
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const int value = inputs[i];
+      if (value < 0 || !graph_.values[value].is_constant() || shared_.count(value) > 0) continue;
+      if (read_[node.inputs[i]] > 1) continue;
+      const bool is_read = std::any_of(graph_.nodes.begin() + static_cast<int64_t>(first), graph_.nodes.end(),
+                                       [&](const Node& made) { return std::ranges::count(made.inputs, value) > 0; });
+      if (!is_read) graph_.values[value].data = nullptr;
+    }
+  }
+
+  // How often a node or the model's output list mentions a name, in any graph.
   void CollectReads(const OnnxGraph& body) {
-    read_.insert(body.outputs.begin(), body.outputs.end());
+    for (const std::string& name : body.outputs) ++read_[name];
     for (const OnnxNode& node : body.nodes) {
-      read_.insert(node.inputs.begin(), node.inputs.end());
+      for (const std::string& name : node.inputs) ++read_[name];
       for (const auto& [name, attribute] : node.attributes) {
         if (const auto* inner = std::get_if<std::shared_ptr<const OnnxGraph>>(&attribute)) CollectReads(**inner);
       }
@@ -416,11 +438,13 @@ class Importer {
     Scope& scope_;
   };
 
-  const OnnxModel& model_;
+  OnnxModel& model_;
+  const bool last_;
   const ImportOptions& options_;
   std::vector<std::string>& problems_;
   const std::map<std::string, int64_t>* opsets_;  // of the graph or function that is being imported
-  std::set<std::string> read_;
+  std::map<std::string, int> read_;
+  std::set<int> shared_;  // values that have several names, or are in sequences
   size_t inlined_nodes_ = 0;
   int calls_ = 0;  // of functions, one inside the other, that are being imported
   Sequences sequences_;
@@ -469,7 +493,9 @@ absl::StatusOr<Decoded> Decode(ZeroCopyInputStream& file, int64_t bytes, const s
   return decoded;
 }
 
-absl::StatusOr<Graph> GraphOf(const OnnxModel& model, std::vector<std::string> problems, const ImportOptions& options) {
+// `last`: as of Importer.
+absl::StatusOr<Graph> GraphOf(OnnxModel& model, bool last, std::vector<std::string> problems,
+                              const ImportOptions& options) {
   if (!options.ranges.empty()) {
     const auto& [name, range] = *options.ranges.begin();
     return absl::InvalidArgumentError(
@@ -480,7 +506,7 @@ absl::StatusOr<Graph> GraphOf(const OnnxModel& model, std::vector<std::string> p
     problems.push_back(absl::StrCat("the model uses operator set ", opset->second, "; supported are ", kOldestOpset,
                                     " to ", kNewestOpset));
   }
-  Graph graph = Importer(model, options, problems).Run();
+  Graph graph = Importer(model, last, options, problems).Run();
   if (graph.name.empty()) graph.name = "model";
   if (!problems.empty()) return ProblemList(problems);
   HONE_RETURN_IF_ERROR(graph.Compact());
@@ -513,9 +539,9 @@ absl::StatusOr<Opened> DecodeFile(const std::string& path) {
 absl::StatusOr<Graph> ImportOnnxBytes(std::string_view bytes, const std::string& folder, const ImportOptions& options) {
   const int64_t size = static_cast<int64_t>(bytes.size());
   ArrayInputStream file(bytes.data(), static_cast<int>(std::min<int64_t>(size, INT_MAX)));
-  const absl::StatusOr<Decoded> decoded = Decode(file, size, folder);
+  absl::StatusOr<Decoded> decoded = Decode(file, size, folder);
   if (!decoded.ok()) return AsImportError(decoded.status());
-  absl::StatusOr<Graph> graph = GraphOf(decoded->model, decoded->problems, options);
+  absl::StatusOr<Graph> graph = GraphOf(decoded->model, /*last=*/true, decoded->problems, options);
   if (!graph.ok()) return AsImportError(graph.status());
   return graph;
 }
@@ -523,14 +549,15 @@ absl::StatusOr<Graph> ImportOnnxBytes(std::string_view bytes, const std::string&
 absl::Status ImportOnnxAtSizes(const std::string& path, const ImportOptions& options,
                                std::span<const std::map<std::string, int64_t>> sizes,
                                const std::function<absl::Status(Graph)>& take) {
-  const absl::StatusOr<Opened> opened = DecodeFile(path);
+  absl::StatusOr<Opened> opened = DecodeFile(path);
   if (!opened.ok()) return AsImportError(opened.status());
   for (const std::map<std::string, int64_t>& at : sizes) {
     ImportOptions here = options;
     here.dims.insert(at.begin(), at.end());
     if (!at.empty()) here.ranges.clear();
     here.sizes_are_open = !at.empty();
-    absl::StatusOr<Graph> graph = GraphOf(opened->decoded.model, opened->decoded.problems, here);
+    const bool last = &at == &sizes.back();
+    absl::StatusOr<Graph> graph = GraphOf(opened->decoded.model, last, opened->decoded.problems, here);
     if (!graph.ok()) return AsImportError(Annotate(graph.status(), path));
     graph->file_digest = opened->digest;
     HONE_RETURN_IF_ERROR(take(*std::move(graph)));

@@ -75,6 +75,8 @@ Replacement FoldMultiply(Rewriting& r, const Node& node) {
     HONE_ASSIGN_OR_RETURN(const int factors, AsVector(r, node, scale->constant));
     HONE_ASSIGN_OR_RETURN(const int weight, r.Add("multiply", node, {inner.inputs[1], factors}));
     if (!r.IsConstant(weight)) return std::nullopt;
+    // Only the node that is replaced reads it: of large weights no second copy is held until the pass ends.
+    if (r.uses(inner.inputs[1]) == 1) r.graph().values[inner.inputs[1]].data = nullptr;
     return r.Add(inner.op, inner, {inner.inputs[0], weight}, inner.attrs);
   }
   if (inner.op != "add" && inner.op != "multiply") return std::nullopt;

@@ -2,7 +2,7 @@
 // is cut as it should be.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
+#include <malloc.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -448,25 +448,66 @@ int64_t TakePeakMemory() {
   return reset << "5" << std::flush ? kib << 10 : 0;
 }
 
-TEST(ImportMemory, OfAFileNoSecondCopyIsHeld) {
+void AddRaw(OnnxBuilder& model, const std::string& name, std::initializer_list<int64_t> shape) {
+  onnx::TensorProto& tensor = *model.graph().add_initializer();
+  tensor.set_name(name);
+  tensor.set_data_type(onnx::TensorProto::FLOAT);
+  size_t bytes = 4;
+  for (const int64_t extent : shape) {
+    tensor.add_dims(extent);
+    bytes *= static_cast<size_t>(extent);
+  }
+  tensor.set_raw_data(std::string(bytes, 'x'));
+}
+
+class ImportMemory : public testing::Test {
+ protected:
+  // Large arrays are given back to the system when they are freed, whatever was freed before.
+  ImportMemory() { ::mallopt(M_MMAP_THRESHOLD, 1 << 20); }
+  ~ImportMemory() override { std::filesystem::remove(path_); }
+  void Write(const OnnxBuilder& model) { std::ofstream(path_, std::ios::binary) << model.Bytes(); }
+  const std::string path_ = testing::TempDir() + "/large_" + std::to_string(::getpid()) + ".onnx";
+};
+
+TEST_F(ImportMemory, OfAFileNoSecondCopyIsHeld) {
   constexpr int64_t kBytes = int64_t{48} << 20;
-  const std::string path = testing::TempDir() + "/large_" + std::to_string(::getpid()) + ".onnx";
   {
     OnnxBuilder b;
     b.Input("x", {kBytes / 4}).Output("y").Node("Add", {"x", "w"}, {"y"});
-    onnx::TensorProto& weights = *b.graph().add_initializer();
-    weights.set_name("w");
-    weights.set_data_type(onnx::TensorProto::FLOAT);
-    weights.add_dims(kBytes / 4);
-    weights.set_raw_data(std::string(kBytes, 'x'));
-    std::ofstream(path, std::ios::binary) << b.Bytes();
+    AddRaw(b, "w", {kBytes / 4});
+    Write(b);
   }
   if (TakePeakMemory() == 0) GTEST_SKIP() << "this system does not tell how much memory was used";
   const int64_t before = TakePeakMemory();
-  const absl::StatusOr<Graph> graph = ImportOnnx(path);
+  const absl::StatusOr<Graph> graph = ImportOnnx(path_);
   EXPECT_LT(TakePeakMemory() - before, kBytes * 5 / 4);
   ASSERT_TRUE(graph.ok()) << graph.status();
-  std::filesystem::remove(path);
+}
+
+// Weights change their layout and take up scales one after another.
+TEST_F(ImportMemory, OfWeightsInTheirOldFormNoneIsHeldForLong) {
+  constexpr int64_t kChannels = 416, kConvolutions = 8, kBytes = kConvolutions * kChannels * kChannels * 9 * 4;
+  {
+    OnnxBuilder b;
+    b.Input("x0", {1, kChannels, 4, 4}).Output("x8");
+    for (int i = 0; i < kConvolutions; ++i) {
+      const std::string n = std::to_string(i);
+      AddRaw(b, "w" + n, {kChannels, kChannels, 3, 3});
+      AddRaw(b, "s" + n, {1, kChannels, 1, 1});
+      b.Node("Conv", {"x" + n, "w" + n}, {"c" + n}, {{"pads", Ints{1, 1, 1, 1}}});
+      b.Node("Mul", {"c" + n, "s" + n}, {"x" + std::to_string(i + 1)});
+    }
+    Write(b);
+  }
+  if (TakePeakMemory() == 0) GTEST_SKIP() << "this system does not tell how much memory was used";
+  const int64_t before = TakePeakMemory();
+  absl::StatusOr<Graph> graph = ImportOnnx(path_);
+  EXPECT_LT(TakePeakMemory() - before, kBytes * 3 / 2);
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  const absl::StatusOr<Plan> plan = MakePlan(*std::move(graph));
+  EXPECT_LT(TakePeakMemory() - before, kBytes * 3 / 2);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->steps.size(), 10u);  // with a change of layout at each end
 }
 
 }  // namespace
