@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "compiler/arith/analyzer.h"
+#include "compiler/ir/block_regions.h"
 #include "compiler/ir/condition.h"
 #include "compiler/ir/structural.h"
 #include "compiler/ir/visit.h"
@@ -155,10 +157,153 @@ class Expansion {
   std::vector<std::optional<int64_t>> bounds_;  // the largest they can be
 };
 
+// A block that adds one product to every element of a tile: loops around a block of one element, so that where the tile
+// is cut off is said once, of the element.
+class ElementBlocks {
+ public:
+  ElementBlocks(const BlockRealize& tile, const TileOp& op)
+      : tile_(tile), op_(op), intrinsic_(*FindTileIntrinsic(op.intrinsic)) {}
+
+  // The operation of a block that is of this form.
+  static const TileOp* OperationOf(const BlockRealize& tile) {
+    const Block& block = tile.block;
+    const Seq* seq = block.body.As<Seq>();
+    const TileOp* op = (seq == nullptr || seq->stmts.empty() ? block.body : seq->stmts.back()).As<TileOp>();
+    const size_t fills = seq == nullptr ? 0 : seq->stmts.size() - 1;
+    if (op == nullptr || block.init || !block.matches.empty() || block.allocs.size() != fills) return nullptr;
+    const TileIntrinsic& intrinsic = *FindTileIntrinsic(op->intrinsic);
+    if (intrinsic.threads > 1 || !intrinsic.accumulates || op->params.contains("lanes")) return nullptr;
+    const std::vector<Expr> extents = TileExtents(intrinsic, *op);
+    for (size_t a = 0; a < extents.size(); ++a) {
+      if (intrinsic.axes[a].kind == IterKind::kReduce || !WidthOf(*op, intrinsic.axes[a], extents[a]).has_value())
+        return nullptr;
+    }
+    for (size_t i = 0; i < fills; ++i) {
+      const std::optional<Fill> fill = FillOf(seq->stmts[i]);
+      if (!fill.has_value() || !(fill->fragment == block.allocs[i])) return nullptr;
+      bool reads_results = false;  // of the block itself
+      ForEachExpr(fill->value, [&](const Expr& e) {
+        const Load* load = e.As<Load>();
+        reads_results |= load != nullptr && (load->buffer == op->operands[0].buffer ||
+                                             std::ranges::find(block.allocs, load->buffer) != block.allocs.end());
+        return true;
+      });
+      if (reads_results) return nullptr;
+    }
+    return op;
+  }
+
+  Stmt Run() const {
+    BlockRealize element = tile_;
+    const std::vector<Expr> extents = TileExtents(intrinsic_, op_);
+    std::vector<Expr> at;
+    std::vector<For> loops;
+    Expr inside = True();
+    for (size_t a = 0; a < extents.size(); ++a) {
+      const IterVar& axis = intrinsic_.axes[a];
+      const DType type = extents[a].type();
+      const int64_t width = *WidthOf(op_, axis, extents[a]);
+      const Var loop(axis.var.name(), type), own("v" + axis.var.name(), type);
+      const Range all{IntConst(0, type), IntConst(width, type)};
+      loops.push_back(For{loop, all.min, all.extent, KindOf(axis), "", Attrs(), Stmt()});
+      element.block.iters.push_back({own, all, IterKind::kSpatial});
+      element.values.push_back(loop);
+      at.push_back(own);
+      inside = And(inside, Below(Expr(loop), width - 1, InValues(extents[a])));
+    }
+    element.predicate = Where(inside, loops);
+    element.block.body = WithValues(TileUpdate(intrinsic_, op_, at));
+    element.block.allocs.clear();
+    DeclareRegions(element.block);
+    Stmt nest = Stmt::Make(std::move(element));
+    for (size_t i = loops.size(); i-- > 0;) {
+      loops[i].body = std::move(nest);
+      nest = Stmt::Make(std::move(loops[i]));
+    }
+    return nest;
+  }
+
+ private:
+  // fragment[position] = value
+  struct Fill {
+    Buffer fragment;
+    std::optional<Var> position;  // absent: 0
+    Expr value;
+  };
+  static std::optional<Fill> FillOf(const Stmt& stmt) {
+    const For* loop = stmt.As<For>();
+    const Store* store = (loop == nullptr ? stmt : loop->body).As<Store>();
+    if (store == nullptr || store->mask || store->indices.size() != 1) return std::nullopt;
+    const VarRef* index = store->indices[0].As<VarRef>();
+    if (loop == nullptr ? !IsConst(store->indices[0], 0) : index == nullptr || !(index->var == loop->var))
+      return std::nullopt;
+    return Fill{store->buffer, loop == nullptr ? std::nullopt : std::optional(loop->var), store->value};
+  }
+
+  // The largest extent along an axis; nullopt when nothing says it.
+  static std::optional<int64_t> WidthOf(const TileOp& op, const IterVar& axis, const Expr& extent) {
+    const auto most = op.params.find(axis.var.name());
+    return most == op.params.end() ? ConstantValue(extent) : std::get<int64_t>(most->second);
+  }
+
+  ForKind KindOf(const IterVar& axis) const {
+    return std::ranges::find(intrinsic_.loops, axis.var.name(), &TileLoop::axis)->kind;
+  }
+
+  // Of an expression over the block's variables.
+  Expr InValues(const Expr& e) const {
+    return Substitute(e, [&](const Var& var) -> std::optional<Expr> {
+      for (size_t i = 0; i < tile_.values.size(); ++i) {
+        if (tile_.block.iters[i].var == var) return MakeCast(var.type(), tile_.values[i]);
+      }
+      return std::nullopt;
+    });
+  }
+
+  // That there is such a tile follows where one of its elements is inside.
+  Expr Where(const Expr& inside, const std::vector<For>& loops) const {
+    Analyzer known;
+    for (const For& loop : loops) known.Bind(loop.var, Range{loop.min, loop.extent});
+    known.Assume(inside);
+    Expr where = True();
+    for (const Expr& part : Conjuncts(tile_.predicate)) {
+      if (!known.CanProve(part)) where = And(where, part);
+    }
+    return And(where, inside);
+  }
+
+  // The update with what would be in fragments in their place.
+  Stmt WithValues(const Stmt& update) const {
+    std::vector<Fill> fills;
+    for (size_t i = 0; i < tile_.block.allocs.size(); ++i)
+      fills.push_back(*FillOf(tile_.block.body.As<Seq>()->stmts[i]));
+    return RewriteExprs(update, [&](const Expr& e) -> std::optional<Expr> {
+      const Load* load = e.As<Load>();
+      if (load == nullptr) return std::nullopt;
+      const auto fill = std::ranges::find(fills, load->buffer, &Fill::fragment);
+      if (fill == fills.end()) return std::nullopt;
+      return fill->position.has_value() ? Substitute(fill->value, *fill->position, load->indices[0]) : fill->value;
+    });
+  }
+
+  const BlockRealize& tile_;
+  const TileOp& op_;
+  const TileIntrinsic& intrinsic_;
+};
+
 }  // namespace
 
+Stmt ExpandVectorOps(const Stmt& body, const LowerOptions& options) {
+  if (const BlockRealize* realize = body.As<BlockRealize>()) {
+    const TileOp* op = ElementBlocks::OperationOf(*realize);
+    if (op != nullptr && FindInstruction(*op, options.features) == nullptr) return ElementBlocks(*realize, *op).Run();
+  }
+  return MapChildren(
+      body, [&](const Stmt& s) { return ExpandVectorOps(s, options); }, [](const Expr& e) { return e; });
+}
+
 Stmt ExpandTileOps(const Stmt& body, const LowerOptions& options) {
-  return RewriteBottomUp(body, [&](const Stmt& s) -> std::optional<Stmt> {
+  return RewriteBottomUp(ExpandVectorOps(body, options), [&](const Stmt& s) -> std::optional<Stmt> {
     const TileOp* op = s.As<TileOp>();
     if (op == nullptr || FindInstruction(*op, options.features) != nullptr) return std::nullopt;
     if (FindTileIntrinsic(op->intrinsic)->threads > 1) return std::nullopt;  // no loops of one thread do it

@@ -38,6 +38,11 @@ Stmt OrderPlain(const Stmt& body);
 //   =>  alloc acc[6, 16] in registers: acc = C;
 //       for k: for m in unroll(6): for n in vectorized(16): acc += A * B;  C = acc
 Stmt ExpandTileOps(const Stmt& body, const LowerOptions& options);
+// The part of it that is about blocks of one operation that adds a product to each element: they become, with what
+// fills their fragments, loops around a block of one element.
+//   block (vj_o = j): F[0] = f(i); T.tile_op("axpy_f32", C[..8], F[0], B[..8])
+//   =>  for n in vectorized(8): block (vj_o = j, vn = n): C += f(i) * B
+Stmt ExpandVectorOps(const Stmt& body, const LowerOptions& options);
 
 // What storage_align and kStorageSwizzle said of buffers, annotations of the blocks that write them, become attributes
 // of the function: the blocks are gone when AlignStorage and SwizzleStorage come. Buffers concerned have names of their

@@ -20,9 +20,9 @@ struct UnwrittenRead {
 //
 // Nor does it where it cannot enumerate: where an index, a loop or a condition depends on data or on a symbolic size,
 // or takes too many iterations together. A store then counts as one of the whole dimension and a load as none, and so
-// do the operands of tile operations. A store that needs the element it writes, C[i] = C[i] + x, is never the first to
-// it and does not count. A load whose value is not used (the other side of a Select, a definition, a prefetch) does not
-// either.
+// do the operands of tile operations: those of vectors are expanded before (ExpandVectorOps). A store that needs the
+// element it writes, C[i] = C[i] + x, is never the first to it and does not count. A load whose value is not used (the
+// other side of a Select, a definition, a prefetch) does not either.
 std::optional<UnwrittenRead> FindUnwrittenRead(const PrimFunc& func);
 
 }  // namespace hone

@@ -29,6 +29,27 @@ def fma_tile(m: T.int32, n: T.int32, k: T.int32, A: T.Buffer((m, k), "TYPE"), B:
             C[vm, vn] = C[vm, vn] + A[vm, vk] * B[vk, vn]
 )";
 
+// C[n] += A * B[n]: a vector of a tile that the loops around it make, whose rows may be any places of A: those of a
+// convolution, which has two variables of rows, steps between them and borders.
+constexpr char kAxpy[] = R"(
+@T.prim_func
+def axpy(n: T.int32, A: T.Buffer((), "TYPE"), B: T.Buffer((n,), "TYPE"), C: T.Buffer((n,), "TYPE")):
+    for j in range(n):
+        with T.block("axpy"):
+            vn = T.axis.spatial(n, j)
+            C[vn] = C[vn] + A[()] * B[vn]
+)";
+
+// C[n] += A[n] * B[n]: where both factors move along the vector, as those of a depthwise convolution.
+constexpr char kFma[] = R"(
+@T.prim_func
+def fma(n: T.int32, A: T.Buffer((n,), "TYPE"), B: T.Buffer((n,), "TYPE"), C: T.Buffer((n,), "TYPE")):
+    for j in range(n):
+        with T.block("fma"):
+            vn = T.axis.spatial(n, j)
+            C[vn] = C[vn] + A[vn] * B[vn]
+)";
+
 // C[n] += sum of GROUP products A[GROUP] * B[n, GROUP], in 32 bits.
 constexpr char kDot[] = R"(
 @T.prim_func
@@ -108,6 +129,10 @@ TileIntrinsic FmaTile(const char* name, const char* type) {
                            {{"k", ForKind::kSerial}, {"m", ForKind::kUnrolled}, {"n", ForKind::kVectorized}});
 }
 
+TileIntrinsic OfVectors(std::string name, const char* text, const char* type) {
+  return MakeTileIntrinsic(std::move(name), absl::StrReplaceAll(text, {{"TYPE", type}}), {{"n", ForKind::kVectorized}});
+}
+
 TileIntrinsic Dot(const char* name, const char* group, const char* left, const char* right, const char* sum,
                   std::vector<TileInstruction> instructions) {
   return MakeTileIntrinsic(
@@ -134,6 +159,10 @@ std::vector<TileIntrinsic> MakeTable() {
   table.push_back(FmaTile("fma_tile_f32", "float32"));
   table.push_back(FmaTile("fma_tile_f64", "float64"));
   table.push_back(FmaTile("fma_tile_s32", "int32"));
+  for (const auto& [type, suffix] : {std::pair("float32", "f32"), {"float64", "f64"}, {"int32", "s32"}}) {
+    table.push_back(OfVectors(absl::StrCat("axpy_", suffix), kAxpy, type));
+    table.push_back(OfVectors(absl::StrCat("fma_", suffix), kFma, type));
+  }
   // The names with avx512 are those of AVX-VNNI's as well.
   table.push_back(Dot("dot4_u8s8_s32", "4", "uint8", "int8", "int32",
                       {DotOfLane("avx512vnni", "llvm.x86.avx512.vpdpbusd.512", 16, false),
@@ -549,6 +578,16 @@ std::optional<DotProduct> FindDotProduct(const ProductShape& shape, const std::s
     }
   }
   return best;
+}
+
+std::vector<const TileIntrinsic*> VectorProducts(DType type) {
+  std::vector<const TileIntrinsic*> found;
+  for (const TileIntrinsic& row : TileIntrinsics()) {
+    const bool of_vectors = row.threads == 1 && row.operands.size() == 3 && row.axes.size() == 1 && row.accumulates;
+    if (of_vectors && std::ranges::all_of(row.operands, [&](const Buffer& b) { return b.type() == type; }))
+      found.push_back(&row);
+  }
+  return found;
 }
 
 const TileIntrinsic* FindWarpProduct(DType left, DType right, DType sum, const std::set<std::string>& features) {

@@ -11,7 +11,7 @@
 //
 // Params, all optional:
 //   "m", "n", ..  the largest extent along that axis: lets a back end keep the tile in registers where the extent is no
-//                 constant
+//                 constant, or less
 //   "lanes"       elements of a vector; the whole vectorised axis when absent
 //   "unroll"      steps of the innermost serial loop that are written out
 //   "size_m", ..  what the meaning leaves open, by its name there, where no operand says it any more
@@ -133,6 +133,9 @@ struct ProductShape {
 };
 // The one whose instruction adds most products on a target with these features; nullopt when there is none.
 std::optional<DotProduct> FindDotProduct(const ProductShape& shape, const std::set<std::string>& features);
+// The rows that add products of this type to the lanes of a vector, C[n] += A * B[n] and C[n] += A[n] * B[n], in the
+// order in which they are to be tried; none for other types.
+std::vector<const TileIntrinsic*> VectorProducts(DType type);
 // The features of targets whose warps have the products of warp_products.cc, and the loads of warp_loads.cc.
 inline constexpr char kWarpProductFeature[] = "mma.sync", kMatrixLoadFeature[] = "ldmatrix";
 // Of the products that a warp does, the one with most terms for operands and sums of these types; nullptr when there is

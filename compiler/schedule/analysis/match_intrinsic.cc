@@ -1,5 +1,6 @@
 #include "compiler/schedule/analysis/match_intrinsic.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "compiler/arith/analyzer.h"
@@ -21,7 +22,11 @@ std::optional<double> AnyConstant(const Expr& e) {
 class Matcher {
  public:
   Matcher(const DividedBlock& divided, const Block& block, const TileIntrinsic& intrinsic)
-      : divided_(divided), block_(block), intrinsic_(intrinsic), operands_(intrinsic.operands.size()) {}
+      : divided_(divided),
+        block_(block),
+        intrinsic_(intrinsic),
+        operands_(intrinsic.operands.size()),
+        fills_(operands_.size()) {}
 
   // Empty when it matches; else what differs.
   std::string Run() {
@@ -41,17 +46,31 @@ class Matcher {
     return "";
   }
 
-  TileOp Operation() const {
-    TileOp op{intrinsic_.name, {}, {}, intrinsic_.accumulates};
-    for (const auto& operand : operands_) op.operands.push_back(*operand);
-    return op;
+  MatchedTile Tile() const {
+    MatchedTile tile{.op = {intrinsic_.name, {}, {}, intrinsic_.accumulates}};
+    for (size_t i = 0; i < operands_.size(); ++i) {
+      tile.op.operands.push_back(*operands_[i]);
+      if (!fills_[i]) continue;
+      tile.fragments.push_back(operands_[i]->buffer);
+      tile.fills.push_back(fills_[i]);
+    }
+    for (const auto& [axis, iter] : axes_)
+      if (iter >= 0) tile.axes[axis->var.name()] = static_cast<size_t>(iter);
+    return tile;
   }
 
  private:
   struct State {
     std::vector<std::pair<const IterVar*, int>> axes;  // of the intrinsic, and the block's variable; -1: one value
     std::vector<std::optional<BufferRegion>> operands;
+    std::vector<Stmt> fills;
   };
+  State Saved() const { return {axes_, operands_, fills_}; }
+  void Restore(const State& state) {
+    axes_ = state.axes;
+    operands_ = state.operands;
+    fills_ = state.fills;
+  }
 
   int AxisOf(int iter) const {
     for (size_t a = 0; a < axes_.size(); ++a) {
@@ -63,9 +82,14 @@ class Matcher {
   std::string Match(const Expr& wanted, const Expr& given) {
     if (wanted.type() != given.type()) return Message("it computes ", ToText(given.type()), " at ", given);
     if (const Load* load = wanted.As<Load>()) {
+      const State before = Saved();
       const Load* own = given.As<Load>();
-      if (own == nullptr || own->mask) return Message(given, " is no element of a buffer");
-      return Place(load->buffer, load->indices, own->buffer, own->indices);
+      const std::string differs = own == nullptr || own->mask
+                                      ? Message(given, " is no element of a buffer")
+                                      : Place(load->buffer, load->indices, own->buffer, own->indices);
+      if (differs.empty() || !ComesByFragment(load->buffer)) return differs;
+      Restore(before);
+      return PutInFragment(*load, given);
     }
     if (const Cast* cast = wanted.As<Cast>()) {
       const Cast* own = given.As<Cast>();
@@ -77,13 +101,12 @@ class Matcher {
     const Binary *binary = wanted.As<Binary>(), *own = given.As<Binary>();
     if (binary == nullptr || own == nullptr || binary->op != own->op)
       return Message("it computes ", given, " where the intrinsic has another operation");
-    const State before = {axes_, operands_};
+    const State before = Saved();
     const std::string first = Match(binary->a, own->a);
     const std::string differs = first.empty() ? Match(binary->b, own->b) : first;
     const bool swaps = binary->op == BinaryOp::kAdd || binary->op == BinaryOp::kMul;
     if (differs.empty() || !swaps) return differs;
-    axes_ = before.axes;
-    operands_ = before.operands;
+    Restore(before);
     const std::string first_swapped = Match(binary->a, own->b);
     const std::string swapped = first_swapped.empty() ? Match(binary->b, own->a) : first_swapped;
     if (swapped.empty()) return "";
@@ -119,6 +142,64 @@ class Matcher {
     }
     for (size_t i = 0; i < operands_.size(); ++i) {
       if (intrinsic_.operands[i] == operand) operands_[i] = region;
+    }
+    return "";
+  }
+
+  bool ComesByFragment(const Buffer& operand) const {
+    const auto is_summed = [](const IterVar& axis) { return axis.kind == IterKind::kReduce; };
+    return !(operand == intrinsic_.operands[0]) && operand.rank() <= 1 &&
+           std::ranges::none_of(intrinsic_.axes, is_summed);
+  }
+
+  //   for j in vectorized(16): fragment[j] = value at position j of the tile
+  std::string PutInFragment(const Load& wanted, const Expr& value) {
+    bool reads_sums = false;
+    ForEachExpr(value, [&](const Expr& e) {
+      const Load* load = e.As<Load>();
+      reads_sums |= load != nullptr && load->buffer == operands_[0]->buffer;
+      return true;
+    });
+    if (reads_sums) return Message(value, " reads ", operands_[0]->buffer, ", which the tile writes");
+    int along = -1;  // which of the block's variables
+    if (!wanted.indices.empty()) {
+      const auto axis = std::ranges::find_if(axes_, [&](const auto& known) {
+        const VarRef* ref = wanted.indices[0].As<VarRef>();
+        return ref != nullptr && known.first->var == ref->var;
+      });
+      if (axis == axes_.end()) return Message(value, " runs along no axis of the tile");
+      along = axis->second;
+    }
+    for (size_t i = 0; i < block_.iters.size(); ++i) {
+      if (static_cast<int>(i) != along && divided_.iters[i].factor != 1 && UsesVar(value, block_.iters[i].var))
+        return Message(value, " moves with ", block_.iters[i].var, ", the operand ", wanted.buffer, " does not");
+    }
+    Analyzer known;
+    for (const DividedIter& part : divided_.iters) known.Bind(part.tile, part.tile_domain);
+    const DividedIter* moves = along < 0 ? nullptr : &divided_.iters[static_cast<size_t>(along)];
+    const DType type = moves == nullptr ? kInt32 : moves->tile.type();
+    const Var position(Message(wanted.buffer, "_lane"), type);
+    const Expr at = moves == nullptr ? IntConst(0, type) : Expr(position);
+    const Expr count = moves == nullptr ? IntConst(1, type) : known.Simplify(moves->count);
+    const Expr placed = Substitute(value, [&](const Var& var) -> std::optional<Expr> {
+      for (size_t i = 0; i < block_.iters.size(); ++i) {
+        if (!block_.iters[i].var.SameAs(var)) continue;
+        const DividedIter& part = divided_.iters[i];
+        return static_cast<int>(i) == along ? part.first + at : part.first;
+      }
+      return std::nullopt;
+    });
+    const Buffer fragment(Message(wanted.buffer, "_fragment"), wanted.buffer.type(),
+                          {IntConst(moves == nullptr ? 1 : moves->factor)}, Scope::kRegister);
+    Stmt fill = Stmt::Make(Store{fragment, {at}, placed, Expr()});
+    if (moves != nullptr) {
+      const ForKind kind = ConstantValue(count).has_value() ? ForKind::kVectorized : ForKind::kSerial;
+      fill = Stmt::Make(For{position, IntConst(0, type), count, kind, "", {}, std::move(fill)});
+    }
+    for (size_t i = 0; i < operands_.size(); ++i) {
+      if (!(intrinsic_.operands[i] == wanted.buffer)) continue;
+      operands_[i] = BufferRegion{fragment, {Range{IntConst(0, type), count}}};
+      fills_[i] = fill;
     }
     return "";
   }
@@ -185,12 +266,13 @@ class Matcher {
   const TileIntrinsic& intrinsic_;
   std::vector<std::pair<const IterVar*, int>> axes_;
   std::vector<std::optional<BufferRegion>> operands_;
+  std::vector<Stmt> fills_;  // of operands that come by fragments
 };
 
 }  // namespace
 
-absl::StatusOr<TileOp> MatchIntrinsic(const ProgramIndex& index, const DividedBlock& divided,
-                                      const TileIntrinsic& intrinsic, const std::string& where) {
+absl::StatusOr<MatchedTile> MatchIntrinsic(const ProgramIndex& index, const DividedBlock& divided,
+                                           const TileIntrinsic& intrinsic, const std::string& where) {
   const Block& block = index.block(divided.block);
   const auto refuse = [&](const std::string& why) {
     return Refused(where, ": block ", block.name, " does not do what ", intrinsic.name, " means: ", why);
@@ -198,9 +280,9 @@ absl::StatusOr<TileOp> MatchIntrinsic(const ProgramIndex& index, const DividedBl
   if (!block.allocs.empty() || !block.matches.empty()) return refuse("it has buffers of its own");
   Matcher matcher(divided, block, intrinsic);
   if (const std::string differs = matcher.Run(); !differs.empty()) return refuse(differs);
-  TileOp op = matcher.Operation();
-  if (const absl::Status fits = CheckTileOp(op); !fits.ok()) return refuse(std::string(fits.message()));
-  return op;
+  MatchedTile tile = matcher.Tile();
+  if (const absl::Status fits = CheckTileOp(tile.op); !fits.ok()) return refuse(std::string(fits.message()));
+  return tile;
 }
 
 }  // namespace hone

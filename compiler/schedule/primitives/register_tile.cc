@@ -41,7 +41,8 @@ absl::Status RegisterTile(Schedule& schedule, LoopRef ref, int64_t lanes, int64_
   const TileIntrinsic* intrinsic = TileOf(block);
   if (intrinsic == nullptr)
     return Refused(where, ": there is no register tile of the type that block ", block.name, " writes");
-  HONE_ASSIGN_OR_RETURN(TileOp op, MatchIntrinsic(index, divided, *intrinsic, where));
+  HONE_ASSIGN_OR_RETURN(MatchedTile matched, MatchIntrinsic(index, divided, *intrinsic, where));
+  TileOp op = std::move(matched.op);  // a register tile has no fragments
   int64_t elements = 1;
   for (const Range& range : op.operands[0].region) {  // every part of a minimum is a bound
     const Binary* least = range.extent.As<Binary>();

@@ -54,8 +54,12 @@ absl::Status Tensorize(Schedule& schedule, LoopRef ref, const std::string& name)
     for (const BufferRegion& sums : tile.block.writes) tile.block.reads.push_back(sums);
     tile.block.body = std::move(op.body);
   } else {
-    HONE_ASSIGN_OR_RETURN(TileOp op, MatchIntrinsic(index, divided, *intrinsic, where));
-    tile.block.body = Stmt::Make(std::move(op));
+    HONE_ASSIGN_OR_RETURN(MatchedTile matched, MatchIntrinsic(index, divided, *intrinsic, where));
+    for (const auto& [axis, iter] : matched.axes)
+      if (divided.iters[iter].cut_off) matched.op.params[axis] = divided.iters[iter].factor;
+    tile.block.allocs = std::move(matched.fragments);
+    matched.fills.push_back(Stmt::Make(std::move(matched.op)));
+    tile.block.body = MakeSeq(std::move(matched.fills));
   }
   // ---- nothing below fails ----
   schedule.SetBody(index.Replace(node, Stmt::Make(std::move(tile))));

@@ -179,6 +179,36 @@ def main(A: T.Buffer((16, 8), "float16"), B: T.Buffer((8, 8), "float16"), C: T.B
             C[t // 4 + i // 2 * 8, t % 4 * 2 + i % 2] = c[i]
 )";
 
+// Tiles of 3 vectors, of which the second column is cut off.
+inline constexpr char kTileOperations[] = R"(
+@T.prim_func
+def main(A: T.Buffer((6, 5), "float32"), B: T.Buffer((5, 7), "float32"), C: T.Buffer((6, 7), "float32")):
+    with T.block("root"):
+        acc = T.alloc_buffer((6, 7), "float32", scope="local")
+        for io, jo in T.grid(2, 2):
+            for ii, ji in T.grid(3, 4):
+                with T.block("zero"):
+                    vi = T.axis.spatial(6, io * 3 + ii)
+                    vj = T.axis.spatial(7, jo * 4 + ji)
+                    T.where(jo * 4 + ji < 7)
+                    acc[vi, vj] = T.float32(0)
+            for k in range(5):
+                for ii in T.unroll(3):
+                    with T.block("acc"):
+                        vi = T.axis.spatial(6, io * 3 + ii)
+                        vo = T.axis.spatial(2, jo)
+                        vk = T.axis.reduce(5, k)
+                        T.reads(A[vi, vk], B[vk, vo * 4:vo * 4 + T.min(7 - vo * 4, 4)], acc[vi, vo * 4:vo * 4 + T.min(7 - vo * 4, 4)])
+                        T.writes(acc[vi, vo * 4:vo * 4 + T.min(7 - vo * 4, 4)])
+                        T.tile_op("axpy_f32", acc[vi, vo * 4:vo * 4 + T.min(7 - vo * 4, 4)], A[vi, vk], B[vk, vo * 4:vo * 4 + T.min(7 - vo * 4, 4)], params={"n": 4})
+            for ii, ji in T.grid(3, 4):
+                with T.block("C"):
+                    vi = T.axis.spatial(6, io * 3 + ii)
+                    vj = T.axis.spatial(7, jo * 4 + ji)
+                    T.where(jo * 4 + ji < 7)
+                    C[vi, vj] = acc[vi, vj]
+)";
+
 struct Plant {
   const char* what;
   const char* program;
@@ -228,6 +258,18 @@ inline constexpr Plant kPlants[] = {
     {"a buffer one row short", kTiledProduct,
      "T.alloc_buffer((6, 8)",
      "T.alloc_buffer((5, 8)", "bounds"},
+    {"a lost zero under tile operations", kTileOperations,
+     "acc[vi, vj] = T.float32(0)",
+     "T.evaluate(0)", "initialisation"},
+    {"a zero for a part of what tile operations add to", kTileOperations,
+     "for ii, ji in T.grid(3, 4):\n                with T.block(\"zero\")",
+     "for ii, ji in T.grid(2, 4):\n                with T.block(\"zero\")", "initialisation"},
+    {"a tile operation on another row than declared", kTileOperations,
+     "\"axpy_f32\", acc[vi,",
+     "\"axpy_f32\", acc[5 - vi,", "verifier"},
+    {"an element of another row", kTileOperations,
+     "A[vi, vk]",
+     "A[5 - vi, vk]", "numbers"},
     {"a missing predicate", kTail,
      "                T.where(io * 4 + ii < 10)\n",
      "", "bounds"},

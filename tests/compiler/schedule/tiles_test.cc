@@ -1,4 +1,6 @@
 // blockize, tensorize, register_tile.
+#include <functional>
+
 #include "compiler/schedule/primitives/blockize.h"
 #include "compiler/schedule/primitives/decompose_reduction.h"
 #include "compiler/schedule/primitives/fuse.h"
@@ -201,6 +203,81 @@ for j_0, k in T.grid(2, 3):
         T.tile_op("dot4_u8s8_s32", C[v_j_o * 16:v_j_o * 16 + 16], A[v_k_o, 0:4], B[v_k_o, v_j_o * 16:v_j_o * 16 + 16, 0:4])
 )");
   ExpectSound(n.s, n.workload);
+}
+
+// C[i, j] += f(i, k) * B[k, j] or f(i, j, k) * B[k, j], f given by A.
+PrimFunc SumOf(int64_t columns, const std::function<Expr(const te::Tensor&, const te::Indices&, const Expr&)>& factor) {
+  const te::Tensor a = te::Placeholder({4, 2 * columns}, kFloat32, "A"),
+                   b = te::Placeholder({3, columns}, kFloat32, "B");
+  const te::ReduceAxis k(3, "k");
+  const te::Tensor c =
+      te::Compute({4, columns}, [&](const te::Indices& i) { return te::Sum(factor(a, i, k) * b(k, i[1]), {k}); }, "C",
+                  {.axes = {"i", "j"}});
+  return te::CreatePrimFunc({a, b}, {c}, "main");
+}
+
+// Tensorizes the vectors of 8 along j; what the primitive says.
+std::string TensorizeVectors(Nest& n, const char* intrinsic) {
+  const std::vector<LoopRef> j = Get(Split(n.s, n.loops[1], {-1, 8}));
+  Do(Reorder(n.s, {n.loops[0], n.loops[2], j[0], j[1]}));
+  Do(DecomposeReduction(n.s, n.block, n.loops[2]).status());
+  return std::string(Tensorize(n.s, j[1], intrinsic).message());
+}
+
+TEST(Tensorize, AFactorThatIsAValueComesByAFragment) {
+  Nest n(SumOf(13, [](const te::Tensor& a, const te::Indices& i, const Expr& k) {
+    return IfThenElse(i[0] + k < 4, a(i[0] + k, k * 2), FloatConst(0));
+  }));
+  EXPECT_EQ(TensorizeVectors(n, "axpy_f32"), "");
+  ExpectBody(n.s, R"(
+for i in range(4):
+    for j_0_init, j_1_init in T.grid(2, 8):
+        with T.block("C_init"):
+            v_i = T.axis.spatial(4, i)
+            v_j = T.axis.spatial(13, j_0_init * 8 + j_1_init)
+            T.where(j_0_init * 8 + j_1_init < 13)
+            T.reads()
+            T.writes(C[v_i, v_j])
+            C[v_i, v_j] = T.float32(0)
+    for k, j_0 in T.grid(3, 2):
+        with T.block("C"):
+            v_i_o, v_j_o, v_k_o = T.axis.remap("SSR", [i, j_0, k])
+            T.reads(A[v_i_o + v_k_o, v_k_o * 2], B[v_k_o, v_j_o * 8:v_j_o * 8 + T.min(13 - v_j_o * 8, 8)], C[v_i_o, v_j_o * 8:v_j_o * 8 + T.min(13 - v_j_o * 8, 8)])
+            T.writes(C[v_i_o, v_j_o * 8:v_j_o * 8 + T.min(13 - v_j_o * 8, 8)])
+            A_fragment = T.alloc_buffer((1,), "float32", scope="local")
+            A_fragment[0] = T.if_then_else(v_i_o + v_k_o < 4, A[v_i_o + v_k_o, v_k_o * 2], T.float32(0))
+            T.tile_op("axpy_f32", C[v_i_o, v_j_o * 8:v_j_o * 8 + T.min(13 - v_j_o * 8, 8)], A_fragment[0], B[v_k_o, v_j_o * 8:v_j_o * 8 + T.min(13 - v_j_o * 8, 8)], params={"n": 8})
+)");
+  ExpectSound(n.s, n.workload);
+}
+
+TEST(Tensorize, AFactorThatMovesAlongTheVectorInAnyWay) {
+  Nest n(SumOf(16, [](const te::Tensor& a, const te::Indices& i, const Expr&) { return a(i[0], i[1] * 2); }));
+  EXPECT_EQ(TensorizeVectors(n, "fma_f32"), "");
+  ExpectBody(n.s, R"(
+for i in range(4):
+    for j_0_init, j_1_init in T.grid(2, 8):
+        with T.block("C_init"):
+            v_i = T.axis.spatial(4, i)
+            v_j = T.axis.spatial(16, j_0_init * 8 + j_1_init)
+            T.reads()
+            T.writes(C[v_i, v_j])
+            C[v_i, v_j] = T.float32(0)
+    for k, j_0 in T.grid(3, 2):
+        with T.block("C"):
+            v_i_o, v_j_o, v_k_o = T.axis.remap("SSR", [i, j_0, k])
+            T.reads(A[v_i_o, v_j_o * 16:v_j_o * 16 + 15], B[v_k_o, v_j_o * 8:v_j_o * 8 + 8], C[v_i_o, v_j_o * 8:v_j_o * 8 + 8])
+            T.writes(C[v_i_o, v_j_o * 8:v_j_o * 8 + 8])
+            A_fragment = T.alloc_buffer((8,), "float32", scope="local")
+            for A_lane in T.vectorized(8):
+                A_fragment[A_lane] = A[v_i_o, (v_j_o * 8 + A_lane) * 2]
+            T.tile_op("fma_f32", C[v_i_o, v_j_o * 8:v_j_o * 8 + 8], A_fragment[0:8], B[v_k_o, v_j_o * 8:v_j_o * 8 + 8])
+)");
+  ExpectSound(n.s, n.workload);
+  Nest other(SumOf(16, [](const te::Tensor& a, const te::Indices& i, const Expr&) { return a(i[0], i[1] * 2); }));
+  EXPECT_EQ(TensorizeVectors(other, "axpy_f32"),
+            "tensorize(j_1, axpy_f32): block C does not do what axpy_f32 means: A[v_i, v_j * 2] moves with v_j, the "
+            "operand A does not");
 }
 
 TEST(Tensorize, SaysWhyNot) {
