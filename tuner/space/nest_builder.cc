@@ -8,6 +8,7 @@
 #include "compiler/schedule/primitives/cache.h"
 #include "compiler/schedule/primitives/compute_at.h"
 #include "compiler/schedule/primitives/decompose_reduction.h"
+#include "compiler/schedule/primitives/inline.h"
 #include "compiler/schedule/primitives/locate.h"
 #include "compiler/schedule/primitives/loop_kind.h"
 #include "compiler/schedule/primitives/prefetch.h"
@@ -314,24 +315,46 @@ class Builder {
     if (plan_.window) {
       for (size_t i = 0; i + 1 < reduce.size(); ++i) HONE_RETURN_IF_ERROR(Unroll(schedule_, reduce[i]));
     }
-    LoopRef lane;  // over the lanes of a vector
+    std::optional<LoopRef> lane;  // over the lanes of a vector
     if (loops.has_part) {
-      HONE_RETURN_IF_ERROR(Vectorize(schedule_, tile.back()));
+      lane = tile.back();
       tile.pop_back();
     } else if (!of_lanes && loops.has_vectors && plan_.lanes > 1) {
       HONE_ASSIGN_OR_RETURN(const Loops parts, Split(schedule_, tile.back(), {-1, plan_.lanes}));
-      if (!group.has_value()) HONE_RETURN_IF_ERROR(Vectorize(schedule_, parts[1]));
       lane = parts[1];
       tile.back() = parts[0];
     }
     Append(tile, single);
     for (const LoopRef loop : tile) HONE_RETURN_IF_ERROR(Unroll(schedule_, loop));
-    if (reduce.empty()) return absl::OkStatus();
-    HONE_ASSIGN_OR_RETURN(const BlockRef init, ScheduleReduction(block, reduce));
-    if (!group.has_value()) return absl::OkStatus();
-    HONE_ASSIGN_OR_RETURN(const Loops of_init, GetLoops(schedule_, init));
+    std::optional<BlockRef> init;
+    if (!reduce.empty()) { HONE_ASSIGN_OR_RETURN(init, ScheduleReduction(block, reduce)); }
+    HONE_RETURN_IF_ERROR(ComputeInTile());
+    if (!lane.has_value()) return absl::OkStatus();
+    if (!init.has_value()) return Vectorize(schedule_, *lane);
+    HONE_ASSIGN_OR_RETURN(const Loops of_init, GetLoops(schedule_, *init));
     HONE_RETURN_IF_ERROR(Vectorize(schedule_, of_init.back()));
-    return Tensorize(schedule_, lane, shape_.dot->intrinsic->name);
+    return group.has_value() ? Tensorize(schedule_, *lane, shape_.dot->intrinsic->name) : AddVectors(*lane);
+  }
+
+  // Blocks of which the tile computes what it reads of them.
+  absl::Status ComputeInTile() {
+    for (size_t r = 0; r < info_.reads.size(); ++r) {
+      if ((plan_.in_tile >> r & 1) == 0) continue;
+      const BlockInfo& producer =
+          context_.info->blocks[static_cast<size_t>(context_.info->Producer(info_.reads[r].buffer))];
+      HONE_ASSIGN_OR_RETURN(const BlockRef inlined, GetBlock(schedule_, producer.name));
+      HONE_RETURN_IF_ERROR(ComputeInline(schedule_, inlined));
+    }
+    return absl::OkStatus();
+  }
+
+  // What is added to a vector of sums: products by a tile operation, other values (and products of which a condition
+  // cuts vectors) as the lanes of a loop.
+  absl::Status AddVectors(LoopRef lane) {
+    for (const TileIntrinsic* row : VectorProducts(info_.output.type())) {
+      if (Tensorize(schedule_, lane, row->name).ok()) return absl::OkStatus();
+    }
+    return Vectorize(schedule_, lane);
   }
 
   // Puts the init of the tile's sums in front of the reduction's loops, and does to those what the plan says of them.

@@ -7,7 +7,8 @@
 //       [panels = operand]                           what the block reads of it, copied (panels.h)
 //       for tiles in the piece:                      the loop over panels of n outside or inside those over rows
 //         for k..:                                   serial; the last one unrolled in part
-//           unrolled rows x vectors of n:            accumulators in registers; of narrow types by one instruction
+//           unrolled rows x vectors of n:            accumulators in registers; products are added to a vector of
+//                                                    them by a tile operation, of narrow types by one instruction
 //         [C[tile] = sums in tile registers]
 //         [C[tile] += accumulators]
 //         epilogue of the tile                       with blocks of k: of the piece, after the last

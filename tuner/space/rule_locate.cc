@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/ir/visit.h"
 #include "compiler/schedule/primitives/compute_at.h"
-#include "compiler/schedule/primitives/inline.h"
 #include "compiler/schedule/primitives/locate.h"
 #include "compiler/schedule/primitives/loop_kind.h"
 #include "compiler/support/status_macros.h"
@@ -113,9 +112,9 @@ class LocateStep : public SketchStep {
 
   absl::Status Apply(std::span<const int64_t> values, const SketchPlan&, SketchBuild& build) const override {
     if (values[0] == kBefore) return nest_->Apply(build.schedule, ChoiceOf(nest_->knobs(), values.subspan(1)));
+    if (values[0] == kInTile) return absl::OkStatus();  // the reader's builder has done it
     const BlockInfo& info = context_.block(block_);
     HONE_ASSIGN_OR_RETURN(const BlockRef block, GetBlock(build.schedule, info.name));
-    if (values[0] == kInTile) return ComputeInline(build.schedule, block);
     const std::vector<LoopRef>& pieces = build.pieces[static_cast<size_t>(reader_)];
     HONE_RETURN_IF_ERROR(ComputeAt(build.schedule, block, pieces.back()));
     const int last = static_cast<int>(info.iters.size()) - 1;
