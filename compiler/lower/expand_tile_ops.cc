@@ -172,11 +172,10 @@ class ElementBlocks {
     const size_t fills = seq == nullptr ? 0 : seq->stmts.size() - 1;
     if (op == nullptr || block.init || !block.matches.empty() || block.allocs.size() != fills) return nullptr;
     const TileIntrinsic& intrinsic = *FindTileIntrinsic(op->intrinsic);
-    if (intrinsic.threads > 1 || !intrinsic.accumulates || op->params.contains("lanes")) return nullptr;
+    if (intrinsic.threads > 1 || !intrinsic.adds_once() || op->params.contains("lanes")) return nullptr;
     const std::vector<Expr> extents = TileExtents(intrinsic, *op);
     for (size_t a = 0; a < extents.size(); ++a) {
-      if (intrinsic.axes[a].kind == IterKind::kReduce || !WidthOf(*op, intrinsic.axes[a], extents[a]).has_value())
-        return nullptr;
+      if (!WidthOf(*op, intrinsic.axes[a], extents[a]).has_value()) return nullptr;
     }
     for (size_t i = 0; i < fills; ++i) {
       const std::optional<Fill> fill = FillOf(seq->stmts[i]);

@@ -347,6 +347,10 @@ TileIntrinsic MakeTileIntrinsic(std::string name, const std::string& text, std::
   return row;
 }
 
+bool TileIntrinsic::adds_once() const {
+  return accumulates && std::ranges::none_of(axes, [](const IterVar& axis) { return axis.kind == IterKind::kReduce; });
+}
+
 const IterVar* TileIntrinsic::FindAxis(std::string_view axis) const {
   for (const IterVar& iter : axes) {
     if (iter.var.name() == axis) return &iter;
@@ -583,7 +587,7 @@ std::optional<DotProduct> FindDotProduct(const ProductShape& shape, const std::s
 std::vector<const TileIntrinsic*> VectorProducts(DType type) {
   std::vector<const TileIntrinsic*> found;
   for (const TileIntrinsic& row : TileIntrinsics()) {
-    const bool of_vectors = row.threads == 1 && row.operands.size() == 3 && row.axes.size() == 1 && row.accumulates;
+    const bool of_vectors = row.threads == 1 && row.operands.size() == 3 && row.axes.size() == 1 && row.adds_once();
     if (of_vectors && std::ranges::all_of(row.operands, [&](const Buffer& b) { return b.type() == type; }))
       found.push_back(&row);
   }

@@ -85,6 +85,7 @@ struct TileIntrinsic {
   Stmt update;                   // its Store, over `axes`
   bool accumulates = false;      // the update reads what it writes
 
+  bool adds_once() const;  // to each element of its output: no axis is summed up
   bool in_tiles() const { return !instructions.empty() && instructions[0].in_tiles; }
   const IterVar* FindAxis(std::string_view name) const;  // nullptr when it has none of that name
 };

@@ -147,9 +147,7 @@ class Matcher {
   }
 
   bool ComesByFragment(const Buffer& operand) const {
-    const auto is_summed = [](const IterVar& axis) { return axis.kind == IterKind::kReduce; };
-    return !(operand == intrinsic_.operands[0]) && operand.rank() <= 1 &&
-           std::ranges::none_of(intrinsic_.axes, is_summed);
+    return intrinsic_.adds_once() && !(operand == intrinsic_.operands[0]) && operand.rank() <= 1;
   }
 
   //   for j in vectorized(16): fragment[j] = value at position j of the tile

@@ -55,8 +55,9 @@ absl::Status Tensorize(Schedule& schedule, LoopRef ref, const std::string& name)
     tile.block.body = std::move(op.body);
   } else {
     HONE_ASSIGN_OR_RETURN(MatchedTile matched, MatchIntrinsic(index, divided, *intrinsic, where));
-    for (const auto& [axis, iter] : matched.axes)
-      if (divided.iters[iter].cut_off) matched.op.params[axis] = divided.iters[iter].factor;
+    for (const auto& [axis, iter] : matched.axes) {
+      if (intrinsic->adds_once() && divided.iters[iter].cut_off) matched.op.params[axis] = divided.iters[iter].factor;
+    }
     tile.block.allocs = std::move(matched.fragments);
     matched.fills.push_back(Stmt::Make(std::move(matched.op)));
     tile.block.body = MakeSeq(std::move(matched.fills));

@@ -28,11 +28,12 @@ struct TensorizeStep {
 absl::Status Apply(Schedule& schedule, const TensorizeStep& step);
 
 // The block keeps its name; its instances are tiles from then on, and an init is that of a whole tile. The intrinsic is
-// one of compiler/tile/tile_intrinsic.h; axes whose size it leaves open may be cut off at the edge, and a param says
-// how far they run elsewhere. Operands that are values come by registers of the tile's own (match_intrinsic.h).
-// Refused: an unknown intrinsic, what DivideBlock refuses, a block that does something else. Of an intrinsic that the
-// threads of a warp do together, a tile is one thread's part, and the block is in the layout of its results
-// (match_warp_operation.h); the block's annotation kFragmentLoads says how operands come to registers.
+// one of compiler/tile/tile_intrinsic.h; axes whose size it leaves open may be cut off at the edge: where it sums up
+// nothing (axpy, fma), a param says how far they run elsewhere, and operands that are values come by registers of the
+// tile's own (match_intrinsic.h). Refused: an unknown intrinsic, what DivideBlock refuses, a block that does something
+// else. Of an intrinsic that the threads of a warp do together, a tile is one thread's part, and the block is in the
+// layout of its results (match_warp_operation.h); the block's annotation kFragmentLoads says how operands come to
+// registers.
 absl::Status Tensorize(Schedule& schedule, LoopRef loop, const std::string& intrinsic);
 
 }  // namespace hone
