@@ -17,12 +17,16 @@ inline std::set<int> Descriptors() {
   return open;
 }
 
-// While it stands, this process and the children it starts can open so many beyond the highest that is open.
+// While it stands, this process can open so many more: the limit is on their numbers, and the lowest free ones are
+// taken.
 class DescriptorLimit {
  public:
   explicit DescriptorLimit(int more) {
     ::getrlimit(RLIMIT_NOFILE, &before_);
-    const rlimit limit{static_cast<rlim_t>(*Descriptors().rbegin() + 1 + more), before_.rlim_max};
+    rlimit limit{0, before_.rlim_max};
+    for (const std::set<int> open = Descriptors();; ++limit.rlim_cur) {
+      if (open.count(static_cast<int>(limit.rlim_cur)) == 0 && more-- == 0) break;
+    }
     ::setrlimit(RLIMIT_NOFILE, &limit);
   }
   ~DescriptorLimit() { ::setrlimit(RLIMIT_NOFILE, &before_); }

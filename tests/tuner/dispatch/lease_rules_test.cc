@@ -487,8 +487,9 @@ TEST(Workers, SayNoMoreThanAMessageHolds) {
   hello.set_session("s");
   hello.mutable_profile()->set_device_class("fake/c2");
   for (int i = 0; i < 1000; ++i) hello.add_missing_layers("a layer that nobody knows");
-  desk.Do(Hello{1, hello});
-  EXPECT_THAT(std::get<Refusal>(desk.replies.at(1)).message, testing::HasSubstr("and 24576 are allowed"));
+  const ReplyTo to = desk.NewCall();
+  desk.Do(Hello{to, hello});
+  EXPECT_THAT(std::get<Refusal>(desk.replies.at(to)).message, testing::HasSubstr("and 24576 are allowed"));
   desk.Hello("w");
   v1::SyncRequest request = desk.SyncOf("w");
   request.set_waiting_for(std::string(1023, 'w') + "\u20ac" + std::string(1 << 20, 'w'));
