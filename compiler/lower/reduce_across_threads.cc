@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <bit>
 #include <limits>
 #include <optional>
@@ -176,7 +177,14 @@ class Rewriter {
       const Expr active = And(among.index < IntConst(half), other < IntConst(std::min(among.count, 2 * half)));
       stmts.push_back(Stmt::Make(IfThen{active, set(MakeBinary(op, element(among.index), element(other))), Stmt()}));
     }
-    // Instances outside their domain do not run, whatever part of the condition was about the reduction.
+    stmts.push_back(StoreTotal(realize, store, op, split, element(IntConst(0)), among));
+    return MakeSeq(std::move(stmts));
+  }
+
+  // The element gets the total where an instance has run: those outside their domain do not, whatever part of the
+  // condition was about the reduction.
+  Stmt StoreTotal(const BlockRealize& realize, const Store& store, BinaryOp op, const Split& split, const Expr& total,
+                  const Place& among) {
     const auto bind = [&](const Var& var) -> std::optional<Expr> {
       for (size_t i = 0; i < realize.values.size(); ++i) {
         if (realize.block.iters[i].var == var) return MakeCast(var.type(), realize.values[i]);
@@ -190,19 +198,50 @@ class Rewriter {
       condition = And(condition, And(realize.values[i] >= iter.domain.min,
                                      realize.values[i] < iter.domain.min + iter.domain.extent));
     }
+    const std::vector<const For*> ended = EndedLoops(split);
+    Expr of_ended = True();
     for (const Expr& part : Conjuncts(realize.predicate)) {
-      if (!AboutReduction(realize, part)) condition = And(condition, part);
+      if (AboutReduction(realize, part)) continue;
+      const bool ends = std::ranges::any_of(ended, [&](const For* loop) { return UsesVar(part, loop->var); });
+      (ends ? of_ended : condition) = And(ends ? of_ended : condition, part);
     }
     std::vector<Expr> indices;
     for (const Expr& index : store.indices) indices.push_back(Substitute(index, bind));
-    const Expr total = element(IntConst(0));
     const Store* init = realize.block.init ? realize.block.init.As<Store>() : nullptr;
     if (realize.block.init && init == nullptr) return Fail(realize.block, "and its init is not one store");
     const Expr start = init != nullptr ? Substitute(init->value, bind) : MakeLoad(store.buffer, indices);
     const bool neutral = StructuralEqual(start, NeutralElement(op, store.buffer.type()));
     const Expr value = neutral ? total : MakeBinary(op, start, total);
-    stmts.push_back(Stmt::Make(IfThen{condition, Stmt::Make(Store{store.buffer, indices, value, Expr()}), Stmt()}));
-    return MakeSeq(std::move(stmts));
+    const auto store_if = [&](const Expr& holds) {
+      return Stmt::Make(IfThen{holds, Stmt::Make(Store{store.buffer, indices, value, Expr()}), Stmt()});
+    };
+    if (ConstantValue(of_ended) == 1) return store_if(condition);
+    const Buffer ran(store.buffer.name() + "_ran", kInt32, {Expr(1)}, Scope::kRegister);
+    const auto set = [&](int64_t value) { return Stmt::Make(Store{ran, {IntConst(0)}, IntConst(value), Expr()}); };
+    const Expr has_run = Eq(MakeLoad(ran, {IntConst(0)}), IntConst(1));
+    const Stmt look = Around(ended, Stmt::Make(IfThen{of_ended, set(1), Stmt()}));
+    return Stmt::Make(Alloc{ran, MakeSeq({set(0), look, store_if(And(condition, has_run))})});
+  }
+
+  // The loops around the block that are over where the total is stored.
+  std::vector<const For*> EndedLoops(const Split& split) const {
+    const auto outermost =
+        std::ranges::find_if(loops_, [&](const For* loop) { return split.outermost && split.outermost == loop->var; });
+    return {outermost, loops_.end()};
+  }
+
+  // A statement in serial loops of its own: those of `loops` that it depends on.
+  static Stmt Around(const std::vector<const For*>& loops, Stmt stmt) {
+    for (size_t i = loops.size(); i-- > 0;) {
+      if (!UsesVar(stmt, loops[i]->var)) continue;
+      const Var own(loops[i]->var.name(), loops[i]->var.type());
+      stmt = Stmt::Make(For{.var = own,
+                            .min = loops[i]->min,
+                            .extent = loops[i]->extent,
+                            .kind = ForKind::kSerial,
+                            .body = Substitute(stmt, loops[i]->var, Expr(own))});
+    }
+    return stmt;
   }
 
   bool AboutReduction(const BlockRealize& realize, const Expr& part) const {
