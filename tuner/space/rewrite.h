@@ -36,4 +36,7 @@ std::vector<Rewrite> Rewrites(const RewriteContext& context);
 std::vector<Rewrite> AlgorithmRewrites(const RewriteContext& context);
 std::vector<Rewrite> SplitKRewrites(const RewriteContext& context);
 
+// A reduction in so many parts of its longest variable, whose extent they divide (rewrite_split_k.cc).
+Rewrite SplitKRewrite(const BlockInfo& block, int64_t parts);
+
 }  // namespace hone

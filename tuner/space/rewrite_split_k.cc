@@ -39,34 +39,29 @@ absl::Status SplitReduction(Schedule& schedule, const std::string& name, size_t 
 
 }  // namespace
 
+Rewrite SplitKRewrite(const BlockInfo& block, int64_t parts) {
+  const auto along = static_cast<size_t>(block.longest_reduce_iter());
+  return {absl::StrCat("split_k_", parts, "(", block.name, ")"), [name = block.name, along, parts](Schedule& schedule) {
+            return SplitReduction(schedule, name, along, parts);
+          }};
+}
+
 std::vector<Rewrite> SplitKRewrites(const RewriteContext& context) {
   const BlockInfo& block = context.heaviest();
   if (context.threads == 1 || !block.splits || !IsTileable(block)) return {};
   int64_t results = 1, terms = 1;
-  size_t along = 0;  // the longest reduce variable
-  for (size_t i = 0; i < block.iters.size(); ++i) {
-    if (block.spatial(static_cast<int>(i))) {
-      results *= block.extents[i];
-      continue;
-    }
-    terms *= block.extents[i];
-    if (block.spatial(static_cast<int>(along)) || block.extents[i] > block.extents[along]) along = i;
-  }
+  for (size_t i = 0; i < block.iters.size(); ++i)
+    (block.spatial(static_cast<int>(i)) ? results : terms) *= block.extents[i];
   const int64_t lanes = context.target.lanes(std::max(32, static_cast<int>(block.output.type().bits)));
   if (results > context.threads * kEnoughTiles * kVectorsOfTile * lanes || block.instances() < kWorthSharing) return {};
   // Every thread has a part; or so many that parts and tiles together are as many.
-  std::vector<int64_t> candidates = {
-      PartsFrom(block.extents[along], terms, context.threads),
-      PartsFrom(block.extents[along], terms, static_cast<int64_t>(std::sqrt(context.threads)))};
+  const int64_t longest = block.extents[static_cast<size_t>(block.longest_reduce_iter())];
+  std::vector<int64_t> candidates = {PartsFrom(longest, terms, context.threads),
+                                     PartsFrom(longest, terms, static_cast<int64_t>(std::sqrt(context.threads)))};
   candidates.erase(std::unique(candidates.begin(), candidates.end()), candidates.end());
   std::erase(candidates, 1);
   std::vector<Rewrite> found;
-  for (const int64_t parts : candidates) {
-    found.push_back(
-        {absl::StrCat("split_k_", parts, "(", block.name, ")"), [name = block.name, along, parts](Schedule& schedule) {
-           return SplitReduction(schedule, name, along, parts);
-         }});
-  }
+  for (const int64_t parts : candidates) found.push_back(SplitKRewrite(block, parts));
   return found;
 }
 

@@ -195,6 +195,15 @@ int BlockInfo::last_reduce_iter() const {
   return last;
 }
 
+int BlockInfo::longest_reduce_iter() const {
+  int longest = -1;
+  for (size_t i = 0; i < iters.size(); ++i) {
+    if (spatial(static_cast<int>(i))) continue;
+    if (longest < 0 || extents[i] >= extents[static_cast<size_t>(longest)]) longest = static_cast<int>(i);
+  }
+  return longest;
+}
+
 int WorkloadInfo::Find(const std::string& name) const {
   for (size_t i = 0; i < blocks.size(); ++i) {
     if (blocks[i].name == name) return static_cast<int>(i);

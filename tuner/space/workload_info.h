@@ -59,7 +59,8 @@ struct BlockInfo {
   bool spatial(int iter) const { return iters[static_cast<size_t>(iter)].kind == IterKind::kSpatial; }
   // The iteration variable of the output's last dimension, -1 when that is not one variable.
   int last_iter() const { return output_iters.empty() ? -1 : output_iters.back(); }
-  int last_reduce_iter() const;  // the innermost; -1 when it reduces nothing
+  int last_reduce_iter() const;     // the innermost; -1 when it reduces nothing
+  int longest_reduce_iter() const;  // the innermost of the greatest extent; -1 when it reduces nothing
 };
 
 struct WorkloadInfo {

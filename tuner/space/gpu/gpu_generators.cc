@@ -44,15 +44,22 @@ absl::Status InlineAll(Schedule& schedule, SketchFamily& family) {
   }
 }
 
-// The rules that are for a block, those first that use most of a device.
-std::vector<GpuNestRef> NestsOf(const GpuContextRef& context, int block) {
+// The rules for products that are for a block, those first that use most of a device.
+std::vector<GpuNestRef> ProductNestsOf(const GpuContextRef& context, int block) {
   std::vector<GpuNestRef> nests = {MakeWarpProductNest(context, block),
                                    MakeProductNest(context, block, ProductOperands::kShared),
-                                   MakeProductNest(context, block, ProductOperands::kDirect),
-                                   MakeReductionNest(context, block),
-                                   MakeMapNest(context, block),
-                                   MakeOneThreadNest(context, block)};
+                                   MakeProductNest(context, block, ProductOperands::kDirect)};
   std::erase(nests, nullptr);
+  return nests;
+}
+
+// All rules that are for it; the last one is for every block.
+std::vector<GpuNestRef> NestsOf(const GpuContextRef& context, int block) {
+  std::vector<GpuNestRef> nests = ProductNestsOf(context, block);
+  for (GpuNestRef nest :
+       {MakeReductionNest(context, block), MakeMapNest(context, block), MakeOneThreadNest(context, block)}) {
+    if (nest != nullptr) nests.push_back(std::move(nest));
+  }
   return nests;
 }
 
@@ -106,6 +113,16 @@ class Deriver {
     const std::vector<GpuNestRef> nests = NestsOf(context_, heaviest);
     for (const GpuNestRef& nest : nests) {
       if (nest == nests.back() && !sketches.empty()) break;  // one thread: where all else was refused
+      if (std::optional<Attempt> attempt = WithNests(heaviest, nest)) sketches.push_back(std::move(attempt->sketch));
+    }
+    return sketches;
+  }
+
+  // Those that take the heaviest block for the product that it is.
+  std::vector<Sketch> Products() const {
+    std::vector<Sketch> sketches;
+    const int heaviest = HeaviestReduction();
+    for (const GpuNestRef& nest : ProductNestsOf(context_, heaviest)) {
       if (std::optional<Attempt> attempt = WithNests(heaviest, nest)) sketches.push_back(std::move(attempt->sketch));
     }
     return sketches;
@@ -175,14 +192,19 @@ class Deriver {
 
 absl::StatusOr<std::vector<std::unique_ptr<Generator>>> GpuGenerators(const PrimFunc& workload,
                                                                       const GpuTarget& target) {
-  auto family = std::make_shared<SketchFamily>();
-  family->workload = workload;
-  family->rewrite.apply = [](Schedule&) { return absl::OkStatus(); };
-  Schedule schedule(workload);
-  HONE_RETURN_IF_ERROR(InlineAll(schedule, *family));
+  HONE_ASSIGN_OR_RETURN(const WorkloadInfo info, AnalyzeWorkload(workload));
   std::vector<std::unique_ptr<Generator>> generators;
-  for (Sketch& sketch : Deriver(*family, schedule, target).All())
-    generators.push_back(MakeSketchGenerator(family, std::move(sketch)));
+  for (Rewrite& rewrite : GpuRewrites(info, target)) {
+    Schedule schedule(workload);
+    if (!rewrite.apply(schedule).ok()) continue;  // not for this workload
+    auto family = std::make_shared<SketchFamily>();
+    family->workload = workload;
+    family->rewrite = std::move(rewrite);
+    HONE_RETURN_IF_ERROR(InlineAll(schedule, *family));
+    const Deriver deriver(*family, schedule, target);
+    for (Sketch& sketch : family->rewrite.label.empty() ? deriver.All() : deriver.Products())
+      generators.push_back(MakeSketchGenerator(family, std::move(sketch)));
+  }
   return generators;
 }
 

@@ -10,7 +10,8 @@
 //   one thread    what has iterations that depend on one another
 //
 // The heaviest block that reduces takes every rule that is for it, one in each sketch; of the others each takes the
-// rule with the least draft. Sizes are those that the device likes, whatever the extents: the last tile is masked.
+// rule with the least draft. A product with few results and a long reduction is also taken in parts of it (split_k.cc).
+// Sizes are those that the device likes, whatever the extents: the last tile is masked.
 #pragma once
 
 #include <memory>

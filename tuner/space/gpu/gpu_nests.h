@@ -14,6 +14,7 @@
 #include "compiler/target/gpu_target.h"
 #include "tuner/space/block_fusion.h"
 #include "tuner/space/gpu/gpu_model.h"
+#include "tuner/space/rewrite.h"
 #include "tuner/space/sketch.h"
 #include "tuner/space/workload_info.h"
 
@@ -66,6 +67,10 @@ enum class ProductOperands { kShared, kDirect };
 GpuNestRef MakeProductNest(GpuContextRef context, int block, ProductOperands operands);
 // Products of types that the target's warps multiply together (compiler/tile/warp_products.cc).
 GpuNestRef MakeWarpProductNest(GpuContextRef context, int block);
+
+// The workload as it is, then what its heaviest block, a product, is in parts of its reduction where that gives more
+// processors a tile (split_k.cc).
+std::vector<Rewrite> GpuRewrites(const WorkloadInfo& info, const GpuTarget& target);
 
 // ---- Shared pieces
 // The least power of 2 that is not below n.

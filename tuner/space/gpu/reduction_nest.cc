@@ -23,13 +23,7 @@ constexpr int64_t kFewestTerms = 64;  // below that a thread is done sooner than
 
 // The iteration variable along which terms are shared out.
 int Longest(const BlockInfo& block) {
-  if (AddsAlongMemory(block)) return block.last_reduce_iter();
-  int longest = block.last_reduce_iter();
-  for (int i = 0; i < static_cast<int>(block.iters.size()); ++i) {
-    const int64_t extent = block.extents[static_cast<size_t>(i)];
-    if (!block.spatial(i) && extent > block.extents[static_cast<size_t>(longest)]) longest = i;
-  }
-  return longest;
+  return AddsAlongMemory(block) ? block.last_reduce_iter() : block.longest_reduce_iter();
 }
 
 class ReductionNest : public GpuNest {

@@ -12,6 +12,7 @@
 #include <optional>
 #include <set>
 
+#include "absl/strings/str_cat.h"
 #include "compiler/lower/device_program.h"
 #include "compiler/lower/lower_threads.h"
 #include "compiler/schedule/trace/trace.h"
@@ -68,6 +69,7 @@ const Place kOnOpenCl = {
     "opencl", "opencl:generic",
     [] { return OpenClDevice::Open(static_cast<size_t>(testing::FromEnvironment("HONE_OPENCL_DEVICE", 0))); },
     &testing::RunOnOpenCl};
+const Place kOnManyUnits = {"opencl", "opencl:generic,processors=16", kOnOpenCl.open, kOnOpenCl.run};
 const Place kOnCuda = {"cuda", "cuda:sm_90a", [] { return OpenDevice("cuda:sm_90a"); }, &testing::RunOnCuda};
 
 Device* DeviceAt(const Place& place) {
@@ -183,6 +185,32 @@ TEST(GpuGenerators, ProductsAreRightWithEveryNumberOfStages) {
   EXPECT_EQ(tried, (std::set<int64_t>{2, 3, 4}));
 }
 
+// Products with few results and a long reduction, of which parts are computed side by side and added up: as they are,
+// with an epilogue, of operands that are made on the way, and where no part is a whole number of steps.
+TEST(GpuGenerators, ProductsInPartsOfTheirReductionAreRight) {
+  for (const SmallWorkload& workload : {SmallWorkload{"matmul", testing::Matmul(9, 20, 3 * 131)},
+                                        SmallWorkload{"dense", testing::DenseRelu(12, 19, 320)},
+                                        SmallWorkload{"convolution", testing::ConvBiasResidualRelu({5, 5, 64, 10})}}) {
+    SCOPED_TRACE(workload.name);
+    for (const Place* place : {&kOnManyUnits, &kOnCuda}) {
+      const GpuTarget target = *ParseGpuTarget(place->target);
+      const auto generators = GpuGenerators(workload.func, target);
+      ASSERT_TRUE(generators.ok()) << generators.status();
+      size_t in_parts = 0;
+      for (size_t g = 0; g < generators->size(); ++g) {
+        const Generator& generator = *(*generators)[g];
+        if (generator.name().find("split_k_") == std::string::npos) continue;
+        ++in_parts;
+        ExpectGood(testing::ReferenceOf(workload), workload, generator, *BestByDraft(generator), target, *place);
+        Random random(31, g);
+        if (const std::optional<Choice> choice = testing::LegalChoice(generator, random))
+          ExpectGood(testing::ReferenceOf(workload), workload, generator, *choice, target, *place);
+      }
+      EXPECT_GE(in_parts, 2u) << place->target << ": of operands in shared memory, and not";
+    }
+  }
+}
+
 absl::StatusOr<Schedule> Default(const PrimFunc& workload, const char* target, std::string* generator) {
   HONE_ASSIGN_OR_RETURN(const auto generators, GpuGenerators(workload, *ParseGpuTarget(target)));
   HONE_ASSIGN_OR_RETURN(const Trace trace, DefaultTrace(generators));
@@ -210,6 +238,26 @@ TEST(GpuGenerators, DraftTheRuleOfTheFamily) {
     const absl::StatusOr<Schedule> schedule = Default(family.workload, "cuda:sm_90a", &generator);
     ASSERT_TRUE(schedule.ok()) << schedule.status();
     EXPECT_NE(generator.find(family.rule), std::string::npos) << generator;
+  }
+}
+
+// Parts of a reduction where tiles are fewer than processors, as long as a part is worth a second launch.
+TEST(GpuGenerators, DraftPartsOfLongReductionsOfFewTiles) {
+  struct Sizes {
+    int64_t m, n, k;
+    bool in_parts;
+  };
+  for (const Sizes& sizes : {Sizes{64, 64, 16384, true}, Sizes{16, 1024, 8192, true}, Sizes{256, 256, 16384, true},
+                             Sizes{64, 64, 512, false}, Sizes{256, 256, 256, false}, Sizes{2048, 2048, 8192, false}}) {
+    SCOPED_TRACE(absl::StrCat(sizes.m, " x ", sizes.n, " x ", sizes.k));
+    std::string generator;
+    const absl::StatusOr<Schedule> schedule =
+        Default(testing::Matmul(sizes.m, sizes.n, sizes.k), "cuda:sm_90a", &generator);
+    ASSERT_TRUE(schedule.ok()) << schedule.status();
+    EXPECT_EQ(generator.find("split_k_") != std::string::npos, sizes.in_parts) << generator;
+    const absl::StatusOr<DeviceProgram> program = LowerToDevice(schedule->Program().main);
+    ASSERT_TRUE(program.ok()) << program.status();
+    EXPECT_EQ(program->launches.size(), sizes.in_parts ? 2u : 1u) << ToText(*program);
   }
 }
 

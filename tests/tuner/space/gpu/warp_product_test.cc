@@ -138,10 +138,14 @@ def main(A: T.Buffer((1, H, H, I), "TYPE"), B: T.Buffer((K, K, I, O), "TYPE"), D
   return {"warp_convolution", *func};
 }
 
-absl::StatusOr<std::unique_ptr<Generator>> GeneratorOf(const PrimFunc& workload, const std::string& target) {
+constexpr char kWhole[] = "sketch:warp_product(", kInParts[] = ",warp_product(";
+
+// Of the whole product, or of it in parts of its reduction (split k).
+absl::StatusOr<std::unique_ptr<Generator>> GeneratorOf(const PrimFunc& workload, const std::string& target,
+                                                       const std::string& rule = kWhole) {
   HONE_ASSIGN_OR_RETURN(auto generators, GpuGenerators(workload, *ParseGpuTarget(target)));
   for (std::unique_ptr<Generator>& generator : generators) {
-    if (generator->name().find("warp_product(") != std::string::npos) return std::move(generator);
+    if (generator->name().find(rule) != std::string::npos) return std::move(generator);
   }
   return absl::NotFoundError("no generator of products by warps");
 }
@@ -154,24 +158,15 @@ absl::StatusOr<PrimFunc> Scheduled(const Generator& generator, const Choice& cho
   return schedule.Program().main;
 }
 
-std::string CheckSeed(uint64_t seed, Device* device) {
-  Random random(seed);
-  const auto between = [&](int64_t low, int64_t high) {
-    return low + static_cast<int64_t>(random.Below(static_cast<uint64_t>(high - low + 1)));
-  };
-  const Sizes sizes{between(1, 2), between(4, 70), between(8, 50), between(8, 70)};
-  const ConvolutionSizes convolution{between(4, 9), between(1, 20), between(8, 30), 2 * between(0, 1) + 1,
-                                     between(1, 2)};
-  const Types& types = kTypes[random.Below(3)];
-  const uint64_t kind = random.Below(4);
-  const SmallWorkload workload = kind == 3 && convolution.in * convolution.kernel >= 8
-                                     ? Convolution(types, convolution)
-                                     : Product(types, sizes, static_cast<Around>(kind % 3));
-  const auto generator = GeneratorOf(workload.func, "cuda:sm_90a");
-  if (!generator.ok()) return std::string(generator.status().message());
-  const std::optional<Choice> choice = LegalChoice(**generator, random);
+int64_t Between(Random& random, int64_t low, int64_t high) {
+  return low + static_cast<int64_t>(random.Below(static_cast<uint64_t>(high - low + 1)));
+}
+
+// A random choice of the generator's.
+std::string CheckChoice(const SmallWorkload& workload, const Generator& generator, Random& random, Device* device) {
+  const std::optional<Choice> choice = LegalChoice(generator, random);
   if (!choice.has_value()) return "no legal choice";
-  const absl::StatusOr<PrimFunc> scheduled = Scheduled(**generator, *choice, workload.func);
+  const absl::StatusOr<PrimFunc> scheduled = Scheduled(generator, *choice, workload.func);
   if (!scheduled.ok()) return absl::StrCat(scheduled.status().message());
   const absl::StatusOr<PrimFunc> lowered = LowerThreads(*scheduled);
   if (!lowered.ok()) return absl::StrCat(lowered.status().message(), "\n", ToText(*scheduled));
@@ -186,10 +181,45 @@ std::string CheckSeed(uint64_t seed, Device* device) {
   return ran.ok() ? reference.Compare(got) : std::string(ran.message());
 }
 
+std::string CheckSeed(uint64_t seed, Device* device) {
+  Random random(seed);
+  const auto between = [&](int64_t low, int64_t high) { return Between(random, low, high); };
+  const Sizes sizes{between(1, 2), between(4, 70), between(8, 50), between(8, 70)};
+  const ConvolutionSizes convolution{between(4, 9), between(1, 20), between(8, 30), 2 * between(0, 1) + 1,
+                                     between(1, 2)};
+  const Types& types = kTypes[random.Below(3)];
+  const uint64_t kind = random.Below(4);
+  const SmallWorkload workload = kind == 3 && convolution.in * convolution.kernel >= 8
+                                     ? Convolution(types, convolution)
+                                     : Product(types, sizes, static_cast<Around>(kind % 3));
+  const auto generator = GeneratorOf(workload.func, "cuda:sm_90a");
+  if (!generator.ok()) return std::string(generator.status().message());
+  return CheckChoice(workload, **generator, random, device);
+}
+
+// Few results and a long reduction, in parts of it by warps.
+std::string CheckSeedInParts(uint64_t seed, Device* device) {
+  Random random(seed);
+  const int64_t parts = Between(random, 2, 3);
+  const Sizes sizes{Between(random, 1, 2), Between(random, 4, 20), Between(random, 8, 20),
+                    parts * 32 * Between(random, 4, 6) + (parts == 3 ? 3 * Between(random, 0, 1) : 0)};
+  const SmallWorkload workload = Product(kTypes[random.Below(3)], sizes, static_cast<Around>(random.Below(3)));
+  const auto generator = GeneratorOf(workload.func, "cuda:sm_90a,processors=3", kInParts);
+  if (!generator.ok()) return std::string(generator.status().message());
+  return CheckChoice(workload, **generator, random, device);
+}
+
 TEST(WarpProducts, RandomSchedulesAreRight) {
   const auto first = static_cast<uint64_t>(FromEnvironment("HONE_FIRST_SEED", 0));
   const Campaign campaign =
       RunCampaign(first, FromEnvironment("HONE_SEEDS", 60), [](uint64_t seed) { return CheckSeed(seed, nullptr); });
+  for (const std::string& report : campaign.reports) ADD_FAILURE() << report;
+}
+
+TEST(WarpProducts, RandomSchedulesInPartsAreRight) {
+  const auto first = static_cast<uint64_t>(FromEnvironment("HONE_FIRST_SEED", 0));
+  const Campaign campaign = RunCampaign(first, FromEnvironment("HONE_SEEDS", 4),
+                                        [](uint64_t seed) { return CheckSeedInParts(seed, nullptr); });
   for (const std::string& report : campaign.reports) ADD_FAILURE() << report;
 }
 
@@ -198,7 +228,10 @@ TEST(WarpProducts, RandomSchedulesAreRightOnADevice) {
   if (!device.ok()) GTEST_SKIP() << "no CUDA device of sm_90: " << device.error().message();
   const auto first = static_cast<uint64_t>(FromEnvironment("HONE_FIRST_SEED", 0));
   const auto seeds = static_cast<uint64_t>(FromEnvironment("HONE_SEEDS", 60));
-  for (uint64_t seed = first; seed < first + seeds; ++seed) EXPECT_EQ(CheckSeed(seed, device->get()), "") << seed;
+  for (uint64_t seed = first; seed < first + seeds; ++seed) {
+    EXPECT_EQ(CheckSeed(seed, device->get()), "") << seed;
+    EXPECT_EQ(CheckSeedInParts(seed, device->get()), "") << seed << " in parts";
+  }
 }
 
 // The choice with these values of the knobs.
@@ -271,8 +304,9 @@ constexpr Fault kFaultsOfStages[] = {
     {"stages that share memory", "T.allocate((3, 32, 16)", 0, "T.allocate((2, 32, 16)"},
 };
 
-void ExpectFound(const SmallWorkload& workload, const std::vector<int64_t>& values, std::span<const Fault> faults) {
-  const auto generator = GeneratorOf(workload.func, "cuda:sm_90a");
+void ExpectFound(const SmallWorkload& workload, const std::vector<int64_t>& values, std::span<const Fault> faults,
+                 const std::string& target = "cuda:sm_90a", const std::string& rule = kWhole) {
+  const auto generator = GeneratorOf(workload.func, target, rule);
   ASSERT_TRUE(generator.ok()) << generator.status();
   const absl::StatusOr<PrimFunc> scheduled = Scheduled(**generator, ChoiceOf(**generator, values), workload.func);
   ASSERT_TRUE(scheduled.ok()) << scheduled.status();
@@ -309,11 +343,29 @@ TEST(WarpProducts, PlantedFaultsOfStagesAreFound) {
   ExpectFound(Product(kTypes[0], {1, 64, 16, 96}, Around::kBias), {2, 1, 1, 1, 1, 2, 3, 2}, kFaultsOfStages);
 }
 
-absl::StatusOr<DeviceProgram> ChosenByDraft(const SmallWorkload& workload) {
-  HONE_ASSIGN_OR_RETURN(const auto generator, GeneratorOf(workload.func, "cuda:sm_90a"));
+absl::StatusOr<DeviceProgram> ChosenByDraft(const SmallWorkload& workload, const std::string& rule = kWhole) {
+  HONE_ASSIGN_OR_RETURN(const auto generator, GeneratorOf(workload.func, "cuda:sm_90a", rule));
   HONE_ASSIGN_OR_RETURN(const Choice choice, BestByDraft(*generator));
   HONE_ASSIGN_OR_RETURN(const PrimFunc scheduled, Scheduled(*generator, choice, workload.func));
   return LowerToDevice(scheduled);
+}
+
+// The first kernel multiplies by warps, of operands that are copied asynchronously; none spills.
+void ExpectMachineCode(const Nvrtc& nvrtc, const DeviceProgram& program, const Types& types, const char* architecture) {
+  SCOPED_TRACE(absl::StrCat(types.operand, " ", architecture));
+  const absl::StatusOr<std::string> source = PrintKernels(program, CudaCpp());
+  ASSERT_TRUE(source.ok()) << source.status();
+  const absl::StatusOr<CudaImage> image = nvrtc.Compile(*source, architecture);
+  ASSERT_TRUE(image.ok()) << image.status();
+  absl::StatusOr<std::vector<CudaKernel>> kernels = ReadCubin(*image);
+  ASSERT_TRUE(kernels.ok()) << kernels.status();
+  ASSERT_EQ(kernels->size(), program.launches.size());
+  for (const CudaKernel& kernel : *kernels)
+    EXPECT_EQ(kernel.spill_stores + kernel.spill_loads + kernel.stack_bytes, 0) << ToJson(kernel);
+  const auto first = std::ranges::find(*kernels, program.launches[0].kernel, &CudaKernel::name);
+  ASSERT_NE(first, kernels->end());
+  for (const char* instruction : {types.operand == std::string("int8") ? "IMMA" : "HMMA", "LDGSTS", "LDSM"})
+    EXPECT_GT(first->instructions[instruction], 0) << ToJson(*first);
 }
 
 // For a network's sizes, on every architecture that NVRTC takes.
@@ -325,23 +377,21 @@ TEST(WarpProducts, MachineCodeMultipliesByWarpsAndDoesNotSpill) {
     const absl::StatusOr<DeviceProgram> program = ChosenByDraft(workload);
     ASSERT_TRUE(program.ok()) << program.status();
     EXPECT_EQ(program->launches.size(), 1u);
-    const absl::StatusOr<std::string> source = PrintKernels(*program, CudaCpp());
-    ASSERT_TRUE(source.ok()) << source.status();
-    const bool of_floats = types.operand != std::string("int8");
     for (const char* architecture : {"sm_80", "sm_90a", "sm_100a", "sm_120"}) {
-      if (!of_floats && architecture != std::string("sm_90a")) continue;
-      SCOPED_TRACE(absl::StrCat(types.operand, " ", architecture));
-      const absl::StatusOr<CudaImage> image = (*nvrtc)->Compile(*source, architecture);
-      ASSERT_TRUE(image.ok()) << image.status();
-      absl::StatusOr<std::vector<CudaKernel>> kernels = ReadCubin(*image);
-      ASSERT_TRUE(kernels.ok()) << kernels.status();
-      CudaKernel& kernel = kernels->front();
-      EXPECT_EQ(kernel.spill_stores + kernel.spill_loads + kernel.stack_bytes, 0) << ToJson(kernel);
-      EXPECT_GT(kernel.instructions[of_floats ? "HMMA" : "IMMA"], 0) << ToJson(kernel);
-      EXPECT_GT(kernel.instructions["LDGSTS"], 0) << ToJson(kernel);
-      EXPECT_GT(kernel.instructions["LDSM"], 0) << ToJson(kernel);
+      if (types.operand == std::string("int8") && architecture != std::string("sm_90a")) continue;
+      ExpectMachineCode(**nvrtc, *program, types, architecture);
     }
   }
+}
+
+TEST(WarpProducts, MachineCodeOfPartsIsAProductAndASum) {
+  const absl::StatusOr<const Nvrtc*> nvrtc = Nvrtc::Load();
+  if (!nvrtc.ok()) GTEST_SKIP() << nvrtc.status().message();
+  const SmallWorkload workload = Product(kTypes[1], {1, 64, 64, 8192}, Around::kBias);
+  const absl::StatusOr<DeviceProgram> program = ChosenByDraft(workload, kInParts);
+  ASSERT_TRUE(program.ok()) << program.status();
+  EXPECT_EQ(program->launches.size(), 2u) << ToText(*program);
+  for (const char* architecture : {"sm_80", "sm_90a"}) ExpectMachineCode(**nvrtc, *program, kTypes[1], architecture);
 }
 
 // Of the draft's choice for a large product: what asks for banks of shared memory, and how often in vain.
@@ -372,6 +422,15 @@ TEST(WarpProducts, AreWhatTheDraftChooses) {
     const absl::StatusOr<Trace> trace = DefaultTrace(*generators);
     ASSERT_TRUE(trace.ok()) << trace.status();
     EXPECT_NE(OriginOf(*trace)->generator.find("warp_product("), std::string::npos) << OriginOf(*trace)->generator;
+  }
+  for (const Sizes& sizes : {Sizes{1, 64, 64, 8192}, Sizes{1, 1024, 1024, 1024}}) {
+    const auto generators =
+        GpuGenerators(Product(kTypes[1], sizes, Around::kBias).func, *ParseGpuTarget("cuda:sm_90a"));
+    ASSERT_TRUE(generators.ok()) << generators.status();
+    const absl::StatusOr<Trace> trace = DefaultTrace(*generators);
+    ASSERT_TRUE(trace.ok()) << trace.status();
+    const std::string generator = OriginOf(*trace)->generator;
+    EXPECT_NE(generator.find(sizes.k > 1024 ? kInParts : kWhole), std::string::npos) << generator;
   }
   EXPECT_FALSE(GeneratorOf(Product(kTypes[0], {1, 128, 768, 768}, Around::kBias).func, "opencl:generic").ok());
   EXPECT_FALSE(GeneratorOf(Product({"float32", "float32"}, {1, 128, 768, 768}, Around::kBias).func, "cuda:sm_80").ok());
