@@ -242,7 +242,7 @@ NestModel::SharedElements NestModel::SharedElementsOf(const NestPlan& plan, cons
   const double elements = read.region.ElementsAlone(sizes);
   for (size_t v = reduce_.size(); v-- > 0;) {
     const size_t i = static_cast<size_t>(reduce_[v]);
-    const int64_t taps = v + 1 == reduce_.size() ? plan.unroll : plan.window ? block_.extents[i] : 1;
+    const int64_t taps = v + 1 == reduce_.size() ? plan.unroll : IsStraight(plan) ? block_.extents[i] : 1;
     if (taps == 1) continue;
     shared.taps *= static_cast<double>(taps);
     const auto along = [&](int64_t some) {

@@ -308,13 +308,13 @@ double StraightOverLoop(const char* target_text) {
   return cost(true) / cost(false);
 }
 
-// Pixels that several taps read stay in registers where there are some left beside twelve sums; else they are stored
-// and loaded again, which a loop over the channels does not do.
+// Pixels that several taps read stay in registers as far as there are some left beside twelve sums; the others are
+// stored and loaded again, which a loop over the channels does not do.
 TEST(NestModel, ElementsThatTapsShareTakeRegisters) {
   const double few = StraightOverLoop("cpu:x86-64-v3,l1d=32K,l2=512K,l3=32M");
   const double many = StraightOverLoop("cpu:x86-64-v4,l1d=32K,l2=512K,l3=32M");
-  EXPECT_GT(few, 1);
-  EXPECT_LT(many, 1);
+  EXPECT_GT(few, 1) << many;
+  EXPECT_GT(few, 1.1 * many);
 }
 
 // A convolution of 96 channels in groups, 1 by 1; its variables are n, oh, ow, oc, kh, kw, ic.
