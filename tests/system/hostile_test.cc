@@ -57,37 +57,17 @@ int Descriptors(pid_t process) {
 }
 
 #if defined(__x86_64__)  // some candidates are machine code
-TEST(Hostile, NoneBecomesARecord) {
-  const std::map<std::string, std::string> expected = {
-      {"dropped_tail", "wrong_result"},
-      {"dropped_rows", "wrong_result"},
-      {"short_reduction", "wrong_result"},
-      {"lost_init", "build_error"},  // seen before it runs; Mutants runs those that are not
-      {"swapped_axis", "wrong_result"},
-      {"does_nothing", "wrong_result"},
-      {"write_past_end", "crash"},
-      {"null_write", "crash"},
-      {"illegal_instruction", "crash"},
-      {"stack_bomb", "crash"},
-      {"fork", "crash"},
-      {"exit", "crash"},
-      {"fails", "crash"},
-      {"endless_loop", "timeout"},
-      {"memory_bomb", "out_of_memory"},
-      {"not_an_image", "build_error"},
-      {"broken_image", "build_error"},
-      {"builder_crash", "build_error"},
-      {"builder_hang", "timeout"}};
+
+using Outcomes = std::map<std::string, std::string>;  // by kind; empty: it rests on the workload
+
+// A worker whose builder makes each kind once out of the candidates of a job.
+void ExpectNoneBecomesARecord(const Outcomes& kinds_and_outcomes) {
   std::map<std::string, int> failures;
-  std::set<std::string> wanted;
-  for (const auto& [kind, outcome] : expected) {
-    wanted.insert(kind);
-    ++failures[outcome];
-  }
-  // Those of machine code too. What becomes of each rests on the workload: hostile_candidates_test.cc says it for one.
-  for (const HostileCandidate& candidate : HostileCandidates()) wanted.insert(candidate.name);
   std::string list;
-  for (const std::string& kind : wanted) list += (list.empty() ? "" : ",") + kind;
+  for (const auto& [kind, outcome] : kinds_and_outcomes) {
+    if (!outcome.empty()) ++failures[outcome];
+    list += (list.empty() ? "" : ",") + kind;
+  }
   const TempFolder folder;
   const std::string model = SaveTiny(folder.path()), log = folder / "hostile.log";
   // Some hang: the limits are what the test takes. The task is not left alone for want of a gain.
@@ -97,14 +77,15 @@ TEST(Hostile, NoneBecomesARecord) {
   // every kind has its turn.
   Process tune(folder, "hone",
                {"tune", model, "--tasks", "relu", "--server", service.address(), "--trials",
-                std::to_string(wanted.size() / 2), "--threads", "1", "--json"});
+                std::to_string(kinds_and_outcomes.size() / 2), "--threads", "1", "--json"});
   ASSERT_EQ(tune.Wait(280), 0) << tune.Errors() << worker.Errors();
   const Json result = JsonLines(tune.Output()).back();
 
   const std::map<std::string, std::string> kinds = Kinds(log);
   std::set<std::string> used;
   for (const auto& [digest, kind] : kinds) used.insert(kind);
-  for (const std::string& kind : wanted) EXPECT_EQ(used.count(kind), 1u) << kind << " never had its turn";
+  for (const auto& [kind, outcome] : kinds_and_outcomes)
+    EXPECT_EQ(used.count(kind), 1u) << kind << " never had its turn";
 
   const std::vector<Json> records = service.Records();
   EXPECT_EQ(records.size(), result.at("trials").get<size_t>());
@@ -115,7 +96,7 @@ TEST(Hostile, NoneBecomesARecord) {
   }
   int failed = 0;
   for (const auto& [outcome, count] : result.at("failed").items()) failed += count.get<int>();
-  EXPECT_GE(failed, static_cast<int>(wanted.size())) << result.at("failed").dump();
+  EXPECT_GE(failed, static_cast<int>(kinds_and_outcomes.size())) << result.at("failed").dump();
   for (const auto& [outcome, count] : failures) {
     EXPECT_GE(result.at("failed").value(outcome, 0), count) << outcome << " in " << result.at("failed").dump();
   }
@@ -124,6 +105,34 @@ TEST(Hostile, NoneBecomesARecord) {
   EXPECT_EQ(Zombies(worker.pid()), 0);
   // Its own, those to the daemon, three for each builder; inputs of a task. Each candidate had half a dozen.
   EXPECT_LE(Descriptors(worker.pid()), 50);
+}
+
+TEST(Hostile, NoneBecomesARecord) {
+  Outcomes kinds = {{"dropped_tail", "wrong_result"},
+                    {"dropped_rows", "wrong_result"},
+                    {"short_reduction", "wrong_result"},
+                    {"lost_init", "build_error"},  // seen before it runs; Mutants runs those that are not
+                    {"swapped_axis", "wrong_result"},
+                    {"does_nothing", "wrong_result"},
+                    {"write_past_end", "crash"},
+                    {"null_write", "crash"},
+                    {"illegal_instruction", "crash"},
+                    {"stack_bomb", "crash"},
+                    {"fork", "crash"},
+                    {"exit", "crash"},
+                    {"fails", "crash"},
+                    {"endless_loop", "timeout"},
+                    {"memory_bomb", "out_of_memory"},
+                    {"not_an_image", "build_error"},
+                    {"broken_image", "build_error"},
+                    {"builder_crash", "build_error"},
+                    {"builder_hang", "timeout"}};
+  // Those of machine code too. What becomes of each rests on the workload: hostile_candidates_test.cc says it for one.
+  for (const HostileCandidate& candidate : HostileCandidates()) kinds.emplace(candidate.name, "");
+  // One job alone has too few candidates for all where vectors are short.
+  Outcomes halves[2];
+  for (const auto& kind : kinds) halves[halves[0].size() > halves[1].size() ? 1 : 0].insert(kind);
+  for (const Outcomes& half : halves) ExpectNoneBecomesARecord(half);
 }
 #endif
 
