@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -70,20 +71,22 @@ class InOrder {
   absl::Status status_;
 };
 
-// The packers of one prepare kernel that wait for a constant.
+// The packers of one prepare kernel that wait for a constant, each of the thread that started it: its process ends with
+// that thread (child_process.h).
 class IdlePackers {
  public:
   void Expect() { ++expected_; }  // a constant; all of them before the first is packed
   int expected() const { return expected_; }
 
-  // For one of the constants that are expected; nullptr: none waits. After the last constant none is kept.
+  // For one of the constants that are expected; nullptr: none of this thread waits. After the last constant none is
+  // kept.
   std::unique_ptr<ConstantPacker> Take() {
-    std::vector<std::unique_ptr<ConstantPacker>> ended;  // without the lock
+    Waiting ended;  // without the lock
     const std::lock_guard lock(mutex_);
     std::unique_ptr<ConstantPacker> taken;
-    if (!waiting_.empty()) {
-      taken = std::move(waiting_.back());
-      waiting_.pop_back();
+    if (const auto own = waiting_.find(std::this_thread::get_id()); own != waiting_.end()) {
+      taken = std::move(own->second);
+      waiting_.erase(own);
     }
     if (++begun_ == expected_) ended.swap(waiting_);
     return taken;
@@ -91,13 +94,14 @@ class IdlePackers {
 
   void GiveBack(std::unique_ptr<ConstantPacker> packer) {
     const std::lock_guard lock(mutex_);
-    if (begun_ < expected_) waiting_.push_back(std::move(packer));
+    if (begun_ < expected_) waiting_[std::this_thread::get_id()] = std::move(packer);
   }
 
  private:
+  using Waiting = std::map<std::thread::id, std::unique_ptr<ConstantPacker>>;
   std::mutex mutex_;
   int expected_ = 0, begun_ = 0;
-  std::vector<std::unique_ptr<ConstantPacker>> waiting_;
+  Waiting waiting_;
 };
 
 }  // namespace

@@ -224,7 +224,8 @@ TEST(Bundle, SameInputsSameBytes) {
   EXPECT_EQ(*Written(b.plan, Kernels(), Options()), *Written(b.plan, Kernels(), Options()));
 }
 
-// A packer for each thread packs all constants of a kernel, and none is left when the last is packed.
+// A packer for each thread packs all constants of a kernel, since it ends with its thread, and none is left when the
+// last is packed.
 TEST(Bundle, PackersAreUsedAgain) {
   PlanBuilder b;
   int last = b.Tensor("x", PlanTensor::kInput);
@@ -238,7 +239,11 @@ TEST(Bundle, PackersAreUsedAgain) {
       ++open;
     }
     ~Counted() override { --open; }
-    absl::StatusOr<std::string_view> Pack(std::span<const char> value) override { return packer->Pack(value); }
+    absl::StatusOr<std::string_view> Pack(std::span<const char> value) override {
+      EXPECT_TRUE(std::this_thread::get_id() == thread);
+      return packer->Pack(value);
+    }
+    const std::thread::id thread = std::this_thread::get_id();
     std::unique_ptr<ConstantPacker> packer;
     std::atomic<int>& open;
   };
