@@ -130,8 +130,8 @@ planted_bug(the_first_result_is_the_best result_rules.cc "FirstResults.*"
   [[      if (key.best_record() == 0 && !options.confirm_first) {]]
   [[      if (key.best_record() == 0) {]])
 planted_bug(what_a_sandbox_lacks_is_not_noted result_rules.cc "Leases.*"
-  [[  NoteMissingLayers(worker.hello, &job.row.request);]]
-  [[  if (false) NoteMissingLayers(worker.hello, &job.row.request);]])
+  [[  NoteMissingLayers(worker, job);]]
+  [[]])
 planted_bug(a_fault_of_the_machine_is_forgotten result_rules.cc "Jobs.*"
   [[  job.worker_fault = outcome.kind() == v1::OUTCOME_INFRA ? outcome.detail() : "";]]
   [[]])
