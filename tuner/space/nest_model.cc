@@ -257,17 +257,15 @@ NestModel::SharedElements NestModel::SharedElementsOf(const NestPlan& plan, cons
 
 bool NestModel::Overlaps(const Read& read) const {
   if (read.with_vector || read.period > 0 || read.steps.iter >= 0 || of_lanes() || shape_.in_tiles()) return false;
-  Sizes sizes;
-  sizes.fill(1);
   for (const int row : spatial_) {
-    if (!read.moves[static_cast<size_t>(row)]) continue;
     for (const int tap : reduce_) {
-      if (!read.moves[static_cast<size_t>(tap)]) continue;
-      Sizes both = sizes;
+      if (!read.moves[static_cast<size_t>(row)] || !read.moves[static_cast<size_t>(tap)]) continue;
+      const int64_t taps = block_.extents[static_cast<size_t>(tap)];
+      Sizes both;
+      both.fill(1);
       both[static_cast<size_t>(row)] = 2;
-      const double taps =
-          static_cast<double>(both[static_cast<size_t>(tap)] = block_.extents[static_cast<size_t>(tap)]);
-      if (read.region.ElementsAlone(both) < 2 * taps) return true;
+      both[static_cast<size_t>(tap)] = taps;
+      if (read.region.ElementsAlone(both) < 2 * static_cast<double>(taps)) return true;
     }
   }
   return false;
