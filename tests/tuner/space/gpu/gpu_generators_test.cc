@@ -26,6 +26,7 @@
 #include "tests/compiler/schedule/workload_table.h"
 #include "tests/compiler/schedule/workloads.h"
 #include "tests/deploy/runtime/pocl_cache.h"
+#include "tests/thorough.h"
 #include "tests/tuner/space/extra_workloads.h"
 #include "tests/tuner/space/legal_choice.h"
 #include "tuner/space/default_schedule.h"
@@ -79,7 +80,9 @@ Device* DeviceAt(const Place& place) {
   return at->second.ok() ? (*at->second).get() : nullptr;
 }
 
-constexpr int kChoices = 2;  // at random, of every generator
+// At random, of every generator: one finds what is wrong with many choices, and every choice is a kernel to compile.
+// HONE_THOROUGH=1 takes two.
+const int kChoices = Thorough() ? 2 : 1;
 
 void ExpectLaunchesFit(const PrimFunc& scheduled, const GpuTarget& target) {
   const absl::StatusOr<DeviceProgram> program = LowerToDevice(scheduled);
