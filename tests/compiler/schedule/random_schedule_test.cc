@@ -105,7 +105,7 @@ int64_t Played(const Campaign& campaign, std::string_view move) {
 
 TEST(RandomSchedules, AreSound) {
   const Campaign campaign = RunCampaign(static_cast<uint64_t>(FromEnvironment("HONE_FIRST_SEED", 0)),
-                                        FromEnvironment("HONE_SEEDS", 2000), CheckSeed);
+                                        FromEnvironment("HONE_SEEDS", 1000), CheckSeed);
   for (const std::string& report : campaign.reports) ADD_FAILURE() << report;
   for (const auto& [name, count] : campaign.counts) {
     std::printf("%-28s %8lld\n", name.c_str(), static_cast<long long>(count));
@@ -120,15 +120,15 @@ TEST(RandomSchedules, AreSound) {
 
 TEST(RandomSchedules, OfMovedReductionsAreSound) {
   const Campaign campaign = RunCampaign(static_cast<uint64_t>(FromEnvironment("HONE_FIRST_SEED", 0)),
-                                        FromEnvironment("HONE_SEEDS", 2000) / 2, CheckMovedReductions);
+                                        FromEnvironment("HONE_SEEDS", 1000) / 2, CheckMovedReductions);
   for (const std::string& report : campaign.reports) ADD_FAILURE() << report;
   std::printf("%lld reductions moved\n", static_cast<long long>(Played(campaign, "a sum moved")));
-  EXPECT_GT(Played(campaign, "a sum moved"), FromEnvironment("HONE_SEEDS", 2000) / 10);
+  EXPECT_GT(Played(campaign, "a sum moved"), FromEnvironment("HONE_SEEDS", 1000) / 10);
 }
 
 TEST(RandomSchedules, OfTuplesAreSound) {
   const Campaign campaign = RunCampaign(static_cast<uint64_t>(FromEnvironment("HONE_FIRST_SEED", 0)),
-                                        FromEnvironment("HONE_SEEDS", 2000) / 10, CheckTuples);
+                                        FromEnvironment("HONE_SEEDS", 1000) / 10, CheckTuples);
   for (const std::string& report : campaign.reports) ADD_FAILURE() << report;
   EXPECT_GT(Played(campaign, "a tuple factored"), 0);
 }

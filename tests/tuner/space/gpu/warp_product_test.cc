@@ -212,7 +212,7 @@ std::string CheckSeedInParts(uint64_t seed, Device* device) {
 TEST(WarpProducts, RandomSchedulesAreRight) {
   const auto first = static_cast<uint64_t>(FromEnvironment("HONE_FIRST_SEED", 0));
   const Campaign campaign =
-      RunCampaign(first, FromEnvironment("HONE_SEEDS", 60), [](uint64_t seed) { return CheckSeed(seed, nullptr); });
+      RunCampaign(first, FromEnvironment("HONE_SEEDS", 30), [](uint64_t seed) { return CheckSeed(seed, nullptr); });
   for (const std::string& report : campaign.reports) ADD_FAILURE() << report;
 }
 
@@ -227,7 +227,7 @@ TEST(WarpProducts, RandomSchedulesAreRightOnADevice) {
   const RuntimeResult<std::unique_ptr<Device>> device = OpenDevice("cuda:sm_90a");
   if (!device.ok()) GTEST_SKIP() << "no CUDA device of sm_90: " << device.error().message();
   const auto first = static_cast<uint64_t>(FromEnvironment("HONE_FIRST_SEED", 0));
-  const auto seeds = static_cast<uint64_t>(FromEnvironment("HONE_SEEDS", 60));
+  const auto seeds = static_cast<uint64_t>(FromEnvironment("HONE_SEEDS", 30));
   for (uint64_t seed = first; seed < first + seeds; ++seed) {
     EXPECT_EQ(CheckSeed(seed, device->get()), "") << seed;
     EXPECT_EQ(CheckSeedInParts(seed, device->get()), "") << seed << " in parts";
