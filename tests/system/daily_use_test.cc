@@ -187,7 +187,7 @@ TEST(Waiting, ForATargetThatNoWorkerHasSaysSoAndEnds) {
   const TempFolder folder;
   const std::string model = SaveTiny(folder.path());
   const Finished tune = Hone(folder, {"tune", model, "--db", folder / "t.db", "--target", "cpu:neoverse-n1", "--wait",
-                                      "20s", "--threads", "1"});
+                                      "10s", "--threads", "1"});
   EXPECT_EQ(tune.code, 5) << tune.errors;
   EXPECT_THAT(tune.errors, AllOf(HasSubstr("none of the 1 workers fits: the job needs target cpu:neoverse-n1"),
                                  HasSubstr("leave --target out"), Not(HasSubstr("hone-worker --server"))));
@@ -296,7 +296,7 @@ TEST(Ends, AJobThatAnotherStopsEndsItsTune) {
 TEST(Ends, APrivateDaemonAndWorkerThatAreKilledAreStartedAgain) {
   const TempFolder folder;
   const std::string model = SaveTiny(folder.path()), database = folder / "t.db";
-  Process tune(folder, "hone", {"tune", model, "--db", database, "--trials", "90", "--threads", "1", "--json"});
+  Process tune(folder, "hone", {"tune", model, "--db", database, "--trials", "60", "--threads", "1", "--json"});
   const auto trials = [&] {
     const std::string output = tune.Output();
     const size_t at = output.rfind("\"trials\":");
@@ -315,7 +315,7 @@ TEST(Ends, APrivateDaemonAndWorkerThatAreKilledAreStartedAgain) {
         << tune.Errors();
   }
   ASSERT_EQ(tune.Wait(), 0) << tune.Errors();
-  EXPECT_EQ(JsonLines(tune.Output()).back().at("trials"), 90);
+  EXPECT_EQ(JsonLines(tune.Output()).back().at("trials"), 60);
 }
 
 // ---- what is suggested, and shown ----

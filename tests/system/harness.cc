@@ -176,7 +176,10 @@ void Service::StartDaemon() {
 
 Process& Service::StartWorker(const Arguments& more, const std::map<std::string, std::string>& environment,
                               const std::string& server) {
-  Arguments arguments{"--server", server.empty() ? address() : server, "--threads", "1"};
+  Arguments arguments{"--server", server.empty() ? address() : server};
+  if (std::find(more.begin(), more.end(), "--threads") == more.end()) {
+    arguments.insert(arguments.end(), {"--threads", "1"});
+  }
   arguments.insert(arguments.end(), more.begin(), more.end());
   workers_.push_back(std::make_unique<Process>(folder_, "hone-worker", arguments, environment));
   return *workers_.back();

@@ -1,7 +1,8 @@
-// Whole networks against ONNX Runtime, on three seeded inputs each (rtol 1e-3, atol 1e-4, in check_bundle.py): the five
+// Whole networks against ONNX Runtime, on a seeded input each (rtol 1e-3, atol 1e-4, in check_bundle.py): the five
 // models of make_models.py untuned and after a short tuning, and what PyTorch's exporters write (tests/models/exported)
-// untuned; with products of bfloat16; and quantised ones. tests/run says where the models (HONE_MODELS) and Python
-// with ONNX Runtime (HONE_PYTHON) are.
+// untuned; with products of bfloat16; and quantised ones. An input has some million numbers, and another one has found
+// nothing yet that it did not: HONE_THOROUGH=1 takes three, and more networks and trials. tests/run says where the
+// models (HONE_MODELS) and Python with ONNX Runtime (HONE_PYTHON) are.
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -10,15 +11,16 @@
 #include "gtest/gtest.h"
 #include "tests/system/harness.h"
 #include "tests/system/tiny_model.h"
+#include "tests/thorough.h"
 
 namespace hone::system_test {
 namespace {
 
-constexpr double kMostSeconds = 500;  // of one program, on a machine that does other things as well
+constexpr double kMostSeconds = 280;  // of one program, on a machine that does other things as well
 
 std::string Script(const std::string& name) { return HONE_TEST_DATA "/models/" + name; }
 
-class Network : public testing::TestWithParam<const char*> {
+class Network : public testing::Test {
  protected:
   void SetUp() override {
     const char *python = std::getenv("HONE_PYTHON"), *models = std::getenv("HONE_MODELS");
@@ -33,10 +35,12 @@ class Network : public testing::TestWithParam<const char*> {
                                    const Arguments& how = {}) const {
     Arguments arguments{Script("check_bundle.py"), model, bundle, "--hone", HONE_BIN "/hone"};
     arguments.insert(arguments.end(), how.begin(), how.end());
+    arguments.insert(arguments.end(), {"--seeds", "1"});
+    if (Thorough()) arguments.insert(arguments.end(), {"2", "3"});
     const Finished check = RunProgram(folder_, python_, arguments, kMostSeconds);
     EXPECT_EQ(check.code, 0) << check.output << check.errors;
     // A line for every output of every seed: nothing was left out.
-    EXPECT_THAT(check.output, testing::HasSubstr("seed 3: "));
+    EXPECT_THAT(check.output, testing::HasSubstr("seed " + arguments.back() + ": "));
   }
 
   std::string Compile(const std::string& model, const Arguments& how) const {
@@ -70,7 +74,9 @@ class Network : public testing::TestWithParam<const char*> {
   std::string python_, models_;
 };
 
-using Untuned = Network;
+class OfNetwork : public Network, public testing::WithParamInterface<const char*> {};
+
+using Untuned = OfNetwork;
 TEST_P(Untuned, AgreesWithOnnxRuntime) {
   const std::string model = models_ + "/" + GetParam() + ".onnx";
   ASSERT_TRUE(std::filesystem::exists(model)) << model;
@@ -88,7 +94,7 @@ class Open : public Network {
     const Finished made = RunProgram(folder_, python_, {Script("make_models.py"), network.name, "-o", folder_.path()});
     ASSERT_EQ(made.code, 0) << made.errors;
     const std::string model = folder_ / (std::string(network.name) + ".onnx");
-    Arguments how{"--untuned"}, sizes{"--seeds", "3"};
+    Arguments how{"--untuned"}, sizes;
     for (const char* dim : network.dims) how.insert(how.end(), {"--dim", dim});
     for (const char* of_dim : network.sizes) sizes.insert(sizes.end(), {"--sizes", of_dim});
     ExpectAgreesWithOnnxRuntime(model, Compile(model, how), sizes);
@@ -112,18 +118,39 @@ TEST_F(Open, DecoderWithACacheAgreesWithOnnxRuntime) {
                            {"past=0,0,1,2,7,8,15,16,17,31,47,48,48,5", "seq=16,1,1,1,1,1,1,1,1,1,1,1,16,7"}});
 }
 
-using Tuned = Network;
+// Some tasks of a network, among them each kind of its operators, and so few trials that every task has one or two
+// beyond its default. The job is watched: `hone tune` would time the model before and after, which takes longer than
+// the trials. HONE_THOROUGH=1 tunes all of a network as a user does.
+struct SomeTasks {
+  const char *network, *tasks, *trials;
+};
+class Tuned : public Network, public testing::WithParamInterface<SomeTasks> {};
 TEST_P(Tuned, AgreesWithOnnxRuntime) {
-  const std::string model = models_ + "/" + GetParam() + ".onnx", database = folder_ / "tuning.db";
+  const auto& [network, tasks, trials] = GetParam();
+  const std::string model = models_ + "/" + network + ".onnx";
   ASSERT_TRUE(std::filesystem::exists(model)) << model;
-  const Finished tune = RunProgram(
-      folder_, "hone", {"tune", model, "--db", database, "--threads", "2", "--trials", "40", "--json"}, kMostSeconds);
+  if (Thorough()) {
+    const std::string database = folder_ / "tuning.db";
+    const Finished tune = RunProgram(
+        folder_, "hone", {"tune", model, "--db", database, "--threads", "2", "--trials", "40", "--json"}, kMostSeconds);
+    ASSERT_EQ(tune.code, 0) << tune.errors;
+    EXPECT_GT(JsonLines(tune.output).back().at("trials").get<int>(), 0);
+    ExpectAgreesWithOnnxRuntime(model, Compile(model, {"--db", database}));
+    return;
+  }
+  Service service(folder_);
+  const Process& worker = service.StartWorker({"--threads", "2"});
+  const Finished tune = Hone(folder_, {"tune", model, "--server", service.address(), "--threads", "2", "--tasks", tasks,
+                                       "--trials", trials, "--detach"});
   ASSERT_EQ(tune.code, 0) << tune.errors;
-  EXPECT_GT(JsonLines(tune.output).back().at("trials").get<int>(), 0);
-  ExpectAgreesWithOnnxRuntime(model, Compile(model, {"--db", database}));
+  const Finished watch =
+      RunProgram(folder_, "hone", {"jobs", "watch", "1", "--server", service.address()}, kMostSeconds);
+  ASSERT_EQ(watch.code, 0) << watch.errors << worker.Errors();
+  EXPECT_GT(service.Job(1).at("trials").get<int>(), 0);
+  ExpectAgreesWithOnnxRuntime(model, Compile(model, {"--server", service.address()}));
 }
 
-using Exported = Network;
+using Exported = OfNetwork;
 TEST_P(Exported, AgreesWithOnnxRuntime) {
   const std::string model = Filled(GetParam());
   ExpectAgreesWithOnnxRuntime(model, Compile(model, {"--untuned"}));
@@ -131,7 +158,7 @@ TEST_P(Exported, AgreesWithOnnxRuntime) {
 
 // An operand is off by at most u = 2^-8 of its size, and the errors of n products in a row add up as a random walk
 // does, to about u sqrt(n) of the output's norm.
-using Bfloat16 = Network;
+using Bfloat16 = OfNetwork;
 TEST_P(Bfloat16, IsNearFloat32) {
   constexpr double kProductsInARow = 72;  // of BERT-base, which has most
   const std::string model = models_ + "/" + GetParam() + ".onnx";
@@ -140,7 +167,7 @@ TEST_P(Bfloat16, IsNearFloat32) {
   ExpectAgreesWithOnnxRuntime(model, bundle, {"--within-norm", std::to_string(std::sqrt(kProductsInARow) / 256)});
 }
 
-using WithoutBfloat16 = Network;
+using WithoutBfloat16 = OfNetwork;
 TEST_P(WithoutBfloat16, LevelBf16IsFloat32AndSaysSo) {
   const std::string model = models_ + "/" + GetParam() + ".onnx", bundle = folder_ / "model.hone";
   const Finished compile = RunProgram(folder_, "hone",
@@ -153,21 +180,21 @@ TEST_P(WithoutBfloat16, LevelBf16IsFloat32AndSaysSo) {
 }
 
 // Through the C interface, with the kernels on a device.
-class OnDevice : public Network {
+class OnDevice : public OfNetwork {
  protected:
   void ExpectAgreesOnDevice(const std::string& model) const {
     const std::string bundle = Compile(model, {"--target", target_, "--untuned"});
-    ExpectAgreesWithOnnxRuntime(model, bundle, {"--seeds", "3"});
+    ExpectAgreesWithOnnxRuntime(model, bundle);
   }
-  // Tuned by a worker that measures the device, with what it found.
+  // Tuned by a worker that measures the device, with what it found: a trial beyond the default of each of two kernels.
   void ExpectTunesAndAgrees(const std::string& model) const {
     const std::string database = folder_ / "tuning.db";
     const Finished tune =
-        RunProgram(folder_, "hone", {"tune", model, "--db", database, "--target", target_, "--trials", "6", "--json"},
+        RunProgram(folder_, "hone", {"tune", model, "--db", database, "--target", target_, "--trials", "4", "--json"},
                    kMostSeconds);
     ASSERT_EQ(tune.code, 0) << tune.errors;
     EXPECT_GT(JsonLines(tune.output).back().at("trials").get<int>(), 0);
-    ExpectAgreesWithOnnxRuntime(model, Compile(model, {"--target", target_, "--db", database}), {"--seeds", "3"});
+    ExpectAgreesWithOnnxRuntime(model, Compile(model, {"--target", target_, "--db", database}));
   }
 
   std::string target_;
@@ -224,7 +251,7 @@ TEST(OpenClBundle, SaysWhatTheMachineLacks) {
 
 // Activations of either sign: what the products read is integers, and the outputs are those of ONNX Runtime's integer
 // kernels up to one quantisation step for 99.9 %.
-using Quantised = Network;
+using Quantised = OfNetwork;
 TEST_P(Quantised, ComputesWithIntegers) {
   const std::string model = Quantise("resnet18", GetParam());
   const Finished inspect = RunProgram(folder_, "hone", {"inspect", model, "--json"}, kMostSeconds);
@@ -234,7 +261,8 @@ TEST_P(Quantised, ComputesWithIntegers) {
   for (const auto& task : lines.back().at("tasks")) {
     const std::string name = task.at("name").get<std::string>();
     if (name.find("conv2d") == std::string::npos && name.find("dense") == std::string::npos) continue;
-    ++products;
+    // Of one in five the program is read, each time from the model anew: what makes one of integers makes all.
+    if (products++ % 5 != 0 && !Thorough()) continue;
     const Finished program = RunProgram(folder_, "hone", {"inspect", model, "--task", name}, kMostSeconds);
     EXPECT_THAT(program.output, testing::HasSubstr("\"int8\")")) << name;
     EXPECT_THAT(program.output, testing::HasSubstr("\"uint8\")")) << name;
@@ -245,7 +273,7 @@ TEST_P(Quantised, ComputesWithIntegers) {
 
 // .. and layer by layer those of the operators' definitions. The outputs of this network would say little: ONNX
 // Runtime has 0.69 to 0.85 of them within a step of its own without optimisations.
-using QuantisedLayers = Network;
+using QuantisedLayers = OfNetwork;
 TEST_P(QuantisedLayers, AreTheDefinitionsUpToRounding) {
   const Finished check =
       RunProgram(folder_, python_,
@@ -255,10 +283,22 @@ TEST_P(QuantisedLayers, AreTheDefinitionsUpToRounding) {
 }
 
 std::string Name(const testing::TestParamInfo<const char*>& info) { return info.param; }
+std::vector<const char*> Chosen(std::vector<const char*> usual, const std::vector<const char*>& more) {
+  if (Thorough()) usual.insert(usual.end(), more.begin(), more.end());
+  return usual;
+}
 INSTANTIATE_TEST_SUITE_P(Models, Untuned, testing::Values("mlp", "resnet18", "resnet50", "mobilenetv2", "bert_base"),
                          Name);
-INSTANTIATE_TEST_SUITE_P(Models, Tuned, testing::Values("mlp", "resnet18", "mobilenetv2"), Name);
-INSTANTIATE_TEST_SUITE_P(Models, Bfloat16, testing::Values("resnet18", "resnet50", "bert_base"), Name);
+INSTANTIATE_TEST_SUITE_P(Models, Tuned,
+                         testing::Values(SomeTasks{"mlp", ".", "12"},
+                                         SomeTasks{"resnet18",
+                                                   "conv2d_3x3_s2_14x14|conv2d_1x1_s2_28x28|"
+                                                   "conv2d_3x3_s1_28x28x128_add_add|pool|dense",
+                                                   "12"},
+                                         SomeTasks{"mobilenetv2", "s2_14x14|dense_196x384|s1_7x7x960.*x160x|mean",
+                                                   "12"}),
+                         [](const auto& info) { return info.param.network; });
+INSTANTIATE_TEST_SUITE_P(Models, Bfloat16, testing::ValuesIn(Chosen({"resnet18", "bert_base"}, {"resnet50"})), Name);
 INSTANTIATE_TEST_SUITE_P(Models, WithoutBfloat16, testing::Values("mlp"), Name);
 INSTANTIATE_TEST_SUITE_P(Models, OnOpenCl, testing::Values("mlp", "resnet18"), Name);
 INSTANTIATE_TEST_SUITE_P(Models, TunedOnOpenCl, testing::Values("mlp"), Name);
