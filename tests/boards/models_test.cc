@@ -16,7 +16,7 @@
 namespace hone::system_test {
 namespace {
 
-constexpr double kMostSeconds = 1500;  // of one program, on a machine that does other things as well
+constexpr double kMostSeconds = 500;  // of one program, on a machine that does other things as well
 
 using ModelAndCpu = std::tuple<const char*, const char*>;
 class BoardModel : public testing::TestWithParam<ModelAndCpu> {};
