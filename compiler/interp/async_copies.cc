@@ -11,12 +11,12 @@
 
 namespace hone::interp {
 
-void CopiesInFlight::Add(const Element& to, const Element* from, AsyncCopy* copy) {
+void CopiesInFlight::Add(const Element& to, const Element* from, CopyInFlight* copy) {
   to_.emplace(to, copy);
   if (from != nullptr) from_.emplace(*from, copy);
 }
 
-void CopiesInFlight::Remove(const Element& to, const Element* from, AsyncCopy* copy) {
+void CopiesInFlight::Remove(const Element& to, const Element* from, CopyInFlight* copy) {
   to_.erase(to);
   if (from == nullptr) return;
   auto [first, last] = from_.equal_range(*from);
@@ -24,11 +24,11 @@ void CopiesInFlight::Remove(const Element& to, const Element* from, AsyncCopy* c
   if (first != last) from_.erase(first);
 }
 
-const AsyncCopy* CopiesInFlight::To(const Element& element) const {
+const CopyInFlight* CopiesInFlight::To(const Element& element) const {
   const auto found = to_.find(element);
   return found == to_.end() ? nullptr : found->second;
 }
-const AsyncCopy* CopiesInFlight::From(const Element& element) const {
+const CopyInFlight* CopiesInFlight::From(const Element& element) const {
   const auto found = from_.find(element);
   return found == from_.end() ? nullptr : found->second;
 }
@@ -48,8 +48,8 @@ std::string Machine::StatementText(const Access& access) const {
 
 absl::Status Machine::CheckLanded(const Access& access, const Memory& memory, int64_t offset, bool writes) const {
   const CopiesInFlight::Element element{access.buffer, offset};
-  const AsyncCopy* to = in_flight_.To(element);
-  const AsyncCopy* copy = to == nullptr && writes ? in_flight_.From(element) : to;
+  const CopyInFlight* to = in_flight_.To(element);
+  const CopyInFlight* copy = to == nullptr && writes ? in_flight_.From(element) : to;
   if (copy == nullptr) return absl::OkStatus();
   const std::string name =
       absl::StrCat(code_.buffers[static_cast<size_t>(access.buffer)].buffer.name(), IndexText(memory, offset));
@@ -65,7 +65,7 @@ absl::Status Machine::BeginCopy(const Instr& instr, const Slot* frame) {
     return At("", absl::FailedPreconditionError(
                       "an asynchronous copy stands outside of the threads of a launch, which are what makes it"));
   }
-  auto copy = std::make_unique<AsyncCopy>();
+  auto copy = std::make_unique<CopyInFlight>();
   copy->to_access = instr.a;
   copy->from_access = instr.b;
   copy->block = place_.block;
@@ -102,7 +102,7 @@ absl::Status Machine::BeginCopy(const Instr& instr, const Slot* frame) {
   return absl::OkStatus();
 }
 
-void Machine::Land(AsyncCopy& copy) {
+void Machine::Land(CopyInFlight& copy) {
   if (copy.landed) return;
   copy.landed = true;
   const Memory& to = memory_[static_cast<size_t>(code_.accesses[static_cast<size_t>(copy.to_access)].buffer)];
@@ -117,7 +117,7 @@ void Machine::Land(AsyncCopy& copy) {
 
 void Machine::LandSome() {
   if (options_.landing != Landing::kRandom) return;
-  in_flight_.ForEach([&](AsyncCopy& copy) {
+  in_flight_.ForEach([&](CopyInFlight& copy) {
     if (random_.Chance(0.25)) Land(copy);
   });
 }
@@ -128,7 +128,7 @@ absl::Status Machine::WaitForGroups(int64_t under_way) {
   while (static_cast<int64_t>(copies_->groups.size()) > under_way) {
     const ThreadCopies::Group group = std::move(copies_->groups.front());
     copies_->groups.pop_front();
-    for (const std::unique_ptr<AsyncCopy>& copy : group) {
+    for (const std::unique_ptr<CopyInFlight>& copy : group) {
       Land(*copy);
       const Access& to = code_.accesses[static_cast<size_t>(copy->to_access)];
       const Access* from = copy->from_access < 0 ? nullptr : &code_.accesses[static_cast<size_t>(copy->from_access)];
@@ -146,7 +146,7 @@ absl::Status Machine::WaitForGroups(int64_t under_way) {
 }
 
 absl::Status Machine::CheckAllLanded(const ThreadCopies& copies) const {
-  const AsyncCopy* left = nullptr;
+  const CopyInFlight* left = nullptr;
   if (!copies.open.empty()) left = copies.open.front().get();
   for (const ThreadCopies::Group& group : copies.groups) {
     if (left == nullptr && !group.empty()) left = group.front().get();

@@ -17,7 +17,7 @@
 
 namespace hone::interp {
 
-struct AsyncCopy {
+struct CopyInFlight {
   int to_access = 0, from_access = -1;  // of Code::accesses; -1: it writes `value`
   int64_t to = 0, from = 0;             // elements of their buffers
   Slot value{.i = 0};
@@ -27,7 +27,7 @@ struct AsyncCopy {
 
 // One thread's, in the order in which it began them.
 struct ThreadCopies {
-  using Group = std::vector<std::unique_ptr<AsyncCopy>>;
+  using Group = std::vector<std::unique_ptr<CopyInFlight>>;
   Group open;                // since the last commit
   std::deque<Group> groups;  // committed, the oldest first
 };
@@ -36,10 +36,10 @@ struct ThreadCopies {
 class CopiesInFlight {
  public:
   using Element = std::pair<int, int64_t>;  // buffer, element
-  void Add(const Element& to, const Element* from, AsyncCopy* copy);
-  void Remove(const Element& to, const Element* from, AsyncCopy* copy);
-  const AsyncCopy* To(const Element& element) const;    // nullptr when there is none
-  const AsyncCopy* From(const Element& element) const;  // any of them
+  void Add(const Element& to, const Element* from, CopyInFlight* copy);
+  void Remove(const Element& to, const Element* from, CopyInFlight* copy);
+  const CopyInFlight* To(const Element& element) const;    // nullptr when there is none
+  const CopyInFlight* From(const Element& element) const;  // any of them
   bool empty() const { return to_.empty(); }
   // Every copy, in the order of destinations.
   template <class Visit>
@@ -48,8 +48,8 @@ class CopiesInFlight {
   }
 
  private:
-  std::map<Element, AsyncCopy*> to_;
-  std::multimap<Element, AsyncCopy*> from_;
+  std::map<Element, CopyInFlight*> to_;
+  std::multimap<Element, CopyInFlight*> from_;
 };
 
 }  // namespace hone::interp

@@ -83,7 +83,7 @@ class Machine {
   absl::Status WaitForGroups(int64_t under_way);
   // Random copies land, where that is asked for.
   void LandSome();
-  void Land(AsyncCopy& copy);
+  void Land(CopyInFlight& copy);
   // FailedPrecondition when the touch comes before a copy has landed.
   absl::Status CheckLanded(const Access& access, const Memory& memory, int64_t offset, bool writes) const;
   // FailedPrecondition when a copy is left that its thread has not waited for.

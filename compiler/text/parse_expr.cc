@@ -12,7 +12,7 @@ struct Infix {
   BinaryOp op;
   int level;
 };
-constexpr int kCompare = 4, kNotLevel = 3, kUnary = 11;
+constexpr int kCompare = 4, kLevelOfNot = 3, kUnary = 11;
 constexpr Infix kInfix[] = {
     {"or", BinaryOp::kOr, 1},         {"and", BinaryOp::kAnd, 2},      {"==", BinaryOp::kEq, kCompare},
     {"!=", BinaryOp::kNe, kCompare},  {"<", BinaryOp::kLt, kCompare},  {"<=", BinaryOp::kLe, kCompare},
@@ -81,7 +81,7 @@ absl::StatusOr<Expr> Parser::BoolExpression(absl::string_view what) {
 absl::StatusOr<Parsed> Parser::Unary() {
   const Token at = Peek();
   if (TakeIf("not")) {
-    HONE_ASSIGN_OR_RETURN(const Parsed a, Expression(kNotLevel + 1));
+    HONE_ASSIGN_OR_RETURN(const Parsed a, Expression(kLevelOfNot + 1));
     if (!a.e.type().is_bool()) return ErrorAt(at, absl::StrCat("`not` of ", ToText(a.e.type()), "; expected bool"));
     return Deeper(at, Expr::Make(Not{a.e}, a.e.type()), {a.depth});
   }

@@ -8,6 +8,7 @@ foreach(arch aarch64 riscv64)
   ExternalProject_Add(hone_${arch} SOURCE_DIR ${PROJECT_SOURCE_DIR} BINARY_DIR ${CMAKE_BINARY_DIR}/${arch}
     CMAKE_GENERATOR Ninja
     CMAKE_ARGS --toolchain ${PROJECT_SOURCE_DIR}/deploy/cross/${arch}.cmake -DHONE_DEVICE_ONLY=ON -DHONE_BUILD_TESTS=ON
+               -DHONE_JOIN_SOURCES=${HONE_JOIN_SOURCES}
     BUILD_ALWAYS TRUE INSTALL_COMMAND "")
   list(APPEND HONE_BOARD_PROGRAMS hone_${arch})
 endforeach()

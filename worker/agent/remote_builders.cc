@@ -33,7 +33,7 @@ bool IsWhatItSays(const v1::BuildReply& reply) {
   return IsBuildReply(reply) && (!reply.error().empty() || reply.object_digest() == Sha256(reply.object()));
 }
 
-struct Call {
+struct BuildCall {
   std::unique_ptr<grpc::ClientContext> context;
   v1::BuildCall request;
   v1::BuildOutcome outcome;
@@ -45,7 +45,7 @@ class Calls {
  public:
   explicit Calls(Session& session) : session_(session) {}
 
-  void Start(Call& call, absl::Duration timeout) {
+  void Start(BuildCall& call, absl::Duration timeout) {
     call.outcome.Clear();
     call.context = session_.Context(timeout);
     call.request.set_session(session_.id());
@@ -78,8 +78,8 @@ class Calls {
 std::vector<v1::BuildOutcome> RemoteBuilders::Build(const std::vector<v1::BuildRequest>& requests,
                                                     absl::Duration limit) {
   const absl::Time give_up = MonotonicNow() + wait_;
-  std::vector<Call> calls(requests.size());
-  std::vector<Call*> to_make;
+  std::vector<BuildCall> calls(requests.size());
+  std::vector<BuildCall*> to_make;
   for (size_t i = 0; i < calls.size(); ++i) {
     *calls[i].request.mutable_request() = requests[i];
     calls[i].request.set_limit_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(limit)));
@@ -87,17 +87,17 @@ std::vector<v1::BuildOutcome> RemoteBuilders::Build(const std::vector<v1::BuildR
   }
   Calls out(session_);
   while (!to_make.empty()) {
-    for (Call* call : to_make) {
+    for (BuildCall* call : to_make) {
       out.WaitForLessThan(kCallsAtOnce);
       out.Start(*call, std::max(give_up - MonotonicNow(), kPause));
     }
     out.WaitForLessThan(1);
     const bool late = MonotonicNow() + kPause >= give_up || session_.ends();
-    std::erase_if(to_make, [&](const Call* call) { return late || !MayHelpToAskAgain(call->status); });
+    std::erase_if(to_make, [&](const BuildCall* call) { return late || !MayHelpToAskAgain(call->status); });
     if (!to_make.empty()) absl::SleepFor(kPause);
   }
   std::vector<v1::BuildOutcome> outcomes;
-  for (Call& call : calls) {
+  for (BuildCall& call : calls) {
     if (!call.status.ok()) {
       outcomes.push_back(Failed(absl::StrCat("no worker built it: ", std::string(call.status.message()))));
     } else if (!IsWhatItSays(call.outcome.reply())) {

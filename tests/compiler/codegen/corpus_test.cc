@@ -80,7 +80,7 @@ bool HasHalfPrecision(const PrimFunc& func) {
   return std::ranges::any_of(func.params, [](const Buffer& b) { return b.type().is_float() && b.type().bits < 32; });
 }
 
-class CorpusRuns : public testing::TestWithParam<std::string> {};
+class CorpusRuns : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(CorpusRuns, InterpretedLoweredAndCompiledAgree) {
   int run = 0;
@@ -114,7 +114,7 @@ std::vector<std::string> Networks() {
   std::sort(names.begin(), names.end());
   return names;
 }
-INSTANTIATE_TEST_SUITE_P(Networks, CorpusRuns, testing::ValuesIn(Networks()),
+INSTANTIATE_TEST_SUITE_P(Networks, CorpusRuns, ::testing::ValuesIn(Networks()),
                          [](const auto& info) { return info.param; });
 
 }  // namespace

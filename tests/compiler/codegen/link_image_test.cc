@@ -15,7 +15,7 @@
 namespace hone {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 PrimFunc Exponential() {
   return *ParsePrimFunc(R"(

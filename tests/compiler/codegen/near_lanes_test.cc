@@ -39,7 +39,7 @@ def main(A: T.Buffer((SIZE,), "float32"), C: T.Buffer((3, N), "float32")):
                                          {"INDEX", lanes.index}}));
 }
 
-class NearLanes : public testing::TestWithParam<LanesCase> {};
+class NearLanes : public ::testing::TestWithParam<LanesCase> {};
 
 TEST_P(NearLanes, AgreeWithTheInterpreter) {
   for (const char* taps : {"T.unroll(4)", "range(4)"}) {
@@ -70,7 +70,7 @@ constexpr LanesCase kLanes[] = {
     {"RepeatedInOtherOrder", 64, 32, "row * 16 + 12 - j % 4 * 3 + k"},
 };
 
-INSTANTIATE_TEST_SUITE_P(All, NearLanes, testing::ValuesIn(kLanes),
+INSTANTIATE_TEST_SUITE_P(All, NearLanes, ::testing::ValuesIn(kLanes),
                          [](const auto& lanes) { return std::string(lanes.param.name); });
 
 // One of 16 lanes takes as long as ten loads and shuffles on some cores.

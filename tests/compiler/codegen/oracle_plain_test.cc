@@ -85,7 +85,7 @@ std::vector<Workload> Workloads() {
   return all;
 }
 
-class OraclePlain : public testing::TestWithParam<Workload> {};
+class OraclePlain : public ::testing::TestWithParam<Workload> {};
 
 TEST_P(OraclePlain, AcceptsTheCompiledWorkload) {
   const PrimFunc& func = GetParam().func;
@@ -148,7 +148,7 @@ TEST_P(OraclePlain, AcceptsTheCompiledWorkload) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Operators, OraclePlain, testing::ValuesIn(Workloads()),
+INSTANTIATE_TEST_SUITE_P(Operators, OraclePlain, ::testing::ValuesIn(Workloads()),
                          [](const auto& info) { return info.param.name; });
 
 }  // namespace

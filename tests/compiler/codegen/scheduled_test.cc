@@ -171,7 +171,7 @@ struct TileCase {
   int rows, vectors;  // of 16 lanes
   int fma;            // instructions for a step of k
 };
-class RegisterTiles : public testing::TestWithParam<TileCase> {};
+class RegisterTiles : public ::testing::TestWithParam<TileCase> {};
 TEST_P(RegisterTiles, StayInRegisters) {
   const TileCase& c = GetParam();
   const absl::StatusOr<Target> target = ParseTarget(c.target);
@@ -188,12 +188,13 @@ TEST_P(RegisterTiles, StayInRegisters) {
   EXPECT_EQ(counts.spills, 0) << *assembly;
 }
 INSTANTIATE_TEST_SUITE_P(Cases, RegisterTiles,
-                         testing::Values(TileCase{"cpu:znver5", 14, 2, 28}, TileCase{"cpu:znver5", 12, 2, 24},
-                                         TileCase{"cpu:znver5", 6, 4, 24}, TileCase{"cpu:znver5", 8, 3, 24},
-                                         TileCase{"cpu:znver5", 28, 1, 28}, TileCase{"cpu:x86-64-v3", 6, 1, 12},
-                                         TileCase{"cpu:cortex-a76", 6, 1, 24}, TileCase{"cpu:cortex-a76", 5, 1, 20},
-                                         TileCase{"cpu:cortex-a76", 4, 1, 16}, TileCase{"cpu:neoverse-n2", 6, 1, 24},
-                                         TileCase{"cpu:generic-rv64", 6, 1, 6}, TileCase{"cpu:spacemit-x60", 6, 2, 12}),
+                         ::testing::Values(TileCase{"cpu:znver5", 14, 2, 28}, TileCase{"cpu:znver5", 12, 2, 24},
+                                           TileCase{"cpu:znver5", 6, 4, 24}, TileCase{"cpu:znver5", 8, 3, 24},
+                                           TileCase{"cpu:znver5", 28, 1, 28}, TileCase{"cpu:x86-64-v3", 6, 1, 12},
+                                           TileCase{"cpu:cortex-a76", 6, 1, 24}, TileCase{"cpu:cortex-a76", 5, 1, 20},
+                                           TileCase{"cpu:cortex-a76", 4, 1, 16}, TileCase{"cpu:neoverse-n2", 6, 1, 24},
+                                           TileCase{"cpu:generic-rv64", 6, 1, 6},
+                                           TileCase{"cpu:spacemit-x60", 6, 2, 12}),
                          [](const auto& info) {
                            std::string name(info.param.target + 4);
                            std::erase(name, '-');

@@ -14,7 +14,7 @@ struct TransposeCase {
   const char* value;  // of row i and column j
 };
 
-class TransposeLoop : public testing::TestWithParam<TransposeCase> {};
+class TransposeLoop : public ::testing::TestWithParam<TransposeCase> {};
 
 TEST_P(TransposeLoop, AgreesWithTheInterpreter) {
   const TransposeCase& transpose = GetParam();
@@ -57,7 +57,7 @@ constexpr TransposeCase kTransposes[] = {
     {"WithAnotherOperand", 49, 33, "float32", "A[j, i] * T.float32(2) + D[i, j]"},
 };
 
-INSTANTIATE_TEST_SUITE_P(All, TransposeLoop, testing::ValuesIn(kTransposes),
+INSTANTIATE_TEST_SUITE_P(All, TransposeLoop, ::testing::ValuesIn(kTransposes),
                          [](const auto& transpose) { return std::string(transpose.param.name); });
 
 }  // namespace

@@ -62,7 +62,7 @@ const FunctionCase kCases[] = {
     {"sqrt", sqrtl, 0, 1e30, 0.5, 1e-15},
 };
 
-class Accuracy : public testing::TestWithParam<FunctionCase> {};
+class Accuracy : public ::testing::TestWithParam<FunctionCase> {};
 
 // Uniform over the range, close to 0 and 1, and over all magnitudes.
 std::vector<double> Samples(const FunctionCase& c, bool wide) {
@@ -142,7 +142,7 @@ TEST_P(Accuracy, SpecialValues) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Functions, Accuracy, testing::ValuesIn(kCases),
+INSTANTIATE_TEST_SUITE_P(Functions, Accuracy, ::testing::ValuesIn(kCases),
                          [](const auto& info) { return info.param.name; });
 
 TEST(Power, AgreesWithTheLibrary) {

@@ -28,7 +28,7 @@ struct Case {
   const char *name, *type, *written;
   int64_t turns;
 };
-class BankConflicts : public testing::TestWithParam<Case> {};
+class BankConflicts : public ::testing::TestWithParam<Case> {};
 TEST_P(BankConflicts, AreCounted) {
   const auto f = ParsePrimFunc(absl::StrReplaceAll(R"(
 @T.prim_func
@@ -46,10 +46,10 @@ def main(A: T.Buffer((32,), "TYPE"), B: T.Buffer((2048,), "TYPE")):
 }
 INSTANTIATE_TEST_SUITE_P(
     Cases, BankConflicts,
-    testing::Values(Case{"Neighbours", "float32", "t", 1}, Case{"EverySecond", "float32", "t * 2", 2},
-                    Case{"OneBank", "float32", "t * 32", 32}, Case{"ThreeApart", "float32", "t * 3", 1},
-                    Case{"TwoInAWord", "float16", "t", 1}, Case{"RowsOfBytes", "int8", "t % 4 * 512 + t // 4", 4},
-                    Case{"Doubles", "float64", "t", 2}),
+    ::testing::Values(Case{"Neighbours", "float32", "t", 1}, Case{"EverySecond", "float32", "t * 2", 2},
+                      Case{"OneBank", "float32", "t * 32", 32}, Case{"ThreeApart", "float32", "t * 3", 1},
+                      Case{"TwoInAWord", "float16", "t", 1}, Case{"RowsOfBytes", "int8", "t % 4 * 512 + t // 4", 4},
+                      Case{"Doubles", "float64", "t", 2}),
     [](const auto& info) { return std::string(info.param.name); });
 
 // Rows of 64 bytes that a warp loads as four matrices: pieces of 8 rows above one another.

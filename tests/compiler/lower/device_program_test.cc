@@ -128,13 +128,13 @@ def main(a: T.handle, b: T.handle):
 )",
      "buffer A has a symbolic size; fix the sizes first"},
 };
-class DeviceProgramRefusals : public testing::TestWithParam<Refusal> {};
+class DeviceProgramRefusals : public ::testing::TestWithParam<Refusal> {};
 TEST_P(DeviceProgramRefusals, SayWhy) {
   const absl::StatusOr<DeviceProgram> program = LowerToDevice(ParseOrDie(GetParam().program));
   ASSERT_FALSE(program.ok());
   EXPECT_NE(program.status().message().find(GetParam().says), std::string::npos) << program.status();
 }
-INSTANTIATE_TEST_SUITE_P(All, DeviceProgramRefusals, testing::ValuesIn(kRefusals),
+INSTANTIATE_TEST_SUITE_P(All, DeviceProgramRefusals, ::testing::ValuesIn(kRefusals),
                          [](const auto& info) { return info.param.name; });
 
 }  // namespace

@@ -36,7 +36,7 @@ absl::StatusOr<PrimFunc> RunPass(const std::string& name, const PrimFunc& before
   HONE_UNREACHABLE() << "no pass is called " << name;
 }
 
-class Golden : public testing::TestWithParam<std::string> {};
+class Golden : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(Golden, Matches) {
   const fs::path path = fs::path(HONE_TEST_DATA) / "compiler/lower/golden" / GetParam();
@@ -64,7 +64,7 @@ TEST_P(Golden, Matches) {
   ExpectSameNumbers(inputs, want, *after, name, complete);
 }
 
-INSTANTIATE_TEST_SUITE_P(Files, Golden, testing::ValuesIn(GoldenFiles()), [](const auto& info) {
+INSTANTIATE_TEST_SUITE_P(Files, Golden, ::testing::ValuesIn(GoldenFiles()), [](const auto& info) {
   std::string name = info.param.substr(0, info.param.size() - 4);
   for (char& c : name) c = std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
   return name;

@@ -12,7 +12,7 @@ struct RefusedCase {
   const char* message;
 };
 
-class LowerThreadsTest : public testing::TestWithParam<RefusedCase> {};
+class LowerThreadsTest : public ::testing::TestWithParam<RefusedCase> {};
 
 TEST_P(LowerThreadsTest, SaysWhyNot) {
   const PrimFunc program = ParseOrDie(std::string(R"(
@@ -28,7 +28,7 @@ def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
 
 INSTANTIATE_TEST_SUITE_P(
     Cases, LowerThreadsTest,
-    testing::Values(
+    ::testing::Values(
         RefusedCase{"TwoExtents", R"(
     up = T.alloc_buffer((8,), "float32", scope="shared")
     for b in T.thread_binding(1, thread="blockIdx.x"):
@@ -125,7 +125,7 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& info) { return std::string(info.param.name); });
 
 // A copy of a step, and a sum of it, as a pipeline with these annotations.
-class PipelineRefusedTest : public testing::TestWithParam<RefusedCase> {};
+class PipelineRefusedTest : public ::testing::TestWithParam<RefusedCase> {};
 TEST_P(PipelineRefusedTest, SaysWhyNot) {
   const PrimFunc program = ParseOrDie(std::string(R"(
 @T.prim_func
@@ -152,7 +152,7 @@ def main(A: T.Buffer((4, 8), "float32"), B: T.Buffer((8,), "float32")):
 }
 INSTANTIATE_TEST_SUITE_P(
     Cases, PipelineRefusedTest,
-    testing::Values(
+    ::testing::Values(
         RefusedCase{"TooFewStages", R"(serial(4, annotations={"software_pipeline_stage": [0]})",
                     "loop k has 2 statements in its body, and software_pipeline_stage gives 1 of them a stage"},
         RefusedCase{"NoStages", R"(serial(4, annotations={"software_pipeline_order": [0, 1]})",

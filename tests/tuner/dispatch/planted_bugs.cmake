@@ -6,6 +6,12 @@
 #
 # FILE: of tuner/dispatch, or a path from the root. SEED: the simulation begins there, shortly before the first world that
 # finds the bug, where that saves half a minute; the worlds behind it are played as long as none does.
+add_executable(planted_bug_headers EXCLUDE_FROM_ALL ${CMAKE_BINARY_DIR}/generated/headers.cc)    # what most of them include
+target_link_libraries(planted_bug_headers PRIVATE hone_dispatch)
+target_compile_options(planted_bug_headers PRIVATE ${HONE_TEST_OPTIONS})
+target_precompile_headers(planted_bug_headers PRIVATE ${HONE_COMMON_HEADERS}
+                           "${PROJECT_SOURCE_DIR}/tuner/dispatch/dispatcher_impl.h")
+
 function(planted_bug name file filter from to)
   set(source ${PROJECT_SOURCE_DIR}/tuner/dispatch/${file})
   if(file MATCHES "/")
@@ -24,7 +30,8 @@ function(planted_bug name file filter from to)
   file(CONFIGURE OUTPUT ${planted} CONTENT "${text}" @ONLY)
   add_executable(planted_bug_${name} ${planted} $<FILTER:$<TARGET_OBJECTS:tuner_dispatch_tests>,EXCLUDE,/${file}>)
   target_link_libraries(planted_bug_${name} PRIVATE hone_dispatch hone_log GTest::gmock GTest::gtest_main)
-  hone_as_test(planted_bug_${name})
+  target_compile_options(planted_bug_${name} PRIVATE ${HONE_TEST_OPTIONS})
+  target_precompile_headers(planted_bug_${name} REUSE_FROM planted_bug_headers)
   set(seed 0)
   if(ARGC GREATER 5)
     set(seed ${ARGV5})

@@ -24,9 +24,9 @@ namespace hone {
 namespace {
 
 using google::protobuf::MethodDescriptor;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::SizeIs;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
 
 const char kFakeSearch[] = HONE_BIN "/hone-fake-search";
 
@@ -120,7 +120,7 @@ v1::SubmitRequest Job(const std::string& id, int threads) {
 }
 
 // A daemon on the network with TLS, and an authority that issues to the roles of two tenants, vision and speech.
-class Access : public testing::Test {
+class Access : public ::testing::Test {
  protected:
   Access() {
     EXPECT_TRUE(MakeAuthority(folder_ / "ca", absl::Now() + absl::Hours(1)).ok());

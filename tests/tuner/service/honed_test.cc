@@ -23,7 +23,7 @@
 namespace hone {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 const char kFakeSearch[] = HONE_BIN "/hone-fake-search";
 
@@ -47,7 +47,7 @@ v1::SubmitRequest Request(const std::string& id, const std::vector<std::string>&
   return request;
 }
 
-class HonedTest : public testing::Test {
+class HonedTest : public ::testing::Test {
  protected:
   std::vector<std::string> Arguments(std::vector<std::string> more = {}) {
     std::vector<std::string> all = {"--db", folder_ / "t.db",   "--listen", "unix:" + (folder_ / "s"), "--lease",
@@ -310,7 +310,7 @@ TEST_F(HonedTest, KeepsTheModelOfADeviceClassAndGivesItToTheNextSearch) {
     ASSERT_TRUE(store.ok()) << store.status();
     const absl::StatusOr<std::string> model = (*store)->CostModel(kLocalTenant, device_class, "search");
     ASSERT_TRUE(model.ok()) << model.status();
-    EXPECT_THAT(*model, testing::MatchesRegex("x+"));
+    EXPECT_THAT(*model, ::testing::MatchesRegex("x+"));
     EXPECT_GT(model->size(), first.size()) << "it goes on from the stored one";
     if (!first.empty()) { EXPECT_GE(model->size(), first.size() + static_cast<size_t>(end.judged_batches())); }
     first = *model;
@@ -429,7 +429,7 @@ TEST_F(HonedTest, EndsWhenItsDatabaseIsRemovedAndLeavesItsAddressToTheNext) {
   HonedProcess next(Arguments());
   ASSERT_TRUE(next.ready()) << next.Errors();
   EXPECT_EQ(old.Wait(), 9);
-  EXPECT_THAT(old.Errors(), testing::HasSubstr("t.db: the database was removed or replaced"));
+  EXPECT_THAT(old.Errors(), ::testing::HasSubstr("t.db: the database was removed or replaced"));
   EXPECT_TRUE(std::filesystem::exists(folder_ / "s"));
   v1::ListJobsReply jobs;
   const auto client = Connect(next);
@@ -482,7 +482,7 @@ struct RefusalCase {
   int code;
   const char* message;
 };
-class HonedRefuses : public HonedTest, public testing::WithParamInterface<RefusalCase> {};
+class HonedRefuses : public HonedTest, public ::testing::WithParamInterface<RefusalCase> {};
 TEST_P(HonedRefuses, WithOneMessageAndItsCode) {
   std::ofstream(folder_ / "text") << std::string(5000, 'x');
   std::ofstream(folder_ / "empty") << "";
@@ -500,20 +500,21 @@ TEST_P(HonedRefuses, WithOneMessageAndItsCode) {
 }
 INSTANTIATE_TEST_SUITE_P(
     Cases, HonedRefuses,
-    testing::Values(RefusalCase{"NoOptions", {}, 2, "--db"},
-                    RefusalCase{"UnknownOption", {"--db", "@t", "--listen", "unix:@s", "--what"}, 2, "--what"},
-                    RefusalCase{"NotADatabase", {"--db", "@text", "--listen", "unix:@s"}, 9, "not a Hone database"},
-                    RefusalCase{"EmptyDatabase", {"--db", "@empty", "--listen", "unix:@s"}, 9, "an empty file"},
-                    RefusalCase{"DatabaseIsAFolder", {"--db", "@", "--listen", "unix:@s"}, 2, "a folder"},
-                    RefusalCase{"NoSuchFolder", {"--db", "@none/t", "--listen", "unix:@s"}, 8, "No such file"},
-                    RefusalCase{"NoTls", {"--db", "@t", "--listen", "127.0.0.1:0"}, 2, "needs TLS"},
-                    RefusalCase{"NoToken", {"--db", "@t", "--listen", "127.0.0.1:0", "--insecure"}, 2, "needs a token"},
-                    RefusalCase{"OpenToken",
-                                {"--db", "@t", "--listen", "127.0.0.1:0", "--insecure", "--token-file", "@open_token"},
-                                2,
-                                "chmod 600"},
-                    RefusalCase{"NotAnAddress", {"--db", "@t", "--listen", "somewhere"}, 2, "not an address"},
-                    RefusalCase{"SocketIsAFile", {"--db", "@t", "--listen", "unix:@text"}, 2, "no socket"}),
+    ::testing::Values(
+        RefusalCase{"NoOptions", {}, 2, "--db"},
+        RefusalCase{"UnknownOption", {"--db", "@t", "--listen", "unix:@s", "--what"}, 2, "--what"},
+        RefusalCase{"NotADatabase", {"--db", "@text", "--listen", "unix:@s"}, 9, "not a Hone database"},
+        RefusalCase{"EmptyDatabase", {"--db", "@empty", "--listen", "unix:@s"}, 9, "an empty file"},
+        RefusalCase{"DatabaseIsAFolder", {"--db", "@", "--listen", "unix:@s"}, 2, "a folder"},
+        RefusalCase{"NoSuchFolder", {"--db", "@none/t", "--listen", "unix:@s"}, 8, "No such file"},
+        RefusalCase{"NoTls", {"--db", "@t", "--listen", "127.0.0.1:0"}, 2, "needs TLS"},
+        RefusalCase{"NoToken", {"--db", "@t", "--listen", "127.0.0.1:0", "--insecure"}, 2, "needs a token"},
+        RefusalCase{"OpenToken",
+                    {"--db", "@t", "--listen", "127.0.0.1:0", "--insecure", "--token-file", "@open_token"},
+                    2,
+                    "chmod 600"},
+        RefusalCase{"NotAnAddress", {"--db", "@t", "--listen", "somewhere"}, 2, "not an address"},
+        RefusalCase{"SocketIsAFile", {"--db", "@t", "--listen", "unix:@text"}, 2, "no socket"}),
     [](const auto& info) { return std::string(info.param.name); });
 
 TEST_F(HonedTest, ASecondDaemonOnTheSameDatabaseIsRefused) {

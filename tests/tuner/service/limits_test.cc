@@ -25,9 +25,9 @@
 namespace hone {
 namespace {
 
-using testing::HasSubstr;
-using testing::Not;
-using testing::StartsWith;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
 
 constexpr int64_t kSecond = 1'000'000;
 

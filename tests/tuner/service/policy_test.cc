@@ -13,7 +13,7 @@
 namespace hone {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 // As protoc would generate a method that nobody wrote a row for.
 template <class Rest>
@@ -48,7 +48,7 @@ TEST(Policy, HasARowForEveryMethodOfEveryService) {
   EXPECT_FALSE(roles_of("Submit").Has(Role::kWorker));
 }
 
-class TokenFile : public testing::Test {
+class TokenFile : public ::testing::Test {
  protected:
   absl::StatusOr<TokenTable> Read(const std::string& text, mode_t mode = 0600) {
     std::ofstream(folder_ / "tokens") << text;

@@ -22,11 +22,11 @@
 namespace hone {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 constexpr absl::Duration kLong = absl::Minutes(2);  // for what takes seconds on a machine that is not busy
 
-class SharedDatabaseTest : public testing::Test {
+class SharedDatabaseTest : public ::testing::Test {
  protected:
   void SetUp() override {
     server_ = SharedServer();
@@ -222,7 +222,7 @@ TEST_F(SharedDatabaseTest, WhatCannotBeUsedIsSaidAndEndsWithItsCode) {
   EXPECT_FALSE(nowhere.ready());
   EXPECT_EQ(nowhere.Wait(), 5);
   EXPECT_THAT(nowhere.Errors(), HasSubstr("cannot connect"));
-  EXPECT_THAT(nowhere.Errors(), testing::Not(HasSubstr("secret")));
+  EXPECT_THAT(nowhere.Errors(), ::testing::Not(HasSubstr("secret")));
   HonedProcess silent({"--db", url_});
   EXPECT_FALSE(silent.ready());
   EXPECT_EQ(silent.Wait(), 2);

@@ -12,7 +12,7 @@
 namespace hone {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 constexpr size_t kMiB = 1 << 20;
 

@@ -16,9 +16,9 @@
 namespace hone {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
-class Tls : public testing::Test {
+class Tls : public ::testing::Test {
  protected:
   Tls() { EXPECT_TRUE(MakeAuthority(folder_ / "ca", absl::Now() + absl::Hours(1)).ok()); }
   absl::StatusOr<TlsFiles> Issue(const std::string& name, absl::Duration from = -absl::Hours(1),

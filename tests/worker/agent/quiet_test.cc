@@ -13,7 +13,7 @@ namespace hone {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 TEST(Hours, MayGoOverMidnight) {
   const Hours night = *ParseHours("22:00-06:30");
@@ -31,7 +31,7 @@ TEST(Hours, MayGoOverMidnight) {
   }
 }
 
-class CpuQuotaTest : public testing::Test {
+class CpuQuotaTest : public ::testing::Test {
  protected:
   CpuQuotaTest() {
     char name[] = "/tmp/hone_quota_XXXXXX";

@@ -16,7 +16,7 @@ v1::SyncReply Wanting(uint64_t trial) {
   return reply;
 }
 
-class SessionRulesTest : public testing::Test {
+class SessionRulesTest : public ::testing::Test {
  protected:
   explicit SessionRulesTest(SessionOptions options = {.name = "w", .name_key = "key"})
       : rules_(std::move(options), std::string(16, '\x0a'), queue_, now_) {}

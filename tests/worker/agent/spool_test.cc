@@ -15,8 +15,8 @@ namespace hone {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 constexpr int64_t kMiB = 1 << 20;
 
@@ -31,7 +31,7 @@ v1::TrialResult ResultOf(uint64_t trial, size_t object_bytes = 100) {
   return result;
 }
 
-class SpoolTest : public testing::Test {
+class SpoolTest : public ::testing::Test {
  protected:
   SpoolTest() {
     char name[] = "/tmp/hone_spool_XXXXXX";

@@ -52,7 +52,7 @@ TEST(WorkQueue, SaysWhatIsLeftOfKilledProcessesAndWorksOn) {
   EXPECT_EQ(before.waiting_for(), "");
   child.reset();
   queue.Describe(32, &during);
-  EXPECT_THAT(during.waiting_for(), testing::HasSubstr("1 of its processes that were killed to end"));
+  EXPECT_THAT(during.waiting_for(), ::testing::HasSubstr("1 of its processes that were killed to end"));
   EXPECT_EQ(during.credits(), 32u);
   keeper.LetGo();
   for (const absl::Time end = absl::Now() + absl::Seconds(20); !ChildProcess::Left().empty() && absl::Now() < end;) {

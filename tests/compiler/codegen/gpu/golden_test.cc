@@ -41,7 +41,7 @@ std::string Printed(const DeviceProgram& program, const Dialect& dialect) {
                       source.ok() ? *source : absl::StrCat(source.status().message(), "\n"));
 }
 
-class KernelGolden : public testing::TestWithParam<std::string> {};
+class KernelGolden : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(KernelGolden, Matches) {
   const fs::path path = Folder() / GetParam();
@@ -63,7 +63,7 @@ TEST_P(KernelGolden, Matches) {
   EXPECT_EQ(printed, whole.substr(line));
 }
 
-INSTANTIATE_TEST_SUITE_P(Files, KernelGolden, testing::ValuesIn(GoldenFiles()),
+INSTANTIATE_TEST_SUITE_P(Files, KernelGolden, ::testing::ValuesIn(GoldenFiles()),
                          [](const auto& info) { return fs::path(info.param).stem().string(); });
 
 constexpr char kCast[] = R"(
