@@ -16,8 +16,6 @@
 
 namespace hone {
 
-inline constexpr Micros kSecond = 1'000'000;
-
 class Desk {
  public:
   // Tests of other rules do without the confirmation of first results.

@@ -16,8 +16,6 @@
 
 namespace hone {
 
-inline constexpr Micros kSecond = 1'000'000;
-
 inline uint64_t Hash(const std::string& text) {
   uint64_t hash = 1469598103934665603u;
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
