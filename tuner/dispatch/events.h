@@ -18,7 +18,7 @@
 
 namespace hone {
 
-using Micros = int64_t;    // a monotonic clock of any origin; never wall time
+using Micros = int64_t;  // a monotonic clock of any origin; never wall time
 inline constexpr Micros kSecond = 1'000'000;
 using ReplyTo = uint64_t;  // whom a Reply is for: chosen by the caller, used once
 
