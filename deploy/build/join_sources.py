@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Says which sources of a target can be compiled as one: prints `GROUP;PATH` for each source given, a line each.
+"""Says which sources of a target can be compiled as one: prints `GROUP PATH` for each source given, a line each.
 
 Two sources go together unless a name that one keeps to itself (in an anonymous namespace, or `static`) is one the other keeps
 to itself too, or has from a header. A source with macros of its own stands alone.
@@ -85,7 +85,7 @@ def main():
             groups.append([source])
     for number, group in enumerate(groups):
         for source in group:
-            print(f"{number};{source.path}")
+            print(f"{number} {source.path}")
 
 
 if __name__ == "__main__":

@@ -1,17 +1,18 @@
 # Bugs put into the dispatcher and the workers' sessions on purpose: the simulation (or the rules, where it says so) must
 # find every one, or it would not find a real one. A planted bug is one replacement in one source file; the program is the
 # tests with that file in place of the true one, and it has to fail.
-#
-#   planted_bug(NAME FILE FILTER [[what stands there]] [[what takes its place]] [SEED])
-#
-# FILE: of tuner/dispatch, or a path from the root. SEED: the simulation begins there, shortly before the first world that
-# finds the bug, where that saves half a minute; the worlds behind it are played as long as none does.
-add_executable(planted_bug_headers EXCLUDE_FROM_ALL ${CMAKE_BINARY_DIR}/generated/headers.cc)    # what most of them include
+
+# What most of the planted files include, compiled once.
+add_executable(planted_bug_headers EXCLUDE_FROM_ALL ${CMAKE_BINARY_DIR}/generated/headers.cc)
 target_link_libraries(planted_bug_headers PRIVATE hone_dispatch)
 target_compile_options(planted_bug_headers PRIVATE ${HONE_TEST_OPTIONS})
 target_precompile_headers(planted_bug_headers PRIVATE ${HONE_COMMON_HEADERS}
                            "${PROJECT_SOURCE_DIR}/tuner/dispatch/dispatcher_impl.h")
 
+#   planted_bug(NAME FILE FILTER [[what stands there]] [[what takes its place]] [SEED])
+#
+# FILE: of tuner/dispatch, or a path from the root. SEED: the simulation begins there, shortly before the first world that
+# finds the bug, where that saves half a minute; the worlds behind it are played as long as none does.
 function(planted_bug name file filter from to)
   set(source ${PROJECT_SOURCE_DIR}/tuner/dispatch/${file})
   if(file MATCHES "/")
@@ -30,8 +31,7 @@ function(planted_bug name file filter from to)
   file(CONFIGURE OUTPUT ${planted} CONTENT "${text}" @ONLY)
   add_executable(planted_bug_${name} ${planted} $<FILTER:$<TARGET_OBJECTS:tuner_dispatch_tests>,EXCLUDE,/${file}>)
   target_link_libraries(planted_bug_${name} PRIVATE hone_dispatch hone_log GTest::gmock GTest::gtest_main)
-  target_compile_options(planted_bug_${name} PRIVATE ${HONE_TEST_OPTIONS})
-  target_precompile_headers(planted_bug_${name} REUSE_FROM planted_bug_headers)
+  hone_as_test(planted_bug_${name} planted_bug_headers)
   set(seed 0)
   if(ARGC GREATER 5)
     set(seed ${ARGV5})
