@@ -2,15 +2,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "compiler/ir/visit.h"
 #include "compiler/lower/lower.h"
 #include "compiler/schedule/primitives/choose_algorithm.h"
+#include "compiler/schedule/primitives/layout_constant.h"
 #include "compiler/support/random.h"
 #include "compiler/te/te.h"
 #include "compiler/topi/conv.h"
@@ -99,6 +102,23 @@ TEST(WinogradSpace, IsTheDefaultWhereChannelsAreManyAndNotWhereTheyAreFew) {
   };
   EXPECT_EQ(chosen({56, 56, 64, 64}), "winograd_4x4_3x3");
   EXPECT_EQ(chosen({56, 56, 4, 4}), "") << "the transforms would cost more than the products save";
+}
+
+// A generator is named for what is packed; the transformed weights are a buffer that its rewrite makes.
+TEST(WinogradSpace, WeightsAreInPanels) {
+  int packed = 0;
+  for (const auto& generator : All(ConvBiasResidualRelu({16, 16, 32, 32}), Options(NumericLevel::kDefault))) {
+    if (AlgorithmOf(generator->name()).empty() || !absl::StrContains(generator->name(), "pack(")) continue;
+    const absl::StatusOr<Choice> choice = BestByDraft(*generator);
+    ASSERT_TRUE(choice.ok()) << choice.status();
+    const absl::StatusOr<Schedule> schedule = generator->Build(*choice);
+    ASSERT_TRUE(schedule.ok()) << schedule.status();
+    const std::vector<Step>& steps = schedule->trace().steps;
+    EXPECT_TRUE(std::ranges::any_of(steps, [](const Step& step) { return step.As<LayoutConstantStep>() != nullptr; }))
+        << generator->name();
+    ++packed;
+  }
+  EXPECT_GE(packed, 4) << "both tiles, by blocks and by phases";
 }
 
 class WinogradCandidates : public ::testing::TestWithParam<WinogradCase> {};
