@@ -25,6 +25,11 @@ bool ReadsWhereItWrites(const BlockInfo& block, const Buffer& buffer) {
   return true;
 }
 
+bool Converts(const BlockInfo& block) {
+  return std::ranges::any_of(block.reads,
+                             [&](const BlockInfo::Access& read) { return read.buffer.type() != block.output.type(); });
+}
+
 }  // namespace
 
 std::vector<int64_t> JoinedForms(const BlockInfo& block, const BlockInfo& producer) {
@@ -77,8 +82,9 @@ bool CanBeInlined(const WorkloadInfo& info, int i) {
     if (read_once) continue;
     // The forms of a transform are straight code in which a guarded load costs little more than another.
     if (block.pads && consumers.size() == 1 && consumer.chooses()) continue;
-    // Inside a reduction the work would be done again for every term, and its loads would no longer be plain.
-    if (consumer.reduces ? block.operations > 0 : block.operations > kCheapOperations) return false;
+    // Inside a reduction the work would be done again for every term, and its loads would no longer be plain: an
+    // instruction takes operands of the type that they have in memory.
+    if (consumer.reduces ? block.operations > 0 || Converts(block) : block.operations > kCheapOperations) return false;
   }
   return true;
 }

@@ -87,7 +87,8 @@ double SpeedOfProducts(const BlockInfo& block, const Target& target, const Machi
   const std::optional<BlockDot> found = FindDot(block, target);
   if (!found.has_value()) return 1;
   const TileInstruction& instruction = *found->dot.instruction;
-  if (!instruction.in_tiles) return std::max(1.0, static_cast<double>(found->dot.group) / (instruction.adds ? 2 : 1));
+  // Sums that take an instruction of their own have ports of their own on some cores.
+  if (!instruction.in_tiles) return static_cast<double>(found->dot.group);
   double products = 1;  // of a whole tile: one with fewer rows may take less time
   for (const auto& [axis, most] : instruction.extents) products *= static_cast<double>(most);
   const double in_vectors = target.lanes(32) * machine.fma_per_cycle(target.vector_bits);
