@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -25,7 +26,7 @@ constexpr int64_t kKernel = 3;
 // written alike, so that they are computed once when the rows are unrolled.
 using Vector = std::vector<Expr>;
 
-Expr Times(double factor, const Expr& x) { return FloatConst(factor) * x; }
+Expr Times(double factor, const Expr& x) { return Const(factor, x.type()) * x; }
 
 Vector TransformInput(int tile, const Vector& d) {
   if (tile == 2) return {d[0] - d[2], d[1] + d[2], d[2] - d[1], d[1] - d[3]};
@@ -35,8 +36,12 @@ Vector TransformInput(int tile, const Vector& d) {
           Times(4, d[1]) + (d[5] - Times(5, d[3]))};
 }
 
+// Of integers, kIntegerScale times that.
+constexpr int64_t kIntegerScale = 2;
+
 Vector TransformKernel(int tile, const Vector& g) {
   const Expr outer = g[0] + g[2];
+  if (g[0].type().is_int()) return {Times(2, g[0]), outer + g[1], outer - g[1], Times(2, g[2])};
   if (tile == 2) return {g[0], Times(0.5, outer + g[1]), Times(0.5, outer - g[1]), g[2]};
   const Expr outer2 = g[0] + Times(4, g[2]), middle2 = Times(2, g[1]);
   return {Times(0.25, g[0]),
@@ -77,6 +82,8 @@ struct Convolution {
   Expr base_h, base_w;
   int w_kh = -1, w_kw = -1, w_c = -1, w_f = -1;  // dimensions of w
 
+  bool of_integers() const { return y.type() == kInt32; }
+  DType transformed() const { return of_integers() ? DType::Int(16) : kFloat32; }
   const Var& var(int iter) const { return iters[static_cast<size_t>(iter)].var; }
   int64_t extent(int iter) const {
     return iter < 0 ? 1 : *ConstantValue(iters[static_cast<size_t>(iter)].domain.extent);
@@ -147,12 +154,22 @@ absl::Status MatchInput(const Load& load, Convolution* conv) {
   return absl::OkStatus();
 }
 
+// Of what is multiplied: a float32, or a byte as an int32.
+const Load* MatchFactor(const Expr& e) {
+  const Cast* cast = e.As<Cast>();
+  const Load* load = (cast == nullptr ? e : cast->a).As<Load>();
+  if (load == nullptr) return nullptr;
+  const DType type = load->buffer.type();
+  const bool byte = cast != nullptr && e.type() == kInt32 && type.bits == 8 && type.is_int();
+  return byte || (cast == nullptr && type == kFloat32) ? load : nullptr;
+}
+
 // a * b of two loads, whichever comes first.
 std::optional<std::pair<const Load*, const Load*>> MatchProduct(const PrimFunc& func, const Expr& e) {
   const Binary* product = e.As<Binary>();
   if (product == nullptr || product->op != BinaryOp::kMul) return std::nullopt;
-  const Load* a = product->a.As<Load>();
-  const Load* b = product->b.As<Load>();
+  const Load* a = MatchFactor(product->a);
+  const Load* b = MatchFactor(product->b);
   if (a == nullptr || b == nullptr) return std::nullopt;
   const auto constant = [&func](const Buffer& buffer) {
     for (size_t i = 0; i < func.params.size(); ++i) {
@@ -177,11 +194,13 @@ absl::StatusOr<Convolution> MatchConvolution(const PrimFunc& func, const Block& 
   const Store* init = block.init.As<Store>();
   const Binary* sum = store == nullptr ? nullptr : store->value.As<Binary>();
   if (store == nullptr || init == nullptr || sum == nullptr || sum->op != BinaryOp::kAdd ||
-      store->value.type() != kFloat32 || !StructuralEqual(init->value, FloatConst(0))) {
-    return NotOne("the update is not y = y + a * b in float32 from 0");
+      (store->value.type() != kFloat32 && store->value.type() != kInt32) ||
+      !StructuralEqual(init->value, Const(0, store->value.type()))) {
+    return NotOne("the update is not y = y + a * b in float32 or int32 from 0");
   }
-  const Load* self = sum->a.As<Load>();
-  const auto product = MatchProduct(func, sum->b);
+  const bool self_first = sum->a.As<Load>() != nullptr;
+  const Load* self = (self_first ? sum->a : sum->b).As<Load>();
+  const auto product = MatchProduct(func, self_first ? sum->b : sum->a);
   if (self == nullptr || !(self->buffer == store->buffer) || !product.has_value()) {
     return NotOne("the update is not y = y + a * b with a constant b");
   }
@@ -210,6 +229,14 @@ absl::StatusOr<Convolution> MatchConvolution(const PrimFunc& func, const Block& 
     if (!ConstantValue(extent).has_value()) return NotOne("the input's shape is symbolic");
   }
   return conv;
+}
+
+// Of bytes: no sum on the way leaves int32 with so many channels. In one dimension an output takes three products, of
+// numbers of V and U that are at most 1 * 2, 2 * 3 and 1 * 3 times those of X and W.
+int64_t MostChannels(const Convolution& conv) {
+  constexpr int64_t kGrowth = 1 * 2 + 2 * 3 + 1 * 3;
+  const auto largest = [](const Buffer& buffer) { return buffer.type().code == TypeCode::kUInt ? 255 : 128; };
+  return std::numeric_limits<int32_t>::max() / (kGrowth * kGrowth * largest(conv.x) * largest(conv.w));
 }
 
 // The block stands as in a workload: a loop for every iteration variable, around it alone.
@@ -282,17 +309,17 @@ class Rewriter {
         tiles_h_((rows_ + tile - 1) / tile),
         tiles_w_((columns_ + tile - 1) / tile),
         tiles_(conv.extent(conv.batch) * phases_ * tiles_h_ * tiles_w_) {
-    const auto buffer = [&](const char* part, int64_t rows, int64_t channels) {
-      return Buffer(Message(conv.y.name(), part), kFloat32,
+    const auto buffer = [&](const char* part, DType type, int64_t rows, int64_t channels) {
+      return Buffer(Message(conv.y.name(), part), type,
                     {IntConst(rows), IntConst(a_), IntConst(tiles_), IntConst(channels)});
     };
-    d_ = buffer("_input_rows", a_, conv.extent(conv.c));
-    v_ = buffer("_input", a_, conv.extent(conv.c));
-    product_ = buffer("_product", a_, conv.extent(conv.f));
-    r_ = buffer("_output_rows", m_, conv.extent(conv.f));
-    u_ = Buffer(conv.w.name(), kFloat32,
+    d_ = buffer("_input_rows", conv.transformed(), a_, conv.extent(conv.c));
+    v_ = buffer("_input", conv.transformed(), a_, conv.extent(conv.c));
+    product_ = buffer("_product", conv.y.type(), a_, conv.extent(conv.f));
+    r_ = buffer("_output_rows", conv.y.type(), m_, conv.extent(conv.f));
+    u_ = Buffer(conv.w.name(), conv.transformed(),
                 {IntConst(a_), IntConst(a_), IntConst(conv.extent(conv.c)), IntConst(conv.extent(conv.f))});
-    phased_ = Buffer(Message(conv.y.name(), "_phases"), kFloat32,
+    phased_ = Buffer(Message(conv.y.name(), "_phases"), conv.y.type(),
                      {IntConst(conv.extent(conv.batch)), IntConst(conv.dilation_h), IntConst(conv.dilation_w),
                       IntConst(rows_), IntConst(columns_), IntConst(conv.extent(conv.f))});
   }
@@ -328,7 +355,8 @@ class Rewriter {
           return Vector{v[0], v[1], v[2], v[3]};
         },
         [this](const std::vector<Var>& v, Analyzer&) {
-          return MakeLoad(v_, {v[0], v[1], v[2], v[4]}) * MakeLoad(u_, {v[0], v[1], v[4], v[3]});
+          const DType sum = product_.type();
+          return As(sum, MakeLoad(v_, {v[0], v[1], v[2], v[4]})) * As(sum, MakeLoad(u_, {v[0], v[1], v[4], v[3]}));
         });
   }
   Stmt OutputRows(const std::string& name) const {
@@ -380,8 +408,8 @@ class Rewriter {
   // prepare(W, U): U[i,j,c,f] = G(i) W[.,.,c,f] G(j)^T. The weights of an input channel stay in the cache for all i,
   // and with i and j known what the rows of G have in common is computed once.
   PrimFunc PrepareWeights() const {
-    const Buffer original(conv_.w.name(), kFloat32, conv_.w.shape());
-    const Buffer result(Message(conv_.w.name(), "_packed"), kFloat32, u_.shape());
+    const Buffer original(conv_.w.name(), conv_.w.type(), conv_.w.shape());
+    const Buffer result(Message(conv_.w.name(), "_packed"), u_.type(), u_.shape());
     const Axis c{"c", conv_.extent(conv_.c), IterKind::kSpatial, ForKind::kParallel};
     const Axis i{"i", a_, IterKind::kSpatial, ForKind::kUnrolled};
     const Axis f{"f", conv_.extent(conv_.f)};
@@ -404,7 +432,7 @@ class Rewriter {
               at[static_cast<size_t>(conv_.w_kw)] = IntConst(kw);
               at[static_cast<size_t>(conv_.w_c)] = v[0];
               at[static_cast<size_t>(conv_.w_f)] = v[2];
-              column.push_back(MakeLoad(original, std::move(at)));
+              column.push_back(As(u_.type(), MakeLoad(original, std::move(at))));
             }
             columns.push_back(ChooseRow(v[1], TransformKernel(m_, column)));
           }
@@ -419,6 +447,7 @@ class Rewriter {
   }
 
  private:
+  static Expr As(DType type, Expr e) { return e.type() == type ? std::move(e) : MakeCast(type, std::move(e)); }
   static Vector Point(const std::vector<Var>& v) { return Vector(v.begin(), v.end()); }
 
   struct OutputPoint {
@@ -464,7 +493,8 @@ class Rewriter {
     const Expr row_in_tile = known.Simplify(FloorMod(h, m));
     Vector row;
     for (int64_t j = 0; j < a_; ++j) row.push_back(MakeLoad(r_, {row_in_tile, IntConst(j), t, f}));
-    return ChooseRow(known.Simplify(FloorMod(w, m)), TransformOutput(m_, row));
+    Expr result = ChooseRow(known.Simplify(FloorMod(w, m)), TransformOutput(m_, row));
+    return conv_.of_integers() ? FloorDiv(result, IntConst(kIntegerScale * kIntegerScale)) : result;
   }
 
   // x at row k and column l of what tile t sees; 0 below and right of x, where the last tiles reach beyond it.
@@ -491,8 +521,8 @@ class Rewriter {
     if (conv_.x_batch >= 0) {
       at[static_cast<size_t>(conv_.x_batch)] = known.Simplify(FloorDiv(image, IntConst(phases_)));
     }
-    Expr load = MakeLoad(conv_.x, std::move(at));
-    return IsConst(guard, 1) ? load : IfThenElse(guard, load, FloatConst(0));
+    Expr load = As(v_.type(), MakeLoad(conv_.x, std::move(at)));
+    return IsConst(guard, 1) ? load : IfThenElse(guard, load, Const(0, v_.type()));
   }
 
   const Convolution& conv_;
@@ -513,6 +543,11 @@ absl::StatusOr<RewrittenBlock> WinogradConvolution(const PrimFunc& func, const P
   const std::string name = index.block(node).name;
   HONE_ASSIGN_OR_RETURN(const int nest, UntouchedNest(index, node));
   HONE_ASSIGN_OR_RETURN(const Convolution conv, MatchConvolution(func, index.block(node)));
+  if (conv.of_integers()) {
+    if (tile != 2) return Refused("tiles of ", tile, " by ", tile, " have no transform that is exact in integers");
+    if (const int64_t most = MostChannels(conv); conv.extent(conv.c) > most)
+      return Refused("int32 holds what is summed over ", most, " channels, and perhaps not over ", conv.extent(conv.c));
+  }
   const int scope = index.EnclosingBlock(node);
   if (ReadersOf(index, scope, conv.w).size() != 1) return Refused("another block reads the weights ", conv.w, " too");
 

@@ -15,6 +15,10 @@
 // choice by its index, so that loops over i, j, p, h % m and w % m are meant to be unrolled.
 //
 // The results differ from those of the sum: about 2 and 10 times the rounding error of the direct form for m = 2 and 4.
+//
+// Of bytes with sums in int32, m = 2 is exact: with 2 G in place of G every number is an integer, of V at most 4 * 255
+// and of U at most 9 * 255, which int16 holds, and the results are four times those of Y, which int32 holds, with all
+// that is summed on the way, where channels are not too many (543 of uint8 by int8).
 #pragma once
 
 #include <string>
@@ -34,8 +38,8 @@ struct RewrittenBlock {
   std::vector<std::string> blocks;  // in program order
 };
 
-// `tile` is m: 2 or 4. Refused: a block that is not such a convolution in float32 with constant weights, or that is not
-// as the workload has it (a nest of its own, a loop for every iteration variable).
+// `tile` is m: 2 or 4. Refused: a block that is not such a convolution in float32, or of bytes with m = 2, with constant
+// weights, or that is not as the workload has it (a nest of its own, a loop for every iteration variable).
 absl::StatusOr<RewrittenBlock> WinogradConvolution(const PrimFunc& func, const ProgramIndex& index, int node, int tile);
 
 }  // namespace hone

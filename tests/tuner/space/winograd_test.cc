@@ -88,6 +88,21 @@ TEST(WinogradSpace, IsForDilatedOnesToo) {
   EXPECT_THAT(algorithms, ::testing::ElementsAre("", "winograd_2x2_3x3", "winograd_4x4_3x3"));
 }
 
+TEST(WinogradSpace, IsForBytesWhereSumsFitInt32) {
+  const auto algorithms = [](int64_t channels) {
+    const te::Tensor x = te::Placeholder(te::Shape({1, 8, 8, channels}), DType::UInt(8), "x");
+    const te::Tensor w = te::Placeholder(te::Shape({3, 3, channels, 16}), DType::Int(8), "w");
+    const PrimFunc func = te::CreatePrimFunc({x, w}, {topi::Conv2d(x, w, {{}, {}, {1, 1}, {1, 1}})}, "main",
+                                             {{"constants", std::vector<int64_t>{1}}});
+    std::set<std::string> found;
+    for (const auto& generator : All(func, Options(NumericLevel::kDefault, "cpu:x86-64-v3")))
+      found.insert(AlgorithmOf(generator->name()));
+    return found;
+  };
+  EXPECT_THAT(algorithms(543), ::testing::ElementsAre("", "winograd_2x2_3x3"));
+  EXPECT_THAT(algorithms(544), ::testing::ElementsAre(""));
+}
+
 TEST(WinogradSpace, NeedsAQuarterOfTheOperations) {
   const PrimFunc func = ConvBiasResidualRelu({16, 16, 32, 32});
   const double direct = *LeastFlop(func, Options(NumericLevel::kStrict));
@@ -175,10 +190,18 @@ PrimFunc TwoImages() {
   return te::CreatePrimFunc({images, weights}, {result}, "main", {{"constants", std::vector<int64_t>{1}}});
 }
 
+PrimFunc OfBytes(DType image, std::vector<int64_t> dilation) {
+  const te::Tensor x = te::Placeholder(te::Shape({1, 9, 7, 32}), image, "x");
+  const te::Tensor weights = te::Placeholder(te::Shape({3, 3, 32, 16}), DType::Int(8), "w");
+  const te::Tensor result = topi::Conv2d(x, weights, {{}, dilation, dilation, dilation});
+  return te::CreatePrimFunc({x, weights}, {topi::Relu(result, "relu")}, "main",
+                            {{"constants", std::vector<int64_t>{1}}});
+}
+
 PrimFunc Of(const ConvShape& shape) { return ConvBiasResidualRelu(shape); }
 
 // Sizes that tiles divide and that they do not; no padding; channels that fill vectors and that do not; a batch;
-// dilated by what divides the image, by what does not, and in one direction alone.
+// dilated by what divides the image, by what does not, and in one direction alone; of bytes.
 INSTANTIATE_TEST_SUITE_P(Shapes, WinogradCandidates,
                          ::testing::Values(WinogradCase{"EightByEight",
                                                         [] {
@@ -195,6 +218,14 @@ INSTANTIATE_TEST_SUITE_P(Shapes, WinogradCandidates,
                                            WinogradCase{"OnePixel",
                                                         [] {
                                                           return Of({1, 1, 16, 16});
+                                                        }},
+                                           WinogradCase{"Bytes",
+                                                        [] {
+                                                          return OfBytes(DType::UInt(8), {1, 1});
+                                                        }},
+                                           WinogradCase{"SignedBytesDilated",
+                                                        [] {
+                                                          return OfBytes(DType::Int(8), {2, 1});
                                                         }},
                                            WinogradCase{"NoPadding",
                                                         [] {
