@@ -25,9 +25,9 @@ bool Gains(const ProductShape& shape, const std::set<std::string>& features) {
 }  // namespace
 
 absl::Status Bfloat16Products(Graph& graph, const std::set<std::string>& features) {
-  return CastProducts(graph, kBFloat16, [&](const ProductShape& product, bool right_is_constant) {
-    if (product.left != kFloat32 || !right_is_constant) return false;
-    ProductShape rounded = product;
+  return CastProducts(graph, kBFloat16, [&](const ProductNode& product) {
+    if (product.shape.left != kFloat32 || !product.right_is_constant) return false;
+    ProductShape rounded = product.shape;
     rounded.left = rounded.right = kBFloat16;
     return Gains(rounded, features);
   });

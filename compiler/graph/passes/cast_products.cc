@@ -1,6 +1,8 @@
 #include "compiler/graph/passes/cast_products.h"
 
+#include <algorithm>
 #include <optional>
+#include <span>
 
 #include "compiler/graph/op.h"
 #include "compiler/graph/passes.h"
@@ -20,29 +22,37 @@ absl::StatusOr<int> CastTo(Rewriting& r, const Node& origin, int value, DType to
   return r.Add(move.op, move, {cast}, move.attrs);
 }
 
-// As instructions see it; nullopt for other nodes.
-std::optional<ProductShape> ShapeOfProduct(const Rewriting& r, const Node& node) {
-  const bool product = node.op == "dense" || node.op == "batch_matmul" || node.op == "conv";
-  if (!product || IntAttr(node.attrs, "groups", 1) != 1) return std::nullopt;
+// nullopt for other nodes.
+std::optional<ProductNode> MatchProduct(const Rewriting& r, const Node& node) {
+  const bool multiplies = node.op == "dense" || node.op == "batch_matmul" || node.op == "conv";
+  if (!multiplies || IntAttr(node.attrs, "groups", 1) != 1) return std::nullopt;
   const TensorType &out = r.type(node.outputs[0]), &left = r.type(node.inputs[0]), &right = r.type(node.inputs[1]);
   const std::vector<int64_t> order = IntsAttr(node.attrs, "b_order");
   const int64_t depth_at = order.empty() ? right.rank() - 2 : order.end()[-2];
   const std::vector<int64_t> strides = IntsAttr(node.attrs, "strides");
   const int64_t step = strides.empty() ? 1 : strides.back();  // rows that are not neighbours make no tile
-  return ProductShape{.sum = out.dtype,
-                      .left = left.dtype,
-                      .right = right.dtype,
-                      .rows = out.rank() < 2 || step != 1 ? 1 : out.shape.end()[-2],
-                      .columns = out.shape.back(),
-                      .depth = right.shape[static_cast<size_t>(depth_at)]};
+  ProductNode product;
+  product.shape = {.sum = out.dtype,
+                   .left = left.dtype,
+                   .right = right.dtype,
+                   .rows = out.rank() < 2 || step != 1 ? 1 : out.shape.end()[-2],
+                   .columns = out.shape.back(),
+                   .depth = right.shape[static_cast<size_t>(depth_at)]};
+  product.right_is_constant = r.IsConstant(node.inputs[1]);
+  const auto all = [](std::span<const int64_t> numbers, int64_t number) {
+    return std::ranges::all_of(numbers, [number](int64_t n) { return n == number; });
+  };
+  product.has_minimal_filter = node.op == "conv" && right.rank() == 4 && all(std::span(right.shape).first(2), 3) &&
+                               all(strides, 1) && product.right_is_constant;
+  return product;
 }
 
 }  // namespace
 
 absl::Status CastProducts(Graph& graph, DType type, const GainsByCast& gains) {
   const auto rewrite = [&](Rewriting& r, const Node& node) -> absl::StatusOr<std::optional<int>> {
-    const std::optional<ProductShape> product = ShapeOfProduct(r, node);
-    if (!product.has_value() || !gains(*product, r.IsConstant(node.inputs[1]))) return std::nullopt;
+    const std::optional<ProductNode> product = MatchProduct(r, node);
+    if (!product.has_value() || !gains(*product)) return std::nullopt;
     HONE_ASSIGN_OR_RETURN(const int x, CastTo(r, node, node.inputs[0], type));
     HONE_ASSIGN_OR_RETURN(const int w, CastTo(r, node, node.inputs[1], type));
     return r.Add(node.op, node, {x, w}, node.attrs);

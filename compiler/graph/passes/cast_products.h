@@ -15,8 +15,14 @@
 
 namespace hone {
 
-// Whether the product, as it stands, gains by the other type. `right_is_constant`: of its second operand.
-using GainsByCast = std::function<bool(const ProductShape& product, bool right_is_constant)>;
+// A product as it stands.
+struct ProductNode {
+  ProductShape shape;  // as instructions see it
+  bool right_is_constant = false;
+  bool has_minimal_filter = false;  // a convolution of 3x3 and stride 1 (compiler/schedule/primitives/winograd.h)
+};
+// Whether it gains by the other type.
+using GainsByCast = std::function<bool(const ProductNode& product)>;
 
 // Dense products, those of batches, and convolutions of one group, where `gains` says so. Readers of one value share
 // its cast.

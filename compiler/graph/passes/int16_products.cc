@@ -2,7 +2,8 @@
 //
 // Machines without an instruction for sums of products of bytes (AVX-512's and AVX's VNNI) have one for pairs of int16
 // (vpmaddwd). Widening takes the port that shuffles, for every vector that is loaded, and a product loads each operand
-// many times: what makes an operand had better write it wide.
+// many times: what makes an operand had better write it wide. Not for a convolution by minimal filtering, whose
+// transform widens, and which is exact for bytes alone.
 #include <algorithm>
 
 #include "compiler/graph/passes.h"
@@ -25,9 +26,11 @@ bool MultipliesBytes(const ProductShape& shape, const std::set<std::string>& fea
 }  // namespace
 
 absl::Status Int16Products(Graph& graph, const std::set<std::string>& features) {
-  return CastProducts(graph, kInt16, [&](const ProductShape& product, bool) {
-    if (product.left.bits != 8 || product.right.bits != 8 || MultipliesBytes(product, features)) return false;
-    ProductShape wide = product;
+  return CastProducts(graph, kInt16, [&](const ProductNode& product) {
+    const ProductShape& shape = product.shape;
+    if (shape.left.bits != 8 || shape.right.bits != 8 || product.has_minimal_filter || MultipliesBytes(shape, features))
+      return false;
+    ProductShape wide = shape;
     wide.left = wide.right = kInt16;
     return FindDotProduct(wide, features).has_value();
   });

@@ -169,6 +169,16 @@ TEST(Int16Products, SizesThatNoInstructionFitsStay) {
   net.Output(ByteProduct(net, {7, 16}));
   EXPECT_EQ(AsInt16(net, kAvx2), "relu dense");
 }
+TEST(Int16Products, WindowsOfThreeByThreeStay) {
+  const auto conv = [](int64_t stride) {
+    QuantisedNet net;
+    const int x = net.Op("relu", {net.Input({1, 6, 6, 8}, kUInt8)});
+    net.Output(net.Op("conv", {x, net.Number(kInt8, {3, 3, 8, 16}, -2)}, {{"strides", Ints{stride, stride}}}));
+    return AsInt16(net, kAvx2);
+  };
+  EXPECT_EQ(conv(1), "relu conv");
+  EXPECT_EQ(conv(2), "relu cast conv");
+}
 TEST(Int16Products, FloatsStay) {
   Net net;
   net.Output(net.Op("dense", {net.Input({4, 8}), net.Constant({8, 16}, 1)}));
