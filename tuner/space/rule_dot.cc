@@ -26,6 +26,17 @@ int RightOperand(const BlockInfo& block, int k) {
   return -1;
 }
 
+// Whether neighbours along k are neighbours in memory, the same for every n, wherever the rows of A begin.
+bool HasTermsSideBySide(const BlockInfo& block, const BlockInfo::Access& a, int k) {
+  const size_t n = static_cast<size_t>(block.last_iter());
+  if (a.affine) return a.strides[static_cast<size_t>(k)] == 1 && a.strides[n] == 0;
+  const auto moved_by = [&](size_t iter) {
+    return std::ranges::count_if(a.indices, [&](const Expr& index) { return UsesVar(index, block.iters[iter].var); });
+  };
+  return DimensionAlong(block, a, k) == static_cast<int>(a.indices.size()) - 1 &&
+         moved_by(static_cast<size_t>(k)) == 1 && moved_by(n) == 0;
+}
+
 // The spatial variable that moves A[.., m, k] and C[.., m, n] down a row at a time, and nothing else of either; -1:
 // there is none.
 int RowsVariable(const BlockInfo& block, const BlockInfo::Access& a) {
@@ -68,8 +79,7 @@ std::optional<BlockDot> FindDot(const BlockInfo& block, const Target& target) {
   if (right < 0) return std::nullopt;
   const BlockInfo::Access &a = block.reads[static_cast<size_t>(1 - right)],
                           &b = block.reads[static_cast<size_t>(right)];
-  if (!a.affine || a.strides[static_cast<size_t>(k)] != 1 || a.strides[static_cast<size_t>(n)] != 0)
-    return std::nullopt;
+  if (!HasTermsSideBySide(block, a, k)) return std::nullopt;
   const auto extent = [&](int iter) { return block.extents[static_cast<size_t>(iter)]; };
   const int rows = RowsVariable(block, a);
   const std::optional<DotProduct> dot = FindDotProduct({.sum = block.output.type(),

@@ -218,6 +218,14 @@ TEST(DotRule, FasterProductsAreFewerOperations) {
   EXPECT_LT(least("cpu:x86-64-v4+avx512vnni+amx-tile+amx-int8"), plain / 16);
 }
 
+TEST(DotRule, TakesRowsThatBeginAnywhere) {  // pixels of an image that is read as a matrix
+  const te::Tensor image = te::Placeholder({3, 5, 16}, kUInt8, "a"), b = te::Placeholder({16, 64}, kInt8, "b");
+  const te::Tensor rows = topi::Reshape(image, {15, 16}, "rows");
+  const PrimFunc func = te::CreatePrimFunc({image, b}, {topi::Dense(rows, b)}, "main");
+  const Trace trace = *DefaultTrace(func, {*ParseTarget("cpu:x86-64-v3"), 2});
+  EXPECT_THAT(OriginOf(trace)->generator, HasSubstr("dot2_u8s8_s32(dense)"));
+}
+
 TEST(DotRule, LeavesTransposedRowsAlone) {  // elements of a group are apart
   const te::Tensor a = te::Placeholder({2, 16, 9}, kUInt8, "a"), b = te::Placeholder({2, 16, 64}, kInt8, "b");
   Start start(te::CreatePrimFunc({a, b}, {topi::BatchMatmul(a, b, true)}, "main"));
