@@ -158,6 +158,29 @@ TEST_F(Operation, AMachineThatCannotBuildNowHoldsTheJobUpAndLosesNothing) {
   ExpectAccountedFor(*tune);
 }
 
+#if defined(__x86_64__)
+// A target that was stated by hand and is not this machine's: no candidate is blamed for it.
+TEST_F(Operation, AWorkerWhoseMachineLacksWhatItClaimsRestsAndSaysWhy) {
+  const bool has = ReadAll("/proc/cpuinfo").find(" avx512f ") != std::string::npos;
+  const std::string beyond = has ? "avx512fp16" : "avx512f";
+  if (has && ReadAll("/proc/cpuinfo").find(" avx512_fp16 ") != std::string::npos) GTEST_SKIP() << "it has all";
+  Process& worker = service_.StartWorker(
+      {"--runner", HONE_BIN "/hone-runner", "--target", has ? "cpu:x86-64-v4+avx512fp16" : "cpu:x86-64-v4"});
+  const auto tune = Tune(12);
+  const auto workers = [&] { return Say({"workers", "list"}).output; };
+  ASSERT_TRUE(WaitUntil([&] {
+    return workers().find("waits for a machine that runs code for cpu:") != std::string::npos;
+  })) << workers()
+      << tune->Errors() << worker.Errors();
+  EXPECT_THAT(workers(), testing::ContainsRegex("lacks .*" + beyond + ".*which the kernels need"));
+  EXPECT_TRUE(tune->running()) << tune->Output();
+  const Json job = service_.Job(1);
+  EXPECT_EQ(job.at("trials"), 0);
+  EXPECT_TRUE(job.at("failed").empty()) << job;
+  EXPECT_THAT(Say({"jobs", "explain", "1"}).output, HasSubstr("a machine that runs code for cpu:"));
+}
+#endif
+
 // "metrics at http://127.0.0.1:41234/metrics"
 std::string HttpAddress(const Process& daemon) {
   const std::string text = daemon.Output(), before = "metrics at http://";

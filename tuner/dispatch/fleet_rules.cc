@@ -296,7 +296,7 @@ v1::WorkerInfo Dispatcher::Impl::InfoOf(const Worker& worker) const {
   info.set_refused_reports(worker.refused_reports);
   *info.mutable_missing_layers() = worker.hello.missing_layers();
   info.set_waiting_for(worker.waiting_for);
-  if (worker.faults >= options.faulty_after) {
+  if (worker.faults >= options.faulty_after && worker.waiting_for.empty()) {
     info.set_waiting_for(
         absl::StrCat("a trial that succeeds: the last ", worker.faults, " failed for no fault of theirs"));
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <functional>
 #include <map>
 
 #include "absl/strings/str_cat.h"
@@ -14,7 +15,7 @@ namespace {
 
 constexpr size_t kRowsBetweenTrainings = 8;
 constexpr double kGrowth = 0.25;     // of the rows, until the trees are made anew
-constexpr size_t kWorthSaving = 48;  // rows
+constexpr size_t kWorthSaving = 32;  // rows: two batches of a task, whose process it is
 constexpr size_t kMostStoredRows = 1600;
 constexpr size_t kRowsOfIntercept = 48;
 // What the trees say is drawn to the draft, as if so many measured programs of the task had agreed with it and so many
@@ -114,7 +115,7 @@ void DeviceModel::Observe(TrainingRow row) {
   if (!known_.emplace(row.task, row.program).second) return;
   Round(&row.features);
   rows_.push_back(std::move(row));
-  ++observed_;
+  ++unsaved_;
 }
 
 size_t DeviceModel::Forget(size_t rows) {
@@ -194,8 +195,10 @@ absl::Status DeviceModel::Merge(const std::string& bytes) {
   }
   std::vector<TrainingRow> rows;
   for (const v1::ModelRow& row : stored.rows()) { HONE_ASSIGN_OR_RETURN(rows.emplace_back(), Read(row)); }
-  // Those of the stored model first: its trees have seen them, so that what is trained further is what came since.
-  const bool adopt = rows.size() >= base_rows_ && stored.boosters_size() > 0;
+  if (stored.trained_rows() > rows.size()) return absl::DataLossError("the stored cost model is broken");
+  // Those of the stored model first: its trees have seen the first of them.
+  const size_t trained = stored.trained_rows() > 0 ? stored.trained_rows() : rows.size();
+  const bool adopt = trained >= base_rows_ && stored.boosters_size() > 0;
   if (adopt) {
     const std::vector<std::string> trees(stored.boosters().begin(), stored.boosters().end());
     CostModel base, model;
@@ -206,10 +209,13 @@ absl::Status DeviceModel::Merge(const std::string& bytes) {
   }
   std::set<std::pair<uint64_t, uint64_t>> of_stored;
   for (const TrainingRow& row : rows) of_stored.emplace(row.task, row.program);
+  const auto is_stored = [&](const TrainingRow& row) { return of_stored.count({row.task, row.program}) > 0; };
   std::vector<TrainingRow> own = std::move(rows_);
+  const auto unsaved = static_cast<size_t>(std::ranges::count_if(own, std::not_fn(is_stored)));
+  unsaved_ = std::min(unsaved_, unsaved);
   if (adopt) {
-    std::erase_if(own, [&](const TrainingRow& row) { return of_stored.count({row.task, row.program}) > 0; });
-    base_rows_ = trained_rows_ = rows.size();
+    std::erase_if(own, is_stored);
+    base_rows_ = trained_rows_ = trained;
     rows_ = std::move(rows);
     rows_.insert(rows_.end(), std::make_move_iterator(own.begin()), std::make_move_iterator(own.end()));
   } else {
@@ -219,20 +225,22 @@ absl::Status DeviceModel::Merge(const std::string& bytes) {
     }
   }
   for (const auto& id : of_stored) known_.insert(id);
-  NoteSaved();
   return absl::OkStatus();
 }
 
-bool DeviceModel::worth_saving() const { return model_.trained() && observed_ >= rows_at_save_ + kWorthSaving; }
+bool DeviceModel::worth_saving() const { return model_.trained() && unsaved_ >= kWorthSaving; }
 
 absl::StatusOr<std::string> DeviceModel::Save() const {
-  HONE_ASSIGN_OR_RETURN(const std::vector<std::string> trees, model_.Save());
+  HONE_ASSIGN_OR_RETURN(const std::vector<std::string> trees, base_.Save());
   for (size_t most = kMostStoredRows; most > 0; most /= 2) {
     v1::StoredModel stored;
     stored.set_feature_version(kFeatureVersion);
     stored.set_features(static_cast<uint32_t>(NumFeatures()));
     for (const std::string& tree : trees) stored.add_boosters(tree);
-    for (const size_t place : Kept(rows_, most)) Write(rows_[place], stored.add_rows());
+    const std::vector<size_t> kept = Kept(rows_, most);  // in their order, those that the trees have seen first
+    for (const size_t place : kept) Write(rows_[place], stored.add_rows());
+    const auto trained = std::ranges::lower_bound(kept, base_rows_) - kept.begin();
+    stored.set_trained_rows(static_cast<uint32_t>(trained));
     std::string bytes = stored.SerializeAsString();
     if (bytes.size() <= kMostBytes) return bytes;
   }

@@ -1,8 +1,9 @@
-// The cost model of a device class, shared by every task of a search process and, stored, by all processes.
+// The cost model of a device class, shared by the tasks of a search process and, stored, by all processes.
 //
 // What each task observes trains one model. Trained rows are remembered, a bounded sample of them is stored with the
-// trees, and a later process trains its own rows together with those: nothing is forgotten but what the bound drops.
-// Losing a stored model costs only what was learnt.
+// trees, and another process goes on with its own rows behind those: nothing is forgotten but what the bound drops, and
+// whoever has so many more that the trees are to be made anew does so for all. Losing a stored model costs only what
+// was learnt.
 #pragma once
 
 #include <cstdint>
@@ -38,13 +39,15 @@ class DeviceModel {
   // fewer of them there are, the less of the trees' correction is left: other tasks' times say little about this one.
   absl::StatusOr<std::vector<Prediction>> Predict(uint64_t task, std::span<const ProgramFeatures> programs) const;
 
-  // Takes up a stored model: its rows beside those observed here, its trees where none are trained here on more.
-  // FailedPrecondition for another version of the features, DataLoss for what is no model; both leave it as it was.
+  // Takes up a stored model: its rows beside those observed here, its trees where none are trained here on more. What
+  // came after these trees, here and there, corrects them at the next training. FailedPrecondition for another version
+  // of the features, DataLoss for what is no model; both leave it as it was.
   absl::Status Merge(const std::string& stored);
   absl::StatusOr<std::string> Save() const;
-  // Whether so much was learnt since the last Save or Merge that it is worth to be stored.
+  // Whether so much was observed here that no stored model has, as far as Save and Merge tell, that it is worth to be
+  // stored.
   bool worth_saving() const;
-  void NoteSaved() { rows_at_save_ = observed_; }
+  void NoteSaved() { unsaved_ = 0; }
 
  private:
   size_t Forget(size_t rows);  // of the first; how many of them are left
@@ -55,8 +58,7 @@ class DeviceModel {
   CostModel model_;                                // base_, corrected on the rows since
   size_t base_rows_ = 0;
   size_t trained_rows_ = 0;  // that model_ has seen
-  size_t observed_ = 0;      // ever
-  size_t rows_at_save_ = 0;
+  size_t unsaved_ = 0;       // rows that were observed here since the last that was stored
 };
 
 }  // namespace hone

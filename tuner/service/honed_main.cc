@@ -181,7 +181,8 @@ void AddProcessOptions(CLI::App& app, Arguments& arguments) {
   app.add_option("--exit-when-idle", arguments.idle_seconds,
                  "end when there was no job and no client for this many seconds")
       ->check(hone::AboveZero("seconds"));
-  app.add_option("--searches", arguments.options.core.search.processes, "search processes at most")
+  app.add_option("--searches", arguments.options.core.search.processes,
+                 "searches at once, each in the process of its task")
       ->check(hone::FromTo(1, 256, "processes"))
       ->capture_default_str();
   app.add_option(

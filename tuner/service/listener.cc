@@ -19,12 +19,14 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "spdlog/spdlog.h"
+#include "tuner/service/search_pool.h"
 
 namespace hone {
 namespace {
 
 constexpr int kBacklog = 1024;
-constexpr int kSpare = 64;  // descriptors for files, search processes and the database, whatever the connections take
+// Descriptors for files, the database and search processes, three each, whatever the connections take.
+constexpr int kSpare = 64 + 3 * static_cast<int>(kMostWaitingSearches);
 constexpr absl::Duration kPause = absl::Milliseconds(50);  // after an accept that failed
 
 absl::Status CannotListen(const std::string& address, const std::string& reason) {

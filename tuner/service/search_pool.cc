@@ -1,9 +1,11 @@
 #include "tuner/service/search_pool.h"
 
+#include <unistd.h>
+
 #include <algorithm>
-#include <chrono>
-#include <condition_variable>
-#include <optional>
+#include <fstream>
+#include <thread>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -16,15 +18,22 @@
 
 namespace hone {
 
+// The process of one task, and what it was sent.
+struct SearchPool::Searcher {
+  uint64_t task = 0;
+  std::unique_ptr<SandboxedProcess> child;
+  int has = 0;         // observations
+  uint64_t model = 0;  // generation of the cost model; 0: none
+  absl::Time asked;    // last
+  int64_t bytes = 0;   // of memory that it alone has, when it was last asked
+};
+
+// A thread that asks one process at a time. Processes end with the thread that started them, so that all threads live
+// as long as the pool.
 struct SearchPool::Slot {
   int number = 0;
-  std::deque<AskSearch> queue;      // under the pool's mutex, like `child`'s replacement
-  std::condition_variable changed;  // the queue, or the pool stops
-  std::unique_ptr<SandboxedProcess> child;
-  uint64_t tenant = 0;                    // the only one whose tasks the child has seen
-  std::map<uint64_t, int> has;            // observations of each task the child was sent
-  std::map<ModelOwner, uint64_t> models;  // the generation of each model that it has
-  int failures = 0;                       // in a row
+  std::unique_ptr<Searcher> asks;  // replaced under the pool's mutex
+  int failures = 0;                // in a row
   absl::Time not_before = absl::InfinitePast();
   std::thread thread;
 };
@@ -49,11 +58,23 @@ absl::StatusOr<v1::SearchReply> Exchange(SandboxedProcess& child, const v1::Sear
   return reply;
 }
 
-void LogWords(int number, SandboxedProcess& child) {
+std::string NameOf(uint64_t task, const SandboxedProcess& child) {
+  return absl::StrCat("search of task ", task, ", pid ", child.pid());
+}
+
+void LogWords(const std::string& name, SandboxedProcess& child) {
   const std::string words = child.TakeErrors();
   for (const absl::string_view line : absl::StrSplit(words, '\n', absl::SkipWhitespace())) {
-    spdlog::warn("search process {}: {}", number, std::string(line));
+    spdlog::warn("{}: {}", name, std::string(line));
   }
+}
+
+// What it has in memory and shares with no other; 0 where the system does not tell.
+int64_t OwnBytes(pid_t pid) {
+  std::ifstream file(absl::StrCat("/proc/", pid, "/statm"));
+  int64_t all = 0, resident = 0, shared = 0;
+  file >> all >> resident >> shared;
+  return (resident - shared) * ::sysconf(_SC_PAGESIZE);
 }
 
 v1::SearchRequest WithHistory(const AskSearch& question, int first) {
@@ -83,23 +104,52 @@ void SearchPool::Stop() {
     if (stopping_) return;
     stopping_ = true;
     for (const auto& slot : slots_) {
-      if (slot->child != nullptr) slot->child->Kill();
+      if (slot->asks != nullptr) slot->asks->child->Kill();
     }
   }
-  for (const auto& slot : slots_) slot->changed.notify_all();
+  changed_.notify_all();
   for (const auto& slot : slots_) slot->thread.join();
+  waiting_.clear();
 }
 
 void SearchPool::Ask(AskSearch question) {
-  const std::lock_guard<std::mutex> guard(mutex_);
-  // The process that knows the task, unless it has a queue and another has none. (One that is asked for another
-  // tenant's task begins anew.)
-  Slot* best = slots_[question.request.task_id() % slots_.size()].get();
-  for (const auto& slot : slots_) {
-    if (slot->queue.size() + 1 < best->queue.size()) best = slot.get();
+  {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    queue_.push_back(std::move(question));
   }
-  best->queue.push_back(std::move(question));
-  best->changed.notify_one();
+  changed_.notify_all();  // those that pause after a failure leave it to the others
+}
+
+std::unique_ptr<SearchPool::Searcher> SearchPool::TakeWaiting(uint64_t task) {
+  const std::lock_guard<std::mutex> guard(mutex_);
+  const auto found = std::ranges::find(waiting_, task, [](const auto& searcher) { return searcher->task; });
+  if (found == waiting_.end()) return nullptr;
+  std::unique_ptr<Searcher> searcher = std::move(*found);
+  waiting_.erase(found);
+  return searcher;
+}
+
+void SearchPool::LetWait(std::unique_ptr<Searcher> searcher) {
+  searcher->asked = MonotonicNow();
+  searcher->bytes = OwnBytes(searcher->child->pid());
+  Searchers ended;  // without the mutex
+  const std::lock_guard<std::mutex> guard(mutex_);
+  waiting_.push_front(std::move(searcher));
+  ended = TakeTooMany();
+}
+
+SearchPool::Searchers SearchPool::TakeTooMany() {
+  int64_t bytes = 0;
+  size_t stay = 0;
+  const absl::Time least = MonotonicNow() - options_.longest_wait;
+  auto end = waiting_.begin();
+  for (; end != waiting_.end() && stay < options_.most_waiting && (*end)->asked > least; ++end, ++stay) {
+    bytes += (*end)->bytes;
+    if (bytes > options_.most_waiting_bytes) break;
+  }
+  Searchers ended;
+  ended.splice(ended.begin(), waiting_, end, waiting_.end());
+  return ended;
 }
 
 SearchPool::Model SearchPool::NewestModel(const ModelOwner& owner) {
@@ -116,90 +166,107 @@ uint64_t SearchPool::KeepModel(const ModelOwner& owner, std::string bytes) {
   return ++model.generation;
 }
 
-absl::StatusOr<v1::SearchReply> SearchPool::Answer(Slot& slot, const AskSearch& question) {
+absl::StatusOr<v1::SearchReply> SearchPool::Answer(Searcher& searcher, const AskSearch& question) {
   const absl::Time deadline = MonotonicNow() + options_.reply_timeout;
   const ModelOwner owner{question.request.tenant(), question.request.device().device_class()};
-  int& has = slot.has[question.request.task_id()];
-  v1::SearchRequest first = WithHistory(question, std::min(has, question.observed));
+  v1::SearchRequest first = WithHistory(question, std::min(searcher.has, question.observed));
   if (!owner.device_class.empty()) {
     const Model newest = NewestModel(owner);
-    if (!newest.bytes.empty() && slot.models[owner] != newest.generation) first.set_cost_model(newest.bytes);
-    slot.models[owner] = newest.generation;
+    if (!newest.bytes.empty() && searcher.model != newest.generation) first.set_cost_model(newest.bytes);
+    searcher.model = newest.generation;
   }
-  absl::StatusOr<v1::SearchReply> answer = Exchange(*slot.child, first, deadline);
+  absl::StatusOr<v1::SearchReply> answer = Exchange(*searcher.child, first, deadline);
   if (!answer.ok()) {
     // It may have died of the model: it is not given to anyone again, the next one that is handed back is.
     if (!first.cost_model().empty()) KeepModel(owner, "");
     return answer;
   }
-  if (answer->need_all()) { HONE_ASSIGN_OR_RETURN(answer, Exchange(*slot.child, WithHistory(question, 0), deadline)); }
-  has = question.observed;
+  if (answer->need_all()) {
+    HONE_ASSIGN_OR_RETURN(answer, Exchange(*searcher.child, WithHistory(question, 0), deadline));
+  }
+  searcher.has = question.observed;
   if (!answer->cost_model().empty() && !owner.device_class.empty() && answer->cost_model().size() <= kMostModelBytes) {
-    slot.models[owner] = KeepModel(owner, answer->cost_model());
+    searcher.model = KeepModel(owner, answer->cost_model());
     if (keeper_.save != nullptr) keeper_.save(owner, std::move(*answer->mutable_cost_model()));
   }
   answer->clear_cost_model();
   return answer;
 }
 
+std::optional<AskSearch> SearchPool::Next(Slot& slot) {
+  const absl::Duration kLookAgain = absl::Seconds(10);  // for those that have waited too long
+  Searchers ended;
+  std::unique_lock<std::mutex> lock(mutex_);
+  while (!stopping_) {
+    // A process that keeps dying is not started again at once.
+    const absl::Duration pause = slot.not_before - MonotonicNow();
+    if (!queue_.empty() && pause <= absl::ZeroDuration()) {
+      AskSearch question = std::move(queue_.front());
+      queue_.pop_front();
+      return question;
+    }
+    ended = TakeTooMany();
+    if (!ended.empty()) {
+      lock.unlock();
+      ended.clear();
+      lock.lock();
+      continue;
+    }
+    const absl::Duration wait = std::min(queue_.empty() ? options_.longest_wait : pause, kLookAgain);
+    changed_.wait_for(lock, absl::ToChronoMilliseconds(absl::Ceil(wait, absl::Milliseconds(1))));
+  }
+  return std::nullopt;
+}
+
+absl::StatusOr<v1::SearchReply> SearchPool::AnswerAt(Slot& slot, const AskSearch& question) {
+  const uint64_t task = question.request.task_id();
+  std::unique_ptr<Searcher> searcher = TakeWaiting(task);
+  if (searcher == nullptr) {
+    HONE_ASSIGN_OR_RETURN(std::unique_ptr<SandboxedProcess> child, SandboxedProcess::Start(options_.program));
+    const std::string missing = LayerNames(MissingLayers(child->layers()));
+    spdlog::info("{} started{}{}", NameOf(task, *child), missing.empty() ? "" : "; its sandbox lacks ", missing);
+    searcher = std::make_unique<Searcher>();
+    searcher->task = task;
+    searcher->child = std::move(child);
+  }
+  {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    slot.asks = std::move(searcher);
+    if (stopping_) return absl::CancelledError("stopping");
+  }
+  const absl::StatusOr<v1::SearchReply> reply = Answer(*slot.asks, question);
+  const std::string name = NameOf(task, *slot.asks->child);
+  LogWords(name, *slot.asks->child);
+  if (!reply.ok()) return Annotate(reply.status(), name);
+  return reply;
+}
+
 void SearchPool::Run(Slot& slot) {
-  for (;;) {
-    AskSearch question;
+  while (const std::optional<AskSearch> question = Next(slot)) {
+    const absl::StatusOr<v1::SearchReply> reply = AnswerAt(slot, *question);
+    std::unique_ptr<Searcher> searcher;
     {
-      std::unique_lock<std::mutex> lock(mutex_);
-      slot.changed.wait(lock, [&] { return stopping_ || !slot.queue.empty(); });
-      // A process that keeps dying is not started again at once.
-      const absl::Duration pause = slot.not_before - MonotonicNow();
-      if (!stopping_ && pause > absl::ZeroDuration()) {
-        slot.changed.wait_for(lock, absl::ToChronoMilliseconds(pause), [&] { return stopping_; });
-      }
-      if (stopping_) break;
-      question = std::move(slot.queue.front());
-      slot.queue.pop_front();
-    }
-    if (slot.child != nullptr && slot.tenant != question.request.tenant()) {  // it knows what another tenant sent
       const std::lock_guard<std::mutex> guard(mutex_);
-      slot.child = nullptr;
+      searcher = std::move(slot.asks);
+      if (stopping_) break;
     }
-    const absl::StatusOr<v1::SearchReply> reply = [&]() -> absl::StatusOr<v1::SearchReply> {
-      if (slot.child == nullptr) {
-        HONE_ASSIGN_OR_RETURN(std::unique_ptr<SandboxedProcess> child, SandboxedProcess::Start(options_.program));
-        const std::string missing = LayerNames(MissingLayers(child->layers()));
-        spdlog::info("search process {} started, pid {}{}{}", slot.number, child->pid(),
-                     missing.empty() ? "" : "; its sandbox lacks ", missing);
-        slot.tenant = question.request.tenant();
-        slot.has.clear();
-        slot.models.clear();
-        const std::lock_guard<std::mutex> guard(mutex_);
-        slot.child = std::move(child);
-        if (stopping_) return absl::CancelledError("stopping");
-      }
-      return Answer(slot, question);
-    }();
-    if (slot.child != nullptr) LogWords(slot.number, *slot.child);
     if (reply.ok()) {
       slot.failures = 0;
       CrashPoint("searches.answered");
+      LetWait(std::move(searcher));
       done_(*reply);
       continue;
     }
-    {
-      const std::lock_guard<std::mutex> guard(mutex_);
-      if (stopping_) break;
-      slot.child = nullptr;
-    }
+    searcher = nullptr;
     ++crashes_;
     const absl::Duration pause =
         std::min(options_.longest_back_off, options_.first_back_off * (1 << std::min(slot.failures, 10)));
     ++slot.failures;
     slot.not_before = MonotonicNow() + pause;
-    const std::string reason =
-        absl::StrCat("search process ", slot.number, ": ", std::string(reply.status().message()));
+    const std::string reason(reply.status().message());
     spdlog::warn("{}", reason);
-    failed_(question.request.request_id(), reason);
+    failed_(question->request.request_id(), reason);
   }
-  const std::lock_guard<std::mutex> guard(mutex_);
-  slot.child = nullptr;
 }
 
 }  // namespace hone

@@ -1,20 +1,24 @@
-// The hone-search processes: started when first needed, spoken to over pipes, started again when they die. Nothing they
-// do can harm a job: a request that fails is reported and may be asked again. Each is locked in, and asked for the
-// tasks of one tenant alone; another's get a new process.
+// The hone-search processes: one for each task of a job, started when the task is first asked about, spoken to over
+// pipes, started again when it dies. Nothing they do can harm a job: a request that fails is reported and may be asked
+// again. Each is locked in, and what the workload and the traces of its task make of it reaches other tasks by the
+// cost model alone.
 //
-// Each process trains a cost model for each tenant and device class and hands it back from time to time; the newest is
-// kept and given to every other process with its next request.
+// A process waits for the next question about its task as long as the bounds of SearchPoolOptions leave it; after that
+// a new one is told the task's history. It trains the cost model of its tenant and device class and hands it back from
+// time to time; the newest is kept and given to the tenant's other processes with their next requests.
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -25,10 +29,17 @@
 
 namespace hone {
 
+inline constexpr size_t kMostWaitingSearches = 32;
+
 struct SearchPoolOptions {
   SandboxedProgram program;     // hone-search
   uint32_t missing_layers = 0;  // of its sandbox, as the daemon found when it started
-  int processes = 1;
+  int processes = 1;            // that search at once
+  // Bounds of those that wait, the one that was asked the longest ago ending first: their number, the memory that they
+  // do not share, and how long one waits.
+  size_t most_waiting = kMostWaitingSearches;
+  int64_t most_waiting_bytes = int64_t{1} << 30;
+  absl::Duration longest_wait = absl::Minutes(10);
   absl::Duration reply_timeout = absl::Minutes(10);  // it may wait long for its turn on a machine that measures
   absl::Duration first_back_off = absl::Milliseconds(200);
   absl::Duration longest_back_off = absl::Seconds(10);
@@ -54,14 +65,25 @@ class SearchPool {
              std::function<void(uint64_t request_id, std::string reason)> failed, ModelKeeper models = {});
   ~SearchPool();
 
-  // A task stays with one process, which then is sent only the observations it does not have.
+  // The process of a task that has one is sent only the observations it does not have.
   void Ask(AskSearch question);
   void Stop();                                  // kills the processes; requests under way are not answered
   int64_t crashes() const { return crashes_; }  // processes that died or had to be killed
 
  private:
+  struct Searcher;
   struct Slot;
+  using Searchers = std::list<std::unique_ptr<Searcher>>;
   void Run(Slot& slot);
+  // The next question, when there is one and the slot may start a process; none when the pool stops.
+  std::optional<AskSearch> Next(Slot& slot);
+  absl::StatusOr<v1::SearchReply> AnswerAt(Slot& slot, const AskSearch& question);
+  absl::StatusOr<v1::SearchReply> Answer(Searcher& searcher, const AskSearch& question);
+  // The process of the task, which waits no longer; nullptr: none waits.
+  std::unique_ptr<Searcher> TakeWaiting(uint64_t task);
+  void LetWait(std::unique_ptr<Searcher> searcher);
+  Searchers TakeTooMany();  // of those that wait; under the mutex
+
   // The newest model of an owner, read when first needed, and its generation.
   struct Model {
     std::string bytes;  // empty: none
@@ -69,16 +91,18 @@ class SearchPool {
   };
   Model NewestModel(const ModelOwner& owner);
   uint64_t KeepModel(const ModelOwner& owner, std::string bytes);
-  absl::StatusOr<v1::SearchReply> Answer(Slot& slot, const AskSearch& question);
 
   const SearchPoolOptions options_;
   const std::function<void(v1::SearchReply)> done_;
   const std::function<void(uint64_t, std::string)> failed_;
   const ModelKeeper keeper_;
-  std::vector<std::unique_ptr<Slot>> slots_;
   std::mutex models_mutex_;
   std::map<ModelOwner, Model> models_;
   std::mutex mutex_;
+  std::condition_variable changed_;  // the queue, or the pool stops
+  std::deque<AskSearch> queue_;
+  Searchers waiting_;  // asked last comes first
+  std::vector<std::unique_ptr<Slot>> slots_;
   bool stopping_ = false;
   std::atomic<int64_t> crashes_{0};
 };

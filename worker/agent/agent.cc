@@ -6,6 +6,7 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <span>
 #include <thread>
 
 #include "absl/strings/ascii.h"
@@ -25,6 +26,7 @@
 #include "worker/agent/build_queue.h"
 #include "worker/agent/build_reply.h"
 #include "worker/agent/builder_pool.h"
+#include "worker/agent/claimed_target.h"
 #include "worker/agent/device_probe.h"
 #include "worker/agent/remote_builders.h"
 #include "worker/agent/session.h"
@@ -119,6 +121,24 @@ void LogOutcome(const v1::Lease& lease, const v1::Outcome& outcome) {
            {"detail", outcome.detail()}});
 }
 
+// Whether the outcomes may be those of a machine that is not what it claims to be: a candidate crashed, or none could
+// be loaded.
+bool AreSuspect(std::span<const v1::Outcome> outcomes) {
+  const auto is = [](v1::OutcomeKind kind) {
+    return [kind](const v1::Outcome& outcome) { return outcome.kind() == kind; };
+  };
+  return std::ranges::any_of(outcomes, is(v1::OUTCOME_CRASH)) ||
+         std::ranges::all_of(outcomes, is(v1::OUTCOME_BUILD_ERROR));
+}
+
+// What failed on a machine that is not what it claims to be is no candidate's fault.
+void BlameMachine(const std::string& lacks, std::span<v1::Outcome> outcomes) {
+  for (v1::Outcome& outcome : outcomes) {
+    if (outcome.kind() == v1::OUTCOME_OK) continue;
+    SetFailure(&outcome, v1::OUTCOME_INFRA, absl::StrCat("it needs ", lacks));
+  }
+}
+
 // What others asked for while this machine could not be measured on: on all cores, as its own candidates are. No turn
 // is taken: who asked may have it, and waits.
 void BuildForOthers(WorkQueue& queue, Builders& builders) {
@@ -136,13 +156,16 @@ void BuildForOthers(WorkQueue& queue, Builders& builders) {
 
 void WorkUntilStopped(WorkQueue& queue, Session& session, const std::string& target, const AgentOptions& options,
                       Builders& builders, TurnLock& turn, const Quiet& quiet) {
-  TaskCache tasks(target, builders,
-                  {options.allowed_missing_layers, options.runner, options.MeasuresDevice() ? target : std::string()});
+  const bool device = options.MeasuresDevice();
+  const TaskRunners runners = {options.allowed_missing_layers, options.runner, device ? target : std::string()};
+  TaskCache tasks(target, builders, runners);
+  ClaimedTarget claimed(target, builders, runners);
   double noise = 0.01;  // log noise of a sample, to begin with
   bool silent = true;   // as last heard
   while (queue.WaitForWork(kLookAgain)) {
     BuildForOthers(queue, builders);
-    const std::string lacks = quiet.Lacks(absl::Now());
+    std::string lacks = quiet.Lacks(absl::Now());
+    if (lacks.empty()) lacks = claimed.Lacks(MonotonicNow(), turn);
     if (!lacks.empty() || (silent && !queue.HasLeases())) {
       queue.SetLacks(lacks);  // what was lent goes back
       continue;
@@ -166,7 +189,9 @@ void WorkUntilStopped(WorkQueue& queue, Session& session, const std::string& tar
     seconds.verify = SecondsSince(start);
     if (!task.ok()) {
       spdlog::warn("a task cannot be prepared: {}", std::string(task.status().message()));
-      for (const v1::Lease& lease : batch) queue.Finish(lease.id(), OutcomeOfUnprepared(task.status()));
+      std::vector<v1::Outcome> outcomes(batch.size(), OutcomeOfUnprepared(task.status()));
+      if (AreSuspect(outcomes) && !device && !claimed.Holds()) BlameMachine(claimed.why(), outcomes);
+      for (size_t i = 0; i < batch.size(); ++i) queue.Finish(batch[i].id(), std::move(outcomes[i]));
       queue.AddSeconds(seconds);
       continue;
     }
@@ -176,6 +201,7 @@ void WorkUntilStopped(WorkQueue& queue, Session& session, const std::string& tar
         [&](const v1::LeaseId& id, v1::Phase phase) { queue.SetPhase(id, phase); },
         [&](absl::Duration duration) { queue.QuietFor(duration); });
     std::vector<v1::Outcome> outcomes = trials.Run(batch);
+    if (AreSuspect(outcomes) && !device && !claimed.Holds()) BlameMachine(claimed.why(), outcomes);
     CrashPoint("worker.outcomes");
     seconds.build += trials.seconds().build;
     seconds.verify += trials.seconds().verify;

@@ -159,6 +159,40 @@ TEST(DeviceModel, AnotherProcessGoesOnWithWhatWasStored) {
   EXPECT_LT(LogLoss(second, unseen), 0.3);
 }
 
+// Three processes, one for each task, that hand the model on have at any time the one that a single process has.
+TEST(DeviceModel, IsTheSameHoweverManyProcessesHandItOn) {
+  const std::vector<TrainingRow> rows = Rows(240, 1, /*tasks=*/3);
+  DeviceModel alone, three[3];
+  std::string stored;
+  for (size_t turn = 0; turn < 10; ++turn) {
+    DeviceModel& next = three[turn % 3];
+    if (!stored.empty()) ASSERT_TRUE(next.Merge(stored).ok());
+    for (size_t i = 24 * turn; i < 24 * (turn + 1); ++i) {
+      alone.Observe(rows[i]);
+      next.Observe(rows[i]);
+    }
+    ASSERT_TRUE(alone.TrainIfDue(3).ok() && next.TrainIfDue(3).ok());
+    stored = *next.Save();
+    next.NoteSaved();
+    EXPECT_EQ(stored, *alone.Save()) << "after turn " << turn;
+    const std::vector<ProgramFeatures> unseen = FeaturesOf(Rows(20, 9));
+    const auto of_next = *next.Predict(1, unseen), of_alone = *alone.Predict(1, unseen);
+    for (size_t i = 0; i < unseen.size(); ++i) EXPECT_EQ(of_next[i].log_ratio, of_alone[i].log_ratio);
+  }
+}
+
+// What one process is told of another's hides nothing that it has to tell itself.
+TEST(DeviceModel, HandsBackWhatNoStoredModelHas) {
+  DeviceModel first, second;
+  ObserveAll(first, Rows(60, 1));
+  ObserveAll(second, Rows(60, 2));
+  ASSERT_TRUE(first.TrainIfDue(1).ok() && second.TrainIfDue(1).ok());
+  ASSERT_TRUE(second.Merge(*first.Save()).ok());
+  EXPECT_TRUE(second.worth_saving());
+  ASSERT_TRUE(first.Merge(*second.Save()).ok());
+  EXPECT_FALSE(first.worth_saving());
+}
+
 // Two processes that learn at the same time: each takes up what the other stored.
 TEST(DeviceModel, TheRowsOfTwoProcessesAreUnited) {
   DeviceModel first, second;

@@ -1,6 +1,7 @@
 // A runner whose clock runs at half speed, for the tests of what a worker believes: it hands every request to a
 // hone-runner of its own and halves the times in the answers. The work is done in another process, so that this one is
-// charged next to no processor time.
+// charged next to no processor time. While the file that HONE_LYING_RUNNER_LACKS names is there, it dies of an
+// instruction that its CPU does not have, whatever it is to run.
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -48,6 +49,13 @@ void HalveTimes(char* bytes) {
   for (int i = 0; i < reply->num_samples; ++i) reply->samples[i].us /= 2;
 }
 
+void RunOrDie(const char* bytes) {
+  const char* const lacks = std::getenv("HONE_LYING_RUNNER_LACKS");
+  RunnerCommand command;
+  std::memcpy(&command, bytes, sizeof(command));
+  if (lacks != nullptr && command != RunnerCommand::kLoad && access(lacks, F_OK) == 0) __builtin_trap();
+}
+
 int Serve(int agent) {
   int sockets[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) != 0) return 1;
@@ -55,7 +63,7 @@ int Serve(int agent) {
       ProgramFolder() + "/hone-runner", {std::to_string(sockets[1])}, {.pipes = false, .inherit = {sockets[1]}});
   close(sockets[1]);
   if (!child.ok()) return 1;
-  while (Relay(agent, sockets[0], [](char*) {}) && Relay(sockets[0], agent, HalveTimes)) {}
+  while (Relay(agent, sockets[0], RunOrDie) && Relay(sockets[0], agent, HalveTimes)) {}
   return 0;
 }
 

@@ -81,6 +81,8 @@ TEST(Statistics, DriftCancelsInPairs) {
   EXPECT_THAT(CompareInterleaved(a, b).ratio, DoubleNear(1.25, 1e-9));
   EXPECT_THAT(CompareInterleaved(a, b).log_error, DoubleNear(0, 1e-9));
   EXPECT_THAT(ScaledByAnchor(a, b, 8), DoubleNear(10, 1e-9));
+  a[4] *= 1.05;  // in the middle of its series, and one pair of nine
+  EXPECT_THAT(CompareInterleaved(a, b).ratio, DoubleNear(1.25, 1e-9));
 }
 
 TEST(Statistics, SamplesAreDroppedByCause) {
@@ -143,6 +145,16 @@ TEST(Race, SpikesNeitherCrownNorCondemn) {
   EXPECT_LE(wrong, 2);
 }
 
+TEST(Race, ARoundInWhichTheChampionDiffersFromItselfCountsForNothing) {
+  Race race(1, true, 1);
+  for (int i = 0; i < 3; ++i) race.Add(*race.Next() == Race::kChampionB ? 150 : 100);
+  EXPECT_EQ(race.bad_rounds(), 1);
+  EXPECT_EQ(race.rounds(), 0);
+  EXPECT_TRUE(race.samples(0).empty());
+  for (int i = 0; i < 3 && race.Next().has_value(); ++i) race.Add(100);
+  EXPECT_EQ(race.rounds(), 1);
+}
+
 TEST(Race, TooMuchNoiseEndsTheRace) {
   const Race race = RunRace({.challengers = {100}, .sigma = 0.5}, true, 3);
   EXPECT_TRUE(race.noisy());
@@ -150,13 +162,16 @@ TEST(Race, TooMuchNoiseEndsTheRace) {
 }
 
 TEST(Race, SomeNoiseTakesMoreRoundsAndStillDecides) {
-  int wrong = 0;
+  int wrong = 0, rounds = 0, quiet_rounds = 0;
   for (uint64_t seed = 0; seed < 100; ++seed) {
     const Race race = RunRace({.challengers = {100, 80, 200}, .sigma = 0.05}, true, seed);
     EXPECT_FALSE(race.noisy()) << seed;
+    rounds += static_cast<int>(race.samples(1).size());
+    quiet_rounds += static_cast<int>(RunRace({.challengers = {100, 80, 200}}, true, seed).samples(1).size());
     wrong += race.state(1) == RaceState::kLost || race.state(2) != RaceState::kLost;
     if (race.ratio(1).has_value()) wrong += std::abs(race.ratio(1)->ratio - 0.8) > 0.08;
   }
+  EXPECT_GT(rounds, quiet_rounds);
   EXPECT_LE(wrong, 3);
 }
 
