@@ -49,9 +49,7 @@ class Initialisation {
 
 }  // namespace
 
-absl::Status CheckInitialised(const PrimFunc& scheduled) {
-  PrimFunc func = scheduled;  // with what operations on vectors read and write as loads and stores
-  func.body = ExpandVectorOps(func.body, LowerOptions());
+absl::Status CheckInitialised(const PrimFunc& func) {
   Initialisation found;
   found.Visit(func.body);
   for (const auto& [buffer, starts] : found.starts) {

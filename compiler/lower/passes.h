@@ -21,16 +21,23 @@ struct LoweringPass {
 };
 std::span<const LoweringPass> LoweringPasses();
 
-// Before the passes. InvalidArgument when a buffer is written and every write of it needs what it held before: the
-// first that runs, in whatever order, would read what nobody wrote; and when an element is read that no write of the
-// program starts (unwritten_reads.h). Proofs both, so no right program is refused.
-absl::Status CheckInitialised(const PrimFunc& func);
-
 // For an unscheduled function, the order of a plain build: all loops serial, but that the loop of a block's last
 // spatial variable goes inside its reductions and is vectorised where instances are independent. Every element is still
 // computed by the same operations in the same order, so the numbers are those of the program as it stands.
 //   for i, j, k: C[i, j] += ...   =>   for i: for k: for j in vectorized: C[i, j] += ...
 Stmt OrderPlain(const Stmt& body);
+
+// A block of one operation that adds a product to each element of a vector becomes, with what fills its fragments,
+// loops around a block of one element; one for which the target has an instruction stays:
+//   block (vj_o = j): F[0] = f(i); T.tile_op("axpy_f32", C[..8], F[0], B[..8])
+//   =>  for n in vectorized(8): block (vj_o = j, vn = n): C += f(i) * B
+PrimFunc ExpandVectorOps(PrimFunc func, const LowerOptions& options = {});
+
+// Changes nothing. InvalidArgument when a buffer is written and every write of it needs what it held before: the
+// first that runs, in whatever order, would read what nobody wrote; and when an element is read that no write of the
+// program starts (unwritten_reads.h). Proofs both, so no right program is refused. Operations on vectors are expanded
+// before: of one that is not, which elements it reads and writes is not known, and none is refused for it.
+absl::Status CheckInitialised(const PrimFunc& func);
 
 // A tile operation becomes the loops its intrinsic is emitted as, around accumulators of its own; one for which the
 // target has an instruction stays, to be that instruction:
@@ -38,11 +45,6 @@ Stmt OrderPlain(const Stmt& body);
 //   =>  alloc acc[6, 16] in registers: acc = C;
 //       for k: for m in unroll(6): for n in vectorized(16): acc += A * B;  C = acc
 Stmt ExpandTileOps(const Stmt& body, const LowerOptions& options);
-// The part of it that is about blocks of one operation that adds a product to each element: they become, with what
-// fills their fragments, loops around a block of one element.
-//   block (vj_o = j): F[0] = f(i); T.tile_op("axpy_f32", C[..8], F[0], B[..8])
-//   =>  for n in vectorized(8): block (vj_o = j, vn = n): C += f(i) * B
-Stmt ExpandVectorOps(const Stmt& body, const LowerOptions& options);
 
 // What storage_align and kStorageSwizzle said of buffers, annotations of the blocks that write them, become attributes
 // of the function: the blocks are gone when AlignStorage and SwizzleStorage come. Buffers concerned have names of their
