@@ -20,6 +20,7 @@ namespace hone {
 namespace {
 
 constexpr int64_t kMostUnrolled = 1024;  // statements that a nest of unrolled loops may become
+constexpr int kVectorBits = 512;         // of a vector of the program; printers cut it into what a thread loads at once
 
 template <class... Pieces>
 absl::Status CannotLaunch(const Pieces&... pieces) {
@@ -91,7 +92,7 @@ absl::StatusOr<PrimFunc> MakeLanes(PrimFunc func) {
   func.body = Simplify(func.body);
   func.body = UnrollRegisterLoops(UnrollTileOps(func.body));
   func.body = MarkCopiedRuns(func.body);
-  HONE_ASSIGN_OR_RETURN(func, VectorizeLoops(std::move(func), LowerOptions()));
+  HONE_ASSIGN_OR_RETURN(func, VectorizeLoops(std::move(func), {.vector_bits = kVectorBits}));
   func.body = ShareFragments(JoinBarriers(Simplify(UnrollLoops(func.body, kMostUnrolled))));
   return func;
 }

@@ -124,7 +124,7 @@ std::span<const LoweringPass> LoweringPasses() {
       OnBody("unroll_register_loops", UnrollRegisterLoops),
       {"reduce_in_tree",
        [](PrimFunc func, const LowerOptions& options) {
-         if (!options.plain) func.body = ReduceInTree(func.body);
+         if (!options.plain) func.body = ReduceInTree(func.body, options);
          return func;
        }},
       OnBody("split_tails", SplitTails),

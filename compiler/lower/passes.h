@@ -117,13 +117,14 @@ Stmt UnrollRegisterLoops(const Stmt& body);
 // in place of a chain (+, *, min, max):
 //   for v in unroll(8): S[0] = S[0] + R[v]
 //   =>  P8[0:8] = R[0:8];  P4[0:4] = P8[0:4] + P8[4:8];  P2[0:2] = ...;  P1[0] = ...;  S[0] = S[0] + P1[0]
-Stmt ReduceInTree(const Stmt& body);
+Stmt ReduceInTree(const Stmt& body, const LowerOptions& options);
 
 // Vectorised loops become vector expressions, conditions on their variable masks:
 //   for j in vectorized(16): if o*16 + j < n: A[o*16 + j] = x   =>   A[ramp(o*16, 1, 16)] = broadcast(x), masked
-// One longer than 64 is cut up. FailedPrecondition where an iteration reads what another one writes: the message names
-// both accesses. A loop with something inside that has no vector form is serial, and the attribute kSerialLoops of the
-// function says so: a text for each, with the reason. A plain build, whose loops nobody asked for, says nothing.
+// One longer than four vectors of the target is cut into single ones, of as many lanes as the widest elements in it
+// have there. FailedPrecondition where an iteration reads what another one writes: the message names both accesses. A
+// loop with something inside that has no vector form is serial, and the attribute kSerialLoops of the function says so:
+// a text for each, with the reason. A plain build, whose loops nobody asked for, says nothing.
 absl::StatusOr<PrimFunc> VectorizeLoops(PrimFunc func, const LowerOptions& options);
 inline constexpr std::string_view kSerialLoops = "serial_loops";
 

@@ -5,8 +5,6 @@
 namespace hone {
 namespace {
 
-constexpr int64_t kLanes = 16;
-
 bool IsPowerOfTwo(int64_t n) { return n > 0 && (n & (n - 1)) == 0; }
 
 // The parts of `S[at] = S[at] op term`.
@@ -46,8 +44,8 @@ Stmt ForLanes(const Var& var, int64_t lanes, Stmt body) {
 }
 
 // Vectors of the terms are combined lane by lane, then halves of the vector, down to one.
-Stmt InTree(const For& loop, const Accumulation& a, int64_t extent) {
-  const int64_t lanes = std::min(extent, kLanes);
+Stmt InTree(const For& loop, const Accumulation& a, int64_t extent, int64_t most_lanes) {
+  const int64_t lanes = std::min(extent, most_lanes);
   const DType type = a.term.type();
   const auto part = [&](int64_t n) {
     return Buffer(a.store->buffer.name() + "_part" + std::to_string(n), type, {Expr(n)}, Scope::kRegister);
@@ -80,8 +78,8 @@ Stmt InTree(const For& loop, const Accumulation& a, int64_t extent) {
 
 }  // namespace
 
-Stmt ReduceInTree(const Stmt& body) {
-  return RewriteBottomUp(body, [](const Stmt& s) -> std::optional<Stmt> {
+Stmt ReduceInTree(const Stmt& body, const LowerOptions& options) {
+  return RewriteBottomUp(body, [&](const Stmt& s) -> std::optional<Stmt> {
     const For* loop = s.As<For>();
     if (loop == nullptr || (loop->kind != ForKind::kUnrolled && loop->kind != ForKind::kVectorized))
       return std::nullopt;
@@ -89,7 +87,7 @@ Stmt ReduceInTree(const Stmt& body) {
     if (!extent.has_value() || *extent < 4 || *extent > 256 || !IsPowerOfTwo(*extent)) return std::nullopt;
     const std::optional<Accumulation> accumulation = Read(*loop);
     if (!accumulation.has_value()) return std::nullopt;
-    return InTree(*loop, *accumulation, *extent);
+    return InTree(*loop, *accumulation, *extent, options.lanes(accumulation->term.type().bits));
   });
 }
 
