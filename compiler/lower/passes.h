@@ -113,10 +113,10 @@ Stmt SplitBorders(const Stmt& body);
 // addresses.
 Stmt UnrollRegisterLoops(const Stmt& body);
 
-// An unrolled or vectorised loop of 2^n steps that accumulates into one element combines its terms in a tree of vectors
-// in place of a chain (+, *, min, max):
-//   for v in unroll(8): S[0] = S[0] + R[v]
-//   =>  P8[0:8] = R[0:8];  P4[0:4] = P8[0:4] + P8[4:8];  P2[0:2] = ...;  P1[0] = ...;  S[0] = S[0] + P1[0]
+// An unrolled or vectorised loop of 2^n steps that accumulates into one element combines its terms in a tree in place of
+// a chain (+, *, min, max): vectors of the target in pairs, then halves of the one that is left:
+//   for v in unroll(16): S[0] = S[0] + R[v]
+//   =>  P8[0:8] = R[0:8] + R[8:16];  P4[0:4] = P8[0:4] + P8[4:8];  P2[0:2] = ...;  P1[0] = ...;  S[0] = S[0] + P1[0]
 Stmt ReduceInTree(const Stmt& body, const LowerOptions& options);
 
 // Vectorised loops become vector expressions, conditions on their variable masks:
