@@ -1,4 +1,4 @@
-#include "compiler/lower/device_program.h"
+#include "compiler/lower/threads/device_program.h"
 
 #include <optional>
 #include <set>
@@ -11,8 +11,8 @@
 #include "compiler/ir/effects.h"
 #include "compiler/ir/thread_axes.h"
 #include "compiler/ir/visit.h"
-#include "compiler/lower/lower_threads.h"
 #include "compiler/lower/passes.h"
+#include "compiler/lower/threads/lower_threads.h"
 #include "compiler/support/status_macros.h"
 #include "compiler/text/text.h"
 

@@ -4,9 +4,9 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/ir/effects.h"
 #include "compiler/ir/visit.h"
-#include "compiler/lower/needed_loads.h"
+#include "compiler/lower/checks/needed_loads.h"
+#include "compiler/lower/checks/unwritten_reads.h"
 #include "compiler/lower/passes.h"
-#include "compiler/lower/unwritten_reads.h"
 
 namespace hone {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/ir/visit.h"
-#include "compiler/lower/lane_conflicts.h"
+#include "compiler/lower/checks/lane_conflicts.h"
 #include "compiler/lower/passes.h"
 #include "compiler/support/status_macros.h"
 #include "compiler/text/text.h"
