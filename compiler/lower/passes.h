@@ -113,8 +113,8 @@ Stmt SplitBorders(const Stmt& body);
 // addresses.
 Stmt UnrollRegisterLoops(const Stmt& body);
 
-// An unrolled or vectorised loop of 2^n steps that accumulates into one element combines its terms in a tree in place of
-// a chain (+, *, min, max): vectors of the target in pairs, then halves of the one that is left:
+// An unrolled or vectorised loop of 2^n steps that accumulates into one element combines its terms in a tree in place
+// of a chain (+, *, min, max): vectors of the target in pairs, then halves of the one that is left:
 //   for v in unroll(16): S[0] = S[0] + R[v]
 //   =>  P8[0:8] = R[0:8] + R[8:16];  P4[0:4] = P8[0:4] + P8[4:8];  P2[0:2] = ...;  P1[0] = ...;  S[0] = S[0] + P1[0]
 Stmt ReduceInTree(const Stmt& body, const LowerOptions& options);
