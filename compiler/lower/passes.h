@@ -98,8 +98,9 @@ Stmt FlattenBuffers(const Stmt& body, std::vector<Buffer>& params);
 // condition always holds, without it; for the tile at the edge, where often only one remainder is possible, with that
 // known; nothing for tiles outside. The choice is made once a tile, outside the loops it contains:
 //   for o: alloc R: for k: for i in unroll(14): if o*14 + i < 100: S
-//   =>  for o: alloc R: if o*14 <= 86: for k: for i in unroll(14): S
-//                       else: for k: for i in unroll(14): if i < 2: S
+//   =>  for o: if o*14 <= 86: alloc R: for k: for i in unroll(14): S
+//              else: alloc R: for k: for i in unroll(14): if i < 2: S
+// Registers that nothing but the versions uses are each version's own: what one stores says nothing about another.
 Stmt SplitTails(const Stmt& body);
 
 // A tile in registers whose loads stand under conditions that hold everywhere but at the borders of an image (its

@@ -54,13 +54,12 @@ PrimFunc Grouped(int64_t size, int64_t channels, int64_t groups) {
 }
 
 // Where something spills: 28 sums of a product and what they are multiplied by are more than the 32 registers of
-// Cortex-A76; in tiles at an edge of a product with AVX-512, sums keep the lanes that are off; windows keep pixels that
-// several taps read.
+// Cortex-A76, and windows keep pixels that several taps read.
 const std::vector<Case>& Cases() {
   static const auto* cases = new std::vector<Case>{
       {"Product512", Matmul(512, 512, 512)},
       {"Product49x512x4608", Matmul(49, 512, 4608), {{"cortex-a76", 41}}},
-      {"Product1000x1001x1000", Matmul(1000, 1000, 1001), {{"skylake-avx512", 21}, {"znver4", 16}}},
+      {"Product1000x1001x1000", Matmul(1000, 1000, 1001)},
       {"Conv3x3", ConvBiasResidualRelu({56, 56, 64, 64})},
       {"Conv3x3OfFewPixels", ConvBiasResidualRelu({14, 14, 256, 256}), {{"cortex-a76", 41}}},
       {"Conv3x3Strided", ConvBiasResidualRelu({56, 56, 64, 128, 3, 2, 1})},
@@ -145,7 +144,7 @@ TEST_P(HotLoops, KeepTheirSumsInRegisters) {
     // Tiles at borders are written beside the others where nothing but the tile is in the loop, under conditions.
     const bool has_conditions = loop.branches > 1;
     if (!has_conditions) { EXPECT_LE(loop.multiply_adds, of_tile) << loop.text; }
-    whole_tile |= has_conditions ? loop.multiply_adds % of_tile == 0 : loop.multiply_adds == of_tile;
+    whole_tile |= has_conditions ? loop.multiply_adds >= of_tile : loop.multiply_adds == of_tile;
   }
   EXPECT_TRUE(whole_tile) << "no loop has the " << of_tile << " multiply-adds of a tile";
 }
