@@ -58,6 +58,7 @@ absl::StatusOr<Generated> Generate(const std::vector<Kernel>& kernels, const Tar
   for (const Kernel& kernel : kernels) {
     LowerOptions lower_options = lower;
     lower_options.features.assign(target.features.begin(), target.features.end());
+    lower_options.vector_bits = target.vector_bits;
     absl::StatusOr<LoweredFunc> lowered = Lower(*kernel.func, lower_options);
     if (!lowered.ok()) return Annotate(lowered.status(), absl::StrCat("lowering ", kernel.func->name));
     EmitOptions options = emit;

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "compiler/ir/stmt.h"
+#include "compiler/lower/buffers/tile_registers.h"
 #include "compiler/lower/lower.h"
-#include "compiler/lower/tile_registers.h"
 #include "compiler/tile/tile_intrinsic.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/IR/IRBuilder.h"

@@ -93,6 +93,12 @@ std::span<const LoweringPass> LoweringPasses() {
          if (options.plain) func.body = OrderPlain(func.body);
          return func;
        }},
+      {"expand_vector_ops", ExpandVectorOps},
+      {"check_initialised",
+       [](PrimFunc func, const LowerOptions&) -> absl::StatusOr<PrimFunc> {
+         HONE_RETURN_IF_ERROR(CheckInitialised(func));
+         return func;
+       }},
       {"expand_tile_ops",
        [](PrimFunc func, const LowerOptions& options) {
          func.body = ExpandTileOps(func.body, options);
@@ -118,7 +124,7 @@ std::span<const LoweringPass> LoweringPasses() {
       OnBody("unroll_register_loops", UnrollRegisterLoops),
       {"reduce_in_tree",
        [](PrimFunc func, const LowerOptions& options) {
-         if (!options.plain) func.body = ReduceInTree(func.body);
+         if (!options.plain) func.body = ReduceInTree(func.body, options);
          return func;
        }},
       OnBody("split_tails", SplitTails),
@@ -138,7 +144,6 @@ std::span<const LoweringPass> LoweringPasses() {
 absl::StatusOr<LoweredFunc> Lower(const PrimFunc& scheduled, const LowerOptions& options) {
   HONE_RETURN_IF_ERROR(Verify(scheduled));
   HONE_RETURN_IF_ERROR(CheckSupported(scheduled));
-  HONE_RETURN_IF_ERROR(CheckInitialised(scheduled));
   PrimFunc func = scheduled;
   for (const LoweringPass& pass : LoweringPasses()) { HONE_ASSIGN_OR_RETURN(func, pass.run(std::move(func), options)); }
   return AssignMemory(std::move(func));

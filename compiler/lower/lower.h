@@ -26,6 +26,10 @@ struct LowerOptions {
   bool plain = false;                 // an unscheduled function: one thread, each element computed in the stated order
   int64_t max_unrolled = 1024;        // statements a nest of unrolled loops may become; loops beyond that stay loops
   std::vector<std::string> features;  // of the target, by LLVM's names: tile operations that have an instruction stay
+  int vector_bits = 256;              // of the target: the widest vector that code should use
+
+  // Elements of so many bits in a vector: 16 for float32 with AVX-512.
+  int64_t lanes(int bits) const { return vector_bits / bits; }
 };
 
 // Where an allocation lives: bytes from the start of the launch's scratch, or of the thread's area. 64-byte aligned.

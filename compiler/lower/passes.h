@@ -21,16 +21,23 @@ struct LoweringPass {
 };
 std::span<const LoweringPass> LoweringPasses();
 
-// Before the passes. InvalidArgument when a buffer is written and every write of it needs what it held before: the
-// first that runs, in whatever order, would read what nobody wrote; and when an element is read that no write of the
-// program starts (unwritten_reads.h). Proofs both, so no right program is refused.
-absl::Status CheckInitialised(const PrimFunc& func);
-
 // For an unscheduled function, the order of a plain build: all loops serial, but that the loop of a block's last
 // spatial variable goes inside its reductions and is vectorised where instances are independent. Every element is still
 // computed by the same operations in the same order, so the numbers are those of the program as it stands.
 //   for i, j, k: C[i, j] += ...   =>   for i: for k: for j in vectorized: C[i, j] += ...
 Stmt OrderPlain(const Stmt& body);
+
+// A block of one operation that adds a product to each element of a vector becomes, with what fills its fragments,
+// loops around a block of one element; one for which the target has an instruction stays:
+//   block (vj_o = j): F[0] = f(i); T.tile_op("axpy_f32", C[..8], F[0], B[..8])
+//   =>  for n in vectorized(8): block (vj_o = j, vn = n): C += f(i) * B
+PrimFunc ExpandVectorOps(PrimFunc func, const LowerOptions& options = {});
+
+// Changes nothing. InvalidArgument when a buffer is written and every write of it needs what it held before: the
+// first that runs, in whatever order, would read what nobody wrote; and when an element is read that no write of the
+// program starts (unwritten_reads.h). Proofs both, so no right program is refused. Operations on vectors are expanded
+// before: of one that is not, which elements it reads and writes is not known, and none is refused for it.
+absl::Status CheckInitialised(const PrimFunc& func);
 
 // A tile operation becomes the loops its intrinsic is emitted as, around accumulators of its own; one for which the
 // target has an instruction stays, to be that instruction:
@@ -38,11 +45,6 @@ Stmt OrderPlain(const Stmt& body);
 //   =>  alloc acc[6, 16] in registers: acc = C;
 //       for k: for m in unroll(6): for n in vectorized(16): acc += A * B;  C = acc
 Stmt ExpandTileOps(const Stmt& body, const LowerOptions& options);
-// The part of it that is about blocks of one operation that adds a product to each element: they become, with what
-// fills their fragments, loops around a block of one element.
-//   block (vj_o = j): F[0] = f(i); T.tile_op("axpy_f32", C[..8], F[0], B[..8])
-//   =>  for n in vectorized(8): block (vj_o = j, vn = n): C += f(i) * B
-Stmt ExpandVectorOps(const Stmt& body, const LowerOptions& options);
 
 // What storage_align and kStorageSwizzle said of buffers, annotations of the blocks that write them, become attributes
 // of the function: the blocks are gone when AlignStorage and SwizzleStorage come. Buffers concerned have names of their
@@ -96,8 +98,9 @@ Stmt FlattenBuffers(const Stmt& body, std::vector<Buffer>& params);
 // condition always holds, without it; for the tile at the edge, where often only one remainder is possible, with that
 // known; nothing for tiles outside. The choice is made once a tile, outside the loops it contains:
 //   for o: alloc R: for k: for i in unroll(14): if o*14 + i < 100: S
-//   =>  for o: alloc R: if o*14 <= 86: for k: for i in unroll(14): S
-//                       else: for k: for i in unroll(14): if i < 2: S
+//   =>  for o: if o*14 <= 86: alloc R: for k: for i in unroll(14): S
+//              else: alloc R: for k: for i in unroll(14): if i < 2: S
+// Registers that nothing but the versions uses are each version's own: what one stores says nothing about another.
 Stmt SplitTails(const Stmt& body);
 
 // A tile in registers whose loads stand under conditions that hold everywhere but at the borders of an image (its
@@ -111,17 +114,18 @@ Stmt SplitBorders(const Stmt& body);
 // addresses.
 Stmt UnrollRegisterLoops(const Stmt& body);
 
-// An unrolled or vectorised loop of 2^n steps that accumulates into one element combines its terms in a tree of vectors
-// in place of a chain (+, *, min, max):
-//   for v in unroll(8): S[0] = S[0] + R[v]
-//   =>  P8[0:8] = R[0:8];  P4[0:4] = P8[0:4] + P8[4:8];  P2[0:2] = ...;  P1[0] = ...;  S[0] = S[0] + P1[0]
-Stmt ReduceInTree(const Stmt& body);
+// An unrolled or vectorised loop of 2^n steps that accumulates into one element combines its terms in a tree in place
+// of a chain (+, *, min, max): vectors of the target in pairs, then halves of the one that is left:
+//   for v in unroll(16): S[0] = S[0] + R[v]
+//   =>  P8[0:8] = R[0:8] + R[8:16];  P4[0:4] = P8[0:4] + P8[4:8];  P2[0:2] = ...;  P1[0] = ...;  S[0] = S[0] + P1[0]
+Stmt ReduceInTree(const Stmt& body, const LowerOptions& options);
 
 // Vectorised loops become vector expressions, conditions on their variable masks:
 //   for j in vectorized(16): if o*16 + j < n: A[o*16 + j] = x   =>   A[ramp(o*16, 1, 16)] = broadcast(x), masked
-// One longer than 64 is cut up. FailedPrecondition where an iteration reads what another one writes: the message names
-// both accesses. A loop with something inside that has no vector form is serial, and the attribute kSerialLoops of the
-// function says so: a text for each, with the reason. A plain build, whose loops nobody asked for, says nothing.
+// One longer than four vectors of the target is cut into single ones, of as many lanes as the widest elements in it
+// have there. FailedPrecondition where an iteration reads what another one writes: the message names both accesses. A
+// loop with something inside that has no vector form is serial, and the attribute kSerialLoops of the function says so:
+// a text for each, with the reason. A plain build, whose loops nobody asked for, says nothing.
 absl::StatusOr<PrimFunc> VectorizeLoops(PrimFunc func, const LowerOptions& options);
 inline constexpr std::string_view kSerialLoops = "serial_loops";
 

@@ -31,6 +31,11 @@ def fma_tile(m: T.int32, n: T.int32, k: T.int32, A: T.Buffer((m, k), "TYPE"), B:
 
 // C[n] += A * B[n]: a vector of a tile that the loops around it make, whose rows may be any places of A: those of a
 // convolution, which has two variables of rows, steps between them and borders.
+//
+// This row and the next name no instruction, llvm.fma: it would round once where CompileOptions::fuse forbids that, be
+// a call of fmaf on targets without the instruction, and leave the masks of a tile's edge to the code generator. What
+// lowering makes of them, multiplications and additions that may be contracted, is the same code already: each is one
+// instruction and sums stay in registers (tests/tuner/space/hot_loops_test.cc).
 constexpr char kAxpy[] = R"(
 @T.prim_func
 def axpy(n: T.int32, A: T.Buffer((), "TYPE"), B: T.Buffer((n,), "TYPE"), C: T.Buffer((n,), "TYPE")):

@@ -4,7 +4,7 @@
 #include <array>
 #include <vector>
 
-#include "compiler/lower/device_program.h"
+#include "compiler/lower/threads/device_program.h"
 #include "compiler/support/status_macros.h"
 
 namespace hone {

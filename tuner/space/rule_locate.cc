@@ -145,8 +145,8 @@ class LocateStep : public SketchStep {
     return ShareAtBorders(tile) * (straight ? kLaneMaskCycles : kLaneMaskCyclesInLoop);
   }
 
-  // Of the tiles, those at a border of the image: the others have no masks (lower/split_borders.cc). Of a dimension
-  // that one tile takes whole, constants decide.
+  // Of the tiles, those at a border of the image: the others have no masks (lower/loops/split_borders.cc). Of a
+  // dimension that one tile takes whole, constants decide.
   double ShareAtBorders(const NestPlan& tile) const {
     const BlockInfo& to = context_.block(reader_);
     double inside = 1;

@@ -11,7 +11,7 @@
 #include "compiler/codegen/gpu/print_kernels.h"
 #include "compiler/codegen/opencl/opencl_c.h"
 #include "compiler/ir/structural.h"
-#include "compiler/lower/device_program.h"
+#include "compiler/lower/threads/device_program.h"
 #include "compiler/support/check.h"
 #include "compiler/support/status_macros.h"
 #include "deploy/runtime/aligned_buffer.h"

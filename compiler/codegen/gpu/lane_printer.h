@@ -12,7 +12,7 @@
 #include "compiler/arith/analyzer.h"
 #include "compiler/codegen/gpu/dialect.h"
 #include "compiler/codegen/gpu/helpers.h"
-#include "compiler/lower/device_program.h"
+#include "compiler/lower/threads/device_program.h"
 #include "compiler/text/names.h"
 
 namespace hone {

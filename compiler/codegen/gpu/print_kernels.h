@@ -14,7 +14,7 @@
 
 #include "absl/status/statusor.h"
 #include "compiler/codegen/gpu/dialect.h"
-#include "compiler/lower/device_program.h"
+#include "compiler/lower/threads/device_program.h"
 
 namespace hone {
 

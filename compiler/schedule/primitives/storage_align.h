@@ -4,7 +4,7 @@
 // Stated as an annotation of the block that writes the buffer, kStorageAlign:
 // [buffer_index, axis, factor, offset] for each aligned buffer, one after the other. Programs index the buffer as
 // before; lowering pads the dimension behind the axis once it has shrunk the buffer to what is alive
-// (compiler/lower/align_storage.cc).
+// (compiler/lower/buffers/align_storage.cc).
 #pragma once
 
 #include "absl/status/status.h"

@@ -1,5 +1,5 @@
 // Bank conflicts of accesses whose count is known.
-#include "compiler/lower/bank_conflicts.h"
+#include "compiler/lower/threads/bank_conflicts.h"
 
 #include <gtest/gtest.h>
 

@@ -303,7 +303,7 @@ TEST(CheckInitialised, TakesRandomSchedules) {
         testing::Player player(workload.func, random, seed % 4 == 0 ? testing::Machine::kGpu : testing::Machine::kCpu);
         player.PlayChanges(1 + static_cast<int>(random.Below(40)));
         const PrimFunc program = player.schedule().Program().main;
-        const absl::Status status = CheckInitialised(program);
+        const absl::Status status = CheckInitialised(ExpandVectorOps(program));
         return status.ok() ? "" : absl::StrCat(status.message(), "\n", ToText(program));
       });
   for (const std::string& report : campaign.reports) ADD_FAILURE() << report;

@@ -1,5 +1,5 @@
 // What a device runs: the list of launches, their memory, and what is refused.
-#include "compiler/lower/device_program.h"
+#include "compiler/lower/threads/device_program.h"
 
 #include <gtest/gtest.h>
 

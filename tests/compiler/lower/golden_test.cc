@@ -7,7 +7,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "compiler/lower/lower_threads.h"
+#include "compiler/lower/threads/lower_threads.h"
 #include "tests/compiler/lower/check_passes.h"
 
 namespace hone {

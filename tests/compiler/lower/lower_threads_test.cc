@@ -1,5 +1,5 @@
 // What LowerThreads refuses, and why; golden/lower_threads has what it makes, thread_schedule_test.cc that it is right.
-#include "compiler/lower/lower_threads.h"
+#include "compiler/lower/threads/lower_threads.h"
 
 #include "tests/compiler/lower/check_passes.h"
 

@@ -9,7 +9,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "compiler/lower/lower_threads.h"
+#include "compiler/lower/threads/lower_threads.h"
 #include "compiler/schedule/trace/trace.h"
 #include "compiler/text/text.h"
 #include "tests/compiler/schedule/campaign.h"

@@ -12,7 +12,7 @@
 #include "compiler/interp/interpreter.h"
 #include "compiler/ir/effects.h"
 #include "compiler/ir/visit.h"
-#include "compiler/lower/lower_threads.h"
+#include "compiler/lower/threads/lower_threads.h"
 #include "compiler/schedule/trace/trace.h"
 #include "compiler/text/text.h"
 #include "compiler/verify/verify.h"

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <set>
 
-#include "compiler/lower/device_program.h"
+#include "compiler/lower/threads/device_program.h"
 #include "compiler/schedule/trace/trace.h"
 #include "tests/compiler/schedule/workloads.h"
 #include "tuner/search/generated_space.h"

@@ -237,7 +237,7 @@ std::string CheckSeed(uint64_t seed) {
     const std::optional<PrimFunc> changed = WithDefect(right.main, static_cast<Defect>(kind), random);
     if (!changed.has_value()) continue;
     const ScheduledProgram mutant = {*changed, right.prepares};
-    const bool refused = !Verify(mutant.main).ok() || !CheckInitialised(mutant.main).ok();
+    const bool refused = !Verify(mutant.main).ok() || !CheckInitialised(ExpandVectorOps(mutant.main)).ok();
     const Truth truth = refused ? Truth::kWrong : Judge(workload.func, mutant);
     if (truth == Truth::kSame) continue;
     const std::string why = Rejected(task, mutant, threads);

@@ -15,7 +15,7 @@
 #include "compiler/codegen/cuda/cuda_cpp.h"
 #include "compiler/codegen/gpu/print_kernels.h"
 #include "compiler/codegen/opencl/opencl_c.h"
-#include "compiler/lower/device_program.h"
+#include "compiler/lower/threads/device_program.h"
 #include "compiler/support/check.h"
 #include "compiler/text/text.h"
 

@@ -17,7 +17,7 @@
 #include "compiler/codegen/opencl/opencl_c.h"
 #include "compiler/interp/interpreter.h"
 #include "compiler/interp/random_input.h"
-#include "compiler/lower/lower_threads.h"
+#include "compiler/lower/threads/lower_threads.h"
 #include "compiler/text/text.h"
 #include "deploy/runtime/opencl_device.h"
 #include "tests/compiler/codegen/gpu/run_on_device.h"

@@ -7,7 +7,7 @@
 #include "absl/status/status.h"
 #include "compiler/array/ndarray.h"
 #include "compiler/codegen/gpu/dialect.h"
-#include "compiler/lower/device_program.h"
+#include "compiler/lower/threads/device_program.h"
 #include "deploy/runtime/device.h"
 
 namespace hone::testing {

@@ -13,8 +13,8 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
-#include "compiler/lower/device_program.h"
-#include "compiler/lower/lower_threads.h"
+#include "compiler/lower/threads/device_program.h"
+#include "compiler/lower/threads/lower_threads.h"
 #include "compiler/schedule/trace/trace.h"
 #include "compiler/support/random.h"
 #include "compiler/support/status_macros.h"

@@ -1,7 +1,7 @@
 // The regions of block_accesses.h and interval_set.h are hulls: the least that is known to contain what is touched,
 // with symbolic ends. A proof that nobody writes an element needs the opposite bound for loads, so the accesses are
 // walked with their exact conditions here, and enumerated (compiler/arith/exact_values.h).
-#include "compiler/lower/unwritten_reads.h"
+#include "compiler/lower/checks/unwritten_reads.h"
 
 #include <algorithm>
 #include <map>
@@ -15,7 +15,7 @@
 #include "compiler/ir/effects.h"
 #include "compiler/ir/structural.h"
 #include "compiler/ir/visit.h"
-#include "compiler/lower/needed_loads.h"
+#include "compiler/lower/checks/needed_loads.h"
 
 namespace hone {
 namespace {

@@ -1,8 +1,8 @@
 #include "compiler/arith/analyzer.h"
 #include "compiler/ir/condition.h"
 #include "compiler/ir/visit.h"
+#include "compiler/lower/loops/tile_condition.h"
 #include "compiler/lower/passes.h"
-#include "compiler/lower/tile_condition.h"
 
 namespace hone {
 namespace {
@@ -79,7 +79,7 @@ class SplitTile {
     std::optional<TileCondition> found;
     if (conditions > 0 && StoresOfTile(stmt) <= kMostCopies) found = FirstCondition(stmt);
     if (!found.has_value()) return Visit(stmt);
-    // The smallest part with all occurrences; allocations around it stay shared by the versions.
+    // The smallest part with all occurrences; allocations around more than that stay shared by the versions.
     if (const Seq* seq = stmt.As<Seq>()) {
       size_t first = seq->stmts.size(), last = 0;
       for (size_t i = 0; i < seq->stmts.size(); ++i) {
@@ -95,8 +95,18 @@ class SplitTile {
         return MakeSeq(std::move(out));
       }
     }
-    if (const Alloc* alloc = stmt.As<Alloc>()) return Stmt::Make(Alloc{alloc->buffer, Split(alloc->body, conditions)});
+    if (const Alloc* alloc = stmt.As<Alloc>()) return Allocated(alloc->buffer, Split(alloc->body, conditions));
     return Versions(stmt, *found, conditions);
+  }
+
+  // Each version of a whole allocation has registers of its own: what one stores says nothing about those of another,
+  // so that masks of the tile at the edge may go (UnmaskRegisters).
+  static Stmt Allocated(const Buffer& buffer, const Stmt& body) {
+    const IfThen* branch = body.As<IfThen>();
+    if (branch == nullptr || buffer.scope() != Scope::kRegister || LoadsFrom(branch->condition, buffer))
+      return Stmt::Make(Alloc{buffer, body});
+    const Stmt no = branch->no ? RenewDefinitions(Allocated(buffer, branch->no)) : Stmt();
+    return Stmt::Make(IfThen{branch->condition, Allocated(buffer, branch->yes), no});
   }
 
   Stmt Versions(const Stmt& stmt, const TileCondition& c, int conditions) {

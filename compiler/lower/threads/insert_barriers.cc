@@ -12,7 +12,7 @@
 #include "compiler/ir/condition.h"
 #include "compiler/ir/effects.h"
 #include "compiler/ir/visit.h"
-#include "compiler/lower/lower_threads.h"
+#include "compiler/lower/threads/lower_threads.h"
 #include "compiler/support/status_macros.h"
 #include "compiler/text/text.h"
 

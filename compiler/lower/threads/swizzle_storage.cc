@@ -10,8 +10,8 @@
 #include "compiler/ir/annotations.h"
 #include "compiler/ir/effects.h"
 #include "compiler/ir/visit.h"
-#include "compiler/lower/bank_conflicts.h"
 #include "compiler/lower/passes.h"
+#include "compiler/lower/threads/bank_conflicts.h"
 #include "compiler/tile/tile_intrinsic.h"
 
 namespace hone {

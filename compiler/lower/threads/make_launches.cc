@@ -10,8 +10,8 @@
 #include "compiler/ir/effects.h"
 #include "compiler/ir/thread_axes.h"
 #include "compiler/ir/visit.h"
-#include "compiler/lower/block_conflicts.h"
-#include "compiler/lower/lower_threads.h"
+#include "compiler/lower/checks/block_conflicts.h"
+#include "compiler/lower/threads/lower_threads.h"
 #include "compiler/support/status_macros.h"
 #include "compiler/text/text.h"
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "compiler/lower/device_program.h"
+#include "compiler/lower/threads/device_program.h"
 
 namespace hone {
 

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/ir/annotations.h"
 #include "compiler/ir/visit.h"
-#include "compiler/lower/pipeline.h"
+#include "compiler/lower/threads/pipeline.h"
 #include "compiler/support/status_macros.h"
 
 namespace hone {

@@ -1,4 +1,4 @@
-#include "compiler/lower/lane_conflicts.h"
+#include "compiler/lower/checks/lane_conflicts.h"
 
 #include <algorithm>
 #include <map>

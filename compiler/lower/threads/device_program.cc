@@ -1,4 +1,4 @@
-#include "compiler/lower/device_program.h"
+#include "compiler/lower/threads/device_program.h"
 
 #include <optional>
 #include <set>
@@ -11,8 +11,8 @@
 #include "compiler/ir/effects.h"
 #include "compiler/ir/thread_axes.h"
 #include "compiler/ir/visit.h"
-#include "compiler/lower/lower_threads.h"
 #include "compiler/lower/passes.h"
+#include "compiler/lower/threads/lower_threads.h"
 #include "compiler/support/status_macros.h"
 #include "compiler/text/text.h"
 
@@ -20,6 +20,7 @@ namespace hone {
 namespace {
 
 constexpr int64_t kMostUnrolled = 1024;  // statements that a nest of unrolled loops may become
+constexpr int kVectorBits = 512;         // of a vector of the program; printers cut it into what a thread loads at once
 
 template <class... Pieces>
 absl::Status CannotLaunch(const Pieces&... pieces) {
@@ -91,7 +92,7 @@ absl::StatusOr<PrimFunc> MakeLanes(PrimFunc func) {
   func.body = Simplify(func.body);
   func.body = UnrollRegisterLoops(UnrollTileOps(func.body));
   func.body = MarkCopiedRuns(func.body);
-  HONE_ASSIGN_OR_RETURN(func, VectorizeLoops(std::move(func), LowerOptions()));
+  HONE_ASSIGN_OR_RETURN(func, VectorizeLoops(std::move(func), {.vector_bits = kVectorBits}));
   func.body = ShareFragments(JoinBarriers(Simplify(UnrollLoops(func.body, kMostUnrolled))));
   return func;
 }

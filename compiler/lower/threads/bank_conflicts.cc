@@ -1,4 +1,4 @@
-#include "compiler/lower/bank_conflicts.h"
+#include "compiler/lower/threads/bank_conflicts.h"
 
 #include <algorithm>
 #include <array>

@@ -1,11 +1,11 @@
-#include "compiler/lower/lower_threads.h"
+#include "compiler/lower/threads/lower_threads.h"
 
 #include <vector>
 
 #include "compiler/arith/analyzer.h"
 #include "compiler/ir/visit.h"
 #include "compiler/lower/passes.h"
-#include "compiler/lower/pipeline.h"
+#include "compiler/lower/threads/pipeline.h"
 #include "compiler/support/status_macros.h"
 #include "compiler/verify/verify.h"
 

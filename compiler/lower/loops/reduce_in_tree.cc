@@ -1,11 +1,14 @@
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <vector>
+
 #include "compiler/ir/structural.h"
 #include "compiler/ir/visit.h"
 #include "compiler/lower/passes.h"
 
 namespace hone {
 namespace {
-
-constexpr int64_t kLanes = 16;
 
 bool IsPowerOfTwo(int64_t n) { return n > 0 && (n & (n - 1)) == 0; }
 
@@ -45,31 +48,26 @@ Stmt ForLanes(const Var& var, int64_t lanes, Stmt body) {
       For{.var = var, .min = 0, .extent = Expr(lanes), .kind = ForKind::kVectorized, .body = std::move(body)});
 }
 
-// Vectors of the terms are combined lane by lane, then halves of the vector, down to one.
-Stmt InTree(const For& loop, const Accumulation& a, int64_t extent) {
-  const int64_t lanes = std::min(extent, kLanes);
-  const DType type = a.term.type();
+// Vectors of the terms are combined in pairs, lane by lane, then halves of the vector that is left, down to one.
+Stmt InTree(const For& loop, const Accumulation& a, int64_t extent, int64_t most_lanes) {
+  const int64_t lanes = std::min(extent, most_lanes);
   const auto part = [&](int64_t n) {
-    return Buffer(a.store->buffer.name() + "_part" + std::to_string(n), type, {Expr(n)}, Scope::kRegister);
+    return Buffer(a.store->buffer.name() + "_part" + std::to_string(n), a.term.type(), {Expr(n)}, Scope::kRegister);
   };
-  const auto term = [&](const Var& lane, int64_t first) {
-    return Substitute(a.term, loop.var, loop.min + Expr(first) + lane);
+  const Var lane("l");
+  const std::function<Expr(int64_t, int64_t)> of_terms = [&](int64_t first, int64_t count) {
+    if (count == lanes) return Substitute(a.term, loop.var, loop.min + Expr(first) + lane);
+    return MakeBinary(a.op, of_terms(first, count / 2), of_terms(first + count / 2, count / 2));
   };
 
-  Buffer whole = part(lanes);
-  std::vector<Buffer> parts = {whole};
-  std::vector<Stmt> stmts;
-  for (int64_t first = 0; first < extent; first += lanes) {
-    const Var lane("l");
-    const Expr value = first == 0 ? term(lane, 0) : MakeBinary(a.op, MakeLoad(whole, {lane}), term(lane, first));
-    stmts.push_back(ForLanes(lane, lanes, Stmt::Make(Store{whole, {lane}, value, Expr()})));
-  }
+  std::vector<Buffer> parts = {part(lanes)};
+  std::vector<Stmt> stmts = {ForLanes(lane, lanes, Stmt::Make(Store{parts[0], {lane}, of_terms(0, extent), Expr()}))};
   for (int64_t half = lanes / 2; half >= 1; half /= 2) {
     const Buffer upper = parts.back(), lower = part(half);
     parts.push_back(lower);
-    const Var lane("l");
-    const Expr value = MakeBinary(a.op, MakeLoad(upper, {lane}), MakeLoad(upper, {lane + Expr(half)}));
-    stmts.push_back(ForLanes(lane, half, Stmt::Make(Store{lower, {lane}, value, Expr()})));
+    const Var l("l");
+    const Expr value = MakeBinary(a.op, MakeLoad(upper, {l}), MakeLoad(upper, {l + Expr(half)}));
+    stmts.push_back(ForLanes(l, half, Stmt::Make(Store{lower, {l}, value, Expr()})));
   }
   const Expr sum = MakeBinary(a.op, a.old, MakeLoad(parts.back(), {IntConst(0)}));
   stmts.push_back(Stmt::Make(Store{a.store->buffer, a.store->indices, sum, Expr()}));
@@ -80,8 +78,8 @@ Stmt InTree(const For& loop, const Accumulation& a, int64_t extent) {
 
 }  // namespace
 
-Stmt ReduceInTree(const Stmt& body) {
-  return RewriteBottomUp(body, [](const Stmt& s) -> std::optional<Stmt> {
+Stmt ReduceInTree(const Stmt& body, const LowerOptions& options) {
+  return RewriteBottomUp(body, [&](const Stmt& s) -> std::optional<Stmt> {
     const For* loop = s.As<For>();
     if (loop == nullptr || (loop->kind != ForKind::kUnrolled && loop->kind != ForKind::kVectorized))
       return std::nullopt;
@@ -89,7 +87,7 @@ Stmt ReduceInTree(const Stmt& body) {
     if (!extent.has_value() || *extent < 4 || *extent > 256 || !IsPowerOfTwo(*extent)) return std::nullopt;
     const std::optional<Accumulation> accumulation = Read(*loop);
     if (!accumulation.has_value()) return std::nullopt;
-    return InTree(*loop, *accumulation, *extent);
+    return InTree(*loop, *accumulation, *extent, options.lanes(accumulation->term.type().bits));
   });
 }
 

@@ -1,4 +1,4 @@
-#include "compiler/lower/needed_loads.h"
+#include "compiler/lower/checks/needed_loads.h"
 
 #include "compiler/ir/visit.h"
 

@@ -1,4 +1,4 @@
-#include "compiler/lower/tile_registers.h"
+#include "compiler/lower/buffers/tile_registers.h"
 
 #include <cstdlib>
 #include <set>

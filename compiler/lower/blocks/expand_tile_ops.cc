@@ -161,54 +161,37 @@ class Expansion {
 // is cut off is said once, of the element.
 class ElementBlocks {
  public:
-  ElementBlocks(const BlockRealize& tile, const TileOp& op)
-      : tile_(tile), op_(op), intrinsic_(*FindTileIntrinsic(op.intrinsic)) {}
-
-  // The operation of a block that is of this form.
-  static const TileOp* OperationOf(const BlockRealize& tile) {
+  // nullopt when the block is of another form.
+  static std::optional<ElementBlocks> Match(const BlockRealize& tile) {
     const Block& block = tile.block;
     const Seq* seq = block.body.As<Seq>();
     const TileOp* op = (seq == nullptr || seq->stmts.empty() ? block.body : seq->stmts.back()).As<TileOp>();
     const size_t fills = seq == nullptr ? 0 : seq->stmts.size() - 1;
-    if (op == nullptr || block.init || !block.matches.empty() || block.allocs.size() != fills) return nullptr;
-    const TileIntrinsic& intrinsic = *FindTileIntrinsic(op->intrinsic);
-    if (intrinsic.threads > 1 || !intrinsic.adds_once() || op->params.contains("lanes")) return nullptr;
-    const std::vector<Expr> extents = TileExtents(intrinsic, *op);
-    for (size_t a = 0; a < extents.size(); ++a) {
-      if (!WidthOf(*op, intrinsic.axes[a], extents[a]).has_value()) return nullptr;
-    }
+    if (op == nullptr || block.init || !block.matches.empty() || block.allocs.size() != fills) return std::nullopt;
+    ElementBlocks found(tile, *op);
+    if (!found.FindAxes()) return std::nullopt;
     for (size_t i = 0; i < fills; ++i) {
-      const std::optional<Fill> fill = FillOf(seq->stmts[i]);
-      if (!fill.has_value() || !(fill->fragment == block.allocs[i])) return nullptr;
-      bool reads_results = false;  // of the block itself
-      ForEachExpr(fill->value, [&](const Expr& e) {
-        const Load* load = e.As<Load>();
-        reads_results |= load != nullptr && (load->buffer == op->operands[0].buffer ||
-                                             std::ranges::find(block.allocs, load->buffer) != block.allocs.end());
-        return true;
-      });
-      if (reads_results) return nullptr;
+      if (!found.AddFill(seq->stmts[i], block.allocs[i])) return std::nullopt;
     }
-    return op;
+    return found;
   }
+
+  const TileOp& op() const { return op_; }
 
   Stmt Run() const {
     BlockRealize element = tile_;
-    const std::vector<Expr> extents = TileExtents(intrinsic_, op_);
     std::vector<Expr> at;
     std::vector<For> loops;
     Expr inside = True();
-    for (size_t a = 0; a < extents.size(); ++a) {
-      const IterVar& axis = intrinsic_.axes[a];
-      const DType type = extents[a].type();
-      const int64_t width = *WidthOf(op_, axis, extents[a]);
-      const Var loop(axis.var.name(), type), own("v" + axis.var.name(), type);
-      const Range all{IntConst(0, type), IntConst(width, type)};
-      loops.push_back(For{loop, all.min, all.extent, KindOf(axis), "", Attrs(), Stmt()});
+    for (const Axis& axis : axes_) {
+      const DType type = axis.extent.type();
+      const Var loop(axis.name, type), own("v" + axis.name, type);
+      const Range all{IntConst(0, type), IntConst(axis.width, type)};
+      loops.push_back(For{loop, all.min, all.extent, axis.kind, "", Attrs(), Stmt()});
       element.block.iters.push_back({own, all, IterKind::kSpatial});
       element.values.push_back(loop);
       at.push_back(own);
-      inside = And(inside, Below(Expr(loop), width - 1, InValues(extents[a])));
+      inside = And(inside, Below(Expr(loop), axis.width - 1, InValues(axis.extent)));
     }
     element.predicate = Where(inside, loops);
     element.block.body = WithValues(TileUpdate(intrinsic_, op_, at));
@@ -223,30 +206,55 @@ class ElementBlocks {
   }
 
  private:
+  struct Axis {
+    std::string name;
+    ForKind kind = ForKind::kSerial;
+    Expr extent;
+    int64_t width = 0;  // the largest extent
+  };
   // fragment[position] = value
   struct Fill {
     Buffer fragment;
     std::optional<Var> position;  // absent: 0
     Expr value;
   };
-  static std::optional<Fill> FillOf(const Stmt& stmt) {
+
+  ElementBlocks(const BlockRealize& tile, const TileOp& op)
+      : tile_(tile), op_(op), intrinsic_(*FindTileIntrinsic(op.intrinsic)) {}
+
+  // False when the operation adds up several products, or nothing says how far an axis runs.
+  bool FindAxes() {
+    if (intrinsic_.threads > 1 || !intrinsic_.adds_once() || op_.params.contains("lanes")) return false;
+    const std::vector<Expr> extents = TileExtents(intrinsic_, op_);
+    for (size_t a = 0; a < extents.size(); ++a) {
+      const std::string& name = intrinsic_.axes[a].var.name();
+      const auto most = op_.params.find(name);
+      const std::optional<int64_t> width =
+          most == op_.params.end() ? ConstantValue(extents[a]) : std::get<int64_t>(most->second);
+      if (!width.has_value()) return false;
+      axes_.push_back({name, std::ranges::find(intrinsic_.loops, name, &TileLoop::axis)->kind, extents[a], *width});
+    }
+    return true;
+  }
+
+  // False when the statement does not fill `fragment`, or reads what the block writes.
+  bool AddFill(const Stmt& stmt, const Buffer& fragment) {
     const For* loop = stmt.As<For>();
     const Store* store = (loop == nullptr ? stmt : loop->body).As<Store>();
-    if (store == nullptr || store->mask || store->indices.size() != 1) return std::nullopt;
+    if (store == nullptr || store->mask || store->indices.size() != 1 || !(store->buffer == fragment)) return false;
     const VarRef* index = store->indices[0].As<VarRef>();
-    if (loop == nullptr ? !IsConst(store->indices[0], 0) : index == nullptr || !(index->var == loop->var))
-      return std::nullopt;
-    return Fill{store->buffer, loop == nullptr ? std::nullopt : std::optional(loop->var), store->value};
-  }
-
-  // The largest extent along an axis; nullopt when nothing says it.
-  static std::optional<int64_t> WidthOf(const TileOp& op, const IterVar& axis, const Expr& extent) {
-    const auto most = op.params.find(axis.var.name());
-    return most == op.params.end() ? ConstantValue(extent) : std::get<int64_t>(most->second);
-  }
-
-  ForKind KindOf(const IterVar& axis) const {
-    return std::ranges::find(intrinsic_.loops, axis.var.name(), &TileLoop::axis)->kind;
+    if (loop == nullptr ? !IsConst(store->indices[0], 0) : index == nullptr || !(index->var == loop->var)) return false;
+    bool reads_results = false;
+    ForEachExpr(store->value, [&](const Expr& e) {
+      const Load* load = e.As<Load>();
+      reads_results |=
+          load != nullptr && (load->buffer == op_.operands[0].buffer ||
+                              std::ranges::find(tile_.block.allocs, load->buffer) != tile_.block.allocs.end());
+      return !reads_results;
+    });
+    if (reads_results) return false;
+    fills_.push_back({fragment, loop == nullptr ? std::nullopt : std::optional(loop->var), store->value});
+    return true;
   }
 
   // Of an expression over the block's variables.
@@ -273,14 +281,11 @@ class ElementBlocks {
 
   // The update with what would be in fragments in their place.
   Stmt WithValues(const Stmt& update) const {
-    std::vector<Fill> fills;
-    for (size_t i = 0; i < tile_.block.allocs.size(); ++i)
-      fills.push_back(*FillOf(tile_.block.body.As<Seq>()->stmts[i]));
     return RewriteExprs(update, [&](const Expr& e) -> std::optional<Expr> {
       const Load* load = e.As<Load>();
       if (load == nullptr) return std::nullopt;
-      const auto fill = std::ranges::find(fills, load->buffer, &Fill::fragment);
-      if (fill == fills.end()) return std::nullopt;
+      const auto fill = std::ranges::find(fills_, load->buffer, &Fill::fragment);
+      if (fill == fills_.end()) return std::nullopt;
       return fill->position.has_value() ? Substitute(fill->value, *fill->position, load->indices[0]) : fill->value;
     });
   }
@@ -288,21 +293,28 @@ class ElementBlocks {
   const BlockRealize& tile_;
   const TileOp& op_;
   const TileIntrinsic& intrinsic_;
+  std::vector<Axis> axes_;
+  std::vector<Fill> fills_;
 };
+
+Stmt ExpandVectorOpsOf(const Stmt& body, const LowerOptions& options) {
+  if (const BlockRealize* realize = body.As<BlockRealize>()) {
+    const std::optional<ElementBlocks> blocks = ElementBlocks::Match(*realize);
+    if (blocks.has_value() && FindInstruction(blocks->op(), options.features) == nullptr) return blocks->Run();
+  }
+  return MapChildren(
+      body, [&](const Stmt& s) { return ExpandVectorOpsOf(s, options); }, [](const Expr& e) { return e; });
+}
 
 }  // namespace
 
-Stmt ExpandVectorOps(const Stmt& body, const LowerOptions& options) {
-  if (const BlockRealize* realize = body.As<BlockRealize>()) {
-    const TileOp* op = ElementBlocks::OperationOf(*realize);
-    if (op != nullptr && FindInstruction(*op, options.features) == nullptr) return ElementBlocks(*realize, *op).Run();
-  }
-  return MapChildren(
-      body, [&](const Stmt& s) { return ExpandVectorOps(s, options); }, [](const Expr& e) { return e; });
+PrimFunc ExpandVectorOps(PrimFunc func, const LowerOptions& options) {
+  func.body = ExpandVectorOpsOf(func.body, options);
+  return func;
 }
 
 Stmt ExpandTileOps(const Stmt& body, const LowerOptions& options) {
-  return RewriteBottomUp(ExpandVectorOps(body, options), [&](const Stmt& s) -> std::optional<Stmt> {
+  return RewriteBottomUp(body, [&](const Stmt& s) -> std::optional<Stmt> {
     const TileOp* op = s.As<TileOp>();
     if (op == nullptr || FindInstruction(*op, options.features) != nullptr) return std::nullopt;
     if (FindTileIntrinsic(op->intrinsic)->threads > 1) return std::nullopt;  // no loops of one thread do it

@@ -9,7 +9,7 @@
 #include "compiler/ir/annotations.h"
 #include "compiler/ir/effects.h"
 #include "compiler/ir/visit.h"
-#include "compiler/lower/pipeline.h"
+#include "compiler/lower/threads/pipeline.h"
 #include "compiler/support/check.h"
 #include "compiler/support/status_macros.h"
 #include "compiler/text/text.h"

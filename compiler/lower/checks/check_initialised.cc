@@ -4,9 +4,9 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/ir/effects.h"
 #include "compiler/ir/visit.h"
-#include "compiler/lower/needed_loads.h"
+#include "compiler/lower/checks/needed_loads.h"
+#include "compiler/lower/checks/unwritten_reads.h"
 #include "compiler/lower/passes.h"
-#include "compiler/lower/unwritten_reads.h"
 
 namespace hone {
 namespace {
@@ -49,9 +49,7 @@ class Initialisation {
 
 }  // namespace
 
-absl::Status CheckInitialised(const PrimFunc& scheduled) {
-  PrimFunc func = scheduled;  // with what operations on vectors read and write as loads and stores
-  func.body = ExpandVectorOps(func.body, LowerOptions());
+absl::Status CheckInitialised(const PrimFunc& func) {
   Initialisation found;
   found.Visit(func.body);
   for (const auto& [buffer, starts] : found.starts) {

@@ -1,4 +1,4 @@
-#include "compiler/lower/block_conflicts.h"
+#include "compiler/lower/checks/block_conflicts.h"
 
 #include <algorithm>
 #include <cstdint>

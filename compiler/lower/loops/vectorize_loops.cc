@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/ir/visit.h"
-#include "compiler/lower/lane_conflicts.h"
+#include "compiler/lower/checks/lane_conflicts.h"
 #include "compiler/lower/passes.h"
 #include "compiler/support/status_macros.h"
 #include "compiler/text/text.h"
@@ -14,8 +14,22 @@
 namespace hone {
 namespace {
 
-constexpr int64_t kMostLanes = 64;
-constexpr int64_t kPieceLanes = 16;  // of a longer loop
+constexpr int64_t kMostVectors = 4;  // of the target, that stand for a whole loop; one longer is cut into pieces
+
+// Bits of the widest elements that a body computes with. Indices do not count: neighbours need one for all lanes.
+int WidestElement(const Stmt& body) {
+  int bits = 8;
+  ForEachStmt(body, [&](const Stmt& s) {
+    const Store* store = s.As<Store>();
+    if (store == nullptr) return true;
+    ForEachExpr(store->value, [&](const Expr& e) {
+      bits = std::max<int>(bits, e.type().bits);
+      return e.As<Load>() == nullptr;
+    });
+    return true;
+  });
+  return bits;
+}
 
 // One loop's body with every iteration at once. Where the body cannot be run that way, obstacle() says why afterwards.
 class Vectorizer {
@@ -147,7 +161,7 @@ class Vectorizer {
 // Vectorised loops, innermost first, with what stands around each.
 class LoopVectorizer {
  public:
-  explicit LoopVectorizer(bool plain) : plain_(plain) {}
+  explicit LoopVectorizer(const LowerOptions& options) : options_(options) {}
   const absl::Status& status() const { return status_; }
   const std::vector<std::string>& serial() const { return serial_; }
 
@@ -178,18 +192,19 @@ class LoopVectorizer {
                                        " is not a constant; split it by the number of lanes"));
     }
     if (const std::optional<std::string> conflict = LaneConflict(loop, around_)) {
-      if (plain_) return Serial(loop, *conflict);
+      if (options_.plain) return Serial(loop, *conflict);
       status_ = absl::FailedPreconditionError(
           absl::StrCat("loop ", loop.var.name(), " cannot be vectorised: ", *conflict, "; vectorize another loop"));
       return Stmt::Make(loop);
     }
-    if (*extent <= kMostLanes) return Lanes(loop, loop.min, *extent);
-    const int64_t pieces = *extent / kPieceLanes, rest = *extent % kPieceLanes;
+    const int64_t lanes = options_.lanes(WidestElement(loop.body));
+    if (*extent <= kMostVectors * lanes) return Lanes(loop, loop.min, *extent);
+    const int64_t pieces = *extent / lanes, rest = *extent % lanes;
     const Var piece(loop.var.name() + "_piece", loop.var.type());
     For outer{.var = piece, .min = IntConst(0, piece.type()), .extent = IntConst(pieces, piece.type())};
-    outer.body = Lanes(loop, loop.min + piece * Expr(kPieceLanes), kPieceLanes);
+    outer.body = Lanes(loop, loop.min + piece * Expr(lanes), lanes);
     std::vector<Stmt> stmts = {Stmt::Make(std::move(outer))};
-    if (rest != 0) stmts.push_back(RenewDefinitions(Lanes(loop, loop.min + Expr(pieces * kPieceLanes), rest)));
+    if (rest != 0) stmts.push_back(RenewDefinitions(Lanes(loop, loop.min + Expr(pieces * lanes), rest)));
     return MakeSeq(std::move(stmts));
   }
 
@@ -214,7 +229,7 @@ class LoopVectorizer {
     return Stmt::Make(std::move(serial));
   }
 
-  const bool plain_;
+  const LowerOptions& options_;
   AroundLoop around_;
   absl::Status status_;
   std::vector<std::string> serial_;
@@ -223,7 +238,7 @@ class LoopVectorizer {
 }  // namespace
 
 absl::StatusOr<PrimFunc> VectorizeLoops(PrimFunc func, const LowerOptions& options) {
-  LoopVectorizer vectorizer(options.plain);
+  LoopVectorizer vectorizer(options);
   func.body = vectorizer.OnStmt(func.body);
   HONE_RETURN_IF_ERROR(vectorizer.status());
   if (!vectorizer.serial().empty() && !options.plain) func.attrs[std::string(kSerialLoops)] = vectorizer.serial();

@@ -1,0 +1,163 @@
+// What the tile operations of default schedules become: machine code whose innermost loops keep their sums in
+// registers. Code is generated for machines that need not be there.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "compiler/codegen/compile.h"
+#include "compiler/ir/visit.h"
+#include "compiler/schedule/trace/trace.h"
+#include "compiler/support/check.h"
+#include "compiler/te/te.h"
+#include "compiler/tile/tile_intrinsic.h"
+#include "compiler/topi/conv.h"
+#include "tests/compiler/schedule/workloads.h"
+#include "tests/tuner/space/machine_loops.h"
+#include "tuner/space/default_schedule.h"
+
+namespace hone {
+namespace {
+
+using testing::ConvBiasResidualRelu;
+using testing::MachineLoop;
+using testing::Matmul;
+
+constexpr const char* kTargets[] = {"haswell", "skylake-avx512", "znver4", "cortex-a76"};
+
+struct Case {
+  const char* name;
+  PrimFunc workload;
+  // Each by target, 0 where that is not there.
+  // The most vectors that a turn of an innermost loop stores in the frame, and that it loads from there.
+  std::map<std::string, int> spills = {};
+  // The most multiplications and additions in it that are instructions of their own.
+  std::map<std::string, int> unfused = {};
+  // Turns of the loop for one tile, of a tile that is too long to be written out.
+  std::map<std::string, int> turns = {};
+};
+
+PrimFunc Depthwise(int64_t size, int64_t channels, int64_t stride) {
+  const te::Tensor x = te::Placeholder({1, size, size, channels}, kFloat32, "x"),
+                   w = te::Placeholder({3, 3, channels}, kFloat32, "w");
+  return te::CreatePrimFunc({x, w}, {topi::DepthwiseConv2d(x, w, {{stride, stride}, {}, {1, 1}, {1, 1}})}, "main");
+}
+
+PrimFunc Grouped(int64_t size, int64_t channels, int64_t groups) {
+  const te::Tensor x = te::Placeholder({1, size, size, channels}, kFloat32, "x"),
+                   w = te::Placeholder({3, 3, channels / groups, channels}, kFloat32, "w");
+  return te::CreatePrimFunc({x, w}, {topi::Conv2d(x, w, {{}, {}, {1, 1}, {1, 1}, groups})}, "main");
+}
+
+// Where something spills: 28 sums of a product and what they are multiplied by are more than the 32 registers of
+// Cortex-A76, and windows keep pixels that several taps read.
+const std::vector<Case>& Cases() {
+  static const auto* cases = new std::vector<Case>{
+      {"Product512", Matmul(512, 512, 512)},
+      {"Product49x512x4608", Matmul(49, 512, 4608), {{"cortex-a76", 41}}},
+      {"Product1000x1001x1000", Matmul(1000, 1000, 1001)},
+      {"Conv3x3", ConvBiasResidualRelu({56, 56, 64, 64})},
+      {"Conv3x3OfFewPixels", ConvBiasResidualRelu({14, 14, 256, 256}), {{"cortex-a76", 41}}},
+      {"Conv3x3Strided", ConvBiasResidualRelu({56, 56, 64, 128, 3, 2, 1})},
+      {"Conv1x1", ConvBiasResidualRelu({14, 14, 256, 256, 1, 1, 0})},
+      {"Stem7x7", ConvBiasResidualRelu({224, 224, 3, 64, 7, 2, 3}), {{"cortex-a76", 7}}},
+      {.name = "Depthwise",
+       .workload = Depthwise(28, 192, 1),
+       .spills = {{"haswell", 6}, {"skylake-avx512", 15}, {"znver4", 1}, {"cortex-a76", 17}},
+       .unfused = {{"znver4", 9}}},  // in the padding, products that two rows share
+      {"DepthwiseStrided", Depthwise(56, 96, 2), {{"znver4", 1}, {"cortex-a76", 1}}},
+      {.name = "GroupsOf8",
+       .workload = Grouped(14, 256, 32),
+       .spills = {{"haswell", 8}, {"znver4", 6}},
+       .turns = {{"haswell", 9}}},  // one for each tap
+      {"GroupsOf32", Grouped(14, 256, 8)},
+  };
+  return *cases;
+}
+
+// Multiply-adds of vectors of the target in a turn of the innermost loop around the tile's operation.
+int64_t MultiplyAddsOfTile(const Stmt& body, const Target& target, int64_t unrolled = 1) {
+  if (const For* loop = body.As<For>()) {
+    const std::optional<int64_t> extent = ConstantValue(loop->extent);
+    if (loop->kind == ForKind::kUnrolled) unrolled *= *extent;
+    if (loop->kind != ForKind::kUnrolled && extent != 1) unrolled = 1;
+  }
+  if (const TileOp* op = body.As<TileOp>()) {
+    const TileIntrinsic& intrinsic = *FindTileIntrinsic(op->intrinsic);
+    if (!intrinsic.adds_once()) return 0;
+    const auto width = op->params.find("n");
+    const int64_t n =
+        width != op->params.end() ? std::get<int64_t>(width->second) : *ConstantValue(TileExtents(intrinsic, *op)[0]);
+    const int64_t lanes = target.lanes(op->operands[0].buffer.type().bits);
+    return unrolled * ((n + lanes - 1) / lanes);
+  }
+  int64_t most = 0;
+  ForEachChild(
+      body, [&](const Stmt& s) { most = std::max(most, MultiplyAddsOfTile(s, target, unrolled)); }, [](const Expr&) {});
+  return most;
+}
+
+int Of(const std::string& target, const std::map<std::string, int>& values) {
+  const auto found = values.find(target);
+  return found == values.end() ? 0 : found->second;
+}
+
+class HotLoops : public ::testing::TestWithParam<std::tuple<size_t, const char*>> {
+ protected:
+  const Case& row() const { return Cases()[std::get<0>(GetParam())]; }
+  std::string cpu() const { return std::get<1>(GetParam()); }
+
+  void SetUp() override {
+    const absl::StatusOr<Target> target = ParseTarget(absl::StrCat("cpu:", cpu()));
+    ASSERT_TRUE(target.ok()) << target.status();
+    target_ = *target;
+    const PrimFunc& workload = row().workload;
+    const absl::StatusOr<Trace> trace =
+        DefaultTrace(workload, {.target = target_, .threads = 2, .numeric = NumericLevel::kStrict});
+    ASSERT_TRUE(trace.ok()) << trace.status();
+    const absl::StatusOr<Schedule> schedule = Replay(*trace, workload);
+    ASSERT_TRUE(schedule.ok()) << schedule.status();
+    program_ = schedule->Program();
+  }
+  std::vector<MachineLoop> Loops(bool fuse = true) const {
+    const CompileOptions options{.numeric = NumericLevel::kStrict, .fuse = fuse, .threads = 2};
+    const absl::StatusOr<std::string> assembly = CompileToAssembly(program_, target_, options);
+    HONE_CHECK(assembly.ok()) << assembly.status();
+    return testing::LoopsOfMultiplyAdds(*assembly);
+  }
+
+  Target target_;
+  ScheduledProgram program_;
+};
+
+TEST_P(HotLoops, KeepTheirSumsInRegisters) {
+  const int spills = Of(cpu(), row().spills), unfused = Of(cpu(), row().unfused);
+  const int64_t of_tile = MultiplyAddsOfTile(program_.main.body, target_) / std::max(1, Of(cpu(), row().turns));
+  bool whole_tile = false;
+  for (const MachineLoop& loop : Loops()) {
+    EXPECT_LE(std::max(loop.to_stack, loop.from_stack), spills) << loop.text;
+    EXPECT_LE(loop.unfused, unfused) << loop.text;
+    // Tiles at borders are written beside the others where nothing but the tile is in the loop, under conditions.
+    const bool has_conditions = loop.branches > 1;
+    if (!has_conditions) { EXPECT_LE(loop.multiply_adds, of_tile) << loop.text; }
+    whole_tile |= has_conditions ? loop.multiply_adds >= of_tile : loop.multiply_adds == of_tile;
+  }
+  EXPECT_TRUE(whole_tile) << "no loop has the " << of_tile << " multiply-adds of a tile";
+}
+
+TEST_P(HotLoops, RoundTwiceWhereThatIsAsked) { EXPECT_TRUE(Loops(/*fuse=*/false).empty()); }
+
+INSTANTIATE_TEST_SUITE_P(All, HotLoops,
+                         ::testing::Combine(::testing::Range(size_t{0}, Cases().size()), ::testing::ValuesIn(kTargets)),
+                         [](const auto& info) {
+                           return absl::StrReplaceAll(
+                               absl::StrCat(Cases()[std::get<0>(info.param)].name, "_", std::get<1>(info.param)),
+                               {{"-", "_"}});
+                         });
+
+}  // namespace
+}  // namespace hone
