@@ -6,39 +6,69 @@ namespace {
 
 struct Unrolled {
   Stmt stmt;
-  int64_t size;  // statements
+  int64_t size = 1;      // statements
+  bool defines = false;  // variables or buffers, which each copy has of its own
+  bool decides = false;  // has conditions or loops, which a copy may have decided
 };
+
+bool HasLet(const Expr& e) {
+  bool found = false;
+  ForEachExpr(e, [&](const Expr& part) {
+    found |= part.As<LetExpr>() != nullptr;
+    return !found;
+  });
+  return found;
+}
 
 class Unroll {
  public:
   explicit Unroll(int64_t max_copies) : max_copies_(max_copies) {}
 
   Unrolled Visit(const Stmt& stmt) {
-    int64_t size = 1;
-    const auto child = [&](const Stmt& s) {
-      Unrolled inner = Visit(s);
-      size += inner.size;
+    Unrolled all;
+    const auto on_stmt = [&](const Stmt& s) {
+      const Unrolled inner = Visit(s);
+      all.size += inner.size;
+      all.defines |= inner.defines;
+      all.decides |= inner.decides;
       return inner.stmt;
     };
-    const Stmt mapped = MapChildren(stmt, child, [](const Expr& e) { return e; });
-    const For* loop = mapped.As<For>();
-    if (loop == nullptr || loop->kind != ForKind::kUnrolled) return {Pruned(mapped), size};
-    const std::optional<int64_t> trips = ConstantValue(loop->extent);
-    if (!trips.has_value() || *trips * size > max_copies_) {
+    const auto on_expr = [&](const Expr& e) {
+      all.defines |= HasLet(e);
+      return e;
+    };
+    all.stmt = MapChildren(stmt, on_stmt, on_expr);
+    const For* loop = all.stmt.As<For>();
+    const std::optional<int64_t> trips = loop == nullptr ? std::nullopt : ConstantValue(loop->extent);
+    if (loop != nullptr && loop->kind == ForKind::kUnrolled && trips.has_value() && *trips * all.size <= max_copies_) {
+      all.stmt = Copies(*loop, *trips, all);
+      all.size *= *trips;
+      return all;
+    }
+    all.defines |= loop != nullptr || stmt.As<Let>() != nullptr || stmt.As<Alloc>() != nullptr ||
+                   stmt.As<BlockRealize>() != nullptr;
+    all.decides |= loop != nullptr || stmt.As<IfThen>() != nullptr;
+    if (loop != nullptr && loop->kind == ForKind::kUnrolled) {
       For serial = *loop;
       serial.kind = ForKind::kSerial;
-      return {Stmt::Make(std::move(serial)), size};
+      all.stmt = Stmt::Make(std::move(serial));
+    } else {
+      all.stmt = Pruned(all.stmt);
     }
-    std::vector<Stmt> copies;
-    for (int64_t i = 0; i < *trips; ++i) {
-      const Expr value = loop->min + IntConst(i, loop->var.type());
-      const Stmt copy = Substitute(loop->body, loop->var, value);
-      copies.push_back(Prune(i == 0 ? copy : RenewDefinitions(copy)));
-    }
-    return {MakeSeq(std::move(copies)), *trips * size};
+    return all;
   }
 
  private:
+  static Stmt Copies(const For& loop, int64_t trips, const Unrolled& body) {
+    std::vector<Stmt> copies;
+    for (int64_t i = 0; i < trips; ++i) {
+      Stmt copy = Substitute(loop.body, loop.var, loop.min + IntConst(i, loop.var.type()));
+      if (i > 0 && body.defines) copy = RenewDefinitions(copy);
+      copies.push_back(body.decides ? Prune(copy) : copy);
+    }
+    return MakeSeq(std::move(copies));
+  }
+
   // Conditions that unrolling has decided, and loops that never run.
   static Stmt Prune(const Stmt& stmt) {
     return RewriteBottomUp(stmt, [](const Stmt& s) -> std::optional<Stmt> {
