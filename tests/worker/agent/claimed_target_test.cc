@@ -15,10 +15,10 @@
 namespace hone {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
-class ClaimedTargetTest : public testing::Test {
+class ClaimedTargetTest : public ::testing::Test {
  protected:
   BuilderPool builders_{1, "", LayersSomeSystemsLack()};
 };
@@ -44,7 +44,7 @@ TEST_F(ClaimedTargetTest, OfAMachineWithMoreInstructionsDoesNot) {
 
 // As a machine that is moved to another host, and back.
 TEST_F(ClaimedTargetTest, IsTriedAgainOnceAMinute) {
-  const std::string lacks = testing::TempDir() + "/lacks";
+  const std::string lacks = ::testing::TempDir() + "/lacks";
   ::setenv("HONE_LYING_RUNNER_LACKS", lacks.c_str(), 1);
   TurnLock turn = *TurnLock::Open();
   ClaimedTarget claimed(HostTarget().text, builders_, {~uint32_t{0}, HONE_BIN "/hone-lying-runner"});
