@@ -129,13 +129,13 @@ class Hulls {
   std::map<Buffer, size_t> place_;
 };
 
+}  // namespace
+
 bool SameRegion(const BufferRegion& a, const BufferRegion& b) {
   return a.buffer == b.buffer && std::ranges::equal(a.region, b.region, [](const Range& x, const Range& y) {
            return StructuralEqual(x.min, y.min) && StructuralEqual(x.extent, y.extent);
          });
 }
-
-}  // namespace
 
 AccessedRegions InferRegions(const Block& block) {
   Hulls reads, writes;

@@ -23,4 +23,7 @@ AccessedRegions InferRegions(const Block& block);
 // ones come behind.
 void DeclareRegions(Block& block);
 
+// The same elements of the same buffer, by the same expressions.
+bool SameRegion(const BufferRegion& a, const BufferRegion& b);
+
 }  // namespace hone

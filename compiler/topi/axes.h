@@ -1,4 +1,4 @@
-// Small helpers for axes and sizes, for the operator library's own use.
+// Small helpers for axes and sizes, for operators and for graph passes that look at their attributes.
 #pragma once
 
 #include <cstdint>

@@ -1,17 +1,15 @@
 // What a worker's agent reads of the processes that it starts: whatever a runner, an oracle or a builder answers with
 // gives numbers within their bounds or one message, and what the daemon is told of it is a message that it can read.
-#include <fuzzer/FuzzedDataProvider.h>
-#include <google/protobuf/stubs/logging.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <span>
 #include <string>
 
 #include "compiler/support/check.h"
-#include "tests/fuzz/memory_limit.h"
+#include "tests/fuzz/messages.h"
 #include "worker/agent/build_reply.h"
 #include "worker/oracle/read_answers.h"
 #include "worker/runner/read_reply.h"
@@ -98,20 +96,9 @@ void OtherWorkersBuilderAnswers(FuzzedDataProvider& bytes) {
   CheckTold(hone::OutcomeOfBuild(built));
 }
 
-constexpr void (*kMessages[])(FuzzedDataProvider&) = {RunnerAnswers, OracleTellsFacts, OracleTellsElements,
-                                                      BuilderAnswers, OtherWorkersBuilderAnswers};
+constexpr hone::ReadMessage kMessages[] = {RunnerAnswers, OracleTellsFacts, OracleTellsElements, BuilderAnswers,
+                                           OtherWorkersBuilderAnswers};
 
 }  // namespace
 
-// Text that is no UTF-8 is usual here, and protobuf would say so each time.
-extern "C" int LLVMFuzzerInitialize(int*, char***) {
-  google::protobuf::SetLogHandler(nullptr);
-  return 0;
-}
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  const hone::MemoryLimit limit;
-  FuzzedDataProvider bytes(data, size);
-  bytes.PickValueInArray(kMessages)(bytes);
-  return 0;
-}
+std::span<const hone::ReadMessage> hone::Messages() { return kMessages; }

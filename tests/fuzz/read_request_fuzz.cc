@@ -1,9 +1,6 @@
 // What the processes of a worker read of its agent, which passes on what tenants and builders wrote: any workload is
 // interpreted or refused, any build request gives a program or one message, any kernel set is loaded and run or
 // refused.
-#include <fuzzer/FuzzedDataProvider.h>
-#include <google/protobuf/stubs/logging.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -13,7 +10,7 @@
 
 #include "compiler/support/check.h"
 #include "tests/deploy/runtime/machine_code.h"
-#include "tests/fuzz/memory_limit.h"
+#include "tests/fuzz/messages.h"
 #include "worker/builder/read_request.h"
 #include "worker/oracle/workload_reader.h"
 #include "worker/runner/candidate.h"
@@ -190,19 +187,8 @@ void RunnerIsAsked(FuzzedDataProvider& bytes) {
   for (int i = bytes.ConsumeIntegralInRange(0, 4); i > 0; --i) AskCandidate(bytes, **candidate);
 }
 
-constexpr void (*kMessages[])(FuzzedDataProvider&) = {RunnerIsAsked, OracleIsAsked, BuilderIsAsked};
+constexpr hone::ReadMessage kMessages[] = {RunnerIsAsked, OracleIsAsked, BuilderIsAsked};
 
 }  // namespace
 
-// Text that is no UTF-8 is usual here, and protobuf would say so each time.
-extern "C" int LLVMFuzzerInitialize(int*, char***) {
-  google::protobuf::SetLogHandler(nullptr);
-  return 0;
-}
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  const hone::MemoryLimit limit;
-  FuzzedDataProvider bytes(data, size);
-  bytes.PickValueInArray(kMessages)(bytes);
-  return 0;
-}
+std::span<const hone::ReadMessage> hone::Messages() { return kMessages; }

@@ -25,11 +25,6 @@ bool ReadsWhereItWrites(const BlockInfo& block, const Buffer& buffer) {
   return true;
 }
 
-bool Converts(const BlockInfo& block) {
-  return std::ranges::any_of(block.reads,
-                             [&](const BlockInfo::Access& read) { return read.buffer.type() != block.output.type(); });
-}
-
 }  // namespace
 
 std::vector<int64_t> JoinedForms(const BlockInfo& block, const BlockInfo& producer) {
@@ -84,7 +79,7 @@ bool CanBeInlined(const WorkloadInfo& info, int i) {
     if (block.pads && consumers.size() == 1 && consumer.chooses()) continue;
     // Inside a reduction the work would be done again for every term, and its loads would no longer be plain: an
     // instruction takes operands of the type that they have in memory.
-    if (consumer.reduces ? block.operations > 0 || Converts(block) : block.operations > kCheapOperations) return false;
+    if (consumer.reduces ? block.operations > 0 || block.converts : block.operations > kCheapOperations) return false;
   }
   return true;
 }

@@ -396,17 +396,6 @@ class Builder {
     return Tensorize(schedule_, operation[0], dot.intrinsic->name);
   }
 
-  // Which of the block's reads a constant is by now: its layout has made another buffer of it, with its name, and the
-  // steps before this one may have found the reads in another order.
-  absl::StatusOr<int> ReadOfConstant(BlockRef block, const BlockInfo::Access& read) {
-    HONE_ASSIGN_OR_RETURN(const BlockRealize* realize, schedule_.FindBlock(block));
-    const std::vector<BufferRegion>& reads = realize->block.reads;
-    const auto found = std::ranges::find_if(
-        reads, [&](const BufferRegion& region) { return region.buffer.name() == read.buffer.name(); });
-    if (found == reads.end()) return absl::InternalError(absl::StrCat("the tile reads no ", read.buffer.name()));
-    return static_cast<int>(found - reads.begin());
-  }
-
   // In every iteration of `loop`, the innermost over the reduction that is no straight code: a part of what it reads of
   // the next panel, or what it reads of this one some iterations later.
   absl::Status PrefetchPanels(BlockRef block, LoopRef loop) {
@@ -418,7 +407,7 @@ class Builder {
       if (!read.cold) continue;
       const int64_t bytes =
           plan_.inner[static_cast<size_t>(n_)] * plan_.unroll * shape_.depth() * read.buffer.type().bytes();
-      HONE_ASSIGN_OR_RETURN(const int now, ReadOfConstant(block, read));
+      HONE_ASSIGN_OR_RETURN(const int now, ReadOf(schedule_, block, read));
       HONE_ASSIGN_OR_RETURN(const BlockRef fetch,
                             stream ? Prefetch(schedule_, block, now, loop, std::max<int64_t>(1, kBytesAhead / bytes))
                                    : PrefetchAcross(schedule_, block, now, loop, *n_steps_, *rows_));

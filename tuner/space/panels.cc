@@ -36,18 +36,6 @@ IndexMap PanelMap(const BlockInfo::Access& operand, const Panels& panels) {
   return map;
 }
 
-// Which of the block's reads the operand is by now; -1: none, as what wrote it was inlined. A rewrite has made buffers
-// of its own in every schedule that it was applied to, so that operands go by their names.
-absl::StatusOr<int> ReadOf(Schedule& schedule, BlockRef block, const BlockInfo::Access& operand) {
-  HONE_ASSIGN_OR_RETURN(const BlockRealize* realize, schedule.FindBlock(block));
-  const std::vector<BufferRegion>& reads = realize->block.reads;
-  const auto read = std::ranges::find_if(
-      reads, [&](const BufferRegion& region) { return region.buffer.name() == operand.buffer.name(); });
-  if (read != reads.end()) return static_cast<int>(read - reads.begin());
-  if (operand.constant) return absl::InternalError(absl::StrCat("the tile reads no ", operand.buffer.name()));
-  return -1;
-}
-
 // Another row of the tile reads the same elements.
 bool IsShared(const BlockInfo& block, const BlockInfo::Access& operand) {
   for (int i = 0; i < static_cast<int>(block.iters.size()); ++i) {
@@ -77,6 +65,16 @@ int DimensionToPack(const BlockInfo& block, const BlockInfo::Access& operand, in
   const bool worth = operand.constant ? stride != 1 || block.extents[n] > lanes
                                       : stride != 1 || (operand.affine && IsShared(block, operand));
   return worth ? DimensionAlong(block, operand, block.last_iter()) : -1;
+}
+
+absl::StatusOr<int> ReadOf(const Schedule& schedule, BlockRef block, const BlockInfo::Access& operand) {
+  HONE_ASSIGN_OR_RETURN(const BlockRealize* realize, schedule.FindBlock(block));
+  const std::vector<BufferRegion>& reads = realize->block.reads;
+  const auto read = std::ranges::find_if(
+      reads, [&](const BufferRegion& region) { return region.buffer.name() == operand.buffer.name(); });
+  if (read != reads.end()) return static_cast<int>(read - reads.begin());
+  if (operand.constant) return absl::InternalError(absl::StrCat("the tile reads no ", operand.buffer.name()));
+  return -1;
 }
 
 absl::Status PackBefore(Schedule& schedule, BlockRef block, const BlockInfo::Access& operand, const Panels& panels,

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "compiler/schedule/schedule.h"
 #include "tuner/space/workload_info.h"
 
@@ -19,6 +20,11 @@ int DimensionAlong(const BlockInfo& block, const BlockInfo::Access& operand, int
 // block's last iteration variable; -1: none. A constant is where it fills more than one vector, another operand where
 // its elements are apart, or where several rows of the tile read it.
 int DimensionToPack(const BlockInfo& block, const BlockInfo::Access& operand, int64_t lanes);
+
+// Which of the reads that `block` declares by now the operand is; -1: none, as what wrote it was inlined. Operands go
+// by their names: a layout makes another buffer of a constant, and a rewrite one in every schedule that it is applied
+// to. Internal for a constant that is not read.
+absl::StatusOr<int> ReadOf(const Schedule& schedule, BlockRef block, const BlockInfo::Access& operand);
 
 // Where and how wide: `width` elements along dimension `along`, each with its `group` elements along `group_along`.
 struct Panels {

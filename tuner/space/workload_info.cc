@@ -40,6 +40,16 @@ bool IsElement(const Expr& e) {
   return (cast == nullptr ? e : cast->a).As<Load>() != nullptr;
 }
 
+// Whether an element changes its type on the way; its indices do not count.
+bool Converts(const Expr& value) {
+  bool found = false;
+  ForEachExpr(value, [&](const Expr& e) {
+    found = found || e.As<Cast>() != nullptr;
+    return !found && e.As<Load>() == nullptr;
+  });
+  return found;
+}
+
 bool SamePlace(const Load& a, const Load& b) {
   if (!(a.buffer == b.buffer)) return false;
   for (size_t d = 0; d < a.indices.size(); ++d) {
@@ -152,6 +162,7 @@ absl::StatusOr<BlockInfo> Describe(const PrimFunc& func, const Block& block) {
   if (store != nullptr) {
     for (const Expr& index : store->indices) info.output_iters.push_back(IterOf(index, info.iters));
     info.operations = OperationsOf(store->value);
+    info.converts = Converts(store->value);
     const IfThenElseExpr* guard = store->value.As<IfThenElseExpr>();
     info.pads = guard != nullptr && guard->yes.As<Load>() != nullptr &&
                 (guard->no.As<FloatImm>() != nullptr || guard->no.As<IntImm>() != nullptr);

@@ -41,7 +41,8 @@ struct BlockInfo {
   // each the number of iterations after which the choices repeat, 0 for one that chooses nothing. A loop of so many
   // iterations is best unrolled.
   std::vector<int64_t> forms;
-  bool pads = false;  // moves elements, and a constant where there is none
+  bool pads = false;      // moves elements, and a constant where there is none
+  bool converts = false;  // elements to another type
   bool writes_param = false;
   bool splits = false;       // a reduction x = x + v, x * v, min(x, v), max(x, v): see rfactor
   bool is_product = false;   // a reduction x = x + a * b of what two reads give, in the type of x

@@ -160,6 +160,9 @@ void WorkUntilStopped(WorkQueue& queue, Session& session, const std::string& tar
   const TaskRunners runners = {options.allowed_missing_layers, options.runner, device ? target : std::string()};
   TaskCache tasks(target, builders, runners);
   ClaimedTarget claimed(target, builders, runners);
+  const auto judge = [&](std::vector<v1::Outcome>& outcomes) {
+    if (!device && AreSuspect(outcomes) && !claimed.Holds()) BlameMachine(claimed.why(), outcomes);
+  };
   double noise = 0.01;  // log noise of a sample, to begin with
   bool silent = true;   // as last heard
   while (queue.WaitForWork(kLookAgain)) {
@@ -190,7 +193,7 @@ void WorkUntilStopped(WorkQueue& queue, Session& session, const std::string& tar
     if (!task.ok()) {
       spdlog::warn("a task cannot be prepared: {}", std::string(task.status().message()));
       std::vector<v1::Outcome> outcomes(batch.size(), OutcomeOfUnprepared(task.status()));
-      if (AreSuspect(outcomes) && !device && !claimed.Holds()) BlameMachine(claimed.why(), outcomes);
+      judge(outcomes);
       for (size_t i = 0; i < batch.size(); ++i) queue.Finish(batch[i].id(), std::move(outcomes[i]));
       queue.AddSeconds(seconds);
       continue;
@@ -201,7 +204,7 @@ void WorkUntilStopped(WorkQueue& queue, Session& session, const std::string& tar
         [&](const v1::LeaseId& id, v1::Phase phase) { queue.SetPhase(id, phase); },
         [&](absl::Duration duration) { queue.QuietFor(duration); });
     std::vector<v1::Outcome> outcomes = trials.Run(batch);
-    if (AreSuspect(outcomes) && !device && !claimed.Holds()) BlameMachine(claimed.why(), outcomes);
+    judge(outcomes);
     CrashPoint("worker.outcomes");
     seconds.build += trials.seconds().build;
     seconds.verify += trials.seconds().verify;

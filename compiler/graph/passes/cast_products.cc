@@ -1,13 +1,12 @@
 #include "compiler/graph/passes/cast_products.h"
 
-#include <algorithm>
 #include <optional>
-#include <span>
 
 #include "compiler/graph/op.h"
 #include "compiler/graph/passes.h"
 #include "compiler/graph/passes/rewrite.h"
 #include "compiler/support/status_macros.h"
+#include "compiler/topi/axes.h"
 
 namespace hone {
 namespace {
@@ -39,11 +38,9 @@ std::optional<ProductNode> MatchProduct(const Rewriting& r, const Node& node) {
                    .columns = out.shape.back(),
                    .depth = right.shape[static_cast<size_t>(depth_at)]};
   product.right_is_constant = r.IsConstant(node.inputs[1]);
-  const auto all = [](std::span<const int64_t> numbers, int64_t number) {
-    return std::ranges::all_of(numbers, [number](int64_t n) { return n == number; });
-  };
-  product.has_minimal_filter = node.op == "conv" && right.rank() == 4 && all(std::span(right.shape).first(2), 3) &&
-                               all(strides, 1) && product.right_is_constant;
+  product.has_minimal_filter = node.op == "conv" && right.rank() == 4 &&
+                               topi::AllAre({right.shape.begin(), right.shape.end() - 2}, 3) &&
+                               topi::AllAre(strides, 1) && product.right_is_constant;
   return product;
 }
 

@@ -17,6 +17,7 @@
 #include "compiler/graph/passes/permutation.h"
 #include "compiler/graph/passes/rewrite.h"
 #include "compiler/support/status_macros.h"
+#include "compiler/topi/axes.h"
 
 namespace hone {
 namespace {
@@ -33,10 +34,6 @@ constexpr int64_t kManyPixels = 512, kFewOperations = 80;
 constexpr int64_t kChannelsOfLine = 16;
 // Terms of a sum in a group of channels, up to which its convolution takes less time than the changes of layout.
 constexpr int64_t kFewTerms = 16;
-
-bool AllAre(const Ints& values, int64_t value) {
-  return std::all_of(values.begin(), values.end(), [=](int64_t v) { return v == value; });
-}
 
 bool IsChannelsFirstToLast(const Ints& perm) {
   for (size_t i = 1; i + 1 < perm.size(); ++i) {
@@ -62,8 +59,9 @@ bool Stays(Rewriting& r, const Node& node, const Ints& perm) {
   if (node.op == "depthwise_conv2d") return out[2] >= kFewestInRow;
   if (node.op != "conv") return false;
   const Ints& w = r.shape(node.inputs[1]);
-  const bool pointwise = AllAre(Ints(w.begin(), w.end() - 2), 1) && AllAre(IntsAttr(node.attrs, "strides"), 1) &&
-                         AllAre(IntsAttr(node.attrs, "pads"), 0);
+  const bool pointwise = topi::AllAre(Ints(w.begin(), w.end() - 2), 1) &&
+                         topi::AllAre(IntsAttr(node.attrs, "strides"), 1) &&
+                         topi::AllAre(IntsAttr(node.attrs, "pads"), 0);
   return pointwise && w.end()[-2] <= kFewTerms && out[out.size() - 2] >= kFewestInRow;
 }
 

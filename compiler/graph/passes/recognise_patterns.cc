@@ -14,6 +14,7 @@
 #include "compiler/graph/passes.h"
 #include "compiler/graph/passes/rewrite.h"
 #include "compiler/support/status_macros.h"
+#include "compiler/topi/axes.h"
 
 namespace hone {
 namespace {
@@ -197,11 +198,8 @@ Replacement LayerNormShift(Rewriting& r, const Node& node) {
 // Without stride, padding and groups.
 Replacement DenseOf(Rewriting& r, const Node& node) {
   const Ints x = r.shape(node.inputs[0]), w = r.shape(node.inputs[1]);
-  const auto all = [](const Ints& v, int64_t value) {
-    return std::all_of(v.begin(), v.end(), [=](int64_t n) { return n == value; });
-  };
-  if (!all(Ints(w.begin(), w.end() - 2), 1) || IntAttr(node.attrs, "groups", 1) != 1 ||
-      !all(IntsAttr(node.attrs, "strides"), 1) || !all(IntsAttr(node.attrs, "pads"), 0)) {
+  if (!topi::AllAre(Ints(w.begin(), w.end() - 2), 1) || IntAttr(node.attrs, "groups", 1) != 1 ||
+      !topi::AllAre(IntsAttr(node.attrs, "strides"), 1) || !topi::AllAre(IntsAttr(node.attrs, "pads"), 0)) {
     return std::nullopt;
   }
   const Ints out = r.shape(node.outputs[0]);

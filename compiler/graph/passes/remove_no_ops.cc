@@ -8,16 +8,13 @@
 #include "compiler/graph/passes/permutation.h"
 #include "compiler/graph/passes/rewrite.h"
 #include "compiler/support/status_macros.h"
+#include "compiler/topi/axes.h"
 
 namespace hone {
 namespace {
 
 using Replacement = absl::StatusOr<std::optional<int>>;
 using Ints = std::vector<int64_t>;
-
-bool AllAre(const Ints& values, int64_t value) {
-  return std::all_of(values.begin(), values.end(), [value](int64_t v) { return v == value; });
-}
 
 Replacement SimplifyReshape(Rewriting& r, const Node& node) {
   const int x = node.inputs[0];
@@ -103,9 +100,10 @@ Replacement Simplify(Rewriting& r, const Node& node) {
   const bool same = x >= 0 && r.type(x) == r.type(node.outputs[0]);
   if (same && (op == "identity" || op == "cast" || op == "expand" || (op == "concat" && node.inputs.size() == 1)))
     return x;
-  if (same && op == "slice" && AllAre(IntsAttr(node.attrs, "steps"), 1)) return x;
-  if (same && op == "tile" && AllAre(IntsAttr(node.attrs, "repeats"), 1)) return x;
-  if (same && op == "pad" && AllAre(IntsAttr(node.attrs, "before"), 0) && AllAre(IntsAttr(node.attrs, "after"), 0))
+  if (same && op == "slice" && topi::AllAre(IntsAttr(node.attrs, "steps"), 1)) return x;
+  if (same && op == "tile" && topi::AllAre(IntsAttr(node.attrs, "repeats"), 1)) return x;
+  if (same && op == "pad" && topi::AllAre(IntsAttr(node.attrs, "before"), 0) &&
+      topi::AllAre(IntsAttr(node.attrs, "after"), 0))
     return x;
   if (FindOp(op)->kind != OpKind::kElementwise) return std::nullopt;
   if (const std::optional<int> neutral = Neutral(r, node); neutral.has_value()) return neutral;

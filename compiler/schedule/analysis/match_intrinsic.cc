@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "compiler/arith/analyzer.h"
+#include "compiler/ir/block_regions.h"
 #include "compiler/ir/structural.h"
 #include "compiler/ir/visit.h"
 #include "compiler/schedule/analysis/message.h"
@@ -142,17 +143,11 @@ class Matcher {
     }
     for (size_t i = 0; i < operands_.size(); ++i) {
       if (!(intrinsic_.operands[i] == operand)) continue;
-      if (operands_[i].has_value() && !IsSame(*operands_[i], region))
+      if (operands_[i].has_value() && !SameRegion(*operands_[i], region))
         return Message(buffer, " is used where the intrinsic has ", operands_[i]->buffer, " again, at the same place");
       operands_[i] = region;
     }
     return "";
-  }
-
-  static bool IsSame(const BufferRegion& a, const BufferRegion& b) {
-    return a.buffer == b.buffer && std::ranges::equal(a.region, b.region, [](const Range& x, const Range& y) {
-             return StructuralEqual(x.min, y.min) && StructuralEqual(x.extent, y.extent);
-           });
   }
 
   bool ComesByFragment(const Buffer& operand) const {

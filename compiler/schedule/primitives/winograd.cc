@@ -41,7 +41,7 @@ constexpr int64_t kIntegerScale = 2;
 
 Vector TransformKernel(int tile, const Vector& g) {
   const Expr outer = g[0] + g[2];
-  if (g[0].type().is_int()) return {Times(2, g[0]), outer + g[1], outer - g[1], Times(2, g[2])};
+  if (g[0].type().is_int()) return {Times(kIntegerScale, g[0]), outer + g[1], outer - g[1], Times(kIntegerScale, g[2])};
   if (tile == 2) return {g[0], Times(0.5, outer + g[1]), Times(0.5, outer - g[1]), g[2]};
   const Expr outer2 = g[0] + Times(4, g[2]), middle2 = Times(2, g[1]);
   return {Times(0.25, g[0]),

@@ -38,8 +38,8 @@ struct RewrittenBlock {
   std::vector<std::string> blocks;  // in program order
 };
 
-// `tile` is m: 2 or 4. Refused: a block that is not such a convolution in float32, or of bytes with m = 2, with constant
-// weights, or that is not as the workload has it (a nest of its own, a loop for every iteration variable).
+// `tile` is m: 2 or 4. Refused: a block that is not such a convolution in float32, or of bytes with m = 2, with
+// constant weights, or that is not as the workload has it (a nest of its own, a loop for every iteration variable).
 absl::StatusOr<RewrittenBlock> WinogradConvolution(const PrimFunc& func, const ProgramIndex& index, int node, int tile);
 
 }  // namespace hone

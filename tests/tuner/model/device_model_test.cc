@@ -37,6 +37,13 @@ double LogLoss(const DeviceModel& model, const std::vector<TrainingRow>& rows) {
   return loss / groups;
 }
 
+// Both predict the same of programs that neither has seen.
+void ExpectAlike(const DeviceModel& a, const DeviceModel& b) {
+  const std::vector<ProgramFeatures> unseen = FeaturesOf(Rows(20, 9));
+  const std::vector<Prediction> of_a = *a.Predict(1, unseen), of_b = *b.Predict(1, unseen);
+  for (size_t i = 0; i < unseen.size(); ++i) EXPECT_EQ(of_a[i].log_ratio, of_b[i].log_ratio);
+}
+
 TEST(DeviceModel, TrainsWhenEnoughWasObserved) {
   DeviceModel model;
   const std::vector<TrainingRow> rows = Rows(60, 1);
@@ -114,9 +121,7 @@ TEST(DeviceModel, IsAFunctionOfRowsAndSeed) {
       ASSERT_TRUE(model->TrainIfDue(3).ok());
     }
   }
-  const std::vector<ProgramFeatures> unseen = FeaturesOf(Rows(20, 9));
-  const auto of_a = *a.Predict(1, unseen), of_b = *b.Predict(1, unseen);
-  for (size_t i = 0; i < unseen.size(); ++i) EXPECT_EQ(of_a[i].log_ratio, of_b[i].log_ratio);
+  ExpectAlike(a, b);
 }
 
 // What a process learnt in many batches, the next one learns from the log at once.
@@ -129,9 +134,7 @@ TEST(DeviceModel, IsTheSameHoweverOftenItIsAsked) {
   }
   ObserveAll(once, rows);
   ASSERT_TRUE(once.TrainIfDue(3).ok());
-  const std::vector<ProgramFeatures> unseen = FeaturesOf(Rows(20, 9));
-  const auto of_often = *often.Predict(1, unseen), of_once = *once.Predict(1, unseen);
-  for (size_t i = 0; i < unseen.size(); ++i) EXPECT_EQ(of_often[i].log_ratio, of_once[i].log_ratio);
+  ExpectAlike(often, once);
 }
 
 TEST(DeviceModel, AnotherProcessGoesOnWithWhatWasStored) {
@@ -175,9 +178,7 @@ TEST(DeviceModel, IsTheSameHoweverManyProcessesHandItOn) {
     stored = *next.Save();
     next.NoteSaved();
     EXPECT_EQ(stored, *alone.Save()) << "after turn " << turn;
-    const std::vector<ProgramFeatures> unseen = FeaturesOf(Rows(20, 9));
-    const auto of_next = *next.Predict(1, unseen), of_alone = *alone.Predict(1, unseen);
-    for (size_t i = 0; i < unseen.size(); ++i) EXPECT_EQ(of_next[i].log_ratio, of_alone[i].log_ratio);
+    ExpectAlike(next, alone);
   }
 }
 
