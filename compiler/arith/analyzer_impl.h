@@ -65,6 +65,7 @@ struct Analyzer::Impl {
   Bounds ChoiceBounds(const Binary& op, int depth);  // of a min or max
   Bounds PlainBounds(const Sum& sum, int depth);     // term by term
   Bounds QuotientBounds(const Sum& sum, int depth);  // by pairs of quotients
+  Bounds QuotientsApart(const Sum& x, const Bounds& d, int64_t l);
   int64_t UpperFromFacts(const Sum& sum, int depth);
   Residue ResidueOf(const Sum& sum);
 

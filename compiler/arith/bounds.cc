@@ -50,6 +50,7 @@ Bounds Analyzer::Impl::ChoiceBounds(const Binary& op, int depth) {
   const bool lesser = op.op == BinaryOp::kMin;
   Bounds bounds = lesser ? Bounds{std::min(a.min, b.min), std::min(a.max, b.max)}
                          : Bounds{std::max(a.min, b.min), std::max(a.max, b.max)};
+  if (depth <= 0) return bounds;
   Sum both = left;
   AddScaled(both, right);
   if (both.terms.size() >= std::max(left.terms.size(), right.terms.size())) return bounds;
@@ -61,11 +62,12 @@ Bounds Analyzer::Impl::ChoiceBounds(const Binary& op, int depth) {
 
 Bounds Analyzer::Impl::BinaryBounds(const Binary& op, int depth) {
   const auto side = [&](const Expr& e) { return BoundsOf(Linear(e), depth - 1); };
+  if (op.op == BinaryOp::kMin || op.op == BinaryOp::kMax) return ChoiceBounds(op, depth);
   if (depth <= 0) return {};
+  // A function of bits asks no more of its sides than their own bounds, which takes no step of depth.
+  const auto bits_of = [&](const Expr& e) { return PlainBounds(Linear(e), depth); };
   switch (op.op) {
     case BinaryOp::kMul: return Multiply(side(op.a), side(op.b));
-    case BinaryOp::kMin:
-    case BinaryOp::kMax: return ChoiceBounds(op, depth);
     case BinaryOp::kFloorMod: {  // by a symbolic modulus
       const Bounds modulus = side(op.b);
       if (modulus.min >= 1) return {0, SatAdd(modulus.max, -1)};
@@ -77,7 +79,7 @@ Bounds Analyzer::Impl::BinaryBounds(const Binary& op, int depth) {
       return {a.min >= 0 ? 0 : a.min, a.max >= 0 ? SatFloorDiv(a.max, b.min) : int64_t{-1}};
     }
     case BinaryOp::kBitAnd: {
-      const Bounds a = side(op.a), b = side(op.b);
+      const Bounds a = bits_of(op.a), b = bits_of(op.b);
       if (a.min >= 0 && b.min >= 0) return {0, std::min(a.max, b.max)};
       if (a.min >= 0) return {0, a.max};
       if (b.min >= 0) return {0, b.max};
@@ -85,7 +87,7 @@ Bounds Analyzer::Impl::BinaryBounds(const Binary& op, int depth) {
     }
     case BinaryOp::kBitOr:
     case BinaryOp::kBitXor: {  // no bit that neither has
-      const Bounds a = side(op.a), b = side(op.b);
+      const Bounds a = bits_of(op.a), b = bits_of(op.b);
       if (a.min < 0 || b.min < 0 || !a.bounded_above() || !b.bounded_above()) return {};
       const int bits = std::bit_width(static_cast<uint64_t>(std::max(a.max, b.max)));
       return {0, static_cast<int64_t>((uint64_t{1} << bits) - 1)};
@@ -164,6 +166,14 @@ int64_t Analyzer::Impl::UpperFromFacts(const Sum& sum, int depth) {
   return upper;
 }
 
+// floordiv(x + d, l) - floordiv(x, l) is floordiv(r + d, l), r being the remainder of x by l: where x is a multiple of
+// g, or that and a constant, r is among every g-th number below l.
+Bounds Analyzer::Impl::QuotientsApart(const Sum& x, const Bounds& d, int64_t l) {
+  const Residue residue = ResidueOf(x);
+  const int64_t step = std::gcd(residue.modulus, l), least = FloorModulo(residue.remainder, step);
+  return {SatFloorDiv(SatAdd(d.min, least), l), SatFloorDiv(SatAdd(d.max, l - step + least), l)};
+}
+
 // By every floordiv(x, l) - floordiv(y, l) in the sum where x - y is bounded; floordiv(y, k) is floordiv(m * y, m * k).
 Bounds Analyzer::Impl::QuotientBounds(const Sum& sum, int depth) {
   Bounds best;
@@ -176,7 +186,8 @@ Bounds Analyzer::Impl::QuotientBounds(const Sum& sum, int depth) {
       if (lower % a.lower != 0 || lower % b.lower != 0 || b.upper != 0 || b.coefficient != -a.coefficient) continue;
       const Sum x = Scaled(a.source->sum, lower / a.lower), y = Scaled(b.source->sum, lower / b.lower);
       const Bounds apart = BoundsOf(Difference(x, y), depth - 1);
-      const Bounds quotient{SatFloorDiv(apart.min, lower), SatNegate(SatFloorDiv(SatNegate(apart.max), lower))};
+      const Bounds quotient =
+          Meet(QuotientsApart(y, apart, lower), Scale(QuotientsApart(x, Scale(apart, -1), lower), -1));
       Sum rest = sum;
       rest.terms.erase(rest.terms.begin() + j);
       rest.terms.erase(rest.terms.begin() + i);

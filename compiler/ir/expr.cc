@@ -87,6 +87,11 @@ std::optional<Expr> FoldNeutral(BinaryOp op, const Expr& a, const Expr& b) {
       if (whole && is(b, 0)) return a;
       if (whole && is(a, 0)) return b;
       break;
+    case BinaryOp::kBitOr:
+    case BinaryOp::kBitXor:
+      if (is(b, 0)) return a;
+      if (is(a, 0)) return b;
+      break;
     case BinaryOp::kSub:
       if (whole && is(b, 0)) return a;
       break;

@@ -1,5 +1,6 @@
 #include "compiler/schedule/analysis/layout.h"
 
+#include <set>
 #include <utility>
 
 #include "absl/strings/strip.h"
@@ -24,7 +25,12 @@ bool HasChoice(const Expr& root) {
 
 class LayoutRewriter {
  public:
-  LayoutRewriter(const Buffer& from, const Buffer& to, const IndexMap& map) : from_(from), to_(to), map_(map) {}
+  LayoutRewriter(const Buffer& from, const Buffer& to, const IndexMap& map) : from_(from), to_(to), map_(map) {
+    for (const Expr& output : map.outputs) {
+      const std::set<Var> joined = FreeVars(output);
+      if (joined.size() > 1) joined_.insert(joined.begin(), joined.end());
+    }
+  }
 
   Stmt Rewrite(const Stmt& stmt) {
     if (const For* loop = stmt.As<For>()) {
@@ -62,7 +68,14 @@ class LayoutRewriter {
       return MakeLoad(to_, Map(load->indices), load->mask);
     });
   }
-  std::vector<Expr> Map(const std::vector<Expr>& indices) {
+  std::vector<Expr> Map(std::vector<Expr> indices) {
+    // An index that is read from memory lies in its dimension, but nothing proves it: joined with others it could be
+    // anywhere in the buffer.
+    for (size_t d = 0; d < indices.size(); ++d) {
+      if (!joined_.contains(map_.inputs[d]) || !HasLoad(indices[d])) continue;
+      const DType type = indices[d].type();
+      indices[d] = Max(Min(indices[d], MakeCast(type, from_.shape()[d] - 1)), IntConst(0, type));
+    }
     std::vector<Expr> mapped = map_.Map(indices);
     for (Expr& e : mapped) e = known_.Simplify(e);
     return mapped;
@@ -96,6 +109,7 @@ class LayoutRewriter {
   const Buffer& from_;
   const Buffer& to_;
   const IndexMap& map_;
+  std::set<Var> joined_;  // indices of which an output is made together with others
   Analyzer known_;
 };
 

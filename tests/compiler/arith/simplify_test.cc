@@ -208,6 +208,29 @@ TEST(Analyzer, QuotientsByAMultipleAreApartAsTheirSourcesAre) {
   EXPECT_EQ(known.ConstBounds(first - group), (Bounds{-1, 0}));
 }
 
+// What is added to an even number crosses a multiple of four once less often than what is added to any.
+TEST(Analyzer, QuotientsAreApartAsTheRemaindersOfTheirSourcesAllow) {
+  const Var v("v"), k("k");
+  Analyzer known;
+  known.Bind(v, Range{0, 8});
+  known.Bind(k, Range{0, 6});
+  const Expr first = FloorDiv(Expr(v) * 3, 2);
+  EXPECT_EQ(known.ConstBounds(FloorDiv(Expr(v) * 6 + k, 4) - first), (Bounds{0, 1}));
+  EXPECT_EQ(known.ConstBounds(FloorDiv(Expr(v) * 6 + k + 1, 4) - first), (Bounds{0, 2}));
+  EXPECT_EQ(known.ConstBounds(FloorDiv(Expr(v) * 5 + k, 4) - FloorDiv(Expr(v) * 5, 4)), (Bounds{0, 2}));
+}
+
+TEST(Analyzer, SwizzledChoicesHaveTheBoundsOfTheirBits) {
+  const Var v("v"), w("w");
+  Analyzer known;
+  known.Bind(v, Range{0, 5});
+  known.Bind(w, Range{0, 3});
+  const auto nearest = [](const Expr& at, int64_t size) { return FloorDiv(Min(Max(at, 5), 5 * size), 5) - 1; };
+  const Expr row = nearest(Expr(v) * 3 + 4, 4), column = nearest(Expr(w) * 4 + 5, 2);
+  EXPECT_EQ(known.ConstBounds(MakeBinary(BinaryOp::kBitXor, row, column)), (Bounds{0, 3}));
+  EXPECT_TRUE(MakeBinary(BinaryOp::kBitXor, row, 0).SameAs(row));
+}
+
 // A part of a condition says more once the parts behind it are known.
 TEST(Analyzer, ALaterPartSimplifiesAnEarlierOne) {
   const Var f("f");
