@@ -4,9 +4,9 @@
 #include <numeric>
 
 #include "compiler/codegen/emitter.h"
-#include "compiler/codegen/linear_sum.h"
 #include "compiler/ir/condition.h"
 #include "compiler/ir/scalar_arith.h"
+#include "compiler/ir/sum.h"
 #include "compiler/ir/visit.h"
 #include "compiler/support/check.h"
 #include "llvm/TargetParser/Triple.h"
@@ -49,8 +49,7 @@ Emitter::Address Emitter::AddressOf(const Buffer& buffer, const Expr& index) {
   const auto found = frame_.buffers.find(buffer);
   HONE_CHECK(found != frame_.buffers.end()) << buffer.name() << " is not in scope";
   const BufferMemory& memory = found->second;
-  LinearSum sum;
-  sum.Add(index, 1);
+  const Sum sum = SumOf(index);
   const auto depth_of = [&](const Expr& atom) {
     int depth = 0;
     ForEachExpr(atom, [&](const Expr& e) {
@@ -64,23 +63,37 @@ Emitter::Address Emitter::AddressOf(const Buffer& buffer, const Expr& index) {
     });
     return depth;
   };
-  std::vector<std::pair<int, LinearSum::Term>> terms;
-  for (const LinearSum::Term& term : sum.terms) {
-    if (term.coefficient != 0) terms.emplace_back(depth_of(term.atom), term);
-  }
-  std::ranges::stable_sort(terms, {}, [](const auto& t) { return t.first; });
+  // Terms of one depth stand as the index mentions them: the order of a sum is that in which variables were made, which
+  // differs between schedules of one program.
+  const auto place_of = [&](const Expr& atom) {
+    int place = 0;
+    bool found = false;
+    ForEachExpr(index, [&](const Expr& e) {
+      found = found || CompareExprs(e, atom) == 0;
+      place += found ? 0 : 1;
+      return !found;
+    });
+    return place;
+  };
+  struct Part {
+    int depth, place;
+    const Term* term;
+  };
+  std::vector<Part> parts;
+  for (const Term& term : sum.terms) parts.push_back({depth_of(term.atom), place_of(term.atom), &term});
+  std::ranges::sort(parts, {}, [](const Part& part) { return std::pair(part.depth, part.place); });
 
   const int64_t bytes = buffer.type().bytes();
   uint64_t align = std::gcd(memory.align, static_cast<uint64_t>(std::abs(sum.constant * bytes)));
   llvm::Value* pointer = memory.pointer;
   llvm::Type* element = MemoryTypeOf(buffer.type());
-  for (size_t i = 0; i < terms.size();) {
+  for (size_t i = 0; i < parts.size();) {
     llvm::Value* offset = nullptr;
-    const int depth = terms[i].first;
-    for (; i < terms.size() && terms[i].first == depth; ++i) {
-      const int64_t coefficient = terms[i].second.coefficient;
+    const int depth = parts[i].depth;
+    for (; i < parts.size() && parts[i].depth == depth; ++i) {
+      const int64_t coefficient = parts[i].term->coefficient;
       align = std::gcd(align, static_cast<uint64_t>(std::abs(coefficient * bytes)));
-      llvm::Value* atom = EmitWide(terms[i].second.atom);
+      llvm::Value* atom = EmitWide(parts[i].term->atom);
       llvm::Value* product = coefficient == 1 ? atom : b_.CreateNSWMul(atom, Int64(coefficient));
       offset = offset == nullptr ? product : b_.CreateNSWAdd(offset, product);
     }

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "compiler/codegen/emitter.h"
-#include "compiler/codegen/linear_sum.h"
+#include "compiler/ir/sum.h"
 
 namespace hone {
 namespace {
@@ -158,10 +158,9 @@ llvm::Value* Emitter::EmitLoadOfNearLanes(const Load& load, DType type, llvm::Va
 
   if (mask == nullptr && std::ssize(elements) <= kBetterChosen) return ChooseAmong(near, elements);
 
-  LinearSum sum;
-  if (lanes->base) sum.Add(lanes->base, 1);
+  const Sum sum = lanes->base ? SumOf(lanes->base) : Sum();
   bool in_blocks = load.buffer.NumElements().value_or(1) % width == 0;
-  for (const LinearSum::Term& term : sum.terms) in_blocks = in_blocks && term.coefficient % width == 0;
+  for (const Term& term : sum.terms) in_blocks = in_blocks && term.coefficient % width == 0;
   const int64_t first_block = FloorQuotient(sum.constant + first, width) * width - sum.constant;
   const int64_t last_block = FloorQuotient(sum.constant + last, width) * width - sum.constant;
 
