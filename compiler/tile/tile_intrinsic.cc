@@ -100,10 +100,11 @@ TileInstruction DotOfLane(const char* feature, const char* function, int lanes, 
   return {feature, function, {{"n", lanes}}, {{kInt32, lanes}, {type, width, 32}, {type, width}}};
 }
 
-// The same of pairs of bfloat16 and sums in float32. Denormal numbers count as 0 (Intel SDM, VDPBF16PS).
-TileInstruction Dot2Bfloat16(const char* function, int lanes) {
+// The same of pairs of bfloat16 and sums in float32. Denormal numbers count as 0 (Intel SDM, VDPBF16PS; Arm ARM, BFDOT,
+// which also rounds to odd).
+TileInstruction Dot2Bfloat16(const char* feature, const char* function, int lanes) {
   const DType type = DType::BFloat16();
-  return {"avx512bf16", function, {{"n", lanes}}, {{kFloat32, lanes}, {type, 2 * lanes, 32}, {type, 2 * lanes}}};
+  return {feature, function, {{"n", lanes}}, {{kFloat32, lanes}, {type, 2 * lanes, 32}, {type, 2 * lanes}}};
 }
 
 // The product of pairs of 16 bits, exact in 32, of bytes that are extended first.
@@ -192,8 +193,10 @@ std::vector<TileIntrinsic> MakeTable() {
            Dot2Int16("avx512bw", "llvm.x86.avx512.pmaddw.d.512", 16), Dot2Int16("avx2", "llvm.x86.avx2.pmadd.wd", 8)}));
   table.push_back(
       Dot("dot2_bf16_f32", "2", "bfloat16", "bfloat16", "float32",
-          {Dot2Bfloat16("llvm.x86.avx512bf16.dpbf16ps.512", 16), Dot2Bfloat16("llvm.x86.avx512bf16.dpbf16ps.256", 8),
-           Dot2Bfloat16("llvm.x86.avx512bf16.dpbf16ps.128", 4)}));
+          {Dot2Bfloat16("avx512bf16", "llvm.x86.avx512bf16.dpbf16ps.512", 16),
+           Dot2Bfloat16("avx512bf16", "llvm.x86.avx512bf16.dpbf16ps.256", 8),
+           Dot2Bfloat16("avx512bf16", "llvm.x86.avx512bf16.dpbf16ps.128", 4),
+           Dot2Bfloat16("bf16", "llvm.aarch64.neon.bfdot.v4f32.v8bf16", 4)}));
   const auto mma4 = [&](const char* name, const char* left, const char* right, const char* function) {
     table.push_back(Mma(name, "4", left, right, "int32", InTiles("amx-int8", function, {{"k", kTileRowBytes}})));
   };

@@ -16,6 +16,7 @@
 #include "compiler/schedule/schedule.h"
 #include "compiler/te/te.h"
 #include "compiler/tile/tile_intrinsic.h"
+#include "tests/boards/run_on_board.h"
 #include "tests/compiler/codegen/run_kernel.h"
 #include "tests/compiler/schedule/expect.h"
 #include "tests/compiler/schedule/workloads.h"
@@ -23,13 +24,15 @@
 namespace hone::testing {
 namespace {
 
-void ExpectComputes(const Schedule& schedule, const PrimFunc& workload, const Target& target) {
+// On this machine or, where a board is named, on that CPU.
+void ExpectComputes(const Schedule& schedule, const PrimFunc& workload, const Target& target,
+                    const std::string& board = "") {
   for (const bool optimize : {true, false}) {
     std::vector<NdArray> want = RandomArguments(workload, 5, InputKind::kInteger), got = want;
     ASSERT_TRUE(Interpret(workload, want).ok());
     const absl::StatusOr<CompiledKernel> kernel = CompileKernel(schedule.Program(), target, {.optimize = optimize});
     ASSERT_TRUE(kernel.ok()) << kernel.status() << "\n" << ToText(schedule.func());
-    const absl::Status ran = RunCompiled(*kernel, got);
+    const absl::Status ran = board.empty() ? RunCompiled(*kernel, got) : RunOnBoard(*kernel, got, board);
     ASSERT_TRUE(ran.ok()) << ran;
     ExpectOutputsNear(workload, got, want, 1e-6);
   }
@@ -104,10 +107,11 @@ TEST_P(InstructionTest, IsInTheCode) {
 TEST_P(InstructionTest, DoesWhatTheIntrinsicMeans) {
   const InstructionCase& c = GetParam();
   const Target target = TargetNamed(c.target);
-  if (const std::string missing = MissingFeatures(target, HostTarget()); !missing.empty())
+  const bool emulated = target.arch == "aarch64";
+  if (const std::string missing = MissingFeatures(target, HostTarget()); !emulated && !missing.empty())
     GTEST_SKIP() << "this machine lacks " << missing;
   const PrimFunc workload = DotOf(c.intrinsic, 48, 32);  // A ends at the end of a line
-  ExpectComputes(Tensorized(workload, c.lanes, c.intrinsic), workload, target);
+  ExpectComputes(Tensorized(workload, c.lanes, c.intrinsic), workload, target, emulated ? target.cpu : "");
 }
 INSTANTIATE_TEST_SUITE_P(
     Cases, InstructionTest,
@@ -124,6 +128,7 @@ INSTANTIATE_TEST_SUITE_P(
                       InstructionCase{"Int16Avx2", "cpu:x86-64-v3", "dot2_s16s16_s32", 8, "vpmaddwd"},
                       InstructionCase{"Bfloat16", "cpu:x86-64-v4+avx512bf16", "dot2_bf16_f32", 16, "vdpbf16ps"},
                       InstructionCase{"Bfloat16Narrow", "cpu:x86-64-v4+avx512bf16", "dot2_bf16_f32", 8, "vdpbf16ps"},
+                      InstructionCase{"NeonBfloat16", "cpu:neoverse-n2", "dot2_bf16_f32", 4, "bfdot"},
                       InstructionCase{"NeonMixed", "cpu:neoverse-n2", "dot4_u8s8_s32", 4, "usdot"},
                       InstructionCase{"Neon", "cpu:cortex-a76", "dot4_s8s8_s32", 4, "sdot"},
                       InstructionCase{"NeonUnsigned", "cpu:cortex-a76", "dot4_u8u8_s32", 4, "udot"}),
