@@ -38,7 +38,7 @@
 #include "absl/strings/str_format.h"
 #include "compiler/codegen/compile.h"
 #include "compiler/codegen/link_image.h"
-#include "compiler/driver/model.h"
+#include "compiler/driver/models/model.h"
 #include "compiler/driver/service_options.h"
 #include "compiler/interp/random_input.h"
 #include "compiler/ir/annotations.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "compiler/driver/lock_file.h"
+#include "compiler/driver/models/lock_file.h"
 #include "compiler/support/check.h"
 #include "tests/fuzz/memory_limit.h"
 

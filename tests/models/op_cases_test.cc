@@ -14,8 +14,8 @@
 #include <fstream>
 
 #include "absl/strings/str_cat.h"
-#include "compiler/driver/bundle_session.h"
-#include "compiler/driver/model.h"
+#include "compiler/driver/bundles/bundle_session.h"
+#include "compiler/driver/models/model.h"
 #include "compiler/driver/npy.h"
 #include "compiler/graph/planner.h"
 #include "compiler/support/file.h"

@@ -11,8 +11,8 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "compiler/driver/bundle_session.h"
-#include "compiler/driver/model.h"
+#include "compiler/driver/bundles/bundle_session.h"
+#include "compiler/driver/models/model.h"
 #include "compiler/graph/planner.h"
 #include "compiler/support/random.h"
 #include "compiler/support/status_macros.h"

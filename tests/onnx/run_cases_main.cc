@@ -20,8 +20,8 @@
 #include <iostream>
 
 #include "absl/strings/str_cat.h"
-#include "compiler/driver/bundle_session.h"
-#include "compiler/driver/model.h"
+#include "compiler/driver/bundles/bundle_session.h"
+#include "compiler/driver/models/model.h"
 #include "compiler/frontend/onnx_import.h"
 #include "compiler/support/check.h"
 #include "compiler/support/child_process.h"

@@ -1,4 +1,4 @@
-#include "compiler/driver/import_flags.h"
+#include "compiler/driver/models/import_flags.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,12 +1,12 @@
 // A job as people read it: what the progress line claims, and what the table says of tasks that were not measured.
-#include "compiler/driver/job_report.h"
+#include "compiler/driver/service/job_report.h"
 
 #include <algorithm>
 #include <regex>
 
 #include "absl/strings/str_split.h"
-#include "compiler/driver/compare_bundles.h"
-#include "compiler/driver/hints.h"
+#include "compiler/driver/bundles/compare_bundles.h"
+#include "compiler/driver/models/hints.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"

@@ -1,4 +1,4 @@
-#include "compiler/driver/last_progress.h"
+#include "compiler/driver/service/last_progress.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

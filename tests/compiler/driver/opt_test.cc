@@ -8,7 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
-#include "compiler/driver/command.h"
+#include "compiler/driver/commands/command.h"
 #include "compiler/driver/exit_code.h"
 #include "compiler/driver/npy.h"
 #include "compiler/ir/module.h"

@@ -10,7 +10,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "compiler/driver/sandboxed_prepare.h"
+#include "compiler/driver/models/sandboxed_prepare.h"
 #include "compiler/support/sha256.h"
 #include "deploy/runtime/bundle.h"
 #include "deploy/runtime/instance.h"

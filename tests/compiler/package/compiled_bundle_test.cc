@@ -1,7 +1,7 @@
 // The whole way from a graph to a running bundle, with compiled kernels.
 #include <cstring>
 
-#include "compiler/driver/sandboxed_prepare.h"
+#include "compiler/driver/models/sandboxed_prepare.h"
 #include "compiler/graph/planner.h"
 #include "compiler/package/bundle_writer.h"
 #include "compiler/schedule/primitives/layout_constant.h"
