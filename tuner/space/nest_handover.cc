@@ -61,7 +61,7 @@ double NestModel::HandoverMicroseconds(const NestPlan& plan) const {
   if (threads_ == 1 || stays()) return 0;
   const double near = 1 / BytesPerCycle(target_, machine_, static_cast<double>(target_.l2) / 2);
   const double far = 1 / BytesPerCycle(target_, machine_, static_cast<double>(target_.l2) * 2);
-  const Sizes tile = TileSizes(plan, plan.inner);
+  const Sizes row = RowOfTiles(plan);
   const auto cycles = [&](double bytes, int64_t run_bytes, int rows) {
     return bytes * (1 - OwnShare(plan, rows)) * ((run_bytes < kPrefetched ? 2 : 1) * far - near);
   };
@@ -70,10 +70,10 @@ double NestModel::HandoverMicroseconds(const NestPlan& plan) const {
     const Read& read = reads_[r];
     const bool computed_here = ((plan.near | plan.in_tile) >> r & 1) != 0;
     if (read.constant || (read.made_here && !computed_here)) continue;
-    all += cycles(read.bytes * ShareOfThread(plan, read.moves), read.region.RunBytes(tile), read.rows);
+    all += cycles(read.bytes * ShareOfThread(plan, read.moves), read.region.RunBytes(row), read.rows);
   }
   if (handed_on_bytes_ > 0) {
-    const int64_t run = plan.inner[static_cast<size_t>(vector_iter_)] * block_.output.type().bytes();
+    const int64_t run = row[static_cast<size_t>(vector_iter_)] * block_.output.type().bytes();
     all += cycles(handed_on_bytes_ * ShareOfThread(plan, moves_results_), run, rows_of_results_);
   }
   return all / machine_.cycles_per_us();

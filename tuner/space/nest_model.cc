@@ -28,7 +28,7 @@ constexpr double kNotHidden = 0.25;     // of what is shorter, arithmetic or tra
 constexpr double kPanelsAhead = 1.6, kBlocksAhead = 2;
 // The same of panels that two do not fit the first cache together, where so few tiles pass over each.
 constexpr double kFewTilesAhead = 1.1;
-constexpr int64_t kFewTiles = 2;
+constexpr int64_t kFewTiles = 4;
 constexpr double kOfLoads = 0.75;      // of the loads that nothing but loads reach, those of a tile
 constexpr double kInFlight = 200;      // instructions that a core has begun and not finished, at least
 constexpr double kOfFirstCache = 0.8;  // of its bytes stay until they are used again

@@ -121,6 +121,9 @@ class NestModel {
   // Iterations of every variable in a tile, a block of k long; those of the reduction whole or a block of it.
   Sizes TileSizes(const NestPlan& plan, const Sizes& inner) const;
   Sizes PieceSizes(const NestPlan& plan) const;
+  // Of the tiles that follow one another along the vectors, where these are the innermost loop over tiles: what is side
+  // by side in memory is then read and written in one go, and comes ahead of its use.
+  Sizes RowOfTiles(const NestPlan& plan) const;
   // What one thread touches in all: its share of the operands that pieces divide, the whole of the others. Of what
   // stays in a piece, one piece of it: the next one is in the same place.
   double ThreadBytes(const NestPlan& plan) const;

@@ -89,10 +89,17 @@ NestModel::Sources NestModel::SourcesOf(const NestPlan& plan) const {
     if (reads_[r].made_here && !near && !in_tile && threads_ > 1)
       first = std::max(first, static_cast<double>(target_.l2));
     const bool scattered =
-        reads_[r].with_vector && !in_panels && !near && reads_[r].region.RunBytes(tile) < kPrefetched;
+        reads_[r].with_vector && !in_panels && !near && reads_[r].region.RunBytes(RowOfTiles(plan)) < kPrefetched;
     sources[r].cycles += fresh[r] * (scattered ? 2 : 1) / BytesPerCycle(target_, machine_, first);
   }
   return sources;
+}
+
+NestModel::Sizes NestModel::RowOfTiles(const NestPlan& plan) const {
+  Sizes sizes = TileSizes(plan, plan.inner);
+  const size_t vector = static_cast<size_t>(vector_iter_);
+  if (!plan.panels_outside) sizes[vector] = PieceSizes(plan)[vector];
+  return sizes;
 }
 
 double NestModel::ThreadBytes(const NestPlan& plan) const {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <optional>
+#include <string>
 
 #include "compiler/ir/annotations.h"
 #include "compiler/te/te.h"
@@ -234,7 +235,8 @@ TEST(NestModel, AnOperandMadeInThePieceIsNear) {
 
 // A depthwise convolution, 3 by 3, of an image that needs no padding; its variables are n, oh, ow, c, kh, kw.
 struct Depthwise {
-  Depthwise() : target(*ParseTarget("cpu:x86-64-v4,l1d=48K,l2=2M,l3=32M")) {
+  explicit Depthwise(const std::string& l2 = "2M")
+      : target(*ParseTarget("cpu:x86-64-v4,l1d=48K,l2=" + l2 + ",l3=32M")) {
     const te::Tensor x = te::Placeholder(te::Shape({1, 58, 58, 64}), kFloat32, "x");
     const te::Tensor w = te::Placeholder(te::Shape({3, 3, 64}), kFloat32, "w");
     info = *AnalyzeWorkload(te::CreatePrimFunc({x, w}, {topi::DepthwiseConv2d(x, w, {})}, "main"));
@@ -285,6 +287,13 @@ TEST(NestModel, HalvesOfALineAreFetchedTwice) {
   const Depthwise depthwise;
   EXPECT_GT(depthwise.Cost(2, 2, true, 8, true), 1.2 * depthwise.Cost(2, 2, true, 8, false));
   EXPECT_LT(depthwise.Cost(2, 2, true, 16, true), 1.1 * depthwise.Cost(2, 2, true, 16, false)) << "whole lines";
+}
+
+// A line of each pixel at a time, of an image beyond the second cache: those beside it come ahead of their use where
+// they are next, and for nothing where all pixels pass before.
+TEST(NestModel, LinesBesideEachOtherAreBestReadInOneGo) {
+  const Depthwise far("128K");
+  EXPECT_GT(far.Cost(2, 2, true, 16, true), 1.3 * far.Cost(2, 2, true, 16, false));
 }
 
 // A convolution of 3 channels, 3 by 3, stride 2; its variables are n, oh, ow, oc, kh, kw, ic. Cycles of straight code
