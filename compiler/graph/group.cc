@@ -44,7 +44,7 @@ class Grouper {
       if (graph_.nodes[n].op == "conv") AbsorbLayout(n);
       if (graph_.nodes[n].op == "batch_matmul") AbsorbSlices(n);
       // The kernel of a product computes rows of an operand in the cache before it reads them; where it would have to
-      // do so too often, it does it beforehand, as a kernel of its own would (tuner/space/rule_locate.cc).
+      // do so too often, it does it beforehand, as a kernel of its own would (tuner/space/sketches/rule_locate.cc).
       if (graph_.nodes[n].op == "dense") {
         for (const int value : graph_.nodes[n].inputs) Absorb(group_of_[n], value, /*moving=*/true);
       }
@@ -167,7 +167,7 @@ class Grouper {
 
   // Takes the group of a depthwise convolution into that of the product that alone reads its pixels as rows (a
   // convolution of 1x1): the kernel computes some rows of the image where the product reads them, or all of them
-  // beforehand, as a kernel of its own would (tuner/space/rule_inside.cc).
+  // beforehand, as a kernel of its own would (tuner/space/sketches/rule_inside.cc).
   void JoinDepthwise(int dense) {
     const int rows = graph_.nodes[dense].inputs[0], view = uses_.producer[rows];
     if (view < 0 || graph_.nodes[view].op != "reshape" || !IsReadOnce(rows)) return;

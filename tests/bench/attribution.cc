@@ -56,7 +56,7 @@
 #include "tuner/service/client.h"
 #include "tuner/space/default_schedule.h"
 #include "tuner/space/generator.h"
-#include "tuner/space/workload_info.h"
+#include "tuner/space/workload/workload_info.h"
 #include "worker/agent/device_probe.h"
 
 namespace hone {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tuner/space/stage.h"
+#include "tuner/space/nests/stage.h"
 
 namespace hone {
 namespace {

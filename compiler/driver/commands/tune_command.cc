@@ -16,8 +16,8 @@
 #include "compiler/schedule/trace/trace.h"
 #include "compiler/support/option_checks.h"
 #include "compiler/support/status_macros.h"
-#include "tuner/space/anchor.h"
 #include "tuner/space/default_schedule.h"
+#include "tuner/space/workload/anchor.h"
 
 namespace hone {
 namespace {

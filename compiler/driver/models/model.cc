@@ -33,7 +33,7 @@
 #include "tuner/service/client.h"
 #include "tuner/space/default_schedule.h"
 #include "tuner/space/gpu/gpu_generators.h"
-#include "tuner/space/workload_info.h"
+#include "tuner/space/workload/workload_info.h"
 #include "worker/probe/gpu_probe.h"
 
 namespace hone {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "tests/bench/prototypes/prototype.h"
-#include "tuner/space/workload_info.h"
+#include "tuner/space/workload/workload_info.h"
 
 namespace hone::prototypes {
 

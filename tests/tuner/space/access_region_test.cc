@@ -1,4 +1,4 @@
-#include "tuner/space/access_region.h"
+#include "tuner/space/nests/access_region.h"
 
 #include <gtest/gtest.h>
 

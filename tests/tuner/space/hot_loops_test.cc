@@ -68,13 +68,13 @@ const std::vector<Case>& Cases() {
       {.name = "Depthwise",
        .workload = Depthwise(28, 192, 1),
        .spills = {{"haswell", 6}, {"skylake-avx512", 15}, {"znver4", 1}, {"cortex-a76", 17}},
-       .unfused = {{"znver4", 9}}},  // in the padding, products that two rows share
-      {"DepthwiseStrided", Depthwise(56, 96, 2), {{"znver4", 1}, {"cortex-a76", 1}}},
+       .unfused = {{"skylake-avx512", 9}, {"znver4", 9}}},  // in the padding, products that two rows share
+      {"DepthwiseStrided", Depthwise(56, 96, 2), {{"haswell", 3}, {"znver4", 1}, {"cortex-a76", 1}}},
       {.name = "GroupsOf8",
        .workload = Grouped(14, 256, 32),
        .spills = {{"haswell", 8}, {"znver4", 6}},
        .turns = {{"haswell", 9}}},  // one for each tap
-      {"GroupsOf32", Grouped(14, 256, 8)},
+      {"GroupsOf32", Grouped(14, 256, 8), {{"cortex-a76", 8}}},
   };
   return *cases;
 }

@@ -1,5 +1,5 @@
 // Rewrites: which workloads they are for, and what becomes of their sketches.
-#include "tuner/space/rewrite.h"
+#include "tuner/space/rewrites/rewrite.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

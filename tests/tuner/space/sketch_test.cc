@@ -1,5 +1,5 @@
 // Each rule alone: where it applies, where it does not, and what the programs it leads to look like.
-#include "tuner/space/sketch.h"
+#include "tuner/space/sketches/sketch.h"
 #include "compiler/schedule/trace/trace.h"
 
 #include <gmock/gmock.h>

@@ -12,7 +12,7 @@
 #include "tests/tuner/space/legal_choice.h"
 #include "tuner/space/default_schedule.h"
 #include "tuner/space/generator.h"
-#include "tuner/space/stage.h"
+#include "tuner/space/nests/stage.h"
 
 namespace hone {
 namespace {

@@ -1,4 +1,4 @@
-#include "tuner/space/templates.h"
+#include "tuner/space/sketches/templates.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

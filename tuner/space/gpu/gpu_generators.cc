@@ -8,7 +8,7 @@
 #include "compiler/schedule/primitives/locate.h"
 #include "compiler/support/status_macros.h"
 #include "tuner/space/gpu/gpu_nests.h"
-#include "tuner/space/sketch_family.h"
+#include "tuner/space/sketches/sketch_family.h"
 
 namespace hone {
 namespace {

@@ -12,7 +12,7 @@
 #include "compiler/schedule/primitives/set_scope.h"
 #include "compiler/schedule/primitives/split.h"
 #include "compiler/support/status_macros.h"
-#include "tuner/space/nest_loops.h"
+#include "tuner/space/nests/nest_loops.h"
 
 namespace hone {
 

@@ -12,11 +12,11 @@
 #include "absl/status/status.h"
 #include "compiler/schedule/schedule.h"
 #include "compiler/target/gpu_target.h"
-#include "tuner/space/block_fusion.h"
 #include "tuner/space/gpu/gpu_model.h"
-#include "tuner/space/rewrite.h"
-#include "tuner/space/sketch.h"
-#include "tuner/space/workload_info.h"
+#include "tuner/space/rewrites/rewrite.h"
+#include "tuner/space/sketches/sketch.h"
+#include "tuner/space/workload/block_fusion.h"
+#include "tuner/space/workload/workload_info.h"
 
 namespace hone {
 

@@ -29,7 +29,7 @@
 #include "compiler/schedule/primitives/split.h"
 #include "compiler/support/status_macros.h"
 #include "tuner/space/gpu/gpu_nests.h"
-#include "tuner/space/nest_loops.h"
+#include "tuner/space/nests/nest_loops.h"
 
 namespace hone {
 namespace {

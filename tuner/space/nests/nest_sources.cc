@@ -1,0 +1,137 @@
+// From where the tiles of a nest take their operands: which cache, given the order of the loops around them.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <span>
+
+#include "tuner/space/nests/nest_model.h"
+
+namespace hone {
+
+// Of what a tile reads of an operand, the share that the next one along a variable reads too: all of what that does not
+// move, of windows what overlaps, and of lines the part that a tile takes of each by itself.
+double NestModel::SharedWithNext(const NestPlan& plan, size_t r, const Sizes& tile, size_t iter) const {
+  const Read& read = reads_[r];
+  if (!read.moves[iter]) return 1;
+  if (static_cast<int>(iter) == vector_iter_) return 1 - PartOfLine(plan, r, tile);
+  Sizes both = tile;
+  both[iter] *= 2;
+  return std::max(0.0, 2 - read.region.Elements(both) / read.region.Elements(tile));
+}
+
+// Of every line that a tile reads of an operand, the part that it reads, in (0, 1].
+double NestModel::PartOfLine(const NestPlan& plan, size_t r, const Sizes& tile) const {
+  if (!reads_[r].with_vector || reads_[r].apart || InPanels(plan, r) || of_lanes()) return 1;
+  return std::min(1.0, static_cast<double>(reads_[r].region.RunBytes(tile)) / kLine);
+}
+
+// Going outwards through the loops over tiles, an operand that a loop does not move is met again in every iteration but
+// the first, after everything below that loop was touched once: so far away it lives. What is met for the first time
+// in a piece comes from where the whole operand is.
+NestModel::Sources NestModel::SourcesOf(const NestPlan& plan) const {
+  const Sizes tile = TileSizes(plan, plan.inner), piece = PieceSizes(plan);
+  Sources sources;
+  std::array<double, kMostReads> touched{};  // bytes of each operand below the loop so far
+  // Of the sets of the second cache, the share that a tile of an operand falls on.
+  std::array<double, kMostReads> share_of_l2;
+  share_of_l2.fill(1);
+  for (size_t r = 0; r < reads_.size(); ++r) {
+    if (!reads_[r].with_vector || InPanels(plan, r)) continue;
+    const std::span<const int64_t> buffer =
+        IsNear(plan, r) ? std::span<const int64_t>(piece) : std::span<const int64_t>();
+    sources[r].share = reads_[r].region.SetShare(tile, buffer, kPage);
+    share_of_l2[r] = reads_[r].region.SetShare(tile, buffer, std::max(kPage, target_.l2 / kWaysOfL2));
+  }
+  Sizes below = tile;
+  const auto touch = [&] {
+    double all = 0;
+    for (size_t r = 0; r < reads_.size(); ++r) {
+      touched[r] = reads_[r].region.Elements(below) * reads_[r].element;
+      all += touched[r];
+    }
+    return all;
+  };
+  std::array<double, kMostReads> fresh;  // of its uses, the share that is not met again so far
+  fresh.fill(1);
+  double all = touch();
+  const auto pass = [&](int iter) {  // one loop further out
+    const size_t i = static_cast<size_t>(iter);
+    if (plan.steps[i] == 1) return;
+    const double first = 1 / static_cast<double>(plan.steps[i]);
+    for (size_t r = 0; r < reads_.size(); ++r) {
+      const double again = (1 - first) * SharedWithNext(plan, r, tile, i);
+      if (again <= 0) continue;
+      const double footprint = std::max(all, touched[r] / share_of_l2[r]);
+      sources[r].cycles += fresh[r] * again / BytesPerCycle(target_, machine_, footprint);
+      fresh[r] *= 1 - again;
+    }
+    below[i] = piece[i];
+    all = touch();
+  };
+  const auto pass_all = [&](bool own_panels) {
+    for (size_t s = spatial_.size(); s-- > 0;) {
+      if (spatial_[s] != vector_iter_ && HasOwnPanels(block_, shape_, spatial_[s]) == own_panels) pass(spatial_[s]);
+    }
+  };
+  if (!plan.panels_outside) pass(vector_iter_);
+  pass_all(false);
+  if (plan.panels_outside) pass(vector_iter_);
+  pass_all(true);
+  const double thread = ThreadBytes(plan);
+  for (size_t r = 0; r < reads_.size(); ++r) {
+    const bool near = IsNear(plan, r), in_panels = InPanels(plan, r);
+    // Cold constants are counted by themselves (ColdMicroseconds); after that they are in the second cache.
+    double first = near || (reads_[r].cold && !stays()) ? touched[r] : std::max(thread, touched[r]);
+    // Made in front of all products of the piece, it is read at one of them, half of the others before it.
+    if (near && stays()) first = (touched[r] + thread) / 2;
+    // What another nest wrote is in the cache of whichever thread ran that part of it.
+    const bool in_tile = (plan.in_tile >> r & 1) != 0;
+    if (reads_[r].made_here && !near && !in_tile && threads_ > 1)
+      first = std::max(first, static_cast<double>(target_.l2));
+    const bool scattered =
+        reads_[r].with_vector && !in_panels && !near && reads_[r].region.RunBytes(RowOfTiles(plan)) < kPrefetched;
+    sources[r].cycles += fresh[r] * (scattered ? 2 : 1) / BytesPerCycle(target_, machine_, first);
+  }
+  return sources;
+}
+
+NestModel::Sizes NestModel::RowOfTiles(const NestPlan& plan) const {
+  Sizes sizes = TileSizes(plan, plan.inner);
+  const size_t vector = static_cast<size_t>(vector_iter_);
+  if (!plan.panels_outside) sizes[vector] = PieceSizes(plan)[vector];
+  return sizes;
+}
+
+double NestModel::ThreadBytes(const NestPlan& plan) const {
+  double bytes = output_bytes_ / static_cast<double>(stays() ? plan.Pieces() : threads_);
+  for (size_t r = 0; r < reads_.size(); ++r) {
+    const bool kept = stays() && IsNear(plan, r);
+    bytes += reads_[r].bytes * (kept ? 1 / PiecesOf(plan, reads_[r].moves) : ShareOfThread(plan, reads_[r].moves));
+  }
+  return bytes;
+}
+
+double NestModel::PiecesOf(const NestPlan& plan, const Moves& moves) const {
+  double pieces = 1;
+  for (const int iter : spatial_) {
+    const size_t i = static_cast<size_t>(iter);
+    if (moves[i]) pieces *= static_cast<double>(plan.pieces[i]);
+  }
+  return pieces;
+}
+
+// Pieces follow each other with those of the last variable side by side, and a thread takes a part of them without gaps
+// (deploy/runtime/thread_pool.h): where the first variable has enough for all threads, each walks over all of the
+// others.
+double NestModel::ShareOfThread(const NestPlan& plan, const Moves& moves) const {
+  double share = 1, threads = threads_;
+  for (const int iter : spatial_) {
+    const size_t i = static_cast<size_t>(iter);
+    const double parts = std::min(threads, static_cast<double>(plan.pieces[i]));
+    if (moves[i]) share /= parts;
+    threads /= parts;
+  }
+  return share;
+}
+
+}  // namespace hone
