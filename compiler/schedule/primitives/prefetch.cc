@@ -122,19 +122,32 @@ absl::StatusOr<Lines> LinesOf(const ProgramIndex& index, const Fetch& fetch, Ana
   return found;
 }
 
-// The part [begin, begin + count) of a dimension that one iteration of the loop `share` asks for.
+// The part [begin, begin + count) of a dimension that one iteration of `fetch.loop` asks for in one of the loop
+// `share`.
 struct Share {
   Expr begin;
   int64_t count = 0;
   Expr exists = True();  // false in iterations for which nothing is left
 };
-Share ShareOf(const For& share, int64_t extent, Analyzer& known) {
+// `first` and `extent`: of the dimension, what an iteration of `fetch.loop` reads. Where the iterations read runs that
+// follow each other, the passes ask for them in the order of memory, the first pass for the first of them: memory and
+// what fetches ahead by itself are quickest along a line. Else every iteration asks for a part of its own run.
+Share ShareOf(const ProgramIndex& index, const Fetch& fetch, const Expr& first, int64_t extent, Analyzer& known) {
+  const For &share = index.loop(fetch.share), &loop = index.loop(fetch.loop);
   const int64_t shares = ConstantValue(share.extent).value_or(1);
+  const int64_t runs = ConstantValue(loop.extent).value_or(0);
+  const DType type = first.type();
+  const auto number = [&](const For& of) { return MakeCast(type, Expr(of.var) - of.min); };
+  const Expr at_start = Substitute(first, loop.var, loop.min);
+  const bool follow = runs > 0 && known.CanProveEqual(first, at_start + number(loop) * IntConst(extent, type));
   Share part;
   part.count = (extent + shares - 1) / shares;
-  part.begin = (Expr(share.var) - share.min) * IntConst(part.count, share.var.type());
-  // What is beyond belongs to the next iteration of the loop.
-  if (part.count * shares > extent) part.exists = known.Simplify(part.begin < IntConst(extent, share.var.type()));
+  const Expr asked =
+      (follow ? number(share) * IntConst(runs, type) + number(loop) : number(share)) * IntConst(part.count, type);
+  part.begin = (follow ? at_start : first) + asked;
+  // What is beyond belongs to the next iteration of the loop, or to the next panel.
+  if (part.count * shares > extent)
+    part.exists = known.Simplify(asked < IntConst(follow ? extent * runs : extent, type));
   return part;
 }
 
@@ -155,9 +168,9 @@ Stmt PrefetchNest(const ProgramIndex& index, const Fetch& fetch, const Lines& li
     int64_t extent = lines.extents[d];
     Expr value = lines.first[d];
     if (fetch.share >= 0 && d == longest) {
-      const Share share = ShareOf(index.loop(fetch.share), extent, known);
+      const Share share = ShareOf(index, fetch, value, extent, known);
       realize.predicate = Conjoin(realize.predicate, share.exists);
-      value = value + share.begin;
+      value = share.begin;
       extent = share.count;
     }
     const IterVar iter = SpatialIter(Message("v", d), IntConst(lines.domains[d]));

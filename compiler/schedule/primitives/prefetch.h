@@ -5,10 +5,10 @@
 //
 // prefetch_across: what the next iteration of an outer loop will read is asked for all the while this one runs.
 //   for p: for r in [0, R): for i: S(A[p, i * 8 : i * 8 + 8])
-//     =>  for p: for r in [0, R): for i:
-//           { for l in [0, 8 / R): prefetch A[p + 1, i * 8 + r * 8 / R + l]  where p + 1 < n;   S }
+//     =>  for p: for r in [0, R): for i in [0, I):
+//           { for l in [0, 8 / R): prefetch A[p + 1, (r * I + i) * 8 / R + l]  where p + 1 < n;   S }
 // For operands that are read over and over while p stands, and come from memory when it moves: the memory then works in
-// all R passes over them and not in the first alone.
+// all R passes over them and not in the first alone, along A from its beginning to its end.
 #pragma once
 
 #include "absl/status/statusor.h"
@@ -55,9 +55,10 @@ absl::Status Apply(Schedule& schedule, const PrefetchAcrossStep& step);
 // is above 4096 lines; a buffer that is not complete before the nest.
 absl::StatusOr<BlockRef> Prefetch(Schedule& schedule, BlockRef block, int read_index, LoopRef loop, int64_t distance);
 
-// At the start of every iteration of `loop`: of the lines that the block reads in it, one iteration of `across` later,
-// a part: the iterations of `share` each take as many of the longest dimension. `across` stands around `share`, and
-// that around `loop`. Refused: as above, and loops that do not stand so.
+// At the start of every iteration of `loop`: of the lines that the block reads one iteration of `across` later, a part:
+// the iterations of `share` each take as many of the longest dimension, in the order of memory where the runs that
+// `loop` reads follow each other, else of the run that it reads then. `across` stands around `share`, and that around
+// `loop`. Refused: as above, and loops that do not stand so.
 absl::StatusOr<BlockRef> PrefetchAcross(Schedule& schedule, BlockRef block, int read_index, LoopRef loop,
                                         LoopRef across, LoopRef share);
 
