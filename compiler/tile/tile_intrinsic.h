@@ -1,5 +1,6 @@
 // The intrinsics that tile operations (stmt.h, TileOp) apply. Each is data: what it means as TensorIR, how its operands
-// lie in memory, how many threads take part, and how a back end emits it. A new one is a row in tile_intrinsic.cc.
+// lie in memory, how many threads take part, and how a back end emits it. A new one is a row in thread_operations.cc,
+// or warp_products.cc.
 //
 //   T.tile_op("fma_tile_f32", C[i:i + 6, j:j + 16], A[i:i + 6, 0:64], B[0:64, j:j + 16], params={"lanes": 16})
 //

@@ -12,6 +12,8 @@ namespace hone {
 TileIntrinsic MakeTileIntrinsic(std::string name, const std::string& text, std::vector<TileLoop> loops,
                                 std::vector<TileInstruction> instructions = {});
 
+// What one thread does by itself.
+std::vector<TileIntrinsic> ThreadOperations();
 // The warp-wide matrix products of NVIDIA's tensor cores.
 std::vector<TileIntrinsic> WarpProducts();
 // The loads of their operands from shared memory.
