@@ -18,7 +18,7 @@
 #include "compiler/frontend/onnx_model.h"
 #include "compiler/graph/evaluate.h"
 #include "compiler/graph/operators/node_context.h"
-#include "compiler/graph/operators/onnx_operators.h"
+#include "compiler/graph/operators/operator.h"
 #include "compiler/support/file.h"
 #include "compiler/support/status_macros.h"
 

@@ -1,5 +1,5 @@
 // The operators a graph is made of: what an operator's outputs are, how it is computed (as tensor expressions), and how
-// it may be fused. They stand in files of their own (operators/operator.h) or in the table of an op_*.cc file.
+// it may be fused. They stand in the files of operators/ (operators/operator.h).
 //
 // Conventions: image tensors are NHWC (those of a convolution or pool with "channels_first" NCHW), convolution weights
 // [KH][KW][IC/groups][OC], depthwise weights [KH][KW][C], dense weights [K][N]. "pads" are {top, left, bottom, right};

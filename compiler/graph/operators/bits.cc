@@ -1,8 +1,9 @@
 // Operators on the bits of integers.
 #include "absl/strings/str_cat.h"
+#include "compiler/graph/operators/elementwise.h"
 #include "compiler/graph/operators/expressions.h"
-#include "compiler/graph/operators/op_shapes.h"
 #include "compiler/support/status_macros.h"
+#include "compiler/topi/elementwise.h"
 
 namespace hone {
 namespace {
@@ -72,6 +73,15 @@ Outputs BitCast(NodeContext& c) {
   return Results({Apply("bitcast", {Input(c, 0)}, {{"to", ToText(*to)}})});
 }
 
+OpInfo BitOp(std::string_view name, BinaryOp bit_op) {
+  OpInfo op = BinaryFunction(name, Accepts::kInt, nullptr);
+  op.lower = [name, bit_op](TensorSpan in, const Attrs&, TypeSpan) {
+    const auto apply = [bit_op](Expr a, Expr b) { return MakeBinary(bit_op, a, b); };
+    return std::vector{topi::Binary(in[0], in[1], apply, std::string(name))};
+  };
+  return op;
+}
+
 Outputs BitwiseNot(NodeContext& c) {
   HONE_RETURN_IF_ERROR(c.NeedInputs(1, 1));
   const Value x = Input(c, 0);
@@ -86,7 +96,14 @@ HONE_OPERATORS(bits) {
         IntFunction2("shift_right_signed", ShiftRightSigned)},
        {{.name = "BitShift", .since = 11, .import = BitShift}}},
       {{BitCastOp()}, {{.name = "BitCast", .since = 26, .import = BitCast}}},
-      {.onnx = {{.name = "BitwiseNot", .since = 18, .import = BitwiseNot}}},
+      {{BitOp("bitwise_and", BinaryOp::kBitAnd), BitOp("bitwise_or", BinaryOp::kBitOr),
+        BitOp("bitwise_xor", BinaryOp::kBitXor)},
+       {
+           {"BitwiseAnd", 18, [](NodeContext& c) { return ImportAs(c, 2, "bitwise_and"); }},
+           {"BitwiseOr", 18, [](NodeContext& c) { return ImportAs(c, 2, "bitwise_or"); }},
+           {"BitwiseXor", 18, [](NodeContext& c) { return ImportAs(c, 2, "bitwise_xor"); }},
+           {"BitwiseNot", 18, BitwiseNot},
+       }},
   };
 }
 

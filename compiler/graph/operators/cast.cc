@@ -1,10 +1,27 @@
 #include "absl/strings/str_cat.h"
+#include "compiler/graph/operators/elementwise.h"
 #include "compiler/graph/operators/expressions.h"
 #include "compiler/graph/operators/narrow_types.h"
 #include "compiler/support/status_macros.h"
+#include "compiler/topi/elementwise.h"
 
 namespace hone {
 namespace {
+
+OpInfo CastOp() {
+  OpInfo op{.name = "cast", .kind = OpKind::kElementwise};
+  op.infer = [](TypeSpan in, const Attrs& attrs) -> absl::StatusOr<Types> {
+    HONE_RETURN_IF_ERROR(ExpectInputs(in, 1));
+    const std::string text = StringAttr(attrs, "to");
+    const std::optional<DType> to = ParseDType(text);
+    if (!to.has_value()) return Refuse("cast to an unknown type \"", text, "\"");
+    return Types{{*to, in[0].shape}};
+  };
+  op.lower = [](TensorSpan in, const Attrs& attrs, TypeSpan) {
+    return std::vector{topi::Cast(in[0], *ParseDType(StringAttr(attrs, "to")), "cast")};
+  };
+  return op;
+}
 
 // `to`: a type of arithmetic, or a narrow one.
 Outputs CastTo(NodeContext& c, std::optional<DType> to, const NarrowType* narrow) {
@@ -42,7 +59,8 @@ Outputs CastLike(NodeContext& c) {
 
 HONE_OPERATORS(cast) {
   return {
-      {.onnx = {{.name = "Cast",
+      {.graph = {CastOp()},
+       .onnx = {{.name = "Cast",
                  .since = 6,
                  .import = ImportCast,
                  .narrow = NarrowElements::kConverts,

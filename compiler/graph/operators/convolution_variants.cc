@@ -3,8 +3,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/graph/integer_product.h"
+#include "compiler/graph/operators/convolution.h"
 #include "compiler/graph/operators/expressions.h"
-#include "compiler/graph/operators/image_layout.h"
 #include "compiler/support/status_macros.h"
 
 namespace hone {

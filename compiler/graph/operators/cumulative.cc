@@ -4,9 +4,18 @@
 #include "compiler/graph/operators/op_shapes.h"
 #include "compiler/support/status_macros.h"
 #include "compiler/topi/axes.h"
+#include "compiler/topi/reduce.h"
 
 namespace hone {
 namespace {
+
+// "axis", "exclusive", "reverse".
+OpInfo CumSumOp() {
+  const auto f = [](const te::Tensor& x, int64_t axis, const Attrs& a) {
+    return topi::CumSum(x, axis, IntAttr(a, "exclusive") != 0, IntAttr(a, "reverse") != 0, "cumsum");
+  };
+  return AlongAxisOp("cumsum", OpKind::kOpaque, 1, f, /*needs_float=*/false);
+}
 
 // "axis", "exclusive", "reverse": the product of the elements before (behind) an element and, unless exclusive, itself.
 OpInfo CumProdOp() {
@@ -63,7 +72,7 @@ Outputs Cumulative(NodeContext& c, std::string_view op) {
 
 HONE_OPERATORS(cumulative) {
   return {
-      {.onnx = {{"CumSum", 11, [](NodeContext& c) { return Cumulative(c, "cumsum"); }, "", true}}},
+      {{CumSumOp()}, {{"CumSum", 11, [](NodeContext& c) { return Cumulative(c, "cumsum"); }, "", true}}},
       {{CumProdOp()}, {{"CumProd", 26, [](NodeContext& c) { return Cumulative(c, "cumprod"); }, "", true}}},
   };
 }

@@ -1,7 +1,7 @@
-// ONNX images are NCHW, ours NHWC: what the operators of images share.
+// ONNX images are NCHW, ours NHWC: what importing the operators of images shares. They are imported as their NHWC forms
+// between two transposes.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -14,6 +14,11 @@ namespace hone {
 absl::StatusOr<int> ToChannelsLast(NodeContext& context, int value);
 absl::StatusOr<int> ToChannelsFirst(NodeContext& context, int value);
 
+// Refuses what is no image of one to three spatial dimensions.
+absl::Status CheckImage(NodeContext& context, int value);
+// Those of [N, C, S...], or of a weight's shape.
+std::vector<int64_t> SpatialSizes(const std::vector<int64_t>& shape);
+
 struct WindowAttrs {
   std::vector<int64_t> kernel, strides, dilations, pads;  // pads: all befores, then all afters
 };
@@ -22,10 +27,13 @@ struct WindowAttrs {
 absl::StatusOr<WindowAttrs> ReadWindow(NodeContext& context, const std::vector<int64_t>& spatial,
                                        std::vector<int64_t> kernel);
 
-// The node's attributes applied to an image [N, C, S...] and a weight [OC, C / groups, K...]: `product` appends the
-// product itself, "conv" or "depthwise_conv2d", of the image with channels last and the weight as op.h has it, and
-// what follows it there.
-using AddProduct = std::function<absl::StatusOr<int>(const std::string& op, int image, int weight, Attrs attrs)>;
-absl::StatusOr<int> EmitConvolution(NodeContext& context, int image, int weight, const AddProduct& product);
+// Images of one spatial dimension are handled as [N, C, 1, L]; the vectors get the entry for the new dimension.
+struct WithHeight {
+  int value;
+  bool added;  // false where the image had one
+};
+absl::StatusOr<WithHeight> AddHeight(NodeContext& context, int value);
+void AddHeight(WindowAttrs& window);
+absl::StatusOr<int> RemoveHeight(NodeContext& context, int value, bool added);
 
 }  // namespace hone

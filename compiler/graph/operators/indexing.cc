@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "compiler/graph/op_groups.h"
 #include "compiler/graph/operators/node_context.h"
+#include "compiler/graph/operators/op_shapes.h"
 #include "compiler/graph/operators/operator.h"
 #include "compiler/support/status_macros.h"
 #include "compiler/topi/index_ops.h"

@@ -4,7 +4,6 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/graph/evaluate.h"
 #include "compiler/graph/operators/node_context.h"
-#include "compiler/graph/operators/onnx_operators.h"
 #include "compiler/graph/operators/operator.h"
 #include "compiler/support/status_macros.h"
 

@@ -1,8 +1,7 @@
-#include "compiler/graph/op.h"
-
+// Operators by name: those of a graph, and those of ONNX.
 #include <map>
 
-#include "compiler/graph/op_groups.h"
+#include "compiler/graph/op.h"
 #include "compiler/graph/operators/operator.h"
 #include "compiler/support/check.h"
 
@@ -12,12 +11,6 @@ namespace {
 const std::map<std::string_view, OpInfo>& Table() {
   static const auto* table = [] {
     auto* t = new std::map<std::string_view, OpInfo>();
-    for (std::vector<OpInfo> group : {ElementwiseOps(), MatrixOps(), ImageOps(), ReduceOps(), MoveOps()}) {
-      for (OpInfo& op : group) {
-        const std::string_view name = op.name;
-        HONE_CHECK(t->emplace(name, std::move(op)).second) << "two operators are called " << name;
-      }
-    }
     for (const Operator& entry : AllOperators()) {
       for (const OpInfo& op : entry.graph)
         HONE_CHECK(t->emplace(op.name, op).second) << "two operators are called " << op.name;
@@ -38,6 +31,17 @@ std::vector<std::string_view> OpNames() {
   std::vector<std::string_view> names;
   for (const auto& [name, op] : Table()) names.push_back(name);
   return names;
+}
+
+const OnnxOperator* FindOnnxOperator(std::string_view domain, std::string_view name, int64_t version) {
+  const OnnxOperator* best = nullptr;
+  for (const Operator& entry : AllOperators()) {
+    for (const OnnxOperator& op : entry.onnx) {
+      if (op.name == name && op.domain == domain && op.since <= version && (best == nullptr || op.since > best->since))
+        best = &op;
+    }
+  }
+  return best;
 }
 
 }  // namespace hone

@@ -60,6 +60,8 @@ using Operators = std::vector<Operator>;
 
 // Those of every file.
 const Operators& AllOperators();
+// The row with the greatest `since` not beyond the version; nullptr when there is none.
+const OnnxOperator* FindOnnxOperator(std::string_view domain, std::string_view name, int64_t version);
 
 // InvalidArgument in the importer's words.
 absl::Status Unsupported(const std::string& message);

@@ -4,13 +4,56 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/graph/operators/expressions.h"
+#include "compiler/graph/operators/op_shapes.h"
 #include "compiler/graph/operators/per_axis.h"
 #include "compiler/support/status_macros.h"
+#include "compiler/topi/shape_ops.h"
 
 namespace hone {
 namespace {
 
 using Ints = std::vector<int64_t>;
+
+topi::PadMode PadModeOf(const std::string& mode) {
+  return mode == "reflect" ? topi::PadMode::kReflect
+         : mode == "edge"  ? topi::PadMode::kEdge
+         : mode == "wrap"  ? topi::PadMode::kWrap
+                           : topi::PadMode::kConstant;
+}
+
+// "before", "after", one a dimension (negative crops); "mode" constant, reflect, edge, wrap; "value".
+OpInfo PadOp() {
+  OpInfo op{.name = "pad", .kind = OpKind::kInjective};
+  op.infer = [](TypeSpan in, const Attrs& attrs) -> absl::StatusOr<Types> {
+    HONE_RETURN_IF_ERROR(ExpectInputs(in, 1));
+    const std::vector<int64_t> before = IntsAttr(attrs, "before"), after = IntsAttr(attrs, "after");
+    if (before.size() != in[0].shape.size() || after.size() != before.size())
+      return Refuse(before.size(), " pads of ", ToText(in[0]));
+    const std::string mode = StringAttr(attrs, "mode", "constant");
+    if (mode != "constant" && mode != "reflect" && mode != "edge" && mode != "wrap")
+      return Refuse("unknown padding mode \"", mode, "\"");
+    TensorType out = in[0];
+    for (size_t d = 0; d < before.size(); ++d) {
+      const int64_t size = in[0].shape[d];
+      int64_t& padded = out.shape[d];
+      if (__builtin_add_overflow(padded, before[d], &padded) || __builtin_add_overflow(padded, after[d], &padded) ||
+          padded < 0 || before[d] < -size || after[d] < -size) {
+        return Refuse("padding dimension ", d, " of ", ToText(in[0]), " by ", before[d], " and ", after[d]);
+      }
+      const int64_t most = mode == "reflect" ? size - 1 : mode == "wrap" ? size : padded;
+      if (mode != "constant" && (before[d] > most || after[d] > most || (padded > 0 && size == 0))) {
+        return Refuse("padding dimension ", d, " of ", ToText(in[0]), " by ", before[d], " and ", after[d], " in mode ",
+                      mode);
+      }
+    }
+    return Types{std::move(out)};
+  };
+  op.lower = [](TensorSpan in, const Attrs& attrs, TypeSpan) {
+    return std::vector{topi::Pad(in[0], IntsAttr(attrs, "before"), IntsAttr(attrs, "after"),
+                                 PadModeOf(StringAttr(attrs, "mode", "constant")), FloatAttr(attrs, "value"), "pad")};
+  };
+  return op;
+}
 
 // Where pads, their axes or the value come at run time: each element is looked up at its place less the pad before it.
 Outputs PadAtRunTime(NodeContext& c) {
@@ -79,6 +122,6 @@ Outputs Pad(NodeContext& c) {
 
 }  // namespace
 
-HONE_OPERATORS(pad) { return {{.onnx = {{.name = "Pad", .since = 1, .import = Pad}}}}; }
+HONE_OPERATORS(pad) { return {{.graph = {PadOp()}, .onnx = {{.name = "Pad", .since = 1, .import = Pad}}}}; }
 
 }  // namespace hone

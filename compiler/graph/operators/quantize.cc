@@ -3,9 +3,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/graph/integer_product.h"
-#include "compiler/graph/op_groups.h"
 #include "compiler/graph/operators/expressions.h"
 #include "compiler/graph/operators/narrow_types.h"
+#include "compiler/graph/operators/op_shapes.h"
 #include "compiler/support/status_macros.h"
 #include "compiler/topi/elementwise.h"
 

@@ -3,8 +3,8 @@
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
-#include "compiler/graph/op_groups.h"
 #include "compiler/graph/operators/expressions.h"
+#include "compiler/graph/operators/op_shapes.h"
 #include "compiler/support/status_macros.h"
 
 namespace hone {

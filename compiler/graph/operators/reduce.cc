@@ -6,12 +6,37 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/graph/operators/expressions.h"
+#include "compiler/graph/operators/op_shapes.h"
 #include "compiler/support/status_macros.h"
+#include "compiler/topi/reduce.h"
 
 namespace hone {
 namespace {
 
 using Ints = std::vector<int64_t>;
+
+// "axes" (at least one), "keepdims".
+OpInfo ReduceOp(std::string_view name, bool needs_float,
+                te::Tensor (*f)(const te::Tensor&, const topi::Axes&, bool, const std::string&)) {
+  OpInfo op{.name = name, .kind = OpKind::kAnchor};
+  op.infer = [name, needs_float](TypeSpan in, const Attrs& attrs) -> absl::StatusOr<Types> {
+    HONE_RETURN_IF_ERROR(ExpectInputs(in, 1));
+    if (in[0].dtype.is_bool() || (needs_float && !in[0].dtype.is_float()))
+      return Refuse(name, " of elements of type ", ToText(in[0].dtype));
+    HONE_ASSIGN_OR_RETURN(const std::vector<int64_t> axes, CheckedAxes(attrs, "axes", in[0].rank()));
+    if (axes.empty()) return Refuse(name, " over no axes");
+    for (const int64_t axis : axes) {
+      if (in[0].shape[axis] == 0)
+        return Refuse(name, " over axis ", axis, " of ", ToText(in[0]), ", which has no elements");
+    }
+    return Types{{in[0].dtype, ReducedShape(in[0].shape, axes, IntAttr(attrs, "keepdims") != 0)}};
+  };
+  op.lower = [f, name](TensorSpan in, const Attrs& attrs, TypeSpan) {
+    return std::vector{f(in[0], IntsAttr(attrs, "axes"), IntAttr(attrs, "keepdims") != 0, std::string(name.substr(7)))};
+  };
+  op.flop = [](TypeSpan in, const Attrs&, TypeSpan) { return Count(in[0].shape); };
+  return op;
+}
 
 // What a reduction of no elements gives.
 Outputs OfNothing(const Value& x, std::string_view op, const Ints& shape) {
@@ -147,7 +172,19 @@ Outputs ReduceLogSum(NodeContext& c) {
 
 HONE_OPERATORS(reduce) {
   constexpr bool kWide = true;
-  return {{.onnx = {
+  return {{.graph =
+               {
+                   ReduceOp("reduce_sum", false, topi::ReduceSum),
+                   ReduceOp("reduce_max", false, topi::ReduceMax),
+                   ReduceOp("reduce_min", false, topi::ReduceMin),
+                   ReduceOp("reduce_prod", false, topi::ReduceProd),
+                   ReduceOp("reduce_mean", true, topi::ReduceMean),
+                   ReduceOp("reduce_l1", false, topi::ReduceL1),
+                   ReduceOp("reduce_l2", true, topi::ReduceL2),
+                   ReduceOp("reduce_sum_square", false, topi::ReduceSumSquare),
+                   ReduceOp("reduce_logsumexp", true, topi::ReduceLogSumExp),
+               },
+           .onnx = {
                {"ReduceL1", 1, [](NodeContext& c) { return ReduceBy(c, "reduce_l1", 18, Absolute); }, "", kWide},
                {"ReduceL2", 1, [](NodeContext& c) { return ReduceBy(c, "reduce_l2", 18, Absolute); }, "", kWide},
                {"ReduceLogSum", 1, ReduceLogSum, "", kWide},

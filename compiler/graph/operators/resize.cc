@@ -1,5 +1,5 @@
 // Resize in all its modes. What an image network needs (spatial dimensions, known sizes) is the operator "resize",
-// whose positions are exact (onnx_image.cc). Everything else is done here axis by axis: an element is a sum of its
+// whose positions are exact (image_resize.cc). Everything else is done here axis by axis: an element is a sum of its
 // neighbours' values times weights, both from its place in the input, which is computed in float64. So scales may come
 // at run time.
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/graph/operators/expressions.h"
-#include "compiler/graph/operators/onnx_operators.h"
+#include "compiler/graph/operators/image_resize.h"
 #include "compiler/support/status_macros.h"
 
 namespace hone {

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/graph/operators/expressions.h"
+#include "compiler/graph/operators/op_shapes.h"
 #include "compiler/graph/operators/per_axis.h"
 #include "compiler/support/status_macros.h"
 
@@ -11,6 +12,41 @@ namespace hone {
 namespace {
 
 using Ints = std::vector<int64_t>;
+
+// "starts", "sizes", "steps", one entry a dimension: y[i] = x[start + i * step].
+OpInfo SliceOp() {
+  OpInfo op{.name = "slice", .kind = OpKind::kInjective};
+  op.infer = [](TypeSpan in, const Attrs& attrs) -> absl::StatusOr<Types> {
+    HONE_RETURN_IF_ERROR(ExpectInputs(in, 1));
+    const std::vector<int64_t> starts = IntsAttr(attrs, "starts"), sizes = IntsAttr(attrs, "sizes"),
+                               steps = IntsAttr(attrs, "steps");
+    const size_t rank = in[0].shape.size();
+    if (starts.size() != rank || sizes.size() != rank || steps.size() != rank)
+      return Refuse("a slice of ", starts.size(), " dimensions of ", ToText(in[0]));
+    for (size_t d = 0; d < rank; ++d) {
+      int64_t last = 0;
+      if (sizes[d] < 0 || steps[d] == 0 ||
+          __builtin_mul_overflow(std::max<int64_t>(sizes[d] - 1, 0), steps[d], &last) ||
+          __builtin_add_overflow(last, starts[d], &last) ||
+          (sizes[d] > 0 && (starts[d] < 0 || starts[d] >= in[0].shape[d] || last < 0 || last >= in[0].shape[d]))) {
+        return Refuse("a slice of dimension ", d, " of ", ToText(in[0]), " from ", starts[d], " in steps of ", steps[d],
+                      ", ", sizes[d], " elements");
+      }
+    }
+    return Types{{in[0].dtype, sizes}};
+  };
+  op.lower = [](TensorSpan in, const Attrs& attrs, TypeSpan out) {
+    const std::vector<int64_t> starts = IntsAttr(attrs, "starts"), steps = IntsAttr(attrs, "steps");
+    const te::Tensor x = in[0];
+    const auto element = [&](const te::Indices& i) {
+      std::vector<Expr> at;
+      for (size_t d = 0; d < i.size(); ++d) at.push_back(i[d] * Expr(steps[d]) + Expr(starts[d]));
+      return x(at);
+    };
+    return std::vector{te::Compute(te::Shape(out[0].shape), element, "slice")};
+  };
+  return op;
+}
 
 // Where bounds come at run time: along every axis the elements start + i * step of the declared number.
 Outputs SliceAtRunTime(NodeContext& c) {
@@ -83,6 +119,6 @@ Outputs Slice(NodeContext& c) {
 
 }  // namespace
 
-HONE_OPERATORS(slice) { return {{.onnx = {{.name = "Slice", .since = 1, .import = Slice}}}}; }
+HONE_OPERATORS(slice) { return {{.graph = {SliceOp()}, .onnx = {{.name = "Slice", .since = 1, .import = Slice}}}}; }
 
 }  // namespace hone

@@ -1,9 +1,10 @@
-// Inverse trigonometric and hyperbolic functions.
+// Trigonometric and hyperbolic functions, and their inverses.
 #include <cmath>
 
+#include "compiler/graph/operators/elementwise.h"
 #include "compiler/graph/operators/expressions.h"
-#include "compiler/graph/operators/op_shapes.h"
 #include "compiler/support/status_macros.h"
+#include "compiler/topi/elementwise.h"
 
 namespace hone {
 namespace {
@@ -50,13 +51,31 @@ Outputs Import(NodeContext& c) {
   HONE_RETURN_IF_ERROR(c.NeedInputs(1, 1));
   return Results({Apply(kOp, {Input(c, 0)})});
 }
+
+Outputs Tan(NodeContext& c) {
+  HONE_RETURN_IF_ERROR(c.NeedInputs(1, 1));
+  HONE_ASSIGN_OR_RETURN(const int sin, c.Emit("sin", {c.input(0)}));
+  HONE_ASSIGN_OR_RETURN(const int cos, c.Emit("cos", {c.input(0)}));
+  return One(c.Emit("divide", {sin, cos}));
+}
+
 constexpr std::string_view kAcos = "acos", kAcosh = "acosh", kAsin = "asin", kAsinh = "asinh", kAtan = "atan",
                            kAtanh = "atanh", kCosh = "cosh", kSinh = "sinh";
 
 }  // namespace
 
 HONE_OPERATORS(trigonometry) {
+  constexpr Accepts kFloat = Accepts::kFloat;
   return {
+      {.graph = {UnaryFunction("sin", kFloat, topi::Sin), UnaryFunction("cos", kFloat, topi::Cos),
+                 UnaryFunction("tanh", kFloat, topi::Tanh)},
+       .onnx =
+           {
+               {"Sin", 7, [](NodeContext& c) { return ImportAs(c, 1, "sin"); }},
+               {"Cos", 7, [](NodeContext& c) { return ImportAs(c, 1, "cos"); }},
+               {"Tan", 7, Tan, "", true},
+               {"Tanh", 6, [](NodeContext& c) { return ImportAs(c, 1, "tanh"); }, "", true},
+           }},
       {{FloatFunction(kAcos, Acos)}, {{.name = "Acos", .since = 7, .import = Import<kAcos>, .in_float32 = true}}},
       {{FloatFunction(kAcosh, Acosh)}, {{.name = "Acosh", .since = 9, .import = Import<kAcosh>, .in_float32 = true}}},
       {{FloatFunction(kAsin, Asin)}, {{.name = "Asin", .since = 7, .import = Import<kAsin>, .in_float32 = true}}},

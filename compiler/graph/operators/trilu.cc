@@ -1,8 +1,8 @@
 // The upper or lower triangle of matrices.
 #include <algorithm>
 
-#include "compiler/graph/op_groups.h"
 #include "compiler/graph/operators/expressions.h"
+#include "compiler/graph/operators/op_shapes.h"
 #include "compiler/support/status_macros.h"
 #include "compiler/topi/index_ops.h"
 

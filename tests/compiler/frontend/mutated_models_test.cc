@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/frontend/onnx_import.h"
-#include "compiler/graph/operators/onnx_operators.h"
+#include "compiler/graph/operators/operator.h"
 #include "compiler/graph/planner.h"
 #include "compiler/support/check.h"
 #include "compiler/support/file.h"
@@ -114,10 +114,6 @@ int64_t OtherNumber(Random& random) {
 
 std::vector<std::string> OperatorNames() {
   std::vector<std::string> names;
-  for (const std::span<const OnnxOperator> group :
-       {ElementwiseOperators(), MatrixOperators(), ImageOperators(), NormOperators(), ShapeOperators()}) {
-    for (const OnnxOperator& op : group) names.emplace_back(op.name);
-  }
   for (const Operator& entry : AllOperators()) {
     for (const OnnxOperator& op : entry.onnx) names.emplace_back(op.name);
   }

@@ -1,56 +1,17 @@
-// Matrix products.
+// A sum over labelled axes, two operands at a time, each pair as one product of matrices.
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <set>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
 #include "compiler/graph/operators/matmul.h"
-#include "compiler/graph/operators/node_context.h"
-#include "compiler/graph/operators/onnx_operators.h"
+#include "compiler/graph/operators/op_shapes.h"
+#include "compiler/graph/operators/operator.h"
 #include "compiler/support/status_macros.h"
 
 namespace hone {
 namespace {
-
-int64_t Product(const std::vector<int64_t>& shape, size_t from, size_t to) {
-  int64_t product = 1;  // of the extents of one checked shape: it does not overflow
-  for (size_t d = from; d < to; ++d) product *= shape[d];
-  return product;
-}
-
-Outputs MatMul(NodeContext& c) {
-  HONE_RETURN_IF_ERROR(c.NeedInputs(2, 2));
-  HONE_ASSIGN_OR_RETURN(const int y, EmitMatmul(c, c.input(0), c.input(1)));
-  return std::vector<int>{y};
-}
-
-// alpha * A' * B' + beta * C
-Outputs Gemm(NodeContext& c) {
-  HONE_RETURN_IF_ERROR(c.NeedInputs(2, 3));
-  const double alpha = c.FloatAttr("alpha", 1), beta = c.FloatAttr("beta", 1);
-  int a = c.input(0), b = c.input(1);
-  if (c.rank(a) != 2 || c.rank(b) != 2)
-    return Unsupported(absl::StrCat("operands ", ToText(c.type(a)), " and ", ToText(c.type(b)), " are not matrices"));
-  if (c.IntAttr("transA", 0) != 0) { HONE_ASSIGN_OR_RETURN(a, c.Transpose(a, {1, 0})); }
-  if (c.IntAttr("transB", 0) != 0) { HONE_ASSIGN_OR_RETURN(b, c.Transpose(b, {1, 0})); }
-  HONE_ASSIGN_OR_RETURN(int y, c.Emit("dense", {a, b}));
-  const DType dtype = c.type(y).dtype;
-  if (alpha != 1) { HONE_ASSIGN_OR_RETURN(y, c.Emit("multiply", {y, c.Scalar(dtype, alpha)})); }
-  if (!c.HasInput(2) || beta == 0) return std::vector<int>{y};
-  int bias = c.input(2);
-  if (beta != 1) { HONE_ASSIGN_OR_RETURN(bias, c.Emit("multiply", {bias, c.Scalar(dtype, beta)})); }
-  const std::vector<int64_t> shape = c.shape(y);
-  HONE_ASSIGN_OR_RETURN(y, c.Emit("add", {y, bias}));
-  if (c.shape(y) != shape)
-    return Unsupported(absl::StrCat("C is ", ToText(c.type(bias)), ", which does not broadcast to the product"));
-  return std::vector<int>{y};
-}
-
-// ---- Einsum: a sum over labelled axes, two operands at a time, each pair as one product of matrices.
 
 struct Operand {
   int value;
@@ -101,10 +62,12 @@ absl::StatusOr<Operand> Contract(NodeContext& c, Operand a, Operand b, const std
   const size_t nb = batch.size(), nr = rows.size(), ni = inner.size();
   std::vector<int64_t> shape(sa.begin(), sa.begin() + static_cast<int64_t>(nb + nr));
   shape.insert(shape.end(), sb.begin() + static_cast<int64_t>(nb + ni), sb.end());
-  HONE_ASSIGN_OR_RETURN(const int left, c.Reshape(a.value, {Product(sa, 0, nb), Product(sa, nb, nb + nr),
-                                                            Product(sa, nb + nr, sa.size())}));
-  HONE_ASSIGN_OR_RETURN(const int right, c.Reshape(b.value, {Product(sb, 0, nb), Product(sb, nb, nb + ni),
-                                                             Product(sb, nb + ni, sb.size())}));
+  HONE_ASSIGN_OR_RETURN(const int left,
+                        c.Reshape(a.value, {ProductOfExtents(sa, 0, nb), ProductOfExtents(sa, nb, nb + nr),
+                                            ProductOfExtents(sa, nb + nr, sa.size())}));
+  HONE_ASSIGN_OR_RETURN(const int right,
+                        c.Reshape(b.value, {ProductOfExtents(sb, 0, nb), ProductOfExtents(sb, nb, nb + ni),
+                                            ProductOfExtents(sb, nb + ni, sb.size())}));
   HONE_ASSIGN_OR_RETURN(int y, EmitMatmul(c, left, right));
   HONE_ASSIGN_OR_RETURN(y, c.Reshape(y, shape));
   return Operand{y, batch + rows + columns};
@@ -252,57 +215,8 @@ Outputs Einsum(NodeContext& c) {
   return std::vector<int>{y.value};
 }
 
-constexpr OnnxOperator kOperators[] = {
-    {"Einsum", 12, Einsum, "", true},
-    {"Gemm", 7, Gemm, "", true},
-    {"MatMul", 1, MatMul, "", true},
-};
-
 }  // namespace
 
-absl::StatusOr<int> EmitMatmul(NodeContext& c, int a, int b) {
-  if (c.rank(a) == 0 || c.rank(b) == 0) return Unsupported("a product of scalars");
-  // A vector is a row on the left and a column on the right; its dimension vanishes afterwards.
-  const bool row = c.rank(a) == 1, column = c.rank(b) == 1;
-  if (row) { HONE_ASSIGN_OR_RETURN(a, c.Reshape(a, {1, c.shape(a)[0]})); }
-  if (column) { HONE_ASSIGN_OR_RETURN(b, c.Reshape(b, {c.shape(b)[0], 1})); }
-  const std::vector<int64_t> sa = c.shape(a), sb = c.shape(b);
-  int y = -1;
-  std::vector<int64_t> shape;
-  if (sb.size() == 2) {
-    if (sa.back() != sb[0])
-      return Unsupported(
-          absl::StrCat("the product of ", ToText(c.type(a)), " and ", ToText(c.type(b)), " does not exist"));
-    HONE_ASSIGN_OR_RETURN(a, c.Reshape(a, {Product(sa, 0, sa.size() - 1), sa.back()}));
-    HONE_ASSIGN_OR_RETURN(y, c.Emit("dense", {a, b}));
-    shape.assign(sa.begin(), sa.end() - 1);
-    shape.push_back(sb.back());
-  } else {
-    // Leading dimensions become one where that keeps their pairing: equal ones, or all of them 1 on one side.
-    const int64_t na = Product(sa, 0, sa.size() - 2), nb = Product(sb, 0, sb.size() - 2);
-    const std::vector<int64_t> la(sa.begin(), sa.end() - 2), lb(sb.begin(), sb.end() - 2);
-    const bool one = na == 1 || nb == 1;
-    if (la == lb || one) {
-      HONE_ASSIGN_OR_RETURN(a, c.Reshape(a, {na, sa.end()[-2], sa.end()[-1]}));
-      HONE_ASSIGN_OR_RETURN(b, c.Reshape(b, {nb, sb.end()[-2], sb.end()[-1]}));
-      const size_t rank = std::max(la.size(), lb.size());
-      shape.assign(rank, 1);  // broadcast, aligned at the end; one side is all 1 or both are equal
-      for (size_t i = 0; i < rank; ++i) {
-        const int64_t da = i < la.size() ? la.end()[-1 - static_cast<int64_t>(i)] : 1;
-        const int64_t db = i < lb.size() ? lb.end()[-1 - static_cast<int64_t>(i)] : 1;
-        shape[rank - 1 - i] = std::max(da, db);
-      }
-      shape.push_back(sa.end()[-2]);
-      shape.push_back(sb.end()[-1]);
-    }
-    HONE_ASSIGN_OR_RETURN(y, c.Emit("batch_matmul", {a, b}));
-    if (shape.empty()) shape = c.shape(y);
-  }
-  if (column) shape.pop_back();
-  if (row) shape.erase(column ? shape.end() - 1 : shape.end() - 2);
-  return c.Reshape(y, shape);
-}
-
-std::span<const OnnxOperator> MatrixOperators() { return kOperators; }
+HONE_OPERATORS(einsum) { return {{.onnx = {{"Einsum", 12, Einsum, "", true}}}}; }
 
 }  // namespace hone
