@@ -40,7 +40,8 @@ class Grouper {
       Grow(n, /*moving=*/false);
     }
     for (const int n : anchors) {
-      if (TakesPrologue(graph_.nodes[n].op)) Absorb(group_of_[n], graph_.nodes[n].inputs[0], /*moving=*/false);
+      if (FindOp(graph_.nodes[n].op)->reduces != Reduces::kNothing)
+        Absorb(group_of_[n], graph_.nodes[n].inputs[0], /*moving=*/false);
       if (graph_.nodes[n].op == "conv") AbsorbLayout(n);
       if (graph_.nodes[n].op == "batch_matmul") AbsorbSlices(n);
       // The kernel of a product computes rows of an operand in the cache before it reads them; where it would have to
@@ -53,7 +54,7 @@ class Grouper {
       if (graph_.nodes[n].op == "dense") JoinDepthwise(n);
     }
     for (int n = 0; n < static_cast<int>(graph_.nodes.size()); ++n) {
-      if (group_of_[n] >= 0 || (graph_.nodes[n].op != "concat" && graph_.nodes[n].op != "interleave")) continue;
+      if (group_of_[n] >= 0 || !FindOp(graph_.nodes[n].op)->concatenates) continue;
       Start(n, -1);
       AbsorbSlices(n);
       Grow(n, /*moving=*/true);
@@ -75,11 +76,6 @@ class Grouper {
 
  private:
   OpKind Kind(int n) const { return FindOp(graph_.nodes[n].op)->kind; }
-
-  static bool TakesPrologue(const std::string& op) {
-    return op.starts_with("reduce_") || op == "softmax" || op == "log_softmax" || op == "layer_norm" ||
-           op == "rms_norm";
-  }
 
   void Start(int node, int anchor) {
     group_of_[node] = static_cast<int>(groups_.size());

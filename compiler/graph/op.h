@@ -7,6 +7,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -26,6 +27,15 @@ namespace hone {
 //   kOpaque       never fused
 enum class OpKind : uint8_t { kElementwise, kInjective, kAnchor, kView, kOpaque };
 
+// The dimensions that a reduction or normalisation goes over: an element of its result depends on all elements of the
+// input along them.
+enum class Reduces : uint8_t {
+  kNothing,
+  kAxes,      // those of the attribute "axes"
+  kAxis,      // that of "axis"
+  kFromAxis,  // that of "axis" and those behind it
+};
+
 struct OpInfo {
   std::string_view name;
   OpKind kind = OpKind::kElementwise;
@@ -37,6 +47,22 @@ struct OpInfo {
       lower;
   // Floating-point operations of one run, a multiply-add being 2; absent: one for each output element.
   std::function<double(std::span<const TensorType> inputs, const Attrs&, std::span<const TensorType> outputs)> flop;
+
+  // ---- Traits: what passes rely on in place of names.
+  bool commutative = false;                     // the two operands may change places
+  std::optional<double> neutral = {};           // the second operand with which the result is the first
+  bool rearranges = false;                      // the result has the elements of the one input, each once
+  bool concatenates = false;                    // the inputs are parts of the result along "axis"
+  Reduces reduces = Reduces::kNothing;          // a reduction or normalisation, of its first input
+  std::vector<std::string_view> per_dimension;  // attributes with an entry a dimension, along which all is done alike
+  bool takes_channels_first = false;            // with "channels_first" image and result have channels first
+  bool is_matrix_product = false;    // rows of input 0 times columns of input 1, as tile instructions have it
+  bool multiplies_integers = false;  // is a product of integers as well (integer_product.h)
+  // Linear in input 1, whose last dimension is the result's: a factor for each channel may be multiplied into either.
+  bool weight_has_channels = false;
+  // Whether a node with so many inputs and these attributes is its first input where the types are the same. Absent: it
+  // is not.
+  std::function<bool(size_t inputs, const Attrs&)> is_no_op;
 };
 
 // Of every operator there is (operators/op_table.cc).

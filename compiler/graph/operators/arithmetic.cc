@@ -5,17 +5,28 @@
 namespace hone {
 namespace {
 
+OpInfo WithNeutral(double neutral, OpInfo op) {
+  op.neutral = neutral;
+  return op;
+}
+OpInfo Commutative(OpInfo op) {
+  op.commutative = true;
+  return op;
+}
+
 Outputs Mod(NodeContext& c) { return ImportAs(c, 2, c.IntAttr("fmod", 0) != 0 ? "fmod" : "mod"); }
 
 }  // namespace
 
 HONE_OPERATORS(arithmetic) {
   constexpr Accepts kNumber = Accepts::kNumber;
-  return {{.graph = {BinaryFunction("add", kNumber, topi::Add), BinaryFunction("subtract", kNumber, topi::Subtract),
-                     BinaryFunction("multiply", kNumber, topi::Multiply),
-                     BinaryFunction("divide", kNumber, topi::Divide), BinaryFunction("mod", kNumber, topi::Mod),
-                     BinaryFunction("fmod", kNumber, topi::Fmod), UnaryFunction("abs", kNumber, topi::Abs),
-                     UnaryFunction("negative", kNumber, topi::Negative), UnaryFunction("sign", kNumber, topi::Sign)},
+  return {{.graph = {Commutative(WithNeutral(0, BinaryFunction("add", kNumber, topi::Add))),
+                     WithNeutral(0, BinaryFunction("subtract", kNumber, topi::Subtract)),
+                     Commutative(WithNeutral(1, BinaryFunction("multiply", kNumber, topi::Multiply))),
+                     WithNeutral(1, BinaryFunction("divide", kNumber, topi::Divide)),
+                     BinaryFunction("mod", kNumber, topi::Mod), BinaryFunction("fmod", kNumber, topi::Fmod),
+                     UnaryFunction("abs", kNumber, topi::Abs), UnaryFunction("negative", kNumber, topi::Negative),
+                     UnaryFunction("sign", kNumber, topi::Sign)},
            .onnx = {
                {"Add", 7, [](NodeContext& c) { return ImportAs(c, 2, "add"); }},
                {"Sub", 7, [](NodeContext& c) { return ImportAs(c, 2, "subtract"); }},

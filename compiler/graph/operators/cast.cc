@@ -10,6 +10,7 @@ namespace {
 
 OpInfo CastOp() {
   OpInfo op{.name = "cast", .kind = OpKind::kElementwise};
+  op.is_no_op = [](size_t, const Attrs&) { return true; };
   op.infer = [](TypeSpan in, const Attrs& attrs) -> absl::StatusOr<Types> {
     HONE_RETURN_IF_ERROR(ExpectInputs(in, 1));
     const std::string text = StringAttr(attrs, "to");

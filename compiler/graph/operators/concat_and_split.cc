@@ -17,6 +17,8 @@ using Ints = std::vector<int64_t>;
 // "axis".
 OpInfo ConcatOp() {
   OpInfo op{.name = "concat", .kind = OpKind::kInjective};
+  op.concatenates = true;
+  op.is_no_op = [](size_t inputs, const Attrs&) { return inputs == 1; };
   op.infer = [](TypeSpan in, const Attrs& attrs) -> absl::StatusOr<Types> {
     if (in.empty()) return Refuse("a concat of nothing");
     HONE_ASSIGN_OR_RETURN(const int64_t axis, CheckedAxis(attrs, in[0].rank()));
@@ -41,6 +43,7 @@ OpInfo ConcatOp() {
 // concatenation (Ma et al., "ShuffleNet V2", 2018, section 3.2).
 OpInfo InterleaveOp() {
   OpInfo op{.name = "interleave", .kind = OpKind::kInjective};
+  op.concatenates = true;
   op.infer = [](TypeSpan in, const Attrs& attrs) -> absl::StatusOr<Types> {
     if (in.empty()) return Refuse("an interleave of nothing");
     HONE_ASSIGN_OR_RETURN(const int64_t axis, CheckedAxis(attrs, in[0].rank()));

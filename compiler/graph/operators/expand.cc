@@ -14,6 +14,8 @@ using Ints = std::vector<int64_t>;
 // "shape": numpy's broadcast_to.
 OpInfo ExpandOp() {
   OpInfo op{.name = "expand", .kind = OpKind::kInjective};
+  op.per_dimension = {"shape"};
+  op.is_no_op = [](size_t, const Attrs&) { return true; };
   op.infer = [](TypeSpan in, const Attrs& attrs) -> absl::StatusOr<Types> {
     HONE_RETURN_IF_ERROR(ExpectInputs(in, 1));
     const std::vector<int64_t> shape = IntsAttr(attrs, "shape");

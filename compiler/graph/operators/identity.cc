@@ -5,6 +5,12 @@
 namespace hone {
 namespace {
 
+OpInfo IdentityOp() {
+  OpInfo op = UnaryFunction("identity", Accepts::kAny, topi::Identity);
+  op.is_no_op = [](size_t, const Attrs&) { return true; };
+  return op;
+}
+
 Outputs Identity(NodeContext& c) {
   if (c.num_inputs() != 1) HONE_RETURN_IF_ERROR(c.NeedInputs(1, 1));  // it may be a sequence
   return std::vector<int>{c.input(0)};
@@ -13,7 +19,7 @@ Outputs Identity(NodeContext& c) {
 }  // namespace
 
 HONE_OPERATORS(identity) {
-  return {{.graph = {UnaryFunction("identity", Accepts::kAny, topi::Identity)},
+  return {{.graph = {IdentityOp()},
            .onnx = {
                {.name = "Identity",
                 .since = 1,

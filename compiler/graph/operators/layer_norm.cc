@@ -22,6 +22,7 @@ using Ints = std::vector<int64_t>;
 // x, scale [x.shape[axis:]], bias (may be left out): "axis", "epsilon".
 OpInfo LayerNormOp(std::string_view name, bool has_mean) {
   OpInfo op{.name = name, .kind = OpKind::kAnchor};
+  op.reduces = Reduces::kFromAxis;
   op.infer = [name](TypeSpan in, const Attrs& attrs) -> absl::StatusOr<Types> {
     if (in.size() != 2 && in.size() != 3) return Refuse(in.size(), " inputs instead of 2 or 3");
     HONE_ASSIGN_OR_RETURN(const int64_t axis, CheckedAxis(attrs, in[0].rank()));

@@ -61,6 +61,7 @@ namespace {
 // x [M..., K], w [K, N] -> [M..., N]
 OpInfo DenseOp() {
   OpInfo op{.name = "dense", .kind = OpKind::kAnchor};
+  op.is_matrix_product = op.multiplies_integers = op.weight_has_channels = true;
   op.infer = [](TypeSpan in, const Attrs&) -> absl::StatusOr<Types> {
     HONE_RETURN_IF_ERROR(ExpectInputs(in, 2));
     HONE_ASSIGN_OR_RETURN(const DType sum, SumOfProducts(in[0], in[1]));
@@ -106,6 +107,7 @@ absl::StatusOr<std::vector<int64_t>> ShapeInOrder(const TensorType& type, const 
 
 OpInfo BatchMatmulOp() {
   OpInfo op{.name = "batch_matmul", .kind = OpKind::kAnchor};
+  op.is_matrix_product = op.multiplies_integers = true;
   op.infer = [](TypeSpan in, const Attrs& attrs) -> absl::StatusOr<Types> {
     HONE_RETURN_IF_ERROR(ExpectInputs(in, 2));
     HONE_ASSIGN_OR_RETURN(const DType sum, SumOfProducts(in[0], in[1]));

@@ -7,6 +7,7 @@
 #include "compiler/graph/operators/op_shapes.h"
 #include "compiler/graph/operators/per_axis.h"
 #include "compiler/support/status_macros.h"
+#include "compiler/topi/axes.h"
 #include "compiler/topi/shape_ops.h"
 
 namespace hone {
@@ -24,6 +25,10 @@ topi::PadMode PadModeOf(const std::string& mode) {
 // "before", "after", one a dimension (negative crops); "mode" constant, reflect, edge, wrap; "value".
 OpInfo PadOp() {
   OpInfo op{.name = "pad", .kind = OpKind::kInjective};
+  op.per_dimension = {"before", "after"};
+  op.is_no_op = [](size_t, const Attrs& attrs) {
+    return topi::AllAre(IntsAttr(attrs, "before"), 0) && topi::AllAre(IntsAttr(attrs, "after"), 0);
+  };
   op.infer = [](TypeSpan in, const Attrs& attrs) -> absl::StatusOr<Types> {
     HONE_RETURN_IF_ERROR(ExpectInputs(in, 1));
     const std::vector<int64_t> before = IntsAttr(attrs, "before"), after = IntsAttr(attrs, "after");

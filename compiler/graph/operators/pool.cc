@@ -16,6 +16,7 @@ using Ints = std::vector<int64_t>;
 // "kernel", "ceil_mode", "count_include_pad" (average), "channels_first".
 OpInfo PoolOp(std::string_view name, te::Tensor (*f)(const te::Tensor&, const topi::PoolAttrs&, const std::string&)) {
   OpInfo op{.name = name, .kind = OpKind::kAnchor};
+  op.takes_channels_first = true;
   op.infer = [](TypeSpan in, const Attrs& attrs) -> absl::StatusOr<Types> {
     HONE_RETURN_IF_ERROR(CheckImages(in, 1));
     const TensorType x = ChannelsLast(in[0], attrs);

@@ -19,6 +19,7 @@ using Ints = std::vector<int64_t>;
 OpInfo ReduceOp(std::string_view name, bool needs_float,
                 te::Tensor (*f)(const te::Tensor&, const topi::Axes&, bool, const std::string&)) {
   OpInfo op{.name = name, .kind = OpKind::kAnchor};
+  op.reduces = Reduces::kAxes;
   op.infer = [name, needs_float](TypeSpan in, const Attrs& attrs) -> absl::StatusOr<Types> {
     HONE_RETURN_IF_ERROR(ExpectInputs(in, 1));
     if (in[0].dtype.is_bool() || (needs_float && !in[0].dtype.is_float()))

@@ -17,6 +17,7 @@ using Ints = std::vector<int64_t>;
 // "shape": as many elements as the input.
 OpInfo ReshapeOp() {
   OpInfo op{.name = "reshape", .kind = OpKind::kView};
+  op.rearranges = true;
   op.infer = [](TypeSpan in, const Attrs& attrs) -> absl::StatusOr<Types> {
     HONE_RETURN_IF_ERROR(ExpectInputs(in, 1));
     const std::vector<int64_t> shape = IntsAttr(attrs, "shape");

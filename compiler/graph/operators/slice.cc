@@ -7,6 +7,7 @@
 #include "compiler/graph/operators/op_shapes.h"
 #include "compiler/graph/operators/per_axis.h"
 #include "compiler/support/status_macros.h"
+#include "compiler/topi/axes.h"
 
 namespace hone {
 namespace {
@@ -16,6 +17,8 @@ using Ints = std::vector<int64_t>;
 // "starts", "sizes", "steps", one entry a dimension: y[i] = x[start + i * step].
 OpInfo SliceOp() {
   OpInfo op{.name = "slice", .kind = OpKind::kInjective};
+  op.per_dimension = {"starts", "sizes", "steps"};
+  op.is_no_op = [](size_t, const Attrs& attrs) { return topi::AllAre(IntsAttr(attrs, "steps"), 1); };
   op.infer = [](TypeSpan in, const Attrs& attrs) -> absl::StatusOr<Types> {
     HONE_RETURN_IF_ERROR(ExpectInputs(in, 1));
     const std::vector<int64_t> starts = IntsAttr(attrs, "starts"), sizes = IntsAttr(attrs, "sizes"),

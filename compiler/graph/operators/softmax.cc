@@ -13,15 +13,19 @@ using Ints = std::vector<int64_t>;
 
 // "step": the type to which exponentials and sums are rounded, if not that of x.
 OpInfo SoftmaxOp() {
-  return AlongAxisOp("softmax", OpKind::kAnchor, 5, [](const te::Tensor& x, int64_t axis, const Attrs& attrs) {
+  OpInfo op = AlongAxisOp("softmax", OpKind::kAnchor, 5, [](const te::Tensor& x, int64_t axis, const Attrs& attrs) {
     return topi::Softmax(x, axis, "softmax", ParseDType(StringAttr(attrs, "step")));
   });
+  op.reduces = Reduces::kAxis;
+  return op;
 }
 
 OpInfo LogSoftmaxOp() {
-  return AlongAxisOp("log_softmax", OpKind::kAnchor, 5, [](const te::Tensor& x, int64_t axis, const Attrs&) {
+  OpInfo op = AlongAxisOp("log_softmax", OpKind::kAnchor, 5, [](const te::Tensor& x, int64_t axis, const Attrs&) {
     return topi::LogSoftmax(x, axis, "log_softmax");
   });
+  op.reduces = Reduces::kAxis;
+  return op;
 }
 
 // Before operator set 13 the dimensions from `axis` (1 by default) on were one.

@@ -4,6 +4,7 @@
 #include "compiler/graph/operators/op_shapes.h"
 #include "compiler/graph/operators/operator.h"
 #include "compiler/support/status_macros.h"
+#include "compiler/topi/axes.h"
 #include "compiler/topi/shape_ops.h"
 
 namespace hone {
@@ -14,6 +15,8 @@ using Ints = std::vector<int64_t>;
 // "repeats", one a dimension.
 OpInfo RepeatOp() {
   OpInfo op{.name = "tile", .kind = OpKind::kInjective};
+  op.per_dimension = {"repeats"};
+  op.is_no_op = [](size_t, const Attrs& attrs) { return topi::AllAre(IntsAttr(attrs, "repeats"), 1); };
   op.infer = [](TypeSpan in, const Attrs& attrs) -> absl::StatusOr<Types> {
     HONE_RETURN_IF_ERROR(ExpectInputs(in, 1));
     const std::vector<int64_t> repeats = IntsAttr(attrs, "repeats");

@@ -16,6 +16,7 @@ using Ints = std::vector<int64_t>;
 // "perm": y.shape[d] = x.shape[perm[d]].
 OpInfo TransposeOp() {
   OpInfo op{.name = "transpose", .kind = OpKind::kInjective};
+  op.rearranges = true;
   op.infer = [](TypeSpan in, const Attrs& attrs) -> absl::StatusOr<Types> {
     HONE_RETURN_IF_ERROR(ExpectInputs(in, 1));
     const std::vector<int64_t> perm = IntsAttr(attrs, "perm");

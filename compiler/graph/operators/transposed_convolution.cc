@@ -14,6 +14,7 @@ using Ints = std::vector<int64_t>;
 // Weight [K..., IC, OC / groups].
 OpInfo ConvTransposeOp() {
   OpInfo op{.name = "conv_transpose", .kind = OpKind::kAnchor};
+  op.weight_has_channels = true;
   op.infer = [](TypeSpan in, const Attrs& attrs) -> absl::StatusOr<Types> {
     HONE_RETURN_IF_ERROR(CheckImages(in, 2));
     const TensorType &x = in[0], &w = in[1];

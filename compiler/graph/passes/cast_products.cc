@@ -14,7 +14,7 @@ namespace {
 // The cast stands in front of transposes and reshapes that lead to this value alone, next to what makes it.
 absl::StatusOr<int> CastTo(Rewriting& r, const Node& origin, int value, DType to) {
   const Node* found = r.Producer(value);
-  const bool moves = found != nullptr && (found->op == "reshape" || found->op == "transpose") && r.uses(value) == 1;
+  const bool moves = found != nullptr && FindOp(found->op)->rearranges && r.uses(value) == 1;
   if (!moves) return r.Add("cast", origin, {value}, {{"to", ToText(to)}});
   const Node move = *found;  // a copy: nodes are added below
   HONE_ASSIGN_OR_RETURN(const int cast, CastTo(r, move, move.inputs[0], to));
@@ -23,8 +23,7 @@ absl::StatusOr<int> CastTo(Rewriting& r, const Node& origin, int value, DType to
 
 // nullopt for other nodes.
 std::optional<ProductNode> MatchProduct(const Rewriting& r, const Node& node) {
-  const bool multiplies = node.op == "dense" || node.op == "batch_matmul" || node.op == "conv";
-  if (!multiplies || IntAttr(node.attrs, "groups", 1) != 1) return std::nullopt;
+  if (!FindOp(node.op)->is_matrix_product || IntAttr(node.attrs, "groups", 1) != 1) return std::nullopt;
   const TensorType &out = r.type(node.outputs[0]), &left = r.type(node.inputs[0]), &right = r.type(node.inputs[1]);
   const std::vector<int64_t> order = IntsAttr(node.attrs, "b_order");
   const int64_t depth_at = order.empty() ? right.rank() - 2 : order.end()[-2];

@@ -8,6 +8,7 @@
 // Only where the value in between has no other use. Roundings move, sums of products do not change their order.
 #include <algorithm>
 
+#include "compiler/graph/op.h"
 #include "compiler/graph/passes.h"
 #include "compiler/graph/passes/rewrite.h"
 #include "compiler/support/status_macros.h"
@@ -18,10 +19,7 @@ namespace {
 using Ints = std::vector<int64_t>;
 using Replacement = absl::StatusOr<std::optional<int>>;
 
-bool IsProduct(const Node* node) {
-  return node != nullptr &&
-         (node->op == "conv" || node->op == "depthwise_conv2d" || node->op == "dense" || node->op == "conv_transpose");
-}
+bool IsProduct(const Node* node) { return node != nullptr && FindOp(node->op)->weight_has_channels; }
 
 // For a commutative node with one constant input: (other input, constant); nullopt otherwise.
 struct WithConstant {

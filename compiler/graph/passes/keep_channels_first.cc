@@ -46,7 +46,7 @@ bool IsChannelsFirstToLast(const Ints& perm) {
 bool Stays(Rewriting& r, const Node& node, const Ints& perm) {
   const Ints& out = r.shape(node.outputs[0]);
   if (r.type(node.outputs[0]).dtype != kFloat32) return false;
-  if (node.op == "max_pool" || node.op == "avg_pool")
+  if (FindOp(node.op)->takes_channels_first && node.inputs.size() == 1)  // a pool
     return IsChannelsFirstToLast(perm) && out.end()[-2] >= kFewestInRow;
   if (node.inputs.size() < 2 || !r.IsConstant(node.inputs[1])) return false;
   if (node.op == "dense") {

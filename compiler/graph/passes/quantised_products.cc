@@ -8,6 +8,7 @@
 // Other nodes "dequantize" become the arithmetic that they are, of which constants are folded: until here they stay, so
 // that they can be told.
 #include "compiler/graph/integer_product.h"
+#include "compiler/graph/op.h"
 #include "compiler/graph/passes.h"
 #include "compiler/graph/passes/rewrite.h"
 #include "compiler/support/status_macros.h"
@@ -119,9 +120,7 @@ absl::StatusOr<std::optional<int>> OfProduct(Rewriting& r, const Node& node) {
 }
 
 absl::StatusOr<std::optional<int>> Rewrite(Rewriting& r, const Node& node) {
-  const bool product =
-      node.op == "dense" || node.op == "batch_matmul" || node.op == "conv" || node.op == "depthwise_conv2d";
-  return product ? OfProduct(r, node) : std::nullopt;
+  return FindOp(node.op)->multiplies_integers ? OfProduct(r, node) : std::nullopt;
 }
 
 absl::StatusOr<std::optional<int>> Expand(Rewriting& r, const Node& node) {

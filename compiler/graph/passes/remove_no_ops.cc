@@ -8,7 +8,6 @@
 #include "compiler/graph/passes/permutation.h"
 #include "compiler/graph/passes/rewrite.h"
 #include "compiler/support/status_macros.h"
-#include "compiler/topi/axes.h"
 
 namespace hone {
 namespace {
@@ -42,14 +41,13 @@ Replacement SimplifyTranspose(Rewriting& r, const Node& node) {
 
 // x + 0, x - 0, x * 1, x / 1 where x has the shape of the result.
 std::optional<int> Neutral(Rewriting& r, const Node& node) {
-  const bool additive = node.op == "add" || node.op == "subtract";
-  if (!additive && node.op != "multiply" && node.op != "divide") return std::nullopt;
-  const bool commutes = node.op == "add" || node.op == "multiply";
+  const OpInfo& op = *FindOp(node.op);
+  if (!op.neutral.has_value()) return std::nullopt;
   for (int i = 0; i < 2; ++i) {
     const int x = node.inputs[i], other = node.inputs[1 - i];
-    if (i == 1 && !commutes) break;
+    if (i == 1 && !op.commutative) break;
     const std::optional<double> value = r.Splat(other);
-    if (value.has_value() && *value == (additive ? 0 : 1) && r.type(x) == r.type(node.outputs[0])) return x;
+    if (value.has_value() && *value == *op.neutral && r.type(x) == r.type(node.outputs[0])) return x;
   }
   return std::nullopt;
 }
@@ -71,12 +69,12 @@ Replacement DropExpand(Rewriting& r, const Node& node) {
   return r.Add(node.op, node, inputs, node.attrs);
 }
 
-// A constant operand of a sum, product, minimum or maximum comes last, and has no leading dimensions of size 1 that
-// broadcasting would add.
+// The constant of two operands that may change places comes last, and a constant has no leading dimensions of size 1
+// that broadcasting would add.
 Replacement Canonicalise(Rewriting& r, const Node& node) {
   std::vector<int> inputs = node.inputs;
-  const bool commutes = node.op == "add" || node.op == "multiply" || node.op == "minimum" || node.op == "maximum";
-  if (commutes && r.IsConstant(inputs[0]) && !r.IsConstant(inputs[1])) std::swap(inputs[0], inputs[1]);
+  if (FindOp(node.op)->commutative && r.IsConstant(inputs[0]) && !r.IsConstant(inputs[1]))
+    std::swap(inputs[0], inputs[1]);
   const size_t rank = r.shape(node.outputs[0]).size();
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Ints shape = r.shape(inputs[i]);
@@ -93,19 +91,13 @@ Replacement Canonicalise(Rewriting& r, const Node& node) {
 }
 
 Replacement Simplify(Rewriting& r, const Node& node) {
-  const std::string& op = node.op;
   const int x = node.inputs.empty() ? -1 : node.inputs[0];
-  if (op == "reshape") return SimplifyReshape(r, node);
-  if (op == "transpose") return SimplifyTranspose(r, node);
+  if (node.op == "reshape") return SimplifyReshape(r, node);
+  if (node.op == "transpose") return SimplifyTranspose(r, node);
+  const OpInfo& op = *FindOp(node.op);
   const bool same = x >= 0 && r.type(x) == r.type(node.outputs[0]);
-  if (same && (op == "identity" || op == "cast" || op == "expand" || (op == "concat" && node.inputs.size() == 1)))
-    return x;
-  if (same && op == "slice" && topi::AllAre(IntsAttr(node.attrs, "steps"), 1)) return x;
-  if (same && op == "tile" && topi::AllAre(IntsAttr(node.attrs, "repeats"), 1)) return x;
-  if (same && op == "pad" && topi::AllAre(IntsAttr(node.attrs, "before"), 0) &&
-      topi::AllAre(IntsAttr(node.attrs, "after"), 0))
-    return x;
-  if (FindOp(op)->kind != OpKind::kElementwise) return std::nullopt;
+  if (same && op.is_no_op != nullptr && op.is_no_op(node.inputs.size(), node.attrs)) return x;
+  if (op.kind != OpKind::kElementwise) return std::nullopt;
   if (const std::optional<int> neutral = Neutral(r, node); neutral.has_value()) return neutral;
   HONE_ASSIGN_OR_RETURN(const std::optional<int> unexpanded, DropExpand(r, node));
   if (unexpanded.has_value()) return unexpanded;

@@ -10,6 +10,7 @@
 // Reshapes rise above transposes and both sink below everything else, so that the process ends.
 #include <algorithm>
 #include <numeric>
+#include <span>
 
 #include "compiler/graph/op.h"
 #include "compiler/graph/passes.h"
@@ -110,15 +111,15 @@ Replacement SinkThroughAxis(Rewriting& r, const Node& node) {
 }
 
 // Attributes with one entry a dimension.
-Replacement SinkThroughPerDimension(Rewriting& r, const Node& node, std::initializer_list<const char*> names) {
+Replacement SinkThroughPerDimension(Rewriting& r, const Node& node, std::span<const std::string_view> names) {
   const Node* transpose = r.Producer(node.inputs[0], "transpose");
   if (transpose == nullptr) return std::nullopt;
   const Ints perm = IntsAttr(transpose->attrs, "perm"), inverse = Inverse(perm);
   Attrs attrs = node.attrs;
-  for (const char* name : names) {
+  for (const std::string_view name : names) {
     const Ints values = IntsAttr(node.attrs, name);
     if (values.size() != perm.size()) return std::nullopt;
-    attrs[name] = Permuted(values, inverse);
+    attrs[std::string(name)] = Permuted(values, inverse);
   }
   const int source = transpose->inputs[0];
   HONE_ASSIGN_OR_RETURN(const int result, r.Add(node.op, node, {source}, attrs));
@@ -279,32 +280,29 @@ Replacement SinkReshapeThroughAxis(Rewriting& r, const Node& node, bool to_the_e
 }
 
 Replacement Sink(Rewriting& r, const Node& node) {
-  const std::string& op = node.op;
-  if (FindOp(op)->kind == OpKind::kElementwise) {
+  const OpInfo& op = *FindOp(node.op);
+  if (op.kind == OpKind::kElementwise) {
     HONE_ASSIGN_OR_RETURN(const std::optional<int> sunk, SinkThroughBroadcast(r, node, node.attrs));
     if (sunk.has_value()) return sunk;
     return SinkReshapeThroughElementwise(r, node);
   }
-  if (op == "concat" || op == "interleave") {
+  if (op.concatenates) {
     const std::optional<Ints> perm = PermOf(r, node);
     if (!perm.has_value()) return std::nullopt;
     Attrs attrs = node.attrs;
     attrs["axis"] = (*perm)[IntAttr(node.attrs, "axis")];
     return SinkThroughBroadcast(r, node, attrs);
   }
-  if (op.starts_with("reduce_")) return SinkThroughReduce(r, node);
-  if (op == "softmax" || op == "log_softmax") {
+  if (op.reduces == Reduces::kAxes) return SinkThroughReduce(r, node);
+  if (op.reduces == Reduces::kAxis) {
     HONE_ASSIGN_OR_RETURN(const std::optional<int> sunk, SinkThroughAxis(r, node));
     if (sunk.has_value()) return sunk;
     return SinkReshapeThroughAxis(r, node, false);
   }
-  if (op == "layer_norm" || op == "rms_norm") return SinkReshapeThroughAxis(r, node, true);
-  if (op == "slice") return SinkThroughPerDimension(r, node, {"starts", "sizes", "steps"});
-  if (op == "pad") return SinkThroughPerDimension(r, node, {"before", "after"});
-  if (op == "expand") return SinkThroughPerDimension(r, node, {"shape"});
-  if (op == "tile") return SinkThroughPerDimension(r, node, {"repeats"});
-  if (op == "reshape") return SinkThroughReshape(r, node);
-  if (op == "dense") return PermuteWeightRows(r, node);
+  if (op.reduces == Reduces::kFromAxis) return SinkReshapeThroughAxis(r, node, true);
+  if (!op.per_dimension.empty()) return SinkThroughPerDimension(r, node, op.per_dimension);
+  if (node.op == "reshape") return SinkThroughReshape(r, node);
+  if (node.op == "dense") return PermuteWeightRows(r, node);
   return std::nullopt;
 }
 
