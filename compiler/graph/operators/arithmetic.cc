@@ -9,10 +9,6 @@ OpInfo WithNeutral(double neutral, OpInfo op) {
   op.neutral = neutral;
   return op;
 }
-OpInfo Commutative(OpInfo op) {
-  op.commutative = true;
-  return op;
-}
 
 Outputs Mod(NodeContext& c) { return ImportAs(c, 2, c.IntAttr("fmod", 0) != 0 ? "fmod" : "mod"); }
 

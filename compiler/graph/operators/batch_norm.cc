@@ -1,3 +1,4 @@
+// Normalisation by the statistics of each channel, running ones or a batch's own.
 #include "absl/strings/str_cat.h"
 #include "compiler/graph/operators/expressions.h"
 #include "compiler/support/status_macros.h"

@@ -58,6 +58,11 @@ OpInfo BinaryFunction(std::string_view name, Accepts accepts,
   return op;
 }
 
+OpInfo Commutative(OpInfo op) {
+  op.commutative = true;
+  return op;
+}
+
 OpInfo IntFunction2(std::string_view name, std::function<Expr(const Expr&, const Expr&)> f) {
   OpInfo op{.name = name, .kind = OpKind::kElementwise};
   op.infer = [name](TypeSpan in, const Attrs&) -> absl::StatusOr<Types> {

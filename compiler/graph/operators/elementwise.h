@@ -28,6 +28,8 @@ OpInfo FloatFunction(std::string_view name, std::function<Expr(const Expr&)> f);
 OpInfo BinaryFunction(std::string_view name, Accepts accepts,
                       te::Tensor (*f)(const te::Tensor&, const te::Tensor&, const std::string&),
                       std::optional<DType> result = std::nullopt);
+// The operands of which may change places.
+OpInfo Commutative(OpInfo op);
 // Of two operands of one integer type.
 OpInfo IntFunction2(std::string_view name, std::function<Expr(const Expr&, const Expr&)> f);
 

@@ -1,3 +1,4 @@
+// The general matrix product, with factors and a bias.
 #include "absl/strings/str_cat.h"
 #include "compiler/graph/operators/node_context.h"
 #include "compiler/graph/operators/operator.h"

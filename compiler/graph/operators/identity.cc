@@ -1,3 +1,4 @@
+// A value under another name.
 #include "compiler/graph/operators/elementwise.h"
 #include "compiler/support/status_macros.h"
 #include "compiler/topi/elementwise.h"

@@ -1,5 +1,4 @@
-#include <numeric>
-
+// Softmax and its logarithm along an axis.
 #include "compiler/graph/operators/node_context.h"
 #include "compiler/graph/operators/op_shapes.h"
 #include "compiler/graph/operators/operator.h"
@@ -40,11 +39,10 @@ absl::StatusOr<int> AlongAxis(NodeContext& c, int x, std::string_view op, Attrs 
   }
   HONE_ASSIGN_OR_RETURN(const int64_t axis, c.Axis(c.IntAttr("axis", 1), c.rank(x)));
   const Ints shape = c.shape(x);
-  const auto product = [&](int64_t from, int64_t to) {
-    return std::accumulate(shape.begin() + from, shape.begin() + to, int64_t{1}, std::multiplies<int64_t>());
-  };
   if (axis + 1 == c.rank(x)) return along(x, axis);
-  HONE_ASSIGN_OR_RETURN(int y, c.Reshape(x, {product(0, axis), product(axis, c.rank(x))}));
+  const auto from = static_cast<size_t>(axis);
+  HONE_ASSIGN_OR_RETURN(int y,
+                        c.Reshape(x, {ProductOfExtents(shape, 0, from), ProductOfExtents(shape, from, shape.size())}));
   HONE_ASSIGN_OR_RETURN(y, along(y, 1));
   return c.Reshape(y, shape);
 }

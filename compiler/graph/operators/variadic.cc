@@ -7,12 +7,6 @@
 namespace hone {
 namespace {
 
-OpInfo Extremum(std::string_view name, te::Tensor (*f)(const te::Tensor&, const te::Tensor&, const std::string&)) {
-  OpInfo op = BinaryFunction(name, Accepts::kNumber, f);
-  op.commutative = true;
-  return op;
-}
-
 Outputs Variadic(NodeContext& c, std::string_view op) {
   HONE_RETURN_IF_ERROR(c.NeedInputs(1, 1 << 16));
   int result = c.input(0);
@@ -31,7 +25,8 @@ Outputs Mean(NodeContext& c) {
 }  // namespace
 
 HONE_OPERATORS(variadic) {
-  return {{.graph = {Extremum("maximum", topi::Maximum), Extremum("minimum", topi::Minimum)},
+  return {{.graph = {Commutative(BinaryFunction("maximum", Accepts::kNumber, topi::Maximum)),
+                     Commutative(BinaryFunction("minimum", Accepts::kNumber, topi::Minimum))},
            .onnx = {
                {"Max", 6, [](NodeContext& c) { return Variadic(c, "maximum"); }},
                {"Min", 6, [](NodeContext& c) { return Variadic(c, "minimum"); }},

@@ -29,7 +29,7 @@ double NestModel::PartOfLine(const NestPlan& plan, size_t r, const Sizes& tile) 
 // the first, after everything below that loop was touched once: so far away it lives. What is met for the first time
 // in a piece comes from where the whole operand is.
 NestModel::Sources NestModel::SourcesOf(const NestPlan& plan) const {
-  const Sizes tile = TileSizes(plan, plan.inner), piece = PieceSizes(plan);
+  const Sizes tile = TileSizes(plan, plan.inner), piece = PieceSizes(plan), row = RowOfTiles(plan);
   Sources sources;
   std::array<double, kMostReads> touched{};  // bytes of each operand below the loop so far
   // Of the sets of the second cache, the share that a tile of an operand falls on.
@@ -88,8 +88,7 @@ NestModel::Sources NestModel::SourcesOf(const NestPlan& plan) const {
     const bool in_tile = (plan.in_tile >> r & 1) != 0;
     if (reads_[r].made_here && !near && !in_tile && threads_ > 1)
       first = std::max(first, static_cast<double>(target_.l2));
-    const bool scattered =
-        reads_[r].with_vector && !in_panels && !near && reads_[r].region.RunBytes(RowOfTiles(plan)) < kPrefetched;
+    const bool scattered = reads_[r].with_vector && !in_panels && !near && reads_[r].region.RunBytes(row) < kPrefetched;
     sources[r].cycles += fresh[r] * (scattered ? 2 : 1) / BytesPerCycle(target_, machine_, first);
   }
   return sources;
@@ -98,7 +97,7 @@ NestModel::Sources NestModel::SourcesOf(const NestPlan& plan) const {
 NestModel::Sizes NestModel::RowOfTiles(const NestPlan& plan) const {
   Sizes sizes = TileSizes(plan, plan.inner);
   const size_t vector = static_cast<size_t>(vector_iter_);
-  if (!plan.panels_outside) sizes[vector] = PieceSizes(plan)[vector];
+  if (!plan.panels_outside) sizes[vector] = plan.InPiece(vector, block_.extents[vector]);
   return sizes;
 }
 
