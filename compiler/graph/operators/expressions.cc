@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "compiler/graph/operators/matmul.h"
+#include "compiler/graph/operators/emit_matmul.h"
 
 namespace hone {
 namespace {

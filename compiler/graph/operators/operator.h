@@ -1,8 +1,9 @@
-// An operator in one place: a file of this folder says what it computes (formula, shape function, how it may be fused:
-// an OpInfo) and which ONNX operators it serves, from which operator set on, and how they become nodes of the graph.
+// An operator in one place: a file of the rooms below says what it computes (formula, shape function, how it may be
+// fused: an OpInfo) and which ONNX operators it serves, from which operator set on, and how they become nodes of the
+// graph.
 //
-// To add one: a file NAME.cc here that defines HONE_OPERATORS(NAME), returning the Operators it holds. Nothing else
-// knows its name: the build makes the list of all from the names of the files.
+// To add one: a file NAME.cc, in the room it belongs to, that defines HONE_OPERATORS(NAME), returning the Operators it
+// holds. Nothing else knows its name: the build makes the list of all from the names of the files.
 //
 //   HONE_OPERATORS(swish) {
 //     return {{.onnx = {{.name = "Swish", .since = 24, .import = [](NodeContext& c) -> Outputs {

@@ -1,0 +1,77 @@
+#include "absl/strings/str_cat.h"
+#include "compiler/graph/operators/elementwise/elementwise.h"
+#include "compiler/graph/operators/expressions.h"
+#include "compiler/graph/operators/narrow_types.h"
+#include "compiler/support/status_macros.h"
+#include "compiler/topi/elementwise.h"
+
+namespace hone {
+namespace {
+
+OpInfo CastOp() {
+  OpInfo op{.name = "cast", .kind = OpKind::kElementwise};
+  op.is_no_op = [](size_t, const Attrs&) { return true; };
+  op.infer = [](TypeSpan in, const Attrs& attrs) -> absl::StatusOr<Types> {
+    HONE_RETURN_IF_ERROR(ExpectInputs(in, 1));
+    const std::string text = StringAttr(attrs, "to");
+    const std::optional<DType> to = ParseDType(text);
+    if (!to.has_value()) return Refuse("cast to an unknown type \"", text, "\"");
+    return Types{{*to, in[0].shape}};
+  };
+  op.lower = [](TensorSpan in, const Attrs& attrs, TypeSpan) {
+    return std::vector{topi::Cast(in[0], *ParseDType(StringAttr(attrs, "to")), "cast")};
+  };
+  return op;
+}
+
+// `to`: a type of arithmetic, or a narrow one.
+Outputs CastTo(NodeContext& c, std::optional<DType> to, const NarrowType* narrow) {
+  Value x = Input(c, 0);
+  const std::string rounding = c.StringAttr("round_mode", "up");
+  const bool saturate = c.IntAttr("saturate", 1) != 0;
+  if (rounding != "up" && rounding != "down" && rounding != "nearest")
+    return Unsupported(absl::StrCat("round_mode is \"", rounding, "\""));
+  if (const NarrowType* from = FindNarrowType(c.element(x.id())); from != nullptr) {
+    if (from == narrow) return Results({x});
+    x = Widen(x, *from);
+  }
+  if (narrow == nullptr) return Results({Cast(x, *to)});
+  const Value y = Narrow(x, *narrow, saturate, rounding);
+  if (y) c.SetElement(y.id(), narrow->name);
+  return Results({y});
+}
+
+Outputs ImportCast(NodeContext& c) {
+  HONE_RETURN_IF_ERROR(c.NeedInputs(1, 1));
+  const int64_t number = c.IntAttr("to", 0);
+  const std::optional<DType> to = OnnxDType(number);
+  const NarrowType* narrow = FindNarrowType(number);
+  if (!to.has_value() && narrow == nullptr)
+    return Unsupported(absl::StrCat("a cast to elements of type ", OnnxDTypeName(number)));
+  return CastTo(c, to, narrow);
+}
+
+Outputs CastLike(NodeContext& c) {
+  HONE_RETURN_IF_ERROR(c.NeedInputs(2, 2));
+  return CastTo(c, c.type(c.input(1)).dtype, FindNarrowType(c.element(c.input(1))));
+}
+
+}  // namespace
+
+HONE_OPERATORS(cast) {
+  return {
+      {.graph = {CastOp()},
+       .onnx = {{.name = "Cast",
+                 .since = 6,
+                 .import = ImportCast,
+                 .narrow = NarrowElements::kConverts,
+                 .keeps_shape = true}}},
+      {.onnx = {{.name = "CastLike",
+                 .since = 15,
+                 .import = CastLike,
+                 .narrow = NarrowElements::kConverts,
+                 .keeps_shape = true}}},
+  };
+}
+
+}  // namespace hone
