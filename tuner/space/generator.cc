@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_join.h"
 #include "compiler/schedule/primitives/annotate.h"
 #include "compiler/schedule/primitives/locate.h"
@@ -39,15 +40,34 @@ void Exhaust(const Generator& generator, const On& on) {
   }
 }
 
+// Drafts of a generator, each worked out once: descents cross one another and end at the same places.
+class KnownDrafts {
+ public:
+  explicit KnownDrafts(const Generator& generator) : generator_(generator) {}
+  const std::vector<Knob>& knobs() const { return generator_.knobs(); }
+  // `is_new`: it was not asked for before.
+  std::optional<double> Of(const Choice& choice, bool& is_new) {
+    const auto [at, inserted] = drafts_.try_emplace(choice);
+    is_new = inserted;
+    if (is_new) at->second = generator_.Draft(choice);
+    return at->second;
+  }
+
+ private:
+  const Generator& generator_;
+  absl::flat_hash_map<Choice, std::optional<double>> drafts_;
+};
+
 // Changes one knob, or two neighbouring knobs together, as long as that helps.
 template <class On>
-void Descend(const Generator& generator, const Choice& start, const On& on) {
-  const std::vector<Knob>& knobs = generator.knobs();
+void Descend(KnownDrafts& drafts, const Choice& start, const On& on) {
+  const std::vector<Knob>& knobs = drafts.knobs();
   Best here;
   here.choice = start;
   const auto offer = [&](const Choice& choice) {
-    const std::optional<double> us = generator.Draft(choice);
-    on(choice, us);
+    bool is_new = false;
+    const std::optional<double> us = drafts.Of(choice, is_new);
+    if (is_new) on(choice, us);
     return here.Offer(choice, us);
   };
   offer(start);
@@ -72,17 +92,19 @@ void Descend(const Generator& generator, const Choice& start, const On& on) {
   }
 }
 
+// Calls `on` once with every choice that is drafted.
 template <class On>
 void ForEachDrafted(const Generator& generator, int descents, const On& on) {
   double choices = 1;
   for (const Knob& knob : generator.knobs()) choices *= static_cast<double>(knob.candidates.size());
   if (choices <= kChoicesOfDescent * descents) return Exhaust(generator, on);
-  Descend(generator, Choice(generator.knobs().size(), 0), on);
+  KnownDrafts drafts(generator);
+  Descend(drafts, Choice(generator.knobs().size(), 0), on);
   for (int start = 0; start < descents; ++start) {
     Random random(0, static_cast<uint64_t>(start));
     Choice choice;
     for (const Knob& knob : generator.knobs()) choice.push_back(static_cast<int>(random.Below(knob.candidates.size())));
-    Descend(generator, choice, on);
+    Descend(drafts, choice, on);
   }
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/graph/operators/op_shapes.h"
+#include "compiler/graph/operators/operator.h"
 #include "compiler/support/status_macros.h"
 
 namespace hone {
