@@ -16,7 +16,7 @@ namespace hone {
 PrimFunc OpFunction(std::string_view op, const Attrs& attrs, std::span<const TensorType> inputs,
                     std::span<const TensorType> outputs);
 
-// Runs the operator on constants: transposes, reshapes and casts directly, all others by interpreting OpFunction.
+// Runs the operator on constants: by its own way (OpInfo::evaluation) or by interpreting OpFunction.
 absl::StatusOr<std::vector<NdArray>> EvaluateOp(std::string_view op, const Attrs& attrs,
                                                 std::span<const std::shared_ptr<const NdArray>> inputs);
 
@@ -28,8 +28,5 @@ std::optional<int64_t> EvaluationCost(std::string_view op, const Attrs& attrs, s
 // covers, is evaluated at once: its outputs are constants then.
 absl::StatusOr<std::vector<int>> AddFolded(Graph& graph, std::string_view op, std::string name, std::vector<int> inputs,
                                            Attrs attrs = {});
-
-// y.shape[d] = x.shape[perm[d]], in blocks that stay in cache.
-NdArray TransposeArray(const NdArray& x, std::span<const int64_t> perm);
 
 }  // namespace hone

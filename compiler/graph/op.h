@@ -7,6 +7,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -36,6 +37,18 @@ enum class Reduces : uint8_t {
   kFromAxis,  // that of "axis" and those behind it
 };
 
+// How a result of constants is worked out at the speed of memory, in place of interpreting the operator's expressions.
+struct DirectEvaluation {
+  using Arrays = std::span<const std::shared_ptr<const NdArray>>;
+  // Whether it is for operands of these types, which have passed `infer`. Absent: for all.
+  std::function<bool(std::span<const TensorType> inputs, const TensorType& output)> takes;
+  std::function<NdArray(Arrays inputs, const Attrs&, const TensorType& output)> run;  // absent: there is none
+
+  bool AppliesTo(std::span<const TensorType> inputs, const TensorType& output) const {
+    return run != nullptr && (takes == nullptr || takes(inputs, output));
+  }
+};
+
 struct OpInfo {
   std::string_view name;
   OpKind kind = OpKind::kElementwise;
@@ -47,6 +60,8 @@ struct OpInfo {
       lower;
   // Floating-point operations of one run, a multiply-add being 2; absent: one for each output element.
   std::function<double(std::span<const TensorType> inputs, const Attrs&, std::span<const TensorType> outputs)> flop;
+  DirectEvaluation evaluation;
+  bool folds = true;  // a node of constants is replaced by its result; false: a pass, or run time, is to see the node
 
   // ---- Traits: what passes rely on in place of names.
   bool commutative = false;                     // the two operands may change places

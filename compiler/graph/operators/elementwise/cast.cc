@@ -8,6 +8,28 @@
 namespace hone {
 namespace {
 
+NdArray CastArray(const NdArray& x, DType to) {
+  NdArray y(to, x.shape);
+  const int64_t n = x.NumElements();
+  const bool from_int = !x.dtype.is_float();
+  for (int64_t i = 0; i < n; ++i) {
+    if (to.is_bool()) {
+      y.SetInt(i, from_int ? x.GetInt(i) != 0 : x.Get(i) != 0);
+    } else if (from_int && !to.is_float()) {
+      y.SetInt(i, x.GetInt(i));
+    } else if (!to.is_float()) {
+      const double value = x.Get(i);  // out of range: the nearest there is; NaN: 0
+      y.SetInt(i, value != value     ? 0
+                  : value >= 0x1p63  ? INT64_MAX
+                  : value <= -0x1p63 ? INT64_MIN
+                                     : static_cast<int64_t>(value));
+    } else {
+      y.Set(i, from_int ? static_cast<double>(x.GetInt(i)) : x.Get(i));
+    }
+  }
+  return y;
+}
+
 OpInfo CastOp() {
   OpInfo op{.name = "cast", .kind = OpKind::kElementwise};
   op.is_no_op = [](size_t, const Attrs&) { return true; };
@@ -20,6 +42,9 @@ OpInfo CastOp() {
   };
   op.lower = [](TensorSpan in, const Attrs& attrs, TypeSpan) {
     return std::vector{topi::Cast(in[0], *ParseDType(StringAttr(attrs, "to")), "cast")};
+  };
+  op.evaluation.run = [](DirectEvaluation::Arrays in, const Attrs&, const TensorType& out) {
+    return CastArray(*in[0], out.dtype);
   };
   return op;
 }

@@ -56,6 +56,7 @@ Value Dequantise(const Value& x, const Value& scale, const Value& zero) {
 // (x - zero) * scale, in the type of the scale; the parameters broadcast to x.
 OpInfo DequantizeOp() {
   OpInfo op{.name = "dequantize", .kind = OpKind::kElementwise};
+  op.folds = false;  // before a pass has seen it (passes/quantised_products.cc)
   op.infer = [](TypeSpan in, const Attrs&) -> absl::StatusOr<Types> {
     if (in.size() != 3) HONE_RETURN_IF_ERROR(ExpectInputs(in, 2));
     for (size_t i = 1; i < in.size(); ++i) {

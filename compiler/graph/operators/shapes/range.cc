@@ -16,6 +16,7 @@ using Ints = std::vector<int64_t>;
 // others at each size, and the rows of a table that they choose would be copied.
 OpInfo RangeOp() {
   OpInfo op{.name = "range", .kind = OpKind::kInjective};
+  op.folds = false;  // it is a node only where it is to be left to run time
   op.infer = [](TypeSpan in, const Attrs& attrs) -> absl::StatusOr<Types> {
     HONE_RETURN_IF_ERROR(ExpectInputs(in, 0));
     const std::optional<DType> type = ParseDType(StringAttr(attrs, "type"));
