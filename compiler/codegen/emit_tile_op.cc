@@ -1,10 +1,12 @@
 // Tile operations as the instruction that their intrinsic names. Which one and how its operands are passed is data
 // (tile/tile_intrinsic.h); lowering has left only operations that have one.
 #include <algorithm>
+#include <numeric>
 
 #include "compiler/codegen/emitter.h"
 #include "compiler/support/check.h"
 #include "compiler/tile/tile_intrinsic.h"
+#include "llvm/Analysis/VectorUtils.h"
 
 namespace hone {
 
@@ -16,7 +18,7 @@ void Emitter::EmitTileOp(const TileOp& op) {
   std::vector<llvm::Value*> args;
   std::vector<llvm::Type*> types;
   for (size_t i = 0; i < op.operands.size(); ++i) {
-    args.push_back(TileOperand(op.operands[i], instruction->operands[i]));
+    args.push_back(TileOperand(op, i, instruction->operands[i]));
     types.push_back(args.back()->getType());
   }
   llvm::Type* const result_type = types[0];
@@ -29,12 +31,41 @@ void Emitter::EmitTileOp(const TileOp& op) {
       module_.getOrInsertFunction(instruction->function, llvm::FunctionType::get(result_type, types, false));
   llvm::Value* result = b_.CreateCall(callee, args);
   if (instruction->adds) result = b_.CreateAdd(sum, result);
-  const BufferRegion& output = op.operands[0];
-  const Address at = AddressOf(output.buffer, output.region[0].min);
-  Annotate(b_.CreateAlignedStore(result, at.pointer, llvm::Align(at.align)), frame_.buffers.at(output.buffer));
+  StoreTileResult(op, instruction->operands[0], result);
 }
 
-llvm::Value* Emitter::TileOperand(const BufferRegion& region, const TileInstruction::Operand& operand) {
+int64_t Emitter::RowElements(const TileOp& op, size_t operand) {
+  return std::get<int64_t>(op.params.at(RowParam(operand)));
+}
+
+// A row after the other, where they lie apart; one where they do not.
+std::vector<Emitter::Address> Emitter::TileRows(const TileOp& op, size_t i, const TileInstruction::Operand& operand) {
+  const BufferRegion& region = op.operands[i];
+  const Address first = AddressOf(region.buffer, region.region[0].min);
+  if (operand.rows == 1 || RowElements(op, i) == operand.lanes / operand.rows) return {first};
+  const int64_t apart = RowElements(op, i) * region.buffer.type().bytes();
+  std::vector<Address> rows = {first};
+  for (int64_t row = 1; row < operand.rows; ++row) {
+    rows.push_back({b_.CreateConstGEP1_64(b_.getInt8Ty(), first.pointer, static_cast<uint64_t>(row * apart)),
+                    std::gcd(first.align, static_cast<uint64_t>(row * apart))});
+  }
+  return rows;
+}
+
+void Emitter::StoreTileResult(const TileOp& op, const TileInstruction::Operand& operand, llvm::Value* result) {
+  const std::vector<Address> rows = TileRows(op, 0, operand);
+  const int lanes = operand.lanes / static_cast<int>(rows.size());
+  for (int row = 0; row < static_cast<int>(rows.size()); ++row) {
+    llvm::SmallVector<int> of_row;
+    for (int lane = 0; lane < lanes; ++lane) of_row.push_back(row * lanes + lane);
+    llvm::Value* const part = rows.size() == 1 ? result : b_.CreateShuffleVector(result, of_row);
+    const Address& at = rows[static_cast<size_t>(row)];
+    Annotate(b_.CreateAlignedStore(part, at.pointer, llvm::Align(at.align)), frame_.buffers.at(op.operands[0].buffer));
+  }
+}
+
+llvm::Value* Emitter::TileOperand(const TileOp& op, size_t i, const TileInstruction::Operand& operand) {
+  const BufferRegion& region = op.operands[i];
   const auto lanes = [](int64_t n) { return static_cast<unsigned>(n); };
   const bool is_bfloat = operand.type.code == TypeCode::kBFloat;  // elsewhere its bits
   llvm::Type* const element = is_bfloat ? b_.getBFloatTy() : TypeOf(operand.type);
@@ -45,10 +76,16 @@ llvm::Value* Emitter::TileOperand(const BufferRegion& region, const TileInstruct
   llvm::Type* const read_type =
       as_one ? b_.getIntNTy(lanes(operand.splat_bits))
              : static_cast<llvm::Type*>(llvm::FixedVectorType::get(TypeOf(in_memory), lanes(read)));
-  const Address at = AddressOf(region.buffer, region.region[0].min);
-  llvm::LoadInst* load = b_.CreateAlignedLoad(read_type, at.pointer, llvm::Align(at.align));
-  Annotate(load, frame_.buffers.at(region.buffer));
-  llvm::Value* value = load;
+  std::vector<llvm::Value*> rows;
+  const std::vector<Address> places = TileRows(op, i, operand);
+  for (const Address& at : places) {
+    llvm::Type* const row_type =
+        places.size() == 1 ? read_type : llvm::FixedVectorType::get(TypeOf(in_memory), lanes(read / operand.rows));
+    llvm::LoadInst* load = b_.CreateAlignedLoad(row_type, at.pointer, llvm::Align(at.align));
+    Annotate(load, frame_.buffers.at(region.buffer));
+    rows.push_back(load);
+  }
+  llvm::Value* value = rows.size() == 1 ? rows[0] : llvm::concatenateVectors(b_, rows);
   if (operand.widens) {
     llvm::Type* const wide = llvm::FixedVectorType::get(element, lanes(read));
     value = in_memory.code == TypeCode::kUInt ? b_.CreateZExt(value, wide) : b_.CreateSExt(value, wide);

@@ -81,7 +81,7 @@ bool Emitter::EmitTileAlloc(const Alloc& alloc) {
 }
 
 llvm::Value* Emitter::RowBytes(const TileOp& op, size_t operand) {
-  return Int64(std::get<int64_t>(op.params.at(RowParam(operand))) * op.operands[operand].buffer.type().bytes());
+  return Int64(RowElements(op, operand) * op.operands[operand].buffer.type().bytes());
 }
 
 void Emitter::EmitInTiles(const TileOp& op, const TileInstruction& instruction) {

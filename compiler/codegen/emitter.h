@@ -1,8 +1,9 @@
 // Lowered functions into LLVM IR. For the .cc files of this folder alone: it needs LLVM's headers.
 //
 // Loop variables are 64-bit inside: index arithmetic does not overflow (expr.h), so a 32-bit index needs no sign
-// extension in an address. float16 values are `half` and every operation on them is done in float and rounded; bfloat16
-// values are their 16 bits. A bool is i1 in a register and a byte in memory.
+// extension in an address. float16 values are `half` and every operation on them is done in float and rounded, which
+// LLVM makes one operation in half where the target has it: the result is the same. bfloat16 values are their 16 bits.
+// A bool is i1 in a register and a byte in memory.
 #pragma once
 
 #include <cstdint>
@@ -99,7 +100,16 @@ class Emitter {
   void EmitWhile(const While& loop);
   void EmitAlloc(const Alloc& alloc);
   void EmitStore(const Store& store);
-  void EmitTileOp(const TileOp& op);  // emit_tile_op.cc
+  // ---- emit_tile_op.cc
+  void EmitTileOp(const TileOp& op);
+  llvm::Value* TileOperand(const TileOp& op, size_t i, const TileInstruction::Operand& operand);
+  void StoreTileResult(const TileOp& op, const TileInstruction::Operand& operand, llvm::Value* result);
+  struct Address {
+    llvm::Value* pointer = nullptr;
+    uint64_t align = 1;
+  };
+  std::vector<Address> TileRows(const TileOp& op, size_t i, const TileInstruction::Operand& operand);
+  static int64_t RowElements(const TileOp& op, size_t operand);  // from one row to the next
   // ---- emit_tile_registers.cc
   void SetUpTiles(const Stmt& body);  // in front of the body of a function
   void ReleaseTiles();                // at its end
@@ -109,8 +119,6 @@ class Emitter {
   int LoadFactor(const TileOp& op, size_t operand, const TileShapes& shapes);
   llvm::Value* RowBytes(const TileOp& op, size_t operand);
   void TileCall(const std::string& function, const std::vector<llvm::Value*>& args);
-
-  llvm::Value* TileOperand(const BufferRegion& region, const TileInstruction::Operand& operand);
 
   // ---- emit_transpose.cc
   struct TransposedLoad {
@@ -143,10 +151,6 @@ class Emitter {
   llvm::Value* EmitGuardedLoad(const IfThenElseExpr& e, DType type);
   void EmitPrefetch(const Load& element);
   void EmitMemoryStore(const Buffer& buffer, const Expr& index, llvm::Value* value, llvm::Value* mask, DType type);
-  struct Address {
-    llvm::Value* pointer = nullptr;
-    uint64_t align = 1;
-  };
   Address AddressOf(const Buffer& buffer, const Expr& index);
   llvm::Value* VectorAddress(const Buffer& buffer, const Expr& index);
   void Annotate(llvm::Instruction* access, const BufferMemory& memory) const;

@@ -114,6 +114,7 @@ std::span<const LoweringPass> LoweringPasses() {
       OnBody("compact_allocations", CompactAllocations),
       {"align_storage", [](PrimFunc func, const LowerOptions&) { return AlignStorage(std::move(func)); }},
       OnBody("tighten_loops", TightenLoops),
+      OnBody("lay_out_matrices", LayOutMatrices),
       {"flatten_buffers",
        [](PrimFunc func, const LowerOptions&) {
          func.body = FlattenBuffers(func.body, func.params);

@@ -91,6 +91,13 @@ PrimFunc SwizzleStorage(PrimFunc func);
 // A condition on the variable of a vectorised loop stays one, and becomes a mask: all lanes do as many iterations.
 Stmt TightenLoops(const Stmt& body);
 
+// Sums that an instruction takes as small matrices in vector registers lie matrix by matrix in their register buffer,
+// so that each is one register from the first product to the last:
+//   alloc C[4, 8] in registers: T.tile_op("mma8_s8s8_s32", C[i*2:+2, j*2:+2], ..)
+//   =>  alloc C[2, 4, 2, 2]: T.tile_op("mma8_s8s8_s32", C[i, j, 0:2, 0:2], ..)
+// Others than those whose every operation is on matrices of one size, side by side, stay as they are.
+Stmt LayOutMatrices(const Stmt& body);
+
 // Every buffer gets one dimension; params become new buffers of the same names. `params` is replaced.
 Stmt FlattenBuffers(const Stmt& body, std::vector<Buffer>& params);
 

@@ -30,12 +30,13 @@ std::optional<DotProduct> Fitted(const TileIntrinsic& row, const TileInstruction
   dot.group = ConstantValue(row.operands[2].shape().back()).value_or(1);
   dot.lanes = most("n");
   dot.depth = dot.group;
+  if (const auto rows = instruction.extents.find("m"); rows != instruction.extents.end()) dot.rows = rows->second;
   if (instruction.in_tiles) {
     dot.rows = LargestDivisor(shape.rows, most("m"), 1);
     dot.depth = LargestDivisor(shape.depth, most("k"), dot.group);
     if (dot.rows * dot.depth * kLeastOfTile < most("m") * most("k")) return std::nullopt;
   }
-  const bool divide = shape.columns % dot.lanes == 0 && shape.depth % dot.depth == 0;
+  const bool divide = shape.rows % dot.rows == 0 && shape.columns % dot.lanes == 0 && shape.depth % dot.depth == 0;
   return divide ? std::optional(dot) : std::nullopt;
 }
 

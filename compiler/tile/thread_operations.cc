@@ -12,6 +12,8 @@
 namespace hone {
 namespace {
 
+constexpr int kMatrixBits = 128;  // of a register that holds a matrix of NEON's
+
 // C[m, n] += A[m, k] * B[k, n]: the register tile, a block of rows times vectors that stays in registers along k.
 constexpr char kFmaTile[] = R"(
 @T.prim_func
@@ -59,7 +61,7 @@ def dot(n: T.int32, A: T.Buffer((GROUP,), "LEFT"), B: T.Buffer((n, GROUP), "RIGH
             C[vn] = C[vn] + T.Cast("SUM", A[vl]) * T.Cast("SUM", B[vn, vl])
 )";
 
-// Rows of sums in tile registers. C[m, n] += A[m, k] * B[k, n], where B has GROUP elements of k side by side.
+// Rows of sums in registers. C[m, n] += A[m, k] * B[k, n], where B has GROUP elements of k side by side.
 constexpr char kMma[] = R"(
 @T.prim_func
 def mma(m: T.int32, n: T.int32, groups: T.int32, A: T.Buffer((m, groups * GROUP), "LEFT"),
@@ -117,6 +119,18 @@ TileInstruction Dot2Int16(const char* feature, const char* function, int lanes) 
   return {feature, function, {{"n", lanes}}, {{kInt32, lanes}, {type, 2 * lanes, 32}, {type, 2 * lanes}}, true};
 }
 
+// An instruction on matrices in vector registers (Arm ARM, SMMLA and BFMMLA): of A two rows of GROUP elements, of B two
+// columns one behind the other, of the sums two rows of two.
+TileInstruction MmlaOf(const char* feature, const char* function, DType type, DType sum) {
+  const int lanes = kMatrixBits / type.bits, group = lanes / 2;
+  return {feature,
+          function,
+          {{"m", 2}, {"n", 2}, {"k", group}},
+          {{.type = sum, .lanes = 4, .rows = 2},
+           {.type = type, .lanes = lanes, .rows = 2},
+           {.type = type, .lanes = lanes}}};
+}
+
 // An instruction on tile registers, of as many sums as one holds. A product takes a cycle for each row and a latency of
 // 52 (Intel's optimisation manual, chapter 20).
 TileInstruction InTiles(const char* feature, const char* function, std::map<std::string, int64_t> extents = {}) {
@@ -161,7 +175,8 @@ std::vector<TileIntrinsic> ThreadOperations() {
   table.push_back(FmaTile("fma_tile_f32", "float32"));
   table.push_back(FmaTile("fma_tile_f64", "float64"));
   table.push_back(FmaTile("fma_tile_s32", "int32"));
-  for (const auto& [type, suffix] : {std::pair("float32", "f32"), {"float64", "f64"}, {"int32", "s32"}}) {
+  for (const auto& [type, suffix] :
+       {std::pair("float32", "f32"), {"float64", "f64"}, {"float16", "f16"}, {"int32", "s32"}}) {
     table.push_back(OfVectors(absl::StrCat("axpy_", suffix), kAxpy, type));
     table.push_back(OfVectors(absl::StrCat("fma_", suffix), kFma, type));
   }
@@ -192,6 +207,14 @@ std::vector<TileIntrinsic> ThreadOperations() {
                        Dot2Bfloat16("avx512bf16", "llvm.x86.avx512bf16.dpbf16ps.256", 8),
                        Dot2Bfloat16("avx512bf16", "llvm.x86.avx512bf16.dpbf16ps.128", 4),
                        Dot2Bfloat16("bf16", "llvm.aarch64.neon.bfdot.v4f32.v8bf16", 4)}));
+  const auto mma8 = [&](const char* name, const char* left, const char* right, const char* function) {
+    table.push_back(Mma(name, "8", left, right, "int32", MmlaOf("i8mm", function, DType::Int(8), kInt32)));
+  };
+  mma8("mma8_s8s8_s32", "int8", "int8", "llvm.aarch64.neon.smmla.v4i32.v16i8");
+  mma8("mma8_u8u8_s32", "uint8", "uint8", "llvm.aarch64.neon.ummla.v4i32.v16i8");
+  mma8("mma8_u8s8_s32", "uint8", "int8", "llvm.aarch64.neon.usmmla.v4i32.v16i8");
+  table.push_back(Mma("mma4_bf16_f32", "4", "bfloat16", "bfloat16", "float32",
+                      MmlaOf("bf16", "llvm.aarch64.neon.bfmmla", DType::BFloat16(), kFloat32)));
   const auto mma4 = [&](const char* name, const char* left, const char* right, const char* function) {
     table.push_back(Mma(name, "4", left, right, "int32", InTiles("amx-int8", function, {{"k", kTileRowBytes}})));
   };

@@ -108,12 +108,21 @@ absl::Status CheckOperand(const TileIntrinsic& intrinsic, const TileOp& op, size
   return absl::OkStatus();
 }
 
-// Rows are in one piece each. Sums are in register scope: what an instruction writes, and what is written to memory.
-bool FitsTileRegister(const TileIntrinsic& intrinsic, const TileOp& op, size_t i) {
+bool HasRows(const TileIntrinsic& intrinsic, const TileOp& op, size_t i) {
   if (IsFlat(op.operands[i], intrinsic.operands[i])) return NumberOf(op, RowParam(i)).has_value();  // in lowering
+  return RowStride(op.operands[i], intrinsic.operands[i].rank()).has_value();
+}
+
+// Whether the operand lies as the instruction takes it. Sums in tile registers are in register scope: what an
+// instruction writes, and what is written to memory.
+bool Lies(const TileIntrinsic& intrinsic, const TileInstruction& instruction, const TileOp& op, size_t i) {
+  if (!instruction.in_tiles) {
+    return instruction.operands[i].rows > 1 ? HasRows(intrinsic, op, i)
+                                            : ContiguousElements(op.operands[i]).has_value();
+  }
+  const bool is_flat = IsFlat(op.operands[i], intrinsic.operands[i]);
   const bool in_registers = op.operands[i].buffer.scope() == Scope::kRegister;
-  return in_registers == (i == SumOperand(intrinsic)) &&
-         RowStride(op.operands[i], intrinsic.operands[i].rank()).has_value();
+  return (is_flat || in_registers == (i == SumOperand(intrinsic))) && HasRows(intrinsic, op, i);
 }
 
 }  // namespace
@@ -157,6 +166,13 @@ TileIntrinsic MakeTileIntrinsic(std::string name, const std::string& text, std::
 
 bool TileIntrinsic::adds_once() const {
   return accumulates && std::ranges::none_of(axes, [](const IterVar& axis) { return axis.kind == IterKind::kReduce; });
+}
+
+bool TileIntrinsic::in_rows() const {
+  return std::ranges::any_of(instructions, [](const TileInstruction& instruction) {
+    return instruction.in_tiles ||
+           std::ranges::any_of(instruction.operands, [](const auto& operand) { return operand.rows > 1; });
+  });
 }
 
 const IterVar* TileIntrinsic::FindAxis(std::string_view axis) const {
@@ -328,9 +344,7 @@ const TileInstruction* FindInstruction(const TileOp& op, const std::vector<std::
   for (const TileInstruction& instruction : intrinsic->instructions) {
     if (std::find(features.begin(), features.end(), instruction.feature) == features.end()) continue;
     bool fits = true;
-    for (size_t i = 0; i < op.operands.size(); ++i)
-      fits = fits && (instruction.in_tiles ? FitsTileRegister(*intrinsic, op, i)
-                                           : ContiguousElements(op.operands[i]).has_value());
+    for (size_t i = 0; i < op.operands.size(); ++i) fits = fits && Lies(*intrinsic, instruction, op, i);
     for (size_t i = 0; i < extents.size(); ++i) {
       const auto wanted = instruction.extents.find(intrinsic->axes[i].var.name());
       if (wanted == instruction.extents.end()) continue;

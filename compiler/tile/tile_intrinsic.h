@@ -51,6 +51,7 @@ struct TileInstruction {
     int lanes = 0;
     int splat_bits = 0;  // so many bits of memory are read and repeated to fill the vector; 0: the whole vector is read
     bool widens = false;  // elements in memory are narrower integers, which are extended
+    int rows = 1;         // of a matrix: each is one piece of memory, and they fill the vector one behind the other
   };
   std::string feature;                     // of the target, by LLVM's name or FeaturesOf(GpuTarget)
   std::string function;                    // "llvm.x86.avx512.vpdpbusd.512"
@@ -88,6 +89,7 @@ struct TileIntrinsic {
 
   bool adds_once() const;  // to each element of its output: no axis is summed up
   bool in_tiles() const { return !instructions.empty() && instructions[0].in_tiles; }
+  bool in_rows() const;                                  // an instruction takes operands whose rows may lie apart
   const IterVar* FindAxis(std::string_view name) const;  // nullptr when it has none of that name
 };
 
@@ -103,7 +105,7 @@ std::string RowParam(size_t operand);
 
 // For an operation that CheckTileOp lets through, by one thread:
 // the operation with its sizes and the distances of its rows as params, so that its operands may become runs, where
-// FindInstruction has one in tile registers for it;
+// FindInstruction has one for it that takes operands in rows;
 TileOp StateLayout(const TileOp& op);
 // how far each axis runs, in the order of `axes`;
 std::vector<Expr> TileExtents(const TileIntrinsic& intrinsic, const TileOp& op);
@@ -113,14 +115,15 @@ Stmt TileUpdate(const TileIntrinsic& intrinsic, const TileOp& op, std::span<cons
 Stmt TileMeaning(const TileOp& op);
 
 // The instruction that does the whole operation on a target with these features; nullptr when there is none, or when an
-// operand does not lie in memory in one piece. Of a tile register that is true of each row, and sums are in register
-// scope.
+// operand does not lie in memory in one piece. Of a matrix in registers that is true of each row; sums in tile
+// registers are in register scope.
 const TileInstruction* FindInstruction(const TileOp& op, const std::vector<std::string>& features);
 
 // What a row makes of a product C[m, n] += A[m, k] * B[k, n], n last: `depth` products are added to each of `rows` x
 // `lanes` sums, and B has `group` of them side by side.
 //   dot4:  C[n] += A[group] * B[n, group]             rows = 1, depth = group
 //   mma4:  C[m, n] += A[m, k] * B[k // 4, n, k % 4]   in tile registers
+//   mma8:  C[m, n] += A[m, k] * B[n, k]               rows = 2, depth = group: small matrices in vector registers
 struct DotProduct {
   const TileIntrinsic* intrinsic = nullptr;
   const TileInstruction* instruction = nullptr;

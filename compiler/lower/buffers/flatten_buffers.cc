@@ -48,9 +48,9 @@ class Flatten {
   }
 
  private:
-  // Only operations whose operands are in one piece are left, or their rows are: for a tile register.
+  // Only operations whose operands are in one piece are left, or their rows are: for matrices in registers.
   Stmt OnTileOp(const TileOp& op) {
-    const bool in_rows = FindTileIntrinsic(op.intrinsic)->in_tiles();
+    const bool in_rows = FindTileIntrinsic(op.intrinsic)->in_rows();
     TileOp flat = in_rows ? StateLayout(op) : op;
     for (size_t i = 0; i < flat.operands.size(); ++i) {
       BufferRegion& operand = flat.operands[i];

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "compiler/schedule/primitives/cache.h"
@@ -276,6 +277,118 @@ TEST_P(TileRegisterTest, OtherwiseItIsLoops) {
 }
 INSTANTIATE_TEST_SUITE_P(Rows, TileRegisterTest, ::testing::ValuesIn(kMmas),
                          [](const auto& info) { return std::string(info.param); });
+
+// Sums of 8 x 8 stay in vector registers along k, 2 x 2 in each; a copy writes them to memory.
+Schedule InMatrixRegisters(const PrimFunc& workload, const char* intrinsic) {
+  const std::map<std::string, int64_t>& extents = FindTileIntrinsic(intrinsic)->instructions[0].extents;
+  Schedule s(workload);
+  const BlockRef block = Get(GetBlock(s, "C"));
+  const BlockRef copy = Get(CacheWrite(s, block, 0, Scope::kRegister));
+  const std::vector<LoopRef> loops = Get(GetLoops(s, block));
+  const std::vector<LoopRef> i = Get(Split(s, loops[0], {-1, 8 / extents.at("m"), extents.at("m")})),
+                             j = Get(Split(s, loops[1], {-1, 8 / extents.at("n"), extents.at("n")})),
+                             k = Get(Split(s, loops[2], {-1, extents.at("k")}));
+  Do(Reorder(s, {i[0], j[0], k[0], i[1], j[1], i[2], j[2], k[1]}));
+  Do(ReverseComputeAt(s, copy, j[0]));
+  const BlockRef init = Get(DecomposeReduction(s, block, k[0]));
+  for (const BlockRef moved : {init, copy}) {
+    const int64_t lanes = moved == copy ? 4 : extents.at("n");  // two registers have a vector of results
+    const std::vector<LoopRef> parts = Get(Split(s, Get(GetLoops(s, moved)).back(), {-1, lanes}));
+    Do(Unroll(s, parts[0]));
+    Do(Vectorize(s, parts[1]));
+  }
+  Do(Unroll(s, i[1]));
+  Do(Unroll(s, j[1]));
+  Do(Tensorize(s, i[2], intrinsic));
+  return s;
+}
+
+struct MatrixCase {
+  const char* intrinsic;
+  const char* instruction;
+};
+class MatrixRegisterTest : public ::testing::TestWithParam<MatrixCase> {};
+// The body of the loop along k: 16 products and loads of their factors, of which four pairs of rows come by halves.
+// Sums are not moved about.
+TEST_P(MatrixRegisterTest, SumsStayInRegistersAcrossTheLoop) {
+  const MatrixCase& c = GetParam();
+  const Schedule s = InMatrixRegisters(GroupedProduct(c.intrinsic, 16, 24, 80), c.intrinsic);
+  const absl::StatusOr<std::string> text = CompileToAssembly(s.Program(), TargetNamed("cpu:neoverse-n2"));
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_EQ(CountOf(*text, absl::StrCat("\t", c.instruction, "\t")), 16) << *text;
+  const size_t product = text->find(c.instruction), begin = text->rfind("\n.L", product);
+  const std::string body = text->substr(begin, text->find("\tb.", product) - begin);
+  EXPECT_EQ(CountOf(body, "\tmov\tv") + CountOf(body, "\tld1"), 4) << body;
+  for (const char* moves : {"\tzip", "\tuzp", "\ttrn", "\text", "\tst", "[sp"})
+    EXPECT_EQ(CountOf(body, moves), 0) << body;
+}
+TEST_P(MatrixRegisterTest, DoesWhatTheIntrinsicMeans) {
+  const PrimFunc workload = GroupedProduct(GetParam().intrinsic, 16, 24, 80);
+  const Target target = TargetNamed("cpu:neoverse-n2");
+  ExpectComputes(InMatrixRegisters(workload, GetParam().intrinsic), workload, target, target.cpu);
+}
+TEST_P(MatrixRegisterTest, OtherwiseItIsLoops) {
+  const PrimFunc workload = GroupedProduct(GetParam().intrinsic, 16, 24, 80);
+  ExpectComputes(InMatrixRegisters(workload, GetParam().intrinsic), workload, HostTarget());
+}
+INSTANTIATE_TEST_SUITE_P(Rows, MatrixRegisterTest,
+                         ::testing::Values(MatrixCase{"mma8_s8s8_s32", "smmla"}, MatrixCase{"mma8_u8u8_s32", "ummla"},
+                                           MatrixCase{"mma8_u8s8_s32", "usmmla"},
+                                           MatrixCase{"mma4_bf16_f32", "bfmmla"}),
+                         [](const auto& info) { return std::string(info.param.instruction); });
+
+// Sums of float16 as the program has them: vectors that stay in float16 where the target adds and multiplies them
+// there.
+PrimFunc HalfProduct(int64_t m, int64_t n, int64_t k) {
+  const DType half = DType::Float(16);
+  const te::Tensor a = te::Placeholder({m, k}, half, "A"), b = te::Placeholder({k, n}, half, "B");
+  const te::ReduceAxis l(k, "k");
+  const te::Tensor c = te::Compute({m, n}, [&](const te::Indices& i) { return te::Sum(a(i[0], l) * b(l, i[1]), {l}); },
+                                   "C", {.axes = {"i", "j"}});
+  return te::CreatePrimFunc({a, b}, {c}, "main");
+}
+Schedule InHalfVectors(const PrimFunc& workload, int64_t lanes) {
+  Schedule s(workload);
+  const BlockRef block = Get(GetBlock(s, "C"));
+  const BlockRef copy = Get(CacheWrite(s, block, 0, Scope::kRegister));
+  const std::vector<LoopRef> loops = Get(GetLoops(s, block));
+  const std::vector<LoopRef> i = Get(Split(s, loops[0], {-1, 6})), j = Get(Split(s, loops[1], {-1, lanes}));
+  Do(Reorder(s, {i[0], j[0], loops[2], i[1], j[1]}));
+  Do(ReverseComputeAt(s, copy, j[0]));
+  const BlockRef init = Get(DecomposeReduction(s, block, loops[2]));
+  for (const BlockRef moved : {init, copy}) Do(Vectorize(s, Get(GetLoops(s, moved)).back()));
+  Do(Unroll(s, i[1]));
+  Do(Tensorize(s, j[1], "axpy_f16"));
+  return s;
+}
+
+struct HalfCase {
+  const char* name;
+  const char* target;
+  int64_t lanes;
+  const char* instruction;
+};
+class HalfSumsTest : public ::testing::TestWithParam<HalfCase> {};
+TEST_P(HalfSumsTest, AreOneInstructionAVector) {
+  const Schedule s = InHalfVectors(HalfProduct(12, 64, 40), GetParam().lanes);
+  const absl::StatusOr<std::string> text = CompileToAssembly(s.Program(), TargetNamed(GetParam().target));
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_EQ(CountOf(*text, GetParam().instruction), 6) << *text;
+  EXPECT_EQ(CountOf(*text, "cvt"), 0) << "float32 in between: " << *text;
+}
+TEST_P(HalfSumsTest, DoWhatTheProgramSays) {
+  const Target target = TargetNamed(GetParam().target);
+  const bool emulated = target.arch == "aarch64";
+  if (const std::string missing = MissingFeatures(target, HostTarget()); !emulated && !missing.empty())
+    GTEST_SKIP() << "this machine lacks " << missing;
+  const PrimFunc workload = HalfProduct(12, 64, 40);
+  ExpectComputes(InHalfVectors(workload, GetParam().lanes), workload, target, emulated ? target.cpu : "");
+}
+INSTANTIATE_TEST_SUITE_P(Cases, HalfSumsTest,
+                         ::testing::Values(HalfCase{"Avx512", "cpu:x86-64-v4+avx512fp16", 32, "\tvfmadd231ph"},
+                                           HalfCase{"Avx512Narrow", "cpu:x86-64-v4+avx512fp16", 16, "\tvfmadd231ph"},
+                                           HalfCase{"Neon", "cpu:cortex-a76", 8, "\tfmla\tv"}),
+                         [](const auto& info) { return std::string(info.param.name); });
 
 TEST(TileOp, WithoutTheInstructionItIsLoops) {
   const PrimFunc workload = DotOf("dot4_s8s8_s32", 19, 3);

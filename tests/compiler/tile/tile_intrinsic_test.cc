@@ -196,6 +196,53 @@ TEST(TileIntrinsicTest, OperandsInTileRegistersFillOne) {
   EXPECT_GE(rows_seen, 9);
 }
 
+// The same of matrices in vector registers: lane `row * columns + column` holds each element once.
+TEST(TileIntrinsicTest, MatricesFillAVectorRegister) {
+  int matrices_seen = 0;
+  for (const TileIntrinsic& row : TileIntrinsics()) {
+    if (!row.in_rows() || row.in_tiles()) continue;
+    SCOPED_TRACE(row.name);
+    for (const TileInstruction& instruction : row.instructions) {
+      for (size_t i = 0; i < row.operands.size(); ++i) {
+        const Buffer& operand = row.operands[i];
+        const auto size = [&](const Expr& extent) {
+          return *ConstantValue(Substitute(extent, [&](const Var& var) -> std::optional<Expr> {
+            const int64_t group = *ConstantValue(row.operands[2].shape().back());
+            return IntConst(var.name() == "groups" ? instruction.extents.at("k") / group
+                                                   : instruction.extents.at(var.name()));
+          }));
+        };
+        int64_t elements = 1;
+        for (const Expr& extent : operand.shape()) elements *= size(extent);
+        EXPECT_EQ(elements, instruction.operands[i].lanes) << operand.name();
+        EXPECT_EQ(elements * operand.type().bytes(), 16) << operand.name();
+        EXPECT_EQ(size(operand.shape()[0]), instruction.operands[i].rows) << operand.name();
+        ++matrices_seen;
+      }
+    }
+  }
+  EXPECT_GE(matrices_seen, 4 * 3);
+}
+
+TEST(TileIntrinsicTest, MatricesInVectorRegistersMayHaveRowsApart) {
+  const auto find = [](const std::string& regions, const std::vector<std::string>& features) {
+    absl::StatusOr<PrimFunc> f = ParsePrimFunc(
+        "@T.prim_func\ndef main(A: T.Buffer((5, 24), \"int8\"), B: T.Buffer((3, 6, 8), \"int8\"), "
+        "C: T.Buffer((5, 6), \"int32\")):\n    T.tile_op(\"mma8_s8s8_s32\", " +
+        regions + ")\n");
+    EXPECT_TRUE(f.ok()) << f.status().ToString();
+    EXPECT_TRUE(Verify(*f).ok()) << Verify(*f).ToString();
+    return FindInstruction(OpOf(*f), features);
+  };
+  const char* fits = "C[1:3, 4:6], A[3:5, 8:16], B[2:3, 1:3, 0:8]";
+  ASSERT_NE(find(fits, {"i8mm"}), nullptr);
+  EXPECT_EQ(find(fits, {"i8mm"})->function, "llvm.aarch64.neon.smmla.v4i32.v16i8");
+  EXPECT_EQ(find(fits, {"dotprod"}), nullptr);
+  EXPECT_EQ(find("C[1:2, 4:6], A[3:4, 8:16], B[2:3, 1:3, 0:8]", {"i8mm"}), nullptr) << "one row";
+  EXPECT_EQ(find("C[1:3, 0:4], A[3:5, 8:16], B[2:3, 1:5, 0:8]", {"i8mm"}), nullptr) << "four columns";
+  EXPECT_EQ(find("C[1:3, 4:6], A[3:5, 0:16], B[1:3, 1:3, 0:8]", {"i8mm"}), nullptr) << "two groups";
+}
+
 TEST(TileIntrinsicTest, TileRegistersWantSumsInRegistersAndRowsInOnePiece) {
   const std::vector<std::string> features = {"amx-tile", "amx-int8"};
   const auto find = [&](const std::string& regions) {
@@ -237,21 +284,27 @@ TEST_P(FindDotTest, TakesTheOneThatAddsMost) {
 }
 constexpr DType kBFloat16 = DType::BFloat16();
 constexpr DType kUInt8 = DType::UInt(8), kInt8 = DType::Int(8);
-constexpr char kAmx[] = "avx512vnni,amx-int8,amx-bf16";
+constexpr char kAmx[] = "avx512vnni,amx-int8,amx-bf16", kArmMatrices[] = "dotprod,i8mm,bf16";
 ProductShape Bytes(int64_t rows, int64_t columns, int64_t depth) {
   return {kInt32, kUInt8, kInt8, rows, columns, depth};
 }
 INSTANTIATE_TEST_SUITE_P(
     Cases, FindDotTest,
-    testing::Values(DotCase{"Whole", Bytes(512, 64, 256), kAmx, "mma4_u8s8_s32", 16, 64},
-                    DotCase{"OfDivisors", Bytes(28, 64, 96), kAmx, "mma4_u8s8_s32", 14, 48},
-                    DotCase{"RowsThatDivideNothing", Bytes(197, 64, 256), kAmx, "dot4_u8s8_s32", 1, 4},
-                    DotCase{"OneRow", Bytes(1, 64, 256), kAmx, "dot4_u8s8_s32", 1, 4},
-                    DotCase{"OddColumns", Bytes(64, 24, 256), kAmx, "dot4_u8s8_s32", 1, 4},
-                    DotCase{"WithoutTheFeature", Bytes(64, 64, 256), "avx512vnni", "dot4_u8s8_s32", 1, 4},
-                    DotCase{"Shallow", Bytes(64, 64, 8), kAmx, "dot4_u8s8_s32", 1, 4},
-                    DotCase{"OddDepth", Bytes(64, 64, 63), kAmx, "", 0, 0},
-                    DotCase{"BFloat", {kFloat32, kBFloat16, kBFloat16, 64, 64, 64}, kAmx, "mma2_bf16_f32", 16, 32}),
+    testing::Values(
+        DotCase{"Whole", Bytes(512, 64, 256), kAmx, "mma4_u8s8_s32", 16, 64},
+        DotCase{"OfDivisors", Bytes(28, 64, 96), kAmx, "mma4_u8s8_s32", 14, 48},
+        DotCase{"RowsThatDivideNothing", Bytes(197, 64, 256), kAmx, "dot4_u8s8_s32", 1, 4},
+        DotCase{"OneRow", Bytes(1, 64, 256), kAmx, "dot4_u8s8_s32", 1, 4},
+        DotCase{"OddColumns", Bytes(64, 24, 256), kAmx, "dot4_u8s8_s32", 1, 4},
+        DotCase{"WithoutTheFeature", Bytes(64, 64, 256), "avx512vnni", "dot4_u8s8_s32", 1, 4},
+        DotCase{"Shallow", Bytes(64, 64, 8), kAmx, "dot4_u8s8_s32", 1, 4},
+        DotCase{"OddDepth", Bytes(64, 64, 63), kAmx, "", 0, 0},
+        DotCase{"Matrices", Bytes(64, 64, 64), kArmMatrices, "mma8_u8s8_s32", 2, 8},
+        DotCase{"MatricesOfOddRows", Bytes(7, 64, 64), kArmMatrices, "dot4_u8s8_s32", 1, 4},
+        DotCase{"MatricesOfFewTerms", Bytes(64, 64, 12), kArmMatrices, "dot4_u8s8_s32", 1, 4},
+        DotCase{"MatricesOfSigned", {kInt32, kInt8, kInt8, 64, 64, 64}, kArmMatrices, "mma8_s8s8_s32", 2, 8},
+        DotCase{"MatricesOfBFloat", {kFloat32, kBFloat16, kBFloat16, 64, 64, 64}, kArmMatrices, "mma4_bf16_f32", 2, 4},
+        DotCase{"BFloat", {kFloat32, kBFloat16, kBFloat16, 64, 64, 64}, kAmx, "mma2_bf16_f32", 16, 32}),
     [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace

@@ -14,8 +14,10 @@
 #include "compiler/schedule/trace/trace.h"
 #include "compiler/support/check.h"
 #include "compiler/te/te.h"
+#include "compiler/text/text.h"
 #include "compiler/tile/tile_intrinsic.h"
 #include "compiler/topi/conv.h"
+#include "compiler/topi/dense.h"
 #include "tests/compiler/schedule/workloads.h"
 #include "tests/tuner/space/machine_loops.h"
 #include "tuner/space/default_schedule.h"
@@ -147,6 +149,54 @@ TEST_P(HotLoops, KeepTheirSumsInRegisters) {
     whole_tile |= has_conditions ? loop.multiply_adds >= of_tile : loop.multiply_adds == of_tile;
   }
   EXPECT_TRUE(whole_tile) << "no loop has the " << of_tile << " multiply-adds of a tile";
+}
+
+// Products of small matrices: nothing in the loop but them and the loads of their factors, two for a pair of rows.
+TEST(HotLoopsOfMatrices, KeepTheirSumsInRegisters) {
+  const te::Tensor a = te::Placeholder({64, 256}, DType::UInt(8), "a"),
+                   b = te::Placeholder({256, 128}, DType::Int(8), "b");
+  const PrimFunc workload = te::CreatePrimFunc({a, b}, {topi::Dense(a, b)}, "main");
+  const Target target = *ParseTarget("cpu:neoverse-n2");
+  const absl::StatusOr<Trace> trace = DefaultTrace(workload, {.target = target, .threads = 1});
+  ASSERT_TRUE(trace.ok()) << trace.status();
+  const absl::StatusOr<Schedule> schedule = Replay(*trace, workload);
+  ASSERT_TRUE(schedule.ok()) << schedule.status();
+  const absl::StatusOr<std::string> assembly = CompileToAssembly(schedule->Program(), target, {.threads = 1});
+  ASSERT_TRUE(assembly.ok()) << assembly.status();
+  const std::vector<MachineLoop> loops = testing::LoopsOfMultiplyAdds(*assembly);
+  ASSERT_FALSE(loops.empty()) << *assembly;
+  for (const MachineLoop& loop : loops) {
+    EXPECT_GE(loop.multiply_adds, 12) << loop.text;
+    EXPECT_EQ(loop.to_stack + loop.from_stack, 0) << loop.text;
+    EXPECT_EQ(loop.text.find("zip"), std::string::npos) << loop.text;
+  }
+}
+
+// Sums of float16 that a program asks for, where the target multiplies it: whole vectors, nothing widened.
+TEST(HotLoopsOfFloat16, MultiplyAndAddWholeVectors) {
+  const DType half = DType::Float(16);
+  const te::Tensor a = te::Placeholder({64, 256}, half, "a"), b = te::Placeholder({256, 128}, half, "b");
+  const te::ReduceAxis k(256, "k");
+  const te::Tensor c = te::Compute(
+      {64, 128}, [&](const te::Indices& i) { return te::Sum(a(i[0], k) * b(k, i[1]), {k}); }, "c");
+  const PrimFunc workload = te::CreatePrimFunc({a, b}, {c}, "main");
+  const Target target = *ParseTarget("cpu:sapphirerapids");
+  const absl::StatusOr<Trace> trace = DefaultTrace(workload, {.target = target, .threads = 1});
+  ASSERT_TRUE(trace.ok()) << trace.status();
+  const absl::StatusOr<Schedule> schedule = Replay(*trace, workload);
+  ASSERT_TRUE(schedule.ok()) << schedule.status();
+  EXPECT_NE(ToText(schedule->func()).find("axpy_f16"), std::string::npos);
+  const absl::StatusOr<std::string> assembly = CompileToAssembly(schedule->Program(), target, {.threads = 1});
+  ASSERT_TRUE(assembly.ok()) << assembly.status();
+  const std::vector<MachineLoop> loops = testing::LoopsOfMultiplyAdds(*assembly);
+  ASSERT_FALSE(loops.empty()) << *assembly;
+  for (const MachineLoop& loop : loops) {
+    EXPECT_GE(loop.multiply_adds, 8) << loop.text;
+    EXPECT_EQ(loop.unfused + loop.to_stack + loop.from_stack, 0) << loop.text;
+    EXPECT_NE(loop.text.find("ph "), std::string::npos) << loop.text;
+    EXPECT_NE(loop.text.find("zmm"), std::string::npos) << loop.text;
+    EXPECT_EQ(loop.text.find("cvt"), std::string::npos) << loop.text;
+  }
 }
 
 TEST_P(HotLoops, RoundTwiceWhereThatIsAsked) { EXPECT_TRUE(Loops(/*fuse=*/false).empty()); }

@@ -146,6 +146,30 @@ TEST(NestModel, CountsTileRegisters) {
   EXPECT_LT(*product.Cost(product.Plan(32, 2), shape), *product.Cost(product.Plan(12, 2)) / 4);
 }
 
+// Matrices of 2 x 2 sums in vector registers: as many as there are registers beside those of the right factor, all of
+// them whole; tiles of several share what they load.
+TEST(NestModel, CountsMatricesInVectorRegisters) {
+  const Product product(96, 128, 64);
+  NestShape shape{.panels = {1}};
+  shape.dot = FindDotProduct({kInt32, DType::UInt(8), DType::Int(8), 96, 128, 64}, {"i8mm"});
+  ASSERT_TRUE(shape.dot.has_value());
+  ASSERT_FALSE(shape.dot->in_tiles());
+  shape.dot_operand = 1;
+  shape.tile_rows = 0;
+  const auto plan = [&](int64_t rows, int64_t columns) {
+    NestPlan found = product.Plan(rows, 1);
+    const size_t n = 1;
+    found.lanes = 2;
+    found.inner[n] = columns;
+    found.steps[n] = 128 / columns;
+    return found;
+  };
+  EXPECT_TRUE(product.Cost(plan(8, 8), shape).has_value());
+  EXPECT_FALSE(product.Cost(plan(16, 16), shape).has_value()) << "64 registers of sums";
+  EXPECT_FALSE(product.Cost(plan(10, 8), shape).has_value()) << "96 rows are none of whole tiles of ten";
+  EXPECT_LT(*product.Cost(plan(8, 8), shape), *product.Cost(plan(2, 2), shape));
+}
+
 TEST(NestModel, RefusesPiecesWithNothingToDo) {
   const Product product(96, 128, 64, 2);
   EXPECT_TRUE(product.Cost(product.Plan(12, 2, 4)).has_value());

@@ -226,6 +226,17 @@ TEST(DotRule, TakesRowsThatBeginAnywhere) {  // pixels of an image that is read 
   EXPECT_THAT(OriginOf(trace)->generator, HasSubstr("dot2_u8s8_s32(dense)"));
 }
 
+TEST(DotRule, TakesSmallMatricesOfWholeRows) {
+  const auto generator = [](int64_t rows, DType left, DType right) {
+    const te::Tensor a = te::Placeholder({rows, 32}, left, "a"), b = te::Placeholder({32, 64}, right, "b");
+    const PrimFunc func = te::CreatePrimFunc({a, b}, {topi::Dense(a, b)}, "main");
+    return OriginOf(*DefaultTrace(func, {*ParseTarget("cpu:neoverse-n2"), 2}))->generator;
+  };
+  EXPECT_THAT(generator(12, kUInt8, kInt8), HasSubstr("mma8_u8s8_s32(dense)"));
+  EXPECT_THAT(generator(12, kInt8, kInt8), HasSubstr("mma8_s8s8_s32(dense)"));
+  EXPECT_THAT(generator(9, kUInt8, kInt8), HasSubstr("dot4_u8s8_s32(dense)"));
+}
+
 TEST(DotRule, LeavesTransposedRowsAlone) {  // elements of a group are apart
   const te::Tensor a = te::Placeholder({2, 16, 9}, kUInt8, "a"), b = te::Placeholder({2, 16, 64}, kInt8, "b");
   Start start(te::CreatePrimFunc({a, b}, {topi::BatchMatmul(a, b, true)}, "main"));

@@ -205,7 +205,14 @@ class Builder {
       HONE_RETURN_IF_ERROR(StoreTiles());
       if (shape_.epilogue < 0) return absl::OkStatus();
     }
-    return VectorizeInnermost(schedule_, epilogue_, depth_, plan_.lanes, true);
+    return VectorizeInnermost(schedule_, epilogue_, depth_, LanesOfResults(), true);
+  }
+
+  // A vector register with a matrix of sums has parts of several rows: those of a row are put together again.
+  int LanesOfResults() const {
+    if (!shape_.in_matrices() || shape_.in_tiles()) return plan_.lanes;
+    const int whole = shape_.dot->instruction->operands[0].lanes;
+    return plan_.inner[static_cast<size_t>(n_)] % whole == 0 ? whole : plan_.lanes;
   }
 
   // The copy of the sums to memory, a tile at a time.
@@ -253,7 +260,7 @@ class Builder {
     Loops tile;    // spatial variables: those without a place of their own, a tile register's rows, the vectors
     Loops reduce;  // reduce variables
     Loops single;  // of one iteration, which no variable's value mentions
-    bool has_rows = false;  // of a tile register
+    bool has_rows = false;  // of matrices
     bool has_vectors = false;
     bool has_part = false;  // the variable of the block's part, last in `tile`: that of a vector's lanes
   };
@@ -300,7 +307,7 @@ class Builder {
     Loops &tile = loops.tile, &reduce = loops.reduce;
     const Loops& single = loops.single;
     const bool of_lanes = is_partial && cut_ == ReductionCut::kLanes;
-    if (loops.has_rows) return ScheduleTileRegisters(block, std::move(reduce), single, std::move(tile));
+    if (loops.has_rows) return ScheduleMatrices(block, std::move(reduce), single, std::move(tile));
     std::optional<LoopRef> group;  // the products that one instruction adds up
     if (shape_.dot.has_value()) {
       HONE_ASSIGN_OR_RETURN(const Loops parts, Split(schedule_, reduce.back(), {-1, shape_.group()}));
@@ -370,8 +377,8 @@ class Builder {
     return init;
   }
 
-  // The same with sums in tile registers: `tile` ends with its rows and columns.
-  absl::Status ScheduleTileRegisters(BlockRef block, Loops reduce, const Loops& single, Loops tile) {
+  // The same with an instruction for matrices: `tile` ends with its rows and columns.
+  absl::Status ScheduleMatrices(BlockRef block, Loops reduce, const Loops& single, Loops tile) {
     const DotProduct& dot = *shape_.dot;
     Loops operation;  // rows, columns, products
     LoopRef* const cut[] = {&tile[tile.size() - 2], &tile.back(), &reduce.back()};
@@ -392,7 +399,13 @@ class Builder {
     }
     HONE_ASSIGN_OR_RETURN(const BlockRef init, ScheduleReduction(block, reduce));
     HONE_ASSIGN_OR_RETURN(const Loops of_init, GetLoops(schedule_, init));
-    HONE_RETURN_IF_ERROR(Tensorize(schedule_, of_init[of_init.size() - 2], ZeroTile(*dot.intrinsic).name));
+    const LoopRef init_rows = of_init[of_init.size() - 2];
+    if (shape_.in_tiles()) {
+      HONE_RETURN_IF_ERROR(Tensorize(schedule_, init_rows, ZeroTile(*dot.intrinsic).name));
+    } else {
+      HONE_RETURN_IF_ERROR(Unroll(schedule_, init_rows));
+      HONE_RETURN_IF_ERROR(Vectorize(schedule_, of_init.back()));
+    }
     return Tensorize(schedule_, operation[0], dot.intrinsic->name);
   }
 

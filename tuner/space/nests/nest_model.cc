@@ -107,7 +107,7 @@ bool NestModel::Legal(const NestPlan& plan) const {
     const size_t i = static_cast<size_t>(iter);
     // Every piece has something to do; else it is another plan.
     if (CeilDiv(block_.extents[i], plan.InPiece(i, block_.extents[i])) != plan.pieces[i]) return false;
-    const bool in_register = shape_.in_tiles() && (iter == shape_.tile_rows || iter == vector_iter_);
+    const bool in_register = shape_.in_matrices() && (iter == shape_.tile_rows || iter == vector_iter_);
     if (in_register && block_.extents[i] % plan.inner[i] != 0) return false;
   }
   if (reduce_.empty()) return true;
@@ -140,7 +140,9 @@ NestModel::Registers NestModel::RegistersOf(const NestPlan& plan, const Sizes& i
     if (read.with_vector) found.held += of_lanes() ? std::min(rows, 2.0) : vectors;
     const RowLoads row = RowLoadsOf(plan, inner, r, vectors);
     found.vectors_of[r] = rows * (read.with_vector ? vectors : 1);
-    found.loads_of[r] = shape_.in_tiles() ? LoadsOfTiles(found.accumulators, r, rows, vectors) : rows * row.loads;
+    const bool row_by_row = shape_.in_matrices() && !read.with_vector;  // of the left factor
+    const double loads = row_by_row ? static_cast<double>(shape_.dot->rows) : row.loads;
+    found.loads_of[r] = shape_.in_tiles() ? LoadsOfTiles(found.accumulators, r, rows, vectors) : rows * loads;
     found.shuffles_of[r] = rows * row.shuffles;
     found.shares[r] = row.shares;
     found.loads += found.loads_of[r];
@@ -256,7 +258,7 @@ NestModel::SharedElements NestModel::SharedElementsOf(const NestPlan& plan, cons
 }
 
 bool NestModel::Overlaps(const Read& read) const {
-  if (read.with_vector || read.period > 0 || read.steps.iter >= 0 || of_lanes() || shape_.in_tiles()) return false;
+  if (read.with_vector || read.period > 0 || read.steps.iter >= 0 || of_lanes() || shape_.in_matrices()) return false;
   for (const int row : spatial_) {
     for (const int tap : reduce_) {
       if (!read.moves[static_cast<size_t>(row)] || !read.moves[static_cast<size_t>(tap)]) continue;
@@ -338,7 +340,7 @@ NestModel::Core NestModel::CoreOf(const NestPlan& plan, const Sizes& inner, cons
   const double accumulators = registers.accumulators;
   const double fma_per_cycle = machine_.fma_per_cycle(target_.vector_bits);
   double loads = registers.loads * steps, shuffles = 0, spills = 0;
-  for (size_t r = 0; r < reads_.size() && !of_lanes() && !shape_.in_tiles(); ++r) {
+  for (size_t r = 0; r < reads_.size() && !of_lanes() && !shape_.in_matrices(); ++r) {
     if (reduce_.empty()) continue;
     if (const SharedElements elements = SharedElementsOf(plan, inner, r); elements.again > 0) {
       const double bodies = steps / elements.taps;

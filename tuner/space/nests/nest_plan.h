@@ -61,11 +61,12 @@ struct NestShape {
   // `panels`, have them side by side.
   std::optional<DotProduct> dot;
   int dot_operand = -1;
-  // With sums in tile registers: the variable along their rows. Along it and the columns all tiles are whole ones, and
-  // the sums go to memory before the epilogue or anybody reads them.
+  // With an instruction that multiplies matrices: the variable along their rows. Along it and the columns all tiles are
+  // whole ones. Sums in tile registers go to memory before the epilogue or anybody reads them.
   int tile_rows = -1;
 
-  bool in_tiles() const { return tile_rows >= 0; }
+  bool in_matrices() const { return tile_rows >= 0; }
+  bool in_tiles() const { return in_matrices() && dot->in_tiles(); }
   int64_t group() const { return dot.has_value() ? dot->group : 1; }
   int64_t depth() const { return dot.has_value() ? dot->depth : 1; }  // iterations in one instruction
 };

@@ -21,7 +21,7 @@ class CutRule : public SketchRule {
   std::vector<Sketch> Offer(const SketchContext& context, const Sketch& sketch, int block) const override {
     const BlockInfo& info = context.block(block);
     // Sums in tile registers cannot be added to others on the way to memory.
-    if (!WillBeTiled(context, sketch, block) || !info.splits || sketch.at(block).in_tiles()) return {};
+    if (!WillBeTiled(context, sketch, block) || !info.splits || sketch.at(block).in_matrices()) return {};
     std::vector<Sketch> offers;
     const std::vector<int>& panels = sketch.at(block).panels;
     const int lanes_along = panels.empty() && !sketch.at(block).dot.has_value() ? LanesAlong(context, block) : -1;

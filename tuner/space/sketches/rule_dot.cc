@@ -4,7 +4,8 @@
 //   for k: for vectorized n: C[n] += A[k] * B[k, n]
 //   =>  for k0: C[n:+16] = dot4(A[k0*4:+4], B[n:+16, 0:4])          B in panels with four elements of k side by side
 //   =>  for k0: C[m:+16, n:+16] = mma4(A[m:+16, k0*64:+64], B[k0*16:+16, n:+16, 0:4])          where rows are
-//   neighbours
+//   neighbours, in tile registers
+//   =>  for k0: C[m:+2, n:+2] = mma8(A[m:+2, k0*8:+8], B[k0, n:+2, 0:8])                       in vector registers
 //
 // Which instructions there are is data: compiler/tile/tile_intrinsic.h.
 #include <algorithm>
@@ -90,7 +91,7 @@ std::optional<BlockDot> FindDot(const BlockInfo& block, const Target& target) {
                                                         .depth = extent(k)},
                                                        target.features);
   if (!dot.has_value()) return std::nullopt;
-  return BlockDot{*dot, right, dot->in_tiles() ? rows : -1};
+  return BlockDot{*dot, right, dot->rows > 1 ? rows : -1};
 }
 
 double SpeedOfProducts(const BlockInfo& block, const Target& target, const Machine& machine) {

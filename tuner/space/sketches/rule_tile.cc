@@ -55,7 +55,7 @@ class TileStep : public SketchStep {
   void FindVariables();
   void MakeKnobs();
   int AddKnob(const std::string& what, std::vector<int64_t> candidates);
-  std::vector<int64_t> SizesInTiles(int iter, std::vector<int64_t> sizes) const;
+  std::vector<int64_t> SizesInMatrices(int iter, std::vector<int64_t> sizes) const;
 
   StageContext context_;
   size_t block_;
@@ -87,13 +87,14 @@ int TileStep::AddKnob(const std::string& what, std::vector<int64_t> candidates) 
   return static_cast<int>(knobs_.size()) - 1;
 }
 
-// Sizes for a variable of sums in tile registers: of their rows whole tiles, of another what divides it, where anything
-// does: few sums are held at once, and one cut off costs more than one more of them gains.
-std::vector<int64_t> TileStep::SizesInTiles(int iter, std::vector<int64_t> sizes) const {
+// Sizes for a variable of sums in matrices: of their rows whole ones, of another what divides it, where anything does:
+// few sums are held at once, and one cut off costs more than one more of them gains.
+std::vector<int64_t> TileStep::SizesInMatrices(int iter, std::vector<int64_t> sizes) const {
   std::vector<int64_t> found;
   if (iter == shape_.tile_rows) {
-    for (const int64_t tiles : {1, 2, 3, 4, 6}) {
-      if (tiles * shape_.dot->rows <= extent(iter)) found.push_back(tiles * shape_.dot->rows);
+    const std::vector<int64_t> in_tiles = {1, 2, 3, 4, 6}, in_vectors = {1, 2, 3, 4, 5, 6, 7};
+    for (const int64_t matrices : shape_.in_tiles() ? in_tiles : in_vectors) {
+      if (matrices * shape_.dot->rows <= extent(iter)) found.push_back(matrices * shape_.dot->rows);
     }
     return found;
   }
@@ -125,7 +126,7 @@ void TileStep::MakeKnobs() {
       }
       ++rows;
     }
-    if (shape_.in_tiles() && cut.iter != n_) inner = SizesInTiles(cut.iter, std::move(inner));
+    if (shape_.in_matrices() && cut.iter != n_) inner = SizesInMatrices(cut.iter, std::move(inner));
     if (shared_.contains(cut.iter)) std::erase_if(inner, [&](int64_t size) { return extent(cut.iter) % size != 0; });
     cut.inner_knob = AddKnob(absl::StrCat(name, ".inner"), std::move(inner));
   }

@@ -118,7 +118,7 @@ Choice ChoiceOf(const std::vector<Knob>& knobs, std::span<const int64_t> values)
 struct BlockDot {
   DotProduct dot;
   int operand = -1;  // of the block's reads, the one that has them side by side in panels
-  int rows = -1;     // in tile registers: the variable along their rows
+  int rows = -1;     // of an instruction for matrices: the variable along their rows
 };
 std::optional<BlockDot> FindDot(const BlockInfo& block, const Target& target);
 // Float32 products that a core adds up in the time of one of these, at least 1: 1 where it has no such instruction.

@@ -5,6 +5,14 @@
 #include "tuner/space/sketches/sketch.h"
 
 namespace hone {
+namespace {
+
+// Whether vectors of float16 are multiplied and added as they are. Elsewhere they are widened to float32 first.
+bool ComputesInHalf(const Target& target) {
+  return target.has("avx512fp16") || target.has("fullfp16") || target.has("zvfh");
+}
+
+}  // namespace
 
 bool SketchStep::Plan(std::span<const int64_t>, SketchPlan&) const { return true; }
 std::optional<double> SketchStep::Cost(std::span<const int64_t>, const SketchPlan&) const { return 0; }
@@ -68,7 +76,8 @@ bool WillBeTiled(const SketchContext& context, const Sketch& sketch, int block) 
 }
 
 int LanesFor(const Target& target, const BlockInfo& block, int iter) {
-  const int native = target.lanes(std::max(32, static_cast<int>(block.output.type().bits)));
+  const bool in_half = block.is_product && block.output.type() == DType::Float(16) && ComputesInHalf(target);
+  const int native = target.lanes(std::max(in_half ? 16 : 32, static_cast<int>(block.output.type().bits)));
   int lanes = 1;
   while (iter >= 0 && lanes < native && lanes < block.extents[static_cast<size_t>(iter)]) lanes *= 2;
   return lanes;
