@@ -19,6 +19,7 @@
 #include "absl/status/status.h"
 #include "compiler/ir/stmt.h"
 #include "compiler/schedule/analysis/index_map.h"
+#include "compiler/schedule/analysis/pad_value.h"
 #include "compiler/schedule/ref.h"
 #include "compiler/schedule/step_field.h"
 
@@ -31,7 +32,7 @@ template <template <class> class Pointer>
 using AnyArgument =
     std::variant<Pointer<std::string>, Pointer<int64_t>, Pointer<double>, Pointer<bool>, Pointer<BlockRef>,
                  Pointer<LoopRef>, Pointer<BlockOrLoop>, Pointer<Value>, Pointer<IndexMap>, Pointer<BlockBuffer>,
-                 Pointer<Attr>, Pointer<std::vector<int64_t>>, Pointer<std::vector<double>>,
+                 Pointer<PadValue>, Pointer<Attr>, Pointer<std::vector<int64_t>>, Pointer<std::vector<double>>,
                  Pointer<std::vector<LoopRef>>, Pointer<std::vector<Value>>>;
 template <class T>
 using PointerToConst = const T*;

@@ -40,7 +40,8 @@ Expr ElementMap::At(const std::vector<Expr>& element, const Expr& e, Analyzer& k
   };
   return Substitute(e, [&](const Var& var) -> std::optional<Expr> {
     for (size_t i = 0; i < block_->iters.size(); ++i) {
-      if (block_->iters[i].var.SameAs(var)) return known.Simplify(Substitute(inverse_.original[i], indices));
+      if (block_->iters[i].var.SameAs(var))
+        return MakeCast(var.type(), known.Simplify(Substitute(inverse_.original[i], indices)));
     }
     return std::nullopt;
   });

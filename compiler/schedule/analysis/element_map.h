@@ -1,4 +1,5 @@
-// A block that reads every element of a buffer exactly once: its iteration variables as functions of the element.
+// A block that reads (or writes) every element of a buffer exactly once: its iteration variables as functions of the
+// element.
 //   for i, j: .. = B[j, i]     the element B[x, y] is read where i = y, j = x
 #pragma once
 
@@ -14,8 +15,8 @@ namespace hone {
 
 class ElementMap {
  public:
-  // `at`: where the block reads `buffer`. Refused when it does not read every element exactly once; the message begins
-  // with `where`. `block` must outlive the result.
+  // `at`: where the block reads or writes `buffer`. Refused when that is not every element exactly once; the message
+  // begins with `where`. `block` must outlive the result.
   static absl::StatusOr<ElementMap> Find(const Block& block, const Buffer& buffer, const std::vector<Expr>& at,
                                          const std::string& where);
 

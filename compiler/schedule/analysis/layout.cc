@@ -8,6 +8,7 @@
 #include "compiler/ir/limits.h"
 #include "compiler/ir/visit.h"
 #include "compiler/schedule/analysis/message.h"
+#include "compiler/schedule/analysis/stage.h"
 #include "compiler/schedule/analysis/touched_regions.h"
 
 namespace hone {
@@ -142,6 +143,25 @@ absl::StatusOr<InverseMap> InvertLayout(const IndexMap& map, std::span<const Exp
   const std::string prefix = Message("index map ", ToText(map), ": ");
   return Invalid(digits.status().message(), "; dimensions are fused where the map is one to one, but ",
                  absl::StripPrefix(fused.status().message(), prefix));
+}
+
+LayoutPlaces PlacesOf(const InverseMap& inverse) {
+  LayoutPlaces places;
+  Analyzer known;
+  for (size_t d = 0; d < inverse.shape.size(); ++d) {
+    places.iters.push_back(SpatialIter(Message("v", d), inverse.shape[d]));
+    known.Bind(places.iters.back().var, places.iters.back().domain);
+    places.indices.push_back(places.iters.back().var);
+  }
+  const VarMap bind = [&](const Var& var) -> std::optional<Expr> {
+    for (size_t d = 0; d < inverse.indices.size(); ++d) {
+      if (inverse.indices[d].SameAs(var)) return places.indices[d];
+    }
+    return std::nullopt;
+  };
+  for (const Expr& e : inverse.original) places.original.push_back(known.Simplify(Substitute(e, bind)));
+  places.inside = known.Simplify(Substitute(inverse.inside, bind));
+  return places;
 }
 
 Stmt WithLayout(const Stmt& root, const Buffer& from, const Buffer& to, const IndexMap& map) {

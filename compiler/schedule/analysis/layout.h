@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "compiler/ir/stmt.h"
@@ -13,6 +14,15 @@ namespace hone {
 // fuses dimensions, such as lambda i, j: (i * 16 + j // 4, j % 4), is taken where the shape is constant and the map is
 // one to one (InvertOneToOne); there is no padding then.
 absl::StatusOr<InverseMap> InvertLayout(const IndexMap& map, std::span<const Expr> shape);
+
+// The places of a new layout as a block runs over them.
+struct LayoutPlaces {
+  std::vector<IterVar> iters;  // spatial, one for each new dimension
+  std::vector<Expr> indices;   // of the place: the variables of `iters`
+  std::vector<Expr> original;  // of the element that lies there
+  Expr inside;                 // bool; false where the place is padding, True() where there is no padding
+};
+LayoutPlaces PlacesOf(const InverseMap& inverse);
 
 // Every load, store and region of `from` under `root` goes to the mapped place in `to`. Regions become the least ranges
 // that hold the mapped ones.

@@ -13,6 +13,7 @@
 #include "compiler/schedule/analysis/message.h"
 #include "compiler/schedule/analysis/nest.h"
 #include "compiler/schedule/analysis/stage.h"
+#include "compiler/schedule/analysis/touched_regions.h"
 #include "compiler/schedule/primitive_table.h"
 #include "compiler/schedule/schedule.h"
 #include "compiler/support/status_macros.h"
@@ -167,6 +168,38 @@ absl::StatusOr<std::vector<Expr>> FindUse(const Block& block, const Buffer& buff
   return *at;
 }
 
+// Returns whether the value may leave the buffer unread: a load of it stands in a branch of if_then_else.
+bool ReadsInBranch(const Expr& value, const Buffer& buffer) {
+  bool found = false;
+  ForEachExpr(value, [&](const Expr& e) {
+    const IfThenElseExpr* choice = e.As<IfThenElseExpr>();
+    if (choice == nullptr) return !found;
+    for (const Expr& branch : {choice->yes, choice->no}) {
+      ForEachExpr(branch, [&](const Expr& inner) {
+        const Load* load = inner.As<Load>();
+        found = found || (load != nullptr && load->buffer.SameAs(buffer));
+        return !found;
+      });
+    }
+    return !found;
+  });
+  return found;
+}
+
+// The block runs where the producer does. So the producer must write the elements that the block does not read, too: as
+// a rule nobody writes padding, nor what cache_read leaves out of a copy.
+absl::Status CheckAllIsWritten(const ProgramIndex& index, int producer, const Store& store, const Buffer& buffer,
+                               const std::string& where) {
+  if (!ReadsInBranch(store.value, buffer)) return absl::OkStatus();  // then every element that it reads is written
+  std::vector<Range> all;
+  for (const Expr& extent : buffer.shape()) all.push_back(Range{IntConst(0, extent.type()), extent});
+  if (CheckExact(index, index.EnclosingBlock(producer), producer, buffer).ok() &&
+      Holds(TouchedRegion(index, producer, buffer, true), all, buffer))
+    return absl::OkStatus();
+  return Refused(where, ": it reads ", buffer, " under a condition, and block ", index.block(producer).name,
+                 ", where it would run, does not write all of that");
+}
+
 }  // namespace
 
 absl::Status ComputeInline(Schedule& schedule, BlockRef ref) {
@@ -223,6 +256,7 @@ absl::Status ReverseComputeInline(Schedule& schedule, BlockRef ref) {
   HONE_RETURN_IF_ERROR(CheckInlinable(schedule, producer, buffer, where));
   HONE_RETURN_IF_ERROR(CheckNobodyElseWrites(index, node, store->buffer, where));
   HONE_RETURN_IF_ERROR(CheckRunsWhole(index, node, where));
+  HONE_RETURN_IF_ERROR(CheckAllIsWritten(index, producer, *store, buffer, where));
   HONE_ASSIGN_OR_RETURN(const std::vector<Expr> use, FindUse(block, buffer, where));
   HONE_ASSIGN_OR_RETURN(const ElementMap elements, ElementMap::Find(block, buffer, use, where));
 

@@ -31,7 +31,7 @@ absl::Status Apply(Schedule& schedule, const ReverseComputeInlineStep& step);
 absl::Status ComputeInline(Schedule& schedule, BlockRef block);
 // Refused: a producer that reduces (its value is complete only at the end: fuse_reduction_epilogue or
 // reverse_compute_at instead), more than one producer or consumer, a block that does not read the producer's element
-// once for each of its own.
+// once for each of its own, one that reads it under a condition where the producer leaves out elements.
 absl::Status ReverseComputeInline(Schedule& schedule, BlockRef block);
 
 }  // namespace hone

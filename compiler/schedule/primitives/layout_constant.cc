@@ -14,8 +14,9 @@
 namespace hone {
 namespace {
 
-// for p..: to[p..] = from[original(p..)], or zero where that is padding; in parallel over the first axis.
-Stmt PackNest(const std::string& name, const Buffer& from, const Buffer& to, const InverseMap& inverse) {
+// for p..: to[p..] = from[original(p..)], or `pad` where that is padding; in parallel over the first axis.
+Stmt PackNest(const std::string& name, const Buffer& from, const Buffer& to, const InverseMap& inverse,
+              const Expr& pad) {
   BlockRealize pack;
   pack.predicate = True();
   pack.block.name = name;
@@ -45,7 +46,7 @@ Stmt PackNest(const std::string& name, const Buffer& from, const Buffer& to, con
   }
   const Expr inside = Substitute(inverse.inside, bind);
   Expr value = MakeLoad(from, original);
-  if (!IsConst(inside, 1)) value = IfThenElse(inside, value, Const(0, from.type()));
+  if (!IsConst(inside, 1)) value = IfThenElse(inside, value, pad);
   pack.block.reads = {{from, read}};
   pack.block.writes = {{to, points}};
   pack.block.body = Stmt::Make(Store{to, indices, value, Expr()});
@@ -78,9 +79,8 @@ absl::Status CheckShapeIsKnown(const Buffer& buffer, const std::string& where) {
 
 // The function that lays out the constant before the kernel runs: `before`, if it has been laid out already, then the
 // new layout.
-PrimFunc PrepareFunc(const Buffer& buffer, const std::vector<Expr>& shape, const InverseMap& inverse,
-                     const PrimFunc* before) {
-  const Buffer result(Message(buffer.name(), "_packed"), buffer.type(), shape);
+PrimFunc PrepareFunc(const Buffer& buffer, const InverseMap& inverse, const Expr& pad, const PrimFunc* before) {
+  const Buffer result(Message(buffer.name(), "_packed"), buffer.type(), inverse.shape);
   PrimFunc prepare;
   BlockRealize root;
   root.predicate = True();
@@ -88,7 +88,7 @@ PrimFunc PrepareFunc(const Buffer& buffer, const std::vector<Expr>& shape, const
   if (before == nullptr) {
     const Buffer original(buffer.name(), buffer.type(), buffer.shape());
     prepare.params = {original, result};
-    root.block.body = PackNest("pack", original, result, inverse);
+    root.block.body = PackNest("pack", original, result, inverse, pad);
   } else {
     // The earlier result becomes an intermediate of the new function.
     const Buffer stage(Message(before->params[1].name(), "_stage"), buffer.type(), before->params[1].shape());
@@ -98,7 +98,7 @@ PrimFunc PrepareFunc(const Buffer& buffer, const std::vector<Expr>& shape, const
     root = earlier;
     root.block.allocs.push_back(stage);
     const std::string name = FreshBlockName(ProgramIndex(before->body), "pack");
-    root.block.body = MakeSeq({earlier.block.body, PackNest(name, stage, result, inverse)});
+    root.block.body = MakeSeq({earlier.block.body, PackNest(name, stage, result, inverse, pad)});
     prepare.params = {before->params[0], result};
   }
   prepare.name = Message("prepare_", buffer.name());
@@ -109,7 +109,7 @@ PrimFunc PrepareFunc(const Buffer& buffer, const std::vector<Expr>& shape, const
 
 }  // namespace
 
-absl::Status LayoutConstant(Schedule& schedule, BlockRef ref, int read_index, IndexMap map) {
+absl::Status LayoutConstant(Schedule& schedule, BlockRef ref, int read_index, IndexMap map, PadValue pad_value) {
   HONE_ASSIGN_OR_RETURN(const int node, schedule.BlockNode(ref, "layout_constant"));
   const Block& block = schedule.index().block(node);
   if (read_index < 0 || read_index >= static_cast<int>(block.reads.size())) {
@@ -125,6 +125,8 @@ absl::Status LayoutConstant(Schedule& schedule, BlockRef ref, int read_index, In
   if (!inverse.ok()) return Annotate(inverse.status(), where);
   if (IsMatched(func.body, buffer))
     return Refused(where, ": it is an operand of a tile operation, whose layout is fixed");
+  Expr pad = Const(0, buffer.type());
+  if (pad_value.has_value()) { HONE_ASSIGN_OR_RETURN(pad, PadConstant(*pad_value, buffer.type(), where)); }
 
   // ---- nothing below fails ----
   const Buffer packed(buffer.name(), buffer.type(), inverse->shape, buffer.scope());
@@ -135,15 +137,18 @@ absl::Status LayoutConstant(Schedule& schedule, BlockRef ref, int read_index, In
   for (const Prepare& p : schedule.prepares()) {
     if (p.param == param) before = &p.func;
   }
-  PrimFunc prepare = PrepareFunc(buffer, inverse->shape, *inverse, before);
+  PrimFunc prepare = PrepareFunc(buffer, *inverse, pad, before);
   schedule.SetFunc(std::move(main));
   schedule.SetPrepare({param, std::move(prepare)});
-  schedule.Record(LayoutConstantStep{.block = ref, .read_buffer_index = read_index, .index_map = std::move(map)}, {});
+  schedule.Record(
+      LayoutConstantStep{
+          .block = ref, .read_buffer_index = read_index, .index_map = std::move(map), .pad_value = pad_value},
+      {});
   return absl::OkStatus();
 }
 
 absl::Status Apply(Schedule& schedule, const LayoutConstantStep& step) {
-  return LayoutConstant(schedule, step.block, AsIndex(step.read_buffer_index), step.index_map);
+  return LayoutConstant(schedule, step.block, AsIndex(step.read_buffer_index), step.index_map, step.pad_value);
 }
 
 HONE_PRIMITIVES(layout_constant, LayoutConstantStep)

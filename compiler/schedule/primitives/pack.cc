@@ -18,42 +18,31 @@
 namespace hone {
 namespace {
 
-// for the places of the layout: to[place] = from[original], and beyond the buffer zero or nothing.
+// for the places of the layout: to[place] = from[original], and beyond the buffer `pad`, or nothing where it is absent.
 Stmt PanelNest(const std::string& name, const Buffer& from, const Buffer& to, const InverseMap& inverse,
-               PanelTails tails) {
+               const Expr& pad) {
+  LayoutPlaces places = PlacesOf(inverse);
   Block copy;
   copy.name = name;
-  std::vector<Expr> indices;
-  Analyzer known;
-  for (size_t d = 0; d < inverse.shape.size(); ++d) {
-    copy.iters.push_back(SpatialIter(Message("v", d), inverse.shape[d]));
-    known.Bind(copy.iters.back().var, copy.iters.back().domain);
-    indices.push_back(copy.iters.back().var);
-  }
-  const VarMap bind = [&](const Var& var) -> std::optional<Expr> {
-    for (size_t d = 0; d < inverse.indices.size(); ++d) {
-      if (inverse.indices[d].SameAs(var)) return indices[d];
-    }
-    return std::nullopt;
-  };
-  std::vector<Expr> original;
-  for (const Expr& e : inverse.original) original.push_back(known.Simplify(Substitute(e, bind)));
-  const Expr inside = known.Simplify(Substitute(inverse.inside, bind));
-  const Expr value = MakeLoad(from, original);
-  if (IsConst(inside, 1)) {
-    copy.body = Stmt::Make(Store{to, indices, value, Expr()});
-  } else if (tails == PanelTails::kZero) {
-    copy.body = Stmt::Make(Store{to, indices, IfThenElse(inside, value, Const(0, from.type())), Expr()});
-  } else {
-    copy.body = Stmt::Make(IfThen{inside, Stmt::Make(Store{to, indices, value, Expr()}), Stmt()});
-  }
+  copy.iters = std::move(places.iters);
+  Expr value = MakeLoad(from, places.original);
+  if (pad) value = IfThenElse(places.inside, value, pad);
+  copy.body = Stmt::Make(Store{to, places.indices, value, Expr()});
+  if (!pad && !IsConst(places.inside, 1)) copy.body = Stmt::Make(IfThen{places.inside, copy.body, Stmt()});
   return NestAround(std::move(copy));
+}
+
+// What the tails are filled with; absent: nothing.
+absl::StatusOr<Expr> TailValue(PanelTails tails, const PadValue& pad_value, DType type, const std::string& where) {
+  if (tails == PanelTails::kZero) return pad_value.has_value() ? PadConstant(*pad_value, type, where) : Const(0, type);
+  if (!pad_value.has_value()) return Expr();
+  return Invalid(where, ": tails are \"mask\", which are not written, so they take no pad_value");
 }
 
 }  // namespace
 
 absl::StatusOr<BlockRef> Pack(Schedule& schedule, BlockRef block_ref, int read_index, LoopRef loop_ref, IndexMap map,
-                              PanelTails tails, Scope scope) {
+                              PanelTails tails, Scope scope, PadValue pad_value) {
   HONE_ASSIGN_OR_RETURN(const int node, schedule.BlockNode(block_ref, "pack"));
   HONE_ASSIGN_OR_RETURN(const int loop_node, schedule.LoopNode(loop_ref, "pack"));
   const ProgramIndex& index = schedule.index();
@@ -70,6 +59,7 @@ absl::StatusOr<BlockRef> Pack(Schedule& schedule, BlockRef block_ref, int read_i
   const absl::StatusOr<InverseMap> inverse = InvertLayout(map, buffer.shape());
   if (!inverse.ok()) return Annotate(inverse.status(), where);
   HONE_RETURN_IF_ERROR(CheckThereBefore(index, node, buffer, all, where));
+  HONE_ASSIGN_OR_RETURN(const Expr pad, TailValue(tails, pad_value, buffer.type(), where));
 
   // The rest is done on a copy, by the primitives it is made of, and taken over when all of it went well.
   Schedule trial = schedule;
@@ -83,7 +73,7 @@ absl::StatusOr<BlockRef> Pack(Schedule& schedule, BlockRef block_ref, int read_i
       return Refused(where, ": it is an operand of a tile operation, whose layout is fixed");
     const Buffer panels(Message(buffer.name(), "_pack"), buffer.type(), inverse->shape, scope);
     const Stmt packed =
-        trial.index().Replace(Outermost(trial.index(), copy_node), PanelNest(name, buffer, panels, *inverse, tails));
+        trial.index().Replace(Outermost(trial.index(), copy_node), PanelNest(name, buffer, panels, *inverse, pad));
     const std::string scope_name = trial.index().block(trial.index().EnclosingBlock(copy_node)).name;
     trial.SetBody(WithReads(WithLayout(packed, plain, panels, map), scope_name, buffer, all));
   }
@@ -98,7 +88,8 @@ absl::StatusOr<BlockRef> Pack(Schedule& schedule, BlockRef block_ref, int read_i
                                               .loop = loop_ref,
                                               .index_map = std::move(map),
                                               .tails = tails == PanelTails::kZero ? "zero" : "mask",
-                                              .storage_scope = std::string(ToText(scope))},
+                                              .storage_scope = std::string(ToText(scope)),
+                                              .pad_value = pad_value},
                                      {Schedule::Output::Block(name)});
   return BlockRef{number, 0};
 }
@@ -108,7 +99,7 @@ absl::Status Apply(Schedule& schedule, const PackStep& step) {
   if (step.tails != "zero" && step.tails != "mask")
     return Invalid("pack: tails are \"zero\" or \"mask\", not \"", step.tails, "\"");
   return Pack(schedule, step.block, AsIndex(step.read_buffer_index), step.loop, step.index_map,
-              step.tails == "zero" ? PanelTails::kZero : PanelTails::kMask, scope)
+              step.tails == "zero" ? PanelTails::kZero : PanelTails::kMask, scope, step.pad_value)
       .status();
 }
 

@@ -25,8 +25,9 @@ struct TransformBlockLayoutStep {
 absl::Status Apply(Schedule& schedule, const TransformBlockLayoutStep& step);
 
 // The map takes the block's iteration variables; every output becomes a variable with a loop of its own, outermost
-// first. Refused: a block whose nest is not its own and plain (plain_nest.h); a map that is not one to one; an output
-// made of both spatial and reduce variables; a block whose order of instances counts.
+// first. A map fills its new domain, so there is no padding and no pad value. Refused: a block whose nest is not its
+// own and plain (plain_nest.h); a map that is not one to one; an output made of both spatial and reduce variables; a
+// block whose order of instances counts.
 absl::Status TransformBlockLayout(Schedule& schedule, BlockRef block, IndexMap map);
 
 }  // namespace hone

@@ -32,6 +32,10 @@ StepLiteral LiteralOf(const IndexMap& v) { return StepLiteral::Map{ToText(v)}; }
 StepLiteral LiteralOf(const BlockBuffer& v) {
   return StepLiteral::Of({std::string(v.kind == BufferKind::kRead ? "read" : "write"), int64_t{v.index}});
 }
+StepLiteral LiteralOf(const PadValue& v) {
+  if (!v.has_value()) return StepLiteral();
+  return std::visit([](const auto& number) { return LiteralOf(number); }, *v);
+}
 StepLiteral LiteralOf(const Attr& v);
 template <class T>
 StepLiteral LiteralOf(const std::vector<T>& list) {
@@ -119,6 +123,20 @@ class ArgumentReader {
       HONE_ASSIGN_OR_RETURN(const RefScope::Place ref,
                             Find(value, OutputKind::kValue, "a number, None or a sampled number"));
       out = ValueRef{ref.step, ref.output};
+    }
+    return absl::OkStatus();
+  }
+  absl::Status Read(const StepLiteral& value, PadValue& out) const {
+    int64_t integer = 0;
+    double number = 0;
+    if (value.As<std::monostate>() != nullptr) {
+      out = std::nullopt;
+    } else if (Read(value, integer).ok()) {
+      out = integer;
+    } else if (Read(value, number).ok()) {
+      out = number;
+    } else {
+      return Expected("a number or None", value);
     }
     return absl::OkStatus();
   }
@@ -211,7 +229,6 @@ std::optional<bool> AsksForNothing(std::string_view keyword, const StepLiteral& 
   if (keyword == "disable_predication") return flag != nullptr && !*flag;
   if (keyword == "assume_injective_transform") return flag != nullptr;  // an index map is checked to be one
   if (keyword == "index") return number != nullptr && *number == -1;    // where among the siblings: the last place
-  if (keyword == "pad_value") return none;
   if (keyword == "consumer_blocks") return none || (list != nullptr && list->empty());
   return std::nullopt;
 }
@@ -299,6 +316,9 @@ absl::Status CheckVersion(const StepInfo& info, int64_t version, std::string_vie
 StepCall CallOf(const Step& step) {
   StepCall call{.name = std::string(step.info().name), .version = step.info().version, .arguments = {}};
   for (const StepArgument& argument : step.arguments()) {
+    // A step without a pad value reads as it did before there were any.
+    const auto* pad_value = std::get_if<const PadValue*>(&argument.value);
+    if (pad_value != nullptr && !(*pad_value)->has_value()) continue;
     call.arguments.push_back(
         {std::string(argument.name), std::visit([](const auto* value) { return LiteralOf(*value); }, argument.value)});
   }

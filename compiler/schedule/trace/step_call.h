@@ -54,7 +54,7 @@ struct StepCall {
   std::vector<Argument> arguments;
 };
 
-// All arguments, by keyword, refs as Ref.
+// All arguments but an absent pad value, by keyword, refs as Ref.
 StepCall CallOf(const Step& step);
 
 // What literals may name: the outputs of the steps so far.

@@ -25,6 +25,11 @@ bool Absent(const Value& v) { return v.absent() || (v.number() != nullptr && *v.
 bool Same(const Value& a, const Value& b) { return a == b || (Absent(a) && Absent(b)); }
 bool Same(const IndexMap& a, const IndexMap& b) { return ToText(a) == ToText(b); }
 bool Same(const BlockBuffer& a, const BlockBuffer& b) { return a.kind == b.kind && a.index == b.index; }
+bool Same(const PadValue& a, const PadValue& b) {
+  if (!a.has_value() || !b.has_value()) return a.has_value() == b.has_value();
+  if (a->index() != b->index()) return false;
+  return std::visit([&](const auto& number) { return Same(number, std::get<std::decay_t<decltype(number)>>(*b)); }, *a);
+}
 template <class T>
 bool Same(const std::vector<T>& a, const std::vector<T>& b) {
   if (a.size() != b.size()) return false;
@@ -73,6 +78,11 @@ class Hasher {
   }
   void Add(const IndexMap& map) { Add(ToText(map)); }
   void Add(const BlockBuffer& b) { AddPair(static_cast<int>(b.kind), b.index); }
+  void Add(const PadValue& v) {
+    if (!v.has_value()) return;
+    Add(uint64_t{v->index()});
+    std::visit([&](const auto& number) { Add(number); }, *v);
+  }
   void Add(const Attr& v) {
     if (IsEmptyList(v)) return;
     std::visit([&](const auto& value) { Add(value); }, v);

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -192,8 +194,8 @@ class Player {
     return "lambda " + inputs + ": (" + outputs + tail + ")";
   }
 
-  // Any of the registry that one thread does, with sums of the type that the block writes.
-  absl::StatusOr<std::string> IntrinsicFor(BlockRef block) {
+  // Those of the registry that one thread does, with sums of the type that the block writes, from a random one on.
+  absl::StatusOr<std::vector<std::string>> IntrinsicsFor(BlockRef block) {
     std::vector<std::string> names = {"fma_tile_f32", "dot4_u8s8_s32"};
     if (machine_.has_value()) {
       HONE_ASSIGN_OR_RETURN(const BlockRealize* realize, schedule_.FindBlock(block));
@@ -205,15 +207,28 @@ class Player {
       }
       if (names.empty()) return absl::NotFoundError("no intrinsic with sums of this type");
     }
-    return Pick(names);
+    std::ranges::rotate(names, names.begin() + static_cast<int64_t>(random_.Below(names.size())));
+    if (!machine_.has_value()) names.resize(1);
+    return names;
   }
 
   // Counts what is special about the map of a step that was let through.
-  absl::Status Noted(absl::Status status, const Buffer& buffer, const IndexMap& map) {
+  absl::Status Noted(absl::Status status, const Buffer& buffer, const IndexMap& map, const PadValue& pad_value) {
     if (!status.ok()) return status;
     if (ToText(map).find('^') != std::string::npos) ++done_["a map that swizzles"];
-    if (!IsConst(Get(InvertLayout(map, buffer.shape())).inside, 1)) ++done_["a map that pads"];
+    if (IsConst(Get(InvertLayout(map, buffer.shape())).inside, 1)) return status;
+    ++done_["a map that pads"];
+    if (pad_value.has_value()) ++done_["a map that pads with a value"];
     return status;
+  }
+
+  // What padding holds, if anything: no number that could stand in for an element by chance, mostly of the type.
+  PadValue PadFor(DType type) {
+    if (!machine_.has_value() || random_.Chance(0.5)) return std::nullopt;
+    if (type.is_float() != random_.Chance(0.1))
+      return Pick(std::vector<double>{std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity(),
+                                      -1e4, 0.5});
+    return Pick(std::vector<int64_t>{0, 1, 77});
   }
 
   // Blocks of tiles, and tile operations.
@@ -223,10 +238,15 @@ class Player {
     switch (random_.Below(3)) {
       case 0: return Blockize(schedule_, loop).status();
       case 1: {
-        HONE_ASSIGN_OR_RETURN(const std::string intrinsic, IntrinsicFor(block));
-        HONE_RETURN_IF_ERROR(Tensorize(schedule_, loop, intrinsic));
-        ++done_[intrinsic];
-        return absl::OkStatus();
+        HONE_ASSIGN_OR_RETURN(const std::vector<std::string> intrinsics, IntrinsicsFor(block));
+        absl::Status status;
+        for (const std::string& intrinsic : intrinsics) {
+          status = Tensorize(schedule_, loop, intrinsic);
+          if (!status.ok()) continue;
+          ++done_[intrinsic];
+          break;
+        }
+        return status;
       }
       default:
         return RegisterTile(schedule_, loop, random_.Chance(0.5) ? 0 : 4, 1 + static_cast<int64_t>(random_.Below(2)));
@@ -377,14 +397,25 @@ class Player {
         const size_t index = random_.Below(realize->block.reads.size());
         const Buffer buffer = realize->block.reads[index].buffer;
         HONE_ASSIGN_OR_RETURN(IndexMap map, ParseIndexMap(MapFor(buffer)));
-        return Noted(LayoutConstant(s, block, static_cast<int>(index), map), buffer, map);
+        const PadValue pad_value = PadFor(buffer.type());
+        return Noted(LayoutConstant(s, block, static_cast<int>(index), map, pad_value), buffer, map, pad_value);
       }
       case 21: {
         HONE_ASSIGN_OR_RETURN(const BlockRealize* realize, s.FindBlock(block));
-        if (realize->block.writes.empty()) return absl::NotFoundError("no writes");
-        const Buffer buffer = realize->block.writes[0].buffer;
+        const bool read = machine_.has_value() && random_.Chance(0.3);
+        const std::vector<BufferRegion>& regions = read ? realize->block.reads : realize->block.writes;
+        if (regions.empty()) return absl::NotFoundError("no such buffer");
+        const size_t index = read ? random_.Below(regions.size()) : 0;
+        const Buffer buffer = regions[index].buffer;
+        const bool param = AllocatingBlock(s.index(), buffer) < 0;
+        if (param && !machine_.has_value()) return absl::NotFoundError("a param");  // refused when seeds were kept
         HONE_ASSIGN_OR_RETURN(IndexMap map, ParseIndexMap(MapFor(buffer)));
-        return Noted(TransformLayout(s, block, 0, BufferKind::kWrite, map), buffer, map);
+        const PadValue pad_value = PadFor(buffer.type());
+        HONE_RETURN_IF_ERROR(Noted(TransformLayout(s, block, static_cast<int>(index),
+                                                   read ? BufferKind::kRead : BufferKind::kWrite, map, pad_value),
+                                   buffer, map, pad_value));
+        if (param) ++done_["a param laid out"];
+        return absl::OkStatus();
       }
       case 22:
       case 23:
@@ -456,9 +487,10 @@ class Player {
         if (reads.empty()) return absl::NotFoundError("no reads");
         HONE_ASSIGN_OR_RETURN(const std::vector<LoopRef> loops, Loops(block));
         HONE_ASSIGN_OR_RETURN(IndexMap map, ParseIndexMap(MapFor(reads[read].buffer)));
-        return Pack(s, block, read, Pick(loops), map, random_.Chance(0.5) ? PanelTails::kZero : PanelTails::kMask,
-                    random_.Chance(0.7) ? Scope::kThread : Scope::kGlobal)
-            .status();
+        const PanelTails tails = random_.Chance(0.5) ? PanelTails::kZero : PanelTails::kMask;
+        const Scope scope = random_.Chance(0.7) ? Scope::kThread : Scope::kGlobal;
+        const PadValue pad_value = tails == PanelTails::kZero ? PadFor(reads[read].buffer.type()) : std::nullopt;
+        return Pack(s, block, read, Pick(loops), map, tails, scope, pad_value).status();
       }
     }
   }

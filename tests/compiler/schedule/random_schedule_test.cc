@@ -114,7 +114,8 @@ TEST(RandomSchedules, AreSound) {
   for (const auto& [name, count] : campaign.counts) played.insert(name);
   for (const Primitive& primitive : AllPrimitives())
     EXPECT_TRUE(played.contains(std::string(primitive.info->name))) << primitive.info->name << " was never let through";
-  for (const char* what : {"a map that swizzles", "a map that pads", "fma_tile_f32", "store_tile_f32", "zero_tile_f32"})
+  for (const char* what : {"a map that swizzles", "a map that pads", "a map that pads with a value", "a param laid out",
+                           "fma_tile_f32", "store_tile_f32", "zero_tile_f32"})
     EXPECT_TRUE(played.contains(what)) << what << " was never let through";
 }
 

@@ -92,19 +92,24 @@ TEST(SymbolicSchedules, RowsOfASoftmax) {
   ExpectRightAtEverySize(workload, s);
 }
 
-// Scores read the key in panels of eight columns: copied in front, and by each block of rows.
+// Scores read the key in panels of eight columns: copied in front, there with their padding filled, and by each block
+// of rows.
 TEST(SymbolicSchedules, PanelsOfASymbolicOperand) {
   const SymbolicWorkload& workload = Named("scores");
   const IndexMap panels = Get(ParseIndexMap("lambda n, k: (n // 8, k, n % 8)"));
-  for (const bool in_front : {true, false}) {
+  enum class Copy { kInFront, kWithPadding, kInPanels };
+  for (const Copy way : {Copy::kInFront, Copy::kWithPadding, Copy::kInPanels}) {
     Schedule s(workload.func);
     const BlockRef scores = Get(GetBlock(s, "scores"));
     const std::vector<LoopRef> loops = Get(GetLoops(s, scores));
     const std::vector<LoopRef> rows = Get(Split(s, loops[0], {-1, 4})), columns = Get(Split(s, loops[1], {-1, 8}));
     Do(Reorder(s, {rows[0], columns[0], loops[2], rows[1], columns[1]}));
-    if (in_front) {
+    if (way == Copy::kInFront) {
       const BlockRef copy = Get(CacheRead(s, scores, 1, Scope::kGlobal));
       Do(TransformLayout(s, copy, 0, BufferKind::kWrite, panels));
+    } else if (way == Copy::kWithPadding) {
+      Do(TransformLayout(s, scores, 1, BufferKind::kRead, panels, 0.5));
+      EXPECT_GE(s.index().FindBlock("key_global_padding"), 0) << ToText(s.func());
     } else {
       Do(Pack(s, scores, 1, rows[0], panels, PanelTails::kMask, Scope::kThread).status());
     }

@@ -83,6 +83,35 @@ TEST(TraceForms, EveryKindOfValueRoundTrips) {
   ExpectRoundTrips(s.trace());
 }
 
+TEST(TraceForms, PadValuesRoundTripAndAreLeftOutWhereThereAreNone) {
+  constexpr double kInf = std::numeric_limits<double>::infinity();
+  const IndexMap panels = Get(ParseIndexMap("lambda a, b: (b // 5, a, b % 5)"));
+  const auto transformed = [&](PadValue pad_value) {
+    Schedule s(Matmul(12, 16, 8));
+    const BlockRef copy = Get(CacheWrite(s, Get(GetBlock(s, "C")), 0, Scope::kThread));
+    Do(TransformLayout(s, copy, 0, BufferKind::kRead, panels, pad_value));
+    return s.trace();
+  };
+  std::set<std::string> texts;
+  for (const PadValue& pad_value :
+       {PadValue(), PadValue(0), PadValue(-7), PadValue(0.0), PadValue(-0.0), PadValue(0.1), PadValue(kInf),
+        PadValue(-kInf), PadValue(std::numeric_limits<double>::quiet_NaN())}) {
+    const Trace trace = transformed(pad_value);
+    ExpectRoundTrips(trace);
+    EXPECT_TRUE(texts.insert(ToText(trace)).second) << "twice: " << ToText(trace);
+    EXPECT_EQ(trace == transformed({}), !pad_value.has_value());
+  }
+  const std::string before = ToText(transformed({}));
+  EXPECT_EQ(before.find("pad_value"), std::string::npos) << before;
+  std::string none = before;
+  none.insert(none.rfind(')'), ", pad_value=None");
+  EXPECT_TRUE(Get(ParseTrace(none)) == transformed({})) << none;
+  EXPECT_EQ(ToText(transformed(0.5)), std::string(before).insert(before.rfind(')'), ", pad_value=0.5"));
+  none.replace(none.find("None"), 4, "lambda i: i");
+  EXPECT_TRUE(
+      Says(ParseTrace(none), "transform_layout, argument pad_value: found a lambda, expected a number or None"));
+}
+
 TEST(TraceForms, JsonIsWhatTheHeaderShows) {
   Schedule s(Matmul(12, 16, 8));
   const std::vector<LoopRef> l = Get(GetLoops(s, Get(GetBlock(s, "C"))));
