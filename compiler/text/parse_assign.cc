@@ -96,7 +96,10 @@ absl::StatusOr<Stmt> Parser::AssignStatement(BlockParts* block, std::optional<St
     HONE_RETURN_IF_ERROR(ExpectEndOfLine());
     return Stmt();
   }
-  if (names.size() != 1) return ErrorAt(at, "found several names; expected one, except for T.axis.remap");
+  if (names.size() != 1) {
+    if (!AtSize(block)) return ErrorAt(at, "found several names; expected one, except for sizes and T.axis.remap");
+    return SizesStatement(names);
+  }
   return NameStatement(names[0], block, wrap);
 }
 
@@ -123,10 +126,7 @@ absl::StatusOr<Stmt> Parser::NameStatement(const std::string& name, BlockParts* 
     wrap = Stmt::Make(std::move(launch));
     return Stmt();
   }
-  if (is_script && block != nullptr && Peek(3).text == "(" && (Peek(4).text == ")" || function == "var")) {
-    HONE_RETURN_IF_ERROR(SizeStatement(name));
-    return Stmt();
-  }
+  if (AtSize(block)) return SizesStatement({name});
   HONE_ASSIGN_OR_RETURN(const Parsed value, Expression());
   HONE_RETURN_IF_ERROR(ExpectEndOfLine());
   const Var var(name, value.e.type());
@@ -135,20 +135,29 @@ absl::StatusOr<Stmt> Parser::NameStatement(const std::string& name, BlockParts* 
   return Stmt();
 }
 
-// At "T.int32()" or "T.var("int32")": a symbolic size, or a stride that a buffer gives a meaning.
-absl::Status Parser::SizeStatement(const std::string& name) {
-  const Token at = Peek();
-  const std::string function = Peek(2).text;
-  for (int i = 0; i < 4; ++i) Take();
-  const std::optional<DType> type = ParseDType(function == "var" ? Take().text : function);
-  if (!type.has_value() || !type->is_int() || !type->is_scalar())
-    return ErrorAt(at, "a symbolic size is a T.int32() or T.int64()");
-  HONE_RETURN_IF_ERROR(Expect(")"));
+bool Parser::AtSize(const BlockParts* block) const {
+  return block != nullptr && At("T") && Peek(1).text == "." && Peek(3).text == "(" &&
+         (Peek(4).text == ")" || Peek(2).text == "var");
+}
+
+// At "T.int32()" or "T.var("int32")", one for each name: a symbolic size, or a stride that a buffer gives a meaning.
+absl::StatusOr<Stmt> Parser::SizesStatement(const std::vector<std::string>& names) {
+  for (size_t i = 0; i < names.size(); ++i) {
+    const std::string& name = names[i];
+    if (i > 0) HONE_RETURN_IF_ERROR(Expect(","));
+    const Token at = Peek();
+    const std::string function = Peek(2).text;
+    for (int token = 0; token < 4; ++token) Take();
+    const std::optional<DType> type = ParseDType(function == "var" ? Take().text : function);
+    if (!type.has_value() || !type->is_int() || !type->is_scalar())
+      return ErrorAt(at, "a symbolic size is a T.int32() or T.int64()");
+    HONE_RETURN_IF_ERROR(Expect(")"));
+    const Var dim(name, *type, SizeRange{});
+    function_->dims.push_back(dim);
+    Define(name, {.var = dim, .is_free = true});
+  }
   HONE_RETURN_IF_ERROR(ExpectEndOfLine());
-  const Var dim(name, *type, SizeRange{});
-  function_->dims.push_back(dim);
-  Define(name, {.var = dim, .is_free = true});
-  return absl::OkStatus();
+  return Stmt();
 }
 
 }  // namespace hone

@@ -35,6 +35,9 @@ absl::Status Parser::AttrItems(AttrList& list, int depth) {
     } else if (AtMetadata()) {
       HONE_RETURN_IF_ERROR(GraphStoredConstant().status());
       list.is_outside = true;
+    } else if (const Symbol* symbol = Find(element.text); symbol != nullptr && symbol->buffer && AtName()) {
+      Take();  // a buffer: which of them a layout may be chosen for
+      list.is_outside = true;
     } else {
       HONE_ASSIGN_OR_RETURN(const Expr e, IntExpression("an element of a list"));
       const std::optional<int64_t> n = ConstantValue(e);

@@ -22,7 +22,7 @@ std::optional<IterKind> AxisKind(absl::string_view name) {
 
 }  // namespace
 
-absl::StatusOr<Stmt> Parser::BlockStatement() {
+absl::StatusOr<Stmt> Parser::BlockStatement(bool of_tvm) {
   BlockParts parts;
   HONE_RETURN_IF_ERROR(Expect("("));
   if (!At(")")) {
@@ -37,6 +37,9 @@ absl::StatusOr<Stmt> Parser::BlockStatement() {
   HONE_RETURN_IF_ERROR(Expect(":"));
   HONE_ASSIGN_OR_RETURN(parts.block.body, Suite(&parts));
   const bool is_root = parts.block.name == "root" && parts.block.iters.empty();
+  // TVM prints code that its scheduler does not look into as a block that touches nothing.
+  if (of_tvm && parts.block.iters.empty() && parts.block.reads.empty() && parts.block.writes.empty())
+    parts.has_reads = parts.has_writes = false;
   if (!is_root && !(parts.has_reads && parts.has_writes)) {
     AccessedRegions derived = InferRegions(parts.block);
     if (!parts.has_reads) parts.block.reads = std::move(derived.reads);

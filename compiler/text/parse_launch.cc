@@ -13,6 +13,12 @@ bool IsHint(absl::string_view key) {
   return key.substr(0, 7) == "pragma_" || std::ranges::find(kHints, key) != std::end(kHints);
 }
 
+absl::Status UnknownAttr(const Token& at, absl::string_view name) {
+  return ErrorAt(at, absl::StrCat("the attribute \"", name.substr(0, 40),
+                                  "\" of a statement is not supported; expected a hint such as "
+                                  "\"pragma_auto_unroll_max_step\", which is passed over"));
+}
+
 }  // namespace
 
 // `tx = T.env_thread("threadIdx.x")`: launched later, once or several times.
@@ -54,9 +60,17 @@ void Parser::EnterLaunch(For& launch, const std::string& name) {
   Define(name, {.var = launch.var, .loop = Range{launch.min, launch.extent}});
 }
 
-// After "T.attr": (what it is about, "its name", its value).
+// After "T.attr": (what it is about, "its name", its value), or ({"its name": its value}) of the block around.
 absl::Status Parser::StatementAttr() {
   HONE_RETURN_IF_ERROR(Expect("("));
+  if (At("{")) {
+    const Token at = Peek();
+    HONE_ASSIGN_OR_RETURN(const Attrs attrs, AttrDict());
+    for (const auto& [name, value] : attrs) {
+      if (!IsHint(name)) return UnknownAttr(at, name);
+    }
+    return Expect(")");
+  }
   std::optional<Token> key;
   for (int depth = 1, argument = 0; depth > 0;) {
     if (Peek().kind == TokenKind::kEnd || Peek().kind == TokenKind::kNewline) return Unexpected("`)`");
@@ -69,9 +83,7 @@ absl::Status Parser::StatementAttr() {
   }
   if (!key.has_value()) return Unexpected("T.attr(what it is about, \"its name\", its value)");
   if (IsHint(key->text)) return absl::OkStatus();
-  return ErrorAt(*key, absl::StrCat("the attribute \"", key->text.substr(0, 40),
-                                    "\" of a statement is not supported; expected a hint such as "
-                                    "\"pragma_auto_unroll_max_step\", which is passed over"));
+  return UnknownAttr(*key, key->text);
 }
 
 }  // namespace hone

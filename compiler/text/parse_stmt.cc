@@ -141,7 +141,7 @@ absl::StatusOr<Stmt> Parser::WithStatement(BlockParts* block) {
   HONE_RETURN_IF_ERROR(Expect("."));
   const Token at = Peek();
   HONE_ASSIGN_OR_RETURN(const std::string name, ExpectName("block, init, allocate, launch_thread or LetStmt"));
-  if (name == "block" || name == "sblock") return BlockStatement();
+  if (name == "block" || name == "sblock") return BlockStatement(name == "sblock");
   if (name == "init") {
     HONE_RETURN_IF_ERROR(InitStatement(at, block));
     return Stmt();

@@ -137,13 +137,14 @@ class Parser {
   absl::StatusOr<Stmt> WithStatement(BlockParts* block);
   absl::StatusOr<Stmt> WithScope(const Token& at, const std::string& name);  // after "with T.allocate(", ...
   absl::Status InitStatement(const Token& at, BlockParts* block);
-  absl::StatusOr<Stmt> BlockStatement();
+  absl::StatusOr<Stmt> BlockStatement(bool of_tvm);
   absl::StatusOr<Stmt> IfStatement();
   absl::StatusOr<Stmt> WhileStatement();
   absl::StatusOr<Stmt> AssignStatement(BlockParts* block, std::optional<Stmt>& wrap);
   absl::StatusOr<Stmt> TypedLet(const std::string& name, std::optional<Stmt>& wrap);
   absl::StatusOr<Stmt> NameStatement(const std::string& name, BlockParts* block, std::optional<Stmt>& wrap);
-  absl::Status SizeStatement(const std::string& name);  // n = T.int32()
+  bool AtSize(const BlockParts* block) const;                                  // at T.int32()
+  absl::StatusOr<Stmt> SizesStatement(const std::vector<std::string>& names);  // n, m = T.int32(), T.int32()
   absl::StatusOr<Stmt> StoreStatement(const Token& at, const Symbol& target);
   absl::StatusOr<Stmt> ScriptStatement(BlockParts* block, std::optional<Stmt>& wrap);
   absl::StatusOr<Stmt> BarrierStatement();
@@ -243,7 +244,7 @@ class Parser {
   struct AttrList {
     std::vector<int64_t> numbers;
     std::vector<std::string> texts;
-    bool is_outside = false;  // an element is kept outside of the text
+    bool is_outside = false;  // an element is a buffer, or kept outside of the text
   };
   absl::Status AttrItems(AttrList& list, int depth);
   bool AtMetadata() const;  // metadata["..."][3]

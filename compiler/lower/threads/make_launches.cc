@@ -11,6 +11,7 @@
 #include "compiler/ir/thread_axes.h"
 #include "compiler/ir/visit.h"
 #include "compiler/lower/checks/block_conflicts.h"
+#include "compiler/lower/checks/own_registers.h"
 #include "compiler/lower/threads/lower_threads.h"
 #include "compiler/support/status_macros.h"
 #include "compiler/text/text.h"
@@ -63,9 +64,9 @@ class Sharing {
     if (loop != nullptr && IsBound(*loop)) chain_.pop_back();
   }
 
-  absl::Status Check() const {
+  absl::Status Check(const Stmt& nest) const {
     for (const auto& [buffer, uses] : uses_) {
-      if (uses.writes) HONE_RETURN_IF_ERROR(Check(buffer, uses));
+      if (uses.writes) HONE_RETURN_IF_ERROR(Check(nest, buffer, uses));
     }
     return absl::OkStatus();
   }
@@ -96,7 +97,7 @@ class Sharing {
     uses.common.resize(same);
   }
 
-  absl::Status Check(const Buffer& buffer, const Uses& uses) const {
+  absl::Status Check(const Stmt& nest, const Buffer& buffer, const Uses& uses) const {
     const bool own = own_.contains(buffer);
     const std::string name = absl::StrCat("buffer ", buffer.name(), ", in scope ", std::string(ToText(buffer.scope())));
     if (!own && buffer.scope() != Scope::kGlobal) {
@@ -110,7 +111,7 @@ class Sharing {
                        " over ", uses.blocks->thread, "), which nothing orders; put both under one loop over ",
                        uses.blocks->thread);
     }
-    if (uses.threads != nullptr && own && buffer.scope() != Scope::kShared) {
+    if (uses.threads != nullptr && own && buffer.scope() != Scope::kShared && !IsOwnOfEachThread(nest, buffer)) {
       return CannotRun(name, ", is made and used under several loops over threads (loop ", uses.threads->var.name(),
                        " over ", uses.threads->thread, "), and a thread sees only its own; give it the scope shared");
     }
@@ -135,7 +136,7 @@ class Launch {
     HONE_RETURN_IF_ERROR(CollectAxes(nest));
     Sharing sharing(own_);
     sharing.Visit(nest);
-    HONE_RETURN_IF_ERROR(sharing.Check());
+    HONE_RETURN_IF_ERROR(sharing.Check(nest));
     if (const std::optional<std::string> conflict = BlockConflict(nest)) {
       return CannotRun(*conflict, ", which nothing orders; put what writes it under a loop that is bound to no blocks");
     }

@@ -51,8 +51,8 @@ struct Place {
 
 // A reduction on its way: what goes around the outermost loop that it runs over.
 struct Split {
-  Var outermost;  // absent: around the block itself
-  Buffer part, all;
+  Var outermost;                  // absent: around the block itself
+  std::vector<Buffer> part, all;  // of each element of the tuple
   Stmt before, after;
 };
 
@@ -90,7 +90,8 @@ class Rewriter {
       if (loop ? !(split.outermost && split.outermost == loop) : static_cast<bool>(split.outermost)) continue;
       open_.erase(open_.begin() + static_cast<ptrdiff_t>(i));
       stmt = MakeSeq({split.before, stmt, split.after});
-      stmt = Stmt::Make(Alloc{split.part, Stmt::Make(Alloc{split.all, stmt})});
+      for (size_t e = split.part.size(); e-- > 0;)
+        stmt = Stmt::Make(Alloc{split.part[e], Stmt::Make(Alloc{split.all[e], stmt})});
     }
     return stmt;
   }
@@ -118,9 +119,8 @@ class Rewriter {
   // The block in the place of which each thread reduces its own share; what goes around it is left in open_.
   Stmt Reduce(const BlockRealize& realize) {
     const Block& block = realize.block;
-    const Store* store = block.body.As<Store>();
-    const std::optional<ReductionUpdate> update = store == nullptr ? std::nullopt : MatchUpdate(*store);
-    if (!update.has_value())
+    const std::optional<BlockReduction> reduction = ReductionOf(block);
+    if (!reduction.has_value())
       return Fail(block, "and is not of the form x = x OP v (+, *, min, max); rfactor the reduction");
     Split split;
     for (size_t i = 0; i < *outside_launch_; ++i) {
@@ -145,17 +145,23 @@ class Rewriter {
       }
       (Uses(realize, axis.var, true) ? among : row).Add(axis);
     }
-    const DType type = store->buffer.type();
-    split.part = Buffer(store->buffer.name() + "_part", type, {Expr(1)}, Scope::kRegister);
-    split.all =
-        Buffer(store->buffer.name() + "_all", type, {IntConst(row.count), IntConst(among.count)}, Scope::kShared);
-    split.before = Stmt::Make(Store{split.part, {IntConst(0)}, NeutralElement(update->op, type), Expr()});
-    split.after = Combine(realize, *store, update->op, split, row, among);
-    const Expr mine = MakeLoad(split.part, {IntConst(0)});
+    std::vector<Stmt> before;
+    for (size_t i = 0; i < reduction->elements.size(); ++i) {
+      const Buffer& buffer = reduction->elements[i].buffer;
+      const DType type = buffer.type();
+      split.part.emplace_back(buffer.name() + "_part", type, std::vector<Expr>{Expr(1)}, Scope::kRegister);
+      split.all.emplace_back(buffer.name() + "_all", type,
+                             std::vector<Expr>{IntConst(row.count), IntConst(among.count)}, Scope::kShared);
+      const Expr first =
+          reduction->ranking.has_value() ? reduction->starts[i] : NeutralElement(reduction->ops[i], type);
+      before.push_back(Stmt::Make(Store{split.part[i], {IntConst(0)}, first, Expr()}));
+    }
+    split.before = MakeSeq(std::move(before));
+    split.after = Combine(realize, *reduction, split, row, among);
     BlockRealize share = realize;
     share.block.init = Stmt();
-    share.block.body =
-        Stmt::Make(Store{split.part, {IntConst(0)}, MakeBinary(update->op, mine, update->value), Expr()});
+    share.block.body = reduction->Update(split.part, std::vector<std::vector<Expr>>(split.part.size(), {IntConst(0)}),
+                                         reduction->terms);
     share.block.reads.clear();
     share.block.writes.clear();
     DeclareRegions(share.block);
@@ -163,35 +169,52 @@ class Rewriter {
     return Stmt::Make(std::move(share));
   }
 
+  // What a block does; nullopt when threads cannot share it. Without an init it goes on from what is there.
+  static std::optional<BlockReduction> ReductionOf(const Block& block) {
+    if (block.init) {
+      absl::StatusOr<BlockReduction> found = MatchReduction(block);
+      if (!found.ok()) return std::nullopt;
+      for (size_t i = 0; i < found->elements.size(); ++i) {
+        if (found->ranking.has_value() && !found->StartCountsOnce(i)) return std::nullopt;
+      }
+      return *std::move(found);
+    }
+    const Store* store = block.body.As<Store>();
+    const std::optional<ReductionUpdate> update = store == nullptr ? std::nullopt : MatchUpdate(*store);
+    if (!update.has_value()) return std::nullopt;
+    return BlockReduction{.elements = {*store},
+                          .starts = {MakeLoad(store->buffer, store->indices)},
+                          .terms = {update->value},
+                          .ops = {update->op}};
+  }
+
   // all[row, i] = part; half as many threads every round add what the others hold; the element gets the sum.
-  Stmt Combine(const BlockRealize& realize, const Store& store, BinaryOp op, const Split& split, const Place& row,
+  Stmt Combine(const BlockRealize& realize, const BlockReduction& reduction, const Split& split, const Place& row,
                const Place& among) {
-    const auto element = [&](const Expr& i) { return MakeLoad(split.all, {row.index, i}); };
-    const auto set = [&](const Expr& value) {
-      return Stmt::Make(Store{split.all, {row.index, among.index}, value, Expr()});
-    };
-    std::vector<Stmt> stmts = {set(MakeLoad(split.part, {IntConst(0)}))};
+    const size_t count = split.all.size();
+    const std::vector<std::vector<Expr>> mine(count, {row.index, among.index});
+    std::vector<Stmt> stmts;
+    for (size_t i = 0; i < count; ++i)
+      stmts.push_back(Stmt::Make(Store{split.all[i], mine[i], MakeLoad(split.part[i], {IntConst(0)}), Expr()}));
     for (int64_t half = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(among.count)) / 2); half > 0;
          half /= 2) {
       const Expr other = among.index + IntConst(half);
       const Expr active = And(among.index < IntConst(half), other < IntConst(std::min(among.count, 2 * half)));
-      stmts.push_back(Stmt::Make(IfThen{active, set(MakeBinary(op, element(among.index), element(other))), Stmt()}));
+      std::vector<Expr> others;
+      for (const Buffer& all : split.all) others.push_back(MakeLoad(all, {row.index, other}));
+      stmts.push_back(Stmt::Make(IfThen{active, reduction.Update(split.all, mine, others), Stmt()}));
     }
-    stmts.push_back(StoreTotal(realize, store, op, split, element(IntConst(0)), among));
+    std::vector<Expr> totals;
+    for (const Buffer& all : split.all) totals.push_back(MakeLoad(all, {row.index, IntConst(0)}));
+    stmts.push_back(StoreTotals(realize, reduction, split, totals, among));
     return MakeSeq(std::move(stmts));
   }
 
-  // The element gets the total where an instance has run: those outside their domain do not, whatever part of the
+  // The elements get the totals where an instance has run: those outside their domain do not, whatever part of the
   // condition was about the reduction.
-  Stmt StoreTotal(const BlockRealize& realize, const Store& store, BinaryOp op, const Split& split, const Expr& total,
-                  const Place& among) {
-    const auto bind = [&](const Var& var) -> std::optional<Expr> {
-      for (size_t i = 0; i < realize.values.size(); ++i) {
-        if (realize.block.iters[i].var == var) return MakeCast(var.type(), realize.values[i]);
-      }
-      return std::nullopt;
-    };
-    Expr condition = store.buffer.scope() == Scope::kRegister ? True() : Eq(among.index, IntConst(0));
+  Stmt StoreTotals(const BlockRealize& realize, const BlockReduction& reduction, const Split& split,
+                   const std::vector<Expr>& totals, const Place& among) {
+    Expr condition = True();
     for (size_t i = 0; i < realize.values.size(); ++i) {
       const IterVar& iter = realize.block.iters[i];
       if (iter.kind != IterKind::kSpatial) continue;
@@ -205,22 +228,39 @@ class Rewriter {
       const bool ends = std::ranges::any_of(ended, [&](const For* loop) { return UsesVar(part, loop->var); });
       (ends ? of_ended : condition) = And(ends ? of_ended : condition, part);
     }
-    std::vector<Expr> indices;
-    for (const Expr& index : store.indices) indices.push_back(Substitute(index, bind));
-    const Store* init = realize.block.init ? realize.block.init.As<Store>() : nullptr;
-    if (realize.block.init && init == nullptr) return Fail(realize.block, "and its init is not one store");
-    const Expr start = init != nullptr ? Substitute(init->value, bind) : MakeLoad(store.buffer, indices);
-    const bool neutral = StructuralEqual(start, NeutralElement(op, store.buffer.type()));
-    const Expr value = neutral ? total : MakeBinary(op, start, total);
     const auto store_if = [&](const Expr& holds) {
-      return Stmt::Make(IfThen{holds, Stmt::Make(Store{store.buffer, indices, value, Expr()}), Stmt()});
+      std::vector<Stmt> stores;
+      for (size_t i = 0; i < totals.size(); ++i)
+        stores.push_back(StoreTotal(realize, reduction, i, totals[i], among, holds));
+      return MakeSeq(std::move(stores));
     };
     if (ConstantValue(of_ended) == 1) return store_if(condition);
-    const Buffer ran(store.buffer.name() + "_ran", kInt32, {Expr(1)}, Scope::kRegister);
+    const Buffer ran(reduction.elements[0].buffer.name() + "_ran", kInt32, {Expr(1)}, Scope::kRegister);
     const auto set = [&](int64_t value) { return Stmt::Make(Store{ran, {IntConst(0)}, IntConst(value), Expr()}); };
     const Expr has_run = Eq(MakeLoad(ran, {IntConst(0)}), IntConst(1));
     const Stmt look = Around(ended, Stmt::Make(IfThen{of_ended, set(1), Stmt()}));
     return Stmt::Make(Alloc{ran, MakeSeq({set(0), look, store_if(And(condition, has_run))})});
+  }
+
+  // Of part `i` of the tuple: every thread stores what is its own, the first what others see.
+  static Stmt StoreTotal(const BlockRealize& realize, const BlockReduction& reduction, size_t i, const Expr& total,
+                         const Place& among, const Expr& condition) {
+    const auto bind = [&](const Var& var) -> std::optional<Expr> {
+      for (size_t v = 0; v < realize.values.size(); ++v) {
+        if (realize.block.iters[v].var == var) return MakeCast(var.type(), realize.values[v]);
+      }
+      return std::nullopt;
+    };
+    const Store& element = reduction.elements[i];
+    std::vector<Expr> indices;
+    for (const Expr& index : element.indices) indices.push_back(Substitute(index, bind));
+    const Expr start = Substitute(reduction.starts[i], bind);
+    const bool starts_counted = reduction.ranking.has_value() ||
+                                StructuralEqual(start, NeutralElement(reduction.ops[i], element.buffer.type()));
+    const Expr value = starts_counted ? total : MakeBinary(reduction.ops[i], start, total);
+    const bool own = element.buffer.scope() == Scope::kRegister;
+    const Expr holds = own ? condition : And(Eq(among.index, IntConst(0)), condition);
+    return Stmt::Make(IfThen{holds, Stmt::Make(Store{element.buffer, indices, value, Expr()}), Stmt()});
   }
 
   // The loops around the block that are over where the total is stored.

@@ -133,18 +133,31 @@ std::optional<Ranking> RankingOf(const Expr& condition, bool keeps, const std::v
   return std::nullopt;
 }
 
+// Whether the choice of the value leaves the one that the ranking does. Of equal ones it may take either.
+bool KeepsTheBetter(const Choice& of_value, const Choice& of_index, const Ranking& ranking, const Store& store) {
+  if (of_value.keeps == of_index.keeps && StructuralEqual(of_value.condition, of_index.condition)) return true;
+  const std::optional<Greater> greater = Comparison(
+      of_value.condition, false, [&store](const Expr& e) { return IsTarget(e, store); },
+      [&of_value](const Expr& e) { return StructuralEqual(e, of_value.term); });
+  return greater.has_value() && ((*greater == Greater::kFirst) == of_value.keeps) == ranking.greatest;
+}
+
 absl::Status MatchRanking(const std::vector<Store>& stores, BlockReduction& found) {
   if (stores.size() != 2) return Refused(kForms);
-  const std::optional<Choice> first = MatchChoice(stores[0]), second = MatchChoice(stores[1]);
-  if (!first.has_value() || !second.has_value() || first->keeps != second->keeps ||
-      !StructuralEqual(first->condition, second->condition))
+  const std::optional<Choice> choices[] = {MatchChoice(stores[0]), MatchChoice(stores[1])};
+  if (!choices[0].has_value() || !choices[1].has_value()) return Refused(kForms);
+  found.terms = {choices[0]->term, choices[1]->term};
+  for (size_t value = 0; value < 2; ++value) {
+    const Choice &of_value = *choices[value], &of_index = *choices[1 - value];
+    const std::optional<Ranking> ranking = RankingOf(of_index.condition, of_index.keeps, stores, found.terms, value);
+    if (!ranking.has_value() || !KeepsTheBetter(of_value, of_index, *ranking, stores[value])) continue;
+    found.ranking = ranking;
+    return absl::OkStatus();
+  }
+  if (choices[0]->keeps != choices[1]->keeps || !StructuralEqual(choices[0]->condition, choices[1]->condition))
     return Refused(kForms);
-  found.terms = {first->term, second->term};
-  for (size_t value = 0; value < 2 && !found.ranking.has_value(); ++value)
-    found.ranking = RankingOf(first->condition, first->keeps, stores, found.terms, value);
-  if (found.ranking.has_value()) return absl::OkStatus();
   return Refused(
-      "chooses where ", first->condition,
+      "chooses where ", choices[0]->condition,
       ", which is not `greater or (equal and lower index)`: of equal values the order of the reduction would "
       "choose");
 }

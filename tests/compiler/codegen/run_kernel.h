@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <deque>
@@ -23,6 +22,7 @@
 #include "compiler/text/text.h"
 #include "deploy/runtime/image.h"
 #include "deploy/runtime/invoke.h"
+#include "tests/compiler/interp/expect_outputs_near.h"
 #include "tests/compiler/text/reads_back.h"
 
 namespace hone {
@@ -84,24 +84,6 @@ inline absl::Status RunCompiled(const CompiledKernel& kernel, std::vector<NdArra
     if (!copy.Finish()) return absl::InternalError("the kernel wrote past the end of a tensor");
   }
   return code == 0 ? absl::OkStatus() : absl::InternalError("the kernel returned " + std::to_string(code));
-}
-
-// Every element of the outputs within `tolerance`, relative to the larger of 1 and the expected value; NaN equals NaN.
-inline void ExpectOutputsNear(const PrimFunc& func, const std::vector<NdArray>& got, const std::vector<NdArray>& want,
-                              double tolerance) {
-  for (size_t p = func.params.size() - func.num_outputs(); p < func.params.size(); ++p) {
-    int shown = 0;
-    for (int64_t i = 0; i < want[p].NumElements() && shown < 5; ++i) {
-      const double a = got[p].Get(i), b = want[p].Get(i);
-      const bool same =
-          a == b || (std::isnan(a) && std::isnan(b)) || std::abs(a - b) <= tolerance * std::max(1.0, std::abs(b));
-      if (!same) {
-        ADD_FAILURE() << func.params[p].name() << "[" << i << "] is " << a << ", the interpreter says " << b;
-        ++shown;
-      }
-    }
-    if (shown > 0) ADD_FAILURE() << ToText(func);
-  }
 }
 
 struct X86Way {

@@ -69,6 +69,51 @@ INSTANTIATE_TEST_SUITE_P(
 )",
                     "buffer up, in scope local, is made and used under several loops over threads (loop j over "
                     "threadIdx.x), and a thread sees only its own; give it the scope shared"},
+        RefusedCase{"RegistersOfEveryThread", R"(
+    up = T.alloc_buffer((8,), "float32", scope="local")
+    for b in T.thread_binding(1, thread="blockIdx.x"):
+        for i in T.thread_binding(8, thread="threadIdx.x"):
+            with T.block("up"):
+                vi = T.axis.spatial(8, i)
+                up[vi] = A[vi]
+        for j in range(8):
+            with T.block("B"):
+                vi = T.axis.spatial(8, j)
+                B[vi] = up[vi]
+)",
+                    "buffer up, in scope local, is made and used under several loops over threads (loop i over "
+                    "threadIdx.x), and a thread sees only its own; give it the scope shared"},
+        RefusedCase{"RegistersThatOtherThreadsMakeLater", R"(
+    up = T.alloc_buffer((8,), "float32", scope="local")
+    for b in T.thread_binding(1, thread="blockIdx.x"):
+        for i in T.thread_binding(4, thread="threadIdx.x"):
+            for k in range(2):
+                with T.block("up"):
+                    vi = T.axis.spatial(8, i * 2 + k)
+                    up[vi] = A[vi]
+        for j in T.thread_binding(4, thread="threadIdx.x"):
+            for k in range(2):
+                with T.block("B"):
+                    vi = T.axis.spatial(8, k * 4 + j)
+                    B[vi] = up[vi]
+)",
+                    "buffer up, in scope local, is made and used under several loops over threads (loop j over "
+                    "threadIdx.x), and a thread sees only its own; give it the scope shared"},
+        RefusedCase{"RegistersThatOneThreadChanges", R"(
+    up = T.alloc_buffer((1,), "float32", scope="local")
+    for b in T.thread_binding(1, thread="blockIdx.x"):
+        for i in T.thread_binding(8, thread="threadIdx.x"):
+            with T.block("up"):
+                vi = T.axis.spatial(8, i)
+                T.where(i == 3)
+                up[0] = A[vi]
+        for j in T.thread_binding(8, thread="threadIdx.x"):
+            with T.block("B"):
+                vi = T.axis.spatial(8, j)
+                B[vi] = up[0]
+)",
+                    "buffer up, in scope local, is made and used under several loops over threads (loop j over "
+                    "threadIdx.x), and a thread sees only its own; give it the scope shared"},
         RefusedCase{"WhatAnotherBlockMakes", R"(
     up = T.alloc_buffer((8,), "float32", scope="shared")
     for t in T.thread_binding(1, thread="threadIdx.x"):
@@ -110,6 +155,21 @@ INSTANTIATE_TEST_SUITE_P(
 )",
                     "a barrier would have to stand in front of `B[threadIdx_x] = up[7 - threadIdx_x]`, where not all "
                     "threads of a block come by"},
+        RefusedCase{"TheGreatestWithThePlaceOfTheLeast", R"(
+    for t in T.thread_binding(8, thread="threadIdx.x"):
+        with T.block("B"):
+            vi = T.axis.spatial(1, 0)
+            vk = T.axis.reduce(8, t)
+            with T.init():
+                B[vi] = T.float32(9)
+                A[vi] = T.float32("-inf")
+            place: T.float32 = T.Select(A[vi] < T.Cast("float32", vk) or A[vi] == T.Cast("float32", vk) and B[vi] < T.float32(1), B[vi], T.float32(1))
+            value: T.float32 = T.Select(A[vi] > T.Cast("float32", vk), A[vi], T.Cast("float32", vk))
+            B[vi] = place
+            A[vi] = value
+)",
+                    "block B reduces over an axis of threads, and is not of the form x = x OP v (+, *, min, max); "
+                    "rfactor the reduction"},
         RefusedCase{
             "AReductionOfAnotherForm", R"(
     for t in T.thread_binding(8, thread="threadIdx.x"):

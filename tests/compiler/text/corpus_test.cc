@@ -1,50 +1,20 @@
 // Programs that TVM prints (make_corpus.py beside this file): nearly all are read, what is not is listed with its
 // reason, and what is read prints, reads back equal and keeps the rules of the verifier.
-#include <cstdlib>
-#include <filesystem>
+#include "tests/compiler/text/corpus.h"
+
 #include <map>
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
-#include "compiler/ir/module.h"
-#include "compiler/ir/structural.h"
-#include "compiler/support/file.h"
-#include "compiler/text/text.h"
 #include "compiler/verify/verify.h"
-#include "gtest/gtest.h"
 
 namespace hone {
 namespace {
 
-constexpr char kFolder[] = HONE_TEST_DATA "/compiler/text/corpus/";
-
-std::vector<std::string> Networks() {
-  std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(kFolder)) {
-    if (entry.path().extension() == ".txt" && entry.path().stem() != "refused") names.push_back(entry.path().stem());
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
-// Programs of a file by title: each follows a line "# ==== title".
-std::vector<std::pair<std::string, std::string>> Programs(const std::string& network) {
-  const absl::StatusOr<std::string> text = ReadFile(absl::StrCat(kFolder, network, ".txt"));
-  EXPECT_TRUE(text.ok()) << text.status().ToString();
-  std::vector<std::pair<std::string, std::string>> programs;
-  for (const absl::string_view part : absl::StrSplit(*text, "# ==== ", absl::SkipEmpty())) {
-    const size_t end = part.find('\n');
-    programs.emplace_back(std::string(part.substr(0, end)), std::string(part.substr(end + 1)));
-  }
-  return programs;
-}
-
 // corpus/refused.txt: "title: message", one a line.
 std::map<std::string, std::string> Refused() {
   std::map<std::string, std::string> refused;
-  const absl::StatusOr<std::string> text = ReadFile(absl::StrCat(kFolder, "refused.txt"));
-  EXPECT_TRUE(text.ok()) << text.status().ToString();
-  for (const absl::string_view line : absl::StrSplit(*text, '\n', absl::SkipEmpty())) {
+  const absl::StatusOr<std::string> text = ReadFile(absl::StrCat(kCorpus, "refused.txt"));
+  EXPECT_TRUE(text.ok()) << text.status();
+  for (const absl::string_view line : absl::StrSplit(text.value_or(""), '\n', absl::SkipEmpty())) {
     const std::vector<std::string> parts = absl::StrSplit(line, absl::MaxSplits(": ", 1));
     if (parts.size() == 2 && line[0] != '#') refused.emplace(parts[0], parts[1]);
   }
@@ -55,7 +25,7 @@ class CorpusTest : public testing::TestWithParam<std::string> {};
 
 TEST_P(CorpusTest, IsReadPrintedAndVerified) {
   const std::map<std::string, std::string> refused = Refused();
-  for (const auto& [title, text] : Programs(GetParam())) {
+  for (const auto& [title, text] : CorpusTexts(GetParam())) {
     SCOPED_TRACE(title);
     const absl::StatusOr<IrModule> module = ParseIrModule(text);
     const auto expected = refused.find(title);
@@ -78,13 +48,13 @@ TEST_P(CorpusTest, IsReadPrintedAndVerified) {
         << title << ": " << verified.ToString();
   }
 }
-INSTANTIATE_TEST_SUITE_P(Networks, CorpusTest, testing::ValuesIn(Networks()),
+INSTANTIATE_TEST_SUITE_P(Networks, CorpusTest, testing::ValuesIn(CorpusFiles()),
                          [](const auto& info) { return info.param; });
 
 TEST(CorpusCountTest, OfAtLeast300ProgramsNineteenInTwentyAreRead) {
   size_t all = 0, read = 0;
-  for (const std::string& network : Networks()) {
-    for (const auto& [title, text] : Programs(network)) {
+  for (const std::string& network : CorpusFiles()) {
+    for (const auto& [title, text] : CorpusTexts(network)) {
       ++all;
       read += ParseIrModule(text).ok();
     }

@@ -8,6 +8,8 @@
 MODELS_DIR holds what tests/models/make_models.py writes (resnet18.onnx ...); models that are not there are left out.
 Three more networks are made here: a LLaMA block with a symbolic length, a GPT-2 block, and a block of a diffusion UNet.
 
+Operators that none of these has are in operators.txt, each legalised and scheduled by DLight.
+
 Of each network: its operators legalised one by one, fused, and scheduled: by random draws from MetaSchedule's space for
 the CPU and for CUDA, and by DLight for CUDA. The graph function of the fused module is a program too. Of programs
 that differ in their numbers alone two are kept. In a file, every program follows a line `# ==== network/stage/function`.
@@ -150,6 +152,40 @@ def by_dlight(function):
                                            dlight.gpu.GeneralReduction(), dlight.gpu.Fallback())(module)["main"]
 
 
+def operators():
+    """Names, what makes the operator of its arguments, and the arguments' shapes and types."""
+    op, n, m = relax.op, tvm.tirx.Var("n", "int64"), tvm.tirx.Var("m", "int64")
+    f32, f16, i8, u8, i32, i64 = "float32", "float16", "int8", "uint8", "int32", "int64"
+    yield "argmax", lambda x: op.argmax(x, axis=1), ((6, 40), f32)
+    yield "argmax_of_sizes", lambda x: op.argmax(x, axis=-1, keepdims=True), ((n, m), f32)
+    yield "gather_elements", lambda x, i: op.gather_elements(x, i, axis=1), ((5, 16), f32), ((5, 3), i64)
+    yield "take_of_bytes", lambda x, i: op.take(x, i, axis=1), ((5, 16), i8), ((n,), i64)
+    yield "scatter_of_bytes", lambda x, i, u: op.scatter_elements(x, i, u, axis=0), \
+        ((n, 16), i8), ((3, 16), i64), ((3, 16), i8)
+    yield "scatter_nd", lambda x, i, u: op.scatter_nd(x, i, u, reduction="max"), \
+        ((8, 16), f32), ((3, 1), i32), ((3, 16), f32)
+    yield "slices_of_sizes", lambda x, b, e, s: op.dynamic_strided_slice(x, b, e, s), \
+        ((9, 16), f32), ((2,), i64), ((2,), i64), ((2,), i64)
+    yield "cosh", op.cosh, ((4, 33), f32)
+    yield "log_softmax", lambda x: op.nn.log_softmax(x), ((3, 8, 64), f16)
+    yield "quantize", lambda x, s, z: op.quantize(x, s, z, axis=1, out_dtype=u8), ((4, 9), f32), ((9,), f32), ((9,), i8)
+    yield "dequantize", lambda x, s, z: op.dequantize(x, s, z, axis=-1, out_dtype=f32), \
+        ((n, 9), u8), ((9,), f32), ((9,), i8)
+    yield "product_of_bytes", lambda a, b: op.matmul(a, b, out_dtype=i32), ((1, 256), i8), ((256, 64), i8)
+    yield "resize", lambda x: op.image.resize2d(x, (7, 13), method="linear"), ((1, 3, 5, 9), f32)
+    yield "valid_counts", lambda b: op.vision.get_valid_counts(b, 0.5), ((1, 20, 6), f32)
+
+
+def operator_module(build, arguments):
+    builder = relax.BlockBuilder()
+    arguments = [relax.Var(f"x{i}", relax.TensorStructInfo(*argument)) for i, argument in enumerate(arguments)]
+    with builder.function("main", arguments):
+        with builder.dataflow():
+            result = builder.emit_output(builder.normalize(build(*arguments)))
+        builder.emit_func_output(result)
+    return relax.transform.LegalizeOps()(relax.transform.DecomposeOpsForInference()(builder.get()))
+
+
 class Corpus:
     def __init__(self, most_scheduled):
         self.alike, self.programs, self.most_scheduled = collections.Counter(), [], most_scheduled
@@ -164,6 +200,18 @@ class Corpus:
     def stage(self, name, stage, functions):
         for function in functions:
             self.add(f"{name}/{stage}/{function}", text_of(functions[function], function))
+
+    def operators(self):
+        for name, build, *arguments in operators():
+            functions = tensor_functions(operator_module(build, arguments))
+            self.stage(name, "legalised", functions)
+            for function in functions:
+                try:
+                    self.add(f"{name}/dlight0/{function}",
+                             text_of(by_dlight(functions[function].with_attr("global_symbol", "main")), function))
+                except Exception as error:  # what calls libraries has no schedule
+                    reason = (str(error).strip().splitlines() or ["?"])[-1]
+                    print(f"{name}/dlight0/{function}: no schedule: {reason[:100]}", file=sys.stderr)
 
     def network(self, name, module):
         legal = relax.transform.LegalizeOps()(module)
@@ -195,9 +243,10 @@ def main():
     options = parser.parse_args()
     os.makedirs(options.output, exist_ok=True)
     corpus, total = Corpus(options.most_scheduled), 0
-    for name, module in networks(options.models):
+    parts = [(name, lambda m=module, n=name: corpus.network(n, m)) for name, module in networks(options.models)]
+    for name, write in parts + [("operators", corpus.operators)]:
         corpus.programs = []
-        corpus.network(name, module)
+        write()
         with open(os.path.join(options.output, f"{name}.txt"), "w") as out:
             for title, body in corpus.programs:
                 out.write(f"# ==== {title}\n{body}\n\n")

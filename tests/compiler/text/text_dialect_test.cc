@@ -139,6 +139,65 @@ def main(A: T.Buffer(("n", T.int64(4)), "float32"), B: T.Buffer(("n",), "float32
   EXPECT_EQ(ours.dims[0].type(), kInt64);
 }
 
+TEST(TextDialectTest, SeveralSizesInALine) {
+  const PrimFunc of_one_line = ParseOk(R"(
+@T.prim_func
+def main(a: T.handle, b: T.handle):
+    n, m = T.int64(), T.int64()
+    A = T.match_buffer(a, (n, m), "float32")
+    B = T.match_buffer(b, (m,), "float32")
+    for i in range(m):
+        B[i] = A[T.int64(0), i]
+)");
+  const PrimFunc of_two_lines = ParseOk(R"(
+@T.prim_func
+def main(a: T.handle, b: T.handle):
+    n = T.int64()
+    m = T.int64()
+    A = T.match_buffer(a, (n, m), "float32")
+    B = T.match_buffer(b, (m,), "float32")
+    for i in range(m):
+        B[i] = A[T.int64(0), i]
+)");
+  EXPECT_EQ(of_one_line.dims.size(), 2u);
+  EXPECT_TRUE(StructuralEqual(of_one_line, of_two_lines)) << ToText(of_one_line);
+}
+
+// Code that TVM's scheduler does not look into says that it touches nothing, and has hints in a dictionary.
+TEST(TextDialectTest, BlocksOfExternCode) {
+  const PrimFunc printed = ParseOk(R"(
+@T.prim_func
+def main(A: T.Buffer((4, 9), "float32"), B: T.Buffer((4, 9), "float32")):
+    with T.sblock("scan"):
+        T.reads()
+        T.writes()
+        T.attr({"pragma_scope": "seq"})
+        for v in T.parallel(4):
+            B[v, 0] = A[v, 0]
+)");
+  const PrimFunc meant = ParseOk(R"(
+@T.prim_func
+def main(A: T.Buffer((4, 9), "float32"), B: T.Buffer((4, 9), "float32")):
+    with T.block("scan"):
+        for v in T.parallel(4):
+            B[v, 0] = A[v, 0]
+)");
+  EXPECT_TRUE(StructuralEqual(printed, meant)) << ToText(printed);
+}
+
+TEST(TextDialectTest, BuffersWhoseLayoutIsFree) {
+  const PrimFunc printed = ParseOk(R"(
+@T.prim_func
+def main(A: T.Buffer((4,), "float32"), B: T.Buffer((4,), "float32")):
+    for i in range(4):
+        with T.sblock("B"):
+            vi = T.axis.spatial(4, i)
+            T.sblock_attr({"layout_free_placeholders": [A]})
+            B[vi] = A[vi]
+)");
+  EXPECT_EQ(ToText(printed).find("layout_free"), std::string::npos) << ToText(printed);
+}
+
 TEST(TextDialectTest, OperatorsBindAsInPython) {
   const auto value = [](const std::string& text) {
     const PrimFunc f =

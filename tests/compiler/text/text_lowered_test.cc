@@ -351,6 +351,12 @@ constexpr Refusal kRefusals[] = {
     {"AttributeWithMeaning", "    with T.attr(0, \"async_commit_queue_scope\", 0):\n        B[0, 0] = A[0, 0]\n",
      "line 3, column 20: the attribute \"async_commit_queue_scope\" of a statement is not supported; expected a hint "
      "such as \"pragma_auto_unroll_max_step\", which is passed over"},
+    {"AttributesWithMeaning", "    T.attr({\"pragma_scope\": \"seq\", \"async_scope\": 1})\n",
+     "line 3, column 12: the attribute \"async_scope\" of a statement is not supported; expected a hint such as "
+     "\"pragma_auto_unroll_max_step\", which is passed over"},
+    {"NamesOfOneValue", "    x, y = A[0, 0], A[0, 1]\n",
+     "line 3, column 5: found several names; expected one, except for sizes and T.axis.remap"},
+    {"SizesOfOneType", "    n, m = T.int64()\n", "line 3, column 21: found the end of the line; expected `,`"},
     {"AttributeWithoutName", "    T.attr(0, 1, 2)\n",
      "line 3, column 20: found the end of the line; expected T.attr(what it is about, \"its name\", its value)"},
     {"ScopeOfTensorCores", "    t = T.alloc_buffer((4,), \"float16\", scope=\"wmma.accumulator\")\n",

@@ -9,7 +9,6 @@
 #include <cstdlib>
 #include <fstream>
 #include <map>
-#include <memory>
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
@@ -19,7 +18,6 @@
 #include "compiler/interp/random_input.h"
 #include "compiler/lower/threads/lower_threads.h"
 #include "compiler/text/text.h"
-#include "deploy/runtime/opencl_device.h"
 #include "tests/compiler/codegen/gpu/run_on_device.h"
 #include "tests/compiler/lower/thread_schedules.h"
 #include "tests/compiler/schedule/campaign.h"
@@ -29,24 +27,15 @@
 namespace hone::testing {
 namespace {
 
-// The device, by its number in `hone doctor`, opened once in a process and never before a fork: drivers have threads.
-// Null where there is none.
-hone::Device* Device(std::string* why = nullptr) {
-  static RuntimeResult<std::unique_ptr<hone::Device>> device =
-      OpenClDevice::Open(static_cast<size_t>(FromEnvironment("HONE_OPENCL_DEVICE", 0)));
-  if (!device.ok() && why != nullptr) *why = device.error().message();
-  return device.ok() ? device->get() : nullptr;
-}
-
 class OpenClSchedules : public ::testing::Test {};
 
 std::string CheckSchedule(uint64_t seed) {
-  if (Device() == nullptr) return Count("no device"), "";
+  if (OpenClDeviceOfTests() == nullptr) return Count("no device"), "";
   Random random(seed);
   const ThreadSchedule drawn = DrawThreadSchedule(random);
   const Reference reference(drawn.workload);
   std::vector<NdArray> got = reference.arguments();
-  const absl::Status ran = RunOnOpenCl(*Device(), drawn.schedule.Program().main, got);
+  const absl::Status ran = RunOnOpenCl(*OpenClDeviceOfTests(), drawn.schedule.Program().main, got);
   Count(drawn.shape);
   const std::string wrong = ran.ok() ? reference.Compare(got) : ran.ToString();
   if (wrong.empty()) return "";
@@ -72,7 +61,7 @@ TEST_F(OpenClSchedules, RunAndAgreeWithTheInterpreter) {
 // one that overwrites what another still reads often is not. For those there is the interpreter, which looks for races.
 TEST_F(OpenClSchedules, ShowAMissingBarrier) {
   std::string why;
-  if (Device(&why) == nullptr) GTEST_SKIP() << "no device: " << why;
+  if (OpenClDeviceOfTests(&why) == nullptr) GTEST_SKIP() << "no device: " << why;
   const absl::StatusOr<PrimFunc> reversed = ParsePrimFunc(R"(
 @T.prim_func
 def main(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):
@@ -98,19 +87,21 @@ def main(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):
   ASSERT_NE(at, std::string::npos);
   std::vector<NdArray> with = reference.arguments(), without = reference.arguments();
   // First without: what the other leaves in local memory would be right.
-  ASSERT_TRUE(RunCode(*Device(), *program, OpenClC(), std::string(*source).erase(at, barrier.size()), without).ok());
-  ASSERT_TRUE(RunCode(*Device(), *program, OpenClC(), *source, with).ok());
+  ASSERT_TRUE(
+      RunCode(*OpenClDeviceOfTests(), *program, OpenClC(), std::string(*source).erase(at, barrier.size()), without)
+          .ok());
+  ASSERT_TRUE(RunCode(*OpenClDeviceOfTests(), *program, OpenClC(), *source, with).ok());
   EXPECT_EQ(reference.Compare(with), "");
   const std::string shown = reference.Compare(without);
   std::printf("without the barrier: %s\n", shown.empty() ? "the same numbers" : shown.c_str());
-  if (Device()->facts().version.find("PoCL") != std::string::npos) { EXPECT_NE(shown, ""); }
+  if (OpenClDeviceOfTests()->facts().version.find("PoCL") != std::string::npos) { EXPECT_NE(shown, ""); }
 }
 
 // The golden programs compute what the interpreter does: among them those with elements of every type, whose bits
 // helpers read and write. A float16 may be the next one where a function's last place differs.
 TEST_F(OpenClSchedules, RunTheGoldenPrograms) {
   std::string why;
-  if (Device(&why) == nullptr) GTEST_SKIP() << "no device: " << why;
+  if (OpenClDeviceOfTests(&why) == nullptr) GTEST_SKIP() << "no device: " << why;
   for (const char* name : {"tiled_product", "softmax_rows", "reduction_across_threads", "asynchronous_pipeline",
                            "vector_copies", "element_types"}) {
     SCOPED_TRACE(name);
@@ -122,7 +113,7 @@ TEST_F(OpenClSchedules, RunTheGoldenPrograms) {
     const absl::StatusOr<PrimFunc> lowered = LowerThreads(*func);
     ASSERT_TRUE(lowered.ok()) << lowered.status();
     ASSERT_TRUE(Interpret(*lowered, want).ok());
-    const absl::Status ran = RunOnOpenCl(*Device(), *func, got);
+    const absl::Status ran = RunOnOpenCl(*OpenClDeviceOfTests(), *func, got);
     ASSERT_TRUE(ran.ok()) << ran;
     for (size_t p = func->params.size() - static_cast<size_t>(func->num_outputs()); p < func->params.size(); ++p) {
       const DType type = func->params[p].type();

@@ -1,6 +1,7 @@
 #include "tests/compiler/codegen/gpu/run_on_device.h"
 
 #include <algorithm>
+#include <memory>
 #include <string>
 
 #include "compiler/codegen/cuda/cuda_cpp.h"
@@ -9,6 +10,8 @@
 #include "compiler/codegen/opencl/opencl_c.h"
 #include "compiler/interp/interpreter.h"
 #include "compiler/support/status_macros.h"
+#include "deploy/runtime/opencl_device.h"
+#include "tests/compiler/schedule/campaign.h"
 
 namespace hone::testing {
 namespace {
@@ -51,6 +54,13 @@ absl::Status RunCode(Device& device, const DeviceProgram& program, const Dialect
     if (i < program.params) std::copy(bytes.begin(), bytes.end() - kGuardBytes, args[i].data.begin());
   }
   return absl::OkStatus();
+}
+
+hone::Device* OpenClDeviceOfTests(std::string* why) {
+  static RuntimeResult<std::unique_ptr<hone::Device>> device =
+      OpenClDevice::Open(static_cast<size_t>(FromEnvironment("HONE_OPENCL_DEVICE", 0)));
+  if (!device.ok() && why != nullptr) *why = device.error().message();
+  return device.ok() ? device->get() : nullptr;
 }
 
 absl::Status RunOnOpenCl(Device& device, const PrimFunc& scheduled, std::vector<NdArray>& args) {

@@ -18,6 +18,10 @@ namespace hone::testing {
 absl::Status RunCode(Device& device, const DeviceProgram& program, const Dialect& dialect, const std::string& code,
                      std::vector<NdArray>& args);
 
+// The OpenCL device of the number HONE_OPENCL_DEVICE, as `hone doctor` counts, 0 by default. Opened once in a process
+// and never before a fork: drivers have threads. Null where there is none, and then `why` says why not.
+hone::Device* OpenClDeviceOfTests(std::string* why = nullptr);
+
 // Lowered, printed and run; as CUDA C++, compiled by NVRTC for the device's architecture in between.
 absl::Status RunOnOpenCl(Device& device, const PrimFunc& scheduled, std::vector<NdArray>& args);
 absl::Status RunOnCuda(Device& device, const PrimFunc& scheduled, std::vector<NdArray>& args);
