@@ -66,7 +66,9 @@ class FindPlaces {
 
   void Access(const Buffer& buffer, bool writes) { Access(buffer, writes, path_.size()); }
   void Access(const Buffer& buffer, bool writes, size_t length) {
-    if (outside_depth_.has_value()) length = std::min(length, *outside_depth_);
+    const auto own = closed_at_.find(buffer);
+    const size_t around = own == closed_at_.end() ? 0 : own->second;
+    if (closed_.size() > around) length = std::min(length, closed_[around]);
     if (writes && reduce_depth_.has_value()) length = std::min(length, *reduce_depth_);
     Path path(path_.begin(), path_.begin() + static_cast<ptrdiff_t>(length));
     std::vector<Path>& paths = paths_[buffer];
@@ -101,16 +103,15 @@ class FindPlaces {
       Reads(loop->min);
       Reads(loop->extent);
       loop_of_[loop->var] = path_.size() - 1;  // so long a path ends in front of the loop
-      const std::optional<size_t> outer = outside_depth_;
-      if (loop->kind == ForKind::kVectorized && !outside_depth_.has_value()) outside_depth_ = path_.size() - 1;
+      const bool closed = loop->kind == ForKind::kVectorized;
+      if (closed) closed_.push_back(path_.size() - 1);
       Visit(loop->body);
-      outside_depth_ = outer;
+      if (closed) closed_.pop_back();
     } else if (const While* loop = stmt.As<While>()) {
-      const std::optional<size_t> outer = outside_depth_;
-      if (!outside_depth_.has_value()) outside_depth_ = path_.size() - 1;
+      closed_.push_back(path_.size() - 1);
       Reads(loop->condition);
       Visit(loop->body);
-      outside_depth_ = outer;
+      closed_.pop_back();
     } else if (const BlockRealize* realize = stmt.As<BlockRealize>()) {
       const std::optional<size_t> outer = reduce_depth_;
       for (const Expr& value : realize->values) Reads(value);
@@ -138,7 +139,10 @@ class FindPlaces {
       if (const TileOp* op = stmt.As<TileOp>()) {
         for (size_t i = 0; i < op->operands.size(); ++i) Access(op->operands[i].buffer, i == 0);
       }
-      if (const Alloc* alloc = stmt.As<Alloc>()) buffers_.push_back(alloc->buffer);
+      if (const Alloc* alloc = stmt.As<Alloc>()) {
+        buffers_.push_back(alloc->buffer);
+        closed_at_[alloc->buffer] = closed_.size();
+      }
       ForEachChild(
           stmt, [&](const Stmt& child) { Visit(child); }, [&](const Expr& e) { Reads(e); });
     }
@@ -147,8 +151,10 @@ class FindPlaces {
 
   Path path_;
   // Paths end in front of a vectorised loop, of which lanes have no memory of their own, and of a while, one round of
-  // which may read what another wrote.
-  std::optional<size_t> outside_depth_;
+  // which may read what another wrote: how long they are then, the outermost first. Of a buffer that is allocated
+  // inside of such loops those count that are inside of its allocation.
+  std::vector<size_t> closed_;
+  std::map<Buffer, size_t> closed_at_;
   std::optional<size_t> reduce_depth_;
   std::map<Var, size_t> loop_of_;
   std::map<Buffer, Buffer> matched_;

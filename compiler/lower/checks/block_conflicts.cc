@@ -19,8 +19,12 @@ constexpr int64_t kBlocksOfAnAxis = 2;
 
 bool IsOverBlocks(const For& loop) { return loop.thread.starts_with("blockIdx"); }
 
+enum class Part { kFirst, kMiddle };  // of each axis
+
 class Writers {
  public:
+  explicit Writers(Part part) : part_(part) {}
+
   void Visit(const Stmt& stmt) {
     if (conflict_.has_value()) return;
     const For* loop = stmt.As<For>();
@@ -112,7 +116,8 @@ class Writers {
       const std::optional<int64_t> min = EvaluateSize(loop.min, values_), extent = EvaluateSize(loop.extent, values_);
       if (!min.has_value() || !extent.has_value()) return false;
       const int64_t count = IsOverBlocks(loop) ? std::min(*extent, kBlocksOfAnAxis) : *extent;
-      for (int64_t i = 0; i < count; ++i) {
+      const int64_t first = part_ == Part::kFirst ? 0 : (*extent - count) / 2;
+      for (int64_t i = first; i < first + count; ++i) {
         values_[loop.var] = *min + i;
         if (!Run(store, loops, depth + 1, written)) return false;
       }
@@ -170,6 +175,7 @@ class Writers {
     }
   }
 
+  const Part part_;
   std::vector<const For*> loops_;
   std::vector<Expr> conditions_;
   std::vector<std::pair<Var, Expr>> definitions_;  // variables of blocks and lets around
@@ -182,9 +188,12 @@ class Writers {
 }  // namespace
 
 std::optional<std::string> BlockConflict(const Stmt& nest) {
-  Writers writers;
-  writers.Visit(nest);
-  return writers.conflict();
+  for (const Part part : {Part::kFirst, Part::kMiddle}) {
+    Writers writers(part);
+    writers.Visit(nest);
+    if (writers.conflict().has_value()) return writers.conflict();
+  }
+  return std::nullopt;
 }
 
 }  // namespace hone

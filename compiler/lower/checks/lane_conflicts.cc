@@ -24,10 +24,13 @@ struct Accesses {
   std::vector<Expr> stores, loads;
 };
 
-// Buffers whose accesses may meet: those that are read and written, or written by several stores.
+// Buffers whose accesses may meet: those that are read and written, or written by several stores. What is allocated in
+// the body is each lane's own.
 std::map<Buffer, Accesses> AccessesThatMayMeet(const Stmt& body) {
   std::map<Buffer, Accesses> all;
+  std::set<Buffer> own;
   ForEachStmt(body, [&](const Stmt& stmt) {
+    if (const Alloc* alloc = stmt.As<Alloc>()) own.insert(alloc->buffer);
     const Store* store = stmt.As<Store>();
     if (store != nullptr && store->indices.size() == 1) all[store->buffer].stores.push_back(store->indices[0]);
     return true;
@@ -38,9 +41,9 @@ std::map<Buffer, Accesses> AccessesThatMayMeet(const Stmt& body) {
     if (const auto found = all.find(load->buffer); found != all.end()) found->second.loads.push_back(load->indices[0]);
     return true;
   });
-  std::erase_if(all, [](const auto& of_buffer) {
-    const Accesses& accesses = of_buffer.second;
-    return accesses.stores.empty() || accesses.stores.size() + accesses.loads.size() < 2;
+  std::erase_if(all, [&own](const auto& of_buffer) {
+    const auto& [buffer, accesses] = of_buffer;
+    return own.contains(buffer) || accesses.stores.empty() || accesses.stores.size() + accesses.loads.size() < 2;
   });
   return all;
 }
@@ -107,6 +110,7 @@ class LaneRun {
     if (lanes.empty() || Done()) return true;
     if (const Seq* seq = stmt.As<Seq>())
       return std::ranges::all_of(seq->stmts, [&](const Stmt& s) { return OnStmt(s, lanes); });
+    if (const Alloc* alloc = stmt.As<Alloc>()) return OnStmt(alloc->body, lanes);
     if (const Store* store = stmt.As<Store>()) return OnStore(*store, lanes);
     if (const For* loop = stmt.As<For>()) return OnLoop(*loop, lanes);
     if (const IfThen* branch = stmt.As<IfThen>()) {

@@ -2,6 +2,7 @@
 #include <bit>
 #include <limits>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -65,6 +66,9 @@ class Rewriter {
   }
 
  private:
+  // What is allocated inside the launch, unless it is for all threads of a block.
+  static bool IsOfOneThread(const Buffer& buffer) { return buffer.scope() != Scope::kShared; }
+
   Stmt Visit(const Stmt& stmt) {
     const For* loop = stmt.As<For>();
     const bool axis = loop != nullptr && loop->thread.starts_with("threadIdx");
@@ -72,6 +76,8 @@ class Rewriter {
     const bool launch = loop != nullptr && loop->kind == ForKind::kThreadBinding && !outside_launch_;
     if (launch) outside_launch_ = loops_.size();
     if (loop != nullptr && loop->kind != ForKind::kThreadBinding) loops_.push_back(loop);
+    if (const Alloc* alloc = stmt.As<Alloc>(); alloc != nullptr && !axes_.empty() && IsOfOneThread(alloc->buffer))
+      own_.insert(alloc->buffer);
     const BlockRealize* realize = stmt.As<BlockRealize>();
     if (realize != nullptr && ReducesAcross(*realize)) return Close(Reduce(*realize), Var());
     const Stmt mapped = MapChildren(
@@ -243,8 +249,8 @@ class Rewriter {
   }
 
   // Of part `i` of the tuple: every thread stores what is its own, the first what others see.
-  static Stmt StoreTotal(const BlockRealize& realize, const BlockReduction& reduction, size_t i, const Expr& total,
-                         const Place& among, const Expr& condition) {
+  Stmt StoreTotal(const BlockRealize& realize, const BlockReduction& reduction, size_t i, const Expr& total,
+                  const Place& among, const Expr& condition) const {
     const auto bind = [&](const Var& var) -> std::optional<Expr> {
       for (size_t v = 0; v < realize.values.size(); ++v) {
         if (realize.block.iters[v].var == var) return MakeCast(var.type(), realize.values[v]);
@@ -258,7 +264,7 @@ class Rewriter {
     const bool starts_counted = reduction.ranking.has_value() ||
                                 StructuralEqual(start, NeutralElement(reduction.ops[i], element.buffer.type()));
     const Expr value = starts_counted ? total : MakeBinary(reduction.ops[i], start, total);
-    const bool own = element.buffer.scope() == Scope::kRegister;
+    const bool own = element.buffer.scope() == Scope::kRegister || own_.contains(element.buffer);
     const Expr holds = own ? condition : And(Eq(among.index, IntConst(0)), condition);
     return Stmt::Make(IfThen{holds, Stmt::Make(Store{element.buffer, indices, value, Expr()}), Stmt()});
   }
@@ -295,6 +301,7 @@ class Rewriter {
   std::vector<const For*> loops_;         // those of a thread, around what is visited
   std::optional<size_t> outside_launch_;  // in a launch: how many of those are around all of it
   std::vector<Split> open_;
+  std::set<Buffer> own_;  // what each thread has a copy of
   absl::Status status_;
 };
 

@@ -142,6 +142,20 @@ INSTANTIATE_TEST_SUITE_P(
 )",
             "buffer up, in scope shared, is used outside of the launch too, and what blocks and threads keep ends "
             "with it; give it the scope global"},
+        RefusedCase{"ElementsOfSeveralBlocksInTheMiddle", R"(
+    for y in T.thread_binding(4, thread="blockIdx.y"):
+        for x in T.thread_binding(2, thread="blockIdx.x"):
+            with T.block("zero"):
+                vy, vx = T.axis.remap("SS", [y, x])
+                B[vy * 2 + vx] = T.float32(0)
+        for x in range(2):
+            with T.block("B"):
+                vy, vx = T.axis.remap("SS", [y, x])
+                T.where(y == 2)
+                B[vy * 2 + vx] = A[vy * 2 + vx]
+)",
+                    "B[5] is written by several blocks (blockIdx.x = 1 and 0), which nothing orders; put what writes "
+                    "it under a loop that is bound to no blocks"},
         RefusedCase{"ABarrierForSomeThreads", R"(
     up = T.alloc_buffer((8,), "float32", scope="shared")
     for i in T.thread_binding(8, thread="threadIdx.x"):

@@ -115,6 +115,7 @@ TEST(SearchPool, WhoIsNotAskedEndsAfterAWhile) {
 }
 
 TEST(SearchPool, AProcessThatDiesIsReplacedAndOthersGoOn) {
+  ::signal(SIGPIPE, SIG_IGN);  // as the daemon does
   Asker asker({.first_back_off = absl::Milliseconds(1)});
   const double first = asker.ProcessOf(1);
   const std::set<pid_t> started = Searches();
