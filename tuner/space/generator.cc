@@ -45,12 +45,14 @@ class KnownDrafts {
  public:
   explicit KnownDrafts(const Generator& generator) : generator_(generator) {}
   const std::vector<Knob>& knobs() const { return generator_.knobs(); }
-  // `is_new`: it was not asked for before.
-  std::optional<double> Of(const Choice& choice, bool& is_new) {
-    const auto [at, inserted] = drafts_.try_emplace(choice);
-    is_new = inserted;
+  struct Draft {
+    std::optional<double> us;
+    bool is_new = false;  // it was not asked for before
+  };
+  Draft Of(const Choice& choice) {
+    const auto [at, is_new] = drafts_.try_emplace(choice);
     if (is_new) at->second = generator_.Draft(choice);
-    return at->second;
+    return {at->second, is_new};
   }
 
  private:
@@ -65,10 +67,9 @@ void Descend(KnownDrafts& drafts, const Choice& start, const On& on) {
   Best here;
   here.choice = start;
   const auto offer = [&](const Choice& choice) {
-    bool is_new = false;
-    const std::optional<double> us = drafts.Of(choice, is_new);
-    if (is_new) on(choice, us);
-    return here.Offer(choice, us);
+    const KnownDrafts::Draft draft = drafts.Of(choice);
+    if (draft.is_new) on(choice, draft.us);
+    return here.Offer(choice, draft.us);
   };
   offer(start);
   for (bool better = true; better;) {
