@@ -64,6 +64,11 @@ class FindPlaces {
     return place;
   }
 
+  void Allocated(const Buffer& buffer) {
+    buffers_.push_back(buffer);
+    closed_at_[buffer] = closed_.size();
+  }
+
   void Access(const Buffer& buffer, bool writes) { Access(buffer, writes, path_.size()); }
   void Access(const Buffer& buffer, bool writes, size_t length) {
     const auto own = closed_at_.find(buffer);
@@ -126,7 +131,7 @@ class FindPlaces {
         loop_of_[block.iters[i].var] = *depth;
         if (block.iters[i].kind != IterKind::kSpatial) reduce_depth_ = std::min(reduce_depth_.value_or(*depth), *depth);
       }
-      buffers_.insert(buffers_.end(), block.allocs.begin(), block.allocs.end());
+      for (const Buffer& buffer : block.allocs) Allocated(buffer);
       for (const MatchBuffer& match : block.matches) {
         for (const Range& range : match.source.region) Reads(range.min);
         matched_[match.buffer] = match.source.buffer;
@@ -139,10 +144,7 @@ class FindPlaces {
       if (const TileOp* op = stmt.As<TileOp>()) {
         for (size_t i = 0; i < op->operands.size(); ++i) Access(op->operands[i].buffer, i == 0);
       }
-      if (const Alloc* alloc = stmt.As<Alloc>()) {
-        buffers_.push_back(alloc->buffer);
-        closed_at_[alloc->buffer] = closed_.size();
-      }
+      if (const Alloc* alloc = stmt.As<Alloc>()) Allocated(alloc->buffer);
       ForEachChild(
           stmt, [&](const Stmt& child) { Visit(child); }, [&](const Expr& e) { Reads(e); });
     }

@@ -116,9 +116,14 @@ absl::StatusOr<std::vector<int64_t>> GrownExtents(const Block& block, const Plai
     if (extents[i] == nest.extents[i]) continue;
     if (nest.loops[i] < 0) return Refused(where, ": ", block.iters[i].var, " has no loop of its own to grow");
     if (extents[i] > INT32_MAX) return Invalid(where, ": padding ", i, " makes the extent ", extents[i]);
-    for (size_t o = 1; o < operands.size() && block.iters[i].kind != IterKind::kSpatial; ++o) {
+    const bool spatial = block.iters[i].kind == IterKind::kSpatial;
+    if (spatial && std::ranges::find(operands[0].iters, i) == operands[0].iters.end()) {
+      return Refused(where, ": ", operands[0].buffer, " is not indexed by ", block.iters[i].var,
+                     ", so its sums would begin anew with each value that is added; transform_layout after this");
+    }
+    for (size_t o = 1; o < operands.size() && !spatial; ++o) {
       const std::vector<size_t>& used = operands[o].iters;
-      if (std::find(used.begin(), used.end(), i) != used.end()) continue;
+      if (std::ranges::find(used, i) != used.end()) continue;
       return Refused(where, ": ", operands[o].buffer, " does not run over ", block.iters[i].var,
                      ", so zeros of the others would be multiplied by its values, which may be infinite");
     }

@@ -28,8 +28,9 @@ absl::Status Apply(Schedule& schedule, const PadEinsumStep& step);
 
 // `padding`: for each iteration variable, of what its extent becomes a multiple; 1 leaves it. The copying blocks are
 // NAME_pad, NAME the buffer's. Refused: a block that is not x = x + (product of operands), each indexed by iteration
-// variables alone; a nest that is not the block's own and plain (plain_nest.h); a padded reduction over which an
-// operand does not run (its infinities times zero would come in).
+// variables alone; a padded spatial variable that does not index the result; a nest that is not the block's own and
+// plain (plain_nest.h); a padded reduction over which an operand does not run (its infinities times zero would come
+// in).
 absl::Status PadEinsum(Schedule& schedule, BlockRef block, std::vector<int64_t> padding);
 
 }  // namespace hone
