@@ -37,6 +37,22 @@ Stmt CopyNest(const std::string& name, const Buffer& from, const Buffer& to, con
   return NestAround(std::move(copy));
 }
 
+// Parallel iterations that all write the same elements have a buffer each as long as nothing outside the loop reads it.
+// The copy back does.
+absl::Status CheckIterationsWriteApart(const ProgramIndex& index, int node, int outermost, const std::string& where) {
+  const BlockRealize& realize = index.realize(node);
+  for (int n = index.parent(node); n >= outermost; n = index.parent(n)) {
+    if (!index.IsLoop(n) || IsConst(index.loop(n).extent, 1)) continue;
+    const For& loop = index.loop(n);
+    if (loop.kind != ForKind::kParallel && loop.kind != ForKind::kVectorized) continue;
+    if (std::ranges::any_of(realize.values, [&](const Expr& value) { return UsesVar(value, loop.var); })) continue;
+    return Refused(where, ": every iteration of loop ", loop.var, ", which is ", Describe(loop.kind),
+                   ", writes the same elements, and the copy back would make them share one buffer; use cache_write "
+                   "before compute_at");
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<BlockRef> CacheRead(Schedule& schedule, BlockRef ref, int read_index, Scope scope) {
@@ -106,6 +122,8 @@ absl::StatusOr<BlockRef> CacheWrite(Schedule& schedule, BlockRef ref, int write_
     return Refused("cache_write(", block.name, ", ", buffer,
                    "): the block leaves out elements that the copy back would read: ", all.message());
   }
+  HONE_RETURN_IF_ERROR(
+      CheckIterationsWriteApart(index, node, outermost, Message("cache_write(", block.name, ", ", buffer, ")")));
   const std::vector<Range> region = TouchedRegion(index, node, buffer, true);
   for (const int w : WritersOf(index, scope_block, buffer)) {
     if (w != node && !Holds(region, TouchedRegion(index, w, buffer, true), buffer)) {
