@@ -67,6 +67,7 @@ class FindPlaces {
   void Allocated(const Buffer& buffer) {
     buffers_.push_back(buffer);
     closed_at_[buffer] = closed_.size();
+    reduces_at_[buffer] = reduces_.size();
   }
 
   void Access(const Buffer& buffer, bool writes) { Access(buffer, writes, path_.size()); }
@@ -74,7 +75,9 @@ class FindPlaces {
     const auto own = closed_at_.find(buffer);
     const size_t around = own == closed_at_.end() ? 0 : own->second;
     if (closed_.size() > around) length = std::min(length, closed_[around]);
-    if (writes && reduce_depth_.has_value()) length = std::min(length, *reduce_depth_);
+    const auto made = reduces_at_.find(buffer);
+    for (size_t i = made == reduces_at_.end() ? 0 : made->second; writes && i < reduces_.size(); ++i)
+      length = std::min(length, reduces_[i]);
     Path path(path_.begin(), path_.begin() + static_cast<ptrdiff_t>(length));
     std::vector<Path>& paths = paths_[buffer];
     if (paths.empty() || paths.back() != path) paths.push_back(std::move(path));
@@ -118,7 +121,7 @@ class FindPlaces {
       Visit(loop->body);
       closed_.pop_back();
     } else if (const BlockRealize* realize = stmt.As<BlockRealize>()) {
-      const std::optional<size_t> outer = reduce_depth_;
+      const size_t outer = reduces_.size();
       for (const Expr& value : realize->values) Reads(value);
       Reads(realize->predicate);
       const Block& block = realize->block;
@@ -129,7 +132,7 @@ class FindPlaces {
         const std::optional<size_t> depth = OutermostLoop(realize->values[i]);
         if (!depth.has_value()) continue;
         loop_of_[block.iters[i].var] = *depth;
-        if (block.iters[i].kind != IterKind::kSpatial) reduce_depth_ = std::min(reduce_depth_.value_or(*depth), *depth);
+        if (block.iters[i].kind != IterKind::kSpatial) reduces_.push_back(*depth);
       }
       for (const Buffer& buffer : block.allocs) Allocated(buffer);
       for (const MatchBuffer& match : block.matches) {
@@ -138,7 +141,7 @@ class FindPlaces {
         Access(match.source.buffer, true);
       }
       Visit(block.body);
-      reduce_depth_ = outer;
+      reduces_.resize(outer);
     } else {
       if (const Store* store = stmt.As<Store>()) Access(store->buffer, true);
       if (const TileOp* op = stmt.As<TileOp>()) {
@@ -157,7 +160,10 @@ class FindPlaces {
   // inside of such loops those count that are inside of its allocation.
   std::vector<size_t> closed_;
   std::map<Buffer, size_t> closed_at_;
-  std::optional<size_t> reduce_depth_;
+  // What is written in a reduction lives as long as its loops, unless it is allocated inside of it: how long paths are
+  // in front of them.
+  std::vector<size_t> reduces_;
+  std::map<Buffer, size_t> reduces_at_;
   std::map<Var, size_t> loop_of_;
   std::map<Buffer, Buffer> matched_;
   std::map<Buffer, std::vector<Path>> paths_;
