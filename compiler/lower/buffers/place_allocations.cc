@@ -66,18 +66,15 @@ class FindPlaces {
 
   void Allocated(const Buffer& buffer) {
     buffers_.push_back(buffer);
-    closed_at_[buffer] = closed_.size();
-    reduces_at_[buffer] = reduces_.size();
+    limits_around_[buffer] = limits_.size();
   }
 
   void Access(const Buffer& buffer, bool writes) { Access(buffer, writes, path_.size()); }
   void Access(const Buffer& buffer, bool writes, size_t length) {
-    const auto own = closed_at_.find(buffer);
-    const size_t around = own == closed_at_.end() ? 0 : own->second;
-    if (closed_.size() > around) length = std::min(length, closed_[around]);
-    const auto made = reduces_at_.find(buffer);
-    for (size_t i = made == reduces_at_.end() ? 0 : made->second; writes && i < reduces_.size(); ++i)
-      length = std::min(length, reduces_[i]);
+    const auto around = limits_around_.find(buffer);
+    for (size_t i = around == limits_around_.end() ? 0 : around->second; i < limits_.size(); ++i) {
+      if (writes || !limits_[i].of_writes) length = std::min(length, limits_[i].length);
+    }
     Path path(path_.begin(), path_.begin() + static_cast<ptrdiff_t>(length));
     std::vector<Path>& paths = paths_[buffer];
     if (paths.empty() || paths.back() != path) paths.push_back(std::move(path));
@@ -111,17 +108,17 @@ class FindPlaces {
       Reads(loop->min);
       Reads(loop->extent);
       loop_of_[loop->var] = path_.size() - 1;  // so long a path ends in front of the loop
-      const bool closed = loop->kind == ForKind::kVectorized;
-      if (closed) closed_.push_back(path_.size() - 1);
+      const size_t outer = limits_.size();
+      if (loop->kind == ForKind::kVectorized) limits_.push_back({path_.size() - 1, false});
       Visit(loop->body);
-      if (closed) closed_.pop_back();
+      limits_.resize(outer);
     } else if (const While* loop = stmt.As<While>()) {
-      closed_.push_back(path_.size() - 1);
+      limits_.push_back({path_.size() - 1, false});
       Reads(loop->condition);
       Visit(loop->body);
-      closed_.pop_back();
+      limits_.pop_back();
     } else if (const BlockRealize* realize = stmt.As<BlockRealize>()) {
-      const size_t outer = reduces_.size();
+      const size_t outer = limits_.size();
       for (const Expr& value : realize->values) Reads(value);
       Reads(realize->predicate);
       const Block& block = realize->block;
@@ -132,7 +129,7 @@ class FindPlaces {
         const std::optional<size_t> depth = OutermostLoop(realize->values[i]);
         if (!depth.has_value()) continue;
         loop_of_[block.iters[i].var] = *depth;
-        if (block.iters[i].kind != IterKind::kSpatial) reduces_.push_back(*depth);
+        if (block.iters[i].kind != IterKind::kSpatial) limits_.push_back({*depth, true});
       }
       for (const Buffer& buffer : block.allocs) Allocated(buffer);
       for (const MatchBuffer& match : block.matches) {
@@ -141,7 +138,7 @@ class FindPlaces {
         Access(match.source.buffer, true);
       }
       Visit(block.body);
-      reduces_.resize(outer);
+      limits_.resize(outer);
     } else {
       if (const Store* store = stmt.As<Store>()) Access(store->buffer, true);
       if (const TileOp* op = stmt.As<TileOp>()) {
@@ -155,15 +152,15 @@ class FindPlaces {
   }
 
   Path path_;
-  // Paths end in front of a vectorised loop, of which lanes have no memory of their own, and of a while, one round of
-  // which may read what another wrote: how long they are then, the outermost first. Of a buffer that is allocated
-  // inside of such loops those count that are inside of its allocation.
-  std::vector<size_t> closed_;
-  std::map<Buffer, size_t> closed_at_;
-  // What is written in a reduction lives as long as its loops, unless it is allocated inside of it: how long paths are
-  // in front of them.
-  std::vector<size_t> reduces_;
-  std::map<Buffer, size_t> reduces_at_;
+  // Paths end in front of a vectorised loop, of which lanes have no memory of their own, of a while, one round of which
+  // may read what another wrote, and of a reduction's loops for what is written in it. How long they are then, from
+  // outside to inside; of a buffer those limits count that are inside of its allocation.
+  struct Limit {
+    size_t length;
+    bool of_writes;  // alone
+  };
+  std::vector<Limit> limits_;
+  std::map<Buffer, size_t> limits_around_;  // its allocation: so many
   std::map<Var, size_t> loop_of_;
   std::map<Buffer, Buffer> matched_;
   std::map<Buffer, std::vector<Path>> paths_;

@@ -66,9 +66,6 @@ class Rewriter {
   }
 
  private:
-  // What is allocated inside the launch, unless it is for all threads of a block.
-  static bool IsOfOneThread(const Buffer& buffer) { return buffer.scope() != Scope::kShared; }
-
   Stmt Visit(const Stmt& stmt) {
     const For* loop = stmt.As<For>();
     const bool axis = loop != nullptr && loop->thread.starts_with("threadIdx");
@@ -76,8 +73,8 @@ class Rewriter {
     const bool launch = loop != nullptr && loop->kind == ForKind::kThreadBinding && !outside_launch_;
     if (launch) outside_launch_ = loops_.size();
     if (loop != nullptr && loop->kind != ForKind::kThreadBinding) loops_.push_back(loop);
-    if (const Alloc* alloc = stmt.As<Alloc>(); alloc != nullptr && !axes_.empty() && IsOfOneThread(alloc->buffer))
-      own_.insert(alloc->buffer);
+    const Alloc* alloc = stmt.As<Alloc>();
+    if (alloc != nullptr && !axes_.empty() && alloc->buffer.scope() != Scope::kShared) own_.insert(alloc->buffer);
     const BlockRealize* realize = stmt.As<BlockRealize>();
     if (realize != nullptr && ReducesAcross(*realize)) return Close(Reduce(*realize), Var());
     const Stmt mapped = MapChildren(
@@ -301,7 +298,7 @@ class Rewriter {
   std::vector<const For*> loops_;         // those of a thread, around what is visited
   std::optional<size_t> outside_launch_;  // in a launch: how many of those are around all of it
   std::vector<Split> open_;
-  std::set<Buffer> own_;  // what each thread has a copy of
+  std::set<Buffer> own_;  // allocated inside the launch, and not for all threads of a block
   absl::Status status_;
 };
 
