@@ -30,6 +30,7 @@ struct SandboxPolicy {
   int64_t memory_bytes;  // of address space
   int cpu_seconds;       // all threads together; 0: no limit of its own, whoever asks it limits each request
   int max_descriptors;   // the first number that no new descriptor gets
+  int namespaces;        // that it is started in: CLONE_NEWUSER and its like
 };
 const SandboxPolicy& SandboxPolicyOf(ProcessKind kind);
 const SandboxPolicy* FindSandboxPolicy(std::string_view program);  // by its file's name; nullptr: none of these

@@ -28,10 +28,12 @@ std::string BaseName(const std::string& path) { return path.substr(path.rfind('/
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<SandboxedProcess>> SandboxedProcess::Start(const SandboxedProgram& program) {
-  HONE_ASSIGN_OR_RETURN(ChildProcess child,
-                        ChildProcess::Start(program.path, program.arguments, {.error_pipe = true, .namespaces = true}));
-  std::unique_ptr<SandboxedProcess> process(new SandboxedProcess(std::move(child)));
   const SandboxPolicy* policy = FindSandboxPolicy(BaseName(program.path));
+  HONE_ASSIGN_OR_RETURN(
+      ChildProcess child,
+      ChildProcess::Start(program.path, program.arguments,
+                          {.error_pipe = true, .namespaces = policy != nullptr ? policy->namespaces : kAllNamespaces}));
+  std::unique_ptr<SandboxedProcess> process(new SandboxedProcess(std::move(child)));
   process->group_ = ControlGroup::Make(
       {.memory_bytes = policy != nullptr ? policy->memory_bytes : kMostMemory, .processes = kMostProcesses});
   const bool in_group = process->group_.has_value() && process->group_->Add(process->pid());

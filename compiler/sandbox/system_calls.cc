@@ -5,6 +5,7 @@
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -23,16 +24,21 @@ constexpr uint32_t kArch = AUDIT_ARCH_AARCH64;
 #endif
 
 constexpr uint32_t Refuse(int error) { return SECCOMP_RET_ERRNO | static_cast<uint32_t>(error); }
+constexpr uint32_t kSocketTypes = 0xf;  // of a socket's type, what is not a flag (linux/net.h: SOCK_TYPE_MASK)
 constexpr uint32_t kAllow = SECCOMP_RET_ALLOW, kKill = SECCOMP_RET_KILL_PROCESS;
 
-// What one call gets. With `argument` >= 0 it is allowed where that argument, of which the filter sees the lower 32
-// bits, has the bits of `mask` as in `value`, or with `or_less` is at most `value`, and else gets `answer`.
+// Of an argument, of which the filter sees the lower 32 bits: those of `mask` are as in `value`, or with `or_less` at
+// most `value`.
+struct Condition {
+  size_t argument;
+  uint32_t mask, value;
+  bool or_less = false;
+};
+// What one call gets. Where all its conditions hold it is allowed; else, and where it has none, it gets `answer`.
 struct Rule {
   int call;
   uint32_t answer;
-  int argument = -1;
-  uint32_t mask = 0, value = 0;
-  bool or_less = false;
+  std::vector<Condition> allowed = {};
 };
 
 constexpr int kKernelCalls[] = {SYS_futex,      SYS_recvfrom,     SYS_sendto,          SYS_recvmsg,       SYS_sendmsg,
@@ -72,8 +78,7 @@ constexpr int kUnneeded[] = {SYS_clone3, SYS_prctl, SYS_ioctl, SYS_fcntl, SYS_sc
 
 // Of a driver nobody knows what it calls, so that what it must not is listed: sockets and what else processes share by
 // name, other processes, the kernel and the machine. io_uring would go past the filter, and is done without.
-constexpr int kSharedByName[] = {SYS_socket, SYS_connect, SYS_bind,   SYS_listen, SYS_accept, SYS_accept4,
-                                 SYS_shmget, SYS_shmat,   SYS_shmctl, SYS_msgget, SYS_semget};
+constexpr int kSharedByName[] = {SYS_shmget, SYS_shmat, SYS_shmctl, SYS_msgget, SYS_semget};
 constexpr int kPastTheFilter[] = {SYS_io_uring_setup, SYS_io_uring_enter, SYS_io_uring_register};
 constexpr int kForbidden[] = {
     // Other processes.
@@ -130,12 +135,16 @@ constexpr int kForbidden[] = {
 std::vector<Rule> RulesOfDrivers() {
   std::vector<Rule> rules;
   for (const int call : kSharedByName) rules.push_back({call, Refuse(EACCES)});
+  // CUDA's driver does not start where it cannot listen on a local socket of sequenced packets (seen with 580.159), and
+  // does without whom it would call. Such a socket sends nothing to anybody that has not called it.
+  rules.push_back({SYS_socket, Refuse(EACCES), {{0, ~0u, AF_UNIX}, {1, kSocketTypes, SOCK_SEQPACKET}}});
+  rules.push_back({SYS_connect, Refuse(ECONNREFUSED)});
   for (const int call : kPastTheFilter) rules.push_back({call, Refuse(ENOSYS)});
   for (const int call : kForbidden) rules.push_back({call, kKill});
   // Signals go to itself alone; programs that it starts send none. Limits and priorities are its own, by the number 0.
-  for (const int call : {SYS_kill, SYS_tgkill}) rules.push_back({call, kKill, 0, ~0u, static_cast<uint32_t>(getpid())});
-  rules.push_back({SYS_prlimit64, Refuse(EPERM), 0, ~0u, 0});
-  rules.push_back({SYS_setpriority, Refuse(EPERM), 1, ~0u, 0});
+  for (const int call : {SYS_kill, SYS_tgkill}) rules.push_back({call, kKill, {{0, ~0u, static_cast<uint32_t>(getpid())}}});
+  rules.push_back({SYS_prlimit64, Refuse(EPERM), {{0, ~0u, 0}}});
+  rules.push_back({SYS_setpriority, Refuse(EPERM), {{1, ~0u, 0}}});
   return rules;
 }
 
@@ -148,13 +157,14 @@ std::vector<Rule> RulesOf(SystemCalls calls) {
     return rules;
   }
   for (const int call : kProgramCalls) rules.push_back({call, kAllow});
-  for (const int call : kStreamCalls) rules.push_back({call, Refuse(EBADF), 0, ~0u, STDERR_FILENO, true});
+  for (const int call : kStreamCalls) rules.push_back({call, Refuse(EBADF), {{0, ~0u, STDERR_FILENO, true}}});
   for (const int call : kFileCalls) rules.push_back({call, Refuse(EACCES)});
   for (const int call : kUnneeded) rules.push_back({call, Refuse(ENOSYS)});
-  for (const int call : {SYS_mmap, SYS_mprotect}) rules.push_back({call, Refuse(EACCES), 2, PROT_EXEC, 0});
-  rules.push_back({SYS_clone, kKill, 0, CLONE_THREAD, CLONE_THREAD});
-  rules.push_back({SYS_tgkill, kKill, 0, ~0u, static_cast<uint32_t>(getpid())});  // abort() signals its own thread
-  rules.push_back({SYS_prlimit64, Refuse(EPERM), 2, ~0u, 0});                     // reading a limit
+  for (const int call : {SYS_mmap, SYS_mprotect}) rules.push_back({call, Refuse(EACCES), {{2, PROT_EXEC, 0}}});
+  rules.push_back({SYS_clone, kKill, {{0, CLONE_THREAD, CLONE_THREAD}}});
+  // abort() signals its own thread.
+  rules.push_back({SYS_tgkill, kKill, {{0, ~0u, static_cast<uint32_t>(getpid())}}});
+  rules.push_back({SYS_prlimit64, Refuse(EPERM), {{2, ~0u, 0}}});  // reading a limit
   return rules;
 }
 
@@ -162,35 +172,29 @@ std::vector<Rule> RulesOf(SystemCalls calls) {
 
 std::vector<sock_filter> SystemCallFilter(SystemCalls calls) {
   std::vector<sock_filter> program;
-  const auto load = [&](size_t offset) {
-    program.push_back(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, static_cast<uint32_t>(offset)));
+  const auto load = [](size_t offset) -> sock_filter {
+    return BPF_STMT(BPF_LD | BPF_W | BPF_ABS, static_cast<uint32_t>(offset));
   };
-  const auto answer = [&](uint32_t value) { program.push_back(BPF_STMT(BPF_RET | BPF_K, value)); };
-  const auto unless_equal_skip = [&](uint32_t value, uint8_t instructions) {
-    program.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, instructions));
-  };
-  load(offsetof(seccomp_data, arch));
+  const auto answer = [](uint32_t value) -> sock_filter { return BPF_STMT(BPF_RET | BPF_K, value); };
+  program.push_back(load(offsetof(seccomp_data, arch)));
   program.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kArch, 1, 0));
-  answer(kKill);
-  load(offsetof(seccomp_data, nr));
+  program.push_back(answer(kKill));
+  program.push_back(load(offsetof(seccomp_data, nr)));
   for (const Rule& rule : RulesOf(calls)) {
-    if (rule.argument < 0) {
-      unless_equal_skip(static_cast<uint32_t>(rule.call), 1);
-      answer(rule.answer);
-      continue;
+    std::vector<sock_filter> what;
+    for (const Condition& condition : rule.allowed) {
+      what.push_back(load(offsetof(seccomp_data, args) + condition.argument * sizeof(uint64_t)));
+      what.push_back(BPF_STMT(BPF_ALU | BPF_AND | BPF_K, condition.mask));
+      what.push_back(condition.or_less ? sock_filter(BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, condition.value, 0, 1))
+                                       : sock_filter(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, condition.value, 1, 0)));
+      what.push_back(answer(rule.answer));
     }
-    unless_equal_skip(static_cast<uint32_t>(rule.call), 5);
-    load(offsetof(seccomp_data, args) + static_cast<size_t>(rule.argument) * sizeof(uint64_t));
-    program.push_back(BPF_STMT(BPF_ALU | BPF_AND | BPF_K, rule.mask));
-    if (rule.or_less) {
-      program.push_back(BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, rule.value, 1, 0));
-    } else {
-      unless_equal_skip(rule.value, 1);
-    }
-    answer(kAllow);
-    answer(rule.answer);
+    what.push_back(answer(rule.allowed.empty() ? rule.answer : kAllow));
+    program.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<uint32_t>(rule.call), 0,
+                               static_cast<uint8_t>(what.size())));
+    program.insert(program.end(), what.begin(), what.end());
   }
-  answer(calls == SystemCalls::kDriver ? kAllow : kKill);
+  program.push_back(answer(calls == SystemCalls::kDriver ? kAllow : kKill));
   return program;
 }
 

@@ -33,9 +33,9 @@ void CloseIfOpen(int& fd) {
   fd = -1;
 }
 
-constexpr int kNamespaces = CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWNET;
-// What to try, in this order: the superuser may have the others without a user namespace.
-constexpr int kTries[] = {kNamespaces, kNamespaces & ~CLONE_NEWUSER, 0};
+// Of the namespaces that are wanted, what to try in this order: the superuser may have the others without a user
+// namespace.
+constexpr int kTries[] = {kAllNamespaces, kAllNamespaces & ~CLONE_NEWUSER, 0};
 // The first of them that the kernel gave. Most systems give all; one that refuses once does so every time.
 std::atomic<size_t> first_try{0};
 
@@ -49,6 +49,7 @@ struct Launch {
   int in, out, error;
   int report[2];  // a pipe: what exec failed with is written to the second end
   int namespaces;
+  uid_t user;  // outside of them
 };
 
 void CloseOnExec(int first) {
@@ -90,7 +91,7 @@ int BecomeChild(void* of) {
     pollfd gone{report, 0, 0};
     if (::poll(&gone, 1, 0) > 0) ::_exit(127);
   }
-  if ((launch.namespaces & CLONE_NEWUSER) != 0) MapUser(::geteuid());
+  if ((launch.namespaces & CLONE_NEWUSER) != 0) MapUser(launch.user);
   ::dup2(launch.in, 0);
   ::dup2(launch.out, 1);
   if (launch.error >= 0) ::dup2(launch.error, 2);
@@ -156,7 +157,7 @@ Launched LaunchOnce(Launch launch) {
 // In as many namespaces as the kernel gives; those it gave are left in `launch`.
 Launched LaunchInNamespaces(Launch& launch) {
   for (size_t i = first_try;; ++i) {
-    launch.namespaces = kTries[i];
+    launch.namespaces = launch.options->namespaces & kTries[i];
     const Launched launched = LaunchOnce(launch);
     if (launched.pid > 0 || IsShortage(launched.error) || i + 1 == std::size(kTries)) return launched;
     if (launched.by_exec) {
@@ -217,10 +218,11 @@ absl::StatusOr<ChildProcess> ChildProcess::Start(const std::string& program, con
     errors[1] = ::open(options.error_file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     ok = ok && errors[1] >= 0;
   }
-  Launch launch{program.c_str(), argv.data(), &options, to_child[0], from_child[1], errors[1], {-1, -1}, 0};
-  const Launched launched = !ok                                 ? Launched{.error = errno}
-                            : options.namespaces && !kSanitized ? LaunchInNamespaces(launch)
-                                                                : LaunchOnce(launch);
+  Launch launch{program.c_str(), argv.data(), &options, to_child[0], from_child[1], errors[1], {-1, -1}, 0,
+                ::geteuid()};
+  const Launched launched = !ok                                      ? Launched{.error = errno}
+                            : options.namespaces != 0 && !kSanitized ? LaunchInNamespaces(launch)
+                                                                     : LaunchOnce(launch);
   if (launched.pid < 0) {
     close_all();
     const std::string text = absl::StrCat("cannot start ", program, ": ", std::strerror(launched.error));

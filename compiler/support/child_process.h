@@ -1,6 +1,7 @@
 // A program of ours, started beside this one and spoken to over pipes.
 #pragma once
 
+#include <sched.h>
 #include <sys/types.h>
 
 #include <optional>
@@ -12,12 +13,15 @@
 
 namespace hone {
 
+// Those in which a program sees nothing of this machine's others.
+inline constexpr int kAllNamespaces = CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWNET;
+
 struct ChildOptions {
   bool pipes = true;         // standard input and output are pipes of ours; otherwise they are /dev/null
   bool detached = false;     // in a session of its own, and not ended with its parent
   std::string error_file;    // standard error is appended there; empty: it is ours
   bool error_pipe = false;   // standard error is kept for TakeErrors; a child that writes more than fits is not held up
-  bool namespaces = false;   // in user, pid, ipc and network namespaces of its own, as far as the kernel gives them
+  int namespaces = 0;        // of kAllNamespaces: those it gets of its own, as far as the kernel gives them
   std::vector<int> inherit;  // further descriptors the child keeps, under the same numbers
 };
 

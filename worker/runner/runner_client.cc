@@ -19,6 +19,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/sandbox/control_group.h"
 #include "compiler/sandbox/layers.h"
+#include "compiler/sandbox/policy.h"
 #include "compiler/support/child_process.h"
 #include "compiler/support/file.h"
 #include "compiler/support/monotonic_clock.h"
@@ -223,12 +224,13 @@ absl::StatusOr<RunnerClient> RunnerClient::Start(const RunnerJob& job) {
     return absl::ResourceExhaustedError(absl::StrCat("no socket for a runner: ", std::strerror(errno)));
   }
   impl->socket = sockets[0];
-  const std::string usual = ProgramFolder() + (impl->device ? "/hone-device-runner" : "/hone-runner");
+  const SandboxPolicy& policy = SandboxPolicyOf(impl->device ? ProcessKind::kDeviceRunner : ProcessKind::kRunner);
+  const std::string usual = absl::StrCat(ProgramFolder(), "/", policy.program);
   std::vector<std::string> arguments = {absl::StrCat(sockets[1])};
   if (impl->device) arguments.push_back(impl->folder);
   absl::StatusOr<ChildProcess> child =
       ChildProcess::Start(job.program.empty() ? usual : job.program, arguments,
-                          {.pipes = false, .error_pipe = true, .namespaces = true, .inherit = {sockets[1]}});
+                          {.pipes = false, .error_pipe = true, .namespaces = policy.namespaces, .inherit = {sockets[1]}});
   ::close(sockets[1]);
   if (!child.ok()) return child.status();
   impl->child = *std::move(child);
@@ -260,10 +262,9 @@ absl::StatusOr<RunnerClient> RunnerClient::Start(const RunnerJob& job) {
   if (!impl->load.ok() && impl->alive) impl->load = impl->End(std::move(impl->load));
   // A driver reads files: it keeps the root.
   const uint32_t allowed = job.allowed_missing_layers | (unbounded ? uint32_t{kLayerMemoryLimit} : 0) |
-                           (impl->device ? uint32_t{kLayerEmptyRoot} : 0);
-  if (impl->load.ok()) {
-    HONE_RETURN_IF_ERROR(CheckLayers(impl->device ? "hone-device-runner" : "hone-runner", impl->layers, allowed));
-  }
+                           (impl->device ? uint32_t{kLayerEmptyRoot} : 0) |
+                           LayersOfNamespaces(kAllNamespaces & ~policy.namespaces);
+  if (impl->load.ok()) { HONE_RETURN_IF_ERROR(CheckLayers(policy.program, impl->layers, allowed)); }
   return RunnerClient(std::move(impl));
 }
 

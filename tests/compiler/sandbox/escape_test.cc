@@ -69,12 +69,12 @@ sockaddr_un UnixAddress(const char* path) {
   std::strncpy(address.sun_path, path, sizeof(address.sun_path) - 1);
   return address;
 }
-// In the abstract name space: a zero first.
+// In the abstract name space: a zero first. One of each type.
 constexpr char kAbstract[] = "\0hone-escape-test";
-sockaddr_un AbstractAddress() {
+sockaddr_un AbstractAddress(int type) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  std::snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, "%s-%d", kAbstract + 1, outside->parent);
+  std::snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, "%s-%d-%d", kAbstract + 1, outside->parent, type);
   return address;
 }
 template <class Address>
@@ -86,7 +86,7 @@ template <class Address>
 int Listen(int type, Address address) {
   const int fd = ::socket(reinterpret_cast<const sockaddr*>(&address)->sa_family, type | SOCK_CLOEXEC, 0);
   EXPECT_EQ(::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0) << std::strerror(errno);
-  EXPECT_TRUE(type != SOCK_STREAM || ::listen(fd, 64) == 0);
+  EXPECT_TRUE(type == SOCK_DGRAM || ::listen(fd, 64) == 0);
   outside->descriptors.push_back(fd);
   return fd;
 }
@@ -151,7 +151,11 @@ const Escape kEscapes[] = {
                            const int fd = ::socket(AF_INET, SOCK_DGRAM, 0);
                            return fd >= 0 && ::sendto(fd, "x", 1, 0, reinterpret_cast<const sockaddr*>(&to), sizeof(to)) == 1; }},
     {"ConnectsToASocketFile", [] { return Connects(AF_UNIX, SOCK_STREAM, UnixAddress(outside->socket_path)); }},
-    {"ConnectsToAnAbstractSocket", [] { return Connects(AF_UNIX, SOCK_STREAM, AbstractAddress()); }},
+    {"ConnectsToAnAbstractSocket", [] { return Connects(AF_UNIX, SOCK_STREAM, AbstractAddress(SOCK_STREAM)); }},
+    {"ConnectsBySequencedPackets", [] { return Connects(AF_UNIX, SOCK_SEQPACKET, AbstractAddress(SOCK_SEQPACKET)); }},
+    {"SendsToAnAbstractSocket", [] { const sockaddr_un to = AbstractAddress(SOCK_DGRAM);
+                                     const int fd = ::socket(AF_UNIX, SOCK_DGRAM, 0);
+                                     return fd >= 0 && ::sendto(fd, "x", 1, 0, reinterpret_cast<const sockaddr*>(&to), sizeof(to)) == 1; }},
     {"OpensARawSocket", [] { return ::socket(AF_INET, SOCK_RAW, IPPROTO_ICMP) >= 0; }},
     {"OpensAPacketSocket", [] { return ::socket(AF_PACKET, SOCK_RAW, 0) >= 0; }},
     // ---- other processes ----
@@ -217,7 +221,7 @@ void MakeOutside() {
   outside->tcp_port = PortOf(Listen(SOCK_STREAM, Loopback(0)));
   outside->udp_port = PortOf(Listen(SOCK_DGRAM, Loopback(0)));
   Listen(SOCK_STREAM, UnixAddress(outside->socket_path));
-  Listen(SOCK_STREAM, AbstractAddress());
+  for (const int type : {SOCK_STREAM, SOCK_SEQPACKET, SOCK_DGRAM}) Listen(type, AbstractAddress(type));
   outside->shared_memory = ::shmget(IPC_PRIVATE, 4096, 0600);
   ASSERT_GE(outside->shared_memory, 0);
 }

@@ -44,7 +44,7 @@ TEST(ChildProcess, SaysWhyThereIsNone) {
 // What is missing for a moment is not held against the kernel: later children have the namespaces that earlier ones
 // had.
 TEST(ChildProcess, AShortageIsSaidAndPasses) {
-  const ChildOptions options = {.namespaces = true};
+  const ChildOptions options = {.namespaces = kAllNamespaces};
   const int namespaces = ChildProcess::Start("/bin/true", {}, options)->namespaces();
   const std::set<int> open = Descriptors();
   for (int more = 0; more < 6; ++more) {  // of the four pipe ends, and two for the report
@@ -108,7 +108,7 @@ TEST(ChildProcess, IsKilledWithItsHandle) {
 }
 
 TEST(ChildProcess, ThatDoesNotEndWhenItIsKilledIsLeftAndReapedLater) {
-  absl::StatusOr<ChildProcess> child = ChildProcess::Start("/bin/sleep", {"600"}, {.namespaces = true});
+  absl::StatusOr<ChildProcess> child = ChildProcess::Start("/bin/sleep", {"600"}, {.namespaces = kAllNamespaces});
   ASSERT_TRUE(child.ok()) << child.status();
   const pid_t pid = child->pid();
   KeepsFromEnding keeper(pid);
@@ -153,7 +153,7 @@ TEST(ChildProcess, KeepsWhatItSaysLastAndIsNotHeldUpByIt) {
 // Whatever the kernel gives: the child runs, and says what it is told of it.
 TEST(ChildProcess, RunsInNamespacesOfItsOwn) {
   absl::StatusOr<ChildProcess> child =
-      ChildProcess::Start("/bin/sh", {"-c", "echo $$; grep -c : /proc/self/net/dev"}, {.namespaces = true});
+      ChildProcess::Start("/bin/sh", {"-c", "echo $$; grep -c : /proc/self/net/dev; id -u"}, {.namespaces = kAllNamespaces});
   ASSERT_TRUE(child.ok()) << child.status();
   std::string output;
   char bytes[256];
@@ -162,10 +162,12 @@ TEST(ChildProcess, RunsInNamespacesOfItsOwn) {
   }
   EXPECT_EQ(child->Wait(kLimit), std::optional<int>(0));
   const bool own_ids = (child->namespaces() & CLONE_NEWPID) != 0,
-             own_network = (child->namespaces() & CLONE_NEWNET) != 0;
+             own_network = (child->namespaces() & CLONE_NEWNET) != 0,
+             own_users = (child->namespaces() & CLONE_NEWUSER) != 0;
   if (!own_ids || !own_network) std::printf("this machine gives no pid or no network namespace\n");
   EXPECT_TRUE(!own_ids || output.substr(0, 2) == "1\n") << output;
   EXPECT_TRUE(!own_network || output.find("\n1\n") != std::string::npos) << "there is more than loopback: " << output;
+  EXPECT_TRUE(!own_users || output.ends_with("\n0\n")) << "it is not the superuser of its own namespace: " << output;
 }
 
 }  // namespace

@@ -44,7 +44,7 @@ TEST(WorkQueue, AnAnswerSaysNothingAboutLeasesThatCameWithAnother) {
 
 TEST(WorkQueue, SaysWhatIsLeftOfKilledProcessesAndWorksOn) {
   WorkQueue queue;
-  std::optional<ChildProcess> child = *ChildProcess::Start("/bin/sleep", {"600"}, {.namespaces = true});
+  std::optional<ChildProcess> child = *ChildProcess::Start("/bin/sleep", {"600"}, {.namespaces = kAllNamespaces});
   KeepsFromEnding keeper(child->pid());
   if (!keeper.holds()) GTEST_SKIP() << "this machine lets nobody enter a pid namespace";
   v1::SyncRequest before, during, after;

@@ -69,7 +69,8 @@ class CudaRunner : public testing::Test {
   InputSets inputs_;
 };
 
-// Locked in by every layer that any system gives but the one that such a driver cannot have.
+// Locked in by every layer that any system gives but those that such a driver cannot have; the driver of the tests' own
+// starts only where NVIDIA's would.
 TEST_F(CudaRunner, VerifiesAndTimes) {
   RunnerClient runner = Start(Image());
   ASSERT_TRUE(runner.load_verdict().ok()) << runner.load_verdict().message;

@@ -1,12 +1,16 @@
 // The driver of fake_cuda.h.
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -51,7 +55,7 @@ namespace {
 
 constexpr size_t kPage = 4096, kAlignment = 512;
 constexpr size_t kMostPoisoned = 64 << 20;
-constexpr CudaResult kNotInitialized = 3, kUnknown = 999;
+constexpr CudaResult kNotInitialized = 3, kOperatingSystem = 304, kUnknown = 999;
 
 struct Failure {
   std::string entry;
@@ -180,6 +184,7 @@ constexpr ErrorText kErrors[] = {
     {kNotInitialized, "CUDA_ERROR_NOT_INITIALIZED", "initialization error"},
     {kCudaDeviceUnavailable, "CUDA_ERROR_DEVICE_UNAVAILABLE", "CUDA-capable device(s) is/are busy or unavailable"},
     {kCudaNoDevice, "CUDA_ERROR_NO_DEVICE", "no CUDA-capable device is detected"},
+    {kOperatingSystem, "CUDA_ERROR_OPERATING_SYSTEM", "OS call failed or operation not supported on this OS"},
     {kCudaInvalidDevice, "CUDA_ERROR_INVALID_DEVICE", "invalid device ordinal"},
     {kCudaInvalidImage, "CUDA_ERROR_INVALID_IMAGE", "device kernel image is invalid"},
     {kCudaInvalidContext, "CUDA_ERROR_INVALID_CONTEXT", "invalid device context"},
@@ -223,6 +228,21 @@ using namespace hone;  // NOLINT: the entries are C's, and their types are decla
   const CudaResult said = Called(entry);                      \
   if (!IsCurrent()) return kCudaInvalidContext;
 
+// What NVIDIA's driver (580.159, H100) does not start without: names for its threads, and a local socket to listen on.
+bool SystemGivesWhatTheDriverNeeds() {
+  const std::string comm = "/proc/self/task/" + std::to_string(::syscall(SYS_gettid)) + "/comm";
+  const int name = ::open(comm.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  const int socket = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+  sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
+  const int length = std::snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, "hone-fake-cuda-%d", ::getpid());
+  const auto bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + static_cast<size_t>(length));
+  const bool listens = ::bind(socket, reinterpret_cast<const sockaddr*>(&address), bytes) == 0 && ::listen(socket, 1) == 0;
+  for (const int fd : {name, socket}) {
+    if (fd >= 0) ::close(fd);
+  }
+  return name >= 0 && listens;
+}
+
 extern "C" {
 
 CudaResult cuInit(unsigned flags) {
@@ -230,6 +250,7 @@ CudaResult cuInit(unsigned flags) {
   if (!g.initialized) g.words = ParseWords(std::getenv("HONE_FAKE_CUDA"));
   if (const CudaResult error = Called("cuInit"); error != kCudaSuccess) return error;
   if (g.words.devices == 0) return kCudaNoDevice;
+  if (!g.initialized && !SystemGivesWhatTheDriverNeeds()) return kOperatingSystem;
   g.initialized = true;
   return flags == 0 ? kCudaSuccess : kCudaInvalidValue;
 }
