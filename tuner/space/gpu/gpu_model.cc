@@ -14,6 +14,8 @@ constexpr double kOperationsUnknown = 16, kNearBytesUnknown = 64, kFarBytesUnkno
 constexpr double kLaunchUs = 3, kWaveUs = 0.5;  // of a launch, and of starting a wave of blocks
 constexpr double kBarrierCycles = 40;
 constexpr double kThreadsThatHideLatency = 512;  // of a processor that runs warps in turn
+constexpr double kThreadsOfSums = 256;  // where each of them adds to many sums, of which none waits for another
+constexpr double kFarCycles = 700;      // from asking the second cache until a step's operands are there
 constexpr int64_t kMostResident = 32;
 constexpr double kRest = 0.1;  // of what is not the slowest, so much does not overlap with it
 
@@ -38,17 +40,21 @@ double LaunchMicroseconds(const LaunchWork& work, const GpuTarget& target) {
   // Of a last wave that is not full the processors share what there is.
   const double rounds = std::max(std::ceil(work.blocks / processors), (waves - 1) * resident + 1);
   const double active = std::min(rounds, resident) * static_cast<double>(work.threads);
-  // Loads that were started earlier hide latency as other warps do.
-  const double in_flight = active * static_cast<double>(work.ahead);
-  const double hidden = warps ? std::min(1.0, in_flight / kThreadsThatHideLatency) : 1;
   const double full = static_cast<double>(work.threads) / static_cast<double>(RoundedUp(work.threads, target.lanes));
   const double arithmetic = work.operations / ((warps ? kOperations : kOperationsUnknown) * full);
   const double near = work.near_bytes / (warps ? kNearBytes : kNearBytesUnknown);
   const double far = work.far_bytes / (warps ? kFarBytes : kFarBytesUnknown);
   const double slowest = std::max({arithmetic, near, far});
-  const double overlapped = kRest / static_cast<double>(work.ahead) * (arithmetic + near + far - slowest);
+  const double ahead = static_cast<double>(work.ahead);
+  const double overlapped = kRest / ahead * (arithmetic + near + far - slowest);
+  // Loads that were started earlier hide latency as other warps do.
+  const double hidden = !warps           ? 1
+                        : work.steps > 0 ? std::min(1.0, active / kThreadsOfSums)
+                                         : std::min(1.0, active * ahead / kThreadsThatHideLatency);
   const double block = (slowest + overlapped) / hidden + work.barriers * kBarrierCycles;
-  const double busy_us = rounds * block / static_cast<double>(target.mhz);
+  // Steps follow one another no faster than their operands come, and where none are ahead the arithmetic waits too.
+  const double waits = !warps ? 0 : work.steps * kFarCycles / std::max(1.0, ahead - 1) + (ahead > 1 ? 0 : block);
+  const double busy_us = std::max(rounds * block, waves * waits) / static_cast<double>(target.mhz);
   const double memory_us = work.memory_bytes / (static_cast<double>(target.bandwidth) * 1000);
   return kLaunchUs + kWaveUs * waves + std::max(busy_us, memory_us);
 }

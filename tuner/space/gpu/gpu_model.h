@@ -22,6 +22,7 @@ struct LaunchWork {
   double memory_bytes = 0;   // of the launch, each byte counted once
   double barriers = 0;       // of a block
   int64_t ahead = 1;         // steps whose operands are on their way or there at once
+  double steps = 0;          // of a block, each of which uses what it has read; 0: threads hide latency of one another
 };
 
 // Blocks of a launch that a processor has at once; 0: not even one.

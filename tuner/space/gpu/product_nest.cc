@@ -318,24 +318,36 @@ class ProductNest : public GpuNest {
     LaunchWork work{.blocks = static_cast<double>(Tiles(info(), plan)), .threads = plan.Threads()};
     if (work.threads < 2 || work.threads > target().threads || sums > kMostSums) return std::nullopt;
     if (plan.stages > 1 && innermost_steps < static_cast<double>(plan.stages)) return std::nullopt;
-    work.registers = 24 + 2 * sums;
+    const int64_t columns = plan.inner[static_cast<size_t>(sides_.columns)], rows = sums / columns;
+    work.registers = kOtherRegisters + sums + rows + columns;
     work.ahead = plan.stages;
+    work.steps = steps;
     work.operations = tile * all_terms;
     for (const int r : sides_.operands) {
       const BlockInfo::Access& read = info().reads[static_cast<size_t>(r)];
       const int64_t bytes = BytesOfStep(info(), read, plan, shared_ ? work.threads * plan.fetched : 1);
       work.far_bytes += steps * static_cast<double>(bytes);
+      if (shared_) {
+        work.shared_bytes += plan.stages * bytes + kSharedAlignment;
+        work.near_bytes += steps * static_cast<double>(bytes);
+        const auto copies = static_cast<double>(bytes / (read.buffer.type().bytes() * plan.fetched));
+        work.operations += steps * copies * kSlotsOfFarLoad;
+      }
+      if (target().lanes > 1) continue;
       // Each thread reads it again for what the other operand varies with.
       double reused = 1;
       for (size_t i = 0; i < info().iters.size(); ++i) {
         if (info().spatial(static_cast<int>(i)) && read.strides[i] == 0) reused *= static_cast<double>(plan.inner[i]);
       }
-      work.near_bytes += work.operations * read.buffer.type().bytes() / reused;
-      if (!shared_) continue;
-      work.shared_bytes += plan.stages * bytes + kSharedAlignment;
-      work.near_bytes += 2 * steps * static_cast<double>(bytes);
+      work.near_bytes += tile * all_terms * read.buffer.type().bytes() / reused;
     }
-    if (work.shared_bytes > target().shared) return std::nullopt;
+    if (target().lanes > 1) {
+      const Loads loads = LoadsOf(plan, rows, columns);
+      const double warps = std::ceil(static_cast<double>(work.threads) / static_cast<double>(target().lanes));
+      work.near_bytes += all_terms * warps * loads.turns * kBytesOfTurn;
+      work.operations += all_terms * static_cast<double>(work.threads) * loads.instructions;
+    }
+    if (work.shared_bytes > target().shared || ResidentBlocks(work, target()) == 0) return std::nullopt;
     work.memory_bytes = BytesOfBuffers(info());
     work.barriers = shared_ ? 2 * steps : 0;
     return LaunchMicroseconds(work, target());
@@ -347,6 +359,34 @@ class ProductNest : public GpuNest {
 
  private:
   static constexpr int64_t kSharedAlignment = 128;  // every buffer starts at a multiple of it
+  static constexpr int64_t kOtherRegisters = 24;    // of a thread, beside sums and what they are made of
+  static constexpr double kBytesOfTurn = 128;       // of shared memory and the first cache, in a cycle
+
+  // Of a warp, for one term: issue slots of its loads, and cycles in which shared memory or the first cache is busy.
+  struct Loads {
+    double instructions = 0, turns = 0;
+  };
+  // Columns of a thread are neighbours; its rows are a whole step or a whole row of memory apart and come one by one,
+  // those of all threads of a row at once. Shared memory hands out as much as lies in different banks, and neighbours
+  // come in loads of 16 bytes. The first cache hands out a line, and single loads ask for every line anew.
+  Loads LoadsOf(const ProductPlan& plan, int64_t rows, int64_t columns) const {
+    const int64_t bytes = info().output.type().bytes(), lanes = target().lanes;
+    const int64_t neighbours = std::min(lanes, plan.threads[static_cast<size_t>(sides_.columns)]);
+    const int64_t of_step = plan.inner[static_cast<size_t>(info().last_reduce_iter())];
+    const int64_t banks = kBanks / std::gcd(std::max<int64_t>(rows * of_step * bytes / 4, 1), kBanks);
+    const bool in_vectors = shared_ || plan.vectors;
+    const int64_t together = in_vectors ? std::gcd(columns, std::max<int64_t>(kWidestLoad / bytes, 1)) : 1;
+    const int64_t asked = neighbours * (shared_ ? together : columns) * bytes;
+    const auto turns = [](int64_t of, int64_t at_once) { return static_cast<double>((of + at_once - 1) / at_once); };
+    Loads loads;
+    loads.instructions = static_cast<double>(rows + columns / together) * (shared_ ? 1 : kSlotsOfFarLoad);
+    loads.turns = static_cast<double>(columns / together) * turns(asked, static_cast<int64_t>(kBytesOfTurn)) +
+                  static_cast<double>(rows) * turns(lanes / neighbours, shared_ ? banks : 1);
+    return loads;
+  }
+  static constexpr double kSlotsOfFarLoad = 2;  // with what works out its address
+  static constexpr int64_t kWidestLoad = 16;    // bytes
+  static constexpr int64_t kBanks = 32;
 
   ProductPlan PlanOf(std::span<const int64_t> values) const {
     ProductPlan plan;

@@ -45,9 +45,10 @@ namespace {
 
 using Loops = std::vector<LoopRef>;
 
-constexpr int64_t kMostSums = 128;   // of a thread: more do not stay in registers
-constexpr double kMatrixUnits = 8;   // times the multiply-adds of 32 bits that a processor does, of 16 bits
-constexpr int64_t kAlignment = 128;  // every buffer of shared memory starts at a multiple of it
+constexpr int64_t kMostSums = 128;       // of a thread: more do not stay in registers
+constexpr double kMatrixUnits = 8;       // times the multiply-adds of 32 bits that a processor does, of 16 bits
+constexpr int64_t kOtherRegisters = 48;  // of a thread, beside sums and fragments
+constexpr int64_t kAlignment = 128;      // every buffer of shared memory starts at a multiple of it
 
 // A block as C[.., m, n] += A[.., m, k] * B[.., k, n]: its variables by what they are of. A convolution has several of
 // rows and of terms; those that move both operands are batches.
@@ -335,7 +336,7 @@ class WarpProductNest : public GpuNest {
     work.blocks = static_cast<double>(tiles(shape_.m, rows) * tiles(shape_.n, columns));
     for (const size_t i : shape_.batches) work.blocks *= static_cast<double>(info().extents[i]);
     work.registers =
-        40 + sums +
+        kOtherRegisters + sums +
         (plan.rows * shape_.rows + plan.columns * shape_.columns) * shape_.terms * type.bytes() / 4 / target().lanes;
     work.operations = static_cast<double>(rows * columns * terms * steps) * type.bytes() / (2 * kMatrixUnits);
     const double of_step = static_cast<double>((rows + columns) * terms * type.bytes());
@@ -351,11 +352,12 @@ class WarpProductNest : public GpuNest {
     const double results = static_cast<double>(rows * columns * info().output.type().bytes());
     work.far_bytes = of_step * static_cast<double>(steps) + results;
     work.ahead = ahead ? plan.stages : 1;
+    work.steps = static_cast<double>(steps);
     work.near_bytes =
         (2 * copied + static_cast<double>(of_warp * plan.warps())) * static_cast<double>(steps) + 2 * results;
     const int64_t kept = rows * (left_row + Padding(plan, left_row)) + terms * (right_row + Padding(plan, right_row));
     work.shared_bytes = plan.stages * kept + static_cast<int64_t>(results) + 3 * kAlignment;
-    if (work.shared_bytes > target().shared) return std::nullopt;
+    if (work.shared_bytes > target().shared || ResidentBlocks(work, target()) == 0) return std::nullopt;
     work.memory_bytes = BytesOfBuffers(info());
     work.barriers = 2 * static_cast<double>(steps) + 1;
     return LaunchMicroseconds(work, target());
