@@ -1,10 +1,13 @@
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/arith/analyzer.h"
+#include "compiler/ir/condition.h"
 #include "compiler/ir/visit.h"
 #include "compiler/lower/checks/lane_conflicts.h"
 #include "compiler/lower/passes.h"
@@ -34,8 +37,10 @@ int WidestElement(const Stmt& body) {
 // One loop's body with every iteration at once. Where the body cannot be run that way, obstacle() says why afterwards.
 class Vectorizer {
  public:
-  Vectorizer(const Var& var, const Expr& min, int lanes) : lanes_(lanes) {
+  Vectorizer(const Var& var, const Expr& min, int lanes, const AroundLoop& around) : lanes_(lanes) {
     vectors_[var] = MakeRamp(min, IntConst(1, var.type()), lanes);
+    for (const For& loop : around.loops) known_.Bind(loop.var, Range{loop.min, loop.extent});
+    for (const Expr& condition : around.conditions) known_.Assume(condition);
   }
   const std::string& obstacle() const { return obstacle_; }  // empty: none
 
@@ -53,6 +58,7 @@ class Vectorizer {
       out.extent = OnExpr(loop->extent);
       if (!out.min.type().is_scalar() || !out.extent.type().is_scalar())
         return Fail(stmt, absl::StrCat("the bounds of loop ", loop->var.name(), " inside depend on it"));
+      known_.Bind(out.var, Range{out.min, out.extent});
       out.body = OnStmt(loop->body);
       return Stmt::Make(std::move(out));
     }
@@ -96,20 +102,35 @@ class Vectorizer {
     return Stmt::Make(Store{store.buffer, {index}, MakeCast(value.type().element().with_lanes(lanes_), value), mask_});
   }
 
+  // What holds for all lanes or for none stays a branch, so that what it guards is left alone; the rest is a mask.
   Stmt OnBranch(const IfThen& branch) {
-    const Expr condition = OnExpr(branch.condition);
-    if (condition.type().is_scalar()) {
-      return Stmt::Make(IfThen{condition, OnStmt(branch.yes), branch.no ? OnStmt(branch.no) : Stmt()});
-    }
-    const Expr outer = mask_;
-    mask_ = Both(outer, condition);
-    std::vector<Stmt> stmts = {OnStmt(branch.yes)};
+    Expr for_all, mask;
     if (branch.no) {
-      mask_ = Both(outer, MakeNot(condition));
+      mask = OnExpr(branch.condition);
+      if (mask.type().is_scalar()) return Stmt::Make(IfThen{mask, OnStmt(branch.yes), OnStmt(branch.no)});
+    } else {
+      for (const Expr& part : Conjuncts(branch.condition)) {
+        const Expr mapped = OnExpr(part);
+        Expr& joined = mapped.type().is_scalar() ? for_all : mask;
+        joined = Both(joined, mapped);
+      }
+    }
+    if (failed()) return Stmt::Make(branch);
+    const Expr outer = mask_;
+    if (mask) mask_ = Both(outer, mask);
+    std::vector<Stmt> stmts;
+    {
+      std::optional<ConstraintScope> scope;
+      if (for_all) scope.emplace(known_, for_all);
+      stmts.push_back(OnStmt(branch.yes));
+    }
+    if (branch.no) {
+      mask_ = Both(outer, MakeNot(mask));
       stmts.push_back(OnStmt(branch.no));
     }
     mask_ = outer;
-    return MakeSeq(std::move(stmts));
+    const Stmt lanes = MakeSeq(std::move(stmts));
+    return for_all ? Stmt::Make(IfThen{for_all, lanes, Stmt()}) : lanes;
   }
 
   static Expr Both(const Expr& a, const Expr& b) { return a ? And(a, b) : b; }
@@ -126,7 +147,14 @@ class Vectorizer {
     }
     if (const IfThenElseExpr* choice = e.As<IfThenElseExpr>()) {
       const Expr condition = OnExpr(choice->condition);
-      if (condition.type().is_scalar()) return IfThenElse(condition, OnExpr(choice->yes), OnExpr(choice->no));
+      if (condition.type().is_scalar()) {
+        const auto where = [&](const Expr& holds, const Expr& side) {
+          const ConstraintScope scope(known_, holds);
+          return OnExpr(side);
+        };
+        const Expr yes = where(condition, choice->yes);
+        return IfThenElse(condition, yes, where(MakeNot(condition), choice->no));
+      }
       const Expr outer = mask_;  // a lane loads only what its side of the choice loads
       mask_ = Both(outer, condition);
       const Expr yes = OnExpr(choice->yes);
@@ -147,13 +175,21 @@ class Vectorizer {
     const Expr mapped = MapChildren(e, [&](const Expr& child) { return OnExpr(child); });
     const Load* load = mapped.As<Load>();
     // Registers may be read whole: what the lanes that are off hold is never used.
-    if (load == nullptr || !mask_ || mapped.type().is_scalar() || load->buffer.scope() == Scope::kRegister)
-      return mapped;
-    return MakeLoad(load->buffer, load->indices, mask_);
+    if (load == nullptr || !mask_ || load->buffer.scope() == Scope::kRegister) return mapped;
+    if (!mapped.type().is_scalar()) return MakeLoad(load->buffer, load->indices, mask_);
+    // One element for all lanes, which may lie outside where no lane is on.
+    return IsInside(*load) ? mapped : MakeLoad(load->buffer, {MakeBroadcast(load->indices[0], lanes_)}, mask_);
+  }
+
+  bool IsInside(const Load& load) {
+    const Expr& index = load.indices[0];
+    return known_.CanProve(IntConst(0, index.type()) <= index) &&
+           known_.CanProve(index < MakeCast(index.type(), load.buffer.shape()[0]));
   }
 
   int lanes_;
   std::map<Var, Expr> vectors_;
+  Analyzer known_;
   Expr mask_;  // lanes that run; absent: all
   std::string obstacle_;
 };
@@ -175,11 +211,15 @@ class LoopVectorizer {
       around_.loops.pop_back();
       return loop->kind == ForKind::kVectorized && status_.ok() ? Vectorize(*inside.As<For>()) : inside;
     }
-    if (const IfThen* branch = stmt.As<IfThen>(); branch != nullptr && !branch->no) {
-      around_.conditions.push_back(branch->condition);
-      const Stmt inside = MapChildren(stmt, on_child, on_expr);
-      around_.conditions.pop_back();
-      return inside;
+    if (const IfThen* branch = stmt.As<IfThen>()) {
+      const auto where = [&](const Expr& condition, const Stmt& side) {
+        around_.conditions.push_back(condition);
+        const Stmt inside = OnStmt(side);
+        around_.conditions.pop_back();
+        return inside;
+      };
+      return Stmt::Make(IfThen{branch->condition, where(branch->condition, branch->yes),
+                               branch->no ? where(MakeNot(branch->condition), branch->no) : Stmt()});
     }
     return MapChildren(stmt, on_child, on_expr);
   }
@@ -211,7 +251,7 @@ class LoopVectorizer {
   // Iterations [begin, begin + lanes) of the loop as vectors.
   Stmt Lanes(const For& loop, const Expr& begin, int64_t lanes) {
     if (lanes == 1) return Substitute(loop.body, loop.var, begin);
-    Vectorizer vectorizer(loop.var, begin, static_cast<int>(lanes));
+    Vectorizer vectorizer(loop.var, begin, static_cast<int>(lanes), around_);
     const Stmt vectors = vectorizer.OnStmt(loop.body);
     if (vectorizer.obstacle().empty()) return vectors;
     For part = loop;
