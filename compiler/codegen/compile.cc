@@ -170,7 +170,7 @@ absl::StatusOr<CompiledKernel> CompileKernel(const ScheduledProgram& program, co
 
 absl::StatusOr<CompiledKernel> CompilePlain(const PrimFunc& func, const Target& target, const CompileOptions& options) {
   return Compile(ScheduledProgram{func, {}}, target, options, LowerOptions{.plain = true},
-                 EmitOptions{.contract = false, .precise = true, .serial = true});
+                 EmitOptions{.contract = false, .precise = true, .serial = options.threads <= 1});
 }
 
 absl::StatusOr<std::string> CompileToAssembly(const ScheduledProgram& program, const Target& target,

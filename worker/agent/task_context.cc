@@ -5,6 +5,7 @@
 #include <cstring>
 #include <numeric>
 #include <random>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -77,7 +78,7 @@ absl::StatusOr<std::unique_ptr<TaskContext>> TaskContext::Create(const v1::Workl
   request.set_workload(workload.text());
   request.set_oracle(true);
   request.set_target(!context->runners_.device.empty() ? HostTarget().text : target);
-  request.set_threads(1);
+  request.set_threads(context->OracleThreads());
   request.set_symbol("oracle");
   const std::vector<v1::BuildOutcome> built = builders.Build({request}, run_limit);
   if (!built[0].reply().error().empty()) {
@@ -97,6 +98,10 @@ absl::Status TaskContext::CheckKernelSet(const KernelSet& set) const {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError("its parameters are not those of the task");
+}
+
+int TaskContext::OracleThreads() const {
+  return runners_.device.empty() ? 1 : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
 absl::Status TaskContext::MakeSets(OracleProcess& process, const v1::BuildReply& oracle, absl::Duration run_limit) {
@@ -142,7 +147,8 @@ absl::Status TaskContext::RunOracle(OracleProcess& process, const KernelSet& set
   job.image = oracle.image();
   job.set = set;
   job.inputs = &inputs;
-  job.cpu_seconds = static_cast<int>(absl::ToInt64Seconds(run_limit)) * inputs.count() + 1;
+  job.threads = OracleThreads();
+  job.cpu_seconds = static_cast<int>(absl::ToInt64Seconds(run_limit)) * inputs.count() * job.threads + 1;
   job.allowed_missing_layers = runners_.allowed_missing_layers;
   if (runners_.device.empty()) job.program = runners_.program;
   HONE_ASSIGN_OR_RETURN(RunnerClient runner, RunnerClient::Start(job));
