@@ -37,12 +37,48 @@ class Math {
     const double limit = wide_ ? 40 : 20;
     z = b_.CreateSelect(b_.CreateFCmpOGT(z, C(limit)), C(limit), z);
     const Reduced reduced = Reduce(z);
-    std::vector<double> taylor;  // (e^r - 1) / r
-    for (int k = 1; k <= Terms(); ++k) taylor.push_back(1 / Factorial(k));
-    Value* minus_one = b_.CreateFMul(reduced.r, Polynomial(taylor, reduced.r));
+    Value* minus_one = b_.CreateFMul(reduced.r, Polynomial(Expm1Coefficients(), reduced.r));
     Value* scale = PowerOfTwo(reduced.n);
     Value* e = Fma(scale, minus_one, b_.CreateFSub(scale, C(1)));
     return CopySign(b_.CreateFDiv(e, b_.CreateFAdd(e, C(2))), x);
+  }
+
+  // (e^a - e^-a) / 2 with a = |x|: with d = (e^a - 1) / 4 it is 2 (d + d / (4 d + 1)), without cancellation near 0.
+  // Near 0 it is x, also where a quarter of that is no longer exact.
+  Value* Sinh(Value* x) {
+    const Quarter quarter = QuarterOfExp(x);
+    Value* d = Fma(quarter.scale, quarter.minus_one, b_.CreateFSub(quarter.scale, C(0.25)));
+    Value* sum = b_.CreateFAdd(d, b_.CreateFDiv(d, Fma(d, C(4), C(1))));
+    Value* value = b_.CreateFMul(sum, C(2));
+    Value* tiny = b_.CreateFCmpOLT(Abs(x), C(wide_ ? 0x1p-27 : 0x1p-13));
+    return b_.CreateSelect(tiny, x, CopySign(value, x));
+  }
+  Value* Cosh(Value* x) {
+    const Quarter quarter = QuarterOfExp(x);
+    Value* e = Fma(quarter.scale, quarter.minus_one, quarter.scale);
+    return b_.CreateFMul(b_.CreateFAdd(e, b_.CreateFDiv(C(0.0625), e)), C(2));
+  }
+
+  // The arctangent of the smaller of |x| and |y| over the larger, r, is the angle from the nearer axis; from that one
+  // the direction is base + r or base - r, base being 0, pi/2 or pi in two parts. Signs of zeros and infinities as C
+  // has them.
+  Value* Atan2(Value* y, Value* x) {
+    Value *ax = Abs(x), *ay = Abs(y);
+    Value* steep = b_.CreateFCmpOGT(ay, ax);
+    Value* small = b_.CreateSelect(steep, ax, ay);
+    Value* large = b_.CreateSelect(steep, ay, ax);
+    large = b_.CreateSelect(b_.CreateFCmpOEQ(large, C(0)), C(1), large);
+    Value* q = b_.CreateFDiv(small, large);
+    q = b_.CreateSelect(b_.CreateFCmpOEQ(small, large), C(1), q);  // infinities too
+    Value* square = b_.CreateFMul(q, q);
+    Value* r = Fma(b_.CreateFMul(q, square), Polynomial(AtanCoefficients(), square), q);
+    Value* left = b_.CreateICmpSLT(b_.CreateBitCast(x, int_), I(0));
+    r = b_.CreateSelect(b_.CreateXor(steep, left), b_.CreateFNeg(r), r);
+    const double half_pi = wide_ ? std::numbers::pi / 2 : static_cast<double>(std::numbers::pi_v<float> / 2);
+    const double rest = wide_ ? 0x1.1a62633145c07p-54 : std::numbers::pi / 2 - half_pi;
+    Value* base = b_.CreateSelect(steep, C(half_pi), b_.CreateSelect(left, C(2 * half_pi), C(0)));
+    Value* low = b_.CreateSelect(steep, C(rest), b_.CreateSelect(left, C(2 * rest), C(0)));
+    return CopySign(b_.CreateFAdd(base, b_.CreateFAdd(low, r)), y);
   }
 
   Value* Log(Value* x) {
@@ -100,6 +136,21 @@ class Math {
     Value* log_mantissa;
   };
 
+  // e^|x| / 4 = scale (1 + minus_one), finite also where sinh and cosh are not. |x| is cut where twice that is
+  // infinite.
+  struct Quarter {
+    Value* scale;
+    Value* minus_one;
+  };
+  Quarter QuarterOfExp(Value* x) {
+    const double limit = wide_ ? 710.6 : 89.5;
+    Value* a = Abs(x);
+    a = b_.CreateSelect(b_.CreateFCmpOGT(a, C(limit)), C(limit), a);  // keeps a NaN
+    const Reduced reduced = Reduce(a);
+    Value* minus_one = b_.CreateFMul(reduced.r, Polynomial(Expm1Coefficients(), reduced.r));
+    return {PowerOfTwo(b_.CreateSub(reduced.n, I(2))), minus_one};
+  }
+
   Value* I(int64_t value) { return llvm::ConstantInt::get(int_, static_cast<uint64_t>(value), /*IsSigned=*/true); }
   Value* CopySign(Value* magnitude, Value* sign) {
     return b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, magnitude, sign);
@@ -148,6 +199,28 @@ class Math {
     std::vector<double> taylor;
     for (int k = 0; k < Terms(); ++k) taylor.push_back(1 / Factorial(k));
     return taylor;
+  }
+
+  // Of (e^r - 1) / r there.
+  std::vector<double> Expm1Coefficients() const {
+    std::vector<double> taylor;
+    for (int k = 1; k <= Terms(); ++k) taylor.push_back(1 / Factorial(k));
+    return taylor;
+  }
+
+  // Of (atan(q) / q - 1) / q^2 in powers of q^2, on |q| <= 1: from the Chebyshev series of the arctangent, the sum of
+  // 2 (-1)^k tan(pi/8)^(2k+1) / (2k+1) T_(2k+1)(q) (J. Mason and D. Handscomb, Chebyshev Polynomials), with 60 digits,
+  // cut at T_21, or at T_43 for double. The relative error of q + q^3 (..) is 5e-9, or 2e-17.
+  std::vector<double> AtanCoefficients() const {
+    if (!wide_)
+      return {-0.3333329868, 0.1999905617,   -0.1427370296, 0.1102468170,    -0.08700871198,
+              0.06514736840, -0.04174306900, 0.02019386137, -0.006273012205, 0.0009143684282};
+    return {-0.333333333333328389,     0.199999999999491060,   -0.142857142832331637,    0.111111110411899130,
+            -0.0909090781744320287,    0.0769229160399270452,  -0.0666651868939462985,   0.0588132693666684989,
+            -0.0525765452790987874,    0.0473860978555356581,  -0.0426878245720529821,   0.0378220124810027343,
+            -0.0321077460530520527,    0.0252155415586119025,  -0.0175981503720297335,   0.0104621344973729115,
+            -0.00506534002162259034,   0.00189501904397345832, -0.000509703899519458898, 0.0000872169844798202471,
+            -0.00000710341009993741156};
   }
 
   // The instruction of AVX-512 that gives a * 2^floor(b), rounded once, for vectors of the type.
@@ -307,6 +380,9 @@ const Function kFunctions[] = {
     {"log", [](Math& m, Args x) { return m.Log(x[0]); }, InDouble::kWhenPrecise},
     {"log2", [](Math& m, Args x) { return m.Log2(x[0]); }, InDouble::kWhenPrecise},
     {"tanh", [](Math& m, Args x) { return m.Tanh(x[0]); }, InDouble::kWhenPrecise},
+    {"sinh", [](Math& m, Args x) { return m.Sinh(x[0]); }, InDouble::kWhenPrecise},
+    {"cosh", [](Math& m, Args x) { return m.Cosh(x[0]); }, InDouble::kWhenPrecise},
+    {"atan2", [](Math& m, Args x) { return m.Atan2(x[0], x[1]); }, InDouble::kWhenPrecise},
     {"erf", [](Math& m, Args x) { return m.Erf(x[0]); }, InDouble::kWhenPrecise},
     {"sin", [](Math& m, Args x) { return m.Sin(x[0]); }, InDouble::kAlways},
     {"cos", [](Math& m, Args x) { return m.Cos(x[0]); }, InDouble::kAlways},

@@ -12,6 +12,7 @@ namespace {
 Expr Real(double value) { return FloatConst(value, DType::Float(64)); }
 Expr Infinity() { return Real(std::numeric_limits<double>::infinity()); }
 Expr Call1(const char* name, const Expr& x) { return MakeCall(name, {x}); }
+Expr Atan2(const Expr& y, const Expr& x) { return MakeCall("atan2", {y, x}); }
 Expr Magnitude(const Expr& x) { return Call1("abs", x); }
 Expr Like(double value, const Expr& x) { return FloatConst(value, x.type()); }
 
@@ -25,6 +26,12 @@ Expr Least(const ErrorPoint& p) { return p.bind(p.args[0] - Real(p.most) * p.err
 Expr InDomain(const ErrorPoint& p, double from, const Expr& inside, const Expr& slope) {
   const Expr outside = MakeNot(p.args[0] + Real(p.most) * p.errors[0] >= Real(from));
   return MakeSelect(inside, slope, MakeSelect(outside, Real(0), Infinity()));
+}
+
+// The same for the domain [-1, 1], `depth` the least distance of the argument from the nearer end.
+Expr InUnit(const ErrorPoint& p, const Expr& depth, const Expr& slope) {
+  const Expr outside = MakeNot(Magnitude(p.args[0]) - Real(p.most) * p.errors[0] <= Real(1));
+  return MakeSelect(depth > Real(0), slope, MakeSelect(outside, Real(0), Infinity()));
 }
 
 // The function's slope is at most 1.
@@ -87,6 +94,54 @@ Expr TanErrors(const ErrorPoint& p) {
   return (p.errors[0] ? own + p.errors[0] : own) * Real(2) * (Real(1) + p.value * p.value);
 }
 
+// The slope of asin and acos is 1 / sqrt(1 - x^2) in magnitude, that of atanh 1 / (1 - x^2).
+Expr AsinErrors(const ErrorPoint& p) {
+  if (!p.errors[0]) return Expr();
+  const Expr most = p.bind(Magnitude(p.args[0]) + Real(p.most) * p.errors[0]), depth = p.bind(Real(1) - most);
+  return InUnit(p, depth, p.errors[0] / Call1("sqrt", depth * (Real(1) + most)));
+}
+Expr AtanhErrors(const ErrorPoint& p) {
+  if (!p.errors[0]) return Expr();
+  const Expr most = p.bind(Magnitude(p.args[0]) + Real(p.most) * p.errors[0]), depth = p.bind(Real(1) - most);
+  return InUnit(p, depth, p.errors[0] / (depth * (Real(1) + most)));
+}
+
+// The slope is 1 / sqrt(x^2 + 1), below both 1 and 1 / |x|.
+Expr AsinhErrors(const ErrorPoint& p) {
+  if (!p.errors[0]) return Expr();
+  return p.errors[0] / Max(Real(1), Magnitude(p.args[0]) - Real(p.most) * p.errors[0]);
+}
+
+// The slope is 1 / sqrt(x^2 - 1).
+Expr AcoshErrors(const ErrorPoint& p) {
+  if (!p.errors[0]) return Expr();
+  const Expr least = p.bind(Least(p));
+  const Expr slope = p.errors[0] / (Call1("sqrt", least - Real(1)) * Call1("sqrt", least + Real(1)));
+  return InDomain(p, 1, least > Real(1), slope);
+}
+
+// The slopes are cosh(x), at most 1 + |sinh(x)|, and sinh(x), at most cosh(x).
+Expr SinhErrors(const ErrorPoint& p) {
+  return p.errors[0] ? OfExponential(p, p.bind(p.size + Real(1)), p.errors[0]) : Expr();
+}
+Expr CoshErrors(const ErrorPoint& p) { return p.errors[0] ? OfExponential(p, p.size, p.errors[0]) : Expr(); }
+
+// Of y and x: the slopes are x / (x^2 + y^2) and -y / (x^2 + y^2), and the value jumps by a turn where y changes its
+// sign and x is negative.
+Expr Atan2Errors(const ErrorPoint& p) {
+  if (!p.errors[0] && !p.errors[1]) return Expr();
+  const auto reach = [&](size_t i) { return p.errors[i] ? Real(p.most) * p.errors[i] : Real(0); };
+  const Expr of_y = p.bind(reach(0)), of_x = p.bind(reach(1));
+  const Expr y = p.bind(Magnitude(p.args[0])), x = p.bind(Magnitude(p.args[1]));
+  const Expr rest = p.bind(Max(y, x) - (of_y + of_x));  // from the origin at least
+  Expr part = Real(0);
+  if (p.errors[0]) part = part + (x + of_x) / rest * (p.errors[0] / rest);
+  if (p.errors[1]) part = part + (y + of_y) / rest * (p.errors[1] / rest);
+  Expr known = And(rest > Real(0), rest < Infinity());
+  if (p.errors[0]) known = And(known, Or(y > of_y, p.args[1] - of_x > Real(0)));
+  return MakeSelect(known, part, Infinity());
+}
+
 // By way of exp(y log(x)) the exponent's own rounding counts.
 Expr PowErrors(const ErrorPoint& p) {
   const Expr base = p.bind(Magnitude(p.args[0])), exponent = Magnitude(p.args[1]);
@@ -107,6 +162,7 @@ Expr PowErrors(const ErrorPoint& p) {
 double Rsqrt(double x) { return 1 / std::sqrt(x); }
 double Sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 double Power(double x, double y) { return std::pow(x, y); }
+double Arctangent(double y, double x) { return std::atan2(y, x); }
 
 // ---- Expansions
 
@@ -153,6 +209,54 @@ Expr AtanOf(const Expr& x) {
   value = Expr::Make(LetExpr{r, reduced, std::move(value)}, x.type());
   value = Expr::Make(LetExpr{a, Magnitude(x), std::move(value)}, x.type());
   return MakeSelect(x < Like(0, x), -value, value);
+}
+
+// The other leg of a right triangle with the hypotenuse 1 and the leg x: no digits are lost where it is short, and
+// there is none for |x| > 1. The angle is atan2 of the legs (Abramowitz and Stegun, Handbook of Mathematical
+// Functions, 4.4).
+Expr OtherLeg(const Expr& x) { return Call1("sqrt", (Like(1, x) - x) * (Like(1, x) + x)); }
+Expr AsinOf(const Expr& x) { return Atan2(x, OtherLeg(x)); }
+Expr AcosOf(const Expr& x) { return Atan2(OtherLeg(x), x); }
+
+// An odd function whose series begins with x and has no x^2: of |x|, with the sign of x. Below 2^-13, or 2^-27 in
+// double, it is x to the last place; so zeros keep their signs.
+Expr OddOf(const Expr& x, Expr (*of_magnitude)(const Expr&)) {
+  const Var a("a", x.type()), f("f", x.type());
+  const Expr tiny = Like(x.type().bits == 64 ? 0x1p-27 : 0x1p-13, x);
+  const Expr signed_value = MakeSelect(a < tiny, x, MakeSelect(x < Like(0, x), -Expr(f), f));
+  const Expr value = Expr::Make(LetExpr{f, of_magnitude(a), signed_value}, x.type());
+  return Expr::Make(LetExpr{a, Magnitude(x), value}, x.type());
+}
+
+// The inverses of the hyperbolic functions, by log(1 + t), which loses no digits near 0 (Abramowitz and Stegun, 4.6).
+// Beyond 2^60 those of sinh and cosh are log(2) + log(1 + x) to the last place, and the square of x may be infinite.
+constexpr double kOnlyLogarithm = 0x1p60;
+
+// log(1 + t), or log(2) + log(1 + far) where the argument is that.
+Expr LogarithmOf(const Expr& is_far, const Expr& far, const Expr& t) {
+  const Expr more = MakeSelect(is_far, Like(std::numbers::ln2, t), Like(0, t));
+  return Call1("log1p", MakeSelect(is_far, far, t)) + more;
+}
+
+// sqrt(a^2 + 1) - 1 = a^2 / (1 + sqrt(a^2 + 1)).
+Expr AsinhOf(const Expr& x) {
+  return OddOf(x, [](const Expr& a) {
+    const Expr one = Like(1, a);
+    return LogarithmOf(a > Like(kOnlyLogarithm, a), a, a + a * (a / (one + Call1("sqrt", a * a + one))));
+  });
+}
+
+// t = x - 1 is exact below 2. The magnitude under the root makes it no number for x < -1 too.
+Expr AcoshOf(const Expr& x) {
+  const Var t("t", x.type());
+  const Expr root = Call1("sqrt", Expr(t) * (Magnitude(t) + Like(2, x)));
+  const Expr value = LogarithmOf(t > Like(kOnlyLogarithm, x), t, Expr(t) + root);
+  return Expr::Make(LetExpr{t, x - Like(1, x), value}, x.type());
+}
+
+// log((1 + a) / (1 - a)) / 2.
+Expr AtanhOf(const Expr& x) {
+  return OddOf(x, [](const Expr& a) { return Like(0.5, a) * Call1("log1p", (a + a) / (Like(1, a) - a)); });
 }
 
 // ---- The table
@@ -207,6 +311,43 @@ constexpr MathFunction kFunctions[] = {
      .errors = {.carried = AtMostOne, .relative = 8},
      .expand = AtanOf,
      .device = Both("atan")},
+    {.name = "atan2",
+     .of_two = Arctangent,
+     .errors = {.carried = Atan2Errors, .relative = 12},
+     .device = Both("atan2")},
+    {.name = "asin",
+     .of_one = std::asin,
+     .errors = {.carried = AsinErrors, .relative = 8},
+     .expand = AsinOf,
+     .device = Both("asin")},
+    {.name = "acos",
+     .of_one = std::acos,
+     .errors = {.carried = AsinErrors, .relative = 8},
+     .expand = AcosOf,
+     .device = Both("acos")},
+    {.name = "sinh",
+     .of_one = std::sinh,
+     .errors = {.carried = SinhErrors, .relative = 8, .may_overflow = true},
+     .device = Both("sinh")},
+    {.name = "cosh",
+     .of_one = std::cosh,
+     .errors = {.carried = CoshErrors, .relative = 8, .may_overflow = true},
+     .device = Both("cosh")},
+    {.name = "asinh",
+     .of_one = std::asinh,
+     .errors = {.carried = AsinhErrors, .relative = 8},
+     .expand = AsinhOf,
+     .device = Both("asinh")},
+    {.name = "acosh",
+     .of_one = std::acosh,
+     .errors = {.carried = AcoshErrors, .relative = 8},
+     .expand = AcoshOf,
+     .device = Both("acosh")},
+    {.name = "atanh",
+     .of_one = std::atanh,
+     .errors = {.carried = AtanhErrors, .relative = 10},
+     .expand = AtanhOf,
+     .device = Both("atanh")},
     {.name = "pow",
      .of_two = Power,
      .errors = {.carried = PowErrors, .relative = 16, .may_flush = true, .may_overflow = true},

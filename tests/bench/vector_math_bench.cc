@@ -42,8 +42,9 @@ struct Function {
   double (*exact)(double) = FindMathFunction(name)->of_one;
 };
 const Function kFunctions[] = {
-    {"exp", 2},     {"exp2", 2},  {"log", 4},   {"log2", 4}, {"tanh", 4},   {"erf", 4},
-    {"sigmoid", 4}, {"expm1", 5}, {"log1p", 5}, {"atan", 4}, {"sqrt", 0.5}, {"rsqrt", 2},
+    {"exp", 2},   {"exp2", 2},  {"log", 4},   {"log2", 4},   {"tanh", 4},  {"erf", 4},  {"sigmoid", 4},
+    {"expm1", 5}, {"log1p", 5}, {"atan", 4},  {"sqrt", 0.5}, {"rsqrt", 2}, {"asin", 4}, {"acos", 4},
+    {"sinh", 4},  {"cosh", 4},  {"asinh", 4}, {"acosh", 4},  {"atanh", 4},
 };
 
 // How the functions are compiled.

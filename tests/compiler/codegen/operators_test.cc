@@ -223,6 +223,9 @@ TEST(Operators, Rounding) {
 }
 
 TEST(Operators, Functions) {
+  const auto value_at = [](const IntrinsicInfo& info, double x) {
+    return info.of_one != nullptr ? info.of_one(x) : info.of_two != nullptr ? info.of_two(x, 0.5) : 0;
+  };
   for (const DType type : kFloats) {
     if (type.bits < 16) continue;  // computed in float32 as those of 16 bits are
     const double tolerance = type.bits == 64                  ? 1e-13
@@ -232,15 +235,20 @@ TEST(Operators, Functions) {
     for (const IntrinsicInfo& info : Intrinsics()) {
       const std::string name(info.name);
       if (info.returns_bool || info.stands_alone || name == "popcount") continue;
-      const double below_zero = info.of_one != nullptr   ? info.of_one(-2)
-                                : info.of_two != nullptr ? info.of_two(-2, 0.5)
-                                                         : 0;
-      const bool positive = std::isnan(below_zero);
+      // The argument is moved into the function's domain: what is positive, above 1, or between -1 and 1.
+      const bool bounded_below = std::isnan(value_at(info, -2));
+      const bool bounded = bounded_below && std::isnan(value_at(info, 2));
+      const double least = std::isnan(value_at(info, 0.5)) ? 1.125 : 0.125;
       Check(
           std::vector<DType>(info.arity, type), type,
           [&](const auto& x) {
             std::vector<Expr> args = x;
-            if (positive) args[0] = MakeCall("abs", {args[0]}) + Const(0.125, type);
+            const Expr magnitude = MakeCall("abs", {args[0]});
+            if (bounded) {
+              args[0] = args[0] / (magnitude + Const(1, type));
+            } else if (bounded_below) {
+              args[0] = magnitude + Const(least, type);
+            }
             return MakeCall(name, args);
           },
           tolerance, name + " of " + ToText(type));

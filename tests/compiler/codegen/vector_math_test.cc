@@ -6,6 +6,8 @@
 #include <functional>
 #include <limits>
 
+#include "absl/strings/str_cat.h"
+#include "compiler/ir/math_functions.h"
 #include "compiler/ir/scalar_arith.h"
 #include "compiler/support/random.h"
 #include "tests/compiler/codegen/run_kernel.h"
@@ -59,7 +61,10 @@ const FunctionCase kCases[] = {
     {"cos", cosl, -1e4, 1e4, 1, 1e-13},        {"tan", tanl, -1e4, 1e4, 1, 1e-13},
     {"expm1", expm1l, -110, 95, 5, 4e-15},     {"log1p", log1pl, -0.9999, 1e30, 5, 4e-15},
     {"atan", atanl, -1e30, 1e30, 4, 1e-15},    {"rsqrt", Rsqrt, 0, 1e30, 2, 1e-15},
-    {"sqrt", sqrtl, 0, 1e30, 0.5, 1e-15},
+    {"sqrt", sqrtl, 0, 1e30, 0.5, 1e-15},      {"asin", asinl, -1, 1, 4, 1e-15},
+    {"acos", acosl, -1, 1, 4, 1e-15},          {"sinh", sinhl, -90, 90, 4, 2e-15},
+    {"cosh", coshl, -90, 90, 4, 2e-15},        {"asinh", asinhl, -1e30, 1e30, 4, 4e-15},
+    {"acosh", acoshl, 1, 1e30, 4, 4e-15},      {"atanh", atanhl, -1, 1, 4, 4e-15},
 };
 
 class Accuracy : public ::testing::TestWithParam<FunctionCase> {};
@@ -87,6 +92,10 @@ void ExpectWithin(const FunctionCase& c, NumericLevel numeric, double allowed) {
   for (size_t i = 0; i < x.size(); ++i) {
     const double input = args[0].Get(static_cast<int64_t>(i)), got = args[2].Get(static_cast<int64_t>(i));
     const double want = static_cast<double>(c.exact(input));
+    if (std::isnan(want)) {
+      EXPECT_TRUE(std::isnan(got)) << c.name << "(" << input << ") is " << got;
+      continue;
+    }
     const float rounded = static_cast<float>(want);
     if (std::isinf(rounded)) {
       EXPECT_EQ(got, rounded) << c.name << "(" << input << ")";
@@ -110,6 +119,10 @@ TEST_P(Accuracy, Double) {
   for (size_t i = 0; i < x.size(); ++i) {
     const double got = args[2].Get(static_cast<int64_t>(i));
     const long double want = c.exact(x[i]);
+    if (std::isnan(want)) {
+      EXPECT_TRUE(std::isnan(got)) << c.name << "(" << x[i] << ") is " << got;
+      continue;
+    }
     if (std::isinf(static_cast<double>(want))) {
       EXPECT_EQ(got, static_cast<double>(want)) << c.name << "(" << x[i] << ")";
       continue;
@@ -144,6 +157,110 @@ TEST_P(Accuracy, SpecialValues) {
 
 INSTANTIATE_TEST_SUITE_P(Functions, Accuracy, ::testing::ValuesIn(kCases),
                          [](const auto& info) { return info.param.name; });
+
+// Where the domain of a function ends, where its value becomes infinite in float and in double, denormal numbers, and
+// where an expansion changes its form: zeros with their signs.
+TEST(InverseAndHyperbolic, EdgesAgreeWithTheLibrary) {
+  const double inf = std::numeric_limits<double>::infinity(), nan = std::nan("");
+  const std::vector<double> edges = {0,
+                                     1,
+                                     std::nextafter(1.0, 0.0),
+                                     std::nextafter(1.0, 2.0),
+                                     std::nextafterf(1, 0),
+                                     std::nextafterf(1, 2),
+                                     inf,
+                                     nan,
+                                     0x1p-149,
+                                     0x1p-127,
+                                     0x1p-126,
+                                     0x1p-1074,
+                                     0x1p-1022,
+                                     0x1p-13,
+                                     std::nextafterf(0x1p-13F, 0),
+                                     0x1p-27,
+                                     0x1p60,
+                                     std::nextafterf(0x1p60F, 1e30F),
+                                     88.7,
+                                     88.73,
+                                     89.41598,
+                                     89.416,
+                                     89.42,
+                                     90,
+                                     709.7,
+                                     709.8,
+                                     710.4758,
+                                     710.476,
+                                     711,
+                                     1e3,
+                                     std::numeric_limits<float>::max(),
+                                     std::numeric_limits<double>::max()};
+  std::vector<double> x = edges;
+  for (const double edge : edges) x.push_back(-edge);
+  for (const char* name : {"asin", "acos", "sinh", "cosh", "asinh", "acosh", "atanh"}) {
+    for (const DType type : {kFloat32, DType::Float(64)}) {
+      const std::vector<NdArray> args = Evaluate(name, type, x, {}, 1);
+      for (size_t i = 0; i < x.size(); ++i) {
+        const double input = args[0].Get(static_cast<int64_t>(i)), got = args[2].Get(static_cast<int64_t>(i));
+        const double want = RoundToType(FindMathFunction(name)->of_one(input), type);
+        SCOPED_TRACE(absl::StrCat(name, "(", input, ") of ", ToText(type)));
+        if (std::isnan(want)) {
+          EXPECT_TRUE(std::isnan(got)) << got;
+          continue;
+        }
+        EXPECT_EQ(std::signbit(got), std::signbit(want)) << got;
+        if (std::isinf(want) || want == 0) {
+          EXPECT_EQ(got, want);
+        } else {
+          EXPECT_NEAR(got, want, (type == kFloat32 ? 5e-7 : 4e-15) * std::abs(want));
+        }
+      }
+    }
+  }
+}
+
+// All quadrants and magnitudes, the axes and the diagonals, and every pair of special values, zeros with their signs.
+TEST(Arctangent, OfTwoAgreesWithTheLibrary) {
+  Random random(5);
+  std::vector<double> a, b;
+  for (int i = 0; i < 20000; ++i) {
+    a.push_back(2 * random.Uniform() - 1);
+    b.push_back(2 * random.Uniform() - 1);
+  }
+  for (int i = 0; i < 8000; ++i) {
+    const double y = std::ldexp(1 + random.Uniform(), static_cast<int>(random.Below(250)) - 125);
+    a.push_back(random.Chance(0.5) ? y : -y);
+    const double x = y * std::ldexp(1 + random.Uniform(), static_cast<int>(random.Below(60)) - 30);
+    b.push_back(random.Chance(0.5) ? x : -x);
+  }
+  const double inf = std::numeric_limits<double>::infinity(), nan = std::nan("");
+  const double least = std::numeric_limits<float>::denorm_min(), most = std::numeric_limits<float>::max();
+  const double special[] = {0.0, -0.0, 1, -1, 2.5, -2.5, least, -least, 1e-38, -1e-38, most, -most, inf, -inf, nan};
+  for (const double y : special) {
+    for (const double x : special) a.push_back(y), b.push_back(x);
+  }
+  for (const DType type : {kFloat32, DType::Float(64)}) {
+    for (const NumericLevel level : {NumericLevel::kDefault, NumericLevel::kStrict}) {
+      const std::vector<NdArray> args = Evaluate("atan2", type, a, b, 2, level);
+      double worst = 0, worst_y = 0, worst_x = 0;  // in units of the last place
+      for (size_t i = 0; i < a.size(); ++i) {
+        const int64_t at = static_cast<int64_t>(i);
+        const double y = args[0].Get(at), x = args[1].Get(at), got = args[2].Get(at);
+        const long double want = atan2l(y, x);
+        if (std::isnan(want)) {
+          EXPECT_TRUE(std::isnan(got)) << "atan2(" << y << ", " << x << ") is " << got;
+          continue;
+        }
+        EXPECT_EQ(std::signbit(got), std::signbit(want)) << "atan2(" << y << ", " << x << ") is " << got;
+        const int digits = type.bits == 64 ? 52 : 23, lowest = type.bits == 64 ? -1022 : -126;
+        const int exponent = want == 0 ? lowest : std::max(std::ilogb(want), lowest);
+        const double error = static_cast<double>(std::ldexp(std::abs(got - want), digits - exponent));
+        if (!(error <= worst)) worst = error, worst_y = y, worst_x = x;
+      }
+      EXPECT_LE(worst, type == kFloat32 && level == NumericLevel::kStrict ? 1 : 3)
+          << "atan2(" << worst_y << ", " << worst_x << ")";
+    }
+  }
+}
 
 TEST(Power, AgreesWithTheLibrary) {
   Random random(3);

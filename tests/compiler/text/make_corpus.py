@@ -167,6 +167,8 @@ def operators():
     yield "slices_of_sizes", lambda x, b, e, s: op.dynamic_strided_slice(x, b, e, s), \
         ((9, 16), f32), ((2,), i64), ((2,), i64), ((2,), i64)
     yield "cosh", op.cosh, ((4, 33), f32)
+    yield "asinh", op.asinh, ((4, 33), f16)
+    yield "atan2", op.atan2, ((4, 33), f32), ((4, 33), f32)
     yield "log_softmax", lambda x: op.nn.log_softmax(x), ((3, 8, 64), f16)
     yield "quantize", lambda x, s, z: op.quantize(x, s, z, axis=1, out_dtype=u8), ((4, 9), f32), ((9,), f32), ((9,), i8)
     yield "dequantize", lambda x, s, z: op.dequantize(x, s, z, axis=-1, out_dtype=f32), \

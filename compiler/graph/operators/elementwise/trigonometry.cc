@@ -1,6 +1,4 @@
 // Trigonometric and hyperbolic functions, and their inverses.
-#include <cmath>
-
 #include "compiler/graph/operators/elementwise/elementwise.h"
 #include "compiler/graph/operators/expressions.h"
 #include "compiler/support/status_macros.h"
@@ -9,41 +7,9 @@
 namespace hone {
 namespace {
 
-Expr Num(double value, const Expr& like) { return Const(value, like.type()); }
-
-Expr Atan(const Expr& x) { return MakeCall("atan", {x}); }
-Expr Asin(const Expr& x) {
-  const Expr one = Num(1, x);
-  return Atan(x / MakeCall("sqrt", {(one - x) * (one + x)}));
-}
-Expr Acos(const Expr& x) {
-  const Expr one = Num(1, x);
-  return Num(2, x) * Atan(MakeCall("sqrt", {(one - x) / (one + x)}));
-}
-
-Expr Log1p(const Expr& x) { return MakeCall("log1p", {x}); }
-Expr Expm1(const Expr& x) { return MakeCall("expm1", {x}); }
-
-Expr WithSignOf(const Expr& x, const Expr& magnitude) {
-  return MakeSelect(x < Num(0, x), Num(0, x) - magnitude, magnitude);
-}
-
-Expr Asinh(const Expr& x) {
-  const Expr a = MakeCall("abs", {x}), one = Num(1, x);
-  return WithSignOf(x, Log1p(a + a * a / (one + MakeCall("sqrt", {a * a + one}))));
-}
-Expr Acosh(const Expr& x) {
-  const Expr above = x - Num(1, x);
-  return Log1p(above + MakeCall("sqrt", {above * (x + Num(1, x))}));
-}
-Expr Atanh(const Expr& x) { return Num(0.5, x) * Log1p(Num(2, x) * x / (Num(1, x) - x)); }
-Expr Sinh(const Expr& x) {
-  const Expr e = Expm1(MakeCall("abs", {x}));
-  return WithSignOf(x, Num(0.5, x) * (e + e / (e + Num(1, x))));
-}
-Expr Cosh(const Expr& x) {
-  const Expr e = MakeCall("exp", {MakeCall("abs", {x})});
-  return Num(0.5, x) * (e + Num(1, x) / e);
+// The function of ir/math_functions.h by its name.
+OpInfo Function(std::string_view name) {
+  return FloatFunction(name, [name](const Expr& x) { return MakeCall(std::string(name), {x}); });
 }
 
 template <const std::string_view& kOp>
@@ -76,14 +42,14 @@ HONE_OPERATORS(trigonometry) {
                {"Tan", 7, Tan, "", true},
                {"Tanh", 6, [](NodeContext& c) { return ImportAs(c, 1, "tanh"); }, "", true},
            }},
-      {{FloatFunction(kAcos, Acos)}, {{.name = "Acos", .since = 7, .import = Import<kAcos>, .in_float32 = true}}},
-      {{FloatFunction(kAcosh, Acosh)}, {{.name = "Acosh", .since = 9, .import = Import<kAcosh>, .in_float32 = true}}},
-      {{FloatFunction(kAsin, Asin)}, {{.name = "Asin", .since = 7, .import = Import<kAsin>, .in_float32 = true}}},
-      {{FloatFunction(kAsinh, Asinh)}, {{.name = "Asinh", .since = 9, .import = Import<kAsinh>, .in_float32 = true}}},
-      {{FloatFunction(kAtan, Atan)}, {{.name = "Atan", .since = 7, .import = Import<kAtan>, .in_float32 = true}}},
-      {{FloatFunction(kAtanh, Atanh)}, {{.name = "Atanh", .since = 9, .import = Import<kAtanh>, .in_float32 = true}}},
-      {{FloatFunction(kCosh, Cosh)}, {{.name = "Cosh", .since = 9, .import = Import<kCosh>, .in_float32 = true}}},
-      {{FloatFunction(kSinh, Sinh)}, {{.name = "Sinh", .since = 9, .import = Import<kSinh>, .in_float32 = true}}},
+      {{Function(kAcos)}, {{.name = "Acos", .since = 7, .import = Import<kAcos>, .in_float32 = true}}},
+      {{Function(kAcosh)}, {{.name = "Acosh", .since = 9, .import = Import<kAcosh>, .in_float32 = true}}},
+      {{Function(kAsin)}, {{.name = "Asin", .since = 7, .import = Import<kAsin>, .in_float32 = true}}},
+      {{Function(kAsinh)}, {{.name = "Asinh", .since = 9, .import = Import<kAsinh>, .in_float32 = true}}},
+      {{Function(kAtan)}, {{.name = "Atan", .since = 7, .import = Import<kAtan>, .in_float32 = true}}},
+      {{Function(kAtanh)}, {{.name = "Atanh", .since = 9, .import = Import<kAtanh>, .in_float32 = true}}},
+      {{Function(kCosh)}, {{.name = "Cosh", .since = 9, .import = Import<kCosh>, .in_float32 = true}}},
+      {{Function(kSinh)}, {{.name = "Sinh", .since = 9, .import = Import<kSinh>, .in_float32 = true}}},
   };
 }
 
