@@ -4,8 +4,6 @@
 #include <string>
 #include <utility>
 
-#include "deploy/runtime/clock.h"
-
 namespace hone {
 namespace {
 
@@ -16,7 +14,7 @@ enum : size_t { kArena, kParams, kScratch, kBuffers };
 
 RuntimeResult<std::unique_ptr<DeviceSteps>> DeviceSteps::Create(const Bundle& bundle) {
   std::unique_ptr<DeviceSteps> steps(new DeviceSteps(bundle));
-  RuntimeResult<std::unique_ptr<Device>> device = OpenDevice(bundle.graph().target);
+  RuntimeResult<std::unique_ptr<Device>> device = OpenDevice(bundle.graph().target, /*with_clock=*/true);
   if (!device.ok()) return device.error().Annotate("made for " + bundle.graph().target);
   steps->device_ = *std::move(device);
   if (RuntimeError error = steps->device_->Build(bundle.sources())) {
@@ -67,6 +65,17 @@ RuntimeError DeviceSteps::RunStep(size_t step) {
   return {};
 }
 
+RuntimeError DeviceSteps::TimeStep(size_t step, double* us) {
+  *us = 0;
+  if (launches_[step].empty()) return {};
+  device_->StartClock();
+  if (RuntimeError error = RunStep(step)) return error;
+  const RuntimeResult<double> took = device_->StopClock();
+  if (!took.ok()) return took.error();
+  *us = *took;
+  return {};
+}
+
 RuntimeError DeviceSteps::Run(const std::vector<char*>& data, std::vector<double>* step_us) {
   const BundleGraph& graph = bundle_.graph();
   const auto bytes = [&](int tensor) { return graph.tensors[static_cast<size_t>(tensor)].bytes; };
@@ -75,17 +84,11 @@ RuntimeError DeviceSteps::Run(const std::vector<char*>& data, std::vector<double
     const char* from = data[static_cast<size_t>(input.tensor)];
     if (RuntimeError error = device_->Write(buffer(input.tensor), from, bytes(input.tensor))) return error;
   }
-  double before = step_us == nullptr ? 0 : NowUs();
   for (size_t s = 0; s < launches_.size(); ++s) {
-    RuntimeError error = RunStep(s);
-    if (error.ok() && step_us != nullptr) error = device_->Finish();
-    if (error) {
-      const BundleKernel& kernel = graph.kernels[static_cast<size_t>(graph.steps[s].kernel)];
-      return error.Annotate("step " + std::to_string(s) + ", kernel `" + kernel.name + "`");
-    }
-    if (step_us == nullptr) continue;
-    const double after = NowUs();
-    (*step_us)[s] = after - std::exchange(before, after);
+    const RuntimeError error = step_us == nullptr ? RunStep(s) : TimeStep(s, &(*step_us)[s]);
+    if (!error) continue;
+    const BundleKernel& kernel = graph.kernels[static_cast<size_t>(graph.steps[s].kernel)];
+    return error.Annotate("step " + std::to_string(s) + ", kernel `" + kernel.name + "`");
   }
   for (const BundleCopy& copy : graph.copies) {
     if (RuntimeError error = device_->Copy(buffer(copy.from), buffer(copy.to), bytes(copy.to))) return error;

@@ -203,7 +203,7 @@ typedef struct HoneStepProfile {
   const char* name;   /* of the task, "conv2d_3" */
   const char* symbol; /* of its kernel */
   const char* record; /* the tuning record it was compiled from, "" when it has none */
-  double us;          /* microseconds it took in the last run; 0 when that was not profiled */
+  double us;          /* microseconds it took in the last run, on a device by its clock; 0 when that was not profiled */
   double recorded_us; /* what the tuner measured, 0 when it did not */
 } HoneStepProfile;
 
