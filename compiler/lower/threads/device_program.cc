@@ -12,6 +12,7 @@
 #include "compiler/ir/thread_axes.h"
 #include "compiler/ir/visit.h"
 #include "compiler/lower/passes.h"
+#include "compiler/lower/threads/assign_shared.h"
 #include "compiler/lower/threads/lower_threads.h"
 #include "compiler/support/status_macros.h"
 #include "compiler/text/text.h"
@@ -113,19 +114,6 @@ Stmt TakeAxes(Stmt body, Launch& launch, DeviceKernel& kernel) {
   return body;
 }
 
-// Allocations of shared memory leave the body: each gets bytes of its own, for as long as the block runs.
-Stmt TakeShared(const Stmt& body, Launch& launch, DeviceKernel& kernel) {
-  return RewriteBottomUp(body, [&](const Stmt& s) -> std::optional<Stmt> {
-    const Alloc* alloc = s.As<Alloc>();
-    if (alloc == nullptr || alloc->buffer.scope() != Scope::kShared) return std::nullopt;
-    const int64_t bytes = *alloc->buffer.NumElements() * alloc->buffer.type().bytes();
-    const int64_t offset = (launch.shared_bytes + kSharedAlignment - 1) / kSharedAlignment * kSharedAlignment;
-    kernel.shared.push_back({alloc->buffer, offset});
-    launch.shared_bytes = offset + bytes;
-    return alloc->body;
-  });
-}
-
 // Which buffers a body reads and writes.
 struct Touched {
   std::set<Buffer> reads, writes;
@@ -198,7 +186,8 @@ class Splitter {
   absl::Status AddLaunch(const Stmt& nest) {
     Launch launch{.kernel = absl::StrCat(name_, "_", program_.launches.size())};
     DeviceKernel kernel;
-    kernel.body = TakeShared(TakeAxes(nest, launch, kernel), launch, kernel);
+    kernel.body = TakeAxes(nest, launch, kernel);
+    AssignShared(launch, kernel);
     const Touched touched = TouchedBy(kernel.body);
     for (size_t i = 0; i < program_.buffers.size(); ++i) {
       const Buffer& buffer = program_.buffers[i].buffer;

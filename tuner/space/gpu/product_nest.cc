@@ -7,6 +7,10 @@
 //     epilogue of the thread's elements
 //
 // With stages, shared memory holds the tiles of so many steps, and those of later steps are copied while one is used.
+//
+// Where tiles divide the output, what a thread computes of a tile with operands in shared memory is not one piece: its
+// columns are vectors of 16 bytes and its rows single ones, as far apart as the threads of the tile need, so that
+// threads which load at once load from different banks.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -15,10 +19,12 @@
 #include <optional>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "compiler/arith/analyzer.h"
 #include "compiler/ir/annotations.h"
 #include "compiler/ir/thread_axes.h"
 #include "compiler/schedule/primitives/annotate.h"
+#include "compiler/schedule/primitives/cache.h"
 #include "compiler/schedule/primitives/compute_at.h"
 #include "compiler/schedule/primitives/decompose_reduction.h"
 #include "compiler/schedule/primitives/inline.h"
@@ -27,6 +33,8 @@
 #include "compiler/schedule/primitives/reorder.h"
 #include "compiler/schedule/primitives/set_scope.h"
 #include "compiler/schedule/primitives/split.h"
+#include "compiler/schedule/primitives/transform_block_layout.h"
+#include "compiler/schedule/primitives/transform_layout.h"
 #include "compiler/support/status_macros.h"
 #include "tuner/space/gpu/gpu_nests.h"
 #include "tuner/space/nests/nest_loops.h"
@@ -45,6 +53,7 @@ constexpr int64_t kMostSums = 128;   // of a thread: more do not stay in registe
 // Of reduce ones `inner` says how many terms are taken at once.
 struct Tile {
   std::vector<int64_t> threads, inner;
+  std::vector<int64_t> pieces;  // that the elements of a thread are in
   int64_t Threads() const { return Product(threads); }
   static int64_t Product(const std::vector<int64_t>& sizes) {
     return std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<>());
@@ -174,9 +183,12 @@ class Builder {
     HONE_ASSIGN_OR_RETURN(ref_, GetBlock(schedule_, info_.name));
     HONE_RETURN_IF_ERROR(InlineProducers());
     HONE_ASSIGN_OR_RETURN(const std::vector<BlockRef> copies, CopiesToShared());
-    HONE_ASSIGN_OR_RETURN(const BlockRef taker, TakeFromRegisters(schedule_, context_, block_, ref_));
+    HONE_ASSIGN_OR_RETURN(const BlockRef taker, Taker());
     HONE_RETURN_IF_ERROR(SplitLoops());
     HONE_RETURN_IF_ERROR(ReverseComputeAt(schedule_, taker, threads_.back()));
+    if (const int64_t width = Width(); InPieces() && width > 1) {
+      HONE_RETURN_IF_ERROR(VectorizeInnermost(schedule_, taker, 1 + threads_.size(), static_cast<int>(width), false));
+    }
     for (const BlockRef copy : copies) {
       HONE_RETURN_IF_ERROR(ComputeAt(schedule_, copy, steps_.back()));
       HONE_RETURN_IF_ERROR(
@@ -217,6 +229,43 @@ class Builder {
     return copies;
   }
 
+  bool InPieces() const {
+    return std::ranges::any_of(plan_.pieces, [](int64_t pieces) { return pieces > 1; });
+  }
+  // Of columns that a thread has beside one another.
+  int64_t Width() const {
+    const auto n = static_cast<size_t>(plan_.columns);
+    return plan_.inner[n] / plan_.pieces[n];
+  }
+
+  // Who takes results out of registers: the epilogue or a copy. Registers hold what a thread has in the order of its
+  // pieces, and who takes them goes by that order.
+  absl::StatusOr<BlockRef> Taker() {
+    if (!InPieces()) return TakeFromRegisters(schedule_, context_, block_, ref_);
+    HONE_ASSIGN_OR_RETURN(const BlockRef copy, CacheWrite(schedule_, ref_, 0, Scope::kRegister));
+    if (const int epilogue = context_.fusion.Epilogue(block_); epilogue >= 0) {
+      HONE_ASSIGN_OR_RETURN(const BlockRef taker, GetBlock(schedule_, context_.block(epilogue).name));
+      HONE_RETURN_IF_ERROR(ReverseComputeInline(schedule_, taker));
+    }
+    IndexMap map;
+    for (size_t d = 0; d < info_.output_iters.size(); ++d) {
+      const Var& index = map.inputs.emplace_back(absl::StrCat("i", d));
+      const int iter = info_.output_iters[d];
+      const auto i = static_cast<size_t>(iter);
+      if (plan_.pieces[i] == 1) {
+        map.outputs.emplace_back(index);
+        continue;
+      }
+      const int64_t width = plan_.inner[i] / plan_.pieces[i], round = plan_.threads[i] * width;
+      map.outputs.push_back(FloorDiv(index, IntConst(round)));
+      map.outputs.push_back(FloorDiv(FloorMod(index, IntConst(round)), IntConst(width)));
+      if (width > 1) map.outputs.push_back(FloorMod(index, IntConst(width)));
+    }
+    HONE_RETURN_IF_ERROR(TransformLayout(schedule_, ref_, 0, BufferKind::kWrite, map));
+    HONE_RETURN_IF_ERROR(TransformBlockLayout(schedule_, copy, std::move(map)));
+    return copy;
+  }
+
   // Tiles, threads, steps, then what a thread does in a step.
   absl::Status SplitLoops() {
     HONE_ASSIGN_OR_RETURN(Loops tiles, GetLoops(schedule_, ref_));
@@ -230,17 +279,23 @@ class Builder {
       const auto at = std::ranges::find(tiles, *by_iter[i]);
       if (!spatial) {
         tiles.erase(at);
-        HONE_ASSIGN_OR_RETURN(const Loops parts, Split(schedule_, *by_iter[i], {-1, size}));
+        // Terms of a row lie beside one another in shared memory, and four come at once.
+        const bool by_fours = InPieces() && static_cast<int>(i) == info_.last_reduce_iter() && size % 4 == 0;
+        HONE_ASSIGN_OR_RETURN(const Loops parts, by_fours ? Split(schedule_, *by_iter[i], {-1, size / 4, 4})
+                                                          : Split(schedule_, *by_iter[i], {-1, size}));
         steps_.push_back(parts[0]);
-        terms.push_back(parts[1]);
+        terms.insert(terms.end(), parts.begin() + 1, parts.end());
+        if (by_fours) HONE_RETURN_IF_ERROR(Unroll(schedule_, parts[2]));
         continue;
       }
-      HONE_ASSIGN_OR_RETURN(const Loops parts, Split(schedule_, *by_iter[i], {-1, threads, size}));
+      const int64_t pieces = plan_.pieces[i];
+      HONE_ASSIGN_OR_RETURN(const Loops parts, Split(schedule_, *by_iter[i], {-1, pieces, threads, size / pieces}));
       *at = parts[0];
-      (threads > 1 ? threads_ : inner).push_back(parts[1]);
+      inner.push_back(parts[1]);
+      (threads > 1 ? threads_ : inner).push_back(parts[2]);
       if (threads > 1) extents_.push_back(threads);
-      inner.push_back(parts[2]);
-      if (static_cast<int>(i) == plan_.columns) columns_ = parts[2];
+      inner.push_back(parts[3]);
+      if (static_cast<int>(i) == plan_.columns) columns_ = parts[3];
     }
     if (columns_.has_value()) {  // innermost
       std::erase(inner, *columns_);
@@ -373,20 +428,46 @@ class ProductNest : public GpuNest {
     const int64_t bytes = info().output.type().bytes(), lanes = target().lanes;
     const int64_t neighbours = std::min(lanes, plan.threads[static_cast<size_t>(sides_.columns)]);
     const int64_t of_step = plan.inner[static_cast<size_t>(info().last_reduce_iter())];
-    const int64_t banks = kBanks / std::gcd(std::max<int64_t>(rows * of_step * bytes / 4, 1), kBanks);
+    const bool rows_apart = std::ranges::all_of(sides_.rows, [&](int row) {
+      return plan.pieces[static_cast<size_t>(row)] == plan.inner[static_cast<size_t>(row)];
+    });
+    const int64_t row_words = std::max<int64_t>((rows_apart ? 1 : rows) * of_step * bytes / 4, 1);
+    const int64_t banks = kBanks / std::gcd(row_words, kBanks);
+    const bool in_pieces = std::ranges::any_of(plan.pieces, [](int64_t pieces) { return pieces > 1; });
     const bool in_vectors = shared_ || plan.vectors;
     const int64_t together = in_vectors ? std::gcd(columns, std::max<int64_t>(kWidestLoad / bytes, 1)) : 1;
-    const int64_t asked = neighbours * (shared_ ? together : columns) * bytes;
+    // Of neighbours whose columns are one piece, vectors begin in as many banks as that leaves.
+    const bool one_piece = plan.pieces[static_cast<size_t>(sides_.columns)] == 1;
+    const int64_t spread = shared_ && one_piece ? std::gcd(columns / together, kBanks * 4 / kWidestLoad) : 1;
+    const int64_t asked = neighbours * (shared_ ? together * spread : columns) * bytes;
     const auto turns = [](int64_t of, int64_t at_once) { return static_cast<double>((of + at_once - 1) / at_once); };
     Loads loads;
-    loads.instructions = static_cast<double>(rows + columns / together) * (shared_ ? 1 : kSlotsOfFarLoad);
+    const double row_loads = static_cast<double>(rows) / (in_pieces && of_step % 4 == 0 ? 4 : 1);
+    loads.instructions = (row_loads + static_cast<double>(columns / together)) * (shared_ ? 1 : kSlotsOfFarLoad);
     loads.turns = static_cast<double>(columns / together) * turns(asked, static_cast<int64_t>(kBytesOfTurn)) +
-                  static_cast<double>(rows) * turns(lanes / neighbours, shared_ ? banks : 1);
+                  row_loads * turns(lanes / neighbours, shared_ ? banks : 1);
     return loads;
   }
   static constexpr double kSlotsOfFarLoad = 2;  // with what works out its address
   static constexpr int64_t kWidestLoad = 16;    // bytes
   static constexpr int64_t kBanks = 32;
+
+  std::vector<int64_t> PiecesOf(const ProductPlan& plan) const {
+    std::vector<int64_t> pieces(info().iters.size(), 1);
+    const bool whole = std::ranges::all_of(info().output_iters, [&](int iter) {
+      if (iter < 0) return false;
+      const auto i = static_cast<size_t>(iter);
+      return info().extents[i] % (plan.threads[i] * plan.inner[i]) == 0;
+    });
+    if (!shared_ || target().lanes == 1 || !whole) return pieces;
+    const int64_t together = std::max<int64_t>(kWidestLoad / info().output.type().bytes(), 1);
+    for (const int iter : info().output_iters) {
+      const auto i = static_cast<size_t>(iter);
+      if (plan.threads[i] == 1) continue;
+      pieces[i] = plan.inner[i] / (iter == sides_.columns ? std::gcd(plan.inner[i], together) : 1);
+    }
+    return pieces;
+  }
 
   ProductPlan PlanOf(std::span<const int64_t> values) const {
     ProductPlan plan;
@@ -396,6 +477,7 @@ class ProductNest : public GpuNest {
     ChooseTile(info(), sides_, {values[0], values[1], values[2], values[3]}, plan);
     if (shared_) plan.shared = sides_.operands;
     plan.columns = sides_.columns;
+    plan.pieces = PiecesOf(plan);
     plan.vectors = values[5] != 0 && plan.inner[static_cast<size_t>(sides_.columns)] > 1;
     plan.fetched = shared_ ? values[6] : 1;
     plan.stages = shared_ ? values[7] : 1;
