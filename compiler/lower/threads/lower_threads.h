@@ -6,7 +6,7 @@
 //     axis.
 //   - What stood outside the loops of an axis is run by every thread of it where that fills memory of its own, by the
 //     first alone (if threadIdx_x == 0) where others see it.
-//   - A reduction over a loop that is bound to threadIdx has become one in registers and a tree in shared memory.
+//   - A reduction over a loop that is bound to threadIdx has become one in registers and a few rounds in shared memory.
 //   - Allocations are shrunk to what is alive at once. An Alloc of shared memory is the block's, wherever it stands; it
 //     holds what all threads of the block touch. Other allocations are a thread's own.
 //   - A loop with the annotations of a software pipeline has become a prologue, a steady loop and an epilogue, with
@@ -47,11 +47,13 @@ absl::StatusOr<Stmt> RewriteOutermostLoops(const Stmt& body, const std::function
 //   =>  for blockIdx_x: for threadIdx_x: for k: S[threadIdx_x] = ..;  .. = S[31 - threadIdx_x]
 absl::StatusOr<Stmt> MakeLaunches(const Stmt& body);
 
-// A block that reduces over an axis of threads: each thread reduces what is its own, and a tree in shared memory, of
-// half as many threads every round, gives the sum (+, *, min or max) of all.
+// A block that reduces over an axis of threads: each thread reduces what is its own, and rounds in shared memory, in
+// each of which a thread adds up 8 parts, give the sum (+, *, min or max) of all.
 //   for tx in threadIdx.x: C[0] += A[tx]
 //   =>  for tx: part[0] = 0;  part[0] += A[tx];  all[0, tx] = part[0];
-//       if tx < 16: all[0, tx] += all[0, tx + 16];  ..  if tx == 0: C[0] = all[0, 0]
+//       if tx < 4: part[0] += all[0, tx + 4];  ..  part[0] += all[0, tx + 28];  parts[0, tx] = part[0];
+//       part[0] = parts[0, 0];  ..  part[0] += parts[0, 3];  if tx == 0: C[0] = part[0]
+// Where threads along threadIdx.x reduce other elements those are neighbours in memory: all[tx, threadIdx_x].
 absl::StatusOr<Stmt> ReduceAcrossThreads(const Stmt& body);
 
 // Puts barriers between what threads of a launch write and others read or write after it, as few as a walk in order

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <bit>
 #include <limits>
 #include <optional>
 #include <set>
@@ -38,13 +37,19 @@ Expr NeutralElement(BinaryOp op, DType type) {
 struct Threads {  // an axis of the launch
   Var var;
   int64_t extent = 1;
+  bool neighbours = false;  // along it threads of a warp are neighbours: threadIdx.x
 };
+
+// So many parts become one in every round, and after the last one.
+constexpr int64_t kPartsOfRound = 8;
 
 // A place among threads in row-major order of axes.
 struct Place {
   Expr index = IntConst(0);
   int64_t count = 1;
+  bool neighbours = false;  // some of them
   void Add(const Threads& axis) {
+    neighbours |= axis.neighbours && axis.extent > 1;
     index = index * IntConst(axis.extent) + MakeCast(kInt32, axis.var);
     count *= axis.extent;
   }
@@ -69,7 +74,7 @@ class Rewriter {
   Stmt Visit(const Stmt& stmt) {
     const For* loop = stmt.As<For>();
     const bool axis = loop != nullptr && loop->thread.starts_with("threadIdx");
-    if (axis) axes_.push_back({loop->var, ConstantValue(loop->extent).value_or(0)});
+    if (axis) axes_.push_back({loop->var, ConstantValue(loop->extent).value_or(0), loop->thread == "threadIdx.x"});
     const bool launch = loop != nullptr && loop->kind == ForKind::kThreadBinding && !outside_launch_;
     if (launch) outside_launch_ = loops_.size();
     if (loop != nullptr && loop->kind != ForKind::kThreadBinding) loops_.push_back(loop);
@@ -153,8 +158,8 @@ class Rewriter {
       const Buffer& buffer = reduction->elements[i].buffer;
       const DType type = buffer.type();
       split.part.emplace_back(buffer.name() + "_part", type, std::vector<Expr>{Expr(1)}, Scope::kRegister);
-      split.all.emplace_back(buffer.name() + "_all", type,
-                             std::vector<Expr>{IntConst(row.count), IntConst(among.count)}, Scope::kShared);
+      split.all.emplace_back(buffer.name() + "_all", type, InMemory(row, IntConst(row.count), IntConst(among.count)),
+                             Scope::kShared);
       const Expr first =
           reduction->ranking.has_value() ? reduction->starts[i] : NeutralElement(reduction->ops[i], type);
       before.push_back(Stmt::Make(Store{split.part[i], {IntConst(0)}, first, Expr()}));
@@ -191,26 +196,80 @@ class Rewriter {
                           .ops = {update->op}};
   }
 
-  // all[row, i] = part; half as many threads every round add what the others hold; the element gets the sum.
+  // Neighbours of other elements are neighbours in memory, in banks of their own.
+  static std::vector<Expr> InMemory(const Place& row, Expr of_row, Expr of_among) {
+    if (row.neighbours) return {std::move(of_among), std::move(of_row)};
+    return {std::move(of_row), std::move(of_among)};
+  }
+
+  // all[row, i] = part; in every round a few threads add up what the others hold, and pass that on in a buffer of its
+  // own, which nobody still reads; the element gets the sum of the last parts.
   Stmt Combine(const BlockRealize& realize, const BlockReduction& reduction, const Split& split, const Place& row,
                const Place& among) {
-    const size_t count = split.all.size();
-    const std::vector<std::vector<Expr>> mine(count, {row.index, among.index});
-    std::vector<Stmt> stmts;
-    for (size_t i = 0; i < count; ++i)
-      stmts.push_back(Stmt::Make(Store{split.all[i], mine[i], MakeLoad(split.part[i], {IntConst(0)}), Expr()}));
-    for (int64_t half = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(among.count)) / 2); half > 0;
-         half /= 2) {
-      const Expr other = among.index + IntConst(half);
-      const Expr active = And(among.index < IntConst(half), other < IntConst(std::min(among.count, 2 * half)));
-      std::vector<Expr> others;
-      for (const Buffer& all : split.all) others.push_back(MakeLoad(all, {row.index, other}));
-      stmts.push_back(Stmt::Make(IfThen{active, reduction.Update(split.all, mine, others), Stmt()}));
+    const std::vector<std::vector<Expr>> own(split.part.size(), {IntConst(0)});
+    struct Round {
+      std::vector<Buffer> to;
+      Stmt stmt;
+    };
+    std::vector<Round> rounds;
+    std::vector<Buffer> from = split.all;
+    int64_t parts = among.count;
+    while (parts > kPartsOfRound) {
+      const int64_t left = (parts + kPartsOfRound - 1) / kPartsOfRound;
+      std::vector<Stmt> stmts;
+      for (int64_t p = left; p < parts; p += left) {
+        const Expr other = among.index + IntConst(p);
+        const Stmt update = reduction.Update(split.part, own, PartsAt(from, row, other));
+        stmts.push_back(p + left <= parts ? update : Stmt::Make(IfThen{other < IntConst(parts), update, Stmt()}));
+      }
+      Round round{Parts(split, row, left), Stmt()};
+      stmts.push_back(Pass(split, round.to, row, among));
+      round.stmt = Stmt::Make(IfThen{among.index < IntConst(left), MakeSeq(std::move(stmts)), Stmt()});
+      from = round.to;
+      rounds.push_back(std::move(round));
+      parts = left;
     }
+    const std::vector<Expr> first = PartsAt(from, row, IntConst(0));
+    std::vector<Stmt> last;
     std::vector<Expr> totals;
-    for (const Buffer& all : split.all) totals.push_back(MakeLoad(all, {row.index, IntConst(0)}));
-    stmts.push_back(StoreTotals(realize, reduction, split, totals, among));
-    return MakeSeq(std::move(stmts));
+    for (size_t i = 0; i < from.size(); ++i) {
+      last.push_back(Stmt::Make(Store{split.part[i], own[i], first[i], Expr()}));
+      totals.push_back(MakeLoad(split.part[i], own[i]));
+    }
+    for (int64_t p = 1; p < parts; ++p)
+      last.push_back(reduction.Update(split.part, own, PartsAt(from, row, IntConst(p))));
+    last.push_back(StoreTotals(realize, reduction, split, totals, among));
+    Stmt rest = MakeSeq(std::move(last));
+    for (size_t r = rounds.size(); r-- > 0;) {
+      rest = MakeSeq({rounds[r].stmt, rest});
+      for (size_t i = rounds[r].to.size(); i-- > 0;) rest = Stmt::Make(Alloc{rounds[r].to[i], rest});
+    }
+    return MakeSeq({Pass(split, split.all, row, among), rest});
+  }
+
+  // Of each element of the tuple so many parts in shared memory.
+  static std::vector<Buffer> Parts(const Split& split, const Place& row, int64_t count) {
+    std::vector<Buffer> parts;
+    for (const Buffer& part : split.part) {
+      parts.emplace_back(part.name() + "s", part.type(), InMemory(row, IntConst(row.count), IntConst(count)),
+                         Scope::kShared);
+    }
+    return parts;
+  }
+  // What they are, the thread's row's number `i`.
+  static std::vector<Expr> PartsAt(const std::vector<Buffer>& parts, const Place& row, const Expr& i) {
+    std::vector<Expr> loads;
+    for (const Buffer& part : parts) loads.push_back(MakeLoad(part, InMemory(row, row.index, i)));
+    return loads;
+  }
+  // The thread's own becomes the one of its number.
+  static Stmt Pass(const Split& split, const std::vector<Buffer>& to, const Place& row, const Place& among) {
+    std::vector<Stmt> stores;
+    for (size_t i = 0; i < to.size(); ++i) {
+      stores.push_back(Stmt::Make(
+          Store{to[i], InMemory(row, row.index, among.index), MakeLoad(split.part[i], {IntConst(0)}), Expr()}));
+    }
+    return MakeSeq(std::move(stores));
   }
 
   // The elements get the totals where an instance has run: those outside their domain do not, whatever part of the

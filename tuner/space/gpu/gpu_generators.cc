@@ -7,15 +7,26 @@
 #include "compiler/schedule/primitives/inline.h"
 #include "compiler/schedule/primitives/locate.h"
 #include "compiler/support/status_macros.h"
+#include "compiler/tile/tile_intrinsic.h"
 #include "tuner/space/gpu/gpu_nests.h"
 #include "tuner/space/sketches/sketch_family.h"
 
 namespace hone {
 namespace {
 
+// Whether a block widens elements that warps could multiply as they are: the product does that itself, then.
+bool WidensForWarps(const WorkloadInfo& info, const BlockInfo& block, int product, const GpuTarget& target) {
+  if (!block.converts || block.operations > 0 || !block.single_store || block.writes_param || block.reads.size() != 1)
+    return false;
+  const DType type = block.reads[0].buffer.type();
+  return WritesAtItsOwnVariables(block) &&
+         FindWarpProduct(type, type, info.blocks[static_cast<size_t>(product)].output.type(), FeaturesOf(target)) !=
+             nullptr;
+}
+
 // What makes an operand of a product does so where that is read, or copied to shared memory. A border is made again by
 // every other reader: that costs less than another launch.
-std::vector<int> ToInline(const WorkloadInfo& info) {
+std::vector<int> ToInline(const WorkloadInfo& info, const GpuTarget& target) {
   const BlockFusion fusion(info);
   std::vector<int> found;
   for (int i = 0; i < static_cast<int>(info.blocks.size()); ++i) {
@@ -23,17 +34,20 @@ std::vector<int> ToInline(const WorkloadInfo& info) {
     const std::vector<int> consumers = info.Consumers(i);
     const bool border = block.pads && block.single_store && !block.reduces && !block.writes_param &&
                         WritesAtItsOwnVariables(block) && consumers.size() == 1;
-    if (!border && !fusion.IsInlined(i)) continue;
-    if (std::ranges::none_of(consumers, [&](int c) { return IsGpuProduct(info, c); })) found.push_back(i);
+    const auto is_product = [&](int c) { return IsGpuProduct(info, c); };
+    const bool widens = !consumers.empty() && std::ranges::all_of(consumers, [&](int c) {
+      return is_product(c) && WidensForWarps(info, block, c, target);
+    });
+    if (widens || ((border || fusion.IsInlined(i)) && std::ranges::none_of(consumers, is_product))) found.push_back(i);
   }
   return found;
 }
 
 // Inlines in `schedule`, and fills in what all sketches share.
-absl::Status InlineAll(Schedule& schedule, SketchFamily& family) {
+absl::Status InlineAll(Schedule& schedule, SketchFamily& family, const GpuTarget& target) {
   for (;;) {
     HONE_ASSIGN_OR_RETURN(family.info, AnalyzeWorkload(schedule.func()));
-    const std::vector<int> blocks = ToInline(family.info);
+    const std::vector<int> blocks = ToInline(family.info, target);
     if (blocks.empty()) return absl::OkStatus();
     for (const int block : blocks) {
       const std::string& name = family.info.blocks[static_cast<size_t>(block)].name;
@@ -56,8 +70,8 @@ std::vector<GpuNestRef> ProductNestsOf(const GpuContextRef& context, int block) 
 // All rules that are for it; the last one is for every block.
 std::vector<GpuNestRef> NestsOf(const GpuContextRef& context, int block) {
   std::vector<GpuNestRef> nests = ProductNestsOf(context, block);
-  for (GpuNestRef nest :
-       {MakeReductionNest(context, block), MakeMapNest(context, block), MakeOneThreadNest(context, block)}) {
+  for (GpuNestRef nest : {MakeReductionNest(context, block), MakeTransposeNest(context, block),
+                          MakeMapNest(context, block), MakeOneThreadNest(context, block)}) {
     if (nest != nullptr) nests.push_back(std::move(nest));
   }
   return nests;
@@ -118,11 +132,14 @@ class Deriver {
     return sketches;
   }
 
-  // Those that take the heaviest block for the product that it is.
-  std::vector<Sketch> Products() const {
+  // Those that take the heaviest block for the product or the reduction that it is.
+  std::vector<Sketch> InParts() const {
     std::vector<Sketch> sketches;
     const int heaviest = HeaviestReduction();
-    for (const GpuNestRef& nest : ProductNestsOf(context_, heaviest)) {
+    std::vector<GpuNestRef> nests = ProductNestsOf(context_, heaviest);
+    if (!IsGpuProduct(context_->info, heaviest)) nests = {MakeReductionNest(context_, heaviest)};
+    for (const GpuNestRef& nest : nests) {
+      if (nest == nullptr) continue;
       if (std::optional<Attempt> attempt = WithNests(heaviest, nest)) sketches.push_back(std::move(attempt->sketch));
     }
     return sketches;
@@ -194,15 +211,17 @@ absl::StatusOr<std::vector<std::unique_ptr<Generator>>> GpuGenerators(const Prim
                                                                       const GpuTarget& target) {
   HONE_ASSIGN_OR_RETURN(const WorkloadInfo info, AnalyzeWorkload(workload));
   std::vector<std::unique_ptr<Generator>> generators;
-  for (Rewrite& rewrite : GpuRewrites(info, target)) {
+  std::vector<Rewrite> rewrites = GpuRewrites(info, target);
+  for (Rewrite& parts : ReductionParts(info, target)) rewrites.push_back(std::move(parts));
+  for (Rewrite& rewrite : rewrites) {
     Schedule schedule(workload);
     if (!rewrite.apply(schedule).ok()) continue;  // not for this workload
     auto family = std::make_shared<SketchFamily>();
     family->workload = workload;
     family->rewrite = std::move(rewrite);
-    HONE_RETURN_IF_ERROR(InlineAll(schedule, *family));
+    HONE_RETURN_IF_ERROR(InlineAll(schedule, *family, target));
     const Deriver deriver(*family, schedule, target);
-    for (Sketch& sketch : family->rewrite.label.empty() ? deriver.All() : deriver.Products())
+    for (Sketch& sketch : family->rewrite.label.empty() ? deriver.All() : deriver.InParts())
       generators.push_back(MakeSketchGenerator(family, std::move(sketch)));
   }
   return generators;

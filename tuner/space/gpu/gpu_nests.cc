@@ -102,12 +102,18 @@ int OwnProducer(const GpuContext& context, int block, size_t read) {
   return own ? producer : -1;
 }
 
-absl::StatusOr<BlockRef> CopyToShared(Schedule& schedule, BlockRef ref, const Buffer& buffer) {
+absl::StatusOr<BlockRef> CopyTo(Schedule& schedule, BlockRef ref, const Buffer& buffer, Scope scope) {
   HONE_ASSIGN_OR_RETURN(const BlockRealize* realize, schedule.FindBlock(ref));
   const auto& reads = realize->block.reads;
-  const auto at = std::ranges::find_if(reads, [&](const BufferRegion& read) { return read.buffer == buffer; });
-  if (at == reads.end()) return absl::InternalError("an operand of a product is not read by it");
-  return CacheRead(schedule, ref, static_cast<int>(at - reads.begin()), Scope::kShared);
+  // By name: what a rewrite made is another buffer in every schedule.
+  const auto at =
+      std::ranges::find_if(reads, [&](const BufferRegion& read) { return read.buffer.name() == buffer.name(); });
+  if (at == reads.end()) return absl::InternalError("an operand of a block is not read by it");
+  return CacheRead(schedule, ref, static_cast<int>(at - reads.begin()), scope);
+}
+
+absl::StatusOr<BlockRef> CopyToShared(Schedule& schedule, BlockRef ref, const Buffer& buffer) {
+  return CopyTo(schedule, ref, buffer, Scope::kShared);
 }
 
 absl::StatusOr<BlockRef> TakeFromRegisters(Schedule& schedule, const GpuContext& context, int block, BlockRef ref) {

@@ -54,6 +54,10 @@ using GpuNestRef = std::shared_ptr<const GpuNest>;
 GpuNestRef MakeMapNest(GpuContextRef context, int block);
 GpuNestRef MakeOneThreadNest(GpuContextRef context, int block);
 
+// Tiles by way of shared memory, of a block without reduction that reads something whose neighbours are not those of
+// its output (transpose_nest.cc).
+GpuNestRef MakeTransposeNest(GpuContextRef context, int block);
+
 // Terms are shared out where the elements of the output alone would not keep a processor busy.
 GpuNestRef MakeReductionNest(GpuContextRef context, int block);
 
@@ -71,6 +75,8 @@ GpuNestRef MakeWarpProductNest(GpuContextRef context, int block);
 // The workload as it is, then what its heaviest block, a product, is in parts of its reduction where that gives more
 // processors a tile (split_k.cc).
 std::vector<Rewrite> GpuRewrites(const WorkloadInfo& info, const GpuTarget& target);
+// What a reduction that is no product is in parts of its terms, where it has too few elements (reduction_parts.cc).
+std::vector<Rewrite> ReductionParts(const WorkloadInfo& info, const GpuTarget& target);
 
 // ---- Shared pieces
 // The least power of 2 that is not below n.
@@ -99,7 +105,8 @@ absl::Status ShareOutElements(Schedule& schedule, BlockRef block, size_t outer, 
 // The block that makes operand `read` of a block and nothing else, by moving elements or a little more; -1 where there
 // is none.
 int OwnProducer(const GpuContext& context, int block, size_t read);
-// A copy in shared memory of what a block reads of a buffer.
+// A copy of what a block reads of a buffer, in shared memory or elsewhere.
+absl::StatusOr<BlockRef> CopyTo(Schedule& schedule, BlockRef ref, const Buffer& buffer, Scope scope);
 absl::StatusOr<BlockRef> CopyToShared(Schedule& schedule, BlockRef ref, const Buffer& buffer);
 // Gives a block that accumulates into registers somebody who takes its results out of them: its epilogue, or a copy.
 absl::StatusOr<BlockRef> TakeFromRegisters(Schedule& schedule, const GpuContext& context, int block, BlockRef ref);

@@ -106,7 +106,7 @@ TEST_F(Cuda, MachineCodeHasTheInstructionsOfTheProgram) {
       // A row is four copies, and an element of the other operand one, for each of four steps. Two
       // versions of 8 rows of 64 bytes, behind 128 for the other operand.
       {"vector_copies", 1152, {{"LDGSTS", 4 * 5}, {"LDG", 0}, {"STS", 0}}},
-      {"reduction_across_threads", 20, {{"BAR", 3}, {"STG", 1}}},
+      {"reduction_across_threads", 20, {{"BAR", 1}, {"STG", 1}}},
       // Two steps of two products.
       {"warp_product", 0, {{"HMMA", 4}}},
   };

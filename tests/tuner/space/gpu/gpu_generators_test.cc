@@ -13,6 +13,8 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/codegen/cuda/cuda_cpp.h"
+#include "compiler/codegen/gpu/print_kernels.h"
 #include "compiler/lower/threads/device_program.h"
 #include "compiler/lower/threads/lower_threads.h"
 #include "compiler/schedule/trace/trace.h"
@@ -28,6 +30,7 @@
 #include "tests/deploy/runtime/pocl_cache.h"
 #include "tests/thorough.h"
 #include "tests/tuner/space/extra_workloads.h"
+#include "tests/tuner/space/gpu/memory_bound_workloads.h"
 #include "tests/tuner/space/legal_choice.h"
 #include "tuner/space/default_schedule.h"
 
@@ -71,6 +74,12 @@ const Place kOnOpenCl = {
     [] { return OpenClDevice::Open(static_cast<size_t>(testing::FromEnvironment("HONE_OPENCL_DEVICE", 0))); },
     &testing::RunOnOpenCl};
 const Place kOnManyUnits = {"opencl", "opencl:generic,processors=16", kOnOpenCl.open, kOnOpenCl.run};
+// Vectors and bytes in flight as on an H100, in blocks that an OpenCL device has.
+const Place kOnOpenClAsAnH100 = {
+    "opencl",
+    "opencl:generic,lanes=32,processors=132,threads=1024,resident_threads=2048,shared=32K,resident_shared=228K,"
+    "l2=50M,mhz=1755,bandwidth=3352",
+    kOnOpenCl.open, kOnOpenCl.run};
 const Place kOnCuda = {"cuda", "cuda:sm_90a", [] { return OpenDevice("cuda:sm_90a"); }, &testing::RunOnCuda};
 
 Device* DeviceAt(const Place& place) {
@@ -163,6 +172,15 @@ INSTANTIATE_TEST_SUITE_P(Workloads, CudaCandidates, ::testing::ValuesIn(Workload
 INSTANTIATE_TEST_SUITE_P(Workloads, GpuCandidates, ::testing::ValuesIn(Workloads()),
                          [](const auto& info) { return info.param.name; });
 
+// Kernels that memory bounds, as they are drafted for an H100 and at random: in the interpreter, and on the device that
+// is there.
+class MemoryBoundCandidates : public ::testing::TestWithParam<SmallWorkload> {};
+TEST_P(MemoryBoundCandidates, OfAllGeneratorsAreRight) {
+  ExpectAllGood(GetParam(), DeviceAt(kOnCuda) == nullptr ? kOnOpenClAsAnH100 : kOnCuda);
+}
+INSTANTIATE_TEST_SUITE_P(Workloads, MemoryBoundCandidates, ::testing::ValuesIn(testing::MemoryBoundWorkloads()),
+                         [](const auto& info) { return info.param.name; });
+
 // Products whose operands are fetched up to three steps ahead, among them one whose operand is made on the way
 // (padding).
 TEST(GpuGenerators, ProductsAreRightWithEveryNumberOfStages) {
@@ -237,13 +255,44 @@ TEST(GpuGenerators, DraftTheRuleOfTheFamily) {
                              {"convolution", testing::ConvBiasResidualRelu({28, 28, 64, 128}), "product("},
                              {"one row", testing::Matmul(1, 256, 8192), "reduction("},
                              {"rows", testing::Softmax(384, 1000), "rows("},
-                             {"map", testing::TwoElementwise(512, 1000), "map("}};
+                             {"map", testing::TwoElementwise(512, 1000), "map("},
+                             {"transpose", testing::Transposed({2048, 1024}, {1, 0}), "transpose("},
+                             {"transposed batches", testing::Transposed({8, 330, 700}, {0, 2, 1}), "transpose("},
+                             {"columns", testing::Matmul(1, 4096, 1024), "reduction("},
+                             {"few columns", testing::Matmul(1, 8, 1 << 20), "split_k_"}};
   for (const Family& family : families) {
     SCOPED_TRACE(family.name);
     std::string generator;
     const absl::StatusOr<Schedule> schedule = Default(family.workload, "cuda:sm_90a", &generator);
     ASSERT_TRUE(schedule.ok()) << schedule.status();
     EXPECT_NE(generator.find(family.rule), std::string::npos) << generator;
+  }
+}
+
+// Loads and stores of 16 bytes where rows allow, no barrier but the one between a tile's two sides, and those of sums.
+TEST(GpuGenerators, DraftVectorsAndFewBarriersOfKernelsThatMemoryBounds) {
+  struct Kernel {
+    const char* name;
+    PrimFunc workload;
+    bool vectors;
+    size_t barriers;
+  };
+  const Kernel kernels[] = {{"softmax", testing::Softmax(8192, 1024), true, 4},
+                            {"elementwise", testing::TwoElementwise(16384, 1024), true, 0},
+                            {"transpose", testing::Transposed({2048, 1024}, {1, 0}), false, 1}};
+  for (const Kernel& kernel : kernels) {
+    SCOPED_TRACE(kernel.name);
+    std::string generator;
+    const absl::StatusOr<Schedule> schedule = Default(kernel.workload, "cuda:sm_90a", &generator);
+    ASSERT_TRUE(schedule.ok()) << schedule.status();
+    const absl::StatusOr<DeviceProgram> program = LowerToDevice(schedule->Program().main);
+    ASSERT_TRUE(program.ok()) << program.status();
+    const absl::StatusOr<std::string> source = PrintKernels(*program, CudaCpp());
+    ASSERT_TRUE(source.ok()) << source.status();
+    EXPECT_EQ(source->find("float4") != std::string::npos, kernel.vectors) << *source;
+    size_t barriers = 0;
+    for (size_t at = 0; (at = source->find("__syncthreads", at)) != std::string::npos; ++at) ++barriers;
+    EXPECT_LE(barriers, kernel.barriers) << *source;
   }
 }
 
@@ -269,10 +318,10 @@ TEST(GpuGenerators, DraftPartsOfLongReductionsOfFewTiles) {
 
 // All blocks of a function are in one launch where a rule takes them together.
 TEST(GpuGenerators, TakeAllBlocksIntoOneLaunch) {
-  const std::set<std::string> together = {
-      "matmul_prime", "long_dense_relu", "wide_conv_block",  "scores",          "joined_heads",
-      "softmax_rows", "rows_softmax",    "layer_norm",       "group_norm",      "rows_layer_norm",
-      "sum_last",     "argmax",          "padded_depthwise", "two_elementwise", "one_row_of_a_long_product"};
+  const std::set<std::string> together = {"matmul_prime",     "long_dense_relu", "wide_conv_block", "scores",
+                                          "joined_heads",     "softmax_rows",    "rows_softmax",    "layer_norm",
+                                          "group_norm",       "rows_layer_norm", "sum_last",        "argmax",
+                                          "padded_depthwise", "two_elementwise"};
   size_t seen = 0;
   for (const SmallWorkload& workload : Workloads()) {
     if (!together.contains(workload.name)) continue;
