@@ -22,9 +22,10 @@ struct LoweringPass {
 std::span<const LoweringPass> LoweringPasses();
 
 // For an unscheduled function, the order of a plain build: all loops serial, but that the loop of a block's last
-// spatial variable goes inside its reductions and is vectorised where instances are independent. Every element is still
-// computed by the same operations in the same order, so the numbers are those of the program as it stands.
-//   for i, j, k: C[i, j] += ...   =>   for i: for k: for j in vectorized: C[i, j] += ...
+// spatial variable goes inside its reductions and is vectorised where instances are independent, and the outermost loop
+// is parallel where it then runs over elements. Every element is still computed by the same operations in the same
+// order, so the numbers are those of the program as it stands.
+//   for i, j, k: C[i, j] += ...   =>   for i in parallel: for k: for j in vectorized: C[i, j] += ...
 Stmt OrderPlain(const Stmt& body);
 
 // A block of one operation that adds a product to each element of a vector becomes, with what fills its fragments,

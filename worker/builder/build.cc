@@ -14,7 +14,6 @@
 #include "compiler/target/gpu_target.h"
 #include "compiler/target/target.h"
 #include "deploy/runtime/kernel_set.h"
-#include "worker/builder/oracle_schedule.h"
 #include "worker/builder/read_request.h"
 
 namespace hone {
@@ -35,8 +34,7 @@ absl::StatusOr<CompiledKernel> CompileForHost(const v1::BuildRequest& request) {
   options.threads = request.threads();
   if (request.what_case() == v1::BuildRequest::kOracle) {
     HONE_ASSIGN_OR_RETURN(const PrimFunc oracle, MakeOracle(workload));
-    HONE_ASSIGN_OR_RETURN(const PrimFunc scheduled, ScheduleOracle(oracle));
-    return CompilePlain(scheduled, target, options);
+    return CompilePlain(oracle, target, options);
   }
   HONE_ASSIGN_OR_RETURN(const ScheduledProgram program, ReadCandidate(request, workload));
   return CompileKernel(program, target, options);

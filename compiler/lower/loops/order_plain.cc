@@ -54,7 +54,23 @@ bool InstancesAreIndependent(const Block& block, const Var& iter) {
   return independent && !stores.empty();
 }
 
-// A nest of loops around one block, with the loop of the block's last spatial variable put innermost and vectorised.
+// Every value of the variable has elements of its own: it is an index of all that is written.
+bool WritesByIt(const Block& block, const Var& iter) {
+  bool all = true;
+  ForEachStmt(block.body, [&](const Stmt& s) {
+    const Store* store = s.As<Store>();
+    if (store == nullptr) return true;
+    all &= std::ranges::any_of(store->indices, [&](const Expr& index) {
+      const Var* var = BoundTo(index);
+      return var != nullptr && *var == iter;
+    });
+    return true;
+  });
+  return all;
+}
+
+// A nest of loops around one block, with the loop of the block's last spatial variable put innermost and vectorised;
+// the outermost one is parallel where it runs over elements.
 std::optional<Stmt> Reorder(const Stmt& nest) {
   std::vector<const For*> loops;
   const Stmt* at = &nest;
@@ -85,6 +101,12 @@ std::optional<Stmt> Reorder(const Stmt& nest) {
   Stmt out = Stmt::Make(std::move(vectorized));
   for (size_t i = loops.size(); i-- > 0;) {
     For loop = *loops[i];
+    if (i == 0) {
+      for (size_t v = 0; v < block.iters.size(); ++v) {
+        const Var* var = BoundTo(realize->values[v]);
+        if (var != nullptr && *var == loop.var && WritesByIt(block, block.iters[v].var)) loop.kind = ForKind::kParallel;
+      }
+    }
     loop.body = out;
     out = Stmt::Make(std::move(loop));
   }
