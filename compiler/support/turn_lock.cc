@@ -32,10 +32,11 @@ int64_t MonotonicNs() {
 
 }  // namespace
 
-absl::StatusOr<TurnLock> TurnLock::Open() {
+absl::StatusOr<TurnLock> TurnLock::Open(std::string_view devices) {
   // One file a machine and user, whatever the daemon: two services on one host must not measure at once either.
   const char* named = std::getenv("HONE_LOCK");
-  const std::string path = named != nullptr ? named : absl::StrCat("/tmp/hone-", ::getuid(), ".turn");
+  std::string path = named != nullptr ? named : absl::StrCat("/tmp/hone-", ::getuid(), ".turn");
+  if (!devices.empty()) path.append(".").append(devices);
   const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (fd < 0) {
     return absl::InternalError(absl::StrCat("cannot open the turn lock ", path, ": ", std::strerror(errno),

@@ -1,9 +1,11 @@
 // One machine, one turn: searching, building and measuring take a kernel file lock in turn, so that a host that
-// measures does nothing else meanwhile. The kernel drops the lock of a process that dies.
+// measures does nothing else meanwhile. Devices beside the host have a turn of their own, for measuring alone. The
+// kernel drops the lock of a process that dies.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "absl/status/statusor.h"
 
@@ -11,8 +13,9 @@ namespace hone {
 
 class TurnLock {
  public:
-  // Creates the file when it is not there. $HONE_LOCK names another file than the default (see .cc).
-  static absl::StatusOr<TurnLock> Open();
+  // Creates the file when it is not there. $HONE_LOCK names another file than the default (see .cc). `devices`: "cuda",
+  // those of that language; "" the host.
+  static absl::StatusOr<TurnLock> Open(std::string_view devices = "");
   TurnLock(TurnLock&& other) noexcept;
   TurnLock& operator=(TurnLock&& other) noexcept;
   ~TurnLock();

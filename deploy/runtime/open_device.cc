@@ -14,8 +14,8 @@ bool RunsAll(std::string_view, std::string_view) { return true; }
 
 // clang-format off
 constexpr DeviceDriver kDrivers[] = {
-    {"opencl", "OpenCL", "HONE_OPENCL_DEVICE", false, &OpenClDevice::List, &OpenClDevice::Open, &RunsAll},
-    {"cuda", "CUDA", "HONE_CUDA_DEVICE", true, &CudaDevice::List, &CudaDevice::Open, &CudaDevice::Runs},
+    {"opencl", "OpenCL", "HONE_OPENCL_DEVICE", false, false, &OpenClDevice::List, &OpenClDevice::Open, &RunsAll},
+    {"cuda", "CUDA", "HONE_CUDA_DEVICE", true, true, &CudaDevice::List, &CudaDevice::Open, &CudaDevice::Runs},
 };
 // clang-format on
 
@@ -66,6 +66,11 @@ std::string_view DeviceLanguage(std::string_view target) { return target.substr(
 const DeviceDriver* FindDeviceDriver(std::string_view language) {
   const auto* driver = std::ranges::find(kDrivers, language, &DeviceDriver::language);
   return driver == std::end(kDrivers) ? nullptr : driver;
+}
+
+std::string_view MeasuredBesideHost(std::string_view target) {
+  const DeviceDriver* const driver = FindDeviceDriver(DeviceLanguage(target));
+  return driver != nullptr && driver->beside_host ? driver->language : std::string_view();
 }
 
 RuntimeResult<std::unique_ptr<Device>> OpenDevice(std::string_view target, bool with_clock) {

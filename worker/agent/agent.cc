@@ -22,6 +22,7 @@
 #include "compiler/support/sha256.h"
 #include "compiler/support/status_macros.h"
 #include "compiler/support/turn_lock.h"
+#include "deploy/runtime/device_drivers.h"
 #include "spdlog/spdlog.h"
 #include "worker/agent/build_queue.h"
 #include "worker/agent/build_reply.h"
@@ -294,7 +295,7 @@ absl::Status RunAgent(const AgentOptions& options, const std::atomic<bool>& stop
   if (elsewhere) { HONE_ASSIGN_OR_RETURN(target, ParseTarget(options.target)); }
   HONE_ASSIGN_OR_RETURN(const uint32_t layers, TrySandbox(options));
   if (options.role == AgentRole::kBuild) return RunBuildAgent(options, layers, stop);
-  HONE_ASSIGN_OR_RETURN(TurnLock turn, TurnLock::Open());
+  HONE_ASSIGN_OR_RETURN(TurnLock turn, TurnLock::Open(MeasuredBesideHost(options.target)));
   std::unique_ptr<Spool> spool;
   if (!options.spool.empty()) {
     absl::StatusOr<std::unique_ptr<Spool>> opened = Spool::Open(options.spool, options.spool_bytes);
