@@ -69,8 +69,10 @@ struct CudaDevice::State {
   DeviceFacts facts;
   CudaContext context = nullptr;
   CudaStream stream = nullptr;
-  CudaEvent begin = nullptr, end = nullptr;  // of a device with a clock
-  bool clock_runs = false, launched = false;
+  bool with_clock = false, clock_runs = false;
+  bool launched = false;          // in this lap
+  std::vector<CudaEvent> events;  // made as they are needed: what begins the first lap, and what ends each
+  size_t recorded = 0;            // of them, since the clock was started
   struct Function {
     CudaFunction handle = nullptr;
     int64_t shared_bytes = 0;  // that its launches may ask for beyond the usual limit
@@ -108,9 +110,7 @@ struct CudaDevice::State {
       if (stream != nullptr) driver->cuStreamSynchronize(stream);
       DropModules();
       DropBuffers();
-      for (const CudaEvent event : {begin, end}) {
-        if (event != nullptr) driver->cuEventDestroy_v2(event);
-      }
+      for (const CudaEvent event : events) driver->cuEventDestroy_v2(event);
       if (stream != nullptr) driver->cuStreamDestroy_v2(stream);
     }
     if (context != nullptr) driver->cuDevicePrimaryCtxRelease_v2(device);
@@ -148,11 +148,17 @@ struct CudaDevice::State {
     const Entered entered(*this);
     result = driver->cuStreamCreate(&stream, kCudaNonBlocking);
     if (result != kCudaSuccess) return Failed(RuntimeCode::kInternal, "cuStreamCreate", result);
-    for (CudaEvent* event : {&begin, &end}) {
-      if (with_clock) result = driver->cuEventCreate(event, 0);
-      if (result != kCudaSuccess) return Failed(RuntimeCode::kInternal, "cuEventCreate", result);
-    }
+    this->with_clock = with_clock;
     return {};
+  }
+  RuntimeError Record() {
+    if (recorded == events.size()) {
+      CudaEvent event = nullptr;
+      const CudaResult result = driver->cuEventCreate(&event, 0);
+      if (result != kCudaSuccess) return Failed(RuntimeCode::kInternal, "cuEventCreate", result);
+      events.push_back(event);
+    }
+    return Checked(RuntimeCode::kKernelFailed, "cuEventRecord", driver->cuEventRecord(events[recorded++], stream));
   }
   RuntimeError AddModule(const std::string& code) {
     CudaModule module = nullptr;
@@ -331,9 +337,9 @@ RuntimeError CudaDevice::Start(const Launch& launch) {
   const RuntimeResult<CudaFunction> function = state_->FindFunction(launch);
   if (!function.ok()) return function.error();
   const CudaDriver& driver = *state_->driver;
-  if (state_->clock_runs && !std::exchange(state_->launched, true)) {
-    const CudaResult result = driver.cuEventRecord(state_->begin, state_->stream);
-    if (result != kCudaSuccess) return state_->Failed(RuntimeCode::kInternal, "cuEventRecord", result);
+  state_->launched = true;
+  if (state_->clock_runs && state_->recorded == 0) {
+    if (RuntimeError error = state_->Record()) return error;
   }
   return state_
       ->Checked(
@@ -351,23 +357,35 @@ RuntimeError CudaDevice::Finish() {
 }
 
 void CudaDevice::StartClock() {
-  state_->clock_runs = state_->begin != nullptr;
+  state_->clock_runs = state_->with_clock;
   state_->launched = false;
+  state_->recorded = 0;
 }
 
-RuntimeResult<double> CudaDevice::StopClock() {
+RuntimeError CudaDevice::EndLap() {
   if (state_->lost) return state_->lost;
-  const bool launched = state_->clock_runs && state_->launched;
-  state_->clock_runs = false;
-  if (!launched) return RuntimeError(RuntimeCode::kInternal, "nothing was launched under the clock");
+  if (!state_->clock_runs || !std::exchange(state_->launched, false))
+    return RuntimeError(RuntimeCode::kInternal, "nothing was launched under the clock");
   const State::Entered entered(*state_);
-  const CudaResult recorded = state_->driver->cuEventRecord(state_->end, state_->stream);
-  if (recorded != kCudaSuccess) return state_->Failed(RuntimeCode::kKernelFailed, "cuEventRecord", recorded);
+  return state_->Record();
+}
+
+RuntimeResult<std::vector<double>> CudaDevice::StopClock() {
+  if (state_->lost) return state_->lost;
+  const bool in_lap = state_->launched || state_->recorded == 0;
+  const RuntimeError ended = in_lap ? EndLap() : RuntimeError();
+  state_->clock_runs = false;
+  if (ended) return ended;
   if (RuntimeError error = Finish()) return error;
-  float milliseconds = 0;
-  const CudaResult told = state_->driver->cuEventElapsedTime(&milliseconds, state_->begin, state_->end);
-  if (told != kCudaSuccess) return state_->Failed(RuntimeCode::kKernelFailed, "cuEventElapsedTime", told);
-  return static_cast<double>(milliseconds) * 1e3;
+  const State::Entered entered(*state_);
+  std::vector<double> laps;
+  for (size_t i = 1; i < state_->recorded; ++i) {
+    float milliseconds = 0;
+    const CudaResult told = state_->driver->cuEventElapsedTime(&milliseconds, state_->events[i - 1], state_->events[i]);
+    if (told != kCudaSuccess) return state_->Failed(RuntimeCode::kKernelFailed, "cuEventElapsedTime", told);
+    laps.push_back(static_cast<double>(milliseconds) * 1e3);
+  }
+  return laps;
 }
 
 }  // namespace hone

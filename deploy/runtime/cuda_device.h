@@ -40,7 +40,8 @@ class CudaDevice : public Device {
   RuntimeError Start(const Launch& launch) override;
   RuntimeError Finish() override;
   void StartClock() override;
-  RuntimeResult<double> StopClock() override;
+  RuntimeError EndLap() override;
+  RuntimeResult<std::vector<double>> StopClock() override;
 
  private:
   struct State;

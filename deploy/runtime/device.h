@@ -64,10 +64,12 @@ class Device {
   virtual RuntimeError Start(const Launch& launch) = 0;
   virtual RuntimeError Finish() = 0;  // until all is done
 
-  // Microseconds by the device's own clock from the beginning of the first launch since StartClock to the end of the
-  // last one, which is waited for. Only of a device that was opened with a clock; there is one launch at least.
+  // Microseconds by the device's own clock, of a device that was opened with one. A lap is what is launched between two
+  // of these calls, one launch at least, from the beginning of its first launch to the end of its last one. Nothing is
+  // waited for before the clock is stopped.
   virtual void StartClock() = 0;
-  virtual RuntimeResult<double> StopClock() = 0;
+  virtual RuntimeError EndLap() = 0;  // and begin the next one
+  virtual RuntimeResult<std::vector<double>> StopClock() = 0;  // the laps, the last of which it ends
 };
 
 // The device that runs code made for a target ("opencl:generic", "cuda:sm_90a,l2=50M"; of its facts none counts): the

@@ -65,17 +65,6 @@ RuntimeError DeviceSteps::RunStep(size_t step) {
   return {};
 }
 
-RuntimeError DeviceSteps::TimeStep(size_t step, double* us) {
-  *us = 0;
-  if (launches_[step].empty()) return {};
-  device_->StartClock();
-  if (RuntimeError error = RunStep(step)) return error;
-  const RuntimeResult<double> took = device_->StopClock();
-  if (!took.ok()) return took.error();
-  *us = *took;
-  return {};
-}
-
 RuntimeError DeviceSteps::Run(const std::vector<char*>& data, std::vector<double>* step_us) {
   const BundleGraph& graph = bundle_.graph();
   const auto bytes = [&](int tensor) { return graph.tensors[static_cast<size_t>(tensor)].bytes; };
@@ -84,11 +73,18 @@ RuntimeError DeviceSteps::Run(const std::vector<char*>& data, std::vector<double
     const char* from = data[static_cast<size_t>(input.tensor)];
     if (RuntimeError error = device_->Write(buffer(input.tensor), from, bytes(input.tensor))) return error;
   }
+  if (step_us != nullptr) device_->StartClock();
   for (size_t s = 0; s < launches_.size(); ++s) {
-    const RuntimeError error = step_us == nullptr ? RunStep(s) : TimeStep(s, &(*step_us)[s]);
-    if (!error) continue;
+    RuntimeError error = RunStep(s);
+    if (error.ok() && step_us != nullptr) error = device_->EndLap();
+    if (error.ok()) continue;
     const BundleKernel& kernel = graph.kernels[static_cast<size_t>(graph.steps[s].kernel)];
     return error.Annotate("step " + std::to_string(s) + ", kernel `" + kernel.name + "`");
+  }
+  if (step_us != nullptr && !launches_.empty()) {
+    RuntimeResult<std::vector<double>> laps = device_->StopClock();
+    if (!laps.ok()) return laps.error();
+    *step_us = *std::move(laps);
   }
   for (const BundleCopy& copy : graph.copies) {
     if (RuntimeError error = device_->Copy(buffer(copy.from), buffer(copy.to), bytes(copy.to))) return error;

@@ -16,15 +16,15 @@ class DeviceSteps {
   // where there is no such device, or it refuses a kernel. `bundle` outlives the result.
   static RuntimeResult<std::unique_ptr<DeviceSteps>> Create(const Bundle& bundle);
 
-  // `data`: where in the host's memory each tensor is that is an input or output. With `step_us` every step is waited
-  // for, and what it took by the device's clock is written there, in microseconds. kKernelFailed names the step; the device may be lost then.
+  // `data`: where in the host's memory each tensor is that is an input or output. With `step_us` what
+  // every step took by the device's clock is written there, in microseconds. kKernelFailed names the step; the device
+  // may be lost then.
   RuntimeError Run(const std::vector<char*>& data, std::vector<double>* step_us);
 
  private:
   explicit DeviceSteps(const Bundle& bundle) : bundle_(bundle) {}
   RuntimeError Allocate();
   RuntimeError RunStep(size_t step);
-  RuntimeError TimeStep(size_t step, double* us);
 
   const Bundle& bundle_;
   std::unique_ptr<Device> device_;

@@ -116,7 +116,11 @@ struct OpenClDevice::State {
   std::vector<cl_mem> buffers;
   std::vector<int64_t> bytes;  // of each
   bool with_clock = false, clock_runs = false;
-  cl_event first = nullptr, last = nullptr;  // launches since the clock was started
+  struct Lap {
+    cl_event first = nullptr, last = nullptr;  // of its launches; no last one where there is one
+  };
+  Lap lap;  // the one that runs
+  std::vector<Lap> laps;
 
   ~State() {
     if (queue != nullptr) api->clFinish(queue);
@@ -129,18 +133,21 @@ struct OpenClDevice::State {
   // Of a launch while the clock runs; null otherwise.
   void NoteLaunch(cl_event event) {
     if (event == nullptr) return;
-    if (first == nullptr) {
-      first = event;
+    if (lap.first == nullptr) {
+      lap.first = event;
       return;
     }
-    if (last != nullptr) api->clReleaseEvent(last);
-    last = event;
+    if (lap.last != nullptr) api->clReleaseEvent(lap.last);
+    lap.last = event;
   }
   void DropEvents() {
-    for (cl_event* event : {&first, &last}) {
-      if (*event != nullptr) api->clReleaseEvent(*event);
-      *event = nullptr;
+    laps.push_back(std::exchange(lap, {}));
+    for (const Lap& over : laps) {
+      for (const cl_event event : {over.first, over.last}) {
+        if (event != nullptr) api->clReleaseEvent(event);
+      }
     }
+    laps.clear();
   }
   void DropPrograms() {
     for (const auto& [name, kernel] : kernels) api->clReleaseKernel(kernel);
@@ -345,20 +352,31 @@ void OpenClDevice::StartClock() {
   state_->clock_runs = state_->with_clock;
 }
 
-RuntimeResult<double> OpenClDevice::StopClock() {
+RuntimeError OpenClDevice::EndLap() {
+  if (state_->lap.first == nullptr) return {RuntimeCode::kInternal, "nothing was launched under the clock"};
+  state_->laps.push_back(std::exchange(state_->lap, {}));
+  return {};
+}
+
+RuntimeResult<std::vector<double>> OpenClDevice::StopClock() {
+  const RuntimeError ended = state_->lap.first != nullptr || state_->laps.empty() ? EndLap() : RuntimeError();
   state_->clock_runs = false;
   if (RuntimeError error = Finish()) return error;
-  if (state_->first == nullptr) return RuntimeError(RuntimeCode::kInternal, "nothing was launched under the clock");
-  const cl_event last = state_->last == nullptr ? state_->first : state_->last;
-  cl_ulong begin = 0, end = 0;  // nanoseconds
+  if (ended) return ended;
   const Api& api = *state_->api;
-  cl_int error = api.clGetEventProfilingInfo(state_->first, CL_PROFILING_COMMAND_START, sizeof(begin), &begin, nullptr);
-  if (error == CL_SUCCESS)
-    error = api.clGetEventProfilingInfo(last, CL_PROFILING_COMMAND_END, sizeof(end), &end, nullptr);
+  std::vector<double> laps;
+  for (const State::Lap& lap : state_->laps) {
+    const cl_event last = lap.last == nullptr ? lap.first : lap.last;
+    cl_ulong begin = 0, end = 0;  // nanoseconds
+    cl_int error = api.clGetEventProfilingInfo(lap.first, CL_PROFILING_COMMAND_START, sizeof(begin), &begin, nullptr);
+    if (error == CL_SUCCESS)
+      error = api.clGetEventProfilingInfo(last, CL_PROFILING_COMMAND_END, sizeof(end), &end, nullptr);
+    // An event that has no times is one of a launch that failed.
+    if (error != CL_SUCCESS) return Failed(RuntimeCode::kKernelFailed, "clGetEventProfilingInfo", error);
+    laps.push_back(static_cast<double>(end - begin) * 1e-3);
+  }
   state_->DropEvents();
-  // An event that has no times is one of a launch that failed.
-  if (error != CL_SUCCESS) return Failed(RuntimeCode::kKernelFailed, "clGetEventProfilingInfo", error);
-  return static_cast<double>(end - begin) * 1e-3;
+  return laps;
 }
 
 }  // namespace hone

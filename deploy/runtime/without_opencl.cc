@@ -29,6 +29,7 @@ RuntimeError OpenClDevice::Copy(size_t, size_t, int64_t, int64_t, int64_t) { ret
 RuntimeError OpenClDevice::Start(const Launch&) { return NotBuilt(); }
 RuntimeError OpenClDevice::Finish() { return NotBuilt(); }
 void OpenClDevice::StartClock() {}
-RuntimeResult<double> OpenClDevice::StopClock() { return NotBuilt(); }
+RuntimeError OpenClDevice::EndLap() { return NotBuilt(); }
+RuntimeResult<std::vector<double>> OpenClDevice::StopClock() { return NotBuilt(); }
 
 }  // namespace hone

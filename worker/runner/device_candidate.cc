@@ -202,7 +202,9 @@ RuntimeResult<double> DeviceCandidate::TimeCalls(int calls) {
   for (int i = 0; i < calls; ++i) {
     if (RuntimeError error = RunOnce(plain_launches_)) return error;
   }
-  return device_->StopClock();
+  RuntimeResult<std::vector<double>> laps = device_->StopClock();
+  if (!laps.ok()) return laps.error();
+  return laps->front();
 }
 
 RuntimeError DeviceCandidate::TimeSamples(const TimeRequest& request, RunnerReply* reply) {

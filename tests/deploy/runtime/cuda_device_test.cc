@@ -107,19 +107,23 @@ TEST_F(CudaDeviceTest, PartsAreOfTheirBuffers) {
   EXPECT_EQ((*device)->Allocate(bytes, beyond).message(), "buffer 1 has 32 bytes, not 1056");
 }
 
-TEST_F(CudaDeviceTest, TimesFromTheFirstLaunchToTheLast) {
+TEST_F(CudaDeviceTest, TimesLapsFromTheFirstLaunchToTheLast) {
   const std::unique_ptr<Device> device = Ready();
   device->StartClock();
   EXPECT_EQ(device->StopClock().error().message(), "nothing was launched under the clock");
   device->StartClock();
   for (int i = 0; i < 3; ++i) ASSERT_EQ(device->Start(kAddOne).message(), "");
-  const RuntimeResult<double> us = device->StopClock();
+  ASSERT_EQ(device->EndLap().message(), "");
+  EXPECT_EQ(device->EndLap().message(), "nothing was launched under the clock");
+  ASSERT_EQ(device->Start(kAddOne).message(), "");
+  const RuntimeResult<std::vector<double>> us = device->StopClock();
   ASSERT_TRUE(us.ok()) << us.error().message();
-  EXPECT_GT(*us, 0);
-  EXPECT_EQ(FakeCuda::Count("cuEventRecord"), 2);
+  ASSERT_EQ(us->size(), 2u);
+  for (const double lap : *us) EXPECT_GT(lap, 0);
+  EXPECT_EQ(FakeCuda::Count("cuEventRecord"), 3);
   ASSERT_EQ(device->Start(kAddOne).message(), "");
   ASSERT_EQ(device->Finish().message(), "");
-  EXPECT_EQ(FakeCuda::Count("cuEventRecord"), 2);
+  EXPECT_EQ(FakeCuda::Count("cuEventRecord"), 3);
 }
 
 TEST_F(CudaDeviceTest, WhatCannotBeIsRefusedWithItsReason) {
@@ -190,7 +194,7 @@ RuntimeError Everything() {
   device.StartClock();
   if (RuntimeError error = device.Start(kAddOne)) return error;
   if (RuntimeError error = device.Start(kTurn)) return error;
-  const RuntimeResult<double> us = device.StopClock();
+  const RuntimeResult<std::vector<double>> us = device.StopClock();
   if (!us.ok()) return us.error();
   if (RuntimeError error = device.Copy(0, 1, 32)) return error;
   return device.Read(2, values.data(), 32);

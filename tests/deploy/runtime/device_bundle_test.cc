@@ -181,7 +181,7 @@ TEST_F(CudaBundle, CallsTheDriverInThisOrder) {
   std::unique_ptr<Instance> instance = Created(DeviceGraph(kKinds[1]));
   EXPECT_EQ(FakeCuda::Calls(),
             "cuDeviceGetCount cuDeviceGet cuDeviceGetCount cuDeviceGet cuDevicePrimaryCtxRetain cuStreamCreate "
-            "cuEventCreate cuEventCreate cuModuleLoadData cuMemAlloc_v2 cuMemAlloc_v2 cuMemAlloc_v2 "
+            "cuModuleLoadData cuMemAlloc_v2 cuMemAlloc_v2 cuMemAlloc_v2 "
             "cuMemcpyHtoDAsync_v2 cuStreamSynchronize");
   const size_t created = FakeCuda::Calls().size();
   for (const std::string functions : {"cuModuleGetFunction ", ""}) {  // found once
@@ -193,7 +193,7 @@ TEST_F(CudaBundle, CallsTheDriverInThisOrder) {
                   "cuMemcpyDtoHAsync_v2 cuStreamSynchronize");
   }
   EXPECT_GT(FakeCuda::Calls().size(), created);
-  EXPECT_EQ(FakeCuda::Live(), 8);  // the context, a stream, two events, a module, three buffers
+  EXPECT_EQ(FakeCuda::Live(), 6);  // the context, a stream, a module, three buffers
   instance.reset();
   EXPECT_EQ(FakeCuda::Live(), 0);
 }
