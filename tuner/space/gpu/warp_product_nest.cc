@@ -45,9 +45,11 @@ namespace {
 
 using Loops = std::vector<LoopRef>;
 
-constexpr int64_t kMostSums = 128;        // of a thread: more do not stay in registers
-constexpr double kMatrixUnits = 8;        // times the multiply-adds of 32 bits that a processor does, of 16 bits
-constexpr int64_t kOtherRegisters = 48;   // of a thread, beside sums and fragments
+constexpr int64_t kMostSums = 128;       // of a thread: more do not stay in registers
+constexpr double kMatrixUnits = 8;       // times the multiply-adds of 32 bits that a processor does, of 16 bits
+constexpr int64_t kOtherRegisters = 48;  // of a thread, beside sums and fragments
+constexpr int64_t kBanks = 32, kBanksBetweenRows = 8;
+constexpr int64_t kMostRowsOfGroup = 8;   // tiles above one another that run one after the other
 constexpr int64_t kMostApart = 32 << 10;  // of shared memory; beyond it results take the bytes of operands
 constexpr int64_t kAlignment = 128;       // every buffer of shared memory starts at a multiple of it
 
@@ -131,11 +133,13 @@ class Builder {
     HONE_RETURN_IF_ERROR(Pad());
     HONE_RETURN_IF_ERROR(TakeFromShared());
     HONE_ASSIGN_OR_RETURN(const BlockRef store, CacheWrite(schedule_, ref_, 0, Scope::kRegister));
+    // A warp stores 8 rows of 8 columns at once: rows begin 8 banks further on.
+    HONE_RETURN_IF_ERROR(StorageAlign(schedule_, store, 0, -2, kBanks, kBanksBetweenRows));
     HONE_RETURN_IF_ERROR(LayOut(store));
     HONE_RETURN_IF_ERROR(SplitLoops());
     HONE_RETURN_IF_ERROR(ReverseComputeAt(schedule_, store, lane_));
     HONE_RETURN_IF_ERROR(ReverseComputeAt(schedule_, result_, tile_));
-    HONE_RETURN_IF_ERROR(ShareOutElements(schedule_, result_, 1, extents_, 1));
+    HONE_RETURN_IF_ERROR(ShareOutElements(schedule_, result_, 1, extents_, ResultsAtOnce()));
     for (const BlockRef copy : copies_) {
       HONE_RETURN_IF_ERROR(SetScope(schedule_, copy, 0, Scope::kShared));
       HONE_RETURN_IF_ERROR(OrderRows(copy));
@@ -151,6 +155,25 @@ class Builder {
   }
 
  private:
+  // Neighbours of the result that a thread copies out of shared memory: those of 16 bytes, of tiles that are whole.
+  int64_t ResultsAtOnce() const {
+    if (pads_) return 1;
+    const int64_t bytes = context_.block(static_cast<int>(context_.info.blocks.size()) - 1).output.type().bytes();
+    return std::gcd(plan_.column_warps * plan_.columns * shape_.columns, std::max<int64_t>(kMatrixRowBytes / bytes, 1));
+  }
+
+  // Blocks go through tiles in groups of rows, column by column: those that run at once share operands in the second
+  // cache both ways.
+  absl::StatusOr<Loops> InGroups(const Loops& tiles, int64_t row_tiles) {
+    int64_t group = kMostRowsOfGroup;
+    while (row_tiles % group != 0) group /= 2;
+    if (group == 1 || group == row_tiles) return tiles;
+    HONE_ASSIGN_OR_RETURN(const Loops rows, Split(schedule_, tiles[tiles.size() - 2], {-1, group}));
+    Loops ordered(tiles.begin(), tiles.end() - 2);
+    ordered.insert(ordered.end(), {rows[0], tiles.back(), rows[1]});
+    return ordered;
+  }
+
   static std::string NameOrNone(const TileIntrinsic* load) { return load == nullptr ? "" : load->name; }
 
   // Such that the pieces of 16 bytes above one another, which a load of fragments takes at once, are in different
@@ -268,6 +291,8 @@ class Builder {
     HONE_ASSIGN_OR_RETURN(const Loops terms, Split(schedule_, loop(4), {-1, plan_.terms}));
     tiles.push_back(rows[0]);
     tiles.push_back(columns[0]);
+    const int64_t of_tile = plan_.row_warps * plan_.rows * shape_.rows;
+    HONE_ASSIGN_OR_RETURN(tiles, InGroups(tiles, (shape_.m + of_tile - 1) / of_tile));
     Loops order = tiles;
     order.insert(order.end(), {rows[1], columns[1], loop(2), loop(3), terms[0], terms[1], rows[2], columns[2], loop(5),
                                loop(6), loop(7)});
@@ -350,6 +375,7 @@ class WarpProductNest : public GpuNest {
     const int64_t of_warp = plan.rows * shape_.rows * left_row * Turns(plan, left_row) +
                             plan.columns * shape_.columns * terms * type.bytes() * Turns(plan, right_row) *
                                 (shape_.right_load == nullptr ? 2 : 1);
+    const int64_t result_row = columns + (columns % kBanks == 0 ? kBanksBetweenRows : 0);
     const double results = static_cast<double>(rows * columns * info().output.type().bytes());
     work.far_bytes = of_step * static_cast<double>(steps) + results;
     work.ahead = ahead ? plan.stages : 1;
@@ -357,7 +383,8 @@ class WarpProductNest : public GpuNest {
     work.near_bytes =
         (2 * copied + static_cast<double>(of_warp * plan.warps())) * static_cast<double>(steps) + 2 * results;
     const int64_t kept = rows * (left_row + Padding(plan, left_row)) + terms * (right_row + Padding(plan, right_row));
-    const int64_t operands = plan.stages * kept + 2 * kAlignment, of_results = static_cast<int64_t>(results);
+    const int64_t operands = plan.stages * kept + 2 * kAlignment,
+                  of_results = rows * result_row * info().output.type().bytes();
     work.shared_bytes =
         operands + of_results > kMostApart ? std::max(operands, of_results) : operands + of_results + kAlignment;
     if (work.shared_bytes > target().shared || ResidentBlocks(work, target()) == 0) return std::nullopt;
