@@ -411,6 +411,16 @@ TEST(OracleTest, BoundsOfSpecialValues) {
   EXPECT_TRUE(WithinBound(1 + 0x1p-21, 1, 1, kFloat32, NumericLevel::kDefault));
   EXPECT_FALSE(WithinBound(1 + 0x1p-20, 1, 1, kFloat32, NumericLevel::kDefault));
   EXPECT_EQ(ErrorOverBound(3, 2, 1, kInt32, NumericLevel::kDefault), 1);
+  // A sum in a wider type may go over or not where its error reaches what float16 no longer holds, 65520.
+  const auto half = [](double value, double oracle, double scale) {
+    return ErrorOverBound(value, oracle, scale, DType::Float(16), NumericLevel::kStrict);
+  };
+  EXPECT_EQ(half(-inf, -65530, 64), 0);
+  EXPECT_EQ(half(-inf, -65519.2, 64), inf);
+  EXPECT_NEAR(half(-inf, -65519.2, 1024), 0.8, 1e-3);
+  EXPECT_LT(half(-inf, -65519.2, 1000), 1);
+  EXPECT_GT(half(inf, -65519.2, 1000), 1);
+  EXPECT_GT(half(-inf, -60000, 1000), 1);
 }
 
 TEST(OracleTest, SaysWhatItCannotJudge) {
