@@ -454,11 +454,8 @@ class ProductNest : public GpuNest {
 
   std::vector<int64_t> PiecesOf(const ProductPlan& plan) const {
     std::vector<int64_t> pieces(info().iters.size(), 1);
-    const bool whole = std::ranges::all_of(info().output_iters, [&](int iter) {
-      if (iter < 0) return false;
-      const auto i = static_cast<size_t>(iter);
-      return info().extents[i] % (plan.threads[i] * plan.inner[i]) == 0;
-    });
+    bool whole = std::ranges::find(info().output_iters, -1) == info().output_iters.end();
+    for (size_t i = 0; i < pieces.size(); ++i) whole &= info().extents[i] % (plan.threads[i] * plan.inner[i]) == 0;
     if (!shared_ || target().lanes == 1 || !whole) return pieces;
     const int64_t together = std::max<int64_t>(kWidestLoad / info().output.type().bytes(), 1);
     for (const int iter : info().output_iters) {
