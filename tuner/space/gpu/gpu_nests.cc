@@ -66,6 +66,12 @@ absl::StatusOr<LoopsOfBlock> FindLoops(Schedule& schedule, BlockRef ref, const B
   return loops;
 }
 
+int64_t PartsUpTo(int64_t extent, int64_t most) {
+  int64_t parts = std::min(most, extent);
+  while (parts > 1 && extent % parts != 0) --parts;
+  return std::max<int64_t>(1, parts);
+}
+
 absl::StatusOr<LoopRef> FuseAll(Schedule& schedule, std::vector<LoopRef> loops) {
   if (loops.size() == 1) return loops[0];
   return Fuse(schedule, std::move(loops));

@@ -94,6 +94,8 @@ struct LoopsOfBlock {
   std::vector<std::optional<LoopRef>> by_iter;  // nullopt: the variable takes one value
 };
 absl::StatusOr<LoopsOfBlock> FindLoops(Schedule& schedule, BlockRef ref, const BlockInfo& block);
+// The most parts, at most `most`, that divide the extent; 1: there are none.
+int64_t PartsUpTo(int64_t extent, int64_t most);
 // One loop of several, outermost first.
 absl::StatusOr<LoopRef> FuseAll(Schedule& schedule, std::vector<LoopRef> loops);
 // The loops around a block from depth `outer` on.

@@ -11,8 +11,8 @@
 namespace hone {
 namespace {
 
-constexpr int64_t kNeighbours = 32;     // elements of a block where those are neighbours in memory
-constexpr int64_t kShortestPart = 512;  // terms
+constexpr int64_t kNeighbours = 32;  // elements of a block where those are neighbours in memory
+constexpr int64_t kFewestTermsOfPart = 512;
 constexpr int64_t kBlocksOfProcessor[] = {1, 2};
 
 // The only block that reduces; null where there are none or several.
@@ -24,13 +24,6 @@ const BlockInfo* OnlyReduction(const WorkloadInfo& info) {
     found = &block;
   }
   return found;
-}
-
-// The most parts, at most `most`, that divide the extent; 1: there are none.
-int64_t PartsUpTo(int64_t extent, int64_t most) {
-  int64_t parts = std::min(most, extent);
-  while (parts > 1 && extent % parts != 0) --parts;
-  return std::max<int64_t>(1, parts);
 }
 
 }  // namespace
@@ -45,7 +38,7 @@ std::vector<Rewrite> ReductionParts(const WorkloadInfo& info, const GpuTarget& t
   std::vector<Rewrite> found;
   int64_t last = 1;
   for (const int64_t each : kBlocksOfProcessor) {
-    const int64_t wanted = std::min(target.processors * each / blocks, terms / kShortestPart);
+    const int64_t wanted = std::min(target.processors * each / blocks, terms / kFewestTermsOfPart);
     const int64_t parts = PartsUpTo(extent, wanted);
     if (parts == last) continue;
     found.push_back(SplitKRewrite(*block, parts));

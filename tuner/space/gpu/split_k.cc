@@ -18,14 +18,6 @@ constexpr int64_t kResultsOfTiles[] = {128 * 128, 64 * 64};
 constexpr int64_t kShortestPart = 128;  // terms
 constexpr int64_t kTermsOfStep = 32;    // a part is so many, times something, where the reduction is
 
-// The most parts, at most `most`, that divide the extent and are long enough; 1: there are none.
-int64_t PartsUpTo(int64_t extent, int64_t terms, int64_t most) {
-  const int64_t whole = extent / std::gcd(extent, kTermsOfStep);
-  int64_t parts = std::min(most, terms / kShortestPart);
-  while (parts > 1 && whole % parts != 0) --parts;
-  return std::max<int64_t>(1, parts);
-}
-
 }  // namespace
 
 std::vector<Rewrite> GpuRewrites(const WorkloadInfo& info, const GpuTarget& target) {
@@ -37,7 +29,8 @@ std::vector<Rewrite> GpuRewrites(const WorkloadInfo& info, const GpuTarget& targ
   for (const int64_t tile : kResultsOfTiles) {
     const int64_t tiles = (results + tile - 1) / tile;
     const int64_t extent = block.extents[static_cast<size_t>(block.longest_reduce_iter())];
-    candidates.push_back(PartsUpTo(extent, terms, target.processors / tiles));
+    const int64_t most = std::min(target.processors / tiles, terms / kShortestPart);
+    candidates.push_back(PartsUpTo(extent / std::gcd(extent, kTermsOfStep), most));
   }
   candidates.erase(std::unique(candidates.begin(), candidates.end()), candidates.end());
   std::erase(candidates, 1);
