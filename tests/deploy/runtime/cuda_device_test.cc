@@ -180,6 +180,7 @@ TEST_F(CudaDeviceTest, ALostDeviceSaysSoFromThenOn) {
 
 // All that a device does, up to the first error.
 RuntimeError Everything() {
+  std::array<int, 8> values{};  // outlives the device: a copy whose wait fails may land later
   RuntimeResult<std::unique_ptr<Device>> opened = CudaDevice::Open(0, /*with_clock=*/true);
   if (!opened.ok()) return opened.error();
   Device& device = **opened;
@@ -189,7 +190,6 @@ RuntimeError Everything() {
   for (int round = 0; round < 2; ++round) {
     if (RuntimeError error = device.Allocate(bytes)) return error;
   }
-  std::array<int, 8> values{};
   if (RuntimeError error = device.Write(0, values.data(), 32)) return error;
   device.StartClock();
   if (RuntimeError error = device.Start(kAddOne)) return error;
