@@ -6,6 +6,7 @@
 #include "compiler/arith/linear.h"
 #include "compiler/codegen/unwritten.h"
 #include "compiler/ir/annotations.h"
+#include "compiler/ir/effects.h"
 #include "compiler/ir/visit.h"
 #include "compiler/support/check.h"
 #include "deploy/runtime/kernel_abi.h"
@@ -41,19 +42,9 @@ bool ContainsParallel(const Stmt& body) {
 
 // Buffers read or written under a statement.
 std::set<Buffer> UsedBuffers(const Stmt& body) {
-  std::set<Buffer> used;
-  ForEachExpr(body, [&](const Expr& e) {
-    if (const Load* load = e.As<Load>()) used.insert(load->buffer);
-    return true;
-  });
-  ForEachStmt(body, [&](const Stmt& s) {
-    if (const Store* store = s.As<Store>()) used.insert(store->buffer);
-    if (const TileOp* op = s.As<TileOp>()) {
-      for (const BufferRegion& operand : op->operands) used.insert(operand.buffer);
-    }
-    return true;
-  });
-  return used;
+  TouchedBuffers touched = BuffersTouchedBy(body);
+  touched.reads.merge(touched.writes);
+  return std::move(touched.reads);
 }
 
 // Variables used under a loop and defined outside.

@@ -108,4 +108,24 @@ std::optional<Store> EffectStore(const Evaluate& evaluate) {
   return update.has_value() ? update : AsyncCopy(evaluate);
 }
 
+TouchedBuffers BuffersTouchedBy(const Stmt& body) {
+  TouchedBuffers touched;
+  ForEachExpr(body, [&](const Expr& e) {
+    if (const Load* load = e.As<Load>()) touched.reads.insert(load->buffer);
+    return true;
+  });
+  ForEachStmt(body, [&](const Stmt& s) {
+    if (const Store* store = s.As<Store>()) touched.writes.insert(store->buffer);
+    if (const TileOp* op = s.As<TileOp>()) {
+      touched.writes.insert(op->operands[0].buffer);
+      for (const BufferRegion& operand : op->operands) touched.reads.insert(operand.buffer);
+    }
+    if (const Evaluate* evaluate = s.As<Evaluate>()) {
+      if (const std::optional<Store> effect = EffectStore(*evaluate)) touched.writes.insert(effect->buffer);
+    }
+    return true;
+  });
+  return touched;
+}
+
 }  // namespace hone

@@ -16,6 +16,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "compiler/ir/stmt.h"
@@ -43,5 +44,12 @@ Stmt MakeWaitGroup(int64_t groups);
 std::optional<int64_t> WaitGroup(const Evaluate& evaluate);
 // What an atomic update or an asynchronous copy writes, as a store.
 std::optional<Store> EffectStore(const Evaluate& evaluate);
+
+// Buffers that are read and written under a statement.
+struct TouchedBuffers {
+  std::set<Buffer> reads, writes;
+  bool contains(const Buffer& buffer) const { return reads.contains(buffer) || writes.contains(buffer); }
+};
+TouchedBuffers BuffersTouchedBy(const Stmt& body);
 
 }  // namespace hone

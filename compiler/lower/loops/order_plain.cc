@@ -54,16 +54,21 @@ bool InstancesAreIndependent(const Block& block, const Var& iter) {
   return independent && !stores.empty();
 }
 
-// Every value of the variable has elements of its own: it is an index of all that is written.
-bool WritesByIt(const Block& block, const Var& iter) {
+bool IsBoundTo(const Expr& value, const Var& var) {
+  const Var* bound = BoundTo(value);
+  return bound != nullptr && *bound == var;
+}
+
+// Every iteration of the loop has elements of its own: its variable is an index of all that the block writes.
+bool RunsOverElements(const BlockRealize& realize, const Var& loop) {
+  const auto at = std::ranges::find_if(realize.values, [&](const Expr& value) { return IsBoundTo(value, loop); });
+  if (at == realize.values.end()) return false;
+  const Var& iter = realize.block.iters[static_cast<size_t>(at - realize.values.begin())].var;
   bool all = true;
-  ForEachStmt(block.body, [&](const Stmt& s) {
+  ForEachStmt(realize.block.body, [&](const Stmt& s) {
     const Store* store = s.As<Store>();
-    if (store == nullptr) return true;
-    all &= std::ranges::any_of(store->indices, [&](const Expr& index) {
-      const Var* var = BoundTo(index);
-      return var != nullptr && *var == iter;
-    });
+    all &= store == nullptr ||
+           std::ranges::any_of(store->indices, [&](const Expr& index) { return IsBoundTo(index, iter); });
     return true;
   });
   return all;
@@ -101,12 +106,7 @@ std::optional<Stmt> Reorder(const Stmt& nest) {
   Stmt out = Stmt::Make(std::move(vectorized));
   for (size_t i = loops.size(); i-- > 0;) {
     For loop = *loops[i];
-    if (i == 0) {
-      for (size_t v = 0; v < block.iters.size(); ++v) {
-        const Var* var = BoundTo(realize->values[v]);
-        if (var != nullptr && *var == loop.var && WritesByIt(block, block.iters[v].var)) loop.kind = ForKind::kParallel;
-      }
-    }
+    if (i == 0 && RunsOverElements(*realize, loop.var)) loop.kind = ForKind::kParallel;
     loop.body = out;
     out = Stmt::Make(std::move(loop));
   }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <map>
 #include <set>
 #include <utility>
 #include <vector>
@@ -53,25 +52,6 @@ std::vector<Tenant> TakeAllocations(DeviceKernel& kernel) {
   return tenants;
 }
 
-std::set<Buffer> BuffersOf(const Stmt& step) {
-  std::set<Buffer> found;
-  ForEachExpr(step, [&](const Expr& e) {
-    if (const Load* load = e.As<Load>()) found.insert(load->buffer);
-    return true;
-  });
-  ForEachStmt(step, [&](const Stmt& s) {
-    if (const Store* store = s.As<Store>()) found.insert(store->buffer);
-    if (const TileOp* op = s.As<TileOp>()) {
-      for (const BufferRegion& operand : op->operands) found.insert(operand.buffer);
-    }
-    if (const Evaluate* evaluate = s.As<Evaluate>()) {
-      if (const std::optional<Store> effect = EffectStore(*evaluate)) found.insert(effect->buffer);
-    }
-    return true;
-  });
-  return found;
-}
-
 bool CopiesAsynchronously(const Stmt& body) {
   bool found = false;
   ForEachStmt(body, [&](const Stmt& s) {
@@ -106,7 +86,7 @@ void AssignShared(Launch& launch, DeviceKernel& kernel) {
   std::vector<Tenant> tenants = TakeAllocations(kernel);
   int steps = 0;
   OnSteps(kernel.body, [&](const Stmt& step) {
-    const std::set<Buffer> used = BuffersOf(step);
+    const TouchedBuffers used = BuffersTouchedBy(step);
     for (Tenant& tenant : tenants) {
       if (!used.contains(tenant.buffer)) continue;
       tenant.begin = std::min(tenant.begin, steps);

@@ -114,30 +114,6 @@ Stmt TakeAxes(Stmt body, Launch& launch, DeviceKernel& kernel) {
   return body;
 }
 
-// Which buffers a body reads and writes.
-struct Touched {
-  std::set<Buffer> reads, writes;
-};
-Touched TouchedBy(const Stmt& body) {
-  Touched touched;
-  ForEachExpr(body, [&](const Expr& e) {
-    if (const Load* load = e.As<Load>()) touched.reads.insert(load->buffer);
-    return true;
-  });
-  ForEachStmt(body, [&](const Stmt& s) {
-    if (const Store* store = s.As<Store>()) touched.writes.insert(store->buffer);
-    if (const TileOp* op = s.As<TileOp>()) {
-      touched.writes.insert(op->operands[0].buffer);
-      for (const BufferRegion& operand : op->operands) touched.reads.insert(operand.buffer);
-    }
-    if (const Evaluate* evaluate = s.As<Evaluate>()) {
-      if (const std::optional<Store> effect = EffectStore(*evaluate)) touched.writes.insert(effect->buffer);
-    }
-    return true;
-  });
-  return touched;
-}
-
 // ---- The host's part: a walk over what stands around launches
 
 class Splitter {
@@ -188,7 +164,7 @@ class Splitter {
     DeviceKernel kernel;
     kernel.body = TakeAxes(nest, launch, kernel);
     AssignShared(launch, kernel);
-    const Touched touched = TouchedBy(kernel.body);
+    const TouchedBuffers touched = BuffersTouchedBy(kernel.body);
     for (size_t i = 0; i < program_.buffers.size(); ++i) {
       const Buffer& buffer = program_.buffers[i].buffer;
       const bool written = touched.writes.contains(buffer);

@@ -11,6 +11,11 @@
 
 namespace hone {
 
+inline constexpr int64_t kVectorBytes = 16;  // the widest load or store of a thread
+inline constexpr int64_t kSectorBytes = 32;  // what memory and the second cache move at once
+inline constexpr int64_t kLineBytes = 128;   // of the first cache: lanes of a warp in one line are answered together
+inline constexpr int64_t kSharedBanks = 32;  // of shared memory, each of 4 bytes
+
 struct LaunchWork {
   double blocks = 1;
   int64_t threads = 1;       // of a block

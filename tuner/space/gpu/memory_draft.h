@@ -9,10 +9,6 @@
 
 namespace hone {
 
-inline constexpr int64_t kVectorBytes = 16;  // the widest load or store of a thread
-inline constexpr int64_t kSectorBytes = 32;  // what memory and the second cache move at once
-inline constexpr int64_t kLineBytes = 128;   // of the first cache: lanes of a warp in one line are answered together
-
 // How a launch keeps memory busy.
 struct Streaming {
   double thread_bytes = 0;  // that a thread has asked for before it waits; 0: it has nothing to wait for

@@ -432,13 +432,13 @@ class ProductNest : public GpuNest {
       return plan.pieces[static_cast<size_t>(row)] == plan.inner[static_cast<size_t>(row)];
     });
     const int64_t row_words = std::max<int64_t>((rows_apart ? 1 : rows) * of_step * bytes / 4, 1);
-    const int64_t banks = kBanks / std::gcd(row_words, kBanks);
+    const int64_t banks = kSharedBanks / std::gcd(row_words, kSharedBanks);
     const bool in_pieces = std::ranges::any_of(plan.pieces, [](int64_t pieces) { return pieces > 1; });
     const bool in_vectors = shared_ || plan.vectors;
-    const int64_t together = in_vectors ? std::gcd(columns, std::max<int64_t>(kWidestLoad / bytes, 1)) : 1;
+    const int64_t together = in_vectors ? std::gcd(columns, std::max<int64_t>(kVectorBytes / bytes, 1)) : 1;
     // Of neighbours whose columns are one piece, vectors begin in as many banks as that leaves.
     const bool one_piece = plan.pieces[static_cast<size_t>(sides_.columns)] == 1;
-    const int64_t spread = shared_ && one_piece ? std::gcd(columns / together, kBanks * 4 / kWidestLoad) : 1;
+    const int64_t spread = shared_ && one_piece ? std::gcd(columns / together, kLineBytes / kVectorBytes) : 1;
     const int64_t asked = neighbours * (shared_ ? together * spread : columns) * bytes;
     const auto turns = [](int64_t of, int64_t at_once) { return static_cast<double>((of + at_once - 1) / at_once); };
     Loads loads;
@@ -449,15 +449,13 @@ class ProductNest : public GpuNest {
     return loads;
   }
   static constexpr double kSlotsOfFarLoad = 2;  // with what works out its address
-  static constexpr int64_t kWidestLoad = 16;    // bytes
-  static constexpr int64_t kBanks = 32;
 
   std::vector<int64_t> PiecesOf(const ProductPlan& plan) const {
     std::vector<int64_t> pieces(info().iters.size(), 1);
     bool whole = std::ranges::find(info().output_iters, -1) == info().output_iters.end();
     for (size_t i = 0; i < pieces.size(); ++i) whole &= info().extents[i] % (plan.threads[i] * plan.inner[i]) == 0;
     if (!shared_ || target().lanes == 1 || !whole) return pieces;
-    const int64_t together = std::max<int64_t>(kWidestLoad / info().output.type().bytes(), 1);
+    const int64_t together = std::max<int64_t>(kVectorBytes / info().output.type().bytes(), 1);
     for (const int iter : info().output_iters) {
       const auto i = static_cast<size_t>(iter);
       if (plan.threads[i] == 1) continue;

@@ -48,7 +48,7 @@ using Loops = std::vector<LoopRef>;
 constexpr int64_t kMostSums = 128;       // of a thread: more do not stay in registers
 constexpr double kMatrixUnits = 8;       // times the multiply-adds of 32 bits that a processor does, of 16 bits
 constexpr int64_t kOtherRegisters = 48;  // of a thread, beside sums and fragments
-constexpr int64_t kBanks = 32, kBanksBetweenRows = 8;
+constexpr int64_t kBanksBetweenRows = 8;
 constexpr int64_t kMostRowsOfGroup = 8;   // tiles above one another that run one after the other
 constexpr int64_t kMostApart = 32 << 10;  // of shared memory; beyond it results take the bytes of operands
 constexpr int64_t kAlignment = 128;       // every buffer of shared memory starts at a multiple of it
@@ -134,7 +134,7 @@ class Builder {
     HONE_RETURN_IF_ERROR(TakeFromShared());
     HONE_ASSIGN_OR_RETURN(const BlockRef store, CacheWrite(schedule_, ref_, 0, Scope::kRegister));
     // A warp stores 8 rows of 8 columns at once: rows begin 8 banks further on.
-    HONE_RETURN_IF_ERROR(StorageAlign(schedule_, store, 0, -2, kBanks, kBanksBetweenRows));
+    HONE_RETURN_IF_ERROR(StorageAlign(schedule_, store, 0, -2, kSharedBanks, kBanksBetweenRows));
     HONE_RETURN_IF_ERROR(LayOut(store));
     HONE_RETURN_IF_ERROR(SplitLoops());
     HONE_RETURN_IF_ERROR(ReverseComputeAt(schedule_, store, lane_));
@@ -375,7 +375,7 @@ class WarpProductNest : public GpuNest {
     const int64_t of_warp = plan.rows * shape_.rows * left_row * Turns(plan, left_row) +
                             plan.columns * shape_.columns * terms * type.bytes() * Turns(plan, right_row) *
                                 (shape_.right_load == nullptr ? 2 : 1);
-    const int64_t result_row = columns + (columns % kBanks == 0 ? kBanksBetweenRows : 0);
+    const int64_t result_row = columns + (columns % kSharedBanks == 0 ? kBanksBetweenRows : 0);
     const double results = static_cast<double>(rows * columns * info().output.type().bytes());
     work.far_bytes = of_step * static_cast<double>(steps) + results;
     work.ahead = ahead ? plan.stages : 1;
