@@ -85,6 +85,7 @@ struct CudaDevice::State {
     int64_t bytes = 0;
   };
   std::vector<Buffer> buffers;  // and parts
+  CudaGraphExec sequence = nullptr;
   RuntimeError lost;
 
   // The context is the calling thread's while this lives, and what was the thread's before is so again afterwards.
@@ -115,12 +116,17 @@ struct CudaDevice::State {
     }
     if (context != nullptr) driver->cuDevicePrimaryCtxRelease_v2(device);
   }
+  void DropSequence() {
+    if (sequence != nullptr) driver->cuGraphExecDestroy(std::exchange(sequence, nullptr));
+  }
   void DropModules() {
+    DropSequence();
     functions.clear();
     for (const CudaModule module : modules) driver->cuModuleUnload(module);
     modules.clear();
   }
   void DropBuffers() {
+    DropSequence();
     for (const CudaAddress address : allocated) driver->cuMemFree_v2(address);
     allocated.clear();
     buffers.clear();
@@ -354,6 +360,35 @@ RuntimeError CudaDevice::Finish() {
   const State::Entered entered(*state_);
   return state_->Checked(RuntimeCode::kKernelFailed, "cuStreamSynchronize",
                          state_->driver->cuStreamSynchronize(state_->stream));
+}
+
+RuntimeError CudaDevice::KeepSequence(const std::function<RuntimeError()>& work) {
+  if (state_->lost) return state_->lost;
+  const State::Entered entered(*state_);
+  state_->DropSequence();
+  const CudaDriver& driver = *state_->driver;
+  CudaResult result = driver.cuStreamBeginCapture_v2(state_->stream, kCudaCaptureThreadLocal);
+  if (result != kCudaSuccess) return state_->Failed(RuntimeCode::kInternal, "cuStreamBeginCapture", result);
+  const RuntimeError error = work();
+  CudaGraph graph = nullptr;
+  result = driver.cuStreamEndCapture(state_->stream, &graph);  // always: until then the stream runs nothing
+  RuntimeError kept = error;
+  if (kept.ok()) kept = state_->Checked(RuntimeCode::kInternal, "cuStreamEndCapture", result);
+  if (kept.ok()) {
+    result = driver.cuGraphInstantiateWithFlags(&state_->sequence, graph, 0);
+    kept = state_->Checked(RuntimeCode::kInternal, "cuGraphInstantiateWithFlags", result);
+    if (kept) state_->sequence = nullptr;
+  }
+  if (graph != nullptr) driver.cuGraphDestroy(graph);
+  return kept;
+}
+
+RuntimeError CudaDevice::StartSequence() {
+  if (state_->lost) return state_->lost;
+  if (state_->sequence == nullptr) return RuntimeError(RuntimeCode::kInternal, "no sequence is kept");
+  const State::Entered entered(*state_);
+  return state_->Checked(RuntimeCode::kKernelFailed, "cuGraphLaunch",
+                         state_->driver->cuGraphLaunch(state_->sequence, state_->stream));
 }
 
 void CudaDevice::StartClock() {

@@ -5,6 +5,7 @@
 // call is kDeviceLost with the same words, and another device is opened by another process.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -39,6 +40,8 @@ class CudaDevice : public Device {
   RuntimeError Copy(size_t from, size_t to, int64_t bytes, int64_t from_offset = 0, int64_t to_offset = 0) override;
   RuntimeError Start(const Launch& launch) override;
   RuntimeError Finish() override;
+  RuntimeError KeepSequence(const std::function<RuntimeError()>& work) override;
+  RuntimeError StartSequence() override;
   void StartClock() override;
   RuntimeError EndLap() override;
   RuntimeResult<std::vector<double>> StopClock() override;

@@ -7,7 +7,7 @@
 namespace hone {
 namespace {
 
-constexpr int kLeastVersion = 11000;  // the first that knows sm_80
+constexpr int kLeastVersion = 11040;  // the first with cuGraphInstantiateWithFlags
 
 // "13.0" of 13000.
 std::string VersionText(int version) {

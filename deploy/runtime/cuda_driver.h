@@ -1,7 +1,7 @@
 // The part of NVIDIA's driver that devices use. Its library is opened at run time, and nothing links it: the file that
 // HONE_CUDA_LIBRARY names, else libcuda.so.1. What is declared here is the binary interface as "CUDA Driver API"
 // documents it (docs.nvidia.com/cuda/cuda-driver-api, 13.0), so that building needs no toolkit; every entry is in
-// drivers from CUDA 11.0 on.
+// drivers from CUDA 11.4 on.
 #pragma once
 
 #include <cstddef>
@@ -11,14 +11,16 @@
 
 namespace hone {
 
-using CudaResult = int;                  // CUresult
-using CudaOrdinal = int;                 // CUdevice
-using CudaAddress = unsigned long long;  // CUdeviceptr
-using CudaContext = struct CUctx_st*;    // CUcontext
-using CudaModule = struct CUmod_st*;     // CUmodule
-using CudaFunction = struct CUfunc_st*;  // CUfunction
-using CudaStream = struct CUstream_st*;  // CUstream
-using CudaEvent = struct CUevent_st*;    // CUevent
+using CudaResult = int;                        // CUresult
+using CudaOrdinal = int;                       // CUdevice
+using CudaAddress = unsigned long long;        // CUdeviceptr
+using CudaContext = struct CUctx_st*;          // CUcontext
+using CudaModule = struct CUmod_st*;           // CUmodule
+using CudaFunction = struct CUfunc_st*;        // CUfunction
+using CudaStream = struct CUstream_st*;        // CUstream
+using CudaEvent = struct CUevent_st*;          // CUevent
+using CudaGraph = struct CUgraph_st*;          // CUgraph
+using CudaGraphExec = struct CUgraphExec_st*;  // CUgraphExec
 
 // Of CUresult.
 enum : CudaResult {
@@ -72,6 +74,7 @@ enum : int {
 
 inline constexpr int kCudaMaxDynamicSharedBytes = 8;  // of CUfunction_attribute
 inline constexpr unsigned kCudaNonBlocking = 1;       // of CUstream_flags: it does not wait for the default stream
+inline constexpr int kCudaCaptureThreadLocal = 1;     // of CUstreamCaptureMode: of other threads nothing is forbidden
 
 // Name and parameters of every entry. The suffix _v2 is part of a name where a header would add it.
 // clang-format off
@@ -101,6 +104,12 @@ inline constexpr unsigned kCudaNonBlocking = 1;       // of CUstream_flags: it d
   X(cuStreamCreate, (CudaStream* stream, unsigned flags)) \
   X(cuStreamDestroy_v2, (CudaStream stream)) \
   X(cuStreamSynchronize, (CudaStream stream)) \
+  X(cuStreamBeginCapture_v2, (CudaStream stream, int mode)) \
+  X(cuStreamEndCapture, (CudaStream stream, CudaGraph* graph)) \
+  X(cuGraphInstantiateWithFlags, (CudaGraphExec* executable, CudaGraph graph, unsigned long long flags)) \
+  X(cuGraphDestroy, (CudaGraph graph)) \
+  X(cuGraphLaunch, (CudaGraphExec executable, CudaStream stream)) \
+  X(cuGraphExecDestroy, (CudaGraphExec executable)) \
   X(cuEventCreate, (CudaEvent* event, unsigned flags)) \
   X(cuEventDestroy_v2, (CudaEvent event)) \
   X(cuEventRecord, (CudaEvent event, CudaStream stream)) \

@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -64,11 +65,18 @@ class Device {
   virtual RuntimeError Start(const Launch& launch) = 0;
   virtual RuntimeError Finish() = 0;  // until all is done
 
+  // What `work` starts and copies is kept as one sequence, in place of the one before, and not run. StartSequence hands
+  // it to the device at the cost of one launch, as often as one likes, until kernels or buffers are others. `work` has
+  // been run before as it is, so that nothing of it is loaded or refused for the first time. kUnsupported where the
+  // driver has no sequences.
+  virtual RuntimeError KeepSequence(const std::function<RuntimeError()>& work) = 0;
+  virtual RuntimeError StartSequence() = 0;
+
   // Microseconds by the device's own clock, of a device that was opened with one. A lap is what is launched between two
   // of these calls, one launch at least, from the beginning of its first launch to the end of its last one. Nothing is
   // waited for before the clock is stopped.
   virtual void StartClock() = 0;
-  virtual RuntimeError EndLap() = 0;  // and begin the next one
+  virtual RuntimeError EndLap() = 0;                           // and begin the next one
   virtual RuntimeResult<std::vector<double>> StopClock() = 0;  // the laps, the last of which it ends
 };
 

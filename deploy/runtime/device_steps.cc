@@ -58,11 +58,60 @@ RuntimeError DeviceSteps::Allocate() {
   return device_->Write(kParams, bundle_.params(), params);
 }
 
-RuntimeError DeviceSteps::RunStep(size_t step) {
+RuntimeError DeviceSteps::StartStep(size_t step) {
   for (const Device::Launch& launch : launches_[step]) {
     if (RuntimeError error = device_->Start(launch)) return error;
   }
   return {};
+}
+
+RuntimeError DeviceSteps::StartSteps(bool with_laps) {
+  const BundleGraph& graph = bundle_.graph();
+  for (size_t s = 0; s < launches_.size(); ++s) {
+    RuntimeError error = StartStep(s);
+    if (error.ok() && with_laps) error = device_->EndLap();
+    if (error.ok()) continue;
+    const BundleKernel& kernel = graph.kernels[static_cast<size_t>(graph.steps[s].kernel)];
+    return error.Annotate("step " + std::to_string(s) + ", kernel `" + kernel.name + "`");
+  }
+  return {};
+}
+
+RuntimeError DeviceSteps::StartCopies() {
+  const BundleGraph& graph = bundle_.graph();
+  for (const BundleCopy& copy : graph.copies) {
+    const size_t from = static_cast<size_t>(copy.from), to = static_cast<size_t>(copy.to);
+    if (RuntimeError error = device_->Copy(buffer_of_tensor_[from], buffer_of_tensor_[to], graph.tensors[to].bytes))
+      return error;
+  }
+  return {};
+}
+
+RuntimeError DeviceSteps::StartAll() {
+  const auto one_by_one = [this] {
+    const RuntimeError error = StartSteps(/*with_laps=*/false);
+    return error ? error : StartCopies();
+  };
+  if (handed_ == Handed::kSecond) {
+    const RuntimeError error = device_->KeepSequence(one_by_one);
+    if (error && error.code() != RuntimeCode::kUnsupported) return error;
+    handed_ = error ? Handed::kOneByOne : Handed::kAtOnce;
+  }
+  if (handed_ == Handed::kAtOnce) return device_->StartSequence();
+  const RuntimeError error = one_by_one();
+  if (error.ok() && handed_ == Handed::kFirst) handed_ = Handed::kSecond;
+  return error;
+}
+
+RuntimeError DeviceSteps::StartTimed(std::vector<double>* step_us) {
+  device_->StartClock();
+  if (RuntimeError error = StartSteps(/*with_laps=*/true)) return error;
+  if (!launches_.empty()) {
+    RuntimeResult<std::vector<double>> laps = device_->StopClock();
+    if (!laps.ok()) return laps.error();
+    *step_us = *std::move(laps);
+  }
+  return StartCopies();
 }
 
 RuntimeError DeviceSteps::Run(const std::vector<char*>& data, std::vector<double>* step_us) {
@@ -73,22 +122,7 @@ RuntimeError DeviceSteps::Run(const std::vector<char*>& data, std::vector<double
     const char* from = data[static_cast<size_t>(input.tensor)];
     if (RuntimeError error = device_->Write(buffer(input.tensor), from, bytes(input.tensor))) return error;
   }
-  if (step_us != nullptr) device_->StartClock();
-  for (size_t s = 0; s < launches_.size(); ++s) {
-    RuntimeError error = RunStep(s);
-    if (error.ok() && step_us != nullptr) error = device_->EndLap();
-    if (error.ok()) continue;
-    const BundleKernel& kernel = graph.kernels[static_cast<size_t>(graph.steps[s].kernel)];
-    return error.Annotate("step " + std::to_string(s) + ", kernel `" + kernel.name + "`");
-  }
-  if (step_us != nullptr && !launches_.empty()) {
-    RuntimeResult<std::vector<double>> laps = device_->StopClock();
-    if (!laps.ok()) return laps.error();
-    *step_us = *std::move(laps);
-  }
-  for (const BundleCopy& copy : graph.copies) {
-    if (RuntimeError error = device_->Copy(buffer(copy.from), buffer(copy.to), bytes(copy.to))) return error;
-  }
+  if (RuntimeError error = step_us != nullptr ? StartTimed(step_us) : StartAll()) return error;
   if (RuntimeError error = device_->Finish()) { return error.Annotate("the device stopped within a run"); }
   for (const BundlePort& output : graph.outputs) {
     char* to = data[static_cast<size_t>(output.tensor)];

@@ -24,12 +24,19 @@ class DeviceSteps {
  private:
   explicit DeviceSteps(const Bundle& bundle) : bundle_(bundle) {}
   RuntimeError Allocate();
-  RuntimeError RunStep(size_t step);
+  RuntimeError StartStep(size_t step);
+  RuntimeError StartSteps(bool with_laps);
+  RuntimeError StartCopies();
+  RuntimeError StartAll();
+  RuntimeError StartTimed(std::vector<double>* step_us);
 
   const Bundle& bundle_;
   std::unique_ptr<Device> device_;
   std::vector<size_t> buffer_of_tensor_;               // the device's numbers
   std::vector<std::vector<Device::Launch>> launches_;  // of each step
+  // Steps and copies are handed over one by one in the first run, which loads the kernels. The second one has the
+  // device keep them as one sequence where it can.
+  enum class Handed { kFirst, kSecond, kOneByOne, kAtOnce } handed_ = Handed::kFirst;
 };
 
 }  // namespace hone

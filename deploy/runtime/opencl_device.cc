@@ -347,6 +347,11 @@ RuntimeError OpenClDevice::Finish() {
   return error == CL_SUCCESS ? RuntimeError() : Failed(RuntimeCode::kKernelFailed, "clFinish", error);
 }
 
+RuntimeError OpenClDevice::KeepSequence(const std::function<RuntimeError()>&) {
+  return RuntimeError(RuntimeCode::kUnsupported, "OpenCL has no sequences of launches");
+}
+RuntimeError OpenClDevice::StartSequence() { return RuntimeError(RuntimeCode::kInternal, "no sequence is kept"); }
+
 void OpenClDevice::StartClock() {
   state_->DropEvents();
   state_->clock_runs = state_->with_clock;

@@ -2,6 +2,7 @@
 // it, and where it is missing Open says so.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -31,6 +32,9 @@ class OpenClDevice : public Device {
   RuntimeError Copy(size_t from, size_t to, int64_t bytes, int64_t from_offset = 0, int64_t to_offset = 0) override;
   RuntimeError Start(const Launch& launch) override;
   RuntimeError Finish() override;
+  // OpenCL 3.0 has none; cl_khr_command_buffer is provisional.
+  RuntimeError KeepSequence(const std::function<RuntimeError()>&) override;
+  RuntimeError StartSequence() override;
   void StartClock() override;
   RuntimeError EndLap() override;
   RuntimeResult<std::vector<double>> StopClock() override;

@@ -71,6 +71,37 @@ TEST_F(CudaDeviceTest, LaunchesRunInOrderWithTheSharedMemoryTheyAskFor) {
   EXPECT_EQ(values, (std::array<int, 8>{8, 7, 6, 5, 4, 3, 2, 1}));
 }
 
+TEST_F(CudaDeviceTest, ASequenceIsHandedOverAsOneUntilItsBuffersAreOthers) {
+  const std::unique_ptr<Device> device = Ready();
+  EXPECT_EQ(device->StartSequence().message(), "no sequence is kept");
+  const auto work = [&] {
+    EXPECT_EQ(device->Start(kAddOne).message(), "");
+    EXPECT_EQ(device->Start(kTurn).message(), "");
+    return device->Copy(2, 0, 32);
+  };
+  ASSERT_EQ(device->KeepSequence(work).message(), "");
+  std::array<int, 8> values{};
+  ASSERT_EQ(device->Read(0, values.data(), 32).message(), "");
+  EXPECT_EQ(values, (std::array<int, 8>{0, 1, 2, 3, 4, 5, 6, 7})) << "nothing of it has run";
+  const int launches = FakeCuda::Count("cuLaunchKernel");
+  for (int i = 0; i < 2; ++i) ASSERT_EQ(device->StartSequence().message(), "");
+  ASSERT_EQ(device->Read(0, values.data(), 32).message(), "");
+  EXPECT_EQ(values, (std::array<int, 8>{2, 3, 4, 5, 6, 7, 8, 9}));
+  EXPECT_EQ(FakeCuda::Count("cuLaunchKernel"), launches);
+  const std::array<int64_t, 3> bytes = {32, 32, 32};
+  ASSERT_EQ(device->Allocate(bytes).message(), "");
+  EXPECT_EQ(device->StartSequence().message(), "no sequence is kept");
+}
+
+TEST_F(CudaDeviceTest, WorkThatFailsIsNoSequence) {
+  const std::unique_ptr<Device> device = Ready();
+  const RuntimeError none = device->KeepSequence([&] { return device->Start({"none", {1, 1, 1}, {1, 1, 1}, {0}}); });
+  EXPECT_EQ(none.message(), "the program has no kernel none");
+  EXPECT_EQ(device->StartSequence().message(), "no sequence is kept");
+  EXPECT_EQ(device->Start(kAddOne).message(), "");
+  EXPECT_EQ(device->Finish().message(), "") << "the stream runs again";
+}
+
 TEST_F(CudaDeviceTest, TellsTheFactsOfTheDriver) {
   FakeCuda::Reset("devices=2 capability=8.0 memory=1000000");
   const RuntimeResult<std::vector<DeviceFacts>> devices = CudaDevice::List();
@@ -169,7 +200,8 @@ TEST_F(CudaDeviceTest, ALostDeviceSaysSoFromThenOn) {
   const std::array<int64_t, 1> bytes = {32};
   for (const RuntimeError& error :
        {device->Start(kAddOne), device->Finish(), device->Write(0, &value, 4), device->Read(0, &value, 4),
-        device->Copy(0, 1, 4), device->Allocate(bytes), device->Build(Kernels()), device->StopClock().error()}) {
+        device->Copy(0, 1, 4), device->Allocate(bytes), device->Build(Kernels()), device->StopClock().error(),
+        device->KeepSequence([] { return RuntimeError(); }), device->StartSequence()}) {
     EXPECT_EQ(error.code(), RuntimeCode::kDeviceLost);
     EXPECT_EQ(error.message(), lost.message());
   }
@@ -196,7 +228,8 @@ RuntimeError Everything() {
   if (RuntimeError error = device.Start(kTurn)) return error;
   const RuntimeResult<std::vector<double>> us = device.StopClock();
   if (!us.ok()) return us.error();
-  if (RuntimeError error = device.Copy(0, 1, 32)) return error;
+  if (RuntimeError error = device.KeepSequence([&] { return device.Copy(0, 1, 32); })) return error;
+  if (RuntimeError error = device.StartSequence()) return error;
   return device.Read(2, values.data(), 32);
 }
 
@@ -208,10 +241,11 @@ TEST_F(CudaDeviceTest, EveryCallMayFail) {
   std::istringstream names(FakeCuda::Calls());
   std::map<std::string, int> calls;
   for (std::string name; names >> name;) ++calls[name];
-  EXPECT_GE(calls.size(), 17u);
+  EXPECT_GE(calls.size(), 23u);
   // What gives something back while a device is closed has nobody to tell.
-  const std::set<std::string> unheard = {"cuMemFree_v2", "cuModuleUnload", "cuStreamDestroy_v2", "cuEventDestroy_v2",
-                                         "cuDevicePrimaryCtxRelease_v2"};
+  const std::set<std::string> unheard = {
+      "cuMemFree_v2",   "cuModuleUnload",     "cuStreamDestroy_v2",          "cuEventDestroy_v2",
+      "cuGraphDestroy", "cuGraphExecDestroy", "cuDevicePrimaryCtxRelease_v2"};
   for (const auto& [name, count] : calls) {
     for (int n = 1; n <= count; ++n) {
       for (const CudaResult result : {999, int{kCudaLaunchFailed}}) {

@@ -20,7 +20,7 @@ extern "C" {
 #endif
 
 void hone_fake_cuda_reset(const char* words);  // as if the process began, but for cuInit
-int hone_fake_cuda_live(void);                 // contexts, modules, pieces of memory, streams and events that exist
+int hone_fake_cuda_live(void);                 // contexts, modules, pieces of memory, streams, events, graphs there are
 const char* hone_fake_cuda_calls(void);        // names of the entries called since the reset, between blanks
 int hone_fake_cuda_count(const char* entry);   // how many of those are of that entry
 

@@ -47,15 +47,24 @@ struct CUevent_st {
   bool recorded = false, done = false;
   double us = 0;
 };
+using Work = std::vector<std::function<CudaResult()>>;
+struct CUgraph_st {
+  Work work;
+};
+struct CUgraphExec_st {
+  Work work;
+};
 struct CUstream_st {
-  std::vector<std::function<CudaResult()>> work;  // in order, not begun
+  Work work;  // in order, not begun
+  CudaGraph captures = nullptr;
+  Work& takes() { return captures != nullptr ? captures->work : work; }
 };
 
 namespace {
 
 constexpr size_t kPage = 4096, kAlignment = 512;
 constexpr size_t kMostPoisoned = 64 << 20;
-constexpr CudaResult kNotInitialized = 3, kOperatingSystem = 304, kUnknown = 999;
+constexpr CudaResult kNotInitialized = 3, kOperatingSystem = 304, kStreamCaptureUnsupported = 900, kUnknown = 999;
 
 struct Failure {
   std::string entry;
@@ -106,6 +115,8 @@ struct Driver {
   std::set<CudaModule> modules;
   std::set<CudaStream> streams;
   std::set<CudaEvent> events;
+  std::set<CudaGraph> graphs;
+  std::set<CudaGraphExec> executables;
   std::map<std::string, int> counts;
   std::string calls;
 } g;
@@ -158,7 +169,7 @@ bool IsMemory(CudaAddress address, size_t bytes) {
 
 CudaResult Drain(CudaStream stream) {
   while (!stream->work.empty() && g.lost == kCudaSuccess) {
-    const std::vector<std::function<CudaResult()>> work = std::exchange(stream->work, {});
+    const Work work = std::exchange(stream->work, {});
     for (const auto& piece : work) {
       const CudaResult result = piece();
       if (result == kCudaSuccess) continue;
@@ -195,6 +206,8 @@ constexpr ErrorText kErrors[] = {
     {kCudaIllegalAddress, "CUDA_ERROR_ILLEGAL_ADDRESS", "an illegal memory access was encountered"},
     {kCudaLaunchOutOfResources, "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES", "too many resources requested for launch"},
     {kCudaLaunchFailed, "CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure"},
+    {kStreamCaptureUnsupported, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED",
+     "operation not permitted when stream is capturing"},
     {kUnknown, "CUDA_ERROR_UNKNOWN", "unknown error"},
 };
 const ErrorText* FindError(CudaResult result) {
@@ -236,7 +249,8 @@ bool SystemGivesWhatTheDriverNeeds() {
   sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
   const int length = std::snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, "hone-fake-cuda-%d", ::getpid());
   const auto bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + static_cast<size_t>(length));
-  const bool listens = ::bind(socket, reinterpret_cast<const sockaddr*>(&address), bytes) == 0 && ::listen(socket, 1) == 0;
+  const bool listens =
+      ::bind(socket, reinterpret_cast<const sockaddr*>(&address), bytes) == 0 && ::listen(socket, 1) == 0;
   for (const int fd : {name, socket}) {
     if (fd >= 0) ::close(fd);
   }
@@ -406,7 +420,7 @@ CudaResult cuMemcpyHtoDAsync_v2(CudaAddress to, const void* from, size_t bytes, 
   if (!g.streams.contains(stream)) return kCudaInvalidHandle;
   if (!IsMemory(to, bytes)) return kCudaInvalidValue;
   auto staged = std::make_shared<std::string>(static_cast<const char*>(from), bytes);
-  stream->work.push_back([to, staged] {
+  stream->takes().push_back([to, staged] {
     std::memcpy(reinterpret_cast<void*>(to), staged->data(), staged->size());
     return kCudaSuccess;
   });
@@ -416,7 +430,7 @@ CudaResult cuMemcpyDtoHAsync_v2(void* to, CudaAddress from, size_t bytes, CudaSt
   HONE_FAKE_ENTER("cuMemcpyDtoHAsync_v2")
   if (!g.streams.contains(stream)) return kCudaInvalidHandle;
   if (!IsMemory(from, bytes)) return kCudaInvalidValue;
-  stream->work.push_back([=] {
+  stream->takes().push_back([=] {
     std::memcpy(to, reinterpret_cast<const void*>(from), bytes);
     return kCudaSuccess;
   });
@@ -426,7 +440,7 @@ CudaResult cuMemcpyDtoDAsync_v2(CudaAddress to, CudaAddress from, size_t bytes, 
   HONE_FAKE_ENTER("cuMemcpyDtoDAsync_v2")
   if (!g.streams.contains(stream)) return kCudaInvalidHandle;
   if (!IsMemory(from, bytes) || !IsMemory(to, bytes)) return kCudaInvalidValue;
-  stream->work.push_back([=] {
+  stream->takes().push_back([=] {
     std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
     return kCudaSuccess;
   });
@@ -448,7 +462,52 @@ CudaResult cuStreamDestroy_v2(CudaStream stream) {
 }
 CudaResult cuStreamSynchronize(CudaStream stream) {
   HONE_FAKE_ENTER("cuStreamSynchronize")
-  return g.streams.contains(stream) ? Drain(stream) : kCudaInvalidHandle;
+  if (!g.streams.contains(stream)) return kCudaInvalidHandle;
+  return stream->captures == nullptr ? Drain(stream) : kStreamCaptureUnsupported;
+}
+CudaResult cuStreamBeginCapture_v2(CudaStream stream, int mode) {
+  HONE_FAKE_ENTER("cuStreamBeginCapture_v2")
+  if (!g.streams.contains(stream)) return kCudaInvalidHandle;
+  if (stream->captures != nullptr || mode < 0 || mode > 2) return kCudaInvalidValue;
+  stream->captures = *g.graphs.insert(new CUgraph_st).first;
+  return kCudaSuccess;
+}
+// What was captured goes where an error does not leave it with nobody.
+CudaResult cuStreamEndCapture(CudaStream stream, CudaGraph* graph) {
+  HONE_FAKE_RELEASE("cuStreamEndCapture")
+  if (!g.streams.contains(stream) || stream->captures == nullptr) return kCudaInvalidHandle;
+  *graph = std::exchange(stream->captures, nullptr);
+  if (said == kCudaSuccess) return said;
+  g.graphs.erase(*graph);
+  delete std::exchange(*graph, nullptr);
+  return said;
+}
+CudaResult cuGraphInstantiateWithFlags(CudaGraphExec* executable, CudaGraph graph, unsigned long long flags) {
+  HONE_FAKE_ENTER("cuGraphInstantiateWithFlags")
+  if (!g.graphs.contains(graph)) return kCudaInvalidHandle;
+  if (flags != 0) return kCudaInvalidValue;
+  *executable = new CUgraphExec_st{graph->work};
+  g.executables.insert(*executable);
+  return kCudaSuccess;
+}
+CudaResult cuGraphDestroy(CudaGraph graph) {
+  HONE_FAKE_RELEASE("cuGraphDestroy")
+  if (g.graphs.erase(graph) == 0) return kCudaInvalidHandle;
+  delete graph;
+  return said;
+}
+CudaResult cuGraphLaunch(CudaGraphExec executable, CudaStream stream) {
+  HONE_FAKE_ENTER("cuGraphLaunch")
+  if (!g.executables.contains(executable) || !g.streams.contains(stream)) return kCudaInvalidHandle;
+  const Work work = executable->work;
+  stream->takes().insert(stream->takes().end(), work.begin(), work.end());
+  return kCudaSuccess;
+}
+CudaResult cuGraphExecDestroy(CudaGraphExec executable) {
+  HONE_FAKE_RELEASE("cuGraphExecDestroy")
+  if (g.executables.erase(executable) == 0) return kCudaInvalidHandle;
+  delete executable;
+  return said;
 }
 CudaResult cuEventCreate(CudaEvent* event, unsigned) {
   HONE_FAKE_ENTER("cuEventCreate")
@@ -467,7 +526,7 @@ CudaResult cuEventRecord(CudaEvent event, CudaStream stream) {
   if (!g.events.contains(event) || !g.streams.contains(stream)) return kCudaInvalidHandle;
   event->recorded = true;
   event->done = false;
-  stream->work.push_back([event] {
+  stream->takes().push_back([event] {
     event->done = true;
     event->us = NowUs();
     return kCudaSuccess;
@@ -496,7 +555,7 @@ CudaResult cuLaunchKernel(CudaFunction function, unsigned grid_x, unsigned grid_
   // Their values are taken at once; kernels take pointers alone.
   auto values = std::make_shared<std::vector<CudaAddress>>();
   for (int i = 0; i < function->kernel.arguments; ++i) values->push_back(*static_cast<CudaAddress*>(arguments[i]));
-  stream->work.push_back([=] {
+  stream->takes().push_back([=] {
     std::vector<void*> pointers;
     for (CudaAddress& value : *values) pointers.push_back(&value);
     const bool ran = function->kernels->Run(function->kernel.call, grid, block, shared_bytes, pointers.data());
@@ -519,11 +578,16 @@ void hone_fake_cuda_reset(const char* words) {
   g.streams.clear();
   for (const CudaEvent event : g.events) delete event;
   g.events.clear();
+  for (const CudaGraph graph : g.graphs) delete graph;
+  g.graphs.clear();
+  for (const CudaGraphExec executable : g.executables) delete executable;
+  g.executables.clear();
   g.counts.clear();
   g.calls.clear();
 }
 int hone_fake_cuda_live() {
-  return g.retained + static_cast<int>(g.memory.size() + g.modules.size() + g.streams.size() + g.events.size());
+  return g.retained + static_cast<int>(g.memory.size() + g.modules.size() + g.streams.size() + g.events.size() +
+                                       g.graphs.size() + g.executables.size());
 }
 const char* hone_fake_cuda_calls() { return g.calls.c_str(); }
 int hone_fake_cuda_count(const char* entry) { return g.counts[entry]; }
